@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "args.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+usage(FILE *out)
+{
+	fputs("usage: rocelane --config FILE [--check] [--duration SECONDS] [--verbose]\n"
+	      "       rocelane EAL-ARGUMENTS -- --config FILE [...]\n"
+	      "\n"
+	      "  -c, --config FILE       JSON configuration (config/schema.json describes it)\n"
+	      "      --check             only validate FILE: print every fault, exit 0 or 2\n"
+	      "  -d, --duration SECONDS  stop cleanly after that time\n"
+	      "  -v, --verbose           log debug lines\n"
+	      "  -h, --help\n"
+	      "      --version\n"
+	      "\n"
+	      "EAL arguments come after those in the config's \"eal\" array.\n"
+	      "SIGINT and SIGTERM stop cleanly. Exit status: 0 clean, 1 failed at run time,\n"
+	      "2 wrong usage or configuration.\n",
+		out);
+}
+
+/* Everything in front of a lone "--" is EAL's; without one, everything is ours. */
+static int
+split(int argc, char **argv, struct args *out)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--") == 0) {
+			out->eal_argc = i - 1;
+			out->eal_argv = argv + 1;
+			return i;
+		}
+	}
+	return 0;
+}
+
+static bool
+duration_parse(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return end != text && *end == '\0' && *out > 0 && *out < 1e9;
+}
+
+enum args_result
+args_parse(int argc, char **argv, struct args *out)
+{
+	enum { OPT_CHECK = 256, OPT_VERSION };
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "check", no_argument, NULL, OPT_CHECK },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ NULL, 0, NULL, 0 },
+	};
+	static char program[] = "rocelane"; /* what getopt's messages start with */
+	int skip, opt;
+
+	memset(out, 0, sizeof(*out));
+	skip = split(argc, argv, out);
+	argc -= skip;
+	argv += skip;
+	argv[0] = program;
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "c:d:vh", options, NULL)) != -1) {
+		switch (opt) {
+		case 'c':
+			out->config = optarg;
+			break;
+		case OPT_CHECK:
+			out->check = true;
+			break;
+		case 'd':
+			if (!duration_parse(optarg, &out->duration_s)) {
+				fprintf(stderr, "rocelane: --duration wants seconds above 0, not '%s'\n",
+					optarg);
+				return ARGS_BAD;
+			}
+			break;
+		case 'v':
+			out->verbose = true;
+			break;
+		case 'h':
+			usage(stdout);
+			return ARGS_DONE;
+		case OPT_VERSION:
+			puts("rocelane " ROCELANE_VERSION);
+			return ARGS_DONE;
+		default:
+			usage(stderr);
+			return ARGS_BAD;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "rocelane: unexpected argument '%s' (EAL arguments go in front of --)\n",
+			argv[optind]);
+		return ARGS_BAD;
+	}
+	if (out->config == NULL) {
+		fputs("rocelane: --config FILE is missing\n", stderr);
+		usage(stderr);
+		return ARGS_BAD;
+	}
+	return ARGS_RUN;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ARGS_H
+#define ARGS_H
+/**
+ * @file args.h  The program's arguments, and the EAL's made from config and command line.
+ *
+ * Owner:   main lcore, before EAL starts.
+ * Memory:  args point into argv; eal_args are allocated by eal_args_build().
+ * Depends: conf.
+ */
+#include <stdbool.h>
+
+#include "conf.h"
+
+struct args {
+	const char *config;
+	bool check;
+	bool verbose;
+	double duration_s; /* 0: until told to stop */
+	int eal_argc;      /* EAL arguments in front of "--" */
+	char **eal_argv;
+};
+
+enum args_result { ARGS_RUN, ARGS_DONE, ARGS_BAD };
+
+/** @return ARGS_DONE after --help or --version, ARGS_BAD with a message on standard error. */
+enum args_result args_parse(int argc, char **argv, struct args *out);
+
+struct eal_args {
+	int argc;
+	char **argv; /* NULL-terminated; owns its strings */
+};
+
+/** Program name, lcores, the config's "eal", then the command line's. @return 0 or -ENOMEM. */
+int eal_args_build(const struct conf *conf, const struct args *args, struct eal_args *out);
+void eal_args_free(struct eal_args *a);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a config to workers and a control that know each other. */
+#include "dataplane.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "crc_isal.h"
+#include "crc_zlib.h"
+#include "log.h"
+
+#define MBOX_ENTRIES     4096
+#define HANDOFF_ENTRIES  4096
+#define TRACE_ENTRIES    8192
+#define MEM_REGIONS_MIN  4096u
+#define QP_TABLE_MIN     65536u
+#define QP_TABLE_MAX     (1u << 20)
+
+const struct crc_ops *
+dataplane_crc(void)
+{
+#ifdef ROCELANE_CRC_ZLIB
+	return crc_zlib();
+#else
+	return crc_isal();
+#endif
+}
+
+/* Direct index: a table twice as large as the configured QPs keeps slot collisions rare. */
+static uint32_t
+qp_table_entries(const struct conf *conf)
+{
+	uint32_t qps = 0, n = QP_TABLE_MIN;
+
+	for (uint32_t i = 0; i < conf->n_qps; i++)
+		qps += conf->qps[i].count;
+	while (n < qps && n < QP_TABLE_MAX)
+		n <<= 1;
+	return n;
+}
+
+static int
+tables_create(struct dataplane *dp)
+{
+	const struct conf *conf = dp->conf;
+	uint32_t regions = MEM_REGIONS_MIN + conf->n_mrs;
+
+	for (uint32_t i = 0; i < conf->n_qps; i++) /* feeds have a region each */
+		regions += conf->qps[i].count;
+	dp->qps = qp_table_create(qp_table_entries(conf), SOCKET_ID_ANY);
+	dp->mem = mem_table_create(regions);
+	if (dp->qps == NULL || dp->mem == NULL) {
+		log_error("no memory for the QP and key tables");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int
+worker_make(struct dataplane *dp, uint16_t i)
+{
+	const struct conf *conf = dp->conf;
+	int socket = (int)rte_lcore_to_socket_id(conf->lcores.workers[i]);
+	struct worker_conf wc = {
+		.index = i,
+		.ports_n = (uint16_t)conf->n_ports,
+		.workers_n = (uint16_t)conf->lcores.n_workers,
+		.socket = socket,
+		.crc = dp->crc,
+		.qps = dp->qps,
+		.mem = dp->mem,
+		.mbox = &dp->mbox[i],
+		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
+		.trace_entries = TRACE_ENTRIES,
+	};
+
+	for (uint32_t k = 0; k < conf->n_ports; k++) {
+		const struct dataplane_port *p = &dp->ports[k];
+
+		wc.ports[k] = (struct pipeline_port){
+			.id = p->id,
+			.tx_queue = (uint16_t)(i % p->tx_queues),
+			.polls_rx = p->rx_worker == i,
+			.addr = p->addr,
+			.pool = p->pool,
+		};
+	}
+	if (conf->lcores.n_workers > 1) {
+		wc.handoff_in = dp->handoff[i];
+		memcpy(wc.handoff, dp->handoff, sizeof(wc.handoff));
+	}
+	dp->workers[i] = worker_create(&wc);
+	return dp->workers[i] != NULL ? 0 : -ENOMEM;
+}
+
+static int
+workers_create(struct dataplane *dp)
+{
+	uint32_t n = dp->conf->lcores.n_workers;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < n; i++) {
+		char name[32];
+
+		rc = mbox_create(&dp->mbox[i], i, MBOX_ENTRIES, SOCKET_ID_ANY);
+		if (rc != 0)
+			break;
+		dp->mbox_made[i] = true;
+		if (n == 1)
+			continue;
+		snprintf(name, sizeof(name), "handoff%u", i);
+		dp->handoff[i] = rte_ring_create(name, HANDOFF_ENTRIES, SOCKET_ID_ANY, RING_F_SC_DEQ);
+		if (dp->handoff[i] == NULL)
+			rc = -ENOMEM;
+	}
+	for (uint32_t i = 0; rc == 0 && i < n; i++)
+		rc = worker_make(dp, (uint16_t)i);
+	if (rc != 0)
+		log_error("workers cannot be made: %s", strerror(-rc));
+	return rc;
+}
+
+/* A worker without a transmit queue of its own on a port cannot serve QPs there. */
+static int
+check_qp_workers(const struct dataplane *dp)
+{
+	const struct conf *conf = dp->conf;
+
+	for (uint32_t i = 0; i < conf->n_qps; i++) {
+		const struct conf_qp *q = &conf->qps[i];
+
+		for (uint32_t k = 0; k < conf->n_ports; k++) {
+			if (strcmp(conf->ports[k].name, q->port) != 0)
+				continue;
+			if (q->worker < dp->ports[k].tx_queues || dp->ports[k].tx_queues > 1)
+				continue;
+			if (q->worker == dp->ports[k].rx_worker)
+				continue;
+			log_error("/qps/%u: worker %u cannot send on port %s: its driver has %u transmit queue; use worker %u",
+				i, q->worker, q->port, dp->ports[k].tx_queues,
+				dp->ports[k].rx_worker);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static void
+env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
+{
+	struct control_env *e = &dp->env;
+	const struct conf *conf = dp->conf;
+
+	e->conf = conf;
+	e->crc = dp->crc;
+	e->qps = dp->qps;
+	e->mem = dp->mem;
+	e->workers_n = conf->lcores.n_workers;
+	e->ports_n = conf->n_ports;
+	e->numa_node = conf->n_ports > 0 ? rte_eth_dev_socket_id(dp->ports[0].id) : -1;
+	e->pump = hooks->pump;
+	e->pump_ctx = hooks->pump_ctx;
+	e->clock = hooks->clock;
+	e->stop = &dp->stop;
+	e->no_socket = hooks->no_socket;
+	for (uint32_t i = 0; i < e->workers_n; i++) {
+		struct control_worker *w = &e->workers[i];
+
+		w->lcore = conf->lcores.workers[i];
+		w->mbox = &dp->mbox[i];
+		w->stats = worker_stats(dp->workers[i]);
+		w->trace = worker_trace(dp->workers[i]);
+		w->errbuf = worker_errbuf(dp->workers[i]);
+		for (uint32_t k = 0; k < conf->n_ports; k++)
+			w->port_stats[k] = worker_port_stats(dp->workers[i], (uint16_t)k);
+	}
+	for (uint32_t k = 0; k < conf->n_ports; k++) {
+		e->ports[k] = (struct control_port){
+			.id = dp->ports[k].id,
+			.worker = dp->ports[k].rx_worker,
+			.addr = &dp->ports[k].addr,
+			.pool = dp->ports[k].pool,
+			.max_frame = dp->ports[k].max_frame,
+		};
+	}
+}
+
+int
+dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dataplane_hooks *hooks)
+{
+	int rc;
+
+	memset(dp, 0, sizeof(*dp));
+	dp->conf = conf;
+	dp->crc = dataplane_crc();
+	rc = ports_open(dp);
+	if (rc == 0)
+		rc = check_qp_workers(dp);
+	if (rc == 0)
+		rc = tables_create(dp);
+	if (rc == 0)
+		rc = workers_create(dp);
+	if (rc != 0) {
+		dataplane_destroy(dp);
+		return rc;
+	}
+	env_fill(dp, hooks);
+	return 0;
+}
+
+int
+dataplane_start(struct dataplane *dp)
+{
+	return control_create(&dp->env, &dp->control);
+}
+
+void
+dataplane_stop_control(struct dataplane *dp)
+{
+	if (dp->control != NULL)
+		control_destroy(dp->control);
+	dp->control = NULL;
+}
+
+void
+dataplane_destroy(struct dataplane *dp)
+{
+	for (uint32_t i = 0; i < dp->conf->lcores.n_workers; i++) {
+		if (dp->workers[i] != NULL)
+			worker_destroy(dp->workers[i]);
+		if (dp->mbox_made[i])
+			mbox_destroy(&dp->mbox[i]);
+		rte_ring_free(dp->handoff[i]);
+	}
+	if (dp->mem != NULL)
+		mem_table_destroy(dp->mem);
+	if (dp->qps != NULL)
+		qp_table_destroy(dp->qps);
+	ports_close(dp);
+}

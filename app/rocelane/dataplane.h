@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DATAPLANE_H
+#define DATAPLANE_H
+/**
+ * @file dataplane.h  The wiring: ports, pools, tables, workers and control made from a config.
+ *
+ * Owner:   the main lcore. Workers are made here and run elsewhere.
+ * Memory:  dataplane_create() allocates, dataplane_destroy() gives back in reverse order.
+ * Depends: everything below app/.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "conf.h"
+#include "control.h"
+#include "pipeline.h"
+
+struct rte_ring;
+
+struct dataplane_port {
+	uint16_t id; /* DPDK port id */
+	uint16_t rx_worker;
+	uint16_t tx_queues;
+	struct wire_port addr;
+	struct rte_mempool *pool;
+	uint32_t max_frame;
+	bool started;
+};
+
+struct dataplane {
+	const struct conf *conf;
+	const struct crc_ops *crc;
+	struct dataplane_port ports[CONF_MAX_PORTS];
+	struct qp_table *qps;
+	struct mem_table *mem;
+	struct mbox mbox[CONF_MAX_WORKERS];
+	bool mbox_made[CONF_MAX_WORKERS];
+	struct rte_ring *handoff[CONF_MAX_WORKERS];
+	struct worker *workers[CONF_MAX_WORKERS];
+	struct control_env env;
+	struct control *control;
+	_Atomic bool stop;         /* asked to end: by a signal, --duration or the method "shutdown" */
+	_Atomic bool workers_stop; /* workers leave their loops; set after control is gone */
+};
+
+/** How the program around it keeps time and waits. */
+struct dataplane_hooks {
+	ns_t (*clock)(void);
+	void (*pump)(void *ctx);
+	void *pump_ctx;
+	bool no_socket;
+};
+
+/**
+ * Make ports, tables and workers. The control is made later, by dataplane_start(), because it
+ * needs workers that answer.
+ * @return 0 or -errno with the reason logged.
+ */
+int dataplane_create(struct dataplane *dp, const struct conf *conf,
+	const struct dataplane_hooks *hooks);
+/** Open the control socket and bring configured objects up. The workers must be running. */
+int dataplane_start(struct dataplane *dp);
+/** Control goes first (QPs to ERR), while the workers still answer. */
+void dataplane_stop_control(struct dataplane *dp);
+/** The workers must have left their loops. */
+void dataplane_destroy(struct dataplane *dp);
+
+/* ports.c */
+int ports_open(struct dataplane *dp);
+void ports_close(struct dataplane *dp);
+
+/** CRC backend that the build chose. */
+const struct crc_ops *dataplane_crc(void);
+
+#endif

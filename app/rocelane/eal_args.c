@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "log.h"
+
+#define LCORES_TEXT 4096
+
+static int
+add(struct eal_args *a, const char *text)
+{
+	char **grown = realloc(a->argv, sizeof(*grown) * ((size_t)a->argc + 2));
+
+	if (grown == NULL)
+		return -ENOMEM;
+	a->argv = grown;
+	grown[a->argc] = strdup(text);
+	if (grown[a->argc] == NULL)
+		return -ENOMEM;
+	grown[++a->argc] = NULL;
+	return 0;
+}
+
+/* Does the user place lcores himself? */
+static bool
+names_lcores(char *const *argv, int argc)
+{
+	for (int i = 0; i < argc; i++) {
+		if (strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "--lcores", 8) == 0 ||
+			strncmp(argv[i], "-c", 2) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The CPU of an lcore: its own number where this process may run there, else the allowed CPUs in
+ * turn, so that a laptop or a container with fewer CPUs still works.
+ */
+static int
+lcore_cpu(const cpu_set_t *allowed, uint32_t lcore, uint32_t turn)
+{
+	uint32_t n = (uint32_t)CPU_COUNT(allowed), seen = 0;
+
+	if (lcore < CPU_SETSIZE && CPU_ISSET((int)lcore, allowed))
+		return (int)lcore;
+	for (int c = 0; c < CPU_SETSIZE; c++) {
+		if (CPU_ISSET(c, allowed) && seen++ == turn % n)
+			return c;
+	}
+	return 0;
+}
+
+static int
+lcores_text(const struct conf *conf, char *buf, size_t room)
+{
+	cpu_set_t allowed;
+	size_t at = 0;
+	bool moved = false;
+
+	CPU_ZERO(&allowed);
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) == 0)
+		CPU_SET(0, &allowed);
+	for (uint32_t i = 0; i <= conf->lcores.n_workers; i++) {
+		uint32_t lcore = i == 0 ? conf->lcores.control : conf->lcores.workers[i - 1];
+		int cpu = lcore_cpu(&allowed, lcore, i);
+		int n = snprintf(buf + at, room - at, "%s%u@%d", i == 0 ? "" : ",", lcore, cpu);
+
+		if (n < 0 || (size_t)n >= room - at)
+			return -E2BIG;
+		at += (size_t)n;
+		moved |= cpu != (int)lcore;
+	}
+	if (moved)
+		log_warn("not every lcore has the CPU of its number: placed as %s", buf);
+	return 0;
+}
+
+int
+eal_args_build(const struct conf *conf, const struct args *args, struct eal_args *out)
+{
+	char text[LCORES_TEXT + 16] = "--lcores=";
+	char main_lcore[32];
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = add(out, "rocelane");
+	if (rc == 0 && !names_lcores(conf->eal, (int)conf->n_eal) &&
+		!names_lcores(args->eal_argv, args->eal_argc)) {
+		rc = lcores_text(conf, text + strlen(text), LCORES_TEXT);
+		snprintf(main_lcore, sizeof(main_lcore), "--main-lcore=%u", conf->lcores.control);
+		if (rc == 0)
+			rc = add(out, text);
+		if (rc == 0)
+			rc = add(out, main_lcore);
+	}
+	for (uint32_t i = 0; rc == 0 && i < conf->n_eal; i++)
+		rc = add(out, conf->eal[i]);
+	for (int i = 0; rc == 0 && i < args->eal_argc; i++)
+		rc = add(out, args->eal_argv[i]);
+	if (rc != 0)
+		eal_args_free(out);
+	return rc;
+}
+
+void
+eal_args_free(struct eal_args *a)
+{
+	for (int i = 0; i < a->argc; i++)
+		free(a->argv[i]);
+	free(a->argv);
+	memset(a, 0, sizeof(*a));
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The dataplane program: arguments, config, EAL, workers; then the control loop until told to stop. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+
+#include "args.h"
+#include "dataplane.h"
+#include "log.h"
+#include "timebase.h"
+
+enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
+
+#define CONTROL_WAIT_MS   1
+#define IDLE_SPIN_TURNS   1000u
+#define IDLE_SLEEP_MAX_NS 50000L
+
+static struct dataplane dp;
+
+static void
+on_signal(int sig UNUSED)
+{
+	atomic_store_explicit(&dp.stop, true, memory_order_relaxed);
+}
+
+static void
+print_errors(const struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < err->n; i++) {
+		char line[1024];
+
+		conf_error_print(err, i, line, sizeof(line));
+		fprintf(stderr, "%s\n", line);
+	}
+	if (err->n_errors + err->n_warnings > err->n)
+		fprintf(stderr, "... and %u more\n", err->n_errors + err->n_warnings - err->n);
+}
+
+static int
+load(const struct args *args, struct conf **conf)
+{
+	struct conf_errors err;
+	int rc;
+
+	conf_errors_init(&err);
+	rc = conf_load_file(args->config, conf, &err);
+	print_errors(&err);
+	if (rc != 0 && err.n == 0)
+		fprintf(stderr, "rocelane: %s: %s\n", args->config, strerror(-rc));
+	conf_errors_free(&err);
+	return rc;
+}
+
+static void
+idle_pause(void *ctx UNUSED, uint32_t turns UNUSED)
+{
+	rte_pause();
+}
+
+/* Back off to at most 50 us, so that the shortest timers still fire in time. */
+static void
+idle_sleep(void *ctx UNUSED, uint32_t turns)
+{
+	struct timespec ts = { 0, IDLE_SLEEP_MAX_NS };
+
+	if (turns < IDLE_SPIN_TURNS)
+		rte_pause();
+	else
+		nanosleep(&ts, NULL);
+}
+
+static int
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+	void (*idle)(void *, uint32_t) = NULL;
+
+	if (dp.conf->lcores.idle == CONF_IDLE_PAUSE)
+		idle = idle_pause;
+	else if (dp.conf->lcores.idle == CONF_IDLE_SLEEP)
+		idle = idle_sleep;
+	worker_run(w, &dp.workers_stop, timebase_now, idle, NULL);
+	return 0;
+}
+
+static void
+pump_pause(void *ctx UNUSED)
+{
+	rte_pause();
+	sched_yield(); /* a worker may share this CPU */
+}
+
+static int
+workers_launch(void)
+{
+	for (uint32_t i = 0; i < dp.conf->lcores.n_workers; i++) {
+		int rc = rte_eal_remote_launch(worker_main, dp.workers[i],
+			dp.conf->lcores.workers[i]);
+
+		if (rc != 0) {
+			log_error("lcore %u cannot run worker %u: %s", dp.conf->lcores.workers[i],
+				i, strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static void
+control_loop(double duration_s)
+{
+	ns_t end = duration_s > 0 ? timebase_now() + (ns_t)(duration_s * (double)NS_PER_S) : 0;
+	struct pollfd fd = { .fd = control_wait_fd(dp.control), .events = POLLIN };
+
+	while (!atomic_load_explicit(&dp.stop, memory_order_relaxed)) {
+		ns_t now = timebase_now();
+
+		if (end != 0 && now >= end)
+			break;
+		if (control_poll(dp.control, now) == 0)
+			poll(&fd, 1, CONTROL_WAIT_MS);
+	}
+}
+
+static void
+print_line(void *ctx UNUSED, const char *line)
+{
+	puts(line);
+}
+
+static int
+run(const struct args *args, const struct conf *conf)
+{
+	const struct dataplane_hooks hooks = { .clock = timebase_now, .pump = pump_pause };
+	int rc = dataplane_create(&dp, conf, &hooks);
+
+	if (rc != 0)
+		return rc;
+	rc = workers_launch();
+	if (rc == 0)
+		rc = dataplane_start(&dp);
+	if (rc == 0) {
+		log_info("running: %u worker%s, %u port%s, control socket %s",
+			conf->lcores.n_workers, conf->lcores.n_workers == 1 ? "" : "s",
+			conf->n_ports, conf->n_ports == 1 ? "" : "s", conf->control.socket);
+		control_loop(args->duration_s);
+		log_info("stopping");
+		control_print_counters(dp.control, print_line, NULL);
+	}
+	dataplane_stop_control(&dp);
+	atomic_store_explicit(&dp.workers_stop, true, memory_order_relaxed);
+	rte_eal_mp_wait_lcore();
+	dataplane_destroy(&dp);
+	return rc;
+}
+
+static int
+eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
+{
+	int rc = eal_args_build(conf, args, ea);
+
+	if (rc != 0)
+		return rc;
+	/* EAL keeps pointers into argv: eal_args_free() only after rte_eal_cleanup(). */
+	if (rte_eal_init(ea->argc, ea->argv) < 0) {
+		log_error("EAL does not start: %s (see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\")",
+			rte_strerror(rte_errno));
+		return -EIO;
+	}
+	for (uint32_t i = 0; i < conf->lcores.n_workers; i++) {
+		if (!rte_lcore_is_enabled(conf->lcores.workers[i]) ||
+			conf->lcores.workers[i] == rte_get_main_lcore()) {
+			log_error("lcore %u of \"lcores.workers\" is %s", conf->lcores.workers[i],
+				rte_lcore_is_enabled(conf->lcores.workers[i]) ?
+					"EAL's main lcore" : "not among EAL's lcores");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct eal_args ea = { 0 };
+	struct conf *conf = NULL;
+	struct args args;
+	int rc;
+
+	switch (args_parse(argc, argv, &args)) {
+	case ARGS_DONE:
+		return EXIT_CLEAN;
+	case ARGS_BAD:
+		return EXIT_CONFIG;
+	case ARGS_RUN:
+		break;
+	}
+	if (args.verbose)
+		log_set_level(LOG_DEBUG);
+	if (load(&args, &conf) != 0)
+		return EXIT_CONFIG;
+	if (args.check) {
+		conf_free(conf);
+		return EXIT_CLEAN;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	rc = eal_start(&args, conf, &ea);
+	if (rc == 0) {
+		timebase_init();
+		rc = run(&args, conf);
+		rte_eal_cleanup();
+	}
+	eal_args_free(&ea);
+	conf_free(conf);
+	return rc == 0 ? EXIT_CLEAN : EXIT_RUN;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DPDK ports: found by name, sized by the config's mtu, one receive queue each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "dataplane.h"
+#include "log.h"
+
+#define RX_DESCRIPTORS 1024
+#define TX_DESCRIPTORS 1024
+#define POOL_MBUFS     8191
+#define POOL_CACHE     256
+#define MIN_DATA_ROOM  2048
+
+/* "framesz=N" of the device's vdev argument, or 0: af_packet wants mbufs that hold a whole slot. */
+static uint32_t
+vdev_frame_size(const struct conf *conf, const char *device)
+{
+	for (uint32_t i = 0; i < conf->n_eal; i++) {
+		const char *at = strstr(conf->eal[i], device);
+		const char *size;
+
+		if (at == NULL)
+			continue;
+		size = strstr(at, "framesz=");
+		if (size != NULL)
+			return (uint32_t)strtoul(size + strlen("framesz="), NULL, 10);
+	}
+	return 0;
+}
+
+static int
+pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf_port *cp)
+{
+	uint32_t slot = vdev_frame_size(conf, cp->device);
+	uint32_t room;
+	char name[32];
+
+	/* The mtu is the IP datagram; two tags and the FCS may come on top of the header. */
+	p->max_frame = (uint32_t)cp->mtu + RTE_ETHER_HDR_LEN + 4;
+	room = RTE_MAX(p->max_frame + 8, slot);
+	room = RTE_MAX(room, (uint32_t)MIN_DATA_ROOM);
+	room = RTE_ALIGN_CEIL(room + RTE_PKTMBUF_HEADROOM, 64u);
+	if (room > UINT16_MAX) {
+		log_error("port %s: frames of %u bytes do not fit an mbuf", cp->name, p->max_frame);
+		return -EINVAL;
+	}
+	snprintf(name, sizeof(name), "port%u", p->id);
+	p->pool = rte_pktmbuf_pool_create(name, POOL_MBUFS, POOL_CACHE, 0, (uint16_t)room,
+		rte_eth_dev_socket_id(p->id));
+	if (p->pool == NULL) {
+		log_error("port %s: no memory for %u packet buffers of %u bytes: raise EAL's -m",
+			cp->name, POOL_MBUFS, room);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Drivers differ in what they refuse; what is refused and not needed is a warning. */
+static void
+port_set_mtu(const struct dataplane_port *p, const struct conf_port *cp)
+{
+	int rc = rte_eth_dev_set_mtu(p->id, cp->mtu);
+
+	if (rc != 0)
+		log_warn("port %s: the driver refuses an mtu of %u (%s); frames of that size may still pass",
+			cp->name, cp->mtu, strerror(-rc));
+}
+
+static void
+port_set_mac(struct dataplane_port *p, const struct conf_port *cp)
+{
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr mac;
+	int rc;
+
+	if ((cp->given & CONF_PORT_MAC) == 0) {
+		if (rte_eth_macaddr_get(p->id, &mac) == 0)
+			memcpy(p->addr.mac, mac.addr_bytes, sizeof(p->addr.mac));
+		return;
+	}
+	memcpy(p->addr.mac, cp->mac, sizeof(p->addr.mac));
+	memcpy(mac.addr_bytes, cp->mac, sizeof(mac.addr_bytes));
+	/* net_tap would give the kernel's side of the tap the same address: two hosts, one MAC. */
+	if (rte_eth_dev_info_get(p->id, &info) == 0 && strcmp(info.driver_name, "net_tap") == 0)
+		return;
+	rc = rte_eth_dev_default_mac_addr_set(p->id, &mac);
+	if (rc != 0)
+		log_debug("port %s: the driver keeps its own MAC address (%s): promiscuous mode serves",
+			cp->name, strerror(-rc));
+}
+
+static int
+port_queues(struct dataplane_port *p, const struct conf *conf, const struct conf_port *cp)
+{
+	struct rte_eth_conf eth = { 0 };
+	struct rte_eth_dev_info info;
+	uint16_t rxd = RX_DESCRIPTORS, txd = TX_DESCRIPTORS;
+	int rc = rte_eth_dev_info_get(p->id, &info);
+
+	if (rc != 0)
+		return rc;
+	p->tx_queues = (uint16_t)RTE_MIN((uint32_t)info.max_tx_queues, conf->lcores.n_workers);
+	/* net_tap wants as many receive as transmit queues, and would spread packets over them. */
+	if (strcmp(info.driver_name, "net_tap") == 0)
+		p->tx_queues = 1;
+	rc = rte_eth_dev_configure(p->id, 1, p->tx_queues, &eth);
+	if (rc != 0)
+		return rc;
+	port_set_mtu(p, cp);
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
+	if (rc != 0)
+		return rc;
+	rc = rte_eth_rx_queue_setup(p->id, 0, rxd, rte_eth_dev_socket_id(p->id), NULL, p->pool);
+	for (uint16_t q = 0; rc == 0 && q < p->tx_queues; q++)
+		rc = rte_eth_tx_queue_setup(p->id, q, txd, rte_eth_dev_socket_id(p->id), NULL);
+	return rc;
+}
+
+static int
+port_open(struct dataplane *dp, uint32_t i)
+{
+	const struct conf_port *cp = &dp->conf->ports[i];
+	struct dataplane_port *p = &dp->ports[i];
+	int rc = rte_eth_dev_get_port_by_name(cp->device, &p->id);
+
+	if (rc != 0) {
+		log_error("port %s: there is no device '%s': create it with a --vdev or --allow argument in \"eal\"",
+			cp->name, cp->device);
+		return -ENODEV;
+	}
+	p->rx_worker = (uint16_t)(i % dp->conf->lcores.n_workers);
+	rc = pool_create(p, dp->conf, cp);
+	if (rc != 0)
+		return rc;
+	rc = port_queues(p, dp->conf, cp);
+	if (rc == 0)
+		rc = rte_eth_dev_start(p->id);
+	if (rc != 0) {
+		log_error("port %s (%s): cannot be started: %s", cp->name, cp->device, strerror(-rc));
+		return rc;
+	}
+	p->started = true;
+	port_set_mac(p, cp);
+	/* Frames for other addresses are wanted too: they are dropped with a reason (RX-SYN-00). */
+	rte_eth_promiscuous_enable(p->id);
+	rte_eth_allmulticast_enable(p->id);
+	p->addr.has_ipv4 = (cp->given & CONF_PORT_IPV4) != 0;
+	p->addr.has_ipv6 = (cp->given & CONF_PORT_IPV6) != 0;
+	p->addr.require_df = dp->conf->knobs.rx_ip_df == CONF_IP_DF_REQUIRE;
+	memcpy(p->addr.ipv4, cp->ipv4, sizeof(p->addr.ipv4));
+	memcpy(p->addr.ipv6, cp->ipv6, sizeof(p->addr.ipv6));
+	return 0;
+}
+
+int
+ports_open(struct dataplane *dp)
+{
+	for (uint32_t i = 0; i < dp->conf->n_ports; i++) {
+		int rc = port_open(dp, i);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+void
+ports_close(struct dataplane *dp)
+{
+	for (uint32_t i = 0; i < dp->conf->n_ports; i++) {
+		struct dataplane_port *p = &dp->ports[i];
+
+		if (p->started) {
+			rte_eth_dev_stop(p->id);
+			rte_eth_dev_close(p->id);
+			p->started = false;
+		}
+		rte_mempool_free(p->pool);
+		p->pool = NULL;
+	}
+}

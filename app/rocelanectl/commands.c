@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every command, once: dispatch, help, usage and completion read this table. */
+#include <string.h>
+
+#include "ctl.h"
+
+#define QP_ATTRS                                                                              \
+	"qp_state path_mtu dest_qp_num rq_psn sq_psn ah_attr.dest_ip ah_attr.dest_mac "       \
+	"ah_attr.traffic_class ah_attr.hop_limit ah_attr.vlan ah_attr.vlan_priority timeout " \
+	"retry_cnt rnr_retry min_rnr_timer max_rd_atomic max_dest_rd_atomic pkey qp_access_flags"
+#define QP_INIT                                                                       \
+	"qp_num qp_type port pd send_cq recv_cq srq cap.max_send_wr cap.max_recv_wr " \
+	"cap.max_send_sge cap.max_recv_sge worker count profile "
+#define SGE "mr offset length lkey addr"
+#define SEND_KEYS                                                                            \
+	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
+	"invalidate_rkey count"
+#define QP_COLUMNS                                                                                \
+	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
+	"outstanding"
+#define CQE_COLUMNS \
+	"wr_id status opcode byte_len qp_num imm_data invalidated_rkey wc_flags vendor_err"
+#define EVENT_COLUMNS "time_ns event_type qp_num cq srq port source fatal_code psn detail"
+#define ERROR_COLUMNS "time_ns port worker qp_num opcode psn length impact syndrome names"
+#define MR_KEYS       "name pd length addr rkey access fill remote_invalidate"
+#define SRQ_KEYS      "name pd max_wr max_sge srq_limit"
+#define STAT_KEYS     "total port worker qp --all --watch"
+
+/* clang-format off */
+const struct command commands[] = {
+	/* object     verb          method             args                      keys                                columns        run          help */
+	{ "qp",       "list",       "qp_list",         NULL,                     "qp_state worker limit after",      QP_COLUMNS,    run_qp_list, "queue pairs, one a line" },
+	{ "qp",       "show",       "qp_query",        "#qp_num",                NULL,                               NULL,          run_pairs,   "attributes and live state of a queue pair" },
+	{ "qp",       "create",     "qp_create",       "?#qp_num",               QP_INIT QP_ATTRS,                   NULL,          run_pairs,   "make a queue pair" },
+	{ "qp",       "modify",     "qp_modify",       "#qp_num",                QP_ATTRS " cur_qp_state",           NULL,          run_quiet,   "change attributes, qp_state among them" },
+	{ "qp",       "destroy",    "qp_destroy",      "#qp_num",                NULL,                               NULL,          run_quiet,   "destroy a queue pair" },
+	{ "mr",       "list",       "mr_list",         NULL,                     NULL,                               "name pd addr length rkey lkey access", run_table, "memory regions" },
+	{ "mr",       "show",       "mr_list",         "name",                   NULL,                               NULL,          run_find,    "one memory region" },
+	{ "mr",       "register",   "mr_register",     "?name",                  MR_KEYS,                            NULL,          run_pairs,   "make and register a memory region" },
+	{ "mr",       "deregister", "mr_deregister",   "name",                   NULL,                               NULL,          run_quiet,   "give a memory region back" },
+	{ "mr",       "read",       "mr_read",         "name @offset @length",   NULL,                               NULL,          run_mr_read, "hexdump of a region's bytes" },
+	{ "mr",       "write",      "mr_write",        "name @offset data",      NULL,                               NULL,          run_quiet,   "write bytes, given in hexadecimal" },
+	{ "cq",       "list",       "cq_list",         NULL,                     NULL,                               NULL,          run_table,   "completion queues" },
+	{ "cq",       "show",       "cq_list",         "name",                   NULL,                               NULL,          run_find,    "one completion queue" },
+	{ "cq",       "create",     "cq_create",       "?name",                  "name cqe",                         NULL,          run_pairs,   "make a completion queue" },
+	{ "cq",       "destroy",    "cq_destroy",      "name",                   NULL,                               NULL,          run_quiet,   "destroy a completion queue" },
+	{ "cq",       "poll",       "poll_cq",         "cq ?#max",               NULL,                               CQE_COLUMNS,   run_table,   "take completions" },
+	{ "srq",      "list",       "srq_list",        NULL,                     NULL,                               NULL,          run_table,   "shared receive queues" },
+	{ "srq",      "show",       "srq_list",        "name",                   NULL,                               NULL,          run_find,    "one shared receive queue" },
+	{ "srq",      "create",     "srq_create",      "?name",                  SRQ_KEYS,                           NULL,          run_pairs,   "make a shared receive queue" },
+	{ "srq",      "destroy",    "srq_destroy",     "name",                   NULL,                               NULL,          run_quiet,   "destroy a shared receive queue" },
+	{ "pd",       "create",     "pd_create",       "?name",                  "name",                             NULL,          run_pairs,   "make a protection domain" },
+	{ "pd",       "destroy",    "pd_dealloc",      "name",                   NULL,                               NULL,          run_quiet,   "destroy a protection domain" },
+	{ "port",     "list",       "port_list",       NULL,                     NULL,                               "name device state mac ipv4 prefix ipv6 prefix6 mtu", run_table, "ports" },
+	{ "port",     "show",       "port_list",       "name",                   NULL,                               NULL,          run_find,    "one port" },
+	{ "worker",   "list",       "worker_list",     NULL,                     NULL,                               NULL,          run_table,   "worker lcores" },
+	{ "neighbor", "list",       "neighbor_list",   NULL,                     NULL,                               NULL,          run_table,   "IP to MAC, as resolved" },
+	{ "post",     "send",       "post_send",       "#qp_num",                SEND_KEYS,                          NULL,          run_post,    "post send work requests" },
+	{ "post",     "recv",       "post_recv",       "#qp_num",                "wr_id " SGE " count",              NULL,          run_post,    "post receive work requests" },
+	{ "post",     "srq",        "post_srq_recv",   "srq",                    "wr_id " SGE " count",              NULL,          run_post,    "post receives to a shared receive queue" },
+	{ "event",    "list",       "async_events",    "?#max",                  NULL,                               EVENT_COLUMNS, run_table,   "take the asynchronous events that wait" },
+	{ "event",    "monitor",    "async_events",    NULL,                     NULL,                               NULL,          run_follow,  "print asynchronous events as they come" },
+	{ "error",    "show",       "rx_errors",       "?#max",                  NULL,                               ERROR_COLUMNS, run_table,   "take records of dropped and refused packets" },
+	{ "error",    "monitor",    "rx_errors",       NULL,                     NULL,                               NULL,          run_watch,   "print records of such packets as they come" },
+	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]" },
+	{ "trace",    "start",      "trace_start",     "?#qp_num",               NULL,                               NULL,          run_quiet,   "start the flight recorder" },
+	{ "trace",    "stop",       "trace_stop",      "?#qp_num",               NULL,                               NULL,          run_quiet,   "stop it" },
+	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              NULL,          run_table,   "the last packets and decisions" },
+	{ "top",      NULL,         "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters and their rates, again and again" },
+	{ "metrics",  NULL,         "stats",           NULL,                     NULL,                               NULL,          run_metrics, "counters in Prometheus' text format" },
+	{ "version",  NULL,         "version",         NULL,                     NULL,                               NULL,          run_pairs,   "the daemon's version and features" },
+	{ "methods",  NULL,         "rpc_get_methods", NULL,                     NULL,                               NULL,          run_pairs,   "the JSON-RPC methods that it knows" },
+	{ "shutdown", NULL,         "shutdown",        NULL,                     NULL,                               NULL,          run_quiet,   "stop the daemon cleanly" },
+};
+/* clang-format on */
+
+const size_t commands_n = sizeof(commands) / sizeof(commands[0]);
+
+const struct command *
+command_find(const char *object, const char *verb)
+{
+	for (size_t i = 0; i < commands_n; i++) {
+		const struct command *c = &commands[i];
+
+		if (strcmp(c->object, object) != 0)
+			continue;
+		if (verb == NULL || (c->verb != NULL && strcmp(c->verb, verb) == 0))
+			return c;
+	}
+	return NULL;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a command does with its words and with the daemon's answer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl.h"
+
+#define QP_PAGE    256   /* QPs asked for at once: one page stays well below a line's limit */
+#define READ_CHUNK 65536 /* bytes of a region asked for at once */
+
+/* Params, call, answer: what every simple command has in common. */
+static int
+call(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t **result)
+{
+	json_t *params;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	return rc == CTL_OK ? ctl_call(ctl, cmd->method, params, result) : rc;
+}
+
+/* The result as JSON, as a table, or as pairs, by what it is. */
+static void
+print(struct ctl *ctl, const json_t *v, const char *columns)
+{
+	char *text;
+
+	if (ctl->json) {
+		fmt_json(v);
+	} else if (json_is_array(v) && json_is_object(json_array_get(v, 0))) {
+		fmt_table(v, columns, true);
+	} else if (json_is_array(v)) {
+		for (size_t i = 0; i < json_array_size(v); i++) {
+			text = fmt_value(json_array_get(v, i));
+			puts(text);
+			free(text);
+		}
+	} else if (json_is_object(v)) {
+		fmt_pairs(v);
+	} else {
+		text = fmt_value(v);
+		puts(text);
+		free(text);
+	}
+}
+
+/* Commands that people run for their effect: silent when it worked. */
+int
+run_quiet(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *result;
+	int rc = call(ctl, cmd, argc, argv, &result);
+
+	if (rc != CTL_OK)
+		return rc;
+	if (ctl->json)
+		fmt_json(result);
+	json_decref(result);
+	return CTL_OK;
+}
+
+int
+run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *result;
+	int rc = call(ctl, cmd, argc, argv, &result);
+
+	if (rc != CTL_OK)
+		return rc;
+	print(ctl, result, cmd->columns);
+	json_decref(result);
+	return CTL_OK;
+}
+
+/* As run_pairs, but an empty list still shows its header. */
+int
+run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *result;
+	int rc = call(ctl, cmd, argc, argv, &result);
+
+	if (rc != CTL_OK)
+		return rc;
+	if (!ctl->json && json_is_array(result) && json_array_size(result) == 0)
+		fmt_table(result, cmd->columns, true);
+	else
+		print(ctl, result, cmd->columns);
+	json_decref(result);
+	return CTL_OK;
+}
+
+/* "show NAME" where the daemon has only a list. */
+int
+run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *params;
+	json_t *result;
+	json_t *found = NULL;
+	const char *name;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK)
+		return rc;
+	name = json_string_value(json_object_get(params, "name"));
+	rc = ctl_call(ctl, cmd->method, NULL, &result);
+	for (size_t i = 0; rc == CTL_OK && found == NULL && i < json_array_size(result); i++) {
+		json_t *row = json_array_get(result, i);
+		const char *s = json_string_value(json_object_get(row, "name"));
+
+		if (s != NULL && strcmp(s, name) == 0)
+			found = row;
+	}
+	if (rc == CTL_OK && found == NULL) {
+		rc = ctl_refuse("there is no %s '%s'", cmd->object, name);
+		json_decref(result);
+	} else if (rc == CTL_OK) {
+		print(ctl, found, NULL);
+		json_decref(result);
+	}
+	json_decref(params);
+	return rc;
+}
+
+/* Page through the QPs; a `limit` among the words asks for one page only. */
+int
+run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *all = ctl->json ? ctl_must(json_array()) : NULL;
+	json_t *params;
+	bool first = true;
+	bool one;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK) {
+		json_decref(all);
+		return rc;
+	}
+	one = json_object_get(params, "limit") != NULL;
+	if (!one)
+		json_object_set_new(params, "limit", json_integer(QP_PAGE));
+	for (;;) {
+		json_t *page;
+		json_t *last;
+		size_t n;
+
+		rc = ctl_call(ctl, cmd->method, json_copy(params), &page);
+		if (rc != CTL_OK)
+			break;
+		n = json_array_size(page);
+		last = json_object_get(n > 0 ? json_array_get(page, n - 1) : NULL, "qp_num");
+		/* A daemon that does not page would answer the same QPs again. */
+		if (!first && json_equal(last, json_object_get(params, "after")))
+			n = 0;
+		if (all != NULL && n > 0)
+			json_array_extend(all, page);
+		else if (all == NULL && (n > 0 || first))
+			fmt_table(page, cmd->columns, first);
+		first = false;
+		if (last != NULL)
+			json_object_set(params, "after", last);
+		json_decref(page);
+		if (n == 0 || one || last == NULL)
+			break;
+	}
+	if (all != NULL && rc == CTL_OK)
+		fmt_json(all);
+	json_decref(all);
+	json_decref(params);
+	return rc;
+}
+
+/* A region in pieces, so that no answer is longer than a line may be. */
+int
+run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *params;
+	char *all = NULL;
+	size_t len = 0;
+	json_int_t at;
+	json_int_t left;
+	FILE *f;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK)
+		return rc;
+	at = json_integer_value(json_object_get(params, "offset"));
+	left = json_integer_value(json_object_get(params, "length"));
+	f = ctl_must(open_memstream(&all, &len));
+	do {
+		json_int_t n = left < READ_CHUNK ? left : READ_CHUNK;
+		json_t *result;
+		const char *hex;
+
+		json_object_set_new(params, "offset", json_integer(at));
+		json_object_set_new(params, "length", json_integer(n));
+		rc = ctl_call(ctl, cmd->method, json_copy(params), &result);
+		if (rc != CTL_OK)
+			break;
+		hex = json_string_value(json_object_get(result, "data"));
+		if (ctl->json)
+			fputs(hex != NULL ? hex : "", f);
+		else if (hex == NULL || fmt_hexdump((uint64_t)at, hex) != 0)
+			rc = ctl_refuse("the daemon's answer holds no hexadecimal data");
+		json_decref(result);
+		at += n;
+		left -= n;
+	} while (rc == CTL_OK && left > 0);
+	fclose(f);
+	if (ctl->json && rc == CTL_OK) {
+		json_t *v = json_pack("{s:s}", "data", ctl_must(all));
+
+		fmt_json(v);
+		json_decref(v);
+	}
+	free(all);
+	json_decref(params);
+	return rc;
+}
+
+static void
+print_stream(struct ctl *ctl, const json_t *v)
+{
+	bool first = true;
+	const char *key;
+	json_t *e;
+
+	if (ctl->json) {
+		fmt_json_line(v);
+		return;
+	}
+	json_object_foreach ((json_t *)(uintptr_t)v, key, e) {
+		char *text;
+
+		if (json_is_null(e) || strcmp(key, "header") == 0)
+			continue;
+		text = fmt_value(e);
+		printf("%s%s %s", first ? "" : "  ", key, text);
+		first = false;
+		free(text);
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* Events as they come: the answer holds those that waited, notifications the rest. */
+int
+run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *params;
+	json_t *v;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK)
+		return rc;
+	json_object_set_new(params, "follow", json_true());
+	rc = ctl_call(ctl, cmd->method, params, &v);
+	if (rc != CTL_OK)
+		return rc;
+	for (size_t i = 0; i < json_array_size(v); i++)
+		print_stream(ctl, json_array_get(v, i));
+	json_decref(v);
+	while (rpc_wait(&ctl->rpc, -1, &v) == 0) {
+		print_stream(ctl, json_object_get(v, "params"));
+		json_decref(v);
+	}
+	return ctl_refuse("%s", ctl->rpc.err);
+}
+
+/* The same for a method that can only be asked: once a second, until the daemon goes. */
+int
+run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *params;
+	json_t *v;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK)
+		return rc;
+	for (;;) {
+		rc = ctl_call(ctl, cmd->method, json_copy(params), &v);
+		if (rc != CTL_OK)
+			break;
+		for (size_t i = 0; i < json_array_size(v); i++)
+			print_stream(ctl, json_array_get(v, i));
+		json_decref(v);
+		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	}
+	json_decref(params);
+	return rc;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters: stat show, top, metrics. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+/* The daemon's own table of counters, for their help texts. */
+static const struct {
+	const char *name;
+	const char *help;
+} counter_help[] = {
+#define COUNTER(name, unit, drop, help) { #name, help },
+#include "counters.def"
+#undef COUNTER
+};
+
+/* Members of a block that say whose counters they are. */
+static const char *const label_keys[] = { "name", "port", "worker", "qp_num", "lcore", "scope" };
+
+#define LABELS (sizeof(label_keys) / sizeof(label_keys[0]))
+
+static bool
+is_label(const char *key)
+{
+	for (size_t i = 0; i < LABELS; i++)
+		if (strcmp(key, label_keys[i]) == 0)
+			return true;
+	return false;
+}
+
+static json_t *
+block_new(const char *label, const json_t *counters)
+{
+	json_t *c = ctl_must(json_object());
+	const char *key;
+	json_t *v;
+
+	json_object_foreach ((json_t *)(uintptr_t)counters, key, v)
+		if (json_is_integer(v) && !is_label(key))
+			json_object_set(c, key, v);
+	return ctl_must(json_pack("{s:s, s:o}", "label", label, "counters", c));
+}
+
+static json_t *
+block_of(const json_t *v, const char *fallback)
+{
+	json_t *counters = json_object_get(v, "counters");
+	json_t *block;
+	char *label = NULL;
+
+	for (size_t i = 0; i < LABELS && label == NULL; i++)
+		if (json_object_get(v, label_keys[i]) != NULL)
+			label = fmt_value(json_object_get(v, label_keys[i]));
+	block = block_new(
+		label != NULL ? label : fallback, json_is_object(counters) ? counters : v);
+	free(label);
+	return block;
+}
+
+/*
+ * The answer as an array of blocks {label, counters}. It is one object of counters, an array of
+ * such objects, or an object of them by name.
+ */
+static json_t *
+blocks_of(const json_t *result, const char *scope)
+{
+	json_t *blocks = ctl_must(json_array());
+	bool nested = json_is_object(result) && json_object_size(result) > 0 &&
+		      !json_is_object(json_object_get(result, "counters"));
+	const char *key;
+	json_t *v;
+	size_t i;
+
+	json_array_foreach (result, i, v)
+		json_array_append_new(blocks, block_of(v, scope));
+	json_object_foreach ((json_t *)(uintptr_t)result, key, v)
+		nested = nested && json_is_object(v);
+	if (nested) {
+		json_object_foreach ((json_t *)(uintptr_t)result, key, v)
+			json_array_append_new(blocks, block_of(v, key));
+	} else if (json_is_object(result)) {
+		json_array_append_new(blocks, block_of(result, scope));
+	}
+	return blocks;
+}
+
+static json_int_t
+counter(const json_t *blocks, size_t block, const char *name)
+{
+	const json_t *b = json_array_get(blocks, block);
+
+	return json_integer_value(json_object_get(json_object_get(b, "counters"), name));
+}
+
+/* Names over all blocks in the daemon's order, as the keys of an object. */
+static json_t *
+names_of(const json_t *blocks)
+{
+	json_t *names = ctl_must(json_object());
+	const char *key;
+	json_t *b;
+	json_t *v;
+	size_t i;
+
+	json_array_foreach (blocks, i, b) {
+		json_object_foreach (json_object_get(b, "counters"), key, v)
+			json_object_set_new(names, key, json_true());
+	}
+	return names;
+}
+
+static char *
+number(json_int_t v)
+{
+	char s[32];
+
+	snprintf(s, sizeof(s), "%" JSON_INTEGER_FORMAT, v);
+	return ctl_must(strdup(s));
+}
+
+/* Whether any block has counted; what never counted is left out unless asked for. */
+static bool
+counted(const json_t *blocks, const char *name)
+{
+	for (size_t b = 0; b < json_array_size(blocks); b++)
+		if (counter(blocks, b, name) != 0)
+			return true;
+	return false;
+}
+
+/* A row for each counter, a column for each block, and its rate where `before` is given. */
+static void
+print_blocks(const json_t *blocks, const json_t *before, double seconds, bool all)
+{
+	json_t *names = names_of(blocks);
+	size_t n = json_array_size(blocks);
+	size_t cols = 1 + n * (before != NULL ? 2 : 1);
+	char **cells = ctl_must(calloc((json_object_size(names) + 1) * cols, sizeof(*cells)));
+	const char *name;
+	size_t rows = 1;
+	json_t *v;
+
+	cells[0] = ctl_must(strdup("counter"));
+	for (size_t b = 0; b < n; b++) {
+		cells[1 + b] = fmt_value(json_object_get(json_array_get(blocks, b), "label"));
+		if (before != NULL && asprintf(&cells[1 + n + b], "%s/s", cells[1 + b]) < 0)
+			cells[1 + n + b] = NULL;
+	}
+	json_object_foreach (names, name, v) {
+		char **row = &cells[rows * cols];
+
+		if (!all && !counted(blocks, name))
+			continue;
+		rows++;
+		row[0] = ctl_must(strdup(name));
+		for (size_t b = 0; b < n; b++) {
+			json_int_t now = counter(blocks, b, name);
+
+			row[1 + b] = number(now);
+			if (before != NULL)
+				row[1 + n + b] = number(
+					(json_int_t)((double)(now - counter(before, b, name)) /
+						     seconds));
+		}
+	}
+	fmt_cells(cells, rows, cols, true);
+	for (size_t i = 0; i < rows * cols; i++)
+		free(cells[i]);
+	free(cells);
+	json_decref(names);
+}
+
+struct stat_args {
+	const char *scope;
+	json_t *params;
+	double interval; /* seconds, 0: once */
+	bool all;
+};
+
+static int
+parse_args(struct stat_args *a, int argc, char **argv)
+{
+	uint64_t n;
+	char *end;
+
+	a->scope = "total";
+	for (int i = 0; i < argc; i++) {
+		const char *next = i + 1 < argc ? argv[i + 1] : "";
+
+		if (strcmp(argv[i], "--all") == 0) {
+			a->all = true;
+		} else if (strcmp(argv[i], "--watch") == 0) {
+			a->interval = 1;
+			if (!isdigit((unsigned char)next[0]))
+				continue;
+			a->interval = strtod(next, &end);
+			if (*end != '\0' || a->interval < 0.01 || a->interval > 86400)
+				return ctl_usage("--watch takes 0.01 to 86400 seconds");
+			i++;
+		} else if (strcmp(argv[i], "total") == 0 || strcmp(argv[i], "port") == 0 ||
+			   strcmp(argv[i], "worker") == 0) {
+			a->scope = argv[i];
+		} else if (strcmp(argv[i], "qp") == 0) {
+			if (params_size(next, &n) != 0)
+				return ctl_usage("qp needs a number, as in: stat show qp 17");
+			a->scope = argv[i++];
+			json_object_set_new(a->params, "qp_num", json_integer((json_int_t)n));
+		} else {
+			return ctl_usage("'%s' is no scope: total, port, worker or qp N; options: "
+					 "--all, --watch [SECONDS]",
+				argv[i]);
+		}
+	}
+	json_object_set_new(a->params, "scope", json_string(a->scope));
+	return CTL_OK;
+}
+
+static double
+seconds_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int
+watch(struct ctl *ctl, const struct command *cmd, const struct stat_args *a)
+{
+	const bool tty = isatty(STDOUT_FILENO) != 0;
+	json_t *before = NULL;
+	double then = 0;
+	double whole = (double)(time_t)a->interval;
+	struct timespec pause = { .tv_sec = (time_t)a->interval,
+		.tv_nsec = (long)((a->interval - whole) * 1e9) };
+	json_t *result;
+	int rc;
+
+	while ((rc = ctl_call(ctl, cmd->method, json_copy(a->params), &result)) == CTL_OK) {
+		json_t *blocks = blocks_of(result, a->scope);
+		double now = seconds_now();
+
+		if (ctl->json) {
+			fmt_json_line(result);
+		} else {
+			fputs(tty ? "\033[H\033[J" : before != NULL ? "\n" : "", stdout);
+			print_blocks(blocks, before, now > then ? now - then : 1, a->all);
+		}
+		fflush(stdout);
+		json_decref(result);
+		json_decref(before);
+		before = blocks;
+		then = now;
+		nanosleep(&pause, NULL);
+	}
+	json_decref(before);
+	return rc;
+}
+
+int
+run_stats(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	struct stat_args a = { .params = ctl_must(json_object()) };
+	json_t *blocks;
+	json_t *result;
+	int rc = parse_args(&a, argc, argv);
+
+	if (rc == CTL_OK && cmd->verb == NULL && a.interval <= 0)
+		a.interval = 1;
+	if (rc == CTL_OK && a.interval > 0) {
+		rc = watch(ctl, cmd, &a);
+	} else if (rc == CTL_OK) {
+		rc = ctl_call(ctl, cmd->method, json_incref(a.params), &result);
+		if (rc == CTL_OK && ctl->json)
+			fmt_json(result);
+		else if (rc == CTL_OK) {
+			blocks = blocks_of(result, a.scope);
+			print_blocks(blocks, NULL, 1, a.all);
+			json_decref(blocks);
+		}
+		if (rc == CTL_OK)
+			json_decref(result);
+	}
+	json_decref(a.params);
+	return rc;
+}
+
+/* ---- Prometheus' text format ---------------------------------------------------------------- */
+
+static void
+print_name(const char *name)
+{
+	for (; *name != '\0'; name++)
+		putchar(isalnum((unsigned char)*name) ? *name : '_');
+}
+
+static void
+print_label(const char *s)
+{
+	for (; *s != '\0'; s++) {
+		if (*s == '\\' || *s == '"')
+			putchar('\\');
+		putchar(*s);
+	}
+}
+
+static void
+print_metric(const char *name, const json_t *by_scope)
+{
+	const char *scope;
+	const char *help = NULL;
+	json_t *blocks;
+
+	for (size_t i = 0; i < sizeof(counter_help) / sizeof(counter_help[0]); i++)
+		if (strcmp(counter_help[i].name, name) == 0)
+			help = counter_help[i].help;
+	for (int line = help != NULL ? 0 : 1; line < 2; line++) {
+		printf("# %s rocelane_", line == 0 ? "HELP" : "TYPE");
+		print_name(name);
+		printf("_total %s\n", line == 0 ? help : "counter");
+	}
+	json_object_foreach ((json_t *)(uintptr_t)by_scope, scope, blocks) {
+		for (size_t b = 0; b < json_array_size(blocks); b++) {
+			const json_t *label = json_object_get(json_array_get(blocks, b), "label");
+
+			printf("rocelane_");
+			print_name(name);
+			printf("_total{scope=\"%s\"", scope);
+			if (strcmp(scope, "total") != 0) {
+				printf(",%s=\"", scope);
+				print_label(json_string_value(label));
+				putchar('"');
+			}
+			printf("} %" JSON_INTEGER_FORMAT "\n", counter(blocks, b, name));
+		}
+	}
+}
+
+int
+run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	static const char *const scopes[] = { "total", "port", "worker" };
+	json_t *by_scope;
+	json_t *names;
+	const char *name;
+	json_t *params;
+	json_t *v;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK)
+		return rc;
+	by_scope = ctl_must(json_object());
+	names = ctl_must(json_object());
+	for (size_t i = 0; rc == CTL_OK && i < 3; i++) {
+		json_t *result;
+		json_t *found;
+
+		json_object_set_new(params, "scope", json_string(scopes[i]));
+		rc = ctl_call(ctl, cmd->method, json_copy(params), &result);
+		if (rc != CTL_OK)
+			break;
+		v = blocks_of(result, scopes[i]);
+		found = names_of(v);
+		json_object_update_missing(names, found);
+		json_object_set_new(by_scope, scopes[i], v);
+		json_decref(found);
+		json_decref(result);
+	}
+	json_decref(params);
+	if (rc == CTL_OK && ctl->json) {
+		fmt_json(by_scope);
+	} else if (rc == CTL_OK) {
+		json_object_foreach (names, name, v)
+			print_metric(name, by_scope);
+	}
+	json_decref(names);
+	json_decref(by_scope);
+	return rc;
+}

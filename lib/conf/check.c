@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "table_rows.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Relations inside one object, for the file and for RPC alike. */
+
+void
+check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct conf_lcores *l = obj;
+
+	for (uint32_t i = 0; i < l->n_workers; i++) {
+		uint32_t mark = err->at_len;
+
+		if (l->workers[i] == UINT32_MAX)
+			continue; /* the element had a fault */
+		conf_enter(err, "workers");
+		conf_enter_index(err, i);
+		if (l->workers[i] == l->control)
+			conf_fault(err, NULL,
+				"lcore %u is the control lcore: a worker needs one of "
+				"its own",
+				l->workers[i]);
+		for (uint32_t k = 0; k < i; k++) {
+			if (l->workers[k] == l->workers[i]) {
+				conf_fault(err, NULL,
+					"lcore %u is worker %u already: each lcore may "
+					"be listed once",
+					l->workers[i], k);
+				break;
+			}
+		}
+		conf_leave(err, mark);
+	}
+}
+
+void
+check_neighbor(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct conf_neighbor *n = obj;
+
+	if (n->given != CONF_NEIGHBOR_IPV4 && n->given != CONF_NEIGHBOR_IPV6)
+		conf_fault(err, NULL, "must have exactly one of ipv4 and ipv6, not %s",
+			n->given == 0 ? "none" : "both");
+}
+
+void
+check_port(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct conf_port *p = obj;
+
+	if ((p->given & (CONF_PORT_IPV4 | CONF_PORT_IPV6)) == 0)
+		conf_fault(err, NULL, "has no address: ipv4, ipv6 or both are required");
+}
+
+void
+check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const uint32_t needs_local = CONF_ACCESS_REMOTE_WRITE | CONF_ACCESS_REMOTE_ATOMIC;
+	const struct conf_mr *mr = obj;
+
+	if (mr->length != 0 && mr->addr > UINT64_MAX - (mr->length - 1))
+		conf_fault(err, "addr",
+			"0x%" PRIx64 " plus length %" PRIu64 " wraps around: at most "
+			"0x%" PRIx64 " for this length",
+			mr->addr, mr->length, UINT64_MAX - (mr->length - 1));
+	if ((mr->access & needs_local) != 0 && (mr->access & CONF_ACCESS_LOCAL_WRITE) == 0)
+		conf_fault(err, "access", "REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+}
+
+void
+check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct conf_srq *srq = obj;
+
+	if (srq->srq_limit > srq->max_wr)
+		conf_fault(err, "srq_limit", "must be a number from 0 to max_wr (%u), not %u",
+			srq->max_wr, srq->srq_limit);
+}
+
+static bool
+is_atomic(uint32_t opcode)
+{
+	return opcode == CONF_WR_ATOMIC_CMP_AND_SWP || opcode == CONF_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static bool
+is_remote(uint32_t opcode)
+{
+	return opcode != CONF_WR_SEND && opcode != CONF_WR_SEND_WITH_IMM;
+}
+
+void
+check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	struct conf_send_feed *f = obj;
+
+	if (is_atomic(f->opcode)) {
+		if ((f->given & CONF_FEED_SIZE) == 0)
+			f->size = 8;
+		if (f->size != 8)
+			conf_fault(err, "size", "an ATOMIC has 8 bytes, not %u", f->size);
+		if (f->remote_addr % 8 != 0 || f->stride % 8 != 0)
+			conf_fault(err, f->remote_addr % 8 != 0 ? "remote_addr" : "stride",
+				"must be a multiple of 8 for an ATOMIC");
+	}
+	if (is_remote(f->opcode) && (f->given & CONF_FEED_RKEY) == 0)
+		conf_fault(err, "rkey", "is missing: %s requires it",
+			conf_name_of(conf_names_wr_opcode, f->opcode));
+	if (is_remote(f->opcode) && (f->given & CONF_FEED_REMOTE_ADDR) == 0)
+		conf_fault(err, "remote_addr", "is missing: %s requires it",
+			conf_name_of(conf_names_wr_opcode, f->opcode));
+}
+
+/* An attribute that a transition requires and that has no default. */
+struct needed {
+	const char *key;
+	uint64_t bit;
+	enum conf_qp_state from; /* the first state that has needed it */
+	const char *what;
+};
+
+static const struct needed needed_rows[] = {
+	{ "port", CONF_QP_PORT, CONF_QPS_INIT, "the name of a port" },
+	{ "ah_attr", CONF_QP_AV, CONF_QPS_RTR, "an object with dest_ip" },
+	{ "dest_qp_num", CONF_QP_DEST_QPN, CONF_QPS_RTR, "the peer's QP number" },
+	{ "rq_psn", CONF_QP_RQ_PSN, CONF_QPS_RTR, "a number from 0 to 16777215 (0xffffff)" },
+	{ "sq_psn", CONF_QP_SQ_PSN, CONF_QPS_RTS, "a number from 0 to 16777215 (0xffffff)" },
+};
+
+static void
+check_required(const struct conf_qp *qp, struct conf_errors *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(needed_rows); i++) {
+		const struct needed *n = &needed_rows[i];
+
+		if (qp->qp_state >= n->from && (qp->given & n->bit) == 0)
+			conf_fault(err, n->key, "is missing: qp_state %s requires %s",
+				conf_name_of(conf_names_qp_state, qp->qp_state), n->what);
+	}
+}
+
+/* Numbers of the QPs that a template makes. */
+static void
+check_count(const struct conf_qp *qp, struct conf_errors *err)
+{
+	const uint32_t more = qp->count - 1;
+	const struct conf_send_feed *f = &qp->send_feed;
+
+	if ((qp->given & CONF_QP_QP_NUM) != 0 && qp->qp_num + more > CONF_QPN_MAX)
+		conf_fault(err, "count", "%u QPs from qp_num %u go beyond %u (0x%x): at most %u",
+			qp->count, qp->qp_num, CONF_QPN_MAX, CONF_QPN_MAX,
+			CONF_QPN_MAX - qp->qp_num + 1);
+	if ((qp->given & CONF_QP_DEST_QPN) != 0 && qp->dest_qp_num + more > CONF_QPN_MAX)
+		conf_fault(err, "count",
+			"%u QPs from dest_qp_num %u go beyond %u (0x%x): at most %u", qp->count,
+			qp->dest_qp_num, CONF_QPN_MAX, CONF_QPN_MAX,
+			CONF_QPN_MAX - qp->dest_qp_num + 1);
+	/* stride and count are limited: the product cannot overflow. */
+	if ((f->given & CONF_FEED_REMOTE_ADDR) != 0 &&
+		f->remote_addr > UINT64_MAX - (f->stride * more + f->size))
+		conf_fault(err, "send_feed", "remote_addr plus %u strides and size wraps around",
+			more);
+}
+
+static void
+check_feeds(const struct conf_qp *qp, struct conf_errors *err)
+{
+	const bool recv = (qp->given & CONF_QP_RECV_FEED) != 0;
+	const bool send = (qp->given & CONF_QP_SEND_FEED) != 0;
+
+	if (recv && (qp->given & CONF_QP_SRQ) != 0)
+		conf_fault(err, "recv_feed",
+			"a QP with an srq has no receive queue of its own to "
+			"fill: leave out one of the two");
+	if (send && qp->send_feed.depth > qp->cap.max_send_wr)
+		conf_warn(err, "send_feed",
+			"only %u of depth %u can be posted at a time: "
+			"cap.max_send_wr",
+			qp->cap.max_send_wr, qp->send_feed.depth);
+}
+
+void
+check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
+{
+	const struct conf_qp *qp = obj;
+
+	if (qp->pkey == 0x8000) /* 0 is out of the row's range */
+		conf_fault(err, "pkey", "0x8000 is no valid key: its low 15 bits must not be 0");
+	if ((qp->given & CONF_QP_TIMEOUT) != 0 && qp->timeout == 0)
+		conf_warn(err, "timeout",
+			"0 means no transport timer: a lost packet is never sent "
+			"again (14 is 67 ms)");
+	if ((qp->given & CONF_QP_MIN_RNR_TIMER) != 0 && qp->min_rnr_timer == 0)
+		conf_warn(err, "min_rnr_timer",
+			"0 means 655.36 ms, the longest of all (12 is 0.64 ms)");
+	if (mode == CONF_MODIFY)
+		return;
+	check_required(qp, err);
+	check_count(qp, err);
+	check_feeds(qp, err);
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONF_H
+#define CONF_H
+/**
+ * @file conf.h  The configuration as plain structs: validated, with its defaults filled in.
+ *
+ * Owner:   control lcore (or main before the lcores start). Read-only after conf_load_*.
+ * Memory:  conf_load_* allocates one struct conf with its arrays; conf_free gives all of it back.
+ *          The object structs (conf_qp, conf_mr, ...) hold no pointers: copy them freely.
+ * Depends: base. No JSON type is visible here: see conf_json.h for RPC decoding and encoding.
+ * Spec:    QP-04 (ranges), RX-LNK-02 (path MTU against port MTU), TMR-03 (timeout 0).
+ *
+ * Every object has a `given` mask: a bit is set when the key stood in the JSON with a value other
+ * than null. Values that were left out hold their default (or zero when there is none).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+#define CONF_NAME_MAX   64 /* bytes with the final zero; every name of an object */
+#define CONF_PATH_MAX   256
+#define CONF_SOCKET_MAX 108 /* sun_path */
+
+/* Limits of this device: what the decoder lets through. */
+#define CONF_MAX_LCORE      127
+#define CONF_MAX_WORKERS    64
+#define CONF_MAX_PORTS      32
+#define CONF_MAX_NEIGHBORS  4096       /* of one port */
+#define CONF_MAX_OBJECTS    65536      /* entries of each of pds, mrs, cqs, srqs, qps */
+#define CONF_MAX_QPS        (1u << 20) /* QPs in all, every `count` counted */
+#define CONF_MAX_RD_ATOMIC  16
+#define CONF_MAX_WR         65536 /* entries of a queue */
+#define CONF_MAX_CQE        65536
+#define CONF_MAX_SGE        16
+#define CONF_MAX_INLINE     256        /* bytes */
+#define CONF_MAX_MESSAGE    (1u << 30) /* bytes of a feed's message */
+#define CONF_MTU_MIN        256        /* bytes of an IP datagram */
+#define CONF_MTU_MAX        16000
+#define CONF_QPN_MIN        2u
+#define CONF_QPN_MAX        0xfffffeu
+#define CONF_DEFAULT_SOCKET "/run/rocelane.sock"
+
+/* Defaults that the rules leave to the implementation. */
+#define CONF_DEFAULT_MIN_TIMEOUT 5   /* 131 us: below it a software peer answers too late */
+#define CONF_DEFAULT_CC_WINDOW   256 /* packets */
+#define CONF_ERNIC_CC_WINDOW     16
+
+/* ---- enumerators ------------------------------------------------------------------------ */
+
+enum conf_idle { CONF_IDLE_POLL, CONF_IDLE_PAUSE, CONF_IDLE_SLEEP };
+enum conf_profile { CONF_PROFILE_IBA, CONF_PROFILE_ERNIC };
+enum conf_fill { CONF_FILL_ZERO, CONF_FILL_PATTERN };
+/** Values of enum ibv_qp_type. */
+enum conf_qp_type { CONF_QPT_RC = 2 };
+/** Values of enum ibv_qp_state. */
+enum conf_qp_state {
+	CONF_QPS_RESET,
+	CONF_QPS_INIT,
+	CONF_QPS_RTR,
+	CONF_QPS_RTS,
+	CONF_QPS_SQD,
+	CONF_QPS_SQE,
+	CONF_QPS_ERR,
+};
+/** Bits of enum ibv_access_flags. */
+enum {
+	CONF_ACCESS_LOCAL_WRITE = 1,
+	CONF_ACCESS_REMOTE_WRITE = 2,
+	CONF_ACCESS_REMOTE_READ = 4,
+	CONF_ACCESS_REMOTE_ATOMIC = 8,
+};
+/** Values of enum ibv_wr_opcode. */
+enum conf_wr_opcode {
+	CONF_WR_RDMA_WRITE,
+	CONF_WR_RDMA_WRITE_WITH_IMM,
+	CONF_WR_SEND,
+	CONF_WR_SEND_WITH_IMM,
+	CONF_WR_RDMA_READ,
+	CONF_WR_ATOMIC_CMP_AND_SWP,
+	CONF_WR_ATOMIC_FETCH_AND_ADD,
+	CONF_WR_SEND_WITH_INV = 9,
+};
+
+/* ---- knobs ------------------------------------------------------------------------------ */
+
+/* Zero is the default of every two-way knob but cc.cnp, whose default is on. */
+enum conf_len_pad_impact { CONF_LEN_PAD_NAK, CONF_LEN_PAD_DROP };
+enum conf_ip_df { CONF_IP_DF_IGNORE, CONF_IP_DF_REQUIRE };
+enum conf_bad_aeth { CONF_BAD_AETH_FATAL, CONF_BAD_AETH_DROP };
+enum conf_ack_for_read { CONF_ACK_FOR_READ_DROP, CONF_ACK_FOR_READ_FATAL };
+enum conf_early_retry { CONF_EARLY_RETRY_PROCESS, CONF_EARLY_RETRY_DROP };
+enum conf_half_window { CONF_HALF_WINDOW_INVALID, CONF_HALF_WINDOW_DUPLICATE };
+enum conf_class_j_ack { CONF_CLASS_J_NONE, CONF_CLASS_J_ACK };
+enum conf_imm_access { CONF_IMM_REM_ACCESS, CONF_IMM_LOC_ACCESS };
+enum conf_cnp_path { CONF_CNP_PATH_DATA, CONF_CNP_PATH_CONTROL };
+enum conf_cc_algo { CONF_CC_ERNIC_WINDOW, CONF_CC_RATE, CONF_CC_NONE };
+
+enum { /* conf_knobs.given */
+	CONF_KNOB_LEN_PAD_IMPACT = 1 << 0,
+	CONF_KNOB_IP_DF = 1 << 1,
+	CONF_KNOB_CHECK_SRC_MAC = 1 << 2,
+	CONF_KNOB_ERRBUF = 1 << 3,
+	CONF_KNOB_BAD_AETH = 1 << 4,
+	CONF_KNOB_ACK_FOR_READ = 1 << 5,
+	CONF_KNOB_ACKREQ_INTERVAL = 1 << 6,
+	CONF_KNOB_MAX_OUTSTANDING = 1 << 7,
+	CONF_KNOB_REQ_CREDITS = 1 << 8,
+	CONF_KNOB_RESP_CREDITS = 1 << 9,
+	CONF_KNOB_EARLY_RETRY = 1 << 10,
+	CONF_KNOB_HALF_WINDOW = 1 << 11,
+	CONF_KNOB_CLASS_J_ACK = 1 << 12,
+	CONF_KNOB_IMM_ACCESS_STATUS = 1 << 13,
+	CONF_KNOB_MIN_TIMEOUT = 1 << 14,
+	CONF_KNOB_WITH_CQE = 1 << 15,
+	CONF_KNOB_CNP = 1 << 16,
+	CONF_KNOB_WINDOW = 1 << 17,
+	CONF_KNOB_CNP_INTERVAL = 1 << 18,
+	CONF_KNOB_CNP_PATH = 1 << 19,
+	CONF_KNOB_ALGO = 1 << 20,
+};
+
+/** One field a knob; the member is the knob's name with '_' for '.'. */
+struct conf_knobs {
+	uint64_t given;   /* CONF_KNOB_*: set by name, not by the profile */
+	uint32_t profile; /* enum conf_profile; also the place of the RNR check */
+	uint32_t rx_len_pad_impact;
+	uint32_t rx_ip_df;
+	uint32_t rx_check_src_mac; /* 0 off, 1 on */
+	uint32_t rx_errbuf;        /* 0 off, 1 on */
+	uint32_t req_bad_aeth;
+	uint32_t req_ack_for_read;
+	uint32_t req_ackreq_interval;     /* packets */
+	uint32_t req_max_outstanding_psn; /* packets, at most 2^23-1 */
+	uint32_t req_credits;             /* 0 off, 1 on */
+	uint32_t resp_credits;            /* 0 off, 1 on */
+	uint32_t resp_early_retry;
+	uint32_t resp_half_window;
+	uint32_t resp_class_j_ack;
+	uint32_t resp_imm_access_status;
+	uint32_t tmr_min_timeout; /* exponent n of 4.096 us * 2^n */
+	uint32_t ae_with_cqe;     /* 0 off, 1 on */
+	uint32_t cc_cnp;          /* 0 off, 1 on */
+	uint32_t cc_window;       /* packets */
+	uint32_t cc_cnp_interval; /* microseconds */
+	uint32_t cc_cnp_path;
+	uint32_t cc_algo;
+};
+
+/* ---- addresses -------------------------------------------------------------------------- */
+
+/** An IP address in network order; family 0 means none. */
+struct conf_ip {
+	uint8_t family; /* 0, 4 or 6 */
+	uint8_t addr[16];
+};
+
+enum { CONF_AH_DEST_MAC = 1 << 0, CONF_AH_VLAN = 1 << 1 };
+
+struct conf_ah {
+	uint64_t given; /* CONF_AH_*: without DEST_MAC the neighbour is resolved */
+	struct conf_ip dest_ip;
+	uint8_t dest_mac[6];
+	uint8_t traffic_class; /* default 0 */
+	uint8_t hop_limit;     /* default 64 */
+	uint16_t vlan;         /* 1..4094, valid with CONF_AH_VLAN */
+	uint8_t vlan_priority; /* 0..7, default 0 */
+};
+
+/* ---- objects ---------------------------------------------------------------------------- */
+
+struct conf_pd {
+	char name[CONF_NAME_MAX];
+};
+
+enum { CONF_MR_ADDR = 1 << 0, CONF_MR_RKEY = 1 << 1 };
+
+struct conf_mr {
+	uint64_t given; /* CONF_MR_*: what is left out the dataplane picks */
+	char name[CONF_NAME_MAX];
+	char pd[CONF_NAME_MAX];
+	uint64_t length; /* bytes */
+	uint64_t addr;   /* virtual address of a RETH */
+	uint32_t rkey;
+	uint32_t access; /* CONF_ACCESS_*, default none */
+	uint32_t fill;   /* enum conf_fill */
+	uint64_t fill_seed;
+	bool remote_invalidate;
+};
+
+struct conf_cq {
+	char name[CONF_NAME_MAX];
+	uint32_t cqe; /* entries, default 1024 */
+};
+
+struct conf_srq {
+	char name[CONF_NAME_MAX];
+	char pd[CONF_NAME_MAX];
+	uint32_t max_wr;    /* default 1024 */
+	uint32_t max_sge;   /* default 4 */
+	uint32_t srq_limit; /* default 0: no event */
+};
+
+struct conf_cap {
+	uint32_t max_send_wr;     /* default 128 */
+	uint32_t max_recv_wr;     /* default 128 */
+	uint32_t max_send_sge;    /* default 4 */
+	uint32_t max_recv_sge;    /* default 4 */
+	uint32_t max_inline_data; /* bytes, default CONF_MAX_INLINE */
+};
+
+struct conf_recv_feed {
+	uint32_t buffers; /* default 256 */
+	uint32_t size;    /* bytes of each, default 4096 */
+};
+
+enum { CONF_FEED_RKEY = 1 << 0, CONF_FEED_REMOTE_ADDR = 1 << 1, CONF_FEED_SIZE = 1 << 2 };
+
+struct conf_send_feed {
+	uint64_t given;  /* CONF_FEED_* */
+	uint32_t opcode; /* enum conf_wr_opcode */
+	uint32_t size;   /* bytes of a message, default 64 (8 for an ATOMIC) */
+	uint32_t depth;  /* requests in flight, default 64 */
+	uint32_t rkey;
+	uint64_t remote_addr;
+	uint64_t stride; /* bytes from one QP of the template to the next, default 0 */
+	uint64_t count;  /* requests in all, 0: no end */
+};
+
+/**
+ * conf_qp.given: the low half has the values of enum ibv_qp_attr_mask, so that it is the mask of a
+ * modify as it stands; the high half tells of keys that are no attribute of a modify.
+ */
+#define CONF_QP_STATE               BIT64(0)
+#define CONF_QP_CUR_STATE           BIT64(1)
+#define CONF_QP_EN_SQD_ASYNC_NOTIFY BIT64(2)
+#define CONF_QP_ACCESS_FLAGS        BIT64(3)
+#define CONF_QP_PKEY_INDEX          BIT64(4) /* key "pkey" */
+#define CONF_QP_PORT                BIT64(5)
+#define CONF_QP_QKEY                BIT64(6) /* never set: RC only */
+#define CONF_QP_AV                  BIT64(7) /* key "ah_attr" */
+#define CONF_QP_PATH_MTU            BIT64(8)
+#define CONF_QP_TIMEOUT             BIT64(9)
+#define CONF_QP_RETRY_CNT           BIT64(10)
+#define CONF_QP_RNR_RETRY           BIT64(11)
+#define CONF_QP_RQ_PSN              BIT64(12)
+#define CONF_QP_MAX_QP_RD_ATOMIC    BIT64(13) /* key "max_rd_atomic" */
+#define CONF_QP_ALT_PATH            BIT64(14) /* never set */
+#define CONF_QP_MIN_RNR_TIMER       BIT64(15)
+#define CONF_QP_SQ_PSN              BIT64(16)
+#define CONF_QP_MAX_DEST_RD_ATOMIC  BIT64(17)
+#define CONF_QP_PATH_MIG_STATE      BIT64(18) /* never set */
+#define CONF_QP_CAP                 BIT64(19)
+#define CONF_QP_DEST_QPN            BIT64(20)
+#define CONF_QP_ATTR_MASK           (BIT64(32) - 1)
+#define CONF_QP_QP_NUM              BIT64(32)
+#define CONF_QP_SRQ                 BIT64(33)
+#define CONF_QP_WORKER              BIT64(34)
+#define CONF_QP_RECV_FEED           BIT64(35)
+#define CONF_QP_SEND_FEED           BIT64(36)
+#define CONF_QP_PROFILE             BIT64(37)
+#define CONF_QP_KNOBS               BIT64(38)
+
+struct conf_qp {
+	uint64_t given;  /* CONF_QP_* */
+	uint32_t qp_num; /* of the first one when count > 1; 0 when not given */
+	uint32_t dest_qp_num;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t qp_type;         /* enum conf_qp_type */
+	uint32_t qp_state;        /* enum conf_qp_state, default RESET */
+	uint32_t cur_qp_state;    /* modify only */
+	uint32_t path_mtu;        /* bytes: 256, 512, 1024 (default), 2048, 4096 */
+	uint32_t qp_access_flags; /* CONF_ACCESS_* */
+	uint16_t pkey;
+	uint8_t timeout; /* exponent; 0: no timer */
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;     /* 7: no end */
+	uint8_t min_rnr_timer; /* code; 0: 655.36 ms */
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	bool en_sqd_async_notify; /* modify only */
+	bool sq_sig_all;
+	char port[CONF_NAME_MAX];
+	char pd[CONF_NAME_MAX];
+	char send_cq[CONF_NAME_MAX];
+	char recv_cq[CONF_NAME_MAX];
+	char srq[CONF_NAME_MAX]; /* "" when the QP has its own RQ */
+	struct conf_ah ah_attr;
+	struct conf_cap cap;
+	uint32_t worker; /* index into lcores.workers; without CONF_QP_WORKER the dataplane picks */
+	uint32_t count;
+	struct conf_recv_feed recv_feed; /* valid with CONF_QP_RECV_FEED */
+	struct conf_send_feed send_feed; /* valid with CONF_QP_SEND_FEED */
+	uint32_t profile;                /* valid with CONF_QP_PROFILE */
+	struct conf_knobs knobs; /* those with their bit in knobs.given; see conf_qp_knobs */
+};
+
+enum { CONF_NEIGHBOR_IPV4 = 1 << 0, CONF_NEIGHBOR_IPV6 = 1 << 1 };
+
+struct conf_neighbor {
+	uint64_t given; /* CONF_NEIGHBOR_*: exactly one */
+	struct conf_ip ip;
+	uint8_t mac[6];
+};
+
+enum { CONF_PORT_MAC = 1 << 0, CONF_PORT_IPV4 = 1 << 1, CONF_PORT_IPV6 = 1 << 2 };
+
+struct conf_port {
+	uint64_t given; /* CONF_PORT_* */
+	char name[CONF_NAME_MAX];
+	char device[CONF_NAME_MAX]; /* name of the ethdev */
+	uint8_t mac[6];             /* without CONF_PORT_MAC: the device's own */
+	uint8_t ipv4[4];
+	uint8_t ipv6[16];
+	uint8_t prefix;  /* of ipv4, default 24 */
+	uint8_t prefix6; /* of ipv6, default 64 */
+	uint16_t mtu;    /* bytes of an IP datagram, default 1500 */
+	struct conf_neighbor *neighbors;
+	uint32_t n_neighbors;
+};
+
+struct conf_lcores {
+	uint32_t control;  /* lcore id, default 0 */
+	uint32_t *workers; /* lcore ids, default { 1 } */
+	uint32_t n_workers;
+	uint32_t idle; /* enum conf_idle */
+};
+
+struct conf_control {
+	char socket[CONF_SOCKET_MAX];
+	uint32_t mode; /* permission bits, default 0600 */
+};
+
+struct conf_error_buffer {
+	uint32_t entries;           /* of each worker, default 4096 */
+	char pcapng[CONF_PATH_MAX]; /* "": no file */
+	bool present;               /* the record is on (by this key or by knob rx.errbuf) */
+	uint64_t given;             /* internal: CONF_EB_PCAPNG */
+};
+
+enum { CONF_EB_PCAPNG = 1 << 0 };
+enum { CONF_ROOT_ERROR_BUFFER = 1 << 0 };
+
+struct conf {
+	uint64_t given; /* CONF_ROOT_* */
+	uint32_t version;
+	char **eal; /* n_eal arguments, without a program name */
+	uint32_t n_eal;
+	struct conf_lcores lcores;
+	struct conf_control control;
+	uint32_t profile;        /* enum conf_profile */
+	struct conf_knobs knobs; /* every field in effect: defaults, profile, then the given ones */
+	struct conf_error_buffer error_buffer;
+	struct conf_port *ports;
+	uint32_t n_ports;
+	struct conf_pd *pds;
+	uint32_t n_pds;
+	struct conf_mr *mrs;
+	uint32_t n_mrs;
+	struct conf_cq *cqs;
+	uint32_t n_cqs;
+	struct conf_srq *srqs;
+	uint32_t n_srqs;
+	struct conf_qp *qps; /* entries of the file; each stands for `count` QPs */
+	uint32_t n_qps;
+};
+
+/* ---- faults ----------------------------------------------------------------------------- */
+
+struct conf_error {
+	char *pointer; /* RFC 6901; "" is the whole document */
+	char *message; /* what is wrong and what is allowed */
+	uint32_t line; /* from 1; 0 when there is no text */
+	bool is_warning;
+};
+
+#define CONF_POINTER_MAX 512
+#define CONF_ERRORS_MAX  256 /* later faults are counted only */
+
+struct conf_errors {
+	char file[CONF_PATH_MAX]; /* for printing; "" for RPC parameters */
+	struct conf_error *v;
+	uint32_t n;
+	uint32_t room;
+	uint32_t n_errors; /* counts go on after v is full */
+	uint32_t n_warnings;
+	char at[CONF_POINTER_MAX]; /* where the decoder is; internal */
+	uint32_t at_len;
+};
+
+/** An empty list; a zeroed struct is one too. */
+void conf_errors_init(struct conf_errors *err);
+void conf_errors_free(struct conf_errors *err);
+/**
+ * "FILE:LINE: POINTER: message" of entry i ("warning: " before the message of one), cut at `room`.
+ * Without a file name: "POINTER: message". @return length of the whole line as snprintf.
+ */
+int conf_error_print(const struct conf_errors *err, uint32_t i, char *buf, size_t room);
+/** Index of the first entry that is no warning, or -1. */
+int conf_errors_first(const struct conf_errors *err);
+
+/* ---- loading ---------------------------------------------------------------------------- */
+
+/**
+ * Read and check a file. Every fault is in `err` when it returns, not only the first; warnings may
+ * be there on success. @return 0; -EINVAL: see err; -ENOMEM; or open's and read's -errno (with an
+ * entry in err). *out is NULL on failure.
+ */
+int conf_load_file(const char *path, struct conf **out, struct conf_errors *err);
+/** The same for a text of `len` bytes; err->file stays what the caller made it. */
+int conf_load_text(const char *text, size_t len, struct conf **out, struct conf_errors *err);
+void conf_free(struct conf *c);
+
+/* ---- questions about a configuration ---------------------------------------------------- */
+
+/** The standard's defaults of every knob under a profile; given is 0. */
+void conf_knobs_default(struct conf_knobs *k, enum conf_profile profile);
+/** Make a struct with some given knobs whole: defaults and profile under what was given. */
+void conf_knobs_apply(struct conf_knobs *k, enum conf_profile profile);
+/**
+ * Knobs in effect for one QP: the process's, then the group of the QP's own profile (if it has
+ * one), then the QP's own knobs. `global` is conf.knobs.
+ */
+void conf_qp_knobs(
+	const struct conf_knobs *global, const struct conf_qp *qp, struct conf_knobs *out);
+/** Bytes of a path MTU's longest IP datagram: a port's `mtu` must not be less (RX-LNK-02). */
+uint32_t conf_datagram_len(uint32_t path_mtu, bool ipv6);
+/** The same as a frame, from the Ethernet header to the ICRC, without the FCS. */
+uint32_t conf_frame_len(uint32_t path_mtu, bool ipv6, bool vlan);
+/** Entry with this name, or NULL. Cost: linear. */
+const struct conf_port *conf_port_find(const struct conf *c, const char *name);
+
+#endif

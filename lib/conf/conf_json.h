@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONF_JSON_H
+#define CONF_JSON_H
+/**
+ * @file conf_json.h  One decoder and encoder for the file and for RPC, driven by tables of rows.
+ *
+ * Owner:   control lcore (or main before the lcores start).
+ * Memory:  decoded structs are the caller's; arrays of pointer rows (CONF_T_ARRAY, CONF_T_STRINGS)
+ *          are allocated and given back by conf_release. Encoders return a new reference.
+ * Depends: base, jansson.
+ */
+#include <jansson.h>
+
+#include "conf.h"
+
+/* ---- tables ----------------------------------------------------------------------------- */
+
+enum conf_mode { CONF_CREATE, CONF_MODIFY };
+
+enum conf_type {
+	CONF_T_U8,      /* uint8_t; numbers may be "0x..." strings everywhere */
+	CONF_T_U16,     /* uint16_t */
+	CONF_T_U32,     /* uint32_t */
+	CONF_T_U64,     /* uint64_t */
+	CONF_T_SIZE32,  /* uint32_t bytes, also "64K" "16M" "1G" */
+	CONF_T_SIZE64,  /* uint64_t bytes, likewise */
+	CONF_T_BOOL,    /* bool */
+	CONF_T_NAME,    /* char[CONF_NAME_MAX]: 1..63 printing ASCII characters, no blanks */
+	CONF_T_STR,     /* char[max + 1]: any text of min..max bytes */
+	CONF_T_ENUM,    /* uint32_t; `names` */
+	CONF_T_PICK,    /* uint32_t: a number that must be one of `names` (by its value) */
+	CONF_T_FLAGS,   /* uint32_t: array of `names` */
+	CONF_T_MAC,     /* uint8_t[6], unicast */
+	CONF_T_IPV4,    /* uint8_t[4], unicast */
+	CONF_T_IPV6,    /* uint8_t[16], unicast */
+	CONF_T_IP,      /* struct conf_ip, unicast; `min`..`max` are the families (4, 6) */
+	CONF_T_HEX,     /* struct conf_bytes: hex digits, allocated */
+	CONF_T_OBJECT,  /* a struct at `offset`, by `sub` */
+	CONF_T_ARRAY,   /* pointer at `offset`, uint32_t count at `n_offset`, elements by `sub` */
+	CONF_T_STRINGS, /* char ** at `offset`, uint32_t count at `n_offset` */
+	CONF_T_NUMBERS, /* uint32_t * at `offset`, uint32_t count at `n_offset`; min..max of each */
+	CONF_T_JSON,    /* const json_t *: the value itself, borrowed */
+	CONF_T_CUSTOM,  /* `custom` */
+};
+
+enum {
+	CONF_F_REQUIRED = 1 << 0,
+	CONF_F_NULL = 1 << 1,    /* null is the same as leaving it out; encoded as null then */
+	CONF_F_HEX = 1 << 2,     /* encoded as "0x..." */
+	CONF_F_CREATE = 1 << 3,  /* not in a modify */
+	CONF_F_MODIFY = 1 << 4,  /* only in a modify */
+	CONF_F_DEFAULT = 1 << 5, /* left out: `def` (or `def_str`); an OBJECT: its own defaults */
+};
+
+struct conf_name {
+	const char *name; /* NULL ends the list */
+	uint32_t value;
+};
+
+struct conf_bytes {
+	uint8_t *data;
+	uint32_t len;
+};
+
+struct conf_table;
+
+/** For strings with a form of their own; both get the struct that the row belongs to. */
+struct conf_custom {
+	const char *what; /* what is allowed, for messages */
+	/** @return 0, or -EINVAL and the decoder says that it must be `what`. */
+	int (*decode)(const char *text, void *obj);
+	void (*encode)(const void *obj, char *buf, size_t room);
+};
+
+struct conf_field {
+	const char *name;
+	uint16_t type;  /* enum conf_type */
+	uint16_t flags; /* CONF_F_* */
+	uint32_t offset;
+	uint32_t n_offset; /* CONF_T_ARRAY, _STRINGS, _NUMBERS: where the count is (uint32_t) */
+	uint32_t n_min;    /* CONF_T_ARRAY, _STRINGS, _NUMBERS: elements */
+	uint32_t n_max;
+	uint64_t min; /* number: least value; string: least length */
+	uint64_t max;
+	uint64_t given; /* bit to set in the struct's `given` mask */
+	uint64_t def;
+	const char *def_str;
+	const struct conf_name *names;
+	const struct conf_table *sub;
+	const struct conf_custom *custom;
+};
+
+#define CONF_NO_GIVEN UINT32_MAX
+
+struct conf_table {
+	const char *name; /* of the object, for messages: "qp" */
+	const struct conf_field *fields;
+	uint32_t n_fields;
+	uint32_t size;         /* of the struct, bytes */
+	uint32_t given_offset; /* of its uint64_t given mask, or CONF_NO_GIVEN */
+	bool sparse;           /* no defaults are filled in, and only given values are encoded */
+	const char *shorthand; /* a string in place of the object is the value of this key */
+	/**
+	 * After all rows: relations inside the object. Values that had a fault are as if left out,
+	 * but their given bit is set.
+	 */
+	void (*check)(void *obj, enum conf_mode mode, struct conf_errors *err);
+};
+
+extern const struct conf_table conf_table_root;
+extern const struct conf_table conf_table_knobs;
+extern const struct conf_table conf_table_port;
+extern const struct conf_table conf_table_neighbor;
+extern const struct conf_table conf_table_pd;
+extern const struct conf_table conf_table_mr;
+extern const struct conf_table conf_table_cq;
+extern const struct conf_table conf_table_srq;
+extern const struct conf_table conf_table_qp;
+extern const struct conf_table conf_table_ah;
+extern const struct conf_table conf_table_cap;
+extern const struct conf_table conf_table_recv_feed;
+extern const struct conf_table conf_table_send_feed;
+
+extern const struct conf_name conf_names_qp_state[]; /* all seven */
+extern const struct conf_name conf_names_qp_type[];
+extern const struct conf_name conf_names_profile[];
+extern const struct conf_name conf_names_access[];
+extern const struct conf_name conf_names_wr_opcode[];
+/** Name of a value, or NULL. */
+const char *conf_name_of(const struct conf_name *names, uint32_t value);
+
+/**
+ * Decode an object into `out` (table->size bytes, cleared first): unknown keys, types, ranges,
+ * required keys. A NULL `obj` counts as {}. Every fault goes to err.
+ * @return 0, -EINVAL (out holds nothing to release then), -ENOMEM.
+ */
+int conf_decode(const struct conf_table *table, const json_t *obj, enum conf_mode mode, void *out,
+	struct conf_errors *err);
+/** Give back what conf_decode allocated inside `out` (nothing for tables without pointer rows). */
+void conf_release(const struct conf_table *table, void *out);
+/** The object as JSON, every row of a create; NULL: no memory. */
+json_t *conf_encode(const struct conf_table *table, const void *obj);
+
+/** Note a fault at the decoder's place, plus "/key" when key is not NULL. */
+void conf_fault(struct conf_errors *err, const char *key, const char *fmt, ...) PRINTF(3, 4);
+void conf_warn(struct conf_errors *err, const char *key, const char *fmt, ...) PRINTF(3, 4);
+
+/** Where the decoder is: go down one key or index; conf_leave with what conf_enter returned. */
+uint32_t conf_enter(struct conf_errors *err, const char *key);
+uint32_t conf_enter_index(struct conf_errors *err, uint32_t index);
+void conf_leave(struct conf_errors *err, uint32_t mark);
+
+/* ---- objects of RPC --------------------------------------------------------------------- */
+
+/*
+ * Each checks the object alone (ranges, what its qp_state requires), not its references: whether
+ * the port, PD or CQ exists is for the caller, who has the live ones.
+ */
+int conf_decode_pd(const json_t *obj, struct conf_pd *out, struct conf_errors *err);
+int conf_decode_mr(const json_t *obj, struct conf_mr *out, struct conf_errors *err);
+int conf_decode_cq(const json_t *obj, struct conf_cq *out, struct conf_errors *err);
+int conf_decode_srq(const json_t *obj, struct conf_srq *out, struct conf_errors *err);
+int conf_decode_qp(const json_t *obj, struct conf_qp *out, struct conf_errors *err);
+/** qp_num and the attributes to change; out->given has their bits, the rest is 0. */
+int conf_decode_qp_modify(const json_t *obj, struct conf_qp *out, struct conf_errors *err);
+
+json_t *conf_encode_pd(const struct conf_pd *pd); /* {"name": ...} */
+json_t *conf_encode_mr(const struct conf_mr *mr);
+json_t *conf_encode_cq(const struct conf_cq *cq);
+json_t *conf_encode_srq(const struct conf_srq *srq);
+json_t *conf_encode_qp(const struct conf_qp *qp);
+json_t *conf_encode_port(const struct conf_port *port);
+/** The whole configuration, as a file that loads again to the same structs (save_config). */
+json_t *conf_encode_all(const struct conf *c);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CROSS_H
+#define CROSS_H
+/**
+ * @file cross.h  Inside lib/conf: relations between the objects of a whole configuration.
+ *
+ * Owner:   control lcore.
+ * Memory:  sorted copies of names and numbers while a check runs.
+ * Depends: base, jansson (through conf_json.h).
+ * Spec:    RX-LNK-02 (path MTU against port MTU).
+ *
+ * Each takes configurations with faults too: a value that had one is blank and is passed over.
+ */
+#include "conf_json.h"
+
+/** Names and numbers that must be there once, and references that must lead somewhere. */
+int cross_names(const struct conf *c, struct conf_errors *err);
+/** QP numbers: ranges of templates must not overlap, and there is a limit to all together. */
+int cross_qp_nums(const struct conf *c, struct conf_errors *err);
+/** Each QP against its port: address family and frame length; each device against its frames. */
+void cross_frames(const struct conf *c, struct conf_errors *err);
+
+#endif

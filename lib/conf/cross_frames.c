@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cross.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the longest packet adds to its payload: WRITE ONLY with immediate has RETH and ImmDt. */
+#define ETH_LEN  14
+#define VLAN_LEN 4
+#define IPV4_LEN 20
+#define IPV6_LEN 40
+#define UDP_LEN  8
+#define BTH_LEN  12
+#define EXT_LEN  20
+#define ICRC_LEN 4
+
+/* What the kernel and the driver keep of an af_packet slot before the frame. */
+#define AF_PACKET_OVERHEAD 66
+#define AF_PACKET_FRAMESZ  2048 /* when framesz is not given */
+#define AF_PACKET_ALIGN    16
+
+uint32_t
+conf_datagram_len(uint32_t path_mtu, bool ipv6)
+{
+	return path_mtu + (ipv6 ? IPV6_LEN : IPV4_LEN) + UDP_LEN + BTH_LEN + EXT_LEN + ICRC_LEN;
+}
+
+uint32_t
+conf_frame_len(uint32_t path_mtu, bool ipv6, bool vlan)
+{
+	return ETH_LEN + (vlan ? VLAN_LEN : 0) + conf_datagram_len(path_mtu, ipv6);
+}
+
+const struct conf_port *
+conf_port_find(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		if (name[0] != '\0' && strcmp(c->ports[i].name, name) == 0)
+			return &c->ports[i];
+	}
+	return NULL;
+}
+
+/* Largest path MTU that fits, 0: none. */
+static uint32_t
+fitting(uint32_t mtu, bool ipv6)
+{
+	for (uint32_t path_mtu = 4096; path_mtu >= 256; path_mtu /= 2) {
+		if (conf_datagram_len(path_mtu, ipv6) <= mtu)
+			return path_mtu;
+	}
+	return 0;
+}
+
+static void
+qp_against_port(const struct conf_qp *qp, const struct conf_port *p, struct conf_errors *err)
+{
+	const bool ipv6 = qp->ah_attr.dest_ip.family == 6;
+	const uint32_t need = conf_datagram_len(qp->path_mtu, ipv6);
+	const uint32_t best = fitting(p->mtu, ipv6);
+	char lower[48] = "";
+
+	if ((p->given & (ipv6 ? CONF_PORT_IPV6 : CONF_PORT_IPV4)) == 0)
+		conf_fault(err, "ah_attr",
+			"dest_ip is an %s address, but port \"%s\" has no %s: give "
+			"the port one",
+			ipv6 ? "IPv6" : "IPv4", p->name, ipv6 ? "ipv6" : "ipv4");
+	if (need <= p->mtu)
+		return;
+	if (best != 0)
+		snprintf(lower, sizeof(lower), ", or lower path_mtu to %u", best);
+	conf_fault(err, "path_mtu",
+		"%u makes datagrams of up to %u bytes, but port \"%s\" has mtu %u: "
+		"raise the port's mtu to %u%s",
+		qp->path_mtu, need, p->name, p->mtu, need, lower);
+}
+
+/* Arguments of `device` in "--vdev=DEVICE,a=b" or "--vdev" "DEVICE,a=b"; its index in *index. */
+static const char *
+vdev_args(const struct conf *c, const char *device, uint32_t *index)
+{
+	const size_t len = strlen(device);
+
+	for (uint32_t i = 0; i < c->n_eal; i++) {
+		const char *s = c->eal[i];
+
+		if (s == NULL)
+			continue;
+		if (strncmp(s, "--vdev=", 7) == 0)
+			s += 7;
+		else if (i == 0 || c->eal[i - 1] == NULL || strcmp(c->eal[i - 1], "--vdev") != 0)
+			continue;
+		if (strncmp(s, device, len) == 0 && (s[len] == ',' || s[len] == '\0')) {
+			*index = i;
+			return s + len;
+		}
+	}
+	return NULL;
+}
+
+static unsigned long
+framesz_of(const char *args)
+{
+	const char *at = strstr(args, ",framesz=");
+
+	return at != NULL ? strtoul(at + strlen(",framesz="), NULL, 0) : AF_PACKET_FRAMESZ;
+}
+
+struct longest {
+	uint32_t frame; /* bytes, 0: none */
+	uint32_t qp;
+};
+
+static void
+device_against_frames(const struct conf *c, const struct conf_port *p, const struct longest *l,
+	struct conf_errors *err)
+{
+	const uint32_t need = l->frame + AF_PACKET_OVERHEAD;
+	uint32_t index = 0;
+	uint32_t mark = err->at_len;
+	const char *args;
+	unsigned long framesz;
+
+	if (l->frame == 0 || (strncmp(p->device, "net_af_packet", 13) != 0 &&
+				     strncmp(p->device, "eth_af_packet", 13) != 0))
+		return;
+	args = vdev_args(c, p->device, &index);
+	if (args == NULL)
+		return; /* it may come from the command line */
+	framesz = framesz_of(args);
+	if (framesz >= need)
+		return;
+	conf_enter(err, "eal");
+	conf_enter_index(err, index);
+	conf_fault(err, NULL,
+		"framesz %lu of %s is too small: /qps/%u has frames of up to %u bytes and "
+		"af_packet adds %u, so raise framesz to at least %u",
+		framesz, p->device, l->qp, l->frame, AF_PACKET_OVERHEAD,
+		(need + AF_PACKET_ALIGN - 1) / AF_PACKET_ALIGN * AF_PACKET_ALIGN);
+	conf_leave(err, mark);
+}
+
+void
+cross_frames(const struct conf *c, struct conf_errors *err)
+{
+	struct longest longest[CONF_MAX_PORTS] = { 0 };
+
+	for (uint32_t i = 0; i < c->n_qps; i++) {
+		const struct conf_qp *qp = &c->qps[i];
+		const struct conf_port *p = conf_port_find(c, qp->port);
+		const struct conf_ah *ah = &qp->ah_attr;
+		uint32_t mark = err->at_len;
+		uint32_t frame;
+
+		if (p == NULL || ah->dest_ip.family == 0)
+			continue; /* no path yet: a modify will be checked when it gives one */
+		conf_enter(err, "qps");
+		conf_enter_index(err, i);
+		qp_against_port(qp, p, err);
+		conf_leave(err, mark);
+		frame = conf_frame_len(
+			qp->path_mtu, ah->dest_ip.family == 6, (ah->given & CONF_AH_VLAN) != 0);
+		if (frame > longest[p - c->ports].frame)
+			longest[p - c->ports] = (struct longest){ frame, i };
+	}
+	for (uint32_t i = 0; i < c->n_ports; i++)
+		device_against_frames(c, &c->ports[i], &longest[i], err);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cross.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A name or number with its place in the file, sorted by both. */
+struct entry {
+	const char *name;
+	uint64_t number;
+	uint32_t index;
+};
+
+struct entries {
+	const char *array; /* key of the array in the file */
+	const char *key;   /* key of the name in an element; NULL: the element itself */
+	struct entry *v;
+	uint32_t n;
+	bool partial; /* some name had a fault: what is not found may be that one */
+};
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Did the whole array have a fault, so that nothing of it was read? */
+static bool
+array_failed(const char *array, const struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < err->n; i++) {
+		if (err->v[i].pointer[0] == '/' && strcmp(err->v[i].pointer + 1, array) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Sorted names of an array of structs; blank ones are left out. */
+static int
+names_make(struct entries *e, const void *base, uint32_t n, size_t stride, size_t offset)
+{
+	e->n = 0;
+	e->v = malloc((n == 0 ? 1 : n) * sizeof(*e->v));
+	if (e->v == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = (const char *)base + i * stride + offset;
+
+		if (name[0] != '\0')
+			e->v[e->n++] = (struct entry){ .name = name, .index = i };
+	}
+	e->partial = e->n != n;
+	qsort(e->v, e->n, sizeof(*e->v), by_name);
+	return 0;
+}
+
+static void
+names_unique(const struct entries *e, struct conf_errors *err)
+{
+	for (uint32_t i = 1; i < e->n; i++) {
+		uint32_t mark = err->at_len;
+		const struct entry *first = &e->v[i - 1];
+
+		if (strcmp(first->name, e->v[i].name) != 0)
+			continue;
+		conf_enter(err, e->array);
+		conf_enter_index(err, e->v[i].index);
+		conf_fault(err, e->key, "\"%s\" is taken by /%s/%u: each must be different",
+			e->v[i].name, e->array, first->index);
+		conf_leave(err, mark);
+	}
+}
+
+static void
+refer(const struct entries *e, const char *key, const char *name, struct conf_errors *err)
+{
+	const struct entry want = { .name = name, .index = 0 };
+	uint32_t lo = 0, hi = e->n;
+
+	if (name[0] == '\0' || e->partial)
+		return;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (by_name(&e->v[mid], &want) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < e->n && strcmp(e->v[lo].name, name) == 0)
+		return;
+	if (e->n == 0)
+		conf_fault(err, key, "\"%s\" does not exist: /%s has no entry", name, e->array);
+	else
+		conf_fault(err, key, "\"%s\" does not exist: must be a name of /%s, as \"%s\"",
+			name, e->array, e->v[0].name);
+}
+
+struct tables {
+	struct entries port, device, pd, mr, cq, srq;
+};
+
+static void
+refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < c->n_mrs; i++) {
+		uint32_t mark = conf_enter(err, "mrs");
+
+		conf_enter_index(err, i);
+		refer(&t->pd, "pd", c->mrs[i].pd, err);
+		conf_leave(err, mark);
+	}
+	for (uint32_t i = 0; i < c->n_srqs; i++) {
+		uint32_t mark = conf_enter(err, "srqs");
+
+		conf_enter_index(err, i);
+		refer(&t->pd, "pd", c->srqs[i].pd, err);
+		conf_leave(err, mark);
+	}
+	for (uint32_t i = 0; i < c->n_qps; i++) {
+		const struct conf_qp *qp = &c->qps[i];
+		uint32_t mark = conf_enter(err, "qps");
+
+		conf_enter_index(err, i);
+		refer(&t->port, "port", qp->port, err);
+		refer(&t->pd, "pd", qp->pd, err);
+		refer(&t->cq, "send_cq", qp->send_cq, err);
+		refer(&t->cq, "recv_cq", qp->recv_cq, err);
+		refer(&t->srq, "srq", qp->srq, err);
+		if ((qp->given & CONF_QP_WORKER) != 0 && c->lcores.n_workers != 0 &&
+			qp->worker >= c->lcores.n_workers)
+			conf_fault(err, "worker",
+				"%u does not exist: must be a number from 0 to %u, "
+				"an index into /lcores/workers",
+				qp->worker, c->lcores.n_workers - 1);
+		conf_leave(err, mark);
+	}
+}
+
+/* Two regions may not have the same key. */
+static int
+rkeys_unique(const struct conf *c, struct conf_errors *err)
+{
+	struct entry *v = malloc((c->n_mrs == 0 ? 1 : c->n_mrs) * sizeof(*v));
+	uint32_t n = 0;
+
+	if (v == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->n_mrs; i++) {
+		if ((c->mrs[i].given & CONF_MR_RKEY) != 0)
+			v[n++] = (struct entry){ .number = c->mrs[i].rkey, .index = i };
+	}
+	qsort(v, n, sizeof(*v), by_number);
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t mark = err->at_len;
+
+		if (v[i].number != v[i - 1].number)
+			continue;
+		conf_enter(err, "mrs");
+		conf_enter_index(err, v[i].index);
+		conf_fault(err, "rkey", "0x%" PRIx64 " is taken by /mrs/%u: each must be different",
+			v[i].number, v[i - 1].index);
+		conf_leave(err, mark);
+	}
+	free(v);
+	return 0;
+}
+
+static void
+addresses_unique(const struct conf *c, struct conf_errors *err)
+{
+	for (uint32_t i = 1; i < c->n_ports; i++) {
+		const struct conf_port *p = &c->ports[i];
+		uint32_t mark = conf_enter(err, "ports");
+
+		conf_enter_index(err, i);
+		for (uint32_t k = 0; k < i; k++) {
+			const uint64_t both = p->given & c->ports[k].given;
+
+			if ((both & CONF_PORT_IPV4) != 0 && p->ipv4[0] != 0 &&
+				memcmp(p->ipv4, c->ports[k].ipv4, 4) == 0)
+				conf_fault(err, "ipv4",
+					"is the address of /ports/%u: each must be "
+					"different",
+					k);
+			if ((both & CONF_PORT_IPV6) != 0 && p->ipv6[0] != 0 &&
+				memcmp(p->ipv6, c->ports[k].ipv6, 16) == 0)
+				conf_fault(err, "ipv6",
+					"is the address of /ports/%u: each must be "
+					"different",
+					k);
+		}
+		conf_leave(err, mark);
+	}
+}
+
+int
+cross_names(const struct conf *c, struct conf_errors *err)
+{
+	struct tables t = {
+		.port = { .array = "ports", .key = "name" },
+		.device = { .array = "ports", .key = "device" },
+		.pd = { .array = "pds" },
+		.mr = { .array = "mrs", .key = "name" },
+		.cq = { .array = "cqs", .key = "name" },
+		.srq = { .array = "srqs", .key = "name" },
+	};
+	struct entries *all[] = { &t.port, &t.device, &t.pd, &t.mr, &t.cq, &t.srq };
+	int ret = 0;
+
+#define NAMES(e, array, n, S, m) names_make(&t.e, array, n, sizeof(struct S), offsetof(struct S, m))
+	if (NAMES(port, c->ports, c->n_ports, conf_port, name) != 0 ||
+		NAMES(device, c->ports, c->n_ports, conf_port, device) != 0 ||
+		NAMES(pd, c->pds, c->n_pds, conf_pd, name) != 0 ||
+		NAMES(mr, c->mrs, c->n_mrs, conf_mr, name) != 0 ||
+		NAMES(cq, c->cqs, c->n_cqs, conf_cq, name) != 0 ||
+		NAMES(srq, c->srqs, c->n_srqs, conf_srq, name) != 0)
+		ret = -ENOMEM;
+#undef NAMES
+	if (ret == 0) {
+		for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+			all[i]->partial |= array_failed(all[i]->array, err);
+			names_unique(all[i], err);
+		}
+		refer_all(c, &t, err);
+		addresses_unique(c, err);
+		ret = rkeys_unique(c, err);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		free(all[i]->v);
+	return ret;
+}
+
+int
+cross_qp_nums(const struct conf *c, struct conf_errors *err)
+{
+	struct entry *v = malloc((c->n_qps == 0 ? 1 : c->n_qps) * sizeof(*v));
+	const uint32_t mark = conf_enter(err, "qps");
+	uint64_t total = 0, reach = 0;
+	uint32_t n = 0, holder = 0;
+
+	for (uint32_t i = 0; v != NULL && i < c->n_qps; i++) {
+		total += c->qps[i].count;
+		if (c->qps[i].qp_num != 0)
+			v[n++] = (struct entry){ .number = c->qps[i].qp_num, .index = i };
+	}
+	if (total > CONF_MAX_QPS)
+		conf_fault(err, NULL, "asks for %" PRIu64 " QPs in all: at most %u", total,
+			CONF_MAX_QPS);
+	if (v != NULL)
+		qsort(v, n, sizeof(*v), by_number);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t count = c->qps[v[i].index].count;
+		const uint64_t last = v[i].number + count - 1;
+
+		if (v[i].number <= reach) {
+			uint32_t inner = conf_enter_index(err, v[i].index);
+
+			conf_fault(err, "qp_num",
+				"%" PRIu64 " to %" PRIu64 " overlaps the numbers of "
+				"/qps/%u, which end at %" PRIu64 ": each QP needs its own",
+				v[i].number, last, holder, reach);
+			conf_leave(err, inner);
+		}
+		if (last > reach) {
+			reach = last;
+			holder = v[i].index;
+		}
+	}
+	free(v);
+	conf_leave(err, mark);
+	return v == NULL ? -ENOMEM : 0;
+}

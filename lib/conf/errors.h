@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ERRORS_H
+#define ERRORS_H
+/**
+ * @file errors.h  Inside lib/conf: the list of faults as the loader handles it.
+ *
+ * Owner:   control lcore.
+ * Memory:  the list's own.
+ * Depends: base, jansson (through conf_json.h).
+ */
+#include "conf_json.h"
+
+/** Stable order by line, so that a reader goes down the file once. */
+void errors_sort(struct conf_errors *err);
+/** Longest prefix of s[0..len) that does not end inside a UTF-8 character. */
+size_t errors_utf8_cut(const char *s, size_t len);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "table_rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* The keys of the file itself: lcores, control, ports, error buffer, and the arrays of objects. */
+
+/* clang-format off */
+const struct conf_name conf_names_profile[] = {
+	{ "iba", CONF_PROFILE_IBA }, { "ernic", CONF_PROFILE_ERNIC }, { NULL, 0 },
+};
+static const struct conf_name idles[] = {
+	{ "poll", CONF_IDLE_POLL }, { "pause", CONF_IDLE_PAUSE }, { "sleep", CONF_IDLE_SLEEP },
+	{ NULL, 0 },
+};
+static const struct conf_name versions[] = { { "1", 1 }, { NULL, 0 } };
+/* clang-format on */
+
+static int
+decode_mode(const char *text, void *obj)
+{
+	struct conf_control *control = obj;
+	uint32_t mode = 0;
+	int digits = 0;
+
+	for (; *text >= '0' && *text <= '7' && digits < 5; text++, digits++)
+		mode = mode << 3 | (uint32_t)(*text - '0');
+	if (*text != '\0' || digits < 3 || mode > 0777)
+		return -EINVAL;
+	control->mode = mode;
+	return 0;
+}
+
+static void
+encode_mode(const void *obj, char *buf, size_t room)
+{
+	const struct conf_control *control = obj;
+
+	snprintf(buf, room, "0%03o", control->mode);
+}
+
+static const struct conf_custom mode = {
+	"permission bits in octal as a string, \"0000\" to \"0777\"", decode_mode, encode_mode
+};
+
+/* clang-format off */
+static const struct conf_field lcores_rows[] = {
+	ROW_U32(conf_lcores, control, "control", 0, CONF_MAX_LCORE, WITH(CONF_F_DEFAULT)),
+	{ .name = "workers", .type = CONF_T_NUMBERS, .offset = TYPED(conf_lcores, workers, uint32_t *),
+		.n_offset = offsetof(struct conf_lcores, n_workers), .n_min = 1, .n_max = CONF_MAX_WORKERS,
+		.min = 0, .max = CONF_MAX_LCORE, WITH(CONF_F_DEFAULT), DEFAULT(1) },
+	ROW_ENUM(conf_lcores, idle, "idle", idles, WITH(CONF_F_DEFAULT), DEFAULT(CONF_IDLE_POLL)),
+};
+static const struct conf_table lcores_table = { .name = "lcores", TABLE_ROWS(lcores_rows),
+	.size = sizeof(struct conf_lcores), .given_offset = CONF_NO_GIVEN, .check = check_lcores };
+
+static const struct conf_field control_rows[] = {
+	ROW_STR(conf_control, socket, "socket", 1, CONF_SOCKET_MAX - 1, WITH(CONF_F_DEFAULT),
+		.def_str = CONF_DEFAULT_SOCKET),
+	ROW_CUSTOM(conf_control, mode, "mode", &mode, WITH(CONF_F_DEFAULT), .def_str = "0600"),
+};
+static const struct conf_table control_table = { .name = "control", TABLE_ROWS(control_rows),
+	.size = sizeof(struct conf_control), .given_offset = CONF_NO_GIVEN };
+
+static const struct conf_field error_buffer_rows[] = {
+	ROW_U32(conf_error_buffer, entries, "entries", 1, 1 << 20, WITH(CONF_F_DEFAULT), DEFAULT(4096)),
+	ROW_STR(conf_error_buffer, pcapng, "pcapng", 1, CONF_PATH_MAX - 1, WITH(NULLABLE),
+		GIVEN(CONF_EB_PCAPNG)),
+};
+static const struct conf_table error_buffer_table = { .name = "error_buffer",
+	TABLE_ROWS(error_buffer_rows), .size = sizeof(struct conf_error_buffer),
+	.given_offset = offsetof(struct conf_error_buffer, given) };
+
+static const struct conf_field neighbor_rows[] = {
+	ROW_IP(conf_neighbor, ip, "ipv4", 4, 4, WITH(0), GIVEN(CONF_NEIGHBOR_IPV4)),
+	ROW_IP(conf_neighbor, ip, "ipv6", 6, 6, WITH(0), GIVEN(CONF_NEIGHBOR_IPV6)),
+	ROW_MAC(conf_neighbor, mac, "mac", WITH(REQUIRED)),
+};
+const struct conf_table conf_table_neighbor = { .name = "neighbor", TABLE_ROWS(neighbor_rows),
+	.size = sizeof(struct conf_neighbor), .given_offset = offsetof(struct conf_neighbor, given),
+	.check = check_neighbor };
+
+static const struct conf_field port_rows[] = {
+	ROW_NAME(conf_port, name, "name", WITH(REQUIRED)),
+	ROW_NAME(conf_port, device, "device", WITH(REQUIRED)),
+	ROW_MAC(conf_port, mac, "mac", WITH(NULLABLE), GIVEN(CONF_PORT_MAC)),
+	ROW_IPV4(conf_port, ipv4, "ipv4", WITH(NULLABLE), GIVEN(CONF_PORT_IPV4)),
+	ROW_U8(conf_port, prefix, "prefix", 1, 32, WITH(CONF_F_DEFAULT), DEFAULT(24)),
+	ROW_IPV6(conf_port, ipv6, "ipv6", WITH(NULLABLE), GIVEN(CONF_PORT_IPV6)),
+	ROW_U8(conf_port, prefix6, "prefix6", 1, 128, WITH(CONF_F_DEFAULT), DEFAULT(64)),
+	ROW_U16(conf_port, mtu, "mtu", CONF_MTU_MIN, CONF_MTU_MAX, WITH(CONF_F_DEFAULT), DEFAULT(1500)),
+	ROW_ARRAY(conf_port, neighbors, n_neighbors, "neighbors", &conf_table_neighbor, 0, CONF_MAX_NEIGHBORS),
+};
+const struct conf_table conf_table_port = { .name = "port", TABLE_ROWS(port_rows),
+	.size = sizeof(struct conf_port), .given_offset = offsetof(struct conf_port, given),
+	.check = check_port };
+
+static const struct conf_field root_rows[] = {
+	ROW_PICK(conf, version, "version", versions, WITH(REQUIRED)),
+	{ .name = "eal", .type = CONF_T_STRINGS, .offset = TYPED(conf, eal, char **),
+		.n_offset = offsetof(struct conf, n_eal), .n_max = 256, .min = 1, .max = 4096 },
+	ROW_OBJECT(conf, lcores, "lcores", &lcores_table, WITH(CONF_F_DEFAULT)),
+	ROW_OBJECT(conf, control, "control", &control_table, WITH(CONF_F_DEFAULT)),
+	ROW_ARRAY(conf, ports, n_ports, "ports", &conf_table_port, 1, CONF_MAX_PORTS, WITH(REQUIRED)),
+	ROW_ENUM(conf, profile, "profile", conf_names_profile, WITH(CONF_F_DEFAULT), DEFAULT(CONF_PROFILE_IBA)),
+	ROW_OBJECT(conf, knobs, "knobs", &conf_table_knobs),
+	ROW_OBJECT(conf, error_buffer, "error_buffer", &error_buffer_table, WITH(NULLABLE),
+		GIVEN(CONF_ROOT_ERROR_BUFFER)),
+	ROW_ARRAY(conf, pds, n_pds, "pds", &conf_table_pd, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, mrs, n_mrs, "mrs", &conf_table_mr, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, cqs, n_cqs, "cqs", &conf_table_cq, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, srqs, n_srqs, "srqs", &conf_table_srq, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, qps, n_qps, "qps", &conf_table_qp, 0, CONF_MAX_OBJECTS),
+};
+const struct conf_table conf_table_root = { .name = "configuration", TABLE_ROWS(root_rows),
+	.size = sizeof(struct conf), .given_offset = offsetof(struct conf, given) };
+/* clang-format on */

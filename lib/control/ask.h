@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ASK_H
+#define ASK_H
+/**
+ * @file ask.h  Questions to workers: a message down, its DONE back, and a bound on the wait.
+ *
+ * Owner:   control lcore.
+ * Memory:  a fixed array. What a message points to (attributes, snapshot) lives in the slot, which
+ *          is not used again before the DONE: a worker that answers late writes into nothing freed.
+ * Time:    waits use env->clock; each ends after ASK_TIMEOUT_NS.
+ * Depends: mbox qp.
+ */
+#include "mbox.h"
+#include "qp.h"
+#include "refusal.h"
+
+#define ASK_SLOTS      256
+#define ASK_TIMEOUT_NS (5 * NS_PER_S)
+#define ASK_SHORT_NS   (20 * NS_PER_MS)
+
+struct control;
+
+enum ask_state { ASK_FREE, ASK_SENT, ASK_DONE, ASK_FORGOTTEN };
+
+struct ask {
+	uint8_t state; /* enum ask_state */
+	uint16_t worker;
+	uint32_t turn; /* makes cookies of one slot different */
+	int rc;
+	/* FORGOTTEN: called with rc when the DONE comes after all; may be NULL. */
+	void (*late)(struct control *c, struct ask *a);
+	void *arg;
+	struct qp_attr attr;
+	struct qp_snapshot snapshot;
+};
+
+struct asks {
+	struct ask slot[ASK_SLOTS];
+	uint32_t hint; /* where to look for a free one */
+	bool silent[64]; /* worker let a wait end: the next ones are short until it answers */
+	uint32_t busy;
+};
+
+struct ask_request {
+	uint8_t type; /* enum mbox_type */
+	uint16_t worker;
+	struct qp *qp;
+	uint32_t mask;              /* QP_MODIFY */
+	const struct qp_attr *attr; /* QP_MODIFY: copied */
+};
+
+/** Send. @return the slot, or NULL when the worker's queue or the slots stay full. */
+struct ask *ask_send(struct control *c, const struct ask_request *q);
+/**
+ * Wait for the DONE. @return its rc, or -ETIMEDOUT: the slot is forgotten then and `late` is
+ * called when the DONE comes. Otherwise the caller reads what it wants and calls ask_release().
+ */
+int ask_wait(struct control *c, struct ask *a);
+void ask_release(struct control *c, struct ask *a);
+/** Send, wait, release. @return rc, -ETIMEDOUT or -EBUSY (not sent). */
+int ask_and_wait(struct control *c, const struct ask_request *q);
+/** Nobody waits: the slot frees itself, after `late` if there is one. */
+void ask_forget(struct ask *a, void (*late)(struct control *c, struct ask *a), void *arg);
+/** A SYNC round trip to every worker. @return 0 or -ETIMEDOUT. */
+int ask_all(struct control *c);
+/** Take DONE messages. @return how many. */
+uint32_t ask_drain(struct control *c);
+/** "worker 1 (lcore 3) does not answer" and so on. @return rc. */
+int ask_refuse(struct control *c, uint16_t worker, int rc, struct refusal *r);
+
+#endif

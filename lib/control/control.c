@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+
+#include "internal.h"
+#include "log.h"
+#include "rpc.h"
+
+#define LINK_EVERY (100 * NS_PER_MS)
+#define DRAIN_MAX  256 /* messages of one worker in one turn */
+
+int
+control_port_index(const struct control *c, uint16_t dpdk_port)
+{
+	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+		if (c->env.ports[p].id == dpdk_port)
+			return (int)p;
+	}
+	return -1;
+}
+
+void
+control_sum(const struct control *c, struct stats_block *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (uint32_t w = 0; w < c->env.workers_n; w++)
+		stats_sum(out, c->env.workers[w].stats);
+	/* What workers lost is in the queue's figure as well: each loss counts once. */
+	out->c[STAT_aeq_overflow] = 0;
+	stats_add(out, STAT_aeq_overflow, c->events.overflow);
+}
+
+static void
+message(struct control *c, const struct mbox_msg *m, uint16_t worker)
+{
+	switch ((enum mbox_type)m->type) {
+	case MBOX_EVENT:
+	case MBOX_FATAL:
+		events_message(c, m, worker);
+		break;
+	case MBOX_PACKET:
+		frames_receive(c, m->pkt.m, m->port);
+		break;
+	default:
+		break;
+	}
+}
+
+uint32_t
+control_drain(struct control *c)
+{
+	struct mbox_msg m[32];
+	uint32_t total = 0;
+
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		for (uint32_t got = 0; got < DRAIN_MAX;) {
+			const unsigned int n =
+				mbox_recv_up(c->env.workers[w].mbox, m, ARRAY_LEN(m));
+
+			for (unsigned int i = 0; i < n; i++)
+				message(c, &m[i], (uint16_t)w);
+			got += n;
+			total += n;
+			if (n < ARRAY_LEN(m))
+				break;
+		}
+	}
+	events_check_lost(c);
+	return total;
+}
+
+/* AE-07: a link that changes is an event; the first look is not. */
+static void
+watch_links(struct control *c)
+{
+	if (c->now < c->link_next)
+		return;
+	c->link_next = c->now + LINK_EVERY;
+	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+		struct rte_eth_link link = { 0 };
+		bool up;
+
+		if (!rte_eth_dev_is_valid_port(c->env.ports[p].id) ||
+			rte_eth_link_get_nowait(c->env.ports[p].id, &link) != 0)
+			continue;
+		up = link.link_status == RTE_ETH_LINK_UP;
+		if (c->link_known[p] && up != c->link_up[p])
+			events_port(c, p, up);
+		c->link_known[p] = true;
+		c->link_up[p] = up;
+	}
+}
+
+uint32_t
+control_poll(struct control *c, ns_t now)
+{
+	uint32_t work;
+
+	c->now = now;
+	work = ask_drain(c);
+	work += control_drain(c);
+	work += rpc_server_poll(c);
+	work += neigh_poll(c);
+	work += errlog_poll(c);
+	watch_links(c);
+	return work;
+}
+
+int
+control_wait_fd(const struct control *c)
+{
+	return c->server.epoll_fd;
+}
+
+char *
+control_rpc(struct control *c, const char *line, size_t len)
+{
+	return rpc_line(c, NULL, line, len);
+}
+
+void
+control_print_counters(const struct control *c, void (*out)(void *ctx, const char *line), void *ctx)
+{
+	struct stats_block sum;
+	char line[128];
+
+	control_sum(c, &sum);
+	for (unsigned int i = 0; i < STAT_MAX; i++) {
+		if (sum.c[i] == 0)
+			continue;
+		snprintf(line, sizeof(line), "%-32s %" PRIu64, stats_info[i].name, sum.c[i]);
+		out(ctx, line);
+	}
+}
+
+static int
+configure_objects(struct control *c, struct refusal *r)
+{
+	const struct conf *conf = c->env.conf;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < conf->n_pds && rc == 0; i++)
+		rc = object_pd_create(c, &conf->pds[i], r);
+	for (uint32_t i = 0; i < conf->n_mrs && rc == 0; i++)
+		rc = object_mr_create(c, &conf->mrs[i], r);
+	for (uint32_t i = 0; i < conf->n_cqs && rc == 0; i++)
+		rc = object_cq_create(c, &conf->cqs[i], r);
+	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
+		rc = object_srq_create(c, &conf->srqs[i], r);
+	/* Numbers that are asked for come first, so that none is picked away. */
+	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
+		if (conf->qps[i].qp_num != 0)
+			rc = qp_admin_create(c, &conf->qps[i], NULL, r);
+	}
+	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
+		if (conf->qps[i].qp_num == 0)
+			rc = qp_admin_create(c, &conf->qps[i], NULL, r);
+	}
+	if (rc == 0)
+		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->pds.n, c->mrs.n, c->cqs.n,
+			c->srqs.n, c->qps_n);
+	return rc;
+}
+
+static void
+release(struct control *c)
+{
+	qp_admin_fini(c);
+	objects_fini(c);
+	neigh_fini(&c->neighs);
+	errlog_close(c);
+	rpc_server_close(c);
+	free(c);
+}
+
+static int
+init_tables(struct control *c)
+{
+	if (names_init(&c->pds) != 0 || names_init(&c->mrs) != 0 || names_init(&c->cqs) != 0 ||
+		names_init(&c->srqs) != 0 || qp_admin_init(c) != 0)
+		return -ENOMEM;
+	return neigh_configure(c);
+}
+
+int
+control_create(const struct control_env *env, struct control **out)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	struct refusal r = { 0 };
+	int rc;
+
+	*out = NULL;
+	if (c == NULL)
+		return -ENOMEM;
+	c->env = *env;
+	c->now = env->clock();
+	c->server.listen_fd = -1;
+	c->server.epoll_fd = -1;
+	TAILQ_INIT(&c->server.clients);
+	TAILQ_INIT(&c->pds.all);
+	TAILQ_INIT(&c->mrs.all);
+	TAILQ_INIT(&c->cqs.all);
+	TAILQ_INIT(&c->srqs.all);
+	neigh_init(&c->neighs);
+	/* The socket first: a second instance is turned away before it makes anything. */
+	rc = rpc_server_open(c);
+	if (rc == 0)
+		rc = init_tables(c);
+	if (rc == 0)
+		rc = errlog_open(c);
+	if (rc == 0) {
+		rc = configure_objects(c, &r);
+		if (rc != 0)
+			log_error("configuration: %s", r.text);
+	}
+	if (rc != 0) {
+		release(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void
+control_destroy(struct control *c)
+{
+	if (c == NULL)
+		return;
+	c->now = c->env.clock();
+	release(c);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "errlog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+/* pcapng block types and options; the file is in this machine's byte order. */
+enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_PACKET = 6 };
+enum { OPT_COMMENT = 1, OPT_IF_NAME = 2, OPT_IF_TSRESOL = 9, LINK_ETHERNET = 1 };
+
+#define QUEUE_MAX   65536
+#define POLL_SHARE  64
+#define COMMENT_MAX 512
+
+static uint32_t
+pad4(uint32_t n)
+{
+	return (n + 3) & ~3u;
+}
+
+static void
+put(struct errlog *l, const void *p, size_t n)
+{
+	if (fwrite(p, 1, n, l->file) != n && !l->failed) {
+		l->failed = true;
+		log_error("error buffer: writing the pcapng file failed");
+	}
+}
+
+static void
+put32(struct errlog *l, uint32_t v)
+{
+	put(l, &v, sizeof(v));
+}
+
+static void
+put16(struct errlog *l, uint16_t v)
+{
+	put(l, &v, sizeof(v));
+}
+
+static void
+put_padded(struct errlog *l, const void *p, uint32_t n)
+{
+	static const uint8_t zeros[4];
+
+	put(l, p, n);
+	put(l, zeros, pad4(n) - n);
+}
+
+static void
+put_section(struct errlog *l)
+{
+	const int64_t unknown = -1;
+
+	put32(l, BLOCK_SECTION);
+	put32(l, 28);
+	put32(l, 0x1a2b3c4d);
+	put16(l, 1);
+	put16(l, 0);
+	put(l, &unknown, sizeof(unknown));
+	put32(l, 28);
+}
+
+static void
+put_interface(struct errlog *l, const char *name)
+{
+	const uint16_t len = (uint16_t)strlen(name);
+	const uint8_t nanoseconds = 9;
+	const uint32_t total = 20 + 4 + pad4(len) + 4 + 4 + 4;
+
+	put32(l, BLOCK_INTERFACE);
+	put32(l, total);
+	put16(l, LINK_ETHERNET);
+	put16(l, 0);
+	put32(l, ERRBUF_HEADER_BYTES);
+	put16(l, OPT_IF_NAME);
+	put16(l, len);
+	put_padded(l, name, len);
+	put16(l, OPT_IF_TSRESOL);
+	put16(l, 1);
+	put_padded(l, &nanoseconds, 1);
+	put32(l, 0); /* end of options */
+	put32(l, total);
+}
+
+/* "syndrome 0x40000000: ICRC (QP 17, worker 0)" */
+static uint16_t
+comment_of(const struct errlog_entry *e, char *buf, size_t room)
+{
+	int n = snprintf(buf, room, "syndrome 0x%08x:", (uint32_t)e->r.faults);
+
+	for (unsigned int bit = 0; bit < FAULT_MAX && n < (int)room; bit++) {
+		if ((e->r.faults >> bit & 1) != 0 && wire_faults[bit].name != NULL)
+			n += snprintf(buf + n, room - (size_t)n, " %s", wire_faults[bit].name);
+	}
+	if (n < (int)room)
+		n += snprintf(buf + n, room - (size_t)n, " (QP %u, worker %u)", e->r.qpn, e->worker);
+	return (uint16_t)(n < (int)room ? n : (int)room - 1);
+}
+
+static void
+put_packet(struct control *c, const struct errlog_entry *e)
+{
+	struct errlog *l = &c->errlog;
+	const uint32_t len = e->r.header_len <= ERRBUF_HEADER_BYTES ? e->r.header_len
+								    : ERRBUF_HEADER_BYTES;
+	const int port = control_port_index(c, e->r.port);
+	char text[COMMENT_MAX];
+	const uint16_t comment = comment_of(e, text, sizeof(text));
+	const uint32_t total = 32 + pad4(len) + 4 + pad4(comment) + 4;
+
+	put32(l, BLOCK_PACKET);
+	put32(l, total);
+	put32(l, port >= 0 ? (uint32_t)port : 0);
+	put32(l, (uint32_t)(e->r.time_ns >> 32));
+	put32(l, (uint32_t)e->r.time_ns);
+	put32(l, len);
+	put32(l, e->r.frame_len);
+	put_padded(l, e->r.header, len);
+	put16(l, OPT_COMMENT);
+	put16(l, comment);
+	put_padded(l, text, comment);
+	put32(l, 0);
+	put32(l, total);
+}
+
+int
+errlog_open(struct control *c)
+{
+	const struct conf_error_buffer *conf = &c->env.conf->error_buffer;
+	struct errlog *l = &c->errlog;
+	int rc;
+
+	if (conf->pcapng[0] == '\0')
+		return 0;
+	l->room = conf->entries > QUEUE_MAX ? QUEUE_MAX : conf->entries;
+	l->ring = calloc(l->room, sizeof(l->ring[0]));
+	if (l->ring == NULL && l->room != 0)
+		return -ENOMEM;
+	l->file = fopen(conf->pcapng, "we");
+	if (l->file == NULL) {
+		rc = -errno;
+		log_error("error_buffer.pcapng %s: %s", conf->pcapng, strerror(-rc));
+		return rc;
+	}
+	put_section(l);
+	for (uint32_t p = 0; p < c->env.conf->n_ports; p++)
+		put_interface(l, c->env.conf->ports[p].name);
+	fflush(l->file);
+	return 0;
+}
+
+void
+errlog_close(struct control *c)
+{
+	struct errlog *l = &c->errlog;
+
+	if (l->file != NULL) {
+		while (errlog_poll(c) > 0)
+			continue;
+		fclose(l->file);
+	}
+	free(l->ring);
+	*l = (struct errlog){ 0 };
+}
+
+uint32_t
+errlog_poll(struct control *c)
+{
+	struct errlog *l = &c->errlog;
+	struct errlog_entry e;
+	uint32_t n = 0;
+
+	if (l->file == NULL)
+		return 0;
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		struct errbuf *b = c->env.workers[w].errbuf;
+
+		e.worker = (uint16_t)w;
+		for (uint32_t i = 0; b != NULL && i < POLL_SHARE && errbuf_take(b, &e.r, 1) == 1; i++) {
+			put_packet(c, &e);
+			if (l->n < l->room)
+				l->ring[(l->head + l->n++) % l->room] = e;
+			else
+				l->lost++;
+			n++;
+		}
+	}
+	if (n > 0)
+		fflush(l->file);
+	return n;
+}
+
+bool
+errlog_take(struct control *c, struct errlog_entry *out)
+{
+	struct errlog *l = &c->errlog;
+
+	errlog_poll(c);
+	if (l->n > 0) {
+		*out = l->ring[l->head];
+		l->head = (l->head + 1) % l->room;
+		l->n--;
+		return true;
+	}
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		out->worker = (uint16_t)w;
+		if (c->env.workers[w].errbuf != NULL &&
+			errbuf_take(c->env.workers[w].errbuf, &out->r, 1) == 1)
+			return true;
+	}
+	return false;
+}

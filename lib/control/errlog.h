@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ERRLOG_H
+#define ERRLOG_H
+/**
+ * @file errlog.h  Records of dropped packets: out of the workers' error buffers, to a pcapng file too.
+ *
+ * Owner:   control lcore.
+ * Memory:  without a file nothing is kept here; with one, a bounded queue holds what was written
+ *          until it is asked for, and the newest is lost when it is full.
+ * Depends: trace (errbuf) wire.
+ * Spec:    RX-ERR-01..03; pcapng: draft-ietf-opsawg-pcapng.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "errbuf.h"
+
+struct control;
+
+struct errlog_entry {
+	struct errbuf_record r;
+	uint16_t worker;
+};
+
+struct errlog {
+	FILE *file; /* NULL: no file */
+	struct errlog_entry *ring;
+	uint32_t room;
+	uint32_t head;
+	uint32_t n;
+	uint64_t lost; /* taken from a worker, but the queue here was full */
+	bool failed;   /* writing failed: logged once */
+};
+
+/** Opens the pcapng file, if one is configured. @return 0 or -errno. */
+int errlog_open(struct control *c);
+void errlog_close(struct control *c);
+/** Moves records to the file and the queue. @return how many. */
+uint32_t errlog_poll(struct control *c);
+/** Oldest record, each once. @return false: none. */
+bool errlog_take(struct control *c, struct errlog_entry *out);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EVENTS_H
+#define EVENTS_H
+/**
+ * @file events.h  Asynchronous events: from the workers' mailboxes into a bounded queue.
+ *
+ * Owner:   control lcore.
+ * Memory:  a fixed ring; an event holds numbers and no pointer to any object.
+ * Depends: mbox, jansson.
+ * Spec:    AE-01..12, AEQ-05, AEQ-14, RX-ERR-04.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "mbox.h"
+
+#define EVENTS_MAX 4096
+
+struct control;
+struct qp;
+
+enum event_of { EVENT_OF_QP, EVENT_OF_CQ, EVENT_OF_PORT, EVENT_OF_NOTHING };
+
+struct event {
+	ns_t time_ns;
+	uint64_t lost;   /* overflow entry: how many */
+	uint32_t number; /* QPN, CQ id, index of the port */
+	uint32_t psn;
+	uint16_t rule;
+	uint8_t of;      /* enum event_of */
+	uint8_t event;   /* ibv_event_type; EVENT_OVERFLOW */
+	uint8_t source;  /* enum mbox_source */
+	uint8_t fatal;
+	uint8_t opcode;
+	uint8_t syndrome;
+};
+#define EVENT_OVERFLOW 0xff
+
+struct events {
+	struct event ring[EVENTS_MAX];
+	uint32_t head;
+	uint32_t n;
+	uint64_t overflow;                 /* events lost, all told */
+	uint64_t seen_lost[64];            /* mbox.up_lost already reported, by worker */
+};
+
+/** One message of type EVENT or FATAL. Objects that are gone are passed over (AE-09). */
+void events_message(struct control *c, const struct mbox_msg *m, uint16_t worker);
+/** An event of a port: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. */
+void events_port(struct control *c, uint32_t port, bool up);
+/** Report what workers lost because their queue was full (AEQ-14). */
+void events_check_lost(struct control *c);
+/** Events of a QP or CQ that is being destroyed are taken out of the queue. */
+void events_forget(struct control *c, enum event_of of, uint32_t number);
+/** Oldest event as JSON, taken out; NULL: none, or no memory. */
+json_t *events_take(struct control *c);
+
+/** "QP_FATAL" of 1; "UNKNOWN" of what has no name. */
+const char *events_name(uint8_t event);
+
+#endif

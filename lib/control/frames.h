@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FRAMES_H
+#define FRAMES_H
+/**
+ * @file frames.h  Frames of the control lcore: ARP, ICMP and ICMPv6 in and out.
+ *
+ * Owner:   control lcore.
+ * Memory:  frames are read from and built in flat buffers; mbufs come from the port's pool.
+ * Depends: mbox wire; DPDK (mbufs).
+ * Spec:    RFC 826, RFC 792, RFC 4861, RFC 4443.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "neigh.h"
+
+#define FRAME_MAX 16384
+
+struct control;
+struct rte_mbuf;
+
+/** A received frame; l2 and l3 point into it, bounds checked up to the Ethernet header. */
+struct frame_in {
+	const uint8_t *l2;
+	const uint8_t *l3;
+	uint32_t l3_len;
+	uint16_t ethertype;
+	uint16_t port; /* index */
+	uint16_t tci;  /* of an 802.1Q tag; 0: untagged */
+	bool tagged;
+};
+
+/** Counts of what went wrong; read by stats. */
+struct frame_stats {
+	uint64_t rx;
+	uint64_t rx_ignored;
+	uint64_t tx;
+	uint64_t tx_lost;
+};
+
+/** Frame of a PACKET message; the mbuf is freed. */
+void frames_receive(struct control *c, struct rte_mbuf *m, uint16_t dpdk_port);
+/** Hand a frame to the port's worker. Frames below 60 bytes are padded. @return 0 or -errno. */
+int frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len);
+/** Start a frame: Ethernet header, and a tag when tci is not 0. @return bytes written. */
+uint32_t frames_header(uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci,
+	uint16_t ethertype);
+/** One's complement checksum, `sum` carried in. */
+uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
+
+void arp_receive(struct control *c, const struct frame_in *f);
+void arp_request(struct control *c, const struct neigh *n);
+void icmp_receive(struct control *c, const struct frame_in *f);
+void icmp6_receive(struct control *c, const struct frame_in *f);
+/** Neighbour solicitation. */
+void icmp6_solicit(struct control *c, const struct neigh *n);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "be.h"
+#include "internal.h"
+
+/* Neighbour discovery (RFC 4861) and echo (RFC 4443) over IPv6, without extension headers. */
+
+enum { ICMP6_ECHO = 128, ICMP6_ECHO_REPLY = 129, ICMP6_NS = 135, ICMP6_NA = 136 };
+enum { OPT_SOURCE_LL = 1, OPT_TARGET_LL = 2 };
+enum { ND_LEN = 24, ND_OPT_LEN = 8, ECHO_LEN = 8, TYPE_IPV6 = 0x86dd, PROTO_ICMPV6 = 58 };
+
+#define NA_SOLICITED UINT32_C(0x40000000)
+#define NA_OVERRIDE  UINT32_C(0x20000000)
+
+static const uint8_t unspecified[16];
+
+static uint16_t
+icmp6_checksum(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
+{
+	uint64_t sum = PROTO_ICMPV6 + len;
+
+	for (unsigned int i = 8; i < WIRE_IPV6_LEN; i += 2)
+		sum += be16_load(ip + i);
+	return frames_checksum(sum, icmp, len);
+}
+
+/* IPv6 header in front of `len` bytes of ICMPv6. */
+static uint8_t *
+start_packet(uint8_t *ip, const uint8_t src[16], const uint8_t dst[16], uint32_t len)
+{
+	memset(ip, 0, WIRE_IPV6_LEN);
+	ip[0] = 0x60;
+	be16_store(ip + 4, (uint16_t)len);
+	ip[6] = PROTO_ICMPV6;
+	ip[7] = 255;
+	memcpy(ip + 8, src, 16);
+	memcpy(ip + 24, dst, 16);
+	return ip + WIRE_IPV6_LEN;
+}
+
+static void
+seal(uint8_t *ip, uint32_t len)
+{
+	uint8_t *icmp = ip + WIRE_IPV6_LEN;
+
+	be16_store(icmp + 2, 0);
+	be16_store(icmp + 2, icmp6_checksum(ip, icmp, len));
+}
+
+/* A solicitation or an advertisement with one link-layer option. */
+static void
+nd_body(uint8_t *icmp, uint8_t type, uint32_t flags, const uint8_t target[16], const uint8_t mac[6])
+{
+	icmp[0] = type;
+	icmp[1] = 0;
+	be32_store(icmp + 4, flags);
+	memcpy(icmp + 8, target, 16);
+	icmp[ND_LEN] = type == ICMP6_NS ? OPT_SOURCE_LL : OPT_TARGET_LL;
+	icmp[ND_LEN + 1] = 1;
+	memcpy(icmp + ND_LEN + 2, mac, 6);
+}
+
+void
+icmp6_solicit(struct control *c, const struct neigh *n)
+{
+	const struct wire_port *us = c->env.ports[n->port].addr;
+	uint8_t group[16] = { 0xff, 0x02, [11] = 1, [12] = 0xff };
+	uint8_t dst[6] = { 0x33, 0x33, 0xff };
+	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN];
+	uint32_t at;
+
+	if (!us->has_ipv6)
+		return;
+	memcpy(group + 13, n->ip.addr + 13, 3);
+	memcpy(dst + 3, n->ip.addr + 13, 3);
+	at = frames_header(frame, dst, us->mac, n->vlan, TYPE_IPV6);
+	nd_body(start_packet(frame + at, us->ipv6, group, ND_LEN + ND_OPT_LEN), ICMP6_NS, 0,
+		n->ip.addr, us->mac);
+	seal(frame + at, ND_LEN + ND_OPT_LEN);
+	frames_send(c, n->port, frame, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
+}
+
+/* The MAC in the option of this type, or NULL. Options come in units of 8 bytes. */
+static const uint8_t *
+nd_option(const uint8_t *icmp, uint32_t len, uint8_t type)
+{
+	uint32_t at = ND_LEN;
+
+	while (at + ND_OPT_LEN <= len) {
+		const uint32_t opt_len = icmp[at + 1] * 8u;
+
+		if (opt_len == 0 || at + opt_len > len)
+			return NULL;
+		if (icmp[at] == type)
+			return icmp + at + 2;
+		at += opt_len;
+	}
+	return NULL;
+}
+
+static void
+nd_learn(struct control *c, const struct frame_in *f, const uint8_t addr[16], const uint8_t *mac,
+	bool for_us)
+{
+	struct neigh_key key = { .ip.family = 6, .port = f->port, .vlan = f->tci & 0xfff };
+
+	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0)
+		return;
+	memcpy(key.ip.addr, addr, 16);
+	neigh_learn(c, &key, mac, for_us);
+}
+
+static void
+solicitation(struct control *c, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
+{
+	/* To all nodes when the asker has no address yet (duplicate detection). */
+	static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
+	static const uint8_t all_nodes_mac[6] = { 0x33, 0x33, 0, 0, 0, 1 };
+	const struct wire_port *us = c->env.ports[f->port].addr;
+	const uint8_t *src = f->l3 + 8;
+	const bool anonymous = memcmp(src, unspecified, 16) == 0;
+	uint8_t *out = c->frame_tx;
+	uint32_t at;
+
+	if (memcmp(icmp + 8, us->ipv6, 16) != 0 || src[0] == 0xff)
+		return;
+	nd_learn(c, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true);
+	at = frames_header(out, anonymous ? all_nodes_mac : f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
+	nd_body(start_packet(out + at, us->ipv6, anonymous ? all_nodes : src, ND_LEN + ND_OPT_LEN),
+		ICMP6_NA, (anonymous ? 0 : NA_SOLICITED) | NA_OVERRIDE, us->ipv6, us->mac);
+	seal(out + at, ND_LEN + ND_OPT_LEN);
+	frames_send(c, f->port, out, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
+}
+
+static void
+echo(struct control *c, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
+{
+	const struct wire_port *us = c->env.ports[f->port].addr;
+	uint8_t *out = c->frame_tx;
+	uint32_t at;
+	uint8_t *reply;
+
+	if (memcmp(f->l3 + 24, us->ipv6, 16) != 0 || f->l3[8] == 0xff ||
+		len + WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN > sizeof(c->frame_tx))
+		return;
+	at = frames_header(out, f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
+	reply = start_packet(out + at, us->ipv6, f->l3 + 8, len);
+	memcpy(reply, icmp, len);
+	reply[0] = ICMP6_ECHO_REPLY;
+	seal(out + at, len);
+	frames_send(c, f->port, out, at + WIRE_IPV6_LEN + len);
+}
+
+void
+icmp6_receive(struct control *c, const struct frame_in *f)
+{
+	const uint8_t *icmp = f->l3 + WIRE_IPV6_LEN;
+	const uint32_t len = be16_load(f->l3 + 4);
+	const bool nd = len >= ND_LEN && f->l3[7] == 255;
+
+	if (f->l3[0] >> 4 != 6 || len < ECHO_LEN || len > f->l3_len - WIRE_IPV6_LEN ||
+		!c->env.ports[f->port].addr->has_ipv6 || icmp[1] != 0 ||
+		icmp6_checksum(f->l3, icmp, len) != 0 || (f->l2[6] & 1) != 0) {
+		c->frames.rx_ignored++;
+		return;
+	}
+	if (icmp[0] == ICMP6_ECHO)
+		echo(c, f, icmp, len);
+	else if (icmp[0] == ICMP6_NS && nd)
+		solicitation(c, f, icmp, len);
+	else if (icmp[0] == ICMP6_NA && nd)
+		nd_learn(c, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
+			memcmp(f->l3 + 24, c->env.ports[f->port].addr->ipv6, 16) == 0);
+	else
+		c->frames.rx_ignored++;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONTROL_INTERNAL_H
+#define CONTROL_INTERNAL_H
+/**
+ * @file internal.h  Inside lib/control: the control lcore's whole state.
+ *
+ * Owner:   control lcore.
+ * Memory:  one allocation, with what its parts allocate.
+ * Depends: all of lib/control.
+ */
+#include "ask.h"
+#include "control.h"
+#include "errlog.h"
+#include "events.h"
+#include "frames.h"
+#include "neigh.h"
+#include "objects.h"
+#include "qp_admin.h"
+#include "rpc_server.h"
+
+struct control {
+	struct control_env env;
+	ns_t now;
+	struct names pds;
+	struct names mrs;
+	struct names cqs;
+	struct names srqs;
+	struct qp_slot *slots; /* env.qps->entries, by the low bits of the QPN */
+	uint32_t qps_n;
+	uint32_t worker_qps[CONTROL_MAX_WORKERS];
+	uint32_t next_pd;
+	uint32_t next_cq;
+	uint64_t random_fallback;
+	bool memory_logged;
+	ns_t link_next;        /* when to look at the ports' links again */
+	bool link_known[CONTROL_MAX_PORTS];
+	bool link_up[CONTROL_MAX_PORTS];
+	struct frame_stats frames;
+	struct asks asks;
+	struct events events;
+	struct neigh_table neighs;
+	struct rpc_server server;
+	struct errlog errlog;
+	uint8_t frame_rx[FRAME_MAX];
+	uint8_t frame_tx[FRAME_MAX];
+};
+
+/** Index of the port with this DPDK id, or -1. */
+int control_port_index(const struct control *c, uint16_t dpdk_port);
+/** Take messages from the workers. @return how many. */
+uint32_t control_drain(struct control *c);
+/** Counters over all workers, with those of the control lcore itself. */
+void control_sum(const struct control *c, struct stats_block *out);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NAMES_H
+#define NAMES_H
+/**
+ * @file names.h  Objects by name, in the order in which they were made.
+ *
+ * Owner:   control lcore.
+ * Memory:  struct named is embedded in the object; the table allocates its buckets only.
+ * Depends: conf (length of a name).
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "conf.h"
+
+struct named {
+	TAILQ_ENTRY(named) all;
+	struct named *chain;
+	char name[CONF_NAME_MAX];
+};
+
+struct names {
+	TAILQ_HEAD(named_list, named) all;
+	struct named **bucket;
+	uint32_t mask;
+	uint32_t n;
+};
+
+/** @return 0 or -ENOMEM. */
+int names_init(struct names *t);
+/** The table must be empty, or its objects forgotten. */
+void names_fini(struct names *t);
+/** Object of this name, or NULL. Cost: one hash. */
+struct named *names_find(const struct names *t, const char *name);
+/** @return 0, or -EEXIST. */
+int names_add(struct names *t, struct named *o, const char *name);
+void names_remove(struct names *t, struct named *o);
+
+#endif

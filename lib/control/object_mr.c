@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+/* Below this a 2 MiB page would mostly be air. */
+#define HUGE_FROM (512u << 10)
+
+/* An address that the dataplane picks: user space, page-aligned, never 0. */
+#define ADDR_MASK UINT64_C(0x00007ffffffff000)
+
+#define KEY_TRIES 64
+
+/* Bytes that can be had without starving the machine: free, reclaimable, and free hugepages. */
+static uint64_t
+memory_available(void)
+{
+	uint64_t available = UINT64_MAX, huge_free = 0, huge_kb = 0;
+	FILE *f = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	if (f == NULL)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		uint64_t v;
+
+		if (sscanf(line, "MemAvailable: %" SCNu64, &v) == 1)
+			available = v << 10;
+		else if (sscanf(line, "HugePages_Free: %" SCNu64, &v) == 1)
+			huge_free = v;
+		else if (sscanf(line, "Hugepagesize: %" SCNu64, &v) == 1)
+			huge_kb = v;
+	}
+	fclose(f);
+	if (available == UINT64_MAX)
+		return UINT64_MAX;
+	return available + (huge_free * huge_kb << 10);
+}
+
+static void
+log_memory(struct control *c, const struct mem_area *a)
+{
+	if (c->memory_logged || a->len < HUGE_FROM)
+		return;
+	c->memory_logged = true;
+	if (a->page_size > 4096)
+		log_info("regions are on hugepages of %zu KiB", a->page_size >> 10);
+	else
+		log_info("no hugepages free: regions are on pages of %zu KiB", a->page_size >> 10);
+}
+
+static int
+region_memory(struct control *c, struct mem_region *region, uint64_t bytes, struct refusal *r)
+{
+	const unsigned int flags = bytes >= HUGE_FROM ? MEM_AREA_HUGE : 0;
+	int rc;
+
+	if (bytes >= HUGE_FROM && bytes > memory_available())
+		return refuse(r, ENOMEM, "length %" PRIu64 " is more memory than there is", bytes);
+	rc = mem_area_create(&region->area, bytes, c->env.numa_node, flags);
+	if (rc != 0)
+		return refuse(r, -rc, "no memory for a region of %" PRIu64 " bytes: %s", bytes,
+			strerror(-rc));
+	log_memory(c, &region->area);
+	region->host = region->area.base;
+	region->length = bytes;
+	return 0;
+}
+
+static uint64_t
+pick_addr(struct control *c, uint64_t bytes)
+{
+	uint64_t addr;
+
+	do {
+		addr = object_random(c) & ADDR_MASK;
+	} while (addr == 0 || addr > ADDR_MASK - bytes);
+	return addr;
+}
+
+static int
+publish(struct control *c, struct mem_region *region, bool key_given, struct refusal *r)
+{
+	int rc = -EEXIST;
+
+	for (unsigned int i = 0; i < KEY_TRIES && rc == -EEXIST; i++) {
+		if (!key_given) {
+			region->key = (uint32_t)object_random(c);
+			if (region->key == 0)
+				continue;
+		}
+		rc = mem_table_add(c->env.mem, region);
+		if (key_given)
+			break;
+	}
+	if (rc == -EEXIST)
+		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", region->key);
+	if (rc == -ENOSPC)
+		return refuse(r, ENOSPC, "the table of memory regions is full");
+	if (rc != 0)
+		return refuse(r, -rc,
+			"addr 0x%" PRIx64 " with length %" PRIu64 " runs over the end of 64 bits",
+			region->va, region->length);
+	return 0;
+}
+
+static int
+mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf, struct refusal *r)
+{
+	struct mem_region *region = mr->region;
+	const bool key_given = (conf->given & CONF_MR_RKEY) != 0;
+	int rc;
+
+	if ((conf->given & CONF_MR_ADDR) != 0 && conf->addr + conf->length < conf->addr)
+		return refuse(r, EINVAL,
+			"addr 0x%" PRIx64 " with length %" PRIu64 " runs over the end of 64 bits",
+			conf->addr, conf->length);
+	if (key_given && mem_table_find(c->env.mem, conf->rkey) != NULL)
+		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
+	rc = region_memory(c, region, conf->length, r);
+	if (rc != 0)
+		return rc;
+	if (conf->fill == CONF_FILL_PATTERN)
+		mem_pattern_fill(region->host, conf->length, (uint32_t)conf->fill_seed, 0);
+	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(c, conf->length);
+	region->key = conf->rkey;
+	region->pd = mr->pd->id;
+	region->access = (uint8_t)conf->access;
+	region->remote_invalidate = conf->remote_invalidate;
+	return publish(c, region, key_given, r);
+}
+
+int
+object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *r)
+{
+	struct object_pd *pd = object_pd_find(c, conf->pd, r);
+	struct object_mr *mr;
+	int rc;
+
+	if (pd == NULL)
+		return -ENOENT;
+	if (names_find(&c->mrs, conf->name) != NULL)
+		return refuse(r, EEXIST, "mr \"%s\" exists already", conf->name);
+	if (c->mrs.n >= CONF_MAX_OBJECTS)
+		return refuse(r, ENOSPC, "there are %u mrs already, and no more are allowed",
+			c->mrs.n);
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	mr->pd = pd;
+	mr->region = mem_region_alloc();
+	rc = mr->region == NULL ? refuse(r, ENOMEM, "out of memory") : mr_fill(c, mr, conf, r);
+	if (rc != 0) {
+		mem_region_free(mr->region);
+		free(mr);
+		return rc;
+	}
+	mr->conf = *conf;
+	mr->conf.addr = mr->region->va;
+	mr->conf.rkey = mr->region->key;
+	mr->conf.given |= CONF_MR_ADDR | CONF_MR_RKEY;
+	pd->users++;
+	return names_add(&c->mrs, &mr->n, conf->name);
+}
+
+void
+object_region_retire(struct control *c, struct mem_region *region)
+{
+	mem_table_remove(c->env.mem, region->key);
+	if (ask_all(c) != 0) {
+		log_error("region 0x%x is not given back: a worker did not answer", region->key);
+		return;
+	}
+	mem_region_free(region);
+}
+
+int
+object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r)
+{
+	(void)r;
+	object_region_retire(c, mr->region);
+	mr->pd->users--;
+	names_remove(&c->mrs, &mr->n);
+	free(mr);
+	return 0;
+}
+
+int
+object_feed_region(struct control *c, struct object_pd *pd, uint64_t bytes,
+	struct mem_region **out, struct refusal *r)
+{
+	struct mem_region *region = mem_region_alloc();
+	int rc;
+
+	if (region == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	rc = region_memory(c, region, bytes, r);
+	if (rc == 0) {
+		region->va = pick_addr(c, bytes);
+		region->pd = pd->id;
+		region->access = MEM_LOCAL_WRITE;
+		rc = publish(c, region, false, r);
+	}
+	if (rc != 0) {
+		mem_region_free(region);
+		return rc;
+	}
+	*out = region;
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef OBJECTS_H
+#define OBJECTS_H
+/**
+ * @file objects.h  Protection domains, memory regions, completion queues, shared receive queues.
+ *
+ * Owner:   control lcore.
+ * Memory:  each object is allocated by its create function and freed by its destroy function.
+ * Depends: conf qp mem.
+ *
+ * The same functions serve the configuration at start and the RPC methods. A refusal changes
+ * nothing.
+ */
+#include "conf.h"
+#include "mem.h"
+#include "names.h"
+#include "qp.h"
+#include "refusal.h"
+
+struct control;
+
+struct object_pd {
+	struct named n; /* first: a struct named * is cast to it */
+	uint32_t id;
+	uint32_t users; /* MRs, SRQs, QPs */
+};
+
+struct object_mr {
+	struct named n;
+	struct object_pd *pd;
+	struct mem_region *region;
+	struct conf_mr conf; /* as asked for, addr and rkey filled in */
+};
+
+struct object_cq {
+	struct named n;
+	struct qp_cq q;
+	uint32_t cqe;
+};
+
+struct object_srq {
+	struct named n;
+	struct object_pd *pd;
+	struct conf_srq conf;
+};
+
+/** Object of this name, or NULL with the refusal (ENOENT) filled in. */
+struct object_pd *object_pd_find(struct control *c, const char *name, struct refusal *r);
+struct object_mr *object_mr_find(struct control *c, const char *name, struct refusal *r);
+struct object_cq *object_cq_find(struct control *c, const char *name, struct refusal *r);
+struct object_srq *object_srq_find(struct control *c, const char *name, struct refusal *r);
+/** CQ with this number, or NULL. Cost: linear; for events only. */
+struct object_cq *object_cq_by_id(struct control *c, uint32_t id);
+
+int object_pd_create(struct control *c, const struct conf_pd *conf, struct refusal *r);
+int object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *r);
+int object_cq_create(struct control *c, const struct conf_cq *conf, struct refusal *r);
+int object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal *r);
+
+/** -EBUSY while something refers to the object. */
+int object_pd_destroy(struct control *c, struct object_pd *pd, struct refusal *r);
+int object_cq_destroy(struct control *c, struct object_cq *cq, struct refusal *r);
+int object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r);
+/** Never refused because of work; freed after every worker has left the burst before. */
+int object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r);
+
+/**
+ * A region of `bytes` with an unpredictable key, for the dataplane's own buffers (recv_feed).
+ * @return 0 or -errno.
+ */
+int object_feed_region(struct control *c, struct object_pd *pd, uint64_t bytes,
+	struct mem_region **out, struct refusal *r);
+/** Revoke a region's key, wait for every worker, free it. */
+void object_region_retire(struct control *c, struct mem_region *region);
+
+/** After all QPs are gone: frees every object. */
+void objects_fini(struct control *c);
+
+/** Unpredictable number; falls back to the clock and a counter if the system has none. */
+uint64_t object_random(struct control *c);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef QP_ADMIN_H
+#define QP_ADMIN_H
+/**
+ * @file qp_admin.h  Life of a queue pair: number, creation, transitions, address, end.
+ *
+ * Owner:   control lcore. A QP in RESET is detached and the control's own; from INIT on it is
+ *          attached to its worker and changed by message only.
+ * Memory:  a record for each QP; QPs of one template (`count`) share their configuration.
+ * Depends: conf qp mbox mem.
+ * Spec:    QP-01..20, RX-LNK-02, WIRE-14, WIRE-15.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "conf.h"
+#include "objects.h"
+#include "qp.h"
+#include "refusal.h"
+
+struct control;
+struct neigh;
+
+/** What QPs of one template have in common. */
+struct qp_shared {
+	uint32_t refs;
+	struct conf_qp conf;
+	struct conf_knobs knobs; /* in effect */
+};
+
+/** The last fatal fault that a worker reported (RX-ERR-04). */
+struct qp_fatal {
+	ns_t time_ns;
+	uint32_t psn;
+	uint16_t rule;
+	uint8_t code;
+	uint8_t opcode;
+	uint8_t syndrome;
+};
+
+struct qp_rec {
+	struct qp *qp;
+	struct qp_shared *shared;
+	struct object_pd *pd;
+	struct object_cq *send_cq;
+	struct object_cq *recv_cq;
+	struct mem_region *feed;
+	struct neigh *neigh;
+	TAILQ_ENTRY(qp_rec) on_neigh;
+	uint32_t neigh_turn; /* of neigh->turn, as the worker has it */
+	uint32_t nth;        /* which QP of its template, from 0 */
+	int16_t port;        /* index in conf->ports; -1: not given yet */
+	bool attached;
+	bool pending;        /* the worker has not answered an ATTACH or DETACH yet */
+	bool trace;
+	uint32_t given;      /* attributes that have a value: configuration and modifies */
+	struct ring rq;      /* producer's view of the receive queue */
+	struct qp_attr attr; /* as control set them last */
+	struct conf_ah ah;
+	struct qp_fatal fatal;
+};
+
+struct qp_slot {
+	struct qp_rec *rec;
+	uint32_t last_qpn; /* of the QP that had the slot before, 0: none (QP-20) */
+};
+
+/** @return 0 or -ENOMEM. */
+int qp_admin_init(struct control *c);
+void qp_admin_fini(struct control *c);
+
+struct qp_rec *qp_admin_find(struct control *c, uint32_t qpn);
+/** Record of this number, or NULL with the refusal (ENOENT) filled in. */
+struct qp_rec *qp_admin_get(struct control *c, uint32_t qpn, struct refusal *r);
+/** First record in or behind table slot *slot, which moves behind it; NULL: no more. */
+struct qp_rec *qp_admin_next(struct control *c, uint32_t *slot);
+
+/**
+ * Create `count` QPs and walk each to its state; all of them or none.
+ * @param recs room for conf->count records, or NULL.
+ */
+int qp_admin_create(struct control *c, const struct conf_qp *conf, struct qp_rec **recs,
+	struct refusal *r);
+/** What a decoded modify asks for. Nothing changes on a refusal. */
+int qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m,
+	struct refusal *r);
+int qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r);
+/** Present state: the worker may have moved the QP to ERR by itself. */
+enum qp_state qp_admin_state(const struct qp_rec *rec);
+/**
+ * Live numbers of n QPs (at most QP_SNAPSHOTS) at one round trip.
+ * @return 0 or a refusal.
+ */
+int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
+	struct qp_snapshot *out, struct refusal *r);
+#define QP_SNAPSHOTS 32
+/** Turn the flight recorder of a QP on or off. */
+int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
+/** The neighbour's MAC is known or another one: tell the worker. @return 0, -EAGAIN: later. */
+int qp_admin_new_mac(struct control *c, struct qp_rec *rec);
+
+/* qp_number.c */
+/** A free number: `want` itself when not 0. @return 0 or a refusal (EEXIST, ENOSPC). */
+int qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r);
+
+/* qp_path.c */
+/** Path of an address vector from a port, without dmac. */
+int qp_path_make(struct control *c, struct qp_rec *rec, const struct conf_ah *ah,
+	struct wire_path *path, struct refusal *r);
+/** Does this path MTU fit the port (RX-LNK-02)? */
+int qp_path_mtu_check(struct control *c, const struct qp_rec *rec, const struct conf_ah *ah,
+	uint32_t path_mtu, struct refusal *r);
+/** Destination MAC: given, static, known or asked for; sets attr->path_resolved. */
+int qp_path_resolve(struct control *c, struct qp_rec *rec, struct qp_attr *attr,
+	const struct conf_ah *ah, struct refusal *r);
+
+/* qp_walk.c */
+/** Values for `mask` out of a decoded object. */
+void qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask);
+/**
+ * One transition, with the values of `mask` from `conf`: checked, then carried out by the worker.
+ * Attaches on the way out of RESET and detaches on the way in. Nothing changes on a refusal.
+ */
+int qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	enum qp_state to, uint32_t mask, struct refusal *r);
+/** A new QP from RESET to the state its configuration asks for. */
+int qp_walk_to(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct refusal *r);
+/** Key of an attribute in JSON: "min_rnr_timer". */
+const char *qp_walk_key(uint32_t one_bit);
+/** Take the QP from its worker. @return 0 or a refusal. */
+int qp_walk_detach(struct control *c, struct qp_rec *rec, struct refusal *r);
+
+/* qp_json.c */
+/** Attributes as in the configuration, every value filled in. */
+json_t *qp_json(struct control *c, struct qp_rec *rec);
+/** The same with live state. */
+json_t *qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "internal.h"
+
+#define QPN_BITS 24
+#define TRIES    32
+
+/* Is this number outside of what may be given away? */
+static bool
+reserved(uint32_t qpn)
+{
+	return qpn < CONF_QPN_MIN || qpn > CONF_QPN_MAX;
+}
+
+/*
+ * A generation for the slot that differs from the last one's (QP-20). @return the number, or 0
+ * when the slot has none to give.
+ */
+static uint32_t
+number_in(struct control *c, uint32_t slot)
+{
+	const uint32_t mask = c->env.qps->mask;
+	const uint32_t generations = (1u << QPN_BITS) / (mask + 1);
+	const uint32_t last = c->slots[slot].last_qpn;
+	uint32_t g = (uint32_t)object_random(c);
+
+	for (uint32_t i = 0; i < generations && i < TRIES; i++, g++) {
+		const uint32_t qpn = (g % generations) * (mask + 1) | slot;
+
+		if (!reserved(qpn) && (qpn != last || generations < 2))
+			return qpn;
+	}
+	return 0;
+}
+
+static int
+given(struct control *c, uint32_t want, struct refusal *r)
+{
+	const struct qp_slot *s = &c->slots[want & c->env.qps->mask];
+
+	if (reserved(want))
+		return refuse(r, EINVAL, "qp_num %u is not in %u..%u", want, CONF_QPN_MIN,
+			CONF_QPN_MAX);
+	if (s->rec == NULL)
+		return 0;
+	if (s->rec->qp->qpn == want)
+		return refuse(r, EEXIST, "qp_num %u exists already", want);
+	return refuse(r, EEXIST,
+		"qp_num %u needs the table slot that qp_num %u has (numbers with the same low bits "
+		"0x%x); take another number, or a larger table",
+		want, s->rec->qp->qpn, want & c->env.qps->mask);
+}
+
+int
+qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r)
+{
+	const uint32_t mask = c->env.qps->mask;
+	uint32_t slot = (uint32_t)object_random(c) & mask;
+	int rc;
+
+	if (want != 0) {
+		rc = given(c, want, r);
+		if (rc == 0)
+			*qpn = want;
+		return rc;
+	}
+	/* Random slots while that is likely to succeed, then the next free one. */
+	for (uint32_t i = 0; i <= mask; i++) {
+		if (c->slots[slot].rec == NULL && (*qpn = number_in(c, slot)) != 0)
+			return 0;
+		slot = i < TRIES ? (uint32_t)object_random(c) & mask : (slot + 1) & mask;
+	}
+	return refuse(r, ENOSPC, "the table of QPs is full (%u entries)", c->env.qps->entries);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+enum { ECN_MASK = 3, ECN_ECT0 = 2 };
+
+/* Constant for a QP, different between QPs (WIRE-15). */
+static uint16_t
+source_port(uint32_t qpn, const struct conf_ip *peer)
+{
+	uint32_t h = qpn * 0x9e3779b1u;
+
+	for (unsigned int i = 0; i < sizeof(peer->addr); i++)
+		h = (h ^ peer->addr[i]) * 0x01000193u;
+	h ^= h >> 15;
+	return (uint16_t)(0xc000 | (h & 0x3fff));
+}
+
+int
+qp_path_make(struct control *c, struct qp_rec *rec, const struct conf_ah *ah,
+	struct wire_path *path, struct refusal *r)
+{
+	const struct conf_port *port = &c->env.conf->ports[rec->port];
+	const struct wire_port *us = c->env.ports[rec->port].addr;
+	const bool ipv6 = ah->dest_ip.family == 6;
+	const bool cc = rec->shared->knobs.cc_algo != CONF_CC_NONE;
+
+	if (ipv6 ? !us->has_ipv6 : !us->has_ipv4)
+		return refuse(r, EINVAL, "ah_attr.dest_ip is IPv%d, and port \"%s\" has no IPv%d address",
+			ipv6 ? 6 : 4, port->name, ipv6 ? 6 : 4);
+	*path = (struct wire_path){ .ipv6 = ipv6, .ttl = ah->hop_limit,
+		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (cc ? ECN_ECT0 : 0)),
+		.sport = source_port(rec->qp->qpn, &ah->dest_ip) };
+	memcpy(path->smac, us->mac, sizeof(path->smac));
+	memcpy(path->src_ip, ipv6 ? us->ipv6 : us->ipv4, ipv6 ? 16 : 4);
+	memcpy(path->dst_ip, ah->dest_ip.addr, ipv6 ? 16 : 4);
+	if ((ah->given & CONF_AH_VLAN) != 0) {
+		path->vlan = true;
+		path->vlan_tci = (uint16_t)(ah->vlan_priority << 13 | ah->vlan);
+	}
+	if ((ah->given & CONF_AH_DEST_MAC) != 0)
+		memcpy(path->dmac, ah->dest_mac, sizeof(path->dmac));
+	return 0;
+}
+
+int
+qp_path_mtu_check(struct control *c, const struct qp_rec *rec, const struct conf_ah *ah,
+	uint32_t path_mtu, struct refusal *r)
+{
+	const struct conf_port *port = &c->env.conf->ports[rec->port];
+	const uint32_t max_frame = c->env.ports[rec->port].max_frame;
+	const bool ipv6 = ah->dest_ip.family == 6;
+	const uint32_t datagram = conf_datagram_len(path_mtu, ipv6);
+	const uint32_t frame = conf_frame_len(path_mtu, ipv6, (ah->given & CONF_AH_VLAN) != 0);
+
+	if (datagram > port->mtu)
+		return refuse(r, EINVAL,
+			"path_mtu %u needs IP datagrams of %u bytes, and port \"%s\" has mtu %u: "
+			"raise the port's mtu or lower path_mtu",
+			path_mtu, datagram, port->name, port->mtu);
+	if (max_frame != 0 && frame > max_frame)
+		return refuse(r, EINVAL,
+			"path_mtu %u needs frames of %u bytes, and device %s of port \"%s\" carries %u: "
+			"raise the device's frame size or lower path_mtu",
+			path_mtu, frame, port->device, port->name, max_frame);
+	return 0;
+}
+
+/* Is the address in the port's subnet? There is no routing table to ask. */
+static bool
+on_link(const struct control *c, const struct qp_rec *rec, const struct conf_ip *ip)
+{
+	const struct conf_port *port = &c->env.conf->ports[rec->port];
+	const struct wire_port *us = c->env.ports[rec->port].addr;
+	const uint8_t *ours = ip->family == 6 ? us->ipv6 : us->ipv4;
+	uint32_t bits = ip->family == 6 ? port->prefix6 : port->prefix;
+
+	for (unsigned int i = 0; bits > 0; i++) {
+		const uint32_t n = bits < 8 ? bits : 8;
+		const uint8_t mask = (uint8_t)(0xff00u >> n);
+
+		if (((ours[i] ^ ip->addr[i]) & mask) != 0)
+			return false;
+		bits -= n;
+	}
+	return true;
+}
+
+int
+qp_path_resolve(struct control *c, struct qp_rec *rec, struct qp_attr *attr,
+	const struct conf_ah *ah, struct refusal *r)
+{
+	const struct neigh_key key = { .ip = ah->dest_ip, .port = (uint16_t)rec->port,
+		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
+	int rc;
+
+	if ((ah->given & CONF_AH_DEST_MAC) != 0) {
+		neigh_leave(c, rec);
+		attr->path_resolved = true;
+		return 0;
+	}
+	rc = neigh_use(c, &key, rec);
+	if (rc != 0)
+		return refuse(r, -rc, "no room for another neighbour: give ah_attr.dest_mac");
+	attr->path_resolved = rec->neigh->state != NEIGH_INCOMPLETE;
+	if (attr->path_resolved)
+		memcpy(attr->path.dmac, rec->neigh->mac, sizeof(attr->path.dmac));
+	else if (!on_link(c, rec, &ah->dest_ip))
+		log_warn("QP %u: dest_ip is not in the subnet of port %s, and there are no routes: "
+			 "asking for it all the same (or give dest_mac)",
+			rec->qp->qpn, c->env.conf->ports[rec->port].name);
+	return 0;
+}

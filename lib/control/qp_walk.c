@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+/* The mask of a decoded object is the mask of a modify. */
+_Static_assert(CONF_QP_AV == QP_ATTR_AV && CONF_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
+	CONF_QP_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER && CONF_QP_STATE == QP_ATTR_STATE,
+	"attribute masks agree");
+
+const char *
+qp_walk_key(uint32_t one_bit)
+{
+	switch (one_bit) {
+	case QP_ATTR_STATE:
+		return "qp_state";
+	case QP_ATTR_CUR_STATE:
+		return "cur_qp_state";
+	case QP_ATTR_EN_SQD_ASYNC_NOTIFY:
+		return "en_sqd_async_notify";
+	case QP_ATTR_ACCESS_FLAGS:
+		return "qp_access_flags";
+	case QP_ATTR_PKEY_INDEX:
+		return "pkey";
+	case QP_ATTR_PORT:
+		return "port";
+	case QP_ATTR_AV:
+		return "ah_attr";
+	case QP_ATTR_PATH_MTU:
+		return "path_mtu";
+	case QP_ATTR_TIMEOUT:
+		return "timeout";
+	case QP_ATTR_RETRY_CNT:
+		return "retry_cnt";
+	case QP_ATTR_RNR_RETRY:
+		return "rnr_retry";
+	case QP_ATTR_RQ_PSN:
+		return "rq_psn";
+	case QP_ATTR_MAX_QP_RD_ATOMIC:
+		return "max_rd_atomic";
+	case QP_ATTR_MIN_RNR_TIMER:
+		return "min_rnr_timer";
+	case QP_ATTR_SQ_PSN:
+		return "sq_psn";
+	case QP_ATTR_MAX_DEST_RD_ATOMIC:
+		return "max_dest_rd_atomic";
+	case QP_ATTR_DEST_QPN:
+		return "dest_qp_num";
+	default:
+		return qp_attr_name(one_bit);
+	}
+}
+
+static const char *
+keys_of(uint32_t mask, char *buf, size_t room)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (uint32_t bit = 1; bit != 0 && at < room; bit <<= 1) {
+		if ((mask & bit) != 0)
+			at += (size_t)snprintf(buf + at, room - at, "%s%s", at > 0 ? ", " : "",
+				qp_walk_key(bit));
+	}
+	return buf;
+}
+
+void
+qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
+{
+	if ((mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) != 0)
+		to->en_sqd_async_notify = from->en_sqd_async_notify;
+	if ((mask & QP_ATTR_ACCESS_FLAGS) != 0)
+		to->qp_access_flags = (uint8_t)from->qp_access_flags;
+	if ((mask & QP_ATTR_PKEY_INDEX) != 0)
+		to->pkey = from->pkey;
+	if ((mask & QP_ATTR_PATH_MTU) != 0)
+		to->path_mtu = (uint16_t)from->path_mtu;
+	if ((mask & QP_ATTR_TIMEOUT) != 0)
+		to->timeout = from->timeout;
+	if ((mask & QP_ATTR_RETRY_CNT) != 0)
+		to->retry_cnt = from->retry_cnt;
+	if ((mask & QP_ATTR_RNR_RETRY) != 0)
+		to->rnr_retry = from->rnr_retry;
+	if ((mask & QP_ATTR_RQ_PSN) != 0)
+		to->rq_psn = from->rq_psn;
+	if ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) != 0)
+		to->max_rd_atomic = from->max_rd_atomic;
+	if ((mask & QP_ATTR_MIN_RNR_TIMER) != 0)
+		to->min_rnr_timer = from->min_rnr_timer;
+	if ((mask & QP_ATTR_SQ_PSN) != 0)
+		to->sq_psn = from->sq_psn;
+	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0)
+		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if ((mask & QP_ATTR_DEST_QPN) != 0)
+		to->dest_qp_num = from->dest_qp_num;
+}
+
+/* QP-01..03, and the words that say which attribute it was. */
+static int
+check_transition(const struct qp_rec *rec, enum qp_state to, uint32_t mask, struct refusal *r)
+{
+	const enum qp_state from = qp_admin_state(rec);
+	const uint32_t qpn = rec->qp->qpn;
+	uint32_t required, optional;
+	const char *why = "";
+	char keys[200];
+
+	if (!qp_transition_attrs(QPT_RC, from, to, &required, &optional))
+		return refuse(r, EINVAL, "qp_state: QP %u cannot go from %s to %s", qpn,
+			qp_state_name(from), qp_state_name(to));
+	required &= ~(uint32_t)QP_ATTR_STATE;
+	mask &= ~(uint32_t)QP_ATTR_STATE;
+	if ((required & ~mask) != 0)
+		return refuse(r, EINVAL, "QP %u from %s to %s needs %s", qpn, qp_state_name(from),
+			qp_state_name(to), keys_of(required & ~mask, keys, sizeof(keys)));
+	if ((mask & ~(required | optional)) != 0)
+		return refuse(r, EINVAL, "QP %u from %s to %s does not take %s", qpn,
+			qp_state_name(from), qp_state_name(to),
+			keys_of(mask & ~(required | optional), keys, sizeof(keys)));
+	if (qp_transition_check(QPT_RC, from, to, mask | QP_ATTR_STATE, &why) != 0)
+		return refuse(r, EINVAL, "QP %u from %s to %s: %s", qpn, qp_state_name(from),
+			qp_state_name(to), why);
+	return 0;
+}
+
+static void
+late_attach(struct control *c, struct ask *a)
+{
+	struct qp_rec *rec = a->arg;
+
+	(void)c;
+	rec->pending = false;
+	rec->attached = a->rc == 0;
+}
+
+static void
+late_detach(struct control *c, struct ask *a)
+{
+	struct qp_rec *rec = a->arg;
+
+	(void)c;
+	rec->pending = false;
+	rec->attached = false;
+}
+
+/* ATTACH or DETACH. When no answer comes the record waits for it, so that nothing is freed early. */
+static int
+hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
+{
+	const struct ask_request q = { .type = attach ? MBOX_QP_ATTACH : MBOX_QP_DETACH,
+		.worker = rec->qp->worker, .qp = rec->qp };
+	struct ask *a;
+	int rc;
+
+	if (rec->pending)
+		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
+			rec->qp->qpn, rec->qp->worker);
+	a = ask_send(c, &q);
+	rc = a == NULL ? -EBUSY : ask_wait(c, a);
+	if (rc == -ETIMEDOUT) {
+		rec->pending = true;
+		ask_forget(a, attach ? late_attach : late_detach, rec);
+	} else if (a != NULL) {
+		ask_release(c, a);
+	}
+	if (rc != 0)
+		return ask_refuse(c, rec->qp->worker, rc, r);
+	if (!attach)
+		control_drain(c); /* what it had to say while it was attached */
+	rec->attached = attach;
+	return 0;
+}
+
+int
+qp_walk_detach(struct control *c, struct qp_rec *rec, struct refusal *r)
+{
+	return hand_over(c, rec, false, r);
+}
+
+static uint16_t
+responder_knobs(const struct conf_knobs *k)
+{
+	uint16_t v = 0;
+
+	if (k->rx_len_pad_impact == CONF_LEN_PAD_DROP)
+		v |= RESP_KNOB_LEN_PAD_DROP;
+	if (k->profile == CONF_PROFILE_ERNIC)
+		v |= RESP_KNOB_RNR_FIRST;
+	if (k->resp_early_retry == CONF_EARLY_RETRY_DROP)
+		v |= RESP_KNOB_EARLY_DROP;
+	if (k->resp_half_window == CONF_HALF_WINDOW_DUPLICATE)
+		v |= RESP_KNOB_HALF_DUP;
+	if (k->resp_class_j_ack == CONF_CLASS_J_ACK)
+		v |= RESP_KNOB_J_ACK;
+	if (k->resp_imm_access_status == CONF_IMM_LOC_ACCESS)
+		v |= RESP_KNOB_IMM_LOC;
+	if (k->resp_credits != 0)
+		v |= RESP_KNOB_CREDITS;
+	if (k->ae_with_cqe != 0)
+		v |= RESP_KNOB_EVENT_WITH_CQE;
+	return v;
+}
+
+static uint32_t
+qp_flags(const struct qp_rec *rec)
+{
+	const struct conf_knobs *k = &rec->shared->knobs;
+	uint32_t v = 0;
+
+	if (k->rx_check_src_mac != 0)
+		v |= QPF_CHECK_SRC_MAC;
+	if (k->rx_ip_df == CONF_IP_DF_REQUIRE)
+		v |= QPF_REQUIRE_DF;
+	if (k->cc_cnp != 0)
+		v |= QPF_CNP;
+	if (k->cc_cnp_path == CONF_CNP_PATH_CONTROL)
+		v |= QPF_CNP_CONTROL;
+	if (k->ae_with_cqe != 0)
+		v |= QPF_EVENT_WITH_CQE;
+	if (rec->trace)
+		v |= QPF_TRACE;
+	if (rec->feed != NULL)
+		v |= QPF_RECV_FEED;
+	return v;
+}
+
+/* A detached QP is ours: what stays constant while it is attached. */
+static void
+prepare(struct control *c, struct qp_rec *rec)
+{
+	struct qp *qp = rec->qp;
+
+	qp->port = (uint8_t)c->env.ports[rec->port].id;
+	qp->pd = rec->pd->id;
+	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
+	qp->resp.knobs = responder_knobs(&rec->shared->knobs);
+	qp->cnp_interval_ns = rec->shared->knobs.cc_cnp_interval * NS_PER_US;
+	if (rec->feed != NULL) {
+		qp->feed_next = 0;
+		qp->feed_buffers = rec->shared->conf.recv_feed.buffers;
+		qp->feed_size = rec->shared->conf.recv_feed.size;
+		qp->feed_lkey = rec->feed->key;
+		qp->feed_va = rec->feed->va;
+	}
+}
+
+/* On the worker, or, for a QP that stays in RESET, here. */
+static int
+carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
+	struct refusal *r)
+{
+	const struct ask_request q = { .type = MBOX_QP_MODIFY, .worker = rec->qp->worker,
+		.qp = rec->qp, .mask = mask, .attr = attr };
+	const bool moves = rec->attached && rec->port >= 0 &&
+		rec->qp->port != c->env.ports[rec->port].id;
+	int rc;
+
+	if (!rec->attached && attr->qp_state == QPS_RESET) {
+		qp_apply(rec->qp, attr, mask);
+		return 0;
+	}
+	if (moves) {
+		rc = hand_over(c, rec, false, r);
+		if (rc != 0)
+			return rc;
+	}
+	if (!rec->attached) {
+		prepare(c, rec);
+		rc = hand_over(c, rec, true, r);
+		if (rc != 0)
+			return rc;
+	}
+	rc = ask_and_wait(c, &q);
+	if (rc != 0)
+		return ask_refuse(c, rec->qp->worker, rc, r);
+	return 0;
+}
+
+/* Address vector: path, MAC, and whether the path MTU fits the port. */
+static int
+take_path(struct control *c, struct qp_rec *rec, struct qp_attr *attr, uint32_t mask,
+	struct refusal *r)
+{
+	int rc = 0;
+
+	if ((mask & QP_ATTR_PATH_MTU) != 0)
+		rc = qp_path_mtu_check(c, rec, &rec->ah, attr->path_mtu, r);
+	if (rc == 0)
+		rc = qp_path_make(c, rec, &rec->ah, &attr->path, r);
+	if (rc == 0)
+		rc = qp_path_resolve(c, rec, attr, &rec->ah, r);
+	return rc;
+}
+
+static int
+check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *conf,
+	enum qp_state from, uint32_t mask, struct refusal *r)
+{
+	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0 &&
+		conf->max_dest_rd_atomic > rec->qp->max_dest_alloc)
+		return refuse(r, EINVAL,
+			"max_dest_rd_atomic %u is above the %u that QP %u was created for",
+			conf->max_dest_rd_atomic, rec->qp->max_dest_alloc, rec->qp->qpn);
+	if ((mask & QP_ATTR_PORT) == 0)
+		return 0;
+	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+		if (strcmp(c->env.conf->ports[p].name, conf->port) != 0)
+			continue;
+		if (from == QPS_SQD && (int)p != rec->port)
+			return refuse(r, ENOTSUP,
+				"port: QP %u cannot move to another port in SQD", rec->qp->qpn);
+		return 0;
+	}
+	return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
+}
+
+static int16_t
+port_by_name(const struct control *c, const char *name)
+{
+	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+		if (strcmp(c->env.conf->ports[p].name, name) == 0)
+			return (int16_t)p;
+	}
+	return -1;
+}
+
+/* Behind RESET the QP is the control lcore's again; the worker has forgotten posted work. */
+static int
+back_home(struct control *c, struct qp_rec *rec, struct refusal *r)
+{
+	int rc = rec->attached ? hand_over(c, rec, false, r) : 0;
+
+	if (rc != 0)
+		return rc;
+	ring_attach(&rec->rq, rec->qp->rq.sh, rec->qp->rq.mask + 1, rec->qp->rq.stride, false);
+	neigh_leave(c, rec);
+	rec->attr.path_resolved = false;
+	rec->fatal = (struct qp_fatal){ 0 };
+	return 0;
+}
+
+int
+qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, enum qp_state to,
+	uint32_t mask, struct refusal *r)
+{
+	const enum qp_state from = qp_admin_state(rec);
+	const struct conf_ah old_ah = rec->ah;
+	const int16_t old_port = rec->port;
+	struct qp_attr attr = rec->attr;
+	int rc = check_transition(rec, to, mask, r);
+
+	if (rc == 0)
+		rc = check_values(c, rec, conf, from, mask, r);
+	if (rc != 0)
+		return rc;
+	qp_walk_take(&attr, conf, mask);
+	attr.qp_state = (uint8_t)to;
+	attr.cur_qp_state = (uint8_t)from;
+	if ((mask & QP_ATTR_PORT) != 0)
+		rec->port = port_by_name(c, conf->port);
+	if ((mask & QP_ATTR_AV) != 0) {
+		rec->ah = conf->ah_attr;
+		rc = take_path(c, rec, &attr, mask, r);
+	}
+	if (rc == 0)
+		rc = carry_out(c, rec, &attr, mask | QP_ATTR_STATE, r);
+	if (rc != 0) {
+		rec->ah = old_ah;
+		rec->port = old_port;
+		return rc;
+	}
+	rec->attr = attr;
+	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
+	return to == QPS_RESET ? back_home(c, rec, r) : 0;
+}
+
+/* Attributes of a creation that have no default. */
+#define NO_DEFAULT                                                                                 \
+	(QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_SQ_PSN)
+
+int
+qp_walk_to(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+{
+	static const enum qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
+	const uint32_t has = (uint32_t)(conf->given & CONF_QP_ATTR_MASK) | ~(uint32_t)NO_DEFAULT;
+	int rc = 0;
+
+	for (unsigned int i = 0; i < ARRAY_LEN(steps) && steps[i] <= conf->qp_state && rc == 0;
+		i++) {
+		uint32_t required = 0, optional = 0;
+
+		qp_transition_attrs(QPT_RC, qp_admin_state(rec), steps[i], &required, &optional);
+		/* What a state does not ask for stands ready for a later one. */
+		rc = qp_walk_step(c, rec, conf, steps[i], required & has, r);
+	}
+	return rc;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REFUSAL_H
+#define REFUSAL_H
+/**
+ * @file refusal.h  Why an operation was refused: an errno and a sentence for people.
+ *
+ * Owner:   control lcore.
+ * Memory:  the caller's.
+ * Depends: base.
+ */
+#include "compiler.h"
+
+struct refusal {
+	int err; /* positive errno; 0: none */
+	char text[320];
+};
+
+/** Fill in. @return -err, so that "return refuse(...)" reads well. */
+int refuse(struct refusal *r, int err, const char *fmt, ...) PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_H
+#define RPC_H
+/**
+ * @file rpc.h  JSON-RPC 2.0: methods as rows of tables, one decoder for all parameters.
+ *
+ * Owner:   control lcore.
+ * Memory:  a call's result is handed over to the reply; decoded parameters live during the call.
+ * Depends: conf, jansson.
+ *
+ * Add a method: write its parameters as a conf_table, its handler, and a row in the table of the
+ * file it belongs to.
+ */
+#include <jansson.h>
+
+#include "conf_json.h"
+#include "internal.h"
+
+enum {
+	RPC_PARSE_ERROR = -32700,
+	RPC_INVALID_REQUEST = -32600,
+	RPC_NO_METHOD = -32601,
+	RPC_INVALID_PARAMS = -32602,
+	RPC_INTERNAL = -32603,
+	RPC_REFUSED = -32000, /* minus errno */
+};
+
+#define RPC_PARAMS_MAX 1024 /* bytes of the largest decoded parameter struct */
+
+struct rpc_call {
+	struct control *c;
+	struct rpc_client *client; /* NULL: control_rpc() */
+	const json_t *raw;         /* params, or NULL */
+	void *params;              /* decoded by the method's table */
+	json_t *result;
+	int code;                  /* of the error, 0: none */
+	json_t *data;              /* of the error, or NULL */
+	char message[1024];
+};
+
+/** @return 0 with call->result set, or a negative number with the error filled in. */
+typedef int (*rpc_handler)(struct rpc_call *call);
+
+struct rpc_method {
+	const char *name; /* NULL ends a table */
+	rpc_handler handler;
+	const struct conf_table *params; /* NULL: the handler decodes call->raw */
+};
+
+extern const struct conf_table rpc_no_params;
+
+extern const struct rpc_method rpc_methods_base[];
+extern const struct rpc_method rpc_methods_object[];
+extern const struct rpc_method rpc_methods_mr[];
+extern const struct rpc_method rpc_methods_qp[];
+extern const struct rpc_method rpc_methods_work[];
+extern const struct rpc_method rpc_methods_event[];
+extern const struct rpc_method rpc_methods_stats[];
+extern const struct rpc_method rpc_methods_trace[];
+extern const struct rpc_method *const rpc_method_tables[];
+
+/** -32602 with a message. @return -1. */
+int rpc_invalid(struct rpc_call *call, const char *fmt, ...) PRINTF(2, 3);
+/** -32602 (or `code`) with the decoder's first fault; all of them as data. @return -1. */
+int rpc_faults(struct rpc_call *call, int code, const struct conf_errors *err);
+/** -32000 - errno. @return -1. */
+int rpc_refused(struct rpc_call *call, const struct refusal *r);
+/** Hand over the result; NULL is "no memory". @return 0 or -1. */
+int rpc_result(struct rpc_call *call, json_t *result);
+
+/** One line. @return the reply (free() it) or NULL: nothing to send. */
+char *rpc_line(struct control *c, struct rpc_client *client, const char *line, size_t len);
+/** An error reply with id null. */
+char *rpc_error_line(int code, const char *message);
+
+/** "0x1f" */
+json_t *rpc_hex(uint64_t v);
+/** A number, or "0x..." above what JSON's integers hold here. */
+json_t *rpc_u64(uint64_t v);
+/** Append; frees both on failure. @return the list or NULL. */
+json_t *rpc_append(json_t *list, json_t *item);
+/** Bytes of a value when written compactly. */
+size_t rpc_size(const json_t *v);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "log.h"
+
+static int
+unix_socket(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+/*
+ * Whose is the file that stands at the path? @return 0: nobody's (any more), it is gone now;
+ * -EADDRINUSE: somebody listens there; -EEXIST: it is no socket, and not ours to remove.
+ */
+static int
+clear_path(const struct sockaddr_un *addr)
+{
+	struct stat st;
+	int fd, rc;
+
+	if (lstat(addr->sun_path, &st) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode)) {
+		log_error("control socket %s: a file is there that is no socket", addr->sun_path);
+		return -EEXIST;
+	}
+	fd = unix_socket();
+	if (fd < 0)
+		return -errno;
+	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ? 0 : errno;
+	close(fd);
+	/* EAGAIN: somebody listens whose queue is full. */
+	if (rc == 0 || rc == EAGAIN) {
+		log_error("another rocelane is listening on %s", addr->sun_path);
+		return -EADDRINUSE;
+	}
+	if (rc != ECONNREFUSED && rc != ENOENT) {
+		log_error("control socket %s: %s", addr->sun_path, strerror(rc));
+		return -rc;
+	}
+	if (unlink(addr->sun_path) != 0 && errno != ENOENT) {
+		rc = -errno;
+		log_error("control socket %s: cannot remove the stale one: %s", addr->sun_path,
+			strerror(-rc));
+		return rc;
+	}
+	return 0;
+}
+
+/* Bind so that the file never has more permission than asked for. */
+static int
+bind_path(struct rpc_server *s, const struct sockaddr_un *addr, uint32_t mode)
+{
+	struct stat st;
+
+	if (fchmod(s->listen_fd, mode) != 0 ||
+		bind(s->listen_fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
+		return -errno;
+	if (chmod(addr->sun_path, mode) != 0 || stat(addr->sun_path, &st) != 0)
+		return -errno;
+	s->bound = true;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	return 0;
+}
+
+int
+rpc_server_open(struct control *c)
+{
+	struct rpc_server *s = &c->server;
+	const struct conf_control *conf = &c->env.conf->control;
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
+	int rc;
+
+	if (c->env.no_socket)
+		return 0;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", conf->socket);
+	memcpy(s->path, addr.sun_path, sizeof(s->path));
+	rc = clear_path(&addr);
+	if (rc != 0)
+		return rc;
+	s->listen_fd = unix_socket();
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->listen_fd < 0 || s->epoll_fd < 0) {
+		rc = -errno;
+		goto failed;
+	}
+	rc = bind_path(s, &addr, conf->mode);
+	if (rc != 0)
+		goto failed;
+	if (listen(s->listen_fd, 64) != 0 ||
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &e) != 0) {
+		rc = -errno;
+		goto failed;
+	}
+	return 0;
+
+failed:
+	log_error("control socket %s: %s", addr.sun_path, strerror(-rc));
+	rpc_server_close(c);
+	return rc;
+}

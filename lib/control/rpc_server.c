@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rpc_server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "log.h"
+#include "rpc.h"
+
+/* The share of one client in one turn. */
+#define READ_SHARE   (64u << 10)
+#define LINES_SHARE  8
+#define EVENTS       32
+#define ACCEPT_SHARE 8
+#define CLOSING_NS   (2 * NS_PER_S)
+
+static void
+set_events(struct control *c, struct rpc_client *cl, bool wants_out)
+{
+	struct epoll_event e = { .events = (cl->eof ? 0 : (uint32_t)EPOLLIN) |
+			(wants_out ? (uint32_t)EPOLLOUT : 0),
+		.data.ptr = cl };
+
+	cl->wants_out = wants_out;
+	if (epoll_ctl(c->server.epoll_fd, EPOLL_CTL_MOD, cl->fd, &e) != 0)
+		cl->dead = true;
+}
+
+/* Write what the peer takes. */
+static void
+flush(struct control *c, struct rpc_client *cl)
+{
+	while (cl->out_sent < cl->out_len) {
+		ssize_t n = send(cl->fd, cl->out + cl->out_sent, cl->out_len - cl->out_sent,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+			cl->dead = true;
+		if (n <= 0)
+			break;
+		cl->out_sent += (size_t)n;
+	}
+	if (cl->out_sent == cl->out_len) {
+		cl->out_sent = 0;
+		cl->out_len = 0;
+	}
+	if (cl->wants_out != (cl->out_len > 0))
+		set_events(c, cl, cl->out_len > 0);
+}
+
+/* Room for `more` bytes behind the pending ones. @return false: too much, or no memory. */
+static bool
+make_room(struct rpc_client *cl, size_t more)
+{
+	size_t room = cl->out_room != 0 ? cl->out_room : 4096;
+	char *out;
+
+	if (cl->out_sent > 0) {
+		memmove(cl->out, cl->out + cl->out_sent, cl->out_len - cl->out_sent);
+		cl->out_len -= cl->out_sent;
+		cl->out_sent = 0;
+	}
+	if (cl->out_len + more > RPC_OUT_MAX)
+		return false;
+	while (room < cl->out_len + more)
+		room *= 2;
+	if (room == cl->out_room)
+		return true;
+	out = realloc(cl->out, room);
+	if (out == NULL)
+		return false;
+	cl->out = out;
+	cl->out_room = room;
+	return true;
+}
+
+void
+rpc_server_send(struct control *c, struct rpc_client *cl, const char *line, size_t len)
+{
+	if (cl->dead)
+		return;
+	if (!make_room(cl, len + 1)) {
+		log_warn("control socket: a client does not read; disconnected");
+		cl->dead = true;
+		return;
+	}
+	memcpy(cl->out + cl->out_len, line, len);
+	cl->out[cl->out_len + len] = '\n';
+	cl->out_len += len + 1;
+	flush(c, cl);
+}
+
+uint32_t
+rpc_server_notify(struct control *c, const char *line, size_t len)
+{
+	struct rpc_client *cl;
+	uint32_t n = 0;
+
+	if (c->server.followers == 0)
+		return 0;
+	TAILQ_FOREACH(cl, &c->server.clients, all) {
+		if (!cl->follow || cl->dead)
+			continue;
+		rpc_server_send(c, cl, line, len);
+		n += !cl->dead;
+	}
+	return n;
+}
+
+void
+rpc_server_follow(struct control *c, struct rpc_client *cl)
+{
+	if (!cl->follow)
+		c->server.followers++;
+	cl->follow = true;
+}
+
+static void
+free_client(struct control *c, struct rpc_client *cl)
+{
+	struct rpc_server *s = &c->server;
+
+	TAILQ_REMOVE(&s->clients, cl, all);
+	s->n--;
+	if (cl->follow)
+		s->followers--;
+	close(cl->fd);
+	free(cl->in);
+	free(cl->out);
+	free(cl);
+}
+
+/* The line is too long: say so, then read and forget until the peer closes or time is up. */
+static void
+refuse_line(struct control *c, struct rpc_client *cl)
+{
+	char *reply = rpc_error_line(RPC_INVALID_REQUEST,
+		"line longer than 1048576 bytes; the connection is closed");
+
+	if (reply != NULL)
+		rpc_server_send(c, cl, reply, strlen(reply));
+	free(reply);
+	shutdown(cl->fd, SHUT_WR);
+	cl->closing = true;
+	cl->close_by = c->now + CLOSING_NS;
+	free(cl->in);
+	cl->in = NULL;
+	cl->in_len = cl->in_room = cl->scanned = 0;
+}
+
+static void
+run_line(struct control *c, struct rpc_client *cl, const char *line, size_t len)
+{
+	char *reply;
+
+	if (len > 0 && line[len - 1] == '\r')
+		len--;
+	if (len == 0)
+		return;
+	reply = rpc_line(c, cl, line, len);
+	if (reply != NULL)
+		rpc_server_send(c, cl, reply, strlen(reply));
+	free(reply);
+}
+
+/* Whole lines in the input buffer. @return how many were run. */
+static uint32_t
+run_lines(struct control *c, struct rpc_client *cl)
+{
+	size_t start = 0;
+	uint32_t n = 0;
+
+	while (n < LINES_SHARE && !cl->dead && cl->in_len > start + cl->scanned) {
+		const char *line = cl->in + start;
+		const char *nl =
+			memchr(line + cl->scanned, '\n', cl->in_len - start - cl->scanned);
+		const size_t len = nl != NULL ? (size_t)(nl - line) : cl->in_len - start;
+
+		if (len > RPC_LINE_MAX) {
+			refuse_line(c, cl);
+			return n;
+		}
+		if (nl == NULL) {
+			cl->scanned = len;
+			break;
+		}
+		cl->scanned = 0;
+		run_line(c, cl, line, len);
+		start += len + 1;
+		n++;
+	}
+	if (start > 0) {
+		memmove(cl->in, cl->in + start, cl->in_len - start);
+		cl->in_len -= start;
+	}
+	return n;
+}
+
+static bool
+grow_input(struct rpc_client *cl)
+{
+	size_t room = cl->in_room == 0 ? 4096 : cl->in_room * 2;
+	char *in;
+
+	if (cl->in_len < cl->in_room)
+		return true;
+	if (room > RPC_LINE_MAX + 4096)
+		room = RPC_LINE_MAX + 4096;
+	in = room > cl->in_room ? realloc(cl->in, room) : NULL;
+	if (in == NULL)
+		return false;
+	cl->in = in;
+	cl->in_room = room;
+	return true;
+}
+
+/* @return bytes read; 0: nothing more now. */
+static size_t
+read_some(struct rpc_client *cl)
+{
+	char scrap[4096];
+	ssize_t n;
+
+	if (!cl->closing && !grow_input(cl))
+		return 0; /* full of whole lines that wait for their turn */
+	do {
+		n = recv(cl->fd, cl->closing ? scrap : cl->in + cl->in_len,
+			cl->closing ? sizeof(scrap) : cl->in_room - cl->in_len, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		cl->in_len += cl->closing ? 0 : (size_t)n;
+		return (size_t)n;
+	}
+	cl->readable = false;
+	if (n == 0)
+		cl->eof = true;
+	else if (errno != EAGAIN && errno != EWOULDBLOCK)
+		cl->dead = true;
+	return 0;
+}
+
+static uint32_t
+serve(struct control *c, struct rpc_client *cl)
+{
+	const bool was_eof = cl->eof;
+	uint32_t work = run_lines(c, cl);
+	size_t got = 0, n;
+
+	while (cl->readable && !cl->dead && got < READ_SHARE && work < LINES_SHARE) {
+		n = read_some(cl);
+		if (n == 0)
+			break;
+		got += n;
+		if (!cl->closing)
+			work += run_lines(c, cl);
+	}
+	if (cl->eof && !was_eof)
+		set_events(c, cl, cl->wants_out);
+	return work + (got > 0);
+}
+
+/* Has the peer closed its side, and all been said? Half a line is nothing. */
+static bool
+is_finished(const struct rpc_client *cl)
+{
+	return cl->eof && cl->in_len == cl->scanned && cl->out_len == 0 &&
+		(cl->closing || !cl->follow);
+}
+
+static uint32_t
+accept_some(struct control *c)
+{
+	struct rpc_server *s = &c->server;
+	uint32_t n;
+
+	for (n = 0; n < ACCEPT_SHARE; n++) {
+		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct rpc_client *cl = fd >= 0 ? calloc(1, sizeof(*cl)) : NULL;
+		struct epoll_event e = { .events = EPOLLIN, .data.ptr = cl };
+
+		if (fd < 0)
+			break;
+		if (cl == NULL || s->n >= RPC_CLIENTS_MAX ||
+			epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
+			log_warn("control socket: more than %u clients; one was turned away",
+				RPC_CLIENTS_MAX);
+			free(cl);
+			close(fd);
+			continue;
+		}
+		cl->fd = fd;
+		TAILQ_INSERT_TAIL(&s->clients, cl, all);
+		s->n++;
+	}
+	return n;
+}
+
+uint32_t
+rpc_server_poll(struct control *c)
+{
+	struct rpc_server *s = &c->server;
+	struct epoll_event events[EVENTS];
+	struct rpc_client *cl, *next;
+	uint32_t work = 0;
+	int n;
+
+	if (s->epoll_fd < 0)
+		return 0;
+	n = epoll_wait(s->epoll_fd, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		cl = events[i].data.ptr;
+		if (cl == NULL) {
+			work += accept_some(c);
+			continue;
+		}
+		if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
+			cl->readable = true;
+		if ((events[i].events & (EPOLLOUT | EPOLLHUP)) != 0)
+			flush(c, cl);
+		if (cl->eof && (events[i].events & (EPOLLHUP | EPOLLERR)) != 0)
+			cl->dead = true;
+	}
+	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, all);
+		if (cl->readable || cl->in_len > cl->scanned)
+			work += serve(c, cl);
+		if (is_finished(cl) || (cl->closing && c->now >= cl->close_by))
+			cl->dead = true;
+		if (cl->dead)
+			free_client(c, cl);
+	}
+	return work;
+}
+
+void
+rpc_server_close(struct control *c)
+{
+	struct rpc_server *s = &c->server;
+	struct rpc_client *cl;
+	struct stat st;
+
+	while ((cl = TAILQ_FIRST(&s->clients)) != NULL) {
+		flush(c, cl);
+		free_client(c, cl);
+	}
+	if (s->bound && stat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->path);
+	if (s->listen_fd >= 0)
+		close(s->listen_fd);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	s->bound = false;
+	s->listen_fd = -1;
+	s->epoll_fd = -1;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RPC_SERVER_H
+#define RPC_SERVER_H
+/**
+ * @file rpc_server.h  The control socket: lines in, lines out, never waiting for a client.
+ *
+ * Owner:   control lcore.
+ * Memory:  a client has an input buffer of at most RPC_LINE_MAX and an output buffer of at most
+ *          RPC_OUT_MAX: one that does not read is disconnected.
+ * Depends: libc.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "clock.h"
+
+#define RPC_LINE_MAX    (1u << 20) /* bytes of a line without its newline */
+#define RPC_OUT_MAX     (8u << 20)
+#define RPC_CLIENTS_MAX 128
+
+struct control;
+
+struct rpc_client {
+	TAILQ_ENTRY(rpc_client) all;
+	int fd;
+	bool follow;  /* carries async_event notifications */
+	bool closing; /* error sent; input is thrown away until the peer closes */
+	bool eof;     /* the peer sends no more; what it sent is still answered */
+	bool dead;    /* to be freed at the end of the turn */
+	ns_t close_by;
+	char *in;
+	size_t in_len;
+	size_t in_room;
+	size_t scanned; /* bytes of `in` known to hold no newline */
+	char *out;
+	size_t out_len;
+	size_t out_sent;
+	size_t out_room;
+	bool wants_out; /* EPOLLOUT is armed */
+	bool readable;  /* level seen by epoll and not yet exhausted */
+};
+
+struct rpc_server {
+	TAILQ_HEAD(rpc_clients, rpc_client) clients;
+	uint32_t n;
+	uint32_t followers;
+	int listen_fd;
+	int epoll_fd;
+	bool bound;
+	dev_t dev; /* of the socket file, to unlink no other */
+	ino_t ino;
+	char path[108];
+};
+
+/** @return 0 or -errno with the reason logged; -EADDRINUSE: somebody is listening there. */
+int rpc_server_open(struct control *c);
+void rpc_server_close(struct control *c);
+/** Accept, read, run, write: a bounded share for each client. @return pieces of work. */
+uint32_t rpc_server_poll(struct control *c);
+/** Queue a line (newline is added) for one client. */
+void rpc_server_send(struct control *c, struct rpc_client *cl, const char *line, size_t len);
+/** Queue a line for every client that follows events. @return how many. */
+uint32_t rpc_server_notify(struct control *c, const char *line, size_t len);
+void rpc_server_follow(struct control *c, struct rpc_client *cl);
+
+#endif

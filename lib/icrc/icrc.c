@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "icrc_internal.h"
+
+/*
+ * Up to this many bytes from the IP header on, folding in one piece beats handing the rest to the
+ * backend, whose wide loop does not pay yet.
+ */
+#define SHORT_PACKET 192
+
+/* A mask word by its bytes in the order of memory. */
+#define BYTES(a, b, c, d, e, f, g, h)                  \
+	{                                              \
+		(a), (b), (c), (d), (e), (f), (g), (h) \
+	}
+
+/*
+ * What is replaced by ones (ICRC-02, ICRC-03), from the IP header on. IPv4: TOS, TTL, checksum,
+ * UDP checksum, and FECN, BECN and the reserved bits of the BTH. IPv6: traffic class, flow label,
+ * hop limit and the same of UDP and BTH.
+ */
+/* clang-format off */
+static const uint8_t mask_ipv4[ICRC_HEAD_IPV4 / 8][8] = {
+	BYTES(0, 0xff, 0, 0, 0, 0, 0, 0),
+	BYTES(0xff, 0, 0xff, 0xff, 0, 0, 0, 0),
+	BYTES(0, 0, 0, 0, 0, 0, 0, 0),
+	BYTES(0, 0, 0xff, 0xff, 0, 0, 0, 0),
+	BYTES(0xff, 0, 0, 0, 0, 0, 0, 0),
+};
+/* Four dummy bytes in front fill up the first word. */
+static const uint8_t mask_ipv6[(4 + ICRC_HEAD_IPV6) / 8][8] = {
+	BYTES(0xff, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff),
+	BYTES(0, 0, 0, 0xff, 0, 0, 0, 0),
+	BYTES(0, 0, 0, 0, 0, 0, 0, 0),
+	BYTES(0, 0, 0, 0, 0, 0, 0, 0),
+	BYTES(0, 0, 0, 0, 0, 0, 0, 0),
+	BYTES(0, 0, 0, 0, 0, 0, 0, 0),
+	BYTES(0, 0, 0xff, 0xff, 0, 0, 0, 0),
+	BYTES(0xff, 0, 0, 0, 0, 0, 0, 0),
+};
+/* clang-format on */
+
+static uint64_t
+load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+uint32_t
+icrc_begin_portable(const struct crc_ops *ops, const uint8_t *l3, bool ipv6)
+{
+	uint64_t head[8];
+
+	if (ipv6) {
+		uint8_t first[8] = { 0 };
+
+		memcpy(first + 4, l3, 4);
+		head[0] = load64(first) | load64(mask_ipv6[0]);
+		for (size_t i = 1; i < ARRAY_LEN(mask_ipv6); i++)
+			head[i] = load64(l3 + 8 * i - 4) | load64(mask_ipv6[i]);
+		return ops->update(0, head, 4 + ICRC_HEAD_IPV6);
+	}
+	memset(head, 0, 4);
+	memset((uint8_t *)head + 4, 0xff, 4);
+	for (size_t i = 0; i < ARRAY_LEN(mask_ipv4); i++)
+		head[i + 1] = load64(l3 + 8 * i) | load64(mask_ipv4[i]);
+	return ops->update(0, head, 8 + ICRC_HEAD_IPV4);
+}
+
+uint32_t
+icrc_begin(const struct crc_ops *ops, const uint8_t *l3, bool ipv6)
+{
+#if ICRC_CLMUL
+	if (LIKELY(icrc_has_clmul()))
+		return icrc_begin_clmul(l3, ipv6);
+#endif
+	return icrc_begin_portable(ops, l3, ipv6);
+}
+
+uint32_t
+icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t len)
+{
+	uint32_t head = icrc_head_len(ipv6);
+	uint32_t state;
+
+#if ICRC_CLMUL
+	if (len <= SHORT_PACKET && LIKELY(icrc_has_clmul()))
+		return icrc_final(icrc_whole_clmul(l3, ipv6, len));
+#endif
+	state = icrc_begin(ops, l3, ipv6);
+	if (len > head)
+		state = icrc_update(ops, state, l3 + head, len - head);
+	return icrc_final(state);
+}
+
+bool
+icrc_verify(const struct crc_ops *ops, const struct wire_pkt *p)
+{
+	uint8_t want[WIRE_ICRC_LEN];
+
+	icrc_store(want, icrc_compute(ops, p->frame + p->l3_off, (p->flags & PKT_IPV6) != 0,
+				 (uint32_t)p->icrc_off - p->l3_off));
+	return memcmp(want, p->frame + p->icrc_off, sizeof(want)) == 0;
+}
+
+void
+icrc_seal(const struct crc_ops *ops, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)
+{
+	uint32_t icrc_off = len - WIRE_ICRC_LEN;
+
+	icrc_store(frame + icrc_off, icrc_compute(ops, frame + l3_off, ipv6, icrc_off - l3_off));
+}

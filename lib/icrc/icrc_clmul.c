@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The head of the ICRC, and short packets as a whole, by carry-less multiplication.
+ *
+ * A header that is masked in memory and read back by a vector CRC stalls store forwarding. Here it
+ * is loaded straight from the frame as vectors and masked there, and the CRC of all blocks is
+ * taken in registers: block A followed by 128 bits has the remainder of A(x) * x^128, so each
+ * block is multiplied by two constants and added to the next one.
+ */
+#include "icrc_internal.h"
+
+#if ICRC_CLMUL
+#include <immintrin.h>
+
+#define TARGET_CLMUL __attribute__((target("pclmul,sse4.1")))
+
+/* Powers of x modulo 0x04C11DB7, bit-reflected: over 128 bits, then over 64, then Barrett's. */
+#define FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)
+#define FOLD_64  _mm_set_epi64x(0, 0x163cd6124)
+#define BARRETT  _mm_set_epi64x(0x1f7011641, 0x1db710641)
+
+#define FF ((char)0xff)
+
+/**
+ * The 16 bytes from n on are a shuffle that moves a block's first n bytes to its end, those from
+ * 16 + n on one that moves the others to its start; zeros come in.
+ */
+/* clang-format off */
+static const uint8_t shift_table[48] __attribute__((aligned(16))) = {
+	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+};
+/* clang-format on */
+
+TARGET_CLMUL static inline __m128i
+load(const uint8_t *p)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+/** `a` moved 128 bits ahead, plus the block that stands there. */
+TARGET_CLMUL static inline __m128i
+fold(__m128i a, __m128i next)
+{
+	__m128i lo = _mm_clmulepi64_si128(a, FOLD_128, 0x00);
+	__m128i hi = _mm_clmulepi64_si128(a, FOLD_128, 0x11);
+
+	return _mm_xor_si128(_mm_xor_si128(lo, hi), next);
+}
+
+/** Remainder of the folded blocks: 128 to 96 to 64 bits, then Barrett's division. */
+TARGET_CLMUL static inline uint32_t
+reduce(__m128i a)
+{
+	const __m128i low32 = _mm_set_epi32(0, ~0, 0, ~0);
+	__m128i t;
+
+	a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, FOLD_128, 0x10));
+	t = _mm_clmulepi64_si128(_mm_and_si128(a, low32), FOLD_64, 0x00);
+	a = _mm_xor_si128(_mm_srli_si128(a, 4), t);
+	t = _mm_clmulepi64_si128(_mm_and_si128(a, low32), BARRETT, 0x10);
+	t = _mm_clmulepi64_si128(_mm_and_si128(t, low32), BARRETT, 0x00);
+	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(a, t), 1);
+}
+
+/** Four zero bytes, four of the dummy, 40 of the header; TOS, TTL, checksums, BTH 4 as ones. */
+TARGET_CLMUL static inline __m128i
+head_ipv4(const uint8_t *l3)
+{
+	const __m128i m0 = _mm_setr_epi8(0, 0, 0, 0, FF, FF, FF, FF, 0, FF, 0, 0, 0, 0, 0, 0);
+	const __m128i m1 = _mm_setr_epi8(FF, 0, FF, FF, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+	const __m128i m2 = _mm_setr_epi8(0, 0, FF, FF, 0, 0, 0, 0, FF, 0, 0, 0, 0, 0, 0, 0);
+	__m128i a = _mm_or_si128(_mm_slli_si128(load(l3), 8), m0);
+
+	a = fold(a, _mm_or_si128(load(l3 + 8), m1));
+	return fold(a, _mm_or_si128(load(l3 + 24), m2));
+}
+
+/** Four dummy bytes, 60 of the header; class, flow label, hop limit, checksum, BTH 4 as ones. */
+TARGET_CLMUL static inline __m128i
+head_ipv6(const uint8_t *l3)
+{
+	const __m128i m0 = _mm_setr_epi8(FF, FF, FF, FF, 0x0f, FF, FF, FF, 0, 0, 0, FF, 0, 0, 0, 0);
+	const __m128i m3 = _mm_setr_epi8(0, 0, FF, FF, 0, 0, 0, 0, FF, 0, 0, 0, 0, 0, 0, 0);
+	__m128i a = _mm_or_si128(_mm_slli_si128(load(l3), 4), m0);
+
+	a = fold(a, load(l3 + 12));
+	a = fold(a, load(l3 + 28));
+	return fold(a, _mm_or_si128(load(l3 + 44), m3));
+}
+
+TARGET_CLMUL uint32_t
+icrc_begin_clmul(const uint8_t *l3, bool ipv6)
+{
+	return reduce(ipv6 ? head_ipv6(l3) : head_ipv4(l3));
+}
+
+TARGET_CLMUL uint32_t
+icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len)
+{
+	__m128i a = ipv6 ? head_ipv6(l3) : head_ipv4(l3);
+	const uint8_t *p = l3 + icrc_head_len(ipv6);
+	const uint8_t *end = l3 + len;
+	uint32_t rest;
+
+	for (; end - p >= 16; p += 16)
+		a = fold(a, load(p));
+	rest = (uint32_t)(end - p);
+	if (rest != 0) {
+		/*
+		 * 16 folded bytes and `rest` more: the first `rest` of them become a block of their
+		 * own, with zeros before; the others and the packet's last bytes are the block
+		 * behind it. The last 16 bytes of the packet have the latter in place already.
+		 */
+		__m128i up = load(shift_table + rest);
+		__m128i down = load(shift_table + 16 + rest);
+		__m128i last = _mm_blendv_epi8(_mm_shuffle_epi8(a, down), load(end - 16), down);
+
+		a = fold(_mm_shuffle_epi8(a, up), last);
+	}
+	return reduce(a);
+}
+#endif

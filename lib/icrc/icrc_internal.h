@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ICRC_INTERNAL_H
+#define ICRC_INTERNAL_H
+/**
+ * @file icrc_internal.h  The two ways to run the CRC over the masked header, for icrc.c and tests.
+ *
+ * Owner:   any lcore (pure functions).
+ * Memory:  the caller's frame.
+ * Depends: base, wire.
+ * Spec:    IBTA vol. 1 annex A17.3.3; ICRC-01..03.
+ *
+ * Of the eight dummy 0xFF bytes the first four cancel the CRC's seed of all ones, so a CRC that
+ * starts at 0 over four 0xFF bytes and the header gives the same. Leading zeros do not count then,
+ * which makes the head a whole number of 16-byte blocks: three for IPv4, four for IPv6.
+ */
+#include "icrc.h"
+
+#define ICRC_HEAD_IPV4 (WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
+#define ICRC_HEAD_IPV6 (WIRE_IPV6_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
+
+static inline uint32_t
+icrc_head_len(bool ipv6)
+{
+	return ipv6 ? ICRC_HEAD_IPV6 : ICRC_HEAD_IPV4;
+}
+
+/** Any machine: the masked head is made in 64-bit words and given to the backend. */
+uint32_t icrc_begin_portable(const struct crc_ops *ops, const uint8_t *l3, bool ipv6);
+
+#if defined(__x86_64__)
+#define ICRC_CLMUL 1
+
+/** May the two functions below be called on this machine? Cost: one load. */
+static inline bool
+icrc_has_clmul(void)
+{
+	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+}
+
+/** The head in vector registers, folded there. */
+uint32_t icrc_begin_clmul(const uint8_t *l3, bool ipv6);
+
+/** Head and all that follows, folded in one piece; for short packets. Not complemented. */
+uint32_t icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len);
+#else
+#define ICRC_CLMUL 0
+#endif
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Three single-producer, single-consumer rings of 64-byte messages. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_ring.h>
+
+#include "mbox.h"
+
+static struct rte_ring *
+make(const char *what, unsigned int id, unsigned int entries, int socket)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "mbox_%s_%u", what, id);
+	return rte_ring_create_elem(name, sizeof(struct mbox_msg), entries, socket,
+		RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+}
+
+int
+mbox_create(struct mbox *b, unsigned int id, unsigned int entries, int socket)
+{
+	memset(b, 0, sizeof(*b));
+	b->down = make("down", id, entries, socket);
+	b->done = make("done", id, entries, socket);
+	b->up = make("up", id, entries, socket);
+	if (b->down == NULL || b->done == NULL || b->up == NULL) {
+		int err = rte_errno != 0 ? rte_errno : ENOMEM;
+
+		mbox_destroy(b);
+		return -err;
+	}
+	return 0;
+}
+
+void
+mbox_destroy(struct mbox *b)
+{
+	rte_ring_free(b->down);
+	rte_ring_free(b->done);
+	rte_ring_free(b->up);
+	memset(b, 0, sizeof(*b));
+}
+
+static int
+put(struct rte_ring *r, const struct mbox_msg *m)
+{
+	return rte_ring_sp_enqueue_elem(r, (void *)(uintptr_t)m, sizeof(*m));
+}
+
+static unsigned int
+take(struct rte_ring *r, struct mbox_msg *out, unsigned int n)
+{
+	return rte_ring_sc_dequeue_burst_elem(r, out, sizeof(*out), n, NULL);
+}
+
+int
+mbox_send_down(struct mbox *b, const struct mbox_msg *m)
+{
+	return put(b->down, m);
+}
+
+int
+mbox_send_done(struct mbox *b, const struct mbox_msg *m)
+{
+	return put(b->done, m);
+}
+
+int
+mbox_send_up(struct mbox *b, const struct mbox_msg *m)
+{
+	int rc = put(b->up, m);
+
+	if (rc != 0)
+		atomic_fetch_add_explicit(&b->up_lost, 1, memory_order_relaxed);
+	return rc;
+}
+
+unsigned int
+mbox_done_room(const struct mbox *b)
+{
+	return rte_ring_free_count(b->done);
+}
+
+unsigned int
+mbox_recv_down(struct mbox *b, struct mbox_msg *out, unsigned int n)
+{
+	return take(b->down, out, n);
+}
+
+unsigned int
+mbox_recv_done(struct mbox *b, struct mbox_msg *out, unsigned int n)
+{
+	return take(b->done, out, n);
+}
+
+unsigned int
+mbox_recv_up(struct mbox *b, struct mbox_msg *out, unsigned int n)
+{
+	return take(b->up, out, n);
+}

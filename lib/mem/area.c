@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <numa.h>
+#include <numaif.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HUGE_PAGE     (2u << 20)
+#define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
+
+/* What the system can still give; as good as no limit where it does not say. */
+static size_t
+available_bytes(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib = SIZE_MAX / 1024;
+	char line[128];
+
+	if (f == NULL)
+		return SIZE_MAX;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	}
+	fclose(f);
+	return kib < SIZE_MAX / 1024 ? (size_t)kib * 1024 : SIZE_MAX;
+}
+
+/* Prefer `node` for pages not yet there. @return the node, or -1 when it cannot be done. */
+static int
+bind_node(void *base, size_t len, int node)
+{
+	struct bitmask *mask;
+	long rc;
+
+	if (node < 0 || numa_available() < 0 || node > numa_max_node())
+		return -1;
+	mask = numa_allocate_nodemask();
+	if (mask == NULL)
+		return -1;
+	numa_bitmask_setbit(mask, (unsigned int)node);
+	rc = mbind(base, len, MPOL_PREFERRED, mask->maskp, mask->size + 1, 0);
+	numa_free_nodemask(mask);
+	return rc == 0 ? node : -1;
+}
+
+/* Every page now, with an error: a page that is missing later would be a SIGBUS on a worker. */
+static int
+populate(int fd, void *base, size_t len)
+{
+	while (fallocate(fd, 0, 0, (off_t)len) != 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno == EOPNOTSUPP)
+			break;
+		return errno == ENOSPC ? -ENOMEM : -errno;
+	}
+#ifdef MADV_POPULATE_WRITE
+	if (madvise(base, len, MADV_POPULATE_WRITE) != 0)
+		return errno == EINVAL ? 0 : -errno; /* EINVAL: a kernel before 5.14 */
+#endif
+	return 0;
+}
+
+static int
+create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int fd_flags)
+{
+	size_t bytes = (len + page_size - 1) / page_size * page_size;
+	int fd, rc;
+	void *base;
+
+	if (bytes < len || bytes > INT64_MAX)
+		return -EINVAL;
+	fd = memfd_create("rocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING | fd_flags);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) != 0) {
+		rc = -errno;
+		goto close_fd;
+	}
+	/* Whoever gets the descriptor can neither shrink it under us nor undo that. */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		rc = -errno;
+		goto close_fd;
+	}
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		rc = -errno;
+		goto close_fd;
+	}
+	node = bind_node(base, bytes, node);
+	rc = populate(fd, base, bytes);
+	if (rc != 0)
+		goto unmap;
+
+	*a = (struct mem_area){
+		.base = base, .len = bytes, .page_size = page_size, .fd = fd, .node = node
+	};
+	return 0;
+
+unmap:
+	munmap(base, bytes);
+close_fd:
+	close(fd);
+	return rc;
+}
+
+int
+mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags)
+{
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	if (len == 0)
+		return -EINVAL;
+	if ((flags & MEM_AREA_HUGE) != 0 && create(a, len, HUGE_PAGE, node, MEMFD_HUGE_2M) == 0)
+		return 0;
+	/* All of it is taken at once, below: better refused here than killed there. */
+	if (len > available_bytes())
+		return -ENOMEM;
+	return create(a, len, (size_t)sysconf(_SC_PAGESIZE), node, 0);
+}
+
+void
+mem_area_destroy(struct mem_area *a)
+{
+	if (a->base == NULL)
+		return;
+	munmap(a->base, a->len);
+	close(a->fd);
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MEM_H
+#define MEM_H
+/**
+ * @file mem.h  Memory the dataplane shares and remote peers reach: areas, regions, keys.
+ *
+ * Owner:   control lcore creates and removes; workers look keys up at any time, without a lock.
+ * Memory:  areas are memfds: hugepages where they exist, bound to a NUMA node with libnuma.
+ *          A removed region stays readable until the control lcore has made a round trip to every
+ *          worker; only then may mem_region_free() be called.
+ * Depends: base, ring (struct ring_sge), libnuma.
+ * Spec:    IBTA vol. 1, 10.6 (regions, keys), 9.7.5 (RESP-NAK-RAE-01..05).
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler.h"
+#include "ring.h"
+
+/* ---- areas ---------------------------------------------------------------------------------- */
+
+struct mem_area {
+	uint8_t *base;
+	size_t len;       /* bytes, multiple of page_size */
+	size_t page_size; /* 2 MiB with hugepages, else the system's */
+	int fd;
+	int node; /* NUMA node, -1: not bound */
+};
+
+enum { MEM_AREA_HUGE = 1 << 0 }; /* try hugepages first */
+
+/** Zeroed memory. @param node -1 for any. @return 0 or -errno. Cost: system calls, page faults. */
+int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags);
+void mem_area_destroy(struct mem_area *a);
+
+/* ---- regions -------------------------------------------------------------------------------- */
+
+enum { /* values of ibv_access_flags */
+	MEM_LOCAL_WRITE = 1 << 0,
+	MEM_REMOTE_WRITE = 1 << 1,
+	MEM_REMOTE_READ = 1 << 2,
+	MEM_REMOTE_ATOMIC = 1 << 3,
+};
+
+struct mem_region {
+	uint64_t va;            /* what a peer writes into a RETH */
+	uint64_t length;        /* bytes; va + length does not wrap */
+	uint8_t *host;          /* where byte `va` is in this process */
+	uint32_t key;           /* R_Key and L_Key */
+	uint32_t pd;            /* number of the protection domain */
+	uint8_t access;         /* MEM_* */
+	bool remote_invalidate; /* a peer's SEND with Invalidate may revoke it */
+	_Atomic bool valid;     /* cleared by invalidation; a worker may clear it */
+	struct mem_area area;   /* backing, owned when area.base != NULL */
+};
+
+enum mem_fault {
+	MEM_OK,
+	MEM_BAD_KEY, /* never issued, deregistered or invalidated */
+	MEM_BAD_PD,
+	MEM_BAD_RANGE, /* outside the region, or va + length wraps 2^64 */
+	MEM_BAD_ACCESS,
+};
+
+/** A zeroed region on cache lines of its own, or NULL. Control lcore. */
+struct mem_region *mem_region_alloc(void);
+/** Gives it back, with its area when it owns one; NULL is allowed. Control lcore. */
+void mem_region_free(struct mem_region *r);
+
+struct mem_table; /* key -> region */
+
+/** @param capacity most regions at a time. @return table or NULL (ENOMEM). */
+struct mem_table *mem_table_create(uint32_t capacity);
+void mem_table_destroy(struct mem_table *t);
+/**
+ * Control lcore. Makes the region valid and publishes it at once.
+ * @return 0, -EEXIST (key in use), -ENOSPC, -EINVAL (wraps, or has no memory).
+ */
+int mem_table_add(struct mem_table *t, struct mem_region *r);
+/** Control lcore: later checks fail with MEM_BAD_KEY. @return 0 or -ENOENT. */
+int mem_table_remove(struct mem_table *t, uint32_t key);
+/** Any lcore: region of a key (valid or not), or NULL. Cost: one or two cache lines. */
+struct mem_region *mem_table_find(const struct mem_table *t, uint32_t key);
+
+/**
+ * Any lcore: may `pd` touch [va, va + len) through `key` with all of `access`?
+ * Judged in the order key, PD, range, access. A length of 0 is judged too (`va` may then be the
+ * region's end): a caller that must not check a zero-length request does not call.
+ * @param host out: where `va` is; set on MEM_OK only.
+ * Cost: hash, one table line, one region line.
+ */
+enum mem_fault mem_check(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va,
+	uint64_t len, uint8_t access, uint8_t **host);
+/** Any lcore: may `pd` invalidate `key` remotely? Does not do it. */
+enum mem_fault mem_check_invalidate(const struct mem_table *t, uint32_t key, uint32_t pd);
+/** Any lcore: revoke a key that mem_check_invalidate() allowed. */
+void mem_invalidate(const struct mem_table *t, uint32_t key);
+
+/* ---- scatter and gather ---------------------------------------------------------------------- */
+
+/** Check every SGE of a WQE (lkey, PD, range, `access`). Zero-length SGEs are not checked. */
+enum mem_fault mem_check_sges(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
+	uint32_t pd, uint8_t access);
+/** Total bytes of a scatter list (64-bit: cannot overflow). */
+uint64_t mem_sge_bytes(const struct ring_sge *sge, uint32_t n);
+/**
+ * Copy `len` bytes to the scatter list, starting `offset` bytes into it; checks each SGE it
+ * touches. Bytes behind the list's end: MEM_BAD_RANGE, nothing of this call is written.
+ */
+enum mem_fault mem_scatter(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
+	uint32_t pd, uint64_t offset, const void *data, uint32_t len);
+enum mem_fault mem_gather(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
+	uint32_t pd, uint64_t offset, void *data, uint32_t len);
+
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+/**
+ * Byte i of pattern `seed`: x = i * 0x9E3779B1 + seed * 0x85EBCA6B (mod 2^32); x ^= x >> 15;
+ * x *= 0x2C1B3C6D; x ^= x >> 12; the byte is the low eight bits of x.
+ */
+uint8_t mem_pattern_byte(uint32_t seed, uint32_t i);
+/** Fill with pattern bytes first .. first + len - 1. */
+void mem_pattern_fill(uint8_t *dst, size_t len, uint32_t seed, uint32_t first);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Carry a verdict out, in the order that a host and a peer may rely on: memory first, then the
+ * completion that tells of it, then the answer (RESP-14).
+ */
+#include "pipeline_priv.h"
+
+/** The head of the receive queue is the active WQE from here on; its copy was made for the facts. */
+static void
+take_wqe(struct qp *qp)
+{
+	qp->active = &qp->active_copy;
+	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0)) {
+		if (++qp->feed_next >= qp->feed_buffers)
+			qp->feed_next = 0;
+		return;
+	}
+	ring_consume_done(&qp->rq, 1);
+}
+
+/**
+ * The responder allowed [va, va + len) of the query; the payload goes somewhere into it.
+ * The ICRC was verified before, over the frame as it is copied here.
+ */
+static inline void
+place_write(const struct context *c, const struct responder_verdict *v)
+{
+	uint64_t offset = v->va - c->va;
+
+	if (c->host != NULL && offset <= c->len && c->p->payload_len <= c->len - offset)
+		memcpy(c->host + offset, wire_payload(c->p), c->p->payload_len);
+}
+
+/** A region that goes away between check and copy takes its bytes with it: nothing is written. */
+static void
+place_send(const struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	const struct ring_recv_copy *a = c->qp->active;
+
+	if (a != NULL && c->p->payload_len != 0)
+		mem_scatter(w->mem, a->sge, a->num_sge, c->qp->pd, v->offset, wire_payload(c->p),
+			c->p->payload_len);
+}
+
+/** RESP-07, RESP-18: the operation itself; memory is in host byte order. @return the value before. */
+static uint64_t
+atomic_execute(const struct context *c)
+{
+	struct wire_atomiceth a = wire_atomiceth(c->p);
+	uint64_t *target = (uint64_t *)(void *)c->host;
+	uint64_t expected = a.compare;
+
+	if (target == NULL)
+		return 0;
+	if (c->p->opcode == OP_RC_FETCH_ADD)
+		return __atomic_fetch_add(target, a.swap_add, __ATOMIC_ACQ_REL);
+	__atomic_compare_exchange_n(target, &expected, a.swap_add, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_ACQUIRE);
+	return expected;
+}
+
+/** AE-05: the peer talks to a QP that nobody has moved to RTS yet. */
+static void
+comm_established(struct worker *w, const struct context *c)
+{
+	const struct responder_verdict v = { .event = EVENT_COMM_EST, .fault = VERDICT_NO_FAULT };
+
+	c->qp->flags |= QPF_COMM_EST;
+	event_raise(w, c, &v, SOURCE_RQ);
+}
+
+static void
+act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
+{
+	uint32_t a = v->act;
+
+	if ((a & ACT_INVALIDATE) != 0)
+		mem_invalidate(w->mem, v->rkey);
+	if ((a & ACT_READ) != 0)
+		owe_read(w, c->qp, v);
+	if ((a & ACT_ATOMIC) != 0) {
+		v->saved->original = atomic_execute(c);
+		owe_atomic(w, c->qp, v, v->saved->original);
+	}
+	if ((a & ACT_REPLAY) != 0)
+		owe_atomic(w, c->qp, v, v->saved->original);
+	if ((a & ACT_EVENT) != 0 && (a & ACT_ERR) == 0)
+		event_raise(w, c, v, SOURCE_RQ);
+	if ((a & ACT_NAK) != 0 && (a & ACT_ERR) == 0)
+		owe_nak(w, c->qp, v);
+}
+
+void
+act(struct worker *w, const struct context *c, struct responder_verdict *v)
+{
+	const uint32_t rare =
+		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_EVENT | ACT_NAK;
+	const uint32_t bad = ACT_DROP | ACT_NAK | ACT_ERR;
+	struct qp *qp = c->qp;
+	uint32_t a = v->act;
+
+	if (UNLIKELY(qp_state_of(qp) == QPS_RTR) && (qp->flags & QPF_COMM_EST) == 0 &&
+		(a & bad) == 0)
+		comm_established(w, c);
+	if ((a & ACT_TAKE_WQE) != 0)
+		take_wqe(qp);
+	if ((a & ACT_PLACE_WRITE) != 0)
+		place_write(c, v);
+	if ((a & ACT_PLACE_SEND) != 0)
+		place_send(w, c, v);
+	if (UNLIKELY((a & rare) != 0))
+		act_rare(w, c, v);
+	if (UNLIKELY((a & ACT_ERR) != 0)) {
+		fail(w, c, v, SOURCE_RQ);
+		return;
+	}
+	if ((a & ACT_COMPLETE) != 0 && UNLIKELY(complete(w, c, v) != 0)) {
+		struct responder_verdict lost;
+
+		/* Class G: the completion is lost, so the message is not acknowledged either. */
+		responder_cq_overflow(&qp->resp, &lost);
+		fail(w, c, &lost, SOURCE_CQ);
+		return;
+	}
+	if ((a & ACT_ACK) != 0)
+		owe_ack(w, qp, v);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions, asynchronous events, and QPs that fail. */
+#include <errno.h>
+
+#include "pipeline_priv.h"
+
+static void
+send_up(struct worker *w, const struct mbox_msg *msg)
+{
+	if (w->mbox == NULL || mbox_send_up(w->mbox, msg) != 0)
+		stats_inc(&w->stats, STAT_aeq_overflow);
+}
+
+static struct mbox_msg
+message(const struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	struct mbox_msg msg = { .port = c->qp->port };
+
+	msg.ev.time_ns = w->now;
+	msg.ev.qpn = c->qp->qpn;
+	msg.ev.psn = c->p != NULL ? c->p->psn.v : v->reply_psn.v;
+	msg.ev.rule = v->rule;
+	msg.ev.event = v->event;
+	msg.ev.fatal = v->fatal;
+	msg.ev.opcode = c->p != NULL ? c->p->opcode : OP_RC_READ_REQUEST;
+	msg.ev.state = qp_state_of(c->qp);
+	msg.ev.syndrome = v->syndrome;
+	msg.ev.fault = v->fault;
+	return msg;
+}
+
+void
+event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v,
+	enum mbox_source source)
+{
+	struct mbox_msg msg = message(w, c, v);
+
+	msg.type = MBOX_EVENT;
+	msg.source = (uint8_t)source;
+	send_up(w, &msg);
+	if (traced(w, c->qp))
+		trace_put(w->trace,
+			&(struct trace_entry){ .time_ns = w->now,
+				.qpn = c->qp->qpn,
+				.psn = msg.ev.psn,
+				.rule = v->rule,
+				.kind = TRACE_event,
+				.opcode = msg.ev.opcode,
+				.fault = v->fault,
+				.state = msg.ev.state,
+				.detail = v->event });
+}
+
+/** RX-ERR-04: the packet's QPN and FATAL code, before the event or completion that follows. */
+static void
+fatal_report(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	struct mbox_msg msg = message(w, c, v);
+
+	msg.type = MBOX_FATAL;
+	send_up(w, &msg);
+}
+
+/** CQ-05: once per queue, whoever of its producers meets the overflow first. */
+static void
+cq_failed(struct worker *w, struct qp_cq *cq)
+{
+	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_CQ };
+
+	stats_inc(&w->stats, STAT_cq_overflow);
+	if (atomic_exchange_explicit(&cq->error, true, memory_order_acq_rel))
+		return;
+	msg.ev.time_ns = w->now;
+	msg.ev.qpn = cq->id;
+	msg.ev.event = EVENT_CQ_ERR;
+	msg.ev.fault = VERDICT_NO_FAULT;
+	msg.ev.object = cq;
+	send_up(w, &msg);
+}
+
+int
+cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
+{
+	struct qp_cq *cq = qp->recv_cq;
+
+	if (UNLIKELY(cq == NULL))
+		return 0;
+	cqe->qp_num = qp->qpn;
+	cqe->time_ns = w->now;
+	if (LIKELY(!atomic_load_explicit(&cq->error, memory_order_relaxed)) &&
+		LIKELY(ring_cq_push(&cq->ring, cqe) == 0)) {
+		if (traced(w, qp))
+			trace_put(w->trace,
+				&(struct trace_entry){ .time_ns = w->now,
+					.qpn = qp->qpn,
+					.psn = cqe->psn,
+					.kind = TRACE_cqe,
+					.fault = VERDICT_NO_FAULT,
+					.state = qp_state_of(qp),
+					.detail = cqe->status });
+		return 0;
+	}
+	cq_failed(w, cq);
+	return -ENOSPC;
+}
+
+int
+complete(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	struct qp *qp = c->qp;
+	struct ring_cqe cqe = {
+		.wr_id = qp->active != NULL ? qp->active->wr_id : 0,
+		.byte_len = v->byte_len,
+		.imm_data = v->imm,
+		.vendor_err = v->fatal,
+		.psn = c->p->psn.v,
+		.cause = v->rule,
+		.status = v->wc_status,
+		.opcode = v->wc_opcode,
+		.wc_flags = v->wc_flags,
+		.solicited = v->solicited,
+		.peer_opcode = c->p->opcode,
+	};
+
+	qp->active = NULL;
+	if (UNLIKELY(v->wc_status != STATUS_SUCCESS)) {
+		stats_inc(&w->stats, STAT_resp_cqe_error);
+		stats_inc(qp->stats, STAT_resp_cqe_error);
+	}
+	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0))
+		return 0;
+	return cq_add(w, qp, &cqe);
+}
+
+static void
+remember(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	struct qp *qp = c->qp;
+
+	qp->fatal = v->fatal;
+	qp->last_error.rule = v->rule;
+	qp->last_error.opcode = c->p != NULL ? c->p->opcode : OP_RC_READ_REQUEST;
+	qp->last_error.syndrome = v->syndrome;
+	qp->last_error.fatal = v->fatal;
+	qp->last_error.fault = v->fault;
+	qp->last_error.wc_status = v->wc_status;
+	qp->last_error.event = v->event;
+	qp->last_error.psn = c->p != NULL ? c->p->psn.v : v->reply_psn.v;
+	qp->last_error.time_ns = w->now;
+}
+
+void
+fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
+	enum mbox_source source)
+{
+	struct qp *qp = c->qp;
+	bool completes = (v->act & ACT_COMPLETE) != 0;
+	bool feed = (qp->flags & QPF_RECV_FEED) != 0;
+
+	/*
+	 * QP-16, AE-11: whoever hears of this finds the QP in ERR. The fence orders the state
+	 * before the look at the receive queue: a host that posts and then sees a state that is
+	 * not ERR has been seen by the flush below.
+	 */
+	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	remember(w, c, v);
+
+	if (v->fatal != 0)
+		fatal_report(w, c, v);
+	if (completes && complete(w, c, v) != 0) {
+		struct responder_verdict lost = *v;
+
+		lost.event = EVENT_QP_FATAL;
+		event_raise(w, c, &lost, SOURCE_CQ);
+	}
+	/* A feed's completions go nowhere, so its errors are told by event. */
+	if ((v->act & ACT_EVENT) != 0 || (completes && feed && v->event != 0))
+		event_raise(w, c, v, source);
+	flush_receives(w, qp);
+	if ((v->act & ACT_NAK) != 0)
+		owe_nak(w, qp, v);
+	else if ((v->act & ACT_ACK) != 0)
+		owe_ack(w, qp, v);
+}

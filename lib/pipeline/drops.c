@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets that leave early, and faults in general: a counter, a record, a line in the recorder. */
+#include "pipeline_priv.h"
+
+/** RX-ERR-01: syndrome and headers, where the error buffer is on and has room. */
+static void
+record(struct worker *w, const struct burst *b, uint32_t i, uint8_t charged, uint16_t rule)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct errbuf_record *r;
+	uint32_t len;
+
+	if (w->errbuf == NULL)
+		return;
+	r = errbuf_slot(w->errbuf);
+	if (r == NULL) {
+		count(w, b->port[i], NULL, STAT_error_buffer_lost);
+		return;
+	}
+	len = p->frame_len < ERRBUF_HEADER_BYTES ? p->frame_len : ERRBUF_HEADER_BYTES;
+	*r = (struct errbuf_record){ .time_ns = w->now,
+		.faults = p->faults | FAULT_BIT(charged),
+		.qpn = p->dest_qpn,
+		.psn = p->psn.v,
+		.frame_len = p->frame_len,
+		.header_len = (uint16_t)len,
+		.port = w->conf.ports[b->port[i]].id,
+		.rule = rule,
+		.opcode = p->opcode,
+		.charged = charged };
+	memcpy(r->header, p->frame, len);
+	errbuf_commit(w->errbuf);
+}
+
+void
+drop_faulty(struct worker *w, struct burst *b, uint32_t i)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+	enum wire_fault f = wire_fault_winner(p->faults);
+
+	if (UNLIKELY(f == FAULT_MAX))
+		f = FAULT_TRUNCATED; /* cannot be: every fault bit is listed */
+	count(w, b->port[i], qp, (enum stats_counter)w->fault_stat[f]);
+	if (f == FAULT_ICRC)
+		count(w, b->port[i], qp, STAT_rx_icrc_encapsulated);
+	if (f == FAULT_CNP)
+		count(w, b->port[i], qp, STAT_rp_cnp_ignored);
+	record(w, b, i, (uint8_t)f, 0);
+	if (qp != NULL && traced(w, qp))
+		trace_put(w->trace,
+			&(struct trace_entry){ .time_ns = w->now,
+				.qpn = p->dest_qpn,
+				.psn = p->psn.v,
+				.len = p->payload_len,
+				.kind = TRACE_drop,
+				.opcode = p->opcode,
+				.fault = (uint8_t)f,
+				.state = qp_state_of(qp) });
+}
+
+void
+fault_charge(struct worker *w, struct burst *b, uint32_t i, uint8_t fault, uint16_t rule)
+{
+	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[fault % FAULT_MAX]);
+	record(w, b, i, fault % FAULT_MAX, rule);
+}
+
+void
+mbufs_free_spare(struct worker *w)
+{
+	if (w->spare_n != 0)
+		rte_pktmbuf_free_bulk(w->spare, w->spare_n);
+	w->spare_n = 0;
+}

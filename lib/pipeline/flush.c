@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posted work of a QP in ERR: completed with WR_FLUSH_ERR, in posting order (CQ-02, QP-12). */
+#include "pipeline_priv.h"
+
+static void
+flush_one(struct worker *w, struct qp *qp, uint64_t wr_id)
+{
+	struct ring_cqe cqe = {
+		.wr_id = wr_id,
+		.status = STATUS_WR_FLUSH_ERR,
+		.opcode = WC_RECV,
+		.solicited = 1,
+		.vendor_err = qp->fatal,
+	};
+
+	stats_inc(&w->stats, STAT_resp_cqe_flush_error);
+	stats_inc(qp->stats, STAT_resp_cqe_flush_error);
+	cq_add(w, qp, &cqe);
+}
+
+void
+flush_receives(struct worker *w, struct qp *qp)
+{
+	uint32_t n;
+
+	/* The WQE of a SEND that will never end is the oldest one. */
+	if (qp->active != NULL) {
+		uint64_t wr_id = qp->active->wr_id;
+
+		qp->active = NULL;
+		if ((qp->flags & QPF_RECV_FEED) == 0)
+			flush_one(w, qp, wr_id);
+	}
+	qp->resp.wqe_active = false;
+	qp->resp.open = OPEN_NONE;
+
+	/* No more than were posted when this began: a host that goes on posting cannot keep us. */
+	n = ring_consume_count(&qp->rq);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, i);
+
+		flush_one(w, qp, wqe->wr_id);
+	}
+	ring_consume_done(&qp->rq, n);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of the control lcore, carried out between bursts: nothing is in flight here. */
+#include <errno.h>
+
+#include "pipeline_priv.h"
+
+static void
+qp_detach(struct worker *w, struct qp *qp)
+{
+	qp_table_remove(w->qps, qp);
+	answers_drop(w, qp);
+}
+
+static void
+qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t mask)
+{
+	bool moves = (mask & QP_ATTR_STATE) != 0;
+
+	/* By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12). */
+	if (moves && (attr->qp_state == QPS_ERR || attr->qp_state == QPS_RESET))
+		answers_drop(w, qp);
+	qp_apply(qp, attr, mask);
+	if (moves && attr->qp_state == QPS_ERR) {
+		atomic_thread_fence(memory_order_seq_cst);
+		flush_receives(w, qp);
+	}
+	if (moves && traced(w, qp))
+		trace_put(w->trace,
+			&(struct trace_entry){ .time_ns = w->now,
+				.qpn = qp->qpn,
+				.psn = qp->resp.epsn.v,
+				.msn = qp->resp.msn,
+				.kind = TRACE_state,
+				.fault = VERDICT_NO_FAULT,
+				.state = qp_state_of(qp) });
+}
+
+/** A frame of the control lcore, behind what waits already. */
+static int
+transmit(struct worker *w, uint16_t id, struct rte_mbuf *m)
+{
+	uint8_t port = id < ARRAY_LEN(w->port_of) ? w->port_of[id] : PORT_NONE;
+
+	if (port == PORT_NONE) {
+		rte_pktmbuf_free(m);
+		return -ENODEV;
+	}
+	tx_push(w, port, m);
+	return 0;
+}
+
+static int
+execute(struct worker *w, const struct mbox_msg *m)
+{
+	switch (m->type) {
+	case MBOX_QP_ATTACH:
+		return qp_table_insert(w->qps, m->qp.qp);
+	case MBOX_QP_DETACH:
+		qp_detach(w, m->qp.qp);
+		return 0;
+	case MBOX_QP_MODIFY:
+		qp_modify(w, m->qp.qp, m->qp.attr, m->qp.mask);
+		return 0;
+	case MBOX_QP_QUERY:
+		qp_snapshot(m->qp.qp, m->qp.snapshot);
+		return 0;
+	case MBOX_QP_FLUSH:
+		if (qp_state_of(m->qp.qp) == QPS_ERR)
+			flush_receives(w, m->qp.qp);
+		return 0;
+	case MBOX_TX:
+		return transmit(w, m->port, m->pkt.m);
+	case MBOX_SYNC:
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+void
+mailbox_run(struct worker *w)
+{
+	struct mbox_msg in[MAILBOX_BURST];
+	uint32_t n;
+
+	if (w->mbox == NULL)
+		return;
+	/* Answers are never lost: no more is taken than can be answered. */
+	n = mbox_done_room(w->mbox);
+	if (n > MAILBOX_BURST)
+		n = MAILBOX_BURST;
+	n = mbox_recv_down(w->mbox, in, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct mbox_msg done = { .type = MBOX_DONE, .cookie = in[i].cookie };
+
+		done.rc = execute(w, &in[i]);
+		if (in[i].type != MBOX_TX || in[i].cookie != 0)
+			mbox_send_done(w->mbox, &done);
+	}
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker's loop: the table of contents of the stages. */
+#include "pipeline_priv.h"
+
+/** Cycles since the last lap go to a stage; nothing is read unless asked for. */
+static inline void
+lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
+{
+	if (UNLIKELY(w->conf.stage_cycles)) {
+		uint64_t t = rte_rdtsc();
+
+		w->cycles[stage] += t - *since;
+		*since = t;
+	}
+}
+
+/** One burst, from where it was received to what it makes the worker owe. */
+static void
+run(struct worker *w, struct burst *b, uint64_t *since)
+{
+	w->cycles[STAGE_MAX] += b->n;
+	stage_parse(w, b);
+	lap(w, STAGE_PARSE, since);
+	stage_icrc(w, b);
+	lap(w, STAGE_ICRC, since);
+	stage_steer(w, b);
+	lap(w, STAGE_STEER, since);
+	stage_respond(w, b);
+	lap(w, STAGE_RESPOND, since);
+}
+
+uint32_t
+worker_poll(struct worker *w, ns_t now)
+{
+	struct burst *b = &w->burst;
+	uint64_t since = 0;
+	uint32_t done = 0;
+
+	w->now = now;
+	if (UNLIKELY(w->conf.stage_cycles))
+		since = rte_rdtsc();
+
+	for (uint32_t i = 0; i < w->ports_n; i++) {
+		if (!w->conf.ports[i].polls_rx)
+			continue;
+		stage_rx(w, b, i);
+		lap(w, STAGE_RX, &since);
+		if (b->n == 0)
+			continue;
+		done += b->n;
+		run(w, b, &since);
+	}
+	if (w->conf.handoff_in != NULL) {
+		handoff_receive(w, b);
+		lap(w, STAGE_RX, &since);
+		if (b->n != 0) {
+			done += b->n;
+			run(w, b, &since);
+		}
+	}
+
+	if (w->answer_tail != NULL) {
+		answers_run(w);
+		lap(w, STAGE_RESPOND, &since);
+	}
+	done += stage_tx(w);
+	lap(w, STAGE_TX, &since);
+
+	if (++w->turns >= MAILBOX_TURNS || done == 0) {
+		w->turns = 0;
+		mailbox_run(w);
+	}
+	return done;
+}
+
+void
+worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
+	void (*idle)(void *, uint32_t turns), void *idle_ctx)
+{
+	uint32_t idle_turns = 0;
+
+	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
+		if (worker_poll(w, clock()) != 0) {
+			idle_turns = 0;
+			continue;
+		}
+		if (idle_turns != UINT32_MAX)
+			idle_turns++;
+		if (idle != NULL)
+			idle(idle_ctx, idle_turns);
+	}
+}

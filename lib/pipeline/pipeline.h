@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PIPELINE_H
+#define PIPELINE_H
+/**
+ * @file pipeline.h  One worker: rx, parse, icrc, steer, respond, tx over bursts of 32.
+ *
+ * Owner:   one lcore runs worker_poll(); control reads what worker_stats() and friends give out.
+ * Memory:  worker_create() allocates everything; worker_poll() allocates nothing but mbufs.
+ * Time:    `now` is read once per turn by the caller.
+ * Depends: all of lib/ except conf and control.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "errbuf.h"
+#include "icrc.h"
+#include "mbox.h"
+#include "mem.h"
+#include "qp.h"
+#include "stats.h"
+#include "trace.h"
+#include "wire.h"
+
+#define PIPELINE_BURST     32
+#define PIPELINE_MAX_PORTS 16
+#define PIPELINE_MAX_WORKERS 64
+/** mbuf dynamic flag: the frame's Ethernet FCS was wrong (RX-SYN-31). Set by whoever knows. */
+#define PIPELINE_FCS_FLAG "rocelane_fcs_bad"
+
+struct rte_mempool;
+struct rte_ring;
+
+/** A port as a worker sees it. */
+struct pipeline_port {
+	uint16_t id;       /* DPDK port id */
+	uint16_t rx_queue;
+	uint16_t tx_queue;
+	bool polls_rx;     /* this worker polls the port's receive queue */
+	struct wire_port addr;
+	struct rte_mempool *pool; /* for replies; data room fits the port's longest frame */
+};
+
+struct worker_conf {
+	uint16_t index;
+	uint16_t ports_n;
+	uint16_t workers_n;
+	int socket;
+	struct pipeline_port ports[PIPELINE_MAX_PORTS];
+	const struct crc_ops *crc;
+	struct qp_table *qps;
+	struct mem_table *mem;
+	struct mbox *mbox;
+	struct rte_ring *handoff_in;             /* packets other workers received for our QPs, or NULL */
+	struct rte_ring *handoff[PIPELINE_MAX_WORKERS]; /* by owner */
+	uint32_t errbuf_entries;                 /* 0: off */
+	uint32_t trace_entries;                  /* power of two, 0: off */
+	bool stage_cycles;                       /* measure cycles per stage (benchmark) */
+};
+
+enum pipeline_stage {
+	STAGE_RX, STAGE_PARSE, STAGE_ICRC, STAGE_STEER, STAGE_RESPOND, STAGE_TX, STAGE_MAX
+};
+
+struct worker;
+
+struct worker *worker_create(const struct worker_conf *c);
+void worker_destroy(struct worker *w);
+
+/**
+ * One turn of the loop: up to one burst from each port, mailbox every 64 turns or when idle.
+ * @return packets received plus packets sent: 0 means that the turn was idle.
+ */
+uint32_t worker_poll(struct worker *w, ns_t now);
+/** Turn until *stop; `clock` gives the time once per turn; `idle` is called after idle turns. */
+void worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
+	void (*idle)(void *, uint32_t turns), void *idle_ctx);
+
+const struct stats_block *worker_stats(const struct worker *w);
+const struct stats_block *worker_port_stats(const struct worker *w, uint16_t port_index);
+struct trace *worker_trace(struct worker *w);
+struct errbuf *worker_errbuf(struct worker *w);
+/** STAGE_MAX + 1 numbers: cycles spent in each stage (zero unless stage_cycles), packets seen. */
+const uint64_t *worker_stage_cycles(const struct worker *w);
+
+#endif

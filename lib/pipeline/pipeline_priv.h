@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PIPELINE_PRIV_H
+#define PIPELINE_PRIV_H
+/**
+ * @file pipeline_priv.h  What the stages of a worker share; nobody else includes it.
+ *
+ * stage_1_rx.c .. stage_9_tx.c   one packet's way, in order (pipeline.c is their table of contents)
+ * actions.c     carry a responder's verdict out       complete.c  completions, events, QP failures
+ * answers.c     ACKs owed and the answer queue        replies.c   packets from the QP's template
+ * congestion.c  ECN marks and CNPs                    drops.c     packets that leave early
+ * flush.c       work of a QP in ERR                   mailbox.c   messages of the control lcore
+ * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
+ *
+ * Owner:   the worker's lcore.
+ * Memory:  worker_create(); one block a worker.
+ * Depends: pipeline.h; DPDK.
+ */
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include "compiler.h"
+#include "pipeline.h"
+
+#define AHEAD          4    /* packets: prefetch distance */
+#define TX_ROOM        2048 /* frames a port's backlog holds at most */
+#define TX_HIGH        256  /* frames waiting at which answers pause */
+#define ANSWER_TURN    64   /* answer packets of a worker in one turn */
+#define ANSWER_QP      8    /* ... of one QP before the next one's */
+#define ANSWER_VISITS  32   /* QPs looked at in one turn */
+#define MAILBOX_TURNS  64
+#define MAILBOX_BURST  16
+#define REPLY_ROOM     160  /* bytes: any packet that is not a READ response */
+#define PORT_NONE      0xff
+
+enum { /* values of ibv_event_type */
+	EVENT_CQ_ERR = 0,
+	EVENT_QP_FATAL = 1,
+	EVENT_COMM_EST = 4,
+};
+
+enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
+enum { WC_RECV = 128 };                               /* ibv_wc_opcode */
+
+/** Packets between two stages: one array for each thing a stage looks at. */
+struct burst {
+	uint32_t n;
+	struct rte_mbuf *m[PIPELINE_BURST] CACHE_ALIGNED;
+	struct qp *qp[PIPELINE_BURST];
+	uint8_t port[PIPELINE_BURST]; /* index into the worker's ports */
+	struct wire_pkt pkt[PIPELINE_BURST] CACHE_ALIGNED;
+};
+
+/** Frames made for a port and not taken by it yet, in order: m[head] .. m[tail - 1]. */
+struct tx_queue {
+	struct rte_mbuf **m; /* TX_ROOM */
+	uint32_t head;
+	uint32_t tail;
+};
+
+struct worker {
+	ns_t now;
+	const struct crc_ops *crc;
+	struct qp_table *qps;
+	struct mem_table *mem;
+	struct mbox *mbox;
+	struct trace *trace;
+	struct errbuf *errbuf;
+	uint64_t fcs_bad;           /* ol_flags of a frame with a wrong FCS */
+	uint16_t index;
+	uint16_t ports_n;
+	uint32_t turns;
+	uint32_t dirty_n;
+	uint32_t spare_n;
+	uint32_t answering;         /* QPs in the circle */
+	struct qp *answer_tail;     /* circle of QPs with answers owed; the next one is its successor */
+	struct qp *dirty[PIPELINE_BURST];       /* QPs with an ACK pending */
+	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
+	struct tx_queue tx[PIPELINE_MAX_PORTS];
+	struct stats_block stats;
+	struct burst burst;
+	struct stats_block port_stats[PIPELINE_MAX_PORTS];
+	uint16_t fault_stat[FAULT_MAX];         /* counter of a fault */
+	uint8_t port_of[256];                   /* DPDK port id -> index, or PORT_NONE */
+	struct worker_conf conf;
+	uint64_t cycles[STAGE_MAX + 1];         /* the last one counts packets */
+};
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+/** Take a burst from the port with this index. */
+void stage_rx(struct worker *w, struct burst *b, uint32_t port);
+void stage_parse(struct worker *w, struct burst *b);
+void stage_icrc(struct worker *w, struct burst *b);
+void stage_steer(struct worker *w, struct burst *b);
+void stage_respond(struct worker *w, struct burst *b);
+/** @return frames that ports took. */
+uint32_t stage_tx(struct worker *w);
+
+/** Packet i stays: close the gap that those before it left. */
+static inline void
+burst_keep(struct burst *b, uint32_t kept, uint32_t i)
+{
+	if (LIKELY(kept == i))
+		return;
+	b->m[kept] = b->m[i];
+	b->qp[kept] = b->qp[i];
+	b->port[kept] = b->port[i];
+	b->pkt[kept] = b->pkt[i];
+}
+
+/* ---- mbufs ---------------------------------------------------------------------------------- */
+
+/** Nobody needs this mbuf any more; it becomes a reply or is freed at the end of the burst. */
+static inline void
+mbuf_done(struct worker *w, struct rte_mbuf *m)
+{
+	if (LIKELY(w->spare_n < PIPELINE_BURST))
+		w->spare[w->spare_n++] = m;
+	else
+		rte_pktmbuf_free(m);
+}
+
+void mbufs_free_spare(struct worker *w);
+
+/* ---- counting (drops.c) --------------------------------------------------------------------- */
+
+static inline void
+count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)
+{
+	stats_inc(&w->stats, s);
+	stats_inc(&w->port_stats[port], s);
+	if (qp != NULL)
+		stats_inc(qp->stats, s);
+}
+
+static inline bool
+traced(const struct worker *w, const struct qp *qp)
+{
+	return UNLIKELY((qp->flags & QPF_TRACE) != 0) && w->trace != NULL;
+}
+
+static inline uint8_t
+qp_state_of(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/** May packets go to the QP's logic? */
+static inline bool
+qp_receives(uint8_t state)
+{
+	return state >= QPS_RTR && state <= QPS_SQE;
+}
+
+/**
+ * Header validation failed: count it under the first of its faults, record it.
+ * b->qp[i] is NULL or a QP of this worker.
+ */
+void drop_faulty(struct worker *w, struct burst *b, uint32_t i);
+/** The responder found a fault: count and record that. */
+void fault_charge(struct worker *w, struct burst *b, uint32_t i, uint8_t fault, uint16_t rule);
+
+/* ---- carrying a verdict out (actions.c, complete.c, flush.c) --------------------------------- */
+
+/** A packet, its QP, and where the region of its key is. */
+struct context {
+	struct qp *qp;
+	const struct wire_pkt *p; /* NULL: no packet of this turn */
+	uint8_t *host;            /* of query.va */
+	uint64_t va;              /* query.va, query.len */
+	uint32_t len;
+};
+
+void act(struct worker *w, const struct context *c, struct responder_verdict *v);
+/** The QP goes to ERR: state, report, flush, NAK. */
+void fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
+	enum mbox_source source);
+void event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v,
+	enum mbox_source source);
+/** @return 0, or -ENOSPC: the completion queue is in error. */
+int complete(struct worker *w, const struct context *c, const struct responder_verdict *v);
+/** @return 0, or -ENOSPC after raising the queue's event. */
+int cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe);
+/** Complete everything that is posted with WR_FLUSH_ERR, oldest first. */
+void flush_receives(struct worker *w, struct qp *qp);
+
+/* ---- what is owed to peers (answers.c) ------------------------------------------------------ */
+
+void owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void owe_atomic(struct worker *w, struct qp *qp, const struct responder_verdict *v,
+	uint64_t original);
+/** End of a burst: one ACK for each QP that owes one. */
+void acks_send(struct worker *w);
+/** A turn's share of the answer queues. */
+void answers_run(struct worker *w);
+/** Forget everything owed: RESET, ERR by the control lcore, detach. */
+void answers_drop(struct worker *w, struct qp *qp);
+
+/* ---- packets (replies.c, congestion.c, stage_9_tx.c) ---------------------------------------- */
+
+void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
+/** These two: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
+int reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a);
+int reply_read(struct worker *w, struct qp *qp, const struct qp_answer *a, const uint8_t *data,
+	uint32_t len);
+void reply_cnp(struct worker *w, struct qp *qp);
+/** An accepted packet had the IP CE mark. */
+void congestion_mark(struct worker *w, uint8_t port, struct qp *qp);
+void congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
+/** Is a CNP formed as it must be? (CC-01, CC-08) */
+bool cnp_is_good(const struct wire_pkt *p);
+
+/** Ownership of `m` moves; a full backlog drops it and counts. */
+void tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m);
+static inline bool
+tx_is_congested(const struct worker *w, uint8_t port)
+{
+	return w->tx[port].tail - w->tx[port].head > TX_HIGH;
+}
+
+/* ---- other lcores (handoff.c, mailbox.c) ---------------------------------------------------- */
+
+void handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner);
+void handoff_receive(struct worker *w, struct burst *b);
+void mailbox_run(struct worker *w);
+
+#endif

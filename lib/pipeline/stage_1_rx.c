@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stage 1: take frames from a port, and make each of them contiguous. */
+#include "pipeline_priv.h"
+
+/**
+ * A chained frame in one piece, or NULL when there is no room for it (counted).
+ * Takes `m` over.
+ */
+static struct rte_mbuf *
+contiguous(struct worker *w, uint32_t port, struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy;
+
+	if (rte_pktmbuf_linearize(m) == 0)
+		return m;
+	copy = rte_pktmbuf_copy(m, w->conf.ports[port].pool, 0, UINT32_MAX);
+	rte_pktmbuf_free(m);
+	if (copy != NULL && copy->nb_segs == 1) {
+		copy->port = w->conf.ports[port].id;
+		return copy;
+	}
+	rte_pktmbuf_free(copy);
+	count(w, (uint8_t)port, NULL, STAT_rx_segments);
+	return NULL;
+}
+
+void
+stage_rx(struct worker *w, struct burst *b, uint32_t port)
+{
+	const struct pipeline_port *p = &w->conf.ports[port];
+	struct stats_block *ps = &w->port_stats[port];
+	uint32_t n = rte_eth_rx_burst(p->id, p->rx_queue, b->m, PIPELINE_BURST);
+	uint32_t kept = 0;
+	uint64_t bytes = 0;
+
+	b->n = n;
+	if (n == 0)
+		return;
+	for (uint32_t i = 0; i < n && i < AHEAD; i++)
+		rte_prefetch0(b->m[i]);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = b->m[i];
+
+		if (i + AHEAD < n)
+			rte_prefetch0(b->m[i + AHEAD]);
+		rte_prefetch0(rte_pktmbuf_mtod(m, void *));
+		bytes += m->pkt_len;
+		if (UNLIKELY(m->nb_segs != 1)) {
+			m = contiguous(w, port, m);
+			if (m == NULL)
+				continue;
+		}
+		b->m[kept] = m;
+		b->port[kept] = (uint8_t)port;
+		kept++;
+	}
+	b->n = kept;
+	stats_add(&w->stats, STAT_rx_packets, n);
+	stats_add(&w->stats, STAT_rx_bytes, bytes);
+	stats_add(ps, STAT_rx_packets, n);
+	stats_add(ps, STAT_rx_bytes, bytes);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stage 5: give every request to its QP's responder. Here are the facts that the responder asks
+ * for; carrying its verdict out is in actions.c.
+ */
+#include "pipeline_priv.h"
+
+/**
+ * Read the receive queue's head into the QP's private copy, then check the copy: the host may
+ * still be writing. @return false if nothing is posted.
+ */
+static bool
+head_copy(struct qp *qp)
+{
+	struct ring_recv_copy *c = &qp->active_copy;
+	const struct ring_recv_wqe *wqe;
+	uint32_t n;
+
+	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0)) {
+		c->wr_id = qp->feed_next;
+		c->num_sge = 1;
+		c->sge[0] = (struct ring_sge){ .addr = qp->feed_va +
+				(uint64_t)qp->feed_next * qp->feed_size,
+			.length = qp->feed_size,
+			.lkey = qp->feed_lkey };
+		return true;
+	}
+	if (ring_consume_count(&qp->rq) == 0)
+		return false;
+	wqe = ring_consume_peek(&qp->rq, 0);
+	c->wr_id = wqe->wr_id;
+	n = *(const _Atomic uint32_t *)&wqe->num_sge;
+	c->num_sge = n;
+	if (LIKELY(n <= qp->max_recv_sge && n <= RING_MAX_SGE))
+		for (uint32_t i = 0; i < n; i++)
+			c->sge[i] = wqe->sge[i];
+	return true;
+}
+
+/** State of the WQE that this packet uses: the open SEND's, or the queue's head. */
+static void
+wqe_facts(const struct worker *w, struct qp *qp, struct responder_facts *f)
+{
+	struct ring_recv_copy *c = &qp->active_copy;
+
+	f->has_wqe = qp->active != NULL || head_copy(qp);
+	if (!f->has_wqe)
+		return;
+	if (UNLIKELY(c->num_sge > qp->max_recv_sge || c->num_sge > RING_MAX_SGE)) {
+		c->num_sge = 0;
+		f->wqe_fault = WQE_FAULT_MALFORMED;
+		return;
+	}
+	f->wqe_bytes = mem_sge_bytes(c->sge, c->num_sge);
+	if (UNLIKELY(mem_check_sges(w->mem, c->sge, c->num_sge, qp->pd, MEM_LOCAL_WRITE) != MEM_OK))
+		f->wqe_fault = WQE_FAULT_PROT;
+}
+
+static inline void
+gather_facts(const struct worker *w, struct context *c, struct responder_facts *f)
+{
+	struct qp *qp = c->qp;
+	struct responder_query q;
+
+	responder_query(&qp->resp, c->p, &q);
+	*f = (struct responder_facts){ 0 };
+	c->host = NULL;
+	c->va = q.va;
+	c->len = q.len;
+	if (q.key) {
+		f->key_ok = mem_check(w->mem, q.rkey, qp->pd, q.va, q.len, q.access, &c->host) ==
+			MEM_OK;
+		/* A region that begins at an odd place in this process: no atomic unit does that. */
+		if (UNLIKELY((q.access & MEM_REMOTE_ATOMIC) != 0) && f->key_ok &&
+			((uintptr_t)c->host & 7) != 0)
+			f->exec_fault = true;
+	}
+	if (q.wqe)
+		wqe_facts(w, qp, f);
+	if (UNLIKELY(q.invalidate))
+		f->invalidate_ok = mem_check_invalidate(w->mem, q.inv_key, qp->pd) == MEM_OK;
+	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_CREDITS) != 0))
+		f->free_wqes = ring_consume_count(&qp->rq);
+}
+
+static const uint16_t counter_stat[] = {
+	[RC_NONE] = STAT_MAX,
+	[RC_SEND] = STAT_rx_send_requests,
+	[RC_WRITE] = STAT_rx_write_requests,
+	[RC_READ] = STAT_rx_read_requests,
+	[RC_ATOMIC] = STAT_rx_atomic_requests,
+	[RC_OUT_OF_SEQUENCE] = STAT_out_of_sequence,
+	[RC_DUPLICATE] = STAT_duplicate_request,
+	[RC_OUT_OF_BUFFER] = STAT_out_of_buffer,
+	/* These are counted when the NAK leaves. */
+	[RC_RNR_OTHER] = STAT_MAX,
+	[RC_NAK_INVALID] = STAT_MAX,
+	[RC_NAK_ACCESS] = STAT_MAX,
+	[RC_NAK_OPERATION] = STAT_MAX,
+	[RC_LOCAL_LENGTH] = STAT_resp_local_length_error,
+	[RC_SILENT] = STAT_resp_silent_drops,
+};
+
+static void
+trace_request(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	trace_put(w->trace,
+		&(struct trace_entry){ .time_ns = w->now,
+			.qpn = c->qp->qpn,
+			.psn = c->p->psn.v,
+			.msn = c->qp->resp.msn,
+			.len = c->p->payload_len,
+			.rule = v->rule,
+			.kind = TRACE_rx,
+			.opcode = c->p->opcode,
+			.syndrome = v->syndrome,
+			.fault = v->fault,
+			.state = qp_state_of(c->qp) });
+}
+
+static inline void
+request(struct worker *w, struct burst *b, uint32_t i)
+{
+	struct context c = { .qp = b->qp[i], .p = &b->pkt[i] };
+	struct responder_facts f;
+	struct responder_verdict v;
+	uint16_t stat;
+
+	gather_facts(w, &c, &f);
+	responder_receive(&c.qp->resp, c.p, &f, w->now, &v);
+
+	stat = counter_stat[v.counter];
+	if (stat != STAT_MAX)
+		count(w, b->port[i], c.qp, (enum stats_counter)stat);
+	if (UNLIKELY(v.fault != VERDICT_NO_FAULT))
+		fault_charge(w, b, i, v.fault, v.rule);
+	act(w, &c, &v);
+	if (traced(w, c.qp))
+		trace_request(w, &c, &v);
+}
+
+/** What is no request: CNPs, and responses, which nothing waits for. */
+static void
+other(struct worker *w, struct burst *b, uint32_t i)
+{
+	struct qp *qp = b->qp[i];
+
+	if (op_has(b->pkt[i].op, OPF_CNP)) {
+		congestion_notified(w, b->port[i], qp);
+		return;
+	}
+	count(w, b->port[i], qp, STAT_rx_responses_unmatched);
+	if (traced(w, qp))
+		trace_put(w->trace,
+			&(struct trace_entry){ .time_ns = w->now,
+				.qpn = qp->qpn,
+				.psn = b->pkt[i].psn.v,
+				.kind = TRACE_rx_resp,
+				.opcode = b->pkt[i].opcode,
+				.fault = VERDICT_NO_FAULT,
+				.state = qp_state_of(qp) });
+}
+
+void
+stage_respond(struct worker *w, struct burst *b)
+{
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct wire_pkt *p = &b->pkt[i];
+		struct qp *qp = b->qp[i];
+
+		if (i + 2 < b->n)
+			rte_prefetch0(b->qp[i + 2]->stats);
+		/* A packet before this one may have been the QP's last (QP-14). */
+		if (UNLIKELY(!qp_receives(qp_state_of(qp)))) {
+			b->pkt[i].faults = FAULT_BIT(FAULT_QP_STATE);
+			drop_faulty(w, b, i);
+			mbuf_done(w, b->m[i]);
+			continue;
+		}
+		count(w, b->port[i], qp, STAT_rcvd_pkts);
+		stats_inc(qp->stats, STAT_rx_packets);
+		stats_add(qp->stats, STAT_rx_bytes, p->frame_len);
+		if (UNLIKELY((p->flags & PKT_CE) != 0))
+			congestion_mark(w, b->port[i], qp);
+		if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
+			other(w, b, i);
+		else
+			request(w, b, i);
+		mbuf_done(w, b->m[i]);
+	}
+	acks_send(w);
+	mbufs_free_spare(w);
+}

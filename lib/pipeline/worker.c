@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker's memory, and what others may look at. Control lcore only. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+#include <rte_mbuf_dyn.h>
+
+#include "pipeline_priv.h"
+
+#define ERRBUF_MAX 1048576u
+
+/** A driver or a receive callback that knows of a wrong FCS says so with this mbuf flag. */
+static const struct rte_mbuf_dynflag fcs_flag = { .name = PIPELINE_FCS_FLAG };
+
+static void
+map_faults(struct worker *w)
+{
+	for (uint32_t f = 0; f < FAULT_MAX; f++) {
+		enum stats_counter s = STAT_MAX;
+
+		if (wire_faults[f].counter != NULL)
+			s = stats_by_name(wire_faults[f].counter);
+		w->fault_stat[f] = s != STAT_MAX ? (uint16_t)s : STAT_rx_not_roce;
+	}
+}
+
+static int
+map_ports(struct worker *w)
+{
+	memset(w->port_of, PORT_NONE, sizeof(w->port_of));
+	for (uint32_t i = 0; i < w->ports_n; i++) {
+		uint16_t id = w->conf.ports[i].id;
+
+		if (id >= ARRAY_LEN(w->port_of))
+			return -ERANGE;
+		w->port_of[id] = (uint8_t)i;
+		w->tx[i].m = rte_zmalloc_socket("tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]),
+			CACHE_LINE, w->conf.socket);
+		if (w->tx[i].m == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int
+make_buffers(struct worker *w)
+{
+	uint32_t entries = 1;
+
+	if (w->conf.errbuf_entries != 0) {
+		while (entries < w->conf.errbuf_entries && entries < ERRBUF_MAX)
+			entries <<= 1;
+		w->errbuf = rte_zmalloc_socket("errbuf", errbuf_size(entries), CACHE_LINE,
+			w->conf.socket);
+		if (w->errbuf == NULL)
+			return -ENOMEM;
+		errbuf_init(w->errbuf, entries);
+	}
+	if (w->conf.trace_entries != 0) {
+		size_t size = trace_size(w->conf.trace_entries);
+
+		if (size == 0)
+			return -EINVAL;
+		w->trace = rte_zmalloc_socket("trace", size, CACHE_LINE, w->conf.socket);
+		if (w->trace == NULL)
+			return -ENOMEM;
+		trace_init(w->trace, w->conf.trace_entries);
+	}
+	return 0;
+}
+
+struct worker *
+worker_create(const struct worker_conf *c)
+{
+	struct worker *w;
+	int bit;
+
+	if (c->ports_n == 0 || c->ports_n > PIPELINE_MAX_PORTS ||
+		c->workers_n > PIPELINE_MAX_WORKERS || c->crc == NULL || c->qps == NULL ||
+		c->mem == NULL)
+		return NULL;
+	w = rte_zmalloc_socket("worker", sizeof(*w), CACHE_LINE, c->socket);
+	if (w == NULL)
+		return NULL;
+	w->conf = *c;
+	w->index = c->index;
+	w->ports_n = c->ports_n;
+	w->crc = c->crc;
+	w->qps = c->qps;
+	w->mem = c->mem;
+	w->mbox = c->mbox;
+	bit = rte_mbuf_dynflag_register(&fcs_flag);
+	w->fcs_bad = bit >= 0 ? UINT64_C(1) << bit : 0;
+	map_faults(w);
+	if (map_ports(w) != 0 || make_buffers(w) != 0) {
+		worker_destroy(w);
+		return NULL;
+	}
+	return w;
+}
+
+void
+worker_destroy(struct worker *w)
+{
+	if (w == NULL)
+		return;
+	mbufs_free_spare(w);
+	for (uint32_t i = 0; i < w->ports_n; i++) {
+		struct tx_queue *q = &w->tx[i];
+
+		if (q->m != NULL && q->tail != q->head)
+			rte_pktmbuf_free_bulk(q->m + q->head, q->tail - q->head);
+		rte_free(q->m);
+	}
+	rte_free(w->errbuf);
+	rte_free(w->trace);
+	rte_free(w);
+}
+
+const struct stats_block *
+worker_stats(const struct worker *w)
+{
+	return &w->stats;
+}
+
+const struct stats_block *
+worker_port_stats(const struct worker *w, uint16_t port_index)
+{
+	return port_index < w->ports_n ? &w->port_stats[port_index] : NULL;
+}
+
+struct trace *
+worker_trace(struct worker *w)
+{
+	return w->trace;
+}
+
+struct errbuf *
+worker_errbuf(struct worker *w)
+{
+	return w->errbuf;
+}
+
+const uint64_t *
+worker_stage_cycles(const struct worker *w)
+{
+	return w->cycles;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes become state: what a modify does to a QP's context. */
+#include <string.h>
+
+#include "qp.h"
+
+static uint32_t
+min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/** Where packets go and come from: addresses, flags, template. */
+static void
+apply_path(struct qp *qp)
+{
+	const struct wire_path *path = &qp->attr.path;
+
+	memset(qp->peer_ip, 0, sizeof(qp->peer_ip));
+	memcpy(qp->peer_ip, path->dst_ip, path->ipv6 ? 16 : 4);
+	memcpy(qp->peer_mac, path->dmac, sizeof(qp->peer_mac));
+	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED);
+	if (path->ipv6)
+		qp->flags |= QPF_IPV6;
+	if (qp->attr.path_resolved)
+		qp->flags |= QPF_RESOLVED;
+}
+
+static void
+make_template(struct qp *qp)
+{
+	wire_template_init(&qp->tmpl, &qp->attr.path, qp->attr.pkey, qp->attr.dest_qp_num);
+	qp->flags &= ~(uint32_t)QPF_ACK_CRC;
+}
+
+/** Copy the attributes that the mask names; those of the path and the state come later. */
+static void
+store(struct qp_attr *to, const struct qp_attr *from, uint32_t mask)
+{
+	if ((mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) != 0)
+		to->en_sqd_async_notify = from->en_sqd_async_notify;
+	if ((mask & QP_ATTR_ACCESS_FLAGS) != 0)
+		to->qp_access_flags = from->qp_access_flags;
+	if ((mask & QP_ATTR_PKEY_INDEX) != 0)
+		to->pkey = from->pkey;
+	if ((mask & QP_ATTR_AV) != 0) {
+		to->path = from->path;
+		to->path_resolved = from->path_resolved;
+	}
+	if ((mask & QP_ATTR_PATH_MTU) != 0)
+		to->path_mtu = from->path_mtu;
+	if ((mask & QP_ATTR_TIMEOUT) != 0)
+		to->timeout = from->timeout;
+	if ((mask & QP_ATTR_RETRY_CNT) != 0)
+		to->retry_cnt = from->retry_cnt;
+	if ((mask & QP_ATTR_RNR_RETRY) != 0)
+		to->rnr_retry = from->rnr_retry;
+	if ((mask & QP_ATTR_RQ_PSN) != 0)
+		to->rq_psn = from->rq_psn & PSN_MASK;
+	if ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) != 0)
+		to->max_rd_atomic = from->max_rd_atomic;
+	if ((mask & QP_ATTR_MIN_RNR_TIMER) != 0)
+		to->min_rnr_timer = from->min_rnr_timer;
+	if ((mask & QP_ATTR_SQ_PSN) != 0)
+		to->sq_psn = from->sq_psn & PSN_MASK;
+	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0)
+		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if ((mask & QP_ATTR_DEST_QPN) != 0)
+		to->dest_qp_num = from->dest_qp_num & PSN_MASK;
+}
+
+/** What the responder needs to know of the attributes. */
+static void
+apply_responder(struct qp *qp, uint32_t mask)
+{
+	struct responder *r = &qp->resp;
+
+	if ((mask & QP_ATTR_ACCESS_FLAGS) != 0)
+		r->access = qp->attr.qp_access_flags;
+	if ((mask & QP_ATTR_PATH_MTU) != 0)
+		r->pmtu = qp->attr.path_mtu;
+	if ((mask & QP_ATTR_MIN_RNR_TIMER) != 0)
+		r->min_rnr_timer = qp->attr.min_rnr_timer & 31;
+	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0) {
+		uint8_t n = (uint8_t)min_u32(qp->attr.max_dest_rd_atomic, qp->max_dest_alloc);
+
+		if (n != r->max_dest_rd_atomic && qp->saved != NULL)
+			memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));
+		if (n != r->max_dest_rd_atomic)
+			r->saved_next = 0;
+		r->max_dest_rd_atomic = n;
+		r->saved = n != 0 ? qp->saved : NULL;
+	}
+}
+
+/** RESET: posted work vanishes without completions, latches and counts start again (QP-05). */
+static void
+reset(struct qp *qp)
+{
+	ring_consume_done(&qp->rq, ring_consume_count(&qp->rq));
+	responder_reset(&qp->resp, psn(qp->attr.rq_psn));
+	if (qp->saved != NULL)
+		memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));
+	qp->active = NULL;
+	qp->feed_next = 0;
+	qp->ack_pending = false;
+	qp->answer_head = 0;
+	qp->answer_count = 0;
+	qp->cnp_next = 0;
+	qp->ce_seen = 0;
+	qp->fatal = 0;
+	qp->flags &= ~(uint32_t)QPF_COMM_EST;
+	memset(&qp->last_error, 0, sizeof(qp->last_error));
+	qp->last_error.fault = VERDICT_NO_FAULT;
+	memset(qp->stats, 0, sizeof(*qp->stats));
+}
+
+void
+qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
+{
+	const uint32_t in_template = QP_ATTR_AV | QP_ATTR_DEST_QPN | QP_ATTR_PKEY_INDEX;
+	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+	uint8_t next = (mask & QP_ATTR_STATE) != 0 ? attr->qp_state : state;
+
+	store(&qp->attr, attr, mask);
+	apply_responder(qp, mask);
+	if ((mask & QP_ATTR_PKEY_INDEX) != 0)
+		qp->pkey = qp->attr.pkey;
+	if ((mask & QP_ATTR_AV) != 0)
+		apply_path(qp);
+	if ((mask & in_template) != 0)
+		make_template(qp);
+
+	if (next == QPS_RESET)
+		reset(qp);
+	else if (next == QPS_RTR && state == QPS_INIT)
+		responder_reset(&qp->resp, psn(qp->attr.rq_psn));
+	qp->attr.qp_state = next;
+	qp->attr.cur_qp_state = next;
+	atomic_store_explicit(&qp->state, next, memory_order_release);
+}
+
+void
+qp_snapshot(struct qp *qp, struct qp_snapshot *out)
+{
+	const struct responder *r = &qp->resp;
+	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+
+	memset(out, 0, sizeof(*out));
+	out->attr = qp->attr;
+	out->state = state;
+	out->attr.qp_state = state;
+	out->attr.cur_qp_state = state;
+	/* The live value from RTR on, the configured one before (QP-19). */
+	if (state >= QPS_RTR)
+		out->attr.rq_psn = r->epsn.v;
+	out->latched = r->latched;
+	out->open = r->open;
+	out->unfinished = r->unfinished;
+	out->fatal = qp->fatal;
+	out->epsn = r->epsn.v;
+	out->msn = r->msn;
+	out->rq_posted = ring_consume_count(&qp->rq);
+	out->answers = qp->answer_count;
+	out->resolved = (qp->flags & QPF_RESOLVED) != 0;
+	out->stats = *qp->stats;
+}

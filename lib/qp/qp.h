@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef QP_H
+#define QP_H
+/**
+ * @file qp.h  The queue pair: a map of cache lines, and the table that finds it by number.
+ *
+ * Owner:   the worker named in `worker` from attach to detach; before and after, the control lcore.
+ *          Fields marked (control) are constant while attached.
+ * Memory:  qp_alloc()/qp_free() on the control lcore; the data path never allocates.
+ * Depends: base wire wheel ring mem stats trace responder requester; DPDK.
+ * Spec:    IBTA vol. 1, 10.3 (states), 10.2.4 (attributes); rules QP-*.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "mem.h"
+#include "responder.h"
+#include "ring.h"
+#include "stats.h"
+#include "wire_build.h"
+
+enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR, QPS_MAX };
+enum qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4 }; /* ibv_qp_type */
+
+/** Attributes, with the mask bits of enum ibv_qp_attr_mask. */
+enum {
+	QP_ATTR_STATE = 1 << 0,
+	QP_ATTR_CUR_STATE = 1 << 1,
+	QP_ATTR_EN_SQD_ASYNC_NOTIFY = 1 << 2,
+	QP_ATTR_ACCESS_FLAGS = 1 << 3,
+	QP_ATTR_PKEY_INDEX = 1 << 4,
+	QP_ATTR_PORT = 1 << 5,
+	QP_ATTR_QKEY = 1 << 6,
+	QP_ATTR_AV = 1 << 7,
+	QP_ATTR_PATH_MTU = 1 << 8,
+	QP_ATTR_TIMEOUT = 1 << 9,
+	QP_ATTR_RETRY_CNT = 1 << 10,
+	QP_ATTR_RNR_RETRY = 1 << 11,
+	QP_ATTR_RQ_PSN = 1 << 12,
+	QP_ATTR_MAX_QP_RD_ATOMIC = 1 << 13,
+	QP_ATTR_ALT_PATH = 1 << 14,
+	QP_ATTR_MIN_RNR_TIMER = 1 << 15,
+	QP_ATTR_SQ_PSN = 1 << 16,
+	QP_ATTR_MAX_DEST_RD_ATOMIC = 1 << 17,
+	QP_ATTR_PATH_MIG_STATE = 1 << 18,
+	QP_ATTR_CAP = 1 << 19,
+	QP_ATTR_DEST_QPN = 1 << 20,
+};
+
+struct qp_attr {
+	uint8_t qp_state;
+	uint8_t cur_qp_state;
+	uint8_t qp_access_flags;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t min_rnr_timer;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	bool en_sqd_async_notify;
+	uint16_t path_mtu; /* bytes */
+	uint16_t pkey;
+	uint32_t dest_qp_num;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	struct wire_path path;  /* AV: dmac all zero until resolved */
+	bool path_resolved;
+};
+
+/**
+ * Is from -> to a legal transition for this type with these attributes? qp_states.def.
+ * @param why out: static text naming the first missing or forbidden attribute, or the pair.
+ * @return 0 or -EINVAL.
+ */
+int qp_transition_check(enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask,
+	const char **why);
+/** Attributes required and optional for a transition; false if the pair is not legal. */
+bool qp_transition_attrs(enum qp_type type, enum qp_state from, enum qp_state to,
+	uint32_t *required, uint32_t *optional);
+const char *qp_state_name(enum qp_state s);          /* "RTS" */
+const char *qp_attr_name(uint32_t one_bit);          /* "TIMEOUT" */
+
+/* ---- completion queue ------------------------------------------------------------------------ */
+
+struct qp_cq {
+	struct ring_cq ring;     /* producers: workers; consumer: control (or a client) */
+	uint32_t id;
+	_Atomic bool error;      /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
+	_Atomic uint32_t users;  /* QPs (control) */
+	struct mem_area area;
+	char name[64];
+};
+
+/* ---- answers owed by the responder ----------------------------------------------------------- */
+
+enum qp_answer_kind { ANSWER_READ, ANSWER_ATOMIC, ANSWER_ACK };
+
+/** One entry of the QP's answer queue: a READ in progress, an atomic result, or an ACK/NAK. */
+struct qp_answer {
+	uint8_t kind;       /* enum qp_answer_kind */
+	uint8_t syndrome;
+	bool duplicate;     /* does not count as unfinished */
+	bool ack_after;     /* a coalesced ACK follows this entry */
+	uint8_t ack_syndrome;
+	bool restarted;     /* the next response opens the stream again: FIRST */
+	psn_t psn;          /* next response */
+	psn_t last;         /* last response */
+	psn_t first;
+	uint32_t msn;
+	psn_t ack_psn;
+	uint32_t ack_msn;
+	uint32_t rkey;
+	uint32_t len_left;  /* bytes */
+	uint64_t va;        /* of the next response; ATOMIC: original value */
+};
+
+/* ---- the queue pair -------------------------------------------------------------------------- */
+
+enum { /* struct qp.flags; writer: worker, or control before attach */
+	QPF_IPV6 = BIT32(0),          /* path's address family */
+	QPF_CHECK_SRC_MAC = BIT32(1), /* rx.check_src_mac */
+	QPF_REQUIRE_DF = BIT32(2),    /* rx.ip_df */
+	QPF_TRACE = BIT32(3),
+	QPF_CNP = BIT32(4),           /* cc.cnp=on */
+	QPF_CNP_CONTROL = BIT32(5),   /* cc.cnp_path=control */
+	QPF_DIRTY = BIT32(6),         /* on the worker's list of owed ACKs */
+	QPF_ANSWERING = BIT32(7),     /* on the worker's list of answer queues */
+	QPF_COMM_EST = BIT32(8),      /* event raised */
+	QPF_RESOLVED = BIT32(9),      /* template has a destination MAC */
+	QPF_RECV_FEED = BIT32(10),    /* the worker keeps the receive queue filled */
+	QPF_EVENT_WITH_CQE = BIT32(11),
+	QPF_ACK_CRC = BIT32(12),      /* ack_crc is valid: cleared when the template changes */
+};
+
+struct qp {
+	/* line 0: steering. writer: control before attach, worker afterwards */
+	uint32_t qpn;
+	_Atomic uint8_t state;  /* enum qp_state */
+	uint8_t type;
+	uint8_t port;           /* DPDK port id (control) */
+	uint8_t worker;         /* (control) */
+	uint32_t flags;         /* QPF_* */
+	uint32_t pd;
+	uint16_t pkey;
+	uint8_t peer_mac[6];
+	uint8_t peer_ip[16];    /* IPv4: first four bytes, rest zero */
+	struct stats_block *stats;
+	struct qp_cq *recv_cq;
+	struct qp_cq *send_cq;
+
+	/* line 1: responder state. writer: worker */
+	struct responder resp CACHE_ALIGNED;
+
+	/* line 2: receive queue. writer: worker */
+	struct ring rq CACHE_ALIGNED;  /* consumer view */
+	struct ring_recv_copy *active; /* copy of the WQE of the open SEND */
+	uint32_t feed_next;            /* recv_feed: next buffer */
+	uint32_t feed_buffers;
+	uint32_t feed_size;
+	uint32_t feed_lkey;
+	uint64_t feed_va;
+
+	/* line 3: what is owed to the peer. writer: worker */
+	psn_t ack_psn CACHE_ALIGNED;   /* coalesced ACK of this burst */
+	uint32_t ack_msn;
+	uint8_t ack_syndrome;
+	bool ack_pending;
+	uint8_t answer_head;           /* queue of answers: head index, count, capacity */
+	uint8_t answer_count;
+	uint8_t answer_cap;
+	uint8_t reserved0[3];
+	struct qp_answer *answers;
+	struct qp *next_answering;     /* worker's round-robin list */
+	ns_t cnp_next;                 /* earliest next CNP (CC-03) */
+	uint16_t ip_id;
+	uint8_t fatal;                 /* last FATAL code, 0: none */
+	uint8_t reserved1;
+	uint32_t ce_seen;
+	ns_t cnp_interval_ns;          /* cc.cnp_interval (control) */
+	uint32_t ack_crc;              /* ICRC state behind the constant prefix of an ACK */
+
+	/* lines 4, 5: packet template. writer: control before RTR, worker on path changes */
+	struct wire_template tmpl CACHE_ALIGNED;
+
+	/* cold. writer: worker unless said otherwise */
+	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
+	struct {
+		uint16_t rule;
+		uint8_t opcode;
+		uint8_t syndrome; /* AETH sent or received */
+		uint8_t fatal;
+		uint8_t fault;    /* enum wire_fault, 0xff none */
+		uint8_t wc_status;
+		uint8_t event;
+		uint32_t psn;
+		ns_t time_ns;
+	} last_error;
+	struct ring_recv_copy active_copy;
+	struct responder_saved *saved;     /* resp.saved points here (control) */
+	uint32_t max_recv_wr;              /* (control) */
+	uint32_t max_recv_sge;             /* (control) */
+	uint8_t max_dest_alloc;            /* slots of `saved` (control) */
+	bool own_area;                     /* (control) */
+	struct mem_area rq_area;           /* (control) */
+	void *user;                        /* control lcore's record */
+};
+_Static_assert(offsetof(struct qp, resp) == 64, "line 1: responder");
+_Static_assert(offsetof(struct qp, rq) == 128, "line 2: receive queue");
+_Static_assert(offsetof(struct qp, ack_psn) == 192, "line 3: owed to the peer");
+_Static_assert(offsetof(struct qp, tmpl) == 256, "line 4: template");
+
+struct qp_alloc_params {
+	uint32_t max_recv_wr;
+	uint32_t max_recv_sge;
+	uint8_t max_dest_rd_atomic; /* most the QP may be configured with: at most QP_MAX_RD_ATOMIC */
+	int socket;
+	bool own_area; /* receive ring in a mem_area of its own, which a client can map */
+};
+#define QP_MAX_RD_ATOMIC  128
+#define QP_ANSWER_RESERVE 8 /* answer queue entries beyond max_dest_rd_atomic */
+
+/**
+ * Control lcore. rq_area describes the receive ring's memory in either case; its fd is -1 when the
+ * ring lives in the process's heap.
+ * @return zeroed QP in RESET with its rings, slots and statistics, or NULL.
+ */
+struct qp *qp_alloc(const struct qp_alloc_params *p);
+void qp_free(struct qp *qp);
+
+/** Bytes of memory one QP of these parameters takes, all rings included. */
+size_t qp_footprint(const struct qp_alloc_params *p);
+
+/* ---- table ----------------------------------------------------------------------------------- */
+
+/**
+ * QPN -> QP by direct index: low bits of the QPN are the slot, the rest is the generation, which
+ * tells a QP from the one that had its slot before (QP-20).
+ */
+struct qp_table {
+	uint32_t mask;
+	uint32_t entries;
+	struct qp *_Atomic slot[];
+};
+
+struct qp_table *qp_table_create(uint32_t entries, int socket);
+void qp_table_destroy(struct qp_table *t);
+/** Any lcore: QP of exactly this number, or NULL. Cost: one table line, one QP line. */
+static inline struct qp *
+qp_lookup(const struct qp_table *t, uint32_t qpn)
+{
+	struct qp *qp = atomic_load_explicit(&t->slot[qpn & t->mask], memory_order_acquire);
+
+	return qp != NULL && qp->qpn == qpn ? qp : NULL;
+}
+/** Owner worker: publish. @return 0 or -EEXIST when the slot is taken. */
+int qp_table_insert(struct qp_table *t, struct qp *qp);
+void qp_table_remove(struct qp_table *t, struct qp *qp);
+
+/* ---- live state for qp_query ------------------------------------------------------------------ */
+
+struct qp_snapshot {
+	struct qp_attr attr;
+	uint8_t state;
+	bool latched;
+	uint8_t open;       /* enum responder_open */
+	uint8_t unfinished;
+	uint8_t fatal;
+	uint32_t epsn;
+	uint32_t msn;
+	uint32_t rq_posted; /* receive WQEs waiting */
+	uint32_t answers;
+	bool resolved;
+	struct stats_block stats;
+};
+void qp_snapshot(struct qp *qp, struct qp_snapshot *out);
+
+/**
+ * Owner worker: apply attributes that qp_transition_check() allowed, and move to attr->qp_state if
+ * the mask has QP_ATTR_STATE. RESET clears everything and forgets posted WQEs (QP-05). Flushing on
+ * ERR is the pipeline's.
+ */
+void qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask);
+
+#endif

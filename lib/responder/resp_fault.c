@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a failed check leads to: drop, RNR NAK, or a NAK with the QP in ERR and one local report,
+ * by completion or by event (RESP-CLS, AE-10). ePSN never moves here.
+ */
+#include "responder_priv.h"
+
+static const struct {
+	uint8_t syndrome;
+	uint8_t status;
+	uint8_t event;
+} failures[] = {
+#define FAILURE(name, cls, syn, stat, ev, clause) \
+	[FAIL_##name] = { .syndrome = (syn), .status = STATUS_##stat, .event = EVENT_##ev },
+#include "tables/failures.def"
+#undef FAILURE
+};
+
+/** Class B: nothing used, nothing reported; the same latch as for sequence NAKs (AMB-06). */
+static void
+not_ready(struct request *q, struct responder_verdict *v)
+{
+	struct responder *r = q->r;
+	uint8_t code = r->min_rnr_timer & 31;
+
+	r->latched = true;
+	r->rnr_until = q->now + wire_rnr_us(code) * NS_PER_US;
+	v->act = ACT_NAK;
+	v->syndrome = AETH_RNR | code;
+}
+
+/** The receive WQE that reports, if there is one: that of the open SEND, or the one due now. */
+static void
+tie_wqe(struct request *q, const struct check *c, struct responder_verdict *v)
+{
+	struct responder *r = q->r;
+
+	if (r->wqe_active) {
+		v->act |= ACT_COMPLETE;
+		v->wc_opcode = WC_OP_RECV;
+	} else if (c->order >= ORDER_TAKES_WQE && op_has(q->p->op, OPF_TAKES_WQE) &&
+		   q->f->has_wqe) {
+		v->act |= ACT_TAKE_WQE | ACT_COMPLETE;
+		v->wc_opcode = op_has(q->p->op, OPF_WRITE) ? WC_OP_RECV_RDMA_WITH_IMM : WC_OP_RECV;
+	}
+	r->wqe_active = false;
+}
+
+/** One report, never both unless the knob says so (AMB-16). */
+static void
+report(struct request *q, const struct check *c, struct responder_verdict *v)
+{
+	tie_wqe(q, c, v);
+	v->event = failures[c->failure].event;
+	if ((v->act & ACT_COMPLETE) == 0) {
+		v->act |= ACT_EVENT;
+		return;
+	}
+	v->wc_status = failures[c->failure].status;
+	if (c->failure == FAIL_ACCESS && (q->r->knobs & RESP_KNOB_IMM_LOC) != 0)
+		v->wc_status = STATUS_LOC_ACCESS;
+	v->solicited = 1; /* an error always counts as solicited (CQ-06) */
+	if ((q->r->knobs & RESP_KNOB_EVENT_WITH_CQE) != 0)
+		v->act |= ACT_EVENT;
+}
+
+void
+resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
+	struct responder_verdict *v)
+{
+	struct responder *r = q->r;
+
+	v->rule = rule;
+	v->counter = c->counter;
+	v->fault = c->fault;
+	if ((c->drop & r->knobs) != 0) {
+		verdict_drop(v, rule == RULE_INV_PAD ? RULE_PAD_DROP : RULE_LENGTH_DROP, RC_SILENT);
+		return;
+	}
+	if (c->failure == FAIL_NOT_READY) {
+		not_ready(q, v);
+		return;
+	}
+
+	v->act = ACT_ERR;
+	v->syndrome = failures[c->failure].syndrome;
+	v->fatal = op_has(q->p->op, OPF_WRITE) ? c->fatal_write : c->fatal;
+	if (c->also(q) != RULE_NONE)
+		v->fatal |= c->also_fatal;
+	if (c->failure != FAIL_NO_NAK) {
+		v->act |= ACT_NAK;
+	} else if ((r->knobs & RESP_KNOB_J_ACK) != 0) { /* class J, AMB-18 */
+		v->act |= ACT_ACK;
+		v->syndrome = AETH_ACK | AETH_CREDIT_NONE;
+		v->reply_msn = (r->msn + 1) & MSN_MASK;
+	}
+	report(q, c, v);
+	r->open = OPEN_NONE;
+	r->received = 0;
+}
+
+/** Class A or C in the middle of a READ: no WQE is tied to it, so an event reports. */
+void
+responder_read_failed(struct responder *r, psn_t at, bool access, struct responder_verdict *v)
+{
+	enum failure failure = access ? FAIL_ACCESS : FAIL_EXECUTION;
+
+	*v = verdict_blank(r);
+	v->act = ACT_NAK | ACT_EVENT | ACT_ERR;
+	v->reply_psn = at;
+	v->syndrome = failures[failure].syndrome;
+	v->event = failures[failure].event;
+	v->fatal = access ? FATAL_RKEY : 0;
+	v->rule = access ? RULE_READ_REVOKED : RULE_EXECUTION;
+	v->counter = access ? RC_NAK_ACCESS : RC_NAK_OPERATION;
+}
+
+void
+responder_cq_overflow(struct responder *r, struct responder_verdict *v)
+{
+	*v = verdict_blank(r);
+	v->act = ACT_EVENT | ACT_ERR;
+	v->event = EVENT_FATAL;
+	v->rule = RULE_CQ_OVERFLOW;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Entry of the responder. A SEND or WRITE packet at ePSN with nothing wrong about it is recognised
+ * by one predicate and accepted here; everything else goes the slow way, where the same request is
+ * judged check by check, so that the predicate may be stricter than the rules but never laxer.
+ */
+#include "responder_priv.h"
+
+enum plan_kind { PLAN_SLOW, PLAN_SEND, PLAN_WRITE };
+enum plan_position { AT_FIRST, AT_MIDDLE, AT_LAST, AT_ONLY };
+
+struct plan {
+	uint32_t act;
+	uint16_t full;  /* mask on the path MTU: smallest payload of FIRST and MIDDLE */
+	uint8_t least;  /* smallest payload of the others, bytes */
+	uint8_t kind;   /* enum plan_kind */
+	uint8_t before; /* enum responder_open */
+	uint8_t after;
+	uint8_t access; /* right that the QP must grant */
+	uint8_t starts; /* FIRST or ONLY */
+	uint8_t ends;   /* LAST or ONLY: a message completed */
+	uint8_t wc_opcode;
+	uint8_t wc_flags;
+	uint8_t counter;
+	uint16_t rule;
+};
+
+#define WC_OP_SEND(acts)  (((acts) / ACT_COMPLETE & 1) * WC_OP_RECV)
+#define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_OP_RECV_RDMA_WITH_IMM)
+#define IS_PART(pos)      (AT_##pos == AT_FIRST || AT_##pos == AT_MIDDLE)
+
+static const struct plan plans[RC_OPCODES] = {
+#define PLAN(op, knd, pos, bef, aft, acts, flags, cnt, rl)                    \
+	[OP_##op] = { .act = (acts),                                          \
+		.full = IS_PART(pos) ? UINT16_MAX : 0,                        \
+		.least = AT_##pos == AT_LAST,                                 \
+		.kind = PLAN_##knd,                                           \
+		.before = OPEN_##bef,                                         \
+		.after = OPEN_##aft,                                          \
+		.access = PLAN_##knd == PLAN_WRITE ? ACCESS_REMOTE_WRITE : 0, \
+		.starts = AT_##pos == AT_FIRST || AT_##pos == AT_ONLY,        \
+		.ends = !IS_PART(pos),                                        \
+		.wc_opcode = WC_OP_##knd((acts)),                             \
+		.wc_flags = (flags),                                          \
+		.counter = (cnt),                                             \
+		.rule = RULE_##rl },
+#include "tables/plans.def"
+#undef PLAN
+};
+
+void
+responder_reset(struct responder *r, psn_t rq_psn)
+{
+	r->epsn = rq_psn;
+	r->msn = 0;
+	r->open = OPEN_NONE;
+	r->latched = false;
+	r->unfinished = 0;
+	r->saved_next = 0;
+	r->wqe_active = false;
+	r->received = 0;
+	r->dma_len = 0;
+	r->va = 0;
+	r->rkey = 0;
+	r->rnr_until = 0;
+	if (r->saved == NULL)
+		return;
+	for (uint32_t i = 0; i < r->max_dest_rd_atomic; i++)
+		r->saved[i] = (struct responder_saved){ .kind = 0 };
+}
+
+/* ---- the fast path --------------------------------------------------------------------------- */
+
+/** A SEND or WRITE at ePSN that no check would refuse. Short of that it may say no wrongly. */
+static ALWAYS_INLINE bool
+is_plain(const struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+	const struct plan *pl)
+{
+	uint32_t len = p->payload_len, dma_len = r->dma_len;
+	uint32_t least = (r->pmtu & pl->full) | pl->least;
+	uint64_t sum = (uint64_t)r->received + len;
+	bool odd;
+
+	if (pl->kind == PLAN_WRITE && pl->starts != 0)
+		dma_len = wire_reth(p).dma_len;
+	odd = (p->psn.v != r->epsn.v) | (r->open != pl->before) |
+	      ((pl->access & ~(uint32_t)r->access) != 0);
+	odd |= (len < least) | (len > r->pmtu) | ((p->pad & pl->full) != 0);
+	odd |= r->latched | f->short_of_resources | f->exec_fault;
+	if (pl->kind == PLAN_SEND) {
+		odd |= !(f->has_wqe | r->wqe_active) | (f->wqe_fault != WQE_FAULT_NONE);
+		odd |= (sum > f->wqe_bytes) | (sum > MESSAGE_MAX);
+		odd |= ((pl->act & ACT_INVALIDATE) != 0) & !f->invalidate_ok;
+	} else {
+		odd |= (pl->ends != 0 ? sum != dma_len : sum > dma_len) | (dma_len > MESSAGE_MAX);
+		odd |= !f->key_ok & (dma_len != 0);
+		odd |= ((pl->act & ACT_TAKE_WQE) != 0) &
+		       (!f->has_wqe | (f->wqe_fault == WQE_FAULT_MALFORMED));
+	}
+	return !odd;
+}
+
+/** Credits left once this packet has taken its receive WQE (FLOW-03). */
+static __attribute__((noinline)) void
+offer_credits(
+	const struct responder *r, const struct responder_facts *f, struct responder_verdict *v)
+{
+	uint32_t free = f->free_wqes;
+
+	if ((v->act & ACT_TAKE_WQE) != 0 && free != UINT32_MAX && free != 0)
+		free--;
+	v->syndrome = ack_syndrome(r, free);
+}
+
+static ALWAYS_INLINE void
+accept(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+	const struct plan *pl, struct responder_verdict *v)
+{
+	uint32_t len = p->payload_len, offset = r->received, sum = offset + len;
+	uint32_t act = pl->act | ((p->flags & PKT_ACKREQ) != 0 ? ACT_ACK : 0);
+	uint32_t msn = (r->msn + pl->ends) & MSN_MASK;
+	uint64_t va = 0;
+	uint32_t rkey = 0, imm = 0;
+
+	if (pl->kind == PLAN_WRITE) {
+		struct wire_reth reth = { r->va, r->rkey, r->dma_len };
+
+		if (pl->starts != 0)
+			reth = wire_reth(p);
+		if (pl->starts != 0 && pl->after == OPEN_WRITE) {
+			r->va = reth.va;
+			r->rkey = reth.rkey;
+			r->dma_len = reth.dma_len;
+		}
+		va = reth.va + offset;
+		rkey = reth.rkey;
+		act |= len != 0 ? ACT_PLACE_WRITE : 0;
+	} else {
+		act |= len != 0 ? ACT_PLACE_SEND : 0;
+	}
+	if (UNLIKELY(pl->wc_flags != 0)) {
+		imm = wire_imm_or_inv(p);
+		rkey = (act & ACT_INVALIDATE) != 0 ? imm : rkey;
+	}
+
+	*v = (struct responder_verdict){
+		.act = act,
+		.reply_psn = p->psn,
+		.reply_msn = msn,
+		.va = va,
+		.rkey = rkey,
+		.offset = offset,
+		.byte_len = (act & ACT_COMPLETE) != 0 ? sum : 0,
+		.imm = imm,
+		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
+		.wc_opcode = pl->wc_opcode,
+		.wc_flags = pl->wc_flags,
+		.fault = VERDICT_NO_FAULT,
+		.solicited = (act & ACT_COMPLETE) != 0 && (p->flags & PKT_SE) != 0,
+		.rule = pl->rule,
+		.counter = pl->counter,
+	};
+
+	r->epsn = psn_add(p->psn, 1);
+	r->msn = msn;
+	r->received = pl->after != OPEN_NONE ? sum : 0;
+	r->open = pl->after;
+	r->wqe_active = pl->after == OPEN_SEND;
+	if (UNLIKELY((r->knobs & RESP_KNOB_CREDITS) != 0))
+		offer_credits(r, f, v);
+}
+
+/* ---- the slow path --------------------------------------------------------------------------- */
+
+static void
+accept_slow(struct request *q, struct responder_verdict *v)
+{
+	struct responder *r = q->r;
+
+	r->latched = false;
+	r->rnr_until = 0;
+	if (op_has(q->p->op, OPF_READ))
+		resp_accept_read(q, v);
+	else if (op_has(q->p->op, OPF_ATOMIC))
+		resp_accept_atomic(q, v);
+	else
+		accept(r, q->p, q->f, &plans[q->p->opcode], v);
+}
+
+static __attribute__((noinline)) void
+receive_slow(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+	ns_t now, struct responder_verdict *v)
+{
+	struct request request = { .r = r, .p = p, .f = f, .now = now }, *q = &request;
+	enum responder_rule rule;
+	const struct check *failed;
+
+	*v = verdict_blank(r);
+	if (p->opcode >= RC_OPCODES || op_has(p->op, OPF_RESPONSE)) {
+		verdict_drop(v, RULE_NOT_A_REQUEST, RC_SILENT);
+		return;
+	}
+	switch (responder_region(r, p->psn)) {
+	case REGION_AHEAD:
+		resp_ahead(q, v);
+		return;
+	case REGION_DUPLICATE:
+		resp_duplicate(q, v);
+		return;
+	case REGION_EXPECTED:
+		break;
+	}
+	if (resp_is_early(q)) {
+		verdict_drop(v, RULE_RNR_EARLY, RC_SILENT);
+		return;
+	}
+	failed = resp_check(q, &rule);
+	if (failed == NULL)
+		accept_slow(q, v);
+	else
+		resp_fail(q, failed, rule, v);
+}
+
+/** Any other SEND or WRITE: the same, with its plan read from the table. */
+static __attribute__((noinline)) void
+receive_planned(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+	ns_t now, struct responder_verdict *v)
+{
+	const struct plan *pl = &plans[p->opcode % RC_OPCODES];
+
+	if (LIKELY(p->opcode < RC_OPCODES && pl->kind != PLAN_SLOW && is_plain(r, p, f, pl)))
+		accept(r, p, f, pl, v);
+	else
+		receive_slow(r, p, f, now, v);
+}
+
+/*
+ * The plan of the two commonest opcodes is a constant here, so the compiler leaves out what they
+ * do not need.
+ */
+void
+responder_receive(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+	ns_t now, struct responder_verdict *v)
+{
+	if (UNLIKELY((r->knobs & RESP_KNOB_RESYNC) != 0))
+		r->epsn = p->psn;
+	if (p->opcode == OP_RC_WRITE_ONLY && is_plain(r, p, f, &plans[OP_RC_WRITE_ONLY]))
+		accept(r, p, f, &plans[OP_RC_WRITE_ONLY], v);
+	else if (p->opcode == OP_RC_SEND_ONLY && is_plain(r, p, f, &plans[OP_RC_SEND_ONLY]))
+		accept(r, p, f, &plans[OP_RC_SEND_ONLY], v);
+	else
+		receive_planned(r, p, f, now, v);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RESPONDER_PRIV_H
+#define RESPONDER_PRIV_H
+/**
+ * @file responder_priv.h  What the responder's files share; nobody else includes it.
+ *
+ * responder.c       entry: fast path, accept              RESP-01..05, -08, -12
+ * resp_query.c      what must be looked up for a packet   RESP-NAK-RAE-05, -09
+ * resp_read.c       accepting READ and ATOMIC             RESP-06, RESP-07
+ * resp_sequence.c   PSNs that are not ePSN's, early retry RESP-SEQ, RESP-RNR-05, -08
+ * resp_duplicate.c  duplicates                            RESP-DUP
+ * resp_checks.c     the walk over tables/checks.def       RX-PREC-03, RESP-NAK-INV, -RAE, -ROE
+ * resp_fault.c      what a failed check leads to          RESP-CLS, RESP-RNR, RX-FATAL
+ * resp_rules.c      rule texts, credit codes              FLOW-01
+ *
+ * Owner:   the QP's worker.
+ * Memory:  the caller's.
+ * Depends: base, wire.
+ */
+#include "compiler.h"
+#include "responder.h"
+
+#define MSN_MASK    0xffffffu
+#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes: longest message, longest RETH length */
+#define RC_OPCODES  0x20                 /* RC's are the first 32 */
+
+enum { /* values of ibv_access_flags */
+	ACCESS_REMOTE_WRITE = 1 << 1,
+	ACCESS_REMOTE_READ = 1 << 2,
+	ACCESS_REMOTE_ATOMIC = 1 << 3,
+};
+
+enum { /* values of ibv_wc_status */
+	STATUS_SUCCESS = 0,
+	STATUS_LOC_LEN = 1,
+	STATUS_LOC_QP_OP = 2,
+	STATUS_LOC_PROT = 4,
+	STATUS_LOC_ACCESS = 8,
+	STATUS_REM_INV_REQ = 9,
+	STATUS_REM_ACCESS = 10,
+};
+
+enum { WC_OP_RECV = 128, WC_OP_RECV_RDMA_WITH_IMM = 129 }; /* ibv_wc_opcode */
+enum { WC_FLAG_IMM = 1 << 1, WC_FLAG_INV = 1 << 3 };       /* ibv_wc_flags */
+
+enum { /* values of ibv_event_type; EVENT_NONE is never raised */
+	EVENT_NONE = 0,
+	EVENT_FATAL = 1,
+	EVENT_REQ_ERR = 2,
+	EVENT_ACCESS_ERR = 3,
+};
+
+/** One request being judged. */
+struct request {
+	struct responder *r;
+	const struct wire_pkt *p;
+	const struct responder_facts *f;
+	ns_t now;
+};
+
+enum region { REGION_EXPECTED, REGION_DUPLICATE, REGION_AHEAD };
+
+/** Duplicates are E-1 .. E-(2^23-1); E+2^23 is ahead unless the knob says otherwise (AMB-05). */
+static inline enum region
+responder_region(const struct responder *r, psn_t p)
+{
+	uint32_t d = psn_distance(p, r->epsn);
+
+	if (d == 0 || (r->knobs & RESP_KNOB_RESYNC) != 0)
+		return REGION_EXPECTED;
+	if (d > PSN_HALF || (d == PSN_HALF && (r->knobs & RESP_KNOB_HALF_DUP) != 0))
+		return REGION_DUPLICATE;
+	return REGION_AHEAD;
+}
+
+/** PSNs of a READ of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two. */
+static inline uint32_t
+read_psns(uint32_t len, uint16_t pmtu)
+{
+	uint32_t shift = (uint32_t)__builtin_ctz(pmtu);
+
+	return len == 0 ? 1 : ((len - 1) >> shift) + 1;
+}
+
+/** Syndrome of a positive ACK while `free` receive WQEs are left (FLOW-02, FLOW-03). */
+static inline uint8_t
+ack_syndrome(const struct responder *r, uint32_t free)
+{
+	if (LIKELY((r->knobs & RESP_KNOB_CREDITS) == 0) || free == UINT32_MAX)
+		return AETH_ACK | AETH_CREDIT_NONE;
+	return AETH_ACK | responder_credit_code(free);
+}
+
+/** A verdict that says nothing yet but where ePSN and MSN stand. */
+static inline struct responder_verdict
+verdict_blank(const struct responder *r)
+{
+	return (struct responder_verdict){
+		.reply_psn = r->epsn,
+		.reply_msn = r->msn,
+		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
+		.fault = VERDICT_NO_FAULT,
+	};
+}
+
+static inline void
+verdict_drop(struct responder_verdict *v, enum responder_rule rule, enum responder_counter counter)
+{
+	v->act |= ACT_DROP;
+	v->rule = rule;
+	v->counter = counter;
+}
+
+/** Does a request of this opcode need its key checked, given that it is well formed? */
+static inline bool
+needs_key(const struct responder *r, const struct wire_pkt *p)
+{
+	if (op_has(p->op, OPF_ATOMIC))
+		return true;
+	if (op_has(p->op, OPF_RETH))
+		return wire_reth(p).dma_len != 0; /* RESP-08 */
+	return op_has(p->op, OPF_WRITE) && r->open == OPEN_WRITE;
+}
+
+/* ---- resp_sequence.c */
+
+/** Packet ahead of ePSN: one NAK, then silence. */
+void resp_ahead(struct request *q, struct responder_verdict *v);
+/** Retry at ePSN before the RNR time was over, and the knob says to drop it. */
+bool resp_is_early(const struct request *q);
+
+/* ---- resp_duplicate.c: changes nothing in the state */
+
+void resp_duplicate(const struct request *q, struct responder_verdict *v);
+
+/* ---- resp_checks.c */
+
+enum failure {
+#define FAILURE(name, cls, syndrome, status, event, clause) FAIL_##name,
+#include "tables/failures.def"
+#undef FAILURE
+};
+
+/** One row of tables/checks.def. */
+struct check {
+	enum responder_rule (*check)(const struct request *q);
+	enum responder_rule (*also)(const struct request *q);
+	uint8_t order;
+	uint8_t failure; /* enum failure */
+	uint8_t fatal;
+	uint8_t fatal_write;
+	uint8_t also_fatal;
+	uint8_t fault;
+	uint8_t counter;
+	uint16_t early; /* RESP_KNOB_* */
+	uint16_t drop;
+};
+
+/** First check that the request at ePSN fails, with the rule broken; NULL: it is good. */
+const struct check *resp_check(const struct request *q, enum responder_rule *rule);
+
+/* ---- resp_fault.c */
+
+/** Order from which on a failed request takes the receive WQE that it would have taken. */
+#define ORDER_TAKES_WQE 6
+
+void resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
+	struct responder_verdict *v);
+
+/* ---- resp_read.c */
+
+void resp_accept_read(struct request *q, struct responder_verdict *v);
+void resp_accept_atomic(struct request *q, struct responder_verdict *v);
+/** The slot saved last that covers PSN `p` and is of this kind, or NULL. */
+struct responder_saved *resp_saved_find(const struct responder *r, psn_t p, uint8_t kind);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ring.h"
+
+#include <assert.h>
+
+static bool
+is_power_of_two(uint32_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+size_t
+ring_size(uint32_t entries, uint32_t stride)
+{
+	size_t bytes;
+
+	if (!is_power_of_two(entries) || entries > RING_MAX_ENTRIES)
+		return 0;
+	if (stride == 0 || stride % 16 != 0)
+		return 0;
+	bytes = sizeof(struct ring_shared) + (size_t)entries * stride;
+	return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+uint32_t
+ring_recv_stride(uint32_t max_sge)
+{
+	if (max_sge > RING_MAX_SGE)
+		return 0;
+	return (uint32_t)(sizeof(struct ring_recv_wqe) + max_sge * sizeof(struct ring_sge));
+}
+
+uint32_t
+ring_entries(uint32_t n)
+{
+	uint32_t entries = 1;
+
+	if (n > RING_MAX_ENTRIES)
+		return 0;
+	while (entries < n)
+		entries <<= 1;
+	return entries;
+}
+
+void
+ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool fresh)
+{
+	assert(ring_size(entries, stride) != 0);
+	r->sh = mem;
+	r->mask = entries - 1;
+	r->stride = stride;
+	if (fresh) {
+		atomic_store_explicit(&r->sh->prod, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->sh->cons, 0, memory_order_relaxed);
+	}
+	r->prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
+	r->cons = atomic_load_explicit(&r->sh->cons, memory_order_acquire);
+	if (r->prod - r->cons > entries)
+		r->cons = r->prod; /* indices that cannot be: begin as if empty */
+}
+
+static uint8_t *
+slot_at(const struct ring *r, uint32_t index)
+{
+	return r->sh->slots + (size_t)(index & r->mask) * r->stride;
+}
+
+void *
+ring_produce_slot(struct ring *r, uint32_t limit)
+{
+	uint32_t cons;
+
+	if (limit > r->mask + 1)
+		limit = r->mask + 1;
+	if (LIKELY(r->prod - r->cons < limit))
+		return slot_at(r, r->prod);
+
+	cons = atomic_load_explicit(&r->sh->cons, memory_order_acquire);
+	if (r->prod - cons >= limit)
+		return NULL; /* full, or an index that the consumer made up */
+	r->cons = cons;
+	return slot_at(r, r->prod);
+}
+
+void
+ring_produce_commit(struct ring *r)
+{
+	r->prod++;
+	atomic_store_explicit(&r->sh->prod, r->prod, memory_order_release);
+}
+
+uint32_t
+ring_consume_count(struct ring *r)
+{
+	uint32_t prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
+
+	/* An index that no honest producer could have reached is not taken over. */
+	if (LIKELY(prod - r->cons <= r->mask + 1))
+		r->prod = prod;
+	return r->prod - r->cons;
+}
+
+const void *
+ring_consume_peek(const struct ring *r, uint32_t i)
+{
+	return slot_at(r, r->cons + i);
+}
+
+void
+ring_consume_done(struct ring *r, uint32_t n)
+{
+	r->cons += n;
+	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
+}

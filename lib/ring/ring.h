@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_H
+#define RING_H
+/**
+ * @file ring.h  Work and completion rings between a host and the dataplane: the shared-memory ABI.
+ *
+ * Owner:   one producer and one consumer for a work ring; many producers and one consumer for a
+ *          completion ring. Each side keeps a private `struct ring`/`struct ring_cq` view.
+ * Memory:  the caller's, shared; size from ring_size(). Nothing is allocated here.
+ * Depends: base.
+ *
+ * The far side may write anything at any time: a reader copies an entry, then checks the copy, and
+ * trusts no index further than its mask. Entry counts are powers of two.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+#define RING_MAX_SGE     16
+#define RING_MAX_ENTRIES 65536u
+
+/** As struct ibv_sge. */
+struct ring_sge {
+	uint64_t addr;
+	uint32_t length; /* bytes */
+	uint32_t lkey;
+};
+
+/** A receive work request; `sge` has the ring's max_sge entries. */
+struct ring_recv_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t reserved;
+	struct ring_sge sge[];
+};
+
+/** Private copy of a receive WQE: as large as any. */
+struct ring_recv_copy {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t reserved;
+	struct ring_sge sge[RING_MAX_SGE];
+};
+
+enum { /* wc_flags, values of ibv_wc_flags */
+	RING_WC_GRH = 1 << 0,
+	RING_WC_WITH_IMM = 1 << 1,
+	RING_WC_WITH_INV = 1 << 3,
+};
+
+/** A completion; exactly one cache line. Status, opcode and flags have libibverbs' values. */
+struct ring_cqe {
+	uint64_t wr_id;
+	uint32_t qp_num;
+	uint32_t byte_len;
+	uint32_t imm_data;   /* host order; or the invalidated R_Key with RING_WC_WITH_INV */
+	uint32_t vendor_err; /* FATAL code */
+	uint32_t src_qp;
+	uint32_t psn; /* of the packet that caused an error */
+	uint64_t time_ns;
+	uint16_t cause; /* rule index, see responder_rule_id(); 0: none */
+	uint8_t status; /* enum ibv_wc_status */
+	uint8_t opcode; /* ibv_wc_opcode: RECV 128, RECV_RDMA_WITH_IMM 129 ... */
+	uint8_t wc_flags;
+	uint8_t solicited;
+	uint8_t peer_opcode; /* BTH opcode of the packet that caused an error */
+	uint8_t reserved[13];
+	_Atomic uint32_t seq; /* written last: turn number of the slot + 1 */
+};
+_Static_assert(sizeof(struct ring_cqe) == 64, "one cache line");
+
+/** The shared part: indices on lines of their own, entries behind. */
+struct ring_shared {
+	_Atomic uint32_t prod CACHE_ALIGNED;
+	_Atomic uint32_t cons CACHE_ALIGNED;
+	uint8_t slots[] CACHE_ALIGNED;
+};
+
+/** Private view of a work ring (SPSC). */
+struct ring {
+	struct ring_shared *sh;
+	uint32_t mask;
+	uint32_t stride; /* bytes per entry, multiple of 16 */
+	uint32_t prod;   /* own index (producer) or last seen (consumer) */
+	uint32_t cons;
+};
+
+/** Bytes of shared memory for `entries` (power of two) of `stride` (n * 16) bytes; 0 if out of range. */
+size_t ring_size(uint32_t entries, uint32_t stride);
+/** Stride of a receive ring whose WQEs have up to max_sge entries; 0 if above RING_MAX_SGE. */
+uint32_t ring_recv_stride(uint32_t max_sge);
+/** Smallest power of two not below n (at least 1); 0 if above RING_MAX_ENTRIES. */
+uint32_t ring_entries(uint32_t n);
+
+/** Bind a view to memory of ring_size() bytes. @param fresh clear the shared indices. */
+void ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool fresh);
+
+/** Producer: slot to fill, or NULL when full. `limit` caps posted entries (max_recv_wr). */
+void *ring_produce_slot(struct ring *r, uint32_t limit);
+/** Producer: publish the slot given by ring_produce_slot (release). */
+void ring_produce_commit(struct ring *r);
+/** Consumer: how many entries are waiting (acquire); never more than the ring holds. */
+uint32_t ring_consume_count(struct ring *r);
+/** Consumer: entry number i from the head (i < ring_consume_count). */
+const void *ring_consume_peek(const struct ring *r, uint32_t i);
+/** Consumer: give n entries back (release). */
+void ring_consume_done(struct ring *r, uint32_t n);
+
+/** Private view of a completion ring (many producers, one consumer). */
+struct ring_cq {
+	struct ring_shared *sh;
+	uint32_t mask;
+	uint32_t limit; /* cqe asked for: overflow above it */
+	uint32_t cons;  /* consumer's own index */
+};
+
+void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh);
+/** Any worker: add a completion. @return 0, or -ENOSPC when full: nothing is overwritten (CQ-05). */
+int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
+/** Consumer: copy up to n completions out, in order. @return how many. */
+uint32_t ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/*
+ * A failed attempt means that another worker's succeeded, so an honest ring never needs many; only
+ * a host that keeps writing the indices can use these up.
+ */
+#define PUSH_TRIES 4096
+
+#define BODY_BYTES offsetof(struct ring_cqe, seq)
+
+static struct ring_cqe *
+cqe_at(const struct ring_cq *q, uint32_t index)
+{
+	struct ring_cqe *slots = (void *)q->sh->slots;
+
+	return &slots[index & q->mask];
+}
+
+/* What `seq` says once the entry with this index is there: never what the turn before left. */
+static uint32_t
+seq_of(const struct ring_cq *q, uint32_t index)
+{
+	return (index >> __builtin_popcount(q->mask)) + 1;
+}
+
+void
+ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh)
+{
+	assert(ring_size(entries, sizeof(struct ring_cqe)) != 0);
+	q->sh = mem;
+	q->mask = entries - 1;
+	q->limit = cqe < entries ? cqe : entries;
+	if (fresh) {
+		for (uint32_t i = 0; i < entries; i++)
+			atomic_store_explicit(&cqe_at(q, i)->seq, 0, memory_order_relaxed);
+		atomic_store_explicit(&q->sh->prod, 0, memory_order_relaxed);
+		atomic_store_explicit(&q->sh->cons, 0, memory_order_release);
+	}
+	q->cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+}
+
+/*
+ * Reserve an index. The consumer's index is read first: what it has consumed was reserved before,
+ * so the difference of the two is never negative. It may be too large when both moved meanwhile;
+ * "full" therefore counts only if the consumer's index is still the same.
+ */
+static int
+reserve(struct ring_cq *q, uint32_t *index)
+{
+	uint32_t cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+
+	for (unsigned int i = 0; i < PUSH_TRIES; i++) {
+		uint32_t prod = atomic_load_explicit(&q->sh->prod, memory_order_relaxed);
+		uint32_t before = cons;
+
+		if (LIKELY(prod - cons < q->limit)) {
+			if (atomic_compare_exchange_strong_explicit(&q->sh->prod, &prod, prod + 1,
+				    memory_order_relaxed, memory_order_relaxed)) {
+				*index = prod;
+				return 0;
+			}
+			continue;
+		}
+		cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+		if (cons == before)
+			return -ENOSPC;
+	}
+	return -ENOSPC;
+}
+
+int
+ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe)
+{
+	struct ring_cqe *slot;
+	uint32_t index;
+
+	if (reserve(q, &index) != 0)
+		return -ENOSPC;
+	slot = cqe_at(q, index);
+	memcpy(slot, cqe, BODY_BYTES);
+	atomic_store_explicit(&slot->seq, seq_of(q, index), memory_order_release);
+	return 0;
+}
+
+uint32_t
+ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n)
+{
+	uint32_t got;
+
+	for (got = 0; got < n; got++) {
+		const struct ring_cqe *slot = cqe_at(q, q->cons + got);
+		uint32_t seq = seq_of(q, q->cons + got);
+
+		if (atomic_load_explicit(&slot->seq, memory_order_acquire) != seq)
+			break;
+		memcpy(&out[got], slot, BODY_BYTES);
+		atomic_store_explicit(&out[got].seq, seq, memory_order_relaxed);
+	}
+	if (got != 0) {
+		q->cons += got;
+		atomic_store_explicit(&q->sh->cons, q->cons, memory_order_release);
+	}
+	return got;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "errbuf.h"
+
+#include <assert.h>
+#include <string.h>
+
+size_t
+errbuf_size(uint32_t entries)
+{
+	if (entries == 0 || (entries & (entries - 1)) != 0)
+		return 0;
+	return sizeof(struct errbuf) + (size_t)entries * sizeof(struct errbuf_record);
+}
+
+void
+errbuf_init(struct errbuf *b, uint32_t entries)
+{
+	assert(errbuf_size(entries) != 0);
+	memset(b, 0, errbuf_size(entries));
+	b->mask = entries - 1;
+}
+
+struct errbuf_record *
+errbuf_slot(struct errbuf *b)
+{
+	uint32_t prod = atomic_load_explicit(&b->prod, memory_order_relaxed);
+	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_acquire);
+
+	if (prod - cons > b->mask) {
+		uint64_t lost = atomic_load_explicit(&b->lost, memory_order_relaxed);
+
+		atomic_store_explicit(&b->lost, lost + 1, memory_order_relaxed);
+		return NULL;
+	}
+	return &b->r[prod & b->mask];
+}
+
+void
+errbuf_commit(struct errbuf *b)
+{
+	uint32_t prod = atomic_load_explicit(&b->prod, memory_order_relaxed);
+
+	atomic_store_explicit(&b->prod, prod + 1, memory_order_release);
+}
+
+uint32_t
+errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n)
+{
+	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&b->prod, memory_order_acquire) - cons;
+
+	if (count > n)
+		count = n;
+	for (uint32_t i = 0; i < count; i++)
+		out[i] = b->r[(cons + i) & b->mask];
+	atomic_store_explicit(&b->cons, cons + count, memory_order_release);
+	return count;
+}

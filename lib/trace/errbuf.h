@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ERRBUF_H
+#define ERRBUF_H
+/**
+ * @file errbuf.h  Error buffer: syndrome and first bytes of dropped packets, and the FATAL queue.
+ *
+ * Owner:   one worker produces, the control lcore consumes. Neither waits for the other: a full
+ *          buffer loses the newest record and counts it (RX-ERR-03).
+ * Memory:  errbuf_size(); the caller's.
+ * Depends: base.
+ * Spec:    RX-ERR-01..04.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "compiler.h"
+
+#define ERRBUF_HEADER_BYTES 128
+
+struct errbuf_record {
+	ns_t time_ns;
+	uint64_t faults; /* fault mask; the low 32 bits are the syndrome */
+	uint32_t qpn;
+	uint32_t psn;
+	uint16_t frame_len;
+	uint16_t header_len; /* bytes valid in header */
+	uint16_t port;
+	uint16_t rule; /* rule index that decided, 0: header validation */
+	uint8_t opcode;
+	uint8_t charged; /* enum wire_fault the drop is counted under */
+	uint8_t reserved[30];
+	uint8_t header[ERRBUF_HEADER_BYTES];
+};
+_Static_assert(sizeof(struct errbuf_record) == 192, "three cache lines");
+
+struct errbuf {
+	_Atomic uint32_t prod CACHE_ALIGNED;
+	_Atomic uint64_t lost; /* records not stored: full */
+	_Atomic uint32_t cons CACHE_ALIGNED;
+	uint32_t mask;
+	struct errbuf_record r[] CACHE_ALIGNED;
+};
+
+size_t errbuf_size(uint32_t entries);
+void errbuf_init(struct errbuf *b, uint32_t entries);
+/** Worker: slot to fill, or NULL when full (counted as lost). */
+struct errbuf_record *errbuf_slot(struct errbuf *b);
+/** Worker: publish it. */
+void errbuf_commit(struct errbuf *b);
+/** Control: copy up to n records out. @return how many. */
+uint32_t errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "trace.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const kind_names[TRACE_KIND_MAX] = {
+#define TRACE_EVENT(name, text) [TRACE_##name] = #name,
+#include "events.def"
+#undef TRACE_EVENT
+};
+
+size_t
+trace_size(uint32_t entries)
+{
+	if (entries == 0 || (entries & (entries - 1)) != 0)
+		return 0;
+	return sizeof(struct trace) + (size_t)entries * sizeof(struct trace_entry);
+}
+
+void
+trace_init(struct trace *t, uint32_t entries)
+{
+	assert(trace_size(entries) != 0);
+	memset(t, 0, trace_size(entries));
+	t->mask = entries - 1;
+}
+
+/* Is entry number i out of the writer's reach, which may be filling entry `head` right now? */
+static bool
+is_safe(const struct trace *t, uint64_t i, uint64_t head)
+{
+	return i + t->mask + 1 > head;
+}
+
+static bool
+is_of(const struct trace_entry *e, uint32_t qpn)
+{
+	return qpn == UINT32_MAX || e->qpn == qpn;
+}
+
+uint32_t
+trace_read(const struct trace *t, uint32_t qpn, struct trace_entry *out, uint32_t max)
+{
+	uint64_t head = atomic_load_explicit(&t->head, memory_order_acquire);
+	uint64_t first = head;
+	uint32_t n = 0;
+
+	/* Where the newest `max` entries begin. */
+	while (n < max && first > 0 && is_safe(t, first - 1, head)) {
+		first--;
+		if (is_of(&t->e[first & t->mask], qpn))
+			n++;
+	}
+
+	n = 0;
+	for (uint64_t i = first; i < head && n < max; i++) {
+		out[n] = t->e[i & t->mask];
+		atomic_thread_fence(memory_order_acquire);
+		if (!is_safe(t, i, atomic_load_explicit(&t->head, memory_order_relaxed)))
+			n = 0; /* overwritten while it was copied: nothing with a hole in it */
+		else if (is_of(&out[n], qpn))
+			n++;
+	}
+	return n;
+}
+
+const char *
+trace_kind_name(enum trace_kind k)
+{
+	if ((unsigned int)k >= TRACE_KIND_MAX)
+		return "unknown";
+	return kind_names[k];
+}

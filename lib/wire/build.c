@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames from fields: the general builder, and the template a QP sends from. */
+#include <errno.h>
+
+#include "wire_build.h"
+
+enum {
+	IPV4_DF = 0x4000,
+	PROTO_UDP = 17,
+	BTH_SE = 0x80,
+	BTH_MIGREQ = 0x40,
+	BTH_FECN = 0x80,
+	BTH_BECN = 0x40,
+	BTH_ACKREQ = 0x80,
+};
+
+static uint16_t
+fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/** Ethernet and IP headers with zero lengths and checksum. @return offset of the UDP header. */
+static uint32_t
+put_lower(const struct wire_path *path, uint8_t *b, uint32_t *l3_off)
+{
+	uint32_t at = 12;
+
+	memcpy(b, path->dmac, 6);
+	memcpy(b + 6, path->smac, 6);
+	if (path->vlan) {
+		be16_store(b + at, 0x8100);
+		be16_store(b + at + 2, path->vlan_tci);
+		at += WIRE_VLAN_LEN;
+	}
+	be16_store(b + at, path->ipv6 ? 0x86dd : 0x0800);
+	at += 2;
+	*l3_off = at;
+
+	if (path->ipv6) {
+		be32_store(b + at, UINT32_C(6) << 28 | (uint32_t)path->tos << 20 |
+					   (path->flow_label & 0xfffff));
+		be16_store(b + at + 4, 0);
+		b[at + 6] = PROTO_UDP;
+		b[at + 7] = path->ttl;
+		memcpy(b + at + 8, path->src_ip, 16);
+		memcpy(b + at + 24, path->dst_ip, 16);
+		return at + WIRE_IPV6_LEN;
+	}
+	b[at] = 0x45;
+	b[at + 1] = path->tos;
+	be32_store(b + at + 2, 0);
+	be16_store(b + at + 6, IPV4_DF);
+	b[at + 8] = path->ttl;
+	b[at + 9] = PROTO_UDP;
+	be16_store(b + at + 10, 0);
+	memcpy(b + at + 12, path->src_ip, 4);
+	memcpy(b + at + 16, path->dst_ip, 4);
+	return at + WIRE_IPV4_LEN;
+}
+
+/** UDP header with zero length; the checksum is left out, as RoCEv2 senders may (WIRE-15). */
+static void
+put_udp(const struct wire_path *path, uint8_t *udp)
+{
+	be16_store(udp, path->sport);
+	be16_store(udp + 2, WIRE_UDP_PORT);
+	be32_store(udp + 4, 0);
+}
+
+static uint32_t
+ipv4_words(const uint8_t *ip)
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < WIRE_IPV4_LEN; i += 2)
+		sum += be16_load(ip + i);
+	return sum;
+}
+
+/** Extension headers in the order of the wire (WIRE-05). @return first byte behind them. */
+static uint8_t *
+put_ext(uint8_t *p, opflags_t op, const struct wire_fields *f)
+{
+	if (op_has(op, OPF_DETH)) {
+		be32_store(p, f->deth.qkey);
+		be32_store(p + 4, f->deth.src_qpn & PSN_MASK);
+		p += WIRE_DETH_LEN;
+	}
+	if (op_has(op, OPF_RETH)) {
+		be64_store(p, f->reth.va);
+		be32_store(p + 8, f->reth.rkey);
+		be32_store(p + 12, f->reth.dma_len);
+		p += WIRE_RETH_LEN;
+	}
+	if (op_has(op, OPF_ATOMICETH)) {
+		be64_store(p, f->atomiceth.va);
+		be32_store(p + 8, f->atomiceth.rkey);
+		be64_store(p + 12, f->atomiceth.swap_add);
+		be64_store(p + 20, f->atomiceth.compare);
+		p += WIRE_ATOMICETH_LEN;
+	}
+	if (op_has(op, OPF_AETH)) {
+		p[0] = f->aeth.syndrome;
+		be24_store(p + 1, f->aeth.msn);
+		p += WIRE_AETH_LEN;
+	}
+	if (op_has(op, OPF_ATOMICACKETH)) {
+		be64_store(p, f->atomicack);
+		p += WIRE_ATOMICACK_LEN;
+	}
+	if (op_has(op, OPF_IMM)) {
+		be32_store(p, f->imm);
+		p += WIRE_IMM_LEN;
+	}
+	if (op_has(op, OPF_IETH)) {
+		be32_store(p, f->ieth);
+		p += WIRE_IETH_LEN;
+	}
+	return p;
+}
+
+static void
+put_bth(uint8_t *b, const struct wire_fields *f, uint32_t pad)
+{
+	b[0] = f->opcode;
+	b[1] = (uint8_t)(((f->flags & PKT_SE) != 0 ? BTH_SE : 0) |
+			 ((f->flags & PKT_MIGREQ) != 0 ? BTH_MIGREQ : 0) | pad << 4 |
+			 (f->tver & 0xf));
+	be16_store(b + 2, f->pkey);
+	be32_store(b + 4, f->dest_qpn & PSN_MASK);
+	b[4] = (uint8_t)(((f->flags & PKT_FECN) != 0 ? BTH_FECN : 0) |
+			 ((f->flags & PKT_BECN) != 0 ? BTH_BECN : 0));
+	be32_store(b + 8, f->psn.v & PSN_MASK);
+	b[8] = (f->flags & PKT_ACKREQ) != 0 ? BTH_ACKREQ : 0;
+}
+
+int
+wire_build(const struct wire_path *path, const struct wire_fields *f, uint16_t ip_id, uint8_t *buf,
+	size_t room)
+{
+	const struct wire_opcode *op = &wire_opcodes[f->opcode];
+	uint32_t pad = (4u - f->payload_len % 4) % 4;
+	uint32_t udp_len = WIRE_UDP_LEN + op->hdr_len + f->payload_len + pad + WIRE_ICRC_LEN;
+	uint32_t l2_len = WIRE_ETH_LEN + (path->vlan ? WIRE_VLAN_LEN : 0);
+	uint32_t l3_len = path->ipv6 ? WIRE_IPV6_LEN : WIRE_IPV4_LEN;
+	uint32_t udp_off, l3_off;
+	uint8_t *ip, *p;
+
+	if ((path->ipv6 ? udp_len : l3_len + udp_len) > UINT16_MAX ||
+		l2_len + l3_len + udp_len > room)
+		return -EMSGSIZE;
+
+	udp_off = put_lower(path, buf, &l3_off);
+	put_udp(path, buf + udp_off);
+	be16_store(buf + udp_off + 4, (uint16_t)udp_len);
+	ip = buf + l3_off;
+	if (path->ipv6) {
+		be16_store(ip + 4, (uint16_t)udp_len);
+	} else {
+		be16_store(ip + 2, (uint16_t)(l3_len + udp_len));
+		be16_store(ip + 4, ip_id);
+		be16_store(ip + 10, (uint16_t)~fold(ipv4_words(ip)));
+	}
+
+	put_bth(buf + udp_off + WIRE_UDP_LEN, f, pad);
+	p = put_ext(buf + udp_off + WIRE_UDP_LEN + WIRE_BTH_LEN, op->flags, f);
+	if (f->payload_len != 0)
+		memcpy(p, f->payload, f->payload_len);
+	memset(p + f->payload_len, 0, pad + WIRE_ICRC_LEN);
+	return (int)(udp_off + udp_len);
+}
+
+void
+wire_template_init(
+	struct wire_template *t, const struct wire_path *path, uint16_t pkey, uint32_t dest_qpn)
+{
+	const struct wire_fields f = { .pkey = pkey, .dest_qpn = dest_qpn };
+	uint32_t udp_off, l3_off;
+
+	memset(t, 0, sizeof(*t));
+	udp_off = put_lower(path, t->bytes, &l3_off);
+	put_udp(path, t->bytes + udp_off);
+	put_bth(t->bytes + udp_off + WIRE_UDP_LEN, &f, 0);
+	t->l3_off = (uint8_t)l3_off;
+	t->bth_off = (uint8_t)(udp_off + WIRE_UDP_LEN);
+	t->len = (uint8_t)(t->bth_off + WIRE_BTH_LEN);
+	t->ipv6 = path->ipv6;
+	t->ipv4_sum = path->ipv6 ? 0 : ipv4_words(t->bytes + l3_off);
+}
+
+void
+wire_template_write(const struct wire_template *t, uint8_t *frame, uint8_t opcode,
+	uint8_t bth_flags, uint8_t pad, psn_t p, uint16_t after_bth)
+{
+	uint32_t udp_len = WIRE_UDP_LEN + WIRE_BTH_LEN + (uint32_t)after_bth + WIRE_ICRC_LEN;
+	uint8_t *ip = frame + t->l3_off;
+	uint8_t *bth = frame + t->bth_off;
+
+	/* A constant size: the compiler makes it a handful of vector stores. */
+	memcpy(frame, t->bytes, sizeof(t->bytes));
+	if (t->ipv6 != 0) {
+		be16_store(ip + 4, (uint16_t)udp_len);
+	} else {
+		uint32_t total_len = WIRE_IPV4_LEN + udp_len;
+
+		be16_store(ip + 2, (uint16_t)total_len);
+		be16_store(ip + 10, (uint16_t)~fold(t->ipv4_sum + total_len));
+	}
+	be16_store(bth - 4, (uint16_t)udp_len);
+	bth[0] = opcode;
+	/* SE and MigReq stand in bits 1 and 2 of the flags, in bits 7 and 6 of the BTH. */
+	bth[1] = (uint8_t)((bth_flags & PKT_SE) << 6 | (bth_flags & PKT_MIGREQ) << 4 |
+			   (pad & 3) << 4);
+	be32_store(bth + 8, (uint32_t)(bth_flags & PKT_ACKREQ) << 31 | p.v);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a frame to a wire_pkt. One test says whether an IPv4 packet can have any fault at all; only
+ * then are the faults told apart, all of them, as bits. Which one the packet is charged to is
+ * wire_fault_winner()'s matter.
+ *
+ * The UDP checksum is never verified (WIRE-15): the ICRC covers everything that it covers and is
+ * verified always.
+ */
+#include "parse_bth.h"
+
+enum {
+	ETHERTYPE_IPV4 = 0x0800,
+	ETHERTYPE_ARP = 0x0806,
+	ETHERTYPE_VLAN = 0x8100,
+	ETHERTYPE_IPV6 = 0x86dd,
+
+	PROTO_ICMP = 1,
+	PROTO_UDP = 17,
+	PROTO_ICMPV6 = 58,
+
+	IPV4_FLAG_DF = 0x4000,
+	IPV4_FLAG_MF = 0x2000,
+	IPV4_FLAGS = 0xe000,
+	IPV4_OFFSET = 0x1fff,
+
+	ECN_CE = 3,
+
+	/* Smallest UDP datagram that is a RoCE packet. */
+	UDP_ROCE_MIN = WIRE_UDP_LEN + WIRE_BTH_LEN + WIRE_ICRC_LEN,
+};
+
+/** One's complement sum of an IPv4 header with `more` bytes of options: 0xffff if it is right. */
+static ALWAYS_INLINE uint32_t
+ipv4_sum(const uint8_t *h, uint32_t more)
+{
+	uint64_t sum = (uint64_t)load32(h) + load32(h + 4) + load32(h + 8) + load32(h + 12) +
+		       load32(h + 16);
+
+	for (uint32_t i = 0; i < more; i += 4)
+		sum += load32(h + WIRE_IPV4_LEN + i);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint32_t)sum;
+}
+
+/**
+ * The EtherType says one IP version and the header another. It is taken for RoCE, and so counted,
+ * if either layout leads to the RoCE port.
+ */
+static enum wire_class
+parse_wrong_version(const struct wire_port *port, const uint8_t *frame, uint32_t len,
+	struct lower lo, struct wire_pkt *out)
+{
+	const uint8_t *h = frame + lo.l3_off;
+	bool v4 = len >= lo.l3_off + WIRE_IPV4_LEN + WIRE_UDP_LEN && h[9] == PROTO_UDP &&
+		  be16_load(h + WIRE_IPV4_LEN + 2) == WIRE_UDP_PORT;
+	bool v6 = len >= lo.l3_off + WIRE_IPV6_LEN + WIRE_UDP_LEN && h[6] == PROTO_UDP &&
+		  be16_load(h + WIRE_IPV6_LEN + 2) == WIRE_UDP_PORT;
+
+	if (!v4 && !v6)
+		return WIRE_CLASS_OTHER;
+	lo.faults = mac_faults(port, frame) | FAULT_BIT(FAULT_IP_VERSION);
+	parse_bth(frame, len, lo, out);
+	return WIRE_CLASS_ROCE;
+}
+
+/** Every fault of an IPv4 packet below the BTH; the common case does not come here. */
+static __attribute__((noinline)) fault_mask_t
+ipv4_faults(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
+	uint32_t hdr_len)
+{
+	const uint8_t *h = frame + l3_off;
+	uint32_t total_len = be16_load(h + 2);
+	uint32_t frag = be16_load(h + 6);
+	uint32_t udp_len = be16_load(h + hdr_len + 4);
+
+	return mac_faults(port, frame) | fault_if(h[0] != 0x45, FAULT_IP_HDR_LEN) |
+	       fault_if(ipv4_sum(h, hdr_len - WIRE_IPV4_LEN) != 0xffff, FAULT_IP_CHECKSUM) |
+	       fault_if((frag & IPV4_FLAG_MF) != 0, FAULT_IP_FLAGS) |
+	       fault_if(port->require_df && (frag & IPV4_FLAGS) != IPV4_FLAG_DF, FAULT_IP_FLAGS) |
+	       fault_if((frag & IPV4_OFFSET) != 0, FAULT_IP_FRAGMENT) |
+	       fault_if(!port->has_ipv4 || load32(h + 16) != load32(port->ipv4), FAULT_DST_IP) |
+	       fault_if(total_len < hdr_len + UDP_ROCE_MIN || l3_off + total_len > len,
+		       FAULT_IP_LEN) |
+	       fault_if(udp_len + hdr_len != total_len, FAULT_UDP_LEN);
+}
+
+/**
+ * Could ipv4_faults() find anything? One test for all of them; a packet without DF counts as
+ * suspect whatever the knob says, since RoCE senders set it.
+ */
+static ALWAYS_INLINE bool
+ipv4_suspect(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off)
+{
+	const uint8_t *h = frame + l3_off;
+	uint32_t total_len = be16_load(h + 2);
+	uint32_t udp_len = be16_load(h + WIRE_IPV4_LEN + 4);
+	uint32_t diff = mac_diff(port, frame);
+
+	diff |= load32(h + 16) ^ load32(port->ipv4);
+	diff |= (uint32_t)be16_load(h + 6) ^ IPV4_FLAG_DF;
+	diff |= udp_len + WIRE_IPV4_LEN - total_len;
+	diff |= ipv4_sum(h, 0) ^ 0xffff;
+	diff |= !port->has_ipv4;
+	diff |= (l3_off + total_len > len) | (udp_len < UDP_ROCE_MIN);
+	return diff != 0;
+}
+
+/** From a header of known length on, options included. */
+static ALWAYS_INLINE enum wire_class
+parse_ipv4_udp(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t hdr_len,
+	struct lower lo, struct wire_pkt *out)
+{
+	const uint8_t *h = frame + lo.l3_off;
+
+	if (UNLIKELY(h[9] != PROTO_UDP))
+		return h[9] == PROTO_ICMP ? WIRE_CLASS_CONTROL : WIRE_CLASS_OTHER;
+	if (UNLIKELY(len < lo.l3_off + hdr_len + WIRE_UDP_LEN))
+		return WIRE_CLASS_OTHER;
+	if (UNLIKELY(be16_load(h + hdr_len + 2) != WIRE_UDP_PORT))
+		return WIRE_CLASS_OTHER;
+
+	if (UNLIKELY(h[0] != 0x45 || ipv4_suspect(port, frame, len, lo.l3_off)))
+		lo.faults = ipv4_faults(port, frame, len, lo.l3_off, hdr_len);
+	lo.bth_off = lo.l3_off + hdr_len + WIRE_UDP_LEN;
+	lo.udp_len = be16_load(h + hdr_len + 4);
+	lo.flags |= (h[1] & ECN_CE) == ECN_CE ? PKT_CE : 0;
+	parse_bth(frame, len, lo, out);
+	return WIRE_CLASS_ROCE;
+}
+
+/** The first byte is not 0x45: another version, options, or a length below the smallest. */
+static __attribute__((noinline)) enum wire_class
+parse_ipv4_odd(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct lower lo,
+	struct wire_pkt *out)
+{
+	uint32_t hdr_len = (frame[lo.l3_off] & 0xfu) * 4;
+
+	if (frame[lo.l3_off] >> 4 != 4)
+		return parse_wrong_version(port, frame, len, lo, out);
+	if (hdr_len < WIRE_IPV4_LEN)
+		hdr_len = WIRE_IPV4_LEN;
+	return parse_ipv4_udp(port, frame, len, hdr_len, lo, out);
+}
+
+static ALWAYS_INLINE enum wire_class
+parse_ipv4(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
+	uint32_t flags, struct wire_pkt *out)
+{
+	struct lower lo = { .l3_off = l3_off, .flags = flags };
+
+	if (UNLIKELY(len < l3_off + WIRE_IPV4_LEN))
+		return WIRE_CLASS_OTHER;
+	if (UNLIKELY(frame[l3_off] != 0x45))
+		return parse_ipv4_odd(port, frame, len, lo, out);
+	return parse_ipv4_udp(port, frame, len, WIRE_IPV4_LEN, lo, out);
+}
+
+static enum wire_class
+parse_ipv6(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
+	uint32_t flags, struct wire_pkt *out)
+{
+	const uint8_t *h = frame + l3_off;
+	struct lower lo = { .l3_off = l3_off, .flags = flags | PKT_IPV6 };
+	uint32_t payload_len;
+
+	if (UNLIKELY(len <= l3_off))
+		return WIRE_CLASS_OTHER;
+	if (UNLIKELY(h[0] >> 4 != 6))
+		return parse_wrong_version(port, frame, len, lo, out);
+	if (UNLIKELY(len < l3_off + WIRE_IPV6_LEN))
+		return WIRE_CLASS_OTHER;
+	if (UNLIKELY(h[6] != PROTO_UDP))
+		return h[6] == PROTO_ICMPV6 ? WIRE_CLASS_CONTROL : WIRE_CLASS_OTHER;
+	if (UNLIKELY(len < l3_off + WIRE_IPV6_LEN + WIRE_UDP_LEN))
+		return WIRE_CLASS_OTHER;
+	if (UNLIKELY(be16_load(h + WIRE_IPV6_LEN + 2) != WIRE_UDP_PORT))
+		return WIRE_CLASS_OTHER;
+
+	payload_len = be16_load(h + 4);
+	lo.bth_off = l3_off + WIRE_IPV6_LEN + WIRE_UDP_LEN;
+	lo.udp_len = be16_load(h + WIRE_IPV6_LEN + 4);
+	lo.flags |= (h[1] >> 4 & ECN_CE) == ECN_CE ? PKT_CE : 0;
+
+	lo.faults |= mac_faults(port, frame);
+	lo.faults |= fault_if(
+		!port->has_ipv6 | (((load64(h + 24) ^ load64(port->ipv6)) |
+					   (load64(h + 32) ^ load64(port->ipv6 + 8))) != 0),
+		FAULT_DST_IP);
+	lo.faults |= fault_if(
+		(payload_len < UDP_ROCE_MIN) | (l3_off + WIRE_IPV6_LEN + payload_len > len),
+		FAULT_IP_LEN);
+	lo.faults |= fault_if(lo.udp_len != payload_len, FAULT_UDP_LEN);
+	parse_bth(frame, len, lo, out);
+	return WIRE_CLASS_ROCE;
+}
+
+static enum wire_class
+parse_vlan(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+{
+	const uint32_t l3_off = WIRE_ETH_LEN + WIRE_VLAN_LEN;
+
+	if (len < l3_off)
+		return WIRE_CLASS_OTHER;
+	switch (be16_load(frame + WIRE_ETH_LEN + 2)) {
+	case ETHERTYPE_IPV4:
+		return parse_ipv4(port, frame, len, l3_off, PKT_VLAN, out);
+	case ETHERTYPE_IPV6:
+		return parse_ipv6(port, frame, len, l3_off, PKT_VLAN, out);
+	case ETHERTYPE_ARP:
+		return WIRE_CLASS_CONTROL;
+	default:
+		return WIRE_CLASS_OTHER;
+	}
+}
+
+enum wire_class
+wire_parse(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+{
+	uint16_t type;
+
+	if (UNLIKELY(len < WIRE_ETH_LEN))
+		return WIRE_CLASS_OTHER;
+	/* Offsets are 16 bits wide. What an IP length can say beyond is then a length fault. */
+	if (UNLIKELY(len > UINT16_MAX))
+		len = UINT16_MAX;
+	type = be16_load(frame + 12);
+	if (LIKELY(type == ETHERTYPE_IPV4))
+		return parse_ipv4(port, frame, len, WIRE_ETH_LEN, 0, out);
+	if (type == ETHERTYPE_IPV6)
+		return parse_ipv6(port, frame, len, WIRE_ETH_LEN, 0, out);
+	if (type == ETHERTYPE_VLAN)
+		return parse_vlan(port, frame, len, out);
+	return type == ETHERTYPE_ARP ? WIRE_CLASS_CONTROL : WIRE_CLASS_OTHER;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PARSE_BTH_H
+#define PARSE_BTH_H
+/**
+ * @file parse_bth.h  The parser's part that IPv4 and IPv6 share: bounded loads, and BTH to ICRC.
+ *
+ * Owner:   parse.c alone; inlined there into each of its paths.
+ * Memory:  the caller's frame.
+ * Depends: base.
+ * Spec:    RX-SYN-00, RX-SYN-13, RX-SYN-14, RX-HDR-03.
+ */
+#include "wire.h"
+
+/** A fault bit, if `cond` holds; no branch. */
+static ALWAYS_INLINE fault_mask_t
+fault_if(bool cond, enum wire_fault f)
+{
+	return (fault_mask_t)cond << f;
+}
+
+static ALWAYS_INLINE uint32_t
+load32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static ALWAYS_INLINE uint64_t
+load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static ALWAYS_INLINE uint16_t
+load16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static ALWAYS_INLINE uint32_t
+mac_diff(const struct wire_port *port, const uint8_t *frame)
+{
+	return (load32(frame) ^ load32(port->mac)) |
+	       (uint32_t)(load16(frame + 4) ^ load16(port->mac + 4));
+}
+
+static ALWAYS_INLINE fault_mask_t
+mac_faults(const struct wire_port *port, const uint8_t *frame)
+{
+	return fault_if(mac_diff(port, frame) != 0, FAULT_DST_MAC);
+}
+
+/** What is known of a packet before its BTH. */
+struct lower {
+	fault_mask_t faults;
+	uint32_t l3_off;
+	uint32_t bth_off;
+	uint32_t udp_len; /* UDP header .. ICRC */
+	uint32_t flags;
+};
+
+/**
+ * Fill `out` from the BTH on. With a fault that leaves the position of the BTH or of the packet's
+ * end open, everything behind stays 0.
+ */
+static ALWAYS_INLINE void
+parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *out)
+{
+	const fault_mask_t unusable =
+		FAULT_BIT(FAULT_IP_VERSION) | FAULT_BIT(FAULT_IP_LEN) | FAULT_BIT(FAULT_UDP_LEN);
+	const struct wire_opcode *op;
+	const uint8_t *b;
+	uint32_t qpn_word, psn_word, payload_off, end, pad;
+
+	if (UNLIKELY((lo.faults & unusable) != 0)) {
+		*out = (struct wire_pkt){ .frame = frame,
+			.faults = lo.faults,
+			.frame_len = (uint16_t)len,
+			.l3_off = (uint16_t)lo.l3_off,
+			.flags = (uint8_t)lo.flags };
+		return;
+	}
+
+	b = frame + lo.bth_off;
+	op = &wire_opcodes[b[0]];
+	pad = b[1] >> 4 & 3;
+	qpn_word = be32_load(b + 4);
+	psn_word = be32_load(b + 8);
+	payload_off = lo.bth_off + op->hdr_len;
+	end = lo.bth_off - WIRE_UDP_LEN + lo.udp_len - WIRE_ICRC_LEN; /* of the pad */
+
+	/* 0, 1 and 0xffffff: subnet management, CM, multicast; the rest is the QP table's matter. */
+	if (UNLIKELY(((qpn_word + 1) & PSN_MASK) <= 2))
+		lo.faults |= FAULT_BIT(FAULT_DST_QP);
+	if (UNLIKELY((b[1] & 0xf) != 0))
+		lo.faults |= FAULT_BIT(FAULT_TVER);
+
+	out->frame = frame;
+	out->op = op->flags;
+	out->psn = psn(psn_word);
+	out->dest_qpn = qpn_word & PSN_MASK;
+	out->frame_len = (uint16_t)len;
+	out->l3_off = (uint16_t)lo.l3_off;
+	out->bth_off = (uint16_t)lo.bth_off;
+	out->payload_off = (uint16_t)payload_off;
+	out->payload_len = (uint16_t)(end - pad - payload_off);
+	out->icrc_off = (uint16_t)end;
+	out->pkey = be16_load(b + 2);
+	out->opcode = b[0];
+	out->flags = (uint8_t)(lo.flags | (psn_word >> 31) | (b[1] >> 6 & 2) | (b[1] >> 4 & 4) |
+			       (qpn_word >> 28 & 8) | (qpn_word >> 26 & 16));
+	out->pad = (uint8_t)pad;
+	out->tver = b[1] & 0xf;
+	memset(out->reserved, 0, sizeof(out->reserved));
+
+	if (UNLIKELY(payload_off + pad > end)) {
+		lo.faults |= FAULT_BIT(FAULT_TRUNCATED);
+		out->payload_off = 0;
+		out->payload_len = 0;
+		out->icrc_off = 0;
+	}
+	/* An ICRC over a header with options is defined nowhere: do not look for one. */
+	if (UNLIKELY((lo.faults & FAULT_BIT(FAULT_IP_HDR_LEN)) != 0))
+		out->icrc_off = 0;
+	out->faults = lo.faults;
+}
+
+_Static_assert(PKT_ACKREQ == 1 && PKT_SE == 2 && PKT_MIGREQ == 4 && PKT_FECN == 8 && PKT_BECN == 16,
+	"parse_bth() shifts the bits there");
+
+#endif

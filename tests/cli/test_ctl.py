@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocelanectl: what it asks, what it prints, how it exits."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tap  # noqa: E402
+from fake_daemon import FakeDaemon, RpcError  # noqa: E402
+
+CTL = os.environ["ROCELANECTL"]
+COMPLETION = os.environ["ROCELANECTL_COMPLETION"]
+
+QPS = [
+    {"qp_num": 17, "qp_state": "RTS", "qp_type": "RC", "port": "p0", "path_mtu": 1024,
+     "dest_qp_num": 18, "ah_attr": {"dest_ip": "10.77.0.2", "hop_limit": 64}, "worker": 0},
+    {"qp_num": 1048593, "qp_state": "INIT", "qp_type": "RC", "port": "p0", "path_mtu": 4096,
+     "dest_qp_num": 0, "ah_attr": {"dest_ip": None, "hop_limit": 64}, "worker": 1},
+]
+MRS = [{"name": "mr0", "pd": "pd0", "addr": "0x10000", "length": 1048576, "rkey": "0x1001",
+        "lkey": "0x1001", "access": ["LOCAL_WRITE", "REMOTE_READ"]}]
+
+
+def run(*args, socket=None, timeout=20):
+    cmd = [CTL] + (["-s", socket] if socket else []) + [str(a) for a in args]
+    return subprocess.run(cmd, capture_output=True, text=True, timeout=timeout, check=False,
+                          stdin=subprocess.DEVNULL)
+
+
+class Case(unittest.TestCase):
+    def ctl(self, answers, *args, code=0, notes=()):
+        """Run against a daemon with these answers; keep what it was asked in self.asked."""
+        with FakeDaemon(answers, notes) as d:
+            p = run(*args, socket=d.path)
+            self.asked = d.asked
+        self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+        self.err = p.stderr
+        return p.stdout
+
+    def params(self, answers, *args, code=0):
+        self.ctl(answers, *args, code=code)
+        return self.asked[-1][1]
+
+
+class Output(Case):
+    def test_table_is_aligned(self):
+        def qp_list(params):
+            return [] if params.get("after") else QPS
+        self.assertEqual(
+            self.ctl({"qp_list": qp_list}, "qp", "list"),
+            " qp_num  qp_state  qp_type  port  path_mtu  dest_qp_num  dest_ip    worker\n"
+            "     17  RTS       RC       p0        1024           18  10.77.0.2       0\n"
+            "1048593  INIT      RC       p0        4096            0  -               1\n")
+
+    def test_list_of_a_daemon_that_does_not_page_is_printed_once(self):
+        out = self.ctl({"qp_list": QPS}, "-j", "qp", "list")
+        self.assertEqual(json.loads(out), QPS)
+
+    def test_list_is_paged_to_the_end(self):
+        def qp_list(params):
+            start = params.get("after", -1) + 1
+            return [{"qp_num": n, "qp_state": "RTS"}
+                    for n in range(start, min(start + params["limit"], 700))]
+        out = self.ctl({"qp_list": qp_list}, "-j", "qp", "list", "qp_state", "RTS")
+        self.assertEqual([q["qp_num"] for q in json.loads(out)], list(range(700)))
+        self.assertTrue(all(p["qp_state"] == "RTS" for _, p in self.asked))
+
+    def test_limit_asks_for_one_page(self):
+        self.ctl({"qp_list": QPS}, "qp", "list", "limit", 2)
+        self.assertEqual(self.asked, [("qp_list", {"limit": 2})])
+
+    def test_empty_list_has_a_header(self):
+        self.assertIn("rkey", self.ctl({"mr_list": []}, "mr", "list"))
+
+    def test_pairs(self):
+        out = self.ctl({"qp_query": QPS[0]}, "qp", "show", 17)
+        self.assertEqual(self.asked, [("qp_query", {"qp_num": 17})])
+        self.assertIn("qp_state           RTS\n", out)
+        self.assertIn("ah_attr.dest_ip    10.77.0.2\n", out)
+
+    def test_json_is_the_result(self):
+        self.assertEqual(json.loads(self.ctl({"qp_query": QPS[0]}, "-j", "qp", "show", 17)), QPS[0])
+        self.assertEqual(json.loads(self.ctl({"pd_create": {}}, "-j", "pd", "create", "x")), {})
+
+    def test_show_finds_by_name(self):
+        self.assertIn("access  LOCAL_WRITE,REMOTE_READ\n",
+                      self.ctl({"mr_list": MRS}, "mr", "show", "mr0"))
+        self.ctl({"mr_list": MRS}, "mr", "show", "mr9", code=1)
+        self.assertIn("there is no mr 'mr9'", self.err)
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        out = self.ctl({"qp_query": {"qp_num": 1, "x\x1b[1m": "a\x1b[2Jb\n"}}, "qp", "show", 1)
+        self.assertNotIn("\x1b", out)
+        self.assertIn("a?[2Jb?", out)
+
+    def test_hexdump(self):
+        out = self.ctl({"mr_read": {"data": bytes(range(60, 80)).hex()}},
+                       "mr", "read", "mr0", "0x100", 20)
+        self.assertEqual(self.asked, [("mr_read", {"name": "mr0", "offset": 256, "length": 20})])
+        self.assertEqual(
+            out,
+            "00000100  3c 3d 3e 3f 40 41 42 43  44 45 46 47 48 49 4a 4b  |<=>?@ABCDEFGHIJK|\n"
+            "00000110  4c 4d 4e 4f                                       |LMNO|\n")
+
+    def test_long_reads_are_split(self):
+        def mr_read(params):
+            return {"data": "5a" * params["length"]}
+        out = self.ctl({"mr_read": mr_read}, "-j", "mr", "read", "mr0", 0, "160K")
+        self.assertEqual(json.loads(out), {"data": "5a" * 163840})
+        self.assertEqual([p["offset"] for _, p in self.asked], [0, 65536, 131072])
+
+    def test_read_of_no_hex_is_refused(self):
+        self.ctl({"mr_read": {"data": "zz"}}, "mr", "read", "mr0", 0, 1, code=1)
+
+    def test_events_follow(self):
+        note = {"jsonrpc": "2.0", "method": "async_event",
+                "params": {"event_type": "QP_FATAL", "qp_num": 17, "psn": None}}
+        first = {"event_type": "COMM_EST", "qp_num": 16}
+        out = self.ctl({"async_events": [first]}, "event", "monitor", code=1, notes=[note])
+        self.assertEqual(self.asked, [("async_events", {"follow": True})])
+        self.assertEqual(out, "event_type COMM_EST  qp_num 16\nevent_type QP_FATAL  qp_num 17\n")
+        self.assertIn("closed the connection", self.err)
+
+    def test_notes_before_the_answer_are_kept(self):
+        note = b'{"jsonrpc":"2.0","method":"async_event","params":{"n":1}}\n'
+        answer = b'{"jsonrpc":"2.0","id":1,"result":[]}\n'
+        out = self.ctl({"async_events": note + answer}, "-j", "event", "monitor", code=1,
+                       notes=[{"method": "async_event", "params": {"n": 2}}])
+        self.assertEqual(out, '{"n":1}\n{"n":2}\n')
+
+
+class Params(Case):
+    def test_modify(self):
+        p = self.params({"qp_modify": {}}, "qp", "modify", "0x11", "qp_state", "ERR", "timeout", 12)
+        self.assertEqual(p, {"qp_num": 17, "qp_state": "ERR", "timeout": 12})
+
+    def test_create_nests_dotted_keys(self):
+        p = self.params({"qp_create": QPS[0]}, "qp", "create", "qp_num", 17, "qp_type", "RC",
+                        "pd", "0", "ah_attr.dest_ip", "10.77.0.2", "ah_attr.dest_mac", "null",
+                        "knobs.resp.early_retry", "process", "rkey", "0x10",
+                        "qp_access_flags", "REMOTE_READ,REMOTE_WRITE", "cap", '{"max_send_wr":1}')
+        self.assertEqual(p, {"qp_num": 17, "qp_type": "RC", "pd": "0",
+                             "ah_attr": {"dest_ip": "10.77.0.2", "dest_mac": None},
+                             "knobs": {"resp.early_retry": "process"}, "rkey": "0x10",
+                             "qp_access_flags": ["REMOTE_READ", "REMOTE_WRITE"],
+                             "cap": {"max_send_wr": 1}})
+
+    def test_name_before_pairs_is_optional(self):
+        answers = {"mr_register": MRS[0]}
+        self.assertEqual(self.params(answers, "mr", "register", "m", "length", "1M"),
+                         {"name": "m", "length": "1M"})
+        self.assertEqual(self.params(answers, "mr", "register", "length", 4096), {"length": 4096})
+
+    def test_hex_data_stays_text(self):
+        p = self.params({"mr_write": {}}, "mr", "write", "mr0", 0, "1122")
+        self.assertEqual(p, {"name": "mr0", "offset": 0, "data": "1122"})
+
+    def test_post(self):
+        answers = {"post_recv": {"posted": 4, "refused": None}}
+        out = self.ctl(answers, "post", "recv", 17, "mr", "mr0", "offset", 0, "length", 4096,
+                       "count", 4)
+        sge = [{"mr": "mr0", "offset": 0, "length": 4096}]
+        self.assertEqual(self.asked, [("post_recv", {
+            "qp_num": 17, "wrs": [{"wr_id": i, "sg_list": sge} for i in range(4)]})])
+        self.assertEqual(out, "posted 4\n")
+
+    def test_post_refused(self):
+        answers = {"post_send": lambda p: {"posted": 300 - 256 - 1, "refused": {
+            "index": 43, "wr_id": 307, "errno": 12, "reason": "the send queue is full"}}
+            if p["wrs"][0]["wr_id"] else {"posted": 256, "refused": None}}
+        out = self.ctl(answers, "post", "send", 17, "opcode", "SEND", "mr", "mr0", "length", 8,
+                       "send_flags", "SIGNALED", "count", 300, code=1)
+        self.assertEqual(out, "posted 299\n")
+        self.assertIn("wr_id 307 refused: the send queue is full", self.err)
+        self.assertEqual(self.asked[1][1]["wrs"][0]["wr_id"], 256)
+        self.assertEqual(self.asked[0][1]["wrs"][0]["send_flags"], ["SIGNALED"])
+
+
+class Stats(Case):
+    WORKERS = [{"worker": 0, "rx_packets": 7, "tx_packets": 0},
+               {"worker": 1, "rx_packets": 12, "tx_packets": 0}]
+
+    def test_total_leaves_zeros_out(self):
+        answers = {"stats": {"rx_packets": 12, "rx_bytes": 0}}
+        self.assertEqual(self.ctl(answers, "stat", "show"),
+                         "counter     total\nrx_packets     12\n")
+        self.assertEqual(self.asked, [("stats", {"scope": "total"})])
+        self.assertIn("rx_bytes", self.ctl(answers, "stat", "show", "--all"))
+
+    def test_a_column_a_worker(self):
+        want = "counter     0   1\nrx_packets  7  12\n"
+        shapes = [self.WORKERS, {"0": {"rx_packets": 7}, "1": {"rx_packets": 12}},
+                  [{"worker": 0, "counters": {"rx_packets": 7}},
+                   {"worker": 1, "counters": {"rx_packets": 12}}]]
+        for shape in shapes:
+            with self.subTest(shape=shape):
+                self.assertEqual(self.ctl({"stats": shape}, "stat", "show", "worker"), want)
+
+    def test_qp_scope(self):
+        self.ctl({"stats": {"qp_num": 17, "rcvd_pkts": 1}}, "stat", "show", "qp", 17)
+        self.assertEqual(self.asked, [("stats", {"scope": "qp", "qp_num": 17})])
+
+    def test_watch_shows_rates_until_the_daemon_goes(self):
+        seen = []
+
+        def stats(_):
+            seen.append(1)
+            return {"rx_packets": len(seen)} if len(seen) < 3 else None
+        out = self.ctl({"stats": stats}, "stat", "show", "--watch", "0.01", code=1)
+        self.assertIn("counter     total  total/s\n", out)
+
+    def test_metrics(self):
+        def stats(params):
+            if params["scope"] == "worker":
+                return self.WORKERS
+            if params["scope"] == "port":
+                return [{"port": 'p"0', "rx_packets": 19}]
+            return {"rx_packets": 19, "tx_packets": 0}
+        out = self.ctl({"stats": stats}, "metrics").splitlines()
+        self.assertEqual(out[0], "# HELP rocelane_rx_packets_total frames taken from ports")
+        self.assertEqual(out[1:6], [
+            "# TYPE rocelane_rx_packets_total counter",
+            'rocelane_rx_packets_total{scope="total"} 19',
+            'rocelane_rx_packets_total{scope="port",port="p\\"0"} 19',
+            'rocelane_rx_packets_total{scope="worker",worker="0"} 7',
+            'rocelane_rx_packets_total{scope="worker",worker="1"} 12'])
+
+
+class Failures(Case):
+    def test_refused(self):
+        def refuse(_):
+            raise RpcError(-32022, "timeout: 32 is not allowed, 0 to 31 are")
+        out = self.ctl({"qp_modify": refuse}, "qp", "modify", 17, "timeout", 32, code=1)
+        self.assertEqual(out, "")
+        self.assertEqual(self.err, "rocelanectl: timeout: 32 is not allowed, 0 to 31 are\n")
+
+    def test_no_daemon_says_where_and_what_to_do(self):
+        p = run("qp", "list", socket="/nonexistent/rl.sock")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("/nonexistent/rl.sock", p.stderr)
+        self.assertIn("rocelane --config", p.stderr)
+
+    def test_socket_path_too_long(self):
+        p = run("qp", "list", socket="/x" * 100)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("socket path", p.stderr)
+
+    def test_daemon_that_hangs_up(self):
+        self.ctl({"version": lambda _: None}, "version", code=1)
+        self.assertIn("closed the connection", self.err)
+
+    def test_answers_that_are_no_answers(self):
+        for raw in (b"[]\n", b"nonsense\n", b"\n", b'{"id":1}\n', b"\xff\xfe\n"):
+            with self.subTest(raw=raw):
+                self.ctl({"version": lambda _, r=raw: r}, "version", code=1)
+                self.assertIn("rocelanectl: answer", self.err)
+
+    def test_results_of_another_shape_do_not_crash(self):
+        commands = [("qp", "list"), ("qp", "show", 1), ("mr", "list"), ("mr", "show", "a"),
+                    ("mr", "read", "a", 0, 1), ("cq", "poll", "c"), ("stat", "show"),
+                    ("stat", "show", "worker"), ("metrics",), ("post", "recv", 1), ("methods",),
+                    ("trace", "read"), ("error", "show")]
+        methods = ["qp_list", "qp_query", "mr_list", "mr_read", "poll_cq", "stats", "post_recv",
+                   "rpc_get_methods", "trace_read", "rx_errors"]
+        for value in (None, True, 3, "text", [], {}, [1, "a", None], [[1]], [{}], {"a": []},
+                      {"a": {"b": {"c": [{}]}}}, [{"qp_num": "x"}, 4]):
+            raw = json.dumps(value)
+            answers = {m: (lambda _, r=raw: b'{"id":null,"result":%s}\n' % r.encode())
+                       for m in methods}
+            with FakeDaemon(answers) as d:
+                for c in commands:
+                    for j in ((), ("-j",)):
+                        with self.subTest(value=value, command=c, json=j):
+                            p = run(*j, *c, socket=d.path)
+                            self.assertIn(p.returncode, (0, 1), p.stderr)
+
+    def test_no_answer_in_time(self):
+        with FakeDaemon({"version": b""}) as d:
+            p = run("-t", "0.05", "version", socket=d.path)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("in time", p.stderr)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            p = subprocess.run([CTL, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(p.returncode, 1)
+
+
+class Usage(Case):
+    def test_usage_errors(self):
+        rows = [
+            ([], "no object given; one of: qp, mr"),
+            (["nonsense"], "unknown object 'nonsense'; one of: qp"),
+            (["qp"], "no verb given; one of: list, show"),
+            (["qp", "fly"], "unknown verb 'fly'; one of: list, show"),
+            (["qp", "show"], "qp_num is missing"),
+            (["qp", "show", "17", "18"], "'18' is too much"),
+            (["qp", "show", "x17"], "qp_num must be a number, not 'x17'"),
+            (["qp", "show", "1K"], "qp_num must be a number, not '1K'"),
+            (["qp", "show", "-1"], "qp_num must be a number, not '-1'"),
+            (["qp", "show", "99999999999999999999"], "qp_num must be a number"),
+            (["mr", "read", "a", "0", "17000000000G"], "length must be a number of bytes"),
+            (["qp", "modify", "17", "timeout"], "'timeout' has no value"),
+            (["qp", "modify", "17", "a", "1", "a", "2"], "'a' is given twice"),
+            (["qp", "modify", "17", "a", "1", "a.b", "2"], "'a.b' does not fit"),
+            (["qp", "modify", "17", "a.", "1"], "'a.' does not fit"),
+            (["post", "recv", "17", "count", "0"], "count must be"),
+            (["stat", "show", "galaxy"], "'galaxy' is no scope"),
+            (["stat", "show", "qp"], "qp needs a number"),
+            (["stat", "show", "--watch", "0"], "--watch takes"),
+            (["-t", "soon", "version"], "-t takes"),
+            (["-x"], "--help"),
+        ]
+        for args, text in rows:
+            with self.subTest(args=args):
+                p = run(*args)
+                self.assertEqual(p.returncode, 2, p.stderr)
+                self.assertIn(text, p.stderr)
+                self.assertEqual(p.stdout, "")
+
+    def test_help_on_every_level(self):
+        for args, text in ((["--help"], "OBJECT VERB"), (["qp", "--help"], "qp modify QP_NUM"),
+                           (["qp", "modify", "--help"], "min_rnr_timer"),
+                           (["help"], "OBJECT VERB"), (["metrics", "-h"], "Prometheus")):
+            with self.subTest(args=args):
+                p = run(*args)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                self.assertIn(text, p.stdout)
+
+    def test_every_command_has_help_and_is_completed(self):
+        objects = run("--complete").stdout.split()
+        self.assertIn("qp", objects)
+        text = run("--help").stdout
+        for obj in objects:
+            self.assertIn(f"\n  {obj} ", text)
+            p = run(obj, "--help")
+            self.assertEqual(p.returncode, 0, obj)
+            self.assertIn(f"rocelanectl {obj}", p.stdout)
+            if obj == "top":  # its words are scopes, not verbs
+                continue
+            for verb in run("--complete", obj).stdout.split():
+                p = run(obj, verb, "--help")
+                self.assertEqual(p.returncode, 0, f"{obj} {verb}")
+                self.assertIn(f"rocelanectl {obj} {verb}", p.stdout)
+
+
+class Completion(Case):
+    ANSWERS = {"qp_list": QPS, "mr_list": MRS, "cq_list": [{"name": "cq0"}]}
+
+    def words(self, *args):
+        with FakeDaemon(self.ANSWERS) as d:
+            return run("--complete", "--", "-s", d.path, *args).stdout.split()
+
+    def test_words(self):
+        self.assertEqual(self.words("mr"),
+                         ["list", "show", "register", "deregister", "read", "write"])
+        self.assertEqual(self.words("qp", "show"), ["17", "1048593"])
+        self.assertEqual(self.words("mr", "read"), ["mr0"])
+        self.assertEqual(self.words("post", "recv", "17", "mr"), ["mr0"])
+        self.assertEqual(self.words("cq", "poll"), ["cq0"])
+        self.assertEqual(self.words("stat", "show", "qp"), ["17", "1048593"])
+        self.assertIn("timeout", self.words("qp", "modify", "17"))
+        self.assertIn("RTS", self.words("qp", "modify", "17", "qp_state"))
+        self.assertEqual(self.words("qp", "show", "17"), [])
+        self.assertEqual(self.words("nonsense", "x"), [])
+
+    def test_without_a_daemon_it_is_silent(self):
+        p = run("--complete", "--", "-s", "/nonexistent/s", "qp", "show")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+
+    def test_bash(self):
+        with FakeDaemon(self.ANSWERS) as d:
+            for words, want in ((["q"], ["qp"]), (["qp", "sh"], ["show"]),
+                                (["-s", d.path, "qp", "show", "1"], ["17", "1048593"]),
+                                (["-s", d.path, "mr", "read", ""], ["mr0"])):
+                script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+                          '_rocelanectl; printf "%s\\n" "${COMPREPLY[@]}"')
+                p = subprocess.run(["bash", "-c", script, "bash", COMPLETION, CTL] + words,
+                                   capture_output=True, text=True, timeout=20, check=False)
+                with self.subTest(words=words):
+                    self.assertEqual(p.stdout.split(), want, p.stderr)
+
+
+if __name__ == "__main__":
+    tap.main()

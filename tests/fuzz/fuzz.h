@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FUZZ_H
+#define FUZZ_H
+/**
+ * @file fuzz.h  What a fuzz target provides. libFuzzer and replay_main.c run the same target.
+ *
+ * Owner:   tests only.
+ * Memory:  inputs belong to the runner; a target frees whatever it allocates.
+ * Depends: nothing.
+ *
+ * A target is one file tests/fuzz/fuzz_NAME.c with both functions below, and one row of
+ * fuzz_targets in tests/fuzz/meson.build. It aborts where an invariant does not hold.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/** Run one input. @return 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/** Write the built-in seed of that number. @return its size (cut to room), 0: no such seed. */
+size_t fuzz_seed(unsigned int index, uint8_t *buf, size_t room);
+
+/** An invariant that holds for every input, in any build type. */
+#define FUZZ_CHECK(cond)                                                                          \
+	do {                                                                                      \
+		if (!(cond)) {                                                                    \
+			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #cond); \
+			abort();                                                                  \
+		}                                                                                 \
+	} while (0)
+
+#endif

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RoCEv2 frames for the black-box tests: made with Scapy, read and checked independently.
+
+Nothing here comes from lib/: opcodes, header sizes and checks are typed from the rules. Scapy's
+contrib.roce is the oracle of the ICRC over IPv4; the zlib one below serves IPv6 and is compared
+with Scapy's wherever both exist.
+"""
+import ipaddress
+import logging
+import struct
+import zlib
+from dataclasses import dataclass, replace
+
+logging.getLogger("scapy").setLevel(logging.ERROR)
+
+from scapy.contrib.roce import BTH  # noqa: E402
+from scapy.layers.inet import IP, UDP  # noqa: E402
+from scapy.layers.inet6 import IPv6  # noqa: E402
+from scapy.layers.l2 import Dot1Q, Ether  # noqa: E402
+from scapy.packet import Raw  # noqa: E402
+
+ROCE_PORT = 4791
+PSN_MASK = 0xFFFFFF
+
+# RC opcodes
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(0x00, 0x06)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(0x06, 0x0C)
+READ_REQ, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = range(0x0C, 0x11)
+ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD = range(0x11, 0x15)
+SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
+CNP = 0x81
+
+NAMES = {
+    SEND_FIRST: "SEND_FIRST", SEND_MIDDLE: "SEND_MIDDLE", SEND_LAST: "SEND_LAST",
+    SEND_LAST_IMM: "SEND_LAST_IMM", SEND_ONLY: "SEND_ONLY", SEND_ONLY_IMM: "SEND_ONLY_IMM",
+    WRITE_FIRST: "WRITE_FIRST", WRITE_MIDDLE: "WRITE_MIDDLE", WRITE_LAST: "WRITE_LAST",
+    WRITE_LAST_IMM: "WRITE_LAST_IMM", WRITE_ONLY: "WRITE_ONLY", WRITE_ONLY_IMM: "WRITE_ONLY_IMM",
+    READ_REQ: "READ_REQ", READ_FIRST: "READ_RESP_FIRST", READ_MIDDLE: "READ_RESP_MIDDLE",
+    READ_LAST: "READ_RESP_LAST", READ_ONLY: "READ_RESP_ONLY", ACK: "ACK",
+    ATOMIC_ACK: "ATOMIC_ACK", CMP_SWAP: "CMP_SWAP", FETCH_ADD: "FETCH_ADD",
+    SEND_LAST_INV: "SEND_LAST_INV", SEND_ONLY_INV: "SEND_ONLY_INV", CNP: "CNP",
+}
+RESPONSES = frozenset((READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
+HAS_RETH = frozenset((WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM, READ_REQ))
+HAS_IMM = frozenset((SEND_LAST_IMM, SEND_ONLY_IMM, WRITE_LAST_IMM, WRITE_ONLY_IMM))
+HAS_IETH = frozenset((SEND_LAST_INV, SEND_ONLY_INV))
+HAS_ATOMIC = frozenset((CMP_SWAP, FETCH_ADD))
+HAS_AETH = frozenset((READ_FIRST, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
+
+# AETH syndromes
+SYN_ACK, SYN_RNR = 0x1F, 0x20
+NAK_SEQ, NAK_INV, NAK_RAE, NAK_ROE = 0x60, 0x61, 0x62, 0x63
+
+
+def psn_add(psn, n):
+    return (psn + n) & PSN_MASK
+
+
+def pattern(seed, length, first=0):
+    """The documented fill pattern of a region."""
+    out = bytearray(length)
+    for i in range(length):
+        x = ((first + i) * 0x9E3779B1 + seed * 0x85EBCA6B) & 0xFFFFFFFF
+        x ^= x >> 15
+        x = (x * 0x2C1B3C6D) & 0xFFFFFFFF
+        x ^= x >> 12
+        out[i] = x & 0xFF
+    return bytes(out)
+
+
+def data(length, seed=1):
+    """Payload without a short period, so that misplaced bytes show."""
+    return pattern(seed, length)
+
+
+# ---- extension headers --------------------------------------------------------------------------
+
+def reth(va, rkey, length):
+    return struct.pack(">QII", va & 0xFFFFFFFFFFFFFFFF, rkey, length)
+
+
+def atomic_eth(va, rkey, swap_add, compare):
+    return struct.pack(">QIQQ", va & 0xFFFFFFFFFFFFFFFF, rkey, swap_add, compare)
+
+
+def imm_dt(value):
+    return struct.pack(">I", value)
+
+
+def ieth(rkey):
+    return struct.pack(">I", rkey)
+
+
+def aeth(syndrome, msn):
+    return struct.pack(">I", syndrome << 24 | msn)
+
+
+# ---- ICRC and checksum, independent of Scapy ----------------------------------------------------
+
+def offsets(frame):
+    """(offset of the IP header, offset of the UDP header, IP version)."""
+    l3 = 18 if frame[12:14] == b"\x81\x00" else 14
+    kind = frame[l3 - 2:l3]
+    if kind == b"\x08\x00":
+        return l3, l3 + (frame[l3] & 15) * 4, 4
+    if kind == b"\x86\xdd":
+        return l3, l3 + 40, 6
+    raise ValueError("no IP frame: %s" % frame[:20].hex())
+
+
+def icrc(frame):
+    """Value of the ICRC over a frame, and where its four bytes stand."""
+    l3, udp, version = offsets(frame)
+    end = udp + struct.unpack_from(">H", frame, udp + 4)[0] - 4
+    masked = bytearray(frame[l3:end])
+    if version == 4:
+        masked[1] = masked[8] = 0xFF
+        masked[10:12] = b"\xff\xff"
+    else:
+        masked[0] |= 0x0F
+        masked[1:4] = b"\xff\xff\xff"
+        masked[7] = 0xFF
+    at = udp - l3
+    masked[at + 6:at + 8] = b"\xff\xff"
+    masked[at + 12] = 0xFF
+    return zlib.crc32(bytes(8 * b"\xff") + bytes(masked)), end
+
+
+def with_icrc(frame):
+    value, end = icrc(frame)
+    return frame[:end] + struct.pack("<I", value) + frame[end + 4:]
+
+
+def ip_sum(header):
+    total = sum(struct.unpack(">%dH" % (len(header) // 2), header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def with_ip_checksum(frame):
+    l3, udp, version = offsets(frame)
+    if version != 4:
+        return frame
+    header = bytearray(frame[l3:udp])
+    header[10:12] = b"\0\0"
+    struct.pack_into(">H", header, 10, 0xFFFF ^ ip_sum(bytes(header)))
+    return frame[:l3] + bytes(header) + frame[udp:]
+
+
+def edit(frame, at, new, fix=True):
+    """Replace bytes; then make checksum and ICRC right again unless told not to."""
+    out = frame[:at] + bytes(new) + frame[at + len(new):]
+    return with_icrc(with_ip_checksum(out)) if fix else out
+
+
+def flip(frame, bit):
+    """Flip one bit and mend nothing."""
+    out = bytearray(frame)
+    out[bit // 8] ^= 0x80 >> bit % 8
+    return bytes(out)
+
+
+def scapy_icrc(frame):
+    """Scapy's opinion of the ICRC of an IPv4 frame, as the four bytes on the wire."""
+    l3, udp, _ = offsets(frame)
+    end = udp + struct.unpack_from(">H", frame, udp + 4)[0]
+    return Ether(frame[:end])[BTH].compute_icrc(b"")
+
+
+# ---- requests -----------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Peer:
+    """The tester's end of one connection; its methods make frames for the DUT."""
+    src_mac: str = "02:00:00:00:00:22"
+    dst_mac: str = "02:00:00:00:00:11"
+    src_ip: str = "192.0.2.2"
+    dst_ip: str = "192.0.2.1"
+    qpn: int = 0x11           # the DUT's QP
+    own_qpn: int = 0x22
+    sport: int = 0xC022
+    pkey: int = 0xFFFF
+    vlan: int = None
+    mtu: int = 1024
+
+    def with_(self, **kw):
+        return replace(self, **kw)
+
+    @property
+    def v6(self):
+        return ":" in self.dst_ip
+
+    def packet(self, opcode, psn, payload=b"", ext=b"", *, ack=1, se=0, mig=1, pad=None,
+               pad_bytes=None, tver=0, pkey=None, qpn=None, fecn=0, becn=0, resv6=0, resv7=0,
+               tos=0, ttl=64, flags="DF", src_ip=None, dst_ip=None, src_mac=None, dst_mac=None,
+               flow=0):
+        """One frame, its ICRC right. `pad` alone sets the field; pad_bytes the bytes as well."""
+        if pad is None:
+            pad = -len(payload) % 4
+        if pad_bytes is None:
+            pad_bytes = bytes(-len(payload) % 4)
+        bth = BTH(opcode=opcode, solicited=se, migreq=mig, padcount=pad, version=tver,
+                  pkey=self.pkey if pkey is None else pkey, fecn=fecn, becn=becn, resv6=resv6,
+                  dqpn=self.qpn if qpn is None else qpn, ackreq=ack, resv7=resv7,
+                  psn=psn & PSN_MASK)
+        body = Raw(ext + payload + pad_bytes)
+        ether = Ether(src=src_mac or self.src_mac, dst=dst_mac or self.dst_mac)
+        if self.vlan is not None:
+            ether = ether / Dot1Q(vlan=self.vlan)
+        udp = UDP(sport=self.sport, dport=ROCE_PORT, chksum=0)
+        if not self.v6:
+            ip = IP(src=src_ip or self.src_ip, dst=dst_ip or self.dst_ip, tos=tos, ttl=ttl,
+                    flags=flags)
+            frame = bytes(ether / ip / udp / bth / body)
+            if with_icrc(frame) != frame:
+                raise AssertionError("Scapy and zlib disagree about an ICRC")
+            return frame
+        bth.icrc = 0
+        ip = IPv6(src=src_ip or self.src_ip, dst=dst_ip or self.dst_ip, tc=tos, hlim=ttl, fl=flow)
+        frame = bytearray(bytes(ether / ip / udp / Raw(bytes(bth)[:12] + bytes(body) + bytes(4))))
+        _, at, _ = offsets(frame)
+        frame[at + 6:at + 8] = b"\0\0"
+        return with_icrc(bytes(frame))
+
+    # SEND
+    def send_only(self, psn, payload=b"", **kw):
+        return self.packet(SEND_ONLY, psn, payload, **kw)
+
+    def send_only_imm(self, psn, payload=b"", imm=0x11223344, **kw):
+        return self.packet(SEND_ONLY_IMM, psn, payload, imm_dt(imm), **kw)
+
+    def send_only_inv(self, psn, payload, rkey, **kw):
+        return self.packet(SEND_ONLY_INV, psn, payload, ieth(rkey), **kw)
+
+    def send_first(self, psn, payload, **kw):
+        return self.packet(SEND_FIRST, psn, payload, **{"ack": 0, **kw})
+
+    def send_middle(self, psn, payload, **kw):
+        return self.packet(SEND_MIDDLE, psn, payload, **{"ack": 0, **kw})
+
+    def send_last(self, psn, payload, **kw):
+        return self.packet(SEND_LAST, psn, payload, **kw)
+
+    def send_last_imm(self, psn, payload, imm=0x11223344, **kw):
+        return self.packet(SEND_LAST_IMM, psn, payload, imm_dt(imm), **kw)
+
+    # WRITE
+    def write_only(self, psn, payload, va, rkey, length=None, **kw):
+        length = len(payload) if length is None else length
+        return self.packet(WRITE_ONLY, psn, payload, reth(va, rkey, length), **kw)
+
+    def write_only_imm(self, psn, payload, va, rkey, length=None, imm=0x11223344, **kw):
+        length = len(payload) if length is None else length
+        return self.packet(WRITE_ONLY_IMM, psn, payload, reth(va, rkey, length) + imm_dt(imm), **kw)
+
+    def write_first(self, psn, payload, va, rkey, length, **kw):
+        return self.packet(WRITE_FIRST, psn, payload, reth(va, rkey, length), **{"ack": 0, **kw})
+
+    def write_middle(self, psn, payload, **kw):
+        return self.packet(WRITE_MIDDLE, psn, payload, **{"ack": 0, **kw})
+
+    def write_last(self, psn, payload, **kw):
+        return self.packet(WRITE_LAST, psn, payload, **kw)
+
+    def write_last_imm(self, psn, payload, imm=0x11223344, **kw):
+        return self.packet(WRITE_LAST_IMM, psn, payload, imm_dt(imm), **kw)
+
+    # READ and ATOMIC
+    def read_req(self, psn, va, rkey, length, **kw):
+        return self.packet(READ_REQ, psn, b"", reth(va, rkey, length), **kw)
+
+    def cmp_swap(self, psn, va, rkey, compare, swap, **kw):
+        return self.packet(CMP_SWAP, psn, b"", atomic_eth(va, rkey, swap, compare), **kw)
+
+    def fetch_add(self, psn, va, rkey, add, **kw):
+        return self.packet(FETCH_ADD, psn, b"", atomic_eth(va, rkey, add, 0), **kw)
+
+    # responses (to the DUT's requester)
+    def acknowledge(self, psn, syndrome=SYN_ACK, msn=0, **kw):
+        return self.packet(ACK, psn, b"", aeth(syndrome, msn), **{"ack": 0, **kw})
+
+    def cnp(self, **kw):
+        return self.packet(CNP, 0, bytes(16), **{"ack": 0, "mig": 0, "becn": 1, **kw})
+
+    # whole messages
+    def _parts(self, payload):
+        return [payload[i:i + self.mtu] for i in range(0, len(payload), self.mtu)] or [b""]
+
+    def send(self, psn, payload, **kw):
+        """All packets of one SEND; AckReq on the last."""
+        parts = self._parts(payload)
+        if len(parts) == 1:
+            return [self.send_only(psn, payload, **kw)]
+        return ([self.send_first(psn, parts[0])] +
+                [self.send_middle(psn_add(psn, i), p) for i, p in enumerate(parts[1:-1], 1)] +
+                [self.send_last(psn_add(psn, len(parts) - 1), parts[-1], **kw)])
+
+    def write(self, psn, payload, va, rkey, **kw):
+        """All packets of one WRITE; AckReq on the last."""
+        parts = self._parts(payload)
+        if len(parts) == 1:
+            return [self.write_only(psn, payload, va, rkey, **kw)]
+        return ([self.write_first(psn, parts[0], va, rkey, len(payload))] +
+                [self.write_middle(psn_add(psn, i), p) for i, p in enumerate(parts[1:-1], 1)] +
+                [self.write_last(psn_add(psn, len(parts) - 1), parts[-1], **kw)])
+
+
+# ---- reading frames -----------------------------------------------------------------------------
+
+class Frame:
+    """A RoCEv2 frame taken apart by position. Fields are None where the opcode has no such header."""
+
+    def __init__(self, raw):
+        self.raw = raw
+        self.l3, self.udp, self.version = offsets(raw)
+        self.dst_mac = ":".join("%02x" % b for b in raw[0:6])
+        self.src_mac = ":".join("%02x" % b for b in raw[6:12])
+        self.vlan = struct.unpack_from(">H", raw, 14)[0] & 0xFFF if self.l3 == 18 else None
+        if self.version == 4:
+            self.tos, self.ip_len = raw[self.l3 + 1], struct.unpack_from(">H", raw, self.l3 + 2)[0]
+            self.frag = struct.unpack_from(">H", raw, self.l3 + 6)[0]
+            self.ttl, self.proto = raw[self.l3 + 8], raw[self.l3 + 9]
+            self.src_ip = str(ipaddress.ip_address(raw[self.l3 + 12:self.l3 + 16]))
+            self.dst_ip = str(ipaddress.ip_address(raw[self.l3 + 16:self.l3 + 20]))
+            ip_end = self.l3 + self.ip_len
+        else:
+            self.tos = (raw[self.l3] << 4 | raw[self.l3 + 1] >> 4) & 0xFF
+            self.ip_len = struct.unpack_from(">H", raw, self.l3 + 4)[0]
+            self.frag = 0
+            self.proto, self.ttl = raw[self.l3 + 6], raw[self.l3 + 7]
+            self.src_ip = str(ipaddress.ip_address(raw[self.l3 + 8:self.l3 + 24]))
+            self.dst_ip = str(ipaddress.ip_address(raw[self.l3 + 24:self.l3 + 40]))
+            ip_end = self.l3 + 40 + self.ip_len
+        self.sport, self.dport, self.udp_len, self.udp_sum = struct.unpack_from(">4H", raw, self.udp)
+        self.trailer = raw[ip_end:]
+        b = raw[self.udp + 8:ip_end]
+        self.opcode, self.flags, self.pkey = struct.unpack_from(">BBH", b, 0)
+        self.se, self.mig = self.flags >> 7, self.flags >> 6 & 1
+        self.pad, self.tver = self.flags >> 4 & 3, self.flags & 15
+        self.fecn, self.becn, self.resv6 = b[4] >> 7, b[4] >> 6 & 1, b[4] & 0x3F
+        self.qpn = int.from_bytes(b[5:8], "big")
+        self.ackreq, self.resv7 = b[8] >> 7, b[8] & 0x7F
+        self.psn = int.from_bytes(b[9:12], "big")
+        self.syndrome = self.msn = self.original = self.va = self.rkey = self.length = None
+        self.swap_add = self.compare = self.imm = self.inv = None
+        at = 12
+        if self.opcode in HAS_RETH:
+            self.va, self.rkey, self.length = struct.unpack_from(">QII", b, at)
+            at += 16
+        if self.opcode in HAS_ATOMIC:
+            self.va, self.rkey, self.swap_add, self.compare = struct.unpack_from(">QIQQ", b, at)
+            at += 28
+        if self.opcode in HAS_AETH:
+            self.syndrome, self.msn = b[at], int.from_bytes(b[at + 1:at + 4], "big")
+            at += 4
+        if self.opcode == ATOMIC_ACK:
+            self.original = struct.unpack_from(">Q", b, at)[0]
+            at += 8
+        if self.opcode in HAS_IMM:
+            self.imm = struct.unpack_from(">I", b, at)[0]
+            at += 4
+        if self.opcode in HAS_IETH:
+            self.inv = struct.unpack_from(">I", b, at)[0]
+            at += 4
+        self.payload = b[at:len(b) - 4 - self.pad]
+        self.pad_bytes = b[len(b) - 4 - self.pad:len(b) - 4]
+
+    @property
+    def is_response(self):
+        return self.opcode in RESPONSES
+
+    @property
+    def is_nak(self):
+        return self.opcode == ACK and self.syndrome >> 5 in (1, 3)
+
+    def key(self):
+        """What two answers are compared by."""
+        return (self.opcode, self.psn, self.syndrome, self.msn, self.original, self.payload)
+
+    def __repr__(self):
+        text = "%s psn %06x" % (NAMES.get(self.opcode, "opcode 0x%02x" % self.opcode), self.psn)
+        if self.syndrome is not None:
+            text += " syndrome %02x msn %d" % (self.syndrome, self.msn)
+        if self.original is not None:
+            text += " original %#x" % self.original
+        if self.va is not None:
+            text += " va %#x rkey %#x" % (self.va, self.rkey)
+        if self.payload:
+            text += " payload %d" % len(self.payload)
+        return "<%s>" % text
+
+
+def check_frame(f, peer, cc=False):
+    """WIRE-01, -03, -07, -10, -13, -14, -15, -16 and ICRC-05 on one frame that the DUT sent."""
+    def need(cond, what):
+        if not cond:
+            raise AssertionError("%s in %r: %s" % (what, f, f.raw.hex()))
+
+    need(f.proto == 17 and f.dport == ROCE_PORT, "WIRE-01 not UDP to 4791")
+    need(f.vlan == peer.vlan, "WIRE-01 VLAN tag %r, not %r" % (f.vlan, peer.vlan))
+    l3_len = f.ip_len if f.version == 4 else 40 + f.ip_len
+    need(not f.trailer or (len(f.raw) == 60 and not any(f.trailer)), "WIRE-01 bytes behind the ICRC")
+    need(f.udp_len == l3_len - (f.udp - f.l3), "WIRE-13 UDP length %d" % f.udp_len)
+    need(len(f.raw) - len(f.trailer) == f.l3 + l3_len, "WIRE-13 IP length %d" % f.ip_len)
+    if f.version == 4:
+        need(f.raw[f.l3] == 0x45, "WIRE-14 IHL")
+        need(f.frag == 0x4000, "WIRE-14 flags and fragment offset %04x" % f.frag)
+        need(ip_sum(f.raw[f.l3:f.udp]) == 0xFFFF, "WIRE-14 header checksum")
+    need(f.ttl == 64, "WIRE-14 TTL %d" % f.ttl)
+    need(f.tos & 3 == (2 if cc else 0), "WIRE-14 ECN bits %d" % (f.tos & 3))
+    need(0xC000 <= f.sport <= 0xFFFF, "WIRE-15 source port %#x" % f.sport)
+    need(f.udp_sum == 0, "WIRE-15 UDP checksum %04x" % f.udp_sum)
+    need(f.dst_mac == peer.src_mac, "WIRE-16 destination MAC %s" % f.dst_mac)
+    need(f.src_mac == peer.dst_mac, "WIRE-16 source MAC %s" % f.src_mac)
+    need(f.dst_ip == peer.src_ip, "WIRE-16 destination IP %s" % f.dst_ip)
+    need(f.src_ip == peer.dst_ip, "WIRE-16 source IP %s" % f.src_ip)
+    need(f.qpn == peer.own_qpn, "WIRE-16 DestQP %#x" % f.qpn)
+    need(f.pkey == peer.pkey, "WIRE-16 P_Key %04x" % f.pkey)
+    need(f.tver == 0, "WIRE-16 TVer %d" % f.tver)
+    need(f.resv6 == 0 and f.resv7 == 0, "WIRE-03 reserved bits sent")
+    if f.is_response:
+        need(f.ackreq == 0 and f.se == 0, "WIRE-16 AckReq or SE in a response")
+    need(f.pad == -len(f.payload) % 4, "WIRE-07 pad count %d" % f.pad)
+    need(not any(f.pad_bytes), "WIRE-07 pad bytes not zero")
+    if f.opcode in (ACK, ATOMIC_ACK, READ_REQ, CMP_SWAP, FETCH_ADD):
+        need(not f.payload and f.pad == 0, "WIRE-10 payload")
+    value, at = icrc(f.raw)
+    need(f.raw[at:at + 4] == struct.pack("<I", value), "ICRC-05 ICRC")
+    if f.version == 4:
+        need(f.raw[at:at + 4] == scapy_icrc(f.raw), "ICRC-05 ICRC by Scapy")

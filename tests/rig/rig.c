@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The whole dataplane in one thread on a clock of its own: frames and requests in on standard
+ * input, frames and replies out on standard output. Nothing is timed, nothing races, no root.
+ *
+ *   rx PORT HEX    queue a frame for that port (index in the config's "ports")
+ *   run [NS]       advance the clock by NS nanoseconds and turn until nothing moves;
+ *                  prints "tx PORT HEX" for each frame that left
+ *   rpc JSON       one control request; prints the reply
+ *   turn [N]       N turns of each worker (default 1) without waiting for idleness
+ *   now            prints the clock
+ *   quit
+ *
+ * Every command's output ends with a line ".". A command that is wrong prints "error: ...".
+ *
+ * usage: rocelane-rig --config FILE; its ports' devices are net_ring_rig0, net_ring_rig1, ...
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "args.h"
+#include "dataplane.h"
+#include "log.h"
+
+#define RING_FRAMES 4096
+#define IDLE_ROUNDS 3
+#define MAX_ROUNDS  1000000
+#define MAX_FRAME   16384
+
+struct rig_port {
+	struct rte_ring *rx;
+	struct rte_ring *tx;
+};
+
+static struct dataplane dp;
+static struct rig_port rig_ports[CONF_MAX_PORTS];
+static ns_t rig_now = NS_PER_MS;
+
+static ns_t
+rig_clock(void)
+{
+	return rig_now;
+}
+
+static void
+rig_pump(void *ctx UNUSED)
+{
+	for (uint32_t i = 0; i < dp.conf->lcores.n_workers; i++)
+		worker_poll(dp.workers[i], rig_now);
+}
+
+static int
+rig_ports_create(const struct conf *conf)
+{
+	for (uint32_t i = 0; i < conf->n_ports; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "rig%u_rx", i);
+		rig_ports[i].rx = rte_ring_create(name, RING_FRAMES, SOCKET_ID_ANY, 0);
+		snprintf(name, sizeof(name), "rig%u_tx", i);
+		rig_ports[i].tx = rte_ring_create(name, RING_FRAMES, SOCKET_ID_ANY, 0);
+		snprintf(name, sizeof(name), "rig%u", i);
+		if (rig_ports[i].rx == NULL || rig_ports[i].tx == NULL ||
+			rte_eth_from_rings(name, &rig_ports[i].rx, 1, &rig_ports[i].tx, 1, 0) < 0) {
+			log_error("rig port %u: %s", i, rte_strerror(rte_errno));
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int
+hex_digit(char c)
+{
+	return isdigit((unsigned char)c) ? c - '0' :
+		isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
+}
+
+static void
+cmd_rx(char *arg)
+{
+	static uint8_t frame[MAX_FRAME];
+	char *hex;
+	unsigned long port = strtoul(arg, &hex, 10);
+	struct rte_mbuf *m;
+	size_t n = 0;
+
+	while (*hex == ' ')
+		hex++;
+	for (; n < sizeof(frame) && hex_digit(hex[0]) >= 0 && hex_digit(hex[1]) >= 0; hex += 2)
+		frame[n++] = (uint8_t)(hex_digit(hex[0]) << 4 | hex_digit(hex[1]));
+	if (port >= dp.conf->n_ports || *hex != '\0') {
+		puts("error: rx PORT HEX");
+		return;
+	}
+	m = rte_pktmbuf_alloc(dp.ports[port].pool);
+	if (m == NULL || rte_pktmbuf_tailroom(m) < n) {
+		rte_pktmbuf_free(m);
+		puts("error: frame does not fit the port's buffers");
+		return;
+	}
+	memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
+	if (rte_ring_enqueue(rig_ports[port].rx, m) != 0) {
+		rte_pktmbuf_free(m);
+		puts("error: receive ring full");
+	}
+}
+
+static uint32_t
+drain_tx(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < dp.conf->n_ports; i++) {
+		struct rte_mbuf *m;
+
+		while (rte_ring_dequeue(rig_ports[i].tx, (void **)&m) == 0) {
+			printf("tx %u ", i);
+			for (const struct rte_mbuf *s = m; s != NULL; s = s->next)
+				for (uint16_t b = 0; b < s->data_len; b++)
+					printf("%02x", rte_pktmbuf_mtod(s, const uint8_t *)[b]);
+			putchar('\n');
+			rte_pktmbuf_free(m);
+			n++;
+		}
+	}
+	return n;
+}
+
+static void
+cmd_run(const char *arg)
+{
+	uint32_t idle = 0;
+
+	rig_now += strtoull(arg, NULL, 10);
+	for (uint32_t round = 0; idle < IDLE_ROUNDS && round < MAX_ROUNDS; round++) {
+		uint32_t work = 0;
+
+		for (uint32_t i = 0; i < dp.conf->lcores.n_workers; i++)
+			work += worker_poll(dp.workers[i], rig_now);
+		work += control_poll(dp.control, rig_now);
+		work += drain_tx();
+		idle = work == 0 ? idle + 1 : 0;
+	}
+	if (idle < IDLE_ROUNDS)
+		puts("error: never idle");
+}
+
+static void
+cmd_turn(const char *arg)
+{
+	unsigned long n = strtoul(arg, NULL, 10);
+
+	for (unsigned long i = 0; i < (n > 0 ? n : 1); i++)
+		rig_pump(NULL);
+	drain_tx();
+}
+
+static void
+cmd_rpc(const char *arg)
+{
+	char *reply = control_rpc(dp.control, arg, strlen(arg));
+
+	if (reply != NULL)
+		puts(reply);
+	free(reply);
+}
+
+/* @return false at quit. */
+static bool
+command(char *line)
+{
+	char *arg = strchr(line, ' ');
+
+	if (arg != NULL)
+		*arg++ = '\0';
+	else
+		arg = line + strlen(line);
+	if (strcmp(line, "rx") == 0)
+		cmd_rx(arg);
+	else if (strcmp(line, "run") == 0)
+		cmd_run(arg);
+	else if (strcmp(line, "turn") == 0)
+		cmd_turn(arg);
+	else if (strcmp(line, "rpc") == 0)
+		cmd_rpc(arg);
+	else if (strcmp(line, "now") == 0)
+		printf("%llu\n", (unsigned long long)rig_now);
+	else if (strcmp(line, "quit") == 0)
+		return false;
+	else
+		puts("error: no such command");
+	return true;
+}
+
+static int
+serve(void)
+{
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	while ((n = getline(&line, &room, stdin)) > 0) {
+		bool more;
+
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		more = command(line);
+		puts(".");
+		fflush(stdout);
+		if (!more)
+			break;
+	}
+	free(line);
+	return 0;
+}
+
+static int
+rig_run(const struct conf *conf)
+{
+	const struct dataplane_hooks hooks = { .clock = rig_clock, .pump = rig_pump, .no_socket = true };
+	int rc = rig_ports_create(conf);
+
+	dp.conf = conf;
+	if (rc == 0)
+		rc = dataplane_create(&dp, conf, &hooks);
+	if (rc != 0)
+		return rc;
+	rc = dataplane_start(&dp);
+	puts(rc == 0 ? "ready" : "error: dataplane does not start");
+	fflush(stdout);
+	if (rc == 0)
+		rc = serve();
+	dataplane_stop_control(&dp);
+	dataplane_destroy(&dp);
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct args args = { .config = argc == 3 ? argv[2] : NULL };
+	struct conf_errors err;
+	struct eal_args ea;
+	struct conf *conf;
+	int rc;
+
+	if (argc != 3 || strcmp(argv[1], "--config") != 0) {
+		fputs("usage: rocelane-rig --config FILE\n", stderr);
+		return 2;
+	}
+	conf_errors_init(&err);
+	rc = conf_load_file(args.config, &conf, &err);
+	for (uint32_t i = 0; i < err.n; i++) {
+		char line[1024];
+
+		conf_error_print(&err, i, line, sizeof(line));
+		fprintf(stderr, "%s\n", line);
+	}
+	conf_errors_free(&err);
+	if (rc != 0)
+		return 2;
+	/* One thread does it all: EAL gets the main lcore alone. */
+	rc = eal_args_build(conf, &args, &ea);
+	if (rc == 0 && rte_eal_init(ea.argc, ea.argv) < 0)
+		rc = -EIO;
+	if (rc == 0) {
+		rc = rig_run(conf);
+		rte_eal_cleanup();
+	}
+	eal_args_free(&ea);
+	conf_free(conf);
+	return rc == 0 ? 0 : 1;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ICRC-01 .. ICRC-04: the vectors, what is masked, and what is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "crc_isal.h"
+#include "crc_zlib.h"
+#include "icrc_internal.h"
+#include "../../vectors/hex.h"
+#include "../../vectors/tables.h"
+
+enum { PACKET_MAX = 4300 };
+
+/** The plainest CRC-32 there is, a bit at a time; the state is not complemented. */
+static uint32_t
+bitwise(uint32_t crc, const void *buf, uint64_t len)
+{
+	const uint8_t *p = buf;
+
+	for (uint64_t i = 0; i < len; i++) {
+		crc ^= p[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = (crc & 1) != 0 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+	}
+	return crc;
+}
+
+static const struct crc_ops bitwise_ops = { .name = "bitwise", .update = bitwise };
+
+static const struct crc_ops *
+backend(int i)
+{
+	return i == 0 ? crc_isal() : i == 1 ? crc_zlib() : &bitwise_ops;
+}
+
+/** ICRC straight from the text of the rules: dummy bytes, masked copy, seed, complement. */
+static uint32_t
+reference(const uint8_t *l3, bool ipv6, uint32_t len)
+{
+	static const uint8_t v4[] = { 1, 8, 10, 11, 26, 27, 32 };
+	static const uint8_t v6[] = { 1, 2, 3, 7, 46, 47, 52 };
+	static uint8_t b[8 + PACKET_MAX];
+
+	memset(b, 0xff, 8);
+	memcpy(b + 8, l3, len);
+	if (ipv6)
+		b[8] |= 0x0f;
+	for (int i = 0; i < 7; i++)
+		b[8 + (ipv6 ? v6[i] : v4[i])] = 0xff;
+	return ~bitwise(0xffffffff, b, 8 + len);
+}
+
+/** A copy of exactly `len` bytes, so that a sanitizer sees a read beyond either end. */
+static uint8_t *
+exact_copy(const uint8_t *p, size_t len)
+{
+	uint8_t *copy = malloc(len);
+
+	assert_non_null(copy);
+	memcpy(copy, p, len);
+	return copy;
+}
+
+static uint64_t seed = 0x9e3779b97f4a7c15;
+
+static uint8_t
+random_byte(void)
+{
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint8_t)(seed >> 56);
+}
+
+/* ICRC-01: polynomial, reflection and the slot's convention, by CRC-32's usual check value. */
+static void
+ICRC_01_backends_are_crc32(void **state)
+{
+	static const char check[] = "123456789";
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const struct crc_ops *ops = backend(i);
+		uint32_t s = ops->update(0xffffffff, check, 4);
+
+		assert_int_equal(s, bitwise(0xffffffff, check, 4));
+		assert_int_equal(ops->update(s, check, 0), s);
+		assert_int_equal(~ops->update(s, check + 4, 5), 0xcbf43926);
+		assert_non_null(ops->name);
+	}
+}
+
+static void
+ICRC_01_vectors(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(vector_icrcs); i++) {
+		const struct vector_icrc *v = &vector_icrcs[i];
+		uint8_t packet[512], want[4], got[4];
+		size_t len = hex_bytes(v->packet, packet, sizeof(packet));
+		uint8_t *copy = exact_copy(packet, len);
+
+		assert_int_equal(hex_bytes(v->icrc, want, 4), 4);
+		for (int b = 0; b < 3; b++) {
+			icrc_store(got, icrc_compute(backend(b), copy, v->ipv6, (uint32_t)len));
+			if (memcmp(got, want, 4) != 0)
+				fail_msg("%s with %s", v->name, backend(b)->name);
+		}
+		free(copy);
+	}
+	assert_int_equal(ARRAY_LEN(vector_icrcs), 10);
+}
+
+/* ICRC-01: every way to compute it, for every length of the tail and the switch between the ways. */
+static void
+ICRC_01_all_paths_agree(void **state)
+{
+	(void)state;
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		uint32_t head = ipv6 ? 60 : 40;
+
+		for (uint32_t len = head; len <= 4160; len += len < 420 ? 1 : 411) {
+			uint8_t *p = malloc(len);
+			uint32_t want, state32;
+
+			assert_non_null(p);
+			for (uint32_t k = 0; k < len; k++)
+				p[k] = random_byte();
+			want = reference(p, ipv6, len);
+			for (int b = 0; b < 2; b++) {
+				const struct crc_ops *ops = backend(b);
+				uint32_t half = (len - head) / 2;
+
+				assert_int_equal(icrc_compute(ops, p, ipv6, len), want);
+				state32 = icrc_begin_portable(ops, p, ipv6);
+				assert_int_equal(icrc_begin(ops, p, ipv6), state32);
+				/* In two pieces. */
+				state32 = icrc_update(ops, state32, p + head, half);
+				state32 = icrc_update(
+					ops, state32, p + head + half, len - head - half);
+				assert_int_equal(icrc_final(state32), want);
+			}
+#if ICRC_CLMUL
+			if (icrc_has_clmul()) {
+				assert_int_equal(icrc_begin_clmul(p, ipv6),
+					icrc_begin_portable(&bitwise_ops, p, ipv6));
+				assert_int_equal(~icrc_whole_clmul(p, ipv6, len), want);
+			}
+#endif
+			free(p);
+		}
+	}
+}
+
+/** A sealed frame: 14 bytes of Ethernet, then a vector's packet and its ICRC. */
+static uint32_t
+sealed(const struct vector_icrc *v, uint8_t *frame, size_t room, struct wire_pkt *p)
+{
+	uint32_t len = 14;
+
+	memset(frame, 0, 14);
+	len += (uint32_t)hex_bytes(v->packet, frame + 14, room - 14);
+	len += (uint32_t)hex_bytes(v->icrc, frame + len, 4);
+	*p = (struct wire_pkt){ .frame = frame,
+		.frame_len = (uint16_t)len,
+		.l3_off = 14,
+		.icrc_off = (uint16_t)(len - 4),
+		.flags = v->ipv6 ? PKT_IPV6 : 0 };
+	return len;
+}
+
+/* ICRC-02, ICRC-03: bits that may change in flight, by byte from the IP header on. */
+static uint8_t
+masked_bits(bool ipv6, uint32_t at)
+{
+	if (ipv6)
+		return at == 0 ? 0x0f : /* class, upper half */
+			       (at >= 1 && at <= 3) || at == 7 || at == 46 || at == 47 || at == 52
+			       ? 0xff
+			       : 0;
+	return at == 1 || at == 8 || at == 10 || at == 11 || at == 26 || at == 27 || at == 32 ? 0xff
+											      : 0;
+}
+
+/*
+ * ICRC-02, ICRC-03: any change of a masked bit goes unnoticed. ICRC-04: any other single bit
+ * breaks the ICRC, those of the ICRC itself included.
+ */
+static void
+ICRC_04_every_single_bit(void **state)
+{
+	unsigned int masked[2] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(vector_icrcs); i++) {
+		const struct vector_icrc *v = &vector_icrcs[i];
+		uint8_t frame[512];
+		struct wire_pkt p;
+		uint32_t len = sealed(v, frame, sizeof(frame), &p);
+
+		assert_true(icrc_verify(crc_isal(), &p));
+		assert_true(icrc_verify(crc_zlib(), &p));
+		masked[v->ipv6] = 0;
+		for (uint32_t bit = 14 * 8; bit < len * 8; bit++) {
+			uint32_t at = bit / 8 - 14;
+			uint8_t one = (uint8_t)(1u << bit % 8);
+			bool free_to_change = (masked_bits(v->ipv6, at) & one) != 0;
+
+			frame[at + 14] ^= one;
+			if (icrc_verify(crc_isal(), &p) != free_to_change)
+				fail_msg("%s: byte %u bit 0x%02x", v->name, at, one);
+			frame[at + 14] ^= one;
+			masked[v->ipv6] += free_to_change;
+		}
+	}
+	/* IPv4: TOS 8, TTL 8, checksums 16 + 16, BTH 8. IPv6: class and label 28, 8, 16, 8. */
+	assert_int_equal(masked[0], 56);
+	assert_int_equal(masked[1], 60);
+}
+
+/* ICRC-05: what is sealed verifies, and only the last four bytes are written. */
+static void
+ICRC_05_seal(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(vector_icrcs); i++) {
+		const struct vector_icrc *v = &vector_icrcs[i];
+		uint8_t want[512], frame[512];
+		struct wire_pkt p;
+		uint32_t len = sealed(v, want, sizeof(want), &p);
+
+		memset(frame, 0x77, sizeof(frame));
+		memcpy(frame, want, len - 4);
+		icrc_seal(crc_zlib(), frame, 14, v->ipv6, len);
+		assert_memory_equal(frame, want, len);
+		assert_int_equal(frame[len], 0x77);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ICRC_01_backends_are_crc32),
+		cmocka_unit_test(ICRC_01_vectors),
+		cmocka_unit_test(ICRC_01_all_paths_agree),
+		cmocka_unit_test(ICRC_04_every_single_bit),
+		cmocka_unit_test(ICRC_05_seal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "crc_isal.h"
+#include "net_pair.h"
+
+#define POOL_MBUFS 2047
+#define DATA_ROOM  4352
+
+static const uint8_t dut_mac[6] = { 2, 0, 0, 0, 0, 1 };
+static const uint8_t tester_mac[6] = { 2, 0, 0, 0, 0, 2 };
+static const uint8_t dut_ip[4] = { 192, 0, 2, 1 };
+static const uint8_t tester_ip[4] = { 192, 0, 2, 2 };
+
+static struct {
+	uint16_t port;
+	struct rte_ring *to;
+	struct rte_ring *from;
+	struct rte_mempool *pool;
+} net;
+
+uint16_t
+bed_port(void)
+{
+	return net.port;
+}
+
+struct rte_ring *
+bed_far_end(void)
+{
+	return net.from;
+}
+
+struct rte_ring *
+bed_near_end(void)
+{
+	return net.to;
+}
+
+int
+bed_group_setup(void **state)
+{
+	char *argv[] = { (char *)(uintptr_t)"unit", (char *)(uintptr_t)"--no-huge",
+		(char *)(uintptr_t)"--no-shconf", (char *)(uintptr_t)"--no-pci",
+		(char *)(uintptr_t)"--no-telemetry", (char *)(uintptr_t)"--log-level=critical",
+		(char *)(uintptr_t)"-m", (char *)(uintptr_t)"64", NULL };
+
+	(void)state;
+	if (rte_eal_init(8, argv) < 0)
+		return -1;
+	if (net_pair_create_open("bed", 1024, 0, &net.port, &net.to, &net.from) != 0)
+		return -1;
+	net.pool = rte_pktmbuf_pool_create("bed", POOL_MBUFS, 0, 0,
+		DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);
+	return net.pool == NULL ? -1 : net_pair_start(net.port, net.pool);
+}
+
+/* ---- frames of the tester -------------------------------------------------------------------- */
+
+struct wire_path
+bed_path(void)
+{
+	struct wire_path p = { .tos = 2, .ttl = 64, .sport = 0xc123 };
+
+	memcpy(p.smac, tester_mac, 6);
+	memcpy(p.dmac, dut_mac, 6);
+	memcpy(p.src_ip, tester_ip, 4);
+	memcpy(p.dst_ip, dut_ip, 4);
+	return p;
+}
+
+static struct wire_path
+dut_path(void)
+{
+	struct wire_path p = { .tos = 2, .ttl = 64, .sport = 0xc321 };
+
+	memcpy(p.smac, dut_mac, 6);
+	memcpy(p.dmac, tester_mac, 6);
+	memcpy(p.src_ip, dut_ip, 4);
+	memcpy(p.dst_ip, tester_ip, 4);
+	return p;
+}
+
+struct rte_mbuf *
+bed_frame_on(const struct wire_path *path, const struct wire_fields *f)
+{
+	struct wire_fields g = *f;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(net.pool);
+	uint8_t *frame;
+	int len;
+
+	assert_non_null(m);
+	if (g.pkey == 0)
+		g.pkey = 0xffff;
+	if (g.dest_qpn == 0)
+		g.dest_qpn = QPN;
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	len = wire_build(path, &g, 1, frame, rte_pktmbuf_tailroom(m));
+	assert_true(len > 0);
+	m->data_len = (uint16_t)len;
+	m->pkt_len = (uint32_t)len;
+	m->port = net.port;
+	icrc_seal(crc_isal(), frame, path->vlan ? 18 : 14, path->ipv6, (uint32_t)len);
+	return m;
+}
+
+struct rte_mbuf *
+bed_frame(const struct wire_fields *f)
+{
+	struct wire_path path = bed_path();
+
+	return bed_frame_on(&path, f);
+}
+
+void
+bed_reseal(struct rte_mbuf *m)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	icrc_seal(crc_isal(), frame, 14, be16_load(frame + 12) == 0x86dd, m->pkt_len);
+}
+
+void
+bed_put(struct bed *b, struct rte_mbuf *m)
+{
+	(void)b;
+	assert_int_equal(rte_ring_enqueue(net.to, m), 0);
+}
+
+void
+bed_send(struct bed *b, const struct wire_fields *f)
+{
+	bed_put(b, bed_frame(f));
+}
+
+/* ---- what the worker did ---------------------------------------------------------------------- */
+
+uint64_t
+bed_stat(const struct bed *b, enum stats_counter s)
+{
+	return worker_stats(b->w)->c[s];
+}
+
+/** Every packet received is explained by exactly one counter. */
+static void
+check_accounts(const struct stats_block *s, const char *who)
+{
+	uint64_t out = s->c[STAT_rcvd_pkts] + s->c[STAT_rx_control] + s->c[STAT_rx_handoff];
+
+	for (uint32_t i = 0; i < STAT_MAX; i++)
+		if (stats_info[i].drop != 0)
+			out += s->c[i];
+	if (s->c[STAT_rx_packets] + s->c[STAT_rx_handoff_in] != out)
+		fail_msg("%s: received and explained packets differ", who);
+}
+
+static void
+forget_output(struct bed *b)
+{
+	for (uint32_t i = 0; i < b->out_n; i++)
+		rte_pktmbuf_free(b->out[i]);
+	b->out_n = 0;
+	b->out_at = 0;
+}
+
+void
+bed_collect(struct bed *b)
+{
+	struct wire_port tester = { .has_ipv4 = true };
+	void *m;
+
+	memcpy(tester.mac, tester_mac, 6);
+	memcpy(tester.ipv4, tester_ip, 4);
+	while (b->out_n < FRAMES && rte_ring_dequeue(net.from, &m) == 0) {
+		struct wire_pkt *p = &b->pkt[b->out_n];
+
+		b->out[b->out_n++] = m;
+		assert_int_equal(wire_parse(&tester, rte_pktmbuf_mtod(b->out[b->out_n - 1],
+							     const uint8_t *),
+					 b->out[b->out_n - 1]->data_len, p),
+			WIRE_CLASS_ROCE);
+		if (p->dest_qpn == PEER_QPN && (p->flags & PKT_IPV6) == 0)
+			assert_true(p->faults == 0);
+		/* ICRC-05: on every packet that leaves. */
+		assert_int_not_equal(p->icrc_off, 0);
+		assert_true(icrc_verify(crc_isal(), p));
+	}
+}
+
+void
+bed_turn(struct bed *b)
+{
+	forget_output(b);
+	worker_poll(b->w, b->now);
+	check_accounts(worker_stats(b->w), "worker");
+	check_accounts(worker_port_stats(b->w, 0), "port");
+	bed_collect(b);
+}
+
+void
+bed_turns(struct bed *b)
+{
+	forget_output(b);
+	for (int i = 0; i < 100 && b->out_n < FRAMES; i++) {
+		uint32_t before = b->out_n;
+
+		worker_poll(b->w, b->now);
+		bed_collect(b);
+		if (b->out_n == before && i > 1)
+			break;
+	}
+	check_accounts(worker_stats(b->w), "worker");
+}
+
+static const struct wire_pkt *
+next(struct bed *b, int line)
+{
+	if (b->out_at == b->out_n)
+		fail_msg("line %d: nothing was sent", line);
+	return &b->pkt[b->out_at++];
+}
+
+void
+bed_expect_ack(struct bed *b, uint8_t syndrome, uint32_t p, uint32_t msn, int line)
+{
+	const struct wire_pkt *k = next(b, line);
+
+	if (k->opcode != OP_RC_ACKNOWLEDGE || k->psn.v != p || k->payload_len != 0 ||
+		wire_aeth(k).syndrome != syndrome || wire_aeth(k).msn != msn)
+		fail_msg("line %d: opcode 0x%02x PSN 0x%x syndrome 0x%02x MSN %u", line, k->opcode,
+			k->psn.v, wire_aeth(k).syndrome, wire_aeth(k).msn);
+}
+
+const struct wire_pkt *
+bed_expect_packet(struct bed *b, uint8_t opcode, uint32_t p, uint32_t len, int line)
+{
+	const struct wire_pkt *k = next(b, line);
+
+	if (k->opcode != opcode || k->psn.v != p || k->payload_len != len)
+		fail_msg("line %d: opcode 0x%02x PSN 0x%x length %u", line, k->opcode, k->psn.v,
+			k->payload_len);
+	return k;
+}
+
+void
+bed_expect_silence(struct bed *b, int line)
+{
+	if (b->out_at != b->out_n)
+		fail_msg("line %d: opcode 0x%02x PSN 0x%x was sent", line, b->pkt[b->out_at].opcode,
+			b->pkt[b->out_at].psn.v);
+}
+
+struct ring_cqe
+bed_cqe(struct bed *b)
+{
+	struct ring_cqe c;
+
+	assert_int_equal(ring_cq_poll(&b->cq.ring, &c, 1), 1);
+	return c;
+}
+
+void
+bed_no_cqe(struct bed *b)
+{
+	struct ring_cqe c;
+
+	assert_int_equal(ring_cq_poll(&b->cq.ring, &c, 1), 0);
+}
+
+struct mbox_msg
+bed_up(struct bed *b, enum mbox_type type)
+{
+	struct mbox_msg m;
+
+	assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 1);
+	assert_int_equal(m.type, type);
+	return m;
+}
+
+void
+bed_no_up(struct bed *b)
+{
+	struct mbox_msg m;
+
+	assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 0);
+}
+
+/* ---- QPs ---------------------------------------------------------------------------------------- */
+
+int
+bed_tell(struct bed *b, struct mbox_msg *msg)
+{
+	struct mbox_msg done;
+
+	msg->cookie = ++b->cookie;
+	assert_int_equal(mbox_send_down(&b->mbox, msg), 0);
+	for (int i = 0; i < 100; i++) {
+		worker_poll(b->w, b->now);
+		if (mbox_recv_done(&b->mbox, &done, 1) == 1) {
+			assert_int_equal(done.type, MBOX_DONE);
+			assert_int_equal(done.cookie, msg->cookie);
+			return done.rc;
+		}
+	}
+	fail_msg("no answer");
+	return -1;
+}
+
+int
+bed_modify(struct bed *b, struct qp *qp, const struct qp_attr *attr, uint32_t mask)
+{
+	struct mbox_msg m = { .type = MBOX_QP_MODIFY };
+
+	m.qp.qp = qp;
+	m.qp.attr = attr;
+	m.qp.mask = mask;
+	return bed_tell(b, &m);
+}
+
+int
+bed_state(struct bed *b, struct qp *qp, enum qp_state s)
+{
+	struct qp_attr attr = { .qp_state = (uint8_t)s };
+
+	return bed_modify(b, qp, &attr, QP_ATTR_STATE);
+}
+
+struct qp *
+bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
+{
+	const struct qp_alloc_params params = { .max_recv_wr = 16, .max_recv_sge = 4,
+		.max_dest_rd_atomic = 4 };
+	struct qp_attr attr = { .qp_state = QPS_INIT, .pkey = 0xffff, .path_mtu = PMTU,
+		.qp_access_flags = 15, .dest_qp_num = peer_qpn, .rq_psn = E, .min_rnr_timer = 12,
+		.max_dest_rd_atomic = 4, .path = dut_path(), .path_resolved = true };
+	struct mbox_msg attach = { .type = MBOX_QP_ATTACH };
+	struct qp *qp = qp_alloc(&params);
+
+	assert_non_null(qp);
+	qp->qpn = qpn;
+	qp->pd = PD;
+	qp->port = (uint8_t)net.port;
+	qp->recv_cq = &b->cq;
+	qp->send_cq = &b->cq;
+	attach.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &attach), 0);
+	assert_int_equal(bed_modify(b, qp, &attr,
+				 QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+					 QP_ATTR_ACCESS_FLAGS),
+		0);
+	attr.qp_state = QPS_RTR;
+	assert_int_equal(bed_modify(b, qp, &attr,
+				 QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+					 QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
+					 QP_ATTR_MIN_RNR_TIMER),
+		0);
+	assert_int_equal(bed_state(b, qp, QPS_RTS), 0);
+	return qp;
+}
+
+void
+bed_qp_gone(struct bed *b, struct qp *qp)
+{
+	struct mbox_msg detach = { .type = MBOX_QP_DETACH };
+
+	detach.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &detach), 0);
+	qp_free(qp);
+}
+
+void
+bed_post(struct bed *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_recv_wqe *wqe = ring_produce_slot(&b->rq_producer, 16);
+
+		assert_non_null(wqe);
+		wqe->wr_id = ++b->wr_id;
+		wqe->num_sge = 1;
+		wqe->sge[0] = (struct ring_sge){ .addr = RQ_VA + (b->wr_id % 16) * 4096,
+			.length = 4096, .lkey = RQ_KEY };
+		ring_produce_commit(&b->rq_producer);
+	}
+}
+
+static struct mem_region *
+region(struct bed *b, uint64_t va, uint64_t len, uint32_t key, uint8_t access)
+{
+	struct mem_region *r = mem_region_alloc();
+
+	assert_non_null(r);
+	assert_int_equal(mem_area_create(&r->area, len, -1, 0), 0);
+	r->va = va;
+	r->length = len;
+	r->host = r->area.base;
+	r->key = key;
+	r->pd = PD;
+	r->access = access;
+	assert_int_equal(mem_table_add(b->mem, r), 0);
+	return r;
+}
+
+void
+bed_worker_again(struct bed *b)
+{
+	worker_destroy(b->w);
+	b->w = worker_create(&b->conf);
+	assert_non_null(b->w);
+}
+
+int
+bed_setup(void **state)
+{
+	struct bed *b = calloc(1, sizeof(*b));
+
+	*state = b;
+	b->now = NS_PER_S;
+	b->qps = qp_table_create(64, 0);
+	b->mem = mem_table_create(64);
+	assert_int_equal(mbox_create(&b->mbox, 0, 64, 0), 0);
+	assert_int_equal(mem_area_create(&b->cq.area, ring_size(64, 64), -1, 0), 0);
+	ring_cq_attach(&b->cq.ring, b->cq.area.base, 64, 64, true);
+	b->cq.id = 99;
+	b->mr = region(b, MR_VA, MR_LEN, MR_KEY, 15);
+	b->rq_mr = region(b, RQ_VA, MR_LEN, RQ_KEY, MEM_LOCAL_WRITE);
+	b->memory = b->mr->host;
+	b->rq_memory = b->rq_mr->host;
+
+	b->conf = (struct worker_conf){ .ports_n = 1, .workers_n = 1, .crc = crc_isal(),
+		.qps = b->qps, .mem = b->mem, .mbox = &b->mbox, .errbuf_entries = 64,
+		.trace_entries = 64 };
+	b->conf.ports[0] = (struct pipeline_port){ .id = net.port, .polls_rx = true,
+		.pool = net.pool, .addr = { .has_ipv4 = true, .has_ipv6 = true } };
+	memcpy(b->conf.ports[0].addr.mac, dut_mac, 6);
+	memcpy(b->conf.ports[0].addr.ipv4, dut_ip, 4);
+	b->conf.ports[0].addr.ipv6[0] = 0xfd;
+	b->conf.ports[0].addr.ipv6[15] = 1;
+	b->w = worker_create(&b->conf);
+	assert_non_null(b->w);
+
+	b->qp = bed_qp(b, QPN, PEER_QPN);
+	ring_attach(&b->rq_producer, b->qp->rq.sh, b->qp->rq.mask + 1, b->qp->rq.stride, false);
+	bed_post(b, 4);
+	return 0;
+}
+
+int
+bed_teardown(void **state)
+{
+	struct bed *b = *state;
+	void *m;
+
+	bed_qp_gone(b, b->qp);
+	forget_output(b);
+	worker_destroy(b->w);
+	while (rte_ring_dequeue(net.from, &m) == 0)
+		rte_pktmbuf_free(m);
+	while (rte_ring_dequeue(net.to, &m) == 0)
+		rte_pktmbuf_free(m);
+	/* No buffer is lost, whatever the test did. */
+	assert_int_equal(rte_mempool_avail_count(net.pool), POOL_MBUFS);
+	mem_table_remove(b->mem, MR_KEY);
+	mem_table_remove(b->mem, RQ_KEY);
+	mem_region_free(b->mr);
+	mem_region_free(b->rq_mr);
+	mem_table_destroy(b->mem);
+	mem_area_destroy(&b->cq.area);
+	mbox_destroy(&b->mbox);
+	qp_table_destroy(b->qps);
+	free(b);
+	return 0;
+}
