@@ -28,7 +28,8 @@ enum args_result args_parse(int argc, char **argv, struct args *out);
 
 struct eal_args {
 	int argc;
-	char **argv; /* NULL-terminated; owns its strings */
+	char **argv; /* NULL-terminated; EAL puts it in another order */
+	char **own;  /* the strings, to be freed */
 };
 
 /** Program name, lcores, the config's "eal", then the command line's. @return 0 or -ENOMEM. */

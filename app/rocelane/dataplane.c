@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
@@ -12,6 +13,11 @@
 #include "crc_isal.h"
 #include "crc_zlib.h"
 #include "log.h"
+
+_Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= CONTROL_MAX_PORTS &&
+		CONF_MAX_WORKERS <= PIPELINE_MAX_WORKERS &&
+		CONF_MAX_WORKERS <= CONTROL_MAX_WORKERS,
+	"every configuration fits");
 
 #define MBOX_ENTRIES     4096
 #define HANDOFF_ENTRIES  4096
@@ -76,6 +82,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 		.mbox = &dp->mbox[i],
 		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
 		.trace_entries = TRACE_ENTRIES,
+		.start_paused = true,
 	};
 
 	for (uint32_t k = 0; k < conf->n_ports; k++) {
@@ -182,6 +189,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 		e->ports[k] = (struct control_port){
 			.id = dp->ports[k].id,
 			.worker = dp->ports[k].rx_worker,
+			.tx_queues = dp->ports[k].tx_queues,
 			.addr = &dp->ports[k].addr,
 			.pool = dp->ports[k].pool,
 			.max_frame = dp->ports[k].max_frame,
@@ -215,7 +223,11 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 int
 dataplane_start(struct dataplane *dp)
 {
-	return control_create(&dp->env, &dp->control);
+	int rc = control_create(&dp->env, &dp->control);
+
+	for (uint32_t i = 0; rc == 0 && i < dp->conf->lcores.n_workers; i++)
+		worker_receive(dp->workers[i]);
+	return rc;
 }
 
 void

@@ -13,15 +13,15 @@
 static int
 add(struct eal_args *a, const char *text)
 {
-	char **grown = realloc(a->argv, sizeof(*grown) * ((size_t)a->argc + 2));
+	char **grown = realloc(a->own, sizeof(*grown) * ((size_t)a->argc + 1));
 
 	if (grown == NULL)
 		return -ENOMEM;
-	a->argv = grown;
+	a->own = grown;
 	grown[a->argc] = strdup(text);
 	if (grown[a->argc] == NULL)
 		return -ENOMEM;
-	grown[++a->argc] = NULL;
+	a->argc++;
 	return 0;
 }
 
@@ -102,7 +102,13 @@ eal_args_build(const struct conf *conf, const struct args *args, struct eal_args
 		rc = add(out, conf->eal[i]);
 	for (int i = 0; rc == 0 && i < args->eal_argc; i++)
 		rc = add(out, args->eal_argv[i]);
-	if (rc != 0)
+	if (rc == 0) {
+		out->argv = calloc((size_t)out->argc + 1, sizeof(*out->argv));
+		rc = out->argv != NULL ? 0 : -ENOMEM;
+	}
+	if (rc == 0)
+		memcpy(out->argv, out->own, (size_t)out->argc * sizeof(*out->argv));
+	else
 		eal_args_free(out);
 	return rc;
 }
@@ -111,7 +117,8 @@ void
 eal_args_free(struct eal_args *a)
 {
 	for (int i = 0; i < a->argc; i++)
-		free(a->argv[i]);
+		free(a->own[i]);
+	free(a->own);
 	free(a->argv);
 	memset(a, 0, sizeof(*a));
 }

@@ -44,6 +44,7 @@ struct control_worker {
 struct control_port {
 	uint16_t id;            /* DPDK port id */
 	uint16_t worker;        /* worker that sends control's frames */
+	uint16_t tx_queues;     /* workers below this number can send here; 0: only `worker` can */
 	struct wire_port *addr; /* what the workers' parsers use */
 	struct rte_mempool *pool;
 	uint32_t max_frame;     /* bytes without FCS */

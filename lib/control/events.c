@@ -177,7 +177,8 @@ events_message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		record_fatal(c, m);
 		return;
 	}
-	if (m->source == SOURCE_CQ || m->ev.event == IBV_EVENT_CQ_ERR) {
+	/* The source alone does not say it: a QP's own event may come from its CQ (class G). */
+	if (m->ev.event == IBV_EVENT_CQ_ERR) {
 		cq = object_cq_by_id(c, m->ev.qpn);
 		if (cq == NULL || (m->ev.object != NULL && m->ev.object != &cq->q))
 			return;

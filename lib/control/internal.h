@@ -37,6 +37,7 @@ struct control {
 	bool link_up[CONTROL_MAX_PORTS];
 	struct frame_stats frames;
 	struct asks asks;
+	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */
 	struct events events;
 	struct neigh_table neighs;
 	struct rpc_server server;

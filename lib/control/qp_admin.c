@@ -100,18 +100,46 @@ qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r)
 	return 0;
 }
 
-static uint32_t
-pick_worker(const struct control *c, const struct conf_qp *conf)
+/* May this worker send on the port? One without a queue of its own there may not. */
+static bool
+can_send(const struct control *c, int port, uint32_t worker)
 {
-	uint32_t best = 0;
+	const struct control_port *p = port >= 0 ? &c->env.ports[port] : NULL;
+
+	return p == NULL || worker == p->worker || worker < p->tx_queues;
+}
+
+static uint32_t
+pick_worker(const struct control *c, const struct qp_rec *rec, const struct conf_qp *conf)
+{
+	uint32_t best = rec->port >= 0 ? c->env.ports[rec->port].worker : 0;
 
 	if ((conf->given & CONF_QP_WORKER) != 0)
 		return conf->worker;
-	for (uint32_t w = 1; w < c->env.workers_n; w++) {
-		if (c->worker_qps[w] < c->worker_qps[best])
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		if (can_send(c, rec->port, w) && c->worker_qps[w] < c->worker_qps[best])
 			best = w;
 	}
 	return best;
+}
+
+int
+qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
+{
+	const uint32_t old = rec->qp->worker;
+	const uint32_t worker = can_send(c, rec->port, old)
+		? old
+		: pick_worker(c, rec, &rec->shared->conf);
+
+	if (!can_send(c, rec->port, worker))
+		return refuse(r, EINVAL,
+			"worker %u cannot send on port \"%s\", which has %u transmit queues: use worker %u",
+			worker, c->env.conf->ports[rec->port].name,
+			c->env.ports[rec->port].tx_queues, c->env.ports[rec->port].worker);
+	c->worker_qps[old]--;
+	c->worker_qps[worker]++;
+	rec->qp->worker = (uint8_t)worker;
+	return 0;
 }
 
 static void
@@ -226,7 +254,7 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 	rec->shared = shared;
 	shared->refs++;
 	set_defaults(rec, conf);
-	link_in(c, rec, qpn, pick_worker(c, conf));
+	link_in(c, rec, qpn, pick_worker(c, rec, conf));
 	qp_apply(rec->qp, &rec->attr, QP_ATTR_STATE);
 	*out = rec;
 	return 0;
@@ -348,6 +376,23 @@ qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
 			rc = ask_refuse(c, recs[i]->qp->worker, one, r);
 	}
 	return rc;
+}
+
+int
+qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r)
+{
+	const struct qp_attr attr = { .trace = on };
+	const struct ask_request q = { .type = MBOX_QP_MODIFY, .worker = rec->qp->worker,
+		.qp = rec->qp, .mask = QP_ATTR_TRACE, .attr = &attr };
+	int rc;
+
+	if (rec->attached) {
+		rc = ask_and_wait(c, &q);
+		if (rc != 0)
+			return ask_refuse(c, rec->qp->worker, rc, r);
+	}
+	rec->trace = on;
+	return 0;
 }
 
 int

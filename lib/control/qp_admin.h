@@ -87,6 +87,8 @@ int qp_admin_create(struct control *c, const struct conf_qp *conf, struct qp_rec
 int qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m,
 	struct refusal *r);
 int qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r);
+/** A detached QP got its port: a worker that can send there. @return 0 or a refusal. */
+int qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r);
 /** Present state: the worker may have moved the QP to ERR by itself. */
 enum qp_state qp_admin_state(const struct qp_rec *rec);
 /**

@@ -17,7 +17,8 @@ conf_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 	q->qp_num = rec->qp->qpn;
 	q->worker = rec->qp->worker;
 	q->count = 1;
-	q->qp_state = qp_admin_state(rec);
+	/* conf_encode_qp() names the states a QP is created in; qp_json() puts in the real one. */
+	q->qp_state = CONF_QPS_RESET;
 	q->qp_access_flags = a->qp_access_flags;
 	q->pkey = a->pkey;
 	q->path_mtu = a->path_mtu;

@@ -362,7 +362,9 @@ qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, 
 	attr.cur_qp_state = (uint8_t)from;
 	if ((mask & QP_ATTR_PORT) != 0)
 		rec->port = port_by_name(c, conf->port);
-	if ((mask & QP_ATTR_AV) != 0) {
+	if (!rec->attached && to != QPS_RESET)
+		rc = qp_admin_place(c, rec, r);
+	if (rc == 0 && (mask & QP_ATTR_AV) != 0) {
 		rec->ah = conf->ah_attr;
 		rc = take_path(c, rec, &attr, mask, r);
 	}

@@ -80,6 +80,16 @@ icrc_begin(const struct crc_ops *ops, const uint8_t *l3, bool ipv6)
 }
 
 uint32_t
+icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word)
+{
+#if ICRC_CLMUL
+	if (LIKELY(icrc_has_clmul()))
+		return icrc_update8_clmul(state, word);
+#endif
+	return ops->update(state, &word, sizeof(word));
+}
+
+uint32_t
 icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t len)
 {
 	uint32_t head = icrc_head_len(ipv6);

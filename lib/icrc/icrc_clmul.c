@@ -96,6 +96,19 @@ icrc_begin_clmul(const uint8_t *l3, bool ipv6)
 	return reduce(ipv6 ? head_ipv6(l3) : head_ipv4(l3));
 }
 
+/*
+ * 64 bits are their own quotient's product: times the inverse of the polynomial as a power series
+ * modulo x^64 gives the quotient, times the polynomial leaves the remainder above bit 63.
+ */
+TARGET_CLMUL uint32_t
+icrc_update8_clmul(uint32_t state, uint64_t word)
+{
+	const __m128i inverse = _mm_set_epi64x(0x1db710641, (long long)0xb4e5b025f7011641ull);
+	__m128i q = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)(word ^ state)), inverse, 0);
+
+	return (uint32_t)_mm_extract_epi32(_mm_clmulepi64_si128(q, inverse, 0x10), 2);
+}
+
 TARGET_CLMUL uint32_t
 icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len)
 {

@@ -30,7 +30,7 @@ uint32_t icrc_begin_portable(const struct crc_ops *ops, const uint8_t *l3, bool 
 #if defined(__x86_64__)
 #define ICRC_CLMUL 1
 
-/** May the two functions below be called on this machine? Cost: one load. */
+/** May the functions below be called on this machine? Cost: one load. */
 static inline bool
 icrc_has_clmul(void)
 {
@@ -39,6 +39,9 @@ icrc_has_clmul(void)
 
 /** The head in vector registers, folded there. */
 uint32_t icrc_begin_clmul(const uint8_t *l3, bool ipv6);
+
+/** icrc_update8(). */
+uint32_t icrc_update8_clmul(uint32_t state, uint64_t word);
 
 /** Head and all that follows, folded in one piece; for short packets. Not complemented. */
 uint32_t icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len);

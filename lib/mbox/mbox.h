@@ -5,8 +5,9 @@
  * @file mbox.h  The contract between data and control lcores: fixed 64-byte messages.
  *
  * Owner:   `down`: control produces, worker consumes. `done`: answers to `down`, never lost because
- *          control waits for each; a TX message gets one only if its cookie is not 0. `up`: events and packets for control; when full the message is
- *          dropped, counted and reported (AEQ-14).
+ *          control waits for each; a TX message gets one only if its cookie is not 0. `up`:
+ *          events and packets for control; when full the message is dropped, counted and reported
+ *          (AEQ-14).
  * Memory:  rte_rings made by mbox_create().
  * Depends: base, ring; DPDK.
  */
@@ -33,11 +34,11 @@ enum mbox_type {
 enum mbox_source { SOURCE_RQ, SOURCE_SQ, SOURCE_CQ, SOURCE_READ_RESPONSE, SOURCE_PORT };
 
 struct mbox_msg {
-	uint8_t type;        /* enum mbox_type */
-	uint8_t source;      /* EVENT: enum mbox_source */
-	uint16_t port;       /* TX, PACKET: DPDK port id */
-	int32_t rc;          /* DONE: 0 or -errno */
-	uint64_t cookie;     /* DONE answers the message with the same cookie */
+	uint8_t type;    /* enum mbox_type */
+	uint8_t source;  /* EVENT: enum mbox_source */
+	uint16_t port;   /* TX, PACKET: DPDK port id */
+	int32_t rc;      /* DONE: 0 or -errno */
+	uint64_t cookie; /* DONE answers the message with the same cookie */
 	union {
 		struct { /* QP_ATTACH, QP_DETACH, QP_MODIFY, QP_QUERY, QP_FLUSH */
 			struct qp *qp;
@@ -47,16 +48,16 @@ struct mbox_msg {
 		} qp;
 		struct { /* EVENT, FATAL */
 			ns_t time_ns;
-			uint32_t qpn;   /* or CQ id */
+			uint32_t qpn; /* or CQ id */
 			uint32_t psn;
 			uint16_t rule;
-			uint8_t event;  /* ibv_event_type */
+			uint8_t event; /* ibv_event_type */
 			uint8_t fatal;
 			uint8_t opcode;
-			uint8_t state;  /* QP state when raised */
+			uint8_t state; /* QP state when raised */
 			uint8_t syndrome;
 			uint8_t fault;
-			void *object;   /* struct qp_cq * for CQ events */
+			void *object; /* struct qp_cq * for CQ events */
 		} ev;
 		struct { /* TX, PACKET */
 			struct rte_mbuf *m;

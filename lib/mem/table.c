@@ -7,24 +7,27 @@
 
 /*
  * Open addressing with linear probing, never more than half full. One writer; readers take no
- * lock. A slot's region pointer is what counts: NULL ends a search, &gone is passed over. The key
- * next to it only saves a look at the region: a reader that meets an old pointer with a new key,
- * or the other way round, finds that the region's own key is different and goes on.
+ * lock and never wait. Removal closes the gap by moving later entries up, so that no tombstones
+ * pile up over the years: each entry is in its new slot before it leaves the old one, and `moves`
+ * is counted in between. A reader that finds its key is right; one that does not may have been
+ * overtaken by a move, and searches again if `moves` has changed.
+ *
+ * The key next to the pointer only saves a look at the region: a reader that meets the pointer of
+ * one entry with the key of another finds that the region's own key is different, and goes on.
  */
 struct slot {
-	_Atomic(struct mem_region *) region;
+	_Atomic(struct mem_region *) region; /* NULL ends a search */
 	_Atomic uint32_t key;
 };
 
 struct mem_table {
 	uint32_t mask;
 	uint32_t shift; /* of the hash */
-	uint32_t used;  /* (control) */
+	_Atomic uint32_t moves;
+	uint32_t used; /* (control) */
 	uint32_t capacity;
 	struct slot s[] CACHE_ALIGNED;
 };
-
-static struct mem_region gone; /* where a region was removed */
 
 struct mem_region *
 mem_region_alloc(void)
@@ -86,91 +89,110 @@ region_at(const struct mem_table *t, uint32_t i)
 	return atomic_load_explicit(&t->s[i & t->mask].region, memory_order_acquire);
 }
 
-/* Slot of a key, or -1. A table of nothing but tombstones must end the search as well. */
-static inline int64_t
-slot_of(const struct mem_table *t, uint32_t key, struct mem_region **region)
+/* Slot where the search for a key ends: its own, or an empty one. */
+static inline uint32_t
+probe(const struct mem_table *t, uint32_t key, struct mem_region **region)
 {
 	uint32_t i = home_of(t, key);
 
-	for (uint32_t n = 0; n <= t->mask; n++, i++) {
+	for (;; i++) {
 		const struct slot *s = &t->s[i & t->mask];
-		struct mem_region *r = region_at(t, i);
 
-		if (r == NULL)
-			return -1;
-		if (atomic_load_explicit(&s->key, memory_order_relaxed) == key && r != &gone &&
-			r->key == key) {
-			*region = r;
-			return i & t->mask;
-		}
+		*region = region_at(t, i);
+		if (*region == NULL)
+			break;
+		if (atomic_load_explicit(&s->key, memory_order_acquire) == key &&
+			(*region)->key == key)
+			break;
 	}
-	return -1;
+	return i & t->mask;
+}
+
+struct mem_region *
+mem_table_find(const struct mem_table *t, uint32_t key)
+{
+	uint32_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
+	struct mem_region *r;
+
+	for (;;) {
+		uint32_t before = moves;
+
+		probe(t, key, &r);
+		if (LIKELY(r != NULL))
+			return r;
+		moves = atomic_load_explicit(&t->moves, memory_order_acquire);
+		if (LIKELY(moves == before))
+			return NULL;
+	}
+}
+
+static void
+fill(struct mem_table *t, uint32_t i, struct mem_region *r)
+{
+	atomic_store_explicit(&t->s[i].key, r->key, memory_order_release);
+	atomic_store_explicit(&t->s[i].region, r, memory_order_release);
 }
 
 int
 mem_table_add(struct mem_table *t, struct mem_region *r)
 {
 	struct mem_region *other;
-	uint32_t i = home_of(t, r->key);
-	struct slot *s;
+	uint32_t i;
 
 	if (r->va + r->length < r->va || (r->host == NULL && r->length != 0))
 		return -EINVAL;
-	if (slot_of(t, r->key, &other) >= 0)
+	i = probe(t, r->key, &other);
+	if (other != NULL)
 		return -EEXIST;
 	if (t->used >= t->capacity)
 		return -ENOSPC;
-	for (;; i++) { /* at most half of the slots are taken */
-		other = region_at(t, i);
-		if (other == NULL || other == &gone)
-			break;
-	}
-	s = &t->s[i & t->mask];
 	atomic_store_explicit(&r->valid, true, memory_order_relaxed);
-	atomic_store_explicit(&s->key, r->key, memory_order_relaxed);
-	atomic_store_explicit(&s->region, r, memory_order_release);
+	fill(t, i, r);
 	t->used++;
 	return 0;
+}
+
+/* Everything written so far is there for whoever sees the new count; then slots may change. */
+static void
+count_move(struct mem_table *t)
+{
+	uint32_t moves = atomic_load_explicit(&t->moves, memory_order_relaxed);
+
+	atomic_store_explicit(&t->moves, moves + 1, memory_order_release);
 }
 
 int
 mem_table_remove(struct mem_table *t, uint32_t key)
 {
 	struct mem_region *r;
-	int64_t at = slot_of(t, key, &r);
-	uint32_t i = (uint32_t)at;
+	uint32_t gap = probe(t, key, &r);
 
-	if (at < 0)
+	if (r == NULL)
 		return -ENOENT;
 	atomic_store_explicit(&r->valid, false, memory_order_relaxed);
-	atomic_store_explicit(&t->s[i].region, &gone, memory_order_release);
-	t->used--;
+	for (uint32_t i = gap + 1; (r = region_at(t, i)) != NULL; i++) {
+		/* Where a search for it starts: behind the gap, it would not be found there. */
+		uint32_t from_home = (i - home_of(t, r->key)) & t->mask;
 
-	/* Before an empty slot no search needs a tombstone. */
-	if (region_at(t, i + 1) != NULL)
-		return 0;
-	while (region_at(t, i) == &gone) {
-		atomic_store_explicit(&t->s[i & t->mask].region, NULL, memory_order_release);
-		i--;
+		if (from_home < ((i - gap) & t->mask))
+			continue;
+		count_move(t);
+		fill(t, gap, r);
+		gap = i & t->mask;
 	}
+	count_move(t);
+	atomic_store_explicit(&t->s[gap].region, NULL, memory_order_release);
+	t->used--;
 	return 0;
-}
-
-struct mem_region *
-mem_table_find(const struct mem_table *t, uint32_t key)
-{
-	struct mem_region *r;
-
-	return slot_of(t, key, &r) >= 0 ? r : NULL;
 }
 
 /* The region behind a key that is still good for `pd`. */
 static inline enum mem_fault
 resolve(const struct mem_table *t, uint32_t key, uint32_t pd, struct mem_region **region)
 {
-	struct mem_region *r;
+	struct mem_region *r = mem_table_find(t, key);
 
-	if (slot_of(t, key, &r) < 0 || !atomic_load_explicit(&r->valid, memory_order_relaxed))
+	if (UNLIKELY(r == NULL || !atomic_load_explicit(&r->valid, memory_order_relaxed)))
 		return MEM_BAD_KEY;
 	if (r->pd != pd)
 		return MEM_BAD_PD;
@@ -212,8 +234,8 @@ mem_check_invalidate(const struct mem_table *t, uint32_t key, uint32_t pd)
 void
 mem_invalidate(const struct mem_table *t, uint32_t key)
 {
-	struct mem_region *r;
+	struct mem_region *r = mem_table_find(t, key);
 
-	if (slot_of(t, key, &r) >= 0)
+	if (r != NULL)
 		atomic_store_explicit(&r->valid, false, memory_order_relaxed);
 }

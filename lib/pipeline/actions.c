@@ -5,7 +5,9 @@
  */
 #include "pipeline_priv.h"
 
-/** The head of the receive queue is the active WQE from here on; its copy was made for the facts. */
+/**
+ * The head of the receive queue is the active WQE from here on; its copy was made for the facts.
+ */
 static void
 take_wqe(struct qp *qp)
 {
@@ -42,7 +44,9 @@ place_send(const struct worker *w, const struct context *c, const struct respond
 			c->p->payload_len);
 }
 
-/** RESP-07, RESP-18: the operation itself; memory is in host byte order. @return the value before. */
+/**
+ * RESP-07, RESP-18: the operation itself; memory is in host byte order. @return the value before.
+ */
 static uint64_t
 atomic_execute(const struct context *c)
 {
@@ -54,8 +58,8 @@ atomic_execute(const struct context *c)
 		return 0;
 	if (c->p->opcode == OP_RC_FETCH_ADD)
 		return __atomic_fetch_add(target, a.swap_add, __ATOMIC_ACQ_REL);
-	__atomic_compare_exchange_n(target, &expected, a.swap_add, false, __ATOMIC_ACQ_REL,
-		__ATOMIC_ACQUIRE);
+	__atomic_compare_exchange_n(
+		target, &expected, a.swap_add, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	return expected;
 }
 

@@ -8,7 +8,7 @@
 
 #include "pipeline_priv.h"
 
-/* ---- the worker's circle of QPs with answers --------------------------------------------------- */
+/* ---- the worker's circle of QPs with answers ------------------------------------------------- */
 
 static void
 circle_add(struct worker *w, struct qp *qp)
@@ -44,7 +44,7 @@ circle_remove_after(struct worker *w, struct qp *before)
 	w->answering--;
 }
 
-/* ---- a QP's queue ------------------------------------------------------------------------------- */
+/* ---- a QP's queue ---------------------------------------------------------------------------- */
 
 static inline struct qp_answer *
 answer_at(const struct qp *qp, uint32_t i)
@@ -112,7 +112,7 @@ pop(struct worker *w, struct qp *qp)
 		reply_ack(w, qp, a->ack_syndrome, a->ack_psn, a->ack_msn);
 }
 
-/* ---- what is owed --------------------------------------------------------------------------------- */
+/* ---- what is owed ---------------------------------------------------------------------------- */
 
 void
 owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v)
@@ -270,7 +270,7 @@ owe_atomic(struct worker *w, struct qp *qp, const struct responder_verdict *v, u
 	a->va = original;
 }
 
-/* ---- answering -------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 /**
  * RESP-NAK-03: the region went away under a READ. Its NAK takes the place of the response; what
@@ -303,9 +303,8 @@ answer_read(struct worker *w, struct qp *qp, struct qp_answer *a)
 	uint8_t *host = NULL;
 	int rc;
 
-	if (len != 0 &&
-		UNLIKELY(mem_check(w->mem, a->rkey, qp->pd, a->va, len, MEM_REMOTE_READ, &host) !=
-			MEM_OK)) {
+	if (len != 0 && UNLIKELY(mem_check(w->mem, a->rkey, qp->pd, a->va, len, MEM_REMOTE_READ,
+					 &host) != MEM_OK)) {
 		read_lost(w, qp);
 		return 1;
 	}

@@ -39,16 +39,15 @@ event_raise(struct worker *w, const struct context *c, const struct responder_ve
 	msg.source = (uint8_t)source;
 	send_up(w, &msg);
 	if (traced(w, c->qp))
-		trace_put(w->trace,
-			&(struct trace_entry){ .time_ns = w->now,
-				.qpn = c->qp->qpn,
-				.psn = msg.ev.psn,
-				.rule = v->rule,
-				.kind = TRACE_event,
-				.opcode = msg.ev.opcode,
-				.fault = v->fault,
-				.state = msg.ev.state,
-				.detail = v->event });
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = c->qp->qpn,
+					    .psn = msg.ev.psn,
+					    .rule = v->rule,
+					    .kind = TRACE_event,
+					    .opcode = msg.ev.opcode,
+					    .fault = v->fault,
+					    .state = msg.ev.state,
+					    .detail = v->event });
 }
 
 /** RX-ERR-04: the packet's QPN and FATAL code, before the event or completion that follows. */
@@ -90,14 +89,13 @@ cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
 	if (LIKELY(!atomic_load_explicit(&cq->error, memory_order_relaxed)) &&
 		LIKELY(ring_cq_push(&cq->ring, cqe) == 0)) {
 		if (traced(w, qp))
-			trace_put(w->trace,
-				&(struct trace_entry){ .time_ns = w->now,
-					.qpn = qp->qpn,
-					.psn = cqe->psn,
-					.kind = TRACE_cqe,
-					.fault = VERDICT_NO_FAULT,
-					.state = qp_state_of(qp),
-					.detail = cqe->status });
+			trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+						    .qpn = qp->qpn,
+						    .psn = cqe->psn,
+						    .kind = TRACE_cqe,
+						    .fault = VERDICT_NO_FAULT,
+						    .state = qp_state_of(qp),
+						    .detail = cqe->status });
 		return 0;
 	}
 	cq_failed(w, cq);

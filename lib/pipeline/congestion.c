@@ -31,11 +31,10 @@ congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 	else
 		count(w, port, qp, STAT_rp_cnp_ignored);
 	if (traced(w, qp))
-		trace_put(w->trace,
-			&(struct trace_entry){ .time_ns = w->now,
-				.qpn = qp->qpn,
-				.kind = TRACE_cnp,
-				.opcode = OP_CNP,
-				.fault = VERDICT_NO_FAULT,
-				.state = state });
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = qp->qpn,
+					    .kind = TRACE_cnp,
+					    .opcode = OP_CNP,
+					    .fault = VERDICT_NO_FAULT,
+					    .state = state });
 }

@@ -48,15 +48,14 @@ drop_faulty(struct worker *w, struct burst *b, uint32_t i)
 		count(w, b->port[i], qp, STAT_rp_cnp_ignored);
 	record(w, b, i, (uint8_t)f, 0);
 	if (qp != NULL && traced(w, qp))
-		trace_put(w->trace,
-			&(struct trace_entry){ .time_ns = w->now,
-				.qpn = p->dest_qpn,
-				.psn = p->psn.v,
-				.len = p->payload_len,
-				.kind = TRACE_drop,
-				.opcode = p->opcode,
-				.fault = (uint8_t)f,
-				.state = qp_state_of(qp) });
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = p->dest_qpn,
+					    .psn = p->psn.v,
+					    .len = p->payload_len,
+					    .kind = TRACE_drop,
+					    .opcode = p->opcode,
+					    .fault = (uint8_t)f,
+					    .state = qp_state_of(qp) });
 }
 
 void

@@ -24,13 +24,16 @@ handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner)
 void
 handoff_receive(struct worker *w, struct burst *b)
 {
-	uint32_t n = rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
+	uint32_t n =
+		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint16_t id = b->m[i]->port;
 		uint8_t port = id < ARRAY_LEN(w->port_of) ? w->port_of[id] : PORT_NONE;
 
-		/* Every worker knows every port; a frame from elsewhere is answered as the first's. */
+		/*
+		 * Every worker knows every port; a frame from elsewhere is answered as the first's.
+		 */
 		b->port[i] = port != PORT_NONE ? port : 0;
 		stats_inc(&w->port_stats[b->port[i]], STAT_rx_handoff_in);
 		rte_prefetch0(rte_pktmbuf_mtod(b->m[i], void *));

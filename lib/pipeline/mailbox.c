@@ -16,7 +16,9 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 {
 	bool moves = (mask & QP_ATTR_STATE) != 0;
 
-	/* By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12). */
+	/*
+	 * By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12).
+	 */
 	if (moves && (attr->qp_state == QPS_ERR || attr->qp_state == QPS_RESET))
 		answers_drop(w, qp);
 	qp_apply(qp, attr, mask);
@@ -25,14 +27,13 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 		flush_receives(w, qp);
 	}
 	if (moves && traced(w, qp))
-		trace_put(w->trace,
-			&(struct trace_entry){ .time_ns = w->now,
-				.qpn = qp->qpn,
-				.psn = qp->resp.epsn.v,
-				.msn = qp->resp.msn,
-				.kind = TRACE_state,
-				.fault = VERDICT_NO_FAULT,
-				.state = qp_state_of(qp) });
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = qp->qpn,
+					    .psn = qp->resp.epsn.v,
+					    .msn = qp->resp.msn,
+					    .kind = TRACE_state,
+					    .fault = VERDICT_NO_FAULT,
+					    .state = qp_state_of(qp) });
 }
 
 /** A frame of the control lcore, behind what waits already. */

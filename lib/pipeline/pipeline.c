@@ -7,7 +7,7 @@ static inline void
 lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
 {
 	if (UNLIKELY(w->conf.stage_cycles)) {
-		uint64_t t = rte_rdtsc();
+		uint64_t t = rte_rdtsc(); /* not hot: benchmarks only */
 
 		w->cycles[stage] += t - *since;
 		*since = t;
@@ -38,7 +38,12 @@ worker_poll(struct worker *w, ns_t now)
 
 	w->now = now;
 	if (UNLIKELY(w->conf.stage_cycles))
-		since = rte_rdtsc();
+		since = rte_rdtsc(); /* not hot: benchmarks only */
+
+	if (UNLIKELY(!atomic_load_explicit(&w->receiving, memory_order_relaxed))) {
+		mailbox_run(w);
+		return stage_tx(w);
+	}
 
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		if (!w->conf.ports[i].polls_rx)

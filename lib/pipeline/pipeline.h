@@ -23,8 +23,8 @@
 #include "trace.h"
 #include "wire.h"
 
-#define PIPELINE_BURST     32
-#define PIPELINE_MAX_PORTS 16
+#define PIPELINE_BURST       32
+#define PIPELINE_MAX_PORTS   32
 #define PIPELINE_MAX_WORKERS 64
 /** mbuf dynamic flag: the frame's Ethernet FCS was wrong (RX-SYN-31). Set by whoever knows. */
 #define PIPELINE_FCS_FLAG "rocelane_fcs_bad"
@@ -34,10 +34,10 @@ struct rte_ring;
 
 /** A port as a worker sees it. */
 struct pipeline_port {
-	uint16_t id;       /* DPDK port id */
+	uint16_t id; /* DPDK port id */
 	uint16_t rx_queue;
 	uint16_t tx_queue;
-	bool polls_rx;     /* this worker polls the port's receive queue */
+	bool polls_rx; /* this worker polls the port's receive queue */
 	struct wire_port addr;
 	struct rte_mempool *pool; /* for replies; data room fits the port's longest frame */
 };
@@ -52,15 +52,22 @@ struct worker_conf {
 	struct qp_table *qps;
 	struct mem_table *mem;
 	struct mbox *mbox;
-	struct rte_ring *handoff_in;             /* packets other workers received for our QPs, or NULL */
+	struct rte_ring *handoff_in; /* packets other workers received for our QPs, or NULL */
 	struct rte_ring *handoff[PIPELINE_MAX_WORKERS]; /* by owner */
-	uint32_t errbuf_entries;                 /* 0: off */
-	uint32_t trace_entries;                  /* power of two, 0: off */
-	bool stage_cycles;                       /* measure cycles per stage (benchmark) */
+	uint32_t errbuf_entries;                        /* 0: off */
+	uint32_t trace_entries;                         /* power of two, 0: off */
+	bool stage_cycles;                              /* measure cycles per stage (benchmark) */
+	bool start_paused; /* leave frames in the ports until worker_receive() */
 };
 
 enum pipeline_stage {
-	STAGE_RX, STAGE_PARSE, STAGE_ICRC, STAGE_STEER, STAGE_RESPOND, STAGE_TX, STAGE_MAX
+	STAGE_RX,
+	STAGE_PARSE,
+	STAGE_ICRC,
+	STAGE_STEER,
+	STAGE_RESPOND,
+	STAGE_TX,
+	STAGE_MAX
 };
 
 struct worker;
@@ -76,6 +83,10 @@ uint32_t worker_poll(struct worker *w, ns_t now);
 /** Turn until *stop; `clock` gives the time once per turn; `idle` is called after idle turns. */
 void worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
 	void (*idle)(void *, uint32_t turns), void *idle_ctx);
+
+/** Any lcore: a worker made with start_paused takes frames from now on; until then it only serves
+ * its mailbox, so that no packet meets a QP that is still being brought up. */
+void worker_receive(struct worker *w);
 
 const struct stats_block *worker_stats(const struct worker *w);
 const struct stats_block *worker_port_stats(const struct worker *w, uint16_t port_index);

@@ -24,16 +24,16 @@
 #include "compiler.h"
 #include "pipeline.h"
 
-#define AHEAD          4    /* packets: prefetch distance */
-#define TX_ROOM        2048 /* frames a port's backlog holds at most */
-#define TX_HIGH        256  /* frames waiting at which answers pause */
-#define ANSWER_TURN    64   /* answer packets of a worker in one turn */
-#define ANSWER_QP      8    /* ... of one QP before the next one's */
-#define ANSWER_VISITS  32   /* QPs looked at in one turn */
-#define MAILBOX_TURNS  64
-#define MAILBOX_BURST  16
-#define REPLY_ROOM     160  /* bytes: any packet that is not a READ response */
-#define PORT_NONE      0xff
+#define AHEAD         4    /* packets: prefetch distance */
+#define TX_ROOM       2048 /* frames a port's backlog holds at most */
+#define TX_HIGH       256  /* frames waiting at which answers pause */
+#define ANSWER_TURN   64   /* answer packets of a worker in one turn */
+#define ANSWER_QP     8    /* ... of one QP before the next one's */
+#define ANSWER_VISITS 32   /* QPs looked at in one turn */
+#define MAILBOX_TURNS 64
+#define MAILBOX_BURST 16
+#define REPLY_ROOM    160 /* bytes: any packet that is not a READ response */
+#define PORT_NONE     0xff
 
 enum { /* values of ibv_event_type */
 	EVENT_CQ_ERR = 0,
@@ -68,24 +68,25 @@ struct worker {
 	struct mbox *mbox;
 	struct trace *trace;
 	struct errbuf *errbuf;
-	uint64_t fcs_bad;           /* ol_flags of a frame with a wrong FCS */
+	uint64_t fcs_bad; /* ol_flags of a frame with a wrong FCS */
 	uint16_t index;
 	uint16_t ports_n;
+	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
 	uint32_t dirty_n;
 	uint32_t spare_n;
-	uint32_t answering;         /* QPs in the circle */
-	struct qp *answer_tail;     /* circle of QPs with answers owed; the next one is its successor */
+	uint32_t answering;     /* QPs in the circle */
+	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
 	struct qp *dirty[PIPELINE_BURST];       /* QPs with an ACK pending */
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
 	struct stats_block stats;
 	struct burst burst;
 	struct stats_block port_stats[PIPELINE_MAX_PORTS];
-	uint16_t fault_stat[FAULT_MAX];         /* counter of a fault */
-	uint8_t port_of[256];                   /* DPDK port id -> index, or PORT_NONE */
+	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
+	uint8_t port_of[256];           /* DPDK port id -> index, or PORT_NONE */
 	struct worker_conf conf;
-	uint64_t cycles[STAGE_MAX + 1];         /* the last one counts packets */
+	uint64_t cycles[STAGE_MAX + 1]; /* the last one counts packets */
 };
 
 /* ---- stages --------------------------------------------------------------------------------- */
@@ -192,8 +193,8 @@ void flush_receives(struct worker *w, struct qp *qp);
 void owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
 void owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
 void owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
-void owe_atomic(struct worker *w, struct qp *qp, const struct responder_verdict *v,
-	uint64_t original);
+void owe_atomic(
+	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original);
 /** End of a burst: one ACK for each QP that owes one. */
 void acks_send(struct worker *w);
 /** A turn's share of the answer queues. */

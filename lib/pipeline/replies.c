@@ -10,7 +10,7 @@ static inline bool
 is_reusable(struct rte_mbuf *m)
 {
 	return rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m) && m->next == NULL &&
-		m->buf_len >= RTE_PKTMBUF_HEADROOM + REPLY_ROOM;
+	       m->buf_len >= RTE_PKTMBUF_HEADROOM + REPLY_ROOM;
 }
 
 /** A buffer for a small reply: one of this burst's requests is still in the cache. */
@@ -118,16 +118,15 @@ static void
 trace_reply(struct worker *w, struct qp *qp, const struct qp_answer *a, enum trace_kind kind,
 	uint8_t opcode)
 {
-	trace_put(w->trace,
-		&(struct trace_entry){ .time_ns = w->now,
-			.qpn = qp->qpn,
-			.psn = a->psn.v,
-			.msn = a->msn,
-			.kind = (uint8_t)kind,
-			.opcode = opcode,
-			.syndrome = a->syndrome,
-			.fault = VERDICT_NO_FAULT,
-			.state = qp_state_of(qp) });
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = qp->qpn,
+				    .psn = a->psn.v,
+				    .msn = a->msn,
+				    .kind = (uint8_t)kind,
+				    .opcode = opcode,
+				    .syndrome = a->syndrome,
+				    .fault = VERDICT_NO_FAULT,
+				    .state = qp_state_of(qp) });
 }
 
 void
@@ -148,15 +147,14 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 		return;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, 0, 0, p, WIRE_AETH_LEN);
+	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, PKT_MIGREQ, 0, p, WIRE_AETH_LEN);
 
 	/* PSN word and AETH as one register, never read back from the frame. */
-	tail = __builtin_bswap64(
-		(uint64_t)p.v << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
+	tail = __builtin_bswap64((uint64_t)p.v << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
 	memcpy(frame + t->len, (const uint8_t *)&tail + 4, WIRE_AETH_LEN);
 	crc = LIKELY((qp->flags & QPF_ACK_CRC) != 0) ? qp->ack_crc : ack_crc(w, qp, frame);
 	icrc_store(frame + t->len + WIRE_AETH_LEN,
-		icrc_final(icrc_update(w->crc, crc, &tail, sizeof(tail))));
+		icrc_final(icrc_update8(w->crc, crc, tail)));
 
 	ack_count(w, port, qp, syndrome);
 	if (traced(w, qp))
@@ -189,7 +187,8 @@ reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a)
 	if (UNLIKELY(m == NULL))
 		return -EAGAIN;
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(t, frame, OP_RC_ATOMIC_ACKNOWLEDGE, 0, 0, a->psn, (uint16_t)after);
+	wire_template_write(
+		t, frame, OP_RC_ATOMIC_ACKNOWLEDGE, PKT_MIGREQ, 0, a->psn, (uint16_t)after);
 	put_aeth(frame + t->len, a->syndrome, a->msn);
 	be64_store(frame + t->len + WIRE_AETH_LEN, a->va);
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
@@ -230,14 +229,14 @@ reply_read(struct worker *w, struct qp *qp, const struct qp_answer *a, const uin
 		return -EAGAIN;
 	/* The template writer stores whole vectors. */
 	if (UNLIKELY(rte_pktmbuf_tailroom(m) < total ||
-		    rte_pktmbuf_tailroom(m) < sizeof(t->bytes))) {
+		     rte_pktmbuf_tailroom(m) < sizeof(t->bytes))) {
 		rte_pktmbuf_free(m);
 		count(w, port, qp, STAT_tx_error_drop);
 		return -EMSGSIZE;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(t, frame, opcode, 0, (uint8_t)pad, a->psn,
-		(uint16_t)(aeth + len + pad));
+	wire_template_write(
+		t, frame, opcode, PKT_MIGREQ, (uint8_t)pad, a->psn, (uint16_t)(aeth + len + pad));
 	if (aeth != 0)
 		put_aeth(frame + t->len, a->syndrome, a->msn);
 	payload = frame + t->len + aeth;

@@ -79,8 +79,8 @@ lookup(struct worker *w, struct burst *b)
 	for (uint32_t i = 0; i < b->n; i++)
 		rte_prefetch0(&t->slot[b->pkt[i].dest_qpn & t->mask]);
 	for (uint32_t i = 0; i < b->n; i++) {
-		struct qp *qp = atomic_load_explicit(&t->slot[b->pkt[i].dest_qpn & t->mask],
-			memory_order_acquire);
+		struct qp *qp = atomic_load_explicit(
+			&t->slot[b->pkt[i].dest_qpn & t->mask], memory_order_acquire);
 
 		b->qp[i] = qp;
 		if (qp != NULL) {

@@ -20,7 +20,7 @@ head_copy(struct qp *qp)
 		c->wr_id = qp->feed_next;
 		c->num_sge = 1;
 		c->sge[0] = (struct ring_sge){ .addr = qp->feed_va +
-				(uint64_t)qp->feed_next * qp->feed_size,
+						       (uint64_t)qp->feed_next * qp->feed_size,
 			.length = qp->feed_size,
 			.lkey = qp->feed_lkey };
 		return true;
@@ -69,8 +69,10 @@ gather_facts(const struct worker *w, struct context *c, struct responder_facts *
 	c->len = q.len;
 	if (q.key) {
 		f->key_ok = mem_check(w->mem, q.rkey, qp->pd, q.va, q.len, q.access, &c->host) ==
-			MEM_OK;
-		/* A region that begins at an odd place in this process: no atomic unit does that. */
+			    MEM_OK;
+		/*
+		 * A region that begins at an odd place in this process: no atomic unit does that.
+		 */
 		if (UNLIKELY((q.access & MEM_REMOTE_ATOMIC) != 0) && f->key_ok &&
 			((uintptr_t)c->host & 7) != 0)
 			f->exec_fault = true;
@@ -104,18 +106,17 @@ static const uint16_t counter_stat[] = {
 static void
 trace_request(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
-	trace_put(w->trace,
-		&(struct trace_entry){ .time_ns = w->now,
-			.qpn = c->qp->qpn,
-			.psn = c->p->psn.v,
-			.msn = c->qp->resp.msn,
-			.len = c->p->payload_len,
-			.rule = v->rule,
-			.kind = TRACE_rx,
-			.opcode = c->p->opcode,
-			.syndrome = v->syndrome,
-			.fault = v->fault,
-			.state = qp_state_of(c->qp) });
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = c->qp->qpn,
+				    .psn = c->p->psn.v,
+				    .msn = c->qp->resp.msn,
+				    .len = c->p->payload_len,
+				    .rule = v->rule,
+				    .kind = TRACE_rx,
+				    .opcode = c->p->opcode,
+				    .syndrome = v->syndrome,
+				    .fault = v->fault,
+				    .state = qp_state_of(c->qp) });
 }
 
 static inline void
@@ -151,14 +152,13 @@ other(struct worker *w, struct burst *b, uint32_t i)
 	}
 	count(w, b->port[i], qp, STAT_rx_responses_unmatched);
 	if (traced(w, qp))
-		trace_put(w->trace,
-			&(struct trace_entry){ .time_ns = w->now,
-				.qpn = qp->qpn,
-				.psn = b->pkt[i].psn.v,
-				.kind = TRACE_rx_resp,
-				.opcode = b->pkt[i].opcode,
-				.fault = VERDICT_NO_FAULT,
-				.state = qp_state_of(qp) });
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = qp->qpn,
+					    .psn = b->pkt[i].psn.v,
+					    .kind = TRACE_rx_resp,
+					    .opcode = b->pkt[i].opcode,
+					    .fault = VERDICT_NO_FAULT,
+					    .state = qp_state_of(qp) });
 }
 
 void

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker's memory, and what others may look at. Control lcore only. */
+/*
+ * A worker's memory, and what others may look at. Control lcore only.
+ * not hot: nothing here runs between packets.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -35,8 +38,8 @@ map_ports(struct worker *w)
 		if (id >= ARRAY_LEN(w->port_of))
 			return -ERANGE;
 		w->port_of[id] = (uint8_t)i;
-		w->tx[i].m = rte_zmalloc_socket("tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]),
-			CACHE_LINE, w->conf.socket);
+		w->tx[i].m = rte_zmalloc_socket(
+			"tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]), CACHE_LINE, w->conf.socket);
 		if (w->tx[i].m == NULL)
 			return -ENOMEM;
 	}
@@ -51,8 +54,8 @@ make_buffers(struct worker *w)
 	if (w->conf.errbuf_entries != 0) {
 		while (entries < w->conf.errbuf_entries && entries < ERRBUF_MAX)
 			entries <<= 1;
-		w->errbuf = rte_zmalloc_socket("errbuf", errbuf_size(entries), CACHE_LINE,
-			w->conf.socket);
+		w->errbuf = rte_zmalloc_socket(
+			"errbuf", errbuf_size(entries), CACHE_LINE, w->conf.socket);
 		if (w->errbuf == NULL)
 			return -ENOMEM;
 		errbuf_init(w->errbuf, entries);
@@ -90,6 +93,7 @@ worker_create(const struct worker_conf *c)
 	w->qps = c->qps;
 	w->mem = c->mem;
 	w->mbox = c->mbox;
+	atomic_init(&w->receiving, !c->start_paused);
 	bit = rte_mbuf_dynflag_register(&fcs_flag);
 	w->fcs_bad = bit >= 0 ? UINT64_C(1) << bit : 0;
 	map_faults(w);
@@ -116,6 +120,12 @@ worker_destroy(struct worker *w)
 	rte_free(w->errbuf);
 	rte_free(w->trace);
 	rte_free(w);
+}
+
+void
+worker_receive(struct worker *w)
+{
+	atomic_store_explicit(&w->receiving, true, memory_order_relaxed);
 }
 
 const struct stats_block *

@@ -12,7 +12,7 @@ struct layout {
 	size_t stats;
 	size_t answers;
 	size_t saved;
-	size_t ring;  /* 0: in an area of its own */
+	size_t ring; /* 0: in an area of its own */
 	size_t total;
 	size_t ring_bytes;
 	uint32_t entries;
@@ -81,10 +81,9 @@ qp_alloc(const struct qp_alloc_params *p)
 			return NULL;
 		}
 	} else {
-		qp->rq_area = (struct mem_area){ .base = base + l.ring,
-			.len = l.ring_bytes,
-			.fd = -1,
-			.node = p->socket };
+		qp->rq_area = (struct mem_area){
+			.base = base + l.ring, .len = l.ring_bytes, .fd = -1, .node = p->socket
+		};
 	}
 	ring_attach(&qp->rq, qp->rq_area.base, l.entries, l.stride, true);
 
@@ -122,8 +121,8 @@ qp_table_create(uint32_t entries, int socket)
 		return NULL;
 	while (n < entries)
 		n <<= 1;
-	t = rte_zmalloc_socket("qp_table", sizeof(*t) + (size_t)n * sizeof(t->slot[0]), CACHE_LINE,
-		socket);
+	t = rte_zmalloc_socket(
+		"qp_table", sizeof(*t) + (size_t)n * sizeof(t->slot[0]), CACHE_LINE, socket);
 	if (t == NULL)
 		return NULL;
 	t->mask = n - 1;

@@ -130,6 +130,8 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 		apply_path(qp);
 	if ((mask & in_template) != 0)
 		make_template(qp);
+	if ((mask & QP_ATTR_TRACE) != 0)
+		qp->flags = attr->trace ? qp->flags | QPF_TRACE : qp->flags & ~(uint32_t)QPF_TRACE;
 
 	if (next == QPS_RESET)
 		reset(qp);

@@ -47,6 +47,7 @@ enum {
 	QP_ATTR_PATH_MIG_STATE = 1 << 18,
 	QP_ATTR_CAP = 1 << 19,
 	QP_ATTR_DEST_QPN = 1 << 20,
+	QP_ATTR_TRACE = 1 << 30, /* the project's own: qp_attr.trace, QPF_TRACE */
 };
 
 struct qp_attr {
@@ -65,8 +66,9 @@ struct qp_attr {
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
-	struct wire_path path;  /* AV: dmac all zero until resolved */
+	struct wire_path path; /* AV: dmac all zero until resolved */
 	bool path_resolved;
+	bool trace; /* record in the flight recorder */
 };
 
 /**
@@ -74,21 +76,21 @@ struct qp_attr {
  * @param why out: static text naming the first missing or forbidden attribute, or the pair.
  * @return 0 or -EINVAL.
  */
-int qp_transition_check(enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask,
-	const char **why);
+int qp_transition_check(
+	enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask, const char **why);
 /** Attributes required and optional for a transition; false if the pair is not legal. */
 bool qp_transition_attrs(enum qp_type type, enum qp_state from, enum qp_state to,
 	uint32_t *required, uint32_t *optional);
-const char *qp_state_name(enum qp_state s);          /* "RTS" */
-const char *qp_attr_name(uint32_t one_bit);          /* "TIMEOUT" */
+const char *qp_state_name(enum qp_state s); /* "RTS" */
+const char *qp_attr_name(uint32_t one_bit); /* "TIMEOUT" */
 
 /* ---- completion queue ------------------------------------------------------------------------ */
 
 struct qp_cq {
-	struct ring_cq ring;     /* producers: workers; consumer: control (or a client) */
+	struct ring_cq ring; /* producers: workers; consumer: control (or a client) */
 	uint32_t id;
-	_Atomic bool error;      /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
-	_Atomic uint32_t users;  /* QPs (control) */
+	_Atomic bool error; /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
+	_Atomic uint32_t users; /* QPs (control) */
 	struct mem_area area;
 	char name[64];
 };
@@ -99,53 +101,53 @@ enum qp_answer_kind { ANSWER_READ, ANSWER_ATOMIC, ANSWER_ACK };
 
 /** One entry of the QP's answer queue: a READ in progress, an atomic result, or an ACK/NAK. */
 struct qp_answer {
-	uint8_t kind;       /* enum qp_answer_kind */
+	uint8_t kind; /* enum qp_answer_kind */
 	uint8_t syndrome;
-	bool duplicate;     /* does not count as unfinished */
-	bool ack_after;     /* a coalesced ACK follows this entry */
+	bool duplicate; /* does not count as unfinished */
+	bool ack_after; /* a coalesced ACK follows this entry */
 	uint8_t ack_syndrome;
-	bool restarted;     /* the next response opens the stream again: FIRST */
-	psn_t psn;          /* next response */
-	psn_t last;         /* last response */
+	bool restarted; /* the next response opens the stream again: FIRST */
+	psn_t psn;      /* next response */
+	psn_t last;     /* last response */
 	psn_t first;
 	uint32_t msn;
 	psn_t ack_psn;
 	uint32_t ack_msn;
 	uint32_t rkey;
-	uint32_t len_left;  /* bytes */
-	uint64_t va;        /* of the next response; ATOMIC: original value */
+	uint32_t len_left; /* bytes */
+	uint64_t va;       /* of the next response; ATOMIC: original value */
 };
 
 /* ---- the queue pair -------------------------------------------------------------------------- */
 
-enum { /* struct qp.flags; writer: worker, or control before attach */
-	QPF_IPV6 = BIT32(0),          /* path's address family */
+enum {                       /* struct qp.flags; writer: worker, or control before attach */
+	QPF_IPV6 = BIT32(0), /* path's address family */
 	QPF_CHECK_SRC_MAC = BIT32(1), /* rx.check_src_mac */
 	QPF_REQUIRE_DF = BIT32(2),    /* rx.ip_df */
 	QPF_TRACE = BIT32(3),
-	QPF_CNP = BIT32(4),           /* cc.cnp=on */
-	QPF_CNP_CONTROL = BIT32(5),   /* cc.cnp_path=control */
-	QPF_DIRTY = BIT32(6),         /* on the worker's list of owed ACKs */
-	QPF_ANSWERING = BIT32(7),     /* on the worker's list of answer queues */
-	QPF_COMM_EST = BIT32(8),      /* event raised */
-	QPF_RESOLVED = BIT32(9),      /* template has a destination MAC */
-	QPF_RECV_FEED = BIT32(10),    /* the worker keeps the receive queue filled */
+	QPF_CNP = BIT32(4),         /* cc.cnp=on */
+	QPF_CNP_CONTROL = BIT32(5), /* cc.cnp_path=control */
+	QPF_DIRTY = BIT32(6),       /* on the worker's list of owed ACKs */
+	QPF_ANSWERING = BIT32(7),   /* on the worker's list of answer queues */
+	QPF_COMM_EST = BIT32(8),    /* event raised */
+	QPF_RESOLVED = BIT32(9),    /* template has a destination MAC */
+	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
 	QPF_EVENT_WITH_CQE = BIT32(11),
-	QPF_ACK_CRC = BIT32(12),      /* ack_crc is valid: cleared when the template changes */
+	QPF_ACK_CRC = BIT32(12), /* ack_crc is valid: cleared when the template changes */
 };
 
 struct qp {
 	/* line 0: steering. writer: control before attach, worker afterwards */
 	uint32_t qpn;
-	_Atomic uint8_t state;  /* enum qp_state */
+	_Atomic uint8_t state; /* enum qp_state */
 	uint8_t type;
-	uint8_t port;           /* DPDK port id (control) */
-	uint8_t worker;         /* (control) */
-	uint32_t flags;         /* QPF_* */
+	uint8_t port;   /* DPDK port id (control) */
+	uint8_t worker; /* (control) */
+	uint32_t flags; /* QPF_* */
 	uint32_t pd;
 	uint16_t pkey;
 	uint8_t peer_mac[6];
-	uint8_t peer_ip[16];    /* IPv4: first four bytes, rest zero */
+	uint8_t peer_ip[16]; /* IPv4: first four bytes, rest zero */
 	struct stats_block *stats;
 	struct qp_cq *recv_cq;
 	struct qp_cq *send_cq;
@@ -163,23 +165,23 @@ struct qp {
 	uint64_t feed_va;
 
 	/* line 3: what is owed to the peer. writer: worker */
-	psn_t ack_psn CACHE_ALIGNED;   /* coalesced ACK of this burst */
+	psn_t ack_psn CACHE_ALIGNED; /* coalesced ACK of this burst */
 	uint32_t ack_msn;
 	uint8_t ack_syndrome;
 	bool ack_pending;
-	uint8_t answer_head;           /* queue of answers: head index, count, capacity */
+	uint8_t answer_head; /* queue of answers: head index, count, capacity */
 	uint8_t answer_count;
 	uint8_t answer_cap;
 	uint8_t reserved0[3];
 	struct qp_answer *answers;
-	struct qp *next_answering;     /* worker's round-robin list */
-	ns_t cnp_next;                 /* earliest next CNP (CC-03) */
+	struct qp *next_answering; /* worker's round-robin list */
+	ns_t cnp_next;             /* earliest next CNP (CC-03) */
 	uint16_t ip_id;
-	uint8_t fatal;                 /* last FATAL code, 0: none */
+	uint8_t fatal; /* last FATAL code, 0: none */
 	uint8_t reserved1;
 	uint32_t ce_seen;
-	ns_t cnp_interval_ns;          /* cc.cnp_interval (control) */
-	uint32_t ack_crc;              /* ICRC state behind the constant prefix of an ACK */
+	ns_t cnp_interval_ns; /* cc.cnp_interval (control) */
+	uint32_t ack_crc;     /* ICRC state behind the constant prefix of an ACK */
 
 	/* lines 4, 5: packet template. writer: control before RTR, worker on path changes */
 	struct wire_template tmpl CACHE_ALIGNED;
@@ -191,20 +193,20 @@ struct qp {
 		uint8_t opcode;
 		uint8_t syndrome; /* AETH sent or received */
 		uint8_t fatal;
-		uint8_t fault;    /* enum wire_fault, 0xff none */
+		uint8_t fault; /* enum wire_fault, 0xff none */
 		uint8_t wc_status;
 		uint8_t event;
 		uint32_t psn;
 		ns_t time_ns;
 	} last_error;
 	struct ring_recv_copy active_copy;
-	struct responder_saved *saved;     /* resp.saved points here (control) */
-	uint32_t max_recv_wr;              /* (control) */
-	uint32_t max_recv_sge;             /* (control) */
-	uint8_t max_dest_alloc;            /* slots of `saved` (control) */
-	bool own_area;                     /* (control) */
-	struct mem_area rq_area;           /* (control) */
-	void *user;                        /* control lcore's record */
+	struct responder_saved *saved; /* resp.saved points here (control) */
+	uint32_t max_recv_wr;          /* (control) */
+	uint32_t max_recv_sge;         /* (control) */
+	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
+	bool own_area;                 /* (control) */
+	struct mem_area rq_area;       /* (control) */
+	void *user;                    /* control lcore's record */
 };
 _Static_assert(offsetof(struct qp, resp) == 64, "line 1: responder");
 _Static_assert(offsetof(struct qp, rq) == 128, "line 2: receive queue");
@@ -214,7 +216,7 @@ _Static_assert(offsetof(struct qp, tmpl) == 256, "line 4: template");
 struct qp_alloc_params {
 	uint32_t max_recv_wr;
 	uint32_t max_recv_sge;
-	uint8_t max_dest_rd_atomic; /* most the QP may be configured with: at most QP_MAX_RD_ATOMIC */
+	uint8_t max_dest_rd_atomic; /* most the QP may be configured with, <= QP_MAX_RD_ATOMIC */
 	int socket;
 	bool own_area; /* receive ring in a mem_area of its own, which a client can map */
 };
@@ -258,13 +260,13 @@ qp_lookup(const struct qp_table *t, uint32_t qpn)
 int qp_table_insert(struct qp_table *t, struct qp *qp);
 void qp_table_remove(struct qp_table *t, struct qp *qp);
 
-/* ---- live state for qp_query ------------------------------------------------------------------ */
+/* ---- live state for qp_query ----------------------------------------------------------------- */
 
 struct qp_snapshot {
 	struct qp_attr attr;
 	uint8_t state;
 	bool latched;
-	uint8_t open;       /* enum responder_open */
+	uint8_t open; /* enum responder_open */
 	uint8_t unfinished;
 	uint8_t fatal;
 	uint32_t epsn;

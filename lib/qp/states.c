@@ -38,7 +38,7 @@ struct transition {
 enum { TYPES = QPT_UD + 1 };
 
 static const struct transition transitions[TYPES][QPS_MAX][QPS_MAX] = {
-#define QP_STATE(type, from, to, required, optional, clause)                                       \
+#define QP_STATE(type, from, to, required, optional, clause) \
 	[QPT_##type][QPS_##from][QPS_##to] = { required, optional, true },
 #include "tables/qp_states.def"
 #undef QP_STATE
@@ -60,8 +60,9 @@ static const struct {
 	const char *missing;
 	const char *forbidden;
 } attrs[] = {
-#define ATTR(bit, name) [bit] = { name, name " is required for this transition",                   \
-	name " is not allowed in this transition" }
+#define ATTR(bit, name)                                          \
+	[bit] = { name, name " is required for this transition", \
+		name " is not allowed in this transition" }
 	ATTR(0, "STATE"),
 	ATTR(1, "CUR_STATE"),
 	ATTR(2, "EN_SQD_ASYNC_NOTIFY"),
@@ -86,14 +87,14 @@ static const struct {
 #undef ATTR
 };
 
-#define FROM(s)                                                                                    \
-	{                                                                                          \
-		s " to RESET is not a legal transition", s " to INIT is not a legal transition",   \
-			s " to RTR is not a legal transition",                                     \
-			s " to RTS is not a legal transition",                                     \
-			s " to SQD is not a legal transition",                                     \
-			s " to SQE is not a legal transition",                                     \
-			s " to ERR is not a legal transition"                                      \
+#define FROM(s)                                                                                  \
+	{                                                                                        \
+		s " to RESET is not a legal transition", s " to INIT is not a legal transition", \
+			s " to RTR is not a legal transition",                                   \
+			s " to RTS is not a legal transition",                                   \
+			s " to SQD is not a legal transition",                                   \
+			s " to SQE is not a legal transition",                                   \
+			s " to ERR is not a legal transition"                                    \
 	}
 static const char *const bad_pair[QPS_MAX][QPS_MAX] = { FROM("RESET"), FROM("INIT"), FROM("RTR"),
 	FROM("RTS"), FROM("SQD"), FROM("SQE"), FROM("ERR") };
@@ -125,16 +126,16 @@ qp_transition_attrs(enum qp_type type, enum qp_state from, enum qp_state to, uin
 }
 
 int
-qp_transition_check(enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask,
-	const char **why)
+qp_transition_check(
+	enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask, const char **why)
 {
 	const struct transition *t = find(type, from, to);
 	uint32_t missing, forbidden;
 
 	if (t == NULL) {
 		*why = (unsigned int)from < QPS_MAX && (unsigned int)to < QPS_MAX
-			? bad_pair[from][to]
-			: "no such state";
+			       ? bad_pair[from][to]
+			       : "no such state";
 		return -EINVAL;
 	}
 	missing = t->required & ~mask;

@@ -32,8 +32,6 @@ account(struct request *q, uint32_t psns, struct responder_verdict *v)
 	v->first = r->epsn;
 	r->epsn = psn_add(r->epsn, psns);
 	r->msn = (r->msn + 1) & MSN_MASK;
-	r->latched = false;
-	r->rnr_until = 0;
 	v->reply_psn = psn_sub(r->epsn, 1);
 	v->reply_msn = r->msn;
 	v->syndrome = ack_syndrome(r, q->f->free_wqes);

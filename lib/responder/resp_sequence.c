@@ -4,7 +4,7 @@
 
 /*
  * One latch serves sequence and RNR NAKs (AMB-06): while it is set nothing ahead of ePSN is
- * answered. Only a request accepted at ePSN clears it.
+ * answered. Only a request accepted at ePSN clears it, and `rnr_until` with it.
  */
 void
 resp_ahead(struct request *q, struct responder_verdict *v)
@@ -18,7 +18,6 @@ resp_ahead(struct request *q, struct responder_verdict *v)
 		return;
 	}
 	r->latched = true;
-	r->rnr_until = 0;
 	v->act = ACT_NAK;
 	v->syndrome = AETH_NAK | NAK_PSN_SEQ_ERR;
 	v->rule = psn_distance(q->p->psn, r->epsn) == PSN_HALF ? RULE_GAP_HALF : RULE_GAP;

@@ -312,7 +312,8 @@ class RigCase(unittest.TestCase):
         """Create an object that goes away with the next resp()."""
         result = self.rpc(method, **params)
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
-        undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister", "cq_create": "cq_destroy",
+        undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister",
+                "cq_create": "cq_destroy",
                 "pd_create": "pd_dealloc"}[method]
         self.made.append((undo, key))
         return result

@@ -24,7 +24,8 @@ PSN_MASK = 0xFFFFFF
 
 # RC opcodes
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(0x00, 0x06)
-WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(0x06, 0x0C)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(0x06,
+                                                                                          0x0C)
 READ_REQ, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = range(0x0C, 0x11)
 ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD = range(0x11, 0x15)
 SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
@@ -332,7 +333,8 @@ class Frame:
             self.src_ip = str(ipaddress.ip_address(raw[self.l3 + 8:self.l3 + 24]))
             self.dst_ip = str(ipaddress.ip_address(raw[self.l3 + 24:self.l3 + 40]))
             ip_end = self.l3 + 40 + self.ip_len
-        self.sport, self.dport, self.udp_len, self.udp_sum = struct.unpack_from(">4H", raw, self.udp)
+        self.sport, self.dport, self.udp_len, self.udp_sum = struct.unpack_from(">4H", raw,
+                                                                                self.udp)
         self.trailer = raw[ip_end:]
         b = raw[self.udp + 8:ip_end]
         self.opcode, self.flags, self.pkey = struct.unpack_from(">BBH", b, 0)
@@ -400,7 +402,8 @@ def check_frame(f, peer, cc=False):
     need(f.proto == 17 and f.dport == ROCE_PORT, "WIRE-01 not UDP to 4791")
     need(f.vlan == peer.vlan, "WIRE-01 VLAN tag %r, not %r" % (f.vlan, peer.vlan))
     l3_len = f.ip_len if f.version == 4 else 40 + f.ip_len
-    need(not f.trailer or (len(f.raw) == 60 and not any(f.trailer)), "WIRE-01 bytes behind the ICRC")
+    need(not f.trailer or (len(f.raw) == 60 and not any(f.trailer)),
+         "WIRE-01 bytes behind the ICRC")
     need(f.udp_len == l3_len - (f.udp - f.l3), "WIRE-13 UDP length %d" % f.udp_len)
     need(len(f.raw) - len(f.trailer) == f.l3 + l3_len, "WIRE-13 IP length %d" % f.ip_len)
     if f.version == 4:

@@ -181,7 +181,8 @@ class Responder(rig.RigCase):
     def test_RESP_12_partial_messages_do_not_count(self):
         self.resp()
         p = self.peer
-        self.expect(self.each(p.send_first(E, data(1024), ack=1), p.send_middle(E + 1, data(1024), ack=1),
+        self.expect(self.each(p.send_first(E, data(1024), ack=1),
+                              p.send_middle(E + 1, data(1024), ack=1),
                               p.send_last(E + 2, b"end")),
                     Ack(E, 0), Ack(E + 1, 0), Ack(E + 2, 1))
 
@@ -203,10 +204,12 @@ class Responder(rig.RigCase):
         self.resp(mr_fill="pattern:6")
         p = self.peer
         got = self.feed(p.read_req(E, VA, RKEY, 5000), p.fetch_add(E + 5, VA + 65528, RKEY, 0),
-                        p.read_req(E + 6, VA + 9, RKEY, 3000), p.write_only(E + 9, b"z", VA, RKEY),
+                        p.read_req(E + 6, VA + 9, RKEY, 3000),
+                        p.write_only(E + 9, b"z", VA + 60000, RKEY),
                         p.send_only(E + 10, b"x"))
         old = int.from_bytes(roce.pattern(6, 8, 65528), "little")
-        head = [w for w in ReadResponse(E, roce.pattern(6, 5000), None)] + [AtomicAck(E + 5, old)] + \
+        head = [w for w in ReadResponse(E, roce.pattern(6, 5000), None)] + [AtomicAck(E + 5,
+                                                                                      old)] + \
             ReadResponse(E + 6, roce.pattern(6, 3000, 9), None)
         for want, f in zip(head, got):
             self.assertTrue(want.matches(f), (want, f))

@@ -45,7 +45,7 @@ class Classes(rig.RigCase):
         p = self.peer
         self.expect(self.feed(p.write_only(E, b"x", VA, RKEY)), Ack(E, 1))
         for frame in (p.send_only(E + 1, tver=1), p.send_only(E + 1, pkey=0x1234),
-                      p.fetch_add(E, VA, RKEY, 1), roce.flip(p.send_only(E + 1), 60 * 8)):
+                      p.fetch_add(E, VA, RKEY, 1), roce.flip(p.send_only(E + 1, b"x"), 56 * 8)):
             self.silent(self.feed(frame), ms=1)
         self.unchanged(epsn=E + 1)
 
@@ -116,7 +116,8 @@ class Classes(rig.RigCase):
         rows = (
             # frames, syndrome, event, status of the tied WQE
             ("opcode", lambda p: [p.packet(0x1F, E)], NAK_INV, "QP_REQ_ERR", None),
-            ("misaligned", lambda p: [p.fetch_add(E, VA + 4, RKEY, 1)], NAK_INV, "QP_REQ_ERR", None),
+            ("misaligned", lambda p: [p.fetch_add(E, VA + 4, RKEY, 1)], NAK_INV, "QP_REQ_ERR",
+             None),
             ("first inside", lambda p: [p.send_first(E, data(1024)), p.send_only(E + 1)],
              NAK_INV, None, "REM_INV_REQ_ERR"),
             ("stray", lambda p: [p.write_last(E, b"x")], NAK_INV, "QP_REQ_ERR", None),

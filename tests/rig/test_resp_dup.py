@@ -211,7 +211,8 @@ class Duplicates(rig.RigCase):
     def test_RESP_DUP_01_nak_latch_is_not_touched(self):
         self.resp()
         p = self.peer
-        self.expect(self.each(p.send_only(E), p.send_only(E + 5), p.send_only(E), p.send_only(E + 6)),
+        self.expect(self.each(p.send_only(E), p.send_only(E + 5), p.send_only(E),
+                              p.send_only(E + 6)),
                     Ack(E, 1), Nak(E + 1, roce.NAK_SEQ, 1), Ack(E, 1))
 
 

@@ -222,7 +222,8 @@ class Invalid(rig.RigCase):
         self.invalid(self.peer.write_only(E, data(1028), VA, RKEY), fatal_code=18)
 
     def test_RESP_NAK_INV_08_length_inside_a_message(self):
-        for frame in (self.peer.send_middle(E + 1, data(1028)), self.peer.send_middle(E + 1, data(1020)),
+        for frame in (self.peer.send_middle(E + 1, data(1028)),
+                      self.peer.send_middle(E + 1, data(1020)),
                       self.peer.send_last(E + 1, b""), self.peer.send_last(E + 1, data(1028))):
             self.resp()
             self.invalid(self.peer.send_first(E, data(1024)), frame, event=None,
@@ -278,7 +279,8 @@ class Invalid(rig.RigCase):
         self.resp()
         self.invalid(p.write_first(E, data(1024), VA, RKEY, 2048), p.write_last(E + 1, data(476)))
         self.resp()
-        self.invalid(p.write_first(E, data(1024), VA, RKEY, 2048), p.write_middle(E + 1, data(1024)),
+        self.invalid(p.write_first(E, data(1024), VA, RKEY, 2048),
+                     p.write_middle(E + 1, data(1024)),
                      p.write_middle(E + 2, data(1024)))
         self.assertEqual(bytes(4096), self.mem(2048, 4096))
         self.resp()
@@ -414,7 +416,8 @@ class Access(rig.RigCase):
         self.resp()
         self.make("mr_register", name="mr1", pd="pd0", length=4096, addr="0x20000000",
                   rkey="0x7777", access=ALL_REMOTE)
-        self.assertEqual([], self.feed(self.peer.write_first(E, data(1024), 0x20000000, 0x7777, 3000)))
+        self.assertEqual([],
+                         self.feed(self.peer.write_first(E, data(1024), 0x20000000, 0x7777, 3000)))
         self.rpc("mr_deregister", name="mr1")
         self.refused(self.peer.write_middle(E + 1, data(1024)), at=E + 1)
 

@@ -39,7 +39,8 @@ class ReceiverNotReady(rig.RigCase):
         self.resp(recv=0)
         p = self.peer
         self.expect(self.each(p.write_only(E, b"w", VA, RKEY), p.write(E + 1, data(2500), VA, RKEY),
-                              p.read_req(E + 4, VA, RKEY, 2500), p.fetch_add(E + 7, VA + 4096, RKEY, 1)),
+                              p.read_req(E + 4, VA, RKEY, 2500),
+                              p.fetch_add(E + 7, VA + 4096, RKEY, 1)),
                     Ack(E, 1), Ack(E + 3, 2), ReadResponse(E + 4, data(2500), 3),
                     AtomicAck(E + 7, 0, 4))
 

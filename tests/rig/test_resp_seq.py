@@ -30,7 +30,8 @@ class Sequence(rig.RigCase):
         self.silent()
         self.assertEqual(4, self.delta("out_of_sequence"))
         self.resp()
-        self.expect(self.feed(*[p.send_only(E + i, b"x") for i in (1, 2, 3, 1)]), Nak(E, NAK_SEQ, 0))
+        self.expect(self.feed(*[p.send_only(E + i, b"x") for i in (1, 2, 3, 1)]),
+                    Nak(E, NAK_SEQ, 0))
 
     def test_RESP_SEQ_03_recovery(self):
         self.resp()
@@ -51,7 +52,8 @@ class Sequence(rig.RigCase):
     def test_RESP_SEQ_05_duplicates_are_answered_while_latched(self):
         self.resp()
         p = self.peer
-        self.expect(self.each(p.send_only(E), p.send_only(E + 2)), Ack(E, 1), Nak(E + 1, NAK_SEQ, 1))
+        self.expect(self.each(p.send_only(E), p.send_only(E + 2)), Ack(E, 1),
+                    Nak(E + 1, NAK_SEQ, 1))
         self.expect(self.feed(p.send_only(E)), Ack(E, 1))
         self.silent(self.feed(p.send_only(E + 2)))
         self.assertEqual(E + 1, self.qp()["epsn"])

@@ -217,7 +217,8 @@ class Drops(rig.RigCase):
 
     def test_RX_HDR_03_truncated(self):
         """Cut inside the BTH, inside the RETH and with more pad than payload; lengths consistent."""
-        for build in (lambda p: p.write_only(E, b"", VA, RKEY), lambda p: p.fetch_add(E, VA, RKEY, 1),
+        for build in (lambda p: p.write_only(E, b"", VA, RKEY),
+                      lambda p: p.fetch_add(E, VA, RKEY, 1),
                       lambda p: p.send_only_imm(E)):
             whole = build(self.peer)
             for cut in range(1, len(whole) - BTH4 - 12 - 4 + 1):
@@ -334,7 +335,8 @@ class Precedence(rig.RigCase):
         self.charged(p.send_only(E, b"x", dst_mac=wrong_mac, src_ip="192.0.2.9"), 0)
         good = p.send_only(E, b"x")
         options = good[:34] + b"\x01\x01\x01\x01" + good[34:]
-        options = put16(roce.edit(options, L3, b"\x46", fix=False), L3 + 2, len(options) - 14, False)
+        options = put16(roce.edit(options, L3, b"\x46", fix=False), L3 + 2, len(options) - 14,
+                        False)
         self.charged(options, 9)                                     # (6,7): checksum before IHL
         foreign = roce.edit(options, 30, bytes((192, 0, 2, 3)), fix=False)
         self.charged(roce.with_ip_checksum(foreign), 3)              # (7,8): IHL before the address
@@ -431,126 +433,6 @@ class Precedence(rig.RigCase):
         # the latch was not set either
         self.expect(self.feed(p.send_only(E + 1)), Nak(E, NAK_SEQ, 0))
         self.unchanged(recv=0)
-
-
-class ErrorRecord(rig.RigCase):
-
-    CONFIG = {"error_buffer": {"entries": 64}}
-
-    def test_RX_ERR_01_one_record_for_a_drop(self):
-        self.resp()
-        frame = self.peer.send_only(E, data(200), tver=2)
-        self.silent(self.feed(frame))
-        records = self.rpc("rx_errors", max=8)
-        self.assertEqual(1, len(records))
-        r = records[0]
-        self.assertEqual((1 << 13, "drop", QPN, E, frame[:128].hex(), len(frame)),
-                         (r["syndrome"], r["impact"], r["qp_num"], r["psn"], r["header"],
-                          r["length"]))
-        self.assertEqual([], self.rpc("rx_errors", max=8))
-
-    def test_RX_ERR_03_bounded(self):
-        self.resp()
-        bad = self.peer.send_only(E, b"x", tver=1)
-        for _ in range(100):
-            self.feed(*[bad] * 100)
-            if _ == 0:
-                self.assertLessEqual(len(self.rpc("rx_errors", max=1000)), 64)
-        self.assertEqual(10000, self.delta("rx_syndrome_13"))
-        self.assertGreater(self.delta("error_buffer_lost"), 0)
-        self.assertLessEqual(len(self.rpc("rx_errors", max=1000)), 64 * 64)
-        self.expect(self.feed(self.peer.send_only(E, b"x")), Ack(E, 1))
-
-    def test_RX_ERR_04_fatal_faults_are_told(self):
-        """The record of a packet that was fatal: QPN and FATAL code come with the event."""
-        self.resp()
-        self.expect(self.feed(self.peer.send_middle(E, data(1024))), Nak(E, NAK_INV, 0))
-        event = self.events()[0]
-        self.assertEqual((QPN, 1, "RQ", E), (event["qp_num"], event["fatal_code"], event["source"],
-                                             event["psn"]))
-
-
-class NoErrorRecord(rig.RigCase):
-
-    CONFIG = {"error_buffer": None}
-
-    @classmethod
-    def start(cls):
-        config = rig.base_config()
-        del config["error_buffer"]
-        cls.rig, cls.made = rig.Rig(config), []
-
-    def test_RX_ERR_02_off(self):
-        self.resp()
-        self.silent(self.feed(self.peer.send_only(E, b"x", tver=1)))
-        self.assertEqual([], self.rpc("rx_errors", max=8))
-        self.assertEqual(1, self.delta("rx_syndrome_13"))
-
-
-class FatalCodes(rig.RigCase):
-
-    def code(self, *frames, **resp):
-        self.resp(**resp)
-        got = self.each(*frames)
-        self.assertEqual(1, len(got), got)
-        self.assertEqual("ERR", self.state())
-        events = self.events()
-        if events:
-            return events[0]["fatal_code"], got[0].syndrome
-        return self.cqes()[0]["vendor_err"], got[0].syndrome
-
-    def test_RX_FATAL_codes_of_sends_and_opcodes(self):
-        """RX-FATAL-01, RX-FATAL-02, RX-FATAL-03, RX-FATAL-04."""
-        p = self.peer
-        self.assertEqual((1, NAK_INV), self.code(p.send_middle(E, data(1024))))
-        self.assertEqual((2, NAK_INV), self.code(p.send_first(E, data(1020))))
-        self.assertEqual((3, NAK_INV), self.code(p.send_middle(E, data(1020))))
-        self.assertEqual((4, NAK_INV), self.code(p.packet(0x1F, E)))
-
-    def test_RX_FATAL_codes_tied_to_a_wqe(self):
-        """The same codes as a completion's vendor_err: RX-FATAL-01, RX-FATAL-02."""
-        p = self.peer
-        self.assertEqual((1, NAK_INV), self.code(p.send_first(E, data(1024)), p.send_only(E + 1)))
-        self.assertEqual((2, NAK_INV), self.code(p.send_first(E, data(1024)),
-                                                 p.send_middle(E + 1, data(1020))))
-
-    def test_RX_FATAL_16_read_resources(self):
-        self.assertEqual((16, NAK_INV), self.code(self.peer.read_req(E, VA, RKEY, 4),
-                                                  max_dest_rd_atomic=0))
-
-    def test_RX_FATAL_17_18_writes(self):
-        p = self.peer
-        self.assertEqual((17, NAK_INV), self.code(p.write_middle(E, data(1024))))      # RX-FATAL-17
-        self.assertEqual((19, NAK_INV), self.code(p.write_middle(E, data(1020))))
-        self.assertEqual((18, NAK_INV),
-                         self.code(p.write_first(E, data(1020), VA, RKEY, 4000)))      # RX-FATAL-18
-
-    def test_RX_FATAL_21_22_keys_and_lengths(self):
-        p = self.peer
-        self.assertEqual((21, NAK_RAE), self.code(p.write_only(E, b"x", VA, RKEY ^ 1)))  # RX-FATAL-21
-        self.assertEqual((22, NAK_INV), self.code(p.read_req(E, VA, RKEY, 0x80000001)))  # RX-FATAL-22
-        self.assertEqual((23, NAK_INV), self.code(p.read_req(E, VA, RKEY ^ 1, 0x80000001)))
-
-
-class PortMtu(rig.RigCase):
-
-    CONFIG = {"ports": [dict(rig.base_config()["ports"][0], mtu=1500)]}
-
-    def test_RX_LNK_02_path_mtu_beyond_the_port(self):
-        self.resp()
-        with self.assertRaises(rig.RpcError) as refused:
-            self.rpc("qp_create", **self.qp_params(qp_num=0x44, path_mtu=2048))
-        self.assertIn("mtu", refused.exception.message.lower())
-        with self.assertRaises(rig.RpcError):
-            self.qp(0x44)
-        self.expect(self.feed(self.peer.send_only(E, data(1024))), Ack(E, 1))
-
-    def test_RX_LNK_02_jumbo_frame(self):
-        """Too long for the path MTU in any case: never a completion, never a stop."""
-        self.resp(recv=4)
-        frame = self.peer.send_only(E, data(1900))
-        self.feed(frame)
-        self.assertEqual([], [c for c in self.cqes() if c["status"] == "SUCCESS"])
 
 
 if __name__ == "__main__":

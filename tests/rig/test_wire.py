@@ -16,7 +16,8 @@ class Wire(rig.RigCase):
                          p.fetch_add(E + 5, VA, RKEY, 1), p.cmp_swap(E + 6, VA, RKEY, 1, 2),
                          p.send_only(E + 9))
         self.expect(seen, Ack(E, 1), ReadResponse(E + 1, bytes(3000), 2),
-                    ReadResponse(E + 4, bytes(5), 3), AtomicAck(E + 5, 0, 4), AtomicAck(E + 6, 1, 5),
+                    ReadResponse(E + 4, bytes(5), 3), AtomicAck(E + 5, 0, 4),
+                    AtomicAck(E + 6, 1, 5),
                     Nak(E + 7, roce.NAK_SEQ, 5))
         self.expect(self.feed(p.write_only(E + 7, b"x", VA, RKEY ^ 1)), Nak(E + 7, roce.NAK_RAE, 5))
         self.resp(recv=0, v6=p.v6)

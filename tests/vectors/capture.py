@@ -11,7 +11,7 @@ import shlex
 import struct
 from dataclasses import dataclass
 
-from roce import RESPONSES, Frame
+from roce import RESPONSES, Frame, icrc
 
 DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "captures")
 IP = {"A": ("10.77.0.1", "fd77::1"), "B": ("10.77.0.2", "fd77::2")}
@@ -181,6 +181,11 @@ class Capture:
     def _to(self, end):
         return [s for s in self.frames if s.frame.opcode < 0x20 and self.sender(s) == PEER[end]]
 
+    @staticmethod
+    def _icrc_right(raw):
+        value, at = icrc(raw)
+        return raw[at:at + 4] == struct.pack("<I", value)
+
     def requests(self, end="A"):
         """RC requests that reached `end`: lost ones left out, doubled ones twice, flips applied."""
         out = []
@@ -190,7 +195,7 @@ class Capture:
             fault = self.faults.get(sent.number, {"act": None})
             if fault["act"] == "drop":
                 continue
-            if fault["act"] == "flip":   # the pcap shows the frame before it
+            if fault["act"] == "flip" and self._icrc_right(sent.raw):   # shown as it was before
                 at = int(re.search(r"flip=(-?\w+)", fault["rule"])[1], 0)
                 raw = bytearray(sent.raw)
                 raw[at] ^= 1

@@ -32,8 +32,8 @@ port_on(const char *name, const char *end, struct rte_ring *rx, struct rte_ring 
 }
 
 int
-net_pair_create(const char *name, unsigned int ring_size, int socket, uint16_t *port_a,
-	uint16_t *port_b)
+net_pair_create(
+	const char *name, unsigned int ring_size, int socket, uint16_t *port_a, uint16_t *port_b)
 {
 	struct rte_ring *ab = wire(name, "ab", ring_size, socket);
 	struct rte_ring *ba = wire(name, "ba", ring_size, socket);

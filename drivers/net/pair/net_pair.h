@@ -18,10 +18,13 @@ struct rte_ring;
  * yet. @param name at most 16 bytes, unique. @param ring_size power of two.
  * @return 0 or -errno.
  */
-int net_pair_create(const char *name, unsigned int ring_size, int socket, uint16_t *port_a,
-	uint16_t *port_b);
+int net_pair_create(
+	const char *name, unsigned int ring_size, int socket, uint16_t *port_a, uint16_t *port_b);
 
-/** One port; the far end of its wire is two rings: put frames into *to_port, take from *from_port. */
+/**
+ * One port; the far end of its wire is two rings: put frames into *to_port, take what it sends
+ * from *from_port. @return 0 or -errno.
+ */
 int net_pair_create_open(const char *name, unsigned int ring_size, int socket, uint16_t *port,
 	struct rte_ring **to_port, struct rte_ring **from_port);
 

@@ -12,7 +12,7 @@
 #include "crc_isal.h"
 #include "net_pair.h"
 
-#define POOL_MBUFS 2047
+#define POOL_MBUFS 4095
 #define DATA_ROOM  4352
 
 static const uint8_t dut_mac[6] = { 2, 0, 0, 0, 0, 1 };
@@ -48,18 +48,18 @@ bed_near_end(void)
 int
 bed_group_setup(void **state)
 {
-	char *argv[] = { (char *)(uintptr_t)"unit", (char *)(uintptr_t)"--no-huge",
-		(char *)(uintptr_t)"--no-shconf", (char *)(uintptr_t)"--no-pci",
-		(char *)(uintptr_t)"--no-telemetry", (char *)(uintptr_t)"--log-level=critical",
-		(char *)(uintptr_t)"-m", (char *)(uintptr_t)"64", NULL };
+	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
+		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
+		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
+		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "64", NULL };
 
 	(void)state;
 	if (rte_eal_init(8, argv) < 0)
 		return -1;
 	if (net_pair_create_open("bed", 1024, 0, &net.port, &net.to, &net.from) != 0)
 		return -1;
-	net.pool = rte_pktmbuf_pool_create("bed", POOL_MBUFS, 0, 0,
-		DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);
+	net.pool = rte_pktmbuf_pool_create(
+		"bed", POOL_MBUFS, 0, 0, DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);
 	return net.pool == NULL ? -1 : net_pair_start(net.port, net.pool);
 }
 
@@ -141,7 +141,7 @@ bed_send(struct bed *b, const struct wire_fields *f)
 	bed_put(b, bed_frame(f));
 }
 
-/* ---- what the worker did ---------------------------------------------------------------------- */
+/* ---- what the worker did --------------------------------------------------------------------- */
 
 uint64_t
 bed_stat(const struct bed *b, enum stats_counter s)
@@ -183,9 +183,9 @@ bed_collect(struct bed *b)
 		struct wire_pkt *p = &b->pkt[b->out_n];
 
 		b->out[b->out_n++] = m;
-		assert_int_equal(wire_parse(&tester, rte_pktmbuf_mtod(b->out[b->out_n - 1],
-							     const uint8_t *),
-					 b->out[b->out_n - 1]->data_len, p),
+		assert_int_equal(
+			wire_parse(&tester, rte_pktmbuf_mtod(b->out[b->out_n - 1], const uint8_t *),
+				b->out[b->out_n - 1]->data_len, p),
 			WIRE_CLASS_ROCE);
 		if (p->dest_qpn == PEER_QPN && (p->flags & PKT_IPV6) == 0)
 			assert_true(p->faults == 0);
@@ -293,7 +293,7 @@ bed_no_up(struct bed *b)
 	assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 0);
 }
 
-/* ---- QPs ---------------------------------------------------------------------------------------- */
+/* ---- QPs ------------------------------------------------------------------------------------- */
 
 int
 bed_tell(struct bed *b, struct mbox_msg *msg)
@@ -336,11 +336,19 @@ bed_state(struct bed *b, struct qp *qp, enum qp_state s)
 struct qp *
 bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 {
-	const struct qp_alloc_params params = { .max_recv_wr = 16, .max_recv_sge = 4,
-		.max_dest_rd_atomic = 4 };
-	struct qp_attr attr = { .qp_state = QPS_INIT, .pkey = 0xffff, .path_mtu = PMTU,
-		.qp_access_flags = 15, .dest_qp_num = peer_qpn, .rq_psn = E, .min_rnr_timer = 12,
-		.max_dest_rd_atomic = 4, .path = dut_path(), .path_resolved = true };
+	const struct qp_alloc_params params = {
+		.max_recv_wr = 16, .max_recv_sge = 4, .max_dest_rd_atomic = 4
+	};
+	struct qp_attr attr = { .qp_state = QPS_INIT,
+		.pkey = 0xffff,
+		.path_mtu = PMTU,
+		.qp_access_flags = 15,
+		.dest_qp_num = peer_qpn,
+		.rq_psn = E,
+		.min_rnr_timer = 12,
+		.max_dest_rd_atomic = 4,
+		.path = dut_path(),
+		.path_resolved = true };
 	struct mbox_msg attach = { .type = MBOX_QP_ATTACH };
 	struct qp *qp = qp_alloc(&params);
 
@@ -352,9 +360,9 @@ bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 	qp->send_cq = &b->cq;
 	attach.qp.qp = qp;
 	assert_int_equal(bed_tell(b, &attach), 0);
-	assert_int_equal(bed_modify(b, qp, &attr,
-				 QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
-					 QP_ATTR_ACCESS_FLAGS),
+	assert_int_equal(
+		bed_modify(b, qp, &attr,
+			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS),
 		0);
 	attr.qp_state = QPS_RTR;
 	assert_int_equal(bed_modify(b, qp, &attr,
@@ -385,8 +393,9 @@ bed_post(struct bed *b, uint32_t n)
 		assert_non_null(wqe);
 		wqe->wr_id = ++b->wr_id;
 		wqe->num_sge = 1;
-		wqe->sge[0] = (struct ring_sge){ .addr = RQ_VA + (b->wr_id % 16) * 4096,
-			.length = 4096, .lkey = RQ_KEY };
+		wqe->sge[0] = (struct ring_sge){
+			.addr = RQ_VA + (b->wr_id % 16) * 4096, .length = 4096, .lkey = RQ_KEY
+		};
 		ring_produce_commit(&b->rq_producer);
 	}
 }
@@ -434,11 +443,18 @@ bed_setup(void **state)
 	b->memory = b->mr->host;
 	b->rq_memory = b->rq_mr->host;
 
-	b->conf = (struct worker_conf){ .ports_n = 1, .workers_n = 1, .crc = crc_isal(),
-		.qps = b->qps, .mem = b->mem, .mbox = &b->mbox, .errbuf_entries = 64,
+	b->conf = (struct worker_conf){ .ports_n = 1,
+		.workers_n = 1,
+		.crc = crc_isal(),
+		.qps = b->qps,
+		.mem = b->mem,
+		.mbox = &b->mbox,
+		.errbuf_entries = 64,
 		.trace_entries = 64 };
-	b->conf.ports[0] = (struct pipeline_port){ .id = net.port, .polls_rx = true,
-		.pool = net.pool, .addr = { .has_ipv4 = true, .has_ipv6 = true } };
+	b->conf.ports[0] = (struct pipeline_port){ .id = net.port,
+		.polls_rx = true,
+		.pool = net.pool,
+		.addr = { .has_ipv4 = true, .has_ipv6 = true } };
 	memcpy(b->conf.ports[0].addr.mac, dut_mac, 6);
 	memcpy(b->conf.ports[0].addr.ipv4, dut_ip, 4);
 	b->conf.ports[0].addr.ipv6[0] = 0xfd;

@@ -42,14 +42,14 @@ struct bed {
 	struct ring rq_producer;
 	struct mem_region *mr;
 	struct mem_region *rq_mr;
-	uint8_t *memory;    /* of the remote region */
+	uint8_t *memory; /* of the remote region */
 	uint8_t *rq_memory;
 	ns_t now;
 	uint64_t wr_id;
 	struct rte_mbuf *out[FRAMES]; /* what the last bed_turn() sent */
 	struct wire_pkt pkt[FRAMES];
 	uint32_t out_n;
-	uint32_t out_at;    /* next that an expectation looks at */
+	uint32_t out_at; /* next that an expectation looks at */
 	uint64_t cookie;
 };
 
@@ -89,8 +89,8 @@ void bed_collect(struct bed *b);
 void bed_expect_ack(struct bed *b, uint8_t syndrome, uint32_t p, uint32_t msn, int line);
 /** The next frame sent is a packet of this opcode. */
 #define expect_packet(b, opcode, p, len) bed_expect_packet(b, opcode, p, len, __LINE__)
-const struct wire_pkt *bed_expect_packet(struct bed *b, uint8_t opcode, uint32_t p, uint32_t len,
-	int line);
+const struct wire_pkt *bed_expect_packet(
+	struct bed *b, uint8_t opcode, uint32_t p, uint32_t len, int line);
 #define expect_silence(b) bed_expect_silence(b, __LINE__)
 void bed_expect_silence(struct bed *b, int line);
 
@@ -115,8 +115,11 @@ send_only(uint32_t p, uint16_t len)
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 7 + 3);
-	return (struct wire_fields){ .opcode = OP_RC_SEND_ONLY, .flags = PKT_ACKREQ, .psn = psn(p),
-		.payload = bytes, .payload_len = len };
+	return (struct wire_fields){ .opcode = OP_RC_SEND_ONLY,
+		.flags = PKT_ACKREQ,
+		.psn = psn(p),
+		.payload = bytes,
+		.payload_len = len };
 }
 
 static inline struct wire_fields
@@ -132,14 +135,18 @@ write_only(uint32_t p, uint64_t va, uint16_t len)
 static inline struct wire_fields
 read_request(uint32_t p, uint64_t va, uint32_t len)
 {
-	return (struct wire_fields){ .opcode = OP_RC_READ_REQUEST, .flags = PKT_ACKREQ,
-		.psn = psn(p), .reth = { va, MR_KEY, len } };
+	return (struct wire_fields){ .opcode = OP_RC_READ_REQUEST,
+		.flags = PKT_ACKREQ,
+		.psn = psn(p),
+		.reth = { va, MR_KEY, len } };
 }
 
 static inline struct wire_fields
 fetch_add(uint32_t p, uint64_t va, uint64_t add)
 {
-	return (struct wire_fields){ .opcode = OP_RC_FETCH_ADD, .flags = PKT_ACKREQ, .psn = psn(p),
+	return (struct wire_fields){ .opcode = OP_RC_FETCH_ADD,
+		.flags = PKT_ACKREQ,
+		.psn = psn(p),
 		.atomiceth = { .va = va, .rkey = MR_KEY, .swap_add = add } };
 }
 

@@ -287,7 +287,9 @@ RESP_09_ackreq(void **state)
 	expect_ack(b, 0x1f, E, 0);
 }
 
-/* RESP-10, RESP-12: eight requests of one burst share one ACK, the newest. RESP-11: none unasked. */
+/*
+ * RESP-10, RESP-12: eight requests of one burst share one ACK, the newest. RESP-11: none unasked.
+ */
 static void
 RESP_10_coalescing(void **state)
 {
@@ -409,7 +411,7 @@ ICRC_05_ack_over_ipv6(void **state)
 	struct qp_attr attr = b->qp->attr;
 	struct wire_fields f = write_only(E, MR_VA, 64);
 	struct rte_mbuf *m;
-	void *out;
+	void *out = NULL;
 	struct wire_port tester = { .has_ipv6 = true };
 	struct wire_pkt p;
 
@@ -437,8 +439,8 @@ ICRC_05_ack_over_ipv6(void **state)
 		m = out;
 		memcpy(tester.mac, bed_path().smac, 6);
 		memcpy(tester.ipv6, path.src_ip, 16);
-		assert_int_equal(wire_parse(&tester, rte_pktmbuf_mtod(m, const uint8_t *),
-					 m->data_len, &p),
+		assert_int_equal(
+			wire_parse(&tester, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &p),
 			WIRE_CLASS_ROCE);
 		assert_int_equal(p.faults, 0);
 		assert_true((p.flags & PKT_VLAN) != 0);

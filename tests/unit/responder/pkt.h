@@ -19,32 +19,39 @@
 #include "compiler.h"
 #include "responder.h"
 
-#define E        0x000100u
-#define MR_VA    UINT64_C(0x7f0000010000)
-#define MR_LEN   65536u
-#define MR_RKEY  0x1001u
-#define INV_KEY  0x2002u
-#define BAD_KEY  0x5bad5badu
-#define PMTU     1024
-#define BTH_OFF  42
-#define T0       UINT64_C(1000000000)
+#define E       0x000100u
+#define MR_VA   UINT64_C(0x7f0000010000)
+#define MR_LEN  65536u
+#define MR_RKEY 0x1001u
+#define INV_KEY 0x2002u
+#define BAD_KEY 0x5bad5badu
+#define PMTU    1024
+#define BTH_OFF 42
+#define T0      UINT64_C(1000000000)
 
 /* Values of libibverbs, typed here on purpose. */
 enum { REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, ALL_ACCESS = 15 };
-enum { WC_SUCCESS = 0, WC_LOC_LEN = 1, WC_LOC_QP_OP = 2, WC_LOC_PROT = 4, WC_LOC_ACCESS = 8,
-	WC_REM_INV_REQ = 9, WC_REM_ACCESS = 10 };
+enum {
+	WC_SUCCESS = 0,
+	WC_LOC_LEN = 1,
+	WC_LOC_QP_OP = 2,
+	WC_LOC_PROT = 4,
+	WC_LOC_ACCESS = 8,
+	WC_REM_INV_REQ = 9,
+	WC_REM_ACCESS = 10
+};
 enum { EV_QP_FATAL = 1, EV_QP_REQ_ERR = 2, EV_QP_ACCESS_ERR = 3 };
 enum { NAK_SEQ = 0x60, NAK_INV = 0x61, NAK_RAE = 0x62, NAK_ROE = 0x63, RNR_12 = 0x2c };
 
 struct sim {
 	struct responder r;
-	struct responder before;       /* as it was when the last packet came */
+	struct responder before; /* as it was when the last packet came */
 	struct responder_saved saved[16];
 	struct responder_query q;
 	struct responder_verdict v;
-	struct responder_facts f;      /* faults to inject; the rest is filled by feed() */
+	struct responder_facts f; /* faults to inject; the rest is filled by feed() */
 	ns_t now;
-	uint32_t wqes;                 /* posted and free */
+	uint32_t wqes; /* posted and free */
 	uint64_t wqe_bytes;
 	uint8_t mr_access;
 	bool mr_gone;
@@ -116,7 +123,7 @@ static UNUSED bool
 key_ok(const struct sim *s, const struct responder_query *q)
 {
 	return !s->mr_gone && q->rkey == MR_RKEY && (s->mr_access & q->access) == q->access &&
-		q->va >= MR_VA && q->va <= MR_VA + MR_LEN && q->len <= MR_VA + MR_LEN - q->va;
+	       q->va >= MR_VA && q->va <= MR_VA + MR_LEN && q->len <= MR_VA + MR_LEN - q->va;
 }
 
 /** Query, facts, receive; the receive queue follows the verdict. */
@@ -133,7 +140,7 @@ feed_spec(struct sim *s, struct spec p)
 	assert_memory_equal(&s->before, &s->r, sizeof(s->r));
 
 	f = s->f;
-	f.has_wqe = s->q.wqe && (s->wqes > 0 || s->r.wqe_active);
+	f.has_wqe = s->q.wqe && s->wqes > 0;
 	f.wqe_bytes = s->q.wqe ? s->wqe_bytes : 0;
 	f.wqe_fault = s->q.wqe ? s->f.wqe_fault : 0;
 	f.free_wqes = s->wqes;
@@ -149,76 +156,76 @@ feed_spec(struct sim *s, struct spec p)
 #define FEED(s, ...) feed_spec((s), (struct spec){ __VA_ARGS__ })
 
 /* The usual requests. */
-#define SEND_ONLY(p, l)  .op = OP_RC_SEND_ONLY, .psn = (p), .len = (l), .flags = PKT_ACKREQ
-#define SEND_FIRST(p)    .op = OP_RC_SEND_FIRST, .psn = (p), .len = PMTU
-#define WRITE_ONLY(p, l)                                                                           \
-	.op = OP_RC_WRITE_ONLY, .psn = (p), .len = (l), .flags = PKT_ACKREQ, .va = MR_VA,          \
+#define SEND_ONLY(p, l) .op = OP_RC_SEND_ONLY, .psn = (p), .len = (l), .flags = PKT_ACKREQ
+#define SEND_FIRST(p)   .op = OP_RC_SEND_FIRST, .psn = (p), .len = PMTU
+#define WRITE_ONLY(p, l)                                                                  \
+	.op = OP_RC_WRITE_ONLY, .psn = (p), .len = (l), .flags = PKT_ACKREQ, .va = MR_VA, \
 	.rkey = MR_RKEY, .dma_len = (l)
-#define WRITE_FIRST(p, l)                                                                          \
-	.op = OP_RC_WRITE_FIRST, .psn = (p), .len = PMTU, .va = MR_VA, .rkey = MR_RKEY,            \
+#define WRITE_FIRST(p, l)                                                               \
+	.op = OP_RC_WRITE_FIRST, .psn = (p), .len = PMTU, .va = MR_VA, .rkey = MR_RKEY, \
 	.dma_len = (l)
-#define READ(p, l)                                                                                 \
+#define READ(p, l) \
 	.op = OP_RC_READ_REQUEST, .psn = (p), .va = MR_VA, .rkey = MR_RKEY, .dma_len = (l)
 #define FETCH_ADD(p) .op = OP_RC_FETCH_ADD, .psn = (p), .va = MR_VA, .rkey = MR_RKEY
 
 /* ---- what came out ---- */
 
-#define expect_state(s, e, m)                                                                      \
-	do {                                                                                       \
-		assert_int_equal((s)->r.epsn.v, (e));                                              \
-		assert_int_equal((s)->r.msn, (m));                                                 \
+#define expect_state(s, e, m)                         \
+	do {                                          \
+		assert_int_equal((s)->r.epsn.v, (e)); \
+		assert_int_equal((s)->r.msn, (m));    \
 	} while (0)
 
 #define expect_rule(s, id) assert_string_equal(responder_rule_id((s)->v.rule), (id))
 
 /** ACK(p, m) */
-#define expect_ack(s, p, m)                                                                        \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act & (ACT_ACK | ACT_NAK | ACT_ERR | ACT_DROP), ACT_ACK);  \
-		assert_int_equal((s)->v.reply_psn.v, (p));                                         \
-		assert_int_equal((s)->v.reply_msn, (m));                                           \
-		assert_int_equal((s)->v.syndrome, 0x1f);                                           \
+#define expect_ack(s, p, m)                                                                      \
+	do {                                                                                     \
+		assert_int_equal((s)->v.act &(ACT_ACK | ACT_NAK | ACT_ERR | ACT_DROP), ACT_ACK); \
+		assert_int_equal((s)->v.reply_psn.v, (p));                                       \
+		assert_int_equal((s)->v.reply_msn, (m));                                         \
+		assert_int_equal((s)->v.syndrome, 0x1f);                                         \
 	} while (0)
 
 /** A NAK that leaves the QP running, and nothing besides. */
-#define expect_nak(s, syn, p, m)                                                                   \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act, ACT_NAK);                                             \
-		assert_int_equal((s)->v.syndrome, (syn));                                          \
-		assert_int_equal((s)->v.reply_psn.v, (p));                                         \
-		assert_int_equal((s)->v.reply_msn, (m));                                           \
-		assert_int_equal((s)->r.epsn.v, (s)->before.epsn.v);                               \
-		assert_int_equal((s)->r.msn, (s)->before.msn);                                     \
+#define expect_nak(s, syn, p, m)                                     \
+	do {                                                         \
+		assert_int_equal((s)->v.act, ACT_NAK);               \
+		assert_int_equal((s)->v.syndrome, (syn));            \
+		assert_int_equal((s)->v.reply_psn.v, (p));           \
+		assert_int_equal((s)->v.reply_msn, (m));             \
+		assert_int_equal((s)->r.epsn.v, (s)->before.epsn.v); \
+		assert_int_equal((s)->r.msn, (s)->before.msn);       \
 	} while (0)
 
 /** A fatal NAK at ePSN with one event and no completion (RESP-NAK-INV-14, RESP-NAK-INV-16). */
-#define expect_fatal_event(s, syn, ev)                                                             \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act, ACT_NAK | ACT_ERR | ACT_EVENT);                       \
-		assert_int_equal((s)->v.syndrome, (syn));                                          \
-		assert_int_equal((s)->v.event, (ev));                                              \
-		assert_int_equal((s)->v.reply_psn.v, (s)->before.epsn.v);                          \
-		assert_int_equal((s)->v.reply_msn, (s)->before.msn);                               \
-		assert_int_equal((s)->r.epsn.v, (s)->before.epsn.v);                               \
+#define expect_fatal_event(s, syn, ev)                                       \
+	do {                                                                 \
+		assert_int_equal((s)->v.act, ACT_NAK | ACT_ERR | ACT_EVENT); \
+		assert_int_equal((s)->v.syndrome, (syn));                    \
+		assert_int_equal((s)->v.event, (ev));                        \
+		assert_int_equal((s)->v.reply_psn.v, (s)->before.epsn.v);    \
+		assert_int_equal((s)->v.reply_msn, (s)->before.msn);         \
+		assert_int_equal((s)->r.epsn.v, (s)->before.epsn.v);         \
 	} while (0)
 
 /** A fatal NAK at ePSN with one completion and no event; `take` is ACT_TAKE_WQE or 0. */
-#define expect_fatal_cqe(s, syn, status, take)                                                     \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act, ACT_NAK | ACT_ERR | ACT_COMPLETE | (take));           \
-		assert_int_equal((s)->v.syndrome, (syn));                                          \
-		assert_int_equal((s)->v.wc_status, (status));                                      \
-		assert_int_equal((s)->v.reply_psn.v, (s)->before.epsn.v);                          \
-		assert_int_equal((s)->v.reply_msn, (s)->before.msn);                               \
-		assert_int_equal((s)->r.epsn.v, (s)->before.epsn.v);                               \
+#define expect_fatal_cqe(s, syn, status, take)                                           \
+	do {                                                                             \
+		assert_int_equal((s)->v.act, ACT_NAK | ACT_ERR | ACT_COMPLETE | (take)); \
+		assert_int_equal((s)->v.syndrome, (syn));                                \
+		assert_int_equal((s)->v.wc_status, (status));                            \
+		assert_int_equal((s)->v.reply_psn.v, (s)->before.epsn.v);                \
+		assert_int_equal((s)->v.reply_msn, (s)->before.msn);                     \
+		assert_int_equal((s)->r.epsn.v, (s)->before.epsn.v);                     \
 	} while (0)
 
 /** Dropped, nothing sent, state as it was. */
-#define expect_silent(s)                                                                           \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act & ~(uint32_t)ACT_DUPLICATE, ACT_DROP);                 \
-		assert_memory_equal(&(s)->r, &(s)->before, sizeof((s)->r));                        \
-		assert_true((s)->v.rule != RULE_NONE);                                             \
+#define expect_silent(s)                                                           \
+	do {                                                                       \
+		assert_int_equal((s)->v.act & ~(uint32_t)ACT_DUPLICATE, ACT_DROP); \
+		assert_memory_equal(&(s)->r, &(s)->before, sizeof((s)->r));        \
+		assert_true((s)->v.rule != RULE_NONE);                             \
 	} while (0)
 
 #endif

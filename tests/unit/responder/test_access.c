@@ -9,14 +9,14 @@ RESP_NAK_RAE_01_to_07_key_refused(void **state)
 		struct spec p;
 		uint8_t mr_access;
 	} rows[] = {
-		/* -01: never issued */
+		/* RESP-NAK-RAE-01: never issued */
 		{ { .op = OP_RC_WRITE_ONLY, .len = 4, .va = MR_VA, .rkey = BAD_KEY, .dma_len = 4 },
 			ALL_ACCESS },
 		{ { .op = OP_RC_READ_REQUEST, .va = MR_VA, .rkey = BAD_KEY, .dma_len = 4 },
 			ALL_ACCESS },
 		{ { .op = OP_RC_FETCH_ADD, .va = MR_VA, .rkey = BAD_KEY }, ALL_ACCESS },
 		{ { .op = OP_RC_COMPARE_SWAP, .va = MR_VA, .rkey = BAD_KEY }, ALL_ACCESS },
-		/* -02: below, one byte past, wrapping */
+		/* RESP-NAK-RAE-02: below, one byte past, wrapping */
 		{ { .op = OP_RC_WRITE_ONLY,
 			  .len = 4,
 			  .va = MR_VA - 1,
@@ -32,11 +32,11 @@ RESP_NAK_RAE_01_to_07_key_refused(void **state)
 		{ { .op = OP_RC_READ_REQUEST, .va = UINT64_MAX - 1, .rkey = MR_RKEY, .dma_len = 4 },
 			ALL_ACCESS },
 		{ { .op = OP_RC_FETCH_ADD, .va = MR_VA + MR_LEN, .rkey = MR_RKEY }, ALL_ACCESS },
-		/* -03: right not granted */
+		/* RESP-NAK-RAE-03: right not granted */
 		{ { WRITE_ONLY(0, 4) }, ALL_ACCESS & ~REMOTE_WRITE },
 		{ { READ(0, 4) }, ALL_ACCESS & ~REMOTE_READ },
 		{ { FETCH_ADD(0) }, ALL_ACCESS & ~REMOTE_ATOMIC },
-		/* -05: the whole range of the RETH at FIRST */
+		/* RESP-NAK-RAE-05: the whole range of the RETH at FIRST */
 		{ { WRITE_FIRST(0, MR_LEN + 1) }, ALL_ACCESS },
 	};
 
@@ -49,7 +49,8 @@ RESP_NAK_RAE_01_to_07_key_refused(void **state)
 		s.mr_access = rows[i].mr_access;
 		p.psn = E;
 		feed_spec(&s, p);
-		expect_fatal_event(&s, NAK_RAE, EV_QP_ACCESS_ERR); /* -06, -07 */
+		/* RESP-NAK-RAE-06: at its own PSN; RESP-NAK-RAE-07: one event, no completion */
+		expect_fatal_event(&s, NAK_RAE, EV_QP_ACCESS_ERR);
 		assert_int_equal(s.v.fatal, 21);
 		assert_int_equal(s.v.counter, RC_NAK_ACCESS);
 		assert_int_equal(s.v.fault, VERDICT_NO_FAULT);
@@ -101,6 +102,7 @@ RESP_NAK_RAE_08_write_with_immediate(void **state)
 	expect_fatal_cqe(&s, NAK_RAE, WC_LOC_ACCESS, ACT_TAKE_WQE);
 }
 
+/** RESP-NAK-06: what FIRST placed stays; nothing more is placed. */
 static void
 RESP_NAK_RAE_09_revoked_in_mid_write(void **state)
 {

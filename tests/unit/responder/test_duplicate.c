@@ -343,9 +343,13 @@ RESP_RNR_11_duplicates_dropped_when_short(void **state)
 	expect_dup(&s, ACT_DROP);
 	FEED(&s, FETCH_ADD(E + 1));
 	expect_dup(&s, ACT_DROP);
+	s.f.short_of_resources = false;
+	s.f.exec_fault = true; /* RESP-DUP-08: nor a NAK when the unit fails */
+	FEED(&s, FETCH_ADD(E + 1));
+	expect_dup(&s, ACT_DROP);
+	s.f.exec_fault = false;
 	s.r.max_dest_rd_atomic = 0; /* and none can be saved */
 	s.r.saved = NULL;
-	s.f.short_of_resources = false;
 	FEED(&s, READ(E, 8));
 	expect_dup(&s, ACT_DROP);
 }

@@ -93,6 +93,8 @@ invariants(const struct sim *s, const struct spec *p)
 		CHECK_THAT(s->v.syndrome == NAK_SEQ ? !s->before.latched : true);
 		CHECK_THAT((s->v.syndrome & 0xe0) == 0x20 || s->v.syndrome <= NAK_ROE);
 		CHECK_THAT((act & ACT_ERR) != 0 || s->r.latched);
+		/* RESP-NAK-ROE-03: the peer cannot cause it. */
+		CHECK_THAT(s->v.syndrome != NAK_ROE || s->f.exec_fault || s->f.wqe_fault != 0);
 	}
 	/* A duplicate leaves all 64 bytes alone, and so does a drop. */
 	if ((act & (ACT_DUPLICATE | ACT_DROP)) != 0)

@@ -199,9 +199,12 @@ RESP_RNR_08_early_retry(void **state)
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_ack(&s, E, 1);
 
-	/* A sequence NAK asks for no delay. */
+	/* A sequence NAK asks for no delay, and what follows it is no matter of RNR. */
 	FEED(&s, SEND_ONLY(E + 2, 4));
 	expect_nak(&s, NAK_SEQ, E + 1, 1);
+	FEED(&s, SEND_ONLY(E + 2, 4));
+	expect_silent(&s);
+	expect_rule(&s, "RESP-SEQ-02");
 	FEED(&s, WRITE_ONLY(E + 1, 4));
 	expect_ack(&s, E + 1, 2);
 }

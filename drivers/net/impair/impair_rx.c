@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The callback: decide for a burst, apply, hand on. */
+#include "impair_priv.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include "compiler.h"
+#include "impair_apply.h"
+
+static void
+count(struct impair *im, uint32_t c, uint64_t n)
+{
+	uint64_t old = atomic_load_explicit(&im->counters[c], memory_order_relaxed);
+
+	atomic_store_explicit(&im->counters[c], old + n, memory_order_relaxed);
+}
+
+static struct rules *
+rules_now(struct impair *im)
+{
+	struct rules *old = atomic_load_explicit(&im->current, memory_order_relaxed);
+	struct rules *new;
+
+	if (LIKELY(atomic_load_explicit(&im->pending, memory_order_relaxed) == NULL))
+		return old;
+	new = atomic_exchange_explicit(&im->pending, NULL, memory_order_acquire);
+	if (new == NULL)
+		return old;
+	atomic_store_explicit(&im->current, new, memory_order_release);
+	old->next = atomic_load_explicit(&im->retired, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&im->retired, &old->next, old,
+		memory_order_release, memory_order_relaxed))
+		;
+	return new;
+}
+
+static struct impair_pkt
+look(const struct rte_mbuf *m)
+{
+	uint8_t gathered[IMPAIR_PEEK_LEN];
+	uint32_t have = RTE_MIN(m->pkt_len, (uint32_t)IMPAIR_PEEK_LEN);
+	const uint8_t *frame = rte_pktmbuf_read(m, 0, have, gathered);
+
+	return impair_peek(frame, frame != NULL ? have : 0, m->pkt_len);
+}
+
+/* Now, or when its time has come. */
+static void
+send_at(struct impair *im, struct rte_mbuf *m, ns_t at, ns_t now)
+{
+	if (at > now)
+		impair_hold_until(&im->hold, m, at);
+	else
+		impair_hold_pass(&im->hold, m);
+}
+
+static void
+send_copies(struct impair *im, const struct rte_mbuf *m, const struct impair_verdict *v, ns_t now)
+{
+	ns_t at = now + ((ns_t)v->delay_us + v->copy_delay_us) * NS_PER_US;
+
+	for (uint32_t i = 0; i < v->copies; i++) {
+		struct rte_mbuf *copy;
+
+		if (!impair_hold_has_room(&im->hold)) {
+			count(im, C_limited, v->copies - i);
+			return;
+		}
+		copy = rte_pktmbuf_copy(m, im->port.pool, 0, UINT32_MAX);
+		if (copy == NULL) {
+			count(im, C_no_mbuf, v->copies - i);
+			return;
+		}
+		count(im, C_duplicated, 1);
+		send_at(im, copy, at, now);
+	}
+}
+
+/* What the verdict changes in the frame itself. @return the frame, perhaps another mbuf. */
+static struct rte_mbuf *
+change(struct impair *im, struct rte_mbuf *m, const struct impair_pkt *p,
+	const struct impair_verdict *v)
+{
+	const uint32_t bits = IMPAIR_BIT(IMPAIR_CORRUPT) | IMPAIR_BIT(IMPAIR_CE);
+	struct rte_mbuf *own;
+
+	if ((v->actions & bits) == 0)
+		return m;
+	own = impair_own(m, im->port.pool);
+	if (own == NULL) {
+		count(im, C_no_mbuf, 1);
+		return m;
+	}
+	if ((v->actions & IMPAIR_BIT(IMPAIR_CE)) != 0) {
+		impair_mark_ce(own, p);
+		count(im, C_ce_marked, 1);
+	}
+	if ((v->actions & IMPAIR_BIT(IMPAIR_CORRUPT)) != 0) {
+		impair_corrupt(own, v);
+		count(im, C_corrupted, 1);
+	}
+	return own;
+}
+
+/*
+ * The packet, its copies, then those that waited for it to go by. Where there is no room to hold
+ * it back, it goes on at once.
+ */
+static void
+send_on(struct impair *im, struct rte_mbuf *m, const struct impair_verdict *v, uint32_t flow,
+	ns_t now)
+{
+	const struct impair_overtaken wait = { .pkt = m, .flow = flow, .left = v->distance,
+		.delay = v->delay_us * NS_PER_US, .until = now + v->hold_us * NS_PER_US };
+	bool room = impair_hold_has_room(&im->hold);
+	bool back = (v->actions & IMPAIR_BIT(IMPAIR_REORDER)) != 0 && room;
+	bool later = wait.delay != 0 && room;
+
+	if (!back)
+		send_at(im, m, later ? now + wait.delay : now, now);
+	send_copies(im, m, v, now);
+	impair_hold_went_by(&im->hold, flow, now);
+	if (back && impair_hold_back(&im->hold, &wait) != 0) {
+		send_at(im, m, now + wait.delay, now);
+		room = back = false;
+	}
+	count(im, C_reordered, back);
+	count(im, C_delayed, later);
+	count(im, C_limited,
+		!room && (v->actions & (IMPAIR_BIT(IMPAIR_REORDER) | IMPAIR_BIT(IMPAIR_DELAY))) != 0);
+}
+
+static void
+apply(struct impair *im, struct rte_mbuf *m, uint32_t i, ns_t now)
+{
+	const struct impair_pkt *p = &im->pkts[i];
+	const struct impair_verdict *v = &im->verdicts[i];
+
+	if (LIKELY(v->actions == 0 && im->hold.n_over == 0)) {
+		impair_hold_pass(&im->hold, m);
+		return;
+	}
+	if ((v->actions & IMPAIR_BIT(IMPAIR_DROP)) != 0) {
+		rte_pktmbuf_free(m);
+		count(im, C_dropped, 1);
+		return;
+	}
+	m = change(im, m, p, v);
+	send_on(im, m, v, (p->kind & IMPAIR_PKT_ROCE) != 0 ? p->qpn : OTHER_FLOW, now);
+}
+
+static uint16_t
+hand_on(struct impair *im, struct rte_mbuf *pkts[], uint32_t out, uint32_t limit)
+{
+	while (out < limit) {
+		struct rte_mbuf *m = impair_hold_pop(&im->hold);
+
+		if (m == NULL)
+			break;
+		pkts[out++] = m;
+	}
+	return (uint16_t)out;
+}
+
+/*
+ * `pkts` is both what came and what goes. A chunk's places are free once it has been copied away,
+ * so the queue of those that go out gets no longer by packets that only pass.
+ */
+uint16_t
+impair_on_receive(uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16_t n, uint16_t max,
+	void *arg)
+{
+	struct impair *im = arg;
+	const struct rules *rules = rules_now(im);
+	uint16_t out = 0;
+	ns_t now;
+
+	(void)port;
+	(void)queue;
+	if (n == 0 && impair_hold_count(&im->hold) == 0)
+		return 0;
+	now = im->port.clock(im->port.clock_arg);
+	impair_hold_due(&im->hold, now);
+	for (uint32_t first = 0, c; first < n; first += c) {
+		c = RTE_MIN((uint32_t)n - first, (uint32_t)CHUNK);
+		memcpy(im->mbufs, pkts + first, c * sizeof(im->mbufs[0]));
+		for (uint32_t i = 0; i < c; i++)
+			im->pkts[i] = look(im->mbufs[i]);
+		impair_model_decide(rules->model, im->pkts, c, im->verdicts);
+		for (uint32_t i = 0; i < c; i++)
+			apply(im, im->mbufs[i], i, now);
+		out = hand_on(im, pkts, out, first + c);
+	}
+	out = hand_on(im, pkts, out, max);
+	count(im, C_in, n);
+	count(im, C_out, out);
+	atomic_store_explicit(&im->counters[C_held], impair_hold_count(&im->hold),
+		memory_order_relaxed);
+	return out;
+}
+
+ns_t
+impair_next(const struct impair *im)
+{
+	return impair_hold_next(&im->hold);
+}

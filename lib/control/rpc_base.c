@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods about the program itself, its ports, workers and neighbours. */
+#include <rte_ethdev.h>
+#include <rte_version.h>
+
+#include "rpc.h"
+#include "rpc_params.h"
+
+/* A table without rows still is a struct of at least one byte. */
+struct p_none {
+	uint8_t nothing;
+};
+const struct conf_table rpc_no_params = { .name = "params", .size = sizeof(struct p_none),
+	.given_offset = CONF_NO_GIVEN };
+
+static const struct conf_field name_rows[] = { P_NAME(p_name, name, P_REQUIRED) };
+const struct conf_table p_name_table = P_TABLE(p_name, name_rows, "params");
+
+static const struct conf_field qp_rows[] = { P_QPN(p_qp, qp_num, P_REQUIRED) };
+const struct conf_table p_qp_table = P_TABLE(p_qp, qp_rows, "params");
+
+static int
+get_methods(struct rpc_call *call)
+{
+	json_t *list = json_array();
+
+	for (unsigned int t = 0; rpc_method_tables[t] != NULL; t++) {
+		for (const struct rpc_method *m = rpc_method_tables[t]; m->name != NULL; m++)
+			list = rpc_append(list, json_string(m->name));
+	}
+	return rpc_result(call, list);
+}
+
+static int
+version(struct rpc_call *call)
+{
+	return rpc_result(call,
+		json_pack("{s:s, s:s, s:s, s:[s, s, s], s:s}", "name", "rocelane", "version",
+			ROCELANE_VERSION, "dpdk_version", rte_version(), "features", "RC",
+			"responder", "async_events", "crc",
+			call->c->env.crc != NULL ? call->c->env.crc->name : ""));
+}
+
+static int
+shut_down(struct rpc_call *call)
+{
+	if (call->c->env.stop != NULL)
+		atomic_store(call->c->env.stop, true);
+	return rpc_result(call, json_object());
+}
+
+/* What the device says of its link. */
+static void
+set_link(json_t *o, uint16_t id)
+{
+	struct rte_eth_link link = { 0 };
+	const char *state = "UNKNOWN";
+
+	if (rte_eth_dev_is_valid_port(id) && rte_eth_link_get_nowait(id, &link) == 0)
+		state = link.link_status == RTE_ETH_LINK_UP ? "UP" : "DOWN";
+	json_object_set_new(o, "state", json_string(state));
+	json_object_set_new(o, "link_speed_mbps",
+		link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? json_null()
+							     : json_integer(link.link_speed));
+}
+
+static json_t *
+port_counters(const struct control *c, uint32_t port)
+{
+	struct stats_block sum = { 0 };
+	json_t *o = json_object();
+
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		if (c->env.workers[w].port_stats[port] != NULL)
+			stats_sum(&sum, c->env.workers[w].port_stats[port]);
+	}
+	for (unsigned int i = 0; i < STAT_MAX; i++) {
+		if (sum.c[i] != 0)
+			json_object_set_new(o, stats_info[i].name, rpc_u64(sum.c[i]));
+	}
+	return o;
+}
+
+static int
+port_list(struct rpc_call *call)
+{
+	const struct control *c = call->c;
+	json_t *list = json_array();
+
+	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+		const uint8_t *m = c->env.ports[p].addr->mac;
+		json_t *o = conf_encode_port(&c->env.conf->ports[p]);
+
+		json_object_del(o, "neighbors");
+		json_object_set_new(o, "mac",
+			json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
+				m[5]));
+		json_object_set_new(o, "port_id", json_integer(c->env.ports[p].id));
+		json_object_set_new(o, "max_frame", json_integer(c->env.ports[p].max_frame));
+		set_link(o, c->env.ports[p].id);
+		json_object_set_new(o, "counters", port_counters(c, p));
+		list = rpc_append(list, o);
+	}
+	return rpc_result(call, list);
+}
+
+static int
+worker_list(struct rpc_call *call)
+{
+	const struct control *c = call->c;
+	json_t *list = json_array();
+
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		const struct control_worker *worker = &c->env.workers[w];
+		const uint64_t lost =
+			atomic_load_explicit(&worker->mbox->up_lost, memory_order_relaxed);
+
+		list = rpc_append(list,
+			json_pack("{s:I, s:I, s:I, s:o, s:o, s:b}", "worker", (json_int_t)w, "lcore",
+				(json_int_t)worker->lcore, "qps", (json_int_t)c->worker_qps[w],
+				"rx_packets", rpc_u64(worker->stats->c[STAT_rx_packets]),
+				"messages_lost", rpc_u64(lost), "answers", !c->asks.silent[w]));
+	}
+	return rpc_result(call, list);
+}
+
+static int
+neighbor_list(struct rpc_call *call)
+{
+	return rpc_result(call, neigh_list_json(call->c));
+}
+
+const struct rpc_method rpc_methods_base[] = {
+	{ "rpc_get_methods", get_methods, &rpc_no_params },
+	{ "version", version, &rpc_no_params },
+	{ "port_list", port_list, &rpc_no_params },
+	{ "worker_list", worker_list, &rpc_no_params },
+	{ "neighbor_list", neighbor_list, &rpc_no_params },
+	{ "shutdown", shut_down, &rpc_no_params },
+	{ NULL, NULL, NULL },
+};

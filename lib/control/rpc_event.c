@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods that deliver: asynchronous events, and records of dropped packets. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc.h"
+#include "rpc_params.h"
+
+/* A reply ends before it fills a line; what is left is delivered next time. */
+#define REPLY_BYTES (RPC_LINE_MAX - 65536)
+#define RECORDS_MAX 1024
+
+struct p_events {
+	uint32_t max;
+	bool follow;
+};
+
+static const struct conf_field events_rows[] = {
+	P_U32(p_events, max, 1, EVENTS_MAX, P_DEFAULT(EVENTS_MAX)),
+	P_BOOL(p_events, follow, P_DEFAULT(0)),
+};
+static const struct conf_table events_table = P_TABLE(p_events, events_rows, "params");
+
+static int
+async_events(struct rpc_call *call)
+{
+	const struct p_events *p = call->params;
+	json_t *list = json_array();
+	size_t bytes = 0;
+
+	if (p->follow && call->client == NULL) {
+		json_decref(list);
+		return rpc_invalid(call, "follow: there is no connection to carry notifications");
+	}
+	control_drain(call->c);
+	for (uint32_t n = 0; n < p->max && bytes < REPLY_BYTES && list != NULL; n++) {
+		json_t *e = events_take(call->c);
+
+		if (e == NULL)
+			break;
+		bytes += rpc_size(e) + 1;
+		list = rpc_append(list, e);
+	}
+	if (p->follow)
+		rpc_server_follow(call->c, call->client);
+	return rpc_result(call, list);
+}
+
+struct p_records {
+	uint32_t max;
+};
+
+static const struct conf_field records_rows[] = {
+	P_U32(p_records, max, 1, RECORDS_MAX, P_DEFAULT(256)),
+};
+static const struct conf_table records_table = P_TABLE(p_records, records_rows, "params");
+
+static json_t *
+names_json(uint64_t faults)
+{
+	json_t *list = json_array();
+
+	for (unsigned int bit = 0; bit < FAULT_MAX; bit++) {
+		if ((faults >> bit & 1) != 0 && wire_faults[bit].name != NULL)
+			json_array_append_new(list, json_string(wire_faults[bit].name));
+	}
+	return list;
+}
+
+static json_t *
+header_json(const struct errbuf_record *r)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint32_t len = r->header_len < ERRBUF_HEADER_BYTES ? r->header_len
+								 : ERRBUF_HEADER_BYTES;
+	char hex[2 * ERRBUF_HEADER_BYTES];
+
+	for (uint32_t i = 0; i < len; i++) {
+		hex[2 * i] = digits[r->header[i] >> 4];
+		hex[2 * i + 1] = digits[r->header[i] & 15];
+	}
+	return json_stringn(hex, 2 * len);
+}
+
+/* "drop" for headers; what a QP's own check made of it otherwise. */
+static const char *
+impact_of(const struct errbuf_record *r)
+{
+	if (r->charged < FAULT_MAX && wire_faults[r->charged].impact != NULL)
+		return wire_faults[r->charged].impact;
+	return "drop";
+}
+
+static json_t *
+record_json(struct control *c, const struct errlog_entry *e)
+{
+	const struct errbuf_record *r = &e->r;
+	const char *opcode = wire_opcodes[r->opcode].name;
+	const int port = control_port_index(c, r->port);
+	json_t *o = json_object();
+
+	if (o == NULL)
+		return NULL;
+	json_object_set_new(o, "syndrome", json_integer((uint32_t)r->faults));
+	json_object_set_new(o, "names", names_json(r->faults));
+	json_object_set_new(o, "impact", json_string(impact_of(r)));
+	json_object_set_new(o, "port",
+		port >= 0 ? json_string(c->env.conf->ports[port].name) : json_null());
+	json_object_set_new(o, "worker", json_integer(e->worker));
+	json_object_set_new(o, "qp_num", json_integer(r->qpn));
+	json_object_set_new(o, "opcode", json_integer(r->opcode));
+	json_object_set_new(o, "opcode_name", opcode != NULL ? json_string(opcode) : json_null());
+	json_object_set_new(o, "psn", json_integer(r->psn));
+	json_object_set_new(o, "length", json_integer(r->frame_len));
+	json_object_set_new(o, "header", header_json(r));
+	json_object_set_new(o, "time_ns", rpc_u64(r->time_ns));
+	if (r->rule != 0)
+		json_object_set_new(o, "rule", json_string(responder_rule_id(r->rule)));
+	return o;
+}
+
+static int
+rx_errors(struct rpc_call *call)
+{
+	const struct p_records *p = call->params;
+	json_t *list = json_array();
+	struct errlog_entry e;
+	size_t bytes = 0;
+
+	for (uint32_t n = 0; n < p->max && bytes < REPLY_BYTES && list != NULL; n++) {
+		json_t *o;
+
+		if (!errlog_take(call->c, &e))
+			break;
+		o = record_json(call->c, &e);
+		bytes += rpc_size(o) + 1;
+		list = rpc_append(list, o);
+	}
+	return rpc_result(call, list);
+}
+
+const struct rpc_method rpc_methods_event[] = {
+	{ "async_events", async_events, &events_table },
+	{ "rx_errors", rx_errors, &records_table },
+	{ NULL, NULL, NULL },
+};

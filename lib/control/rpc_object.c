@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods of protection domains, completion queues and shared receive queues. */
+#include "rpc.h"
+#include "rpc_params.h"
+
+static int
+pd_create(struct rpc_call *call)
+{
+	struct conf_pd *conf = call->params;
+	struct refusal r;
+
+	if (object_pd_create(call->c, conf, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, conf_encode_pd(conf));
+}
+
+static int
+pd_dealloc(struct rpc_call *call)
+{
+	const struct p_name *p = call->params;
+	struct refusal r;
+	struct object_pd *pd = object_pd_find(call->c, p->name, &r);
+
+	if (pd == NULL || object_pd_destroy(call->c, pd, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+pd_list(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	struct named *o;
+
+	TAILQ_FOREACH(o, &call->c->pds.all, all) {
+		const struct object_pd *pd = (const struct object_pd *)(const void *)o;
+
+		list = rpc_append(list,
+			json_pack("{s:s, s:I}", "name", o->name, "users", (json_int_t)pd->users));
+	}
+	return rpc_result(call, list);
+}
+
+static int
+cq_create(struct rpc_call *call)
+{
+	struct conf_cq *conf = call->params;
+	struct refusal r;
+
+	if (object_cq_create(call->c, conf, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, conf_encode_cq(conf));
+}
+
+static int
+cq_destroy(struct rpc_call *call)
+{
+	const struct p_name *p = call->params;
+	struct refusal r;
+	struct object_cq *cq = object_cq_find(call->c, p->name, &r);
+
+	if (cq == NULL || object_cq_destroy(call->c, cq, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+cq_list(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	struct named *o;
+
+	TAILQ_FOREACH(o, &call->c->cqs.all, all) {
+		struct object_cq *cq = (struct object_cq *)(void *)o;
+		const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
+		const bool error = atomic_load_explicit(&cq->q.error, memory_order_relaxed);
+
+		list = rpc_append(list,
+			json_pack("{s:s, s:I, s:I, s:b}", "name", o->name, "cqe",
+				(json_int_t)cq->cqe, "users", (json_int_t)users, "error", error));
+	}
+	return rpc_result(call, list);
+}
+
+static int
+srq_create(struct rpc_call *call)
+{
+	struct conf_srq *conf = call->params;
+	struct refusal r;
+
+	if (object_srq_create(call->c, conf, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, conf_encode_srq(conf));
+}
+
+static int
+srq_destroy(struct rpc_call *call)
+{
+	const struct p_name *p = call->params;
+	struct refusal r;
+	struct object_srq *srq = object_srq_find(call->c, p->name, &r);
+
+	if (srq == NULL || object_srq_destroy(call->c, srq, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+srq_list(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	struct named *o;
+
+	TAILQ_FOREACH(o, &call->c->srqs.all, all) {
+		const struct object_srq *srq = (const struct object_srq *)(const void *)o;
+
+		list = rpc_append(list, conf_encode_srq(&srq->conf));
+	}
+	return rpc_result(call, list);
+}
+
+const struct rpc_method rpc_methods_object[] = {
+	{ "pd_create", pd_create, &conf_table_pd },
+	{ "pd_dealloc", pd_dealloc, &p_name_table },
+	{ "pd_list", pd_list, &rpc_no_params },
+	{ "cq_create", cq_create, &conf_table_cq },
+	{ "cq_destroy", cq_destroy, &p_name_table },
+	{ "cq_list", cq_list, &rpc_no_params },
+	{ "srq_create", srq_create, &conf_table_srq },
+	{ "srq_destroy", srq_destroy, &p_name_table },
+	{ "srq_list", srq_list, &rpc_no_params },
+	{ NULL, NULL, NULL },
+};

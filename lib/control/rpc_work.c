@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods that post work and take completions. */
+#include <errno.h>
+#include <string.h>
+
+#include "rpc.h"
+#include "rpc_params.h"
+
+/* ---- post_recv --------------------------------------------------------------------------- */
+
+enum { SGE_MR = 1, SGE_OFFSET = 2, SGE_LKEY = 4, SGE_ADDR = 8 };
+
+struct p_sge {
+	uint64_t given;
+	char mr[CONF_NAME_MAX];
+	uint64_t offset;
+	uint64_t addr;
+	uint32_t lkey;
+	uint32_t length;
+};
+
+static void
+check_sge(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct p_sge *s = obj;
+	const bool by_name = (s->given & SGE_MR) != 0;
+
+	if (by_name && (s->given & (SGE_LKEY | SGE_ADDR)) != 0)
+		conf_fault(err, NULL, "must be {mr, offset, length} or {lkey, addr, length}");
+	else if (!by_name && (s->given & (SGE_LKEY | SGE_ADDR)) != (SGE_LKEY | SGE_ADDR))
+		conf_fault(err, NULL, "must be {mr, offset, length} or {lkey, addr, length}");
+	else if (!by_name && (s->given & SGE_OFFSET) != 0)
+		conf_fault(err, "offset", "goes with mr; with lkey it is addr");
+}
+
+static const struct conf_field sge_rows[] = {
+	P_NAME(p_sge, mr, P_OPTIONAL, .given = SGE_MR),
+	P_U64(p_sge, offset, P_OPTIONAL, .given = SGE_OFFSET),
+	P_U32(p_sge, lkey, 0, UINT32_MAX, P_OPTIONAL, .given = SGE_LKEY),
+	P_U64(p_sge, addr, P_OPTIONAL, .given = SGE_ADDR),
+	P_U32(p_sge, length, 0, UINT32_MAX, P_REQUIRED),
+};
+static const struct conf_table sge_table = { .name = "sge", .fields = sge_rows,
+	.n_fields = ARRAY_LEN(sge_rows), .size = sizeof(struct p_sge),
+	.given_offset = offsetof(struct p_sge, given), .check = check_sge };
+
+struct p_recv_wr {
+	uint64_t wr_id;
+	struct p_sge *sg_list;
+	uint32_t n_sge;
+};
+
+static const struct conf_field recv_wr_rows[] = {
+	P_U64(p_recv_wr, wr_id, P_DEFAULT(0)),
+	P_ARRAY(p_recv_wr, sg_list, n_sge, &sge_table, 1024),
+};
+static const struct conf_table recv_wr_table = P_TABLE(p_recv_wr, recv_wr_rows, "wr");
+
+struct p_post_recv {
+	uint32_t qp_num;
+	uint32_t n_wrs;
+	struct p_recv_wr *wrs;
+};
+
+static const struct conf_field post_recv_rows[] = {
+	P_QPN(p_post_recv, qp_num, P_REQUIRED),
+	P_ARRAY(p_post_recv, wrs, n_wrs, &recv_wr_table, 65536, P_REQUIRED),
+};
+static const struct conf_table post_recv_table = P_TABLE(p_post_recv, post_recv_rows, "params");
+
+/* QP-06, QP-13: from INIT on, ERR included. */
+static int
+may_receive(const struct qp_rec *rec, struct refusal *r)
+{
+	if (rec->feed != NULL)
+		return refuse(r, EINVAL, "QP %u has a recv_feed: the dataplane fills its queue",
+			rec->qp->qpn);
+	if (qp_admin_state(rec) == QPS_RESET)
+		return refuse(r, EINVAL, "QP %u is in RESET", rec->qp->qpn);
+	return 0;
+}
+
+static int
+translate(struct rpc_call *call, const struct p_sge *from, struct ring_sge *to, struct refusal *r)
+{
+	const struct object_mr *mr;
+
+	*to = (struct ring_sge){ .addr = from->addr, .length = from->length, .lkey = from->lkey };
+	if ((from->given & SGE_MR) == 0)
+		return 0;
+	mr = object_mr_find(call->c, from->mr, r);
+	if (mr == NULL)
+		return -ENOENT;
+	to->addr = mr->region->va + from->offset; /* checked when the request runs */
+	to->lkey = mr->region->key;
+	return 0;
+}
+
+static int
+post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, struct refusal *r)
+{
+	const struct conf_cap *cap = &rec->shared->conf.cap;
+	struct ring_sge sge[RING_MAX_SGE];
+	struct ring_recv_wqe *wqe;
+	int rc = may_receive(rec, r);
+
+	if (rc == 0 && (wr->n_sge > cap->max_recv_sge || wr->n_sge > RING_MAX_SGE))
+		rc = refuse(r, EINVAL, "sg_list has %u entries, and max_recv_sge is %u", wr->n_sge,
+			cap->max_recv_sge);
+	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
+		rc = translate(call, &wr->sg_list[i], &sge[i], r);
+	if (rc != 0)
+		return rc;
+	wqe = ring_produce_slot(&rec->rq, cap->max_recv_wr);
+	if (wqe == NULL)
+		return refuse(r, ENOMEM, "the receive queue is full: max_recv_wr is %u",
+			cap->max_recv_wr);
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->n_sge;
+	wqe->reserved = 0;
+	memcpy(wqe->sge, sge, wr->n_sge * sizeof(sge[0]));
+	ring_produce_commit(&rec->rq);
+	return 0;
+}
+
+/*
+ * QP-13, QP-17: a worker that moves the QP to ERR flushes what it sees posted. Either it sees our
+ * last index, or we see its ERR here: the fences on both sides leave no third way.
+ */
+static void
+flush_if_dead(struct control *c, struct qp_rec *rec)
+{
+	const struct ask_request q = { .type = MBOX_QP_FLUSH, .worker = rec->qp->worker,
+		.qp = rec->qp };
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (rec->attached && qp_admin_state(rec) == QPS_ERR)
+		ask_and_wait(c, &q);
+}
+
+static json_t *
+refused_json(const struct p_recv_wr *wr, uint32_t index, const struct refusal *r)
+{
+	return json_pack("{s:I, s:o, s:i, s:s}", "index", (json_int_t)index, "wr_id",
+		rpc_u64(wr->wr_id), "errno", r->err, "reason", r->text);
+}
+
+static int
+post_recv(struct rpc_call *call)
+{
+	const struct p_post_recv *p = call->params;
+	struct refusal r;
+	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
+	json_t *refused = NULL;
+	uint32_t n;
+
+	if (rec == NULL)
+		return rpc_refused(call, &r);
+	for (n = 0; n < p->n_wrs; n++) {
+		if (post_one(call, rec, &p->wrs[n], &r) != 0) {
+			refused = refused_json(&p->wrs[n], n, &r);
+			break;
+		}
+	}
+	if (n > 0)
+		flush_if_dead(call->c, rec);
+	return rpc_result(call,
+		json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
+			refused != NULL ? refused : json_null()));
+}
+
+/* ---- poll_cq ------------------------------------------------------------------------------- */
+
+#define POLL_MAX 2048 /* a reply fits a line */
+
+struct p_poll {
+	char cq[CONF_NAME_MAX];
+	uint32_t max;
+};
+
+static const struct conf_field poll_rows[] = {
+	P_NAME(p_poll, cq, P_REQUIRED),
+	P_U32(p_poll, max, 1, POLL_MAX, P_DEFAULT(256)),
+};
+static const struct conf_table poll_table = P_TABLE(p_poll, poll_rows, "params");
+
+static const char *
+status_name(uint8_t status)
+{
+	/* clang-format off */
+	static const char *const names[] = {
+		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR",
+		"WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR",
+		"REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR",
+		"LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
+		"INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR",
+		"TM_RNDV_INCOMPLETE",
+	};
+	/* clang-format on */
+
+	return status < ARRAY_LEN(names) ? names[status] : "GENERAL_ERR";
+}
+
+static const char *
+opcode_name(uint8_t opcode)
+{
+	static const char *const sends[] = { "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP",
+		"FETCH_ADD", "BIND_MW", "LOCAL_INV", "TSO" };
+
+	if (opcode < ARRAY_LEN(sends))
+		return sends[opcode];
+	return opcode == 129 ? "RECV_RDMA_WITH_IMM" : "RECV";
+}
+
+static json_t *
+flags_json(uint8_t flags)
+{
+	json_t *list = json_array();
+
+	if ((flags & RING_WC_GRH) != 0)
+		json_array_append_new(list, json_string("GRH"));
+	if ((flags & RING_WC_WITH_IMM) != 0)
+		json_array_append_new(list, json_string("WITH_IMM"));
+	if ((flags & RING_WC_WITH_INV) != 0)
+		json_array_append_new(list, json_string("WITH_INV"));
+	return list;
+}
+
+static json_t *
+cause_json(const struct ring_cqe *e)
+{
+	const char *peer = wire_opcodes[e->peer_opcode].name;
+
+	return json_pack("{s:s, s:s, s:I, s:s}", "rule", responder_rule_id(e->cause), "text",
+		responder_rule_text(e->cause), "psn", (json_int_t)e->psn, "opcode",
+		peer != NULL ? peer : "");
+}
+
+static json_t *
+cqe_json(const struct ring_cqe *e)
+{
+	json_t *o = json_object();
+
+	if (o == NULL)
+		return NULL;
+	json_object_set_new(o, "wr_id", rpc_u64(e->wr_id));
+	json_object_set_new(o, "status", json_string(status_name(e->status)));
+	json_object_set_new(o, "opcode", json_string(opcode_name(e->opcode)));
+	json_object_set_new(o, "byte_len", json_integer(e->byte_len));
+	json_object_set_new(o, "imm_data",
+		(e->wc_flags & RING_WC_WITH_IMM) != 0 ? json_integer(e->imm_data) : json_null());
+	json_object_set_new(o, "qp_num", json_integer(e->qp_num));
+	json_object_set_new(o, "wc_flags", flags_json(e->wc_flags));
+	json_object_set_new(o, "vendor_err", json_integer(e->vendor_err));
+	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
+		json_object_set_new(o, "invalidated_rkey", rpc_hex(e->imm_data));
+	json_object_set_new(o, "solicited", json_boolean(e->solicited != 0));
+	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
+	if (e->status != 0 && e->cause != 0)
+		json_object_set_new(o, "cause", cause_json(e));
+	return o;
+}
+
+static int
+poll_cq(struct rpc_call *call)
+{
+	const struct p_poll *p = call->params;
+	struct refusal r;
+	struct object_cq *cq = object_cq_find(call->c, p->cq, &r);
+	json_t *list = json_array();
+	struct ring_cqe e;
+
+	if (cq == NULL) {
+		json_decref(list);
+		return rpc_refused(call, &r);
+	}
+	for (uint32_t n = 0; n < p->max && list != NULL; n++) {
+		if (ring_cq_poll(&cq->q.ring, &e, 1) == 0)
+			break;
+		list = rpc_append(list, cqe_json(&e));
+	}
+	return rpc_result(call, list);
+}
+
+const struct rpc_method rpc_methods_work[] = {
+	{ "post_recv", post_recv, &post_recv_table },
+	{ "poll_cq", poll_cq, &poll_table },
+	{ NULL, NULL, NULL },
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages keep their order and their bytes; a full ring refuses, and only `up` may lose. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_eal.h>
+
+#include "mbox.h"
+
+static int
+setup_eal(void **state)
+{
+	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
+		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
+		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
+		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "16", NULL };
+
+	(void)state;
+	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+}
+
+typedef int (*send_fn)(struct mbox *, const struct mbox_msg *);
+typedef unsigned int (*recv_fn)(struct mbox *, struct mbox_msg *, unsigned int);
+
+static const struct {
+	const char *name;
+	send_fn send;
+	recv_fn recv;
+	bool counts;
+} ways[] = {
+	{ "down", mbox_send_down, mbox_recv_down, false },
+	{ "done", mbox_send_done, mbox_recv_done, false },
+	{ "up", mbox_send_up, mbox_recv_up, true },
+};
+
+/* AEQ-14: in order, exactly `entries` of them, the rest refused and (up) counted; wraps. */
+static void
+AEQ_14_order_and_bounds(void **state)
+{
+	struct mbox b;
+	struct mbox_msg in, out[40];
+
+	(void)state;
+	assert_int_equal(mbox_create(&b, 3, 20, 0), 0); /* not a power of two */
+	for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
+		uint64_t next = 0, want = 0;
+
+		for (int round = 0; round < 5; round++) {
+			unsigned int n = 0;
+
+			for (int i = 0; i < 25; i++) {
+				memset(&in, (int)next, sizeof(in));
+				in.cookie = next;
+				if (ways[w].send(&b, &in) == 0) {
+					next++;
+					n++;
+				} else {
+					assert_int_equal(ways[w].send(&b, &in), -ENOBUFS);
+				}
+			}
+			assert_int_equal(n, 20);
+			n = ways[w].recv(&b, out, 7);
+			assert_int_equal(n, 7);
+			n += ways[w].recv(&b, out + n, 33);
+			assert_int_equal(n, 20);
+			assert_int_equal(ways[w].recv(&b, out, 0), 0);
+			for (unsigned int i = 0; i < n; i++, want++) {
+				memset(&in, (int)want, sizeof(in));
+				in.cookie = want;
+				assert_memory_equal(&out[i], &in, sizeof(in));
+			}
+		}
+	}
+	assert_int_equal(atomic_load(&b.up_lost), 5 * 5 * 2);
+	mbox_destroy(&b);
+}
+
+static void
+room_for_answers(void **state)
+{
+	struct mbox b;
+	struct mbox_msg m = { .type = MBOX_DONE };
+
+	(void)state;
+	assert_int_equal(mbox_create(&b, 4, 8, 0), 0);
+	assert_int_equal(mbox_done_room(&b), 8);
+	mbox_send_done(&b, &m);
+	assert_int_equal(mbox_done_room(&b), 7);
+	assert_int_equal(
+		mbox_create(&(struct mbox){ 0 }, 4, 8, 0), -EEXIST); /* the name is taken */
+	mbox_destroy(&b);
+	mbox_destroy(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(AEQ_14_order_and_bounds),
+		cmocka_unit_test(room_for_answers),
+	};
+
+	return cmocka_run_group_tests(tests, setup_eal, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between lcores: messages of the control lcore, and packets of another worker's QP. */
+#include <errno.h>
+#include <string.h>
+
+#include "bed.h"
+
+/* QP-18: detached in the middle of answers, a QP leaves nothing behind in the worker. */
+static void
+QP_18_detach(void **state)
+{
+	struct bed *b = *state;
+	struct qp *a = bed_qp(b, 0x12, 0x23), *c = bed_qp(b, 0x13, 0x24);
+	struct wire_fields f = write_only(E, MR_VA, 4);
+	uint32_t got[3] = { 0, 0, 0 };
+	void *m = NULL;
+
+	/* With the wire full, answers pause and wait in their QPs. */
+	while (rte_ring_free_count(bed_far_end()) != 0)
+		assert_int_equal(rte_ring_enqueue(bed_far_end(), bed_frame(&f)), 0);
+	for (uint32_t q = 0x11; q <= 0x13; q++)
+		for (uint32_t i = 0; i < 4; i++) {
+			f = read_request(E + 64 * i, MR_VA, 65536);
+			f.dest_qpn = q;
+			bed_send(b, &f);
+		}
+	for (int i = 0; i < 30; i++)
+		worker_poll(b->w, b->now);
+	assert_true(a->answer_count > 0);
+	assert_true((a->flags & QPF_ANSWERING) != 0);
+	bed_qp_gone(b, a);
+	f.dest_qpn = 0x12;
+	bed_send(b, &f); /* late packets are dropped */
+	while (rte_ring_dequeue(bed_far_end(), &m) == 0)
+		rte_pktmbuf_free(m);
+	for (int i = 0; i < 100; i++) {
+		bed_turn(b);
+		while (rte_ring_count(bed_far_end()) != 0) {
+			rte_ring_dequeue(bed_far_end(), &m);
+			rte_pktmbuf_free(m);
+		}
+	}
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), 1);
+	got[0] = (uint32_t)b->qp->stats->c[STAT_read_responses_sent];
+	got[2] = (uint32_t)c->stats->c[STAT_read_responses_sent];
+	got[1] = (uint32_t)bed_stat(b, STAT_read_responses_sent) - got[0] - got[2];
+	assert_int_equal(got[0], 256); /* the others finish */
+	assert_int_equal(got[2], 256);
+	assert_in_range(got[1], 1, 200);
+	bed_qp_gone(b, c);
+}
+
+/* QP-20: a second QP for a slot in use is refused; after detach the slot is free. */
+static void
+QP_20_attach_twice(void **state)
+{
+	struct bed *b = *state;
+	const struct qp_alloc_params params = { .max_recv_wr = 1 };
+	struct qp *qp = qp_alloc(&params);
+	struct mbox_msg m = { .type = MBOX_QP_ATTACH };
+
+	qp->qpn = QPN + 64; /* the table has 64 slots */
+	m.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &m), -EEXIST);
+	assert_ptr_equal(qp_lookup(b->qps, QPN), b->qp);
+	assert_null(qp_lookup(b->qps, QPN + 64));
+	qp_free(qp);
+}
+
+/* QP-19: live values by message. */
+static void
+QP_19_query(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+	struct qp_snapshot s;
+	struct mbox_msg m = { .type = MBOX_QP_QUERY };
+
+	bed_send(b, &f);
+	bed_turn(b);
+	m.qp.qp = b->qp;
+	m.qp.snapshot = &s;
+	assert_int_equal(bed_tell(b, &m), 0);
+	assert_int_equal(s.state, QPS_RTS);
+	assert_int_equal(s.epsn, E + 1);
+	assert_int_equal(s.attr.rq_psn, E + 1);
+	assert_int_equal(s.msn, 1);
+	assert_int_equal(s.rq_posted, 4);
+	assert_int_equal(s.stats.c[STAT_rx_write_requests], 1);
+	assert_true(s.resolved);
+}
+
+/*
+ * TX: a frame of the control lcore leaves as it is; an unknown port is refused and the frame freed.
+ */
+static void
+control_transmits(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+	struct mbox_msg m = { .type = MBOX_TX, .port = bed_port() }, done;
+	void *out = NULL;
+
+	m.pkt.m = bed_frame(&f);
+	assert_int_equal(mbox_send_down(&b->mbox, &m), 0); /* cookie 0: no answer wanted */
+	worker_poll(b->w, b->now);
+	worker_poll(b->w, b->now);
+	assert_int_equal(mbox_recv_done(&b->mbox, &done, 1), 0);
+	assert_int_equal(rte_ring_dequeue(bed_far_end(), &out), 0);
+	assert_ptr_equal(out, m.pkt.m);
+	rte_pktmbuf_free(out);
+	assert_int_equal(bed_stat(b, STAT_tx_packets), 1);
+	m.pkt.m = bed_frame(&f);
+	m.port = 77;
+	assert_int_equal(bed_tell(b, &m), -ENODEV);
+	m = (struct mbox_msg){ .type = MBOX_SYNC };
+	assert_int_equal(bed_tell(b, &m), 0);
+	m = (struct mbox_msg){ .type = MBOX_TYPE_MAX };
+	assert_int_equal(bed_tell(b, &m), -EINVAL);
+}
+
+/* The mailbox is looked at within 64 busy turns. */
+static void
+mailbox_while_busy(void **state)
+{
+	struct bed *b = *state;
+	struct mbox_msg m = { .type = MBOX_SYNC, .cookie = 5 }, done;
+	uint32_t i;
+
+	assert_int_equal(mbox_send_down(&b->mbox, &m), 0);
+	for (i = 0; i < 65; i++) {
+		struct wire_fields f = write_only(E + i, MR_VA, 4);
+
+		bed_send(b, &f);
+		bed_turn(b);
+		if (mbox_recv_done(&b->mbox, &done, 1) == 1)
+			break;
+	}
+	assert_in_range(i, 0, 64);
+	assert_int_equal(done.cookie, 5);
+}
+
+/* A full `done` ring holds messages back; none is lost. */
+static void
+answers_are_not_lost(void **state)
+{
+	struct bed *b = *state;
+	struct mbox_msg m = { .type = MBOX_SYNC }, done;
+	uint32_t sent = 0, got = 0;
+
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 40; i++) {
+			m.cookie = sent + 1;
+			if (mbox_send_down(&b->mbox, &m) == 0)
+				sent++;
+		}
+		for (int i = 0; i < 20; i++)
+			worker_poll(b->w, b->now);
+	}
+	assert_true(sent > 64);
+	for (int i = 0; i < 50; i++) {
+		while (mbox_recv_done(&b->mbox, &done, 1) == 1)
+			assert_int_equal(done.cookie, ++got);
+		worker_poll(b->w, b->now);
+	}
+	assert_int_equal(got, sent);
+}
+
+/* A packet for another worker's QP: handed over, served there once, counted on both sides. */
+static void
+handoff(void **state)
+{
+	struct bed *b = *state;
+	struct rte_ring *ring = rte_ring_create("handoff", 64, 0, RING_F_SC_DEQ);
+	struct worker_conf conf = b->conf;
+	struct worker *owner;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+	const struct stats_block *s, *o;
+
+	assert_non_null(ring);
+	conf.index = 1;
+	conf.workers_n = 2;
+	conf.mbox = NULL;
+	conf.handoff_in = ring;
+	conf.ports[0].polls_rx = false;
+	owner = worker_create(&conf);
+	assert_non_null(owner);
+	b->conf.workers_n = 2;
+	b->conf.handoff[1] = ring;
+	bed_worker_again(b);
+	b->qp->worker = 1;
+
+	bed_send(b, &f);
+	f.psn = psn(E + 1);
+	bed_send(b, &f);
+	f.psn = psn(E + 2);
+	f.pkey = 0x1234; /* a fault that needs the QP: found by the owner */
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_silence(b);
+	s = worker_stats(b->w);
+	assert_int_equal(s->c[STAT_rx_packets], 3);
+	assert_int_equal(s->c[STAT_rx_handoff], 3);
+	assert_int_equal(s->c[STAT_rcvd_pkts], 0);
+	assert_int_equal(worker_poll(owner, b->now), 4);
+	bed_collect(b);
+	expect_ack(b, 0x1f, E + 1, 2);
+	expect_silence(b);
+	o = worker_stats(owner);
+	assert_int_equal(o->c[STAT_rx_packets], 0);
+	assert_int_equal(o->c[STAT_rx_handoff_in], 3);
+	assert_int_equal(o->c[STAT_rcvd_pkts], 2);
+	assert_int_equal(o->c[STAT_rx_pkey_violation], 1);
+	assert_int_equal(b->qp->stats->c[STAT_rcvd_pkts], 2);
+
+	/* A full ring: lost here, and counted. */
+	f.pkey = 0xffff;
+	for (uint32_t i = 0; i < 70; i++)
+		bed_send(b, &f);
+	for (int i = 0; i < 3; i++)
+		bed_turn(b);
+	assert_int_equal(s->c[STAT_rx_handoff], 3 + 63);
+	assert_int_equal(s->c[STAT_rx_handoff_lost], 7);
+
+	/* A bad ICRC is dropped by whoever received it. */
+	{
+		struct rte_mbuf *m = bed_frame(&f);
+
+		rte_pktmbuf_mtod(m, uint8_t *)[60] ^= 1;
+		bed_put(b, m);
+		bed_turn(b);
+		assert_int_equal(s->c[STAT_rx_syndrome_30], 1);
+	}
+	for (void *m = NULL; rte_ring_dequeue(ring, &m) == 0;)
+		rte_pktmbuf_free(m);
+	b->qp->worker = 0;
+	worker_destroy(owner);
+	rte_ring_free(ring);
+}
+
+static ns_t
+fixed_clock(void)
+{
+	return 1;
+}
+
+static void
+stop_after(void *ctx, uint32_t turns)
+{
+	if (turns == 10)
+		atomic_store((_Atomic bool *)ctx, true);
+}
+
+/* worker_run() tells how long it has been idle, and ends when told to. */
+static void
+run_until_stopped(void **state)
+{
+	struct bed *b = *state;
+	_Atomic bool stop = false;
+
+	worker_run(b->w, &stop, fixed_clock, stop_after, &stop);
+	assert_true(atomic_load(&stop));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(QP_18_detach),
+		TEST(QP_20_attach_twice),
+		TEST(QP_19_query),
+		TEST(control_transmits),
+		TEST(mailbox_while_busy),
+		TEST(answers_are_not_lost),
+		TEST(handoff),
+		TEST(run_until_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}

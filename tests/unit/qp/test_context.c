@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The QP's memory, its table, and what a modify does to it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_eal.h>
+
+#include "qp.h"
+
+static const struct qp_alloc_params params = {
+	.max_recv_wr = 8, .max_recv_sge = 2, .max_dest_rd_atomic = 4
+};
+
+static int
+setup_eal(void **state)
+{
+	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
+		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
+		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
+		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "32", NULL };
+
+	(void)state;
+	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+}
+
+static void
+bring_up(struct qp *qp, uint32_t rq_psn)
+{
+	struct qp_attr a = { .qp_state = QPS_INIT,
+		.pkey = 0x8001,
+		.qp_access_flags = 15,
+		.path_mtu = 1024,
+		.dest_qp_num = 0x22,
+		.rq_psn = rq_psn,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.sq_psn = 0x200,
+		.timeout = 14,
+		.retry_cnt = 3,
+		.path = { .src_ip = { 192, 0, 2, 1 },
+			.dst_ip = { 192, 0, 2, 2 },
+			.ttl = 64,
+			.dmac = { 2, 0, 0, 0, 0, 2 },
+			.sport = 0xc000 } };
+
+	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+	a.qp_state = QPS_RTR;
+	qp_apply(qp, &a,
+		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	a.qp_state = QPS_RTS;
+	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_SQ_PSN);
+}
+
+static void
+post(struct qp *qp, uint64_t wr_id)
+{
+	struct ring producer;
+	struct ring_recv_wqe *wqe;
+
+	ring_attach(&producer, qp->rq_area.base, qp->rq.mask + 1, qp->rq.stride, false);
+	wqe = ring_produce_slot(&producer, qp->max_recv_wr);
+	assert_non_null(wqe);
+	wqe->wr_id = wr_id;
+	ring_produce_commit(&producer);
+}
+
+static void
+allocation(void **state)
+{
+	struct qp_alloc_params p = params;
+	struct qp *qp = qp_alloc(&p);
+
+	(void)state;
+	assert_non_null(qp);
+	assert_int_equal((uintptr_t)qp % CACHE_LINE, 0);
+	assert_int_equal(atomic_load(&qp->state), QPS_RESET);
+	assert_int_equal(qp->rq.mask, 7);
+	assert_true(qp->answer_cap > 4);
+	assert_non_null(qp->stats);
+	assert_true(qp_footprint(&p) > sizeof(struct qp));
+	qp_free(qp);
+
+	p.own_area = true;
+	qp = qp_alloc(&p);
+	assert_non_null(qp);
+	assert_true(qp->rq_area.fd >= 0);
+	post(qp, 1);
+	assert_int_equal(ring_consume_count(&qp->rq), 1);
+	qp_free(qp);
+
+	p.max_recv_sge = 17;
+	assert_null(qp_alloc(&p));
+	assert_int_equal(qp_footprint(&p), 0);
+	p.max_recv_sge = 1;
+	p.max_recv_wr = 100000;
+	assert_null(qp_alloc(&p));
+	qp_free(NULL);
+}
+
+/* QP-08: the first PSN accepted is rq_psn; attributes arrive where they are used. */
+static void
+QP_08_bring_up(void **state)
+{
+	struct qp *qp = qp_alloc(&params);
+	static const uint8_t peer[16] = { 192, 0, 2, 2 };
+
+	(void)state;
+	bring_up(qp, 0x100);
+	assert_int_equal(qp->resp.epsn.v, 0x100);
+	assert_int_equal(qp->resp.pmtu, 1024);
+	assert_int_equal(qp->resp.access, 15);
+	assert_int_equal(qp->resp.max_dest_rd_atomic, 4);
+	assert_int_equal(qp->resp.min_rnr_timer, 12);
+	assert_int_equal(qp->pkey, 0x8001);
+	assert_memory_equal(qp->peer_ip, peer, 16);
+	assert_int_equal(qp->flags & (QPF_IPV6 | QPF_RESOLVED), 0);
+	assert_int_equal(qp->tmpl.len, 54);
+	/* P_Key and destination QP stand in the template's BTH. */
+	assert_int_equal(be16_load(qp->tmpl.bytes + 44), 0x8001);
+	assert_int_equal(be24_load(qp->tmpl.bytes + 47), 0x22);
+	qp_free(qp);
+}
+
+/* A new path re-makes the template and forgets what was computed from the old one. */
+static void
+path_change(void **state)
+{
+	struct qp *qp = qp_alloc(&params);
+	struct qp_attr a = { .path = { .ipv6 = true,
+				     .dst_ip = { 0xfd, [15] = 2 },
+				     .dmac = { 2, 9, 9, 9, 9, 9 } },
+		.path_resolved = true };
+
+	(void)state;
+	bring_up(qp, 5);
+	qp->flags |= QPF_ACK_CRC | QPF_CNP;
+	qp_apply(qp, &a, QP_ATTR_AV);
+	assert_int_equal(qp->flags, QPF_CNP | QPF_IPV6 | QPF_RESOLVED);
+	assert_int_equal(qp->tmpl.len, 74);
+	assert_memory_equal(qp->tmpl.bytes, a.path.dmac, 6);
+	assert_memory_equal(qp->peer_mac, a.path.dmac, 6);
+	assert_int_equal(atomic_load(&qp->state), QPS_RTS);
+	assert_int_equal(qp->resp.epsn.v, 5);
+	qp_free(qp);
+}
+
+/* Only what the mask names is taken; max_dest_rd_atomic never exceeds the slots. */
+static void
+masked_attributes(void **state)
+{
+	struct qp *qp = qp_alloc(&params);
+	struct qp_attr a = { .min_rnr_timer = 31,
+		.qp_access_flags = 2,
+		.max_dest_rd_atomic = 200,
+		.pkey = 1,
+		.rq_psn = 9,
+		.path_mtu = 256 };
+
+	(void)state;
+	bring_up(qp, 5);
+	qp_apply(qp, &a, QP_ATTR_MIN_RNR_TIMER);
+	assert_int_equal(qp->resp.min_rnr_timer, 31);
+	assert_int_equal(qp->resp.access, 15);
+	assert_int_equal(qp->resp.pmtu, 1024);
+	assert_int_equal(qp->pkey, 0x8001);
+	qp_apply(qp, &a, QP_ATTR_MAX_DEST_RD_ATOMIC);
+	assert_int_equal(qp->resp.max_dest_rd_atomic, 4);
+	a.max_dest_rd_atomic = 0;
+	qp_apply(qp, &a, QP_ATTR_MAX_DEST_RD_ATOMIC);
+	assert_null(qp->resp.saved);
+	qp_free(qp);
+}
+
+/* QP-05: RESET forgets posted work, PSNs, MSN, latches and counts. */
+static void
+QP_05_reset(void **state)
+{
+	struct qp *qp = qp_alloc(&params);
+	struct qp_attr a = { .qp_state = QPS_RESET };
+
+	(void)state;
+	bring_up(qp, 0x100);
+	post(qp, 1);
+	post(qp, 2);
+	qp->resp.epsn = psn(0x123);
+	qp->resp.msn = 77;
+	qp->resp.latched = true;
+	qp->resp.open = OPEN_SEND;
+	qp->resp.unfinished = 2;
+	qp->saved[1].kind = OP_RC_READ_REQUEST;
+	qp->active = &qp->active_copy;
+	qp->answer_count = 3;
+	qp->ack_pending = true;
+	qp->flags |= QPF_COMM_EST;
+	qp->fatal = 21;
+	qp->last_error.fatal = 21;
+	qp->stats->c[STAT_rcvd_pkts] = 9;
+	qp_apply(qp, &a, QP_ATTR_STATE);
+	assert_int_equal(atomic_load(&qp->state), QPS_RESET);
+	assert_int_equal(ring_consume_count(&qp->rq), 0);
+	assert_int_equal(atomic_load(&qp->rq.sh->cons), 2); /* the host sees the room again */
+	assert_int_equal(qp->resp.msn, 0);
+	assert_false(qp->resp.latched);
+	assert_int_equal(qp->resp.open, OPEN_NONE);
+	assert_int_equal(qp->resp.unfinished, 0);
+	assert_int_equal(qp->saved[1].kind, 0);
+	assert_null(qp->active);
+	assert_int_equal(qp->answer_count, 0);
+	assert_false(qp->ack_pending);
+	assert_int_equal(qp->flags & QPF_COMM_EST, 0);
+	assert_int_equal(qp->fatal, 0);
+	assert_int_equal(qp->last_error.fatal, 0);
+	assert_int_equal(qp->stats->c[STAT_rcvd_pkts], 0);
+
+	bring_up(qp, 0x777); /* QP-15: all the way up again with fresh PSNs */
+	assert_int_equal(qp->resp.epsn.v, 0x777);
+	qp_free(qp);
+}
+
+/* QP-19: live PSN from RTR on, the configured one before and after RESET. */
+static void
+QP_19_snapshot(void **state)
+{
+	struct qp *qp = qp_alloc(&params);
+	struct qp_attr a = { .qp_state = QPS_RESET };
+	struct qp_snapshot s;
+
+	(void)state;
+	qp_snapshot(qp, &s);
+	assert_int_equal(s.state, QPS_RESET);
+	bring_up(qp, 0x100);
+	post(qp, 1);
+	qp->resp.epsn = psn(0x150);
+	qp->resp.msn = 5;
+	qp->stats->c[STAT_acks_sent] = 4;
+	qp_snapshot(qp, &s);
+	assert_int_equal(s.state, QPS_RTS);
+	assert_int_equal(s.attr.qp_state, QPS_RTS);
+	assert_int_equal(s.attr.cur_qp_state, QPS_RTS);
+	assert_int_equal(s.attr.rq_psn, 0x150);
+	assert_int_equal(s.attr.sq_psn, 0x200);
+	assert_int_equal(s.attr.timeout, 14);
+	assert_int_equal(s.epsn, 0x150);
+	assert_int_equal(s.msn, 5);
+	assert_int_equal(s.rq_posted, 1);
+	assert_int_equal(s.stats.c[STAT_acks_sent], 4);
+	assert_false(s.resolved);
+	qp_apply(qp, &a, QP_ATTR_STATE);
+	qp_snapshot(qp, &s);
+	assert_int_equal(s.state, QPS_RESET);
+	assert_int_equal(s.attr.rq_psn, 0x100);
+	qp_free(qp);
+}
+
+/* QP-20: the slot is used again under another number; the old number finds nothing. */
+static void
+QP_20_generation(void **state)
+{
+	struct qp_table *t = qp_table_create(100, 0); /* 128 slots */
+	struct qp *a = qp_alloc(&params), *b = qp_alloc(&params);
+
+	(void)state;
+	assert_int_equal(t->entries, 128);
+	a->qpn = 0x000111;
+	b->qpn = 0x000111 + 128;
+	assert_int_equal(qp_table_insert(t, a), 0);
+	assert_ptr_equal(qp_lookup(t, 0x111), a);
+	assert_null(qp_lookup(t, 0x111 + 128));
+	assert_int_equal(qp_table_insert(t, b), -EEXIST);
+	qp_table_remove(t, b); /* not the one that is there */
+	assert_ptr_equal(qp_lookup(t, 0x111), a);
+	qp_table_remove(t, a);
+	assert_null(qp_lookup(t, 0x111));
+	assert_int_equal(qp_table_insert(t, b), 0);
+	assert_null(qp_lookup(t, 0x111));
+	assert_ptr_equal(qp_lookup(t, 0x111 + 128), b);
+	assert_null(qp_lookup(t, 0xffffff));
+	qp_table_destroy(t);
+	qp_free(a);
+	qp_free(b);
+	assert_null(qp_table_create(0, 0));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(allocation),
+		cmocka_unit_test(QP_08_bring_up),
+		cmocka_unit_test(path_change),
+		cmocka_unit_test(masked_attributes),
+		cmocka_unit_test(QP_05_reset),
+		cmocka_unit_test(QP_19_snapshot),
+		cmocka_unit_test(QP_20_generation),
+	};
+
+	return cmocka_run_group_tests(tests, setup_eal, NULL);
+}

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The real program over a veth pair, in a network namespace that belongs to this process alone.
+
+The namespace has no name: it is gone as soon as the last process in it is, so nothing is left
+behind, whatever happens. One end of the pair is net_af_packet's, the other a raw socket here.
+"""
+import ctypes
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import rig
+
+DUT_IF, PEER_IF = "roce0", "peer0"
+PEER_MAC, DUT_MAC = "02:00:00:00:00:22", "02:00:00:00:00:11"
+DUT_IP, PEER_IP = "192.0.2.1", "192.0.2.2"
+IF_MTU = 9200
+WAIT_S = 20
+
+CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run_tests(main):
+    """Enter a namespace and run; without root say so and fail, or pass when that was asked for."""
+    if _libc.unshare(CLONE_NEWNET) != 0:
+        print("the wire tests need root (CAP_NET_ADMIN, CAP_NET_RAW) for a network namespace of "
+              "their own: %s" % os.strerror(ctypes.get_errno()), file=sys.stderr)
+        if os.environ.get("ROCELANE_NO_WIRE") == "1":
+            print("left out: ROCELANE_NO_WIRE=1", file=sys.stderr)
+            sys.exit(0)
+        print("ROCELANE_NO_WIRE=1 leaves them out", file=sys.stderr)
+        sys.exit(1)
+    make_pair()
+    main()
+
+
+def ip(*args):
+    subprocess.run(("ip",) + args, check=True)
+
+
+def make_pair():
+    ip("link", "set", "lo", "up")
+    ip("link", "add", DUT_IF, "type", "veth", "peer", "name", PEER_IF)
+    for name in (DUT_IF, PEER_IF):
+        # without the kernel's own router solicitations, what is on the wire is the tests'
+        with open("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % name, "w", encoding="ascii") as f:
+            f.write("1")
+        ip("link", "set", name, "mtu", str(IF_MTU))
+    ip("link", "set", PEER_IF, "address", PEER_MAC)
+    for name in (DUT_IF, PEER_IF):
+        ip("link", "set", name, "up")
+
+
+def die_with_parent():
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def live_config(sock=None, **sections):
+    """rig.base_config() on net_af_packet; frames up to IF_MTU. The socket is Process's choice."""
+    config = rig.base_config(**sections)
+    config["eal"] = ["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
+                     "--log-level=error",
+                     "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=16384,framecnt=512" %
+                     DUT_IF]
+    config["lcores"] = {"control": 0, "workers": [1], "idle": "sleep"}
+    if sock is not None:
+        config["control"] = {"socket": sock}
+    for port in config["ports"]:
+        port["device"], port["mtu"] = "net_af_packet0", 9100
+    config.update(sections)
+    return config
+
+
+class Connection:
+    """One connection to the control socket: a line out, a line in."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(WAIT_S)
+        try:
+            self.sock.connect(path)
+        except OSError:
+            self.sock.close()
+            raise
+        self._buf = b""
+
+    def line(self):
+        """One line, or None at the end of the stream."""
+        while b"\n" not in self._buf:
+            more = self.sock.recv(1 << 20)
+            if not more:
+                return None
+            self._buf += more
+        line, self._buf = self._buf.split(b"\n", 1)
+        return line
+
+    def ask(self, line):
+        self.sock.sendall(line + b"\n")
+        answer = self.line()
+        return None if answer is None else json.loads(answer)
+
+    def close(self):
+        self.sock.close()
+
+
+class Process:
+    """A running program, its files in a directory of its own."""
+
+    def __init__(self, config=None, wait=True, arguments=()):
+        self.dir = tempfile.mkdtemp(prefix="rocelane-wire-")
+        config_path = os.path.join(self.dir, "config.json")
+        if config is None:
+            config = live_config()
+        if isinstance(config, dict):
+            config.setdefault("control", {"socket": os.path.join(self.dir, "sock")})
+            self.socket_path = config["control"]["socket"]
+        with open(config_path, "w", encoding="utf-8") as f:
+            f.write(config if isinstance(config, str) else json.dumps(config))
+        self._out = open(os.path.join(self.dir, "stdout"), "w+b")
+        self._err = open(os.path.join(self.dir, "stderr"), "w+b")
+        self.proc = subprocess.Popen(
+            [os.environ["ROCELANE"], "--config", config_path, *arguments], stdout=self._out,
+            stderr=self._err, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
+            env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
+        if wait:
+            try:
+                self.wait_for_socket()
+            except BaseException:
+                self.close()
+                raise
+
+    def wait_for_socket(self):
+        end = time.monotonic() + WAIT_S
+        while True:
+            try:
+                conn = Connection(self.socket_path)
+                answer = conn.ask(b'{"jsonrpc":"2.0","id":0,"method":"version"}')
+                conn.close()
+                if answer is not None:
+                    return
+            except OSError:
+                pass
+            if self.proc.poll() is not None or time.monotonic() > end:
+                raise rig.RigDied("rocelane does not come up (exit code %s)\n%s" %
+                                  (self.proc.poll(), self.stderr()))
+            time.sleep(0.01)   # between looks at the socket
+
+    def _read(self, f):
+        f.flush()
+        with open(f.name, encoding="utf-8", errors="replace") as r:
+            return r.read()
+
+    def stdout(self):
+        return self._read(self._out)
+
+    def stderr(self):
+        return self._read(self._err)
+
+    def stop(self, sig=signal.SIGTERM):
+        """@return the exit code."""
+        if self.proc.poll() is None:
+            self.proc.send_signal(sig)
+        return self.proc.wait(WAIT_S)
+
+    def close(self):
+        if self.proc.poll() is None:
+            self.proc.kill()
+            self.proc.wait()
+        self._out.close()
+        self._err.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Live:
+    """The process behind rig.Rig's interface: the same tests' helpers serve both."""
+
+    def __init__(self, config=None):
+        self.process = Process(config)
+        self.proc = self.process.proc
+        self.conn = Connection(self.process.socket_path)
+        self._ids = itertools.count(1)
+        self.raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self.raw.bind((PEER_IF, 0))
+        self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self.raw.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self.raw.settimeout(WAIT_S)
+        mac = bytes.fromhex(PEER_MAC.replace(":", ""))
+        self._fence = (b"\xff" * 6 + mac + b"\x08\x06" +
+                       struct.pack(">HHBBH", 1, 0x0800, 6, 4, 1) + mac +
+                       socket.inet_aton(PEER_IP) + bytes(6) + socket.inet_aton(DUT_IP))
+
+    def stderr(self):
+        return self.process.stderr()
+
+    def rx(self, frame, port=0):
+        self.raw.send(frame)
+
+    def frames(self, want=0):
+        """What the DUT has sent: all until it answers an ARP request, and until there are `want`."""
+        self.raw.send(self._fence)
+        out, fenced = [], False
+        while not fenced or len(out) < want:
+            try:
+                frame = self.raw.recv(1 << 16)
+            except socket.timeout:
+                if not fenced:
+                    raise AssertionError("no answer to ARP\n" + self.stderr()) from None
+                break
+            if frame[12:14] == b"\x08\x06":
+                fenced = fenced or frame[20:22] == b"\0\x02"
+            else:
+                out.append((0, frame))
+        return out
+
+    def run(self, ns=0):
+        return self.frames()
+
+    def rpc(self, method, **params):
+        ident = next(self._ids)
+        reply = self.conn.ask(json.dumps(
+            {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode())
+        if reply is None or reply.get("id") != ident:
+            raise AssertionError("reply to %s: %r" % (method, reply))
+        if "error" in reply:
+            raise rig.RpcError(reply["error"])
+        return reply["result"]
+
+    counters = rig.Rig.counters
+
+    def close(self):
+        self.raw.close()
+        self.conn.close()
+        rc = self.process.stop()
+        self.last_stderr = self.stderr()
+        self.process.close()
+        return rc
+
+
+class LiveCase(rig.RigCase):
+    """F-RESP on the wire. ask() is feed() and expect() with as many frames as are expected."""
+
+    @classmethod
+    def start(cls):
+        cls.made = []
+        cls.rig = Live(live_config(**cls.CONFIG))
+
+    def ask(self, frames, *want):
+        flat = [w for group in want for w in (group if isinstance(group, list) else [group])]
+        for frame in frames:
+            for f in frame if isinstance(frame, list) else [frame]:
+                self.rig.rx(f)
+        got = [rig.Frame(raw) for _, raw in self.rig.frames(len(flat))]
+        for f in got:
+            rig.check_frame(f, self.peer)
+        self.expect(got, flat)
+
