@@ -143,7 +143,7 @@ check_qp_workers(const struct dataplane *dp)
 		for (uint32_t k = 0; k < conf->n_ports; k++) {
 			if (strcmp(conf->ports[k].name, q->port) != 0)
 				continue;
-			if (q->worker < dp->ports[k].tx_queues || dp->ports[k].tx_queues > 1)
+			if (q->worker < dp->ports[k].tx_queues)
 				continue;
 			if (q->worker == dp->ports[k].rx_worker)
 				continue;

@@ -25,6 +25,7 @@ struct dataplane_port {
 	struct rte_mempool *pool;
 	uint32_t max_frame;
 	bool started;
+	bool paired; /* in-memory, made here: `id` is valid already */
 };
 
 struct dataplane {
@@ -67,6 +68,8 @@ void dataplane_destroy(struct dataplane *dp);
 
 /* ports.c */
 int ports_open(struct dataplane *dp);
+/** The device of port i is one end of an in-memory pair: make both. @return 0, -ENODEV: it is not. */
+int pair_open(struct dataplane *dp, uint32_t i);
 void ports_close(struct dataplane *dp);
 
 /** CRC backend that the build chose. */

@@ -120,7 +120,7 @@ workers_launch(void)
 static void
 control_loop(double duration_s)
 {
-	ns_t end = duration_s > 0 ? timebase_now() + (ns_t)(duration_s * (double)NS_PER_S) : 0;
+	ns_t end = duration_s > 0 ? timebase_now() + (ns_t)(duration_s * (double)TIME_NS_PER_S) : 0;
 	struct pollfd fd = { .fd = control_wait_fd(dp.control), .events = POLLIN };
 
 	while (!atomic_load_explicit(&dp.stop, memory_order_relaxed)) {

@@ -126,8 +126,10 @@ port_open(struct dataplane *dp, uint32_t i)
 {
 	const struct conf_port *cp = &dp->conf->ports[i];
 	struct dataplane_port *p = &dp->ports[i];
-	int rc = rte_eth_dev_get_port_by_name(cp->device, &p->id);
+	int rc = p->paired ? 0 : rte_eth_dev_get_port_by_name(cp->device, &p->id);
 
+	if (rc != 0)
+		rc = pair_open(dp, i);
 	if (rc != 0) {
 		log_error("port %s: there is no device '%s': create it with a --vdev or --allow argument in \"eal\"",
 			cp->name, cp->device);

@@ -11,7 +11,7 @@ static uint64_t ns_per_cycle; /* fixed point, FRACTION_BITS behind the point */
 void
 timebase_init(void)
 {
-	ns_per_cycle = (uint64_t)(((__uint128_t)NS_PER_S << FRACTION_BITS) / rte_get_tsc_hz());
+	ns_per_cycle = (uint64_t)(((__uint128_t)TIME_NS_PER_S << FRACTION_BITS) / rte_get_tsc_hz());
 	base_cycles = rte_get_tsc_cycles();
 }
 

@@ -101,6 +101,7 @@ int run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 int run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv);

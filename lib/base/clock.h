@@ -16,10 +16,9 @@ typedef uint64_t tick_t; /* 4.096 us each */
 
 #define TICK_SHIFT 12 /* 4096 ns */
 
-#define NS_PER_US 1000ull
-#define NS_PER_MS 1000000ull
-#undef NS_PER_S /* DPDK has one too */
-#define NS_PER_S 1000000000ull
+#define TIME_NS_PER_US 1000ull
+#define TIME_NS_PER_MS 1000000ull
+#define TIME_NS_PER_S 1000000000ull
 
 static inline tick_t
 tick_of(ns_t t)

@@ -154,11 +154,13 @@ conf_error_print(const struct conf_errors *err, uint32_t i, char *buf, size_t ro
 	const char *label = e->is_warning ? "warning: " : "";
 	int len;
 
-	if (err->file[0] != '\0')
-		len = snprintf(buf, room, "%s:%u: %s: %s%s", err->file, e->line, e->pointer, label,
-			e->message);
-	else
-		len = snprintf(buf, room, "%s: %s%s", e->pointer, label, e->message);
+	char line[16] = "";
+
+	if (e->line != 0)
+		snprintf(line, sizeof(line), "%u:", e->line);
+	len = snprintf(buf, room, "%s%s%s%s%s%s%s%s", err->file, err->file[0] != '\0' ? ":" : "",
+		err->file[0] != '\0' ? line : "", err->file[0] != '\0' ? " " : "", e->pointer,
+		e->pointer[0] != '\0' ? ": " : "", label, e->message);
 	/* Names and values come from the file: nothing of it may steer a terminal. */
 	for (size_t k = 0; k < room && buf[k] != '\0'; k++) {
 		if ((uint8_t)buf[k] < 0x20 || buf[k] == 0x7f)

@@ -7,8 +7,17 @@
 /* ARP over Ethernet and IPv4: RFC 826. */
 
 enum { ARP_LEN = 28, ARP_REQUEST = 1, ARP_REPLY = 2, TYPE_ARP = 0x0806 };
-enum { AT_HTYPE = 0, AT_PTYPE = 2, AT_HLEN = 4, AT_PLEN = 5, AT_OP = 6, AT_SHA = 8, AT_SPA = 14,
-	AT_THA = 18, AT_TPA = 24 };
+enum {
+	AT_HTYPE = 0,
+	AT_PTYPE = 2,
+	AT_HLEN = 4,
+	AT_PLEN = 5,
+	AT_OP = 6,
+	AT_SHA = 8,
+	AT_SPA = 14,
+	AT_THA = 18,
+	AT_TPA = 24
+};
 
 static void
 arp_send(struct control *c, uint16_t port, uint16_t tci, uint16_t op, const uint8_t *tha,

@@ -195,8 +195,8 @@ ask_refuse(struct control *c, uint16_t worker, int rc, struct refusal *r)
 	if (rc == -ETIMEDOUT)
 		refuse(r, ETIMEDOUT, "worker %u (lcore %u) does not answer", worker, lcore);
 	else if (rc == -EBUSY)
-		refuse(r, EBUSY, "worker %u (lcore %u) takes no messages: its queue is full", worker,
-			lcore);
+		refuse(r, EBUSY, "worker %u (lcore %u) takes no messages: its queue is full",
+			worker, lcore);
 	else
 		refuse(r, -rc, "worker %u (lcore %u) refused: %s", worker, lcore, strerror(-rc));
 	return rc;

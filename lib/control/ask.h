@@ -15,8 +15,8 @@
 #include "refusal.h"
 
 #define ASK_SLOTS      256
-#define ASK_TIMEOUT_NS (5 * NS_PER_S)
-#define ASK_SHORT_NS   (20 * NS_PER_MS)
+#define ASK_TIMEOUT_NS ((ns_t)5 * TIME_NS_PER_S)
+#define ASK_SHORT_NS   (20 * TIME_NS_PER_MS)
 
 struct control;
 
@@ -36,7 +36,7 @@ struct ask {
 
 struct asks {
 	struct ask slot[ASK_SLOTS];
-	uint32_t hint; /* where to look for a free one */
+	uint32_t hint;   /* where to look for a free one */
 	bool silent[64]; /* worker let a wait end: the next ones are short until it answers */
 	uint32_t busy;
 };

@@ -13,7 +13,7 @@
 #include "log.h"
 #include "rpc.h"
 
-#define LINK_EVERY (100 * NS_PER_MS)
+#define LINK_EVERY (100 * TIME_NS_PER_MS)
 #define DRAIN_MAX  256 /* messages of one worker in one turn */
 
 int
@@ -41,9 +41,11 @@ static void
 message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 {
 	switch ((enum mbox_type)m->type) {
-	case MBOX_EVENT:
 	case MBOX_FATAL:
-		events_message(c, m, worker);
+		events_fatal(c, m, worker);
+		break;
+	case MBOX_CNP:
+		cnp_send(c, m, worker);
 		break;
 	case MBOX_PACKET:
 		frames_receive(c, m->pkt.m, m->port);
@@ -71,6 +73,8 @@ control_drain(struct control *c)
 			if (n < ARRAY_LEN(m))
 				break;
 		}
+		/* A fatal status comes before its event (RX-ERR-04). */
+		total += events_drain(c, (uint16_t)w);
 	}
 	events_check_lost(c);
 	return total;
@@ -87,8 +91,13 @@ watch_links(struct control *c)
 		struct rte_eth_link link = { 0 };
 		bool up;
 
-		if (!rte_eth_dev_is_valid_port(c->env.ports[p].id) ||
-			rte_eth_link_get_nowait(c->env.ports[p].id, &link) != 0)
+		if (!rte_eth_dev_is_valid_port(c->env.ports[p].id)) {
+			if (!c->device_lost[p])
+				events_device(c, p);
+			c->device_lost[p] = true;
+			continue;
+		}
+		if (rte_eth_link_get_nowait(c->env.ports[p].id, &link) != 0)
 			continue;
 		up = link.link_status == RTE_ETH_LINK_UP;
 		if (c->link_known[p] && up != c->link_up[p])
@@ -106,6 +115,7 @@ control_poll(struct control *c, ns_t now)
 	c->now = now;
 	work = ask_drain(c);
 	work += control_drain(c);
+	work += notify_poll(c);
 	work += rpc_server_poll(c);
 	work += neigh_poll(c);
 	work += errlog_poll(c);

@@ -99,7 +99,8 @@ comment_of(const struct errlog_entry *e, char *buf, size_t room)
 			n += snprintf(buf + n, room - (size_t)n, " %s", wire_faults[bit].name);
 	}
 	if (n < (int)room)
-		n += snprintf(buf + n, room - (size_t)n, " (QP %u, worker %u)", e->r.qpn, e->worker);
+		n += snprintf(
+			buf + n, room - (size_t)n, " (QP %u, worker %u)", e->r.qpn, e->worker);
 	return (uint16_t)(n < (int)room ? n : (int)room - 1);
 }
 
@@ -107,8 +108,8 @@ static void
 put_packet(struct control *c, const struct errlog_entry *e)
 {
 	struct errlog *l = &c->errlog;
-	const uint32_t len = e->r.header_len <= ERRBUF_HEADER_BYTES ? e->r.header_len
-								    : ERRBUF_HEADER_BYTES;
+	const uint32_t len =
+		e->r.header_len <= ERRBUF_HEADER_BYTES ? e->r.header_len : ERRBUF_HEADER_BYTES;
 	const int port = control_port_index(c, e->r.port);
 	char text[COMMENT_MAX];
 	const uint16_t comment = comment_of(e, text, sizeof(text));
@@ -182,7 +183,8 @@ errlog_poll(struct control *c)
 		struct errbuf *b = c->env.workers[w].errbuf;
 
 		e.worker = (uint16_t)w;
-		for (uint32_t i = 0; b != NULL && i < POLL_SHARE && errbuf_take(b, &e.r, 1) == 1; i++) {
+		for (uint32_t i = 0; b != NULL && i < POLL_SHARE && errbuf_take(b, &e.r, 1) == 1;
+			i++) {
 			put_packet(c, &e);
 			if (l->n < l->room)
 				l->ring[(l->head + l->n++) % l->room] = e;

@@ -2,7 +2,7 @@
 #ifndef ERRLOG_H
 #define ERRLOG_H
 /**
- * @file errlog.h  Records of dropped packets: out of the workers' error buffers, to a pcapng file too.
+ * @file errlog.h  Records of dropped packets: from the workers' buffers, and to a pcapng file.
  *
  * Owner:   control lcore.
  * Memory:  without a file nothing is kept here; with one, a bounded queue holds what was written

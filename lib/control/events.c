@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "events.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 #include "log.h"
 #include "rpc.h"
 
-enum { IBV_EVENT_CQ_ERR = 0, IBV_EVENT_PORT_ACTIVE = 9, IBV_EVENT_PORT_ERR = 10 };
+enum {
+	IBV_EVENT_CQ_ERR = 0,
+	IBV_EVENT_DEVICE_FATAL = 8,
+	IBV_EVENT_PORT_ACTIVE = 9,
+	IBV_EVENT_PORT_ERR = 10
+};
 
 const char *
 events_name(uint8_t event)
@@ -26,16 +33,6 @@ events_name(uint8_t event)
 	if (event == EVENT_OVERFLOW)
 		return "AEQ_OVERFLOW";
 	return event < ARRAY_LEN(names) ? names[event] : "UNKNOWN";
-}
-
-static const char *
-source_name(uint8_t source)
-{
-	static const char *const names[] = { [SOURCE_RQ] = "RQ", [SOURCE_SQ] = "SQ",
-		[SOURCE_CQ] = "CQ", [SOURCE_READ_RESPONSE] = "READ_RESPONSE",
-		[SOURCE_PORT] = "PORT" };
-
-	return source < ARRAY_LEN(names) ? names[source] : "RQ";
 }
 
 /* Who the event is about: {"qp_num": 17}, {"cq": "cq0"}, {"port": "p0"}. */
@@ -65,9 +62,11 @@ detail_of(const struct event *e)
 {
 	if (e->event == EVENT_OVERFLOW)
 		return json_sprintf("%" PRIu64 " events were lost: the queue was full", e->lost);
+	if (e->code != 0 && e->code != AEQ_QP_REPORT)
+		return json_string(aeq_code_text(e->code));
 	if (e->rule != 0)
-		return json_sprintf("%s: %s", responder_rule_id(e->rule),
-			responder_rule_text(e->rule));
+		return json_sprintf(
+			"%s: %s", qp_rule_id(e->rule), qp_rule_text(e->rule));
 	return json_string("");
 }
 
@@ -81,13 +80,13 @@ event_json(struct control *c, const struct event *e)
 		return NULL;
 	json_object_set_new(o, "event_type", json_string(events_name(e->event)));
 	set_object(c, o, e);
-	json_object_set_new(o, "source", json_string(source_name(e->source)));
+	json_object_set_new(o, "source", json_string(e->source));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
 	json_object_set_new(o, "detail", detail_of(e));
 	if (e->rule != 0) {
-		json_object_set_new(o, "rule", json_string(responder_rule_id(e->rule)));
+		json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 		json_object_set_new(o, "opcode", json_string(opcode != NULL ? opcode : ""));
 		json_object_set_new(o, "syndrome", json_integer(e->syndrome));
 	}
@@ -128,8 +127,11 @@ note_lost(struct control *c, uint64_t lost)
 {
 	struct events *q = &c->events;
 	struct event *last = q->n > 0 ? event_at(q, q->n - 1) : NULL;
-	struct event e = { .of = EVENT_OF_NOTHING, .event = EVENT_OVERFLOW, .source = SOURCE_PORT,
-		.time_ns = c->now, .lost = lost };
+	struct event e = { .of = EVENT_OF_NOTHING,
+		.event = EVENT_OVERFLOW,
+		.source = "PORT",
+		.time_ns = c->now,
+		.lost = lost };
 
 	q->overflow += lost;
 	if (last != NULL && last->event == EVENT_OVERFLOW) {
@@ -152,53 +154,209 @@ add(struct control *c, const struct event *e)
 		note_lost(c, 1);
 }
 
-static void
-record_fatal(struct control *c, const struct mbox_msg *m)
-{
-	struct qp_rec *rec = qp_admin_find(c, m->ev.qpn);
+/* ---- what workers say ---------------------------------------------------------------------- */
 
-	if (rec == NULL)
-		return;
-	rec->fatal = (struct qp_fatal){ .time_ns = m->ev.time_ns, .psn = m->ev.psn,
-		.rule = m->ev.rule, .code = m->ev.fatal, .opcode = m->ev.opcode,
-		.syndrome = m->ev.syndrome };
+/*
+ * The QP that a number stands for now. A number that is used again is another QP: what was said of
+ * the one before is passed over.
+ */
+static struct qp_rec *
+qp_of(struct control *c, uint32_t qpn, uint64_t context, uint16_t worker)
+{
+	struct qp_rec *rec = qp_admin_find(c, qpn);
+
+	if (rec == NULL || !rec->attached || rec->qp->worker != worker ||
+		(context != 0 && context != (uintptr_t)rec->qp))
+		return NULL;
+	return rec;
 }
 
 void
-events_message(struct control *c, const struct mbox_msg *m, uint16_t worker)
+events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker)
 {
-	struct event e = { .time_ns = m->ev.time_ns, .number = m->ev.qpn, .psn = m->ev.psn,
-		.rule = m->ev.rule, .event = m->ev.event, .source = m->source,
-		.fatal = m->ev.fatal, .opcode = m->ev.opcode, .syndrome = m->ev.syndrome };
-	const struct object_cq *cq;
-	const struct qp_rec *rec;
+	struct qp_rec *rec = qp_of(c, m->ev.qpn, (uintptr_t)m->ev.object, worker);
 
-	if (m->type == MBOX_FATAL) {
-		record_fatal(c, m);
+	if (rec == NULL)
+		return;
+	explain_keep(c, rec, m->ev.trace_at, m->ev.time_ns);
+	/* A feed has no completion queue to tell it: whoever runs it reads the log. */
+	if ((m->ev.rule & QP_RULE_REQUESTER) != 0 && rec->qp->sq.feed != NULL)
+		log_warn("QP %u: send_feed stopped at PSN %u: %s (%s)", rec->qp->qpn, m->ev.psn,
+			qp_rule_text(m->ev.rule), qp_rule_id(m->ev.rule));
+	if (m->ev.fatal == 0)
+		return;
+	rec->fatal = (struct qp_fatal){ .time_ns = m->ev.time_ns,
+		.psn = m->ev.psn,
+		.rule = m->ev.rule,
+		.code = m->ev.fatal,
+		.opcode = m->ev.opcode,
+		.syndrome = m->ev.syndrome };
+}
+
+static struct event
+event_of(const struct ring_aeq_event *e, enum event_of of)
+{
+	return (struct event){ .time_ns = e->time_ns,
+		.number = e->id,
+		.psn = e->psn,
+		.rule = e->rule,
+		.of = (uint8_t)of,
+		.event = e->event,
+		.code = e->code,
+		.source = aeq_source_name(e->source),
+		.fatal = e->fatal,
+		.opcode = e->opcode,
+		.syndrome = e->syndrome };
+}
+
+/* AEQ-08 */
+static void
+cq_operation(struct control *c, const struct ring_aeq_event *e)
+{
+	const struct object_cq *cq = object_cq_by_id(c, e->id);
+	struct event out;
+
+	if (cq == NULL || cq->quiet ||
+		(e->context != 0 && e->context != (uintptr_t)&cq->q))
+		return;
+	out = event_of(e, EVENT_OF_CQ);
+	out.event = IBV_EVENT_CQ_ERR;
+	out.code = 0;
+	add(c, &out);
+}
+
+/*
+ * AEQ-10, AEQ-11: the worker brings the QP to ERR; the failing request of the queue that the source
+ * names takes the status. Where there is none, the event tells.
+ */
+static void
+abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
+{
+	const struct aeq_flush flush = aeq_flush_of(e->code);
+	const uint32_t queue = e->flags & (AEQ_RQ | AEQ_SQ);
+	const struct ask_request q = { .type = MBOX_QP_FAIL,
+		.worker = rec->qp->worker,
+		.qp = rec->qp,
+		.mask = flush.status | queue << 8 | (uint32_t)e->wqe_index << 16 };
+	struct event out = event_of(e, EVENT_OF_QP);
+	int rc;
+
+	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, aeq_code_text(e->code),
+		aeq_source_name(e->source), flush.name);
+	rc = ask_and_wait(c, &q);
+	if (rc == -EALREADY)
+		return; /* it was told of before */
+	if (rc < 0)
+		log_error("QP %u: worker %u does not bring it to ERR: %s", rec->qp->qpn,
+			rec->qp->worker, strerror(-rc));
+	if (rc > 0 && rec->shared->knobs.ae_with_cqe == 0)
+		return;
+	out.event = flush.event;
+	add(c, &out);
+}
+
+static void
+qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
+{
+	const struct event out = event_of(e, EVENT_OF_QP);
+
+	rec->last_event = (struct event_last){ .time_ns = e->time_ns,
+		.code = e->code,
+		.wqe_index = (e->flags & AEQ_RQ) != 0 ? e->wqe_index : 0,
+		.source = e->source,
+		.event = e->event };
+	switch (aeq_code_class(e->code)) {
+	case AEQ_CLASS_REPORT:
+		add(c, &out);
+		break;
+	case AEQ_CLASS_ABNORMAL:
+		abnormal(c, rec, e);
+		break;
+	case AEQ_CLASS_INFO: /* AEQ-09 */
+		log_info("QP %u: %s", rec->qp->qpn, aeq_code_text(e->code));
+		break;
+	case AEQ_CLASS_CONNECTION: /* AEQ-13: nothing of RoCE */
+	case AEQ_CLASS_CQ_ERROR:
+	case AEQ_CLASS_SUSPEND:
+		break;
+	}
+}
+
+void
+events_suspend(struct control *c)
+{
+	c->events.suspended++;
+}
+
+/* AEQ-05: also of a QP that is gone, or those who wait would wait for ever. */
+static void
+suspend_complete(struct control *c)
+{
+	struct events *q = &c->events;
+
+	if (q->suspended == 0 || --q->suspended != 0)
+		return;
+	if (q->on_quiet != NULL)
+		q->on_quiet(q->on_quiet_ctx);
+}
+
+static void
+consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
+{
+	struct qp_rec *rec;
+
+	if (aeq_code_class(e->code) == AEQ_CLASS_CQ_ERROR) {
+		cq_operation(c, e);
 		return;
 	}
-	/* The source alone does not say it: a QP's own event may come from its CQ (class G). */
-	if (m->ev.event == IBV_EVENT_CQ_ERR) {
-		cq = object_cq_by_id(c, m->ev.qpn);
-		if (cq == NULL || (m->ev.object != NULL && m->ev.object != &cq->q))
-			return;
-		e.of = EVENT_OF_CQ;
-	} else {
-		/* A number that is used again is another QP: this one may only be passed over. */
-		rec = qp_admin_find(c, m->ev.qpn);
-		if (rec == NULL || !rec->attached || rec->qp->worker != worker ||
-			(m->ev.object != NULL && m->ev.object != rec->qp))
-			return;
-		e.of = EVENT_OF_QP;
+	if ((e->flags & AEQ_QP) == 0)
+		return; /* AEQ-07 */
+	if (aeq_code_class(e->code) == AEQ_CLASS_SUSPEND) {
+		suspend_complete(c);
+		return;
 	}
+	rec = qp_of(c, e->id, e->context, worker);
+	if (rec == NULL)
+		return;
+	qp_admin_hold(rec); /* AEQ-06 */
+	qp_event(c, rec, e);
+	qp_admin_put(c, rec);
+}
+
+uint32_t
+events_drain(struct control *c, uint16_t worker)
+{
+	struct mbox *b = c->env.workers[worker].mbox;
+	struct ring_aeq_event e;
+
+	while (mbox_next_event(b, &e)) {
+		if (e.overflow)
+			events_check_lost(c);
+		consume(c, &e, worker);
+	}
+	return mbox_events_done(b);
+}
+
+void
+events_device(struct control *c, uint32_t port)
+{
+	const struct event e = { .time_ns = c->now,
+		.of = EVENT_OF_PORT,
+		.number = port,
+		.source = "PORT",
+		.event = IBV_EVENT_DEVICE_FATAL };
+
+	log_error("port %s: the device failed", c->env.conf->ports[port].name);
 	add(c, &e);
 }
 
 void
 events_port(struct control *c, uint32_t port, bool up)
 {
-	const struct event e = { .time_ns = c->now, .of = EVENT_OF_PORT, .number = port,
-		.source = SOURCE_PORT,
+	const struct event e = { .time_ns = c->now,
+		.of = EVENT_OF_PORT,
+		.number = port,
+		.source = "PORT",
 		.event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR };
 
 	log_info("port %s: link %s", c->env.conf->ports[port].name, up ? "up" : "down");
@@ -209,8 +367,7 @@ void
 events_check_lost(struct control *c)
 {
 	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		const uint64_t lost = atomic_load_explicit(&c->env.workers[w].mbox->up_lost,
-			memory_order_relaxed);
+		const uint64_t lost = mbox_events_lost(c->env.workers[w].mbox);
 
 		if (lost != c->events.seen_lost[w])
 			note_lost(c, lost - c->events.seen_lost[w]);

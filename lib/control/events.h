@@ -2,12 +2,12 @@
 #ifndef EVENTS_H
 #define EVENTS_H
 /**
- * @file events.h  Asynchronous events: from the workers' mailboxes into a bounded queue.
+ * @file events.h  Asynchronous events: from the workers' event queues into a bounded one for users.
  *
  * Owner:   control lcore.
  * Memory:  a fixed ring; an event holds numbers and no pointer to any object.
- * Depends: mbox, jansson.
- * Spec:    AE-01..12, AEQ-05, AEQ-14, RX-ERR-04.
+ * Depends: mbox ring, jansson.
+ * Spec:    AE-01..12, AEQ-05..12, AEQ-14, RX-ERR-04.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,25 +29,47 @@ struct event {
 	uint32_t number; /* QPN, CQ id, index of the port */
 	uint32_t psn;
 	uint16_t rule;
-	uint8_t of;      /* enum event_of */
-	uint8_t event;   /* ibv_event_type; EVENT_OVERFLOW */
-	uint8_t source;  /* enum mbox_source */
+	uint8_t of;     /* enum event_of */
+	uint8_t event;  /* ibv_event_type; EVENT_OVERFLOW */
 	uint8_t fatal;
 	uint8_t opcode;
 	uint8_t syndrome;
+	uint16_t code;      /* enum aeq_code, 0: none */
+	const char *source; /* "RQ": static */
 };
 #define EVENT_OVERFLOW 0xff
+
+/** What was heard of a QP last (AEQ-12). */
+struct event_last {
+	ns_t time_ns;
+	uint16_t code;      /* enum aeq_code, 0: nothing yet */
+	uint16_t wqe_index; /* of the failing receive, with source RQ */
+	uint8_t source;
+	uint8_t event;      /* ibv_event_type, of a report */
+};
 
 struct events {
 	struct event ring[EVENTS_MAX];
 	uint32_t head;
 	uint32_t n;
-	uint64_t overflow;                 /* events lost, all told */
-	uint64_t seen_lost[64];            /* mbox.up_lost already reported, by worker */
+	uint64_t overflow;      /* events lost, all told */
+	uint64_t seen_lost[64]; /* losses of workers' queues already reported, by worker */
+	uint32_t suspended;     /* QPs that were told to be quiet and are not yet (AEQ-05) */
+	void (*on_quiet)(void *ctx); /* the last of them is quiet; may be NULL */
+	void *on_quiet_ctx;
 };
 
-/** One message of type EVENT or FATAL. Objects that are gone are passed over (AE-09). */
-void events_message(struct control *c, const struct mbox_msg *m, uint16_t worker);
+/** A FATAL message: why a QP went to ERR. */
+void events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker);
+/**
+ * Everything valid in a worker's event queue, in order; the entries are given back at the end, at
+ * once. Objects that are gone are passed over (AE-09). @return how many.
+ */
+uint32_t events_drain(struct control *c, uint16_t worker);
+/** One more QP was told to be quiet; SUSPEND_COMPLETE takes one off. */
+void events_suspend(struct control *c);
+/** The device itself failed: IBV_EVENT_DEVICE_FATAL. */
+void events_device(struct control *c, uint32_t port);
 /** An event of a port: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. */
 void events_port(struct control *c, uint32_t port, bool up);
 /** Report what workers lost because their queue was full (AEQ-14). */

@@ -15,8 +15,8 @@ enum { TYPE_IPV4 = 0x0800, TYPE_ARP = 0x0806, TYPE_VLAN = 0x8100, TYPE_IPV6 = 0x
 enum { PROTO_ICMP = 1, PROTO_ICMPV6 = 58 };
 
 uint32_t
-frames_header(uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci,
-	uint16_t ethertype)
+frames_header(
+	uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci, uint16_t ethertype)
 {
 	uint32_t at = 12;
 
@@ -45,8 +45,10 @@ frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len)
 	return (uint16_t)~sum;
 }
 
-int
-frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len)
+/* A frame to a worker that can send on the port. */
+static int
+send_by(struct control *c, uint16_t port, uint16_t worker, uint32_t cnp_of, const uint8_t *frame,
+	uint32_t len)
 {
 	const struct control_port *p = &c->env.ports[port];
 	struct mbox_msg msg = { .type = MBOX_TX, .port = p->id };
@@ -63,13 +65,26 @@ frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len
 	memset(data + len, 0, padded - len);
 	msg.pkt.m = m;
 	msg.pkt.time_ns = c->now;
-	if (mbox_send_down(c->env.workers[p->worker].mbox, &msg) != 0) {
+	msg.pkt.cnp_of = cnp_of;
+	if (mbox_send_down(c->env.workers[worker].mbox, &msg) != 0) {
 		rte_pktmbuf_free(m);
 		c->frames.tx_lost++;
 		return -ENOBUFS;
 	}
 	c->frames.tx++;
 	return 0;
+}
+
+int
+frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len)
+{
+	return send_by(c, port, c->env.ports[port].worker, 0, frame, len);
+}
+
+int
+frames_send_cnp(struct control *c, struct qp_rec *rec, const uint8_t *frame, uint32_t len)
+{
+	return send_by(c, (uint16_t)rec->port, rec->qp->worker, rec->qp->qpn, frame, len);
 }
 
 /* Ethernet and at most one tag. @return false: too short. */
@@ -109,7 +124,8 @@ dispatch(struct control *c, const struct frame_in *f)
 		arp_receive(c, f);
 	else if (f->ethertype == TYPE_IPV4 && f->l3_len >= WIRE_IPV4_LEN && f->l3[9] == PROTO_ICMP)
 		icmp_receive(c, f);
-	else if (f->ethertype == TYPE_IPV6 && f->l3_len >= WIRE_IPV6_LEN && f->l3[6] == PROTO_ICMPV6)
+	else if (f->ethertype == TYPE_IPV6 && f->l3_len >= WIRE_IPV6_LEN &&
+		 f->l3[6] == PROTO_ICMPV6)
 		icmp6_receive(c, f);
 	else
 		c->frames.rx_ignored++;

@@ -17,6 +17,8 @@
 #define FRAME_MAX 16384
 
 struct control;
+struct mbox_msg;
+struct qp_rec;
 struct rte_mbuf;
 
 /** A received frame; l2 and l3 point into it, bounds checked up to the Ethernet header. */
@@ -42,9 +44,13 @@ struct frame_stats {
 void frames_receive(struct control *c, struct rte_mbuf *m, uint16_t dpdk_port);
 /** Hand a frame to the port's worker. Frames below 60 bytes are padded. @return 0 or -errno. */
 int frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len);
+/** The CNP that a worker asks for (CC-04). */
+void cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker);
+/** As frames_send(), on the QP's worker, which is told that it is the QP's CNP. */
+int frames_send_cnp(struct control *c, struct qp_rec *rec, const uint8_t *frame, uint32_t len);
 /** Start a frame: Ethernet header, and a tag when tci is not 0. @return bytes written. */
-uint32_t frames_header(uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci,
-	uint16_t ethertype);
+uint32_t frames_header(
+	uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci, uint16_t ethertype);
 /** One's complement checksum, `sum` carried in. */
 uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
 

@@ -28,7 +28,7 @@ echo_is_for_us(const struct control *c, const struct frame_in *f, uint32_t *tota
 	if (ip[12] == 0 || ip[12] >= 224 || (f->l2[6] & 1) != 0)
 		return false;
 	return icmp[0] == ICMP_ECHO && icmp[1] == 0 &&
-		frames_checksum(0, icmp, *total - WIRE_IPV4_LEN) == 0;
+	       frames_checksum(0, icmp, *total - WIRE_IPV4_LEN) == 0;
 }
 
 void

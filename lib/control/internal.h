@@ -12,8 +12,10 @@
 #include "control.h"
 #include "errlog.h"
 #include "events.h"
+#include "explain.h"
 #include "frames.h"
 #include "neigh.h"
+#include "notify.h"
 #include "objects.h"
 #include "qp_admin.h"
 #include "rpc_server.h"
@@ -32,9 +34,12 @@ struct control {
 	uint32_t next_cq;
 	uint64_t random_fallback;
 	bool memory_logged;
-	ns_t link_next;        /* when to look at the ports' links again */
+	ns_t link_next; /* when to look at the ports' links again */
 	bool link_known[CONTROL_MAX_PORTS];
 	bool link_up[CONTROL_MAX_PORTS];
+	bool device_lost[CONTROL_MAX_PORTS];
+	uint32_t stories;  /* QPs whose flight recorder is kept */
+	uint32_t armed;    /* CQs that wait for a completion */
 	struct frame_stats frames;
 	struct asks asks;
 	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */

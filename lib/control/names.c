@@ -68,7 +68,7 @@ grow(struct names *t)
 	free(t->bucket);
 	t->bucket = bucket;
 	t->mask = entries - 1;
-	TAILQ_FOREACH(o, &t->all, all)
+	TAILQ_FOREACH (o, &t->all, all)
 		link_in(t, o);
 }
 

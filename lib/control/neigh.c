@@ -228,8 +228,8 @@ static ns_t
 request_gap(uint32_t tries)
 {
 	if (tries == 1)
-		return 100 * NS_PER_MS;
-	return tries == 2 ? 200 * NS_PER_MS : NS_PER_S;
+		return 100 * TIME_NS_PER_MS;
+	return tries == 2 ? 200 * TIME_NS_PER_MS : TIME_NS_PER_S;
 }
 
 static uint32_t
@@ -308,10 +308,11 @@ neigh_list_json(struct control *c)
 	char text[INET6_ADDRSTRLEN];
 	struct neigh *n;
 
-	TAILQ_FOREACH(n, &c->neighs.all, all) {
+	TAILQ_FOREACH (n, &c->neighs.all, all) {
 		const uint8_t *m = n->mac;
 		json_t *o = json_pack("{s:s, s:s, s:s}", "port", c->env.conf->ports[n->port].name,
-			n->ip.family == 4 ? "ipv4" : "ipv6", ip_text(&n->ip, text), "state", states[n->state]);
+			n->ip.family == 4 ? "ipv4" : "ipv6", ip_text(&n->ip, text), "state",
+			states[n->state]);
 
 		json_object_set_new(o, "vlan", n->vlan != 0 ? json_integer(n->vlan) : json_null());
 		json_object_set_new(o, "mac",

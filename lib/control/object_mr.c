@@ -147,8 +147,8 @@ object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *
 	if (names_find(&c->mrs, conf->name) != NULL)
 		return refuse(r, EEXIST, "mr \"%s\" exists already", conf->name);
 	if (c->mrs.n >= CONF_MAX_OBJECTS)
-		return refuse(r, ENOSPC, "there are %u mrs already, and no more are allowed",
-			c->mrs.n);
+		return refuse(
+			r, ENOSPC, "there are %u mrs already, and no more are allowed", c->mrs.n);
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return refuse(r, ENOMEM, "out of memory");
@@ -191,8 +191,8 @@ object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r)
 }
 
 int
-object_feed_region(struct control *c, struct object_pd *pd, uint64_t bytes,
-	struct mem_region **out, struct refusal *r)
+object_feed_region(struct control *c, struct object_pd *pd, uint64_t bytes, struct mem_region **out,
+	struct refusal *r)
 {
 	struct mem_region *region = mem_region_alloc();
 	int rc;

@@ -63,7 +63,7 @@ object_cq_by_id(struct control *c, uint32_t id)
 {
 	struct named *o;
 
-	TAILQ_FOREACH(o, &c->cqs.all, all) {
+	TAILQ_FOREACH (o, &c->cqs.all, all) {
 		struct object_cq *cq = (struct object_cq *)(void *)o;
 
 		if (cq->q.id == id)
@@ -79,8 +79,8 @@ name_check(const struct names *t, const char *kind, const char *name, struct ref
 	if (names_find(t, name) != NULL)
 		return refuse(r, EEXIST, "%s \"%s\" exists already", kind, name);
 	if (t->n >= CONF_MAX_OBJECTS)
-		return refuse(r, ENOSPC, "there are %u %ss already, and no more are allowed", t->n,
-			kind);
+		return refuse(
+			r, ENOSPC, "there are %u %ss already, and no more are allowed", t->n, kind);
 	return 0;
 }
 
@@ -131,8 +131,8 @@ object_cq_create(struct control *c, const struct conf_cq *conf, struct refusal *
 	if (cq == NULL)
 		return no_memory(r);
 	memset(cq, 0, sizeof(*cq));
-	rc = mem_area_create(&cq->q.area, ring_size(entries, sizeof(struct ring_cqe)),
-		c->env.numa_node, 0);
+	rc = mem_area_create(
+		&cq->q.area, ring_size(entries, sizeof(struct ring_cqe)), c->env.numa_node, 0);
 	if (rc != 0) {
 		free(cq);
 		return refuse(r, -rc, "no memory for a completion queue of %u entries: %s",
@@ -151,11 +151,12 @@ object_cq_destroy(struct control *c, struct object_cq *cq, struct refusal *r)
 	const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
 
 	if (users != 0)
-		return refuse(r, EBUSY, "cq \"%s\" is in use by %u queues of QPs", cq->n.name,
-			users);
+		return refuse(
+			r, EBUSY, "cq \"%s\" is in use by %u queues of QPs", cq->n.name, users);
 	/* Its QPs were detached, so nothing behind these messages can name it any more. */
 	control_drain(c);
 	events_forget(c, EVENT_OF_CQ, cq->q.id);
+	notify_forget(c, cq);
 	names_remove(&c->cqs, &cq->n);
 	mem_area_destroy(&cq->q.area);
 	free(cq);

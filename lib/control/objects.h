@@ -36,6 +36,9 @@ struct object_cq {
 	struct named n;
 	struct qp_cq q;
 	uint32_t cqe;
+	bool quiet;     /* nobody listens to its events: the dataplane's own */
+	bool armed;     /* waits for a completion */
+	uint32_t fired; /* completion events not delivered yet */
 };
 
 struct object_srq {

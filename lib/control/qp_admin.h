@@ -16,18 +16,22 @@
 #include <sys/queue.h>
 
 #include "conf.h"
+#include "events.h"
 #include "objects.h"
 #include "qp.h"
 #include "refusal.h"
 
+struct ask;
 struct control;
 struct neigh;
+struct story;
 
 /** What QPs of one template have in common. */
 struct qp_shared {
 	uint32_t refs;
 	struct conf_qp conf;
 	struct conf_knobs knobs; /* in effect */
+	struct mem_region *send_region; /* send_feed: what all of them send, or read into */
 };
 
 /** The last fatal fault that a worker reported (RX-ERR-04). */
@@ -53,13 +57,18 @@ struct qp_rec {
 	uint32_t nth;        /* which QP of its template, from 0 */
 	int16_t port;        /* index in conf->ports; -1: not given yet */
 	bool attached;
-	bool pending;        /* the worker has not answered an ATTACH or DETACH yet */
+	bool pending; /* the worker has not answered an ATTACH or DETACH yet */
 	bool trace;
 	uint32_t given;      /* attributes that have a value: configuration and modifies */
 	struct ring rq;      /* producer's view of the receive queue */
+	struct ring sq;      /* ... of the send queue; sq.sh NULL: there is none */
 	struct qp_attr attr; /* as control set them last */
 	struct conf_ah ah;
 	struct qp_fatal fatal;
+	struct event_last last_event;
+	struct story *story; /* flight recorder at the last error, or NULL */
+	uint16_t holds;      /* handlers that are at work on it (AEQ-06) */
+	bool doomed;         /* destroyed while held: freed with the last hold */
 };
 
 struct qp_slot {
@@ -81,12 +90,15 @@ struct qp_rec *qp_admin_next(struct control *c, uint32_t *slot);
  * Create `count` QPs and walk each to its state; all of them or none.
  * @param recs room for conf->count records, or NULL.
  */
-int qp_admin_create(struct control *c, const struct conf_qp *conf, struct qp_rec **recs,
-	struct refusal *r);
+int qp_admin_create(
+	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r);
 /** What a decoded modify asks for. Nothing changes on a refusal. */
-int qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m,
-	struct refusal *r);
+int qp_admin_modify(
+	struct control *c, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r);
 int qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r);
+/** The record stays until it is put, whatever happens to the QP meanwhile. */
+void qp_admin_hold(struct qp_rec *rec);
+void qp_admin_put(struct control *c, struct qp_rec *rec);
 /** A detached QP got its port: a worker that can send there. @return 0 or a refusal. */
 int qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r);
 /** Present state: the worker may have moved the QP to ERR by itself. */
@@ -102,6 +114,17 @@ int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n
 int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
 /** The neighbour's MAC is known or another one: tell the worker. @return 0, -EAGAIN: later. */
 int qp_admin_new_mac(struct control *c, struct qp_rec *rec);
+
+/* qp_create.c */
+/** One reference less; the last one frees. */
+void qp_shared_put(struct control *c, struct qp_shared *s);
+
+/** The posting side's views of the QP's rings, as the rings are now. */
+void qp_rings_attach(struct qp_rec *rec);
+
+/* qp_knobs.c */
+/** A detached QP is ours: set what stays constant while it is attached. */
+void qp_knobs_prepare(struct control *c, struct qp_rec *rec);
 
 /* qp_number.c */
 /** A free number: `want` itself when not 0. @return 0 or a refusal (EEXIST, ENOSPC). */
@@ -127,13 +150,38 @@ void qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
  */
 int qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 	enum qp_state to, uint32_t mask, struct refusal *r);
-/** A new QP from RESET to the state its configuration asks for. */
-int qp_walk_to(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
-	struct refusal *r);
+/** One transition, as planned. */
+struct qp_change {
+	enum qp_state from;
+	enum qp_state to;
+	uint32_t mask; /* without STATE */
+	struct qp_attr attr;
+};
+/** The checks of a step and what it makes of the attributes; may change rec->ah and rec->port. */
+int qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct qp_change *ch, struct refusal *r);
+void qp_walk_late_attach(struct control *c, struct ask *a);
+void qp_walk_late_detach(struct control *c, struct ask *a);
 /** Key of an attribute in JSON: "min_rnr_timer". */
 const char *qp_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */
 int qp_walk_detach(struct control *c, struct qp_rec *rec, struct refusal *r);
+
+/* qp_many.c */
+#define QP_WINDOW 32 /* QPs on their way at a time */
+struct qp_walk {
+	struct ask *ask[4]; /* ATTACH, then each step */
+	uint32_t n;
+};
+/**
+ * A new QP from RESET to the state its configuration asks for: check and send.
+ * Whatever it returns, qp_many_finish() must be called before the QP is destroyed.
+ */
+int qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct qp_walk *walk, struct refusal *r);
+int qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r);
+/** At the end: n QPs (at most QP_WINDOW) to ERR, detached, freed. */
+void qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n);
 
 /* qp_json.c */
 /** Attributes as in the configuration, every value filled in. */

@@ -13,7 +13,7 @@ conf_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 
 	*q = rec->shared->conf;
 	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | CONF_QP_WORKER |
-		CONF_QP_STATE;
+		   CONF_QP_STATE;
 	q->qp_num = rec->qp->qpn;
 	q->worker = rec->qp->worker;
 	q->count = 1;
@@ -71,8 +71,64 @@ fatal_json(const struct qp_rec *rec)
 		return json_null();
 	return json_pack("{s:i, s:s, s:I, s:s, s:s, s:i, s:I}", "fatal_code", f->code, "text",
 		text != NULL ? text : "", "psn", (json_int_t)f->psn, "rule",
-		responder_rule_id(f->rule), "opcode", opcode != NULL ? opcode : "", "syndrome",
+		qp_rule_id(f->rule), "opcode", opcode != NULL ? opcode : "", "syndrome",
 		f->syndrome, "time_ns", (json_int_t)f->time_ns);
+}
+
+/* AEQ-12 */
+static json_t *
+last_event_json(const struct qp_rec *rec)
+{
+	const struct event_last *e = &rec->last_event;
+	const bool abnormal = aeq_code_class(e->code) == AEQ_CLASS_ABNORMAL;
+
+	if (e->code == 0)
+		return json_null();
+	return json_pack("{s:i, s:s, s:s, s:s, s:i, s:o}", "code", e->code, "text",
+		aeq_code_text(e->code), "event_type",
+		abnormal ? events_name(aeq_flush_of(e->code).event)
+			 : e->code == AEQ_QP_REPORT ? events_name(e->event) : "",
+		"source", aeq_source_name(e->source), "wqe_index", e->wqe_index, "time_ns",
+		rpc_u64(e->time_ns));
+}
+
+/* Microseconds left of a timer that runs, or null. */
+static json_t *
+timer_json(const struct control *c, bool runs, ns_t deadline)
+{
+	const ns_t now = c->env.clock();
+
+	if (!runs)
+		return json_null();
+	return json_real(deadline > now ? (double)(deadline - now) / TIME_NS_PER_US : 0.0);
+}
+
+static void
+set_requester(struct control *c, json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
+{
+	const struct qp_attr *a = &rec->attr;
+	const bool live = s->state >= QPS_RTS;
+	const uint32_t next = live ? s->next_psn : a->sq_psn;
+	const uint32_t una = live ? s->una_psn : a->sq_psn;
+	json_t *timers = json_object();
+
+	/* QP-19: the next PSN to send, as verbs' query gives it. */
+	if ((rec->given & QP_ATTR_SQ_PSN) != 0)
+		json_object_set_new(o, "sq_psn", json_integer(next));
+	json_object_set_new(o, "next_psn", json_integer(next));
+	json_object_set_new(o, "last_acked_psn", json_integer((una - 1) & PSN_MASK));
+	json_object_set_new(
+		o, "retry_cnt_left", json_integer(live ? s->retry_left : a->retry_cnt));
+	json_object_set_new(o, "rnr_retry_left", json_integer(live ? s->rnr_left : a->rnr_retry));
+	json_object_set_new(o, "outstanding", json_integer(s->outstanding));
+	json_object_set_new(o, "window", json_integer(s->window));
+	json_object_set_new(timers, "transport_us", timer_json(c, s->timing, s->deadline));
+	json_object_set_new(timers, "rnr_us", timer_json(c, s->waiting_rnr, s->deadline));
+	json_object_set_new(o, "timers", timers);
+	if (rec->qp->sq.feed != NULL)
+		json_object_set_new(o, "feed",
+			json_pack("{s:I, s:I}", "posted", (json_int_t)s->feed_posted, "completed",
+				(json_int_t)s->feed_completed));
 }
 
 json_t *
@@ -91,13 +147,7 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 		json_object_set_new(o, "rq_psn", json_integer(epsn));
 	json_object_set_new(o, "epsn", json_integer(epsn));
 	json_object_set_new(o, "msn", json_integer(s->msn));
-	/* Nothing has been sent as long as there is no requester. */
-	json_object_set_new(o, "next_psn", json_integer(a->sq_psn));
-	json_object_set_new(o, "last_acked_psn", json_integer((a->sq_psn - 1) & PSN_MASK));
-	json_object_set_new(o, "retry_cnt_left", json_integer(a->retry_cnt));
-	json_object_set_new(o, "rnr_retry_left", json_integer(a->rnr_retry));
-	json_object_set_new(o, "outstanding", json_integer(0));
-	json_object_set_new(o, "timers", json_object());
+	set_requester(c, o, rec, s);
 	json_object_set_new(o, "timeout_us",
 		a->timeout == 0 ? json_null() : json_real(4.096 * (double)(1ull << a->timeout)));
 	json_object_set_new(o, "min_rnr_timer_us", json_integer(wire_rnr_us(a->min_rnr_timer)));
@@ -106,6 +156,7 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "nak_latched", json_boolean(s->latched));
 	json_object_set_new(o, "fatal_code", json_integer(s->fatal));
 	json_object_set_new(o, "fatal", fatal_json(rec));
+	json_object_set_new(o, "last_event", last_event_json(rec));
 	json_object_set_new(o, "trace", json_boolean(rec->trace));
 	return o;
 }

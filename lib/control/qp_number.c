@@ -40,8 +40,8 @@ given(struct control *c, uint32_t want, struct refusal *r)
 	const struct qp_slot *s = &c->slots[want & c->env.qps->mask];
 
 	if (reserved(want))
-		return refuse(r, EINVAL, "qp_num %u is not in %u..%u", want, CONF_QPN_MIN,
-			CONF_QPN_MAX);
+		return refuse(
+			r, EINVAL, "qp_num %u is not in %u..%u", want, CONF_QPN_MIN, CONF_QPN_MAX);
 	if (s->rec == NULL)
 		return 0;
 	if (s->rec->qp->qpn == want)

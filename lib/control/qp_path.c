@@ -29,9 +29,11 @@ qp_path_make(struct control *c, struct qp_rec *rec, const struct conf_ah *ah,
 	const bool cc = rec->shared->knobs.cc_algo != CONF_CC_NONE;
 
 	if (ipv6 ? !us->has_ipv6 : !us->has_ipv4)
-		return refuse(r, EINVAL, "ah_attr.dest_ip is IPv%d, and port \"%s\" has no IPv%d address",
+		return refuse(r, EINVAL,
+			"ah_attr.dest_ip is IPv%d, and port \"%s\" has no IPv%d address",
 			ipv6 ? 6 : 4, port->name, ipv6 ? 6 : 4);
-	*path = (struct wire_path){ .ipv6 = ipv6, .ttl = ah->hop_limit,
+	*path = (struct wire_path){ .ipv6 = ipv6,
+		.ttl = ah->hop_limit,
 		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (cc ? ECN_ECT0 : 0)),
 		.sport = source_port(rec->qp->qpn, &ah->dest_ip) };
 	memcpy(path->smac, us->mac, sizeof(path->smac));
@@ -63,8 +65,8 @@ qp_path_mtu_check(struct control *c, const struct qp_rec *rec, const struct conf
 			path_mtu, datagram, port->name, port->mtu);
 	if (max_frame != 0 && frame > max_frame)
 		return refuse(r, EINVAL,
-			"path_mtu %u needs frames of %u bytes, and device %s of port \"%s\" carries %u: "
-			"raise the device's frame size or lower path_mtu",
+			"path_mtu %u needs frames of %u bytes, and device %s of port \"%s\" "
+			"carries %u: raise the device's frame size or lower path_mtu",
 			path_mtu, frame, port->device, port->name, max_frame);
 	return 0;
 }
@@ -93,7 +95,8 @@ int
 qp_path_resolve(struct control *c, struct qp_rec *rec, struct qp_attr *attr,
 	const struct conf_ah *ah, struct refusal *r)
 {
-	const struct neigh_key key = { .ip = ah->dest_ip, .port = (uint16_t)rec->port,
+	const struct neigh_key key = { .ip = ah->dest_ip,
+		.port = (uint16_t)rec->port,
 		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 

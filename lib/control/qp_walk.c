@@ -8,7 +8,8 @@
 
 /* The mask of a decoded object is the mask of a modify. */
 _Static_assert(CONF_QP_AV == QP_ATTR_AV && CONF_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
-	CONF_QP_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER && CONF_QP_STATE == QP_ATTR_STATE,
+		       CONF_QP_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER &&
+		       CONF_QP_STATE == QP_ATTR_STATE,
 	"attribute masks agree");
 
 const char *
@@ -62,8 +63,8 @@ keys_of(uint32_t mask, char *buf, size_t room)
 	buf[0] = '\0';
 	for (uint32_t bit = 1; bit != 0 && at < room; bit <<= 1) {
 		if ((mask & bit) != 0)
-			at += (size_t)snprintf(buf + at, room - at, "%s%s", at > 0 ? ", " : "",
-				qp_walk_key(bit));
+			at += (size_t)snprintf(
+				buf + at, room - at, "%s%s", at > 0 ? ", " : "", qp_walk_key(bit));
 	}
 	return buf;
 }
@@ -101,11 +102,11 @@ qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 
 /* QP-01..03, and the words that say which attribute it was. */
 static int
-check_transition(const struct qp_rec *rec, enum qp_state to, uint32_t mask, struct refusal *r)
+check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct refusal *r)
 {
-	const enum qp_state from = qp_admin_state(rec);
+	const enum qp_state from = ch->from, to = ch->to;
 	const uint32_t qpn = rec->qp->qpn;
-	uint32_t required, optional;
+	uint32_t mask = ch->mask, required, optional;
 	const char *why = "";
 	char keys[200];
 
@@ -127,8 +128,8 @@ check_transition(const struct qp_rec *rec, enum qp_state to, uint32_t mask, stru
 	return 0;
 }
 
-static void
-late_attach(struct control *c, struct ask *a)
+void
+qp_walk_late_attach(struct control *c, struct ask *a)
 {
 	struct qp_rec *rec = a->arg;
 
@@ -137,8 +138,8 @@ late_attach(struct control *c, struct ask *a)
 	rec->attached = a->rc == 0;
 }
 
-static void
-late_detach(struct control *c, struct ask *a)
+void
+qp_walk_late_detach(struct control *c, struct ask *a)
 {
 	struct qp_rec *rec = a->arg;
 
@@ -147,12 +148,13 @@ late_detach(struct control *c, struct ask *a)
 	rec->attached = false;
 }
 
-/* ATTACH or DETACH. When no answer comes the record waits for it, so that nothing is freed early. */
+/* ATTACH or DETACH. When no answer comes the record waits for it: nothing is freed early. */
 static int
 hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 {
 	const struct ask_request q = { .type = attach ? MBOX_QP_ATTACH : MBOX_QP_DETACH,
-		.worker = rec->qp->worker, .qp = rec->qp };
+		.worker = rec->qp->worker,
+		.qp = rec->qp };
 	struct ask *a;
 	int rc;
 
@@ -163,14 +165,17 @@ hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 	rc = a == NULL ? -EBUSY : ask_wait(c, a);
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		ask_forget(a, attach ? late_attach : late_detach, rec);
+		ask_forget(a, attach ? qp_walk_late_attach : qp_walk_late_detach, rec);
 	} else if (a != NULL) {
 		ask_release(c, a);
 	}
 	if (rc != 0)
 		return ask_refuse(c, rec->qp->worker, rc, r);
-	if (!attach)
+	if (!attach) {
+		rec->pending = true;
 		control_drain(c); /* what it had to say while it was attached */
+		rec->pending = false;
+	}
 	rec->attached = attach;
 	return 0;
 }
@@ -181,82 +186,19 @@ qp_walk_detach(struct control *c, struct qp_rec *rec, struct refusal *r)
 	return hand_over(c, rec, false, r);
 }
 
-static uint16_t
-responder_knobs(const struct conf_knobs *k)
-{
-	uint16_t v = 0;
-
-	if (k->rx_len_pad_impact == CONF_LEN_PAD_DROP)
-		v |= RESP_KNOB_LEN_PAD_DROP;
-	if (k->profile == CONF_PROFILE_ERNIC)
-		v |= RESP_KNOB_RNR_FIRST;
-	if (k->resp_early_retry == CONF_EARLY_RETRY_DROP)
-		v |= RESP_KNOB_EARLY_DROP;
-	if (k->resp_half_window == CONF_HALF_WINDOW_DUPLICATE)
-		v |= RESP_KNOB_HALF_DUP;
-	if (k->resp_class_j_ack == CONF_CLASS_J_ACK)
-		v |= RESP_KNOB_J_ACK;
-	if (k->resp_imm_access_status == CONF_IMM_LOC_ACCESS)
-		v |= RESP_KNOB_IMM_LOC;
-	if (k->resp_credits != 0)
-		v |= RESP_KNOB_CREDITS;
-	if (k->ae_with_cqe != 0)
-		v |= RESP_KNOB_EVENT_WITH_CQE;
-	return v;
-}
-
-static uint32_t
-qp_flags(const struct qp_rec *rec)
-{
-	const struct conf_knobs *k = &rec->shared->knobs;
-	uint32_t v = 0;
-
-	if (k->rx_check_src_mac != 0)
-		v |= QPF_CHECK_SRC_MAC;
-	if (k->rx_ip_df == CONF_IP_DF_REQUIRE)
-		v |= QPF_REQUIRE_DF;
-	if (k->cc_cnp != 0)
-		v |= QPF_CNP;
-	if (k->cc_cnp_path == CONF_CNP_PATH_CONTROL)
-		v |= QPF_CNP_CONTROL;
-	if (k->ae_with_cqe != 0)
-		v |= QPF_EVENT_WITH_CQE;
-	if (rec->trace)
-		v |= QPF_TRACE;
-	if (rec->feed != NULL)
-		v |= QPF_RECV_FEED;
-	return v;
-}
-
-/* A detached QP is ours: what stays constant while it is attached. */
-static void
-prepare(struct control *c, struct qp_rec *rec)
-{
-	struct qp *qp = rec->qp;
-
-	qp->port = (uint8_t)c->env.ports[rec->port].id;
-	qp->pd = rec->pd->id;
-	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
-	qp->resp.knobs = responder_knobs(&rec->shared->knobs);
-	qp->cnp_interval_ns = rec->shared->knobs.cc_cnp_interval * NS_PER_US;
-	if (rec->feed != NULL) {
-		qp->feed_next = 0;
-		qp->feed_buffers = rec->shared->conf.recv_feed.buffers;
-		qp->feed_size = rec->shared->conf.recv_feed.size;
-		qp->feed_lkey = rec->feed->key;
-		qp->feed_va = rec->feed->va;
-	}
-}
-
 /* On the worker, or, for a QP that stays in RESET, here. */
 static int
 carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
 	struct refusal *r)
 {
-	const struct ask_request q = { .type = MBOX_QP_MODIFY, .worker = rec->qp->worker,
-		.qp = rec->qp, .mask = mask, .attr = attr };
-	const bool moves = rec->attached && rec->port >= 0 &&
-		rec->qp->port != c->env.ports[rec->port].id;
+	const struct ask_request q = { .type = MBOX_QP_MODIFY,
+		.worker = rec->qp->worker,
+		.qp = rec->qp,
+		.mask = mask,
+		.attr = attr };
+	const bool moves =
+		rec->attached && rec->port >= 0 && rec->qp->port != c->env.ports[rec->port].id;
+	struct refusal ignored;
 	int rc;
 
 	if (!rec->attached && attr->qp_state == QPS_RESET) {
@@ -269,15 +211,22 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 			return rc;
 	}
 	if (!rec->attached) {
-		prepare(c, rec);
+		qp_knobs_prepare(c, rec);
 		rc = hand_over(c, rec, true, r);
 		if (rc != 0)
 			return rc;
 	}
 	rc = ask_and_wait(c, &q);
-	if (rc != 0)
-		return ask_refuse(c, rec->qp->worker, rc, r);
-	return 0;
+	if (rc == 0)
+		return 0;
+	if (rc == -EINVAL && qp_admin_state(rec) == QPS_ERR)
+		return refuse(r, EINVAL,
+			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",
+			rec->qp->qpn, qp_state_name(attr->cur_qp_state));
+	ask_refuse(c, rec->qp->worker, rc, r);
+	if (attr->cur_qp_state == QPS_RESET && rc != -ETIMEDOUT)
+		hand_over(c, rec, false, &ignored); /* as it was before */
+	return rc;
 }
 
 /* Address vector: path, MAC, and whether the path MTU fits the port. */
@@ -311,8 +260,8 @@ check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *
 		if (strcmp(c->env.conf->ports[p].name, conf->port) != 0)
 			continue;
 		if (from == QPS_SQD && (int)p != rec->port)
-			return refuse(r, ENOTSUP,
-				"port: QP %u cannot move to another port in SQD", rec->qp->qpn);
+			return refuse(r, ENOTSUP, "port: QP %u cannot move to another port in SQD",
+				rec->qp->qpn);
 		return 0;
 	}
 	return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
@@ -336,68 +285,59 @@ back_home(struct control *c, struct qp_rec *rec, struct refusal *r)
 
 	if (rc != 0)
 		return rc;
-	ring_attach(&rec->rq, rec->qp->rq.sh, rec->qp->rq.mask + 1, rec->qp->rq.stride, false);
+	qp_rings_attach(rec);
 	neigh_leave(c, rec);
 	rec->attr.path_resolved = false;
 	rec->fatal = (struct qp_fatal){ 0 };
+	rec->last_event = (struct event_last){ 0 };
+	explain_forget(c, rec);
 	return 0;
+}
+
+int
+qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct qp_change *ch, struct refusal *r)
+{
+	int rc = check_transition(rec, ch, r);
+
+	if (rc == 0)
+		rc = check_values(c, rec, conf, ch->from, ch->mask, r);
+	if (rc != 0)
+		return rc;
+	ch->attr = rec->attr;
+	qp_walk_take(&ch->attr, conf, ch->mask);
+	ch->attr.qp_state = (uint8_t)ch->to;
+	ch->attr.cur_qp_state = (uint8_t)ch->from;
+	if ((ch->mask & QP_ATTR_PORT) != 0)
+		rec->port = port_by_name(c, conf->port);
+	if (ch->from == QPS_RESET && ch->to != QPS_RESET)
+		rc = qp_admin_place(c, rec, r);
+	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
+		rec->ah = conf->ah_attr;
+		rc = take_path(c, rec, &ch->attr, ch->mask, r);
+	}
+	return rc;
 }
 
 int
 qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, enum qp_state to,
 	uint32_t mask, struct refusal *r)
 {
-	const enum qp_state from = qp_admin_state(rec);
+	struct qp_change ch = { .from = qp_admin_state(rec), .to = to, .mask = mask };
 	const struct conf_ah old_ah = rec->ah;
 	const int16_t old_port = rec->port;
-	struct qp_attr attr = rec->attr;
-	int rc = check_transition(rec, to, mask, r);
+	/* A QP that stays where it is must not be brought back from an ERR still unknown here. */
+	const bool moves = to != ch.from || to == QPS_RESET;
+	int rc = qp_walk_plan(c, rec, conf, &ch, r);
 
 	if (rc == 0)
-		rc = check_values(c, rec, conf, from, mask, r);
-	if (rc != 0)
-		return rc;
-	qp_walk_take(&attr, conf, mask);
-	attr.qp_state = (uint8_t)to;
-	attr.cur_qp_state = (uint8_t)from;
-	if ((mask & QP_ATTR_PORT) != 0)
-		rec->port = port_by_name(c, conf->port);
-	if (!rec->attached && to != QPS_RESET)
-		rc = qp_admin_place(c, rec, r);
-	if (rc == 0 && (mask & QP_ATTR_AV) != 0) {
-		rec->ah = conf->ah_attr;
-		rc = take_path(c, rec, &attr, mask, r);
-	}
-	if (rc == 0)
-		rc = carry_out(c, rec, &attr, mask | QP_ATTR_STATE, r);
+		rc = carry_out(c, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), r);
 	if (rc != 0) {
 		rec->ah = old_ah;
 		rec->port = old_port;
 		return rc;
 	}
-	rec->attr = attr;
+	rec->attr = ch.attr;
 	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
 	return to == QPS_RESET ? back_home(c, rec, r) : 0;
-}
-
-/* Attributes of a creation that have no default. */
-#define NO_DEFAULT                                                                                 \
-	(QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_SQ_PSN)
-
-int
-qp_walk_to(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
-{
-	static const enum qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
-	const uint32_t has = (uint32_t)(conf->given & CONF_QP_ATTR_MASK) | ~(uint32_t)NO_DEFAULT;
-	int rc = 0;
-
-	for (unsigned int i = 0; i < ARRAY_LEN(steps) && steps[i] <= conf->qp_state && rc == 0;
-		i++) {
-		uint32_t required = 0, optional = 0;
-
-		qp_transition_attrs(QPT_RC, qp_admin_state(rec), steps[i], &required, &optional);
-		/* What a state does not ask for stands ready for a later one. */
-		rc = qp_walk_step(c, rec, conf, steps[i], required & has, r);
-	}
-	return rc;
 }

@@ -16,7 +16,9 @@ const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_mr,
 	rpc_methods_qp,
 	rpc_methods_work,
+	rpc_methods_send,
 	rpc_methods_event,
+	rpc_methods_explain,
 	rpc_methods_stats,
 	rpc_methods_trace,
 	NULL,
@@ -82,9 +84,9 @@ rpc_faults(struct rpc_call *call, int code, const struct conf_errors *err)
 	call->data = json_array();
 	for (uint32_t i = 0; i < err->n; i++) {
 		if (!err->v[i].is_warning)
-			json_array_append_new(call->data,
-				json_pack("{s:s, s:s}", "pointer", err->v[i].pointer, "message",
-					err->v[i].message));
+			json_array_append_new(
+				call->data, json_pack("{s:s, s:s}", "pointer", err->v[i].pointer,
+						    "message", err->v[i].message));
 	}
 	return -1;
 }

@@ -33,8 +33,8 @@ struct rpc_call {
 	const json_t *raw;         /* params, or NULL */
 	void *params;              /* decoded by the method's table */
 	json_t *result;
-	int code;                  /* of the error, 0: none */
-	json_t *data;              /* of the error, or NULL */
+	int code;     /* of the error, 0: none */
+	json_t *data; /* of the error, or NULL */
 	char message[1024];
 };
 
@@ -54,7 +54,9 @@ extern const struct rpc_method rpc_methods_object[];
 extern const struct rpc_method rpc_methods_mr[];
 extern const struct rpc_method rpc_methods_qp[];
 extern const struct rpc_method rpc_methods_work[];
+extern const struct rpc_method rpc_methods_send[];
 extern const struct rpc_method rpc_methods_event[];
+extern const struct rpc_method rpc_methods_explain[];
 extern const struct rpc_method rpc_methods_stats[];
 extern const struct rpc_method rpc_methods_trace[];
 extern const struct rpc_method *const rpc_method_tables[];
@@ -79,6 +81,10 @@ json_t *rpc_hex(uint64_t v);
 json_t *rpc_u64(uint64_t v);
 /** Append; frees both on failure. @return the list or NULL. */
 json_t *rpc_append(json_t *list, json_t *item);
+/** A flight recorder entry of a worker. */
+json_t *rpc_trace_entry(const struct trace_entry *e, uint32_t worker);
+/** "WR_FLUSH_ERR" of 5. */
+const char *rpc_status_name(uint8_t status);
 /** Bytes of a value when written compactly. */
 size_t rpc_size(const json_t *v);
 

@@ -10,8 +10,9 @@
 struct p_none {
 	uint8_t nothing;
 };
-const struct conf_table rpc_no_params = { .name = "params", .size = sizeof(struct p_none),
-	.given_offset = CONF_NO_GIVEN };
+const struct conf_table rpc_no_params = {
+	.name = "params", .size = sizeof(struct p_none), .given_offset = CONF_NO_GIVEN
+};
 
 static const struct conf_field name_rows[] = { P_NAME(p_name, name, P_REQUIRED) };
 const struct conf_table p_name_table = P_TABLE(p_name, name_rows, "params");
@@ -34,11 +35,10 @@ get_methods(struct rpc_call *call)
 static int
 version(struct rpc_call *call)
 {
-	return rpc_result(call,
-		json_pack("{s:s, s:s, s:s, s:[s, s, s], s:s}", "name", "rocelane", "version",
-			ROCELANE_VERSION, "dpdk_version", rte_version(), "features", "RC",
-			"responder", "async_events", "crc",
-			call->c->env.crc != NULL ? call->c->env.crc->name : ""));
+	return rpc_result(call, json_pack("{s:s, s:s, s:s, s:[s, s, s], s:s}", "name", "rocelane",
+					"version", ROCELANE_VERSION, "dpdk_version", rte_version(),
+					"features", "RC", "responder", "async_events", "crc",
+					call->c->env.crc != NULL ? call->c->env.crc->name : ""));
 }
 
 static int
@@ -115,11 +115,12 @@ worker_list(struct rpc_call *call)
 		const uint64_t lost =
 			atomic_load_explicit(&worker->mbox->up_lost, memory_order_relaxed);
 
-		list = rpc_append(list,
-			json_pack("{s:I, s:I, s:I, s:o, s:o, s:b}", "worker", (json_int_t)w, "lcore",
-				(json_int_t)worker->lcore, "qps", (json_int_t)c->worker_qps[w],
-				"rx_packets", rpc_u64(worker->stats->c[STAT_rx_packets]),
-				"messages_lost", rpc_u64(lost), "answers", !c->asks.silent[w]));
+		list = rpc_append(
+			list, json_pack("{s:I, s:I, s:I, s:o, s:o, s:b}", "worker", (json_int_t)w,
+				      "lcore", (json_int_t)worker->lcore, "qps",
+				      (json_int_t)c->worker_qps[w], "rx_packets",
+				      rpc_u64(worker->stats->c[STAT_rx_packets]), "messages_lost",
+				      rpc_u64(lost), "answers", !c->asks.silent[w]));
 	}
 	return rpc_result(call, list);
 }

@@ -46,6 +46,56 @@ async_events(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+/* ---- completion events (CQ-06) ------------------------------------------------------------- */
+
+struct p_notify {
+	char cq[CONF_NAME_MAX];
+	bool solicited_only;
+};
+
+static const struct conf_field notify_rows[] = {
+	P_NAME(p_notify, cq, P_REQUIRED),
+	P_BOOL(p_notify, solicited_only, P_DEFAULT(0)),
+};
+static const struct conf_table notify_table = P_TABLE(p_notify, notify_rows, "params");
+
+static int
+req_notify(struct rpc_call *call)
+{
+	const struct p_notify *p = call->params;
+	struct refusal r;
+	struct object_cq *cq = object_cq_find(call->c, p->cq, &r);
+
+	if (cq == NULL || notify_arm(call->c, cq, p->solicited_only, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+cq_events(struct rpc_call *call)
+{
+	const struct p_events *p = call->params;
+	json_t *list = json_array();
+
+	if (p->follow && call->client == NULL) {
+		json_decref(list);
+		return rpc_invalid(call, "follow: there is no connection to carry notifications");
+	}
+	notify_poll(call->c);
+	for (uint32_t n = 0; n < p->max && list != NULL; n++) {
+		json_t *e = notify_take(call->c);
+
+		if (e == NULL)
+			break;
+		list = rpc_append(list, e);
+	}
+	if (p->follow)
+		rpc_server_follow(call->c, call->client);
+	return rpc_result(call, list);
+}
+
+/* ---- dropped packets ----------------------------------------------------------------------- */
+
 struct p_records {
 	uint32_t max;
 };
@@ -71,8 +121,8 @@ static json_t *
 header_json(const struct errbuf_record *r)
 {
 	static const char digits[] = "0123456789abcdef";
-	const uint32_t len = r->header_len < ERRBUF_HEADER_BYTES ? r->header_len
-								 : ERRBUF_HEADER_BYTES;
+	const uint32_t len =
+		r->header_len < ERRBUF_HEADER_BYTES ? r->header_len : ERRBUF_HEADER_BYTES;
 	char hex[2 * ERRBUF_HEADER_BYTES];
 
 	for (uint32_t i = 0; i < len; i++) {
@@ -104,8 +154,8 @@ record_json(struct control *c, const struct errlog_entry *e)
 	json_object_set_new(o, "syndrome", json_integer((uint32_t)r->faults));
 	json_object_set_new(o, "names", names_json(r->faults));
 	json_object_set_new(o, "impact", json_string(impact_of(r)));
-	json_object_set_new(o, "port",
-		port >= 0 ? json_string(c->env.conf->ports[port].name) : json_null());
+	json_object_set_new(
+		o, "port", port >= 0 ? json_string(c->env.conf->ports[port].name) : json_null());
 	json_object_set_new(o, "worker", json_integer(e->worker));
 	json_object_set_new(o, "qp_num", json_integer(r->qpn));
 	json_object_set_new(o, "opcode", json_integer(r->opcode));
@@ -115,7 +165,7 @@ record_json(struct control *c, const struct errlog_entry *e)
 	json_object_set_new(o, "header", header_json(r));
 	json_object_set_new(o, "time_ns", rpc_u64(r->time_ns));
 	if (r->rule != 0)
-		json_object_set_new(o, "rule", json_string(responder_rule_id(r->rule)));
+		json_object_set_new(o, "rule", json_string(qp_rule_id(r->rule)));
 	return o;
 }
 
@@ -141,6 +191,8 @@ rx_errors(struct rpc_call *call)
 
 const struct rpc_method rpc_methods_event[] = {
 	{ "async_events", async_events, &events_table },
+	{ "req_notify", req_notify, &notify_table },
+	{ "cq_events", cq_events, &events_table },
 	{ "rx_errors", rx_errors, &records_table },
 	{ NULL, NULL, NULL },
 };

@@ -78,7 +78,7 @@ mr_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH(o, &call->c->mrs.all, all)
+	TAILQ_FOREACH (o, &call->c->mrs.all, all)
 		list = rpc_append(list, mr_json((const struct object_mr *)(const void *)o));
 	return rpc_result(call, list);
 }

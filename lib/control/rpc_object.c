@@ -32,7 +32,7 @@ pd_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH(o, &call->c->pds.all, all) {
+	TAILQ_FOREACH (o, &call->c->pds.all, all) {
 		const struct object_pd *pd = (const struct object_pd *)(const void *)o;
 
 		list = rpc_append(list,
@@ -70,7 +70,7 @@ cq_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH(o, &call->c->cqs.all, all) {
+	TAILQ_FOREACH (o, &call->c->cqs.all, all) {
 		struct object_cq *cq = (struct object_cq *)(void *)o;
 		const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
 		const bool error = atomic_load_explicit(&cq->q.error, memory_order_relaxed);
@@ -111,7 +111,7 @@ srq_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH(o, &call->c->srqs.all, all) {
+	TAILQ_FOREACH (o, &call->c->srqs.all, all) {
 		const struct object_srq *srq = (const struct object_srq *)(const void *)o;
 
 		list = rpc_append(list, conf_encode_srq(&srq->conf));

@@ -12,7 +12,8 @@
 
 /* clang-format off */
 #define P_NUMBER(S, m, t, lo, hi, ...) \
-	{ .name = #m, .type = t, .offset = offsetof(struct S, m), .min = lo, .max = hi, __VA_ARGS__ }
+	{ .name = #m, .type = t, .offset = offsetof(struct S, m), .min = lo, .max = hi, \
+		__VA_ARGS__ }
 #define P_U32(S, m, lo, hi, ...) P_NUMBER(S, m, CONF_T_U32, lo, hi, __VA_ARGS__)
 #define P_U64(S, m, ...) P_NUMBER(S, m, CONF_T_U64, 0, UINT64_MAX, __VA_ARGS__)
 #define P_QPN(S, m, ...) P_NUMBER(S, m, CONF_T_U32, 0, 0xffffff, __VA_ARGS__)
@@ -22,7 +23,8 @@
 #define P_BOOL(S, m, ...) \
 	{ .name = #m, .type = CONF_T_BOOL, .offset = offsetof(struct S, m), __VA_ARGS__ }
 #define P_ENUM(S, m, list, ...) \
-	{ .name = #m, .type = CONF_T_ENUM, .offset = offsetof(struct S, m), .names = list, __VA_ARGS__ }
+	{ .name = #m, .type = CONF_T_ENUM, .offset = offsetof(struct S, m), .names = list, \
+		__VA_ARGS__ }
 #define P_ARRAY(S, m, n_m, table, most, ...) \
 	{ .name = #m, .type = CONF_T_ARRAY, .offset = offsetof(struct S, m), \
 		.n_offset = offsetof(struct S, n_m), .n_max = most, .sub = table, __VA_ARGS__ }

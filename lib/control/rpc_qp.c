@@ -8,7 +8,7 @@
 #include "rpc_params.h"
 
 /* A page ends before the reply fills a line; `after` goes on. */
-#define PAGE_BYTES (RPC_LINE_MAX - 65536)
+#define PAGE_BYTES  (RPC_LINE_MAX - 65536)
 #define NUMBERS_MAX 65536
 
 enum { GIVEN_STATE = 1, GIVEN_WORKER = 2, GIVEN_AFTER = 4 };

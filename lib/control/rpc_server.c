@@ -19,13 +19,13 @@
 #define LINES_SHARE  8
 #define EVENTS       32
 #define ACCEPT_SHARE 8
-#define CLOSING_NS   (2 * NS_PER_S)
+#define CLOSING_NS   ((ns_t)2 * TIME_NS_PER_S)
 
 static void
 set_events(struct control *c, struct rpc_client *cl, bool wants_out)
 {
 	struct epoll_event e = { .events = (cl->eof ? 0 : (uint32_t)EPOLLIN) |
-			(wants_out ? (uint32_t)EPOLLOUT : 0),
+					   (wants_out ? (uint32_t)EPOLLOUT : 0),
 		.data.ptr = cl };
 
 	cl->wants_out = wants_out;
@@ -107,7 +107,7 @@ rpc_server_notify(struct control *c, const char *line, size_t len)
 
 	if (c->server.followers == 0)
 		return 0;
-	TAILQ_FOREACH(cl, &c->server.clients, all) {
+	TAILQ_FOREACH (cl, &c->server.clients, all) {
 		if (!cl->follow || cl->dead)
 			continue;
 		rpc_server_send(c, cl, line, len);
@@ -143,8 +143,8 @@ free_client(struct control *c, struct rpc_client *cl)
 static void
 refuse_line(struct control *c, struct rpc_client *cl)
 {
-	char *reply = rpc_error_line(RPC_INVALID_REQUEST,
-		"line longer than 1048576 bytes; the connection is closed");
+	char *reply = rpc_error_line(
+		RPC_INVALID_REQUEST, "line longer than 1048576 bytes; the connection is closed");
 
 	if (reply != NULL)
 		rpc_server_send(c, cl, reply, strlen(reply));
@@ -181,8 +181,7 @@ run_lines(struct control *c, struct rpc_client *cl)
 
 	while (n < LINES_SHARE && !cl->dead && cl->in_len > start + cl->scanned) {
 		const char *line = cl->in + start;
-		const char *nl =
-			memchr(line + cl->scanned, '\n', cl->in_len - start - cl->scanned);
+		const char *nl = memchr(line + cl->scanned, '\n', cl->in_len - start - cl->scanned);
 		const size_t len = nl != NULL ? (size_t)(nl - line) : cl->in_len - start;
 
 		if (len > RPC_LINE_MAX) {
@@ -273,7 +272,7 @@ static bool
 is_finished(const struct rpc_client *cl)
 {
 	return cl->eof && cl->in_len == cl->scanned && cl->out_len == 0 &&
-		(cl->closing || !cl->follow);
+	       (cl->closing || !cl->follow);
 }
 
 static uint32_t

@@ -156,9 +156,10 @@ stats(struct rpc_call *call)
 	uint32_t scope = p->scope;
 
 	if ((p->given & GIVEN_SCOPE) == 0)
-		scope = (p->given & GIVEN_QP) != 0 ? SCOPE_QP
-			: (p->given & GIVEN_PORT) != 0 ? SCOPE_PORT
-			: (p->given & GIVEN_WORKER) != 0 ? SCOPE_WORKER : SCOPE_TOTAL;
+		scope = (p->given & GIVEN_QP) != 0       ? SCOPE_QP
+			: (p->given & GIVEN_PORT) != 0   ? SCOPE_PORT
+			: (p->given & GIVEN_WORKER) != 0 ? SCOPE_WORKER
+							 : SCOPE_TOTAL;
 	switch (scope) {
 	case SCOPE_PORT:
 		return of_ports(call, p);

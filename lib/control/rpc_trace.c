@@ -61,8 +61,8 @@ trace_stop(struct rpc_call *call)
 	return turn(call, false);
 }
 
-static json_t *
-entry_json(const struct trace_entry *e, uint32_t worker)
+json_t *
+rpc_trace_entry(const struct trace_entry *e, uint32_t worker)
 {
 	const char *opcode = wire_opcodes[e->opcode].name;
 	const char *fault = e->fault < FAULT_MAX ? wire_faults[e->fault].name : NULL;
@@ -77,10 +77,10 @@ entry_json(const struct trace_entry *e, uint32_t worker)
 	json_object_set_new(o, "msn", json_integer(e->msn));
 	json_object_set_new(o, "len", json_integer(e->len));
 	json_object_set_new(o, "syndrome", json_integer(e->syndrome));
-	json_object_set_new(o, "rule", json_string(responder_rule_id(e->rule)));
+	json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 	json_object_set_new(o, "fault", fault != NULL ? json_string(fault) : json_null());
-	json_object_set_new(o, "qp_state",
-		json_string(e->state < QPS_MAX ? qp_state_name(e->state) : "?"));
+	json_object_set_new(
+		o, "qp_state", json_string(e->state < QPS_MAX ? qp_state_name(e->state) : "?"));
 	json_object_set_new(o, "detail", json_integer(e->detail));
 	return o;
 }
@@ -128,7 +128,7 @@ read_trace(struct rpc_call *call)
 	uint32_t n = list != NULL ? collect(call->c, qpn, rows, one, p->max) : 0;
 
 	for (uint32_t i = n > p->max ? n - p->max : 0; i < n && list != NULL; i++)
-		list = rpc_append(list, entry_json(&rows[i].e, rows[i].worker));
+		list = rpc_append(list, rpc_trace_entry(&rows[i].e, rows[i].worker));
 	free(rows);
 	free(one);
 	return rpc_result(call, list);

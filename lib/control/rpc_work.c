@@ -5,19 +5,11 @@
 
 #include "rpc.h"
 #include "rpc_params.h"
+#include "rpc_sge.h"
 
 /* ---- post_recv --------------------------------------------------------------------------- */
 
 enum { SGE_MR = 1, SGE_OFFSET = 2, SGE_LKEY = 4, SGE_ADDR = 8 };
-
-struct p_sge {
-	uint64_t given;
-	char mr[CONF_NAME_MAX];
-	uint64_t offset;
-	uint64_t addr;
-	uint32_t lkey;
-	uint32_t length;
-};
 
 static void
 check_sge(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
@@ -40,9 +32,12 @@ static const struct conf_field sge_rows[] = {
 	P_U64(p_sge, addr, P_OPTIONAL, .given = SGE_ADDR),
 	P_U32(p_sge, length, 0, UINT32_MAX, P_REQUIRED),
 };
-static const struct conf_table sge_table = { .name = "sge", .fields = sge_rows,
-	.n_fields = ARRAY_LEN(sge_rows), .size = sizeof(struct p_sge),
-	.given_offset = offsetof(struct p_sge, given), .check = check_sge };
+const struct conf_table rpc_sge_table = { .name = "sge",
+	.fields = sge_rows,
+	.n_fields = ARRAY_LEN(sge_rows),
+	.size = sizeof(struct p_sge),
+	.given_offset = offsetof(struct p_sge, given),
+	.check = check_sge };
 
 struct p_recv_wr {
 	uint64_t wr_id;
@@ -52,7 +47,7 @@ struct p_recv_wr {
 
 static const struct conf_field recv_wr_rows[] = {
 	P_U64(p_recv_wr, wr_id, P_DEFAULT(0)),
-	P_ARRAY(p_recv_wr, sg_list, n_sge, &sge_table, 1024),
+	P_ARRAY(p_recv_wr, sg_list, n_sge, &rpc_sge_table, 1024),
 };
 static const struct conf_table recv_wr_table = P_TABLE(p_recv_wr, recv_wr_rows, "wr");
 
@@ -80,8 +75,9 @@ may_receive(const struct qp_rec *rec, struct refusal *r)
 	return 0;
 }
 
-static int
-translate(struct rpc_call *call, const struct p_sge *from, struct ring_sge *to, struct refusal *r)
+int
+rpc_sge_translate(
+	struct rpc_call *call, const struct p_sge *from, struct ring_sge *to, struct refusal *r)
 {
 	const struct object_mr *mr;
 
@@ -108,7 +104,7 @@ post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, 
 		rc = refuse(r, EINVAL, "sg_list has %u entries, and max_recv_sge is %u", wr->n_sge,
 			cap->max_recv_sge);
 	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
-		rc = translate(call, &wr->sg_list[i], &sge[i], r);
+		rc = rpc_sge_translate(call, &wr->sg_list[i], &sge[i], r);
 	if (rc != 0)
 		return rc;
 	wqe = ring_produce_slot(&rec->rq, cap->max_recv_wr);
@@ -130,19 +126,20 @@ post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, 
 static void
 flush_if_dead(struct control *c, struct qp_rec *rec)
 {
-	const struct ask_request q = { .type = MBOX_QP_FLUSH, .worker = rec->qp->worker,
-		.qp = rec->qp };
+	const struct ask_request q = {
+		.type = MBOX_QP_FLUSH, .worker = rec->qp->worker, .qp = rec->qp
+	};
 
 	atomic_thread_fence(memory_order_seq_cst);
 	if (rec->attached && qp_admin_state(rec) == QPS_ERR)
 		ask_and_wait(c, &q);
 }
 
-static json_t *
-refused_json(const struct p_recv_wr *wr, uint32_t index, const struct refusal *r)
+json_t *
+rpc_refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r)
 {
 	return json_pack("{s:I, s:o, s:i, s:s}", "index", (json_int_t)index, "wr_id",
-		rpc_u64(wr->wr_id), "errno", r->err, "reason", r->text);
+		rpc_u64(wr_id), "errno", r->err, "reason", r->text);
 }
 
 static int
@@ -158,15 +155,14 @@ post_recv(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	for (n = 0; n < p->n_wrs; n++) {
 		if (post_one(call, rec, &p->wrs[n], &r) != 0) {
-			refused = refused_json(&p->wrs[n], n, &r);
+			refused = rpc_refused_wr(p->wrs[n].wr_id, n, &r);
 			break;
 		}
 	}
 	if (n > 0)
 		flush_if_dead(call->c, rec);
-	return rpc_result(call,
-		json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
-			refused != NULL ? refused : json_null()));
+	return rpc_result(call, json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
+					refused != NULL ? refused : json_null()));
 }
 
 /* ---- poll_cq ------------------------------------------------------------------------------- */
@@ -184,8 +180,8 @@ static const struct conf_field poll_rows[] = {
 };
 static const struct conf_table poll_table = P_TABLE(p_poll, poll_rows, "params");
 
-static const char *
-status_name(uint8_t status)
+const char *
+rpc_status_name(uint8_t status)
 {
 	/* clang-format off */
 	static const char *const names[] = {
@@ -231,8 +227,8 @@ cause_json(const struct ring_cqe *e)
 {
 	const char *peer = wire_opcodes[e->peer_opcode].name;
 
-	return json_pack("{s:s, s:s, s:I, s:s}", "rule", responder_rule_id(e->cause), "text",
-		responder_rule_text(e->cause), "psn", (json_int_t)e->psn, "opcode",
+	return json_pack("{s:s, s:s, s:I, s:s}", "rule", qp_rule_id(e->cause), "text",
+		qp_rule_text(e->cause), "psn", (json_int_t)e->psn, "opcode",
 		peer != NULL ? peer : "");
 }
 
@@ -244,7 +240,7 @@ cqe_json(const struct ring_cqe *e)
 	if (o == NULL)
 		return NULL;
 	json_object_set_new(o, "wr_id", rpc_u64(e->wr_id));
-	json_object_set_new(o, "status", json_string(status_name(e->status)));
+	json_object_set_new(o, "status", json_string(rpc_status_name(e->status)));
 	json_object_set_new(o, "opcode", json_string(opcode_name(e->opcode)));
 	json_object_set_new(o, "byte_len", json_integer(e->byte_len));
 	json_object_set_new(o, "imm_data",
@@ -279,6 +275,8 @@ poll_cq(struct rpc_call *call)
 			break;
 		list = rpc_append(list, cqe_json(&e));
 	}
+	/* RX-ERR-04: a fatal status is known before its completion is. */
+	control_drain(call->c);
 	return rpc_result(call, list);
 }
 

@@ -89,6 +89,19 @@ icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word)
 	return ops->update(state, &word, sizeof(word));
 }
 
+void
+icrc_update8_burst(const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n)
+{
+#if ICRC_CLMUL
+	if (LIKELY(icrc_has_clmul())) {
+		icrc_update8_burst_clmul(state, word, n);
+		return;
+	}
+#endif
+	for (uint32_t i = 0; i < n; i++)
+		state[i] = ops->update(state[i], &word[i], sizeof(word[i]));
+}
+
 uint32_t
 icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t len)
 {
@@ -96,6 +109,8 @@ icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t l
 	uint32_t state;
 
 #if ICRC_CLMUL
+	if (LIKELY(icrc_has_wide()))
+		return icrc_final(icrc_whole_wide(l3, ipv6, len));
 	if (len <= SHORT_PACKET && LIKELY(icrc_has_clmul()))
 		return icrc_final(icrc_whole_clmul(l3, ipv6, len));
 #endif
@@ -113,6 +128,21 @@ icrc_verify(const struct crc_ops *ops, const struct wire_pkt *p)
 	icrc_store(want, icrc_compute(ops, p->frame + p->l3_off, (p->flags & PKT_IPV6) != 0,
 				 (uint32_t)p->icrc_off - p->l3_off));
 	return memcmp(want, p->frame + p->icrc_off, sizeof(want)) == 0;
+}
+
+uint32_t
+icrc_verify_burst(const struct crc_ops *ops, const struct wire_pkt *p, uint32_t n)
+{
+	uint32_t bad = 0;
+
+#if ICRC_CLMUL
+	if (LIKELY(icrc_has_wide()))
+		return icrc_verify_wide(p, n);
+#endif
+	for (uint32_t i = 0; i < n; i++)
+		if (LIKELY(p[i].icrc_off != 0) && UNLIKELY(!icrc_verify(ops, &p[i])))
+			bad |= BIT32(i);
+	return bad;
 }
 
 void

@@ -10,14 +10,7 @@
 #include "icrc_internal.h"
 
 #if ICRC_CLMUL
-#include <immintrin.h>
-
-#define TARGET_CLMUL __attribute__((target("pclmul,sse4.1")))
-
-/* Powers of x modulo 0x04C11DB7, bit-reflected: over 128 bits, then over 64, then Barrett's. */
-#define FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)
-#define FOLD_64  _mm_set_epi64x(0, 0x163cd6124)
-#define BARRETT  _mm_set_epi64x(0x1f7011641, 0x1db710641)
+#include "icrc_fold.h"
 
 #define FF ((char)0xff)
 
@@ -49,21 +42,6 @@ fold(__m128i a, __m128i next)
 	return _mm_xor_si128(_mm_xor_si128(lo, hi), next);
 }
 
-/** Remainder of the folded blocks: 128 to 96 to 64 bits, then Barrett's division. */
-TARGET_CLMUL static inline uint32_t
-reduce(__m128i a)
-{
-	const __m128i low32 = _mm_set_epi32(0, ~0, 0, ~0);
-	__m128i t;
-
-	a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, FOLD_128, 0x10));
-	t = _mm_clmulepi64_si128(_mm_and_si128(a, low32), FOLD_64, 0x00);
-	a = _mm_xor_si128(_mm_srli_si128(a, 4), t);
-	t = _mm_clmulepi64_si128(_mm_and_si128(a, low32), BARRETT, 0x10);
-	t = _mm_clmulepi64_si128(_mm_and_si128(t, low32), BARRETT, 0x00);
-	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(a, t), 1);
-}
-
 /** Four zero bytes, four of the dummy, 40 of the header; TOS, TTL, checksums, BTH 4 as ones. */
 TARGET_CLMUL static inline __m128i
 head_ipv4(const uint8_t *l3)
@@ -93,20 +71,33 @@ head_ipv6(const uint8_t *l3)
 TARGET_CLMUL uint32_t
 icrc_begin_clmul(const uint8_t *l3, bool ipv6)
 {
-	return reduce(ipv6 ? head_ipv6(l3) : head_ipv4(l3));
+	return fold_reduce(ipv6 ? head_ipv6(l3) : head_ipv4(l3));
 }
 
 /*
  * 64 bits are their own quotient's product: times the inverse of the polynomial as a power series
  * modulo x^64 gives the quotient, times the polynomial leaves the remainder above bit 63.
  */
-TARGET_CLMUL uint32_t
-icrc_update8_clmul(uint32_t state, uint64_t word)
+TARGET_CLMUL static ALWAYS_INLINE uint32_t
+update8(uint32_t state, uint64_t word)
 {
 	const __m128i inverse = _mm_set_epi64x(0x1db710641, (long long)0xb4e5b025f7011641ull);
 	__m128i q = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)(word ^ state)), inverse, 0);
 
 	return (uint32_t)_mm_extract_epi32(_mm_clmulepi64_si128(q, inverse, 0x10), 2);
+}
+
+TARGET_CLMUL uint32_t
+icrc_update8_clmul(uint32_t state, uint64_t word)
+{
+	return update8(state, word);
+}
+
+TARGET_CLMUL void
+icrc_update8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		state[i] = update8(state[i], word[i]);
 }
 
 TARGET_CLMUL uint32_t
@@ -132,6 +123,6 @@ icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len)
 
 		a = fold(_mm_shuffle_epi8(a, up), last);
 	}
-	return reduce(a);
+	return fold_reduce(a);
 }
 #endif

@@ -40,11 +40,26 @@ icrc_has_clmul(void)
 /** The head in vector registers, folded there. */
 uint32_t icrc_begin_clmul(const uint8_t *l3, bool ipv6);
 
-/** icrc_update8(). */
+/** icrc_update8(), icrc_update8_burst(). */
 uint32_t icrc_update8_clmul(uint32_t state, uint64_t word);
+void icrc_update8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n);
 
 /** Head and all that follows, folded in one piece; for short packets. Not complemented. */
 uint32_t icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len);
+
+/** Can it fold 64 bytes at once, and the operating system keep the registers? Cost: two loads. */
+static inline bool
+icrc_has_wide(void)
+{
+	return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512vl");
+}
+
+/** icrc_whole_clmul() for packets of any length, where icrc_has_wide(). */
+uint32_t icrc_whole_wide(const uint8_t *l3, bool ipv6, uint32_t len);
+
+/** icrc_verify_burst(), where icrc_has_wide(). */
+uint32_t icrc_verify_wide(const struct wire_pkt *p, uint32_t n);
 #else
 #define ICRC_CLMUL 0
 #endif

@@ -6,9 +6,10 @@
  *
  * Owner:   `down`: control produces, worker consumes. `done`: answers to `down`, never lost because
  *          control waits for each; a TX message gets one only if its cookie is not 0. `up`:
- *          events and packets for control; when full the message is dropped, counted and reported
- *          (AEQ-14).
- * Memory:  rte_rings made by mbox_create().
+ *          packets and status entries for control; when full the message is dropped and counted.
+ *          `aeq`: EVENT messages travel here, as entries of an event queue of its own
+ *          (ring_aeq.h), which a flood of packets cannot fill; losses are flagged (AEQ-14).
+ * Memory:  rte_rings, and the event queue's entries, made by mbox_create().
  * Depends: base, ring; DPDK.
  */
 #include <stdatomic.h>
@@ -17,6 +18,9 @@
 
 #include "clock.h"
 #include "compiler.h"
+#include "ring_aeq.h"
+
+#define MBOX_EVENTS 1024 /* entries of an event queue */
 
 struct qp;
 struct qp_attr;
@@ -30,6 +34,8 @@ enum mbox_type {
 #undef MESSAGE
 	MBOX_TYPE_MAX
 };
+
+#define MBOX_EVENT_CQ_ERR 0 /* ibv_event_type: the id is a CQ's */
 
 enum mbox_source { SOURCE_RQ, SOURCE_SQ, SOURCE_CQ, SOURCE_READ_RESPONSE, SOURCE_PORT };
 
@@ -57,11 +63,13 @@ struct mbox_msg {
 			uint8_t state; /* QP state when raised */
 			uint8_t syndrome;
 			uint8_t fault;
-			void *object; /* struct qp_cq * for CQ events */
+			void *object; /* struct qp_cq * for CQ events, else struct qp * or NULL */
+			uint64_t trace_at; /* entries the worker's flight recorder had taken */
 		} ev;
 		struct { /* TX, PACKET */
 			struct rte_mbuf *m;
 			ns_t time_ns;
+			uint32_t cnp_of; /* TX: the frame is the CNP of this QPN (CC-04); 0: it is none */
 		} pkt;
 		uint8_t bytes[48];
 	};
@@ -73,6 +81,9 @@ struct mbox {
 	struct rte_ring *done;
 	struct rte_ring *up;
 	_Atomic uint64_t up_lost; /* writer: worker */
+	void *events;             /* memory of the event queue */
+	struct ring_aeq raise CACHE_ALIGNED;  /* worker's view of it */
+	struct ring_aeq listen CACHE_ALIGNED; /* control's */
 };
 
 /** @param id makes the ring names unique. @return 0 or -errno. */
@@ -84,8 +95,14 @@ int mbox_send_down(struct mbox *b, const struct mbox_msg *m);
 int mbox_send_done(struct mbox *b, const struct mbox_msg *m);
 /** Worker: how many answers `done` has room for. */
 unsigned int mbox_done_room(const struct mbox *b);
-/** Worker: 0, or -ENOBUFS after counting the loss. */
+/** Worker: 0, or -ENOBUFS after counting the loss. EVENT goes to the event queue. */
 int mbox_send_up(struct mbox *b, const struct mbox_msg *m);
+/** Control: the next event. @return false: no more; then say mbox_events_done(). */
+bool mbox_next_event(struct mbox *b, struct ring_aeq_event *out);
+/** Control: give the entries taken back, all at once (AEQ-14). @return how many. */
+uint32_t mbox_events_done(struct mbox *b);
+/** Control: events that the worker could not hand over, ever. */
+uint64_t mbox_events_lost(const struct mbox *b);
 /** @return number of messages copied out, at most n. */
 unsigned int mbox_recv_down(struct mbox *b, struct mbox_msg *out, unsigned int n);
 unsigned int mbox_recv_done(struct mbox *b, struct mbox_msg *out, unsigned int n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mem.h"
+#include "mem_reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,19 +15,6 @@
  * The key next to the pointer only saves a look at the region: a reader that meets the pointer of
  * one entry with the key of another finds that the region's own key is different, and goes on.
  */
-struct slot {
-	_Atomic(struct mem_region *) region; /* NULL ends a search */
-	_Atomic uint32_t key;
-};
-
-struct mem_table {
-	uint32_t mask;
-	uint32_t shift; /* of the hash */
-	_Atomic uint32_t moves;
-	uint32_t used; /* (control) */
-	uint32_t capacity;
-	struct slot s[] CACHE_ALIGNED;
-};
 
 struct mem_region *
 mem_region_alloc(void)
@@ -60,7 +47,7 @@ mem_table_create(uint32_t capacity)
 		return NULL;
 	while (BIT32(bits) < 2 * capacity)
 		bits++;
-	bytes = sizeof(*t) + ((size_t)1 << bits) * sizeof(struct slot);
+	bytes = sizeof(*t) + ((size_t)1 << bits) * sizeof(struct mem_slot);
 	t = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 	if (t == NULL)
 		return NULL;
@@ -77,12 +64,6 @@ mem_table_destroy(struct mem_table *t)
 	free(t);
 }
 
-static inline uint32_t
-home_of(const struct mem_table *t, uint32_t key)
-{
-	return (key * 0x9E3779B1u) >> t->shift;
-}
-
 static struct mem_region *
 region_at(const struct mem_table *t, uint32_t i)
 {
@@ -93,10 +74,10 @@ region_at(const struct mem_table *t, uint32_t i)
 static inline uint32_t
 probe(const struct mem_table *t, uint32_t key, struct mem_region **region)
 {
-	uint32_t i = home_of(t, key);
+	uint32_t i = mem_home(t, key);
 
 	for (;; i++) {
-		const struct slot *s = &t->s[i & t->mask];
+		const struct mem_slot *s = &t->s[i & t->mask];
 
 		*region = region_at(t, i);
 		if (*region == NULL)
@@ -172,7 +153,7 @@ mem_table_remove(struct mem_table *t, uint32_t key)
 	atomic_store_explicit(&r->valid, false, memory_order_relaxed);
 	for (uint32_t i = gap + 1; (r = region_at(t, i)) != NULL; i++) {
 		/* Where a search for it starts: behind the gap, it would not be found there. */
-		uint32_t from_home = (i - home_of(t, r->key)) & t->mask;
+		uint32_t from_home = (i - mem_home(t, r->key)) & t->mask;
 
 		if (from_home < ((i - gap) & t->mask))
 			continue;

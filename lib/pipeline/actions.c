@@ -80,8 +80,10 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 
 	if ((a & ACT_INVALIDATE) != 0)
 		mem_invalidate(w->mem, v->rkey);
-	if ((a & ACT_READ) != 0)
+	if ((a & ACT_READ) != 0) {
+		rte_prefetch0(c->host); /* read when the burst is done */
 		owe_read(w, c->qp, v);
+	}
 	if ((a & ACT_ATOMIC) != 0) {
 		v->saved->original = atomic_execute(c);
 		owe_atomic(w, c->qp, v, v->saved->original);

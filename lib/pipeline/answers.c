@@ -143,18 +143,6 @@ owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 }
 
 void
-acks_send(struct worker *w)
-{
-	for (uint32_t i = 0; i < w->dirty_n; i++) {
-		struct qp *qp = w->dirty[i];
-
-		qp->flags &= ~(uint32_t)QPF_DIRTY;
-		ack_flush(w, qp);
-	}
-	w->dirty_n = 0;
-}
-
-void
 owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 {
 	struct qp_answer *a;
@@ -186,6 +174,15 @@ read_psns(const struct qp *qp, uint32_t len)
 	return n == 0 ? 1 : (uint32_t)n;
 }
 
+static bool
+duplicate_behind(const struct qp *qp, uint32_t i)
+{
+	while (++i < qp->answer_count)
+		if (answer_at(qp, i)->duplicate)
+			return true;
+	return false;
+}
+
 /**
  * A READ repeated while its answer is still under way: go back in that answer instead of giving a
  * second one. @return false if it is not part of any that waits.
@@ -204,6 +201,8 @@ rejoin(struct qp *qp, const struct responder_verdict *v, psn_t last)
 			return true; /* comes anyway */
 		if (!psn_eq(last, a->last))
 			continue;
+		if (ahead < 0 && duplicate_behind(qp, i))
+			return false; /* the peer has asked for something older since: keep order */
 		a->psn = v->first;
 		a->va = v->va;
 		a->len_left = v->len;

@@ -4,10 +4,14 @@
 
 #include "pipeline_priv.h"
 
-static void
+void
 send_up(struct worker *w, const struct mbox_msg *msg)
 {
-	if (w->mbox == NULL || mbox_send_up(w->mbox, msg) != 0)
+	struct mbox_msg m = *msg;
+
+	if (w->trace != NULL)
+		m.ev.trace_at = trace_head(w->trace);
+	if (w->mbox == NULL || mbox_send_up(w->mbox, &m) != 0)
 		stats_inc(&w->stats, STAT_aeq_overflow);
 }
 
@@ -26,6 +30,7 @@ message(const struct worker *w, const struct context *c, const struct responder_
 	msg.ev.state = qp_state_of(c->qp);
 	msg.ev.syndrome = v->syndrome;
 	msg.ev.fault = v->fault;
+	msg.ev.object = c->qp;
 	return msg;
 }
 
@@ -50,7 +55,10 @@ event_raise(struct worker *w, const struct context *c, const struct responder_ve
 					    .detail = v->event });
 }
 
-/** RX-ERR-04: the packet's QPN and FATAL code, before the event or completion that follows. */
+/**
+ * RX-ERR-04: the packet's QPN and FATAL code, before the event or completion that follows. Without
+ * a code it only says that the QP failed.
+ */
 static void
 fatal_report(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
@@ -78,16 +86,15 @@ cq_failed(struct worker *w, struct qp_cq *cq)
 }
 
 int
-cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
+cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe)
 {
-	struct qp_cq *cq = qp->recv_cq;
-
 	if (UNLIKELY(cq == NULL))
 		return 0;
 	cqe->qp_num = qp->qpn;
 	cqe->time_ns = w->now;
 	if (LIKELY(!atomic_load_explicit(&cq->error, memory_order_relaxed)) &&
 		LIKELY(ring_cq_push(&cq->ring, cqe) == 0)) {
+		qp_cq_notify(cq, cqe->solicited != 0 || cqe->status != STATUS_SUCCESS);
 		if (traced(w, qp))
 			trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 						    .qpn = qp->qpn,
@@ -100,6 +107,12 @@ cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
 	}
 	cq_failed(w, cq);
 	return -ENOSPC;
+}
+
+int
+cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
+{
+	return cq_add_to(w, qp, qp->recv_cq, cqe);
 }
 
 int
@@ -145,6 +158,19 @@ remember(struct worker *w, const struct context *c, const struct responder_verdi
 	qp->last_error.event = v->event;
 	qp->last_error.psn = c->p != NULL ? c->p->psn.v : v->reply_psn.v;
 	qp->last_error.time_ns = w->now;
+	qp->last_error.len = c->p != NULL ? c->p->payload_len : 0;
+	qp->last_error.flags = 0;
+	if (c->p != NULL)
+		qp->last_error.flags |= QP_ERROR_PACKET;
+	if ((v->act & ACT_NAK) != 0)
+		qp->last_error.flags |= QP_ERROR_NAK;
+	else if ((v->act & ACT_ACK) != 0)
+		qp->last_error.flags |= QP_ERROR_ACK;
+	if ((v->act & ACT_COMPLETE) != 0)
+		qp->last_error.flags |= QP_ERROR_COMPLETED;
+	if ((v->act & ACT_EVENT) != 0)
+		qp->last_error.flags |= QP_ERROR_EVENT;
+	qp->last_error.trace_at = w->trace != NULL ? trace_head(w->trace) : 0;
 }
 
 void
@@ -164,8 +190,7 @@ fail(struct worker *w, const struct context *c, const struct responder_verdict *
 	atomic_thread_fence(memory_order_seq_cst);
 	remember(w, c, v);
 
-	if (v->fatal != 0)
-		fatal_report(w, c, v);
+	fatal_report(w, c, v);
 	if (completes && complete(w, c, v) != 0) {
 		struct responder_verdict lost = *v;
 
@@ -176,8 +201,31 @@ fail(struct worker *w, const struct context *c, const struct responder_verdict *
 	if ((v->act & ACT_EVENT) != 0 || (completes && feed && v->event != 0))
 		event_raise(w, c, v, source);
 	flush_receives(w, qp);
+	flush_sends(w, qp);
 	if ((v->act & ACT_NAK) != 0)
 		owe_nak(w, qp, v);
 	else if ((v->act & ACT_ACK) != 0)
 		owe_ack(w, qp, v);
+}
+
+int
+fail_abnormal(struct worker *w, struct qp *qp, uint32_t how)
+{
+	struct responder_verdict v = { .act = ACT_ERR, .fault = VERDICT_NO_FAULT };
+	struct context c = { .qp = qp };
+	uint8_t state = qp_state_of(qp);
+
+	if (state == QPS_ERR || state == QPS_RESET)
+		return -EALREADY;
+	w->failing.queue = how >> 8 & (AEQ_RQ | AEQ_SQ);
+	w->failing.status = (uint8_t)how;
+	w->failing.index = (uint16_t)(how >> 16);
+	w->failing.taken = false;
+	answers_drop(w, qp);
+	v.wc_status = w->failing.status;
+	fail(w, &c, &v, SOURCE_RQ);
+	if (w->failing.taken)
+		qp->last_error.flags |= QP_ERROR_COMPLETED;
+	w->failing.queue = 0;
+	return w->failing.taken;
 }

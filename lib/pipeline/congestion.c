@@ -9,6 +9,26 @@ cnp_is_good(const struct wire_pkt *p)
 	return (p->flags & PKT_BECN) != 0 && p->payload_len == WIRE_CNP_PAYLOAD_LEN && p->pad == 0;
 }
 
+/**
+ * CC-04: the control lcore sends it; marks that come meanwhile are the same CNP's. A request that
+ * got lost is made again after a second.
+ */
+static void
+schedule(struct worker *w, uint8_t port, struct qp *qp)
+{
+	struct mbox_msg msg = { .type = MBOX_CNP, .port = w->conf.ports[port].id };
+
+	if ((qp->flags & QPF_CNP_SCHEDULED) != 0 && w->now < qp->cnp_next + TIME_NS_PER_S)
+		return;
+	msg.ev.time_ns = w->now;
+	msg.ev.qpn = qp->qpn;
+	msg.ev.object = qp;
+	if (w->mbox == NULL || mbox_send_up(w->mbox, &msg) != 0)
+		return;
+	qp->flags |= QPF_CNP_SCHEDULED;
+	qp->cnp_next = w->now + qp->cnp_interval_ns;
+}
+
 void
 congestion_mark(struct worker *w, uint8_t port, struct qp *qp)
 {
@@ -16,20 +36,49 @@ congestion_mark(struct worker *w, uint8_t port, struct qp *qp)
 	qp->ce_seen++;
 	if ((qp->flags & QPF_CNP) == 0 || w->now < qp->cnp_next)
 		return;
+	if (UNLIKELY((qp->flags & QPF_CNP_CONTROL) != 0)) {
+		schedule(w, port, qp);
+		return;
+	}
 	qp->cnp_next = w->now + qp->cnp_interval_ns;
 	reply_cnp(w, qp);
 }
 
-/** Nothing is sent that could be slowed down yet: see rp_cnp_handled. */
+/** The control lcore's CNP of this QP is on its way out. */
+void
+congestion_sent(struct worker *w, uint32_t qpn)
+{
+	struct qp *qp = qp_lookup(w->qps, qpn);
+	uint8_t port;
+
+	if (qp == NULL || qp->worker != w->index)
+		return; /* it was detached meanwhile */
+	port = w->port_of[qp->port];
+	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED;
+	if (port != PORT_NONE) {
+		count(w, port, qp, STAT_np_cnp_sent);
+		count(w, port, qp, STAT_sent_pkts);
+	}
+}
+
+/**
+ * CC-05, CC-06: the first CNP halves the number of packets in flight, for good; what is in flight
+ * drains first. A QP without an algorithm notices and goes on.
+ */
 void
 congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 
-	if (state == QPS_RTS || state == QPS_SQD)
+	if (state == QPS_RTS || state == QPS_SQD) {
 		count(w, port, qp, STAT_rp_cnp_handled);
-	else
+		if ((qp->flags & (QPF_CC_WINDOW | QPF_CC_HALVED)) == QPF_CC_WINDOW) {
+			qp->flags |= QPF_CC_HALVED;
+			qp->req.window = qp->sq.window > 1 ? qp->sq.window / 2 : 1;
+		}
+	} else {
 		count(w, port, qp, STAT_rp_cnp_ignored);
+	}
 	if (traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = qp->qpn,

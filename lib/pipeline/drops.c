@@ -65,10 +65,28 @@ fault_charge(struct worker *w, struct burst *b, uint32_t i, uint8_t fault, uint1
 	record(w, b, i, fault % FAULT_MAX, rule);
 }
 
+/** All of one pool, and nothing to undo about any of them? Then they go back as they are. */
+static bool
+are_raw(struct rte_mbuf *const *m, uint32_t n)
+{
+	uint32_t odd = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		odd |= (m[i]->pool != m[0]->pool) | (rte_mbuf_refcnt_read(m[i]) != 1) |
+		       (m[i]->nb_segs != 1) | !RTE_MBUF_DIRECT(m[i]);
+	return odd == 0;
+}
+
 void
 mbufs_free_spare(struct worker *w)
 {
-	if (w->spare_n != 0)
-		rte_pktmbuf_free_bulk(w->spare, w->spare_n);
+	uint32_t n = w->spare_n;
+
 	w->spare_n = 0;
+	if (n == 0)
+		return;
+	if (LIKELY(are_raw(w->spare, n)))
+		rte_mempool_put_bulk(w->spare[0]->pool, (void *const *)w->spare, n);
+	else
+		rte_pktmbuf_free_bulk(w->spare, n);
 }

@@ -2,12 +2,24 @@
 /* Posted work of a QP in ERR: completed with WR_FLUSH_ERR, in posting order (CQ-02, QP-12). */
 #include "pipeline_priv.h"
 
+uint8_t
+flush_status(struct worker *w, uint8_t queue, uint16_t index)
+{
+	if (LIKELY(w->failing.queue != queue) || w->failing.taken)
+		return STATUS_WR_FLUSH_ERR;
+	/* Sends fail in order: the oldest is the one. */
+	if (queue == AEQ_RQ && w->failing.index != index)
+		return STATUS_WR_FLUSH_ERR;
+	w->failing.taken = true;
+	return w->failing.status;
+}
+
 static void
-flush_one(struct worker *w, struct qp *qp, uint64_t wr_id)
+flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint32_t index)
 {
 	struct ring_cqe cqe = {
 		.wr_id = wr_id,
-		.status = STATUS_WR_FLUSH_ERR,
+		.status = flush_status(w, AEQ_RQ, (uint16_t)(index & qp->rq.mask)),
 		.opcode = WC_RECV,
 		.solicited = 1,
 		.vendor_err = qp->fatal,
@@ -29,7 +41,7 @@ flush_receives(struct worker *w, struct qp *qp)
 
 		qp->active = NULL;
 		if ((qp->flags & QPF_RECV_FEED) == 0)
-			flush_one(w, qp, wr_id);
+			flush_one(w, qp, wr_id, qp->rq.cons - 1);
 	}
 	qp->resp.wqe_active = false;
 	qp->resp.open = OPEN_NONE;
@@ -39,7 +51,7 @@ flush_receives(struct worker *w, struct qp *qp)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, i);
 
-		flush_one(w, qp, wqe->wr_id);
+		flush_one(w, qp, wqe->wr_id, qp->rq.cons + i);
 	}
 	ring_consume_done(&qp->rq, n);
 }

@@ -9,23 +9,67 @@ qp_detach(struct worker *w, struct qp *qp)
 {
 	qp_table_remove(w->qps, qp);
 	answers_drop(w, qp);
+	sends_stop(w, qp);
 }
 
+/** What a new state, path or set of attributes means for the send side. */
 static void
+sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
+{
+	uint8_t to = qp_state_of(qp);
+
+	if (to != QPS_RTS && to != QPS_SQD)
+		return;
+	if (from == QPS_RTS && to == QPS_SQD) {
+		qp->flags &= ~(uint32_t)QPF_SQD_NOTIFY;
+		if ((mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) != 0 && qp->attr.en_sqd_async_notify)
+			qp->flags |= QPF_SQD_NOTIFY;
+		requester_sqd(w, qp, true);
+	} else if (from == QPS_SQD && to == QPS_RTS) {
+		requester_sqd(w, qp, false);
+	}
+	if (qp->req.sending != qp->req.tail || qp->sq.feed != NULL)
+		send_wake(w, qp); /* a neighbour may have been found */
+}
+
+/** Work was posted (QP-13: to a QP in ERR, too). */
+static void
+qp_posted(struct worker *w, struct qp *qp)
+{
+	uint8_t state = qp_state_of(qp);
+
+	if (state == QPS_ERR)
+		flush_sends(w, qp);
+	else if (state == QPS_RTS || state == QPS_SQD)
+		send_wake(w, qp);
+}
+
+static int
 qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 {
 	bool moves = (mask & QP_ATTR_STATE) != 0;
+	uint8_t from = qp_state_of(qp);
+
+	/*
+	 * QP-15, QP-17: the QP failed while the message was on its way. Only RESET revives it.
+	 */
+	if (moves && from == QPS_ERR && attr->qp_state != QPS_ERR && attr->qp_state != QPS_RESET)
+		return -EINVAL;
 
 	/*
 	 * By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12).
 	 */
-	if (moves && (attr->qp_state == QPS_ERR || attr->qp_state == QPS_RESET))
+	if (moves && (attr->qp_state == QPS_ERR || attr->qp_state == QPS_RESET)) {
 		answers_drop(w, qp);
+		sends_stop(w, qp);
+	}
 	qp_apply(qp, attr, mask);
 	if (moves && attr->qp_state == QPS_ERR) {
 		atomic_thread_fence(memory_order_seq_cst);
+		flush_sends(w, qp);
 		flush_receives(w, qp);
 	}
+	sends_modified(w, qp, from, mask);
 	if (moves && traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = qp->qpn,
@@ -34,6 +78,7 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 					    .kind = TRACE_state,
 					    .fault = VERDICT_NO_FAULT,
 					    .state = qp_state_of(qp) });
+	return 0;
 }
 
 /** A frame of the control lcore, behind what waits already. */
@@ -60,8 +105,7 @@ execute(struct worker *w, const struct mbox_msg *m)
 		qp_detach(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_MODIFY:
-		qp_modify(w, m->qp.qp, m->qp.attr, m->qp.mask);
-		return 0;
+		return qp_modify(w, m->qp.qp, m->qp.attr, m->qp.mask);
 	case MBOX_QP_QUERY:
 		qp_snapshot(m->qp.qp, m->qp.snapshot);
 		return 0;
@@ -69,7 +113,14 @@ execute(struct worker *w, const struct mbox_msg *m)
 		if (qp_state_of(m->qp.qp) == QPS_ERR)
 			flush_receives(w, m->qp.qp);
 		return 0;
+	case MBOX_QP_POSTED:
+		qp_posted(w, m->qp.qp);
+		return 0;
+	case MBOX_QP_FAIL:
+		return fail_abnormal(w, m->qp.qp, m->qp.mask);
 	case MBOX_TX:
+		if (m->pkt.cnp_of != 0)
+			congestion_sent(w, m->pkt.cnp_of);
 		return transmit(w, m->port, m->pkt.m);
 	case MBOX_SYNC:
 		return 0;

@@ -21,6 +21,8 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	w->cycles[STAGE_MAX] += b->n;
 	stage_parse(w, b);
 	lap(w, STAGE_PARSE, since);
+	stage_lookup(w, b); /* its cache misses pass while ICRCs are computed */
+	lap(w, STAGE_STEER, since);
 	stage_icrc(w, b);
 	lap(w, STAGE_ICRC, since);
 	stage_steer(w, b);
@@ -67,6 +69,11 @@ worker_poll(struct worker *w, ns_t now)
 	if (w->answer_tail != NULL) {
 		answers_run(w);
 		lap(w, STAGE_RESPOND, &since);
+	}
+	done += stage_timers(w);
+	if (w->senders_n != 0) {
+		done += stage_request(w);
+		lap(w, STAGE_REQUEST, &since);
 	}
 	done += stage_tx(w);
 	lap(w, STAGE_TX, &since);

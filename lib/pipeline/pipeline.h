@@ -2,7 +2,7 @@
 #ifndef PIPELINE_H
 #define PIPELINE_H
 /**
- * @file pipeline.h  One worker: rx, parse, icrc, steer, respond, tx over bursts of 32.
+ * @file pipeline.h  One worker: rx, parse, icrc, steer, respond, complete, request, tx.
  *
  * Owner:   one lcore runs worker_poll(); control reads what worker_stats() and friends give out.
  * Memory:  worker_create() allocates everything; worker_poll() allocates nothing but mbufs.
@@ -66,6 +66,7 @@ enum pipeline_stage {
 	STAGE_ICRC,
 	STAGE_STEER,
 	STAGE_RESPOND,
+	STAGE_REQUEST,
 	STAGE_TX,
 	STAGE_MAX
 };

@@ -7,9 +7,12 @@
  * stage_1_rx.c .. stage_9_tx.c   one packet's way, in order (pipeline.c is their table of contents)
  * actions.c     carry a responder's verdict out       complete.c  completions, events, QP failures
  * answers.c     ACKs owed and the answer queue        replies.c   packets from the QP's template
+ * acks.c        ACKs and NAKs
  * congestion.c  ECN marks and CNPs                    drops.c     packets that leave early
  * flush.c       work of a QP in ERR                   mailbox.c   messages of the control lcore
  * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
+ * send_queue.c  the send ring, the list of senders    requests.c  request packets
+ * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  *
  * Owner:   the worker's lcore.
  * Memory:  worker_create(); one block a worker.
@@ -30,6 +33,9 @@
 #define ANSWER_TURN   64   /* answer packets of a worker in one turn */
 #define ANSWER_QP     8    /* ... of one QP before the next one's */
 #define ANSWER_VISITS 32   /* QPs looked at in one turn */
+#define REQUEST_TURN   64 /* request packets of a worker in one turn */
+#define REQUEST_QP     16 /* ... of one QP before the next one's */
+#define REQUEST_VISITS 64 /* QPs looked at in one turn */
 #define MAILBOX_TURNS 64
 #define MAILBOX_BURST 16
 #define REPLY_ROOM    160 /* bytes: any packet that is not a READ response */
@@ -39,6 +45,7 @@ enum { /* values of ibv_event_type */
 	EVENT_CQ_ERR = 0,
 	EVENT_QP_FATAL = 1,
 	EVENT_COMM_EST = 4,
+	EVENT_SQ_DRAINED = 5,
 };
 
 enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
@@ -58,6 +65,7 @@ struct tx_queue {
 	struct rte_mbuf **m; /* TX_ROOM */
 	uint32_t head;
 	uint32_t tail;
+	uint32_t made; /* replies since the last stage_tx(), to be counted as sent_pkts */
 };
 
 struct worker {
@@ -79,7 +87,16 @@ struct worker {
 	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
 	struct qp *dirty[PIPELINE_BURST];       /* QPs with an ACK pending */
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
+	uint32_t senders_n;
+	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
+	struct wheel wheel; /* timers of requesters */
+	struct {            /* QP_FAIL: the work request that the flush reports with this status */
+		uint8_t queue; /* AEQ_RQ, AEQ_SQ, 0: none */
+		uint8_t status;
+		uint16_t index; /* AEQ_RQ: of the WQE */
+		bool taken;
+	} failing;
 	struct stats_block stats;
 	struct burst burst;
 	struct stats_block port_stats[PIPELINE_MAX_PORTS];
@@ -95,8 +112,16 @@ struct worker {
 void stage_rx(struct worker *w, struct burst *b, uint32_t port);
 void stage_parse(struct worker *w, struct burst *b);
 void stage_icrc(struct worker *w, struct burst *b);
+/** Fetch what stands at each packet's QP number, unseen: stage_steer() looks at it. */
+void stage_lookup(struct worker *w, struct burst *b);
 void stage_steer(struct worker *w, struct burst *b);
 void stage_respond(struct worker *w, struct burst *b);
+/** Stage 6: one response, from stage 5's burst. */
+void stage_complete(struct worker *w, struct burst *b, uint32_t i);
+/** @return timers that fired. */
+uint32_t stage_timers(struct worker *w);
+/** @return request packets made. */
+uint32_t stage_request(struct worker *w);
 /** @return frames that ports took. */
 uint32_t stage_tx(struct worker *w);
 
@@ -183,8 +208,16 @@ void event_raise(struct worker *w, const struct context *c, const struct respond
 	enum mbox_source source);
 /** @return 0, or -ENOSPC: the completion queue is in error. */
 int complete(struct worker *w, const struct context *c, const struct responder_verdict *v);
+/** A message for the control lcore; a loss is counted. */
+void send_up(struct worker *w, const struct mbox_msg *msg);
 /** @return 0, or -ENOSPC after raising the queue's event. */
+int cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe);
+/** The same for the QP's receive completions. */
 int cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe);
+/** Status that a request gets from a flush: WR_FLUSH_ERR, or that of an abnormal event. */
+uint8_t flush_status(struct worker *w, uint8_t queue, uint16_t index);
+/** Bring the QP to ERR as an abnormal event asks. @return 1: a request carried the error. */
+int fail_abnormal(struct worker *w, struct qp *qp, uint32_t how);
 /** Complete everything that is posted with WR_FLUSH_ERR, oldest first. */
 void flush_receives(struct worker *w, struct qp *qp);
 
@@ -195,16 +228,75 @@ void owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 void owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
 void owe_atomic(
 	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original);
-/** End of a burst: one ACK for each QP that owes one. */
-void acks_send(struct worker *w);
 /** A turn's share of the answer queues. */
 void answers_run(struct worker *w);
 /** Forget everything owed: RESET, ERR by the control lcore, detach. */
 void answers_drop(struct worker *w, struct qp *qp);
 
-/* ---- packets (replies.c, congestion.c, stage_9_tx.c) ---------------------------------------- */
+/* ---- requester (send_queue.c, send_actions.c, requests.c, send_feed.c) ----------------------- */
+
+/** Rule index of a verdict, as it stands in traces and messages. */
+static inline uint16_t
+send_rule(const struct requester_verdict *v)
+{
+	return v->rule != REQRULE_NONE ? v->rule | QP_RULE_REQUESTER : 0;
+}
+
+/** ibv_wc_opcode of a work request. */
+static inline uint8_t
+wc_opcode_of(uint8_t wr_opcode)
+{
+	static const uint8_t codes[] = {
+		[WR_RDMA_WRITE] = 1,
+		[WR_RDMA_WRITE_WITH_IMM] = 1,
+		[WR_RDMA_READ] = 2,
+		[WR_ATOMIC_CMP_AND_SWP] = 3,
+		[WR_ATOMIC_FETCH_AND_ADD] = 4,
+	};
+
+	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : 0;
+}
+
+/** Carry a verdict out. @param p the response, or NULL. */
+void requester_act(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	struct requester_verdict *v);
+/** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
+void requester_sqd(struct worker *w, struct qp *qp, bool on);
+
+/** Copy what was posted into the requester's array. */
+void sendq_take(struct qp *qp);
+/** The oldest n requests have completed: their ring entries are the host's again. */
+void sendq_release(struct qp *qp, uint32_t n);
+/** Inline bytes of a request that has not completed. */
+const void *sendq_inline(const struct qp *qp, uint32_t position);
+const struct ring_sge *request_sges(const struct qp *qp, uint32_t position);
+/** On, or off, the list of QPs that are asked for packets. */
+void send_wake(struct worker *w, struct qp *qp);
+void send_sleep(struct worker *w, struct qp *qp);
+/** Off the list, timer cancelled. */
+void sends_stop(struct worker *w, struct qp *qp);
+/** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */
+void flush_sends(struct worker *w, struct qp *qp);
+
+/**
+ * Make one packet in `m` and hand it to the port.
+ * @return 0; -EFAULT: a buffer of the request is not accessible; -EMSGSIZE: `m` is too small.
+ * Unless 0, `m` stays the caller's.
+ */
+int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
+	const struct requester_packet *p);
+/** The requester's deadline may have changed. */
+void timer_update(struct worker *w, struct qp *qp);
+
+void feed_take(struct qp *qp);
+bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
+bool feed_timer(struct worker *w, struct qp *qp);
+
+/* ---- packets (acks.c, replies.c, congestion.c, stage_9_tx.c) -------------------------------- */
 
 void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
+/** End of a burst: one ACK for each QP that owes one. */
+void acks_send(struct worker *w);
 /** These two: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
 int reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a);
 int reply_read(struct worker *w, struct qp *qp, const struct qp_answer *a, const uint8_t *data,
@@ -213,6 +305,8 @@ void reply_cnp(struct worker *w, struct qp *qp);
 /** An accepted packet had the IP CE mark. */
 void congestion_mark(struct worker *w, uint8_t port, struct qp *qp);
 void congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
+/** The control lcore sends the QP's CNP (CC-04). */
+void congestion_sent(struct worker *w, uint32_t qpn);
 /** Is a CNP formed as it must be? (CC-01, CC-08) */
 bool cnp_is_good(const struct wire_pkt *p);
 

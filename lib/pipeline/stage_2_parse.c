@@ -35,8 +35,11 @@ stage_parse(struct worker *w, struct burst *b)
 		if (LIKELY(class == WIRE_CLASS_ROCE)) {
 			if (UNLIKELY((m->ol_flags & w->fcs_bad) != 0))
 				p->faults |= FAULT_BIT(FAULT_FCS);
-			b->m[kept] = m;
-			b->port[kept] = b->port[i];
+			rte_prefetch0(&w->qps->slot[p->dest_qpn & w->qps->mask]);
+			if (UNLIKELY(kept != i)) {
+				b->m[kept] = m;
+				b->port[kept] = b->port[i];
+			}
 			kept++;
 		} else if (class == WIRE_CLASS_CONTROL) {
 			to_control(w, b, i);

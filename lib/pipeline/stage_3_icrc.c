@@ -5,13 +5,13 @@
  */
 #include "pipeline_priv.h"
 
+_Static_assert(PIPELINE_BURST <= 32, "a bit for each packet");
+
 void
 stage_icrc(struct worker *w, struct burst *b)
 {
-	for (uint32_t i = 0; i < b->n; i++) {
-		struct wire_pkt *p = &b->pkt[i];
+	uint32_t bad = icrc_verify_burst(w->crc, b->pkt, b->n);
 
-		if (LIKELY(p->icrc_off != 0) && UNLIKELY(!icrc_verify(w->crc, p)))
-			p->faults |= FAULT_BIT(FAULT_ICRC);
-	}
+	for (; UNLIKELY(bad != 0); bad &= bad - 1)
+		b->pkt[__builtin_ctz(bad)].faults |= FAULT_BIT(FAULT_ICRC);
 }

@@ -32,6 +32,22 @@ differs(const uint8_t *a, const uint8_t *b, size_t n)
 	return memcmp(a, b, n) != 0;
 }
 
+/**
+ * The VLAN of a path is a property of the address that it goes to, as a GID's is: packets of
+ * another one are not the QP's. No tag and a tag that has only a priority (VLAN 0) are the same.
+ */
+static __attribute__((noinline)) fault_mask_t
+vlan_fault(const struct qp *qp, const struct wire_pkt *p)
+{
+	uint16_t own = 0, tag = 0;
+
+	if ((qp->flags & QPF_VLAN) != 0)
+		own = qp->attr.path.vlan_tci & 0xfff;
+	if ((p->flags & PKT_VLAN) != 0)
+		tag = be16_load(p->frame + WIRE_ETH_LEN) & 0xfff;
+	return fault_if(own != tag, FAULT_VLAN);
+}
+
 /** Network and link layer against the QP's path (RX-SYN-02, -05, -27, -28). */
 static inline fault_mask_t
 path_faults(const struct qp *qp, const struct wire_pkt *p)
@@ -59,6 +75,8 @@ qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 
 	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0))
 		f |= fault_if(differs(p->frame + 6, qp->peer_mac, 6), FAULT_SRC_MAC);
+	if (UNLIKELY((p->flags & PKT_VLAN) != 0 || (qp->flags & QPF_VLAN) != 0))
+		f |= vlan_fault(qp, p);
 	f |= fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY);
 	/* Only RC has a responder so far. */
 	f |= fault_if((p->opcode >> 5 != transport_of(qp->type) || qp->type != QPT_RC) && !cnp,
@@ -70,28 +88,44 @@ qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	return f;
 }
 
-/** Look the QPs up in three passes: prefetch slots, prefetch QPs, compare. */
-static void
-lookup(struct worker *w, struct burst *b)
+void
+stage_lookup(struct worker *w, struct burst *b)
 {
 	const struct qp_table *t = w->qps;
 
-	for (uint32_t i = 0; i < b->n; i++)
-		rte_prefetch0(&t->slot[b->pkt[i].dest_qpn & t->mask]);
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct qp *qp = atomic_load_explicit(
 			&t->slot[b->pkt[i].dest_qpn & t->mask], memory_order_acquire);
 
 		b->qp[i] = qp;
-		if (qp != NULL) {
+		if (LIKELY(qp != NULL)) {
 			rte_prefetch0(qp);
 			rte_prefetch0(&qp->resp);
 			rte_prefetch0(&qp->ack_psn);
 		}
 	}
-	for (uint32_t i = 0; i < b->n; i++)
-		if (b->qp[i] != NULL && b->qp[i]->qpn != b->pkt[i].dest_qpn)
-			b->qp[i] = NULL;
+}
+
+/**
+ * An RC request over untagged IPv4 for a QP of this worker that receives, from its peer, with its key and as
+ * a full member: one test for all of it. Whatever else may be good is left to qp_faults().
+ */
+static ALWAYS_INLINE bool
+is_plain(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+{
+	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF;
+	uint8_t state = qp_state_of(qp);
+	uint32_t src, peer, odd;
+
+	memcpy(&src, p->frame + p->l3_off + 12, sizeof(src));
+	memcpy(&peer, qp->peer_ip, sizeof(peer));
+	odd = (qp->qpn ^ p->dest_qpn) | (src ^ peer);
+	odd |= (uint32_t)(qp->worker ^ w->index) | (uint32_t)(qp->type ^ QPT_RC);
+	odd |= (qp->flags & flags) | (p->flags & (PKT_IPV6 | PKT_VLAN));
+	odd |= (uint32_t)(p->pkey ^ qp->pkey) | (~(uint32_t)p->pkey & 0x8000);
+	odd |= (p->op.v & (OPF_CNP | OPF_RESPONSE)) | p->opcode >> 5;
+	odd |= (uint8_t)(state - QPS_RTR) > QPS_SQE - QPS_RTR;
+	return odd == 0;
 }
 
 /** The slow way: nothing, or nothing good, was found for the packet. */
@@ -101,11 +135,15 @@ leave(struct worker *w, struct burst *b, uint32_t i)
 	struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
 
-	/* Without a BTH there is no QP to look at; a reserved number has its own fault. */
+	/*
+	 * Without a BTH there is no QP to look at; a reserved number has its own fault. A wrong
+	 * ICRC is charged whatever else there is: the rest matters to a record only.
+	 */
 	if (p->bth_off != 0 && (p->faults & FAULT_BIT(FAULT_DST_QP)) == 0) {
 		if (qp == NULL || (qp->worker == w->index && !qp_receives(qp_state_of(qp))))
 			p->faults |= FAULT_BIT(FAULT_QP_STATE);
-		else if (qp->worker == w->index)
+		else if (qp->worker == w->index &&
+			 ((p->faults & FAULT_BIT(FAULT_ICRC)) == 0 || w->errbuf != NULL))
 			p->faults |= qp_faults(qp, qp_state_of(qp), p);
 	}
 	if (qp != NULL && qp->worker != w->index)
@@ -114,32 +152,60 @@ leave(struct worker *w, struct burst *b, uint32_t i)
 	mbuf_done(w, b->m[i]);
 }
 
+/** Nothing but a wrong ICRC, and nobody keeps a record: leave() would come to the same. */
+static ALWAYS_INLINE bool
+is_icrc_only(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+{
+	return p->faults == FAULT_BIT(FAULT_ICRC) && w->errbuf == NULL &&
+	       (qp == NULL || (qp->worker == w->index && !traced(w, qp)));
+}
+
+/** What is not plain. @return true: it stays. */
+static __attribute__((noinline)) bool
+steer(struct worker *w, struct burst *b, uint32_t i)
+{
+	struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+	uint8_t state;
+
+	if (qp != NULL && qp->qpn != p->dest_qpn)
+		b->qp[i] = qp = NULL;
+	if (is_icrc_only(w, qp, p)) {
+		count(w, b->port[i], qp, w->fault_stat[FAULT_ICRC]);
+		count(w, b->port[i], qp, STAT_rx_icrc_encapsulated);
+		mbuf_done(w, b->m[i]);
+		return false;
+	}
+	if (UNLIKELY(qp == NULL || p->faults != 0)) {
+		leave(w, b, i);
+		return false;
+	}
+	if (UNLIKELY(qp->worker != w->index)) {
+		handoff_send(w, b, i, qp->worker);
+		return false;
+	}
+	state = qp_state_of(qp);
+	if (UNLIKELY(!qp_receives(state) || qp_faults(qp, state, p) != 0)) {
+		leave(w, b, i);
+		return false;
+	}
+	return true;
+}
+
 void
 stage_steer(struct worker *w, struct burst *b)
 {
 	uint32_t kept = 0;
 
-	lookup(w, b);
 	for (uint32_t i = 0; i < b->n; i++) {
-		struct wire_pkt *p = &b->pkt[i];
-		struct qp *qp = b->qp[i];
-		uint8_t state;
+		const struct wire_pkt *p = &b->pkt[i];
+		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(qp == NULL || p->faults != 0)) {
-			leave(w, b, i);
-			continue;
+		if (LIKELY(qp != NULL && p->faults == 0 && is_plain(w, qp, p)) || steer(w, b, i)) {
+			rte_prefetch0(b->qp[i]->stats);
+			burst_keep(b, kept, i);
+			kept++;
 		}
-		if (UNLIKELY(qp->worker != w->index)) {
-			handoff_send(w, b, i, qp->worker);
-			continue;
-		}
-		state = qp_state_of(qp);
-		if (UNLIKELY(!qp_receives(state) || qp_faults(qp, state, p) != 0)) {
-			leave(w, b, i);
-			continue;
-		}
-		burst_keep(b, kept, i);
-		kept++;
 	}
 	b->n = kept;
 }

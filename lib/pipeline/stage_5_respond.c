@@ -4,6 +4,7 @@
  * for; carrying its verdict out is in actions.c.
  */
 #include "pipeline_priv.h"
+#include "stage_5_plain.h"
 
 /**
  * Read the receive queue's head into the QP's private copy, then check the copy: the host may
@@ -140,7 +141,7 @@ request(struct worker *w, struct burst *b, uint32_t i)
 		trace_request(w, &c, &v);
 }
 
-/** What is no request: CNPs, and responses, which nothing waits for. */
+/** What is no request: CNPs, and responses, which are stage 6's. */
 static void
 other(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -150,44 +151,91 @@ other(struct worker *w, struct burst *b, uint32_t i)
 		congestion_notified(w, b->port[i], qp);
 		return;
 	}
-	count(w, b->port[i], qp, STAT_rx_responses_unmatched);
-	if (traced(w, qp))
-		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-					    .qpn = qp->qpn,
-					    .psn = b->pkt[i].psn.v,
-					    .kind = TRACE_rx_resp,
-					    .opcode = b->pkt[i].opcode,
-					    .fault = VERDICT_NO_FAULT,
-					    .state = qp_state_of(qp) });
+	stage_complete(w, b, i);
+}
+
+/** Any packet. */
+static __attribute__((noinline)) void
+respond(struct worker *w, struct burst *b, uint32_t i)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+
+	/* A packet before this one may have been the QP's last (QP-14). */
+	if (UNLIKELY(!qp_receives(qp_state_of(qp)))) {
+		b->pkt[i].faults = FAULT_BIT(FAULT_QP_STATE);
+		drop_faulty(w, b, i);
+		return;
+	}
+	count(w, b->port[i], qp, STAT_rcvd_pkts);
+	stats_inc(qp->stats, STAT_rx_packets);
+	stats_add(qp->stats, STAT_rx_bytes, p->frame_len);
+	if (UNLIKELY((p->flags & PKT_CE) != 0))
+		congestion_mark(w, b->port[i], qp);
+	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
+		other(w, b, i);
+	else
+		request(w, b, i);
+}
+
+/** What plain packets of a burst are counted as: by QP at once, by worker and port at its end. */
+struct plain_counts {
+	uint32_t writes;
+	uint32_t duplicates;
+};
+
+static void
+plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
+{
+	struct stats_block *ps = &w->port_stats[port];
+
+	stats_add(&w->stats, STAT_rcvd_pkts, n->writes + n->duplicates);
+	stats_add(&w->stats, STAT_rx_write_requests, n->writes);
+	stats_add(&w->stats, STAT_duplicate_request, n->duplicates);
+	stats_add(ps, STAT_rcvd_pkts, n->writes + n->duplicates);
+	stats_add(ps, STAT_rx_write_requests, n->writes);
+	stats_add(ps, STAT_duplicate_request, n->duplicates);
+}
+
+/** @return false: the packet is not plain, and nothing was done. */
+static ALWAYS_INLINE bool
+plain(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct place *at,
+	struct plain_counts *n)
+{
+	if (UNLIKELY(!plain_qp(w, qp, p)))
+		return false;
+	if (LIKELY(plain_write(w, qp, p, at))) {
+		stats_inc(qp->stats, STAT_rx_write_requests);
+		n->writes++;
+	} else if (plain_duplicate(w, qp, p)) {
+		stats_inc(qp->stats, STAT_duplicate_request);
+		n->duplicates++;
+	} else {
+		return false;
+	}
+	stats_inc(qp->stats, STAT_rcvd_pkts);
+	stats_inc(qp->stats, STAT_rx_packets);
+	stats_add(qp->stats, STAT_rx_bytes, p->frame_len);
+	return true;
 }
 
 void
 stage_respond(struct worker *w, struct burst *b)
 {
-	for (uint32_t i = 0; i < b->n; i++) {
-		const struct wire_pkt *p = &b->pkt[i];
-		struct qp *qp = b->qp[i];
+	struct plain_counts n = { 0 };
+	struct place at[PIPELINE_BURST];
 
-		if (i + 2 < b->n)
-			rte_prefetch0(b->qp[i + 2]->stats);
-		/* A packet before this one may have been the QP's last (QP-14). */
-		if (UNLIKELY(!qp_receives(qp_state_of(qp)))) {
-			b->pkt[i].faults = FAULT_BIT(FAULT_QP_STATE);
-			drop_faulty(w, b, i);
-			mbuf_done(w, b->m[i]);
-			continue;
-		}
-		count(w, b->port[i], qp, STAT_rcvd_pkts);
-		stats_inc(qp->stats, STAT_rx_packets);
-		stats_add(qp->stats, STAT_rx_bytes, p->frame_len);
-		if (UNLIKELY((p->flags & PKT_CE) != 0))
-			congestion_mark(w, b->port[i], qp);
-		if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
-			other(w, b, i);
-		else
-			request(w, b, i);
+	for (uint32_t i = 0; i < b->n; i++)
+		plain_place(w, b->qp[i], &b->pkt[i], &at[i]);
+	for (uint32_t i = 0; i < b->n; i++) {
+		/* Packets of several ports are in a burst of handed-over ones only. */
+		if (UNLIKELY(b->port[i] != b->port[0]) ||
+			UNLIKELY(!plain(w, b->qp[i], &b->pkt[i], &at[i], &n)))
+			respond(w, b, i);
 		mbuf_done(w, b->m[i]);
 	}
+	if (b->n != 0)
+		plain_count(w, b->port[0], &n);
 	acks_send(w);
 	mbufs_free_spare(w);
 }

@@ -47,6 +47,9 @@ stage_tx(struct worker *w)
 
 		if (n == 0)
 			continue;
+		stats_add(&w->stats, STAT_sent_pkts, q->made);
+		stats_add(&w->port_stats[i], STAT_sent_pkts, q->made);
+		q->made = 0;
 		/* Once taken, a frame is the driver's: its length is read before. */
 		bytes = bytes_of(q->m + q->head, n);
 		sent = rte_eth_tx_burst(p->id, p->tx_queue, q->m + q->head, (uint16_t)n);

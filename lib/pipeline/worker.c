@@ -93,6 +93,8 @@ worker_create(const struct worker_conf *c)
 	w->qps = c->qps;
 	w->mem = c->mem;
 	w->mbox = c->mbox;
+	TAILQ_INIT(&w->senders);
+	wheel_init(&w->wheel, 0);
 	atomic_init(&w->receiving, !c->start_paused);
 	bit = rte_mbuf_dynflag_register(&fcs_flag);
 	w->fcs_bad = bit >= 0 ? UINT64_C(1) << bit : 0;

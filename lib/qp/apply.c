@@ -19,7 +19,9 @@ apply_path(struct qp *qp)
 	memset(qp->peer_ip, 0, sizeof(qp->peer_ip));
 	memcpy(qp->peer_ip, path->dst_ip, path->ipv6 ? 16 : 4);
 	memcpy(qp->peer_mac, path->dmac, sizeof(qp->peer_mac));
-	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED);
+	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED | QPF_VLAN);
+	if (path->vlan)
+		qp->flags |= QPF_VLAN;
 	if (path->ipv6)
 		qp->flags |= QPF_IPV6;
 	if (qp->attr.path_resolved)
@@ -109,7 +111,7 @@ reset(struct qp *qp)
 	qp->cnp_next = 0;
 	qp->ce_seen = 0;
 	qp->fatal = 0;
-	qp->flags &= ~(uint32_t)QPF_COMM_EST;
+	qp->flags &= ~(uint32_t)(QPF_COMM_EST | QPF_CNP_SCHEDULED);
 	memset(&qp->last_error, 0, sizeof(qp->last_error));
 	qp->last_error.fault = VERDICT_NO_FAULT;
 	memset(qp->stats, 0, sizeof(*qp->stats));
@@ -133,6 +135,7 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	if ((mask & QP_ATTR_TRACE) != 0)
 		qp->flags = attr->trace ? qp->flags | QPF_TRACE : qp->flags & ~(uint32_t)QPF_TRACE;
 
+	qp_send_apply(qp, mask, state, next);
 	if (next == QPS_RESET)
 		reset(qp);
 	else if (next == QPS_RTR && state == QPS_INIT)
@@ -140,6 +143,31 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	qp->attr.qp_state = next;
 	qp->attr.cur_qp_state = next;
 	atomic_store_explicit(&qp->state, next, memory_order_release);
+}
+
+/** Live from RTS on, the configured PSN before (QP-19). */
+static void
+snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
+{
+	const struct requester *r = &qp->req;
+	bool live = state >= QPS_RTS;
+
+	if (live)
+		out->attr.sq_psn = r->next.v;
+	out->next_psn = out->attr.sq_psn;
+	out->una_psn = live ? r->una.v : out->attr.sq_psn;
+	out->retry_left = live ? r->retry_left : qp->attr.retry_cnt;
+	out->rnr_left = live ? r->rnr_left : qp->attr.rnr_retry;
+	out->timing = r->timing;
+	out->waiting_rnr = r->waiting_rnr;
+	out->drained = state == QPS_SQD && r->head == r->fresh;
+	out->deadline = r->deadline;
+	out->window = r->window;
+	out->outstanding = r->dead ? 0 : r->tail - r->head;
+	if (qp->sq.feed != NULL) {
+		out->feed_posted = qp->sq.feed->posted;
+		out->feed_completed = qp->sq.feed->completed;
+	}
 }
 
 void
@@ -160,10 +188,12 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	out->open = r->open;
 	out->unfinished = r->unfinished;
 	out->fatal = qp->fatal;
+	out->error = qp->last_error;
 	out->epsn = r->epsn.v;
 	out->msn = r->msn;
 	out->rq_posted = ring_consume_count(&qp->rq);
 	out->answers = qp->answer_count;
 	out->resolved = (qp->flags & QPF_RESOLVED) != 0;
 	out->stats = *qp->stats;
+	snapshot_send(qp, state, out);
 }

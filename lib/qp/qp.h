@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "mem.h"
+#include "qp_send.h"
 #include "responder.h"
 #include "ring.h"
 #include "stats.h"
@@ -90,10 +91,26 @@ struct qp_cq {
 	struct ring_cq ring; /* producers: workers; consumer: control (or a client) */
 	uint32_t id;
 	_Atomic bool error; /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
+	_Atomic uint8_t notify; /* enum qp_cq_notify */
 	_Atomic uint32_t users; /* QPs (control) */
 	struct mem_area area;
 	char name[64];
 };
+
+/** Completion notification (CQ-06). The control lcore arms; whoever adds a completion fires. */
+enum qp_cq_notify { CQ_NOTIFY_NONE, CQ_NOTIFY_SOLICITED, CQ_NOTIFY_NEXT, CQ_NOTIFY_FIRED };
+
+/** Producer: a completion was added. @param solicited it was, or it is an error. */
+static inline void
+qp_cq_notify(struct qp_cq *cq, bool solicited)
+{
+	uint8_t armed = atomic_load_explicit(&cq->notify, memory_order_relaxed);
+
+	if (LIKELY(armed == CQ_NOTIFY_NONE) || armed == CQ_NOTIFY_FIRED ||
+		(armed == CQ_NOTIFY_SOLICITED && !solicited))
+		return;
+	atomic_store_explicit(&cq->notify, CQ_NOTIFY_FIRED, memory_order_release);
+}
 
 /* ---- answers owed by the responder ----------------------------------------------------------- */
 
@@ -118,6 +135,34 @@ struct qp_answer {
 	uint64_t va;       /* of the next response; ATOMIC: original value */
 };
 
+/* ---- why a QP is in ERR ---------------------------------------------------------------------- */
+
+enum { /* struct qp_error.flags */
+	QP_ERROR_PACKET = BIT32(0),    /* a packet did it: opcode, psn, len are its own */
+	QP_ERROR_NAK = BIT32(1),       /* answered with a NAK: `syndrome`, at `psn` */
+	QP_ERROR_ACK = BIT32(2),       /* answered with an ACK */
+	QP_ERROR_COMPLETED = BIT32(3), /* a work request completed with wc_status */
+	QP_ERROR_EVENT = BIT32(4),     /* `event` was raised */
+	QP_ERROR_SEND = BIT32(5),      /* the requester's side */
+};
+
+/** The fault that brought the QP to ERR; time_ns 0: none since RESET. */
+struct qp_error {
+	uint16_t rule;
+	uint8_t opcode;
+	uint8_t syndrome; /* AETH sent or received */
+	uint8_t fatal;
+	uint8_t fault;    /* enum wire_fault, 0xff none */
+	uint8_t wc_status;
+	uint8_t event;
+	uint32_t psn;
+	uint16_t len;     /* payload bytes */
+	uint8_t flags;    /* QP_ERROR_* */
+	uint8_t reserved;
+	ns_t time_ns;
+	uint64_t trace_at; /* entries the worker's flight recorder had taken */
+};
+
 /* ---- the queue pair -------------------------------------------------------------------------- */
 
 enum {                       /* struct qp.flags; writer: worker, or control before attach */
@@ -134,6 +179,14 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
 	QPF_EVENT_WITH_CQE = BIT32(11),
 	QPF_ACK_CRC = BIT32(12), /* ack_crc is valid: cleared when the template changes */
+	QPF_VLAN = BIT32(13),    /* the path has a tag: only packets with the same VLAN are the QP's */
+	QPF_CNP_SCHEDULED = BIT32(14), /* the control lcore was told to send a CNP (CC-04) */
+	QPF_SENDING = BIT32(16),    /* on the worker's list of QPs with something to send */
+	QPF_SIG_ALL = BIT32(17),    /* sq_sig_all: every send request is signalled */
+	QPF_SEND_FEED = BIT32(18),  /* the worker posts to itself: sq.feed */
+	QPF_CC_WINDOW = BIT32(19),  /* cc.algo=ernic_window: a CNP halves the window, once */
+	QPF_CC_HALVED = BIT32(20),  /* ... and has */
+	QPF_SQD_NOTIFY = BIT32(21), /* en_sqd_async_notify of the move to SQD */
 };
 
 struct qp {
@@ -186,19 +239,13 @@ struct qp {
 	/* lines 4, 5: packet template. writer: control before RTR, worker on path changes */
 	struct wire_template tmpl CACHE_ALIGNED;
 
+	/* lines 6, 7: requester state; 8, 9: send queue. writer: worker */
+	struct requester req CACHE_ALIGNED;
+	struct qp_sendq sq CACHE_ALIGNED;
+
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
-	struct {
-		uint16_t rule;
-		uint8_t opcode;
-		uint8_t syndrome; /* AETH sent or received */
-		uint8_t fatal;
-		uint8_t fault; /* enum wire_fault, 0xff none */
-		uint8_t wc_status;
-		uint8_t event;
-		uint32_t psn;
-		ns_t time_ns;
-	} last_error;
+	struct qp_error last_error;
 	struct ring_recv_copy active_copy;
 	struct responder_saved *saved; /* resp.saved points here (control) */
 	uint32_t max_recv_wr;          /* (control) */
@@ -206,26 +253,33 @@ struct qp {
 	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
 	bool own_area;                 /* (control) */
 	struct mem_area rq_area;       /* (control) */
+	struct mem_area sq_area;       /* (control) */
 	void *user;                    /* control lcore's record */
 };
 _Static_assert(offsetof(struct qp, resp) == 64, "line 1: responder");
 _Static_assert(offsetof(struct qp, rq) == 128, "line 2: receive queue");
 _Static_assert(offsetof(struct qp, ack_psn) == 192, "line 3: owed to the peer");
 _Static_assert(offsetof(struct qp, tmpl) == 256, "line 4: template");
+_Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
+_Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
 
 struct qp_alloc_params {
 	uint32_t max_recv_wr;
 	uint32_t max_recv_sge;
+	uint32_t max_send_wr;  /* 0: the QP never sends */
+	uint32_t max_send_sge;
+	uint32_t max_inline;   /* bytes */
+	bool send_feed;        /* no send ring; max_send_wr is the feed's depth */
 	uint8_t max_dest_rd_atomic; /* most the QP may be configured with, <= QP_MAX_RD_ATOMIC */
 	int socket;
-	bool own_area; /* receive ring in a mem_area of its own, which a client can map */
+	bool own_area; /* each ring in a mem_area of its own, which a client can map */
 };
 #define QP_MAX_RD_ATOMIC  128
 #define QP_ANSWER_RESERVE 8 /* answer queue entries beyond max_dest_rd_atomic */
 
 /**
- * Control lcore. rq_area describes the receive ring's memory in either case; its fd is -1 when the
- * ring lives in the process's heap.
+ * Control lcore. rq_area and sq_area describe the rings' memory in either case; its fd is -1 when
+ * the ring lives in the process's heap.
  * @return zeroed QP in RESET with its rings, slots and statistics, or NULL.
  */
 struct qp *qp_alloc(const struct qp_alloc_params *p);
@@ -274,6 +328,20 @@ struct qp_snapshot {
 	uint32_t rq_posted; /* receive WQEs waiting */
 	uint32_t answers;
 	bool resolved;
+	/* requester */
+	uint8_t retry_left;
+	uint8_t rnr_left;
+	bool timing;          /* transport timer runs, until `deadline` */
+	bool waiting_rnr;     /* RNR wait, until `deadline` */
+	bool drained;         /* SQD: nothing is under way */
+	uint32_t next_psn;
+	uint32_t una_psn;     /* oldest not acknowledged */
+	uint32_t outstanding; /* send requests posted and not completed */
+	uint32_t window;
+	ns_t deadline;
+	uint64_t feed_posted;
+	uint64_t feed_completed;
+	struct qp_error error;
 	struct stats_block stats;
 };
 void qp_snapshot(struct qp *qp, struct qp_snapshot *out);

@@ -24,7 +24,7 @@ not_ready(struct request *q, struct responder_verdict *v)
 	uint8_t code = r->min_rnr_timer & 31;
 
 	r->latched = true;
-	r->rnr_until = q->now + wire_rnr_us(code) * NS_PER_US;
+	r->rnr_until = q->now + wire_rnr_us(code) * TIME_NS_PER_US;
 	v->act = ACT_NAK;
 	v->syndrome = AETH_RNR | code;
 }

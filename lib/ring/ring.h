@@ -88,7 +88,7 @@ struct ring {
 	uint32_t cons;
 };
 
-/** Bytes of shared memory for `entries` (power of two) of `stride` (n * 16) bytes; 0 if out of range. */
+/** Bytes of shared memory for `entries` (power of two) of `stride` (n * 16); 0: out of range. */
 size_t ring_size(uint32_t entries, uint32_t stride);
 /** Stride of a receive ring whose WQEs have up to max_sge entries; 0 if above RING_MAX_SGE. */
 uint32_t ring_recv_stride(uint32_t max_sge);
@@ -118,7 +118,7 @@ struct ring_cq {
 };
 
 void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh);
-/** Any worker: add a completion. @return 0, or -ENOSPC when full: nothing is overwritten (CQ-05). */
+/** Any worker: add a completion. @return 0, or -ENOSPC: full, nothing is overwritten (CQ-05). */
 int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
 /** Consumer: copy up to n completions out, in order. @return how many. */
 uint32_t ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n);

@@ -39,22 +39,14 @@ is_of(const struct trace_entry *e, uint32_t qpn)
 	return qpn == UINT32_MAX || e->qpn == qpn;
 }
 
-uint32_t
-trace_read(const struct trace *t, uint32_t qpn, struct trace_entry *out, uint32_t max)
+/* Entries first .. end - 1 of the QP; what was overwritten meanwhile is left out. */
+static uint32_t
+copy(const struct trace *t, uint32_t qpn, uint64_t first, uint64_t end, struct trace_entry *out,
+	uint32_t max)
 {
-	uint64_t head = atomic_load_explicit(&t->head, memory_order_acquire);
-	uint64_t first = head;
 	uint32_t n = 0;
 
-	/* Where the newest `max` entries begin. */
-	while (n < max && first > 0 && is_safe(t, first - 1, head)) {
-		first--;
-		if (is_of(&t->e[first & t->mask], qpn))
-			n++;
-	}
-
-	n = 0;
-	for (uint64_t i = first; i < head && n < max; i++) {
+	for (uint64_t i = first; i < end && n < max; i++) {
 		out[n] = t->e[i & t->mask];
 		atomic_thread_fence(memory_order_acquire);
 		if (!is_safe(t, i, atomic_load_explicit(&t->head, memory_order_relaxed)))
@@ -63,6 +55,41 @@ trace_read(const struct trace *t, uint32_t qpn, struct trace_entry *out, uint32_
 			n++;
 	}
 	return n;
+}
+
+uint32_t
+trace_before(const struct trace *t, uint32_t qpn, uint64_t end, struct trace_entry *out,
+	uint32_t max)
+{
+	uint64_t head = trace_head(t);
+	uint64_t first = end < head ? end : head;
+	uint32_t n = 0;
+
+	end = first;
+	/* Where the newest `max` entries begin. */
+	while (n < max && first > 0 && is_safe(t, first - 1, head)) {
+		first--;
+		if (is_of(&t->e[first & t->mask], qpn))
+			n++;
+	}
+	return copy(t, qpn, first, end, out, max);
+}
+
+uint32_t
+trace_after(const struct trace *t, uint32_t qpn, uint64_t begin, struct trace_entry *out,
+	uint32_t max)
+{
+	uint64_t head = trace_head(t);
+
+	if (begin >= head || !is_safe(t, begin, head))
+		return 0;
+	return copy(t, qpn, begin, head, out, max);
+}
+
+uint32_t
+trace_read(const struct trace *t, uint32_t qpn, struct trace_entry *out, uint32_t max)
+{
+	return trace_before(t, qpn, UINT64_MAX, out, max);
 }
 
 const char *

@@ -57,12 +57,43 @@ static inline void
 trace_put(struct trace *t, const struct trace_entry *e)
 {
 	uint64_t h = atomic_load_explicit(&t->head, memory_order_relaxed);
+	struct trace_entry *slot;
 
 	/* Whoever sees a part of this entry also sees an index that says so. */
 	atomic_thread_fence(memory_order_release);
-	t->e[h & t->mask] = *e;
+	/* Field by field: a copy as a whole would read wide what was just written narrow. */
+	slot = &t->e[h & t->mask];
+	slot->time_ns = e->time_ns;
+	slot->qpn = e->qpn;
+	slot->psn = e->psn;
+	slot->msn = e->msn;
+	slot->len = e->len;
+	slot->rule = e->rule;
+	slot->kind = e->kind;
+	slot->opcode = e->opcode;
+	slot->syndrome = e->syndrome;
+	slot->fault = e->fault;
+	slot->state = e->state;
+	slot->detail = e->detail;
 	atomic_store_explicit(&t->head, h + 1, memory_order_release);
 }
+
+/** Entries ever written: the place of the next one. */
+static inline uint64_t
+trace_head(const struct trace *t)
+{
+	return atomic_load_explicit(&t->head, memory_order_acquire);
+}
+
+/**
+ * Any lcore: the newest `max` entries of one QP among those before place `end`, oldest first.
+ * @return how many; fewer where they were overwritten.
+ */
+uint32_t trace_before(const struct trace *t, uint32_t qpn, uint64_t end, struct trace_entry *out,
+	uint32_t max);
+/** The oldest `max` entries of one QP from place `begin` on; none if that was overwritten. */
+uint32_t trace_after(const struct trace *t, uint32_t qpn, uint64_t begin, struct trace_entry *out,
+	uint32_t max);
 
 /**
  * Any lcore: copy the newest entries of one QP (qpn UINT32_MAX: all), oldest first.

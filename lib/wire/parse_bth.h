@@ -119,7 +119,6 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 			       (qpn_word >> 28 & 8) | (qpn_word >> 26 & 16));
 	out->pad = (uint8_t)pad;
 	out->tver = b[1] & 0xf;
-	memset(out->reserved, 0, sizeof(out->reserved));
 
 	if (UNLIKELY(payload_off + pad > end)) {
 		lo.faults |= FAULT_BIT(FAULT_TRUNCATED);

@@ -59,16 +59,16 @@ int wire_build(const struct wire_path *path, const struct wire_fields *f, uint16
 /**
  * Ethernet to BTH of a QP's packets, made once when the QP gets its address vector. A sender
  * calls wire_template_write(), which patches lengths, checksum, opcode and PSN, and appends the
- * rest at `len`. Smaller than two cache lines. IPv4 identification is 0: with DF set it means
+ * rest at `len`. Smaller than two cache lines, and all of IPv4 without a tag is in the first. IPv4 identification is 0: with DF set it means
  * nothing.
  */
 struct wire_template {
-	uint8_t bytes[WIRE_TEMPLATE_MAX + 2];
 	uint8_t len; /* Ethernet .. BTH */
 	uint8_t l3_off;
 	uint8_t bth_off;
 	uint8_t ipv6;
 	uint32_t ipv4_sum; /* one's complement sum of the constant IPv4 words */
+	uint8_t bytes[WIRE_TEMPLATE_MAX + 2];
 };
 
 void wire_template_init(

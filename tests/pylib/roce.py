@@ -310,7 +310,7 @@ class Peer:
 # ---- reading frames -----------------------------------------------------------------------------
 
 class Frame:
-    """A RoCEv2 frame taken apart by position. Fields are None where the opcode has no such header."""
+    """A RoCEv2 frame taken apart by position; None where the opcode has no such header."""
 
     def __init__(self, raw):
         self.raw = raw

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A million random, cut, forged and valid packets into the whole dataplane, wired as in the program.
- * It must neither crash nor stop; every packet must be accounted for; every frame that leaves must
+ * A million random, cut, forged and valid packets into the whole dataplane, wired as in the
+ * program. It must neither crash nor stop; every packet must be accounted for; every frame that leaves must
  * carry a right ICRC; no packet buffer may be lost; a QP that nobody aimed at must still answer.
  *
  * usage: rocelane-flood [PACKETS [SEED]]; a failing run prints its seed.
@@ -57,9 +57,12 @@ static const char config[] =
 	"{\"qp_num\":12288,\"dest_qp_num\":144," QP_COMMON "," AH("192.0.2.99") "}]}";
 /* clang-format on */
 
+#define REQUEST(method, params) \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}"
+
 static struct dataplane dp;
 static struct rte_ring *rx_ring, *tx_ring;
-static ns_t flood_now = NS_PER_MS;
+static ns_t flood_now = TIME_NS_PER_MS;
 static uint64_t frames_in, frames_out, bad_icrc;
 static bool good_answered;
 
@@ -192,8 +195,8 @@ revive_all(void)
 			(atomic_load(&qp->state) == QPS_ERR && !revive(FIRST_QPN + i, i >= 8)))
 			return false;
 	}
-	return rpc_ok("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"async_events\",\"params\":{\"max\":64}}") &&
-	       rpc_ok("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"rx_errors\",\"params\":{\"max\":64}}");
+	return rpc_ok(REQUEST("async_events", "{\"max\":64}")) &&
+	       rpc_ok(REQUEST("rx_errors", "{\"max\":64}"));
 }
 
 static int
@@ -244,8 +247,7 @@ counter(const json_t *stats, const char *name)
 static bool
 accounted(void)
 {
-	json_t *stats = rpc(
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats\",\"params\":{\"scope\":\"total\"}}");
+	json_t *stats = rpc(REQUEST("stats", "{\"scope\":\"total\"}"));
 	uint64_t in = counter(stats, "rx_packets");
 	uint64_t sum = counter(stats, "rcvd_pkts") + counter(stats, "rx_control");
 

@@ -2,7 +2,7 @@
 #ifndef FLOOD_FRAMES_H
 #define FLOOD_FRAMES_H
 /**
- * @file flood_frames.h  Hostile frames: valid ones, and what a broken or malicious peer makes of them.
+ * @file flood_frames.h  Hostile frames: valid ones, and what a forger makes of them.
  *
  * Owner:   the test. Independent of lib/: header layouts and the ICRC are written out here.
  * Memory:  the caller's.

@@ -6,8 +6,13 @@
  *   rx PORT HEX    queue a frame for that port (index in the config's "ports")
  *   run [NS]       advance the clock by NS nanoseconds and turn until nothing moves;
  *                  prints "tx PORT HEX" for each frame that left
+ *   step NS TOTAL  advance by NS until a frame leaves, or TOTAL nanoseconds have passed
+ *   link A B [N]   frames that leave port A arrive at port B, and the other way round, from now
+ *                  on; one in N of them is lost, at random but always the same (0: none)
  *   rpc JSON       one control request; prints the reply
  *   turn [N]       N turns of each worker (default 1) without waiting for idleness
+ *   aeq WORKER ID CODE SOURCE WQE   an event record in a worker's queue (numbers)
+ *   port PORT up|down|gone          the port's link; gone: its device is closed
  *   now            prints the clock
  *   quit
  *
@@ -44,7 +49,11 @@ struct rig_port {
 
 static struct dataplane dp;
 static struct rig_port rig_ports[CONF_MAX_PORTS];
-static ns_t rig_now = NS_PER_MS;
+static int rig_link[CONF_MAX_PORTS]; /* far end of a port's wire + 1; 0: standard output */
+static uint32_t rig_lose;            /* one frame in so many */
+static uint32_t rig_random = 1;
+static uint32_t rig_printed;         /* frames that left */
+static ns_t rig_now = TIME_NS_PER_MS;
 
 static ns_t
 rig_clock(void)
@@ -116,6 +125,19 @@ cmd_rx(char *arg)
 	}
 }
 
+/* @return whether the frame went to another port of the dataplane. */
+static bool
+forward(uint32_t from, struct rte_mbuf *m)
+{
+	if (rig_link[from] == 0)
+		return false;
+	rig_random = rig_random * 1664525u + 1013904223u;
+	if ((rig_lose != 0 && (rig_random >> 8) % rig_lose == 0) ||
+		rte_ring_enqueue(rig_ports[rig_link[from] - 1].rx, m) != 0)
+		rte_pktmbuf_free(m);
+	return true;
+}
+
 static uint32_t
 drain_tx(void)
 {
@@ -125,24 +147,27 @@ drain_tx(void)
 		struct rte_mbuf *m;
 
 		while (rte_ring_dequeue(rig_ports[i].tx, (void **)&m) == 0) {
+			n++;
+			if (forward(i, m))
+				continue;
+			rig_printed++;
 			printf("tx %u ", i);
 			for (const struct rte_mbuf *s = m; s != NULL; s = s->next)
 				for (uint16_t b = 0; b < s->data_len; b++)
 					printf("%02x", rte_pktmbuf_mtod(s, const uint8_t *)[b]);
 			putchar('\n');
 			rte_pktmbuf_free(m);
-			n++;
 		}
 	}
 	return n;
 }
 
+/* Turn until nothing moves. */
 static void
-cmd_run(const char *arg)
+settle(void)
 {
 	uint32_t idle = 0;
 
-	rig_now += strtoull(arg, NULL, 10);
 	for (uint32_t round = 0; idle < IDLE_ROUNDS && round < MAX_ROUNDS; round++) {
 		uint32_t work = 0;
 
@@ -154,6 +179,49 @@ cmd_run(const char *arg)
 	}
 	if (idle < IDLE_ROUNDS)
 		puts("error: never idle");
+}
+
+static void
+cmd_run(const char *arg)
+{
+	rig_now += strtoull(arg, NULL, 10);
+	settle();
+}
+
+static void
+cmd_step(const char *arg)
+{
+	char *more;
+	uint64_t step = strtoull(arg, &more, 10);
+	uint64_t left = strtoull(more, NULL, 10);
+	uint32_t before = rig_printed;
+
+	if (step == 0) {
+		puts("error: step NS TOTAL");
+		return;
+	}
+	settle();
+	while (rig_printed == before && left >= step) {
+		rig_now += step;
+		left -= step;
+		settle();
+	}
+}
+
+static void
+cmd_link(const char *arg)
+{
+	char *more;
+	unsigned long a = strtoul(arg, &more, 10);
+	unsigned long b = strtoul(more, &more, 10);
+
+	if (a >= dp.conf->n_ports || b >= dp.conf->n_ports) {
+		puts("error: link A B [N]");
+		return;
+	}
+	rig_link[a] = (int)b + 1;
+	rig_link[b] = (int)a + 1;
+	rig_lose = (uint32_t)strtoul(more, NULL, 10);
 }
 
 static void
@@ -176,6 +244,48 @@ cmd_rpc(const char *arg)
 	free(reply);
 }
 
+/* What a worker would raise; it is this thread that stands for it. */
+static void
+cmd_aeq(const char *arg)
+{
+	unsigned int worker, id, code, source, wqe;
+	struct ring_aeq_event e;
+
+	if (sscanf(arg, "%u %u %i %u %u", &worker, &id, (int *)&code, &source, &wqe) != 5 ||
+		worker >= dp.conf->lcores.n_workers) {
+		puts("error: aeq WORKER ID CODE SOURCE WQE");
+		return;
+	}
+	e = (struct ring_aeq_event){ .id = id,
+		.code = (uint16_t)code,
+		.source = (uint8_t)source,
+		.wqe_index = (uint16_t)wqe,
+		.time_ns = rig_now };
+	if (ring_aeq_push(&dp.mbox[worker].raise, &e) != 0)
+		puts("full");
+}
+
+static void
+cmd_port(const char *arg)
+{
+	char how[8] = "";
+	unsigned int port;
+	int rc = -EINVAL;
+
+	if (sscanf(arg, "%u %7s", &port, how) != 2 || port >= dp.conf->n_ports) {
+		puts("error: port PORT up|down|gone");
+		return;
+	}
+	if (strcmp(how, "up") == 0)
+		rc = rte_eth_dev_set_link_up(dp.ports[port].id);
+	else if (strcmp(how, "down") == 0)
+		rc = rte_eth_dev_set_link_down(dp.ports[port].id);
+	else if (strcmp(how, "gone") == 0 && rte_eth_dev_stop(dp.ports[port].id) == 0)
+		rc = rte_eth_dev_close(dp.ports[port].id);
+	if (rc != 0)
+		puts("error: port");
+}
+
 /* @return false at quit. */
 static bool
 command(char *line)
@@ -190,10 +300,18 @@ command(char *line)
 		cmd_rx(arg);
 	else if (strcmp(line, "run") == 0)
 		cmd_run(arg);
+	else if (strcmp(line, "step") == 0)
+		cmd_step(arg);
+	else if (strcmp(line, "link") == 0)
+		cmd_link(arg);
 	else if (strcmp(line, "turn") == 0)
 		cmd_turn(arg);
 	else if (strcmp(line, "rpc") == 0)
 		cmd_rpc(arg);
+	else if (strcmp(line, "aeq") == 0)
+		cmd_aeq(arg);
+	else if (strcmp(line, "port") == 0)
+		cmd_port(arg);
 	else if (strcmp(line, "now") == 0)
 		printf("%llu\n", (unsigned long long)rig_now);
 	else if (strcmp(line, "quit") == 0)

@@ -198,16 +198,23 @@ class Invalid(rig.RigCase):
     def test_RESP_NAK_INV_07_pad_on_first_or_middle(self):
         """Codes 00010, 10010: RX-FATAL-02, -18."""
         self.resp()
-        self.invalid(self.peer.send_first(E, data(1024), pad=1), fatal_code=2)
+        self.invalid(self.peer.send_first(E, data(1024), pad=1, pad_bytes=b"\0"), fatal_code=2)
         self.resp()
-        self.invalid(self.peer.write_first(E, data(1024), VA, RKEY, 3000, pad=1), fatal_code=18)
+        self.invalid(self.peer.write_first(E, data(1024), VA, RKEY, 3000, pad=1, pad_bytes=b"\0"),
+                     fatal_code=18)
         self.resp()
         self.invalid(self.peer.send_first(E, data(1024)),
-                     self.peer.send_middle(E + 1, data(1024), pad=2),
+                     self.peer.send_middle(E + 1, data(1024), pad=2, pad_bytes=b"\0\0"),
                      event=None, cqe="REM_INV_REQ_ERR", flushed=3)
         self.resp()
         self.invalid(self.peer.write_first(E, data(1024), VA, RKEY, 3000),
-                     self.peer.write_middle(E + 1, data(1024), pad=2), fatal_code=18)
+                     self.peer.write_middle(E + 1, data(1024), pad=2, pad_bytes=b"\0\0"),
+                     fatal_code=18)
+
+    def test_RESP_NAK_INV_07_pad_inside_the_path_mtu(self):
+        """The last byte of a full packet declared pad."""
+        self.resp()
+        self.invalid(self.peer.send_first(E, data(1024), pad=1, pad_bytes=b""), fatal_code=2)
 
     def test_RESP_NAK_INV_08_length_of_first_and_only(self):
         self.resp()

@@ -216,7 +216,7 @@ class Drops(rig.RigCase):
             self.dropped(self.peer.packet(opcode, E, b"x", ext), counter="rx_qp_type_mismatch")
 
     def test_RX_HDR_03_truncated(self):
-        """Cut inside the BTH, inside the RETH and with more pad than payload; lengths consistent."""
+        """Cut inside the RETH and with more pad than payload; the lengths agree."""
         for build in (lambda p: p.write_only(E, b"", VA, RKEY),
                       lambda p: p.fetch_add(E, VA, RKEY, 1),
                       lambda p: p.send_only_imm(E)):
@@ -283,10 +283,11 @@ class Ernic(rig.RigCase):
     def test_RX_SYN_18_pad_is_dropped(self):
         self.resp(profile="ernic")
         p = self.peer
-        self.gone(p.send_first(E, data(1024), pad=1), bit=18)
+        self.gone(p.send_first(E, data(1024), pad=1, pad_bytes=b"\0"), bit=18)
         self.expect(self.each(p.send(E, data(2000))), Ack(E + 1, 1))
         self.resp(profile="ernic")
-        self.gone(p.send_first(E, data(1024)), p.send_middle(E + 1, data(1024), pad=2), bit=18,
+        self.gone(p.send_first(E, data(1024)),
+                  p.send_middle(E + 1, data(1024), pad=2, pad_bytes=b"\0\0"), bit=18,
                   epsn=E + 1)
         self.expect(self.each(p.send_middle(E + 1, data(1024)), p.send_last(E + 2, b"x")),
                     Ack(E + 2, 1))
@@ -407,7 +408,7 @@ class Precedence(rig.RigCase):
         for recv, frame in ((4, p.write_only(E + 1, b"x", VA, RKEY ^ 1)),
                             (4, p.send_only(E + 1, data(1028))), (0, p.send_only(E + 1)),
                             (4, p.send_middle(E + 1, data(1024), ack=1)),
-                            (4, p.send_first(E + 1, data(1024), pad=1))):
+                            (4, p.send_first(E + 1, data(1024), pad=1, pad_bytes=b"\0"))):
             self.resp(recv=recv)
             self.expect(self.each(frame, frame), Nak(E, NAK_SEQ, 0))
             self.unchanged(recv=recv)

@@ -208,7 +208,7 @@ class Live:
         self.raw.send(frame)
 
     def frames(self, want=0):
-        """What the DUT has sent: all until it answers an ARP request, and until there are `want`."""
+        """What the DUT sends until it answers an ARP request and until there are `want`."""
         self.raw.send(self._fence)
         out, fenced = [], False
         while not fenced or len(out) < want:

@@ -155,7 +155,8 @@ class Rpc(livenet.LiveCase):
                 (b'{"jsonrpc":"2.0","id":1,"method":"qp_query","params":{"qp_num":-1}}', (-32602,)),
                 (b'{"jsonrpc":"2.0","id":1,"method":"qp_query","params":{"qp_num":17,"x":1}}',
                  (-32602,)),
-                (b'{"jsonrpc":"2.0","id":1,"method":"qp_modify","params":{"qp_num":17,"qp_state":"UP"}}',
+                (b'{"jsonrpc":"2.0","id":1,"method":"qp_modify",'
+                 b'"params":{"qp_num":17,"qp_state":"UP"}}',
                  (-32602,)),
                 (b'{"jsonrpc":"2.0","id":1,"method":"qp_destroy","params":{"qp_num":999}}',
                  (-32002, -32022)),

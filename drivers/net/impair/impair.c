@@ -88,8 +88,7 @@ impair_attach(const struct impair_port *port, const struct impair_conf *conf, st
 	if (rc != 0)
 		goto no_rules;
 	atomic_store_explicit(&im->current, rules, memory_order_relaxed);
-	im->callback =
-		rte_eth_add_rx_callback(port->port_id, port->queue, impair_on_receive, im);
+	im->callback = rte_eth_add_rx_callback(port->port_id, port->queue, impair_on_receive, im);
 	if (im->callback == NULL) {
 		rc = rte_errno != 0 ? -rte_errno : -EINVAL;
 		goto no_callback;
@@ -171,8 +170,7 @@ impair_read(const struct impair *im, struct impair_counters *out)
 static const struct impair_log *
 log_now(const struct impair *im)
 {
-	return impair_model_log(
-		atomic_load_explicit(&im->current, memory_order_acquire)->model);
+	return impair_model_log(atomic_load_explicit(&im->current, memory_order_acquire)->model);
 }
 
 uint32_t

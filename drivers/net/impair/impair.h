@@ -27,22 +27,22 @@ struct impair;
 struct impair_port {
 	uint16_t port_id;
 	uint16_t queue;
-	struct rte_mempool *pool;   /* for copies; frames should fit one mbuf */
-	ns_t (*clock)(void *arg);   /* must not go back */
+	struct rte_mempool *pool; /* for copies; frames should fit one mbuf */
+	ns_t (*clock)(void *arg); /* must not go back */
 	void *clock_arg;
 };
 
-#define IMPAIR_COUNTERS(COUNTER)                                     \
-	COUNTER(in, "packets received")                              \
-	COUNTER(out, "packets handed on")                            \
-	COUNTER(held, "packets held back now")                       \
-	COUNTER(dropped, "packets dropped")                          \
-	COUNTER(duplicated, "copies made")                           \
-	COUNTER(reordered, "packets that waited for others")         \
-	COUNTER(corrupted, "packets with flipped bits")              \
-	COUNTER(delayed, "packets sent on later")                    \
-	COUNTER(ce_marked, "packets marked congestion experienced")  \
-	COUNTER(limited, "holds and copies left out: held_max")      \
+#define IMPAIR_COUNTERS(COUNTER)                                    \
+	COUNTER(in, "packets received")                             \
+	COUNTER(out, "packets handed on")                           \
+	COUNTER(held, "packets held back now")                      \
+	COUNTER(dropped, "packets dropped")                         \
+	COUNTER(duplicated, "copies made")                          \
+	COUNTER(reordered, "packets that waited for others")        \
+	COUNTER(corrupted, "packets with flipped bits")             \
+	COUNTER(delayed, "packets sent on later")                   \
+	COUNTER(ce_marked, "packets marked congestion experienced") \
+	COUNTER(limited, "holds and copies left out: held_max")     \
 	COUNTER(no_mbuf, "copies and changes left out: no mbuf")
 
 struct impair_counters {

@@ -99,8 +99,7 @@ action_fault(const struct impair_rule *r)
 	return NULL;
 }
 
-static void PRINTF(3, 4)
-say(char *why, size_t room, const char *fmt, ...)
+static void PRINTF(3, 4) say(char *why, size_t room, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -149,8 +148,7 @@ struct text {
 	size_t len; /* of what there is to say, which may be more than fits */
 };
 
-static void PRINTF(2, 3)
-add(struct text *t, const char *fmt, ...)
+static void PRINTF(2, 3) add(struct text *t, const char *fmt, ...)
 {
 	size_t left = t->len < t->room ? t->room - t->len : 0;
 	va_list ap;
@@ -193,8 +191,7 @@ print_model(struct text *t, const struct impair_rule *r)
 	if ((r->given & IMPAIR_GIVEN_PROBABILITY) != 0)
 		add(t, ", \"probability\": %.17g", r->probability);
 	if ((r->given & IMPAIR_GIVEN_BURST) != 0)
-		add(t,
-			", \"burst\": {\"p\": %.17g, \"r\": %.17g, \"loss_good\": %.17g, \"loss_bad\": %.17g}",
+		add(t, ", \"burst\": {\"p\": %.17g, \"r\": %.17g, \"loss_good\": %.17g, \"loss_bad\": %.17g}",
 			b->p, b->r, b->loss_good, b->loss_bad);
 	add_number(t, "every", r->every, r->every != 0);
 	add_number(t, "skip", r->skip, r->skip != 0);

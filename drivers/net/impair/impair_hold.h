@@ -29,10 +29,10 @@ struct impair_timed {
 
 struct impair_overtaken {
 	void *pkt;
-	ns_t until;      /* goes on then at the latest */
-	ns_t delay;      /* and waits this long after it */
-	uint32_t flow;   /* whose packets overtake */
-	uint32_t left;   /* how many still */
+	ns_t until;    /* goes on then at the latest */
+	ns_t delay;    /* and waits this long after it */
+	uint32_t flow; /* whose packets overtake */
+	uint32_t left; /* how many still */
 };
 
 struct impair_hold {

@@ -83,8 +83,7 @@ prepare_match(struct state *s)
 		s->mask |= bit;
 	}
 	/* Content is of RoCE packets alone, whatever `frames` allows. */
-	if (r->frames == IMPAIR_FRAMES_ROCE || s->mask != 0 ||
-		(r->given & IMPAIR_GIVEN_PSN) != 0) {
+	if (r->frames == IMPAIR_FRAMES_ROCE || s->mask != 0 || (r->given & IMPAIR_GIVEN_PSN) != 0) {
 		s->key |= KEY_KIND(IMPAIR_PKT_ROCE);
 		s->mask |= KEY_KIND(IMPAIR_PKT_ROCE);
 	} else if (r->frames == IMPAIR_FRAMES_OTHER) {
@@ -351,8 +350,8 @@ act(struct decision *d, struct state *s)
 static void
 decide(struct impair_model *m, const struct impair_pkt *p, struct impair_verdict *v)
 {
-	uint64_t key = KEY_KIND(p->kind) | (uint64_t)p->opcode << 48 | (uint64_t)p->qpn << 24 |
-		       p->psn;
+	uint64_t key =
+		KEY_KIND(p->kind) | (uint64_t)p->opcode << 48 | (uint64_t)p->qpn << 24 | p->psn;
 	uint32_t kept = 0;
 	struct decision d;
 
@@ -362,8 +361,11 @@ decide(struct impair_model *m, const struct impair_pkt *p, struct impair_verdict
 	d.v = v;
 	d.n = 0;
 	d.dropped = false;
-	d.base = (struct impair_record){ .packet = m->packets, .qpn = p->qpn, .psn = p->psn,
-		.opcode = p->opcode, .kind = p->kind };
+	d.base = (struct impair_record){ .packet = m->packets,
+		.qpn = p->qpn,
+		.psn = p->psn,
+		.opcode = p->opcode,
+		.kind = p->kind };
 	if ((p->kind & IMPAIR_PKT_ROCE) != 0)
 		d.base.nth = impair_log_seen(m->log, p);
 

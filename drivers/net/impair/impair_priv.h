@@ -24,7 +24,7 @@ enum {
 #define COUNTER(name, help) C_##name,
 	IMPAIR_COUNTERS(COUNTER)
 #undef COUNTER
-	C_MAX
+		C_MAX
 };
 _Static_assert(sizeof(struct impair_counters) == C_MAX * sizeof(uint64_t), "one each");
 

@@ -31,8 +31,8 @@ rules_now(struct impair *im)
 		return old;
 	atomic_store_explicit(&im->current, new, memory_order_release);
 	old->next = atomic_load_explicit(&im->retired, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&im->retired, &old->next, old,
-		memory_order_release, memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(
+		&im->retired, &old->next, old, memory_order_release, memory_order_relaxed))
 		;
 	return new;
 }
@@ -60,7 +60,7 @@ send_at(struct impair *im, struct rte_mbuf *m, ns_t at, ns_t now)
 static void
 send_copies(struct impair *im, const struct rte_mbuf *m, const struct impair_verdict *v, ns_t now)
 {
-	ns_t at = now + ((ns_t)v->delay_us + v->copy_delay_us) * NS_PER_US;
+	ns_t at = now + ((ns_t)v->delay_us + v->copy_delay_us) * TIME_NS_PER_US;
 
 	for (uint32_t i = 0; i < v->copies; i++) {
 		struct rte_mbuf *copy;
@@ -106,31 +106,40 @@ change(struct impair *im, struct rte_mbuf *m, const struct impair_pkt *p,
 }
 
 /*
- * The packet, its copies, then those that waited for it to go by. Where there is no room to hold
- * it back, it goes on at once.
+ * The packet, its copies, then those that waited for it to go by; one that is held back lets those
+ * go first. Where there is no room to hold it, it goes on at once: the places are asked for in the
+ * order they are taken, so that no more than held_max are.
  */
 static void
 send_on(struct impair *im, struct rte_mbuf *m, const struct impair_verdict *v, uint32_t flow,
 	ns_t now)
 {
-	const struct impair_overtaken wait = { .pkt = m, .flow = flow, .left = v->distance,
-		.delay = v->delay_us * NS_PER_US, .until = now + v->hold_us * NS_PER_US };
-	bool room = impair_hold_has_room(&im->hold);
-	bool back = (v->actions & IMPAIR_BIT(IMPAIR_REORDER)) != 0 && room;
-	bool later = wait.delay != 0 && room;
+	const uint32_t waits = IMPAIR_BIT(IMPAIR_REORDER) | IMPAIR_BIT(IMPAIR_DELAY);
+	struct impair_overtaken wait = { .pkt = m,
+		.flow = flow,
+		.left = v->distance,
+		.delay = v->delay_us * TIME_NS_PER_US,
+		.until = now + v->hold_us * TIME_NS_PER_US };
+	bool back = (v->actions & IMPAIR_BIT(IMPAIR_REORDER)) != 0;
 
-	if (!back)
-		send_at(im, m, later ? now + wait.delay : now, now);
-	send_copies(im, m, v, now);
-	impair_hold_went_by(&im->hold, flow, now);
+	if ((v->actions & waits) != 0 && !impair_hold_has_room(&im->hold)) {
+		count(im, C_limited, 1);
+		back = false;
+		wait.delay = 0;
+	}
+	if (back)
+		impair_hold_went_by(&im->hold, flow, now);
 	if (back && impair_hold_back(&im->hold, &wait) != 0) {
-		send_at(im, m, now + wait.delay, now);
-		room = back = false;
+		count(im, C_limited, 1);
+		back = false;
 	}
 	count(im, C_reordered, back);
-	count(im, C_delayed, later);
-	count(im, C_limited,
-		!room && (v->actions & (IMPAIR_BIT(IMPAIR_REORDER) | IMPAIR_BIT(IMPAIR_DELAY))) != 0);
+	count(im, C_delayed, wait.delay != 0);
+	if (!back)
+		send_at(im, m, now + wait.delay, now);
+	send_copies(im, m, v, now);
+	if (!back)
+		impair_hold_went_by(&im->hold, flow, now);
 }
 
 static void
@@ -170,8 +179,8 @@ hand_on(struct impair *im, struct rte_mbuf *pkts[], uint32_t out, uint32_t limit
  * so the queue of those that go out gets no longer by packets that only pass.
  */
 uint16_t
-impair_on_receive(uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16_t n, uint16_t max,
-	void *arg)
+impair_on_receive(
+	uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16_t n, uint16_t max, void *arg)
 {
 	struct impair *im = arg;
 	const struct rules *rules = rules_now(im);
@@ -197,8 +206,8 @@ impair_on_receive(uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16
 	out = hand_on(im, pkts, out, max);
 	count(im, C_in, n);
 	count(im, C_out, out);
-	atomic_store_explicit(&im->counters[C_held], impair_hold_count(&im->hold),
-		memory_order_relaxed);
+	atomic_store_explicit(
+		&im->counters[C_held], impair_hold_count(&im->hold), memory_order_relaxed);
 	return out;
 }
 

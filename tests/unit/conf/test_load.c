@@ -398,12 +398,13 @@ examples(void **state UNUSED)
 {
 	static const struct {
 		const char *name;
-		uint32_t qps, mrs, state;
+		uint32_t ports, qps, mrs, state;
 	} rows[] = {
-		{ "minimal", 0, 0, 0 },
-		{ "replay", 1, 1, CONF_QPS_RTR },
-		{ "responder", 1, 1, CONF_QPS_RTS },
-		{ "tap", 1, 1, CONF_QPS_RTS },
+		{ "loopback", 2, 2, 1, CONF_QPS_RTS },
+		{ "minimal", 1, 0, 0, 0 },
+		{ "replay", 1, 1, 1, CONF_QPS_RTR },
+		{ "responder", 1, 1, 1, CONF_QPS_RTS },
+		{ "tap", 1, 1, 1, CONF_QPS_RTS },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -417,7 +418,7 @@ examples(void **state UNUSED)
 		assert_int_equal(conf_load_file(path, &c, &err), 0);
 		errors_show(&err);
 		assert_int_equal(err.n, 0);
-		assert_int_equal(c->n_ports, 1);
+		assert_int_equal(c->n_ports, rows[i].ports);
 		assert_int_equal(c->n_qps, rows[i].qps);
 		assert_int_equal(c->n_mrs, rows[i].mrs);
 		if (c->n_qps != 0)

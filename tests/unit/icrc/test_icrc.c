@@ -150,6 +150,8 @@ ICRC_01_all_paths_agree(void **state)
 					icrc_begin_portable(&bitwise_ops, p, ipv6));
 				assert_int_equal(~icrc_whole_clmul(p, ipv6, len), want);
 			}
+			if (icrc_has_wide())
+				assert_int_equal(~icrc_whole_wide(p, ipv6, len), want);
 #endif
 			free(p);
 		}

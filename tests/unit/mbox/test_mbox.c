@@ -58,6 +58,7 @@ AEQ_14_order_and_bounds(void **state)
 			for (int i = 0; i < 25; i++) {
 				memset(&in, (int)next, sizeof(in));
 				in.cookie = next;
+				in.type = MBOX_PACKET;
 				if (ways[w].send(&b, &in) == 0) {
 					next++;
 					n++;
@@ -74,6 +75,7 @@ AEQ_14_order_and_bounds(void **state)
 			for (unsigned int i = 0; i < n; i++, want++) {
 				memset(&in, (int)want, sizeof(in));
 				in.cookie = want;
+				in.type = MBOX_PACKET;
 				assert_memory_equal(&out[i], &in, sizeof(in));
 			}
 		}

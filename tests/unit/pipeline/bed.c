@@ -278,19 +278,42 @@ bed_no_cqe(struct bed *b)
 struct mbox_msg
 bed_up(struct bed *b, enum mbox_type type)
 {
-	struct mbox_msg m;
+	struct ring_aeq_event e;
+	struct mbox_msg m = { .type = (uint8_t)type };
 
-	assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 1);
-	assert_int_equal(m.type, type);
+	if (type != MBOX_EVENT) {
+		assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 1);
+		assert_int_equal(m.type, type);
+		return m;
+	}
+	assert_true(mbox_next_event(&b->mbox, &e));
+	mbox_events_done(&b->mbox);
+	m.source = e.source == AEQ_FROM_RQ ? SOURCE_RQ :
+		e.source == AEQ_FROM_SQ	    ? SOURCE_SQ :
+		e.source == AEQ_FROM_CQ	    ? SOURCE_CQ :
+					      SOURCE_READ_RESPONSE;
+	m.ev.time_ns = e.time_ns;
+	m.ev.qpn = e.id;
+	m.ev.psn = e.psn;
+	m.ev.rule = e.rule;
+	m.ev.event = e.event;
+	m.ev.fatal = e.fatal;
+	m.ev.opcode = e.opcode;
+	m.ev.state = e.state;
+	m.ev.syndrome = e.syndrome;
+	m.ev.fault = e.fault;
+	m.ev.object = (void *)(uintptr_t)e.context;
 	return m;
 }
 
 void
 bed_no_up(struct bed *b)
 {
+	struct ring_aeq_event e;
 	struct mbox_msg m;
 
 	assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 0);
+	assert_false(mbox_next_event(&b->mbox, &e));
 }
 
 /* ---- QPs ------------------------------------------------------------------------------------- */
@@ -336,9 +359,12 @@ bed_state(struct bed *b, struct qp *qp, enum qp_state s)
 struct qp *
 bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 {
-	const struct qp_alloc_params params = {
-		.max_recv_wr = 16, .max_recv_sge = 4, .max_dest_rd_atomic = 4
-	};
+	const struct qp_alloc_params params = { .max_recv_wr = 16,
+		.max_recv_sge = 4,
+		.max_send_wr = 16,
+		.max_send_sge = 4,
+		.max_inline = 64,
+		.max_dest_rd_atomic = 4 };
 	struct qp_attr attr = { .qp_state = QPS_INIT,
 		.pkey = 0xffff,
 		.path_mtu = PMTU,
@@ -347,6 +373,11 @@ bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 		.rq_psn = E,
 		.min_rnr_timer = 12,
 		.max_dest_rd_atomic = 4,
+		.sq_psn = S,
+		.timeout = 14,
+		.retry_cnt = 3,
+		.rnr_retry = 3,
+		.max_rd_atomic = 4,
 		.path = dut_path(),
 		.path_resolved = true };
 	struct mbox_msg attach = { .type = MBOX_QP_ATTACH };
@@ -370,7 +401,12 @@ bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 					 QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
 					 QP_ATTR_MIN_RNR_TIMER),
 		0);
-	assert_int_equal(bed_state(b, qp, QPS_RTS), 0);
+	attr.qp_state = QPS_RTS;
+	assert_int_equal(bed_modify(b, qp, &attr,
+				 QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT |
+					 QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+					 QP_ATTR_MAX_QP_RD_ATOMIC),
+		0);
 	return qp;
 }
 
@@ -431,7 +467,7 @@ bed_setup(void **state)
 	struct bed *b = calloc(1, sizeof(*b));
 
 	*state = b;
-	b->now = NS_PER_S;
+	b->now = TIME_NS_PER_S;
 	b->qps = qp_table_create(64, 0);
 	b->mem = mem_table_create(64);
 	assert_int_equal(mbox_create(&b->mbox, 0, 64, 0), 0);

@@ -20,6 +20,7 @@
 #include "pipeline.h"
 
 #define E        0x100u
+#define S        0x200u /* first PSN that it sends */
 #define QPN      0x11u
 #define PEER_QPN 0x22u
 #define MR_VA    0x10000u

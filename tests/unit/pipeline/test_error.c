@@ -117,6 +117,54 @@ RESP_NAK_ROE_01_bad_wqe(void **state)
 }
 
 /* RESP-CLS-G-01, CQ-05, AE-03, AE-04: full queue: one CQ_ERR, QP_FATAL, unread entries stay. */
+/* AEQ-10, AEQ-11: what an abnormal event asks of the worker. */
+static void
+AEQ_11_flush_codes(void **state)
+{
+	struct bed *b = *state;
+	struct mbox_msg m = { .type = MBOX_QP_FAIL };
+	struct ring_cqe c;
+
+	m.qp.qp = b->qp;
+	m.qp.mask = 4 | AEQ_RQ << 8 | 1u << 16; /* LOC_PROT_ERR for the second receive */
+	assert_int_equal(bed_tell(b, &m), 1);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+	for (uint64_t i = 0; i < 4; i++) {
+		c = bed_cqe(b);
+		assert_int_equal(c.wr_id, i + 1);
+		assert_int_equal(c.status, i == 1 ? 4 : 5);
+	}
+	assert_int_equal(bed_up(b, MBOX_FATAL).ev.fatal, 0);
+	bed_no_up(b);
+	/* Once. */
+	assert_int_equal(bed_tell(b, &m), -EALREADY);
+	bed_no_cqe(b);
+}
+
+/* QP-15, QP-17: a modify that was sent before the QP failed does not revive it. */
+static void
+QP_17_a_late_modify_is_refused(void **state)
+{
+	struct bed *b = *state;
+	struct qp_attr attr = b->qp->attr;
+
+	atomic_store(&b->qp->state, QPS_ERR);
+	attr.cur_qp_state = QPS_RTR;
+	for (int to = QPS_INIT; to < QPS_ERR; to++) {
+		attr.qp_state = (uint8_t)to;
+		assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_STATE), -EINVAL);
+		assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+	}
+	/* Attributes alone are no revival, and ERR and RESET are allowed. */
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_MIN_RNR_TIMER), 0);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+	attr.qp_state = QPS_ERR;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_STATE), 0);
+	attr.qp_state = QPS_RESET;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_STATE), 0);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_RESET);
+}
+
 static void
 RESP_CLS_G_01_cq_full(void **state)
 {
@@ -141,6 +189,7 @@ RESP_CLS_G_01_cq_full(void **state)
 	assert_int_equal(m.ev.event, 1); /* IBV_EVENT_QP_FATAL */
 	assert_int_equal(m.ev.qpn, QPN);
 	assert_int_equal(m.ev.state, QPS_ERR);
+	assert_int_equal(bed_up(b, MBOX_FATAL).ev.fatal, 0); /* not by a packet (RX-ERR-04) */
 	bed_no_up(b);
 	assert_int_equal(bed_cqe(b).byte_len, 8);
 	assert_int_equal(bed_cqe(b).byte_len, 9);
@@ -256,7 +305,7 @@ CC_01_cnp_format(void **state)
 	const uint8_t *bth;
 
 	b->qp->flags |= QPF_CNP;
-	b->qp->cnp_interval_ns = 50 * NS_PER_US;
+	b->qp->cnp_interval_ns = 50 * TIME_NS_PER_US;
 	send_marked(b, &f);
 	bed_turn(b);
 	p = expect_packet(b, OP_CNP, 0, 16);
@@ -279,13 +328,13 @@ CC_03_cnp_interval(void **state)
 	struct bed *b = *state;
 
 	b->qp->flags |= QPF_CNP;
-	b->qp->cnp_interval_ns = 50 * NS_PER_US;
+	b->qp->cnp_interval_ns = 50 * TIME_NS_PER_US;
 	for (uint32_t i = 0; i < 1000; i++) { /* 1 ms */
 		struct wire_fields f = write_only(E + i, MR_VA, 4);
 
 		send_marked(b, &f);
 		bed_turn(b);
-		b->now += NS_PER_US;
+		b->now += TIME_NS_PER_US;
 	}
 	assert_int_equal(bed_stat(b, STAT_np_ecn_marked_roce_packets), 1000);
 	assert_int_equal(bed_stat(b, STAT_np_cnp_sent), 20);
@@ -343,6 +392,8 @@ main(void)
 		TEST(RESP_NAK_05_fatal),
 		TEST(CQ_02_error_then_flushes),
 		TEST(RESP_NAK_ROE_01_bad_wqe),
+		TEST(AEQ_11_flush_codes),
+		TEST(QP_17_a_late_modify_is_refused),
 		TEST(RESP_CLS_G_01_cq_full),
 		TEST(QP_12_err_on_request),
 		TEST(QP_13_post_in_err),

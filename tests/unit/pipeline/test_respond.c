@@ -423,8 +423,8 @@ ICRC_05_ack_over_ipv6(void **state)
 	path.dst_ip[0] = 0xfd;
 	path.dst_ip[15] = 1;
 	attr.path.ipv6 = true;
-	attr.path.vlan = true;
-	attr.path.vlan_tci = 100;
+	attr.path.vlan = path.vlan = true;
+	attr.path.vlan_tci = path.vlan_tci = 100;
 	attr.path.flow_label = 0x12345;
 	memcpy(attr.path.src_ip, path.dst_ip, 16);
 	memcpy(attr.path.dst_ip, path.src_ip, 16);

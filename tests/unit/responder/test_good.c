@@ -326,9 +326,9 @@ RESP_15_no_timer_between_packets(void **state)
 	(void)state;
 	sim_init(&s);
 	FEED(&s, SEND_FIRST(E));
-	s.now += 5 * NS_PER_S;
+	s.now += 5 * TIME_NS_PER_S;
 	FEED(&s, .op = OP_RC_SEND_MIDDLE, .psn = E + 1, .len = PMTU);
-	s.now += 5 * NS_PER_S;
+	s.now += 5 * TIME_NS_PER_S;
 	FEED(&s, .op = OP_RC_SEND_LAST, .psn = E + 2, .len = 1, .flags = PKT_ACKREQ);
 	expect_ack(&s, E + 2, 1);
 	assert_int_equal(s.v.byte_len, 2049);

@@ -131,7 +131,7 @@ RESP_RNR_06_retry_accepted(void **state)
 	empty(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	s.wqes = 4;
-	s.now += 640 * NS_PER_US;
+	s.now += 640 * TIME_NS_PER_US;
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_ack(&s, E, 1);
 	assert_false(s.r.latched);
@@ -151,7 +151,7 @@ RESP_RNR_07_still_not_ready(void **state)
 	for (int i = 0; i < 5; i++) {
 		FEED(&s, SEND_ONLY(E, 4));
 		expect_nak(&s, RNR_12, E, 0);
-		s.now += NS_PER_MS;
+		s.now += TIME_NS_PER_MS;
 	}
 }
 
@@ -181,7 +181,7 @@ RESP_RNR_08_early_retry(void **state)
 	s.r.min_rnr_timer = 31;
 	FEED(&s, SEND_ONLY(E, 4));
 	s.wqes = 1;
-	s.now += NS_PER_MS;
+	s.now += TIME_NS_PER_MS;
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_ack(&s, E, 1);
 
@@ -191,7 +191,7 @@ RESP_RNR_08_early_retry(void **state)
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_nak(&s, 0x3f, E, 0);
 	s.wqes = 1;
-	s.now = T0 + 491520 * NS_PER_US - 1;
+	s.now = T0 + 491520 * TIME_NS_PER_US - 1;
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_silent(&s);
 	expect_rule(&s, "RESP-RNR-08");

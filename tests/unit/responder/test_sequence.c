@@ -196,7 +196,7 @@ RESP_SEQ_12_tail_loss(void **state)
 	(void)state;
 	sim_init(&s);
 	FEED(&s, SEND_FIRST(E));
-	s.now += 60 * NS_PER_S;
+	s.now += 60 * TIME_NS_PER_S;
 	FEED(&s, .op = OP_RC_SEND_LAST, .psn = E + 1, .len = 1, .flags = PKT_ACKREQ);
 	expect_ack(&s, E + 1, 1);
 }

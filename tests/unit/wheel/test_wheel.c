@@ -177,6 +177,12 @@ lazy_rearm(void **state UNUSED)
 	}
 	assert_int_equal(wheel_advance(&w, 598, out, 1), 0);
 	assert_int_equal(wheel_advance(&w, 599, out, 1), 1);
+
+	wheel_arm(&w, &n, 602); /* moved away in the lowest level, from one tick to a later one */
+	wheel_arm(&w, &n, 605);
+	assert_int_equal(wheel_advance(&w, 602, out, 1), 0);
+	assert_int_equal(wheel_advance(&w, 604, out, 1), 0);
+	assert_int_equal(wheel_advance(&w, 605, out, 1), 1);
 }
 
 /* Armed for an earlier tick, after having been moved away: the earlier one counts. */

@@ -230,6 +230,7 @@ RX_HDR_03_reasons_without_syndrome(void **state)
 		{ FAULT_QP_TYPE, 34, "rx_qp_type_mismatch", "RX-HDR-02" },
 		{ FAULT_RESPONSE_STATE, 35, "rx_response_state", "RX-HDR-05" },
 		{ FAULT_CNP, 36, "rx_bad_cnp", "CC-08" },
+		{ FAULT_VLAN, 37, "rx_vlan_mismatch", "WIRE-01" },
 	};
 
 	(void)state;
@@ -242,7 +243,7 @@ RX_HDR_03_reasons_without_syndrome(void **state)
 		assert_string_equal(f->impact, "drop");
 		assert_true(f->precedence > 14);
 	}
-	for (unsigned int bit = 37; bit < FAULT_MAX; bit++)
+	for (unsigned int bit = 38; bit < FAULT_MAX; bit++)
 		assert_null(wire_faults[bit].name);
 }
 

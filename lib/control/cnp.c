@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion notifications that the control lcore sends for a QP: knob cc.cnp_path=control. */
+#include <string.h>
+
+#include "frames.h"
+#include "internal.h"
+
+/*
+ * CC-04: the number of the peer's QP stands in it, not that of a management QP (CC-01). The frame
+ * goes out as all frames of the control lcore do.
+ */
+void
+cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
+{
+	struct qp_rec *rec = qp_admin_find(c, m->ev.qpn);
+	struct wire_template t;
+	uint8_t *frame = c->frame_tx;
+	uint32_t len;
+
+	if (rec == NULL || !rec->attached || rec->pending || rec->qp->worker != worker ||
+		rec->qp != m->ev.object || !rec->attr.path_resolved || rec->port < 0)
+		return;
+	wire_template_init(&t, &rec->attr.path, rec->attr.pkey, rec->attr.dest_qp_num);
+	len = t.len + WIRE_CNP_PAYLOAD_LEN + WIRE_ICRC_LEN;
+	wire_template_write(&t, frame, OP_CNP, 0, 0, psn(0), WIRE_CNP_PAYLOAD_LEN);
+	frame[t.bth_off + 4] = 0x40; /* BECN */
+	memset(frame + t.len, 0, WIRE_CNP_PAYLOAD_LEN);
+	icrc_seal(c->env.crc, frame, t.l3_off, t.ipv6 != 0, len);
+	frames_send_cnp(c, rec, frame, len);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "explain.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "rpc.h"
+
+enum { STATUS_FLUSHED = 5 };
+
+/* ---- the flight recorder's share ------------------------------------------------------------ */
+
+/* What follows an error says how it ended; drops and flushes in number say nothing more. */
+static void
+take_after(struct story *s, const struct trace *t, uint32_t qpn)
+{
+	struct trace_entry e[256];
+	const uint32_t got = trace_after(t, qpn, s->trace_at, e, ARRAY_LEN(e));
+	uint32_t n = s->before, flushed = 0;
+
+	if (got == 0)
+		return;
+	for (uint32_t i = 0; i < got; i++) {
+		if (e[i].kind == TRACE_cqe && e[i].detail == STATUS_FLUSHED)
+			flushed++;
+		else if (e[i].kind != TRACE_drop && n < ARRAY_LEN(s->e))
+			s->e[n++] = e[i];
+	}
+	s->n = n;
+	s->flushed = flushed;
+}
+
+void
+explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns)
+{
+	const struct trace *t = c->env.workers[rec->qp->worker].trace;
+	const uint32_t qpn = rec->qp->qpn;
+	struct story *s;
+
+	explain_forget(c, rec);
+	if (!rec->trace || t == NULL || c->stories >= STORIES_MAX)
+		return;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return;
+	s->time_ns = time_ns;
+	s->trace_at = trace_at;
+	s->before = trace_before(t, qpn, trace_at, s->e, STORY_BEFORE);
+	s->n = s->before;
+	take_after(s, t, qpn);
+	rec->story = s;
+	c->stories++;
+}
+
+void
+explain_forget(struct control *c, struct qp_rec *rec)
+{
+	if (rec->story == NULL)
+		return;
+	free(rec->story);
+	rec->story = NULL;
+	c->stories--;
+}
+
+static json_t *
+story_json(struct control *c, struct qp_rec *rec)
+{
+	struct story *s = rec->story;
+	const struct trace *t = c->env.workers[rec->qp->worker].trace;
+	json_t *list = json_array();
+
+	if (s == NULL)
+		return list;
+	/* The worker may have gone on a little since: the answer, the completions. */
+	take_after(s, t, rec->qp->qpn);
+	for (uint32_t i = 0; i < s->n && list != NULL; i++)
+		list = rpc_append(list, rpc_trace_entry(&s->e[i], rec->qp->worker));
+	return list;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+static const char *
+opcode_text(uint8_t opcode)
+{
+	const char *name = wire_opcodes[opcode].name;
+
+	return name != NULL ? name : "reserved opcode";
+}
+
+/* "NAK 0x62 (remote access error)" */
+static json_t *
+syndrome_text(uint8_t syndrome)
+{
+	const char *text = wire_nak_text(syndrome & 0x1f);
+
+	switch (syndrome & AETH_KIND_MASK) {
+	case AETH_ACK:
+		return json_sprintf("ACK 0x%02x", syndrome);
+	case AETH_RNR:
+		return json_sprintf("RNR NAK 0x%02x (%u us)", syndrome,
+			wire_rnr_us(syndrome & 0x1f));
+	case AETH_NAK:
+		return json_sprintf(
+			"NAK 0x%02x (%s)", syndrome, text != NULL ? text : "reserved code");
+	default:
+		return json_sprintf("reserved syndrome 0x%02x", syndrome);
+	}
+}
+
+static json_t *
+peer_json(const struct qp_rec *rec)
+{
+	const struct wire_path *path = &rec->attr.path;
+	const uint8_t *m = path->dmac;
+	char ip[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(path->ipv6 ? AF_INET6 : AF_INET, path->dst_ip, ip, sizeof(ip));
+	return json_pack("{s:s, s:o, s:i}", "ip", ip, "mac",
+		rec->attr.path_resolved ? json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1],
+						  m[2], m[3], m[4], m[5])
+					: json_null(),
+		"qp_num", (int)rec->attr.dest_qp_num);
+}
+
+static json_t *
+packet_json(const struct qp_error *e)
+{
+	if ((e->flags & QP_ERROR_PACKET) == 0)
+		return json_null();
+	return json_pack("{s:I, s:i, s:s, s:i}", "psn", (json_int_t)e->psn, "opcode", e->opcode,
+		"opcode_name", opcode_text(e->opcode), "length", e->len);
+}
+
+static json_t *
+fault_json(const struct qp_error *e)
+{
+	const struct wire_fault_info *f;
+
+	if (e->fault >= FAULT_MAX || wire_faults[e->fault].name == NULL)
+		return json_null();
+	f = &wire_faults[e->fault];
+	return json_pack("{s:s, s:s, s:s, s:I}", "name", f->name, "text", f->text, "rule",
+		f->clause, "syndrome", (json_int_t)(e->fault < 32 ? UINT32_C(1) << e->fault : 0));
+}
+
+static json_t *
+answer_json(const struct qp_error *e)
+{
+	if ((e->flags & (QP_ERROR_NAK | QP_ERROR_ACK)) == 0)
+		return json_null();
+	return json_pack("{s:i, s:o}", "syndrome", e->syndrome, "text", syndrome_text(e->syndrome));
+}
+
+static json_t *
+error_json(const struct qp_rec *rec, const struct qp_error *e)
+{
+	const char *fatal = wire_fatal_text(e->fatal);
+	const bool told = (e->flags & QP_ERROR_SEND) != 0;
+	json_t *o = json_object();
+
+	json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
+	json_object_set_new(o, "text", json_string(qp_rule_text(e->rule)));
+	json_object_set_new(o, "side", json_string(told ? "requester" : "responder"));
+	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
+	json_object_set_new(o, "psn", json_integer(e->psn));
+	json_object_set_new(o, "packet", packet_json(e));
+	json_object_set_new(o, "peer", peer_json(rec));
+	json_object_set_new(o, "fault", fault_json(e));
+	json_object_set_new(o, "received_syndrome",
+		told && e->syndrome != 0 ? syndrome_text(e->syndrome) : json_null());
+	json_object_set_new(o, "answer", answer_json(e));
+	json_object_set_new(o, "completion",
+		(e->flags & QP_ERROR_COMPLETED) != 0 ? json_string(rpc_status_name(e->wc_status))
+						     : json_null());
+	json_object_set_new(o, "event",
+		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(events_name(e->event))
+						 : json_null());
+	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
+	json_object_set_new(o, "fatal_text",
+		e->fatal != 0 && fatal != NULL ? json_string(fatal) : json_null());
+	return o;
+}
+
+/* The abnormal event behind it, where there was one. */
+static const char *
+reported_text(const struct qp_rec *rec)
+{
+	return rec->last_event.code != 0 &&
+			       aeq_code_class(rec->last_event.code) == AEQ_CLASS_ABNORMAL
+		       ? aeq_code_text(rec->last_event.code)
+		       : NULL;
+}
+
+/* One sentence: what happened, and by what. */
+static json_t *
+summary(const struct qp_rec *rec, const struct qp_snapshot *s)
+{
+	const struct qp_error *e = &s->error;
+	const char *reported = reported_text(rec);
+
+	if (e->time_ns == 0)
+		return s->state == QPS_ERR ? json_string("no error since RESET: qp_modify moved "
+							 "the QP to ERR")
+					   : json_string("no error since RESET");
+	if (e->rule == 0 && reported != NULL)
+		return json_sprintf("abnormal event: %s", reported);
+	if ((e->flags & QP_ERROR_PACKET) != 0)
+		return json_sprintf("%s PSN %u: %s (%s)", opcode_text(e->opcode), e->psn,
+			qp_rule_text(e->rule), qp_rule_id(e->rule));
+	return json_sprintf("at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule),
+		qp_rule_id(e->rule));
+}
+
+json_t *
+explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+{
+	const struct qp_error *e = &s->error;
+	json_t *o = json_object();
+
+	if (o == NULL)
+		return NULL;
+	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
+	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
+	json_object_set_new(o, "summary", summary(rec, s));
+	json_object_set_new(o, "error", e->time_ns != 0 ? error_json(rec, e) : json_null());
+	json_object_set_new(o, "recorder", json_boolean(rec->trace));
+	json_object_set_new(o, "flushed",
+		json_integer((json_int_t)(s->stats.c[STAT_resp_cqe_flush_error] +
+					  s->stats.c[STAT_req_cqe_flush_error])));
+	if (e->time_ns != 0) {
+		json_t *list = story_json(c, rec);
+
+		json_object_set_new(o, "before",
+			json_integer(rec->story != NULL ? (json_int_t)rec->story->before : 0));
+		json_object_set_new(o, "trace", list);
+	}
+	return o;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making QPs: references, memory, numbers, and all of a template or none. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+/* From this many QPs of one template on, memory counts more than room for later changes. */
+#define MANY 1024
+
+void
+qp_shared_put(struct control *c, struct qp_shared *s)
+{
+	if (--s->refs != 0)
+		return;
+	if (s->send_region != NULL)
+		object_region_retire(c, s->send_region);
+	free(s);
+}
+
+/* May this worker send on the port? One without a queue of its own there may not. */
+static bool
+can_send(const struct control *c, int port, uint32_t worker)
+{
+	const struct control_port *p = port >= 0 ? &c->env.ports[port] : NULL;
+
+	return p == NULL || worker == p->worker || worker < p->tx_queues;
+}
+
+static uint32_t
+pick_worker(const struct control *c, const struct qp_rec *rec, const struct conf_qp *conf)
+{
+	uint32_t best = rec->port >= 0 ? c->env.ports[rec->port].worker : 0;
+
+	if ((conf->given & CONF_QP_WORKER) != 0)
+		return conf->worker;
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		if (can_send(c, rec->port, w) && c->worker_qps[w] < c->worker_qps[best])
+			best = w;
+	}
+	return best;
+}
+
+int
+qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
+{
+	const uint32_t old = rec->qp->worker;
+	const uint32_t worker =
+		can_send(c, rec->port, old) ? old : pick_worker(c, rec, &rec->shared->conf);
+
+	if (!can_send(c, rec->port, worker))
+		return refuse(r, EINVAL,
+			"worker %u cannot send on port \"%s\", which has %u transmit queues: "
+			"use worker %u",
+			worker, c->env.conf->ports[rec->port].name,
+			c->env.ports[rec->port].tx_queues, c->env.ports[rec->port].worker);
+	c->worker_qps[old]--;
+	c->worker_qps[worker]++;
+	rec->qp->worker = (uint8_t)worker;
+	return 0;
+}
+
+static void
+set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
+{
+	qp_walk_take(&rec->attr, conf, UINT32_MAX);
+	rec->attr.qp_state = QPS_RESET;
+	rec->given = (uint32_t)(conf->given & CONF_QP_ATTR_MASK);
+	if ((conf->given & CONF_QP_AV) != 0)
+		rec->ah = conf->ah_attr;
+}
+
+static struct qp *
+alloc_qp(struct control *c, const struct conf_qp *conf)
+{
+	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
+	struct qp_alloc_params p = { .max_recv_wr = conf->cap.max_recv_wr,
+		.max_recv_sge = conf->cap.max_recv_sge,
+		.max_send_wr = conf->cap.max_send_wr,
+		.max_send_sge = conf->cap.max_send_sge,
+		.max_inline = conf->cap.max_inline_data,
+		.send_feed = (conf->given & CONF_QP_SEND_FEED) != 0,
+		.max_dest_rd_atomic = conf->max_dest_rd_atomic,
+		.socket = c->env.numa_node };
+
+	if (p.send_feed && p.max_send_wr > conf->send_feed.depth)
+		p.max_send_wr = conf->send_feed.depth;
+	if (feed && p.max_recv_wr < conf->recv_feed.buffers)
+		p.max_recv_wr = conf->recv_feed.buffers;
+	if (p.max_recv_wr == 0)
+		p.max_recv_wr = 1; /* never used, but a ring has an entry */
+	if (p.max_recv_sge == 0)
+		p.max_recv_sge = 1;
+	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
+		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
+	return qp_alloc(&p);
+}
+
+/* The objects that the decoder could not know. */
+static int
+references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
+{
+	rec->pd = object_pd_find(c, conf->pd, r);
+	if (rec->pd == NULL)
+		return -ENOENT;
+	rec->send_cq = object_cq_find(c, conf->send_cq, r);
+	if (rec->send_cq == NULL)
+		return -ENOENT;
+	rec->recv_cq = object_cq_find(c, conf->recv_cq, r);
+	if (rec->recv_cq == NULL)
+		return -ENOENT;
+	if ((conf->given & CONF_QP_SRQ) != 0)
+		return object_srq_find(c, conf->srq, r) == NULL
+			       ? -ENOENT
+			       : refuse(r, ENOTSUP,
+					 "srq: QPs cannot use a shared receive queue yet");
+	if (conf->worker >= c->env.workers_n && (conf->given & CONF_QP_WORKER) != 0)
+		return refuse(r, EINVAL, "worker %u does not exist: there are %u", conf->worker,
+			c->env.workers_n);
+	rec->port = -1;
+	if ((conf->given & CONF_QP_PORT) == 0)
+		return 0;
+	for (uint32_t p = 0; p < c->env.ports_n && rec->port < 0; p++) {
+		if (strcmp(c->env.conf->ports[p].name, conf->port) == 0)
+			rec->port = (int16_t)p;
+	}
+	return rec->port >= 0 ? 0 : refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
+}
+
+void
+qp_rings_attach(struct qp_rec *rec)
+{
+	const struct ring *rq = &rec->qp->rq, *sq = &rec->qp->sq.ring;
+
+	ring_attach(&rec->rq, rq->sh, rq->mask + 1, rq->stride, false);
+	if (sq->sh != NULL)
+		ring_attach(&rec->sq, sq->sh, sq->mask + 1, sq->stride, false);
+}
+
+static void
+link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
+{
+	struct qp *qp = rec->qp;
+
+	qp->qpn = qpn;
+	qp->type = QPT_RC;
+	qp->worker = (uint8_t)worker;
+	qp->pd = rec->pd->id;
+	qp->send_cq = &rec->send_cq->q;
+	qp->recv_cq = &rec->recv_cq->q;
+	qp->user = rec;
+	qp_rings_attach(rec);
+	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
+	rec->pd->users++;
+	c->slots[qpn & c->env.qps->mask].rec = rec;
+	c->worker_qps[worker]++;
+	c->qps_n++;
+}
+
+/* All QPs of a template send from, or read into, one region. */
+static int
+send_region(struct control *c, struct object_pd *pd, struct qp_shared *shared, struct refusal *r)
+{
+	const uint32_t size = shared->conf.send_feed.size;
+	int rc = object_feed_region(c, pd, size < 8 ? 8 : size, &shared->send_region, r);
+
+	if (rc == 0)
+		mem_pattern_fill(shared->send_region->host, size, 0, 0);
+	return rc;
+}
+
+/* One QP, in RESET. `conf` is that of the nth of its template. */
+static int
+create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shared,
+	struct qp_rec **out, struct refusal *r)
+{
+	struct qp_rec *rec = calloc(1, sizeof(*rec));
+	uint32_t qpn = 0;
+	int rc;
+
+	if (rec == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	rc = references(c, conf, rec, r);
+	if (rc == 0)
+		rc = qp_number_pick(c, conf->qp_num, &qpn, r);
+	if (rc != 0)
+		goto free_rec;
+	rec->qp = alloc_qp(c, conf);
+	if (rec->qp == NULL) {
+		rc = refuse(r, ENOMEM, "no memory for a QP of these capacities");
+		goto free_rec;
+	}
+	if ((conf->given & CONF_QP_RECV_FEED) != 0) {
+		rc = object_feed_region(c, rec->pd,
+			(uint64_t)conf->recv_feed.buffers * conf->recv_feed.size, &rec->feed, r);
+		if (rc != 0)
+			goto free_qp;
+	}
+	if ((conf->given & CONF_QP_SEND_FEED) != 0 && shared->send_region == NULL) {
+		rc = send_region(c, rec->pd, shared, r);
+		if (rc != 0)
+			goto free_feed;
+	}
+	rec->shared = shared;
+	shared->refs++;
+	set_defaults(rec, conf);
+	link_in(c, rec, qpn, pick_worker(c, rec, conf));
+	qp_apply(rec->qp, &rec->attr, QP_ATTR_STATE);
+	*out = rec;
+	return 0;
+
+free_feed:
+	if (rec->feed != NULL)
+		object_region_retire(c, rec->feed);
+free_qp:
+	qp_free(rec->qp);
+free_rec:
+	free(rec);
+	return rc;
+}
+
+/* The nth QP's own numbers. */
+static int
+nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r)
+{
+	*one = *conf;
+	if (conf->qp_num != 0)
+		one->qp_num = conf->qp_num + n;
+	if ((conf->given & CONF_QP_DEST_QPN) != 0)
+		one->dest_qp_num = conf->dest_qp_num + n;
+	if (one->qp_num > CONF_QPN_MAX || one->dest_qp_num > CONF_QPN_MAX)
+		return refuse(
+			r, EINVAL, "count %u: the numbers run over %u", conf->count, CONF_QPN_MAX);
+	return 0;
+}
+
+static struct qp_shared *
+make_shared(struct control *c, const struct conf_qp *conf)
+{
+	struct qp_shared *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->refs = 1;
+	s->conf = *conf;
+	conf_qp_knobs(&c->env.conf->knobs, conf, &s->knobs);
+	return s;
+}
+
+/* QPs first .. first + n - 1 of the template. What was made stands in `made`, even on a refusal. */
+static int
+create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint32_t n,
+	struct qp_rec **made, struct refusal *r)
+{
+	struct qp_walk walk[QP_WINDOW];
+	struct refusal late;
+	struct conf_qp one;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		walk[i].n = 0;
+		rc = nth_conf(&shared->conf, first + i, &one, r);
+		if (rc == 0)
+			rc = create_one(c, &one, shared, &made[i], r);
+		if (rc == 0) {
+			made[i]->nth = first + i;
+			rc = qp_many_start(c, made[i], &one, &walk[i], r);
+		}
+	}
+	for (uint32_t i = 0; i < n && made[i] != NULL; i++) {
+		if (qp_many_finish(c, made[i], &walk[i], &late) != 0 && rc == 0) {
+			*r = late;
+			rc = -late.err;
+		}
+	}
+	return rc;
+}
+
+int
+qp_admin_create(
+	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r)
+{
+	struct qp_shared *shared = make_shared(c, conf);
+	struct qp_rec **made = calloc(conf->count, sizeof(made[0]));
+	struct refusal ignored;
+	int rc = 0;
+
+	if (shared == NULL || made == NULL) {
+		rc = refuse(r, ENOMEM, "out of memory");
+		goto out;
+	}
+	for (uint32_t n = 0; n < conf->count && rc == 0; n += QP_WINDOW) {
+		const uint32_t left = conf->count - n;
+
+		rc = create_window(c, shared, n, left < QP_WINDOW ? left : QP_WINDOW, &made[n], r);
+	}
+	for (uint32_t i = 0; i < conf->count && made[i] != NULL && rc != 0; i++) {
+		if (qp_admin_destroy(c, made[i], &ignored) != 0)
+			log_error("%s", ignored.text);
+	}
+	if (rc == 0 && recs != NULL)
+		memcpy(recs, made, conf->count * sizeof(made[0]));
+out:
+	if (shared != NULL)
+		qp_shared_put(c, shared);
+	free(made);
+	return rc;
+}

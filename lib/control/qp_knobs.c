@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the knobs and the configuration mean for the data path of a QP. */
+#include "internal.h"
+
+static uint16_t
+responder_knobs(const struct conf_knobs *k)
+{
+	uint16_t v = 0;
+
+	if (k->rx_len_pad_impact == CONF_LEN_PAD_DROP)
+		v |= RESP_KNOB_LEN_PAD_DROP;
+	if (k->profile == CONF_PROFILE_ERNIC)
+		v |= RESP_KNOB_RNR_FIRST;
+	if (k->resp_early_retry == CONF_EARLY_RETRY_DROP)
+		v |= RESP_KNOB_EARLY_DROP;
+	if (k->resp_half_window == CONF_HALF_WINDOW_DUPLICATE)
+		v |= RESP_KNOB_HALF_DUP;
+	if (k->resp_class_j_ack == CONF_CLASS_J_ACK)
+		v |= RESP_KNOB_J_ACK;
+	if (k->resp_imm_access_status == CONF_IMM_LOC_ACCESS)
+		v |= RESP_KNOB_IMM_LOC;
+	if (k->resp_credits != 0)
+		v |= RESP_KNOB_CREDITS;
+	if (k->ae_with_cqe != 0)
+		v |= RESP_KNOB_EVENT_WITH_CQE;
+	return v;
+}
+
+static uint8_t
+requester_knobs(const struct conf_knobs *k)
+{
+	uint8_t v = 0;
+
+	if (k->req_bad_aeth == CONF_BAD_AETH_DROP)
+		v |= REQ_KNOB_BAD_AETH_DROP;
+	if (k->req_ack_for_read == CONF_ACK_FOR_READ_FATAL)
+		v |= REQ_KNOB_ACK_FOR_READ_FATAL;
+	if (k->req_credits != 0)
+		v |= REQ_KNOB_CREDITS;
+	if (k->rx_len_pad_impact == CONF_LEN_PAD_DROP)
+		v |= REQ_KNOB_LEN_PAD_DROP;
+	return v;
+}
+
+static uint32_t
+min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Window and pace of the requester; the window is that before any CNP. */
+static void
+prepare_requester(struct qp *qp, const struct conf_knobs *k)
+{
+	qp->sq.window = k->req_max_outstanding_psn;
+	if (k->cc_algo == CONF_CC_ERNIC_WINDOW)
+		qp->sq.window = min_u32(qp->sq.window, k->cc_window);
+	qp->sq.min_timeout = (uint8_t)k->tmr_min_timeout;
+	qp->req.window = qp->sq.window;
+	qp->req.knobs = requester_knobs(k);
+	qp->req.ackreq_interval = (uint8_t)min_u32(k->req_ackreq_interval, UINT8_MAX);
+}
+
+/* What a send_feed posts, again and again. */
+static void
+prepare_feed(struct qp *qp, const struct qp_rec *rec)
+{
+	const struct conf_send_feed *conf = &rec->shared->conf.send_feed;
+	struct qp_feed *f = qp->sq.feed;
+
+	f->count = conf->count;
+	f->remote_addr = conf->remote_addr + rec->nth * conf->stride;
+	f->rkey = conf->rkey;
+	f->depth = min_u32(conf->depth, qp->sq.max_wr);
+	f->opcode = (uint8_t)conf->opcode;
+	f->sge = (struct ring_sge){ .addr = rec->shared->send_region->va,
+		.length = conf->size,
+		.lkey = rec->shared->send_region->key };
+}
+
+static uint32_t
+qp_flags(const struct qp_rec *rec)
+{
+	const struct conf_knobs *k = &rec->shared->knobs;
+	uint32_t v = 0;
+
+	if (k->rx_check_src_mac != 0)
+		v |= QPF_CHECK_SRC_MAC;
+	if (k->rx_ip_df == CONF_IP_DF_REQUIRE)
+		v |= QPF_REQUIRE_DF;
+	if (k->cc_cnp != 0)
+		v |= QPF_CNP;
+	if (k->cc_cnp_path == CONF_CNP_PATH_CONTROL)
+		v |= QPF_CNP_CONTROL;
+	if (k->ae_with_cqe != 0)
+		v |= QPF_EVENT_WITH_CQE;
+	if (k->cc_algo == CONF_CC_ERNIC_WINDOW)
+		v |= QPF_CC_WINDOW;
+	if (rec->shared->conf.sq_sig_all)
+		v |= QPF_SIG_ALL;
+	if (rec->qp->sq.feed != NULL)
+		v |= QPF_SEND_FEED;
+	if (rec->trace)
+		v |= QPF_TRACE;
+	if (rec->feed != NULL)
+		v |= QPF_RECV_FEED;
+	return v;
+}
+
+void
+qp_knobs_prepare(struct control *c, struct qp_rec *rec)
+{
+	struct qp *qp = rec->qp;
+
+	qp->port = (uint8_t)c->env.ports[rec->port].id;
+	qp->pd = rec->pd->id;
+	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
+	qp->resp.knobs = responder_knobs(&rec->shared->knobs);
+	qp->cnp_interval_ns = rec->shared->knobs.cc_cnp_interval * TIME_NS_PER_US;
+	prepare_requester(qp, &rec->shared->knobs);
+	if (qp->sq.feed != NULL)
+		prepare_feed(qp, rec);
+	if (rec->feed != NULL) {
+		qp->feed_next = 0;
+		qp->feed_buffers = rec->shared->conf.recv_feed.buffers;
+		qp->feed_size = rec->shared->conf.recv_feed.size;
+		qp->feed_lkey = rec->feed->key;
+		qp->feed_va = rec->feed->va;
+	}
+}

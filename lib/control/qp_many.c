@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Many QPs up or down without a round trip for each step: messages go out ahead of the answers. */
+#include <errno.h>
+
+#include "internal.h"
+#include "log.h"
+
+/* Attributes of a creation that have no default. */
+#define NO_DEFAULT (QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_SQ_PSN)
+
+static int
+post(struct control *c, struct qp_walk *walk, const struct ask_request *q, struct refusal *r)
+{
+	struct ask *a = ask_send(c, q);
+
+	if (a == NULL)
+		return ask_refuse(c, q->worker, -EBUSY, r);
+	walk->ask[walk->n++] = a;
+	return 0;
+}
+
+/* One step: the worker carries steps out in the order in which they were sent. */
+static int
+post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, struct qp_walk *walk,
+	struct refusal *r)
+{
+	struct ask_request q = { .type = MBOX_QP_ATTACH, .worker = rec->qp->worker, .qp = rec->qp };
+	int rc = 0;
+
+	if (ch->from == QPS_RESET) {
+		qp_knobs_prepare(c, rec);
+		rc = post(c, walk, &q, r);
+		rec->pending = rc == 0;
+	}
+	q.type = MBOX_QP_MODIFY;
+	q.mask = ch->mask | QP_ATTR_STATE;
+	q.attr = &ch->attr;
+	if (rc == 0)
+		rc = post(c, walk, &q, r);
+	if (rc == 0)
+		rec->attr = ch->attr;
+	return rc;
+}
+
+int
+qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct qp_walk *walk, struct refusal *r)
+{
+	static const enum qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
+	const uint32_t has = (uint32_t)(conf->given & CONF_QP_ATTR_MASK) | ~(uint32_t)NO_DEFAULT;
+	struct qp_change ch = { .from = QPS_RESET };
+	int rc = 0;
+
+	walk->n = 0;
+	for (unsigned int i = 0; i < ARRAY_LEN(steps) && steps[i] <= conf->qp_state && rc == 0;
+		i++) {
+		uint32_t required = 0, optional = 0;
+
+		ch.to = steps[i];
+		qp_transition_attrs(QPT_RC, ch.from, ch.to, &required, &optional);
+		/* What a state does not ask for stands ready for a later one. */
+		ch.mask = required & has & ~(uint32_t)QP_ATTR_STATE;
+		rc = qp_walk_plan(c, rec, conf, &ch, r);
+		if (rc == 0)
+			rc = post_step(c, rec, &ch, walk, r);
+		ch.from = ch.to;
+	}
+	return rc;
+}
+
+int
+qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < walk->n; i++) {
+		struct ask *a = walk->ask[i];
+		const int one = ask_wait(c, a);
+
+		if (one == -ETIMEDOUT) {
+			ask_forget(a, i == 0 ? qp_walk_late_attach : NULL, rec);
+		} else {
+			if (i == 0) {
+				rec->pending = false;
+				rec->attached = one == 0;
+			}
+			ask_release(c, a);
+		}
+		if (one != 0 && rc == 0)
+			rc = ask_refuse(c, rec->qp->worker, one, r);
+	}
+	return rc;
+}
+
+/* To ERR, so that work is flushed, then away. */
+static struct ask *
+post_end(struct control *c, struct qp_rec *rec)
+{
+	struct ask_request q = { .type = MBOX_QP_MODIFY,
+		.worker = rec->qp->worker,
+		.qp = rec->qp,
+		.mask = QP_ATTR_STATE,
+		.attr = &rec->attr };
+	struct ask *a;
+
+	rec->attr.cur_qp_state = (uint8_t)qp_admin_state(rec);
+	rec->attr.qp_state = QPS_ERR;
+	a = ask_send(c, &q);
+	if (a != NULL)
+		ask_forget(a, NULL, NULL);
+	q.type = MBOX_QP_DETACH;
+	return ask_send(c, &q);
+}
+
+void
+qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
+{
+	struct ask *asked[QP_WINDOW] = { NULL };
+	struct refusal r;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (recs[i]->attached && !recs[i]->pending)
+			asked[i] = post_end(c, recs[i]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (asked[i] == NULL)
+			continue;
+		if (ask_wait(c, asked[i]) == -ETIMEDOUT) {
+			recs[i]->pending = true;
+			ask_forget(asked[i], qp_walk_late_detach, recs[i]);
+		} else {
+			recs[i]->attached = false;
+			ask_release(c, asked[i]);
+		}
+	}
+	/* Another worker may have looked one up for a packet that it is handing over. */
+	if (n > 0 && c->env.workers_n > 1)
+		ask_all(c);
+	for (uint32_t i = 0; i < n; i++) {
+		if (qp_admin_destroy(c, recs[i], &r) != 0)
+			log_error("stopping: %s", r.text);
+	}
+}

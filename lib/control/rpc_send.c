@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* post_send: what the posting side can know is refused here (CQ-09); memory is the worker's. */
+#include <errno.h>
+#include <string.h>
+
+#include "rpc.h"
+#include "rpc_params.h"
+#include "rpc_sge.h"
+
+#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
+#define INLINE_MAX  65536                /* bytes that are decoded, if only to be refused */
+#define OPCODE_MAX  63
+
+enum { WR_GIVEN_INLINE = 1 };
+
+struct p_send_wr {
+	uint64_t given;
+	uint64_t wr_id;
+	char opcode[OPCODE_MAX + 1];
+	struct p_sge *sg_list;
+	uint32_t n_sge;
+	uint32_t send_flags;
+	struct conf_bytes data;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint32_t rkey;
+	uint32_t imm_data;
+	uint32_t invalidate_rkey;
+};
+
+static const struct conf_name flag_names[] = {
+	{ "FENCE", WR_FENCE },
+	{ "SIGNALED", WR_SIGNALED },
+	{ "SOLICITED", WR_SOLICITED },
+	{ "INLINE", WR_INLINE },
+	{ NULL, 0 },
+};
+
+static const struct conf_field wr_rows[] = {
+	P_U64(p_send_wr, wr_id, P_DEFAULT(0)),
+	P_NUMBER(p_send_wr, opcode, CONF_T_STR, 1, OPCODE_MAX, P_REQUIRED),
+	P_ARRAY(p_send_wr, sg_list, n_sge, &rpc_sge_table, 1024),
+	{ .name = "inline",
+		.type = CONF_T_HEX,
+		.offset = offsetof(struct p_send_wr, data),
+		.max = INLINE_MAX,
+		.flags = CONF_F_NULL,
+		.given = WR_GIVEN_INLINE },
+	P_U64(p_send_wr, remote_addr, P_DEFAULT(0)),
+	P_U32(p_send_wr, rkey, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_U32(p_send_wr, imm_data, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_U32(p_send_wr, invalidate_rkey, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_U64(p_send_wr, compare_add, P_DEFAULT(0)),
+	P_U64(p_send_wr, swap, P_DEFAULT(0)),
+	{ .name = "send_flags",
+		.type = CONF_T_FLAGS,
+		.offset = offsetof(struct p_send_wr, send_flags),
+		.names = flag_names,
+		.flags = CONF_F_NULL },
+};
+
+static void
+check_wr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct p_send_wr *wr = obj;
+
+	if ((wr->given & WR_GIVEN_INLINE) != 0 && wr->n_sge != 0)
+		conf_fault(err, "inline", "goes without sg_list");
+}
+
+static const struct conf_table wr_table = { .name = "wr",
+	.fields = wr_rows,
+	.n_fields = ARRAY_LEN(wr_rows),
+	.size = sizeof(struct p_send_wr),
+	.given_offset = offsetof(struct p_send_wr, given),
+	.check = check_wr };
+
+struct p_post_send {
+	uint32_t qp_num;
+	uint32_t n_wrs;
+	struct p_send_wr *wrs;
+};
+
+static const struct conf_field post_rows[] = {
+	P_QPN(p_post_send, qp_num, P_REQUIRED),
+	P_ARRAY(p_post_send, wrs, n_wrs, &wr_table, 65536, P_REQUIRED),
+};
+static const struct conf_table post_table = P_TABLE(p_post_send, post_rows, "params");
+
+/* One request on its way to the ring. */
+struct request {
+	const struct p_send_wr *wr;
+	uint32_t opcode; /* ibv_wr_opcode */
+	bool reads;      /* READ or ATOMIC */
+	bool is_inline;
+	uint64_t bytes;
+	struct ring_sge sge[RING_MAX_SGE];
+	uint8_t data[RING_MAX_INLINE];
+};
+
+/* QP-06, QP-07, QP-10, QP-13: from RTS on, ERR included. */
+static int
+may_send(const struct qp_rec *rec, struct refusal *r)
+{
+	const enum qp_state state = qp_admin_state(rec);
+
+	if (rec->qp->sq.feed != NULL)
+		return refuse(r, EINVAL, "QP %u has a send_feed: the dataplane posts to its queue",
+			rec->qp->qpn);
+	if (state < QPS_RTS)
+		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qp->qpn,
+			qp_state_name(state));
+	if (rec->sq.sh == NULL)
+		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0",
+			rec->qp->qpn);
+	return 0;
+}
+
+static int
+find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
+{
+	const struct conf_name *n = conf_names_wr_opcode;
+
+	while (n->name != NULL && strcmp(n->name, q->wr->opcode) != 0)
+		n++;
+	if (n->name == NULL)
+		return refuse(r, EINVAL, "opcode \"%s\" does not exist", q->wr->opcode);
+	q->opcode = n->value;
+	q->reads = q->opcode >= WR_RDMA_READ && q->opcode <= WR_ATOMIC_FETCH_AND_ADD;
+	if (q->reads && rec->attr.max_rd_atomic == 0) /* REQ-10 */
+		return refuse(r, EINVAL, "%s: max_rd_atomic of QP %u is 0", n->name, rec->qp->qpn);
+	return 0;
+}
+
+static int
+take_sges(struct rpc_call *call, const struct qp_rec *rec, struct request *q, struct refusal *r)
+{
+	const struct p_send_wr *wr = q->wr;
+	const uint32_t most = rec->qp->sq.max_sge;
+	int rc = 0;
+
+	if (wr->n_sge > most)
+		return refuse(r, EINVAL, "sg_list has %u entries, and max_send_sge is %u",
+			wr->n_sge, most);
+	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
+		rc = rpc_sge_translate(call, &wr->sg_list[i], &q->sge[i], r);
+	if (rc != 0)
+		return rc;
+	q->bytes = mem_sge_bytes(q->sge, wr->n_sge);
+	if (q->bytes > MESSAGE_MAX)
+		return refuse(r, EINVAL, "a message of %llu bytes is longer than 2^31",
+			(unsigned long long)q->bytes);
+	if (q->opcode > WR_RDMA_READ && q->reads && q->bytes != 8)
+		return refuse(r, EINVAL, "an ATOMIC needs an sg_list of 8 bytes, not of %llu",
+			(unsigned long long)q->bytes);
+	return 0;
+}
+
+/* Inline bytes are taken when the request is posted, as verbs do: given, or out of the sg_list. */
+static int
+take_inline(struct rpc_call *call, const struct qp_rec *rec, struct request *q, struct refusal *r)
+{
+	const struct p_send_wr *wr = q->wr;
+	const bool given = (wr->given & WR_GIVEN_INLINE) != 0;
+
+	q->is_inline = given || (wr->send_flags & WR_INLINE) != 0;
+	if (!q->is_inline)
+		return 0;
+	if (q->reads)
+		return refuse(r, EINVAL, "%s cannot be inline", wr->opcode);
+	if (given)
+		q->bytes = wr->data.len;
+	if (q->bytes > rec->qp->sq.max_inline)
+		return refuse(r, EINVAL, "%llu bytes inline, and max_inline_data is %u",
+			(unsigned long long)q->bytes, rec->qp->sq.max_inline);
+	if (given) {
+		if (q->bytes != 0)
+			memcpy(q->data, wr->data.data, q->bytes);
+		return 0;
+	}
+	if (mem_gather(call->c->env.mem, q->sge, wr->n_sge, rec->pd->id, 0, q->data,
+		    (uint32_t)q->bytes) != MEM_OK)
+		return refuse(r, EFAULT, "the inline data cannot be read from the sg_list");
+	return 0;
+}
+
+static void
+fill(struct ring_send_wqe *wqe, const struct request *q)
+{
+	const struct p_send_wr *wr = q->wr;
+
+	*wqe = (struct ring_send_wqe){ .wr_id = wr->wr_id,
+		.remote_addr = wr->remote_addr,
+		.compare_add = wr->compare_add,
+		.swap = wr->swap,
+		.rkey = wr->rkey,
+		.imm = q->opcode == WR_SEND_WITH_INV ? wr->invalidate_rkey : wr->imm_data,
+		.opcode = (uint8_t)q->opcode,
+		.flags = (uint8_t)wr->send_flags };
+	if (q->is_inline) {
+		wqe->flags |= WR_INLINE;
+		wqe->inline_len = (uint32_t)q->bytes;
+		memcpy(wqe->sge, q->data, q->bytes);
+	} else {
+		wqe->num_sge = wr->n_sge;
+		memcpy(wqe->sge, q->sge, wr->n_sge * sizeof(q->sge[0]));
+	}
+}
+
+static int
+post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_send_wr *wr, struct refusal *r)
+{
+	struct request q = { .wr = wr };
+	struct ring_send_wqe *wqe;
+	int rc = may_send(rec, r);
+
+	if (rc == 0)
+		rc = find_opcode(rec, &q, r);
+	if (rc == 0)
+		rc = take_sges(call, rec, &q, r);
+	if (rc == 0)
+		rc = take_inline(call, rec, &q, r);
+	if (rc != 0)
+		return rc;
+	wqe = ring_produce_slot(&rec->sq, rec->qp->sq.max_wr);
+	if (wqe == NULL)
+		return refuse(r, ENOMEM, "the send queue is full: max_send_wr is %u",
+			rec->qp->sq.max_wr);
+	fill(wqe, &q);
+	ring_produce_commit(&rec->sq);
+	return 0;
+}
+
+/* The worker looks at the ring; in ERR it flushes what it finds there (QP-13, QP-17). */
+static void
+ring_doorbell(struct control *c, struct qp_rec *rec)
+{
+	const struct ask_request q = {
+		.type = MBOX_QP_POSTED, .worker = rec->qp->worker, .qp = rec->qp
+	};
+
+	if (rec->attached)
+		ask_and_wait(c, &q);
+}
+
+static int
+post_send(struct rpc_call *call)
+{
+	const struct p_post_send *p = call->params;
+	struct refusal r;
+	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
+	json_t *refused = NULL;
+	uint32_t n;
+
+	if (rec == NULL)
+		return rpc_refused(call, &r);
+	for (n = 0; n < p->n_wrs; n++) {
+		if (post_one(call, rec, &p->wrs[n], &r) != 0) {
+			refused = rpc_refused_wr(p->wrs[n].wr_id, n, &r);
+			break;
+		}
+	}
+	if (n > 0)
+		ring_doorbell(call->c, rec);
+	return rpc_result(call, json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
+					refused != NULL ? refused : json_null()));
+}
+
+const struct rpc_method rpc_methods_send[] = {
+	{ "post_send", post_send, &post_table },
+	{ NULL, NULL, NULL },
+};

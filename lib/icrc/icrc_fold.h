@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ICRC_FOLD_H
+#define ICRC_FOLD_H
+/**
+ * @file icrc_fold.h  Folding by carry-less multiplication: what its two widths share.
+ *
+ * Owner:   icrc_clmul.c and icrc_avx512.c alone.
+ * Memory:  none.
+ * Depends: base; SSE 4.1 and PCLMULQDQ.
+ */
+#include <immintrin.h>
+
+#include "compiler.h"
+
+#define TARGET_CLMUL __attribute__((target("pclmul,sse4.1")))
+
+/* Powers of x modulo 0x04C11DB7, bit-reflected: over 128 bits, then over 64, then Barrett's. */
+#define FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)
+#define FOLD_64  _mm_set_epi64x(0, 0x163cd6124)
+#define BARRETT  _mm_set_epi64x(0x1f7011641, 0x1db710641)
+
+/** Remainder of the folded blocks: 128 to 96 to 64 bits, then Barrett's division. */
+TARGET_CLMUL static ALWAYS_INLINE uint32_t
+fold_reduce(__m128i a)
+{
+	const __m128i low32 = _mm_set_epi32(0, ~0, 0, ~0);
+	__m128i t;
+
+	a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, FOLD_128, 0x10));
+	t = _mm_clmulepi64_si128(_mm_and_si128(a, low32), FOLD_64, 0x00);
+	a = _mm_xor_si128(_mm_srli_si128(a, 4), t);
+	t = _mm_clmulepi64_si128(_mm_and_si128(a, low32), BARRETT, 0x10);
+	t = _mm_clmulepi64_si128(_mm_and_si128(t, low32), BARRETT, 0x00);
+	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(a, t), 1);
+}
+
+#endif

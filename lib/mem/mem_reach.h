@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MEM_REACH_H
+#define MEM_REACH_H
+/**
+ * @file mem_reach.h  The key table's layout, and the check of a good key without a call.
+ *
+ * Owner:   table.c; the data path reads through mem_reach() alone.
+ * Memory:  mem_table_create().
+ * Depends: mem.h.
+ */
+#include "mem.h"
+
+struct mem_slot {
+	_Atomic(struct mem_region *) region; /* NULL ends a search */
+	_Atomic uint32_t key;
+};
+
+struct mem_table {
+	uint32_t mask;
+	uint32_t shift; /* of the hash */
+	_Atomic uint32_t moves;
+	uint32_t used; /* (control) */
+	uint32_t capacity;
+	struct mem_slot s[] CACHE_ALIGNED;
+};
+
+/** Slot where the search for a key begins. */
+static inline uint32_t
+mem_home(const struct mem_table *t, uint32_t key)
+{
+	return (key * 0x9E3779B1u) >> t->shift;
+}
+
+/**
+ * mem_check() where the key is in its first slot and all is good.
+ * @param region out: that the key named; while it is `valid` the answer stands, for this worker.
+ * @return where `va` is; NULL: ask mem_check(). Cost: about 20 instructions.
+ */
+static ALWAYS_INLINE uint8_t *
+mem_reach(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
+	uint8_t access, const struct mem_region **region)
+{
+	const struct mem_region *r =
+		atomic_load_explicit(&t->s[mem_home(t, key)].region, memory_order_acquire);
+	uint64_t offset;
+
+	if (UNLIKELY(r == NULL))
+		return NULL;
+	offset = va - r->va; /* wraps below the region: larger than any length */
+	if (UNLIKELY(r->key != key || r->pd != pd || (access & ~r->access) != 0 ||
+		     !atomic_load_explicit(&r->valid, memory_order_relaxed) || offset > r->length ||
+		     len > r->length - offset))
+		return NULL;
+	*region = r;
+	return r->host + offset;
+}
+
+static ALWAYS_INLINE bool
+mem_is_valid(const struct mem_region *r)
+{
+	return atomic_load_explicit(&r->valid, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ACKs and NAKs. All of a QP's are the same but for the PSN, the syndrome and the MSN, so the
+ * template stands as an ACK once the first one was sent, and the ICRC continues from a state
+ * behind the part that never changes. A sender of anything else patches the same fields anyway.
+ */
+#include "pipeline_priv.h"
+#include "reply.h"
+
+#define BTH_CONST 8 /* bytes of the BTH before the PSN word: the same in all ACKs of a QP */
+
+/**
+ * Make the template an ACK. The state covers dummy bytes, IP, UDP and the first eight bytes of the
+ * BTH, masked as ICRC-02 and ICRC-03 say.
+ */
+static void
+prime(struct worker *w, struct qp *qp)
+{
+	struct wire_template *t = &qp->tmpl;
+	uint32_t n = (uint32_t)(t->bth_off - t->l3_off) + BTH_CONST;
+	uint8_t b[8 + WIRE_IPV6_LEN + WIRE_UDP_LEN + BTH_CONST];
+	uint8_t frame[sizeof(t->bytes)];
+	uint8_t *ip = b + 8;
+	uint8_t *bth;
+
+	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, PKT_MIGREQ, 0, psn(0), WIRE_AETH_LEN);
+	memcpy(t->bytes, frame, sizeof(t->bytes));
+	memset(b, 0xff, 8);
+	memcpy(ip, frame + t->l3_off, n);
+	if (t->ipv6 != 0) {
+		ip[0] |= 0x0f;
+		memset(ip + 1, 0xff, 3);
+		ip[7] = 0xff;
+	} else {
+		ip[1] = 0xff;
+		ip[8] = 0xff;
+		memset(ip + 10, 0xff, 2);
+	}
+	bth = ip + n - BTH_CONST;
+	memset(bth - 2, 0xff, 2);
+	bth[4] = 0xff;
+	qp->ack_crc = w->crc->update(UINT32_MAX, b, 8 + n);
+	qp->flags |= QPF_ACK_CRC;
+}
+
+static void
+nak_count(struct worker *w, uint8_t port, struct qp *qp, uint8_t syndrome)
+{
+	static const uint16_t nak_stat[] = {
+		[NAK_PSN_SEQ_ERR] = STAT_resp_nak_sequence_sent,
+		[NAK_INV_REQ] = STAT_resp_nak_invalid_sent,
+		[NAK_REM_ACCESS] = STAT_resp_remote_access_errors,
+		[NAK_REM_OP] = STAT_resp_nak_operation_sent,
+	};
+	uint8_t code = syndrome & 0x1f;
+
+	if ((syndrome & AETH_KIND_MASK) == AETH_RNR)
+		count(w, port, qp, STAT_send_rnr_err);
+	else if (code < ARRAY_LEN(nak_stat))
+		count(w, port, qp, (enum stats_counter)nak_stat[code]);
+}
+
+/**
+ * PSN word and AETH as they stand in the frame. It is made before anything else has to be kept: a
+ * PSN that is spilled as four bytes and read back as eight stalls store forwarding.
+ */
+static ALWAYS_INLINE uint64_t
+ack_tail(uint8_t syndrome, uint32_t p, uint32_t msn)
+{
+	return __builtin_bswap64((uint64_t)p << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
+}
+
+/** Send one: `crc` is the state behind `tail`. @return its port; PORT_NONE: not sent, counted. */
+static ALWAYS_INLINE uint8_t
+send_ack(struct worker *w, struct qp *qp, uint64_t tail, uint32_t crc)
+{
+	const struct wire_template *t = &qp->tmpl;
+	uint8_t port = out_port(w, qp);
+	struct rte_mbuf *m;
+	uint8_t *frame;
+
+	if (UNLIKELY(port == PORT_NONE))
+		return PORT_NONE;
+	m = small_mbuf(w, port);
+	if (UNLIKELY(m == NULL)) {
+		count(w, port, qp, STAT_tx_no_mbuf);
+		return PORT_NONE;
+	}
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	/* IPv4 without a tag needs the template's first line only: the PSN and what follows come. */
+	if (LIKELY(t->len == WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN))
+		memcpy(frame, t->bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
+	else
+		memcpy(frame, t->bytes, sizeof(t->bytes));
+	memcpy(frame + t->len - WIRE_AETH_LEN, &tail, sizeof(tail));
+	icrc_store(frame + t->len + WIRE_AETH_LEN, icrc_final(crc));
+	send_frame(w, port, qp, m, (uint32_t)t->len + WIRE_AETH_LEN + WIRE_ICRC_LEN);
+	return port;
+}
+
+static void
+trace_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn)
+{
+	const struct qp_answer a = { .psn = p, .msn = msn, .syndrome = syndrome };
+	bool nak = (syndrome & AETH_KIND_MASK) != AETH_ACK;
+
+	trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);
+}
+
+void
+reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn)
+{
+	uint64_t tail = ack_tail(syndrome, p.v, msn);
+	uint8_t port;
+
+	if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
+		prime(w, qp);
+	port = send_ack(w, qp, tail, icrc_update8(w->crc, qp->ack_crc, tail));
+	if (UNLIKELY(port == PORT_NONE))
+		return;
+	if ((syndrome & AETH_KIND_MASK) == AETH_ACK) {
+		stats_inc(&w->stats, STAT_acks_sent);
+		stats_inc(qp->stats, STAT_acks_sent);
+	} else {
+		nak_count(w, port, qp, syndrome);
+	}
+	if (traced(w, qp))
+		trace_ack(w, qp, syndrome, p, msn);
+}
+
+void
+acks_send(struct worker *w)
+{
+	uint64_t tail[PIPELINE_BURST];
+	uint32_t crc[PIPELINE_BURST], n = 0, sent = 0;
+
+	for (uint32_t i = 0; i < w->dirty_n; i++) {
+		struct qp *qp = w->dirty[i];
+
+		qp->flags &= ~(uint32_t)QPF_DIRTY;
+		if (UNLIKELY(!qp->ack_pending))
+			continue;
+		if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
+			prime(w, qp);
+		qp->ack_pending = false;
+		tail[n] = ack_tail(qp->ack_syndrome, qp->ack_psn.v, qp->ack_msn);
+		crc[n] = qp->ack_crc;
+		w->dirty[n++] = qp;
+	}
+	w->dirty_n = 0;
+	if (n == 0)
+		return;
+	icrc_update8_burst(w->crc, crc, tail, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct qp *qp = w->dirty[i];
+
+		if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
+			continue;
+		sent++;
+		stats_inc(qp->stats, STAT_acks_sent);
+		if (traced(w, qp))
+			trace_ack(w, qp, qp->ack_syndrome, qp->ack_psn, qp->ack_msn);
+	}
+	stats_add(&w->stats, STAT_acks_sent, sent);
+}

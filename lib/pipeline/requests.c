@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One request packet: headers from the QP's template and the work request, payload from memory. */
+#include <errno.h>
+#include <string.h>
+
+#include "pipeline_priv.h"
+
+/** Extension headers, in the order of the wire. @return their length. */
+static inline uint32_t
+put_headers(uint8_t *to, const struct requester_packet *p, const struct requester_wr *wr)
+{
+	opflags_t op = wire_opcodes[p->opcode].flags;
+	uint8_t *at = to;
+
+	if (op_has(op, OPF_RETH)) {
+		be64_store(at, p->va);
+		be32_store(at + 8, p->rkey);
+		be32_store(at + 12, p->dma_len);
+		at += WIRE_RETH_LEN;
+	}
+	if (op_has(op, OPF_ATOMICETH)) {
+		bool swaps = wr->opcode == WR_ATOMIC_CMP_AND_SWP;
+
+		be64_store(at, p->va);
+		be32_store(at + 8, p->rkey);
+		be64_store(at + 12, swaps ? wr->swap : wr->compare_add);
+		be64_store(at + 20, swaps ? wr->compare_add : 0);
+		at += WIRE_ATOMICETH_LEN;
+	}
+	if (op_has(op, OPF_IMM | OPF_IETH)) {
+		be32_store(at, p->imm);
+		at += WIRE_IMM_LEN;
+	}
+	return (uint32_t)(at - to);
+}
+
+const struct ring_sge *
+request_sges(const struct qp *qp, uint32_t position)
+{
+	if (qp->sq.feed != NULL)
+		return &qp->sq.feed->sge;
+	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
+}
+
+/** Payload, or for a READ or ATOMIC: is there a place for what comes back? */
+static inline int
+gather(const struct worker *w, const struct qp *qp, const struct requester_packet *p,
+	const struct requester_wr *wr, uint8_t *to)
+{
+	const struct ring_sge *sges = request_sges(qp, p->position);
+	enum mem_fault fault = MEM_OK;
+
+	if (UNLIKELY(op_has(wire_opcodes[p->opcode].flags, OPF_READ | OPF_ATOMIC)))
+		fault = mem_check_sges(w->mem, sges, wr->num_sge, qp->pd, MEM_LOCAL_WRITE);
+	else if (p->len == 0)
+		return 0;
+	else if (UNLIKELY((wr->flags & WR_INLINE) != 0))
+		memcpy(to, (const uint8_t *)sendq_inline(qp, p->position) + p->offset, p->len);
+	else
+		fault = mem_gather(w->mem, sges, wr->num_sge, qp->pd, p->offset, to, p->len);
+	return LIKELY(fault == MEM_OK) ? 0 : -EFAULT;
+}
+
+static void
+trace_request(struct worker *w, const struct qp *qp, const struct requester_packet *p)
+{
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = qp->qpn,
+				    .psn = p->psn.v,
+				    .msn = (p->position + 1) & PSN_MASK,
+				    .len = p->len,
+				    .kind = TRACE_tx,
+				    .opcode = p->opcode,
+				    .fault = VERDICT_NO_FAULT,
+				    .state = qp_state_of(qp) });
+}
+
+int
+request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
+	const struct requester_packet *p)
+{
+	const struct requester_wr *wr = &qp->req.wr[p->position & qp->req.wr_mask];
+	const struct wire_template *t = &qp->tmpl;
+	uint32_t ext = (uint32_t)wire_opcodes[p->opcode].hdr_len - WIRE_BTH_LEN;
+	uint32_t total = t->len + ext + p->len + p->pad + WIRE_ICRC_LEN;
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *payload = frame + t->len + ext;
+
+	/* The template writer stores whole vectors. */
+	if (UNLIKELY(rte_pktmbuf_tailroom(m) < total ||
+		     rte_pktmbuf_tailroom(m) < sizeof(t->bytes)))
+		return -EMSGSIZE;
+	wire_template_write(t, frame, p->opcode, p->flags, p->pad, p->psn,
+		(uint16_t)(ext + p->len + p->pad));
+	put_headers(frame + t->len, p, wr);
+	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
+		return -EFAULT;
+	memset(payload + p->len, 0, p->pad);
+	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, total);
+	m->data_len = (uint16_t)total;
+	m->pkt_len = total;
+	count(w, port, qp, STAT_sent_pkts);
+	if (UNLIKELY(p->resend))
+		count(w, port, qp, STAT_req_resent_pkts);
+	if (traced(w, qp))
+		trace_request(w, qp, p);
+	tx_push(w, port, m);
+	return 0;
+}

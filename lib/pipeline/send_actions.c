@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Carry a requester's verdict out: data to memory first, then the completions that tell of it, then
+ * what follows for the QP.
+ */
+#include "pipeline_priv.h"
+
+/** Of a QP and its worker; and of its port, unless that is gone. */
+static void
+count_qp(struct worker *w, struct qp *qp, enum stats_counter s)
+{
+	uint8_t port = w->port_of[qp->port];
+
+	if (LIKELY(port != PORT_NONE)) {
+		count(w, port, qp, s);
+		return;
+	}
+	stats_inc(&w->stats, s);
+	stats_inc(qp->stats, s);
+}
+
+/** What a cause or outcome counts as: mlx5's name and rxe's. */
+static void
+count_cause(struct worker *w, struct qp *qp, uint8_t cause)
+{
+	static const uint16_t stat[][2] = {
+		[QC_NONE] = { STAT_MAX, STAT_MAX },
+		[QC_RNR_NAK] = { STAT_rcvd_rnr_err, STAT_rnr_nak_retry_err },
+		[QC_SEQ_NAK] = { STAT_packet_seq_err, STAT_rcvd_seq_err },
+		[QC_IMPLIED_NAK] = { STAT_implied_nak_seq_err, STAT_MAX },
+		[QC_TIMEOUT] = { STAT_local_ack_timeout_err, STAT_MAX },
+		[QC_RETRY_EXCEEDED] = { STAT_retry_exceeded_err,
+			STAT_req_transport_retries_exceeded },
+		[QC_RNR_EXCEEDED] = { STAT_retry_rnr_exceeded_err, STAT_req_rnr_retries_exceeded },
+		[QC_REMOTE_INVALID] = { STAT_req_remote_invalid_request, STAT_MAX },
+		[QC_REMOTE_ACCESS] = { STAT_req_remote_access_errors, STAT_MAX },
+		[QC_REMOTE_OPERATION] = { STAT_req_remote_operation_errors, STAT_MAX },
+		[QC_GHOST] = { STAT_rx_responses_unmatched, STAT_MAX },
+	};
+
+	if (LIKELY(cause == QC_NONE) || cause >= ARRAY_LEN(stat))
+		return;
+	for (uint32_t i = 0; i < 2; i++)
+		if (stat[cause][i] != STAT_MAX)
+			count_qp(w, qp, (enum stats_counter)stat[cause][i]);
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+/** What a QP's failure is told by: the response, or the oldest request that is not acknowledged. */
+static uint32_t
+psn_of(const struct qp *qp, const struct wire_pkt *p)
+{
+	return p != NULL ? p->psn.v : qp->req.una.v;
+}
+
+static uint8_t
+syndrome_of(const struct wire_pkt *p)
+{
+	return p != NULL && op_has(p->op, OPF_AETH) ? wire_aeth(p).syndrome : 0;
+}
+
+static void
+tell(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v, struct mbox_msg *msg)
+{
+	msg->port = qp->port;
+	msg->ev.time_ns = w->now;
+	msg->ev.qpn = qp->qpn;
+	msg->ev.psn = psn_of(qp, p);
+	msg->ev.rule = send_rule(v);
+	msg->ev.event = v->event;
+	msg->ev.fatal = v->fatal;
+	msg->ev.opcode = p != NULL ? p->opcode : 0;
+	msg->ev.state = qp_state_of(qp);
+	msg->ev.syndrome = syndrome_of(p);
+	msg->ev.fault = v->fault;
+	send_up(w, msg);
+}
+
+static void
+raise(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v, enum mbox_source source)
+{
+	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
+
+	tell(w, qp, p, v, &msg);
+	if (traced(w, qp))
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = qp->qpn,
+					    .psn = msg.ev.psn,
+					    .rule = msg.ev.rule,
+					    .kind = TRACE_event,
+					    .opcode = msg.ev.opcode,
+					    .fault = v->fault,
+					    .state = msg.ev.state,
+					    .detail = v->event });
+}
+
+static void
+remember(const struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v)
+{
+	qp->fatal = v->fatal;
+	qp->last_error.rule = send_rule(v);
+	qp->last_error.opcode = p != NULL ? p->opcode : 0;
+	qp->last_error.syndrome = syndrome_of(p);
+	qp->last_error.fatal = v->fatal;
+	qp->last_error.fault = v->fault;
+	qp->last_error.wc_status = v->wc_status;
+	qp->last_error.event = v->event;
+	qp->last_error.psn = psn_of(qp, p);
+	qp->last_error.time_ns = w->now;
+	qp->last_error.len = p != NULL ? p->payload_len : 0;
+	qp->last_error.flags = QP_ERROR_SEND | (p != NULL ? QP_ERROR_PACKET : 0) |
+			       ((v->act & REQACT_ERROR) != 0 ? QP_ERROR_COMPLETED : 0) |
+			       ((v->act & REQACT_EVENT) != 0 ? QP_ERROR_EVENT : 0);
+	qp->last_error.trace_at = w->trace != NULL ? trace_head(w->trace) : 0;
+}
+
+/* ---- completions ----------------------------------------------------------------------------- */
+
+/** REQ-09: unsignalled requests complete in silence. @return 0, or -ENOSPC. */
+static inline int
+complete_one(struct worker *w, struct qp *qp, uint32_t position)
+{
+	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
+	struct ring_cqe cqe;
+
+	stats_inc(&w->stats, STAT_req_messages);
+	stats_inc(qp->stats, STAT_req_messages);
+	stats_add(&w->stats, STAT_req_message_bytes, wr->len);
+	stats_add(qp->stats, STAT_req_message_bytes, wr->len);
+	if ((wr->flags & WR_SIGNALED) == 0)
+		return 0;
+	cqe = (struct ring_cqe){ .wr_id = wr->wr_id,
+		.psn = wr->last.v,
+		.status = STATUS_SUCCESS,
+		.opcode = wc_opcode_of(wr->opcode) };
+	if (wr->opcode >= WR_RDMA_READ && wr->opcode <= WR_ATOMIC_FETCH_AND_ADD)
+		cqe.byte_len = wr->len;
+	return cq_add_to(w, qp, qp->send_cq, &cqe);
+}
+
+/**
+ * In posting order (REQ-08). The ring's entries are given back before anybody can hear of it.
+ * @return 0, or -ENOSPC: completions are lost, class F.
+ */
+static int
+complete_sends(struct worker *w, struct qp *qp, const struct requester_verdict *v)
+{
+	sendq_release(qp, v->completed);
+	for (uint32_t i = 0; i < v->completed; i++)
+		if (UNLIKELY(complete_one(w, qp, v->head_was + i) != 0))
+			return -ENOSPC;
+	return 0;
+}
+
+/** The request that failed: its completion has an error, signalled or not. */
+static int
+complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v)
+{
+	const struct requester_wr *wr = &qp->req.wr[v->failed & qp->req.wr_mask];
+	struct ring_cqe cqe = { .wr_id = wr->wr_id,
+		.psn = psn_of(qp, p),
+		.vendor_err = v->fatal,
+		.cause = send_rule(v),
+		.status = v->wc_status,
+		.opcode = wc_opcode_of(wr->opcode),
+		.peer_opcode = p != NULL ? p->opcode : 0 };
+
+	stats_inc(&w->stats, STAT_req_cqe_error);
+	stats_inc(qp->stats, STAT_req_cqe_error);
+	sendq_release(qp, 1);
+	if (qp->sq.feed != NULL)
+		return 0;
+	return cq_add_to(w, qp, qp->send_cq, &cqe);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/**
+ * The QP goes to ERR by what its requester met: state, reports, then both queues are flushed.
+ * Nothing is sent any more, not even what is owed (QP-14).
+ */
+static void
+failed(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v, enum mbox_source source)
+{
+	/* QP-16, QP-17: see fail(). */
+	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	remember(w, qp, p, v);
+
+	tell(w, qp, p, v, &(struct mbox_msg){ .type = MBOX_FATAL });
+	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0) {
+		struct requester_verdict lost = *v;
+
+		lost.event = EVENT_QP_FATAL;
+		raise(w, qp, p, &lost, SOURCE_CQ);
+	}
+	if ((v->act & REQACT_EVENT) != 0)
+		raise(w, qp, p, v, source);
+	answers_drop(w, qp);
+	flush_sends(w, qp);
+	flush_receives(w, qp);
+}
+
+/** Where READ data and ATOMIC results go. @return 0, or -EFAULT: nothing of it was written. */
+static int
+place(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct requester_verdict *v)
+{
+	const struct requester_wr *wr = &qp->req.wr[v->position & qp->req.wr_mask];
+	const struct ring_sge *sges = request_sges(qp, v->position);
+	const void *data = &v->original; /* in host byte order (REQ-06) */
+	uint32_t offset = 0, len = sizeof(v->original);
+
+	if ((v->act & REQACT_PLACE) != 0) {
+		data = wire_payload(p);
+		offset = v->offset;
+		len = p->payload_len;
+	}
+	return mem_scatter(w->mem, sges, wr->num_sge, qp->pd, offset, data, len) == MEM_OK ? 0
+											   : -EFAULT;
+}
+
+static void
+drained(struct worker *w, struct qp *qp)
+{
+	const struct requester_verdict v = { .event = EVENT_SQ_DRAINED,
+		.fault = VERDICT_NO_FAULT };
+
+	if ((qp->flags & QPF_SQD_NOTIFY) != 0)
+		raise(w, qp, NULL, &v, SOURCE_SQ);
+}
+
+void
+requester_act(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	struct requester_verdict *v)
+{
+	const struct requester *r = &qp->req;
+
+	count_cause(w, qp, v->cause);
+	count_cause(w, qp, v->outcome);
+	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0))
+		requester_local_fault(&qp->req, v->position, WR_FAULT_PROT, v);
+	if ((v->act & REQACT_COMPLETE) != 0 && UNLIKELY(complete_sends(w, qp, v) != 0)) {
+		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to. */
+		requester_cq_overflow(&qp->req, v);
+		v->act |= REQACT_EVENT;
+		v->event = EVENT_QP_FATAL;
+		failed(w, qp, p, v, SOURCE_CQ);
+		return;
+	}
+	if (UNLIKELY((v->act & (REQACT_ERROR | REQACT_EVENT)) != 0)) {
+		if (!feed_rests(w, qp, v))
+			failed(w, qp, p, v, SOURCE_SQ);
+		return;
+	}
+	if (UNLIKELY((v->act & REQACT_DRAINED) != 0))
+		drained(w, qp);
+	if ((v->act & REQACT_TIMER) != 0)
+		timer_update(w, qp);
+	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || qp->sq.feed != NULL)
+		send_wake(w, qp);
+}
+
+void
+requester_sqd(struct worker *w, struct qp *qp, bool on)
+{
+	if (requester_drain(&qp->req, on) && on)
+		drained(w, qp);
+	send_wake(w, qp);
+}

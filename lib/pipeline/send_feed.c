@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * send_feed: work requests that the worker makes itself, all alike, as long as there is room. Their
+ * completions are counted and go nowhere.
+ */
+#include "pipeline_priv.h"
+
+#define REST_MIN (100 * TIME_NS_PER_MS)
+#define REST_MAX (2 * TIME_NS_PER_S)
+
+void
+feed_take(struct qp *qp)
+{
+	struct qp_feed *f = qp->sq.feed;
+	struct requester *r = &qp->req;
+
+	while (r->tail - r->head < f->depth && r->tail - r->head <= r->wr_mask &&
+		(f->count == 0 || f->posted < f->count)) {
+		r->wr[r->tail & r->wr_mask] = (struct requester_wr){ .wr_id = f->posted,
+			.remote_addr = f->remote_addr,
+			.compare_add = 1,
+			.rkey = f->rkey,
+			.len = f->sge.length,
+			.opcode = f->opcode,
+			.num_sge = 1 };
+		f->posted++;
+		requester_posted(r, r->tail + 1);
+	}
+}
+
+/**
+ * The retries of a feed that never got an answer are used up: its peer is not there yet. Everything
+ * is taken back; it begins again with its first PSN after a rest that grows.
+ * @return false: this is an error like any other's.
+ */
+bool
+feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
+{
+	struct qp_feed *f = qp->sq.feed;
+
+	if (f == NULL || v->outcome != QC_RETRY_EXCEEDED || f->completed != 0 ||
+		(v->act & REQACT_COMPLETE) != 0)
+		return false;
+	f->rest = f->rest == 0 ? REST_MIN : f->rest * 2;
+	if (f->rest > REST_MAX)
+		f->rest = REST_MAX;
+	f->posted = 0;
+	f->resting = true;
+	f->rest_until = w->now + f->rest;
+	requester_reset(&qp->req, psn(qp->attr.sq_psn));
+	sends_stop(w, qp);
+	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(f->rest_until));
+	return true;
+}
+
+/** The timer of a feed that rests. @return true: it does, so there is nothing else to look at. */
+bool
+feed_timer(struct worker *w, struct qp *qp)
+{
+	struct qp_feed *f = qp->sq.feed;
+
+	if (f == NULL || !f->resting)
+		return false;
+	if (w->now < f->rest_until) {
+		wheel_arm(&w->wheel, &qp->sq.timer, tick_after(f->rest_until));
+		return true;
+	}
+	f->resting = false;
+	send_wake(w, qp);
+	return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stage 6: give every response to its QP's requester. Carrying the verdict out is in
+ * send_actions.c.
+ */
+#include "pipeline_priv.h"
+
+static void
+trace_response(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v)
+{
+	bool aeth = op_has(p->op, OPF_AETH);
+
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = qp->qpn,
+				    .psn = p->psn.v,
+				    .msn = aeth ? wire_aeth(p).msn : 0,
+				    .len = p->payload_len,
+				    .rule = send_rule(v),
+				    .kind = TRACE_rx_resp,
+				    .opcode = p->opcode,
+				    .syndrome = aeth ? wire_aeth(p).syndrome : 0,
+				    .fault = v->fault,
+				    .state = qp_state_of(qp) });
+}
+
+void
+stage_complete(struct worker *w, struct burst *b, uint32_t i)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+	struct requester_verdict v;
+
+	requester_response(&qp->req, p, w->now, &v);
+	count(w, b->port[i], qp, STAT_rx_responses);
+	if (UNLIKELY(v.fault != VERDICT_NO_FAULT))
+		fault_charge(w, b, i, v.fault, send_rule(&v));
+	requester_act(w, qp, p, &v);
+	if (traced(w, qp))
+		trace_response(w, qp, p, &v);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stage 8: QPs with something to send take turns, a few packets each; a port whose frames pile up
+ * is left alone until they have gone.
+ */
+#include "pipeline_priv.h"
+
+/** REQ-CLS-C-01: positions that cannot be. */
+static inline bool
+is_corrupt(const struct requester *r)
+{
+	return r->tail - r->head > r->wr_mask + 1;
+}
+
+/** A source buffer cannot be read: the packet is not sent, nor anything behind it. */
+static void
+local_fault(struct worker *w, struct qp *qp, uint32_t position)
+{
+	struct requester_verdict v = { 0 };
+
+	requester_local_fault(&qp->req, position, WR_FAULT_PROT, &v);
+	requester_act(w, qp, NULL, &v);
+}
+
+/** What stops sending for another reason than having nothing to send. */
+static void
+stopped(struct worker *w, struct qp *qp, enum requester_stop why)
+{
+	struct requester_verdict v;
+
+	if (why != REQ_FAULT)
+		return;
+	requester_check_fault(&qp->req, &v);
+	requester_act(w, qp, NULL, &v);
+}
+
+/** May packets of the QP leave now? Otherwise it sleeps; a modify or its timer wakes it. */
+static bool
+may_send(struct worker *w, struct qp *qp, uint8_t port)
+{
+	struct requester_verdict v;
+
+	if (port == PORT_NONE)
+		return false;
+	if (UNLIKELY((qp->flags & QPF_RESOLVED) == 0)) {
+		count(w, port, qp, STAT_tx_no_neighbor);
+		return false;
+	}
+	if (UNLIKELY(qp->sq.feed != NULL && qp->sq.feed->resting))
+		return false;
+	if (UNLIKELY(is_corrupt(&qp->req))) {
+		requester_context_fault(&qp->req, &v);
+		requester_act(w, qp, NULL, &v);
+		return false;
+	}
+	return true;
+}
+
+/** Up to *left packets of one QP. @return false: it has no more for now. */
+static bool
+serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
+{
+	struct rte_mbuf *m = NULL;
+	struct requester_packet p;
+	bool more = true;
+
+	for (uint32_t i = 0; i < REQUEST_QP && *left != 0; i++) {
+		enum requester_stop why;
+		int rc;
+
+		if (m == NULL)
+			m = rte_pktmbuf_alloc(w->conf.ports[port].pool);
+		if (UNLIKELY(m == NULL)) {
+			count(w, port, qp, STAT_tx_no_mbuf);
+			break;
+		}
+		why = requester_next(&qp->req, w->now, &p);
+		if (why != REQ_SEND) {
+			more = false;
+			stopped(w, qp, why);
+			break;
+		}
+		(*left)--;
+		rc = request_send(w, qp, port, m, &p);
+		if (LIKELY(rc == 0)) {
+			m = NULL;
+			continue;
+		}
+		if (rc == -EFAULT)
+			local_fault(w, qp, p.position);
+		else /* as if lost on the wire */
+			count(w, port, qp, STAT_tx_error_drop);
+	}
+	rte_pktmbuf_free(m);
+	return more;
+}
+
+uint32_t
+stage_request(struct worker *w)
+{
+	uint32_t visits = w->senders_n < REQUEST_VISITS ? w->senders_n : REQUEST_VISITS;
+	uint32_t left = REQUEST_TURN;
+
+	while (visits-- != 0 && left != 0 && !TAILQ_EMPTY(&w->senders)) {
+		struct qp *qp = TAILQ_FIRST(&w->senders);
+		uint8_t port = w->port_of[qp->port];
+		bool more = true;
+
+		if (port != PORT_NONE && tx_is_congested(w, port)) {
+			TAILQ_REMOVE(&w->senders, qp, sq.sending);
+			TAILQ_INSERT_TAIL(&w->senders, qp, sq.sending);
+			continue;
+		}
+		sendq_take(qp);
+		more = may_send(w, qp, port) && serve(w, qp, port, &left);
+		/* It may have failed meanwhile, and be off the list. */
+		if ((qp->flags & QPF_SENDING) == 0)
+			continue;
+		timer_update(w, qp);
+		send_sleep(w, qp);
+		if (more)
+			send_wake(w, qp);
+	}
+	return REQUEST_TURN - left;
+}

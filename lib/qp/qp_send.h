@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef QP_SEND_H
+#define QP_SEND_H
+/**
+ * @file qp_send.h  The send side of a queue pair: what the worker keeps beside the requester.
+ *
+ * Owner:   the QP's worker; fields marked (control) are constant while attached.
+ * Memory:  one block with the QP (qp_alloc()): private work requests, their SGEs, the ring.
+ * Depends: base ring wheel requester.
+ * Spec:    IBTA vol. 1, 10.8.2 (posting), 9.7.3; rules REQ-*, TMR-*, CC-05, CC-06.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "requester.h"
+#include "ring_send.h"
+#include "wheel.h"
+
+struct qp;
+struct qp_attr;
+
+/** send_feed: the worker posts to itself, `depth` requests at a time; nothing is queued for a host. */
+struct qp_feed {
+	uint64_t count;       /* requests in all, 0: no end (control) */
+	uint64_t posted;
+	uint64_t completed;
+	uint64_t remote_addr; /* (control) */
+	struct ring_sge sge;  /* source, or where READ data goes (control) */
+	uint32_t rkey;        /* (control) */
+	uint32_t depth;       /* (control) */
+	uint8_t opcode;       /* ibv_wr_opcode (control) */
+	bool resting;         /* the peer was not there: nothing is sent before `rest_until` */
+	uint8_t reserved[6];
+	ns_t rest_until;
+	ns_t rest;            /* how long the last rest was */
+};
+
+struct qp_sendq {
+	/* one line: posts, packets, completions */
+	struct ring ring;       /* consumer view; ring.sh NULL: none (max_send_wr 0, or a feed) */
+	struct ring_sge *sges;  /* max_sge for each slot of req.wr */
+	TAILQ_ENTRY(qp) sending; /* the worker's list, with QPF_SENDING */
+	uint32_t taken;         /* ring entries copied into req.wr and not completed */
+	uint16_t max_inline;    /* bytes (control) */
+	uint8_t max_sge;        /* (control) */
+	uint8_t min_timeout;    /* tmr.min_timeout (control) */
+	uint32_t max_wr;        /* (control) */
+	uint32_t window;        /* request packets in flight before any CNP (control) */
+	/* the next one */
+	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
+	struct qp_feed *feed;   /* with QPF_SEND_FEED (control) */
+};
+
+/** Rule indices of the requester have this bit where both sides' stand side by side. */
+#define QP_RULE_REQUESTER 0x8000u
+
+/** "REQ-NAK-05", "RESP-SEQ-03"; "" for 0. */
+const char *qp_rule_id(uint16_t rule);
+const char *qp_rule_text(uint16_t rule);
+
+/** Attributes of the mask, and what a move from state to state does to the requester. */
+void qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requester's share of a modify, and the names of its decisions. */
+#include "qp.h"
+
+const char *
+qp_rule_id(uint16_t rule)
+{
+	return (rule & QP_RULE_REQUESTER) != 0
+		       ? requester_rule_id((enum requester_rule)(rule & ~QP_RULE_REQUESTER))
+		       : responder_rule_id((enum responder_rule)rule);
+}
+
+const char *
+qp_rule_text(uint16_t rule)
+{
+	return (rule & QP_RULE_REQUESTER) != 0
+		       ? requester_rule_text((enum requester_rule)(rule & ~QP_RULE_REQUESTER))
+		       : responder_rule_text((enum responder_rule)rule);
+}
+
+/** TMR-04: shorter than a software peer can answer is not honoured; 0 stays "no timer". */
+static uint8_t
+honoured_timeout(const struct qp *qp)
+{
+	uint8_t n = qp->attr.timeout & 31;
+
+	return n != 0 && n < qp->sq.min_timeout ? qp->sq.min_timeout : n;
+}
+
+/** Nothing posted, nothing sent, the window as before any CNP (CC-06). */
+static void
+start_again(struct qp *qp)
+{
+	if (qp->sq.ring.sh != NULL)
+		ring_consume_done(&qp->sq.ring, ring_consume_count(&qp->sq.ring));
+	qp->sq.taken = 0;
+	qp->req.window = qp->sq.window;
+	qp->flags &= ~(uint32_t)(QPF_CC_HALVED | QPF_SQD_NOTIFY);
+	if (qp->sq.feed != NULL) {
+		qp->sq.feed->posted = 0;
+		qp->sq.feed->completed = 0;
+		qp->sq.feed->resting = false;
+		qp->sq.feed->rest = 0;
+	}
+	requester_reset(&qp->req, psn(qp->attr.sq_psn));
+}
+
+void
+qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to)
+{
+	struct requester *r = &qp->req;
+
+	if ((mask & QP_ATTR_PATH_MTU) != 0)
+		r->pmtu = qp->attr.path_mtu;
+	if ((mask & QP_ATTR_TIMEOUT) != 0)
+		r->timeout = honoured_timeout(qp);
+	if ((mask & QP_ATTR_RETRY_CNT) != 0)
+		r->retry_cnt = qp->attr.retry_cnt & 7;
+	if ((mask & QP_ATTR_RNR_RETRY) != 0)
+		r->rnr_retry = qp->attr.rnr_retry & 7;
+	if ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) != 0)
+		r->max_rd_atomic = qp->attr.max_rd_atomic;
+	/* QP-08: the first PSN sent is sq_psn. */
+	if (to == QPS_RESET || (from == QPS_RTR && to == QPS_RTS))
+		start_again(qp);
+}

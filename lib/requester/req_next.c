@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The next packet. New packets and resent ones are made the same way from the work request and
+ * `cur`, so that a second copy cannot differ from the first but in AckReq (REQ-14).
+ */
+#include "requester_priv.h"
+
+/** A message that nothing stands against but, perhaps, the window. Stricter than the rules. */
+static ALWAYS_INLINE bool
+is_plain(const struct requester *r, const struct requester_wr *w, const struct segment *s)
+{
+	bool odd = (s->plain == 0) | (w->fault != 0) | ((w->flags & WR_FENCE) != 0) |
+		   (w->len > MESSAGE_MAX) | r->draining | r->failed |
+		   ((r->knobs & REQ_KNOB_CREDITS) != 0);
+
+	return !odd;
+}
+
+/* ---- one packet -------------------------------------------------------------------------------- */
+
+/** PSNs that the packet at `cur` uses: a READ those of all its responses still due. */
+static ALWAYS_INLINE uint32_t
+span_of(const struct requester *r, const struct requester_wr *w, const struct segment *s,
+	bool starts)
+{
+	if (LIKELY(s->kind != SEGMENT_READ))
+		return 1;
+	return starts ? psns_of(w->len, (uint32_t)__builtin_ctz(r->pmtu))
+		      : psn_distance(w->last, r->cur) + 1;
+}
+
+/**
+ * Would this packet be the last for now? The window counts request packets, resent ones too; the
+ * limit on PSNs counts READ responses (REQ-13).
+ */
+static ALWAYS_INLINE bool
+window_ends(const struct requester *r, uint32_t flying, uint32_t span)
+{
+	return flying + 1 >= r->window || psn_distance(r->cur, r->una) + span >= PSNS_MAX;
+}
+
+/** A READ or ATOMIC went out. */
+static __attribute__((noinline)) void
+sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool starts)
+{
+	r->reads += starts;
+	r->reply_psns += span - 1;
+	if (!psn_eq(r->cur, w->first)) { /* REQ-IMPL-04 */
+		w->resumed += w->resumed < UINT8_MAX;
+		r->asked = r->cur;
+	}
+}
+
+/** How a packet comes about. Constants at each call, so that the compiler sorts the cases out. */
+enum {
+	EMIT_START = BIT32(0), /* the first packet of the work request, never sent before */
+	EMIT_DATA = BIT32(1),  /* SEND or WRITE */
+	EMIT_ASK = BIT32(2),   /* a response is wanted whatever the packet */
+};
+
+/** Fill *out and move on. */
+static ALWAYS_INLINE void
+emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how,
+	struct requester_packet *out)
+{
+	bool starts = (how & EMIT_START) != 0, data = (how & EMIT_DATA) != 0;
+	uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu), position = r->sending;
+	uint32_t offset = starts ? 0 : psn_distance(r->cur, w->first) << shift;
+	uint32_t left = w->len - offset, span = data ? 1 : span_of(r, w, s, starts);
+	bool last = !data | (left <= r->pmtu), ask = data & ((how & EMIT_ASK) != 0);
+	uint32_t len = !data ? 0 : last ? left : r->pmtu;
+	psn_t at = r->cur;
+	uint8_t flags = PKT_MIGREQ; /* WIRE-18 */
+
+	if (data) {
+		if (last && (w->flags & WR_SOLICITED) != 0)
+			flags |= s->se;
+		ask |= last &
+		       (((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) | r->draining);
+		ask |= r->since_ackreq + 1 >= r->ackreq_interval;
+		flags |= ask ? PKT_ACKREQ : 0;
+		r->acks_due += ask;
+	}
+
+	*out = (struct requester_packet){ .position = position,
+		.offset = offset,
+		.len = (uint16_t)len,
+		.opcode = s->op[(offset == 0 ? AT_FIRST : 0) | (last ? AT_LAST : 0)],
+		.flags = flags,
+		.pad = (uint8_t)(-len & 3),
+		.resend = !starts && !psn_eq(at, r->next),
+		.psn = at,
+		.va = w->remote_addr + offset,
+		.rkey = w->rkey,
+		.dma_len = left,
+		.imm = w->imm };
+
+	if (starts) {
+		w->first = at;
+		w->last = s->kind == SEGMENT_ATOMIC ? at : psn_add(at, psns_of(w->len, shift) - 1);
+		w->resumed = 0;
+		r->fresh = position + 1;
+	}
+	if (!data)
+		sent_read(r, w, span, starts);
+	r->since_ackreq = (ask | !data) ? 0 : r->since_ackreq + 1;
+	r->sending = position + last;
+	r->cur = psn_add(at, span);
+	if (starts || psn_eq(at, r->next))
+		r->next = r->cur;
+}
+
+/**
+ * Sending stops, maybe for long. If the newest packet in flight went out without AckReq, in the
+ * hope of one behind it, send it once more to be told about it (REQ-07).
+ */
+static __attribute__((noinline)) enum requester_stop
+stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_packet *out)
+{
+	struct requester_wr *w;
+
+	if (why == REQ_FENCED || why == REQ_READ_LIMIT)
+		return why; /* a READ is outstanding */
+	if (LIKELY(r->since_ackreq == 0 || psn_eq(r->cur, r->una)))
+		return why;
+	if (r->sending == r->fresh || psn_eq(r->cur, slot(r, r->sending)->first))
+		r->sending--;
+	w = slot(r, r->sending);
+	if (is_read_or_atomic(w)) { /* its own response is owed */
+		r->sending++;
+		r->since_ackreq = 0;
+		return why;
+	}
+	r->cur = psn_sub(r->cur, 1);
+	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, out);
+	timer_start(r, now);
+	return REQ_SEND;
+}
+
+/** Room in the window? Then the packet at `cur`. */
+static ALWAYS_INLINE enum requester_stop
+send(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how, ns_t now,
+	struct requester_packet *out)
+{
+	uint32_t flying = in_flight(r);
+	uint32_t span = (how & EMIT_DATA) != 0 ? 1 : span_of(r, w, s, (how & EMIT_START) != 0);
+
+	if (UNLIKELY(flying >= r->window && flying != 0) ||
+		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
+		return stop(r, REQ_WINDOW, now, out);
+	emit(r, w, s, how | (window_ends(r, flying, span) ? EMIT_ASK : 0), out);
+	if (r->since_ackreq == 0)
+		timer_start(r, now);
+	return REQ_SEND;
+}
+
+/** Starts what is not plain, goes on with what was started, resends. */
+static __attribute__((noinline)) enum requester_stop
+next_slow(struct requester *r, ns_t now, struct requester_packet *out)
+{
+	bool starts = r->sending == r->fresh;
+	struct requester_wr *w = slot(r, r->sending);
+	const struct segment *s = segment_of(w);
+	enum requester_stop why = REQ_SEND;
+
+	if (starts)
+		why = req_may_start(r, w);
+	else if (r->failed && r->sending == r->failed_at)
+		why = REQ_FAULT;
+	if (why != REQ_SEND)
+		return stop(r, why, now, out);
+	if (s->kind == SEGMENT_DATA)
+		return send(r, w, s, EMIT_DATA | (starts ? EMIT_START : 0), now, out);
+	return send(r, w, s, starts ? EMIT_START : 0, now, out);
+}
+
+enum requester_stop
+requester_next(struct requester *r, ns_t now, struct requester_packet *out)
+{
+	struct requester_wr *w = slot(r, r->sending);
+	const struct segment *s;
+
+	if (UNLIKELY(r->waiting_rnr | r->dead)) {
+		if (r->dead)
+			return REQ_FAULT;
+		if (now < r->deadline)
+			return REQ_RNR_WAIT;
+		r->waiting_rnr = false;
+	}
+	if (UNLIKELY(r->sending == r->tail))
+		return stop(r, r->draining ? REQ_DRAINED : REQ_IDLE, now, out);
+	s = segment_of(w);
+	if (LIKELY(r->sending == r->fresh) && LIKELY(is_plain(r, w, s)))
+		return send(r, w, s, EMIT_DATA | EMIT_START, now, out);
+	return next_slow(r, now, out);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* READ and ATOMIC responses: each must be the one due at una. */
+#include "requester_priv.h"
+
+void
+req_bad_response(
+	struct requester *r, enum requester_rule rule, uint8_t fatal, struct requester_verdict *v)
+{
+	v->rule = (uint16_t)rule;
+	v->fault = FAULT_BAD_RESPONSE;
+	fail_head(r, v, STATUS_BAD_RESP, fatal);
+}
+
+/**
+ * May a response of this opcode stand at una? After a part-way resend the responder starts again
+ * with FIRST (ONLY), or goes on with MIDDLE (LAST): REQ-IMPL-09.
+ */
+static bool
+position_fits(const struct requester *r, const struct requester_wr *w, opflags_t op)
+{
+	bool end = psn_eq(r->una, w->last);
+	uint32_t opens = end ? OPF_ONLY : OPF_FIRST;
+	uint32_t continues = end ? OPF_LAST : OPF_MIDDLE;
+
+	if (psn_eq(r->una, w->first))
+		return op_has(op, opens);
+	if (w->resumed != 0 && psn_eq(r->una, r->asked))
+		return op_has(op, opens | continues);
+	return op_has(op, continues);
+}
+
+/** Data must be an ACK's kind; NAK and RNR come as ACKNOWLEDGE only (REQ-CLS-B-02). */
+static bool
+syndrome_fits(struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
+{
+	if (!op_has(p->op, OPF_AETH))
+		return true;
+	switch (req_syndrome_kind(wire_aeth(p).syndrome)) {
+	case SYNDROME_ACK:
+		return true;
+	case SYNDROME_RESERVED:
+		req_bad_response(r, REQRULE_BAD_SYNDROME, FATAL_BAD_AETH, v);
+		v->fault = FAULT_AETH;
+		return false;
+	default:
+		req_bad_response(r, REQRULE_READ_SYNDROME, FATAL_UNEXPECTED_RESPONSE, v);
+		return false;
+	}
+}
+
+/** FATAL code of a response of the wrong length, or 0. */
+static uint8_t
+length_fault(const struct requester *r, const struct requester_wr *w, const struct wire_pkt *p,
+	uint32_t offset)
+{
+	if (op_has(p->op, OPF_FIRST | OPF_MIDDLE))
+		return p->payload_len == r->pmtu && p->pad == 0 ? 0 : FATAL_READ_MIDDLE_LENGTH;
+	if (p->payload_len == w->len - offset)
+		return 0;
+	return op_has(p->op, OPF_LAST) ? FATAL_READ_LAST_LENGTH : FATAL_READ_LENGTH;
+}
+
+/** What lies below is acknowledged; is this packet the one due? */
+static bool
+is_due(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
+{
+	switch (req_acknowledge(r, psn_distance(p, r->una), now, v)) {
+	case REACH_READ:
+		req_implied_nak(r, p, false, REQRULE_IMPLIED_DATA, v);
+		return false;
+	case REACH_FAULT:
+		return false;
+	case REACH_ALL:
+		break;
+	}
+	return !fault_is_due(r);
+}
+
+/** The response at una was taken. */
+static void
+take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_verdict *v)
+{
+	psn_t from = r->una;
+	bool end = psn_eq(from, w->last);
+
+	v->act |= end ? REQACT_COMPLETE : 0;
+	v->completed += end;
+	r->head += end;
+	r->reads -= end;
+	/* Unless the READ waits to be resent, the rest of it is counted in reply_psns. */
+	if (!end && !psn_eq(r->cur, from))
+		r->reply_psns--;
+	r->una = psn_add(from, 1);
+	req_moved(r, from, now, v);
+}
+
+void
+req_read_response(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
+{
+	struct requester_wr *w;
+	uint32_t offset;
+	uint8_t fatal;
+
+	if (!is_due(r, p->psn, now, v))
+		return;
+	w = slot(r, r->head);
+	if (!is_read(w)) {
+		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
+		return;
+	}
+	if (!position_fits(r, w, p->op)) {
+		bool single = psn_eq(w->first, w->last) && op_has(p->op, OPF_LAST);
+
+		req_bad_response(r, single ? REQRULE_LAST_FOR_ONLY : REQRULE_BAD_POSITION,
+			single ? FATAL_LAST_FOR_ONLY : FATAL_UNEXPECTED_RESPONSE, v);
+		return;
+	}
+	if (!syndrome_fits(r, p, v))
+		return;
+	offset = psn_distance(r->una, w->first) << __builtin_ctz(r->pmtu);
+	fatal = length_fault(r, w, p, offset);
+	if (fatal != 0) {
+		v->rule = REQRULE_READ_LENGTH;
+		v->fault = FAULT_PAYLOAD_LEN;
+		fail_head(r, v, STATUS_LOC_LEN, fatal);
+		return;
+	}
+	v->rule = REQRULE_READ_DATA;
+	v->act |= p->payload_len != 0 ? REQACT_PLACE : 0;
+	v->position = r->head;
+	v->offset = offset;
+	take(r, w, now, v);
+}
+
+void
+req_atomic_response(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
+{
+	struct requester_wr *w;
+
+	if (!is_due(r, p->psn, now, v))
+		return;
+	w = slot(r, r->head);
+	if (!is_read_or_atomic(w) || is_read(w)) {
+		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
+		return;
+	}
+	if (!syndrome_fits(r, p, v))
+		return;
+	v->rule = REQRULE_ATOMIC_RESULT;
+	v->act |= REQACT_ATOMIC;
+	v->position = r->head;
+	v->original = wire_atomicack(p);
+	take(r, w, now, v);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Entry of responses, in the order of data.check_order: PSN range, implied NAK, opcode, syndrome,
+ * length. What a knob says to drop is dropped before it can have any effect.
+ */
+#include "requester_priv.h"
+
+/** Why nothing comes of a response outside una .. next-1. */
+static __attribute__((noinline)) void
+ghost(const struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
+{
+	enum requester_rule rule = REQRULE_GHOST;
+
+	if (!op_has(p->op, OPF_ACK)) {
+		rule = REQRULE_GHOST_DATA;
+	} else {
+		uint8_t syndrome = wire_aeth(p).syndrome;
+
+		switch (req_syndrome_kind(syndrome)) {
+		case SYNDROME_ACK:
+			if ((r->knobs & REQ_KNOB_CREDITS) != 0 &&
+				psn_eq(psn_add(p->psn, 1), r->una))
+				rule = REQRULE_GHOST_CREDIT;
+			break;
+		case SYNDROME_RNR:
+			rule = REQRULE_GHOST_RNR;
+			break;
+		case SYNDROME_NAK:
+			rule = syndrome == (AETH_NAK | NAK_PSN_SEQ_ERR) ? REQRULE_GHOST_SEQ : rule;
+			break;
+		case SYNDROME_RESERVED:
+			break;
+		}
+	}
+	v->cause = QC_GHOST;
+	verdict_drop(v, rule);
+}
+
+/**
+ * Newest credits (FLOW-04): of a response in the range, or of the ACK just below it (FLOW-05).
+ * The newest MSN that may be sent is the peer's plus the receive WQEs it has.
+ */
+static __attribute__((noinline)) void
+take_credits(struct requester *r, const struct wire_pkt *p)
+{
+	psn_t below = psn_sub(r->una, 1);
+	struct wire_aeth aeth;
+	uint32_t credits;
+
+	if (!op_has(p->op, OPF_AETH) || psn_distance(p->psn, below) > psn_distance(r->next, r->una))
+		return;
+	if (psn_eq(p->psn, below) && !op_has(p->op, OPF_ACK))
+		return;
+	aeth = wire_aeth(p);
+	if (req_syndrome_kind(aeth.syndrome) != SYNDROME_ACK)
+		return;
+	credits = requester_credits(aeth.syndrome);
+	r->limited = credits != UINT32_MAX;
+	r->limit_msn = (aeth.msn + credits) & MSN_MASK;
+}
+
+/** Responses that a knob declares harmless. */
+static bool
+is_ignored(const struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
+{
+	if ((r->knobs & REQ_KNOB_BAD_AETH_DROP) != 0 && op_has(p->op, OPF_AETH) &&
+		req_syndrome_kind(wire_aeth(p).syndrome) == SYNDROME_RESERVED) {
+		v->fault = FAULT_AETH;
+		verdict_drop(v, REQRULE_SYNDROME_DROP);
+		return true;
+	}
+	if ((r->knobs & REQ_KNOB_LEN_PAD_DROP) != 0 && op_has(p->op, OPF_READ) &&
+		op_has(p->op, OPF_FIRST | OPF_MIDDLE) && p->pad != 0) {
+		v->fault = FAULT_PAD;
+		verdict_drop(v, REQRULE_PAD_DROP);
+		return true;
+	}
+	return false;
+}
+
+static __attribute__((noinline)) void
+response_slow(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
+{
+	uint32_t ahead = psn_distance(p->psn, r->una);
+
+	*v = verdict_blank(r);
+	if (!op_has(p->op, OPF_RESPONSE) || !op_has(p->op, OPF_ACK | OPF_READ | OPF_ATOMIC)) {
+		verdict_drop(v, REQRULE_NOT_A_RESPONSE);
+		return;
+	}
+	if (r->dead) {
+		verdict_drop(v, REQRULE_IN_ERR);
+		return;
+	}
+	if ((r->knobs & REQ_KNOB_CREDITS) != 0)
+		take_credits(r, p);
+	if (ahead >= psn_distance(r->next, r->una)) {
+		ghost(r, p, v);
+		return;
+	}
+	if (is_ignored(r, p, v))
+		return;
+	if (op_has(p->op, OPF_READ))
+		req_read_response(r, p, now, v);
+	else if (op_has(p->op, OPF_ATOMIC))
+		req_atomic_response(r, p, now, v);
+	else if (req_syndrome_kind(wire_aeth(p).syndrome) == SYNDROME_ACK)
+		req_ack(r, ahead, now, v);
+	else
+		req_nak(r, p->psn, wire_aeth(p).syndrome, now, v);
+	if (fault_is_due(r))
+		req_report_fault(r, v);
+}
+
+/** A positive ACK in the range of a requester that is well needs nothing else looked at. */
+void
+requester_response(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
+{
+	uint32_t ahead = psn_distance(p->psn, r->una);
+	bool odd = (p->opcode != OP_RC_ACKNOWLEDGE) | r->dead | r->failed |
+		   ((r->knobs & REQ_KNOB_CREDITS) != 0) | (ahead >= psn_distance(r->next, r->una));
+
+	if (LIKELY(!odd) && LIKELY((wire_ext(p)[0] & AETH_KIND_MASK) == AETH_ACK)) {
+		*v = verdict_blank(r);
+		req_ack(r, ahead, now, v);
+	} else {
+		response_slow(r, p, now, v);
+	}
+}

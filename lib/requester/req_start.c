@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a work request must wait for, or fails of, before its first packet. */
+#include "requester_priv.h"
+
+const struct segment req_segments[WR_OPCODES + 1] = {
+#define SEGMENT(wr, knd, first, middle, last, only, solicited, takes_wqe, clause) \
+	[WR_##wr] = { .op = { [AT_FIRST] = OP_RC_##first,                         \
+			      [AT_MIDDLE] = OP_RC_##middle,                       \
+			      [AT_LAST] = OP_RC_##last,                           \
+			      [AT_ONLY] = OP_RC_##only },                         \
+		.kind = SEGMENT_##knd,                                            \
+		.se = (solicited)*PKT_SE,                                         \
+		.wqe = (takes_wqe),                                               \
+		.plain = SEGMENT_##knd == SEGMENT_DATA },
+#include "tables/segments.def"
+#undef SEGMENT
+};
+
+/** What is wrong with a work request that the caller did not find, or cannot know. */
+static enum requester_fault
+find_fault(const struct requester *r, const struct requester_wr *w, const struct segment *s)
+{
+	uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu);
+
+	if (w->fault != WR_FAULT_NONE)
+		return (enum requester_fault)w->fault;
+	if (s->kind == SEGMENT_NONE)
+		return WR_FAULT_MALFORMED;
+	if (s->kind != SEGMENT_DATA && r->max_rd_atomic == 0) /* REQ-10 */
+		return WR_FAULT_MALFORMED;
+	/* 2^31 bytes in packets of 256 are one PSN more than a READ may use (REQ-13). */
+	if (w->len > MESSAGE_MAX || (s->kind == SEGMENT_READ && psns_of(w->len, shift) > PSNS_MAX))
+		return WR_FAULT_LENGTH;
+	return WR_FAULT_NONE;
+}
+
+/** Beyond the credits, unless nothing is in flight: then it goes out as a probe (FLOW-04). */
+static bool
+lacks_credit(const struct requester *r, const struct segment *s)
+{
+	psn_t msn = psn(r->fresh + 1), limit = psn(r->limit_msn); /* both have 24 bits */
+
+	return (r->knobs & REQ_KNOB_CREDITS) != 0 && r->limited && s->wqe != 0 &&
+	       psn_cmp(msn, limit) > 0 && requester_outstanding(r);
+}
+
+enum requester_stop
+req_may_start(struct requester *r, struct requester_wr *w)
+{
+	const struct segment *s = segment_of(w);
+	enum requester_fault fault;
+
+	if (r->failed)
+		return REQ_FAULT;
+	if (r->draining)
+		return REQ_DRAINED;
+	fault = find_fault(r, w, s);
+	if (fault != WR_FAULT_NONE) { /* REQ-CLS-B-01: it and what follows stays here */
+		w->fault = (uint8_t)fault;
+		r->failed = true;
+		r->failed_at = r->fresh;
+		return REQ_FAULT;
+	}
+	if ((w->flags & WR_FENCE) != 0 && r->reads != 0)
+		return REQ_FENCED;
+	if (s->kind != SEGMENT_DATA && r->reads >= r->max_rd_atomic)
+		return REQ_READ_LIMIT;
+	return lacks_credit(r, s) ? REQ_NO_CREDIT : REQ_SEND;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REQUESTER_H
+#define REQUESTER_H
+/**
+ * @file requester.h  RC requester: (state, event, now) -> what to send, complete, or give up.
+ *
+ * Owner:   the worker that owns the QP; nothing here is shared.
+ * Memory:  the caller's: the state is one cache line, the work requests are a power-of-two array of
+ *          private copies indexed by position. Nothing is allocated.
+ * Time:    `now` in nanoseconds, passed in; timers are deadlines that the caller arms in a wheel.
+ * Depends: base, wire.
+ * Spec:    IBTA vol. 1, 9.7.3, 9.7.5-9.7.8, 9.9.2; rules REQ-*, TMR-*, FLOW-*.
+ *
+ * The caller copies posted work requests into `wr`, asks requester_next() for one packet after
+ * another while the port takes them, and hands in responses and expired timers. Each answer is a
+ * verdict: data to place, work requests to complete from the head of the queue, a timer to arm.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "psn.h"
+#include "wire.h"
+
+enum { /* requester_wr.opcode: values of ibv_wr_opcode */
+	WR_RDMA_WRITE = 0,
+	WR_RDMA_WRITE_WITH_IMM = 1,
+	WR_SEND = 2,
+	WR_SEND_WITH_IMM = 3,
+	WR_RDMA_READ = 4,
+	WR_ATOMIC_CMP_AND_SWP = 5,
+	WR_ATOMIC_FETCH_AND_ADD = 6,
+	WR_SEND_WITH_INV = 9,
+};
+
+enum { /* requester_wr.flags: values of ibv_send_flags */
+	WR_FENCE = 1 << 0,
+	WR_SIGNALED = 1 << 1,
+	WR_SOLICITED = 1 << 2,
+	WR_INLINE = 1 << 3,
+};
+
+enum requester_fault { /* found by the caller when it checked its copy of the WQE */
+	WR_FAULT_NONE,
+	WR_FAULT_MALFORMED, /* unknown opcode, too many SGEs: LOC_QP_OP_ERR */
+	WR_FAULT_LENGTH,    /* message above 2^31 bytes: LOC_LEN_ERR */
+	WR_FAULT_PROT,      /* bad lkey: LOC_PROT_ERR */
+};
+
+/** One work request, 64 bytes; its SGEs or inline bytes are kept beside it by the caller. */
+struct requester_wr {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint32_t rkey;
+	uint32_t imm;     /* immediate (host order), or the key to invalidate */
+	uint32_t len;     /* bytes of the message; 8 for an ATOMIC */
+	psn_t first;      /* assigned when it is first sent */
+	psn_t last;
+	uint8_t opcode;   /* ibv_wr_opcode */
+	uint8_t flags;    /* WR_* */
+	uint8_t fault;    /* enum requester_fault */
+	uint8_t resumed;  /* READ: how often its response stream was asked for again part-way */
+	uint8_t num_sge;  /* the caller's */
+	uint8_t reserved[7];
+};
+_Static_assert(sizeof(struct requester_wr) == 64, "one cache line");
+
+enum { /* struct requester.knobs */
+	REQ_KNOB_BAD_AETH_DROP = BIT32(0),   /* req.bad_aeth=drop */
+	REQ_KNOB_ACK_FOR_READ_FATAL = BIT32(1), /* req.ack_for_read=fatal */
+	REQ_KNOB_CREDITS = BIT32(2),         /* req.credits=on */
+	REQ_KNOB_LEN_PAD_DROP = BIT32(3),    /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
+};
+
+/**
+ * State. Positions count work requests and run freely, from 0 after a reset; slot = position &
+ * wr_mask. head <= sending <= fresh <= tail, and una <= cur <= next. Attributes are set by the
+ * caller before requester_reset(), the rest belongs to the functions here.
+ */
+struct requester {
+	/* line 0: where everything stands */
+	psn_t next;          /* first PSN never sent */
+	psn_t cur;           /* PSN of the next packet to send: behind `next` while resending */
+	psn_t una;           /* oldest PSN not acknowledged; inside a READ: the response due */
+	uint32_t head;       /* oldest work request not completed */
+	uint32_t tail;       /* one behind the newest known */
+	uint32_t sending;    /* work request that the next packet belongs to */
+	uint32_t fresh;      /* first work request that never was sent */
+	uint32_t wr_mask;    /* attribute */
+	uint32_t window;     /* attribute: most request packets in flight; may change at any time */
+	uint32_t reply_psns; /* PSNs of una..cur that only READ responses use */
+	struct requester_wr *wr; /* attribute */
+	uint16_t pmtu;       /* attribute, bytes */
+	uint8_t since_ackreq; /* packets sent since one that asks for a response */
+	uint8_t ackreq_interval; /* attribute */
+	uint8_t reads;       /* READs and ATOMICs started and not completed */
+	uint8_t timeout;     /* attribute: exponent, 0: no transport timer */
+	uint8_t knobs;       /* attribute: REQ_KNOB_* */
+	bool timing;         /* transport timer running: `deadline` is valid */
+	bool waiting_rnr;    /* nothing at or behind `cur` leaves before `deadline` */
+	bool draining;       /* SQD: no new work request starts */
+	bool failed;         /* a local fault stopped sending; the head decides when to report it */
+	bool dead;           /* an error or class C event was reported: nothing happens any more */
+	bool implied;        /* implied NAK acted upon, and una has not moved since */
+	bool recovering;     /* una is below `recover`: second copies may be in flight */
+	bool limited;        /* limit_msn is valid */
+	/* line 1: timer, counters, resends */
+	ns_t deadline;       /* transport timer, or end of the RNR wait */
+	uint32_t limit_msn;  /* credits: newest MSN allowed */
+	uint32_t failed_at;  /* `failed`: position of the work request at fault */
+	psn_t asked;         /* newest PSN from which a READ was asked for again part-way */
+	psn_t heard;         /* `implied`: newest response PSN of the pass that is heard of */
+	psn_t recover;       /* `next` at the newest resend */
+	uint32_t acks_due;   /* at most so many ACKs are on their way */
+	uint8_t retry_left;
+	uint8_t rnr_left;
+	uint8_t behind;      /* `implied`: resends of which nothing was heard yet */
+	uint8_t retry_cnt;   /* attribute, 0..7 */
+	uint8_t rnr_retry;   /* attribute, 0..7; 7: for ever */
+	uint8_t max_rd_atomic; /* attribute */
+	uint8_t reserved[26];
+};
+_Static_assert(sizeof(struct requester) == 128, "two cache lines");
+
+enum requester_rule {
+	REQRULE_NONE,
+#define RULE(name, id, text) REQRULE_##name,
+#include "tables/requester_rules.def"
+#undef RULE
+	REQRULE_MAX
+};
+const char *requester_rule_id(enum requester_rule r);
+const char *requester_rule_text(enum requester_rule r);
+
+/**
+ * Back to the start: no work requests, positions from 0, counters full, first PSN sq_psn.
+ * Attributes stay.
+ */
+void requester_reset(struct requester *r, psn_t sq_psn);
+
+/**
+ * SQD entered (on) or left. What was started goes on to its end, resends included.
+ * @return true if nothing was under way: the queue is drained already, and REQACT_DRAINED will not
+ * come.
+ */
+bool requester_drain(struct requester *r, bool on);
+
+/** Work requests up to (not including) position `tail` are in `wr`. */
+static inline void
+requester_posted(struct requester *r, uint32_t tail)
+{
+	r->tail = tail;
+}
+
+/** Is anything sent and not acknowledged? */
+static inline bool
+requester_outstanding(const struct requester *r)
+{
+	return !psn_eq(r->una, r->next);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/** One request packet. */
+struct requester_packet {
+	uint32_t position; /* work request */
+	uint32_t offset;   /* of the payload in the message, bytes */
+	uint16_t len;      /* payload, bytes */
+	uint8_t opcode;    /* BTH */
+	uint8_t flags;     /* PKT_ACKREQ, PKT_SE, PKT_MIGREQ */
+	uint8_t pad;
+	bool resend;
+	psn_t psn;
+	/* RETH or AtomicETH, where the opcode has one */
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t dma_len;
+	uint32_t imm;      /* or the key to invalidate */
+};
+
+enum requester_stop {
+	REQ_SEND,         /* *out is the packet; state has moved on */
+	REQ_IDLE,         /* nothing to send */
+	REQ_WINDOW,       /* PSN window or cc window full */
+	REQ_READ_LIMIT,   /* max_rd_atomic */
+	REQ_FENCED,
+	REQ_RNR_WAIT,
+	REQ_DRAINED,      /* SQD */
+	REQ_NO_CREDIT,
+	REQ_FAULT,        /* the next work request is at fault: sending stops (class B) */
+};
+
+/**
+ * Next packet in PSN order, new or resent. May arm the transport timer (r->timing, r->deadline).
+ * A stop may be preceded by a second copy of the newest packet, with AckReq set, when what is in
+ * flight would otherwise never be acknowledged.
+ * After REQ_FAULT call requester_check_fault(); after REQ_RNR_WAIT wait for requester_timer().
+ * Any other stop can end with any response, so ask again after each.
+ * @param out filled for REQ_SEND only. An ATOMIC's operands are in the work request.
+ * Cost: the state's lines and the work request's.
+ */
+enum requester_stop requester_next(struct requester *r, ns_t now, struct requester_packet *out);
+
+/* ---- what happens --------------------------------------------------------------------------- */
+
+enum { /* verdict.act */
+	REQACT_COMPLETE = BIT32(0),  /* `completed` work requests from `head_was` on succeeded */
+	REQACT_PLACE = BIT32(1),     /* READ data: payload to `offset` of work request `position` */
+	REQACT_ATOMIC = BIT32(2),    /* store `original` to work request `position` */
+	REQACT_ERROR = BIT32(3),     /* work request `failed`, right behind those completed, fails
+	                              * with wc_status; QP to ERR, everything later is flushed */
+	REQACT_RESEND = BIT32(4),    /* `cur` was moved back: packets will be sent again */
+	REQACT_TIMER = BIT32(5),     /* r->deadline or r->timing changed: look at them */
+	REQACT_DROP = BIT32(6),      /* no effect; `rule` says why */
+	REQACT_EVENT = BIT32(7),     /* asynchronous event (class C) */
+	REQACT_DRAINED = BIT32(8),   /* SQD: everything started is finished */
+};
+
+enum requester_counter {
+	QC_NONE,
+	QC_RNR_NAK,           /* rcvd_rnr_err, rnr_nak_retry_err */
+	QC_SEQ_NAK,           /* packet_seq_err, rcvd_seq_err */
+	QC_IMPLIED_NAK,       /* implied_nak_seq_err */
+	QC_TIMEOUT,           /* local_ack_timeout_err */
+	QC_RETRY_EXCEEDED,    /* retry_exceeded_err, req_transport_retries_exceeded */
+	QC_RNR_EXCEEDED,      /* retry_rnr_exceeded_err, req_rnr_retries_exceeded */
+	QC_REMOTE_INVALID,    /* req_remote_invalid_request */
+	QC_REMOTE_ACCESS,     /* req_remote_access_errors */
+	QC_REMOTE_OPERATION,
+	QC_GHOST,             /* dropped: outside the unacknowledged range, or duplicate */
+};
+
+/** To be carried out in the order place (store), complete, error. */
+struct requester_verdict {
+	uint32_t act;
+	uint32_t head_was;    /* position of the first work request completed */
+	uint32_t completed;   /* how many succeeded */
+	uint32_t position;    /* REQACT_PLACE, REQACT_ATOMIC */
+	uint32_t failed;      /* REQACT_ERROR: position; always head_was + completed */
+	uint32_t offset;      /* REQACT_PLACE, bytes */
+	uint64_t original;    /* REQACT_ATOMIC */
+	uint8_t wc_status;    /* REQACT_ERROR: ibv_wc_status */
+	uint8_t fatal;        /* FATAL code, 0: none */
+	uint8_t fault;        /* enum wire_fault to charge, 0xff none */
+	uint8_t event;        /* ibv_event_type */
+	uint8_t cause;        /* enum requester_counter: what began it (QC_SEQ_NAK ...) */
+	uint8_t outcome;      /* enum requester_counter: what it ended in (QC_RETRY_EXCEEDED ...) */
+	uint16_t rule;        /* enum requester_rule */
+};
+
+/**
+ * A response packet (op has OPF_RESPONSE) that passed header validation.
+ * READ data must be placed by the caller before it completes anything of the same verdict; if that
+ * fails it hands the verdict to requester_local_fault() first. Whatever came, more may be sent now.
+ */
+void requester_response(struct requester *r, const struct wire_pkt *p, ns_t now,
+	struct requester_verdict *v);
+
+/** r->deadline has passed: transport timeout, or the end of an RNR wait. */
+void requester_timer(struct requester *r, ns_t now, struct requester_verdict *v);
+
+/**
+ * The caller could not place a response or read a source buffer of work request `position`:
+ * LOC_PROT_ERR (class B), once everything older has completed; nothing of it or later is sent.
+ * @param v the verdict whose data could not be placed: `position` and later are taken out of its
+ * completions and REQACT_ERROR is added. Or a verdict with act 0: REQACT_ERROR is there if the
+ * fault's turn has come, else a later verdict brings it.
+ */
+void requester_local_fault(struct requester *r, uint32_t position, enum requester_fault fault,
+	struct requester_verdict *v);
+
+/**
+ * After REQ_FAULT: report the local fault if its turn has come; else the verdict that completes
+ * the last older work request reports it. May be called at any time. @param v filled completely.
+ */
+void requester_check_fault(struct requester *r, struct requester_verdict *v);
+
+/** The send context is corrupt (class C): QP to ERR, everything flushed, IBV_EVENT_QP_FATAL. */
+void requester_context_fault(struct requester *r, struct requester_verdict *v);
+
+/** A completion queue was full when a send completion was due (class F). */
+void requester_cq_overflow(struct requester *r, struct requester_verdict *v);
+
+/** Transport timeout of an exponent 1..31, in nanoseconds: 4.096 us * 2^n (TMR-01). */
+ns_t requester_timeout_ns(uint8_t exponent);
+
+/** Smallest exponent whose timeout covers 2 * packet life time + ACK delay, at most 31 (TMR-11). */
+uint8_t requester_timeout_exponent(ns_t life, ns_t ack_delay);
+
+/** Credits of a code 0..30 of an ACK syndrome; UINT32_MAX for 31, no information (FLOW-01). */
+uint32_t requester_credits(uint8_t code);
+
+#endif

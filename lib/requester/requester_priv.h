@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REQUESTER_PRIV_H
+#define REQUESTER_PRIV_H
+/**
+ * @file requester_priv.h  What the requester's files share; nobody else includes it.
+ *
+ * requester.c     reset, drain, rule texts, credits         QP-09, FLOW-01
+ * req_next.c      the next packet                           REQ-01, -07, -12..14, CC-06
+ * req_start.c     may a work request start; its opcodes     REQ-02, -10, -11, -18, FLOW-04
+ * req_response.c  entry of responses, PSN range             REQ-15, REQ-CLS-E, FLOW-05
+ * req_ack.c       what a PSN acknowledges, positive ACKs    REQ-03, REQ-04, REQ-17
+ * req_read.c      READ and ATOMIC responses                 REQ-05, REQ-06, REQ-IMPL-09
+ * req_nak.c       NAK, RNR NAK, reserved syndromes          REQ-NAK, REQ-RNR
+ * req_timer.c     timers, retries, implied NAK              TMR, REQ-RETRY, REQ-IMPL
+ * req_fault.c     local faults, classes C and F             REQ-CLS-B-01, -05, REQ-19
+ *
+ * Going back always means going back to `una`: whatever else a NAK says is either acknowledged by
+ * it or lies behind an unanswered READ or ATOMIC, where `una` stands then.
+ *
+ * Owner:   the QP's worker.
+ * Memory:  the caller's.
+ * Depends: base, wire.
+ */
+#include "compiler.h"
+#include "requester.h"
+
+#define MSN_MASK    0xffffffu
+#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
+#define PSNS_MAX    0x7fffffu            /* outstanding at most (REQ-13, AMB-05) */
+#define NO_FAULT    0xff
+#define RNR_FOREVER 7 /* rnr_retry (REQ-RNR-06) */
+
+enum { /* values of ibv_wc_status */
+	STATUS_LOC_LEN = 1,
+	STATUS_LOC_QP_OP = 2,
+	STATUS_LOC_PROT = 4,
+	STATUS_BAD_RESP = 7,
+	STATUS_REM_INV_REQ = 9,
+	STATUS_REM_ACCESS = 10,
+	STATUS_REM_OP = 11,
+	STATUS_RETRY_EXC = 12,
+	STATUS_RNR_RETRY_EXC = 13,
+};
+
+enum { EVENT_QP_FATAL = 1 }; /* ibv_event_type */
+
+static ALWAYS_INLINE struct requester_wr *
+slot(const struct requester *r, uint32_t position)
+{
+	return &r->wr[position & r->wr_mask];
+}
+
+static ALWAYS_INLINE bool
+is_read(const struct requester_wr *w)
+{
+	return w->opcode == WR_RDMA_READ;
+}
+
+static ALWAYS_INLINE bool
+is_read_or_atomic(const struct requester_wr *w)
+{
+	return w->opcode >= WR_RDMA_READ && w->opcode <= WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/** Request packets sent in this pass and not acknowledged. */
+static ALWAYS_INLINE uint32_t
+in_flight(const struct requester *r)
+{
+	return psn_distance(r->cur, r->una) - r->reply_psns;
+}
+
+/** PSNs of a message of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two (WIRE-12). */
+static ALWAYS_INLINE uint32_t
+psns_of(uint32_t len, uint32_t shift)
+{
+	return len == 0 ? 1 : ((len - 1) >> shift) + 1;
+}
+
+/** A verdict that says nothing yet. */
+static ALWAYS_INLINE struct requester_verdict
+verdict_blank(const struct requester *r)
+{
+	return (struct requester_verdict){ .head_was = r->head, .fault = NO_FAULT };
+}
+
+static inline void
+verdict_drop(struct requester_verdict *v, enum requester_rule rule)
+{
+	/* Something that was acknowledged on the way stays acknowledged. */
+	if ((v->act & (REQACT_COMPLETE | REQACT_TIMER)) == 0)
+		v->act |= REQACT_DROP;
+	v->rule = (uint16_t)rule;
+}
+
+/** Start the transport timer unless it runs. */
+static ALWAYS_INLINE void
+timer_start(struct requester *r, ns_t now)
+{
+	if (r->timing || r->timeout == 0)
+		return;
+	r->timing = true;
+	r->deadline = now + requester_timeout_ns(r->timeout);
+}
+
+/** Is a response owed to anything in flight? (TMR-05) */
+static ALWAYS_INLINE bool
+response_owed(const struct requester *r)
+{
+	return in_flight(r) > r->since_ackreq;
+}
+
+/** How an error ends: everything but the completion status and FATAL code is the caller's. */
+static inline void
+fail_head(struct requester *r, struct requester_verdict *v, uint8_t status, uint8_t fatal)
+{
+	v->act &= ~(uint32_t)(REQACT_RESEND | REQACT_DRAINED | REQACT_DROP);
+	v->act |= REQACT_ERROR | REQACT_TIMER;
+	v->failed = r->head;
+	v->wc_status = status;
+	v->fatal = fatal;
+	r->dead = true;
+	r->timing = false;
+	r->waiting_rnr = false;
+}
+
+/* ---- req_start.c */
+
+enum segment_kind { SEGMENT_NONE, SEGMENT_DATA, SEGMENT_READ, SEGMENT_ATOMIC };
+enum { AT_MIDDLE = 0, AT_FIRST = 1, AT_LAST = 2, AT_ONLY = AT_FIRST | AT_LAST };
+
+/** One row of tables/segments.def; all zero for opcodes that are not listed. */
+struct segment {
+	uint8_t op[4]; /* by AT_* */
+	uint8_t kind;  /* enum segment_kind */
+	uint8_t se;    /* PKT_SE or 0 */
+	uint8_t wqe;
+	uint8_t plain; /* a start needs nothing but room in the window */
+};
+
+#define WR_OPCODES 16
+extern const struct segment req_segments[WR_OPCODES + 1];
+
+static ALWAYS_INLINE const struct segment *
+segment_of(const struct requester_wr *w)
+{
+	return &req_segments[LIKELY(w->opcode < WR_OPCODES) ? w->opcode : WR_OPCODES];
+}
+
+/** May the work request `fresh` start? REQ_SEND, or what it waits for. */
+enum requester_stop req_may_start(struct requester *r, struct requester_wr *w);
+
+/* ---- req_ack.c */
+
+enum reach {
+	REACH_ALL,   /* una has moved by as much as was asked */
+	REACH_READ,  /* it stopped at a READ or ATOMIC that is not answered */
+	REACH_FAULT, /* it stopped at the work request with a local fault: dealt with */
+};
+
+/** The next `psns` PSNs from una on are acknowledged. Completes, reloads, restarts the timer. */
+enum reach req_acknowledge(
+	struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v);
+/** una and head were moved by hand from `from`: what follows from progress. */
+void req_moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v);
+/** A positive ACK of PSN una + `ahead`. */
+void req_ack(struct requester *r, uint32_t ahead, ns_t now, struct requester_verdict *v);
+
+/* ---- req_read.c */
+
+void req_read_response(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
+void req_atomic_response(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
+/** The response at una is wrong: BAD_RESP_ERR. */
+void req_bad_response(
+	struct requester *r, enum requester_rule rule, uint8_t fatal, struct requester_verdict *v);
+
+/* ---- req_nak.c */
+
+enum syndrome_kind { SYNDROME_ACK, SYNDROME_RNR, SYNDROME_NAK, SYNDROME_RESERVED };
+enum syndrome_kind req_syndrome_kind(uint8_t syndrome);
+/** An ACKNOWLEDGE at PSN `p` with any other than an ACK syndrome. */
+void req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct requester_verdict *v);
+
+/* ---- req_timer.c */
+
+/** One of the retries that retry_cnt counts: go back to una, or give up. */
+void req_retry(struct requester *r, enum requester_counter cause, enum requester_rule rule,
+	struct requester_verdict *v);
+/** Go back to una. */
+void req_rewind(struct requester *r, struct requester_verdict *v);
+/** A positive ACK, or anything else, at PSN `p` beyond the READ or ATOMIC response due at una. */
+void req_implied_nak(struct requester *r, psn_t p, bool is_ack, enum requester_rule rule,
+	struct requester_verdict *v);
+
+/* ---- req_fault.c */
+
+/** The head is the work request with the local fault: report it. */
+void req_report_fault(struct requester *r, struct requester_verdict *v);
+
+static ALWAYS_INLINE bool
+fault_is_due(const struct requester *r)
+{
+	return r->failed && !r->dead && r->head == r->failed_at;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RESPONDER_PLAIN_H
+#define RESPONDER_PLAIN_H
+/**
+ * @file responder_plain.h  The commonest requests without facts and verdict.
+ *
+ * Owner:   the worker that owns the QP.
+ * Memory:  the caller's.
+ * Depends: responder.h.
+ * Spec:    RESP-01, RESP-02, RESP-05: what responder_receive() does with the same packets.
+ *
+ * A WRITE ONLY or SEND ONLY at ePSN, between messages, of a QP that owes no explanation: the only
+ * open question is where its payload goes. A caller that has found a place for it takes it with
+ * responder_take_plain(); one that has not leaves everything to responder_receive(). The predicate
+ * may be stricter than the rules but never laxer.
+ */
+#include "compiler.h"
+#include "responder.h"
+
+/** @param access right that the QP must grant, value of ibv_access_flags; 0: none. */
+static ALWAYS_INLINE bool
+responder_is_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+{
+	uint32_t odd = p->psn.v ^ r->epsn.v;
+
+	odd |= (uint32_t)r->open | (uint32_t)r->latched;
+	odd |= r->knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RESYNC);
+	odd |= access & ~(uint32_t)r->access;
+	odd |= p->payload_len > r->pmtu;
+	return odd == 0;
+}
+
+/** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */
+static ALWAYS_INLINE bool
+responder_is_plain_duplicate(const struct responder *r, const struct wire_pkt *p)
+{
+	return psn_distance(p->psn, r->epsn) > PSN_HALF && op_has(p->op, OPF_REQUEST) &&
+	       op_has(p->op, OPF_SEND | OPF_WRITE) && p->opcode < 0x20 &&
+	       (r->knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RESYNC)) == 0;
+}
+
+/** The message is accepted: ePSN and MSN move on. */
+static ALWAYS_INLINE void
+responder_take_plain(struct responder *r)
+{
+	r->epsn = psn_add(r->epsn, 1);
+	r->msn = (r->msn + 1) & 0xffffff;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ring_aeq.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define PHASE    (UINT64_C(1) << 63)
+#define OVERFLOW (UINT64_C(1) << 56)
+
+enum { OBJECT_SOURCE, OBJECT_QP, OBJECT_CQ };
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	uint8_t flags;
+} sources[16] = {
+#define EVENT_SOURCE(code, flags, name, text) [code] = { name, flags },
+#include "tables/event_sources.def"
+#undef EVENT_SOURCE
+};
+
+static const struct code_row {
+	const char *text;
+	uint16_t code;
+	uint8_t class;
+	uint8_t object;
+} codes[] = {
+#define EVENT_CODE(code, name, class, object, text) \
+	{ text, code, AEQ_CLASS_##class, OBJECT_##object },
+#include "tables/event_codes.def"
+#undef EVENT_CODE
+};
+
+static const struct {
+	uint16_t code;
+	struct aeq_flush flush;
+} flushes[] = {
+#define EVENT_FLUSH(code, flush, status, event) { AEQ_##code, { #flush, status, event } },
+#include "tables/event_flush_map.def"
+#undef EVENT_FLUSH
+};
+
+static const struct code_row *
+code_find(uint16_t code)
+{
+	for (unsigned int i = 0; i < ARRAY_LEN(codes); i++) {
+		if (codes[i].code == code)
+			return &codes[i];
+	}
+	return NULL;
+}
+
+const char *
+aeq_source_name(uint8_t source)
+{
+	const char *name = source < ARRAY_LEN(sources) ? sources[source].name : NULL;
+
+	return name != NULL ? name : "NONE";
+}
+
+uint8_t
+aeq_source_flags(uint8_t source)
+{
+	return source < ARRAY_LEN(sources) ? sources[source].flags : 0;
+}
+
+const char *
+aeq_code_text(uint16_t code)
+{
+	const struct code_row *row = code_find(code);
+
+	return row != NULL ? row->text : "unknown event";
+}
+
+enum aeq_class
+aeq_code_class(uint16_t code)
+{
+	const struct code_row *row = code_find(code);
+
+	return row != NULL ? row->class : AEQ_CLASS_ABNORMAL;
+}
+
+struct aeq_flush
+aeq_flush_of(uint16_t code)
+{
+	for (unsigned int i = 0; i < ARRAY_LEN(flushes); i++) {
+		if (flushes[i].code == code)
+			return flushes[i].flush;
+	}
+	return (struct aeq_flush){ "GENERAL", 5, 1 };
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+void
+ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
+{
+	const struct code_row *row;
+
+	out->id = (uint32_t)(word & 0xffffff);
+	out->wqe_index = (uint16_t)(word >> 24);
+	out->code = (uint16_t)(word >> 40 & 0xfff);
+	out->source = (uint8_t)(word >> 52 & 0xf);
+	out->overflow = (word & OVERFLOW) != 0;
+	out->flags = aeq_source_flags(out->source);
+	/* AEQ-04: these codes know better than the source whose event it is. */
+	row = code_find(out->code);
+	if (row == NULL || row->object == OBJECT_SOURCE)
+		return;
+	if (row->object == OBJECT_CQ) {
+		out->flags = AEQ_CQ;
+		return;
+	}
+	out->flags = (uint8_t)((out->flags & ~AEQ_CQ) | AEQ_QP);
+	if (row->class == AEQ_CLASS_CONNECTION) {
+		out->flags = AEQ_QP;
+		out->source = AEQ_FROM_NONE;
+	}
+}
+
+uint64_t
+ring_aeq_encode(const struct ring_aeq_event *e, bool phase)
+{
+	return (uint64_t)(e->id & 0xffffff) | (uint64_t)e->wqe_index << 24 |
+	       (uint64_t)(e->code & 0xfff) << 40 | (uint64_t)(e->source & 0xf) << 52 |
+	       (e->overflow ? OVERFLOW : 0) | (phase ? PHASE : 0);
+}
+
+size_t
+ring_aeq_size(uint32_t entries)
+{
+	if (entries == 0 || entries > UINT32_C(1) << 30 || (entries & (entries - 1)) != 0)
+		return 0;
+	return sizeof(struct ring_aeq_shared) + entries * sizeof(struct ring_aeq_entry);
+}
+
+void
+ring_aeq_attach(struct ring_aeq *q, void *mem, uint32_t entries)
+{
+	assert(ring_aeq_size(entries) != 0);
+	*q = (struct ring_aeq){ .sh = mem, .mask = entries - 1 };
+}
+
+/** Fresh memory is all zeros, so the first turn's entries are valid with a 1. */
+static bool
+phase_of(const struct ring_aeq *q)
+{
+	return (q->index & (q->mask + 1)) == 0;
+}
+
+static bool
+is_cq(const struct ring_aeq_event *e)
+{
+	struct ring_aeq_event d = { 0 };
+
+	ring_aeq_decode(ring_aeq_encode(e, false), &d);
+	return (d.flags & AEQ_CQ) != 0;
+}
+
+int
+ring_aeq_push(struct ring_aeq *q, const struct ring_aeq_event *e)
+{
+	struct ring_aeq_entry *slot = &q->sh->e[q->index & q->mask];
+	struct ring_aeq_event flagged = *e;
+	uint64_t lost;
+
+	if (q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) > q->mask) {
+		lost = atomic_load_explicit(&q->sh->lost, memory_order_relaxed);
+		atomic_store_explicit(&q->sh->lost, lost + 1, memory_order_relaxed);
+		q->lost = true;
+		return -ENOSPC;
+	}
+	slot->context = is_cq(e) ? e->context >> 1 : e->context;
+	slot->time_ns = e->time_ns;
+	slot->trace_at = e->trace_at;
+	slot->psn = e->psn;
+	slot->rule = e->rule;
+	slot->event = e->event;
+	slot->fatal = e->fatal;
+	slot->opcode = e->opcode;
+	slot->state = e->state;
+	slot->syndrome = e->syndrome;
+	slot->fault = e->fault;
+	flagged.overflow = q->lost;
+	q->lost = false;
+	atomic_store_explicit(
+		&slot->word, ring_aeq_encode(&flagged, phase_of(q)), memory_order_release);
+	q->index++;
+	return 0;
+}
+
+bool
+ring_aeq_next(struct ring_aeq *q, struct ring_aeq_event *out)
+{
+	const struct ring_aeq_entry *slot = &q->sh->e[q->index & q->mask];
+	const uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
+
+	if (((word & PHASE) != 0) != phase_of(q))
+		return false;
+	ring_aeq_decode(word, out);
+	out->context = (out->flags & AEQ_CQ) != 0 ? slot->context << 1 : slot->context;
+	out->time_ns = slot->time_ns;
+	out->trace_at = slot->trace_at;
+	out->psn = slot->psn;
+	out->rule = slot->rule;
+	out->event = slot->event;
+	out->fatal = slot->fatal;
+	out->opcode = slot->opcode;
+	out->state = slot->state;
+	out->syndrome = slot->syndrome;
+	out->fault = slot->fault;
+	q->index++;
+	return true;
+}
+
+uint32_t
+ring_aeq_done(struct ring_aeq *q)
+{
+	const uint32_t n = q->index - q->returned;
+
+	if (n != 0) {
+		q->returned = q->index;
+		atomic_store_explicit(&q->sh->returned, q->returned, memory_order_release);
+	}
+	return n;
+}
+
+uint64_t
+ring_aeq_lost(const struct ring_aeq *q)
+{
+	return atomic_load_explicit(&q->sh->lost, memory_order_relaxed);
+}

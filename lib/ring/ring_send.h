@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_SEND_H
+#define RING_SEND_H
+/**
+ * @file ring_send.h  Send work requests between a host and the dataplane: part of the ring ABI.
+ *
+ * Owner:   the posting side fills an entry and publishes it; the worker copies it before it looks.
+ * Memory:  entries of a send ring; see ring.h.
+ * Depends: base.
+ *
+ * An entry stays in the ring until its work request has completed: a full ring is a full send
+ * queue, and inline bytes are there for a resend.
+ */
+#include "ring.h"
+
+#define RING_MAX_INLINE 256 /* bytes */
+
+/** A send work request; `sge` has the ring's max_sge entries, or as many inline bytes instead. */
+struct ring_send_wqe {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint32_t rkey;
+	uint32_t imm; /* immediate (host order), or the key to invalidate */
+	uint32_t num_sge;
+	uint32_t inline_len; /* bytes at `sge`, with the flag INLINE */
+	uint8_t opcode;      /* ibv_wr_opcode */
+	uint8_t flags;       /* ibv_send_flags */
+	uint8_t reserved[14];
+	struct ring_sge sge[];
+};
+_Static_assert(sizeof(struct ring_send_wqe) == 64, "one cache line before the SGEs");
+
+/** Stride of a send ring; 0 if above RING_MAX_SGE or RING_MAX_INLINE. */
+uint32_t ring_send_stride(uint32_t max_sge, uint32_t max_inline);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a flood of bad packets costs: by kind, in TSC cycles a packet, with the error buffer off and
+ * on; and what is left for a good QP of the same worker while the wire brings ten bad packets for
+ * each of its WRITEs of 64 bytes. The yardstick is a neighbour that sends as many good ones: a
+ * flood costs the good QP less than its share where `share` is above 1, when the good QP is served
+ * faster than next to that neighbour. Of the cases with a `*` each packet of a sample goes to a QP of its
+ * own, since it is the last that its QP takes (the QPs are revived between samples); the neighbour
+ * sends to as many QPs then. Samples are interleaved; nothing passes or fails here.
+ *
+ *   bench_hostile [--json FILE] [--repeats N] [CASE...]
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "bench_hostile_rig.h"
+
+enum { MAX_REPEATS = 2001, WARM_UP = 10, IPV4 = 14, UDP = 34, BTH = 42 };
+
+/* clang-format off */
+static const struct hostile_case cases[] = {
+	/* name,              rule,              spoil,            at, value, each, psn, counter */
+	{ "good_neighbour",   "",                SPOIL_NOTHING,    0, 0, false, 0, STAT_MAX },
+	{ "good_neighbours",  "",                SPOIL_NOTHING,    0, 0, true, 0, STAT_MAX },
+	{ "not_roce",         "",                SPOIL_NOT_ROCE,   UDP + 3, 1, false, 0, STAT_rx_not_roce },
+	{ "dst_mac",          "RX-SYN-00",       SPOIL_BYTE,       5, 1, false, 0, STAT_rx_syndrome_0 },
+	{ "ip_version",       "RX-SYN-02",       SPOIL_IPV6,       0, 0, false, 0, STAT_rx_syndrome_2 },
+	{ "ip_header_len",    "RX-SYN-03",       SPOIL_BYTE_SUM,   IPV4, 1, false, 0, STAT_MAX },
+	{ "ip_flags",         "RX-SYN-05",       SPOIL_BYTE_SEAL,  IPV4 + 6, 0x20, false, 0, STAT_rx_syndrome_5 },
+	{ "ip_fragment",      "RX-SYN-06",       SPOIL_BYTE_SEAL,  IPV4 + 7, 1, false, 0, STAT_rx_syndrome_6 },
+	{ "dst_ip",           "RX-SYN-08",       SPOIL_BYTE_SEAL,  IPV4 + 19, 1, false, 0, STAT_rx_syndrome_8 },
+	{ "ip_checksum",      "RX-SYN-09",       SPOIL_BYTE,       IPV4 + 10, 1, false, 0, STAT_rx_syndrome_9 },
+	{ "ip_len",           "RX-SYN-10",       SPOIL_CUT,        0, 8, false, 0, STAT_rx_syndrome_10 },
+	{ "udp_len",          "RX-SYN-12",       SPOIL_BYTE,       UDP + 5, 4, false, 0, STAT_rx_syndrome_12 },
+	{ "bth_version",      "RX-SYN-13",       SPOIL_BYTE_SEAL,  BTH + 1, 1, false, 0, STAT_rx_syndrome_13 },
+	{ "reserved_qp",      "RX-SYN-14",       SPOIL_BYTE_SEAL,  BTH + 6, 0x10, false, 0, STAT_rx_syndrome_14 },
+	{ "no_qp",            "RX-SYN-15",       SPOIL_NO_QP,      0, 0, false, 0, STAT_rx_syndrome_15 },
+	{ "qp_in_err",        "RX-SYN-15",       SPOIL_STATE,      0, 0, false, 0, STAT_rx_syndrome_15 },
+	{ "src_ip",           "RX-SYN-27",       SPOIL_BYTE_SEAL,  IPV4 + 15, 4, false, 0, STAT_rx_syndrome_27 },
+	{ "src_mac",          "RX-SYN-28",       SPOIL_MAC,        0, 0, false, 0, STAT_rx_syndrome_28 },
+	{ "icrc",             "RX-SYN-30",       SPOIL_BYTE,       BTH + 30, 1, false, 0, STAT_rx_syndrome_30 },
+	{ "fcs",              "RX-SYN-31",       SPOIL_FCS,        0, 0, false, 0, STAT_rx_syndrome_31 },
+	{ "pkey",             "RX-HDR-01",       SPOIL_BYTE_SEAL,  BTH + 3, 1, false, 0, STAT_rx_pkey_violation },
+	{ "qp_type",          "RX-HDR-02",       SPOIL_OPCODE,     OP_UC_WRITE_ONLY, 0, false, 0, STAT_rx_qp_type_mismatch },
+	{ "response_in_rtr",  "RX-HDR-05",       SPOIL_RTR,        OP_RC_ACKNOWLEDGE, 0, false, 0, STAT_rx_response_state },
+	{ "vlan",             "WIRE-01",         SPOIL_VLAN,       0, 0, false, 0, STAT_rx_vlan_mismatch },
+	{ "bad_cnp",          "CC-08",           SPOIL_OPCODE,     OP_CNP, 0, false, 0, STAT_rx_bad_cnp },
+	{ "unsolicited_ack",  "",                SPOIL_OPCODE,     OP_RC_ACKNOWLEDGE, 0, false, 0, STAT_rx_responses },
+	{ "sequence_storm",   "RESP-SEQ-02",     SPOIL_PSN,        0, 0, false, 7, STAT_out_of_sequence },
+	{ "duplicate_write",  "RESP-DUP-02",     SPOIL_PSN,        0, 0, false, -1, STAT_duplicate_request },
+	{ "duplicate_read",   "RESP-DUP-03",     SPOIL_READ_AGAIN, 0, 0, false, -1, STAT_duplicate_request },
+	{ "rnr_storm",        "RESP-RNR-01",     SPOIL_RNR,        0, 0, false, 0, STAT_send_rnr_err },
+	{ "nak_sequence",     "RESP-SEQ-01",     SPOIL_PSN,        0, 0, true, 7, STAT_resp_nak_sequence_sent },
+	{ "nak_order",        "RESP-NAK-INV-03", SPOIL_OPCODE,     OP_RC_WRITE_LAST, 0, true, 0, STAT_resp_nak_invalid_sent },
+	{ "nak_opcode",       "RESP-NAK-INV-01", SPOIL_OPCODE,     0x1f, 0, true, 0, STAT_resp_nak_invalid_sent },
+	{ "nak_length",       "RESP-NAK-INV-08", SPOIL_OPCODE,     OP_RC_SEND_FIRST, 0, true, 0, STAT_resp_nak_invalid_sent },
+	{ "nak_access",       "RESP-NAK-RAE-01", SPOIL_RKEY,       0, 0, true, 0, STAT_resp_remote_access_errors },
+	{ "nak_operation",    "RESP-NAK-ROE-01", SPOIL_WQE,        0, 0, true, 0, STAT_resp_nak_operation_sent },
+};
+/* clang-format on */
+
+/** Figures of a case; [2]: error buffer off and on. All in cycles a packet but the last two. */
+struct figures {
+	double empty;
+	double good_alone;
+	double bad[2];   /* a flood alone, per bad packet */
+	double good[2];  /* good and bad mixed, per good packet: what it takes until the next one */
+	double kept[2];  /* rate of the good QP with the flood to its rate alone */
+	double share[2]; /* the same to its rate next to the good neighbour */
+};
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static double
+sample(struct hostile_rig *r, const struct hostile_case *c, struct worker *w, uint32_t good,
+	uint32_t bad)
+{
+	uint64_t start, cycles, counted = 0;
+	uint32_t before = hostile_good_psn();
+
+	hostile_prepare(r, c, good, bad);
+	if (c->counter != STAT_MAX)
+		counted = worker_stats(w)->c[c->counter];
+	start = rte_rdtsc_precise();
+	while (rte_ring_count(r->to) != 0)
+		worker_poll(w, 1);
+	cycles = rte_rdtsc_precise() - start;
+	if (c->counter != STAT_MAX && worker_stats(w)->c[c->counter] - counted != bad)
+		fprintf(stderr, "%s: %" PRIu64 " of %" PRIu32 " packets counted\n", c->name,
+			worker_stats(w)->c[c->counter] - counted, bad);
+	if (((hostile_good_psn() - before) & PSN_MASK) != good)
+		fprintf(stderr, "%s: the good QP lost packets\n", c->name);
+	for (uint32_t i = 0; i < 1000 && worker_poll(w, 1) != 0; i++)
+		hostile_clear(r);
+	hostile_clear(r);
+	hostile_revive(c);
+	return (double)cycles;
+}
+
+/** The same frames, received and sent back as they are. */
+static double
+sample_empty(struct hostile_rig *r, const struct hostile_case *c)
+{
+	uint64_t start, cycles;
+
+	hostile_prepare(r, c, GOOD, FLOOD);
+	start = rte_rdtsc_precise();
+	while (rte_ring_count(r->to) != 0) {
+		struct rte_mbuf *m[PIPELINE_BURST];
+		uint16_t n = rte_eth_rx_burst(r->port, 0, m, PIPELINE_BURST);
+
+		rte_eth_tx_burst(r->port, 0, m, n);
+	}
+	cycles = rte_rdtsc_precise() - start;
+	hostile_clear(r);
+	return (double)cycles / (GOOD + FLOOD);
+}
+
+static int
+compare(const void *x, const void *y)
+{
+	double a = *(const double *)x, c = *(const double *)y;
+
+	return (a > c) - (a < c);
+}
+
+static double
+median(double *v, uint32_t n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
+
+static struct figures
+measure(struct hostile_rig *r, const struct hostile_case *c, uint32_t repeats)
+{
+	static double empty[MAX_REPEATS], alone[MAX_REPEATS], next[MAX_REPEATS];
+	static double bad[2][MAX_REPEATS], good[2][MAX_REPEATS];
+	const struct hostile_case *neighbour = &cases[c->each ? 1 : 0];
+	double next_to_good;
+	struct figures f;
+
+	hostile_begin(c);
+	for (uint32_t i = 0; i < repeats + WARM_UP; i++) {
+		uint32_t at = i < WARM_UP ? 0 : i - WARM_UP;
+
+		empty[at] = sample_empty(r, c);
+		alone[at] = sample(r, &cases[0], r->worker[0], 5 * GOOD, 0) / (5 * GOOD);
+		next[at] = sample(r, neighbour, r->worker[0], GOOD, FLOOD) / GOOD;
+		for (uint32_t e = 0; e < 2; e++) {
+			bad[e][at] = sample(r, c, r->worker[e], 0, FLOOD) / FLOOD;
+			good[e][at] = sample(r, c, r->worker[e], GOOD, FLOOD) / GOOD;
+		}
+	}
+	f.empty = median(empty, repeats);
+	f.good_alone = median(alone, repeats);
+	next_to_good = median(next, repeats);
+	for (uint32_t e = 0; e < 2; e++) {
+		f.bad[e] = median(bad[e], repeats);
+		f.good[e] = median(good[e], repeats);
+		f.kept[e] = f.good_alone / f.good[e];
+		f.share[e] = next_to_good / f.good[e];
+	}
+	return f;
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static void
+print_header(uint32_t repeats)
+{
+	printf("TSC cycles a packet (%.0f MHz), median of %" PRIu32
+	       " runs; %d bad packets for each "
+	       "good one.\n"
+	       "bad: a flood alone. rate: the good QP's packets per second, alone and in the flood.\n"
+	       "kept: the latter to the former. share: to the rate next to a neighbour that sends as\n"
+	       "many good packets. on, off: error buffer. *: each bad packet to another QP.\n\n",
+		(double)rte_get_tsc_hz() / 1e6, repeats, FLOOD / GOOD);
+	printf("%-16s %-16s %6s %7s %7s %9s %9s %9s %7s %7s %6s %6s\n", "case", "rule", "empty",
+		"bad off", "bad on", "rate Mp/s", "flood off", "flood on", "kept off", "kept on",
+		"sh.off", "sh.on");
+}
+
+static void
+print_row(const struct hostile_case *c, const struct figures *f)
+{
+	double mhz = (double)rte_get_tsc_hz() / 1e6;
+
+	printf("%-15s%s %-16s %6.1f %7.1f %7.1f %9.3f %9.3f %9.3f %7.1f%% %6.1f%% %6.2f %6.2f\n",
+		c->name, c->each ? "*" : " ", c->rule, f->empty, f->bad[0], f->bad[1],
+		mhz / f->good_alone, mhz / f->good[0], mhz / f->good[1], 100 * f->kept[0],
+		100 * f->kept[1], f->share[0], f->share[1]);
+	fflush(stdout);
+}
+
+static void
+json_pair(FILE *out, const char *name, const double v[2])
+{
+	fprintf(out, ", \"%s\": {\"errbuf_off\": %.4g, \"errbuf_on\": %.4g}", name, v[0], v[1]);
+}
+
+static void
+print_json(FILE *out, const struct hostile_case *c, const struct figures *f, bool first)
+{
+	fprintf(out,
+		"%s\n    {\"case\": \"%s\", \"rule\": \"%s\", \"qps\": %d, \"empty\": %.1f, \"good_alone\": %.1f",
+		first ? "" : ",", c->name, c->rule, c->each ? HOSTILE_QPS : 1, f->empty,
+		f->good_alone);
+	json_pair(out, "bad", f->bad);
+	json_pair(out, "good_in_flood", f->good);
+	json_pair(out, "kept", f->kept);
+	json_pair(out, "share", f->share);
+	fprintf(out, "}");
+}
+
+static bool
+is_chosen(const char *name, int argc, char **argv, int from)
+{
+	if (from >= argc)
+		return true;
+	for (int i = from; i < argc; i++)
+		if (strcmp(argv[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void
+run(struct hostile_rig *r, uint32_t repeats, FILE *json, int argc, char **argv, int at)
+{
+	bool first = true;
+
+	print_header(repeats);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct figures f;
+
+		if (!is_chosen(cases[i].name, argc, argv, at))
+			continue;
+		f = measure(r, &cases[i], repeats);
+		print_row(&cases[i], &f);
+		if (json != NULL)
+			print_json(json, &cases[i], &f, first);
+		first = false;
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct hostile_rig r;
+	uint32_t repeats = 201;
+	FILE *json = NULL;
+	int at = 1;
+
+	for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+		if (strcmp(argv[at], "--json") == 0)
+			json = fopen(argv[at + 1], "w");
+		else if (strcmp(argv[at], "--repeats") == 0)
+			repeats = (uint32_t)strtoul(argv[at + 1], NULL, 10);
+		else
+			die("unknown option");
+		if (strcmp(argv[at], "--json") == 0 && json == NULL)
+			die("cannot write the JSON file");
+	}
+	if (repeats == 0 || repeats > MAX_REPEATS)
+		die("--repeats is 1 to 2001");
+	hostile_set_up(&r);
+	if (json != NULL)
+		fprintf(json,
+			"{\n  \"unit\": \"TSC cycles a packet, median\",\n  \"tsc_hz\": %" PRIu64
+			",\n  \"repeats\": %" PRIu32 ",\n  \"bad_per_good\": %d,\n  \"cases\": [",
+			rte_get_tsc_hz(), repeats, FLOOD / GOOD);
+	run(&r, repeats, json, argc, argv, at);
+	if (json != NULL) {
+		fprintf(json, "\n  ]\n}\n");
+		fclose(json);
+	}
+	hostile_tear_down(&r);
+	return 0;
+}

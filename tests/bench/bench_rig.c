@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_eal.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "bench_rig.h"
+#include "crc_isal.h"
+#include "net_pair.h"
+
+#define HUGE (2u << 20)
+
+static struct {
+	struct qp *qp[MAX_QPS];
+	struct ring rq[RING_QPS];
+	uint32_t psn[MAX_QPS];
+	uint32_t order; /* state of the generator of random QPs and places */
+	uint32_t place;
+	struct qp_cq cq;
+	struct wire_path to_us;
+	struct wire_path to_peer;
+	uint8_t payload[MAX_LEN];
+} b;
+
+void
+die(const char *what)
+{
+	fprintf(stderr, "bench_pipeline: %s\n", what);
+	exit(1);
+}
+
+static uint8_t *
+huge_pages(size_t len)
+{
+	uint8_t *p;
+
+	len = (len + HUGE - 1) / HUGE * HUGE; /* a part of a page is not a huge one */
+	p = mmap(NULL, len + HUGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("no memory");
+	p += HUGE - (uintptr_t)p % HUGE;
+	madvise(p, len, MADV_HUGEPAGE);
+	return p;
+}
+
+/** A heap on huge pages: EAL's own is not, without privileges. @return its socket. */
+static int
+make_heap(uint32_t qps)
+{
+	size_t len = (size_t)64 * HUGE + ((size_t)qps * 4096 / HUGE + 1) * HUGE;
+
+	if (rte_malloc_heap_create("bench") != 0 ||
+		rte_malloc_heap_memory_add("bench", huge_pages(len), len, NULL, 0, HUGE) != 0)
+		die("no heap");
+	return rte_malloc_heap_get_socket("bench");
+}
+
+static void
+make_port(struct bench_rig *r, uint32_t qps)
+{
+	char *argv[] = { (char *)(uintptr_t) "bench", (char *)(uintptr_t) "--no-huge",
+		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
+		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--iova-mode=va",
+		(char *)(uintptr_t) "--log-level=critical", (char *)(uintptr_t) "-m",
+		(char *)(uintptr_t) "64", NULL };
+
+	if (rte_eal_init((int)ARRAY_LEN(argv) - 1, argv) < 0)
+		die("EAL does not start");
+	r->conf.socket = make_heap(qps);
+	r->pool = rte_pktmbuf_pool_create(
+		"bench", 4095, 256, 0, MAX_LEN + 256 + RTE_PKTMBUF_HEADROOM, r->conf.socket);
+	if (r->pool == NULL ||
+		net_pair_create_open("bench", 2048, 0, &r->port, &r->to, &r->from) != 0 ||
+		net_pair_start(r->port, r->pool) != 0)
+		die("no port");
+}
+
+static struct wire_path
+path(uint8_t from, uint8_t to)
+{
+	return (struct wire_path){ .smac = { 2, 0, 0, 0, 0, from },
+		.dmac = { 2, 0, 0, 0, 0, to },
+		.src_ip = { 192, 0, 2, from },
+		.dst_ip = { 192, 0, 2, to },
+		.tos = 2,
+		.ttl = 64,
+		.sport = 0xc000 };
+}
+
+static void
+make_qp(struct bench_rig *r, uint32_t i)
+{
+	const struct qp_alloc_params params = { .max_recv_wr = i < RING_QPS ? MAX_PACKETS : 1,
+		.max_recv_sge = 1,
+		.max_dest_rd_atomic = i < RING_QPS ? 16 : 1,
+		.socket = r->conf.socket };
+	struct qp *qp = qp_alloc(&params);
+
+	if (qp == NULL)
+		die("no QP");
+	qp->qpn = MAX_QPS + i;
+	qp->pd = 1;
+	qp->port = (uint8_t)r->port;
+	qp->recv_cq = qp->send_cq = &b.cq;
+	if (qp_table_insert(r->conf.qps, qp) != 0)
+		die("no slot");
+	if (i < RING_QPS)
+		ring_attach(&b.rq[i], qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
+	b.qp[i] = qp;
+}
+
+static void
+make_region(struct bench_rig *r)
+{
+	struct mem_region *mr = mem_region_alloc();
+
+	if (mr == NULL)
+		die("no memory");
+	mr->va = REGION_VA;
+	mr->length = REGION_LEN;
+	mr->host = huge_pages(REGION_LEN);
+	mr->key = REGION_KEY;
+	mr->pd = 1;
+	mr->access = 15;
+	if (mem_table_add(r->conf.mem, mr) != 0)
+		die("no region");
+	r->bare.host = mr->host;
+	r->bare.region_va = REGION_VA;
+	r->bare.region_len = REGION_LEN;
+}
+
+void
+rig_set_up(struct bench_rig *r, uint32_t qps)
+{
+	make_port(r, qps);
+	b.to_us = path(2, 1);
+	b.to_peer = path(1, 2);
+	r->conf.ports_n = r->conf.workers_n = 1;
+	r->conf.crc = crc_isal();
+	r->conf.qps = qp_table_create(MAX_QPS, r->conf.socket);
+	r->conf.mem = mem_table_create(16);
+	r->conf.trace_entries = 4096;
+	r->conf.ports[0] =
+		(struct pipeline_port){ .id = r->port, .polls_rx = true, .pool = r->pool };
+	r->conf.ports[0].addr.has_ipv4 = true;
+	memcpy(r->conf.ports[0].addr.mac, b.to_us.dmac, 6);
+	memcpy(r->conf.ports[0].addr.ipv4, b.to_us.dst_ip, 4);
+	r->bare.crc = r->conf.crc;
+	r->bare.port = r->port;
+	r->bare.qps_n = MAX_QPS;
+	r->bare.qps = (struct bare_qp *)(void *)huge_pages(MAX_QPS * sizeof(struct bare_qp));
+	if (r->conf.qps == NULL || r->conf.mem == NULL ||
+		mem_area_create(&b.cq.area, ring_size(1024, 64), -1, 0) != 0)
+		die("no memory");
+	make_region(r);
+	ring_cq_attach(&b.cq.ring, b.cq.area.base, 1024, 1024, true);
+	for (uint32_t i = 0; i < qps; i++) {
+		make_qp(r, i);
+		bare_qp_init(&r->bare, MAX_QPS + i, &b.to_peer);
+	}
+	r->timed = worker_create(&r->conf);
+	r->conf.stage_cycles = true;
+	r->lapped = worker_create(&r->conf);
+	if (r->timed == NULL || r->lapped == NULL)
+		die("no worker");
+}
+
+void
+rig_tear_down(struct bench_rig *r)
+{
+	worker_destroy(r->timed);
+	worker_destroy(r->lapped);
+}
+
+/* ---- a case ---------------------------------------------------------------------------------- */
+
+/** From RESET to RTS with this path MTU, at PSN 0. */
+static void
+bring_up(struct qp *qp, const struct bench_case *c)
+{
+	struct qp_attr a = { .qp_state = QPS_RESET,
+		.pkey = 0xffff,
+		.qp_access_flags = 15,
+		.path_mtu = c->pmtu,
+		.dest_qp_num = qp->qpn,
+		.max_dest_rd_atomic = qp->max_dest_alloc,
+		.min_rnr_timer = 12,
+		.path = b.to_peer,
+		.path_resolved = true };
+
+	qp_apply(qp, &a, QP_ATTR_STATE);
+	a.qp_state = QPS_INIT;
+	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS);
+	a.qp_state = QPS_RTR;
+	qp_apply(qp, &a,
+		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	a.qp_state = QPS_RTS;
+	qp_apply(qp, &a, QP_ATTR_STATE);
+	qp->flags = c->trace ? qp->flags | QPF_TRACE : qp->flags & ~(uint32_t)QPF_TRACE;
+}
+
+uint32_t
+rig_begin(struct bench_rig *r, const struct bench_case *c)
+{
+	uint32_t n = 256u * 1024 / (c->len + 1u);
+
+	(void)r;
+	for (uint32_t i = 0; i < c->qps; i++) {
+		bring_up(b.qp[i], c);
+		b.psn[i] = 0;
+	}
+	return n > MAX_PACKETS ? MAX_PACKETS : n / 32 * 32;
+}
+
+static uint32_t
+next_random(void)
+{
+	b.order = b.order * 1664525u + 1013904223u;
+	return b.order >> 8;
+}
+
+/** Somewhere in the region, on a cache line of its own. */
+static uint64_t
+next_place(uint32_t len)
+{
+	uint32_t step = (len + 63) / 64 * 64;
+
+	b.place = step == 0 ? 0 : next_random() % (REGION_LEN / step) * step;
+	return REGION_VA + b.place;
+}
+
+static void
+post(uint32_t q, uint64_t va)
+{
+	struct ring_recv_wqe *w = ring_produce_slot(&b.rq[q], MAX_PACKETS);
+
+	if (w == NULL)
+		die("receive queue is full");
+	w->wr_id = q;
+	w->num_sge = 1;
+	w->sge[0] = (struct ring_sge){ va, 64, REGION_KEY };
+	ring_produce_commit(&b.rq[q]);
+}
+
+static uint32_t
+psn_for(const struct bench_case *c, uint32_t q)
+{
+	uint32_t next = b.psn[q];
+
+	if (c->kind == KIND_GOOD)
+		b.psn[q]++;
+	return c->kind == KIND_DUPLICATE ? next - 1 : c->kind == KIND_AHEAD ? next + 5 : next;
+}
+
+static struct rte_mbuf *
+packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
+{
+	uint64_t va = next_place(c->len);
+	struct wire_fields f = { .opcode = c->opcode,
+		.flags = PKT_ACKREQ,
+		.pkey = 0xffff,
+		.dest_qpn = c->kind == KIND_NO_QP ? 0x800000 : MAX_QPS + q,
+		.psn = psn(psn_for(c, q)),
+		.reth = { va, REGION_KEY, c->len },
+		.payload = b.payload,
+		.payload_len = c->opcode == OP_RC_READ_REQUEST ? 0 : c->len };
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->pool);
+	uint8_t *frame;
+	int len;
+
+	if (m == NULL)
+		die("pool is empty");
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	len = wire_build(&b.to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
+	icrc_seal(r->conf.crc, frame, 14, false, (uint32_t)len);
+	if (c->kind == KIND_BAD_ICRC)
+		frame[len - 1] ^= 1;
+	if (c->kind == KIND_NOT_ROCE)
+		frame[37] ^= 1;
+	m->data_len = (uint16_t)len;
+	m->pkt_len = (uint32_t)len;
+	if (c->opcode == OP_RC_SEND_ONLY)
+		post(q, va);
+	return m;
+}
+
+void
+rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool advance)
+{
+	uint32_t used[MAX_PACKETS];
+
+	for (uint32_t i = 0; i < n; i++) {
+		used[i] = (c->random ? next_random() : i) % c->qps;
+		if (rte_ring_enqueue(r->to, packet(r, c, used[i])) != 0)
+			die("wire is full");
+	}
+	for (uint32_t i = 0; !advance && c->kind == KIND_GOOD && i < n; i++)
+		b.psn[used[i]]--;
+}
+
+uint32_t
+rig_clear(struct bench_rig *r)
+{
+	struct ring_cqe cqe[32];
+	void *m[64];
+	uint32_t n, sum = 0;
+
+	while ((n = rte_ring_dequeue_burst(r->from, m, 64, NULL)) != 0) {
+		rte_pktmbuf_free_bulk((struct rte_mbuf **)(void *)m, n);
+		sum += n;
+	}
+	while (ring_cq_poll(&b.cq.ring, cqe, 32) != 0)
+		;
+	return sum;
+}
+
+void
+rig_unpost(struct bench_rig *r, const struct bench_case *c)
+{
+	(void)r;
+	for (uint32_t i = 0; c->opcode == OP_RC_SEND_ONLY && i < c->qps; i++)
+		ring_consume_done(&b.qp[i]->rq, ring_consume_count(&b.qp[i]->rq));
+}

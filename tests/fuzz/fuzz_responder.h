@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FUZZ_RESPONDER_H
+#define FUZZ_RESPONDER_H
+/**
+ * @file fuzz_responder.h  The whole responder under fuzz: one worker, eight QPs, eight regions.
+ *
+ * fuzz_responder.c         the program that an input is: steps, actions
+ * fuzz_responder_bed.c     EAL, port, worker, QPs, regions: made anew for each input
+ * fuzz_responder_packet.c  the next valid packet of a QP's stream
+ * fuzz_responder_mutate.c  what is done to it
+ * fuzz_responder_judge.c   what each packet must lead to, judged again
+ * fuzz_responder_model.c   QPs and memory as they must be after a turn
+ * fuzz_responder_look.c    completions, events, frames and counters, held against the model
+ * fuzz_responder_seeds.c   built-in programs
+ *
+ * Owner:   tests only; one thread, a clock that only the program moves.
+ * Memory:  static, and what the bed makes.
+ * Depends: fuzz.h, pipeline.
+ *
+ * The model says for every packet whether it is accepted; what the worker did is found in ePSN,
+ * MSN, memory, completions and frames, and any difference aborts. It starts each turn from the
+ * QP's state as it is, so that one mistake is found in the turn that makes it.
+ */
+#include <string.h>
+
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_ring.h>
+
+#include "fuzz.h"
+#include "pipeline.h"
+
+enum {
+	QPS = 8,
+	CQS = 2,
+	MRS = 8,
+	MAX_SGE = 4, /* of a receive WQE */
+	RQ_WRS = 16, /* of a receive queue */
+	FIFO = 64,   /* power of two: WQEs not completed yet */
+	LASTS = 4,
+	RECORDS = 512,  /* READs and ATOMICs of a QP remembered: more than frames can wait */
+	BURST_MAX = 32, /* packets of a turn */
+	STEP = 8,       /* bytes of a program's step */
+	FRAME_ROOM = 2048,
+	ARENA = 40 * 1024,
+	QPN_SLOTS = 64,
+};
+
+struct region {
+	uint64_t va;
+	uint32_t len;
+	uint32_t key;
+	uint32_t pd;
+	uint32_t at; /* in the arena */
+	uint8_t access;
+	bool invalidatable;
+	bool present; /* in the table */
+	bool valid;   /* not invalidated */
+	struct mem_region *r;
+};
+
+struct wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	struct ring_sge sge[MAX_SGE];
+};
+
+/** A READ or ATOMIC that was accepted. */
+struct record {
+	bool read;
+	bool done;     /* its last response was seen */
+	bool repeated; /* by a duplicate, perhaps in part */
+	uint32_t rkey;
+	psn_t first;
+	psn_t last;
+	uint64_t va;
+	uint32_t len;
+	uint64_t original;
+};
+
+/** What is constant about a QP of the bed. */
+struct plan {
+	uint32_t qpn;
+	uint32_t peer_qpn;
+	uint32_t pd;
+	uint32_t psn;
+	uint16_t pmtu;
+	uint16_t pkey;
+	uint16_t knobs;
+	uint8_t rd;
+	uint8_t good_mr;
+	uint8_t rq_mr;
+	uint8_t start; /* enum qp_state */
+	uint8_t cq;
+	bool ernic;
+	bool ipv6;
+	bool vlan;
+};
+
+struct qp_bed {
+	const struct plan *plan;
+	struct qp *qp;
+	struct ring rq; /* producer */
+	struct wqe fifo[FIFO];
+	uint32_t head; /* oldest WQE that is not completed */
+	uint32_t tail;
+	uint64_t serial;
+	uint8_t access;
+	/* next packet, as the generator believes */
+	psn_t next;
+	uint8_t open;
+	uint32_t left;                  /* bytes of an open message */
+	struct wire_fields last[LASTS]; /* requests, for duplicates */
+	uint32_t last_n;
+	/* the life since RESET */
+	bool vague; /* what was accepted last is not known: its queue ran over */
+	bool error_cqe;
+	bool flushed;
+	bool nak_sent; /* the one that ends the life */
+	bool msn_seen;
+	uint32_t msn;
+	uint32_t ends;  /* events that tell of its end */
+	uint64_t stale; /* frames before this one are of an earlier life */
+	struct record record[RECORDS];
+	uint32_t records; /* since the life began */
+	/* completions due in this turn */
+	uint32_t due_n;
+	uint32_t due_seen;
+	struct {
+		uint64_t wr_id;
+		uint32_t bytes;
+	} due[BURST_MAX];
+};
+
+/** A packet of this turn. */
+struct sent {
+	int qp;            /* of its destination, or -1 */
+	bool good;         /* no fault of the frame itself */
+	struct wire_pkt p; /* points into `frame` */
+	uint8_t frame[FRAME_ROOM];
+};
+
+/** A QP in the course of a turn, as it must be. */
+struct model {
+	struct responder r;
+	uint8_t state;
+	bool reads; /* has or had answers waiting */
+	uint64_t rcvd;
+};
+
+enum { DRAIN_CQ = 1, DRAIN_TX = 2, DRAIN_UP = 4, DRAIN_ERRBUF = 8 };
+
+struct fuzz_bed {
+	struct worker *w;
+	struct worker_conf conf;
+	struct mbox mbox;
+	struct qp_cq cq[CQS];
+	uint32_t cq_seen[CQS];
+	bool cq_bad[CQS]; /* in error when the turn began */
+	uint16_t port;
+	struct rte_ring *to;
+	struct rte_ring *from;
+	struct rte_mempool *in;  /* the tester's frames */
+	struct rte_mempool *out; /* the worker's */
+	ns_t now;
+	uint8_t drain;
+	int modifying; /* QP that the control lcore changes in this turn, or -1 */
+	uint64_t cookie;
+	uint64_t collected; /* frames taken from the port's far end */
+	uint64_t made;      /* frames made before this turn */
+	uint64_t fcs_flag;
+	uint32_t ext_live; /* frames in heap blocks */
+	struct qp_bed q[QPS];
+	struct region mr[MRS];
+	uint32_t sent_n;
+	struct sent sent[BURST_MAX];
+	struct model model[QPS];
+	uint8_t arena[ARENA] __attribute__((aligned(64)));
+	uint8_t shadow[ARENA] __attribute__((aligned(64)));
+};
+extern struct fuzz_bed fb;
+extern const struct plan fuzz_plans[QPS];
+
+/* ---- bed */
+
+void bed_start(void);
+/** @param options first bytes of the input. */
+void bed_open(uint8_t knobs, uint8_t options);
+/** Everything drained and given back; the pools must be full again. */
+void bed_close(void);
+void bed_qp_make(uint32_t i);
+/** To a state, by legal transitions only; a fresh life begins at `psn` where it passes RESET. */
+void bed_qp_state(uint32_t i, enum qp_state to, uint32_t psn);
+void bed_qp_gone(uint32_t i);
+int bed_tell(struct mbox_msg *m);
+void bed_mr_add(uint32_t i, uint8_t access, uint64_t va);
+void bed_mr_remove(uint32_t i);
+struct wire_path bed_path(const struct plan *p, bool of_peer);
+/** Is the QP one that the worker knows? */
+bool bed_attached(uint32_t i);
+
+/* ---- packets */
+
+enum { MUTATE = 0x80, PAYLOAD_MAX = 1600 };
+
+/** A packet under construction. */
+struct making {
+	uint32_t qp;
+	struct wire_path path;
+	struct wire_fields f;
+	uint8_t frame[FRAME_ROOM];
+	uint32_t len;
+	uint32_t cut; /* second segment begins here; 0: one segment */
+	uint32_t copies;
+	bool bad_fcs;
+};
+
+/** Before the frame is built. @return false: this kind works on the frame. */
+bool mutate_fields(struct making *k, const uint8_t *step);
+/** After it is built. */
+void mutate_frame(struct making *k, const uint8_t *step);
+/** Make the ICRC right, wherever the frame now ends. */
+void packet_seal(struct making *k);
+
+/** Make the packet of a step and put it on the wire, once or several times. */
+void packet_step(const uint8_t step[STEP]);
+/** Anything that is not RoCE, or hardly. */
+void packet_noise(const uint8_t step[STEP]);
+
+/* ---- opcodes, as the judge and the model see them */
+
+static inline bool
+is_send(uint8_t op)
+{
+	return op <= 0x05 || op == 0x16 || op == 0x17;
+}
+
+static inline bool
+is_write(uint8_t op)
+{
+	return op >= 0x06 && op <= 0x0b;
+}
+
+static inline bool
+is_write_imm(uint8_t op)
+{
+	return op == OP_RC_WRITE_LAST_IMM || op == OP_RC_WRITE_ONLY_IMM;
+}
+
+static inline bool
+is_atomic(uint8_t op)
+{
+	return op == OP_RC_COMPARE_SWAP || op == OP_RC_FETCH_ADD;
+}
+
+/** FIRST or MIDDLE: exactly a path MTU. */
+static inline bool
+is_part(uint8_t op)
+{
+	return op == 0x00 || op == 0x01 || op == 0x06 || op == 0x07;
+}
+
+static inline bool
+has_reth(uint8_t op)
+{
+	return op == 0x06 || op == 0x0a || op == 0x0b || op == 0x0c;
+}
+
+/* ---- model and looks */
+
+enum verdict { ACCEPT, NOTHING, REFUSE_RNR, REFUSE_NAK, FATAL };
+
+/** Would header validation let it through to this QP? */
+bool for_this_qp(const struct qp_bed *q, uint8_t state, const struct wire_pkt *p);
+/** A packet that is for this QP. */
+enum verdict judge(struct qp_bed *q, const struct model *m, const struct wire_pkt *p);
+
+void turn(void);
+/** Region of a key that `pd` may use so, or NULL. */
+const struct region *granted(uint32_t key, uint32_t pd, uint64_t va, uint64_t len, uint8_t access);
+void model_begin(void);
+/** Judge the packets of the turn in order, and change the shadow as they do. */
+void model_run(void);
+void model_compare(void);
+void look_begin(void);
+void look_completions(void);
+void look_events(void);
+void look_frames(void);
+void look_accounts(void);
+/** A life of the QP ends: nothing of it is checked any more. */
+void look_new_life(uint32_t i);
+
+static inline uint8_t
+state_of(uint32_t i)
+{
+	return atomic_load(&fb.q[i].qp->state);
+}
+
+#endif

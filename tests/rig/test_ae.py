@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AE, AEQ: asynchronous events, from the worker's queue to the user."""
+import rig
+import roce
+from rig import E, MS, PEER_QPN, QPN, RKEY, VA, Ack, Nak
+from roce import NAK_INV, NAK_RAE, data
+
+# lib/ring/tables/event_codes.def
+REPORT, CQ_OPERATION, SUSPEND_COMPLETE, DOUBT, FIN = 0x001, 0x002, 0x003, 0x011, 0x021
+BOUNDS, WQE_OPCODE, MESSAGE_TOO_LONG, REMOTE_ACCESS, INVALID_REQUEST = (0x100, 0x111, 0x123, 0x131,
+                                                                        0x160)
+FROM_NONE, FROM_RQ, FROM_CQ, FROM_SQ, FROM_READ = 0, 1, 2, 5, 13
+
+
+class Events(rig.RigCase):
+
+    def one(self, event_type, source="RQ"):
+        """Exactly one event, affiliated with the QP; the QP is in ERR when it is delivered."""
+        events = self.events()
+        self.assertEqual([(event_type, QPN, source)],
+                         [(e["event_type"], e["qp_num"], e["source"]) for e in events])
+        self.assertEqual("ERR", self.state())
+        return events[0]
+
+    def test_AE_01_invalid_request(self):
+        self.resp()
+        self.expect(self.feed(self.peer.write_last(E, b"x")), Nak(E, NAK_INV, 0))
+        e = self.one("QP_REQ_ERR")
+        self.assertEqual((E, "RC_WRITE_LAST", NAK_INV), (e["psn"], e["opcode"], e["syndrome"]))
+        self.assertIn(e["rule"], e["detail"])
+        self.assertNotEqual(0, e["fatal_code"])
+
+    def test_AE_02_AE_11_access_violation(self):
+        """AE-11: the state is ERR when the event is delivered; flushes are there too."""
+        self.resp()
+        self.expect(self.feed(self.peer.write_only(E, b"x", VA, RKEY ^ 1)), Nak(E, NAK_RAE, 0))
+        self.one("QP_ACCESS_ERR")
+        self.assertEqual([(i, "WR_FLUSH_ERR") for i in range(4)], self.statuses())
+
+    def test_AE_03_AE_04_overflow_of_a_shared_queue(self):
+        """One CQ_ERR, before or with the QP's event; each QP that loses a completion has its own."""
+        self.resp(recv=4, cqe=4)
+        self.make("qp_create", **self.qp_params(qp_num=0x12, dest_qp_num=0x23))
+        self.post_recv(4, qp_num=0x12)
+        other = self.peer.with_(qpn=0x12, own_qpn=0x23)
+        for i in range(3):
+            self.rig.rx(self.peer.send_only(E + i, b"a"))
+            self.rig.rx(other.send_only(E + i, b"b"))
+        self.rig.run()
+        events = self.rpc("async_events", max=64)
+        kinds = [e["event_type"] for e in events]
+        self.assertEqual(1, kinds.count("CQ_ERR"), kinds)
+        self.assertEqual(("CQ_ERR", "cq0", "CQ"),
+                         (events[0]["event_type"], events[0]["cq"], events[0]["source"]))
+        self.assertEqual({("QP_FATAL", QPN), ("QP_FATAL", 0x12)},
+                         {(e["event_type"], e["qp_num"]) for e in events[1:]})
+        self.assertEqual(3, len(events))
+        self.assertEqual(("ERR", "ERR"), (self.state(), self.qp(0x12)["qp_state"]))
+        self.assertEqual(["SUCCESS"] * 4, [c["status"] for c in self.cqes()])
+
+    def test_AE_05_communication_established(self):
+        self.resp(qp_state="RTR", recv=4)
+        self.expect(self.each(self.peer.send_only(E), self.peer.send_only(E + 1)), Ack(E, 1),
+                    Ack(E + 1, 2))
+        got = self.rpc("async_events", max=64)
+        self.assertEqual([("COMM_EST", QPN)], [(e["event_type"], e["qp_num"]) for e in got])
+        self.resp(recv=4)
+        self.expect(self.feed(self.peer.send_only(E)), Ack(E, 1))
+        self.assertEqual([], self.rpc("async_events", max=64))
+
+    def test_AE_09_destroyed_with_an_event_waiting(self):
+        """Neither what was queued nor what comes late names the QP, or the next one of its number."""
+        self.resp()
+        self.feed(self.peer.write_only(E, b"x", VA, RKEY ^ 1))
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.made.remove(("qp_destroy", {"qp_num": QPN}))
+        self.assertEqual([], self.rpc("async_events", max=64))
+        self.resp()
+        self.assertEqual([], self.rpc("async_events", max=64))
+        # Raised, and not taken from the worker before the QP is gone.
+        self.rig.rx(self.peer.write_only(E, b"x", VA, RKEY ^ 1))
+        self.rig.command("turn 3")
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.made.remove(("qp_destroy", {"qp_num": QPN}))
+        self.make("qp_create", **self.qp_params())
+        self.assertEqual([], self.rpc("async_events", max=64))
+        self.assertEqual("RTS", self.state())
+
+    def test_AE_10_a_completion_is_enough(self):
+        """A receive WQE that carries the error leaves the event queue empty."""
+        self.resp(recv=0)
+        self.post_recv(2, size=5)
+        self.expect(self.feed(self.peer.send_only(E, data(10))), Nak(E, NAK_INV, 0))
+        self.fatal(E, cqe="LOC_LEN_ERR", flushed=1)
+        self.resp(recv=2)
+        self.expect(self.feed(self.peer.write_only_imm(E, b"x", VA, RKEY ^ 1)), Nak(E, NAK_RAE, 0))
+        self.fatal(E, cqe="REM_ACCESS_ERR", flushed=1)
+
+    def test_AE_12_paths_do_not_migrate(self):
+        self.resp()
+        for attr in ({"path_mig_state": "REARM"}, {"alt_ah_attr": {"dest_ip": "192.0.2.3"}}):
+            with self.assertRaises(rig.RpcError):
+                self.rpc("qp_modify", qp_num=QPN, qp_state="RTS", **attr)
+        self.assertEqual([], self.events())
+
+
+class Queue(rig.RigCase):
+    """Records put into the worker's queue as hardware would put them."""
+
+    def record(self, code, source, wqe=0, ident=QPN):
+        got = self.rig.command("aeq 0 %d %d %d %d" % (ident, code, source, wqe))
+        self.rig.run()
+        return got
+
+    def test_AEQ_05_AEQ_07_records_of_nothing(self):
+        self.resp()
+        self.record(BOUNDS, FROM_RQ, ident=0x4321)
+        self.record(SUSPEND_COMPLETE, FROM_NONE, ident=0x4321)
+        for code in (BOUNDS, INVALID_REQUEST, DOUBT, 0xABC):
+            self.record(code, FROM_NONE)
+            self.record(code, FROM_CQ)
+        self.unchanged()
+
+    def test_AEQ_08_cq_operation_error(self):
+        self.resp()
+        self.make("cq_create", name="cq1", cqe=4)
+        names = []
+        for ident in range(1, 100):
+            self.record(CQ_OPERATION, FROM_CQ, ident=ident)
+            names += [e["cq"] for e in self.events()]
+        self.assertEqual(["cq0", "cq1"], sorted(names))
+        self.unchanged()
+
+    def test_AEQ_09_AEQ_13_nothing_happens(self):
+        self.resp()
+        for code in (0x010, DOUBT, 0x012, 0x020, FIN, 0x024):
+            for source in (FROM_RQ, FROM_SQ, FROM_READ):
+                self.record(code, source)
+        self.unchanged()
+
+    def test_AEQ_10_AEQ_11_abnormal(self):
+        """The WR of the queue that the source names carries the status, or the event does."""
+        rows = ((BOUNDS, "LOC_PROT_ERR", "QP_ACCESS_ERR"), (WQE_OPCODE, "LOC_QP_OP_ERR", "QP_FATAL"),
+                (MESSAGE_TOO_LONG, "LOC_LEN_ERR", "QP_FATAL"),
+                (REMOTE_ACCESS, "REM_ACCESS_ERR", "QP_ACCESS_ERR"),
+                (INVALID_REQUEST, "REM_INV_REQ_ERR", "QP_REQ_ERR"), (0x7FF, "WR_FLUSH_ERR", "QP_FATAL"))
+        for code, status, event in rows:
+            with self.subTest(code=hex(code)):
+                self.resp(recv=3)
+                self.record(code, FROM_RQ, wqe=0)
+                self.assertEqual([], self.events())
+                self.assertEqual([(0, status), (1, "WR_FLUSH_ERR"), (2, "WR_FLUSH_ERR")],
+                                 self.statuses())
+                self.assertEqual("ERR", self.state())
+                self.silent(self.feed(self.peer.send_only(E)), ms=1)
+                for source in (FROM_SQ, FROM_READ):   # no send is posted
+                    self.resp(recv=3)
+                    self.record(code, source)
+                    self.assertEqual([(event, QPN)], self.event_types())
+                    self.assertEqual(["WR_FLUSH_ERR"] * 3, [s for _, s in self.statuses()])
+                    self.assertEqual("ERR", self.state())
+
+    def test_AEQ_11_send_queue(self):
+        """The oldest send has the status; receives get flushes only."""
+        self.resp(recv=2)
+        wr = {"opcode": "RDMA_WRITE", "sg_list": [{"mr": "rbuf", "offset": 0, "length": 8}],
+              "remote_addr": hex(VA), "rkey": hex(RKEY), "send_flags": ["SIGNALED"]}
+        self.rpc("post_send", qp_num=QPN, wrs=[dict(wr, wr_id=100 + i) for i in range(3)])
+        self.assertEqual(3, len(self.feed()))
+        self.record(BOUNDS, FROM_SQ)
+        got = self.statuses()
+        self.assertEqual([(100, "LOC_PROT_ERR"), (101, "WR_FLUSH_ERR"), (102, "WR_FLUSH_ERR")],
+                         [c for c in got if c[0] >= 100])
+        self.assertEqual([(0, "WR_FLUSH_ERR"), (1, "WR_FLUSH_ERR")], [c for c in got if c[0] < 100])
+        self.assertEqual([], self.events())
+
+    def test_AEQ_10_index_of_the_failing_receive(self):
+        """WQE indices go on with the ring: here the fourth, of which two were used."""
+        self.resp(recv=4)
+        self.expect(self.each(self.peer.send_only(E), self.peer.send_only(E + 1)), Ack(E, 1),
+                    Ack(E + 1, 2))
+        self.cqes()
+        self.record(BOUNDS, FROM_RQ, wqe=3)
+        self.assertEqual([(2, "WR_FLUSH_ERR"), (3, "LOC_PROT_ERR")], self.statuses())
+        last = self.qp()["last_event"]
+        self.assertEqual((BOUNDS, 3, "RQ", "bounds violation"),
+                         (last["code"], last["wqe_index"], last["source"], last["text"]))
+        self.assertEqual([], self.events())
+
+    def test_AEQ_11_knob_event_with_the_completion(self):
+        self.resp(recv=1, knobs={"ae.with_cqe": "on"})
+        self.record(BOUNDS, FROM_RQ)
+        self.assertEqual([("QP_ACCESS_ERR", QPN)], self.event_types())
+        self.assertEqual([(0, "LOC_PROT_ERR")], self.statuses())
+
+    def test_AEQ_12_last_event(self):
+        self.resp()
+        self.assertIsNone(self.qp()["last_event"])
+        self.record(DOUBT, FROM_SQ)
+        self.record(SUSPEND_COMPLETE, FROM_NONE)
+        self.assertEqual(DOUBT, self.qp()["last_event"]["code"])
+        self.feed(self.peer.write_only(E, b"x", VA, RKEY ^ 1))
+        last = self.qp()["last_event"]
+        self.assertEqual((REPORT, "QP_ACCESS_ERR", "RQ"),
+                         (last["code"], last["event_type"], last["source"]))
+        self.rpc("qp_modify", qp_num=QPN, qp_state="RESET")
+        self.assertIsNone(self.qp()["last_event"])
+
+    def test_AEQ_14_overflow_is_told(self):
+        """More than the queue holds before anybody looks: what is lost is counted and reported."""
+        self.resp()
+        full = 0
+        for _ in range(1100):
+            full += self.rig.command("aeq 0 %d %d %d 0" % (QPN, REPORT, FROM_RQ)) != []
+        self.rig.run()
+        self.assertEqual(1100 - 1024, full)
+        self.rig.command("aeq 0 %d %d %d 0" % (QPN, REPORT, FROM_RQ))
+        events = self.rpc("async_events", max=4096)
+        lost = [(i, e["lost"]) for i, e in enumerate(events) if e["event_type"] == "AEQ_OVERFLOW"]
+        self.assertEqual([(1024, full)], lost)
+        self.assertEqual(1026, len(events))
+        self.assertEqual(full, self.delta("aeq_overflow"))
+
+
+class Ports(rig.RigCase):
+
+    def test_AE_07_link_and_device(self):
+        """Unaffiliated; one for each change, none for a look."""
+        self.resp()
+        self.rig.run(200 * MS)
+        self.assertEqual([], self.events())
+        want = []
+        for how, event in (("down", "PORT_ERR"), ("up", "PORT_ACTIVE"), ("gone", "DEVICE_FATAL")):
+            self.rig.command("port 0 " + how)
+            self.rig.run(200 * MS)
+            self.rig.run(200 * MS)
+            want = self.events()
+            self.assertEqual([(event, "p0", "PORT")],
+                             [(e["event_type"], e["port"], e["source"]) for e in want])
+            self.assertNotIn("qp_num", want[0])
+
+
+if __name__ == "__main__":
+    rig.main()

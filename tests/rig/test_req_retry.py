@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""REQ-RETRY and TMR: the transport timer and the retries it begins."""
+import rig
+import roce
+from rig import MS, QPN
+from rig_req import S, TICK_NS, ReqCase, Sent, transport_ns
+
+
+class Retry(ReqCase):
+
+    def test_REQ_RETRY_01_one_counter_for_three_causes(self):
+        self.req(retry_cnt=3)
+        self.post(self.wr("RDMA_READ", 100), self.wr("SEND", 10))
+        self.until_sent(300 * MS)                        # timeout
+        self.assertEqual(2, self.qp()["retry_cnt_left"])
+        self.assertEqual([S, S + 1], self.psns(self.nak(S, roce.NAK_SEQ)))
+        self.assertEqual(1, self.qp()["retry_cnt_left"])
+        self.rnr(S, 1)
+        q = self.qp()
+        self.assertEqual((1, 2), (q["retry_cnt_left"], q["rnr_retry_left"]))
+        self.until_sent(10 * MS)
+        self.until_sent(300 * MS)                        # another timeout
+        self.assertEqual(0, self.qp()["retry_cnt_left"])
+        self.assertEqual((2, 1, 1), (self.delta("local_ack_timeout_err"),
+                                     self.delta("packet_seq_err"), self.delta("rcvd_rnr_err")))
+
+    def test_REQ_RETRY_01_implied_nak_counts(self):
+        self.req(retry_cnt=3)
+        self.post(self.wr("RDMA_READ", 100), self.wr("SEND", 10))
+        self.assertEqual([S, S + 1], self.psns(self.ack(S + 1)))
+        self.assertEqual(2, self.qp()["retry_cnt_left"])
+        self.assertEqual(1, self.delta("implied_nak_seq_err"))
+
+    def transmissions(self, retry_cnt, timeout=10):
+        self.req(retry_cnt=retry_cnt, timeout=timeout)
+        seen = len(self.sends(1))
+        while True:
+            _, got = self.until_sent(5 * transport_ns(timeout))
+            if not got:
+                break
+            self.expect(got, Sent(roce.SEND_ONLY, S))
+            seen += 1
+        self.assertEqual(retry_cnt + 1, seen)
+        self.assertEqual(retry_cnt + 1, self.delta("local_ack_timeout_err"))
+        for name in ("retry_exceeded_err", "req_transport_retries_exceeded", "req_cqe_error"):
+            self.assertEqual(1, self.delta(name), name)
+        self.ended("RETRY_EXC_ERR", 100, fatal=6)
+
+    def test_REQ_RETRY_02_number_of_retries(self):
+        """Also RX-FATAL-06: the code of exhausted retries."""
+        for n in (0, 1, 3):
+            self.transmissions(n)
+
+    def test_REQ_RETRY_03_seven_is_finite(self):
+        self.transmissions(7, timeout=8)
+
+    def test_REQ_RETRY_04_reload_on_progress(self):
+        self.req(retry_cnt=2)
+        self.sends(4)
+        for _ in range(2):
+            self.assertEqual([S, S + 1, S + 2, S + 3], self.psns(self.until_sent(300 * MS)[1]))
+        self.ack(S)
+        self.assertEqual(2, self.qp()["retry_cnt_left"])
+        for _ in range(2):
+            self.assertEqual([S + 1, S + 2, S + 3], self.psns(self.until_sent(300 * MS)[1]))
+        self.ack(S + 3)
+        self.succeeded(self.ids(4))
+        self.well()
+
+    def test_REQ_RETRY_05_ghosts_do_not_reload(self):
+        self.req(retry_cnt=2)
+        self.sends(1)
+        for _ in range(2):
+            self.assertEqual([S], self.psns(self.until_sent(300 * MS)[1]))
+            self.ack(S - 1)
+        self.assertEqual([], self.until_sent(300 * MS)[1])
+        self.ended("RETRY_EXC_ERR", 100)
+
+    def test_REQ_RETRY_06_nak_with_progress(self):
+        self.req(retry_cnt=1)
+        self.sends(10)
+        for i in range(1, 10):
+            self.assertEqual([S + k for k in range(i, 10)],
+                             self.psns(self.nak(S + i, roce.NAK_SEQ)))
+        self.ack(S + 9)
+        self.succeeded(self.ids(10))
+        self.well()
+
+    def test_REQ_RETRY_07_exhaustion(self):
+        """Also CQ-03: the fields that count; QP-16."""
+        self.req(retry_cnt=1, recv=2)
+        self.sends(4)
+        self.assertEqual([S, S + 1, S + 2, S + 3], self.psns(self.nak(S, roce.NAK_SEQ)))
+        self.assertEqual([], self.nak(S, roce.NAK_SEQ))
+        bad = self.ended("RETRY_EXC_ERR", 100, flushed=[101, 102, 103], fatal=6)
+        self.assertEqual("REQ-RETRY-07", bad["cause"]["rule"])
+        self.assertEqual([(0, "WR_FLUSH_ERR"), (1, "WR_FLUSH_ERR")], self.statuses("rcq"))
+        self.assertEqual((2, 2, 1, 3), tuple(self.delta(n) for n in (
+            "packet_seq_err", "rcvd_seq_err", "req_cqe_error", "req_cqe_flush_error")))
+
+    def test_REQ_RETRY_08_recovered_errors_stay_invisible(self):
+        """Also REQ-CLS-A-01."""
+        self.req()
+        self.sends(1)
+        self.until_sent(300 * MS)
+        self.nak(S, roce.NAK_SEQ)
+        self.rnr(S, 1)
+        self.until_sent(10 * MS)
+        self.ack(S)
+        self.succeeded(self.ids(1))
+        self.well()
+
+    def test_REQ_RETRY_10_counters_are_independent(self):
+        self.req(retry_cnt=1, rnr_retry=1)
+        self.sends(1)
+        self.until_sent(300 * MS)
+        self.rnr(S, 1)
+        q = self.qp()
+        self.assertEqual((0, 0), (q["retry_cnt_left"], q["rnr_retry_left"]))
+        self.until_sent(10 * MS)
+        self.ack(S)
+        self.succeeded(self.ids(1))
+
+    # -- timers --
+
+    def first_resend(self, n, **kw):
+        self.req(timeout=n, **kw)
+        self.sends(1)
+        return self.until_sent(300 * MS)[0]
+
+    def test_TMR_01_TMR_02_timeout_and_bounds(self):
+        for n in (8, 10, 14):
+            took = self.first_resend(n)
+            ttr = transport_ns(n)
+            self.assertTrue(ttr <= took <= ttr + 2 * TICK_NS, "%d: %d, not %d" % (n, took, ttr))
+
+    def test_TMR_03_zero_disables(self):
+        self.req(timeout=0)
+        self.sends(1)
+        self.no_more(ms=10000)
+        self.assertEqual({"transport_us": None, "rnr_us": None}, self.qp()["timers"])
+        self.ack(S)
+        self.succeeded(self.ids(1))
+
+    def test_TMR_04_minimum(self):
+        self.assertTrue(transport_ns(7) <= self.first_resend(1, knobs={"tmr.min_timeout": 7})
+                        <= transport_ns(7) + 2 * TICK_NS)
+        self.assertTrue(transport_ns(9) <= self.first_resend(9, knobs={"tmr.min_timeout": 7})
+                        <= transport_ns(9) + 2 * TICK_NS)
+
+    def test_TMR_05_what_arms(self):
+        for opcode, length in (("SEND", 10), ("RDMA_READ", 10), ("ATOMIC_FETCH_AND_ADD", 8)):
+            self.req()
+            self.post(self.wr(opcode, length))
+            self.assertIsNotNone(self.qp()["timers"]["transport_us"], opcode)
+        # A packet without AckReq alone: the rest of the message waits behind the port.
+        self.req()
+        self.assertIsNone(self.qp()["timers"]["transport_us"])
+
+    def test_TMR_06_restart_and_stop(self):
+        self.req()
+        self.sends(4)
+        ttr = transport_ns(14)
+        self.ack(S, ns=ttr * 8 // 10)
+        took, got = self.until_sent(5 * ttr)
+        self.assertEqual([S + 1, S + 2, S + 3], self.psns(got))
+        self.assertTrue(ttr <= took <= ttr + 2 * TICK_NS, took)
+        self.ack(S + 3)
+        self.assertIsNone(self.qp()["timers"]["transport_us"])
+        self.no_more()
+
+    def test_TMR_07_expiry_resends_from_the_oldest(self):
+        self.req()
+        self.sends(3)
+        self.assertEqual([S, S + 1, S + 2], self.psns(self.until_sent(300 * MS)[1]))
+        self.assertEqual(1, self.delta("local_ack_timeout_err"))
+        self.assertEqual(2, self.qp()["retry_cnt_left"])
+
+    def test_TMR_08_one_timer_at_a_time(self):
+        self.req()
+        self.sends(1)
+        timers = self.qp()["timers"]
+        self.assertTrue(timers["transport_us"] > 0 and timers["rnr_us"] is None, timers)
+        self.rnr(S, 20)
+        timers = self.qp()["timers"]
+        self.assertTrue(timers["transport_us"] is None and timers["rnr_us"] > 0, timers)
+        self.until_sent(20 * MS)
+        timers = self.qp()["timers"]
+        self.assertTrue(timers["transport_us"] > 0 and timers["rnr_us"] is None, timers)
+
+    def test_TMR_09_lost_requests(self):
+        """A peer that drops everything looks like a timeout, until a good copy is answered."""
+        self.req(retry_cnt=7)
+        self.sends(1)
+        for _ in range(5):
+            self.assertEqual([S], self.psns(self.until_sent(300 * MS)[1]))
+        self.ack(S)
+        self.succeeded(self.ids(1))
+
+    def test_TMR_10_reset_and_err_stop_the_timer(self):
+        for state in ("RESET", "ERR"):
+            self.req()
+            self.sends(2)
+            self.rpc("qp_modify", qp_num=QPN, qp_state=state)
+            self.no_more()
+            self.assertEqual([] if state == "RESET" else ["WR_FLUSH_ERR"] * 2,
+                             [c["status"] for c in self.cqes()])
+            self.assertEqual([], self.events())
+
+    def test_TMR_10_destroy_with_a_running_timer(self):
+        """Also QP-18: late responses meet nobody."""
+        self.req()
+        self.sends(8)
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.forget_qp()
+        for i in range(100):
+            self.assertEqual([], self.ack(S + i % 8))
+        self.no_more()
+        self.assertEqual([], self.cqes())
+
+    def test_TMR_10_destroy_in_an_rnr_wait(self):
+        self.req()
+        self.sends(1)
+        self.rnr(S, 0)
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.forget_qp()
+        self.no_more(ms=2000)
+
+    def test_TMR_12_ghosts_do_not_feed_the_timer(self):
+        self.req()
+        self.sends(1)
+        ttr, start, got = transport_ns(14), self.rig.now(), []
+        while not got:
+            took, got = self.until_sent(ttr // 2)
+            if not got:
+                got = self.ack(S - 1)
+        self.assertTrue(self.rig.now() - start <= ttr + 2 * TICK_NS)
+
+
+if __name__ == "__main__":
+    rig.main()

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The responder's surroundings: look up what it asks for, do what it says. */
+#include <string.h>
+
+#include "sim.h"
+
+static void
+wqe_facts(const struct end *e, struct responder_facts *f)
+{
+	const struct receive *r = e->active ? &e->active_wqe : &e->rq[e->rq_head % RQ_SLOTS];
+
+	f->has_wqe = e->active || e->rq_head != e->rq_tail;
+	if (!f->has_wqe)
+		return;
+	f->wqe_fault = r->fault;
+	if (r->fault == WQE_FAULT_MALFORMED)
+		return;
+	f->wqe_bytes = mem_sge_bytes(r->sge, r->num_sge);
+	if (mem_check_sges(e->table, r->sge, r->num_sge, 1, MEM_LOCAL_WRITE) != MEM_OK)
+		f->wqe_fault = WQE_FAULT_PROT;
+}
+
+static uint8_t *
+gather_facts(struct sim *s, struct end *e, const struct wire_pkt *p, struct responder_query *q,
+	struct responder_facts *f)
+{
+	uint8_t *host = NULL;
+
+	responder_query(&e->resp, p, q);
+	*f = (struct responder_facts){ .free_wqes = e->rq_tail - e->rq_head };
+	if (q->key)
+		f->key_ok =
+			mem_check(e->table, q->rkey, 1, q->va, q->len, q->access, &host) == MEM_OK;
+	if (q->wqe)
+		wqe_facts(e, f);
+	if (q->invalidate)
+		f->invalidate_ok = mem_check_invalidate(e->table, q->inv_key, 1) == MEM_OK;
+	f->short_of_resources = chance(&s->g, s->shortage);
+	if (UNLIKELY(s->faults != 0) && rarely(&s->g, s->faults * 64))
+		f->exec_fault = true;
+	return host;
+}
+
+static uint64_t
+execute(const struct wire_pkt *p, uint8_t *host)
+{
+	struct wire_atomiceth a = wire_atomiceth(p);
+	uint64_t original, result;
+
+	memcpy(&original, host, sizeof(original));
+	result = p->opcode == OP_RC_FETCH_ADD ? original + a.swap_add
+		 : original == a.compare      ? a.swap_add
+					      : original;
+	memcpy(host, &result, sizeof(result));
+	return original;
+}
+
+static void
+fail(struct sim *s, struct end *e, const struct responder_verdict *v)
+{
+	if ((v->act & ACT_COMPLETE) != 0) {
+		CHECK(s, v->wc_status != 0, "a failed receive is reported as a success");
+		e->active = false;
+	} else {
+		CHECK(s, (v->act & ACT_EVENT) != 0, "responder fails without a report");
+	}
+	end_error(s, e, true);
+	if ((v->act & ACT_NAK) != 0)
+		owe_nak(s, e, v);
+	else if ((v->act & ACT_ACK) != 0)
+		owe_ack(s, e, v);
+}
+
+void
+respond_read_lost(struct sim *s, struct end *e, psn_t at)
+{
+	struct end *peer = peer_of(s, e);
+	struct responder_verdict v;
+	uint32_t i;
+
+	responder_read_failed(&e->resp, at, true, &v);
+	if (e->state != END_RTS) {
+		owe_nak(s, e, &v);
+		return;
+	}
+	for (i = peer->done; i != peer->started; i++) {
+		const struct requester_wr *w = &peer->wr[i % SQ_SLOTS];
+
+		if (wr_is_read(w) && psn_between(at, w->first, w->last))
+			break;
+	}
+	CHECK(s, i != peer->started, "READ answer at PSN %06x belongs to no READ", at.v);
+	CHECK(s, e->mr[peer->work[i % SQ_SLOTS].mr].gone, "READ lost a region that is there");
+	e->refused = true;
+	e->refused_status = STATUS_REM_ACCESS;
+	e->refused_position = i;
+	fail(s, e, &v);
+}
+
+static void
+act_place(struct sim *s, struct end *e, const struct wire_pkt *p, const struct responder_verdict *v)
+{
+	uint8_t *host;
+
+	if ((v->act & ACT_TAKE_WQE) != 0) {
+		CHECK(s, !e->active && e->rq_head != e->rq_tail,
+			"takes a receive WQE that is not there");
+		e->active = true;
+		e->active_wqe = e->rq[e->rq_head++ % RQ_SLOTS];
+	}
+	if ((v->act & ACT_PLACE_WRITE) != 0) {
+		oracle_placed_write(s, e, p, v);
+		CHECK(s,
+			mem_check(e->table, v->rkey, 1, v->va, p->payload_len, MEM_REMOTE_WRITE,
+				&host) == MEM_OK,
+			"WRITE outside its region");
+		memcpy(host, wire_payload(p), p->payload_len);
+	}
+	if ((v->act & ACT_PLACE_SEND) != 0) {
+		CHECK(s, e->active, "SEND without a receive WQE");
+		CHECK(s, v->offset == e->partial, "SEND packet at offset %u, %u expected",
+			v->offset, e->partial);
+		CHECK(s,
+			mem_scatter(e->table, e->active_wqe.sge, e->active_wqe.num_sge, 1,
+				v->offset, wire_payload(p), p->payload_len) == MEM_OK,
+			"SEND does not fit its receive WQE");
+		e->partial += p->payload_len;
+	}
+}
+
+void
+respond(struct sim *s, struct end *e, const struct wire_pkt *p)
+{
+	uint32_t msn = e->resp.msn;
+	psn_t epsn = e->resp.epsn;
+	struct responder_query q;
+	struct responder_facts f;
+	struct responder_verdict v;
+	uint8_t *host = gather_facts(s, e, p, &q, &f);
+
+	responder_receive(&e->resp, p, &f, s->now, &v);
+	TRACE(s, e, "responder: act %x syndrome %02x %s %s", v.act, v.syndrome,
+		responder_rule_id((enum responder_rule)v.rule),
+		responder_rule_text((enum responder_rule)v.rule));
+	CHECK(s, v.rule != RULE_NONE, "verdict without a rule");
+	if ((v.act & ACT_DUPLICATE) != 0)
+		CHECK(s,
+			(v.act & ~(uint32_t)(ACT_DUPLICATE | ACT_ACK | ACT_READ | ACT_REPLAY |
+					     ACT_DROP)) == 0,
+			"RESP-DUP-09: a duplicate does more than it may: act %x", v.act);
+	CHECK(s, (v.act & ACT_READ) == 0 || v.len == 0 || f.key_ok,
+		"RESP-DUP-08: READ is answered without a valid key");
+	if ((v.act & ACT_ERR) != 0) {
+		e->exec_fault = f.exec_fault;
+		oracle_refused(s, e, &v);
+	}
+	oracle_judged(s, e, epsn, p, &v);
+	if ((v.act & ACT_DROP) != 0 && op_has(p->op, OPF_READ | OPF_ATOMIC) &&
+		!f.short_of_resources && !f.exec_fault)
+		oracle_duplicate_dropped(s, e, p);
+	act_place(s, e, p, &v);
+	if (e->resp.msn != msn) {
+		CHECK(s, e->resp.msn == ((msn + 1) & PSN_MASK), "MSN jumps from %u to %u", msn,
+			e->resp.msn);
+		oracle_executed(s, e, p);
+	}
+	oracle_acknowledged(s, e, p, &v);
+	if ((v.act & ACT_INVALIDATE) != 0)
+		mem_invalidate(e->table, v.rkey);
+	if ((v.act & ACT_READ) != 0)
+		owe_read(s, e, &v);
+	if ((v.act & ACT_ATOMIC) != 0) {
+		v.saved->original = execute(p, host);
+		owe_atomic(s, e, &v, v.saved->original);
+	}
+	if ((v.act & ACT_REPLAY) != 0)
+		owe_atomic(s, e, &v, v.saved->original);
+	if ((v.act & ACT_ERR) != 0) {
+		fail(s, e, &v);
+		return;
+	}
+	if ((v.act & ACT_COMPLETE) != 0)
+		oracle_received(s, e, p, &v);
+	if ((v.act & ACT_NAK) != 0)
+		owe_nak(s, e, &v);
+	if ((v.act & ACT_ACK) != 0)
+		owe_ack(s, e, &v);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SIM_H
+#define SIM_H
+/**
+ * @file sim.h  Queue pairs in one process, a fake clock, and a link that does its worst.
+ *
+ * One seed is one run: everything that happens in it follows from the seed. A pair is two ends; an
+ * end is a requester and a responder with memory, queues, a timer and an application. What a work
+ * request must lead to is known when it is posted; oracle.c compares.
+ *
+ * main.c         arguments, processes, the report
+ * run.c          one seed: the order of events
+ * pair.c         connecting a pair of queue pairs, and what is theirs
+ * app.c          the applications: receive queues, mishaps, connections that are taken down
+ * post.c         random work requests
+ * send.c         the requester's surroundings: packets out, responses in, timers
+ * respond.c      the responder's surroundings: facts in, verdicts out
+ * answer.c       responses that wait for their turn
+ * oracle.c       the reference: what memory, completions and timers must be
+ * oracle_resp.c  the reference of a responder
+ * link.c         frames and the hostile link
+ *
+ * Owner:   one process; no threads.
+ * Memory:  allocated once by sim_create(), used again for every seed.
+ * Depends: base, wire, icrc, wheel, ring, mem, responder, requester.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem.h"
+#include "requester.h"
+#include "responder.h"
+#include "rng.h"
+#include "wheel.h"
+#include "wire_build.h"
+
+enum {
+	PAIRS_MAX = 4,
+	ENDS_MAX = 2 * PAIRS_MAX,
+	SQ_SLOTS = 32,
+	RQ_SLOTS = 16,
+	RD_MAX = 16, /* max_rd_atomic, max_dest_rd_atomic */
+	ANSWERS = RD_MAX + 8,
+	MRS = 4,               /* regions that the peer may reach */
+	INVS = 8,              /* regions that the peer may invalidate */
+	MESSAGE_TOP = 1 << 17, /* bytes */
+	MR_BYTES = 1 << 17,
+	GUARD = 64, /* bytes of nobody's between regions */
+	TARGET_BYTES = MRS * (MR_BYTES + GUARD) + GUARD,
+	POOL_BYTES = 1 << 19, /* where all payload comes from */
+	SGES = 3,
+	FRAME_ROOM = 4096 + 160,
+	FLYING_MAX = 8192,
+	BURST = 32,
+};
+
+/* ---- the link ----------------------------------------------------------------------------- */
+
+struct packet {
+	struct packet *next; /* free list */
+	uint32_t len;
+	bool corrupt;
+	uint8_t to; /* end */
+	uint8_t frame[FRAME_ROOM];
+};
+
+struct flying {
+	ns_t at;
+	uint64_t order;
+	struct packet *p;
+};
+
+/** One direction; all pairs share it. Chances are in a million. */
+struct link {
+	uint32_t loss;
+	uint32_t bad_loss;  /* in a bad stretch */
+	uint32_t turns_bad; /* chance per packet */
+	uint32_t turns_good;
+	uint32_t duplicate;
+	uint32_t reorder;
+	uint32_t ghost; /* a second copy that comes very late */
+	uint32_t corrupt;
+	uint32_t latency; /* ns */
+	uint32_t jitter;
+	uint32_t reorder_ns;
+	uint32_t ghost_ns;
+	bool bad;
+	ns_t down_until;
+	ns_t last;
+};
+
+/* ---- an end ------------------------------------------------------------------------------- */
+
+enum end_state { END_RTS, END_ERR };
+
+enum { WANT_SUCCESS = 0, WANT_SILENCE = 0xff }; /* work.want: or an ibv_wc_status */
+
+/** What belongs to a work request beside the requester's copy. */
+struct work {
+	uint64_t original; /* ATOMIC */
+	psn_t first;       /* of its first packet */
+	uint32_t source;   /* offset of its bytes in the pool */
+	uint32_t target;   /* offset in the peer's target memory */
+	uint32_t placed;   /* READ: bytes that have arrived */
+	uint8_t mr;
+	uint8_t want;
+	uint8_t inv;
+	uint8_t num_sge;
+	bool doomed; /* its L_Key may go away */
+	bool got;    /* ATOMIC: the result has arrived */
+	struct ring_sge sge[SGES];
+};
+
+struct receive {
+	uint64_t wr_id;
+	uint32_t bytes;
+	uint32_t num_sge;
+	uint8_t fault; /* enum responder_wqe_fault */
+	struct ring_sge sge[SGES];
+};
+
+enum answer_kind { ANSWER_ACK, ANSWER_READ, ANSWER_ATOMIC };
+
+struct answer {
+	psn_t psn;
+	psn_t first;
+	psn_t last;
+	psn_t ack_psn;
+	uint32_t msn;
+	uint32_t ack_msn;
+	uint32_t rkey;
+	uint32_t len_left;
+	uint64_t va; /* ATOMIC: the original value */
+	uint8_t kind;
+	uint8_t syndrome;
+	uint8_t ack_syndrome;
+	bool duplicate;
+	bool restarted;
+	bool ack_after;
+};
+
+struct mr {
+	struct mem_region *region;
+	uint32_t key;
+	bool gone; /* deregistered, or revoked */
+	bool used; /* a SEND with Invalidate that is not complete names it */
+};
+
+struct end {
+	uint8_t index; /* index ^ 1 is the peer */
+	uint8_t state; /* enum end_state */
+	bool busy;     /* more to send than the last turn allowed */
+	uint32_t qpn;
+	struct wire_path path;
+	struct wire_port port;
+
+	/* requester */
+	struct requester req;
+	struct requester_wr wr[SQ_SLOTS];
+	struct work work[SQ_SLOTS];
+	struct wheel_node timer;
+	uint32_t depth; /* of the send queue, as the application uses it */
+
+	/* responder */
+	struct responder resp;
+	struct responder_saved saved[RD_MAX];
+	struct answer answers[ANSWERS];
+	uint32_t answer_head, answer_count, answer_cap;
+	bool ack_pending;
+	uint8_t ack_syndrome;
+	psn_t ack_psn;
+	uint32_t ack_msn;
+	struct receive rq[RQ_SLOTS];
+	uint32_t rq_head, rq_tail;
+	bool active;
+	struct receive active_wqe;
+	ns_t hold_receives;
+
+	/* memory */
+	struct mem_table *table;
+	uint8_t *target; /* the peer writes and reads here */
+	uint8_t *shadow; /* what must be there, as far as the peer has seen completions */
+	uint8_t *sink;   /* results of READ and ATOMIC, MESSAGE_TOP per slot */
+	uint8_t *inbox;  /* receive buffers, MESSAGE_TOP per slot */
+	struct mr mr[MRS];
+	struct mr inv[INVS];
+	struct mr pool, doomed_pool, to_sink, doomed_sink, to_inbox;
+	uint8_t inv_bytes[INVS][GUARD];
+
+	/* oracle: as requester */
+	uint32_t done;    /* work requests that succeeded */
+	uint32_t started; /* that have sent something */
+	uint32_t reads_out;
+	psn_t next_new;
+	psn_t seen_una;
+	ns_t asked_at;    /* since when a response has been owed; 0: none is */
+	psn_t asked_last; /* newest PSN that one is owed for */
+	ns_t rnr_until;
+	uint32_t tries;
+	uint32_t rnr_tries;
+	ns_t progress_at;
+	bool recovering; /* what was resent is not all acknowledged: una is below `recovered` */
+	psn_t recovered;
+	bool draining, drained;
+	bool doomed_gone;
+
+	/* oracle: as responder */
+	uint32_t executed; /* messages */
+	uint32_t partial;  /* bytes of the next one in memory */
+	uint32_t received; /* receive completions */
+	bool nakked;       /* a sequence or RNR NAK was sent for this ePSN */
+	bool refused;
+	bool exec_fault;
+	uint8_t refused_status;
+	uint32_t refused_position;
+};
+
+struct pair {
+	uint16_t pmtu;
+	uint32_t message_max;
+	uint32_t mr_bytes;
+	uint32_t generation;
+	ns_t reset_at; /* 0: both ends are well */
+	bool patient;  /* both ends shall find out by themselves */
+	bool over;
+};
+
+struct totals {
+	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
+	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained;
+	uint64_t status[32];
+};
+
+struct sim {
+	struct rng g;
+	uint64_t seed;
+	bool verbose;
+	ns_t now;
+	uint64_t order;
+	uint32_t packets;
+	uint32_t target_packets;
+	uint32_t turns;
+	bool closing;
+	uint32_t pairs;
+	struct pair pair[PAIRS_MAX];
+	struct end end[ENDS_MAX];
+	struct link link[2];
+	struct wheel wheel;
+	uint32_t flying_n;
+	struct flying flying[FLYING_MAX];
+	struct packet *free;
+	uint8_t *pool;
+	uint32_t next_key;
+	uint64_t next_wr_id;
+	uint8_t payload[4096];
+
+	/* what this seed is like */
+	uint32_t faults;   /* one work request in so many is bad; 0: none */
+	uint32_t chaos;    /* one application step in so many does harm */
+	uint32_t shortage; /* ppm: no resources for a request */
+	uint32_t starve;   /* one step in so many stops the posting of receives for a while */
+	uint32_t size;     /* 0: small messages ... 3: long ones */
+	uint32_t pace;     /* ns between application steps */
+	uint32_t answers_turn;
+	uint32_t send_turn;
+	uint32_t coalesce; /* one packet in so many ends a burst */
+	bool hostile;      /* packets may be lost */
+	bool perfect;      /* no packet is late, even: nothing may need a retry */
+	ns_t app_at;
+	ns_t app_gap;
+	struct totals t;
+};
+
+static inline struct end *
+peer_of(struct sim *s, const struct end *e)
+{
+	return &s->end[e->index ^ 1];
+}
+
+static inline struct pair *
+pair_of(struct sim *s, const struct end *e)
+{
+	return &s->pair[e->index / 2];
+}
+
+static inline bool
+wr_is_read(const struct requester_wr *w)
+{
+	return w->opcode == WR_RDMA_READ;
+}
+
+static inline bool
+wr_is_atomic(const struct requester_wr *w)
+{
+	return w->opcode == WR_ATOMIC_CMP_AND_SWP || w->opcode == WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static inline bool
+wr_is_write(const struct requester_wr *w)
+{
+	return w->opcode == WR_RDMA_WRITE || w->opcode == WR_RDMA_WRITE_WITH_IMM;
+}
+
+static inline bool
+wr_is_send(const struct requester_wr *w)
+{
+	return w->opcode == WR_SEND || w->opcode == WR_SEND_WITH_IMM ||
+	       w->opcode == WR_SEND_WITH_INV;
+}
+
+/** Can a packet of this opcode be of it? Immediate and invalidated key stand in the last only. */
+static inline bool
+wr_is_of_kind(const struct requester_wr *w, opflags_t op, bool last)
+{
+	bool imm = w->opcode == WR_RDMA_WRITE_WITH_IMM || w->opcode == WR_SEND_WITH_IMM;
+
+	if (wr_is_read(w) || wr_is_atomic(w))
+		return op_has(op, wr_is_read(w) ? OPF_READ : OPF_ATOMIC);
+	return op_has(op, wr_is_write(w) ? OPF_WRITE : OPF_SEND) &&
+	       op_has(op, OPF_IMM) == (last && imm) &&
+	       op_has(op, OPF_IETH) == (last && w->opcode == WR_SEND_WITH_INV);
+}
+
+static inline const struct requester_wr *
+wr_at(const struct end *e, uint32_t position)
+{
+	return &e->wr[position % SQ_SLOTS];
+}
+
+/** PSNs that it uses. */
+static inline uint32_t
+wr_psns(const struct end *e, const struct requester_wr *w)
+{
+	uint32_t pmtu = e->req.pmtu;
+
+	return wr_is_atomic(w) || w->len == 0 ? 1 : (w->len + pmtu - 1) / pmtu;
+}
+
+/* ---- main.c, run.c */
+
+/** Print the line that replays this seed and what broke, and end the process. */
+void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+void sim_trace(struct sim *s, const struct end *e, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#define CHECK(s, cond, ...)                         \
+	do {                                        \
+		if (UNLIKELY(!(cond)))              \
+			sim_fail((s), __VA_ARGS__); \
+	} while (0)
+#define TRACE(s, e, ...)                                  \
+	do {                                              \
+		if (UNLIKELY((s)->verbose))               \
+			sim_trace((s), (e), __VA_ARGS__); \
+	} while (0)
+
+struct sim *sim_create(void);
+/** Play one seed to its end. */
+void sim_run(struct sim *s, uint64_t seed);
+
+/* ---- pair.c */
+
+/** RESET and up to RTS on both ends, with new PSNs, keys and attributes. */
+void pair_connect(struct sim *s, uint32_t pair);
+/** Memory of both ends against the reference; the connection is history after this. */
+void pair_settle(struct sim *s, uint32_t pair);
+void pair_release(struct sim *s, uint32_t pair);
+/** New key for what stands at `host`. */
+void mr_add(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes);
+void mr_remove(struct end *e, struct mr *m);
+
+/* ---- app.c, post.c */
+
+void app_step(struct sim *s);
+void app_post(struct sim *s, struct end *e, uint32_t n);
+void app_receives(struct sim *s, struct end *e, uint32_t n);
+/** QP to ERR: everything not complete is flushed. */
+void end_error(struct sim *s, struct end *e, bool keep_answers);
+
+/* ---- send.c */
+
+/** Up to `turn` packets. */
+void send_some(struct sim *s, struct end *e, uint32_t turn);
+void send_response(struct sim *s, struct end *e, const struct wire_pkt *p);
+void send_timer(struct sim *s, struct end *e);
+void send_timer_update(struct sim *s, struct end *e);
+void send_drain(struct sim *s, struct end *e, bool on);
+
+/* ---- respond.c, answer.c */
+
+void respond(struct sim *s, struct end *e, const struct wire_pkt *p);
+void owe_ack(struct sim *s, struct end *e, const struct responder_verdict *v);
+void owe_nak(struct sim *s, struct end *e, const struct responder_verdict *v);
+void owe_read(struct sim *s, struct end *e, const struct responder_verdict *v);
+void owe_atomic(struct sim *s, struct end *e, const struct responder_verdict *v, uint64_t original);
+void ack_flush(struct sim *s, struct end *e);
+void answers_run(struct sim *s, struct end *e, uint32_t turn);
+/** A READ that is being answered lost its region. */
+void respond_read_lost(struct sim *s, struct end *e, psn_t at);
+
+/* ---- oracle.c, oracle_resp.c */
+
+enum { /* values of ibv_wc_status */
+	STATUS_LOC_LEN = 1,
+	STATUS_LOC_QP_OP = 2,
+	STATUS_LOC_PROT = 4,
+	STATUS_REM_INV_REQ = 9,
+	STATUS_REM_ACCESS = 10,
+	STATUS_REM_OP = 11,
+	STATUS_RETRY_EXC = 12,
+	STATUS_RNR_RETRY_EXC = 13,
+};
+
+/** Where the reference says that the response leads; taken before the requester sees it. */
+struct expected {
+	bool implied; /* beyond a READ or ATOMIC that has not been answered */
+	bool recovering;
+	psn_t due;          /* the oldest response missing */
+	uint32_t completed; /* work requests that it acknowledges at most */
+};
+
+struct expected oracle_expect(const struct end *e, const struct wire_pkt *p);
+void oracle_response(
+	struct sim *s, struct end *e, const struct expected *x, const struct requester_verdict *v);
+/** What the responder answers to a packet that came while ePSN was `before`. */
+void oracle_judged(struct sim *s, struct end *e, psn_t before, const struct wire_pkt *p,
+	const struct responder_verdict *v);
+/** PSN and MSN of what a responder answers; who asks for an ACK gets one. */
+void oracle_acknowledged(struct sim *s, const struct end *e, const struct wire_pkt *p,
+	const struct responder_verdict *v);
+/** A duplicate READ or ATOMIC is dropped although nothing was short. */
+void oracle_duplicate_dropped(struct sim *s, const struct end *e, const struct wire_pkt *p);
+void oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p);
+void oracle_progress(struct sim *s, struct end *e);
+void oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v);
+void oracle_completed(struct sim *s, struct end *e, uint32_t position);
+void oracle_error(struct sim *s, struct end *e, const struct requester_verdict *v);
+/** The responder took a whole message. */
+void oracle_executed(struct sim *s, struct end *e, const struct wire_pkt *p);
+void oracle_placed_write(
+	struct sim *s, struct end *e, const struct wire_pkt *p, const struct responder_verdict *v);
+void oracle_received(
+	struct sim *s, struct end *e, const struct wire_pkt *p, const struct responder_verdict *v);
+void oracle_refused(struct sim *s, struct end *e, const struct responder_verdict *v);
+/** Bring the shadow of `e`'s target up to what its responder has executed, and compare. */
+void oracle_settle(struct sim *s, struct end *e);
+/** Both ends are idle and well: PSN, MSN, timers. */
+void oracle_idle(struct sim *s, struct end *e);
+
+/* ---- link.c */
+
+struct packet *packet_new(struct sim *s);
+void packet_free(struct sim *s, struct packet *p);
+/** Build, seal and send a frame of `e` to its peer. */
+void link_send(struct sim *s, struct end *e, const struct wire_fields *f);
+/** Next packet that arrives not after `now`, or NULL. */
+struct packet *link_receive(struct sim *s);
+ns_t link_next(const struct sim *s);
+void link_clear(struct sim *s);
+/** A link of random character. */
+void link_random(struct sim *s, struct link *l);
+/** Parse and verify; false: it is to be dropped. */
+bool link_parse(struct sim *s, const struct packet *p, struct wire_pkt *out);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FAKE_H
+#define FAKE_H
+/**
+ * @file fake.h  A control whose workers are a mailbox only: attach, apply, flush, answer.
+ *
+ * Owner:   the test.
+ * Memory:  fake_start() makes everything, fake_stop() gives it back.
+ * Depends: control.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "control.h"
+
+#define FAKE_WORKERS 2
+#define FAKE_QPS     1024
+#define FAKE_FRAMES  64
+#define FAKE_ERRORS  64
+#define FAKE_TRACE   64
+
+struct fake_frame {
+	uint16_t port;
+	uint32_t len;
+	uint8_t data[2048];
+};
+
+struct fake {
+	struct conf *conf;
+	struct control_env env;
+	struct control *c;
+	struct mbox mbox[FAKE_WORKERS];
+	struct stats_block stats[FAKE_WORKERS];
+	struct stats_block port_stats[FAKE_WORKERS];
+	struct wire_port addr;
+	struct errbuf *errbuf[FAKE_WORKERS];
+	struct trace *trace[FAKE_WORKERS];
+	_Atomic bool stop;
+	ns_t now;
+	ns_t step;  /* what each look at the clock adds */
+	bool deaf;  /* workers do not answer */
+	int refuse; /* rc of the next MODIFY */
+	void (*hook)(void); /* called with each look at the mailboxes: what others do meanwhile */
+	struct fake_frame frames[FAKE_FRAMES];
+	uint32_t frames_n;
+	uint32_t seen[MBOX_TYPE_MAX];
+	struct mbox_msg last; /* newest message but TX */
+};
+
+extern struct fake fake;
+
+/** EAL, once for the program; with a net_ring port that has DPDK id 0. */
+int fake_eal(void **state);
+int fake_eal_end(void **state);
+/** Start with this text as configuration; NULL: one port, pd0, cq0. */
+void fake_start(const char *conf);
+void fake_start_env(const char *conf, int want_rc, bool no_socket);
+void fake_stop(void);
+/** cmocka fixtures around one test with the standard configuration. */
+int fake_setup(void **state);
+int fake_teardown(void **state);
+
+/** Result of a method (release it); the test fails on an error. */
+json_t *rpc_ok(const char *method, const char *params);
+/** Code of the error that a method answers; the test fails on a result. */
+int rpc_code(const char *method, const char *params);
+/** Message of the last error. */
+const char *rpc_message(void);
+/** Reply to a line as it stands, or NULL. */
+json_t *rpc_raw(const char *line, size_t len);
+/** Everything that can be listed, as text (free() it): to see that nothing changed. */
+char *everything(void);
+
+/** RTS QP 17 with destination MAC given. */
+extern const char qp17[];
+const char *text_of(const json_t *o, const char *key);
+json_int_t number_of(const json_t *o, const char *key);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PDs, MRs, CQs and SRQs: made, listed, refused, given back. */
+#include "fake.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define REFUSED(e) (-32000 - (e))
+
+static void
+made_from_the_configuration(void **state UNUSED)
+{
+	json_t *v;
+
+	fake_start("{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
+		   "\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}],"
+		   "\"pds\":[\"a\",\"b\"],\"srqs\":[{\"name\":\"s\",\"pd\":\"b\"}],"
+		   "\"mrs\":[{\"name\":\"m\",\"pd\":\"a\",\"length\":64,\"addr\":\"0x1000\","
+		   "\"rkey\":\"0x77\",\"access\":[\"REMOTE_READ\"],\"fill\":\"pattern:5\"}],"
+		   "\"cqs\":[{\"name\":\"c\",\"cqe\":4}],"
+		   "\"qps\":[{\"qp_num\":5,\"qp_type\":\"RC\",\"pd\":\"a\",\"send_cq\":\"c\","
+		   "\"recv_cq\":\"c\",\"count\":3}]}");
+	v = rpc_ok("pd_list", NULL);
+	assert_int_equal(json_array_size(v), 2);
+	assert_string_equal(text_of(json_array_get(v, 1), "name"), "b");
+	json_decref(v);
+	v = rpc_ok("qp_list", NULL);
+	assert_int_equal(json_array_size(v), 3);
+	assert_int_equal(number_of(json_array_get(v, 2), "qp_num"), 7);
+	json_decref(v);
+	v = rpc_ok("mr_read", "{\"name\":\"m\",\"offset\":3,\"length\":2}");
+	char want[8];
+
+	/* Byte i of a pattern, from its definition in mem.h. */
+	for (uint32_t i = 3, at = 0; i < 5; i++, at += 2) {
+		uint32_t x = i * 0x9E3779B1u + 5 * 0x85EBCA6Bu;
+
+		x ^= x >> 15;
+		x *= 0x2C1B3C6Du;
+		x ^= x >> 12;
+		snprintf(want + at, 3, "%02x", x & 0xff);
+	}
+	assert_string_equal(text_of(v, "data"), want);
+	json_decref(v);
+	fake_stop();
+}
+
+static void
+a_bad_configuration_makes_nothing(void **state UNUSED)
+{
+	static const char head[] =
+		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
+		"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}],"
+		"\"pds\":[\"a\"],\"cqs\":[{\"name\":\"c\"}],\"qps\":[";
+	static const char qp[] = "{\"qp_num\":%u,\"qp_type\":\"RC\",\"pd\":\"a\",\"send_cq\":\"c\","
+				 "\"recv_cq\":\"c\"}%s";
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "%s", head);
+
+	/* 5 and 1029 need the same slot of a table of 1024. */
+	n += snprintf(text + n, sizeof(text) - (size_t)n, qp, 5u, ",");
+	n += snprintf(text + n, sizeof(text) - (size_t)n, qp, 1029u, "]}");
+	fake_start_env(text, -EEXIST, true);
+	assert_null(fake.c);
+	fake_stop();
+}
+
+static void
+pd(void **state UNUSED)
+{
+	json_decref(rpc_ok("pd_create", "{\"name\":\"x\"}"));
+	assert_int_equal(rpc_code("pd_create", "{\"name\":\"x\"}"), REFUSED(EEXIST));
+	assert_non_null(strstr(rpc_message(), "\"x\""));
+	json_decref(rpc_ok("mr_register", "{\"name\":\"m\",\"pd\":\"x\",\"length\":1}"));
+	assert_int_equal(rpc_code("pd_dealloc", "{\"name\":\"x\"}"), REFUSED(EBUSY));
+	json_decref(rpc_ok("mr_deregister", "{\"name\":\"m\"}"));
+	json_decref(rpc_ok("pd_dealloc", "{\"name\":\"x\"}"));
+	assert_int_equal(rpc_code("pd_dealloc", "{\"name\":\"x\"}"), REFUSED(ENOENT));
+}
+
+static void
+mr_values_left_out_are_picked(void **state UNUSED)
+{
+	json_t *a = rpc_ok("mr_register", "{\"name\":\"a\",\"pd\":\"pd0\",\"length\":\"4K\"}");
+	json_t *b = rpc_ok("mr_register", "{\"name\":\"b\",\"pd\":\"pd0\",\"length\":4096}");
+
+	assert_string_not_equal(text_of(a, "rkey"), text_of(b, "rkey"));
+	assert_string_not_equal(text_of(a, "addr"), text_of(b, "addr"));
+	assert_int_equal(strncmp(text_of(a, "rkey"), "0x", 2), 0);
+	assert_string_equal(text_of(a, "lkey"), text_of(a, "rkey"));
+	assert_int_equal(number_of(b, "length"), 4096);
+	json_decref(a);
+	json_decref(b);
+}
+
+static void
+mr_refusals(void **state UNUSED)
+{
+	static const struct {
+		const char *params;
+		int code;
+		const char *says;
+	} rows[] = {
+		{ "{\"name\":\"m\",\"pd\":\"none\",\"length\":8}", REFUSED(ENOENT), "none" },
+		{ "{\"name\":\"mr0\",\"pd\":\"pd0\",\"length\":8}", REFUSED(EEXIST), "mr0" },
+		{ "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":8,\"rkey\":\"0x1001\"}",
+			REFUSED(EEXIST), "0x1001" },
+		{ "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":\"1024G\"}", REFUSED(ENOMEM),
+			"length" },
+		{ "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":8,\"addr\":\"0xfffffffffffffffe\"}",
+			-32602, "addr" },
+		{ "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":0}", -32602, "length" },
+		{ "{\"name\":\"m\",\"length\":1}", -32602, "pd" },
+		{ "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":1,\"acces\":[]}", -32602, "acces" },
+	};
+	char *before, *after;
+
+	json_decref(rpc_ok("mr_register",
+		"{\"name\":\"mr0\",\"pd\":\"pd0\",\"length\":64,\"rkey\":\"0x1001\"}"));
+	before = everything();
+	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(rpc_code("mr_register", rows[i].params), rows[i].code);
+		assert_non_null(strstr(rpc_message(), rows[i].says));
+	}
+	after = everything();
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
+static void
+mr_bytes(void **state UNUSED)
+{
+	json_t *v;
+
+	json_decref(rpc_ok("mr_register", "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":16}"));
+	v = rpc_ok("mr_read", "{\"name\":\"m\",\"offset\":0,\"length\":16}");
+	assert_string_equal(text_of(v, "data"), "00000000000000000000000000000000");
+	json_decref(v);
+	json_decref(rpc_ok("mr_write", "{\"name\":\"m\",\"offset\":14,\"data\":\"aBcd\"}"));
+	v = rpc_ok("mr_read", "{\"name\":\"m\",\"offset\":13,\"length\":3}");
+	assert_string_equal(text_of(v, "data"), "00abcd");
+	json_decref(v);
+	v = rpc_ok("mr_read", "{\"name\":\"m\",\"offset\":16,\"length\":0}");
+	assert_string_equal(text_of(v, "data"), "");
+	json_decref(v);
+
+	assert_int_equal(
+		rpc_code("mr_write", "{\"name\":\"m\",\"offset\":15,\"data\":\"abcd\"}"), -32602);
+	assert_int_equal(
+		rpc_code("mr_write", "{\"name\":\"m\",\"offset\":0,\"data\":\"abc\"}"), -32602);
+	assert_int_equal(
+		rpc_code("mr_read", "{\"name\":\"m\",\"offset\":17,\"length\":0}"), -32602);
+	assert_non_null(strstr(rpc_message(), "offset"));
+	/* Sums that wrap must not look small. */
+	assert_int_equal(rpc_code("mr_read",
+				 "{\"name\":\"m\",\"offset\":\"0xffffffffffffffff\",\"length\":2}"),
+		-32602);
+	assert_int_equal(
+		rpc_code("mr_read", "{\"name\":\"m\",\"offset\":0,\"length\":600000}"), -32602);
+	assert_int_equal(
+		rpc_code("mr_read", "{\"name\":\"n\",\"offset\":0,\"length\":1}"), REFUSED(ENOENT));
+}
+
+static void
+mr_deregister_waits_for_every_worker(void **state UNUSED)
+{
+	uint8_t *host;
+
+	json_decref(rpc_ok("mr_register", "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":16,"
+					  "\"addr\":0,\"rkey\":9,\"access\":[\"LOCAL_WRITE\"]}"));
+	assert_int_equal(mem_check(fake.env.mem, 9, 1, 0, 16, MEM_LOCAL_WRITE, &host), MEM_OK);
+	json_decref(rpc_ok("mr_deregister", "{\"name\":\"m\"}"));
+	assert_int_equal(mem_check(fake.env.mem, 9, 1, 0, 16, MEM_LOCAL_WRITE, &host), MEM_BAD_KEY);
+	assert_int_equal(fake.seen[MBOX_SYNC], FAKE_WORKERS);
+}
+
+static void
+cq(void **state UNUSED)
+{
+	json_t *v = rpc_ok("cq_create", "{\"name\":\"c\",\"cqe\":7}");
+
+	assert_int_equal(number_of(v, "cqe"), 7);
+	json_decref(v);
+	assert_int_equal(rpc_code("cq_create", "{\"name\":\"c\"}"), REFUSED(EEXIST));
+	assert_int_equal(rpc_code("cq_create", "{\"name\":\"d\",\"cqe\":0}"), -32602);
+	json_decref(rpc_ok("qp_create", qp17));
+	assert_int_equal(rpc_code("cq_destroy", "{\"name\":\"cq0\"}"), REFUSED(EBUSY));
+	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":17}"));
+	json_decref(rpc_ok("cq_destroy", "{\"name\":\"cq0\"}"));
+	json_decref(rpc_ok("cq_destroy", "{\"name\":\"c\"}"));
+	v = rpc_ok("cq_list", NULL);
+	assert_int_equal(json_array_size(v), 0);
+	json_decref(v);
+}
+
+static void
+srq(void **state UNUSED)
+{
+	json_t *v = rpc_ok("srq_create", "{\"name\":\"s\",\"pd\":\"pd0\",\"max_wr\":8}");
+
+	assert_int_equal(number_of(v, "max_sge"), 4);
+	json_decref(v);
+	assert_int_equal(rpc_code("pd_dealloc", "{\"name\":\"pd0\"}"), REFUSED(EBUSY));
+	assert_int_equal(
+		rpc_code("srq_create", "{\"name\":\"s\",\"pd\":\"pd0\"}"), REFUSED(EEXIST));
+	assert_int_equal(rpc_code("srq_create", "{\"name\":\"t\",\"pd\":\"pd0\",\"max_wr\":1,"
+						"\"srq_limit\":2}"),
+		-32602);
+	v = rpc_ok("srq_list", NULL);
+	assert_int_equal(json_array_size(v), 1);
+	json_decref(v);
+	json_decref(rpc_ok("srq_destroy", "{\"name\":\"s\"}"));
+	assert_int_equal(rpc_code("srq_destroy", "{\"name\":\"s\"}"), REFUSED(ENOENT));
+}
+
+static void
+many_names(void **state UNUSED)
+{
+	char params[64];
+
+	for (unsigned int i = 0; i < 1000; i++) {
+		snprintf(params, sizeof(params), "{\"name\":\"pd-%u\"}", i);
+		json_decref(rpc_ok("pd_create", params));
+	}
+	for (unsigned int i = 0; i < 1000; i += 2) {
+		snprintf(params, sizeof(params), "{\"name\":\"pd-%u\"}", i);
+		json_decref(rpc_ok("pd_dealloc", params));
+	}
+	for (unsigned int i = 1; i < 1000; i += 2) {
+		snprintf(params, sizeof(params), "{\"name\":\"pd-%u\"}", i);
+		assert_int_equal(rpc_code("pd_create", params), REFUSED(EEXIST));
+	}
+}
+
+#define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(made_from_the_configuration),
+		cmocka_unit_test(a_bad_configuration_makes_nothing),
+		WITH_FAKE(pd),
+		WITH_FAKE(mr_values_left_out_are_picked),
+		WITH_FAKE(mr_refusals),
+		WITH_FAKE(mr_bytes),
+		WITH_FAKE(mr_deregister_waits_for_every_worker),
+		WITH_FAKE(cq),
+		WITH_FAKE(srq),
+		WITH_FAKE(many_names),
+	};
+
+	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control socket: clients, lines, and files that are in the way. */
+#include "fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/rlsocketXXXXXX";
+static char path[64];
+static char conf[512];
+
+#define TURNS 20000
+
+static void
+write_conf(void)
+{
+	snprintf(path, sizeof(path), "%s/s", dir);
+	snprintf(conf, sizeof(conf),
+		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
+		"\"control\":{\"socket\":\"%s\",\"mode\":\"0640\"},"
+		"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}],"
+		"\"pds\":[\"pd0\"],\"cqs\":[{\"name\":\"cq0\",\"cqe\":16}]}",
+		path);
+}
+
+static int
+group_setup(void **state)
+{
+	assert_non_null(mkdtemp(dir));
+	write_conf();
+	return fake_eal(state);
+}
+
+static int
+group_teardown(void **state)
+{
+	rmdir(dir);
+	return fake_eal_end(state);
+}
+
+static int
+setup(void **state UNUSED)
+{
+	fake_start_env(conf, 0, false);
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	fake_stop();
+	/* The file goes with the program. */
+	assert_int_equal(access(path, F_OK), -1);
+	return 0;
+}
+
+static int
+client(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(a.sun_path, path, sizeof(path));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	return fd;
+}
+
+static void
+turn(void)
+{
+	fake.now += TIME_NS_PER_US;
+	control_poll(fake.c, fake.now);
+}
+
+/* All of it, while control turns. @return bytes written before the peer closed. */
+static size_t
+put(int fd, const char *text, size_t len)
+{
+	size_t at = 0;
+
+	for (unsigned int i = 0; at < len && i < TURNS; i++) {
+		ssize_t n = send(fd, text + at, len - at, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EAGAIN)
+			break;
+		at += n > 0 ? (size_t)n : 0;
+		turn();
+	}
+	return at;
+}
+
+static void
+put_text(int fd, const char *text)
+{
+	assert_int_equal(put(fd, text, strlen(text)), strlen(text));
+}
+
+/* One line, without its newline; NULL: the peer closed. The test fails when nothing comes. */
+static char *
+get(int fd)
+{
+	size_t len = 0, room = 3u << 20;
+	char *line = malloc(room);
+
+	for (unsigned int i = 0; i < TURNS; i++) {
+		ssize_t n = recv(fd, line + len, 1, 0);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			break;
+		if (n < 0) {
+			turn();
+			continue;
+		}
+		i = 0;
+		assert_true(len < room - 1);
+		if (line[len] == '\n') {
+			line[len] = '\0';
+			return line;
+		}
+		len++;
+	}
+	assert_int_equal(len, 0);
+	free(line);
+	return NULL;
+}
+
+static json_t *
+get_json(int fd)
+{
+	char *line = get(fd);
+	json_t *v;
+
+	assert_non_null(line);
+	v = json_loads(line, 0, NULL);
+	assert_non_null(v);
+	free(line);
+	return v;
+}
+
+static void
+ask(int fd, int id, const char *method)
+{
+	char text[128];
+	int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"%s\"}\n",
+		id, method);
+
+	assert_int_equal(put(fd, text, (size_t)n), n);
+}
+
+static void
+expect_id(int fd, int id)
+{
+	json_t *v = get_json(fd);
+
+	assert_int_equal(number_of(v, "id"), id);
+	assert_non_null(json_object_get(v, "result"));
+	json_decref(v);
+}
+
+static bool
+is_closed(int fd)
+{
+	char byte;
+
+	for (unsigned int i = 0; i < TURNS; i++) {
+		ssize_t n = recv(fd, &byte, 1, 0);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return true;
+		turn();
+	}
+	return false;
+}
+
+static void
+two_clients_at_once(void **state UNUSED)
+{
+	int a = client(), b = client();
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISSOCK(st.st_mode));
+	assert_int_equal(st.st_mode & 0777, 0640);
+	/* Half a line of one does not stop the other. */
+	put_text(a, "{\"jsonrpc\":\"2.0\",\"id\":1,\"me");
+	ask(b, 2, "version");
+	expect_id(b, 2);
+	put_text(a, "thod\":\"version\"}\n");
+	expect_id(a, 1);
+	close(a);
+	close(b);
+}
+
+static void
+many_lines_in_one_write(void **state UNUSED)
+{
+	static char text[200 * 64];
+	size_t len = 0;
+	int fd = client();
+
+	for (int i = 0; i < 200; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+			"%s{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"pd_list\"}\r\n",
+			i % 3 == 0 ? "\n" : "", i);
+	put(fd, text, len);
+	for (int i = 0; i < 200; i++)
+		expect_id(fd, i);
+	close(fd);
+}
+
+static void
+a_client_that_has_written_all_it_wants(void **state UNUSED)
+{
+	int fd = client();
+
+	ask(fd, 1, "version");
+	ask(fd, 2, "pd_list");
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	expect_id(fd, 1);
+	expect_id(fd, 2);
+	assert_true(is_closed(fd));
+	close(fd);
+}
+
+static void
+clients_that_die(void **state UNUSED)
+{
+	int keep = client();
+
+	for (unsigned int i = 0; i < 300; i++) { /* more than may be there at a time */
+		int fd = client();
+
+		if (i % 3 == 0)
+			put_text(fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"meth");
+		else if (i % 3 == 1)
+			ask(fd, 1, "rpc_get_methods");
+		close(fd);
+		turn();
+		turn();
+	}
+	ask(keep, 7, "version");
+	expect_id(keep, 7);
+	close(keep);
+}
+
+static void
+a_line_of_one_mebibyte_is_the_longest(void **state UNUSED)
+{
+	enum { MIB = 1 << 20 };
+	char *line = malloc(2 * MIB + 1);
+	int fd = client(), other = client();
+	json_t *v;
+	char *end;
+	int n = snprintf(line, 100, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}");
+
+	memset(line + n, ' ', (size_t)(MIB - n));
+	line[MIB] = '\n';
+	assert_int_equal(put(fd, line, MIB + 1), MIB + 1);
+	expect_id(fd, 1);
+
+	memset(line + n, ' ', (size_t)(2 * MIB - n));
+	line[MIB + 1] = '\n';
+	put(fd, line, MIB + 2);
+	v = get_json(fd);
+	assert_int_equal(number_of(json_object_get(v, "error"), "code"), -32600);
+	assert_true(json_is_null(json_object_get(v, "id")));
+	json_decref(v);
+	end = get(fd);
+	assert_null(end);
+	close(fd);
+
+	/* No newline at all. */
+	fd = client();
+	memset(line, 'x', 2 * MIB);
+	put(fd, line, 2 * MIB);
+	v = get_json(fd);
+	assert_int_equal(number_of(json_object_get(v, "error"), "code"), -32600);
+	json_decref(v);
+	assert_true(is_closed(fd));
+	close(fd);
+	ask(other, 3, "version");
+	expect_id(other, 3);
+	close(other);
+	free(line);
+}
+
+static void
+a_client_that_does_not_read(void **state UNUSED)
+{
+	static const char line[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mr_read\",\"params\":"
+		"{\"name\":\"big\",\"offset\":0,\"length\":500000}}\n";
+	int slow = client(), other = client();
+
+	json_decref(rpc_ok("mr_register", "{\"name\":\"big\",\"pd\":\"pd0\",\"length\":500000}"));
+	for (unsigned int i = 0; i < 40; i++)
+		put(slow, line, sizeof(line) - 1);
+	ask(other, 1, "version");
+	expect_id(other, 1);
+	/* Cut off, after what had fitted the socket. */
+	bool closed = false;
+	char buf[65536];
+
+	for (unsigned int i = 0; i < TURNS && !closed; i++) {
+		ssize_t n = recv(slow, buf, sizeof(buf), 0);
+
+		closed = n == 0 || (n < 0 && errno != EAGAIN);
+		turn();
+	}
+	assert_true(closed);
+	close(slow);
+	close(other);
+}
+
+static void
+replies_longer_than_the_sockets_buffer(void **state UNUSED)
+{
+	static const char line[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mr_read\",\"params\":"
+		"{\"name\":\"big\",\"offset\":0,\"length\":500000}}\n";
+	int fd = client();
+	json_t *v;
+
+	json_decref(rpc_ok("mr_register",
+		"{\"name\":\"big\",\"pd\":\"pd0\",\"length\":500000,\"fill\":\"pattern:1\"}"));
+	put(fd, line, sizeof(line) - 1);
+	v = get_json(fd);
+	assert_int_equal(strlen(text_of(json_object_get(v, "result"), "data")), 1000000);
+	json_decref(v);
+	close(fd);
+}
+
+static void
+events_are_carried_to_followers(void **state UNUSED)
+{
+	static const char follow[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"async_events\","
+				     "\"params\":{\"follow\":true}}\n";
+	int a = client(), b = client();
+	struct mbox_msg m = { .type = MBOX_EVENT, .ev = { .qpn = 17, .event = 4, .psn = 1 } };
+	uint32_t worker;
+	json_t *v;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	worker = qp_lookup(fake.env.qps, 17)->worker;
+	assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
+	put(a, follow, sizeof(follow) - 1);
+	v = get_json(a); /* what was there already */
+	assert_int_equal(json_array_size(json_object_get(v, "result")), 1);
+	json_decref(v);
+	put(b, follow, sizeof(follow) - 1);
+	v = get_json(b);
+	assert_int_equal(json_array_size(json_object_get(v, "result")), 0);
+	json_decref(v);
+	for (uint32_t i = 2; i < 5; i++) {
+		m.ev.psn = i;
+		assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
+	}
+	for (uint32_t i = 2; i < 5; i++) {
+		int fds[] = { a, b };
+
+		for (unsigned int k = 0; k < 2; k++) {
+			v = get_json(fds[k]);
+			assert_string_equal(text_of(v, "method"), "async_event");
+			assert_null(json_object_get(v, "id"));
+			assert_int_equal(number_of(json_object_get(v, "params"), "psn"), i);
+			json_decref(v);
+		}
+	}
+	close(a);
+	turn();
+	/* A follower that is gone is no trouble; the other one goes on. */
+	assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
+	json_decref(get_json(b));
+	close(b);
+}
+
+static void
+waiting_for_work(void **state UNUSED)
+{
+	struct pollfd p = { .fd = control_wait_fd(fake.c), .events = POLLIN };
+	int fd;
+
+	assert_true(p.fd >= 0);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	fd = client();
+	assert_int_equal(poll(&p, 1, 0), 1);
+	turn();
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_true(send(fd, "x", 1, 0) == 1);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	close(fd);
+}
+
+static void
+a_second_instance_is_turned_away(void **state UNUSED)
+{
+	struct control *second = NULL;
+
+	assert_int_equal(control_create(&fake.env, &second), -EADDRINUSE);
+	assert_null(second);
+	int fd = client(); /* the first one still answers */
+
+	ask(fd, 1, "version");
+	expect_id(fd, 1);
+	close(fd);
+}
+
+static void
+a_stale_socket_is_replaced(void **state UNUSED)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	memcpy(a.sun_path, path, sizeof(path));
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	close(fd);
+	assert_int_equal(access(path, F_OK), 0);
+	fake_start_env(conf, 0, false);
+	fd = client();
+	ask(fd, 1, "version");
+	expect_id(fd, 1);
+	close(fd);
+	fake_stop();
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void
+a_file_that_is_no_socket_stays(void **state UNUSED)
+{
+	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+	close(fd);
+	fake_start_env(conf, -EEXIST, false);
+	fake_stop();
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+#define WITH_SOCKET(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_SOCKET(two_clients_at_once),
+		WITH_SOCKET(many_lines_in_one_write),
+		WITH_SOCKET(a_client_that_has_written_all_it_wants),
+		WITH_SOCKET(clients_that_die),
+		WITH_SOCKET(a_line_of_one_mebibyte_is_the_longest),
+		WITH_SOCKET(a_client_that_does_not_read),
+		WITH_SOCKET(replies_longer_than_the_sockets_buffer),
+		WITH_SOCKET(events_are_carried_to_followers),
+		WITH_SOCKET(waiting_for_work),
+		WITH_SOCKET(a_second_instance_is_turned_away),
+		cmocka_unit_test(a_stale_socket_is_replaced),
+		cmocka_unit_test(a_file_that_is_no_socket_stays),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

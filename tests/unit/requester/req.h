@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_REQUESTER_REQ_H
+#define TEST_REQUESTER_REQ_H
+/**
+ * @file req.h  Fixture F-REQ of the rules around the requester: work requests to post, the packets
+ * that came out, and responses to feed. The test plays the responder.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "be.h"
+#include "compiler.h"
+#include "requester.h"
+
+#define S       0x000200u
+#define VA      UINT64_C(0x7f0000020000)
+#define RKEY    0x3003u
+#define PMTU    1024
+#define BTH_OFF 42
+#define T0      UINT64_C(5000000000)
+#define SLOTS   256
+#define OUT_MAX 512
+#define MS      UINT64_C(1000000)
+#define TTR_14  UINT64_C(67108864) /* timeout 14: 67.1 ms */
+
+/* Values of libibverbs and of the AETH, typed here on purpose. */
+enum { WC_LOC_LEN = 1, WC_LOC_QP_OP = 2, WC_LOC_PROT = 4, WC_BAD_RESP = 7, WC_REM_INV_REQ = 9,
+	WC_REM_ACCESS = 10, WC_REM_OP = 11, WC_RETRY_EXC = 12, WC_RNR_RETRY_EXC = 13 };
+enum { ACK = 0x1f, NSEQ = 0x60, NINV = 0x61, NRAE = 0x62, NROE = 0x63, RNR = 0x20 };
+enum { ACKREQ = 1, SE = 2, MIGREQ = 4 };
+enum { SIGNALED = 2, SOLICITED = 4, FENCE = 1 };
+
+struct sim {
+	struct requester r;
+	struct requester before;       /* as it was when the last response or timer came */
+	struct requester_verdict v;
+	struct requester_wr wr[SLOTS];
+	struct requester_packet out[OUT_MAX];
+	uint32_t n;                    /* packets of the last pump() */
+	uint32_t posted;
+	uint32_t done;                 /* completed with success, in all */
+	ns_t now;
+	uint8_t frame[128];
+	struct wire_pkt pkt;
+};
+
+static UNUSED void
+sim_init(struct sim *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->r.wr = s->wr;
+	s->r.wr_mask = SLOTS - 1;
+	s->r.window = 128;
+	s->r.pmtu = PMTU;
+	s->r.timeout = 14;
+	s->r.retry_cnt = 3;
+	s->r.rnr_retry = 3;
+	s->r.max_rd_atomic = 4;
+	s->r.ackreq_interval = 16;
+	requester_reset(&s->r, psn(S));
+	s->now = T0;
+}
+
+/** Post one work request. */
+static UNUSED void
+post_wr(struct sim *s, struct requester_wr w)
+{
+	w.wr_id = s->posted;
+	w.remote_addr = w.remote_addr == 0 ? VA : w.remote_addr;
+	w.rkey = RKEY;
+	w.resumed = 0xaa; /* the requester's own; garbage on purpose */
+	s->wr[s->posted++ % SLOTS] = w;
+	requester_posted(&s->r, s->posted);
+}
+#define POSTF(s, f, ...) post_wr((s), (struct requester_wr){ .flags = (uint8_t)(f), __VA_ARGS__ })
+#define POST(s, ...)     POSTF(s, SIGNALED, __VA_ARGS__)
+#define SEND(l)      .opcode = WR_SEND, .len = (l)
+#define WRITE(l)     .opcode = WR_RDMA_WRITE, .len = (l)
+#define READ(l)      .opcode = WR_RDMA_READ, .len = (l)
+#define FADD         .opcode = WR_ATOMIC_FETCH_AND_ADD, .len = 8
+
+static UNUSED void
+post_sends(struct sim *s, uint32_t n)
+{
+	while (n-- > 0)
+		POST(s, SEND(64));
+}
+
+/** All packets that may leave now. */
+static UNUSED enum requester_stop
+pump(struct sim *s)
+{
+	enum requester_stop stop;
+
+	s->n = 0;
+	while ((stop = requester_next(&s->r, s->now, &s->out[s->n])) == REQ_SEND) {
+		s->n++;
+		assert_true(s->n < OUT_MAX);
+	}
+	return stop;
+}
+
+/** Completions come in posting order, each once. */
+static UNUSED void
+count_completions(struct sim *s)
+{
+	if ((s->v.act & REQACT_COMPLETE) != 0) {
+		assert_int_equal(s->v.head_was, s->done);
+		assert_true(s->v.completed > 0);
+		s->done += s->v.completed;
+	} else {
+		assert_int_equal(s->v.completed, 0);
+	}
+	assert_true(s->done <= s->posted);
+	if ((s->v.act & REQACT_ERROR) != 0)
+		assert_int_equal(s->v.failed, s->done);
+}
+
+struct rsp {
+	uint8_t op;
+	uint32_t psn;
+	uint8_t syn;
+	uint32_t msn;
+	uint32_t len;
+	uint8_t pad;
+	uint64_t original;
+};
+
+static UNUSED void
+make_rsp(struct sim *s, const struct rsp *p)
+{
+	const struct wire_opcode *op = &wire_opcodes[p->op];
+	uint8_t *e = s->frame + BTH_OFF + 12;
+
+	memset(s->frame, 0, sizeof(s->frame));
+	s->pkt = (struct wire_pkt){ .frame = s->frame,
+		.op = op->flags,
+		.psn = psn(p->psn),
+		.bth_off = BTH_OFF,
+		.payload_off = (uint16_t)(BTH_OFF + op->hdr_len),
+		.payload_len = (uint16_t)p->len,
+		.opcode = p->op,
+		.pad = p->pad };
+	e[0] = p->syn;
+	be24_store(e + 1, p->msn);
+	be64_store(e + 4, p->original);
+}
+
+static UNUSED void
+feed_rsp(struct sim *s, struct rsp p)
+{
+	make_rsp(s, &p);
+	memset(&s->v, 0xa5, sizeof(s->v));
+	s->before = s->r;
+	requester_response(&s->r, &s->pkt, s->now, &s->v);
+	count_completions(s);
+}
+#define FEED(s, ...) feed_rsp((s), (struct rsp){ __VA_ARGS__ })
+
+/** ACKNOWLEDGE with any syndrome. */
+static UNUSED void
+ack(struct sim *s, uint32_t p, uint8_t syndrome)
+{
+	FEED(s, .op = OP_RC_ACKNOWLEDGE, .psn = p, .syn = syndrome);
+}
+
+static UNUSED void
+read_rsp(struct sim *s, uint8_t op, uint32_t p, uint32_t len)
+{
+	FEED(s, .op = op, .psn = p, .syn = ACK, .len = len);
+}
+#define FIRST(s, p)     read_rsp((s), OP_RC_READ_RESPONSE_FIRST, (p), PMTU)
+#define MIDDLE(s, p)    read_rsp((s), OP_RC_READ_RESPONSE_MIDDLE, (p), PMTU)
+#define LAST(s, p, len) read_rsp((s), OP_RC_READ_RESPONSE_LAST, (p), (len))
+#define ONLY(s, p, len) read_rsp((s), OP_RC_READ_RESPONSE_ONLY, (p), (len))
+
+static UNUSED void
+fire(struct sim *s)
+{
+	memset(&s->v, 0xa5, sizeof(s->v));
+	s->before = s->r;
+	requester_timer(&s->r, s->now, &s->v);
+	count_completions(s);
+}
+
+/** Time moves to the deadline that is set, and the timer fires there. */
+static UNUSED void
+expire(struct sim *s)
+{
+	assert_true(s->r.timing || s->r.waiting_rnr);
+	s->now = s->r.deadline;
+	fire(s);
+}
+
+/* ---- what came out ---- */
+
+#define expect_rule(s, id) assert_string_equal(requester_rule_id((s)->v.rule), (id))
+
+/** The PSNs of the last pump(), in order. */
+#define expect_psns(s, ...)                                                                        \
+	do {                                                                                       \
+		const uint32_t psns_[] = { __VA_ARGS__ };                                          \
+		assert_int_equal((s)->n, ARRAY_LEN(psns_));                                        \
+		for (uint32_t i_ = 0; i_ < ARRAY_LEN(psns_); i_++)                                 \
+			assert_int_equal((s)->out[i_].psn.v, psns_[i_] & 0xffffff);                \
+	} while (0)
+
+#define expect_done(s, n_) assert_int_equal((s)->done, (n_))
+
+/** Dropped: state as it was, nothing to do, a rule that says why. */
+#define expect_no_effect(s, id)                                                                    \
+	do {                                                                                       \
+		assert_int_equal((s)->v.act, REQACT_DROP);                                         \
+		assert_memory_equal(&(s)->r, &(s)->before, sizeof((s)->r));                        \
+		expect_rule(s, id);                                                                \
+	} while (0)
+
+/** Going back, nothing else. */
+#define expect_resend(s, cause_, id)                                                               \
+	do {                                                                                       \
+		assert_int_equal((s)->v.act & ~(uint32_t)REQACT_COMPLETE,                          \
+			REQACT_RESEND | REQACT_TIMER);                                             \
+		assert_int_equal((s)->v.cause, (cause_));                                          \
+		assert_int_equal((s)->v.outcome, QC_NONE);                                         \
+		expect_rule(s, id);                                                                \
+	} while (0)
+
+/** The work request at `pos_` fails; no event; nothing leaves any more (REQ-NAK-09). */
+#define expect_error(s, pos_, status, fatal_)                                                      \
+	do {                                                                                       \
+		assert_int_equal((s)->v.act & ~(uint32_t)REQACT_COMPLETE,                          \
+			REQACT_ERROR | REQACT_TIMER);                                              \
+		assert_int_equal((s)->v.failed, (pos_));                                           \
+		assert_int_equal((s)->v.wc_status, (status));                                      \
+		assert_int_equal((s)->v.fatal, (fatal_));                                          \
+		assert_int_equal((s)->v.event, 0);                                                 \
+		assert_true((s)->v.rule != REQRULE_NONE);                                          \
+		assert_false((s)->r.timing);                                                       \
+		assert_false((s)->r.waiting_rnr);                                                  \
+		assert_int_equal(pump(s), REQ_FAULT);                                              \
+		assert_int_equal((s)->n, 0);                                                       \
+	} while (0)
+
+#define RUN(...)                                                                                   \
+	int main(void)                                                                             \
+	{                                                                                          \
+		const struct CMUnitTest tests[] = { __VA_ARGS__ };                                 \
+		return cmocka_run_group_tests(tests, NULL, NULL);                                  \
+	}
+#define T(f) cmocka_unit_test(f)
+
+#endif
