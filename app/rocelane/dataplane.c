@@ -120,7 +120,8 @@ workers_create(struct dataplane *dp)
 		if (n == 1)
 			continue;
 		snprintf(name, sizeof(name), "handoff%u", i);
-		dp->handoff[i] = rte_ring_create(name, HANDOFF_ENTRIES, SOCKET_ID_ANY, RING_F_SC_DEQ);
+		dp->handoff[i] =
+			rte_ring_create(name, HANDOFF_ENTRIES, SOCKET_ID_ANY, RING_F_SC_DEQ);
 		if (dp->handoff[i] == NULL)
 			rc = -ENOMEM;
 	}

@@ -68,7 +68,8 @@ void dataplane_destroy(struct dataplane *dp);
 
 /* ports.c */
 int ports_open(struct dataplane *dp);
-/** The device of port i is one end of an in-memory pair: make both. @return 0, -ENODEV: it is not. */
+/** The device of port i is one end of an in-memory pair: make both. @return 0, -ENODEV: it is not.
+ */
 int pair_open(struct dataplane *dp, uint32_t i);
 void ports_close(struct dataplane *dp);
 

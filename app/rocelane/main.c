@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dataplane program: arguments, config, EAL, workers; then the control loop until told to stop. */
+/* The dataplane program: arguments, config, EAL, workers; then the control loop until told to stop.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>

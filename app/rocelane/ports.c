@@ -143,7 +143,8 @@ port_open(struct dataplane *dp, uint32_t i)
 	if (rc == 0)
 		rc = rte_eth_dev_start(p->id);
 	if (rc != 0) {
-		log_error("port %s (%s): cannot be started: %s", cp->name, cp->device, strerror(-rc));
+		log_error(
+			"port %s (%s): cannot be started: %s", cp->name, cp->device, strerror(-rc));
 		return rc;
 	}
 	p->started = true;

@@ -46,6 +46,8 @@ const struct command commands[] = {
 	{ "cq",       "create",     "cq_create",       "?name",                  "name cqe",                         NULL,          run_pairs,   "make a completion queue" },
 	{ "cq",       "destroy",    "cq_destroy",      "name",                   NULL,                               NULL,          run_quiet,   "destroy a completion queue" },
 	{ "cq",       "poll",       "poll_cq",         "cq ?#max",               NULL,                               CQE_COLUMNS,   run_table,   "take completions" },
+	{ "cq",       "notify",     "req_notify",      "cq",                     "solicited_only",                   NULL,          run_quiet,   "arm a completion queue: its next completion is an event" },
+	{ "cq",       "events",     "cq_events",       NULL,                     NULL,                               "cq",          run_table,   "take the completion events that wait" },
 	{ "srq",      "list",       "srq_list",        NULL,                     NULL,                               NULL,          run_table,   "shared receive queues" },
 	{ "srq",      "show",       "srq_list",        "name",                   NULL,                               NULL,          run_find,    "one shared receive queue" },
 	{ "srq",      "create",     "srq_create",      "?name",                  SRQ_KEYS,                           NULL,          run_pairs,   "make a shared receive queue" },

@@ -99,7 +99,8 @@ print_trace(const json_t *v)
 			json_array_append(part, json_array_get(list, i));
 		if (json_array_size(part) > 0) {
 			printf("\n%s\n", half == 0 ? "before it:" : "with it and behind it:");
-			fmt_table(part, "time_ns kind opcode psn msn len syndrome fault rule qp_state",
+			fmt_table(part,
+				"time_ns kind opcode psn msn len syndrome fault rule qp_state",
 				true);
 		}
 		json_decref(part);

@@ -101,8 +101,8 @@ syndrome_text(uint8_t syndrome)
 	case AETH_ACK:
 		return json_sprintf("ACK 0x%02x", syndrome);
 	case AETH_RNR:
-		return json_sprintf("RNR NAK 0x%02x (%u us)", syndrome,
-			wire_rnr_us(syndrome & 0x1f));
+		return json_sprintf(
+			"RNR NAK 0x%02x (%u us)", syndrome, wire_rnr_us(syndrome & 0x1f));
 	case AETH_NAK:
 		return json_sprintf(
 			"NAK 0x%02x (%s)", syndrome, text != NULL ? text : "reserved code");
@@ -180,8 +180,8 @@ error_json(const struct qp_rec *rec, const struct qp_error *e)
 		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(events_name(e->event))
 						 : json_null());
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
-	json_object_set_new(o, "fatal_text",
-		e->fatal != 0 && fatal != NULL ? json_string(fatal) : json_null());
+	json_object_set_new(
+		o, "fatal_text", e->fatal != 0 && fatal != NULL ? json_string(fatal) : json_null());
 	return o;
 }
 
@@ -211,8 +211,8 @@ summary(const struct qp_rec *rec, const struct qp_snapshot *s)
 	if ((e->flags & QP_ERROR_PACKET) != 0)
 		return json_sprintf("%s PSN %u: %s (%s)", opcode_text(e->opcode), e->psn,
 			qp_rule_text(e->rule), qp_rule_id(e->rule));
-	return json_sprintf("at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule),
-		qp_rule_id(e->rule));
+	return json_sprintf(
+		"at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule), qp_rule_id(e->rule));
 }
 
 json_t *

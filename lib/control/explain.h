@@ -28,7 +28,7 @@ struct story {
 	uint64_t trace_at; /* the error's place in the recorder */
 	uint32_t before;   /* entries that came before it */
 	uint32_t n;
-	uint32_t flushed;  /* WR_FLUSH_ERR completions seen behind it, not kept one by one */
+	uint32_t flushed; /* WR_FLUSH_ERR completions seen behind it, not kept one by one */
 	struct trace_entry e[STORY_BEFORE + STORY_AFTER];
 };
 

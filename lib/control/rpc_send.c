@@ -112,8 +112,7 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qp->qpn,
 			qp_state_name(state));
 	if (rec->sq.sh == NULL)
-		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0",
-			rec->qp->qpn);
+		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0", rec->qp->qpn);
 	return 0;
 }
 
@@ -225,8 +224,8 @@ post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_send_wr *wr, 
 		return rc;
 	wqe = ring_produce_slot(&rec->sq, rec->qp->sq.max_wr);
 	if (wqe == NULL)
-		return refuse(r, ENOMEM, "the send queue is full: max_send_wr is %u",
-			rec->qp->sq.max_wr);
+		return refuse(
+			r, ENOMEM, "the send queue is full: max_send_wr is %u", rec->qp->sq.max_wr);
 	fill(wqe, &q);
 	ring_produce_commit(&rec->sq);
 	return 0;

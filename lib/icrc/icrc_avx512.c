@@ -23,7 +23,7 @@
 #define ZEROS_64 ZEROS_16, ZEROS_16, ZEROS_16, ZEROS_16
 #define F        0xff
 
-/* What is replaced by ones (ICRC-02, ICRC-03), dummy included, with a block of zeros either side. */
+/* What is replaced by ones (ICRC-02, ICRC-03), dummy included; a block of zeros either side. */
 /* clang-format off */
 static const uint8_t masks[2][3 * BLOCK] CACHE_ALIGNED = {
 	{ ZEROS_64,

@@ -9,6 +9,7 @@
  * Depends: base; SSE 4.1 and PCLMULQDQ.
  */
 #include <immintrin.h>
+#include <stdint.h>
 
 #include "compiler.h"
 

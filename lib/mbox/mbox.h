@@ -69,7 +69,8 @@ struct mbox_msg {
 		struct { /* TX, PACKET */
 			struct rte_mbuf *m;
 			ns_t time_ns;
-			uint32_t cnp_of; /* TX: the frame is the CNP of this QPN (CC-04); 0: it is none */
+			uint32_t cnp_of; /* TX: the frame is the CNP of this QPN (CC-04); 0: it is
+					    none */
 		} pkt;
 		uint8_t bytes[48];
 	};

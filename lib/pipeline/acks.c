@@ -87,7 +87,8 @@ send_ack(struct worker *w, struct qp *qp, uint64_t tail, uint32_t crc)
 		return PORT_NONE;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	/* IPv4 without a tag needs the template's first line only: the PSN and what follows come. */
+	/* IPv4 without a tag needs the template's first line only: the PSN and what follows come.
+	 */
 	if (LIKELY(t->len == WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN))
 		memcpy(frame, t->bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
 	else

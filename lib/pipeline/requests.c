@@ -87,11 +87,10 @@ request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	uint8_t *payload = frame + t->len + ext;
 
 	/* The template writer stores whole vectors. */
-	if (UNLIKELY(rte_pktmbuf_tailroom(m) < total ||
-		     rte_pktmbuf_tailroom(m) < sizeof(t->bytes)))
+	if (UNLIKELY(rte_pktmbuf_tailroom(m) < total || rte_pktmbuf_tailroom(m) < sizeof(t->bytes)))
 		return -EMSGSIZE;
-	wire_template_write(t, frame, p->opcode, p->flags, p->pad, p->psn,
-		(uint16_t)(ext + p->len + p->pad));
+	wire_template_write(
+		t, frame, p->opcode, p->flags, p->pad, p->psn, (uint16_t)(ext + p->len + p->pad));
 	put_headers(frame + t->len, p, wr);
 	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;

@@ -185,8 +185,8 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
  * Nothing is sent any more, not even what is owed (QP-14).
  */
 static void
-failed(struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	const struct requester_verdict *v, enum mbox_source source)
+failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct requester_verdict *v,
+	enum mbox_source source)
 {
 	/* QP-16, QP-17: see fail(). */
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
@@ -221,23 +221,23 @@ place(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct re
 		offset = v->offset;
 		len = p->payload_len;
 	}
-	return mem_scatter(w->mem, sges, wr->num_sge, qp->pd, offset, data, len) == MEM_OK ? 0
-											   : -EFAULT;
+	return mem_scatter(w->mem, sges, wr->num_sge, qp->pd, offset, data, len) == MEM_OK
+		       ? 0
+		       : -EFAULT;
 }
 
 static void
 drained(struct worker *w, struct qp *qp)
 {
-	const struct requester_verdict v = { .event = EVENT_SQ_DRAINED,
-		.fault = VERDICT_NO_FAULT };
+	const struct requester_verdict v = { .event = EVENT_SQ_DRAINED, .fault = VERDICT_NO_FAULT };
 
 	if ((qp->flags & QPF_SQD_NOTIFY) != 0)
 		raise(w, qp, NULL, &v, SOURCE_SQ);
 }
 
 void
-requester_act(struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	struct requester_verdict *v)
+requester_act(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v)
 {
 	const struct requester *r = &qp->req;
 
@@ -246,7 +246,8 @@ requester_act(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0))
 		requester_local_fault(&qp->req, v->position, WR_FAULT_PROT, v);
 	if ((v->act & REQACT_COMPLETE) != 0 && UNLIKELY(complete_sends(w, qp, v) != 0)) {
-		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to. */
+		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to.
+		 */
 		requester_cq_overflow(&qp->req, v);
 		v->act |= REQACT_EVENT;
 		v->event = EVENT_QP_FATAL;

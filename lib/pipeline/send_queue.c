@@ -130,8 +130,7 @@ oldest(const struct qp *qp)
 const void *
 sendq_inline(const struct qp *qp, uint32_t position)
 {
-	const struct ring_send_wqe *wqe =
-		ring_consume_peek(&qp->sq.ring, position - oldest(qp));
+	const struct ring_send_wqe *wqe = ring_consume_peek(&qp->sq.ring, position - oldest(qp));
 
 	return wqe->sge;
 }
@@ -195,8 +194,7 @@ flush_sends(struct worker *w, struct qp *qp)
 	n = q->taken + waiting(q);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ring_send_wqe *wqe = ring_consume_peek(&q->ring, i);
-		const struct requester_wr *wr =
-			&qp->req.wr[(oldest(qp) + i) & qp->req.wr_mask];
+		const struct requester_wr *wr = &qp->req.wr[(oldest(qp) + i) & qp->req.wr_mask];
 
 		if (i < q->taken)
 			flush_one(w, qp, wr->wr_id, wr->opcode);

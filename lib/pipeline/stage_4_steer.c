@@ -107,8 +107,8 @@ stage_lookup(struct worker *w, struct burst *b)
 }
 
 /**
- * An RC request over untagged IPv4 for a QP of this worker that receives, from its peer, with its key and as
- * a full member: one test for all of it. Whatever else may be good is left to qp_faults().
+ * An RC request over untagged IPv4 for a QP of this worker that receives, from its peer, with its
+ * key and as a full member: one test for all of it. Whatever else may be good is qp_faults()'s.
  */
 static ALWAYS_INLINE bool
 is_plain(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)

@@ -92,9 +92,9 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 }
 
 /**
- * Bytes to ask the heap for. QPs of one kind stand at equal distances: with the heap's own two lines
- * that has to be an odd number of lines, or the same line of all QPs falls into a few sets of the
- * cache (10 cycles a packet at 32 QPs whose distance was 12 KiB).
+ * Bytes to ask the heap for. QPs of one kind stand at equal distances: with the heap's own two
+ * lines that has to be an odd number of lines, or the same line of all QPs falls into a few sets of
+ * the cache (10 cycles a packet at 32 QPs whose distance was 12 KiB).
  */
 static size_t
 spread(size_t bytes)

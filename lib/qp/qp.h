@@ -179,14 +179,14 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
 	QPF_EVENT_WITH_CQE = BIT32(11),
 	QPF_ACK_CRC = BIT32(12), /* ack_crc is valid: cleared when the template changes */
-	QPF_VLAN = BIT32(13),    /* the path has a tag: only packets with the same VLAN are the QP's */
+	QPF_VLAN = BIT32(13), /* the path has a tag: only packets with the same VLAN are the QP's */
 	QPF_CNP_SCHEDULED = BIT32(14), /* the control lcore was told to send a CNP (CC-04) */
-	QPF_SENDING = BIT32(16),    /* on the worker's list of QPs with something to send */
-	QPF_SIG_ALL = BIT32(17),    /* sq_sig_all: every send request is signalled */
-	QPF_SEND_FEED = BIT32(18),  /* the worker posts to itself: sq.feed */
-	QPF_CC_WINDOW = BIT32(19),  /* cc.algo=ernic_window: a CNP halves the window, once */
-	QPF_CC_HALVED = BIT32(20),  /* ... and has */
-	QPF_SQD_NOTIFY = BIT32(21), /* en_sqd_async_notify of the move to SQD */
+	QPF_SENDING = BIT32(16),       /* on the worker's list of QPs with something to send */
+	QPF_SIG_ALL = BIT32(17),       /* sq_sig_all: every send request is signalled */
+	QPF_SEND_FEED = BIT32(18),     /* the worker posts to itself: sq.feed */
+	QPF_CC_WINDOW = BIT32(19),     /* cc.algo=ernic_window: a CNP halves the window, once */
+	QPF_CC_HALVED = BIT32(20),     /* ... and has */
+	QPF_SQD_NOTIFY = BIT32(21),    /* en_sqd_async_notify of the move to SQD */
 };
 
 struct qp {

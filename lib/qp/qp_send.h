@@ -20,7 +20,7 @@
 struct qp;
 struct qp_attr;
 
-/** send_feed: the worker posts to itself, `depth` requests at a time; nothing is queued for a host. */
+/** send_feed: the worker posts to itself, `depth` requests at a time, and tells no host. */
 struct qp_feed {
 	uint64_t count;       /* requests in all, 0: no end (control) */
 	uint64_t posted;

@@ -16,7 +16,8 @@ is_plain(const struct requester *r, const struct requester_wr *w, const struct s
 	return !odd;
 }
 
-/* ---- one packet -------------------------------------------------------------------------------- */
+/* ---- one packet --------------------------------------------------------------------------------
+ */
 
 /** PSNs that the packet at `cur` uses: a READ those of all its responses still due. */
 static ALWAYS_INLINE uint32_t

@@ -43,7 +43,7 @@ struct responder_saved {
 	uint64_t original; /* ATOMIC: value before the operation */
 	uint32_t rkey;
 	uint32_t len;      /* READ: bytes */
-	uint8_t kind;      /* 0 empty, else OP_RC_READ_REQUEST, OP_RC_COMPARE_SWAP, OP_RC_FETCH_ADD */
+	uint8_t kind; /* 0 empty, else OP_RC_READ_REQUEST, OP_RC_COMPARE_SWAP, OP_RC_FETCH_ADD */
 	uint8_t reserved[7];
 };
 _Static_assert(sizeof(struct responder_saved) == 40, "slot layout");
@@ -74,7 +74,7 @@ _Static_assert(sizeof(struct responder) == 64, "one cache line");
 
 /** What must be looked up before responder_receive(). */
 struct responder_query {
-	bool wqe;        /* state of the receive queue's head (or the active WQE when one is open) */
+	bool wqe; /* state of the receive queue's head (or the active WQE when one is open) */
 	bool key;        /* may [va, va + len) be reached through rkey with `access`? */
 	bool invalidate; /* may inv_key be invalidated by the peer? */
 	uint8_t access;  /* MEM_* value of the operation */
@@ -97,21 +97,21 @@ struct responder_facts {
 	uint64_t wqe_bytes;   /* size of the head (FIRST, ONLY) or active WQE */
 };
 
-enum { /* verdict.act */
-	ACT_TAKE_WQE = BIT32(0),     /* take the receive queue's head; it is the active WQE now */
-	ACT_PLACE_SEND = BIT32(1),   /* copy the payload into the active WQE at `offset` */
-	ACT_PLACE_WRITE = BIT32(2),  /* copy the payload to `va` */
-	ACT_READ = BIT32(3),         /* answer [va, va+len) from PSN `first` on */
-	ACT_ATOMIC = BIT32(4),       /* execute, store the original into *saved, answer */
-	ACT_REPLAY = BIT32(5),       /* answer a duplicate ATOMIC from *saved */
-	ACT_ACK = BIT32(6),          /* positive ACK asked for; may be coalesced with later ones */
-	ACT_NAK = BIT32(7),          /* NAK or RNR NAK: behind everything owed so far, never merged */
-	ACT_COMPLETE = BIT32(8),     /* receive completion on the active WQE */
-	ACT_EVENT = BIT32(9),        /* asynchronous event */
-	ACT_ERR = BIT32(10),         /* QP to ERR; flush both queues after ACT_COMPLETE */
-	ACT_INVALIDATE = BIT32(11),  /* revoke inv_key (SEND with Invalidate succeeded) */
-	ACT_DROP = BIT32(12),        /* packet had no effect; `counter`, `fault` and `rule` say why */
-	ACT_DUPLICATE = BIT32(13),   /* packet was a duplicate */
+enum {                              /* verdict.act */
+	ACT_TAKE_WQE = BIT32(0),    /* take the receive queue's head; it is the active WQE now */
+	ACT_PLACE_SEND = BIT32(1),  /* copy the payload into the active WQE at `offset` */
+	ACT_PLACE_WRITE = BIT32(2), /* copy the payload to `va` */
+	ACT_READ = BIT32(3),        /* answer [va, va+len) from PSN `first` on */
+	ACT_ATOMIC = BIT32(4),      /* execute, store the original into *saved, answer */
+	ACT_REPLAY = BIT32(5),      /* answer a duplicate ATOMIC from *saved */
+	ACT_ACK = BIT32(6),         /* positive ACK asked for; may be coalesced with later ones */
+	ACT_NAK = BIT32(7),      /* NAK or RNR NAK: behind everything owed so far, never merged */
+	ACT_COMPLETE = BIT32(8), /* receive completion on the active WQE */
+	ACT_EVENT = BIT32(9),    /* asynchronous event */
+	ACT_ERR = BIT32(10),     /* QP to ERR; flush both queues after ACT_COMPLETE */
+	ACT_INVALIDATE = BIT32(11), /* revoke inv_key (SEND with Invalidate succeeded) */
+	ACT_DROP = BIT32(12),      /* packet had no effect; `counter`, `fault` and `rule` say why */
+	ACT_DUPLICATE = BIT32(13), /* packet was a duplicate */
 };
 
 /** Every decision names its rule: rows of tables/responder_rules.def. */
@@ -197,7 +197,8 @@ void responder_read_failed(struct responder *r, psn_t at, bool access,
 /** A completion queue was full when a receive completion was due (class G). */
 void responder_cq_overflow(struct responder *r, struct responder_verdict *v);
 
-/** Credit code (0..30) of the largest encodable count not above n; 31 stands for "no information". */
+/** Credit code (0..30) of the largest encodable count not above n; 31 stands for "no information".
+ */
 uint8_t responder_credit_code(uint32_t n);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef RING_AEQ_H
 #define RING_AEQ_H
 /**
- * @file ring_aeq.h  Asynchronous event queue: what a worker has to tell, in order, with a validity bit.
+ * @file ring_aeq.h  Asynchronous event queue: what a worker has to tell, in order.
  *
  * Owner:   one producer (a worker), one consumer (the control lcore); a queue for each worker.
  * Memory:  the caller's, ring_aeq_size() bytes, zeroed.
@@ -31,8 +31,13 @@ enum {
 	AEQ_OUT_RDRSP = 1 << 5,   /* READ response that is sent */
 };
 
-enum aeq_source { AEQ_FROM_NONE = 0, AEQ_FROM_RQ = 1, AEQ_FROM_CQ = 2, AEQ_FROM_SQ = 5,
-	AEQ_FROM_OUT_RDRSP = 13 };
+enum aeq_source {
+	AEQ_FROM_NONE = 0,
+	AEQ_FROM_RQ = 1,
+	AEQ_FROM_CQ = 2,
+	AEQ_FROM_SQ = 5,
+	AEQ_FROM_OUT_RDRSP = 13
+};
 
 enum aeq_code {
 #define EVENT_CODE(code, name, class, object, text) AEQ_##name = code,
@@ -57,18 +62,18 @@ struct ring_aeq_event {
 	uint32_t id;       /* QPN or CQ number, 24 bits */
 	uint32_t psn;
 	uint16_t wqe_index;
-	uint16_t code;   /* enum aeq_code, 12 bits */
-	uint16_t rule;   /* rule index */
-	uint8_t source;  /* 4 bits: tables/event_sources.def */
-	uint8_t event;   /* QP_REPORT: ibv_event_type */
-	uint8_t fatal;   /* FATAL code, 0: none */
-	uint8_t opcode;  /* BTH */
-	uint8_t state;   /* of the QP when it was raised */
+	uint16_t code;  /* enum aeq_code, 12 bits */
+	uint16_t rule;  /* rule index */
+	uint8_t source; /* 4 bits: tables/event_sources.def */
+	uint8_t event;  /* QP_REPORT: ibv_event_type */
+	uint8_t fatal;  /* FATAL code, 0: none */
+	uint8_t opcode; /* BTH */
+	uint8_t state;  /* of the QP when it was raised */
 	uint8_t syndrome;
-	uint8_t fault;   /* enum wire_fault */
+	uint8_t fault; /* enum wire_fault */
 	/* decoder's */
-	uint8_t flags;   /* AEQ_* */
-	bool overflow;   /* events were lost before this one */
+	uint8_t flags; /* AEQ_* */
+	bool overflow; /* events were lost before this one */
 };
 
 /** As it lies in memory: one cache line. */
@@ -122,7 +127,7 @@ uint32_t ring_aeq_done(struct ring_aeq *q);
 /** Either side: events lost, ever. */
 uint64_t ring_aeq_lost(const struct ring_aeq *q);
 
-/** Unpack a word: id, wqe_index, code, source, overflow, and the flags that source and code give. */
+/** Unpack a word: id, wqe_index, code, source, overflow, and the flags that those give. */
 void ring_aeq_decode(uint64_t word, struct ring_aeq_event *out);
 uint64_t ring_aeq_encode(const struct ring_aeq_event *e, bool phase);
 

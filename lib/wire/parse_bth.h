@@ -97,7 +97,8 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 	payload_off = lo.bth_off + op->hdr_len;
 	end = lo.bth_off - WIRE_UDP_LEN + lo.udp_len - WIRE_ICRC_LEN; /* of the pad */
 
-	/* 0, 1 and 0xffffff: subnet management, CM, multicast; the rest is the QP table's matter. */
+	/* 0, 1 and 0xffffff: subnet management, CM, multicast; the rest is the QP table's matter.
+	 */
 	if (UNLIKELY(((qpn_word + 1) & PSN_MASK) <= 2))
 		lo.faults |= FAULT_BIT(FAULT_DST_QP);
 	if (UNLIKELY((b[1] & 0xf) != 0))

@@ -59,8 +59,8 @@ int wire_build(const struct wire_path *path, const struct wire_fields *f, uint16
 /**
  * Ethernet to BTH of a QP's packets, made once when the QP gets its address vector. A sender
  * calls wire_template_write(), which patches lengths, checksum, opcode and PSN, and appends the
- * rest at `len`. Smaller than two cache lines, and all of IPv4 without a tag is in the first. IPv4 identification is 0: with DF set it means
- * nothing.
+ * rest at `len`. Smaller than two cache lines; all of IPv4 without a tag is in the first. IPv4
+ * identification is 0: with DF set it means nothing.
  */
 struct wire_template {
 	uint8_t len; /* Ethernet .. BTH */

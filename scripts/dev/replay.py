@@ -198,12 +198,14 @@ def main():
             return run.returncode
         ours = read_pcap(tx)
 
-    print("%s.pcap: %d requests that reached the Linux host %s, replayed to rocelane in its place\n" %
+    print("%s.pcap: %d requests that reached the Linux host %s, replayed to rocelane instead\n" %
           (cap.name, len(requests), requests[0].frame.dst_ip))
+    if cap.command("A").sets():
+        print("(Linux had stored values in its memory first, so original values differ.)\n")
     rows, tally = compare(cap, ours)
     print_table(rows, ("request: PSN, opcode", "Linux answered", "rocelane answered", ""))
-    print("\n%d answers the same, %d acknowledged by a later one, %d different, %d only from Linux, "
-          "%d only from rocelane" %
+    print("\n%d answers the same, %d acknowledged by a later one, %d different, "
+          "%d only from Linux, %d only from rocelane" %
           tuple(tally[w] for w in ("same", "covered by a later answer", "DIFFERS", "only Linux",
                                    "only rocelane")))
     print("\ncounters of the run:\n" + "".join("  %s\n" % l for l in run.stdout.splitlines()))

@@ -4,9 +4,9 @@
  * on; and what is left for a good QP of the same worker while the wire brings ten bad packets for
  * each of its WRITEs of 64 bytes. The yardstick is a neighbour that sends as many good ones: a
  * flood costs the good QP less than its share where `share` is above 1, when the good QP is served
- * faster than next to that neighbour. Of the cases with a `*` each packet of a sample goes to a QP of its
- * own, since it is the last that its QP takes (the QPs are revived between samples); the neighbour
- * sends to as many QPs then. Samples are interleaved; nothing passes or fails here.
+ * faster than next to that neighbour. Of the cases with a `*` each packet of a sample goes to a QP
+ * of its own, since it is the last that its QP takes (the QPs are revived between samples); the
+ * neighbour sends to as many QPs then. Samples are interleaved; nothing passes or fails here.
  *
  *   bench_hostile [--json FILE] [--repeats N] [CASE...]
  */

@@ -5,7 +5,7 @@
  * @file bench_rig.h  Workers, QPs and prepared packets for bench_pipeline.c.
  *
  * Owner:   bench_pipeline.c; one thread.
- * Memory:  huge pages by advice, so that no privilege is needed and the TLB is not what is measured.
+ * Memory:  huge pages by advice: no privilege is needed, and the TLB is not what is measured.
  * Depends: lib/pipeline, DPDK.
  */
 #include "bench_bare.h"

@@ -80,6 +80,35 @@ class Output(Case):
         self.assertIn("qp_state           RTS\n", out)
         self.assertIn("ah_attr.dest_ip    10.77.0.2\n", out)
 
+    def test_explain(self):
+        entry = {"time_ns": 5, "kind": "rx", "opcode": "RC_SEND_ONLY", "psn": 255, "msn": 1,
+                 "len": 8, "syndrome": 0, "fault": None, "rule": "RESP-01", "qp_state": "RTS"}
+        answer = {
+            "qp_num": 17, "qp_state": "ERR", "summary": "RC_WRITE_ONLY PSN 256: no such key (X-1)",
+            "recorder": True, "flushed": 4, "before": 1,
+            "trace": [entry, dict(entry, kind="nak", psn=256, qp_state="ERR")],
+            "error": {"rule": "X-1", "text": "no such key", "side": "responder", "time_ns": 7,
+                      "packet": {"psn": 256, "opcode": 10, "opcode_name": "RC_WRITE_ONLY",
+                                 "length": 24},
+                      "peer": {"ip": "192.0.2.2", "mac": None, "qp_num": 34}, "fault": None,
+                      "received_syndrome": None, "answer": {"syndrome": 98, "text": "NAK 0x62 (x)"},
+                      "completion": None, "event": "QP_ACCESS_ERR", "fatal_code": 21,
+                      "fatal_text": "remote access"}}
+        out = self.ctl({"qp_explain": answer}, "qp", "explain", 17)
+        self.assertEqual(self.asked, [("qp_explain", {"qp_num": 17})])
+        for line in ("QP 17 (ERR): RC_WRITE_ONLY PSN 256: no such key (X-1)\n",
+                     "packet        RC_WRITE_ONLY  PSN 256  payload 24\n",
+                     "peer          192.0.2.2  QP 34\n", "answered      NAK 0x62 (x)\n",
+                     "event         QP_ACCESS_ERR\n", "FATAL code    21: remote access\n",
+                     "before it:\n", "with it and behind it:\n"):
+            self.assertIn(line, out)
+        self.assertNotIn("completed", out)
+        self.assertEqual(json.loads(self.ctl({"qp_explain": answer}, "-j", "qp", "explain", 17)),
+                         answer)
+        self.assertEqual("QP 3 (RTS): no error since RESET\n", self.ctl(
+            {"qp_explain": {"qp_num": 3, "qp_state": "RTS", "summary": "no error since RESET",
+                            "error": None}}, "qp", "explain", 3))
+
     def test_json_is_the_result(self):
         self.assertEqual(json.loads(self.ctl({"qp_query": QPS[0]}, "-j", "qp", "show", 17)), QPS[0])
         self.assertEqual(json.loads(self.ctl({"pd_create": {}}, "-j", "pd", "create", "x")), {})
@@ -261,9 +290,9 @@ class Failures(Case):
         commands = [("qp", "list"), ("qp", "show", 1), ("mr", "list"), ("mr", "show", "a"),
                     ("mr", "read", "a", 0, 1), ("cq", "poll", "c"), ("stat", "show"),
                     ("stat", "show", "worker"), ("metrics",), ("post", "recv", 1), ("methods",),
-                    ("trace", "read"), ("error", "show")]
+                    ("trace", "read"), ("error", "show"), ("qp", "explain", 1)]
         methods = ["qp_list", "qp_query", "mr_list", "mr_read", "poll_cq", "stats", "post_recv",
-                   "rpc_get_methods", "trace_read", "rx_errors"]
+                   "rpc_get_methods", "trace_read", "rx_errors", "qp_explain"]
         for value in (None, True, 3, "text", [], {}, [1, "a", None], [[1]], [{}], {"a": []},
                       {"a": {"b": {"c": [{}]}}}, [{"qp_num": "x"}, 4]):
             raw = json.dumps(value)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A million random, cut, forged and valid packets into the whole dataplane, wired as in the
- * program. It must neither crash nor stop; every packet must be accounted for; every frame that leaves must
- * carry a right ICRC; no packet buffer may be lost; a QP that nobody aimed at must still answer.
+ * program. It must neither crash nor stop; every packet must be accounted for; every frame that
+ * leaves must carry a right ICRC; no packet buffer may be lost; a QP that nobody aimed at must
+ * still answer.
  *
  * usage: rocelane-flood [PACKETS [SEED]]; a failing run prints its seed.
  */

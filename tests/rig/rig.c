@@ -346,7 +346,9 @@ serve(void)
 static int
 rig_run(const struct conf *conf)
 {
-	const struct dataplane_hooks hooks = { .clock = rig_clock, .pump = rig_pump, .no_socket = true };
+	const struct dataplane_hooks hooks = {
+		.clock = rig_clock, .pump = rig_pump, .no_socket = true
+	};
 	int rc = rig_ports_create(conf);
 
 	dp.conf = conf;

@@ -38,7 +38,7 @@ class Events(rig.RigCase):
         self.assertEqual([(i, "WR_FLUSH_ERR") for i in range(4)], self.statuses())
 
     def test_AE_03_AE_04_overflow_of_a_shared_queue(self):
-        """One CQ_ERR, before or with the QP's event; each QP that loses a completion has its own."""
+        """One CQ_ERR, before or with the QP's event; each QP that loses one has its own."""
         self.resp(recv=4, cqe=4)
         self.make("qp_create", **self.qp_params(qp_num=0x12, dest_qp_num=0x23))
         self.post_recv(4, qp_num=0x12)
@@ -69,7 +69,7 @@ class Events(rig.RigCase):
         self.assertEqual([], self.rpc("async_events", max=64))
 
     def test_AE_09_destroyed_with_an_event_waiting(self):
-        """Neither what was queued nor what comes late names the QP, or the next one of its number."""
+        """Neither what was queued nor what comes late names the QP, or its successor."""
         self.resp()
         self.feed(self.peer.write_only(E, b"x", VA, RKEY ^ 1))
         self.rpc("qp_destroy", qp_num=QPN)
@@ -140,10 +140,12 @@ class Queue(rig.RigCase):
 
     def test_AEQ_10_AEQ_11_abnormal(self):
         """The WR of the queue that the source names carries the status, or the event does."""
-        rows = ((BOUNDS, "LOC_PROT_ERR", "QP_ACCESS_ERR"), (WQE_OPCODE, "LOC_QP_OP_ERR", "QP_FATAL"),
+        rows = ((BOUNDS, "LOC_PROT_ERR", "QP_ACCESS_ERR"),
+                (WQE_OPCODE, "LOC_QP_OP_ERR", "QP_FATAL"),
                 (MESSAGE_TOO_LONG, "LOC_LEN_ERR", "QP_FATAL"),
                 (REMOTE_ACCESS, "REM_ACCESS_ERR", "QP_ACCESS_ERR"),
-                (INVALID_REQUEST, "REM_INV_REQ_ERR", "QP_REQ_ERR"), (0x7FF, "WR_FLUSH_ERR", "QP_FATAL"))
+                (INVALID_REQUEST, "REM_INV_REQ_ERR", "QP_REQ_ERR"),
+                (0x7FF, "WR_FLUSH_ERR", "QP_FATAL"))
         for code, status, event in rows:
             with self.subTest(code=hex(code)):
                 self.resp(recv=3)

@@ -264,7 +264,8 @@ class Requester(ReqCase):
         self.assertEqual([], self.cqes())
         self.assertEqual(4, self.delta("rx_responses_unmatched"))
         q = self.qp()
-        self.assertEqual((S - 1, 3, 4), (q["last_acked_psn"], q["retry_cnt_left"], q["outstanding"]))
+        self.assertEqual((S - 1, 3, 4),
+                         (q["last_acked_psn"], q["retry_cnt_left"], q["outstanding"]))
         self.ack(S + 3)
         self.succeeded(self.ids(4))
         self.well()

@@ -10,8 +10,9 @@ from roce import pattern
 
 ASK, ANSWER = 0x31, 0x32
 LEN = 1 << 20
-PORTS = [{"name": "p%d" % i, "device": "net_ring_rig%d" % i, "mac": "02:00:00:00:00:%02x" % (17 + i),
-          "ipv4": "192.0.2.%d" % (i + 1), "prefix": 24, "mtu": 4200} for i in range(2)]
+PORTS = [{"name": "p%d" % i, "device": "net_ring_rig%d" % i,
+          "mac": "02:00:00:00:00:%02x" % (17 + i), "ipv4": "192.0.2.%d" % (i + 1), "prefix": 24,
+          "mtu": 4200} for i in range(2)]
 
 
 class Loop(rig.RigCase):

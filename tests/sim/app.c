@@ -23,9 +23,10 @@ end_error(struct sim *s, struct end *e, bool keep_answers)
 static void
 harm_end(struct sim *s, struct end *e)
 {
+	struct requester_verdict v;
 	struct mr *m;
 
-	switch (below(&s->g, 8)) {
+	switch (below(&s->g, 10)) {
 	case 0:
 		m = &e->mr[below(&s->g, MRS)];
 		TRACE(s, e, "region %08x is deregistered", m->key);
@@ -44,7 +45,21 @@ harm_end(struct sim *s, struct end *e)
 	case 3:
 		e->hold_receives = s->now + below(&s->g, 40000000);
 		break;
-	case 4:
+	case 4: /* classes C and F */
+		TRACE(s, e, "send context corrupt, or send CQ full");
+		if (rarely(&s->g, 2))
+			requester_context_fault(&e->req, &v);
+		else
+			requester_cq_overflow(&e->req, &v);
+		CHECK(s, (v.act & REQACT_EVENT) != 0 && (v.act & REQACT_ERROR) == 0 && v.event == 1,
+			"REQ-CLS-C-01: act %x, event %u", v.act, v.event);
+		end_error(s, e, false);
+		break;
+	case 5:
+		TRACE(s, e, "receive CQ is full from now on");
+		e->cq_full = true;
+		break;
+	case 6:
 		e->req.window = range(&s->g, 1, 64);
 		break;
 	default:

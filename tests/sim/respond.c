@@ -179,8 +179,14 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 		fail(s, e, &v);
 		return;
 	}
-	if ((v.act & ACT_COMPLETE) != 0)
+	if ((v.act & ACT_COMPLETE) != 0) {
+		if (e->cq_full) { /* class G: not completed, so not acknowledged */
+			responder_cq_overflow(&e->resp, &v);
+			fail(s, e, &v);
+			return;
+		}
 		oracle_received(s, e, p, &v);
+	}
 	if ((v.act & ACT_NAK) != 0)
 		owe_nak(s, e, &v);
 	if ((v.act & ACT_ACK) != 0)

@@ -175,6 +175,7 @@ struct end {
 	bool active;
 	struct receive active_wqe;
 	ns_t hold_receives;
+	bool cq_full;
 
 	/* memory */
 	struct mem_table *table;

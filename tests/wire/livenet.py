@@ -27,7 +27,8 @@ WAIT_S = 20
 
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
-SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
+TP_STATUS_VLAN_VALID = 0x10
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -195,6 +196,7 @@ class Live:
         self.raw.bind((PEER_IF, 0))
         self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
         self.raw.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self.raw.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         self.raw.settimeout(WAIT_S)
         mac = bytes.fromhex(PEER_MAC.replace(":", ""))
         self._fence = (b"\xff" * 6 + mac + b"\x08\x06" +
@@ -207,13 +209,23 @@ class Live:
     def rx(self, frame, port=0):
         self.raw.send(frame)
 
+    def _receive(self):
+        """One frame; a tag that the kernel has taken out is put back."""
+        frame, control, _, _ = self.raw.recvmsg(1 << 16, 256)
+        for level, kind, value in control:
+            if level == SOL_PACKET and kind == PACKET_AUXDATA:
+                status, _, _, _, _, tci, _ = struct.unpack("=IIIHHHH", value[:20])
+                if status & TP_STATUS_VLAN_VALID:
+                    frame = frame[:12] + struct.pack(">HH", 0x8100, tci) + frame[12:]
+        return frame
+
     def frames(self, want=0):
         """What the DUT sends until it answers an ARP request and until there are `want`."""
         self.raw.send(self._fence)
         out, fenced = [], False
         while not fenced or len(out) < want:
             try:
-                frame = self.raw.recv(1 << 16)
+                frame = self._receive()
             except socket.timeout:
                 if not fenced:
                     raise AssertionError("no answer to ARP\n" + self.stderr()) from None

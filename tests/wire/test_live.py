@@ -51,6 +51,18 @@ class Operations(livenet.LiveCase):
         self.ask([p.write(E, data(2500), VA, RKEY)], Ack(E + 2, 1))
         self.ask([p.read_req(E + 3, VA, RKEY, 2500)], ReadResponse(E + 3, data(2500), 2))
 
+    def test_vlan(self):
+        """Tagged over IPv4 and IPv6, and nothing of another VLAN."""
+        for v6 in (False, True):
+            ah = {"dest_ip": "2001:db8::2" if v6 else PEER_IP, "dest_mac": livenet.PEER_MAC,
+                  "hop_limit": 64, "vlan": 7, "vlan_priority": 3}
+            self.resp(v6=v6, ah_attr=ah)
+            untagged, self.peer = self.peer, self.peer.with_(vlan=7)
+            self.ask([untagged.send_only(E)])
+            self.ask([self.peer.write(E, data(2500), VA, RKEY)], Ack(E + 2, 1))
+            self.ask([self.peer.read_req(E + 3, VA, RKEY, 2500)],
+                     ReadResponse(E + 3, data(2500), 2))
+
     def test_loss(self):
         """RESP-SEQ-01, -03, -11: a lost packet is asked for once and the message resumes."""
         self.resp()
@@ -167,6 +179,52 @@ class KernelPeer(livenet.LiveCase):
         """An echo of a jumbo frame comes back whole."""
         self.ping("-s", "1472", "-M", "do")
         self.ping("-s", "8900", "-M", "do")
+
+class KernelPeer6(livenet.LiveCase):
+    """The kernel's IPv6 on the other end: neighbour discovery, both ways, and ping."""
+
+    PEER6, DUT6 = "2001:db8::77", "2001:db8::1"
+
+    @staticmethod
+    def ipv6(on):
+        with open("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % PEER_IF, "w", encoding="ascii") as f:
+            f.write("0" if on else "1")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.ipv6(True)
+        livenet.ip("addr", "add", cls.PEER6 + "/64", "dev", PEER_IF, "nodad")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.ipv6(False)
+
+    def ping(self, *args):
+        done = subprocess.run(["ping", "-6", "-n", "-c", "3", "-i", "0.2", "-W", "5", *args,
+                               self.DUT6], capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertIn(" 0% packet loss", done.stdout)
+
+    def test_ping(self):
+        self.ping()
+        self.ping("-s", "8000")
+        neighbors = subprocess.run(["ip", "-6", "neigh", "show", "dev", PEER_IF], check=True,
+                                   capture_output=True, text=True).stdout
+        self.assertIn("%s lladdr %s" % (self.DUT6, livenet.DUT_MAC), neighbors)
+
+    def test_the_kernel_answers_a_solicitation(self):
+        """A QP whose peer's MAC nobody gave finds it by neighbour discovery."""
+        self.clear()
+        self.make("cq_create", name="cq0", cqe=64)
+        params = self.qp_params(ah_attr={"dest_ip": self.PEER6, "hop_limit": 64})
+        self.make("qp_create", **params)
+        for _ in range(100):
+            self.ping("-c", "1")   # time passes, and the control lcore turns
+            if self.qp()["path_resolved"]:
+                break
+        self.assertEqual(livenet.PEER_MAC, self.qp()["ah_attr"]["dest_mac"])
 
 
 if __name__ == "__main__":

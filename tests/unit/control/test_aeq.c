@@ -134,9 +134,9 @@ AEQ_07_events_of_no_qp(void **state UNUSED)
 		if (code == AEQ_CQ_OPERATION || aeq_code_class(code) == AEQ_CLASS_REPORT ||
 			aeq_code_class(code) == AEQ_CLASS_SUSPEND)
 			continue;
-		entry(worker_of(17), (struct ring_aeq_event){ .id = 17,
-					     .code = (uint16_t)code,
-					     .source = none[code % 8] });
+		entry(worker_of(17),
+			(struct ring_aeq_event){
+				.id = 17, .code = (uint16_t)code, .source = none[code % 8] });
 		control_poll(fake.c, fake.now);
 	}
 	assert_int_equal(count_events(), 0);
@@ -281,11 +281,9 @@ AEQ_12_last_event(void **state UNUSED)
 	json_decref(v);
 	entry(worker_of(17),
 		(struct ring_aeq_event){ .id = 17, .code = AEQ_DOUBT_REACHABILITY, .source = 5 });
-	entry(worker_of(17), (struct ring_aeq_event){ .id = 17,
-				     .code = AEQ_QP_REPORT,
-				     .source = 1,
-				     .event = 4,
-				     .time_ns = 99 });
+	entry(worker_of(17),
+		(struct ring_aeq_event){
+			.id = 17, .code = AEQ_QP_REPORT, .source = 1, .event = 4, .time_ns = 99 });
 	entry(worker_of(17), (struct ring_aeq_event){ .id = 17, .code = AEQ_SUSPEND_COMPLETE });
 	control_poll(fake.c, fake.now);
 	v = last_event();

@@ -166,7 +166,8 @@ AEQ_14_a_full_queue_tells_so(void **state UNUSED)
 	json_decref(v);
 }
 
-/* ---- fatal status and dropped packets --------------------------------------------------------- */
+/* ---- fatal status and dropped packets ---------------------------------------------------------
+ */
 
 static void
 RX_ERR_04_fatal_status_of_a_qp(void **state UNUSED)

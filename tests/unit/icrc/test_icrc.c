@@ -115,7 +115,8 @@ ICRC_01_vectors(void **state)
 	assert_int_equal(ARRAY_LEN(vector_icrcs), 10);
 }
 
-/* ICRC-01: every way to compute it, for every length of the tail and the switch between the ways. */
+/* ICRC-01: every way to compute it, for every length of the tail and the switch between the ways.
+ */
 static void
 ICRC_01_all_paths_agree(void **state)
 {

@@ -63,9 +63,9 @@ doorbell(struct bed *b)
 static void
 answer(struct bed *b, uint32_t p, uint8_t syndrome)
 {
-	const struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE,
-		.psn = psn(p),
-		.aeth = { .syndrome = syndrome } };
+	const struct wire_fields f = {
+		.opcode = OP_RC_ACKNOWLEDGE, .psn = psn(p), .aeth = { .syndrome = syndrome }
+	};
 
 	bed_send(b, &f);
 	bed_turns(b);

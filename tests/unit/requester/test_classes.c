@@ -114,8 +114,8 @@ REQ_CLS_B_01_fault_at_the_head(void **state)
 	expect_error(s, 0, WC_LOC_PROT, 5);
 }
 
-/* REQ-CLS-B-01 right behind a READ: data, success and the error come in one verdict; REQ-19 when that
- * data cannot be placed: the READ fails instead. */
+/* REQ-CLS-B-01 right behind a READ: data, success and the error come in one verdict; REQ-19 when
+ * that data cannot be placed: the READ fails instead. */
 static void
 REQ_CLS_B_01_behind_a_read(void **state)
 {

@@ -295,7 +295,8 @@ run(struct model *m, uint64_t seed)
 	s->r.pmtu = rarely(&m->g, 2) ? 256 : 1024;
 	s->r.window = 1 + below(&m->g, 32);
 	s->r.timeout = 5; /* 131 us; the link takes 1 to 41 */
-	/* A link in order needs few retries; else far more than a run needs, short of a livelock. */
+	/* A link in order needs few retries; else far more than a run needs, short of a livelock.
+	 */
 	s->r.retry_cnt = m->reorder > 1000 && m->loss >= 20 ? 7 : 200;
 	s->r.rnr_retry = 7;
 	s->r.max_rd_atomic = (uint8_t)(1 + below(&m->g, SAVED));

@@ -167,7 +167,9 @@ AEQ_04_codes_override_the_source(void **state UNUSED)
 	struct ring_aeq_event e;
 
 	for (uint8_t s = 0; s < 16; s++) {
-		e = (struct ring_aeq_event){ .code = AEQ_CQ_OPERATION, .source = s, .context = 642 };
+		e = (struct ring_aeq_event){
+			.code = AEQ_CQ_OPERATION, .source = s, .context = 642
+		};
 		assert_int_equal(ring_aeq_push(&p.in, &e), 0);
 		/* A CQ's context is kept halved, and doubled when it is read. */
 		assert_int_equal(p.in.sh->e[s].context, 321);
@@ -291,7 +293,8 @@ AEQ_14_drain_credits_overflow(void **state UNUSED)
 	free(p.mem);
 }
 
-/* ---- four workers at once --------------------------------------------------------------------- */
+/* ---- four workers at once ---------------------------------------------------------------------
+ */
 
 #define WORKERS 4
 #define EACH    10000

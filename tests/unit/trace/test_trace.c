@@ -84,6 +84,32 @@ wraps(void **state UNUSED)
 	free(t);
 }
 
+/* What came before a place and what came behind it, of one QP; nothing where it was overwritten. */
+static void
+around_a_place(void **state UNUSED)
+{
+	struct trace *t = aligned_alloc(64, (trace_size(16) + 63) & ~(size_t)63);
+	struct trace_entry e[16];
+
+	trace_init(t, 16);
+	for (uint32_t i = 0; i < 12; i++)
+		trace_put(t, &(struct trace_entry){ .qpn = 1 + i % 2, .psn = i });
+	assert_int_equal(trace_head(t), 12);
+	assert_int_equal(trace_before(t, 1, 7, e, 3), 3); /* 2, 4, 6 */
+	assert_int_equal(e[0].psn, 2);
+	assert_int_equal(e[2].psn, 6);
+	assert_int_equal(trace_after(t, 2, 7, e, 16), 3); /* 7, 9, 11 */
+	assert_int_equal(e[0].psn, 7);
+	assert_int_equal(e[2].psn, 11);
+	assert_int_equal(trace_after(t, 2, 12, e, 16), 0);
+	assert_int_equal(trace_before(t, 2, 99, e, 16), 6);
+	for (uint32_t i = 12; i < 40; i++)
+		trace_put(t, &(struct trace_entry){ .qpn = 3, .psn = i });
+	assert_int_equal(trace_before(t, 1, 7, e, 3), 0);
+	assert_int_equal(trace_after(t, 2, 7, e, 16), 0);
+	free(t);
+}
+
 static void
 kind_names(void **state UNUSED)
 {
@@ -147,6 +173,7 @@ main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(oldest_first),
 		cmocka_unit_test(wraps),
+		cmocka_unit_test(around_a_place),
 		cmocka_unit_test(kind_names),
 		cmocka_unit_test(reading_a_busy_recorder),
 	};

@@ -164,7 +164,8 @@ WIRE_05_extension_headers_in_order(void **state)
 	}
 }
 
-/* WIRE-07: PadCnt 3, 2, 1, 0, 3 for 1..5 bytes, zeros on the wire. WIRE-09: lengths up to a PMTU. */
+/* WIRE-07: PadCnt 3, 2, 1, 0, 3 for 1..5 bytes, zeros on the wire. WIRE-09: lengths up to a PMTU.
+ */
 static void
 WIRE_07_pad(void **state)
 {

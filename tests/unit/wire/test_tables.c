@@ -191,7 +191,8 @@ RESP_NAK_01_codes(void **state)
 	assert_int_equal(NAK_REM_OP, 3);
 }
 
-/* RX-SYN-00 .. RX-SYN-31: precedence, impact, rule and counter of each bit; RX-SYN-32: no others. */
+/* RX-SYN-00 .. RX-SYN-31: precedence, impact, rule and counter of each bit; RX-SYN-32: no others.
+ */
 static void
 RX_SYN_32_syndrome_bits(void **state)
 {

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CC: what a responder does about CE marks."""
+import rig
+import roce
+from rig import MS, RKEY, VA, Ack, E, ReadResponse, Reply
+from roce import data
+
+CNP = Reply(roce.CNP, 0)
+
+
+class Congestion(rig.RigCase):
+
+    CONFIG = {"knobs": {"cc.algo": "none", "cc.cnp": "on", "cc.cnp_interval": 50}}
+
+    def marked(self, psn, **kw):
+        return self.peer.send_only(psn, data(10), tos=3, **kw)
+
+    def split(self, got):
+        return ([f for f in got if f.opcode == roce.CNP], [f for f in got if f.opcode != roce.CNP])
+
+    def cnp_format(self, v6):
+        self.resp(v6=v6)
+        cnps, answers = self.split(self.feed(self.marked(E)))
+        self.expect(answers, Ack(E, 1))
+        self.expect(cnps, CNP)
+        f = cnps[0]
+        self.assertEqual((0, 0, 0, 0, 0, 1, 0, 0, 0x22),
+                         (f.se, f.mig, f.pad, f.tver, f.fecn, f.becn, f.psn, f.ackreq, f.qpn))
+        self.assertEqual((bytes(16), 40), (f.payload, f.udp_len))
+
+    def test_CC_01_format(self):
+        """Also CC-02: the marked packet is processed as usual, and counted."""
+        self.cnp_format(v6=False)
+        self.assertEqual(1, self.delta("np_ecn_marked_roce_packets"))
+        self.assertEqual(1, self.delta("np_cnp_sent"))
+
+    def test_CC_01_format_ipv6(self):
+        self.cnp_format(v6=True)
+        self.assertEqual(1, self.delta("np_ecn_marked_roce_packets"))
+
+    def test_CC_02_other_code_points_are_no_marks(self):
+        self.resp()
+        for i, tos in enumerate((0, 1, 2)):
+            self.expect(self.feed(self.peer.send_only(E + i, b"x", tos=tos)), Ack(E + i, i + 1))
+        self.assertEqual(0, self.delta("np_ecn_marked_roce_packets"))
+
+    def test_CC_02_bad_icrc_is_no_mark(self):
+        self.resp()
+        bad = self.marked(E)
+        self.silent(self.feed(roce.flip(bad, len(bad) * 8 - 1)))
+        self.assertEqual(0, self.delta("np_cnp_sent"))
+
+    def test_CC_03_one_cnp_per_interval(self):
+        """1000 marked packets in 1 ms: at least one CNP, at most one in 50 us."""
+        self.resp(recv=0)
+        cnps = 0
+        for i in range(1000):
+            frame = self.peer.write_only(E + i, b"x", VA, RKEY, tos=3, ack=0)
+            cnps += len(self.split(self.feed(frame, ns=1000))[0])
+        self.assertTrue(10 <= cnps <= 21, cnps)
+        self.assertEqual(1000, self.delta("np_ecn_marked_roce_packets"))
+
+    def test_CC_03_knob_off(self):
+        self.resp(knobs={"cc.cnp": "off"})
+        self.expect(self.feed(self.marked(E)), Ack(E, 1))
+
+    def test_CC_04_by_the_control_lcore(self):
+        """cc.cnp_path=control: the same CNP, one for all marks until it has left, paced as ever."""
+        for v6 in (False, True):
+            self.resp(v6=v6, profile="ernic", knobs={"cc.cnp": "on", "cc.cnp_path": "control"})
+            cnps, answers = self.split(self.feed(*[self.marked(E + i) for i in range(3)]))
+            self.assertEqual([E + 2], [f.psn for f in answers])
+            self.expect(cnps, CNP)
+            f = cnps[0]
+            self.assertEqual((0, 0, 0, 0, 1, 0, 0x22),
+                             (f.se, f.mig, f.pad, f.fecn, f.becn, f.ackreq, f.qpn))
+            self.assertEqual((bytes(16), 40), (f.payload, f.udp_len))
+            self.assertEqual((3, 1), (self.delta("np_ecn_marked_roce_packets"),
+                                      self.delta("np_cnp_sent")))
+            # Within the interval none, behind it the next one.
+            self.post_recv(4)
+            self.assertEqual(0, len(self.split(self.feed(self.marked(E + 3), ns=1000))[0]))
+            self.assertEqual(1, len(self.split(self.feed(self.marked(E + 4), ns=100_000))[0]))
+            self.assertEqual(2, self.delta("np_cnp_sent"))
+
+    def test_CC_04_the_worker_sends_none(self):
+        """Until the control lcore has its turn nothing leaves; a QP that is gone gets none."""
+        self.resp(knobs={"cc.cnp": "on", "cc.cnp_path": "control"})
+        self.rig.rx(self.marked(E))
+        self.rig.command("turn 3")
+        self.rpc("qp_destroy", qp_num=rig.QPN)
+        self.made.remove(("qp_destroy", {"qp_num": rig.QPN}))
+        self.assertEqual([], self.split(self.feed())[0])
+        self.assertEqual(0, self.delta("np_cnp_sent"))
+
+    def test_CC_08_bad_cnps(self):
+        """Bad ICRC, unknown QP, BECN 0, wrong length: dropped, counted, the QP as it was."""
+        self.resp()
+        p = self.peer
+        good = p.cnp()
+        rows = ((roce.flip(good, len(good) * 8 - 1), "rx_syndrome_30"),
+                (p.cnp(qpn=0x4242), "rx_syndrome_15"),
+                (p.cnp(becn=0), "rx_bad_cnp"), (p.cnp(becn=0, fecn=1), "rx_bad_cnp"),
+                (p.packet(roce.CNP, 0, bytes(12), ack=0, mig=0, becn=1), "rx_bad_cnp"))
+        for frame, counter in rows:
+            before = self.rig.counters()[counter]
+            self.silent(self.feed(frame), ms=1)
+            self.assertEqual(1, self.rig.counters()[counter] - before, counter)
+        self.assertEqual(0, self.delta("rp_cnp_handled"))
+        self.silent(self.feed(good), ms=1)
+        self.assertEqual(1, self.delta("rp_cnp_handled"))
+        self.unchanged()
+
+    def test_CC_05_cnp_is_not_acknowledged(self):
+        """A CNP to a QP that only answers: PSN state untouched, nothing sent."""
+        self.resp(mr_fill="pattern:1")
+        self.silent(self.feed(self.peer.cnp()))
+        self.expect(self.feed(self.peer.read_req(E, VA, RKEY, 100), ns=MS),
+                    ReadResponse(E, roce.pattern(1, 100), 1))
+
+
+if __name__ == "__main__":
+    rig.main()
