@@ -227,7 +227,7 @@ class Queue(rig.RigCase):
 class Ports(rig.RigCase):
 
     def test_AE_07_link_and_device(self):
-        """Unaffiliated; one for each change, none for a look."""
+        """Unaffiliated; one for each change, none for a look. Also REQ-CLS-C-02."""
         self.resp()
         self.rig.run(200 * MS)
         self.assertEqual([], self.events())

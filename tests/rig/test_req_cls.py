@@ -73,7 +73,7 @@ class Classes(ReqCase):
             self.assertEqual(1, self.delta("rx_syndrome_23"))
 
     def test_REQ_CLS_B_03_read_of_the_wrong_length(self):
-        """Also RX-FATAL-26, RX-FATAL-31."""
+        """Also RX-FATAL-26, whose second code is 31."""
         r = self.read_resp
         self.req()
         for length, frames in (

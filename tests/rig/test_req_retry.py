@@ -31,6 +31,21 @@ class Retry(ReqCase):
         self.assertEqual(2, self.qp()["retry_cnt_left"])
         self.assertEqual(1, self.delta("implied_nak_seq_err"))
 
+    def test_ICRC_06_bad_icrc_ends_in_a_timeout(self):
+        """A corrupt ACK is no ACK: nothing completes, the timer resends, a good one completes."""
+        self.req(retry_cnt=3)
+        self.sends(1)
+        good = self.peer.acknowledge(S, msn=1)
+        self.assertEqual([], self.feed(roce.flip(good, len(good) * 8 - 1)))
+        self.assertEqual(1, self.delta("rx_icrc_encapsulated"))
+        self.assertEqual(1, self.qp()["outstanding"])
+        took, got = self.until_sent(5 * transport_ns(14))
+        self.expect(got, Sent(roce.SEND_ONLY, S))
+        self.assertGreaterEqual(took, transport_ns(14))
+        self.assertEqual(1, self.delta("local_ack_timeout_err"))
+        self.assertEqual([], self.feed(good))
+        self.succeeded([100])
+
     def transmissions(self, retry_cnt, timeout=10):
         self.req(retry_cnt=retry_cnt, timeout=timeout)
         seen = len(self.sends(1))
