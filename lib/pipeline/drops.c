@@ -18,16 +18,17 @@ record(struct worker *w, const struct burst *b, uint32_t i, uint8_t charged, uin
 		return;
 	}
 	len = p->frame_len < ERRBUF_HEADER_BYTES ? p->frame_len : ERRBUF_HEADER_BYTES;
-	*r = (struct errbuf_record){ .time_ns = w->now,
-		.faults = p->faults | FAULT_BIT(charged),
-		.qpn = p->dest_qpn,
-		.psn = p->psn.v,
-		.frame_len = p->frame_len,
-		.header_len = (uint16_t)len,
-		.port = w->conf.ports[b->port[i]].id,
-		.rule = rule,
-		.opcode = p->opcode,
-		.charged = charged };
+	/* Field by field: clearing the record first would write its header twice. */
+	r->time_ns = w->now;
+	r->faults = p->faults | FAULT_BIT(charged);
+	r->qpn = p->dest_qpn;
+	r->psn = p->psn.v;
+	r->frame_len = p->frame_len;
+	r->header_len = (uint16_t)len;
+	r->port = w->conf.ports[b->port[i]].id;
+	r->rule = rule;
+	r->opcode = p->opcode;
+	r->charged = charged;
 	memcpy(r->header, p->frame, len);
 	errbuf_commit(w->errbuf);
 }

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#define SAMPLE 16
+
 size_t
 errbuf_size(uint32_t entries)
 {
@@ -20,13 +22,23 @@ errbuf_init(struct errbuf *b, uint32_t entries)
 	b->mask = entries - 1;
 }
 
+/**
+ * Is this packet left out? Half full means that packets are dropped faster than anybody reads: from
+ * there on one in SAMPLE is kept, so that a flood costs little and its later part is seen too.
+ */
+static bool
+leave_out(struct errbuf *b, uint32_t used)
+{
+	return used > b->mask || (used > b->mask / 2 && ++b->passed % SAMPLE != 0);
+}
+
 struct errbuf_record *
 errbuf_slot(struct errbuf *b)
 {
 	uint32_t prod = atomic_load_explicit(&b->prod, memory_order_relaxed);
 	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_acquire);
 
-	if (prod - cons > b->mask) {
+	if (leave_out(b, prod - cons)) {
 		uint64_t lost = atomic_load_explicit(&b->lost, memory_order_relaxed);
 
 		atomic_store_explicit(&b->lost, lost + 1, memory_order_relaxed);

@@ -4,8 +4,9 @@
 /**
  * @file errbuf.h  Error buffer: syndrome and first bytes of dropped packets, and the FATAL queue.
  *
- * Owner:   one worker produces, the control lcore consumes. Neither waits for the other: a full
- *          buffer loses the newest record and counts it (RX-ERR-03).
+ * Owner:   one worker produces, the control lcore consumes. Neither waits for the other: above half
+ *          full one packet in 16 is kept, a full buffer keeps none, and each one left out is
+ *          counted (RX-ERR-03).
  * Memory:  errbuf_size(); the caller's.
  * Depends: base.
  * Spec:    RX-ERR-01..04.
@@ -38,7 +39,8 @@ _Static_assert(sizeof(struct errbuf_record) == 192, "three cache lines");
 
 struct errbuf {
 	_Atomic uint32_t prod CACHE_ALIGNED;
-	_Atomic uint64_t lost; /* records not stored: full */
+	uint32_t passed;       /* packets offered while more than half full (producer) */
+	_Atomic uint64_t lost; /* records not stored: sampled out, or full */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint32_t mask;
 	struct errbuf_record r[] CACHE_ALIGNED;
@@ -46,7 +48,7 @@ struct errbuf {
 
 size_t errbuf_size(uint32_t entries);
 void errbuf_init(struct errbuf *b, uint32_t entries);
-/** Worker: slot to fill, or NULL when full (counted as lost). */
+/** Worker: slot to fill (all of it: it holds an old record), or NULL: left out and counted. */
 struct errbuf_record *errbuf_slot(struct errbuf *b);
 /** Worker: publish it. */
 void errbuf_commit(struct errbuf *b);
