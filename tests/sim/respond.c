@@ -79,10 +79,6 @@ respond_read_lost(struct sim *s, struct end *e, psn_t at)
 	uint32_t i;
 
 	responder_read_failed(&e->resp, at, true, &v);
-	if (e->state != END_RTS) {
-		owe_nak(s, e, &v);
-		return;
-	}
 	for (i = peer->done; i != peer->started; i++) {
 		const struct requester_wr *w = &peer->wr[i % SQ_SLOTS];
 
@@ -91,10 +87,14 @@ respond_read_lost(struct sim *s, struct end *e, psn_t at)
 	}
 	CHECK(s, i != peer->started, "READ answer at PSN %06x belongs to no READ", at.v);
 	CHECK(s, e->mr[peer->work[i % SQ_SLOTS].mr].gone, "READ lost a region that is there");
+	/* A later request may have been refused already: its NAK waits behind this READ's. */
 	e->refused = true;
 	e->refused_status = STATUS_REM_ACCESS;
 	e->refused_position = i;
-	fail(s, e, &v);
+	if (e->state == END_RTS)
+		fail(s, e, &v);
+	else
+		owe_nak(s, e, &v);
 }
 
 static void
