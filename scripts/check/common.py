@@ -6,6 +6,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIP_DIRS = {".git", "__pycache__"}
+SKIP_FILES = {".git"}  # of a linked work tree
 
 _found = []
 
@@ -19,7 +20,7 @@ def files(under=("",), ends=None):
             dirs[:] = sorted(d for d in dirs if d not in SKIP_DIRS
                              and not (at_root and d.startswith("build")))
             out += [os.path.relpath(os.path.join(here, n), ROOT) for n in names
-                    if ends is None or n.endswith(ends)]
+                    if n not in SKIP_FILES and (ends is None or n.endswith(ends))]
     return sorted(set(out))
 
 
