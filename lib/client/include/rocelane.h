@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ROCELANE_H
+#define ROCELANE_H
+/**
+ * @file rocelane.h  librocelane: RDMA verbs over a rocelane dataplane on the same machine.
+ *
+ * Names are libibverbs' with rl_ for ibv_ and RL_ for IBV_; values are the same. What differs:
+ *   - a call returns 0 or -errno, and gives an object out through its last parameter;
+ *     rl_last_error() has the reason in words, as the dataplane gave it;
+ *   - memory of a region is the library's (rl_mem_alloc()) or a memfd of yours (rl_reg_mr_fd()):
+ *     the dataplane maps it, so that a private mapping or the heap will not do;
+ *   - paths are made from IP addresses (rl_gid_from_ip()); the port finds the MAC.
+ *
+ * How it works: creating, changing and destroying go over the control socket, data goes over rings
+ * in memory that the dataplane shares with this process: rl_post_send() and rl_post_recv() write a
+ * work queue entry, rl_poll_cq() reads completions, none of them makes a system call. A send also
+ * writes the QP's number into a doorbell ring, one for each worker of the dataplane, unless the
+ * worker has not looked at the last one yet: idle QPs cost nothing. What a client makes is its own:
+ * no other client can use or see it, and all of it goes when the connection ends, however the
+ * process ends.
+ *
+ * Owner:   any thread may call anything at any time; calls on one queue of one QP, on one CQ,
+ *          and all calls that create, change, destroy or fetch events take turns by a lock. A queue
+ *          that only one thread uses costs an uncontended lock (about 20 cycles). An object must
+ *          not be destroyed while another thread uses it. After fork() only the parent may go on.
+ * Memory:  objects belong to the library from create to destroy; fields below are for reading.
+ *          Buffers must stay in place until the completion that follows is polled.
+ * Depends: libc.
+ * Spec:    IBTA vol. 1, chapters 10 and 11 (verbs).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rocelane_enums.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RL_DEFAULT_SOCKET "/run/rocelane.sock"
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+struct rl_context {
+	int async_fd; /* readable: rl_get_async_event() has something */
+	uint8_t num_ports;
+	uint32_t client; /* number of this client, as the dataplane's log and lists show it */
+};
+
+struct rl_pd {
+	struct rl_context *context;
+};
+
+struct rl_mr {
+	struct rl_context *context;
+	struct rl_pd *pd;
+	void *addr;
+	size_t length; /* bytes */
+	uint32_t lkey;
+	uint32_t rkey;
+};
+
+struct rl_comp_channel {
+	struct rl_context *context;
+	int fd; /* an eventfd; readable: rl_get_cq_event() has something */
+};
+
+struct rl_cq {
+	struct rl_context *context;
+	struct rl_comp_channel *channel;
+	void *cq_context;
+	int cqe; /* entries, at least as many as were asked for */
+};
+
+struct rl_srq {
+	struct rl_context *context;
+	struct rl_pd *pd;
+	void *srq_context;
+};
+
+struct rl_qp {
+	struct rl_context *context;
+	void *qp_context;
+	struct rl_pd *pd;
+	struct rl_cq *send_cq;
+	struct rl_cq *recv_cq;
+	struct rl_srq *srq;
+	uint32_t qp_num;
+	enum rl_qp_state state; /* by rl_modify_qp(); rl_query_qp() asks the dataplane */
+	enum rl_qp_type qp_type;
+};
+
+/* ---- device and ports ------------------------------------------------------------------------ */
+
+/** Limits of this client (`control.client_limits`) and of the dataplane. */
+struct rl_device_attr {
+	char fw_ver[64]; /* the dataplane's version */
+	uint64_t max_mr_size;
+	uint64_t max_memory; /* bytes in all regions and rings of this client */
+	int max_qp;
+	int max_qp_wr;          /* of one queue */
+	int max_outstanding_wr; /* of all queues of this client */
+	int max_sge;
+	int max_inline_data;
+	int max_cq;
+	int max_cqe;
+	int max_mr;
+	int max_pd;
+	int max_srq;
+	int max_qp_rd_atom;
+	uint8_t phys_port_cnt;
+};
+
+struct rl_port_attr {
+	char name[64]; /* as in the configuration */
+	enum rl_port_state state;
+	enum rl_mtu max_mtu;
+	enum rl_mtu active_mtu; /* the largest path MTU that fits the port */
+	int gid_tbl_len;
+	uint8_t mac[6];
+};
+
+/** An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d. */
+union rl_gid {
+	uint8_t raw[16];
+};
+
+/**
+ * Connect to a dataplane. @param socket path of its socket; NULL: $ROCELANE_SOCKET, or else
+ * RL_DEFAULT_SOCKET. @return 0; -ENOENT, -ECONNREFUSED: nobody is there; -EACCES; -EPROTO: not a
+ * rocelane, or one whose rings this library does not know.
+ */
+int rl_open(const char *socket, struct rl_context **ctx);
+/** Everything that is left of this client goes with it. @return 0. */
+int rl_close(struct rl_context *ctx);
+int rl_query_device(struct rl_context *ctx, struct rl_device_attr *attr);
+/** @param port_num from 1. @return -EINVAL: no such port. */
+int rl_query_port(struct rl_context *ctx, uint8_t port_num, struct rl_port_attr *attr);
+/** Addresses of a port, IPv4 first. @return -EINVAL: no such port or index. */
+int rl_query_gid(struct rl_context *ctx, uint8_t port_num, int index, union rl_gid *gid);
+/** "10.77.0.2" or "fd77::2". @return -EINVAL: it is no address. */
+int rl_gid_from_ip(const char *ip, union rl_gid *gid);
+
+/* ---- protection domains, memory -------------------------------------------------------------- */
+
+int rl_alloc_pd(struct rl_context *ctx, struct rl_pd **pd);
+/** @return -EBUSY: something is left in it. */
+int rl_dealloc_pd(struct rl_pd *pd);
+
+/**
+ * Zeroed memory that regions can be registered in: on hugepages if 2 MiB or more are asked for and
+ * there are any. @return -ENOMEM.
+ */
+int rl_mem_alloc(struct rl_context *ctx, size_t length, void **addr);
+/** @return -EBUSY: a region is left in it; -EINVAL: no memory of rl_mem_alloc(). */
+int rl_mem_free(struct rl_context *ctx, void *addr);
+
+/**
+ * Register memory of rl_mem_alloc(), all or a part of it. @param addr NULL: the library allocates
+ * `length` bytes itself, at mr->addr, and frees them with the region.
+ * @param access enum rl_access_flags. @return -EINVAL: not such memory; -ENOMEM: over the limit.
+ */
+int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr **mr);
+/**
+ * Register `length` bytes at `offset` of your own memfd, which must have F_SEAL_SHRINK set.
+ * @param addr where you have mapped them; the addresses of work requests count from here.
+ * @return -EPERM: not sealed; -EINVAL: no memfd, or too small.
+ */
+int rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **mr);
+/** Never refused because of posted or running work: what comes later fails its key check. */
+int rl_dereg_mr(struct rl_mr *mr);
+
+/* ---- completion queues ----------------------------------------------------------------------- */
+
+int rl_create_comp_channel(struct rl_context *ctx, struct rl_comp_channel **channel);
+/** @return -EBUSY: a CQ uses it. */
+int rl_destroy_comp_channel(struct rl_comp_channel *channel);
+
+/** @param channel for rl_req_notify_cq(); may be NULL. */
+int rl_create_cq(struct rl_context *ctx, int cqe, void *cq_context, struct rl_comp_channel *channel,
+	struct rl_cq **cq);
+/** Waits until the CQ's events are acknowledged. @return -EBUSY: a QP uses it. */
+int rl_destroy_cq(struct rl_cq *cq);
+
+struct rl_wc {
+	uint64_t wr_id;
+	enum rl_wc_status status;
+	enum rl_wc_opcode opcode; /* on success only, as all that follows */
+	uint32_t vendor_err;      /* FATAL code of the dataplane; valid on errors */
+	uint32_t byte_len;
+	union {
+		uint32_t imm_data;         /* network order, with RL_WC_WITH_IMM */
+		uint32_t invalidated_rkey; /* with RL_WC_WITH_INV */
+	};
+	uint32_t qp_num; /* valid on errors, too */
+	uint32_t src_qp;
+	unsigned int wc_flags;
+	/* Not of libibverbs. */
+	uint32_t psn;          /* of the packet that caused an error */
+	uint64_t timestamp_ns; /* when the dataplane added it, on a clock of its own */
+};
+
+/** @return completions taken, at most `num_entries`. Cost: a cache line each, no system call. */
+int rl_poll_cq(struct rl_cq *cq, int num_entries, struct rl_wc *wc);
+/**
+ * Ask for one event on the CQ's channel: for the next completion, or for one that is there and was
+ * not polled. @param solicited_only leave completions out that are neither solicited nor errors.
+ * No system call. @return -EINVAL: the CQ has no channel.
+ */
+int rl_req_notify_cq(struct rl_cq *cq, int solicited_only);
+/** Wait for an event (set O_NONBLOCK on channel->fd for -EAGAIN). @return -EIO: dataplane gone. */
+int rl_get_cq_event(struct rl_comp_channel *channel, struct rl_cq **cq, void **cq_context);
+void rl_ack_cq_events(struct rl_cq *cq, unsigned int nevents);
+
+/* ---- queue pairs ----------------------------------------------------------------------------- */
+
+struct rl_qp_cap {
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline_data; /* bytes */
+};
+
+struct rl_qp_init_attr {
+	void *qp_context;
+	struct rl_cq *send_cq;
+	struct rl_cq *recv_cq;
+	struct rl_srq *srq;   /* or NULL */
+	struct rl_qp_cap cap; /* in: at least; out: what there is */
+	enum rl_qp_type qp_type;
+	int sq_sig_all;
+};
+
+struct rl_global_route {
+	union rl_gid dgid;
+	uint32_t flow_label; /* not used */
+	uint8_t sgid_index;  /* not used: the port's address of the same family */
+	uint8_t hop_limit;   /* 0: 64 */
+	uint8_t traffic_class;
+};
+
+struct rl_ah_attr {
+	struct rl_global_route grh;
+	uint8_t is_global; /* must not be 0 */
+	uint8_t port_num;
+	uint8_t dmac[6]; /* all zero: the port resolves it */
+	uint16_t vlan;   /* 0: no tag */
+	uint8_t vlan_priority;
+};
+
+struct rl_qp_attr {
+	enum rl_qp_state qp_state;
+	enum rl_qp_state cur_qp_state;
+	enum rl_mtu path_mtu;
+	enum rl_mig_state path_mig_state;
+	uint32_t qkey;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qp_num;
+	unsigned int qp_access_flags;
+	struct rl_qp_cap cap;
+	struct rl_ah_attr ah_attr;
+	struct rl_ah_attr alt_ah_attr;
+	uint16_t pkey_index; /* 0: the default key 0xffff */
+	uint16_t alt_pkey_index;
+	uint8_t en_sqd_async_notify;
+	uint8_t sq_draining;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t port_num;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t alt_port_num;
+	uint8_t alt_timeout;
+};
+
+/** The number is unpredictable. @return -ENOMEM, -ENOSPC: over a limit of this client. */
+int rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **qp);
+/** @param mask enum rl_qp_attr_mask. @return -EINVAL: nothing changed, rl_last_error() says why. */
+int rl_modify_qp(struct rl_qp *qp, const struct rl_qp_attr *attr, int mask);
+/** All attributes, whatever the mask; `init` may be NULL. */
+int rl_query_qp(struct rl_qp *qp, struct rl_qp_attr *attr, int mask, struct rl_qp_init_attr *init);
+/** Waits until the QP's events are acknowledged; posted work vanishes without completions. */
+int rl_destroy_qp(struct rl_qp *qp);
+
+/* ---- shared receive queues ------------------------------------------------------------------- */
+
+struct rl_srq_attr {
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t srq_limit;
+};
+
+struct rl_srq_init_attr {
+	void *srq_context;
+	struct rl_srq_attr attr;
+};
+
+/** @return -ENOTSUP: the dataplane has no shared receive queues for clients. */
+int rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **srq);
+int rl_modify_srq(struct rl_srq *srq, const struct rl_srq_attr *attr, int mask);
+int rl_query_srq(struct rl_srq *srq, struct rl_srq_attr *attr);
+int rl_destroy_srq(struct rl_srq *srq);
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+struct rl_sge {
+	uint64_t addr;
+	uint32_t length; /* bytes */
+	uint32_t lkey;
+};
+
+struct rl_send_wr {
+	uint64_t wr_id;
+	struct rl_send_wr *next;
+	struct rl_sge *sg_list;
+	int num_sge;
+	enum rl_wr_opcode opcode;
+	unsigned int send_flags; /* enum rl_send_flags */
+	union {
+		uint32_t imm_data; /* network order */
+		uint32_t invalidate_rkey;
+	};
+	union {
+		struct {
+			uint64_t remote_addr;
+			uint32_t rkey;
+		} rdma;
+		struct {
+			uint64_t remote_addr;
+			uint64_t compare_add;
+			uint64_t swap;
+			uint32_t rkey;
+		} atomic;
+	} wr;
+};
+
+struct rl_recv_wr {
+	uint64_t wr_id;
+	struct rl_recv_wr *next;
+	struct rl_sge *sg_list;
+	int num_sge;
+};
+
+/**
+ * Post a list. With RL_SEND_INLINE the bytes are copied now, from any memory of yours.
+ * @param bad out, may be NULL: the first request that was refused; those before it are posted.
+ * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes; -ENOMEM: the queue is full.
+ * Memory is checked when the request runs: what is wrong with it is told by a completion.
+ */
+int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
+int rl_post_recv(struct rl_qp *qp, struct rl_recv_wr *wr, struct rl_recv_wr **bad);
+int rl_post_srq_recv(struct rl_srq *srq, struct rl_recv_wr *wr, struct rl_recv_wr **bad);
+
+/* ---- asynchronous events --------------------------------------------------------------------- */
+
+struct rl_async_event {
+	union {
+		struct rl_cq *cq;
+		struct rl_qp *qp;
+		struct rl_srq *srq;
+		int port_num;
+	} element;
+	enum rl_event_type event_type;
+	/* Not of libibverbs. */
+	uint8_t fatal_code; /* of the dataplane, 0: none */
+	uint32_t psn;       /* of the packet that caused it */
+	uint64_t lost;      /* events lost before this one: nobody fetched them in time */
+	char detail[128];   /* the rule behind it and what it says, or "" */
+};
+
+/**
+ * Wait for an event (set O_NONBLOCK on ctx->async_fd for -EAGAIN). When the dataplane is gone, the
+ * event is RL_EVENT_DEVICE_FATAL.
+ */
+int rl_get_async_event(struct rl_context *ctx, struct rl_async_event *event);
+void rl_ack_async_event(struct rl_async_event *event);
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/** Why this thread's last call was refused; "" if it was not. */
+const char *rl_last_error(void);
+const char *rl_wc_status_str(enum rl_wc_status status);  /* "WR_FLUSH_ERR" */
+const char *rl_event_type_str(enum rl_event_type event); /* "QP_FATAL" */
+const char *rl_qp_state_str(enum rl_qp_state state);     /* "RTS" */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
