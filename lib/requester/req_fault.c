@@ -74,13 +74,14 @@ take_back(struct requester *r, uint32_t position, struct requester_verdict *v)
 }
 
 /**
- * Nothing from failed_at on is sent any more. The newest older packet may have gone out without
- * AckReq, in the hope of a later one: since_ackreq makes requester_next() ask for it.
+ * Nothing from failed_at on is sent any more. Unless its request is signalled, the newest older
+ * packet may have gone out without AckReq, in the hope of a later one (REQ-07): since_ackreq makes
+ * requester_next() ask for it once more.
  */
 static void
 cut_off(struct requester *r)
 {
-	const struct requester_wr *w = slot(r, r->failed_at);
+	const struct requester_wr *w = slot(r, r->failed_at), *older = slot(r, r->failed_at - 1);
 	bool beyond = psn_distance(r->cur, r->una) > psn_distance(w->first, r->una);
 
 	if (!beyond)
@@ -88,7 +89,7 @@ cut_off(struct requester *r)
 	r->cur = w->first;
 	r->sending = r->failed_at;
 	r->reply_psns = count_reply_psns(r);
-	r->since_ackreq = !is_read_or_atomic(slot(r, r->failed_at - 1));
+	r->since_ackreq = !is_read_or_atomic(older) && (older->flags & WR_SIGNALED) == 0;
 }
 
 void

@@ -81,6 +81,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		ask |= r->since_ackreq + 1 >= r->ackreq_interval;
 		flags |= ask ? PKT_ACKREQ : 0;
 		r->acks_due += ask;
+	} else {
+		flags |= PKT_ACKREQ; /* of no effect: answered in any case */
 	}
 
 	*out = (struct requester_packet){ .position = position,

@@ -169,6 +169,13 @@ class Requester(ReqCase):
         self.assertEqual([15, 31, 47, 63], asks)
         self.assertEqual(64, len(got))
 
+    def test_REQ_07_read_and_atomic(self):
+        """One packet is the whole message."""
+        self.req()
+        got = self.post(self.wr("RDMA_READ", 3000), self.wr("ATOMIC_CMP_AND_SWP", 8),
+                        self.wr("ATOMIC_FETCH_AND_ADD", 8))
+        self.assertEqual([1, 1, 1], [f.ackreq for f in got])
+
     def test_REQ_07_interval_and_unsignalled(self):
         self.req(knobs={"req.ackreq_interval": 3}, sq_sig_all=False)
         got = self.sends(7, 10)

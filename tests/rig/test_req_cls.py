@@ -14,12 +14,23 @@ class Classes(ReqCase):
         self.req(recv=2)
         bad = {"lkey": LKEY + 1, "addr": hex(LVA), "length": 8}
         got = self.post(self.wr("SEND", 10), self.wr("SEND", sg_list=[bad]), self.wr("SEND", 10))
-        self.assertEqual({S}, set(self.psns(got)))     # nothing of the second or third
+        self.assertEqual([S], self.psns(got))          # nothing of the second or third
         self.assertEqual([], self.cqes())
         self.assertEqual("RTS", self.state())
         self.assertEqual([], self.ack(S))
         self.ended("LOC_PROT_ERR", 101, ok=[100], flushed=[102], fatal=5)
         self.assertEqual(2, len(self.cqes("rcq")))
+
+    def test_REQ_CLS_B_01_behind_an_unsignalled_request(self):
+        """REQ-07: that one may have asked for nothing, so a copy with AckReq may follow it."""
+        self.req(sq_sig_all=False)
+        bad = {"lkey": LKEY + 1, "addr": hex(LVA), "length": 8}
+        got = self.post(self.wr("SEND", 10), self.wr("SEND", 10), self.wr("SEND", sg_list=[bad]))
+        self.assertEqual([S, S + 1, S + 1], self.psns(got))
+        self.assertEqual([0, 0, 1], [f.ackreq for f in got])
+        self.assertEqual(got[1].payload, got[2].payload)
+        self.assertEqual([], self.ack(S + 1))
+        self.ended("LOC_PROT_ERR", 102, fatal=5)
 
     def test_REQ_CLS_B_01_at_the_head(self):
         for sge in ({"lkey": LKEY + 1, "addr": hex(LVA), "length": 8},

@@ -168,9 +168,24 @@ class Retry(ReqCase):
             self.req()
             self.post(self.wr(opcode, length))
             self.assertIsNotNone(self.qp()["timers"]["transport_us"], opcode)
-        # A packet without AckReq alone: the rest of the message waits behind the port.
-        self.req()
-        self.assertIsNone(self.qp()["timers"]["transport_us"])
+
+    def test_TMR_05_packets_without_ackreq_arm_nothing(self):
+        """Part of a long message is out, none of it with AckReq; then all, and the last asks."""
+        n = 240
+        self.req(path_mtu=256, knobs={"req.ackreq_interval": 255, "cc.window": 1024})
+        self.post_raw(self.wr("RDMA_WRITE", n * 256))
+        part = [roce.Frame(bytes.fromhex(line.split()[2])) for line in self.rig.command("turn 1")]
+        self.assertTrue(16 <= len(part) < n, len(part))
+        self.assertEqual({0}, {f.ackreq for f in part})
+        rest = self.feed(ns=5 * transport_ns(14))       # a timer would have expired in between
+        self.assertEqual([S + i for i in range(n)], self.psns(part + rest))
+        self.assertEqual([0] * (n - 1) + [1], [f.ackreq for f in part + rest])
+        self.assertEqual(0, self.delta("local_ack_timeout_err"))
+        took, again = self.until_sent(5 * transport_ns(14))
+        self.assertEqual(n, len(again))                 # now it runs
+        self.assertGreaterEqual(took, transport_ns(14))
+        self.ack(S + n - 1)
+        self.succeeded(self.ids(1))
 
     def test_TMR_06_restart_and_stop(self):
         self.req()

@@ -11,12 +11,25 @@ import shlex
 import struct
 from dataclasses import dataclass
 
-from roce import RESPONSES, Frame, icrc
+from roce import (ACK, NAK_SEQ, PSN_MASK, READ_FIRST, READ_REQ, RESPONSES, SEND_FIRST,
+                  WRITE_FIRST, Frame, icrc)
 
 DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "captures")
 IP = {"A": ("10.77.0.1", "fd77::1"), "B": ("10.77.0.2", "fd77::2")}
 MAC = {"A": "02:00:00:77:00:01", "B": "02:00:00:77:00:02"}
 PEER = {"A": "B", "B": "A"}
+
+
+def port(end, device):
+    """A port of a configuration, as that end's."""
+    (v4, v6), peer = IP[end], PEER[end]
+    return {"name": end, "device": device, "mac": MAC[end], "ipv4": v4, "prefix": 24,
+            "ipv6": v6, "prefix6": 64, "mtu": 1500,
+            "neighbors": [{"ipv4": IP[peer][0], "mac": MAC[peer]},
+                          {"ipv6": IP[peer][1], "mac": MAC[peer]}]}
+
+
+PORTS = [port("A", "net_ring_rig0"), port("B", "net_ring_rig1")]
 
 
 def names():
@@ -214,5 +227,75 @@ class Capture:
                 out.append(Answer(sent.number, after, sent.frame))
         return out
 
+    # -- the other direction: an end as the requester --
+
+    def _rc_of(self, end):
+        return [s for s in self.frames if s.frame.opcode < 0x20 and self.sender(s) == end]
+
+    def asked(self, end):
+        """RC requests that `end` sent, lost or not, in the order on the wire. (A reserved opcode
+        stands there where the wire rewrote a request.)"""
+        return [s for s in self._rc_of(end) if s.frame.opcode not in RESPONSES]
+
+    def heard(self, end):
+        """RC responses that reached `end`."""
+        return [s for s in self._rc_of(PEER[end]) if s.frame.opcode in RESPONSES and
+                self.faults.get(s.number, {"act": None})["act"] != "drop"]
+
+    def pairs(self, end):
+        """[(QP of `end`, its peer's QP)] in the order in which they ask first."""
+        out, local, peer = [], self.local(end), self.local(PEER[end])
+        for sent in self.asked(end):
+            dest = sent.frame.qpn
+            if any(d == dest for _, d in out):
+                continue
+            own = local["qpn"] if peer and peer["qpn"] == dest else next(
+                (s.frame.qpn for s in self._rc_of(PEER[end]) if s.frame.sport == sent.frame.sport))
+            out.append((own, dest))
+        return out
+
+    def waited(self, end):
+        """Frame numbers of the requests of `end` that begin a second pass without a sequence NAK
+        that asked for it: Linux sent them when a timer expired."""
+        out, newest, before, nak = [], {}, {}, set()
+        heard = {s.number for s in self.heard(end)}
+        asked = {s.number for s in self.asked(end)}
+        for sent in self.frames:
+            f = sent.frame
+            if sent.number in heard and f.opcode == ACK and f.syndrome == NAK_SEQ:
+                nak.add(f.sport)
+            if sent.number not in asked:
+                continue
+            q, psn = f.qpn, self._asked_psn(sent)
+            again = q in newest and (newest[q] - psn) & PSN_MASK < 1 << 23
+            if again and psn != (before[q] + 1) & PSN_MASK and f.sport not in nak:
+                out.append(sent.number)
+            before[q] = (psn + self._span(sent.frame) - 1) & PSN_MASK
+            newest[q] = newest[q] if again else before[q]
+            nak.discard(f.sport)
+        return out
+
+    def _asked_psn(self, sent):
+        """As the requester sent it: the wire may have rewritten it."""
+        fault = self.faults.get(sent.number)
+        return fault["psn"] if fault else sent.frame.psn
+
+    def mtu(self, end):
+        """Path MTU: as printed, or the longest payload of a message's beginning."""
+        local = self.local(end)
+        return local["mtu"] if local else max((
+            len(s.frame.payload) for s in self.frames
+            if s.frame.opcode in (SEND_FIRST, WRITE_FIRST, READ_FIRST)), default=1024)
+
+    def _span(self, f):
+        """PSNs that a request uses."""
+        return max(1, -(-f.length // self.mtu("A"))) if f.opcode == READ_REQ else 1
+
     def has_rc(self):
         return any(s.frame.opcode < 0x20 for s in self.frames)
+
+
+def ends(left_out, what):
+    """[(capture, end)] wherever what(capture, end) is not empty."""
+    return [(name, end) for name in names() if name not in left_out
+            for end in "AB" if what(Capture(name), end)]

@@ -58,18 +58,9 @@ COMPLETIONS = {
 NOT_RC = {"uc": "UC", "ud": "UD"}
 
 
-def port(end, device):
-    v4, v6 = capture.IP[end]
-    peer = capture.PEER[end]
-    return {"name": end, "device": device, "mac": capture.MAC[end], "ipv4": v4, "prefix": 24,
-            "ipv6": v6, "prefix6": 64, "mtu": 1500,
-            "neighbors": [{"ipv4": capture.IP[peer][0], "mac": capture.MAC[peer]},
-                          {"ipv6": capture.IP[peer][1], "mac": capture.MAC[peer]}]}
-
-
 class Replay(rig.RigCase):
 
-    CONFIG = {"ports": [port("A", "net_ring_rig0"), port("B", "net_ring_rig1")],
+    CONFIG = {"ports": capture.PORTS,
               "knobs": {"cc.cnp": "off", "cc.algo": "none"}}
 
     # -- set-up --
@@ -104,9 +95,6 @@ class Replay(rig.RigCase):
             firsts.setdefault(sent.frame.qpn, sent)
         dests = {s.frame.sport: s.frame.qpn for s in cap.frames
                  if s.frame.opcode < 0x20 and cap.sender(s) == end}
-        payloads = [len(s.frame.payload) for s in cap.frames if s.frame.opcode in (
-            roce.SEND_FIRST, roce.WRITE_FIRST, roce.READ_FIRST)]
-        mtu = local["mtu"] if local else max(payloads, default=1024)
         recvs, rsize = (command.recvs, command.rsize) if command else (32, 4096)
         posts = command.posts() if command else []
         total = recvs + sum(n for _, _, n in posts)
@@ -120,7 +108,7 @@ class Replay(rig.RigCase):
             psn = dest["psn"] if dest else sent.frame.psn
             v6 = sent.frame.version == 6
             self.make("qp_create", qp_num=qpn, qp_type="RC", port=end, pd="pd0", send_cq="cq0",
-                      recv_cq="cq0", qp_state="RTS", path_mtu=mtu, dest_qp_num=dest_qpn,
+                      recv_cq="cq0", qp_state="RTS", path_mtu=cap.mtu(end), dest_qp_num=dest_qpn,
                       rq_psn=psn, sq_psn=0x123456,
                       ah_attr={"dest_ip": capture.IP[capture.PEER[end]][v6],
                                "dest_mac": capture.MAC[capture.PEER[end]], "hop_limit": 64},
@@ -265,13 +253,8 @@ class Listed(unittest.TestCase):
                              set(capture.names()) - set(NOT_RC))
 
 
-for _name in capture.names():
-    if _name in NOT_RC:
-        continue
-    _cap = capture.Capture(_name)
-    for _end in "AB":
-        if _cap.requests(_end):
-            add_test(_name, _end)
+for _name, _end in capture.ends(NOT_RC, capture.Capture.requests):
+    add_test(_name, _end)
 
 if __name__ == "__main__":
     rig.main()

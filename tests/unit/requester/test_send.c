@@ -202,13 +202,13 @@ REQ_07_ackreq(void **state)
 	assert_int_equal(s->out[0].flags & ACKREQ, 0);
 	assert_int_equal(s->out[1].flags & ACKREQ, 0);
 	assert_int_equal(s->out[2].flags & ACKREQ, ACKREQ);
-	/* READs and ATOMICs are answered anyway. */
+	/* The packet of a READ or ATOMIC is its message's last. */
 	sim_init(s);
 	POST(s, READ(64));
 	POST(s, FADD);
 	pump(s);
-	assert_int_equal(s->out[0].flags & ACKREQ, 0);
-	assert_int_equal(s->out[1].flags & ACKREQ, 0);
+	assert_int_equal(s->out[0].flags & ACKREQ, ACKREQ);
+	assert_int_equal(s->out[1].flags & ACKREQ, ACKREQ);
 }
 
 /* REQ-07: the last packet before the window closes asks, in the middle of a message too. */
