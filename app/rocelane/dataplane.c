@@ -194,6 +194,8 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 			.addr = &dp->ports[k].addr,
 			.pool = dp->ports[k].pool,
 			.max_frame = dp->ports[k].max_frame,
+			.impair = &impairs_ops,
+			.impair_ctx = &dp->ports[k],
 		};
 	}
 }
@@ -206,6 +208,7 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 	memset(dp, 0, sizeof(*dp));
 	dp->conf = conf;
 	dp->crc = dataplane_crc();
+	dp->clock = hooks->clock;
 	rc = ports_open(dp);
 	if (rc == 0)
 		rc = check_qp_workers(dp);

@@ -13,8 +13,10 @@
 
 #include "conf.h"
 #include "control.h"
+#include "impair_ops.h"
 #include "pipeline.h"
 
+struct impair;
 struct rte_ring;
 
 struct dataplane_port {
@@ -24,6 +26,8 @@ struct dataplane_port {
 	struct wire_port addr;
 	struct rte_mempool *pool;
 	uint32_t max_frame;
+	ns_t (*clock)(void);
+	struct impair *_Atomic impair; /* control makes it, the worker that polls looks at it */
 	bool started;
 	bool paired; /* in-memory, made here: `id` is valid already */
 };
@@ -31,6 +35,7 @@ struct dataplane_port {
 struct dataplane {
 	const struct conf *conf;
 	const struct crc_ops *crc;
+	ns_t (*clock)(void);
 	struct dataplane_port ports[CONF_MAX_PORTS];
 	struct qp_table *qps;
 	struct mem_table *mem;
@@ -72,6 +77,19 @@ int ports_open(struct dataplane *dp);
  */
 int pair_open(struct dataplane *dp, uint32_t i);
 void ports_close(struct dataplane *dp);
+
+/* impairs.c */
+/** How control reaches a port's impairment; the context is the struct dataplane_port. */
+extern const struct impair_ops impairs_ops;
+/** Attach what the configuration asks for; the port is configured. @return 0 or -errno, logged. */
+int impairs_open(struct dataplane_port *p, const struct conf_port *cp);
+/** Before the port is closed, when nobody polls it. */
+void impairs_close(struct dataplane_port *p);
+/**
+ * The worker that polls: when one of its ports has a packet to hand on that was held back (0: now;
+ * UINT64_MAX: none has). Cost: a load a port.
+ */
+ns_t impairs_next(const struct dataplane *dp, uint32_t worker);
 
 /** CRC backend that the build chose. */
 const struct crc_ops *dataplane_crc(void);

@@ -26,6 +26,7 @@ enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 #define CONTROL_WAIT_MS   1
 #define IDLE_SPIN_TURNS   1000u
 #define IDLE_SLEEP_MAX_NS 50000L
+#define IDLE_WAKE_NS      150000u /* what a sleep of that length may come to */
 
 static struct dataplane dp;
 
@@ -71,11 +72,19 @@ idle_pause(void *ctx UNUSED, uint32_t turns UNUSED)
 
 /* Back off to at most 50 us, so that the shortest timers still fire in time. */
 static void
-idle_sleep(void *ctx UNUSED, uint32_t turns)
+idle_sleep(void *ctx, uint32_t turns)
 {
+	const uint32_t *worker = ctx;
 	struct timespec ts = { 0, IDLE_SLEEP_MAX_NS };
+	ns_t next;
 
-	if (turns < IDLE_SPIN_TURNS)
+	if (turns < IDLE_SPIN_TURNS) {
+		rte_pause();
+		return;
+	}
+	/* A packet that is held back goes on in time: that is what a delay is for. */
+	next = impairs_next(&dp, *worker);
+	if (next != UINT64_MAX && next < timebase_now() + IDLE_WAKE_NS)
 		rte_pause();
 	else
 		nanosleep(&ts, NULL);
@@ -84,14 +93,14 @@ idle_sleep(void *ctx UNUSED, uint32_t turns)
 static int
 worker_main(void *arg)
 {
-	struct worker *w = arg;
+	uint32_t *index = arg;
 	void (*idle)(void *, uint32_t) = NULL;
 
 	if (dp.conf->lcores.idle == CONF_IDLE_PAUSE)
 		idle = idle_pause;
 	else if (dp.conf->lcores.idle == CONF_IDLE_SLEEP)
 		idle = idle_sleep;
-	worker_run(w, &dp.workers_stop, timebase_now, idle, NULL);
+	worker_run(dp.workers[*index], &dp.workers_stop, timebase_now, idle, index);
 	return 0;
 }
 
@@ -105,9 +114,14 @@ pump_pause(void *ctx UNUSED)
 static int
 workers_launch(void)
 {
+	static uint32_t indices[CONF_MAX_WORKERS];
+
 	for (uint32_t i = 0; i < dp.conf->lcores.n_workers; i++) {
-		int rc = rte_eal_remote_launch(worker_main, dp.workers[i],
-			dp.conf->lcores.workers[i]);
+		int rc;
+
+		indices[i] = i;
+		rc = rte_eal_remote_launch(
+			worker_main, &indices[i], dp.conf->lcores.workers[i]);
 
 		if (rc != 0) {
 			log_error("lcore %u cannot run worker %u: %s", dp.conf->lcores.workers[i],

@@ -135,11 +135,14 @@ port_open(struct dataplane *dp, uint32_t i)
 			cp->name, cp->device);
 		return -ENODEV;
 	}
+	p->clock = dp->clock;
 	p->rx_worker = (uint16_t)(i % dp->conf->lcores.n_workers);
 	rc = pool_create(p, dp->conf, cp);
 	if (rc != 0)
 		return rc;
 	rc = port_queues(p, dp->conf, cp);
+	if (rc == 0)
+		rc = impairs_open(p, cp);
 	if (rc == 0)
 		rc = rte_eth_dev_start(p->id);
 	if (rc != 0) {
@@ -178,6 +181,7 @@ ports_close(struct dataplane *dp)
 	for (uint32_t i = 0; i < dp->conf->n_ports; i++) {
 		struct dataplane_port *p = &dp->ports[i];
 
+		impairs_close(p);
 		if (p->started) {
 			rte_eth_dev_stop(p->id);
 			rte_eth_dev_close(p->id);

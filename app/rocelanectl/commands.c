@@ -24,6 +24,13 @@
 #define ERROR_COLUMNS "time_ns port worker qp_num opcode psn length impact syndrome names"
 #define MR_KEYS       "name pd length addr rkey access fill remote_invalidate"
 #define SRQ_KEYS      "name pd max_wr max_sge srq_limit"
+#define IMPAIR_KEYS                                                                            \
+	"action frames direction qp_num psn psn_last opcode packet probability every burst.p " \
+	"burst.r burst.loss_good burst.loss_bad skip times delay_us jitter_us copies distance " \
+	"hold_us offset bits xor seed held_max log_size"
+#define IMPAIR_COLUMNS                                                                         \
+	"port counters.in counters.out counters.held counters.dropped counters.duplicated "    \
+	"counters.reordered counters.corrupted counters.delayed counters.ce_marked"
 #define STAT_KEYS     "total port worker qp --all --watch"
 
 /* clang-format off */
@@ -69,6 +76,9 @@ const struct command commands[] = {
 	{ "trace",    "start",      "trace_start",     "?#qp_num",               NULL,                               NULL,          run_quiet,   "start the flight recorder" },
 	{ "trace",    "stop",       "trace_stop",      "?#qp_num",               NULL,                               NULL,          run_quiet,   "stop it" },
 	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              NULL,          run_table,   "the last packets and decisions" },
+	{ "impair",   "show",       "impair_get",      "?port",                  NULL,                               IMPAIR_COLUMNS, run_impair_show, "the bad wire in front of the ports: what it did, its rules" },
+	{ "impair",   "set",        "impair_set",      "port ?rules",            IMPAIR_KEYS,                        NULL,          run_impair_set, "new rules for what a port receives: a JSON file, -, none, or one rule as pairs" },
+	{ "impair",   "log",        "impair_log",      "port",                   "from max",                         NULL,          run_impair_log, "what was decided since the rules were set, as a file for impair set" },
 	{ "top",      NULL,         "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters and their rates, again and again" },
 	{ "metrics",  NULL,         "stats",           NULL,                     NULL,                               NULL,          run_metrics, "counters in Prometheus' text format" },
 	{ "version",  NULL,         "version",         NULL,                     NULL,                               NULL,          run_pairs,   "the daemon's version and features" },

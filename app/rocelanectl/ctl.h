@@ -94,7 +94,7 @@ void fmt_cells(char *const *cells, size_t rows, size_t cols, bool header);
 /** Text of a value, without control characters. free() it. */
 char *fmt_value(const json_t *v);
 
-/* run.c, post.c, stats.c: what a command does with the answer */
+/* run.c, post.c, stats.c, impair.c: what a command does with the answer */
 
 int run_quiet(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
@@ -107,6 +107,9 @@ int run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_stats(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_impair_show(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_impair_set(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_impair_log(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 
 /* help.c */

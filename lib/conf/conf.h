@@ -7,7 +7,7 @@
  * Owner:   control lcore (or main before the lcores start). Read-only after conf_load_*.
  * Memory:  conf_load_* allocates one struct conf with its arrays; conf_free gives all of it back.
  *          The object structs (conf_qp, conf_mr, ...) hold no pointers: copy them freely.
- * Depends: base. No JSON type is visible here: see conf_json.h for RPC decoding and encoding.
+ * Depends: base, impair. No JSON type is visible here: see conf_json.h for RPC's.
  * Spec:    QP-04 (ranges), RX-LNK-02 (path MTU against port MTU), TMR-03 (timeout 0).
  *
  * Every object has a `given` mask: a bit is set when the key stood in the JSON with a value other
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "compiler.h"
+#include "impair_conf.h"
 
 #define CONF_NAME_MAX   64 /* bytes with the final zero; every name of an object */
 #define CONF_PATH_MAX   256
@@ -305,7 +306,12 @@ struct conf_neighbor {
 	uint8_t mac[6];
 };
 
-enum { CONF_PORT_MAC = 1 << 0, CONF_PORT_IPV4 = 1 << 1, CONF_PORT_IPV6 = 1 << 2 };
+enum {
+	CONF_PORT_MAC = 1 << 0,
+	CONF_PORT_IPV4 = 1 << 1,
+	CONF_PORT_IPV6 = 1 << 2,
+	CONF_PORT_IMPAIR = 1 << 3,
+};
 
 struct conf_port {
 	uint64_t given; /* CONF_PORT_* */
@@ -319,6 +325,7 @@ struct conf_port {
 	uint16_t mtu;    /* bytes of an IP datagram, default 1500 */
 	struct conf_neighbor *neighbors;
 	uint32_t n_neighbors;
+	struct impair_conf impair; /* valid with CONF_PORT_IMPAIR: of what the port receives */
 };
 
 struct conf_lcores {

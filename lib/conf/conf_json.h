@@ -24,6 +24,7 @@ enum conf_type {
 	CONF_T_U64,     /* uint64_t */
 	CONF_T_SIZE32,  /* uint32_t bytes, also "64K" "16M" "1G" */
 	CONF_T_SIZE64,  /* uint64_t bytes, likewise */
+	CONF_T_REAL,    /* double; min, max and def are whole */
 	CONF_T_BOOL,    /* bool */
 	CONF_T_NAME,    /* char[CONF_NAME_MAX]: 1..63 printing ASCII characters, no blanks */
 	CONF_T_STR,     /* char[max + 1]: any text of min..max bytes */
@@ -111,6 +112,7 @@ extern const struct conf_table conf_table_root;
 extern const struct conf_table conf_table_knobs;
 extern const struct conf_table conf_table_port;
 extern const struct conf_table conf_table_neighbor;
+extern const struct conf_table conf_table_impair;
 extern const struct conf_table conf_table_pd;
 extern const struct conf_table conf_table_mr;
 extern const struct conf_table conf_table_cq;

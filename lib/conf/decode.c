@@ -62,6 +62,17 @@ decode_number(const struct conf_field *f, const json_t *v, void *at, struct conf
 }
 
 static int
+decode_real(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+{
+	const double x = json_number_value(v);
+
+	if (!json_is_number(v) || x < (double)f->min || x > (double)f->max)
+		return wrong(f, v, err);
+	memcpy(at, &x, sizeof(x));
+	return 0;
+}
+
+static int
 decode_pick(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
 {
 	const char *text = json_string_value(v);
@@ -247,6 +258,8 @@ decode_field(const struct conf_field *f, const json_t *v, void *out, struct conf
 	case CONF_T_SIZE32:
 	case CONF_T_SIZE64:
 		return decode_number(f, v, at, err);
+	case CONF_T_REAL:
+		return decode_real(f, v, at, err);
 	case CONF_T_BOOL:
 		if (!json_is_boolean(v))
 			return wrong(f, v, err);

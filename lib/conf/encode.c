@@ -143,6 +143,7 @@ encode_field(const struct conf_field *f, const uint8_t *obj)
 {
 	const uint8_t *at = obj + f->offset;
 	const json_t *any;
+	double real;
 	char text[128];
 
 	switch ((enum conf_type)f->type) {
@@ -154,6 +155,9 @@ encode_field(const struct conf_field *f, const uint8_t *obj)
 	case CONF_T_SIZE64:
 	case CONF_T_PICK:
 		return encode_number(f, at);
+	case CONF_T_REAL:
+		memcpy(&real, at, sizeof(real));
+		return json_real(real);
 	case CONF_T_BOOL:
 		return json_boolean(*(const bool *)at);
 	case CONF_T_NAME:

@@ -40,6 +40,7 @@ rows_store(const struct conf_field *f, void *at, uint64_t n)
 	const uint8_t n8 = (uint8_t)n;
 	const uint16_t n16 = (uint16_t)n;
 	const uint32_t n32 = (uint32_t)n;
+	const double real = (double)n;
 
 	switch ((enum conf_type)f->type) {
 	case CONF_T_U8:
@@ -51,6 +52,9 @@ rows_store(const struct conf_field *f, void *at, uint64_t n)
 	case CONF_T_U64:
 	case CONF_T_SIZE64:
 		memcpy(at, &n, sizeof(n));
+		break;
+	case CONF_T_REAL:
+		memcpy(at, &real, sizeof(real));
 		break;
 	default:
 		memcpy(at, &n32, sizeof(n32));
@@ -197,6 +201,9 @@ static void
 allowed_plain(const struct conf_field *f, char *buf, size_t room)
 {
 	switch ((enum conf_type)f->type) {
+	case CONF_T_REAL:
+		append(buf, room, "a number from %" PRIu64 ".0 to %" PRIu64 ".0", f->min, f->max);
+		break;
 	case CONF_T_BOOL:
 		append(buf, room, "true or false");
 		break;

@@ -28,6 +28,8 @@
 	{ .name = key, .type = CONF_T_SIZE32, .offset = TYPED(S, m, uint32_t), .min = lo, .max = hi, __VA_ARGS__ }
 #define ROW_SIZE64(S, m, key, lo, hi, ...) \
 	{ .name = key, .type = CONF_T_SIZE64, .offset = TYPED(S, m, uint64_t), .min = lo, .max = hi, __VA_ARGS__ }
+#define ROW_REAL(S, m, key, lo, hi, ...) \
+	{ .name = key, .type = CONF_T_REAL, .offset = TYPED(S, m, double), .min = lo, .max = hi, __VA_ARGS__ }
 #define ROW_BOOL(S, m, key, ...) \
 	{ .name = key, .type = CONF_T_BOOL, .offset = TYPED(S, m, bool), __VA_ARGS__ }
 #define ROW_NAME(S, m, key, ...) \
@@ -67,6 +69,8 @@
 /* Relations inside one object (check.c); the type is that of conf_table.check. */
 void check_neighbor(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_port(void *obj, enum conf_mode mode, struct conf_errors *err);
+void check_impair_rule(void *obj, enum conf_mode mode, struct conf_errors *err);
+void check_impair(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_mr(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_srq(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_ah(void *obj, enum conf_mode mode, struct conf_errors *err);

@@ -7,7 +7,7 @@
  * Owner:   the control lcore; no function here is safe from another one.
  * Memory:  control_create() allocates; everything is given back by control_destroy().
  * Time:    control_poll() gets `now` once per turn.
- * Depends: conf qp mbox stats trace mem icrc wire; DPDK (mbufs only). Never lib/pipeline.
+ * Depends: conf impair qp mbox stats trace mem icrc wire; DPDK (mbufs only). Never lib/pipeline.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,6 +18,7 @@
 #include "conf.h"
 #include "errbuf.h"
 #include "icrc.h"
+#include "impair_ops.h"
 #include "mbox.h"
 #include "mem.h"
 #include "qp.h"
@@ -48,6 +49,8 @@ struct control_port {
 	struct wire_port *addr; /* what the workers' parsers use */
 	struct rte_mempool *pool;
 	uint32_t max_frame;     /* bytes without FCS */
+	const struct impair_ops *impair; /* NULL: it cannot be impaired */
+	void *impair_ctx;
 };
 
 /** The wiring that the app made. Everything pointed to outlives the control. */

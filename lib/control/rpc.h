@@ -59,6 +59,7 @@ extern const struct rpc_method rpc_methods_event[];
 extern const struct rpc_method rpc_methods_explain[];
 extern const struct rpc_method rpc_methods_stats[];
 extern const struct rpc_method rpc_methods_trace[];
+extern const struct rpc_method rpc_methods_impair[];
 extern const struct rpc_method *const rpc_method_tables[];
 
 /** -32602 with a message. @return -1. */

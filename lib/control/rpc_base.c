@@ -92,6 +92,7 @@ port_list(struct rpc_call *call)
 		json_t *o = conf_encode_port(&c->env.conf->ports[p]);
 
 		json_object_del(o, "neighbors");
+		json_object_del(o, "impair"); /* impair_get tells what it is now */
 		json_object_set_new(o, "mac",
 			json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
 				m[5]));

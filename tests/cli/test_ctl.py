@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -315,6 +316,65 @@ class Failures(Case):
         with open("/dev/full", "w", encoding="ascii") as full:
             p = subprocess.run([CTL, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual(p.returncode, 1)
+
+
+class Impair(Case):
+    """impair show, set, log."""
+
+    RULES = [{"action": "drop", "qp_num": 17, "psn": 42, "opcode": 4, "times": 1},
+             {"action": "drop", "qp_num": 17, "psn": 50, "opcode": 4, "skip": 1, "times": 1}]
+    PORT = {"port": "p0", "impair": {"seed": 3, "rules": RULES[:1]},
+            "counters": {"in": 100, "out": 99, "held": 0, "dropped": 1, "limited": 0}}
+
+    def test_show(self):
+        want = ("port   in  out  held  dropped\n"
+                "p0    100   99     0        1\n"
+                'p0: {"action":"drop","qp_num":17,"psn":42,"opcode":4,"times":1}\n')
+        self.assertEqual(self.ctl({"impair_get": [self.PORT]}, "impair", "show"), want)
+        self.assertEqual(self.asked[-1], ("impair_get", {}))
+        self.assertEqual(self.ctl({"impair_get": self.PORT}, "impair", "show", "p0"), want)
+        self.assertEqual(self.asked[-1], ("impair_get", {"port": "p0"}))
+
+    def test_set_one_rule(self):
+        got = self.params({"impair_set": self.PORT}, "impair", "set", "p0", "action", "drop",
+                          "probability", "0.01", "burst.p", "0.5", "seed", 7)
+        self.assertEqual(got, {"port": "p0", "impair": {"seed": 7, "rules": [
+            {"action": "drop", "probability": 0.01, "burst": {"p": 0.5}}]}})
+
+    def test_set_none(self):
+        self.assertEqual(self.params({"impair_set": self.PORT}, "impair", "set", "p0", "none"),
+                         {"port": "p0", "impair": None})
+
+    def test_log_is_a_file_for_set(self):
+        answer = {"port": "p0", "next": 2, "lost": 0, "impair": {"seed": 0, "rules": self.RULES}}
+        text = self.ctl({"impair_log": answer}, "impair", "log", "p0")
+        self.assertEqual((self.asked, self.err), ([("impair_log", {"port": "p0"})], ""))
+        self.assertEqual(json.loads(text), answer["impair"])
+        self.assertEqual(len(text.splitlines()), 4)  # a rule a line
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            f.write(text)
+            f.flush()
+            got = self.params({"impair_set": self.PORT}, "impair", "set", "p0", f.name)
+        self.assertEqual(got, {"port": "p0", "impair": answer["impair"]})
+
+    def test_log_says_what_is_missing(self):
+        many = {"port": "p0", "next": 5000, "lost": 904,
+                "impair": {"seed": 0, "rules": self.RULES * 2048}}
+        self.ctl({"impair_log": many}, "impair", "log", "p0")
+        self.assertIn("904 older decisions are forgotten", self.err)
+        self.assertIn("from 5000 on", self.err)
+
+    def test_wrong_words(self):
+        for args, text in ((["set"], "port is missing"),
+                           (["set", "p0"], "give a file"),
+                           (["set", "p0", "/nonexistent"], "/nonexistent cannot be read"),
+                           (["set", "p0", "/dev/null"], "/dev/null:1: "),
+                           (["set", "p0", "none", "action", "drop"], "do not go together"),
+                           (["log"], "port is missing")):
+            with self.subTest(args=args):
+                self.ctl({}, "impair", *args, code=2)
+                self.assertIn(text, self.err)
+                self.assertEqual(self.asked, [])
 
 
 class Usage(Case):

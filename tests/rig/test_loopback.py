@@ -40,6 +40,26 @@ class Loopback(unittest.TestCase):
         for name in ("req_cqe_error", "resp_cqe_error", "tx_backlog_drop", "rx_syndrome_30"):
             self.assertEqual(0, c.get(name, 0), name)
 
+    def test_a_delay_is_kept_while_the_worker_sleeps(self):
+        """5 us each way and one ATOMIC at a time: an idle sleep of 50 us would show."""
+        def delayed(config):
+            self.assertEqual("sleep", config["lcores"]["idle"])
+            config["qps"] = [q for q in config["qps"] if q["qp_num"] in (32, 64)]
+            for q in config["qps"]:
+                q["count"] = 1
+                if "send_feed" in q:
+                    q["send_feed"] = {"opcode": "ATOMIC_FETCH_AND_ADD", "depth": 1,
+                                      "rkey": "0x1001", "remote_addr": "0x10000"}
+            for port in config["ports"]:
+                port["impair"] = {"rules": [{"action": "delay", "delay_us": 5}]}
+        done = self.run_example(delayed, "1")
+        self.assertEqual(0, done.returncode, done.stdout)
+        c = self.counters(done.stdout)
+        # 100,000 at most; one that slept would do 8,000, on an idle machine
+        self.assertLess(c["req_messages"], 100001)
+        self.assertGreater(c["req_messages"], 12000)
+        self.assertEqual(0, c.get("req_resent_pkts", 0))
+
     def test_a_pair_has_two_ends(self):
         def drop_port(config):
             config["ports"].pop()

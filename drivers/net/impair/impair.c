@@ -141,6 +141,7 @@ impair_set(struct impair *im, const struct impair_conf *conf)
 		rules_free(rules);
 		return rc;
 	}
+	copy.held_max = im->conf.held_max;
 	free(im->conf.rules);
 	im->conf = copy;
 	/* What was pending has never been in use, what is retired is not any more. */

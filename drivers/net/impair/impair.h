@@ -9,7 +9,7 @@
  * Memory:  impair_attach() allocates, impair_detach() frees; packets that are held back are mbufs
  *          of the port, copies come from the pool given.
  * Time:    the clock given at attach, read once a burst.
- * Depends: base, wire, DPDK (an RX callback of ethdev).
+ * Depends: base, wire, impair, DPDK (an RX callback of ethdev).
  *
  * in + duplicated = out + dropped + held, always. A packet is changed in place only where nobody
  * else has it; otherwise it is copied first.
@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "impair_conf.h"
 #include "impair_log.h"
+#include "impair_ops.h"
 
 struct rte_mempool;
 struct impair;
@@ -30,25 +31,6 @@ struct impair_port {
 	struct rte_mempool *pool; /* for copies; frames should fit one mbuf */
 	ns_t (*clock)(void *arg); /* must not go back */
 	void *clock_arg;
-};
-
-#define IMPAIR_COUNTERS(COUNTER)                                    \
-	COUNTER(in, "packets received")                             \
-	COUNTER(out, "packets handed on")                           \
-	COUNTER(held, "packets held back now")                      \
-	COUNTER(dropped, "packets dropped")                         \
-	COUNTER(duplicated, "copies made")                          \
-	COUNTER(reordered, "packets that waited for others")        \
-	COUNTER(corrupted, "packets with flipped bits")             \
-	COUNTER(delayed, "packets sent on later")                   \
-	COUNTER(ce_marked, "packets marked congestion experienced") \
-	COUNTER(limited, "holds and copies left out: held_max")     \
-	COUNTER(no_mbuf, "copies and changes left out: no mbuf")
-
-struct impair_counters {
-#define COUNTER(name, help) uint64_t name;
-	IMPAIR_COUNTERS(COUNTER)
-#undef COUNTER
 };
 
 /**
@@ -69,8 +51,8 @@ void impair_detach(struct impair *im);
 /**
  * New rules while packets flow. The poller takes them over at its next poll, empty ones included;
  * packet numbers, counts of `skip` and `times`, seeds and the log then begin anew, counters and
- * held packets stay, and held_max keeps the value it had at attach. The old rules are freed by a
- * later impair_set() or impair_detach(): there is no grace period to wait for.
+ * held packets stay, and held_max is what it was at attach, whatever `conf` says. The old rules are
+ * freed by a later impair_set() or impair_detach(): there is no grace period to wait for.
  * @return 0, -EINVAL, -ENOMEM; on failure the old rules stay.
  */
 int impair_set(struct impair *im, const struct impair_conf *conf);

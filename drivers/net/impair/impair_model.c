@@ -395,3 +395,9 @@ impair_model_decide(struct impair_model *m, const struct impair_pkt *pkts, uint3
 	for (uint32_t i = 0; i < n; i++)
 		decide(m, &pkts[i], &verdict[i]);
 }
+
+bool
+impair_model_is_spent(const struct impair_model *m)
+{
+	return m->n == 0;
+}

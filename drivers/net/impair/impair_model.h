@@ -12,6 +12,8 @@
  * Decisions depend on the rules, the seed and the packets in their order, not on how they were cut
  * into bursts, and not on time.
  */
+#include <stdbool.h>
+
 #include "impair_conf.h"
 #include "impair_log.h"
 #include "impair_peek.h"
@@ -50,6 +52,9 @@ void impair_model_destroy(struct impair_model *m);
  */
 void impair_model_decide(struct impair_model *m, const struct impair_pkt *pkts, uint32_t n,
 	struct impair_verdict *verdict);
+
+/** No rule can ever fire again (there may be none): deciding is a waste. */
+bool impair_model_is_spent(const struct impair_model *m);
 
 /** Any lcore while the model lives: see impair_log.h. */
 const struct impair_log *impair_model_log(const struct impair_model *m);

@@ -189,8 +189,12 @@ impair_on_receive(
 
 	(void)port;
 	(void)queue;
-	if (n == 0 && impair_hold_count(&im->hold) == 0)
-		return 0;
+	if (impair_hold_count(&im->hold) == 0 &&
+		(n == 0 || impair_model_is_spent(rules->model))) {
+		count(im, C_in, n);
+		count(im, C_out, n);
+		return n;
+	}
 	now = im->port.clock(im->port.clock_arg);
 	impair_hold_due(&im->hold, now);
 	for (uint32_t first = 0, c; first < n; first += c) {

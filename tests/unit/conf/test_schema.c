@@ -190,6 +190,11 @@ compare_type(const json_t *node, const struct conf_field *f)
 	case CONF_T_FLAGS:
 		compare_enum(node, f);
 		break;
+	case CONF_T_REAL:
+		assert_true(has_type(node, "number"));
+		assert_true(json_number_value(json_object_get(node, "minimum")) == (double)f->min);
+		assert_true(json_number_value(json_object_get(node, "maximum")) == (double)f->max);
+		break;
 	case CONF_T_BOOL:
 		assert_true(has_type(node, "boolean"));
 		break;

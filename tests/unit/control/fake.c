@@ -11,6 +11,8 @@
 #include "log.h"
 
 struct fake fake;
+const struct impair_ops *fake_port_impair;
+void *fake_port_impair_ctx;
 
 static struct rte_mempool *pool;
 static char message[1024];
@@ -202,7 +204,9 @@ make_env(bool no_socket)
 		.tx_queues = FAKE_WORKERS,
 		.addr = &fake.addr,
 		.pool = pool,
-		.max_frame = 1514 };
+		.max_frame = 1514,
+		.impair = fake_port_impair,
+		.impair_ctx = fake_port_impair_ctx };
 	for (unsigned int w = 0; w < FAKE_WORKERS; w++) {
 		fake.errbuf[w] = aligned_alloc(64, (errbuf_size(FAKE_ERRORS) + 63) & ~63u);
 		errbuf_init(fake.errbuf[w], FAKE_ERRORS);

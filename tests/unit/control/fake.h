@@ -56,6 +56,10 @@ struct fake {
 
 extern struct fake fake;
 
+/** What the port of the next fake_start() is impaired by; NULL: it cannot be. */
+extern const struct impair_ops *fake_port_impair;
+extern void *fake_port_impair_ctx;
+
 /** EAL, once for the program; with a net_ring port that has DPDK id 0. */
 int fake_eal(void **state);
 int fake_eal_end(void **state);

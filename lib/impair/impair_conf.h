@@ -6,15 +6,16 @@
  *
  * Owner:   whoever fills them in; the functions are pure.
  * Memory:  the caller's; impair_attach() and impair_set() copy.
- * Depends: nothing (the libc).
+ * Depends: base.
  *
  * A rule says what happens (action), to which packets (all keys given must match), when (one of
  * probability, burst, every; none of them: always), and how. Each rule looks at every packet, so
  * what it decides depends on the seed, its index and the packets that match it, and on no other
  * rule. What several rules decide about one packet adds up; a drop wins.
  *
- * In a rule 0 stands for the default, so that a designated initialiser does. `given` has the bits
- * of those keys whose 0 would mean something.
+ * In a rule 0 stands for the default, so that a designated initialiser does. `given` must have the
+ * bits of those keys whose 0 would mean something (the first seven); the other bits only tell an
+ * encoder which keys a person wrote.
  *
  *   key          member       from .. to        default   meaning
  *   seed         seed         0 .. 2^64-1       0         same seed, same packets: same decisions
@@ -84,6 +85,19 @@ enum { /* impair_rule.given */
 	IMPAIR_GIVEN_PROBABILITY = 1 << 4,
 	IMPAIR_GIVEN_BURST = 1 << 5,
 	IMPAIR_GIVEN_OFFSET = 1 << 6,
+	IMPAIR_GIVEN_FRAMES = 1 << 7,
+	IMPAIR_GIVEN_DIRECTION = 1 << 8,
+	IMPAIR_GIVEN_PACKET = 1 << 9,
+	IMPAIR_GIVEN_EVERY = 1 << 10,
+	IMPAIR_GIVEN_SKIP = 1 << 11,
+	IMPAIR_GIVEN_TIMES = 1 << 12,
+	IMPAIR_GIVEN_DELAY_US = 1 << 13,
+	IMPAIR_GIVEN_JITTER_US = 1 << 14,
+	IMPAIR_GIVEN_COPIES = 1 << 15,
+	IMPAIR_GIVEN_DISTANCE = 1 << 16,
+	IMPAIR_GIVEN_HOLD_US = 1 << 17,
+	IMPAIR_GIVEN_BITS = 1 << 18,
+	IMPAIR_GIVEN_XOR = 1 << 19,
 };
 
 struct impair_burst {
@@ -125,6 +139,9 @@ struct impair_conf {
 	uint32_t n_rules;
 	struct impair_rule *rules;
 };
+
+/** What is wrong with a rule, for people; NULL: nothing. */
+const char *impair_rule_fault(const struct impair_rule *rule);
 
 /**
  * Check ranges and relations.

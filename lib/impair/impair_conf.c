@@ -99,6 +99,16 @@ action_fault(const struct impair_rule *r)
 	return NULL;
 }
 
+const char *
+impair_rule_fault(const struct impair_rule *r)
+{
+	const char *fault = action_fault(r);
+
+	if (fault == NULL)
+		fault = match_fault(r);
+	return fault != NULL ? fault : model_fault(r);
+}
+
 static void PRINTF(3, 4) say(char *why, size_t room, const char *fmt, ...)
 {
 	va_list ap;
@@ -126,12 +136,8 @@ impair_conf_check(const struct impair_conf *conf, char *why, size_t room)
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < conf->n_rules; i++) {
-		const char *fault = action_fault(&conf->rules[i]);
+		const char *fault = impair_rule_fault(&conf->rules[i]);
 
-		if (fault == NULL)
-			fault = match_fault(&conf->rules[i]);
-		if (fault == NULL)
-			fault = model_fault(&conf->rules[i]);
 		if (fault != NULL) {
 			say(why, room, "rules/%" PRIu32 ": %s", i, fault);
 			return -EINVAL;

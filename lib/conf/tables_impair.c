@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "table_rows.h"
+
+#include <string.h>
+
+/* A port's "impair": lib/impair says what the keys mean. */
+
+/* Did a row of the object that is being checked have a fault? Then relations would only echo it. */
+static bool
+has_fault(const struct conf_errors *err)
+{
+	const struct conf_error *last = err->n != 0 ? &err->v[err->n - 1] : NULL;
+
+	return last != NULL && strncmp(last->pointer, err->at, err->at_len) == 0 &&
+	       last->pointer[err->at_len] == '/';
+}
+
+void
+check_impair_rule(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const char *fault = has_fault(err) ? NULL : impair_rule_fault(obj);
+
+	if (fault != NULL)
+		conf_fault(err, NULL, "%s", fault);
+}
+
+void
+check_impair(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct impair_conf *c = obj;
+
+	if ((c->log_size & (c->log_size - 1)) != 0)
+		conf_fault(err, "log_size", "must be a power of two from 1 to %d, not %u",
+			IMPAIR_LOG_MAX, c->log_size);
+}
+
+#define BITS24 0xffffff
+
+/* clang-format off */
+static const struct conf_name actions[] = {
+	{ "drop", IMPAIR_DROP }, { "duplicate", IMPAIR_DUPLICATE }, { "reorder", IMPAIR_REORDER },
+	{ "corrupt", IMPAIR_CORRUPT }, { "delay", IMPAIR_DELAY }, { "ce", IMPAIR_CE }, { NULL, 0 },
+};
+static const struct conf_name frames[] = {
+	{ "roce", IMPAIR_FRAMES_ROCE }, { "other", IMPAIR_FRAMES_OTHER }, { "all", IMPAIR_FRAMES_ALL },
+	{ NULL, 0 },
+};
+static const struct conf_name directions[] = {
+	{ "any", IMPAIR_ANY }, { "request", IMPAIR_REQUEST }, { "response", IMPAIR_RESPONSE },
+	{ NULL, 0 },
+};
+
+static const struct conf_field burst_rows[] = {
+	ROW_REAL(impair_burst, p, "p", 0, 1, WITH(REQUIRED)),
+	ROW_REAL(impair_burst, r, "r", 0, 1, WITH(REQUIRED)),
+	ROW_REAL(impair_burst, loss_good, "loss_good", 0, 1, WITH(CONF_F_DEFAULT)),
+	ROW_REAL(impair_burst, loss_bad, "loss_bad", 0, 1, WITH(CONF_F_DEFAULT), DEFAULT(1)),
+};
+static const struct conf_table burst_table = { .name = "burst", TABLE_ROWS(burst_rows),
+	.size = sizeof(struct impair_burst), .given_offset = CONF_NO_GIVEN };
+
+static const struct conf_field rule_rows[] = {
+	ROW_ENUM(impair_rule, action, "action", actions, WITH(REQUIRED)),
+	ROW_ENUM(impair_rule, frames, "frames", frames, GIVEN(IMPAIR_GIVEN_FRAMES)),
+	ROW_ENUM(impair_rule, direction, "direction", directions, GIVEN(IMPAIR_GIVEN_DIRECTION)),
+	ROW_U32(impair_rule, qp_num, "qp_num", 0, BITS24, GIVEN(IMPAIR_GIVEN_QP_NUM)),
+	ROW_U32(impair_rule, psn, "psn", 0, BITS24, GIVEN(IMPAIR_GIVEN_PSN)),
+	ROW_U32(impair_rule, psn_last, "psn_last", 0, BITS24, GIVEN(IMPAIR_GIVEN_PSN_LAST)),
+	ROW_U8(impair_rule, opcode, "opcode", 0, 255, GIVEN(IMPAIR_GIVEN_OPCODE)),
+	ROW_U64(impair_rule, packet, "packet", 1, UINT64_MAX, GIVEN(IMPAIR_GIVEN_PACKET)),
+	ROW_REAL(impair_rule, probability, "probability", 0, 1, GIVEN(IMPAIR_GIVEN_PROBABILITY)),
+	ROW_OBJECT(impair_rule, burst, "burst", &burst_table, GIVEN(IMPAIR_GIVEN_BURST)),
+	ROW_U32(impair_rule, every, "every", 1, UINT32_MAX, GIVEN(IMPAIR_GIVEN_EVERY)),
+	ROW_U32(impair_rule, skip, "skip", 0, UINT32_MAX, GIVEN(IMPAIR_GIVEN_SKIP)),
+	ROW_U32(impair_rule, times, "times", 0, UINT32_MAX, GIVEN(IMPAIR_GIVEN_TIMES)),
+	ROW_U32(impair_rule, delay_us, "delay_us", 0, IMPAIR_DELAY_MAX, GIVEN(IMPAIR_GIVEN_DELAY_US)),
+	ROW_U32(impair_rule, jitter_us, "jitter_us", 0, IMPAIR_DELAY_MAX, GIVEN(IMPAIR_GIVEN_JITTER_US)),
+	ROW_U32(impair_rule, copies, "copies", 1, IMPAIR_COPIES_MAX, GIVEN(IMPAIR_GIVEN_COPIES)),
+	ROW_U32(impair_rule, distance, "distance", 1, IMPAIR_DISTANCE_MAX, GIVEN(IMPAIR_GIVEN_DISTANCE)),
+	ROW_U32(impair_rule, hold_us, "hold_us", 1, IMPAIR_DELAY_MAX, GIVEN(IMPAIR_GIVEN_HOLD_US)),
+	ROW_U32(impair_rule, offset, "offset", 0, UINT16_MAX, GIVEN(IMPAIR_GIVEN_OFFSET)),
+	ROW_U32(impair_rule, bits, "bits", 1, IMPAIR_BITS_MAX, GIVEN(IMPAIR_GIVEN_BITS)),
+	ROW_U8(impair_rule, xor_mask, "xor", 1, 255, GIVEN(IMPAIR_GIVEN_XOR)),
+};
+static const struct conf_table rule_table = { .name = "rule", TABLE_ROWS(rule_rows),
+	.size = sizeof(struct impair_rule), .given_offset = offsetof(struct impair_rule, given),
+	.sparse = true, .check = check_impair_rule };
+
+static const struct conf_field impair_rows[] = {
+	ROW_U64(impair_conf, seed, "seed", 0, UINT64_MAX, WITH(CONF_F_DEFAULT)),
+	ROW_U32(impair_conf, held_max, "held_max", 1, IMPAIR_HELD_MAX, WITH(CONF_F_DEFAULT),
+		DEFAULT(IMPAIR_HELD_DEFAULT)),
+	ROW_U32(impair_conf, log_size, "log_size", 1, IMPAIR_LOG_MAX, WITH(CONF_F_DEFAULT),
+		DEFAULT(IMPAIR_LOG_DEFAULT)),
+	ROW_ARRAY(impair_conf, rules, n_rules, "rules", &rule_table, 0, IMPAIR_RULES_MAX),
+};
+const struct conf_table conf_table_impair = { .name = "impair", TABLE_ROWS(impair_rows),
+	.size = sizeof(struct impair_conf), .given_offset = CONF_NO_GIVEN, .check = check_impair };
+/* clang-format on */

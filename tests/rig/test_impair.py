@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""drivers/net/impair in the whole dataplane: rules from the file and by RPC, recovery, replay."""
+import json
+
+import rig
+import roce
+from rig_loop import ASK, LEN, PORTS, LoopCase
+from roce import pattern
+
+US = 1000
+QP = 17
+NAMED = {"action": "drop", "qp_num": QP, "psn": 42, "times": 1}
+
+
+class ImpairCase(LoopCase):
+
+    def impair(self, port, *rules, **more):
+        return self.rpc("impair_set", port=port, impair={"rules": list(rules), **more})
+
+    def tearDown(self):
+        for port in ("p0", "p1"):
+            self.rpc("impair_set", port=port, impair=None)
+        self.rig.run()
+        super().tearDown()
+
+    def seventeen(self, **both):
+        """The requester sends to QP 17, PSN 40 first."""
+        self.pair(ask={"dest_qp_num": QP, "sq_psn": 40}, answer={"qp_num": QP, "rq_psn": 40},
+                  **both)
+
+    def wire(self, port):
+        return self.rpc("impair_get", port=port)["counters"]
+
+
+class FromFile(ImpairCase):
+
+    CONFIG = {"ports": [PORTS[0], {**PORTS[1], "impair": {"rules": [NAMED]}}]}
+
+    def test_qp_17_psn_42_first_time(self):
+        """REQ-NAK-01, RESP-SEQ-01: the named packet is lost once; a sequence NAK brings it back."""
+        self.assertEqual([NAMED], self.rpc("impair_get", port="p1")["impair"]["rules"])
+        self.assertIsNone(self.rpc("impair_get", port="p0")["impair"])
+        self.seventeen()
+        self.post(*[self.wr("RDMA_WRITE", 1000, 1000 * i, 1000 * i) for i in range(6)])
+        self.settle()
+        self.assertEqual([(i, "SUCCESS") for i in range(6)],
+                         [(c["wr_id"], c["status"]) for c in self.done()])
+        self.assertEqual(pattern(1, 6000), self.mem(0, 6000, "answerer"))
+        self.assertEqual(1, self.wire("p1")["dropped"])
+        self.assertEqual((1, 1, 4, 0), (self.delta("resp_nak_sequence_sent"),
+                                        self.delta("packet_seq_err"),
+                                        self.delta("req_resent_pkts"),
+                                        self.delta("local_ack_timeout_err")))
+        self.assertEqual({"port": "p1", "next": 1, "lost": 0, "impair": {"seed": 0, "rules": [
+            {**NAMED, "opcode": roce.WRITE_ONLY}]}}, self.rpc("impair_log", port="p1"))
+
+
+class ByRpc(ImpairCase):
+
+    def test_a_lost_acknowledgement(self):
+        """REQ-RETRY-01: nothing tells of it but the transport timer."""
+        self.seventeen()
+        self.impair("p0", {"action": "drop", "direction": "response", "qp_num": ASK, "times": 1})
+        self.post(self.wr("RDMA_WRITE", 8))
+        self.settle()
+        self.assertEqual(["SUCCESS"], [c["status"] for c in self.done()])
+        self.assertEqual(1, self.wire("p0")["dropped"])
+        self.assertEqual((1, 1), (self.delta("local_ack_timeout_err"),
+                                  self.delta("duplicate_request")))
+
+    def test_a_lost_read_response(self):
+        """REQ-IMPL-01: the gap in a READ is seen at once, not by the timer."""
+        self.seventeen()
+        self.impair("p0", {"action": "drop", "qp_num": ASK, "opcode": roce.READ_MIDDLE, "skip": 1,
+                           "times": 1})
+        self.post(self.wr("RDMA_READ", 5000, 0, 3))
+        self.settle()
+        self.assertEqual(["SUCCESS"], [c["status"] for c in self.done()])
+        self.assertEqual(pattern(2, 5000, 3), self.mem(0, 5000, "asker"))
+        self.assertEqual((1, 0), (self.delta("implied_nak_seq_err"),
+                                  self.delta("local_ack_timeout_err")))
+
+    def test_every_action_at_once(self):
+        """CQ-04: whatever the wire does, each request completes once, in order, with its data."""
+        self.seventeen()
+        for port, seed in (("p0", 1), ("p1", 2)):
+            self.impair(
+                port, {"action": "drop", "probability": 0.02},
+                {"action": "duplicate", "probability": 0.05, "copies": 2, "delay_us": 3},
+                {"action": "reorder", "probability": 0.05, "distance": 3, "hold_us": 50},
+                {"action": "corrupt", "probability": 0.02, "bits": 3},
+                {"action": "delay", "delay_us": 2, "jitter_us": 20},
+                {"action": "ce", "burst": {"p": 0.05, "r": 0.2}}, seed=seed)
+        want = bytearray(pattern(2, LEN))
+        for i in range(4):
+            at = 200000 * i
+            self.post(*[self.wr("RDMA_WRITE", 4000, at + 4000 * k, at + 4000 * k)
+                        for k in range(25)])
+            want[at:at + 100000] = pattern(1, LEN)[at:at + 100000]
+            for _ in range(4000):
+                self.rig.run(25 * US)
+                if self.qp(ASK)["outstanding"] == 0:
+                    break
+        self.assertEqual([(i, "SUCCESS") for i in range(100)],
+                         [(c["wr_id"], c["status"]) for c in self.done()])
+        self.assertEqual(bytes(want), self.mem(0, LEN, "answerer"))
+        self.rig.run(20_000 * US)
+        for port in ("p0", "p1"):
+            c = self.wire(port)
+            self.assertEqual((c["in"] + c["duplicated"], 0),
+                             (c["out"] + c["dropped"] + c["held"], c["held"]), c)
+            for name in ("dropped", "duplicated", "reordered", "corrupted", "delayed", "ce_marked"):
+                self.assertGreater(c[name], 0, (port, name))
+
+    def a_run(self):
+        """The same requests of a fresh pair. @return what each port decided."""
+        self.setUp()
+        self.seventeen()
+        self.post(*[self.wr("RDMA_WRITE", 3000, 3000 * i, 3000 * i) for i in range(100)],
+                  *[self.wr("RDMA_READ", 3000, 400000 + 3000 * i, 400000 + 3000 * i)
+                    for i in range(50)])
+        for _ in range(400):
+            self.settle(ms=5)
+            if self.qp(ASK)["outstanding"] == 0:
+                break
+        self.assertEqual(["SUCCESS"] * 150, [c["status"] for c in self.done()])
+        self.assertEqual(pattern(1, 300000), self.mem(0, 300000, "answerer"))
+        self.assertEqual(pattern(2, 150000, 400000), self.mem(400000, 150000, "asker"))
+        logs = [self.rpc("impair_log", port=p) for p in ("p0", "p1")]
+        self.assertEqual([0, 0], [log["lost"] for log in logs])
+        return [log["impair"] for log in logs]
+
+    def test_a_random_run_replays_as_a_script(self):
+        """Recovery from losses seen at random: the log given back loses the same packets again."""
+        for seed in (7, 8):
+            for port in ("p0", "p1"):
+                self.impair(port, {"action": "drop", "probability": 0.05}, seed=seed)
+            random = self.a_run()
+            for script in random:
+                self.assertGreater(len(script["rules"]), 5)
+                self.assertEqual({"drop"}, {r["action"] for r in script["rules"]})
+                self.assertTrue(all("probability" not in r for r in script["rules"]))
+            for port, script in zip(("p0", "p1"), random):
+                # through text, as by a file
+                self.rpc("impair_set", port=port, impair=json.loads(json.dumps(script)))
+            self.assertEqual(random, self.a_run())
+
+    def test_a_delay_is_a_longer_way(self):
+        """5 us each way: the completion of a WRITE comes after 10 us, and not a moment earlier."""
+        self.seventeen()
+        for port in ("p0", "p1"):
+            self.impair(port, {"action": "delay", "delay_us": 5})
+        self.rig.run()
+        self.post(self.wr("RDMA_WRITE", 8))
+        start = self.rig.now()
+        done = []
+        self.rig.run()
+        while not done and self.rig.now() < start + 100 * US:
+            self.rig.run(500)
+            done = self.done()
+        self.assertEqual(10 * US, self.rig.now() - start)
+        self.assertEqual(["SUCCESS"], [c["status"] for c in done])
+        self.assertEqual(0, self.delta("req_resent_pkts"))
+
+    def test_what_is_held_comes_back_with_the_port(self):
+        """Held packets are no obstacle to a clean end: detached first, then the port is closed."""
+        self.seventeen()
+        self.impair("p1", {"action": "delay", "delay_us": 10_000_000})
+        self.post(*[self.wr("RDMA_WRITE", 1000) for _ in range(10)])
+        self.rig.run()
+        self.assertGreater(self.wire("p1")["held"], 0)
+        self.clear()
+        self.assertEqual(0, self.rig.close())
+        type(self).start()
+
+    def test_refused_rules_leave_the_old_ones(self):
+        self.impair("p1", NAMED)
+        with self.assertRaises(rig.RpcError) as caught:
+            self.impair("p1", {"action": "drop", "burst": {"p": 1}})
+        self.assertIn("impair/rules/0/burst/r: is missing", caught.exception.message)
+        self.assertEqual([NAMED], self.rpc("impair_get", port="p1")["impair"]["rules"])
+
+
+if __name__ == "__main__":
+    rig.main()
