@@ -19,6 +19,8 @@
 #include "args.h"
 #include "dataplane.h"
 #include "log.h"
+#include "notify.h"
+#include "telemetry.h"
 #include "timebase.h"
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
@@ -132,6 +134,22 @@ workers_launch(void)
 	return 0;
 }
 
+/* Has every worker turned since this was asked last? */
+static bool
+workers_turn(void)
+{
+	static uint64_t seen[CONF_MAX_WORKERS];
+	bool all = true;
+
+	for (uint32_t i = 0; i < dp.conf->lcores.n_workers; i++) {
+		const uint64_t turns = worker_load(dp.workers[i])->turns;
+
+		all = all && turns != seen[i];
+		seen[i] = turns;
+	}
+	return all;
+}
+
 static void
 control_loop(double duration_s)
 {
@@ -143,6 +161,8 @@ control_loop(double duration_s)
 
 		if (end != 0 && now >= end)
 			break;
+		if (notify_due(now) && workers_turn())
+			notify_alive(now);
 		if (control_poll(dp.control, now) == 0)
 			poll(&fd, 1, CONTROL_WAIT_MS);
 	}
@@ -169,8 +189,12 @@ run(const struct args *args, const struct conf *conf)
 		log_info("running: %u worker%s, %u port%s, control socket %s",
 			conf->lcores.n_workers, conf->lcores.n_workers == 1 ? "" : "s",
 			conf->n_ports, conf->n_ports == 1 ? "" : "s", conf->control.socket);
+		telemetry_register(&dp);
+		notify_ready();
 		control_loop(args->duration_s);
 		log_info("stopping");
+		notify_stopping();
+		telemetry_stop();
 		control_print_counters(dp.control, print_line, NULL);
 	}
 	dataplane_stop_control(&dp);
@@ -237,6 +261,7 @@ main(int argc, char **argv)
 	rc = eal_start(&args, conf, &ea);
 	if (rc == 0) {
 		timebase_init();
+		notify_init();
 		rc = run(&args, conf);
 		rte_eal_cleanup();
 	}

@@ -31,7 +31,8 @@
 #define IMPAIR_COLUMNS                                                                         \
 	"port counters.in counters.out counters.held counters.dropped counters.duplicated "    \
 	"counters.reordered counters.corrupted counters.delayed counters.ce_marked"
-#define STAT_KEYS     "total port worker qp --all --watch"
+#define STAT_KEYS     "total port worker qp --all --watch --stages"
+#define TOP_KEYS      "interval qps count"
 
 /* clang-format off */
 const struct command commands[] = {
@@ -72,15 +73,16 @@ const struct command commands[] = {
 	{ "event",    "monitor",    "async_events",    NULL,                     NULL,                               NULL,          run_follow,  "print asynchronous events as they come" },
 	{ "error",    "show",       "rx_errors",       "?#max",                  NULL,                               ERROR_COLUMNS, run_table,   "take records of dropped and refused packets" },
 	{ "error",    "monitor",    "rx_errors",       NULL,                     NULL,                               NULL,          run_watch,   "print records of such packets as they come" },
-	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]" },
+	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]; --stages [SECONDS]: cycles per packet and stage, busy share" },
 	{ "trace",    "start",      "trace_start",     "?#qp_num",               NULL,                               NULL,          run_quiet,   "start the flight recorder" },
 	{ "trace",    "stop",       "trace_stop",      "?#qp_num",               NULL,                               NULL,          run_quiet,   "stop it" },
 	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              NULL,          run_table,   "the last packets and decisions" },
 	{ "impair",   "show",       "impair_get",      "?port",                  NULL,                               IMPAIR_COLUMNS, run_impair_show, "the bad wire in front of the ports: what it did, its rules" },
 	{ "impair",   "set",        "impair_set",      "port ?rules",            IMPAIR_KEYS,                        NULL,          run_impair_set, "new rules for what a port receives: a JSON file, -, none, or one rule as pairs" },
 	{ "impair",   "log",        "impair_log",      "port",                   "from max",                         NULL,          run_impair_log, "what was decided since the rules were set, as a file for impair set" },
-	{ "top",      NULL,         "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters and their rates, again and again" },
+	{ "top",      NULL,         "worker_load",     NULL,                     TOP_KEYS,                           NULL,          run_top,     "workers, ports and queue pairs with their rates, again and again: [interval SECONDS] [qps N] [count N]" },
 	{ "metrics",  NULL,         "stats",           NULL,                     NULL,                               NULL,          run_metrics, "counters in Prometheus' text format" },
+	{ "config",   "save",       "save_config",     NULL,                     NULL,                               NULL,          run_json,    "the objects as they are now, as a file that starts the same dataplane" },
 	{ "version",  NULL,         "version",         NULL,                     NULL,                               NULL,          run_pairs,   "the daemon's version and features" },
 	{ "methods",  NULL,         "rpc_get_methods", NULL,                     NULL,                               NULL,          run_pairs,   "the JSON-RPC methods that it knows" },
 	{ "shutdown", NULL,         "shutdown",        NULL,                     NULL,                               NULL,          run_quiet,   "stop the daemon cleanly" },

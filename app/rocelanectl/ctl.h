@@ -94,9 +94,10 @@ void fmt_cells(char *const *cells, size_t rows, size_t cols, bool header);
 /** Text of a value, without control characters. free() it. */
 char *fmt_value(const json_t *v);
 
-/* run.c, post.c, stats.c, impair.c: what a command does with the answer */
+/* run.c, post.c, stats.c, impair.c, top.c: what a command does with the answer */
 
 int run_quiet(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_json(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
@@ -110,6 +111,9 @@ int run_stats(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 int run_impair_show(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_impair_set(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_impair_log(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_top(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+/** Cycles per packet and stage, and busy share, of each worker over some seconds. */
+int run_stages(struct ctl *ctl, double seconds);
 int run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 
 /* help.c */

@@ -73,6 +73,19 @@ run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	return CTL_OK;
 }
 
+int
+run_json(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *result;
+	int rc = call(ctl, cmd, argc, argv, &result);
+
+	if (rc != CTL_OK)
+		return rc;
+	fmt_json(result);
+	json_decref(result);
+	return CTL_OK;
+}
+
 /* As run_pairs, but an empty list still shows its header. */
 int
 run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters: stat show, top, metrics. */
+/* Counters: stat show, metrics. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,6 +181,7 @@ struct stat_args {
 	json_t *params;
 	double interval; /* seconds, 0: once */
 	bool all;
+	double stages; /* seconds to measure cycles by stage, 0: do not */
 };
 
 static int
@@ -195,13 +196,15 @@ parse_args(struct stat_args *a, int argc, char **argv)
 
 		if (strcmp(argv[i], "--all") == 0) {
 			a->all = true;
-		} else if (strcmp(argv[i], "--watch") == 0) {
-			a->interval = 1;
+		} else if (strcmp(argv[i], "--watch") == 0 || strcmp(argv[i], "--stages") == 0) {
+			double *seconds = argv[i][2] == 'w' ? &a->interval : &a->stages;
+
+			*seconds = 1;
 			if (!isdigit((unsigned char)next[0]))
 				continue;
-			a->interval = strtod(next, &end);
-			if (*end != '\0' || a->interval < 0.01 || a->interval > 86400)
-				return ctl_usage("--watch takes 0.01 to 86400 seconds");
+			*seconds = strtod(next, &end);
+			if (*end != '\0' || *seconds < 0.01 || *seconds > 86400)
+				return ctl_usage("%s takes 0.01 to 86400 seconds", argv[i]);
 			i++;
 		} else if (strcmp(argv[i], "total") == 0 || strcmp(argv[i], "port") == 0 ||
 			   strcmp(argv[i], "worker") == 0) {
@@ -213,7 +216,7 @@ parse_args(struct stat_args *a, int argc, char **argv)
 			json_object_set_new(a->params, "qp_num", json_integer((json_int_t)n));
 		} else {
 			return ctl_usage("'%s' is no scope: total, port, worker or qp N; options: "
-					 "--all, --watch [SECONDS]",
+					 "--all, --watch [SECONDS], --stages [SECONDS]",
 				argv[i]);
 		}
 	}
@@ -271,9 +274,9 @@ run_stats(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	json_t *result;
 	int rc = parse_args(&a, argc, argv);
 
-	if (rc == CTL_OK && cmd->verb == NULL && a.interval <= 0)
-		a.interval = 1;
-	if (rc == CTL_OK && a.interval > 0) {
+	if (rc == CTL_OK && a.stages > 0) {
+		rc = run_stages(ctl, a.stages);
+	} else if (rc == CTL_OK && a.interval > 0) {
 		rc = watch(ctl, cmd, &a);
 	} else if (rc == CTL_OK) {
 		rc = ctl_call(ctl, cmd->method, json_incref(a.params), &result);

@@ -184,6 +184,11 @@ int qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, 
 void qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n);
 
 /* qp_json.c */
+/**
+ * The record as an entry of the configuration, with count 1 and qp_state RESET: what was asked
+ * for, not what was found out (worker, dest_mac).
+ */
+void qp_conf(struct control *c, const struct qp_rec *rec, struct conf_qp *q);
 /** Attributes as in the configuration, every value filled in. */
 json_t *qp_json(struct control *c, struct qp_rec *rec);
 /** The same with live state. */

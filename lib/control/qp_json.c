@@ -5,19 +5,15 @@
 #include "internal.h"
 #include "rpc.h"
 
-/* The record as the configuration would have it. */
-static void
-conf_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
+void
+qp_conf(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 {
 	const struct qp_attr *a = &rec->attr;
 
-	*q = rec->shared->conf;
-	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | CONF_QP_WORKER |
-		   CONF_QP_STATE;
+	memcpy(q, &rec->shared->conf, sizeof(*q)); /* with its padding: qp_save() compares */
+	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | CONF_QP_STATE;
 	q->qp_num = rec->qp->qpn;
-	q->worker = rec->qp->worker;
 	q->count = 1;
-	/* conf_encode_qp() names the states a QP is created in; qp_json() puts in the real one. */
 	q->qp_state = CONF_QPS_RESET;
 	q->qp_access_flags = a->qp_access_flags;
 	q->pkey = a->pkey;
@@ -32,10 +28,6 @@ conf_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 	q->rq_psn = a->rq_psn;
 	q->sq_psn = a->sq_psn;
 	q->ah_attr = rec->ah;
-	if (a->path_resolved && (rec->given & QP_ATTR_AV) != 0) {
-		memcpy(q->ah_attr.dest_mac, a->path.dmac, sizeof(q->ah_attr.dest_mac));
-		q->ah_attr.given |= CONF_AH_DEST_MAC;
-	}
 	if (rec->port >= 0)
 		memcpy(q->port, c->env.conf->ports[rec->port].name, sizeof(q->port));
 	if ((q->given & CONF_QP_SEND_FEED) != 0)
@@ -49,7 +41,13 @@ qp_json(struct control *c, struct qp_rec *rec)
 	struct conf_qp q;
 	json_t *o;
 
-	conf_of(c, rec, &q);
+	qp_conf(c, rec, &q);
+	q.worker = rec->qp->worker;
+	q.given |= CONF_QP_WORKER;
+	if (rec->attr.path_resolved && (rec->given & QP_ATTR_AV) != 0) {
+		memcpy(q.ah_attr.dest_mac, rec->attr.path.dmac, sizeof(q.ah_attr.dest_mac));
+		q.ah_attr.given |= CONF_AH_DEST_MAC;
+	}
 	o = conf_encode_qp(&q);
 	if (o == NULL)
 		return NULL;

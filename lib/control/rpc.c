@@ -19,6 +19,7 @@ const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_send,
 	rpc_methods_event,
 	rpc_methods_explain,
+	rpc_methods_save,
 	rpc_methods_stats,
 	rpc_methods_trace,
 	rpc_methods_impair,

@@ -57,6 +57,7 @@ extern const struct rpc_method rpc_methods_work[];
 extern const struct rpc_method rpc_methods_send[];
 extern const struct rpc_method rpc_methods_event[];
 extern const struct rpc_method rpc_methods_explain[];
+extern const struct rpc_method rpc_methods_save[];
 extern const struct rpc_method rpc_methods_stats[];
 extern const struct rpc_method rpc_methods_trace[];
 extern const struct rpc_method rpc_methods_impair[];

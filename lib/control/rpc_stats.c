@@ -2,6 +2,7 @@
 /* Counters, with the same names at every scope. */
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "rpc.h"
@@ -172,7 +173,61 @@ stats(struct rpc_call *call)
 	}
 }
 
+enum { GIVEN_MEASURE = 1 };
+
+struct p_load {
+	uint64_t given;
+	bool measure;
+};
+
+static const struct conf_field load_rows[] = {
+	P_BOOL(p_load, measure, P_OPTIONAL, .given = GIVEN_MEASURE),
+};
+static const struct conf_table load_table = P_TABLE_GIVEN(p_load, load_rows, "params");
+
+static json_t *
+load_json(const struct control *c, uint32_t worker)
+{
+	const struct stats_load *l = c->env.workers[worker].load;
+	json_t *stages = json_object();
+	json_t *o;
+
+	for (unsigned int s = 0; s < STAGE_MAX; s++)
+		json_object_set_new(stages, stats_stage_names[s], rpc_u64(l->cycles[s]));
+	o = json_pack("{s:I, s:I, s:b, s:o}", "worker", (json_int_t)worker, "lcore",
+		(json_int_t)c->env.workers[worker].lcore, "measure",
+		atomic_load_explicit(&l->measure, memory_order_relaxed), "stage_cycles", stages);
+	json_object_set_new(o, "packets", rpc_u64(l->packets));
+	json_object_set_new(o, "turns", rpc_u64(l->turns));
+	json_object_set_new(o, "busy_turns", rpc_u64(l->busy_turns));
+	json_object_set_new(o, "busy_ns", rpc_u64(l->busy_ns));
+	json_object_set_new(o, "total_ns", rpc_u64(l->total_ns));
+	json_object_set_new(o, "tsc_hz", rpc_u64(rte_get_tsc_hz()));
+	return o;
+}
+
+/* What each worker does with its time; `measure` turns the count of cycles by stage on or off. */
+static int
+worker_load(struct rpc_call *call)
+{
+	const struct control *c = call->c;
+	const struct p_load *p = call->params;
+	json_t *list = json_array();
+
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		struct stats_load *l = c->env.workers[w].load;
+
+		if (l == NULL)
+			continue;
+		if ((p->given & GIVEN_MEASURE) != 0)
+			atomic_store_explicit(&l->measure, p->measure, memory_order_relaxed);
+		list = rpc_append(list, load_json(c, w));
+	}
+	return rpc_result(call, list);
+}
+
 const struct rpc_method rpc_methods_stats[] = {
 	{ "stats", stats, &stats_table },
+	{ "worker_load", worker_load, &load_table },
 	{ NULL, NULL, NULL },
 };

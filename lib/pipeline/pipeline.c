@@ -6,10 +6,10 @@
 static inline void
 lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
 {
-	if (UNLIKELY(w->conf.stage_cycles)) {
-		uint64_t t = rte_rdtsc(); /* not hot: benchmarks only */
+	if (UNLIKELY(w->measuring)) {
+		uint64_t t = rte_rdtsc(); /* not hot: only while somebody measures */
 
-		w->cycles[stage] += t - *since;
+		w->load.cycles[stage] += t - *since;
 		*since = t;
 	}
 }
@@ -18,7 +18,7 @@ lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
 static void
 run(struct worker *w, struct burst *b, uint64_t *since)
 {
-	w->cycles[STAGE_MAX] += b->n;
+	w->load.packets += w->measuring ? b->n : 0;
 	stage_parse(w, b);
 	lap(w, STAGE_PARSE, since);
 	stage_lookup(w, b); /* its cache misses pass while ICRCs are computed */
@@ -39,8 +39,9 @@ worker_poll(struct worker *w, ns_t now)
 	uint32_t done = 0;
 
 	w->now = now;
-	if (UNLIKELY(w->conf.stage_cycles))
-		since = rte_rdtsc(); /* not hot: benchmarks only */
+	w->measuring = atomic_load_explicit(&w->load.measure, memory_order_relaxed);
+	if (UNLIKELY(w->measuring))
+		since = rte_rdtsc(); /* not hot: only while somebody measures */
 
 	if (UNLIKELY(!atomic_load_explicit(&w->receiving, memory_order_relaxed))) {
 		mailbox_run(w);
@@ -89,10 +90,20 @@ void
 worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
 	void (*idle)(void *, uint32_t turns), void *idle_ctx)
 {
+	struct stats_load *load = &w->load;
+	ns_t now = clock();
 	uint32_t idle_turns = 0;
 
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
-		if (worker_poll(w, clock()) != 0) {
+		const ns_t began = now;
+		const bool busy = worker_poll(w, began) != 0;
+
+		load->turns++;
+		load->busy_turns += busy;
+		if (busy) {
+			now = clock();
+			load->busy_ns += now - began;
+			load->total_ns += now - began;
 			idle_turns = 0;
 			continue;
 		}
@@ -100,5 +111,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
 			idle_turns++;
 		if (idle != NULL)
 			idle(idle_ctx, idle_turns);
+		now = clock();
+		load->total_ns += now - began;
 	}
 }

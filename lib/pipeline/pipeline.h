@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "errbuf.h"
 #include "icrc.h"
+#include "load.h"
 #include "mbox.h"
 #include "mem.h"
 #include "qp.h"
@@ -56,19 +57,7 @@ struct worker_conf {
 	struct rte_ring *handoff[PIPELINE_MAX_WORKERS]; /* by owner */
 	uint32_t errbuf_entries;                        /* 0: off */
 	uint32_t trace_entries;                         /* power of two, 0: off */
-	bool stage_cycles;                              /* measure cycles per stage (benchmark) */
 	bool start_paused; /* leave frames in the ports until worker_receive() */
-};
-
-enum pipeline_stage {
-	STAGE_RX,
-	STAGE_PARSE,
-	STAGE_ICRC,
-	STAGE_STEER,
-	STAGE_RESPOND,
-	STAGE_REQUEST,
-	STAGE_TX,
-	STAGE_MAX
 };
 
 struct worker;
@@ -93,7 +82,7 @@ const struct stats_block *worker_stats(const struct worker *w);
 const struct stats_block *worker_port_stats(const struct worker *w, uint16_t port_index);
 struct trace *worker_trace(struct worker *w);
 struct errbuf *worker_errbuf(struct worker *w);
-/** STAGE_MAX + 1 numbers: cycles spent in each stage (zero unless stage_cycles), packets seen. */
-const uint64_t *worker_stage_cycles(const struct worker *w);
+/** Busy share and cycles by stage; set its `measure` to have the cycles counted. */
+struct stats_load *worker_load(struct worker *w);
 
 #endif

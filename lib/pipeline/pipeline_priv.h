@@ -103,7 +103,8 @@ struct worker {
 	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
 	uint8_t port_of[256];           /* DPDK port id -> index, or PORT_NONE */
 	struct worker_conf conf;
-	uint64_t cycles[STAGE_MAX + 1]; /* the last one counts packets */
+	bool measuring; /* load.measure, as it was when the turn began */
+	struct stats_load load;
 };
 
 /* ---- stages --------------------------------------------------------------------------------- */

@@ -154,8 +154,8 @@ worker_errbuf(struct worker *w)
 	return w->errbuf;
 }
 
-const uint64_t *
-worker_stage_cycles(const struct worker *w)
+struct stats_load *
+worker_load(struct worker *w)
 {
-	return w->cycles;
+	return &w->load;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stats.h"
+#include "load.h"
 
 #include <assert.h>
 #include <string.h>
@@ -8,6 +9,16 @@ const struct stats_info stats_info[STAT_MAX] = {
 #define COUNTER(name, unit, drop, help) [STAT_##name] = { #name, unit, help, drop },
 #include "counters.def"
 #undef COUNTER
+};
+
+const char *const stats_stage_names[STAGE_MAX] = {
+	[STAGE_RX] = "rx",
+	[STAGE_PARSE] = "parse",
+	[STAGE_ICRC] = "icrc",
+	[STAGE_STEER] = "steer",
+	[STAGE_RESPOND] = "respond",
+	[STAGE_REQUEST] = "request",
+	[STAGE_TX] = "tx",
 };
 
 /* One line a bit, so that a row out of place is named by the compiler. */

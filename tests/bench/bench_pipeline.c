@@ -166,11 +166,11 @@ one_round(struct bench_rig *r, const struct bench_case *c, uint32_t n, double v[
 	if (frames < frames_wanted(c, n))
 		fprintf(stderr, "%s: %" PRIu32 " frames came back\n", c->name, frames);
 	v[RATIO] = bare ? v[TOTAL] / v[BARE] : 0;
-	memcpy(before, worker_stage_cycles(r->lapped), sizeof(before));
+	memcpy(before, worker_load(r->lapped)->cycles, sizeof(before));
 	if (sample(r, c, n, turn_lapped, &any) < 0)
 		return false;
 	for (uint32_t s = 0; s < STAGE_MAX; s++)
-		v[STAGES + s] = (double)(worker_stage_cycles(r->lapped)[s] - before[s]) / n;
+		v[STAGES + s] = (double)(worker_load(r->lapped)->cycles[s] - before[s]) / n;
 	return v[TOTAL] >= 0 && v[BARE] >= 0 && v[EMPTY] >= 0;
 }
 

@@ -166,10 +166,10 @@ rig_set_up(struct bench_rig *r, uint32_t qps)
 		bare_qp_init(&r->bare, MAX_QPS + i, &b.to_peer);
 	}
 	r->timed = worker_create(&r->conf);
-	r->conf.stage_cycles = true;
 	r->lapped = worker_create(&r->conf);
 	if (r->timed == NULL || r->lapped == NULL)
 		die("no worker");
+	worker_load(r->lapped)->measure = true;
 }
 
 void

@@ -232,6 +232,68 @@ class Stats(Case):
         self.ctl({"stats": {"qp_num": 17, "rcvd_pkts": 1}}, "stat", "show", "qp", 17)
         self.assertEqual(self.asked, [("stats", {"scope": "qp", "qp_num": 17})])
 
+    @staticmethod
+    def load(turn):
+        """A worker that is busy half of the time, 40 cycles in "rx" and 60 in "tx" a packet."""
+        return [{"worker": 0, "lcore": 3, "measure": True, "packets": 1000 * turn,
+                 "turns": 10 * turn, "busy_turns": 5 * turn, "busy_ns": 5000 * turn,
+                 "total_ns": 10000 * turn, "tsc_hz": 1000,
+                 "stage_cycles": {"rx": 40000 * turn, "tx": 60000 * turn}}]
+
+    def test_stages_are_cycles_between_two_readings(self):
+        turns = iter(range(1, 9))
+        asked = []
+
+        def worker_load(params):
+            asked.append(params)
+            return self.load(next(turns))
+        out = self.ctl({"worker_load": worker_load}, "stat", "show", "--stages", "0.01")
+        self.assertEqual([{"measure": True}, {"measure": False}], asked)
+        self.assertEqual(["worker", "lcore", "busy%", "packets", "rx", "tx", "cycles/packet"],
+                         out.splitlines()[0].split())
+        self.assertEqual(["0", "3", "50.0", "1000", "40.0", "60.0", "100.0"],
+                         out.splitlines()[1].split())
+
+    def test_top_shows_workers_ports_and_queue_pairs(self):
+        turns = {}
+
+        def turn(key):
+            turns[key] = turns.get(key, 0) + 1
+            return turns[key] - 1
+
+        def stats(params):
+            n = turn(params["scope"] + str(params.get("qp_num", ""))) * 100
+            c = {"rx_packets": 10 * n, "rcvd_pkts": 7 * n, "rx_control": n, "tx_packets": 5 * n,
+                 "sent_pkts": 4 * n, "resp_nak_sequence_sent": n, "local_ack_timeout_err": 2 * n,
+                 "rx_bytes": 0, "tx_bytes": 0}
+            if params["scope"] == "qp":
+                return dict(c, qp_num=params["qp_num"])
+            return [dict(c, **{params["scope"]: 0 if params["scope"] == "worker" else "p0"})]
+        answers = {"stats": stats, "worker_load": lambda p: self.load(turn("load") + 1),
+                   "port_list": [{"name": "p0", "state": "UP"}], "qp_list": QPS}
+        out = self.ctl(answers, "-j", "top", "interval", "0.01", "count", "2", "qps", "2")
+        pictures = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(2, len(pictures))
+        for p in pictures:
+            w, port, qps = p["workers"][0], p["ports"][0], p["qps"]
+            self.assertEqual((0, 3, "50.0"), (w["worker"], w["lcore"], w["busy%"]))
+            self.assertEqual("UP", port["state"])
+            self.assertEqual([17, 1048593], [q["qp_num"] for q in qps])
+            # the counters grow in fixed proportions, whatever the interval really was
+            self.assertGreater(w["rx/s"], 0)
+            for share, got in ((0.5, w["tx/s"]), (0.2, w["drops/s"]), (0.2, w["retries/s"]),
+                               (0.5, port["tx/s"]), (0.2, port["drops/s"])):
+                self.assertAlmostEqual(share, got / w["rx/s"], delta=0.1)
+            self.assertAlmostEqual(4 / 7, qps[0]["tx/s"] / qps[0]["rx/s"], delta=0.01)
+            self.assertAlmostEqual(1 / 7, qps[0]["naks/s"] / qps[0]["rx/s"], delta=0.01)
+        text = self.ctl(answers, "top", "interval", "0.01", "count", "1")
+        self.assertIn("busy%", text)
+        self.assertIn("retries/s", text)
+
+    def test_config_save_prints_a_file(self):
+        out = self.ctl({"save_config": {"version": 1, "pds": ["pd0"]}}, "config", "save")
+        self.assertEqual({"version": 1, "pds": ["pd0"]}, json.loads(out))
+
     def test_watch_shows_rates_until_the_daemon_goes(self):
         seen = []
 
@@ -399,6 +461,11 @@ class Usage(Case):
             (["stat", "show", "galaxy"], "'galaxy' is no scope"),
             (["stat", "show", "qp"], "qp needs a number"),
             (["stat", "show", "--watch", "0"], "--watch takes"),
+            (["stat", "show", "--stages", "0"], "--stages takes"),
+            (["top", "interval", "soon"], "interval takes"),
+            (["top", "qps", "1000"], "qps takes 0 to 256"),
+            (["top", "count", "0"], "count takes"),
+            (["top", "17"], "'17' is none of"),
             (["-t", "soon", "version"], "-t takes"),
             (["-x"], "--help"),
         ]
@@ -427,7 +494,7 @@ class Usage(Case):
             p = run(obj, "--help")
             self.assertEqual(p.returncode, 0, obj)
             self.assertIn(f"rocelanectl {obj}", p.stdout)
-            if obj == "top":  # its words are scopes, not verbs
+            if obj == "top":  # its words are options, not verbs
                 continue
             for verb in run("--complete", obj).stdout.split():
                 p = run(obj, verb, "--help")

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* save_config: the objects as they are now, as a file that starts the same dataplane. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc.h"
+
+/*
+ * A new dataplane starts its QPs, it does not go on with them: PSNs are the configured ones, and a
+ * QP that has failed or drains is saved in the state that it worked in.
+ */
+static uint32_t
+state_to_save(const struct qp_rec *rec)
+{
+	switch (qp_admin_state(rec)) {
+	case QPS_RESET:
+		return CONF_QPS_RESET;
+	case QPS_INIT:
+		return CONF_QPS_INIT;
+	case QPS_RTR:
+		return CONF_QPS_RTR;
+	case QPS_ERR: /* from any state: the furthest that its attributes reach */
+		if ((rec->given & QP_ATTR_SQ_PSN) != 0)
+			return CONF_QPS_RTS;
+		if ((rec->given & QP_ATTR_RQ_PSN) != 0)
+			return CONF_QPS_RTR;
+		return rec->port >= 0 ? CONF_QPS_INIT : CONF_QPS_RESET;
+	default:
+		return CONF_QPS_RTS;
+	}
+}
+
+/* Does `q` continue the template that `first` began, as its QP number first->count? */
+static bool
+continues(const struct conf_qp *first, const struct conf_qp *q)
+{
+	struct conf_qp next;
+
+	memcpy(&next, first, sizeof(next));
+	next.qp_num += first->count;
+	if ((next.given & CONF_QP_DEST_QPN) != 0)
+		next.dest_qp_num += first->count;
+	if ((next.given & CONF_QP_SEND_FEED) != 0)
+		next.send_feed.remote_addr += first->count * next.send_feed.stride;
+	next.count = 1;
+	return memcmp(&next, q, sizeof(next)) == 0;
+}
+
+/* Room for every QP on its own; QPs of one template mostly become one entry again. */
+static int
+qps_save(struct control *c, struct conf *out)
+{
+	struct qp_rec *rec;
+	uint32_t slot = 0;
+
+	out->n_qps = 0;
+	out->qps = calloc((size_t)c->qps_n + 1, sizeof(*out->qps));
+	if (out->qps == NULL)
+		return -ENOMEM;
+	while ((rec = qp_admin_next(c, &slot)) != NULL && out->n_qps < c->qps_n) {
+		struct conf_qp *q = &out->qps[out->n_qps];
+
+		qp_conf(c, rec, q);
+		q->qp_state = state_to_save(rec);
+		if (out->n_qps > 0 && continues(q - 1, q))
+			q[-1].count++;
+		else
+			out->n_qps++;
+	}
+	return 0;
+}
+
+/* Room for all of a kind. @return false: no memory. */
+static bool
+room(void *array, const struct names *t, size_t size)
+{
+	void *v = calloc((size_t)t->n + 1, size);
+
+	memcpy(array, &v, sizeof(v));
+	return v != NULL;
+}
+
+static int
+objects_save(struct control *c, struct conf *out)
+{
+	struct named *o;
+
+	if (!room(&out->pds, &c->pds, sizeof(*out->pds)) ||
+		!room(&out->mrs, &c->mrs, sizeof(*out->mrs)) ||
+		!room(&out->cqs, &c->cqs, sizeof(*out->cqs)) ||
+		!room(&out->srqs, &c->srqs, sizeof(*out->srqs)))
+		return -ENOMEM;
+	TAILQ_FOREACH (o, &c->pds.all, all)
+		memcpy(out->pds[out->n_pds++].name, o->name, sizeof(o->name));
+	TAILQ_FOREACH (o, &c->mrs.all, all)
+		out->mrs[out->n_mrs++] = ((const struct object_mr *)(const void *)o)->conf;
+	TAILQ_FOREACH (o, &c->srqs.all, all)
+		out->srqs[out->n_srqs++] = ((const struct object_srq *)(const void *)o)->conf;
+	TAILQ_FOREACH (o, &c->cqs.all, all) {
+		struct conf_cq *cq = &out->cqs[out->n_cqs++];
+
+		memcpy(cq->name, o->name, sizeof(cq->name));
+		cq->cqe = ((const struct object_cq *)(const void *)o)->cqe;
+	}
+	return qps_save(c, out);
+}
+
+static int
+save_config(struct rpc_call *call)
+{
+	struct conf now = *call->c->env.conf; /* what does not change: ports, lcores, knobs */
+	json_t *o = NULL;
+
+	now.pds = NULL;
+	now.n_pds = 0;
+	now.mrs = NULL;
+	now.n_mrs = 0;
+	now.cqs = NULL;
+	now.n_cqs = 0;
+	now.srqs = NULL;
+	now.n_srqs = 0;
+	now.qps = NULL;
+	if (objects_save(call->c, &now) == 0)
+		o = conf_encode_all(&now);
+	free(now.pds);
+	free(now.mrs);
+	free(now.cqs);
+	free(now.srqs);
+	free(now.qps);
+	return rpc_result(call, o);
+}
+
+const struct rpc_method rpc_methods_save[] = {
+	{ "save_config", save_config, &rpc_no_params },
+	{ NULL, NULL, NULL },
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STATS_LOAD_H
+#define STATS_LOAD_H
+/**
+ * @file load.h  What a worker does with its time: busy turns, and cycles by stage when asked for.
+ *
+ * Owner:   the worker writes; any lcore reads (as stats.h). `measure` is set by whoever wants to
+ *          know.
+ * Memory:  embedded in the worker.
+ * Time:    nanoseconds of the dataplane's clock, cycles of the TSC.
+ * Depends: base.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum pipeline_stage {
+	STAGE_RX,
+	STAGE_PARSE,
+	STAGE_ICRC,
+	STAGE_STEER,
+	STAGE_RESPOND,
+	STAGE_REQUEST,
+	STAGE_TX,
+	STAGE_MAX
+};
+
+/** "rx", "parse" ... by enum pipeline_stage. */
+extern const char *const stats_stage_names[STAGE_MAX];
+
+struct stats_load {
+	_Atomic bool measure; /* count cycles by stage; costs about 25 cycles a stage and burst */
+	uint64_t turns;
+	uint64_t busy_turns;        /* that received, sent or timed something */
+	uint64_t busy_ns;           /* time of those */
+	uint64_t total_ns;          /* since the worker began to turn */
+	uint64_t packets;           /* received while `measure` was set */
+	uint64_t cycles[STAGE_MAX]; /* likewise */
+};
+
+#endif
