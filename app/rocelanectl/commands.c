@@ -7,7 +7,10 @@
 #define QP_ATTRS                                                                              \
 	"qp_state path_mtu dest_qp_num rq_psn sq_psn ah_attr.dest_ip ah_attr.dest_mac "       \
 	"ah_attr.traffic_class ah_attr.hop_limit ah_attr.vlan ah_attr.vlan_priority timeout " \
-	"retry_cnt rnr_retry min_rnr_timer max_rd_atomic max_dest_rd_atomic pkey qp_access_flags"
+	"retry_cnt rnr_retry min_rnr_timer max_rd_atomic max_dest_rd_atomic pkey "            \
+	"qp_access_flags alt_ah_attr.dest_ip alt_ah_attr.dest_mac alt_ah_attr.vlan "          \
+	"alt_ah_attr.vlan_priority alt_ah_attr.traffic_class alt_ah_attr.hop_limit alt_port " \
+	"alt_timeout alt_pkey path_mig_state"
 #define QP_INIT                                                                       \
 	"qp_num qp_type port pd send_cq recv_cq srq cap.max_send_wr cap.max_recv_wr " \
 	"cap.max_send_sge cap.max_recv_sge worker count profile "
@@ -80,7 +83,7 @@ const struct command commands[] = {
 	{ "impair",   "show",       "impair_get",      "?port",                  NULL,                               IMPAIR_COLUMNS, run_impair_show, "the bad wire in front of the ports: what it did, its rules" },
 	{ "impair",   "set",        "impair_set",      "port ?rules",            IMPAIR_KEYS,                        NULL,          run_impair_set, "new rules for what a port receives: a JSON file, -, none, or one rule as pairs" },
 	{ "impair",   "log",        "impair_log",      "port",                   "from max",                         NULL,          run_impair_log, "what was decided since the rules were set, as a file for impair set" },
-	{ "top",      NULL,         "worker_load",     NULL,                     TOP_KEYS,                           NULL,          run_top,     "live rates of workers, ports, queue pairs: [interval SECONDS] [qps N] [count N]" },
+	{ "top",      NULL,         "worker_load",     NULL,                     TOP_KEYS,                           NULL,          run_top,     "workers, ports and queue pairs with their rates, again and again: [interval SECONDS] [qps N] [count N]" },
 	{ "metrics",  NULL,         "stats",           NULL,                     NULL,                               NULL,          run_metrics, "counters in Prometheus' text format" },
 	{ "config",   "save",       "save_config",     NULL,                     NULL,                               NULL,          run_json,    "the objects as they are now, as a file that starts the same dataplane" },
 	{ "version",  NULL,         "version",         NULL,                     NULL,                               NULL,          run_pairs,   "the daemon's version and features" },

@@ -107,6 +107,19 @@ print_trace(const json_t *v)
 	}
 }
 
+static void
+print_path(const json_t *path)
+{
+	static const char *const last[] = { "text", "rule", "time_ns", NULL };
+	static const char *const labels[] = { "", "", "time_ns ", NULL };
+
+	if (!json_is_object(path))
+		return;
+	line("path", json_object_get(path, "path_mig_state"));
+	line("migrations", json_object_get(path, "migrations"));
+	parts("last one", json_object_get(path, "last"), last, labels);
+}
+
 int
 run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
@@ -137,6 +150,7 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		line("flushed", json_object_get(v, "flushed"));
 		print_trace(v);
 	}
+	print_path(json_object_get(v, "path"));
 	json_decref(v);
 	return CTL_OK;
 }

@@ -22,6 +22,9 @@ static const char *const text_keys[] = {
 	"inline",
 	"ah_attr.dest_ip",
 	"ah_attr.dest_mac",
+	"alt_ah_attr.dest_ip",
+	"alt_ah_attr.dest_mac",
+	"alt_port",
 	"fill",
 	"device",
 };

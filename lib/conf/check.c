@@ -182,11 +182,45 @@ check_feeds(const struct conf_qp *qp, struct conf_errors *err)
 			qp->cap.max_send_wr, qp->send_feed.depth);
 }
 
+/* What says something about the alternate path goes with its address. */
+static void
+check_alternate(const struct conf_qp *qp, struct conf_errors *err)
+{
+	static const struct {
+		const char *key;
+		uint64_t bit;
+	} rows[] = { { "alt_port", CONF_QP_ALT_PORT }, { "alt_timeout", CONF_QP_ALT_TIMEOUT },
+		{ "alt_pkey", CONF_QP_ALT_PKEY } };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if ((qp->given & rows[i].bit) != 0 && (qp->given & CONF_QP_ALT_PATH) == 0)
+			conf_fault(err, rows[i].key,
+				"goes with alt_ah_attr, which is not there: give both");
+	}
+	if ((qp->given & CONF_QP_ALT_PKEY) != 0 && qp->alt_pkey == 0x8000)
+		conf_fault(
+			err, "alt_pkey", "0x8000 is no valid key: its low 15 bits must not be 0");
+}
+
+/* What a QP begins with. */
+static void
+check_migration(const struct conf_qp *qp, struct conf_errors *err)
+{
+	if (qp->path_mig_state != CONF_MIG_REARM)
+		return;
+	if ((qp->given & CONF_QP_ALT_PATH) == 0)
+		conf_fault(err, "path_mig_state", "REARM requires alt_ah_attr");
+	if (qp->qp_state != CONF_QPS_RTS)
+		conf_fault(err, "path_mig_state", "REARM is for a QP in RTS, and qp_state is %s",
+			conf_name_of(conf_names_qp_state, qp->qp_state));
+}
+
 void
 check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 {
 	const struct conf_qp *qp = obj;
 
+	check_alternate(qp, err);
 	if (qp->pkey == 0x8000) /* 0 is out of the row's range */
 		conf_fault(err, "pkey", "0x8000 is no valid key: its low 15 bits must not be 0");
 	if ((qp->given & CONF_QP_TIMEOUT) != 0 && qp->timeout == 0)
@@ -199,6 +233,7 @@ check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 	if (mode == CONF_MODIFY)
 		return;
 	check_required(qp, err);
+	check_migration(qp, err);
 	check_count(qp, err);
 	check_feeds(qp, err);
 }

@@ -65,6 +65,8 @@ enum conf_qp_state {
 	CONF_QPS_SQE,
 	CONF_QPS_ERR,
 };
+/** Values of enum ibv_mig_state. */
+enum conf_mig_state { CONF_MIG_MIGRATED, CONF_MIG_REARM, CONF_MIG_ARMED };
 /** Bits of enum ibv_access_flags. */
 enum {
 	CONF_ACCESS_LOCAL_WRITE = 1,
@@ -247,11 +249,11 @@ struct conf_send_feed {
 #define CONF_QP_RNR_RETRY           BIT64(11)
 #define CONF_QP_RQ_PSN              BIT64(12)
 #define CONF_QP_MAX_QP_RD_ATOMIC    BIT64(13) /* key "max_rd_atomic" */
-#define CONF_QP_ALT_PATH            BIT64(14) /* never set */
+#define CONF_QP_ALT_PATH            BIT64(14) /* key "alt_ah_attr" */
 #define CONF_QP_MIN_RNR_TIMER       BIT64(15)
 #define CONF_QP_SQ_PSN              BIT64(16)
 #define CONF_QP_MAX_DEST_RD_ATOMIC  BIT64(17)
-#define CONF_QP_PATH_MIG_STATE      BIT64(18) /* never set */
+#define CONF_QP_PATH_MIG_STATE      BIT64(18)
 #define CONF_QP_CAP                 BIT64(19)
 #define CONF_QP_DEST_QPN            BIT64(20)
 #define CONF_QP_ATTR_MASK           (BIT64(32) - 1)
@@ -262,6 +264,9 @@ struct conf_send_feed {
 #define CONF_QP_SEND_FEED           BIT64(36)
 #define CONF_QP_PROFILE             BIT64(37)
 #define CONF_QP_KNOBS               BIT64(38)
+#define CONF_QP_ALT_PORT            BIT64(48) /* these go with CONF_QP_ALT_PATH */
+#define CONF_QP_ALT_TIMEOUT         BIT64(49)
+#define CONF_QP_ALT_PKEY            BIT64(50)
 
 struct conf_qp {
 	uint64_t given;  /* CONF_QP_* */
@@ -289,6 +294,11 @@ struct conf_qp {
 	char recv_cq[CONF_NAME_MAX];
 	char srq[CONF_NAME_MAX]; /* "" when the QP has its own RQ */
 	struct conf_ah ah_attr;
+	struct conf_ah alt_ah_attr; /* valid with CONF_QP_ALT_PATH */
+	char alt_port[CONF_NAME_MAX]; /* without CONF_QP_ALT_PORT: the same as `port` */
+	uint8_t alt_timeout;        /* without CONF_QP_ALT_TIMEOUT: the same as `timeout` */
+	uint16_t alt_pkey;          /* without CONF_QP_ALT_PKEY: the same as `pkey` */
+	uint32_t path_mig_state;    /* enum conf_mig_state, default MIGRATED */
 	struct conf_cap cap;
 	uint32_t worker; /* index into lcores.workers; without CONF_QP_WORKER the dataplane picks */
 	uint32_t count;

@@ -54,15 +54,17 @@ fitting(uint32_t mtu, bool ipv6)
 }
 
 static void
-qp_against_port(const struct conf_qp *qp, const struct conf_port *p, struct conf_errors *err)
+path_against_port(const struct conf_qp *qp, bool alternate, const struct conf_port *p,
+	struct conf_errors *err)
 {
-	const bool ipv6 = qp->ah_attr.dest_ip.family == 6;
+	const struct conf_ah *ah = alternate ? &qp->alt_ah_attr : &qp->ah_attr;
+	const bool ipv6 = ah->dest_ip.family == 6;
 	const uint32_t need = conf_datagram_len(qp->path_mtu, ipv6);
 	const uint32_t best = fitting(p->mtu, ipv6);
 	char lower[48] = "";
 
 	if ((p->given & (ipv6 ? CONF_PORT_IPV6 : CONF_PORT_IPV4)) == 0)
-		conf_fault(err, "ah_attr",
+		conf_fault(err, alternate ? "alt_ah_attr" : "ah_attr",
 			"dest_ip is an %s address, but port \"%s\" has no %s: give "
 			"the port one",
 			ipv6 ? "IPv6" : "IPv4", p->name, ipv6 ? "ipv6" : "ipv4");
@@ -141,28 +143,38 @@ device_against_frames(const struct conf *c, const struct conf_port *p, const str
 	conf_leave(err, mark);
 }
 
+/* One of a QP's two paths against the port that it leaves by. */
+static void
+path_check(const struct conf *c, uint32_t i, bool alternate, struct longest *longest,
+	struct conf_errors *err)
+{
+	const struct conf_qp *qp = &c->qps[i];
+	const bool other = alternate && (qp->given & CONF_QP_ALT_PORT) != 0;
+	const struct conf_port *p = conf_port_find(c, other ? qp->alt_port : qp->port);
+	const struct conf_ah *ah = alternate ? &qp->alt_ah_attr : &qp->ah_attr;
+	uint32_t mark = err->at_len;
+	uint32_t frame;
+
+	if (p == NULL || ah->dest_ip.family == 0)
+		return; /* no path yet: a modify will be checked when it gives one */
+	conf_enter(err, "qps");
+	conf_enter_index(err, i);
+	path_against_port(qp, alternate, p, err);
+	conf_leave(err, mark);
+	frame = conf_frame_len(
+		qp->path_mtu, ah->dest_ip.family == 6, (ah->given & CONF_AH_VLAN) != 0);
+	if (frame > longest[p - c->ports].frame)
+		longest[p - c->ports] = (struct longest){ frame, i };
+}
+
 void
 cross_frames(const struct conf *c, struct conf_errors *err)
 {
 	struct longest longest[CONF_MAX_PORTS] = { 0 };
 
 	for (uint32_t i = 0; i < c->n_qps; i++) {
-		const struct conf_qp *qp = &c->qps[i];
-		const struct conf_port *p = conf_port_find(c, qp->port);
-		const struct conf_ah *ah = &qp->ah_attr;
-		uint32_t mark = err->at_len;
-		uint32_t frame;
-
-		if (p == NULL || ah->dest_ip.family == 0)
-			continue; /* no path yet: a modify will be checked when it gives one */
-		conf_enter(err, "qps");
-		conf_enter_index(err, i);
-		qp_against_port(qp, p, err);
-		conf_leave(err, mark);
-		frame = conf_frame_len(
-			qp->path_mtu, ah->dest_ip.family == 6, (ah->given & CONF_AH_VLAN) != 0);
-		if (frame > longest[p - c->ports].frame)
-			longest[p - c->ports] = (struct longest){ frame, i };
+		path_check(c, i, false, longest, err);
+		path_check(c, i, true, longest, err);
 	}
 	for (uint32_t i = 0; i < c->n_ports; i++)
 		device_against_frames(c, &c->ports[i], &longest[i], err);

@@ -139,6 +139,7 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 
 		conf_enter_index(err, i);
 		refer(&t->port, "port", qp->port, err);
+		refer(&t->port, "alt_port", qp->alt_port, err);
 		refer(&t->pd, "pd", qp->pd, err);
 		refer(&t->cq, "send_cq", qp->send_cq, err);
 		refer(&t->cq, "recv_cq", qp->recv_cq, err);

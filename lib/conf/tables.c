@@ -38,6 +38,14 @@ static const struct conf_name start_states[] = {
 	{ "RESET", CONF_QPS_RESET }, { "INIT", CONF_QPS_INIT }, { "RTR", CONF_QPS_RTR },
 	{ "RTS", CONF_QPS_RTS }, { NULL, 0 },
 };
+/* A QP becomes ARMED by itself: a modify that asks for it is told so. */
+static const struct conf_name start_mig_states[] = {
+	{ "MIGRATED", CONF_MIG_MIGRATED }, { "REARM", CONF_MIG_REARM }, { NULL, 0 },
+};
+static const struct conf_name mig_states[] = {
+	{ "MIGRATED", CONF_MIG_MIGRATED }, { "REARM", CONF_MIG_REARM }, { "ARMED", CONF_MIG_ARMED },
+	{ NULL, 0 },
+};
 /* A feed has no key to invalidate. */
 static const struct conf_name feed_opcodes[] = {
 	{ "SEND", CONF_WR_SEND },
@@ -197,6 +205,13 @@ static const struct conf_field qp_rows[] = {
 	ROW_U32(conf_qp, rq_psn, "rq_psn", 0, PSN_MAX, WITH(0), GIVEN(CONF_QP_RQ_PSN)),
 	ROW_U32(conf_qp, sq_psn, "sq_psn", 0, PSN_MAX, WITH(0), GIVEN(CONF_QP_SQ_PSN)),
 	ROW_OBJECT(conf_qp, ah_attr, "ah_attr", &conf_table_ah, WITH(0), GIVEN(CONF_QP_AV)),
+	ROW_OBJECT(conf_qp, alt_ah_attr, "alt_ah_attr", &conf_table_ah, WITH(0), GIVEN(CONF_QP_ALT_PATH)),
+	ROW_NAME(conf_qp, alt_port, "alt_port", WITH(0), GIVEN(CONF_QP_ALT_PORT)),
+	ROW_U8(conf_qp, alt_timeout, "alt_timeout", 0, 31, WITH(0), GIVEN(CONF_QP_ALT_TIMEOUT)),
+	ROW_U16(conf_qp, alt_pkey, "alt_pkey", 1, 0xffff, WITH(CONF_F_HEX), GIVEN(CONF_QP_ALT_PKEY)),
+	ROW_ENUM(conf_qp, path_mig_state, "path_mig_state", start_mig_states, WITH(CONF_F_DEFAULT | CONF_F_CREATE),
+		GIVEN(CONF_QP_PATH_MIG_STATE)),
+	ROW_ENUM(conf_qp, path_mig_state, "path_mig_state", mig_states, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_PATH_MIG_STATE)),
 	ROW_U8(conf_qp, timeout, "timeout", 0, 31, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_TIMEOUT), DEFAULT(14)),
 	ROW_U8(conf_qp, retry_cnt, "retry_cnt", 0, 7, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_RETRY_CNT), DEFAULT(7)),
 	ROW_U8(conf_qp, rnr_retry, "rnr_retry", 0, 7, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_RNR_RETRY), DEFAULT(7)),

@@ -17,6 +17,8 @@ cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 	uint8_t *frame = c->frame_tx;
 	uint32_t len;
 
+	if (rec != NULL)
+		qp_alternate_sync(c, rec);
 	if (rec == NULL || !rec->attached || rec->pending || rec->qp->worker != worker ||
 		rec->qp != m->ev.object || !rec->attr.path_resolved || rec->port < 0)
 		return;

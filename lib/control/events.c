@@ -260,6 +260,7 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
 	const struct event out = event_of(e, EVENT_OF_QP);
 
+	qp_alternate_sync(c, rec);
 	rec->last_event = (struct event_last){ .time_ns = e->time_ns,
 		.code = e->code,
 		.wqe_index = (e->flags & AEQ_RQ) != 0 ? e->wqe_index : 0,

@@ -215,6 +215,20 @@ summary(const struct qp_rec *rec, const struct qp_snapshot *s)
 		"at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule), qp_rule_id(e->rule));
 }
 
+/* Where the QP is on its two paths, and what brought it there. */
+static json_t *
+path_json(const struct qp_snapshot *s)
+{
+	json_t *last = json_null();
+
+	if (s->migrations != 0)
+		last = json_pack("{s:o, s:s, s:s}", "time_ns", rpc_u64(s->migration_ns), "rule",
+			qp_rule_id(s->migration_rule), "text", qp_rule_text(s->migration_rule));
+	return json_pack("{s:s, s:I, s:o}", "path_mig_state",
+		qp_migration_name((enum qp_migration)s->attr.path_mig_state), "migrations",
+		(json_int_t)s->migrations, "last", last);
+}
+
 json_t *
 explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 {
@@ -227,6 +241,8 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
 	json_object_set_new(o, "summary", summary(rec, s));
 	json_object_set_new(o, "error", e->time_ns != 0 ? error_json(rec, e) : json_null());
+	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
+		json_object_set_new(o, "path", path_json(s));
 	json_object_set_new(o, "recorder", json_boolean(rec->trace));
 	json_object_set_new(o, "flushed",
 		json_integer((json_int_t)(s->stats.c[STAT_resp_cqe_flush_error] +

@@ -59,7 +59,7 @@ make(struct neigh_table *t, const struct neigh_key *key)
 	n->port = key->port;
 	n->vlan = key->vlan;
 	n->turn = 1;
-	TAILQ_INIT(&n->qps);
+	TAILQ_INIT(&n->links);
 	n->chain = *head;
 	*head = n;
 	TAILQ_INSERT_TAIL(&t->all, n, all);
@@ -146,7 +146,7 @@ neigh_configure(struct control *c)
 }
 
 int
-neigh_use(struct control *c, const struct neigh_key *key, struct qp_rec *rec)
+neigh_use(struct control *c, const struct neigh_key *key, struct neigh_link *link)
 {
 	struct neigh *n = find(&c->neighs, key);
 	const struct neigh_key untagged = { .ip = key->ip, .port = key->port };
@@ -162,16 +162,16 @@ neigh_use(struct control *c, const struct neigh_key *key, struct qp_rec *rec)
 		n = make(&c->neighs, key);
 	if (n == NULL)
 		return c->neighs.n >= NEIGH_MAX ? -ENOSPC : -ENOMEM;
-	if (rec->neigh != n) {
-		neigh_leave(c, rec);
-		rec->neigh = n;
-		TAILQ_INSERT_TAIL(&n->qps, rec, on_neigh);
+	if (link->neigh != n) {
+		neigh_leave(c, link);
+		link->neigh = n;
+		TAILQ_INSERT_TAIL(&n->links, link, on);
 	} else {
 		/* Those that have the newest MAC stand at the end. */
-		TAILQ_REMOVE(&n->qps, rec, on_neigh);
-		TAILQ_INSERT_TAIL(&n->qps, rec, on_neigh);
+		TAILQ_REMOVE(&n->links, link, on);
+		TAILQ_INSERT_TAIL(&n->links, link, on);
 	}
-	rec->neigh_turn = n->turn;
+	link->turn = n->turn;
 	if (n->state == NEIGH_INCOMPLETE && n->on == ON_NOTHING) {
 		n->tries = 0;
 		n->next = 0;
@@ -181,19 +181,37 @@ neigh_use(struct control *c, const struct neigh_key *key, struct qp_rec *rec)
 }
 
 void
-neigh_leave(struct control *c, struct qp_rec *rec)
+neigh_leave(struct control *c, struct neigh_link *link)
 {
-	struct neigh *n = rec->neigh;
+	struct neigh *n = link->neigh;
 
 	if (n == NULL)
 		return;
-	TAILQ_REMOVE(&n->qps, rec, on_neigh);
-	rec->neigh = NULL;
-	if (!TAILQ_EMPTY(&n->qps))
+	TAILQ_REMOVE(&n->links, link, on);
+	link->neigh = NULL;
+	if (!TAILQ_EMPTY(&n->links))
 		return;
 	put_on(&c->neighs, n, ON_NOTHING);
 	if (n->state == NEIGH_INCOMPLETE)
 		forget(&c->neighs, n);
+}
+
+void
+neigh_join(struct control *c, struct neigh_link *link, const struct neigh_link *other)
+{
+	struct neigh *n = other->neigh;
+
+	if (link->neigh == n)
+		return;
+	neigh_leave(c, link);
+	if (n == NULL)
+		return;
+	link->neigh = n;
+	link->turn = other->turn;
+	if (link->turn == n->turn)
+		TAILQ_INSERT_TAIL(&n->links, link, on);
+	else
+		TAILQ_INSERT_HEAD(&n->links, link, on);
 }
 
 void
@@ -221,7 +239,7 @@ neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6]
 	memcpy(n->mac, mac, sizeof(n->mac));
 	n->state = NEIGH_REACHABLE;
 	n->turn++;
-	put_on(&c->neighs, n, TAILQ_EMPTY(&n->qps) ? ON_NOTHING : ON_CHANGED);
+	put_on(&c->neighs, n, TAILQ_EMPTY(&n->links) ? ON_NOTHING : ON_CHANGED);
 }
 
 static ns_t
@@ -259,24 +277,24 @@ send_requests(struct control *c)
 	return sent;
 }
 
-/* QPs of a neighbour whose MAC is new; those done go to the list's end. */
+/* Paths to a neighbour whose MAC is new; those done go to the list's end. */
 static uint32_t
-update_qps(struct control *c, struct neigh *n, uint32_t room)
+update_links(struct control *c, struct neigh *n, uint32_t room)
 {
 	uint32_t done = 0;
-	struct qp_rec *rec;
+	struct neigh_link *link;
 
 	while (done < room) {
-		rec = TAILQ_FIRST(&n->qps);
-		if (rec == NULL || rec->neigh_turn == n->turn) {
+		link = TAILQ_FIRST(&n->links);
+		if (link == NULL || link->turn == n->turn) {
 			put_on(&c->neighs, n, ON_NOTHING);
 			break;
 		}
-		if (qp_admin_new_mac(c, rec) != 0)
+		if (qp_admin_new_mac(c, link) != 0)
 			break; /* no room for messages: next turn */
-		rec->neigh_turn = n->turn;
-		TAILQ_REMOVE(&n->qps, rec, on_neigh);
-		TAILQ_INSERT_TAIL(&n->qps, rec, on_neigh);
+		link->turn = n->turn;
+		TAILQ_REMOVE(&n->links, link, on);
+		TAILQ_INSERT_TAIL(&n->links, link, on);
 		done++;
 	}
 	return done;
@@ -290,7 +308,7 @@ neigh_poll(struct control *c)
 	struct neigh *n;
 
 	while (room > 0 && (n = TAILQ_FIRST(&c->neighs.changed)) != NULL) {
-		const uint32_t done = update_qps(c, n, room);
+		const uint32_t done = update_links(c, n, room);
 
 		work += done;
 		room -= done;

@@ -5,7 +5,7 @@
  * @file neigh.h  Neighbours: which MAC an IP address has, and the QPs that wait for it.
  *
  * Owner:   control lcore.
- * Memory:  entries are allocated and bounded by NEIGH_MAX; QPs are linked into them.
+ * Memory:  entries are allocated and bounded by NEIGH_MAX; paths of QPs are linked into them.
  * Time:    `now` from the control's turn. Requests go out at once, after 100 ms, 300 ms, then each
  *          second for as long as a QP wants the address.
  * Depends: conf wire.
@@ -25,13 +25,21 @@
 struct control;
 struct qp_rec;
 
+/** One path of a QP, and who is at its end. */
+struct neigh_link {
+	struct neigh *neigh; /* NULL: none, or its MAC was given */
+	TAILQ_ENTRY(neigh_link) on;
+	struct qp_rec *rec;
+	uint32_t turn; /* of neigh->turn, as the worker has it */
+};
+
 enum neigh_state { NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_STATIC };
 
 struct neigh {
 	struct neigh *chain;
 	TAILQ_ENTRY(neigh) all;
 	TAILQ_ENTRY(neigh) work; /* on `waiting` or on `changed` */
-	TAILQ_HEAD(neigh_qps, qp_rec) qps;
+	TAILQ_HEAD(neigh_links, neigh_link) links;
 	struct conf_ip ip;
 	uint16_t port; /* index in conf->ports */
 	uint16_t vlan; /* 0: untagged */
@@ -64,10 +72,12 @@ void neigh_init(struct neigh_table *t);
 void neigh_fini(struct neigh_table *t);
 /** Static entries of the configuration. @return 0 or -ENOMEM. */
 int neigh_configure(struct control *c);
-/** The QP sends there: find or make the entry and link the QP. @return 0, -ENOMEM, -ENOSPC. */
-int neigh_use(struct control *c, const struct neigh_key *key, struct qp_rec *rec);
-/** The QP does not send there any more. */
-void neigh_leave(struct control *c, struct qp_rec *rec);
+/** The path goes there: find or make the entry and link it. @return 0, -ENOMEM, -ENOSPC. */
+int neigh_use(struct control *c, const struct neigh_key *key, struct neigh_link *link);
+/** The path does not go there any more. */
+void neigh_leave(struct control *c, struct neigh_link *link);
+/** `link` goes where `other` goes. */
+void neigh_join(struct control *c, struct neigh_link *link, const struct neigh_link *other);
 /**
  * Somebody said where they are. Static entries stay; others change when known, or when
  * `for_us` (they asked for one of our addresses, or answered us).

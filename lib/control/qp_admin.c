@@ -66,7 +66,8 @@ drop(struct control *c, struct qp_rec *rec)
 	struct qp *qp = rec->qp;
 	struct qp_slot *slot = &c->slots[qp->qpn & c->env.qps->mask];
 
-	neigh_leave(c, rec);
+	neigh_leave(c, &rec->link);
+	neigh_leave(c, &rec->alt_link);
 	events_forget(c, EVENT_OF_QP, qp->qpn);
 	slot->rec = NULL;
 	slot->last_qpn = qp->qpn;
@@ -121,6 +122,9 @@ qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m, 
 	const enum qp_state from = qp_admin_state(rec);
 	const uint32_t mask = (uint32_t)(m->given & CONF_QP_ATTR_MASK);
 
+	qp_alternate_sync(c, rec);
+	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && qp_alternate_look(c, rec, r) != 0)
+		return -r->err;
 	if ((mask & QP_ATTR_CUR_STATE) != 0 && m->cur_qp_state != from)
 		return refuse(r, EINVAL, "cur_qp_state is %s, but QP %u is in %s",
 			qp_state_name(m->cur_qp_state), rec->qp->qpn, qp_state_name(from));
@@ -182,22 +186,27 @@ qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r
 }
 
 int
-qp_admin_new_mac(struct control *c, struct qp_rec *rec)
+qp_admin_new_mac(struct control *c, struct neigh_link *link)
 {
+	struct qp_rec *rec = link->rec;
+	const bool alternate = link == &rec->alt_link;
+	struct wire_path *path = alternate ? &rec->attr.alt_path : &rec->attr.path;
 	const enum qp_state state = qp_admin_state(rec);
+	struct qp_attr attr;
 	const struct ask_request q = { .type = MBOX_QP_MODIFY,
 		.worker = rec->qp->worker,
 		.qp = rec->qp,
-		.mask = QP_ATTR_AV,
-		.attr = &rec->attr };
+		.mask = QP_ATTR_NEW_MAC,
+		.attr = &attr };
 	struct ask *a;
 
 	if (c->asks.busy >= ASK_SLOTS / 2)
 		return -EAGAIN;
-	memcpy(rec->attr.path.dmac, rec->neigh->mac, sizeof(rec->attr.path.dmac));
-	rec->attr.path_resolved = true;
+	memcpy(path->dmac, link->neigh->mac, sizeof(path->dmac));
+	*(alternate ? &rec->attr.alt_resolved : &rec->attr.path_resolved) = true;
 	if (!rec->attached || state < QPS_RTR || state > QPS_SQD)
 		return 0;
+	attr = (struct qp_attr){ .path = *path };
 	a = ask_send(c, &q);
 	if (a == NULL)
 		return -EAGAIN;

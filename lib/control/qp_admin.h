@@ -17,13 +17,13 @@
 
 #include "conf.h"
 #include "events.h"
+#include "neigh.h"
 #include "objects.h"
 #include "qp.h"
 #include "refusal.h"
 
 struct ask;
 struct control;
-struct neigh;
 struct story;
 
 /** What QPs of one template have in common. */
@@ -51,11 +51,12 @@ struct qp_rec {
 	struct object_cq *send_cq;
 	struct object_cq *recv_cq;
 	struct mem_region *feed;
-	struct neigh *neigh;
-	TAILQ_ENTRY(qp_rec) on_neigh;
-	uint32_t neigh_turn; /* of neigh->turn, as the worker has it */
+	struct neigh_link link;     /* of the primary path */
+	struct neigh_link alt_link; /* of the alternate one */
 	uint32_t nth;        /* which QP of its template, from 0 */
 	int16_t port;        /* index in conf->ports; -1: not given yet */
+	int16_t alt_port;    /* the same for the alternate path; -1: not given, the same */
+	bool alt_loaded;     /* the worker has an alternate path */
 	bool attached;
 	bool pending; /* the worker has not answered an ATTACH or DETACH yet */
 	bool trace;
@@ -64,6 +65,8 @@ struct qp_rec {
 	struct ring sq;      /* ... of the send queue; sq.sh NULL: there is none */
 	struct qp_attr attr; /* as control set them last */
 	struct conf_ah ah;
+	struct conf_ah alt_ah;
+	uint64_t alt_given;  /* CONF_QP_ALT_* */
 	struct qp_fatal fatal;
 	struct event_last last_event;
 	struct story *story; /* flight recorder at the last error, or NULL */
@@ -113,9 +116,11 @@ int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n
 /** Turn the flight recorder of a QP on or off. */
 int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
 /** The neighbour's MAC is known or another one: tell the worker. @return 0, -EAGAIN: later. */
-int qp_admin_new_mac(struct control *c, struct qp_rec *rec);
+int qp_admin_new_mac(struct control *c, struct neigh_link *link);
 
 /* qp_create.c */
+/** May this worker send on the port? One without a queue of its own there may not. */
+bool qp_can_send(const struct control *c, int port, uint32_t worker);
 /** One reference less; the last one frees. */
 void qp_shared_put(struct control *c, struct qp_shared *s);
 
@@ -131,15 +136,41 @@ void qp_knobs_prepare(struct control *c, struct qp_rec *rec);
 int qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r);
 
 /* qp_path.c */
+/** One of a QP's two paths: what it is made from, and where it goes. */
+struct qp_way {
+	const char *key; /* "ah_attr", "alt_ah_attr": for refusals */
+	const struct conf_ah *ah;
+	int16_t port; /* index in conf->ports */
+	struct neigh_link *link;
+	struct wire_path *path; /* out */
+	bool *resolved;         /* out */
+};
 /** Path of an address vector from a port, without dmac. */
-int qp_path_make(struct control *c, struct qp_rec *rec, const struct conf_ah *ah,
-	struct wire_path *path, struct refusal *r);
+int qp_path_make(
+	struct control *c, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r);
 /** Does this path MTU fit the port (RX-LNK-02)? */
-int qp_path_mtu_check(struct control *c, const struct qp_rec *rec, const struct conf_ah *ah,
-	uint32_t path_mtu, struct refusal *r);
-/** Destination MAC: given, static, known or asked for; sets attr->path_resolved. */
-int qp_path_resolve(struct control *c, struct qp_rec *rec, struct qp_attr *attr,
-	const struct conf_ah *ah, struct refusal *r);
+int qp_path_mtu_check(
+	struct control *c, const struct qp_way *way, uint32_t path_mtu, struct refusal *r);
+/** Destination MAC: given, static, known or asked for. */
+int qp_path_resolve(
+	struct control *c, struct qp_rec *rec, const struct qp_way *way, struct refusal *r);
+
+/* qp_alternate.c */
+struct qp_change;
+/**
+ * The alternate path and the path migration state of a step; may change rec->alt_ah and such.
+ * The state is refused unless the QP can go there from where it was seen last.
+ */
+int qp_alternate_take(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct qp_change *ch, struct refusal *r);
+/** The worker may have moved the QP to its alternate path: then the record follows. */
+void qp_alternate_sync(struct control *c, struct qp_rec *rec);
+/** The same, and rec->attr.path_mig_state as it is now. @return 0 or a refusal. */
+int qp_alternate_look(struct control *c, struct qp_rec *rec, struct refusal *r);
+/** Another alternate path was refused: the one that is loaded has its neighbour back. */
+void qp_alternate_again(struct control *c, struct qp_rec *rec);
+/** No alternate path any more: RESET. */
+void qp_alternate_forget(struct control *c, struct qp_rec *rec);
 
 /* qp_walk.c */
 /** Values for `mask` out of a decoded object. */
@@ -162,6 +193,8 @@ int qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *co
 	struct qp_change *ch, struct refusal *r);
 void qp_walk_late_attach(struct control *c, struct ask *a);
 void qp_walk_late_detach(struct control *c, struct ask *a);
+/** Index of the port with this name, or -1. */
+int16_t qp_walk_port(const struct control *c, const char *name);
 /** Key of an attribute in JSON: "min_rnr_timer". */
 const char *qp_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */
@@ -188,7 +221,7 @@ void qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n);
  * The record as an entry of the configuration, with count 1 and qp_state RESET: what was asked
  * for, not what was found out (worker, dest_mac).
  */
-void qp_conf(struct control *c, const struct qp_rec *rec, struct conf_qp *q);
+void qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q);
 /** Attributes as in the configuration, every value filled in. */
 json_t *qp_json(struct control *c, struct qp_rec *rec);
 /** The same with live state. */

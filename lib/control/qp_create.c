@@ -20,9 +20,8 @@ qp_shared_put(struct control *c, struct qp_shared *s)
 	free(s);
 }
 
-/* May this worker send on the port? One without a queue of its own there may not. */
-static bool
-can_send(const struct control *c, int port, uint32_t worker)
+bool
+qp_can_send(const struct control *c, int port, uint32_t worker)
 {
 	const struct control_port *p = port >= 0 ? &c->env.ports[port] : NULL;
 
@@ -37,7 +36,13 @@ pick_worker(const struct control *c, const struct qp_rec *rec, const struct conf
 	if ((conf->given & CONF_QP_WORKER) != 0)
 		return conf->worker;
 	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		if (can_send(c, rec->port, w) && c->worker_qps[w] < c->worker_qps[best])
+		const bool can = qp_can_send(c, rec->alt_port, w);
+		const bool best_can = qp_can_send(c, rec->alt_port, best);
+
+		/* One that can send on both paths before one that has little to do. */
+		if (qp_can_send(c, rec->port, w) &&
+			(can > best_can ||
+				(can == best_can && c->worker_qps[w] < c->worker_qps[best])))
 			best = w;
 	}
 	return best;
@@ -48,9 +53,9 @@ qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
 {
 	const uint32_t old = rec->qp->worker;
 	const uint32_t worker =
-		can_send(c, rec->port, old) ? old : pick_worker(c, rec, &rec->shared->conf);
+		qp_can_send(c, rec->port, old) ? old : pick_worker(c, rec, &rec->shared->conf);
 
-	if (!can_send(c, rec->port, worker))
+	if (!qp_can_send(c, rec->port, worker))
 		return refuse(r, EINVAL,
 			"worker %u cannot send on port \"%s\", which has %u transmit queues: "
 			"use worker %u",
@@ -70,6 +75,11 @@ set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 	rec->given = (uint32_t)(conf->given & CONF_QP_ATTR_MASK);
 	if ((conf->given & CONF_QP_AV) != 0)
 		rec->ah = conf->ah_attr;
+	rec->link.rec = rec;
+	rec->alt_link.rec = rec;
+	rec->alt_ah = conf->alt_ah_attr;
+	rec->alt_given = conf->given & (CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
+	rec->attr.alt_timeout = QP_ALT_TIMEOUT_SAME;
 }
 
 static struct qp *
@@ -119,13 +129,12 @@ references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, st
 	if (conf->worker >= c->env.workers_n && (conf->given & CONF_QP_WORKER) != 0)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", conf->worker,
 			c->env.workers_n);
+	rec->alt_port =
+		(conf->given & CONF_QP_ALT_PORT) != 0 ? qp_walk_port(c, conf->alt_port) : -1;
 	rec->port = -1;
 	if ((conf->given & CONF_QP_PORT) == 0)
 		return 0;
-	for (uint32_t p = 0; p < c->env.ports_n && rec->port < 0; p++) {
-		if (strcmp(c->env.conf->ports[p].name, conf->port) == 0)
-			rec->port = (int16_t)p;
-	}
+	rec->port = qp_walk_port(c, conf->port);
 	return rec->port >= 0 ? 0 : refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
 }
 

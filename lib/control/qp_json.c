@@ -5,11 +5,36 @@
 #include "internal.h"
 #include "rpc.h"
 
+/* The alternate path, as far as there is one. */
+static void
+alternate_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
+{
+	const struct qp_attr *a = &rec->attr;
+	const int16_t port = rec->alt_port >= 0 ? rec->alt_port : rec->port;
+
+	/* ARMED is a live state: qp_json_live() puts it in. */
+	q->path_mig_state = a->path_mig_state == MIG_MIGRATED ? CONF_MIG_MIGRATED : CONF_MIG_REARM;
+	q->given &= ~(CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
+	if ((rec->given & QP_ATTR_ALT_PATH) == 0)
+		return;
+	q->alt_ah_attr = rec->alt_ah;
+	q->given |= rec->alt_given;
+	if (rec->alt_loaded && port >= 0) {
+		q->given |= CONF_QP_ALT_PORT;
+		memcpy(q->alt_port, c->env.conf->ports[port].name, sizeof(q->alt_port));
+	}
+	if (rec->alt_loaded) {
+		q->alt_timeout = a->alt_timeout;
+		q->alt_pkey = a->alt_pkey;
+	}
+}
+
 void
-qp_conf(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
+qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q)
 {
 	const struct qp_attr *a = &rec->attr;
 
+	qp_alternate_sync(c, rec);
 	memcpy(q, &rec->shared->conf, sizeof(*q)); /* with its padding: qp_save() compares */
 	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | CONF_QP_STATE;
 	q->qp_num = rec->qp->qpn;
@@ -28,6 +53,7 @@ qp_conf(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 	q->rq_psn = a->rq_psn;
 	q->sq_psn = a->sq_psn;
 	q->ah_attr = rec->ah;
+	alternate_of(c, rec, q);
 	if (rec->port >= 0)
 		memcpy(q->port, c->env.conf->ports[rec->port].name, sizeof(q->port));
 	if ((q->given & CONF_QP_SEND_FEED) != 0)
@@ -48,6 +74,11 @@ qp_json(struct control *c, struct qp_rec *rec)
 		memcpy(q.ah_attr.dest_mac, rec->attr.path.dmac, sizeof(q.ah_attr.dest_mac));
 		q.ah_attr.given |= CONF_AH_DEST_MAC;
 	}
+	if (rec->attr.alt_resolved && rec->alt_loaded) {
+		memcpy(q.alt_ah_attr.dest_mac, rec->attr.alt_path.dmac,
+			sizeof(q.alt_ah_attr.dest_mac));
+		q.alt_ah_attr.given |= CONF_AH_DEST_MAC;
+	}
 	o = conf_encode_qp(&q);
 	if (o == NULL)
 		return NULL;
@@ -55,6 +86,9 @@ qp_json(struct control *c, struct qp_rec *rec)
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(state)));
 	json_object_set_new(o, "cur_qp_state", json_string(qp_state_name(state)));
 	json_object_set_new(o, "path_resolved", json_boolean(rec->attr.path_resolved));
+	if (rec->alt_loaded)
+		json_object_set_new(
+			o, "alt_path_resolved", json_boolean(rec->attr.alt_resolved));
 	return o;
 }
 
@@ -139,6 +173,9 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 
 	if (o == NULL)
 		return NULL;
+	json_object_set_new(o, "path_mig_state",
+		json_string(qp_migration_name((enum qp_migration)s->attr.path_mig_state)));
+	json_object_set_new(o, "migrations", json_integer(s->migrations));
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
 	json_object_set_new(o, "cur_qp_state", json_string(qp_state_name(s->state)));
 	if ((rec->given & QP_ATTR_RQ_PSN) != 0)

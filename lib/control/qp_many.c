@@ -37,9 +37,11 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 	q.attr = &ch->attr;
 	if (rc == 0)
 		rc = post(c, walk, &q, r);
-	if (rc == 0)
-		rec->attr = ch->attr;
-	return rc;
+	if (rc != 0)
+		return rc;
+	rec->attr = ch->attr;
+	rec->alt_loaded |= (ch->mask & QP_ATTR_ALT_PATH) != 0;
+	return 0;
 }
 
 int
@@ -48,6 +50,7 @@ qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 {
 	static const enum qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
 	const uint32_t has = (uint32_t)(conf->given & CONF_QP_ATTR_MASK) | ~(uint32_t)NO_DEFAULT;
+	const uint32_t chosen = (uint32_t)conf->given & (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
 	struct qp_change ch = { .from = QPS_RESET };
 	int rc = 0;
 
@@ -59,7 +62,7 @@ qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 		ch.to = steps[i];
 		qp_transition_attrs(QPT_RC, ch.from, ch.to, &required, &optional);
 		/* What a state does not ask for stands ready for a later one. */
-		ch.mask = required & has & ~(uint32_t)QP_ATTR_STATE;
+		ch.mask = ((required & has) | (optional & chosen)) & ~(uint32_t)QP_ATTR_STATE;
 		rc = qp_walk_plan(c, rec, conf, &ch, r);
 		if (rc == 0)
 			rc = post_step(c, rec, &ch, walk, r);

@@ -20,17 +20,19 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 }
 
 int
-qp_path_make(struct control *c, struct qp_rec *rec, const struct conf_ah *ah,
-	struct wire_path *path, struct refusal *r)
+qp_path_make(
+	struct control *c, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.conf->ports[rec->port];
-	const struct wire_port *us = c->env.ports[rec->port].addr;
+	const struct conf_port *port = &c->env.conf->ports[way->port];
+	const struct wire_port *us = c->env.ports[way->port].addr;
+	const struct conf_ah *ah = way->ah;
+	struct wire_path *path = way->path;
 	const bool ipv6 = ah->dest_ip.family == 6;
 	const bool cc = rec->shared->knobs.cc_algo != CONF_CC_NONE;
 
 	if (ipv6 ? !us->has_ipv6 : !us->has_ipv4)
 		return refuse(r, EINVAL,
-			"ah_attr.dest_ip is IPv%d, and port \"%s\" has no IPv%d address",
+			"%s.dest_ip is IPv%d, and port \"%s\" has no IPv%d address", way->key,
 			ipv6 ? 6 : 4, port->name, ipv6 ? 6 : 4);
 	*path = (struct wire_path){ .ipv6 = ipv6,
 		.ttl = ah->hop_limit,
@@ -49,11 +51,11 @@ qp_path_make(struct control *c, struct qp_rec *rec, const struct conf_ah *ah,
 }
 
 int
-qp_path_mtu_check(struct control *c, const struct qp_rec *rec, const struct conf_ah *ah,
-	uint32_t path_mtu, struct refusal *r)
+qp_path_mtu_check(struct control *c, const struct qp_way *way, uint32_t path_mtu, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.conf->ports[rec->port];
-	const uint32_t max_frame = c->env.ports[rec->port].max_frame;
+	const struct conf_port *port = &c->env.conf->ports[way->port];
+	const uint32_t max_frame = c->env.ports[way->port].max_frame;
+	const struct conf_ah *ah = way->ah;
 	const bool ipv6 = ah->dest_ip.family == 6;
 	const uint32_t datagram = conf_datagram_len(path_mtu, ipv6);
 	const uint32_t frame = conf_frame_len(path_mtu, ipv6, (ah->given & CONF_AH_VLAN) != 0);
@@ -73,10 +75,11 @@ qp_path_mtu_check(struct control *c, const struct qp_rec *rec, const struct conf
 
 /* Is the address in the port's subnet? There is no routing table to ask. */
 static bool
-on_link(const struct control *c, const struct qp_rec *rec, const struct conf_ip *ip)
+on_link(const struct control *c, const struct qp_way *way)
 {
-	const struct conf_port *port = &c->env.conf->ports[rec->port];
-	const struct wire_port *us = c->env.ports[rec->port].addr;
+	const struct conf_port *port = &c->env.conf->ports[way->port];
+	const struct wire_port *us = c->env.ports[way->port].addr;
+	const struct conf_ip *ip = &way->ah->dest_ip;
 	const uint8_t *ours = ip->family == 6 ? us->ipv6 : us->ipv4;
 	uint32_t bits = ip->family == 6 ? port->prefix6 : port->prefix;
 
@@ -92,28 +95,28 @@ on_link(const struct control *c, const struct qp_rec *rec, const struct conf_ip 
 }
 
 int
-qp_path_resolve(struct control *c, struct qp_rec *rec, struct qp_attr *attr,
-	const struct conf_ah *ah, struct refusal *r)
+qp_path_resolve(struct control *c, struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
 {
+	const struct conf_ah *ah = way->ah;
 	const struct neigh_key key = { .ip = ah->dest_ip,
-		.port = (uint16_t)rec->port,
+		.port = (uint16_t)way->port,
 		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 
 	if ((ah->given & CONF_AH_DEST_MAC) != 0) {
-		neigh_leave(c, rec);
-		attr->path_resolved = true;
+		neigh_leave(c, way->link);
+		*way->resolved = true;
 		return 0;
 	}
-	rc = neigh_use(c, &key, rec);
+	rc = neigh_use(c, &key, way->link);
 	if (rc != 0)
-		return refuse(r, -rc, "no room for another neighbour: give ah_attr.dest_mac");
-	attr->path_resolved = rec->neigh->state != NEIGH_INCOMPLETE;
-	if (attr->path_resolved)
-		memcpy(attr->path.dmac, rec->neigh->mac, sizeof(attr->path.dmac));
-	else if (!on_link(c, rec, &ah->dest_ip))
-		log_warn("QP %u: dest_ip is not in the subnet of port %s, and there are no routes: "
-			 "asking for it all the same (or give dest_mac)",
-			rec->qp->qpn, c->env.conf->ports[rec->port].name);
+		return refuse(r, -rc, "no room for another neighbour: give %s.dest_mac", way->key);
+	*way->resolved = way->link->neigh->state != NEIGH_INCOMPLETE;
+	if (*way->resolved)
+		memcpy(way->path->dmac, way->link->neigh->mac, sizeof(way->path->dmac));
+	else if (!on_link(c, way))
+		log_warn("QP %u: dest_ip of %s is not in the subnet of port %s, and there are no "
+			 "routes: asking for it all the same (or give dest_mac)",
+			rec->qp->qpn, way->key, c->env.conf->ports[way->port].name);
 	return 0;
 }

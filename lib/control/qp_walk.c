@@ -50,6 +50,10 @@ qp_walk_key(uint32_t one_bit)
 		return "max_dest_rd_atomic";
 	case QP_ATTR_DEST_QPN:
 		return "dest_qp_num";
+	case QP_ATTR_ALT_PATH:
+		return "alt_ah_attr";
+	case QP_ATTR_PATH_MIG_STATE:
+		return "path_mig_state";
 	default:
 		return qp_attr_name(one_bit);
 	}
@@ -196,8 +200,8 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		.qp = rec->qp,
 		.mask = mask,
 		.attr = attr };
-	const bool moves =
-		rec->attached && rec->port >= 0 && rec->qp->port != c->env.ports[rec->port].id;
+	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port >= 0 &&
+			   rec->qp->port != c->env.ports[rec->port].id;
 	struct refusal ignored;
 	int rc;
 
@@ -223,6 +227,10 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		return refuse(r, EINVAL,
 			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",
 			rec->qp->qpn, qp_state_name(attr->cur_qp_state));
+	if (rc == -EAGAIN)
+		return refuse(r, EAGAIN,
+			"QP %u migrated meanwhile, or its path_mig_state changed: look at it again",
+			rec->qp->qpn);
 	ask_refuse(c, rec->qp->worker, rc, r);
 	if (attr->cur_qp_state == QPS_RESET && rc != -ETIMEDOUT)
 		hand_over(c, rec, false, &ignored); /* as it was before */
@@ -234,21 +242,46 @@ static int
 take_path(struct control *c, struct qp_rec *rec, struct qp_attr *attr, uint32_t mask,
 	struct refusal *r)
 {
+	const struct qp_way way = { .key = "ah_attr",
+		.ah = &rec->ah,
+		.port = rec->port,
+		.link = &rec->link,
+		.path = &attr->path,
+		.resolved = &attr->path_resolved };
 	int rc = 0;
 
 	if ((mask & QP_ATTR_PATH_MTU) != 0)
-		rc = qp_path_mtu_check(c, rec, &rec->ah, attr->path_mtu, r);
+		rc = qp_path_mtu_check(c, &way, attr->path_mtu, r);
 	if (rc == 0)
-		rc = qp_path_make(c, rec, &rec->ah, &attr->path, r);
+		rc = qp_path_make(c, rec, &way, r);
 	if (rc == 0)
-		rc = qp_path_resolve(c, rec, attr, &rec->ah, r);
+		rc = qp_path_resolve(c, rec, &way, r);
 	return rc;
+}
+
+/* A path that was refused took the neighbour's place of the one in use. */
+static void
+resolve_again(struct control *c, struct qp_rec *rec, enum qp_state from, uint32_t mask)
+{
+	struct refusal ignored;
+
+	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
+		qp_path_resolve(c, rec,
+			&(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
+				&rec->attr.path, &rec->attr.path_resolved },
+			&ignored);
+	else if ((mask & QP_ATTR_AV) != 0)
+		neigh_leave(c, &rec->link);
+	if ((mask & QP_ATTR_ALT_PATH) != 0)
+		qp_alternate_again(c, rec);
 }
 
 static int
 check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *conf,
 	enum qp_state from, uint32_t mask, struct refusal *r)
 {
+	int16_t port;
+
 	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0 &&
 		conf->max_dest_rd_atomic > rec->qp->max_dest_alloc)
 		return refuse(r, EINVAL,
@@ -256,19 +289,17 @@ check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *
 			conf->max_dest_rd_atomic, rec->qp->max_dest_alloc, rec->qp->qpn);
 	if ((mask & QP_ATTR_PORT) == 0)
 		return 0;
-	for (uint32_t p = 0; p < c->env.ports_n; p++) {
-		if (strcmp(c->env.conf->ports[p].name, conf->port) != 0)
-			continue;
-		if (from == QPS_SQD && (int)p != rec->port)
-			return refuse(r, ENOTSUP, "port: QP %u cannot move to another port in SQD",
-				rec->qp->qpn);
-		return 0;
-	}
-	return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
+	port = qp_walk_port(c, conf->port);
+	if (port < 0)
+		return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
+	if (from == QPS_SQD && port != rec->port)
+		return refuse(
+			r, ENOTSUP, "port: QP %u cannot move to another port in SQD", rec->qp->qpn);
+	return 0;
 }
 
-static int16_t
-port_by_name(const struct control *c, const char *name)
+int16_t
+qp_walk_port(const struct control *c, const char *name)
 {
 	for (uint32_t p = 0; p < c->env.ports_n; p++) {
 		if (strcmp(c->env.conf->ports[p].name, name) == 0)
@@ -286,7 +317,8 @@ back_home(struct control *c, struct qp_rec *rec, struct refusal *r)
 	if (rc != 0)
 		return rc;
 	qp_rings_attach(rec);
-	neigh_leave(c, rec);
+	neigh_leave(c, &rec->link);
+	qp_alternate_forget(c, rec);
 	rec->attr.path_resolved = false;
 	rec->fatal = (struct qp_fatal){ 0 };
 	rec->last_event = (struct event_last){ 0 };
@@ -309,14 +341,14 @@ qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 	ch->attr.qp_state = (uint8_t)ch->to;
 	ch->attr.cur_qp_state = (uint8_t)ch->from;
 	if ((ch->mask & QP_ATTR_PORT) != 0)
-		rec->port = port_by_name(c, conf->port);
+		rec->port = qp_walk_port(c, conf->port);
 	if (ch->from == QPS_RESET && ch->to != QPS_RESET)
 		rc = qp_admin_place(c, rec, r);
 	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
 		rec->ah = conf->ah_attr;
 		rc = take_path(c, rec, &ch->attr, ch->mask, r);
 	}
-	return rc;
+	return rc == 0 ? qp_alternate_take(c, rec, conf, ch, r) : rc;
 }
 
 int
@@ -324,8 +356,9 @@ qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, 
 	uint32_t mask, struct refusal *r)
 {
 	struct qp_change ch = { .from = qp_admin_state(rec), .to = to, .mask = mask };
-	const struct conf_ah old_ah = rec->ah;
-	const int16_t old_port = rec->port;
+	const struct conf_ah old_ah = rec->ah, old_alt = rec->alt_ah;
+	const int16_t old_port = rec->port, old_alt_port = rec->alt_port;
+	const uint64_t old_given = rec->alt_given;
 	/* A QP that stays where it is must not be brought back from an ERR still unknown here. */
 	const bool moves = to != ch.from || to == QPS_RESET;
 	int rc = qp_walk_plan(c, rec, conf, &ch, r);
@@ -335,9 +368,15 @@ qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, 
 	if (rc != 0) {
 		rec->ah = old_ah;
 		rec->port = old_port;
+		rec->alt_ah = old_alt;
+		rec->alt_port = old_alt_port;
+		rec->alt_given = old_given;
+		resolve_again(c, rec, ch.from, mask);
 		return rc;
 	}
 	rec->attr = ch.attr;
+	rec->alt_loaded |= (mask & QP_ATTR_ALT_PATH) != 0;
+	qp_alternate_sync(c, rec);
 	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
 	return to == QPS_RESET ? back_home(c, rec, r) : 0;
 }

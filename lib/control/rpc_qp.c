@@ -105,7 +105,7 @@ modify_fault_code(struct rpc_call *call, const struct conf_errors *err)
 {
 	static const char *const ranged[] = { "path_mtu", "timeout", "retry_cnt", "rnr_retry",
 		"min_rnr_timer", "rq_psn", "sq_psn", "max_rd_atomic", "max_dest_rd_atomic",
-		"dest_qp_num", "pkey" };
+		"dest_qp_num", "pkey", "alt_timeout", "alt_pkey" };
 
 	for (uint32_t i = 0; i < err->n; i++) {
 		const char *key = err->v[i].pointer[0] == '/' ? err->v[i].pointer + 1 : "";

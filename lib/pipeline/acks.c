@@ -23,7 +23,7 @@ prime(struct worker *w, struct qp *qp)
 	uint8_t *ip = b + 8;
 	uint8_t *bth;
 
-	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, PKT_MIGREQ, 0, psn(0), WIRE_AETH_LEN);
+	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, migreq_of(qp), 0, psn(0), WIRE_AETH_LEN);
 	memcpy(t->bytes, frame, sizeof(t->bytes));
 	memset(b, 0xff, 8);
 	memcpy(ip, frame + t->l3_off, n);

@@ -44,10 +44,24 @@ qp_posted(struct worker *w, struct qp *qp)
 		send_wake(w, qp);
 }
 
+/** Is this path_mig_state one that the QP cannot be given, as it stands now? */
+static bool
+misses_state(const struct qp *qp, const struct qp_attr *attr, uint32_t mask)
+{
+	const char *why;
+
+	return (mask & QP_ATTR_PATH_MIG_STATE) != 0 &&
+	       qp_migration_check((enum qp_migration)qp->attr.path_mig_state,
+		       (enum qp_migration)attr->path_mig_state, true, &why) != 0;
+}
+
 static int
 qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 {
+	const uint32_t paths = QP_ATTR_AV | QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE |
+			       QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_TIMEOUT;
 	bool moves = (mask & QP_ATTR_STATE) != 0;
+	uint32_t migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
 	uint8_t from = qp_state_of(qp);
 
 	/*
@@ -55,6 +69,10 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 	 */
 	if (moves && from == QPS_ERR && attr->qp_state != QPS_ERR && attr->qp_state != QPS_RESET)
 		return -EINVAL;
+
+	/* The control lcore had another path, or path state, in mind. */
+	if ((mask & paths) != 0 && (attr->migrations != migrations || misses_state(qp, attr, mask)))
+		return -EAGAIN;
 
 	/*
 	 * By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12).
@@ -69,6 +87,8 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 		flush_sends(w, qp);
 		flush_receives(w, qp);
 	}
+	if (UNLIKELY(migrations != atomic_load_explicit(&qp->migrations, memory_order_relaxed)))
+		migration_done(w, qp, NULL, RULE_PATH_ORDERED);
 	sends_modified(w, qp, from, mask);
 	if (moves && traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,

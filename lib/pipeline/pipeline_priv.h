@@ -13,6 +13,7 @@
  * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
  * send_queue.c  the send ring, the list of senders    requests.c  request packets
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
+ * migration.c   path migration
  *
  * Owner:   the worker's lcore.
  * Memory:  worker_create(); one block a worker.
@@ -46,6 +47,8 @@ enum { /* values of ibv_event_type */
 	EVENT_QP_FATAL = 1,
 	EVENT_COMM_EST = 4,
 	EVENT_SQ_DRAINED = 5,
+	EVENT_PATH_MIG = 6,
+	EVENT_PATH_MIG_ERR = 7,
 };
 
 enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
@@ -288,6 +291,25 @@ int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf 
 	const struct requester_packet *p);
 /** The requester's deadline may have changed. */
 void timer_update(struct worker *w, struct qp *qp);
+
+/* ---- path migration (migration.c) ----------------------------------------------------------- */
+
+/** MigReq of the QP's packets: PKT_MIGREQ or 0 (WIRE-18). */
+static inline uint8_t
+migreq_of(const struct qp *qp)
+{
+	return LIKELY((qp->flags & QPF_MIGRATION) == 0) ? PKT_MIGREQ : 0;
+}
+
+/** QPF_MIGRATION is set, and a packet that may move the state has passed all checks. */
+void migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+/** A packet that asks for a migration did not come on the alternate path, and is dropped. */
+void migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+/** REQACT_MIGRATE. */
+void migration_exhausted(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
+/** The QP is on its alternate path now: count, record, PATH_MIG. @param p what did it, or NULL. */
+void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 
 void feed_take(struct qp *qp);
 bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);

@@ -55,7 +55,7 @@ reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a)
 		return -EAGAIN;
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	wire_template_write(
-		t, frame, OP_RC_ATOMIC_ACKNOWLEDGE, PKT_MIGREQ, 0, a->psn, (uint16_t)after);
+		t, frame, OP_RC_ATOMIC_ACKNOWLEDGE, migreq_of(qp), 0, a->psn, (uint16_t)after);
 	put_aeth(frame + t->len, a->syndrome, a->msn);
 	be64_store(frame + t->len + WIRE_AETH_LEN, a->va);
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
@@ -102,8 +102,8 @@ reply_read(struct worker *w, struct qp *qp, const struct qp_answer *a, const uin
 		return -EMSGSIZE;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(
-		t, frame, opcode, PKT_MIGREQ, (uint8_t)pad, a->psn, (uint16_t)(aeth + len + pad));
+	wire_template_write(t, frame, opcode, migreq_of(qp), (uint8_t)pad, a->psn,
+		(uint16_t)(aeth + len + pad));
 	if (aeth != 0)
 		put_aeth(frame + t->len, a->syndrome, a->msn);
 	payload = frame + t->len + aeth;

@@ -259,8 +259,12 @@ requester_act(
 			failed(w, qp, p, v, SOURCE_SQ);
 		return;
 	}
-	if (UNLIKELY((v->act & REQACT_DRAINED) != 0))
-		drained(w, qp);
+	if (UNLIKELY((v->act & (REQACT_DRAINED | REQACT_MIGRATE)) != 0)) {
+		if ((v->act & REQACT_MIGRATE) != 0)
+			migration_exhausted(w, qp, p, send_rule(v));
+		else
+			drained(w, qp);
+	}
 	if ((v->act & REQACT_TIMER) != 0)
 		timer_update(w, qp);
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || qp->sq.feed != NULL)

@@ -37,12 +37,10 @@ differs(const uint8_t *a, const uint8_t *b, size_t n)
  * another one are not the QP's. No tag and a tag that has only a priority (VLAN 0) are the same.
  */
 static __attribute__((noinline)) fault_mask_t
-vlan_fault(const struct qp *qp, const struct wire_pkt *p)
+vlan_fault(const struct wire_path *path, const struct wire_pkt *p)
 {
-	uint16_t own = 0, tag = 0;
+	uint16_t own = path->vlan ? path->vlan_tci & 0xfff : 0, tag = 0;
 
-	if ((qp->flags & QPF_VLAN) != 0)
-		own = qp->attr.path.vlan_tci & 0xfff;
 	if ((p->flags & PKT_VLAN) != 0)
 		tag = be16_load(p->frame + WIRE_ETH_LEN) & 0xfff;
 	return fault_if(own != tag, FAULT_VLAN);
@@ -66,18 +64,64 @@ path_faults(const struct qp *qp, const struct wire_pkt *p)
 	return f;
 }
 
-/** Everything about a packet that needs its QP, which is in a state that receives. */
-static inline fault_mask_t
-qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
+/**
+ * Must the packet have come on the alternate path, because the QP is armed and it asks for a
+ * migration?
+ */
+static ALWAYS_INLINE bool
+is_migration(const struct qp *qp, const struct wire_pkt *p)
 {
-	bool cnp = op_has(p->op, OPF_CNP);
+	return UNLIKELY((qp->flags & QPF_MIGRATION) != 0) && !op_has(p->op, OPF_CNP) &&
+	       qp_migration_step(
+		       (enum qp_migration)qp->attr.path_mig_state, (p->flags & PKT_MIGREQ) != 0)
+		       .alternate;
+}
+
+/** The same as path_faults() and what follows it there, against the alternate path. */
+static __attribute__((noinline)) fault_mask_t
+alternate_faults(const struct qp *qp, const struct wire_pkt *p)
+{
+	const struct wire_path *alt = &qp->attr.alt_path;
+	uint16_t pkey = qp->attr.alt_pkey != 0 ? qp->attr.alt_pkey : qp->pkey;
+	bool ipv6 = (p->flags & PKT_IPV6) != 0;
+	size_t n = ipv6 ? 16 : 4;
+	fault_mask_t f = 0;
+
+	if (ipv6 != alt->ipv6)
+		return FAULT_BIT(FAULT_IP_VERSION);
+	f |= fault_if(differs(wire_src_ip(p), alt->dst_ip, n), FAULT_SRC_IP);
+	/* The port that it came to. */
+	f |= fault_if(differs(wire_src_ip(p) + n, alt->src_ip, n), FAULT_DST_IP);
+	if ((qp->flags & QPF_REQUIRE_DF) != 0 && !ipv6)
+		f |= fault_if((p->frame[p->l3_off + 6] & 0xe0) != 0x40, FAULT_IP_FLAGS);
+	if ((qp->flags & QPF_CHECK_SRC_MAC) != 0)
+		f |= fault_if(differs(p->frame + 6, alt->dmac, 6), FAULT_SRC_MAC);
+	f |= vlan_fault(alt, p);
+	f |= fault_if(!pkey_matches(p->pkey, pkey), FAULT_PKEY);
+	return f;
+}
+
+/** The same for the path in use. */
+static inline fault_mask_t
+primary_faults(const struct qp *qp, const struct wire_pkt *p)
+{
 	fault_mask_t f = path_faults(qp, p);
 
 	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0))
 		f |= fault_if(differs(p->frame + 6, qp->peer_mac, 6), FAULT_SRC_MAC);
 	if (UNLIKELY((p->flags & PKT_VLAN) != 0 || (qp->flags & QPF_VLAN) != 0))
-		f |= vlan_fault(qp, p);
+		f |= vlan_fault(&qp->attr.path, p);
 	f |= fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY);
+	return f;
+}
+
+/** Everything about a packet that needs its QP, which is in a state that receives. */
+static inline fault_mask_t
+qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
+{
+	bool cnp = op_has(p->op, OPF_CNP);
+	fault_mask_t f = is_migration(qp, p) ? alternate_faults(qp, p) : primary_faults(qp, p);
+
 	/* Only RC has a responder so far. */
 	f |= fault_if((p->opcode >> 5 != transport_of(qp->type) || qp->type != QPT_RC) && !cnp,
 		FAULT_QP_TYPE);
@@ -113,7 +157,8 @@ stage_lookup(struct worker *w, struct burst *b)
 static ALWAYS_INLINE bool
 is_plain(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 {
-	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF;
+	const uint32_t flags =
+		QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_MIGRATION;
 	uint8_t state = qp_state_of(qp);
 	uint32_t src, peer, odd;
 
@@ -186,9 +231,13 @@ steer(struct worker *w, struct burst *b, uint32_t i)
 	}
 	state = qp_state_of(qp);
 	if (UNLIKELY(!qp_receives(state) || qp_faults(qp, state, p) != 0)) {
+		if (qp_receives(state) && is_migration(qp, p) && alternate_faults(qp, p) != 0)
+			migration_refuse(w, qp, p);
 		leave(w, b, i);
 		return false;
 	}
+	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
+		migration_receive(w, qp, p);
 	return true;
 }
 

@@ -35,6 +35,68 @@ make_template(struct qp *qp)
 	qp->flags &= ~(uint32_t)QPF_ACK_CRC;
 }
 
+void
+qp_path_changed(struct qp *qp)
+{
+	apply_path(qp);
+	make_template(qp);
+}
+
+/** Both ends, and the tag between them. */
+static bool
+is_same_way(const struct wire_path *a, const struct wire_path *b)
+{
+	const size_t n = a->ipv6 ? 16 : 4;
+
+	return a->ipv6 == b->ipv6 && memcmp(a->dst_ip, b->dst_ip, n) == 0 &&
+	       memcmp(a->src_ip, b->src_ip, n) == 0 && a->vlan == b->vlan &&
+	       (!a->vlan || ((a->vlan_tci ^ b->vlan_tci) & 0xfff) == 0);
+}
+
+/**
+ * A neighbour's MAC. Which of the QP's paths goes there is seen here, where they may have changed
+ * places since the message was sent.
+ */
+static void
+apply_mac(struct qp *qp, const struct wire_path *to)
+{
+	struct qp_attr *a = &qp->attr;
+
+	if (is_same_way(&a->alt_path, to)) {
+		memcpy(a->alt_path.dmac, to->dmac, sizeof(to->dmac));
+		a->alt_resolved = true;
+		qp->req.armed = a->path_mig_state == MIG_ARMED;
+	}
+	if (is_same_way(&a->path, to)) {
+		memcpy(a->path.dmac, to->dmac, sizeof(to->dmac));
+		a->path_resolved = true;
+		qp_path_changed(qp);
+	}
+}
+
+static void
+store_alternate(struct qp *qp, const struct qp_attr *from)
+{
+	struct qp_attr *to = &qp->attr;
+
+	to->alt_path = from->alt_path;
+	to->alt_resolved = from->alt_resolved;
+	to->alt_port = from->alt_port;
+	to->alt_timeout = from->alt_timeout;
+	to->alt_pkey = from->alt_pkey;
+	qp->req.armed = to->path_mig_state == MIG_ARMED && to->alt_resolved;
+}
+
+/** An order of software: the alternate path is loaded, and the state was checked. */
+static void
+apply_migration(struct qp *qp, enum qp_migration to)
+{
+	if (to != MIG_MIGRATED)
+		qp_migration_set(qp, to);
+	else if (qp->attr.path_mig_state == MIG_ARMED)
+		qp_migrate(qp);
+}
+
 /** Copy the attributes that the mask names; those of the path and the state come later. */
 static void
 store(struct qp_attr *to, const struct qp_attr *from, uint32_t mask)
@@ -112,6 +174,9 @@ reset(struct qp *qp)
 	qp->ce_seen = 0;
 	qp->fatal = 0;
 	qp->flags &= ~(uint32_t)(QPF_COMM_EST | QPF_CNP_SCHEDULED);
+	memset(&qp->attr.alt_path, 0, sizeof(qp->attr.alt_path));
+	qp->attr.alt_resolved = false;
+	qp_migration_set(qp, MIG_MIGRATED);
 	memset(&qp->last_error, 0, sizeof(qp->last_error));
 	qp->last_error.fault = VERDICT_NO_FAULT;
 	memset(qp->stats, 0, sizeof(*qp->stats));
@@ -132,10 +197,16 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 		apply_path(qp);
 	if ((mask & in_template) != 0)
 		make_template(qp);
+	if ((mask & QP_ATTR_NEW_MAC) != 0)
+		apply_mac(qp, &attr->path);
+	if ((mask & QP_ATTR_ALT_PATH) != 0)
+		store_alternate(qp, attr);
 	if ((mask & QP_ATTR_TRACE) != 0)
 		qp->flags = attr->trace ? qp->flags | QPF_TRACE : qp->flags & ~(uint32_t)QPF_TRACE;
 
 	qp_send_apply(qp, mask, state, next);
+	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0)
+		apply_migration(qp, (enum qp_migration)attr->path_mig_state);
 	if (next == QPS_RESET)
 		reset(qp);
 	else if (next == QPS_RTR && state == QPS_INIT)
@@ -194,6 +265,9 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	out->rq_posted = ring_consume_count(&qp->rq);
 	out->answers = qp->answer_count;
 	out->resolved = (qp->flags & QPF_RESOLVED) != 0;
+	out->migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
+	out->migration_rule = qp->migration_rule;
+	out->migration_ns = qp->migration_ns;
 	out->stats = *qp->stats;
 	snapshot_send(qp, state, out);
 }

@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "mem.h"
+#include "qp_migration.h"
 #include "qp_send.h"
 #include "responder.h"
 #include "ring.h"
@@ -48,8 +49,12 @@ enum {
 	QP_ATTR_PATH_MIG_STATE = 1 << 18,
 	QP_ATTR_CAP = 1 << 19,
 	QP_ATTR_DEST_QPN = 1 << 20,
-	QP_ATTR_TRACE = 1 << 30, /* the project's own: qp_attr.trace, QPF_TRACE */
+	/* the project's own */
+	QP_ATTR_NEW_MAC = 1 << 29, /* the MAC of qp_attr.path's destination: of either path to it */
+	QP_ATTR_TRACE = 1 << 30,   /* qp_attr.trace, QPF_TRACE */
 };
+
+#define QP_ALT_TIMEOUT_SAME 0xff
 
 struct qp_attr {
 	uint8_t qp_state;
@@ -70,6 +75,14 @@ struct qp_attr {
 	struct wire_path path; /* AV: dmac all zero until resolved */
 	bool path_resolved;
 	bool trace; /* record in the flight recorder */
+	/* ALT_PATH: all of the alternate path at once */
+	bool alt_resolved;
+	uint8_t alt_port;       /* DPDK port id */
+	uint8_t alt_timeout;    /* QP_ALT_TIMEOUT_SAME: that of the primary path */
+	uint8_t path_mig_state; /* enum qp_migration */
+	uint16_t alt_pkey;      /* 0: that of the primary path */
+	uint32_t migrations;    /* qp.migrations, as the control lcore knows it */
+	struct wire_path alt_path;
 };
 
 /**
@@ -187,6 +200,8 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 	QPF_CC_WINDOW = BIT32(19),     /* cc.algo=ernic_window: a CNP halves the window, once */
 	QPF_CC_HALVED = BIT32(20),     /* ... and has */
 	QPF_SQD_NOTIFY = BIT32(21),    /* en_sqd_async_notify of the move to SQD */
+	QPF_MIGRATION = BIT32(22),     /* path_mig_state is REARM or ARMED: MigReq is 0 */
+	QPF_MIG_REFUSED = BIT32(23),   /* PATH_MIG_ERR was raised since ARMED */
 };
 
 struct qp {
@@ -194,7 +209,7 @@ struct qp {
 	uint32_t qpn;
 	_Atomic uint8_t state; /* enum qp_state */
 	uint8_t type;
-	uint8_t port;   /* DPDK port id (control) */
+	uint8_t port;   /* DPDK port id (control; a migration changes it) */
 	uint8_t worker; /* (control) */
 	uint32_t flags; /* QPF_* */
 	uint32_t pd;
@@ -245,6 +260,9 @@ struct qp {
 
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
+	_Atomic uint32_t migrations; /* since attach; goes up when the path in `attr` has changed */
+	uint16_t migration_rule;     /* of the newest one */
+	ns_t migration_ns;
 	struct qp_error last_error;
 	struct ring_recv_copy active_copy;
 	struct responder_saved *saved; /* resp.saved points here (control) */
@@ -341,6 +359,9 @@ struct qp_snapshot {
 	ns_t deadline;
 	uint64_t feed_posted;
 	uint64_t feed_completed;
+	uint32_t migrations;
+	uint16_t migration_rule; /* of the newest one */
+	ns_t migration_ns;
 	struct qp_error error;
 	struct stats_block stats;
 };
@@ -352,5 +373,9 @@ void qp_snapshot(struct qp *qp, struct qp_snapshot *out);
  * ERR is the pipeline's.
  */
 void qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask);
+/** The alternate path takes the place of the primary one. */
+void qp_attr_migrate(struct qp_attr *a);
+/** attr.path, .path_resolved or .pkey is another one: addresses, flags, template. */
+void qp_path_changed(struct qp *qp);
 
 #endif

@@ -71,7 +71,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	bool last = !data | (left <= r->pmtu), ask = data & ((how & EMIT_ASK) != 0);
 	uint32_t len = !data ? 0 : last ? left : r->pmtu;
 	psn_t at = r->cur;
-	uint8_t flags = PKT_MIGREQ; /* WIRE-18 */
+	uint8_t flags = r->unmigrated ? 0 : PKT_MIGREQ; /* WIRE-18 */
 
 	if (data) {
 		if (last && (w->flags & WR_SOLICITED) != 0)

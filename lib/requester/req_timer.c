@@ -45,6 +45,14 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 {
 	v->cause = (uint8_t)cause;
 	v->rule = (uint16_t)rule;
+	if (r->retry_left == 0 && r->armed) { /* REQ-RETRY-09 */
+		r->armed = false;
+		r->retry_left = r->retry_cnt;
+		v->rule = REQRULE_MIGRATED;
+		v->act |= REQACT_MIGRATE;
+		req_rewind(r, v);
+		return;
+	}
 	if (r->retry_left == 0) { /* AMB-02: the retry that finds the counter at 0 */
 		v->outcome = QC_RETRY_EXCEEDED;
 		v->rule = REQRULE_RETRY_EXHAUSTED;

@@ -106,6 +106,7 @@ struct requester {
 	bool implied;        /* implied NAK acted upon, and una has not moved since */
 	bool recovering;     /* una is below `recover`: second copies may be in flight */
 	bool limited;        /* limit_msn is valid */
+	bool unmigrated;     /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
 	/* line 1: timer, counters, resends */
 	ns_t deadline;       /* transport timer, or end of the RNR wait */
 	uint32_t limit_msn;  /* credits: newest MSN allowed */
@@ -120,7 +121,8 @@ struct requester {
 	uint8_t retry_cnt;   /* attribute, 0..7 */
 	uint8_t rnr_retry;   /* attribute, 0..7; 7: for ever */
 	uint8_t max_rd_atomic; /* attribute */
-	uint8_t reserved[26];
+	bool armed;          /* attribute: another path is there for when retries are used up */
+	uint8_t reserved[25];
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 
@@ -216,6 +218,7 @@ enum { /* verdict.act */
 	REQACT_DROP = BIT32(6),      /* no effect; `rule` says why */
 	REQACT_EVENT = BIT32(7),     /* asynchronous event (class C) */
 	REQACT_DRAINED = BIT32(8),   /* SQD: everything started is finished */
+	REQACT_MIGRATE = BIT32(9),   /* with RESEND: go on over the alternate path from now on */
 };
 
 enum requester_counter {

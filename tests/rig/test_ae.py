@@ -96,11 +96,13 @@ class Events(rig.RigCase):
         self.expect(self.feed(self.peer.write_only_imm(E, b"x", VA, RKEY ^ 1)), Nak(E, NAK_RAE, 0))
         self.fatal(E, cqe="REM_ACCESS_ERR", flushed=1)
 
-    def test_AE_12_paths_do_not_migrate(self):
+    def test_AE_12_without_an_alternate_path_nothing_migrates(self):
+        """What a migration raises where there is one: test_apm.py."""
         self.resp()
-        for attr in ({"path_mig_state": "REARM"}, {"alt_ah_attr": {"dest_ip": "192.0.2.3"}}):
-            with self.assertRaises(rig.RpcError):
-                self.rpc("qp_modify", qp_num=QPN, qp_state="RTS", **attr)
+        with self.assertRaises(rig.RpcError):
+            self.rpc("qp_modify", qp_num=QPN, qp_state="RTS", path_mig_state="REARM")
+        for i, mig in enumerate((0, 1, 0, 1)):
+            self.feed(self.peer.send_only(E + i, b"m", mig=mig))
         self.assertEqual([], self.events())
 
 

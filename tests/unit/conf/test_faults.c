@@ -207,6 +207,12 @@ static const struct fault {
 	{ L_EAL, "\"eal\": [\"--vdev\", \"net_af_packet0,iface=x,framesz=1152\"],", "/eal/1",
 		"raise framesz to at least 1168", 0 },
 	{ L_AH, "\"ah_attr\": { \"dest_ip\": \"fd77::2\" },", "/qps/0/ah_attr", "port \"p0\" has no ipv6", 0 },
+	{ L_TIMEOUT, "\"timeout\": 14, \"alt_ah_attr\": { \"dest_ip\": \"fd77::2\" },", "/qps/0/alt_ah_attr",
+		"port \"p0\" has no ipv6", 0 },
+	{ L_TIMEOUT, "\"timeout\": 14, \"alt_ah_attr\": { \"dest_ip\": \"10.77.0.3\" }, \"alt_port\": \"p9\",",
+		"/qps/0/alt_port", "must be a name of /ports, as \"p0\"", 0 },
+	{ L_TIMEOUT, "\"timeout\": 14, \"path_mig_state\": \"REARM\",", "/qps/0/path_mig_state",
+		"REARM requires alt_ah_attr", 0 },
 	/* text */
 	{ L_TIMEOUT, "\"timeout\": 14, \"timeout\": 15,", "/qps/0/timeout", "duplicate object key", 0 },
 	{ L_TIMEOUT, "\"timeout\": 014,", "/qps/0/timeout", "column", 0 },

@@ -15,6 +15,8 @@ parse(const char *text)
 #define QP_HEAD "\"qp_type\":\"RC\",\"pd\":\"a\",\"send_cq\":\"c\",\"recv_cq\":\"c\""
 
 /* clang-format off */
+#define ALT_AH "\"alt_ah_attr\":{\"dest_ip\":\"10.0.0.3\"}"
+
 static const struct row {
 	const char *params;
 	const char *pointer, *says; /* NULL: good */
@@ -26,6 +28,12 @@ static const struct row {
 	  "\"ah_attr\":{\"dest_ip\":\"fd77::2\"}}", "/dest_qp_num", "qp_state RTR requires" },
 	{ "{" QP_HEAD ",\"timeout\":32}", "/timeout", "from 0 to 31" }, /* QP-04 */
 	{ "{" QP_HEAD ",\"en_sqd_async_notify\":true}", "/en_sqd_async_notify", "in a modify only" },
+	{ "{" QP_HEAD ",\"alt_port\":\"p\"}", "/alt_port", "goes with alt_ah_attr" },
+	{ "{" QP_HEAD ",\"alt_timeout\":3}", "/alt_timeout", "goes with alt_ah_attr" },
+	{ "{" QP_HEAD ",\"alt_pkey\":3}", "/alt_pkey", "goes with alt_ah_attr" },
+	{ "{" QP_HEAD "," ALT_AH ",\"path_mig_state\":\"REARM\"}", "/path_mig_state", "qp_state is RESET" },
+	{ "{" QP_HEAD "," ALT_AH ",\"path_mig_state\":\"ARMED\"}", "/path_mig_state", "\"MIGRATED\" or \"REARM\"" },
+	{ "{" QP_HEAD "," ALT_AH ",\"alt_port\":\"p\",\"alt_timeout\":0,\"alt_pkey\":1}", NULL, NULL },
 	{ "[]", "", "must be an object (qp), not an array" },
 	{ "null", "", "must be an object (qp), not null" },
 }, modify_rows[] = {
@@ -48,6 +56,9 @@ static const struct row {
 	{ "{\"qp_num\":17,\"max_dest_rd_atomic\":17}", "/max_dest_rd_atomic", "from 0 to 16" },
 	{ "{\"qp_num\":17,\"dest_qp_num\":16777216}", "/dest_qp_num", "to 16777214" },
 	{ "{\"qp_num\":17,\"pkey\":\"0x8000\"}", "/pkey", "low 15 bits" },
+	{ "{\"qp_num\":17," ALT_AH ",\"alt_pkey\":\"0x8000\"}", "/alt_pkey", "low 15 bits" },
+	{ "{\"qp_num\":17," ALT_AH ",\"path_mig_state\":\"REARM\"}", NULL, NULL },
+	{ "{\"qp_num\":17," ALT_AH ",\"alt_timeout\":32}", "/alt_timeout", "from 0 to 31" },
 	{ "{\"qp_num\":17,\"ah_attr\":{\"hop_limit\":1}}", "/ah_attr/dest_ip", "is missing" },
 };
 /* clang-format on */
@@ -125,7 +136,8 @@ replies_have_every_value(void **state UNUSED)
 		"{\"qp_num\":null," QP_HEAD ",\"qp_state\":\"RTR\",\"port\":\"p\","
 		"\"srq\":null,\"sq_sig_all\":false,\"path_mtu\":1024,\"dest_qp_num\":5,\"rq_psn\":9,"
 		"\"ah_attr\":{\"dest_ip\":\"fd77::2\",\"dest_mac\":null,\"traffic_class\":0,\"hop_limit\":64,"
-		"\"vlan\":null,\"vlan_priority\":0},\"timeout\":14,\"retry_cnt\":7,\"rnr_retry\":7,"
+		"\"vlan\":null,\"vlan_priority\":0},\"path_mig_state\":\"MIGRATED\","
+		"\"timeout\":14,\"retry_cnt\":7,\"rnr_retry\":7,"
 		"\"min_rnr_timer\":12,\"max_rd_atomic\":16,\"max_dest_rd_atomic\":16,\"pkey\":\"0xffff\","
 		"\"qp_access_flags\":[\"REMOTE_READ\"],\"cap\":{\"max_send_wr\":128,\"max_recv_wr\":128,"
 		"\"max_send_sge\":4,\"max_recv_sge\":4,\"max_inline_data\":256},\"worker\":null,\"count\":1,"

@@ -207,6 +207,17 @@ make_env(bool no_socket)
 		.max_frame = 1514,
 		.impair = fake_port_impair,
 		.impair_ctx = fake_port_impair_ctx };
+	if (fake.conf->n_ports > 1) {
+		fake.addr2 = fake.addr;
+		fake.addr2.mac[5] = 2;
+		fake.addr2.ipv4[2] = 1;
+		e->ports_n = 2;
+		e->ports[1] = e->ports[0];
+		e->ports[1].id = 1;
+		e->ports[1].worker = 1;
+		e->ports[1].tx_queues = 0;
+		e->ports[1].addr = &fake.addr2;
+	}
 	for (unsigned int w = 0; w < FAKE_WORKERS; w++) {
 		fake.errbuf[w] = aligned_alloc(64, (errbuf_size(FAKE_ERRORS) + 63) & ~63u);
 		errbuf_init(fake.errbuf[w], FAKE_ERRORS);

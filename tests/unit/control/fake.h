@@ -40,6 +40,7 @@ struct fake {
 	struct stats_block stats[FAKE_WORKERS];
 	struct stats_block port_stats[FAKE_WORKERS];
 	struct wire_port addr;
+	struct wire_port addr2; /* of the second port, if the configuration has one: worker 1's */
 	struct errbuf *errbuf[FAKE_WORKERS];
 	struct trace *trace[FAKE_WORKERS];
 	_Atomic bool stop;

@@ -399,7 +399,62 @@ TMR_12_ghosts(void **state)
 	assert_true(s->r.timing && s->r.deadline == T0 + TTR_14);
 }
 
+/* REQ-RETRY-09: where there is another path, the whole count again, once; any cause. */
+static void
+REQ_RETRY_09_another_path(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (int cause = 0; cause < 3; cause++) {
+		with_retries(s, 1, 2);
+		if (cause == 2) {
+			sim_init(s);
+			s->r.retry_cnt = 1;
+			requester_reset(&s->r, psn(S));
+			POST(s, READ(64));
+			POST(s, SEND(64));
+			pump(s);
+		}
+		s->r.armed = true;
+		for (int i = 0; i < 4; i++) {
+			if (cause == 0)
+				expire(s);
+			else
+				ack(s, cause == 1 ? S : S + 1, cause == 1 ? NSEQ : ACK);
+			assert_int_equal((s->v.act & REQACT_MIGRATE) != 0, i == 1);
+			assert_int_equal((s->v.act & REQACT_ERROR) != 0, i == 3);
+			if (i == 3)
+				break;
+			assert_int_equal(s->v.act & REQACT_RESEND, REQACT_RESEND);
+			assert_int_equal(s->r.retry_left, i == 0 || i == 2 ? 0 : 1);
+			if (i == 1)
+				expect_rule(s, "REQ-RETRY-09");
+			pump(s);
+			assert_int_equal(s->n, 2);
+			assert_int_equal(s->out[0].psn.v, S);
+		}
+		assert_int_equal(s->v.wc_status, WC_RETRY_EXC);
+	}
+}
+
+/* A spent RNR counter says nothing of the path. */
+static void
+REQ_RNR_05_no_other_path(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	with_retries(s, 1, 1);
+	s->r.armed = true;
+	s->r.rnr_left = 0;
+	ack(s, S, RNR);
+	assert_int_equal(s->v.act & (REQACT_MIGRATE | REQACT_ERROR), REQACT_ERROR);
+	assert_int_equal(s->v.wc_status, WC_RNR_RETRY_EXC);
+}
+
 RUN(T(REQ_RETRY_01_causes), T(REQ_RETRY_02_number), T(REQ_RETRY_04_reload),
+	T(REQ_RETRY_09_another_path), T(REQ_RNR_05_no_other_path),
 	T(REQ_RETRY_05_ghosts_do_not_reload), T(REQ_RETRY_06_nak_that_makes_progress),
 	T(REQ_RETRY_07_exhaustion), T(REQ_RETRY_08_recovered), T(REQ_RETRY_10_independent),
 	T(REQ_14_identical), T(TMR_01_values), T(TMR_11_exponent), T(TMR_02_bounds),

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The alternate path of a QP (automatic path migration), as the control lcore has it. */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+_Static_assert(
+	CONF_QP_ALT_PATH == QP_ATTR_ALT_PATH && CONF_QP_PATH_MIG_STATE == QP_ATTR_PATH_MIG_STATE &&
+		(int)CONF_MIG_REARM == (int)MIG_REARM && (int)CONF_MIG_ARMED == (int)MIG_ARMED,
+	"masks and states agree");
+
+/* A template's port was checked when it was made; a modify names another one. */
+static int
+take_port(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+{
+	const uint32_t worker = rec->qp->worker;
+
+	rec->alt_port = -1;
+	if ((conf->given & CONF_QP_ALT_PORT) != 0) {
+		rec->alt_port = qp_walk_port(c, conf->alt_port);
+		if (rec->alt_port < 0)
+			return refuse(
+				r, ENOENT, "alt_port: port \"%s\" does not exist", conf->alt_port);
+	}
+	if (rec->alt_port >= 0 && !qp_can_send(c, rec->alt_port, worker))
+		return refuse(r, EINVAL,
+			"alt_port: worker %u, which has QP %u, cannot send on port \"%s\": a QP "
+			"keeps its worker, so use a port with a transmit queue for it, or make the "
+			"QP on worker %u",
+			worker, rec->qp->qpn, conf->alt_port, c->env.ports[rec->alt_port].worker);
+	return 0;
+}
+
+static struct qp_way
+way_of(struct qp_rec *rec, struct qp_attr *attr)
+{
+	return (struct qp_way){ .key = "alt_ah_attr",
+		.ah = &rec->alt_ah,
+		.port = rec->alt_port >= 0 ? rec->alt_port : rec->port,
+		.link = &rec->alt_link,
+		.path = &attr->alt_path,
+		.resolved = &attr->alt_resolved };
+}
+
+static int
+take_path(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct qp_attr *attr,
+	struct refusal *r)
+{
+	int rc = take_port(c, rec, conf, r);
+	struct qp_way way;
+
+	if (rc != 0)
+		return rc;
+	rec->alt_ah = conf->alt_ah_attr;
+	rec->alt_given = conf->given & (CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
+	way = way_of(rec, attr);
+	attr->alt_port = (uint8_t)c->env.ports[way.port].id;
+	attr->alt_timeout =
+		(conf->given & CONF_QP_ALT_TIMEOUT) != 0 ? conf->alt_timeout : QP_ALT_TIMEOUT_SAME;
+	attr->alt_pkey = (conf->given & CONF_QP_ALT_PKEY) != 0 ? conf->alt_pkey : 0;
+	rc = qp_path_mtu_check(c, &way, attr->path_mtu, r);
+	if (rc == 0)
+		rc = qp_path_make(c, rec, &way, r);
+	return rc == 0 ? qp_path_resolve(c, rec, &way, r) : rc;
+}
+
+int
+qp_alternate_take(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+	struct qp_change *ch, struct refusal *r)
+{
+	const bool loads = (ch->mask & QP_ATTR_ALT_PATH) != 0;
+	const char *why;
+
+	if ((ch->mask & QP_ATTR_PATH_MIG_STATE) != 0) {
+		const enum qp_migration now = rec->attr.path_mig_state;
+		const enum qp_migration to = (enum qp_migration)conf->path_mig_state;
+
+		if (qp_migration_check(now, to, loads || rec->alt_loaded, &why) != 0)
+			return refuse(r, EINVAL, "path_mig_state: QP %u is %s: %s", rec->qp->qpn,
+				qp_migration_name(now), why);
+		ch->attr.path_mig_state = (uint8_t)to;
+	}
+	return loads ? take_path(c, rec, conf, &ch->attr, r) : 0;
+}
+
+void
+qp_alternate_again(struct control *c, struct qp_rec *rec)
+{
+	const struct qp_way way = way_of(rec, &rec->attr);
+	struct refusal ignored;
+
+	if (rec->alt_loaded)
+		qp_path_resolve(c, rec, &way, &ignored);
+	else
+		neigh_leave(c, &rec->alt_link);
+}
+
+void
+qp_alternate_sync(struct control *c, struct qp_rec *rec)
+{
+	const uint32_t n = atomic_load_explicit(&rec->qp->migrations, memory_order_acquire);
+	struct qp_attr *a = &rec->attr;
+
+	if (a->migrations == n)
+		return;
+	a->migrations = n;
+	qp_attr_migrate(a);
+	rec->ah = rec->alt_ah;
+	if (rec->alt_port >= 0)
+		rec->port = rec->alt_port;
+	neigh_join(c, &rec->link, &rec->alt_link);
+}
+
+int
+qp_alternate_look(struct control *c, struct qp_rec *rec, struct refusal *r)
+{
+	struct qp_snapshot s;
+	int rc = qp_admin_snapshots(c, &rec, 1, &s, r);
+
+	qp_alternate_sync(c, rec);
+	if (rc == 0)
+		rec->attr.path_mig_state = s.attr.path_mig_state;
+	return rc;
+}
+
+void
+qp_alternate_forget(struct control *c, struct qp_rec *rec)
+{
+	neigh_leave(c, &rec->alt_link);
+	rec->alt_loaded = false;
+	rec->alt_given = 0;
+	rec->alt_port = -1;
+	rec->given &= ~(uint32_t)(QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
+	rec->attr.alt_resolved = false;
+	rec->attr.path_mig_state = MIG_MIGRATED;
+}

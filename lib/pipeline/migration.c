@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Path migration: what the peer's packets and exhausted retries do to a QP's paths, and who hears
+ * of it. Which path a packet must have come on is stage 4's to see.
+ */
+#include "pipeline_priv.h"
+
+static void
+trace_path(struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint16_t rule)
+{
+	if (!traced(w, qp))
+		return;
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = qp->qpn,
+				    .psn = p != NULL ? p->psn.v : qp->req.una.v,
+				    .rule = rule,
+				    .kind = TRACE_path,
+				    .opcode = p != NULL ? p->opcode : 0,
+				    .fault = VERDICT_NO_FAULT,
+				    .state = qp_state_of(qp),
+				    .detail = qp->attr.path_mig_state });
+}
+
+/** An event, and the worker's and the QP's count of it. */
+static void
+tell(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule, uint8_t event)
+{
+	bool asked = event == EVENT_PATH_MIG_ERR || rule == RULE_PATH_FOLLOWED;
+	struct mbox_msg msg = {
+		.type = MBOX_EVENT, .source = asked ? SOURCE_RQ : SOURCE_SQ, .port = qp->port
+	};
+
+	msg.ev.time_ns = w->now;
+	msg.ev.qpn = qp->qpn;
+	msg.ev.psn = p != NULL ? p->psn.v : qp->req.una.v;
+	msg.ev.rule = rule;
+	msg.ev.event = event;
+	msg.ev.opcode = p != NULL ? p->opcode : 0;
+	msg.ev.state = qp_state_of(qp);
+	msg.ev.fault = VERDICT_NO_FAULT;
+	msg.ev.object = qp;
+	send_up(w, &msg);
+}
+
+static void
+count_both(struct worker *w, struct qp *qp, enum stats_counter s)
+{
+	stats_inc(&w->stats, s);
+	stats_inc(qp->stats, s);
+}
+
+void
+migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
+{
+	qp->migration_rule = rule;
+	qp->migration_ns = w->now;
+	count_both(w, qp, STAT_path_migrations);
+	trace_path(w, qp, p, rule);
+	tell(w, qp, p, rule, EVENT_PATH_MIG);
+}
+
+void
+migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
+{
+	qp_migrate(qp);
+	migration_done(w, qp, p, rule);
+}
+
+void
+migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	uint8_t now = qp->attr.path_mig_state, next;
+
+	next = qp_migration_step((enum qp_migration)now, (p->flags & PKT_MIGREQ) != 0).next;
+	if (LIKELY(next == now) || op_has(p->op, OPF_CNP)) /* CC-01: MigReq means nothing there */
+		return;
+	if (next != MIG_MIGRATED) {
+		qp_migration_set(qp, (enum qp_migration)next);
+		trace_path(w, qp, p, RULE_NONE);
+		return;
+	}
+	qp_migrate(qp);
+	migration_done(w, qp, p, RULE_PATH_FOLLOWED);
+}
+
+void
+migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	count_both(w, qp, STAT_path_migration_errors);
+	trace_path(w, qp, p, RULE_PATH_REFUSED);
+	if ((qp->flags & QPF_MIG_REFUSED) != 0)
+		return; /* whoever sends more of them shall not fill the event queue */
+	qp->flags |= QPF_MIG_REFUSED;
+	tell(w, qp, p, RULE_PATH_REFUSED, EVENT_PATH_MIG_ERR);
+}
