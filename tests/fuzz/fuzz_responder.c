@@ -50,6 +50,10 @@ tell(void)
 void
 turn(void)
 {
+	if (fb.opening) {
+		worker_poll(fb.w, fb.now);
+		return;
+	}
 	model_begin();
 	look_begin();
 	worker_poll(fb.w, fb.now);

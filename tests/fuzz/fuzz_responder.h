@@ -164,6 +164,7 @@ struct fuzz_bed {
 	struct rte_mempool *out; /* the worker's */
 	ns_t now;
 	uint8_t drain;
+	bool opening;  /* QPs are made ready: no packet, nothing to compare */
 	int modifying; /* QP that the control lcore changes in this turn, or -1 */
 	uint64_t cookie;
 	uint64_t collected; /* frames taken from the port's far end */

@@ -12,6 +12,9 @@ enum { IN_MBUFS = 255, OUT_MBUFS = 351, DATA_ROOM = FRAME_ROOM, WIRE_RING = 64, 
 
 struct fuzz_bed fb;
 
+/* What regions hold when a program begins. */
+static uint8_t arena_fill[ARENA];
+
 #define RTR_ATTRS                                                                            \
 	(QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | \
 		QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
@@ -90,6 +93,8 @@ bed_start(void)
 	bit = rte_mbuf_dynflag_register(&fcs);
 	FUZZ_CHECK(bit >= 0);
 	fb.fcs_flag = UINT64_C(1) << bit;
+	for (uint32_t i = 0; i < ARENA; i++)
+		arena_fill[i] = (uint8_t)(i * 37 + (i >> 8));
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -330,9 +335,8 @@ bed_open(uint8_t knobs, uint8_t options)
 	fb.collected = fb.made = 0;
 	fb.sent_n = 0;
 	fb.modifying = -1;
-	for (uint32_t i = 0; i < ARENA; i++)
-		fb.arena[i] = (uint8_t)(i * 37 + (i >> 8));
-	memcpy(fb.shadow, fb.arena, ARENA);
+	memcpy(fb.arena, arena_fill, ARENA);
+	memcpy(fb.shadow, arena_fill, ARENA);
 
 	fb.conf.qps = qp_table_create(QPN_SLOTS, 0);
 	fb.conf.mem = mem_table_create(64);
@@ -340,6 +344,7 @@ bed_open(uint8_t knobs, uint8_t options)
 	fb.conf.trace_entries = (options & 2) != 0 ? 0 : 64;
 	fb.w = worker_create(&fb.conf);
 	FUZZ_CHECK(fb.conf.qps != NULL && fb.conf.mem != NULL && fb.w != NULL);
+	fb.opening = true;
 	make_cq(0, CQE_MANY);
 	make_cq(1, (options & 4) != 0 ? 4 : CQE_MANY);
 	for (uint32_t i = 0; i < MRS; i++) {
@@ -359,6 +364,7 @@ bed_open(uint8_t knobs, uint8_t options)
 			bed_qp_state(i, plans[i].start, plans[i].psn);
 		}
 	}
+	fb.opening = false;
 }
 
 void
