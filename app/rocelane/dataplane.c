@@ -92,6 +92,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 			.id = p->id,
 			.tx_queue = (uint16_t)(i % p->tx_queues),
 			.polls_rx = p->rx_worker == i,
+			.max_frame = (uint16_t)RTE_MIN(p->max_frame, UINT16_MAX),
 			.addr = p->addr,
 			.pool = p->pool,
 		};

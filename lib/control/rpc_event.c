@@ -132,13 +132,16 @@ header_json(const struct errbuf_record *r)
 	return json_stringn(hex, 2 * len);
 }
 
-/* "drop" for headers; what a QP's own check made of it otherwise. */
+/* What became of the packet: profile, knobs and latches decide, not the fault alone. */
 static const char *
 impact_of(const struct errbuf_record *r)
 {
-	if (r->charged < FAULT_MAX && wire_faults[r->charged].impact != NULL)
-		return wire_faults[r->charged].impact;
-	return "drop";
+	static const char *const names[] = { [ERRBUF_DROP] = "drop",
+		[ERRBUF_NAK] = "nak",
+		[ERRBUF_RNR] = "rnr",
+		[ERRBUF_FATAL] = "fatal" };
+
+	return r->impact < ARRAY_LEN(names) ? names[r->impact] : "drop";
 }
 
 static json_t *

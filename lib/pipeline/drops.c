@@ -4,7 +4,7 @@
 
 /** RX-ERR-01: syndrome and headers, where the error buffer is on and has room. */
 static void
-record(struct worker *w, const struct burst *b, uint32_t i, uint8_t charged, uint16_t rule)
+record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 {
 	const struct wire_pkt *p = &b->pkt[i];
 	struct errbuf_record *r;
@@ -20,15 +20,16 @@ record(struct worker *w, const struct burst *b, uint32_t i, uint8_t charged, uin
 	len = p->frame_len < ERRBUF_HEADER_BYTES ? p->frame_len : ERRBUF_HEADER_BYTES;
 	/* Field by field: clearing the record first would write its header twice. */
 	r->time_ns = w->now;
-	r->faults = p->faults | FAULT_BIT(charged);
+	r->faults = p->faults | FAULT_BIT(c.fault);
 	r->qpn = p->dest_qpn;
 	r->psn = p->psn.v;
 	r->frame_len = p->frame_len;
 	r->header_len = (uint16_t)len;
 	r->port = w->conf.ports[b->port[i]].id;
-	r->rule = rule;
+	r->rule = c.rule;
 	r->opcode = p->opcode;
-	r->charged = charged;
+	r->charged = c.fault;
+	r->impact = c.impact;
 	memcpy(r->header, p->frame, len);
 	errbuf_commit(w->errbuf);
 }
@@ -47,7 +48,7 @@ drop_faulty(struct worker *w, struct burst *b, uint32_t i)
 		count(w, b->port[i], qp, STAT_rx_icrc_encapsulated);
 	if (f == FAULT_CNP)
 		count(w, b->port[i], qp, STAT_rp_cnp_ignored);
-	record(w, b, i, (uint8_t)f, 0);
+	record(w, b, i, (struct charge){ .fault = (uint8_t)f });
 	if (qp != NULL && traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = p->dest_qpn,
@@ -60,10 +61,11 @@ drop_faulty(struct worker *w, struct burst *b, uint32_t i)
 }
 
 void
-fault_charge(struct worker *w, struct burst *b, uint32_t i, uint8_t fault, uint16_t rule)
+fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c)
 {
-	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[fault % FAULT_MAX]);
-	record(w, b, i, fault % FAULT_MAX, rule);
+	c.fault %= FAULT_MAX;
+	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[c.fault]);
+	record(w, b, i, c);
 }
 
 /** All of one pool, and nothing to undo about any of them? Then they go back as they are. */

@@ -190,8 +190,15 @@ qp_receives(uint8_t state)
  * b->qp[i] is NULL or a QP of this worker.
  */
 void drop_faulty(struct worker *w, struct burst *b, uint32_t i);
-/** The responder found a fault: count and record that. */
-void fault_charge(struct worker *w, struct burst *b, uint32_t i, uint8_t fault, uint16_t rule);
+/** A fault of an accepted packet, and what it led to. */
+struct charge {
+	uint16_t rule;
+	uint8_t fault;  /* enum wire_fault */
+	uint8_t impact; /* enum errbuf_impact */
+};
+
+/** The responder or the requester found a fault: count and record that. */
+void fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c);
 
 /* ---- carrying a verdict out (actions.c, complete.c, flush.c) --------------------------------- */
 

@@ -178,6 +178,26 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	return cq_add_to(w, qp, qp->send_cq, &cqe);
 }
 
+enum { LOC_PROT_ERR = 4, REM_INV_REQ_ERR = 9, REM_ACCESS_ERR = 10 }; /* ibv_wc_status */
+enum { EVENT_REQ_ERR = 2, EVENT_ACCESS_ERR = 3 };                    /* ibv_event_type */
+
+/**
+ * The event that irdma raises beside each error completion (AEQ-11); knob ae.with_cqe asks for it.
+ */
+static uint8_t
+event_beside(uint8_t status)
+{
+	switch (status) {
+	case LOC_PROT_ERR:
+	case REM_ACCESS_ERR:
+		return EVENT_ACCESS_ERR;
+	case REM_INV_REQ_ERR:
+		return EVENT_REQ_ERR;
+	default:
+		return EVENT_QP_FATAL;
+	}
+}
+
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /**
@@ -200,8 +220,14 @@ failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct r
 		lost.event = EVENT_QP_FATAL;
 		raise(w, qp, p, &lost, SOURCE_CQ);
 	}
-	if ((v->act & REQACT_EVENT) != 0)
+	if ((v->act & REQACT_EVENT) != 0) {
 		raise(w, qp, p, v, source);
+	} else if ((qp->flags & QPF_EVENT_WITH_CQE) != 0) {
+		struct requester_verdict beside = *v;
+
+		beside.event = event_beside(v->wc_status);
+		raise(w, qp, p, &beside, source);
+	}
 	answers_drop(w, qp);
 	flush_sends(w, qp);
 	flush_receives(w, qp);

@@ -24,13 +24,31 @@ contiguous(struct worker *w, uint32_t port, struct rte_mbuf *m)
 	return NULL;
 }
 
+/** RX-LNK-02: what a port with this mtu would not have taken from its wire. */
+static __attribute__((noinline)) void
+drop_oversize(struct worker *w, struct burst *b, uint32_t port, uint32_t max)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		if (b->m[i]->pkt_len <= max) {
+			b->m[kept++] = b->m[i];
+			continue;
+		}
+		count(w, (uint8_t)port, NULL, STAT_rx_oversize);
+		rte_pktmbuf_free(b->m[i]);
+	}
+	b->n = kept;
+}
+
 void
 stage_rx(struct worker *w, struct burst *b, uint32_t port)
 {
 	const struct pipeline_port *p = &w->conf.ports[port];
 	struct stats_block *ps = &w->port_stats[port];
 	uint32_t n = rte_eth_rx_burst(p->id, p->rx_queue, b->m, PIPELINE_BURST);
-	uint32_t kept = 0;
+	const uint32_t max = p->max_frame != 0 ? p->max_frame : UINT16_MAX;
+	uint32_t kept = 0, longest = 0;
 	uint64_t bytes = 0;
 
 	b->n = n;
@@ -46,6 +64,7 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 			rte_prefetch0(b->m[i + AHEAD]);
 		rte_prefetch0(rte_pktmbuf_mtod(m, void *));
 		bytes += m->pkt_len;
+		longest = RTE_MAX(longest, m->pkt_len);
 		if (UNLIKELY(m->nb_segs != 1)) {
 			m = contiguous(w, port, m);
 			if (m == NULL)
@@ -56,6 +75,8 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 		kept++;
 	}
 	b->n = kept;
+	if (UNLIKELY(longest > max))
+		drop_oversize(w, b, port, max);
 	stats_add(&w->stats, STAT_rx_packets, n);
 	stats_add(&w->stats, STAT_rx_bytes, bytes);
 	stats_add(ps, STAT_rx_packets, n);

@@ -120,6 +120,17 @@ trace_request(struct worker *w, const struct context *c, const struct responder_
 				    .state = qp_state_of(c->qp) });
 }
 
+/** A sequence NAK or RNR NAK is sent once; what comes after it is dropped. */
+static uint8_t
+impact_of(const struct responder_verdict *v)
+{
+	if ((v->act & ACT_ERR) != 0)
+		return ERRBUF_FATAL;
+	if ((v->act & ACT_NAK) == 0)
+		return ERRBUF_DROP;
+	return (v->syndrome & AETH_KIND_MASK) == AETH_RNR ? ERRBUF_RNR : ERRBUF_NAK;
+}
+
 static inline void
 request(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -135,7 +146,9 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	if (stat != STAT_MAX)
 		count(w, b->port[i], c.qp, (enum stats_counter)stat);
 	if (UNLIKELY(v.fault != VERDICT_NO_FAULT))
-		fault_charge(w, b, i, v.fault, v.rule);
+		fault_charge(w, b, i,
+			(struct charge){
+				.rule = v.rule, .fault = v.fault, .impact = impact_of(&v) });
 	act(w, &c, &v);
 	if (traced(w, c.qp))
 		trace_request(w, &c, &v);

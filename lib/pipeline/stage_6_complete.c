@@ -30,11 +30,17 @@ stage_complete(struct worker *w, struct burst *b, uint32_t i)
 	const struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
 	struct requester_verdict v;
+	bool fatal;
 
 	requester_response(&qp->req, p, w->now, &v);
 	count(w, b->port[i], qp, STAT_rx_responses);
-	if (UNLIKELY(v.fault != VERDICT_NO_FAULT))
-		fault_charge(w, b, i, v.fault, send_rule(&v));
+	if (UNLIKELY(v.fault != VERDICT_NO_FAULT)) {
+		fatal = (v.act & (REQACT_ERROR | REQACT_EVENT)) != 0;
+		fault_charge(w, b, i,
+			(struct charge){ .rule = send_rule(&v),
+				.fault = v.fault,
+				.impact = fatal ? ERRBUF_FATAL : ERRBUF_DROP });
+	}
 	requester_act(w, qp, p, &v);
 	if (traced(w, qp))
 		trace_response(w, qp, p, &v);

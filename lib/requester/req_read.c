@@ -122,7 +122,9 @@ req_read_response(
 	fatal = length_fault(r, w, p, offset);
 	if (fatal != 0) {
 		v->rule = REQRULE_READ_LENGTH;
-		v->fault = FAULT_PAYLOAD_LEN;
+		v->fault = op_has(p->op, OPF_FIRST | OPF_MIDDLE) && p->pad != 0
+				   ? FAULT_PAD
+				   : FAULT_PAYLOAD_LEN;
 		fail_head(r, v, STATUS_LOC_LEN, fatal);
 		return;
 	}

@@ -21,6 +21,9 @@
 
 #define ERRBUF_HEADER_BYTES 128
 
+/** What became of the packet. */
+enum errbuf_impact { ERRBUF_DROP, ERRBUF_NAK, ERRBUF_RNR, ERRBUF_FATAL };
+
 struct errbuf_record {
 	ns_t time_ns;
 	uint64_t faults; /* fault mask; the low 32 bits are the syndrome */
@@ -32,7 +35,8 @@ struct errbuf_record {
 	uint16_t rule; /* rule index that decided, 0: header validation */
 	uint8_t opcode;
 	uint8_t charged; /* enum wire_fault the drop is counted under */
-	uint8_t reserved[30];
+	uint8_t impact;  /* enum errbuf_impact */
+	uint8_t reserved[29];
 	uint8_t header[ERRBUF_HEADER_BYTES];
 };
 _Static_assert(sizeof(struct errbuf_record) == 192, "three cache lines");

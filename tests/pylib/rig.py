@@ -131,8 +131,8 @@ class Rig:
                 raise AssertionError("rig: %s (command %.80s)" % (line, text))
         return lines
 
-    def rx(self, frame, port=0):
-        self.command("rx %d %s" % (port, frame.hex()))
+    def rx(self, frame, port=0, fcs_bad=False):
+        self.command("rx %d %s%s" % (port, frame.hex(), " fcs" if fcs_bad else ""))
 
     def run(self, ns=0):
         """[(port, frame)] that left until the dataplane was idle."""

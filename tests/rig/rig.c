@@ -3,7 +3,10 @@
  * The whole dataplane in one thread on a clock of its own: frames and requests in on standard
  * input, frames and replies out on standard output. Nothing is timed, nothing races, no root.
  *
- *   rx PORT HEX    queue a frame for that port (index in the config's "ports")
+ *   rx PORT HEX [fcs]  queue a frame for that port (index in the config's "ports"); with fcs it
+ *                  bears the mark of a driver that found its FCS wrong
+ *   starve PORT N  leave N free buffers in the port's pool; frames given to rx come from elsewhere
+ *   sate PORT      give them back
  *   run [NS]       advance the clock by NS nanoseconds and turn until nothing moves;
  *                  prints "tx PORT HEX" for each frame that left
  *   step NS TOTAL  advance by NS until a frame leaves, or TOTAL nanoseconds have passed
@@ -31,6 +34,7 @@
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
 #include <rte_ring.h>
 
 #include "args.h"
@@ -41,6 +45,8 @@
 #define IDLE_ROUNDS 3
 #define MAX_ROUNDS  1000000
 #define MAX_FRAME   16384
+#define HELD_MAX    65536
+#define OWN_MBUFS   255
 
 struct rig_port {
 	struct rte_ring *rx;
@@ -54,6 +60,10 @@ static uint32_t rig_lose;            /* one frame in so many */
 static uint32_t rig_random = 1;
 static uint32_t rig_printed;         /* frames that left */
 static ns_t rig_now = TIME_NS_PER_MS;
+static uint64_t rig_fcs_flag;
+static struct rte_mempool *rig_pool; /* of frames given to a starving port */
+static struct rte_mbuf *rig_held[HELD_MAX];
+static uint32_t rig_held_n;
 
 static ns_t
 rig_clock(void)
@@ -66,6 +76,23 @@ rig_pump(void *ctx UNUSED)
 {
 	for (uint32_t i = 0; i < dp.conf->lcores.n_workers; i++)
 		worker_poll(dp.workers[i], rig_now);
+}
+
+/* What drivers and NICs have and net_ring has not. */
+static int
+rig_extras_create(void)
+{
+	static const struct rte_mbuf_dynflag fcs = { .name = PIPELINE_FCS_FLAG };
+	int bit = rte_mbuf_dynflag_register(&fcs);
+
+	rig_pool = rte_pktmbuf_pool_create("rig", OWN_MBUFS, 0, 0,
+		MAX_FRAME + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+	if (bit < 0 || rig_pool == NULL) {
+		log_error("rig: %s", rte_strerror(rte_errno));
+		return -ENOMEM;
+	}
+	rig_fcs_flag = UINT64_C(1) << bit;
+	return 0;
 }
 
 static int
@@ -99,11 +126,15 @@ static void
 cmd_rx(char *arg)
 {
 	static uint8_t frame[MAX_FRAME];
-	char *hex;
+	char *hex, *fcs;
 	unsigned long port = strtoul(arg, &hex, 10);
+	struct rte_mempool *pool;
 	struct rte_mbuf *m;
 	size_t n = 0;
 
+	fcs = strstr(hex, " fcs");
+	if (fcs != NULL)
+		*fcs = '\0';
 	while (*hex == ' ')
 		hex++;
 	for (; n < sizeof(frame) && hex_digit(hex[0]) >= 0 && hex_digit(hex[1]) >= 0; hex += 2)
@@ -112,17 +143,49 @@ cmd_rx(char *arg)
 		puts("error: rx PORT HEX");
 		return;
 	}
-	m = rte_pktmbuf_alloc(dp.ports[port].pool);
+	pool = dp.ports[port].pool;
+	if (rig_held_n != 0 || n + RTE_PKTMBUF_HEADROOM > rte_pktmbuf_data_room_size(pool))
+		pool = rig_pool;
+	m = rte_pktmbuf_alloc(pool);
 	if (m == NULL || rte_pktmbuf_tailroom(m) < n) {
 		rte_pktmbuf_free(m);
 		puts("error: frame does not fit the port's buffers");
 		return;
 	}
 	memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
+	m->ol_flags |= fcs != NULL ? rig_fcs_flag : 0;
 	if (rte_ring_enqueue(rig_ports[port].rx, m) != 0) {
 		rte_pktmbuf_free(m);
 		puts("error: receive ring full");
 	}
+}
+
+/* Buffers of a port's pool are taken away, all but so many. */
+static void
+cmd_starve(const char *arg)
+{
+	unsigned int port, keep;
+
+	if (sscanf(arg, "%u %u", &port, &keep) != 2 || port >= dp.conf->n_ports ||
+		rig_held_n != 0) {
+		puts("error: starve PORT N");
+		return;
+	}
+	while (rig_held_n < HELD_MAX) {
+		rig_held[rig_held_n] = rte_pktmbuf_alloc(dp.ports[port].pool);
+		if (rig_held[rig_held_n] == NULL)
+			break;
+		rig_held_n++;
+	}
+	for (; keep != 0 && rig_held_n > 1; keep--)
+		rte_pktmbuf_free(rig_held[--rig_held_n]);
+}
+
+static void
+cmd_sate(void)
+{
+	rte_pktmbuf_free_bulk(rig_held, rig_held_n);
+	rig_held_n = 0;
 }
 
 /* @return whether the frame went to another port of the dataplane. */
@@ -298,6 +361,10 @@ command(char *line)
 		arg = line + strlen(line);
 	if (strcmp(line, "rx") == 0)
 		cmd_rx(arg);
+	else if (strcmp(line, "starve") == 0)
+		cmd_starve(arg);
+	else if (strcmp(line, "sate") == 0)
+		cmd_sate();
 	else if (strcmp(line, "run") == 0)
 		cmd_run(arg);
 	else if (strcmp(line, "step") == 0)
@@ -352,6 +419,8 @@ rig_run(const struct conf *conf)
 	int rc = rig_ports_create(conf);
 
 	dp.conf = conf;
+	if (rc == 0)
+		rc = rig_extras_create();
 	if (rc == 0)
 		rc = dataplane_create(&dp, conf, &hooks);
 	if (rc != 0)

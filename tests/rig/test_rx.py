@@ -315,75 +315,7 @@ class Ernic(rig.RigCase):
 
 
 class Precedence(rig.RigCase):
-
-    def charged(self, frame, *bits):
-        """One drop, charged to one of these bits."""
-        names = rig.drop_counters()
-        before = self.rig.counters()
-        self.assertEqual([], self.feed(frame))
-        after = self.rig.counters()
-        moved = {n: after[n] - before[n] for n in names if after[n] != before[n]}
-        self.assertEqual(1, sum(moved.values()), moved)
-        self.assertIn(list(moved)[0], ["rx_syndrome_%d" % b for b in bits])
-
-    def test_RX_PREC_01_adjacent_pairs(self):
-        """The ICRC may be looked at after cheap drops (RX-PREC-09), so (2,4) may be either."""
-        self.resp()
-        p = self.peer
-        wrong_mac = "02:00:00:00:00:77"
-        bad_icrc = p.send_only(E, b"x", dst_mac=wrong_mac)
-        self.charged(roce.flip(bad_icrc, len(bad_icrc) * 8 - 1), 30, 0)
-        self.charged(p.send_only(E, b"x", dst_mac=wrong_mac, src_ip="192.0.2.9"), 0)
-        good = p.send_only(E, b"x")
-        options = good[:34] + b"\x01\x01\x01\x01" + good[34:]
-        options = put16(roce.edit(options, L3, b"\x46", fix=False), L3 + 2, len(options) - 14,
-                        False)
-        self.charged(options, 9)                                     # (6,7): checksum before IHL
-        foreign = roce.edit(options, 30, bytes((192, 0, 2, 3)), fix=False)
-        self.charged(roce.with_ip_checksum(foreign), 3)              # (7,8): IHL before the address
-        self.charged(put16(p.send_only(E, b"x", dst_ip="192.0.2.3"), UDP4 + 4, 24, fix=False), 8)
-        self.charged(put16(p.send_only(E, b"xxxx", tver=1), UDP4 + 4, 24, fix=False), 12)  # (9,10)
-        self.charged(p.send_only(E, b"x", tver=1, qpn=0x4444), 13)   # (10,11)
-        self.assertEqual(E, self.qp()["epsn"])
-
-    def test_RX_PREC_02_equal_precedence(self):
-        self.resp()
-        frame = put16(self.peer.send_only(E, b"x", dst_ip="192.0.2.3"), L3 + 6, 0x4008)
-        self.charged(frame, 6)
-        record = self.rpc("rx_errors", max=4)
-        self.assertEqual(1, len(record))
-        self.assertTrue(record[0]["syndrome"] & 1 << 6, record)
-
-    def test_RX_PREC_03_order_of_responder_checks(self):
-        """Pairs of faults in one packet: the step that comes first decides."""
-        bad = RKEY ^ 0x01000000
-        rows = (
-            # sequence before opcode support: a reserved opcode inside a message is either way INV
-            ("sequence before length", dict(), lambda p: [p.send_middle(E, data(1000))],
-             NAK_INV, "QP_REQ_ERR", None, 3),
-            ("enabled before length", dict(qp_access_flags=["REMOTE_READ"]),
-             lambda p: [p.write_only(E, data(1028), VA, RKEY)], NAK_INV, "QP_REQ_ERR", None, 4),
-            ("resources before alignment", dict(max_dest_rd_atomic=0),
-             lambda p: [p.fetch_add(E, VA + 1, RKEY, 1)], NAK_INV, "QP_REQ_ERR", None, 16),
-            ("alignment before key", dict(),
-             lambda p: [p.fetch_add(E, VA + 1, bad, 1)], NAK_INV, "QP_REQ_ERR", None, None),
-            ("DMALen before key", dict(),
-             lambda p: [p.read_req(E, VA, bad, 0x80000001)], NAK_INV, "QP_REQ_ERR", None, 0x17),
-            ("length before WQE", dict(recv=0),
-             lambda p: [p.send_only(E, data(1028))], NAK_INV, "QP_REQ_ERR", None, 2),
-            ("key before fit", dict(), lambda p: [p.write_only_imm(E, b"x", VA, bad)],
-             NAK_RAE, None, "REM_ACCESS_ERR", None),
-        )
-        for name, params, frames, syndrome, event, status, code in rows:
-            with self.subTest(row=name):
-                self.resp(**params)
-                self.expect(self.each(*frames(self.peer)), Nak(E, syndrome, 0))
-                events = self.events()
-                self.assertEqual([event] if event else [], [e["event_type"] for e in events])
-                if code is not None:
-                    self.assertEqual(code, events[0]["fatal_code"])
-                done = [c["status"] for c in self.cqes() if c["status"] != "WR_FLUSH_ERR"]
-                self.assertEqual([status] if status else [], done)
+    """Every adjacent pair: test_rx_all.py."""
 
     def test_RX_PREC_03_fit_before_local_memory(self):
         """An over-long SEND into a WQE with a bad key: the length is reported."""

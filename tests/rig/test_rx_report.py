@@ -121,11 +121,21 @@ class PortMtu(rig.RigCase):
         self.expect(self.feed(self.peer.send_only(E, data(1024))), Ack(E, 1))
 
     def test_RX_LNK_02_jumbo_frame(self):
-        """Too long for the path MTU in any case: never a completion, never a stop."""
-        self.resp(recv=4)
-        frame = self.peer.send_only(E, data(1900))
-        self.feed(frame)
-        self.assertEqual([], [c for c in self.cqes() if c["status"] == "SUCCESS"])
+        """Dropped and counted by the port, whatever is in it; the longest that fits is not."""
+        self.resp()
+        port = self.rig.counters(port="p0")["rx_oversize"]
+        fits = 1500 + 14 + 4                        # a VLAN tag may be there
+        good = self.peer.send_only(E, data(1024))
+        longest = good + bytes(fits - len(good))    # bytes behind the ICRC are nobody's
+        for n, frame in enumerate((longest + b"\0", good + bytes(9000 - len(good)),
+                                   bytes(fits + 1), self.peer.send_only(E, data(1900))), 1):
+            self.silent(self.feed(frame), ms=1)
+            self.assertEqual((n, n), (self.delta("rx_oversize"),
+                                      self.rig.counters(port="p0")["rx_oversize"] - port))
+        self.expect(self.feed(longest), Ack(E, 1))
+        # Between good ones of the same burst it takes nothing with it.
+        self.expect(self.feed(self.peer.send_only(E + 1, b"x"), longest + b"\0",
+                              self.peer.send_only(E + 2, b"x")), Ack(E + 2, 3))
 
 
 if __name__ == "__main__":
