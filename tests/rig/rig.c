@@ -16,6 +16,7 @@
  *   turn [N]       N turns of each worker (default 1) without waiting for idleness
  *   aeq WORKER ID CODE SOURCE WQE   an event record in a worker's queue (numbers)
  *   port PORT up|down|gone          the port's link; gone: its device is closed
+ *   buffers        prints how many packet buffers of each port are in use
  *   now            prints the clock
  *   quit
  *
@@ -349,6 +350,13 @@ cmd_port(const char *arg)
 		puts("error: port");
 }
 
+static void
+cmd_buffers(void)
+{
+	for (uint32_t i = 0; i < dp.conf->n_ports; i++)
+		printf("%u\n", rte_mempool_in_use_count(dp.ports[i].pool));
+}
+
 /* @return false at quit. */
 static bool
 command(char *line)
@@ -379,6 +387,8 @@ command(char *line)
 		cmd_aeq(arg);
 	else if (strcmp(line, "port") == 0)
 		cmd_port(arg);
+	else if (strcmp(line, "buffers") == 0)
+		cmd_buffers();
 	else if (strcmp(line, "now") == 0)
 		printf("%llu\n", (unsigned long long)rig_now);
 	else if (strcmp(line, "quit") == 0)
