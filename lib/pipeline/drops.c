@@ -2,21 +2,17 @@
 /* Packets that leave early, and faults in general: a counter, a record, a line in the recorder. */
 #include "pipeline_priv.h"
 
-/** RX-ERR-01: syndrome and headers, where the error buffer is on and has room. */
-static void
+/** RX-ERR-01: syndrome and headers, where the error buffer has room. @return false: it had none. */
+static __attribute__((noinline)) bool
 record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 {
 	const struct wire_pkt *p = &b->pkt[i];
-	struct errbuf_record *r;
+	struct errbuf_record *r = errbuf_slot(w->errbuf);
 	uint32_t len;
 
-	if (w->errbuf == NULL)
-		return;
-	r = errbuf_slot(w->errbuf);
-	if (r == NULL) {
-		count(w, b->port[i], NULL, STAT_error_buffer_lost);
-		return;
-	}
+	if (r == NULL)
+		return false;
+	w->records_left--;
 	len = p->frame_len < ERRBUF_HEADER_BYTES ? p->frame_len : ERRBUF_HEADER_BYTES;
 	/* Field by field: clearing the record first would write its header twice. */
 	r->time_ns = w->now;
@@ -32,32 +28,97 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	r->impact = c.impact;
 	memcpy(r->header, p->frame, len);
 	errbuf_commit(w->errbuf);
+	return true;
+}
+
+/** Where the error buffer is on: a record, or one packet left out. */
+static inline bool
+is_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
+{
+	if (record_wanted(w))
+		return record(w, b, i, c);
+	errbuf_leave_out(w->errbuf);
+	return false;
+}
+
+static __attribute__((noinline)) void
+trace_drop(struct worker *w, const struct qp *qp, const struct wire_pkt *p, enum wire_fault f)
+{
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = p->dest_qpn,
+				    .psn = p->psn.v,
+				    .len = p->payload_len,
+				    .kind = TRACE_drop,
+				    .opcode = p->opcode,
+				    .fault = (uint8_t)f,
+				    .state = qp_state_of(qp) });
+}
+
+/** wire_fault_winner(), of which most packets have one only. */
+static inline enum wire_fault
+winner(fault_mask_t m)
+{
+	enum wire_fault f;
+
+	if (LIKELY(m != 0 && (m & (m - 1)) == 0))
+		return (enum wire_fault)__builtin_ctzll(m);
+	f = wire_fault_winner(m);
+	return f != FAULT_MAX ? f : FAULT_TRUNCATED; /* cannot be: every fault bit is listed */
+}
+
+static inline void
+count_many(struct worker *w, const struct drop_run *run, enum stats_counter s)
+{
+	stats_add(&w->stats, s, run->n);
+	stats_add(&w->port_stats[run->port], s, run->n);
+	if (run->qp != NULL)
+		stats_add(run->qp->stats, s, run->n);
+}
+
+void
+drop_flush(struct worker *w, struct drop_run *run)
+{
+	if (run->n == 0)
+		return;
+	count_many(w, run, (enum stats_counter)w->fault_stat[run->fault]);
+	if (run->fault == FAULT_ICRC)
+		count_many(w, run, STAT_rx_icrc_encapsulated);
+	if (run->fault == FAULT_CNP)
+		count_many(w, run, STAT_rp_cnp_ignored);
+	if (run->left_out != 0) {
+		stats_add(&w->stats, STAT_error_buffer_lost, run->left_out);
+		stats_add(&w->port_stats[run->port], STAT_error_buffer_lost, run->left_out);
+	}
+	run->n = run->left_out = 0;
+}
+
+void
+drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+	enum wire_fault f = winner(p->faults);
+
+	if (run->n == 0 || f != run->fault || qp != run->qp || b->port[i] != run->port) {
+		drop_flush(w, run);
+		run->qp = qp;
+		run->fault = (uint8_t)f;
+		run->port = b->port[i];
+	}
+	run->n++;
+	if (w->errbuf != NULL && !is_recorded(w, b, i, (struct charge){ .fault = (uint8_t)f }))
+		run->left_out++;
+	if (qp != NULL && traced(w, qp))
+		trace_drop(w, qp, p, f);
 }
 
 void
 drop_faulty(struct worker *w, struct burst *b, uint32_t i)
 {
-	const struct wire_pkt *p = &b->pkt[i];
-	struct qp *qp = b->qp[i];
-	enum wire_fault f = wire_fault_winner(p->faults);
+	struct drop_run run = { .n = 0 };
 
-	if (UNLIKELY(f == FAULT_MAX))
-		f = FAULT_TRUNCATED; /* cannot be: every fault bit is listed */
-	count(w, b->port[i], qp, (enum stats_counter)w->fault_stat[f]);
-	if (f == FAULT_ICRC)
-		count(w, b->port[i], qp, STAT_rx_icrc_encapsulated);
-	if (f == FAULT_CNP)
-		count(w, b->port[i], qp, STAT_rp_cnp_ignored);
-	record(w, b, i, (struct charge){ .fault = (uint8_t)f });
-	if (qp != NULL && traced(w, qp))
-		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-					    .qpn = p->dest_qpn,
-					    .psn = p->psn.v,
-					    .len = p->payload_len,
-					    .kind = TRACE_drop,
-					    .opcode = p->opcode,
-					    .fault = (uint8_t)f,
-					    .state = qp_state_of(qp) });
+	drop_add(w, &run, b, i);
+	drop_flush(w, &run);
 }
 
 void
@@ -65,7 +126,8 @@ fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c)
 {
 	c.fault %= FAULT_MAX;
 	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[c.fault]);
-	record(w, b, i, c);
+	if (w->errbuf != NULL && !is_recorded(w, b, i, c))
+		count(w, b->port[i], NULL, STAT_error_buffer_lost);
 }
 
 /** All of one pool, and nothing to undo about any of them? Then they go back as they are. */

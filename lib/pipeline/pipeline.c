@@ -39,6 +39,7 @@ worker_poll(struct worker *w, ns_t now)
 	uint32_t done = 0;
 
 	w->now = now;
+	records_allow(w);
 	w->measuring = atomic_load_explicit(&w->load.measure, memory_order_relaxed);
 	if (UNLIKELY(w->measuring))
 		since = rte_rdtsc(); /* not hot: only while somebody measures */

@@ -27,20 +27,23 @@
 
 #include "compiler.h"
 #include "pipeline.h"
+#include "wire_plain.h"
 
-#define AHEAD         4    /* packets: prefetch distance */
-#define TX_ROOM       2048 /* frames a port's backlog holds at most */
-#define TX_HIGH       256  /* frames waiting at which answers pause */
-#define ANSWER_TURN   64   /* answer packets of a worker in one turn */
-#define ANSWER_QP     8    /* ... of one QP before the next one's */
-#define ANSWER_VISITS 32   /* QPs looked at in one turn */
-#define REQUEST_TURN   64 /* request packets of a worker in one turn */
-#define REQUEST_QP     16 /* ... of one QP before the next one's */
-#define REQUEST_VISITS 64 /* QPs looked at in one turn */
-#define MAILBOX_TURNS 64
-#define MAILBOX_BURST 16
-#define REPLY_ROOM    160 /* bytes: any packet that is not a READ response */
-#define PORT_NONE     0xff
+#define AHEAD          4    /* packets: prefetch distance */
+#define TX_ROOM        2048 /* frames a port's backlog holds at most */
+#define TX_HIGH        256  /* frames waiting at which answers pause */
+#define ANSWER_TURN    64   /* answer packets of a worker in one turn */
+#define ANSWER_QP      8    /* ... of one QP before the next one's */
+#define ANSWER_VISITS  32   /* QPs looked at in one turn */
+#define REQUEST_TURN   64   /* request packets of a worker in one turn */
+#define REQUEST_QP     16   /* ... of one QP before the next one's */
+#define REQUEST_VISITS 64   /* QPs looked at in one turn */
+#define MAILBOX_TURNS  64
+#define MAILBOX_BURST  16
+#define REPLY_ROOM     160 /* bytes: any packet that is not a READ response */
+#define PORT_NONE      0xff
+#define RECORDS_DEPTH  256 /* dropped packets recorded at once */
+#define RECORDS_TURN   1   /* ... and in each turn of a flood */
 
 enum { /* values of ibv_event_type */
 	EVENT_CQ_ERR = 0,
@@ -79,7 +82,8 @@ struct worker {
 	struct mbox *mbox;
 	struct trace *trace;
 	struct errbuf *errbuf;
-	uint64_t fcs_bad; /* ol_flags of a frame with a wrong FCS */
+	uint32_t records_left; /* of the error buffer, before packets are left out; 0: it is off */
+	uint64_t fcs_bad;      /* ol_flags of a frame with a wrong FCS */
 	uint16_t index;
 	uint16_t ports_n;
 	_Atomic bool receiving; /* writer: control lcore, once */
@@ -186,9 +190,41 @@ qp_receives(uint8_t state)
 }
 
 /**
- * Header validation failed: count it under the first of its faults, record it.
+ * Is a packet that is dropped now recorded? A worker records RECORDS_DEPTH of them as they come,
+ * and RECORDS_TURN more with each turn: a few bad packets are all seen, and what a flood costs is
+ * not its records.
+ */
+static inline bool
+record_wanted(const struct worker *w)
+{
+	return w->records_left != 0;
+}
+
+/** A turn begins. */
+static inline void
+records_allow(struct worker *w)
+{
+	if (w->errbuf != NULL && w->records_left < RECORDS_DEPTH)
+		w->records_left += RECORDS_TURN;
+}
+
+/** Dropped packets in a row of one port, QP and fault: they are counted together. */
+struct drop_run {
+	struct qp *qp; /* NULL, or of this worker */
+	uint32_t n;
+	uint32_t left_out; /* of them, without a record */
+	uint8_t fault;
+	uint8_t port;
+};
+
+/**
+ * Header validation failed: charge the packet to the first of its faults, record it.
  * b->qp[i] is NULL or a QP of this worker.
  */
+void drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i);
+/** Count them. */
+void drop_flush(struct worker *w, struct drop_run *run);
+/** One of them. */
 void drop_faulty(struct worker *w, struct burst *b, uint32_t i);
 /** A fault of an accepted packet, and what it led to. */
 struct charge {
@@ -269,8 +305,8 @@ wc_opcode_of(uint8_t wr_opcode)
 }
 
 /** Carry a verdict out. @param p the response, or NULL. */
-void requester_act(struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	struct requester_verdict *v);
+void requester_act(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
 /** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
 void requester_sqd(struct worker *w, struct qp *qp, bool on);
 

@@ -63,6 +63,7 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 		if (i + AHEAD < n)
 			rte_prefetch0(b->m[i + AHEAD]);
 		rte_prefetch0(rte_pktmbuf_mtod(m, void *));
+		rte_prefetch0(rte_pktmbuf_mtod_offset(m, void *, CACHE_LINE));
 		bytes += m->pkt_len;
 		longest = RTE_MAX(longest, m->pkt_len);
 		if (UNLIKELY(m->nb_segs != 1)) {

@@ -18,35 +18,58 @@ to_control(struct worker *w, struct burst *b, uint32_t i)
 	mbuf_done(w, b->m[i]);
 }
 
+/** Anything but the common packet. */
+static __attribute__((noinline)) bool
+parse_odd(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
+{
+	struct rte_mbuf *m = b->m[i];
+	enum wire_class class = wire_parse_any(&w->conf.ports[b->port[i]].addr,
+		rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, p);
+
+	if (LIKELY(class == WIRE_CLASS_ROCE))
+		return true;
+	if (class == WIRE_CLASS_CONTROL) {
+		to_control(w, b, i);
+		return false;
+	}
+	count(w, b->port[i], NULL, STAT_rx_not_roce);
+	mbuf_done(w, m);
+	return false;
+}
+
+/** Packet i was read, or is going to be. @return 1: it stays, at place `kept`. */
+static ALWAYS_INLINE uint32_t
+keep(struct worker *w, struct burst *b, uint32_t i, uint32_t kept, bool is_plain)
+{
+	const struct qp_table *qps = w->qps;
+	struct wire_pkt *p = &b->pkt[kept];
+	struct rte_mbuf *m = b->m[i];
+
+	if (UNLIKELY(!is_plain) && !parse_odd(w, b, i, p))
+		return 0;
+	if (UNLIKELY((m->ol_flags & w->fcs_bad) != 0))
+		p->faults |= FAULT_BIT(FAULT_FCS);
+	rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
+	if (UNLIKELY(kept != i)) {
+		b->m[kept] = m;
+		b->port[kept] = b->port[i];
+	}
+	return 1;
+}
+
 void
 stage_parse(struct worker *w, struct burst *b)
 {
-	uint32_t kept = 0;
+	uint32_t n = b->n, kept = 0;
 
-	for (uint32_t i = 0; i < b->n; i++) {
-		struct rte_mbuf *m = b->m[i];
-		struct wire_pkt *p = &b->pkt[kept];
-		enum wire_class class;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct wire_port *port = &w->conf.ports[b->port[i]].addr;
+		const uint8_t *frame = rte_pktmbuf_mtod(b->m[i], const uint8_t *);
+		uint32_t len = b->m[i]->data_len;
 
-		if (i + AHEAD < b->n)
-			rte_prefetch0(rte_pktmbuf_mtod_offset(b->m[i + AHEAD], void *, 64));
-		class = wire_parse(&w->conf.ports[b->port[i]].addr,
-			rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, p);
-		if (LIKELY(class == WIRE_CLASS_ROCE)) {
-			if (UNLIKELY((m->ol_flags & w->fcs_bad) != 0))
-				p->faults |= FAULT_BIT(FAULT_FCS);
-			rte_prefetch0(&w->qps->slot[p->dest_qpn & w->qps->mask]);
-			if (UNLIKELY(kept != i)) {
-				b->m[kept] = m;
-				b->port[kept] = b->port[i];
-			}
-			kept++;
-		} else if (class == WIRE_CLASS_CONTROL) {
-			to_control(w, b, i);
-		} else {
-			count(w, b->port[i], NULL, STAT_rx_not_roce);
-			mbuf_done(w, m);
-		}
+		kept += keep(w, b, i, kept,
+			wire_is_plain_len(len) && LIKELY(wire_match(port, frame)) &&
+				LIKELY(wire_read_plain(frame, len, &b->pkt[kept])));
 	}
 	b->n = kept;
 }

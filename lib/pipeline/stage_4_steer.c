@@ -6,6 +6,21 @@
  */
 #include "pipeline_priv.h"
 
+_Static_assert(offsetof(struct qp, qpn) == 0 && offsetof(struct qp, state) == 4 &&
+		       offsetof(struct qp, type) == 5 && offsetof(struct qp, port) == 6 &&
+		       offsetof(struct qp, worker) == 7,
+	"the first eight bytes of a QP are compared as one word");
+
+/** Number, type and worker of a QP's first word; state and port are looked at elsewhere. */
+#define STEER_MASK UINT64_C(0xff00ff00ffffffff)
+
+/** The first word of an RC QP of this worker, but for its number. */
+static inline uint64_t
+steer_owner(uint16_t worker)
+{
+	return (uint64_t)QPT_RC << 40 | (uint64_t)(worker & 0xff) << 56;
+}
+
 static inline fault_mask_t
 fault_if(bool cond, enum wire_fault f)
 {
@@ -155,106 +170,114 @@ stage_lookup(struct worker *w, struct burst *b)
  * key and as a full member: one test for all of it. Whatever else may be good is qp_faults()'s.
  */
 static ALWAYS_INLINE bool
-is_plain(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {
 	const uint32_t flags =
 		QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_MIGRATION;
-	uint8_t state = qp_state_of(qp);
-	uint32_t src, peer, odd;
+	uint64_t line;
 
-	memcpy(&src, p->frame + p->l3_off + 12, sizeof(src));
-	memcpy(&peer, qp->peer_ip, sizeof(peer));
-	odd = (qp->qpn ^ p->dest_qpn) | (src ^ peer);
-	odd |= (uint32_t)(qp->worker ^ w->index) | (uint32_t)(qp->type ^ QPT_RC);
-	odd |= (qp->flags & flags) | (p->flags & (PKT_IPV6 | PKT_VLAN));
-	odd |= (uint32_t)(p->pkey ^ qp->pkey) | (~(uint32_t)p->pkey & 0x8000);
-	odd |= (p->op.v & (OPF_CNP | OPF_RESPONSE)) | p->opcode >> 5;
-	odd |= (uint8_t)(state - QPS_RTR) > QPS_SQE - QPS_RTR;
-	return odd == 0;
+	memcpy(&line, qp, sizeof(line));
+	return ((line ^ p->dest_qpn ^ owner) & STEER_MASK) == 0 &&
+	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
+	       (qp->flags & flags) == 0 && (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
+	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ip) &&
+	       p->pkey == qp->pkey && (p->pkey & 0x8000) != 0 && p->opcode < 0x20 &&
+	       !op_has(p->op, OPF_CNP | OPF_RESPONSE);
 }
 
-/** The slow way: nothing, or nothing good, was found for the packet. */
-static void
-leave(struct worker *w, struct burst *b, uint32_t i)
-{
-	struct wire_pkt *p = &b->pkt[i];
-	struct qp *qp = b->qp[i];
+/** Nothing that a QP finds comes before these: the charge is the same whatever it says. */
+#define FIRST_FAULTS (FAULT_BIT(FAULT_FCS) | FAULT_BIT(FAULT_ICRC) | FAULT_BIT(FAULT_DST_MAC))
 
-	/*
-	 * Without a BTH there is no QP to look at; a reserved number has its own fault. A wrong
-	 * ICRC is charged whatever else there is: the rest matters to a record only.
-	 */
-	if (p->bth_off != 0 && (p->faults & FAULT_BIT(FAULT_DST_QP)) == 0) {
-		if (qp == NULL || (qp->worker == w->index && !qp_receives(qp_state_of(qp))))
-			p->faults |= FAULT_BIT(FAULT_QP_STATE);
-		else if (qp->worker == w->index &&
-			 ((p->faults & FAULT_BIT(FAULT_ICRC)) == 0 || w->errbuf != NULL))
-			p->faults |= qp_faults(qp, qp_state_of(qp), p);
-	}
-	if (qp != NULL && qp->worker != w->index)
-		b->qp[i] = NULL; /* not ours to count in */
-	drop_faulty(w, b, i);
-	mbuf_done(w, b->m[i]);
-}
-
-/** Nothing but a wrong ICRC, and nobody keeps a record: leave() would come to the same. */
-static ALWAYS_INLINE bool
-is_icrc_only(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+/** What its QP finds about a packet, which has faults or is not plain. */
+static fault_mask_t
+faults_of(const struct worker *w, struct burst *b, uint32_t i)
 {
-	return p->faults == FAULT_BIT(FAULT_ICRC) && w->errbuf == NULL &&
-	       (qp == NULL || (qp->worker == w->index && !traced(w, qp)));
-}
-
-/** What is not plain. @return true: it stays. */
-static __attribute__((noinline)) bool
-steer(struct worker *w, struct burst *b, uint32_t i)
-{
-	struct wire_pkt *p = &b->pkt[i];
-	struct qp *qp = b->qp[i];
+	const struct wire_pkt *p = &b->pkt[i];
+	const struct qp *qp = b->qp[i];
 	uint8_t state;
 
-	if (qp != NULL && qp->qpn != p->dest_qpn)
-		b->qp[i] = qp = NULL;
-	if (is_icrc_only(w, qp, p)) {
-		count(w, b->port[i], qp, w->fault_stat[FAULT_ICRC]);
-		count(w, b->port[i], qp, STAT_rx_icrc_encapsulated);
-		mbuf_done(w, b->m[i]);
-		return false;
-	}
-	if (UNLIKELY(qp == NULL || p->faults != 0)) {
-		leave(w, b, i);
-		return false;
-	}
-	if (UNLIKELY(qp->worker != w->index)) {
-		handoff_send(w, b, i, qp->worker);
-		return false;
-	}
+	/* Without a BTH there is no QP to look at; a reserved number has its own fault. */
+	if (UNLIKELY(p->bth_off == 0 || (p->faults & FAULT_BIT(FAULT_DST_QP)) != 0))
+		return 0;
+	if (qp == NULL)
+		return FAULT_BIT(FAULT_QP_STATE);
+	if (UNLIKELY(qp->worker != w->index)) /* its owner's matter */
+		return 0;
 	state = qp_state_of(qp);
-	if (UNLIKELY(!qp_receives(state) || qp_faults(qp, state, p) != 0)) {
-		if (qp_receives(state) && is_migration(qp, p) && alternate_faults(qp, p) != 0)
-			migration_refuse(w, qp, p);
-		leave(w, b, i);
-		return false;
+	return qp_receives(state) ? qp_faults(qp, state, p) : FAULT_BIT(FAULT_QP_STATE);
+}
+
+/** The QP found a fault in a good packet: it may have asked for a migration in vain. */
+static inline void
+refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	if (qp != NULL && qp->worker == w->index && qp_receives(qp_state_of(qp)) &&
+		is_migration(qp, p) && alternate_faults(qp, p) != 0)
+		migration_refuse(w, qp, p);
+}
+
+/**
+ * Look closely at the packets of these bits. Under a flood most packets come here, so what only a
+ * record would show is looked for only when there is one. @return those that stay.
+ */
+static __attribute__((noinline)) uint32_t
+look(struct worker *w, struct burst *b, uint32_t odd)
+{
+	struct drop_run run = { .n = 0 };
+	uint32_t stay = 0;
+
+	for (; odd != 0; odd &= odd - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(odd);
+		struct wire_pkt *p = &b->pkt[i];
+		struct qp *qp = b->qp[i];
+		bool was_good;
+
+		if (qp != NULL && qp->qpn != p->dest_qpn)
+			b->qp[i] = qp = NULL;
+		was_good = p->faults == 0;
+		if ((p->faults & FIRST_FAULTS) == 0 || record_wanted(w))
+			p->faults |= faults_of(w, b, i);
+		if (p->faults == 0) {
+			if (UNLIKELY(qp->worker != w->index)) {
+				handoff_send(w, b, i, qp->worker);
+				continue;
+			}
+			if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
+				migration_receive(w, qp, p);
+			stay |= BIT32(i);
+			continue;
+		}
+		if (was_good)
+			refuse(w, qp, p);
+		if (qp != NULL && UNLIKELY(qp->worker != w->index))
+			b->qp[i] = NULL; /* not ours to count in */
+		drop_add(w, &run, b, i);
+		mbuf_done(w, b->m[i]);
 	}
-	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
-		migration_receive(w, qp, p);
-	return true;
+	drop_flush(w, &run);
+	return stay;
 }
 
 void
 stage_steer(struct worker *w, struct burst *b)
 {
-	uint32_t kept = 0;
+	const uint64_t owner = steer_owner(w->index);
+	uint32_t n = b->n, kept = 0, odd = 0;
 
-	for (uint32_t i = 0; i < b->n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (LIKELY(qp != NULL && p->faults == 0 && is_plain(w, qp, p)) || steer(w, b, i)) {
-			rte_prefetch0(b->qp[i]->stats);
-			burst_keep(b, kept, i);
-			kept++;
-		}
+		if (LIKELY(qp != NULL && p->faults == 0 && is_plain(qp, p, owner)))
+			rte_prefetch0(qp->stats);
+		else
+			odd |= BIT32(i);
 	}
+	if (LIKELY(odd == 0))
+		return;
+	odd &= ~look(w, b, odd);
+	for (uint32_t i = 0; i < n; i++)
+		if ((odd >> i & 1) == 0)
+			burst_keep(b, kept++, i);
 	b->n = kept;
 }

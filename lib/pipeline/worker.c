@@ -59,6 +59,7 @@ make_buffers(struct worker *w)
 		if (w->errbuf == NULL)
 			return -ENOMEM;
 		errbuf_init(w->errbuf, entries);
+		w->records_left = RECORDS_DEPTH;
 	}
 	if (w->conf.trace_entries != 0) {
 		size_t size = trace_size(w->conf.trace_entries);

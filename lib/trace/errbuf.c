@@ -39,9 +39,7 @@ errbuf_slot(struct errbuf *b)
 	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_acquire);
 
 	if (leave_out(b, prod - cons)) {
-		uint64_t lost = atomic_load_explicit(&b->lost, memory_order_relaxed);
-
-		atomic_store_explicit(&b->lost, lost + 1, memory_order_relaxed);
+		errbuf_leave_out(b);
 		return NULL;
 	}
 	return &b->r[prod & b->mask];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a frame to a wire_pkt. One test says whether a packet is an untagged IPv4 one without a
- * fault; for all others the faults are told apart, all of them, as bits. Which one a
- * packet is charged to is wire_fault_winner()'s matter.
+ * From a frame to a wire_pkt. wire_plain.h reads untagged IPv4 packets without a fault. Of all
+ * others the faults are told apart, as bits; which one a packet is charged to is
+ * wire_fault_winner()'s matter.
  *
  * The UDP checksum is never verified (WIRE-15): the ICRC covers everything that it covers and is
  * verified always.
@@ -34,11 +34,11 @@ enum {
 static ALWAYS_INLINE uint32_t
 ipv4_sum(const uint8_t *h, uint32_t more)
 {
-	uint64_t sum = (uint64_t)load32(h) + load32(h + 4) + load32(h + 8) + load32(h + 12) +
-		       load32(h + 16);
+	uint64_t sum = (uint64_t)wire_load32(h) + wire_load32(h + 4) + wire_load32(h + 8) +
+		       wire_load32(h + 12) + wire_load32(h + 16);
 
 	for (uint32_t i = 0; i < more; i += 4)
-		sum += load32(h + WIRE_IPV4_LEN + i);
+		sum += wire_load32(h + WIRE_IPV4_LEN + i);
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -67,7 +67,7 @@ parse_wrong_version(const struct wire_port *port, const uint8_t *frame, uint32_t
 }
 
 /** Every fault of an IPv4 packet below the BTH. */
-static fault_mask_t
+static ALWAYS_INLINE fault_mask_t
 ipv4_faults(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
 	uint32_t hdr_len)
 {
@@ -81,14 +81,15 @@ ipv4_faults(const struct wire_port *port, const uint8_t *frame, uint32_t len, ui
 	       fault_if((frag & IPV4_FLAG_MF) != 0, FAULT_IP_FLAGS) |
 	       fault_if(port->require_df && (frag & IPV4_FLAGS) != IPV4_FLAG_DF, FAULT_IP_FLAGS) |
 	       fault_if((frag & IPV4_OFFSET) != 0, FAULT_IP_FRAGMENT) |
-	       fault_if(!port->has_ipv4 || load32(h + 16) != load32(port->ipv4), FAULT_DST_IP) |
+	       fault_if(!port->has_ipv4 || wire_load32(h + 16) != wire_load32(port->ipv4),
+		       FAULT_DST_IP) |
 	       fault_if(total_len < hdr_len + UDP_ROCE_MIN || l3_off + total_len > len,
 		       FAULT_IP_LEN) |
 	       fault_if(udp_len + hdr_len != total_len, FAULT_UDP_LEN);
 }
 
 /** From a header of known length on, options included. */
-static enum wire_class
+static ALWAYS_INLINE enum wire_class
 parse_ipv4_udp(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t hdr_len,
 	struct lower lo, struct wire_pkt *out)
 {
@@ -123,7 +124,7 @@ parse_ipv4_odd(const struct wire_port *port, const uint8_t *frame, uint32_t len,
 	return parse_ipv4_udp(port, frame, len, hdr_len, lo, out);
 }
 
-static enum wire_class
+static ALWAYS_INLINE enum wire_class
 parse_ipv4(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
 	uint32_t flags, struct wire_pkt *out)
 {
@@ -136,7 +137,7 @@ parse_ipv4(const struct wire_port *port, const uint8_t *frame, uint32_t len, uin
 	return parse_ipv4_udp(port, frame, len, WIRE_IPV4_LEN, lo, out);
 }
 
-static enum wire_class
+static ALWAYS_INLINE enum wire_class
 parse_ipv6(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
 	uint32_t flags, struct wire_pkt *out)
 {
@@ -164,8 +165,9 @@ parse_ipv6(const struct wire_port *port, const uint8_t *frame, uint32_t len, uin
 
 	lo.faults |= mac_faults(port, frame);
 	lo.faults |= fault_if(
-		!port->has_ipv6 | (((load64(h + 24) ^ load64(port->ipv6)) |
-					   (load64(h + 32) ^ load64(port->ipv6 + 8))) != 0),
+		!port->has_ipv6 |
+			(((wire_load64(h + 24) ^ wire_load64(port->ipv6)) |
+				 (wire_load64(h + 32) ^ wire_load64(port->ipv6 + 8))) != 0),
 		FAULT_DST_IP);
 	lo.faults |= fault_if(
 		(payload_len < UDP_ROCE_MIN) | (l3_off + WIRE_IPV6_LEN + payload_len > len),
@@ -175,7 +177,7 @@ parse_ipv6(const struct wire_port *port, const uint8_t *frame, uint32_t len, uin
 	return WIRE_CLASS_ROCE;
 }
 
-static enum wire_class
+static __attribute__((noinline)) enum wire_class
 parse_vlan(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 {
 	const uint32_t l3_off = WIRE_ETH_LEN + WIRE_VLAN_LEN;
@@ -194,90 +196,14 @@ parse_vlan(const struct wire_port *port, const uint8_t *frame, uint32_t len, str
 	}
 }
 
-/** One's complement sum of an IPv4 header without options, in 64-bit words: 0xffff if right. */
-static ALWAYS_INLINE uint32_t
-ipv4_sum_plain(const uint8_t *h)
+/* A frame with a VLAN tag, IPv6, what is no RoCE, and whatever has a fault. */
+enum wire_class
+wire_parse_any(
+	const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 {
-	uint64_t a = load64(h), b = load64(h + 8), sum = a + b;
-
-	sum += sum < b;
-	sum = (sum & 0xffffffff) + (sum >> 32) + load32(h + 16);
-	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-	return (uint32_t)((sum & 0xffff) + (sum >> 16));
-}
-
-/* Where the headers of an untagged IPv4 packet stand. */
-enum { IP = WIRE_ETH_LEN, UDP = IP + WIRE_IPV4_LEN, BTH = UDP + WIRE_UDP_LEN };
-
-/** Is all well before the BTH? A packet that a switch has marked counts as odd, too. */
-static ALWAYS_INLINE bool
-is_plain_below(const struct wire_port *port, const uint8_t *frame, uint32_t len)
-{
-	uint64_t lens = be64_load(frame + IP + 2); /* length, id, flags and offset, TTL, protocol */
-	uint32_t total_len = (uint32_t)(lens >> 48), udp_len = be16_load(frame + UDP + 4);
-	uint64_t odd = (load64(frame) ^ load64(port->mac)) << 16 | !port->has_ipv4;
-
-	odd |= (be32_load(frame + 12) ^ (ETHERTYPE_IPV4 << 16 | 0x4500)) & 0xffffff00;
-	odd |= ((uint32_t)lens ^ (IPV4_FLAG_DF << 16 | PROTO_UDP)) & 0xffff00ff;
-	odd |= load32(frame + IP + 16) ^ load32(port->ipv4);
-	odd |= ipv4_sum_plain(frame + IP) ^ 0xffff;
-	odd |= total_len ^ (udp_len + WIRE_IPV4_LEN);
-	odd |= load16(frame + UDP + 2) ^ __builtin_bswap16(WIRE_UDP_PORT);
-	odd |= (IP + total_len > len) | (udp_len < UDP_ROCE_MIN);
-	odd |= (frame[IP + 1] & ECN_CE) == ECN_CE;
-	return odd == 0;
-}
-
-/**
- * The common packet: untagged, IPv4, and without any fault. One test for all that is below the BTH
- * and one for the BTH, over whole words. A packet without DF is left to parse_any() whatever the
- * knob says, since RoCE senders set it. @return false: nothing is known of the packet.
- */
-static ALWAYS_INLINE bool
-parse_plain(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
-{
-	const struct wire_opcode *op;
-	uint32_t psn_word, end, pad, payload_off, odd;
-	int32_t payload_len;
-	uint64_t bth;
-
-	if (UNLIKELY(len < UDP + UDP_ROCE_MIN) || UNLIKELY(!is_plain_below(port, frame, len)))
-		return false;
-	bth = be64_load(frame + BTH); /* opcode, bits, P_Key, FECN, BECN and QPN */
-	op = &wire_opcodes[frame[BTH]];
-	pad = bth >> 52 & 3;
-	end = UDP - WIRE_ICRC_LEN + be16_load(frame + UDP + 4);
-	payload_off = BTH + op->hdr_len;
-	payload_len = (int32_t)(end - pad - payload_off);
-	odd = (uint32_t)payload_len >> 31 | (bth >> 48 & 0xf) | ((uint32_t)bth & 0xff000000);
-	odd |= (((uint32_t)bth + 1) & PSN_MASK) <= 2;
-	if (UNLIKELY(odd != 0))
-		return false;
-
-	psn_word = be32_load(frame + BTH + 8);
-	out->frame = frame;
-	out->faults = 0;
-	out->op = op->flags;
-	out->psn = psn(psn_word);
-	out->dest_qpn = (uint32_t)bth;
-	out->frame_len = (uint16_t)len;
-	out->l3_off = IP;
-	out->bth_off = BTH;
-	out->payload_off = (uint16_t)payload_off;
-	out->payload_len = (uint16_t)payload_len;
-	out->icrc_off = (uint16_t)end;
-	out->pkey = (uint16_t)(bth >> 32);
-	out->opcode = (uint8_t)(bth >> 56);
-	out->flags = (uint8_t)(psn_word >> 31 | (bth >> 54 & PKT_SE) | (bth >> 52 & PKT_MIGREQ));
-	out->pad = (uint8_t)pad;
-	out->tver = 0;
-	return true;
-}
-
-/** Anything: a frame with a VLAN tag, IPv6, what is no RoCE, and whatever has a fault. */
-static __attribute__((noinline)) enum wire_class
-parse_any(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
-{
+	/* Offsets are 16 bits wide. What an IP length can say beyond is then a length fault. */
+	if (UNLIKELY(len > UINT16_MAX))
+		len = UINT16_MAX;
 	if (UNLIKELY(len < WIRE_ETH_LEN))
 		return WIRE_CLASS_OTHER;
 	switch (be16_load(frame + 12)) {
@@ -297,10 +223,8 @@ parse_any(const struct wire_port *port, const uint8_t *frame, uint32_t len, stru
 enum wire_class
 wire_parse(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 {
-	/* Offsets are 16 bits wide. What an IP length can say beyond is then a length fault. */
-	if (UNLIKELY(len > UINT16_MAX))
-		len = UINT16_MAX;
-	if (LIKELY(parse_plain(port, frame, len, out)))
+	if (wire_is_plain_len(len) && LIKELY(wire_match(port, frame)) &&
+		LIKELY(wire_read_plain(frame, len, out)))
 		return WIRE_CLASS_ROCE;
-	return parse_any(port, frame, len, out);
+	return wire_parse_any(port, frame, len, out);
 }

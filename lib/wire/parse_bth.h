@@ -2,14 +2,14 @@
 #ifndef PARSE_BTH_H
 #define PARSE_BTH_H
 /**
- * @file parse_bth.h  The parser's part that IPv4 and IPv6 share: bounded loads, and BTH to ICRC.
+ * @file parse_bth.h  The parser's part that IPv4 and IPv6 share: BTH to ICRC.
  *
  * Owner:   parse.c alone; inlined there into each of its paths.
  * Memory:  the caller's frame.
  * Depends: base.
  * Spec:    RX-SYN-00, RX-SYN-13, RX-SYN-14, RX-HDR-03.
  */
-#include "wire.h"
+#include "wire_plain.h"
 
 /** A fault bit, if `cond` holds; no branch. */
 static ALWAYS_INLINE fault_mask_t
@@ -19,37 +19,10 @@ fault_if(bool cond, enum wire_fault f)
 }
 
 static ALWAYS_INLINE uint32_t
-load32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static ALWAYS_INLINE uint64_t
-load64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static ALWAYS_INLINE uint16_t
-load16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static ALWAYS_INLINE uint32_t
 mac_diff(const struct wire_port *port, const uint8_t *frame)
 {
-	return (load32(frame) ^ load32(port->mac)) |
-	       (uint32_t)(load16(frame + 4) ^ load16(port->mac + 4));
+	return (wire_load32(frame) ^ wire_load32(port->mac)) |
+	       (uint32_t)(wire_load16(frame + 4) ^ wire_load16(port->mac + 4));
 }
 
 static ALWAYS_INLINE fault_mask_t

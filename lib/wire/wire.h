@@ -233,6 +233,10 @@ struct wire_port {
 enum wire_class wire_parse(
 	const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out);
 
+/** The same for what wire_plain.h did not recognise; any frame is allowed. */
+enum wire_class wire_parse_any(
+	const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out);
+
 /* ---- extension headers: only for opcodes that have them; bounds were proved by wire_parse ---- */
 
 struct wire_reth {
