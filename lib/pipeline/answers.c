@@ -97,6 +97,29 @@ push(struct worker *w, struct qp *qp)
 	return a;
 }
 
+/**
+ * The same for a repeated request, in PSN order: its peer has gone back and takes nothing newer
+ * before it, so newer answers that wait stay good where they follow it. It tells no later MSN than
+ * they do.
+ */
+static struct qp_answer *
+push_again(struct worker *w, struct qp *qp, const struct responder_verdict *v)
+{
+	struct qp_answer *a = push(w, qp);
+	uint32_t i = qp->answer_count - 1u;
+	uint32_t msn = v->reply_msn;
+
+	if (a == NULL)
+		return NULL;
+	for (; i != 0 && psn_cmp(answer_at(qp, i - 1)->psn, v->first) > 0; i--) {
+		msn = answer_at(qp, i - 1)->msn;
+		*answer_at(qp, i) = *answer_at(qp, i - 1);
+	}
+	a = answer_at(qp, i);
+	*a = (struct qp_answer){ .duplicate = true, .msn = msn };
+	return a;
+}
+
 static void
 pop(struct worker *w, struct qp *qp)
 {
@@ -174,15 +197,6 @@ read_psns(const struct qp *qp, uint32_t len)
 	return n == 0 ? 1 : (uint32_t)n;
 }
 
-static bool
-duplicate_behind(const struct qp *qp, uint32_t i)
-{
-	while (++i < qp->answer_count)
-		if (answer_at(qp, i)->duplicate)
-			return true;
-	return false;
-}
-
 /**
  * A READ repeated while its answer is still under way: go back in that answer instead of giving a
  * second one. @return false if it is not part of any that waits.
@@ -201,8 +215,6 @@ rejoin(struct qp *qp, const struct responder_verdict *v, psn_t last)
 			return true; /* comes anyway */
 		if (!psn_eq(last, a->last))
 			continue;
-		if (ahead < 0 && duplicate_behind(qp, i))
-			return false; /* the peer has asked for something older since: keep order */
 		a->psn = v->first;
 		a->va = v->va;
 		a->len_left = v->len;
@@ -227,15 +239,15 @@ owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 			return;
 		}
 	}
-	a = push(w, qp);
+	a = duplicate ? push_again(w, qp, v) : push(w, qp);
 	if (UNLIKELY(a == NULL))
 		return; /* cannot be: the responder accepts no more than have room */
 	a->kind = ANSWER_READ;
-	a->duplicate = duplicate;
 	a->syndrome = v->syndrome;
 	a->psn = a->first = v->first;
 	a->last = last;
-	a->msn = v->reply_msn;
+	if (!duplicate)
+		a->msn = v->reply_msn;
 	a->rkey = v->rkey;
 	a->len_left = v->len;
 	a->va = v->va;
@@ -258,14 +270,14 @@ owe_atomic(struct worker *w, struct qp *qp, const struct responder_verdict *v, u
 			return;
 		}
 	}
-	a = push(w, qp);
+	a = duplicate ? push_again(w, qp, v) : push(w, qp);
 	if (UNLIKELY(a == NULL))
 		return;
 	a->kind = ANSWER_ATOMIC;
-	a->duplicate = duplicate;
 	a->syndrome = v->syndrome;
 	a->psn = a->first = a->last = v->first;
-	a->msn = v->reply_msn;
+	if (!duplicate)
+		a->msn = v->reply_msn;
 	a->va = original;
 }
 

@@ -30,6 +30,20 @@ struct layout {
 	uint32_t send_stride;
 };
 
+/**
+ * Every READ or ATOMIC that may be outstanding has its place, and each may be there a second time:
+ * a peer that goes back repeats all of them, and one that finds no place costs another resend.
+ */
+static uint32_t
+answers_of(uint32_t max_dest_rd_atomic)
+{
+	uint32_t more = max_dest_rd_atomic + 2; /* and a NAK, and a place that stays free */
+	uint32_t n;
+
+	n = max_dest_rd_atomic + (more > QP_ANSWER_RESERVE ? more : QP_ANSWER_RESERVE);
+	return n < UINT8_MAX ? n : UINT8_MAX;
+}
+
 static size_t
 line_up(size_t n)
 {
@@ -75,7 +89,7 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 	l->ring_bytes = ring_size(l->entries, l->stride);
 	if (l->entries == 0 || l->ring_bytes == 0)
 		return -EINVAL;
-	l->answers_n = (uint32_t)p->max_dest_rd_atomic + QP_ANSWER_RESERVE;
+	l->answers_n = answers_of(p->max_dest_rd_atomic);
 
 	take(l, sizeof(struct qp));
 	l->stats = take(l, sizeof(struct stats_block));

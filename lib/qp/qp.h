@@ -293,7 +293,7 @@ struct qp_alloc_params {
 	bool own_area; /* each ring in a mem_area of its own, which a client can map */
 };
 #define QP_MAX_RD_ATOMIC  128
-#define QP_ANSWER_RESERVE 8 /* answer queue entries beyond max_dest_rd_atomic */
+#define QP_ANSWER_RESERVE 8 /* answer queue entries beyond max_dest_rd_atomic, at least */
 
 /**
  * Control lcore. rq_area and sq_area describe the rings' memory in either case; its fd is -1 when

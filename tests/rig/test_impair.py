@@ -80,6 +80,46 @@ class ByRpc(ImpairCase):
         self.assertEqual((1, 0), (self.delta("implied_nak_seq_err"),
                                   self.delta("local_ack_timeout_err")))
 
+    def test_one_lost_response_is_one_retry(self):
+        """REQ-IMPL-05, RESP-DUP-03: with many READs under way the repeated ones are answered in PSN
+        order, so that one resend is enough; else each resend would call for the next."""
+        for depth, skip in ((4, 20), (4, 105), (8, 55), (16, 155)):
+            self.setUp()
+            self.impair("p0", {"action": "drop", "opcode": roce.READ_MIDDLE, "skip": skip,
+                               "times": 1})
+            dropped = self.wire("p0")["dropped"]
+            before = self.rig.counters()
+            self.pair(path_mtu=4096, timeout=14, ask={"send_feed": {
+                "opcode": "RDMA_READ", "size": 65536, "depth": depth, "count": 60,
+                "rkey": "0x202", "remote_addr": hex(0x202 << 32)}})
+            self.settle(ms=5)
+            after = self.rig.counters()
+            self.assertEqual({"posted": 60, "completed": 60}, self.qp(ASK)["feed"])
+            got = {name: after[name] - before[name] for name in (
+                "implied_nak_seq_err", "req_resent_pkts", "local_ack_timeout_err",
+                "read_duplicates_dropped")}
+            self.assertEqual(1, got["implied_nak_seq_err"], (depth, skip, got))
+            self.assertLessEqual(got["req_resent_pkts"], depth, (depth, skip, got))
+            self.assertEqual((0, 0), (got["local_ack_timeout_err"],
+                                      got["read_duplicates_dropped"]), (depth, skip))
+            self.assertEqual(1, self.wire("p0")["dropped"] - dropped)
+
+    def test_a_lost_atomic_result_is_one_retry(self):
+        """REQ-IMPL-03, RESP-DUP-06: likewise; and each addition happens once."""
+        for depth in (4, 16):
+            self.setUp()
+            self.set_mem(0, bytes(8), "answerer")
+            self.impair("p0", {"action": "drop", "opcode": roce.ATOMIC_ACK, "skip": 20, "times": 1})
+            before = self.rig.counters()
+            self.pair(ask={"send_feed": {"opcode": "ATOMIC_FETCH_AND_ADD", "depth": depth,
+                                         "count": 100, "rkey": "0x202",
+                                         "remote_addr": hex(0x202 << 32)}})
+            self.settle(ms=5)
+            after = self.rig.counters()
+            self.assertEqual(100, int.from_bytes(self.mem(0, 8, "answerer"), "little"))
+            self.assertEqual(1, after["implied_nak_seq_err"] - before["implied_nak_seq_err"], depth)
+            self.assertEqual(0, after["local_ack_timeout_err"] - before["local_ack_timeout_err"])
+
     def test_every_action_at_once(self):
         """CQ-04: whatever the wire does, each request completes once, in order, with its data."""
         self.seventeen()
