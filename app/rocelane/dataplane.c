@@ -183,6 +183,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 		w->mbox = &dp->mbox[i];
 		w->stats = worker_stats(dp->workers[i]);
 		w->load = worker_load(dp->workers[i]);
+		w->latency = worker_latency(dp->workers[i]);
 		w->trace = worker_trace(dp->workers[i]);
 		w->errbuf = worker_errbuf(dp->workers[i]);
 		for (uint32_t k = 0; k < conf->n_ports; k++)

@@ -77,6 +77,7 @@ const struct command commands[] = {
 	{ "error",    "show",       "rx_errors",       "?#max",                  NULL,                               ERROR_COLUMNS, run_table,   "take records of dropped and refused packets" },
 	{ "error",    "monitor",    "rx_errors",       NULL,                     NULL,                               NULL,          run_watch,   "print records of such packets as they come" },
 	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]; --stages [SECONDS]: cycles per packet and stage, busy share" },
+	{ "stat",     "latency",    "latency",         NULL,                     NULL,                               NULL,          run_table,   "from posting to completion, in nanoseconds, of what send_feeds asked for" },
 	{ "trace",    "start",      "trace_start",     "?#qp_num",               NULL,                               NULL,          run_quiet,   "start the flight recorder" },
 	{ "trace",    "stop",       "trace_stop",      "?#qp_num",               NULL,                               NULL,          run_quiet,   "stop it" },
 	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              NULL,          run_table,   "the last packets and decisions" },

@@ -19,6 +19,7 @@
 #include "errbuf.h"
 #include "icrc.h"
 #include "impair_ops.h"
+#include "latency.h"
 #include "load.h"
 #include "mbox.h"
 #include "mem.h"
@@ -38,6 +39,7 @@ struct control_worker {
 	struct mbox *mbox;
 	const struct stats_block *stats;
 	struct stats_load *load; /* or NULL */
+	const struct latency *latency; /* LATENCY_KINDS of them, or NULL */
 	const struct stats_block *port_stats[CONTROL_MAX_PORTS]; /* by index in conf->ports */
 	struct trace *trace;   /* or NULL */
 	struct errbuf *errbuf; /* or NULL */

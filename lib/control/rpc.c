@@ -23,6 +23,7 @@ const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_stats,
 	rpc_methods_trace,
 	rpc_methods_impair,
+	rpc_methods_latency,
 	NULL,
 };
 

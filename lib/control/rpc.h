@@ -61,6 +61,7 @@ extern const struct rpc_method rpc_methods_save[];
 extern const struct rpc_method rpc_methods_stats[];
 extern const struct rpc_method rpc_methods_trace[];
 extern const struct rpc_method rpc_methods_impair[];
+extern const struct rpc_method rpc_methods_latency[];
 extern const struct rpc_method *const rpc_method_tables[];
 
 /** -32602 with a message. @return -1. */

@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "errbuf.h"
 #include "icrc.h"
+#include "latency.h"
 #include "load.h"
 #include "mbox.h"
 #include "mem.h"
@@ -80,6 +81,8 @@ void worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
 void worker_receive(struct worker *w);
 
 const struct stats_block *worker_stats(const struct worker *w);
+/** LATENCY_KINDS histograms: from the posting to the completion of what send_feeds asked for. */
+const struct latency *worker_latency(const struct worker *w);
 const struct stats_block *worker_port_stats(const struct worker *w, uint16_t port_index);
 struct trace *worker_trace(struct worker *w);
 struct errbuf *worker_errbuf(struct worker *w);

@@ -112,6 +112,7 @@ struct worker {
 	struct worker_conf conf;
 	bool measuring; /* load.measure, as it was when the turn began */
 	struct stats_load load;
+	struct latency latency[LATENCY_KINDS];
 };
 
 /* ---- stages --------------------------------------------------------------------------------- */
@@ -311,7 +312,7 @@ void requester_act(
 void requester_sqd(struct worker *w, struct qp *qp, bool on);
 
 /** Copy what was posted into the requester's array. */
-void sendq_take(struct qp *qp);
+void sendq_take(const struct worker *w, struct qp *qp);
 /** The oldest n requests have completed: their ring entries are the host's again. */
 void sendq_release(struct qp *qp, uint32_t n);
 /** Inline bytes of a request that has not completed. */
@@ -354,7 +355,9 @@ void migration_exhausted(
 /** The QP is on its alternate path now: count, record, PATH_MIG. @param p what did it, or NULL. */
 void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 
-void feed_take(struct qp *qp);
+void feed_take(struct qp *qp, ns_t now);
+/** `n` requests from position `first` on have completed. */
+void feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n);
 bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
 bool feed_timer(struct worker *w, struct qp *qp);
 

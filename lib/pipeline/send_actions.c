@@ -150,6 +150,8 @@ static int
 complete_sends(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	sendq_release(qp, v->completed);
+	if (qp->sq.feed != NULL)
+		feed_completed(w, qp, v->head_was, v->completed);
 	for (uint32_t i = 0; i < v->completed; i++)
 		if (UNLIKELY(complete_one(w, qp, v->head_was + i) != 0))
 			return -ENOSPC;

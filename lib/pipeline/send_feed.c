@@ -9,14 +9,15 @@
 #define REST_MAX (2 * TIME_NS_PER_S)
 
 void
-feed_take(struct qp *qp)
+feed_take(struct qp *qp, ns_t now)
 {
 	struct qp_feed *f = qp->sq.feed;
 	struct requester *r = &qp->req;
 
 	while (r->tail - r->head < f->depth && r->tail - r->head <= r->wr_mask &&
 		(f->count == 0 || f->posted < f->count)) {
-		r->wr[r->tail & r->wr_mask] = (struct requester_wr){ .wr_id = f->posted,
+		/* Nobody polls for it: its wr_id is the time of posting, for feed_completed(). */
+		r->wr[r->tail & r->wr_mask] = (struct requester_wr){ .wr_id = now,
 			.remote_addr = f->remote_addr,
 			.compare_add = 1,
 			.rkey = f->rkey,
@@ -26,6 +27,25 @@ feed_take(struct qp *qp)
 		f->posted++;
 		requester_posted(r, r->tail + 1);
 	}
+}
+
+void
+feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n)
+{
+	static const uint8_t kinds[] = {
+		[WR_RDMA_WRITE] = LATENCY_WRITE,
+		[WR_RDMA_WRITE_WITH_IMM] = LATENCY_WRITE,
+		[WR_SEND] = LATENCY_SEND,
+		[WR_SEND_WITH_IMM] = LATENCY_SEND,
+		[WR_RDMA_READ] = LATENCY_READ,
+		[WR_ATOMIC_CMP_AND_SWP] = LATENCY_ATOMIC,
+		[WR_ATOMIC_FETCH_AND_ADD] = LATENCY_ATOMIC,
+	};
+	const uint8_t opcode = qp->sq.feed->opcode;
+	struct latency *l = &w->latency[opcode < ARRAY_LEN(kinds) ? kinds[opcode] : LATENCY_SEND];
+
+	for (uint32_t i = 0; i < n; i++)
+		latency_add(l, w->now - qp->req.wr[(first + i) & qp->req.wr_mask].wr_id);
 }
 
 /**

@@ -93,13 +93,13 @@ take_one(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 }
 
 void
-sendq_take(struct qp *qp)
+sendq_take(const struct worker *w, struct qp *qp)
 {
 	struct requester *r = &qp->req;
 	uint32_t n = waiting(&qp->sq);
 
 	if (UNLIKELY((qp->flags & QPF_SEND_FEED) != 0)) {
-		feed_take(qp);
+		feed_take(qp, w->now);
 		return;
 	}
 	while (n-- != 0 && r->tail - r->head <= r->wr_mask) {

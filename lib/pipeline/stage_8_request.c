@@ -111,7 +111,7 @@ stage_request(struct worker *w)
 			TAILQ_INSERT_TAIL(&w->senders, qp, sq.sending);
 			continue;
 		}
-		sendq_take(qp);
+		sendq_take(w, qp);
 		more = may_send(w, qp, port) && serve(w, qp, port, &left);
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)

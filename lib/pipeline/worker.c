@@ -137,6 +137,12 @@ worker_stats(const struct worker *w)
 	return &w->stats;
 }
 
+const struct latency *
+worker_latency(const struct worker *w)
+{
+	return w->latency;
+}
+
 const struct stats_block *
 worker_port_stats(const struct worker *w, uint16_t port_index)
 {

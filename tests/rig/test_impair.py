@@ -55,6 +55,35 @@ class FromFile(ImpairCase):
             {**NAMED, "opcode": roce.WRITE_ONLY}]}}, self.rpc("impair_log", port="p1"))
 
 
+class Latency(ImpairCase):
+
+    def test_latency_of_a_feed(self):
+        """From posting to completion: 5 us each way are 10, told within a sixteenth."""
+        for port in ("p0", "p1"):
+            self.impair(port, {"action": "delay", "delay_us": 5})
+        for opcode, kind in (("SEND", "SEND"), ("RDMA_WRITE_WITH_IMM", "RDMA_WRITE"),
+                             ("RDMA_READ", "RDMA_READ"), ("ATOMIC_CMP_AND_SWP", "ATOMIC")):
+            self.setUp()
+            before = {row["opcode"]: row for row in self.rpc("latency")}
+            feed = {"opcode": opcode, "depth": 1, "count": 20}
+            if not opcode.startswith("SEND"):
+                feed.update(rkey="0x202", remote_addr=hex(0x202 << 32))
+            settle, self.settle = self.settle, lambda: None
+            self.pair(ask={"send_feed": feed}, answer={"recv_feed": {"buffers": 8, "size": 64}})
+            self.settle = settle
+            for _ in range(800):
+                self.rig.run(500)
+            rows = {row["opcode"]: row for row in self.rpc("latency", buckets=True)}
+            for name, row in rows.items():
+                self.assertEqual(20 * (name == kind), row["count"] - before[name]["count"], name)
+            row = rows[kind]
+            self.assertEqual(row["count"], sum(n for _, n in row["buckets"]))
+            self.assertGreaterEqual(row["p50_ns"], 10 * US)
+            self.assertLessEqual(row["p50_ns"], 11 * US)
+            self.assertLessEqual(row["p50_ns"], row["p99_ns"])
+            self.assertEqual(row["max_ns"], row["buckets"][-1][0])
+
+
 class ByRpc(ImpairCase):
 
     def test_a_lost_acknowledgement(self):
