@@ -345,6 +345,34 @@ print_metric(const char *name, const json_t *by_scope)
 	}
 }
 
+static void
+print_seconds(const json_t *load, const char *name, const char *key, const char *help)
+{
+	json_t *w;
+	size_t i;
+
+	printf("# HELP rocelane_%s_total %s\n# TYPE rocelane_%s_total counter\n", name, help, name);
+	json_array_foreach (load, i, w)
+		printf("rocelane_%s_total{worker=\"%" JSON_INTEGER_FORMAT "\"} %.9f\n", name,
+			json_integer_value(json_object_get(w, "worker")),
+			(double)json_integer_value(json_object_get(w, key)) / 1e9);
+}
+
+/* Busy share of an lcore: rate(busy) / rate(all). */
+static int
+print_load(struct ctl *ctl)
+{
+	json_t *load;
+	int rc = ctl_call(ctl, "worker_load", NULL, &load);
+
+	if (rc != CTL_OK)
+		return rc;
+	print_seconds(load, "worker_busy_seconds", "busy_ns", "time of turns with work");
+	print_seconds(load, "worker_seconds", "total_ns", "time of all turns");
+	json_decref(load);
+	return CTL_OK;
+}
+
 int
 run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
@@ -381,6 +409,7 @@ run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	} else if (rc == CTL_OK) {
 		json_object_foreach (names, name, v)
 			print_metric(name, by_scope);
+		rc = print_load(ctl);
 	}
 	json_decref(names);
 	json_decref(by_scope);

@@ -13,6 +13,7 @@ handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner)
 {
 	struct rte_ring *r = owner < PIPELINE_MAX_WORKERS ? w->conf.handoff[owner] : NULL;
 
+	b->m[i]->port = w->conf.ports[b->port[i]].id; /* net_ring leaves it as it was */
 	if (LIKELY(r != NULL) && rte_ring_enqueue(r, b->m[i]) == 0) {
 		count(w, b->port[i], NULL, STAT_rx_handoff);
 		return;

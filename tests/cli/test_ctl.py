@@ -2,6 +2,7 @@
 """rocelanectl: what it asks, what it prints, how it exits."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import tap  # noqa: E402
 from fake_daemon import FakeDaemon, RpcError  # noqa: E402
 
 CTL = os.environ["ROCELANECTL"]
+ROOT = os.environ["ROCELANE_ROOT"]
 COMPLETION = os.environ["ROCELANECTL_COMPLETION"]
 
 QPS = [
@@ -310,7 +312,11 @@ class Stats(Case):
             if params["scope"] == "port":
                 return [{"port": 'p"0', "rx_packets": 19}]
             return {"rx_packets": 19, "tx_packets": 0}
-        out = self.ctl({"stats": stats}, "metrics").splitlines()
+        out = self.ctl({"stats": stats, "worker_load": self.load(3)}, "metrics").splitlines()
+        self.assertIn('rocelane_worker_busy_seconds_total{worker="0"} 0.000015000', out)
+        self.assertIn('rocelane_worker_seconds_total{worker="0"} 0.000030000', out)
+        for line in out:
+            self.assertRegex(line, r'^(# (HELP|TYPE) \w+ .+|\w+{[^}]+} [0-9.]+)$')
         self.assertEqual(out[0], "# HELP rocelane_rx_packets_total frames taken from ports")
         self.assertEqual(out[1:6], [
             "# TYPE rocelane_rx_packets_total counter",
@@ -318,6 +324,17 @@ class Stats(Case):
             'rocelane_rx_packets_total{scope="port",port="p\\"0"} 19',
             'rocelane_rx_packets_total{scope="worker",worker="0"} 7',
             'rocelane_rx_packets_total{scope="worker",worker="1"} 12'])
+
+
+    def test_dashboard_asks_for_counters_that_exist(self):
+        with open(os.path.join(ROOT, "lib/stats/counters.def"), encoding="utf-8") as f:
+            known = set(re.findall(r"^COUNTER\((\w+),", f.read(), re.M))
+        with open(os.path.join(ROOT, "config/grafana/rocelane.json"), encoding="utf-8") as f:
+            panels = json.load(f)["panels"]
+        asked = {n for p in panels for t in p["targets"]
+                 for n in re.findall(r"rocelane_(\w+)_total", t["expr"])}
+        self.assertGreater(len(asked), 10)
+        self.assertEqual(set(), asked - known - {"worker_seconds", "worker_busy_seconds"})
 
 
 class Failures(Case):
@@ -475,6 +492,18 @@ class Usage(Case):
                 self.assertEqual(p.returncode, 2, p.stderr)
                 self.assertIn(text, p.stderr)
                 self.assertEqual(p.stdout, "")
+
+    def test_manual_has_every_command(self):
+        """And each with the words of its --help."""
+        with open(os.path.join(ROOT, "app/rocelanectl/rocelanectl.1"), encoding="utf-8") as f:
+            page = f.read().replace("\\-", "-")
+        for obj in run("--complete").stdout.split():
+            verbs = [] if obj == "top" else run("--complete", obj).stdout.split()
+            for words in [f"{obj} {v}" for v in verbs] or [obj]:
+                line = re.search(rf"^\.B {words}(?: .*)?\n(.+)$", page, re.M)
+                self.assertIsNotNone(line, words)
+                text = run(*words.split(), "--help").stdout
+                self.assertIn(line[1][1:-1], text.replace("\n", " "), words)
 
     def test_help_on_every_level(self):
         for args, text in ((["--help"], "OBJECT VERB"), (["qp", "--help"], "qp modify QP_NUM"),

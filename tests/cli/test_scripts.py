@@ -208,7 +208,8 @@ class Setup(unittest.TestCase):
     def setup_run(self, *missing):
         names = subprocess.run([os.path.join(SCRIPTS, "setup"), "--print"], capture_output=True,
                                text=True, check=True).stdout
-        names = [w for line in names.splitlines()[:2] for w in line.split()[1:]]
+        names = [w for line in names.splitlines() if not line.startswith("dev:")
+                 for w in line.split()[1:]]
         with open(os.path.join(self.dir, "packages"), "w", encoding="utf-8") as f:
             f.write("".join(f"installed {n}\n" for n in names if n not in missing))
         p = subprocess.run([os.path.join(SCRIPTS, "setup")], capture_output=True, text=True,

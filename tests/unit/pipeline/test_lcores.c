@@ -238,6 +238,95 @@ handoff(void **state)
 	rte_ring_free(ring);
 }
 
+/* ---- a QP destroyed while packets for it stand in a hand-off ring --------------------------- */
+
+#define HANDED_OVER 2200 /* more than a worker takes before it looks at its mailbox */
+#define DOOMED      0x12u
+
+/* Packets for the other worker's QP until so many stand in its ring. */
+static void
+fill_handoff(struct bed *b, struct rte_ring *ring)
+{
+	struct wire_fields f = write_only(E, MR_VA, 4);
+
+	f.dest_qpn = DOOMED;
+	while (rte_ring_count(ring) < HANDED_OVER) {
+		for (uint32_t i = 0; i < 32; i++) {
+			f.psn = psn(f.psn.v + 1);
+			bed_send(b, &f);
+		}
+		bed_turn(b);
+	}
+}
+
+/* The owner works off part of its ring, then the message. @return packets that it served. */
+static uint64_t
+detach_amid(struct worker *owner, struct mbox *mbox, struct qp *qp, struct rte_ring *ring)
+{
+	struct mbox_msg m = { .type = MBOX_QP_DETACH, .cookie = 9 }, done;
+
+	m.qp.qp = qp;
+	assert_int_equal(mbox_send_down(mbox, &m), 0);
+	for (int i = 0; i < 100 && mbox_recv_done(mbox, &done, 1) == 0; i++)
+		worker_poll(owner, 1);
+	assert_int_equal(done.cookie, 9);
+	assert_int_equal(done.rc, 0);
+	assert_in_range(rte_ring_count(ring), 1, HANDED_OVER - 1);
+	return worker_stats(owner)->c[STAT_rcvd_pkts];
+}
+
+/*
+ * QP-18: what stands in the ring names the QP by number only, so whatever becomes of its memory is
+ * neither read nor written, and the packets are drops for a QP that does not exist.
+ */
+static void
+QP_18_destroy_with_packets_handed_over(void **state)
+{
+	struct bed *b = *state;
+	struct rte_ring *ring = rte_ring_create("handoff_gone", 4096, 0, RING_F_SC_DEQ);
+	struct qp *qp = bed_qp(b, DOOMED, 0x23), was, after;
+	struct worker_conf conf = b->conf;
+	const struct stats_block *o;
+	struct worker *owner;
+	struct mbox mbox;
+	uint64_t served, left;
+
+	assert_non_null(ring);
+	assert_int_equal(mbox_create(&mbox, 77, 64, 0), 0);
+	conf.index = 1;
+	conf.workers_n = 2;
+	conf.mbox = &mbox;
+	conf.handoff_in = ring;
+	conf.ports[0].polls_rx = false;
+	owner = worker_create(&conf);
+	assert_non_null(owner);
+	o = worker_stats(owner);
+	b->conf.workers_n = 2;
+	b->conf.handoff[1] = ring;
+	bed_worker_again(b);
+	qp->worker = 1;
+
+	fill_handoff(b, ring);
+	served = detach_amid(owner, &mbox, qp, ring);
+	left = rte_ring_count(ring);
+	assert_true(served > 0);
+	memcpy(&was, qp, sizeof(was));
+	memset(qp, 0xa5, sizeof(*qp)); /* freed, and somebody else's by now */
+	memcpy(&after, qp, sizeof(after));
+	for (int i = 0; i < 200; i++)
+		worker_poll(owner, 1);
+	assert_int_equal(rte_ring_count(ring), 0);
+	assert_memory_equal(qp, &after, sizeof(after));
+	assert_int_equal(o->c[STAT_rcvd_pkts], served);
+	assert_int_equal(o->c[STAT_rx_syndrome_15], left);
+
+	memcpy(qp, &was, sizeof(was));
+	qp_free(qp);
+	worker_destroy(owner);
+	mbox_destroy(&mbox);
+	rte_ring_free(ring);
+}
+
 static ns_t
 fixed_clock(void)
 {
@@ -273,6 +362,7 @@ main(void)
 		TEST(mailbox_while_busy),
 		TEST(answers_are_not_lost),
 		TEST(handoff),
+		TEST(QP_18_destroy_with_packets_handed_over),
 		TEST(run_until_stopped),
 	};
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One bench for the whole suite: a namespace, the wire, rocelane, the guest; and the tests' base.
+
+Everything hangs on this process: the namespace has no name and the tap belongs to the wire's file
+descriptor, so nothing of it is left when the process ends, whatever happens.
+"""
+import ctypes
+import os
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+
+import livenet
+from ends import LINUX, ROCELANE, End, Link
+from guest import Guest
+from wire import Wire
+
+TAP, IF_MTU = "guest0", 4200
+HOST_MAC, HOST_IP, HOST_IP6 = "02:00:00:77:00:01", "10.77.0.1", "fd77::1"
+GUEST_MAC, GUEST_IP, GUEST_IP6 = "02:00:00:77:00:02", "10.77.0.2", "fd77::2"
+
+
+def config():
+    """rocelane on af_packet at the tap; frames for a path MTU of 4096."""
+    return {
+        "version": 1,
+        "eal": ["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
+                "--log-level=error",
+                "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=8192,framecnt=4096" % TAP],
+        "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
+        "ports": [{"name": "p0", "device": "net_af_packet0", "mac": HOST_MAC, "ipv4": HOST_IP,
+                   "prefix": 24, "ipv6": HOST_IP6, "prefix6": 64, "mtu": IF_MTU}],
+        "error_buffer": {"entries": 1024},
+        "pds": ["pd0"],
+    }
+
+
+def enter_namespace():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(livenet.CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    with open("/proc/sys/net/unix/max_dgram_qlen", "w", encoding="ascii") as f:
+        f.write("512")
+
+
+class Bench:
+    def __init__(self, image):
+        self.dir = tempfile.mkdtemp(prefix="rocelane-interop-")
+        self.process = self.guest = self.conn = None
+        self.wire = Wire(TAP)
+        try:
+            self._start(image)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, image):
+        with open("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % TAP, "w", encoding="ascii") as f:
+            f.write("1")
+        livenet.ip("link", "set", TAP, "mtu", str(IF_MTU), "txqueuelen", "10000", "up")
+        self.guest = Guest(image, self.wire.guest_end, self.dir,
+                           {"mac": GUEST_MAC, "mtu": IF_MTU, "ip": GUEST_IP + "/24",
+                            "ip6": GUEST_IP6 + "/64"})
+        self.wire.start()
+        self.process = livenet.Process(config())
+        self.conn = livenet.Connection(self.process.socket_path)
+        self.host = End(ROCELANE, self.host_rpc, HOST_IP, HOST_IP6, seed=1)
+        self.boot_s = self.guest.wait_ready()
+        self.linux = End(LINUX, self.guest.rpc, GUEST_IP, GUEST_IP6, seed=2)
+
+    host_rpc = livenet.Live.rpc
+    _ids = livenet.itertools.count(1)
+
+    def dump(self):
+        """What helps to understand a failure."""
+        lines = ["wire: %d frames, error %r" % (len(self.wire.seen), self.wire.error)]
+        lines += ["  %r" % s for s in self.wire.frames()[-40:]]
+        lines += ["rocelane (exit code %r): %s" % (self.process.proc.poll(), self.process.stderr())]
+        lines += ["guest (QEMU: %r): %s" % (self.guest.proc.poll(), self.guest.console()[-2000:])]
+        return "\n".join(lines)
+
+    def close(self):
+        rc = None
+        if self.conn is not None:
+            self.conn.close()
+        if self.process is not None:
+            rc = self.process.stop() if self.process.proc.poll() is None else \
+                self.process.proc.returncode
+            self.stderr = self.process.stderr()
+            self.process.close()
+        if self.guest is not None:
+            self.guest.close()
+        self.wire.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return rc
+
+
+class InteropCase(unittest.TestCase):
+    """Base of the tests. `bench` is set by run.py before any of them starts."""
+
+    bench = None
+    maxDiff = 4000
+
+    def setUp(self):
+        b = self.bench
+        self.links = []
+        b.wire.clear()
+        for end in (b.host, b.linux):
+            end.events()
+        self.began = time.monotonic()
+
+    def tearDown(self):
+        b = self.bench
+        failed = any(err for _, err in self._outcome.result.failures + self._outcome.result.errors
+                     if _.id() == self.id()) or sys.exc_info()[0] is not None
+        if os.environ.get("VERBOSE"):
+            print("# %s: %.2f s, %d frames" % (self.id(), time.monotonic() - self.began,
+                                               len(b.wire.seen)), flush=True)
+        if failed:
+            print("\n".join("# " + line for line in b.dump().splitlines()), flush=True)
+        for link in self.links:
+            link.close()
+        b.wire.clear()
+
+    def link(self, a=None, b=None, **attrs):
+        """A connection that ends with the test; a and b are Ends."""
+        link = Link(a or self.asks, b or self.answers, **attrs)
+        self.links.append(link)
+        return link
+
+    def check_memory(self):
+        faults = self.bench.host.memory_faults() + self.bench.linux.memory_faults()
+        self.assertEqual([], faults)
+
+
+class RocelaneAsks:
+    """Mixed in: rocelane is the requester."""
+
+    asks = property(lambda self: self.bench.host)
+    answers = property(lambda self: self.bench.linux)
+
+
+class LinuxAsks:
+    asks = property(lambda self: self.bench.linux)
+    answers = property(lambda self: self.bench.host)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two ends of a connection behind one interface, so that every scenario runs either way round.
+
+An End is rocelane's process or the guest's peer: both take the same requests (rpc). Each has a
+region "src" full of random bytes that nothing may change, and a region "dst" that the other end and
+arriving messages write to; what "dst" should hold is kept here, byte for byte.
+"""
+import itertools
+import random
+import time
+import zlib
+
+SRC_LEN = 1 << 20
+DST_LEN = 2 << 20
+CHUNK = 128 << 10       # bytes a request that carries memory may hold
+WAIT_S = 30
+
+ROCELANE, LINUX = "rocelane", "linux"
+ALL_ACCESS = ["REMOTE_READ", "REMOTE_WRITE", "REMOTE_ATOMIC"]
+
+SEND, SEND_IMM, SEND_INV = "SEND", "SEND_WITH_IMM", "SEND_WITH_INV"
+WRITE, WRITE_IMM, READ = "RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "RDMA_READ"
+CAS, FADD = "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD"
+WC_OPCODE = {SEND: "SEND", SEND_IMM: "SEND", SEND_INV: "SEND", WRITE: "RDMA_WRITE",
+             WRITE_IMM: "RDMA_WRITE", READ: "RDMA_READ", CAS: "COMP_SWAP", FADD: "FETCH_ADD"}
+TAKES_RECV = (SEND, SEND_IMM, SEND_INV, WRITE_IMM)
+WITH_IMM = (SEND_IMM, WRITE_IMM)
+
+
+class End:
+    """One end: rpc(method, **params) is its process's."""
+
+    def __init__(self, name, rpc, ip, ip6, seed):
+        self.name, self._rpc, self.ip, self.ip6 = name, rpc, ip, ip6
+        self.src_data = random.Random(seed).randbytes(SRC_LEN)
+        self.dst_data = bytearray(DST_LEN)
+        self.regions = {}
+        self.extra = {} if name == LINUX else {"pd": "pd0"}
+        self.src = self.region("src", SRC_LEN, ["LOCAL_WRITE", "REMOTE_READ"])
+        self.dst = self.region("dst", DST_LEN, ["LOCAL_WRITE"] + ALL_ACCESS)
+        self.write("src", 0, self.src_data)
+
+    def rpc(self, method, **params):
+        return self._rpc(method, **params)
+
+    def region(self, name, length, access):
+        r = self.rpc("mr_register", name=name, length=length, access=access, **self.extra)
+        r["addr"], r["rkey"] = int(r["addr"], 0), int(r["rkey"], 0)
+        self.regions[name] = r
+        return r
+
+    def drop_region(self, name):
+        self.rpc("mr_deregister", name=name)
+        del self.regions[name]
+
+    def write(self, region, offset, data):
+        for i in range(0, len(data), CHUNK):
+            part = data[i:i + CHUNK]
+            size = {"length": len(part)} if self.name == LINUX else {}
+            self.rpc("mr_write", name=region, offset=offset + i, data=part.hex(), **size)
+        if region == "dst":
+            self.dst_data[offset:offset + len(data)] = data
+
+    def read(self, region, offset, length):
+        out = b""
+        while len(out) < length:
+            n = min(CHUNK, length - len(out))
+            out += bytes.fromhex(self.rpc("mr_read", name=region, offset=offset + len(out),
+                                          length=n)["data"])
+        return out
+
+    def _crc(self, region, length):
+        if self.name == LINUX:
+            return self.rpc("mr_crc", name=region)["crc32"]
+        return zlib.crc32(self.read(region, 0, length))
+
+    def memory_faults(self):
+        """What is not as it should be in either region: a list of words, empty if all is well."""
+        faults = []
+        for region, want in (("src", self.src_data), ("dst", self.dst_data)):
+            if self._crc(region, len(want)) == zlib.crc32(want):
+                continue
+            got = self.read(region, 0, len(want))
+            bad = [i for i in range(0, len(want), 64) if got[i:i + 64] != want[i:i + 64]]
+            faults.append("%s: %s differs in %d blocks of 64 bytes, first near offset %d" %
+                          (self.name, region, len(bad), bad[0]))
+        return faults
+
+    def completions(self, cq, n, wait_s=WAIT_S):
+        """n completions, or fewer when no more come in time."""
+        if self.name == LINUX:
+            return self.rpc("poll_cq", cq=cq, max=n, min=n, wait_ms=int(wait_s * 1000),
+                            timeout_s=wait_s + 60)
+        out, end, pause = [], time.monotonic() + wait_s, 0.0005
+        while len(out) < n:
+            more = self.rpc("poll_cq", cq=cq, max=min(64, n - len(out)))
+            out += more
+            if not more:
+                if time.monotonic() > end:
+                    break
+                time.sleep(pause)
+                pause = min(0.01, pause * 1.3)
+        return out
+
+    def events(self):
+        """Asynchronous events since the last look, without what says that data has arrived."""
+        return [(e["event_type"], e.get("qp_num")) for e in self.rpc("async_events", max=64)
+                if e["event_type"] not in ("COMM_EST", "GID_CHANGE")]
+
+
+class Side:
+    """One end of one connection: its queue pair and completion queues."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self, end, attrs):
+        self.end, self.attrs = end, attrs
+        n = next(self.numbers)
+        self.scq, self.rcq = "s%d" % n, "r%d" % n
+        for cq in (self.scq, self.rcq):
+            end.rpc("cq_create", name=cq, cqe=4096)
+        linux = end.name == LINUX
+        port = {} if linux else {"port": "p0"}
+        cap = {"max_send_wr": 256, "max_recv_wr": 512, "max_send_sge": 4, "max_recv_sge": 4}
+        self.qpn = end.rpc("qp_create", qp_type="RC", send_cq=self.scq, recv_cq=self.rcq,
+                           cap=dict(cap, **attrs.get("cap", {})), **port, **end.extra)["qp_num"]
+        self.modify(qp_state="INIT", qp_access_flags=attrs["qp_access_flags"],
+                    **({} if linux else {"port": "p0", "pkey": "0xffff"}))
+
+    def modify(self, **params):
+        return self.end.rpc("qp_modify", qp_num=self.qpn, **params)
+
+    def connect(self, other):
+        a = self.attrs
+        to = other.end.ip6 if a.get("ipv6") else other.end.ip
+        self.modify(qp_state="RTR", path_mtu=a["path_mtu"], dest_qp_num=other.qpn,
+                    rq_psn=other.attrs["sq_psn"], max_dest_rd_atomic=a["max_dest_rd_atomic"],
+                    min_rnr_timer=a["min_rnr_timer"],
+                    ah_attr=dict({"dest_ip": to, "hop_limit": 64}, **a.get("ah_attr", {})))
+        self.modify(qp_state="RTS", sq_psn=a["sq_psn"], timeout=a["timeout"],
+                    retry_cnt=a["retry_cnt"], rnr_retry=a["rnr_retry"],
+                    max_rd_atomic=a["max_rd_atomic"])
+
+    def query(self):
+        return self.end.rpc("qp_query", qp_num=self.qpn)
+
+    def state(self):
+        return self.query()["qp_state"]
+
+    def post_send(self, *wrs):
+        return self.end.rpc("post_send", qp_num=self.qpn, wrs=list(wrs))
+
+    def post_recv(self, *wrs):
+        return self.end.rpc("post_recv", qp_num=self.qpn, wrs=list(wrs))
+
+    def sent(self, n, wait_s=WAIT_S):
+        return self.end.completions(self.scq, n, wait_s)
+
+    def received(self, n, wait_s=WAIT_S):
+        return self.end.completions(self.rcq, n, wait_s)
+
+    def close(self):
+        self.end.rpc("qp_destroy", qp_num=self.qpn)
+        for cq in (self.scq, self.rcq):
+            self.end.rpc("cq_destroy", name=cq)
+
+
+DEFAULTS = {"path_mtu": 1024, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "min_rnr_timer": 12,
+            "max_rd_atomic": 16, "max_dest_rd_atomic": 16, "sq_psn": 0x100,
+            "qp_access_flags": ALL_ACCESS}
+
+
+class Link:
+    """A connection; `a` asks and `b` answers. Attributes for one side alone: a={...}, b={...}."""
+
+    def __init__(self, a, b, **attrs):
+        own = {"a": attrs.pop("a", {}), "b": attrs.pop("b", {})}
+        self.a = Side(a, {**DEFAULTS, "sq_psn": 0x100, **attrs, **own["a"]})
+        self.b = Side(b, {**DEFAULTS, "sq_psn": 0x800, **attrs, **own["b"]})
+        self.b.connect(self.a)
+        self.a.connect(self.b)
+        self.dst_at, self.src_at, self.wr_id = 64, 0, itertools.count(1)
+
+    def close(self):
+        for side in (self.a, self.b):
+            side.close()
+
+    # ---- work requests --------------------------------------------------------------------------
+
+    def source(self, length):
+        """Where the next message's bytes are taken from: odd offsets, all over the region."""
+        at = self.src_at % (SRC_LEN - length + 1)
+        self.src_at += 4099
+        return at
+
+    def room(self, length):
+        """Where the next message goes; a gap before the one after it."""
+        if self.dst_at + length + 64 > DST_LEN:
+            self.dst_at = 64
+        at = self.dst_at
+        self.dst_at += length + 13
+        return at
+
+    def request(self, op, size, **extra):
+        """A work request and what it should do: an Expected."""
+        return Expected(self, op, size, extra)
+
+    def run(self, requests, wait_s=WAIT_S, check=True):
+        """Post all at once (receives first), wait for both ends, check what they say.
+
+        @return the requester's completions and the responder's.
+        """
+        takers = [r for r in requests if r.op in TAKES_RECV]
+        if takers:
+            self.b.post_recv(*[r.recv() for r in takers])
+        answer = self.a.post_send(*[r.wr for r in requests])
+        if answer["refused"]:
+            raise AssertionError("refused: %r" % answer)
+        sent = self.a.sent(len(requests), wait_s)
+        received = self.b.received(len(takers), wait_s) if takers else []
+        if check:
+            want = [r.completion() for r in requests]
+            same([(c["wr_id"], c["status"], c.get("opcode")) for c in sent], want,
+                 "completions of the requester, %s" % self.a.end.name)
+            same([summary(c) for c in received], [summary(r.arrival()) for r in takers],
+                 "completions of the responder, %s" % self.b.end.name)
+            for r in requests:
+                r.apply()
+        return sent, received
+
+
+def summary(c):
+    return (c["wr_id"], c["status"], c.get("opcode"), c.get("byte_len"), c.get("imm_data"))
+
+
+def same(got, want, what):
+    if got == want:
+        return
+    for i, (g, w) in enumerate(zip(got, want)):
+        if g != w:
+            raise AssertionError("%s: number %d is %r, not %r" % (what, i, g, w))
+    raise AssertionError("%s: %d, not %d: %r" % (what, len(got), len(want), got[-3:]))
+
+
+class Expected:
+    """One work request: what to post at either end, and what both should say and hold then."""
+
+    def __init__(self, link, op, size, extra):
+        self.link, self.op = link, op
+        self.size = 8 if op in (CAS, FADD) else size
+        self.id = next(link.wr_id)
+        a, b = link.a.end, link.b.end
+        self.local = self.remote = None
+        self.wr = {"wr_id": self.id, "opcode": op, "send_flags": ["SIGNALED"]}
+        if op == READ:
+            self.local, self.remote = link.room(self.size), link.source(self.size)
+            sge, target = {"mr": "dst", "offset": self.local}, b.src
+        elif op in (CAS, FADD):
+            self.local = link.room(8)
+            self.remote = extra.pop("at")
+            sge, target = {"mr": "dst", "offset": self.local}, b.dst
+        else:
+            self.local = link.source(self.size)
+            self.remote = link.room(self.size)
+            sge, target = {"mr": "src", "offset": self.local}, b.dst
+        self.imm = (0xC0DE0000 + self.id) if op in WITH_IMM else None
+        if op not in (SEND, SEND_IMM, SEND_INV):
+            self.wr.update(remote_addr=hex(target["addr"] + self.remote), rkey=hex(target["rkey"]))
+        if self.imm is not None:
+            self.wr["imm_data"] = self.imm
+        self.wr["sg_list"] = [dict(sge, length=self.size)] if self.size else []
+        self.wr.update(extra)
+        self.a, self.b = a, b
+
+    def recv(self):
+        """The receive that this request takes; a WRITE's immediate takes one without memory."""
+        if self.op == WRITE_IMM or self.size == 0:
+            return {"wr_id": self.id, "sg_list": []}
+        return {"wr_id": self.id,
+                "sg_list": [{"mr": "dst", "offset": self.remote, "length": self.size}]}
+
+    def completion(self):
+        return (self.id, "SUCCESS", WC_OPCODE[self.op])
+
+    def arrival(self):
+        return {"wr_id": self.id, "status": "SUCCESS", "byte_len": self.size, "imm_data": self.imm,
+                "opcode": "RECV_RDMA_WITH_IMM" if self.op == WRITE_IMM else "RECV"}
+
+    def apply(self):
+        """Do to the expected memory what the request does."""
+        a, b, n = self.a, self.b, self.size
+        if self.op == READ:
+            a.dst_data[self.local:self.local + n] = b.src_data[self.remote:self.remote + n]
+        elif self.op in (CAS, FADD):
+            old = bytes(b.dst_data[self.remote:self.remote + 8])
+            value = int.from_bytes(old, "little")
+            if self.op == FADD:
+                value = (value + int(self.wr["compare_add"])) % 2**64
+            elif value == int(self.wr["compare_add"]):
+                value = int(self.wr["swap"])
+            b.dst_data[self.remote:self.remote + 8] = value.to_bytes(8, "little")
+            a.dst_data[self.local:self.local + 8] = old
+        else:
+            b.dst_data[self.remote:self.remote + n] = a.src_data[self.local:self.local + n]

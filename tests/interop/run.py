@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boot a guest once and run the interoperation tests against it: TAP on standard output.
+
+usage: run.py [TEST...]     (MODULE.CLASS.test, MODULE.CLASS, MODULE or a part of a test's name)
+
+environment: ROCELANE, the program; VERBOSE=1 tells how long each test took; INTEROP_ACCEL=kvm.
+Without QEMU, root or the guest's packages it says so and counts as skipped.
+"""
+import os
+import shutil
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+for folder in ("cli", "wire", "pylib", "interop"):
+    sys.path.insert(0, os.path.join(os.path.dirname(HERE), folder))
+
+import bench  # noqa: E402
+import image  # noqa: E402
+import tap  # noqa: E402
+
+MODULES = ("test_operations",)
+
+
+def skip(why):
+    print("1..0 # SKIP not run: %s" % why)
+    sys.exit(0)
+
+
+def cases(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases(item)
+        else:
+            yield item
+
+
+def prepare():
+    """(kernel, initramfs), inside of a namespace of our own; or skip."""
+    if shutil.which("qemu-system-x86_64") is None:
+        skip("qemu-system-x86_64 is not installed (scripts/setup installs it)")
+    if os.geteuid() != 0:
+        skip("needs root, for a network namespace and a tap")
+    try:
+        made = image.build()[:2]
+    except image.ImageError as e:
+        skip("no guest: %s" % str(e).strip().replace("\n", " "))
+    bench.enter_namespace()
+    return made
+
+
+def main():
+    tests = list(cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
+    if len(sys.argv) > 1:
+        tests = [t for t in tests if any(name in t.id() for name in sys.argv[1:])]
+    made = prepare()
+    print("1..%d" % len(tests), flush=True)
+    b = bench.InteropCase.bench = bench.Bench(made)
+    print("# guest: Linux %s, up in %.1f s" % (b.guest.kernel, b.boot_s), flush=True)
+    try:
+        with open(os.devnull, "w", encoding="ascii") as quiet:
+            result = unittest.TextTestRunner(stream=quiet, resultclass=tap.Tap).run(
+                unittest.TestSuite(tests))
+    finally:
+        rc = b.close()
+    if rc != 0:
+        print("# rocelane ended with status %r\n# %s" % (rc, b.stderr.replace("\n", "\n# ")))
+    sys.exit(not (result.wasSuccessful() and rc == 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wire between the two ends: a tap on one side, the guest's network device on the other.
+
+A thread carries each frame across, and does to single ones what the rules say. It keeps what went
+by, so that a test can look at what either end really sent.
+"""
+import collections
+import fcntl
+import os
+import random
+import select
+import socket
+import struct
+import threading
+import time
+
+import roce
+
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+ETH_MAX = 9216
+HOLD_S = 0.002      # a held frame goes on after that, if none has passed it
+QUEUE_MAX = 512     # frames for the guest before the tap is left to queue them
+
+TO_GUEST, TO_HOST = "to guest", "to host"
+
+
+class Seen:
+    """A RoCEv2 frame that came by, and what was done to it ("" = nothing)."""
+
+    __slots__ = ("to", "raw", "at", "opcode", "psn", "act", "time")
+
+    def __init__(self, to, raw, at):
+        self.to, self.raw, self.at = to, raw, at
+        self.opcode = raw[at]
+        self.psn = int.from_bytes(raw[at + 9:at + 12], "big")
+        self.act = ""
+        self.time = time.monotonic()
+
+    @property
+    def syndrome(self):
+        """The AETH's syndrome, or None."""
+        return self.raw[self.at + 12] if self.opcode in roce.HAS_AETH else None
+
+    @property
+    def msn(self):
+        return int.from_bytes(self.raw[self.at + 13:self.at + 16], "big")
+
+    @property
+    def ack_req(self):
+        return self.raw[self.at + 8] >> 7
+
+    def __repr__(self):
+        syn = "" if self.syndrome is None else " %02x/%d" % (self.syndrome, self.msn)
+        return "%s %06x %s%s%s" % (self.to, self.psn, roce.NAMES.get(self.opcode, self.opcode),
+                                   syn, " (%s)" % self.act if self.act else "")
+
+
+class Rule:
+    """What happens to frames: the first `skip` that match pass, then `count` of them are hit.
+
+    act: "drop", "twice", "late" (after the next frame of its direction), or a function that makes
+    a new frame of the old one (its ICRC is put right). chance: hit each with this probability.
+    """
+
+    def __init__(self, act, to, match=None, skip=0, count=1, chance=None, seed=0):
+        self.act, self.to, self.match = act, to, match
+        self.skip, self.left = skip, count
+        self.chance, self.random = chance, random.Random(seed)
+        self.hits = 0
+
+    def hit(self, seen):
+        if self.to not in (None, seen.to) or self.left == 0:
+            return False
+        if self.match is not None and not self.match(seen):
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        if self.chance is not None and self.random.random() >= self.chance:
+            return False
+        self.left -= 1
+        self.hits += 1
+        return True
+
+
+def opcode(*codes):
+    """A match: any of these opcodes."""
+    return lambda seen: seen.opcode in codes
+
+
+class Wire:
+    def __init__(self, tap):
+        self.tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.ioctl(self.tap, TUNSETIFF,
+                    struct.pack("16sH22x", tap.encode(), IFF_TAP | IFF_NO_PI))
+        self.sock, self.guest_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.setblocking(False)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+        self.guest_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+        self.lock = threading.Lock()
+        self.rules = []
+        self.seen = collections.deque(maxlen=40000)
+        self.held = []          # [frames still to pass, deadline, to, raw]
+        self.queue = collections.deque()
+        self._stop, self._wake = os.pipe()
+        self.error = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self):
+        """After the guest has got its end of the socket."""
+        self.guest_end.close()
+        self.thread.start()
+
+    def stop(self):
+        os.close(self._wake)
+        if self.thread.is_alive():
+            self.thread.join(5)
+        os.close(self._stop)
+        os.close(self.tap)
+        self.sock.close()
+
+    # ---- for tests ------------------------------------------------------------------------------
+
+    def clear(self):
+        with self.lock:
+            self.rules = []
+            self.seen.clear()
+
+    def rule(self, act, to=None, match=None, **kw):
+        r = Rule(act, to, match, **kw)
+        with self.lock:
+            self.rules = self.rules + [r]
+        return r
+
+    def frames(self, to=None, *codes):
+        """What went by since clear(), in order."""
+        with self.lock:
+            seen = list(self.seen)
+        return [s for s in seen if to in (None, s.to) and (not codes or s.opcode in codes)]
+
+    # ---- the thread -----------------------------------------------------------------------------
+
+    def _run(self):
+        try:
+            while self._turn():
+                pass
+        except OSError as e:
+            self.error = e
+
+    def _turn(self):
+        reads = [self._stop, self.sock]
+        if len(self.queue) < QUEUE_MAX:
+            reads.append(self.tap)
+        writes = [self.sock] if self.queue else []
+        wait = HOLD_S if self.held else None
+        ready, room, _ = select.select(reads, writes, [], wait)
+        if self._stop in ready:
+            return False
+        if room:
+            self._flush()
+        if self.sock in ready:
+            self._drain(self._from_guest, TO_HOST)
+        if self.tap in ready:
+            self._drain(self._from_tap, TO_GUEST)
+        if self.held:
+            self._release(None)
+        return True
+
+    def _from_guest(self):
+        return self.sock.recv(ETH_MAX)
+
+    def _from_tap(self):
+        return os.read(self.tap, ETH_MAX)
+
+    def _drain(self, read, to):
+        for _ in range(32):
+            try:
+                raw = read()
+            except (BlockingIOError, ConnectionError):
+                return
+            if raw:
+                self._carry(to, raw)
+
+    def _carry(self, to, raw):
+        at = 42 if raw[12:14] == b"\x08\0" else 62
+        if raw[at - 6:at - 4] != b"\x12\xb7" or len(raw) < at + 16:
+            self._put(to, raw)      # ARP, ping
+            return
+        seen = Seen(to, raw, at)
+        for rule in self.rules:
+            if rule.hit(seen):
+                self._do(rule.act, seen)
+                break
+        else:
+            self._put(to, raw)
+        with self.lock:
+            self.seen.append(seen)
+        if self.held:
+            self._release(to, seen)
+
+    def _do(self, act, seen):
+        if callable(act):
+            seen.act = "rewritten"
+            seen.raw = roce.with_icrc(act(seen.raw))
+            self._put(seen.to, seen.raw)
+            return
+        seen.act = act
+        if act == "twice":
+            self._put(seen.to, seen.raw)
+            self._put(seen.to, seen.raw)
+        elif act == "late":
+            self.held.append([1, time.monotonic() + HOLD_S, seen.to, seen])
+
+    def _release(self, to, passing=None):
+        now, keep = time.monotonic(), []
+        for item in self.held:
+            if item[2] == to and item[3] is not passing:
+                item[0] -= 1
+            if item[0] <= 0 or now >= item[1]:
+                self._put(item[2], item[3].raw)
+            else:
+                keep.append(item)
+        self.held = keep
+
+    def _put(self, to, raw):
+        if to == TO_HOST:
+            os.write(self.tap, raw)
+        else:
+            self.queue.append(raw)
+            self._flush()
+
+    def _flush(self):
+        while self.queue:
+            try:
+                self.sock.send(self.queue[0])
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                self.queue.clear()      # the guest is gone
+                return
+            self.queue.popleft()
