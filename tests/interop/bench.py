@@ -76,8 +76,9 @@ class Bench:
     def dump(self):
         """What helps to understand a failure."""
         lines = ["wire: %d frames, error %r" % (len(self.wire.seen), self.wire.error)]
-        lines += ["  %r" % s for s in self.wire.frames()[-40:]]
-        lines += ["rocelane (exit code %r): %s" % (self.process.proc.poll(), self.process.stderr())]
+        lines += ["  %r" % s for s in self.wire.frames()[-30:]]
+        lines += ["rocelane (exit code %r): %s" % (self.process.proc.poll(),
+                                                   self.process.stderr()[-2000:])]
         lines += ["guest (QEMU: %r): %s" % (self.guest.proc.poll(), self.guest.console()[-2000:])]
         return "\n".join(lines)
 
@@ -118,7 +119,7 @@ class InteropCase(unittest.TestCase):
         if os.environ.get("VERBOSE"):
             print("# %s: %.2f s, %d frames" % (self.id(), time.monotonic() - self.began,
                                                len(b.wire.seen)), flush=True)
-        if failed:
+        if failed and not os.environ.get("BRIEF"):
             print("\n".join("# " + line for line in b.dump().splitlines()), flush=True)
         for link in self.links:
             link.close()
@@ -130,8 +131,9 @@ class InteropCase(unittest.TestCase):
         self.links.append(link)
         return link
 
-    def check_memory(self):
-        faults = self.bench.host.memory_faults() + self.bench.linux.memory_faults()
+    def check_memory(self, all_of_it=False):
+        faults = [f for end in (self.bench.host, self.bench.linux)
+                  for f in end.memory_faults(all_of_it)]
         self.assertEqual([], faults)
 
 
