@@ -44,8 +44,8 @@ class End:
     def rpc(self, method, **params):
         return self._rpc(method, **params)
 
-    def region(self, name, length, access):
-        r = self.rpc("mr_register", name=name, length=length, access=access, **self.extra)
+    def region(self, name, length, access, **more):
+        r = self.rpc("mr_register", name=name, length=length, access=access, **self.extra, **more)
         r["addr"], r["rkey"] = int(r["addr"], 0), int(r["rkey"], 0)
         self.regions[name] = r
         return r
@@ -135,24 +135,35 @@ class Side:
         self.scq, self.rcq = "s%d" % n, "r%d" % n
         for cq in (self.scq, self.rcq):
             end.rpc("cq_create", name=cq, cqe=4096)
-        linux = end.name == LINUX
-        port = {} if linux else {"port": "p0"}
+        port = {} if end.name == LINUX else {"port": "p0"}
         cap = {"max_send_wr": 256, "max_recv_wr": 512, "max_send_sge": 4, "max_recv_sge": 4}
         self.qpn = end.rpc("qp_create", qp_type="RC", send_cq=self.scq, recv_cq=self.rcq,
                            cap=dict(cap, **attrs.get("cap", {})), **port, **end.extra)["qp_num"]
-        self.modify(qp_state="INIT", qp_access_flags=attrs["qp_access_flags"],
-                    **({} if linux else {"port": "p0", "pkey": "0xffff"}))
+        self.gone = False
+        self.to_init()
 
     def modify(self, **params):
         return self.end.rpc("qp_modify", qp_num=self.qpn, **params)
 
+    def to_init(self):
+        port = {} if self.end.name == LINUX else {"port": "p0", "pkey": "0xffff"}
+        self.modify(qp_state="INIT", qp_access_flags=self.attrs["qp_access_flags"], **port)
+
     def connect(self, other):
+        """To RTS, or as far as the attribute stay_in says."""
         a = self.attrs
+        if a.get("stay_in") == "INIT":
+            return
         to = other.end.ip6 if a.get("ipv6") else other.end.ip
         self.modify(qp_state="RTR", path_mtu=a["path_mtu"], dest_qp_num=other.qpn,
                     rq_psn=other.attrs["sq_psn"], max_dest_rd_atomic=a["max_dest_rd_atomic"],
                     min_rnr_timer=a["min_rnr_timer"],
                     ah_attr=dict({"dest_ip": to, "hop_limit": 64}, **a.get("ah_attr", {})))
+        if a.get("stay_in") != "RTR":
+            self.to_rts()
+
+    def to_rts(self):
+        a = self.attrs
         self.modify(qp_state="RTS", sq_psn=a["sq_psn"], timeout=a["timeout"],
                     retry_cnt=a["retry_cnt"], rnr_retry=a["rnr_retry"],
                     max_rd_atomic=a["max_rd_atomic"])
@@ -176,7 +187,8 @@ class Side:
         return self.end.completions(self.rcq, n, wait_s)
 
     def close(self):
-        self.end.rpc("qp_destroy", qp_num=self.qpn)
+        if not self.gone:
+            self.end.rpc("qp_destroy", qp_num=self.qpn)
         for cq in (self.scq, self.rcq):
             self.end.rpc("cq_destroy", name=cq)
 
@@ -187,12 +199,11 @@ DEFAULTS = {"path_mtu": 1024, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "mi
 
 
 class Link:
-    """A connection; `a` asks and `b` answers. Attributes for one side alone: a={...}, b={...}."""
+    """A connection: `a` asks, `b` answers. Attributes for one side alone: of_a, of_b."""
 
-    def __init__(self, a, b, **attrs):
-        own = {"a": attrs.pop("a", {}), "b": attrs.pop("b", {})}
-        self.a = Side(a, {**DEFAULTS, "sq_psn": 0x100, **attrs, **own["a"]})
-        self.b = Side(b, {**DEFAULTS, "sq_psn": 0x800, **attrs, **own["b"]})
+    def __init__(self, a, b, of_a=None, of_b=None, **attrs):
+        self.a = Side(a, {**DEFAULTS, "sq_psn": 0x100, **attrs, **(of_a or {})})
+        self.b = Side(b, {**DEFAULTS, "sq_psn": 0x800, **attrs, **(of_b or {})})
         self.b.connect(self.a)
         self.a.connect(self.b)
         self.dst_at, self.src_at, self.wr_id = 64, 0, itertools.count(1)

@@ -58,8 +58,9 @@ class Seen:
 class Rule:
     """What happens to frames: the first `skip` that match pass, then `count` of them are hit.
 
-    act: "drop", "twice", "late" (after the next frame of its direction), or a function that makes
-    a new frame of the old one (its ICRC is put right). chance: hit each with this probability.
+    act: "drop", "twice", "late" (after the next frame of its direction), "flip" (a bit of the last
+    byte before the ICRC, which stays as it is), or a function that makes a new frame of the old one
+    (its ICRC is put right). count -1: all of them. chance: hit each with this probability.
     """
 
     def __init__(self, act, to, match=None, skip=0, count=1, chance=None, seed=0):
@@ -102,7 +103,8 @@ class Wire:
         self.seen = collections.deque(maxlen=40000)
         self.held = []          # [frames still to pass, deadline, to, raw]
         self.queue = collections.deque()
-        self._stop, self._wake = os.pipe()
+        self.injected = []
+        self._woken, self._wake = os.pipe()
         self.error = None
         self.thread = threading.Thread(target=self._run, daemon=True)
 
@@ -115,7 +117,7 @@ class Wire:
         os.close(self._wake)
         if self.thread.is_alive():
             self.thread.join(5)
-        os.close(self._stop)
+        os.close(self._woken)
         os.close(self.tap)
         self.sock.close()
 
@@ -138,6 +140,12 @@ class Wire:
             seen = list(self.seen)
         return [s for s in seen if to in (None, s.to) and (not codes or s.opcode in codes)]
 
+    def inject(self, to, raw):
+        """A frame of the test's own, as if the other end had sent it."""
+        with self.lock:
+            self.injected.append((to, raw))
+        os.write(self._wake, b"x")
+
     # ---- the thread -----------------------------------------------------------------------------
 
     def _run(self):
@@ -148,13 +156,13 @@ class Wire:
             self.error = e
 
     def _turn(self):
-        reads = [self._stop, self.sock]
+        reads = [self._woken, self.sock]
         if len(self.queue) < QUEUE_MAX:
             reads.append(self.tap)
         writes = [self.sock] if self.queue else []
         wait = HOLD_S if self.held else None
         ready, room, _ = select.select(reads, writes, [], wait)
-        if self._stop in ready:
+        if self._woken in ready and not self._told():
             return False
         if room:
             self._flush()
@@ -164,6 +172,16 @@ class Wire:
             self._drain(self._from_tap, TO_GUEST)
         if self.held:
             self._release(None)
+        return True
+
+    def _told(self):
+        """@return whether to go on: frames to inject, or the end of the pipe."""
+        if not os.read(self._woken, 64):
+            return False
+        with self.lock:
+            injected, self.injected = self.injected, []
+        for to, raw in injected:
+            self._carry(to, raw)
         return True
 
     def _from_guest(self):
@@ -187,14 +205,13 @@ class Wire:
             self._put(to, raw)      # ARP, ping
             return
         seen = Seen(to, raw, at)
-        for rule in self.rules:
-            if rule.hit(seen):
-                self._do(rule.act, seen)
-                break
+        rule = next((r for r in self.rules if r.hit(seen)), None)
+        with self.lock:
+            self.seen.append(seen)      # before anybody can see what it does
+        if rule is not None:
+            self._do(rule.act, seen)
         else:
             self._put(to, raw)
-        with self.lock:
-            self.seen.append(seen)
         if self.held:
             self._release(to, seen)
 
@@ -205,7 +222,9 @@ class Wire:
             self._put(seen.to, seen.raw)
             return
         seen.act = act
-        if act == "twice":
+        if act == "flip":
+            self._put(seen.to, roce.flip(seen.raw, 8 * (len(seen.raw) - 5)))
+        elif act == "twice":
             self._put(seen.to, seen.raw)
             self._put(seen.to, seen.raw)
         elif act == "late":

@@ -205,6 +205,11 @@ qp_modify(struct peer *p, json_t *params)
 		attr.qp_access_flags = (unsigned int)value_flags(
 			access_words, json_object_get(params, "qp_access_flags"));
 	}
+	if (json_object_get(params, "en_sqd_async_notify") != NULL) {
+		mask |= IBV_QP_EN_SQD_ASYNC_NOTIFY;
+		attr.en_sqd_async_notify =
+				json_is_true(json_object_get(params, "en_sqd_async_notify"));
+	}
 	if (json_object_get(params, "path_mtu") != NULL) {
 		mask |= IBV_QP_PATH_MTU;
 		snprintf(mtu, sizeof(mtu), "%u", (unsigned int)value_number(params, "path_mtu", 0));

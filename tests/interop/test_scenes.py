@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every scene, once with rocelane and once with the Linux kernel in the observed part.
+
+rocelane has to do what the specification wants. What the kernel does is only written down: all of
+it together is the matrix, and MATRIX.md has to be that (run.py --write makes it anew).
+"""
+import os
+
+import matrix
+import scenes_requester  # noqa: F401
+import scenes_responder  # noqa: F401
+from bench import InteropCase
+from scene import SCENES, Play, open_scratch
+
+
+class Scenes(InteropCase):
+    """A test for each scene, made below."""
+
+    told = {}       # (scene, "rocelane" or "linux") -> telling
+
+    def setUp(self):
+        super().setUp()
+        b = self.bench
+        if "scratch" not in b.host.regions:
+            open_scratch(b.host, b.linux)
+
+    def play(self, scene, observed):
+        b = self.bench
+        other = b.linux if observed is b.host else b.host
+        ends = (observed, other) if scene.part == "requester" else (other, observed)
+        p = Play(b.wire, *ends, scene)
+        try:
+            telling = scene.fn(p)
+            if os.environ.get("FRAMES"):
+                print("\n".join("#     %.4f %r" % (s.time - self.began, s)
+                                for s in b.wire.frames()[:60]), flush=True)
+        finally:
+            p.close()
+        self.check_memory()
+        return telling
+
+    def both(self, scene):
+        told = {}
+        for end in (self.bench.host, self.bench.linux):
+            if scene.only is None or scene.only[0] == end.name:
+                told[end.name] = self.told[scene, end.name] = self.play(scene, end)
+                if os.environ.get("VERBOSE"):
+                    print("#   %s %s: %s" % (scene.name, end.name, told[end.name]), flush=True)
+            else:
+                self.told[scene, end.name] = scene.only[1]
+        if "rocelane" in told:
+            self.assertIn(told["rocelane"], scene.wants)
+
+
+def _add(scene):
+    def test(self):
+        self.both(scene)
+    test.__doc__ = "%s: %s" % (scene.rules, scene.title)
+    setattr(Scenes, "test_%s_%s" % (scene.part, scene.name), test)
+
+
+for _scene in SCENES:
+    _add(_scene)
+
+
+class TheMatrix(InteropCase):
+    """Comes after the scenes, by its name."""
+
+    def test_is_as_committed(self):
+        """Where the kernel is another one than MATRIX.md's, only rocelane's column counts."""
+        if len(Scenes.told) < 2 * len(SCENES):
+            return      # only some of the scenes were asked for
+        kernel = self.bench.guest.kernel
+        if os.environ.get("INTEROP_WRITE"):
+            matrix.write(SCENES, Scenes.told, kernel)
+        committed = matrix.committed()
+        rows = matrix.rows(SCENES, Scenes.told)
+        if matrix.kernel_of(committed) == kernel:
+            self.assertEqual(committed, matrix.text(SCENES, Scenes.told, kernel))
+        else:
+            self.assertEqual(matrix.without_linux(committed), [row[:4] for row in rows])
