@@ -4,7 +4,11 @@
 #include "be.h"
 #include "internal.h"
 
-/* Neighbour discovery (RFC 4861) and echo (RFC 4443) over IPv6, without extension headers. */
+/*
+ * Neighbour discovery (RFC 4861) and echo (RFC 4443) over IPv6, without extension headers. A port
+ * answers for the address of its configuration and for the link-local one that its MAC makes
+ * (RFC 4291): hosts on the link ask from theirs, and may look for ours.
+ */
 
 enum { ICMP6_ECHO = 128, ICMP6_ECHO_REPLY = 129, ICMP6_NS = 135, ICMP6_NA = 136 };
 enum { OPT_SOURCE_LL = 1, OPT_TARGET_LL = 2 };
@@ -14,6 +18,29 @@ enum { ND_LEN = 24, ND_OPT_LEN = 8, ECHO_LEN = 8, TYPE_IPV6 = 0x86dd, PROTO_ICMP
 #define NA_OVERRIDE  UINT32_C(0x20000000)
 
 static const uint8_t unspecified[16];
+
+/* fe80::/64 with the modified EUI-64 of the port's MAC. */
+static void
+link_local(const struct wire_port *us, uint8_t out[16])
+{
+	memset(out, 0, 16);
+	out[0] = 0xfe;
+	out[1] = 0x80;
+	memcpy(out + 8, us->mac, 3);
+	out[8] ^= 2;
+	out[11] = 0xff;
+	out[12] = 0xfe;
+	memcpy(out + 13, us->mac + 3, 3);
+}
+
+static bool
+is_ours(const struct wire_port *us, const uint8_t *addr)
+{
+	uint8_t own[16];
+
+	link_local(us, own);
+	return memcmp(addr, us->ipv6, 16) == 0 || memcmp(addr, own, 16) == 0;
+}
 
 static uint16_t
 icmp6_checksum(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
@@ -68,14 +95,19 @@ icmp6_solicit(struct control *c, const struct neigh *n)
 	uint8_t group[16] = { 0xff, 0x02, [11] = 1, [12] = 0xff };
 	uint8_t dst[6] = { 0x33, 0x33, 0xff };
 	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN];
+	uint8_t src[16];
 	uint32_t at;
 
 	if (!us->has_ipv6)
 		return;
+	if (n->ip.addr[0] == 0xfe && (n->ip.addr[1] & 0xc0) == 0x80)
+		link_local(us, src);
+	else
+		memcpy(src, us->ipv6, sizeof(src));
 	memcpy(group + 13, n->ip.addr + 13, 3);
 	memcpy(dst + 3, n->ip.addr + 13, 3);
 	at = frames_header(frame, dst, us->mac, n->vlan, TYPE_IPV6);
-	nd_body(start_packet(frame + at, us->ipv6, group, ND_LEN + ND_OPT_LEN), ICMP6_NS, 0,
+	nd_body(start_packet(frame + at, src, group, ND_LEN + ND_OPT_LEN), ICMP6_NS, 0,
 		n->ip.addr, us->mac);
 	seal(frame + at, ND_LEN + ND_OPT_LEN);
 	frames_send(c, n->port, frame, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
@@ -118,17 +150,17 @@ solicitation(struct control *c, const struct frame_in *f, const uint8_t *icmp, u
 	static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 	static const uint8_t all_nodes_mac[6] = { 0x33, 0x33, 0, 0, 0, 1 };
 	const struct wire_port *us = c->env.ports[f->port].addr;
-	const uint8_t *src = f->l3 + 8;
+	const uint8_t *src = f->l3 + 8, *target = icmp + 8;
 	const bool anonymous = memcmp(src, unspecified, 16) == 0;
 	uint8_t *out = c->frame_tx;
 	uint32_t at;
 
-	if (memcmp(icmp + 8, us->ipv6, 16) != 0 || src[0] == 0xff)
+	if (!is_ours(us, target) || src[0] == 0xff)
 		return;
 	nd_learn(c, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true);
 	at = frames_header(out, anonymous ? all_nodes_mac : f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
-	nd_body(start_packet(out + at, us->ipv6, anonymous ? all_nodes : src, ND_LEN + ND_OPT_LEN),
-		ICMP6_NA, (anonymous ? 0 : NA_SOLICITED) | NA_OVERRIDE, us->ipv6, us->mac);
+	nd_body(start_packet(out + at, target, anonymous ? all_nodes : src, ND_LEN + ND_OPT_LEN),
+		ICMP6_NA, (anonymous ? 0 : NA_SOLICITED) | NA_OVERRIDE, target, us->mac);
 	seal(out + at, ND_LEN + ND_OPT_LEN);
 	frames_send(c, f->port, out, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
 }
@@ -141,11 +173,11 @@ echo(struct control *c, const struct frame_in *f, const uint8_t *icmp, uint32_t 
 	uint32_t at;
 	uint8_t *reply;
 
-	if (memcmp(f->l3 + 24, us->ipv6, 16) != 0 || f->l3[8] == 0xff ||
+	if (!is_ours(us, f->l3 + 24) || f->l3[8] == 0xff ||
 		len + WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN > sizeof(c->frame_tx))
 		return;
 	at = frames_header(out, f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
-	reply = start_packet(out + at, us->ipv6, f->l3 + 8, len);
+	reply = start_packet(out + at, f->l3 + 24, f->l3 + 8, len);
 	memcpy(reply, icmp, len);
 	reply[0] = ICMP6_ECHO_REPLY;
 	seal(out + at, len);
@@ -171,7 +203,7 @@ icmp6_receive(struct control *c, const struct frame_in *f)
 		solicitation(c, f, icmp, len);
 	else if (icmp[0] == ICMP6_NA && nd)
 		nd_learn(c, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
-			memcmp(f->l3 + 24, c->env.ports[f->port].addr->ipv6, 16) == 0);
+			is_ours(c->env.ports[f->port].addr, f->l3 + 24));
 	else
 		c->frames.rx_ignored++;
 }
