@@ -340,6 +340,40 @@ CC_03_cnp_interval(void **state)
 	assert_int_equal(bed_stat(b, STAT_np_cnp_sent), 20);
 }
 
+/**
+ * CC-04: one request to the control lcore at a time. One that was never answered counts as lost a
+ * second after its interval, and not before; the worker itself sends nothing.
+ */
+static void
+CC_04_a_lost_request_is_made_again(void **state)
+{
+	const ns_t interval = 50 * TIME_NS_PER_US;
+	const struct {
+		ns_t later;
+		bool asks;
+	} rows[] = { { 0, true }, { interval, false }, { TIME_NS_PER_S / 2, false },
+		{ TIME_NS_PER_S / 2 - 1, false }, { 1, true }, { interval, false },
+		{ TIME_NS_PER_S - 1, false }, { 1, true } };
+	struct bed *b = *state;
+	struct mbox_msg m;
+
+	b->qp->flags |= QPF_CNP | QPF_CNP_CONTROL;
+	b->qp->cnp_interval_ns = interval;
+	for (uint32_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct wire_fields f = write_only(E + i, MR_VA, 4);
+
+		b->now += rows[i].later;
+		send_marked(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x1f, E + i, i + 1);
+		expect_silence(b);
+		assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), rows[i].asks ? 1 : 0);
+		if (rows[i].asks)
+			assert_int_equal(m.type, MBOX_CNP);
+	}
+	assert_int_equal(bed_stat(b, STAT_np_cnp_sent), 0);
+}
+
 /* CC-02 with cc.cnp=off: noted, but nothing sent. */
 static void
 CC_02_no_cnp_when_off(void **state)
@@ -400,6 +434,7 @@ main(void)
 		TEST(QP_05_reset),
 		TEST(CC_01_cnp_format),
 		TEST(CC_03_cnp_interval),
+		TEST(CC_04_a_lost_request_is_made_again),
 		TEST(CC_02_no_cnp_when_off),
 		TEST(CC_08_cnp_received),
 	};
