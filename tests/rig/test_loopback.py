@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """config/examples/loopback.json in the real program: two in-memory ports, no privileges."""
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -12,6 +16,51 @@ EXAMPLE = os.path.join(ROOT, "config", "examples", "loopback.json")
 
 
 class Loopback(unittest.TestCase):
+
+    @contextlib.contextmanager
+    def started(self, change):
+        """The program with a changed example. Yields a function that asks it (JSON-RPC)."""
+        with open(EXAMPLE, encoding="utf-8") as f:
+            config = json.load(f)
+        with tempfile.TemporaryDirectory(prefix="rocelane-loop-") as where:
+            path = os.path.join(where, "config.json")
+            config["control"]["socket"] = os.path.join(where, "sock")
+            change(config)
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(config, f)
+            with open(os.path.join(where, "out"), "w+b") as out, subprocess.Popen(
+                    [os.environ["ROCELANE"], "--config", path], stdout=out, stderr=out,
+                    env=dict(os.environ, XDG_RUNTIME_DIR=where)) as proc:
+                try:
+                    with self.connected(proc, config["control"]["socket"], out) as lines:
+                        yield lambda method, **params: self.ask(lines, method, params)
+                finally:
+                    proc.terminate()
+                    self.assertEqual(0, proc.wait(30))
+
+    def connected(self, proc, path, out):
+        end = time.monotonic() + 30
+        while True:
+            s = socket.socket(socket.AF_UNIX)
+            try:
+                s.connect(path)
+                s.settimeout(30)
+                with s:
+                    return s.makefile("rwb")
+            except OSError:
+                s.close()
+                if proc.poll() is not None or time.monotonic() > end:
+                    out.seek(0)
+                    self.fail(out.read().decode(errors="replace"))
+                time.sleep(0.02)
+
+    def ask(self, lines, method, params):
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        lines.write(json.dumps(request).encode() + b"\n")
+        lines.flush()
+        reply = json.loads(lines.readline())
+        self.assertIn("result", reply)
+        return reply["result"]
 
     def run_example(self, change=lambda config: None, seconds="2"):
         with open(EXAMPLE, encoding="utf-8") as f:
@@ -59,6 +108,44 @@ class Loopback(unittest.TestCase):
         self.assertLess(c["req_messages"], 100001)
         self.assertGreater(c["req_messages"], 12000)
         self.assertEqual(0, c.get("req_resent_pkts", 0))
+
+    def test_RESP_18_atomics_on_four_lcores(self):
+        """Four workers, one word, requests and answers lost: each addition happens once."""
+        each, lost = 5000, {"seed": 18, "rules": [{"action": "drop", "probability": 0.01}]}
+
+        def atomics(config):
+            config["eal"][config["eal"].index("-m") + 1] = "384"
+            config["lcores"]["workers"] = [1, 2, 3, 4]
+            asking, answering = config["ports"]
+            answers, asks = config["qps"]
+            config["ports"], config["qps"] = [], []
+            for port, last, end in ((asking, 1, "a"), (answering, 2, "b")):
+                config["ports"] += [
+                    dict(port, name="%s%d" % (end, i), device="net_pair%d%s" % (i, end),
+                         mac="02:00:00:00:%02x:%02x" % (i, last),
+                         ipv4="10.77.%d.%d" % (i, last), mtu=1500, impair=lost) for i in range(4)]
+            for i in range(4):
+                config["qps"] += [
+                    dict(answers, port="b%d" % i, qp_num=64 + i, dest_qp_num=32 + i, count=1,
+                         worker=i, ah_attr={"dest_ip": "10.77.%d.1" % i}),
+                    dict(asks, port="a%d" % i, qp_num=32 + i, dest_qp_num=64 + i, count=1,
+                         worker=i, ah_attr={"dest_ip": "10.77.%d.2" % i},
+                         send_feed={"opcode": "ATOMIC_FETCH_AND_ADD", "size": 8, "depth": 16,
+                                    "rkey": "0x1001", "remote_addr": "0x10000",
+                                    "count": each})]
+        with self.started(atomics) as ask:
+            end = time.monotonic() + 60
+            while True:
+                c = ask("stats", scope="total")
+                if c["req_messages"] == 4 * each or time.monotonic() > end:
+                    break
+                time.sleep(0.05)
+            per_worker = [w["rx_atomic_requests"] for w in ask("stats", scope="worker")]
+            word = ask("mr_read", name="mr0", offset=0, length=8)["data"]
+        self.assertEqual(4 * each, int.from_bytes(bytes.fromhex(word), sys.byteorder), c)
+        self.assertEqual([each] * 4, per_worker)
+        self.assertGreater(c["req_resent_pkts"], 100)
+        self.assertGreater(c["duplicate_request"], 0)
 
     def test_a_pair_has_two_ends(self):
         def drop_port(config):
