@@ -263,6 +263,8 @@ class Live:
 class LiveCase(rig.RigCase):
     """F-RESP on the wire. ask() is feed() and expect() with as many frames as are expected."""
 
+    ACCOUNT_TRIES = 20          # the kernel sends whenever it likes
+
     @classmethod
     def start(cls):
         cls.made = []
