@@ -499,7 +499,7 @@ class RigCase(unittest.TestCase):
         return events
 
     def assert_accounting(self):
-        """Each packet that came is one that was taken, or is one drop: in all, by worker, by port."""
+        """Each packet that came was taken or is one drop: in all, by worker and by port."""
         for left in reversed(range(self.ACCOUNT_TRIES)):
             try:
                 unexplained(self, [self.rig.counters()] + self.rpc("stats", scope="worker") +
