@@ -51,6 +51,8 @@ ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool f
 	r->stride = stride;
 	if (fresh) {
 		atomic_store_explicit(&r->sh->prod, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->sh->bell, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->sh->dead, 0, memory_order_relaxed);
 		atomic_store_explicit(&r->sh->cons, 0, memory_order_relaxed);
 	}
 	r->prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
@@ -111,4 +113,10 @@ ring_consume_done(struct ring *r, uint32_t n)
 {
 	r->cons += n;
 	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
+}
+
+bool
+ring_is_corrupt(const struct ring *r)
+{
+	return atomic_load_explicit(&r->sh->prod, memory_order_relaxed) - r->cons > r->mask + 1;
 }

@@ -75,9 +75,20 @@ _Static_assert(sizeof(struct ring_cqe) == 64, "one cache line");
 /** The shared part: indices on lines of their own, entries behind. */
 struct ring_shared {
 	_Atomic uint32_t prod CACHE_ALIGNED;
+	_Atomic uint32_t bell; /* 1: the consumer was told of entries, and has not looked yet */
+	_Atomic uint32_t dead; /* writer: consumer. It flushes: tell it of every entry */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint8_t slots[] CACHE_ALIGNED;
 };
+
+/** The same of a completion ring: who adds entries keeps his index to himself. */
+struct ring_cq_shared {
+	_Atomic uint64_t arm CACHE_ALIGNED; /* writer: consumer; see ring_cq_arm() */
+	_Atomic uint32_t fired; /* writer: the adding side. Events so far */
+	_Atomic uint32_t cons CACHE_ALIGNED;
+	uint8_t slots[] CACHE_ALIGNED;
+};
+_Static_assert(sizeof(struct ring_cq_shared) == sizeof(struct ring_shared), "ring_size() fits both");
 
 /** Private view of a work ring (SPSC). */
 struct ring {
@@ -108,13 +119,17 @@ uint32_t ring_consume_count(struct ring *r);
 const void *ring_consume_peek(const struct ring *r, uint32_t i);
 /** Consumer: give n entries back (release). */
 void ring_consume_done(struct ring *r, uint32_t n);
+/** Consumer: does the producer's index say what cannot be? */
+bool ring_is_corrupt(const struct ring *r);
 
 /** Private view of a completion ring (many producers, one consumer). */
 struct ring_cq {
-	struct ring_shared *sh;
+	struct ring_cq_shared *sh;
 	uint32_t mask;
-	uint32_t limit; /* cqe asked for: overflow above it */
-	uint32_t cons;  /* consumer's own index */
+	uint32_t limit;        /* cqe asked for: overflow above it */
+	uint32_t cons;         /* consumer's own index */
+	uint32_t turn;         /* consumer: counts calls of ring_cq_arm() */
+	_Atomic uint32_t tail; /* producers' index; those of one ring share one view */
 };
 
 void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh);
@@ -122,5 +137,19 @@ void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe
 int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
 /** Consumer: copy up to n completions out, in order. @return how many. */
 uint32_t ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n);
+
+/** What an arm word asks for. */
+enum ring_cq_level { RING_CQ_QUIET, RING_CQ_SOLICITED, RING_CQ_NEXT };
+
+/**
+ * Consumer: ask for an event once there is a completion behind those that were polled. The word is
+ * the consumer's index (bits 0..31), the level (32, 33), and a turn that makes it a new one.
+ */
+void ring_cq_arm(struct ring_cq *q, enum ring_cq_level level);
+/**
+ * Adding side, whoever watches: is an event due by this arm word? Nothing in it is believed beyond
+ * that. @param solicited `tail` behind the last completion that was solicited or an error.
+ */
+bool ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited);
 
 #endif

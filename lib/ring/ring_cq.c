@@ -6,10 +6,13 @@
 #include <string.h>
 
 /*
- * A failed attempt means that another worker's succeeded, so an honest ring never needs many; only
- * a host that keeps writing the indices can use these up.
+ * How often "full" is asked again because the consumer's index moved meanwhile: an honest consumer
+ * makes room with the first move, one that keeps writing the index costs no more than this.
  */
-#define PUSH_TRIES 4096
+#define FULL_TRIES 64
+
+#define ARM_LEVEL 32
+#define ARM_TURN  34
 
 #define BODY_BYTES offsetof(struct ring_cqe, seq)
 
@@ -35,10 +38,13 @@ ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, boo
 	q->sh = mem;
 	q->mask = entries - 1;
 	q->limit = cqe < entries ? cqe : entries;
+	q->turn = 0;
 	if (fresh) {
 		for (uint32_t i = 0; i < entries; i++)
 			atomic_store_explicit(&cqe_at(q, i)->seq, 0, memory_order_relaxed);
-		atomic_store_explicit(&q->sh->prod, 0, memory_order_relaxed);
+		atomic_store_explicit(&q->sh->arm, 0, memory_order_relaxed);
+		atomic_store_explicit(&q->sh->fired, 0, memory_order_relaxed);
+		atomic_store_explicit(&q->tail, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->cons, 0, memory_order_release);
 	}
 	q->cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
@@ -54,21 +60,23 @@ reserve(struct ring_cq *q, uint32_t *index)
 {
 	uint32_t cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
 
-	for (unsigned int i = 0; i < PUSH_TRIES; i++) {
-		uint32_t prod = atomic_load_explicit(&q->sh->prod, memory_order_relaxed);
+	uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
+
+	for (unsigned int full = 0; full < FULL_TRIES; full++) {
 		uint32_t before = cons;
 
-		if (LIKELY(prod - cons < q->limit)) {
-			if (atomic_compare_exchange_strong_explicit(&q->sh->prod, &prod, prod + 1,
-				    memory_order_relaxed, memory_order_relaxed)) {
+		/* A failed attempt means that another worker's succeeded. */
+		while (LIKELY(prod - cons < q->limit)) {
+			if (LIKELY(atomic_compare_exchange_weak_explicit(&q->tail, &prod, prod + 1,
+				    memory_order_relaxed, memory_order_relaxed))) {
 				*index = prod;
 				return 0;
 			}
-			continue;
 		}
 		cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
 		if (cons == before)
 			return -ENOSPC;
+		prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
 	}
 	return -ENOSPC;
 }
@@ -106,4 +114,28 @@ ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n)
 		atomic_store_explicit(&q->sh->cons, q->cons, memory_order_release);
 	}
 	return got;
+}
+
+void
+ring_cq_arm(struct ring_cq *q, enum ring_cq_level level)
+{
+	const uint64_t word =
+		q->cons | (uint64_t)level << ARM_LEVEL | (uint64_t)++q->turn << ARM_TURN;
+
+	atomic_store_explicit(&q->sh->arm, word, memory_order_release);
+}
+
+bool
+ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited)
+{
+	const uint32_t polled = (uint32_t)arm;
+
+	switch ((enum ring_cq_level)(arm >> ARM_LEVEL & 3)) {
+	case RING_CQ_NEXT:
+		return atomic_load_explicit(&q->tail, memory_order_relaxed) != polled;
+	case RING_CQ_SOLICITED:
+		return (int32_t)(solicited - polled) > 0;
+	default:
+		return false;
+	}
 }

@@ -75,7 +75,7 @@ look_completions(void)
 	for (uint32_t k = 0; k < CQS; k++) {
 		struct qp_cq *cq = &fb.cq[k];
 		const struct ring_cqe *slot = (const void *)cq->ring.sh->slots;
-		uint32_t n = atomic_load(&cq->ring.sh->prod) - fb.cq_seen[k];
+		uint32_t n = atomic_load(&cq->ring.tail) - fb.cq_seen[k];
 
 		FUZZ_CHECK(n <= cq->ring.limit);
 		for (uint32_t i = 0; i < n; i++)

@@ -102,13 +102,13 @@ static void
 order_of_reservation(void **state UNUSED)
 {
 	void *mem = cq_memory(8);
-	struct ring_shared *sh = mem;
+	struct ring_cq_shared *sh = mem;
 	struct ring_cqe *slots = (void *)sh->slots;
 	struct ring_cqe out[8];
 	struct ring_cq q;
 
 	ring_cq_attach(&q, mem, 8, 8, true);
-	atomic_fetch_add(&sh->prod, 1); /* the slow one reserves */
+	atomic_fetch_add(&q.tail, 1); /* the slow one reserves */
 	assert_int_equal(push(&q, 2), 0);
 	assert_int_equal(ring_cq_poll(&q, out, 8), 0);
 	slots[0].wr_id = 1;
@@ -126,14 +126,14 @@ index_wraps_2_to_32(void **state UNUSED)
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		void *mem = cq_memory(sizes[i]);
-		struct ring_shared *sh = mem;
+		struct ring_cq_shared *sh = mem;
 		struct ring_cqe out[2];
 		struct ring_cq q;
 
 		ring_cq_attach(&q, mem, sizes[i], sizes[i], true);
-		atomic_store(&sh->prod, UINT32_MAX - 70);
 		atomic_store(&sh->cons, UINT32_MAX - 70);
 		ring_cq_attach(&q, mem, sizes[i], sizes[i], false);
+		atomic_store(&q.tail, UINT32_MAX - 70);
 		for (uint64_t k = 0; k < 200; k++) {
 			assert_int_equal(push(&q, k), 0);
 			assert_int_equal(ring_cq_poll(&q, out, 2), 1);
@@ -150,7 +150,7 @@ hostile_indices(void **state UNUSED)
 	enum { ENTRIES = 8 };
 	size_t bytes = ring_size(ENTRIES, sizeof(struct ring_cqe));
 	uint8_t *mem = aligned_alloc(CACHE_LINE, bytes + CACHE_LINE);
-	struct ring_shared *sh = (void *)mem;
+	struct ring_cq_shared *sh = (void *)mem;
 	struct ring_cqe out[16];
 	struct ring_cq q;
 	uint32_t x = 99;
@@ -167,9 +167,9 @@ hostile_indices(void **state UNUSED)
 		if (x >> 30 == 0)
 			atomic_store(&sh->cons, x);
 		else if (x >> 30 == 1)
-			atomic_store(&sh->prod, x >> 7);
+			atomic_store(&sh->arm, x >> 7);
 		else if (x >> 28 == 15)
-			atomic_store(&sh->cons, atomic_load(&sh->prod));
+			atomic_store(&sh->cons, atomic_load(&q.tail));
 		assert_true(push(&q, i) <= 0);
 		assert_true(ring_cq_poll(&q, out, 16) <= ENTRIES);
 	}
@@ -183,12 +183,12 @@ static atomic_bool stop_flag;
 static void *
 index_flipper(void *mem)
 {
-	struct ring_shared *sh = mem;
+	struct ring_cq_shared *sh = mem;
 
 	for (uint32_t x = 1; !atomic_load(&stop_flag); x = x * 1664525 + 1013904223) {
 		atomic_store(&sh->cons, x);
-		atomic_store(&sh->prod, x + 8);
-		atomic_store(&sh->prod, x + 1);
+		atomic_store(&sh->cons, x + 8);
+		atomic_store(&sh->arm, x);
 	}
 	return NULL;
 }
@@ -214,6 +214,40 @@ hostile_live(void **state UNUSED)
 	atomic_store(&stop_flag, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(done, 10000);
+	free(mem);
+}
+
+/* CQ-06: an event is due once something is there that was not polled; each arm word is a new one. */
+static void
+arm_words(void **state UNUSED)
+{
+	void *mem = cq_memory(8);
+	struct ring_cq_shared *sh = mem;
+	struct ring_cqe out[8];
+	struct ring_cq q;
+	uint64_t first;
+
+	ring_cq_attach(&q, mem, 8, 8, true);
+	assert_int_equal(atomic_load(&sh->arm), 0);
+	assert_false(ring_cq_is_due(&q, 0, 0));
+	assert_int_equal(push(&q, 1), 0);
+	assert_false(ring_cq_is_due(&q, 0, 1)); /* not armed */
+
+	assert_int_equal(ring_cq_poll(&q, out, 8), 1);
+	ring_cq_arm(&q, RING_CQ_NEXT);
+	first = atomic_load(&sh->arm);
+	assert_false(ring_cq_is_due(&q, first, 1));
+	assert_int_equal(push(&q, 2), 0);
+	assert_true(ring_cq_is_due(&q, first, 1));
+	ring_cq_arm(&q, RING_CQ_NEXT); /* nothing was polled since */
+	assert_true(atomic_load(&sh->arm) != first);
+	assert_true(ring_cq_is_due(&q, atomic_load(&sh->arm), 1));
+
+	ring_cq_arm(&q, RING_CQ_SOLICITED);
+	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 1));
+	assert_true(ring_cq_is_due(&q, atomic_load(&sh->arm), 2));
+	ring_cq_arm(&q, RING_CQ_QUIET);
+	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 2));
 	free(mem);
 }
 
@@ -294,6 +328,7 @@ main(void)
 		cmocka_unit_test(index_wraps_2_to_32),
 		cmocka_unit_test(hostile_indices),
 		cmocka_unit_test(hostile_live),
+		cmocka_unit_test(arm_words),
 		cmocka_unit_test(two_producers),
 	};
 

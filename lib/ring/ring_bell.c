@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ring_bell.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+
+/* A slot that is not free is one that a consumer is about to free: never so with honest sides. */
+#define PUT_SPINS  1000
+#define PUT_YIELDS 100000
+
+size_t
+ring_bells_size(uint32_t entries)
+{
+	if (entries == 0 || entries > RING_BELLS_MAX || (entries & (entries - 1)) != 0)
+		return 0;
+	return entries * sizeof(uint32_t);
+}
+
+void
+ring_bells_attach(struct ring_bells *b, void *mem, uint32_t entries)
+{
+	assert(ring_bells_size(entries) != 0);
+	b->slot = mem;
+	b->mask = entries - 1;
+	atomic_init(&b->next, 0);
+}
+
+int
+ring_bells_put(struct ring_bells *b, uint32_t number)
+{
+	const uint32_t at = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed);
+	_Atomic uint32_t *slot = &b->slot[at & b->mask];
+
+	for (uint32_t i = 0; i < PUT_YIELDS; i++) {
+		uint32_t none = 0;
+
+		if (LIKELY(atomic_compare_exchange_strong_explicit(
+			    slot, &none, number, memory_order_release, memory_order_relaxed)))
+			return 0;
+		if (i >= PUT_SPINS)
+			sched_yield();
+	}
+	return -ENOSPC;
+}
