@@ -19,13 +19,13 @@
 #include "args.h"
 #include "dataplane.h"
 #include "log.h"
+#include "mem_guard.h"
 #include "notify.h"
 #include "telemetry.h"
 #include "timebase.h"
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 
-#define CONTROL_WAIT_MS   1
 #define IDLE_SPIN_TURNS   1000u
 #define IDLE_SLEEP_MAX_NS 50000L
 #define IDLE_WAKE_NS      150000u /* what a sleep of that length may come to */
@@ -36,6 +36,14 @@ static void
 on_signal(int sig UNUSED)
 {
 	atomic_store_explicit(&dp.stop, true, memory_order_relaxed);
+}
+
+/* A page of a client's memory is gone: zeros instead of the end of everything. */
+static void
+on_bus_error(int sig, siginfo_t *info, void *ctx UNUSED)
+{
+	if (!mem_guard_fault(info->si_addr))
+		signal(sig, SIG_DFL); /* ours: as if there were no handler */
 }
 
 static void
@@ -151,6 +159,14 @@ workers_turn(void)
 }
 
 static void
+control_wait(struct pollfd *fd)
+{
+	const struct timespec ts = { 0, (long)control_wait_us(dp.control) * 1000 };
+
+	ppoll(fd, 1, &ts, NULL);
+}
+
+static void
 control_loop(double duration_s)
 {
 	ns_t end = duration_s > 0 ? timebase_now() + (ns_t)(duration_s * (double)TIME_NS_PER_S) : 0;
@@ -164,7 +180,7 @@ control_loop(double duration_s)
 		if (notify_due(now) && workers_turn())
 			notify_alive(now);
 		if (control_poll(dp.control, now) == 0)
-			poll(&fd, 1, CONTROL_WAIT_MS);
+			control_wait(&fd);
 	}
 }
 
@@ -233,6 +249,7 @@ int
 main(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction bus = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
 	struct eal_args ea = { 0 };
 	struct conf *conf = NULL;
 	struct args args;
@@ -258,6 +275,7 @@ main(int argc, char **argv)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGBUS, &bus, NULL);
 	rc = eal_start(&args, conf, &ea);
 	if (rc == 0) {
 		timebase_init();

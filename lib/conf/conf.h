@@ -36,6 +36,7 @@
 #define CONF_MAX_CQE        65536
 #define CONF_MAX_SGE        16
 #define CONF_MAX_INLINE     256        /* bytes */
+#define CONF_MAX_CLIENTS    112        /* connections of clients: some are left for operators */
 #define CONF_MAX_MESSAGE    (1u << 30) /* bytes of a feed's message */
 #define CONF_MTU_MIN        256        /* bytes of an IP datagram */
 #define CONF_MTU_MAX        16000
@@ -345,9 +346,27 @@ struct conf_lcores {
 	uint32_t idle; /* enum conf_idle */
 };
 
+/** What one client of the host rings may have. */
+struct conf_client_limits {
+	uint32_t clients;     /* at a time, default 64 */
+	uint32_t pds;         /* default 64 */
+	uint32_t mrs;         /* default 1024 */
+	uint32_t cqs;         /* default 1024 */
+	uint32_t srqs;        /* default 256 */
+	uint32_t qps;         /* default 1024 */
+	uint32_t outstanding; /* entries of all its work queues, default 1048576 */
+	uint64_t memory;      /* bytes of its regions and rings, default 1 GiB */
+};
+
+enum { CONF_CONTROL_CLIENT_SOCKET = 1 << 0 };
+
 struct conf_control {
+	uint64_t given; /* CONF_CONTROL_* */
 	char socket[CONF_SOCKET_MAX];
 	uint32_t mode; /* permission bits, default 0600 */
+	char client_socket[CONF_SOCKET_MAX]; /* valid with CONF_CONTROL_CLIENT_SOCKET */
+	uint32_t client_mode;                /* default 0600 */
+	struct conf_client_limits client_limits;
 };
 
 struct conf_error_buffer {

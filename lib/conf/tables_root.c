@@ -6,6 +6,8 @@
 
 /* The keys of the file itself: lcores, control, ports, error buffer, and the arrays of objects. */
 
+#define MODE_WHAT "permission bits in octal as a string, \"0000\" to \"0777\""
+
 /* clang-format off */
 const struct conf_name conf_names_profile[] = {
 	{ "iba", CONF_PROFILE_IBA }, { "ernic", CONF_PROFILE_ERNIC }, { NULL, 0 },
@@ -18,9 +20,8 @@ static const struct conf_name versions[] = { { "1", 1 }, { NULL, 0 } };
 /* clang-format on */
 
 static int
-decode_mode(const char *text, void *obj)
+parse_mode(const char *text, uint32_t *out)
 {
-	struct conf_control *control = obj;
 	uint32_t mode = 0;
 	int digits = 0;
 
@@ -28,8 +29,20 @@ decode_mode(const char *text, void *obj)
 		mode = mode << 3 | (uint32_t)(*text - '0');
 	if (*text != '\0' || digits < 3 || mode > 0777)
 		return -EINVAL;
-	control->mode = mode;
+	*out = mode;
 	return 0;
+}
+
+static int
+decode_mode(const char *text, void *obj)
+{
+	return parse_mode(text, &((struct conf_control *)obj)->mode);
+}
+
+static int
+decode_client_mode(const char *text, void *obj)
+{
+	return parse_mode(text, &((struct conf_control *)obj)->client_mode);
 }
 
 static void
@@ -40,9 +53,16 @@ encode_mode(const void *obj, char *buf, size_t room)
 	snprintf(buf, room, "0%03o", control->mode);
 }
 
-static const struct conf_custom mode = {
-	"permission bits in octal as a string, \"0000\" to \"0777\"", decode_mode, encode_mode
-};
+static void
+encode_client_mode(const void *obj, char *buf, size_t room)
+{
+	const struct conf_control *control = obj;
+
+	snprintf(buf, room, "0%03o", control->client_mode);
+}
+
+static const struct conf_custom mode = { MODE_WHAT, decode_mode, encode_mode };
+static const struct conf_custom client_mode = { MODE_WHAT, decode_client_mode, encode_client_mode };
 
 /* clang-format off */
 static const struct conf_field lcores_rows[] = {
@@ -55,13 +75,34 @@ static const struct conf_field lcores_rows[] = {
 static const struct conf_table lcores_table = { .name = "lcores", TABLE_ROWS(lcores_rows),
 	.size = sizeof(struct conf_lcores), .given_offset = CONF_NO_GIVEN, .check = check_lcores };
 
+static const struct conf_field client_limits_rows[] = {
+	ROW_U32(conf_client_limits, clients, "clients", 0, CONF_MAX_CLIENTS, WITH(CONF_F_DEFAULT), DEFAULT(64)),
+	ROW_U32(conf_client_limits, pds, "pds", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(64)),
+	ROW_U32(conf_client_limits, mrs, "mrs", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
+	ROW_U32(conf_client_limits, cqs, "cqs", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
+	ROW_U32(conf_client_limits, srqs, "srqs", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(256)),
+	ROW_U32(conf_client_limits, qps, "qps", 1, CONF_MAX_QPS, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
+	ROW_U32(conf_client_limits, outstanding, "outstanding", 1, UINT32_MAX, WITH(CONF_F_DEFAULT),
+		DEFAULT(1048576)),
+	ROW_SIZE64(conf_client_limits, memory, "memory", 1, UINT64_C(1) << 40, WITH(CONF_F_DEFAULT),
+		DEFAULT(UINT64_C(1) << 30)),
+};
+static const struct conf_table client_limits_table = { .name = "client_limits",
+	TABLE_ROWS(client_limits_rows), .size = sizeof(struct conf_client_limits),
+	.given_offset = CONF_NO_GIVEN };
+
 static const struct conf_field control_rows[] = {
 	ROW_STR(conf_control, socket, "socket", 1, CONF_SOCKET_MAX - 1, WITH(CONF_F_DEFAULT),
 		.def_str = CONF_DEFAULT_SOCKET),
 	ROW_CUSTOM(conf_control, mode, "mode", &mode, WITH(CONF_F_DEFAULT), .def_str = "0600"),
+	ROW_STR(conf_control, client_socket, "client_socket", 1, CONF_SOCKET_MAX - 1, WITH(NULLABLE),
+		GIVEN(CONF_CONTROL_CLIENT_SOCKET)),
+	ROW_CUSTOM(conf_control, client_mode, "client_mode", &client_mode, WITH(CONF_F_DEFAULT),
+		.def_str = "0600"),
+	ROW_OBJECT(conf_control, client_limits, "client_limits", &client_limits_table, WITH(CONF_F_DEFAULT)),
 };
 static const struct conf_table control_table = { .name = "control", TABLE_ROWS(control_rows),
-	.size = sizeof(struct conf_control), .given_offset = CONF_NO_GIVEN };
+	.size = sizeof(struct conf_control), .given_offset = offsetof(struct conf_control, given) };
 
 static const struct conf_field error_buffer_rows[] = {
 	ROW_U32(conf_error_buffer, entries, "entries", 1, 1 << 20, WITH(CONF_F_DEFAULT), DEFAULT(4096)),

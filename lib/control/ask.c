@@ -72,10 +72,14 @@ ask_send(struct control *c, const struct ask_request *q)
 	if (q->attr != NULL)
 		s->attr = *q->attr;
 	m.cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - c->asks.slot);
-	m.qp.qp = q->qp;
-	m.qp.attr = &s->attr;
-	m.qp.snapshot = &s->snapshot;
-	m.qp.mask = q->mask;
+	if (q->client != NULL) {
+		m.client = q->client;
+	} else {
+		m.qp.qp = q->qp;
+		m.qp.attr = &s->attr;
+		m.qp.snapshot = &s->snapshot;
+		m.qp.mask = q->mask;
+	}
 	while (mbox_send_down(c->env.workers[q->worker].mbox, &m) != 0) {
 		if (!patience_turn(c, &p))
 			return NULL;

@@ -45,6 +45,7 @@ struct ask_request {
 	uint8_t type; /* enum mbox_type */
 	uint16_t worker;
 	struct qp *qp;
+	struct qp_client *client;   /* CLIENT_*: instead of qp */
 	uint32_t mask;              /* QP_MODIFY */
 	const struct qp_attr *attr; /* QP_MODIFY: copied */
 };

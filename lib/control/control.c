@@ -14,6 +14,8 @@
 #include "rpc.h"
 
 #define LINK_EVERY (100 * TIME_NS_PER_MS)
+#define WAIT_US       1000
+#define WAIT_ARMED_US 20
 #define DRAIN_MAX  256 /* messages of one worker in one turn */
 
 int
@@ -117,10 +119,17 @@ control_poll(struct control *c, ns_t now)
 	work += control_drain(c);
 	work += notify_poll(c);
 	work += rpc_server_poll(c);
+	work += clients_poll(c);
 	work += neigh_poll(c);
 	work += errlog_poll(c);
 	watch_links(c);
 	return work;
+}
+
+uint32_t
+control_wait_us(const struct control *c)
+{
+	return c->clients.waiting != 0 ? WAIT_ARMED_US : WAIT_US;
 }
 
 int
@@ -182,6 +191,7 @@ configure_objects(struct control *c, struct refusal *r)
 static void
 release(struct control *c)
 {
+	clients_fini(c);
 	qp_admin_fini(c);
 	objects_fini(c);
 	neigh_fini(&c->neighs);
@@ -211,13 +221,15 @@ control_create(const struct control_env *env, struct control **out)
 		return -ENOMEM;
 	c->env = *env;
 	c->now = env->clock();
-	c->server.listen_fd = -1;
+	c->server.main.fd = -1;
+	c->server.clients_only.fd = -1;
 	c->server.epoll_fd = -1;
 	TAILQ_INIT(&c->server.clients);
 	TAILQ_INIT(&c->pds.all);
 	TAILQ_INIT(&c->mrs.all);
 	TAILQ_INIT(&c->cqs.all);
 	TAILQ_INIT(&c->srqs.all);
+	clients_init(c);
 	neigh_init(&c->neighs);
 	/* The socket first: a second instance is turned away before it makes anything. */
 	rc = rpc_server_open(c);

@@ -57,8 +57,8 @@ set_object(struct control *c, json_t *o, const struct event *e)
 	}
 }
 
-static json_t *
-detail_of(const struct event *e)
+json_t *
+events_detail(const struct event *e)
 {
 	if (e->event == EVENT_OVERFLOW)
 		return json_sprintf("%" PRIu64 " events were lost: the queue was full", e->lost);
@@ -84,7 +84,7 @@ event_json(struct control *c, const struct event *e)
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
-	json_object_set_new(o, "detail", detail_of(e));
+	json_object_set_new(o, "detail", events_detail(e));
 	if (e->rule != 0) {
 		json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 		json_object_set_new(o, "opcode", json_string(opcode != NULL ? opcode : ""));
@@ -148,6 +148,7 @@ add(struct control *c, const struct event *e)
 	struct events *q = &c->events;
 	const uint32_t told = broadcast(c, e);
 
+	clients_event(c, e);
 	if (q->n < EVENTS_MAX - 1)
 		*event_at(q, q->n++) = *e;
 	else if (told == 0)

@@ -79,6 +79,8 @@ void events_forget(struct control *c, enum event_of of, uint32_t number);
 /** Oldest event as JSON, taken out; NULL: none, or no memory. */
 json_t *events_take(struct control *c);
 
+/** The rule behind an event, or what else there is to say; a new reference. */
+json_t *events_detail(const struct event *e);
 /** "QP_FATAL" of 1; "UNKNOWN" of what has no name. */
 const char *events_name(uint8_t event);
 

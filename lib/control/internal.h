@@ -9,6 +9,7 @@
  * Depends: all of lib/control.
  */
 #include "ask.h"
+#include "client.h"
 #include "control.h"
 #include "errlog.h"
 #include "events.h"
@@ -46,6 +47,7 @@ struct control {
 	struct events events;
 	struct neigh_table neighs;
 	struct rpc_server server;
+	struct clients clients;
 	struct errlog errlog;
 	uint8_t frame_rx[FRAME_MAX];
 	uint8_t frame_tx[FRAME_MAX];

@@ -109,8 +109,38 @@ publish(struct control *c, struct mem_region *region, bool key_given, struct ref
 	return 0;
 }
 
+/* The pages of a client's memfd. */
 static int
-mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf, struct refusal *r)
+region_adopt(struct mem_region *region, const struct object_memfd *from, uint64_t bytes,
+	struct refusal *r)
+{
+	const int rc = mem_area_adopt(&region->area, from->fd, from->offset, bytes, &region->host);
+
+	region->length = bytes;
+	switch (rc) {
+	case 0:
+		return 0;
+	case -EBADF:
+		return refuse(r, EINVAL, "the descriptor is no memfd");
+	case -EPERM:
+		return refuse(r, EPERM,
+			"the memfd has no F_SEAL_SHRINK: set it with fcntl(fd, F_ADD_SEALS, "
+			"F_SEAL_SHRINK)");
+	case -ERANGE:
+		return refuse(r, EINVAL,
+			"the memfd ends before offset %" PRIu64 " plus length %" PRIu64,
+			from->offset, bytes);
+	case -EACCES:
+		return refuse(r, EACCES, "the memfd cannot be mapped for reading and writing");
+	default:
+		return refuse(r, -rc, "%" PRIu64 " bytes of the memfd cannot be had: %s", bytes,
+			strerror(-rc));
+	}
+}
+
+static int
+mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
+	const struct object_memfd *from, struct refusal *r)
 {
 	struct mem_region *region = mr->region;
 	const bool key_given = (conf->given & CONF_MR_RKEY) != 0;
@@ -122,7 +152,8 @@ mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf, str
 			conf->addr, conf->length);
 	if (key_given && mem_table_find(c->env.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
-	rc = region_memory(c, region, conf->length, r);
+	rc = from != NULL ? region_adopt(region, from, conf->length, r)
+			  : region_memory(c, region, conf->length, r);
 	if (rc != 0)
 		return rc;
 	if (conf->fill == CONF_FILL_PATTERN)
@@ -137,6 +168,15 @@ mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf, str
 
 int
 object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *r)
+{
+	struct object_mr *mr;
+
+	return object_mr_create_in(c, conf, NULL, &mr, r);
+}
+
+int
+object_mr_create_in(struct control *c, const struct conf_mr *conf, const struct object_memfd *from,
+	struct object_mr **out, struct refusal *r)
 {
 	struct object_pd *pd = object_pd_find(c, conf->pd, r);
 	struct object_mr *mr;
@@ -154,7 +194,8 @@ object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *
 		return refuse(r, ENOMEM, "out of memory");
 	mr->pd = pd;
 	mr->region = mem_region_alloc();
-	rc = mr->region == NULL ? refuse(r, ENOMEM, "out of memory") : mr_fill(c, mr, conf, r);
+	rc = mr->region == NULL ? refuse(r, ENOMEM, "out of memory")
+				: mr_fill(c, mr, conf, from, r);
 	if (rc != 0) {
 		mem_region_free(mr->region);
 		free(mr);
@@ -165,6 +206,7 @@ object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *
 	mr->conf.rkey = mr->region->key;
 	mr->conf.given |= CONF_MR_ADDR | CONF_MR_RKEY;
 	pd->users++;
+	*out = mr;
 	return names_add(&c->mrs, &mr->n, conf->name);
 }
 
@@ -179,14 +221,35 @@ object_region_retire(struct control *c, struct mem_region *region)
 	mem_region_free(region);
 }
 
+static void
+mr_free(struct control *c, struct object_mr *mr)
+{
+	mr->pd->users--;
+	names_remove(&c->mrs, &mr->n);
+	free(mr);
+}
+
+void
+object_mr_revoke(struct control *c, struct object_mr *mr)
+{
+	if (!mr->revoked)
+		mem_table_remove(c->env.mem, mr->region->key);
+	mr->revoked = true;
+}
+
+void
+object_mr_free_revoked(struct control *c, struct object_mr *mr)
+{
+	mem_region_free(mr->region);
+	mr_free(c, mr);
+}
+
 int
 object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r)
 {
 	(void)r;
 	object_region_retire(c, mr->region);
-	mr->pd->users--;
-	names_remove(&c->mrs, &mr->n);
-	free(mr);
+	mr_free(c, mr);
 	return 0;
 }
 

@@ -119,6 +119,15 @@ object_pd_destroy(struct control *c, struct object_pd *pd, struct refusal *r)
 int
 object_cq_create(struct control *c, const struct conf_cq *conf, struct refusal *r)
 {
+	struct object_cq *cq;
+
+	return object_cq_create_in(c, conf, NULL, &cq, r);
+}
+
+int
+object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
+	struct object_cq **out, struct refusal *r)
+{
 	const uint32_t entries = ring_entries(conf->cqe);
 	struct object_cq *cq;
 	int rc = name_check(&c->cqs, "cq", conf->name, r);
@@ -131,17 +140,21 @@ object_cq_create(struct control *c, const struct conf_cq *conf, struct refusal *
 	if (cq == NULL)
 		return no_memory(r);
 	memset(cq, 0, sizeof(*cq));
-	rc = mem_area_create(
-		&cq->q.area, ring_size(entries, sizeof(struct ring_cqe)), c->env.numa_node, 0);
+	if (mem == NULL) {
+		rc = mem_area_create(&cq->q.area, ring_size(entries, sizeof(struct ring_cqe)),
+			c->env.numa_node, 0);
+		mem = cq->q.area.base;
+	}
 	if (rc != 0) {
 		free(cq);
 		return refuse(r, -rc, "no memory for a completion queue of %u entries: %s",
 			conf->cqe, strerror(-rc));
 	}
-	ring_cq_attach(&cq->q.ring, cq->q.area.base, entries, conf->cqe, true);
+	ring_cq_attach(&cq->q.ring, mem, entries, conf->cqe, true);
 	cq->q.id = ++c->next_cq;
 	cq->cqe = conf->cqe;
 	memcpy(cq->q.name, conf->name, sizeof(cq->q.name));
+	*out = cq;
 	return names_add(&c->cqs, &cq->n, conf->name);
 }
 

@@ -17,6 +17,7 @@
 #include "qp.h"
 #include "refusal.h"
 
+struct client_cq;
 struct control;
 
 struct object_pd {
@@ -30,6 +31,13 @@ struct object_mr {
 	struct object_pd *pd;
 	struct mem_region *region;
 	struct conf_mr conf; /* as asked for, addr and rkey filled in */
+	bool revoked;        /* its key is gone; the memory waits for the workers */
+};
+
+/** Memory that a client made. */
+struct object_memfd {
+	int fd;
+	uint64_t offset;
 };
 
 struct object_cq {
@@ -38,6 +46,7 @@ struct object_cq {
 	uint32_t cqe;
 	bool quiet;     /* nobody listens to its events: the dataplane's own */
 	bool armed;     /* waits for a completion */
+	struct client_cq *client; /* whose it is, or NULL */
 	uint32_t fired; /* completion events not delivered yet */
 };
 
@@ -59,6 +68,12 @@ int object_pd_create(struct control *c, const struct conf_pd *conf, struct refus
 int object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *r);
 int object_cq_create(struct control *c, const struct conf_cq *conf, struct refusal *r);
 int object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal *r);
+/** The same over a client's memory. @param from NULL: over the dataplane's own. */
+int object_mr_create_in(struct control *c, const struct conf_mr *conf,
+	const struct object_memfd *from, struct object_mr **out, struct refusal *r);
+/** The same in `mem`, of ring_size(ring_entries(cqe), sizeof(struct ring_cqe)); NULL: its own. */
+int object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
+	struct object_cq **out, struct refusal *r);
 
 /** -EBUSY while something refers to the object. */
 int object_pd_destroy(struct control *c, struct object_pd *pd, struct refusal *r);
@@ -66,6 +81,9 @@ int object_cq_destroy(struct control *c, struct object_cq *cq, struct refusal *r
 int object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r);
 /** Never refused because of work; freed after every worker has left the burst before. */
 int object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r);
+/** Many at once: revoke all, make one round trip to every worker, then free each. */
+void object_mr_revoke(struct control *c, struct object_mr *mr);
+void object_mr_free_revoked(struct control *c, struct object_mr *mr);
 
 /**
  * A region of `bytes` with an unpredictable key, for the dataplane's own buffers (recv_feed).

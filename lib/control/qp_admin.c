@@ -54,8 +54,12 @@ qp_admin_state(const struct qp_rec *rec)
 static void
 release(struct control *c, struct qp_rec *rec)
 {
-	qp_shared_put(c, rec->shared);
+	struct client *client = rec->shared->client;
+
 	qp_free(rec->qp);
+	if (client != NULL)
+		client_drop_qp(client, rec);
+	qp_shared_put(c, rec->shared);
 	free(rec);
 }
 
@@ -69,6 +73,8 @@ drop(struct control *c, struct qp_rec *rec)
 	neigh_leave(c, &rec->link);
 	neigh_leave(c, &rec->alt_link);
 	events_forget(c, EVENT_OF_QP, qp->qpn);
+	if (rec->shared->client != NULL)
+		client_event_forget(rec->shared->client, EVENT_OF_QP, qp->qpn);
 	slot->rec = NULL;
 	slot->last_qpn = qp->qpn;
 	c->qps_n--;

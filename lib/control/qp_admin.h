@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 #include "conf.h"
+#include "client_area.h"
 #include "events.h"
 #include "neigh.h"
 #include "objects.h"
@@ -23,6 +24,7 @@
 #include "refusal.h"
 
 struct ask;
+struct client;
 struct control;
 struct story;
 
@@ -32,6 +34,7 @@ struct qp_shared {
 	struct conf_qp conf;
 	struct conf_knobs knobs; /* in effect */
 	struct mem_region *send_region; /* send_feed: what all of them send, or read into */
+	struct client *client; /* whose QP it is, or NULL: then `count` is 1, without feeds */
 };
 
 /** The last fatal fault that a worker reported (RX-ERR-04). */
@@ -70,6 +73,8 @@ struct qp_rec {
 	struct qp_fatal fatal;
 	struct event_last last_event;
 	struct story *story; /* flight recorder at the last error, or NULL */
+	TAILQ_ENTRY(qp_rec) of_client;
+	struct client_rings rings; /* in the client's memory */
 	uint16_t holds;      /* handlers that are at work on it (AEQ-06) */
 	bool doomed;         /* destroyed while held: freed with the last hold */
 };
@@ -95,6 +100,9 @@ struct qp_rec *qp_admin_next(struct control *c, uint32_t *slot);
  */
 int qp_admin_create(
 	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r);
+/** One QP of a client, with its rings in memory that it shares. */
+int qp_admin_create_for(struct control *c, struct client *client, const struct conf_qp *conf,
+	struct qp_rec **rec, struct refusal *r);
 /** What a decoded modify asks for. Nothing changes on a refusal. */
 int qp_admin_modify(
 	struct control *c, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r);

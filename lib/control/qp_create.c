@@ -82,8 +82,9 @@ set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 	rec->attr.alt_timeout = QP_ALT_TIMEOUT_SAME;
 }
 
-static struct qp *
-alloc_qp(struct control *c, const struct conf_qp *conf)
+static int
+alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, struct qp_rec *rec,
+	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
 	struct qp_alloc_params p = { .max_recv_wr = conf->cap.max_recv_wr,
@@ -105,7 +106,18 @@ alloc_qp(struct control *c, const struct conf_qp *conf)
 		p.max_recv_sge = 1;
 	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
-	return qp_alloc(&p);
+	if (client != NULL) {
+		const int rc = client_rings_lend(c, client, &p, &rec->rings, r);
+
+		if (rc != 0)
+			return rc;
+	}
+	rec->qp = qp_alloc(&p);
+	if (rec->qp != NULL)
+		return 0;
+	if (client != NULL)
+		client_rings_return(client, &rec->rings);
+	return refuse(r, ENOMEM, "no memory for a QP of these capacities");
 }
 
 /* The objects that the decoder could not know. */
@@ -160,6 +172,10 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	qp->send_cq = &rec->send_cq->q;
 	qp->recv_cq = &rec->recv_cq->q;
 	qp->user = rec;
+	if (rec->shared->client != NULL) {
+		qp->sq.client = rec->shared->client->id;
+		client_add_qp(rec->shared->client, rec);
+	}
 	qp_rings_attach(rec);
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
@@ -197,11 +213,9 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 		rc = qp_number_pick(c, conf->qp_num, &qpn, r);
 	if (rc != 0)
 		goto free_rec;
-	rec->qp = alloc_qp(c, conf);
-	if (rec->qp == NULL) {
-		rc = refuse(r, ENOMEM, "no memory for a QP of these capacities");
+	rc = alloc_qp(c, shared->client, conf, rec, r);
+	if (rc != 0)
 		goto free_rec;
-	}
 	if ((conf->given & CONF_QP_RECV_FEED) != 0) {
 		rc = object_feed_region(c, rec->pd,
 			(uint64_t)conf->recv_feed.buffers * conf->recv_feed.size, &rec->feed, r);
@@ -288,11 +302,10 @@ create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint3
 	return rc;
 }
 
-int
-qp_admin_create(
-	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r)
+static int
+create_all(struct control *c, struct qp_shared *shared, const struct conf_qp *conf,
+	struct qp_rec **recs, struct refusal *r)
 {
-	struct qp_shared *shared = make_shared(c, conf);
 	struct qp_rec **made = calloc(conf->count, sizeof(made[0]));
 	struct refusal ignored;
 	int rc = 0;
@@ -317,4 +330,22 @@ out:
 		qp_shared_put(c, shared);
 	free(made);
 	return rc;
+}
+
+int
+qp_admin_create(
+	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r)
+{
+	return create_all(c, make_shared(c, conf), conf, recs, r);
+}
+
+int
+qp_admin_create_for(struct control *c, struct client *client, const struct conf_qp *conf,
+	struct qp_rec **rec, struct refusal *r)
+{
+	struct qp_shared *shared = make_shared(c, conf);
+
+	if (shared != NULL)
+		shared->client = client;
+	return create_all(c, shared, conf, rec, r);
 }

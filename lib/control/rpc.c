@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rpc.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,14 +25,18 @@ const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_trace,
 	rpc_methods_impair,
 	rpc_methods_latency,
+	rpc_methods_client_open,
+	rpc_methods_client,
+	rpc_methods_client_qp,
 	NULL,
 };
 
 static const struct rpc_method *
-find_method(const char *name)
+find_method(const char *name, const struct rpc_method **table)
 {
 	for (unsigned int t = 0; rpc_method_tables[t] != NULL; t++) {
 		for (const struct rpc_method *m = rpc_method_tables[t]; m->name != NULL; m++) {
+			*table = rpc_method_tables[t];
 			if (strcmp(m->name, name) == 0)
 				return m;
 		}
@@ -143,6 +148,27 @@ rpc_size(const json_t *v)
 	return n;
 }
 
+/* A client is kept to its own methods, and they make sense for clients only. */
+static int
+check_who(struct rpc_call *call, const struct rpc_method *m, const struct rpc_method *table)
+{
+	const bool for_clients = table == rpc_methods_client || table == rpc_methods_client_qp;
+	const struct rpc_client *from = call->client;
+	const bool is_client = from != NULL && from->app != NULL;
+	struct refusal r;
+
+	if (table == rpc_methods_client_open || (for_clients && is_client))
+		return 0;
+	if (!for_clients && !is_client && (from == NULL || !from->limited))
+		return 0;
+	if (for_clients)
+		refuse(&r, EPERM, "%s: this connection is no client; client_open makes it one",
+			m->name);
+	else
+		refuse(&r, EPERM, "%s: not for clients", m->name);
+	return rpc_refused(call, &r);
+}
+
 /* Decode parameters by the method's table and run it. */
 static int
 run(struct rpc_call *call, const struct rpc_method *m)
@@ -176,7 +202,7 @@ call_method(struct rpc_call *call, const json_t *request)
 	const char *version = json_string_value(json_object_get(request, "jsonrpc"));
 	const char *name = json_string_value(json_object_get(request, "method"));
 	const json_t *id = json_object_get(request, "id");
-	const struct rpc_method *m;
+	const struct rpc_method *m, *table;
 
 	call->raw = json_object_get(request, "params");
 	if (version == NULL || strcmp(version, "2.0") != 0)
@@ -187,12 +213,12 @@ call_method(struct rpc_call *call, const json_t *request)
 		fail(call, RPC_INVALID_REQUEST, "id must be a string, a number or null");
 	else if (call->raw != NULL && !json_is_object(call->raw) && !json_is_array(call->raw))
 		fail(call, RPC_INVALID_REQUEST, "params must be an object");
-	else if ((m = find_method(name)) == NULL)
+	else if ((m = find_method(name, &table)) == NULL)
 		fail(call, RPC_NO_METHOD, "no method \"%s\"; rpc_get_methods lists them",
 			strlen(name) <= 64 ? name : "...");
 	else if (json_is_array(call->raw) && json_array_size(call->raw) > 0)
 		fail(call, RPC_INVALID_PARAMS, "params must be an object: parameters have names");
-	else {
+	else if (check_who(call, m, table) == 0) {
 		if (!json_is_object(call->raw))
 			call->raw = NULL;
 		run(call, m);

@@ -62,7 +62,15 @@ extern const struct rpc_method rpc_methods_stats[];
 extern const struct rpc_method rpc_methods_trace[];
 extern const struct rpc_method rpc_methods_impair[];
 extern const struct rpc_method rpc_methods_latency[];
+extern const struct rpc_method rpc_methods_client_open[]; /* for everybody */
+extern const struct rpc_method rpc_methods_client[];      /* these two for clients only */
+extern const struct rpc_method rpc_methods_client_qp[];
 extern const struct rpc_method *const rpc_method_tables[];
+
+/** Handlers that operators' and clients' methods share. */
+int rpc_qp_modify(struct rpc_call *call);
+int rpc_qp_query(struct rpc_call *call);
+int rpc_qp_destroy(struct rpc_call *call);
 
 /** -32602 with a message. @return -1. */
 int rpc_invalid(struct rpc_call *call, const char *fmt, ...) PRINTF(2, 3);

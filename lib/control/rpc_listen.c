@@ -58,12 +58,12 @@ clear_path(const struct sockaddr_un *addr)
 
 /* Bind so that the file never has more permission than asked for. */
 static int
-bind_path(struct rpc_server *s, const struct sockaddr_un *addr, uint32_t mode)
+bind_path(struct rpc_listener *s, const struct sockaddr_un *addr, uint32_t mode)
 {
 	struct stat st;
 
-	if (fchmod(s->listen_fd, mode) != 0 ||
-		bind(s->listen_fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
+	if (fchmod(s->fd, mode) != 0 ||
+		bind(s->fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
 		return -errno;
 	if (chmod(addr->sun_path, mode) != 0 || stat(addr->sun_path, &st) != 0)
 		return -errno;
@@ -73,40 +73,60 @@ bind_path(struct rpc_server *s, const struct sockaddr_un *addr, uint32_t mode)
 	return 0;
 }
 
+void
+rpc_listener_close(struct rpc_listener *l)
+{
+	struct stat st;
+
+	if (l->bound && stat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->path);
+	if (l->fd >= 0)
+		close(l->fd);
+	l->bound = false;
+	l->fd = -1;
+}
+
+static int
+listener_open(struct rpc_server *s, struct rpc_listener *l, const char *path, uint32_t mode)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = l };
+	int rc;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	memcpy(l->path, addr.sun_path, sizeof(l->path));
+	rc = clear_path(&addr);
+	if (rc != 0)
+		return rc;
+	l->fd = unix_socket();
+	if (l->fd < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = bind_path(l, &addr, mode);
+	if (rc == 0 && (listen(l->fd, 64) != 0 ||
+			       epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, l->fd, &e) != 0))
+		rc = -errno;
+	if (rc != 0)
+		log_error("control socket %s: %s", addr.sun_path, strerror(-rc));
+	return rc;
+}
+
 int
 rpc_server_open(struct control *c)
 {
 	struct rpc_server *s = &c->server;
 	const struct conf_control *conf = &c->env.conf->control;
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
-	int rc;
+	int rc = 0;
 
 	if (c->env.no_socket)
 		return 0;
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", conf->socket);
-	memcpy(s->path, addr.sun_path, sizeof(s->path));
-	rc = clear_path(&addr);
-	if (rc != 0)
-		return rc;
-	s->listen_fd = unix_socket();
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->listen_fd < 0 || s->epoll_fd < 0) {
-		rc = -errno;
-		goto failed;
-	}
-	rc = bind_path(s, &addr, conf->mode);
+	if (s->epoll_fd < 0)
+		return -errno;
+	rc = listener_open(s, &s->main, conf->socket, conf->mode);
+	if (rc == 0 && (conf->given & CONF_CONTROL_CLIENT_SOCKET) != 0)
+		rc = listener_open(s, &s->clients_only, conf->client_socket, conf->client_mode);
 	if (rc != 0)
-		goto failed;
-	if (listen(s->listen_fd, 64) != 0 ||
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &e) != 0) {
-		rc = -errno;
-		goto failed;
-	}
-	return 0;
-
-failed:
-	log_error("control socket %s: %s", addr.sun_path, strerror(-rc));
-	rpc_server_close(c);
+		rpc_server_close(c);
 	return rc;
 }

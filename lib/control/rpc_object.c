@@ -119,7 +119,26 @@ srq_list(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+static int
+list_clients(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	const struct client *cl;
+
+	TAILQ_FOREACH (cl, &call->c->clients.all, all)
+		list = rpc_append(list,
+			json_pack("{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:o, s:o}",
+				"client", (json_int_t)cl->id, "name", cl->name, "pid", cl->peer.pid,
+				"uid", (json_int_t)cl->peer.uid, "gid", (json_int_t)cl->peer.gid,
+				"gone", cl->conn == NULL, "pds", (json_int_t)cl->pds.n, "mrs",
+				(json_int_t)cl->mrs.n, "cqs", (json_int_t)cl->cqs.n, "qps",
+				(json_int_t)cl->qps_n, "memory", rpc_u64(cl->memory), "outstanding",
+				rpc_u64(cl->outstanding)));
+	return rpc_result(call, list);
+}
+
 const struct rpc_method rpc_methods_object[] = {
+	{ "client_list", list_clients, &rpc_no_params },
 	{ "pd_create", pd_create, &conf_table_pd },
 	{ "pd_dealloc", pd_dealloc, &p_name_table },
 	{ "pd_list", pd_list, &rpc_no_params },

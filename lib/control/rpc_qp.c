@@ -121,8 +121,8 @@ modify_fault_code(struct rpc_call *call, const struct conf_errors *err)
 	return RPC_REFUSED - EINVAL;
 }
 
-static int
-qp_modify(struct rpc_call *call)
+int
+rpc_qp_modify(struct rpc_call *call)
 {
 	struct refusal r = { .err = 0 };
 	struct conf_errors err;
@@ -149,8 +149,8 @@ qp_modify(struct rpc_call *call)
 	return rc;
 }
 
-static int
-qp_query(struct rpc_call *call)
+int
+rpc_qp_query(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
@@ -212,8 +212,8 @@ qp_list(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-static int
-qp_destroy(struct rpc_call *call)
+int
+rpc_qp_destroy(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
@@ -226,9 +226,9 @@ qp_destroy(struct rpc_call *call)
 
 const struct rpc_method rpc_methods_qp[] = {
 	{ "qp_create", qp_create, NULL },
-	{ "qp_modify", qp_modify, NULL },
-	{ "qp_query", qp_query, &p_qp_table },
+	{ "qp_modify", rpc_qp_modify, NULL },
+	{ "qp_query", rpc_qp_query, &p_qp_table },
 	{ "qp_list", qp_list, &list_table },
-	{ "qp_destroy", qp_destroy, &p_qp_table },
+	{ "qp_destroy", rpc_qp_destroy, &p_qp_table },
 	{ NULL, NULL, NULL },
 };

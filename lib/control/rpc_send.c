@@ -105,6 +105,9 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 {
 	const enum qp_state state = qp_admin_state(rec);
 
+	if (rec->shared->client != NULL)
+		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
+			rec->qp->qpn);
 	if (rec->qp->sq.feed != NULL)
 		return refuse(r, EINVAL, "QP %u has a send_feed: the dataplane posts to its queue",
 			rec->qp->qpn);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -33,13 +33,53 @@ set_events(struct control *c, struct rpc_client *cl, bool wants_out)
 		cl->dead = true;
 }
 
+static void
+close_fds(int *fds, uint32_t *n)
+{
+	for (uint32_t i = 0; i < *n; i++)
+		close(fds[i]);
+	*n = 0;
+}
+
+/* As much as goes in one call: no further than to where descriptors are due, or with them. */
+static ssize_t
+send_some(struct rpc_client *cl)
+{
+	union {
+		uint8_t bytes[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	const bool pending = cl->out_fds_n != 0 && cl->out_len > cl->out_fds_at;
+	const bool due = pending && cl->out_sent == cl->out_fds_at;
+	const size_t end = pending && !due ? cl->out_fds_at : cl->out_len;
+	struct iovec iov = { cl->out + cl->out_sent, end - cl->out_sent };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (due) {
+		const size_t bytes = cl->out_fds_n * sizeof(int);
+		struct cmsghdr *h;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(bytes);
+		h = CMSG_FIRSTHDR(&msg);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(bytes);
+		memcpy(CMSG_DATA(h), cl->out_fds, bytes);
+	}
+	n = sendmsg(cl->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n > 0 && due)
+		close_fds(cl->out_fds, &cl->out_fds_n);
+	return n;
+}
+
 /* Write what the peer takes. */
 static void
 flush(struct control *c, struct rpc_client *cl)
 {
 	while (cl->out_sent < cl->out_len) {
-		ssize_t n = send(cl->fd, cl->out + cl->out_sent, cl->out_len - cl->out_sent,
-			MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send_some(cl);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -67,6 +107,9 @@ make_room(struct rpc_client *cl, size_t more)
 	if (cl->out_sent > 0) {
 		memmove(cl->out, cl->out + cl->out_sent, cl->out_len - cl->out_sent);
 		cl->out_len -= cl->out_sent;
+		if (cl->out_fds_at != SIZE_MAX)
+			cl->out_fds_at -=
+				cl->out_fds_at < cl->out_sent ? cl->out_fds_at : cl->out_sent;
 		cl->out_sent = 0;
 	}
 	if (cl->out_len + more > RPC_OUT_MAX)
@@ -93,6 +136,8 @@ rpc_server_send(struct control *c, struct rpc_client *cl, const char *line, size
 		cl->dead = true;
 		return;
 	}
+	if (cl->out_fds_at == SIZE_MAX)
+		cl->out_fds_at = cl->out_len;
 	memcpy(cl->out + cl->out_len, line, len);
 	cl->out[cl->out_len + len] = '\n';
 	cl->out_len += len + 1;
@@ -124,10 +169,43 @@ rpc_server_follow(struct control *c, struct rpc_client *cl)
 	cl->follow = true;
 }
 
+int
+rpc_server_take_fd(struct rpc_client *cl)
+{
+	int fd = -1;
+
+	if (cl->in_fds_n != 0) {
+		fd = cl->in_fds[0];
+		cl->in_fds_n--;
+		memmove(cl->in_fds, cl->in_fds + 1, cl->in_fds_n * sizeof(int));
+	}
+	return fd;
+}
+
+int
+rpc_server_attach_fd(struct rpc_client *cl, int fd)
+{
+	/* A client that waits for each answer never has two lines with descriptors under way. */
+	if ((cl->out_fds_n != 0 && cl->out_fds_at != SIZE_MAX) || cl->out_fds_n == RPC_FDS_MAX) {
+		close(fd);
+		cl->dead = true;
+		return -ENOSPC;
+	}
+	cl->out_fds[cl->out_fds_n++] = fd;
+	cl->out_fds_at = SIZE_MAX; /* of the next line */
+	return 0;
+}
+
 static void
 free_client(struct control *c, struct rpc_client *cl)
 {
 	struct rpc_server *s = &c->server;
+
+	if (cl->app != NULL)
+		client_close(c, cl->app);
+	s->apps -= cl->limited;
+	close_fds(cl->in_fds, &cl->in_fds_n);
+	close_fds(cl->out_fds, &cl->out_fds_n);
 
 	TAILQ_REMOVE(&s->clients, cl, all);
 	s->n--;
@@ -200,6 +278,9 @@ run_lines(struct control *c, struct rpc_client *cl)
 	if (start > 0) {
 		memmove(cl->in, cl->in + start, cl->in_len - start);
 		cl->in_len -= start;
+		/* What no request took was sent with one that needs none, or was refused. */
+		if (cl->in_len == 0)
+			close_fds(cl->in_fds, &cl->in_fds_n);
 	}
 	return n;
 }
@@ -222,6 +303,47 @@ grow_input(struct rpc_client *cl)
 	return true;
 }
 
+/* Descriptors that came with bytes: kept as far as there is room. */
+static void
+keep_fds(struct rpc_client *cl, struct msghdr *msg)
+{
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
+		const uint8_t *data = CMSG_DATA(h);
+		size_t left = h->cmsg_len - CMSG_LEN(0);
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (; left >= sizeof(int); left -= sizeof(int), data += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, data, sizeof(fd));
+			if (cl->closing || cl->in_fds_n == RPC_FDS_MAX)
+				close(fd);
+			else
+				cl->in_fds[cl->in_fds_n++] = fd;
+		}
+	}
+}
+
+static ssize_t
+receive(struct rpc_client *cl, char *to, size_t room)
+{
+	union {
+		uint8_t bytes[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { to, room };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	const ssize_t n = recvmsg(cl->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n > 0)
+		keep_fds(cl, &msg);
+	return n;
+}
+
 /* @return bytes read; 0: nothing more now. */
 static size_t
 read_some(struct rpc_client *cl)
@@ -232,8 +354,8 @@ read_some(struct rpc_client *cl)
 	if (!cl->closing && !grow_input(cl))
 		return 0; /* full of whole lines that wait for their turn */
 	do {
-		n = recv(cl->fd, cl->closing ? scrap : cl->in + cl->in_len,
-			cl->closing ? sizeof(scrap) : cl->in_room - cl->in_len, MSG_DONTWAIT);
+		n = receive(cl, cl->closing ? scrap : cl->in + cl->in_len,
+			cl->closing ? sizeof(scrap) : cl->in_room - cl->in_len);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0) {
 		cl->in_len += cl->closing ? 0 : (size_t)n;
@@ -275,20 +397,34 @@ is_finished(const struct rpc_client *cl)
 	       (cl->closing || !cl->follow);
 }
 
+static struct rpc_peer
+peer_of(int fd)
+{
+	struct rpc_peer p = { .pid = 0, .uid = UINT32_MAX, .gid = UINT32_MAX };
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		p = (struct rpc_peer){ .pid = cred.pid, .uid = cred.uid, .gid = cred.gid };
+	return p;
+}
+
 static uint32_t
-accept_some(struct control *c)
+accept_some(struct control *c, const struct rpc_listener *from)
 {
 	struct rpc_server *s = &c->server;
+	const bool limited = from == &s->clients_only;
 	uint32_t n;
 
 	for (n = 0; n < ACCEPT_SHARE; n++) {
-		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct rpc_client *cl = fd >= 0 ? calloc(1, sizeof(*cl)) : NULL;
 		struct epoll_event e = { .events = EPOLLIN, .data.ptr = cl };
 
 		if (fd < 0)
 			break;
 		if (cl == NULL || s->n >= RPC_CLIENTS_MAX ||
+			(limited && s->apps >= CONF_MAX_CLIENTS) ||
 			epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
 			log_warn("control socket: more than %u clients; one was turned away",
 				RPC_CLIENTS_MAX);
@@ -297,6 +433,9 @@ accept_some(struct control *c)
 			continue;
 		}
 		cl->fd = fd;
+		cl->limited = limited;
+		cl->peer = peer_of(fd);
+		s->apps += limited;
 		TAILQ_INSERT_TAIL(&s->clients, cl, all);
 		s->n++;
 	}
@@ -316,11 +455,13 @@ rpc_server_poll(struct control *c)
 		return 0;
 	n = epoll_wait(s->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
-		cl = events[i].data.ptr;
-		if (cl == NULL) {
-			work += accept_some(c);
+		const struct rpc_listener *from = events[i].data.ptr;
+
+		if (from == &s->main || from == &s->clients_only) {
+			work += accept_some(c, from);
 			continue;
 		}
+		cl = events[i].data.ptr;
 		if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
 			cl->readable = true;
 		if ((events[i].events & (EPOLLOUT | EPOLLHUP)) != 0)
@@ -345,19 +486,14 @@ rpc_server_close(struct control *c)
 {
 	struct rpc_server *s = &c->server;
 	struct rpc_client *cl;
-	struct stat st;
 
 	while ((cl = TAILQ_FIRST(&s->clients)) != NULL) {
 		flush(c, cl);
 		free_client(c, cl);
 	}
-	if (s->bound && stat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
-		unlink(s->path);
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+	rpc_listener_close(&s->main);
+	rpc_listener_close(&s->clients_only);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
-	s->bound = false;
-	s->listen_fd = -1;
 	s->epoll_fd = -1;
 }

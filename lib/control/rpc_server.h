@@ -21,7 +21,17 @@
 #define RPC_OUT_MAX     (8u << 20)
 #define RPC_CLIENTS_MAX 128
 
+#define RPC_FDS_MAX     8 /* descriptors that came and were not used yet, or go with one line */
+
+struct client;
 struct control;
+
+/** What a connection is to be told apart by (SO_PEERCRED). */
+struct rpc_peer {
+	int32_t pid;
+	uint32_t uid;
+	uint32_t gid;
+};
 
 struct rpc_client {
 	TAILQ_ENTRY(rpc_client) all;
@@ -41,29 +51,49 @@ struct rpc_client {
 	size_t out_room;
 	bool wants_out; /* EPOLLOUT is armed */
 	bool readable;  /* level seen by epoll and not yet exhausted */
+	bool limited;   /* came by the clients' socket: nothing but clients' methods */
+	struct client *app; /* after client_open */
+	struct rpc_peer peer;
+	int in_fds[RPC_FDS_MAX]; /* in the order in which they came */
+	uint32_t in_fds_n;
+	int out_fds[RPC_FDS_MAX]; /* to go with the byte out_fds_at of `out`; closed then */
+	uint32_t out_fds_n;
+	size_t out_fds_at;
 };
 
-struct rpc_server {
-	TAILQ_HEAD(rpc_clients, rpc_client) clients;
-	uint32_t n;
-	uint32_t followers;
-	int listen_fd;
-	int epoll_fd;
+struct rpc_listener {
+	int fd;
 	bool bound;
 	dev_t dev; /* of the socket file, to unlink no other */
 	ino_t ino;
 	char path[108];
 };
 
+struct rpc_server {
+	TAILQ_HEAD(rpc_clients, rpc_client) clients;
+	uint32_t n;
+	uint32_t followers;
+	uint32_t apps; /* of n, connections of clients */
+	int epoll_fd;
+	struct rpc_listener main;
+	struct rpc_listener clients_only; /* control.client_socket */
+};
+
 /** @return 0 or -errno with the reason logged; -EADDRINUSE: somebody is listening there. */
 int rpc_server_open(struct control *c);
 void rpc_server_close(struct control *c);
+/** rpc_listen.c: take the file away, too. */
+void rpc_listener_close(struct rpc_listener *l);
 /** Accept, read, run, write: a bounded share for each client. @return pieces of work. */
 uint32_t rpc_server_poll(struct control *c);
 /** Queue a line (newline is added) for one client. */
 void rpc_server_send(struct control *c, struct rpc_client *cl, const char *line, size_t len);
 /** Queue a line for every client that follows events. @return how many. */
 uint32_t rpc_server_notify(struct control *c, const char *line, size_t len);
+/** Oldest descriptor that came with the connection's lines, now the caller's; -1: there is none. */
+int rpc_server_take_fd(struct rpc_client *cl);
+/** A descriptor to send with the next line, and to close then. @return 0 or -ENOSPC: closed. */
+int rpc_server_attach_fd(struct rpc_client *cl, int fd);
 void rpc_server_follow(struct control *c, struct rpc_client *cl);
 
 #endif

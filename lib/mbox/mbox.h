@@ -24,6 +24,7 @@
 
 struct qp;
 struct qp_attr;
+struct qp_client;
 struct qp_snapshot;
 struct rte_mbuf;
 struct rte_ring;
@@ -52,6 +53,7 @@ struct mbox_msg {
 			struct qp_snapshot *snapshot;
 			uint32_t mask;
 		} qp;
+		struct qp_client *client; /* CLIENT_ATTACH, CLIENT_DETACH */
 		struct { /* EVENT, FATAL */
 			ns_t time_ns;
 			uint32_t qpn; /* or CQ id */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mem.h"
+#include "mem_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,8 @@
 #define HUGE_PAGE     (2u << 20)
 #define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
 
-/* What the system can still give; as good as no limit where it does not say. */
-static size_t
-available_bytes(void)
+size_t
+mem_available_bytes(void)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
 	unsigned long long kib = SIZE_MAX / 1024;
@@ -118,7 +117,7 @@ mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags)
 	if ((flags & MEM_AREA_HUGE) != 0 && create(a, len, HUGE_PAGE, node, MEMFD_HUGE_2M) == 0)
 		return 0;
 	/* All of it is taken at once, below: better refused here than killed there. */
-	if (len > available_bytes())
+	if (len > mem_available_bytes())
 		return -ENOMEM;
 	return create(a, len, (size_t)sysconf(_SC_PAGESIZE), node, 0);
 }
@@ -129,6 +128,8 @@ mem_area_destroy(struct mem_area *a)
 	if (a->base == NULL)
 		return;
 	munmap(a->base, a->len);
-	close(a->fd);
+	mem_guard_remove(a);
+	if (a->fd >= 0)
+		close(a->fd);
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 }

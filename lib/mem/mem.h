@@ -26,14 +26,24 @@ struct mem_area {
 	size_t len;       /* bytes, multiple of page_size */
 	size_t page_size; /* 2 MiB with hugepages, else the system's */
 	int fd;
-	int node; /* NUMA node, -1: not bound */
+	int node;       /* NUMA node, -1: not bound */
+	uint32_t guard; /* of mem_guard.h, 0: none */
 };
 
 enum { MEM_AREA_HUGE = 1 << 0 }; /* try hugepages first */
 
 /** Zeroed memory. @param node -1 for any. @return 0 or -errno. Cost: system calls, page faults. */
 int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags);
+/**
+ * Map a client's memfd: [offset, offset + len) of it, for good. Every page is there on success.
+ * @param host out: where the byte at `offset` is. The descriptor stays the caller's.
+ * @return 0; -EBADF: it is no memfd; -EPERM: F_SEAL_SHRINK is not set; -ERANGE: it is smaller;
+ * -EACCES: it cannot be mapped for writing; -ENOMEM; -ENOSPC: too many areas.
+ */
+int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host);
 void mem_area_destroy(struct mem_area *a);
+/** What the system can still give; as good as no limit where it does not say. */
+size_t mem_available_bytes(void);
 
 /* ---- regions -------------------------------------------------------------------------------- */
 

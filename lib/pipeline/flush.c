@@ -46,6 +46,9 @@ flush_receives(struct worker *w, struct qp *qp)
 	qp->resp.wqe_active = false;
 	qp->resp.open = OPEN_NONE;
 
+	/* A client that posts from here on either is seen below, or sees this and rings (QP-13). */
+	atomic_store_explicit(&qp->rq.sh->dead, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
 	/* No more than were posted when this began: a host that goes on posting cannot keep us. */
 	n = ring_consume_count(&qp->rq);
 	for (uint32_t i = 0; i < n; i++) {

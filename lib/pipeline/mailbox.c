@@ -32,9 +32,8 @@ sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
 		send_wake(w, qp); /* a neighbour may have been found */
 }
 
-/** Work was posted (QP-13: to a QP in ERR, too). */
-static void
-qp_posted(struct worker *w, struct qp *qp)
+void
+sends_posted(struct worker *w, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 
@@ -134,10 +133,16 @@ execute(struct worker *w, const struct mbox_msg *m)
 			flush_receives(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_POSTED:
-		qp_posted(w, m->qp.qp);
+		sends_posted(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_FAIL:
 		return fail_abnormal(w, m->qp.qp, m->qp.mask);
+	case MBOX_CLIENT_ATTACH:
+		client_attach(w, m->client);
+		return 0;
+	case MBOX_CLIENT_DETACH:
+		client_detach(w, m->client);
+		return 0;
 	case MBOX_TX:
 		if (m->pkt.cnp_of != 0)
 			congestion_sent(w, m->pkt.cnp_of);

@@ -73,6 +73,8 @@ worker_poll(struct worker *w, ns_t now)
 		lap(w, STAGE_RESPOND, &since);
 	}
 	done += stage_timers(w);
+	if (w->clients_n != 0)
+		done += doorbells_run(w);
 	if (w->senders_n != 0) {
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);

@@ -14,6 +14,7 @@
  * send_queue.c  the send ring, the list of senders    requests.c  request packets
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  * migration.c   path migration
+ * doorbell.c    doorbells of clients
  *
  * Owner:   the worker's lcore.
  * Memory:  worker_create(); one block a worker.
@@ -38,6 +39,7 @@
 #define REQUEST_TURN   64   /* request packets of a worker in one turn */
 #define REQUEST_QP     16   /* ... of one QP before the next one's */
 #define REQUEST_VISITS 64   /* QPs looked at in one turn */
+#define DOORBELL_CLIENT 16  /* doorbells of one client in one turn */
 #define MAILBOX_TURNS  64
 #define MAILBOX_BURST  16
 #define REPLY_ROOM     160 /* bytes: any packet that is not a READ response */
@@ -96,6 +98,8 @@ struct worker {
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
+	uint32_t clients_n;
+	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
 	struct wheel wheel; /* timers of requesters */
 	struct {            /* QP_FAIL: the work request that the flush reports with this status */
@@ -323,6 +327,8 @@ void send_wake(struct worker *w, struct qp *qp);
 void send_sleep(struct worker *w, struct qp *qp);
 /** Off the list, timer cancelled. */
 void sends_stop(struct worker *w, struct qp *qp);
+/** The host says that it posted: send it, or flush it in ERR (QP-13). */
+void sends_posted(struct worker *w, struct qp *qp);
 /** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */
 void flush_sends(struct worker *w, struct qp *qp);
 
@@ -392,5 +398,9 @@ tx_is_congested(const struct worker *w, uint8_t port)
 void handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner);
 void handoff_receive(struct worker *w, struct burst *b);
 void mailbox_run(struct worker *w);
+/** Look at each client's doorbell ring. @return numbers taken. Cost: a line for each client. */
+uint32_t doorbells_run(struct worker *w);
+void client_attach(struct worker *w, struct qp_client *c);
+void client_detach(struct worker *w, struct qp_client *c);
 
 #endif

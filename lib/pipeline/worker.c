@@ -95,6 +95,7 @@ worker_create(const struct worker_conf *c)
 	w->mem = c->mem;
 	w->mbox = c->mbox;
 	TAILQ_INIT(&w->senders);
+	TAILQ_INIT(&w->clients);
 	wheel_init(&w->wheel, 0);
 	atomic_init(&w->receiving, !c->start_paused);
 	bit = rte_mbuf_dynflag_register(&fcs_flag);

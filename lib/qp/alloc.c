@@ -97,7 +97,7 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 	l->saved = take(l, p->max_dest_rd_atomic * sizeof(struct responder_saved));
 	if (layout_send(p, l) != 0)
 		return -EINVAL;
-	if (p->own_area)
+	if (p->own_area || p->rq_mem != NULL)
 		return 0;
 	l->ring = take(l, l->ring_bytes);
 	if (l->send_bytes != 0)
@@ -116,29 +116,31 @@ spread(size_t bytes)
 	return bytes / CACHE_LINE % 2 != 0 ? bytes : bytes + CACHE_LINE;
 }
 
-/** Memory of a ring: in the block at `at`, or (0) an area of its own. */
+/** Memory of a ring: lent, or (base NULL) an area of its own. */
 static int
-ring_area(struct mem_area *a, uint8_t *base, size_t at, size_t len, int socket)
+ring_area(struct mem_area *a, uint8_t *base, size_t len, int socket)
 {
-	if (at == 0)
+	if (base == NULL)
 		return mem_area_create(a, len, socket, 0);
-	*a = (struct mem_area){ .base = base + at, .len = len, .fd = -1, .node = socket };
+	*a = (struct mem_area){ .base = base, .len = len, .fd = -1, .node = socket };
 	return 0;
 }
 
 static int
-make_rings(struct qp *qp, const struct layout *l, uint8_t *base, int socket)
+make_rings(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l, uint8_t *base)
 {
-	int rc = ring_area(&qp->rq_area, base, l->ring, l->ring_bytes, socket);
+	uint8_t *rq = l->ring != 0 ? base + l->ring : p->rq_mem;
+	uint8_t *sq = l->send_ring != 0 ? base + l->send_ring : p->sq_mem;
+	int rc = ring_area(&qp->rq_area, rq, l->ring_bytes, p->socket);
 
 	if (rc != 0)
 		return rc;
 	ring_attach(&qp->rq, qp->rq_area.base, l->entries, l->stride, true);
 	if (l->send_bytes == 0)
 		return 0;
-	rc = ring_area(&qp->sq_area, base, l->send_ring, l->send_bytes, socket);
+	rc = ring_area(&qp->sq_area, sq, l->send_bytes, p->socket);
 	if (rc != 0) {
-		if (l->ring == 0)
+		if (rq == NULL)
 			mem_area_destroy(&qp->rq_area);
 		return rc;
 	}
@@ -166,6 +168,18 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 		qp->sq.feed = (struct qp_feed *)(void *)(base + l->feed);
 }
 
+int
+qp_ring_bytes(const struct qp_alloc_params *p, size_t *rq, size_t *sq)
+{
+	struct layout l;
+
+	if (layout_of(p, &l) != 0)
+		return -EINVAL;
+	*rq = l.ring_bytes;
+	*sq = l.send_bytes;
+	return 0;
+}
+
 size_t
 qp_footprint(const struct qp_alloc_params *p)
 {
@@ -191,7 +205,7 @@ qp_alloc(const struct qp_alloc_params *p)
 
 	qp = (struct qp *)(void *)base;
 	qp->own_area = p->own_area;
-	if (make_rings(qp, &l, base, p->socket) != 0) {
+	if (make_rings(qp, p, &l, base) != 0) {
 		rte_free(base);
 		return NULL;
 	}

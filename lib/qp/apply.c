@@ -162,6 +162,10 @@ static void
 reset(struct qp *qp)
 {
 	ring_consume_done(&qp->rq, ring_consume_count(&qp->rq));
+	atomic_store_explicit(&qp->rq.sh->dead, 0, memory_order_relaxed);
+	ring_bell_heard(&qp->rq); /* one that is still on its way finds another QP, or none */
+	if (qp->sq.ring.sh != NULL)
+		ring_bell_heard(&qp->sq.ring);
 	responder_reset(&qp->resp, psn(qp->attr.rq_psn));
 	if (qp->saved != NULL)
 		memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));

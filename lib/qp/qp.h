@@ -106,6 +106,7 @@ struct qp_cq {
 	_Atomic bool error; /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
 	_Atomic uint8_t notify; /* enum qp_cq_notify */
 	_Atomic uint32_t users; /* QPs (control) */
+	_Atomic uint32_t solicited; /* ring.tail behind the last solicited one, or error */
 	struct mem_area area;
 	char name[64];
 };
@@ -119,6 +120,10 @@ qp_cq_notify(struct qp_cq *cq, bool solicited)
 {
 	uint8_t armed = atomic_load_explicit(&cq->notify, memory_order_relaxed);
 
+	if (UNLIKELY(solicited))
+		atomic_store_explicit(&cq->solicited,
+			atomic_load_explicit(&cq->ring.tail, memory_order_relaxed),
+			memory_order_relaxed);
 	if (LIKELY(armed == CQ_NOTIFY_NONE) || armed == CQ_NOTIFY_FIRED ||
 		(armed == CQ_NOTIFY_SOLICITED && !solicited))
 		return;
@@ -290,7 +295,9 @@ struct qp_alloc_params {
 	bool send_feed;        /* no send ring; max_send_wr is the feed's depth */
 	uint8_t max_dest_rd_atomic; /* most the QP may be configured with, <= QP_MAX_RD_ATOMIC */
 	int socket;
-	bool own_area; /* each ring in a mem_area of its own, which a client can map */
+	bool own_area; /* each ring in a mem_area of its own */
+	void *rq_mem; /* the caller's memory for the rings, of qp_ring_bytes(); NULL: none of it */
+	void *sq_mem;
 };
 #define QP_MAX_RD_ATOMIC  128
 #define QP_ANSWER_RESERVE 8 /* answer queue entries beyond max_dest_rd_atomic, at least */
@@ -302,6 +309,9 @@ struct qp_alloc_params {
  */
 struct qp *qp_alloc(const struct qp_alloc_params *p);
 void qp_free(struct qp *qp);
+
+/** Bytes of each ring; *sq is 0 when there is none. @return 0 or -EINVAL. */
+int qp_ring_bytes(const struct qp_alloc_params *p, size_t *rq, size_t *sq);
 
 /** Bytes of memory one QP of these parameters takes, all rings included. */
 size_t qp_footprint(const struct qp_alloc_params *p);

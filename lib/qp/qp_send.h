@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "requester.h"
+#include "ring_bell.h"
 #include "ring_send.h"
 #include "wheel.h"
 
@@ -50,6 +51,15 @@ struct qp_sendq {
 	/* the next one */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
 	struct qp_feed *feed;   /* with QPF_SEND_FEED (control) */
+	uint32_t client;        /* whose doorbells count; 0: nobody's (control) */
+};
+
+/** A client as one worker knows it. Memory: the control lcore's, from attach to detach. */
+struct qp_client {
+	struct ring_bells bells; /* consumer view */
+	uint32_t id;             /* of its QPs: sq.client (control) */
+	TAILQ_ENTRY(qp_client) polled;
+	bool polls; /* it is on the list (worker) */
 };
 
 /** Rule indices of the requester have this bit where both sides' stand side by side. */

@@ -383,7 +383,7 @@ void rl_ack_async_event(struct rl_async_event *event);
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/** Why this thread's last call was refused; "" if it was not. */
+/** Why the last call of this thread that failed did; "" if none has. */
 const char *rl_last_error(void);
 const char *rl_wc_status_str(enum rl_wc_status status);  /* "WR_FLUSH_ERR" */
 const char *rl_event_type_str(enum rl_event_type event); /* "QP_FATAL" */

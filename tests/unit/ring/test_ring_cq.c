@@ -217,7 +217,7 @@ hostile_live(void **state UNUSED)
 	free(mem);
 }
 
-/* CQ-06: an event is due once something is there that was not polled; each arm word is a new one. */
+/* CQ-06: an event is due once something is there that was not polled; arm words are all new. */
 static void
 arm_words(void **state UNUSED)
 {

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLIENT_PRIV_H
+#define CLIENT_PRIV_H
+/**
+ * @file client_priv.h  Inside librocelane: what stands behind the structs of rocelane.h.
+ *
+ * Owner:   the process that opened the connection. ctx->lock is held around calls to the dataplane
+ *          and list changes; the data path takes the locks of single queues only.
+ * Memory:  each object is one allocation that begins with its public part.
+ * Depends: base, ring, jansson, pthread.
+ *
+ * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
+ * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
+ * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
+ * post.c     work requests                          event.c  asynchronous events
+ * words.c    names of enumerators
+ */
+#include <jansson.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "compiler.h"
+#include "include/rocelane.h"
+#include "ring.h"
+#include "ring_bell.h"
+#include "ring_send.h"
+
+#define CLIENT_ABI 1
+#define FDS_MAX    8 /* descriptors of one answer */
+#define QP_BUCKETS 1024
+#define ERROR_CODE (-32000) /* minus errno: a refusal */
+
+/** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
+struct spin {
+	atomic_flag held;
+};
+
+static inline void
+spin_lock(struct spin *s)
+{
+	for (uint32_t i = 0;
+		UNLIKELY(atomic_flag_test_and_set_explicit(&s->held, memory_order_acquire)); i++) {
+		if (i > 100)
+			sched_yield();
+	}
+}
+
+static inline void
+spin_unlock(struct spin *s)
+{
+	atomic_flag_clear_explicit(&s->held, memory_order_release);
+}
+
+struct area {
+	uint8_t *base;
+	size_t len;
+};
+
+struct port {
+	char name[64];
+	uint8_t mac[6];
+	uint32_t path_mtu;
+	bool up;
+	union rl_gid gid[2];
+	int gids;
+};
+
+/** Memory of rl_mem_alloc(). */
+struct memory {
+	TAILQ_ENTRY(memory) all;
+	uint8_t *base;
+	size_t len; /* mapped */
+	int fd;
+	uint32_t users;
+};
+
+struct pd {
+	struct rl_pd pub;
+	TAILQ_ENTRY(pd) all;
+	uint32_t handle;
+};
+
+struct mr {
+	struct rl_mr pub;
+	TAILQ_ENTRY(mr) all;
+	uint32_t handle;
+	struct memory *memory; /* or NULL: the application's memfd */
+	bool own_memory;       /* goes with the region */
+};
+
+struct channel {
+	struct rl_comp_channel pub;
+	TAILQ_ENTRY(channel) all;
+	TAILQ_HEAD(, cq) cqs;
+	uint32_t handle;
+};
+
+/** Events that were handed out, and those that came back. */
+struct acks {
+	uint32_t given;
+	uint32_t acked;
+};
+
+struct cq {
+	struct rl_cq pub;
+	TAILQ_ENTRY(cq) all;
+	TAILQ_ENTRY(cq) of_channel;
+	uint32_t handle;
+	uint32_t fired; /* of the ring's counter: events fetched */
+	struct acks completion;
+	struct acks async;
+	struct spin lock;
+	struct ring_cq ring;
+};
+
+struct qp {
+	struct rl_qp pub;
+	TAILQ_ENTRY(qp) all;
+	TAILQ_ENTRY(qp) bucket;
+	struct acks async;
+	struct rl_qp_cap cap;
+	bool sig_all;
+	_Atomic uint32_t worker;
+	_Atomic uint32_t state; /* enum rl_qp_state: what pub.state says, for other threads */
+	struct spin sq_lock CACHE_ALIGNED;
+	struct ring sq; /* sh NULL: none */
+	struct spin rq_lock CACHE_ALIGNED;
+	struct ring rq;
+};
+
+struct context {
+	struct rl_context pub;
+	pthread_mutex_t lock;
+	pthread_cond_t acked; /* an event came back */
+	int fd;
+	uint64_t last_id;
+	bool broken; /* the connection is of no use any more */
+	bool gone_told;
+	char *in;
+	size_t in_len;
+	size_t in_room;
+	int fds[FDS_MAX]; /* that came and nobody asked for yet */
+	uint32_t fds_n;
+	struct area *areas;
+	uint32_t areas_n;
+	struct ring_bells *bells; /* one a worker */
+	uint32_t workers;
+	struct rl_device_attr limits;
+	struct port *ports;
+	int event_fd;
+	TAILQ_HEAD(, pd) pds;
+	TAILQ_HEAD(, mr) mrs;
+	TAILQ_HEAD(, memory) memories;
+	TAILQ_HEAD(, channel) channels;
+	TAILQ_HEAD(, cq) cqs;
+	TAILQ_HEAD(, qp) qps;
+	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
+};
+
+/** The last error of this thread becomes this text. @return -err. */
+int client_fail(int err, const char *fmt, ...) PRINTF(2, 3);
+
+/* ---- call.c ---------------------------------------------------------------------------------- */
+
+/**
+ * One request and its answer, ctx->lock held. `params` is taken over.
+ * @param fd to send along, -1: none. @param result a new reference; NULL: not wanted.
+ * @return 0 or -errno: the dataplane's refusal, or -EIO, -ETIMEDOUT of the connection.
+ */
+int client_call(struct context *ctx, const char *method, json_t *params, int fd, json_t **result);
+/** Next descriptor that came with the last answer, now the caller's; -1: none. */
+int client_take_fd(struct context *ctx);
+/** The same as client_call() for {"handle": n} and no answer; takes the lock. */
+int client_call_handle(struct context *ctx, const char *method, uint32_t handle);
+
+/* ---- open.c ---------------------------------------------------------------------------------- */
+
+/** Map the areas that an answer tells of. @return 0 or -errno. */
+int client_map_areas(struct context *ctx, const json_t *result);
+/** {"area", "offset"} as an address, with `bytes` behind it; NULL: out of bounds. */
+void *client_place(struct context *ctx, const json_t *at, size_t bytes);
+/** Has the dataplane closed the connection? */
+bool client_is_gone(const struct context *ctx);
+
+/* ---- qp_attr.c ------------------------------------------------------------------------------- */
+
+/** Parameters of a modify, or NULL with the error filled in. */
+json_t *client_attr_encode(
+	struct context *ctx, const struct qp *qp, const struct rl_qp_attr *attr, int mask);
+void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *attr);
+
+/* ---- others ---------------------------------------------------------------------------------- */
+
+/** Wait until all events of an object came back; lock held. */
+void client_wait_acks(struct context *ctx, const struct acks *a);
+struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
+/** Free what is left; the connection is closed. */
+void client_free_cqs(struct context *ctx);
+void client_free_memory(struct context *ctx);
+
+static inline struct context *
+context_of(struct rl_context *ctx)
+{
+	return (struct context *)ctx;
+}
+
+#endif

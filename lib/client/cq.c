@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues and their channels. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+
+#include "client_priv.h"
+
+#define POLL_BATCH 16
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+int
+rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
+{
+	struct context *ctx = context_of(pub);
+	struct channel *ch = calloc(1, sizeof(*ch));
+	json_t *result;
+	int rc;
+
+	*out = NULL;
+	if (ch == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	TAILQ_INIT(&ch->cqs);
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_channel_create", NULL, -1, &result);
+	if (rc == 0) {
+		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+		json_decref(result);
+		ch->pub.context = pub;
+		ch->pub.fd = client_take_fd(ctx);
+		if (ch->pub.fd < 0)
+			rc = client_fail(EMFILE, "the channel's descriptor did not arrive");
+	}
+	if (rc == 0) {
+		TAILQ_INSERT_TAIL(&ctx->channels, ch, all);
+		*out = &ch->pub;
+	} else {
+		free(ch);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_destroy_comp_channel(struct rl_comp_channel *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct channel *ch = (struct channel *)pub;
+	const int rc = client_call_handle(ctx, "client_channel_destroy", ch->handle);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	TAILQ_REMOVE(&ctx->channels, ch, all);
+	pthread_mutex_unlock(&ctx->lock);
+	close(ch->pub.fd);
+	free(ch);
+	return 0;
+}
+
+/* The CQ of the channel that has fired and was not told of; lock held. */
+static struct cq *
+fired_cq(struct channel *ch)
+{
+	struct cq *cq;
+
+	TAILQ_FOREACH (cq, &ch->cqs, of_channel) {
+		if (atomic_load_explicit(&cq->ring.sh->fired, memory_order_acquire) == cq->fired)
+			continue;
+		cq->fired++;
+		/* The others come first next time. */
+		TAILQ_REMOVE(&ch->cqs, cq, of_channel);
+		TAILQ_INSERT_TAIL(&ch->cqs, cq, of_channel);
+		return cq;
+	}
+	return NULL;
+}
+
+/* Until the channel is readable, or the dataplane is gone. @return 0 or -errno. */
+static int
+channel_wait(const struct context *ctx, const struct channel *ch)
+{
+	const int flags = fcntl(ch->pub.fd, F_GETFL);
+	struct pollfd p[2] = { { .fd = ch->pub.fd, .events = POLLIN },
+		{ .fd = ctx->fd, .events = POLLRDHUP } };
+	uint64_t one;
+
+	for (;;) {
+		if ((flags & O_NONBLOCK) == 0) {
+			if (poll(p, 2, -1) < 0)
+				return -errno;
+			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
+				return client_fail(EIO, "the dataplane is gone");
+		}
+		if (read(ch->pub.fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+			return 0;
+		if (errno == EAGAIN && (flags & O_NONBLOCK) == 0)
+			continue;
+		return client_is_gone(ctx) ? client_fail(EIO, "the dataplane is gone") : -errno;
+	}
+}
+
+int
+rl_get_cq_event(struct rl_comp_channel *pub, struct rl_cq **out, void **cq_context)
+{
+	struct context *ctx = context_of(pub->context);
+	struct channel *ch = (struct channel *)pub;
+	struct cq *cq;
+	int rc;
+
+	do {
+		rc = channel_wait(ctx, ch);
+		if (rc != 0)
+			return rc;
+		pthread_mutex_lock(&ctx->lock);
+		cq = fired_cq(ch); /* NULL: of a CQ that is destroyed */
+		if (cq != NULL)
+			cq->completion.given++;
+		pthread_mutex_unlock(&ctx->lock);
+	} while (cq == NULL);
+	*out = &cq->pub;
+	if (cq_context != NULL)
+		*cq_context = cq->pub.cq_context;
+	return 0;
+}
+
+void
+rl_ack_cq_events(struct rl_cq *pub, unsigned int nevents)
+{
+	struct context *ctx = context_of(pub->context);
+
+	pthread_mutex_lock(&ctx->lock);
+	((struct cq *)pub)->completion.acked += nevents;
+	pthread_cond_broadcast(&ctx->acked);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+void
+client_wait_acks(struct context *ctx, const struct acks *a)
+{
+	while (a->given != a->acked)
+		pthread_cond_wait(&ctx->acked, &ctx->lock);
+}
+
+/* ---- completion queues ----------------------------------------------------------------------- */
+
+static int
+take_cq(struct context *ctx, struct cq *cq, const json_t *o)
+{
+	const uint32_t entries = (uint32_t)json_integer_value(json_object_get(o, "entries"));
+	const uint32_t cqe = (uint32_t)json_integer_value(json_object_get(o, "cqe"));
+	void *mem = client_place(ctx, o, ring_size(entries, sizeof(struct ring_cqe)));
+
+	if (mem == NULL || cqe == 0)
+		return client_fail(EPROTO, "the completion queue lies nowhere");
+	cq->handle = (uint32_t)json_integer_value(json_object_get(o, "handle"));
+	cq->pub.cqe = (int)cqe;
+	ring_cq_attach(&cq->ring, mem, entries, cqe, false);
+	return 0;
+}
+
+int
+rl_create_cq(struct rl_context *pub, int cqe, void *cq_context, struct rl_comp_channel *channel,
+	struct rl_cq **out)
+{
+	struct context *ctx = context_of(pub);
+	struct channel *ch = (struct channel *)channel;
+	struct cq *cq =
+		aligned_alloc(CACHE_LINE, (sizeof(*cq) + CACHE_LINE - 1) & ~(CACHE_LINE - 1ul));
+	json_t *params, *result;
+	int rc;
+
+	*out = NULL;
+	if (cq == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	memset(cq, 0, sizeof(*cq));
+	cq->pub.context = pub;
+	cq->pub.channel = channel;
+	cq->pub.cq_context = cq_context;
+	params = json_pack(
+		"{s:i, s:I}", "cqe", cqe, "channel", (json_int_t)(ch != NULL ? ch->handle : 0));
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_cq_create", params, -1, &result);
+	if (rc == 0) {
+		rc = take_cq(ctx, cq, result);
+		json_decref(result);
+	}
+	if (rc == 0) {
+		TAILQ_INSERT_TAIL(&ctx->cqs, cq, all);
+		if (ch != NULL)
+			TAILQ_INSERT_TAIL(&ch->cqs, cq, of_channel);
+		*out = &cq->pub;
+	} else {
+		free(cq);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_destroy_cq(struct rl_cq *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cq *cq = (struct cq *)pub;
+	struct channel *ch = (struct channel *)pub->channel;
+	const int rc = client_call_handle(ctx, "client_cq_destroy", cq->handle);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	TAILQ_REMOVE(&ctx->cqs, cq, all);
+	if (ch != NULL)
+		TAILQ_REMOVE(&ch->cqs, cq, of_channel);
+	client_wait_acks(ctx, &cq->completion);
+	client_wait_acks(ctx, &cq->async);
+	pthread_mutex_unlock(&ctx->lock);
+	free(cq);
+	return 0;
+}
+
+static void
+fill(struct rl_wc *wc, const struct ring_cqe *e)
+{
+	*wc = (struct rl_wc){ .wr_id = e->wr_id,
+		.status = (enum rl_wc_status)e->status,
+		.opcode = (enum rl_wc_opcode)e->opcode,
+		.vendor_err = e->vendor_err,
+		.byte_len = e->byte_len,
+		.qp_num = e->qp_num,
+		.src_qp = e->src_qp,
+		.wc_flags = e->wc_flags,
+		.psn = e->psn,
+		.timestamp_ns = e->time_ns };
+	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
+		wc->invalidated_rkey = e->imm_data;
+	else
+		wc->imm_data = htonl(e->imm_data);
+}
+
+int
+rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
+{
+	struct cq *cq = (struct cq *)pub;
+	struct ring_cqe e[POLL_BATCH];
+	int got = 0;
+
+	spin_lock(&cq->lock);
+	while (got < num_entries) {
+		const uint32_t want =
+			num_entries - got < POLL_BATCH ? (uint32_t)(num_entries - got) : POLL_BATCH;
+		const uint32_t n = ring_cq_poll(&cq->ring, e, want);
+
+		for (uint32_t i = 0; i < n; i++)
+			fill(&wc[got++], &e[i]);
+		if (n < want)
+			break;
+	}
+	spin_unlock(&cq->lock);
+	return got;
+}
+
+int
+rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
+{
+	struct cq *cq = (struct cq *)pub;
+
+	if (pub->channel == NULL)
+		return client_fail(EINVAL, "the CQ was created without a completion channel");
+	spin_lock(&cq->lock);
+	ring_cq_arm(&cq->ring, solicited_only != 0 ? RING_CQ_SOLICITED : RING_CQ_NEXT);
+	spin_unlock(&cq->lock);
+	return 0;
+}
+
+void
+client_free_cqs(struct context *ctx)
+{
+	struct channel *ch;
+	struct cq *cq;
+	struct qp *qp;
+
+	while ((qp = TAILQ_FIRST(&ctx->qps)) != NULL) {
+		TAILQ_REMOVE(&ctx->qps, qp, all);
+		free(qp);
+	}
+	while ((cq = TAILQ_FIRST(&ctx->cqs)) != NULL) {
+		TAILQ_REMOVE(&ctx->cqs, cq, all);
+		free(cq);
+	}
+	while ((ch = TAILQ_FIRST(&ctx->channels)) != NULL) {
+		TAILQ_REMOVE(&ctx->channels, ch, all);
+		close(ch->pub.fd);
+		free(ch);
+	}
+}

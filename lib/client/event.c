@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asynchronous events: an eventfd counts them, the dataplane keeps them until they are fetched. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+
+/* Until there is an event, or the dataplane is gone. @return 1: an event; 0: gone; -errno. */
+static int
+event_wait(struct context *ctx)
+{
+	const bool waits = (fcntl(ctx->pub.async_fd, F_GETFL) & O_NONBLOCK) == 0;
+	struct pollfd p = { .fd = ctx->pub.async_fd, .events = POLLIN };
+	uint64_t one;
+
+	for (;;) {
+		if (read(ctx->event_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+			return 1;
+		if (client_is_gone(ctx))
+			return 0;
+		if (!waits)
+			return -EAGAIN;
+		if (poll(&p, 1, -1) < 0)
+			return -errno;
+	}
+}
+
+static struct cq *
+cq_by_handle(struct context *ctx, uint32_t handle)
+{
+	struct cq *cq;
+
+	TAILQ_FOREACH (cq, &ctx->cqs, all) {
+		if (cq->handle == handle)
+			return cq;
+	}
+	return NULL;
+}
+
+/* Lock held. @return false: of an object that is gone. */
+static bool
+take_event(struct context *ctx, const json_t *o, struct rl_async_event *e)
+{
+	const json_t *qpn = json_object_get(o, "qp_num"), *handle = json_object_get(o, "cq");
+	const char *detail = json_string_value(json_object_get(o, "detail"));
+	struct qp *qp;
+	struct cq *cq;
+
+	*e = (struct rl_async_event){ .event_type = (enum rl_event_type)json_integer_value(
+					      json_object_get(o, "event_type")),
+		.fatal_code = (uint8_t)json_integer_value(json_object_get(o, "fatal_code")),
+		.psn = (uint32_t)json_integer_value(json_object_get(o, "psn")),
+		.lost = (uint64_t)json_integer_value(json_object_get(o, "lost")) };
+	snprintf(e->detail, sizeof(e->detail), "%s", detail != NULL ? detail : "");
+	if (qpn != NULL) {
+		qp = client_qp_by_number(ctx, (uint32_t)json_integer_value(qpn));
+		if (qp == NULL)
+			return false;
+		qp->async.given++;
+		e->element.qp = &qp->pub;
+	} else if (handle != NULL) {
+		cq = cq_by_handle(ctx, (uint32_t)json_integer_value(handle));
+		if (cq == NULL)
+			return false;
+		cq->async.given++;
+		e->element.cq = &cq->pub;
+	} else {
+		e->element.port_num = (int)json_integer_value(json_object_get(o, "port_num"));
+	}
+	return true;
+}
+
+static int
+device_fatal(struct context *ctx, struct rl_async_event *e)
+{
+	if (ctx->gone_told)
+		return client_fail(EIO, "the dataplane is gone");
+	ctx->gone_told = true;
+	*e = (struct rl_async_event){ .event_type = RL_EVENT_DEVICE_FATAL };
+	snprintf(e->detail, sizeof(e->detail), "the dataplane closed the connection");
+	return 0;
+}
+
+int
+rl_get_async_event(struct rl_context *pub, struct rl_async_event *event)
+{
+	struct context *ctx = context_of(pub);
+	json_t *list = NULL;
+	bool got = false;
+	int rc;
+
+	do {
+		rc = event_wait(ctx);
+		if (rc < 0)
+			return rc;
+		pthread_mutex_lock(&ctx->lock);
+		if (rc == 1)
+			rc = client_call(ctx, "client_events", NULL, -1, &list) == 0;
+		if (rc == 0) {
+			rc = device_fatal(ctx, event);
+			pthread_mutex_unlock(&ctx->lock);
+			return rc;
+		}
+		/* Empty: the event was of an object that is destroyed meanwhile. */
+		if (json_array_size(list) > 0)
+			got = take_event(ctx, json_array_get(list, 0), event);
+		json_decref(list);
+		pthread_mutex_unlock(&ctx->lock);
+	} while (!got);
+	return 0;
+}
+
+void
+rl_ack_async_event(struct rl_async_event *event)
+{
+	struct context *ctx;
+	struct acks *a;
+
+	switch (event->event_type) {
+	case RL_EVENT_CQ_ERR:
+		ctx = context_of(event->element.cq->context);
+		a = &((struct cq *)event->element.cq)->async;
+		break;
+	case RL_EVENT_QP_FATAL:
+	case RL_EVENT_QP_REQ_ERR:
+	case RL_EVENT_QP_ACCESS_ERR:
+	case RL_EVENT_COMM_EST:
+	case RL_EVENT_SQ_DRAINED:
+	case RL_EVENT_PATH_MIG:
+	case RL_EVENT_PATH_MIG_ERR:
+	case RL_EVENT_QP_LAST_WQE_REACHED:
+		ctx = context_of(event->element.qp->context);
+		a = &((struct qp *)event->element.qp)->async;
+		break;
+	default: /* of a port, or of all */
+		return;
+	}
+	pthread_mutex_lock(&ctx->lock);
+	a->acked++;
+	pthread_cond_broadcast(&ctx->acked);
+	pthread_mutex_unlock(&ctx->lock);
+}

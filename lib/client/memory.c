@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains, memory that can be shared, regions of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+
+#define HUGE_PAGE     ((size_t)2 << 20)
+#define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
+#define ACCESS_BITS   15
+
+/* ---- protection domains ---------------------------------------------------------------------- */
+
+int
+rl_alloc_pd(struct rl_context *pub, struct rl_pd **out)
+{
+	struct context *ctx = context_of(pub);
+	struct pd *pd = calloc(1, sizeof(*pd));
+	json_t *result;
+	int rc;
+
+	*out = NULL;
+	if (pd == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_pd_create", NULL, -1, &result);
+	if (rc == 0) {
+		pd->pub.context = pub;
+		pd->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+		TAILQ_INSERT_TAIL(&ctx->pds, pd, all);
+		json_decref(result);
+		*out = &pd->pub;
+	} else {
+		free(pd);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_dealloc_pd(struct rl_pd *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct pd *pd = (struct pd *)pub;
+	const int rc = client_call_handle(ctx, "client_pd_destroy", pd->handle);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	TAILQ_REMOVE(&ctx->pds, pd, all);
+	pthread_mutex_unlock(&ctx->lock);
+	free(pd);
+	return 0;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Every page now, with an error: one that is missing later would be a SIGBUS. */
+static int
+populate(int fd, void *base, size_t len)
+{
+	if (fallocate(fd, 0, 0, (off_t)len) != 0 && errno != EOPNOTSUPP)
+		return -ENOMEM;
+#ifdef MADV_POPULATE_WRITE
+	if (madvise(base, len, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+		return -ENOMEM;
+#endif
+	return 0;
+}
+
+static int
+map_memory(struct memory *m, size_t length, size_t page, unsigned int flags)
+{
+	const size_t len = (length + page - 1) / page * page;
+	void *base;
+
+	if (len < length)
+		return -ENOMEM;
+	m->fd = memfd_create("librocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+	if (m->fd < 0)
+		return -errno;
+	if (ftruncate(m->fd, (off_t)len) != 0 ||
+		fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		goto failed;
+	base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (base == MAP_FAILED)
+		goto failed;
+	if (populate(m->fd, base, len) != 0) {
+		munmap(base, len);
+		errno = ENOMEM;
+		goto failed;
+	}
+	m->base = base;
+	m->len = len;
+	return 0;
+
+failed:
+	page = (size_t)errno;
+	close(m->fd);
+	return -(int)page;
+}
+
+static int
+memory_new(struct context *ctx, size_t length, struct memory **out)
+{
+	struct memory *m = calloc(1, sizeof(*m));
+	int rc = -ENOMEM;
+
+	if (m == NULL || length == 0) {
+		free(m);
+		return client_fail(length == 0 ? EINVAL : ENOMEM,
+			length == 0 ? "a length of 0" : "out of memory");
+	}
+	if (length >= HUGE_PAGE)
+		rc = map_memory(m, length, HUGE_PAGE, MEMFD_HUGE_2M);
+	if (rc != 0)
+		rc = map_memory(m, length, (size_t)sysconf(_SC_PAGESIZE), 0);
+	if (rc != 0) {
+		free(m);
+		return client_fail(-rc, "%zu bytes of memory: %s", length, strerror(-rc));
+	}
+	TAILQ_INSERT_TAIL(&ctx->memories, m, all);
+	*out = m;
+	return 0;
+}
+
+static void
+memory_free(struct context *ctx, struct memory *m)
+{
+	TAILQ_REMOVE(&ctx->memories, m, all);
+	munmap(m->base, m->len);
+	close(m->fd);
+	free(m);
+}
+
+/* The memory that holds all of [addr, addr + length), or NULL. */
+static struct memory *
+memory_of(struct context *ctx, const void *addr, size_t length)
+{
+	const uintptr_t at = (uintptr_t)addr;
+	struct memory *m;
+
+	TAILQ_FOREACH (m, &ctx->memories, all) {
+		const uintptr_t base = (uintptr_t)m->base;
+
+		if (at >= base && at - base < m->len && length <= m->len - (at - base))
+			return m;
+	}
+	return NULL;
+}
+
+int
+rl_mem_alloc(struct rl_context *pub, size_t length, void **addr)
+{
+	struct context *ctx = context_of(pub);
+	struct memory *m;
+	int rc;
+
+	*addr = NULL;
+	pthread_mutex_lock(&ctx->lock);
+	rc = memory_new(ctx, length, &m);
+	if (rc == 0)
+		*addr = m->base;
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_mem_free(struct rl_context *pub, void *addr)
+{
+	struct context *ctx = context_of(pub);
+	struct memory *m;
+	int rc = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	m = memory_of(ctx, addr, 1);
+	if (m == NULL || m->base != addr)
+		rc = client_fail(EINVAL, "%p was not given out by rl_mem_alloc()", addr);
+	else if (m->users != 0)
+		rc = client_fail(EBUSY, "%u regions are registered there", m->users);
+	else
+		memory_free(ctx, m);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+/* ---- regions --------------------------------------------------------------------------------- */
+
+/* What a registration needs, apart from where it is kept. */
+struct request {
+	int fd;
+	uint64_t offset;
+	void *addr;
+	size_t length;
+	int access;
+};
+
+/* Lock held. */
+static int
+mr_new(struct context *ctx, struct rl_pd *pub, const struct request *q, struct mr **out)
+{
+	struct mr *mr = calloc(1, sizeof(*mr));
+	json_t *params, *result;
+	int rc;
+
+	if (mr == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	params = json_pack("{s:I, s:I, s:I, s:I, s:i, s:b}", "pd",
+		(json_int_t)((struct pd *)pub)->handle, "length", (json_int_t)q->length, "addr",
+		(json_int_t)(uintptr_t)q->addr, "offset", (json_int_t)q->offset, "access",
+		q->access & ACCESS_BITS, "remote_invalidate",
+		(q->access & RL_ACCESS_REMOTE_INVALIDATE) != 0);
+	rc = client_call(ctx, "client_mr_register", params, q->fd, &result);
+	if (rc != 0) {
+		free(mr);
+		return rc;
+	}
+	mr->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+	mr->pub = (struct rl_mr){ .context = pub->context,
+		.pd = pub,
+		.addr = q->addr,
+		.length = q->length,
+		.lkey = (uint32_t)json_integer_value(json_object_get(result, "key")) };
+	mr->pub.rkey = mr->pub.lkey;
+	json_decref(result);
+	TAILQ_INSERT_TAIL(&ctx->mrs, mr, all);
+	*out = mr;
+	return 0;
+}
+
+int
+rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr **out)
+{
+	struct context *ctx = context_of(pd->context);
+	const bool own = addr == NULL;
+	struct memory *m = NULL;
+	struct mr *mr = NULL;
+	int rc = 0;
+
+	*out = NULL;
+	pthread_mutex_lock(&ctx->lock);
+	if (own) {
+		rc = memory_new(ctx, length, &m);
+		addr = rc == 0 ? m->base : NULL;
+	} else if ((m = memory_of(ctx, addr, length)) == NULL) {
+		rc = client_fail(EINVAL,
+			"%p, %zu bytes, is not memory of rl_mem_alloc(); for a memfd of your own "
+			"use rl_reg_mr_fd()",
+			addr, length);
+	}
+	if (rc == 0) {
+		const struct request q = { .fd = m->fd,
+			.offset = (uint64_t)((uint8_t *)addr - m->base),
+			.addr = addr,
+			.length = length,
+			.access = access };
+
+		rc = mr_new(ctx, pd, &q, &mr);
+	}
+	if (rc == 0) {
+		mr->memory = m;
+		mr->own_memory = own;
+		m->users++;
+		*out = &mr->pub;
+	} else if (own && m != NULL) {
+		memory_free(ctx, m);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **out)
+{
+	struct context *ctx = context_of(pd->context);
+	const struct request q = { fd, offset, addr, length, access };
+	struct mr *mr = NULL;
+	int rc;
+
+	*out = NULL;
+	if (fd < 0)
+		return client_fail(EBADF, "descriptor %d", fd);
+	pthread_mutex_lock(&ctx->lock);
+	rc = mr_new(ctx, pd, &q, &mr);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0)
+		*out = &mr->pub;
+	return rc;
+}
+
+int
+rl_dereg_mr(struct rl_mr *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = (struct mr *)pub;
+	const int rc = client_call_handle(ctx, "client_mr_deregister", mr->handle);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	TAILQ_REMOVE(&ctx->mrs, mr, all);
+	if (mr->memory != NULL)
+		mr->memory->users--;
+	if (mr->own_memory)
+		memory_free(ctx, mr->memory);
+	pthread_mutex_unlock(&ctx->lock);
+	free(mr);
+	return 0;
+}
+
+void
+client_free_memory(struct context *ctx)
+{
+	struct memory *m;
+	struct mr *mr;
+	struct pd *pd;
+
+	while ((mr = TAILQ_FIRST(&ctx->mrs)) != NULL) {
+		TAILQ_REMOVE(&ctx->mrs, mr, all);
+		free(mr);
+	}
+	while ((m = TAILQ_FIRST(&ctx->memories)) != NULL)
+		memory_free(ctx, m);
+	while ((pd = TAILQ_FIRST(&ctx->pds)) != NULL) {
+		TAILQ_REMOVE(&ctx->pds, pd, all);
+		free(pd);
+	}
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work requests into the rings. What can be known here is refused here (CQ-09). */
+#include <errno.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+
+#include "client_priv.h"
+
+#define MESSAGE_MAX UINT64_C(0x80000000) /* bytes (REQ-18) */
+#define ATOMIC_LEN  8
+
+_Static_assert(sizeof(struct rl_sge) == sizeof(struct ring_sge) &&
+		       offsetof(struct rl_sge, lkey) == offsetof(struct ring_sge, lkey),
+	"an SGE is copied as it is");
+
+static bool
+is_atomic(enum rl_wr_opcode opcode)
+{
+	return opcode == RL_WR_ATOMIC_CMP_AND_SWP || opcode == RL_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static uint64_t
+bytes_of(const struct rl_sge *sge, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
+/* @return 0 with the sum of the SGEs, or -errno. */
+static int
+check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
+{
+	const uint32_t n = (uint32_t)wr->num_sge;
+	const bool reads = wr->opcode == RL_WR_RDMA_READ || is_atomic(wr->opcode);
+
+	if (UNLIKELY(wr->opcode < RL_WR_RDMA_WRITE || (wr->opcode > RL_WR_ATOMIC_FETCH_AND_ADD &&
+							      wr->opcode != RL_WR_SEND_WITH_INV)))
+		return client_fail(EINVAL, "opcode %d does not exist", (int)wr->opcode);
+	if (UNLIKELY(wr->num_sge < 0 ||
+		     (n > qp->cap.max_send_sge && (wr->send_flags & RL_SEND_INLINE) == 0)))
+		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
+			qp->cap.max_send_sge);
+	*bytes = bytes_of(wr->sg_list, n);
+	if (UNLIKELY(*bytes > MESSAGE_MAX))
+		return client_fail(EINVAL, "a message is longer than 2^31 bytes");
+	if (UNLIKELY(is_atomic(wr->opcode)) && *bytes != ATOMIC_LEN)
+		return client_fail(EINVAL, "an ATOMIC needs 8 bytes for its result");
+	if ((wr->send_flags & RL_SEND_INLINE) == 0)
+		return 0;
+	if (UNLIKELY(reads))
+		return client_fail(EINVAL, "READ and ATOMIC cannot be inline");
+	if (UNLIKELY(*bytes > qp->cap.max_inline_data))
+		return client_fail(EINVAL, "%llu bytes inline, and max_inline_data is %u",
+			(unsigned long long)*bytes, qp->cap.max_inline_data);
+	return 0;
+}
+
+static void
+put_inline(uint8_t *to, const struct rl_send_wr *wr)
+{
+	for (int i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+}
+
+static void
+fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes)
+{
+	struct ring_send_wqe w = { .wr_id = wr->wr_id,
+		.remote_addr = wr->wr.rdma.remote_addr,
+		.rkey = wr->wr.rdma.rkey,
+		.opcode = (uint8_t)wr->opcode,
+		.flags = (uint8_t)wr->send_flags };
+
+	if (is_atomic(wr->opcode)) {
+		w.remote_addr = wr->wr.atomic.remote_addr;
+		w.rkey = wr->wr.atomic.rkey;
+		w.compare_add = wr->wr.atomic.compare_add;
+		w.swap = wr->wr.atomic.swap;
+	}
+	w.imm = wr->opcode == RL_WR_SEND_WITH_INV ? wr->invalidate_rkey : ntohl(wr->imm_data);
+	if ((wr->send_flags & RL_SEND_INLINE) != 0) {
+		w.inline_len = (uint32_t)bytes;
+		put_inline((uint8_t *)wqe->sge, wr);
+	} else {
+		w.num_sge = (uint32_t)wr->num_sge;
+		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+	}
+	memcpy(wqe, &w, sizeof(w));
+}
+
+/* Tell the QP's worker, unless it has yet to look. */
+static int
+ring_doorbell(struct qp *qp, struct ring *r, uint32_t which)
+{
+	struct context *ctx = context_of(qp->pub.context);
+	const uint32_t worker = atomic_load_explicit(&qp->worker, memory_order_relaxed);
+
+	if (!ring_bell_is_due(r) || worker >= ctx->workers)
+		return 0;
+	if (ring_bells_put(&ctx->bells[worker], qp->pub.qp_num | which) != 0)
+		return client_fail(EIO, "the dataplane does not answer its doorbell");
+	return 0;
+}
+
+int
+rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
+{
+	struct qp *qp = (struct qp *)pub;
+	uint32_t posted = 0;
+	int rc = 0;
+
+	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) < RL_QPS_RTS ||
+		     qp->sq.sh == NULL)) {
+		if (bad != NULL)
+			*bad = wr;
+		return client_fail(EINVAL, "QP %u is in %s: send requests need RTS, and a queue",
+			pub->qp_num, rl_qp_state_str(pub->state));
+	}
+	spin_lock(&qp->sq_lock);
+	for (; wr != NULL; wr = wr->next) {
+		struct ring_send_wqe *wqe;
+		uint64_t bytes = 0;
+
+		rc = check_send(qp, wr, &bytes);
+		if (UNLIKELY(rc != 0))
+			break;
+		wqe = ring_produce_slot(&qp->sq, qp->cap.max_send_wr);
+		if (UNLIKELY(wqe == NULL)) {
+			rc = -ENOMEM;
+			break;
+		}
+		fill(wqe, wr, bytes);
+		ring_produce_commit(&qp->sq);
+		posted++;
+	}
+	spin_unlock(&qp->sq_lock);
+	if (UNLIKELY(rc != 0) && bad != NULL)
+		*bad = wr;
+	if (UNLIKELY(rc == -ENOMEM))
+		client_fail(
+			ENOMEM, "the send queue is full: max_send_wr is %u", qp->cap.max_send_wr);
+	if (posted != 0) {
+		const int rang = ring_doorbell(qp, &qp->sq, 0);
+
+		rc = rc != 0 ? rc : rang;
+	}
+	return rc;
+}
+
+/* QP-13: a worker that moves the QP to ERR either sees what was posted, or we see that here. */
+static int
+tell_if_dead(struct qp *qp)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (LIKELY(atomic_load_explicit(&qp->rq.sh->dead, memory_order_relaxed) == 0))
+		return 0;
+	return ring_doorbell(qp, &qp->rq, RING_BELL_RECV);
+}
+
+int
+rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
+{
+	struct qp *qp = (struct qp *)pub;
+	uint32_t posted = 0;
+	int rc = 0;
+
+	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) == RL_QPS_RESET)) {
+		if (bad != NULL)
+			*bad = wr;
+		return client_fail(EINVAL, "QP %u is in RESET", pub->qp_num);
+	}
+	spin_lock(&qp->rq_lock);
+	for (; wr != NULL; wr = wr->next) {
+		struct ring_recv_wqe *wqe;
+
+		if (UNLIKELY(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)) {
+			rc = -EINVAL;
+			break;
+		}
+		wqe = ring_produce_slot(&qp->rq, qp->cap.max_recv_wr);
+		if (UNLIKELY(wqe == NULL)) {
+			rc = -ENOMEM;
+			break;
+		}
+		wqe->wr_id = wr->wr_id;
+		wqe->num_sge = (uint32_t)wr->num_sge;
+		wqe->reserved = 0;
+		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		ring_produce_commit(&qp->rq);
+		posted++;
+	}
+	spin_unlock(&qp->rq_lock);
+	if (UNLIKELY(rc != 0)) {
+		if (bad != NULL)
+			*bad = wr;
+		client_fail(-rc,
+			rc == -ENOMEM ? "the receive queue is full: max_recv_wr is %u"
+				      : "too many SGEs: max_recv_sge is %u",
+			rc == -ENOMEM ? qp->cap.max_recv_wr : qp->cap.max_recv_sge);
+	}
+	if (posted != 0) {
+		const int rang = tell_if_dead(qp);
+
+		rc = rc != 0 ? rc : rang;
+	}
+	return rc;
+}

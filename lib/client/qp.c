@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs, and shared receive queues when there are any. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client_priv.h"
+
+static uint32_t
+bucket_of(uint32_t qpn)
+{
+	return qpn % QP_BUCKETS;
+}
+
+struct qp *
+client_qp_by_number(struct context *ctx, uint32_t qpn)
+{
+	struct qp *qp;
+
+	TAILQ_FOREACH (qp, &ctx->by_number[bucket_of(qpn)], bucket) {
+		if (qp->pub.qp_num == qpn)
+			return qp;
+	}
+	return NULL;
+}
+
+/* A queue's ring, as the dataplane laid it out. */
+static int
+take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r)
+{
+	const uint32_t entries = (uint32_t)json_integer_value(json_object_get(o, "entries"));
+	const uint32_t stride = (uint32_t)json_integer_value(json_object_get(o, "stride"));
+	void *mem = client_place(ctx, o, ring_size(entries, stride));
+
+	if (mem == NULL || stride < least)
+		return client_fail(EPROTO, "a work queue lies nowhere");
+	ring_attach(r, mem, entries, stride, false);
+	return 0;
+}
+
+static int
+take_qp(struct context *ctx, struct qp *qp, const json_t *o)
+{
+	const json_t *sq = json_object_get(o, "sq");
+	int rc = take_ring(
+		ctx, json_object_get(o, "rq"), ring_recv_stride(qp->cap.max_recv_sge), &qp->rq);
+
+	if (rc == 0 && json_is_object(sq))
+		rc = take_ring(ctx, sq,
+			ring_send_stride(qp->cap.max_send_sge, qp->cap.max_inline_data), &qp->sq);
+	if (rc != 0)
+		return rc;
+	qp->pub.qp_num = (uint32_t)json_integer_value(json_object_get(o, "qp_num"));
+	atomic_store(&qp->worker, (uint32_t)json_integer_value(json_object_get(o, "worker")));
+	TAILQ_INSERT_TAIL(&ctx->qps, qp, all);
+	TAILQ_INSERT_TAIL(&ctx->by_number[bucket_of(qp->pub.qp_num)], qp, bucket);
+	return 0;
+}
+
+static json_t *
+create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init)
+{
+	return json_pack("{s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
+		(json_int_t)((struct pd *)pd)->handle, "send_cq",
+		(json_int_t)((struct cq *)init->send_cq)->handle, "recv_cq",
+		(json_int_t)((struct cq *)init->recv_cq)->handle, "qp_type",
+		init->qp_type == RL_QPT_RC   ? "RC"
+		: init->qp_type == RL_QPT_UC ? "UC"
+					     : "UD",
+		"sq_sig_all", init->sq_sig_all != 0, "max_send_wr",
+		(json_int_t)init->cap.max_send_wr, "max_recv_wr", (json_int_t)init->cap.max_recv_wr,
+		"max_send_sge", (json_int_t)init->cap.max_send_sge, "max_recv_sge",
+		(json_int_t)init->cap.max_recv_sge, "max_inline_data",
+		(json_int_t)init->cap.max_inline_data);
+}
+
+static struct qp *
+qp_new(struct rl_pd *pd, const struct rl_qp_init_attr *init)
+{
+	const size_t bytes = (sizeof(struct qp) + CACHE_LINE - 1) & ~(CACHE_LINE - 1ul);
+	struct qp *qp = aligned_alloc(CACHE_LINE, bytes);
+
+	if (qp == NULL)
+		return NULL;
+	memset(qp, 0, bytes);
+	qp->pub = (struct rl_qp){ .context = pd->context,
+		.qp_context = init->qp_context,
+		.pd = pd,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.qp_type = init->qp_type };
+	qp->cap = init->cap;
+	qp->sig_all = init->sq_sig_all != 0;
+	return qp;
+}
+
+int
+rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
+{
+	struct context *ctx = context_of(pd->context);
+	json_t *result;
+	struct qp *qp;
+	int rc;
+
+	*out = NULL;
+	if (init->send_cq == NULL || init->recv_cq == NULL)
+		return client_fail(EINVAL, "a QP needs a send_cq and a recv_cq");
+	if (init->srq != NULL)
+		return client_fail(ENOTSUP, "clients have no shared receive queues yet");
+	qp = qp_new(pd, init);
+	if (qp == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_qp_create", create_params(pd, init), -1, &result);
+	if (rc == 0) {
+		rc = take_qp(ctx, qp, result);
+		json_decref(result);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0) {
+		free(qp);
+		return rc;
+	}
+	*out = &qp->pub;
+	return 0;
+}
+
+/* RESET: the dataplane has forgotten what was posted. */
+static void
+rewind_rings(struct qp *qp)
+{
+	spin_lock(&qp->rq_lock);
+	ring_attach(&qp->rq, qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
+	spin_unlock(&qp->rq_lock);
+	if (qp->sq.sh == NULL)
+		return;
+	spin_lock(&qp->sq_lock);
+	ring_attach(&qp->sq, qp->sq.sh, qp->sq.mask + 1, qp->sq.stride, false);
+	spin_unlock(&qp->sq_lock);
+}
+
+static void
+set_state(struct qp *qp, enum rl_qp_state state)
+{
+	qp->pub.state = state;
+	atomic_store_explicit(&qp->state, (uint32_t)state, memory_order_release);
+}
+
+int
+rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
+{
+	struct context *ctx = context_of(pub->context);
+	struct qp *qp = (struct qp *)pub;
+	json_t *result, *params = client_attr_encode(ctx, qp, attr, mask);
+	int rc;
+
+	if (params == NULL)
+		return (mask & (RL_QP_QKEY | RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)) !=
+				       0
+			       ? -ENOTSUP
+			       : -EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_qp_modify", params, -1, &result);
+	if (rc == 0) {
+		atomic_store(&qp->worker,
+			(uint32_t)json_integer_value(json_object_get(result, "worker")));
+		json_decref(result);
+		if ((mask & RL_QP_STATE) != 0 && attr->qp_state == RL_QPS_RESET)
+			rewind_rings(qp);
+		if ((mask & RL_QP_STATE) != 0)
+			set_state(qp, attr->qp_state);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_query_qp(
+	struct rl_qp *pub, struct rl_qp_attr *attr, int mask UNUSED, struct rl_qp_init_attr *init)
+{
+	struct context *ctx = context_of(pub->context);
+	struct qp *qp = (struct qp *)pub;
+	json_t *result;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_qp_query",
+		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), -1, &result);
+	if (rc == 0) {
+		client_attr_decode(ctx, result, attr);
+		attr->cap = qp->cap;
+		set_state(qp, attr->qp_state);
+		json_decref(result);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0 && init != NULL)
+		*init = (struct rl_qp_init_attr){ .qp_context = pub->qp_context,
+			.send_cq = pub->send_cq,
+			.recv_cq = pub->recv_cq,
+			.srq = pub->srq,
+			.cap = qp->cap,
+			.qp_type = pub->qp_type,
+			.sq_sig_all = qp->sig_all };
+	return rc;
+}
+
+int
+rl_destroy_qp(struct rl_qp *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct qp *qp = (struct qp *)pub;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_qp_destroy",
+		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), -1, NULL);
+	if (rc == 0) {
+		TAILQ_REMOVE(&ctx->qps, qp, all);
+		TAILQ_REMOVE(&ctx->by_number[bucket_of(pub->qp_num)], qp, bucket);
+		client_wait_acks(ctx, &qp->async);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0)
+		free(qp);
+	return rc;
+}
+
+/* ---- shared receive queues ------------------------------------------------------------------- */
+
+static int
+no_srq(void)
+{
+	return client_fail(ENOTSUP, "clients have no shared receive queues yet");
+}
+
+int
+rl_create_srq(struct rl_pd *pd UNUSED, struct rl_srq_init_attr *init UNUSED, struct rl_srq **srq)
+{
+	*srq = NULL;
+	return no_srq();
+}
+
+int
+rl_modify_srq(struct rl_srq *srq UNUSED, const struct rl_srq_attr *attr UNUSED, int mask UNUSED)
+{
+	return no_srq();
+}
+
+int
+rl_query_srq(struct rl_srq *srq UNUSED, struct rl_srq_attr *attr UNUSED)
+{
+	return no_srq();
+}
+
+int
+rl_destroy_srq(struct rl_srq *srq UNUSED)
+{
+	return no_srq();
+}
+
+int
+rl_post_srq_recv(struct rl_srq *srq UNUSED, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
+{
+	if (bad != NULL)
+		*bad = wr;
+	return no_srq();
+}

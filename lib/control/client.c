@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "log.h"
+#include "mem_guard.h"
+
+#define RETRY_NS (500 * TIME_NS_PER_MS)
+
+/* ---- handles and names ----------------------------------------------------------------------- */
+
+uint32_t
+client_table_add(struct client_table *t, void *object)
+{
+	uint32_t i = 0;
+
+	if (t->n == t->room) {
+		const uint32_t room = t->room == 0 ? 16 : t->room * 2;
+		void **v = realloc(t->v, room * sizeof(*v));
+
+		if (v == NULL)
+			return 0;
+		memset(v + t->room, 0, (room - t->room) * sizeof(*v));
+		t->v = v;
+		i = t->room;
+		t->room = room;
+	}
+	while (t->v[i] != NULL)
+		i++;
+	t->v[i] = object;
+	t->n++;
+	return i + 1;
+}
+
+void *
+client_table_get(const struct client_table *t, uint32_t handle)
+{
+	return handle != 0 && handle <= t->room ? t->v[handle - 1] : NULL;
+}
+
+void
+client_table_remove(struct client_table *t, uint32_t handle)
+{
+	t->v[handle - 1] = NULL;
+	t->n--;
+}
+
+void
+client_name(struct client *cl, const char *kind, char name[CONF_NAME_MAX])
+{
+	snprintf(name, CONF_NAME_MAX, "client %u %s %u", cl->id, kind, ++cl->named);
+}
+
+bool
+client_is_name(const char *name)
+{
+	return strchr(name, ' ') != NULL;
+}
+
+void
+client_add_qp(struct client *cl, struct qp_rec *rec)
+{
+	TAILQ_INSERT_TAIL(&cl->qps, rec, of_client);
+	cl->qps_n++;
+}
+
+void
+client_drop_qp(struct client *cl, struct qp_rec *rec)
+{
+	TAILQ_REMOVE(&cl->qps, rec, of_client);
+	cl->qps_n--;
+	client_rings_return(cl, &rec->rings);
+}
+
+/* ---- doorbells ------------------------------------------------------------------------------- */
+
+/* Two slots for each QP that the client may have, and some to spare. */
+static uint32_t
+bell_entries(const struct control *c)
+{
+	const uint32_t most = c->env.conf->control.client_limits.qps;
+	uint32_t entries = 64;
+
+	while (entries < RING_BELLS_MAX && entries / 3 < most)
+		entries <<= 1;
+	return entries;
+}
+
+static int
+bells_open(struct control *c, struct client *cl, struct refusal *r)
+{
+	const uint32_t entries = bell_entries(c);
+
+	cl->bells = calloc(c->env.workers_n, sizeof(cl->bells[0]));
+	if (cl->bells == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		struct client_bells *b = &cl->bells[w];
+		const struct ask_request q = {
+			.type = MBOX_CLIENT_ATTACH, .worker = (uint16_t)w, .client = &b->worker_side
+		};
+		void *mem;
+		int rc = client_place_get(c, cl, ring_bells_size(entries), &b->place, &mem, r);
+
+		if (rc != 0)
+			return rc;
+		b->entries = entries;
+		ring_bells_attach(&b->worker_side.bells, mem, entries);
+		b->worker_side.id = cl->id;
+		b->attached = true; /* or about to be: it has to be detached in any case */
+		rc = ask_and_wait(c, &q);
+		if (rc != 0)
+			return ask_refuse(c, (uint16_t)w, rc, r);
+	}
+	return 0;
+}
+
+/* @return 0, or -EAGAIN: a worker has not answered. */
+static int
+bells_close(struct control *c, struct client *cl)
+{
+	int rc = 0;
+
+	for (uint32_t w = 0; cl->bells != NULL && w < c->env.workers_n; w++) {
+		struct client_bells *b = &cl->bells[w];
+		const struct ask_request q = {
+			.type = MBOX_CLIENT_DETACH, .worker = (uint16_t)w, .client = &b->worker_side
+		};
+
+		if (b->attached && ask_and_wait(c, &q) == 0)
+			b->attached = false;
+		if (b->attached)
+			rc = -EAGAIN;
+	}
+	return rc;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* To ERR, flushed, detached, freed. @return 0, or -EAGAIN: a worker has not answered. */
+static int
+end_qps(struct control *c, struct client *cl)
+{
+	struct qp_rec *recs[QP_WINDOW], *rec;
+	uint32_t n, before;
+
+	do {
+		before = cl->qps_n;
+		n = 0;
+		TAILQ_FOREACH (rec, &cl->qps, of_client) {
+			if (n < QP_WINDOW && !rec->pending)
+				recs[n++] = rec;
+		}
+		qp_many_end(c, recs, n);
+	} while (n != 0 && cl->qps_n < before);
+	return cl->qps_n == 0 ? 0 : -EAGAIN;
+}
+
+/* All keys first, then one round trip for all of them. */
+static int
+end_regions(struct control *c, struct client *cl)
+{
+	for (uint32_t i = 0; i < cl->mrs.room; i++) {
+		if (cl->mrs.v[i] != NULL)
+			object_mr_revoke(c, cl->mrs.v[i]);
+	}
+	if (cl->mrs.n != 0 && ask_all(c) != 0)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < cl->mrs.room; i++) {
+		if (cl->mrs.v[i] != NULL)
+			object_mr_free_revoked(c, cl->mrs.v[i]);
+	}
+	return 0;
+}
+
+static void
+end_objects(struct control *c, struct client *cl)
+{
+	struct refusal r;
+
+	for (uint32_t i = 0; i < cl->cqs.room; i++) {
+		struct client_cq *cq = cl->cqs.v[i];
+
+		if (cq == NULL)
+			continue;
+		if (cq->channel != NULL)
+			TAILQ_REMOVE(&c->clients.watched, cq, watched);
+		if (object_cq_destroy(c, cq->cq, &r) != 0)
+			log_error("client %u: %s", cl->id, r.text);
+		free(cq);
+	}
+	for (uint32_t i = 0; i < cl->pds.room; i++) {
+		if (cl->pds.v[i] != NULL && object_pd_destroy(c, cl->pds.v[i], &r) != 0)
+			log_error("client %u: %s", cl->id, r.text);
+	}
+	for (uint32_t i = 0; i < cl->channels.room; i++) {
+		struct client_channel *ch = cl->channels.v[i];
+
+		if (ch != NULL)
+			close(ch->fd);
+		free(ch);
+	}
+}
+
+static void
+release(struct control *c, struct client *cl)
+{
+	TAILQ_REMOVE(&c->clients.all, cl, all);
+	c->clients.n--;
+	client_areas_free(cl);
+	if (cl->async_fd >= 0)
+		close(cl->async_fd);
+	free(cl->pds.v);
+	free(cl->mrs.v);
+	free(cl->cqs.v);
+	free(cl->channels.v);
+	free(cl->bells);
+	free(cl->events);
+	free(cl);
+}
+
+/* Whatever may still be touched by a worker goes first; memory goes last. */
+static void
+reap(struct control *c, struct client *cl)
+{
+	if (end_qps(c, cl) != 0 || bells_close(c, cl) != 0 || end_regions(c, cl) != 0) {
+		cl->retry_at = c->now + RETRY_NS;
+		return;
+	}
+	end_objects(c, cl);
+	log_info("client %u: gone", cl->id);
+	release(c, cl);
+}
+
+void
+client_close(struct control *c, struct client *cl)
+{
+	if (cl->conn != NULL)
+		cl->conn->app = NULL;
+	cl->conn = NULL;
+	reap(c, cl);
+}
+
+void
+client_end(struct client *cl, const char *why)
+{
+	if (cl->conn == NULL || cl->conn->dead)
+		return;
+	log_warn("client %u (pid %d): %s; disconnected", cl->id, cl->peer.pid, why);
+	cl->conn->dead = true;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+int
+client_open(struct control *c, struct rpc_client *conn, const char *name, struct refusal *r)
+{
+	const uint32_t most = c->env.conf->control.client_limits.clients;
+	struct client *cl;
+	int rc;
+
+	if (conn->app != NULL)
+		return refuse(r, EEXIST, "this connection is client %u already", conn->app->id);
+	if (c->clients.n >= most)
+		return refuse(r, ENOSPC,
+			"there are %u clients, and control.client_limits.clients "
+			"is %u",
+			c->clients.n, most);
+	rc = client_signal_init(&c->clients);
+	if (rc != 0)
+		return refuse(
+			r, -rc, "this kernel cannot signal clients (io_setup: %s)", strerror(-rc));
+	cl = calloc(1, sizeof(*cl));
+	if (cl == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	cl->id = ++c->clients.last_id;
+	cl->conn = conn;
+	cl->peer = conn->peer;
+	snprintf(cl->name, sizeof(cl->name), "%s", name);
+	TAILQ_INIT(&cl->qps);
+	TAILQ_INSERT_TAIL(&c->clients.all, cl, all);
+	c->clients.n++;
+	cl->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	cl->events = calloc(CLIENT_EVENTS, sizeof(cl->events[0]));
+	rc = cl->async_fd < 0 || cl->events == NULL
+		     ? refuse(r, ENOMEM, "no memory, or no descriptor")
+		     : bells_open(c, cl, r);
+	if (rc != 0) {
+		client_close(c, cl);
+		return rc;
+	}
+	conn->app = cl;
+	log_info("client %u: pid %d, uid %u%s%s", cl->id, cl->peer.pid, cl->peer.uid,
+		name[0] != '\0' ? ", " : "", name);
+	return 0;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* Whose memory failed under a worker? */
+static void
+end_faulty(struct control *c)
+{
+	struct client *cl;
+
+	TAILQ_FOREACH (cl, &c->clients.all, all) {
+		bool hit = false;
+
+		for (uint32_t i = 0; i < cl->areas_n; i++)
+			hit = hit || mem_guard_is_hit(&cl->areas[i].mem);
+		for (uint32_t i = 0; i < cl->mrs.room; i++) {
+			const struct object_mr *mr = cl->mrs.v[i];
+
+			hit = hit || (mr != NULL && mem_guard_is_hit(&mr->region->area));
+		}
+		if (hit)
+			client_end(cl, "its memory went away");
+	}
+}
+
+uint32_t
+clients_poll(struct control *c)
+{
+	struct clients *cs = &c->clients;
+	const unsigned int faults = mem_guard_faults();
+	struct client *cl, *next;
+	uint32_t work = 0;
+
+	if (cs->n == 0)
+		return 0;
+	if (faults != cs->faults_seen) {
+		cs->faults_seen = faults;
+		end_faulty(c);
+		work++;
+	}
+	for (cl = TAILQ_FIRST(&cs->all); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, all);
+		if (cl->conn == NULL && c->now >= cl->retry_at) {
+			reap(c, cl);
+			work++;
+		}
+	}
+	return work + client_notify_poll(c);
+}
+
+void
+clients_init(struct control *c)
+{
+	TAILQ_INIT(&c->clients.all);
+	TAILQ_INIT(&c->clients.watched);
+	c->clients.null_fd = -1;
+	c->clients.faults_seen = mem_guard_faults();
+}
+
+void
+clients_fini(struct control *c)
+{
+	struct client *cl, *next;
+
+	for (cl = TAILQ_FIRST(&c->clients.all); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, all);
+		client_close(c, cl);
+	}
+	client_signal_fini(&c->clients);
+}

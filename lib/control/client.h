@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLIENT_H
+#define CLIENT_H
+/**
+ * @file client.h  Applications on this machine: what each owns, may have, and leaves behind.
+ *
+ * Owner:   control lcore; a client begins with client_open on its connection and ends with it.
+ * Memory:  what a client made is freed when it ends, after its QPs are detached, its doorbells are
+ *          off the workers, and every worker has left the burst before (for its regions). When a
+ *          worker does not answer, the client waits in the list and is tried again.
+ * Depends: objects, qp_admin, events.
+ *
+ * Objects go by handles, which are numbers of one client: another client's cannot be named. Their
+ * names in the dataplane's tables have blanks ("client 3 pd 1"), which no user's name can have.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "clock.h"
+#include "client_area.h"
+#include "events.h"
+#include "objects.h"
+#include "qp.h"
+#include "rpc_server.h"
+
+#define CLIENT_ABI    1   /* of the rings and the client_* methods */
+#define CLIENT_EVENTS 256 /* asynchronous events that wait for a client */
+
+struct qp_rec;
+
+/** Handles: 1 .. room; an entry that is NULL is free. */
+struct client_table {
+	void **v;
+	uint32_t room;
+	uint32_t n;
+};
+
+/** Completion channel. */
+struct client_channel {
+	int fd; /* eventfd, semaphore */
+	uint32_t users;
+};
+
+struct client_cq {
+	struct client *client;
+	struct object_cq *cq;
+	struct client_channel *channel; /* or NULL */
+	struct client_place place;
+	uint32_t handle;
+	uint64_t arm_seen;              /* arm word that was answered with an event */
+	TAILQ_ENTRY(client_cq) watched; /* with a channel */
+};
+
+/** A client's doorbells, at one worker. */
+struct client_bells {
+	struct qp_client worker_side; /* the worker's from attach to detach */
+	struct client_place place;
+	uint32_t entries;
+	bool attached;
+};
+
+struct client {
+	TAILQ_ENTRY(client) all;
+	uint32_t id;
+	struct rpc_client *conn; /* NULL: gone */
+	struct rpc_peer peer;
+	char name[CONF_NAME_MAX];
+	struct client_table pds;
+	struct client_table mrs;
+	struct client_table cqs;
+	struct client_table channels;
+	TAILQ_HEAD(, qp_rec) qps;
+	uint32_t qps_n;
+	uint32_t named;       /* objects that got a name, ever */
+	uint64_t memory;      /* bytes of regions and areas */
+	uint64_t outstanding; /* entries of work queues */
+	struct client_area *areas;
+	uint32_t areas_n;
+	struct client_bells *bells; /* one a worker */
+	int async_fd;               /* eventfd, semaphore */
+	struct event *events;       /* CLIENT_EVENTS */
+	uint32_t events_head;
+	uint32_t events_n;
+	uint64_t events_lost;
+	ns_t retry_at; /* gone: when to try again */
+};
+
+struct clients {
+	TAILQ_HEAD(, client) all;
+	TAILQ_HEAD(, client_cq) watched;
+	uint32_t n;
+	uint32_t last_id;
+	uint32_t waiting;         /* CQs that were armed when we looked last */
+	unsigned int faults_seen; /* mem_guard_faults() */
+	uint64_t aio;             /* kernel's handle, 0: none */
+	int null_fd;              /* what is read to signal */
+};
+
+/* ---- client.c -------------------------------------------------------------------------------- */
+
+void clients_init(struct control *c);
+/** At the end, before anything else goes. */
+void clients_fini(struct control *c);
+/** One turn: events of CQs, clients that are gone. @return pieces of work. */
+uint32_t clients_poll(struct control *c);
+/** @return 0 with the connection's client made, or a refusal. */
+int client_open(struct control *c, struct rpc_client *conn, const char *name, struct refusal *r);
+/** The connection is gone: end what was the client's. */
+void client_close(struct control *c, struct client *cl);
+/** It has done what it must not: disconnect it. */
+void client_end(struct client *cl, const char *why);
+/** "client 3 pd 7", unique. */
+void client_name(struct client *cl, const char *kind, char name[CONF_NAME_MAX]);
+/** Is it a name of that kind? */
+bool client_is_name(const char *name);
+
+/** @return the handle, or 0: no memory. */
+uint32_t client_table_add(struct client_table *t, void *object);
+void *client_table_get(const struct client_table *t, uint32_t handle);
+void client_table_remove(struct client_table *t, uint32_t handle);
+
+void client_add_qp(struct client *cl, struct qp_rec *rec);
+/** The QP is freed: its rings can be used again. */
+void client_drop_qp(struct client *cl, struct qp_rec *rec);
+
+/* ---- client_notify.c ------------------------------------------------------------------------- */
+
+/** Ready to signal? @return 0 or -errno. */
+int client_signal_init(struct clients *cs);
+void client_signal_fini(struct clients *cs);
+/**
+ * Add one to an eventfd that the client has, too. Never waits, whatever flags the client set.
+ * Cost: two system calls.
+ */
+void client_signal(struct clients *cs, int fd);
+/** Fire what is due. @return how many. */
+uint32_t client_notify_poll(struct control *c);
+/** An event of one of the client's objects, or of a port: queued, and signalled. */
+void client_event(struct control *c, struct client *cl, const struct event *e);
+/** To the client that it concerns, if any. */
+void clients_event(struct control *c, const struct event *e);
+/** Oldest event as JSON, taken out; NULL: none. */
+json_t *client_event_take(struct control *c, struct client *cl);
+/** The object is destroyed: nothing is told of it any more. */
+void client_event_forget(struct client *cl, enum event_of of, uint32_t number);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mem_guard.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#define GUARDS 65536u /* as many mappings as Linux allows a process by default */
+
+/* An entry is in use while `len` is not 0; `len` is written last and cleared first. */
+static struct guard {
+	_Atomic uintptr_t base;
+	_Atomic size_t len;
+	_Atomic size_t page;
+	_Atomic bool hit;
+} guards[GUARDS];
+static _Atomic uint32_t guards_high; /* entries ever used: those behind are empty */
+static _Atomic unsigned int faults;
+
+int
+mem_guard_add(struct mem_area *a)
+{
+	for (uint32_t i = 0; i < GUARDS; i++) {
+		struct guard *g = &guards[i];
+
+		if (atomic_load_explicit(&g->len, memory_order_relaxed) != 0)
+			continue;
+		atomic_store_explicit(&g->base, (uintptr_t)a->base, memory_order_relaxed);
+		atomic_store_explicit(&g->page, a->page_size, memory_order_relaxed);
+		atomic_store_explicit(&g->hit, false, memory_order_relaxed);
+		atomic_store_explicit(&g->len, a->len, memory_order_release);
+		if (i >= atomic_load_explicit(&guards_high, memory_order_relaxed))
+			atomic_store_explicit(&guards_high, i + 1, memory_order_release);
+		a->guard = i + 1;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+void
+mem_guard_remove(struct mem_area *a)
+{
+	if (a->guard != 0)
+		atomic_store_explicit(&guards[a->guard - 1].len, 0, memory_order_release);
+	a->guard = 0;
+}
+
+/* Async-signal-safe: mmap() is a bare system call. */
+bool
+mem_guard_fault(void *address)
+{
+	const uintptr_t at = (uintptr_t)address;
+	const uint32_t high = atomic_load_explicit(&guards_high, memory_order_acquire);
+
+	for (uint32_t i = 0; i < high; i++) {
+		struct guard *g = &guards[i];
+		const size_t len = atomic_load_explicit(&g->len, memory_order_acquire);
+		const uintptr_t base = atomic_load_explicit(&g->base, memory_order_relaxed);
+		const size_t page = atomic_load_explicit(&g->page, memory_order_relaxed);
+		uint8_t *from;
+
+		if (len == 0 || at < base || at - base >= len)
+			continue;
+		from = (uint8_t *)address - ((at - base) & (page - 1));
+		if (mmap(from, page, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return false;
+		atomic_store_explicit(&g->hit, true, memory_order_relaxed);
+		atomic_fetch_add_explicit(&faults, 1, memory_order_release);
+		return true;
+	}
+	return false;
+}
+
+unsigned int
+mem_guard_faults(void)
+{
+	return atomic_load_explicit(&faults, memory_order_acquire);
+}
+
+bool
+mem_guard_is_hit(const struct mem_area *a)
+{
+	return a->guard != 0 &&
+	       atomic_load_explicit(&guards[a->guard - 1].hit, memory_order_relaxed);
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run a client program against a dataplane of its own: run.py PROGRAM [ARGUMENT...].
+
+The program gets the path of the socket as its first argument. The dataplane (environment: ROCELANE)
+has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
+Options before PROGRAM: --config JSON (merged into "control"), --workers N.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+START_S = 30
+
+
+def config(where, workers, control):
+    return {
+        "version": 1,
+        "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
+                "--log-level=error"],
+        "lcores": {"control": 0, "workers": list(range(1, workers + 1)), "idle": "sleep"},
+        "control": dict({"socket": os.path.join(where, "sock")}, **control),
+        "ports": [
+            {"name": "left", "device": "net_pair0a", "mac": "02:00:00:00:00:01",
+             "ipv4": "10.77.0.1", "prefix": 24, "mtu": 4200},
+            {"name": "right", "device": "net_pair0b", "mac": "02:00:00:00:00:02",
+             "ipv4": "10.77.0.2", "prefix": 24, "mtu": 4200}],
+    }
+
+
+def wait_ready(proc, path, log):
+    end = time.monotonic() + START_S
+    while not os.path.exists(path):
+        if proc.poll() is not None or time.monotonic() > end:
+            sys.exit("the dataplane does not start:\n" + read(log))
+        time.sleep(0.01)
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return f.read()[-20000:]
+
+
+def main():
+    workers, control, args = 1, {}, sys.argv[1:]
+    while args and args[0].startswith("--"):
+        if args[0] == "--workers":
+            workers = int(args[1])
+        elif args[0] == "--control":
+            control = json.loads(args[1])
+        args = args[2:]
+    where = tempfile.mkdtemp(prefix="rocelane-client-")
+    log = os.path.join(where, "log")
+    path = os.path.join(where, "config.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(config(where, workers, control), f)
+    with open(log, "wb") as out:
+        # EAL wants distinct CPUs for its lcores unless told that they may share.
+        dataplane = subprocess.Popen(
+            [os.environ["ROCELANE"], f"--lcores=(0-{workers})@(0-{(os.cpu_count() or 1) - 1})",
+             "--", "--config", path],
+            stdout=out, stderr=subprocess.STDOUT, env=dict(os.environ, XDG_RUNTIME_DIR=where))
+    code = 1
+    try:
+        wait_ready(dataplane, os.path.join(where, "sock"), log)
+        code = subprocess.run([args[0], os.path.join(where, "sock")] + args[1:],
+                              check=False).returncode
+        if dataplane.poll() is not None:
+            print("the dataplane died:", dataplane.returncode)
+            code = 1
+        dataplane.send_signal(signal.SIGTERM)
+        ended = dataplane.wait(30)
+        if ended != 0 or "left behind" in read(log):
+            print("the dataplane did not stop cleanly:", ended)
+            code = 1
+    finally:
+        if dataplane.poll() is None:
+            dataplane.kill()
+            dataplane.wait()
+        if code != 0:
+            print(read(log))
+        shutil.rmtree(where)
+    sys.exit(code if code >= 0 else 1)
+
+
+main()
