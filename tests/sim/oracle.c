@@ -169,6 +169,7 @@ static void
 transport_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 {
 	ns_t wait = UINT64_C(4096) << e->req.timeout;
+	bool over;
 
 	CHECK(s, !s->perfect || peer_of(s, e)->state == END_ERR,
 		"a retry over a link without fault: %s",
@@ -185,8 +186,16 @@ transport_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 			(unsigned long long)(s->now - e->asked_at - 4 * wait));
 	}
 	e->tries++;
-	CHECK(s, (e->tries > e->req.retry_cnt) == (v->outcome == QC_RETRY_EXCEEDED),
+	over = e->tries > e->req.retry_cnt;
+	CHECK(s, (over && e->armed) == ((v->act & REQACT_MIGRATE) != 0),
+		"REQ-RETRY-09: retry %u of %u, act %x", e->tries, e->req.retry_cnt, v->act);
+	CHECK(s, (over && !e->armed) == (v->outcome == QC_RETRY_EXCEEDED),
 		"REQ-RETRY-02: retry %u of %u, outcome %u", e->tries, e->req.retry_cnt, v->outcome);
+	if (over && e->armed) {
+		e->armed = false;
+		e->tries = 0;
+		s->t.migrations++;
+	}
 }
 
 static void

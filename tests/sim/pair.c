@@ -167,6 +167,9 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->ackreq_interval = (uint8_t)range(g, 1, 32);
 	q->timeout = any_timeout(s);
 	q->retry_cnt = (uint8_t)(rarely(g, 4) ? below(g, 8) : 7);
+	e->paths = (s->seed + e->index) % 4 == 1;
+	q->armed = e->armed = e->paths;
+	q->unmigrated = e->paths;
 	q->rnr_retry = (uint8_t)(rarely(g, 4) ? below(g, 8) : 7);
 	q->knobs = ernic ? REQ_KNOB_BAD_AETH_DROP | REQ_KNOB_LEN_PAD_DROP : 0;
 	q->knobs |= credits ? REQ_KNOB_CREDITS : 0;

@@ -11,9 +11,12 @@ act(struct sim *s, struct end *e, const struct wire_pkt *p, struct requester_ver
 	struct work *k = &e->work[v->position % SQ_SLOTS];
 	uint32_t kinds = REQACT_PLACE | REQACT_ATOMIC;
 	enum mem_fault fault = MEM_OK;
+	psn_t una = e->seen_una;
 
 	oracle_progress(s, e);
 	oracle_retry(s, e, v);
+	if (e->paths && !psn_eq(una, e->seen_una))
+		e->req.armed = e->armed = true;
 	if ((v->act & REQACT_PLACE) != 0) {
 		CHECK(s, v->position - e->done <= v->completed && v->position < e->started,
 			"READ data for work request %u, %u is due", v->position, e->done);

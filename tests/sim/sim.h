@@ -199,6 +199,8 @@ struct end {
 	ns_t rnr_until;
 	uint32_t tries;
 	uint32_t rnr_tries;
+	bool paths; /* there is always another path: software arms it when the last one works */
+	bool armed;
 	ns_t progress_at;
 	bool recovering; /* what was resent is not all acknowledged: una is below `recovered` */
 	psn_t recovered;
@@ -228,7 +230,8 @@ struct pair {
 
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
-	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained;
+	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
+		migrations;
 	uint64_t status[32];
 };
 
