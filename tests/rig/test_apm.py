@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Automatic path migration: a second port and a second address of the same peer."""
+import random
+
 from scapy.layers.l2 import ARP, Ether
 
 import rig
@@ -553,6 +555,67 @@ class Ways(ApmCase):
         path = self.rpc("qp_explain", qp_num=QPN)["path"]
         self.assertEqual(("MIGRATED", 1, "REQ-RETRY-09"),
                          (path["path_mig_state"], path["migrations"], path["last"]["rule"]))
+
+
+class Model(ApmCase):
+    """Random packets and orders, next to the state machine as the specification has it."""
+
+    def steps(self, seed, n):
+        rng = random.Random(seed)
+        self.apm(state="MIGRATED", alt_ah_attr=None, alt_port=None, timeout=0)
+        state, at, alt, e = "MIGRATED", 0, None, E
+        moved, errors = 0, 0
+        for step in range(n):
+            kind = rng.random()
+            if kind < 0.1:                              # load the path that is not in use
+                alt = 1 - at
+                self.rpc("qp_modify", qp_num=QPN, alt_port="p%d" % alt,
+                         alt_ah_attr={**ALT, "dest_ip": PEER_IP[alt], "dest_mac": PEER_MAC[alt]})
+            elif kind < 0.35:
+                want = rng.choice(("MIGRATED", "REARM", "REARM", "REARM", "ARMED"))
+                good = ((state, want) in (("MIGRATED", "MIGRATED"), ("REARM", "REARM"),
+                                          ("ARMED", "MIGRATED")) or
+                        ((state, want) == ("MIGRATED", "REARM") and alt is not None))
+                try:
+                    self.rpc("qp_modify", qp_num=QPN, path_mig_state=want)
+                    self.assertTrue(good, (step, state, want))
+                    if (state, want) == ("ARMED", "MIGRATED"):
+                        at, moved = alt, moved + 1
+                    state = want
+                except rig.RpcError:
+                    self.assertFalse(good, (step, state, want))
+            else:
+                way, mig = rng.randrange(2), rng.randrange(2)
+                right = way == (alt if state == "ARMED" and mig else at)
+                got = self.put(self.peers[way].send_only(e, b"x", mig=mig), port=way)
+                if right:
+                    if state == "ARMED" and mig:
+                        state, at, moved = "MIGRATED", alt, moved + 1
+                    elif state == "REARM" and not mig:
+                        state = "ARMED"
+                    self.assertEqual([(at, ACK, e, int(state == "MIGRATED"))], self.where(got),
+                                     step)
+                    self.post_recv()
+                    e += 1
+                else:
+                    self.assertEqual([], got, step)
+                    if state == "ARMED" and mig:
+                        errors += 1
+            q = self.qp()
+            self.assertEqual((state, "p%d" % at, e, moved),
+                             (q["path_mig_state"], q["port"], q["epsn"], q["migrations"]), step)
+        self.assertEqual((moved, errors), (self.delta("path_migrations"),
+                                           self.delta("path_migration_errors")))
+        types = [t for t, _ in self.event_types()]
+        self.assertEqual(moved, types.count("PATH_MIG"))
+        self.assertLessEqual(types.count("PATH_MIG_ERR"), errors)
+        self.assertEqual(errors > 0, "PATH_MIG_ERR" in types)
+        return moved, errors
+
+    def test_random_walks(self):
+        ends = [self.steps(seed, 60) for seed in range(8)]
+        self.assertGreater(sum(moved for moved, _ in ends), 8)
+        self.assertGreater(sum(errors for _, errors in ends), 8)
 
 
 class Loop(rig.RigCase):

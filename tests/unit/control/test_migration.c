@@ -104,6 +104,33 @@ AE_12_a_migration_that_nobody_told_of(void **state UNUSED)
 	assert_path("p1", "10.0.1.2", "02:00:00:00:00:33");
 }
 
+/* The only neighbour that is asked for; NULL: nobody. */
+static void
+assert_asked_for(const char *ip)
+{
+	json_t *v = rpc_ok("neighbor_list", "{}");
+
+	assert_int_equal(json_array_size(v), ip != NULL ? 1 : 0);
+	if (ip != NULL)
+		assert_string_equal(text_of(json_array_get(v, 0), "ipv4"), ip);
+	json_decref(v);
+}
+
+/* What waited for its MAC before waits for it again. */
+static void
+a_refused_path_gives_its_place_back(void **state UNUSED)
+{
+	json_decref(rpc_ok("qp_create", QP17 ",\"alt_ah_attr\":{\"dest_ip\":\"10.0.0.8\"}}"));
+	assert_asked_for("10.0.0.8");
+	fake.refuse = -EAGAIN;
+	assert_int_equal(rpc_code("qp_modify", "{\"qp_num\":17,\"alt_ah_attr\":"
+					       "{\"dest_ip\":\"10.0.0.9\"}}"),
+		-32000 - EAGAIN);
+	assert_asked_for("10.0.0.8");
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":17,\"qp_state\":\"RESET\"}"));
+	assert_asked_for(NULL);
+}
+
 /* The worker saw that the order was given for another path. */
 static void
 a_migration_while_an_order_is_under_way(void **state UNUSED)
@@ -114,6 +141,7 @@ a_migration_while_an_order_is_under_way(void **state UNUSED)
 					       "{\"dest_ip\":\"10.0.0.9\"}}"),
 		-32000 - EAGAIN);
 	assert_non_null(strstr(rpc_message(), "migrated meanwhile"));
+	assert_asked_for(NULL); /* as before, the MAC was given */
 	qp_migration_set(the_qp(), MIG_ARMED);
 	qp_migrate(the_qp());
 	assert_path("p1", "10.0.1.2", "02:00:00:00:00:33");
@@ -127,6 +155,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_worker_for_both_ports, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(
 			AE_12_a_migration_that_nobody_told_of, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_refused_path_gives_its_place_back, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_migration_while_an_order_is_under_way, setup, fake_teardown),
 	};

@@ -351,12 +351,57 @@ run_until_stopped(void **state)
 	assert_true(atomic_load(&stop));
 }
 
+/*
+ * AE-12: the worker migrates by itself, so an order about paths that was given for the one before
+ * is not carried out; it changes nothing.
+ */
+static void
+AE_12_orders_for_another_path(void **state)
+{
+	static const uint32_t masks[] = { QP_ATTR_AV, QP_ATTR_ALT_PATH, QP_ATTR_PATH_MIG_STATE,
+		QP_ATTR_TIMEOUT, QP_ATTR_PKEY_INDEX };
+	struct bed *b = *state;
+	struct qp_attr attr = b->qp->attr;
+	struct mbox_msg up;
+
+	attr.alt_path = attr.path;
+	attr.alt_path.dst_ip[3] = 77;
+	attr.alt_path.dmac[5] = 77;
+	attr.alt_resolved = true;
+	attr.alt_port = b->qp->port;
+	attr.alt_timeout = QP_ALT_TIMEOUT_SAME;
+	attr.path_mig_state = MIG_REARM;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE), 0);
+	attr.path_mig_state = MIG_MIGRATED; /* only ARMED leads there: the state is another one */
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_PATH_MIG_STATE), -EAGAIN);
+	assert_int_equal(b->qp->attr.path_mig_state, MIG_REARM);
+
+	qp_migration_set(b->qp, MIG_ARMED);
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_PATH_MIG_STATE), 0);
+	up = bed_up(b, MBOX_EVENT);
+	assert_int_equal(up.ev.event, 6); /* IBV_EVENT_PATH_MIG */
+	assert_int_equal(b->qp->peer_ip[3], 77);
+	attr.alt_path.dst_ip[3] = 78;
+	attr.timeout = 31;
+	attr.pkey = 0x8055;
+	for (size_t i = 0; i < ARRAY_LEN(masks); i++)
+		assert_int_equal(bed_modify(b, b->qp, &attr, masks[i]), -EAGAIN);
+	assert_int_equal(b->qp->peer_ip[3], 77);
+	assert_int_equal(b->qp->attr.alt_path.dst_ip[3], 77);
+	assert_int_not_equal(b->qp->attr.timeout, 31);
+	assert_int_not_equal(b->qp->pkey, 0x8055);
+	attr.migrations = 1;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_ALT_PATH), 0);
+	assert_int_equal(b->qp->attr.alt_path.dst_ip[3], 78);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(QP_18_detach),
 		TEST(QP_20_attach_twice),
+		TEST(AE_12_orders_for_another_path),
 		TEST(QP_19_query),
 		TEST(control_transmits),
 		TEST(mailbox_while_busy),
