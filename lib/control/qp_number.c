@@ -66,7 +66,7 @@ qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *
 		return rc;
 	}
 	/* Random slots while that is likely to succeed, then the next free one. */
-	for (uint32_t i = 0; i <= mask; i++) {
+	for (uint32_t i = 0; i <= mask + TRIES; i++) {
 		if (c->slots[slot].rec == NULL && (*qpn = number_in(c, slot)) != 0)
 			return 0;
 		slot = i < TRIES ? (uint32_t)object_random(c) & mask : (slot + 1) & mask;
