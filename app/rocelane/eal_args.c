@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "af_packet.h"
 #include "args.h"
 #include "log.h"
 
@@ -18,7 +19,7 @@ add(struct eal_args *a, const char *text)
 	if (grown == NULL)
 		return -ENOMEM;
 	a->own = grown;
-	grown[a->argc] = strdup(text);
+	grown[a->argc] = af_packet_mend(text);
 	if (grown[a->argc] == NULL)
 		return -ENOMEM;
 	a->argc++;

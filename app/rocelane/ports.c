@@ -7,6 +7,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "af_packet.h"
 #include "dataplane.h"
 #include "log.h"
 
@@ -16,19 +17,17 @@
 #define POOL_CACHE     256
 #define MIN_DATA_ROOM  2048
 
-/* "framesz=N" of the device's vdev argument, or 0: af_packet wants mbufs that hold a whole slot. */
+/* A slot of the device's ring, or 0: af_packet wants mbufs that hold a whole one. */
 static uint32_t
 vdev_frame_size(const struct conf *conf, const char *device)
 {
 	for (uint32_t i = 0; i < conf->n_eal; i++) {
-		const char *at = strstr(conf->eal[i], device);
-		const char *size;
+		uint32_t size = 0;
 
-		if (at == NULL)
-			continue;
-		size = strstr(at, "framesz=");
-		if (size != NULL)
-			return (uint32_t)strtoul(size + strlen("framesz="), NULL, 10);
+		if (strstr(conf->eal[i], device) != NULL)
+			size = af_packet_framesz(conf->eal[i]);
+		if (size != 0)
+			return size;
 	}
 	return 0;
 }
@@ -50,8 +49,8 @@ pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf
 		return -EINVAL;
 	}
 	snprintf(name, sizeof(name), "port%u", p->id);
-	p->pool = rte_pktmbuf_pool_create(name, POOL_MBUFS, POOL_CACHE, 0, (uint16_t)room,
-		rte_eth_dev_socket_id(p->id));
+	p->pool = rte_pktmbuf_pool_create(
+		name, POOL_MBUFS, POOL_CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->id));
 	if (p->pool == NULL) {
 		log_error("port %s: no memory for %u packet buffers of %u bytes: raise EAL's -m",
 			cp->name, POOL_MBUFS, room);
@@ -67,7 +66,8 @@ port_set_mtu(const struct dataplane_port *p, const struct conf_port *cp)
 	int rc = rte_eth_dev_set_mtu(p->id, cp->mtu);
 
 	if (rc != 0)
-		log_warn("port %s: the driver refuses an mtu of %u (%s); frames of that size may still pass",
+		log_warn(
+			"port %s: the driver refuses an mtu of %u (%s); frames of that size may still pass",
 			cp->name, cp->mtu, strerror(-rc));
 }
 
@@ -90,7 +90,8 @@ port_set_mac(struct dataplane_port *p, const struct conf_port *cp)
 		return;
 	rc = rte_eth_dev_default_mac_addr_set(p->id, &mac);
 	if (rc != 0)
-		log_debug("port %s: the driver keeps its own MAC address (%s): promiscuous mode serves",
+		log_debug(
+			"port %s: the driver keeps its own MAC address (%s): promiscuous mode serves",
 			cp->name, strerror(-rc));
 }
 
@@ -121,6 +122,22 @@ port_queues(struct dataplane_port *p, const struct conf *conf, const struct conf
 	return rc;
 }
 
+static void
+no_device(const struct conf *conf, const struct conf_port *cp)
+{
+	for (uint32_t i = 0; i < conf->n_eal; i++) {
+		if (strstr(conf->eal[i], cp->device) == NULL)
+			continue;
+		log_error(
+			"port %s: \"%s\" made no device: the lines above say why (is the interface there, and are the rights?)",
+			cp->name, conf->eal[i]);
+		return;
+	}
+	log_error(
+		"port %s: there is no device '%s': create it with a --vdev or --allow argument in \"eal\"",
+		cp->name, cp->device);
+}
+
 static int
 port_open(struct dataplane *dp, uint32_t i)
 {
@@ -131,8 +148,7 @@ port_open(struct dataplane *dp, uint32_t i)
 	if (rc != 0)
 		rc = pair_open(dp, i);
 	if (rc != 0) {
-		log_error("port %s: there is no device '%s': create it with a --vdev or --allow argument in \"eal\"",
-			cp->name, cp->device);
+		no_device(dp->conf, cp);
 		return -ENODEV;
 	}
 	p->clock = dp->clock;

@@ -209,6 +209,14 @@ class Drops(rig.RigCase):
     def test_RX_HDR_01_pkey(self):
         self.resp()
         self.dropped(self.peer.send_only(E, b"x", pkey=0x1234), counter="rx_pkey_violation")
+        # Two limited members do not hear each other; a full and a limited one do.
+        self.resp(pkey="0x7fff")
+        self.dropped(self.peer.send_only(E, b"x", pkey=0x7FFF), counter="rx_pkey_violation",
+                     good=False)
+        self.peer = self.peer.with_(pkey=0x7FFF)
+        self.expect(self.feed(self.peer.send_only(E, b"x", pkey=0xFFFF)), Ack(E, 1))
+        self.resp()
+        self.expect(self.feed(self.peer.send_only(E, b"x", pkey=0x7FFF)), Ack(E, 1))
 
     def test_RX_HDR_02_other_transports(self):
         for opcode, ext in ((0x24, b""), (0x64, bytes(8)), (0x44, bytes(4)), (0xA4, b"")):

@@ -277,7 +277,7 @@ PAIRS = (
     ((13, 14), 16, ("iba",), lambda p: p.send_middle(E, data(1024)), "empty"),
     # Bit 17 has number 10 in the table, but only a packet at ePSN is charged with it: RX-PREC-04.
     ((10, 12), 21, BOTH, lambda p: p.packet(0x1F, E + 1), None),
-    # Equal numbers: the lowest bit counts (RX-PREC-02).
+    # Equal numbers: the lowest bit counts, and both are told (RX-PREC-02).
     ((8, 8), 6, BOTH, lambda p: put16(only(p, dst_ip="192.0.2.3"), L3 + 6, 0x4008, True), None),
     ((10, 10), 13, BOTH, lambda p: only(p, tver=1, qpn=0xFFFFFF), None),
 )
@@ -311,6 +311,8 @@ class Precedence(Syndromes):
                     r = self.rpc("rx_errors", max=8)
                     self.assertEqual(1, len(r), r)
                     self.assertTrue(r[0]["syndrome"] >> bit & 1, r)
+                    if pair[0] == pair[1]:
+                        self.assertEqual(2, r[0]["syndrome"].bit_count(), r)
                     self.assertEqual(0, r[0]["syndrome"] & sum(1 << b for b in RESERVED))
             numbers.add(pair)
         ladder = (1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)

@@ -134,7 +134,8 @@ class PortMtu(rig.RigCase):
                                       self.rig.counters(port="p0")["rx_oversize"] - port))
         self.expect(self.feed(longest), Ack(E, 1))
         # Between good ones of the same burst it takes nothing with it.
-        self.expect(self.feed(self.peer.send_only(E + 1, b"x"), longest + b"\0",
+        second = self.peer.send_only(E + 1, data(1024))
+        self.expect(self.feed(second + bytes(fits - len(second)), longest + b"\0",
                               self.peer.send_only(E + 2, b"x")), Ack(E + 2, 3))
 
 

@@ -148,6 +148,24 @@ class Operations(livenet.LiveCase):
         self.assertEqual(1000, self.delta("rx_write_requests"))
 
 
+class RingOfOddFrames(livenet.LiveCase):
+    """
+    framesz=4240 is the smallest for path MTU 4096, but does not divide blocksz: af_packet alone
+    would fall silent after 15 frames, in both directions.
+    """
+
+    CONFIG = {
+        "eal": [e.replace("framesz=16384,framecnt=512", "framesz=4240,framecnt=480")
+                for e in livenet.live_config()["eal"]],
+        "ports": [dict(p, mtu=4200) for p in livenet.live_config()["ports"]]}
+
+    def test_more_frames_than_a_block_holds(self):
+        self.resp(path_mtu=4096)
+        self.assertIn("framesz=8192", self.rig.stderr())
+        for psn in range(E, E + 600):
+            self.ask([self.peer.write_only(psn, data(4096), VA, RKEY)], Ack(psn, psn - E + 1))
+
+
 class KernelPeer(livenet.LiveCase):
     """The kernel's own stack on the other end: ARP and ping."""
 
