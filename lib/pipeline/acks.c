@@ -71,7 +71,7 @@ ack_tail(uint8_t syndrome, uint32_t p, uint32_t msn)
 }
 
 /** Send one: `crc` is the state behind `tail`. @return its port; PORT_NONE: not sent, counted. */
-static ALWAYS_INLINE uint8_t
+static __attribute__((noinline)) uint8_t
 send_ack(struct worker *w, struct qp *qp, uint64_t tail, uint32_t crc)
 {
 	const struct wire_template *t = &qp->tmpl;
@@ -87,12 +87,7 @@ send_ack(struct worker *w, struct qp *qp, uint64_t tail, uint32_t crc)
 		return PORT_NONE;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	/* IPv4 without a tag needs the template's first line only: the PSN and what follows come.
-	 */
-	if (LIKELY(t->len == WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN))
-		memcpy(frame, t->bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
-	else
-		memcpy(frame, t->bytes, sizeof(t->bytes));
+	memcpy(frame, t->bytes, sizeof(t->bytes));
 	memcpy(frame + t->len - WIRE_AETH_LEN, &tail, sizeof(tail));
 	icrc_store(frame + t->len + WIRE_AETH_LEN, icrc_final(crc));
 	send_frame(w, port, qp, m, (uint32_t)t->len + WIRE_AETH_LEN + WIRE_ICRC_LEN);
@@ -129,11 +124,61 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 		trace_ack(w, qp, syndrome, p, msn);
 }
 
+/**
+ * Bytes of a template that is IPv4 without a tag: its first line is all that an ACK needs, since
+ * the PSN and what follows are new.
+ */
+#define PLAIN_LEN (WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
+
+/** ACKs of a burst that go to one port. */
+struct ack_run {
+	struct tx_queue *q; /* NULL: of none yet */
+	uint8_t id;         /* the QPs' */
+};
+
+/** send_ack() where nothing is unusual. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
+{
+	const uint32_t want = QPF_ACK_CRC | QPF_RESOLVED;
+	struct rte_mbuf *m;
+	uint8_t *frame;
+
+	if (UNLIKELY((qp->flags & (want | QPF_TRACE)) != want) ||
+		UNLIKELY(qp->tmpl.len != PLAIN_LEN) || UNLIKELY(w->spare_n == 0))
+		return false;
+	if (UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->port)) {
+		uint8_t port = w->port_of[qp->port];
+
+		if (port == PORT_NONE)
+			return false;
+		run->q = &w->tx[port];
+		run->id = qp->port;
+	}
+	m = w->spare[w->spare_n - 1];
+	if (UNLIKELY(!is_reusable(m)) || UNLIKELY(run->q->tail == TX_ROOM))
+		return false;
+	w->spare_n--;
+	mbuf_renew(m);
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	memcpy(frame, qp->tmpl.bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
+	memcpy(frame + PLAIN_LEN - WIRE_AETH_LEN, &tail, sizeof(tail));
+	icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(crc));
+	m->data_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
+	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
+	run->q->made++;
+	run->q->m[run->q->tail++] = m;
+	stats_inc(qp->stats, STAT_sent_pkts);
+	stats_inc(qp->stats, STAT_acks_sent);
+	return true;
+}
+
 void
 acks_send(struct worker *w)
 {
 	uint64_t tail[PIPELINE_BURST];
 	uint32_t crc[PIPELINE_BURST], n = 0, sent = 0;
+	struct ack_run run = { .q = NULL };
 
 	for (uint32_t i = 0; i < w->dirty_n; i++) {
 		struct qp *qp = w->dirty[i];
@@ -155,6 +200,10 @@ acks_send(struct worker *w)
 	for (uint32_t i = 0; i < n; i++) {
 		struct qp *qp = w->dirty[i];
 
+		if (LIKELY(send_plain(w, qp, &run, tail[i], crc[i]))) {
+			sent++;
+			continue;
+		}
 		if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
 			continue;
 		sent++;

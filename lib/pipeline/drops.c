@@ -31,9 +31,8 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	return true;
 }
 
-/** Where the error buffer is on: a record, or one packet left out. */
-static inline bool
-is_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
+bool
+drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 {
 	if (record_wanted(w))
 		return record(w, b, i, c);
@@ -106,7 +105,7 @@ drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
 		run->port = b->port[i];
 	}
 	run->n++;
-	if (w->errbuf != NULL && !is_recorded(w, b, i, (struct charge){ .fault = (uint8_t)f }))
+	if (w->errbuf != NULL && !drop_recorded(w, b, i, (struct charge){ .fault = (uint8_t)f }))
 		run->left_out++;
 	if (qp != NULL && traced(w, qp))
 		trace_drop(w, qp, p, f);
@@ -126,7 +125,7 @@ fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c)
 {
 	c.fault %= FAULT_MAX;
 	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[c.fault]);
-	if (w->errbuf != NULL && !is_recorded(w, b, i, c))
+	if (w->errbuf != NULL && !drop_recorded(w, b, i, c))
 		count(w, b->port[i], NULL, STAT_error_buffer_lost);
 }
 

@@ -44,8 +44,11 @@
 #define MAILBOX_BURST  16
 #define REPLY_ROOM     160 /* bytes: any packet that is not a READ response */
 #define PORT_NONE      0xff
-#define RECORDS_DEPTH  256 /* dropped packets recorded at once */
-#define RECORDS_TURN   1   /* ... and in each turn of a flood */
+#define LARGE_FRAME    512   /* bytes: bursts of longer frames are judged in parts */
+#define LARGE_BYTES    12288 /* ... of about this many bytes */
+#define LARGE_PART     8u    /* ... and at most this many packets */
+#define RECORDS_DEPTH  256   /* dropped packets recorded at once */
+#define RECORDS_TURN   1     /* ... and in each turn of a flood */
 
 enum { /* values of ibv_event_type */
 	EVENT_CQ_ERR = 0,
@@ -110,6 +113,7 @@ struct worker {
 	} failing;
 	struct stats_block stats;
 	struct burst burst;
+	struct burst few; /* a part of it */
 	struct stats_block port_stats[PIPELINE_MAX_PORTS];
 	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
 	uint8_t port_of[256];           /* DPDK port id -> index, or PORT_NONE */
@@ -128,6 +132,7 @@ void stage_icrc(struct worker *w, struct burst *b);
 /** Fetch what stands at each packet's QP number, unseen: stage_steer() looks at it. */
 void stage_lookup(struct worker *w, struct burst *b);
 void stage_steer(struct worker *w, struct burst *b);
+/** ACKs wait until acks_send(). */
 void stage_respond(struct worker *w, struct burst *b);
 /** Stage 6: one response, from stage 5's burst. */
 void stage_complete(struct worker *w, struct burst *b, uint32_t i);
@@ -238,6 +243,8 @@ struct charge {
 	uint8_t impact; /* enum errbuf_impact */
 };
 
+/** Where the error buffer is on: write a record. @return false: the packet was left out. */
+bool drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c);
 /** The responder or the requester found a fault: count and record that. */
 void fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c);
 
@@ -260,8 +267,8 @@ void event_raise(struct worker *w, const struct context *c, const struct respond
 	enum mbox_source source);
 /** @return 0, or -ENOSPC: the completion queue is in error. */
 int complete(struct worker *w, const struct context *c, const struct responder_verdict *v);
-/** A message for the control lcore; a loss is counted. */
-void send_up(struct worker *w, const struct mbox_msg *msg);
+/** A message for the control lcore, which gets its place in the recorder; a loss is counted. */
+void send_up(struct worker *w, struct mbox_msg *msg);
 /** @return 0, or -ENOSPC after raising the queue's event. */
 int cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe);
 /** The same for the QP's receive completions. */
@@ -356,8 +363,7 @@ void migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p
 /** A packet that asks for a migration did not come on the alternate path, and is dropped. */
 void migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** REQACT_MIGRATE. */
-void migration_exhausted(
-	struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
+void migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 /** The QP is on its alternate path now: count, record, PATH_MIG. @param p what did it, or NULL. */
 void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 

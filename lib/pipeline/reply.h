@@ -10,17 +10,39 @@
  */
 #include "pipeline_priv.h"
 
+/* data_off, refcnt, nb_segs and port of an mbuf are one word. */
+#define MBUF_ALONE      UINT64_C(0x0000000100010000) /* one segment, referred to once */
+#define MBUF_ALONE_MASK UINT64_C(0x0000ffffffff0000)
+#define MBUF_FRESH      (MBUF_ALONE | RTE_PKTMBUF_HEADROOM | (uint64_t)RTE_MBUF_PORT_INVALID << 48)
+_Static_assert(
+	offsetof(struct rte_mbuf, refcnt) == offsetof(struct rte_mbuf, data_off) + 2 &&
+		offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, data_off) + 4 &&
+		offsetof(struct rte_mbuf, port) == offsetof(struct rte_mbuf, data_off) + 6,
+	"the order of that word");
+
 /** May the frame's buffer be written, and does a small reply fit? One segment, ours alone. */
-static inline bool
-is_reusable(struct rte_mbuf *m)
+static ALWAYS_INLINE bool
+is_reusable(const struct rte_mbuf *m)
 {
-	return rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m) && m->nb_segs == 1 &&
+	uint64_t word;
+
+	memcpy(&word, &m->data_off, sizeof(word));
+	return ((word ^ MBUF_ALONE) & MBUF_ALONE_MASK) == 0 && RTE_MBUF_DIRECT(m) &&
 	       m->buf_len >= RTE_PKTMBUF_HEADROOM + REPLY_ROOM;
 }
 
+/** Make one of those as good as new. Its second line holds what ol_flags says is not there. */
+static ALWAYS_INLINE void
+mbuf_renew(struct rte_mbuf *m)
+{
+	const uint64_t fresh = MBUF_FRESH;
+
+	memcpy(&m->data_off, &fresh, sizeof(fresh));
+	m->ol_flags = 0;
+}
+
 /**
- * A buffer for a small reply: one of this burst's requests is still in the cache. Only its first
- * line is reset; the second one holds what ol_flags says is not there.
+ * A buffer for a small reply: one of this burst's requests is still in the cache.
  */
 static ALWAYS_INLINE struct rte_mbuf *
 small_mbuf(struct worker *w, uint8_t port)
@@ -29,9 +51,7 @@ small_mbuf(struct worker *w, uint8_t port)
 
 	if (LIKELY(w->spare_n != 0) && LIKELY(is_reusable(w->spare[w->spare_n - 1]))) {
 		m = w->spare[--w->spare_n];
-		m->data_off = RTE_PKTMBUF_HEADROOM;
-		m->port = RTE_MBUF_PORT_INVALID;
-		m->ol_flags = 0;
+		mbuf_renew(m);
 		return m;
 	}
 	return rte_pktmbuf_alloc(w->conf.ports[port].pool);

@@ -68,6 +68,27 @@ plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	__builtin_prefetch(at->host, 1);
 }
 
+/** Sixteen bytes at a time, some of them twice: no call for what fits a cache line. */
+static ALWAYS_INLINE void
+plain_copy(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (len - 16 <= 64 - 16) {
+		uint32_t middle = len > 32 ? 16 : 0;
+		__uint128_t a, b, c, d;
+
+		memcpy(&a, from, 16);
+		memcpy(&b, from + middle, 16);
+		memcpy(&c, from + len - 16 - middle, 16);
+		memcpy(&d, from + len - 16, 16);
+		memcpy(to, &a, 16);
+		memcpy(to + middle, &b, 16);
+		memcpy(to + len - 16 - middle, &c, 16);
+		memcpy(to + len - 16, &d, 16);
+		return;
+	}
+	memcpy(to, from, len);
+}
+
 /** @return false: nothing was done. */
 static ALWAYS_INLINE bool
 plain_write(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct place *at)
@@ -76,7 +97,7 @@ plain_write(struct worker *w, struct qp *qp, const struct wire_pkt *p, const str
 	if (UNLIKELY(at->host == NULL || !mem_is_valid(at->region) ||
 		     !responder_is_plain(&qp->resp, p, MEM_REMOTE_WRITE)))
 		return false;
-	memcpy(at->host, wire_payload(p), p->payload_len);
+	plain_copy(at->host, wire_payload(p), p->payload_len);
 	responder_take_plain(&qp->resp);
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		plain_ack(w, qp, p->psn);

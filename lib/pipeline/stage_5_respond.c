@@ -195,26 +195,57 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 struct plain_counts {
 	uint32_t writes;
 	uint32_t duplicates;
+	uint32_t ahead;
+	uint32_t left_out; /* of these, by the error buffer */
 };
+
+static void
+plain_count_in(
+	const struct worker *w, struct stats_block *b, const struct plain_counts *n, uint32_t all)
+{
+	stats_add(b, STAT_rcvd_pkts, all);
+	stats_add(b, STAT_rx_write_requests, n->writes);
+	stats_add(b, STAT_duplicate_request, n->duplicates);
+	if (LIKELY(n->ahead == 0))
+		return;
+	stats_add(b, STAT_out_of_sequence, n->ahead);
+	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_PSN], n->ahead);
+	stats_add(b, STAT_error_buffer_lost, n->left_out);
+}
 
 static void
 plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
 {
-	struct stats_block *ps = &w->port_stats[port];
+	uint32_t all = n->writes + n->duplicates + n->ahead;
 
-	stats_add(&w->stats, STAT_rcvd_pkts, n->writes + n->duplicates);
-	stats_add(&w->stats, STAT_rx_write_requests, n->writes);
-	stats_add(&w->stats, STAT_duplicate_request, n->duplicates);
-	stats_add(ps, STAT_rcvd_pkts, n->writes + n->duplicates);
-	stats_add(ps, STAT_rx_write_requests, n->writes);
-	stats_add(ps, STAT_duplicate_request, n->duplicates);
+	plain_count_in(w, &w->stats, n, all);
+	plain_count_in(w, &w->port_stats[port], n, all);
+}
+
+/** Ahead of ePSN, and the peer knows: a fault is charged, and that is all. */
+static void
+plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
+{
+	struct qp *qp = b->qp[i];
+
+	stats_inc(qp->stats, STAT_out_of_sequence);
+	stats_inc(qp->stats, (enum stats_counter)w->fault_stat[FAULT_PSN]);
+	n->ahead++;
+	if (w->errbuf != NULL &&
+		!drop_recorded(w, b, i,
+			(struct charge){ .rule = (uint16_t)responder_ahead_rule(&qp->resp),
+				.fault = FAULT_PSN,
+				.impact = ERRBUF_DROP }))
+		n->left_out++;
 }
 
 /** @return false: the packet is not plain, and nothing was done. */
 static ALWAYS_INLINE bool
-plain(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct place *at,
-	struct plain_counts *n)
+plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, struct plain_counts *n)
 {
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+
 	if (UNLIKELY(!plain_qp(w, qp, p)))
 		return false;
 	if (LIKELY(plain_write(w, qp, p, at))) {
@@ -223,6 +254,8 @@ plain(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct pl
 	} else if (plain_duplicate(w, qp, p)) {
 		stats_inc(qp->stats, STAT_duplicate_request);
 		n->duplicates++;
+	} else if (responder_is_plain_ahead(&qp->resp, p)) {
+		plain_ahead(w, b, i, n);
 	} else {
 		return false;
 	}
@@ -242,13 +275,10 @@ stage_respond(struct worker *w, struct burst *b)
 		plain_place(w, b->qp[i], &b->pkt[i], &at[i]);
 	for (uint32_t i = 0; i < b->n; i++) {
 		/* Packets of several ports are in a burst of handed-over ones only. */
-		if (UNLIKELY(b->port[i] != b->port[0]) ||
-			UNLIKELY(!plain(w, b->qp[i], &b->pkt[i], &at[i], &n)))
+		if (UNLIKELY(b->port[i] != b->port[0]) || UNLIKELY(!plain(w, b, i, &at[i], &n)))
 			respond(w, b, i);
 		mbuf_done(w, b->m[i]);
 	}
 	if (b->n != 0)
 		plain_count(w, b->port[0], &n);
-	acks_send(w);
-	mbufs_free_spare(w);
 }

@@ -239,8 +239,22 @@ static const struct check checks[] = {
 #undef CHECK
 };
 
-const struct check *
-resp_check(const struct request *q, enum responder_rule *rule)
+/* A place in checks[]. */
+enum {
+#define CHECK(ord, name, fail, ftl, ftl_write, second, flt, cnt, erl, drp) AT_##name,
+#include "tables/checks.def"
+#undef CHECK
+};
+
+/** Knobs that move any check. */
+#define CHECK(ord, name, fail, ftl, ftl_write, second, flt, cnt, erl, drp) (erl) |
+static const uint16_t early_knobs =
+#include "tables/checks.def"
+	0;
+#undef CHECK
+
+static __attribute__((noinline)) const struct check *
+check_early(const struct request *q, enum responder_rule *rule)
 {
 	for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
 		if ((checks[i].early & q->r->knobs) == 0)
@@ -249,10 +263,24 @@ resp_check(const struct request *q, enum responder_rule *rule)
 		if (*rule != RULE_NONE)
 			return &checks[i];
 	}
-	for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
-		*rule = checks[i].check(q);
-		if (*rule != RULE_NONE)
-			return &checks[i];
-	}
+	return NULL;
+}
+
+const struct check *
+resp_check(const struct request *q, enum responder_rule *rule)
+{
+	const struct check *early = NULL;
+
+	if (UNLIKELY((q->r->knobs & early_knobs) != 0))
+		early = check_early(q, rule);
+	if (early != NULL)
+		return early;
+		/* Written out, so that no check is a call. */
+#define CHECK(ord, name, fail, ftl, ftl_write, second, flt, cnt, erl, drp) \
+	*rule = check_##name(q);                                           \
+	if (*rule != RULE_NONE)                                            \
+		return &checks[AT_##name];
+#include "tables/checks.def"
+#undef CHECK
 	return NULL;
 }

@@ -39,6 +39,26 @@ responder_is_plain_duplicate(const struct responder *r, const struct wire_pkt *p
 	       (r->knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RESYNC)) == 0;
 }
 
+/**
+ * A request ahead of ePSN when the gap was told already: nothing happens (RESP-SEQ-02,
+ * RESP-RNR-05). The PSN half way round is left to whoever knows the knobs.
+ */
+static ALWAYS_INLINE bool
+responder_is_plain_ahead(const struct responder *r, const struct wire_pkt *p)
+{
+	uint32_t ahead = psn_distance(p->psn, r->epsn);
+
+	return r->latched && ahead - 1 < PSN_HALF - 1 && p->opcode < 0x20 &&
+	       !op_has(p->op, OPF_RESPONSE) && (r->knobs & RESP_KNOB_RESYNC) == 0;
+}
+
+/** Which rule keeps silent then. */
+static ALWAYS_INLINE enum responder_rule
+responder_ahead_rule(const struct responder *r)
+{
+	return r->rnr_until != 0 ? RULE_GAP_AFTER_RNR : RULE_GAP_AGAIN;
+}
+
 /** The message is accepted: ePSN and MSN move on. */
 static ALWAYS_INLINE void
 responder_take_plain(struct responder *r)
