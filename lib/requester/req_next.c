@@ -71,6 +71,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	bool last = !data | (left <= r->pmtu), ask = data & ((how & EMIT_ASK) != 0);
 	uint32_t len = !data ? 0 : last ? left : r->pmtu;
 	psn_t at = r->cur;
+	bool resend = !starts && !psn_eq(at, r->next);
 	uint8_t flags = r->unmigrated ? 0 : PKT_MIGREQ; /* WIRE-18 */
 
 	if (data) {
@@ -80,7 +81,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		       (((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) | r->draining);
 		ask |= r->since_ackreq + 1 >= r->ackreq_interval;
 		flags |= ask ? PKT_ACKREQ : 0;
-		r->acks_due += ask;
+		r->acks_due += ask | resend; /* Linux acknowledges each second copy by itself */
 	} else {
 		flags |= PKT_ACKREQ; /* of no effect: answered in any case */
 	}
@@ -91,7 +92,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		.opcode = s->op[(offset == 0 ? AT_FIRST : 0) | (last ? AT_LAST : 0)],
 		.flags = flags,
 		.pad = (uint8_t)(-len & 3),
-		.resend = !starts && !psn_eq(at, r->next),
+		.resend = resend,
 		.psn = at,
 		.va = w->remote_addr + offset,
 		.rkey = w->rkey,

@@ -114,7 +114,7 @@ struct requester {
 	psn_t asked;         /* newest PSN from which a READ was asked for again part-way */
 	psn_t heard;         /* `implied`: newest response PSN of the pass that is heard of */
 	psn_t recover;       /* `next` at the newest resend */
-	uint32_t acks_due;   /* at most so many ACKs are on their way */
+	uint32_t acks_due;   /* at most so many ACKs are on their way (second copies: one each) */
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	uint8_t behind;      /* `implied`: resends of which nothing was heard yet */

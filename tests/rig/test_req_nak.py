@@ -157,6 +157,22 @@ class Implied(ReqCase):
         self.feed(self.read_answer(S, bytes(100)), self.peer.acknowledge(S + 8))
         self.succeeded(self.ids(9))
 
+    def test_REQ_IMPL_05_each_second_copy_acknowledged(self):
+        """Linux acknowledges each packet that it knows, AckReq or not, with the newest PSN: these
+        ACKs lie beyond the READ whose answer is right behind them."""
+        self.req(retry_cnt=2)
+        self.post(self.wr("ATOMIC_FETCH_AND_ADD", 8), self.wr("SEND", 5000),
+                  self.wr("RDMA_READ", 2048), self.wr("SEND", 10))
+        self.assertEqual([S + i for i in (0, 1, 2, 3, 4, 5, 6, 8)],
+                         self.psns(self.ack(S + 5)))      # the ATOMIC's answer is lost
+        acks = [self.peer.acknowledge(S + 8) for _ in range(5)]
+        self.feed(self.peer.acknowledge(S + 8), self.atomic_ack(S, 77))
+        for ack in acks:        # each in a burst of its own
+            self.feed(ack)
+        self.feed(self.read_answer(S + 6, bytes(2048)), self.peer.acknowledge(S + 8))
+        self.succeeded(self.ids(4))
+        self.well()
+
     def test_REQ_IMPL_06_exhaustion(self):
         self.req(retry_cnt=1)
         self.post(self.wr("RDMA_READ", 100), self.wr("SEND", 10))
