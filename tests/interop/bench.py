@@ -131,6 +131,12 @@ class InteropCase(unittest.TestCase):
         self.links.append(link)
         return link
 
+    def tell_wire(self, n=60):
+        """What went by last, in milliseconds from the first of it."""
+        frames = self.bench.wire.frames()[-n:]
+        for s in frames:
+            print("#   %8.2f %r" % ((s.time - frames[0].time) * 1e3, s), flush=True)
+
     def check_memory(self, all_of_it=False):
         faults = [f for end in (self.bench.host, self.bench.linux)
                   for f in end.memory_faults(all_of_it)]

@@ -234,6 +234,18 @@ class Link:
         """A work request and what it should do: an Expected."""
         return Expected(self, op, size, extra)
 
+    def mixture(self, n, longest=5000):
+        """n requests of all kinds that do not touch each other's memory, atomics aside."""
+        out = []
+        for i in range(n):
+            op = (SEND, WRITE, READ, FADD, SEND_IMM, WRITE_IMM, CAS, WRITE)[i % 8]
+            extra = {"at": 8 * (1 + i % 3), "compare_add": hex(i * 0x1111)} \
+                if op in (FADD, CAS) else {}
+            if op == CAS:
+                extra["swap"] = hex(i)
+            out.append(self.request(op, (i * 977) % longest, **extra))
+        return out
+
     def run(self, requests, wait_s=WAIT_S, check=True):
         """Post all at once (receives first), wait for both ends, check what they say.
 

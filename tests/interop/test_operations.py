@@ -83,28 +83,16 @@ class Operations:
         self.all_went_well()
         self.assertEqual(2**32 - 1, int.from_bytes(link.b.end.read("dst", 16, 8), "little"))
 
-    def mixture(self, link, n):
-        """n requests of all kinds that do not touch each other's memory, atomics aside."""
-        out = []
-        for i in range(n):
-            op = (SEND, WRITE, READ, FADD, SEND_IMM, WRITE_IMM, CAS, WRITE)[i % 8]
-            extra = {"at": 8 * (1 + i % 3), "compare_add": hex(i * 0x1111)} \
-                if op in (FADD, CAS) else {}
-            if op == CAS:
-                extra["swap"] = hex(i)
-            out.append(link.request(op, (i * 977) % 5000, **extra))
-        return out
-
     def test_many_outstanding(self):
         """REQ-09: 200 requests posted at once, the READs and atomics held to max_rd_atomic."""
         link = self.link()
-        link.run(self.mixture(link, 200))
+        link.run(link.mixture(200))
         self.all_went_well()
 
     def test_one_read_at_a_time(self):
         """REQ-09: max_rd_atomic 1."""
         link = self.link(max_rd_atomic=1, max_dest_rd_atomic=1)
-        link.run(self.mixture(link, 48))
+        link.run(link.mixture(48))
         self.all_went_well()
 
     def test_psn_wrap(self):
@@ -118,7 +106,7 @@ class Operations:
 
     def test_psn_wrap_under_load(self):
         link = self.link(sq_psn=0xFFFFF0, path_mtu=256)
-        link.run(self.mixture(link, 120))
+        link.run(link.mixture(120))
         self.all_went_well()
 
     def test_both_directions_at_once(self):
@@ -140,7 +128,7 @@ class Operations:
 
     def test_ipv6(self):
         link = self.link(ipv6=True)
-        link.run(self.mixture(link, 24))
+        link.run(link.mixture(24))
         self.all_went_well()
         self.assertTrue(all(s.raw[12:14] == b"\x86\xdd" for s in self.bench.wire.frames()))
 
@@ -163,7 +151,7 @@ class Operations:
     def test_icrc_of_every_packet(self):
         """ICRC-01..03: what either end sends has the ICRC of an independent routine."""
         link = self.link()
-        link.run(self.mixture(link, 16))
+        link.run(link.mixture(16))
         frames = self.bench.wire.frames()
         self.assertTrue({TO_GUEST, TO_HOST} <= {s.to for s in frames})
         for s in frames:

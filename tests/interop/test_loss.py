@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A bad wire: each type of packet lost, doubled, late or damaged once, and all of it by chance.
+
+Whatever happens, every request completes once, in order and with success, and memory is right.
+"""
+import os
+
+import roce
+from bench import InteropCase, LinuxAsks, RocelaneAsks
+from ends import CAS, FADD, READ, SEND, SEND_IMM, WRITE, WRITE_IMM
+from wire import TO_GUEST, TO_HOST, opcode
+
+SEED = int(os.environ.get("INTEROP_SEED", "7"))
+
+# What the work below puts on the wire, from the requester and from the responder.
+REQUESTS = (roce.SEND_FIRST, roce.SEND_MIDDLE, roce.SEND_LAST, roce.SEND_LAST_IMM, roce.SEND_ONLY,
+            roce.SEND_ONLY_IMM, roce.WRITE_FIRST, roce.WRITE_MIDDLE, roce.WRITE_LAST,
+            roce.WRITE_LAST_IMM, roce.WRITE_ONLY, roce.WRITE_ONLY_IMM, roce.READ_REQ,
+            roce.CMP_SWAP, roce.FETCH_ADD)
+ANSWERS = (roce.ACK, roce.ATOMIC_ACK, roce.READ_FIRST, roce.READ_MIDDLE, roce.READ_LAST,
+           roce.READ_ONLY)
+
+
+def work(link):
+    """Every operation, of one packet and of several; atomics with something before and behind."""
+    out = [link.request(FADD, 8, at=8, compare_add="0x7"),
+           link.request(CAS, 8, at=16, compare_add="0x0", swap="0x123456789abcdef")]
+    for op in (SEND, SEND_IMM, WRITE, WRITE_IMM, READ):
+        out += [link.request(op, size) for size in (3500, 100)]
+    return out + [link.request(FADD, 8, at=8, compare_add="0x5")]
+
+
+class BadWire:
+    to_answers = property(lambda self: TO_GUEST if self.answers.name == "linux" else TO_HOST)
+    to_asks = property(lambda self: TO_HOST if self.answers.name == "linux" else TO_GUEST)
+
+    def finish(self, link, requests):
+        for at in (8, 16, 24):
+            link.b.end.write("dst", at, bytes(8))
+        link.run(requests)
+        self.check_memory()
+        b = self.bench
+        self.assertEqual([], b.host.events() + b.linux.events())
+        self.assertEqual(["RTS", "RTS"], [link.a.state(), link.b.state()])
+
+    def once(self, act):
+        """Each type of packet on a connection of its own."""
+        for code in REQUESTS + ANSWERS:
+            with self.subTest(packet=roce.NAMES[code]):
+                to = self.to_asks if code in ANSWERS else self.to_answers
+                self.bench.wire.clear()
+                link = self.link(timeout=12, path_mtu=1024)
+                rule = self.bench.wire.rule(act, to, opcode(code))
+                try:
+                    self.finish(link, work(link))
+                except AssertionError:
+                    self.tell_wire(140)
+                    raise
+                self.assertEqual(1, rule.hits)
+
+    def test_each_packet_lost_once(self):
+        """REQ-RETRY-08, REQ-NAK-01, REQ-IMPL-01..03, RESP-SEQ-03, RESP-DUP-01..06."""
+        self.once("drop")
+
+    def test_each_packet_doubled(self):
+        """RESP-DUP-01..06, REQ-15, REQ-16."""
+        self.once("twice")
+
+    def test_each_packet_late(self):
+        """RESP-SEQ-01, REQ-CLS-B-07: overtaken by the next one."""
+        self.once("late")
+
+    def test_each_packet_damaged(self):
+        """RX-SYN-30, ICRC-06: dropped for its ICRC."""
+        self.once("flip")
+
+    def by_chance(self, act, chance, rounds, n=100, **attrs):
+        """Both directions of the wire; the host's side of it is rocelane's own impairment."""
+        b = self.bench
+        b.host.rpc("impair_set", port="p0", impair={"seed": SEED, "rules": [
+            {"action": {"drop": "drop", "twice": "duplicate", "late": "reorder"}[act],
+             "probability": chance}]})
+        try:
+            rule = b.wire.rule(act, TO_GUEST, chance=chance, count=-1, seed=SEED)
+            link = self.link(timeout=12, **attrs)
+            for _ in range(rounds):
+                self.finish(link, link.mixture(n))
+        except AssertionError:
+            self.tell_wire()
+            raise
+        finally:
+            b.host.rpc("impair_set", port="p0", impair=None)
+        return rule.hits
+
+    def test_loss_of_1_percent(self):
+        """CQ-04."""
+        self.assertGreater(self.by_chance("drop", 0.01, 8), 0)
+
+    def test_loss_of_a_thousandth(self):
+        self.by_chance("drop", 0.001, 6, path_mtu=256)
+
+    def test_loss_of_5_percent(self):
+        """More than anybody promises."""
+        self.assertGreater(self.by_chance("drop", 0.05, 2, n=40), 0)
+
+    def test_duplication(self):
+        self.by_chance("twice", 0.001, 3)
+        self.by_chance("twice", 0.01, 5)
+
+    def test_reordering(self):
+        self.by_chance("late", 0.001, 3)
+        self.by_chance("late", 0.01, 5)
+
+
+class RocelaneAsksOverABadWire(RocelaneAsks, BadWire, InteropCase):
+    pass
+
+
+class LinuxAsksOverABadWire(LinuxAsks, BadWire, InteropCase):
+    pass
