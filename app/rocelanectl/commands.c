@@ -52,6 +52,8 @@ const struct command commands[] = {
 	{ "mr",       "deregister", "mr_deregister",   "name",                   NULL,                               NULL,          run_quiet,   "give a memory region back" },
 	{ "mr",       "read",       "mr_read",         "name @offset @length",   NULL,                               NULL,          run_mr_read, "hexdump of a region's bytes" },
 	{ "mr",       "write",      "mr_write",        "name @offset data",      NULL,                               NULL,          run_quiet,   "write bytes, given in hexadecimal" },
+	{ "mr",       "fill",       "mr_fill",         "name @offset @length #seed", NULL,                           NULL,          run_quiet,   "fill with the pattern of a seed, as \"fill\": \"pattern:SEED\"" },
+	{ "mr",       "crc",        "mr_crc",          "name @offset @length",   NULL,                               NULL,          run_pairs,   "CRC-32 of a region's bytes, at most 16 MiB" },
 	{ "cq",       "list",       "cq_list",         NULL,                     NULL,                               NULL,          run_table,   "completion queues" },
 	{ "cq",       "show",       "cq_list",         "name",                   NULL,                               NULL,          run_find,    "one completion queue" },
 	{ "cq",       "create",     "cq_create",       "?name",                  "name cqe",                         NULL,          run_pairs,   "make a completion queue" },

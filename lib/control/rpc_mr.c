@@ -36,6 +36,31 @@ static const struct conf_field write_rows[] = {
 };
 static const struct conf_table write_table = P_TABLE(p_mr_write, write_rows, "params");
 
+/* As long as the control lcore may be busy with one request: some 30 ms of pattern. */
+#define SPAN_MAX (16u << 20)
+
+struct p_mr_fill {
+	char name[CONF_NAME_MAX];
+	uint64_t offset;
+	uint32_t length;
+	uint32_t seed;
+};
+
+static const struct conf_field fill_rows[] = {
+	P_NAME(p_mr_fill, name, P_REQUIRED),
+	P_U64(p_mr_fill, offset, P_DEFAULT(0)),
+	P_U32(p_mr_fill, length, 0, SPAN_MAX, P_REQUIRED),
+	P_U32(p_mr_fill, seed, 0, UINT32_MAX, P_REQUIRED),
+};
+static const struct conf_table fill_table = P_TABLE(p_mr_fill, fill_rows, "params");
+
+static const struct conf_field crc_rows[] = {
+	P_NAME(p_mr_read, name, P_REQUIRED),
+	P_U64(p_mr_read, offset, P_DEFAULT(0)),
+	P_U32(p_mr_read, length, 0, SPAN_MAX, P_REQUIRED),
+};
+static const struct conf_table crc_table = P_TABLE(p_mr_read, crc_rows, "params");
+
 static json_t *
 mr_json(const struct object_mr *mr)
 {
@@ -143,11 +168,41 @@ mr_write(struct rpc_call *call)
 	return rpc_result(call, json_pack("{s:I}", "length", (json_int_t)p->data.len));
 }
 
+/* The pattern that "fill": "pattern:SEED" gives the whole region, from byte 0 of the region on. */
+static int
+mr_fill(struct rpc_call *call)
+{
+	const struct p_mr_fill *p = call->params;
+	uint8_t *to = bytes_at(call, p->name, p->offset, p->length);
+
+	if (to == NULL)
+		return -1;
+	mem_pattern_fill(to, p->length, p->seed, (uint32_t)p->offset);
+	return rpc_result(call, json_pack("{s:I}", "length", (json_int_t)p->length));
+}
+
+/* As zlib's crc32() and the crc32 of an Ethernet frame: complemented at both ends. */
+static int
+mr_crc(struct rpc_call *call)
+{
+	const struct p_mr_read *p = call->params;
+	const struct crc_ops *crc = call->c->env.crc;
+	const uint8_t *from = bytes_at(call, p->name, p->offset, p->length);
+	uint32_t value;
+
+	if (from == NULL)
+		return -1;
+	value = ~crc->update(UINT32_MAX, from, p->length);
+	return rpc_result(call, json_pack("{s:I}", "crc32", (json_int_t)value));
+}
+
 const struct rpc_method rpc_methods_mr[] = {
 	{ "mr_register", mr_register, &conf_table_mr },
 	{ "mr_deregister", mr_deregister, &p_name_table },
 	{ "mr_list", mr_list, &rpc_no_params },
 	{ "mr_read", mr_read, &read_table },
 	{ "mr_write", mr_write, &write_table },
+	{ "mr_fill", mr_fill, &fill_table },
+	{ "mr_crc", mr_crc, &crc_table },
 	{ NULL, NULL, NULL },
 };

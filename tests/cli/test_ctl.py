@@ -189,6 +189,13 @@ class Params(Case):
         p = self.params({"mr_write": {}}, "mr", "write", "mr0", 0, "1122")
         self.assertEqual(p, {"name": "mr0", "offset": 0, "data": "1122"})
 
+    def test_fill_and_crc(self):
+        p = self.params({"mr_fill": {}}, "mr", "fill", "mr0", 0, "64K", 7)
+        self.assertEqual(p, {"name": "mr0", "offset": 0, "length": 65536, "seed": 7})
+        out = self.ctl({"mr_crc": {"crc32": 305419896}}, "mr", "crc", "mr0", "1K", 16)
+        self.assertEqual(self.asked, [("mr_crc", {"name": "mr0", "offset": 1024, "length": 16})])
+        self.assertIn("305419896", out)
+
     def test_post(self):
         answers = {"post_recv": {"posted": 4, "refused": None}}
         out = self.ctl(answers, "post", "recv", 17, "mr", "mr0", "offset", 0, "length", 4096,
@@ -540,7 +547,7 @@ class Completion(Case):
 
     def test_words(self):
         self.assertEqual(self.words("mr"),
-                         ["list", "show", "register", "deregister", "read", "write"])
+                         ["list", "show", "register", "deregister", "read", "write", "fill", "crc"])
         self.assertEqual(self.words("qp", "show"), ["17", "1048593"])
         self.assertEqual(self.words("mr", "read"), ["mr0"])
         self.assertEqual(self.words("post", "recv", "17", "mr"), ["mr0"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Both sides inside: requesters on one port, responders on the other, crossed; and send_feed."""
 import random
+import zlib
 
 import rig
 import roce
@@ -35,6 +36,19 @@ class Loop(LoopCase):
                          int.from_bytes(self.mem(600000, 8, "answerer"), "little"))
         self.assertEqual([("RECV", None, 5000), ("RECV_RDMA_WITH_IMM", 7, 10), ("RECV", 9, 10)],
                          [(c["opcode"], c["imm_data"], c["byte_len"]) for c in self.done("rcq")])
+
+    def test_fill_and_crc_of_a_region(self):
+        """mr_fill gives the documented pattern from the region's byte 0 on; mr_crc is zlib's."""
+        self.rpc("mr_fill", name="asker", offset=1000, length=5000, seed=77)
+        want = pattern(1, 1000) + pattern(77, 5000, 1000) + pattern(1, LEN - 6000, 6000)
+        self.assertEqual(want[:8192], self.mem(0, 8192, "asker"))
+        for at, n in ((0, LEN), (999, 5002), (LEN - 1, 1), (LEN, 0)):
+            self.assertEqual(zlib.crc32(want[at:at + n]), self.rpc(
+                "mr_crc", name="asker", offset=at, length=n)["crc32"])
+        for method, more in (("mr_fill", {"seed": 1}), ("mr_crc", {})):
+            for at, n in ((0, LEN + 1), (LEN + 1, 0), (hex(2**64 - 1), 2), (0, (16 << 20) + 1)):
+                with self.assertRaises(rig.RpcError):
+                    self.rpc(method, name="asker", offset=at, length=n, **more)
 
     def test_both_ways_at_once(self):
         self.pair()

@@ -65,6 +65,47 @@ class Duplicates(rig.RigCase):
         self.assertEqual(1, self.delta("duplicate_request"))
         self.alive(E + 3, 2)
 
+    def test_RESP_13_RESP_DUP_03_an_older_read_goes_first(self):
+        """What waits behind it is of no use to a peer that lost the older one."""
+        self.resp(mr_fill="pattern:1")
+        p = self.peer
+        self.expect(self.feed(p.read_req(E, VA, RKEY, 1024)),
+                    ReadResponse(E, roce.pattern(1, 1024), 1))
+        got = self.feed(p.read_req(E + 1, VA, RKEY, 4096), p.read_req(E, VA, RKEY, 1024))
+        self.expect(got, ReadResponse(E, roce.pattern(1, 1024)),
+                    ReadResponse(E + 1, roce.pattern(1, 4096), 2))
+        self.assertEqual([2, 2, 2], [f.msn for f in got if f.msn is not None])
+
+    def interrupted(self, *repeated):
+        """The first packets of 40 are out when the peer goes back. (Those, what follows.)"""
+        self.resp(mr_fill="pattern:1", max_dest_rd_atomic=4)
+        p = self.peer
+        self.feed(p.read_req(E, VA, RKEY, 1024))
+        self.rig.rx(p.read_req(E + 1, VA, RKEY, 40960))
+        begun = [roce.Frame(bytes.fromhex(line.split()[2]))
+                 for line in self.rig.command("turn 1")]
+        self.assertTrue(0 < len(begun) < 40, begun)
+        self.assertEqual([E + 1 + i for i in range(len(begun))], [f.psn for f in begun])
+        return len(begun), self.feed(*repeated)
+
+    def test_RESP_13_RESP_DUP_03_a_read_under_way_is_interrupted(self):
+        p, long = self.peer, roce.pattern(1, 40960)
+        n, got = self.interrupted(p.read_req(E, VA, RKEY, 1024))
+        self.expect(got, ReadResponse(E, long[:1024]), ReadResponse(E + 1, long, 2)[n:])
+        _, got = self.interrupted(p.read_req(E, VA, RKEY, 1024),
+                                  p.read_req(E + 1, VA, RKEY, 40960))
+        self.expect(got, ReadResponse(E, long[:1024]), ReadResponse(E + 1, long, 2))
+
+    def test_RESP_13_RESP_DUP_06_an_older_atomic_goes_first(self):
+        self.resp(mr_fill="pattern:1")
+        p = self.peer
+        self.expect(self.feed(p.fetch_add(E, VA, RKEY, 1)),
+                    AtomicAck(E, int.from_bytes(roce.pattern(1, 8), "little"), 1))
+        self.expect(self.feed(p.read_req(E + 1, VA + 4096, RKEY, 4096),
+                              p.fetch_add(E, VA, RKEY, 1)),
+                    AtomicAck(E, int.from_bytes(roce.pattern(1, 8), "little"), 2),
+                    ReadResponse(E + 1, roce.pattern(1, 4096, 4096), 2))
+
     def test_RESP_DUP_04_part_of_a_read(self):
         self.resp(mr_fill="pattern:1")
         p = self.peer

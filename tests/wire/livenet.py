@@ -119,7 +119,7 @@ class Connection:
 class Process:
     """A running program, its files in a directory of its own."""
 
-    def __init__(self, config=None, wait=True, arguments=()):
+    def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent):
         self.dir = tempfile.mkdtemp(prefix="rocelane-wire-")
         config_path = os.path.join(self.dir, "config.json")
         if config is None:
@@ -133,7 +133,7 @@ class Process:
         self._err = open(os.path.join(self.dir, "stderr"), "w+b")
         self.proc = subprocess.Popen(
             [os.environ["ROCELANE"], "--config", config_path, *arguments], stdout=self._out,
-            stderr=self._err, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
+            stderr=self._err, stdin=subprocess.DEVNULL, preexec_fn=prepare,
             env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
         if wait:
             try:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The whole program moves verified data at 0, 0.1 % and 1 % loss; scripts/bench/transfer in small.
+
+WRITE, SEND and READ, four queue pairs; no speed is asked for: the machine may be busy.
+"""
+import os
+import sys
+import unittest
+
+import transfer
+from transfer import MIB, Failed, Transfer
+
+KINDS = ("RDMA_WRITE", "RDMA_READ", "SEND")
+REGION, MESSAGE, QPS, MTU = 16 * MIB, 256 << 10, 4, 4096
+TIMEOUT = 14                        # 67 ms: threads that wait for a CPU are no lost packets
+
+
+class Moves(unittest.TestCase):
+
+    def over(self, link):
+        t = Transfer(link, REGION, MESSAGE, QPS, MTU, TIMEOUT)
+        self.addCleanup(t.close)
+        packets = 3 * REGION // MTU             # at least, in one direction
+        clean = t.run(0, 3 * REGION, KINDS)
+        self.assertEqual((3 * REGION, 0), (clean.bytes, clean.lost))
+        self.assertEqual(set(KINDS), set(clean.by_kind))
+        for loss in (0.001, 0.01):
+            r = t.run(loss, 3 * REGION, KINDS, seed=int(loss * 1000))
+            self.assertEqual(3 * REGION, r.bytes)
+            # A tenth of what is expected at the least: the losses are seeded, the packets are not.
+            self.assertGreater(r.lost, packets * loss / 10)
+            self.assertGreater(r.counters["req_resent_pkts"], 0)
+            self.assertEqual(0, r.counters["req_cqe_error"])
+            transfer.show(r, clean.goodput)
+
+    def test_in_memory_ports(self):
+        self.over("pair")
+
+    def test_veth_pair_between_namespaces(self):
+        self.over("veth")
+
+
+class Judges(unittest.TestCase):
+    """What the comparison must not let pass."""
+
+    def setUp(self):
+        self.t = Transfer("pair", MIB, 64 << 10, 2, 1024, TIMEOUT)
+        self.addCleanup(self.t.close)
+        self.t.make_qps()
+
+    def test_data_that_was_there_before(self):
+        self.t.fill("a", 1)
+        self.t.fill("b", 1)
+        self.t.fill = lambda end, seed: None
+        with self.assertRaisesRegex(Failed, "already"):
+            self.t.round("RDMA_WRITE", transfer.Result(0))
+
+    def test_a_byte_that_is_wrong(self):
+        post = self.t.post
+
+        def post_and_spoil(kind):
+            post(kind)
+            self.t.reap("a", "senda", self.t.n)
+            self.t.reap = lambda *_: None
+            byte = self.t.ask("b", "mr_read", name="b", offset=70000, length=1)["data"]
+            self.t.ask("b", "mr_write", name="b", offset=70000,
+                       data="%02x" % (int(byte, 16) ^ 1))
+        self.t.post = post_and_spoil
+        with self.assertRaisesRegex(Failed, "1 of 16 messages have arrived wrong, the first is 1"):
+            self.t.round("RDMA_WRITE", transfer.Result(0))
+
+    def test_data_of_another_message(self):
+        post_list = self.t.post_list
+
+        def crossed(end, method, qp_num, wrs):
+            for wr in wrs:
+                wr["sg_list"][0]["offset"] ^= 2 * 65536
+            post_list(end, method, qp_num, wrs)
+        self.t.post_list = crossed
+        with self.assertRaisesRegex(Failed, "16 of 16 messages have arrived wrong"):
+            self.t.round("RDMA_WRITE", transfer.Result(0))
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0 and os.environ.get("ROCELANE_NO_WIRE") != "1":
+        sys.exit("the wire tests need root for network namespaces of their own; "
+                 "ROCELANE_NO_WIRE=1 leaves them out")
+    if os.environ.get("ROCELANE_NO_WIRE") == "1":
+        del Moves.test_veth_pair_between_namespaces
+    unittest.main(verbosity=2 if os.environ.get("VERBOSE") else 1)
