@@ -186,6 +186,31 @@ class Summary(unittest.TestCase):
         self.assertEqual(self.run_summary(tests), ("0 passed, 0 failed", 1))
 
 
+class Run(unittest.TestCase):
+    """scripts/run before it sets anything up."""
+
+    def run_script(self, *args):
+        return subprocess.run([os.path.join(SCRIPTS, "run"), *args], capture_output=True,
+                              text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+
+    def test_help_and_list(self):
+        p = self.run_script("--help")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        for word in ("--duration", "--loss", "--replay", "--list", "--tap", "--build"):
+            self.assertIn(word, p.stdout)
+        p = self.run_script("--list")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn("rnr", p.stdout.split())
+
+    def test_wrong_words(self):
+        for args in (["--colour"], ["--loss"], ["--replay", "--loss", "1%"], ["--list", "x"],
+                     ["--duration", "2", "--build"]):
+            with self.subTest(args=args):
+                p = self.run_script(*args)
+                self.assertEqual((p.returncode, p.stdout), (2, ""))
+                self.assertIn("usage:", p.stderr)
+
+
 class Setup(unittest.TestCase):
     """scripts/setup with dpkg-query and apt-get of our own making."""
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -84,8 +85,8 @@ class Loopback(unittest.TestCase):
         self.assertEqual(0, done.returncode, done.stdout)
         c = self.counters(done.stdout)
         self.assertGreater(c["req_messages"], 10000)
-        self.assertEqual(c["req_messages"] * 1024, c["req_message_bytes"])
-        self.assertGreaterEqual(c["rx_write_requests"], c["req_messages"])
+        for name in ("rx_write_requests", "rx_read_requests", "rx_atomic_requests"):
+            self.assertGreater(c[name], 1000, name)
         for name in ("req_cqe_error", "resp_cqe_error", "tx_backlog_drop", "rx_syndrome_30"):
             self.assertEqual(0, c.get(name, 0), name)
 
@@ -93,21 +94,21 @@ class Loopback(unittest.TestCase):
         """5 us each way and one ATOMIC at a time: an idle sleep of 50 us would show."""
         def delayed(config):
             self.assertEqual("sleep", config["lcores"]["idle"])
-            config["qps"] = [q for q in config["qps"] if q["qp_num"] in (32, 64)]
-            for q in config["qps"]:
-                q["count"] = 1
-                if "send_feed" in q:
-                    q["send_feed"] = {"opcode": "ATOMIC_FETCH_AND_ADD", "depth": 1,
-                                      "rkey": "0x1001", "remote_addr": "0x10000"}
+            atomic = config["qps"][-1]
+            config["qps"] = [config["qps"][0], atomic]
+            self.assertEqual("ATOMIC_FETCH_AND_ADD", atomic["send_feed"]["opcode"])
+            atomic["count"] = atomic["send_feed"]["depth"] = 1
             for port in config["ports"]:
                 port["impair"] = {"rules": [{"action": "delay", "delay_us": 5}]}
-        done = self.run_example(delayed, "1")
-        self.assertEqual(0, done.returncode, done.stdout)
-        c = self.counters(done.stdout)
-        # 100,000 at most; one that slept would do 8,000, on an idle machine
-        self.assertLess(c["req_messages"], 100001)
-        self.assertGreater(c["req_messages"], 12000)
-        self.assertEqual(0, c.get("req_resent_pkts", 0))
+        with self.started(delayed) as ask:
+            row, end = {"count": 0}, time.monotonic() + 60
+            while row["count"] < 2000 and time.monotonic() < end:
+                time.sleep(0.05)
+                row = [r for r in ask("latency") if r["opcode"] == "ATOMIC"][0]
+        self.assertGreaterEqual(row["count"], 2000)
+        self.assertGreaterEqual(row["p50_ns"], 10000)
+        # Half of them: a worker that another program keeps from its core is late now and then.
+        self.assertLess(row["p50_ns"], 40000)
 
     def test_RESP_18_atomics_on_four_lcores(self):
         """Four workers, one word, requests and answers lost: each addition happens once."""
@@ -117,7 +118,7 @@ class Loopback(unittest.TestCase):
             config["eal"][config["eal"].index("-m") + 1] = "384"
             config["lcores"]["workers"] = [1, 2, 3, 4]
             asking, answering = config["ports"]
-            answers, asks = config["qps"]
+            answers, asks = config["qps"][0], config["qps"][-1]
             config["ports"], config["qps"] = [], []
             for port, last, end in ((asking, 1, "a"), (answering, 2, "b")):
                 config["ports"] += [
@@ -127,11 +128,11 @@ class Loopback(unittest.TestCase):
             for i in range(4):
                 config["qps"] += [
                     dict(answers, port="b%d" % i, qp_num=64 + i, dest_qp_num=32 + i, count=1,
-                         worker=i, ah_attr={"dest_ip": "10.77.%d.1" % i}),
+                         path_mtu=1024, worker=i, ah_attr={"dest_ip": "10.77.%d.1" % i}),
                     dict(asks, port="a%d" % i, qp_num=32 + i, dest_qp_num=64 + i, count=1,
-                         worker=i, ah_attr={"dest_ip": "10.77.%d.2" % i},
+                         path_mtu=1024, worker=i, ah_attr={"dest_ip": "10.77.%d.2" % i},
                          send_feed={"opcode": "ATOMIC_FETCH_AND_ADD", "size": 8, "depth": 16,
-                                    "rkey": "0x1001", "remote_addr": "0x10000",
+                                    "rkey": "0x1003", "remote_addr": "0x30000000",
                                     "count": each})]
         with self.started(atomics) as ask:
             end = time.monotonic() + 60
@@ -141,7 +142,7 @@ class Loopback(unittest.TestCase):
                     break
                 time.sleep(0.05)
             per_worker = [w["rx_atomic_requests"] for w in ask("stats", scope="worker")]
-            word = ask("mr_read", name="mr0", offset=0, length=8)["data"]
+            word = ask("mr_read", name="sums", offset=0, length=8)["data"]
         self.assertEqual(4 * each, int.from_bytes(bytes.fromhex(word), sys.byteorder), c)
         self.assertEqual([each] * 4, per_worker)
         self.assertGreater(c["req_resent_pkts"], 100)
@@ -154,6 +155,70 @@ class Loopback(unittest.TestCase):
         done = self.run_example(drop_port, "1")
         self.assertEqual(1, done.returncode, done.stdout)
         self.assertIn("net_pair0b", done.stdout)
+
+
+class Shown(unittest.TestCase):
+    """What scripts/run prints: a line each second, a summary, and what it has checked."""
+
+    SHOW = os.path.join(ROOT, "scripts", "dev", "loopback.py")
+
+    def start(self, *args):
+        return subprocess.Popen(
+            ["/usr/bin/python3", "-B", self.SHOW, "--rocelane", os.environ["ROCELANE"], *args],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def rows(self, out):
+        """Second to its cells, by the names of the columns."""
+        head = re.search(r"^second .*$", out, re.M).group().split("  ")
+        head = [name.strip() for name in head if name.strip()]
+        lines = re.findall(r"^ *\d+ +\d+ .*(?:same)$", out, re.M)
+        return [dict(zip(head, line.split())) for line in lines]
+
+    def test_recovery_is_seen(self):
+        """Nothing is lost before; then NAKs, implied NAKs and resends, and all of it arrives."""
+        p = self.start("--duration", "4", "--loss", "2%")
+        out, err = p.communicate(timeout=60)
+        self.assertEqual((0, ""), (p.returncode, err), out)
+        rows = self.rows(out)
+        self.assertEqual(["1", "2", "3", "4"], [r["second"] for r in rows], out)
+        for r in rows:
+            self.assertGreater(int(r["ops/s"]), 100, r)
+            self.assertGreater(float(r["Gbit/s"]), 0, r)
+            self.assertLessEqual(float(r["p50 us"]), float(r["p99 us"]))
+        self.assertEqual("0", rows[0]["lost"])
+        for name in ("lost", "resent", "seq NAK", "implied"):
+            for r in rows[1:]:
+                self.assertGreater(int(r[name]), 0, (name, r))
+        self.assertIn("each port loses 2 %", out)
+        self.assertRegex(out, r"goodput with loss: +\d+ % of")
+        for kind in ("RDMA_WRITE", "RDMA_READ", "SEND", "ATOMIC"):
+            self.assertRegex(out, r"(?m)^%s +[1-9]\d* " % kind)
+        self.assertIn("checked: 192 KiB of random data", out)
+
+    def test_until_interrupted(self):
+        p = self.start("--duration", "0")
+        for line in p.stdout:
+            if re.match(r" +1 +\d+", line):
+                break
+        p.send_signal(signal.SIGINT)
+        out, err = p.stdout.read(), p.stderr.read()
+        self.assertEqual((0, ""), (p.wait(60), err), out)
+        self.assertIn("no request failed", out)
+        self.assertIn("--loss 1%", out)
+
+    def test_wrong_words(self):
+        for args, says in ((("--loss", "60%"), "from 0 to 50%"), (("--loss", "x"), "loss"),
+                           (("--duration", "-1"), "whole seconds")):
+            p = self.start(*args)
+            _, err = p.communicate(timeout=60)
+            self.assertEqual(2, p.returncode, args)
+            self.assertIn(says, err)
+
+    def test_no_program(self):
+        p = self.start("--duration", "2", "--rocelane", "/bin/false")
+        _, err = p.communicate(timeout=60)
+        self.assertEqual(1, p.returncode)
+        self.assertIn("does not start", err)
 
 
 if __name__ == "__main__":
