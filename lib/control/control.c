@@ -90,22 +90,21 @@ watch_links(struct control *c)
 		return;
 	c->link_next = c->now + LINK_EVERY;
 	for (uint32_t p = 0; p < c->env.ports_n; p++) {
-		struct rte_eth_link link = { 0 };
-		bool up;
+		struct link_view link;
+		int rc = link_look(c->env.ports[p].id, &link);
 
-		if (!rte_eth_dev_is_valid_port(c->env.ports[p].id)) {
+		if (rc == -ENODEV) {
 			if (!c->device_lost[p])
 				events_device(c, p);
 			c->device_lost[p] = true;
 			continue;
 		}
-		if (rte_eth_link_get_nowait(c->env.ports[p].id, &link) != 0)
+		if (rc != 0)
 			continue;
-		up = link.link_status == RTE_ETH_LINK_UP;
-		if (c->link_known[p] && up != c->link_up[p])
-			events_port(c, p, up);
+		if (c->link_known[p] && link.up != c->link_up[p])
+			events_port(c, p, link.up);
 		c->link_known[p] = true;
-		c->link_up[p] = up;
+		c->link_up[p] = link.up;
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "events.h"
 #include "explain.h"
 #include "frames.h"
+#include "link.h"
 #include "neigh.h"
 #include "notify.h"
 #include "objects.h"

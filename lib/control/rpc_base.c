@@ -49,19 +49,17 @@ shut_down(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
-/* What the device says of its link. */
 static void
 set_link(json_t *o, uint16_t id)
 {
-	struct rte_eth_link link = { 0 };
+	struct link_view link = { 0 };
 	const char *state = "UNKNOWN";
 
-	if (rte_eth_dev_is_valid_port(id) && rte_eth_link_get_nowait(id, &link) == 0)
-		state = link.link_status == RTE_ETH_LINK_UP ? "UP" : "DOWN";
+	if (link_look(id, &link) == 0)
+		state = link.up ? "UP" : "DOWN";
 	json_object_set_new(o, "state", json_string(state));
 	json_object_set_new(o, "link_speed_mbps",
-		link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? json_null()
-							     : json_integer(link.link_speed));
+		link.speed_mbps == 0 ? json_null() : json_integer(link.speed_mbps));
 }
 
 static json_t *

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The real program, real sockets: what the rig proves one packet at a time, here over a wire."""
+import socket
 import subprocess
+import time
 
 import livenet
 import rig
@@ -164,6 +166,32 @@ class RingOfOddFrames(livenet.LiveCase):
         self.assertIn("framesz=8192", self.rig.stderr())
         for psn in range(E, E + 600):
             self.ask([self.peer.write_only(psn, data(4096), VA, RKEY)], Ack(psn, psn - E + 1))
+
+
+class Cable(livenet.LiveCase):
+    """af_packet's driver says "up" whatever happens; the kernel's word counts (AE-07)."""
+
+    def until(self, state):
+        end = time.monotonic() + 20
+        while self.rpc("port_list")[0]["state"] != state:
+            self.assertLess(time.monotonic(), end, "the port does not get %s" % state)
+        while True:
+            for e in self.events():
+                if e["source"] == "PORT":
+                    return e["event_type"], e["port"]
+            self.assertLess(time.monotonic(), end, "no event")
+
+    def test_cable_out_and_in(self):
+        """Either end; QPs stay as they are, and traffic goes on."""
+        self.resp()
+        for psn, end in ((E, PEER_IF), (E + 1, livenet.DUT_IF)):
+            livenet.ip("link", "set", end, "down")
+            self.addCleanup(livenet.ip, "link", "set", end, "up")
+            self.assertEqual(("PORT_ERR", "p0"), self.until("DOWN"))
+            livenet.ip("link", "set", end, "up")
+            self.assertEqual(("PORT_ACTIVE", "p0"), self.until("UP"))
+            self.rig.raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)     # of that time
+            self.ask([self.peer.send_only(psn, b"x")], Ack(psn, psn - E + 1))
 
 
 class KernelPeer(livenet.LiveCase):
