@@ -27,6 +27,7 @@
 #define ERROR_COLUMNS "time_ns port worker qp_num opcode psn length impact syndrome names"
 #define MR_KEYS       "name pd length addr rkey access fill remote_invalidate"
 #define SRQ_KEYS      "name pd max_wr max_sge srq_limit"
+#define SRQ_COLUMNS   "name pd max_wr max_sge posted srq_limit users error"
 #define IMPAIR_KEYS                                                                            \
 	"action frames direction qp_num psn psn_last opcode packet probability every burst.p " \
 	"burst.r burst.loss_good burst.loss_bad skip times delay_us jitter_us copies distance " \
@@ -61,9 +62,10 @@ const struct command commands[] = {
 	{ "cq",       "poll",       "poll_cq",         "cq ?#max",               NULL,                               CQE_COLUMNS,   run_table,   "take completions" },
 	{ "cq",       "notify",     "req_notify",      "cq",                     "solicited_only",                   NULL,          run_quiet,   "arm a completion queue: its next completion is an event" },
 	{ "cq",       "events",     "cq_events",       NULL,                     NULL,                               "cq",          run_table,   "take the completion events that wait" },
-	{ "srq",      "list",       "srq_list",        NULL,                     NULL,                               NULL,          run_table,   "shared receive queues" },
-	{ "srq",      "show",       "srq_list",        "name",                   NULL,                               NULL,          run_find,    "one shared receive queue" },
+	{ "srq",      "list",       "srq_list",        NULL,                     NULL,                               SRQ_COLUMNS,   run_table,   "shared receive queues" },
+	{ "srq",      "show",       "srq_query",       "name",                   NULL,                               NULL,          run_pairs,   "one shared receive queue: depth, what is posted, limit" },
 	{ "srq",      "create",     "srq_create",      "?name",                  SRQ_KEYS,                           NULL,          run_pairs,   "make a shared receive queue" },
+	{ "srq",      "modify",     "srq_modify",      "name",                   "max_wr srq_limit",                 NULL,          run_quiet,   "another depth, or another limit, which arms the event" },
 	{ "srq",      "destroy",    "srq_destroy",     "name",                   NULL,                               NULL,          run_quiet,   "destroy a shared receive queue" },
 	{ "pd",       "create",     "pd_create",       "?name",                  "name",                             NULL,          run_pairs,   "make a protection domain" },
 	{ "pd",       "destroy",    "pd_dealloc",      "name",                   NULL,                               NULL,          run_quiet,   "destroy a protection domain" },
@@ -72,7 +74,7 @@ const struct command commands[] = {
 	{ "worker",   "list",       "worker_list",     NULL,                     NULL,                               NULL,          run_table,   "worker lcores" },
 	{ "neighbor", "list",       "neighbor_list",   NULL,                     NULL,                               NULL,          run_table,   "IP to MAC, as resolved" },
 	{ "post",     "send",       "post_send",       "#qp_num",                SEND_KEYS,                          NULL,          run_post,    "post send work requests" },
-	{ "post",     "recv",       "post_recv",       "#qp_num",                "wr_id " SGE " count",              NULL,          run_post,    "post receive work requests" },
+	{ "post",     "recv",       "post_recv",       "#qp_num",                "wr_id " SGE " count",              NULL,          run_post,    "post receive work requests; to a shared queue: post recv srq NAME" },
 	{ "post",     "srq",        "post_srq_recv",   "srq",                    "wr_id " SGE " count",              NULL,          run_post,    "post receives to a shared receive queue" },
 	{ "event",    "list",       "async_events",    "?#max",                  NULL,                               EVENT_COLUMNS, run_table,   "take the asynchronous events that wait" },
 	{ "event",    "monitor",    "async_events",    NULL,                     NULL,                               NULL,          run_follow,  "print asynchronous events as they come" },

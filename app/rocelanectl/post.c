@@ -66,7 +66,7 @@ report(struct ctl *ctl, json_int_t posted, json_t *refused)
 int
 run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
-	const char *to_key = strcmp(cmd->verb, "srq") == 0 ? "srq" : "qp_num";
+	const char *to_key;
 	json_t *refused = NULL;
 	json_int_t posted = 0;
 	json_int_t count;
@@ -74,8 +74,15 @@ run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	json_int_t i = 0;
 	json_t *to;
 	json_t *wr;
-	int rc = params_build(cmd, argc, argv, &wr);
+	int rc;
 
+	if (strcmp(cmd->verb, "recv") == 0 && argc > 0 && strcmp(argv[0], "srq") == 0) {
+		cmd = command_find("post", "srq");
+		argc--;
+		argv++;
+	}
+	to_key = strcmp(cmd->verb, "srq") == 0 ? "srq" : "qp_num";
+	rc = params_build(cmd, argc, argv, &wr);
 	if (rc != CTL_OK)
 		return rc;
 	to = json_incref(json_object_get(wr, to_key));

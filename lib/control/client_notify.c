@@ -133,6 +133,7 @@ clients_event(struct control *c, const struct event *e)
 		TAILQ_FOREACH (cl, &c->clients.all, all)
 			client_event(c, cl, e);
 		break;
+	case EVENT_OF_SRQ: /* the dataplane's own */
 	case EVENT_OF_NOTHING:
 		break;
 	}

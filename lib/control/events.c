@@ -15,7 +15,8 @@ enum {
 	IBV_EVENT_CQ_ERR = 0,
 	IBV_EVENT_DEVICE_FATAL = 8,
 	IBV_EVENT_PORT_ACTIVE = 9,
-	IBV_EVENT_PORT_ERR = 10
+	IBV_EVENT_PORT_ERR = 10,
+	IBV_EVENT_QP_LAST_WQE_REACHED = 16
 };
 
 const char *
@@ -40,6 +41,7 @@ static void
 set_object(struct control *c, json_t *o, const struct event *e)
 {
 	const struct object_cq *cq;
+	const struct object_srq *srq;
 
 	switch ((enum event_of)e->of) {
 	case EVENT_OF_QP:
@@ -48,6 +50,10 @@ set_object(struct control *c, json_t *o, const struct event *e)
 	case EVENT_OF_CQ:
 		cq = object_cq_by_id(c, e->number);
 		json_object_set_new(o, "cq", json_string(cq != NULL ? cq->n.name : ""));
+		break;
+	case EVENT_OF_SRQ:
+		srq = object_srq_by_id(c, e->number);
+		json_object_set_new(o, "srq", json_string(srq != NULL ? srq->n.name : ""));
 		break;
 	case EVENT_OF_PORT:
 		json_object_set_new(o, "port", json_string(c->env.conf->ports[e->number].name));
@@ -67,7 +73,16 @@ events_detail(const struct event *e)
 	if (e->rule != 0)
 		return json_sprintf(
 			"%s: %s", qp_rule_id(e->rule), qp_rule_text(e->rule));
-	return json_string("");
+	switch (e->event) {
+	case MBOX_EVENT_SRQ_ERR:
+		return json_string("the ring or one of its entries is malformed");
+	case MBOX_EVENT_SRQ_LIMIT:
+		return json_string("fewer are posted than srq_limit, which is disarmed now");
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return json_string("the QP takes no more from its shared receive queue");
+	default:
+		return json_string("");
+	}
 }
 
 static json_t *
@@ -226,6 +241,21 @@ cq_operation(struct control *c, const struct ring_aeq_event *e)
 	add(c, &out);
 }
 
+/* SRQ-02, SRQ-04 */
+static void
+srq_report(struct control *c, const struct ring_aeq_event *e)
+{
+	const struct object_srq *srq = object_srq_by_id(c, e->id);
+	struct event out;
+
+	if (srq == NULL || (e->context != 0 && e->context != (uintptr_t)&srq->q) ||
+		(e->event != MBOX_EVENT_SRQ_ERR && e->event != MBOX_EVENT_SRQ_LIMIT))
+		return;
+	out = event_of(e, EVENT_OF_SRQ);
+	out.code = 0;
+	add(c, &out);
+}
+
 /*
  * AEQ-10, AEQ-11: the worker brings the QP to ERR; the failing request of the queue that the source
  * names takes the status. Where there is none, the event tells.
@@ -309,6 +339,10 @@ consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 
 	if (aeq_code_class(e->code) == AEQ_CLASS_CQ_ERROR) {
 		cq_operation(c, e);
+		return;
+	}
+	if ((e->flags & AEQ_SRQ) != 0) {
+		srq_report(c, e);
 		return;
 	}
 	if ((e->flags & AEQ_QP) == 0)

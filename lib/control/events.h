@@ -21,12 +21,12 @@
 struct control;
 struct qp;
 
-enum event_of { EVENT_OF_QP, EVENT_OF_CQ, EVENT_OF_PORT, EVENT_OF_NOTHING };
+enum event_of { EVENT_OF_QP, EVENT_OF_CQ, EVENT_OF_SRQ, EVENT_OF_PORT, EVENT_OF_NOTHING };
 
 struct event {
 	ns_t time_ns;
 	uint64_t lost;   /* overflow entry: how many */
-	uint32_t number; /* QPN, CQ id, index of the port */
+	uint32_t number; /* QPN, id of a CQ or SRQ, index of the port */
 	uint32_t psn;
 	uint16_t rule;
 	uint8_t of;     /* enum event_of */
@@ -74,7 +74,7 @@ void events_device(struct control *c, uint32_t port);
 void events_port(struct control *c, uint32_t port, bool up);
 /** Report what workers lost because their queue was full (AEQ-14). */
 void events_check_lost(struct control *c);
-/** Events of a QP or CQ that is being destroyed are taken out of the queue. */
+/** Events of a QP, CQ or SRQ that is being destroyed are taken out of the queue. */
 void events_forget(struct control *c, enum event_of of, uint32_t number);
 /** Oldest event as JSON, taken out; NULL: none, or no memory. */
 json_t *events_take(struct control *c);

@@ -34,6 +34,7 @@ struct control {
 	uint32_t worker_qps[CONTROL_MAX_WORKERS];
 	uint32_t next_pd;
 	uint32_t next_cq;
+	uint32_t next_srq;
 	uint64_t random_fallback;
 	bool memory_logged;
 	ns_t link_next; /* when to look at the ports' links again */

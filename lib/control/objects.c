@@ -52,12 +52,6 @@ object_cq_find(struct control *c, const char *name, struct refusal *r)
 	return (struct object_cq *)(void *)find(&c->cqs, "cq", name, r);
 }
 
-struct object_srq *
-object_srq_find(struct control *c, const char *name, struct refusal *r)
-{
-	return (struct object_srq *)(void *)find(&c->srqs, "srq", name, r);
-}
-
 struct object_cq *
 object_cq_by_id(struct control *c, uint32_t id)
 {
@@ -176,45 +170,18 @@ object_cq_destroy(struct control *c, struct object_cq *cq, struct refusal *r)
 	return 0;
 }
 
-int
-object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal *r)
-{
-	struct object_pd *pd = object_pd_find(c, conf->pd, r);
-	struct object_srq *srq;
-	int rc;
-
-	if (pd == NULL)
-		return -ENOENT;
-	rc = name_check(&c->srqs, "srq", conf->name, r);
-	if (rc != 0)
-		return rc;
-	srq = calloc(1, sizeof(*srq));
-	if (srq == NULL)
-		return no_memory(r);
-	srq->pd = pd;
-	srq->conf = *conf;
-	pd->users++;
-	return names_add(&c->srqs, &srq->n, conf->name);
-}
-
-int
-object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
-{
-	(void)r;
-	srq->pd->users--;
-	names_remove(&c->srqs, &srq->n);
-	free(srq);
-	return 0;
-}
-
 void
 objects_fini(struct control *c)
 {
 	struct refusal r;
 	struct named *o;
 
-	while ((o = TAILQ_FIRST(&c->srqs.all)) != NULL)
-		object_srq_destroy(c, (struct object_srq *)(void *)o, &r);
+	while ((o = TAILQ_FIRST(&c->srqs.all)) != NULL) {
+		if (object_srq_destroy(c, (struct object_srq *)(void *)o, &r) != 0) {
+			log_error("%s: left behind", r.text);
+			break;
+		}
+	}
 	while ((o = TAILQ_FIRST(&c->mrs.all)) != NULL)
 		object_mr_destroy(c, (struct object_mr *)(void *)o, &r);
 	while ((o = TAILQ_FIRST(&c->cqs.all)) != NULL) {

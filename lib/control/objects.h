@@ -11,6 +11,8 @@
  * The same functions serve the configuration at start and the RPC methods. A refusal changes
  * nothing.
  */
+#include <jansson.h>
+
 #include "conf.h"
 #include "mem.h"
 #include "names.h"
@@ -52,8 +54,10 @@ struct object_cq {
 
 struct object_srq {
 	struct named n;
+	struct qp_srq q;
 	struct object_pd *pd;
-	struct conf_srq conf;
+	struct ring rq;       /* producer's view */
+	struct conf_srq conf; /* as modified last; q.limit is the limit in effect */
 };
 
 /** Object of this name, or NULL with the refusal (ENOENT) filled in. */
@@ -61,8 +65,9 @@ struct object_pd *object_pd_find(struct control *c, const char *name, struct ref
 struct object_mr *object_mr_find(struct control *c, const char *name, struct refusal *r);
 struct object_cq *object_cq_find(struct control *c, const char *name, struct refusal *r);
 struct object_srq *object_srq_find(struct control *c, const char *name, struct refusal *r);
-/** CQ with this number, or NULL. Cost: linear; for events only. */
+/** CQ or SRQ with this number, or NULL. Cost: linear; for events only. */
 struct object_cq *object_cq_by_id(struct control *c, uint32_t id);
+struct object_srq *object_srq_by_id(struct control *c, uint32_t id);
 
 int object_pd_create(struct control *c, const struct conf_pd *conf, struct refusal *r);
 int object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *r);
@@ -74,6 +79,15 @@ int object_mr_create_in(struct control *c, const struct conf_mr *conf,
 /** The same in `mem`, of ring_size(ring_entries(cqe), sizeof(struct ring_cqe)); NULL: its own. */
 int object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
 	struct object_cq **out, struct refusal *r);
+/**
+ * Another capacity, or another limit, which is armed by that (0: disarmed); NULL: as it is.
+ * @return 0 or a refusal: fewer than are posted, a limit above max_wr.
+ */
+int object_srq_modify(struct control *c, struct object_srq *srq, const uint32_t *max_wr,
+	const uint32_t *limit, struct refusal *r);
+
+/** Attributes as configured, those of now, and what is posted. */
+json_t *object_srq_json(struct object_srq *srq);
 
 /** -EBUSY while something refers to the object. */
 int object_pd_destroy(struct control *c, struct object_pd *pd, struct refusal *r);

@@ -18,8 +18,10 @@ qp_admin_init(struct control *c)
 struct qp_rec *
 qp_admin_find(struct control *c, uint32_t qpn)
 {
-	struct qp_rec *rec = c->slots[qpn & c->env.qps->mask].rec;
+	struct qp_rec *rec = NULL;
 
+	if (c->slots != NULL) /* the last events may come after the last QP */
+		rec = c->slots[qpn & c->env.qps->mask].rec;
 	return rec != NULL && rec->qp->qpn == qpn ? rec : NULL;
 }
 
@@ -82,6 +84,8 @@ drop(struct control *c, struct qp_rec *rec)
 	rec->pd->users--;
 	atomic_fetch_sub_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
+	if (rec->srq != NULL)
+		rec->srq->q.users--;
 	if (rec->feed != NULL)
 		object_region_retire(c, rec->feed);
 	explain_forget(c, rec);

@@ -53,6 +53,7 @@ struct qp_rec {
 	struct object_pd *pd;
 	struct object_cq *send_cq;
 	struct object_cq *recv_cq;
+	struct object_srq *srq; /* NULL: a receive queue of its own */
 	struct mem_region *feed;
 	struct neigh_link link;     /* of the primary path */
 	struct neigh_link alt_link; /* of the alternate one */

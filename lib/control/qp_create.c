@@ -100,12 +100,18 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 		p.max_send_wr = conf->send_feed.depth;
 	if (feed && p.max_recv_wr < conf->recv_feed.buffers)
 		p.max_recv_wr = conf->recv_feed.buffers;
+	if (rec->srq != NULL) {
+		p.max_recv_wr = 0;
+		p.max_recv_sge = rec->srq->q.max_sge;
+	}
 	if (p.max_recv_wr == 0)
 		p.max_recv_wr = 1; /* never used, but a ring has an entry */
 	if (p.max_recv_sge == 0)
 		p.max_recv_sge = 1;
 	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
+	if (client != NULL && rec->srq != NULL)
+		return refuse(r, ENOTSUP, "srq: an application's QPs have receive queues of their own");
 	if (client != NULL) {
 		const int rc = client_rings_lend(c, client, &p, &rec->rings, r);
 
@@ -133,11 +139,11 @@ references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, st
 	rec->recv_cq = object_cq_find(c, conf->recv_cq, r);
 	if (rec->recv_cq == NULL)
 		return -ENOENT;
-	if ((conf->given & CONF_QP_SRQ) != 0)
-		return object_srq_find(c, conf->srq, r) == NULL
-			       ? -ENOENT
-			       : refuse(r, ENOTSUP,
-					 "srq: QPs cannot use a shared receive queue yet");
+	if ((conf->given & CONF_QP_SRQ) != 0) {
+		rec->srq = object_srq_find(c, conf->srq, r);
+		if (rec->srq == NULL)
+			return -ENOENT;
+	}
 	if (conf->worker >= c->env.workers_n && (conf->given & CONF_QP_WORKER) != 0)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", conf->worker,
 			c->env.workers_n);
@@ -171,6 +177,10 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	qp->pd = rec->pd->id;
 	qp->send_cq = &rec->send_cq->q;
 	qp->recv_cq = &rec->recv_cq->q;
+	if (rec->srq != NULL) {
+		qp->srq = &rec->srq->q;
+		rec->srq->q.users++;
+	}
 	qp->user = rec;
 	if (rec->shared->client != NULL) {
 		qp->sq.client = rec->shared->client->id;

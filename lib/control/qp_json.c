@@ -135,6 +135,17 @@ timer_json(const struct control *c, bool runs, ns_t deadline)
 	return json_real(deadline > now ? (double)(deadline - now) / TIME_NS_PER_US : 0.0);
 }
 
+/* Where the receive WQEs are: in the QP's own queue, or in one that it shares. */
+static void
+set_receive(json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
+{
+	if (rec->srq == NULL) {
+		json_object_set_new(o, "rq_posted", json_integer(s->rq_posted));
+		return;
+	}
+	json_object_set_new(o, "srq_attr", object_srq_json(rec->srq));
+}
+
 static void
 set_requester(struct control *c, json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
 {
@@ -186,7 +197,7 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "timeout_us",
 		a->timeout == 0 ? json_null() : json_real(4.096 * (double)(1ull << a->timeout)));
 	json_object_set_new(o, "min_rnr_timer_us", json_integer(wire_rnr_us(a->min_rnr_timer)));
-	json_object_set_new(o, "rq_posted", json_integer(s->rq_posted));
+	set_receive(o, rec, s);
 	json_object_set_new(o, "answers_pending", json_integer(s->answers));
 	json_object_set_new(o, "nak_latched", json_boolean(s->latched));
 	json_object_set_new(o, "fatal_code", json_integer(s->fatal));

@@ -104,6 +104,8 @@ qp_flags(const struct qp_rec *rec)
 		v |= QPF_TRACE;
 	if (rec->feed != NULL)
 		v |= QPF_RECV_FEED;
+	if (rec->srq != NULL)
+		v |= QPF_SRQ;
 	return v;
 }
 

@@ -51,6 +51,7 @@ extern const struct conf_table rpc_no_params;
 
 extern const struct rpc_method rpc_methods_base[];
 extern const struct rpc_method rpc_methods_object[];
+extern const struct rpc_method rpc_methods_srq[];
 extern const struct rpc_method rpc_methods_mr[];
 extern const struct rpc_method rpc_methods_qp[];
 extern const struct rpc_method rpc_methods_work[];

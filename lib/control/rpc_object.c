@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Methods of protection domains, completion queues and shared receive queues. */
+/* Methods of protection domains and completion queues. */
 #include "rpc.h"
 #include "rpc_params.h"
 
@@ -83,43 +83,6 @@ cq_list(struct rpc_call *call)
 }
 
 static int
-srq_create(struct rpc_call *call)
-{
-	struct conf_srq *conf = call->params;
-	struct refusal r;
-
-	if (object_srq_create(call->c, conf, &r) != 0)
-		return rpc_refused(call, &r);
-	return rpc_result(call, conf_encode_srq(conf));
-}
-
-static int
-srq_destroy(struct rpc_call *call)
-{
-	const struct p_name *p = call->params;
-	struct refusal r;
-	struct object_srq *srq = object_srq_find(call->c, p->name, &r);
-
-	if (srq == NULL || object_srq_destroy(call->c, srq, &r) != 0)
-		return rpc_refused(call, &r);
-	return rpc_result(call, json_object());
-}
-
-static int
-srq_list(struct rpc_call *call)
-{
-	json_t *list = json_array();
-	struct named *o;
-
-	TAILQ_FOREACH (o, &call->c->srqs.all, all) {
-		const struct object_srq *srq = (const struct object_srq *)(const void *)o;
-
-		list = rpc_append(list, conf_encode_srq(&srq->conf));
-	}
-	return rpc_result(call, list);
-}
-
-static int
 list_clients(struct rpc_call *call)
 {
 	json_t *list = json_array();
@@ -145,8 +108,5 @@ const struct rpc_method rpc_methods_object[] = {
 	{ "cq_create", cq_create, &conf_table_cq },
 	{ "cq_destroy", cq_destroy, &p_name_table },
 	{ "cq_list", cq_list, &rpc_no_params },
-	{ "srq_create", srq_create, &conf_table_srq },
-	{ "srq_destroy", srq_destroy, &p_name_table },
-	{ "srq_list", srq_list, &rpc_no_params },
 	{ NULL, NULL, NULL },
 };

@@ -39,17 +39,11 @@ const struct conf_table rpc_sge_table = { .name = "sge",
 	.given_offset = offsetof(struct p_sge, given),
 	.check = check_sge };
 
-struct p_recv_wr {
-	uint64_t wr_id;
-	struct p_sge *sg_list;
-	uint32_t n_sge;
-};
-
 static const struct conf_field recv_wr_rows[] = {
 	P_U64(p_recv_wr, wr_id, P_DEFAULT(0)),
 	P_ARRAY(p_recv_wr, sg_list, n_sge, &rpc_sge_table, 1024),
 };
-static const struct conf_table recv_wr_table = P_TABLE(p_recv_wr, recv_wr_rows, "wr");
+const struct conf_table rpc_recv_wr_table = P_TABLE(p_recv_wr, recv_wr_rows, "wr");
 
 struct p_post_recv {
 	uint32_t qp_num;
@@ -59,7 +53,7 @@ struct p_post_recv {
 
 static const struct conf_field post_recv_rows[] = {
 	P_QPN(p_post_recv, qp_num, P_REQUIRED),
-	P_ARRAY(p_post_recv, wrs, n_wrs, &recv_wr_table, 65536, P_REQUIRED),
+	P_ARRAY(p_post_recv, wrs, n_wrs, &rpc_recv_wr_table, 65536, P_REQUIRED),
 };
 static const struct conf_table post_recv_table = P_TABLE(p_post_recv, post_recv_rows, "params");
 
@@ -73,6 +67,9 @@ may_receive(const struct qp_rec *rec, struct refusal *r)
 	if (rec->feed != NULL)
 		return refuse(r, EINVAL, "QP %u has a recv_feed: the dataplane fills its queue",
 			rec->qp->qpn);
+	if (rec->srq != NULL)
+		return refuse(r, EINVAL, "QP %u receives from srq \"%s\": post_srq_recv",
+			rec->qp->qpn, rec->srq->n.name);
 	if (qp_admin_state(rec) == QPS_RESET)
 		return refuse(r, EINVAL, "QP %u is in RESET", rec->qp->qpn);
 	return 0;
@@ -95,31 +92,43 @@ rpc_sge_translate(
 	return 0;
 }
 
-static int
-post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, struct refusal *r)
+int
+rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
+	const struct recv_limits *most, struct refusal *r)
 {
-	const struct conf_cap *cap = &rec->shared->conf.cap;
 	struct ring_sge sge[RING_MAX_SGE];
 	struct ring_recv_wqe *wqe;
-	int rc = may_receive(rec, r);
+	int rc = 0;
 
-	if (rc == 0 && (wr->n_sge > cap->max_recv_sge || wr->n_sge > RING_MAX_SGE))
-		rc = refuse(r, EINVAL, "sg_list has %u entries, and max_recv_sge is %u", wr->n_sge,
-			cap->max_recv_sge);
+	if (wr->n_sge > most->max_sge || wr->n_sge > RING_MAX_SGE)
+		rc = refuse(r, EINVAL, "sg_list has %u entries, and %s is %u", wr->n_sge,
+			most->sge_name, most->max_sge);
 	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
 		rc = rpc_sge_translate(call, &wr->sg_list[i], &sge[i], r);
 	if (rc != 0)
 		return rc;
-	wqe = ring_produce_slot(&rec->rq, cap->max_recv_wr);
+	wqe = ring_produce_slot(rq, most->max_wr);
 	if (wqe == NULL)
-		return refuse(r, ENOMEM, "the receive queue is full: max_recv_wr is %u",
-			cap->max_recv_wr);
+		return refuse(r, ENOMEM, "%s is %u", most->full, most->max_wr);
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = wr->n_sge;
 	wqe->reserved = 0;
 	memcpy(wqe->sge, sge, wr->n_sge * sizeof(sge[0]));
-	ring_produce_commit(&rec->rq);
+	ring_produce_commit(rq);
 	return 0;
+}
+
+static int
+post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, struct refusal *r)
+{
+	const struct conf_cap *cap = &rec->shared->conf.cap;
+	const struct recv_limits most = { .max_sge = cap->max_recv_sge,
+		.sge_name = "max_recv_sge",
+		.max_wr = cap->max_recv_wr,
+		.full = "the receive queue is full: max_recv_wr" };
+	int rc = may_receive(rec, r);
+
+	return rc != 0 ? rc : rpc_recv_put(call, wr, &rec->rq, &most, r);
 }
 
 /*
@@ -145,6 +154,13 @@ rpc_refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r)
 		rpc_u64(wr_id), "errno", r->err, "reason", r->text);
 }
 
+int
+rpc_posted(struct rpc_call *call, uint32_t n, json_t *refused)
+{
+	return rpc_result(call, json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
+					refused != NULL ? refused : json_null()));
+}
+
 static int
 post_recv(struct rpc_call *call)
 {
@@ -164,8 +180,7 @@ post_recv(struct rpc_call *call)
 	}
 	if (n > 0)
 		flush_if_dead(call->c, rec);
-	return rpc_result(call, json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
-					refused != NULL ? refused : json_null()));
+	return rpc_posted(call, n, refused);
 }
 
 /* ---- poll_cq ------------------------------------------------------------------------------- */

@@ -73,6 +73,17 @@ mbox_send_done(struct mbox *b, const struct mbox_msg *m)
 	return put(b->done, m);
 }
 
+/** Whose event it is. */
+static uint16_t
+code_of(uint8_t event)
+{
+	if (event == MBOX_EVENT_CQ_ERR)
+		return AEQ_CQ_OPERATION;
+	if (event == MBOX_EVENT_SRQ_ERR || event == MBOX_EVENT_SRQ_LIMIT)
+		return AEQ_SRQ_REPORT;
+	return AEQ_QP_REPORT;
+}
+
 /** An EVENT message as an entry of the event queue (AEQ-03: who says it). */
 static int
 raise_event(struct mbox *b, const struct mbox_msg *m)
@@ -87,7 +98,7 @@ raise_event(struct mbox *b, const struct mbox_msg *m)
 		.trace_at = m->ev.trace_at,
 		.id = m->ev.qpn,
 		.psn = m->ev.psn,
-		.code = m->ev.event == MBOX_EVENT_CQ_ERR ? AEQ_CQ_OPERATION : AEQ_QP_REPORT,
+		.code = code_of(m->ev.event),
 		.rule = m->ev.rule,
 		.source = m->source < sizeof(from) ? from[m->source] : AEQ_FROM_NONE,
 		.event = m->ev.event,

@@ -36,7 +36,8 @@ enum mbox_type {
 	MBOX_TYPE_MAX
 };
 
-#define MBOX_EVENT_CQ_ERR 0 /* ibv_event_type: the id is a CQ's */
+/** Values of ibv_event_type whose id is no QP's. */
+enum { MBOX_EVENT_CQ_ERR = 0, MBOX_EVENT_SRQ_ERR = 14, MBOX_EVENT_SRQ_LIMIT = 15 };
 
 enum mbox_source { SOURCE_RQ, SOURCE_SQ, SOURCE_CQ, SOURCE_READ_RESPONSE, SOURCE_PORT };
 
@@ -56,7 +57,7 @@ struct mbox_msg {
 		struct qp_client *client; /* CLIENT_ATTACH, CLIENT_DETACH */
 		struct { /* EVENT, FATAL */
 			ns_t time_ns;
-			uint32_t qpn; /* or CQ id */
+			uint32_t qpn; /* or CQ id, SRQ id */
 			uint32_t psn;
 			uint16_t rule;
 			uint8_t event; /* ibv_event_type */
@@ -65,7 +66,7 @@ struct mbox_msg {
 			uint8_t state; /* QP state when raised */
 			uint8_t syndrome;
 			uint8_t fault;
-			void *object; /* struct qp_cq * for CQ events, else struct qp * or NULL */
+			void *object; /* struct qp_cq, qp_srq, else qp; or NULL */
 			uint64_t trace_at; /* entries the worker's flight recorder had taken */
 		} ev;
 		struct { /* TX, PACKET */

@@ -12,8 +12,9 @@ static void
 take_wqe(struct qp *qp)
 {
 	qp->active = &qp->active_copy;
-	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0)) {
-		if (++qp->feed_next >= qp->feed_buffers)
+	if (UNLIKELY((qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0)) {
+		/* An SRQ's was taken with the verdict: srq_take(). */
+		if ((qp->flags & QPF_SRQ) == 0 && ++qp->feed_next >= qp->feed_buffers)
 			qp->feed_next = 0;
 		return;
 	}
@@ -40,8 +41,8 @@ place_send(const struct worker *w, const struct context *c, const struct respond
 	const struct ring_recv_copy *a = c->qp->active;
 
 	if (a != NULL && c->p->payload_len != 0)
-		mem_scatter(w->mem, a->sge, a->num_sge, c->qp->pd, v->offset, wire_payload(c->p),
-			c->p->payload_len);
+		mem_scatter(w->mem, a->sge, a->num_sge, qp_recv_pd(c->qp), v->offset,
+			wire_payload(c->p), c->p->payload_len);
 }
 
 /**

@@ -19,7 +19,7 @@ flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint32_t index)
 {
 	struct ring_cqe cqe = {
 		.wr_id = wr_id,
-		.status = flush_status(w, AEQ_RQ, (uint16_t)(index & qp->rq.mask)),
+		.status = flush_status(w, AEQ_RQ, (uint16_t)index),
 		.opcode = WC_RECV,
 		.solicited = 1,
 		.vendor_err = qp->fatal,
@@ -37,11 +37,13 @@ flush_receives(struct worker *w, struct qp *qp)
 
 	/* The WQE of a SEND that will never end is the oldest one. */
 	if (qp->active != NULL) {
-		uint64_t wr_id = qp->active->wr_id;
+		const struct ring_recv_copy *a = qp->active;
+		uint32_t index = (qp->flags & QPF_SRQ) != 0 ? ring_srq_slot(&qp->srq->ring, a)
+							    : (qp->rq.cons - 1) & qp->rq.mask;
 
 		qp->active = NULL;
 		if ((qp->flags & QPF_RECV_FEED) == 0)
-			flush_one(w, qp, wr_id, qp->rq.cons - 1);
+			flush_one(w, qp, a->wr_id, index);
 	}
 	qp->resp.wqe_active = false;
 	qp->resp.open = OPEN_NONE;
@@ -54,7 +56,9 @@ flush_receives(struct worker *w, struct qp *qp)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, i);
 
-		flush_one(w, qp, wqe->wr_id, qp->rq.cons + i);
+		flush_one(w, qp, wqe->wr_id, (qp->rq.cons + i) & qp->rq.mask);
 	}
 	ring_consume_done(&qp->rq, n);
+	if (UNLIKELY((qp->flags & (QPF_SRQ | QPF_LAST_WQE)) == QPF_SRQ))
+		srq_last_wqe(w, qp);
 }

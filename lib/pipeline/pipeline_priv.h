@@ -12,6 +12,7 @@
  * flush.c       work of a QP in ERR                   mailbox.c   messages of the control lcore
  * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
  * send_queue.c  the send ring, the list of senders    requests.c  request packets
+ * shared_rq.c   WQEs of a shared receive queue
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  * migration.c   path migration
  * doorbell.c    doorbells of clients
@@ -57,6 +58,7 @@ enum { /* values of ibv_event_type */
 	EVENT_SQ_DRAINED = 5,
 	EVENT_PATH_MIG = 6,
 	EVENT_PATH_MIG_ERR = 7,
+	EVENT_LAST_WQE = 16,
 };
 
 enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
@@ -279,6 +281,17 @@ uint8_t flush_status(struct worker *w, uint8_t queue, uint16_t index);
 int fail_abnormal(struct worker *w, struct qp *qp, uint32_t how);
 /** Complete everything that is posted with WR_FLUSH_ERR, oldest first. */
 void flush_receives(struct worker *w, struct qp *qp);
+
+/* ---- shared receive queue (shared_rq.c) ------------------------------------------------------ */
+
+/** The head of the QP's SRQ into its private copy. @return false: there is none. */
+bool srq_head(struct worker *w, struct qp *qp, struct responder_facts *f);
+/** Is a WQE posted, or must this be told otherwise? */
+bool srq_has_wqe(const struct qp *qp);
+/** Take what srq_head() copied. @return false: another QP has it. */
+bool srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f);
+/** The QP is in ERR, and its last WQE has completed (AE-08). */
+void srq_last_wqe(struct worker *w, struct qp *qp);
 
 /* ---- what is owed to peers (answers.c) ------------------------------------------------------ */
 

@@ -38,13 +38,30 @@ head_copy(struct qp *qp)
 	return true;
 }
 
-/** State of the WQE that this packet uses: the open SEND's, or the queue's head. */
+/** Is there a WQE besides that of the open SEND? The private copy stays as it is. */
+static bool
+has_another(struct qp *qp)
+{
+	if ((qp->flags & QPF_RECV_FEED) != 0)
+		return true;
+	return (qp->flags & QPF_SRQ) != 0 ? srq_has_wqe(qp) : ring_consume_count(&qp->rq) != 0;
+}
+
+/**
+ * State of the WQE that this packet uses: the open SEND's, or the queue's head. The immediate of a
+ * WRITE never goes into the open SEND's (RX-PREC-05).
+ */
 static void
-wqe_facts(const struct worker *w, struct qp *qp, struct responder_facts *f)
+wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts *f)
 {
 	struct ring_recv_copy *c = &qp->active_copy;
 
-	f->has_wqe = qp->active != NULL || head_copy(qp);
+	if (qp->active != NULL)
+		f->has_wqe = LIKELY(op_has(op, OPF_SEND)) || has_another(qp);
+	else if (UNLIKELY((qp->flags & QPF_SRQ) != 0))
+		f->has_wqe = srq_head(w, qp, f);
+	else
+		f->has_wqe = head_copy(qp);
 	if (!f->has_wqe)
 		return;
 	if (UNLIKELY(c->num_sge > qp->max_recv_sge || c->num_sge > RING_MAX_SGE)) {
@@ -53,12 +70,13 @@ wqe_facts(const struct worker *w, struct qp *qp, struct responder_facts *f)
 		return;
 	}
 	f->wqe_bytes = mem_sge_bytes(c->sge, c->num_sge);
-	if (UNLIKELY(mem_check_sges(w->mem, c->sge, c->num_sge, qp->pd, MEM_LOCAL_WRITE) != MEM_OK))
+	if (UNLIKELY(mem_check_sges(w->mem, c->sge, c->num_sge, qp_recv_pd(qp), MEM_LOCAL_WRITE) !=
+		     MEM_OK))
 		f->wqe_fault = WQE_FAULT_PROT;
 }
 
 static inline void
-gather_facts(const struct worker *w, struct context *c, struct responder_facts *f)
+gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 {
 	struct qp *qp = c->qp;
 	struct responder_query q;
@@ -79,11 +97,30 @@ gather_facts(const struct worker *w, struct context *c, struct responder_facts *
 			f->exec_fault = true;
 	}
 	if (q.wqe)
-		wqe_facts(w, qp, f);
+		wqe_facts(w, qp, c->p->op, f);
 	if (UNLIKELY(q.invalidate))
 		f->invalidate_ok = mem_check_invalidate(w->mem, q.inv_key, qp->pd) == MEM_OK;
 	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_CREDITS) != 0))
-		f->free_wqes = ring_consume_count(&qp->rq);
+		f->free_wqes = (qp->flags & QPF_SRQ) != 0 ? UINT32_MAX /* SRQ-03 */
+							  : ring_consume_count(&qp->rq);
+}
+
+/**
+ * A WQE of an SRQ is taken after the verdict. Where a QP of another worker was faster, the state
+ * goes back and the packet is judged with the WQE that is the head now.
+ */
+static __attribute__((noinline)) void
+judge_shared(struct worker *w, struct context *c, struct responder_facts *f,
+	struct responder_verdict *v)
+{
+	const struct responder before = c->qp->resp;
+
+	responder_receive(&c->qp->resp, c->p, f, w->now, v);
+	while ((v->act & ACT_TAKE_WQE) != 0 && UNLIKELY(!srq_take(w, c->qp, f))) {
+		c->qp->resp = before;
+		gather_facts(w, c, f);
+		responder_receive(&c->qp->resp, c->p, f, w->now, v);
+	}
 }
 
 static const uint16_t counter_stat[] = {
@@ -140,7 +177,10 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	uint16_t stat;
 
 	gather_facts(w, &c, &f);
-	responder_receive(&c.qp->resp, c.p, &f, w->now, &v);
+	if (UNLIKELY((c.qp->flags & QPF_SRQ) != 0))
+		judge_shared(w, &c, &f, &v);
+	else
+		responder_receive(&c.qp->resp, c.p, &f, w->now, &v);
 
 	stat = counter_stat[v.counter];
 	if (stat != STAT_MAX)

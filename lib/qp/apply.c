@@ -177,7 +177,7 @@ reset(struct qp *qp)
 	qp->cnp_next = 0;
 	qp->ce_seen = 0;
 	qp->fatal = 0;
-	qp->flags &= ~(uint32_t)(QPF_COMM_EST | QPF_CNP_SCHEDULED);
+	qp->flags &= ~(uint32_t)(QPF_COMM_EST | QPF_CNP_SCHEDULED | QPF_LAST_WQE);
 	memset(&qp->attr.alt_path, 0, sizeof(qp->attr.alt_path));
 	qp->attr.alt_resolved = false;
 	qp_migration_set(qp, MIG_MIGRATED);

@@ -20,6 +20,7 @@
 #include "qp_send.h"
 #include "responder.h"
 #include "ring.h"
+#include "ring_srq.h"
 #include "stats.h"
 #include "wire_build.h"
 
@@ -130,6 +131,19 @@ qp_cq_notify(struct qp_cq *cq, bool solicited)
 	atomic_store_explicit(&cq->notify, CQ_NOTIFY_FIRED, memory_order_release);
 }
 
+/* ---- shared receive queue -------------------------------------------------------------------- */
+
+struct qp_srq {
+	struct ring_srq ring;   /* consumers: workers; producer: control */
+	_Atomic uint32_t limit; /* armed: event when fewer are posted; 0: not armed (SRQ-02) */
+	_Atomic bool error;     /* SRQ_ERR was raised: it gives no more WQEs (RESP-CLS-A-04) */
+	uint32_t id;            /* (control) from here on */
+	uint32_t pd;
+	uint32_t max_sge;
+	uint32_t users; /* QPs */
+	struct mem_area area;
+};
+
 /* ---- answers owed by the responder ----------------------------------------------------------- */
 
 enum qp_answer_kind { ANSWER_READ, ANSWER_ATOMIC, ANSWER_ACK };
@@ -207,6 +221,8 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 	QPF_SQD_NOTIFY = BIT32(21),    /* en_sqd_async_notify of the move to SQD */
 	QPF_MIGRATION = BIT32(22),     /* path_mig_state is REARM or ARMED: MigReq is 0 */
 	QPF_MIG_REFUSED = BIT32(23),   /* PATH_MIG_ERR was raised since ARMED */
+	QPF_SRQ = BIT32(24),           /* receives from `srq` */
+	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
 };
 
 struct qp {
@@ -236,6 +252,7 @@ struct qp {
 	uint32_t feed_size;
 	uint32_t feed_lkey;
 	uint64_t feed_va;
+	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (control) */
 
 	/* line 3: what is owed to the peer. writer: worker */
 	psn_t ack_psn CACHE_ALIGNED; /* coalesced ACK of this burst */
@@ -285,6 +302,13 @@ _Static_assert(offsetof(struct qp, ack_psn) == 192, "line 3: owed to the peer");
 _Static_assert(offsetof(struct qp, tmpl) == 256, "line 4: template");
 _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
+
+/** Protection domain that receive WQEs are checked against. */
+static inline uint32_t
+qp_recv_pd(const struct qp *qp)
+{
+	return LIKELY((qp->flags & QPF_SRQ) == 0) ? qp->pd : qp->srq->pd;
+}
 
 struct qp_alloc_params {
 	uint32_t max_recv_wr;

@@ -154,7 +154,15 @@ check_receive_wqe(const struct request *q)
 
 	if (q->f->has_wqe || (!send && !is_immediate_write(q->p)))
 		return RULE_NONE;
+	if (q->f->wqe_fault == WQE_FAULT_QUEUE) /* the next check's matter */
+		return RULE_NONE;
 	return send ? RULE_RNR_SEND : RULE_RNR_IMMEDIATE;
+}
+
+static enum responder_rule
+check_receive_queue(const struct request *q)
+{
+	return unless(q->f->wqe_fault != WQE_FAULT_QUEUE, RULE_SRQ_ERROR);
 }
 
 static enum responder_rule

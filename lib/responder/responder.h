@@ -84,10 +84,15 @@ struct responder_query {
 	uint64_t va;
 };
 
-enum responder_wqe_fault { WQE_FAULT_NONE, WQE_FAULT_MALFORMED, WQE_FAULT_PROT };
+enum responder_wqe_fault {
+	WQE_FAULT_NONE,
+	WQE_FAULT_MALFORMED,
+	WQE_FAULT_PROT,
+	WQE_FAULT_QUEUE, /* no WQE: the shared receive queue is in error */
+};
 
 struct responder_facts {
-	bool has_wqe;         /* a receive WQE is posted */
+	bool has_wqe;         /* a receive WQE is posted, besides the active one */
 	bool key_ok;
 	bool invalidate_ok;
 	bool short_of_resources; /* no mbuf or response slot: RNR-11 */

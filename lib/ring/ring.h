@@ -41,7 +41,7 @@ struct ring_recv_wqe {
 struct ring_recv_copy {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t reserved;
+	uint32_t index; /* of a shared receive ring's entry */
 	struct ring_sge sge[RING_MAX_SGE];
 };
 

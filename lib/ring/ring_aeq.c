@@ -8,7 +8,7 @@
 #define PHASE    (UINT64_C(1) << 63)
 #define OVERFLOW (UINT64_C(1) << 56)
 
-enum { OBJECT_SOURCE, OBJECT_QP, OBJECT_CQ };
+enum { OBJECT_SOURCE, OBJECT_QP, OBJECT_CQ, OBJECT_SRQ };
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
@@ -111,6 +111,10 @@ ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
 		return;
 	if (row->object == OBJECT_CQ) {
 		out->flags = AEQ_CQ;
+		return;
+	}
+	if (row->object == OBJECT_SRQ) {
+		out->flags = AEQ_SRQ;
 		return;
 	}
 	out->flags = (uint8_t)((out->flags & ~AEQ_CQ) | AEQ_QP);

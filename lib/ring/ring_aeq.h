@@ -29,6 +29,7 @@ enum {
 	AEQ_RQ = 1 << 3,
 	AEQ_IN_RDRSP_WR = 1 << 4, /* READ response or WRITE that arrives */
 	AEQ_OUT_RDRSP = 1 << 5,   /* READ response that is sent */
+	AEQ_SRQ = 1 << 6,         /* shared receive queue: of the code, no source says so */
 };
 
 enum aeq_source {
@@ -56,10 +57,10 @@ enum aeq_class {
 
 /** An event, decoded. */
 struct ring_aeq_event {
-	uint64_t context; /* address of the QP or CQ, 0: not given */
+	uint64_t context; /* address of the QP, CQ or SRQ, 0: not given */
 	uint64_t time_ns;
 	uint64_t trace_at; /* entries the worker's flight recorder had taken */
-	uint32_t id;       /* QPN or CQ number, 24 bits */
+	uint32_t id;       /* QPN, number of a CQ or SRQ; 24 bits */
 	uint32_t psn;
 	uint16_t wqe_index;
 	uint16_t code;  /* enum aeq_code, 12 bits */

@@ -190,11 +190,11 @@ wqe_memory_is_bad(const struct qp_bed *q, const struct wqe *w)
 	return false;
 }
 
-/** Within an open SEND its WQE counts as there: what does not fit in is refused by the order. */
+/** A SEND that goes on has its WQE; an immediate's is always one of its own. */
 static bool
 needs_wqe(const struct model *m, uint8_t op)
 {
-	return (is_write_imm(op) || is_send(op)) && !m->r.wqe_active;
+	return is_write_imm(op) || (is_send(op) && !m->r.wqe_active);
 }
 
 /** Orders 9 and 10, and class J. */

@@ -327,7 +327,7 @@ class RigCase(unittest.TestCase):
         result = self.rpc(method, **params)
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
         undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister",
-                "cq_create": "cq_destroy",
+                "cq_create": "cq_destroy", "srq_create": "srq_destroy",
                 "pd_create": "pd_dealloc"}[method]
         self.made.append((undo, key))
         return result

@@ -15,6 +15,7 @@
  *   rpc JSON       one control request; prints the reply
  *   turn [N]       N turns of each worker (default 1) without waiting for idleness
  *   aeq WORKER ID CODE SOURCE WQE   an event record in a worker's queue (numbers)
+ *   srq NAME sges|prod N            break an SRQ: SGEs of its next entry; N added to its producer
  *   port PORT up|down|gone          the port's link; gone: its device is closed
  *   buffers        prints how many packet buffers of each port are in use
  *   now            prints the clock
@@ -41,6 +42,7 @@
 #include "args.h"
 #include "dataplane.h"
 #include "log.h"
+#include "objects.h"
 
 #define RING_FRAMES 4096
 #define IDLE_ROUNDS 3
@@ -329,6 +331,31 @@ cmd_aeq(const char *arg)
 		puts("full");
 }
 
+/* What a host could write into the memory that it shares. */
+static void
+cmd_srq(const char *arg)
+{
+	char name[CONF_NAME_MAX], what[8];
+	struct object_srq *srq = NULL;
+	struct ring_recv_wqe *wqe;
+	struct refusal r;
+	unsigned int n;
+
+	if (sscanf(arg, "%63s %7s %u", name, what, &n) == 3)
+		srq = object_srq_find(dp.control, name, &r);
+	if (srq == NULL) {
+		puts("error: srq NAME sges|prod N");
+		return;
+	}
+	if (strcmp(what, "prod") == 0) {
+		atomic_fetch_add(&srq->rq.sh->prod, n);
+		return;
+	}
+	wqe = (void *)(srq->rq.sh->slots +
+		       (size_t)(atomic_load(&srq->q.ring.head) & srq->rq.mask) * srq->rq.stride);
+	wqe->num_sge = n;
+}
+
 static void
 cmd_port(const char *arg)
 {
@@ -385,6 +412,8 @@ command(char *line)
 		cmd_rpc(arg);
 	else if (strcmp(line, "aeq") == 0)
 		cmd_aeq(arg);
+	else if (strcmp(line, "srq") == 0)
+		cmd_srq(arg);
 	else if (strcmp(line, "port") == 0)
 		cmd_port(arg);
 	else if (strcmp(line, "buffers") == 0)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues: QPs of any worker take from them, the control lcore posts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf_json.h"
+#include "internal.h"
+#include "log.h"
+#include "rpc.h"
+
+struct object_srq *
+object_srq_find(struct control *c, const char *name, struct refusal *r)
+{
+	struct named *o = names_find(&c->srqs, name);
+
+	if (o == NULL)
+		refuse(r, ENOENT, "srq \"%s\" does not exist", name);
+	return (struct object_srq *)(void *)o;
+}
+
+struct object_srq *
+object_srq_by_id(struct control *c, uint32_t id)
+{
+	struct named *o;
+
+	TAILQ_FOREACH (o, &c->srqs.all, all) {
+		struct object_srq *srq = (struct object_srq *)(void *)o;
+
+		if (srq->q.id == id)
+			return srq;
+	}
+	return NULL;
+}
+
+/* Memory of a ring for max_wr entries. */
+static int
+make_area(struct control *c, const struct conf_srq *conf, uint32_t max_wr, struct mem_area *out,
+	struct refusal *r)
+{
+	const size_t bytes = ring_size(ring_entries(max_wr), ring_recv_stride(conf->max_sge));
+	int rc = bytes != 0 ? mem_area_create(out, bytes, c->env.numa_node, 0) : -EINVAL;
+
+	if (rc != 0)
+		return refuse(r, -rc, "no memory for a shared receive queue of %u entries: %s",
+			max_wr, strerror(-rc));
+	return 0;
+}
+
+static struct object_srq *
+alloc(void)
+{
+	const size_t size = (sizeof(struct object_srq) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	struct object_srq *srq = aligned_alloc(CACHE_LINE, size);
+
+	if (srq != NULL)
+		memset(srq, 0, size);
+	return srq;
+}
+
+int
+object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal *r)
+{
+	struct object_pd *pd = object_pd_find(c, conf->pd, r);
+	struct object_srq *srq;
+	int rc;
+
+	if (pd == NULL)
+		return -ENOENT;
+	if (names_find(&c->srqs, conf->name) != NULL)
+		return refuse(r, EEXIST, "srq \"%s\" exists already", conf->name);
+	if (c->srqs.n >= CONF_MAX_OBJECTS)
+		return refuse(
+			r, ENOSPC, "there are %u srqs already, and no more are allowed", c->srqs.n);
+	srq = alloc();
+	if (srq == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	rc = make_area(c, conf, conf->max_wr, &srq->q.area, r);
+	if (rc != 0) {
+		free(srq);
+		return rc;
+	}
+	ring_srq_attach(&srq->q.ring, srq->q.area.base, ring_entries(conf->max_wr),
+		ring_recv_stride(conf->max_sge));
+	ring_srq_producer(&srq->q.ring, &srq->rq);
+	atomic_store_explicit(&srq->q.limit, conf->srq_limit, memory_order_relaxed);
+	srq->q.id = ++c->next_srq;
+	srq->q.pd = pd->id;
+	srq->q.max_sge = conf->max_sge;
+	srq->pd = pd;
+	srq->conf = *conf;
+	pd->users++;
+	return names_add(&c->srqs, &srq->n, conf->name);
+}
+
+/* Go on in memory for more entries; workers go on taking meanwhile. */
+static int
+grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal *r)
+{
+	struct mem_area old = srq->q.area;
+	struct mem_area area;
+	int rc = make_area(c, &srq->conf, max_wr, &area, r);
+
+	if (rc != 0)
+		return rc;
+	/* A worker that has not left the ring before would be lost by a second move. */
+	if (ask_all(c) != 0) {
+		mem_area_destroy(&area);
+		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
+	}
+	ring_srq_move(&srq->q.ring, area.base, ring_entries(max_wr));
+	ring_srq_producer(&srq->q.ring, &srq->rq);
+	srq->q.area = area;
+	if (ask_all(c) != 0)
+		log_error("srq \"%s\": the old ring is not given back: a worker did not answer",
+			srq->n.name);
+	else
+		mem_area_destroy(&old);
+	return 0;
+}
+
+int
+object_srq_modify(struct control *c, struct object_srq *srq, const uint32_t *max_wr,
+	const uint32_t *limit, struct refusal *r)
+{
+	const uint32_t most = max_wr != NULL ? *max_wr : srq->conf.max_wr;
+	const uint32_t posted = ring_srq_count(&srq->q.ring);
+	uint32_t now =
+		limit != NULL ? *limit : atomic_load_explicit(&srq->q.limit, memory_order_relaxed);
+	int rc = 0;
+
+	if (now > most)
+		return refuse(r, EINVAL, "srq_limit must be a number from 0 to max_wr (%u), not %u",
+			most, now);
+	if (most < posted)
+		return refuse(r, EINVAL, "max_wr must be at least %u, which are posted, not %u",
+			posted, most);
+	if (most > srq->rq.mask + 1)
+		rc = grow(c, srq, most, r);
+	if (rc != 0)
+		return rc;
+	srq->conf.max_wr = most;
+	if (limit != NULL || srq->conf.srq_limit > most)
+		srq->conf.srq_limit = now;
+	if (limit != NULL)
+		atomic_store_explicit(&srq->q.limit, now, memory_order_release);
+	return 0;
+}
+
+json_t *
+object_srq_json(struct object_srq *srq)
+{
+	struct conf_srq now = srq->conf;
+	json_t *o;
+
+	now.srq_limit = atomic_load_explicit(&srq->q.limit, memory_order_relaxed);
+	o = conf_encode_srq(&now);
+	if (o == NULL)
+		return NULL;
+	json_object_set_new(o, "posted", json_integer(ring_srq_count(&srq->q.ring)));
+	json_object_set_new(o, "users", json_integer(srq->q.users));
+	json_object_set_new(o, "error",
+		json_boolean(atomic_load_explicit(&srq->q.error, memory_order_relaxed)));
+	return o;
+}
+
+int
+object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
+{
+	if (srq->q.users != 0)
+		return refuse(
+			r, EBUSY, "srq \"%s\" is in use by %u QPs", srq->n.name, srq->q.users);
+	/* Its QPs were detached: no worker has it, and no later message can name it. */
+	control_drain(c);
+	events_forget(c, EVENT_OF_SRQ, srq->q.id);
+	srq->pd->users--;
+	names_remove(&c->srqs, &srq->n);
+	mem_area_destroy(&srq->q.area);
+	free(srq);
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * WQEs of a shared receive queue: looked at with the facts, taken with the verdict. Its QPs may be
+ * on any worker. What it has to tell, it tells once: whoever finds out first raises the event.
+ */
+#include "pipeline_priv.h"
+
+static void
+srq_event(struct worker *w, struct qp_srq *srq, uint8_t event)
+{
+	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_RQ };
+
+	msg.ev.time_ns = w->now;
+	msg.ev.qpn = srq->id;
+	msg.ev.event = event;
+	msg.ev.fault = VERDICT_NO_FAULT;
+	msg.ev.object = srq;
+	send_up(w, &msg);
+}
+
+/** SRQ-02: fewer WQEs are left than the limit, which is disarmed by that. */
+static void
+check_limit(struct worker *w, struct qp_srq *srq, uint32_t left)
+{
+	uint32_t limit = atomic_load_explicit(&srq->limit, memory_order_relaxed);
+
+	if (LIKELY(left >= limit))
+		return;
+	if (atomic_compare_exchange_strong_explicit(
+		    &srq->limit, &limit, 0, memory_order_acq_rel, memory_order_relaxed))
+		srq_event(w, srq, MBOX_EVENT_SRQ_LIMIT);
+}
+
+/** RESP-CLS-A-03, SRQ-04: the queue itself is broken. */
+static void
+fail_srq(struct worker *w, struct qp_srq *srq)
+{
+	if (!atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
+		srq_event(w, srq, MBOX_EVENT_SRQ_ERR);
+}
+
+bool
+srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
+{
+	struct qp_srq *srq = qp->srq;
+	int got = -1;
+
+	if (LIKELY(!atomic_load_explicit(&srq->error, memory_order_relaxed)))
+		got = ring_srq_peek(&srq->ring, srq->max_sge, &qp->active_copy);
+	if (LIKELY(got > 0))
+		return true;
+	if (got == 0) { /* armed below the limit, and nothing left to take that would tell */
+		check_limit(w, srq, 0);
+		return false;
+	}
+	fail_srq(w, srq);
+	f->wqe_fault = WQE_FAULT_QUEUE;
+	return false;
+}
+
+bool
+srq_has_wqe(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->srq->error, memory_order_relaxed) ||
+	       ring_srq_count(&qp->srq->ring) != 0;
+}
+
+bool
+srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f)
+{
+	struct qp_srq *srq = qp->srq;
+
+	if (!ring_srq_take(&srq->ring, &qp->active_copy))
+		return false;
+	if (UNLIKELY(f->wqe_fault == WQE_FAULT_MALFORMED))
+		fail_srq(w, srq);
+	check_limit(w, srq, ring_srq_count(&srq->ring));
+	return true;
+}
+
+void
+srq_last_wqe(struct worker *w, struct qp *qp)
+{
+	const struct responder_verdict v = { .event = EVENT_LAST_WQE, .fault = VERDICT_NO_FAULT };
+	const struct context c = { .qp = qp };
+
+	qp->flags |= QPF_LAST_WQE;
+	event_raise(w, &c, &v, SOURCE_RQ);
+}

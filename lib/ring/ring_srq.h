@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RING_SRQ_H
+#define RING_SRQ_H
+/**
+ * @file ring_srq.h  Shared receive ring: one producer, and QPs of any worker that take from it.
+ *
+ * Owner:   the producer posts through a `struct ring` of its own; any worker looks and takes.
+ * Memory:  the caller's, ring_size() bytes of the layout in ring.h, and a bigger one after
+ *          ring_srq_move().
+ * Depends: base, ring.h.
+ * Spec:    SRQ-01.
+ *
+ * No lock: a worker copies the entry at the head, decides, and then takes it with one
+ * compare-and-swap on the head. That fails only if another worker took it first, and then the
+ * decision is made again with the entry that is the head now. An entry is never given to two QPs.
+ */
+#include "ring.h"
+
+/** Where the entries are. */
+struct ring_srq_view {
+	struct ring_shared *sh;
+	uint32_t mask;
+	uint32_t stride;
+};
+
+struct ring_srq {
+	_Atomic uint32_t head CACHE_ALIGNED; /* next entry to be taken; writers: workers */
+	struct ring_srq_view *_Atomic at CACHE_ALIGNED; /* one of `view` */
+	struct ring_srq_view view[2];
+};
+
+/** Bind to fresh memory of ring_size(entries, stride) bytes. */
+void ring_srq_attach(struct ring_srq *q, void *mem, uint32_t entries, uint32_t stride);
+/** The producer's view of the ring as it is now; a limit and ring_produce_slot() do the rest. */
+void ring_srq_producer(const struct ring_srq *q, struct ring *out);
+/**
+ * Producer: go on in memory for `entries` (no fewer than before). Nothing is lost, and consumers
+ * need not stop; the old memory is theirs until each of them has left the burst it is in, and so
+ * long this must not be called again.
+ */
+void ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries);
+
+/**
+ * Any worker: copy the head's entry; of more than max_sge SGEs only the number is copied.
+ * @return 1; 0: nothing is posted; -EBADMSG: an index that no honest producer could have reached.
+ * Cost: three lines, and those of the entry.
+ */
+int ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *out);
+/** Any worker: take the entry that was copied. @return false: another worker has it. */
+bool ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy);
+/** Anybody: entries posted and not taken; 0 where the indices cannot be. */
+uint32_t ring_srq_count(struct ring_srq *q);
+/** Slot of an entry, 0 .. entries - 1. */
+uint32_t ring_srq_slot(const struct ring_srq *q, const struct ring_recv_copy *copy);
+
+#endif

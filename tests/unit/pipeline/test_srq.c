@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A shared receive queue under a worker, while another one takes from it. */
+#include <pthread.h>
+#include <string.h>
+
+#include "bed.h"
+
+#define ENTRIES 1024
+#define TAKEN   100000     /* by the worker, at most */
+#define IDS     (1u << 22) /* posted, at most */
+#define PACE    32         /* SENDs a turn */
+
+struct shared {
+	struct qp_srq srq;
+	struct ring producer;
+};
+
+static struct shared *
+shared_make(struct bed *b)
+{
+	static struct shared s;
+
+	memset(&s, 0, sizeof(s));
+	assert_int_equal(
+		mem_area_create(&s.srq.area, ring_size(ENTRIES, ring_recv_stride(2)), -1, 0), 0);
+	ring_srq_attach(&s.srq.ring, s.srq.area.base, ENTRIES, ring_recv_stride(2));
+	ring_srq_producer(&s.srq.ring, &s.producer);
+	s.srq.id = 5;
+	s.srq.pd = PD;
+	s.srq.max_sge = 2;
+	/* Its own queue is empty from the start. */
+	ring_consume_done(&b->qp->rq, ring_consume_count(&b->qp->rq));
+	b->qp->srq = &s.srq;
+	b->qp->flags |= QPF_SRQ;
+	return &s;
+}
+
+/** A WQE of eight bytes, where its wr_id says. @return false: full. */
+static bool
+post(struct shared *s, uint64_t wr_id)
+{
+	struct ring_recv_wqe *w = ring_produce_slot(&s->producer, ENTRIES);
+
+	if (w == NULL)
+		return false;
+	w->wr_id = wr_id;
+	w->num_sge = 1;
+	w->sge[0] = (struct ring_sge){ RQ_VA + wr_id % 1024 * 8, 8, RQ_KEY };
+	ring_produce_commit(&s->producer);
+	return true;
+}
+
+static _Atomic uint8_t times[IDS];
+static _Atomic bool stop;
+
+/** What a QP of another worker does: look, and take. */
+static void *
+other_worker(void *arg)
+{
+	struct shared *s = arg;
+	struct ring_recv_copy c;
+	uint32_t spin = 0;
+	cpu_set_t any;
+
+	/* EAL has bound this program to one core. */
+	memset(&any, 0xff, sizeof(any));
+	pthread_setaffinity_np(pthread_self(), sizeof(any), &any);
+	/* Slow enough that the queue is not always empty when the worker comes. */
+	while (!atomic_load(&stop)) {
+		if (ring_srq_peek(&s->srq.ring, 2, &c) == 1 && ring_srq_take(&s->srq.ring, &c))
+			atomic_fetch_add(&times[c.wr_id], 1);
+		for (uint32_t i = spin++ % 64; i != 0; i--)
+			atomic_load(&stop);
+	}
+	return NULL;
+}
+
+/* SRQ-01: whoever is faster; no WQE twice, none lost, and the bytes where the WQE says. */
+static void
+SRQ_01_two_workers(void **state)
+{
+	struct bed *b = *state;
+	struct shared *s = shared_make(b);
+	uint32_t taken = 0, posted = 0, sum = 0;
+	struct wire_fields f;
+	struct ring_cqe c;
+	pthread_t thread;
+
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&thread, NULL, other_worker, s), 0);
+	while (taken < TAKEN) {
+		uint64_t bytes[PACE];
+		uint32_t first = b->qp->resp.epsn.v, n;
+
+		while (posted < IDS && post(s, posted))
+			posted++;
+		if (posted == IDS)
+			break;
+		for (uint32_t i = 0; i < PACE; i++) {
+			bytes[i] = (uint64_t)taken << 32 | i;
+			f = send_only(first + i, 8);
+			f.payload = (const uint8_t *)&bytes[i];
+			bed_send(b, &f);
+		}
+		bed_turn(b);
+		n = psn_distance(b->qp->resp.epsn, psn(first));
+		assert_true(n <= PACE);
+		for (uint32_t i = 0; i < n; i++) {
+			c = bed_cqe(b);
+			assert_int_equal(c.status, 0);
+			atomic_fetch_add(&times[c.wr_id], 1);
+			assert_memory_equal(b->rq_memory + c.wr_id % 1024 * 8, &bytes[i], 8);
+		}
+		bed_no_cqe(b);
+		taken += n;
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	for (uint32_t i = 0; i < IDS; i++) {
+		assert_true(atomic_load(&times[i]) <= 1);
+		sum += atomic_load(&times[i]);
+	}
+	assert_int_equal(sum + ring_srq_count(&s->srq.ring), posted);
+	assert_true(taken != 0);
+	mem_area_destroy(&s->srq.area);
+}
+
+/* SRQ-02: the event once, of the SRQ, and the limit is gone. */
+static void
+SRQ_02_limit(void **state)
+{
+	struct bed *b = *state;
+	struct shared *s = shared_make(b);
+	struct ring_aeq_event e;
+	struct wire_fields f;
+
+	atomic_store(&s->srq.limit, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(post(s, i));
+	for (uint32_t i = 0; i < 4; i++) {
+		f = send_only(E + i, 8);
+		bed_send(b, &f);
+		bed_turn(b);
+		assert_int_equal(mbox_next_event(&b->mbox, &e), i == 2);
+		if (i != 2)
+			continue;
+		assert_int_equal(e.code, AEQ_SRQ_REPORT);
+		assert_int_equal(e.flags, AEQ_SRQ);
+		assert_int_equal(e.event, 15); /* IBV_EVENT_SRQ_LIMIT_REACHED */
+		assert_int_equal(e.id, 5);
+		assert_int_equal(e.context, (uintptr_t)&s->srq);
+		assert_int_equal(atomic_load(&s->srq.limit), 0);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(bed_cqe(b).wr_id, i);
+	mem_area_destroy(&s->srq.area);
+}
+
+/* A WQE's index in the SRQ, as an abnormal event of the receive queue names it (AEQ-11). */
+static void
+AEQ_11_RESP_CLS_A_02_open_message(void **state)
+{
+	struct bed *b = *state;
+	struct shared *s = shared_make(b);
+	struct mbox_msg fail = { .type = MBOX_QP_FAIL };
+	struct wire_fields f = send_only(E, 8);
+	struct ring_recv_wqe *second;
+	struct ring_aeq_event e;
+	struct ring_cqe c;
+
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(post(s, 70 + i));
+	bed_send(b, &f);
+	bed_turn(b);
+	assert_int_equal(bed_cqe(b).wr_id, 70);
+	second = (void *)(s->producer.sh->slots + s->producer.stride);
+	second->sge[0].length = 2000;
+	f = send_only(E + 1, PMTU);
+	f.opcode = OP_RC_SEND_FIRST;
+	f.flags = 0;
+	bed_send(b, &f);
+	bed_turn(b);
+	fail.qp.qp = b->qp;
+	fail.qp.mask = 4 /* LOC_PROT_ERR */ | AEQ_RQ << 8 | 1 << 16;
+	assert_int_equal(bed_tell(b, &fail), 1);
+	c = bed_cqe(b);
+	assert_int_equal(c.wr_id, 71);
+	assert_int_equal(c.status, 4);
+	bed_no_cqe(b);
+	assert_int_equal(ring_srq_count(&s->srq.ring), 1);
+	assert_true(mbox_next_event(&b->mbox, &e));
+	assert_int_equal(e.event, 16); /* IBV_EVENT_QP_LAST_WQE_REACHED, AE-08 */
+	assert_int_equal(e.id, QPN);
+	assert_false(mbox_next_event(&b->mbox, &e));
+	mem_area_destroy(&s->srq.area);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(SRQ_01_two_workers),
+		TEST(SRQ_02_limit),
+		TEST(AEQ_11_RESP_CLS_A_02_open_message),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
