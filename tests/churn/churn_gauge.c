@@ -10,7 +10,7 @@
 
 #include "churn.h"
 
-#define RSS_ROOM_KIB 2048u /* pages that an allocator keeps or gives back as it likes */
+#define RSS_ROOM_KIB 16384u /* buffers and rings are touched for the first time, one by one */
 #define HEAP_ROOM    65536u
 #define BUFFERS_ROOM 64u /* what two workers hold ready to receive into */
 #define QUIET_NS     (20 * TIME_NS_PER_MS)

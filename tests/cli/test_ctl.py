@@ -205,6 +205,14 @@ class Params(Case):
             "qp_num": 17, "wrs": [{"wr_id": i, "sg_list": sge} for i in range(4)]})])
         self.assertEqual(out, "posted 4\n")
 
+    def test_post_to_a_shared_queue(self):
+        answers = {"post_srq_recv": {"posted": 2, "refused": None}}
+        for words in (("recv", "srq", "srq0"), ("srq", "srq0")):
+            self.ctl(answers, "post", *words, "mr", "mr0", "length", 8, "wr_id", 5, "count", 2)
+            sge = [{"mr": "mr0", "offset": 0, "length": 8}]
+            self.assertEqual(self.asked, [("post_srq_recv", {
+                "srq": "srq0", "wrs": [{"wr_id": 5 + i, "sg_list": sge} for i in range(2)]})])
+
     def test_post_refused(self):
         answers = {"post_send": lambda p: {"posted": 300 - 256 - 1, "refused": {
             "index": 43, "wr_id": 307, "errno": 12, "reason": "the send queue is full"}}

@@ -194,11 +194,12 @@ static void
 the_methods(void **state UNUSED)
 {
 	static const char *const names[] = { "rpc_get_methods", "version", "qp_create",
-		"mr_register", "cq_create", "srq_create", "pd_create", "qp_modify", "qp_query",
-		"qp_list", "qp_destroy", "mr_deregister", "cq_destroy", "srq_destroy", "pd_dealloc",
-		"mr_list", "cq_list", "srq_list", "port_list", "worker_list", "neighbor_list",
-		"mr_read", "mr_write", "post_recv", "poll_cq", "async_events", "rx_errors", "stats",
-		"trace_start", "trace_stop", "trace_read", "shutdown" };
+		"mr_register", "cq_create", "srq_create", "pd_create", "srq_query", "srq_modify",
+		"post_srq_recv", "qp_modify", "qp_query", "qp_list", "qp_destroy", "mr_deregister",
+		"cq_destroy", "srq_destroy", "pd_dealloc", "mr_list", "cq_list", "srq_list",
+		"port_list", "worker_list", "neighbor_list", "mr_read", "mr_write", "post_recv",
+		"poll_cq", "async_events", "rx_errors", "stats", "trace_start", "trace_stop",
+		"trace_read", "shutdown" };
 	json_t *v = rpc_ok("rpc_get_methods", NULL);
 
 	for (unsigned int i = 0; i < ARRAY_LEN(names); i++) {
