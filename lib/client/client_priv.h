@@ -115,6 +115,8 @@ struct cq {
 	struct acks async;
 	struct spin lock;
 	struct ring_cq ring;
+	bool armed_next;   /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
+	uint32_t armed_at;
 };
 
 struct qp {

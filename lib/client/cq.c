@@ -269,11 +269,16 @@ int
 rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
 {
 	struct cq *cq = (struct cq *)pub;
+	uint32_t fired;
 
 	if (pub->channel == NULL)
 		return client_fail(EINVAL, "the CQ was created without a completion channel");
 	spin_lock(&cq->lock);
-	ring_cq_arm(&cq->ring, solicited_only != 0 ? RING_CQ_SOLICITED : RING_CQ_NEXT);
+	/* Armed for any completion, it stays so when solicited ones are asked for as well. */
+	fired = atomic_load_explicit(&cq->ring.sh->fired, memory_order_relaxed);
+	cq->armed_next = solicited_only == 0 || (cq->armed_next && cq->armed_at == fired);
+	cq->armed_at = fired;
+	ring_cq_arm(&cq->ring, cq->armed_next ? RING_CQ_NEXT : RING_CQ_SOLICITED);
 	spin_unlock(&cq->lock);
 	return 0;
 }

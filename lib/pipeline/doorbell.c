@@ -2,6 +2,16 @@
 /* Doorbells of clients: numbers out of shared memory, of which none is believed. */
 #include "pipeline_priv.h"
 
+/** REQ-CLS-C-01: an index that no producer can have reached. The QP fails; its client is told. */
+static void
+corrupt(struct worker *w, struct qp *qp)
+{
+	struct requester_verdict v;
+
+	requester_context_fault(&qp->req, &v);
+	requester_act(w, qp, NULL, &v);
+}
+
 static void
 answer(struct worker *w, const struct qp_client *c, uint32_t number)
 {
@@ -22,6 +32,9 @@ answer(struct worker *w, const struct qp_client *c, uint32_t number)
 	if (UNLIKELY(qp->sq.ring.sh == NULL))
 		return;
 	ring_bell_heard(&qp->sq.ring);
+	if (UNLIKELY(ring_is_corrupt(&qp->sq.ring)) && qp_state_of(qp) >= QPS_RTS &&
+		qp_state_of(qp) <= QPS_SQD)
+		corrupt(w, qp);
 	sends_posted(w, qp);
 }
 

@@ -4,7 +4,7 @@
 
 The program gets the path of the socket as its first argument. The dataplane (environment: ROCELANE)
 has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
-Options before PROGRAM: --config JSON (merged into "control"), --workers N.
+Options before PROGRAM: --control JSON (merged into "control"), --workers N.
 """
 import json
 import os
@@ -55,6 +55,8 @@ def main():
             control = json.loads(args[1])
         args = args[2:]
     where = tempfile.mkdtemp(prefix="rocelane-client-")
+    if "client_socket" in control:
+        control["client_socket"] = os.path.join(where, control["client_socket"])
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
@@ -68,7 +70,9 @@ def main():
     code = 1
     try:
         wait_ready(dataplane, os.path.join(where, "sock"), log)
-        code = subprocess.run([args[0], os.path.join(where, "sock")] + args[1:],
+        # A script: its interpreter comes first.
+        at = 2 if len(args) > 1 and args[1].endswith(".py") else 1
+        code = subprocess.run(args[:at] + [os.path.join(where, "sock")] + args[at:],
                               check=False).returncode
         if dataplane.poll() is not None:
             print("the dataplane died:", dataplane.returncode)

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What one client can reach of another, and what the control socket makes of wrong descriptors.
+
+Requests go over the socket as they are, without librocelane, which would not send most of them.
+Run by run.py; the socket's path is the first argument, the clients' own socket stands next to it.
+"""
+import fcntl
+import json
+import mmap
+import os
+import socket
+import sys
+import unittest
+
+SOCKET = sys.argv.pop(1)
+F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_WRITE = 1033, 2, 8
+EPERM, ENOENT, EACCES, EINVAL, ENOMEM, ENOSPC = 1, 2, 13, 22, 12, 28
+
+
+class Refused(Exception):
+    def __init__(self, error):
+        super().__init__("%(code)d: %(message)s" % error)
+        self.errno = -32000 - error["code"]
+        self.code = error["code"]
+
+
+class Connection:
+    def __init__(self, path=SOCKET):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(path)
+        self.buf = b""
+        self.fds = []
+        self.n = 0
+
+    def send(self, method, params=None, fds=()):
+        self.n += 1
+        line = json.dumps({"jsonrpc": "2.0", "id": self.n, "method": method,
+                           "params": params or {}}).encode() + b"\n"
+        socket.send_fds(self.sock, [line], list(fds))
+
+    def call(self, method, params=None, fds=()):
+        self.send(method, params, fds)
+        while b"\n" not in self.buf:
+            data, got, _, _ = socket.recv_fds(self.sock, 65536, 16)
+            if not data:
+                raise ConnectionError("closed")
+            self.buf += data
+            self.fds += got
+        line, self.buf = self.buf.split(b"\n", 1)
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer["result"]
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+        self.sock.close()
+
+
+def memfd(size, seals=F_SEAL_SHRINK):
+    fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    if seals:
+        fcntl.fcntl(fd, F_ADD_SEALS, seals)
+    return fd
+
+
+class Case(unittest.TestCase):
+
+    def connect(self, path=SOCKET):
+        c = Connection(path)
+        self.addCleanup(c.close)
+        return c
+
+    def client(self, path=SOCKET):
+        c = self.connect(path)
+        c.me = c.call("client_open", {"abi": 1, "name": "test"})
+        return c
+
+    def refused(self, errno, connection, method, params=None, fds=()):
+        with self.assertRaises(Refused) as e:
+            connection.call(method, params, fds)
+        self.assertEqual(errno, e.exception.errno, e.exception)
+        return str(e.exception)
+
+    def mr(self, c, pd, fd, **more):
+        params = dict({"pd": pd, "length": 4096, "addr": 0x10000, "access": 15}, **more)
+        try:
+            return c.call("client_mr_register", params, [fd])
+        finally:
+            os.close(fd)
+
+    def make_qp(self, c, **more):
+        pd = c.call("client_pd_create")["handle"]
+        cq = c.call("client_cq_create", {"cqe": 16})["handle"]
+        params = dict({"pd": pd, "send_cq": cq, "recv_cq": cq, "qp_type": "RC",
+                       "max_send_wr": 8, "max_recv_wr": 8, "max_send_sge": 1,
+                       "max_recv_sge": 1, "max_inline_data": 0}, **more)
+        return pd, cq, c.call("client_qp_create", params)
+
+
+class Descriptors(Case):
+    """A region is made of a memfd that cannot shrink, or not at all."""
+
+    def test_good(self):
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        got = self.mr(c, pd, memfd(4096))
+        self.assertGreater(got["key"], 0)
+        self.assertNotEqual(got["key"], self.mr(c, pd, memfd(8192), offset=1000)["key"])
+
+    def test_wrong_kinds(self):
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        r, w = os.pipe()
+        s1, s2 = socket.socketpair()
+        kinds = {"pipe": r, "pipe's other end": w, "socket": s1.detach(), "other": s2.detach(),
+                 "/dev/null": os.open("/dev/null", os.O_RDWR),
+                 "/dev/zero": os.open("/dev/zero", os.O_RDWR),
+                 "folder": os.open("/", os.O_RDONLY),
+                 "file": os.open(__file__, os.O_RDONLY)}
+        for name, fd in kinds.items():
+            with self.subTest(name), self.assertRaises(Refused) as e:
+                self.mr(c, pd, fd)
+            self.assertEqual(EINVAL, e.exception.errno, name)
+
+    def test_seals_and_sizes(self):
+        rows = [
+            ("not sealed", memfd(4096, 0), {}, EPERM),
+            ("cannot be written", memfd(4096, F_SEAL_SHRINK | F_SEAL_WRITE), {}, EACCES),
+            ("empty", memfd(0), {}, EINVAL),
+            ("too small", memfd(4095), {}, EINVAL),
+            ("offset behind its end", memfd(4096), {"offset": 8192}, EINVAL),
+            ("offset runs over", memfd(4096), {"offset": "0xfffffffffffff000"}, EINVAL),
+            ("longer than it is", memfd(8192), {"offset": 4097}, EINVAL),
+            ("address runs over", memfd(4096), {"addr": "0xfffffffffffff800"}, EINVAL),
+            ("over the limit", memfd(1 << 31), {"length": 1 << 31}, ENOMEM),
+        ]
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        for name, fd, more, errno in rows:
+            with self.subTest(name), self.assertRaises(Refused) as e:
+                self.mr(c, pd, fd, **more)
+            self.assertEqual(errno, e.exception.errno, name)
+        self.mr(c, pd, memfd(4096))
+
+    def test_read_only(self):
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        fd = memfd(4096)
+        again = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+        os.close(fd)
+        with self.assertRaises(Refused) as e:
+            self.mr(c, pd, again)
+        self.assertEqual(EACCES, e.exception.errno)
+
+    def test_none_and_many(self):
+        """No descriptor is a fault of the call; what nobody takes is closed."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        params = {"pd": pd, "length": 4096, "addr": 0, "access": 1}
+        with self.assertRaises(Refused) as e:
+            c.call("client_mr_register", params)
+        self.assertEqual(-32602, e.exception.code)
+        fd = memfd(4096)
+        for _ in range(100):
+            c.call("client_ports", None, [fd] * 8)
+        with self.assertRaises(Refused) as e:
+            c.call("client_mr_register", params)
+        self.assertEqual(-32602, e.exception.code)
+        c.call("client_mr_register", params, [fd])
+        os.close(fd)
+
+    def test_punched(self):
+        """Holes in a region come back as zeros; nothing dies."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        fd = memfd(1 << 20)
+        with mmap.mmap(fd, 1 << 20) as m:
+            c.call("client_mr_register", {"pd": pd, "length": 1 << 20, "addr": 0, "access": 1},
+                   [fd])
+            m.madvise(mmap.MADV_REMOVE)
+        os.close(fd)
+        c.call("client_ports")
+
+
+class Isolation(Case):
+
+    def test_handles_are_ones_own(self):
+        one, two = self.client(), self.client()
+        pd, cq, qp = self.make_qp(one)
+        two.call("client_pd_create")
+        for method, params in (
+                ("client_cq_destroy", {"handle": cq}),
+                ("client_channel_destroy", {"handle": 1}),
+                ("client_mr_deregister", {"handle": 1}),
+                ("client_qp_query", {"qp_num": qp["qp_num"]}),
+                ("client_qp_modify", {"qp_num": qp["qp_num"], "qp_state": "ERR"}),
+                ("client_qp_destroy", {"qp_num": qp["qp_num"]})):
+            with self.subTest(method):
+                self.refused(ENOENT, two, method, params)
+        self.assertEqual("RESET", one.call("client_qp_query",
+                                           {"qp_num": qp["qp_num"]})["qp_state"])
+        self.assertEqual(1, pd)
+
+    def test_operators_methods_are_not_clients(self):
+        c = self.client()
+        for method in ("qp_list", "pd_create", "mr_list", "shutdown", "post_send", "stats",
+                       "trace_start", "async_events", "save_config", "version"):
+            with self.subTest(method):
+                self.refused(EPERM, c, method)
+
+    def test_clients_methods_need_a_client(self):
+        c = self.connect()
+        self.refused(EPERM, c, "client_pd_create")
+        self.assertIn("client_open", self.refused(EPERM, c, "client_events"))
+
+    def test_the_clients_socket_serves_clients_alone(self):
+        path = os.path.join(os.path.dirname(SOCKET), "clients")
+        c = self.connect(path)
+        self.refused(EPERM, c, "shutdown")
+        self.refused(EPERM, c, "qp_list")
+        c.call("client_open", {"abi": 1})
+        c.call("client_pd_create")
+        self.refused(EPERM, c, "qp_list")
+
+    def test_abi(self):
+        self.assertIn("abi", self.refused(71, self.connect(), "client_open", {"abi": 2}))
+
+    def test_names_cannot_be_taken(self):
+        c = self.client()
+        c.call("client_pd_create")
+        with self.assertRaises(Refused) as e:
+            self.connect().call("pd_dealloc", {"name": "client %d pd 1" % c.me["client"]})
+        self.assertEqual(-32602, e.exception.code)
+
+    def test_operators_see_but_do_not_post(self):
+        c = self.client()
+        _, _, qp = self.make_qp(c)
+        operator = self.connect()
+        rows = [r for r in operator.call("client_list") if r["client"] == c.me["client"]]
+        self.assertEqual([(os.getpid(), 1, os.getuid())],
+                         [(r["pid"], r["qps"], r["uid"]) for r in rows])
+        self.assertIn(qp["qp_num"], [q["qp_num"] for q in operator.call("qp_list")])
+        got = operator.call("post_recv", {"qp_num": qp["qp_num"], "wrs": [{"wr_id": 1}]})
+        self.assertEqual((0, EPERM), (got["posted"], got["refused"]["errno"]))
+        self.assertFalse([q for q in operator.call("save_config")["qps"]
+                          if q["qp_num"] == qp["qp_num"]])
+        operator.call("qp_destroy", {"qp_num": qp["qp_num"]})
+        self.refused(ENOENT, c, "client_qp_query", {"qp_num": qp["qp_num"]})
+
+    def test_numbers_are_unpredictable(self):
+        c = self.client()
+        pd, cq, _ = self.make_qp(c)
+        params = {"pd": pd, "send_cq": cq, "recv_cq": cq, "qp_type": "RC", "max_send_wr": 1,
+                  "max_recv_wr": 1, "max_send_sge": 1, "max_recv_sge": 1, "max_inline_data": 0}
+        numbers = [c.call("client_qp_create", params)["qp_num"] for _ in range(32)]
+        self.assertEqual(32, len(set(numbers)))
+        steps = {(b - a) & 0xffffff for a, b in zip(numbers, numbers[1:])}
+        self.assertGreater(len(steps), 28, numbers)
+        keys = [self.mr(c, pd, memfd(4096))["key"] for _ in range(32)]
+        self.assertGreater(len({b - a for a, b in zip(keys, keys[1:])}), 28, keys)
+
+
+class Limits(Case):
+    """run.py's --control has: qps 40, cqs 6, pds 5, mrs 40, outstanding 2000."""
+
+    def test_counts(self):
+        c = self.client()
+        for _ in range(5):
+            c.call("client_pd_create")
+        self.assertIn("client_limits.pds", self.refused(ENOSPC, c, "client_pd_create"))
+        for _ in range(6):
+            c.call("client_cq_create", {"cqe": 1})
+        self.refused(ENOSPC, c, "client_cq_create", {"cqe": 1})
+
+    def test_outstanding(self):
+        c = self.client()
+        self.make_qp(c, max_send_wr=1000, max_recv_wr=900)
+        with self.assertRaises(Refused) as e:
+            self.make_qp(c, max_send_wr=100, max_recv_wr=100)
+        self.assertEqual(ENOSPC, e.exception.errno)
+        self.make_qp(c, max_send_wr=10, max_recv_wr=10)
+
+    def test_qps_and_their_memory_come_back(self):
+        c = self.client()
+        pd, cq, qp = self.make_qp(c)
+        c.call("client_qp_destroy", {"qp_num": qp["qp_num"]})
+        params = {"pd": pd, "send_cq": cq, "recv_cq": cq, "qp_type": "RC", "max_send_wr": 20,
+                  "max_recv_wr": 20, "max_send_sge": 4, "max_recv_sge": 4,
+                  "max_inline_data": 0}
+        for _ in range(10):
+            made = [c.call("client_qp_create", params)["qp_num"] for _ in range(40)]
+            self.refused(ENOSPC, c, "client_qp_create", params)
+            for number in made:
+                c.call("client_qp_destroy", {"qp_num": number})
+        rows = [r for r in self.connect().call("client_list") if r["client"] == c.me["client"]]
+        self.assertEqual([(0, 0)], [(r["qps"], r["outstanding"]) for r in rows])
+        self.assertLess(rows[0]["memory"], 2 << 20)
+
+    def test_clients(self):
+        def gone():
+            return len(self.connect().call("client_list")) == 0
+        while not gone():
+            pass
+        for _ in range(8):
+            self.client()
+        self.refused(ENOSPC, self.connect(), "client_open", {"abi": 1})
+
+
+class Manners(Case):
+
+    def test_a_client_that_does_not_read(self):
+        """It is disconnected, and nobody else is held up."""
+        c = self.client()
+        c.sock.settimeout(0.2)
+        with self.assertRaises((BrokenPipeError, ConnectionResetError, TimeoutError,
+                                ConnectionError)):
+            while True:
+                c.send("client_channel_create")
+        other = self.client()
+        other.call("client_pd_create")
+
+    def test_half_a_request_and_gone(self):
+        for text in (b"{", b'{"jsonrpc":"2.0","id":1,"method":"client_open"', b"\0\0\0\n"):
+            c = self.connect()
+            c.sock.sendall(text)
+            c.close()
+        self.client().call("client_pd_create")
+
+
+if __name__ == "__main__":
+    unittest.main()
