@@ -59,8 +59,6 @@ victim(const char *socket, struct report *r)
 	uint8_t *m;
 
 	pair_open(&p, socket, 64, 3 * BLOCK);
-	/* The attackers keep the worker busy, and so do other programs the machine. */
-	p.timeout = 18;
 	pair_connect(&p, 16);
 	m = p.mr->addr;
 	for (uint32_t n = 1; !atomic_load(&r->stop); n++) {

@@ -207,7 +207,7 @@ errors_and_events(struct pair *p)
 	CHECK(attr.qp_state == RL_QPS_ERR && p->b->state == RL_QPS_ERR);
 	OK(rl_query_qp(p->a, &attr, 0, NULL));
 	CHECK(attr.qp_state == RL_QPS_ERR && attr.dest_qp_num == p->b->qp_num);
-	CHECK(attr.path_mtu == RL_MTU_1024 && attr.port_num == 1 && attr.retry_cnt == 3);
+	CHECK(attr.path_mtu == RL_MTU_1024 && attr.port_num == 1 && attr.retry_cnt == 7);
 	OK(fcntl(p->ctx->async_fd, F_SETFL, O_NONBLOCK));
 	CHECK(rl_get_async_event(p->ctx, &e) == -EAGAIN);
 	OK(fcntl(p->ctx->async_fd, F_SETFL, 0));

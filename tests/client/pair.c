@@ -21,7 +21,7 @@ pair_open(struct pair *p, const char *socket, int cqe, size_t bytes)
 	const int all = RL_ACCESS_LOCAL_WRITE | RL_ACCESS_REMOTE_WRITE | RL_ACCESS_REMOTE_READ |
 			RL_ACCESS_REMOTE_ATOMIC;
 
-	*p = (struct pair){ .timeout = 14 };
+	*p = (struct pair){ .timeout = 18 }; /* the machine may be busy */
 	OK(rl_open(socket, &p->ctx));
 	OK(rl_alloc_pd(p->ctx, &p->pd));
 	OK(rl_create_comp_channel(p->ctx, &p->channel));
@@ -62,7 +62,7 @@ pair_move(struct pair *p, struct rl_qp *qp, enum rl_qp_state state, uint8_t port
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12,
 		.timeout = p->timeout,
-		.retry_cnt = 3,
+		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = port } };
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TCP_H
+#define TCP_H
+/**
+ * @file tcp.h  How the examples' two sides find each other; nothing of it is RDMA.
+ *
+ * Owner:   one thread.
+ * Memory:  none.
+ * Depends: libc.
+ */
+#include <stddef.h>
+
+/** Connect to a host, or (NULL) wait for somebody; ends the program when neither works. */
+int tcp_open(const char *host, const char *port);
+/** Give `len` bytes and take as many. */
+void tcp_swap(int fd, const void *mine, void *theirs, size_t len);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of clients: which descriptors are taken, and what a page that went away does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mem_guard.h"
+
+static int
+memfd(size_t bytes, int seals)
+{
+	const int fd = memfd_create("test", MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	if (seals != 0)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void
+what_is_taken(void **state UNUSED)
+{
+	const struct {
+		int fd;
+		uint64_t offset;
+		uint64_t len;
+		int rc;
+	} rows[] = {
+		{ memfd(8192, F_SEAL_SHRINK), 0, 8192, 0 },
+		{ memfd(8192, F_SEAL_SHRINK), 5000, 3192, 0 },
+		{ memfd(8192, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 8191, 1, 0 },
+		{ memfd(5000, F_SEAL_SHRINK), 0, 5000, 0 },
+		{ memfd(8192, 0), 0, 8192, -EPERM },
+		{ memfd(8192, F_SEAL_GROW), 0, 8192, -EPERM },
+		{ memfd(8192, F_SEAL_SHRINK | F_SEAL_WRITE), 0, 8192, -EACCES },
+		{ memfd(8191, F_SEAL_SHRINK), 0, 8192, -ERANGE },
+		{ memfd(8192, F_SEAL_SHRINK), 5000, 3193, -ERANGE },
+		{ memfd(8192, F_SEAL_SHRINK), 8193, 0, -ERANGE },
+		{ memfd(8192, F_SEAL_SHRINK), UINT64_MAX, 2, -ERANGE },
+		{ memfd(0, F_SEAL_SHRINK), 0, 0, -ERANGE },
+		{ open("/dev/zero", O_RDWR), 0, 4096, -EBADF },
+		{ open("/dev/null", O_RDWR), 0, 4096, -EBADF },
+		{ -1, 0, 4096, -EBADF },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
+		uint8_t *host = NULL;
+		struct mem_area a;
+
+		assert_int_equal(mem_area_adopt(&a, rows[i].fd, rows[i].offset, rows[i].len, &host),
+			rows[i].rc);
+		if (rows[i].rc == 0) {
+			uint8_t byte = 0;
+
+			host[rows[i].len - 1] = 0x5a; /* the last byte is the file's */
+			assert_int_equal(pread(rows[i].fd, &byte, 1,
+						 (off_t)(rows[i].offset + rows[i].len - 1)),
+				1);
+			assert_int_equal(byte, 0x5a);
+			assert_true(a.guard != 0);
+			mem_area_destroy(&a);
+			assert_int_equal(a.guard, 0);
+		}
+		if (rows[i].fd >= 0)
+			close(rows[i].fd);
+	}
+}
+
+static void
+on_bus_error(int sig, siginfo_t *info, void *ctx UNUSED)
+{
+	if (!mem_guard_fault(info->si_addr))
+		signal(sig, SIG_DFL);
+}
+
+/* A page goes away under a guarded area: zeros are read, and that area is marked. */
+static void
+a_page_goes_away(void **state UNUSED)
+{
+	const struct sigaction sa = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int fd = memfd(3 * page, 0);
+	struct mem_area a = { .len = 3 * page, .page_size = page, .fd = -1 }, b;
+	const unsigned int before = mem_guard_faults();
+	struct sigaction old;
+
+	a.base = mmap(NULL, a.len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(a.base != MAP_FAILED);
+	assert_int_equal(mem_area_create(&b, page, -1, 0), 0);
+	assert_int_equal(mem_guard_add(&a), 0);
+	assert_int_equal(mem_guard_add(&b), 0);
+	memset(a.base, 0xff, a.len);
+	assert_int_equal(sigaction(SIGBUS, &sa, &old), 0);
+	assert_int_equal(ftruncate(fd, (off_t)page), 0);
+
+	assert_int_equal(a.base[0], 0xff);
+	assert_int_equal(mem_guard_faults(), before);
+	assert_int_equal(*(_Atomic uint8_t *)&a.base[page + 17], 0);
+	assert_int_equal(mem_guard_faults(), before + 1);
+	a.base[page + 18] = 1;
+	assert_int_equal(mem_guard_faults(), before + 1); /* the page is there now */
+	*(_Atomic uint8_t *)&a.base[3 * page - 1] = 2;
+	assert_int_equal(mem_guard_faults(), before + 2);
+	assert_true(mem_guard_is_hit(&a));
+	assert_false(mem_guard_is_hit(&b));
+
+	assert_int_equal(sigaction(SIGBUS, &old, NULL), 0);
+	assert_false(mem_guard_fault(&old)); /* none of ours */
+	mem_area_destroy(&a);
+	mem_area_destroy(&b);
+	assert_false(mem_guard_is_hit(&a));
+	close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_taken),
+		cmocka_unit_test(a_page_goes_away),
+	};
+
+	return cmocka_run_group_tests_name("mem_adopt", tests, NULL, NULL);
+}
