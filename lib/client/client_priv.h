@@ -115,7 +115,7 @@ struct cq {
 	struct acks async;
 	struct spin lock;
 	struct ring_cq ring;
-	bool armed_next;   /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
+	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
 };
 
@@ -129,9 +129,13 @@ struct qp {
 	_Atomic uint32_t worker;
 	_Atomic uint32_t state; /* enum rl_qp_state: what pub.state says, for other threads */
 	struct spin sq_lock CACHE_ALIGNED;
-	struct ring sq; /* sh NULL: none */
+	struct ring sq;    /* sh NULL: none */
+	uint8_t *signaled; /* a byte for each entry of sq: it brings a completion */
 	struct spin rq_lock CACHE_ALIGNED;
 	struct ring rq;
+	/* writer: who polls. Entries whose completions were polled: the others count as posted. */
+	_Atomic uint32_t sq_done CACHE_ALIGNED;
+	_Atomic uint32_t rq_done;
 };
 
 struct context {
@@ -160,6 +164,7 @@ struct context {
 	TAILQ_HEAD(, channel) channels;
 	TAILQ_HEAD(, cq) cqs;
 	TAILQ_HEAD(, qp) qps;
+	struct spin by_number_lock; /* taken by polls, too */
 	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
 };
 
@@ -199,7 +204,11 @@ void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr 
 
 /** Wait until all events of an object came back; lock held. */
 void client_wait_acks(struct context *ctx, const struct acks *a);
+/** ctx->lock or by_number_lock held. */
 struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
+/** A completion of one of its queues was polled. */
+void client_qp_completed(struct qp *qp, bool is_recv);
+void client_qp_free(struct qp *qp);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
 void client_free_memory(struct context *ctx);

@@ -243,6 +243,25 @@ fill(struct rl_wc *wc, const struct ring_cqe *e)
 		wc->imm_data = htonl(e->imm_data);
 }
 
+/*
+ * As with verbs, a place in a work queue is free when its completion was polled: a CQ as large
+ * as the queues that use it never overflows.
+ */
+static void
+give_back(struct context *ctx, const struct ring_cqe *e, uint32_t n)
+{
+	struct qp *qp = NULL;
+
+	spin_lock(&ctx->by_number_lock);
+	for (uint32_t i = 0; i < n; i++) {
+		if (qp == NULL || qp->pub.qp_num != e[i].qp_num)
+			qp = client_qp_by_number(ctx, e[i].qp_num);
+		if (qp != NULL)
+			client_qp_completed(qp, (e[i].opcode & RL_WC_RECV) != 0);
+	}
+	spin_unlock(&ctx->by_number_lock);
+}
+
 int
 rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 {
@@ -256,6 +275,8 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 			num_entries - got < POLL_BATCH ? (uint32_t)(num_entries - got) : POLL_BATCH;
 		const uint32_t n = ring_cq_poll(&cq->ring, e, want);
 
+		if (n != 0)
+			give_back(context_of(pub->context), e, n);
 		for (uint32_t i = 0; i < n; i++)
 			fill(&wc[got++], &e[i]);
 		if (n < want)
@@ -292,7 +313,7 @@ client_free_cqs(struct context *ctx)
 
 	while ((qp = TAILQ_FIRST(&ctx->qps)) != NULL) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
-		free(qp);
+		client_qp_free(qp);
 	}
 	while ((cq = TAILQ_FIRST(&ctx->cqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->cqs, cq, all);

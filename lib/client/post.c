@@ -108,6 +108,15 @@ ring_doorbell(struct qp *qp, struct ring *r, uint32_t which)
 	return 0;
 }
 
+/* A free entry, or NULL: the completions of all are still to come, or to be polled. */
+static inline void *
+slot(struct ring *r, const _Atomic uint32_t *done, uint32_t limit)
+{
+	if (UNLIKELY(r->prod - atomic_load_explicit(done, memory_order_acquire) >= limit))
+		return NULL;
+	return ring_produce_slot(r, limit);
+}
+
 int
 rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 {
@@ -130,12 +139,14 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 		rc = check_send(qp, wr, &bytes);
 		if (UNLIKELY(rc != 0))
 			break;
-		wqe = ring_produce_slot(&qp->sq, qp->cap.max_send_wr);
+		wqe = slot(&qp->sq, &qp->sq_done, qp->cap.max_send_wr);
 		if (UNLIKELY(wqe == NULL)) {
 			rc = -ENOMEM;
 			break;
 		}
 		fill(wqe, wr, bytes);
+		qp->signaled[qp->sq.prod & qp->sq.mask] =
+			qp->sig_all || (wr->send_flags & RL_SEND_SIGNALED) != 0;
 		ring_produce_commit(&qp->sq);
 		posted++;
 	}
@@ -183,7 +194,7 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 			rc = -EINVAL;
 			break;
 		}
-		wqe = ring_produce_slot(&qp->rq, qp->cap.max_recv_wr);
+		wqe = slot(&qp->rq, &qp->rq_done, qp->cap.max_recv_wr);
 		if (UNLIKELY(wqe == NULL)) {
 			rc = -ENOMEM;
 			break;

@@ -24,6 +24,34 @@ client_qp_by_number(struct context *ctx, uint32_t qpn)
 	return NULL;
 }
 
+void
+client_qp_free(struct qp *qp)
+{
+	free(qp->signaled);
+	free(qp);
+}
+
+/*
+ * A receive brings a completion each; a send completion stands for the unsignalled ones before it.
+ * Behind an error every request has one: then this may run ahead, in a QP that sends no more.
+ */
+void
+client_qp_completed(struct qp *qp, bool is_recv)
+{
+	_Atomic uint32_t *done = is_recv ? &qp->rq_done : &qp->sq_done;
+	const struct ring *r = is_recv ? &qp->rq : &qp->sq;
+	const uint32_t posted = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
+	uint32_t at = atomic_load_explicit(done, memory_order_relaxed);
+
+	if (!is_recv) {
+		while (at != posted && qp->signaled[at & r->mask] == 0)
+			at++;
+	}
+	if (at != posted)
+		at++;
+	atomic_store_explicit(done, at, memory_order_release);
+}
+
 /* A queue's ring, as the dataplane laid it out. */
 static int
 take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r)
@@ -52,8 +80,14 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 		return rc;
 	qp->pub.qp_num = (uint32_t)json_integer_value(json_object_get(o, "qp_num"));
 	atomic_store(&qp->worker, (uint32_t)json_integer_value(json_object_get(o, "worker")));
+	if (qp->sq.sh != NULL)
+		qp->signaled = calloc(1, (size_t)qp->sq.mask + 1);
+	if (qp->sq.sh != NULL && qp->signaled == NULL)
+		return client_fail(ENOMEM, "out of memory");
 	TAILQ_INSERT_TAIL(&ctx->qps, qp, all);
+	spin_lock(&ctx->by_number_lock);
 	TAILQ_INSERT_TAIL(&ctx->by_number[bucket_of(qp->pub.qp_num)], qp, bucket);
+	spin_unlock(&ctx->by_number_lock);
 	return 0;
 }
 
@@ -118,7 +152,7 @@ rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
-		free(qp);
+		client_qp_free(qp);
 		return rc;
 	}
 	*out = &qp->pub;
@@ -131,11 +165,13 @@ rewind_rings(struct qp *qp)
 {
 	spin_lock(&qp->rq_lock);
 	ring_attach(&qp->rq, qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
+	atomic_store(&qp->rq_done, qp->rq.prod);
 	spin_unlock(&qp->rq_lock);
 	if (qp->sq.sh == NULL)
 		return;
 	spin_lock(&qp->sq_lock);
 	ring_attach(&qp->sq, qp->sq.sh, qp->sq.mask + 1, qp->sq.stride, false);
+	atomic_store(&qp->sq_done, qp->sq.prod);
 	spin_unlock(&qp->sq_lock);
 }
 
@@ -216,12 +252,14 @@ rl_destroy_qp(struct rl_qp *pub)
 		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), -1, NULL);
 	if (rc == 0) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
+		spin_lock(&ctx->by_number_lock);
 		TAILQ_REMOVE(&ctx->by_number[bucket_of(pub->qp_num)], qp, bucket);
+		spin_unlock(&ctx->by_number_lock);
 		client_wait_acks(ctx, &qp->async);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
-		free(qp);
+		client_qp_free(qp);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -330,6 +331,39 @@ CQ_05_overflow(const char *socket)
 	pair_close(&p);
 }
 
+/* One signalled request in four; a full queue stays full until a completion is polled. */
+static void
+unsignaled(struct pair *p)
+{
+	struct rl_sge sge = pair_sge(p, 0, 8);
+	struct rl_send_wr wr = { .sg_list = &sge,
+		.num_sge = 1,
+		.opcode = RL_WR_RDMA_WRITE,
+		.wr.rdma = { (uintptr_t)p->mr->addr + 64, p->mr->rkey } };
+	struct rl_wc wc;
+
+	*(uint64_t *)p->mr->addr = 0x1234;
+	for (uint64_t i = 0; i < 16; i++) {
+		wr.wr_id = i;
+		wr.send_flags = i % 4 == 3 ? RL_SEND_SIGNALED : 0;
+		OK(rl_post_send(p->a, &wr, NULL));
+	}
+	CHECK(rl_post_send(p->a, &wr, NULL) == -ENOMEM);
+	/* The last one's data is there: all have completed, and none was polled. */
+	while (atomic_load((_Atomic uint64_t *)p->mr->addr + 8) != 0x1234)
+		sched_yield();
+	CHECK(rl_post_send(p->a, &wr, NULL) == -ENOMEM);
+	wc = pair_wait(p->cq);
+	CHECK(wc.status == RL_WC_SUCCESS && wc.wr_id == 3);
+	wr.send_flags = RL_SEND_SIGNALED;
+	for (uint64_t i = 0; i < 4; i++)
+		OK(rl_post_send(p->a, &wr, NULL));
+	CHECK(rl_post_send(p->a, &wr, NULL) == -ENOMEM);
+	for (uint64_t i = 0; i < 7; i++)
+		CHECK(pair_wait(p->cq).status == RL_WC_SUCCESS);
+	CHECK(pair_is_quiet(p->cq));
+}
+
 struct sender {
 	struct rl_qp *qp;
 	struct pair *p;
@@ -380,7 +414,7 @@ main(int argc, char **argv)
 	static void (*const cases[])(struct pair *) = { write_and_read, send_immediate_inline,
 		atomics, CQ_09_refused_at_once, CQ_06_completion_events, QP_13_posted_in_ERR,
 		errors_and_events, reset_and_again, own_memfd, memory_and_use, ports_and_limits,
-		threads };
+		unsignaled, threads };
 	struct rl_context *nobody;
 	struct pair p;
 

@@ -350,7 +350,8 @@ struct rl_recv_wr {
 /**
  * Post a list. With RL_SEND_INLINE the bytes are copied now, from any memory of yours.
  * @param bad out, may be NULL: the first request that was refused; those before it are posted.
- * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes; -ENOMEM: the queue is full.
+ * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes; -ENOMEM: the queue is full: a
+ * place in it is free again when its completion, or a later one of the queue, was polled.
  * Memory is checked when the request runs: what is wrong with it is told by a completion.
  */
 int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
