@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_H
+#define PERF_H
+/**
+ * @file perf.h  rocelane-perf: perftest's tests over librocelane, and its handshake over TCP.
+ *
+ * Owner:   one thread.
+ * Memory:  struct perf owns what perf_open() and ends_make() made; ends_free() gives it back.
+ * Time:    nanoseconds of CLOCK_MONOTONIC.
+ * Depends: librocelane. No DPDK.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rocelane.h"
+
+#define PERF_MAX_QPS 1024
+
+enum perf_verb { PERF_SEND, PERF_WRITE, PERF_READ, PERF_ATOMIC };
+enum perf_atomic { PERF_CMP_AND_SWAP, PERF_FETCH_AND_ADD };
+enum perf_exit { PERF_OK = 0, PERF_FAILED = 1, PERF_USAGE = 2 };
+
+struct perf_options {
+	enum perf_verb verb;
+	bool lat;
+	bool client; /* a host was given */
+	const char *host;
+	const char *socket;   /* NULL: librocelane's default */
+	const char *device;   /* name of a port, NULL: the first */
+	unsigned int ib_port; /* from 1; 0: by device */
+	int gid_index;
+	unsigned int port; /* TCP */
+	uint64_t size;     /* bytes */
+	bool all_sizes;
+	uint64_t iters;
+	double duration_s; /* 0: by iterations */
+	uint32_t qps;
+	uint32_t tx_depth;
+	uint32_t rx_depth;
+	uint32_t cq_mod;
+	uint32_t inline_size;
+	uint32_t mtu; /* bytes, 0: the port's */
+	uint32_t out_reads;
+	uint32_t qp_timeout;
+	enum perf_atomic atomic;
+	bool events; /* sleep for completions */
+	bool report_gbits;
+	bool json;
+	bool validate;
+};
+
+/** One end of a QP, as perftest's handshake describes it. */
+struct perf_dest {
+	uint32_t lid;
+	uint32_t out_reads;
+	uint32_t qpn;
+	uint32_t psn;
+	uint32_t rkey;
+	uint64_t vaddr;
+	union rl_gid gid;
+	uint32_t srqn;
+};
+
+/* ---- hist.c ---------------------------------------------------------------------------------- */
+
+/** Latencies in nanoseconds: 64 buckets each doubling, that is 1.6 % wide. */
+#define HIST_SUB     64
+#define HIST_BUCKETS (HIST_SUB * 42)
+
+struct hist {
+	uint64_t n;
+	uint64_t min;
+	uint64_t max;
+	double sum;
+	double sum2;
+	uint64_t bucket[HIST_BUCKETS];
+};
+
+void hist_reset(struct hist *h);
+void hist_add(struct hist *h, uint64_t ns);
+/** Middle of the bucket in which the share (0 to 1) of all values is reached; 0 when empty. */
+double hist_at(const struct hist *h, double share);
+double hist_mean(const struct hist *h);
+double hist_stdev(const struct hist *h);
+
+/** What one QP has done in this test. */
+struct perf_count {
+	uint64_t posted;
+	uint64_t done;
+	uint64_t recv_posted;
+	uint64_t received;
+	uint32_t unsignaled; /* posted since the last signaled request */
+};
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+struct perf_result {
+	uint64_t size;
+	uint64_t iters;
+	double bw_peak; /* bytes a second */
+	double bw_avg;
+	double rate; /* messages a second */
+	double seconds;
+};
+
+struct perf {
+	struct perf_options o;
+	int sock; /* TCP */
+	/* agreed on with the peer */
+	uint32_t cycle_buffer; /* bytes a message has room for at least */
+	uint32_t mtu;          /* bytes */
+	bool peer_is_us;
+
+	struct rl_context *ctx;
+	struct rl_pd *pd;
+	struct rl_comp_channel *channel;
+	struct rl_cq *send_cq;
+	struct rl_cq *recv_cq;
+	struct rl_mr *mr;
+	uint64_t room;  /* bytes of the memory for one QP's messages in one direction */
+	uint32_t slots; /* messages in it, when they are validated; else 1 */
+	uint8_t port_num;
+	union rl_gid gid;
+	struct rl_qp **qp;
+	struct perf_dest *mine;
+	struct perf_dest *theirs;
+	struct perf_count *count; /* by QP */
+	uint64_t done;            /* requests completed */
+	uint64_t received;
+	uint64_t wrong; /* messages that were not as they should be */
+	struct hist hist;
+};
+
+/* options.c */
+/** @return PERF_OK; PERF_USAGE; -1: help was printed. */
+int options_parse(struct perf_options *o, int argc, char **argv);
+const char *options_verb_name(const struct perf_options *o); /* "RDMA_Write" */
+
+/* oob.c: perftest 4.5's conversation over TCP. Each returns 0 or -1 with a message printed. */
+int oob_connect(struct perf *p);
+/** Versions, buffer sizes, path MTU. */
+int oob_agree(struct perf *p);
+int oob_keys(struct perf *p, uint32_t qp);
+int oob_all_keys(struct perf *p);
+int oob_report(struct perf *p, const struct perf_result *mine, struct perf_result *theirs);
+/** The last keys, and "done". */
+int oob_close(struct perf *p);
+
+/* ends.c: verbs objects */
+int ends_open(struct perf *p);
+int ends_make(struct perf *p);
+int ends_connect(struct perf *p);
+void ends_free(struct perf *p);
+/** Where QP i's messages start: what it sends from, or what its peer writes to. */
+uint8_t *ends_local(const struct perf *p, uint32_t i);
+uint8_t *ends_remote(const struct perf *p, uint32_t i);
+
+/* work.c: posting and completions, for all tests */
+uint64_t now_ns(void);
+/** SIGINT and SIGTERM end the run; before anything else. */
+void work_init(void);
+bool work_stopped(void);
+/** The next request of a QP. @return 0 or -1 with a message. */
+int work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled);
+int work_post_recv(struct perf *p, uint32_t qp, uint64_t size);
+/**
+ * Take completions and count them: sends in p->done, receives in p->received, each as validated.
+ * @return how many messages they stand for; -1 with a message: one failed.
+ */
+int64_t work_poll(struct perf *p, struct rl_cq *cq, uint64_t size);
+/**
+ * Nothing was there: sleep for an event (--events), or leave the CPU to others now and then.
+ * @return 0; -1 with a message: the peer or the dataplane is gone, or the run was stopped.
+ */
+int work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins);
+/** Has the peer said something on the handshake's connection? */
+bool work_peer_speaks(const struct perf *p);
+/** What is there before the run, so that what arrives can be validated. */
+void work_prepare(struct perf *p, uint64_t size);
+/** WRITE's passive end: were the last messages of each QP as they should be? */
+void work_check_written(struct perf *p, uint64_t size, uint64_t iters);
+
+/* bw.c, lat.c: one size. @return 0 or -1 */
+int bw_client(struct perf *p, uint64_t size, struct perf_result *r);
+int bw_server_recv(struct perf *p, uint64_t size, struct perf_result *r);
+int lat_run(struct perf *p, uint64_t size, struct perf_result *r);
+
+/* report.c */
+void report_head(const struct perf *p);
+void report_columns(const struct perf *p);
+void report_bw(const struct perf *p, const struct perf_result *r);
+void report_lat(const struct perf *p, const struct perf_result *r);
+void report_end(const struct perf *p);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting and completions, and what messages hold when they are validated. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "perf.h"
+
+#define POLL_BATCH  16
+#define YIELD_SPINS 64   /* empty polls before others may run */
+#define LOOK_SPINS  8192 /* ... before the peer is looked at */
+#define EVENT_MS    1000
+
+static _Atomic bool stopped; /* lock-free: a signal handler may set it */
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	atomic_store_explicit(&stopped, true, memory_order_relaxed);
+}
+
+void
+work_init(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool
+work_stopped(void)
+{
+	return atomic_load_explicit(&stopped, memory_order_relaxed);
+}
+
+uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+/* Message n of QP i: every eight bytes are another number. */
+static uint64_t
+word_of(uint32_t qp, uint64_t n, uint64_t k)
+{
+	uint64_t v = (n << 20) + ((uint64_t)qp << 52) + k + 1;
+
+	v *= 0x9e3779b97f4a7c15u;
+	return v ^ v >> 29;
+}
+
+static void
+message_fill(uint8_t *at, uint32_t qp, uint64_t n, uint64_t size)
+{
+	for (uint64_t k = 0; k * 8 < size; k++) {
+		const uint64_t w = word_of(qp, n, k);
+
+		memcpy(at + k * 8, &w, size - k * 8 < 8 ? size - k * 8 : 8);
+	}
+}
+
+static bool
+message_is(const uint8_t *at, uint32_t qp, uint64_t n, uint64_t size)
+{
+	for (uint64_t k = 0; k * 8 < size; k++) {
+		const uint64_t w = word_of(qp, n, k);
+
+		if (memcmp(at + k * 8, &w, size - k * 8 < 8 ? size - k * 8 : 8) != 0)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t
+slot_of(const struct perf *p, uint64_t n, uint64_t size)
+{
+	return n % p->slots * size;
+}
+
+void
+work_prepare(struct perf *p, uint64_t size)
+{
+	p->done = 0;
+	p->received = 0;
+	memset(p->count, 0, p->o.qps * sizeof(*p->count));
+	hist_reset(&p->hist);
+	for (uint32_t i = 0; i < p->o.qps; i++) {
+		memset(ends_remote(p, i), 0, p->room);
+		if (!p->o.validate || p->o.verb != PERF_READ)
+			continue;
+		for (uint32_t n = 0; n < p->slots; n++) /* what a READ of slot n must find */
+			message_fill(ends_remote(p, i) + slot_of(p, n, size), i, n, size);
+	}
+}
+
+void
+work_check_written(struct perf *p, uint64_t size, uint64_t iters)
+{
+	for (uint32_t i = 0; i < p->o.qps; i++) {
+		for (uint64_t n = iters > p->slots ? iters - p->slots : 0; n < iters; n++)
+			p->wrong +=
+				!message_is(ends_remote(p, i) + slot_of(p, n, size), i, n, size);
+	}
+}
+
+/* The n-th request of a QP has completed. */
+static void
+check_sent(struct perf *p, uint32_t i, uint64_t n, uint64_t size)
+{
+	const uint8_t *at = ends_local(p, i) + slot_of(p, n, size);
+	uint64_t old;
+
+	if (p->o.verb == PERF_READ) {
+		p->wrong += !message_is(at, i, n % p->slots, size);
+	} else if (p->o.verb == PERF_ATOMIC) { /* nobody else adds or swaps there */
+		memcpy(&old, at, sizeof(old));
+		p->wrong += old != n;
+	}
+}
+
+/* ---- posting --------------------------------------------------------------------------------- */
+
+static int
+refused(const char *what, int rc)
+{
+	fprintf(stderr, "rocelane-perf: %s: %s: %s\n", what, strerror(-rc), rl_last_error());
+	return -1;
+}
+
+static void
+fill_atomic(const struct perf *p, struct rl_send_wr *wr, uint64_t n)
+{
+	wr->wr.atomic.rkey = 0;
+	if (p->o.atomic == PERF_FETCH_AND_ADD) {
+		wr->opcode = RL_WR_ATOMIC_FETCH_AND_ADD;
+		wr->wr.atomic.compare_add = 1;
+	} else {
+		wr->opcode = RL_WR_ATOMIC_CMP_AND_SWP;
+		wr->wr.atomic.compare_add = n;
+		wr->wr.atomic.swap = n + 1;
+	}
+}
+
+/* What message n is before it goes, when that is looked at. */
+static void
+before_post(struct perf *p, uint32_t i, uint64_t n, uint64_t size)
+{
+	uint8_t *at = ends_local(p, i) + slot_of(p, n, size);
+
+	if (p->o.verb == PERF_READ || p->o.verb == PERF_ATOMIC)
+		memset(at, 0xee, size);
+	else
+		message_fill(at, i, n, size);
+}
+
+int
+work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
+{
+	static const enum rl_wr_opcode opcodes[] = { [PERF_SEND] = RL_WR_SEND,
+		[PERF_WRITE] = RL_WR_RDMA_WRITE,
+		[PERF_READ] = RL_WR_RDMA_READ };
+	struct perf_count *c = &p->count[qp];
+	const uint64_t n = c->posted;
+	const uint64_t offset = slot_of(p, n, size);
+	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)ends_local(p, qp) + offset,
+		.length = (uint32_t)size,
+		.lkey = p->mr->lkey };
+	struct rl_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .send_flags = signaled ? RL_SEND_SIGNALED : 0
+	};
+	int rc;
+
+	if (p->o.validate)
+		before_post(p, qp, n, size);
+	if (p->o.verb == PERF_ATOMIC) {
+		fill_atomic(p, &wr, n);
+		wr.wr.atomic.remote_addr = p->theirs[qp].vaddr;
+		wr.wr.atomic.rkey = p->theirs[qp].rkey;
+	} else {
+		wr.opcode = opcodes[p->o.verb];
+		wr.wr.rdma.remote_addr = p->theirs[qp].vaddr + offset;
+		wr.wr.rdma.rkey = p->theirs[qp].rkey;
+		if (size <= p->o.inline_size && p->o.verb != PERF_READ)
+			wr.send_flags |= RL_SEND_INLINE;
+	}
+	c->unsignaled++;
+	wr.wr_id = (uint64_t)qp << 32 | c->unsignaled;
+	if (signaled)
+		c->unsignaled = 0;
+	c->posted++;
+	rc = rl_post_send(p->qp[qp], &wr, NULL);
+	return rc == 0 ? 0 : refused("post", rc);
+}
+
+int
+work_post_recv(struct perf *p, uint32_t qp, uint64_t size)
+{
+	struct perf_count *c = &p->count[qp];
+	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)ends_remote(p, qp) +
+				      slot_of(p, c->recv_posted, size),
+		.length = (uint32_t)size,
+		.lkey = p->mr->lkey };
+	struct rl_recv_wr wr = { .wr_id = (uint64_t)qp << 32 | 1, .sg_list = &sge, .num_sge = 1 };
+	int rc = rl_post_recv(p->qp[qp], &wr, NULL);
+
+	c->recv_posted++;
+	return rc == 0 ? 0 : refused("post of a receive", rc);
+}
+
+/* ---- completions ----------------------------------------------------------------------------- */
+
+static int
+failed(const struct perf *p, const struct rl_wc *wc, const char *which)
+{
+	fprintf(stderr,
+		"rocelane-perf: %s of queue pair %u failed: %s (vendor_err %u, packet PSN %u) "
+		"after %llu completions\n",
+		which, wc->qp_num, rl_wc_status_str(wc->status), wc->vendor_err, wc->psn,
+		(unsigned long long)(p->done + p->received));
+	fprintf(stderr, "What happened: rocelanectl qp explain %u\n", wc->qp_num);
+	return -1;
+}
+
+static void
+count_sent(struct perf *p, uint32_t qp, uint32_t n, uint64_t size)
+{
+	struct perf_count *c = &p->count[qp];
+
+	for (uint32_t k = 0; p->o.validate && k < n; k++)
+		check_sent(p, qp, c->done + k, size);
+	c->done += n;
+	p->done += n;
+}
+
+static void
+count_received(struct perf *p, uint32_t qp, uint64_t size)
+{
+	struct perf_count *c = &p->count[qp];
+
+	if (p->o.validate)
+		p->wrong += !message_is(
+			ends_remote(p, qp) + slot_of(p, c->received, size), qp, c->received, size);
+	c->received++;
+	p->received++;
+}
+
+int64_t
+work_poll(struct perf *p, struct rl_cq *cq, uint64_t size)
+{
+	struct rl_wc wc[POLL_BATCH];
+	int64_t messages = 0;
+	int n = rl_poll_cq(cq, POLL_BATCH, wc);
+
+	if (n < 0)
+		return refused("poll", n);
+	for (int i = 0; i < n; i++) {
+		const uint32_t qp = (uint32_t)(wc[i].wr_id >> 32);
+		const uint32_t covers = (uint32_t)wc[i].wr_id;
+
+		if (wc[i].status != RL_WC_SUCCESS)
+			return failed(p, &wc[i], cq == p->recv_cq ? "a receive" : "a request");
+		if (qp >= p->o.qps)
+			return refused("completion of an unknown request", -EPROTO);
+		if (cq == p->recv_cq)
+			count_received(p, qp, size);
+		else
+			count_sent(p, qp, covers, size);
+		messages += cq == p->recv_cq ? 1 : covers;
+	}
+	return messages;
+}
+
+bool
+work_peer_speaks(const struct perf *p)
+{
+	struct pollfd fd = { .fd = p->sock, .events = POLLIN };
+
+	return poll(&fd, 1, 0) != 0;
+}
+
+static bool
+peer_is_gone(const struct perf *p)
+{
+	char c;
+
+	return recv(p->sock, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Sleep until either CQ has something, or for a second. */
+static int
+wait_event(struct perf *p, struct rl_cq *cq)
+{
+	struct pollfd fd = { .fd = p->channel->fd, .events = POLLIN };
+	struct rl_cq *from;
+	void *context;
+	int rc = rl_req_notify_cq(cq, 0);
+
+	if (rc != 0)
+		return refused("completion event", rc);
+	if (poll(&fd, 1, EVENT_MS) <= 0)
+		return 0;
+	rc = rl_get_cq_event(p->channel, &from, &context);
+	if (rc != 0)
+		return refused("completion event", rc);
+	rl_ack_cq_events(from, 1);
+	return 0;
+}
+
+int
+work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins)
+{
+	++*spins;
+	if (p->o.events && cq != NULL) {
+		if (wait_event(p, cq) != 0)
+			return -1;
+	} else if (*spins % YIELD_SPINS == 0) {
+		sched_yield();
+	}
+	if (!p->o.events && *spins % LOOK_SPINS != 0)
+		return 0;
+	if (work_stopped()) {
+		fprintf(stderr, "rocelane-perf: stopped\n");
+		return -1;
+	}
+	if (peer_is_gone(p)) {
+		fprintf(stderr, "rocelane-perf: the peer has closed the connection\n");
+		return -1;
+	}
+	return 0;
+}

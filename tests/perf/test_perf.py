@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocelane-perf: both ends over one dataplane's two in-memory ports, every byte checked."""
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+PERF, ROCELANE = os.environ["ROCELANE_PERF"], os.environ["ROCELANE"]
+WAIT_S = 60
+
+
+def free_port():
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Dataplane:
+    def __init__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="rocelane-perf-")
+        self.socket = os.path.join(self.dir.name, "sock")
+        config = {
+            "version": 1,
+            "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
+                    "--log-level=error"],
+            "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
+            "control": {"socket": self.socket},
+            "ports": [{"name": name, "device": "net_pair0" + end, "mac": "02:00:00:00:00:0" + n,
+                       "ipv4": "10.77.0." + n, "prefix": 24, "mtu": 4200}
+                      for name, end, n in (("left", "a", "1"), ("right", "b", "2"))]}
+        path = os.path.join(self.dir.name, "config.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(config, f)
+        self.log = open(os.path.join(self.dir.name, "log"), "w+", encoding="utf-8")
+        self.proc = subprocess.Popen([ROCELANE, "--config", path], stdout=self.log,
+                                     stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + WAIT_S
+        while not os.path.exists(self.socket):
+            if self.proc.poll() is not None or time.monotonic() > deadline:
+                self.log.seek(0)
+                raise RuntimeError(self.log.read())
+            time.sleep(0.01)
+
+    def close(self):
+        self.proc.send_signal(signal.SIGTERM)
+        code = self.proc.wait(WAIT_S)
+        self.log.close()
+        self.dir.cleanup()
+        return code
+
+
+class Perf(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dataplane = Dataplane()
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.dataplane.close()
+        if code != 0:
+            raise AssertionError("the dataplane ended with %d" % code)
+
+    def start(self, *args):
+        return subprocess.Popen([PERF, "--socket", self.dataplane.socket, *args],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                stdin=subprocess.DEVNULL)
+
+    def finish(self, proc, code=0):
+        out, err = proc.communicate(timeout=WAIT_S)
+        self.assertEqual(code, proc.returncode, (out, err))
+        return out, err
+
+    def pair(self, test, *args, host="127.0.0.1"):
+        """Client's and server's output."""
+        port = str(free_port())
+        server = self.start(test, "-d", "right", "-p", port, *args)
+        client = self.start(test, "-d", "left", "-p", port, *args, host)
+        return self.finish(client)[0], self.finish(server)[0]
+
+    def test_every_test_validates(self):
+        for test, size in (("send_bw", "3000"), ("write_bw", "65537"), ("read_bw", "8192"),
+                           ("atomic_bw", "8"), ("send_lat", "5000"), ("read_lat", "2"),
+                           ("atomic_lat", "8")):
+            with self.subTest(test=test):
+                more = ("-q", "3") if test.endswith("_bw") else ()
+                for out in self.pair(test, "-s", size, "-n", "300", "--validate", "--json", *more):
+                    if not out and test in ("read_lat", "atomic_lat"):
+                        continue  # the passive end has measured nothing
+                    r = json.loads(out)
+                    self.assertEqual((int(size), 300, 0),
+                                     (r["bytes"], r["iterations"], r["wrong_messages"]))
+
+    def test_compare_and_swap_small_mtu_inline_and_moderation(self):
+        self.pair("atomic_bw", "-A", "CMP_AND_SWAP", "-n", "200", "--validate")
+        self.pair("write_bw", "-s", "10000", "-n", "100", "-m", "256", "--validate")
+        self.pair("send_bw", "-s", "64", "-I", "64", "-n", "500", "--validate")
+        self.pair("write_bw", "-s", "64", "-Q", "1", "-t", "2", "-n", "500")
+        self.pair("write_bw", "-s", "64", "-Q", "7", "-t", "20", "-n", "503")
+        self.pair("send_bw", "-e", "-s", "100", "-n", "300")
+
+    def test_latency_has_perftests_columns(self):
+        client, server = self.pair("write_lat", "-n", "600", "-s", "200")
+        for out in (client, server):
+            head, row = re.search(r"^ (#bytes.*)\n (.*)$", out, re.M).groups()
+            self.assertIn("t_typical[usec]", head)
+            v = [float(x) for x in row.split()]
+            self.assertEqual((9, 200, 600), (len(v), v[0], v[1]))
+            t_min, t_max, typical, average, _, p99, p999 = v[2:]
+            self.assertLessEqual(0, t_min)
+            self.assertLessEqual(t_min, typical)
+            self.assertLessEqual(typical, p99)
+            self.assertLessEqual(p99, p999)
+            self.assertLessEqual(p999, t_max)
+            self.assertTrue(t_min <= average <= t_max)
+
+    def test_bandwidth_has_perftests_columns(self):
+        client, server = self.pair("write_bw", "-n", "1000", "-s", "4096", "--report_gbits")
+        for out in (client, server):
+            self.assertIn("BW average[Gb/sec]", out)
+            row = re.search(r"^ #bytes.*\n (.*)$", out, re.M)[1].split()
+            self.assertEqual(["4096", "1000"], row[:2])
+            peak, average, rate = (float(x) for x in row[2:])
+            self.assertGreaterEqual(peak + 0.01, average)
+            self.assertAlmostEqual(rate * 4096 * 8 / 1e3, average, delta=0.02 * average + 0.02)
+
+    def test_duration_and_all_sizes(self):
+        for test in ("write_bw", "send_bw", "read_lat", "send_lat"):
+            with self.subTest(test=test):
+                out, _ = self.pair(test, "-D", "0.3", "-s", "512", "--json")
+                r = json.loads(out)
+                self.assertGreater(r["iterations"], 0)
+                self.assertGreaterEqual(r["seconds"], 0.29)
+        for test in ("send_bw", "write_lat"):
+            out, _ = self.pair(test, "-a", "-n", "5", "--json")
+            self.assertEqual([2 ** k for k in range(1, 24)],
+                             [json.loads(line)["bytes"] for line in out.splitlines()])
+
+    def test_speaks_perftests_handshake(self):
+        """A peer that talks as perftest 4.5 does, typed here from what goes over its connection."""
+        port = free_port()
+        got = {}
+
+        def peer():
+            with socket.create_server(("127.0.0.1", port)) as listener:
+                conn, _ = listener.accept()
+                with conn:
+                    conn.settimeout(WAIT_S)
+                    f = conn.makefile("rwb")
+
+                    def turn(n, answer):
+                        data = f.read(n)
+                        f.write(answer)
+                        f.flush()
+                        return data
+                    got["version"] = turn(16, b"6.06".ljust(16, b"\0"))
+                    got["cycle"] = turn(4, struct.pack(">i", 8192))
+                    got["line"] = turn(4, struct.pack(">i", 64))
+                    got["mtu"] = turn(2, b"3\0")
+                    keys = (b"0000:0010:000011:000abc:00001234:0000556600000000:"
+                            + b":".join(b"%02x" % b for b in bytes(10) + b"\xff\xff\x0a\x4d\0\x02")
+                            + b":00000000:").ljust(108, b"\0")
+                    got["keys"] = [turn(108, keys) for _ in range(3)]
+        t = threading.Thread(target=peer, daemon=True)
+        t.start()
+        client = self.start("write_bw", "-d", "left", "-p", str(port), "127.0.0.1")
+        _, err = self.finish(client, 1)  # the peer hangs up, and it has no QP 17
+        t.join(WAIT_S)
+        self.assertTrue(err)
+        self.assertEqual(b"6.06\0", got["version"][:5])
+        self.assertEqual(struct.pack(">i", 4096), got["cycle"])
+        self.assertEqual(b"5\0", got["mtu"])
+        for keys in got["keys"]:
+            self.assertRegex(keys.rstrip(b"\0"),
+                             rb"^[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{6}:[0-9a-f]{6}:[0-9a-f]{8}:"
+                             rb"[0-9a-f]{16}:(00:){10}ff:ff:0a:4d:00:01:00000000:$")
+
+    def test_what_is_wrong_is_told(self):
+        for args, text in ((("fly_bw",), "{send|write|read|atomic}_{bw|lat}"), ((), "which test"),
+                           (("write_bw", "-s", "0"), "-s takes"),
+                           (("write_bw", "-m", "1000"), "256, 512, 1024"),
+                           (("atomic_bw", "-s", "16"), "8 bytes"),
+                           (("write_lat", "-q", "2"), "one queue pair"),
+                           (("write_bw", "a", "b"), "one host")):
+            with self.subTest(args=args):
+                _, err = self.finish(self.start(*args), 2)
+                self.assertIn(text, err)
+        _, err = self.finish(self.start("write_bw", "-d", "nowhere", "127.0.0.1"), 1)
+        self.assertIn("no such port", err)
+        p = subprocess.run([PERF, "write_bw", "--socket", self.dataplane.socket + "x"], check=False,
+                           capture_output=True, text=True, timeout=WAIT_S)
+        self.assertEqual(1, p.returncode)
+        self.assertIn("Is the dataplane running?", p.stderr)
+        for word in ("-h", "--version"):
+            self.assertIn("rocelane-perf", self.finish(self.start(word))[0])
+
+    def test_end_of_the_peer_ends_the_run(self):
+        port = str(free_port())
+        server = self.start("send_bw", "-d", "right", "-p", port, "-D", "600")
+        client = self.start("send_bw", "-d", "left", "-p", port, "-D", "600", "127.0.0.1")
+        deadline = time.monotonic() + WAIT_S
+        line = server.stdout.readline()
+        while "#bytes" not in line and time.monotonic() < deadline:
+            line = server.stdout.readline()
+        client.kill()
+        client.communicate()
+        self.finish(server, 1)
+        server = self.start("write_bw", "-d", "right", "-p", port)
+        client = self.start("write_bw", "-d", "left", "-p", port, "-D", "600", "127.0.0.1")
+        line = client.stdout.readline()
+        while "#bytes" not in line and time.monotonic() < deadline:
+            line = client.stdout.readline()
+        server.kill()
+        server.communicate()
+        _, err = self.finish(client, 1)
+        self.assertRegex(err, "peer has closed|RETRY_EXC_ERR|REM_")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
