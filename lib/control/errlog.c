@@ -2,8 +2,10 @@
 #include "errlog.h"
 
 #include <errno.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "log.h"
@@ -25,10 +27,34 @@ pad4(uint32_t n)
 static void
 put(struct errlog *l, const void *p, size_t n)
 {
-	if (fwrite(p, 1, n, l->file) != n && !l->failed) {
-		l->failed = true;
-		log_error("error buffer: writing the pcapng file failed");
+	if (l->error == 0 && fwrite(p, 1, n, l->file) != n)
+		l->error = errno;
+}
+
+/**
+ * What was put since the last call is in the file as a whole, or not at all: a file that ends
+ * inside a block could not be read. After a failure the file is left as it is.
+ */
+static void
+settle(struct control *c)
+{
+	const char *path = c->env.conf->error_buffer.pcapng;
+	struct errlog *l = &c->errlog;
+
+	if (l->error == 0 && fflush(l->file) != 0)
+		l->error = errno;
+	if (l->error == 0) {
+		l->whole = ftello(l->file);
+		return;
 	}
+	log_error("error_buffer.pcapng %s: %s; the file ends here, rx_errors goes on", path,
+		strerror(l->error));
+	__fpurge(l->file);
+	if (ftruncate(fileno(l->file), l->whole) != 0)
+		log_error("error_buffer.pcapng %s: its last block is cut short: %s", path,
+			strerror(errno));
+	fclose(l->file);
+	l->file = NULL;
 }
 
 static void
@@ -88,7 +114,15 @@ put_interface(struct errlog *l, const char *name)
 	put32(l, total);
 }
 
-/* "syndrome 0x40000000: ICRC (QP 17, worker 0)" */
+static const char *
+rule_of(const struct errbuf_record *r)
+{
+	if (r->rule != 0)
+		return qp_rule_id(r->rule);
+	return r->charged < FAULT_MAX ? wire_faults[r->charged].clause : "?";
+}
+
+/* "syndrome 0x40000000: ICRC [RX-SYN-30] (QP 17, worker 0)": the rule is that of the decision. */
 static uint16_t
 comment_of(const struct errlog_entry *e, char *buf, size_t room)
 {
@@ -99,8 +133,8 @@ comment_of(const struct errlog_entry *e, char *buf, size_t room)
 			n += snprintf(buf + n, room - (size_t)n, " %s", wire_faults[bit].name);
 	}
 	if (n < (int)room)
-		n += snprintf(
-			buf + n, room - (size_t)n, " (QP %u, worker %u)", e->r.qpn, e->worker);
+		n += snprintf(buf + n, room - (size_t)n, " [%s] (QP %u, worker %u)", rule_of(&e->r),
+			e->r.qpn, e->worker);
 	return (uint16_t)(n < (int)room ? n : (int)room - 1);
 }
 
@@ -152,7 +186,7 @@ errlog_open(struct control *c)
 	put_section(l);
 	for (uint32_t p = 0; p < c->env.conf->n_ports; p++)
 		put_interface(l, c->env.conf->ports[p].name);
-	fflush(l->file);
+	settle(c);
 	return 0;
 }
 
@@ -164,8 +198,9 @@ errlog_close(struct control *c)
 	if (l->file != NULL) {
 		while (errlog_poll(c) > 0)
 			continue;
-		fclose(l->file);
 	}
+	if (l->file != NULL)
+		fclose(l->file);
 	free(l->ring);
 	*l = (struct errlog){ 0 };
 }
@@ -194,7 +229,7 @@ errlog_poll(struct control *c)
 		}
 	}
 	if (n > 0)
-		fflush(l->file);
+		settle(c);
 	return n;
 }
 

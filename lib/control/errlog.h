@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "errbuf.h"
 
@@ -24,13 +25,14 @@ struct errlog_entry {
 };
 
 struct errlog {
-	FILE *file; /* NULL: no file */
+	FILE *file; /* NULL: none, or writing it failed */
 	struct errlog_entry *ring;
 	uint32_t room;
 	uint32_t head;
 	uint32_t n;
 	uint64_t lost; /* taken from a worker, but the queue here was full */
-	bool failed;   /* writing failed: logged once */
+	int error;     /* errno of a write that failed; the file is closed then */
+	off_t whole;   /* bytes of whole blocks in the file */
 };
 
 /** Opens the pcapng file, if one is configured. @return 0 or -errno. */

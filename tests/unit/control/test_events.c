@@ -3,7 +3,11 @@
 #include "fake.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <rte_ethdev.h>
 
@@ -16,7 +20,7 @@ worker_of(uint32_t qpn)
 }
 
 static void
-raise(uint32_t worker, struct mbox_msg m)
+raise_event(uint32_t worker, struct mbox_msg m)
 {
 	if (m.type == MBOX_NONE)
 		m.type = MBOX_EVENT;
@@ -52,14 +56,14 @@ AE_01_AE_02_AE_03_qp_events(void **state UNUSED)
 	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *v, *e;
 
-		raise(worker_of(17), (struct mbox_msg){ .source = SOURCE_READ_RESPONSE,
-					     .ev = { .qpn = 17,
-						     .event = rows[i].event,
-						     .psn = 55,
-						     .fatal = 21,
-						     .time_ns = 1234,
-						     .rule = RULE_GAP,
-						     .opcode = OP_RC_READ_REQUEST } });
+		raise_event(worker_of(17), (struct mbox_msg){ .source = SOURCE_READ_RESPONSE,
+						   .ev = { .qpn = 17,
+							   .event = rows[i].event,
+							   .psn = 55,
+							   .fatal = 21,
+							   .time_ns = 1234,
+							   .rule = RULE_GAP,
+							   .opcode = OP_RC_READ_REQUEST } });
 		v = events();
 		assert_int_equal(json_array_size(v), 1);
 		e = json_array_get(v, 0);
@@ -83,15 +87,18 @@ AE_04_AEQ_08_cq_events(void **state UNUSED)
 
 	json_decref(rpc_ok("qp_create", qp17));
 	cq = qp_lookup(fake.env.qps, 17)->recv_cq;
-	raise(0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = cq->id, .object = cq } });
+	raise_event(
+		0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = cq->id, .object = cq } });
 	v = events();
 	assert_string_equal(text_of(json_array_get(v, 0), "event_type"), "CQ_ERR");
 	assert_string_equal(text_of(json_array_get(v, 0), "cq"), "cq0");
 	assert_string_equal(text_of(json_array_get(v, 0), "source"), "CQ");
 	json_decref(v);
 	/* A CQ that is not there, and another object with the same number. */
-	raise(0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = 4711, .object = cq } });
-	raise(0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = cq->id, .object = &v } });
+	raise_event(
+		0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = 4711, .object = cq } });
+	raise_event(
+		0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = cq->id, .object = &v } });
 	assert_int_equal(count_events(), 0);
 }
 
@@ -102,17 +109,19 @@ AE_09_AEQ_05_AEQ_06_events_of_objects_that_are_gone(void **state UNUSED)
 
 	json_decref(rpc_ok("qp_create", qp17));
 	worker = worker_of(17);
-	raise(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1 } });
+	raise_event(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1 } });
 	control_poll(fake.c, fake.now);
-	raise(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 2 } });
+	raise_event(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 2 } });
 	/* One is queued, one still on its way: neither is delivered after the destroy (QP-18). */
 	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":17}"));
 	assert_int_equal(count_events(), 0);
 	/* Late messages of the old QP are not the new one's. */
 	json_decref(rpc_ok("qp_create", qp17));
-	raise(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1, .object = &worker } });
-	raise(worker, (struct mbox_msg){ .ev = { .qpn = 18, .event = 1 } });
-	raise(worker, (struct mbox_msg){ .type = MBOX_FATAL, .ev = { .qpn = 18, .fatal = 3 } });
+	raise_event(
+		worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1, .object = &worker } });
+	raise_event(worker, (struct mbox_msg){ .ev = { .qpn = 18, .event = 1 } });
+	raise_event(
+		worker, (struct mbox_msg){ .type = MBOX_FATAL, .ev = { .qpn = 18, .fatal = 3 } });
 	assert_int_equal(count_events(), 0);
 }
 
@@ -126,7 +135,7 @@ AEQ_14_a_full_queue_tells_so(void **state UNUSED)
 	json_decref(rpc_ok("qp_create", qp17));
 	worker = worker_of(17);
 	for (uint32_t i = 0; i < 5000; i++) {
-		raise(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1, .psn = i } });
+		raise_event(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1, .psn = i } });
 		control_poll(fake.c, fake.now);
 	}
 	v = events();
@@ -155,7 +164,7 @@ AEQ_14_a_full_queue_tells_so(void **state UNUSED)
 			mbox_send_up(&fake.mbox[worker], &m), i < MBOX_EVENTS ? 0 : -ENOBUFS);
 	}
 	control_poll(fake.c, fake.now);
-	raise(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1, .psn = 7000 } });
+	raise_event(worker, (struct mbox_msg){ .ev = { .qpn = 17, .event = 1, .psn = 7000 } });
 	v = events();
 	assert_int_equal(json_array_size(v), MBOX_EVENTS + 2);
 	assert_int_equal(number_of(json_array_get(v, MBOX_EVENTS), "lost"), 3);
@@ -178,12 +187,12 @@ RX_ERR_04_fatal_status_of_a_qp(void **state UNUSED)
 	v = rpc_ok("qp_query", "{\"qp_num\":17}");
 	assert_true(json_is_null(json_object_get(v, "fatal")));
 	json_decref(v);
-	raise(worker_of(17), (struct mbox_msg){ .type = MBOX_FATAL,
-				     .ev = { .qpn = 17,
-					     .fatal = 21,
-					     .psn = 9,
-					     .time_ns = 8,
-					     .opcode = OP_RC_WRITE_ONLY } });
+	raise_event(worker_of(17), (struct mbox_msg){ .type = MBOX_FATAL,
+					   .ev = { .qpn = 17,
+						   .fatal = 21,
+						   .psn = 9,
+						   .time_ns = 8,
+						   .opcode = OP_RC_WRITE_ONLY } });
 	v = rpc_ok("qp_query", "{\"qp_num\":17}");
 	f = json_object_get(v, "fatal");
 	assert_int_equal(number_of(f, "fatal_code"), 21);
@@ -269,18 +278,15 @@ RX_ERR_01_records_of_dropped_packets(void **state UNUSED)
 	json_decref(v);
 }
 
-/* Blocks of a pcapng file, read back by hand. */
-static void
-RX_ERR_01_pcapng_file(void **state UNUSED)
+/** With a pcapng file of its own, whose name goes into `path`. @return the file, open. */
+static int
+start_with_file(char path[32])
 {
-	char path[] = "/tmp/rlcontrolXXXXXX", conf[1024];
-	static uint32_t words[1024];
-	const char *comment;
-	json_t *v;
-	size_t n;
-	FILE *f;
-	int fd = mkstemp(path);
+	char conf[1024];
+	int fd;
 
+	strcpy(path, "/tmp/rlcontrolXXXXXX");
+	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	snprintf(conf, sizeof(conf),
 		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
@@ -288,6 +294,21 @@ RX_ERR_01_pcapng_file(void **state UNUSED)
 		"\"error_buffer\":{\"entries\":64,\"pcapng\":\"%s\"}}",
 		path);
 	fake_start(conf);
+	return fd;
+}
+
+/* Blocks of a pcapng file, read back by hand. */
+static void
+RX_ERR_01_pcapng_file(void **state UNUSED)
+{
+	char path[32];
+	static uint32_t words[1024];
+	const char *comment;
+	json_t *v;
+	size_t n;
+	FILE *f;
+	int fd = start_with_file(path);
+
 	drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
 	control_poll(fake.c, fake.now);
 	v = rpc_ok("rx_errors", NULL); /* the file takes nothing away */
@@ -314,7 +335,54 @@ RX_ERR_01_pcapng_file(void **state UNUSED)
 	assert_memory_equal(&words[at + 7], "\x01\x02\xff", 4);
 	comment = (const char *)&words[at + 9];
 	assert_int_equal(words[at + 8] & 0xffff, 1);
-	assert_int_equal(strncmp(comment, "syndrome 0x40000000: ICRC", 25), 0);
+	assert_int_equal(strncmp(comment, "syndrome 0x40000000: ICRC [RX-SYN-30] (QP 17,", 45), 0);
+}
+
+/* The disk is full: the file ends with a whole block, and the records are there by RPC as ever. */
+static void
+RX_ERR_03_pcapng_file_on_a_full_disk(void **state UNUSED)
+{
+	char path[32];
+	int fd = start_with_file(path);
+	struct rlimit was, limit;
+	uint32_t end[2], records = 0;
+	struct stat at, full;
+	off_t pos = 0;
+	json_t *v;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(fstat(fd, &at), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	limit = was;
+	limit.rlim_cur = (rlim_t)at.st_size + 500;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (uint32_t psn = 0; psn < 20; psn++) {
+		drop(psn % 2, psn, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+		control_poll(fake.c, fake.now);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_int_equal(fstat(fd, &full), 0);
+	assert_in_range(full.st_size, at.st_size + 100, at.st_size + 500);
+	drop(0, 20, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+	control_poll(fake.c, fake.now);
+	v = rpc_ok("rx_errors", NULL);
+	assert_int_equal(json_array_size(v), 21);
+	json_decref(v);
+	fake_stop();
+
+	while (pread(fd, end, sizeof(end), pos) == sizeof(end)) {
+		uint32_t last = 0;
+
+		assert_in_range(end[1], 12, 1000);
+		pos += end[1];
+		assert_int_equal(pread(fd, &last, sizeof(last), pos - 4), sizeof(last));
+		assert_int_equal(last, end[1]);
+		records += end[0] == 6;
+	}
+	assert_int_equal(pos, full.st_size);
+	assert_true(records >= 1);
+	close(fd);
+	remove(path);
 }
 
 static void
@@ -387,6 +455,7 @@ main(void)
 		WITH_FAKE(AE_07_port_events),
 		WITH_FAKE(RX_ERR_01_records_of_dropped_packets),
 		cmocka_unit_test(RX_ERR_01_pcapng_file),
+		cmocka_unit_test(RX_ERR_03_pcapng_file_on_a_full_disk),
 		WITH_FAKE(counters_at_every_scope),
 		WITH_FAKE(printed_counters),
 	};
