@@ -20,7 +20,7 @@ import bench  # noqa: E402
 import image  # noqa: E402
 import tap  # noqa: E402
 
-MODULES = ("test_operations", "test_loss", "test_scenes")
+MODULES = ("test_operations", "test_loss", "test_scenes", "test_perftest")
 
 
 def skip(why):

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""perftest in the guest and rocelane-perf here: eight programs, both directions, with loss."""
+import json
+import os
+import subprocess
+
+import livenet
+from bench import GUEST_IP, TAP, InteropCase
+
+PERF = os.environ.get("ROCELANE_PERF", "")
+TESTS = ("send_bw", "write_bw", "read_bw", "atomic_bw",
+         "send_lat", "write_lat", "read_lat", "atomic_lat")
+HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
+WAIT_S = 60
+SEED = int(os.environ.get("INTEROP_SEED", "7"))
+
+
+class Perftest(InteropCase):
+    ports = iter(range(18515, 19515))
+
+    @classmethod
+    def setUpClass(cls):
+        livenet.ip("addr", "replace", HANDSHAKE_IP + "/24", "dev", TAP)
+
+    def here(self, test, port, *args):
+        p = subprocess.Popen([PERF, test, "--socket", self.bench.process.socket_path, "-p",
+                              str(port), "--json", *args], stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.stderr.close)
+        return p
+
+    def there(self, test, port, *args):
+        argv = ["ib_" + test, "-d", "rxe0", "-F", "-p", str(port), *args]
+        return self.bench.guest.rpc("run_start", argv=argv, log="perf")["pid"]
+
+    def ended_there(self, pid):
+        r = self.bench.guest.rpc("run_wait", pid=pid, wait_ms=WAIT_S * 1000, log="perf",
+                                 timeout_s=WAIT_S + 30)
+        if r["status"] is None:
+            self.bench.guest.rpc("run_wait", pid=pid, kill=True, wait_ms=1000, log="perf")
+        return r
+
+    def both(self, test, guest_serves, *args):
+        """Run with either end as the server; the measuring ends' figures."""
+        port = next(self.ports)
+        sized = args
+        if not test.startswith("atomic"):
+            sized = ("-s", "3000" if "bw" in test else "64", *args)
+        if guest_serves:
+            pid = self.there(test, port, *sized)
+            p = self.here(test, port, *sized, GUEST_IP)
+        else:
+            p = self.here(test, port, *sized)
+            pid = self.there(test, port, *sized, HANDSHAKE_IP)
+        try:
+            out, err = p.communicate(timeout=WAIT_S)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err = p.communicate()
+        guest = self.ended_there(pid)
+        self.assertEqual((0, 0), (p.returncode, guest["status"]), (out, err, guest["output"]))
+        if out:
+            r = json.loads(out)
+            self.assertEqual(int(args[args.index("-n") + 1]), r["iterations"])
+            told = r.get("msg_rate_mpps", r.get("t_typical_us"))
+            print("# %s, guest %s: %s %s" % (
+                test, "serves" if guest_serves else "asks", told,
+                "Mpps" if "bw" in test else "us"), flush=True)
+        return guest["output"]
+
+    def every_test(self, guest_serves, *args):
+        for test in TESTS:
+            with self.subTest(test=test):
+                self.both(test, guest_serves, *args)
+
+    def test_rocelane_asks(self):
+        self.every_test(True, "-n", "200")
+
+    def test_linux_asks(self):
+        self.every_test(False, "-n", "200")
+
+    def test_rocelane_asks_with_loss(self):
+        rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
+        self.every_test(True, "-n", "200")
+        self.assertGreater(rule.hits, 0)
+
+    def test_linux_asks_with_loss(self):
+        rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
+        self.every_test(False, "-n", "200")
+        self.assertGreater(rule.hits, 0)
