@@ -176,7 +176,12 @@ int64_t work_poll(struct perf *p, struct rl_cq *cq, uint64_t size);
 int work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins);
 /** Has the peer said something on the handshake's connection? */
 bool work_peer_speaks(const struct perf *p);
-/** What is there before the run, so that what arrives can be validated. */
+/** Counters to zero, before each size. */
+void work_reset(struct perf *p);
+/**
+ * What is in memory before the run, so that what arrives can be told and validated. Before the
+ * handshake: behind it the peer may be writing already.
+ */
 void work_prepare(struct perf *p, uint64_t size);
 /** WRITE's passive end: were the last messages of each QP as they should be? */
 void work_check_written(struct perf *p, uint64_t size, uint64_t iters);

@@ -92,12 +92,17 @@ slot_of(const struct perf *p, uint64_t n, uint64_t size)
 }
 
 void
-work_prepare(struct perf *p, uint64_t size)
+work_reset(struct perf *p)
 {
 	p->done = 0;
 	p->received = 0;
 	memset(p->count, 0, p->o.qps * sizeof(*p->count));
 	hist_reset(&p->hist);
+}
+
+void
+work_prepare(struct perf *p, uint64_t size)
+{
 	for (uint32_t i = 0; i < p->o.qps; i++) {
 		memset(ends_remote(p, i), 0, p->room);
 		if (!p->o.validate || p->o.verb != PERF_READ)
@@ -300,6 +305,26 @@ peer_is_gone(const struct perf *p)
 	return recv(p->sock, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* The dataplane, or a QP of ours, has failed. */
+static bool
+event_ends(const struct perf *p)
+{
+	struct pollfd fd = { .fd = p->ctx->async_fd, .events = POLLIN };
+	struct rl_async_event e;
+	bool ends;
+
+	if (poll(&fd, 1, 0) <= 0 || rl_get_async_event(p->ctx, &e) != 0)
+		return false;
+	ends = e.event_type == RL_EVENT_DEVICE_FATAL || e.event_type == RL_EVENT_QP_FATAL ||
+	       e.event_type == RL_EVENT_QP_REQ_ERR || e.event_type == RL_EVENT_QP_ACCESS_ERR ||
+	       e.event_type == RL_EVENT_CQ_ERR;
+	if (ends)
+		fprintf(stderr, "rocelane-perf: %s%s%s\n", rl_event_type_str(e.event_type),
+			e.detail[0] != '\0' ? ": " : "", e.detail);
+	rl_ack_async_event(&e);
+	return ends;
+}
+
 /* Sleep until either CQ has something, or for a second. */
 static int
 wait_event(struct perf *p, struct rl_cq *cq)
@@ -336,6 +361,8 @@ work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins)
 		fprintf(stderr, "rocelane-perf: stopped\n");
 		return -1;
 	}
+	if (event_ends(p))
+		return -1;
 	if (peer_is_gone(p)) {
 		fprintf(stderr, "rocelane-perf: the peer has closed the connection\n");
 		return -1;

@@ -70,9 +70,18 @@ class Perf(unittest.TestCase):
             raise AssertionError("the dataplane ended with %d" % code)
 
     def start(self, *args):
-        return subprocess.Popen([PERF, "--socket", self.dataplane.socket, *args],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                stdin=subprocess.DEVNULL)
+        p = subprocess.Popen([PERF, "--socket", self.dataplane.socket, *args],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             stdin=subprocess.DEVNULL)
+        self.addCleanup(self.end, p)
+        return p
+
+    @staticmethod
+    def end(proc):
+        """Nothing is left behind, whatever failed."""
+        if proc.poll() is None:
+            proc.kill()
+        proc.communicate()
 
     def finish(self, proc, code=0):
         out, err = proc.communicate(timeout=WAIT_S)
@@ -211,7 +220,7 @@ class Perf(unittest.TestCase):
         while "#bytes" not in line and time.monotonic() < deadline:
             line = server.stdout.readline()
         client.kill()
-        client.communicate()
+        client.wait(WAIT_S)
         self.finish(server, 1)
         server = self.start("write_bw", "-d", "right", "-p", port)
         client = self.start("write_bw", "-d", "left", "-p", port, "-D", "600", "127.0.0.1")
@@ -219,9 +228,22 @@ class Perf(unittest.TestCase):
         while "#bytes" not in line and time.monotonic() < deadline:
             line = client.stdout.readline()
         server.kill()
-        server.communicate()
+        server.wait(WAIT_S)
         _, err = self.finish(client, 1)
         self.assertRegex(err, "peer has closed|RETRY_EXC_ERR|REM_")
+
+    def test_end_of_the_dataplane_ends_the_run(self):
+        dataplane, port = Dataplane(), str(free_port())
+        args = ("--socket", dataplane.socket, "-p", port, "-D", "600")
+        server = self.start("send_bw", "-d", "right", *args)
+        client = self.start("send_bw", "-d", "left", *args, "127.0.0.1")
+        line = client.stdout.readline()
+        while line and "#bytes" not in line:
+            line = client.stdout.readline()
+        self.assertEqual(0, dataplane.close())
+        for p in (client, server):
+            self.assertRegex(self.finish(p, 1)[1],
+                             "DEVICE_FATAL|_ERR|peer has closed|reset by peer")
 
 
 if __name__ == "__main__":
