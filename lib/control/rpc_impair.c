@@ -114,7 +114,7 @@ impair_set(struct rpc_call *call)
 	const bool some = (p->given & GIVEN_IMPAIR) != 0;
 	const struct control_port *cp;
 	struct refusal r;
-	uint32_t port;
+	uint32_t port = 0;
 	int rc;
 
 	if (json_object_get(call->raw, "impair") == NULL)

@@ -11,14 +11,13 @@ import transfer
 from transfer import MIB, Failed, Transfer
 
 KINDS = ("RDMA_WRITE", "RDMA_READ", "SEND")
-REGION, MESSAGE, QPS, MTU = 16 * MIB, 256 << 10, 4, 4096
-TIMEOUT = 14                        # 67 ms: threads that wait for a CPU are no lost packets
+REGION, MESSAGE, MTU = 16 * MIB, 256 << 10, 4096
 
 
 class Moves(unittest.TestCase):
 
     def over(self, link):
-        t = Transfer(link, REGION, MESSAGE, QPS, MTU, TIMEOUT)
+        t = Transfer(link, REGION, MESSAGE, mtu=MTU)
         self.addCleanup(t.close)
         packets = 3 * REGION // MTU             # at least, in one direction
         clean = t.run(0, 3 * REGION, KINDS)
@@ -44,7 +43,7 @@ class Judges(unittest.TestCase):
     """What the comparison must not let pass."""
 
     def setUp(self):
-        self.t = Transfer("pair", MIB, 64 << 10, 2, 1024, TIMEOUT)
+        self.t = Transfer("pair", MIB, 64 << 10, qps=2, mtu=1024)
         self.addCleanup(self.t.close)
         self.t.make_qps()
 

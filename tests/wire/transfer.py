@@ -42,12 +42,12 @@ def port(end, device):
             "ipv4": IP[end], "prefix": 24, "mtu": 4200}
 
 
-def config(ports, *eal, worker=1):
+def config(ports, window, *eal):
     return {"version": 1,
             "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
                     "--log-level=error", *eal],
-            "lcores": {"control": 0, "workers": [worker], "idle": "sleep"},
-            "knobs": {"cc.cnp": "off"}, "ports": ports, "pds": ["pd0"]}
+            "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
+            "knobs": {"cc.cnp": "off", "cc.window": window}, "ports": ports, "pds": ["pd0"]}
 
 
 class Client:
@@ -78,8 +78,9 @@ class Client:
 class Pair:
     """One process over in-memory ports."""
 
-    def __init__(self):
-        process = livenet.Process(config([port("a", "net_pair0a"), port("b", "net_pair0b")]))
+    def __init__(self, window):
+        process = livenet.Process(config([port("a", "net_pair0a"), port("b", "net_pair0b")],
+                                         window))
         self.clients = [Client(process)]
 
     def client(self, _end):
@@ -101,7 +102,7 @@ def enter(space):
 class Veth:
     """Two processes, each in a namespace with one end of a veth pair. Needs root."""
 
-    def __init__(self):
+    def __init__(self, window):
         self.clients, self.spaces = [], []
         for _ in "ab":                          # we end up in b's
             if LIBC.unshare(livenet.CLONE_NEWNET) != 0:
@@ -114,11 +115,11 @@ class Veth:
         for end, space in zip("ab", self.spaces):
             subprocess.run(["ip", "link", "set", IFACE[end], "mtu", "4300", "up"], check=True,
                            preexec_fn=enter(space))
-        for i, (end, space) in enumerate(zip("ab", self.spaces)):
+        for end, space in zip("ab", self.spaces):
             device = "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=8192,framecnt=2048" % (
                 IFACE[end])
             self.clients.append(Client(livenet.Process(
-                config([port(end, "net_af_packet0")], device, worker=1), prepare=enter(space))))
+                config([port(end, "net_af_packet0")], window, device), prepare=enter(space))))
 
     def client(self, end):
         return self.clients["ab".index(end)]
@@ -154,11 +155,11 @@ class Result:
 class Transfer:
     """One link, its objects, and runs over it."""
 
-    def __init__(self, link, region, message, qps, mtu, timeout):
+    def __init__(self, link, region, message, qps=4, mtu=4096, timeout=14, window=64):
         self.region, self.message, self.qps, self.mtu = region, message, qps, mtu
         self.timeout, self.seed, self.rounds = timeout, 0, 0
         self.n = region // message
-        self.link = LINKS[link]()
+        self.link = LINKS[link](window)
         try:
             for end in "ab":
                 self.ask(end, "mr_register", name=end, pd="pd0", length=region,
@@ -233,12 +234,25 @@ class Transfer:
             got = self.ask(end, "poll_cq", cq=cq, max=256)
             for c in got:
                 if c["status"] != "SUCCESS" or c["wr_id"] in seen:
-                    raise Failed("completion %r" % c)
+                    raise Failed(self.autopsy(c))
                 seen.add(c["wr_id"])
             if not got:
                 if time.monotonic() > until:
                     raise Failed("%d of %d completions after %d s" % (len(seen), want, WAIT_S))
                 time.sleep(0.0005)      # between looks at the queue: the cores are the workers'
+
+    def autopsy(self, completion):
+        """A completion that should not be, and the queue pair's own account of it."""
+        parts = [json.dumps(completion)]
+        for end in "ab":
+            qp_num = QPN[end] + completion["qp_num"] % 0x100
+            for method in ("qp_query", "qp_explain"):
+                parts.append("%s: %s" % (end, json.dumps(self.ask(end, method, qp_num=qp_num))))
+        for client in self.link.clients:
+            stats = client.rpc("stats", scope="total")
+            stats = stats.get("counters", stats)
+            parts.append(json.dumps({k: v for k, v in stats.items() if v}))
+        return "\n".join(parts)
 
     def round(self, kind, result):
         """One region full: new bytes at the source, move, compare."""
@@ -332,16 +346,19 @@ def main():
     p.add_argument("--message", type=size, default=MIB, help="(1M)")
     p.add_argument("--qps", type=int, default=4, help="queue pairs (4)")
     p.add_argument("--mtu", type=int, default=4096, help="path MTU (4096)")
+    p.add_argument("--window", type=int, default=64,
+                   help="cc.window, packets in flight of a queue pair (64)")
     p.add_argument("--timeout", type=int, default=12, help="ibv_qp_attr.timeout (12: 16.8 ms)")
     p.add_argument("--seed", type=int, default=1, help="of patterns and losses (1)")
     a = p.parse_args()
     kinds = [{"write": "RDMA_WRITE", "read": "RDMA_READ", "send": "SEND"}[k]
              for k in a.op.split(",")]
     for link in a.link or ("pair", "veth"):
-        print("%s: path MTU %d, %d queue pairs, messages of %d bytes, rounds of %d\n"
+        print("%s: path MTU %d, %d queue pairs, window %d, timeout %d, messages of %d bytes, "
+              "rounds of %d\n"
               " loss         bytes    time      goodput  of lossless  (MB/s by operation)" % (
-                  link, a.mtu, a.qps, a.message, a.region))
-        transfer = Transfer(link, a.region, a.message, a.qps, a.mtu, a.timeout)
+                  link, a.mtu, a.qps, a.window, a.timeout, a.message, a.region))
+        transfer = Transfer(link, a.region, a.message, a.qps, a.mtu, a.timeout, a.window)
         lossless = None
         try:
             for percent in a.loss.split(","):
