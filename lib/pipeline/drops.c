@@ -36,7 +36,7 @@ drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge
 {
 	if (record_wanted(w))
 		return record(w, b, i, c);
-	errbuf_leave_out(w->errbuf);
+	errbuf_leave_out(w->errbuf, 1);
 	return false;
 }
 
@@ -84,11 +84,14 @@ drop_flush(struct worker *w, struct drop_run *run)
 		count_many(w, run, STAT_rx_icrc_encapsulated);
 	if (run->fault == FAULT_CNP)
 		count_many(w, run, STAT_rp_cnp_ignored);
-	if (run->left_out != 0) {
-		stats_add(&w->stats, STAT_error_buffer_lost, run->left_out);
-		stats_add(&w->port_stats[run->port], STAT_error_buffer_lost, run->left_out);
+	if (w->errbuf != NULL) {
+		uint32_t lost = run->left_out + run->skipped;
+
+		errbuf_leave_out(w->errbuf, run->skipped);
+		stats_add(&w->stats, STAT_error_buffer_lost, lost);
+		stats_add(&w->port_stats[run->port], STAT_error_buffer_lost, lost);
 	}
-	run->n = run->left_out = 0;
+	run->n = run->left_out = run->skipped = 0;
 }
 
 void
@@ -105,7 +108,9 @@ drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
 		run->port = b->port[i];
 	}
 	run->n++;
-	if (w->errbuf != NULL && !drop_recorded(w, b, i, (struct charge){ .fault = (uint8_t)f }))
+	if (!record_wanted(w))
+		run->skipped++;
+	else if (!record(w, b, i, (struct charge){ .fault = (uint8_t)f }))
 		run->left_out++;
 	if (qp != NULL && traced(w, qp))
 		trace_drop(w, qp, p, f);

@@ -31,25 +31,25 @@
 #include "pipeline.h"
 #include "wire_plain.h"
 
-#define AHEAD          4    /* packets: prefetch distance */
-#define TX_ROOM        2048 /* frames a port's backlog holds at most */
-#define TX_HIGH        256  /* frames waiting at which answers pause */
-#define ANSWER_TURN    64   /* answer packets of a worker in one turn */
-#define ANSWER_QP      8    /* ... of one QP before the next one's */
-#define ANSWER_VISITS  32   /* QPs looked at in one turn */
-#define REQUEST_TURN   64   /* request packets of a worker in one turn */
-#define REQUEST_QP     16   /* ... of one QP before the next one's */
-#define REQUEST_VISITS 64   /* QPs looked at in one turn */
-#define DOORBELL_CLIENT 16  /* doorbells of one client in one turn */
-#define MAILBOX_TURNS  64
-#define MAILBOX_BURST  16
-#define REPLY_ROOM     160 /* bytes: any packet that is not a READ response */
-#define PORT_NONE      0xff
-#define LARGE_FRAME    512   /* bytes: bursts of longer frames are judged in parts */
-#define LARGE_BYTES    12288 /* ... of about this many bytes */
-#define LARGE_PART     8u    /* ... and at most this many packets */
-#define RECORDS_DEPTH  256   /* dropped packets recorded at once */
-#define RECORDS_TURN   1     /* ... and in each turn of a flood */
+#define AHEAD           4    /* packets: prefetch distance */
+#define TX_ROOM         2048 /* frames a port's backlog holds at most */
+#define TX_HIGH         256  /* frames waiting at which answers pause */
+#define ANSWER_TURN     64   /* answer packets of a worker in one turn */
+#define ANSWER_QP       8    /* ... of one QP before the next one's */
+#define ANSWER_VISITS   32   /* QPs looked at in one turn */
+#define REQUEST_TURN    64   /* request packets of a worker in one turn */
+#define REQUEST_QP      16   /* ... of one QP before the next one's */
+#define REQUEST_VISITS  64   /* QPs looked at in one turn */
+#define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
+#define MAILBOX_TURNS   64
+#define MAILBOX_BURST   16
+#define REPLY_ROOM      160 /* bytes: any packet that is not a READ response */
+#define PORT_NONE       0xff
+#define LARGE_FRAME     512   /* bytes: bursts of longer frames are judged in parts */
+#define LARGE_BYTES     12288 /* ... of about this many bytes */
+#define LARGE_PART      8u    /* ... and at most this many packets */
+#define RECORDS_DEPTH   256   /* dropped packets recorded at once */
+#define RECORDS_TURNS   8     /* turns of a flood for one more */
 
 enum { /* values of ibv_event_type */
 	EVENT_CQ_ERR = 0,
@@ -203,7 +203,7 @@ qp_receives(uint8_t state)
 
 /**
  * Is a packet that is dropped now recorded? A worker records RECORDS_DEPTH of them as they come,
- * and RECORDS_TURN more with each turn: a few bad packets are all seen, and what a flood costs is
+ * and one more every RECORDS_TURNS turns: a few bad packets are all seen, and what a flood costs is
  * not its records.
  */
 static inline bool
@@ -216,15 +216,16 @@ record_wanted(const struct worker *w)
 static inline void
 records_allow(struct worker *w)
 {
-	if (w->errbuf != NULL && w->records_left < RECORDS_DEPTH)
-		w->records_left += RECORDS_TURN;
+	if (w->errbuf != NULL && w->records_left < RECORDS_DEPTH && w->turns % RECORDS_TURNS == 0)
+		w->records_left++;
 }
 
 /** Dropped packets in a row of one port, QP and fault: they are counted together. */
 struct drop_run {
 	struct qp *qp; /* NULL, or of this worker */
 	uint32_t n;
-	uint32_t left_out; /* of them, without a record */
+	uint32_t skipped;  /* of them: no record was wanted, or the error buffer is off */
+	uint32_t left_out; /* of them: it had no room */
 	uint8_t fault;
 	uint8_t port;
 };

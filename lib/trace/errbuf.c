@@ -39,7 +39,7 @@ errbuf_slot(struct errbuf *b)
 	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_acquire);
 
 	if (leave_out(b, prod - cons)) {
-		errbuf_leave_out(b);
+		errbuf_leave_out(b, 1);
 		return NULL;
 	}
 	return &b->r[prod & b->mask];

@@ -54,13 +54,13 @@ size_t errbuf_size(uint32_t entries);
 void errbuf_init(struct errbuf *b, uint32_t entries);
 /** Worker: slot to fill (all of it: it holds an old record), or NULL: left out and counted. */
 struct errbuf_record *errbuf_slot(struct errbuf *b);
-/** Worker: count a packet that gets no record. */
+/** Worker: count n packets that get no record. */
 static inline void
-errbuf_leave_out(struct errbuf *b)
+errbuf_leave_out(struct errbuf *b, uint32_t n)
 {
 	uint64_t lost = atomic_load_explicit(&b->lost, memory_order_relaxed);
 
-	atomic_store_explicit(&b->lost, lost + 1, memory_order_relaxed);
+	atomic_store_explicit(&b->lost, lost + n, memory_order_relaxed);
 }
 /** Worker: publish it. */
 void errbuf_commit(struct errbuf *b);

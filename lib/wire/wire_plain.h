@@ -111,6 +111,8 @@ wire_read_plain(const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 	int32_t payload_len;
 	uint64_t bth;
 
+	if (UNLIKELY(!wire_ipv4_sum_is_good(ip)))
+		return false;
 	out->frame = frame;
 	out->faults = 0;
 	out->frame_len = (uint16_t)len;
@@ -118,8 +120,7 @@ wire_read_plain(const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 	out->bth_off = WIRE_PLAIN_BTH;
 	out->tver = 0;
 	end = be16_load(frame + WIRE_PLAIN_UDP + 4) + (uint32_t)WIRE_PLAIN_UDP; /* of the ICRC */
-	if (UNLIKELY(be16_load(ip + 2) + (uint32_t)WIRE_PLAIN_IP != end) || UNLIKELY(end > len) ||
-		UNLIKELY(!wire_ipv4_sum_is_good(ip)))
+	if (UNLIKELY(be16_load(ip + 2) + (uint32_t)WIRE_PLAIN_IP != end) || UNLIKELY(end > len))
 		return false;
 	end -= WIRE_ICRC_LEN;
 	out->icrc_off = (uint16_t)end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_hostile_rig.h"
+#include "bench_mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,10 @@ static struct qp *
 make_qp(struct hostile_rig *r, uint32_t qpn)
 {
 	const struct qp_alloc_params params = {
-		.max_recv_wr = 1, .max_recv_sge = 1, .max_dest_rd_atomic = READ_DEPTH
+		.max_recv_wr = 1,
+		.max_recv_sge = 1,
+		.max_dest_rd_atomic = READ_DEPTH,
+		.socket = b.conf.socket,
 	};
 	struct qp *qp = qp_alloc(&params);
 
@@ -86,11 +90,11 @@ make_region(void)
 {
 	struct mem_region *mr = mem_region_alloc();
 
-	if (mr == NULL || mem_area_create(&mr->area, REGION_LEN, -1, 0) != 0)
+	if (mr == NULL)
 		die("no memory");
 	mr->va = REGION_VA;
 	mr->length = REGION_LEN;
-	mr->host = mr->area.base;
+	mr->host = bench_huge_pages(REGION_LEN);
 	mr->key = REGION_KEY;
 	mr->pd = 1;
 	mr->access = 15;
@@ -104,16 +108,21 @@ make_port(struct hostile_rig *r)
 	static const struct rte_mbuf_dynflag fcs = { .name = PIPELINE_FCS_FLAG };
 	char *argv[] = { (char *)(uintptr_t) "bench", (char *)(uintptr_t) "--no-huge",
 		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
-		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
-		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "64", NULL };
-	int bit;
+		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--iova-mode=va",
+		(char *)(uintptr_t) "--log-level=critical", (char *)(uintptr_t) "-m",
+		(char *)(uintptr_t) "64", NULL };
+	int bit, socket;
 
 	if (rte_eal_init((int)ARRAY_LEN(argv) - 1, argv) < 0)
 		die("EAL does not start");
-	r->pool = rte_pktmbuf_pool_create("bench", 4095, 256, 0, 512 + RTE_PKTMBUF_HEADROOM, 0);
+	socket = bench_heap("bench", 64u << 20);
+	b.conf.socket = socket;
+	r->pool =
+		rte_pktmbuf_pool_create("bench", 4095, 256, 0, 512 + RTE_PKTMBUF_HEADROOM, socket);
 	if (r->pool == NULL ||
 		net_pair_create_open("bench", WIRE_RING, 0, &r->port, &r->to, &r->from) != 0 ||
-		net_pair_start(r->port, r->pool) != 0 || mbox_create(&r->mbox, 0, 2048, 0) != 0)
+		net_pair_start(r->port, r->pool) != 0 ||
+		mbox_create(&r->mbox, 0, 2048, socket) != 0)
 		die("no port");
 	bit = rte_mbuf_dynflag_register(&fcs);
 	b.fcs_flag = bit >= 0 ? UINT64_C(1) << bit : 0;
@@ -127,8 +136,9 @@ hostile_set_up(struct hostile_rig *r)
 	b.to_peer = path(1, 2);
 	b.conf = (struct worker_conf){ .ports_n = 1,
 		.workers_n = 1,
+		.socket = b.conf.socket,
 		.crc = crc_isal(),
-		.qps = qp_table_create(8192, 0),
+		.qps = qp_table_create(8192, b.conf.socket),
 		.mem = mem_table_create(16),
 		.mbox = &r->mbox };
 	b.conf.ports[0] = (struct pipeline_port){ .id = r->port,

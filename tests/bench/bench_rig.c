@@ -2,18 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <rte_eal.h>
-#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "bench_mem.h"
 #include "bench_rig.h"
 #include "crc_isal.h"
 #include "net_pair.h"
-
-#define HUGE (2u << 20)
 
 static struct {
 	struct qp *qp[MAX_QPS];
@@ -34,34 +31,6 @@ die(const char *what)
 	exit(1);
 }
 
-static uint8_t *
-huge_pages(size_t len)
-{
-	uint8_t *p;
-
-	len = (len + HUGE - 1) / HUGE * HUGE; /* a part of a page is not a huge one */
-	p = mmap(NULL, len + HUGE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		die("no memory");
-	p += HUGE - (uintptr_t)p % HUGE;
-	madvise(p, len, MADV_HUGEPAGE);
-	return p;
-}
-
-/** A heap on huge pages: EAL's own is not, without privileges. @return its socket. */
-static int
-make_heap(uint32_t qps)
-{
-	size_t len = (size_t)64 * HUGE + ((size_t)qps * 4096 / HUGE + 1) * HUGE;
-
-	if (rte_malloc_heap_create("bench") != 0 ||
-		rte_malloc_heap_memory_add("bench", huge_pages(len), len, NULL, 0, HUGE) != 0)
-		die("no heap");
-	return rte_malloc_heap_get_socket("bench");
-}
-
 static void
 make_port(struct bench_rig *r, uint32_t qps)
 {
@@ -73,7 +42,7 @@ make_port(struct bench_rig *r, uint32_t qps)
 
 	if (rte_eal_init((int)ARRAY_LEN(argv) - 1, argv) < 0)
 		die("EAL does not start");
-	r->conf.socket = make_heap(qps);
+	r->conf.socket = bench_heap("bench", (128u << 20) + (size_t)qps * 4096);
 	r->pool = rte_pktmbuf_pool_create(
 		"bench", 4095, 256, 0, MAX_LEN + 256 + RTE_PKTMBUF_HEADROOM, r->conf.socket);
 	if (r->pool == NULL ||
@@ -125,7 +94,7 @@ make_region(struct bench_rig *r)
 		die("no memory");
 	mr->va = REGION_VA;
 	mr->length = REGION_LEN;
-	mr->host = huge_pages(REGION_LEN);
+	mr->host = bench_huge_pages(REGION_LEN);
 	mr->key = REGION_KEY;
 	mr->pd = 1;
 	mr->access = 15;
@@ -155,7 +124,7 @@ rig_set_up(struct bench_rig *r, uint32_t qps)
 	r->bare.crc = r->conf.crc;
 	r->bare.port = r->port;
 	r->bare.qps_n = MAX_QPS;
-	r->bare.qps = (struct bare_qp *)(void *)huge_pages(MAX_QPS * sizeof(struct bare_qp));
+	r->bare.qps = (struct bare_qp *)(void *)bench_huge_pages(MAX_QPS * sizeof(struct bare_qp));
 	if (r->conf.qps == NULL || r->conf.mem == NULL ||
 		mem_area_create(&b.cq.area, ring_size(1024, 64), -1, 0) != 0)
 		die("no memory");

@@ -261,6 +261,54 @@ ICRC_01_eight_bytes(void **state)
 	}
 }
 
+/** A packet of `len` random bytes from its IP header on, and its ICRC; nothing lies behind it. */
+static void
+random_packet(struct wire_pkt *p, bool ipv6, uint32_t len, bool good)
+{
+	uint8_t *f = malloc(len + WIRE_ICRC_LEN);
+
+	assert_non_null(f);
+	for (uint32_t i = 0; i < len; i++)
+		f[i] = random_byte();
+	icrc_store(f + len, reference(f, ipv6, len));
+	if (!good)
+		f[random_byte() % len | 4] ^= 0x10; /* in a byte or bit that counts, or not */
+	memset(p, 0, sizeof(*p));
+	p->frame = f;
+	p->icrc_off = (uint16_t)len;
+	p->flags = ipv6 ? PKT_IPV6 : 0;
+}
+
+/* ICRC-01, ICRC-06: bursts of all sizes, some packets wrong, some without an ICRC. */
+static void
+ICRC_01_bursts(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n <= 32; n++) {
+		struct wire_pkt p[32];
+		uint32_t want = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			bool ipv6 = (random_byte() & 3) == 0, good = (random_byte() & 3) != 0;
+			uint32_t len = icrc_head_len(ipv6) + random_byte() +
+				       ((random_byte() & 7) == 0 ? 2048 : 0);
+			uint32_t icrc;
+
+			random_packet(&p[i], ipv6, len, good);
+			memcpy(&icrc, p[i].frame + len, sizeof(icrc));
+			if (reference(p[i].frame, ipv6, len) != icrc)
+				want |= UINT32_C(1) << i;
+			if ((random_byte() & 7) == 0) {
+				p[i].icrc_off = 0;
+				want &= ~(UINT32_C(1) << i);
+			}
+		}
+		assert_int_equal(icrc_verify_burst(crc_zlib(), p, n), want);
+		for (uint32_t i = 0; i < n; i++)
+			free((void *)(uintptr_t)p[i].frame);
+	}
+}
+
 int
 main(void)
 {
@@ -271,6 +319,7 @@ main(void)
 		cmocka_unit_test(ICRC_04_every_single_bit),
 		cmocka_unit_test(ICRC_05_seal),
 		cmocka_unit_test(ICRC_01_eight_bytes),
+		cmocka_unit_test(ICRC_01_bursts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
