@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,6 +103,27 @@ make_ascii(char *s)
 	}
 }
 
+/* What people used to other formats get wrong. */
+static const char *
+hint(const char *text, size_t len, const json_error_t *why)
+{
+	size_t at = why->position > 0 ? (size_t)why->position - 1 : 0, i = 0;
+
+	while (i < len && isspace((unsigned char)text[i]))
+		i++;
+	if (i == len)
+		return ": there is nothing in it";
+	if (at >= len)
+		return "";
+	if (text[at] == '/' || text[at] == '#')
+		return ": JSON has no comments";
+	if (text[at] != '}' && text[at] != ']')
+		return "";
+	while (at > 0 && isspace((unsigned char)text[at - 1]))
+		at--;
+	return at > 0 && text[at - 1] == ',' ? ": no comma behind the last one" : "";
+}
+
 static void
 syntax_fault(struct conf_errors *err, const char *text, size_t len, json_error_t *why)
 {
@@ -112,7 +134,7 @@ syntax_fault(struct conf_errors *err, const char *text, size_t len, json_error_t
 	if (l != NULL && why->position > 0)
 		lines_enter(l, (size_t)why->position - 1, err);
 	make_ascii(why->text);
-	conf_fault(err, NULL, "%s (column %d)", why->text, why->column);
+	conf_fault(err, NULL, "%s (column %d)%s", why->text, why->column, hint(text, len, why));
 	if (err->n > n)
 		err->v[n].line = why->line > 0 ? (uint32_t)why->line : 1;
 	conf_leave(err, mark);

@@ -67,6 +67,17 @@ class Naks(ReqCase):
     def test_REQ_NAK_07_remote_operation(self):
         self.fatal_nak(NAK_ROE, "REM_OP_ERR", "req_remote_operation_errors")
 
+    def test_QP_14_a_refused_request_ends_the_answers_too(self):
+        """The QP's responder owes a READ when its requester fails: nothing of it is sent."""
+        self.req()
+        self.make("mr_register", name="mr0", pd="pd0", length=rig.MR_LEN, addr=hex(rig.VA),
+                  rkey=hex(rig.RKEY), access=rig.ALL_REMOTE)
+        self.sends(1)
+        self.assertEqual([], self.feed(self.peer.read_req(rig.E, rig.VA, rig.RKEY, 50000),
+                                       self.peer.acknowledge(S, NAK_INV)))
+        self.assertEqual(1, self.delta("rx_read_requests"))
+        self.ended("REM_INV_REQ_ERR", 100)
+
     def test_REQ_NAK_08_inside_a_send(self):
         self.req()
         self.sends(1, 2500)

@@ -40,6 +40,13 @@ class Classes(rig.RigCase):
         self.expect(self.feed(self.peer.write_only_imm(E, b"x", VA, RKEY ^ 1)), Nak(E, NAK_RAE, 0))
         self.fatal(E, event="QP_ACCESS_ERR", cqe="REM_ACCESS_ERR", flushed=3)
 
+    def test_RESP_CLS_C_01_of_a_feed(self):
+        """Its completions go nowhere, so its errors are events."""
+        self.resp(recv=0, recv_feed={"buffers": 4, "size": 64})
+        self.expect(self.feed(self.peer.send_only(E, data(64))), Ack(E, 1))
+        self.expect(self.feed(self.peer.send_only(E + 1, data(65))), Nak(E + 1, NAK_INV, 1))
+        self.fatal(E + 1, event="QP_REQ_ERR", flushed=0)
+
     def test_RESP_CLS_D_01_silent_drop(self):
         self.resp()
         p = self.peer

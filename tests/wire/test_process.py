@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import subprocess
+import tempfile
 import unittest
 
 import livenet
@@ -110,6 +111,19 @@ class Lifecycle(unittest.TestCase):
                             "/qps/0/path_mtu"):
                 self.assertRegex(text, r"config\.json:\d+: %s: \S" % re.escape(pointer))
             self.assertNotIn("EAL", text)
+
+    def test_habits_of_other_formats(self):
+        for text, words in (("", "nothing in it"), (" \n", "nothing in it"),
+                            ('{"version": 1,}', "no comma"), ('// x\n{}', "no comments"),
+                            ('{\n# x\n}', "no comments")):
+            with self.subTest(text=text), tempfile.NamedTemporaryFile("w") as f:
+                f.write(text)
+                f.flush()
+                done = subprocess.run([os.environ["ROCELANE"], "--config", f.name, "--check"],
+                                      text=True, timeout=60, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, check=False)
+                self.assertEqual(2, done.returncode)
+                self.assertIn(words, done.stdout)
 
     def test_broken_json(self):
         p = self.start('{"version": 1,\n "eal": [}', wait=False)

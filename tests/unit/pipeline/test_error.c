@@ -72,6 +72,7 @@ CQ_02_error_then_flushes(void **state)
 	assert_int_equal(c.status, 9); /* IBV_WC_REM_INV_REQ_ERR */
 	assert_int_equal(c.vendor_err, 2);
 	assert_int_equal(c.psn, E + 1);
+	assert_int_equal(c.solicited, 1); /* CQ-06: an error always is */
 	for (uint32_t i = 2; i <= 4; i++) {
 		c = bed_cqe(b);
 		assert_int_equal(c.status, 5);
@@ -81,6 +82,25 @@ CQ_02_error_then_flushes(void **state)
 	bed_up(b, MBOX_FATAL);
 	bed_no_up(b);
 	assert_int_equal(bed_stat(b, STAT_resp_cqe_error), 1);
+}
+
+/* AEQ-14: what the control lcore's queue has no room for is counted, and nobody waits for it. */
+static void
+AEQ_14_no_room_for_a_report(void **state)
+{
+	struct bed *b = *state;
+	struct mbox_msg m = { .type = MBOX_CNP };
+	struct wire_fields f = send_only(E, 64);
+
+	while (mbox_send_up(&b->mbox, &m) == 0)
+		continue;
+	f.opcode = OP_RC_SEND_MIDDLE;
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x61, E, 0);
+	assert_int_equal(bed_stat(b, STAT_aeq_overflow), 1);
+	while (mbox_recv_up(&b->mbox, &m, 1) == 1)
+		assert_int_equal(m.type, MBOX_CNP);
 }
 
 /* RESP-NAK-ROE-01: a WQE with too many SGEs, and one with a bad lkey. */
@@ -425,6 +445,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(RESP_NAK_05_fatal),
 		TEST(CQ_02_error_then_flushes),
+		TEST(AEQ_14_no_room_for_a_report),
 		TEST(RESP_NAK_ROE_01_bad_wqe),
 		TEST(AEQ_11_flush_codes),
 		TEST(QP_17_a_late_modify_is_refused),

@@ -199,6 +199,8 @@ QP_05_reset(void **state)
 	qp->active = &qp->active_copy;
 	qp->answer_count = 3;
 	qp->ack_pending = true;
+	qp->cnp_next = 5000; /* CC-03: the next life's first mark is answered at once */
+	qp->ce_seen = 2;
 	qp->flags |= QPF_COMM_EST;
 	qp->fatal = 21;
 	qp->last_error.fatal = 21;
@@ -215,6 +217,8 @@ QP_05_reset(void **state)
 	assert_null(qp->active);
 	assert_int_equal(qp->answer_count, 0);
 	assert_false(qp->ack_pending);
+	assert_int_equal(qp->cnp_next, 0);
+	assert_int_equal(qp->ce_seen, 0);
 	assert_int_equal(qp->flags & QPF_COMM_EST, 0);
 	assert_int_equal(qp->fatal, 0);
 	assert_int_equal(qp->last_error.fatal, 0);
