@@ -10,6 +10,7 @@
  * fuzz_responder_mutate.c  what is done to it
  * fuzz_responder_judge.c   what each packet must lead to, judged again
  * fuzz_responder_model.c   QPs and memory as they must be after a turn
+ * fuzz_responder_queue.c   receive WQEs, of a QP's own queue and of a shared one
  * fuzz_responder_look.c    completions, events, frames and counters, held against the model
  * fuzz_responder_seeds.c   built-in programs
  *
@@ -38,6 +39,7 @@ enum {
 	RQ_WRS = 16, /* of a receive queue */
 	FIFO = 64,   /* power of two: WQEs not completed yet */
 	LASTS = 4,
+	SRQ_WRS = 8192, /* of the shared queue, in the course of an input */
 	RECORDS = 512,  /* READs and ATOMICs of a QP remembered: more than frames can wait */
 	BURST_MAX = 32, /* packets of a turn */
 	STEP = 8,       /* bytes of a program's step */
@@ -105,6 +107,10 @@ struct qp_bed {
 	uint32_t head; /* oldest WQE that is not completed */
 	uint32_t tail;
 	uint64_t serial;
+	bool shared; /* takes its WQEs from fb.srq: fifo, head and tail are not used */
+	bool holds;  /* has taken `held` */
+	struct wqe held;
+	uint32_t lasts; /* events LAST_WQE_REACHED in this life */
 	uint8_t access;
 	/* next packet, as the generator believes */
 	psn_t next;
@@ -148,6 +154,23 @@ struct model {
 	uint64_t rcvd;
 };
 
+/** The shared receive queue. */
+struct srq_bed {
+	bool on;
+	struct qp_srq q;
+	struct ring rq; /* producer */
+	struct wqe fifo[FIFO];
+	uint32_t head; /* next to be taken, as the model has it */
+	uint32_t tail;
+	uint32_t serial;
+	bool error;
+	uint32_t errors; /* events */
+	uint32_t armed;  /* how often a limit was set, and how often it was reached */
+	uint32_t reached;
+	uint64_t lost; /* events, before this input */
+	uint8_t fate[SRQ_WRS];
+};
+
 enum { DRAIN_CQ = 1, DRAIN_TX = 2, DRAIN_UP = 4, DRAIN_ERRBUF = 8 };
 
 struct fuzz_bed {
@@ -172,6 +195,7 @@ struct fuzz_bed {
 	uint64_t fcs_flag;
 	uint32_t ext_live; /* frames in heap blocks */
 	struct qp_bed q[QPS];
+	struct srq_bed srq;
 	struct region mr[MRS];
 	uint32_t sent_n;
 	struct sent sent[BURST_MAX];
@@ -269,12 +293,37 @@ has_reth(uint8_t op)
 
 /* ---- model and looks */
 
-enum verdict { ACCEPT, NOTHING, REFUSE_RNR, REFUSE_NAK, FATAL };
+/** FATAL_TAKES: the WQE that it would have used reports it. */
+enum verdict { ACCEPT, NOTHING, REFUSE_RNR, REFUSE_NAK, FATAL, FATAL_TAKES };
 
 /** Would header validation let it through to this QP? */
 bool for_this_qp(const struct qp_bed *q, uint8_t state, const struct wire_pkt *p);
 /** A packet that is for this QP. */
 enum verdict judge(struct qp_bed *q, const struct model *m, const struct wire_pkt *p);
+
+/* ---- receive WQEs */
+
+void queue_open(bool shared);
+void queue_close(void);
+bool queue_is_shared(uint32_t i);
+void queue_attach(uint32_t i, struct qp *qp);
+/** Where to put a WQE, with its wr_id; NULL: full. queue_commit() posts it. */
+struct ring_recv_wqe *queue_slot(struct qp_bed *q);
+void queue_commit(struct qp_bed *q, const struct ring_recv_wqe *w);
+/** What would be taken next, besides the one that is in use; NULL: nothing. */
+const struct wqe *queue_next(const struct qp_bed *q, bool active);
+bool queue_in_error(const struct qp_bed *q);
+const struct wqe *queue_active(const struct qp_bed *q);
+void queue_take(struct qp_bed *q);
+/** The WQE in use is completed. @return its wr_id. */
+uint64_t queue_complete(struct qp_bed *q);
+/** Nothing is left to complete. */
+bool queue_is_done(const struct qp_bed *q);
+void queue_forget(struct qp_bed *q);
+void queue_resync(void);
+void queue_compare(void);
+void queue_arm(uint32_t limit);
+void queue_event(const struct ring_aeq_event *e);
 
 void turn(void);
 /** Region of a key that `pd` may use so, or NULL. */

@@ -256,7 +256,7 @@ bed_qp_state(uint32_t i, enum qp_state to, uint32_t psn)
 	}
 	if (at != QPS_RESET) {
 		up(i, QPS_RESET, psn);
-		q->head = q->tail; /* QP-05: posted work vanishes */
+		queue_forget(q); /* QP-05: posted work vanishes */
 		look_new_life(i);
 	}
 	for (uint8_t s = QPS_INIT; s <= to && s <= QPS_RTS; s++)
@@ -286,6 +286,7 @@ bed_qp_make(uint32_t i)
 	if (i % 2 == 1)
 		qp->flags |= QPF_CNP | QPF_TRACE;
 	ring_attach(&q->rq, qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
+	queue_attach(i, qp);
 	look_new_life(i);
 	attach.qp.qp = qp;
 	FUZZ_CHECK(bed_tell(&attach) == 0);
@@ -304,6 +305,7 @@ bed_qp_gone(uint32_t i)
 	detach.qp.qp = qp;
 	fb.q[i].qp = NULL;
 	FUZZ_CHECK(bed_tell(&detach) == 0);
+	queue_forget(&fb.q[i]);
 	look_new_life(i);
 	qp_free(qp);
 }
@@ -328,7 +330,7 @@ bed_open(uint8_t knobs, uint8_t options)
 
 	memcpy(plans, fuzz_plans, sizeof(plans));
 	plans[7].knobs ^= knobs;
-	if ((options & 8) != 0)
+	if ((options & 24) != 0)
 		plans[6].start = plans[5].start = plans[4].start = QPS_RTS;
 	fb.now = TIME_NS_PER_S;
 	fb.drain = DRAIN_CQ | DRAIN_TX | DRAIN_UP | DRAIN_ERRBUF;
@@ -345,6 +347,7 @@ bed_open(uint8_t knobs, uint8_t options)
 	fb.w = worker_create(&fb.conf);
 	FUZZ_CHECK(fb.conf.qps != NULL && fb.conf.mem != NULL && fb.w != NULL);
 	fb.opening = true;
+	queue_open((options & 16) != 0);
 	make_cq(0, CQE_MANY);
 	make_cq(1, (options & 4) != 0 ? 4 : CQE_MANY);
 	for (uint32_t i = 0; i < MRS; i++) {
@@ -377,7 +380,9 @@ bed_close(void)
 		if (bed_attached(i) && state_of(i) != QPS_RESET) {
 			/* CQ-02: all that was posted is completed, each WQE once. */
 			bed_qp_state(i, QPS_ERR, 0);
-			FUZZ_CHECK(fb.q[i].head == fb.q[i].tail);
+			FUZZ_CHECK(queue_is_done(&fb.q[i]));
+			FUZZ_CHECK(!fb.q[i].shared || fb.q[i].lasts == 1 ||
+				   mbox_events_lost(&fb.mbox) != fb.srq.lost);
 		}
 	}
 	for (int i = 0; i < 64; i++) {
@@ -390,6 +395,7 @@ bed_close(void)
 	for (uint32_t i = 0; i < QPS; i++)
 		bed_qp_gone(i);
 	turn();
+	queue_close();
 	FUZZ_CHECK(rte_ring_empty(fb.to) && rte_ring_empty(fb.from));
 	worker_destroy(fb.w);
 	for (uint32_t i = 0; i < MRS; i++)

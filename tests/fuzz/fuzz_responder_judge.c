@@ -77,9 +77,7 @@ for_this_qp(const struct qp_bed *q, uint8_t state, const struct wire_pkt *p)
 static const struct wqe *
 due_wqe(const struct qp_bed *q, const struct model *m)
 {
-	uint32_t at = q->head + (m->r.wqe_active ? 1u : 0u);
-
-	return at != q->tail ? &q->fifo[at % FIFO] : NULL;
+	return queue_next(q, m->r.wqe_active);
 }
 
 static bool
@@ -202,7 +200,7 @@ static bool
 receive_is_bad(const struct qp_bed *q, const struct model *m, const struct wire_pkt *p)
 {
 	uint8_t op = p->opcode;
-	const struct wqe *w = m->r.wqe_active ? &q->fifo[q->head % FIFO] : due_wqe(q, m);
+	const struct wqe *w = m->r.wqe_active ? queue_active(q) : due_wqe(q, m);
 	bool malformed = w != NULL && w->num_sge > MAX_SGE;
 
 	if (is_write_imm(op))
@@ -244,7 +242,12 @@ access_is_bad(const struct qp_bed *q, uint8_t op)
 static enum verdict
 at_epsn(const struct qp_bed *q, const struct model *m, const struct wire_pkt *p)
 {
-	bool no_wqe = needs_wqe(m, p->opcode) && due_wqe(q, m) == NULL;
+	bool dead = needs_wqe(m, p->opcode) && queue_in_error(q); /* RESP-CLS-A-04 */
+	bool no_wqe = needs_wqe(m, p->opcode) && due_wqe(q, m) == NULL && !dead;
+	/* From order 6 on, what takes a WQE and finds one reports with it (AMB-20). */
+	enum verdict late = needs_wqe(m, p->opcode) && !m->r.wqe_active && due_wqe(q, m) != NULL
+				    ? FATAL_TAKES
+				    : FATAL;
 	bool reads = p->opcode == OP_RC_READ_REQUEST || is_atomic(p->opcode);
 
 	if ((m->r.knobs & RESP_KNOB_EARLY_DROP) != 0 && m->r.latched && fb.now < m->r.rnr_until)
@@ -258,11 +261,13 @@ at_epsn(const struct qp_bed *q, const struct model *m, const struct wire_pkt *p)
 	if (reads && m->r.unfinished >= m->r.max_dest_rd_atomic)
 		return FATAL;
 	if (dma_len_is_bad(m, p) || (is_atomic(p->opcode) && wire_atomiceth(p).va % 8 != 0))
+		return late;
+	if (dead)
 		return FATAL;
 	if (no_wqe)
 		return REFUSE_RNR;
 	if (key_is_bad(q, m, p) || receive_is_bad(q, m, p))
-		return FATAL;
+		return late;
 	return ACCEPT;
 }
 

@@ -108,9 +108,9 @@ accept_send(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
 	if (!m->r.wqe_active) {
 		m->r.wqe_active = true;
 		m->r.received = 0;
+		queue_take(q);
 	}
-	w = &q->fifo[q->head % FIFO];
-	FUZZ_CHECK(q->head != q->tail);
+	w = queue_active(q);
 	scatter(q, w, m->r.received, p);
 	if (p->opcode == 0x16 || p->opcode == 0x17) {
 		uint32_t key = be32_load(p->frame + p->bth_off + 12);
@@ -125,7 +125,7 @@ accept_send(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
 static void
 completes(struct qp_bed *q, struct model *m, uint32_t bytes)
 {
-	uint64_t wr_id = q->fifo[q->head++ % FIFO].wr_id;
+	uint64_t wr_id = queue_complete(q);
 
 	m->r.wqe_active = false;
 	if (fb.cq_bad[q->plan->cq]) {
@@ -153,6 +153,8 @@ accept(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
 		accept_write(q, m, p);
 	else
 		accept_send(q, m, p);
+	if (is_write_imm(op))
+		queue_take(q);
 	m->r.epsn = psn_add(m->r.epsn, psns);
 	if (is_part(op)) {
 		m->r.open = is_send(op) ? OPEN_SEND : OPEN_WRITE;
@@ -205,6 +207,10 @@ one(const struct sent *t)
 		break;
 	case REFUSE_NAK:
 		m->r.latched = true;
+		break;
+	case FATAL_TAKES:
+		queue_take(q);
+		m->state = QPS_ERR;
 		break;
 	case FATAL:
 		m->state = QPS_ERR;
@@ -279,6 +285,7 @@ resync(void)
 	for (uint32_t at = 0; at < ARENA; at++)
 		FUZZ_CHECK(fb.arena[at] == fb.shadow[at] || in_some_region(at));
 	memcpy(fb.shadow, fb.arena, ARENA);
+	queue_resync();
 	for (uint32_t i = 0; i < QPS; i++)
 		if (bed_attached(i) && state_of(i) == QPS_ERR)
 			fb.q[i].vague = true;
@@ -297,6 +304,7 @@ model_compare(void)
 	for (uint32_t i = 0; i < QPS; i++)
 		if (bed_attached(i) && (int)i != fb.modifying)
 			compare_qp(i);
+	queue_compare();
 	if (fb.sent_n != 0)
 		FUZZ_CHECK(memcmp(fb.arena, fb.shadow, ARENA) == 0);
 	for (uint32_t i = 0; i < MRS; i++)

@@ -5,22 +5,32 @@
  */
 #include "fuzz_responder.h"
 
-enum { MUTATIONS = 24, REQUESTS = 16, SCENES = 10 };
+enum { MUTATIONS = 24, REQUESTS = 16, SCENES = 12 };
+enum { SEEDS = MUTATIONS + REQUESTS + SCENES }; /* and again, with the shared receive queue */
 enum { ACK = 0x10, HEAP = 0x40, QUEUE = 0x08, MORE = 0x80, AGAIN = 0x40 };
 enum { S_PACKET = 0x00, S_POST = 0xa0, S_QP = 0xb0, S_MR = 0xc0, S_TIME = 0xd0, S_NOISE = 0xe0 };
 enum { S_DRAIN = 0xf0 };
 enum { TO_ERR = 0, TO_RESET = 2, TO_RTR = 4, TO_SQD = 5, CHANGE = 6, GONE = 8, ANEW = 9, LIE = 10 };
-enum { TO_RTS = 11 };
+enum { TO_RTS = 11, ARM = 15 };
 
 struct program {
 	uint8_t *at;
 	uint8_t *end;
+	bool shared; /* those QPs that share a receive queue, whatever the seed says */
 };
+
+static uint8_t
+which(const struct program *p, uint8_t a)
+{
+	static const uint8_t sharing[8] = { 4, 6, 7, 4, 4, 5, 6, 7 };
+
+	return p->shared ? (uint8_t)((a & ~7) | sharing[a & 7]) : a;
+}
 
 static void
 put(struct program *p, uint8_t kind, uint8_t a, uint8_t b, uint8_t c)
 {
-	const uint8_t s[STEP] = { kind, a, b, c };
+	const uint8_t s[STEP] = { kind, kind <= S_QP ? which(p, a) : a, b, c };
 
 	if (p->at + STEP > p->end)
 		return;
@@ -31,7 +41,7 @@ put(struct program *p, uint8_t kind, uint8_t a, uint8_t b, uint8_t c)
 static void
 mutated(struct program *p, uint8_t qp, uint8_t request, uint8_t kind, uint8_t a, uint8_t b)
 {
-	const uint8_t s[STEP] = { S_PACKET, qp | ACK, request, 64, 0, 0xc0 | kind, a, b };
+	const uint8_t s[STEP] = { S_PACKET, which(p, qp) | ACK, request, 64, 0, 0xc0 | kind, a, b };
 
 	if (p->at + STEP > p->end)
 		return;
@@ -159,6 +169,36 @@ scene(struct program *p, uint8_t n)
 		put(p, S_QP, 0, LIE, 3);
 		put(p, S_PACKET, ACK, 6, 15);
 		break;
+	case 10: /* messages of several QPs, interleaved; the limit; ends in the middle of one */
+		for (v = 0; v < 16; v++) {
+			if (v % 4 == 0)
+				put(p, S_POST, 0, 3, v);
+			put(p, S_QP, 0, ARM, v % 5);
+			put(p, S_PACKET, QUEUE | ACK, 1, 3);
+			put(p, S_PACKET, 1 | QUEUE | ACK, 1, 3);
+			put(p, S_PACKET, 2 | QUEUE | ACK, 5, 3);
+			put(p, S_PACKET, QUEUE | ACK, 2, 3);
+			put(p, S_PACKET, 1 | (v % 2 != 0 ? QUEUE : 0) | ACK, 2, 3);
+			put(p, S_PACKET, QUEUE | ACK, 0, 3);
+			put(p, S_PACKET, ACK, 1, 200);
+			put(p, S_QP, v % 3, v % 5 == 4 ? TO_ERR : CHANGE, 15);
+			put(p, S_QP, v % 3, TO_RTS, v);
+		}
+		put(p, S_POST, 0, 15, 0xf9);
+		for (v = 0; v < 24; v++)
+			put(p, S_PACKET, v % 3 | ACK, 0, 9);
+		break;
+	case 11: /* an immediate inside an open SEND, with and without a WQE for it (RX-PREC-05) */
+		for (v = 0; v < 12; v++) {
+			uint8_t qp = p->shared ? v % 3 : 1;
+
+			put(p, S_QP, qp, TO_RTS, v);
+			put(p, S_POST, qp, v / 6, 0);
+			put(p, S_PACKET, qp | QUEUE | ACK, 1, 3);
+			put(p, S_PACKET, qp | ACK, MORE | 8, 3);
+			put(p, S_PACKET, qp | ACK, 2, 3);
+		}
+		break;
 	case 9: /* READs repeated in part, now and later */
 		for (v = 0; v < 24; v++) {
 			uint8_t how = 1 | ACK | (v % 3 != 0 ? QUEUE : 0);
@@ -179,12 +219,15 @@ scene(struct program *p, uint8_t n)
 size_t
 fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 {
-	struct program p = { buf + 2, buf + room };
+	struct program p = { buf + 2, buf + room, index >= SEEDS };
 
-	if (room < 2)
+	if (room < 2 || index >= 2 * SEEDS)
 		return 0;
+	index %= SEEDS;
 	buf[0] = index % 3 == 2 ? (uint8_t)(index * 5) : 0;
-	buf[1] = (uint8_t)(index % 2 == 1 ? 0 : 4);
+	if (index == SEEDS - 1)
+		buf[0] = RESP_KNOB_RNR_FIRST;
+	buf[1] = (uint8_t)((index % 2 == 1 ? 0 : 4) | (p.shared ? 16 : 0));
 	if (index < MUTATIONS)
 		mutation(&p, (uint8_t)index);
 	else if (index < MUTATIONS + REQUESTS)
