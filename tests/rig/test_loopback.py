@@ -177,7 +177,7 @@ class Shown(unittest.TestCase):
     def test_recovery_is_seen(self):
         """Nothing is lost before; then NAKs, implied NAKs and resends, and all of it arrives."""
         p = self.start("--duration", "4", "--loss", "2%")
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=110)
         self.assertEqual((0, ""), (p.returncode, err), out)
         rows = self.rows(out)
         self.assertEqual(["1", "2", "3", "4"], [r["second"] for r in rows], out)
@@ -202,7 +202,7 @@ class Shown(unittest.TestCase):
                 break
         p.send_signal(signal.SIGINT)
         out, err = p.stdout.read(), p.stderr.read()
-        self.assertEqual((0, ""), (p.wait(60), err), out)
+        self.assertEqual((0, ""), (p.wait(110), err), out)
         self.assertIn("no request failed", out)
         self.assertIn("--loss 1%", out)
 
@@ -210,13 +210,13 @@ class Shown(unittest.TestCase):
         for args, says in ((("--loss", "60%"), "from 0 to 50%"), (("--loss", "x"), "loss"),
                            (("--duration", "-1"), "whole seconds")):
             p = self.start(*args)
-            _, err = p.communicate(timeout=60)
+            _, err = p.communicate(timeout=110)
             self.assertEqual(2, p.returncode, args)
             self.assertIn(says, err)
 
     def test_no_program(self):
         p = self.start("--duration", "2", "--rocelane", "/bin/false")
-        _, err = p.communicate(timeout=60)
+        _, err = p.communicate(timeout=110)
         self.assertEqual(1, p.returncode)
         self.assertIn("does not start", err)
 
