@@ -73,6 +73,7 @@ const struct command commands[] = {
 	{ "port",     "show",       "port_list",       "name",                   NULL,                               NULL,          run_find,    "one port" },
 	{ "worker",   "list",       "worker_list",     NULL,                     NULL,                               NULL,          run_table,   "worker lcores" },
 	{ "neighbor", "list",       "neighbor_list",   NULL,                     NULL,                               NULL,          run_table,   "IP to MAC, as resolved" },
+	{ "client",   "list",       "client_list",     NULL,                     NULL,                               "client name pid uid qps cqs mrs memory outstanding gone", run_table, "applications on this machine" },
 	{ "post",     "send",       "post_send",       "#qp_num",                SEND_KEYS,                          NULL,          run_post,    "post send work requests" },
 	{ "post",     "recv",       "post_recv",       "#qp_num",                "wr_id " SGE " count",              NULL,          run_post,    "post receive work requests; to a shared queue: post recv srq NAME" },
 	{ "post",     "srq",        "post_srq_recv",   "srq",                    "wr_id " SGE " count",              NULL,          run_post,    "post receives to a shared receive queue" },

@@ -113,7 +113,7 @@ struct host {
 	struct ring_bells *bells;
 	struct queue *q; /* QUEUES / HOSTS of them */
 	uint32_t first;
-	int rc;
+	_Atomic int rc;
 };
 
 static void *
