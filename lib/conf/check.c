@@ -202,6 +202,16 @@ check_alternate(const struct conf_qp *qp, struct conf_errors *err)
 			err, "alt_pkey", "0x8000 is no valid key: its low 15 bits must not be 0");
 }
 
+/* A knob under which the responder is not one. */
+void
+check_psn_check(const struct conf_knobs *k, struct conf_errors *err)
+{
+	if (k->resp_psn_check == CONF_PSN_CHECK_RESYNC)
+		conf_warn(err, "knobs",
+			"resp.psn_check \"resync\" is for benchmarks: requests are taken in any "
+			"order, losses and duplicates go unnoticed");
+}
+
 /* What a QP begins with. */
 static void
 check_migration(const struct conf_qp *qp, struct conf_errors *err)
@@ -234,6 +244,8 @@ check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 		return;
 	check_required(qp, err);
 	check_migration(qp, err);
+	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & CONF_KNOB_PSN_CHECK) != 0)
+		check_psn_check(&qp->knobs, err);
 	check_count(qp, err);
 	check_feeds(qp, err);
 }

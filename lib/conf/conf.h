@@ -98,6 +98,7 @@ enum conf_early_retry { CONF_EARLY_RETRY_PROCESS, CONF_EARLY_RETRY_DROP };
 enum conf_half_window { CONF_HALF_WINDOW_INVALID, CONF_HALF_WINDOW_DUPLICATE };
 enum conf_class_j_ack { CONF_CLASS_J_NONE, CONF_CLASS_J_ACK };
 enum conf_imm_access { CONF_IMM_REM_ACCESS, CONF_IMM_LOC_ACCESS };
+enum conf_psn_check { CONF_PSN_CHECK_ON, CONF_PSN_CHECK_RESYNC };
 enum conf_cnp_path { CONF_CNP_PATH_DATA, CONF_CNP_PATH_CONTROL };
 enum conf_cc_algo { CONF_CC_ERNIC_WINDOW, CONF_CC_RATE, CONF_CC_NONE };
 
@@ -123,6 +124,7 @@ enum { /* conf_knobs.given */
 	CONF_KNOB_CNP_INTERVAL = 1 << 18,
 	CONF_KNOB_CNP_PATH = 1 << 19,
 	CONF_KNOB_ALGO = 1 << 20,
+	CONF_KNOB_PSN_CHECK = 1 << 21,
 };
 
 /** One field a knob; the member is the knob's name with '_' for '.'. */
@@ -143,6 +145,7 @@ struct conf_knobs {
 	uint32_t resp_half_window;
 	uint32_t resp_class_j_ack;
 	uint32_t resp_imm_access_status;
+	uint32_t resp_psn_check; /* RESYNC: benchmarks only */
 	uint32_t tmr_min_timeout; /* exponent n of 4.096 us * 2^n */
 	uint32_t ae_with_cqe;     /* 0 off, 1 on */
 	uint32_t cc_cnp;          /* 0 off, 1 on */

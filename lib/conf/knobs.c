@@ -31,6 +31,9 @@ static const struct conf_name class_j[] = {
 static const struct conf_name imm_access[] = {
 	{ "rem_access", CONF_IMM_REM_ACCESS }, { "loc_access", CONF_IMM_LOC_ACCESS }, { NULL, 0 },
 };
+static const struct conf_name psn_check[] = {
+	{ "on", CONF_PSN_CHECK_ON }, { "resync", CONF_PSN_CHECK_RESYNC }, { NULL, 0 },
+};
 static const struct conf_name cnp_path[] = {
 	{ "data", CONF_CNP_PATH_DATA }, { "control", CONF_CNP_PATH_CONTROL }, { NULL, 0 },
 };
@@ -63,6 +66,7 @@ static const struct conf_field knob_rows[] = {
 	KNOB_ENUM(resp_class_j_ack, "resp.class_j_ack", class_j, CLASS_J_ACK, CONF_CLASS_J_NONE),
 	KNOB_ENUM(resp_imm_access_status, "resp.imm_access_status", imm_access, IMM_ACCESS_STATUS,
 		CONF_IMM_REM_ACCESS),
+	KNOB_ENUM(resp_psn_check, "resp.psn_check", psn_check, PSN_CHECK, CONF_PSN_CHECK_ON),
 	KNOB_U32(tmr_min_timeout, "tmr.min_timeout", 0, 31, MIN_TIMEOUT, CONF_DEFAULT_MIN_TIMEOUT),
 	KNOB_ENUM(ae_with_cqe, "ae.with_cqe", off_on, WITH_CQE, 0),
 	KNOB_ENUM(cc_cnp, "cc.cnp", off_on, CNP, 1),

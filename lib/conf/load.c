@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "lines.h"
 #include "rows.h"
+#include "table_rows.h"
 
 #define FILE_MAX_BYTES (32u << 20)
 
@@ -49,6 +50,7 @@ resolve(struct conf *c, struct conf_errors *err)
 
 	conf_knobs_apply(&c->knobs, (enum conf_profile)c->profile);
 	resolve_error_buffer(c, err);
+	check_psn_check(&c->knobs, err);
 	ret = cross_names(c, err);
 	if (ret == 0)
 		ret = cross_qp_nums(c, err);

@@ -76,6 +76,8 @@ void check_srq(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_ah(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_send_feed(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_qp(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A warning where requests are not checked; the knobs are those of a QP, or everybody's. */
+void check_psn_check(const struct conf_knobs *k, struct conf_errors *err);
 void check_lcores(void *obj, enum conf_mode mode, struct conf_errors *err);
 
 #endif

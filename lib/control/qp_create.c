@@ -280,6 +280,10 @@ make_shared(struct control *c, const struct conf_qp *conf)
 	s->refs = 1;
 	s->conf = *conf;
 	conf_qp_knobs(&c->env.conf->knobs, conf, &s->knobs);
+	if (s->knobs.resp_psn_check == CONF_PSN_CHECK_RESYNC)
+		log_warn("QP %u: resp.psn_check is \"resync\", for benchmarks only: it takes "
+			 "requests in any order",
+			conf->qp_num);
 	return s;
 }
 

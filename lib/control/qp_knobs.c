@@ -19,6 +19,8 @@ responder_knobs(const struct conf_knobs *k)
 		v |= RESP_KNOB_J_ACK;
 	if (k->resp_imm_access_status == CONF_IMM_LOC_ACCESS)
 		v |= RESP_KNOB_IMM_LOC;
+	if (k->resp_psn_check == CONF_PSN_CHECK_RESYNC)
+		v |= RESP_KNOB_RESYNC;
 	if (k->resp_credits != 0)
 		v |= RESP_KNOB_CREDITS;
 	if (k->ae_with_cqe != 0)

@@ -42,6 +42,27 @@ class Sequence(rig.RigCase):
         self.assertEqual([(0, "SUCCESS"), (1, "SUCCESS")], self.statuses())
         self.assertEqual((b"first", b"second"), (self.slot(0, 5), self.slot(1, 6)))
 
+    def test_knob_psn_check_is_on_by_default(self):
+        """A replayed PSN is a duplicate, one further on a gap: nobody gets resync unasked."""
+        self.resp()
+        p = self.peer
+        self.expect(self.each(p.send_only(E), p.send_only(E), p.send_only(E + 7)),
+                    Ack(E, 1), Ack(E, 1), Nak(E + 1, NAK_SEQ, 1))
+        self.assertEqual(1, len(self.statuses()))
+
+    def test_knob_psn_check_resync_takes_each_request_as_the_expected_one(self):
+        """For benchmarks: what a replay sends again is placed, completed and acknowledged again."""
+        self.resp(recv=2, knobs={"resp.psn_check": "resync"})
+        p = self.peer
+        self.expect(self.each(p.send_only(E + 9, b"one"), p.send_only(E + 9, b"two")),
+                    Ack(E + 9, 1), Ack(E + 9, 2))
+        self.assertEqual([(0, "SUCCESS"), (1, "SUCCESS")], self.statuses())
+        self.assertEqual((b"one", b"two"), (self.slot(0, 3), self.slot(1, 3)))
+        for payload in (b"first", b"again"):
+            self.expect(self.feed(p.write_only(E - 3, payload, VA, RKEY)), Ack(E - 3))
+            self.assertEqual(payload, self.mem(0, 5))
+        self.assertEqual((0, 0), (self.delta("out_of_sequence"), self.delta("duplicate_request")))
+
     def test_RESP_SEQ_04_latch_arms_again(self):
         self.resp()
         p = self.peer

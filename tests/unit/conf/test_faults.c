@@ -299,6 +299,8 @@ warnings_do_not_refuse(void **state UNUSED)
 		{ L_MIN_RNR, "\"min_rnr_timer\": 0,", "/qps/0/min_rnr_timer", "655.36 ms" },
 		{ L_SEND_FEED, "\"send_feed\": { \"opcode\": \"SEND\", \"depth\": 129 } },",
 			"/qps/0/send_feed", "only 128 of depth 129" },
+		{ L_KNOBS, "\"knobs\": { \"resp.psn_check\": \"resync\" },", "/knobs",
+			"benchmarks" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

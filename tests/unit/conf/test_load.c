@@ -230,6 +230,7 @@ static const struct knob_row {
 	{ "resp.class_j_ack", "\"none\"", "\"none\"", "\"ack\"", K(resp_class_j_ack), 0, 0, 1 },
 	{ "resp.imm_access_status", "\"rem_access\"", "\"rem_access\"", "\"loc_access\"",
 		K(resp_imm_access_status), 0, 0, 1 },
+	{ "resp.psn_check", "\"on\"", "\"on\"", "\"resync\"", K(resp_psn_check), 0, 0, 1 },
 	{ "tmr.min_timeout", "5", "5", "31", K(tmr_min_timeout), 5, 5, 31 },
 	{ "ae.with_cqe", "\"off\"", "\"off\"", "\"on\"", K(ae_with_cqe), 0, 0, 1 },
 	{ "cc.cnp", "\"on\"", "\"on\"", "\"off\"", K(cc_cnp), 1, 1, 0 },
@@ -275,7 +276,8 @@ knobs_and_profiles(void **state UNUSED)
 		struct conf_errors err;
 
 		assert_int_equal(base_load(swaps, 2, &c, &err), 0);
-		assert_int_equal(err.n, 0);
+		assert_int_equal(err.n_errors, 0);
+		assert_int_equal(err.n_warnings, strcmp(r->name, "resp.psn_check") == 0);
 		assert_int_equal(knob(&c->knobs, r), grouped ? r->iba_value : r->other_value);
 		assert_true(c->knobs.given != 0 && (c->knobs.given & (c->knobs.given - 1)) == 0);
 		for (size_t k = 0; k < ARRAY_LEN(knob_rows); k++) {
@@ -283,6 +285,7 @@ knobs_and_profiles(void **state UNUSED)
 				assert_int_equal(knob(&c->knobs, &knob_rows[k]),
 					knob(grouped ? &ernic->knobs : &iba->knobs, &knob_rows[k]));
 		}
+		conf_errors_free(&err);
 		conf_free(c);
 	}
 	conf_free(iba);
