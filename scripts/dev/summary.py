@@ -17,7 +17,7 @@ import sys
 
 TAIL = 40  # lines of a failing test's output
 CASE = re.compile(r"^(ok|not ok)\b(?:\s+(\d+))?\s*(?:-\s*)?(.*?)(?:#\s*(skip|todo)\b.*)?$", re.I)
-PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip)?", re.I)
+PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\s*(.*))?", re.I)
 BAD = {"FAIL", "TIMEOUT", "INTERRUPT", "ERROR", "UNEXPECTEDPASS"}
 
 
@@ -43,6 +43,13 @@ def tap_cases(text):
         verdict = "skip" if mark == "skip" else "pass" if good or mark == "todo" else "fail"
         cases.append((verdict, m.group(3).strip() or f"case {m.group(2)}"))
     return cases
+
+
+def reason(text):
+    """Why a whole test was left out, as its plan says it."""
+    plans = [PLAN.match(line) for line in text.splitlines()]
+    words = [m.group(2).strip() for m in plans if m and m.group(2)]
+    return f" ({words[0]})" if words else ""
 
 
 def show(build, test):
@@ -71,7 +78,7 @@ def count_test(build, test, count):
     elif failed:
         show(build, test)
     elif not cases and result in ("SKIP", "EXPECTEDFAIL"):
-        count.skipped.append(where)
+        count.skipped.append(where + reason(test.get("stdout") or ""))
     elif not cases:
         count.passed += 1
 

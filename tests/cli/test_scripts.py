@@ -154,7 +154,8 @@ class Summary(unittest.TestCase):
             p = subprocess.run(["/usr/bin/python3", os.path.join(SCRIPTS, "dev/summary.py")] + args,
                                capture_output=True, text=True, check=False, timeout=60,
                                env={**os.environ, "CI": "true" if ci else ""})
-        return p.stdout.splitlines()[-1], p.returncode
+        self.printed = p.stdout.splitlines()
+        return self.printed[-1], p.returncode
 
     def test_counts(self):
         ok = {"name": "a", "result": "OK", "returncode": 0}
@@ -181,6 +182,10 @@ class Summary(unittest.TestCase):
                  {"name": "b", "result": "SKIP", "stdout": "", "returncode": 77}]
         self.assertEqual(self.run_summary(tests), ("1 passed, 0 failed", 0))
         self.assertEqual(self.run_summary(tests, ci=True), ("1 passed, 2 failed", 1))
+
+    def test_tells_why_a_test_was_left_out(self):
+        self.run_summary([{"name": "b", "result": "SKIP", "stdout": "1..0 # SKIP no such thing\n"}])
+        self.assertIn("  default: b (no such thing)", self.printed)
 
     def test_nothing_passed_is_a_failure(self):
         tests = [{"name": "b", "result": "SKIP", "stdout": "", "returncode": 77}]

@@ -98,11 +98,19 @@ class Bench:
         return rc
 
 
+    def left_behind(self):
+        """After close(): processes, files and devices that should be gone."""
+        with open("/proc/self/task/%d/children" % os.getpid(), encoding="ascii") as f:
+            left = ["process " + pid for pid in f.read().split()]
+        left += [path for path in (self.dir, self.process.dir) if os.path.exists(path)]
+        return left + ["device " + TAP] * os.path.exists("/proc/sys/net/ipv4/conf/" + TAP)
+
+
 class InteropCase(unittest.TestCase):
     """Base of the tests. `bench` is set by run.py before any of them starts."""
 
     bench = None
-    maxDiff = 4000
+    maxDiff = None
 
     def setUp(self):
         b = self.bench

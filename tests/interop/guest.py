@@ -26,7 +26,7 @@ class Guest:
         self.errors_path = os.path.join(folder, "qemu")
         self.sock, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.started = time.monotonic()
-        self._id, self._buf = 0, b""
+        self._id, self._buf, self.dead = 0, b"", None
         words = " ".join("interop_%s=%s" % kv for kv in settings.items() if kv[0] != "mac")
         offloads = ("csum guest_csum gso host_tso4 host_tso6 host_ufo guest_tso4 guest_tso6 "
                     "guest_ufo").split()
@@ -67,6 +67,7 @@ class Guest:
         return text
 
     def _died(self, why):
+        self.dead = why     # the tests that follow shall not wait for it
         return GuestDied("the guest %s (QEMU: %s)\n%s" % (why, self.proc.poll(), self.console()))
 
     def _line(self, timeout_s):
@@ -84,6 +85,8 @@ class Guest:
         return line
 
     def rpc(self, method, timeout_s=60, **params):
+        if self.dead:
+            raise self._died(self.dead)
         self._id += 1
         line = json.dumps({"id": self._id, "method": method, "params": params}).encode()
         try:
@@ -97,6 +100,16 @@ class Guest:
         if "error" in reply:
             raise RpcError(reply["error"])
         return reply["result"]
+
+    def start(self, argv, log="program"):
+        """Start another program of the guest. @return its pid, for wait()."""
+        return self.rpc("run_start", argv=[str(a) for a in argv], log=log)["pid"]
+
+    def wait(self, pid, wait_s=30, log="program", kill=False):
+        """@return (exit status or None while it runs, what it has written so far)."""
+        done = self.rpc("run_wait", pid=pid, log=log, wait_ms=int(wait_s * 1000), kill=kill,
+                        timeout_s=wait_s + 60)
+        return done["status"], done["output"]
 
     def close(self):
         self.sock.close()

@@ -64,9 +64,12 @@ def main():
                 unittest.TestSuite(tests))
     finally:
         rc = b.close()
+    left = b.left_behind()
+    if left:
+        print("# left behind: %s" % ", ".join(left))
     if rc != 0:
         print("# rocelane ended with status %r\n# %s" % (rc, b.stderr.replace("\n", "\n# ")))
-    sys.exit(not (result.wasSuccessful() and rc == 0))
+    sys.exit(not (result.wasSuccessful() and rc == 0 and not left))
 
 
 if __name__ == "__main__":

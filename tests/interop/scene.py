@@ -30,27 +30,28 @@ SCENES = []
 
 
 class Scene:
-    def __init__(self, part, rules, title, wants, fn, only):
+    def __init__(self, part, rules, title, wants, fn, only, linux_varies):
         self.part, self.rules, self.title, self.fn = part, rules, title, fn
         self.wants = wants if isinstance(wants, tuple) else (wants,)
         self.only = only        # the one end it may be played with, and why
+        self.linux_varies = linux_varies    # what has been seen of the kernel, where it differs
         self.name = fn.__name__
 
 
-def _scene(part, rules, title, wants, only):
+def _scene(part, rules, title, wants, only=None, linux_varies=()):
     def keep(fn):
-        SCENES.append(Scene(part, rules, title, wants, fn, only))
+        SCENES.append(Scene(part, rules, title, wants, fn, only, linux_varies))
         return fn
     return keep
 
 
-def responder(rules, title, wants, only=None):
+def responder(rules, title, wants, **more):
     """wants: what the specification wants told; a tuple where it leaves a choice."""
-    return _scene("responder", rules, title, wants, only)
+    return _scene("responder", rules, title, wants, **more)
 
 
-def requester(rules, title, wants, only=None):
-    return _scene("requester", rules, title, wants, only)
+def requester(rules, title, wants, **more):
+    return _scene("requester", rules, title, wants, **more)
 
 
 def counted(words):

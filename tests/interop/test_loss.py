@@ -49,7 +49,7 @@ class BadWire:
             with self.subTest(packet=roce.NAMES[code]):
                 to = self.to_asks if code in ANSWERS else self.to_answers
                 self.bench.wire.clear()
-                link = self.link(timeout=12, path_mtu=1024)
+                link = self.link(timeout=14)
                 rule = self.bench.wire.rule(act, to, opcode(code))
                 try:
                     self.finish(link, work(link))
@@ -82,7 +82,7 @@ class BadWire:
              "probability": chance}]})
         try:
             rule = b.wire.rule(act, TO_GUEST, chance=chance, count=-1, seed=SEED)
-            link = self.link(timeout=12, **attrs)
+            link = self.link(timeout=15, **attrs)
             for _ in range(rounds):
                 self.finish(link, link.mixture(n))
         except AssertionError:

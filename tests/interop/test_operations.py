@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every operation, size and path MTU, either way round, with nothing wrong on the wire."""
+import itertools
+
 import roce
 from bench import InteropCase, LinuxAsks, RocelaneAsks
 from ends import CAS, FADD, READ, SEND, SEND_IMM, WRITE, WRITE_IMM
@@ -46,10 +48,10 @@ class Operations:
         self.sizes(READ, self.SIZES)
 
     def test_a_mebibyte(self):
-        """All that moves data, at the largest path MTU."""
-        for op in MESSAGES:
-            with self.subTest(op=op):
-                link = self.link(path_mtu=4096)
+        """All that moves data, in the smallest and in the largest packets."""
+        for op, mtu in itertools.product(MESSAGES, (256, 4096)):
+            with self.subTest(op=op, mtu=mtu):
+                link = self.link(path_mtu=mtu)
                 link.run([link.request(op, 1 << 20)])
         self.all_went_well(all_of_it=True)
 
@@ -166,3 +168,15 @@ class RocelaneAsksLinux(RocelaneAsks, Operations, InteropCase):
 
 class LinuxAsksRocelane(LinuxAsks, Operations, InteropCase):
     pass
+
+
+class Guest(InteropCase):
+    """What else the guest has."""
+
+    def test_perftest_is_there(self):
+        guest = self.bench.guest
+        for kind, what in itertools.product(("send", "write", "read", "atomic"), ("bw", "lat")):
+            program = "ib_%s_%s" % (kind, what)
+            status, output = guest.wait(guest.start([program, "--version"]))
+            self.assertIsNotNone(status)
+            self.assertIn("Version", output, program)

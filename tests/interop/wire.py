@@ -128,6 +128,11 @@ class Wire:
             self.rules = []
             self.seen.clear()
 
+    def calm(self):
+        """No more rules; what went by stays."""
+        with self.lock:
+            self.rules = []
+
     def rule(self, act, to=None, match=None, **kw):
         r = Rule(act, to, match, **kw)
         with self.lock:
@@ -152,7 +157,7 @@ class Wire:
         try:
             while self._turn():
                 pass
-        except OSError as e:
+        except Exception as e:      # told in a failing test's dump; nothing passes any more
             self.error = e
 
     def _turn(self):
