@@ -271,6 +271,17 @@ class Compare(unittest.TestCase):
         self.assertEqual(sorted(stored), sorted(names))
 
 
+class Pktgen(unittest.TestCase):
+    def test_where_pktgen_is_not_installed(self):
+        for path in ("", "/nonexistent/pktgen", "/"):
+            with self.subTest(path=path):
+                p = subprocess.run([os.path.join(SCRIPTS, "pktgen")], capture_output=True,
+                                   text=True, timeout=60, check=False,
+                                   env={"PATH": "/nonexistent", "PKTGEN": path})
+                self.assertEqual((p.returncode, p.stdout), (1, ""))
+                self.assertIn("PKTGEN=/path/to/pktgen scripts/pktgen", p.stderr)
+
+
 class Run(unittest.TestCase):
     """scripts/run before it sets anything up."""
 
