@@ -95,9 +95,11 @@ class End:
             if self._crc(region, len(want)) == zlib.crc32(want):
                 continue
             got = self.read(region, 0, len(want))
-            bad = [i for i in range(0, len(want), 64) if got[i:i + 64] != want[i:i + 64]]
-            faults.append("%s: %s differs in %d blocks of 64 bytes, first near offset %d" %
-                          (self.name, region, len(bad), bad[0]))
+            bad = [i for i in range(len(want)) if got[i] != want[i]]
+            i = bad[0]
+            faults.append("%s: %s differs in %d bytes, from %d to %d: %s is there, not %s" %
+                          (self.name, region, len(bad), i, bad[-1], got[i:i + 16].hex(),
+                           bytes(want[i:i + 16]).hex()))
             if region == "dst":
                 self.dst_data[:length] = got    # the next test starts anew
         return faults

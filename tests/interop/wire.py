@@ -51,6 +51,8 @@ class Seen:
 
     def __repr__(self):
         syn = "" if self.syndrome is None else " %02x/%d" % (self.syndrome, self.msn)
+        if self.opcode == roce.ATOMIC_ACK:
+            syn += " " + self.raw[self.at + 16:self.at + 24].hex()
         return "%s %06x %s%s%s" % (self.to, self.psn, roce.NAMES.get(self.opcode, self.opcode),
                                    syn, " (%s)" % self.act if self.act else "")
 
