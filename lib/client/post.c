@@ -63,6 +63,8 @@ static void
 put_inline(uint8_t *to, const struct rl_send_wr *wr)
 {
 	for (int i = 0; i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length == 0)
+			continue;
 		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		to += wr->sg_list[i].length;
 	}
@@ -89,7 +91,8 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes)
 		put_inline((uint8_t *)wqe->sge, wr);
 	} else {
 		w.num_sge = (uint32_t)wr->num_sge;
-		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		if (wr->num_sge > 0) /* none: the list may be NULL */
+			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
 	}
 	memcpy(wqe, &w, sizeof(w));
 }
@@ -202,7 +205,8 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 		wqe->wr_id = wr->wr_id;
 		wqe->num_sge = (uint32_t)wr->num_sge;
 		wqe->reserved = 0;
-		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		if (wr->num_sge > 0) /* none: the list may be NULL */
+			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
 		ring_produce_commit(&qp->rq);
 		posted++;
 	}
