@@ -81,6 +81,7 @@ worker_poll(struct worker *w, ns_t now)
 	struct burst *b = &w->burst;
 	uint64_t since = 0;
 	uint32_t done = 0;
+	bool more = false; /* frames wait behind those of this turn */
 
 	w->now = now;
 	records_allow(w);
@@ -100,6 +101,7 @@ worker_poll(struct worker *w, ns_t now)
 		lap(w, STAGE_RX, &since);
 		if (b->n == 0)
 			continue;
+		more |= b->n == PIPELINE_BURST;
 		done += b->n;
 		run(w, b, &since);
 	}
@@ -107,6 +109,7 @@ worker_poll(struct worker *w, ns_t now)
 		handoff_receive(w, b);
 		lap(w, STAGE_RX, &since);
 		if (b->n != 0) {
+			more |= b->n == PIPELINE_BURST;
 			done += b->n;
 			run(w, b, &since);
 		}
@@ -116,7 +119,11 @@ worker_poll(struct worker *w, ns_t now)
 		answers_run(w);
 		lap(w, STAGE_RESPOND, &since);
 	}
-	done += stage_timers(w);
+	/* After a long pause what a timer misses may be among the frames that wait (TMR-02). */
+	if (LIKELY(!more) || ++w->late == TIMER_TURNS) {
+		w->late = 0;
+		done += stage_timers(w);
+	}
 	if (w->clients_n != 0)
 		done += doorbells_run(w);
 	if (w->senders_n != 0) {

@@ -32,6 +32,7 @@
 #include "wire_plain.h"
 
 #define AHEAD           4    /* packets: prefetch distance */
+#define TIMER_TURNS    16   /* timers wait so long for frames received before them */
 #define TX_ROOM         2048 /* frames a port's backlog holds at most */
 #define TX_HIGH         256  /* frames waiting at which answers pause */
 #define ANSWER_TURN     64   /* answer packets of a worker in one turn */
@@ -95,6 +96,7 @@ struct worker {
 	uint16_t ports_n;
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
+	uint32_t late; /* turns since timers were looked at */
 	uint32_t dirty_n;
 	uint32_t spare_n;
 	uint32_t answering;     /* QPs in the circle */

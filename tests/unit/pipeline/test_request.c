@@ -309,6 +309,42 @@ idle_costs_nothing(void **state)
 	assert_int_equal(bed_stat(b, STAT_local_ack_timeout_err), 0);
 }
 
+/*
+ * TMR-02: a worker that was away too long finds the answer behind other frames. It is no timeout,
+ * unless frames keep coming for ever.
+ */
+static void
+TMR_02_frames_before_timers(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields other = send_only(E, 4);
+
+	other.dest_qpn = 0x99; /* nobody's */
+	put(1, WR_SEND, 10);
+	doorbell(b);
+	bed_turns(b);
+	expect_packet(b, OP_RC_SEND_ONLY, S, 10);
+	b->now += 2 * TTR;
+	for (uint32_t i = 0; i < 40; i++)
+		bed_send(b, &other);
+	answer(b, S, AETH_CREDIT_NONE);
+	expect_silence(b);
+	expect_cqe(b, 1, SUCCESS);
+	assert_int_equal(bed_stat(b, STAT_local_ack_timeout_err), 0);
+
+	put(2, WR_SEND, 10);
+	doorbell(b);
+	bed_turns(b);
+	b->now += 2 * TTR;
+	for (uint32_t turn = 0; turn < 16; turn++) {
+		assert_int_equal(bed_stat(b, STAT_local_ack_timeout_err), 0);
+		for (uint32_t i = 0; i < 32; i++)
+			bed_send(b, &other);
+		bed_turn(b);
+	}
+	assert_int_equal(bed_stat(b, STAT_local_ack_timeout_err), 1);
+}
+
 /* TMR-10: detached with a timer running and packets to send; nothing of it is touched again. */
 static void
 TMR_10_detach(void **state)
@@ -384,6 +420,7 @@ main(void)
 		WITH_BED(REQ_CLS_C_01_corrupt_context),
 		WITH_BED(no_mbuf),
 		WITH_BED(TMR_06_lazy_rearm),
+		WITH_BED(TMR_02_frames_before_timers),
 		WITH_BED(idle_costs_nothing),
 		WITH_BED(TMR_10_detach),
 		WITH_BED(full_port),
