@@ -157,7 +157,7 @@ int
 rl_mem_alloc(struct rl_context *pub, size_t length, void **addr)
 {
 	struct context *ctx = context_of(pub);
-	struct memory *m;
+	struct memory *m = NULL;
 	int rc;
 
 	*addr = NULL;
