@@ -40,11 +40,29 @@ class Scenes(InteropCase):
         self.check_memory()
         return telling
 
+    def play_again(self, scene, end, tries=3):
+        """The guest is emulated on CPUs that others use, too: a scene that one end's pace has
+        spoilt is played again, and says so. What is wrong stays wrong."""
+        for left in reversed(range(tries)):
+            try:
+                telling = self.play(scene, end)
+            except (AssertionError, LookupError, ValueError) as e:
+                if left == 0:
+                    raise
+                telling = repr(e)
+            else:
+                if left == 0 or end is not self.bench.host or telling in scene.wants:
+                    return telling
+            self.bench.wire.clear()
+            print("# %s %s again: %s" % (scene.name, end.name, telling[:200].replace("\n", " ")),
+                  flush=True)
+        raise AssertionError(scene.name)
+
     def both(self, scene):
         told = {}
         for end in (self.bench.host, self.bench.linux):
             if scene.only is None or scene.only[0] == end.name:
-                told[end.name] = self.told[scene, end.name] = self.play(scene, end)
+                told[end.name] = self.told[scene, end.name] = self.play_again(scene, end)
                 if os.environ.get("VERBOSE"):
                     print("#   %s %s: %s" % (scene.name, end.name, told[end.name]), flush=True)
             else:
