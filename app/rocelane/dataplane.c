@@ -87,11 +87,13 @@ worker_make(struct dataplane *dp, uint16_t i)
 
 	for (uint32_t k = 0; k < conf->n_ports; k++) {
 		const struct dataplane_port *p = &dp->ports[k];
+		const uint16_t turn = (uint16_t)((i + wc.workers_n - p->rx_worker) % wc.workers_n);
 
 		wc.ports[k] = (struct pipeline_port){
 			.id = p->id,
 			.tx_queue = (uint16_t)(i % p->tx_queues),
-			.polls_rx = p->rx_worker == i,
+			.rx_queue = turn,
+			.polls_rx = turn < p->rx_queues,
 			.max_frame = (uint16_t)RTE_MIN(p->max_frame, UINT16_MAX),
 			.addr = p->addr,
 			.pool = p->pool,

@@ -20,8 +20,9 @@ struct impair;
 struct rte_ring;
 
 struct dataplane_port {
-	uint16_t id; /* DPDK port id */
-	uint16_t rx_worker;
+	uint16_t id;        /* DPDK port id */
+	uint16_t rx_worker; /* of receive queue 0; the others' follow */
+	uint16_t rx_queues;
 	uint16_t tx_queues;
 	struct wire_port addr;
 	struct rte_mempool *pool;
@@ -45,7 +46,7 @@ struct dataplane {
 	struct worker *workers[CONF_MAX_WORKERS];
 	struct control_env env;
 	struct control *control;
-	_Atomic bool stop;         /* asked to end: by a signal, --duration or the method "shutdown" */
+	_Atomic bool stop; /* asked to end: by a signal, --duration or the method "shutdown" */
 	_Atomic bool workers_stop; /* workers leave their loops; set after control is gone */
 };
 
@@ -62,8 +63,8 @@ struct dataplane_hooks {
  * needs workers that answer.
  * @return 0 or -errno with the reason logged.
  */
-int dataplane_create(struct dataplane *dp, const struct conf *conf,
-	const struct dataplane_hooks *hooks);
+int dataplane_create(
+	struct dataplane *dp, const struct conf *conf, const struct dataplane_hooks *hooks);
 /** Open the control socket and bring configured objects up. The workers must be running. */
 int dataplane_start(struct dataplane *dp);
 /** Control goes first (QPs to ERR), while the workers still answer. */

@@ -34,6 +34,9 @@ set(void *ctx, const struct impair_conf *conf)
 		.clock_arg = p };
 	int rc;
 
+	/* One order of packets is what makes a run repeatable. */
+	if (p->rx_queues > 1)
+		return conf->n_rules == 0 ? 0 : -ENOTSUP;
 	if (im != NULL)
 		return impair_set(im, conf);
 	rc = impair_attach(&port, conf, &im);

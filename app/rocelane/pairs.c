@@ -53,7 +53,7 @@ pair_open(struct dataplane *dp, uint32_t i)
 	const char *device = dp->conf->ports[i].device;
 	struct dataplane_port *p = &dp->ports[i];
 	unsigned long number;
-	uint16_t ids[2];
+	uint16_t ids[2], queues;
 	char name[16];
 	int end, far, rc;
 
@@ -67,8 +67,16 @@ pair_open(struct dataplane *dp, uint32_t i)
 			dp->conf->ports[i].name, device, number, end == 0 ? 'b' : 'a');
 		return -ENODEV;
 	}
+	queues = dp->conf->ports[i].rx_queues;
+	if (dp->conf->ports[far].rx_queues != queues) {
+		log_error(
+			"port %s: %u rx_queues, but %s, the other end of its wire, has %u: give both as many",
+			dp->conf->ports[i].name, queues, dp->conf->ports[far].name,
+			dp->conf->ports[far].rx_queues);
+		return -EINVAL;
+	}
 	snprintf(name, sizeof(name), PREFIX "%lu", number);
-	rc = net_pair_create(name, RING_SIZE, SOCKET_ID_ANY, &ids[0], &ids[1]);
+	rc = net_pair_create(name, queues, RING_SIZE, &ids[0], &ids[1]);
 	if (rc != 0) {
 		log_error("%s: cannot be made: %s", name, strerror(-rc));
 		return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DPDK ports: found by name, sized by the config's mtu, one receive queue each. */
+/* DPDK ports: found by name, sized by the config's mtu. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #define RX_DESCRIPTORS 1024
 #define TX_DESCRIPTORS 1024
 #define POOL_MBUFS     8191
+#define QUEUE_MBUFS    4096 /* for each receive queue but the first */
 #define POOL_CACHE     256
 #define MIN_DATA_ROOM  2048
 
@@ -36,7 +37,7 @@ static int
 pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf_port *cp)
 {
 	uint32_t slot = vdev_frame_size(conf, cp->device);
-	uint32_t room;
+	uint32_t room, mbufs;
 	char name[32];
 
 	/* The mtu is the IP datagram; two tags and the FCS may come on top of the header. */
@@ -49,11 +50,12 @@ pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf
 		return -EINVAL;
 	}
 	snprintf(name, sizeof(name), "port%u", p->id);
+	mbufs = POOL_MBUFS + (cp->rx_queues - 1u) * QUEUE_MBUFS;
 	p->pool = rte_pktmbuf_pool_create(
-		name, POOL_MBUFS, POOL_CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->id));
+		name, mbufs, POOL_CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->id));
 	if (p->pool == NULL) {
 		log_error("port %s: no memory for %u packet buffers of %u bytes: raise EAL's -m",
-			cp->name, POOL_MBUFS, room);
+			cp->name, mbufs, room);
 		return -ENOMEM;
 	}
 	return 0;
@@ -95,6 +97,37 @@ port_set_mac(struct dataplane_port *p, const struct conf_port *cp)
 			cp->name, strerror(-rc));
 }
 
+/*
+ * RSS by addresses and UDP ports: a peer's QPs have source ports of their own, each QP always the
+ * same one, so that the order within a QP is kept.
+ */
+static int
+port_spread(const struct dataplane_port *p, const struct conf_port *cp,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *eth)
+{
+	const uint64_t udp = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP;
+	const uint64_t can = info->flow_type_rss_offloads;
+
+	if (cp->rx_queues > info->max_rx_queues) {
+		log_error("port %s: %u rx_queues, but driver %s has %u: lower rx_queues", cp->name,
+			cp->rx_queues, info->driver_name, info->max_rx_queues);
+		return -EINVAL;
+	}
+	if (p->paired || cp->rx_queues == 1)
+		return 0;
+	if ((can & (udp | RTE_ETH_RSS_IP)) == 0) {
+		log_warn("port %s: driver %s knows no RSS: how frames are spread is its own matter",
+			cp->name, info->driver_name);
+		return 0;
+	}
+	if ((can & udp) == 0)
+		log_warn("port %s: driver %s spreads by addresses only: a peer's QPs share a queue",
+			cp->name, info->driver_name);
+	eth->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	eth->rx_adv_conf.rss_conf.rss_hf = can & (udp | RTE_ETH_RSS_IP);
+	return 0;
+}
+
 static int
 port_queues(struct dataplane_port *p, const struct conf *conf, const struct conf_port *cp)
 {
@@ -103,20 +136,25 @@ port_queues(struct dataplane_port *p, const struct conf *conf, const struct conf
 	uint16_t rxd = RX_DESCRIPTORS, txd = TX_DESCRIPTORS;
 	int rc = rte_eth_dev_info_get(p->id, &info);
 
+	if (rc == 0)
+		rc = port_spread(p, cp, &info, &eth);
 	if (rc != 0)
 		return rc;
+	p->rx_queues = cp->rx_queues;
 	p->tx_queues = (uint16_t)RTE_MIN((uint32_t)info.max_tx_queues, conf->lcores.n_workers);
-	/* net_tap wants as many receive as transmit queues, and would spread packets over them. */
+	/* net_tap wants as many receive as transmit queues. */
 	if (strcmp(info.driver_name, "net_tap") == 0)
-		p->tx_queues = 1;
-	rc = rte_eth_dev_configure(p->id, 1, p->tx_queues, &eth);
+		p->tx_queues = p->rx_queues;
+	rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &eth);
 	if (rc != 0)
 		return rc;
 	port_set_mtu(p, cp);
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
 	if (rc != 0)
 		return rc;
-	rc = rte_eth_rx_queue_setup(p->id, 0, rxd, rte_eth_dev_socket_id(p->id), NULL, p->pool);
+	for (uint16_t q = 0; rc == 0 && q < p->rx_queues; q++)
+		rc = rte_eth_rx_queue_setup(
+			p->id, q, rxd, rte_eth_dev_socket_id(p->id), NULL, p->pool);
 	for (uint16_t q = 0; rc == 0 && q < p->tx_queues; q++)
 		rc = rte_eth_tx_queue_setup(p->id, q, txd, rte_eth_dev_socket_id(p->id), NULL);
 	return rc;
@@ -152,7 +190,8 @@ port_open(struct dataplane *dp, uint32_t i)
 		return -ENODEV;
 	}
 	p->clock = dp->clock;
-	p->rx_worker = (uint16_t)(i % dp->conf->lcores.n_workers);
+	/* Single queues go round; where there are more, queue n is worker n's on every port. */
+	p->rx_worker = cp->rx_queues == 1 ? (uint16_t)(i % dp->conf->lcores.n_workers) : 0;
 	rc = pool_create(p, dp->conf, cp);
 	if (rc != 0)
 		return rc;

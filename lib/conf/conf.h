@@ -145,7 +145,7 @@ struct conf_knobs {
 	uint32_t resp_half_window;
 	uint32_t resp_class_j_ack;
 	uint32_t resp_imm_access_status;
-	uint32_t resp_psn_check; /* RESYNC: benchmarks only */
+	uint32_t resp_psn_check;  /* RESYNC: benchmarks only */
 	uint32_t tmr_min_timeout; /* exponent n of 4.096 us * 2^n */
 	uint32_t ae_with_cqe;     /* 0 off, 1 on */
 	uint32_t cc_cnp;          /* 0 off, 1 on */
@@ -298,11 +298,11 @@ struct conf_qp {
 	char recv_cq[CONF_NAME_MAX];
 	char srq[CONF_NAME_MAX]; /* "" when the QP has its own RQ */
 	struct conf_ah ah_attr;
-	struct conf_ah alt_ah_attr; /* valid with CONF_QP_ALT_PATH */
+	struct conf_ah alt_ah_attr;   /* valid with CONF_QP_ALT_PATH */
 	char alt_port[CONF_NAME_MAX]; /* without CONF_QP_ALT_PORT: the same as `port` */
-	uint8_t alt_timeout;        /* without CONF_QP_ALT_TIMEOUT: the same as `timeout` */
-	uint16_t alt_pkey;          /* without CONF_QP_ALT_PKEY: the same as `pkey` */
-	uint32_t path_mig_state;    /* enum conf_mig_state, default MIGRATED */
+	uint8_t alt_timeout;          /* without CONF_QP_ALT_TIMEOUT: the same as `timeout` */
+	uint16_t alt_pkey;            /* without CONF_QP_ALT_PKEY: the same as `pkey` */
+	uint32_t path_mig_state;      /* enum conf_mig_state, default MIGRATED */
 	struct conf_cap cap;
 	uint32_t worker; /* index into lcores.workers; without CONF_QP_WORKER the dataplane picks */
 	uint32_t count;
@@ -334,9 +334,10 @@ struct conf_port {
 	uint8_t mac[6];             /* without CONF_PORT_MAC: the device's own */
 	uint8_t ipv4[4];
 	uint8_t ipv6[16];
-	uint8_t prefix;  /* of ipv4, default 24 */
-	uint8_t prefix6; /* of ipv6, default 64 */
-	uint16_t mtu;    /* bytes of an IP datagram, default 1500 */
+	uint8_t prefix;     /* of ipv4, default 24 */
+	uint8_t prefix6;    /* of ipv6, default 64 */
+	uint16_t mtu;       /* bytes of an IP datagram, default 1500 */
+	uint16_t rx_queues; /* one for each of so many workers, default 1 */
 	struct conf_neighbor *neighbors;
 	uint32_t n_neighbors;
 	struct impair_conf impair; /* valid with CONF_PORT_IMPAIR: of what the port receives */
@@ -366,7 +367,7 @@ enum { CONF_CONTROL_CLIENT_SOCKET = 1 << 0 };
 struct conf_control {
 	uint64_t given; /* CONF_CONTROL_* */
 	char socket[CONF_SOCKET_MAX];
-	uint32_t mode; /* permission bits, default 0600 */
+	uint32_t mode;                       /* permission bits, default 0600 */
 	char client_socket[CONF_SOCKET_MAX]; /* valid with CONF_CONTROL_CLIENT_SOCKET */
 	uint32_t client_mode;                /* default 0600 */
 	struct conf_client_limits client_limits;

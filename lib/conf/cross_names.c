@@ -183,6 +183,28 @@ rkeys_unique(const struct conf *c, struct conf_errors *err)
 	return 0;
 }
 
+/* A queue is polled by one worker, and a worker polls one queue of a port. */
+static void
+queues_polled(const struct conf *c, struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		const struct conf_port *p = &c->ports[i];
+		uint32_t mark = conf_enter(err, "ports");
+
+		conf_enter_index(err, i);
+		if (c->lcores.n_workers != 0 && p->rx_queues > c->lcores.n_workers)
+			conf_fault(err, "rx_queues",
+				"%u, but /lcores has %u worker%s: each queue needs one of its own",
+				p->rx_queues, c->lcores.n_workers,
+				c->lcores.n_workers == 1 ? "" : "s");
+		if (p->rx_queues > 1 && (p->given & CONF_PORT_IMPAIR) != 0 &&
+			p->impair.n_rules != 0)
+			conf_fault(err, "impair",
+				"needs one order of packets to be repeatable: leave rx_queues at 1");
+		conf_leave(err, mark);
+	}
+}
+
 static void
 addresses_unique(const struct conf *c, struct conf_errors *err)
 {
@@ -241,6 +263,7 @@ cross_names(const struct conf *c, struct conf_errors *err)
 		}
 		refer_all(c, &t, err);
 		addresses_unique(c, err);
+		queues_polled(c, err);
 		ret = rkeys_unique(c, err);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)

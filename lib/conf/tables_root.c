@@ -131,6 +131,7 @@ static const struct conf_field port_rows[] = {
 	ROW_IPV6(conf_port, ipv6, "ipv6", WITH(NULLABLE), GIVEN(CONF_PORT_IPV6)),
 	ROW_U8(conf_port, prefix6, "prefix6", 1, 128, WITH(CONF_F_DEFAULT), DEFAULT(64)),
 	ROW_U16(conf_port, mtu, "mtu", CONF_MTU_MIN, CONF_MTU_MAX, WITH(CONF_F_DEFAULT), DEFAULT(1500)),
+	ROW_U16(conf_port, rx_queues, "rx_queues", 1, CONF_MAX_WORKERS, WITH(CONF_F_DEFAULT), DEFAULT(1)),
 	ROW_ARRAY(conf_port, neighbors, n_neighbors, "neighbors", &conf_table_neighbor, 0, CONF_MAX_NEIGHBORS),
 	ROW_OBJECT(conf_port, impair, "impair", &conf_table_impair, WITH(NULLABLE), GIVEN(CONF_PORT_IMPAIR)),
 };

@@ -124,7 +124,9 @@ impair_set(struct rpc_call *call)
 	cp = &call->c->env.ports[port];
 	rc = cp->impair->set(cp->impair_ctx, some ? &p->impair : &nothing);
 	if (rc != 0) {
-		refuse(&r, -rc, "port %s: the rules cannot be set: %s", p->port, strerror(-rc));
+		refuse(&r, -rc, "port %s: the rules cannot be set: %s%s", p->port, strerror(-rc),
+			rc == -ENOTSUP ? " (only a port with one receive queue can be impaired)"
+				       : "");
 		return rpc_refused(call, &r);
 	}
 	return rpc_result(call, port_json(call->c, port));
@@ -166,9 +168,9 @@ impair_log(struct rpc_call *call)
 	free(rules);
 	if (from > next) /* beyond the end */
 		from = next;
-	return rpc_result(call, json_pack("{s:s, s:o, s:o, s:{s:i, s:o}}", "port", p->port, "next",
-					rpc_u64(next), "lost", rpc_u64(next - from - n), "impair",
-					"seed", 0, "rules", list));
+	return rpc_result(call,
+		json_pack("{s:s, s:o, s:o, s:{s:i, s:o}}", "port", p->port, "next", rpc_u64(next),
+			"lost", rpc_u64(next - from - n), "impair", "seed", 0, "rules", list));
 }
 
 const struct rpc_method rpc_methods_impair[] = {

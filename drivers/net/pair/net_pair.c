@@ -12,41 +12,46 @@
 #include "net_pair.h"
 
 static struct rte_ring *
-wire(const char *name, const char *way, unsigned int size, int socket)
+wire(const char *name, const char *way, unsigned int queue, unsigned int size, int socket)
 {
 	char full[RTE_RING_NAMESIZE];
 
-	snprintf(full, sizeof(full), "%.16s_%s", name, way);
+	snprintf(full, sizeof(full), "%.16s_%s%u", name, way, queue);
 	return rte_ring_create(full, size, socket, RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
 static int
-port_on(const char *name, const char *end, struct rte_ring *rx, struct rte_ring *tx, int socket)
+port_on(const char *name, const char *end, struct rte_ring *const *rx, struct rte_ring *const *tx,
+	uint16_t queues, int socket)
 {
-	struct rte_ring *const rxs[1] = { rx };
-	struct rte_ring *const txs[1] = { tx };
 	char full[64];
 
 	snprintf(full, sizeof(full), "%.16s_%s", name, end);
-	return rte_eth_from_rings(full, rxs, 1, txs, 1, socket < 0 ? 0 : (unsigned int)socket);
+	return rte_eth_from_rings(
+		full, rx, queues, tx, queues, socket < 0 ? 0 : (unsigned int)socket);
 }
 
 int
-net_pair_create(
-	const char *name, unsigned int ring_size, int socket, uint16_t *port_a, uint16_t *port_b)
+net_pair_create(const char *name, uint16_t queues, unsigned int ring_size, uint16_t *port_a,
+	uint16_t *port_b)
 {
-	struct rte_ring *ab = wire(name, "ab", ring_size, socket);
-	struct rte_ring *ba = wire(name, "ba", ring_size, socket);
+	struct rte_ring *ab[NET_PAIR_QUEUES] = { NULL }, *ba[NET_PAIR_QUEUES] = { NULL };
 	int a, b, rc = -ENODEV;
 
-	if (ab == NULL || ba == NULL) {
-		rc = rte_errno != 0 ? -rte_errno : -ENOMEM;
-		goto no_rings;
+	if (queues == 0 || queues > NET_PAIR_QUEUES)
+		return -EINVAL;
+	for (uint16_t q = 0; q < queues; q++) {
+		ab[q] = wire(name, "ab", q, ring_size, SOCKET_ID_ANY);
+		ba[q] = wire(name, "ba", q, ring_size, SOCKET_ID_ANY);
+		if (ab[q] == NULL || ba[q] == NULL) {
+			rc = rte_errno != 0 ? -rte_errno : -ENOMEM;
+			goto no_rings;
+		}
 	}
-	a = port_on(name, "a", ba, ab, socket);
+	a = port_on(name, "a", ba, ab, queues, SOCKET_ID_ANY);
 	if (a < 0)
 		goto no_rings;
-	b = port_on(name, "b", ab, ba, socket);
+	b = port_on(name, "b", ab, ba, queues, SOCKET_ID_ANY);
 	if (b < 0)
 		goto no_b;
 	*port_a = (uint16_t)a;
@@ -56,8 +61,10 @@ net_pair_create(
 no_b:
 	rte_eth_dev_close((uint16_t)a);
 no_rings:
-	rte_ring_free(ab);
-	rte_ring_free(ba);
+	for (uint16_t q = 0; q < queues; q++) {
+		rte_ring_free(ab[q]);
+		rte_ring_free(ba[q]);
+	}
 	return rc;
 }
 
@@ -65,15 +72,15 @@ int
 net_pair_create_open(const char *name, unsigned int ring_size, int socket, uint16_t *port,
 	struct rte_ring **to_port, struct rte_ring **from_port)
 {
-	struct rte_ring *in = wire(name, "in", ring_size, socket);
-	struct rte_ring *out = wire(name, "out", ring_size, socket);
+	struct rte_ring *in = wire(name, "in", 0, ring_size, socket);
+	struct rte_ring *out = wire(name, "out", 0, ring_size, socket);
 	int p, rc = -ENODEV;
 
 	if (in == NULL || out == NULL) {
 		rc = rte_errno != 0 ? -rte_errno : -ENOMEM;
 		goto fail;
 	}
-	p = port_on(name, "p", in, out, socket);
+	p = port_on(name, "p", &in, &out, 1, socket);
 	if (p < 0)
 		goto fail;
 	*port = (uint16_t)p;

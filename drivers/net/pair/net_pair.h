@@ -4,7 +4,7 @@
 /**
  * @file net_pair.h  In-memory ports for hermetic runs: frames move as pointers, nothing is lost.
  *
- * Owner:   control lcore creates and closes; each port has one queue each way.
+ * Owner:   control lcore creates and closes; a queue of a port is used by one lcore at a time.
  * Memory:  rte_rings made here; mbufs belong to whoever holds them.
  * Depends: DPDK's net_ring driver.
  */
@@ -13,13 +13,16 @@
 struct rte_mempool;
 struct rte_ring;
 
+#define NET_PAIR_QUEUES 16 /* the most that net_ring takes */
+
 /**
- * Two ports whose wires are crossed: what one sends the other receives. They are not configured
- * yet. @param name at most 16 bytes, unique. @param ring_size power of two.
+ * Two ports whose wires are crossed: what one sends on a queue the other receives on the queue of
+ * the same number. They are not configured yet. @param name at most 16 bytes, unique.
+ * @param queues 1 to NET_PAIR_QUEUES, each way. @param ring_size power of two.
  * @return 0 or -errno.
  */
-int net_pair_create(
-	const char *name, unsigned int ring_size, int socket, uint16_t *port_a, uint16_t *port_b);
+int net_pair_create(const char *name, uint16_t queues, unsigned int ring_size, uint16_t *port_a,
+	uint16_t *port_b);
 
 /**
  * One port; the far end of its wire is two rings: put frames into *to_port, take what it sends

@@ -46,6 +46,10 @@ static const struct fault {
 	{ L_CONTROL, "\"control\": { \"mode\": 384 },", "/control/mode", "in octal", 0 },
 	{ L_CONTROL, "\"control\": { \"mode\": \"01777\" },", "/control/mode", "to \"0777\"", 0 },
 	/* ports */
+	{ L_PORT, "{ \"name\": \"p0\", \"device\": \"net_af_packet0\", \"rx_queues\": 3,",
+		"/ports/0/rx_queues", "3, but /lcores has 2 workers: each queue needs one of its own", 0 },
+	{ L_PORT, "{ \"name\": \"p0\", \"device\": \"net_af_packet0\", \"rx_queues\": 0,",
+		"/ports/0/rx_queues", "from 1 to 64", 0 },
 	{ L_PORT, "{ \"name\": \"p0\", \"device\": \"net_af_packet0\", \"mac\": \"03:00:00:00:00:01\",",
 		"/ports/0/mac", "a unicast MAC address", 0 },
 	{ L_PORT, "{ \"name\": \"p0\", \"device\": \"net_af_packet0\", \"mac\": \"02:00:00:00:00:1\",",
