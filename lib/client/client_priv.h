@@ -12,8 +12,8 @@
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
  * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
- * post.c     work requests                          event.c  asynchronous events
- * words.c    names of enumerators
+ * srq.c      shared receive queues                  post.c   work requests
+ * event.c    asynchronous events                    words.c  names of enumerators
  */
 #include <jansson.h>
 #include <pthread.h>
@@ -132,10 +132,21 @@ struct qp {
 	struct ring sq;    /* sh NULL: none */
 	uint8_t *signaled; /* a byte for each entry of sq: it brings a completion */
 	struct spin rq_lock CACHE_ALIGNED;
-	struct ring rq;
+	struct ring rq; /* sh NULL: it receives from an SRQ */
 	/* writer: who polls. Entries whose completions were polled: the others count as posted. */
 	_Atomic uint32_t sq_done CACHE_ALIGNED;
 	_Atomic uint32_t rq_done;
+};
+
+struct srq {
+	struct rl_srq pub;
+	TAILQ_ENTRY(srq) all;
+	uint32_t handle;
+	struct acks async;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	struct spin lock CACHE_ALIGNED;
+	struct ring ring; /* where it is, and how large, is the lock's, too */
 };
 
 struct context {
@@ -163,6 +174,7 @@ struct context {
 	TAILQ_HEAD(, memory) memories;
 	TAILQ_HEAD(, channel) channels;
 	TAILQ_HEAD(, cq) cqs;
+	TAILQ_HEAD(, srq) srqs;
 	TAILQ_HEAD(, qp) qps;
 	struct spin by_number_lock; /* taken by polls, too */
 	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
@@ -204,6 +216,8 @@ void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr 
 
 /** Wait until all events of an object came back; lock held. */
 void client_wait_acks(struct context *ctx, const struct acks *a);
+/** A queue's ring, as the dataplane laid it out, with entries of at least `least` bytes. */
+int client_take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r);
 /** ctx->lock or by_number_lock held. */
 struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
 /** A completion of one of its queues was polled. */

@@ -308,12 +308,17 @@ void
 client_free_cqs(struct context *ctx)
 {
 	struct channel *ch;
+	struct srq *srq;
 	struct cq *cq;
 	struct qp *qp;
 
 	while ((qp = TAILQ_FIRST(&ctx->qps)) != NULL) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
 		client_qp_free(qp);
+	}
+	while ((srq = TAILQ_FIRST(&ctx->srqs)) != NULL) {
+		TAILQ_REMOVE(&ctx->srqs, srq, all);
+		free(srq);
 	}
 	while ((cq = TAILQ_FIRST(&ctx->cqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->cqs, cq, all);

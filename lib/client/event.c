@@ -41,12 +41,26 @@ cq_by_handle(struct context *ctx, uint32_t handle)
 	return NULL;
 }
 
+static struct srq *
+srq_by_handle(struct context *ctx, uint32_t handle)
+{
+	struct srq *srq;
+
+	TAILQ_FOREACH (srq, &ctx->srqs, all) {
+		if (srq->handle == handle)
+			return srq;
+	}
+	return NULL;
+}
+
 /* Lock held. @return false: of an object that is gone. */
 static bool
 take_event(struct context *ctx, const json_t *o, struct rl_async_event *e)
 {
 	const json_t *qpn = json_object_get(o, "qp_num"), *handle = json_object_get(o, "cq");
+	const json_t *shared = json_object_get(o, "srq");
 	const char *detail = json_string_value(json_object_get(o, "detail"));
+	struct srq *srq;
 	struct qp *qp;
 	struct cq *cq;
 
@@ -68,6 +82,12 @@ take_event(struct context *ctx, const json_t *o, struct rl_async_event *e)
 			return false;
 		cq->async.given++;
 		e->element.cq = &cq->pub;
+	} else if (shared != NULL) {
+		srq = srq_by_handle(ctx, (uint32_t)json_integer_value(shared));
+		if (srq == NULL)
+			return false;
+		srq->async.given++;
+		e->element.srq = &srq->pub;
 	} else {
 		e->element.port_num = (int)json_integer_value(json_object_get(o, "port_num"));
 	}
@@ -124,6 +144,11 @@ rl_ack_async_event(struct rl_async_event *event)
 	case RL_EVENT_CQ_ERR:
 		ctx = context_of(event->element.cq->context);
 		a = &((struct cq *)event->element.cq)->async;
+		break;
+	case RL_EVENT_SRQ_ERR:
+	case RL_EVENT_SRQ_LIMIT_REACHED:
+		ctx = context_of(event->element.srq->context);
+		a = &((struct srq *)event->element.srq)->async;
 		break;
 	case RL_EVENT_QP_FATAL:
 	case RL_EVENT_QP_REQ_ERR:

@@ -177,39 +177,63 @@ tell_if_dead(struct qp *qp)
 	return ring_doorbell(qp, &qp->rq, RING_BELL_RECV);
 }
 
-int
-rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
-{
-	struct qp *qp = (struct qp *)pub;
-	uint32_t posted = 0;
-	int rc = 0;
+/* A queue that receives are posted to, locked. */
+struct recv_queue {
+	struct ring *ring;
+	const _Atomic uint32_t *done; /* see slot(); NULL: an entry that is taken leaves a place */
+	uint32_t max_wr;
+	uint32_t max_sge;
+};
 
-	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) == RL_QPS_RESET)) {
-		if (bad != NULL)
-			*bad = wr;
-		return client_fail(EINVAL, "QP %u is in RESET", pub->qp_num);
-	}
-	spin_lock(&qp->rq_lock);
-	for (; wr != NULL; wr = wr->next) {
+/* @return 0, or -errno with *wr at the request that was refused; *posted counts in any case. */
+static inline int
+put_receives(const struct recv_queue *q, struct rl_recv_wr **list, uint32_t *posted)
+{
+	struct rl_recv_wr *wr;
+
+	for (wr = *list; wr != NULL; wr = wr->next) {
 		struct ring_recv_wqe *wqe;
 
-		if (UNLIKELY(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)) {
-			rc = -EINVAL;
-			break;
-		}
-		wqe = slot(&qp->rq, &qp->rq_done, qp->cap.max_recv_wr);
-		if (UNLIKELY(wqe == NULL)) {
-			rc = -ENOMEM;
-			break;
-		}
+		*list = wr;
+		if (UNLIKELY(wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge))
+			return -EINVAL;
+		wqe = q->done != NULL ? slot(q->ring, q->done, q->max_wr)
+				      : ring_produce_slot(q->ring, q->max_wr);
+		if (UNLIKELY(wqe == NULL))
+			return -ENOMEM;
 		wqe->wr_id = wr->wr_id;
 		wqe->num_sge = (uint32_t)wr->num_sge;
 		wqe->reserved = 0;
 		if (wr->num_sge > 0) /* none: the list may be NULL */
 			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
-		ring_produce_commit(&qp->rq);
-		posted++;
+		ring_produce_commit(q->ring);
+		(*posted)++;
 	}
+	return 0;
+}
+
+int
+rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
+{
+	struct qp *qp = (struct qp *)pub;
+	const struct recv_queue q = { .ring = &qp->rq,
+		.done = &qp->rq_done,
+		.max_wr = qp->cap.max_recv_wr,
+		.max_sge = qp->cap.max_recv_sge };
+	uint32_t posted = 0;
+	int rc;
+
+	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) == RL_QPS_RESET ||
+		     pub->srq != NULL)) {
+		if (bad != NULL)
+			*bad = wr;
+		return client_fail(EINVAL,
+			pub->srq != NULL ? "QP %u receives from an SRQ: use rl_post_srq_recv()"
+					 : "QP %u is in RESET",
+			pub->qp_num);
+	}
+	spin_lock(&qp->rq_lock);
+	rc = put_receives(&q, &wr, &posted);
 	spin_unlock(&qp->rq_lock);
 	if (UNLIKELY(rc != 0)) {
 		if (bad != NULL)
@@ -225,4 +249,28 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 		rc = rc != 0 ? rc : rang;
 	}
 	return rc;
+}
+
+/* No bell: a QP looks when a message for it comes. */
+int
+rl_post_srq_recv(struct rl_srq *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
+{
+	struct srq *srq = (struct srq *)pub;
+	struct recv_queue q = { .ring = &srq->ring };
+	uint32_t posted = 0;
+	int rc;
+
+	spin_lock(&srq->lock);
+	q.max_wr = srq->max_wr;
+	q.max_sge = srq->max_sge;
+	rc = put_receives(&q, &wr, &posted);
+	spin_unlock(&srq->lock);
+	if (LIKELY(rc == 0))
+		return 0;
+	if (bad != NULL)
+		*bad = wr;
+	return client_fail(-rc,
+		rc == -ENOMEM ? "the shared receive queue is full: max_wr is %u"
+			      : "too many SGEs: max_sge is %u",
+		rc == -ENOMEM ? q.max_wr : q.max_sge);
 }

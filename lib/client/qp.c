@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs, and shared receive queues when there are any. */
+/* Queue pairs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +40,12 @@ client_qp_completed(struct qp *qp, bool is_recv)
 {
 	_Atomic uint32_t *done = is_recv ? &qp->rq_done : &qp->sq_done;
 	const struct ring *r = is_recv ? &qp->rq : &qp->sq;
-	const uint32_t posted = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
-	uint32_t at = atomic_load_explicit(done, memory_order_relaxed);
+	uint32_t posted, at;
 
+	if (UNLIKELY(r->sh == NULL)) /* it receives from an SRQ, whose places are free when taken */
+		return;
+	posted = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
+	at = atomic_load_explicit(done, memory_order_relaxed);
 	if (!is_recv) {
 		while (at != posted && qp->signaled[at & r->mask] == 0)
 			at++;
@@ -52,9 +55,8 @@ client_qp_completed(struct qp *qp, bool is_recv)
 	atomic_store_explicit(done, at, memory_order_release);
 }
 
-/* A queue's ring, as the dataplane laid it out. */
-static int
-take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r)
+int
+client_take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r)
 {
 	const uint32_t entries = (uint32_t)json_integer_value(json_object_get(o, "entries"));
 	const uint32_t stride = (uint32_t)json_integer_value(json_object_get(o, "stride"));
@@ -70,11 +72,13 @@ static int
 take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 {
 	const json_t *sq = json_object_get(o, "sq");
-	int rc = take_ring(
-		ctx, json_object_get(o, "rq"), ring_recv_stride(qp->cap.max_recv_sge), &qp->rq);
+	int rc = 0;
 
+	if (qp->pub.srq == NULL)
+		rc = client_take_ring(ctx, json_object_get(o, "rq"),
+			ring_recv_stride(qp->cap.max_recv_sge), &qp->rq);
 	if (rc == 0 && json_is_object(sq))
-		rc = take_ring(ctx, sq,
+		rc = client_take_ring(ctx, sq,
 			ring_send_stride(qp->cap.max_send_sge, qp->cap.max_inline_data), &qp->sq);
 	if (rc != 0)
 		return rc;
@@ -94,10 +98,13 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 static json_t *
 create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init)
 {
-	return json_pack("{s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
+	const struct srq *srq = (const struct srq *)init->srq;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
 		(json_int_t)((struct pd *)pd)->handle, "send_cq",
 		(json_int_t)((struct cq *)init->send_cq)->handle, "recv_cq",
-		(json_int_t)((struct cq *)init->recv_cq)->handle, "qp_type",
+		(json_int_t)((struct cq *)init->recv_cq)->handle, "srq",
+		(json_int_t)(srq != NULL ? srq->handle : 0), "qp_type",
 		init->qp_type == RL_QPT_RC   ? "RC"
 		: init->qp_type == RL_QPT_UC ? "UC"
 					     : "UD",
@@ -109,7 +116,7 @@ create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init)
 }
 
 static struct qp *
-qp_new(struct rl_pd *pd, const struct rl_qp_init_attr *init)
+qp_new(struct rl_pd *pd, struct rl_qp_init_attr *init)
 {
 	const size_t bytes = (sizeof(struct qp) + CACHE_LINE - 1) & ~(CACHE_LINE - 1ul);
 	struct qp *qp = aligned_alloc(CACHE_LINE, bytes);
@@ -122,7 +129,12 @@ qp_new(struct rl_pd *pd, const struct rl_qp_init_attr *init)
 		.pd = pd,
 		.send_cq = init->send_cq,
 		.recv_cq = init->recv_cq,
+		.srq = init->srq,
 		.qp_type = init->qp_type };
+	if (init->srq != NULL) { /* as with verbs: the QP has no receive queue of its own */
+		init->cap.max_recv_wr = 0;
+		init->cap.max_recv_sge = 0;
+	}
 	qp->cap = init->cap;
 	qp->sig_all = init->sq_sig_all != 0;
 	return qp;
@@ -139,8 +151,6 @@ rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 	*out = NULL;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return client_fail(EINVAL, "a QP needs a send_cq and a recv_cq");
-	if (init->srq != NULL)
-		return client_fail(ENOTSUP, "clients have no shared receive queues yet");
 	qp = qp_new(pd, init);
 	if (qp == NULL)
 		return client_fail(ENOMEM, "out of memory");
@@ -159,20 +169,23 @@ rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 	return 0;
 }
 
+static void
+rewind_ring(struct spin *lock, struct ring *r, _Atomic uint32_t *done)
+{
+	if (r->sh == NULL)
+		return;
+	spin_lock(lock);
+	ring_attach(r, r->sh, r->mask + 1, r->stride, false);
+	atomic_store(done, r->prod);
+	spin_unlock(lock);
+}
+
 /* RESET: the dataplane has forgotten what was posted. */
 static void
 rewind_rings(struct qp *qp)
 {
-	spin_lock(&qp->rq_lock);
-	ring_attach(&qp->rq, qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
-	atomic_store(&qp->rq_done, qp->rq.prod);
-	spin_unlock(&qp->rq_lock);
-	if (qp->sq.sh == NULL)
-		return;
-	spin_lock(&qp->sq_lock);
-	ring_attach(&qp->sq, qp->sq.sh, qp->sq.mask + 1, qp->sq.stride, false);
-	atomic_store(&qp->sq_done, qp->sq.prod);
-	spin_unlock(&qp->sq_lock);
+	rewind_ring(&qp->rq_lock, &qp->rq, &qp->rq_done);
+	rewind_ring(&qp->sq_lock, &qp->sq, &qp->sq_done);
 }
 
 static void
@@ -261,45 +274,4 @@ rl_destroy_qp(struct rl_qp *pub)
 	if (rc == 0)
 		client_qp_free(qp);
 	return rc;
-}
-
-/* ---- shared receive queues ------------------------------------------------------------------- */
-
-static int
-no_srq(void)
-{
-	return client_fail(ENOTSUP, "clients have no shared receive queues yet");
-}
-
-int
-rl_create_srq(struct rl_pd *pd UNUSED, struct rl_srq_init_attr *init UNUSED, struct rl_srq **srq)
-{
-	*srq = NULL;
-	return no_srq();
-}
-
-int
-rl_modify_srq(struct rl_srq *srq UNUSED, const struct rl_srq_attr *attr UNUSED, int mask UNUSED)
-{
-	return no_srq();
-}
-
-int
-rl_query_srq(struct rl_srq *srq UNUSED, struct rl_srq_attr *attr UNUSED)
-{
-	return no_srq();
-}
-
-int
-rl_destroy_srq(struct rl_srq *srq UNUSED)
-{
-	return no_srq();
-}
-
-int
-rl_post_srq_recv(struct rl_srq *srq UNUSED, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
-{
-	if (bad != NULL)
-		*bad = wr;
-	return no_srq();
 }

@@ -197,6 +197,13 @@ end_objects(struct control *c, struct client *cl)
 			log_error("client %u: %s", cl->id, r.text);
 		free(cq);
 	}
+	for (uint32_t i = 0; i < cl->srqs.room; i++) {
+		struct client_srq *srq = cl->srqs.v[i];
+
+		if (srq != NULL && object_srq_destroy(c, srq->srq, &r) != 0)
+			log_error("client %u: %s", cl->id, r.text);
+		free(srq);
+	}
 	for (uint32_t i = 0; i < cl->pds.room; i++) {
 		if (cl->pds.v[i] != NULL && object_pd_destroy(c, cl->pds.v[i], &r) != 0)
 			log_error("client %u: %s", cl->id, r.text);
@@ -221,6 +228,7 @@ release(struct control *c, struct client *cl)
 	free(cl->pds.v);
 	free(cl->mrs.v);
 	free(cl->cqs.v);
+	free(cl->srqs.v);
 	free(cl->channels.v);
 	free(cl->bells);
 	free(cl->events);

@@ -53,6 +53,13 @@ struct client_cq {
 	TAILQ_ENTRY(client_cq) watched; /* with a channel */
 };
 
+struct client_srq {
+	struct client *client;
+	struct object_srq *srq;
+	struct client_place place;
+	uint32_t handle;
+};
+
 /** A client's doorbells, at one worker. */
 struct client_bells {
 	struct qp_client worker_side; /* the worker's from attach to detach */
@@ -70,6 +77,7 @@ struct client {
 	struct client_table pds;
 	struct client_table mrs;
 	struct client_table cqs;
+	struct client_table srqs;
 	struct client_table channels;
 	TAILQ_HEAD(, qp_rec) qps;
 	uint32_t qps_n;

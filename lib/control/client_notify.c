@@ -113,6 +113,7 @@ void
 clients_event(struct control *c, const struct event *e)
 {
 	const struct object_cq *cq;
+	const struct object_srq *srq;
 	const struct qp_rec *rec;
 	struct client *cl;
 
@@ -133,7 +134,11 @@ clients_event(struct control *c, const struct event *e)
 		TAILQ_FOREACH (cl, &c->clients.all, all)
 			client_event(c, cl, e);
 		break;
-	case EVENT_OF_SRQ: /* the dataplane's own */
+	case EVENT_OF_SRQ:
+		srq = object_srq_by_id(c, e->number);
+		if (srq != NULL && srq->client != NULL)
+			client_event(c, srq->client->client, e);
+		break;
 	case EVENT_OF_NOTHING:
 		break;
 	}
@@ -143,6 +148,7 @@ static json_t *
 event_json(struct control *c, const struct client *cl, const struct event *e)
 {
 	const struct object_cq *cq;
+	const struct object_srq *srq;
 	const char *key = "port_num";
 	uint32_t number = e->number + 1;
 
@@ -153,6 +159,10 @@ event_json(struct control *c, const struct client *cl, const struct event *e)
 		key = "cq";
 		cq = object_cq_by_id(c, e->number);
 		number = cq != NULL && cq->client != NULL ? cq->client->handle : 0;
+	} else if (e->of == EVENT_OF_SRQ) {
+		key = "srq";
+		srq = object_srq_by_id(c, e->number);
+		number = srq != NULL && srq->client != NULL ? srq->client->handle : 0;
 	}
 	return json_pack("{s:i, s:I, s:i, s:I, s:o, s:o}", "event_type", e->event, key,
 		(json_int_t)number, "fatal_code", e->fatal, "psn", (json_int_t)e->psn, "lost",

@@ -33,18 +33,58 @@ object_srq_by_id(struct control *c, uint32_t id)
 	return NULL;
 }
 
+/* Where a ring is: in an area of its own, or in a place of a client's. */
+struct memory {
+	void *base;
+	struct mem_area area;
+	struct client_place place;
+};
+
 /* Memory of a ring for max_wr entries. */
 static int
-make_area(struct control *c, const struct conf_srq *conf, uint32_t max_wr, struct mem_area *out,
+memory_get(struct control *c, const struct object_srq *srq, uint32_t max_wr, struct memory *m,
 	struct refusal *r)
 {
-	const size_t bytes = ring_size(ring_entries(max_wr), ring_recv_stride(conf->max_sge));
-	int rc = bytes != 0 ? mem_area_create(out, bytes, c->env.numa_node, 0) : -EINVAL;
+	const size_t bytes = ring_size(ring_entries(max_wr), ring_recv_stride(srq->conf.max_sge));
+	int rc = -EINVAL;
 
+	memset(m, 0, sizeof(*m));
+	if (srq->client != NULL && bytes != 0)
+		return client_place_get(c, srq->client->client, bytes, &m->place, &m->base, r);
+	if (bytes != 0)
+		rc = mem_area_create(&m->area, bytes, c->env.numa_node, 0);
+	m->base = m->area.base;
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a shared receive queue of %u entries: %s",
 			max_wr, strerror(-rc));
 	return 0;
+}
+
+static void
+memory_put(const struct object_srq *srq, struct memory *m)
+{
+	if (srq->client != NULL)
+		client_place_put(srq->client->client, &m->place);
+	else
+		mem_area_destroy(&m->area);
+}
+
+static struct memory
+memory_of(const struct object_srq *srq)
+{
+	struct memory m = { .area = srq->q.area };
+
+	if (srq->client != NULL)
+		m.place = srq->client->place;
+	return m;
+}
+
+static void
+memory_set(struct object_srq *srq, const struct memory *m)
+{
+	srq->q.area = m->area;
+	if (srq->client != NULL)
+		srq->client->place = m->place;
 }
 
 static struct object_srq *
@@ -61,8 +101,18 @@ alloc(void)
 int
 object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal *r)
 {
+	struct object_srq *srq;
+
+	return object_srq_create_in(c, conf, NULL, &srq, r);
+}
+
+int
+object_srq_create_in(struct control *c, const struct conf_srq *conf, struct client_srq *client,
+	struct object_srq **out, struct refusal *r)
+{
 	struct object_pd *pd = object_pd_find(c, conf->pd, r);
 	struct object_srq *srq;
+	struct memory m;
 	int rc;
 
 	if (pd == NULL)
@@ -75,21 +125,24 @@ object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal
 	srq = alloc();
 	if (srq == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	rc = make_area(c, conf, conf->max_wr, &srq->q.area, r);
+	srq->client = client;
+	srq->conf = *conf;
+	rc = memory_get(c, srq, conf->max_wr, &m, r);
 	if (rc != 0) {
 		free(srq);
 		return rc;
 	}
-	ring_srq_attach(&srq->q.ring, srq->q.area.base, ring_entries(conf->max_wr),
-		ring_recv_stride(conf->max_sge));
+	memory_set(srq, &m);
+	ring_srq_attach(
+		&srq->q.ring, m.base, ring_entries(conf->max_wr), ring_recv_stride(conf->max_sge));
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	atomic_store_explicit(&srq->q.limit, conf->srq_limit, memory_order_relaxed);
 	srq->q.id = ++c->next_srq;
 	srq->q.pd = pd->id;
 	srq->q.max_sge = conf->max_sge;
 	srq->pd = pd;
-	srq->conf = *conf;
 	pd->users++;
+	*out = srq;
 	return names_add(&c->srqs, &srq->n, conf->name);
 }
 
@@ -97,25 +150,24 @@ object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal
 static int
 grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal *r)
 {
-	struct mem_area old = srq->q.area;
-	struct mem_area area;
-	int rc = make_area(c, &srq->conf, max_wr, &area, r);
+	struct memory m, old = memory_of(srq);
+	int rc = memory_get(c, srq, max_wr, &m, r);
 
 	if (rc != 0)
 		return rc;
 	/* A worker that has not left the ring before would be lost by a second move. */
 	if (ask_all(c) != 0) {
-		mem_area_destroy(&area);
+		memory_put(srq, &m);
 		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
 	}
-	ring_srq_move(&srq->q.ring, area.base, ring_entries(max_wr));
+	ring_srq_move(&srq->q.ring, m.base, ring_entries(max_wr));
 	ring_srq_producer(&srq->q.ring, &srq->rq);
-	srq->q.area = area;
+	memory_set(srq, &m);
 	if (ask_all(c) != 0)
 		log_error("srq \"%s\": the old ring is not given back: a worker did not answer",
 			srq->n.name);
 	else
-		mem_area_destroy(&old);
+		memory_put(srq, &old);
 	return 0;
 }
 
@@ -167,6 +219,8 @@ object_srq_json(struct object_srq *srq)
 int
 object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
 {
+	struct memory m = memory_of(srq);
+
 	if (srq->q.users != 0)
 		return refuse(
 			r, EBUSY, "srq \"%s\" is in use by %u QPs", srq->n.name, srq->q.users);
@@ -175,7 +229,7 @@ object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
 	events_forget(c, EVENT_OF_SRQ, srq->q.id);
 	srq->pd->users--;
 	names_remove(&c->srqs, &srq->n);
-	mem_area_destroy(&srq->q.area);
+	memory_put(srq, &m);
 	free(srq);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include "refusal.h"
 
 struct client_cq;
+struct client_srq;
 struct control;
 
 struct object_pd {
@@ -56,6 +57,7 @@ struct object_srq {
 	struct named n;
 	struct qp_srq q;
 	struct object_pd *pd;
+	struct client_srq *client; /* whose it is, and who posts, or NULL */
 	struct ring rq;       /* producer's view */
 	struct conf_srq conf; /* as modified last; q.limit is the limit in effect */
 };
@@ -79,6 +81,9 @@ int object_mr_create_in(struct control *c, const struct conf_mr *conf,
 /** The same in `mem`, of ring_size(ring_entries(cqe), sizeof(struct ring_cqe)); NULL: its own. */
 int object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
 	struct object_cq **out, struct refusal *r);
+/** The same in a place of the client's memory, which stands in `client` from then on. */
+int object_srq_create_in(struct control *c, const struct conf_srq *conf, struct client_srq *client,
+	struct object_srq **out, struct refusal *r);
 /**
  * Another capacity, or another limit, which is armed by that (0: disarmed); NULL: as it is.
  * @return 0 or a refusal: fewer than are posted, a limit above max_wr.

@@ -110,8 +110,6 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 		p.max_recv_sge = 1;
 	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
-	if (client != NULL && rec->srq != NULL)
-		return refuse(r, ENOTSUP, "srq: an application's QPs have receive queues of their own");
 	if (client != NULL) {
 		const int rc = client_rings_lend(c, client, &p, &rec->rings, r);
 

@@ -29,6 +29,7 @@ const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_client_open,
 	rpc_methods_client,
 	rpc_methods_client_qp,
+	rpc_methods_client_srq,
 	NULL,
 };
 
@@ -153,7 +154,8 @@ rpc_size(const json_t *v)
 static int
 check_who(struct rpc_call *call, const struct rpc_method *m, const struct rpc_method *table)
 {
-	const bool for_clients = table == rpc_methods_client || table == rpc_methods_client_qp;
+	const bool for_clients = table == rpc_methods_client || table == rpc_methods_client_qp ||
+				 table == rpc_methods_client_srq;
 	const struct rpc_client *from = call->client;
 	const bool is_client = from != NULL && from->app != NULL;
 	struct refusal r;

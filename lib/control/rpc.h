@@ -64,8 +64,9 @@ extern const struct rpc_method rpc_methods_trace[];
 extern const struct rpc_method rpc_methods_impair[];
 extern const struct rpc_method rpc_methods_latency[];
 extern const struct rpc_method rpc_methods_client_open[]; /* for everybody */
-extern const struct rpc_method rpc_methods_client[];      /* these two for clients only */
+extern const struct rpc_method rpc_methods_client[];      /* these for clients only */
 extern const struct rpc_method rpc_methods_client_qp[];
+extern const struct rpc_method rpc_methods_client_srq[];
 extern const struct rpc_method *const rpc_method_tables[];
 
 /** Handlers that operators' and clients' methods share. */

@@ -8,8 +8,8 @@
 #include "rpc_client.h"
 #include "rpc_params.h"
 
-static json_t *
-ring_json(const struct client_place *at, const struct ring *r)
+json_t *
+rpc_client_ring(const struct client_place *at, const struct ring *r)
 {
 	return json_pack("{s:i, s:I, s:I, s:I}", "area", (int)at->area, "offset",
 		(json_int_t)client_place_offset(at), "entries", (json_int_t)r->mask + 1, "stride",
@@ -121,6 +121,7 @@ struct p_create {
 	uint32_t pd;
 	uint32_t send_cq;
 	uint32_t recv_cq;
+	uint32_t srq; /* 0: none */
 	uint32_t qp_type;
 	bool sq_sig_all;
 	uint32_t max_send_wr;
@@ -134,6 +135,7 @@ static const struct conf_field create_rows[] = {
 	P_U32(p_create, pd, 1, UINT32_MAX, P_REQUIRED),
 	P_U32(p_create, send_cq, 1, UINT32_MAX, P_REQUIRED),
 	P_U32(p_create, recv_cq, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_create, srq, 0, UINT32_MAX, P_DEFAULT(0)),
 	P_ENUM(p_create, qp_type, conf_names_qp_type, P_REQUIRED),
 	P_BOOL(p_create, sq_sig_all, P_DEFAULT(0)),
 	P_U32(p_create, max_send_wr, 0, CONF_MAX_WR, P_REQUIRED),
@@ -153,6 +155,7 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
 	const struct client_cq *scq = client_table_get(&cl->cqs, p->send_cq);
 	const struct client_cq *rcq = client_table_get(&cl->cqs, p->recv_cq);
+	const struct client_srq *srq = client_table_get(&cl->srqs, p->srq);
 	json_t *bare;
 	struct conf_errors err;
 	int rc;
@@ -161,6 +164,8 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
 	if (scq == NULL || rcq == NULL)
 		return rpc_client_refuse(call, ENOENT, "cq", scq == NULL ? p->send_cq : p->recv_cq);
+	if (p->srq != 0 && srq == NULL)
+		return rpc_client_refuse(call, ENOENT, "srq", p->srq);
 	bare = json_pack("{s:s, s:s, s:s, s:s}", "qp_type",
 		conf_name_of(conf_names_qp_type, p->qp_type), "pd", "-", "send_cq", "-", "recv_cq",
 		"-");
@@ -175,6 +180,10 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
 	memcpy(conf->send_cq, scq->cq->n.name, sizeof(conf->send_cq));
 	memcpy(conf->recv_cq, rcq->cq->n.name, sizeof(conf->recv_cq));
+	if (srq != NULL) {
+		memcpy(conf->srq, srq->srq->n.name, sizeof(conf->srq));
+		conf->given |= CONF_QP_SRQ;
+	}
 	conf->sq_sig_all = p->sq_sig_all;
 	conf->cap = (struct conf_cap){ .max_send_wr = p->max_send_wr,
 		.max_recv_wr = p->max_recv_wr,
@@ -199,8 +208,11 @@ qp_create(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	return rpc_client_result(call,
 		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qp->qpn, "worker",
-			rec->qp->worker, "rq", ring_json(&rec->rings.rq, &rec->rq), "sq",
-			rec->sq.sh != NULL ? ring_json(&rec->rings.sq, &rec->sq) : json_null()));
+			rec->qp->worker, "rq",
+			rec->srq == NULL ? rpc_client_ring(&rec->rings.rq, &rec->rq) : json_null(),
+			"sq",
+			rec->sq.sh != NULL ? rpc_client_ring(&rec->rings.sq, &rec->sq)
+					   : json_null()));
 }
 
 /* Is the QP in the parameters this client's? What is not does not exist for it. */

@@ -90,13 +90,14 @@ list_clients(struct rpc_call *call)
 
 	TAILQ_FOREACH (cl, &call->c->clients.all, all)
 		list = rpc_append(list,
-			json_pack("{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:o, s:o}",
+			json_pack(
+				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
 				"client", (json_int_t)cl->id, "name", cl->name, "pid", cl->peer.pid,
 				"uid", (json_int_t)cl->peer.uid, "gid", (json_int_t)cl->peer.gid,
 				"gone", cl->conn == NULL, "pds", (json_int_t)cl->pds.n, "mrs",
-				(json_int_t)cl->mrs.n, "cqs", (json_int_t)cl->cqs.n, "qps",
-				(json_int_t)cl->qps_n, "memory", rpc_u64(cl->memory), "outstanding",
-				rpc_u64(cl->outstanding)));
+				(json_int_t)cl->mrs.n, "cqs", (json_int_t)cl->cqs.n, "srqs",
+				(json_int_t)cl->srqs.n, "qps", (json_int_t)cl->qps_n, "memory",
+				rpc_u64(cl->memory), "outstanding", rpc_u64(cl->outstanding)));
 	return rpc_result(call, list);
 }
 

@@ -101,8 +101,11 @@ objects_save(struct control *c, struct conf *out)
 		if (!client_is_name(o->name))
 			out->mrs[out->n_mrs++] = ((const struct object_mr *)(const void *)o)->conf;
 	}
-	TAILQ_FOREACH (o, &c->srqs.all, all)
-		out->srqs[out->n_srqs++] = ((const struct object_srq *)(const void *)o)->conf;
+	TAILQ_FOREACH (o, &c->srqs.all, all) {
+		if (!client_is_name(o->name))
+			out->srqs[out->n_srqs++] =
+				((const struct object_srq *)(const void *)o)->conf;
+	}
 	TAILQ_FOREACH (o, &c->cqs.all, all) {
 		struct conf_cq *cq = &out->cqs[out->n_cqs];
 

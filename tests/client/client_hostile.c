@@ -147,6 +147,70 @@ rubbish_in_queues(struct pair *p)
 	}
 }
 
+static struct rl_qp *
+qp_on(struct pair *p, struct rl_srq *srq)
+{
+	struct rl_qp_init_attr init = { .send_cq = p->cq,
+		.recv_cq = p->cq,
+		.srq = srq,
+		.qp_type = RL_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 } };
+	struct rl_qp *qp;
+
+	OK(rl_create_qp(p->pd, &init, &qp));
+	return qp;
+}
+
+/* Entries, indices and sizes that cannot be, while two QPs take from the queue and it moves. */
+static void
+scribble_srq(struct pair *p, struct rl_srq *srq, struct rl_qp *from[2])
+{
+	for (int n = 0; n < 60; n++) {
+		struct ring *r = &((struct srq *)srq)->ring;
+		struct rl_srq_attr attr = { .max_wr = 1 + draw() % 600, .srq_limit = draw() % 9 };
+		struct rl_sge sge = pair_sge(p, 0, 1024);
+		struct rl_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
+
+		rl_post_srq_recv(srq, &wr, NULL);
+		if (draw() % 4 == 0)
+			scribble(r->sh->slots, (size_t)(r->mask + 1) * r->stride);
+		if (draw() % 16 == 0)
+			atomic_store(&r->sh->prod, draw());
+		else if (draw() % 4 == 0)
+			atomic_fetch_add(&r->sh->prod, draw() % 4);
+		atomic_store(&r->sh->cons, draw());
+		for (int i = 0; i < 2; i++)
+			pair_post(from[i], RL_WR_SEND, pair_sge(p, 0, 1024), 0, 0, 0);
+		if (n % 8 == 0)
+			rl_modify_srq(srq, &attr, 1 + (int)(draw() % 3));
+		for (struct rl_wc wc; rl_poll_cq(p->cq, 1, &wc) != 0;)
+			;
+	}
+}
+
+static void
+rubbish_in_srq(struct pair *p)
+{
+	struct rl_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 2 } };
+	struct rl_qp *from[2] = { p->a, p->b }, *to[2];
+	struct rl_qp_attr reset = { .qp_state = RL_QPS_RESET };
+	struct rl_srq *srq;
+
+	for (;;) {
+		OK(rl_create_srq(p->pd, &init, &srq));
+		for (uint8_t i = 0; i < 2; i++) {
+			to[i] = qp_on(p, srq);
+			rl_modify_qp(from[i], &reset, RL_QP_STATE);
+			pair_move(p, to[i], RL_QPS_RTR, 2 - i, from[i]->qp_num, 1 + i);
+			pair_move(p, from[i], RL_QPS_RTS, 1 + i, to[i]->qp_num, 2 - i);
+		}
+		scribble_srq(p, srq, from);
+		for (int i = 0; i < 2; i++)
+			OK(rl_destroy_qp(to[i]));
+		OK(rl_destroy_srq(srq));
+	}
+}
+
 /* The consumer's index of its CQ, all the time, while completions come. */
 static void
 rubbish_in_cq(struct pair *p)
@@ -248,8 +312,8 @@ works(struct pair *p)
 }
 
 static void (*const attacks[])(struct pair *) = { works, rubbish_everywhere, rubbish_in_bells,
-	rubbish_in_queues, rubbish_in_cq, take_memory_away, never_reads_events, comes_and_goes,
-	never_reads_answers };
+	rubbish_in_queues, rubbish_in_srq, rubbish_in_cq, take_memory_away, never_reads_events,
+	comes_and_goes, never_reads_answers };
 
 static void
 attacker(const char *socket, uint32_t round)

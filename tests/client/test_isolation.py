@@ -9,7 +9,9 @@ import json
 import mmap
 import os
 import socket
+import subprocess
 import sys
+import tempfile
 import unittest
 
 SOCKET = sys.argv.pop(1)
@@ -192,11 +194,15 @@ class Isolation(Case):
     def test_handles_are_ones_own(self):
         one, two = self.client(), self.client()
         pd, cq, qp = self.make_qp(one)
+        srq = one.call("client_srq_create", {"pd": pd, "max_wr": 4, "max_sge": 1})["handle"]
         two.call("client_pd_create")
         for method, params in (
                 ("client_cq_destroy", {"handle": cq}),
                 ("client_channel_destroy", {"handle": 1}),
                 ("client_mr_deregister", {"handle": 1}),
+                ("client_srq_query", {"handle": srq}),
+                ("client_srq_modify", {"handle": srq, "srq_limit": 1}),
+                ("client_srq_destroy", {"handle": srq}),
                 ("client_qp_query", {"qp_num": qp["qp_num"]}),
                 ("client_qp_modify", {"qp_num": qp["qp_num"], "qp_state": "ERR"}),
                 ("client_qp_destroy", {"qp_num": qp["qp_num"]})):
@@ -205,6 +211,52 @@ class Isolation(Case):
         self.assertEqual("RESET", one.call("client_qp_query",
                                            {"qp_num": qp["qp_num"]})["qp_state"])
         self.assertEqual(1, pd)
+        with self.assertRaises(Refused) as e:
+            self.make_qp(two, srq=srq)
+        self.assertEqual(ENOENT, e.exception.errno)
+        self.assertEqual(0, one.call("client_srq_query", {"handle": srq})["srq_limit"])
+
+    def test_operators_cannot_name_a_clients_srq(self):
+        c = self.client()
+        pd, _, _ = self.make_qp(c)
+        c.call("client_srq_create", {"pd": pd, "max_wr": 4, "max_sge": 1})
+        operator = self.connect()
+        mine = [s["name"] for s in operator.call("srq_list") if s["name"].startswith(
+            "client %d " % c.me["client"])]
+        self.assertEqual(1, len(mine))
+        for method, params in (("srq_destroy", {"name": mine[0]}),
+                               ("srq_modify", {"name": mine[0], "srq_limit": 1}),
+                               ("post_srq_recv", {"srq": mine[0], "wrs": [{"wr_id": 1}]})):
+            with self.subTest(method), self.assertRaises(Refused) as e:
+                operator.call(method, params)
+            self.assertEqual(-32602, e.exception.code)
+
+    def test_save_config_leaves_clients_out(self):
+        """What is saved starts a dataplane: with what an operator made, and nothing else."""
+        operator = self.connect()
+        before = operator.call("save_config")
+        c = self.client()
+        pd, _, _ = self.make_qp(c)
+        self.mr(c, pd, memfd(4096))
+        srq = c.call("client_srq_create", {"pd": pd, "max_wr": 4, "max_sge": 1})["handle"]
+        c.call("client_qp_create", {
+            "pd": pd, "send_cq": 1, "recv_cq": 1, "srq": srq, "qp_type": "RC",
+            "max_send_wr": 1, "max_recv_wr": 0, "max_send_sge": 1, "max_recv_sge": 0,
+            "max_inline_data": 0})
+        self.assertEqual(before, operator.call("save_config"))
+        operator.call("pd_create", {"name": "ours"})
+        operator.call("srq_create", {"name": "shared", "pd": "ours"})
+        after = operator.call("save_config")
+        operator.call("srq_destroy", {"name": "shared"})
+        operator.call("pd_dealloc", {"name": "ours"})
+        self.assertEqual((["ours"], ["shared"]),
+                         (after["pds"], [s["name"] for s in after["srqs"]]))
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump(after, f)
+            f.flush()
+            checked = subprocess.run([os.environ["ROCELANE"], "--config", f.name, "--check"],
+                                     capture_output=True, check=False, text=True)
+        self.assertEqual(0, checked.returncode, checked.stderr)
 
     def test_operators_methods_are_not_clients(self):
         c = self.client()
@@ -266,7 +318,7 @@ class Isolation(Case):
 
 
 class Limits(Case):
-    """run.py's --control has: qps 40, cqs 6, pds 5, mrs 40, outstanding 2000."""
+    """run.py's --control has: qps 40, cqs 6, srqs 4, pds 5, mrs 40, outstanding 2000."""
 
     def test_counts(self):
         c = self.client()
@@ -276,6 +328,40 @@ class Limits(Case):
         for _ in range(6):
             c.call("client_cq_create", {"cqe": 1})
         self.refused(ENOSPC, c, "client_cq_create", {"cqe": 1})
+        params = {"pd": 1, "max_wr": 1, "max_sge": 1}
+        for _ in range(4):
+            c.call("client_srq_create", params)
+        self.assertIn("client_limits.srqs",
+                      self.refused(ENOSPC, c, "client_srq_create", params))
+        c.call("client_srq_destroy", {"handle": 2})
+        c.call("client_srq_create", params)
+
+    def test_entries_of_srqs_are_outstanding(self):
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        srq = c.call("client_srq_create", {"pd": pd, "max_wr": 1500, "max_sge": 1})["handle"]
+        self.assertIn("client_limits.outstanding", self.refused(
+            ENOSPC, c, "client_srq_create", {"pd": pd, "max_wr": 501, "max_sge": 1}))
+        self.refused(ENOSPC, c, "client_srq_modify", {"handle": srq, "max_wr": 2001})
+        c.call("client_srq_modify", {"handle": srq, "max_wr": 2000})
+        c.call("client_srq_modify", {"handle": srq, "max_wr": 10})
+        self.refused(EINVAL, c, "client_srq_modify", {"handle": srq, "srq_limit": 11})
+        c.call("client_srq_create", {"pd": pd, "max_wr": 1990, "max_sge": 1})
+        for handle in (1, 2):
+            c.call("client_srq_destroy", {"handle": handle})
+        rows = [r for r in self.connect().call("client_list") if r["client"] == c.me["client"]]
+        self.assertEqual([(0, 0)], [(r["srqs"], r["outstanding"]) for r in rows])
+
+    def test_memory_of_srqs_comes_back(self):
+        """Made, grown and destroyed over and over: the client's memory does not grow."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        for _ in range(200):
+            srq = c.call("client_srq_create", {"pd": pd, "max_wr": 16, "max_sge": 16})
+            c.call("client_srq_modify", {"handle": srq["handle"], "max_wr": 1000})
+            c.call("client_srq_destroy", {"handle": srq["handle"]})
+        rows = [r for r in self.connect().call("client_list") if r["client"] == c.me["client"]]
+        self.assertLess(rows[0]["memory"], 2 << 20)
 
     def test_outstanding(self):
         c = self.client()

@@ -228,7 +228,7 @@ struct rl_qp_init_attr {
 	void *qp_context;
 	struct rl_cq *send_cq;
 	struct rl_cq *recv_cq;
-	struct rl_srq *srq;   /* or NULL */
+	struct rl_srq *srq;   /* or NULL; with one, max_recv_wr and max_recv_sge count as 0 */
 	struct rl_qp_cap cap; /* in: at least; out: what there is */
 	enum rl_qp_type qp_type;
 	int sq_sig_all;
@@ -301,10 +301,22 @@ struct rl_srq_init_attr {
 	struct rl_srq_attr attr;
 };
 
-/** @return -ENOTSUP: the dataplane has no shared receive queues for clients. */
+/**
+ * A receive queue for many QPs, on any worker of the dataplane. Its memory keys are checked against
+ * `pd`, whatever PD a QP is in. @param init attr.srq_limit does not count: rl_modify_srq() arms it.
+ * @return -ENOSPC, -ENOMEM: over a limit of this client.
+ */
 int rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **srq);
+/**
+ * @param mask enum rl_srq_attr_mask. RL_SRQ_MAX_WR: another depth, while QPs go on receiving;
+ * threads that post meanwhile wait for its end. RL_SRQ_LIMIT: RL_EVENT_SRQ_LIMIT_REACHED comes once
+ * when fewer than srq_limit are posted; 0 disarms. @return -EINVAL: fewer than are posted, or a
+ * limit above max_wr: nothing changed.
+ */
 int rl_modify_srq(struct rl_srq *srq, const struct rl_srq_attr *attr, int mask);
+/** srq_limit is 0 again when its event was raised. */
 int rl_query_srq(struct rl_srq *srq, struct rl_srq_attr *attr);
+/** Waits until the SRQ's events are acknowledged. @return -EBUSY: a QP uses it. */
 int rl_destroy_srq(struct rl_srq *srq);
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -356,6 +368,12 @@ struct rl_recv_wr {
  */
 int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
 int rl_post_recv(struct rl_qp *qp, struct rl_recv_wr *wr, struct rl_recv_wr **bad);
+/**
+ * The same for all QPs of a shared receive queue, in any state of theirs. A place is free when a QP
+ * has taken its entry: a CQ needs room for what is posted and for what was not polled yet.
+ * An entry that cannot be (more SGEs than max_sge, written around the library) makes the queue
+ * fail: RL_EVENT_SRQ_ERR, and it gives nothing more.
+ */
 int rl_post_srq_recv(struct rl_srq *srq, struct rl_recv_wr *wr, struct rl_recv_wr **bad);
 
 /* ---- asynchronous events --------------------------------------------------------------------- */
