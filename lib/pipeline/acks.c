@@ -97,7 +97,7 @@ send_ack(struct worker *w, struct qp *qp, uint64_t tail, uint32_t crc)
 static void
 trace_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn)
 {
-	const struct qp_answer a = { .psn = p, .msn = msn, .syndrome = syndrome };
+	const struct resp_answer a = { .psn = p, .msn = msn, .syndrome = syndrome };
 	bool nak = (syndrome & AETH_KIND_MASK) != AETH_ACK;
 
 	trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);

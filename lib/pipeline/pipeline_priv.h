@@ -395,8 +395,8 @@ void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint3
 /** End of a burst: one ACK for each QP that owes one. */
 void acks_send(struct worker *w);
 /** These two: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
-int reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a);
-int reply_read(struct worker *w, struct qp *qp, const struct qp_answer *a, const uint8_t *data,
+int reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a);
+int reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const uint8_t *data,
 	uint32_t len);
 void reply_cnp(struct worker *w, struct qp *qp);
 /** An accepted packet had the IP CE mark. */

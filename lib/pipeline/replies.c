@@ -18,7 +18,7 @@ no_port(struct worker *w, struct qp *qp, uint8_t port)
 }
 
 void
-trace_reply(struct worker *w, struct qp *qp, const struct qp_answer *a, enum trace_kind kind,
+trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a, enum trace_kind kind,
 	uint8_t opcode)
 {
 	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
@@ -39,7 +39,7 @@ put_aeth(uint8_t *to, uint8_t syndrome, uint32_t msn)
 }
 
 int
-reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a)
+reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a)
 {
 	const struct wire_template *t = &qp->tmpl;
 	const uint32_t after = WIRE_AETH_LEN + WIRE_ATOMICACK_LEN;
@@ -65,23 +65,12 @@ reply_atomic(struct worker *w, struct qp *qp, const struct qp_answer *a)
 	return 0;
 }
 
-/** Place of the packet in its READ's response stream. */
-static uint8_t
-read_opcode(const struct qp_answer *a, bool is_last)
-{
-	bool is_first = a->restarted || psn_eq(a->psn, a->first);
-
-	if (is_first)
-		return is_last ? OP_RC_READ_RESPONSE_ONLY : OP_RC_READ_RESPONSE_FIRST;
-	return is_last ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_MIDDLE;
-}
-
 int
-reply_read(struct worker *w, struct qp *qp, const struct qp_answer *a, const uint8_t *data,
+reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const uint8_t *data,
 	uint32_t len)
 {
 	const struct wire_template *t = &qp->tmpl;
-	uint8_t opcode = read_opcode(a, len == a->len_left);
+	uint8_t opcode = resp_answer_opcode(a, len == a->len_left);
 	uint32_t aeth = opcode != OP_RC_READ_RESPONSE_MIDDLE ? WIRE_AETH_LEN : 0;
 	uint32_t pad = -len & 3;
 	uint32_t total = t->len + aeth + len + pad + WIRE_ICRC_LEN;
@@ -142,6 +131,6 @@ reply_cnp(struct worker *w, struct qp *qp)
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
 	count(w, port, qp, STAT_np_cnp_sent);
 	if (traced(w, qp))
-		trace_reply(w, qp, &(struct qp_answer){ 0 }, TRACE_cnp, OP_CNP);
+		trace_reply(w, qp, &(struct resp_answer){ 0 }, TRACE_cnp, OP_CNP);
 	send_frame(w, port, qp, m, len);
 }

@@ -88,7 +88,7 @@ send_frame(struct worker *w, uint8_t port, struct qp *qp, struct rte_mbuf *m, ui
 }
 
 /** A line in the flight recorder. */
-void trace_reply(struct worker *w, struct qp *qp, const struct qp_answer *a, enum trace_kind kind,
+void trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a, enum trace_kind kind,
 	uint8_t opcode);
 
 #endif

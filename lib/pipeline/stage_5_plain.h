@@ -39,7 +39,7 @@ plain_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 
 	odd |= (state <= QPS_RTR) | (state > QPS_SQE); /* RTR: AE-05 */
 	odd |= p->flags & PKT_CE;
-	odd |= qp->answer_count;
+	odd |= qp->answers.count;
 	odd |= w->dirty_n == PIPELINE_BURST;
 	return odd == 0;
 }

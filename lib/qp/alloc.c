@@ -93,7 +93,7 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 
 	take(l, sizeof(struct qp));
 	l->stats = take(l, sizeof(struct stats_block));
-	l->answers = take(l, l->answers_n * sizeof(struct qp_answer));
+	l->answers = take(l, l->answers_n * sizeof(struct resp_answer));
 	l->saved = take(l, p->max_dest_rd_atomic * sizeof(struct responder_saved));
 	if (layout_send(p, l) != 0)
 		return -EINVAL;
@@ -213,8 +213,8 @@ qp_alloc(const struct qp_alloc_params *p)
 
 	qp->type = QPT_RC;
 	qp->stats = (struct stats_block *)(void *)(base + l.stats);
-	qp->answers = (struct qp_answer *)(void *)(base + l.answers);
-	qp->answer_cap = (uint8_t)l.answers_n;
+	qp->answers.slot = (struct resp_answer *)(void *)(base + l.answers);
+	qp->answers.cap = (uint8_t)l.answers_n;
 	qp->max_dest_alloc = p->max_dest_rd_atomic;
 	if (p->max_dest_rd_atomic != 0)
 		qp->saved = (struct responder_saved *)(void *)(base + l.saved);

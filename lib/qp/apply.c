@@ -172,8 +172,7 @@ reset(struct qp *qp)
 	qp->active = NULL;
 	qp->feed_next = 0;
 	qp->ack_pending = false;
-	qp->answer_head = 0;
-	qp->answer_count = 0;
+	resp_answers_clear(&qp->answers);
 	qp->cnp_next = 0;
 	qp->ce_seen = 0;
 	qp->fatal = 0;
@@ -267,7 +266,7 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	out->epsn = r->epsn.v;
 	out->msn = r->msn;
 	out->rq_posted = ring_consume_count(&qp->rq);
-	out->answers = qp->answer_count;
+	out->answers = qp->answers.count;
 	out->resolved = (qp->flags & QPF_RESOLVED) != 0;
 	out->migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
 	out->migration_rule = qp->migration_rule;

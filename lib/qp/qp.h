@@ -18,6 +18,7 @@
 #include "mem.h"
 #include "qp_migration.h"
 #include "qp_send.h"
+#include "resp_answers.h"
 #include "responder.h"
 #include "ring.h"
 #include "ring_srq.h"
@@ -144,29 +145,6 @@ struct qp_srq {
 	struct mem_area area;
 };
 
-/* ---- answers owed by the responder ----------------------------------------------------------- */
-
-enum qp_answer_kind { ANSWER_READ, ANSWER_ATOMIC, ANSWER_ACK };
-
-/** One entry of the QP's answer queue: a READ in progress, an atomic result, or an ACK/NAK. */
-struct qp_answer {
-	uint8_t kind; /* enum qp_answer_kind */
-	uint8_t syndrome;
-	bool duplicate; /* does not count as unfinished */
-	bool ack_after; /* a coalesced ACK follows this entry */
-	uint8_t ack_syndrome;
-	bool restarted; /* the next response opens the stream again: FIRST */
-	psn_t psn;      /* next response */
-	psn_t last;     /* last response */
-	psn_t first;
-	uint32_t msn;
-	psn_t ack_psn;
-	uint32_t ack_msn;
-	uint32_t rkey;
-	uint32_t len_left; /* bytes */
-	uint64_t va;       /* of the next response; ATOMIC: original value */
-};
-
 /* ---- why a QP is in ERR ---------------------------------------------------------------------- */
 
 enum { /* struct qp_error.flags */
@@ -259,19 +237,14 @@ struct qp {
 	uint32_t ack_msn;
 	uint8_t ack_syndrome;
 	bool ack_pending;
-	uint8_t answer_head; /* queue of answers: head index, count, capacity */
-	uint8_t answer_count;
-	uint8_t answer_cap;
-	uint8_t reserved0[3];
-	struct qp_answer *answers;
+	uint16_t ip_id;
+	uint32_t ce_seen;
+	struct resp_answers answers;
 	struct qp *next_answering; /* worker's round-robin list */
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
-	uint16_t ip_id;
-	uint8_t fatal; /* last FATAL code, 0: none */
-	uint8_t reserved1;
-	uint32_t ce_seen;
-	ns_t cnp_interval_ns; /* cc.cnp_interval (control) */
-	uint32_t ack_crc;     /* ICRC state behind the constant prefix of an ACK */
+	ns_t cnp_interval_ns;      /* cc.cnp_interval (control) */
+	uint32_t ack_crc;          /* ICRC state behind the constant prefix of an ACK */
+	uint8_t fatal;             /* last FATAL code, 0: none */
 
 	/* lines 4, 5: packet template. writer: control before RTR, worker on path changes */
 	struct wire_template tmpl CACHE_ALIGNED;

@@ -181,7 +181,7 @@ model_begin(void)
 		if (!bed_attached(i))
 			continue;
 		*m = (struct model){ .r = q->qp->resp, .state = state_of(i) };
-		m->reads = q->qp->answer_count != 0;
+		m->reads = q->qp->answers.count != 0;
 		m->rcvd = q->qp->stats->c[STAT_rcvd_pkts];
 	}
 	for (uint32_t i = 0; i < CQS; i++)
@@ -240,7 +240,7 @@ compare_qp(uint32_t i)
 	FUZZ_CHECK(r->epsn.v == m->r.epsn.v);
 	FUZZ_CHECK(r->msn == m->r.msn);
 	FUZZ_CHECK(r->unfinished <= m->r.unfinished && r->unfinished <= q->plan->rd);
-	FUZZ_CHECK(q->qp->answer_count <= q->qp->answer_cap);
+	FUZZ_CHECK(q->qp->answers.count <= q->qp->answers.cap);
 	/* A READ whose region is gone may end the QP behind the model's back. */
 	if (state == QPS_ERR && m->state != QPS_ERR) {
 		FUZZ_CHECK(m->reads);

@@ -16,7 +16,7 @@ end_error(struct sim *s, struct end *e, bool keep_answers)
 	wheel_cancel(&s->wheel, &e->timer);
 	if (keep_answers)
 		return;
-	e->answer_count = 0;
+	resp_answers_clear(&e->answers);
 	e->ack_pending = false;
 }
 

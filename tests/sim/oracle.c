@@ -380,8 +380,8 @@ oracle_idle(struct sim *s, struct end *e)
 		"end %u: %u READs, %u PSNs left", e->index, r->reads, r->reply_psns);
 	CHECK(s, !r->timing && !r->waiting_rnr, "end %u: a timer runs for nothing", e->index);
 	CHECK(s,
-		peer->answer_count == 0 && peer->resp.unfinished == 0 &&
+		peer->answers.count == 0 && peer->resp.unfinished == 0 &&
 			peer->resp.open == OPEN_NONE,
-		"end %u: %u answers left, %u unfinished", e->index, peer->answer_count,
+		"end %u: %u answers left, %u unfinished", e->index, peer->answers.count,
 		peer->resp.unfinished);
 }

@@ -184,7 +184,8 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_HALF_DUP : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_IMM_LOC : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_EVENT_WITH_CQE : 0;
-	e->answer_cap = r->max_dest_rd_atomic + range(g, 2, 8);
+	e->answers = (struct resp_answers){ .slot = e->answer,
+		.cap = (uint8_t)(r->max_dest_rd_atomic + range(g, 2, 8)) };
 }
 
 static void

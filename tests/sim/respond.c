@@ -71,14 +71,16 @@ fail(struct sim *s, struct end *e, const struct responder_verdict *v)
 		owe_ack(s, e, v);
 }
 
-void
-respond_read_lost(struct sim *s, struct end *e, psn_t at)
+bool
+respond_read_lost(struct sim *s, struct end *e)
 {
 	struct end *peer = peer_of(s, e);
+	psn_t at = resp_answer_at(&e->answers, 0)->psn;
 	struct responder_verdict v;
 	uint32_t i;
 
-	responder_read_failed(&e->resp, at, true, &v);
+	if (!resp_answers_lost(&e->answers, &e->resp, true, &v))
+		return false;
 	for (i = peer->done; i != peer->started; i++) {
 		const struct requester_wr *w = &peer->wr[i % SQ_SLOTS];
 
@@ -95,6 +97,7 @@ respond_read_lost(struct sim *s, struct end *e, psn_t at)
 		fail(s, e, &v);
 	else
 		owe_nak(s, e, &v);
+	return true;
 }
 
 static void

@@ -159,7 +159,7 @@ next_time(const struct sim *s)
 	tick_t tick = wheel_next(&s->wheel);
 
 	for (uint32_t i = 0; i < 2 * s->pairs; i++)
-		if (s->end[i].busy || s->end[i].answer_count != 0)
+		if (s->end[i].busy || s->end[i].answers.count != 0)
 			at = at < s->now + 500 ? at : s->now + 500;
 	at = at < link ? at : link;
 	if (tick != WHEEL_NEVER && tick << TICK_SHIFT < at)
@@ -206,7 +206,7 @@ is_over(const struct sim *s)
 
 		if (s->pair[i / 2].over)
 			continue;
-		if (e->state != END_RTS || e->done != e->req.tail || e->answer_count != 0 ||
+		if (e->state != END_RTS || e->done != e->req.tail || e->answers.count != 0 ||
 			e->draining)
 			return false;
 	}

@@ -29,6 +29,7 @@
 
 #include "mem.h"
 #include "requester.h"
+#include "resp_answers.h"
 #include "responder.h"
 #include "rng.h"
 #include "wheel.h"
@@ -119,26 +120,6 @@ struct receive {
 	struct ring_sge sge[SGES];
 };
 
-enum answer_kind { ANSWER_ACK, ANSWER_READ, ANSWER_ATOMIC };
-
-struct answer {
-	psn_t psn;
-	psn_t first;
-	psn_t last;
-	psn_t ack_psn;
-	uint32_t msn;
-	uint32_t ack_msn;
-	uint32_t rkey;
-	uint32_t len_left;
-	uint64_t va; /* ATOMIC: the original value */
-	uint8_t kind;
-	uint8_t syndrome;
-	uint8_t ack_syndrome;
-	bool duplicate;
-	bool restarted;
-	bool ack_after;
-};
-
 struct mr {
 	struct mem_region *region;
 	uint32_t key;
@@ -164,8 +145,8 @@ struct end {
 	/* responder */
 	struct responder resp;
 	struct responder_saved saved[RD_MAX];
-	struct answer answers[ANSWERS];
-	uint32_t answer_head, answer_count, answer_cap;
+	struct resp_answer answer[ANSWERS];
+	struct resp_answers answers; /* stand in `answer` */
 	bool ack_pending;
 	uint8_t ack_syndrome;
 	psn_t ack_psn;
@@ -399,8 +380,8 @@ void owe_read(struct sim *s, struct end *e, const struct responder_verdict *v);
 void owe_atomic(struct sim *s, struct end *e, const struct responder_verdict *v, uint64_t original);
 void ack_flush(struct sim *s, struct end *e);
 void answers_run(struct sim *s, struct end *e, uint32_t turn);
-/** A READ that is being answered lost its region. */
-void respond_read_lost(struct sim *s, struct end *e, psn_t at);
+/** The READ at the head of the answers lost its region. @return false: it was a duplicate. */
+bool respond_read_lost(struct sim *s, struct end *e);
 
 /* ---- oracle.c, oracle_resp.c */
 

@@ -281,7 +281,7 @@ QP_05_reset(void **state)
 	f = send_only(E + 70, 8);
 	bed_send(b, &f);
 	bed_turn(b);
-	assert_true(b->qp->answer_count > 0);
+	assert_true(b->qp->answers.count > 0);
 	assert_int_equal(bed_state(b, b->qp, QPS_RESET), 0);
 	bed_turns(b);
 	bed_turns(b);

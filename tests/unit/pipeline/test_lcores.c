@@ -26,7 +26,7 @@ QP_18_detach(void **state)
 		}
 	for (int i = 0; i < 30; i++)
 		worker_poll(b->w, b->now);
-	assert_true(a->answer_count > 0);
+	assert_true(a->answers.count > 0);
 	assert_true((a->flags & QPF_ANSWERING) != 0);
 	bed_qp_gone(b, a);
 	f.dest_qpn = 0x12;

@@ -321,7 +321,7 @@ full_answer_queue(void **state)
 		bed_send(b, &f);
 	}
 	bed_turn(b);
-	assert_in_range(b->qp->answer_count, 4, b->qp->answer_cap);
+	assert_in_range(b->qp->answers.count, 4, b->qp->answers.cap);
 	f = write_only(b->qp->resp.epsn.v, MR_VA, 64);
 	f.reth.rkey = 0xbad;
 	bed_send(b, &f);
@@ -335,7 +335,7 @@ full_answer_queue(void **state)
 		b->out_at = b->out_n - 1;
 	}
 	assert_true(n > 0);
-	assert_int_equal(b->qp->answer_count, 0);
+	assert_int_equal(b->qp->answers.count, 0);
 	assert_int_equal(bed_stat(b, STAT_resp_remote_access_errors), 1);
 	assert_int_equal(b->qp->resp.unfinished, 0);
 }

@@ -261,7 +261,7 @@ RX_PREC_09_bad_icrc(void **state)
 		bed_turns(b);
 		expect_dropped(b, STAT_rx_syndrome_30, "RX-PREC-09");
 		assert_int_equal(bed_stat(b, STAT_rx_icrc_encapsulated), 1);
-		assert_int_equal(b->qp->answer_count, 0);
+		assert_int_equal(b->qp->answers.count, 0);
 		assert_int_equal(b->memory[0], 0);
 		assert_int_equal(b->qp->resp.open, OPEN_NONE);
 		assert_int_equal(ring_consume_count(&b->qp->rq), 4);

@@ -83,7 +83,7 @@ allocation(void **state)
 	assert_int_equal((uintptr_t)qp % CACHE_LINE, 0);
 	assert_int_equal(atomic_load(&qp->state), QPS_RESET);
 	assert_int_equal(qp->rq.mask, 7);
-	assert_true(qp->answer_cap > 4);
+	assert_true(qp->answers.cap > 4);
 	assert_non_null(qp->stats);
 	assert_true(qp_footprint(&p) > sizeof(struct qp));
 	qp_free(qp);
@@ -197,7 +197,7 @@ QP_05_reset(void **state)
 	qp->resp.unfinished = 2;
 	qp->saved[1].kind = OP_RC_READ_REQUEST;
 	qp->active = &qp->active_copy;
-	qp->answer_count = 3;
+	qp->answers.count = 3;
 	qp->ack_pending = true;
 	qp->cnp_next = 5000; /* CC-03: the next life's first mark is answered at once */
 	qp->ce_seen = 2;
@@ -215,7 +215,7 @@ QP_05_reset(void **state)
 	assert_int_equal(qp->resp.unfinished, 0);
 	assert_int_equal(qp->saved[1].kind, 0);
 	assert_null(qp->active);
-	assert_int_equal(qp->answer_count, 0);
+	assert_int_equal(qp->answers.count, 0);
 	assert_false(qp->ack_pending);
 	assert_int_equal(qp->cnp_next, 0);
 	assert_int_equal(qp->ce_seen, 0);
