@@ -29,7 +29,7 @@
 
 #include "compiler.h"
 #include "pipeline.h"
-#include "wire_plain.h"
+#include "wire_wide.h"
 
 #define AHEAD           4    /* packets: prefetch distance */
 #define TIMER_TURNS    16   /* timers wait so long for frames received before them */
@@ -121,6 +121,7 @@ struct worker {
 	struct stats_block port_stats[PIPELINE_MAX_PORTS];
 	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
 	uint8_t port_of[256];           /* DPDK port id -> index, or PORT_NONE */
+	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
 	struct worker_conf conf;
 	bool measuring; /* load.measure, as it was when the turn began */
 	struct stats_load load;

@@ -211,8 +211,7 @@ wire_template_write(const struct wire_template *t, uint8_t *frame, uint8_t opcod
 	}
 	be16_store(bth - 4, (uint16_t)udp_len);
 	bth[0] = opcode;
-	/* SE and MigReq stand in bits 1 and 2 of the flags, in bits 7 and 6 of the BTH. */
-	bth[1] = (uint8_t)((bth_flags & PKT_SE) << 6 | (bth_flags & PKT_MIGREQ) << 4 |
-			   (pad & 3) << 4);
+	/* SE and MigReq stand where the flags have them. */
+	bth[1] = (uint8_t)((bth_flags & (PKT_SE | PKT_MIGREQ)) | (pad & 3) << 4);
 	be32_store(bth + 8, (uint32_t)(bth_flags & PKT_ACKREQ) << 31 | p.v);
 }

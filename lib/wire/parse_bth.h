@@ -89,7 +89,7 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 	out->icrc_off = (uint16_t)end;
 	out->pkey = be16_load(b + 2);
 	out->opcode = b[0];
-	out->flags = (uint8_t)(lo.flags | (psn_word >> 31) | (b[1] >> 6 & 2) | (b[1] >> 4 & 4) |
+	out->flags = (uint8_t)(lo.flags | (psn_word >> 31) | (b[1] & (PKT_SE | PKT_MIGREQ)) |
 			       (qpn_word >> 28 & 8) | (qpn_word >> 26 & 16));
 	out->pad = (uint8_t)pad;
 	out->tver = b[1] & 0xf;
@@ -106,7 +106,8 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 	out->faults = lo.faults;
 }
 
-_Static_assert(PKT_ACKREQ == 1 && PKT_SE == 2 && PKT_MIGREQ == 4 && PKT_FECN == 8 && PKT_BECN == 16,
+_Static_assert(
+	PKT_ACKREQ == 1 && PKT_FECN == 8 && PKT_BECN == 16 && PKT_MIGREQ == 64 && PKT_SE == 128,
 	"parse_bth() shifts the bits there");
 
 #endif

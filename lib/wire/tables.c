@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of the wire as constant arrays: everything here is expanded from tables/. */
-#include "wire.h"
+#include "wire_wide.h"
 
 /* Bytes of BTH and extension headers: derived, so that a row cannot contradict itself. */
 #define HDR_IF(hdrs, bit, len) (((hdrs) & (bit)) != 0 ? (len) : 0)
@@ -38,6 +38,22 @@ const struct wire_opcode wire_opcodes[256] = {
 		.clause = (cl),                         \
 		.flags = { OPF_KNOWN | (fl) | (hdrs) }, \
 		.hdr_len = HDR_LEN(hdrs) },
+#include "tables/opcodes.def"
+#undef OPCODE
+};
+
+/* From the UDP length to that of the payload, to the ICRC; one more for a complement. */
+#define ROW(fl, hdr_bytes)                                                                 \
+	{                                                                                  \
+		.op = { fl }, .payload_off = WIRE_PLAIN_BTH + (hdr_bytes),                 \
+		.payload_len = (uint16_t)(1 - WIRE_UDP_LEN - WIRE_ICRC_LEN - (hdr_bytes)), \
+		.icrc_off = WIRE_PLAIN_UDP - WIRE_ICRC_LEN, .l3_off = WIRE_PLAIN_IP,       \
+		.bth_off = WIRE_PLAIN_BTH                                                  \
+	}
+
+const struct wire_row wire_rows[256] = {
+	[0 ... 255] = ROW(0, WIRE_BTH_LEN),
+#define OPCODE(code, nm, ws, hdrs, fl, cl) [code] = ROW(OPF_KNOWN | (fl) | (hdrs), HDR_LEN(hdrs)),
 #include "tables/opcodes.def"
 #undef OPCODE
 };

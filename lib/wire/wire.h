@@ -177,13 +177,13 @@ enum wire_class {
 
 enum {
 	PKT_ACKREQ = BIT32(0),
-	PKT_SE = BIT32(1),
-	PKT_MIGREQ = BIT32(2),
+	PKT_IPV6 = BIT32(1),
+	PKT_VLAN = BIT32(2),
 	PKT_FECN = BIT32(3),
 	PKT_BECN = BIT32(4),
-	PKT_CE = BIT32(5), /* IP ECN field is 11 */
-	PKT_IPV6 = BIT32(6),
-	PKT_VLAN = BIT32(7),
+	PKT_CE = BIT32(5),     /* IP ECN field is 11 */
+	PKT_MIGREQ = BIT32(6), /* as in the BTH's second byte */
+	PKT_SE = BIT32(7),     /* the same */
 };
 
 /**
@@ -196,20 +196,20 @@ struct wire_pkt {
 	const uint8_t *frame;
 	fault_mask_t faults;
 	opflags_t op;
-	psn_t psn;
-	uint32_t dest_qpn;
 	uint16_t frame_len; /* frames beyond 65535 bytes are cut there */
-	uint16_t l3_off;
-	uint16_t bth_off;
 	uint16_t payload_off;
 	uint16_t payload_len; /* bytes, without pad */
 	uint16_t icrc_off;    /* 0: cannot be located */
+	uint16_t l3_off;
+	uint16_t bth_off;
+	psn_t psn;
+	uint32_t dest_qpn;
 	uint16_t pkey;
 	uint8_t opcode;
 	uint8_t flags; /* PKT_* */
 	uint8_t pad;   /* PadCnt, 0..3 */
 	uint8_t tver;
-	uint8_t reserved[14];
+	uint8_t reserved[18];
 };
 _Static_assert(sizeof(struct wire_pkt) == 64, "one cache line");
 

@@ -130,7 +130,7 @@ wire_read_plain(const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 	bth = be64_load(frame + WIRE_PLAIN_BTH); /* opcode, bits, P_Key, FECN, BECN and QPN */
 	psn_word = be32_load(frame + WIRE_PLAIN_BTH + 8);
 	out->opcode = (uint8_t)(bth >> 56);
-	out->flags = (uint8_t)(psn_word >> 31 | (bth >> 54 & PKT_SE) | (bth >> 52 & PKT_MIGREQ) |
+	out->flags = (uint8_t)(psn_word >> 31 | (bth >> 48 & (PKT_SE | PKT_MIGREQ)) |
 			       (uint32_t)((ip[1] & 3) == 3) << 5);
 	out->pad = bth >> 52 & 3;
 	out->pkey = (uint16_t)(bth >> 32);
@@ -143,7 +143,7 @@ wire_read_plain(const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 	       LIKELY((uint32_t)bth - 2 <= PSN_MASK - 3);
 }
 
-_Static_assert(PKT_ACKREQ == 1 && PKT_SE == 2 && PKT_MIGREQ == 4 && PKT_CE == 32,
+_Static_assert(PKT_ACKREQ == 1 && PKT_CE == 32 && PKT_MIGREQ == 64 && PKT_SE == 128,
 	"wire_read_plain() shifts the bits there");
 
 #endif

@@ -32,7 +32,7 @@
 enum { WC_LOC_LEN = 1, WC_LOC_QP_OP = 2, WC_LOC_PROT = 4, WC_BAD_RESP = 7, WC_REM_INV_REQ = 9,
 	WC_REM_ACCESS = 10, WC_REM_OP = 11, WC_RETRY_EXC = 12, WC_RNR_RETRY_EXC = 13 };
 enum { ACK = 0x1f, NSEQ = 0x60, NINV = 0x61, NRAE = 0x62, NROE = 0x63, RNR = 0x20 };
-enum { ACKREQ = 1, SE = 2, MIGREQ = 4 };
+enum { ACKREQ = PKT_ACKREQ, SE = PKT_SE, MIGREQ = PKT_MIGREQ };
 enum { SIGNALED = 2, SOLICITED = 4, FENCE = 1 };
 
 struct sim {

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WIRE_WIDE_H
+#define WIRE_WIDE_H
+/**
+ * @file wire_wide.h  What wire_plain.h reads, with 64-byte registers: one compare, few stores.
+ *
+ * Owner:   any lcore (pure functions over the caller's memory).
+ * Memory:  the caller's frame.
+ * Depends: wire_plain.h; x86 with AVX-512 (F, BW, VL), asked for with wire_has_wide().
+ * Spec:    WIRE-01..18.
+ */
+#include "wire_plain.h"
+
+/** What an untagged IPv4 packet for a port begins with, of the bits that wire_front_mask has. */
+struct wire_front {
+	uint8_t want[64] CACHE_ALIGNED;
+};
+
+extern const uint8_t wire_front_mask[64];
+
+/** Of a port without IPv4 it wants what no frame has. */
+void wire_front_init(struct wire_front *f, const struct wire_port *us);
+
+/** What an opcode adds to the lengths of a plain packet: a part of a wire_pkt. */
+struct wire_row {
+	opflags_t op;
+	uint16_t frame_len;
+	uint16_t payload_off;
+	uint16_t payload_len; /* of the UDP length, less what is subtracted as a complement */
+	uint16_t icrc_off;    /* of the UDP length */
+	uint16_t l3_off;
+	uint16_t bth_off;
+} __attribute__((aligned(16)));
+
+extern const struct wire_row wire_rows[256];
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define WIRE_WIDE 1
+#define TARGET_WIRE_WIDE \
+	__attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,avx,sse4.1")))
+
+/** May wire_read_wide() be called on this machine? Cost: a load. */
+static inline bool
+wire_has_wide(void)
+{
+	return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("avx512vbmi");
+}
+
+/* Where wire_read_wide()'s words stand in a wire_pkt: from `op` on. */
+#define WIRE_WORD(field) ((offsetof(struct wire_pkt, field) - offsetof(struct wire_pkt, op)) / 2)
+_Static_assert(WIRE_WORD(frame_len) == 2 && WIRE_WORD(payload_off) == 3 &&
+		       WIRE_WORD(payload_len) == 4 && WIRE_WORD(icrc_off) == 5 &&
+		       WIRE_WORD(l3_off) == 6 && WIRE_WORD(bth_off) == 7 && WIRE_WORD(psn) == 8 &&
+		       WIRE_WORD(dest_qpn) == 10 && WIRE_WORD(pkey) == 12 &&
+		       WIRE_WORD(opcode) == 13 && WIRE_WORD(pad) == 14 && WIRE_WORD(reserved) == 15,
+	"the words of wire_read_wide()");
+
+/**
+ * wire_match() and wire_read_plain() of a frame of at least WIRE_PLAIN_MIN bytes, and what they
+ * would say, or false also where they would not; `out` is filled with true only.
+ *
+ * The 32 bytes from out->op on are made as words a + row + b: `a` are bytes of the header as they
+ * are, little-endian; of `b` a shift and a mask take bits out, and it counts as a number to add
+ * (flags, pad) or as the complement of one to subtract (pad from the payload's length, the UDP
+ * length from the IP length, which leaves 0 in the last word).
+ */
+TARGET_WIRE_WIDE static ALWAYS_INLINE bool
+wire_read_wide(
+	const struct wire_front *front, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+{
+	const __m512i from = _mm512_set_epi8(
+		/* b */
+		38, 39, 0, 43, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* */
+		0, 0, 0, 0, 0, 0, 0, 43, 0, 0, 0, 0, 0, 0, 0, 0,
+		/* a */
+		16, 17, 0, 0, 43, 42, 44, 45, 0, 47, 48, 49, 0, 51, 52, 53, /* */
+		0, 0, 0, 0, 38, 39, 38, 39, 0, 0, 0, 0, 0, 0, 0, 0);
+	const __m256i b_shift = _mm256_set_epi16(0, 4, 7, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0);
+	const __m256i b_mask =
+		_mm256_set_epi16(-1, 3, 0x100, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0);
+	const __m256i b_not = _mm256_set_epi16(-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0);
+	const __m256i a_mask = _mm256_set_epi16(-1, 0, (short)0xc0ff, -1, 0xff, -1, 0xff, -1, /* */
+		0, 0, -1, -1, 0, 0, 0, 0);
+	const __m256i wrong =
+		_mm256_set_epi16(-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, INT16_MIN, 0, 0, 0, 0);
+	const __m256i less = _mm256_set_epi16(1 - WIRE_IPV4_LEN, 0, 0, 0, 0, 0, 0, 0, /* */
+		0, 0, 0, 0, 0, 0, 0, 0);
+	__m512i head = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), frame);
+	__m512i want = _mm512_and_si512(head, _mm512_load_si512(wire_front_mask));
+	__m256i a, b, row;
+	uint32_t qpn, udp_len;
+
+	if (UNLIKELY(_mm512_cmpneq_epi32_mask(want, _mm512_load_si512(front->want)) != 0))
+		return false;
+	row = _mm256_zextsi128_si256(
+		_mm_load_si128((const __m128i *)(const void *)&wire_rows[frame[WIRE_PLAIN_BTH]]));
+	head = _mm512_permutexvar_epi8(from, head);
+	a = _mm512_castsi512_si256(head);
+	b = _mm256_srlv_epi16(_mm512_extracti64x4_epi64(head, 1), b_shift);
+	b = _mm256_ternarylogic_epi32(b, b_mask, b_not, 0x6a); /* (b & mask) ^ not */
+	a = _mm256_add_epi16(_mm256_and_si256(a, a_mask), _mm256_add_epi16(row, less));
+	a = _mm256_add_epi16(a, b);
+	if (UNLIKELY(!_mm256_testz_si256(a, wrong)))
+		return false;
+	udp_len = __builtin_bswap16(wire_load16(frame + WIRE_PLAIN_UDP + 4));
+	if (UNLIKELY(udp_len + WIRE_PLAIN_UDP > len) ||
+		UNLIKELY(!wire_ipv4_sum_is_good(frame + WIRE_PLAIN_IP)))
+		return false;
+	qpn = be32_load(frame + WIRE_PLAIN_BTH + 4); /* the byte before it is 0 */
+	if (UNLIKELY(qpn - 2 > PSN_MASK - 3))
+		return false;
+	_mm256_storeu_si256((__m256i *)(void *)&out->op, a);
+	out->frame = frame;
+	out->faults = 0;
+	out->frame_len = (uint16_t)len;
+	if (UNLIKELY((frame[WIRE_PLAIN_IP + 1] & 3) == 3))
+		out->flags |= PKT_CE;
+	return true;
+}
+#else
+#define WIRE_WIDE 0
+#endif
+
+#endif
