@@ -65,33 +65,52 @@ winner(fault_mask_t m)
 	return f != FAULT_MAX ? f : FAULT_TRUNCATED; /* cannot be: every fault bit is listed */
 }
 
-static inline void
-count_many(struct worker *w, const struct drop_run *run, enum stats_counter s)
+/** What else a fault is counted as, or STAT_MAX. */
+static inline enum stats_counter
+also_counted(uint8_t fault)
 {
-	stats_add(&w->stats, s, run->n);
-	stats_add(&w->port_stats[run->port], s, run->n);
-	if (run->qp != NULL)
-		stats_add(run->qp->stats, s, run->n);
+	return fault == FAULT_ICRC  ? STAT_rx_icrc_encapsulated
+	       : fault == FAULT_CNP ? STAT_rp_cnp_ignored
+				    : STAT_MAX;
+}
+
+static inline void
+count_in(const struct worker *w, struct stats_block *b, const struct drop_run *run, uint32_t n)
+{
+	enum stats_counter also = also_counted(run->fault);
+
+	stats_add(b, (enum stats_counter)w->fault_stat[run->fault], n);
+	if (also != STAT_MAX)
+		stats_add(b, also, n);
+}
+
+/** Those of the QP, which is another one from here on. */
+static inline void
+flush_qp(const struct worker *w, struct drop_run *run)
+{
+	if (run->qp != NULL && run->qp_n != 0)
+		count_in(w, run->qp->stats, run, run->qp_n);
+	run->n += run->qp_n;
+	run->qp_n = 0;
 }
 
 void
 drop_flush(struct worker *w, struct drop_run *run)
 {
+	flush_qp(w, run);
 	if (run->n == 0)
 		return;
-	count_many(w, run, (enum stats_counter)w->fault_stat[run->fault]);
-	if (run->fault == FAULT_ICRC)
-		count_many(w, run, STAT_rx_icrc_encapsulated);
-	if (run->fault == FAULT_CNP)
-		count_many(w, run, STAT_rp_cnp_ignored);
+	count_in(w, &w->stats, run, run->n);
+	count_in(w, &w->port_stats[run->port], run, run->n);
 	if (w->errbuf != NULL) {
-		uint32_t lost = run->left_out + run->skipped;
+		uint32_t skipped = run->n - run->recorded - run->left_out;
 
-		errbuf_leave_out(w->errbuf, run->skipped);
-		stats_add(&w->stats, STAT_error_buffer_lost, lost);
-		stats_add(&w->port_stats[run->port], STAT_error_buffer_lost, lost);
+		errbuf_leave_out(w->errbuf, skipped);
+		stats_add(&w->stats, STAT_error_buffer_lost, skipped + run->left_out);
+		stats_add(
+			&w->port_stats[run->port], STAT_error_buffer_lost, skipped + run->left_out);
 	}
-	run->n = run->left_out = run->skipped = 0;
+	*run = (struct drop_run){ .n = 0 };
 }
 
 void
@@ -101,17 +120,22 @@ drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
 	struct qp *qp = b->qp[i];
 	enum wire_fault f = winner(p->faults);
 
-	if (run->n == 0 || f != run->fault || qp != run->qp || b->port[i] != run->port) {
+	if (f != run->fault || b->port[i] != run->port)
 		drop_flush(w, run);
-		run->qp = qp;
-		run->fault = (uint8_t)f;
-		run->port = b->port[i];
+	else if (qp != run->qp)
+		flush_qp(w, run);
+	run->qp = qp;
+	run->faults = p->faults;
+	run->fault = (uint8_t)f;
+	run->port = b->port[i];
+	run->qp_n++;
+	if (record_wanted(w)) {
+		if (record(w, b, i, (struct charge){ .fault = (uint8_t)f }))
+			run->recorded++;
+		else
+			run->left_out++;
 	}
-	run->n++;
-	if (!record_wanted(w))
-		run->skipped++;
-	else if (!record(w, b, i, (struct charge){ .fault = (uint8_t)f }))
-		run->left_out++;
+	run->silent = !record_wanted(w) && (qp == NULL || !traced(w, qp));
 	if (qp != NULL && traced(w, qp))
 		trace_drop(w, qp, p, f);
 }

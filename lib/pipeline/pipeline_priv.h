@@ -223,15 +223,25 @@ records_allow(struct worker *w)
 		w->records_left++;
 }
 
-/** Dropped packets in a row of one port, QP and fault: they are counted together. */
+/** Dropped packets in a row of one port and fault: they are counted together. */
 struct drop_run {
-	struct qp *qp; /* NULL, or of this worker */
-	uint32_t n;
-	uint32_t skipped;  /* of them: no record was wanted, or the error buffer is off */
-	uint32_t left_out; /* of them: it had no room */
-	uint8_t fault;
+	struct qp *qp;       /* of the last one; NULL, or of this worker */
+	fault_mask_t faults; /* of that one */
+	uint32_t qp_n;       /* in a row of that QP */
+	uint32_t n;          /* before them */
+	uint32_t recorded;
+	uint32_t left_out; /* by the error buffer, which had no room */
+	uint8_t fault;     /* what they are charged to */
 	uint8_t port;
+	bool silent; /* those that follow are neither recorded nor traced */
 };
+
+/** Is this packet, but for counting it, done with? */
+static ALWAYS_INLINE bool
+drop_is_same(const struct drop_run *run, const struct qp *qp, fault_mask_t faults, uint8_t port)
+{
+	return run->silent && run->qp == qp && run->faults == faults && run->port == port;
+}
 
 /**
  * Header validation failed: charge the packet to the first of its faults, record it.

@@ -12,6 +12,6 @@ stage_icrc(struct worker *w, struct burst *b)
 {
 	uint32_t bad = icrc_verify_burst(w->crc, b->pkt, b->n);
 
-	for (; UNLIKELY(bad != 0); bad &= bad - 1)
-		b->pkt[__builtin_ctz(bad)].faults |= FAULT_BIT(FAULT_ICRC);
+	for (uint32_t i = 0; UNLIKELY(bad != 0); i++, bad >>= 1)
+		b->pkt[i].faults |= (fault_mask_t)(bad & 1) << FAULT_ICRC;
 }

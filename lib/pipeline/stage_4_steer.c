@@ -188,12 +188,20 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 /** Nothing that a QP finds comes before these: the charge is the same whatever it says. */
 #define FIRST_FAULTS (FAULT_BIT(FAULT_FCS) | FAULT_BIT(FAULT_ICRC) | FAULT_BIT(FAULT_DST_MAC))
 
-/** What its QP finds about a packet, which has faults or is not plain. */
-static fault_mask_t
-faults_of(const struct worker *w, struct burst *b, uint32_t i)
+/** A QP that finds nothing about an untagged packet's way but its source, or that it is IPv6. */
+static inline bool
+has_plain_path(const struct qp *qp)
 {
-	const struct wire_pkt *p = &b->pkt[i];
-	const struct qp *qp = b->qp[i];
+	return (qp->flags & (QPF_IPV6 | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_MIGRATION)) == 0;
+}
+
+/**
+ * What its QP finds about a packet, which has faults or is not plain.
+ * @param all whatever it is; else, of a packet with faults, what may come before them.
+ */
+static ALWAYS_INLINE fault_mask_t
+faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, bool all)
+{
 	uint8_t state;
 
 	/* Without a BTH there is no QP to look at; a reserved number has its own fault. */
@@ -204,21 +212,42 @@ faults_of(const struct worker *w, struct burst *b, uint32_t i)
 	if (UNLIKELY(qp->worker != w->index)) /* its owner's matter */
 		return 0;
 	state = qp_state_of(qp);
-	return qp_receives(state) ? qp_faults(qp, state, p) : FAULT_BIT(FAULT_QP_STATE);
+	if (!qp_receives(state))
+		return FAULT_BIT(FAULT_QP_STATE);
+	/* Between headers below the BTH and what is behind them stands nothing else of the QP. */
+	if (!all && p->faults != 0 && has_plain_path(qp))
+		return path_faults(qp, p);
+	return qp_faults(qp, state, p);
 }
 
 /** The QP found a fault in a good packet: it may have asked for a migration in vain. */
-static inline void
+static __attribute__((noinline)) void
 refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 {
-	if (qp != NULL && qp->worker == w->index && qp_receives(qp_state_of(qp)) &&
-		is_migration(qp, p) && alternate_faults(qp, p) != 0)
+	if (qp->worker == w->index && qp_receives(qp_state_of(qp)) && is_migration(qp, p) &&
+		alternate_faults(qp, p) != 0)
 		migration_refuse(w, qp, p);
+}
+
+/** A packet without a fault. @return false: it is another worker's, and on its way there. */
+static __attribute__((noinline)) bool
+pass(struct worker *w, struct burst *b, uint32_t i)
+{
+	struct qp *qp = b->qp[i];
+
+	if (UNLIKELY(qp->worker != w->index)) {
+		handoff_send(w, b, i, qp->worker);
+		return false;
+	}
+	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
+		migration_receive(w, qp, &b->pkt[i]);
+	return true;
 }
 
 /**
  * Look closely at the packets of these bits. Under a flood most packets come here, so what only a
- * record would show is looked for only when there is one. @return those that stay.
+ * record would show is looked for only when there is one, and packets like the one before are only
+ * counted. @return those that stay.
  */
 static __attribute__((noinline)) uint32_t
 look(struct worker *w, struct burst *b, uint32_t odd)
@@ -226,32 +255,30 @@ look(struct worker *w, struct burst *b, uint32_t odd)
 	struct drop_run run = { .n = 0 };
 	uint32_t stay = 0;
 
-	for (; odd != 0; odd &= odd - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(odd);
+	for (uint32_t i = 0; odd != 0; i++, odd >>= 1) {
 		struct wire_pkt *p = &b->pkt[i];
 		struct qp *qp = b->qp[i];
-		bool was_good;
+		fault_mask_t f = p->faults;
 
+		if ((odd & 1) == 0)
+			continue;
 		if (qp != NULL && qp->qpn != p->dest_qpn)
 			b->qp[i] = qp = NULL;
-		was_good = p->faults == 0;
-		if ((p->faults & FIRST_FAULTS) == 0 || record_wanted(w))
-			p->faults |= faults_of(w, b, i);
-		if (p->faults == 0) {
-			if (UNLIKELY(qp->worker != w->index)) {
-				handoff_send(w, b, i, qp->worker);
-				continue;
-			}
-			if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
-				migration_receive(w, qp, p);
-			stay |= BIT32(i);
+		if ((f & FIRST_FAULTS) == 0 || record_wanted(w))
+			f |= faults_of(w, qp, p, record_wanted(w));
+		if (f == 0) {
+			stay |= (uint32_t)pass(w, b, i) << i;
 			continue;
 		}
-		if (was_good)
+		if (UNLIKELY(p->faults == 0 && qp != NULL && (qp->flags & QPF_MIGRATION) != 0))
 			refuse(w, qp, p);
 		if (qp != NULL && UNLIKELY(qp->worker != w->index))
-			b->qp[i] = NULL; /* not ours to count in */
-		drop_add(w, &run, b, i);
+			b->qp[i] = qp = NULL; /* not ours to count in */
+		p->faults = f;
+		if (LIKELY(drop_is_same(&run, qp, f, b->port[i])))
+			run.qp_n++;
+		else
+			drop_add(w, &run, b, i);
 		mbuf_done(w, b->m[i]);
 	}
 	drop_flush(w, &run);
@@ -262,7 +289,7 @@ void
 stage_steer(struct worker *w, struct burst *b)
 {
 	const uint64_t owner = steer_owner(w->index);
-	uint32_t n = b->n, kept = 0, odd = 0;
+	uint32_t n = b->n, kept = 0, odd = 0, left;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct wire_pkt *p = &b->pkt[i];
@@ -275,9 +302,8 @@ stage_steer(struct worker *w, struct burst *b)
 	}
 	if (LIKELY(odd == 0))
 		return;
-	odd &= ~look(w, b, odd);
-	for (uint32_t i = 0; i < n; i++)
-		if ((odd >> i & 1) == 0)
-			burst_keep(b, kept++, i);
+	left = look(w, b, odd) | (~odd & (uint32_t)((UINT64_C(1) << n) - 1));
+	for (; left != 0; left &= left - 1)
+		burst_keep(b, kept++, (uint32_t)__builtin_ctz(left));
 	b->n = kept;
 }

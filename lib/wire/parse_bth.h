@@ -50,8 +50,8 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 	const fault_mask_t unusable =
 		FAULT_BIT(FAULT_IP_VERSION) | FAULT_BIT(FAULT_IP_LEN) | FAULT_BIT(FAULT_UDP_LEN);
 	const struct wire_opcode *op;
-	const uint8_t *b;
-	uint32_t qpn_word, psn_word, payload_off, end, pad;
+	uint32_t psn_word, payload_off, end, pad;
+	uint64_t bth;
 
 	if (UNLIKELY((lo.faults & unusable) != 0)) {
 		*out = (struct wire_pkt){ .frame = frame,
@@ -62,37 +62,36 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 		return;
 	}
 
-	b = frame + lo.bth_off;
-	op = &wire_opcodes[b[0]];
-	pad = b[1] >> 4 & 3;
-	qpn_word = be32_load(b + 4);
-	psn_word = be32_load(b + 8);
+	bth = be64_load(frame + lo.bth_off); /* opcode, bits, P_Key, FECN, BECN and QPN */
+	psn_word = be32_load(frame + lo.bth_off + 8);
+	op = &wire_opcodes[bth >> 56];
+	pad = bth >> 52 & 3;
 	payload_off = lo.bth_off + op->hdr_len;
 	end = lo.bth_off - WIRE_UDP_LEN + lo.udp_len - WIRE_ICRC_LEN; /* of the pad */
 
 	/* 0, 1 and 0xffffff: subnet management, CM, multicast; the rest is the QP table's matter.
 	 */
-	if (UNLIKELY(((qpn_word + 1) & PSN_MASK) <= 2))
+	if (UNLIKELY((((uint32_t)bth + 1) & PSN_MASK) <= 2))
 		lo.faults |= FAULT_BIT(FAULT_DST_QP);
-	if (UNLIKELY((b[1] & 0xf) != 0))
+	if (UNLIKELY((bth >> 48 & 0xf) != 0))
 		lo.faults |= FAULT_BIT(FAULT_TVER);
 
 	out->frame = frame;
 	out->op = op->flags;
 	out->psn = psn(psn_word);
-	out->dest_qpn = qpn_word & PSN_MASK;
+	out->dest_qpn = (uint32_t)bth & PSN_MASK;
 	out->frame_len = (uint16_t)len;
 	out->l3_off = (uint16_t)lo.l3_off;
 	out->bth_off = (uint16_t)lo.bth_off;
 	out->payload_off = (uint16_t)payload_off;
 	out->payload_len = (uint16_t)(end - pad - payload_off);
 	out->icrc_off = (uint16_t)end;
-	out->pkey = be16_load(b + 2);
-	out->opcode = b[0];
-	out->flags = (uint8_t)(lo.flags | (psn_word >> 31) | (b[1] & (PKT_SE | PKT_MIGREQ)) |
-			       (qpn_word >> 28 & 8) | (qpn_word >> 26 & 16));
+	out->pkey = (uint16_t)(bth >> 32);
+	out->opcode = (uint8_t)(bth >> 56);
+	out->flags = (uint8_t)(lo.flags | psn_word >> 31 | (bth >> 48 & (PKT_SE | PKT_MIGREQ)) |
+			       (bth >> 28 & PKT_FECN) | (bth >> 26 & PKT_BECN));
 	out->pad = (uint8_t)pad;
-	out->tver = b[1] & 0xf;
+	out->tver = bth >> 48 & 0xf;
 
 	if (UNLIKELY(payload_off + pad > end)) {
 		lo.faults |= FAULT_BIT(FAULT_TRUNCATED);
