@@ -3,7 +3,9 @@
  * What a packet costs in a worker, in TSC cycles: in all, by stage, and next to two loops on the
  * same in-memory port and the same packets. `bare` answers WRITEs without any protocol
  * (bench_bare.h), `empty` only receives and sends. `ratio` is total to bare: the figure that may be
- * compared between machines. Packets are made outside the timed part, the samples of the loops are
+ * compared between machines. Rows `req_*` (bench_requests.c) are the requester's, in cycles per
+ * request; the `ratio` of the rows with timers and without work is to the same work without the
+ * timers, and with one QP. Packets are made outside the timed part, the samples of the loops are
  * interleaved, and a sample whose process had less than 95 % of its time is measured again.
  * Nothing passes or fails here.
  *
@@ -13,16 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include "bench_requests.h"
 #include "bench_rig.h"
 
-enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5 };
-enum { TOTAL, RATIO, BARE, EMPTY, STAGES, COLUMNS = STAGES + STAGE_MAX };
+enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, MAX_ROWS = 64 };
 
 static const char *const columns[COLUMNS] = {
 	[TOTAL] = "total",
@@ -62,15 +62,6 @@ static const struct bench_case cases[] = {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static uint64_t
-cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void
 turn_worker(struct bench_rig *r)
 {
@@ -107,24 +98,18 @@ sample(struct bench_rig *r, const struct bench_case *c, uint32_t n,
 	void (*turn)(struct bench_rig *), uint32_t *frames)
 {
 	bool worker = turn == turn_worker || turn == turn_lapped;
-	uint64_t cpu, start, cycles, wall;
+	struct span s;
+	bool good;
 
 	rig_prepare(r, c, n, worker);
-	wall = rte_rdtsc_precise();
-	cpu = cpu_ns();
-	start = rte_rdtsc_precise();
+	s = span_begin();
 	while (rte_ring_count(r->to) != 0)
 		turn(r);
-	cycles = rte_rdtsc_precise() - start;
-	cpu = cpu_ns() - cpu;
-	wall = rte_rdtsc_precise() - wall;
+	good = span_end(&s);
 	*frames = rig_clear(r);
 	if (!worker)
 		rig_unpost(r, c);
-	if ((double)cpu * (double)rte_get_tsc_hz() * 1e-9 < 0.95 * (double)cycles ||
-		wall > 4 * cycles + 20000)
-		return -1;
-	return (double)cycles / n;
+	return good ? (double)s.cycles / n : -1;
 }
 
 static int
@@ -174,17 +159,32 @@ one_round(struct bench_rig *r, const struct bench_case *c, uint32_t n, double v[
 	return v[TOTAL] >= 0 && v[BARE] >= 0 && v[EMPTY] >= 0;
 }
 
+/** A row of the table: a case of bench_rig.h, or one of bench_req_rig.h. */
+struct row {
+	const char *name;
+	uint16_t len;
+	uint32_t qps;
+	const struct bench_case *c;
+	const struct request_case *req; /* instead */
+};
+
+static bool
+round_of(struct bench_rig *r, const struct row *row, uint32_t n, double v[COLUMNS])
+{
+	return row->req != NULL ? requests_round(row->req, n, v) : one_round(r, row->c, n, v);
+}
+
 /** Medians of all columns. @return rounds that counted. */
 static uint32_t
-measure(struct bench_rig *r, const struct bench_case *c, uint32_t repeats, double out[COLUMNS])
+measure(struct bench_rig *r, const struct row *row, uint32_t repeats, double out[COLUMNS])
 {
 	static double v[COLUMNS][MAX_REPEATS];
-	uint32_t n = rig_begin(r, c), good = 0;
+	uint32_t n = row->req != NULL ? requests_begin(row->req) : rig_begin(r, row->c), good = 0;
 
 	for (uint32_t i = 0; i < repeats * TRIES + WARM_UP && good < repeats; i++) {
 		double one[COLUMNS];
 
-		if (!one_round(r, c, n, one) || i < WARM_UP)
+		if (!round_of(r, row, n, one) || i < WARM_UP)
 			continue;
 		for (uint32_t k = 0; k < COLUMNS; k++)
 			v[k][good] = one[k];
@@ -198,7 +198,7 @@ measure(struct bench_rig *r, const struct bench_case *c, uint32_t repeats, doubl
 /* ---- figures --------------------------------------------------------------------------------- */
 
 static void
-print_json(FILE *f, const struct bench_case *c, const double *v, uint32_t good, bool first)
+print_json(FILE *f, const struct row *c, const double *v, uint32_t good, bool first)
 {
 	fprintf(f,
 		"%s\n    {\"case\": \"%s\", \"bytes\": %u, \"qps\": %" PRIu32
@@ -211,9 +211,9 @@ print_json(FILE *f, const struct bench_case *c, const double *v, uint32_t good, 
 }
 
 static void
-print_row(const struct bench_case *c, const double *v)
+print_row(const struct row *c, const double *v)
 {
-	printf("%-20s", c->name);
+	printf("%-23s", c->name);
 	for (uint32_t k = 0; k < COLUMNS; k++)
 		if (k == RATIO || k == BARE)
 			v[k] != 0 ? printf(" %8.*f", k == RATIO ? 2 : 1, v[k])
@@ -264,44 +264,73 @@ options(int argc, char **argv)
 	return o;
 }
 
+/** Those that are wanted. @return how many; *qps, *req_qps: the most that a row of a kind needs. */
+static uint32_t
+choose(int argc, char **argv, int from, struct row *rows, uint32_t *qps, uint32_t *req_qps)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct bench_case *c = &cases[i];
+
+		if (!is_chosen(c->name, argc, argv, from))
+			continue;
+		rows[n++] = (struct row){ c->name, c->len, c->qps, c, NULL };
+		*qps = RTE_MAX(*qps, c->qps);
+	}
+	for (uint32_t i = 0; i < request_cases_n; i++) {
+		const struct request_case *c = &request_cases[i];
+
+		if (!is_chosen(c->name, argc, argv, from))
+			continue;
+		rows[n++] = (struct row){ c->name, c->len, c->qps, NULL, c };
+		*req_qps = RTE_MAX(*req_qps, c->qps);
+	}
+	return n;
+}
+
+static void
+print_head(const struct options *o, const struct bench_rig *r)
+{
+	if (o->json != NULL)
+		fprintf(o->json,
+			"{\n  \"unit\": \"TSC cycles per packet, median\",\n"
+			"  \"tsc_hz\": %" PRIu64 ",\n  \"crc\": \"%s\",\n  \"cases\": [",
+			rte_get_tsc_hz(), r->conf.crc->name);
+	printf("TSC cycles per packet (%.0f MHz), median of %" PRIu32 " samples\n%-23s",
+		(double)rte_get_tsc_hz() / 1e6, o->repeats, "case");
+	for (uint32_t i = 0; i < COLUMNS; i++)
+		printf(" %8s", columns[i]);
+	printf("\n");
+}
+
 int
 main(int argc, char **argv)
 {
 	static struct bench_rig r;
+	static struct row rows[MAX_ROWS];
 	struct options o = options(argc, argv);
-	uint32_t qps = RING_QPS;
-	bool first = true;
+	uint32_t qps = RING_QPS, req_qps = 0, n;
 
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		if (is_chosen(cases[i].name, argc, argv, o.cases_at) && cases[i].qps > qps)
-			qps = cases[i].qps;
+	n = choose(argc, argv, o.cases_at, rows, &qps, &req_qps);
 	rig_set_up(&r, qps);
-	if (o.json != NULL)
-		fprintf(o.json,
-			"{\n  \"unit\": \"TSC cycles per packet, median\",\n"
-			"  \"tsc_hz\": %" PRIu64 ",\n  \"crc\": \"%s\",\n  \"cases\": [",
-			rte_get_tsc_hz(), r.conf.crc->name);
-	printf("TSC cycles per packet (%.0f MHz), median of %" PRIu32 " samples\n%-20s",
-		(double)rte_get_tsc_hz() / 1e6, o.repeats, "case");
-	for (uint32_t i = 0; i < COLUMNS; i++)
-		printf(" %8s", columns[i]);
-	printf("\n");
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	if (req_qps != 0)
+		requests_set_up(&r, req_qps);
+	print_head(&o, &r);
+	for (uint32_t i = 0; i < n; i++) {
 		double v[COLUMNS];
-		uint32_t good;
+		uint32_t good = measure(&r, &rows[i], o.repeats, v);
 
-		if (!is_chosen(cases[i].name, argc, argv, o.cases_at))
-			continue;
-		good = measure(&r, &cases[i], o.repeats, v);
-		print_row(&cases[i], v);
+		print_row(&rows[i], v);
 		if (o.json != NULL)
-			print_json(o.json, &cases[i], v, good, first);
-		first = false;
+			print_json(o.json, &rows[i], v, good, i == 0);
 	}
 	if (o.json != NULL) {
 		fprintf(o.json, "\n  ]\n}\n");
 		fclose(o.json);
 	}
+	if (req_qps != 0)
+		requests_tear_down();
 	rig_tear_down(&r);
 	return 0;
 }

@@ -2,10 +2,13 @@
 /*
  * Cost of the timing wheel's operations, in nanoseconds each, with 1, 1000 and a million nodes.
  * To be compared with another run on the same machine; nothing passes or fails here.
+ *
+ *   bench_wheel [--json FILE]
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "wheel.h"
@@ -40,10 +43,16 @@ arm_all(struct wheel_node *node, uint32_t n, tick_t from)
 		wheel_arm(&w, &node[i], from + 1 + (next_random() & 16383));
 }
 
-static void
-bench(struct wheel_node *node, uint32_t n)
+enum { ARM, LATER, CANCEL, FIRE, IDLE, COLUMNS };
+
+static const char *const columns[COLUMNS] = { "arm", "re-arm later", "cancel", "move and fire",
+	"nothing due" };
+
+/** @return nodes that fired. */
+static uint64_t
+bench(struct wheel_node *node, uint32_t n, double v[COLUMNS])
 {
-	double arm = 0, push = 0, cancel = 0, fire = 0, idle, t;
+	double t;
 	uint32_t rounds = (ROUNDS + n - 1) / n;
 	struct wheel_node *out[32];
 	uint64_t found = 0;
@@ -53,15 +62,15 @@ bench(struct wheel_node *node, uint32_t n)
 	for (uint32_t r = 0; r < rounds; r++) {
 		t = now_ns();
 		arm_all(node, n, at);
-		arm += now_ns() - t;
+		v[ARM] += now_ns() - t;
 		t = now_ns();
 		for (uint32_t i = 0; i < n; i++)
 			wheel_arm(&w, &node[i], node[i].deadline + 1);
-		push += now_ns() - t;
+		v[LATER] += now_ns() - t;
 		t = now_ns();
 		for (uint32_t i = 0; i < n; i++)
 			wheel_cancel(&w, &node[i]);
-		cancel += now_ns() - t;
+		v[CANCEL] += now_ns() - t;
 
 		arm_all(node, n, at);
 		t = now_ns();
@@ -69,33 +78,68 @@ bench(struct wheel_node *node, uint32_t n)
 			at = wheel_next(&w) > at ? wheel_next(&w) : at;
 			found += wheel_advance(&w, at, out, 32);
 		}
-		fire += now_ns() - t;
+		v[FIRE] += now_ns() - t;
 	}
 
 	wheel_arm(&w, &node[0], at + 1000 * (tick_t)ROUNDS);
 	t = now_ns();
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		found += wheel_advance(&w, at + i / 64, out, 32);
-	idle = now_ns() - t;
+	v[IDLE] = now_ns() - t;
 	wheel_cancel(&w, &node[0]);
 
-	t = (double)rounds * n;
-	printf("%8" PRIu32
-	       " nodes: arm %6.1f  re-arm later %6.1f  cancel %6.1f  move and fire %6.1f"
-	       "  advance, nothing due %5.1f  (%" PRIu64 " fired)\n",
-		n, arm / t, push / t, cancel / t, fire / t, idle / ROUNDS, found);
+	for (uint32_t k = 0; k < IDLE; k++)
+		v[k] /= (double)rounds * n;
+	v[IDLE] /= ROUNDS;
+	return found;
+}
+
+static void
+print_json(FILE *f, uint32_t n, const double v[COLUMNS], bool first)
+{
+	fprintf(f, "%s\n    {\"nodes\": %" PRIu32, first ? "" : ",", n);
+	for (uint32_t k = 0; k < COLUMNS; k++)
+		fprintf(f, ", \"%s\": %.2f", columns[k], v[k]);
+	fprintf(f, "}");
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = { 1, 1000, 1000000 };
 	struct wheel_node *node = calloc(1000000, sizeof(*node));
+	FILE *json = NULL;
 
-	if (node == NULL)
+	if (argc == 3 && strcmp(argv[1], "--json") == 0)
+		json = fopen(argv[2], "w");
+	if (node == NULL || (argc != 1 && json == NULL)) {
+		fprintf(stderr, "bench_wheel: [--json FILE]\n");
+		free(node);
 		return 1;
-	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-		bench(node, sizes[i]);
+	}
+	if (json != NULL)
+		fprintf(json, "{\n  \"unit\": \"nanoseconds per operation\",\n  \"rows\": [");
+	printf("nanoseconds per operation\n%8s", "nodes");
+	for (uint32_t k = 0; k < COLUMNS; k++)
+		printf(" %14s", columns[k]);
+	printf("\n");
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		double v[COLUMNS] = { 0 };
+
+		if (bench(node, sizes[i], v) == 0)
+			fprintf(stderr, "bench_wheel: nothing fired\n");
+		printf("%8" PRIu32, sizes[i]);
+		for (uint32_t k = 0; k < COLUMNS; k++)
+			printf(" %14.1f", v[k]);
+		printf("\n");
+		fflush(stdout);
+		if (json != NULL)
+			print_json(json, sizes[i], v, i == 0);
+	}
+	if (json != NULL) {
+		fprintf(json, "\n  ]\n}\n");
+		fclose(json);
+	}
 	free(node);
 	return 0;
 }

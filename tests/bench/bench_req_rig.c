@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "bench_mem.h"
+#include "bench_req_rig.h"
+#include "pipeline_priv.h" /* for timers of QPs that this worker never sees */
+
+#define CLIENT   1
+#define CQ_DEPTH 1024
+
+static const uint8_t peer_mac[6] = { 2, 0, 0, 0, 0, 2 }, our_mac[6] = { 2, 0, 0, 0, 0, 1 };
+static const uint8_t peer_ip[4] = { 192, 0, 2, 2 }, our_ip[4] = { 192, 0, 2, 1 };
+static uint8_t payload[MAX_LEN];
+static uint32_t order;
+
+static uint32_t
+next_random(void)
+{
+	order = order * 1664525u + 1013904223u;
+	return order >> 8;
+}
+
+static uint64_t
+next_place(uint32_t len)
+{
+	uint32_t step = (len + 63) / 64 * 64;
+
+	return REGION_VA + next_random() % (REGION_LEN / step) * step;
+}
+
+static struct wire_path
+path(bool to_peer)
+{
+	struct wire_path p = { .tos = 2, .ttl = 64, .sport = 0xc000 };
+
+	memcpy(p.smac, to_peer ? our_mac : peer_mac, 6);
+	memcpy(p.dmac, to_peer ? peer_mac : our_mac, 6);
+	memcpy(p.src_ip, to_peer ? our_ip : peer_ip, 4);
+	memcpy(p.dst_ip, to_peer ? peer_ip : our_ip, 4);
+	return p;
+}
+
+/* ---- set up ---------------------------------------------------------------------------------- */
+
+static struct qp_alloc_params
+params_of(const struct req_rig *q, uint32_t i)
+{
+	return (struct qp_alloc_params){ .max_recv_wr = 1,
+		.max_recv_sge = 1,
+		.max_send_wr = i < SENDERS ? DEPTH : SHALLOW,
+		.max_send_sge = 1,
+		.max_dest_rd_atomic = 1,
+		.socket = q->conf.socket };
+}
+
+static void
+make_qp(struct req_rig *q, uint32_t i)
+{
+	const struct qp_alloc_params params = params_of(q, i);
+	struct qp *qp = qp_alloc(&params);
+
+	if (qp == NULL)
+		die("no QP");
+	qp->qpn = q->first_qpn + i;
+	qp->pd = 1;
+	qp->port = (uint8_t)q->r->port;
+	qp->recv_cq = qp->send_cq = &q->cq;
+	qp->sq.client = CLIENT;
+	if (qp_table_insert(q->conf.qps, qp) != 0)
+		die("no slot");
+	ring_attach(&q->sq[i], qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+	q->qp[i] = qp;
+}
+
+static void
+make_client(struct req_rig *q, uint32_t entries)
+{
+	size_t bytes = ring_bells_size(entries);
+	struct mbox_msg msg = { .type = MBOX_CLIENT_ATTACH, .client = &q->client };
+	uint8_t *mem = bench_huge_pages(bytes);
+
+	q->client.id = CLIENT;
+	ring_bells_attach(&q->client.bells, mem, entries);
+	ring_bells_attach(&q->bells, mem, entries);
+	if (mbox_send_down(&q->mbox, &msg) != 0)
+		die("no client");
+	worker_poll(q->worker, 1);
+	if (mbox_recv_done(&q->mbox, &msg, 1) != 1 || msg.rc != 0)
+		die("no client");
+}
+
+void
+req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps)
+{
+	const char *names[] = { "requests", "others" };
+	struct qp_alloc_params deep, shallow;
+	uint32_t entries = SENDERS;
+
+	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps };
+	while (entries < qps)
+		entries *= 2;
+	q->first_qpn = entries;
+	deep = params_of(q, 0);
+	shallow = params_of(q, SENDERS);
+	q->conf.socket = bench_heap(names[id], (32u << 20) + 2 * SENDERS * qp_footprint(&deep) +
+						       (qps + qps / 8) * qp_footprint(&shallow));
+	q->conf.qps = qp_table_create(entries, q->conf.socket);
+	q->conf.mbox = &q->mbox;
+	q->qp = calloc(qps, sizeof(struct qp *));
+	q->sq = calloc(qps, sizeof(q->sq[0]));
+	q->posted = calloc(qps, sizeof(q->posted[0]));
+	if (q->conf.qps == NULL || q->qp == NULL || q->sq == NULL || q->posted == NULL ||
+		mbox_create(&q->mbox, 100 + id, 64, q->conf.socket) != 0 ||
+		mem_area_create(&q->cq.area, ring_size(CQ_DEPTH, 64), -1, 0) != 0)
+		die("no memory");
+	ring_cq_attach(&q->cq.ring, q->cq.area.base, CQ_DEPTH, CQ_DEPTH, true);
+	for (uint32_t i = 0; i < qps; i++)
+		make_qp(q, i);
+	q->worker = worker_create(&q->conf);
+	if (q->worker == NULL)
+		die("no worker");
+	make_client(q, 2 * entries);
+}
+
+void
+req_tear_down(struct req_rig *q)
+{
+	worker_destroy(q->worker);
+	mbox_destroy(&q->mbox);
+	free(q->qp);
+	free(q->sq);
+	free(q->posted);
+}
+
+/** As it is with QPs that make progress: each timer that is looked at is found to be due later. */
+void
+req_arm_timers(struct req_rig *q)
+{
+	const ns_t timeout = requester_timeout_ns(TIMEOUT);
+	struct qp *qps = (struct qp *)(void *)bench_huge_pages(TIMERS * sizeof(struct qp));
+
+	for (uint32_t i = 0; i < TIMERS; i++) {
+		atomic_store_explicit(&qps[i].state, QPS_RTS, memory_order_relaxed);
+		qps[i].req.timing = true;
+		qps[i].req.deadline = UINT64_C(1000) * timeout + i;
+		wheel_arm(&q->worker->wheel, &qps[i].sq.timer,
+			tick_after(timeout / TIMERS * ((uint64_t)next_random() % TIMERS)));
+	}
+}
+
+/* ---- a case ---------------------------------------------------------------------------------- */
+
+static void
+bring_up(struct qp *qp, const struct request_case *c)
+{
+	struct qp_attr a = { .qp_state = QPS_RESET,
+		.pkey = 0xffff,
+		.path_mtu = c->pmtu,
+		.dest_qp_num = qp->qpn,
+		.max_rd_atomic = 128,
+		.timeout = TIMEOUT,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.path = path(true),
+		.path_resolved = true };
+
+	qp_apply(qp, &a, QP_ATTR_STATE);
+	a.qp_state = QPS_INIT;
+	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS);
+	a.qp_state = QPS_RTR;
+	qp_apply(qp, &a,
+		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	a.qp_state = QPS_RTS;
+	qp_apply(qp, &a,
+		QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+			QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC);
+}
+
+uint32_t
+req_begin(struct req_rig *q, const struct request_case *c)
+{
+	uint32_t n = 256u * 1024 / (c->len + 1u), qps = c->qps < q->qps_n ? c->qps : q->qps_n;
+
+	for (uint32_t i = 0; i < qps; i++) {
+		wheel_cancel(&q->worker->wheel, &q->qp[i]->sq.timer);
+		bring_up(q->qp[i], c);
+		ring_attach(
+			&q->sq[i], q->qp[i]->sq.ring.sh, q->sq[i].mask + 1, q->sq[i].stride, false);
+		q->posted[i] = 0;
+	}
+	return n > MAX_PACKETS ? MAX_PACKETS : n / 32 * 32;
+}
+
+/** @return false: the send queue is full. */
+static bool
+post(struct req_rig *q, const struct request_case *c, uint32_t i)
+{
+	struct ring_send_wqe *w = ring_produce_slot(&q->sq[i], q->sq[i].mask + 1);
+	bool signals = ++q->posted[i] % c->signal_every == 0;
+
+	if (w == NULL)
+		return false;
+	*w = (struct ring_send_wqe){ .wr_id = i,
+		.remote_addr = next_place(c->len),
+		.rkey = REGION_KEY,
+		.num_sge = 1,
+		.opcode = c->opcode,
+		.flags = signals ? WR_SIGNALED : 0 };
+	w->sge[0] = (struct ring_sge){ next_place(c->len), c->len, REGION_KEY };
+	ring_produce_commit(&q->sq[i]);
+	if (ring_bell_is_due(&q->sq[i]) && ring_bells_put(&q->bells, q->first_qpn + i) != 0)
+		die("the doorbells are full");
+	return true;
+}
+
+void
+req_post(struct req_rig *q, const struct request_case *c, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		while (!post(q, c, (c->random ? next_random() : i) % c->qps))
+			if (!c->random)
+				die("a send queue is full");
+}
+
+/* ---- the peer -------------------------------------------------------------------------------- */
+
+static void
+respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t p)
+{
+	const struct wire_path to_us = path(false);
+	bool read = c->opcode == WR_RDMA_READ;
+	struct wire_fields f = { .opcode = read ? OP_RC_READ_RESPONSE_ONLY : OP_RC_ACKNOWLEDGE,
+		.flags = PKT_MIGREQ,
+		.pkey = 0xffff,
+		.dest_qpn = qpn,
+		.psn = psn(p),
+		.aeth = { AETH_ACK | AETH_CREDIT_NONE, p + 1 },
+		.payload = payload,
+		.payload_len = read ? c->len : 0 };
+	struct rte_mbuf *m = rte_pktmbuf_alloc(q->r->pool);
+	uint8_t *frame;
+	int len;
+
+	if (m == NULL)
+		die("pool is empty");
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	len = wire_build(&to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
+	icrc_seal(q->conf.crc, frame, WIRE_ETH_LEN, false, (uint32_t)len);
+	m->data_len = (uint16_t)len;
+	m->pkt_len = (uint32_t)len;
+	if (rte_ring_enqueue(q->r->to, m) != 0)
+		die("wire is full");
+}
+
+/** An ACK for the last of `ack_every` frames of a QP that asks for one, as a burst would have. */
+static uint32_t
+answer_burst(struct req_rig *q, const struct request_case *c, struct rte_mbuf **m, uint32_t n)
+{
+	uint32_t made = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *bth = rte_pktmbuf_mtod(m[i], uint8_t *) + WIRE_PLAIN_BTH;
+		uint32_t qpn = be24_load(bth + 5);
+		bool last = (bth[8] & 0x80) != 0;
+
+		for (uint32_t k = i + 1; c->ack_every != 1 && k < n && last; k++) {
+			const uint8_t *later = rte_pktmbuf_mtod(m[k], uint8_t *) + WIRE_PLAIN_BTH;
+
+			last = be24_load(later + 5) != qpn || (later[8] & 0x80) == 0;
+		}
+		if (!last)
+			continue;
+		respond(q, c, qpn, be24_load(bth + 9));
+		made++;
+	}
+	rte_pktmbuf_free_bulk(m, n);
+	return made;
+}
+
+uint32_t
+req_answer(struct req_rig *q, const struct request_case *c, uint32_t *sent)
+{
+	struct rte_mbuf *m[PIPELINE_BURST];
+	uint32_t n, made = 0;
+
+	*sent = 0;
+	while ((n = rte_ring_dequeue_burst(q->r->from, (void **)m, PIPELINE_BURST, NULL)) != 0) {
+		*sent += n;
+		made += answer_burst(q, c, m, n);
+	}
+	return made;
+}
+
+uint32_t
+req_completions(struct req_rig *q)
+{
+	struct ring_cqe cqe[32];
+	uint32_t n, sum = 0;
+
+	while ((n = ring_cq_poll(&q->cq.ring, cqe, 32)) != 0)
+		for (uint32_t i = 0; i < n; i++)
+			sum += cqe[i].status == 0;
+	return sum;
+}
+
+void
+req_turn(struct req_rig *q, uint64_t since)
+{
+	uint64_t cycles = q->cycles + rte_rdtsc() - since;
+
+	worker_poll(q->worker, (ns_t)((double)cycles * 1e9 / (double)rte_get_tsc_hz()));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_REQ_RIG_H
+#define BENCH_REQ_RIG_H
+/**
+ * @file bench_req_rig.h  A worker whose QPs send what a client posts, and the peer that answers.
+ *
+ * Owner:   bench_requests.c; one thread.
+ * Memory:  huge pages by advice, as bench_rig.h.
+ * Depends: bench_rig.h (port, pool, memory region), lib/pipeline, DPDK.
+ */
+#include "bench_rig.h"
+
+enum {
+	SENDERS = 32,        /* QPs with a deep send queue */
+	DEPTH = MAX_PACKETS, /* of theirs */
+	SHALLOW = 8,         /* of the others' */
+	TIMERS = 1000000,
+	TIMEOUT = 20, /* of the timers: 4.3 s */
+};
+
+struct request_case {
+	const char *name;
+	uint8_t opcode; /* WR_* */
+	uint8_t part;   /* enum request_part */
+	uint16_t len;
+	uint16_t pmtu;
+	uint32_t qps;
+	uint32_t signal_every; /* so many requests of a QP have one signalled */
+	uint32_t ack_every;    /* frames that one ACK of a QP is for, at most; 1: each */
+	bool random;           /* order of the QPs */
+};
+
+/** What a row's time is. */
+enum request_part {
+	PART_BOTH,      /* sending and what comes back */
+	PART_RESPONSES, /* the latter */
+	PART_TIMERS,    /* PART_BOTH on a worker with TIMERS armed, next to one without */
+	PART_IDLE,      /* a turn that finds nothing, next to that of a worker with one QP */
+};
+
+struct req_rig {
+	struct bench_rig *r;
+	struct worker *worker;
+	struct qp **qp;
+	struct ring *sq; /* the client's view */
+	uint32_t *posted;
+	uint32_t qps_n;
+	uint32_t first_qpn;
+	struct qp_client client;
+	struct ring_bells bells; /* the client's view */
+	struct qp_cq cq;
+	struct mbox mbox;
+	struct worker_conf conf;
+	uint64_t cycles; /* of its spans so far: the clock stands in between */
+};
+
+/** @param id of this rig: 0, 1. @param qps how many; the first SENDERS are deep. */
+void req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps);
+void req_tear_down(struct req_rig *q);
+/** Timers of TIMERS QPs that are under way; they are looked at in turn, once in a timeout. */
+void req_arm_timers(struct req_rig *q);
+/** Bring the case's QPs up from RESET; @return requests of a sample. */
+uint32_t req_begin(struct req_rig *q, const struct request_case *c);
+/** Post n requests. */
+void req_post(struct req_rig *q, const struct request_case *c, uint32_t n);
+/** Take what was sent and put what the peer would answer on the wire. @return frames. */
+uint32_t req_answer(struct req_rig *q, const struct request_case *c, uint32_t *sent);
+/** Empty the completion queue. @return completions. */
+uint32_t req_completions(struct req_rig *q);
+/** One turn. @param since where the span began. */
+void req_turn(struct req_rig *q, uint64_t since);
+
+#endif

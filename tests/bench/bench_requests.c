@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "bench_requests.h"
+
+enum { IDLE_QPS = 100000, TURNS_MAX = 4096 };
+
+/* clang-format off */
+const struct request_case request_cases[] = {
+	/* name, opcode, part, bytes, path MTU, QPs, one signalled of, frames of an ACK, random */
+	{ "req_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false },
+	{ "req_write_64_ack", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, SENDERS, 1, 1, false },
+	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false },
+	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false },
+	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false },
+	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false },
+	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false },
+	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false },
+	{ "req_write_64_1k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1024, 1, 1, true },
+	{ "req_write_64_64k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 65536, 1, 1, true },
+	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true },
+	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false },
+	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false },
+};
+/* clang-format on */
+const uint32_t request_cases_n = ARRAY_LEN(request_cases);
+
+static struct req_rig rig, other;
+static bool timers_armed;
+
+void
+requests_set_up(struct bench_rig *r, uint32_t qps)
+{
+	req_set_up(&rig, r, 0, qps);
+	req_set_up(&other, r, 1, SENDERS);
+}
+
+void
+requests_tear_down(void)
+{
+	req_tear_down(&rig);
+	req_tear_down(&other);
+}
+
+uint32_t
+requests_begin(const struct request_case *c)
+{
+	if (c->part == PART_TIMERS && !timers_armed) {
+		req_arm_timers(&other);
+		timers_armed = true;
+	}
+	req_begin(&other, c);
+	return req_begin(&rig, c);
+}
+
+/** Turns until as many frames are in this ring as should be. */
+static bool
+until(struct req_rig *q, struct rte_ring *ring, uint32_t n, struct span *s)
+{
+	uint32_t turns = 0;
+	bool good;
+
+	*s = span_begin();
+	while (rte_ring_count(ring) != n && ++turns != TURNS_MAX)
+		req_turn(q, s->start);
+	good = span_end(s);
+	q->cycles += s->cycles;
+	return good;
+}
+
+/** n frames through the port and back, without a worker. @return cycles a frame, or -1. */
+static double
+empty_loop(struct bench_rig *r, uint32_t n)
+{
+	struct rte_mbuf *all[MAX_PACKETS], *m[PIPELINE_BURST];
+	struct span s;
+	bool good;
+
+	if (rte_pktmbuf_alloc_bulk(r->pool, all, n) != 0 ||
+		rte_ring_enqueue_bulk(r->to, (void **)all, n, NULL) != n)
+		die("no frames");
+	s = span_begin();
+	while (rte_ring_count(r->to) != 0)
+		rte_eth_tx_burst(r->port, 0, m, rte_eth_rx_burst(r->port, 0, m, PIPELINE_BURST));
+	good = span_end(&s);
+	if (rte_ring_dequeue_bulk(r->from, (void **)all, n, NULL) != n)
+		die("frames are lost");
+	rte_pktmbuf_free_bulk(all, n);
+	return good ? (double)s.cycles / n : -1;
+}
+
+/**
+ * Post, send, answer, take the answers.
+ * @param laps count cycles by stage.
+ * @return cycles a request, or -1.
+ */
+static double
+sample(struct req_rig *q, const struct request_case *c, uint32_t n, bool laps)
+{
+	struct stats_load *load = worker_load(q->worker);
+	struct span sending, receiving;
+	uint32_t sent, wanted = n / c->signal_every, done;
+	bool good;
+
+	req_post(q, c, n);
+	load->measure = laps && c->part != PART_RESPONSES;
+	good = until(q, q->r->from, n, &sending);
+	req_answer(q, c, &sent);
+	load->measure = laps;
+	good &= until(q, q->r->to, 0, &receiving);
+	load->measure = false;
+	done = req_completions(q);
+	if (sent != n || done != wanted)
+		fprintf(stderr, "%s: %" PRIu32 " frames, %" PRIu32 " completions\n", c->name, sent,
+			done);
+	if (!good)
+		return -1;
+	return (double)(receiving.cycles + (c->part == PART_RESPONSES ? 0 : sending.cycles)) / n;
+}
+
+/** @return cycles of a turn, or -1. */
+static double
+idle(struct req_rig *q, uint32_t turns)
+{
+	struct span s = span_begin();
+
+	for (uint32_t i = 0; i < turns; i++)
+		worker_poll(q->worker, 1);
+	return span_end(&s) ? (double)s.cycles / turns : -1;
+}
+
+static double
+idle_empty(struct bench_rig *r, uint32_t turns)
+{
+	struct rte_mbuf *m[PIPELINE_BURST];
+	struct span s = span_begin();
+
+	for (uint32_t i = 0; i < turns; i++)
+		rte_eth_tx_burst(r->port, 0, m, rte_eth_rx_burst(r->port, 0, m, PIPELINE_BURST));
+	return span_end(&s) ? (double)s.cycles / turns : -1;
+}
+
+static bool
+idle_round(uint32_t n, double v[COLUMNS])
+{
+	double one = idle(&other, n);
+
+	v[TOTAL] = idle(&rig, n);
+	v[EMPTY] = idle_empty(rig.r, n);
+	v[RATIO] = v[TOTAL] / one;
+	return one >= 0 && v[TOTAL] >= 0 && v[EMPTY] >= 0;
+}
+
+bool
+requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
+{
+	struct req_rig *q = c->part == PART_TIMERS ? &other : &rig;
+	const struct stats_load *load = worker_load(q->worker);
+	uint64_t before[STAGE_MAX];
+	double without = 0, lapped;
+
+	memset(v, 0, COLUMNS * sizeof(v[0]));
+	if (c->part == PART_IDLE)
+		return idle_round(n, v);
+	if (c->part == PART_TIMERS)
+		without = sample(&rig, c, n, false);
+	v[TOTAL] = sample(q, c, n, false);
+	v[EMPTY] = empty_loop(q->r, n);
+	v[RATIO] = without > 0 ? v[TOTAL] / without : 0;
+	memcpy(before, load->cycles, sizeof(before));
+	lapped = sample(q, c, n, true);
+	for (uint32_t s = 0; s < STAGE_MAX; s++)
+		v[STAGES + s] = (double)(load->cycles[s] - before[s]) / n;
+	return v[TOTAL] >= 0 && v[EMPTY] >= 0 && lapped >= 0 && without >= 0;
+}
