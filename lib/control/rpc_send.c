@@ -14,8 +14,8 @@
 enum { WR_GIVEN_INLINE = 1 };
 
 struct p_send_wr {
+	uint64_t wr_id; /* first: struct rpc_posting */
 	uint64_t given;
-	uint64_t wr_id;
 	char opcode[OPCODE_MAX + 1];
 	struct p_sge *sg_list;
 	uint32_t n_sge;
@@ -211,8 +211,9 @@ fill(struct ring_send_wqe *wqe, const struct request *q)
 }
 
 static int
-post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_send_wr *wr, struct refusal *r)
+post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
+	struct qp_rec *rec = queue;
 	struct request q = { .wr = wr };
 	struct ring_send_wqe *wqe;
 	int rc = may_send(rec, r);
@@ -236,8 +237,9 @@ post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_send_wr *wr, 
 
 /* The worker looks at the ring; in ERR it flushes what it finds there (QP-13, QP-17). */
 static void
-ring_doorbell(struct control *c, struct qp_rec *rec)
+ring_doorbell(struct control *c, void *queue)
 {
+	const struct qp_rec *rec = queue;
 	const struct ask_request q = {
 		.type = MBOX_QP_POSTED, .worker = rec->qp->worker, .qp = rec->qp
 	};
@@ -252,21 +254,16 @@ post_send(struct rpc_call *call)
 	const struct p_post_send *p = call->params;
 	struct refusal r;
 	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
-	json_t *refused = NULL;
-	uint32_t n;
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);
-	for (n = 0; n < p->n_wrs; n++) {
-		if (post_one(call, rec, &p->wrs[n], &r) != 0) {
-			refused = rpc_refused_wr(p->wrs[n].wr_id, n, &r);
-			break;
-		}
-	}
-	if (n > 0)
-		ring_doorbell(call->c, rec);
-	return rpc_result(call, json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
-					refused != NULL ? refused : json_null()));
+	return rpc_post_all(call,
+		&(struct rpc_posting){ .queue = rec,
+			.post = post_one,
+			.tell = ring_doorbell,
+			.wrs = p->wrs,
+			.wr_size = sizeof(p->wrs[0]),
+			.n_wrs = p->n_wrs });
 }
 
 const struct rpc_method rpc_methods_send[] = {

@@ -2,7 +2,7 @@
 #ifndef RPC_SGE_H
 #define RPC_SGE_H
 /**
- * @file rpc_sge.h  Receive requests and the sg_list entry, shared by the methods that post them.
+ * @file rpc_sge.h  Posting: lists of requests, receive requests and the sg_list entry.
  *
  * Owner:   control lcore.
  * Memory:  decoded entries live during the call.
@@ -27,7 +27,7 @@ int rpc_sge_translate(
 	struct rpc_call *call, const struct p_sge *from, struct ring_sge *to, struct refusal *r);
 /** A receive request, of a QP or an SRQ. */
 struct p_recv_wr {
-	uint64_t wr_id;
+	uint64_t wr_id; /* first: struct rpc_posting */
 	struct p_sge *sg_list;
 	uint32_t n_sge;
 };
@@ -43,9 +43,19 @@ struct recv_limits {
 /** Post one. @return 0 or a refusal. */
 int rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
 	const struct recv_limits *most, struct refusal *r);
-/** {posted, refused}. @return 0 or -1. */
-int rpc_posted(struct rpc_call *call, uint32_t n, json_t *refused);
-/** The first request of a list that was not posted. */
-json_t *rpc_refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r);
+
+/** A list of requests for one queue. */
+struct rpc_posting {
+	void *queue;
+	/** Post one. @return 0 or a refusal. */
+	int (*post)(struct rpc_call *call, void *queue, const void *wr, struct refusal *r);
+	/** At least one was posted. NULL: nobody needs to be told. */
+	void (*tell)(struct control *c, void *queue);
+	const void *wrs; /* structs that begin with the wr_id */
+	size_t wr_size;
+	uint32_t n_wrs;
+};
+/** Post until one is refused. Result: {posted, refused}. @return 0 or -1. */
+int rpc_post_all(struct rpc_call *call, const struct rpc_posting *p);
 
 #endif

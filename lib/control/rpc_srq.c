@@ -99,9 +99,9 @@ static const struct conf_field post_rows[] = {
 static const struct conf_table post_table = P_TABLE(p_post_srq, post_rows, "params");
 
 static int
-post_one(struct rpc_call *call, struct object_srq *srq, const struct p_recv_wr *wr,
-	struct refusal *r)
+post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
+	struct object_srq *srq = queue;
 	const struct recv_limits most = { .max_sge = srq->q.max_sge,
 		.sge_name = "max_sge",
 		.max_wr = srq->conf.max_wr,
@@ -118,18 +118,15 @@ post_srq_recv(struct rpc_call *call)
 	const struct p_post_srq *p = call->params;
 	struct refusal r;
 	struct object_srq *srq = object_srq_find(call->c, p->srq, &r);
-	json_t *refused = NULL;
-	uint32_t n;
 
 	if (srq == NULL)
 		return rpc_refused(call, &r);
-	for (n = 0; n < p->n_wrs && refused == NULL; n++) {
-		if (post_one(call, srq, &p->wrs[n], &r) != 0) {
-			refused = rpc_refused_wr(p->wrs[n].wr_id, n, &r);
-			break;
-		}
-	}
-	return rpc_posted(call, n, refused);
+	return rpc_post_all(call,
+		&(struct rpc_posting){ .queue = srq,
+			.post = post_one,
+			.wrs = p->wrs,
+			.wr_size = sizeof(p->wrs[0]),
+			.n_wrs = p->n_wrs });
 }
 
 const struct rpc_method rpc_methods_srq[] = {

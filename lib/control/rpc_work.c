@@ -119,8 +119,9 @@ rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
 }
 
 static int
-post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, struct refusal *r)
+post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
+	struct qp_rec *rec = queue;
 	const struct conf_cap *cap = &rec->shared->conf.cap;
 	const struct recv_limits most = { .max_sge = cap->max_recv_sge,
 		.sge_name = "max_recv_sge",
@@ -136,8 +137,9 @@ post_one(struct rpc_call *call, struct qp_rec *rec, const struct p_recv_wr *wr, 
  * last index, or we see its ERR here: the fences on both sides leave no third way.
  */
 static void
-flush_if_dead(struct control *c, struct qp_rec *rec)
+flush_if_dead(struct control *c, void *queue)
 {
+	const struct qp_rec *rec = queue;
 	const struct ask_request q = {
 		.type = MBOX_QP_FLUSH, .worker = rec->qp->worker, .qp = rec->qp
 	};
@@ -147,16 +149,31 @@ flush_if_dead(struct control *c, struct qp_rec *rec)
 		ask_and_wait(c, &q);
 }
 
-json_t *
-rpc_refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r)
+static json_t *
+refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r)
 {
 	return json_pack("{s:I, s:o, s:i, s:s}", "index", (json_int_t)index, "wr_id",
 		rpc_u64(wr_id), "errno", r->err, "reason", r->text);
 }
 
 int
-rpc_posted(struct rpc_call *call, uint32_t n, json_t *refused)
+rpc_post_all(struct rpc_call *call, const struct rpc_posting *p)
 {
+	const uint8_t *wr = p->wrs;
+	json_t *refused = NULL;
+	struct refusal r;
+	uint64_t wr_id;
+	uint32_t n;
+
+	for (n = 0; n < p->n_wrs; n++, wr += p->wr_size) {
+		if (p->post(call, p->queue, wr, &r) != 0) {
+			memcpy(&wr_id, wr, sizeof(wr_id));
+			refused = refused_wr(wr_id, n, &r);
+			break;
+		}
+	}
+	if (n > 0 && p->tell != NULL)
+		p->tell(call->c, p->queue);
 	return rpc_result(call, json_pack("{s:I, s:o}", "posted", (json_int_t)n, "refused",
 					refused != NULL ? refused : json_null()));
 }
@@ -167,20 +184,16 @@ post_recv(struct rpc_call *call)
 	const struct p_post_recv *p = call->params;
 	struct refusal r;
 	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
-	json_t *refused = NULL;
-	uint32_t n;
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);
-	for (n = 0; n < p->n_wrs; n++) {
-		if (post_one(call, rec, &p->wrs[n], &r) != 0) {
-			refused = rpc_refused_wr(p->wrs[n].wr_id, n, &r);
-			break;
-		}
-	}
-	if (n > 0)
-		flush_if_dead(call->c, rec);
-	return rpc_posted(call, n, refused);
+	return rpc_post_all(call,
+		&(struct rpc_posting){ .queue = rec,
+			.post = post_one,
+			.tell = flush_if_dead,
+			.wrs = p->wrs,
+			.wr_size = sizeof(p->wrs[0]),
+			.n_wrs = p->n_wrs });
 }
 
 /* ---- poll_cq ------------------------------------------------------------------------------- */
