@@ -13,6 +13,7 @@
 #include "wire_build.h"
 #include "../../vectors/hex.h"
 #include "../../vectors/tables.h"
+#include "../guard.h"
 
 static const struct wire_path v4_path = {
 	.smac = { 2, 0, 0, 0, 0, 0x22 },
@@ -238,18 +239,15 @@ WIRE_13_room_is_respected(void **state)
 	uint8_t *payload = calloc(1, 65535);
 	uint8_t *big = malloc(70000);
 	struct wire_fields huge = f;
+	struct guard g = { NULL };
 
 	(void)state;
 	assert_non_null(payload);
 	assert_non_null(big);
-	for (size_t room = 0; room < 62; room++) {
-		uint8_t *b = malloc(room != 0 ? room : 1);
-
-		assert_non_null(b);
-		assert_int_equal(wire_build(&v4_path, &f, 0, b, room), -EMSGSIZE);
-		free(b);
-	}
-	assert_int_equal(wire_build(&v4_path, &f, 0, big, 62), 62);
+	for (size_t room = 0; room < 62; room++)
+		assert_int_equal(
+			wire_build(&v4_path, &f, 0, guard_tail(&g, room), room), -EMSGSIZE);
+	assert_int_equal(wire_build(&v4_path, &f, 0, guard_tail(&g, 62), 62), 62);
 
 	/* Beyond what the IP length can say. */
 	huge.payload = payload;
@@ -274,6 +272,7 @@ WIRE_14_template(void **state)
 	static const uint8_t flag_sets[] = { 0, PKT_ACKREQ, PKT_SE, PKT_MIGREQ,
 		PKT_ACKREQ | PKT_SE | PKT_MIGREQ };
 	static uint8_t payload[4096];
+	struct guard g = { NULL };
 
 	(void)state;
 	for (int kind = 0; kind < 4; kind++) {
@@ -300,11 +299,11 @@ WIRE_14_template(void **state)
 				.payload_len = (uint16_t)len,
 			};
 			unsigned int pad = -len & 3;
-			uint8_t want[4300], got[4300];
+			uint8_t want[4300], *got = guard_tail(&g, sizeof(t.bytes));
 			int n = wire_build(&path, &f, 0, want, sizeof(want));
 
 			assert_int_equal(n, t.len + len + pad + 4);
-			memset(got, 0x99, sizeof(got));
+			memset(got, 0x99, sizeof(t.bytes));
 			wire_template_write(&t, got, f.opcode, flags, (uint8_t)pad, f.psn,
 				(uint16_t)(len + pad));
 			assert_memory_equal(got, want, t.len);

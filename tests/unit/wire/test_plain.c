@@ -85,17 +85,20 @@ static void
 WIRE_01_both_ways_agree(void **state)
 {
 	uint32_t seed = 0x20261121, plain = 0, good = 0;
+	struct guard g = { NULL };
 
 	(void)state;
 	for (uint32_t i = 0; i < FRAMES; i++) {
 		struct wire_port us = port;
 		struct wire_pkt a = { 0 }, b = { 0 };
 		enum wire_class class;
-		uint8_t f[FRAME_MAX];
-		size_t len = hex_bytes(v4_send, f, sizeof(f));
+		uint8_t bytes[FRAME_MAX];
+		size_t len = hex_bytes(v4_send, bytes, sizeof(bytes));
+		const uint8_t *f;
 		bool is_plain;
 
-		mutate(f, &len, &seed);
+		mutate(bytes, &len, &seed);
+		f = guard_before_end(&g, bytes, len);
 		us.require_df = (seed & 1) != 0;
 		us.has_ipv4 = (seed & 0x700) != 0;
 		class = wire_parse_any(&us, f, (uint32_t)len, &b);
