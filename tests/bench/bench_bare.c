@@ -19,7 +19,7 @@ bare_qp_init(const struct bare *b, uint32_t qpn, const struct wire_path *path)
 	uint8_t frame[ACK_LEN], masked[8 + PSN_AT - L3];
 
 	wire_build(path, &f, 0, frame, sizeof(frame));
-	memcpy(qp->ack, frame, ACK_LEN);
+	memcpy(qp->ack, frame, PSN_AT);
 	qp->qpn = qpn;
 	qp->msn = 0;
 	memset(masked, 0xff, 8);

@@ -56,7 +56,8 @@ static const struct bench_case cases[] = {
 	{ "no_qp_64", OP_RC_WRITE_ONLY, KIND_NO_QP, 64, 1024, 32, false, false },
 	{ "not_roce_64", OP_RC_WRITE_ONLY, KIND_NOT_ROCE, 64, 1024, 32, false, false },
 	{ "write_64_1k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1024, true, false },
-	{ "write_64_64k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, MAX_QPS, true, false },
+	{ "write_64_64k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 65536, true, false },
+	{ "write_64_1m_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, MAX_QPS, true, false },
 };
 /* clang-format on */
 

@@ -13,7 +13,7 @@
 
 enum {
 	RING_QPS = 32, /* QPs with a deep receive queue */
-	MAX_QPS = 65536,
+	MAX_QPS = 1048576,
 	MAX_PACKETS = 256, /* of one sample */
 	MAX_LEN = 4096,
 };
