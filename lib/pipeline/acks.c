@@ -60,16 +60,6 @@ nak_count(struct worker *w, uint8_t port, struct qp *qp, uint8_t syndrome)
 		count(w, port, qp, (enum stats_counter)nak_stat[code]);
 }
 
-/**
- * PSN word and AETH as they stand in the frame. It is made before anything else has to be kept: a
- * PSN that is spilled as four bytes and read back as eight stalls store forwarding.
- */
-static ALWAYS_INLINE uint64_t
-ack_tail(uint8_t syndrome, uint32_t p, uint32_t msn)
-{
-	return __builtin_bswap64((uint64_t)p << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
-}
-
 /** Send one: `crc` is the state behind `tail`. @return its port; PORT_NONE: not sent, counted. */
 static __attribute__((noinline)) uint8_t
 send_ack(struct worker *w, struct qp *qp, uint64_t tail, uint32_t crc)
@@ -103,6 +93,15 @@ trace_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 	trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);
 }
 
+/** The same of what ack_tail() made. */
+static void
+trace_tail(struct worker *w, struct qp *qp, uint64_t tail)
+{
+	uint64_t t = __builtin_bswap64(tail);
+
+	trace_ack(w, qp, (uint8_t)(t >> 24), psn((uint32_t)(t >> 32)), t & PSN_MASK);
+}
+
 void
 reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn)
 {
@@ -116,7 +115,7 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 		return;
 	if ((syndrome & AETH_KIND_MASK) == AETH_ACK) {
 		stats_inc(&w->stats, STAT_acks_sent);
-		stats_inc(qp->stats, STAT_acks_sent);
+		qp_count(qp, STAT_acks_sent, 1);
 	} else {
 		nak_count(w, port, qp, syndrome);
 	}
@@ -168,8 +167,8 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	run->q->made++;
 	run->q->m[run->q->tail++] = m;
-	stats_inc(qp->stats, STAT_sent_pkts);
-	stats_inc(qp->stats, STAT_acks_sent);
+	qp_count(qp, STAT_sent_pkts, 1);
+	qp_count(qp, STAT_acks_sent, 1);
 	return true;
 }
 
@@ -181,24 +180,23 @@ acks_send(struct worker *w)
 	struct ack_run run = { .q = NULL };
 
 	for (uint32_t i = 0; i < w->dirty_n; i++) {
-		struct qp *qp = w->dirty[i];
+		struct qp *qp = w->dirty[i].qp;
 
-		qp->flags &= ~(uint32_t)QPF_DIRTY;
-		if (UNLIKELY(!qp->ack_pending))
+		if (UNLIKELY(qp == NULL))
 			continue;
+		qp->flags &= ~(uint32_t)QPF_DIRTY;
 		if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
 			prime(w, qp);
-		qp->ack_pending = false;
-		tail[n] = ack_tail(qp->ack_syndrome, qp->ack_psn.v, qp->ack_msn);
+		tail[n] = w->dirty[i].tail;
 		crc[n] = qp->ack_crc;
-		w->dirty[n++] = qp;
+		w->dirty[n++].qp = qp;
 	}
 	w->dirty_n = 0;
 	if (n == 0)
 		return;
 	icrc_update8_burst(w->crc, crc, tail, n);
 	for (uint32_t i = 0; i < n; i++) {
-		struct qp *qp = w->dirty[i];
+		struct qp *qp = w->dirty[i].qp;
 
 		if (LIKELY(send_plain(w, qp, &run, tail[i], crc[i]))) {
 			sent++;
@@ -207,9 +205,9 @@ acks_send(struct worker *w)
 		if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
 			continue;
 		sent++;
-		stats_inc(qp->stats, STAT_acks_sent);
+		qp_count(qp, STAT_acks_sent, 1);
 		if (traced(w, qp))
-			trace_ack(w, qp, qp->ack_syndrome, qp->ack_psn, qp->ack_msn);
+			trace_tail(w, qp, tail[i]);
 	}
 	stats_add(&w->stats, STAT_acks_sent, sent);
 }

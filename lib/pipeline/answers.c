@@ -49,10 +49,10 @@ circle_remove_after(struct worker *w, struct qp *before)
 static void
 ack_flush(struct worker *w, struct qp *qp)
 {
-	if (!qp->ack_pending)
-		return;
-	qp->ack_pending = false;
-	reply_ack(w, qp, qp->ack_syndrome, qp->ack_psn, qp->ack_msn);
+	uint64_t t = __builtin_bswap64(ack_take(w, qp));
+
+	if (t != 0)
+		reply_ack(w, qp, (uint8_t)(t >> 24), psn((uint32_t)(t >> 32)), t & PSN_MASK);
 }
 
 /** Something new may stand in the queue: what was coalesced so far goes out before it. */
@@ -64,7 +64,7 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 		circle_add(w, qp);
 	} else if (owed == OWED_NO_ROOM) {
 		stats_inc(&w->stats, STAT_read_duplicates_dropped);
-		stats_inc(qp->stats, STAT_read_duplicates_dropped);
+		qp_count(qp, STAT_read_duplicates_dropped, 1);
 	}
 }
 
@@ -75,18 +75,8 @@ owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 		resp_answers_ack(&qp->answers, v);
 		return;
 	}
-	if (!qp->ack_pending && (qp->flags & QPF_DIRTY) == 0) {
-		if (UNLIKELY(w->dirty_n == PIPELINE_BURST)) { /* outside a burst */
-			reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn);
-			return;
-		}
-		qp->flags |= QPF_DIRTY;
-		w->dirty[w->dirty_n++] = qp;
-	}
-	qp->ack_pending = true;
-	qp->ack_syndrome = v->syndrome;
-	qp->ack_psn = v->reply_psn;
-	qp->ack_msn = v->reply_msn;
+	if (UNLIKELY(!ack_owe(w, qp, ack_tail(v->syndrome, v->reply_psn.v, v->reply_msn))))
+		reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn); /* outside a burst */
 }
 
 void
@@ -212,7 +202,7 @@ answers_drop(struct worker *w, struct qp *qp)
 {
 	resp_answers_clear(&qp->answers);
 	qp->resp.unfinished = 0;
-	qp->ack_pending = false;
+	ack_take(w, qp);
 	if ((qp->flags & QPF_ANSWERING) == 0)
 		return;
 	for (struct qp *at = w->answer_tail;; at = at->next_answering)

@@ -82,6 +82,12 @@ struct tx_queue {
 	uint32_t made; /* replies since the last stage_tx(), to be counted as sent_pkts */
 };
 
+/** The ACK that a QP owes at the end of a burst; the QP has QPF_DIRTY, and where this stands. */
+struct owed_ack {
+	struct qp *qp; /* NULL: not any more */
+	uint64_t tail; /* ack_tail() */
+};
+
 struct worker {
 	ns_t now;
 	const struct crc_ops *crc;
@@ -101,7 +107,7 @@ struct worker {
 	uint32_t spare_n;
 	uint32_t answering;     /* QPs in the circle */
 	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
-	struct qp *dirty[PIPELINE_BURST];       /* QPs with an ACK pending */
+	struct owed_ack dirty[PIPELINE_BURST];  /* coalesced ACKs of this burst */
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
@@ -182,7 +188,7 @@ count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)
 	stats_inc(&w->stats, s);
 	stats_inc(&w->port_stats[port], s);
 	if (qp != NULL)
-		stats_inc(qp->stats, s);
+		qp_count(qp, s, 1);
 }
 
 static inline bool
@@ -401,6 +407,42 @@ bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict 
 bool feed_timer(struct worker *w, struct qp *qp);
 
 /* ---- packets (acks.c, replies.c, congestion.c, stage_9_tx.c) -------------------------------- */
+
+/**
+ * PSN word and AETH as they stand in the frame. It is made before anything else has to be kept: a
+ * PSN that is spilled as four bytes and read back as eight stalls store forwarding.
+ */
+static ALWAYS_INLINE uint64_t
+ack_tail(uint8_t syndrome, uint32_t p, uint32_t msn)
+{
+	return __builtin_bswap64((uint64_t)p << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
+}
+
+/** Owe this ACK at the end of the burst. @return false: nothing was done, the list is full. */
+static ALWAYS_INLINE bool
+ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
+{
+	if ((qp->flags & QPF_DIRTY) == 0) {
+		if (UNLIKELY(w->dirty_n == PIPELINE_BURST))
+			return false;
+		qp->flags |= QPF_DIRTY;
+		qp->dirty_at = (uint8_t)w->dirty_n;
+		w->dirty[w->dirty_n++].qp = qp;
+	}
+	w->dirty[qp->dirty_at].tail = tail;
+	return true;
+}
+
+/** The QP does not owe it any more. @return it, or 0: there was none. */
+static inline uint64_t
+ack_take(struct worker *w, struct qp *qp)
+{
+	if ((qp->flags & QPF_DIRTY) == 0)
+		return 0;
+	qp->flags &= ~(uint32_t)QPF_DIRTY;
+	w->dirty[qp->dirty_at].qp = NULL;
+	return w->dirty[qp->dirty_at].tail;
+}
 
 void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
 /** End of a burst: one ACK for each QP that owes one. */

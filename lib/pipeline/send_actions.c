@@ -16,7 +16,7 @@ count_qp(struct worker *w, struct qp *qp, enum stats_counter s)
 		return;
 	}
 	stats_inc(&w->stats, s);
-	stats_inc(qp->stats, s);
+	qp_count(qp, s, 1);
 }
 
 /** What a cause or outcome counts as: mlx5's name and rxe's. */
@@ -128,9 +128,9 @@ complete_one(struct worker *w, struct qp *qp, uint32_t position)
 	struct ring_cqe cqe;
 
 	stats_inc(&w->stats, STAT_req_messages);
-	stats_inc(qp->stats, STAT_req_messages);
+	qp_count(qp, STAT_req_messages, 1);
 	stats_add(&w->stats, STAT_req_message_bytes, wr->len);
-	stats_add(qp->stats, STAT_req_message_bytes, wr->len);
+	qp_count(qp, STAT_req_message_bytes, wr->len);
 	if ((wr->flags & WR_SIGNALED) == 0)
 		return 0;
 	cqe = (struct ring_cqe){ .wr_id = wr->wr_id,
@@ -173,7 +173,7 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 		.peer_opcode = p != NULL ? p->opcode : 0 };
 
 	stats_inc(&w->stats, STAT_req_cqe_error);
-	stats_inc(qp->stats, STAT_req_cqe_error);
+	qp_count(qp, STAT_req_cqe_error, 1);
 	sendq_release(qp, 1);
 	if (qp->sq.feed != NULL)
 		return 0;

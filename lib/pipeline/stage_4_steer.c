@@ -159,8 +159,7 @@ stage_lookup(struct worker *w, struct burst *b)
 		b->qp[i] = qp;
 		if (LIKELY(qp != NULL)) {
 			rte_prefetch0(qp);
-			rte_prefetch0(&qp->resp);
-			rte_prefetch0(&qp->ack_psn);
+			rte_prefetch0(qp->hot);
 		}
 	}
 }
@@ -295,10 +294,10 @@ stage_steer(struct worker *w, struct burst *b)
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (LIKELY(qp != NULL && p->faults == 0 && is_plain(qp, p, owner)))
-			rte_prefetch0(qp->stats);
-		else
+		if (UNLIKELY(qp == NULL || p->faults != 0 || !is_plain(qp, p, owner)))
 			odd |= BIT32(i);
+		else
+			rte_prefetch0(&qp->tmpl); /* a core does not fetch more at once */
 	}
 	if (LIKELY(odd == 0))
 		return;

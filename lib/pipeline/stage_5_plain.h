@@ -19,15 +19,7 @@
 static ALWAYS_INLINE void
 plain_ack(struct worker *w, struct qp *qp, psn_t p)
 {
-	if ((qp->flags & QPF_DIRTY) == 0) {
-		qp->flags |= QPF_DIRTY;
-		w->dirty[w->dirty_n++] = qp;
-		rte_prefetch0(&qp->tmpl);
-	}
-	qp->ack_pending = true;
-	qp->ack_syndrome = AETH_ACK | AETH_CREDIT_NONE;
-	qp->ack_psn = p;
-	qp->ack_msn = qp->resp.msn;
+	ack_owe(w, qp, ack_tail(AETH_ACK | AETH_CREDIT_NONE, p.v, qp->resp.msn));
 }
 
 /** Is the QP one whose good packets leave no trace but their effect? */
@@ -35,11 +27,10 @@ static ALWAYS_INLINE bool
 plain_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 {
 	uint8_t state = qp_state_of(qp);
-	uint32_t odd = qp->flags & QPF_TRACE;
+	uint32_t odd = qp->flags & (QPF_TRACE | QPF_ANSWERING);
 
 	odd |= (state <= QPS_RTR) | (state > QPS_SQE); /* RTR: AE-05 */
 	odd |= p->flags & PKT_CE;
-	odd |= qp->answers.count;
 	odd |= w->dirty_n == PIPELINE_BURST;
 	return odd == 0;
 }

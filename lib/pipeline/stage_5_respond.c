@@ -221,8 +221,8 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 		return;
 	}
 	count(w, b->port[i], qp, STAT_rcvd_pkts);
-	stats_inc(qp->stats, STAT_rx_packets);
-	stats_add(qp->stats, STAT_rx_bytes, p->frame_len);
+	qp_count(qp, STAT_rx_packets, 1);
+	qp_count(qp, STAT_rx_bytes, p->frame_len);
 	if (UNLIKELY((p->flags & PKT_CE) != 0))
 		congestion_mark(w, b->port[i], qp);
 	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
@@ -268,8 +268,8 @@ plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *
 {
 	struct qp *qp = b->qp[i];
 
-	stats_inc(qp->stats, STAT_out_of_sequence);
-	stats_inc(qp->stats, (enum stats_counter)w->fault_stat[FAULT_PSN]);
+	qp_count(qp, STAT_out_of_sequence, 1);
+	qp_count(qp, (enum stats_counter)w->fault_stat[FAULT_PSN], 1);
 	n->ahead++;
 	if (w->errbuf != NULL &&
 		!drop_recorded(w, b, i,
@@ -289,19 +289,19 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	if (UNLIKELY(!plain_qp(w, qp, p)))
 		return false;
 	if (LIKELY(plain_write(w, qp, p, at))) {
-		stats_inc(qp->stats, STAT_rx_write_requests);
+		qp_count(qp, STAT_rx_write_requests, 1);
 		n->writes++;
 	} else if (plain_duplicate(w, qp, p)) {
-		stats_inc(qp->stats, STAT_duplicate_request);
+		qp_count(qp, STAT_duplicate_request, 1);
 		n->duplicates++;
 	} else if (responder_is_plain_ahead(&qp->resp, p)) {
 		plain_ahead(w, b, i, n);
 	} else {
 		return false;
 	}
-	stats_inc(qp->stats, STAT_rcvd_pkts);
-	stats_inc(qp->stats, STAT_rx_packets);
-	stats_add(qp->stats, STAT_rx_bytes, p->frame_len);
+	qp_count(qp, STAT_rcvd_pkts, 1);
+	qp_count(qp, STAT_rx_packets, 1);
+	qp_count(qp, STAT_rx_bytes, p->frame_len);
 	return true;
 }
 

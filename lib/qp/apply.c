@@ -171,7 +171,7 @@ reset(struct qp *qp)
 		memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));
 	qp->active = NULL;
 	qp->feed_next = 0;
-	qp->ack_pending = false;
+	qp->flags &= ~(uint32_t)QPF_DIRTY;
 	resp_answers_clear(&qp->answers);
 	qp->cnp_next = 0;
 	qp->ce_seen = 0;
@@ -182,6 +182,7 @@ reset(struct qp *qp)
 	qp_migration_set(qp, MIG_MIGRATED);
 	memset(&qp->last_error, 0, sizeof(qp->last_error));
 	qp->last_error.fault = VERDICT_NO_FAULT;
+	memset(qp->hot, 0, sizeof(qp->hot));
 	memset(qp->stats, 0, sizeof(*qp->stats));
 }
 
@@ -272,5 +273,6 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	out->migration_rule = qp->migration_rule;
 	out->migration_ns = qp->migration_ns;
 	out->stats = *qp->stats;
+	memcpy(out->stats.c, qp->hot, sizeof(qp->hot));
 	snapshot_send(qp, state, out);
 }

@@ -204,7 +204,10 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 };
 
 struct qp {
-	/* line 0: steering. writer: control before attach, worker afterwards */
+	/*
+	 * line 0: steering, and where the responder stands. writer: control before attach, worker
+	 * afterwards. A WRITE in order needs this line, `hot`, and the first line of `tmpl`.
+	 */
 	uint32_t qpn;
 	_Atomic uint8_t state; /* enum qp_state */
 	uint8_t type;
@@ -213,41 +216,37 @@ struct qp {
 	uint32_t flags; /* QPF_* */
 	uint32_t pd;
 	uint16_t pkey;
-	uint8_t peer_mac[6];
-	uint8_t peer_ip[16]; /* IPv4: first four bytes, rest zero */
-	struct stats_block *stats;
+	uint8_t dirty_at; /* QPF_DIRTY: place in the worker's list of ACKs */
+	uint8_t reserved;
+	uint32_t ack_crc; /* ICRC state behind the constant prefix of an ACK */
+	uint8_t peer_ip[16];   /* IPv4: first four bytes, rest zero */
+	struct responder resp; /* what comes first in it is in line 0, the rest in line 1 */
 	struct qp_cq *recv_cq;
 	struct qp_cq *send_cq;
+	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (control) */
 
-	/* line 1: responder state. writer: worker */
-	struct responder resp CACHE_ALIGNED;
+	/* line 2: counters of the good path. writer: worker */
+	uint64_t hot[STATS_HOT] CACHE_ALIGNED;
 
-	/* line 2: receive queue. writer: worker */
-	struct ring rq CACHE_ALIGNED;  /* consumer view */
+	/* lines 3, 4: packet template. writer: control before RTR, worker on path changes */
+	struct wire_template tmpl;
+
+	/* line 4, 5: receive queue. writer: worker */
+	struct ring rq;                /* consumer view */
 	struct ring_recv_copy *active; /* copy of the WQE of the open SEND */
 	uint32_t feed_next;            /* recv_feed: next buffer */
 	uint32_t feed_buffers;
 	uint32_t feed_size;
 	uint32_t feed_lkey;
 	uint64_t feed_va;
-	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (control) */
 
-	/* line 3: what is owed to the peer. writer: worker */
-	psn_t ack_psn CACHE_ALIGNED; /* coalesced ACK of this burst */
-	uint32_t ack_msn;
-	uint8_t ack_syndrome;
-	bool ack_pending;
-	uint16_t ip_id;
-	uint32_t ce_seen;
+	/* line 5: what is owed to the peer, and the rest of the counters. writer: worker */
+	struct stats_block *stats; /* the first STATS_HOT of it are not used: qp_stat() */
 	struct resp_answers answers;
 	struct qp *next_answering; /* worker's round-robin list */
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
-	ns_t cnp_interval_ns;      /* cc.cnp_interval (control) */
-	uint32_t ack_crc;          /* ICRC state behind the constant prefix of an ACK */
-	uint8_t fatal;             /* last FATAL code, 0: none */
-
-	/* lines 4, 5: packet template. writer: control before RTR, worker on path changes */
-	struct wire_template tmpl CACHE_ALIGNED;
+	uint8_t peer_mac[6];
+	uint8_t fatal; /* last FATAL code, 0: none */
 
 	/* lines 6, 7: requester state; 8, 9: send queue. writer: worker */
 	struct requester req CACHE_ALIGNED;
@@ -255,6 +254,8 @@ struct qp {
 
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
+	ns_t cnp_interval_ns; /* cc.cnp_interval (control) */
+	uint32_t ce_seen;
 	_Atomic uint32_t migrations; /* since attach; goes up when the path in `attr` has changed */
 	uint16_t migration_rule;     /* of the newest one */
 	ns_t migration_ns;
@@ -269,12 +270,27 @@ struct qp {
 	struct mem_area sq_area;       /* (control) */
 	void *user;                    /* control lcore's record */
 };
-_Static_assert(offsetof(struct qp, resp) == 64, "line 1: responder");
-_Static_assert(offsetof(struct qp, rq) == 128, "line 2: receive queue");
-_Static_assert(offsetof(struct qp, ack_psn) == 192, "line 3: owed to the peer");
-_Static_assert(offsetof(struct qp, tmpl) == 256, "line 4: template");
+_Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");
+_Static_assert(offsetof(struct qp, hot) == 128, "line 2: counters");
+_Static_assert(offsetof(struct qp, tmpl) == 192, "line 3: template");
 _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
+
+/** Owner worker: count at the QP. Cost: a line of the QP that is hot, or a line of `stats`. */
+static ALWAYS_INLINE void
+qp_count(struct qp *qp, enum stats_counter s, uint64_t n)
+{
+	if (s < STATS_HOT)
+		qp->hot[s] += n;
+	else
+		stats_add(qp->stats, s, n);
+}
+
+static inline uint64_t
+qp_stat(const struct qp *qp, enum stats_counter s)
+{
+	return s < STATS_HOT ? qp->hot[s] : qp->stats->c[s];
+}
 
 /** Protection domain that receive WQEs are checked against. */
 static inline uint32_t

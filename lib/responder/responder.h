@@ -15,6 +15,7 @@
  * reply, complete, raise. The verdict has already changed the state.
  */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "clock.h"
@@ -48,7 +49,7 @@ struct responder_saved {
 };
 _Static_assert(sizeof(struct responder_saved) == 40, "slot layout");
 
-/** One cache line. writer: worker (control only while the QP is detached). */
+/** writer: worker (control only while the QP is detached). */
 struct responder {
 	psn_t epsn;
 	uint32_t msn;            /* completed messages modulo 2^24 */
@@ -63,6 +64,7 @@ struct responder {
 	uint8_t saved_next;      /* next slot to write */
 	bool wqe_active;         /* a receive WQE was taken for the open SEND */
 	uint32_t received;       /* payload bytes of the open message so far */
+	/* RESPONDER_HOT bytes: a request in order and without an open message looks no further */
 	uint32_t dma_len;        /* open WRITE: RETH length */
 	uint64_t va;             /* open WRITE: RETH address */
 	uint32_t rkey;           /* open WRITE */
@@ -70,7 +72,9 @@ struct responder {
 	ns_t rnr_until;          /* a retry before this is early (RESP-RNR-08) */
 	struct responder_saved *saved; /* max_dest_rd_atomic slots, or NULL when that is 0 */
 };
-_Static_assert(sizeof(struct responder) == 64, "one cache line");
+_Static_assert(sizeof(struct responder) == 64, "as large as a cache line");
+#define RESPONDER_HOT 24
+_Static_assert(offsetof(struct responder, dma_len) == RESPONDER_HOT, "what comes first");
 
 /** What must be looked up before responder_receive(). */
 struct responder_query {

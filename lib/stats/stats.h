@@ -29,6 +29,10 @@ struct stats_info {
 
 extern const struct stats_info stats_info[STAT_MAX];
 
+/** The first so many are those of every packet of the good path, and fill a cache line. */
+#define STATS_HOT 8
+_Static_assert(STAT_duplicate_request == STATS_HOT - 1, "counters.def: the good path comes first");
+
 /** Per worker: all counters. */
 struct stats_block {
 	uint64_t c[STAT_MAX] CACHE_ALIGNED;

@@ -182,7 +182,7 @@ model_begin(void)
 			continue;
 		*m = (struct model){ .r = q->qp->resp, .state = state_of(i) };
 		m->reads = q->qp->answers.count != 0;
-		m->rcvd = q->qp->stats->c[STAT_rcvd_pkts];
+		m->rcvd = qp_stat(q->qp, STAT_rcvd_pkts);
 	}
 	for (uint32_t i = 0; i < CQS; i++)
 		fb.cq_bad[i] = atomic_load(&fb.cq[i].error);
@@ -236,7 +236,7 @@ compare_qp(uint32_t i)
 	const struct responder *r = &q->qp->resp;
 	uint8_t state = state_of(i);
 
-	FUZZ_CHECK(q->qp->stats->c[STAT_rcvd_pkts] == m->rcvd);
+	FUZZ_CHECK(qp_stat(q->qp, STAT_rcvd_pkts) == m->rcvd);
 	FUZZ_CHECK(r->epsn.v == m->r.epsn.v);
 	FUZZ_CHECK(r->msn == m->r.msn);
 	FUZZ_CHECK(r->unfinished <= m->r.unfinished && r->unfinished <= q->plan->rd);

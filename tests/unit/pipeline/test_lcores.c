@@ -41,8 +41,8 @@ QP_18_detach(void **state)
 		}
 	}
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), 1);
-	got[0] = (uint32_t)b->qp->stats->c[STAT_read_responses_sent];
-	got[2] = (uint32_t)c->stats->c[STAT_read_responses_sent];
+	got[0] = (uint32_t)qp_stat(b->qp, STAT_read_responses_sent);
+	got[2] = (uint32_t)qp_stat(c, STAT_read_responses_sent);
 	got[1] = (uint32_t)bed_stat(b, STAT_read_responses_sent) - got[0] - got[2];
 	assert_int_equal(got[0], 256); /* the others finish */
 	assert_int_equal(got[2], 256);
@@ -211,7 +211,7 @@ handoff(void **state)
 	assert_int_equal(o->c[STAT_rx_handoff_in], 3);
 	assert_int_equal(o->c[STAT_rcvd_pkts], 2);
 	assert_int_equal(o->c[STAT_rx_pkey_violation], 1);
-	assert_int_equal(b->qp->stats->c[STAT_rcvd_pkts], 2);
+	assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), 2);
 
 	/* A full ring: lost here, and counted. */
 	f.pkey = 0xffff;

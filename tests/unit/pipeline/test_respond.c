@@ -333,8 +333,8 @@ two_qps_one_burst(void **state)
 	assert_int_equal(b->pkt[1].dest_qpn, 0x23);
 	expect_ack(b, 0x1f, E + 1, 2);
 	expect_silence(b);
-	assert_int_equal(other->stats->c[STAT_rcvd_pkts], 2);
-	assert_int_equal(b->qp->stats->c[STAT_rcvd_pkts], 3);
+	assert_int_equal(qp_stat(other, STAT_rcvd_pkts), 2);
+	assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), 3);
 	bed_qp_gone(b, other);
 }
 
@@ -397,7 +397,7 @@ recv_feed(void **state)
 		expect_ack(b, 0x1f, E + i, i + 1);
 		assert_memory_equal(b->rq_memory + 32768 + 4096 * (i % 2), f.payload, 100);
 	}
-	assert_int_equal(qp->stats->c[STAT_rx_send_requests], 5);
+	assert_int_equal(qp_stat(qp, STAT_rx_send_requests), 5);
 	bed_no_cqe(b);
 	bed_qp_gone(b, qp);
 }

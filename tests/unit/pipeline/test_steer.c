@@ -98,8 +98,8 @@ refused_packets(void **state)
 		b->qp->flags &= ~c->flags;
 		(void)f;
 	}
-	assert_int_equal(b->qp->stats->c[STAT_rx_pkey_violation], 1);
-	assert_int_equal(b->qp->stats->c[STAT_rx_syndrome_15], 0);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_pkey_violation), 1);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_syndrome_15), 0);
 }
 
 /* RX-SYN-33, RX-SYN-34: neither DF nor the source MAC matters by default. */
@@ -175,7 +175,7 @@ RX_SYN_15_states(void **state)
 		bed_send(b, &f);
 		bed_turn(b);
 		expect_dropped(b, STAT_rx_syndrome_15, qp_state_name(states[i]));
-		assert_int_equal(b->qp->stats->c[STAT_rx_syndrome_15], i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rx_syndrome_15), i + 1);
 	}
 	atomic_store(&b->qp->state, QPS_RTS);
 	bed_send(b, &f);

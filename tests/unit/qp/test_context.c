@@ -198,13 +198,13 @@ QP_05_reset(void **state)
 	qp->saved[1].kind = OP_RC_READ_REQUEST;
 	qp->active = &qp->active_copy;
 	qp->answers.count = 3;
-	qp->ack_pending = true;
+	qp->flags |= QPF_DIRTY;
 	qp->cnp_next = 5000; /* CC-03: the next life's first mark is answered at once */
 	qp->ce_seen = 2;
 	qp->flags |= QPF_COMM_EST;
 	qp->fatal = 21;
 	qp->last_error.fatal = 21;
-	qp->stats->c[STAT_rcvd_pkts] = 9;
+	qp->hot[STAT_rcvd_pkts] = 9;
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	assert_int_equal(atomic_load(&qp->state), QPS_RESET);
 	assert_int_equal(ring_consume_count(&qp->rq), 0);
@@ -216,13 +216,13 @@ QP_05_reset(void **state)
 	assert_int_equal(qp->saved[1].kind, 0);
 	assert_null(qp->active);
 	assert_int_equal(qp->answers.count, 0);
-	assert_false(qp->ack_pending);
+	assert_int_equal(qp->flags & QPF_DIRTY, 0);
 	assert_int_equal(qp->cnp_next, 0);
 	assert_int_equal(qp->ce_seen, 0);
 	assert_int_equal(qp->flags & QPF_COMM_EST, 0);
 	assert_int_equal(qp->fatal, 0);
 	assert_int_equal(qp->last_error.fatal, 0);
-	assert_int_equal(qp->stats->c[STAT_rcvd_pkts], 0);
+	assert_int_equal(qp_stat(qp, STAT_rcvd_pkts), 0);
 
 	bring_up(qp, 0x777); /* QP-15: all the way up again with fresh PSNs */
 	assert_int_equal(qp->resp.epsn.v, 0x777);
@@ -244,7 +244,7 @@ QP_19_snapshot(void **state)
 	post(qp, 1);
 	qp->resp.epsn = psn(0x150);
 	qp->resp.msn = 5;
-	qp->stats->c[STAT_acks_sent] = 4;
+	qp->hot[STAT_acks_sent] = 4;
 	qp_snapshot(qp, &s);
 	assert_int_equal(s.state, QPS_RTS);
 	assert_int_equal(s.attr.qp_state, QPS_RTS);
