@@ -152,6 +152,35 @@ object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
 	return names_add(&c->cqs, &cq->n, conf->name);
 }
 
+static int
+claim(struct control *c, struct qp_cq *cq, uint32_t worker)
+{
+	const uint8_t own = (uint8_t)(worker + 1);
+	const uint8_t now = atomic_load_explicit(&cq->producer, memory_order_relaxed);
+	int rc;
+
+	if (now == own || now == CQ_PRODUCER_ANY)
+		return 0;
+	if (now == CQ_PRODUCER_NONE) {
+		atomic_store_explicit(&cq->producer, own, memory_order_relaxed);
+		return 0;
+	}
+	/* Relaxed, since the messages behind it carry it. CHANGING: somebody did not answer. */
+	atomic_store_explicit(&cq->producer, CQ_PRODUCER_CHANGING, memory_order_relaxed);
+	rc = ask_all(c);
+	if (rc == 0)
+		atomic_store_explicit(&cq->producer, CQ_PRODUCER_ANY, memory_order_relaxed);
+	return rc;
+}
+
+int
+object_cqs_claim(struct control *c, const struct qp *qp)
+{
+	int rc = claim(c, qp->send_cq, qp->worker);
+
+	return rc != 0 ? rc : claim(c, qp->recv_cq, qp->worker);
+}
+
 int
 object_cq_destroy(struct control *c, struct object_cq *cq, struct refusal *r)
 {

@@ -29,6 +29,9 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 
 	if (ch->from == QPS_RESET) {
 		qp_knobs_prepare(c, rec);
+		rc = object_cqs_claim(c, rec->qp);
+		if (rc != 0)
+			return ask_refuse(c, rec->qp->worker, rc, r);
 		rc = post(c, walk, &q, r);
 		rec->pending = rc == 0;
 	}

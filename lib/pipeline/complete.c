@@ -82,28 +82,59 @@ cq_failed(struct worker *w, struct qp_cq *cq)
 	send_up(w, &msg);
 }
 
+/** @return the place of the next completion; NULL: there is none, which was reported. */
+static inline struct ring_cqe *
+cq_begin(struct worker *w, struct qp_cq *cq, uint32_t *index)
+{
+	struct ring_cqe *slot = NULL;
+
+	if (LIKELY(!atomic_load_explicit(&cq->error, memory_order_relaxed)))
+		slot = LIKELY(qp_cq_is_alone(cq, w->index))
+			       ? ring_cq_reserve_alone(&cq->ring, index)
+			       : ring_cq_reserve(&cq->ring, index);
+	if (UNLIKELY(slot == NULL))
+		cq_failed(w, cq);
+	return slot;
+}
+
+/** What follows from a completion: not read back, since an entry is the host's as well. */
+struct added {
+	uint32_t psn;
+	uint8_t status;
+	bool solicited;
+};
+
+static inline void
+cq_end(struct worker *w, struct qp *qp, struct qp_cq *cq, struct added a)
+{
+	qp_cq_notify(cq, a.solicited || a.status != STATUS_SUCCESS);
+	if (traced(w, qp))
+		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					    .qpn = qp->qpn,
+					    .psn = a.psn,
+					    .kind = TRACE_cqe,
+					    .fault = VERDICT_NO_FAULT,
+					    .state = qp_state_of(qp),
+					    .detail = a.status });
+}
+
 int
 cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe)
 {
+	struct ring_cqe *slot;
+	uint32_t index;
+
 	if (UNLIKELY(cq == NULL))
 		return 0;
+	slot = cq_begin(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
+		return -ENOSPC;
 	cqe->qp_num = qp->qpn;
 	cqe->time_ns = w->now;
-	if (LIKELY(!atomic_load_explicit(&cq->error, memory_order_relaxed)) &&
-		LIKELY(ring_cq_push(&cq->ring, cqe) == 0)) {
-		qp_cq_notify(cq, cqe->solicited != 0 || cqe->status != STATUS_SUCCESS);
-		if (traced(w, qp))
-			trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-						    .qpn = qp->qpn,
-						    .psn = cqe->psn,
-						    .kind = TRACE_cqe,
-						    .fault = VERDICT_NO_FAULT,
-						    .state = qp_state_of(qp),
-						    .detail = cqe->status });
-		return 0;
-	}
-	cq_failed(w, cq);
-	return -ENOSPC;
+	memcpy(slot, cqe, offsetof(struct ring_cqe, seq));
+	ring_cq_publish(&cq->ring, slot, index);
+	cq_end(w, qp, cq, (struct added){ cqe->psn, cqe->status, cqe->solicited != 0 });
+	return 0;
 }
 
 int
@@ -112,23 +143,45 @@ cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
 	return cq_add_to(w, qp, qp->recv_cq, cqe);
 }
 
+/** Written where it is to be read: a copy would read wide what was just written narrow. */
+static inline int
+add_completion(struct worker *w, struct qp *qp, uint64_t wr_id, const struct wire_pkt *p,
+	const struct responder_verdict *v)
+{
+	struct qp_cq *cq = qp->recv_cq;
+	struct ring_cqe *slot;
+	uint32_t index;
+
+	if (UNLIKELY(cq == NULL))
+		return 0;
+	slot = cq_begin(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
+		return -ENOSPC;
+	slot->wr_id = wr_id;
+	slot->qp_num = qp->qpn;
+	slot->byte_len = v->byte_len;
+	slot->imm_data = v->imm;
+	slot->vendor_err = v->fatal;
+	slot->src_qp = 0;
+	slot->psn = p->psn.v;
+	slot->time_ns = w->now;
+	slot->cause = v->rule;
+	slot->status = v->wc_status;
+	slot->opcode = v->wc_opcode;
+	slot->wc_flags = v->wc_flags;
+	slot->solicited = v->solicited;
+	slot->peer_opcode = p->opcode;
+	memset(slot->reserved, 0, sizeof(slot->reserved));
+	ring_cq_publish(&cq->ring, slot, index);
+	cq_end(w, qp, cq, (struct added){ p->psn.v, v->wc_status, v->solicited != 0 });
+	return 0;
+}
+
 int
 complete(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
 	struct qp *qp = c->qp;
-	struct ring_cqe cqe = {
-		.wr_id = qp->active != NULL ? qp->active->wr_id : 0,
-		.byte_len = v->byte_len,
-		.imm_data = v->imm,
-		.vendor_err = v->fatal,
-		.psn = c->p->psn.v,
-		.cause = v->rule,
-		.status = v->wc_status,
-		.opcode = v->wc_opcode,
-		.wc_flags = v->wc_flags,
-		.solicited = v->solicited,
-		.peer_opcode = c->p->opcode,
-	};
+	const uint64_t wr_id = qp->active != NULL ? qp->active->wr_id : 0;
 
 	qp->active = NULL;
 	if (UNLIKELY(v->wc_status != STATUS_SUCCESS)) {
@@ -137,7 +190,7 @@ complete(struct worker *w, const struct context *c, const struct responder_verdi
 	}
 	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0))
 		return 0;
-	return cq_add(w, qp, &cqe);
+	return add_completion(w, qp, wr_id, c->p, v);
 }
 
 static void

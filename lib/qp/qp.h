@@ -107,11 +107,27 @@ struct qp_cq {
 	uint32_t id;
 	_Atomic bool error; /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
 	_Atomic uint8_t notify; /* enum qp_cq_notify */
+	_Atomic uint8_t producer; /* 1 + the worker that alone adds to it; or enum (control) */
 	_Atomic uint32_t users; /* QPs (control) */
 	_Atomic uint32_t solicited; /* ring.tail behind the last solicited one, or error */
 	struct mem_area area;
 	char name[64];
 };
+
+enum { CQ_PRODUCER_NONE = 0, CQ_PRODUCER_CHANGING = 0xfe, CQ_PRODUCER_ANY = 0xff };
+
+/**
+ * May this worker use ring_cq_reserve_alone()? The control lcore says so before it attaches the
+ * first QP of the queue. Before it attaches one to a second worker it takes the word back, and
+ * waits for the first worker to answer a message: in doing so that worker has left the burst in
+ * which it may have believed it, and the answer orders its last `tail` before the second worker's
+ * first look, which follows a message too.
+ */
+static inline bool
+qp_cq_is_alone(const struct qp_cq *cq, uint16_t worker)
+{
+	return atomic_load_explicit(&cq->producer, memory_order_relaxed) == worker + 1;
+}
 
 /** Completion notification (CQ-06). The control lcore arms; whoever adds a completion fires. */
 enum qp_cq_notify { CQ_NOTIFY_NONE, CQ_NOTIFY_SOLICITED, CQ_NOTIFY_NEXT, CQ_NOTIFY_FIRED };

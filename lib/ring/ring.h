@@ -84,11 +84,12 @@ struct ring_shared {
 /** The same of a completion ring: who adds entries keeps his index to himself. */
 struct ring_cq_shared {
 	_Atomic uint64_t arm CACHE_ALIGNED; /* writer: consumer; see ring_cq_arm() */
-	_Atomic uint32_t fired; /* writer: the adding side. Events so far */
+	_Atomic uint32_t fired;             /* writer: the adding side. Events so far */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint8_t slots[] CACHE_ALIGNED;
 };
-_Static_assert(sizeof(struct ring_cq_shared) == sizeof(struct ring_shared), "ring_size() fits both");
+_Static_assert(
+	sizeof(struct ring_cq_shared) == sizeof(struct ring_shared), "ring_size() fits both");
 
 /** Private view of a work ring (SPSC). */
 struct ring {
@@ -130,11 +131,61 @@ struct ring_cq {
 	uint32_t cons;         /* consumer's own index */
 	uint32_t turn;         /* consumer: counts calls of ring_cq_arm() */
 	_Atomic uint32_t tail; /* producers' index; those of one ring share one view */
+	uint32_t seen;         /* a producer that is alone: the consumer's index, some time ago */
 };
 
 void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh);
 /** Any worker: add a completion. @return 0, or -ENOSPC: full, nothing is overwritten (CQ-05). */
 int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
+/**
+ * Any worker: the place of the next completion, or NULL when there is none (CQ-05). Whoever has it
+ * fills all but `seq`, field by field, and says ring_cq_publish(); until then the consumer waits.
+ */
+struct ring_cqe *ring_cq_reserve(struct ring_cq *q, uint32_t *index);
+
+static inline struct ring_cqe *
+ring_cq_at(const struct ring_cq *q, uint32_t index)
+{
+	struct ring_cqe *slots = (void *)q->sh->slots;
+
+	return &slots[index & q->mask];
+}
+
+/**
+ * ring_cq_reserve() of a worker that no other one adds beside: without a locked exchange, which
+ * costs about 100 cycles as it waits for all stores before it. Whoever makes a second worker a
+ * producer orders all that this one did before all that the other one does, and has this one know
+ * before that it is not alone any more: then the other one finds the newest `tail`, and no two
+ * ever move it at once. The entry itself is published by its `seq`, as ever.
+ */
+static inline struct ring_cqe *
+ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
+{
+	uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
+
+	if (UNLIKELY(prod - q->seen >= q->limit)) {
+		q->seen = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+		if (prod - q->seen >= q->limit)
+			return NULL;
+	}
+	atomic_store_explicit(&q->tail, prod + 1, memory_order_relaxed);
+	*index = prod;
+	return ring_cq_at(q, prod);
+}
+
+/** What `seq` says once the entry with this index is there: never what the turn before left. */
+static inline uint32_t
+ring_cq_seq(const struct ring_cq *q, uint32_t index)
+{
+	return (index >> __builtin_popcount(q->mask)) + 1;
+}
+
+/** The completion at this place is whole: the consumer may take it. */
+static inline void
+ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
+{
+	atomic_store_explicit(&slot->seq, ring_cq_seq(q, index), memory_order_release);
+}
 /** Consumer: copy up to n completions out, in order. @return how many. */
 uint32_t ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n);
 

@@ -16,21 +16,6 @@
 
 #define BODY_BYTES offsetof(struct ring_cqe, seq)
 
-static struct ring_cqe *
-cqe_at(const struct ring_cq *q, uint32_t index)
-{
-	struct ring_cqe *slots = (void *)q->sh->slots;
-
-	return &slots[index & q->mask];
-}
-
-/* What `seq` says once the entry with this index is there: never what the turn before left. */
-static uint32_t
-seq_of(const struct ring_cq *q, uint32_t index)
-{
-	return (index >> __builtin_popcount(q->mask)) + 1;
-}
-
 void
 ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh)
 {
@@ -41,22 +26,23 @@ ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, boo
 	q->turn = 0;
 	if (fresh) {
 		for (uint32_t i = 0; i < entries; i++)
-			atomic_store_explicit(&cqe_at(q, i)->seq, 0, memory_order_relaxed);
+			atomic_store_explicit(&ring_cq_at(q, i)->seq, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->arm, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->fired, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->tail, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->cons, 0, memory_order_release);
 	}
 	q->cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+	q->seen = q->cons;
 }
 
 /*
- * Reserve an index. The consumer's index is read first: what it has consumed was reserved before,
+ * The consumer's index is read first: what it has consumed was reserved before,
  * so the difference of the two is never negative. It may be too large when both moved meanwhile;
  * "full" therefore counts only if the consumer's index is still the same.
  */
-static int
-reserve(struct ring_cq *q, uint32_t *index)
+struct ring_cqe *
+ring_cq_reserve(struct ring_cq *q, uint32_t *index)
 {
 	uint32_t cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
 
@@ -70,28 +56,27 @@ reserve(struct ring_cq *q, uint32_t *index)
 			if (LIKELY(atomic_compare_exchange_weak_explicit(&q->tail, &prod, prod + 1,
 				    memory_order_relaxed, memory_order_relaxed))) {
 				*index = prod;
-				return 0;
+				return ring_cq_at(q, prod);
 			}
 		}
 		cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
 		if (cons == before)
-			return -ENOSPC;
+			return NULL;
 		prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
 	}
-	return -ENOSPC;
+	return NULL;
 }
 
 int
 ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe)
 {
-	struct ring_cqe *slot;
 	uint32_t index;
+	struct ring_cqe *slot = ring_cq_reserve(q, &index);
 
-	if (reserve(q, &index) != 0)
+	if (slot == NULL)
 		return -ENOSPC;
-	slot = cqe_at(q, index);
 	memcpy(slot, cqe, BODY_BYTES);
-	atomic_store_explicit(&slot->seq, seq_of(q, index), memory_order_release);
+	ring_cq_publish(q, slot, index);
 	return 0;
 }
 
@@ -101,8 +86,8 @@ ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n)
 	uint32_t got;
 
 	for (got = 0; got < n; got++) {
-		const struct ring_cqe *slot = cqe_at(q, q->cons + got);
-		uint32_t seq = seq_of(q, q->cons + got);
+		const struct ring_cqe *slot = ring_cq_at(q, q->cons + got);
+		uint32_t seq = ring_cq_seq(q, q->cons + got);
 
 		if (atomic_load_explicit(&slot->seq, memory_order_acquire) != seq)
 			break;

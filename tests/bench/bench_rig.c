@@ -130,6 +130,7 @@ rig_set_up(struct bench_rig *r, uint32_t qps)
 		die("no memory");
 	make_region(r);
 	ring_cq_attach(&b.cq.ring, b.cq.area.base, 1024, 1024, true);
+	atomic_store(&b.cq.producer, 1); /* both workers have index 0, and turn by turn */
 	for (uint32_t i = 0; i < qps; i++) {
 		make_qp(r, i);
 		bare_qp_init(&r->bare, MAX_QPS + i, &b.to_peer);

@@ -628,6 +628,52 @@ QP_18_destroy_takes_it_from_the_worker(void **state UNUSED)
 	assert_int_equal(rpc_code("qp_destroy", "{\"qp_num\":17}"), REFUSED(ENOENT));
 }
 
+/* A completion queue knows whether all its QPs are on one worker. */
+static void
+cq_of_one_worker_or_several(void **state UNUSED)
+{
+	const char *qp = "{\"qp_num\":%d,\"qp_type\":\"RC\",\"port\":\"p0\",\"pd\":\"pd0\","
+			 "\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\",\"worker\":%d}";
+	char text[256];
+	struct qp_cq *q;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), qp, 30 + i, 1);
+		json_decref(rpc_ok("qp_create", text));
+		snprintf(text, sizeof(text), "{\"qp_num\":%d," TO_INIT "}", 30 + i);
+		json_decref(rpc_ok("qp_modify", text));
+	}
+	q = qp_lookup(fake.env.qps, 30)->recv_cq;
+	assert_true(qp_cq_is_alone(q, 1));
+	assert_false(qp_cq_is_alone(q, 0));
+	assert_int_equal(fake.seen[MBOX_SYNC], 0);
+
+	/* A worker does not answer: nobody may believe that it is alone, nobody is added. */
+	snprintf(text, sizeof(text), qp, 32, 0);
+	json_decref(rpc_ok("qp_create", text));
+	fake.step = 10 * TIME_NS_PER_MS;
+	fake.deaf = true;
+	assert_int_equal(
+		rpc_code("qp_modify", "{\"qp_num\":32," TO_INIT "}"), REFUSED(ETIMEDOUT));
+	assert_false(qp_cq_is_alone(q, 1));
+	assert_null(qp_lookup(fake.env.qps, 32));
+	fake.deaf = false;
+	fake.step = 1000;
+	fake.seen[MBOX_SYNC] = 0;
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":32," TO_INIT "}"));
+	assert_true(fake.seen[MBOX_SYNC] >= FAKE_WORKERS);
+	assert_false(qp_cq_is_alone(q, 0));
+	assert_false(qp_cq_is_alone(q, 1));
+
+	/* From then on it is as it is. */
+	fake.seen[MBOX_SYNC] = 0;
+	snprintf(text, sizeof(text), qp, 33, 1);
+	json_decref(rpc_ok("qp_create", text));
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":33," TO_INIT "}"));
+	assert_int_equal(fake.seen[MBOX_SYNC], 0);
+	assert_false(qp_cq_is_alone(q, 1));
+}
+
 static void
 flight_recorder(void **state UNUSED)
 {
@@ -687,6 +733,7 @@ main(void)
 		WITH_FAKE(recv_feed_has_a_region_of_its_own),
 		WITH_FAKE(list_filters_and_pages),
 		WITH_FAKE(QP_18_destroy_takes_it_from_the_worker),
+		WITH_FAKE(cq_of_one_worker_or_several),
 		WITH_FAKE(flight_recorder),
 	};
 

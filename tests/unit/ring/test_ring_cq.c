@@ -317,6 +317,120 @@ two_producers(void **state UNUSED)
 	free(mem);
 }
 
+/* A producer that is alone: CQ-05 holds for it, whatever the consumer's index says. */
+static void
+CQ_05_alone(void **state UNUSED)
+{
+	void *mem = cq_memory(8);
+	struct ring_cqe out[8];
+	struct ring_cq q;
+	uint32_t index;
+
+	ring_cq_attach(&q, mem, 8, 5, true);
+	atomic_store(&q.tail, UINT32_MAX - 6);
+	atomic_store(&q.sh->cons, UINT32_MAX - 6);
+	q.cons = q.seen = UINT32_MAX - 6;
+	for (uint32_t turn = 0; turn < 20; turn++) {
+		for (uint32_t k = 0; k < 5; k++) {
+			struct ring_cqe *slot = ring_cq_reserve_alone(&q, &index);
+
+			assert_non_null(slot);
+			slot->wr_id = 100 * turn + k;
+			ring_cq_publish(&q, slot, index);
+		}
+		assert_null(ring_cq_reserve_alone(&q, &index));
+		assert_null(ring_cq_reserve(&q, &index));
+		assert_int_equal(ring_cq_poll(&q, out, 8), 5);
+		for (uint32_t k = 0; k < 5; k++)
+			assert_int_equal(out[k].wr_id, 100 * turn + k);
+		assert_int_equal(ring_cq_poll(&q, out, 8), 0);
+	}
+	free(mem);
+}
+
+/* What the control lcore and two workers do when a queue gets its second worker. */
+struct handover {
+	struct ring_cq *q;
+	_Atomic bool alone; /* qp_cq_is_alone() */
+	_Atomic bool asked; /* the message that a worker answers between its bursts */
+	_Atomic bool answered;
+};
+
+static void *
+first_main(void *arg)
+{
+	struct handover *h = arg;
+
+	for (uint32_t i = 0; i < ITEMS;) {
+		if (atomic_load_explicit(&h->asked, memory_order_acquire))
+			atomic_store_explicit(&h->answered, true, memory_order_release);
+		for (uint32_t k = 0; k < 32 && i < ITEMS; k++) {
+			uint32_t index;
+			struct ring_cqe *slot =
+				atomic_load_explicit(&h->alone, memory_order_relaxed)
+					? ring_cq_reserve_alone(h->q, &index)
+					: ring_cq_reserve(h->q, &index);
+
+			if (slot == NULL) {
+				sched_yield();
+				break;
+			}
+			slot->wr_id = i++;
+			slot->qp_num = 0;
+			slot->psn = (uint32_t)slot->wr_id;
+			ring_cq_publish(h->q, slot, index);
+		}
+	}
+	atomic_store_explicit(&h->answered, true, memory_order_release);
+	return NULL;
+}
+
+static void
+take_all(struct ring_cq *q, uint32_t next[2], uint32_t *wrong)
+{
+	struct ring_cqe out[32];
+	uint32_t n = ring_cq_poll(q, out, 32);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t id = out[i].qp_num & 1;
+
+		*wrong += out[i].qp_num > 1 || out[i].wr_id != next[id] ||
+			  out[i].psn != (next[id] ^ id);
+		next[id]++;
+	}
+	if (n == 0)
+		sched_yield();
+}
+
+static void
+second_producer(void **state UNUSED)
+{
+	void *mem = cq_memory(256);
+	uint32_t next[2] = { 0, 0 }, wrong = 0;
+	pthread_t first, second;
+	struct ring_cq q;
+	struct handover h = { .q = &q, .alone = true };
+	struct pusher p = { &q, 1, 0 };
+
+	ring_cq_attach(&q, mem, 256, 200, true);
+	assert_int_equal(pthread_create(&first, NULL, first_main, &h), 0);
+	while (next[0] < ITEMS / 4)
+		take_all(&q, next, &wrong);
+	atomic_store_explicit(&h.alone, false, memory_order_relaxed);
+	atomic_store_explicit(&h.asked, true, memory_order_release);
+	while (!atomic_load_explicit(&h.answered, memory_order_acquire))
+		take_all(&q, next, &wrong);
+	assert_int_equal(pthread_create(&second, NULL, pusher_main, &p), 0);
+	while (next[0] + next[1] < 2 * ITEMS)
+		take_all(&q, next, &wrong);
+	pthread_join(first, NULL);
+	pthread_join(second, NULL);
+	assert_int_equal(next[0], ITEMS);
+	assert_int_equal(next[1], ITEMS);
+	assert_int_equal(wrong, 0);
+	free(mem);
+}
+
 int
 main(void)
 {
@@ -330,6 +444,8 @@ main(void)
 		cmocka_unit_test(hostile_live),
 		cmocka_unit_test(arm_words),
 		cmocka_unit_test(two_producers),
+		cmocka_unit_test(CQ_05_alone),
+		cmocka_unit_test(second_producer),
 	};
 
 	return cmocka_run_group_tests_name("ring_cq", tests, NULL, NULL);
