@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 2: read headers; what is not RoCE leaves to the control lcore, or for good. */
 #include "pipeline_priv.h"
+#include "wire_near.h"
 
 /** ARP, ICMP and ICMPv6 are the control lcore's. */
 static void
@@ -64,63 +65,120 @@ read_plain(const struct worker *w, struct burst *b)
 }
 
 #if WIRE_WIDE
+/** Packets that are not plain, by bits. */
+struct odd {
+	uint32_t near; /* wire_near.h may know them */
+	uint32_t far;
+};
+
 /** The same, faster. */
-TARGET_WIRE_WIDE static uint32_t
+TARGET_WIRE_WIDE static struct odd
 read_wide(const struct worker *w, struct burst *b)
 {
 	const struct qp_table *qps = w->qps;
 	const uint64_t fcs_bad = w->fcs_bad;
 	const uint32_t n = b->n, mask = qps->mask;
-	uint32_t odd = 0;
+	struct odd odd = { 0 };
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct rte_mbuf *m = b->m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 
-		if (LIKELY(m->data_len >= WIRE_PLAIN_MIN) &&
+		if (LIKELY(m->data_len >= WIRE_PLAIN_MIN) && LIKELY((m->ol_flags & fcs_bad) == 0) &&
 			LIKELY(wire_read_wide(
-				&w->front[b->port[i]], frame, m->data_len, &b->pkt[i])) &&
-			LIKELY((m->ol_flags & fcs_bad) == 0))
+				&w->front[b->port[i]], frame, m->data_len, &b->pkt[i])))
 			rte_prefetch0(&qps->slot[be32_load(frame + WIRE_PLAIN_BTH + 4) & mask]);
+		else if (wire_is_near(frame, m->data_len))
+			odd.near |= BIT32(i);
 		else
-			odd |= BIT32(i);
+			odd.far |= BIT32(i);
 	}
 	return odd;
 }
 #endif
 
-/** Read the packets of these bits, and close the gaps of those that leave. */
-static __attribute__((noinline)) void
-read_odd(struct worker *w, struct burst *b, uint32_t odd)
+/** The headers of an odd packet were read: fetch what stands at its QP number. */
+static inline void
+odd_ready(const struct worker *w, const struct rte_mbuf *m, struct wire_pkt *p)
 {
 	const struct qp_table *qps = w->qps;
-	uint32_t n = b->n, kept = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct wire_pkt *p = &b->pkt[i];
+	if (UNLIKELY((m->ol_flags & w->fcs_bad) != 0))
+		p->faults |= FAULT_BIT(FAULT_FCS);
+	rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
+}
 
-		if ((odd >> i & 1) != 0) {
-			if (!parse_odd(w, b, i, p))
-				continue;
-			if (UNLIKELY((b->m[i]->ol_flags & w->fcs_bad) != 0))
-				p->faults |= FAULT_BIT(FAULT_FCS);
-			rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
-		}
-		burst_keep(b, kept++, i);
+/** Read the packets of these bits. @return a bit for each that has left. */
+static __attribute__((noinline)) uint32_t
+read_odd(struct worker *w, struct burst *b, uint32_t odd)
+{
+	uint32_t gone = 0;
+
+	for (uint32_t i = 0; odd != 0; i++, odd >>= 1) {
+		if ((odd & 1) == 0)
+			continue;
+		if (parse_odd(w, b, i, &b->pkt[i]))
+			odd_ready(w, b->m[i], &b->pkt[i]);
+		else
+			gone |= BIT32(i);
 	}
+	return gone;
+}
+
+#if WIRE_WIDE
+/** Read those of these packets that wire_near.h knows. @return a bit for each of the others. */
+TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
+read_near(const struct worker *w, struct burst *b, uint32_t near)
+{
+	uint32_t far = 0;
+
+	for (uint32_t i = 0; near != 0; i++, near >>= 1) {
+		const struct rte_mbuf *m = b->m[i];
+
+		if ((near & 1) == 0)
+			continue;
+		if (wire_read_near(&w->front[b->port[i]], &w->conf.ports[b->port[i]].addr,
+			    rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &b->pkt[i]))
+			odd_ready(w, m, &b->pkt[i]);
+		else
+			far |= BIT32(i);
+	}
+	return far;
+}
+
+/** Read all packets, with wide registers. @return a bit for each that has left. */
+static uint32_t
+parse_wide(struct worker *w, struct burst *b)
+{
+	struct odd odd = read_wide(w, b);
+
+	if (UNLIKELY(odd.near != 0))
+		odd.far |= read_near(w, b, odd.near);
+	return UNLIKELY(odd.far != 0) ? read_odd(w, b, odd.far) : 0;
+}
+#endif
+
+static __attribute__((noinline)) void
+close_gaps(struct burst *b, uint32_t gone)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		if ((gone >> i & 1) == 0)
+			burst_keep(b, kept++, i);
 	b->n = kept;
 }
 
 void
 stage_parse(struct worker *w, struct burst *b)
 {
-	uint32_t odd;
+	uint32_t gone;
 
 #if WIRE_WIDE
-	odd = LIKELY(wire_has_wide()) ? read_wide(w, b) : read_plain(w, b);
+	gone = LIKELY(wire_has_wide()) ? parse_wide(w, b) : read_odd(w, b, read_plain(w, b));
 #else
-	odd = read_plain(w, b);
+	gone = read_odd(w, b, read_plain(w, b));
 #endif
-	if (UNLIKELY(odd != 0))
-		read_odd(w, b, odd);
+	if (UNLIKELY(gone != 0))
+		close_gaps(b, gone);
 }

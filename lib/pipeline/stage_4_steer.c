@@ -51,7 +51,7 @@ differs(const uint8_t *a, const uint8_t *b, size_t n)
  * The VLAN of a path is a property of the address that it goes to, as a GID's is: packets of
  * another one are not the QP's. No tag and a tag that has only a priority (VLAN 0) are the same.
  */
-static __attribute__((noinline)) fault_mask_t
+static inline fault_mask_t
 vlan_fault(const struct wire_path *path, const struct wire_pkt *p)
 {
 	uint16_t own = path->vlan ? path->vlan_tci & 0xfff : 0, tag = 0;
@@ -116,26 +116,12 @@ alternate_faults(const struct qp *qp, const struct wire_pkt *p)
 	return f;
 }
 
-/** The same for the path in use. */
-static inline fault_mask_t
-primary_faults(const struct qp *qp, const struct wire_pkt *p)
-{
-	fault_mask_t f = path_faults(qp, p);
-
-	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0))
-		f |= fault_if(differs(p->frame + 6, qp->peer_mac, 6), FAULT_SRC_MAC);
-	if (UNLIKELY((p->flags & PKT_VLAN) != 0 || (qp->flags & QPF_VLAN) != 0))
-		f |= vlan_fault(&qp->attr.path, p);
-	f |= fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY);
-	return f;
-}
-
-/** Everything about a packet that needs its QP, which is in a state that receives. */
-static inline fault_mask_t
-qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
+/** What the path in use does not say, but the QP's other attributes. */
+static ALWAYS_INLINE fault_mask_t
+kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 {
 	bool cnp = op_has(p->op, OPF_CNP);
-	fault_mask_t f = is_migration(qp, p) ? alternate_faults(qp, p) : primary_faults(qp, p);
+	fault_mask_t f = 0;
 
 	/* Only RC has a responder so far. */
 	f |= fault_if((p->opcode >> 5 != transport_of(qp->type) || qp->type != QPT_RC) && !cnp,
@@ -145,6 +131,30 @@ qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	else if (UNLIKELY(op_has(p->op, OPF_RESPONSE)))
 		f |= fault_if(state != QPS_RTS && state != QPS_SQD, FAULT_RESPONSE_STATE);
 	return f;
+}
+
+/** The tag and the key of a packet that came on the path in use. */
+static ALWAYS_INLINE fault_mask_t
+label_faults(const struct qp *qp, const struct wire_pkt *p)
+{
+	fault_mask_t f = fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY);
+
+	if (UNLIKELY((p->flags & PKT_VLAN) != 0 || (qp->flags & QPF_VLAN) != 0))
+		f |= vlan_fault(&qp->attr.path, p);
+	return f;
+}
+
+/** Everything about a packet that needs its QP, which is in a state that receives. */
+static __attribute__((noinline)) fault_mask_t
+qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
+{
+	fault_mask_t f = kind_faults(qp, state, p);
+
+	if (is_migration(qp, p))
+		return f | alternate_faults(qp, p);
+	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0))
+		f |= fault_if(differs(p->frame + 6, qp->peer_mac, 6), FAULT_SRC_MAC);
+	return f | path_faults(qp, p) | label_faults(qp, p);
 }
 
 void
@@ -201,6 +211,7 @@ has_plain_path(const struct qp *qp)
 static ALWAYS_INLINE fault_mask_t
 faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, bool all)
 {
+	fault_mask_t f;
 	uint8_t state;
 
 	/* Without a BTH there is no QP to look at; a reserved number has its own fault. */
@@ -213,9 +224,13 @@ faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	state = qp_state_of(qp);
 	if (!qp_receives(state))
 		return FAULT_BIT(FAULT_QP_STATE);
-	/* Between headers below the BTH and what is behind them stands nothing else of the QP. */
-	if (!all && p->faults != 0 && has_plain_path(qp))
-		return path_faults(qp, p);
+	/* Where the packet is from comes before all else that a QP finds, and the BTH's faults. */
+	if (!all && has_plain_path(qp)) {
+		f = path_faults(qp, p);
+		if (f != 0 || p->faults != 0)
+			return f;
+		return label_faults(qp, p) | kind_faults(qp, state, p);
+	}
 	return qp_faults(qp, state, p);
 }
 

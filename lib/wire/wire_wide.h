@@ -58,17 +58,14 @@ _Static_assert(WIRE_WORD(frame_len) == 2 && WIRE_WORD(payload_off) == 3 &&
 	"the words of wire_read_wide()");
 
 /**
- * wire_match() and wire_read_plain() of a frame of at least WIRE_PLAIN_MIN bytes, and what they
- * would say, or false also where they would not; `out` is filled with true only.
- *
- * The 32 bytes from out->op on are made as words a + row + b: `a` are bytes of the header as they
- * are, little-endian; of `b` a shift and a mask take bits out, and it counts as a number to add
- * (flags, pad) or as the complement of one to subtract (pad from the payload's length, the UDP
- * length from the IP length, which leaves 0 in the last word).
+ * The 32 bytes from a wire_pkt's `op` on, of a header with this opcode. They are made as words
+ * a + row + b: `a` are bytes of the header as they are, little-endian; of `b` a shift and a mask
+ * take bits out, and it counts as a number to add (flags, pad) or as the complement of one to
+ * subtract (pad from the payload's length, the UDP length from the IP length, which leaves 0 in
+ * the last word).
  */
-TARGET_WIRE_WIDE static ALWAYS_INLINE bool
-wire_read_wide(
-	const struct wire_front *front, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+TARGET_WIRE_WIDE static ALWAYS_INLINE __m256i
+wire_words(__m512i head, uint8_t opcode)
 {
 	const __m512i from = _mm512_set_epi8(
 		/* b */
@@ -83,26 +80,45 @@ wire_read_wide(
 	const __m256i b_not = _mm256_set_epi16(-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0);
 	const __m256i a_mask = _mm256_set_epi16(-1, 0, (short)0xc0ff, -1, 0xff, -1, 0xff, -1, /* */
 		0, 0, -1, -1, 0, 0, 0, 0);
-	const __m256i wrong =
-		_mm256_set_epi16(-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, INT16_MIN, 0, 0, 0, 0);
 	const __m256i less = _mm256_set_epi16(1 - WIRE_IPV4_LEN, 0, 0, 0, 0, 0, 0, 0, /* */
 		0, 0, 0, 0, 0, 0, 0, 0);
-	__m512i head = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), frame);
-	__m512i want = _mm512_and_si512(head, _mm512_load_si512(wire_front_mask));
-	__m256i a, b, row;
-	uint32_t qpn, udp_len;
+	__m256i row = _mm256_zextsi128_si256(
+		_mm_load_si128((const __m128i *)(const void *)&wire_rows[opcode]));
+	__m256i a, b;
 
-	if (UNLIKELY(_mm512_cmpneq_epi32_mask(want, _mm512_load_si512(front->want)) != 0))
-		return false;
-	row = _mm256_zextsi128_si256(
-		_mm_load_si128((const __m128i *)(const void *)&wire_rows[frame[WIRE_PLAIN_BTH]]));
 	head = _mm512_permutexvar_epi8(from, head);
 	a = _mm512_castsi512_si256(head);
 	b = _mm256_srlv_epi16(_mm512_extracti64x4_epi64(head, 1), b_shift);
 	b = _mm256_ternarylogic_epi32(b, b_mask, b_not, 0x6a); /* (b & mask) ^ not */
 	a = _mm256_add_epi16(_mm256_and_si256(a, a_mask), _mm256_add_epi16(row, less));
-	a = _mm256_add_epi16(a, b);
-	if (UNLIKELY(!_mm256_testz_si256(a, wrong)))
+	return _mm256_add_epi16(a, b);
+}
+
+/** Do the lengths of IP, UDP and payload say what cannot be (or a payload is beyond INT16_MAX)? */
+TARGET_WIRE_WIDE static ALWAYS_INLINE bool
+wire_words_are_wrong(__m256i words)
+{
+	return !_mm256_testz_si256(words, _mm256_set_epi16(-1, 0, 0, 0, 0, 0, 0, 0, /* */
+						  0, 0, 0, INT16_MIN, 0, 0, 0, 0));
+}
+
+/**
+ * wire_match() and wire_read_plain() of a frame of at least WIRE_PLAIN_MIN bytes, and what they
+ * would say, or false also where they would not; `out` is filled with true only.
+ */
+TARGET_WIRE_WIDE static ALWAYS_INLINE bool
+wire_read_wide(
+	const struct wire_front *front, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+{
+	__m512i head = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), frame);
+	__m512i want = _mm512_and_si512(head, _mm512_load_si512(wire_front_mask));
+	uint32_t qpn, udp_len;
+	__m256i words;
+
+	if (UNLIKELY(_mm512_cmpneq_epi32_mask(want, _mm512_load_si512(front->want)) != 0))
+		return false;
+	words = wire_words(head, frame[WIRE_PLAIN_BTH]);
+	if (UNLIKELY(wire_words_are_wrong(words)))
 		return false;
 	udp_len = __builtin_bswap16(wire_load16(frame + WIRE_PLAIN_UDP + 4));
 	if (UNLIKELY(udp_len + WIRE_PLAIN_UDP > len) ||
@@ -111,7 +127,7 @@ wire_read_wide(
 	qpn = be32_load(frame + WIRE_PLAIN_BTH + 4); /* the byte before it is 0 */
 	if (UNLIKELY(qpn - 2 > PSN_MASK - 3))
 		return false;
-	_mm256_storeu_si256((__m256i *)(void *)&out->op, a);
+	_mm256_storeu_si256((__m256i *)(void *)&out->op, words);
 	out->frame = frame;
 	out->faults = 0;
 	out->frame_len = (uint16_t)len;
