@@ -13,7 +13,14 @@
 
 #define RX_DESCRIPTORS 1024
 #define TX_DESCRIPTORS 1024
-#define POOL_MBUFS     8191
+/*
+ * mbufs of a port: a receive ring full, for each worker a transmit ring full and as many that wait
+ * or are at work, and room for caches. No more than that: a ring goes through all of them in turn,
+ * and what is not in the CPU's cache any more is slow to read.
+ */
+#define POOL_MBUFS     2047
+#define POOL_WORKER    2048
+#define POOL_MAX       8191u
 #define QUEUE_MBUFS    4096 /* for each receive queue but the first */
 #define POOL_CACHE     256
 #define MIN_DATA_ROOM  2048
@@ -37,7 +44,8 @@ static int
 pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf_port *cp)
 {
 	uint32_t slot = vdev_frame_size(conf, cp->device);
-	uint32_t room, mbufs;
+	uint32_t mbufs = RTE_MIN(POOL_MBUFS + POOL_WORKER * conf->lcores.n_workers, POOL_MAX);
+	uint32_t room;
 	char name[32];
 
 	/* The mtu is the IP datagram; two tags and the FCS may come on top of the header. */
@@ -50,7 +58,7 @@ pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf
 		return -EINVAL;
 	}
 	snprintf(name, sizeof(name), "port%u", p->id);
-	mbufs = POOL_MBUFS + (cp->rx_queues - 1u) * QUEUE_MBUFS;
+	mbufs += (cp->rx_queues - 1u) * QUEUE_MBUFS;
 	p->pool = rte_pktmbuf_pool_create(
 		name, mbufs, POOL_CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->id));
 	if (p->pool == NULL) {
