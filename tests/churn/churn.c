@@ -7,9 +7,11 @@
  * Everything goes through the control requests that a user has. The dataplane has two workers and
  * two crossed ports; each QP is on any worker, so packets pass the hand-off rings. Without -t one
  * thread turns all on a stepped clock and a seed names the run; with it the workers have threads of
- * their own, and QPs are destroyed while they receive.
+ * their own, and QPs are destroyed while they receive. Time waits then for whoever is kept from a
+ * CPU: see shared_clock().
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +32,9 @@
 #define IDLE_ROUNDS 3
 #define MAX_TURNS   1000000
 #define SAMPLES     10
+#define THREADS     (1 + CHURN_WORKERS)
+#define AHEAD_NS    (8 * TIME_NS_PER_MS)
+#define GONE        UINT64_MAX
 
 static struct churn churn = { .random = 1 };
 static _Atomic ns_t stepped_now = TIME_NS_PER_MS;
@@ -71,6 +76,45 @@ real_clock(void)
 	return (ns_t)ts.tv_sec * TIME_NS_PER_S + (ns_t)ts.tv_nsec;
 }
 
+static struct {
+	pthread_mutex_t lock;
+	ns_t now;
+	ns_t real;          /* when `now` was moved */
+	ns_t seen[THREADS]; /* by lcore: `now` as it last saw it; GONE: it does not turn */
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER, .now = TIME_NS_PER_MS, .seen = { 0, GONE, GONE } };
+
+/**
+ * Real time, but never more than AHEAD_NS beyond the last look of any thread. So a timer that
+ * expires means a number of turns of every thread: no peer is given up, and no worker is taken
+ * for silent, because the machine was busy with something else.
+ */
+static ns_t
+shared_clock(void)
+{
+	ns_t real = real_clock(), now, most = UINT64_MAX;
+
+	pthread_mutex_lock(&shared.lock);
+	for (uint32_t i = 0; i < THREADS; i++)
+		most = shared.seen[i] < most ? shared.seen[i] : most;
+	most += AHEAD_NS;
+	now = shared.now + (shared.real != 0 && real > shared.real ? real - shared.real : 0);
+	now = now < most ? now : most;
+	shared.now = now > shared.now ? now : shared.now;
+	shared.real = real > shared.real ? real : shared.real;
+	now = shared.now;
+	shared.seen[rte_lcore_id()] = now;
+	pthread_mutex_unlock(&shared.lock);
+	return now;
+}
+
+static void
+shared_clock_for(uint32_t lcore, bool turns)
+{
+	pthread_mutex_lock(&shared.lock);
+	shared.seen[lcore] = turns ? shared.now : GONE;
+	pthread_mutex_unlock(&shared.lock);
+}
+
 static void
 stepped_pump(void *ctx UNUSED)
 {
@@ -104,17 +148,18 @@ settle(struct churn *c)
 void
 churn_run(struct churn *c, ns_t ns)
 {
-	ns_t end = real_clock() + ns;
+	ns_t end;
 
 	if (!c->threads) {
 		stepped_now += ns;
 		settle(c);
 		return;
 	}
+	end = shared_clock() + ns;
 	do {
-		control_poll(c->dp.control, real_clock());
+		control_poll(c->dp.control, shared_clock());
 		sched_yield();
-	} while (real_clock() < end);
+	} while (shared_clock() < end);
 }
 
 void
@@ -229,22 +274,25 @@ idle_yield(void *ctx UNUSED, uint32_t turns UNUSED)
 static int
 worker_main(void *arg)
 {
-	worker_run(arg, &churn.dp.workers_stop, real_clock, idle_yield, NULL);
+	worker_run(arg, &churn.dp.workers_stop, shared_clock, idle_yield, NULL);
+	shared_clock_for(rte_lcore_id(), false);
 	return 0;
 }
 
 static int
 start(struct churn *c, const struct conf *conf)
 {
-	const struct dataplane_hooks hooks = { .clock = c->threads ? real_clock : stepped_clock,
+	const struct dataplane_hooks hooks = { .clock = c->threads ? shared_clock : stepped_clock,
 		.pump = c->threads ? real_pump : stepped_pump,
 		.no_socket = true };
 	int rc = ports_create();
 
 	if (rc == 0)
 		rc = dataplane_create(&c->dp, conf, &hooks);
-	for (uint32_t i = 0; rc == 0 && c->threads && i < CHURN_WORKERS; i++)
+	for (uint32_t i = 0; rc == 0 && c->threads && i < CHURN_WORKERS; i++) {
+		shared_clock_for(i + 1, true);
 		rc = rte_eal_remote_launch(worker_main, c->dp.workers[i], i + 1);
+	}
 	if (rc == 0)
 		rc = dataplane_start(&c->dp);
 	return rc;

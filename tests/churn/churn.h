@@ -21,7 +21,7 @@ enum { CHURN_PORTS = 2, CHURN_WORKERS = 2 };
 struct churn {
 	struct dataplane dp;
 	uint64_t random;
-	bool threads; /* workers run on lcores of their own, in real time */
+	bool threads; /* workers run on lcores of their own */
 	uint64_t round;
 	uint64_t qps;      /* made so far */
 	uint64_t done[22]; /* completions by status */
@@ -35,9 +35,9 @@ void churn_die(const struct churn *c, const char *format, ...)
 /** A number below n, from the seed. */
 uint32_t churn_random(struct churn *c, uint32_t n);
 
-/** Let `ns` pass and the dataplane come to rest, or in real time let it run for so long. */
+/** Let `ns` pass and the dataplane come to rest, or with threads let it run for so long. */
 void churn_run(struct churn *c, ns_t ns);
-/** The workers turn n times, or in real time run a moment, without coming to rest. */
+/** The workers turn n times, or with threads run a moment, without coming to rest. */
 void churn_turn(struct churn *c, uint32_t n);
 
 /** One control request, its parameters as JSON text; dies of errors. @return the result: yours. */

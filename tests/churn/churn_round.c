@@ -55,11 +55,11 @@ churn_objects(struct churn *c)
 
 /* ---- the QPs --------------------------------------------------------------------------------- */
 
-/* Threads are kept waiting on a busy machine: their retries last a second, or a quarter of one. */
+/* With threads a timeout of 34 ms is four turns of each at the least, and so is each retry. */
 static void
 make_qp(struct churn *c, const struct pair *p, uint32_t side, const char *more)
 {
-	uint32_t timeout = c->threads ? 14 : 8;
+	uint32_t timeout = c->threads ? 13 : 8;
 	uint32_t retries = !c->threads ? 1 : p->end == END_ALONE ? 3 : 7;
 	static const char rights[] = "[\"REMOTE_READ\", \"REMOTE_WRITE\", \"REMOTE_ATOMIC\"]";
 	const char *mac = churn_random(c, 2) != 0 ? "null"
