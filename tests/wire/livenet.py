@@ -51,6 +51,19 @@ def ip(*args):
     subprocess.run(("ip",) + args, check=True)
 
 
+def wait_up(name):
+    """Until the kernel has taken notice: before, it may refuse to send. It tells with the lock that
+    it holds while it makes an interface ready."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        shown = subprocess.run(("ip", "-o", "link", "show", name), check=True,
+                               capture_output=True, text=True).stdout
+        if " state UP " in shown:
+            return
+        if time.monotonic() > end:
+            raise AssertionError("%s does not get up: %s" % (name, shown))
+
+
 def make_pair():
     ip("link", "set", "lo", "up")
     ip("link", "add", DUT_IF, "type", "veth", "peer", "name", PEER_IF)
@@ -62,6 +75,8 @@ def make_pair():
     ip("link", "set", PEER_IF, "address", PEER_MAC)
     for name in (DUT_IF, PEER_IF):
         ip("link", "set", name, "up")
+    for name in (DUT_IF, PEER_IF):
+        wait_up(name)
 
 
 def die_with_parent():
@@ -263,7 +278,7 @@ class Live:
 class LiveCase(rig.RigCase):
     """F-RESP on the wire. ask() is feed() and expect() with as many frames as are expected."""
 
-    ACCOUNT_TRIES = 20          # the kernel sends whenever it likes
+    ACCOUNT_S = WAIT_S          # the kernel sends whenever it likes, and a worker may be waiting
 
     @classmethod
     def start(cls):

@@ -190,6 +190,8 @@ class Cable(livenet.LiveCase):
             self.assertEqual(("PORT_ERR", "p0"), self.until("DOWN"))
             livenet.ip("link", "set", end, "up")
             self.assertEqual(("PORT_ACTIVE", "p0"), self.until("UP"))
+            for name in (PEER_IF, livenet.DUT_IF):
+                livenet.wait_up(name)
             self.rig.raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)     # of that time
             self.ask([self.peer.send_only(psn, b"x")], Ack(psn, psn - E + 1))
 
@@ -266,10 +268,11 @@ class KernelPeer6(livenet.LiveCase):
         self.make("cq_create", name="cq0", cqe=64)
         params = self.qp_params(ah_attr={"dest_ip": self.PEER6, "hop_limit": 64})
         self.make("qp_create", **params)
-        for _ in range(100):
+        end = time.monotonic() + livenet.WAIT_S
+        while not self.qp()["path_resolved"]:
+            self.assertLess(time.monotonic(), end, "the kernel's MAC is not found: %r" %
+                            self.rpc("neighbor_list"))
             self.ping("-c", "1")   # time passes, and the control lcore turns
-            if self.qp()["path_resolved"]:
-                break
         self.assertEqual(livenet.PEER_MAC, self.qp()["ah_attr"]["dest_mac"])
 
 
