@@ -152,3 +152,16 @@ icrc_seal(const struct crc_ops *ops, uint8_t *frame, uint16_t l3_off, bool ipv6,
 
 	icrc_store(frame + icrc_off, icrc_compute(ops, frame + l3_off, ipv6, icrc_off - l3_off));
 }
+
+void
+icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint32_t n)
+{
+#if ICRC_CLMUL
+	if (LIKELY(icrc_has_wide())) {
+		icrc_seal_wide(f, n);
+		return;
+	}
+#endif
+	for (uint32_t i = 0; i < n; i++)
+		icrc_seal(ops, f[i].frame, f[i].l3_off, f[i].ipv6, f[i].len);
+}

@@ -48,6 +48,20 @@ uint32_t icrc_verify_burst(const struct crc_ops *ops, const struct wire_pkt *p, 
  */
 void icrc_seal(const struct crc_ops *ops, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len);
 
+/** A built frame, as icrc_seal() takes it. */
+struct icrc_frame {
+	uint8_t *frame;
+	uint32_t len;
+	uint16_t l3_off;
+	bool ipv6;
+};
+
+/**
+ * icrc_seal() for n frames. A frame that was written just now in small pieces is read in large
+ * ones, which waits for the pieces: seal a burst once all of it is written.
+ */
+void icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint32_t n);
+
 /**
  * Incremental form: header first (IP .. BTH, masked), then any number of pieces.
  * icrc_final(icrc_update(icrc_begin(..), ..)) equals icrc_compute over the concatenation.

@@ -172,19 +172,58 @@ parts_of(const struct wire_pkt *p, uint32_t *want)
 		(uint32_t)p->icrc_off - p->l3_off);
 }
 
-/** Four packets a turn: they share what makes 32 bits of a remainder. */
+/** Four packets share what makes 32 bits of a remainder. */
+TARGET_WIDE static ALWAYS_INLINE __m128i
+remainders(__m512i a, __m512i b, __m512i c, __m512i d)
+{
+	const __m512i second = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 5, 1);
+
+	return _mm512_castsi512_si128(
+		_mm512_permutexvar_epi32(second, reduce_four(sums(a, b, c, d))));
+}
+
+TARGET_WIDE static ALWAYS_INLINE __m512i
+parts_of_frame(const struct icrc_frame *f)
+{
+	return parts(f->frame + f->l3_off, f->ipv6, f->len - WIRE_ICRC_LEN - f->l3_off);
+}
+
+static ALWAYS_INLINE void
+seal(const struct icrc_frame *f, uint32_t icrc)
+{
+	memcpy(f->frame + f->len - WIRE_ICRC_LEN, &icrc, sizeof(icrc));
+}
+
+TARGET_WIDE void
+icrc_seal_wide(const struct icrc_frame *f, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i + 4 <= n; i += 4) {
+		__m128i crc = _mm_xor_si128(_mm_set1_epi32(-1),
+			remainders(parts_of_frame(&f[i]), parts_of_frame(&f[i + 1]),
+				parts_of_frame(&f[i + 2]), parts_of_frame(&f[i + 3])));
+
+		seal(&f[i], (uint32_t)_mm_extract_epi32(crc, 0));
+		seal(&f[i + 1], (uint32_t)_mm_extract_epi32(crc, 1));
+		seal(&f[i + 2], (uint32_t)_mm_extract_epi32(crc, 2));
+		seal(&f[i + 3], (uint32_t)_mm_extract_epi32(crc, 3));
+	}
+	for (; i < n; i++)
+		seal(&f[i], ~whole(f[i].frame + f[i].l3_off, f[i].ipv6,
+				    f[i].len - WIRE_ICRC_LEN - f[i].l3_off));
+}
+
 TARGET_WIDE uint32_t
 icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
 {
-	const __m512i second = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 5, 1);
 	uint32_t bad = 0, i;
 
 	for (i = 0; i + 4 <= n; i += 4) {
 		uint32_t w[4];
 		__m512i a = parts_of(&p[i], &w[0]), b = parts_of(&p[i + 1], &w[1]);
 		__m512i c = parts_of(&p[i + 2], &w[2]), d = parts_of(&p[i + 3], &w[3]);
-		__m128i got = _mm512_castsi512_si128(
-			_mm512_permutexvar_epi32(second, reduce_four(sums(a, b, c, d))));
+		__m128i got = remainders(a, b, c, d);
 		__m128i want = _mm_set_epi32((int)w[3], (int)w[2], (int)w[1], (int)w[0]);
 
 		/* Right where the one is the other's complement. */

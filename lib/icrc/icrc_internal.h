@@ -60,6 +60,9 @@ uint32_t icrc_whole_wide(const uint8_t *l3, bool ipv6, uint32_t len);
 
 /** icrc_verify_burst(), where icrc_has_wide(). */
 uint32_t icrc_verify_wide(const struct wire_pkt *p, uint32_t n);
+
+/** icrc_seal_burst(), where icrc_has_wide(). */
+void icrc_seal_wide(const struct icrc_frame *f, uint32_t n);
 #else
 #define ICRC_CLMUL 0
 #endif

@@ -28,7 +28,7 @@ sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
 	} else if (from == QPS_SQD && to == QPS_RTS) {
 		requester_sqd(w, qp, false);
 	}
-	if (qp->req.sending != qp->req.tail || qp->sq.feed != NULL)
+	if (qp->req.sending != qp->req.tail || is_fed(qp))
 		send_wake(w, qp); /* a neighbour may have been found */
 }
 

@@ -14,6 +14,7 @@
  * send_queue.c  the send ring, the list of senders    requests.c  request packets
  * shared_rq.c   WQEs of a shared receive queue
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
+ * sending.h     what these four share
  * migration.c   path migration
  * doorbell.c    doorbells of clients
  *
@@ -32,7 +33,7 @@
 #include "wire_wide.h"
 
 #define AHEAD           4    /* packets: prefetch distance */
-#define TIMER_TURNS    16   /* timers wait so long for frames received before them */
+#define TIMER_TURNS     16   /* timers wait so long for frames received before them */
 #define TX_ROOM         2048 /* frames a port's backlog holds at most */
 #define TX_HIGH         256  /* frames waiting at which answers pause */
 #define ANSWER_TURN     64   /* answer packets of a worker in one turn */
@@ -41,6 +42,7 @@
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
+#define SEAL_BYTES      2048 /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
 #define MAILBOX_TURNS   64
 #define MAILBOX_BURST   16
@@ -114,6 +116,15 @@ struct worker {
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
+	struct {                /* payloads of the QP that is being served, where its key is good */
+		uint32_t first; /* position */
+		uint32_t n;
+		const uint8_t *host[REQUEST_QP]; /* NULL: not known */
+		const struct mem_region *region[REQUEST_QP];
+	} sources;
+	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */
+	uint32_t unsealed_n;
+	uint32_t unsealed_bytes;
 	struct wheel wheel; /* timers of requesters */
 	struct {            /* QP_FAIL: the work request that the flush reports with this status */
 		uint8_t queue; /* AEQ_RQ, AEQ_SQ, 0: none */
@@ -125,8 +136,8 @@ struct worker {
 	struct burst burst;
 	struct burst few; /* a part of it */
 	struct stats_block port_stats[PIPELINE_MAX_PORTS];
-	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
-	uint8_t port_of[256];           /* DPDK port id -> index, or PORT_NONE */
+	uint16_t fault_stat[FAULT_MAX];              /* counter of a fault */
+	uint8_t port_of[256];                        /* DPDK port id -> index, or PORT_NONE */
 	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
 	struct worker_conf conf;
 	bool measuring; /* load.measure, as it was when the turn began */
@@ -325,63 +336,6 @@ void answers_run(struct worker *w);
 /** Forget everything owed: RESET, ERR by the control lcore, detach. */
 void answers_drop(struct worker *w, struct qp *qp);
 
-/* ---- requester (send_queue.c, send_actions.c, requests.c, send_feed.c) ----------------------- */
-
-/** Rule index of a verdict, as it stands in traces and messages. */
-static inline uint16_t
-send_rule(const struct requester_verdict *v)
-{
-	return v->rule != REQRULE_NONE ? v->rule | QP_RULE_REQUESTER : 0;
-}
-
-/** ibv_wc_opcode of a work request. */
-static inline uint8_t
-wc_opcode_of(uint8_t wr_opcode)
-{
-	static const uint8_t codes[] = {
-		[WR_RDMA_WRITE] = 1,
-		[WR_RDMA_WRITE_WITH_IMM] = 1,
-		[WR_RDMA_READ] = 2,
-		[WR_ATOMIC_CMP_AND_SWP] = 3,
-		[WR_ATOMIC_FETCH_AND_ADD] = 4,
-	};
-
-	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : 0;
-}
-
-/** Carry a verdict out. @param p the response, or NULL. */
-void requester_act(
-	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
-/** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
-void requester_sqd(struct worker *w, struct qp *qp, bool on);
-
-/** Copy what was posted into the requester's array. */
-void sendq_take(const struct worker *w, struct qp *qp);
-/** The oldest n requests have completed: their ring entries are the host's again. */
-void sendq_release(struct qp *qp, uint32_t n);
-/** Inline bytes of a request that has not completed. */
-const void *sendq_inline(const struct qp *qp, uint32_t position);
-const struct ring_sge *request_sges(const struct qp *qp, uint32_t position);
-/** On, or off, the list of QPs that are asked for packets. */
-void send_wake(struct worker *w, struct qp *qp);
-void send_sleep(struct worker *w, struct qp *qp);
-/** Off the list, timer cancelled. */
-void sends_stop(struct worker *w, struct qp *qp);
-/** The host says that it posted: send it, or flush it in ERR (QP-13). */
-void sends_posted(struct worker *w, struct qp *qp);
-/** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */
-void flush_sends(struct worker *w, struct qp *qp);
-
-/**
- * Make one packet in `m` and hand it to the port.
- * @return 0; -EFAULT: a buffer of the request is not accessible; -EMSGSIZE: `m` is too small.
- * Unless 0, `m` stays the caller's.
- */
-int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
-	const struct requester_packet *p);
-/** The requester's deadline may have changed. */
-void timer_update(struct worker *w, struct qp *qp);
-
 /* ---- path migration (migration.c) ----------------------------------------------------------- */
 
 /** MigReq of the QP's packets: PKT_MIGREQ or 0 (WIRE-18). */
@@ -399,12 +353,6 @@ void migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 void migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 /** The QP is on its alternate path now: count, record, PATH_MIG. @param p what did it, or NULL. */
 void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
-
-void feed_take(struct qp *qp, ns_t now);
-/** `n` requests from position `first` on have completed. */
-void feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n);
-bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
-bool feed_timer(struct worker *w, struct qp *qp);
 
 /* ---- packets (acks.c, replies.c, congestion.c, stage_9_tx.c) -------------------------------- */
 
@@ -477,5 +425,7 @@ void mailbox_run(struct worker *w);
 uint32_t doorbells_run(struct worker *w);
 void client_attach(struct worker *w, struct qp_client *c);
 void client_detach(struct worker *w, struct qp_client *c);
+
+#include "sending.h"
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mem_reach.h"
 #include "pipeline_priv.h"
 
 /** Extension headers, in the order of the wire. @return their length. */
@@ -37,9 +38,65 @@ put_headers(uint8_t *to, const struct requester_packet *p, const struct requeste
 const struct ring_sge *
 request_sges(const struct qp *qp, uint32_t position)
 {
-	if (qp->sq.feed != NULL)
+	if (UNLIKELY(is_fed(qp)))
 		return &qp->sq.feed->sge;
 	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
+}
+
+/** Short lengths without a call: sixteen bytes at a time, some of them twice. */
+static ALWAYS_INLINE void
+copy(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (LIKELY(len == 64))
+		memcpy(to, from, 64);
+	else
+		memcpy(to, from, len);
+}
+
+/** Its source, if one entry has it all and the key is good; else NULL: mem_gather() says. */
+static ALWAYS_INLINE const uint8_t *
+source_of(const struct worker *w, const struct qp *qp, uint32_t position,
+	const struct mem_region **region)
+{
+	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
+	const struct ring_sge *g = request_sges(qp, position);
+
+	if (UNLIKELY(wr->num_sge != 1) || UNLIKELY((wr->flags & WR_INLINE) != 0) ||
+		UNLIKELY(wr->fault != WR_FAULT_NONE) || UNLIKELY(wr->opcode == WR_RDMA_READ))
+		return NULL;
+	return mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, 0, region);
+}
+
+uint32_t
+requests_fetch(struct worker *w, const struct qp *qp, uint32_t most)
+{
+	const struct requester *r = &qp->req;
+	uint32_t n = r->tail - r->sending;
+
+	n = n < most ? n : most;
+	w->sources.first = r->sending;
+	w->sources.n = n;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *host = source_of(w, qp, r->sending + i, &w->sources.region[i]);
+
+		w->sources.host[i] = host;
+		__builtin_prefetch(host);
+	}
+	return n;
+}
+
+/** @return false: ask mem_gather(). */
+static ALWAYS_INLINE bool
+gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t *to)
+{
+	uint32_t i = p->position - w->sources.first;
+
+	/* A packet in between may have revoked the key. */
+	if (UNLIKELY(i >= w->sources.n) || UNLIKELY(w->sources.host[i] == NULL) ||
+		UNLIKELY(!mem_is_valid(w->sources.region[i])))
+		return false;
+	copy(to, w->sources.host[i] + p->offset, p->len);
+	return true;
 }
 
 /** Payload, or for a READ or ATOMIC: is there a place for what comes back? */
@@ -56,6 +113,8 @@ gather(const struct worker *w, const struct qp *qp, const struct requester_packe
 		return 0;
 	else if (UNLIKELY((wr->flags & WR_INLINE) != 0))
 		memcpy(to, (const uint8_t *)sendq_inline(qp, p->position) + p->offset, p->len);
+	else if (LIKELY(gather_fetched(w, p, to)))
+		return 0;
 	else
 		fault = mem_gather(w->mem, sges, wr->num_sge, qp->pd, p->offset, to, p->len);
 	return LIKELY(fault == MEM_OK) ? 0 : -EFAULT;
@@ -73,6 +132,27 @@ trace_request(struct worker *w, const struct qp *qp, const struct requester_pack
 				    .opcode = p->opcode,
 				    .fault = VERDICT_NO_FAULT,
 				    .state = qp_state_of(qp) });
+}
+
+/*
+ * Frames have just been written in small pieces, and the ICRC reads them in large ones: it comes
+ * last, when the pieces have left the store buffer, unless so much would leave the cache meanwhile.
+ */
+void
+requests_seal(struct worker *w)
+{
+	icrc_seal_burst(w->crc, w->unsealed, w->unsealed_n);
+	w->unsealed_n = 0;
+	w->unsealed_bytes = 0;
+}
+
+static inline void
+unsealed(struct worker *w, uint8_t *frame, const struct wire_template *t, uint32_t len)
+{
+	w->unsealed[w->unsealed_n++] = (struct icrc_frame){ frame, len, t->l3_off, t->ipv6 != 0 };
+	w->unsealed_bytes += len;
+	if (UNLIKELY(w->unsealed_n == REQUEST_TURN) || UNLIKELY(w->unsealed_bytes > SEAL_BYTES))
+		requests_seal(w);
 }
 
 int
@@ -95,7 +175,7 @@ request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;
 	memset(payload + p->len, 0, p->pad);
-	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, total);
+	unsealed(w, frame, t, total);
 	m->data_len = (uint16_t)total;
 	m->pkt_len = total;
 	count(w, port, qp, STAT_sent_pkts);

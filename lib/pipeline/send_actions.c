@@ -120,42 +120,42 @@ remember(const struct worker *w, struct qp *qp, const struct wire_pkt *p,
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
-/** REQ-09: unsignalled requests complete in silence. @return 0, or -ENOSPC. */
 static inline int
-complete_one(struct worker *w, struct qp *qp, uint32_t position)
+complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 {
-	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
-	struct ring_cqe cqe;
-
-	stats_inc(&w->stats, STAT_req_messages);
-	qp_count(qp, STAT_req_messages, 1);
-	stats_add(&w->stats, STAT_req_message_bytes, wr->len);
-	qp_count(qp, STAT_req_message_bytes, wr->len);
-	if ((wr->flags & WR_SIGNALED) == 0)
-		return 0;
-	cqe = (struct ring_cqe){ .wr_id = wr->wr_id,
+	struct ring_cqe cqe = { .wr_id = wr->wr_id,
 		.psn = wr->last.v,
 		.status = STATUS_SUCCESS,
 		.opcode = wc_opcode_of(wr->opcode) };
+
 	if (wr->opcode >= WR_RDMA_READ && wr->opcode <= WR_ATOMIC_FETCH_AND_ADD)
 		cqe.byte_len = wr->len;
 	return cq_add_to(w, qp, qp->send_cq, &cqe);
 }
 
-/**
- * In posting order (REQ-08). The ring's entries are given back before anybody can hear of it.
- * @return 0, or -ENOSPC: completions are lost, class F.
- */
-static int
-complete_sends(struct worker *w, struct qp *qp, const struct requester_verdict *v)
+int
+sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n)
 {
-	sendq_release(qp, v->completed);
-	if (qp->sq.feed != NULL)
-		feed_completed(w, qp, v->head_was, v->completed);
-	for (uint32_t i = 0; i < v->completed; i++)
-		if (UNLIKELY(complete_one(w, qp, v->head_was + i) != 0))
-			return -ENOSPC;
-	return 0;
+	const struct requester *r = &qp->req;
+	uint64_t bytes = 0;
+	uint32_t i;
+	int rc = 0;
+
+	sendq_release(qp, n);
+	if (UNLIKELY(is_fed(qp)))
+		feed_completed(w, qp, first, n);
+	for (i = 0; i < n && LIKELY(rc == 0); i++) {
+		const struct requester_wr *wr = &r->wr[(first + i) & r->wr_mask];
+
+		bytes += wr->len;
+		if ((wr->flags & WR_SIGNALED) != 0) /* REQ-09: others complete in silence */
+			rc = complete_one(w, qp, wr);
+	}
+	stats_add(&w->stats, STAT_req_messages, i);
+	qp_count(qp, STAT_req_messages, i);
+	stats_add(&w->stats, STAT_req_message_bytes, bytes);
+	qp_count(qp, STAT_req_message_bytes, bytes);
+	return rc;
 }
 
 /** The request that failed: its completion has an error, signalled or not. */
@@ -175,7 +175,7 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	stats_inc(&w->stats, STAT_req_cqe_error);
 	qp_count(qp, STAT_req_cqe_error, 1);
 	sendq_release(qp, 1);
-	if (qp->sq.feed != NULL)
+	if (UNLIKELY(is_fed(qp)))
 		return 0;
 	return cq_add_to(w, qp, qp->send_cq, &cqe);
 }
@@ -264,6 +264,17 @@ drained(struct worker *w, struct qp *qp)
 }
 
 void
+sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	struct requester_verdict v;
+
+	requester_cq_overflow(&qp->req, &v);
+	v.act |= REQACT_EVENT;
+	v.event = EVENT_QP_FATAL;
+	failed(w, qp, p, &v, SOURCE_CQ);
+}
+
+void
 requester_act(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v)
 {
@@ -273,13 +284,11 @@ requester_act(
 	count_cause(w, qp, v->outcome);
 	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0))
 		requester_local_fault(&qp->req, v->position, WR_FAULT_PROT, v);
-	if ((v->act & REQACT_COMPLETE) != 0 && UNLIKELY(complete_sends(w, qp, v) != 0)) {
+	if ((v->act & REQACT_COMPLETE) != 0 &&
+		UNLIKELY(sends_complete(w, qp, v->head_was, v->completed) != 0)) {
 		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to.
 		 */
-		requester_cq_overflow(&qp->req, v);
-		v->act |= REQACT_EVENT;
-		v->event = EVENT_QP_FATAL;
-		failed(w, qp, p, v, SOURCE_CQ);
+		sends_overflow(w, qp, p);
 		return;
 	}
 	if (UNLIKELY((v->act & (REQACT_ERROR | REQACT_EVENT)) != 0)) {
@@ -295,7 +304,7 @@ requester_act(
 	}
 	if ((v->act & REQACT_TIMER) != 0)
 		timer_update(w, qp);
-	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || qp->sq.feed != NULL)
+	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
 		send_wake(w, qp);
 }
 

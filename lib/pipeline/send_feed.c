@@ -56,7 +56,7 @@ feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n
 bool
 feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
-	struct qp_feed *f = qp->sq.feed;
+	struct qp_feed *f = is_fed(qp) ? qp->sq.feed : NULL;
 
 	if (f == NULL || v->outcome != QC_RETRY_EXCEEDED || f->completed != 0 ||
 		(v->act & REQACT_COMPLETE) != 0)
@@ -77,7 +77,7 @@ feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 bool
 feed_timer(struct worker *w, struct qp *qp)
 {
-	struct qp_feed *f = qp->sq.feed;
+	struct qp_feed *f = is_fed(qp) ? qp->sq.feed : NULL;
 
 	if (f == NULL || !f->resting)
 		return false;

@@ -112,7 +112,7 @@ sendq_take(const struct worker *w, struct qp *qp)
 void
 sendq_release(struct qp *qp, uint32_t n)
 {
-	if (qp->sq.feed != NULL) {
+	if (UNLIKELY(is_fed(qp))) {
 		qp->sq.feed->completed += n;
 		return;
 	}
@@ -162,6 +162,7 @@ sends_stop(struct worker *w, struct qp *qp)
 {
 	send_sleep(w, qp);
 	wheel_cancel(&w->wheel, &qp->sq.timer); /* TMR-10 */
+	qp->sq.alarm = 0;
 }
 
 /* ---- flushing -------------------------------------------------------------------------------- */

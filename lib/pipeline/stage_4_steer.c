@@ -170,13 +170,19 @@ stage_lookup(struct worker *w, struct burst *b)
 		if (LIKELY(qp != NULL)) {
 			rte_prefetch0(qp);
 			rte_prefetch0(qp->hot);
+			if (op_has(b->pkt[i].op, OPF_RESPONSE)) {
+				rte_prefetch0(&qp->req);
+				rte_prefetch0(&qp->req.deadline);
+				rte_prefetch0(&qp->sq);
+			}
 		}
 	}
 }
 
 /**
- * An RC request over untagged IPv4 for a QP of this worker that receives, from its peer, with its
- * key and as a full member: one test for all of it. Whatever else may be good is qp_faults()'s.
+ * An RC packet over untagged IPv4 for a QP of this worker that receives, from its peer, with its
+ * key and as a full member: one test for all of it. Responses are for a QP in RTS. Whatever else
+ * may be good is qp_faults()'s.
  */
 static ALWAYS_INLINE bool
 is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
@@ -188,10 +194,11 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	memcpy(&line, qp, sizeof(line));
 	return ((line ^ p->dest_qpn ^ owner) & STEER_MASK) == 0 &&
 	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
+	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
 	       (qp->flags & flags) == 0 && (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
 	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ip) &&
 	       p->pkey == qp->pkey && (p->pkey & 0x8000) != 0 && p->opcode < 0x20 &&
-	       !op_has(p->op, OPF_CNP | OPF_RESPONSE);
+	       !op_has(p->op, OPF_CNP);
 }
 
 /** Nothing that a QP finds comes before these: the charge is the same whatever it says. */

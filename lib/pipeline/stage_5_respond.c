@@ -5,6 +5,7 @@
  */
 #include "pipeline_priv.h"
 #include "stage_5_plain.h"
+#include "stage_6_plain.h"
 
 /**
  * Read the receive queue's head into the QP's private copy, then check the copy: the host may
@@ -236,6 +237,7 @@ struct plain_counts {
 	uint32_t writes;
 	uint32_t duplicates;
 	uint32_t ahead;
+	uint32_t acks;
 	uint32_t left_out; /* of these, by the error buffer */
 };
 
@@ -246,6 +248,7 @@ plain_count_in(
 	stats_add(b, STAT_rcvd_pkts, all);
 	stats_add(b, STAT_rx_write_requests, n->writes);
 	stats_add(b, STAT_duplicate_request, n->duplicates);
+	stats_add(b, STAT_rx_responses, n->acks);
 	if (LIKELY(n->ahead == 0))
 		return;
 	stats_add(b, STAT_out_of_sequence, n->ahead);
@@ -256,7 +259,7 @@ plain_count_in(
 static void
 plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
 {
-	uint32_t all = n->writes + n->duplicates + n->ahead;
+	uint32_t all = n->writes + n->duplicates + n->ahead + n->acks;
 
 	plain_count_in(w, &w->stats, n, all);
 	plain_count_in(w, &w->port_stats[port], n, all);
@@ -286,9 +289,14 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	const struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
 
-	if (UNLIKELY(!plain_qp(w, qp, p)))
+	if (p->opcode == OP_RC_ACKNOWLEDGE) {
+		if (UNLIKELY(!plain_response(w, qp, p)))
+			return false;
+		qp_count(qp, STAT_rx_responses, 1);
+		n->acks++;
+	} else if (UNLIKELY(!plain_qp(w, qp, p))) {
 		return false;
-	if (LIKELY(plain_write(w, qp, p, at))) {
+	} else if (LIKELY(plain_write(w, qp, p, at))) {
 		qp_count(qp, STAT_rx_write_requests, 1);
 		n->writes++;
 	} else if (plain_duplicate(w, qp, p)) {

@@ -8,15 +8,6 @@
 #define DUE_BURST 32
 #define DUE_TURNS 8
 
-void
-timer_update(struct worker *w, struct qp *qp)
-{
-	const struct requester *r = &qp->req;
-
-	if (r->timing || r->waiting_rnr)
-		wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
-}
-
 static void
 trace_timer(struct worker *w, const struct qp *qp, const struct requester_verdict *v)
 {
@@ -36,6 +27,7 @@ expired(struct worker *w, struct qp *qp)
 	struct requester_verdict v;
 	uint8_t state = qp_state_of(qp);
 
+	qp->sq.alarm = 0;
 	if ((state != QPS_RTS && state != QPS_SQD) || feed_timer(w, qp))
 		return;
 	if (w->now < r->deadline || (!r->timing && !r->waiting_rnr)) {
@@ -48,6 +40,12 @@ expired(struct worker *w, struct qp *qp)
 	requester_act(w, qp, NULL, &v);
 }
 
+static inline struct qp *
+qp_of(struct wheel_node *n)
+{
+	return (struct qp *)(void *)((uint8_t *)n - offsetof(struct qp, sq.timer));
+}
+
 uint32_t
 stage_timers(struct worker *w)
 {
@@ -57,9 +55,12 @@ stage_timers(struct worker *w)
 	for (uint32_t turn = 0; turn < DUE_TURNS; turn++) {
 		uint32_t n = wheel_advance(&w->wheel, tick_of(w->now), due, DUE_BURST);
 
+		for (uint32_t i = 0; i < n; i++) {
+			rte_prefetch0(qp_of(due[i]));
+			rte_prefetch0(&qp_of(due[i])->req.deadline);
+		}
 		for (uint32_t i = 0; i < n; i++)
-			expired(w, (struct qp *)(void *)((uint8_t *)due[i] -
-							 offsetof(struct qp, sq.timer)));
+			expired(w, qp_of(due[i]));
 		total += n;
 		if (n < DUE_BURST)
 			break;

@@ -46,7 +46,7 @@ may_send(struct worker *w, struct qp *qp, uint8_t port)
 		count(w, port, qp, STAT_tx_no_neighbor);
 		return false;
 	}
-	if (UNLIKELY(qp->sq.feed != NULL && qp->sq.feed->resting))
+	if (UNLIKELY(is_fed(qp) && qp->sq.feed->resting))
 		return false;
 	if (UNLIKELY(is_corrupt(&qp->req))) {
 		requester_context_fault(&qp->req, &v);
@@ -56,20 +56,47 @@ may_send(struct worker *w, struct qp *qp, uint8_t port)
 	return true;
 }
 
+/** Buffers for the packets of a QP, so many at once. */
+struct buffers {
+	struct rte_mbuf *m[REQUEST_QP];
+	uint32_t n;
+};
+
+static inline void
+buffers_get(struct buffers *b, struct rte_mempool *pool, uint32_t n)
+{
+	b->n = 0;
+	if (LIKELY(rte_pktmbuf_alloc_bulk(pool, b->m, n) == 0))
+		b->n = n;
+}
+
+/** The next one. NULL: there is none. */
+static inline struct rte_mbuf *
+buffers_next(struct buffers *b, struct rte_mempool *pool)
+{
+	if (UNLIKELY(b->n == 0)) {
+		b->m[0] = rte_pktmbuf_alloc(pool);
+		b->n = b->m[0] != NULL;
+	}
+	return LIKELY(b->n != 0) ? b->m[b->n - 1] : NULL;
+}
+
 /** Up to *left packets of one QP. @return false: it has no more for now. */
 static bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 {
-	struct rte_mbuf *m = NULL;
+	struct rte_mempool *pool = w->conf.ports[port].pool;
+	uint32_t most = RTE_MIN(*left, (uint32_t)REQUEST_QP);
 	struct requester_packet p;
+	struct buffers b;
 	bool more = true;
 
-	for (uint32_t i = 0; i < REQUEST_QP && *left != 0; i++) {
+	buffers_get(&b, pool, requests_fetch(w, qp, most));
+	for (uint32_t i = 0; i < most; i++) {
+		struct rte_mbuf *m = buffers_next(&b, pool);
 		enum requester_stop why;
 		int rc;
 
-		if (m == NULL)
-			m = rte_pktmbuf_alloc(w->conf.ports[port].pool);
 		if (UNLIKELY(m == NULL)) {
 			count(w, port, qp, STAT_tx_no_mbuf);
 			break;
@@ -83,7 +110,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 		(*left)--;
 		rc = request_send(w, qp, port, m, &p);
 		if (LIKELY(rc == 0)) {
-			m = NULL;
+			b.n--;
 			continue;
 		}
 		if (rc == -EFAULT)
@@ -91,7 +118,8 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 		else /* as if lost on the wire */
 			count(w, port, qp, STAT_tx_error_drop);
 	}
-	rte_pktmbuf_free(m);
+	if (UNLIKELY(b.n != 0))
+		rte_pktmbuf_free_bulk(b.m, b.n);
 	return more;
 }
 
@@ -121,5 +149,6 @@ stage_request(struct worker *w)
 		if (more)
 			send_wake(w, qp);
 	}
+	requests_seal(w);
 	return REQUEST_TURN - left;
 }

@@ -23,7 +23,7 @@ struct qp_attr;
 
 /** send_feed: the worker posts to itself, `depth` requests at a time, and tells no host. */
 struct qp_feed {
-	uint64_t count;       /* requests in all, 0: no end (control) */
+	uint64_t count; /* requests in all, 0: no end (control) */
 	uint64_t posted;
 	uint64_t completed;
 	uint64_t remote_addr; /* (control) */
@@ -34,24 +34,25 @@ struct qp_feed {
 	bool resting;         /* the peer was not there: nothing is sent before `rest_until` */
 	uint8_t reserved[6];
 	ns_t rest_until;
-	ns_t rest;            /* how long the last rest was */
+	ns_t rest; /* how long the last rest was */
 };
 
 struct qp_sendq {
 	/* one line: posts, packets, completions */
-	struct ring ring;       /* consumer view; ring.sh NULL: none (max_send_wr 0, or a feed) */
-	struct ring_sge *sges;  /* max_sge for each slot of req.wr */
+	struct ring ring;        /* consumer view; ring.sh NULL: none (max_send_wr 0, or a feed) */
+	struct ring_sge *sges;   /* max_sge for each slot of req.wr */
 	TAILQ_ENTRY(qp) sending; /* the worker's list, with QPF_SENDING */
-	uint32_t taken;         /* ring entries copied into req.wr and not completed */
-	uint16_t max_inline;    /* bytes (control) */
-	uint8_t max_sge;        /* (control) */
-	uint8_t min_timeout;    /* tmr.min_timeout (control) */
-	uint32_t max_wr;        /* (control) */
-	uint32_t window;        /* request packets in flight before any CNP (control) */
-	/* the next one */
+	ns_t alarm;              /* `timer` fires by then, for req.deadline; 0: it does not */
+	uint32_t taken;          /* ring entries copied into req.wr and not completed */
+	uint16_t max_inline;     /* bytes (control) */
+	uint8_t max_sge;         /* (control) */
+	uint8_t min_timeout;     /* tmr.min_timeout (control) */
+	/* the next one, which good packets leave alone */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
-	struct qp_feed *feed;   /* with QPF_SEND_FEED (control) */
-	uint32_t client;        /* whose doorbells count; 0: nobody's (control) */
+	struct qp_feed *feed;    /* with QPF_SEND_FEED (control) */
+	uint32_t client;         /* whose doorbells count; 0: nobody's (control) */
+	uint32_t max_wr;         /* (control) */
+	uint32_t window;         /* request packets in flight before any CNP (control) */
 };
 
 /** A client as one worker knows it. Memory: the control lcore's, from attach to detach. */

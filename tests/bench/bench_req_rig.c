@@ -51,7 +51,7 @@ params_of(const struct req_rig *q, uint32_t i)
 {
 	return (struct qp_alloc_params){ .max_recv_wr = 1,
 		.max_recv_sge = 1,
-		.max_send_wr = i < SENDERS ? DEPTH : SHALLOW,
+		.max_send_wr = i == 0 ? DEPTH : SHALLOW,
 		.max_send_sge = 1,
 		.max_dest_rd_atomic = 1,
 		.socket = q->conf.socket };
@@ -105,15 +105,19 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 		entries *= 2;
 	q->first_qpn = entries;
 	deep = params_of(q, 0);
-	shallow = params_of(q, SENDERS);
-	q->conf.socket = bench_heap(names[id], (32u << 20) + 2 * SENDERS * qp_footprint(&deep) +
-						       (qps + qps / 8) * qp_footprint(&shallow));
+	shallow = params_of(q, 1);
+	q->conf.socket = bench_heap(names[id],
+		(64u << 20) + 2 * qp_footprint(&deep) + (qps + qps / 8) * qp_footprint(&shallow));
+	/* Of its own, all in one cache: frames go round in the CPU's, as the peer's do. */
+	q->conf.ports[0].pool = rte_pktmbuf_pool_create(names[id], 4 * MAX_PACKETS, 2 * MAX_PACKETS,
+		0, MAX_LEN + 256 + RTE_PKTMBUF_HEADROOM, q->conf.socket);
 	q->conf.qps = qp_table_create(entries, q->conf.socket);
 	q->conf.mbox = &q->mbox;
 	q->qp = calloc(qps, sizeof(struct qp *));
 	q->sq = calloc(qps, sizeof(q->sq[0]));
 	q->posted = calloc(qps, sizeof(q->posted[0]));
-	if (q->conf.qps == NULL || q->qp == NULL || q->sq == NULL || q->posted == NULL ||
+	if (q->conf.ports[0].pool == NULL || q->conf.qps == NULL || q->qp == NULL ||
+		q->sq == NULL || q->posted == NULL ||
 		mbox_create(&q->mbox, 100 + id, 64, q->conf.socket) != 0 ||
 		mem_area_create(&q->cq.area, ring_size(CQ_DEPTH, 64), -1, 0) != 0)
 		die("no memory");
@@ -187,7 +191,7 @@ req_begin(struct req_rig *q, const struct request_case *c)
 	uint32_t n = 256u * 1024 / (c->len + 1u), qps = c->qps < q->qps_n ? c->qps : q->qps_n;
 
 	for (uint32_t i = 0; i < qps; i++) {
-		wheel_cancel(&q->worker->wheel, &q->qp[i]->sq.timer);
+		sends_stop(q->worker, q->qp[i]);
 		bring_up(q->qp[i], c);
 		ring_attach(
 			&q->sq[i], q->qp[i]->sq.ring.sh, q->sq[i].mask + 1, q->sq[i].stride, false);

@@ -11,9 +11,9 @@
 #include "bench_rig.h"
 
 enum {
-	SENDERS = 32,        /* QPs with a deep send queue */
-	DEPTH = MAX_PACKETS, /* of theirs */
-	SHALLOW = 8,         /* of the others' */
+	SENDERS = 32,                    /* QPs of most rows */
+	SHALLOW = MAX_PACKETS / SENDERS, /* send queue of each but the first */
+	DEPTH = MAX_PACKETS,             /* of that */
 	TIMERS = 1000000,
 	TIMEOUT = 20, /* of the timers: 4.3 s */
 };
@@ -54,7 +54,7 @@ struct req_rig {
 	uint64_t cycles; /* of its spans so far: the clock stands in between */
 };
 
-/** @param id of this rig: 0, 1. @param qps how many; the first SENDERS are deep. */
+/** @param id of this rig: 0, 1. @param qps how many, SENDERS at least. */
 void req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps);
 void req_tear_down(struct req_rig *q);
 /** Timers of TIMERS QPs that are under way; they are looked at in turn, once in a timeout. */

@@ -239,6 +239,34 @@ ICRC_05_seal(void **state)
 	}
 }
 
+/* ICRC-05: a burst is sealed as its frames are one by one, whatever stands beside them. */
+static void
+ICRC_05_seal_burst(void **state)
+{
+	static uint8_t want[ARRAY_LEN(vector_icrcs)][512], frame[ARRAY_LEN(vector_icrcs)][512];
+
+	(void)state;
+	for (uint32_t n = 0; n <= ARRAY_LEN(vector_icrcs); n++) {
+		struct icrc_frame f[ARRAY_LEN(vector_icrcs)];
+		struct wire_pkt p;
+
+		for (uint32_t i = 0; i < n; i++) {
+			const struct vector_icrc *v =
+				&vector_icrcs[ARRAY_LEN(vector_icrcs) - n + i];
+
+			memset(want[i], 0x77, sizeof(want[i]));
+			f[i] = (struct icrc_frame){ .frame = frame[i],
+				.len = sealed(v, want[i], sizeof(want[i]), &p),
+				.l3_off = 14,
+				.ipv6 = v->ipv6 };
+			memcpy(frame[i], want[i], sizeof(frame[i]));
+			memset(frame[i] + f[i].len - 4, 0x55, 4);
+		}
+		icrc_seal_burst(crc_zlib(), f, n);
+		assert_memory_equal(frame, want, n * sizeof(frame[0]));
+	}
+}
+
 /* ICRC-01: eight bytes in a register give what the backend gives for them in memory. */
 static void
 ICRC_01_eight_bytes(void **state)
@@ -316,6 +344,7 @@ main(void)
 		cmocka_unit_test(ICRC_01_all_paths_agree),
 		cmocka_unit_test(ICRC_04_every_single_bit),
 		cmocka_unit_test(ICRC_05_seal),
+		cmocka_unit_test(ICRC_05_seal_burst),
 		cmocka_unit_test(ICRC_01_eight_bytes),
 		cmocka_unit_test(ICRC_01_bursts),
 	};

@@ -16,6 +16,7 @@
 #include "be.h"
 #include "compiler.h"
 #include "requester.h"
+#include "requester_plain.h"
 
 #define S       0x000200u
 #define VA      UINT64_C(0x7f0000020000)
@@ -151,6 +152,25 @@ make_rsp(struct sim *s, const struct rsp *p)
 	be64_store(e + 4, p->original);
 }
 
+/** REQ-03, REQ-04: what is taken without a verdict comes to the same as with one. */
+static UNUSED void
+short_way_agrees(const struct sim *s)
+{
+	struct requester r = s->before;
+	uint32_t n = REQUESTER_NOT_PLAIN;
+
+	if (s->pkt.opcode == OP_RC_ACKNOWLEDGE)
+		n = requester_take_ack(&r, &s->pkt, s->now);
+	if (n == REQUESTER_NOT_PLAIN) {
+		assert_memory_equal(&r, &s->before, sizeof(r));
+		return;
+	}
+	assert_memory_equal(&r, &s->r, sizeof(r));
+	assert_int_equal(s->v.act, REQACT_TIMER | (n != 0 ? REQACT_COMPLETE : 0));
+	assert_int_equal(s->v.completed, n);
+	assert_int_equal(s->v.cause, QC_NONE);
+}
+
 static UNUSED void
 feed_rsp(struct sim *s, struct rsp p)
 {
@@ -158,6 +178,7 @@ feed_rsp(struct sim *s, struct rsp p)
 	memset(&s->v, 0xa5, sizeof(s->v));
 	s->before = s->r;
 	requester_response(&s->r, &s->pkt, s->now, &s->v);
+	short_way_agrees(s);
 	count_completions(s);
 }
 #define FEED(s, ...) feed_rsp((s), (struct rsp){ __VA_ARGS__ })

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SENDING_H
+#define SENDING_H
+/**
+ * @file sending.h  The requester's part of pipeline_priv.h, which includes it.
+ *
+ * Owner:   the worker's lcore.
+ * Memory:  none.
+ * Depends: pipeline_priv.h.
+ */
+#include "pipeline_priv.h"
+
+/* ---- send_actions.c, send_queue.c, requests.c, stage_7_timers.c ------------------------------ */
+
+/** Rule index of a verdict, as it stands in traces and messages. */
+static inline uint16_t
+send_rule(const struct requester_verdict *v)
+{
+	return v->rule != REQRULE_NONE ? v->rule | QP_RULE_REQUESTER : 0;
+}
+
+/** ibv_wc_opcode of a work request. */
+static inline uint8_t
+wc_opcode_of(uint8_t wr_opcode)
+{
+	static const uint8_t codes[] = {
+		[WR_RDMA_WRITE] = 1,
+		[WR_RDMA_WRITE_WITH_IMM] = 1,
+		[WR_RDMA_READ] = 2,
+		[WR_ATOMIC_CMP_AND_SWP] = 3,
+		[WR_ATOMIC_FETCH_AND_ADD] = 4,
+	};
+
+	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : 0;
+}
+
+/** Does the worker post to the QP itself? Then sq.feed is there. */
+static inline bool
+is_fed(const struct qp *qp)
+{
+	return (qp->flags & QPF_SEND_FEED) != 0;
+}
+
+/** Carry a verdict out. @param p the response, or NULL. */
+void requester_act(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
+/**
+ * Requests from position `first` on have succeeded: completions in posting order (REQ-08). The
+ * ring's entries are given back before anybody can hear of it.
+ * @return 0, or -ENOSPC: completions are lost, class F; sends_overflow() is next.
+ */
+int sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n);
+void sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+/** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
+void requester_sqd(struct worker *w, struct qp *qp, bool on);
+
+/** Copy what was posted into the requester's array. */
+void sendq_take(const struct worker *w, struct qp *qp);
+/** The oldest n requests have completed: their ring entries are the host's again. */
+void sendq_release(struct qp *qp, uint32_t n);
+/** Inline bytes of a request that has not completed. */
+const void *sendq_inline(const struct qp *qp, uint32_t position);
+const struct ring_sge *request_sges(const struct qp *qp, uint32_t position);
+/** On, or off, the list of QPs that are asked for packets. */
+void send_wake(struct worker *w, struct qp *qp);
+void send_sleep(struct worker *w, struct qp *qp);
+/** Off the list, timer cancelled. */
+void sends_stop(struct worker *w, struct qp *qp);
+/** The host says that it posted: send it, or flush it in ERR (QP-13). */
+void sends_posted(struct worker *w, struct qp *qp);
+/** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */
+void flush_sends(struct worker *w, struct qp *qp);
+
+/**
+ * Make one packet in `m` and hand it to the port.
+ * @return 0; -EFAULT: a buffer of the request is not accessible; -EMSGSIZE: `m` is too small.
+ * Unless 0, `m` stays the caller's.
+ */
+int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
+	const struct requester_packet *p);
+/**
+ * Look up and fetch the payloads of the next `most` requests at the most: memory that an
+ * application has written is in no cache of this lcore. @return how many requests there are.
+ */
+uint32_t requests_fetch(struct worker *w, const struct qp *qp, uint32_t most);
+/** Frames of request_send() have no ICRC before this; they must not leave. */
+void requests_seal(struct worker *w);
+/**
+ * The requester's deadline may have changed. A timer that fires before it is armed again then:
+ * progress does not touch it.
+ */
+static ALWAYS_INLINE void
+timer_update(struct worker *w, struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	if (!(r->timing | r->waiting_rnr))
+		return;
+	if (LIKELY(qp->sq.alarm - 1 < r->deadline)) /* not armed: 0 */
+		return;
+	qp->sq.alarm = r->deadline;
+	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
+}
+
+/* ---- send_feed.c ----------------------------------------------------------------------------- */
+
+void feed_take(struct qp *qp, ns_t now);
+/** `n` requests from position `first` on have completed. */
+void feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n);
+bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
+bool feed_timer(struct worker *w, struct qp *qp);
+
+#endif
