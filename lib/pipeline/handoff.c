@@ -1,25 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that arrive at one worker for a QP of another. The owner takes the frame as one more
- * source and runs it through all stages: nothing that the first worker found out is believed,
- * because the QP may have changed hands or state meanwhile.
+ * Packets that arrive at one worker for a QP of another. They leave as soon as their QP is known,
+ * before their ICRC is: the owner takes the frame as one more source and runs it through all
+ * stages. Nothing that the first worker found out is believed, because the QP may have changed
+ * hands or state meanwhile.
  */
 #include <rte_ring.h>
 
 #include "pipeline_priv.h"
 
+/** Whose packet i is: another worker's if it is good so far and its QP is there; else ours. */
+static inline uint8_t
+owner_of(const struct worker *w, const struct burst *b, uint32_t i)
+{
+	const struct qp *qp = b->qp[i];
+
+	return qp != NULL && b->pkt[i].faults == 0 && qp->qpn == b->pkt[i].dest_qpn
+		       ? qp->worker
+		       : (uint8_t)w->index;
+}
+
+/** These packets to their owner, in their order and at one go. */
+static void
+send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
+{
+	struct rte_ring *r = owner < PIPELINE_MAX_WORKERS ? w->conf.handoff[owner] : NULL;
+	uint32_t n = (uint32_t)__builtin_popcount(those), sent = 0, at = 0;
+	struct rte_mbuf *m[PIPELINE_BURST];
+	uint8_t port[PIPELINE_BURST];
+
+	for (; those != 0; those &= those - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(those);
+
+		m[at] = b->m[i];
+		port[at] = b->port[i];
+		m[at]->port = w->conf.ports[port[at]].id; /* net_ring leaves it as it was */
+		at++;
+	}
+	if (LIKELY(r != NULL))
+		sent = rte_ring_enqueue_burst(r, (void **)m, n, NULL);
+	stats_add(&w->stats, STAT_rx_handoff, sent);
+	for (uint32_t i = 0; i < sent; i++)
+		stats_inc(&w->port_stats[port[i]], STAT_rx_handoff);
+	for (uint32_t i = sent; i < n; i++) {
+		count(w, port[i], NULL, STAT_rx_handoff_lost);
+		mbuf_done(w, m[i]);
+	}
+}
+
+void
+handoff_sort(struct worker *w, struct burst *b)
+{
+	uint8_t owner[PIPELINE_BURST]; /* read once: a QP may change hands meanwhile */
+	uint32_t foreign = 0, kept = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		owner[i] = owner_of(w, b, i);
+		foreign |= (uint32_t)(owner[i] != w->index) << i;
+	}
+	if (foreign == 0)
+		return;
+	for (uint32_t left = foreign; left != 0;) {
+		uint8_t to = owner[__builtin_ctz(left)];
+		uint32_t those = 0;
+
+		for (uint32_t i = 0; i < b->n; i++)
+			those |= (uint32_t)(owner[i] == to) << i;
+		send_some(w, b, those, to);
+		left &= ~those;
+	}
+	for (uint32_t i = 0; i < b->n; i++)
+		if ((foreign >> i & 1) == 0)
+			burst_keep(b, kept++, i);
+	b->n = kept;
+}
+
 void
 handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner)
 {
-	struct rte_ring *r = owner < PIPELINE_MAX_WORKERS ? w->conf.handoff[owner] : NULL;
-
-	b->m[i]->port = w->conf.ports[b->port[i]].id; /* net_ring leaves it as it was */
-	if (LIKELY(r != NULL) && rte_ring_enqueue(r, b->m[i]) == 0) {
-		count(w, b->port[i], NULL, STAT_rx_handoff);
-		return;
-	}
-	count(w, b->port[i], NULL, STAT_rx_handoff_lost);
-	mbuf_done(w, b->m[i]);
+	send_some(w, b, BIT32(i), owner);
 }
 
 void
@@ -28,6 +87,9 @@ handoff_receive(struct worker *w, struct burst *b)
 	uint32_t n =
 		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
+	/* What follows comes out of another CPU's cache: ask for all of it at once. */
+	for (uint32_t i = 0; i < n; i++)
+		rte_prefetch0(b->m[i]);
 	for (uint32_t i = 0; i < n; i++) {
 		uint16_t id = b->m[i]->port;
 		uint8_t port = id < ARRAY_LEN(w->port_of) ? w->port_of[id] : PORT_NONE;
@@ -38,6 +100,7 @@ handoff_receive(struct worker *w, struct burst *b)
 		b->port[i] = port != PORT_NONE ? port : 0;
 		stats_inc(&w->port_stats[b->port[i]], STAT_rx_handoff_in);
 		rte_prefetch0(rte_pktmbuf_mtod(b->m[i], void *));
+		rte_prefetch0(rte_pktmbuf_mtod_offset(b->m[i], void *, CACHE_LINE));
 	}
 	stats_add(&w->stats, STAT_rx_handoff_in, n);
 	b->n = n;

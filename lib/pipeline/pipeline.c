@@ -65,6 +65,8 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	stage_parse(w, b);
 	lap(w, STAGE_PARSE, since);
 	stage_lookup(w, b); /* its cache misses pass while ICRCs are computed */
+	if (UNLIKELY(w->conf.workers_n > 1))
+		handoff_sort(w, b);
 	lap(w, STAGE_STEER, since);
 	if (UNLIKELY(b->n != 0 && b->pkt[0].frame_len > LARGE_FRAME))
 		judge_parts(w, b, LARGE_BYTES / b->pkt[0].frame_len, since);

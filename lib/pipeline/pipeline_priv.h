@@ -418,6 +418,9 @@ tx_is_congested(const struct worker *w, uint8_t port)
 
 /* ---- other lcores (handoff.c, mailbox.c) ---------------------------------------------------- */
 
+/** With several workers: packets of another's QP leave the burst. */
+void handoff_sort(struct worker *w, struct burst *b);
+/** The same for one of them, found later. */
 void handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner);
 void handoff_receive(struct worker *w, struct burst *b);
 void mailbox_run(struct worker *w);

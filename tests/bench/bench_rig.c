@@ -18,6 +18,9 @@ static struct {
 	uint32_t psn[MAX_QPS];
 	uint32_t order; /* state of the generator of random QPs and places */
 	uint32_t place;
+	uint32_t first; /* QP of a case */
+	uint32_t half;  /* of the region: its number */
+	uint32_t parts; /* of the region: 1 or 2; 0 is 1 */
 	struct qp_cq cq;
 	struct wire_path to_us;
 	struct wire_path to_peer;
@@ -190,8 +193,10 @@ next_place(uint32_t len)
 {
 	uint32_t step = (len + 63) / 64 * 64;
 
-	b.place = step == 0 ? 0 : next_random() % (REGION_LEN / step) * step;
-	return REGION_VA + b.place;
+	uint32_t len_of_part = b.parts == 2 ? REGION_LEN / 2 : REGION_LEN;
+
+	b.place = step == 0 ? 0 : next_random() % (len_of_part / step) * step;
+	return REGION_VA + b.half * len_of_part + b.place;
 }
 
 static void
@@ -263,14 +268,22 @@ first_packets(struct bench_rig *r, const struct bench_case *c)
 	}
 }
 
+void
+rig_choose(uint32_t first, uint32_t half)
+{
+	b.first = first;
+	b.half = half;
+	b.parts = 2;
+}
+
 uint32_t
 rig_begin(struct bench_rig *r, const struct bench_case *c)
 {
 	uint32_t n = 256u * 1024 / (c->len + 1u);
 
 	for (uint32_t i = 0; i < c->qps; i++) {
-		bring_up(b.qp[i], c);
-		b.psn[i] = 0;
+		bring_up(b.qp[b.first + i], c);
+		b.psn[b.first + i] = 0;
 	}
 	if (c->random)
 		first_packets(r, c);
@@ -283,7 +296,7 @@ rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool ad
 	uint32_t used[MAX_PACKETS];
 
 	for (uint32_t i = 0; i < n; i++) {
-		used[i] = (c->random ? next_random() : i) % c->qps;
+		used[i] = b.first + (c->random ? next_random() : i) % c->qps;
 		if (rte_ring_enqueue(r->to, packet(r, c, used[i])) != 0)
 			die("wire is full");
 	}
