@@ -201,11 +201,7 @@ put_receives(const struct recv_queue *q, struct rl_recv_wr **list, uint32_t *pos
 				      : ring_produce_slot(q->ring, q->max_wr);
 		if (UNLIKELY(wqe == NULL))
 			return -ENOMEM;
-		wqe->wr_id = wr->wr_id;
-		wqe->num_sge = (uint32_t)wr->num_sge;
-		wqe->reserved = 0;
-		if (wr->num_sge > 0) /* none: the list may be NULL */
-			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		ring_recv_fill(wqe, wr->wr_id, wr->sg_list, (uint32_t)wr->num_sge);
 		ring_produce_commit(q->ring);
 		(*posted)++;
 	}

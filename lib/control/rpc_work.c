@@ -110,10 +110,7 @@ rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
 	wqe = ring_produce_slot(rq, most->max_wr);
 	if (wqe == NULL)
 		return refuse(r, ENOMEM, "%s is %u", most->full, most->max_wr);
-	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = wr->n_sge;
-	wqe->reserved = 0;
-	memcpy(wqe->sge, sge, wr->n_sge * sizeof(sge[0]));
+	ring_recv_fill(wqe, wr->wr_id, sge, wr->n_sge);
 	ring_produce_commit(rq);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "compiler.h"
 
@@ -44,6 +45,12 @@ struct ring_recv_copy {
 	uint32_t index; /* of a shared receive ring's entry */
 	struct ring_sge sge[RING_MAX_SGE];
 };
+
+/** A word of an entry that the other side may write at the same time: one access, no order. */
+#define RING_STORE(type, at, v)                                                \
+	atomic_store_explicit((_Atomic type *)(at), (v), memory_order_relaxed)
+#define RING_LOAD(type, at)                                                    \
+	atomic_load_explicit((const _Atomic type *)(at), memory_order_relaxed)
 
 enum { /* wc_flags, values of ibv_wc_flags */
 	RING_WC_GRH = 1 << 0,
@@ -114,6 +121,25 @@ void ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, b
 void *ring_produce_slot(struct ring *r, uint32_t limit);
 /** Producer: publish the slot given by ring_produce_slot (release). */
 void ring_produce_commit(struct ring *r);
+/**
+ * Producer: fill a slot with a receive. Of a shared queue's slot somebody may be copying what was
+ * there before, in vain (ring_srq.h): hence word by word. @param sge n entries of struct ring_sge.
+ */
+static inline void
+ring_recv_fill(struct ring_recv_wqe *wqe, uint64_t wr_id, const void *sge, uint32_t n)
+{
+	RING_STORE(uint64_t, &wqe->wr_id, wr_id);
+	RING_STORE(uint32_t, &wqe->num_sge, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_sge s;
+
+		memcpy(&s, (const uint8_t *)sge + i * sizeof(s), sizeof(s));
+		RING_STORE(uint64_t, &wqe->sge[i].addr, s.addr);
+		RING_STORE(uint32_t, &wqe->sge[i].length, s.length);
+		RING_STORE(uint32_t, &wqe->sge[i].lkey, s.lkey);
+	}
+}
+
 /** Consumer: how many entries are waiting (acquire); never more than the ring holds. */
 uint32_t ring_consume_count(struct ring *r);
 /** Consumer: entry number i from the head (i < ring_consume_count). */

@@ -13,6 +13,14 @@ entry(const struct ring_srq_view *v, uint32_t index)
 	return (const void *)slot;
 }
 
+static inline struct ring_sge
+sge_at(const struct ring_sge *sge)
+{
+	return (struct ring_sge){ .addr = RING_LOAD(uint64_t, &sge->addr),
+		.length = RING_LOAD(uint32_t, &sge->length),
+		.lkey = RING_LOAD(uint32_t, &sge->lkey) };
+}
+
 /**
  * Head, entries behind it, and where they are. What is said of an older head than the one returned
  * is not believed: each repetition means that another worker took an entry.
@@ -105,13 +113,13 @@ ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *out)
 		if (UNLIKELY(n == UINT32_MAX))
 			return -EBADMSG;
 		wqe = entry(v, head);
-		out->wr_id = wqe->wr_id;
+		out->wr_id = RING_LOAD(uint64_t, &wqe->wr_id);
 		out->index = head;
-		n = *(const _Atomic uint32_t *)&wqe->num_sge;
+		n = RING_LOAD(uint32_t, &wqe->num_sge);
 		out->num_sge = n;
 		if (LIKELY(n <= max_sge && n <= RING_MAX_SGE))
 			for (uint32_t i = 0; i < n; i++)
-				out->sge[i] = wqe->sge[i];
+				out->sge[i] = sge_at(&wqe->sge[i]);
 		/* A slot whose entry was taken may have been filled again meanwhile. */
 		atomic_thread_fence(memory_order_acquire);
 	} while (UNLIKELY(atomic_load_explicit(&q->head, memory_order_relaxed) != head));

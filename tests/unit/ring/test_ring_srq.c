@@ -32,13 +32,13 @@ static bool
 post(struct ring *p, uint32_t limit, uint64_t wr_id)
 {
 	struct ring_recv_wqe *w = ring_produce_slot(p, limit);
+	struct ring_sge sge[MAX_SGE];
 
 	if (w == NULL)
 		return false;
-	w->wr_id = wr_id;
-	w->num_sge = (uint32_t)(wr_id % (MAX_SGE + 1));
-	for (uint32_t i = 0; i < w->num_sge; i++)
-		w->sge[i] = (struct ring_sge){ wr_id * 1000, (uint32_t)wr_id + i, 7 };
+	for (uint32_t i = 0; i < MAX_SGE; i++)
+		sge[i] = (struct ring_sge){ wr_id * 1000, (uint32_t)wr_id + i, 7 };
+	ring_recv_fill(w, wr_id, sge, (uint32_t)(wr_id % (MAX_SGE + 1)));
 	ring_produce_commit(p);
 	return true;
 }
