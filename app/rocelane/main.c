@@ -17,6 +17,7 @@
 #include <rte_pause.h>
 
 #include "args.h"
+#include "capture.h"
 #include "dataplane.h"
 #include "log.h"
 #include "mem_guard.h"
@@ -280,7 +281,9 @@ main(int argc, char **argv)
 	if (rc == 0) {
 		timebase_init();
 		notify_init();
+		capture_start();
 		rc = run(&args, conf);
+		capture_stop();
 		rte_eal_cleanup();
 	}
 	eal_args_free(&ea);

@@ -73,8 +73,12 @@ pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf
 static void
 port_set_mtu(const struct dataplane_port *p, const struct conf_port *cp)
 {
-	int rc = rte_eth_dev_set_mtu(p->id, cp->mtu);
+	uint16_t now;
+	int rc;
 
+	if (rte_eth_dev_get_mtu(p->id, &now) == 0 && now == cp->mtu)
+		return;
+	rc = rte_eth_dev_set_mtu(p->id, cp->mtu);
 	if (rc != 0)
 		log_warn(
 			"port %s: the driver refuses an mtu of %u (%s); frames of that size may still pass",

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import struct
 import tempfile
 import time
 import unittest
@@ -64,6 +65,24 @@ class Manage(unittest.TestCase):
         for command in ("/rocelane/worker/stats,7", "/rocelane/worker/load",
                         "/rocelane/worker/load,x", "/rocelane/port/stats,nope"):
             self.assertIsNone(t.ask(command))
+        self.assertEqual(0, p.stop(), p.stderr())
+
+    def test_dumpcap_is_heard(self):
+        """dpdk-dumpcap asks over EAL's channel between processes: a request gets an answer. (To
+        capture, it attaches to hugepages: README, "Capturing".)"""
+        prefix = "rocelane-test-dump-%d" % os.getpid()
+        p = livenet.Process(null_config(prefix))
+        self.addCleanup(p.close)
+        message = struct.Struct("=i64sii256s")  # EAL's: type, name, lengths, data
+        request, reply = 1, 2
+        with tempfile.TemporaryDirectory(prefix="rocelane-dump-") as d, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(livenet.WAIT_S)
+            sock.bind(os.path.join(d, "me"))
+            sock.sendto(message.pack(request, b"mp_pdump", 1, 0, b"?"),
+                        "/var/run/dpdk/%s/mp_socket" % prefix)
+            answer = message.unpack(sock.recv(4096))
+        self.assertEqual((reply, b"mp_pdump"), (answer[0], answer[1].rstrip(b"\0")))
         self.assertEqual(0, p.stop(), p.stderr())
 
     def test_service_manager_hears_ready_alive_and_stopping(self):
