@@ -135,15 +135,26 @@ dest_fill(struct perf *p, uint32_t i)
 		.gid = p->gid };
 }
 
+/* Messages that are validated stay in memory of their own: as many as are under way. */
+static uint32_t
+slots_of(const struct perf_options *o)
+{
+	uint32_t n = o->tx_depth;
+
+	if (!o->validate)
+		return 1;
+	if (o->verb == PERF_SEND && o->rx_depth > n)
+		n = o->rx_depth;
+	return n < o->iters ? n : (uint32_t)o->iters;
+}
+
 int
 ends_make(struct perf *p)
 {
 	const uint64_t largest = p->o.all_sizes ? 1u << 23 : p->o.size;
 	int rc;
 
-	p->slots = !p->o.validate                  ? 1
-		   : p->o.tx_depth > p->o.rx_depth ? p->o.tx_depth
-						   : p->o.rx_depth;
+	p->slots = slots_of(&p->o);
 	p->room = largest * p->slots;
 	p->room = p->room < p->cycle_buffer ? p->cycle_buffer : (p->room + 63) & ~63ull;
 	p->qp = calloc(p->o.qps, sizeof(struct rl_qp *));
@@ -159,7 +170,9 @@ ends_make(struct perf *p)
 				RL_ACCESS_REMOTE_ATOMIC,
 			&p->mr);
 	if (rc != 0)
-		return refused("memory (-s, -q)", rc);
+		return refused(p->o.validate ? "memory for what is under way (less: -s, -q, -t, -r)"
+					     : "memory for the messages (less: -s, -q)",
+			rc);
 	if (queues_make(p) != 0)
 		return -1;
 	for (uint32_t i = 0; i < p->o.qps; i++) {

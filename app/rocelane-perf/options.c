@@ -39,7 +39,8 @@ usage(void)
 	fputs("usage: rocelane-perf {send|write|read|atomic}_{bw|lat} [OPTIONS] [HOST]\n"
 	      "Without HOST it is the server. Both ends take the same options; either may be\n"
 	      "perftest's ib_send_bw and so on (version 4.5) on another host.\n\n"
-	      "  -s, --size BYTES        message size (65536 for bw, 2 for lat, 8 for atomic)\n"
+	      "  -s, --size BYTES        message size, also 64K, 4M (65536 for bw, 2 for lat, 8 for\n"
+	      "                          atomic)\n"
 	      "  -a, --all               all sizes from 2 to 2^23\n"
 	      "  -n, --iters N           messages of each queue pair (1000; write_bw 5000)\n"
 	      "  -D, --duration SECONDS  run for a time instead\n"
@@ -88,6 +89,24 @@ number(const char *what, const char *text, uint64_t lo, uint64_t hi, uint64_t *v
 	snprintf(allowed, sizeof(allowed), "a number from %llu to %llu", (unsigned long long)lo,
 		(unsigned long long)hi);
 	return bad(what, text, allowed);
+}
+
+/* perftest's 64K and 4M. */
+static int
+size_parse(struct perf_options *o, const char *text)
+{
+	const size_t n = strlen(text);
+	const unsigned int shift = n == 0               ? 0
+				   : text[n - 1] == 'K' ? 10
+				   : text[n - 1] == 'M' ? 20
+							: 0;
+	char digits[32];
+	int rc;
+
+	snprintf(digits, sizeof(digits), "%.*s", (int)(shift != 0 ? n - 1 : n), text);
+	rc = number("-s", digits, 1, (1u << 30) >> shift, &o->size);
+	o->size <<= shift;
+	return rc;
 }
 
 static int
@@ -164,7 +183,7 @@ option(struct perf_options *o, int c, const char *arg)
 
 	switch (c) {
 	case 's':
-		return number("-s", arg, 1, 1u << 30, &o->size);
+		return size_parse(o, arg);
 	case 'n':
 		return number("-n", arg, 1, 1ull << 40, &o->iters);
 	case 'D':

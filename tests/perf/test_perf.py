@@ -112,6 +112,8 @@ class Perf(unittest.TestCase):
         self.pair("atomic_bw", "-A", "CMP_AND_SWAP", "-n", "200", "--validate")
         self.pair("write_bw", "-s", "10000", "-n", "100", "-m", "256", "--validate")
         self.pair("send_bw", "-s", "64", "-I", "64", "-n", "500", "--validate")
+        # as much memory as is under way: no more than 20 of 4 MiB, whatever the depths
+        self.pair("write_bw", "-s", "4M", "-n", "20", "--validate")
         self.pair("write_bw", "-s", "64", "-Q", "1", "-t", "2", "-n", "500")
         self.pair("write_bw", "-s", "64", "-Q", "7", "-t", "20", "-n", "503")
         self.pair("send_bw", "-e", "-s", "100", "-n", "300")
