@@ -230,8 +230,10 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 		return rc;
 	/* EAL keeps pointers into argv: eal_args_free() only after rte_eal_cleanup(). */
 	if (rte_eal_init(ea->argc, ea->argv) < 0) {
-		log_error("EAL does not start: %s (see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\")",
-			rte_strerror(rte_errno));
+		log_error("EAL does not start: %s (%s)", rte_strerror(rte_errno),
+			rte_errno == EINVAL ?
+				"the first of its lines above names the argument of \"eal\" that it does not take" :
+				"see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\"");
 		return -EIO;
 	}
 	for (uint32_t i = 0; i < conf->lcores.n_workers; i++) {

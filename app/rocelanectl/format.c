@@ -11,14 +11,14 @@
 void
 fmt_json(const json_t *v)
 {
-	json_dumpf(v, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	json_dumpf(v, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	putchar('\n');
 }
 
 void
 fmt_json_line(const json_t *v)
 {
-	json_dumpf(v, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_dumpf(v, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	putchar('\n');
 	fflush(stdout);
 }
@@ -67,7 +67,8 @@ fmt_value(const json_t *v)
 		return cleaned(ctl_must(strdup(json_string_value(v))));
 	if (json_is_array(v))
 		return cleaned(list_text(v));
-	return cleaned(ctl_must(json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY)));
+	return cleaned(
+		ctl_must(json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))));
 }
 
 static bool

@@ -53,7 +53,8 @@ help_all(void)
 			printf("|%s", c->verb);
 	}
 	printf("\n\n"
-	       "  -s, --socket SOCKET    the daemon's control socket (default %s)\n"
+	       "  -s, --socket SOCKET    the daemon's control socket ($ROCELANE_SOCKET, or else\n"
+	       "                         %s)\n"
 	       "  -j, --json             print the answer as JSON\n"
 	       "  -t, --timeout SECONDS  how long to wait for an answer (default 10)\n"
 	       "  -h, --help             help; also after an object or a verb\n"

@@ -186,7 +186,9 @@ options(struct ctl *ctl, int argc, char **argv, bool *complete)
 int
 main(int argc, char **argv)
 {
-	struct ctl ctl = { .socket = CTL_SOCKET, .timeout_ms = 10000 };
+	const char *socket = getenv("ROCELANE_SOCKET"); /* as librocelane */
+	struct ctl ctl = { .socket = socket != NULL && socket[0] != '\0' ? socket : CTL_SOCKET,
+		.timeout_ms = 10000 };
 	bool complete = false;
 	int rc = options(&ctl, argc, argv, &complete);
 

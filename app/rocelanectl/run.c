@@ -86,6 +86,26 @@ run_json(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	return CTL_OK;
 }
 
+/* Nothing is there, maybe because nobody asked for it. */
+static void
+hint(const struct command *cmd)
+{
+	static const struct {
+		const char *method;
+		const char *text;
+	} hints[] = {
+		{ "rx_errors",
+			"nothing is recorded (only with \"error_buffer\" in the configuration; "
+			"`stat show` counts all drops)" },
+		{ "trace_read", "nothing is recorded (`trace start [QP_NUM]` begins it)" },
+	};
+
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+		if (strcmp(cmd->method, hints[i].method) == 0)
+			fprintf(stderr, "%s\n", hints[i].text);
+	}
+}
+
 /* As run_pairs, but an empty list still shows its header. */
 int
 run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
@@ -95,10 +115,12 @@ run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 
 	if (rc != CTL_OK)
 		return rc;
-	if (!ctl->json && json_is_array(result) && json_array_size(result) == 0)
+	if (!ctl->json && json_is_array(result) && json_array_size(result) == 0) {
 		fmt_table(result, cmd->columns, true);
-	else
+		hint(cmd);
+	} else {
 		print(ctl, result, cmd->columns);
+	}
 	json_decref(result);
 	return CTL_OK;
 }

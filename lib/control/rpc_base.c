@@ -35,10 +35,11 @@ get_methods(struct rpc_call *call)
 static int
 version(struct rpc_call *call)
 {
-	return rpc_result(call, json_pack("{s:s, s:s, s:s, s:[s, s, s], s:s}", "name", "rocelane",
-					"version", ROCELANE_VERSION, "dpdk_version", rte_version(),
-					"features", "RC", "responder", "async_events", "crc",
-					call->c->env.crc != NULL ? call->c->env.crc->name : ""));
+	return rpc_result(call,
+		json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s, s, s], s:s}", "name", "rocelane",
+			"version", ROCELANE_VERSION, "dpdk_version", rte_version(), "features",
+			"RC", "responder", "requester", "SRQ", "APM", "async_events", "clients",
+			"crc", call->c->env.crc != NULL ? call->c->env.crc->name : ""));
 }
 
 static int

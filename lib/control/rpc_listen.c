@@ -107,7 +107,11 @@ listener_open(struct rpc_server *s, struct rpc_listener *l, const char *path, ui
 			       epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, l->fd, &e) != 0))
 		rc = -errno;
 	if (rc != 0)
-		log_error("control socket %s: %s", addr.sun_path, strerror(-rc));
+		log_error("control socket %s: %s%s", addr.sun_path, strerror(-rc),
+			rc == -ENOENT || rc == -EACCES || rc == -EROFS
+				? ": its folder must be there and writable; \"control\" in the "
+				  "configuration may name another (\"socket\", \"client_socket\")"
+				: "");
 	return rc;
 }
 

@@ -77,6 +77,29 @@ class Output(Case):
     def test_empty_list_has_a_header(self):
         self.assertIn("rkey", self.ctl({"mr_list": []}, "mr", "list"))
 
+    def test_nothing_recorded_says_what_records(self):
+        """An empty list may mean that nobody asked for the record."""
+        for words, method, hint in ((("error", "show"), "rx_errors", "error_buffer"),
+                                    (("trace", "read"), "trace_read", "trace start")):
+            self.ctl({method: []}, *words)
+            self.assertIn(hint, self.err)
+            self.assertEqual("[]\n", self.ctl({method: []}, "-j", *words))
+            self.assertEqual("", self.err)
+
+    def test_a_fraction_has_no_noise(self):
+        out = self.ctl({"qp_query": {"timeout_us": 67108.864}}, "qp", "show", 17)
+        self.assertEqual("timeout_us  67108.864\n", out)
+
+    def test_socket_of_the_environment(self):
+        with FakeDaemon({"pd_list": [{"name": "pd0", "users": 0}]}) as d:
+            env = dict(os.environ, ROCELANE_SOCKET=d.path)
+            p = subprocess.run([CTL, "pd", "list"], capture_output=True, text=True, timeout=20,
+                               check=False, env=env)
+            self.assertEqual((0, True), (p.returncode, "pd0" in p.stdout), p.stderr)
+            p = subprocess.run([CTL, "-s", "/nonexistent/s", "pd", "list"], capture_output=True,
+                               text=True, timeout=20, check=False, env=env)
+            self.assertEqual((1, True), (p.returncode, "/nonexistent/s" in p.stderr))
+
     def test_pairs(self):
         out = self.ctl({"qp_query": QPS[0]}, "qp", "show", 17)
         self.assertEqual(self.asked, [("qp_query", {"qp_num": 17})])

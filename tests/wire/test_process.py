@@ -94,6 +94,18 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
         self.assertIn("net_af_packet7", p.stderr())
 
+    def test_what_does_not_start_says_what_to_do(self):
+        config = livenet.live_config()
+        config["control"] = {"socket": "/nonexistent/folder/sock"}
+        wrong = livenet.live_config()
+        wrong["eal"].append("--no-such-argument")
+        for what, words in ((config, ("/nonexistent/folder/sock", '"control"', "writable")),
+                            (wrong, ("--no-such-argument", '"eal"'))):
+            p = self.start(what, wait=False)
+            self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
+            for word in words:
+                self.assertIn(word, p.stderr() + p.stdout())
+
     def test_wrong_config_names_every_fault(self):
         """FILE:LINE: JSON-POINTER: what; exit code 2; EAL is not started."""
         config = livenet.live_config()
