@@ -42,7 +42,7 @@
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
-#define SEAL_BYTES      2048 /* of request packets, before they are read again for their ICRC */
+#define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
 #define MAILBOX_TURNS   64
 #define MAILBOX_BURST   16

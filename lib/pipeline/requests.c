@@ -146,15 +146,6 @@ requests_seal(struct worker *w)
 	w->unsealed_bytes = 0;
 }
 
-static inline void
-unsealed(struct worker *w, uint8_t *frame, const struct wire_template *t, uint32_t len)
-{
-	w->unsealed[w->unsealed_n++] = (struct icrc_frame){ frame, len, t->l3_off, t->ipv6 != 0 };
-	w->unsealed_bytes += len;
-	if (UNLIKELY(w->unsealed_n == REQUEST_TURN) || UNLIKELY(w->unsealed_bytes > SEAL_BYTES))
-		requests_seal(w);
-}
-
 int
 request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p)
@@ -175,7 +166,7 @@ request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;
 	memset(payload + p->len, 0, p->pad);
-	unsealed(w, frame, t, total);
+	request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
 	m->data_len = (uint16_t)total;
 	m->pkt_len = total;
 	count(w, port, qp, STAT_sent_pkts);

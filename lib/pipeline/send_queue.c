@@ -55,8 +55,13 @@ judge(const struct qp_sendq *q, const struct ring_send_wqe *c, const struct ring
 	}
 	if (UNLIKELY(c->num_sge > q->max_sge))
 		return WR_FAULT_MALFORMED;
-	memcpy(sge, from, c->num_sge * sizeof(*sge));
-	bytes = mem_sge_bytes(sge, c->num_sge);
+	if (LIKELY(c->num_sge == 1)) {
+		sge[0] = from[0];
+		bytes = sge[0].length;
+	} else {
+		memcpy(sge, from, c->num_sge * sizeof(*sge));
+		bytes = mem_sge_bytes(sge, c->num_sge);
+	}
 	if (UNLIKELY(bytes > MESSAGE_MAX))
 		return WR_FAULT_LENGTH;
 	wr->num_sge = (uint8_t)c->num_sge;

@@ -85,6 +85,14 @@ int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf 
 uint32_t requests_fetch(struct worker *w, const struct qp *qp, uint32_t most);
 /** Frames of request_send() have no ICRC before this; they must not leave. */
 void requests_seal(struct worker *w);
+static ALWAYS_INLINE void
+request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)
+{
+	w->unsealed[w->unsealed_n++] = (struct icrc_frame){ frame, len, l3_off, ipv6 };
+	w->unsealed_bytes += len;
+	if (UNLIKELY(w->unsealed_n == REQUEST_TURN) || UNLIKELY(w->unsealed_bytes > SEAL_BYTES))
+		requests_seal(w);
+}
 /**
  * The requester's deadline may have changed. A timer that fires before it is armed again then:
  * progress does not touch it.

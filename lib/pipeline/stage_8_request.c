@@ -3,7 +3,7 @@
  * Stage 8: QPs with something to send take turns, a few packets each; a port whose frames pile up
  * is left alone until they have gone.
  */
-#include "pipeline_priv.h"
+#include "stage_8_plain.h"
 
 /** REQ-CLS-C-01: positions that cannot be. */
 static inline bool
@@ -81,6 +81,13 @@ buffers_next(struct buffers *b, struct rte_mempool *pool)
 	return LIKELY(b->n != 0) ? b->m[b->n - 1] : NULL;
 }
 
+/** Did the newest packet go out without AckReq? Then requester_next() has it sent once more. */
+static inline bool
+must_ask(const struct requester *r)
+{
+	return r->since_ackreq != 0;
+}
+
 /** Up to *left packets of one QP. @return false: it has no more for now. */
 static bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
@@ -89,10 +96,16 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	uint32_t most = RTE_MIN(*left, (uint32_t)REQUEST_QP);
 	struct requester_packet p;
 	struct buffers b;
+	uint32_t sent = 0;
 	bool more = true;
 
 	buffers_get(&b, pool, requests_fetch(w, qp, most));
-	for (uint32_t i = 0; i < most; i++) {
+	if (LIKELY(plain_sender(qp)))
+		sent = plain_requests(w, qp, port, b.m, &b.n);
+	*left -= sent;
+	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req)))
+		return false;
+	for (uint32_t i = sent; i < most; i++) {
 		struct rte_mbuf *m = buffers_next(&b, pool);
 		enum requester_stop why;
 		int rc;

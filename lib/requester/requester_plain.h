@@ -2,19 +2,21 @@
 #ifndef REQUESTER_PLAIN_H
 #define REQUESTER_PLAIN_H
 /**
- * @file requester_plain.h  A positive ACK for a requester with nothing unusual, without a verdict.
+ * @file requester_plain.h  What a requester with nothing unusual does all the time, in place.
  *
  * Owner:   the QP's worker.
  * Memory:  the caller's.
  * Depends: requester.h.
- * Spec:    rules REQ-03, REQ-04, TMR-06.
+ * Spec:    rules REQ-01, REQ-03, REQ-04, REQ-07, TMR-06.
  *
- * Whatever is not plain is left alone, and goes to requester_response(), which would do the same.
+ * Whatever is not plain is left alone, and goes to requester_response() and requester_next(), which
+ * would do the same.
  */
 #include "compiler.h"
 #include "requester.h"
 
 #define REQUESTER_NOT_PLAIN UINT32_MAX
+#define REQUESTER_PSNS_MAX  0x7fffffu /* outstanding at most (REQ-13, AMB-05) */
 
 /** Request packets sent in this pass and not acknowledged. */
 static ALWAYS_INLINE uint32_t
@@ -73,5 +75,53 @@ requester_take_ack(struct requester *r, const struct wire_pkt *p, ns_t now)
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
+
+/** How a message of one packet starts. */
+struct requester_start {
+	psn_t psn;
+	uint8_t flags; /* PKT_ACKREQ, PKT_SE, PKT_MIGREQ */
+};
+
+/**
+ * The next packet, if it is the only one of a SEND or RDMA WRITE that is sent for the first time
+ * and nothing holds up: requester_next(), without a packet to fill. The work request is that at
+ * r->sending, of one to pmtu bytes. May start the transport timer.
+ * @return false: nothing was done.
+ */
+static ALWAYS_INLINE bool
+requester_start_plain(struct requester *r, ns_t now, struct requester_start *out)
+{
+	struct requester_wr *w = &r->wr[r->sending & r->wr_mask];
+	const uint32_t position = r->sending, flying = psn_distance(r->cur, r->una);
+	uint32_t odd, ask;
+
+	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
+	odd |= (r->sending ^ r->fresh) | w->fault | (w->flags & WR_FENCE);
+	odd |= w->opcode & (uint8_t)~WR_SEND; /* WR_RDMA_WRITE is 0 */
+	/* The last that the window lets out asks for a response. */
+	if (UNLIKELY(odd != 0) || UNLIKELY(r->sending == r->tail) ||
+		UNLIKELY(w->len - 1 >= r->pmtu) ||
+		UNLIKELY(flying - r->reply_psns + 1 >= r->window) ||
+		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
+		return false;
+	ask = ((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) |
+	      (r->since_ackreq + 1 >= r->ackreq_interval);
+	out->psn = r->cur;
+	out->flags = (uint8_t)((r->unmigrated ? 0 : PKT_MIGREQ) | ask * PKT_ACKREQ);
+	if ((w->flags & WR_SOLICITED) != 0 && w->opcode == WR_SEND)
+		out->flags |= PKT_SE;
+	w->first = w->last = r->cur;
+	w->resumed = 0;
+	r->fresh = r->sending = position + 1;
+	r->acks_due += ask;
+	r->since_ackreq = ask != 0 ? 0 : r->since_ackreq + 1;
+	r->cur = r->next = psn_add(r->cur, 1);
+	if (ask != 0 && !r->timing && r->timeout != 0) {
+		r->timing = true;
+		r->deadline = now + (UINT64_C(4096) << (r->timeout & 31));
+	}
+	return true;
+}
+_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 && PKT_ACKREQ == 1, "bits of them are used");
 
 #endif

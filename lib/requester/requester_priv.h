@@ -23,10 +23,11 @@
  */
 #include "compiler.h"
 #include "requester.h"
+#include "requester_plain.h"
 
 #define MSN_MASK    0xffffffu
 #define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
-#define PSNS_MAX    0x7fffffu            /* outstanding at most (REQ-13, AMB-05) */
+#define PSNS_MAX    REQUESTER_PSNS_MAX
 #define NO_FAULT    0xff
 #define RNR_FOREVER 7 /* rnr_retry (REQ-RNR-06) */
 
@@ -62,11 +63,10 @@ is_read_or_atomic(const struct requester_wr *w)
 	return w->opcode >= WR_RDMA_READ && w->opcode <= WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/** Request packets sent in this pass and not acknowledged. */
 static ALWAYS_INLINE uint32_t
 in_flight(const struct requester *r)
 {
-	return psn_distance(r->cur, r->una) - r->reply_psns;
+	return requester_in_flight(r);
 }
 
 /** PSNs of a message of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two (WIRE-12). */

@@ -30,21 +30,30 @@
 #define TTR_14  UINT64_C(67108864) /* timeout 14: 67.1 ms */
 
 /* Values of libibverbs and of the AETH, typed here on purpose. */
-enum { WC_LOC_LEN = 1, WC_LOC_QP_OP = 2, WC_LOC_PROT = 4, WC_BAD_RESP = 7, WC_REM_INV_REQ = 9,
-	WC_REM_ACCESS = 10, WC_REM_OP = 11, WC_RETRY_EXC = 12, WC_RNR_RETRY_EXC = 13 };
+enum {
+	WC_LOC_LEN = 1,
+	WC_LOC_QP_OP = 2,
+	WC_LOC_PROT = 4,
+	WC_BAD_RESP = 7,
+	WC_REM_INV_REQ = 9,
+	WC_REM_ACCESS = 10,
+	WC_REM_OP = 11,
+	WC_RETRY_EXC = 12,
+	WC_RNR_RETRY_EXC = 13
+};
 enum { ACK = 0x1f, NSEQ = 0x60, NINV = 0x61, NRAE = 0x62, NROE = 0x63, RNR = 0x20 };
 enum { ACKREQ = PKT_ACKREQ, SE = PKT_SE, MIGREQ = PKT_MIGREQ };
 enum { SIGNALED = 2, SOLICITED = 4, FENCE = 1 };
 
 struct sim {
 	struct requester r;
-	struct requester before;       /* as it was when the last response or timer came */
+	struct requester before; /* as it was when the last response or timer came */
 	struct requester_verdict v;
 	struct requester_wr wr[SLOTS];
 	struct requester_packet out[OUT_MAX];
-	uint32_t n;                    /* packets of the last pump() */
+	uint32_t n; /* packets of the last pump() */
 	uint32_t posted;
-	uint32_t done;                 /* completed with success, in all */
+	uint32_t done; /* completed with success, in all */
 	ns_t now;
 	uint8_t frame[128];
 	struct wire_pkt pkt;
@@ -80,16 +89,54 @@ post_wr(struct sim *s, struct requester_wr w)
 }
 #define POSTF(s, f, ...) post_wr((s), (struct requester_wr){ .flags = (uint8_t)(f), __VA_ARGS__ })
 #define POST(s, ...)     POSTF(s, SIGNALED, __VA_ARGS__)
-#define SEND(l)      .opcode = WR_SEND, .len = (l)
-#define WRITE(l)     .opcode = WR_RDMA_WRITE, .len = (l)
-#define READ(l)      .opcode = WR_RDMA_READ, .len = (l)
-#define FADD         .opcode = WR_ATOMIC_FETCH_AND_ADD, .len = 8
+#define SEND(l)          .opcode = WR_SEND, .len = (l)
+#define WRITE(l)         .opcode = WR_RDMA_WRITE, .len = (l)
+#define READ(l)          .opcode = WR_RDMA_READ, .len = (l)
+#define FADD             .opcode = WR_ATOMIC_FETCH_AND_ADD, .len = 8
 
 static UNUSED void
 post_sends(struct sim *s, uint32_t n)
 {
 	while (n-- > 0)
 		POST(s, SEND(64));
+}
+
+/** REQ-01, REQ-07: the packet that requester_start_plain() makes, and nothing is different. */
+static UNUSED void
+start_agrees(const struct sim *s, const struct requester *r, const struct requester_wr *w,
+	const struct requester_start *start, const struct requester_packet *p)
+{
+	assert_memory_equal(r, &s->r, sizeof(*r));
+	assert_memory_equal(w, &s->wr[p->position % SLOTS], sizeof(*w));
+	assert_int_equal(p->psn.v, start->psn.v);
+	assert_int_equal(p->flags, start->flags);
+	assert_int_equal(p->opcode, w->opcode == WR_SEND ? OP_RC_SEND_ONLY : OP_RC_WRITE_ONLY);
+	assert_int_equal(p->len, w->len);
+	assert_int_equal(p->dma_len, w->len);
+	assert_int_equal(p->offset, 0);
+	assert_false(p->resend);
+}
+
+/** requester_next(), and whether the short way agrees. */
+static UNUSED enum requester_stop
+next_packet(struct sim *s, struct requester_packet *p)
+{
+	struct requester r = s->r;
+	struct requester_wr *at = &s->wr[r.sending % SLOTS], before = *at, after;
+	struct requester_start start;
+	bool starts = requester_start_plain(&r, s->now, &start);
+	enum requester_stop stop;
+
+	after = *at;
+	*at = before;
+	if (!starts)
+		assert_memory_equal(&r, &s->r, sizeof(r));
+	stop = requester_next(&s->r, s->now, p);
+	if (starts) {
+		assert_int_equal(stop, REQ_SEND);
+		start_agrees(s, &r, &after, &start, p);
+	}
+	return stop;
 }
 
 /** All packets that may leave now. */
@@ -99,7 +146,7 @@ pump(struct sim *s)
 	enum requester_stop stop;
 
 	s->n = 0;
-	while ((stop = requester_next(&s->r, s->now, &s->out[s->n])) == REQ_SEND) {
+	while ((stop = next_packet(s, &s->out[s->n])) == REQ_SEND) {
 		s->n++;
 		assert_true(s->n < OUT_MAX);
 	}
@@ -223,55 +270,55 @@ expire(struct sim *s)
 #define expect_rule(s, id) assert_string_equal(requester_rule_id((s)->v.rule), (id))
 
 /** The PSNs of the last pump(), in order. */
-#define expect_psns(s, ...)                                                                        \
-	do {                                                                                       \
-		const uint32_t psns_[] = { __VA_ARGS__ };                                          \
-		assert_int_equal((s)->n, ARRAY_LEN(psns_));                                        \
-		for (uint32_t i_ = 0; i_ < ARRAY_LEN(psns_); i_++)                                 \
-			assert_int_equal((s)->out[i_].psn.v, psns_[i_] & 0xffffff);                \
+#define expect_psns(s, ...)                                                         \
+	do {                                                                        \
+		const uint32_t psns_[] = { __VA_ARGS__ };                           \
+		assert_int_equal((s)->n, ARRAY_LEN(psns_));                         \
+		for (uint32_t i_ = 0; i_ < ARRAY_LEN(psns_); i_++)                  \
+			assert_int_equal((s)->out[i_].psn.v, psns_[i_] & 0xffffff); \
 	} while (0)
 
 #define expect_done(s, n_) assert_int_equal((s)->done, (n_))
 
 /** Dropped: state as it was, nothing to do, a rule that says why. */
-#define expect_no_effect(s, id)                                                                    \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act, REQACT_DROP);                                         \
-		assert_memory_equal(&(s)->r, &(s)->before, sizeof((s)->r));                        \
-		expect_rule(s, id);                                                                \
+#define expect_no_effect(s, id)                                             \
+	do {                                                                \
+		assert_int_equal((s)->v.act, REQACT_DROP);                  \
+		assert_memory_equal(&(s)->r, &(s)->before, sizeof((s)->r)); \
+		expect_rule(s, id);                                         \
 	} while (0)
 
 /** Going back, nothing else. */
-#define expect_resend(s, cause_, id)                                                               \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act & ~(uint32_t)REQACT_COMPLETE,                          \
-			REQACT_RESEND | REQACT_TIMER);                                             \
-		assert_int_equal((s)->v.cause, (cause_));                                          \
-		assert_int_equal((s)->v.outcome, QC_NONE);                                         \
-		expect_rule(s, id);                                                                \
+#define expect_resend(s, cause_, id)                                                            \
+	do {                                                                                    \
+		assert_int_equal(                                                               \
+			(s)->v.act & ~(uint32_t)REQACT_COMPLETE, REQACT_RESEND | REQACT_TIMER); \
+		assert_int_equal((s)->v.cause, (cause_));                                       \
+		assert_int_equal((s)->v.outcome, QC_NONE);                                      \
+		expect_rule(s, id);                                                             \
 	} while (0)
 
 /** The work request at `pos_` fails; no event; nothing leaves any more (REQ-NAK-09). */
-#define expect_error(s, pos_, status, fatal_)                                                      \
-	do {                                                                                       \
-		assert_int_equal((s)->v.act & ~(uint32_t)REQACT_COMPLETE,                          \
-			REQACT_ERROR | REQACT_TIMER);                                              \
-		assert_int_equal((s)->v.failed, (pos_));                                           \
-		assert_int_equal((s)->v.wc_status, (status));                                      \
-		assert_int_equal((s)->v.fatal, (fatal_));                                          \
-		assert_int_equal((s)->v.event, 0);                                                 \
-		assert_true((s)->v.rule != REQRULE_NONE);                                          \
-		assert_false((s)->r.timing);                                                       \
-		assert_false((s)->r.waiting_rnr);                                                  \
-		assert_int_equal(pump(s), REQ_FAULT);                                              \
-		assert_int_equal((s)->n, 0);                                                       \
+#define expect_error(s, pos_, status, fatal_)                                                  \
+	do {                                                                                   \
+		assert_int_equal(                                                              \
+			(s)->v.act & ~(uint32_t)REQACT_COMPLETE, REQACT_ERROR | REQACT_TIMER); \
+		assert_int_equal((s)->v.failed, (pos_));                                       \
+		assert_int_equal((s)->v.wc_status, (status));                                  \
+		assert_int_equal((s)->v.fatal, (fatal_));                                      \
+		assert_int_equal((s)->v.event, 0);                                             \
+		assert_true((s)->v.rule != REQRULE_NONE);                                      \
+		assert_false((s)->r.timing);                                                   \
+		assert_false((s)->r.waiting_rnr);                                              \
+		assert_int_equal(pump(s), REQ_FAULT);                                          \
+		assert_int_equal((s)->n, 0);                                                   \
 	} while (0)
 
-#define RUN(...)                                                                                   \
-	int main(void)                                                                             \
-	{                                                                                          \
-		const struct CMUnitTest tests[] = { __VA_ARGS__ };                                 \
-		return cmocka_run_group_tests(tests, NULL, NULL);                                  \
+#define RUN(...)                                                   \
+	int main(void)                                             \
+	{                                                          \
+		const struct CMUnitTest tests[] = { __VA_ARGS__ }; \
+		return cmocka_run_group_tests(tests, NULL, NULL);  \
 	}
 #define T(f) cmocka_unit_test(f)
 

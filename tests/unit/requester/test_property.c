@@ -133,7 +133,7 @@ send_some(struct rng *g, struct sim *s)
 	for (uint32_t i = 0; i < most; i++) {
 		struct requester_packet *p = &s->out[0];
 		struct requester b = s->r;
-		enum requester_stop stop = requester_next(&s->r, s->now, p);
+		enum requester_stop stop = next_packet(s, p);
 
 		state_holds(s);
 		CHECK_THAT(!b.dead || stop == REQ_FAULT);
