@@ -98,10 +98,12 @@ rig_extras_create(void)
 	return 0;
 }
 
+/* Each worker can send on every port; a port's frames are received by one of them. */
 static int
 rig_ports_create(const struct conf *conf)
 {
 	for (uint32_t i = 0; i < conf->n_ports; i++) {
+		struct rte_ring *tx[PIPELINE_MAX_WORKERS];
 		char name[32];
 
 		snprintf(name, sizeof(name), "rig%u_rx", i);
@@ -109,8 +111,11 @@ rig_ports_create(const struct conf *conf)
 		snprintf(name, sizeof(name), "rig%u_tx", i);
 		rig_ports[i].tx = rte_ring_create(name, RING_FRAMES, SOCKET_ID_ANY, 0);
 		snprintf(name, sizeof(name), "rig%u", i);
+		for (uint32_t w = 0; w < conf->lcores.n_workers; w++)
+			tx[w] = rig_ports[i].tx;
 		if (rig_ports[i].rx == NULL || rig_ports[i].tx == NULL ||
-			rte_eth_from_rings(name, &rig_ports[i].rx, 1, &rig_ports[i].tx, 1, 0) < 0) {
+			rte_eth_from_rings(name, &rig_ports[i].rx, 1, tx, conf->lcores.n_workers,
+				0) < 0) {
 			log_error("rig port %u: %s", i, rte_strerror(rte_errno));
 			return -ENOMEM;
 		}

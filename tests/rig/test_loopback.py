@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""config/examples/loopback.json in the real program: two in-memory ports, no privileges."""
+"""config/examples/{loopback,apm}.json in the real program: in-memory ports, no privileges."""
 import contextlib
 import json
 import os
@@ -14,14 +14,15 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLE = os.path.join(ROOT, "config", "examples", "loopback.json")
+APM = os.path.join(ROOT, "config", "examples", "apm.json")
 
 
 class Loopback(unittest.TestCase):
 
     @contextlib.contextmanager
-    def started(self, change):
+    def started(self, change, example=EXAMPLE):
         """The program with a changed example. Yields a function that asks it (JSON-RPC)."""
-        with open(EXAMPLE, encoding="utf-8") as f:
+        with open(example, encoding="utf-8") as f:
             config = json.load(f)
         with tempfile.TemporaryDirectory(prefix="rocelane-loop-") as where:
             path = os.path.join(where, "config.json")
@@ -164,6 +165,29 @@ class Loopback(unittest.TestCase):
         self.assertEqual([each] * 4, per_worker)
         self.assertGreater(c["req_resent_pkts"], 100)
         self.assertGreater(c["duplicate_request"], 0)
+
+    def test_REQ_RETRY_09_an_alternate_path_takes_over(self):
+        """config/examples/apm.json: all is lost on the first path, and it goes on on the second."""
+        def both(*want):
+            got = [ask("qp_query", qp_num=n) for n in (17, 18)]
+            return [(q["path_mig_state"], q["port"]) for q in got] == list(want)
+
+        def counters():
+            return ask("stats", scope="total")
+        with self.started(lambda config: None, APM) as ask:
+            self.until("both sides to be ready",
+                       lambda: both(("ARMED", "asks0"), ("ARMED", "answers0")))
+            for port in ("asks0", "answers0"):
+                ask("impair_set", port=port,
+                    impair={"rules": [{"action": "drop", "probability": 1}]})
+            self.until("both sides on the second path",
+                       lambda: both(("MIGRATED", "asks1"), ("MIGRATED", "answers1")))
+            n = counters()["req_messages"] + 1000
+            self.until("1000 requests there", lambda: counters()["req_messages"] >= n)
+            events = [e["event_type"] for e in ask("async_events", max=64)]
+            c = counters()
+        self.assertEqual((0, 0), (c["req_cqe_error"], c["resp_cqe_error"]))
+        self.assertEqual(2, events.count("PATH_MIG"), events)
 
     def test_a_pair_has_two_ends(self):
         def drop_port(config):

@@ -403,6 +403,7 @@ examples(void **state UNUSED)
 		const char *name;
 		uint32_t ports, qps, mrs, state;
 	} rows[] = {
+		{ "apm", 4, 2, 1, CONF_QPS_RTS },
 		{ "loopback", 2, 5, 3, CONF_QPS_RTS },
 		{ "minimal", 1, 0, 0, 0 },
 		{ "replay", 1, 1, 1, CONF_QPS_RTR },
