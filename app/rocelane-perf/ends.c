@@ -37,9 +37,11 @@ pick_port(struct perf *p)
 			continue;
 		}
 		p->port_num = (uint8_t)n;
-		p->mtu = 128u << attr.max_mtu;
+		p->mtu = 128u << attr.active_mtu;
 		if (p->o.mtu > p->mtu) {
-			fprintf(stderr, "rocelane-perf: port %s carries a path MTU of %u at most\n",
+			fprintf(stderr,
+				"rocelane-perf: port %s carries a path MTU of %u at most: lower "
+				"-m, or raise the port's mtu in the configuration\n",
 				attr.name, p->mtu);
 			return -1;
 		}
@@ -48,8 +50,12 @@ pick_port(struct perf *p)
 		rc = rl_query_gid(p->ctx, p->port_num, p->o.gid_index, &p->gid);
 		return rc == 0 ? 0 : refused("gid index (-x)", rc);
 	}
-	fprintf(stderr, "rocelane-perf: the dataplane has no such port (-d, -i): %u ports\n",
-		p->ctx->num_ports);
+	fprintf(stderr, "rocelane-perf: the dataplane has no such port (-d, -i); it has");
+	for (uint32_t n = 1; n <= p->ctx->num_ports; n++) {
+		if (rl_query_port(p->ctx, (uint8_t)n, &attr) == 0)
+			fprintf(stderr, "%s %u: %s", n > 1 ? "," : "", n, attr.name);
+	}
+	fprintf(stderr, "\n");
 	return -1;
 }
 
@@ -59,10 +65,14 @@ ends_open(struct perf *p)
 	int rc = rl_open(p->o.socket, &p->ctx);
 
 	if (rc != 0) {
-		refused(p->o.socket != NULL ? p->o.socket : "the dataplane's socket", rc);
+		fprintf(stderr, "rocelane-perf: %s\n", rl_last_error());
 		if (rc == -ENOENT || rc == -ECONNREFUSED)
 			fprintf(stderr, "Is the dataplane running? Start it with: rocelane "
 					"--config FILE (--socket chooses another one)\n");
+		if (rc == -EACCES)
+			fprintf(stderr,
+				"Who may open it says control.mode, or client_mode for "
+				"control.client_socket, in the dataplane's configuration\n");
 		return -1;
 	}
 	return pick_port(p);

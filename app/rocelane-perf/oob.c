@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,30 @@
 #define VERSION_TEXT  "6.06" /* of perftest 4.5's conversation */
 #define KEYS_BYTES    108
 #define CACHE_LINE    64
+#define LOOK_MS       200
 #define CONNECT_TRIES 100 /* of 100 ms: the server may be starting */
 
 static int
 complain(const char *what)
 {
-	fprintf(stderr, "rocelane-perf: %s: %s\n", what, strerror(errno));
+	if (errno == EINTR && work_stopped())
+		fprintf(stderr, "rocelane-perf: stopped\n");
+	else
+		fprintf(stderr, "rocelane-perf: %s: %s\n", what, strerror(errno));
+	return -1;
+}
+
+/* A signal may come at any time, also before we wait. */
+static int
+wait_client(int listener)
+{
+	struct pollfd fd = { .fd = listener, .events = POLLIN };
+
+	while (!work_stopped()) {
+		if (poll(&fd, 1, LOOK_MS) > 0)
+			return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	}
+	errno = EINTR;
 	return -1;
 }
 
@@ -41,7 +60,7 @@ serve(struct perf *p)
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (const struct sockaddr *)(const void *)&any, sizeof(any)) != 0 ||
 		listen(listener, 1) != 0) {
-		complain("the port of the handshake (-p)");
+		complain("the TCP port of the handshake (another one for both ends: -p)");
 		close(listener);
 		return -1;
 	}
@@ -51,7 +70,7 @@ serve(struct perf *p)
 		       "************************************\n");
 		fflush(stdout);
 	}
-	p->sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	p->sock = wait_client(listener);
 	close(listener);
 	return p->sock >= 0 ? 0 : complain("no client");
 }

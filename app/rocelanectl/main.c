@@ -57,7 +57,11 @@ connect_once(struct ctl *ctl)
 
 	if (rc == 0)
 		return CTL_OK;
-	if (!ctl->quiet)
+	if (!ctl->quiet && rc == -EACCES)
+		ctl_refuse("%s\nIt is for the dataplane's user: `control.mode` in the config says "
+			   "who else may open it",
+			ctl->rpc.err);
+	else if (!ctl->quiet)
 		ctl_refuse(
 			"%s\nIs the dataplane running? Start it with: rocelane --config FILE\n"
 			"(`control.socket` in the config names its socket, -s chooses another here)",

@@ -25,7 +25,7 @@ def free_port():
 
 
 class Dataplane:
-    def __init__(self):
+    def __init__(self, mtu=4200):
         self.dir = tempfile.TemporaryDirectory(prefix="rocelane-perf-")
         self.socket = os.path.join(self.dir.name, "sock")
         config = {
@@ -35,7 +35,7 @@ class Dataplane:
             "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
             "control": {"socket": self.socket},
             "ports": [{"name": name, "device": "net_pair0" + end, "mac": "02:00:00:00:00:0" + n,
-                       "ipv4": "10.77.0." + n, "prefix": 24, "mtu": 4200}
+                       "ipv4": "10.77.0." + n, "prefix": 24, "mtu": mtu}
                       for name, end, n in (("left", "a", "1"), ("right", "b", "2"))]}
         path = os.path.join(self.dir.name, "config.json")
         with open(path, "w", encoding="utf-8") as f:
@@ -205,7 +205,17 @@ class Perf(unittest.TestCase):
                 _, err = self.finish(self.start(*args), 2)
                 self.assertIn(text, err)
         _, err = self.finish(self.start("write_bw", "-d", "nowhere", "127.0.0.1"), 1)
-        self.assertIn("no such port", err)
+        self.assertIn("1: left, 2: right", err)
+        with socket.socket() as taken:
+            taken.bind(("", 0))
+            taken.listen()
+            _, err = self.finish(self.start("write_bw", "-p", str(taken.getsockname()[1])), 1)
+            self.assertIn("-p", err)
+        server = self.start("write_bw", "-p", str(free_port()))
+        for _ in range(3):  # until it waits
+            server.stdout.readline()
+        server.terminate()
+        self.assertIn("stopped", self.finish(server, 1)[1])
         p = subprocess.run([PERF, "write_bw", "--socket", self.dataplane.socket + "x"], check=False,
                            capture_output=True, text=True, timeout=WAIT_S)
         self.assertEqual(1, p.returncode)
@@ -233,6 +243,18 @@ class Perf(unittest.TestCase):
         server.wait(WAIT_S)
         _, err = self.finish(client, 1)
         self.assertRegex(err, "peer has closed|RETRY_EXC_ERR|REM_")
+
+    def test_the_mtu_is_the_ports(self):
+        """A port with an ordinary mtu: nobody has to say -m."""
+        dataplane, port = Dataplane(mtu=1500), str(free_port())
+        args = ("--socket", dataplane.socket, "-p", port, "-n", "100", "--json")
+        server = self.start("write_bw", "-d", "right", *args)
+        client = self.start("write_bw", "-d", "left", *args, "127.0.0.1")
+        self.assertEqual(1024, json.loads(self.finish(client)[0])["mtu"])
+        self.finish(server)
+        _, err = self.finish(self.start("write_bw", *args, "-m", "2048"), 1)
+        self.assertIn("1024 at most", err)
+        self.assertEqual(0, dataplane.close())
 
     def test_end_of_the_dataplane_ends_the_run(self):
         dataplane, port = Dataplane(), str(free_port())
