@@ -2,6 +2,7 @@
 #include "exchange.h"
 #include "tcp.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ end_wait(struct end *e)
 	struct rl_wc wc;
 
 	while (rl_poll_cq(e->cq, 1, &wc) == 0)
-		;
+		sched_yield(); /* the peer may need this CPU to answer */
 	return check(wc);
 }
 

@@ -228,6 +228,22 @@ work_post_recv(struct perf *p, uint32_t qp, uint64_t size)
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
+static const char *
+hint(enum rl_wc_status status)
+{
+	switch (status) {
+	case RL_WC_RETRY_EXC_ERR:
+		return "The peer does not answer: has it ended, are its port's address and path "
+		       "right?";
+	case RL_WC_RNR_RETRY_EXC_ERR:
+		return "The peer had no receive posted: is it stopped, is its -r too small?";
+	case RL_WC_WR_FLUSH_ERR:
+		return "The queue pair has failed before: see the lines above.";
+	default:
+		return "Do both ends have the same options?";
+	}
+}
+
 static int
 failed(const struct perf *p, const struct rl_wc *wc, const char *which)
 {
@@ -236,7 +252,11 @@ failed(const struct perf *p, const struct rl_wc *wc, const char *which)
 		"after %llu completions\n",
 		which, wc->qp_num, rl_wc_status_str(wc->status), wc->vendor_err, wc->psn,
 		(unsigned long long)(p->done + p->received));
-	fprintf(stderr, "What happened: rocelanectl qp explain %u\n", wc->qp_num);
+	/* Our QP goes with us, so that nobody could ask for it afterwards. */
+	fprintf(stderr,
+		"%s\nWhat was dropped, and why: rocelanectl stat show, rocelanectl error "
+		"show\n",
+		hint(wc->status));
 	return -1;
 }
 
