@@ -84,6 +84,7 @@ void bed_turn(struct bed *b);
 /** Turns until nothing is sent any more (at most 100). */
 void bed_turns(struct bed *b);
 void bed_collect(struct bed *b);
+void bed_forget_output(struct bed *b);
 
 /** The next frame sent is this ACKNOWLEDGE, with a good ICRC. */
 #define expect_ack(b, syndrome, p, msn) bed_expect_ack(b, syndrome, p, msn, __LINE__)
