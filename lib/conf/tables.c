@@ -224,6 +224,7 @@ static const struct conf_field qp_rows[] = {
 	ROW_FLAGS(conf_qp, qp_access_flags, "qp_access_flags", conf_names_access, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_ACCESS_FLAGS)),
 	ROW_OBJECT(conf_qp, cap, "cap", &conf_table_cap, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(CONF_QP_CAP)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_WORKER)),
+	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_WORKER)),
 	ROW_U32(conf_qp, count, "count", 1, CONF_MAX_QPS, WITH(CONF_F_DEFAULT | CONF_F_CREATE), DEFAULT(1)),
 	ROW_OBJECT(conf_qp, recv_feed, "recv_feed", &conf_table_recv_feed, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_RECV_FEED)),
 	ROW_OBJECT(conf_qp, send_feed, "send_feed", &conf_table_send_feed, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_SEND_FEED)),

@@ -174,11 +174,11 @@ claim(struct control *c, struct qp_cq *cq, uint32_t worker)
 }
 
 int
-object_cqs_claim(struct control *c, const struct qp *qp)
+object_cqs_claim(struct control *c, const struct qp *qp, uint32_t worker)
 {
-	int rc = claim(c, qp->send_cq, qp->worker);
+	int rc = claim(c, qp->send_cq, worker);
 
-	return rc != 0 ? rc : claim(c, qp->recv_cq, qp->worker);
+	return rc != 0 ? rc : claim(c, qp->recv_cq, worker);
 }
 
 int

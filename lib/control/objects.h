@@ -82,11 +82,11 @@ int object_mr_create_in(struct control *c, const struct conf_mr *conf,
 int object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
 	struct object_cq **out, struct refusal *r);
 /**
- * The QP is going to be attached to its worker: are its queues that worker's alone, or shared?
+ * The QP is going to be attached to this worker: are its queues that worker's alone, or shared?
  * See qp_cq_is_alone(). @return 0, or -ETIMEDOUT: a worker did not answer, do not attach.
  * Cost: a round trip to every worker when a queue gets its second one.
  */
-int object_cqs_claim(struct control *c, const struct qp *qp);
+int object_cqs_claim(struct control *c, const struct qp *qp, uint32_t worker);
 /** The same in a place of the client's memory, which stands in `client` from then on. */
 int object_srq_create_in(struct control *c, const struct conf_srq *conf, struct client_srq *client,
 	struct object_srq **out, struct refusal *r);

@@ -132,6 +132,12 @@ qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m, 
 	const enum qp_state from = qp_admin_state(rec);
 	const uint32_t mask = (uint32_t)(m->given & CONF_QP_ATTR_MASK);
 
+	if ((m->given & CONF_QP_WORKER) != 0) {
+		if ((m->given & ~(uint64_t)(CONF_QP_WORKER | CONF_QP_QP_NUM)) != 0)
+			return refuse(r, EINVAL, "worker: QP %u moves without other attributes",
+				rec->qp->qpn);
+		return qp_admin_move(c, rec, m->worker, r);
+	}
 	qp_alternate_sync(c, rec);
 	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && qp_alternate_look(c, rec, r) != 0)
 		return -r->err;

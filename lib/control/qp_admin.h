@@ -62,7 +62,8 @@ struct qp_rec {
 	int16_t alt_port;    /* the same for the alternate path; -1: not given, the same */
 	bool alt_loaded;     /* the worker has an alternate path */
 	bool attached;
-	bool pending; /* the worker has not answered an ATTACH or DETACH yet */
+	bool pending; /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
+	uint8_t move_to; /* RELEASE: where the QP goes then */
 	bool trace;
 	uint32_t given;      /* attributes that have a value: configuration and modifies */
 	struct ring rq;      /* producer's view of the receive queue */
@@ -126,6 +127,13 @@ int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n
 int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
 /** The neighbour's MAC is known or another one: tell the worker. @return 0, -EAGAIN: later. */
 int qp_admin_new_mac(struct control *c, struct neigh_link *link);
+
+/* qp_move.c */
+/**
+ * To another worker, while packets come and go: their order is kept. @return 0 or a refusal.
+ * Cost: round trips to every worker.
+ */
+int qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r);
 
 /* qp_create.c */
 /** May this worker send on the port? One without a queue of its own there may not. */

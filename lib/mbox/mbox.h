@@ -48,7 +48,7 @@ struct mbox_msg {
 	int32_t rc;      /* DONE: 0 or -errno */
 	uint64_t cookie; /* DONE answers the message with the same cookie */
 	union {
-		struct { /* QP_ATTACH, QP_DETACH, QP_MODIFY, QP_QUERY, QP_FLUSH */
+		struct { /* QP_* */
 			struct qp *qp;
 			const struct qp_attr *attr;
 			struct qp_snapshot *snapshot;

@@ -198,11 +198,8 @@ answers_run(struct worker *w)
 }
 
 void
-answers_drop(struct worker *w, struct qp *qp)
+answers_leave(struct worker *w, struct qp *qp)
 {
-	resp_answers_clear(&qp->answers);
-	qp->resp.unfinished = 0;
-	ack_take(w, qp);
 	if ((qp->flags & QPF_ANSWERING) == 0)
 		return;
 	for (struct qp *at = w->answer_tail;; at = at->next_answering)
@@ -210,4 +207,20 @@ answers_drop(struct worker *w, struct qp *qp)
 			circle_remove_after(w, at);
 			return;
 		}
+}
+
+void
+answers_join(struct worker *w, struct qp *qp)
+{
+	if (qp->answers.count != 0)
+		circle_add(w, qp);
+}
+
+void
+answers_drop(struct worker *w, struct qp *qp)
+{
+	resp_answers_clear(&qp->answers);
+	qp->resp.unfinished = 0;
+	ack_take(w, qp);
+	answers_leave(w, qp);
 }

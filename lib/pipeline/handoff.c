@@ -15,9 +15,22 @@ owner_of(const struct worker *w, const struct burst *b, uint32_t i)
 {
 	const struct qp *qp = b->qp[i];
 
-	return qp != NULL && b->pkt[i].faults == 0 && qp->qpn == b->pkt[i].dest_qpn
-		       ? qp->worker
-		       : (uint8_t)w->index;
+	if (qp == NULL || b->pkt[i].faults != 0 || qp->qpn != b->pkt[i].dest_qpn)
+		return (uint8_t)w->index;
+	if (UNLIKELY(qp == w->moving.qp))
+		return w->moving.to == w->index ? MOVE_KEEP : w->moving.to;
+	return qp->worker;
+}
+
+static __attribute__((noinline)) void
+keep_some(struct worker *w, struct burst *b, uint32_t those)
+{
+	for (; those != 0; those &= those - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(those);
+
+		b->m[i]->port = w->conf.ports[b->port[i]].id;
+		move_keep(w, b->m[i], b->port[i]);
+	}
 }
 
 /** These packets to their owner, in their order and at one go. */
@@ -29,6 +42,10 @@ send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
 	struct rte_mbuf *m[PIPELINE_BURST];
 	uint8_t port[PIPELINE_BURST];
 
+	if (UNLIKELY(owner == MOVE_KEEP)) {
+		keep_some(w, b, those);
+		return;
+	}
 	for (; those != 0; those &= those - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(those);
 
@@ -76,9 +93,30 @@ handoff_sort(struct worker *w, struct burst *b)
 }
 
 void
-handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner)
+handoff_send(struct worker *w, struct burst *b, uint32_t i)
 {
-	send_some(w, b, BIT32(i), owner);
+	send_some(w, b, BIT32(i), owner_of(w, b, i));
+}
+
+void
+handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n)
+{
+	/* What follows comes out of another CPU's cache: ask for all of it at once. */
+	for (uint32_t i = 0; i < n; i++)
+		rte_prefetch0(m[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		uint16_t id = m[i]->port;
+		uint8_t port = id < ARRAY_LEN(w->port_of) ? w->port_of[id] : PORT_NONE;
+
+		/*
+		 * Every worker knows every port; a frame from elsewhere is answered as the first's.
+		 */
+		b->m[i] = m[i];
+		b->port[i] = port != PORT_NONE ? port : 0;
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+		rte_prefetch0(rte_pktmbuf_mtod_offset(m[i], void *, CACHE_LINE));
+	}
+	b->n = n;
 }
 
 void
@@ -87,21 +125,8 @@ handoff_receive(struct worker *w, struct burst *b)
 	uint32_t n =
 		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
-	/* What follows comes out of another CPU's cache: ask for all of it at once. */
+	handoff_take(w, b, b->m, n);
 	for (uint32_t i = 0; i < n; i++)
-		rte_prefetch0(b->m[i]);
-	for (uint32_t i = 0; i < n; i++) {
-		uint16_t id = b->m[i]->port;
-		uint8_t port = id < ARRAY_LEN(w->port_of) ? w->port_of[id] : PORT_NONE;
-
-		/*
-		 * Every worker knows every port; a frame from elsewhere is answered as the first's.
-		 */
-		b->port[i] = port != PORT_NONE ? port : 0;
 		stats_inc(&w->port_stats[b->port[i]], STAT_rx_handoff_in);
-		rte_prefetch0(rte_pktmbuf_mtod(b->m[i], void *));
-		rte_prefetch0(rte_pktmbuf_mtod_offset(b->m[i], void *, CACHE_LINE));
-	}
 	stats_add(&w->stats, STAT_rx_handoff_in, n);
-	b->n = n;
 }

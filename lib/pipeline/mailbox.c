@@ -137,6 +137,15 @@ execute(struct worker *w, const struct mbox_msg *m)
 		return 0;
 	case MBOX_QP_FAIL:
 		return fail_abnormal(w, m->qp.qp, m->qp.mask);
+	case MBOX_QP_PARK:
+		return move_park(w, m->qp.qp, m->qp.mask);
+	case MBOX_QP_RELEASE:
+		return move_release(w, m->qp.qp, m->qp.mask);
+	case MBOX_QP_ADOPT:
+		return move_adopt(w, m->qp.qp);
+	case MBOX_QP_UNPARK:
+		move_unpark(w, m->qp.qp);
+		return 0;
 	case MBOX_CLIENT_ATTACH:
 		client_attach(w, m->client);
 		return 0;

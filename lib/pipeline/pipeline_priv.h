@@ -16,7 +16,7 @@
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  * sending.h     what these four share
  * migration.c   path migration
- * doorbell.c    doorbells of clients
+ * doorbell.c    doorbells of clients                 move.c      a QP goes to another worker
  *
  * Owner:   the worker's lcore.
  * Memory:  worker_create(); one block a worker.
@@ -29,6 +29,7 @@
 #include <rte_prefetch.h>
 
 #include "compiler.h"
+#include "move.h"
 #include "pipeline.h"
 #include "wire_wide.h"
 
@@ -143,6 +144,7 @@ struct worker {
 	bool measuring; /* load.measure, as it was when the turn began */
 	struct stats_load load;
 	struct latency latency[LATENCY_KINDS];
+	struct move moving;
 };
 
 /* ---- stages --------------------------------------------------------------------------------- */
@@ -335,6 +337,9 @@ void owe_atomic(
 void answers_run(struct worker *w);
 /** Forget everything owed: RESET, ERR by the control lcore, detach. */
 void answers_drop(struct worker *w, struct qp *qp);
+/** Off the circle with everything owed, and on to that of the next worker. */
+void answers_leave(struct worker *w, struct qp *qp);
+void answers_join(struct worker *w, struct qp *qp);
 
 /* ---- path migration (migration.c) ----------------------------------------------------------- */
 
@@ -421,8 +426,12 @@ tx_is_congested(const struct worker *w, uint8_t port)
 /** With several workers: packets of another's QP leave the burst. */
 void handoff_sort(struct worker *w, struct burst *b);
 /** The same for one of them, found later. */
-void handoff_send(struct worker *w, struct burst *b, uint32_t i, uint8_t owner);
+void handoff_send(struct worker *w, struct burst *b, uint32_t i);
 void handoff_receive(struct worker *w, struct burst *b);
+/** These frames, each with its `port`, become a burst. */
+void handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n);
+/** All stages of a burst up to what it makes the worker owe. */
+void burst_run(struct worker *w, struct burst *b);
 void mailbox_run(struct worker *w);
 /** Look at each client's doorbell ring. @return numbers taken. Cost: a line for each client. */
 uint32_t doorbells_run(struct worker *w);

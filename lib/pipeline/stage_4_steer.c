@@ -257,7 +257,7 @@ pass(struct worker *w, struct burst *b, uint32_t i)
 	struct qp *qp = b->qp[i];
 
 	if (UNLIKELY(qp->worker != w->index)) {
-		handoff_send(w, b, i, qp->worker);
+		handoff_send(w, b, i);
 		return false;
 	}
 	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))

@@ -115,6 +115,7 @@ worker_destroy(struct worker *w)
 	if (w == NULL)
 		return;
 	mbufs_free_spare(w);
+	rte_pktmbuf_free_bulk(w->moving.kept, w->moving.kept_n);
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		struct tx_queue *q = &w->tx[i];
 

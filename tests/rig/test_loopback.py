@@ -189,6 +189,35 @@ class Loopback(unittest.TestCase):
         self.assertEqual((0, 0), (c["req_cqe_error"], c["resp_cqe_error"]))
         self.assertEqual(2, events.count("PATH_MIG"), events)
 
+    def test_RESP_SEQ_01_QPs_move_between_workers(self):
+        """Feeds run while those that answer change workers: no request gets out of order."""
+        def two_workers(config):
+            config["eal"][config["eal"].index("-m") + 1] = "512"
+            config["lcores"]["workers"] = [1, 2]
+            for port in config["ports"]:
+                port["rx_queues"] = 2
+            for qp in config["qps"]:
+                qp["timeout"] = 18      # a busy machine may keep a worker for long
+        seen = set()
+        with self.started(two_workers) as ask:
+            numbers = [q["qp_num"] for q in ask("qp_list") if q["port"] == "answers"]
+            for turn in range(6):
+                for i, number in enumerate(numbers):
+                    ask("qp_modify", qp_num=number, worker=(turn + i) % 2)
+                    seen.add((number, ask("qp_query", qp_num=number)["worker"]))
+                before = ask("stats", scope="total")["req_messages"]
+                end = time.monotonic() + 60
+                while ask("stats", scope="total")["req_messages"] < before + 2000:
+                    self.assertLess(time.monotonic(), end, "nothing moves any more")
+                    time.sleep(0.01)
+            c = ask("stats", scope="total")
+            states = {q["qp_num"]: q["qp_state"] for q in ask("qp_list")}
+        self.assertEqual(2 * len(numbers), len(seen))
+        self.assertEqual({"RTS"}, set(states.values()), states)
+        for name in ("rx_handoff_lost", "out_of_sequence", "req_cqe_error", "resp_cqe_error"):
+            self.assertEqual(0, c.get(name, 0), name)
+        self.assertGreater(c["rx_handoff"], 1000)
+
     def test_a_pair_has_two_ends(self):
         def drop_port(config):
             config["ports"].pop()

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A QP goes from one worker to another while packets come for it. The control lcore goes round:
+ *
+ *   PARK     to every worker but the old owner: from now on packets of the QP go to the new owner's
+ *            hand-off ring, and the new owner keeps them aside
+ *   RELEASE  to the old owner: nobody adds to its hand-off ring for this QP any more, so it serves
+ *            what stands there, takes the QP off its lists, and sends on what it receives itself
+ *   ADOPT    to the new owner: the QP is its own, and what it has kept aside comes first
+ *   UNPARK   to all others
+ *
+ * Packets of one receive queue so are served in the order in which they arrived.
+ * not hot: a message of the control lcore.
+ */
+#include <errno.h>
+
+#include <rte_ring.h>
+
+#include "pipeline_priv.h"
+
+/** What was kept aside is a burst like any other. */
+static void
+replay(struct worker *w)
+{
+	struct move *v = &w->moving;
+	uint32_t n = v->kept_n;
+
+	v->qp = NULL;
+	v->kept_n = 0;
+	for (uint32_t at = 0, some; at < n; at += some) {
+		some = RTE_MIN(n - at, (uint32_t)PIPELINE_BURST);
+		handoff_take(w, &w->burst, v->kept + at, some);
+		burst_run(w, &w->burst);
+	}
+}
+
+int
+move_park(struct worker *w, struct qp *qp, uint32_t to)
+{
+	if (w->moving.qp != NULL && w->moving.qp != qp)
+		return -EBUSY;
+	w->moving.qp = qp;
+	w->moving.to = (uint8_t)to;
+	return 0;
+}
+
+void
+move_unpark(struct worker *w, const struct qp *qp)
+{
+	if (w->moving.qp == qp)
+		replay(w);
+}
+
+void
+move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
+{
+	struct move *v = &w->moving;
+
+	if (LIKELY(v->kept_n < MOVE_ROOM)) {
+		v->kept[v->kept_n++] = m;
+		return;
+	}
+	count(w, port, NULL, STAT_rx_handoff_lost);
+	mbuf_done(w, m);
+}
+
+int
+move_release(struct worker *w, struct qp *qp, uint32_t to)
+{
+	uint8_t port = w->port_of[qp->port];
+	uint32_t left = w->conf.handoff_in != NULL ? rte_ring_count(w->conf.handoff_in) : 0;
+
+	while (left != 0) {
+		handoff_receive(w, &w->burst);
+		if (w->burst.n == 0)
+			break;
+		left -= RTE_MIN(left, w->burst.n);
+		burst_run(w, &w->burst);
+	}
+	/* What it sends from now on goes through another queue: this one's comes first. */
+	stage_tx(w);
+	if (port != PORT_NONE && w->tx[port].head != w->tx[port].tail)
+		return -EAGAIN;
+	answers_leave(w, qp);
+	sends_stop(w, qp);
+	return move_park(w, qp, to);
+}
+
+int
+move_adopt(struct worker *w, struct qp *qp)
+{
+	const uint8_t state = qp_state_of(qp);
+	const struct qp_feed *feed = qp->sq.feed;
+
+	qp->worker = (uint8_t)w->index;
+	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
+	answers_join(w, qp);
+	if (feed != NULL && feed->resting) {
+		wheel_arm(&w->wheel, &qp->sq.timer, tick_after(feed->rest_until));
+	} else if (state == QPS_RTS || state == QPS_SQD) {
+		timer_update(w, qp);
+		send_wake(w, qp);
+	}
+	move_unpark(w, qp);
+	return 0;
+}

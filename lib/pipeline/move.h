@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MOVE_H
+#define MOVE_H
+/**
+ * @file move.h  A QP goes from one worker to another while packets come for it.
+ *
+ * Owner:   the worker's lcore, by messages of the control lcore (lib/control/qp_move.c).
+ * Memory:  the worker's; packets that are kept aside are its own.
+ * Depends: pipeline_priv.h includes it.
+ */
+#include <stdint.h>
+
+#define MOVE_ROOM 1024 /* packets kept aside for a QP that is on its way here */
+#define MOVE_KEEP 0xfe /* instead of an owner: keep it aside */
+
+struct qp;
+struct rte_mbuf;
+struct worker;
+
+/** A QP that is on its way from one worker to another (move.c). */
+struct move {
+	struct qp *qp; /* or NULL; only compared */
+	uint8_t to;    /* its packets go to this worker; ourselves: are kept aside */
+	uint32_t kept_n;
+	struct rte_mbuf *kept[MOVE_ROOM];
+};
+
+/** The messages of a move: 0 or -EBUSY; -EAGAIN: the port does not take the QP's frames. */
+int move_park(struct worker *w, struct qp *qp, uint32_t to);
+int move_release(struct worker *w, struct qp *qp, uint32_t to);
+int move_adopt(struct worker *w, struct qp *qp);
+void move_unpark(struct worker *w, const struct qp *qp);
+/** A packet of the QP that is on its way here. */
+void move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port);
+
+#endif
