@@ -2,6 +2,7 @@
 """Path migration where the alternate port's packets come to another worker than the QP's."""
 import rig
 import test_apm
+import test_apm_model
 
 
 class TwoWorkers:
@@ -36,7 +37,7 @@ class Ordered(TwoWorkers, test_apm.Ordered):
     """AE-12: software moves it, there and back."""
 
 
-class Model(TwoWorkers, test_apm.Model):
+class Model(TwoWorkers, test_apm_model.Model):
     """WIRE-18: random walks."""
 
 
