@@ -143,7 +143,7 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	struct rte_mbuf *m;
 	uint8_t *frame;
 
-	if (UNLIKELY((qp->flags & (want | QPF_TRACE)) != want) ||
+	if (UNLIKELY((qp->flags & want) != want) ||
 		UNLIKELY(qp->tmpl.len != PLAIN_LEN) || UNLIKELY(w->spare_n == 0))
 		return false;
 	if (UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->port)) {
@@ -198,14 +198,12 @@ acks_send(struct worker *w)
 	for (uint32_t i = 0; i < n; i++) {
 		struct qp *qp = w->dirty[i].qp;
 
-		if (LIKELY(send_plain(w, qp, &run, tail[i], crc[i]))) {
-			sent++;
-			continue;
+		if (UNLIKELY(!send_plain(w, qp, &run, tail[i], crc[i]))) {
+			if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
+				continue;
+			qp_count(qp, STAT_acks_sent, 1);
 		}
-		if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
-			continue;
 		sent++;
-		qp_count(qp, STAT_acks_sent, 1);
 		if (traced(w, qp))
 			trace_tail(w, qp, tail[i]);
 	}

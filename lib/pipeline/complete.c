@@ -2,7 +2,7 @@
 /* Completions, asynchronous events, and QPs that fail. */
 #include <errno.h>
 
-#include "pipeline_priv.h"
+#include "complete.h"
 
 void
 send_up(struct worker *w, struct mbox_msg *msg)
@@ -65,8 +65,7 @@ fatal_report(struct worker *w, const struct context *c, const struct responder_v
 	send_up(w, &msg);
 }
 
-/** CQ-05: once per queue, whoever of its producers meets the overflow first. */
-static void
+void
 cq_failed(struct worker *w, struct qp_cq *cq)
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_CQ };
@@ -82,42 +81,6 @@ cq_failed(struct worker *w, struct qp_cq *cq)
 	send_up(w, &msg);
 }
 
-/** @return the place of the next completion; NULL: there is none, which was reported. */
-static inline struct ring_cqe *
-cq_begin(struct worker *w, struct qp_cq *cq, uint32_t *index)
-{
-	struct ring_cqe *slot = NULL;
-
-	if (LIKELY(!atomic_load_explicit(&cq->error, memory_order_relaxed)))
-		slot = LIKELY(qp_cq_is_alone(cq, w->index))
-			       ? ring_cq_reserve_alone(&cq->ring, index)
-			       : ring_cq_reserve(&cq->ring, index);
-	if (UNLIKELY(slot == NULL))
-		cq_failed(w, cq);
-	return slot;
-}
-
-/** What follows from a completion: not read back, since an entry is the host's as well. */
-struct added {
-	uint32_t psn;
-	uint8_t status;
-	bool solicited;
-};
-
-static inline void
-cq_end(struct worker *w, struct qp *qp, struct qp_cq *cq, struct added a)
-{
-	qp_cq_notify(cq, a.solicited || a.status != STATUS_SUCCESS);
-	if (traced(w, qp))
-		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-					    .qpn = qp->qpn,
-					    .psn = a.psn,
-					    .kind = TRACE_cqe,
-					    .fault = VERDICT_NO_FAULT,
-					    .state = qp_state_of(qp),
-					    .detail = a.status });
-}
-
 int
 cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe)
 {
@@ -127,8 +90,10 @@ cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cq
 	if (UNLIKELY(cq == NULL))
 		return 0;
 	slot = cq_begin(w, cq, &index);
-	if (UNLIKELY(slot == NULL))
+	if (UNLIKELY(slot == NULL)) {
+		cq_failed(w, cq);
 		return -ENOSPC;
+	}
 	cqe->qp_num = qp->qpn;
 	cqe->time_ns = w->now;
 	memcpy(slot, cqe, offsetof(struct ring_cqe, seq));
@@ -155,8 +120,10 @@ add_completion(struct worker *w, struct qp *qp, uint64_t wr_id, const struct wir
 	if (UNLIKELY(cq == NULL))
 		return 0;
 	slot = cq_begin(w, cq, &index);
-	if (UNLIKELY(slot == NULL))
+	if (UNLIKELY(slot == NULL)) {
+		cq_failed(w, cq);
 		return -ENOSPC;
+	}
 	slot->wr_id = wr_id;
 	slot->qp_num = qp->qpn;
 	slot->byte_len = v->byte_len;

@@ -2,7 +2,8 @@
 #ifndef STAGE_5_PLAIN_H
 #define STAGE_5_PLAIN_H
 /**
- * @file stage_5_plain.h  WRITE ONLY and duplicates where nothing is unusual: no facts, no verdict.
+ * @file stage_5_plain.h  WRITE ONLY, SEND ONLY and duplicates where nothing is unusual: no facts, no
+ *                        verdict.
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
@@ -11,6 +12,7 @@
  * Whatever is not plain returns false with nothing done, and goes the way of all requests, where
  * the same packet would be judged the same.
  */
+#include "complete.h"
 #include "mem_reach.h"
 #include "pipeline_priv.h"
 #include "responder_plain.h"
@@ -22,40 +24,73 @@ plain_ack(struct worker *w, struct qp *qp, psn_t p)
 	ack_owe(w, qp, ack_tail(AETH_ACK | AETH_CREDIT_NONE, p.v, qp->resp.msn));
 }
 
-/** Is the QP one whose good packets leave no trace but their effect? */
+/** Is the QP one whose good packets leave no trace but their effect, and a line in the recorder? */
 static ALWAYS_INLINE bool
 plain_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 {
-	uint8_t state = qp_state_of(qp);
-	uint32_t odd = qp->flags & (QPF_TRACE | QPF_ANSWERING);
-
-	odd |= (state <= QPS_RTR) | (state > QPS_SQE); /* RTR: AE-05 */
-	odd |= p->flags & PKT_CE;
-	odd |= w->dirty_n == PIPELINE_BURST;
-	return odd == 0;
+	/* RTR: AE-05 */
+	return LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTS) <= QPS_SQE - QPS_RTS) &&
+	       LIKELY((qp->flags & QPF_ANSWERING) == 0) && LIKELY((p->flags & PKT_CE) == 0) &&
+	       LIKELY(w->dirty_n != PIPELINE_BURST);
 }
 
 /** Where a packet's payload goes if its QP takes it. */
 struct place {
 	uint8_t *host; /* NULL: not known */
 	const struct mem_region *region;
+	uint64_t wr_id; /* of the receive WQE that a SEND takes */
+	uint32_t room;  /* bytes of it */
+	uint32_t wqe;   /* its index */
 };
 
 /**
  * Look a WRITE ONLY's place up and fetch it for writing, before the first packet of the burst is
- * judged: memory that a peer writes to is in no cache yet.
+ * judged: memory that a peer writes to is in no cache yet. Of a SEND ONLY the WQE is fetched.
+ * @return is it one? Then plain_posted() follows.
  */
-static ALWAYS_INLINE void
+static ALWAYS_INLINE bool
 plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, struct place *at)
 {
 	const uint8_t *reth = wire_ext(p);
 
 	at->host = NULL;
-	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY || p->payload_len == 0 ||
-		     be32_load(reth + 12) != p->payload_len))
-		return;
+	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY)) {
+		if (p->opcode != OP_RC_SEND_ONLY || (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
+			return false;
+		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
+		return true;
+	}
+	if (UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
+		return false;
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
 		MEM_REMOTE_WRITE, &at->region);
+	__builtin_prefetch(at->host, 1);
+	return false;
+}
+
+/**
+ * The place of a SEND ONLY, if the head of the receive queue has one SGE that is good. The host may
+ * be writing: each word of the WQE is read once.
+ */
+static ALWAYS_INLINE void
+plain_posted(const struct worker *w, struct qp *qp, struct place *at)
+{
+	const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, 0);
+	uint64_t addr;
+	uint32_t lkey;
+
+	if (UNLIKELY(ring_consume_count(&qp->rq) == 0) ||
+		UNLIKELY(__atomic_load_n(&wqe->num_sge, __ATOMIC_RELAXED) != 1) ||
+		UNLIKELY(qp->max_recv_sge == 0))
+		return;
+	at->wr_id = __atomic_load_n(&wqe->wr_id, __ATOMIC_RELAXED);
+	at->wqe = qp->rq.cons;
+	at->room = __atomic_load_n(&wqe->sge[0].length, __ATOMIC_RELAXED);
+	addr = __atomic_load_n(&wqe->sge[0].addr, __ATOMIC_RELAXED);
+	lkey = __atomic_load_n(&wqe->sge[0].lkey, __ATOMIC_RELAXED);
+	if (UNLIKELY(at->room == 0))
+		return;
+	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, MEM_LOCAL_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
 }
 
@@ -63,7 +98,7 @@ plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 static ALWAYS_INLINE void
 plain_copy(uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	if (len - 16 <= 64 - 16) {
+	if (LIKELY(len - 16 <= 64 - 16)) {
 		uint32_t middle = len > 32 ? 16 : 0;
 		__uint128_t a, b, c, d;
 
@@ -89,6 +124,55 @@ plain_write(struct worker *w, struct qp *qp, const struct wire_pkt *p, const str
 		     !responder_is_plain(&qp->resp, p, MEM_REMOTE_WRITE)))
 		return false;
 	plain_copy(at->host, wire_payload(p), p->payload_len);
+	responder_take_plain(&qp->resp);
+	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+		plain_ack(w, qp, p->psn);
+	return true;
+}
+
+/** The completion of a SEND ONLY, of which `slot` is the place. */
+static ALWAYS_INLINE void
+plain_complete(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint64_t wr_id,
+	struct ring_cqe *slot)
+{
+	slot->wr_id = wr_id;
+	slot->qp_num = qp->qpn;
+	slot->byte_len = p->payload_len;
+	slot->imm_data = 0;
+	slot->vendor_err = 0;
+	slot->src_qp = 0;
+	slot->psn = p->psn.v;
+	slot->time_ns = w->now;
+	slot->cause = RULE_SEND_ONLY;
+	slot->status = STATUS_SUCCESS;
+	slot->opcode = WC_RECV;
+	slot->wc_flags = 0;
+	slot->solicited = (p->flags & PKT_SE) != 0;
+	slot->peer_opcode = OP_RC_SEND_ONLY;
+	memset(slot->reserved, 0, sizeof(slot->reserved));
+}
+
+/** @return false: nothing was done. */
+static ALWAYS_INLINE bool
+plain_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct place *at)
+{
+	struct qp_cq *cq = qp->recv_cq;
+	struct ring_cqe *slot;
+	uint32_t index;
+
+	/* A packet before this one may have taken the WQE. */
+	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
+		     !responder_is_plain(&qp->resp, p, 0) || p->payload_len > at->room ||
+		     cq == NULL))
+		return false;
+	slot = cq_begin(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
+		return false;
+	plain_copy(at->host, wire_payload(p), p->payload_len);
+	ring_consume_done(&qp->rq, 1);
+	plain_complete(w, qp, p, at->wr_id, slot);
+	ring_cq_publish(&cq->ring, slot, index);
+	cq_end(w, qp, cq, (struct added){ p->psn.v, STATUS_SUCCESS, (p->flags & PKT_SE) != 0 });
 	responder_take_plain(&qp->resp);
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		plain_ack(w, qp, p->psn);

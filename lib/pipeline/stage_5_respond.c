@@ -235,6 +235,7 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 /** What plain packets of a burst are counted as: by QP at once, by worker and port at its end. */
 struct plain_counts {
 	uint32_t writes;
+	uint32_t sends;
 	uint32_t duplicates;
 	uint32_t ahead;
 	uint32_t acks;
@@ -247,6 +248,7 @@ plain_count_in(
 {
 	stats_add(b, STAT_rcvd_pkts, all);
 	stats_add(b, STAT_rx_write_requests, n->writes);
+	stats_add(b, STAT_rx_send_requests, n->sends);
 	stats_add(b, STAT_duplicate_request, n->duplicates);
 	stats_add(b, STAT_rx_responses, n->acks);
 	if (LIKELY(n->ahead == 0))
@@ -259,7 +261,7 @@ plain_count_in(
 static void
 plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
 {
-	uint32_t all = n->writes + n->duplicates + n->ahead + n->acks;
+	uint32_t all = n->writes + n->sends + n->duplicates + n->ahead + n->acks;
 
 	plain_count_in(w, &w->stats, n, all);
 	plain_count_in(w, &w->port_stats[port], n, all);
@@ -282,12 +284,24 @@ plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *
 		n->left_out++;
 }
 
+/** trace_request() of a plain packet: what its verdict would say. */
+static __attribute__((noinline)) void
+plain_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
+{
+	const struct responder_verdict v = { .rule = (uint16_t)rule,
+		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
+		.fault = VERDICT_NO_FAULT };
+
+	trace_request(w, &(const struct context){ .qp = qp, .p = p }, &v);
+}
+
 /** @return false: the packet is not plain, and nothing was done. */
 static ALWAYS_INLINE bool
 plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, struct plain_counts *n)
 {
 	const struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
+	enum responder_rule rule = RULE_WRITE;
 
 	if (p->opcode == OP_RC_ACKNOWLEDGE) {
 		if (UNLIKELY(!plain_response(w, qp, p)))
@@ -296,13 +310,18 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 		n->acks++;
 	} else if (UNLIKELY(!plain_qp(w, qp, p))) {
 		return false;
-	} else if (LIKELY(plain_write(w, qp, p, at))) {
+	} else if (LIKELY(p->opcode == OP_RC_WRITE_ONLY) && LIKELY(plain_write(w, qp, p, at))) {
 		qp_count(qp, STAT_rx_write_requests, 1);
 		n->writes++;
+	} else if (p->opcode == OP_RC_SEND_ONLY && LIKELY(plain_send(w, qp, p, at))) {
+		rule = RULE_SEND_ONLY;
+		qp_count(qp, STAT_rx_send_requests, 1);
+		n->sends++;
 	} else if (plain_duplicate(w, qp, p)) {
+		rule = op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE;
 		qp_count(qp, STAT_duplicate_request, 1);
 		n->duplicates++;
-	} else if (responder_is_plain_ahead(&qp->resp, p)) {
+	} else if (responder_is_plain_ahead(&qp->resp, p) && !traced(w, qp)) {
 		plain_ahead(w, b, i, n);
 	} else {
 		return false;
@@ -310,6 +329,8 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	qp_count(qp, STAT_rcvd_pkts, 1);
 	qp_count(qp, STAT_rx_packets, 1);
 	qp_count(qp, STAT_rx_bytes, p->frame_len);
+	if (traced(w, qp))
+		plain_trace(w, qp, p, rule);
 	return true;
 }
 
@@ -318,9 +339,15 @@ stage_respond(struct worker *w, struct burst *b)
 {
 	struct plain_counts n = { 0 };
 	struct place at[PIPELINE_BURST];
+	uint32_t sends = 0;
 
 	for (uint32_t i = 0; i < b->n; i++)
-		plain_place(w, b->qp[i], &b->pkt[i], &at[i]);
+		sends |= (uint32_t)plain_place(w, b->qp[i], &b->pkt[i], &at[i]) << i;
+	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(sends);
+
+		plain_posted(w, b->qp[i], &at[i]);
+	}
 	for (uint32_t i = 0; i < b->n; i++) {
 		/* Packets of several ports are in a burst of handed-over ones only. */
 		if (UNLIKELY(b->port[i] != b->port[0]) || UNLIKELY(!plain(w, b, i, &at[i], &n)))

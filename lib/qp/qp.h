@@ -262,7 +262,8 @@ struct qp {
 	struct qp *next_answering; /* worker's round-robin list */
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
 	uint8_t peer_mac[6];
-	uint8_t fatal; /* last FATAL code, 0: none */
+	uint8_t fatal;        /* last FATAL code, 0: none */
+	uint8_t max_recv_sge; /* (control) */
 
 	/* lines 6, 7: requester state; 8, 9: send queue. writer: worker */
 	struct requester req CACHE_ALIGNED;
@@ -279,7 +280,6 @@ struct qp {
 	struct ring_recv_copy active_copy;
 	struct responder_saved *saved; /* resp.saved points here (control) */
 	uint32_t max_recv_wr;          /* (control) */
-	uint32_t max_recv_sge;         /* (control) */
 	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
 	bool own_area;                 /* (control) */
 	struct mem_area rq_area;       /* (control) */

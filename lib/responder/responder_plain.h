@@ -14,20 +14,30 @@
  * responder_take_plain(); one that has not leaves everything to responder_receive(). The predicate
  * may be stricter than the rules but never laxer.
  */
+#include <string.h>
+
 #include "compiler.h"
 #include "responder.h"
+
+_Static_assert(
+	offsetof(struct responder, knobs) == offsetof(struct responder, pmtu) + 2 &&
+		offsetof(struct responder, open) == offsetof(struct responder, pmtu) + 4 &&
+		offsetof(struct responder, latched) == offsetof(struct responder, pmtu) + 5 &&
+		offsetof(struct responder, access) == offsetof(struct responder, pmtu) + 6,
+	"the word that responder_is_plain() looks at (the hosts are little-endian)");
 
 /** @param access right that the QP must grant, value of ibv_access_flags; 0: none. */
 static ALWAYS_INLINE bool
 responder_is_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
 {
-	uint32_t odd = p->psn.v ^ r->epsn.v;
+	const uint64_t want = (uint64_t)access << 48;
+	const uint64_t mask = want | UINT64_C(0xffff) << 32 | /* open, latched */
+			      (uint64_t)(RESP_KNOB_CREDITS | RESP_KNOB_RESYNC) << 16;
+	uint64_t word;
 
-	odd |= (uint32_t)r->open | (uint32_t)r->latched;
-	odd |= r->knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RESYNC);
-	odd |= access & ~(uint32_t)r->access;
-	odd |= p->payload_len > r->pmtu;
-	return odd == 0;
+	memcpy(&word, &r->pmtu, sizeof(word));
+	return LIKELY(((word ^ want) & mask) == 0) && LIKELY(p->psn.v == r->epsn.v) &&
+	       LIKELY(p->payload_len <= r->pmtu);
 }
 
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two ways through stage 5: a packet with the CE mark is never plain, so the same packets without
+ * and with it have to leave the same memory, completions, answers, counters and recorder lines.
+ */
+#include <string.h>
+
+#include "bed.h"
+
+enum { SESSIONS = 150, TURNS = 12, TRACED = 64 };
+
+static uint32_t
+next(uint32_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 17;
+	*seed ^= *seed << 5;
+	return *seed;
+}
+
+/** One in n? */
+static bool
+one_in(uint32_t *seed, uint32_t n)
+{
+	return next(seed) % n == 0;
+}
+
+static uint64_t
+mix(uint64_t h, const void *bytes, size_t n)
+{
+	const uint8_t *p = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+/** What a session leaves behind. */
+struct outcome {
+	uint64_t frames; /* what was sent, in order */
+	uint64_t completions;
+	uint64_t memory;
+	uint64_t trace;
+	uint32_t frames_n;
+	uint32_t completions_n;
+	uint32_t traced;
+	uint32_t epsn;
+	uint32_t msn;
+	uint32_t state;
+	uint32_t posted;
+	uint64_t at_qp[STAT_MAX];
+	uint64_t at_worker[STAT_MAX];
+	uint64_t at_port[STAT_MAX];
+};
+
+/** A receive WQE, good or not. */
+static void
+post(struct bed *b, uint32_t *seed)
+{
+	struct ring_recv_wqe *wqe = ring_produce_slot(&b->rq_producer, 16);
+	uint32_t at = next(seed) % 8192;
+
+	if (wqe == NULL)
+		return;
+	wqe->wr_id = ++b->wr_id;
+	wqe->num_sge = one_in(seed, 6) ? 1 + next(seed) % 4 : 1;
+	if (one_in(seed, 100))
+		wqe->num_sge = one_in(seed, 2) ? 0 : 5;
+	for (uint32_t i = 0; i < 4; i++)
+		wqe->sge[i] = (struct ring_sge){ RQ_VA + at, 1500, RQ_KEY };
+	if (one_in(seed, 60))
+		wqe->sge[0].length = next(seed) % 64;
+	if (one_in(seed, 80))
+		wqe->sge[0].lkey = one_in(seed, 2) ? MR_KEY : 0x77;
+	if (one_in(seed, 100))
+		wqe->sge[0].addr = one_in(seed, 2) ? 0 : UINT64_MAX - 10;
+	ring_produce_commit(&b->rq_producer);
+}
+
+/** A request around where the QP stands, of which a few say what cannot be. */
+static struct wire_fields
+request(uint32_t *seed, uint32_t *p)
+{
+	uint16_t len = (uint16_t)(one_in(seed, 4) ? next(seed) % (PMTU + 40) : next(seed) % 70);
+	struct wire_fields f = one_in(seed, 2)
+				       ? send_only(*p, len)
+				       : write_only(*p, MR_VA + next(seed) % (MR_LEN - 2048), len);
+
+	f.flags = (uint8_t)((one_in(seed, 3) ? 0 : PKT_ACKREQ) | (one_in(seed, 3) ? PKT_SE : 0));
+	if (one_in(seed, 10))
+		f.psn = psn((*p - 1 - next(seed) % 4) & PSN_MASK); /* again, perhaps */
+	else if (one_in(seed, 80))
+		f.psn = psn(*p + 2); /* a gap */
+	else
+		*p += 1;
+	if (one_in(seed, 60))
+		f.opcode = (uint8_t)(next(seed) % 0x0d);
+	if (one_in(seed, 150))
+		f.reth.rkey = RQ_KEY;
+	if (one_in(seed, 150))
+		f.reth.va = MR_VA + MR_LEN - 8;
+	if (one_in(seed, 150))
+		f.reth.dma_len++;
+	return f;
+}
+
+static void
+look(struct bed *b, struct outcome *o)
+{
+	struct trace_entry e[TRACED];
+	struct ring_cqe c[64];
+	uint32_t n;
+
+	for (uint32_t i = 0; i < b->out_n; i++)
+		o->frames = mix(o->frames, rte_pktmbuf_mtod(b->out[i], void *), b->out[i]->pkt_len);
+	o->frames_n += b->out_n;
+	while ((n = ring_cq_poll(&b->cq.ring, c, 64)) != 0) {
+		for (uint32_t i = 0; i < n; i++)
+			o->completions =
+				mix(o->completions, &c[i], offsetof(struct ring_cqe, reserved));
+		o->completions_n += n;
+	}
+	n = trace_read(worker_trace(b->w), QPN, e, TRACED);
+	for (uint32_t i = 0; i < n; i++)
+		o->trace = mix(o->trace, &e[i], offsetof(struct trace_entry, reserved));
+	o->traced += n;
+}
+
+/** @param again a packet that is not plain: all of them have the CE mark. */
+static void
+session(uint32_t seed, bool again, struct outcome *o)
+{
+	struct wire_path path = bed_path();
+	uint32_t next_psn = one_in(&seed, 3) ? PSN_MASK - 3 : E;
+	void *state = NULL;
+	struct bed *b;
+
+	assert_int_equal(bed_setup(&state), 0);
+	b = state;
+	memset(o, 0, sizeof(*o));
+	b->qp->resp.epsn = psn(next_psn);
+	b->qp->flags |= one_in(&seed, 2) ? QPF_TRACE : 0;
+	atomic_store(&b->cq.producer, one_in(&seed, 2) ? 1 + b->conf.index : CQ_PRODUCER_ANY);
+	path.tos = again ? 3 : 2;
+	for (uint32_t turn = 0; turn < TURNS; turn++) {
+		uint32_t n = 1 + next(&seed) % 8;
+
+		for (uint32_t i = next(&seed) % 5; i != 0; i--)
+			post(b, &seed);
+		while (n-- != 0) {
+			struct wire_fields f = request(&seed, &next_psn);
+
+			bed_put(b, bed_frame_on(&path, &f));
+		}
+		bed_turn(b);
+		look(b, o);
+		b->now += 1000;
+	}
+	o->memory = mix(mix(0, b->memory, MR_LEN), b->rq_memory, 16384);
+	o->epsn = b->qp->resp.epsn.v;
+	o->msn = b->qp->resp.msn;
+	o->state = b->qp->state;
+	o->posted = ring_consume_count(&b->qp->rq);
+	for (uint32_t i = 0; i < STAT_MAX; i++) {
+		o->at_qp[i] = qp_stat(b->qp, (enum stats_counter)i);
+		o->at_worker[i] = worker_stats(b->w)->c[i];
+		o->at_port[i] = worker_port_stats(b->w, 0)->c[i];
+	}
+	o->at_qp[STAT_np_ecn_marked_roce_packets] = 0;
+	o->at_worker[STAT_np_ecn_marked_roce_packets] = 0;
+	o->at_port[STAT_np_ecn_marked_roce_packets] = 0;
+	bed_teardown(&state);
+}
+
+/* RESP-01, RESP-05, RESP-DUP-01, RESP-DUP-02: plain or not, the outcome is one. */
+static void
+RESP_01_both_ways_agree(void **state)
+{
+	uint32_t frames = 0, completions = 0, traced = 0, alive = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= SESSIONS; seed++) {
+		static struct outcome a, b;
+
+		session(seed * 2654435761u, false, &a);
+		session(seed * 2654435761u, true, &b);
+		if (memcmp(&a, &b, sizeof(a)) != 0)
+			print_message("session %u\n", seed);
+		assert_int_equal(a.epsn, b.epsn);
+		assert_int_equal(a.msn, b.msn);
+		assert_int_equal(a.state, b.state);
+		assert_int_equal(a.frames_n, b.frames_n);
+		assert_int_equal(a.completions_n, b.completions_n);
+		assert_int_equal(a.traced, b.traced);
+		for (uint32_t i = 0; i < STAT_MAX; i++) {
+			if (a.at_qp[i] != b.at_qp[i] || a.at_worker[i] != b.at_worker[i] ||
+				a.at_port[i] != b.at_port[i])
+				fail_msg("%s", stats_info[i].name);
+		}
+		assert_true(a.memory == b.memory);
+		assert_true(a.completions == b.completions);
+		assert_true(a.frames == b.frames);
+		assert_true(a.trace == b.trace);
+		frames += a.frames_n;
+		completions += a.completions_n;
+		traced += a.traced;
+		alive += a.state == QPS_RTS;
+	}
+	assert_true(frames > SESSIONS * 4 && completions > SESSIONS * 4 && traced > SESSIONS * 4);
+	assert_true(alive > SESSIONS / 8 && alive < SESSIONS);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(RESP_01_both_ways_agree) };
+
+	return cmocka_run_group_tests_name("pipeline_plain", tests, bed_group_setup, NULL);
+}
