@@ -108,6 +108,45 @@ parts(const uint8_t *l3, bool ipv6, uint32_t len)
 	return fold_wide(a, AHEAD_PARTS, _mm512_maskz_mov_epi64(0xc0, a));
 }
 
+/** Bits 64 - n + DUMMY and up, for n bytes of a first block: those that are in the packet. */
+static const uint64_t in_packet[BLOCK + 1] = {
+#define BITS(n)    ~UINT64_C(0) << (BLOCK - (n)) << DUMMY
+#define BITS_4(n)  BITS(n), BITS((n) + 1), BITS((n) + 2), BITS((n) + 3)
+#define BITS_16(n) BITS_4(n), BITS_4((n) + 4), BITS_4((n) + 8), BITS_4((n) + 12)
+	0, BITS(1), BITS(2), BITS(3), BITS_4(4), BITS_4(8), BITS_4(12), BITS_16(16), BITS_16(32),
+	BITS_16(48), BITS(64)
+};
+
+/** The first block of an IPv4 packet, of `first` bytes: it ends where `end` stands. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+first_block(const uint8_t *end, uint32_t first)
+{
+	return _mm512_or_si512(
+		load(masks[0] + first), _mm512_maskz_loadu_epi8(in_packet[first], end - BLOCK));
+}
+
+/** parts() of an IPv4 packet of one or two blocks. @return false: it is longer, or none. */
+TARGET_WIDE static ALWAYS_INLINE bool
+parts_short(const uint8_t *l3, uint32_t len, __m512i *out)
+{
+	const uint32_t all = len + DUMMY;
+	const uint8_t *end = l3 + len;
+	__m512i a;
+
+	if (UNLIKELY(len - ICRC_HEAD_IPV4 > 2 * BLOCK - DUMMY - ICRC_HEAD_IPV4))
+		return false;
+	if (all <= BLOCK) {
+		a = first_block(end, all);
+	} else if (LIKELY(all >= BLOCK + DUMMY)) {
+		a = fold_wide(first_block(end - BLOCK, all - BLOCK), AHEAD_512,
+			_mm512_or_si512(load(end - BLOCK), load(masks[0] + all)));
+	} else {
+		return false; /* a part of the dummy is in the second block */
+	}
+	*out = fold_wide(a, AHEAD_PARTS, _mm512_maskz_mov_epi64(0xc0, a));
+	return true;
+}
+
 TARGET_WIDE static ALWAYS_INLINE uint32_t
 whole(const uint8_t *l3, bool ipv6, uint32_t len)
 {
@@ -161,7 +200,7 @@ icrc_whole_wide(const uint8_t *l3, bool ipv6, uint32_t len)
  * too. A packet without one is right.
  */
 TARGET_WIDE static ALWAYS_INLINE __m512i
-parts_of(const struct wire_pkt *p, uint32_t *want)
+parts_of_any(const struct wire_pkt *p, uint32_t *want)
 {
 	if (UNLIKELY(p->icrc_off == 0)) {
 		*want = UINT32_MAX;
@@ -214,15 +253,40 @@ icrc_seal_wide(const struct icrc_frame *f, uint32_t n)
 				    f[i].len - WIRE_ICRC_LEN - f[i].l3_off));
 }
 
-TARGET_WIDE uint32_t
-icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
+/** No room for all of it in a loop over short packets. */
+TARGET_WIDE static __attribute__((noinline)) __m512i
+parts_of_other(const struct wire_pkt *p, uint32_t *want)
+{
+	return parts_of_any(p, want);
+}
+
+/** @param is_short it is likely of one or two blocks, and IPv4. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+parts_of(const struct wire_pkt *p, uint32_t *want, bool is_short)
+{
+	__m512i a;
+
+	if (!is_short)
+		return parts_of_any(p, want);
+	if (UNLIKELY((p->flags & PKT_IPV6) != 0) ||
+		UNLIKELY(!parts_short(p->frame + p->l3_off, (uint32_t)p->icrc_off - p->l3_off, &a)))
+		return parts_of_other(p, want);
+	memcpy(want, p->frame + p->icrc_off, sizeof(*want));
+	return a;
+}
+
+/** Four packets a turn. */
+TARGET_WIDE static ALWAYS_INLINE uint32_t
+verify(const struct wire_pkt *p, uint32_t n, bool is_short)
 {
 	uint32_t bad = 0, i;
 
 	for (i = 0; i + 4 <= n; i += 4) {
 		uint32_t w[4];
-		__m512i a = parts_of(&p[i], &w[0]), b = parts_of(&p[i + 1], &w[1]);
-		__m512i c = parts_of(&p[i + 2], &w[2]), d = parts_of(&p[i + 3], &w[3]);
+		__m512i a = parts_of(&p[i], &w[0], is_short);
+		__m512i b = parts_of(&p[i + 1], &w[1], is_short);
+		__m512i c = parts_of(&p[i + 2], &w[2], is_short);
+		__m512i d = parts_of(&p[i + 3], &w[3], is_short);
 		__m128i got = remainders(a, b, c, d);
 		__m128i want = _mm_set_epi32((int)w[3], (int)w[2], (int)w[1], (int)w[0]);
 
@@ -241,5 +305,14 @@ icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
 		bad |= (uint32_t)(icrc != 0) << i;
 	}
 	return bad;
+}
+
+TARGET_WIDE uint32_t
+icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
+{
+	/* What the first packet is, most others are. */
+	if (n != 0 && (uint32_t)p->icrc_off <= p->l3_off + 2 * BLOCK - DUMMY)
+		return verify(p, n, true);
+	return verify(p, n, false);
 }
 #endif
