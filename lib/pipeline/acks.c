@@ -132,8 +132,35 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 /** ACKs of a burst that go to one port. */
 struct ack_run {
 	struct tx_queue *q; /* NULL: of none yet */
+	uint32_t tail;      /* of the queue */
 	uint8_t id;         /* the QPs' */
 };
+
+/** Frames of the run are the queue's. */
+static inline void
+run_end(struct ack_run *run)
+{
+	if (run->q != NULL) {
+		run->q->made += run->tail - run->q->tail;
+		run->q->tail = run->tail;
+	}
+	run->q = NULL;
+}
+
+/** @return false: the QP has no port. */
+static bool
+run_begin(struct worker *w, struct ack_run *run, uint8_t id)
+{
+	uint8_t port = w->port_of[id];
+
+	run_end(run);
+	if (port == PORT_NONE)
+		return false;
+	run->q = &w->tx[port];
+	run->tail = run->q->tail;
+	run->id = id;
+	return true;
+}
 
 /** send_ack() where nothing is unusual. @return false: nothing was done. */
 static ALWAYS_INLINE bool
@@ -143,19 +170,14 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	struct rte_mbuf *m;
 	uint8_t *frame;
 
-	if (UNLIKELY((qp->flags & want) != want) ||
-		UNLIKELY(qp->tmpl.len != PLAIN_LEN) || UNLIKELY(w->spare_n == 0))
+	if (UNLIKELY((qp->flags & want) != want) || UNLIKELY(qp->tmpl.len != PLAIN_LEN) ||
+		UNLIKELY(w->spare_n == 0))
 		return false;
-	if (UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->port)) {
-		uint8_t port = w->port_of[qp->port];
-
-		if (port == PORT_NONE)
-			return false;
-		run->q = &w->tx[port];
-		run->id = qp->port;
-	}
+	if ((UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->port)) &&
+		!run_begin(w, run, qp->port))
+		return false;
 	m = w->spare[w->spare_n - 1];
-	if (UNLIKELY(!is_reusable(m)) || UNLIKELY(run->q->tail == TX_ROOM))
+	if (UNLIKELY(!is_reusable(m)) || UNLIKELY(run->tail == TX_ROOM))
 		return false;
 	w->spare_n--;
 	mbuf_renew(m);
@@ -165,8 +187,7 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(crc));
 	m->data_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
-	run->q->made++;
-	run->q->m[run->q->tail++] = m;
+	run->q->m[run->tail++] = m;
 	qp_count(qp, STAT_sent_pkts, 1);
 	qp_count(qp, STAT_acks_sent, 1);
 	return true;
@@ -199,6 +220,7 @@ acks_send(struct worker *w)
 		struct qp *qp = w->dirty[i].qp;
 
 		if (UNLIKELY(!send_plain(w, qp, &run, tail[i], crc[i]))) {
+			run_end(&run);
 			if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
 				continue;
 			qp_count(qp, STAT_acks_sent, 1);
@@ -207,5 +229,6 @@ acks_send(struct worker *w)
 		if (traced(w, qp))
 			trace_tail(w, qp, tail[i]);
 	}
+	run_end(&run);
 	stats_add(&w->stats, STAT_acks_sent, sent);
 }

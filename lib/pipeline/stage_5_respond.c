@@ -334,13 +334,31 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	return true;
 }
 
+/** Packets from .. to - 1 have had what they came for: mbuf_done() for each. */
+static inline void
+all_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
+{
+	if (LIKELY(w->spare_n + (to - from) <= PIPELINE_BURST)) {
+		memcpy(w->spare + w->spare_n, b->m + from, (to - from) * sizeof(b->m[0]));
+		w->spare_n += to - from;
+		return;
+	}
+	for (; from < to; from++)
+		mbuf_done(w, b->m[from]);
+}
+
 void
 stage_respond(struct worker *w, struct burst *b)
 {
 	struct plain_counts n = { 0 };
 	struct place at[PIPELINE_BURST];
-	uint32_t sends = 0;
+	uint32_t sends = 0, done = 0;
+	bool one_port;
 
+	if (b->n == 0)
+		return;
+	/* Packets of several ports are in a burst of handed-over ones only. */
+	one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
 	for (uint32_t i = 0; i < b->n; i++)
 		sends |= (uint32_t)plain_place(w, b->qp[i], &b->pkt[i], &at[i]) << i;
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
@@ -349,11 +367,15 @@ stage_respond(struct worker *w, struct burst *b)
 		plain_posted(w, b->qp[i], &at[i]);
 	}
 	for (uint32_t i = 0; i < b->n; i++) {
-		/* Packets of several ports are in a burst of handed-over ones only. */
-		if (UNLIKELY(b->port[i] != b->port[0]) || UNLIKELY(!plain(w, b, i, &at[i], &n)))
-			respond(w, b, i);
+		if (LIKELY(one_port || b->port[i] == b->port[0]) &&
+			LIKELY(plain(w, b, i, &at[i], &n)))
+			continue;
+		/* It may answer in the buffer of one before it. */
+		all_done(w, b, done, i);
+		respond(w, b, i);
 		mbuf_done(w, b->m[i]);
+		done = i + 1;
 	}
-	if (b->n != 0)
-		plain_count(w, b->port[0], &n);
+	all_done(w, b, done, b->n);
+	plain_count(w, b->port[0], &n);
 }

@@ -69,12 +69,19 @@ responder_ahead_rule(const struct responder *r)
 	return r->rnr_until != 0 ? RULE_GAP_AFTER_RNR : RULE_GAP_AGAIN;
 }
 
+_Static_assert(offsetof(struct responder, msn) == offsetof(struct responder, epsn) + 4 &&
+		       sizeof(psn_t) == 4 && PSN_MASK == 0xffffff,
+	"both move on at once");
+
 /** The message is accepted: ePSN and MSN move on. */
 static ALWAYS_INLINE void
 responder_take_plain(struct responder *r)
 {
-	r->epsn = psn_add(r->epsn, 1);
-	r->msn = (r->msn + 1) & 0xffffff;
+	uint64_t both;
+
+	memcpy(&both, &r->epsn, sizeof(both));
+	both = (both + UINT64_C(0x100000001)) & UINT64_C(0xffffff00ffffff);
+	memcpy(&r->epsn, &both, sizeof(both));
 }
 
 #endif
