@@ -224,7 +224,12 @@ remainders(__m512i a, __m512i b, __m512i c, __m512i d)
 TARGET_WIDE static ALWAYS_INLINE __m512i
 parts_of_frame(const struct icrc_frame *f)
 {
-	return parts(f->frame + f->l3_off, f->ipv6, f->len - WIRE_ICRC_LEN - f->l3_off);
+	const uint32_t len = f->len - WIRE_ICRC_LEN - f->l3_off;
+	__m512i a;
+
+	if (!f->ipv6 && parts_short(f->frame + f->l3_off, len, &a))
+		return a;
+	return parts(f->frame + f->l3_off, f->ipv6, len);
 }
 
 static ALWAYS_INLINE void
