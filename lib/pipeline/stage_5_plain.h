@@ -2,15 +2,14 @@
 #ifndef STAGE_5_PLAIN_H
 #define STAGE_5_PLAIN_H
 /**
- * @file stage_5_plain.h  WRITE ONLY, SEND ONLY and duplicates where nothing is unusual: no facts, no
- *                        verdict.
+ * @file stage_5_plain.h  Packets about which nothing is unusual: no facts, no verdict.
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
- * Depends: pipeline_priv.h, responder_plain.h, mem_reach.h.
+ * Depends: pipeline_priv.h, complete.h, responder_plain.h, mem_reach.h.
  *
- * Whatever is not plain returns false with nothing done, and goes the way of all requests, where
- * the same packet would be judged the same.
+ * WRITE ONLY, SEND ONLY, and duplicates of both. Whatever is not plain returns false with nothing
+ * done, and goes the way of all requests, where the same packet would be judged the same.
  */
 #include "complete.h"
 #include "mem_reach.h"
