@@ -54,6 +54,8 @@ judge_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *si
 		}
 		few->n = n;
 		judge(w, few, since);
+		if (UNLIKELY(w->hurry))
+			stage_tx(w);
 	}
 }
 
@@ -85,6 +87,25 @@ burst_run(struct worker *w, struct burst *b)
 	run(w, b, &since);
 }
 
+/**
+ * A NAK, or the resend that one leads to, goes out before the next burst is looked at: what a peer
+ * sends until it hears of a loss is in vain.
+ */
+static __attribute__((noinline)) uint32_t
+hurry(struct worker *w, uint64_t *since)
+{
+	uint32_t done = 0;
+
+	w->hurry = false;
+	if (w->senders_n != 0) {
+		done = stage_request(w);
+		lap(w, STAGE_REQUEST, since);
+	}
+	done += stage_tx(w);
+	lap(w, STAGE_TX, since);
+	return done;
+}
+
 uint32_t
 worker_poll(struct worker *w, ns_t now)
 {
@@ -114,6 +135,8 @@ worker_poll(struct worker *w, ns_t now)
 		more |= b->n == PIPELINE_BURST;
 		done += b->n;
 		run(w, b, &since);
+		if (UNLIKELY(w->hurry))
+			done += hurry(w, &since);
 	}
 	if (w->conf.handoff_in != NULL) {
 		handoff_receive(w, b);

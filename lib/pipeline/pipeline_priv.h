@@ -42,6 +42,7 @@
 #define ANSWER_VISITS   32   /* QPs looked at in one turn */
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
+#define REQUEST_LOSSY   4    /* ... whose packets get lost: the first is to leave soon */
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
 #define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
@@ -106,6 +107,7 @@ struct worker {
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
 	uint32_t late; /* turns since timers were looked at */
+	bool hurry;    /* a NAK, or the resend that one asks for, waits to be sent */
 	uint32_t dirty_n;
 	uint32_t spare_n;
 	uint32_t answering;     /* QPs in the circle */

@@ -304,6 +304,8 @@ requester_act(
 	}
 	if ((v->act & REQACT_TIMER) != 0)
 		timer_update(w, qp);
+	if (UNLIKELY((v->act & REQACT_RESEND) != 0))
+		w->hurry = true;
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
 		send_wake(w, qp);
 }

@@ -93,7 +93,8 @@ static bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
-	uint32_t most = RTE_MIN(*left, (uint32_t)REQUEST_QP);
+	uint32_t turn = LIKELY(requester_is_free(&qp->req)) ? REQUEST_QP : REQUEST_LOSSY;
+	uint32_t most = RTE_MIN(*left, turn);
 	struct requester_packet p;
 	struct buffers b;
 	uint32_t sent = 0;

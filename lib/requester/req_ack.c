@@ -27,6 +27,8 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 	}
 	if (r->recovering && psn_distance(r->una, from) >= psn_distance(r->recover, from))
 		r->recovering = false;
+	if (!requester_is_free(r))
+		req_pace_progress(r, psn_distance(r->una, from));
 	if (r->draining && r->head == r->fresh) /* QP-09: comes once, for then nothing moves */
 		v->act |= REQACT_DRAINED;
 }
@@ -40,8 +42,11 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_retry;
 	r->implied = false;
-	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering))
+	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering |
+		     !requester_is_free(r)))
 		moved_rarely(r, from, overtaken, v);
+	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)
+		req_pace_round(r, now);
 	timer_restart(r, now, v);
 }
 

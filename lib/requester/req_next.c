@@ -30,14 +30,28 @@ span_of(const struct requester *r, const struct requester_wr *w, const struct se
 		      : psn_distance(w->last, r->cur) + 1;
 }
 
+/** The window, as far as losses leave it open. */
+static ALWAYS_INLINE uint32_t
+room_of(const struct requester *r)
+{
+	return r->window < r->open ? r->window : r->open;
+}
+
+/* So often in a small window that sending does not stall for an ACK, but not with each packet. */
+#define ASKS      4
+#define ASK_LEAST 4
+
 /**
- * Would this packet be the last for now? The window counts request packets, resent ones too; the
- * limit on PSNs counts READ responses (REQ-13).
+ * Must this packet ask for a response (REQ-07)? It may be the last for now: the window counts
+ * request packets, resent ones too; the limit on PSNs counts READ responses (REQ-13).
  */
 static ALWAYS_INLINE bool
-window_ends(const struct requester *r, uint32_t flying, uint32_t span)
+window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 {
-	return flying + 1 >= r->window || psn_distance(r->cur, r->una) + span >= PSNS_MAX;
+	uint32_t room = room_of(r), asked = r->since_ackreq + 1u;
+
+	return (flying + 1 >= room) | ((asked >= room / ASKS) & (asked >= ASK_LEAST)) |
+	       (psn_distance(r->cur, r->una) + span >= PSNS_MAX);
 }
 
 /** A READ or ATOMIC went out. */
@@ -61,7 +75,7 @@ enum {
 
 /** Fill *out and move on. */
 static ALWAYS_INLINE void
-emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how,
+emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how, ns_t now,
 	struct requester_packet *out)
 {
 	bool starts = (how & EMIT_START) != 0, data = (how & EMIT_DATA) != 0;
@@ -108,6 +122,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	if (!data)
 		sent_read(r, w, span, starts);
 	r->since_ackreq = (ask | !data) ? 0 : r->since_ackreq + 1;
+	if ((ask | !data) && !resend)
+		pace_time(r, at, now);
 	r->sending = position + last;
 	r->cur = psn_add(at, span);
 	if (starts || psn_eq(at, r->next))
@@ -136,7 +152,7 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 		return why;
 	}
 	r->cur = psn_sub(r->cur, 1);
-	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, out);
+	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
 	timer_start(r, now);
 	return REQ_SEND;
 }
@@ -146,13 +162,17 @@ static ALWAYS_INLINE enum requester_stop
 send(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how, ns_t now,
 	struct requester_packet *out)
 {
+	bool data = (how & EMIT_DATA) != 0;
 	uint32_t flying = in_flight(r);
-	uint32_t span = (how & EMIT_DATA) != 0 ? 1 : span_of(r, w, s, (how & EMIT_START) != 0);
+	uint32_t span = data ? 1 : span_of(r, w, s, (how & EMIT_START) != 0);
 
-	if (UNLIKELY(flying >= r->window && flying != 0) ||
+	/* Losses are the responses' too: then those of a READ count with its request. */
+	if (!data && !requester_is_free(r))
+		flying = psn_distance(r->cur, r->una);
+	if (UNLIKELY(flying >= room_of(r) && flying != 0) ||
 		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
 		return stop(r, REQ_WINDOW, now, out);
-	emit(r, w, s, how | (window_ends(r, flying, span) ? EMIT_ASK : 0), out);
+	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
 	if (r->since_ackreq == 0)
 		timer_start(r, now);
 	return REQ_SEND;

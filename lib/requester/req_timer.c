@@ -34,6 +34,7 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->reply_psns = 0;
 	r->since_ackreq = 0;
 	r->timing = false;
+	r->timed_at = 0;
 	r->recovering = true;
 	r->recover = r->next;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
@@ -50,6 +51,9 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		r->retry_left = r->retry_cnt;
 		v->rule = REQRULE_MIGRATED;
 		v->act |= REQACT_MIGRATE;
+		r->open = REQ_OPEN_ALL; /* of the other path nothing is known */
+		r->rtt = 0;
+		r->rtt_min = 0;
 		req_rewind(r, v);
 		return;
 	}
@@ -60,6 +64,7 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		return;
 	}
 	r->retry_left--;
+	req_pace_lost(r, cause == QC_TIMEOUT);
 	req_rewind(r, v);
 }
 

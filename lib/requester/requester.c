@@ -67,6 +67,12 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->recover = sq_psn;
 	r->acks_due = 0;
 	r->behind = 0;
+	r->open = REQ_OPEN_ALL;
+	r->knee = 0;
+	r->timed = sq_psn;
+	r->timed_at = 0;
+	r->rtt = 0;
+	r->rtt_min = 0;
 }
 
 bool

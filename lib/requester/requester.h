@@ -74,6 +74,8 @@ enum { /* struct requester.knobs */
 	REQ_KNOB_LEN_PAD_DROP = BIT32(3),    /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
 };
 
+#define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */
+
 /**
  * State. Positions count work requests and run freely, from 0 after a reset; slot = position &
  * wr_mask. head <= sending <= fresh <= tail, and una <= cur <= next. Attributes are set by the
@@ -122,7 +124,13 @@ struct requester {
 	uint8_t rnr_retry;   /* attribute, 0..7; 7: for ever */
 	uint8_t max_rd_atomic; /* attribute */
 	bool armed;          /* attribute: another path is there for when retries are used up */
-	uint8_t reserved[25];
+	uint8_t reserved[1];
+	uint32_t open;       /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
+	uint32_t knee;       /* below it `open` doubles in a round trip, then it grows by one */
+	psn_t timed;         /* `timed_at`: the response to this PSN ends a round trip */
+	uint32_t timed_at;   /* when it was sent, low bits of ns; 0: no round trip is being timed */
+	uint32_t rtt;        /* newest round trip since `open` was reduced, ns; 0: none */
+	uint32_t rtt_min;    /* shortest of late, ns; 0: none */
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 
@@ -154,6 +162,13 @@ static inline void
 requester_posted(struct requester *r, uint32_t tail)
 {
 	r->tail = tail;
+}
+
+/** Is all of the window open? Otherwise packets were lost of late. */
+static inline bool
+requester_is_free(const struct requester *r)
+{
+	return r->open == REQ_OPEN_ALL;
 }
 
 /** Is anything sent and not acknowledged? */

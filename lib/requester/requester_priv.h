@@ -12,6 +12,7 @@
  * req_read.c      READ and ATOMIC responses                 REQ-05, REQ-06, REQ-IMPL-09
  * req_nak.c       NAK, RNR NAK, reserved syndromes          REQ-NAK, REQ-RNR
  * req_timer.c     timers, retries, implied NAK              TMR, REQ-RETRY, REQ-IMPL
+ * req_pace.c      how much is in flight on a lossy link     TMR-07, REQ-NAK-01
  * req_fault.c     local faults, classes C and F             REQ-CLS-B-01, -05, REQ-19
  *
  * Going back always means going back to `una`: whatever else a NAK says is either acknowledged by
@@ -192,6 +193,25 @@ void req_rewind(struct requester *r, struct requester_verdict *v);
 /** A positive ACK, or anything else, at PSN `p` beyond the READ or ATOMIC response due at una. */
 void req_implied_nak(struct requester *r, psn_t p, bool is_ack, enum requester_rule rule,
 	struct requester_verdict *v);
+
+/* ---- req_pace.c */
+
+/** A resend begins, of everything that is in flight now: fewer packets from here on. */
+void req_pace_lost(struct requester *r, bool timeout);
+/** The response to `timed` is here: a round trip has ended. */
+void req_pace_round(struct requester *r, ns_t now);
+/** `psns` more are acknowledged while `open` limits. */
+void req_pace_progress(struct requester *r, uint32_t psns);
+
+/** Time the round trip of a packet that is sent for the first time and owes a response. */
+static ALWAYS_INLINE void
+pace_time(struct requester *r, psn_t p, ns_t now)
+{
+	if (r->timed_at != 0)
+		return;
+	r->timed = p;
+	r->timed_at = (uint32_t)now | 1;
+}
 
 /* ---- req_fault.c */
 

@@ -71,6 +71,9 @@ check_segment(struct sim *s, const struct end *e, const struct requester_packet 
 		"REQ-07: the last packet of work request %u does not ask for an ACK", p->position);
 }
 
+/* Eight, one that asks for a response once more (REQ-07), and the one that is too many. */
+#define PROBES 10
+
 void
 oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 {
@@ -93,6 +96,9 @@ oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 		CHECK(s, psn_distance(p->psn, e->req.una) < PSN_HALF,
 			"resends what is acknowledged");
 	}
+	if (e->probes != 0)
+		CHECK(s, --e->probes != 0, "TMR-07: PSN %06x leaves, and nothing was heard since "
+			"the timeout", p->psn.v);
 	check_segment(s, e, p);
 	if ((p->flags & PKT_ACKREQ) != 0 || reads) {
 		e->asked_at = e->asked_at == 0 ? s->now : e->asked_at;
@@ -158,6 +164,7 @@ oracle_progress(struct sim *s, struct end *e)
 	e->tries = 0;
 	e->rnr_tries = 0;
 	e->rnr_until = 0;
+	e->probes = 0;
 	e->progress_at = s->now;
 	if (psn_cmp(e->req.una, e->recovered) >= 0)
 		e->recovering = false;
@@ -227,6 +234,7 @@ oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 		e->asked_at = 0;
 		e->recovering = true;
 		e->recovered = e->next_new;
+		e->probes = v->cause == QC_TIMEOUT && (v->act & REQACT_MIGRATE) == 0 ? PROBES : 0;
 	}
 }
 

@@ -180,6 +180,7 @@ struct end {
 	ns_t rnr_until;
 	uint32_t tries;
 	uint32_t rnr_tries;
+	uint32_t probes; /* packets that may leave before a response is progress; 0: no limit */
 	bool paths; /* there is always another path: software arms it when the last one works */
 	bool armed;
 	ns_t progress_at;

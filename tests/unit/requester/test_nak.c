@@ -56,7 +56,7 @@ REQ_NAK_01_inside_a_message(void **state)
 	expect_done(s, 2);
 }
 
-/* REQ-07 in a resend: AckReq is counted from its start. */
+/* REQ-07 in a resend: AckReq is counted from its start; four times in a window below 64. */
 static void
 REQ_NAK_01_ackreq(void **state)
 {
@@ -72,7 +72,7 @@ REQ_NAK_01_ackreq(void **state)
 	pump(s);
 	assert_int_equal(s->n, 26);
 	for (uint32_t i = 0; i < 26; i++)
-		assert_int_equal(s->out[i].flags & ACKREQ, i == 15 || i == 25 ? ACKREQ : 0);
+		assert_int_equal(s->out[i].flags & ACKREQ, i % 6 == 5 || i == 25 ? ACKREQ : 0);
 }
 
 static void

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many packets are in flight once some were lost (TMR-07, REQ-NAK-01, REQ-07). */
+#include "req.h"
+
+enum { US = 1000, PROBE = 8, LEAST = 32 }; /* typed here on purpose */
+
+static void
+long_write(struct sim *s, uint32_t packets)
+{
+	sim_init(s);
+	POST(s, WRITE(packets * PMTU));
+}
+
+/** `n` packets from PSN p on, nothing else. */
+static void
+expect_run(const struct sim *s, uint32_t p, uint32_t n)
+{
+	assert_int_equal(s->n, n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(s->out[i].psn.v, (p + i) & 0xffffff);
+}
+
+/** A round trip of `rtt` ns: all that may be sent, then the newest packet's ACK. */
+static void
+round_trip(struct sim *s, uint64_t rtt)
+{
+	pump(s);
+	s->now += rtt;
+	ack(s, s->r.cur.v - 1, ACK);
+}
+
+/* TMR-07: a timeout sends a few packets, the oldest first, and as many after the next timeout; what
+ * is acknowledged doubles them. Nothing leaves without progress. */
+static void
+TMR_07_few_after_a_timeout(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	long_write(s, 500);
+	pump(s);
+	expect_run(s, S, 128);
+	for (uint32_t i = 0; i < 3; i++) {
+		expire(s);
+		expect_resend(s, QC_TIMEOUT, "TMR-07");
+		assert_int_equal(pump(s), REQ_WINDOW);
+		expect_run(s, S, PROBE);
+		assert_int_equal(s->out[PROBE - 1].flags & ACKREQ, ACKREQ);
+		assert_int_equal(s->r.retry_left, 3 - i - 1);
+		assert_int_equal(pump(s), REQ_WINDOW);
+		assert_int_equal(s->n, 0);
+	}
+	ack(s, S + PROBE - 1, ACK);
+	assert_int_equal(s->r.retry_left, 3);
+	pump(s);
+	expect_run(s, S + 8, 16);
+	ack(s, S + 23, ACK);
+	pump(s);
+	expect_run(s, S + 24, 32);
+}
+
+/* TMR-07: the first ACK after a timeout that came too early opens the window at once. */
+static void
+REQ_17_late_acks_open_the_window(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	long_write(s, 500);
+	pump(s);
+	expire(s);
+	pump(s);
+	expect_run(s, S, PROBE);
+	ack(s, S + 127, ACK);
+	pump(s);
+	expect_run(s, S + 128, 128 / 2); /* half of what was in flight at the timeout */
+	assert_false(s->out[0].resend);
+}
+
+/* TMR-07: a window smaller than the few is resent whole. */
+static void
+TMR_07_small_window(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	long_write(s, 20);
+	s->r.window = 5;
+	pump(s);
+	expire(s);
+	pump(s);
+	expect_run(s, S, 5);
+}
+
+/* REQ-NAK-01: where nothing queues, a NAK resends all that was in flight. */
+static void
+REQ_NAK_01_link_without_a_queue(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	long_write(s, 2000);
+	for (uint32_t i = 0; i < 4; i++)
+		round_trip(s, 20 * US);
+	pump(s);
+	expect_run(s, S + 512, 128);
+	s->now += 20 * US;
+	ack(s, S + 512, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	pump(s);
+	expect_run(s, S + 512, 128);
+}
+
+/** The window is full of what queues: round trips of 80 us on a link of 20. */
+static void
+queueing(struct sim *s)
+{
+	long_write(s, 20000);
+	round_trip(s, 20 * US);
+	for (uint32_t i = 0; i < 3; i++)
+		round_trip(s, 80 * US);
+	pump(s);
+}
+
+/* REQ-NAK-01: of a window that stands in a queue only the link's part is resent, and a quarter
+ * more: 128 * 20/80 * 5/4. One reduction for what was lost in one round trip. */
+static void
+REQ_NAK_01_queue_is_not_filled_again(void **state)
+{
+	struct sim sim, *s = &sim;
+	psn_t una;
+
+	(void)state;
+	queueing(s);
+	una = s->r.una;
+	ack(s, una.v, NSEQ);
+	pump(s);
+	expect_run(s, una.v, 40);
+	ack(s, una.v + 10, NSEQ); /* another one of them, and no round trip in between */
+	pump(s);
+	expect_run(s, una.v + 10, 40);
+}
+
+/* REQ-NAK-01: however much queues, a NAK leaves some packets. */
+static void
+REQ_NAK_01_least(void **state)
+{
+	struct sim sim, *s = &sim;
+	psn_t una;
+
+	(void)state;
+	long_write(s, 4000);
+	round_trip(s, 1 * US);
+	round_trip(s, 900 * US);
+	pump(s);
+	una = s->r.una;
+	ack(s, una.v, NSEQ);
+	pump(s);
+	expect_run(s, una.v, LEAST);
+}
+
+/* REQ-07: four times in a window that losses have made small, lest it stalls. */
+static void
+REQ_07_asks_in_a_small_window(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	queueing(s);
+	ack(s, s->r.una.v, NSEQ);
+	pump(s);
+	assert_int_equal(s->n, 40);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(s->out[i].flags & ACKREQ, i % 10 == 9 ? ACKREQ : 0);
+}
+
+/* A round trip without a loss adds one packet, until the window is the configured one. */
+static void
+REQ_13_window_opens_again(void **state)
+{
+	struct sim sim, *s = &sim;
+	uint32_t n = 0;
+
+	(void)state;
+	queueing(s);
+	ack(s, s->r.una.v, NSEQ);
+	pump(s);
+	assert_int_equal(s->n, 40);
+	ack(s, s->r.cur.v - 1, ACK); /* all of it second copies: no round trip is taken from them */
+	for (uint32_t i = 0; i < 120; i++) {
+		uint32_t before = n;
+
+		pump(s);
+		n = s->n;
+		if (i > 1 && n < 127)
+			assert_true(n == before + 1 || n == before);
+		assert_true(n <= 128);
+		s->now += 20 * US;
+		ack(s, s->r.cur.v - 1, ACK);
+		if (s->posted == s->done)
+			break;
+	}
+	assert_true(requester_is_free(&s->r));
+	pump(s);
+	assert_int_equal(s->n, 128);
+}
+
+/* REQ-IMPL-02: a READ's lost responses leave fewer of them on their way, counted by their PSNs. */
+static void
+REQ_IMPL_02_responses_count(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	sim_init(s);
+	s->r.max_rd_atomic = 16;
+	POST(s, READ(64));
+	pump(s);
+	s->now += 20 * US;
+	ONLY(s, S, 64);
+	for (uint32_t i = 0; i < 8; i++)
+		POST(s, READ(16 * PMTU));
+	pump(s);
+	assert_int_equal(s->n, 8);
+	s->now += 80 * US;
+	FIRST(s, S + 1);
+	MIDDLE(s, S + 3);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-02");
+	/* Of the 127 responses under way the link holds 127 * 20/80 * 5/4 = 39: a READ starts while
+	 * fewer are asked for. 15, 31, 47. */
+	pump(s);
+	expect_psns(s, S + 2, S + 17, S + 33);
+}
+
+/* REQ-RETRY-09: nothing of this path's losses is held against the other one. */
+static void
+REQ_RETRY_09_other_path(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	long_write(s, 500);
+	s->r.armed = true;
+	pump(s);
+	for (uint32_t i = 0; i < 4; i++) {
+		expire(s);
+		pump(s);
+	}
+	assert_int_equal(s->v.act & REQACT_MIGRATE, REQACT_MIGRATE);
+	expect_run(s, S, 128);
+}
+
+/* QP-09: a reset forgets it all. */
+static void
+QP_09_reset(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	queueing(s);
+	ack(s, s->r.una.v, NSEQ);
+	assert_false(requester_is_free(&s->r));
+	requester_reset(&s->r, psn(S));
+	assert_true(requester_is_free(&s->r));
+	assert_int_equal(s->r.rtt_min, 0);
+	assert_int_equal(s->r.timed_at, 0);
+}
+
+RUN(T(TMR_07_few_after_a_timeout), T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
+	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
+	T(REQ_NAK_01_least), T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
+	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset))
