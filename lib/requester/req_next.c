@@ -75,7 +75,7 @@ enum {
 
 /** Fill *out and move on. */
 static ALWAYS_INLINE void
-emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how, ns_t now,
+emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how,
 	struct requester_packet *out)
 {
 	bool starts = (how & EMIT_START) != 0, data = (how & EMIT_DATA) != 0;
@@ -122,8 +122,6 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	if (!data)
 		sent_read(r, w, span, starts);
 	r->since_ackreq = (ask | !data) ? 0 : r->since_ackreq + 1;
-	if ((ask | !data) && !resend)
-		pace_time(r, at, now);
 	r->sending = position + last;
 	r->cur = psn_add(at, span);
 	if (starts || psn_eq(at, r->next))
@@ -152,7 +150,7 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 		return why;
 	}
 	r->cur = psn_sub(r->cur, 1);
-	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
+	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, out);
 	timer_start(r, now);
 	return REQ_SEND;
 }
@@ -172,9 +170,12 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	if (UNLIKELY(flying >= room_of(r) && flying != 0) ||
 		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
 		return stop(r, REQ_WINDOW, now, out);
-	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
-	if (r->since_ackreq == 0)
+	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), out);
+	if (r->since_ackreq == 0) {
 		timer_start(r, now);
+		if (psn_distance(out->psn, r->una) >= PACED && !out->resend)
+			pace_time(r, out->psn, now);
+	}
 	return REQ_SEND;
 }
 
