@@ -61,6 +61,8 @@ requester_take_ack(struct requester *r, const struct wire_pkt *p, ns_t now)
 	odd = r->reads | r->waiting_rnr | r->draining | r->failed | r->dead | r->recovering;
 	odd |= (r->knobs & REQ_KNOB_CREDITS) | (r->cur.v ^ r->next.v);
 	odd |= wire_ext(p)[0] & AETH_KIND_MASK;
+	/* The window grows, or a round trip ends: once in a while. */
+	odd |= ~r->open | ((r->timed_at != 0) & (psn_cmp(r->timed, p->psn) <= 0));
 	if (UNLIKELY(odd != 0) || UNLIKELY(ahead >= psn_distance(r->next, r->una)))
 		return REQUESTER_NOT_PLAIN;
 	n = requester_reach(r, ahead);
