@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The whole program moves verified data at 0, 0.1 % and 1 % loss; scripts/bench/transfer in small.
+"""The whole program moves verified data at 0, 0.1 % and 1 % loss; scripts/bench/transfer and
+scripts/bench/loss in small.
 
 WRITE, SEND and READ, four queue pairs; no speed is asked for: the machine may be busy.
 """
@@ -7,6 +8,7 @@ import os
 import sys
 import unittest
 
+import loss
 import transfer
 from transfer import MIB, Failed, Transfer
 
@@ -37,6 +39,24 @@ class Moves(unittest.TestCase):
 
     def test_veth_pair_between_namespaces(self):
         self.over("veth")
+
+
+class Loses(unittest.TestCase):
+    """scripts/bench/loss: queue pairs that keep sending while losses come and go."""
+
+    def test_each_operation(self):
+        for op in loss.OPCODES:
+            bench = loss.Bench(loss.Setup(op, 2, timeout=8, ms=100))
+            try:
+                row, = bench.measure([0.01], 1)
+            finally:
+                bench.close()
+            self.assertEqual((op, 2, 0.01, 1), tuple(row[k] for k in ("op", "qps", "loss",
+                                                                      "pairs")))
+            for name in ("lossless_mb_s", "mb_s", "fraction", "lost", "req_resent_pkts"):
+                self.assertGreater(row[name], 0, name)
+            # REQ-NAK-01, REQ-IMPL-02: at 1 % most losses are told of, and need no timer.
+            self.assertGreater(row["packet_seq_err"] + row["implied_nak_seq_err"], 0)
 
 
 class Judges(unittest.TestCase):
