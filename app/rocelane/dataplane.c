@@ -147,9 +147,9 @@ check_qp_workers(const struct dataplane *dp)
 		for (uint32_t k = 0; k < conf->n_ports; k++) {
 			if (strcmp(conf->ports[k].name, q->port) != 0)
 				continue;
-			if (q->worker < dp->ports[k].tx_queues)
-				continue;
-			if (q->worker == dp->ports[k].rx_worker)
+			if ((q->given & CONF_QP_WORKER) == 0 ||
+				control_can_send(dp->ports[k].rx_worker, dp->ports[k].tx_queues,
+					q->worker))
 				continue;
 			log_error("/qps/%u: worker %u cannot send on port %s: its driver has %u transmit queue; use worker %u",
 				i, q->worker, q->port, dp->ports[k].tx_queues,

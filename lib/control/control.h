@@ -49,13 +49,23 @@ struct control_worker {
 struct control_port {
 	uint16_t id;            /* DPDK port id */
 	uint16_t worker;        /* worker that sends control's frames */
-	uint16_t tx_queues;     /* workers below this number can send here; 0: only `worker` can */
+	uint16_t tx_queues;     /* see control_can_send(); 0: only `worker` can */
 	struct wire_port *addr; /* what the workers' parsers use */
 	struct rte_mempool *pool;
 	uint32_t max_frame;     /* bytes without FCS */
 	const struct impair_ops *impair; /* NULL: it cannot be impaired */
 	void *impair_ctx;
 };
+
+/**
+ * Has the worker a transmit queue of a port to itself? `owner` has queue owner % queues, whoever
+ * else can send has the queue of his number: no queue has two workers.
+ */
+static inline bool
+control_can_send(uint32_t owner, uint32_t queues, uint32_t worker)
+{
+	return worker == owner || (worker < queues && worker != owner % queues);
+}
 
 /** The wiring that the app made. Everything pointed to outlives the control. */
 struct control_env {

@@ -25,7 +25,7 @@ qp_can_send(const struct control *c, int port, uint32_t worker)
 {
 	const struct control_port *p = port >= 0 ? &c->env.ports[port] : NULL;
 
-	return p == NULL || worker == p->worker || worker < p->tx_queues;
+	return p == NULL || control_can_send(p->worker, p->tx_queues, worker);
 }
 
 static uint32_t

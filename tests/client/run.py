@@ -4,12 +4,14 @@
 
 The program gets the path of the socket as its first argument. The dataplane (environment: ROCELANE)
 has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
-Options before PROGRAM: --control JSON (merged into "control"), --workers N.
+Options before PROGRAM: --control JSON (merged into "control"), --workers N, --queues N (of each
+port: without, a port is one worker's).
 """
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ import time
 START_S = 30
 
 
-def config(where, workers, control):
+def config(where, workers, queues, control):
     return {
         "version": 1,
         "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
@@ -27,15 +29,21 @@ def config(where, workers, control):
         "control": dict({"socket": os.path.join(where, "sock")}, **control),
         "ports": [
             {"name": "left", "device": "net_pair0a", "mac": "02:00:00:00:00:01",
-             "ipv4": "10.77.0.1", "prefix": 24, "mtu": 4200},
+             "ipv4": "10.77.0.1", "prefix": 24, "mtu": 4200, "rx_queues": queues},
             {"name": "right", "device": "net_pair0b", "mac": "02:00:00:00:00:02",
-             "ipv4": "10.77.0.2", "prefix": 24, "mtu": 4200}],
+             "ipv4": "10.77.0.2", "prefix": 24, "mtu": 4200, "rx_queues": queues}],
     }
+
+
+def answers(path):
+    """The socket's file is there before anybody listens."""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
 
 
 def wait_ready(proc, path, log):
     end = time.monotonic() + START_S
-    while not os.path.exists(path):
+    while not answers(path):
         if proc.poll() is not None or time.monotonic() > end:
             sys.exit("the dataplane does not start:\n" + read(log))
         time.sleep(0.01)
@@ -47,10 +55,12 @@ def read(path):
 
 
 def main():
-    workers, control, args = 1, {}, sys.argv[1:]
+    workers, queues, control, args = 1, 1, {}, sys.argv[1:]
     while args and args[0].startswith("--"):
         if args[0] == "--workers":
             workers = int(args[1])
+        elif args[0] == "--queues":
+            queues = int(args[1])
         elif args[0] == "--control":
             control = json.loads(args[1])
         args = args[2:]
@@ -60,7 +70,7 @@ def main():
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
-        json.dump(config(where, workers, control), f)
+        json.dump(config(where, workers, queues, control), f)
     with open(log, "wb") as out:
         # EAL wants distinct CPUs for its lcores unless told that they may share.
         dataplane = subprocess.Popen(

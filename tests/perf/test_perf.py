@@ -24,6 +24,12 @@ def free_port():
         return s.getsockname()[1]
 
 
+def answers(path):
+    """The socket's file is there before anybody listens."""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
+
+
 class Dataplane:
     def __init__(self, mtu=4200):
         self.dir = tempfile.TemporaryDirectory(prefix="rocelane-perf-")
@@ -44,7 +50,7 @@ class Dataplane:
         self.proc = subprocess.Popen([ROCELANE, "--config", path], stdout=self.log,
                                      stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + WAIT_S
-        while not os.path.exists(self.socket):
+        while not answers(self.socket):
             if self.proc.poll() is not None or time.monotonic() > deadline:
                 self.log.seek(0)
                 raise RuntimeError(self.log.read())

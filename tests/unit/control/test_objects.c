@@ -235,11 +235,30 @@ many_names(void **state UNUSED)
 
 #define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
+/* Who can send on a port has a queue of his own, number % queues: nothing locks it. */
+static void
+a_transmit_queue_has_one_worker(void **state UNUSED)
+{
+	for (uint32_t owner = 0; owner < 8; owner++) {
+		for (uint32_t queues = 1; queues <= 8; queues++) {
+			uint32_t users[8] = { 0 };
+
+			for (uint32_t w = 0; w < 8; w++)
+				users[w % queues] += control_can_send(owner, queues, w);
+			for (uint32_t q = 0; q < queues; q++)
+				assert_int_equal(users[q], 1);
+		}
+		assert_true(control_can_send(owner, 0, owner)); /* nobody else */
+		assert_false(control_can_send(owner, 0, owner + 1));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(made_from_the_configuration),
+		cmocka_unit_test(a_transmit_queue_has_one_worker),
 		cmocka_unit_test(a_bad_configuration_makes_nothing),
 		WITH_FAKE(pd),
 		WITH_FAKE(mr_values_left_out_are_picked),
