@@ -92,6 +92,15 @@ struct owed_ack {
 	uint64_t tail; /* ack_tail() */
 };
 
+/** Payloads of the next requests of a QP. */
+struct request_sources {
+	const struct qp *qp; /* NULL: of none */
+	uint32_t first;      /* position */
+	uint32_t n;
+	const uint8_t *host[REQUEST_QP]; /* NULL: not known */
+	const struct mem_region *region[REQUEST_QP];
+};
+
 struct worker {
 	ns_t now;
 	const struct crc_ops *crc;
@@ -119,12 +128,8 @@ struct worker {
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
-	struct {                /* payloads of the QP that is being served, where its key is good */
-		uint32_t first; /* position */
-		uint32_t n;
-		const uint8_t *host[REQUEST_QP]; /* NULL: not known */
-		const struct mem_region *region[REQUEST_QP];
-	} sources;
+	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
+	const struct request_sources *source; /* the former */
 	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */
 	uint32_t unsealed_n;
 	uint32_t unsealed_bytes;

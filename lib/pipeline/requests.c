@@ -67,35 +67,36 @@ source_of(const struct worker *w, const struct qp *qp, uint32_t position,
 	return mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, 0, region);
 }
 
-uint32_t
-requests_fetch(struct worker *w, const struct qp *qp, uint32_t most)
+void
+requests_fetch(const struct worker *w, const struct qp *qp, struct request_sources *out)
 {
 	const struct requester *r = &qp->req;
 	uint32_t n = r->tail - r->sending;
 
-	n = n < most ? n : most;
-	w->sources.first = r->sending;
-	w->sources.n = n;
+	n = n < REQUEST_QP ? n : REQUEST_QP;
+	out->qp = qp;
+	out->first = r->sending;
+	out->n = n;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *host = source_of(w, qp, r->sending + i, &w->sources.region[i]);
+		const uint8_t *host = source_of(w, qp, r->sending + i, &out->region[i]);
 
-		w->sources.host[i] = host;
+		out->host[i] = host;
 		__builtin_prefetch(host);
 	}
-	return n;
 }
 
 /** @return false: ask mem_gather(). */
 static ALWAYS_INLINE bool
 gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t *to)
 {
-	uint32_t i = p->position - w->sources.first;
+	const struct request_sources *s = w->source;
+	uint32_t i = p->position - s->first;
 
 	/* A packet in between may have revoked the key. */
-	if (UNLIKELY(i >= w->sources.n) || UNLIKELY(w->sources.host[i] == NULL) ||
-		UNLIKELY(!mem_is_valid(w->sources.region[i])))
+	if (UNLIKELY(i >= s->n) || UNLIKELY(s->host[i] == NULL) ||
+		UNLIKELY(!mem_is_valid(s->region[i])))
 		return false;
-	copy(to, w->sources.host[i] + p->offset, p->len);
+	copy(to, s->host[i] + p->offset, p->len);
 	return true;
 }
 

@@ -3,7 +3,7 @@
  * Carry a requester's verdict out: data to memory first, then the completions that tell of it, then
  * what follows for the QP.
  */
-#include "pipeline_priv.h"
+#include "complete.h"
 
 /** Of a QP and its worker; and of its port, unless that is gone. */
 static void
@@ -120,17 +120,33 @@ remember(const struct worker *w, struct qp *qp, const struct wire_pkt *p,
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
-static inline int
+/** @return 0, or -ENOSPC: the queue is in error, which was reported. */
+static ALWAYS_INLINE int
 complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 {
-	struct ring_cqe cqe = { .wr_id = wr->wr_id,
-		.psn = wr->last.v,
-		.status = STATUS_SUCCESS,
-		.opcode = wc_opcode_of(wr->opcode) };
+	const bool returns = wr->opcode >= WR_RDMA_READ && wr->opcode <= WR_ATOMIC_FETCH_AND_ADD;
+	struct qp_cq *cq = qp->send_cq;
+	struct ring_cqe *slot;
+	uint32_t index;
 
-	if (wr->opcode >= WR_RDMA_READ && wr->opcode <= WR_ATOMIC_FETCH_AND_ADD)
-		cqe.byte_len = wr->len;
-	return cq_add_to(w, qp, qp->send_cq, &cqe);
+	if (UNLIKELY(cq == NULL))
+		return 0;
+	slot = cq_begin(w, cq, &index);
+	if (UNLIKELY(slot == NULL)) {
+		cq_failed(w, cq);
+		return -ENOSPC;
+	}
+	memset(slot, 0, offsetof(struct ring_cqe, seq));
+	slot->wr_id = wr->wr_id;
+	slot->qp_num = qp->qpn;
+	slot->byte_len = returns ? wr->len : 0;
+	slot->psn = wr->last.v;
+	slot->time_ns = w->now;
+	slot->opcode = wc_opcode_of(wr->opcode);
+	_Static_assert(STATUS_SUCCESS == 0, "status is cleared");
+	ring_cq_publish(&cq->ring, slot, index);
+	cq_end(w, qp, cq, (struct added){ wr->last.v, STATUS_SUCCESS, false });
+	return 0;
 }
 
 int

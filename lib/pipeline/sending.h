@@ -79,10 +79,10 @@ void flush_sends(struct worker *w, struct qp *qp);
 int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p);
 /**
- * Look up and fetch the payloads of the next `most` requests at the most: memory that an
- * application has written is in no cache of this lcore. @return how many requests there are.
+ * Look up and fetch the payloads of the QP's next requests: memory that an application has written
+ * is in no cache of this lcore.
  */
-uint32_t requests_fetch(struct worker *w, const struct qp *qp, uint32_t most);
+void requests_fetch(const struct worker *w, const struct qp *qp, struct request_sources *out);
 /** Frames of request_send() have no ICRC before this; they must not leave. */
 void requests_seal(struct worker *w);
 static ALWAYS_INLINE void

@@ -306,6 +306,17 @@ look(struct worker *w, struct burst *b, uint32_t odd)
 	return stay;
 }
 
+/** What an ACK completes: the oldest request, its place in the ring, counters. */
+static ALWAYS_INLINE void
+response_fetch(const struct qp *qp)
+{
+	rte_prefetch0(&qp->req.wr[qp->req.head & qp->req.wr_mask]);
+	if (LIKELY(qp->sq.ring.sh != NULL))
+		__builtin_prefetch(&qp->sq.ring.sh->cons, 1);
+	__builtin_prefetch(&qp->stats->c[STAT_rx_responses], 1);
+	__builtin_prefetch(&qp->stats->c[STAT_req_messages], 1);
+}
+
 void
 stage_steer(struct worker *w, struct burst *b)
 {
@@ -318,6 +329,8 @@ stage_steer(struct worker *w, struct burst *b)
 
 		if (UNLIKELY(qp == NULL || p->faults != 0 || !is_plain(qp, p, owner)))
 			odd |= BIT32(i);
+		else if (op_has(p->op, OPF_RESPONSE))
+			response_fetch(qp);
 		else
 			rte_prefetch0(&qp->tmpl); /* a core does not fetch more at once */
 	}

@@ -58,17 +58,18 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 {
 	struct requester *r = &qp->req;
 	struct tx_queue *q = &w->tx[port];
+	const struct request_sources *from = w->source;
 	uint32_t sent = 0;
 
-	for (; sent < w->sources.n && *n != 0; sent++) {
+	for (; sent < from->n && *n != 0; sent++) {
 		const struct requester_wr *wr = &r->wr[r->sending & r->wr_mask];
 		struct rte_mbuf *one = m[*n - 1];
 		uint8_t *frame = rte_pktmbuf_mtod(one, uint8_t *), *payload;
 		uint32_t len = wr->len, pad = -len & 3;
 		struct requester_start s;
 
-		if (UNLIKELY(w->sources.host[sent] == NULL) ||
-			UNLIKELY(!mem_is_valid(w->sources.region[sent])) ||
+		if (UNLIKELY(from->host[sent] == NULL) ||
+			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY(q->tail == TX_ROOM) ||
 			UNLIKELY(rte_pktmbuf_tailroom(one) <
 					 PLAIN_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN + len ||
@@ -76,7 +77,7 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 			UNLIKELY(!requester_start_plain(r, w->now, &s)))
 			break;
 		payload = plain_headers(qp, wr, &s, frame, pad);
-		plain_payload(payload, w->sources.host[sent], len);
+		plain_payload(payload, from->host[sent], len);
 		len = (uint32_t)(payload - frame) + len + pad + WIRE_ICRC_LEN;
 		one->data_len = (uint16_t)len;
 		one->pkt_len = len;

@@ -100,7 +100,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	uint32_t sent = 0;
 	bool more = true;
 
-	buffers_get(&b, pool, requests_fetch(w, qp, most));
+	buffers_get(&b, pool, RTE_MIN(most, w->source->n));
 	if (LIKELY(plain_sender(qp)))
 		sent = plain_requests(w, qp, port, b.m, &b.n);
 	*left -= sent;
@@ -137,23 +137,59 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	return more;
 }
 
+/** A QP is going to be served: copy what was posted, fetch what its packets are made from. */
+static inline void
+look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
+{
+	const struct qp *next;
+
+	s->qp = NULL;
+	if (qp == NULL)
+		return;
+	next = TAILQ_NEXT(qp, sq.sending);
+	if (next != NULL) {
+		rte_prefetch0(next);
+		rte_prefetch0(&next->req);
+		rte_prefetch0(&next->req.deadline);
+		rte_prefetch0(&next->sq);
+		rte_prefetch0(&next->tmpl);
+	}
+	sendq_take(w, qp);
+	requests_fetch(w, qp, s);
+}
+
+/** What look_ahead() found, if it still holds. */
+static inline void
+look(struct worker *w, struct qp *qp, struct request_sources *s)
+{
+	w->source = s;
+	if (LIKELY(s->qp == qp) && LIKELY(s->first == qp->req.sending))
+		return;
+	sendq_take(w, qp);
+	requests_fetch(w, qp, s);
+}
+
 uint32_t
 stage_request(struct worker *w)
 {
 	uint32_t visits = w->senders_n < REQUEST_VISITS ? w->senders_n : REQUEST_VISITS;
-	uint32_t left = REQUEST_TURN;
+	uint32_t left = REQUEST_TURN, turn = 0;
 
-	while (visits-- != 0 && left != 0 && !TAILQ_EMPTY(&w->senders)) {
+	look_ahead(w, TAILQ_FIRST(&w->senders), &w->sources[0]);
+	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&w->senders); turn ^= 1) {
 		struct qp *qp = TAILQ_FIRST(&w->senders);
 		uint8_t port = w->port_of[qp->port];
 		bool more = true;
 
+		w->sources[turn ^ 1].qp = NULL;
+		if (visits != 0)
+			look_ahead(w, TAILQ_NEXT(qp, sq.sending), &w->sources[turn ^ 1]);
 		if (port != PORT_NONE && tx_is_congested(w, port)) {
 			TAILQ_REMOVE(&w->senders, qp, sq.sending);
 			TAILQ_INSERT_TAIL(&w->senders, qp, sq.sending);
 			continue;
 		}
-		sendq_take(w, qp);
+		look(w, qp, &w->sources[turn]);
 		more = may_send(w, qp, port) && serve(w, qp, port, &left);
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)

@@ -122,6 +122,7 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 		mem_area_create(&q->cq.area, ring_size(CQ_DEPTH, 64), -1, 0) != 0)
 		die("no memory");
 	ring_cq_attach(&q->cq.ring, q->cq.area.base, CQ_DEPTH, CQ_DEPTH, true);
+	atomic_store(&q->cq.producer, 1); /* worker 0 */
 	for (uint32_t i = 0; i < qps; i++)
 		make_qp(q, i);
 	q->worker = worker_create(&q->conf);
