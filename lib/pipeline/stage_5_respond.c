@@ -111,8 +111,8 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
  * goes back and the packet is judged with the WQE that is the head now.
  */
 static __attribute__((noinline)) void
-judge_shared(struct worker *w, struct context *c, struct responder_facts *f,
-	struct responder_verdict *v)
+judge_shared(
+	struct worker *w, struct context *c, struct responder_facts *f, struct responder_verdict *v)
 {
 	const struct responder before = c->qp->resp;
 
@@ -359,8 +359,11 @@ stage_respond(struct worker *w, struct burst *b)
 		return;
 	/* Packets of several ports are in a burst of handed-over ones only. */
 	one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
-	for (uint32_t i = 0; i < b->n; i++)
+	for (uint32_t i = 0; i < b->n; i++) {
 		sends |= (uint32_t)plain_place(w, b->qp[i], &b->pkt[i], &at[i]) << i;
+		if (op_has_all(b->pkt[i].op, OPF_READ | OPF_RESPONSE))
+			response_place_fetch(w, b->qp[i], &b->pkt[i]);
+	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);
 

@@ -11,6 +11,7 @@
  * Whatever is not plain returns false with nothing done, and goes to stage_complete(), which would
  * come to the same.
  */
+#include "mem_reach.h"
 #include "pipeline_priv.h"
 #include "requester_plain.h"
 
@@ -35,6 +36,36 @@ plain_response(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 	if (r->sending != r->tail)
 		send_wake(w, qp);
 	return true;
+}
+
+/**
+ * Fetch, for writing, where the data of a READ response will go if it is in order: it is the
+ * answer to the request so many PSNs behind the oldest one, or a part of that.
+ */
+static ALWAYS_INLINE void
+response_place_fetch(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+{
+	const struct requester *r = &qp->req;
+	uint32_t at = psn_distance(p->psn, r->una), started = r->fresh - r->head;
+	const struct mem_region *region;
+	const struct requester_wr *wr;
+	const struct ring_sge *g;
+	uint64_t offset = 0;
+	uint8_t *host;
+
+	if (started == 0)
+		return;
+	if (at >= started || !psn_eq(r->wr[(r->head + at) & r->wr_mask].first, p->psn))
+		at = 0;
+	wr = &r->wr[(r->head + at) & r->wr_mask];
+	if (wr->opcode != WR_RDMA_READ || wr->num_sge != 1)
+		return;
+	if (at == 0)
+		offset = (uint64_t)psn_distance(p->psn, wr->first) * r->pmtu;
+	g = request_sges(qp, r->head + at);
+	host = mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, MEM_LOCAL_WRITE, &region);
+	if (host != NULL && offset < g->length)
+		__builtin_prefetch(host + offset, 1);
 }
 
 #endif
