@@ -37,10 +37,6 @@ room_of(const struct requester *r)
 	return r->window < r->open ? r->window : r->open;
 }
 
-/* So often in a small window that sending does not stall for an ACK, but not with each packet. */
-#define ASKS      4
-#define ASK_LEAST 4
-
 /**
  * Must this packet ask for a response (REQ-07)? It may be the last for now: the window counts
  * request packets, resent ones too; the limit on PSNs counts READ responses (REQ-13).
@@ -48,9 +44,9 @@ room_of(const struct requester *r)
 static ALWAYS_INLINE bool
 window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 {
-	uint32_t room = room_of(r), asked = r->since_ackreq + 1u;
+	const uint32_t room = room_of(r);
 
-	return (flying + 1 >= room) | ((asked >= room / ASKS) & (asked >= ASK_LEAST)) |
+	return (flying + 1 >= room) | requester_asks_often(r, room) |
 	       (psn_distance(r->cur, r->una) + span >= PSNS_MAX);
 }
 
@@ -173,8 +169,8 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), out);
 	if (r->since_ackreq == 0) {
 		timer_start(r, now);
-		if (psn_distance(out->psn, r->una) >= PACED && !out->resend)
-			pace_time(r, out->psn, now);
+		if (psn_distance(out->psn, r->una) >= REQUESTER_PACED && !out->resend)
+			requester_time_round(r, out->psn, now);
 	}
 	return REQ_SEND;
 }

@@ -84,6 +84,28 @@ struct requester_start {
 	uint8_t flags; /* PKT_ACKREQ, PKT_SE, PKT_MIGREQ */
 };
 
+/** So often in a small window that sending does not stall for an ACK, but not with each packet. */
+static ALWAYS_INLINE bool
+requester_asks_often(const struct requester *r, uint32_t room)
+{
+	enum { ASKS = 4, ASK_LEAST = 4 };
+	const uint32_t asked = r->since_ackreq + 1u;
+
+	return (asked >= room / ASKS) & (asked >= ASK_LEAST);
+}
+
+#define REQUESTER_PACED 4 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts */
+
+/** Time the round trip of a packet that is sent for the first time and owes a response. */
+static ALWAYS_INLINE void
+requester_time_round(struct requester *r, psn_t p, ns_t now)
+{
+	if (r->timed_at != 0)
+		return;
+	r->timed = p;
+	r->timed_at = (uint32_t)now | 1;
+}
+
 /**
  * The next packet, if it is the only one of a SEND or RDMA WRITE that is sent for the first time
  * and nothing holds up: requester_next(), without a packet to fill. The work request is that at
@@ -100,6 +122,7 @@ requester_start_plain(struct requester *r, ns_t now, struct requester_start *out
 	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
 	odd |= (r->sending ^ r->fresh) | w->fault | (w->flags & WR_FENCE);
 	odd |= w->opcode & (uint8_t)~WR_SEND; /* WR_RDMA_WRITE is 0 */
+	odd |= ~r->open;
 	/* The last that the window lets out asks for a response. */
 	if (UNLIKELY(odd != 0) || UNLIKELY(r->sending == r->tail) ||
 		UNLIKELY(w->len - 1 >= r->pmtu) ||
@@ -107,7 +130,7 @@ requester_start_plain(struct requester *r, ns_t now, struct requester_start *out
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
 		return false;
 	ask = ((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) |
-	      (r->since_ackreq + 1 >= r->ackreq_interval);
+	      (r->since_ackreq + 1 >= r->ackreq_interval) | requester_asks_often(r, r->window);
 	out->psn = r->cur;
 	out->flags = (uint8_t)((r->unmigrated ? 0 : PKT_MIGREQ) | ask * PKT_ACKREQ);
 	if ((w->flags & WR_SOLICITED) != 0 && w->opcode == WR_SEND)
@@ -118,6 +141,8 @@ requester_start_plain(struct requester *r, ns_t now, struct requester_start *out
 	r->acks_due += ask;
 	r->since_ackreq = ask != 0 ? 0 : r->since_ackreq + 1;
 	r->cur = r->next = psn_add(r->cur, 1);
+	if (ask != 0 && flying >= REQUESTER_PACED)
+		requester_time_round(r, out->psn, now);
 	if (ask != 0 && !r->timing && r->timeout != 0) {
 		r->timing = true;
 		r->deadline = now + (UINT64_C(4096) << (r->timeout & 31));

@@ -203,18 +203,6 @@ void req_pace_round(struct requester *r, ns_t now);
 /** `psns` more are acknowledged while `open` limits. */
 void req_pace_progress(struct requester *r, uint32_t psns);
 
-#define PACED 4 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts */
-
-/** Time the round trip of a packet that is sent for the first time and owes a response. */
-static ALWAYS_INLINE void
-pace_time(struct requester *r, psn_t p, ns_t now)
-{
-	if (r->timed_at != 0)
-		return;
-	r->timed = p;
-	r->timed_at = (uint32_t)now | 1;
-}
-
 /* ---- req_fault.c */
 
 /** The head is the work request with the local fault: report it. */
