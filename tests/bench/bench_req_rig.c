@@ -96,7 +96,7 @@ make_client(struct req_rig *q, uint32_t entries)
 void
 req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps)
 {
-	const char *names[] = { "requests", "others" };
+	const char *names[] = { "requests", "others", "single" };
 	struct qp_alloc_params deep, shallow;
 	uint32_t entries = SENDERS;
 

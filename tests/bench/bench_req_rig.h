@@ -54,7 +54,7 @@ struct req_rig {
 	uint64_t cycles; /* of its spans so far: the clock stands in between */
 };
 
-/** @param id of this rig: 0, 1. @param qps how many, SENDERS at least. */
+/** @param id of this rig: 0, 1, 2. @param qps how many. */
 void req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps);
 void req_tear_down(struct req_rig *q);
 /** Timers of TIMERS QPs that are under way; they are looked at in turn, once in a timeout. */

@@ -31,7 +31,7 @@ const struct request_case request_cases[] = {
 /* clang-format on */
 const uint32_t request_cases_n = ARRAY_LEN(request_cases);
 
-static struct req_rig rig, other;
+static struct req_rig rig, other, single;
 static bool timers_armed;
 
 void
@@ -39,6 +39,7 @@ requests_set_up(struct bench_rig *r, uint32_t qps)
 {
 	req_set_up(&rig, r, 0, qps);
 	req_set_up(&other, r, 1, SENDERS);
+	req_set_up(&single, r, 2, 1);
 }
 
 void
@@ -46,6 +47,7 @@ requests_tear_down(void)
 {
 	req_tear_down(&rig);
 	req_tear_down(&other);
+	req_tear_down(&single);
 }
 
 uint32_t
@@ -56,6 +58,7 @@ requests_begin(const struct request_case *c)
 		timers_armed = true;
 	}
 	req_begin(&other, c);
+	req_begin(&single, c);
 	return req_begin(&rig, c);
 }
 
@@ -149,7 +152,7 @@ idle_empty(struct bench_rig *r, uint32_t turns)
 static bool
 idle_round(uint32_t n, double v[COLUMNS])
 {
-	double one = idle(&other, n);
+	double one = idle(&single, n);
 
 	v[TOTAL] = idle(&rig, n);
 	v[EMPTY] = idle_empty(rig.r, n);
