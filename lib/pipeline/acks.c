@@ -1,45 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ACKs and NAKs. All of a QP's are the same but for the PSN, the syndrome and the MSN, so the
- * template stands as an ACK once the first one was sent, and the ICRC continues from a state
- * behind the part that never changes. A sender of anything else patches the same fields anyway.
+ * template stands as an ACK once the first one was sent, and of the ICRC only the part that changes
+ * is computed again. A sender of anything else patches the same fields anyway.
  */
 #include "pipeline_priv.h"
 #include "reply.h"
 
-#define BTH_CONST 8 /* bytes of the BTH before the PSN word: the same in all ACKs of a QP */
-
 /**
- * Make the template an ACK. The state covers dummy bytes, IP, UDP and the first eight bytes of the
- * BTH, masked as ICRC-02 and ICRC-03 say.
+ * Make the template an ACK of PSN 0 with an AETH of zeros. A CRC is linear: that of any other ACK
+ * is this one's, with what PSN and AETH make of a state of 0 added.
  */
 static void
 prime(struct worker *w, struct qp *qp)
 {
 	struct wire_template *t = &qp->tmpl;
-	uint32_t n = (uint32_t)(t->bth_off - t->l3_off) + BTH_CONST;
-	uint8_t b[8 + WIRE_IPV6_LEN + WIRE_UDP_LEN + BTH_CONST];
-	uint8_t frame[sizeof(t->bytes)];
-	uint8_t *ip = b + 8;
-	uint8_t *bth;
+	uint8_t frame[sizeof(t->bytes) + WIRE_AETH_LEN] = { 0 };
 
 	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, migreq_of(qp), 0, psn(0), WIRE_AETH_LEN);
 	memcpy(t->bytes, frame, sizeof(t->bytes));
-	memset(b, 0xff, 8);
-	memcpy(ip, frame + t->l3_off, n);
-	if (t->ipv6 != 0) {
-		ip[0] |= 0x0f;
-		memset(ip + 1, 0xff, 3);
-		ip[7] = 0xff;
-	} else {
-		ip[1] = 0xff;
-		ip[8] = 0xff;
-		memset(ip + 10, 0xff, 2);
-	}
-	bth = ip + n - BTH_CONST;
-	memset(bth - 2, 0xff, 2);
-	bth[4] = 0xff;
-	qp->ack_crc = w->crc->update(UINT32_MAX, b, 8 + n);
+	memset(frame + t->len, 0, WIRE_AETH_LEN);
+	qp->ack_crc = ~icrc_compute(w->crc, frame + t->l3_off, t->ipv6 != 0,
+		(uint32_t)(t->len - t->l3_off) + WIRE_AETH_LEN);
 	qp->flags |= QPF_ACK_CRC;
 }
 
@@ -110,7 +92,7 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 
 	if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
 		prime(w, qp);
-	port = send_ack(w, qp, tail, icrc_update8(w->crc, qp->ack_crc, tail));
+	port = send_ack(w, qp, tail, icrc_update8(w->crc, 0, tail) ^ qp->ack_crc);
 	if (UNLIKELY(port == PORT_NONE))
 		return;
 	if ((syndrome & AETH_KIND_MASK) == AETH_ACK) {
@@ -210,7 +192,7 @@ acks_send(struct worker *w)
 		if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
 			prime(w, qp);
 		tail[n] = w->dirty[i].tail;
-		crc[n] = qp->ack_crc;
+		crc[n] = 0;
 		w->dirty[n++].qp = qp;
 	}
 	w->dirty_n = 0;
@@ -219,10 +201,11 @@ acks_send(struct worker *w)
 	icrc_update8_burst(w->crc, crc, tail, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct qp *qp = w->dirty[i].qp;
+		const uint32_t c = crc[i] ^ qp->ack_crc;
 
-		if (UNLIKELY(!send_plain(w, qp, &run, tail[i], crc[i]))) {
+		if (UNLIKELY(!send_plain(w, qp, &run, tail[i], c))) {
 			run_end(&run);
-			if (UNLIKELY(send_ack(w, qp, tail[i], crc[i]) == PORT_NONE))
+			if (UNLIKELY(send_ack(w, qp, tail[i], c) == PORT_NONE))
 				continue;
 			qp_count(qp, STAT_acks_sent, 1);
 		}

@@ -44,6 +44,8 @@ is_fed(const struct qp *qp)
 /** Carry a verdict out. @param p the response, or NULL. */
 void requester_act(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
+/** The same for requester_is_ghost_ack(). */
+void requester_ghost(struct worker *w, struct qp *qp);
 /**
  * Requests from position `first` on have succeeded: completions in posting order (REQ-08). The
  * ring's entries are given back before anybody can hear of it.

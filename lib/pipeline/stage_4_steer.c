@@ -41,6 +41,13 @@ pkey_matches(uint16_t a, uint16_t b)
 	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
 }
 
+/** May a QP in this state wait for responses? */
+static inline bool
+sends(uint8_t state)
+{
+	return state == QPS_RTS || state == QPS_SQD;
+}
+
 static inline bool
 differs(const uint8_t *a, const uint8_t *b, size_t n)
 {
@@ -129,7 +136,7 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	if (UNLIKELY(cnp))
 		f |= fault_if(!cnp_is_good(p), FAULT_CNP);
 	else if (UNLIKELY(op_has(p->op, OPF_RESPONSE)))
-		f |= fault_if(state != QPS_RTS && state != QPS_SQD, FAULT_RESPONSE_STATE);
+		f |= fault_if(!sends(state), FAULT_RESPONSE_STATE);
 	return f;
 }
 

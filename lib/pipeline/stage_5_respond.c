@@ -239,7 +239,8 @@ struct plain_counts {
 	uint32_t duplicates;
 	uint32_t ahead;
 	uint32_t acks;
-	uint32_t left_out; /* of these, by the error buffer */
+	uint32_t unready;
+	uint32_t left_out; /* of those ahead and unready, by the error buffer */
 };
 
 static void
@@ -251,37 +252,64 @@ plain_count_in(
 	stats_add(b, STAT_rx_send_requests, n->sends);
 	stats_add(b, STAT_duplicate_request, n->duplicates);
 	stats_add(b, STAT_rx_responses, n->acks);
-	if (LIKELY(n->ahead == 0))
+	if (LIKELY(n->ahead + n->unready == 0))
 		return;
 	stats_add(b, STAT_out_of_sequence, n->ahead);
 	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_PSN], n->ahead);
+	stats_add(b, STAT_out_of_buffer, n->unready);
+	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_RQ_EMPTY], n->unready);
 	stats_add(b, STAT_error_buffer_lost, n->left_out);
 }
 
 static void
 plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
 {
-	uint32_t all = n->writes + n->sends + n->duplicates + n->ahead + n->acks;
+	uint32_t all = n->writes + n->sends + n->duplicates + n->ahead + n->acks + n->unready;
 
 	plain_count_in(w, &w->stats, n, all);
 	plain_count_in(w, &w->port_stats[port], n, all);
 }
 
-/** Ahead of ePSN, and the peer knows: a fault is charged, and that is all. */
+/** A fault is charged, and that is all. */
+static inline void
+plain_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c, struct plain_counts *n)
+{
+	qp_count(b->qp[i], (enum stats_counter)w->fault_stat[c.fault], 1);
+	if (w->errbuf != NULL && !drop_recorded(w, b, i, c))
+		n->left_out++;
+}
+
+/** Ahead of ePSN, and the peer knows. */
 static void
 plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
 {
 	struct qp *qp = b->qp[i];
 
 	qp_count(qp, STAT_out_of_sequence, 1);
-	qp_count(qp, (enum stats_counter)w->fault_stat[FAULT_PSN], 1);
 	n->ahead++;
-	if (w->errbuf != NULL &&
-		!drop_recorded(w, b, i,
-			(struct charge){ .rule = (uint16_t)responder_ahead_rule(&qp->resp),
-				.fault = FAULT_PSN,
-				.impact = ERRBUF_DROP }))
-		n->left_out++;
+	plain_charge(w, b, i,
+		(struct charge){ .rule = (uint16_t)responder_ahead_rule(&qp->resp),
+			.fault = FAULT_PSN,
+			.impact = ERRBUF_DROP },
+		n);
+}
+
+/** The SEND that has just drawn an RNR NAK, and there is no receive WQE now either. */
+static __attribute__((noinline)) bool
+plain_unready(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
+{
+	struct qp *qp = b->qp[i];
+
+	if (!responder_is_unready_again(&qp->resp, &b->pkt[i], w->now) || qp->active != NULL ||
+		(qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0 || ring_consume_count(&qp->rq) != 0)
+		return false;
+	qp_count(qp, STAT_out_of_buffer, 1);
+	n->unready++;
+	plain_charge(w, b, i,
+		(struct charge){
+			.rule = RULE_RNR_EARLY, .fault = FAULT_RQ_EMPTY, .impact = ERRBUF_DROP },
+		n);
+	return true;
 }
 
 /** trace_request() of a plain packet: what its verdict would say. */
@@ -323,7 +351,7 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 		n->duplicates++;
 	} else if (responder_is_plain_ahead(&qp->resp, p) && !traced(w, qp)) {
 		plain_ahead(w, b, i, n);
-	} else {
+	} else if (!plain_unready(w, b, i, n)) {
 		return false;
 	}
 	qp_count(qp, STAT_rcvd_pkts, 1);

@@ -234,7 +234,7 @@ struct qp {
 	uint16_t pkey;
 	uint8_t dirty_at; /* QPF_DIRTY: place in the worker's list of ACKs */
 	uint8_t reserved;
-	uint32_t ack_crc; /* ICRC state behind the constant prefix of an ACK */
+	uint32_t ack_crc; /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
 	uint8_t peer_ip[16];   /* IPv4: first four bytes, rest zero */
 	struct responder resp; /* what comes first in it is in line 0, the rest in line 1 */
 	struct qp_cq *recv_cq;

@@ -276,6 +276,18 @@ struct requester_verdict {
 void requester_response(struct requester *r, const struct wire_pkt *p, ns_t now,
 	struct requester_verdict *v);
 
+/**
+ * Is it a positive ACK of nothing that is outstanding? Then all that comes of it is a count
+ * (QC_GHOST, REQ-CLS-E-01), and requester_response() need not be asked.
+ */
+static inline bool
+requester_is_ghost_ack(const struct requester *r, const struct wire_pkt *p)
+{
+	return p->opcode == OP_RC_ACKNOWLEDGE && !r->dead &&
+	       psn_distance(p->psn, r->una) >= psn_distance(r->next, r->una) &&
+	       (r->knobs & REQ_KNOB_CREDITS) == 0 && (wire_ext(p)[0] & AETH_KIND_MASK) == AETH_ACK;
+}
+
 /** r->deadline has passed: transport timeout, or the end of an RNR wait. */
 void requester_timer(struct requester *r, ns_t now, struct requester_verdict *v);
 

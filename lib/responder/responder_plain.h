@@ -62,6 +62,20 @@ responder_is_plain_ahead(const struct responder *r, const struct wire_pkt *p)
 	       !op_has(p->op, OPF_RESPONSE) && (r->knobs & RESP_KNOB_RESYNC) == 0;
 }
 
+/**
+ * The SEND that an RNR NAK answered in this very moment, once more: it was sent before its peer can
+ * have heard the NAK, which tells it all (RESP-RNR-08). Whether there is still no receive WQE is
+ * the caller's to know.
+ */
+static inline bool
+responder_is_unready_again(const struct responder *r, const struct wire_pkt *p, ns_t now)
+{
+	return r->latched && psn_eq(p->psn, r->epsn) && p->opcode == OP_RC_SEND_ONLY &&
+	       p->payload_len <= r->pmtu && r->open == OPEN_NONE &&
+	       (r->knobs & (RESP_KNOB_RESYNC | RESP_KNOB_EARLY_DROP)) == 0 &&
+	       r->rnr_until == now + wire_rnr_us(r->min_rnr_timer & 31) * TIME_NS_PER_US;
+}
+
 /** Which rule keeps silent then. */
 static ALWAYS_INLINE enum responder_rule
 responder_ahead_rule(const struct responder *r)

@@ -6,7 +6,10 @@
  * flood costs the good QP less than its share where `share` is above 1, when the good QP is served
  * faster than next to that neighbour. Of the cases with a `*` each packet of a sample goes to a QP
  * of its own, since it is the last that its QP takes (the QPs are revived between samples); the
- * neighbour sends to as many QPs then. Samples are interleaved; nothing passes or fails here.
+ * neighbour sends to as many QPs then. A READ that is asked for again is answered again, which a
+ * WRITE is not: its yardstick is a neighbour that sends as many good READs of the same size, to
+ * which good_readers is the row. A turn of the worker is a microsecond. Samples are interleaved;
+ * nothing passes or fails here.
  *
  *   bench_hostile [--json FILE] [--repeats N] [CASE...]
  */
@@ -29,6 +32,7 @@ static const struct hostile_case cases[] = {
 	/* name,              rule,              spoil,            at, value, each, psn, counter */
 	{ "good_neighbour",   "",                SPOIL_NOTHING,    0, 0, false, 0, STAT_MAX },
 	{ "good_neighbours",  "",                SPOIL_NOTHING,    0, 0, true, 0, STAT_MAX },
+	{ "good_readers",     "",                SPOIL_NOTHING,    OP_RC_READ_REQUEST, 0, true, 0, STAT_rx_read_requests },
 	{ "not_roce",         "",                SPOIL_NOT_ROCE,   UDP + 3, 1, false, 0, STAT_rx_not_roce },
 	{ "dst_mac",          "RX-SYN-00",       SPOIL_BYTE,       5, 1, false, 0, STAT_rx_syndrome_0 },
 	{ "ip_version",       "RX-SYN-02",       SPOIL_IPV6,       0, 0, false, 0, STAT_rx_syndrome_2 },
@@ -56,7 +60,7 @@ static const struct hostile_case cases[] = {
 	{ "sequence_storm",   "RESP-SEQ-02",     SPOIL_PSN,        0, 0, false, 7, STAT_out_of_sequence },
 	{ "duplicate_write",  "RESP-DUP-02",     SPOIL_PSN,        0, 0, false, -1, STAT_duplicate_request },
 	{ "duplicate_read",   "RESP-DUP-03",     SPOIL_READ_AGAIN, 0, 0, false, -1, STAT_duplicate_request },
-	{ "rnr_storm",        "RESP-RNR-01",     SPOIL_RNR,        0, 0, false, 0, STAT_send_rnr_err },
+	{ "rnr_storm",        "RESP-RNR-01",     SPOIL_RNR,        0, 0, false, 0, STAT_out_of_buffer },
 	{ "nak_sequence",     "RESP-SEQ-01",     SPOIL_PSN,        0, 0, true, 7, STAT_resp_nak_sequence_sent },
 	{ "nak_order",        "RESP-NAK-INV-03", SPOIL_OPCODE,     OP_RC_WRITE_LAST, 0, true, 0, STAT_resp_nak_invalid_sent },
 	{ "nak_opcode",       "RESP-NAK-INV-01", SPOIL_OPCODE,     0x1f, 0, true, 0, STAT_resp_nak_invalid_sent },
@@ -78,6 +82,16 @@ struct figures {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
+/** A turn of the worker. A request that comes again in the same moment is another case. */
+static uint32_t
+turn(struct worker *w)
+{
+	static ns_t now;
+
+	now += TIME_NS_PER_US;
+	return worker_poll(w, now);
+}
+
 static double
 sample(struct hostile_rig *r, const struct hostile_case *c, struct worker *w, uint32_t good,
 	uint32_t bad)
@@ -90,14 +104,14 @@ sample(struct hostile_rig *r, const struct hostile_case *c, struct worker *w, ui
 		counted = worker_stats(w)->c[c->counter];
 	start = rte_rdtsc_precise();
 	while (rte_ring_count(r->to) != 0)
-		worker_poll(w, 1);
+		turn(w);
 	cycles = rte_rdtsc_precise() - start;
 	if (c->counter != STAT_MAX && worker_stats(w)->c[c->counter] - counted != bad)
 		fprintf(stderr, "%s: %" PRIu64 " of %" PRIu32 " packets counted\n", c->name,
 			worker_stats(w)->c[c->counter] - counted, bad);
 	if (((hostile_good_psn() - before) & PSN_MASK) != good)
 		fprintf(stderr, "%s: the good QP lost packets\n", c->name);
-	for (uint32_t i = 0; i < 1000 && worker_poll(w, 1) != 0; i++)
+	for (uint32_t i = 0; i < 1000 && turn(w) != 0; i++)
 		hostile_clear(r);
 	hostile_clear(r);
 	hostile_revive(c);
@@ -138,11 +152,13 @@ median(double *v, uint32_t n)
 	return v[n / 2];
 }
 
-/** Does each packet draw an answer of its own? */
-static bool
-is_answered(const struct hostile_case *c)
+/** The good packets that these are held against. */
+static const struct hostile_case *
+neighbour_of(const struct hostile_case *c)
 {
-	return c->spoil == SPOIL_RNR || c->spoil == SPOIL_READ_AGAIN;
+	if (c->spoil == SPOIL_READ_AGAIN || c == &cases[2])
+		return &cases[2];
+	return &cases[c->each ? 1 : 0];
 }
 
 static struct figures
@@ -150,7 +166,7 @@ measure(struct hostile_rig *r, const struct hostile_case *c, uint32_t repeats)
 {
 	static double empty[MAX_REPEATS], alone[MAX_REPEATS], next[MAX_REPEATS];
 	static double bad[2][MAX_REPEATS], good[2][MAX_REPEATS];
-	const struct hostile_case *neighbour = &cases[c->each || is_answered(c) ? 1 : 0];
+	const struct hostile_case *neighbour = neighbour_of(c);
 	double next_to_good;
 	struct figures f;
 
@@ -188,8 +204,9 @@ print_header(uint32_t repeats)
 	       "good one.\n"
 	       "bad: a flood alone. rate: the good QP's packets per second, alone and in the flood.\n"
 	       "kept: the latter to the former. share: to the rate next to a neighbour that sends as\n"
-	       "many good packets; fair: it is not below 1. on, off: error buffer. *: each bad packet\n"
-	       "to another QP.\n\n",
+	       "many good packets (good_neighbour; good_neighbours where each packet is to another QP;\n"
+	       "good_readers for duplicate_read); fair: it is not below 1.\n"
+	       "on, off: error buffer. *: each packet to another QP.\n\n",
 		(double)rte_get_tsc_hz() / 1e6, repeats, FLOOD / GOOD);
 	printf("%-16s %-16s %6s %7s %7s %9s %9s %9s %7s %7s %6s %6s %s\n", "case", "rule", "empty",
 		"bad off", "bad on", "rate Mp/s", "flood off", "flood on", "kept off", "kept on",

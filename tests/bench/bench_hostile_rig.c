@@ -305,6 +305,15 @@ frame_of(struct hostile_rig *r, const struct wire_path *p, const struct wire_fie
 	return m;
 }
 
+/** A READ of as many bytes, all of the same. */
+static void
+to_read(struct wire_fields *f)
+{
+	f->opcode = OP_RC_READ_REQUEST;
+	f->payload_len = 0;
+	f->reth.va = REGION_VA;
+}
+
 /** Where the fields differ from a good WRITE's. */
 static void
 spoil_fields(const struct hostile_case *c, struct wire_path *p, struct wire_fields *f)
@@ -334,9 +343,7 @@ spoil_fields(const struct hostile_case *c, struct wire_path *p, struct wire_fiel
 		f->opcode = OP_RC_SEND_ONLY;
 		break;
 	case SPOIL_READ_AGAIN:
-		f->opcode = OP_RC_READ_REQUEST;
-		f->payload_len = 0;
-		f->reth.va = REGION_VA;
+		to_read(f);
 		break;
 	case SPOIL_RKEY:
 		f->reth.rkey ^= 1;
@@ -390,6 +397,8 @@ bad_frame(struct hostile_rig *r, const struct hostile_case *c, uint32_t i)
 	struct wire_fields f = write_to(qp, psn_add(qp->resp.epsn, neighbour && !c->each ? i : 0));
 	struct rte_mbuf *m;
 
+	if (neighbour && c->at == OP_RC_READ_REQUEST)
+		to_read(&f);
 	spoil_fields(c, &p, &f);
 	m = frame_of(r, &p, &f);
 	spoil_frame(c, m);
@@ -402,9 +411,7 @@ first_read(struct hostile_rig *r)
 {
 	struct wire_fields f = write_to(b.bad[0], b.bad[0]->resp.epsn);
 
-	f.opcode = OP_RC_READ_REQUEST;
-	f.payload_len = 0;
-	f.reth.va = REGION_VA;
+	to_read(&f);
 	rte_ring_enqueue(r->to, frame_of(r, &b.to_us, &f));
 	for (int i = 0; i < 4; i++)
 		worker_poll(r->worker[0], 1);

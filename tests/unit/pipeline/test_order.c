@@ -201,6 +201,58 @@ RESP_RNR_10_ack_then_rnr(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_20), 1);
 }
 
+/*
+ * RESP-RNR-08, RESP-RNR-07: of SENDs in one burst the first draws the RNR NAK, the same ones after
+ * it were sent too early to have heard it and are dropped; all are counted and charged. A moment
+ * later the next one draws its own. What is no repetition is judged, and a WQE is found at once.
+ */
+static void
+RESP_RNR_08_one_nak_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct errbuf_record r[9];
+	struct wire_fields f = send_only(E, 8), late = send_only(E + 1, 8), long_one;
+
+	while (ring_consume_count(&b->qp->rq) != 0)
+		ring_consume_done(&b->qp->rq, 1);
+	for (uint32_t i = 0; i < 4; i++)
+		bed_send(b, &f);
+	bed_send(b, &late);
+	bed_turn(b);
+	expect_ack(b, 0x2c, E, 0);
+	expect_silence(b);
+	assert_int_equal(bed_stat(b, STAT_send_rnr_err), 1);
+	assert_int_equal(bed_stat(b, STAT_out_of_buffer), 4);
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_20), 4);
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_21), 1);
+	assert_int_equal(qp_stat(b->qp, STAT_out_of_buffer), 4);
+	assert_int_equal(errbuf_take(worker_errbuf(b->w), r, 9), 5);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(r[i].charged, FAULT_RQ_EMPTY);
+		assert_int_equal(r[i].impact, i == 0 ? ERRBUF_RNR : ERRBUF_DROP);
+		assert_int_equal(r[i].rule, i == 0 ? RULE_RNR_SEND : RULE_RNR_EARLY);
+	}
+
+	b->now += 1000;
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x2c, E, 0);
+	assert_int_equal(bed_stat(b, STAT_send_rnr_err), 2);
+
+	bed_send(b, &f); /* the same moment, but a WQE is there now */
+	bed_post(b, 1);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E, 1);
+
+	long_one = send_only(E + 1, 1032); /* beyond the path MTU: a NAK, whatever is posted */
+	bed_send(b, &late);
+	bed_send(b, &long_one);
+	bed_turn(b);
+	expect_ack(b, 0x2c, E + 1, 1);
+	expect_ack(b, 0x61, E + 1, 1);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+}
+
 /* RESP-DUP-10: the ACK of a duplicate waits behind the responses of the READ after it. */
 static void
 RESP_DUP_10_duplicate_behind_read(void **state)
@@ -472,6 +524,7 @@ main(void)
 		TEST(RESP_NAK_03_region_lost),
 		TEST(RESP_NAK_03_after_fatal),
 		TEST(RESP_RNR_10_ack_then_rnr),
+		TEST(RESP_RNR_08_one_nak_a_burst),
 		TEST(RESP_DUP_10_duplicate_behind_read),
 		TEST(RESP_DUP_04_read_rewinds),
 		TEST(duplicate_read_ahead),
