@@ -15,12 +15,18 @@ static void
 prime(struct worker *w, struct qp *qp)
 {
 	struct wire_template *t = &qp->tmpl;
-	uint8_t frame[sizeof(t->bytes) + WIRE_AETH_LEN] = { 0 };
+	const struct wire_template from = *t;
+	uint8_t frame[sizeof(t->bytes) + WIRE_AETH_LEN], *at = t->bytes;
 
-	wire_template_write(t, frame, OP_RC_ACKNOWLEDGE, migreq_of(qp), 0, psn(0), WIRE_AETH_LEN);
-	memcpy(t->bytes, frame, sizeof(t->bytes));
-	memset(frame + t->len, 0, WIRE_AETH_LEN);
-	qp->ack_crc = ~icrc_compute(w->crc, frame + t->l3_off, t->ipv6 != 0,
+	/* To its place at once: what is written in small pieces is slow to copy in large ones. */
+	wire_template_write(
+		&from, t->bytes, OP_RC_ACKNOWLEDGE, migreq_of(qp), 0, psn(0), WIRE_AETH_LEN);
+	if (UNLIKELY(t->len + WIRE_AETH_LEN > (int)sizeof(t->bytes))) {
+		memcpy(frame, t->bytes, sizeof(t->bytes));
+		at = frame;
+	}
+	memset(at + t->len, 0, WIRE_AETH_LEN);
+	qp->ack_crc = ~icrc_compute(w->crc, at + t->l3_off, t->ipv6 != 0,
 		(uint32_t)(t->len - t->l3_off) + WIRE_AETH_LEN);
 	qp->flags |= QPF_ACK_CRC;
 }

@@ -294,6 +294,26 @@ plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *
 		n);
 }
 
+/**
+ * Ahead of ePSN, and the peer is told. An ACK that is owed would have to go before the NAK, so such
+ * a QP is left to everybody's way.
+ */
+static __attribute__((noinline)) bool
+plain_gap(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
+{
+	struct qp *qp = b->qp[i];
+
+	if (!responder_is_plain_gap(&qp->resp, &b->pkt[i]) || (qp->flags & QPF_DIRTY) != 0)
+		return false;
+	qp->resp.latched = true;
+	qp_count(qp, STAT_out_of_sequence, 1);
+	n->ahead++;
+	plain_charge(w, b, i,
+		(struct charge){ .rule = RULE_GAP, .fault = FAULT_PSN, .impact = ERRBUF_NAK }, n);
+	reply_ack(w, qp, AETH_NAK | NAK_PSN_SEQ_ERR, qp->resp.epsn, qp->resp.msn);
+	return true;
+}
+
 /** The SEND that has just drawn an RNR NAK, and there is no receive WQE now either. */
 static __attribute__((noinline)) bool
 plain_unready(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
@@ -301,7 +321,7 @@ plain_unready(struct worker *w, struct burst *b, uint32_t i, struct plain_counts
 	struct qp *qp = b->qp[i];
 
 	if (!responder_is_unready_again(&qp->resp, &b->pkt[i], w->now) || qp->active != NULL ||
-		(qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0 || ring_consume_count(&qp->rq) != 0)
+		(qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0 || !ring_is_empty(&qp->rq))
 		return false;
 	qp_count(qp, STAT_out_of_buffer, 1);
 	n->unready++;
@@ -351,7 +371,7 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 		n->duplicates++;
 	} else if (responder_is_plain_ahead(&qp->resp, p) && !traced(w, qp)) {
 		plain_ahead(w, b, i, n);
-	} else if (!plain_unready(w, b, i, n)) {
+	} else if (!(qp->resp.latched ? plain_unready : plain_gap)(w, b, i, n)) {
 		return false;
 	}
 	qp_count(qp, STAT_rcvd_pkts, 1);

@@ -62,6 +62,16 @@ responder_is_plain_ahead(const struct responder *r, const struct wire_pkt *p)
 	       !op_has(p->op, OPF_RESPONSE) && (r->knobs & RESP_KNOB_RESYNC) == 0;
 }
 
+/** The first request ahead of ePSN, which draws the NAK (RESP-SEQ-01): see above. */
+static ALWAYS_INLINE bool
+responder_is_plain_gap(const struct responder *r, const struct wire_pkt *p)
+{
+	uint32_t ahead = psn_distance(p->psn, r->epsn);
+
+	return !r->latched && ahead - 1 < PSN_HALF - 1 && p->opcode < 0x20 &&
+	       !op_has(p->op, OPF_RESPONSE) && (r->knobs & RESP_KNOB_RESYNC) == 0;
+}
+
 /**
  * The SEND that an RNR NAK answered in this very moment, once more: it was sent before its peer can
  * have heard the NAK, which tells it all (RESP-RNR-08). Whether there is still no receive WQE is

@@ -142,6 +142,12 @@ ring_recv_fill(struct ring_recv_wqe *wqe, uint64_t wr_id, const void *sge, uint3
 
 /** Consumer: how many entries are waiting (acquire); never more than the ring holds. */
 uint32_t ring_consume_count(struct ring *r);
+/** Consumer: is none waiting (acquire)? */
+static inline bool
+ring_is_empty(const struct ring *r)
+{
+	return atomic_load_explicit(&r->sh->prod, memory_order_acquire) == r->cons;
+}
 /** Consumer: entry number i from the head (i < ring_consume_count). */
 const void *ring_consume_peek(const struct ring *r, uint32_t i);
 /** Consumer: give n entries back (release). */
