@@ -55,8 +55,11 @@ tables_create(struct dataplane *dp)
 	const struct conf *conf = dp->conf;
 	uint32_t regions = MEM_REGIONS_MIN + conf->n_mrs;
 
-	for (uint32_t i = 0; i < conf->n_qps; i++) /* feeds have a region each */
-		regions += conf->qps[i].count;
+	for (uint32_t i = 0; i < conf->n_qps; i++) { /* those of feeds */
+		if ((conf->qps[i].given & CONF_QP_RECV_FEED) != 0)
+			regions += conf->qps[i].count;
+		regions++;
+	}
 	dp->qps = qp_table_create(qp_table_entries(conf), SOCKET_ID_ANY);
 	dp->mem = mem_table_create(regions);
 	if (dp->qps == NULL || dp->mem == NULL) {

@@ -74,6 +74,8 @@ ask_send(struct control *c, const struct ask_request *q)
 	m.cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - c->asks.slot);
 	if (q->client != NULL) {
 		m.client = q->client;
+	} else if (q->sides != NULL) {
+		m.sides = q->sides;
 	} else {
 		m.qp.qp = q->qp;
 		m.qp.attr = &s->attr;

@@ -46,6 +46,7 @@ struct ask_request {
 	uint16_t worker;
 	struct qp *qp;
 	struct qp_client *client;   /* CLIENT_*: instead of qp */
+	struct qp_side *sides;      /* SIDES: instead of qp */
 	uint32_t mask;              /* QP_MODIFY */
 	const struct qp_attr *attr; /* QP_MODIFY: copied */
 };

@@ -120,6 +120,7 @@ control_poll(struct control *c, ns_t now)
 	work += rpc_server_poll(c);
 	work += clients_poll(c);
 	work += neigh_poll(c);
+	work += qp_stock_poll(c);
 	work += errlog_poll(c);
 	watch_links(c);
 	return work;

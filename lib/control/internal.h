@@ -22,6 +22,13 @@
 #include "qp_admin.h"
 #include "rpc_server.h"
 
+/** A worker's stock of sides for compact QPs. */
+struct qp_stock {
+	uint64_t given; /* so far */
+	bool wanted;
+	bool short_told;
+};
+
 struct control {
 	struct control_env env;
 	ns_t now;
@@ -32,6 +39,7 @@ struct control {
 	struct qp_slot *slots; /* env.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
 	uint32_t worker_qps[CONTROL_MAX_WORKERS];
+	struct qp_stock stock[CONTROL_MAX_WORKERS];
 	uint32_t next_pd;
 	uint32_t next_cq;
 	uint32_t next_srq;

@@ -62,6 +62,7 @@ struct qp_rec {
 	int16_t alt_port;    /* the same for the alternate path; -1: not given, the same */
 	bool alt_loaded;     /* the worker has an alternate path */
 	bool attached;
+	bool has_work; /* of a compact QP: the worker has qp->work */
 	bool pending; /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
 	uint8_t move_to; /* RELEASE: where the QP goes then */
 	bool trace;
@@ -143,6 +144,14 @@ void qp_shared_put(struct control *c, struct qp_shared *s);
 
 /** The posting side's views of the QP's rings, as the rings are now. */
 void qp_rings_attach(struct qp_rec *rec);
+
+/* qp_stock.c */
+/** A compact QP can be posted to from now on. @return 0 or a refusal. */
+int qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r);
+/** The worker gets the QP. */
+void qp_stock_begin(struct control *c, const struct qp_rec *rec, uint32_t worker);
+/** Fill up what workers have given to compact QPs. @return how many got something. */
+uint32_t qp_stock_poll(struct control *c);
 
 /* qp_knobs.c */
 /** A detached QP is ours: set what stays constant while it is attached. */

@@ -8,7 +8,7 @@
 #include "log.h"
 
 /* From this many QPs of one template on, memory counts more than room for later changes. */
-#define MANY 1024
+#define MANY 256
 
 void
 qp_shared_put(struct control *c, struct qp_shared *s)
@@ -64,6 +64,7 @@ qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
 	c->worker_qps[old]--;
 	c->worker_qps[worker]++;
 	rec->qp->worker = (uint8_t)worker;
+	qp_stock_begin(c, rec, worker);
 	return 0;
 }
 
@@ -110,6 +111,8 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 		p.max_recv_sge = 1;
 	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
+	/* What receives without a post needs its memory from the beginning. */
+	p.compact = conf->count >= MANY && client == NULL && rec->srq == NULL && !feed;
 	if (client != NULL) {
 		const int rc = client_rings_lend(c, client, &p, &rec->rings, r);
 
@@ -172,6 +175,7 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	qp->qpn = qpn;
 	qp->type = QPT_RC;
 	qp->worker = (uint8_t)worker;
+	qp_stock_begin(c, rec, worker);
 	qp->pd = rec->pd->id;
 	qp->send_cq = &rec->send_cq->q;
 	qp->recv_cq = &rec->recv_cq->q;

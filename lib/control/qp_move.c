@@ -149,6 +149,7 @@ qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal
 
 	if (rc != 0 || to == qp->worker)
 		return rc;
+	qp_stock_begin(c, rec, to);
 	if (!rec->attached) {
 		c->worker_qps[qp->worker]--;
 		c->worker_qps[to]++;

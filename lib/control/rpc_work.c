@@ -126,6 +126,8 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 		.full = "the receive queue is full: max_recv_wr" };
 	int rc = may_receive(rec, r);
 
+	if (rc == 0)
+		rc = qp_work_attach(call->c, rec, r);
 	return rc != 0 ? rc : rpc_recv_put(call, wr, &rec->rq, &most, r);
 }
 

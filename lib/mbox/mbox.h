@@ -25,6 +25,7 @@
 struct qp;
 struct qp_attr;
 struct qp_client;
+struct qp_side;
 struct qp_snapshot;
 struct rte_mbuf;
 struct rte_ring;
@@ -55,6 +56,7 @@ struct mbox_msg {
 			uint32_t mask;
 		} qp;
 		struct qp_client *client; /* CLIENT_ATTACH, CLIENT_DETACH */
+		struct qp_side *sides;    /* SIDES */
 		struct { /* EVENT, FATAL */
 			ns_t time_ns;
 			uint32_t qpn; /* or CQ id, SRQ id */
@@ -85,6 +87,7 @@ struct mbox {
 	struct rte_ring *done;
 	struct rte_ring *up;
 	_Atomic uint64_t up_lost; /* writer: worker */
+	_Atomic uint64_t sides_taken; /* writer: worker; of those that SIDES brought */
 	void *events;             /* memory of the event queue */
 	struct ring_aeq raise CACHE_ALIGNED;  /* worker's view of it */
 	struct ring_aeq listen CACHE_ALIGNED; /* control's */

@@ -4,6 +4,7 @@
  * template stands as an ACK once the first one was sent, and of the ICRC only the part that changes
  * is computed again. A sender of anything else patches the same fields anyway.
  */
+#include "acks.h"
 #include "pipeline_priv.h"
 #include "reply.h"
 
@@ -103,7 +104,7 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 		return;
 	if ((syndrome & AETH_KIND_MASK) == AETH_ACK) {
 		stats_inc(&w->stats, STAT_acks_sent);
-		qp_count(qp, STAT_acks_sent, 1);
+		qp_count(w, qp, STAT_acks_sent, 1);
 	} else {
 		nak_count(w, port, qp, syndrome);
 		w->hurry = true;
@@ -177,8 +178,8 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	m->data_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	run->q->m[run->tail++] = m;
-	qp_count(qp, STAT_sent_pkts, 1);
-	qp_count(qp, STAT_acks_sent, 1);
+	qp_count(w, qp, STAT_sent_pkts, 1);
+	qp_count(w, qp, STAT_acks_sent, 1);
 	return true;
 }
 
@@ -213,7 +214,7 @@ acks_send(struct worker *w)
 			run_end(&run);
 			if (UNLIKELY(send_ack(w, qp, tail[i], c) == PORT_NONE))
 				continue;
-			qp_count(qp, STAT_acks_sent, 1);
+			qp_count(w, qp, STAT_acks_sent, 1);
 		}
 		sent++;
 		if (traced(w, qp))

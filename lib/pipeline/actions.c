@@ -11,7 +11,7 @@
 static void
 take_wqe(struct qp *qp)
 {
-	qp->active = &qp->active_copy;
+	qp->active = qp->copy;
 	if (UNLIKELY((qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0)) {
 		/* An SRQ's was taken with the verdict: srq_take(). */
 		if ((qp->flags & QPF_SRQ) == 0 && ++qp->feed_next >= qp->feed_buffers)

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "acks.h"
 #include "pipeline_priv.h"
 
 /* ---- the worker's circle of QPs with answers ------------------------------------------------- */
@@ -64,7 +65,7 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 		circle_add(w, qp);
 	} else if (owed == OWED_NO_ROOM) {
 		stats_inc(&w->stats, STAT_read_duplicates_dropped);
-		qp_count(qp, STAT_read_duplicates_dropped, 1);
+		qp_count(w, qp, STAT_read_duplicates_dropped, 1);
 	}
 }
 

@@ -153,7 +153,7 @@ complete(struct worker *w, const struct context *c, const struct responder_verdi
 	qp->active = NULL;
 	if (UNLIKELY(v->wc_status != STATUS_SUCCESS)) {
 		stats_inc(&w->stats, STAT_resp_cqe_error);
-		qp_count(qp, STAT_resp_cqe_error, 1);
+		qp_count(w, qp, STAT_resp_cqe_error, 1);
 	}
 	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0))
 		return 0;

@@ -86,14 +86,14 @@ count_in(const struct worker *w, struct stats_block *b, const struct drop_run *r
 
 /** Those of the QP, which is another one from here on. */
 static inline void
-flush_qp(const struct worker *w, struct drop_run *run)
+flush_qp(struct worker *w, struct drop_run *run)
 {
 	enum stats_counter also = also_counted(run->fault);
 
 	if (run->qp != NULL && run->qp_n != 0) {
-		qp_count(run->qp, (enum stats_counter)w->fault_stat[run->fault], run->qp_n);
+		qp_count(w, run->qp, (enum stats_counter)w->fault_stat[run->fault], run->qp_n);
 		if (also != STAT_MAX)
-			qp_count(run->qp, also, run->qp_n);
+			qp_count(w, run->qp, also, run->qp_n);
 	}
 	run->n += run->qp_n;
 	run->qp_n = 0;

@@ -26,7 +26,7 @@ flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint32_t index)
 	};
 
 	stats_inc(&w->stats, STAT_resp_cqe_flush_error);
-	qp_count(qp, STAT_resp_cqe_flush_error, 1);
+	qp_count(w, qp, STAT_resp_cqe_flush_error, 1);
 	cq_add(w, qp, &cqe);
 }
 

@@ -5,6 +5,34 @@
 #include "pipeline_priv.h"
 
 static void
+sides_add(struct worker *w, struct qp_side *list)
+{
+	struct qp_side *last = list;
+
+	if (list == NULL)
+		return;
+	while (last->next != NULL)
+		last = last->next;
+	last->next = w->sides;
+	w->sides = list;
+}
+
+bool
+side_take(struct worker *w, struct qp *qp)
+{
+	struct qp_side *side = w->sides;
+
+	if (side == NULL)
+		return false;
+	w->sides = side->next;
+	qp_side_take(qp, side);
+	atomic_store_explicit(&w->mbox->sides_taken,
+		atomic_load_explicit(&w->mbox->sides_taken, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+	return true;
+}
+
+static void
 qp_detach(struct worker *w, struct qp *qp)
 {
 	qp_table_remove(w->qps, qp);
@@ -146,6 +174,12 @@ execute(struct worker *w, const struct mbox_msg *m)
 	case MBOX_QP_UNPARK:
 		move_unpark(w, m->qp.qp);
 		return 0;
+	case MBOX_QP_WORK:
+		qp_work_take(m->qp.qp);
+		return 0;
+	case MBOX_SIDES:
+		sides_add(w, m->sides);
+		return 0;
 	case MBOX_CLIENT_ATTACH:
 		client_attach(w, m->client);
 		return 0;
@@ -163,14 +197,14 @@ execute(struct worker *w, const struct mbox_msg *m)
 	}
 }
 
-void
+uint32_t
 mailbox_run(struct worker *w)
 {
 	struct mbox_msg in[MAILBOX_BURST];
 	uint32_t n;
 
 	if (w->mbox == NULL)
-		return;
+		return 0;
 	/* Answers are never lost: no more is taken than can be answered. */
 	n = mbox_done_room(w->mbox);
 	if (n > MAILBOX_BURST)
@@ -183,4 +217,5 @@ mailbox_run(struct worker *w)
 		if (in[i].type != MBOX_TX || in[i].cookie != 0)
 			mbox_send_done(w->mbox, &done);
 	}
+	return n;
 }

@@ -46,7 +46,7 @@ static void
 count_both(struct worker *w, struct qp *qp, enum stats_counter s)
 {
 	stats_inc(&w->stats, s);
-	qp_count(qp, s, 1);
+	qp_count(w, qp, s, 1);
 }
 
 void

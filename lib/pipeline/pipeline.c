@@ -121,8 +121,8 @@ worker_poll(struct worker *w, ns_t now)
 		since = rte_rdtsc(); /* not hot: only while somebody measures */
 
 	if (UNLIKELY(!atomic_load_explicit(&w->receiving, memory_order_relaxed))) {
-		mailbox_run(w);
-		return stage_tx(w);
+		done = mailbox_run(w);
+		return done + stage_tx(w);
 	}
 
 	for (uint32_t i = 0; i < w->ports_n; i++) {
@@ -168,7 +168,7 @@ worker_poll(struct worker *w, ns_t now)
 
 	if (++w->turns >= MAILBOX_TURNS || done == 0) {
 		w->turns = 0;
-		mailbox_run(w);
+		done += mailbox_run(w); /* who is asked much must not go to sleep */
 	}
 	return done;
 }

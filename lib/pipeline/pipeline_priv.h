@@ -7,7 +7,7 @@
  * stage_1_rx.c .. stage_9_tx.c   one packet's way, in order (pipeline.c is their table of contents)
  * actions.c     carry a responder's verdict out       complete.c  completions, events, QP failures
  * answers.c     ACKs owed and the answer queue        replies.c   packets from the QP's template
- * acks.c        ACKs and NAKs
+ * acks.c        ACKs and NAKs                       acks.h      the list of ACKs of a burst
  * congestion.c  ECN marks and CNPs                    drops.c     packets that leave early
  * flush.c       work of a QP in ERR                   mailbox.c   messages of the control lcore
  * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
@@ -31,6 +31,7 @@
 #include "compiler.h"
 #include "move.h"
 #include "pipeline.h"
+#include "qp_parts.h"
 #include "wire_wide.h"
 
 #define AHEAD           4    /* packets: prefetch distance */
@@ -127,6 +128,7 @@ struct worker {
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
+	struct qp_side *sides; /* for compact QPs; mbox.sides_taken */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
 	const struct request_sources *source; /* the former */
@@ -202,13 +204,34 @@ void mbufs_free_spare(struct worker *w);
 
 /* ---- counting (drops.c) --------------------------------------------------------------------- */
 
+/** A compact QP needs its side. @return false: the worker's stock is empty. */
+bool side_take(struct worker *w, struct qp *qp);
+
+static ALWAYS_INLINE bool
+has_side(struct worker *w, struct qp *qp)
+{
+	return LIKELY(qp->stats != NULL) || side_take(w, qp);
+}
+
+/** Count at the QP. Cost: a line of the QP that is hot, or one of its side. */
+static ALWAYS_INLINE void
+qp_count(struct worker *w, struct qp *qp, enum stats_counter s, uint64_t n)
+{
+	if (s < STATS_HOT)
+		qp->hot[s] += n;
+	else if (LIKELY(has_side(w, qp)))
+		stats_add(qp->stats, s, n);
+	else
+		stats_add(&w->stats, STAT_qp_counts_lost, n);
+}
+
 static inline void
 count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)
 {
 	stats_inc(&w->stats, s);
 	stats_inc(&w->port_stats[port], s);
 	if (qp != NULL)
-		qp_count(qp, s, 1);
+		qp_count(w, qp, s, 1);
 }
 
 static inline bool
@@ -368,42 +391,6 @@ void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, u
 
 /* ---- packets (acks.c, replies.c, congestion.c, stage_9_tx.c) -------------------------------- */
 
-/**
- * PSN word and AETH as they stand in the frame. It is made before anything else has to be kept: a
- * PSN that is spilled as four bytes and read back as eight stalls store forwarding.
- */
-static ALWAYS_INLINE uint64_t
-ack_tail(uint8_t syndrome, uint32_t p, uint32_t msn)
-{
-	return __builtin_bswap64((uint64_t)p << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
-}
-
-/** Owe this ACK at the end of the burst. @return false: nothing was done, the list is full. */
-static ALWAYS_INLINE bool
-ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
-{
-	if ((qp->flags & QPF_DIRTY) == 0) {
-		if (UNLIKELY(w->dirty_n == PIPELINE_BURST))
-			return false;
-		qp->flags |= QPF_DIRTY;
-		qp->dirty_at = (uint8_t)w->dirty_n;
-		w->dirty[w->dirty_n++].qp = qp;
-	}
-	w->dirty[qp->dirty_at].tail = tail;
-	return true;
-}
-
-/** The QP does not owe it any more. @return it, or 0: there was none. */
-static inline uint64_t
-ack_take(struct worker *w, struct qp *qp)
-{
-	if ((qp->flags & QPF_DIRTY) == 0)
-		return 0;
-	qp->flags &= ~(uint32_t)QPF_DIRTY;
-	w->dirty[qp->dirty_at].qp = NULL;
-	return w->dirty[qp->dirty_at].tail;
-}
-
 void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
 /** End of a burst: one ACK for each QP that owes one. */
 void acks_send(struct worker *w);
@@ -439,7 +426,8 @@ void handoff_receive(struct worker *w, struct burst *b);
 void handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n);
 /** All stages of a burst up to what it makes the worker owe. */
 void burst_run(struct worker *w, struct burst *b);
-void mailbox_run(struct worker *w);
+/** @return messages carried out. */
+uint32_t mailbox_run(struct worker *w);
 /** Look at each client's doorbell ring. @return numbers taken. Cost: a line for each client. */
 uint32_t doorbells_run(struct worker *w);
 void client_attach(struct worker *w, struct qp_client *c);

@@ -13,7 +13,7 @@ no_port(struct worker *w, struct qp *qp, uint8_t port)
 		return PORT_NONE;
 	}
 	stats_inc(&w->stats, STAT_tx_error_drop);
-	qp_count(qp, STAT_tx_error_drop, 1);
+	qp_count(w, qp, STAT_tx_error_drop, 1);
 	return PORT_NONE;
 }
 

@@ -79,7 +79,7 @@ send_frame(struct worker *w, uint8_t port, struct qp *qp, struct rte_mbuf *m, ui
 
 	m->data_len = (uint16_t)len;
 	m->pkt_len = len;
-	qp_count(qp, STAT_sent_pkts, 1);
+	qp_count(w, qp, STAT_sent_pkts, 1);
 	q->made++;
 	if (LIKELY(q->tail != TX_ROOM))
 		q->m[q->tail++] = m;

@@ -16,7 +16,7 @@ count_qp(struct worker *w, struct qp *qp, enum stats_counter s)
 		return;
 	}
 	stats_inc(&w->stats, s);
-	qp_count(qp, s, 1);
+	qp_count(w, qp, s, 1);
 }
 
 /** What a cause or outcome counts as: mlx5's name and rxe's. */
@@ -176,9 +176,9 @@ sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n)
 			rc = complete_one(w, qp, wr);
 	}
 	stats_add(&w->stats, STAT_req_messages, i);
-	qp_count(qp, STAT_req_messages, i);
+	qp_count(w, qp, STAT_req_messages, i);
 	stats_add(&w->stats, STAT_req_message_bytes, bytes);
-	qp_count(qp, STAT_req_message_bytes, bytes);
+	qp_count(w, qp, STAT_req_message_bytes, bytes);
 	return rc;
 }
 
@@ -197,7 +197,7 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 		.peer_opcode = p != NULL ? p->opcode : 0 };
 
 	stats_inc(&w->stats, STAT_req_cqe_error);
-	qp_count(qp, STAT_req_cqe_error, 1);
+	qp_count(w, qp, STAT_req_cqe_error, 1);
 	sendq_release(qp, 1);
 	if (UNLIKELY(is_fed(qp)))
 		return 0;

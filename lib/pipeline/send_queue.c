@@ -181,7 +181,7 @@ flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint8_t opcode)
 		.vendor_err = qp->fatal };
 
 	stats_inc(&w->stats, STAT_req_cqe_flush_error);
-	qp_count(qp, STAT_req_cqe_flush_error, 1);
+	qp_count(w, qp, STAT_req_cqe_flush_error, 1);
 	cq_add_to(w, qp, qp->send_cq, &cqe);
 }
 

@@ -46,7 +46,7 @@ srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
 	int got = -1;
 
 	if (LIKELY(!atomic_load_explicit(&srq->error, memory_order_relaxed)))
-		got = ring_srq_peek(&srq->ring, srq->max_sge, &qp->active_copy);
+		got = ring_srq_peek(&srq->ring, srq->max_sge, qp->copy);
 	if (LIKELY(got > 0))
 		return true;
 	if (got == 0) { /* armed below the limit, and nothing left to take that would tell */
@@ -70,7 +70,7 @@ srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f)
 {
 	struct qp_srq *srq = qp->srq;
 
-	if (!ring_srq_take(&srq->ring, &qp->active_copy))
+	if (!ring_srq_take(&srq->ring, qp->copy))
 		return false;
 	if (UNLIKELY(f->wqe_fault == WQE_FAULT_MALFORMED))
 		fail_srq(w, srq);

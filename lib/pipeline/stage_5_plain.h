@@ -6,11 +6,12 @@
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
- * Depends: pipeline_priv.h, complete.h, responder_plain.h, mem_reach.h.
+ * Depends: acks.h, complete.h, pipeline_priv.h, responder_plain.h, mem_reach.h.
  *
  * WRITE ONLY, SEND ONLY, and duplicates of both. Whatever is not plain returns false with nothing
  * done, and goes the way of all requests, where the same packet would be judged the same.
  */
+#include "acks.h"
 #include "complete.h"
 #include "mem_reach.h"
 #include "pipeline_priv.h"

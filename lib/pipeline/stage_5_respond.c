@@ -14,7 +14,7 @@
 static bool
 head_copy(struct qp *qp)
 {
-	struct ring_recv_copy *c = &qp->active_copy;
+	struct ring_recv_copy *c = qp->copy;
 	const struct ring_recv_wqe *wqe;
 	uint32_t n;
 
@@ -55,7 +55,7 @@ has_another(struct qp *qp)
 static void
 wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts *f)
 {
-	struct ring_recv_copy *c = &qp->active_copy;
+	struct ring_recv_copy *c = qp->copy;
 
 	if (qp->active != NULL)
 		f->has_wqe = LIKELY(op_has(op, OPF_SEND)) || has_another(qp);
@@ -99,6 +99,8 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 	}
 	if (q.wqe)
 		wqe_facts(w, qp, c->p->op, f);
+	if (UNLIKELY(op_has(c->p->op, OPF_READ | OPF_ATOMIC)) && !has_side(w, qp))
+		f->short_of_resources = true;
 	if (UNLIKELY(q.invalidate))
 		f->invalidate_ok = mem_check_invalidate(w->mem, q.inv_key, qp->pd) == MEM_OK;
 	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_CREDITS) != 0))
@@ -222,8 +224,8 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 		return;
 	}
 	count(w, b->port[i], qp, STAT_rcvd_pkts);
-	qp_count(qp, STAT_rx_packets, 1);
-	qp_count(qp, STAT_rx_bytes, p->frame_len);
+	qp_count(w, qp, STAT_rx_packets, 1);
+	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
 	if (UNLIKELY((p->flags & PKT_CE) != 0))
 		congestion_mark(w, b->port[i], qp);
 	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
@@ -274,7 +276,7 @@ plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
 static inline void
 plain_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c, struct plain_counts *n)
 {
-	qp_count(b->qp[i], (enum stats_counter)w->fault_stat[c.fault], 1);
+	qp_count(w, b->qp[i], (enum stats_counter)w->fault_stat[c.fault], 1);
 	if (w->errbuf != NULL && !drop_recorded(w, b, i, c))
 		n->left_out++;
 }
@@ -285,7 +287,7 @@ plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *
 {
 	struct qp *qp = b->qp[i];
 
-	qp_count(qp, STAT_out_of_sequence, 1);
+	qp_count(w, qp, STAT_out_of_sequence, 1);
 	n->ahead++;
 	plain_charge(w, b, i,
 		(struct charge){ .rule = (uint16_t)responder_ahead_rule(&qp->resp),
@@ -306,7 +308,7 @@ plain_gap(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
 	if (!responder_is_plain_gap(&qp->resp, &b->pkt[i]) || (qp->flags & QPF_DIRTY) != 0)
 		return false;
 	qp->resp.latched = true;
-	qp_count(qp, STAT_out_of_sequence, 1);
+	qp_count(w, qp, STAT_out_of_sequence, 1);
 	n->ahead++;
 	plain_charge(w, b, i,
 		(struct charge){ .rule = RULE_GAP, .fault = FAULT_PSN, .impact = ERRBUF_NAK }, n);
@@ -323,7 +325,7 @@ plain_unready(struct worker *w, struct burst *b, uint32_t i, struct plain_counts
 	if (!responder_is_unready_again(&qp->resp, &b->pkt[i], w->now) || qp->active != NULL ||
 		(qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0 || !ring_is_empty(&qp->rq))
 		return false;
-	qp_count(qp, STAT_out_of_buffer, 1);
+	qp_count(w, qp, STAT_out_of_buffer, 1);
 	n->unready++;
 	plain_charge(w, b, i,
 		(struct charge){
@@ -354,20 +356,20 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	if (p->opcode == OP_RC_ACKNOWLEDGE) {
 		if (UNLIKELY(!plain_response(w, qp, p)))
 			return false;
-		qp_count(qp, STAT_rx_responses, 1);
+		qp_count(w, qp, STAT_rx_responses, 1);
 		n->acks++;
 	} else if (UNLIKELY(!plain_qp(w, qp, p))) {
 		return false;
 	} else if (LIKELY(p->opcode == OP_RC_WRITE_ONLY) && LIKELY(plain_write(w, qp, p, at))) {
-		qp_count(qp, STAT_rx_write_requests, 1);
+		qp_count(w, qp, STAT_rx_write_requests, 1);
 		n->writes++;
 	} else if (p->opcode == OP_RC_SEND_ONLY && LIKELY(plain_send(w, qp, p, at))) {
 		rule = RULE_SEND_ONLY;
-		qp_count(qp, STAT_rx_send_requests, 1);
+		qp_count(w, qp, STAT_rx_send_requests, 1);
 		n->sends++;
 	} else if (plain_duplicate(w, qp, p)) {
 		rule = op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE;
-		qp_count(qp, STAT_duplicate_request, 1);
+		qp_count(w, qp, STAT_duplicate_request, 1);
 		n->duplicates++;
 	} else if (responder_is_plain_ahead(&qp->resp, p) && !traced(w, qp)) {
 		plain_ahead(w, b, i, n);
@@ -375,9 +377,9 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 		   !(qp->resp.latched ? plain_unready : plain_gap)(w, b, i, n)) {
 		return false;
 	}
-	qp_count(qp, STAT_rcvd_pkts, 1);
-	qp_count(qp, STAT_rx_packets, 1);
-	qp_count(qp, STAT_rx_bytes, p->frame_len);
+	qp_count(w, qp, STAT_rcvd_pkts, 1);
+	qp_count(w, qp, STAT_rx_packets, 1);
+	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
 	if (traced(w, qp))
 		plain_trace(w, qp, p, rule);
 	return true;

@@ -86,7 +86,7 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 		--*n;
 	}
 	q->made += sent; /* the port's and the worker's count follow with the burst */
-	qp_count(qp, STAT_sent_pkts, sent);
+	qp_count(w, qp, STAT_sent_pkts, sent);
 	return sent;
 }
 

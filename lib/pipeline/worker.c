@@ -123,6 +123,7 @@ worker_destroy(struct worker *w)
 			rte_pktmbuf_free_bulk(q->m + q->head, q->tail - q->head);
 		rte_free(q->m);
 	}
+	qp_sides_free(w->sides);
 	rte_free(w->errbuf);
 	rte_free(w->trace);
 	rte_free(w);

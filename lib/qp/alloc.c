@@ -5,7 +5,7 @@
 
 #include <rte_malloc.h>
 
-#include "qp.h"
+#include "qp_parts.h"
 
 /**
  * A QP's one heap block: context, statistics, answer queue, saved READs and ATOMICs; private send
@@ -15,9 +15,11 @@ struct layout {
 	size_t stats;
 	size_t answers;
 	size_t saved;
+	size_t copy;
 	size_t wrs;
 	size_t sges;
 	size_t feed;
+	size_t areas; /* 0: none */
 	size_t ring; /* 0: in an area of its own */
 	size_t send_ring; /* 0: likewise, or there is none */
 	size_t total;
@@ -95,6 +97,9 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 	l->stats = take(l, sizeof(struct stats_block));
 	l->answers = take(l, l->answers_n * sizeof(struct resp_answer));
 	l->saved = take(l, p->max_dest_rd_atomic * sizeof(struct responder_saved));
+	l->copy = take(l, sizeof(struct ring_recv_copy));
+	if (p->own_area)
+		l->areas = take(l, sizeof(struct qp_areas));
 	if (layout_send(p, l) != 0)
 		return -EINVAL;
 	if (p->own_area || p->rq_mem != NULL)
@@ -116,35 +121,30 @@ spread(size_t bytes)
 	return bytes / CACHE_LINE % 2 != 0 ? bytes : bytes + CACHE_LINE;
 }
 
-/** Memory of a ring: lent, or (base NULL) an area of its own. */
-static int
-ring_area(struct mem_area *a, uint8_t *base, size_t len, int socket)
-{
-	if (base == NULL)
-		return mem_area_create(a, len, socket, 0);
-	*a = (struct mem_area){ .base = base, .len = len, .fd = -1, .node = socket };
-	return 0;
-}
-
+/** Memory of each ring: in the QP's block, lent, or an area of its own. */
 static int
 make_rings(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l, uint8_t *base)
 {
 	uint8_t *rq = l->ring != 0 ? base + l->ring : p->rq_mem;
 	uint8_t *sq = l->send_ring != 0 ? base + l->send_ring : p->sq_mem;
-	int rc = ring_area(&qp->rq_area, rq, l->ring_bytes, p->socket);
+	struct qp_areas *areas = NULL;
+	int rc = 0;
 
-	if (rc != 0)
-		return rc;
-	ring_attach(&qp->rq, qp->rq_area.base, l->entries, l->stride, true);
-	if (l->send_bytes == 0)
-		return 0;
-	rc = ring_area(&qp->sq_area, sq, l->send_bytes, p->socket);
-	if (rc != 0) {
-		if (rq == NULL)
-			mem_area_destroy(&qp->rq_area);
-		return rc;
+	if (p->own_area) {
+		qp->areas = areas = (struct qp_areas *)(void *)(base + l->areas);
+		rc = mem_area_create(&areas->rq, l->ring_bytes, p->socket, 0);
+		if (rc == 0 && l->send_bytes != 0)
+			rc = mem_area_create(&areas->sq, l->send_bytes, p->socket, 0);
+		if (rc != 0) {
+			mem_area_destroy(&areas->rq);
+			return rc;
+		}
+		rq = areas->rq.base;
+		sq = areas->sq.base;
 	}
-	ring_attach(&qp->sq.ring, qp->sq_area.base, l->send_entries, l->send_stride, true);
+	ring_attach(&qp->rq, rq, l->entries, l->stride, true);
+	if (l->send_bytes != 0)
+		ring_attach(&qp->sq.ring, sq, l->send_entries, l->send_stride, true);
 	return 0;
 }
 
@@ -154,14 +154,16 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 {
 	struct requester *r = &qp->req;
 
-	r->wr = (struct requester_wr *)(void *)(base + l->wrs);
-	r->wr_mask = l->send_entries - 1;
 	r->window = 256;
 	r->ackreq_interval = 16;
 	qp->sq.window = r->window;
 	qp->sq.max_wr = p->max_send_wr;
 	qp->sq.max_sge = (uint8_t)p->max_send_sge;
 	qp->sq.max_inline = (uint16_t)p->max_inline;
+	if (base == NULL)
+		return;
+	r->wr = (struct requester_wr *)(void *)(base + l->wrs);
+	r->wr_mask = l->send_entries - 1;
 	if (l->sges != 0)
 		qp->sq.sges = (struct ring_sge *)(void *)(base + l->sges);
 	if (l->feed != 0)
@@ -187,7 +189,42 @@ qp_footprint(const struct qp_alloc_params *p)
 
 	if (layout_of(p, &l) != 0)
 		return 0;
+	if (qp_is_compact(p))
+		return sizeof(struct qp);
 	return spread(l.total) + (p->own_area ? l.ring_bytes + l.send_bytes : 0);
+}
+
+static void
+begin(struct qp *qp, const struct qp_alloc_params *p)
+{
+	qp->type = QPT_RC;
+	qp->max_dest_alloc = p->max_dest_rd_atomic;
+	qp->max_recv_wr = p->max_recv_wr;
+	qp->max_recv_sge = p->max_recv_sge;
+	qp->last_error.fault = VERDICT_NO_FAULT;
+	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_release);
+}
+
+/** A ring that nothing is ever posted to, and what is looked at and never written without parts. */
+static struct qp *
+alloc_compact(const struct qp_alloc_params *p, const struct layout *l)
+{
+	static struct ring_shared no_ring;
+	static struct requester_wr no_wr;
+	static struct responder_saved no_saved[QP_SIDE_READS];
+	struct qp *qp = qp_cell_alloc(p->socket);
+
+	if (qp == NULL)
+		return NULL;
+	qp->compact = true;
+	ring_attach(&qp->rq, &no_ring, 1, l->stride, false);
+	make_send(qp, p, l, NULL);
+	if (p->max_dest_rd_atomic != 0)
+		qp->saved = no_saved;
+	qp->req.wr = &no_wr;
+	qp->req.wr_mask = 0;
+	begin(qp, p);
+	return qp;
 }
 
 struct qp *
@@ -199,29 +236,26 @@ qp_alloc(const struct qp_alloc_params *p)
 
 	if (layout_of(p, &l) != 0)
 		return NULL;
+	if (qp_is_compact(p))
+		return alloc_compact(p, &l);
 	base = rte_zmalloc_socket("qp", spread(l.total), CACHE_LINE, p->socket);
 	if (base == NULL)
 		return NULL;
 
 	qp = (struct qp *)(void *)base;
-	qp->own_area = p->own_area;
 	if (make_rings(qp, p, &l, base) != 0) {
 		rte_free(base);
 		return NULL;
 	}
 	make_send(qp, p, &l, base);
 
-	qp->type = QPT_RC;
 	qp->stats = (struct stats_block *)(void *)(base + l.stats);
 	qp->answers.slot = (struct resp_answer *)(void *)(base + l.answers);
 	qp->answers.cap = (uint8_t)l.answers_n;
-	qp->max_dest_alloc = p->max_dest_rd_atomic;
 	if (p->max_dest_rd_atomic != 0)
 		qp->saved = (struct responder_saved *)(void *)(base + l.saved);
-	qp->max_recv_wr = p->max_recv_wr;
-	qp->max_recv_sge = p->max_recv_sge;
-	qp->last_error.fault = VERDICT_NO_FAULT;
-	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_release);
+	qp->copy = (struct ring_recv_copy *)(void *)(base + l.copy);
+	begin(qp, p);
 	return qp;
 }
 
@@ -230,10 +264,16 @@ qp_free(struct qp *qp)
 {
 	if (qp == NULL)
 		return;
-	if (qp->own_area) {
-		mem_area_destroy(&qp->rq_area);
-		if (qp->sq_area.base != NULL)
-			mem_area_destroy(&qp->sq_area);
+	if (qp->compact) {
+		qp_sides_free(qp->side);
+		rte_free(qp->work);
+		qp_cell_free(qp);
+		return;
+	}
+	if (qp->areas != NULL) {
+		mem_area_destroy(&qp->areas->rq);
+		if (qp->areas->sq.base != NULL)
+			mem_area_destroy(&qp->areas->sq);
 	}
 	rte_free(qp);
 }

@@ -133,6 +133,14 @@ store(struct qp_attr *to, const struct qp_attr *from, uint32_t mask)
 		to->dest_qp_num = from->dest_qp_num & PSN_MASK;
 }
 
+/** A compact QP without its side has never had any. */
+static void
+forget_saved(struct qp *qp)
+{
+	if (qp->saved != NULL && qp->stats != NULL)
+		memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));
+}
+
 /** What the responder needs to know of the attributes. */
 static void
 apply_responder(struct qp *qp, uint32_t mask)
@@ -148,8 +156,8 @@ apply_responder(struct qp *qp, uint32_t mask)
 	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0) {
 		uint8_t n = (uint8_t)min_u32(qp->attr.max_dest_rd_atomic, qp->max_dest_alloc);
 
-		if (n != r->max_dest_rd_atomic && qp->saved != NULL)
-			memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));
+		if (n != r->max_dest_rd_atomic)
+			forget_saved(qp);
 		if (n != r->max_dest_rd_atomic)
 			r->saved_next = 0;
 		r->max_dest_rd_atomic = n;
@@ -167,8 +175,7 @@ reset(struct qp *qp)
 	if (qp->sq.ring.sh != NULL)
 		ring_bell_heard(&qp->sq.ring);
 	responder_reset(&qp->resp, psn(qp->attr.rq_psn));
-	if (qp->saved != NULL)
-		memset(qp->saved, 0, qp->max_dest_alloc * sizeof(*qp->saved));
+	forget_saved(qp);
 	qp->active = NULL;
 	qp->feed_next = 0;
 	qp->flags &= ~(uint32_t)QPF_DIRTY;
@@ -183,7 +190,8 @@ reset(struct qp *qp)
 	memset(&qp->last_error, 0, sizeof(qp->last_error));
 	qp->last_error.fault = VERDICT_NO_FAULT;
 	memset(qp->hot, 0, sizeof(qp->hot));
-	memset(qp->stats, 0, sizeof(*qp->stats));
+	if (qp->stats != NULL)
+		memset(qp->stats, 0, sizeof(*qp->stats));
 }
 
 void
@@ -272,7 +280,8 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	out->migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
 	out->migration_rule = qp->migration_rule;
 	out->migration_ns = qp->migration_ns;
-	out->stats = *qp->stats;
+	if (qp->stats != NULL)
+		out->stats = *qp->stats;
 	memcpy(out->stats.c, qp->hot, sizeof(qp->hot));
 	snapshot_send(qp, state, out);
 }

@@ -219,6 +219,12 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
 };
 
+/** Rings that have memory areas of their own. */
+struct qp_areas {
+	struct mem_area rq;
+	struct mem_area sq; /* base NULL: none */
+};
+
 struct qp {
 	/*
 	 * line 0: steering, and where the responder stands. writer: control before attach, worker
@@ -257,7 +263,7 @@ struct qp {
 	uint64_t feed_va;
 
 	/* line 5: what is owed to the peer, and the rest of the counters. writer: worker */
-	struct stats_block *stats; /* the first STATS_HOT of it are not used: qp_stat() */
+	struct stats_block *stats; /* qp_stat(); NULL: a compact QP that has no side yet */
 	struct resp_answers answers;
 	struct qp *next_answering; /* worker's round-robin list */
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
@@ -277,13 +283,14 @@ struct qp {
 	uint16_t migration_rule;     /* of the newest one */
 	ns_t migration_ns;
 	struct qp_error last_error;
-	struct ring_recv_copy active_copy;
+	struct ring_recv_copy *copy;   /* of the receive queue's head; NULL: it is empty */
 	struct responder_saved *saved; /* resp.saved points here (control) */
 	uint32_t max_recv_wr;          /* (control) */
 	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
-	bool own_area;                 /* (control) */
-	struct mem_area rq_area;       /* (control) */
-	struct mem_area sq_area;       /* (control) */
+	bool compact;                  /* (control) qp_parts.h */
+	struct qp_side *side;          /* of a compact QP, once it has one */
+	struct qp_work *work;          /* likewise (control) */
+	struct qp_areas *areas;        /* own_area: memory of the rings (control) */
 	void *user;                    /* control lcore's record */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");
@@ -292,20 +299,10 @@ _Static_assert(offsetof(struct qp, tmpl) == 192, "line 3: template");
 _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
 
-/** Owner worker: count at the QP. Cost: a line of the QP that is hot, or a line of `stats`. */
-static ALWAYS_INLINE void
-qp_count(struct qp *qp, enum stats_counter s, uint64_t n)
-{
-	if (s < STATS_HOT)
-		qp->hot[s] += n;
-	else
-		stats_add(qp->stats, s, n);
-}
-
 static inline uint64_t
 qp_stat(const struct qp *qp, enum stats_counter s)
 {
-	return s < STATS_HOT ? qp->hot[s] : qp->stats->c[s];
+	return s < STATS_HOT ? qp->hot[s] : qp->stats != NULL ? qp->stats->c[s] : 0;
 }
 
 /** Protection domain that receive WQEs are checked against. */
@@ -325,6 +322,7 @@ struct qp_alloc_params {
 	uint8_t max_dest_rd_atomic; /* most the QP may be configured with, <= QP_MAX_RD_ATOMIC */
 	int socket;
 	bool own_area; /* each ring in a mem_area of its own */
+	bool compact;  /* nothing but struct qp, until it is needed: qp_parts.h */
 	void *rq_mem; /* the caller's memory for the rings, of qp_ring_bytes(); NULL: none of it */
 	void *sq_mem;
 };
@@ -332,9 +330,7 @@ struct qp_alloc_params {
 #define QP_ANSWER_RESERVE 8 /* answer queue entries beyond max_dest_rd_atomic, at least */
 
 /**
- * Control lcore. rq_area and sq_area describe the rings' memory in either case; its fd is -1 when
- * the ring lives in the process's heap.
- * @return zeroed QP in RESET with its rings, slots and statistics, or NULL.
+ * Control lcore. @return zeroed QP in RESET with its rings, slots and statistics, or NULL.
  */
 struct qp *qp_alloc(const struct qp_alloc_params *p);
 void qp_free(struct qp *qp);

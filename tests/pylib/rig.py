@@ -256,6 +256,8 @@ E = 0x100                       # the DUT's expected PSN
 QPN, PEER_QPN = 0x11, 0x22
 VA, RKEY, MR_LEN = 0x10000000, 0x00C0FFEE, 65536
 BUF, BUFS = 4096, 16            # receive buffers: slot i of region "rbuf" is i * BUF
+# Each QP is the first of so many of one template: from 256 on they are compact (lib/qp/qp_parts.h).
+COMPACT = int(os.environ.get("ROCELANE_RIG_QPS", "0"))
 ALL_REMOTE = ["LOCAL_WRITE", "REMOTE_READ", "REMOTE_WRITE", "REMOTE_ATOMIC"]
 
 
@@ -324,7 +326,14 @@ class RigCase(unittest.TestCase):
 
     def make(self, method, **params):
         """Create an object that goes away with the next resp()."""
+        others = 0
+        if (method == "qp_create" and COMPACT and
+                not {"count", "recv_feed", "srq"} & set(params)):
+            others = COMPACT - 1
+            params["count"] = COMPACT
         result = self.rpc(method, **params)
+        self.made += [("qp_destroy", {"qp_num": result["qp_num"] + i})
+                      for i in range(others, 0, -1)]
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
         undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister",
                 "cq_create": "cq_destroy", "srq_create": "srq_destroy",

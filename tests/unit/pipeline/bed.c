@@ -185,12 +185,19 @@ bed_state(struct bed *b, struct qp *qp, enum qp_state s)
 struct qp *
 bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 {
+	return bed_qp_of(b, qpn, peer_qpn, false);
+}
+
+struct qp *
+bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
+{
 	const struct qp_alloc_params params = { .max_recv_wr = 16,
 		.max_recv_sge = 4,
 		.max_send_wr = 16,
 		.max_send_sge = 4,
 		.max_inline = 64,
-		.max_dest_rd_atomic = 4 };
+		.max_dest_rd_atomic = 4,
+		.compact = compact };
 	struct qp_attr attr = { .qp_state = QPS_INIT,
 		.pkey = 0xffff,
 		.path_mtu = PMTU,

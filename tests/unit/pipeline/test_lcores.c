@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bed.h"
+#include "qp_parts.h"
 
 /* QP-18: detached in the middle of answers, a QP leaves nothing behind in the worker. */
 static void
@@ -48,6 +49,70 @@ QP_18_detach(void **state)
 	assert_int_equal(got[2], 256);
 	assert_in_range(got[1], 1, 200);
 	bed_qp_gone(b, c);
+}
+
+/*
+ * RESP-RNR-11: without memory for a READ a compact QP asks for patience, and what it cannot count
+ * is counted by the worker; with more it goes on where it stood.
+ */
+static void
+RESP_RNR_11_compact(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = bed_qp_of(b, 0x12, 0x23, true);
+	struct wire_fields f = read_request(E, MR_VA, 16), early = f;
+	struct mbox_msg more = { .type = MBOX_SIDES };
+
+	f.dest_qpn = early.dest_qpn = 0x12;
+	early.psn = psn(E - 3);
+	bed_send(b, &early); /* a duplicate of a READ that never was */
+	bed_turn(b);
+	expect_silence(b);
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, AETH_RNR | 12, E, 0);
+	assert_null(qp->stats);
+	assert_int_equal(bed_stat(b, STAT_send_rnr_err), 1);
+	assert_int_equal(bed_stat(b, STAT_qp_counts_lost), 1);
+	assert_int_equal(bed_stat(b, STAT_duplicate_request), 1);
+
+	more.sides = qp_sides_alloc(2, SOCKET_ID_ANY);
+	assert_non_null(more.sides);
+	assert_int_equal(bed_tell(b, &more), 0);
+	b->now += 655360000;
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_packet(b, OP_RC_READ_RESPONSE_ONLY, E, 16);
+	assert_non_null(qp->stats);
+	assert_int_equal(qp_stat(qp, STAT_rx_read_requests), 1);
+	assert_int_equal(atomic_load(&b->mbox.sides_taken), 1);
+	bed_qp_gone(b, qp);
+}
+
+/* A request that was posted after the QP got its work is sent. */
+static void
+work_of_a_compact_qp(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = bed_qp_of(b, 0x12, 0x23, true);
+	struct mbox_msg m = { .type = MBOX_QP_WORK };
+	struct ring_send_wqe *wqe;
+	struct ring producer;
+
+	m.qp.qp = qp;
+	assert_int_equal(qp_work_alloc(qp, SOCKET_ID_ANY), 0);
+	assert_int_equal(bed_tell(b, &m), 0);
+	ring_attach(&producer, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+	wqe = ring_produce_slot(&producer, 16);
+	assert_non_null(wqe);
+	wqe->opcode = WR_RDMA_WRITE;
+	wqe->flags = WR_SIGNALED;
+	ring_produce_commit(&producer);
+	m.type = MBOX_QP_POSTED;
+	assert_int_equal(bed_tell(b, &m), 0);
+	bed_turn(b);
+	expect_packet(b, OP_RC_WRITE_ONLY, S, 0);
+	bed_qp_gone(b, qp);
 }
 
 /* QP-20: a second QP for a slot in use is refused; after detach the slot is free. */
@@ -402,6 +467,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(QP_18_detach),
+		TEST(RESP_RNR_11_compact),
+		TEST(work_of_a_compact_qp),
 		TEST(QP_20_attach_twice),
 		TEST(AE_12_orders_for_another_path),
 		TEST(QP_19_query),

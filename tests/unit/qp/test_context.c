@@ -65,7 +65,7 @@ post(struct qp *qp, uint64_t wr_id)
 	struct ring producer;
 	struct ring_recv_wqe *wqe;
 
-	ring_attach(&producer, qp->rq_area.base, qp->rq.mask + 1, qp->rq.stride, false);
+	ring_attach(&producer, qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
 	wqe = ring_produce_slot(&producer, qp->max_recv_wr);
 	assert_non_null(wqe);
 	wqe->wr_id = wr_id;
@@ -91,7 +91,7 @@ allocation(void **state)
 	p.own_area = true;
 	qp = qp_alloc(&p);
 	assert_non_null(qp);
-	assert_true(qp->rq_area.fd >= 0);
+	assert_true(qp->areas->rq.fd >= 0);
 	post(qp, 1);
 	assert_int_equal(ring_consume_count(&qp->rq), 1);
 	qp_free(qp);
@@ -196,7 +196,7 @@ QP_05_reset(void **state)
 	qp->resp.open = OPEN_SEND;
 	qp->resp.unfinished = 2;
 	qp->saved[1].kind = OP_RC_READ_REQUEST;
-	qp->active = &qp->active_copy;
+	qp->active = qp->copy;
 	qp->answers.count = 3;
 	qp->flags |= QPF_DIRTY;
 	qp->cnp_next = 5000; /* CC-03: the next life's first mark is answered at once */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compact QPs get what they need when they need it: qp_parts.h. */
+#include <errno.h>
+
+#include "internal.h"
+#include "log.h"
+#include "qp_parts.h"
+
+#define STOCK_FIRST 64u   /* sides that a worker has to begin with */
+#define STOCK_MOST  4096u /* ... that it is given at a time */
+
+static void
+give(struct control *c, uint16_t worker)
+{
+	struct qp_stock *s = &c->stock[worker];
+	uint32_t n = s->given / 2 < STOCK_FIRST ? STOCK_FIRST : (uint32_t)(s->given / 2);
+	struct ask_request q = { .type = MBOX_SIDES, .worker = worker };
+	struct ask *a;
+
+	n = n < STOCK_MOST ? n : STOCK_MOST;
+	q.sides = qp_sides_alloc(n, c->env.numa_node);
+	if (q.sides == NULL) {
+		if (!s->short_told)
+			log_warn("worker %u: no memory for READs and error counters of more QPs: "
+				 "raise EAL's -m",
+				worker);
+		s->short_told = true;
+		return;
+	}
+	n = 0;
+	for (const struct qp_side *side = q.sides; side != NULL; side = side->next)
+		n++;
+	a = ask_send(c, &q);
+	if (a == NULL) {
+		qp_sides_free(q.sides);
+		return;
+	}
+	ask_forget(a, NULL, NULL);
+	s->given += n;
+}
+
+uint32_t
+qp_stock_poll(struct control *c)
+{
+	uint32_t work = 0;
+
+	for (uint16_t w = 0; w < c->env.workers_n; w++) {
+		const struct qp_stock *s = &c->stock[w];
+		const uint64_t taken = atomic_load_explicit(
+			&c->env.workers[w].mbox->sides_taken, memory_order_relaxed);
+		const uint64_t left = s->given - taken, few = s->given / 8;
+
+		if (!s->wanted || left > (few > STOCK_FIRST / 2 ? few : STOCK_FIRST / 2))
+			continue;
+		give(c, w);
+		work++;
+	}
+	return work;
+}
+
+void
+qp_stock_begin(struct control *c, const struct qp_rec *rec, uint32_t worker)
+{
+	if (!rec->qp->compact || c->stock[worker].wanted)
+		return;
+	c->stock[worker].wanted = true;
+	give(c, (uint16_t)worker);
+}
+
+int
+qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r)
+{
+	const struct ask_request q = {
+		.type = MBOX_QP_WORK, .worker = rec->qp->worker, .qp = rec->qp
+	};
+	int rc;
+
+	if (!rec->qp->compact || rec->has_work)
+		return 0;
+	if (rec->pending)
+		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
+			rec->qp->qpn, rec->qp->worker);
+	if (qp_work_alloc(rec->qp, c->env.numa_node) != 0)
+		return refuse(r, ENOMEM, "no memory for the queues of QP %u: raise EAL's -m",
+			rec->qp->qpn);
+	if (rec->attached) {
+		rc = ask_and_wait(c, &q);
+		if (rc != 0)
+			return ask_refuse(c, rec->qp->worker, rc, r);
+	} else {
+		qp_work_take(rec->qp);
+	}
+	rec->has_work = true;
+	qp_rings_attach(rec);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ACKS_H
+#define ACKS_H
+/**
+ * @file acks.h  The ACKs that a burst makes QPs owe: one for each QP, on the worker's list.
+ *
+ * Owner:   the worker's lcore.
+ * Memory:  none.
+ * Depends: pipeline_priv.h.
+ */
+#include "pipeline_priv.h"
+
+/**
+ * PSN word and AETH as they stand in the frame. It is made before anything else has to be kept: a
+ * PSN that is spilled as four bytes and read back as eight stalls store forwarding.
+ */
+static ALWAYS_INLINE uint64_t
+ack_tail(uint8_t syndrome, uint32_t p, uint32_t msn)
+{
+	return __builtin_bswap64((uint64_t)p << 32 | (uint32_t)syndrome << 24 | (msn & PSN_MASK));
+}
+
+/** Owe this ACK at the end of the burst. @return false: nothing was done, the list is full. */
+static ALWAYS_INLINE bool
+ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
+{
+	if ((qp->flags & QPF_DIRTY) == 0) {
+		if (UNLIKELY(w->dirty_n == PIPELINE_BURST))
+			return false;
+		qp->flags |= QPF_DIRTY;
+		qp->dirty_at = (uint8_t)w->dirty_n;
+		w->dirty[w->dirty_n++].qp = qp;
+	}
+	w->dirty[qp->dirty_at].tail = tail;
+	return true;
+}
+
+/** The QP does not owe it any more. @return it, or 0: there was none. */
+static inline uint64_t
+ack_take(struct worker *w, struct qp *qp)
+{
+	if ((qp->flags & QPF_DIRTY) == 0)
+		return 0;
+	qp->flags &= ~(uint32_t)QPF_DIRTY;
+	w->dirty[qp->dirty_at].qp = NULL;
+	return w->dirty[qp->dirty_at].tail;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef QP_PARTS_H
+#define QP_PARTS_H
+/**
+ * @file qp_parts.h  What a compact QP is given when it first needs it, and not before.
+ *
+ * Owner:   the control lcore makes parts and frees them with the QP; the QP's worker takes them.
+ * Memory:  a compact QP is struct qp alone, in a cell of a 2 MiB slab. Its side is one rte_malloc()
+ *          block out of the worker's stock, its work another one.
+ * Depends: qp.h; DPDK.
+ *
+ * The side is what a peer can make a QP need: counters that are not of the good path, the queue of
+ * answers, saved READs and ATOMICs. A worker takes one from its stock, which the control lcore
+ * fills up. The work is what posting needs: rings, private work requests, SGEs. The control lcore
+ * makes it before it posts for the first time.
+ */
+#include "qp.h"
+
+#define QP_SIDE_READS   16 /* most max_dest_rd_atomic of a compact QP */
+#define QP_SIDE_ANSWERS 34
+
+struct qp_side {
+	struct stats_block stats;
+	struct resp_answer answers[QP_SIDE_ANSWERS];
+	struct responder_saved saved[QP_SIDE_READS];
+	struct qp_side *next; /* of a stock */
+};
+
+struct qp_work {
+	struct ring rq; /* consumer views */
+	struct ring sq; /* sh NULL: max_send_wr is 0 */
+	struct ring_recv_copy copy;
+	struct requester_wr *wr;
+	struct ring_sge *sges;
+	uint32_t wr_mask;
+};
+
+/** Can a QP of these parameters be compact? */
+bool qp_is_compact(const struct qp_alloc_params *p);
+
+/** Control: a zeroed cell for a QP, or NULL. */
+struct qp *qp_cell_alloc(int socket);
+void qp_cell_free(struct qp *qp);
+/** Bytes of all slabs. */
+size_t qp_cells_bytes(void);
+
+/** Control: `n` sides in a list, or as many as there is memory for. */
+struct qp_side *qp_sides_alloc(uint32_t n, int socket);
+void qp_sides_free(struct qp_side *list);
+/** Owner worker: the QP has it from now on. */
+void qp_side_take(struct qp *qp, struct qp_side *side);
+
+/** Control: what a compact QP posts with; qp->work. @return 0 or -ENOMEM. */
+int qp_work_alloc(struct qp *qp, int socket);
+/** Owner worker: use qp->work from now on. Calling it again does nothing. */
+void qp_work_take(struct qp *qp);
+
+#endif
