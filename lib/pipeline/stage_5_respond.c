@@ -373,8 +373,7 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 		n->duplicates++;
 	} else if (responder_is_plain_ahead(&qp->resp, p) && !traced(w, qp)) {
 		plain_ahead(w, b, i, n);
-	} else if (traced(w, qp) ||
-		   !(qp->resp.latched ? plain_unready : plain_gap)(w, b, i, n)) {
+	} else if (traced(w, qp) || !(qp->resp.latched ? plain_unready : plain_gap)(w, b, i, n)) {
 		return false;
 	}
 	qp_count(w, qp, STAT_rcvd_pkts, 1);

@@ -94,7 +94,8 @@ requester_asks_often(const struct requester *r, uint32_t room)
 	return (asked >= room / ASKS) & (asked >= ASK_LEAST);
 }
 
-#define REQUESTER_PACED 4 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts */
+/* PSNs in flight: with fewer, a loss costs little, and so must its accounts. */
+#define REQUESTER_PACED 4
 
 /** Time the round trip of a packet that is sent for the first time and owes a response. */
 static ALWAYS_INLINE void
