@@ -8,6 +8,7 @@ import re
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "MATRIX.md")
 AS_WANTED = "as wanted"
+PARTS = ("responder", "requester")     # tables of MATRIX.md
 
 HEAD = """# rocelane and the Linux kernel, rule by rule
 
@@ -62,9 +63,14 @@ def rows(scenes, told):
              cell(s, told, "linux"), right(s, told)] for s in scenes]
 
 
+def in_order(scenes):
+    """As the tables have them."""
+    return [s for part in PARTS for s in scenes if s.part == part]
+
+
 def text(scenes, told, kernel):
     out = [HEAD % (kernel, AS_WANTED)]
-    for part in ("responder", "requester"):
+    for part in PARTS:
         some = [s for s in scenes if s.part == part]
         verdicts = [right(s, told) for s in some]
         counts = [verdicts.count(v) for v in ("both", "rocelane", "Linux", "neither")]

@@ -93,7 +93,7 @@ class TheMatrix(InteropCase):
         if os.environ.get("INTEROP_WRITE"):
             matrix.write(SCENES, Scenes.told, kernel)
         committed = matrix.committed()
-        rows = matrix.rows(SCENES, Scenes.told)
+        rows = matrix.rows(matrix.in_order(SCENES), Scenes.told)
         if matrix.kernel_of(committed) == kernel:
             now = matrix.text(SCENES, Scenes.told, kernel)
             self.assertEqual([], list(difflib.unified_diff(committed.splitlines(),
