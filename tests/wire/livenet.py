@@ -51,6 +51,16 @@ def ip(*args):
     subprocess.run(("ip",) + args, check=True)
 
 
+def ping(*args):
+    """Three echoes, one by one: ping waits -W seconds for the first answer alone, and for the ones
+    after it no longer than two round trips."""
+    for _ in range(3):
+        done = subprocess.run(("ping", "-n", "-c", "1", "-W", str(WAIT_S)) + args,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError("no answer\n" + done.stdout + done.stderr)
+
+
 def wait_up(name):
     """Until the kernel has taken notice: before, it may refuse to send. It tells with the lock that
     it holds while it makes an interface ready."""
