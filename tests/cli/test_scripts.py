@@ -265,9 +265,13 @@ class Compare(unittest.TestCase):
     def test_the_stored_baseline_has_a_row_for_each_case(self):
         with open(os.path.join(SCRIPTS, "bench/baseline.json"), encoding="utf-8") as f:
             stored = json.load(f)["rows"]
-        with open(os.path.join(SCRIPTS, "../tests/bench/bench_pipeline.c"), encoding="utf-8") as f:
-            names = re.findall(r'^\t\{ "(\w+)", OP_', f.read(), re.M)
-        self.assertGreater(len(names), 10)
+        names = []
+        for name, least in (("pipeline", 10), ("requests", 10)):
+            with open(os.path.join(SCRIPTS, "../tests/bench/bench_%s.c" % name),
+                      encoding="utf-8") as f:
+                found = re.findall(r'^\t\{ "(\w+)", (?:OP|WR)_', f.read(), re.M)
+            self.assertGreater(len(found), least, name)
+            names += found
         self.assertEqual(sorted(stored), sorted(names))
 
 
