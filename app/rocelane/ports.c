@@ -15,8 +15,7 @@
 #define TX_DESCRIPTORS 1024
 /*
  * mbufs of a port: a receive ring full, for each worker a transmit ring full and as many that wait
- * or are at work, and room for caches. No more than that: a ring goes through all of them in turn,
- * and what is not in the CPU's cache any more is slow to read.
+ * or are at work, and room for caches.
  */
 #define POOL_MBUFS     2047
 #define POOL_WORKER    2048

@@ -12,6 +12,8 @@
  *             either, one after the other
  *   handoff   what both take together more than `alone`
  *
+ * A handed packet's lines come out of the other CPU's cache, so that at_owner is mostly how far
+ * apart the two CPUs are, which on a virtual machine may change by the minute.
  * Samples are interleaved; one in which a thread had less than 95 % of its time is measured again.
  * Nothing passes or fails here.
  *
