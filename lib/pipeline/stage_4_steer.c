@@ -320,8 +320,10 @@ response_fetch(const struct qp *qp)
 	rte_prefetch0(&qp->req.wr[qp->req.head & qp->req.wr_mask]);
 	if (LIKELY(qp->sq.ring.sh != NULL))
 		__builtin_prefetch(&qp->sq.ring.sh->cons, 1);
-	__builtin_prefetch(&qp->stats->c[STAT_rx_responses], 1);
-	__builtin_prefetch(&qp->stats->c[STAT_req_messages], 1);
+	if (LIKELY(qp->stats != NULL)) {
+		__builtin_prefetch(&qp->stats->c[STAT_rx_responses], 1);
+		__builtin_prefetch(&qp->stats->c[STAT_req_messages], 1);
+	}
 }
 
 void
