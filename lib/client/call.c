@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client_priv.h"
+#include "fds.h"
 
 #define ANSWER_MAX  (1u << 20) /* bytes of a line */
 #define PATIENCE_MS 30000
@@ -119,38 +120,10 @@ send_line(struct context *ctx, const char *text, size_t len, int fd, int64_t end
 	return 0;
 }
 
-static void
-keep_fds(struct context *ctx, struct msghdr *msg)
-{
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
-		const uint8_t *data = CMSG_DATA(h);
-		size_t left = h->cmsg_len - CMSG_LEN(0);
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (; left >= sizeof(int); left -= sizeof(int), data += sizeof(int)) {
-			int fd;
-
-			memcpy(&fd, data, sizeof(fd));
-			if (ctx->fds_n < FDS_MAX)
-				ctx->fds[ctx->fds_n++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 int
 client_take_fd(struct context *ctx)
 {
-	int fd = -1;
-
-	if (ctx->fds_n != 0) {
-		fd = ctx->fds[0];
-		ctx->fds_n--;
-		memmove(ctx->fds, ctx->fds + 1, ctx->fds_n * sizeof(int));
-	}
-	return fd;
+	return fds_take(ctx->fds, &ctx->fds_n);
 }
 
 static int
@@ -184,7 +157,7 @@ receive_more(struct context *ctx, int64_t end)
 	iov.iov_len = ctx->in_room - ctx->in_len;
 	n = recvmsg(ctx->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n > 0) {
-		keep_fds(ctx, &msg);
+		ctx->fds_n = fds_keep(&msg, ctx->fds, ctx->fds_n, FDS_MAX);
 		ctx->in_len += (size_t)n;
 		return 0;
 	}

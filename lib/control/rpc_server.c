@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "internal.h"
 #include "log.h"
 #include "rpc.h"
@@ -172,14 +173,7 @@ rpc_server_follow(struct control *c, struct rpc_client *cl)
 int
 rpc_server_take_fd(struct rpc_client *cl)
 {
-	int fd = -1;
-
-	if (cl->in_fds_n != 0) {
-		fd = cl->in_fds[0];
-		cl->in_fds_n--;
-		memmove(cl->in_fds, cl->in_fds + 1, cl->in_fds_n * sizeof(int));
-	}
-	return fd;
+	return fds_take(cl->in_fds, &cl->in_fds_n);
 }
 
 int
@@ -303,28 +297,6 @@ grow_input(struct rpc_client *cl)
 	return true;
 }
 
-/* Descriptors that came with bytes: kept as far as there is room. */
-static void
-keep_fds(struct rpc_client *cl, struct msghdr *msg)
-{
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
-		const uint8_t *data = CMSG_DATA(h);
-		size_t left = h->cmsg_len - CMSG_LEN(0);
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (; left >= sizeof(int); left -= sizeof(int), data += sizeof(int)) {
-			int fd;
-
-			memcpy(&fd, data, sizeof(fd));
-			if (cl->closing || cl->in_fds_n == RPC_FDS_MAX)
-				close(fd);
-			else
-				cl->in_fds[cl->in_fds_n++] = fd;
-		}
-	}
-}
-
 static ssize_t
 receive(struct rpc_client *cl, char *to, size_t room)
 {
@@ -340,7 +312,8 @@ receive(struct rpc_client *cl, char *to, size_t room)
 	const ssize_t n = recvmsg(cl->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n > 0)
-		keep_fds(cl, &msg);
+		cl->in_fds_n =
+			fds_keep(&msg, cl->in_fds, cl->in_fds_n, cl->closing ? 0 : RPC_FDS_MAX);
 	return n;
 }
 

@@ -24,6 +24,7 @@
 #include <rte_ring.h>
 
 #include "bench_hostile_rig.h"
+#include "bench_stat.h"
 
 enum { MAX_REPEATS = 2001, WARM_UP = 10, IPV4 = 14, UDP = 34, BTH = 42 };
 
@@ -135,21 +136,6 @@ sample_empty(struct hostile_rig *r, const struct hostile_case *c)
 	cycles = rte_rdtsc_precise() - start;
 	hostile_clear(r);
 	return (double)cycles / (GOOD + FLOOD);
-}
-
-static int
-compare(const void *x, const void *y)
-{
-	double a = *(const double *)x, c = *(const double *)y;
-
-	return (a > c) - (a < c);
-}
-
-static double
-median(double *v, uint32_t n)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[n / 2];
 }
 
 /** The good packets that these are held against. */

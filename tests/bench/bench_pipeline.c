@@ -21,6 +21,7 @@
 
 #include "bench_requests.h"
 #include "bench_rig.h"
+#include "bench_stat.h"
 
 enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, MAX_ROWS = 64 };
 
@@ -111,21 +112,6 @@ sample(struct bench_rig *r, const struct bench_case *c, uint32_t n,
 	if (!worker)
 		rig_unpost(r, c);
 	return good ? (double)s.cycles / n : -1;
-}
-
-static int
-compare(const void *x, const void *y)
-{
-	double a = *(const double *)x, c = *(const double *)y;
-
-	return (a > c) - (a < c);
-}
-
-static double
-median(double *v, uint32_t n)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[n / 2];
 }
 
 static uint32_t

@@ -32,6 +32,7 @@
 #include <rte_ring.h>
 
 #include "bench_rig.h"
+#include "bench_stat.h"
 #include "net_pair.h"
 
 enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, LANES = 2 };
@@ -232,14 +233,6 @@ enum { ONE, ALONE, TWO, SPEEDUP, AT_FIRST, AT_OWNER, HANDOFF, COLUMNS };
 static const char *const columns[COLUMNS] = { "one", "alone", "two", "speedup", "at_first",
 	"at_owner", "handoff" };
 
-static int
-compare(const void *x, const void *y)
-{
-	double a = *(const double *)x, c = *(const double *)y;
-
-	return (a > c) - (a < c);
-}
-
 static uint32_t
 measure(const struct bench_case *c, struct worker *const *w, uint32_t repeats, double out[COLUMNS])
 {
@@ -271,10 +264,8 @@ measure(const struct bench_case *c, struct worker *const *w, uint32_t repeats, d
 		v[HANDOFF][good] = first + owner - alone;
 		good++;
 	}
-	for (uint32_t k = 0; k < COLUMNS; k++) {
-		qsort(v[k], good, sizeof(v[k][0]), compare);
-		out[k] = good != 0 ? v[k][good / 2] : 0;
-	}
+	for (uint32_t k = 0; k < COLUMNS; k++)
+		out[k] = good != 0 ? median(v[k], good) : 0;
 	return good;
 }
 
@@ -291,8 +282,8 @@ set_up(struct worker **w)
 		lane[i].first = i * RING_QPS;
 		lane[i].lcore = i == 0 ? rte_get_main_lcore()
 				       : rte_get_next_lcore(rte_get_main_lcore(), 1, 0);
-		handoff[i] = rte_ring_create(i == 0 ? "handoff0" : "handoff1", 4096,
-			rig.conf.socket, RING_F_SC_DEQ);
+		handoff[i] = rte_ring_create(
+			i == 0 ? "handoff0" : "handoff1", 4096, rig.conf.socket, RING_F_SC_DEQ);
 		if (handoff[i] == NULL)
 			die("no ring");
 	}
@@ -364,8 +355,8 @@ main(int argc, char **argv)
 		printf("\n");
 		if (json == NULL)
 			continue;
-		fprintf(json, "%s\n    {\"case\": \"%s\", \"samples\": %" PRIu32,
-			i == 0 ? "" : ",", cases[i].name, good);
+		fprintf(json, "%s\n    {\"case\": \"%s\", \"samples\": %" PRIu32, i == 0 ? "" : ",",
+			cases[i].name, good);
 		for (uint32_t k = 0; k < COLUMNS; k++)
 			fprintf(json, ", \"%s\": %.2f", columns[k], v[k]);
 		fprintf(json, "}");

@@ -15,12 +15,24 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /** Run one input. @return 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /** Write the built-in seed of that number. @return its size (cut to room), 0: no such seed. */
 size_t fuzz_seed(unsigned int index, uint8_t *buf, size_t room);
+
+/** A seed that is text. @return its size, cut to room. */
+static inline size_t
+fuzz_text(const char *text, uint8_t *buf, size_t room)
+{
+	size_t len = strlen(text);
+
+	len = len < room ? len : room;
+	memcpy(buf, text, len);
+	return len;
+}
 
 /** An invariant that holds for every input, in any build type. */
 #define FUZZ_CHECK(cond)                                                                          \

@@ -60,14 +60,7 @@ static const char *const seeds[] = {
 size_t
 fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 {
-	size_t len;
-
-	if (index >= ARRAY_LEN(seeds))
-		return 0;
-	len = strlen(seeds[index]);
-	len = len < room ? len : room;
-	memcpy(buf, seeds[index], len);
-	return len;
+	return index < ARRAY_LEN(seeds) ? fuzz_text(seeds[index], buf, room) : 0;
 }
 
 int

@@ -12,6 +12,7 @@
 #include "fuzz.h"
 #include "icrc.h"
 #include "wire_build.h"
+#include "../clib/fields.h"
 #include "../vectors/hex.h"
 #include "../vectors/tables.h"
 
@@ -62,42 +63,11 @@ check_offsets(const struct wire_pkt *p, size_t len)
 		FUZZ_CHECK(p->payload_off + p->payload_len + p->pad == p->icrc_off);
 }
 
-static struct wire_fields
-read_fields(const struct wire_pkt *p)
-{
-	struct wire_fields f = {
-		.opcode = p->opcode,
-		.flags = p->flags,
-		.tver = p->tver,
-		.pkey = p->pkey,
-		.dest_qpn = p->dest_qpn,
-		.psn = p->psn,
-		.payload = wire_payload(p),
-		.payload_len = p->payload_len,
-	};
-
-	if (op_has(p->op, OPF_RETH))
-		f.reth = wire_reth(p);
-	if (op_has(p->op, OPF_ATOMICETH))
-		f.atomiceth = wire_atomiceth(p);
-	if (op_has(p->op, OPF_AETH))
-		f.aeth = wire_aeth(p);
-	if (op_has(p->op, OPF_ATOMICACKETH))
-		f.atomicack = wire_atomicack(p);
-	if (op_has(p->op, OPF_DETH))
-		f.deth = wire_deth(p);
-	if (op_has(p->op, OPF_IMM))
-		f.imm = wire_imm_or_inv(p);
-	if (op_has(p->op, OPF_IETH))
-		f.ieth = wire_imm_or_inv(p);
-	return f;
-}
-
 static void
 rebuild(const struct wire_pkt *p, uint8_t options)
 {
 	const struct wire_port port = port_of(options & OPT_OTHER_MAC);
-	const struct wire_fields f = read_fields(p);
+	const struct wire_fields f = fields_of(p);
 	const fault_mask_t bth_faults = FAULT_BIT(FAULT_TVER) | FAULT_BIT(FAULT_DST_QP);
 	const size_t headers = p->payload_off - p->bth_off;
 	static uint8_t b[FRAME_ROOM];

@@ -27,11 +27,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../clib/rng.h"
 #include "mem.h"
 #include "requester.h"
 #include "resp_answers.h"
 #include "responder.h"
-#include "rng.h"
 #include "wheel.h"
 #include "wire_build.h"
 

@@ -364,6 +364,28 @@ rpc_message(void)
 	return message;
 }
 
+uint32_t
+worker_of(uint32_t qpn)
+{
+	return qp_lookup(fake.env.qps, qpn)->worker;
+}
+
+json_t *
+events(void)
+{
+	return rpc_ok("async_events", "{\"max\":4096}");
+}
+
+size_t
+count_events(void)
+{
+	json_t *v = events();
+	size_t n = json_array_size(v);
+
+	json_decref(v);
+	return n;
+}
+
 char *
 everything(void)
 {

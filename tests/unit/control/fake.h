@@ -45,9 +45,9 @@ struct fake {
 	struct trace *trace[FAKE_WORKERS];
 	_Atomic bool stop;
 	ns_t now;
-	ns_t step;  /* what each look at the clock adds */
-	bool deaf;  /* workers do not answer */
-	int refuse; /* rc of the next MODIFY */
+	ns_t step;          /* what each look at the clock adds */
+	bool deaf;          /* workers do not answer */
+	int refuse;         /* rc of the next MODIFY */
 	void (*hook)(void); /* called with each look at the mailboxes: what others do meanwhile */
 	struct fake_frame frames[FAKE_FRAMES];
 	uint32_t frames_n;
@@ -74,6 +74,8 @@ int fake_teardown(void **state);
 
 /** Result of a method (release it); the test fails on an error. */
 json_t *rpc_ok(const char *method, const char *params);
+/** The code of an error that stands for an errno. */
+#define REFUSED(e) (-32000 - (e))
 /** Code of the error that a method answers; the test fails on a result. */
 int rpc_code(const char *method, const char *params);
 /** Message of the last error. */
@@ -82,6 +84,12 @@ const char *rpc_message(void);
 json_t *rpc_raw(const char *line, size_t len);
 /** Everything that can be listed, as text (free() it): to see that nothing changed. */
 char *everything(void);
+
+/** The worker of a QP, which must be there. */
+uint32_t worker_of(uint32_t qpn);
+/** All events that wait, as they are told (release them); they are gone then. */
+json_t *events(void);
+size_t count_events(void);
 
 /** RTS QP 17 with destination MAC given. */
 extern const char qp17[];

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define REFUSED(e)  (-32000 - (e))
 #define EINVAL_CODE (-32022)
 
 #define TO_INIT "\"qp_state\":\"INIT\",\"port\":\"p0\",\"pkey\":\"0xffff\",\"qp_access_flags\":[]"

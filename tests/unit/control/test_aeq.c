@@ -7,30 +7,6 @@
 
 #include "internal.h"
 
-#define REFUSED(e) (-32000 - (e))
-
-static uint32_t
-worker_of(uint32_t qpn)
-{
-	return qp_lookup(fake.env.qps, qpn)->worker;
-}
-
-static json_t *
-events(void)
-{
-	return rpc_ok("async_events", "{\"max\":4096}");
-}
-
-static size_t
-count_events(void)
-{
-	json_t *v = events();
-	size_t n = json_array_size(v);
-
-	json_decref(v);
-	return n;
-}
-
 /* An entry as it stands in a worker's queue. */
 static void
 entry(uint32_t worker, struct ring_aeq_event e)

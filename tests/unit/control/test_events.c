@@ -11,36 +11,12 @@
 
 #include <rte_ethdev.h>
 
-#define REFUSED(e) (-32000 - (e))
-
-static uint32_t
-worker_of(uint32_t qpn)
-{
-	return qp_lookup(fake.env.qps, qpn)->worker;
-}
-
 static void
 raise_event(uint32_t worker, struct mbox_msg m)
 {
 	if (m.type == MBOX_NONE)
 		m.type = MBOX_EVENT;
 	assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
-}
-
-static json_t *
-events(void)
-{
-	return rpc_ok("async_events", "{\"max\":4096}");
-}
-
-static size_t
-count_events(void)
-{
-	json_t *v = events();
-	size_t n = json_array_size(v);
-
-	json_decref(v);
-	return n;
 }
 
 static void

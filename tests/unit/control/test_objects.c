@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define REFUSED(e) (-32000 - (e))
-
 static void
 made_from_the_configuration(void **state UNUSED)
 {

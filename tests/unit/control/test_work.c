@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define REFUSED(e) (-32000 - (e))
-#define WR(id)     "{\"wr_id\":" #id ",\"sg_list\":[{\"mr\":\"m\",\"offset\":8,\"length\":16}]}"
+#define WR(id) "{\"wr_id\":" #id ",\"sg_list\":[{\"mr\":\"m\",\"offset\":8,\"length\":16}]}"
 
 static int
 setup(void **state)

@@ -10,20 +10,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_eal.h>
-
+#include "../../clib/eal.h"
 #include "mbox.h"
 
 static int
 setup_eal(void **state)
 {
-	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
-		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
-		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
-		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "16", NULL };
-
 	(void)state;
-	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+	return eal_start("16");
 }
 
 typedef int (*send_fn)(struct mbox *, const struct mbox_msg *);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "../../clib/eal.h"
 #include "crc_isal.h"
 #include "net_pair.h"
 
@@ -49,13 +49,8 @@ bed_near_end(void)
 int
 bed_group_setup(void **state)
 {
-	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
-		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
-		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
-		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "64", NULL };
-
 	(void)state;
-	if (rte_eal_init(8, argv) < 0)
+	if (eal_start("64") != 0)
 		return -1;
 	if (net_pair_create_open("bed", 1024, 0, &net.port, &net.to, &net.from) != 0)
 		return -1;
@@ -235,10 +230,10 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 					 QP_ATTR_MIN_RNR_TIMER),
 		0);
 	attr.qp_state = QPS_RTS;
-	assert_int_equal(bed_modify(b, qp, &attr,
-				 QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT |
-					 QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-					 QP_ATTR_MAX_QP_RD_ATOMIC),
+	assert_int_equal(
+		bed_modify(b, qp, &attr,
+			QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+				QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC),
 		0);
 	return qp;
 }

@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_eal.h>
-
+#include "../../clib/eal.h"
 #include "qp.h"
 
 static const struct qp_alloc_params params = {
@@ -21,13 +20,8 @@ static const struct qp_alloc_params params = {
 static int
 setup_eal(void **state)
 {
-	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
-		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
-		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
-		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "32", NULL };
-
 	(void)state;
-	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+	return eal_start("32");
 }
 
 static void

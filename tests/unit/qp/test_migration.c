@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_eal.h>
-
+#include "../../clib/eal.h"
 #include "qp.h"
 
 /* Typed from the specification: the peer clears MigReq once it is ready, sets it once it moved. */
@@ -92,13 +91,8 @@ AE_12_what_software_may_ask(void **state)
 static int
 setup_eal(void **state)
 {
-	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
-		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
-		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
-		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "32", NULL };
-
 	(void)state;
-	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+	return eal_start("32");
 }
 
 #define ALL_OF_RTS                                                                               \

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eal.h>
-
+#include "../../clib/eal.h"
 #include "qp_parts.h"
 
 /* Those of a configuration that says nothing of capacities. */
@@ -25,13 +24,8 @@ static const struct qp_alloc_params idle = { .max_recv_wr = 128,
 static int
 setup_eal(void **state)
 {
-	char *argv[] = { (char *)(uintptr_t) "unit", (char *)(uintptr_t) "--no-huge",
-		(char *)(uintptr_t) "--no-shconf", (char *)(uintptr_t) "--no-pci",
-		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
-		(char *)(uintptr_t) "-m", (char *)(uintptr_t) "64", NULL };
-
 	(void)state;
-	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+	return eal_start("64");
 }
 
 static void
@@ -40,9 +34,7 @@ to_rts(struct qp *qp)
 	static const uint8_t states[] = { QPS_INIT, QPS_RTR, QPS_RTS };
 	const uint32_t mask = QP_ATTR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_PATH_MTU |
 			      QP_ATTR_RQ_PSN | QP_ATTR_SQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC;
-	struct qp_attr a = {
-		.path_mtu = 1024, .rq_psn = 7, .sq_psn = 9, .max_dest_rd_atomic = 16
-	};
+	struct qp_attr a = { .path_mtu = 1024, .rq_psn = 7, .sq_psn = 9, .max_dest_rd_atomic = 16 };
 
 	for (uint32_t i = 0; i < 3; i++) {
 		a.qp_state = states[i];

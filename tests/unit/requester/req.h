@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/parsed.h"
 #include "be.h"
 #include "compiler.h"
 #include "requester.h"
@@ -22,7 +23,6 @@
 #define VA      UINT64_C(0x7f0000020000)
 #define RKEY    0x3003u
 #define PMTU    1024
-#define BTH_OFF 42
 #define T0      UINT64_C(5000000000)
 #define SLOTS   256
 #define OUT_MAX 512
@@ -55,7 +55,7 @@ struct sim {
 	uint32_t posted;
 	uint32_t done; /* completed with success, in all */
 	ns_t now;
-	uint8_t frame[128];
+	uint8_t frame[PARSED_FRAME];
 	struct wire_pkt pkt;
 };
 
@@ -182,18 +182,9 @@ struct rsp {
 static UNUSED void
 make_rsp(struct sim *s, const struct rsp *p)
 {
-	const struct wire_opcode *op = &wire_opcodes[p->op];
-	uint8_t *e = s->frame + BTH_OFF + 12;
+	uint8_t *e = parsed_pkt(&s->pkt, s->frame, p->op, p->psn, p->len);
 
-	memset(s->frame, 0, sizeof(s->frame));
-	s->pkt = (struct wire_pkt){ .frame = s->frame,
-		.op = op->flags,
-		.psn = psn(p->psn),
-		.bth_off = BTH_OFF,
-		.payload_off = (uint16_t)(BTH_OFF + op->hdr_len),
-		.payload_len = (uint16_t)p->len,
-		.opcode = p->op,
-		.pad = p->pad };
+	s->pkt.pad = p->pad;
 	e[0] = p->syn;
 	be24_store(e + 1, p->msn);
 	be64_store(e + 4, p->original);

@@ -5,7 +5,7 @@
  * about PSN and MSN in the end. A failing run prints its seed.
  */
 #include "req.h"
-#include "rng.h"
+#include "../../clib/rng.h"
 
 #define WIRE_MAX 4096
 #define SAVED    4
@@ -302,7 +302,7 @@ run(struct model *m, uint64_t seed)
 	s->r.max_rd_atomic = (uint8_t)(1 + below(&m->g, SAVED));
 	s->r.ackreq_interval = (uint8_t)(1 + below(&m->g, 20));
 	s->r.knobs = m->credits ? REQ_KNOB_CREDITS : 0;
-	requester_reset(&s->r, psn(any_psn(&m->g)));
+	requester_reset(&s->r, psn(rng_psn(&m->g)));
 	m->epsn = s->r.next.v;
 	total = 4 + below(&m->g, 24);
 	for (;;) {

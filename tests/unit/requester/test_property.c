@@ -4,7 +4,7 @@
  * timers. A failing stream prints its seed; the same seed plays it again.
  */
 #include "req.h"
-#include "rng.h"
+#include "../../clib/rng.h"
 
 static uint64_t playing; /* seed, for the message */
 
@@ -210,7 +210,7 @@ run_stream(uint64_t seed)
 	s->r.max_rd_atomic = (uint8_t)(1 + below(&g, 6));
 	s->r.ackreq_interval = (uint8_t)below(&g, 20);
 	s->r.pmtu = rarely(&g, 2) ? 256 : 1024;
-	requester_reset(&s->r, psn(any_psn(&g)));
+	requester_reset(&s->r, psn(rng_psn(&g)));
 	for (uint32_t n = 0; n < 400 && !s->r.dead; n++) {
 		uint32_t done = s->done, posts = below(&g, 4);
 

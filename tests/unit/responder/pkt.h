@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/parsed.h"
 #include "be.h"
 #include "compiler.h"
 #include "responder.h"
@@ -26,7 +27,6 @@
 #define INV_KEY 0x2002u
 #define BAD_KEY 0x5bad5badu
 #define PMTU    1024
-#define BTH_OFF 42
 #define T0      UINT64_C(1000000000)
 
 /* Values of libibverbs, typed here on purpose. */
@@ -56,7 +56,7 @@ struct sim {
 	uint8_t mr_access;
 	bool mr_gone;
 	bool may_invalidate;
-	uint8_t frame[128];
+	uint8_t frame[PARSED_FRAME];
 	struct wire_pkt pkt;
 };
 
@@ -93,29 +93,21 @@ sim_init(struct sim *s)
 static UNUSED void
 make_pkt(struct sim *s, const struct spec *p)
 {
-	const struct wire_opcode *op = &wire_opcodes[p->op];
-	uint8_t *e = s->frame + BTH_OFF + 12;
+	uint8_t *e = parsed_pkt(&s->pkt, s->frame, p->op, p->psn, p->len);
+	const opflags_t op = s->pkt.op;
 
-	memset(s->frame, 0, sizeof(s->frame));
-	s->pkt = (struct wire_pkt){ .frame = s->frame,
-		.op = op->flags,
-		.psn = psn(p->psn),
-		.bth_off = BTH_OFF,
-		.payload_off = (uint16_t)(BTH_OFF + op->hdr_len),
-		.payload_len = (uint16_t)p->len,
-		.opcode = p->op,
-		.flags = p->flags,
-		.pad = p->pad };
-	if (op_has(op->flags, OPF_RETH)) {
+	s->pkt.flags = p->flags;
+	s->pkt.pad = p->pad;
+	if (op_has(op, OPF_RETH)) {
 		be64_store(e, p->va);
 		be32_store(e + 8, p->rkey);
 		be32_store(e + 12, p->dma_len);
 		e += 16;
-	} else if (op_has(op->flags, OPF_ATOMICETH)) {
+	} else if (op_has(op, OPF_ATOMICETH)) {
 		be64_store(e, p->va);
 		be32_store(e + 8, p->rkey);
 	}
-	if (op_has(op->flags, OPF_IMM | OPF_IETH))
+	if (op_has(op, OPF_IMM | OPF_IETH))
 		be32_store(e, p->imm);
 }
 
@@ -164,6 +156,8 @@ feed_spec(struct sim *s, struct spec p)
 #define WRITE_FIRST(p, l)                                                               \
 	.op = OP_RC_WRITE_FIRST, .psn = (p), .len = PMTU, .va = MR_VA, .rkey = MR_RKEY, \
 	.dma_len = (l)
+#define WRITE_ONLY_IMM(p, key) \
+	.op = OP_RC_WRITE_ONLY_IMM, .psn = (p), .len = 4, .va = MR_VA, .rkey = (key), .dma_len = 4
 #define READ(p, l) \
 	.op = OP_RC_READ_REQUEST, .psn = (p), .va = MR_VA, .rkey = MR_RKEY, .dma_len = (l)
 #define FETCH_ADD(p) .op = OP_RC_FETCH_ADD, .psn = (p), .va = MR_VA, .rkey = MR_RKEY

@@ -80,12 +80,7 @@ RESP_NAK_RAE_03_granted_access_suffices(void **state)
 static void
 RESP_NAK_RAE_08_write_with_immediate(void **state)
 {
-	const struct spec bad = { .op = OP_RC_WRITE_ONLY_IMM,
-		.psn = E,
-		.len = 4,
-		.va = MR_VA,
-		.rkey = BAD_KEY,
-		.dma_len = 4 };
+	const struct spec bad = { WRITE_ONLY_IMM(E, BAD_KEY) };
 	struct sim s;
 
 	(void)state;
@@ -153,12 +148,7 @@ RESP_NAK_ROE_01_receive_wqe(void **state)
 static void
 RESP_NAK_ROE_01_size_and_immediate(void **state)
 {
-	const struct spec imm = { .op = OP_RC_WRITE_ONLY_IMM,
-		.psn = E,
-		.len = 4,
-		.va = MR_VA,
-		.rkey = MR_RKEY,
-		.dma_len = 4 };
+	const struct spec imm = { WRITE_ONLY_IMM(E, MR_RKEY) };
 	struct sim s;
 
 	(void)state;

@@ -89,14 +89,8 @@ static const struct row rows[] = {
 	{ "R_Key", { .op = NONE },
 		{ .op = OP_RC_READ_REQUEST, .psn = E, .va = MR_VA, .rkey = BAD_KEY, .dma_len = 4 },
 		NULL, 0x62, NONE, EV_QP_ACCESS_ERR, true, 'C' },
-	{ "R_Key of a WRITE with immediate", { .op = NONE },
-		{ .op = OP_RC_WRITE_ONLY_IMM,
-			.psn = E,
-			.len = 4,
-			.va = MR_VA,
-			.rkey = BAD_KEY,
-			.dma_len = 4 },
-		NULL, 0x62, WC_REM_ACCESS, NONE, true, 'C' },
+	{ "R_Key of a WRITE with immediate", { .op = NONE }, { WRITE_ONLY_IMM(E, BAD_KEY) }, NULL,
+		0x62, WC_REM_ACCESS, NONE, true, 'C' },
 	{ "malformed receive WQE", { .op = NONE }, { SEND_ONLY(E, 4) }, malformed, 0x63,
 		WC_LOC_QP_OP, NONE, true, 'A' },
 	{ "protection error on a receive SGE", { .op = NONE }, { SEND_ONLY(E, 4) }, protection,
@@ -165,8 +159,7 @@ AE_10_event_kind_with_completion(void **state)
 	(void)state;
 	sim_init(&s);
 	s.r.knobs = RESP_KNOB_EVENT_WITH_CQE;
-	FEED(&s, .op = OP_RC_WRITE_ONLY_IMM, .psn = E, .len = 4, .va = MR_VA, .rkey = BAD_KEY,
-		.dma_len = 4);
+	FEED(&s, WRITE_ONLY_IMM(E, BAD_KEY));
 	assert_int_equal(s.v.act, ACT_NAK | ACT_ERR | ACT_TAKE_WQE | ACT_COMPLETE | ACT_EVENT);
 	assert_int_equal(s.v.event, EV_QP_ACCESS_ERR);
 	sim_init(&s);

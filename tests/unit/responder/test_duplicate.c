@@ -219,12 +219,7 @@ RESP_DUP_09_state_untouched(void **state)
 {
 	const struct spec rows[] = {
 		{ SEND_ONLY(E + 1, 4) },
-		{ .op = OP_RC_WRITE_ONLY_IMM,
-			.psn = E + 1,
-			.len = 4,
-			.va = MR_VA,
-			.rkey = BAD_KEY,
-			.dma_len = 4 },
+		{ WRITE_ONLY_IMM(E + 1, BAD_KEY) },
 		{ READ(E + 2, 8) },
 		{ FETCH_ADD(E + 3) },
 		{ .op = OP_RC_SEND_FIRST, .psn = E + 4, .len = PMTU },

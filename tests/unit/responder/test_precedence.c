@@ -214,12 +214,7 @@ RX_PREC_05_RX_PREC_06_stray_middle(void **state)
 static void
 RX_PREC_08_rnr_before_rkey(void **state)
 {
-	const struct spec bad = { .op = OP_RC_WRITE_ONLY_IMM,
-		.psn = E,
-		.len = 4,
-		.va = MR_VA,
-		.rkey = BAD_KEY,
-		.dma_len = 4 };
+	const struct spec bad = { WRITE_ONLY_IMM(E, BAD_KEY) };
 	struct sim s;
 
 	(void)state;
@@ -246,8 +241,7 @@ RX_PREC_03_length_before_wqe_memory(void **state)
 	expect_fatal_cqe(&s, NAK_INV, WC_LOC_LEN, ACT_TAKE_WQE);
 	sim_init(&s); /* 8 before 10 */
 	s.f.wqe_fault = WQE_FAULT_MALFORMED;
-	FEED(&s, .op = OP_RC_WRITE_ONLY_IMM, .psn = E, .len = 4, .va = MR_VA, .rkey = BAD_KEY,
-		.dma_len = 4);
+	FEED(&s, WRITE_ONLY_IMM(E, BAD_KEY));
 	expect_fatal_cqe(&s, NAK_RAE, WC_REM_ACCESS, ACT_TAKE_WQE);
 	sim_init(&s); /* 10 before 11 */
 	s.f.wqe_fault = WQE_FAULT_PROT;

@@ -3,34 +3,9 @@
  * Properties over seeded random streams of packets and facts, and over every opcode in every
  * state. A failing stream prints its seed; the same seed plays it again.
  */
+#include "../../clib/rng.h"
 #include "pkt.h"
 #include "responder_plain.h"
-
-struct rng {
-	uint64_t x;
-};
-
-static uint64_t
-next(struct rng *g)
-{
-	g->x ^= g->x << 13;
-	g->x ^= g->x >> 7;
-	g->x ^= g->x << 17;
-	return g->x * UINT64_C(0x2545f4914f6cdd1d) >> 16;
-}
-
-static uint32_t
-below(struct rng *g, uint32_t n)
-{
-	return (uint32_t)(next(g) % n);
-}
-
-/** True once in n. */
-static bool
-rarely(struct rng *g, uint32_t n)
-{
-	return below(g, n) == 0;
-}
 
 static bool
 is_good(const struct sim *s)
@@ -192,9 +167,9 @@ random_pkt(struct rng *g, const struct sim *s)
 	if (rarely(g, 400))
 		p.rkey = BAD_KEY;
 	if (rarely(g, 400))
-		p.va = next(g) << 16 | next(g);
+		p.va = rng_next(g) << 16 | rng_next(g);
 	if (rarely(g, 400))
-		p.dma_len = (uint32_t)next(g);
+		p.dma_len = (uint32_t)rng_next(g);
 	if (rarely(g, 400))
 		p.imm = BAD_KEY;
 	return p;
@@ -224,7 +199,7 @@ run_stream(uint64_t seed, uint16_t knobs)
 
 	sim_init(&s);
 	s.r.knobs = knobs;
-	responder_reset(&s.r, psn(below(&g, 4) == 0 ? 0xfffff0 : (uint32_t)next(&g)));
+	responder_reset(&s.r, psn(below(&g, 4) == 0 ? 0xfffff0 : (uint32_t)rng_next(&g)));
 	for (uint32_t n = 0; n < 400; n++) {
 		struct spec p = random_pkt(&g, &s);
 

@@ -41,13 +41,7 @@ RESP_RNR_02_which_packets(void **state)
 		{ { SEND_ONLY(E, 4) }, true },
 		{ { .op = OP_RC_SEND_ONLY_IMM, .psn = E }, true },
 		{ { .op = OP_RC_SEND_ONLY_INV, .psn = E, .imm = INV_KEY }, true },
-		{ { .op = OP_RC_WRITE_ONLY_IMM,
-			  .psn = E,
-			  .len = 4,
-			  .va = MR_VA,
-			  .rkey = MR_RKEY,
-			  .dma_len = 4 },
-			true },
+		{ { WRITE_ONLY_IMM(E, MR_RKEY) }, true },
 		{ { WRITE_ONLY(E, 4) }, false },
 		{ { WRITE_FIRST(E, 1030) }, false },
 		{ { READ(E, 4) }, false },
@@ -247,12 +241,7 @@ RESP_RNR_11_other_shortages(void **state)
 		{ WRITE_ONLY(E, 4) },
 		{ READ(E, 4) },
 		{ FETCH_ADD(E) },
-		{ .op = OP_RC_WRITE_ONLY_IMM,
-			.psn = E,
-			.len = 4,
-			.va = MR_VA,
-			.rkey = BAD_KEY,
-			.dma_len = 4 },
+		{ WRITE_ONLY_IMM(E, BAD_KEY) },
 	};
 
 	(void)state;

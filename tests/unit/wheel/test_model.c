@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rng.h"
 #include "wheel.h"
 
 #define NODES 200
@@ -23,22 +24,13 @@ static struct {
 	tick_t deadline;
 } model[NODES];
 
-static uint64_t rng;
-
-static uint64_t
-next_random(void)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return rng;
-}
+static struct rng rng;
 
 /* All orders of magnitude up to 2^top alike. */
 static tick_t
 random_distance(unsigned int top)
 {
-	return next_random() >> (64 - 1 - next_random() % top);
+	return rng_next(&rng) >> (48 - 1 - below(&rng, top));
 }
 
 static tick_t
@@ -92,8 +84,8 @@ advance(tick_t now, uint32_t max)
 static const char *
 one_operation(tick_t *now)
 {
-	unsigned int i = next_random() % NODES;
-	unsigned int op = next_random() % 16;
+	unsigned int i = below(&rng, NODES);
+	unsigned int op = below(&rng, 16);
 	tick_t at;
 
 	if (op < 8) { /* arm or re-arm, one in eight in the past */
@@ -109,7 +101,7 @@ one_operation(tick_t *now)
 			*now = wheel_next(&w);
 		else
 			*now += random_distance(op == 13 ? 34 : 9);
-		return advance(*now, next_random() % 3 == 0 ? 1 : NODES);
+		return advance(*now, rarely(&rng, 3) ? 1 : NODES);
 	} else {
 		do {
 			const char *wrong = advance(*now, 7);
@@ -130,7 +122,7 @@ run(uint64_t seed, tick_t start)
 {
 	tick_t now = start;
 
-	rng = seed;
+	rng.x = seed;
 	memset(nodes, 0, sizeof(nodes));
 	memset(model, 0, sizeof(model));
 	wheel_init(&w, start);

@@ -20,6 +20,7 @@
 #include "crc_zlib.h"
 #include "icrc.h"
 #include "wire_build.h"
+#include "../../clib/fields.h"
 #include "../../vectors/pcap.h"
 
 enum { PATH_ROOM = 1024, FRAME_ROOM = 4500, FILES_MAX = 100, TEXT_FRAMES_MAX = 512 };
@@ -138,37 +139,6 @@ path_of(const struct wire_pkt *p, uint16_t *ip_id)
 		*ip_id = be16_load(ip + 4);
 	}
 	return path;
-}
-
-static struct wire_fields
-fields_of(const struct wire_pkt *p)
-{
-	struct wire_fields f = {
-		.opcode = p->opcode,
-		.flags = p->flags,
-		.tver = p->tver,
-		.pkey = p->pkey,
-		.dest_qpn = p->dest_qpn,
-		.psn = p->psn,
-		.payload = wire_payload(p),
-		.payload_len = p->payload_len,
-	};
-
-	if (op_has(p->op, OPF_RETH))
-		f.reth = wire_reth(p);
-	if (op_has(p->op, OPF_ATOMICETH))
-		f.atomiceth = wire_atomiceth(p);
-	if (op_has(p->op, OPF_AETH))
-		f.aeth = wire_aeth(p);
-	if (op_has(p->op, OPF_ATOMICACKETH))
-		f.atomicack = wire_atomicack(p);
-	if (op_has(p->op, OPF_DETH))
-		f.deth = wire_deth(p);
-	if (op_has(p->op, OPF_IMM))
-		f.imm = wire_imm_or_inv(p);
-	if (op_has(p->op, OPF_IETH))
-		f.ieth = wire_imm_or_inv(p);
-	return f;
 }
 
 static void

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SIM_RNG_H
-#define SIM_RNG_H
+#ifndef TEST_RNG_H
+#define TEST_RNG_H
 /**
  * @file rng.h  Seeded random numbers; the same seed plays the same run.
  *
- * Owner:   any.
+ * Owner:   tests only.
  * Memory:  the caller's.
  * Depends: nothing.
  */
@@ -15,6 +15,7 @@ struct rng {
 	uint64_t x; /* not 0 */
 };
 
+/** 48 bits. */
 static inline uint64_t
 rng_next(struct rng *g)
 {
@@ -50,6 +51,15 @@ static inline bool
 chance(struct rng *g, uint32_t ppm)
 {
 	return ppm != 0 && below(g, 1000000) < ppm;
+}
+
+/** Any PSN, often next to where they wrap. */
+static inline uint32_t
+rng_psn(struct rng *g)
+{
+	uint32_t v = (uint32_t)rng_next(g) & 0xffffff;
+
+	return rarely(g, 3) ? 0xfffff0 + (v & 15) : v;
 }
 
 #endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FDS_H
+#define FDS_H
+/**
+ * @file fds.h  Descriptors that come over a Unix socket.
+ *
+ * Owner:   any thread.
+ * Memory:  the caller's.
+ * Depends: nothing.
+ */
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/**
+ * Keep the descriptors of a received message behind the `n` that stand in `fds`.
+ * @param most  so many may stand there; those beyond are closed.
+ * @return how many stand there now.
+ */
+static inline uint32_t
+fds_keep(struct msghdr *msg, int *fds, uint32_t n, uint32_t most)
+{
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
+		const uint8_t *data = CMSG_DATA(h);
+		size_t left = h->cmsg_len - CMSG_LEN(0);
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (; left >= sizeof(int); left -= sizeof(int), data += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, data, sizeof(fd));
+			if (n < most)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+/** @return the oldest of the `n` in `fds`, which is the caller's now; -1: there is none. */
+static inline int
+fds_take(int *fds, uint32_t *n)
+{
+	int fd = -1;
+
+	if (*n != 0) {
+		fd = fds[0];
+		--*n;
+		memmove(fds, fds + 1, *n * sizeof(fds[0]));
+	}
+	return fd;
+}
+
+#endif
