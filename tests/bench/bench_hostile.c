@@ -11,7 +11,7 @@
  * which good_readers is the row. A turn of the worker is a microsecond. Samples are interleaved;
  * nothing passes or fails here.
  *
- *   bench_hostile [--json FILE] [--repeats N] [CASE...]
+ *   bench_hostile [--stages yes] [--json FILE] [--repeats N] [CASE...]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,7 +79,10 @@ struct figures {
 	double good[2];  /* good and bad mixed, per good packet: what it takes until the next one */
 	double kept[2];  /* rate of the good QP with the flood to its rate alone */
 	double share[2]; /* the same to its rate next to the good neighbour */
+	double stage[STAGE_MAX]; /* cycles of a bad packet in a flood alone */
 };
+
+static bool with_stages;
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -138,6 +141,19 @@ sample_empty(struct hostile_rig *r, const struct hostile_case *c)
 	return (double)cycles / (GOOD + FLOOD);
 }
 
+/** Where the cycles of a flood alone go. */
+static void
+sample_stages(struct hostile_rig *r, const struct hostile_case *c, double stage[STAGE_MAX])
+{
+	const struct stats_load *load = worker_load(r->worker[WITH_LAPS]);
+	uint64_t before[STAGE_MAX];
+
+	memcpy(before, load->cycles, sizeof(before));
+	sample(r, c, r->worker[WITH_LAPS], 0, FLOOD);
+	for (uint32_t s = 0; s < STAGE_MAX; s++)
+		stage[s] = (double)(load->cycles[s] - before[s]) / FLOOD;
+}
+
 /** The good packets that these are held against. */
 static const struct hostile_case *
 neighbour_of(const struct hostile_case *c)
@@ -152,9 +168,10 @@ measure(struct hostile_rig *r, const struct hostile_case *c, uint32_t repeats)
 {
 	static double empty[MAX_REPEATS], alone[MAX_REPEATS], next[MAX_REPEATS];
 	static double bad[2][MAX_REPEATS], good[2][MAX_REPEATS];
+	static double stage[STAGE_MAX][MAX_REPEATS];
 	const struct hostile_case *neighbour = neighbour_of(c);
+	struct figures f = { 0 };
 	double next_to_good;
-	struct figures f;
 
 	hostile_begin(c);
 	for (uint32_t i = 0; i < repeats + WARM_UP; i++) {
@@ -167,7 +184,13 @@ measure(struct hostile_rig *r, const struct hostile_case *c, uint32_t repeats)
 			bad[e][at] = sample(r, c, r->worker[e], 0, FLOOD) / FLOOD;
 			good[e][at] = sample(r, c, r->worker[e], GOOD, FLOOD) / GOOD;
 		}
+		if (with_stages)
+			sample_stages(r, c, f.stage);
+		for (uint32_t s = 0; s < STAGE_MAX; s++)
+			stage[s][at] = f.stage[s];
 	}
+	for (uint32_t s = 0; s < STAGE_MAX; s++)
+		f.stage[s] = median(stage[s], repeats);
 	f.empty = median(empty, repeats);
 	f.good_alone = median(alone, repeats);
 	next_to_good = median(next, repeats);
@@ -182,6 +205,16 @@ measure(struct hostile_rig *r, const struct hostile_case *c, uint32_t repeats)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
+static const char *const stages[STAGE_MAX] = {
+	[STAGE_RX] = "rx",
+	[STAGE_PARSE] = "parse",
+	[STAGE_ICRC] = "icrc",
+	[STAGE_STEER] = "steer",
+	[STAGE_RESPOND] = "respond",
+	[STAGE_REQUEST] = "request",
+	[STAGE_TX] = "tx",
+};
+
 static void
 print_header(uint32_t repeats)
 {
@@ -194,9 +227,12 @@ print_header(uint32_t repeats)
 	       "good_readers for duplicate_read); fair: it is not below 1.\n"
 	       "on, off: error buffer. *: each packet to another QP.\n\n",
 		(double)rte_get_tsc_hz() / 1e6, repeats, FLOOD / GOOD);
-	printf("%-16s %-16s %6s %7s %7s %9s %9s %9s %7s %7s %6s %6s %s\n", "case", "rule", "empty",
+	printf("%-16s %-16s %6s %7s %7s %9s %9s %9s %7s %7s %6s %6s ", "case", "rule", "empty",
 		"bad off", "bad on", "rate Mp/s", "flood off", "flood on", "kept off", "kept on",
-		"sh.off", "sh.on", "fair");
+		"sh.off", "sh.on");
+	for (uint32_t s = 0; with_stages && s < STAGE_MAX; s++)
+		printf("%7s ", stages[s]);
+	printf("fair\n");
 }
 
 /** Did the good QP keep its share? */
@@ -215,10 +251,13 @@ print_row(const struct hostile_case *c, const struct figures *f)
 {
 	double mhz = (double)rte_get_tsc_hz() / 1e6;
 
-	printf("%-15s%s %-16s %6.1f %7.1f %7.1f %9.3f %9.3f %9.3f %7.1f%% %6.1f%% %6.2f %6.2f %s\n",
+	printf("%-15s%s %-16s %6.1f %7.1f %7.1f %9.3f %9.3f %9.3f %7.1f%% %6.1f%% %6.2f %6.2f ",
 		c->name, c->each ? "*" : " ", c->rule, f->empty, f->bad[0], f->bad[1],
 		mhz / f->good_alone, mhz / f->good[0], mhz / f->good[1], 100 * f->kept[0],
-		100 * f->kept[1], f->share[0], f->share[1], fair_text(f));
+		100 * f->kept[1], f->share[0], f->share[1]);
+	for (uint32_t s = 0; with_stages && s < STAGE_MAX; s++)
+		printf("%7.1f ", f->stage[s]);
+	printf("%s\n", fair_text(f));
 	fflush(stdout);
 }
 
@@ -239,6 +278,8 @@ print_json(FILE *out, const struct hostile_case *c, const struct figures *f, boo
 	json_pair(out, "good_in_flood", f->good);
 	json_pair(out, "kept", f->kept);
 	json_pair(out, "share", f->share);
+	for (uint32_t s = 0; with_stages && s < STAGE_MAX; s++)
+		fprintf(out, ", \"%s\": %.4g", stages[s], f->stage[s]);
 	fprintf(out, ", \"fair\": \"%s\"}", fair_text(f));
 }
 
@@ -283,6 +324,8 @@ main(int argc, char **argv)
 	for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
 		if (strcmp(argv[at], "--json") == 0)
 			json = fopen(argv[at + 1], "w");
+		else if (strcmp(argv[at], "--stages") == 0)
+			with_stages = strcmp(argv[at + 1], "yes") == 0;
 		else if (strcmp(argv[at], "--repeats") == 0)
 			repeats = (uint32_t)strtoul(argv[at + 1], NULL, 10);
 		else

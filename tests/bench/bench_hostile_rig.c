@@ -159,18 +159,20 @@ hostile_set_up(struct hostile_rig *r)
 		ring_attach(&b.rq[i], b.bad[i]->rq.sh, b.bad[i]->rq.mask + 1, b.bad[i]->rq.stride,
 			false);
 	}
-	r->worker[WITHOUT_ERRBUF] = worker_create(&b.conf);
-	b.conf.errbuf_entries = ERRBUF_ENTRIES;
-	r->worker[WITH_ERRBUF] = worker_create(&b.conf);
-	if (r->worker[0] == NULL || r->worker[1] == NULL)
-		die("no worker");
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		b.conf.errbuf_entries = i == WITH_ERRBUF ? ERRBUF_ENTRIES : 0;
+		r->worker[i] = worker_create(&b.conf);
+		if (r->worker[i] == NULL)
+			die("no worker");
+	}
+	worker_load(r->worker[WITH_LAPS])->measure = true;
 }
 
 void
 hostile_tear_down(struct hostile_rig *r)
 {
-	worker_destroy(r->worker[0]);
-	worker_destroy(r->worker[1]);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		worker_destroy(r->worker[i]);
 }
 
 /* ---- QPs ------------------------------------------------------------------------------------- */

@@ -16,6 +16,8 @@ enum {
 	HOSTILE_QPS = FLOOD, /* one for each packet that is its QP's last */
 	WITHOUT_ERRBUF = 0,
 	WITH_ERRBUF = 1,
+	WITH_LAPS = 2, /* the first of them, with cycles by stage */
+	WORKERS = 3
 };
 
 /** What is wrong with a hostile packet; the rest of it is a WRITE of 64 bytes. */
@@ -57,7 +59,7 @@ struct hostile_rig {
 	struct rte_ring *to;
 	struct rte_ring *from;
 	struct rte_mempool *pool;
-	struct worker *worker[2]; /* WITHOUT_ERRBUF, WITH_ERRBUF */
+	struct worker *worker[WORKERS];
 	struct mbox mbox;
 };
 
