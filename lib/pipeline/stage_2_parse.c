@@ -65,35 +65,26 @@ read_plain(const struct worker *w, struct burst *b)
 }
 
 #if WIRE_WIDE
-/** Packets that are not plain, by bits. */
-struct odd {
-	uint32_t near; /* wire_near.h may know them */
-	uint32_t far;
-};
-
-/** The same, faster. */
-TARGET_WIRE_WIDE static struct odd
+/** The same, faster, up to the first packet that is not plain. @return where that is. */
+TARGET_WIRE_WIDE static uint32_t
 read_wide(const struct worker *w, struct burst *b)
 {
 	const struct qp_table *qps = w->qps;
 	const uint64_t fcs_bad = w->fcs_bad;
 	const uint32_t n = b->n, mask = qps->mask;
-	struct odd odd = { 0 };
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct rte_mbuf *m = b->m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 
-		if (LIKELY(m->data_len >= WIRE_PLAIN_MIN) && LIKELY((m->ol_flags & fcs_bad) == 0) &&
-			LIKELY(wire_read_wide(
+		if (UNLIKELY(m->data_len < WIRE_PLAIN_MIN) ||
+			UNLIKELY((m->ol_flags & fcs_bad) != 0) ||
+			UNLIKELY(!wire_read_wide(
 				&w->front[b->port[i]], frame, m->data_len, &b->pkt[i])))
-			rte_prefetch0(&qps->slot[be32_load(frame + WIRE_PLAIN_BTH + 4) & mask]);
-		else if (wire_is_near(frame, m->data_len))
-			odd.near |= BIT32(i);
-		else
-			odd.far |= BIT32(i);
+			return i;
+		rte_prefetch0(&qps->slot[be32_load(frame + WIRE_PLAIN_BTH + 4) & mask]);
 	}
-	return odd;
+	return n;
 }
 #endif
 
@@ -126,20 +117,20 @@ read_odd(struct worker *w, struct burst *b, uint32_t odd)
 }
 
 #if WIRE_WIDE
-/** Read those of these packets that wire_near.h knows. @return a bit for each of the others. */
+/** Read packets from `i` on, plain or near. @return a bit for each that is neither. */
 TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
-read_near(const struct worker *w, struct burst *b, uint32_t near)
+read_near(const struct worker *w, struct burst *b, uint32_t i)
 {
+	const uint32_t n = b->n;
 	uint32_t far = 0;
 
-	for (uint32_t i = 0; near != 0; i++, near >>= 1) {
+	for (; i < n; i++) {
 		const struct rte_mbuf *m = b->m[i];
+		struct wire_pkt *p = &b->pkt[i];
 
-		if ((near & 1) == 0)
-			continue;
-		if (wire_read_near(&w->front[b->port[i]], &w->conf.ports[b->port[i]].addr,
-			    rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &b->pkt[i]))
-			odd_ready(w, m, &b->pkt[i]);
+		if (LIKELY(wire_read_near(&w->front[b->port[i]], &w->conf.ports[b->port[i]].addr,
+			    rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, p)))
+			odd_ready(w, m, p);
 		else
 			far |= BIT32(i);
 	}
@@ -150,11 +141,12 @@ read_near(const struct worker *w, struct burst *b, uint32_t near)
 static uint32_t
 parse_wide(struct worker *w, struct burst *b)
 {
-	struct odd odd = read_wide(w, b);
+	uint32_t plain = read_wide(w, b), far;
 
-	if (UNLIKELY(odd.near != 0))
-		odd.far |= read_near(w, b, odd.near);
-	return UNLIKELY(odd.far != 0) ? read_odd(w, b, odd.far) : 0;
+	if (LIKELY(plain == b->n))
+		return 0;
+	far = read_near(w, b, plain);
+	return far != 0 ? read_odd(w, b, far) : 0;
 }
 #endif
 

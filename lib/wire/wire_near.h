@@ -7,7 +7,7 @@
  * Owner:   any lcore (pure functions over the caller's memory).
  * Memory:  the caller's frame.
  * Depends: wire_wide.h.
- * Spec:    RX-SYN-00, -05, -06, -08, -09, -13, -14; WIRE-01.
+ * Spec:    RX-SYN-00, -03, -05, -06, -08, -09, -13, -14; WIRE-01.
  *
  * A tag, and faults that leave the BTH and the end of the packet where they are. Whoever floods a
  * port sends such packets, and they are to cost less than good ones.
@@ -20,8 +20,6 @@ enum {
 	/* Places of the flags, the offset and the protocol in an untagged frame. */
 	WIRE_NEAR_FLAGS = WIRE_PLAIN_IP + 6,
 	WIRE_NEAR_PROTO = WIRE_PLAIN_IP + 9,
-	/* A register of bytes behind what an IPv6 header is longer by. */
-	WIRE_NEAR_MIN = WIRE_IPV6_LEN - WIRE_IPV4_LEN + 64,
 };
 
 /** Words of four bytes in which a header is not what the port wants. */
@@ -30,6 +28,9 @@ enum {
 	WIRE_NEAR_VERSION = BIT32(3), /* or the EtherType; or the port has no IPv4 */
 	WIRE_NEAR_FRAG = BIT32(5),    /* or the protocol */
 	WIRE_NEAR_DST_IP = BIT32(7) | BIT32(8),
+	WIRE_NEAR_DPORT = BIT32(9),
+	WIRE_NEAR_TVER = BIT32(10),
+	WIRE_NEAR_ECN = BIT32(11),
 };
 
 /** Flags and fragment offset, which are not what RoCE senders send. */
@@ -45,147 +46,185 @@ wire_near_frag(const struct wire_port *us, uint32_t frag)
 	return f;
 }
 
-/** What the BTH says that it should not. `at` has it where an untagged IPv4 frame has it. */
+/** A frame that is read, from where its headers stand. */
+struct wire_near {
+	const uint8_t *frame;
+	const uint8_t *l2; /* as far before the IP header as the frame would be without a tag */
+	uint32_t len;
+	uint32_t tag; /* bytes */
+};
+
+/** A QP number that no QP has. */
 static ALWAYS_INLINE fault_mask_t
-wire_near_bth(const uint8_t *at)
+wire_near_qpn(const uint8_t *at)
 {
 	uint32_t qpn = be32_load(at + WIRE_PLAIN_BTH + 4) & PSN_MASK;
-	fault_mask_t f = 0;
 
-	if ((at[WIRE_PLAIN_BTH + 1] & 0xf) != 0)
-		f |= FAULT_BIT(FAULT_TVER);
-	if (qpn - 2 > PSN_MASK - 3)
-		f |= FAULT_BIT(FAULT_DST_QP);
-	return f;
+	return UNLIKELY(qpn - 2 > PSN_MASK - 3) ? FAULT_BIT(FAULT_DST_QP) : 0;
 }
 
-/** The same of IPv4 and Ethernet, by the words that are wrong, and by what else is. */
-static ALWAYS_INLINE fault_mask_t
-wire_near_ipv4(const struct wire_port *us, const uint8_t *at, uint32_t wrong)
+/** FECN and BECN of what was read. */
+static ALWAYS_INLINE void
+wire_near_ecn(uint8_t ecn, struct wire_pkt *out)
 {
+	out->flags |= (ecn >> 4 & PKT_FECN) | (ecn >> 2 & PKT_BECN);
+}
+
+/** The header's words, of which the offsets are larger by `more` behind the IP header. */
+TARGET_WIRE_WIDE static ALWAYS_INLINE void
+wire_near_store(const struct wire_near *n, __m256i words, uint32_t more, uint32_t flags,
+	struct wire_pkt *out)
+{
+	const __m256i moved = _mm256_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, -1, 0, -1, 0, -1, 0, 0, 0);
+	__m256i by = _mm256_and_si256(moved, _mm256_set1_epi16((short)(more + n->tag)));
+
+	words = _mm256_add_epi16(words, by);
+	_mm256_storeu_si256((__m256i *)(void *)&out->op, words);
+	out->frame = n->frame;
+	out->frame_len = (uint16_t)n->len;
+	if (n->tag != 0) {
+		out->l3_off += WIRE_VLAN_LEN;
+		flags |= PKT_VLAN;
+	}
+	if (flags != 0)
+		out->flags |= flags;
+}
+
+/** Faults of an IPv4 packet by the words that are not what the port wants; what is read of them. */
+static ALWAYS_INLINE fault_mask_t
+wire_near_wrong(
+	const struct wire_port *us, const struct wire_near *n, uint32_t wrong, struct wire_pkt *out)
+{
+	const uint8_t *at = n->l2;
 	fault_mask_t f = 0;
 
-	if ((wrong & WIRE_NEAR_MAC) != 0)
+	if ((wrong & WIRE_NEAR_MAC) != 0 &&
+		(n->tag == 0 || ((wire_load64(n->frame) ^ wire_load64(us->mac)) << 16) != 0))
 		f |= FAULT_BIT(FAULT_DST_MAC);
 	if ((wrong & WIRE_NEAR_DST_IP) != 0)
 		f |= FAULT_BIT(FAULT_DST_IP);
 	if ((wrong & WIRE_NEAR_FRAG) != 0)
 		f |= wire_near_frag(us, be16_load(at + WIRE_NEAR_FLAGS));
-	if (!wire_ipv4_sum_is_good(at + WIRE_PLAIN_IP))
-		f |= FAULT_BIT(FAULT_IP_CHECKSUM);
+	if ((wrong & WIRE_NEAR_VERSION) != 0) { /* a length below the smallest: not believed */
+		f |= FAULT_BIT(FAULT_IP_HDR_LEN);
+		out->icrc_off = 0;
+	}
+	if ((wrong & WIRE_NEAR_TVER) != 0 && (at[WIRE_PLAIN_BTH + 1] & 0xf) != 0) {
+		f |= FAULT_BIT(FAULT_TVER);
+		out->tver = at[WIRE_PLAIN_BTH + 1] & 0xf;
+	}
+	if ((wrong & WIRE_NEAR_ECN) != 0)
+		wire_near_ecn(at[WIRE_PLAIN_BTH + 4], out);
 	return f;
 }
 
-/** Everything but the faults of headers below the BTH. */
-TARGET_WIRE_WIDE static ALWAYS_INLINE void
-wire_near_store(
-	const uint8_t *frame, const uint8_t *at, uint32_t len, __m256i words, struct wire_pkt *out)
+/** Is this what the port wants in the words that tell where everything else stands? */
+static ALWAYS_INLINE bool
+wire_near_is_ipv4(const struct wire_port *us, const uint8_t *at, uint32_t wrong)
 {
-	_mm256_storeu_si256((__m256i *)(void *)&out->op, words);
-	out->frame = frame;
-	out->frame_len = (uint16_t)len;
-	out->tver = at[WIRE_PLAIN_BTH + 1] & 0xf;
-	if (at[WIRE_PLAIN_BTH + 4] != 0)
-		out->flags |= (at[WIRE_PLAIN_BTH + 4] >> 4 & PKT_FECN) |
-			      (at[WIRE_PLAIN_BTH + 4] >> 2 & PKT_BECN);
+	if ((wrong & WIRE_NEAR_DPORT) != 0)
+		return false;
+	if ((wrong & WIRE_NEAR_FRAG) != 0 && at[WIRE_NEAR_PROTO] != 17)
+		return false;
+	if ((wrong & WIRE_NEAR_VERSION) == 0)
+		return true;
+	return us->has_ipv4 && (at[WIRE_PLAIN_IP] & 0xf0) == 0x40 && at[WIRE_PLAIN_IP] < 0x45;
 }
 
-/** IPv4, tagged or not. */
+/** An IPv4 header of 20 bytes, or one that says less. */
 TARGET_WIRE_WIDE static ALWAYS_INLINE bool
-wire_read_near4(const struct wire_front *front, const struct wire_port *us, const uint8_t *frame,
-	uint32_t len, struct wire_pkt *out)
+wire_read_near4(const struct wire_front *front, const struct wire_port *us,
+	const struct wire_near *n, struct wire_pkt *out)
 {
-	const uint32_t tag =
-		wire_load16(frame + 12) == __builtin_bswap16(0x8100) ? WIRE_VLAN_LEN : 0;
-	const uint8_t *at = frame + tag;
+	const uint8_t *at = n->l2;
+	fault_mask_t f = 0;
+	uint32_t wrong;
 	__m256i words;
 	__m512i head;
-	uint32_t wrong;
 
-	if ((wire_load32(at + 12) & WIRE_BYTES(0xff, 0xff, 0xff, 0)) !=
-			WIRE_BYTES(0x08, 0, 0x45, 0) ||
-		at[WIRE_NEAR_PROTO] != 17 || be16_load(at + WIRE_PLAIN_UDP + 2) != WIRE_UDP_PORT)
+	if (UNLIKELY(n->len < n->tag + WIRE_PLAIN_MIN))
 		return false;
-	head = _mm512_loadu_si512(at);
+	head = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), at);
 	words = wire_words(head, at[WIRE_PLAIN_BTH]);
 	wrong = _mm512_cmpneq_epi32_mask(_mm512_and_si512(head, _mm512_load_si512(wire_front_mask)),
 		_mm512_load_si512(front->want));
-	if ((wrong & WIRE_NEAR_VERSION) != 0 || wire_words_are_wrong(words) ||
-		be16_load(at + WIRE_PLAIN_UDP + 4) + tag + WIRE_PLAIN_UDP > len)
+	if (wire_words_are_wrong(words) ||
+		be16_load(at + WIRE_PLAIN_UDP + 4) + n->tag + WIRE_PLAIN_UDP > n->len ||
+		!wire_near_is_ipv4(us, at, wrong))
 		return false;
-	if (tag != 0) {
-		const short t = WIRE_VLAN_LEN;
-
-		words = _mm256_add_epi16(words, _mm256_set_epi16(0, 0, PKT_VLAN << 8, 0, 0, 0, 0, 0,
-							t, t, t, 0, t, 0, 0, 0));
-		if (((wire_load64(frame) ^ wire_load64(us->mac)) << 16) == 0)
-			wrong &= ~(uint32_t)WIRE_NEAR_MAC;
-	}
-	wire_near_store(frame, at, len, words, out);
-	out->faults = wire_near_ipv4(us, at, wrong) | wire_near_bth(at);
-	if ((at[WIRE_PLAIN_IP + 1] & 3) == 3)
-		out->flags |= PKT_CE;
+	wire_near_store(n, words, 0, (at[WIRE_PLAIN_IP + 1] & 3) == 3 ? PKT_CE : 0, out);
+	if (wrong != 0)
+		f = wire_near_wrong(us, n, wrong, out);
+	if (!wire_ipv4_sum_is_good(at + WIRE_PLAIN_IP))
+		f |= FAULT_BIT(FAULT_IP_CHECKSUM);
+	out->faults = f | wire_near_qpn(at);
 	return true;
 }
 
-/** IPv6 without a tag, whose UDP header stands as much further behind as its header is longer. */
+/** IPv6, whose UDP header stands as much further behind as its header is longer. */
 TARGET_WIRE_WIDE static ALWAYS_INLINE bool
-wire_read_near6(
-	const struct wire_port *us, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+wire_read_near6(const struct wire_port *us, const struct wire_near *n, struct wire_pkt *out)
 {
-	const short more = WIRE_IPV6_LEN - WIRE_IPV4_LEN;
-	const uint8_t *ip = frame + WIRE_PLAIN_IP, *at = frame + more;
-	uint32_t udp_len = be16_load(at + WIRE_PLAIN_UDP + 4);
+	const uint32_t more = WIRE_IPV6_LEN - WIRE_IPV4_LEN;
+	const uint8_t *ip = n->l2 + WIRE_PLAIN_IP, *at = n->l2 + more;
+	uint32_t udp_len, tver, ecn;
 	fault_mask_t f = 0;
 	__m256i words;
 
-	if (ip[0] >> 4 != 6 || ip[6] != 17 || be16_load(at + WIRE_PLAIN_UDP + 2) != WIRE_UDP_PORT)
+	if (UNLIKELY(n->len < n->tag + more + WIRE_PLAIN_MIN))
 		return false;
-	words = wire_words(_mm512_loadu_si512(at), at[WIRE_PLAIN_BTH]);
-	words = _mm256_mask_mov_epi16(words, 0x8000, _mm256_setzero_si256());
-	if (wire_words_are_wrong(words) || be16_load(ip + 4) != udp_len ||
-		udp_len + more + WIRE_PLAIN_UDP > len)
+	udp_len = be16_load(at + WIRE_PLAIN_UDP + 4);
+	if (ip[0] >> 4 != 6 || ip[6] != 17 || be16_load(at + WIRE_PLAIN_UDP + 2) != WIRE_UDP_PORT ||
+		be16_load(ip + 4) != udp_len || udp_len + more + n->tag + WIRE_PLAIN_UDP > n->len)
 		return false;
-	words = _mm256_add_epi16(words, _mm256_set_epi16(0, 0, PKT_IPV6 << 8, 0, 0, 0, 0, 0, more,
-						0, more, 0, more, 0, 0, 0));
-	wire_near_store(frame, at, len, words, out);
-	if (((wire_load64(frame) ^ wire_load64(us->mac)) << 16) != 0)
+	words = wire_words(_mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), at),
+		at[WIRE_PLAIN_BTH]);
+	/* The word that compares the lengths of IPv4 and UDP is none of IPv6. */
+	words = _mm256_maskz_mov_epi16(0x7fff, words);
+	if (wire_words_are_wrong(words))
+		return false;
+	wire_near_store(n, words, more, PKT_IPV6 | ((ip[1] >> 4 & 3) == 3 ? PKT_CE : 0), out);
+	tver = at[WIRE_PLAIN_BTH + 1] & 0xf;
+	ecn = at[WIRE_PLAIN_BTH + 4];
+	if (UNLIKELY(tver != 0)) {
+		f |= FAULT_BIT(FAULT_TVER);
+		out->tver = (uint8_t)tver;
+	}
+	if (UNLIKELY(ecn != 0))
+		wire_near_ecn((uint8_t)ecn, out);
+	if (((wire_load64(n->frame) ^ wire_load64(us->mac)) << 16) != 0)
 		f |= FAULT_BIT(FAULT_DST_MAC);
 	if (!us->has_ipv6 || (wire_load64(ip + 24) ^ wire_load64(us->ipv6)) != 0 ||
 		(wire_load64(ip + 32) ^ wire_load64(us->ipv6 + 8)) != 0)
 		f |= FAULT_BIT(FAULT_DST_IP);
-	out->faults = f | wire_near_bth(at);
-	if ((ip[1] >> 4 & 3) == 3)
-		out->flags |= PKT_CE;
+	out->faults = f | wire_near_qpn(at);
 	return true;
 }
 
-/** Is it worth wire_read_near()? */
-static ALWAYS_INLINE bool
-wire_is_near(const uint8_t *frame, uint32_t len)
-{
-	uint32_t type;
-
-	if (len < WIRE_NEAR_MIN)
-		return false;
-	type = wire_load32(frame + 12);
-	if ((type & WIRE_BYTES(0xff, 0xff, 0xff, 0)) == WIRE_BYTES(0x08, 0, 0x45, 0))
-		return be16_load(frame + WIRE_PLAIN_UDP + 2) == WIRE_UDP_PORT;
-	type &= 0xffff;
-	return type == WIRE_BYTES(0x86, 0xdd, 0, 0) || type == WIRE_BYTES(0x81, 0, 0, 0);
-}
-
 /**
- * wire_parse_any() of a packet of which wire_is_near() says so. @return false: it is another one;
- * `out` says nothing then.
+ * wire_parse_any() of an IPv4 or IPv6 packet. @return false: it is another one; `out` says nothing
+ * then.
  */
 TARGET_WIRE_WIDE static ALWAYS_INLINE bool
 wire_read_near(const struct wire_front *front, const struct wire_port *us, const uint8_t *frame,
 	uint32_t len, struct wire_pkt *out)
 {
-	if (wire_load16(frame + 12) == __builtin_bswap16(0x86dd))
-		return wire_read_near6(us, frame, len, out);
-	return wire_read_near4(front, us, frame, len, out);
+	struct wire_near n = { .frame = frame, .l2 = frame, .len = len };
+	uint32_t type;
+
+	if (UNLIKELY(len < WIRE_PLAIN_MIN))
+		return false;
+	type = wire_load16(frame + 12);
+	if (type == __builtin_bswap16(0x8100)) {
+		n.tag = WIRE_VLAN_LEN;
+		n.l2 += WIRE_VLAN_LEN;
+		type = wire_load16(n.l2 + 12);
+	}
+	if (type == __builtin_bswap16(0x0800))
+		return wire_read_near4(front, us, &n, out);
+	if (type == __builtin_bswap16(0x86dd))
+		return wire_read_near6(us, &n, out);
+	return false;
 }
 #endif
 

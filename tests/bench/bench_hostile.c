@@ -205,16 +205,6 @@ measure(struct hostile_rig *r, const struct hostile_case *c, uint32_t repeats)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static const char *const stages[STAGE_MAX] = {
-	[STAGE_RX] = "rx",
-	[STAGE_PARSE] = "parse",
-	[STAGE_ICRC] = "icrc",
-	[STAGE_STEER] = "steer",
-	[STAGE_RESPOND] = "respond",
-	[STAGE_REQUEST] = "request",
-	[STAGE_TX] = "tx",
-};
-
 static void
 print_header(uint32_t repeats)
 {
@@ -231,7 +221,7 @@ print_header(uint32_t repeats)
 		"bad off", "bad on", "rate Mp/s", "flood off", "flood on", "kept off", "kept on",
 		"sh.off", "sh.on");
 	for (uint32_t s = 0; with_stages && s < STAGE_MAX; s++)
-		printf("%7s ", stages[s]);
+		printf("%7s ", stats_stage_names[s]);
 	printf("fair\n");
 }
 
@@ -279,7 +269,7 @@ print_json(FILE *out, const struct hostile_case *c, const struct figures *f, boo
 	json_pair(out, "kept", f->kept);
 	json_pair(out, "share", f->share);
 	for (uint32_t s = 0; with_stages && s < STAGE_MAX; s++)
-		fprintf(out, ", \"%s\": %.4g", stages[s], f->stage[s]);
+		fprintf(out, ", \"%s\": %.4g", stats_stage_names[s], f->stage[s]);
 	fprintf(out, ", \"fair\": \"%s\"}", fair_text(f));
 }
 

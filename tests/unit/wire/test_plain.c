@@ -66,7 +66,7 @@ read_near(const struct wire_port *us, const uint8_t *f, uint32_t len, struct wir
 	struct wire_front front;
 
 	wire_front_init(&front, us);
-	return wire_is_near(f, len) && wire_read_near(&front, us, f, len, out);
+	return wire_read_near(&front, us, f, len, out);
 }
 #endif
 
@@ -140,24 +140,25 @@ WIRE_01_both_ways_agree(void **state)
 }
 
 #if WIRE_WIDE
-enum { MORE = 28, KINDS = 3 };
+/* IPv4, tagged IPv4, IPv6, tagged IPv6. */
+enum { MORE = 28, KINDS = 4, KIND_TAG = 1, KIND_IPV6 = 2 };
 
-/** A frame for wire_near.h: 28 bytes more of payload; IPv4, tagged IPv4, IPv6. @return its length.
- */
+/** A frame for wire_near.h: 28 bytes more of payload. @return its length. */
 static size_t
 near_frame(uint32_t kind, uint8_t *f)
 {
-	size_t len = hex_bytes(kind == 2 ? v6_send : v4_send, f, FRAME_MAX);
-	uint32_t l4 = WIRE_ETH_LEN + (kind == 2 ? WIRE_IPV6_LEN : WIRE_IPV4_LEN);
-	uint8_t *ip_len = f + WIRE_ETH_LEN + (kind == 2 ? 4 : 2);
+	bool ipv6 = (kind & KIND_IPV6) != 0;
+	size_t len = hex_bytes(ipv6 ? v6_send : v4_send, f, FRAME_MAX);
+	uint32_t l4 = WIRE_ETH_LEN + (ipv6 ? WIRE_IPV6_LEN : WIRE_IPV4_LEN);
+	uint8_t *ip_len = f + WIRE_ETH_LEN + (ipv6 ? 4 : 2);
 
 	memset(f + len, 0x5a, MORE);
 	put16(ip_len, be16_load(ip_len) + MORE);
 	put16(f + l4 + 4, be16_load(f + l4 + 4) + MORE);
 	len += MORE;
-	if (kind != 2)
+	if (!ipv6)
 		fix_sum(f + WIRE_ETH_LEN);
-	if (kind != 1)
+	if ((kind & KIND_TAG) == 0)
 		return len;
 	memmove(f + 16, f + 12, len - 12);
 	memcpy(f + 12, (const uint8_t[]){ 0x81, 0, 0, 7 }, 4);
@@ -168,13 +169,17 @@ near_frame(uint32_t kind, uint8_t *f)
 static void
 RX_SYN_near_ones_agree(void **state)
 {
+	const fault_mask_t both = FAULT_BIT(FAULT_DST_MAC) | FAULT_BIT(FAULT_DST_IP) |
+				  FAULT_BIT(FAULT_TVER) | FAULT_BIT(FAULT_DST_QP);
+	const fault_mask_t ipv4 = FAULT_BIT(FAULT_IP_HDR_LEN) | FAULT_BIT(FAULT_IP_FLAGS) |
+				  FAULT_BIT(FAULT_IP_FRAGMENT) | FAULT_BIT(FAULT_IP_CHECKSUM);
 	uint32_t seed = 0x20261122, known[KINDS] = { 0 }, faulty[KINDS] = { 0 };
+	fault_mask_t seen[KINDS] = { 0 };
 
 	(void)state;
-	if (!wire_has_wide()) {
-		assert_false(wire_is_near((const uint8_t *)"", 0));
+	if (!wire_has_wide())
 		return;
-	}
+	assert_false(read_near(&port, (const uint8_t *)"", 0, &(struct wire_pkt){ 0 }));
 	for (uint32_t i = 0; i < FRAMES; i++) {
 		struct wire_pkt a = { 0 }, b = { 0 };
 		struct wire_port us = port;
@@ -183,9 +188,9 @@ RX_SYN_near_ones_agree(void **state)
 		size_t len = near_frame(kind, f);
 
 		for (uint32_t k = 0; k < n; k++)
-			f[next(&seed) % 84] ^= (uint8_t)(1u << (next(&seed) & 7));
-		if ((next(&seed) & 3) == 0)
-			fix_sum(f + WIRE_ETH_LEN + (kind == 1 ? WIRE_VLAN_LEN : 0));
+			f[next(&seed) % 88] ^= (uint8_t)(1u << (next(&seed) & 7));
+		if ((kind & KIND_IPV6) == 0 && (next(&seed) & 3) == 0)
+			fix_sum(f + WIRE_ETH_LEN + (kind == KIND_TAG ? WIRE_VLAN_LEN : 0));
 		if ((next(&seed) & 15) == 0)
 			len = next(&seed) % (len + 1);
 		us.require_df = (seed & 1) != 0;
@@ -200,11 +205,14 @@ RX_SYN_near_ones_agree(void **state)
 			assert_memory_equal(&a, &b, offsetof(struct wire_pkt, reserved));
 			known[kind]++;
 			faulty[kind] += a.faults != 0;
+			seen[kind] |= a.faults;
 		}
 		free(exact);
 	}
-	for (uint32_t kind = 0; kind < KINDS; kind++)
+	for (uint32_t kind = 0; kind < KINDS; kind++) {
 		assert_true(known[kind] > FRAMES / 8 && faulty[kind] > known[kind] / 8);
+		assert_true(seen[kind] == (both | ((kind & KIND_IPV6) == 0 ? ipv4 : 0)));
+	}
 }
 #endif
 
