@@ -34,39 +34,60 @@ is_atomic(uint8_t opcode)
 	return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/** What of an entry says how the rest is to be read: each word is read once. */
+struct shape {
+	uint32_t num_sge;
+	uint32_t inline_len;
+	uint8_t opcode;
+	uint8_t flags;
+};
+
+/** One entry of a list in the ring to its private place. @return its length. */
+static ALWAYS_INLINE uint32_t
+copy_sge(struct ring_sge *to, const struct ring_sge *from)
+{
+	uint64_t addr, rest;
+
+	memcpy(&addr, &from->addr, sizeof(addr));
+	memcpy(&rest, &from->length, sizeof(rest));
+	atomic_signal_fence(memory_order_seq_cst);
+	memcpy(&to->addr, &addr, sizeof(addr));
+	memcpy(&to->length, &rest, sizeof(rest));
+	return (uint32_t)rest; /* the hosts are little-endian */
+}
+
 /**
  * What is wrong with the copy (REQ-CLS-B-05, REQ-18); keys are judged when memory is used.
  * @param sge where its entries are copied from the ring.
  */
-static uint8_t
-judge(const struct qp_sendq *q, const struct ring_send_wqe *c, const struct ring_sge *from,
-	struct ring_sge *sge, struct requester_wr *wr)
+static ALWAYS_INLINE uint8_t
+judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, struct ring_sge *sge,
+	struct requester_wr *wr)
 {
 	uint64_t bytes;
 
-	if (UNLIKELY(!is_known(c->opcode)))
+	if (UNLIKELY(!is_known(c.opcode)))
 		return WR_FAULT_MALFORMED;
-	if ((c->flags & WR_INLINE) != 0) {
-		if (c->opcode == WR_RDMA_READ || is_atomic(c->opcode) ||
-			c->inline_len > q->max_inline)
+	if ((c.flags & WR_INLINE) != 0) {
+		if (c.opcode == WR_RDMA_READ || is_atomic(c.opcode) || c.inline_len > q->max_inline)
 			return WR_FAULT_MALFORMED;
-		wr->len = c->inline_len;
+		wr->len = c.inline_len;
 		return WR_FAULT_NONE;
 	}
-	if (UNLIKELY(c->num_sge > q->max_sge))
+	if (UNLIKELY(c.num_sge > q->max_sge))
 		return WR_FAULT_MALFORMED;
-	if (LIKELY(c->num_sge == 1)) {
-		sge[0] = from[0];
-		bytes = sge[0].length;
+	if (LIKELY(c.num_sge == 1)) {
+		bytes = copy_sge(sge, from);
 	} else {
-		memcpy(sge, from, c->num_sge * sizeof(*sge));
-		bytes = mem_sge_bytes(sge, c->num_sge);
+		memcpy(sge, from, c.num_sge * sizeof(*sge));
+		atomic_signal_fence(memory_order_seq_cst);
+		bytes = mem_sge_bytes(sge, c.num_sge);
 	}
 	if (UNLIKELY(bytes > MESSAGE_MAX))
 		return WR_FAULT_LENGTH;
-	wr->num_sge = (uint8_t)c->num_sge;
+	wr->num_sge = (uint8_t)c.num_sge;
 	wr->len = (uint32_t)bytes;
-	if (UNLIKELY(is_atomic(c->opcode))) {
+	if (UNLIKELY(is_atomic(c.opcode))) {
 		if (bytes < ATOMIC_LEN)
 			return WR_FAULT_LENGTH;
 		wr->len = ATOMIC_LEN;
@@ -74,44 +95,63 @@ judge(const struct qp_sendq *q, const struct ring_send_wqe *c, const struct ring
 	return WR_FAULT_NONE;
 }
 
-static void
+/* What an entry and its work request begin with is the same. */
+#define SAME_BYTES offsetof(struct requester_wr, len)
+_Static_assert(offsetof(struct requester_wr, remote_addr) ==
+			       offsetof(struct ring_send_wqe, remote_addr) &&
+		       offsetof(struct requester_wr, compare_add) ==
+			       offsetof(struct ring_send_wqe, compare_add) &&
+		       offsetof(struct requester_wr, swap) == offsetof(struct ring_send_wqe, swap) &&
+		       offsetof(struct requester_wr, rkey) == offsetof(struct ring_send_wqe, rkey) &&
+		       offsetof(struct requester_wr, imm) == offsetof(struct ring_send_wqe, imm) &&
+		       offsetof(struct ring_send_wqe, num_sge) == SAME_BYTES,
+	"wr_id, remote_addr, compare_add, swap, rkey, imm");
+
+static ALWAYS_INLINE void
 take_one(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 {
-	uint32_t slot = position & qp->req.wr_mask;
+	uint32_t slot = position & qp->req.wr_mask, what;
 	struct requester_wr *wr = &qp->req.wr[slot];
-	struct ring_send_wqe c;
+	struct shape c;
+	uint64_t counts;
+	uint16_t kind;
 
-	memcpy(&c, wqe, sizeof(c));
-	/* The host may still be writing: from here on only the copy is looked at. */
+	memcpy(wr, wqe, SAME_BYTES);
+	memcpy(&counts, &wqe->num_sge, sizeof(counts));
+	memcpy(&kind, &wqe->opcode, sizeof(kind));
+	/* The host may still be writing: from here on only the copies are looked at. */
 	atomic_signal_fence(memory_order_seq_cst);
-	*wr = (struct requester_wr){ .wr_id = c.wr_id,
-		.remote_addr = c.remote_addr,
-		.compare_add = c.compare_add,
-		.swap = c.swap,
-		.rkey = c.rkey,
-		.imm = c.imm,
-		.opcode = c.opcode,
-		.flags = c.flags & (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE) };
-	if ((qp->flags & QPF_SIG_ALL) != 0)
-		wr->flags |= WR_SIGNALED;
-	wr->fault = judge(&qp->sq, &c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr);
+	c = (struct shape){ .num_sge = (uint32_t)counts,
+		.inline_len = (uint32_t)(counts >> 32),
+		.opcode = (uint8_t)kind,
+		.flags = (uint8_t)(kind >> 8) };
+	wr->len = 0;
+	wr->first = wr->last = psn(0);
+	wr->num_sge = 0;
+	what = c.opcode | (c.flags & (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE)) << 8;
+	what |= (qp->flags & QPF_SIG_ALL) != 0 ? WR_SIGNALED << 8 : 0;
+	what |= (uint32_t)judge(
+			&qp->sq, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
+		<< 16;
+	memcpy(&wr->opcode, &what, sizeof(what)); /* as requester_what() reads it */
 }
 
 void
 sendq_take(const struct worker *w, struct qp *qp)
 {
 	struct requester *r = &qp->req;
-	uint32_t n = waiting(&qp->sq);
+	const uint32_t used = r->tail - r->head;
+	uint32_t n = waiting(&qp->sq), room = used <= r->wr_mask ? r->wr_mask + 1 - used : 0;
 
 	if (UNLIKELY((qp->flags & QPF_SEND_FEED) != 0)) {
 		feed_take(qp, w->now);
 		return;
 	}
-	while (n-- != 0 && r->tail - r->head <= r->wr_mask) {
-		take_one(qp, ring_consume_peek(&qp->sq.ring, qp->sq.taken), r->tail);
-		qp->sq.taken++;
-		requester_posted(r, r->tail + 1);
-	}
+	n = n < room ? n : room;
+	for (uint32_t i = 0; i < n; i++)
+		take_one(qp, ring_consume_peek(&qp->sq.ring, qp->sq.taken + i), r->tail + i);
+	qp->sq.taken += n;
+	requester_posted(r, r->tail + n);
 }
 
 void

@@ -13,9 +13,17 @@
  */
 #include "mem_reach.h"
 #include "pipeline_priv.h"
+#include "reply.h"
 #include "requester_plain.h"
 
-enum { PLAIN_HEAD = WIRE_PLAIN_BTH + WIRE_BTH_LEN };
+enum {
+	PLAIN_HEAD = WIRE_PLAIN_BTH + WIRE_BTH_LEN,
+	/* In a buffer, beside the payload: the pad is written as four bytes. */
+	PLAIN_ROOM = RTE_PKTMBUF_HEADROOM + PLAIN_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
+	SMALL_FRAME = 3 * CACHE_LINE, /* all of an RDMA WRITE of 64 bytes */
+};
+
+_Static_assert(REPLY_ROOM >= sizeof(((struct wire_template *)0)->bytes), "see is_reusable()");
 
 /** May packets be made here? An untagged IPv4 template, and nobody who looks at each of them. */
 static ALWAYS_INLINE bool
@@ -64,18 +72,17 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 	for (; sent < from->n && *n != 0; sent++) {
 		const struct requester_wr *wr = &r->wr[r->sending & r->wr_mask];
 		struct rte_mbuf *one = m[*n - 1];
-		uint8_t *frame = rte_pktmbuf_mtod(one, uint8_t *), *payload;
+		uint8_t *frame = (uint8_t *)one->buf_addr + RTE_PKTMBUF_HEADROOM, *payload;
 		uint32_t len = wr->len, pad = -len & 3;
 		struct requester_start s;
 
 		if (UNLIKELY(from->host[sent] == NULL) ||
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY(q->tail == TX_ROOM) ||
-			UNLIKELY(rte_pktmbuf_tailroom(one) <
-					 PLAIN_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN + len ||
-				 rte_pktmbuf_tailroom(one) < sizeof(qp->tmpl.bytes)) ||
+			UNLIKELY(!is_reusable(one)) || UNLIKELY(one->buf_len < PLAIN_ROOM + len) ||
 			UNLIKELY(!requester_start_plain(r, w->now, &s)))
 			break;
+		mbuf_renew(one);
 		payload = plain_headers(qp, wr, &s, frame, pad);
 		plain_payload(payload, from->host[sent], len);
 		len = (uint32_t)(payload - frame) + len + pad + WIRE_ICRC_LEN;

@@ -62,12 +62,24 @@ struct buffers {
 	uint32_t n;
 };
 
+/**
+ * As the pool has them: what was not looked at since they were freed is fetched for writing, up to
+ * the end of a small packet. Where a frame will be does not depend on what the mbuf says.
+ */
 static inline void
 buffers_get(struct buffers *b, struct rte_mempool *pool, uint32_t n)
 {
 	b->n = 0;
-	if (LIKELY(rte_pktmbuf_alloc_bulk(pool, b->m, n) == 0))
-		b->n = n;
+	if (UNLIKELY(rte_mempool_get_bulk(pool, (void **)b->m, n) != 0))
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t *frame = (uint8_t *)rte_mbuf_buf_addr(b->m[i], pool) + RTE_PKTMBUF_HEADROOM;
+
+		__builtin_prefetch(b->m[i], 1);
+		for (uint32_t at = 0; at < SMALL_FRAME; at += CACHE_LINE)
+			__builtin_prefetch(frame + at, 1);
+	}
+	b->n = n;
 }
 
 /** The next one. NULL: there is none. */
@@ -75,10 +87,12 @@ static inline struct rte_mbuf *
 buffers_next(struct buffers *b, struct rte_mempool *pool)
 {
 	if (UNLIKELY(b->n == 0)) {
-		b->m[0] = rte_pktmbuf_alloc(pool);
-		b->n = b->m[0] != NULL;
+		if (rte_mempool_get(pool, (void **)&b->m[0]) != 0)
+			return NULL;
+		b->n = 1;
 	}
-	return LIKELY(b->n != 0) ? b->m[b->n - 1] : NULL;
+	rte_pktmbuf_reset(b->m[b->n - 1]);
+	return b->m[b->n - 1];
 }
 
 /** Did the newest packet go out without AckReq? Then requester_next() has it sent once more. */

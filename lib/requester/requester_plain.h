@@ -12,6 +12,9 @@
  * Whatever is not plain is left alone, and goes to requester_response() and requester_next(), which
  * would do the same.
  */
+#include <stddef.h>
+#include <string.h>
+
 #include "compiler.h"
 #include "requester.h"
 
@@ -108,6 +111,26 @@ requester_time_round(struct requester *r, psn_t p, ns_t now)
 }
 
 /**
+ * opcode, flags, fault and `resumed` of a work request, lowest byte first. Read at once: a byte that
+ * the compiler has to put aside and reads back as a word stalls store forwarding.
+ */
+static ALWAYS_INLINE uint32_t
+requester_what(const struct requester_wr *w)
+{
+	uint32_t what;
+
+	memcpy(&what, &w->opcode, sizeof(what));
+	return what;
+}
+_Static_assert(offsetof(struct requester_wr, flags) == offsetof(struct requester_wr, opcode) + 1 &&
+		       offsetof(struct requester_wr, fault) ==
+			       offsetof(struct requester_wr, opcode) + 2,
+	"the order of that word");
+
+/* A fault, a fence, or another opcode than WR_RDMA_WRITE (0) and WR_SEND. */
+#define REQUESTER_WHAT_ODD (UINT8_MAX << 16 | WR_FENCE << 8 | (UINT8_MAX & ~WR_SEND))
+
+/**
  * The next packet, if it is the only one of a SEND or RDMA WRITE that is sent for the first time
  * and nothing holds up: requester_next(), without a packet to fill. The work request is that at
  * r->sending, of one to pmtu bytes. May start the transport timer.
@@ -118,23 +141,22 @@ requester_start_plain(struct requester *r, ns_t now, struct requester_start *out
 {
 	struct requester_wr *w = &r->wr[r->sending & r->wr_mask];
 	const uint32_t position = r->sending, flying = psn_distance(r->cur, r->una);
+	const uint32_t what = requester_what(w), flags = what >> 8;
 	uint32_t odd, ask;
 
 	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
-	odd |= (r->sending ^ r->fresh) | w->fault | (w->flags & WR_FENCE);
-	odd |= w->opcode & (uint8_t)~WR_SEND; /* WR_RDMA_WRITE is 0 */
-	odd |= ~r->open;
+	odd |= (r->sending ^ r->fresh) | (what & REQUESTER_WHAT_ODD) | ~r->open;
 	/* The last that the window lets out asks for a response. */
 	if (UNLIKELY(odd != 0) || UNLIKELY(r->sending == r->tail) ||
 		UNLIKELY(w->len - 1 >= r->pmtu) ||
 		UNLIKELY(flying - r->reply_psns + 1 >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
 		return false;
-	ask = ((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) |
+	ask = ((flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) |
 	      (r->since_ackreq + 1 >= r->ackreq_interval) | requester_asks_often(r, r->window);
 	out->psn = r->cur;
 	out->flags = (uint8_t)((r->unmigrated ? 0 : PKT_MIGREQ) | ask * PKT_ACKREQ);
-	if ((w->flags & WR_SOLICITED) != 0 && w->opcode == WR_SEND)
+	if ((flags & WR_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
 		out->flags |= PKT_SE;
 	w->first = w->last = r->cur;
 	w->resumed = 0;

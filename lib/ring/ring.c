@@ -61,12 +61,6 @@ ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool f
 		r->cons = r->prod; /* indices that cannot be: begin as if empty */
 }
 
-static uint8_t *
-slot_at(const struct ring *r, uint32_t index)
-{
-	return r->sh->slots + (size_t)(index & r->mask) * r->stride;
-}
-
 void *
 ring_produce_slot(struct ring *r, uint32_t limit)
 {
@@ -75,13 +69,13 @@ ring_produce_slot(struct ring *r, uint32_t limit)
 	if (limit > r->mask + 1)
 		limit = r->mask + 1;
 	if (LIKELY(r->prod - r->cons < limit))
-		return slot_at(r, r->prod);
+		return ring_slot(r, r->prod);
 
 	cons = atomic_load_explicit(&r->sh->cons, memory_order_acquire);
 	if (r->prod - cons >= limit)
 		return NULL; /* full, or an index that the consumer made up */
 	r->cons = cons;
-	return slot_at(r, r->prod);
+	return ring_slot(r, r->prod);
 }
 
 void
@@ -89,30 +83,6 @@ ring_produce_commit(struct ring *r)
 {
 	r->prod++;
 	atomic_store_explicit(&r->sh->prod, r->prod, memory_order_release);
-}
-
-uint32_t
-ring_consume_count(struct ring *r)
-{
-	uint32_t prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
-
-	/* An index that no honest producer could have reached is not taken over. */
-	if (LIKELY(prod - r->cons <= r->mask + 1))
-		r->prod = prod;
-	return r->prod - r->cons;
-}
-
-const void *
-ring_consume_peek(const struct ring *r, uint32_t i)
-{
-	return slot_at(r, r->cons + i);
-}
-
-void
-ring_consume_done(struct ring *r, uint32_t n)
-{
-	r->cons += n;
-	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
 }
 
 bool

@@ -140,8 +140,23 @@ ring_recv_fill(struct ring_recv_wqe *wqe, uint64_t wr_id, const void *sge, uint3
 	}
 }
 
+/** Where the entry with this index is. */
+static inline uint8_t *
+ring_slot(const struct ring *r, uint32_t index)
+{
+	return r->sh->slots + (size_t)(index & r->mask) * r->stride;
+}
 /** Consumer: how many entries are waiting (acquire); never more than the ring holds. */
-uint32_t ring_consume_count(struct ring *r);
+static inline uint32_t
+ring_consume_count(struct ring *r)
+{
+	uint32_t prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
+
+	/* An index that no honest producer could have reached is not taken over. */
+	if (LIKELY(prod - r->cons <= r->mask + 1))
+		r->prod = prod;
+	return r->prod - r->cons;
+}
 /** Consumer: is none waiting (acquire)? */
 static inline bool
 ring_is_empty(const struct ring *r)
@@ -149,9 +164,18 @@ ring_is_empty(const struct ring *r)
 	return atomic_load_explicit(&r->sh->prod, memory_order_acquire) == r->cons;
 }
 /** Consumer: entry number i from the head (i < ring_consume_count). */
-const void *ring_consume_peek(const struct ring *r, uint32_t i);
+static inline const void *
+ring_consume_peek(const struct ring *r, uint32_t i)
+{
+	return ring_slot(r, r->cons + i);
+}
 /** Consumer: give n entries back (release). */
-void ring_consume_done(struct ring *r, uint32_t n);
+static inline void
+ring_consume_done(struct ring *r, uint32_t n)
+{
+	r->cons += n;
+	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
+}
 /** Consumer: does the producer's index say what cannot be? */
 bool ring_is_corrupt(const struct ring *r);
 
