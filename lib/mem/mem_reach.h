@@ -31,6 +31,24 @@ mem_home(const struct mem_table *t, uint32_t key)
 	return (key * 0x9E3779B1u) >> t->shift;
 }
 
+static ALWAYS_INLINE bool
+mem_is_valid(const struct mem_region *r)
+{
+	return atomic_load_explicit(&r->valid, memory_order_relaxed);
+}
+
+/** Of a region whose key, protection domain and access are good: where `va` is; NULL: not in it. */
+static ALWAYS_INLINE uint8_t *
+mem_reach_in(const struct mem_region *r, uint64_t va, uint64_t len)
+{
+	const uint64_t offset = va - r->va; /* wraps below the region: larger than any length */
+
+	if (UNLIKELY(!mem_is_valid(r)) || UNLIKELY(offset > r->length) ||
+		UNLIKELY(len > r->length - offset))
+		return NULL;
+	return r->host + offset;
+}
+
 /**
  * mem_check() where the key is in its first slot and all is good.
  * @param region out: that the key named; while it is `valid` the answer stands, for this worker.
@@ -42,23 +60,12 @@ mem_reach(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 {
 	const struct mem_region *r =
 		atomic_load_explicit(&t->s[mem_home(t, key)].region, memory_order_acquire);
-	uint64_t offset;
 
-	if (UNLIKELY(r == NULL))
-		return NULL;
-	offset = va - r->va; /* wraps below the region: larger than any length */
-	if (UNLIKELY(r->key != key || r->pd != pd || (access & ~r->access) != 0 ||
-		     !atomic_load_explicit(&r->valid, memory_order_relaxed) || offset > r->length ||
-		     len > r->length - offset))
+	if (UNLIKELY(r == NULL) ||
+		UNLIKELY(r->key != key || r->pd != pd || (access & ~r->access) != 0))
 		return NULL;
 	*region = r;
-	return r->host + offset;
-}
-
-static ALWAYS_INLINE bool
-mem_is_valid(const struct mem_region *r)
-{
-	return atomic_load_explicit(&r->valid, memory_order_relaxed);
+	return mem_reach_in(r, va, len);
 }
 
 #endif

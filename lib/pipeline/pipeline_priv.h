@@ -13,6 +13,7 @@
  * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
  * send_queue.c  the send ring, the list of senders    requests.c  request packets
  * shared_rq.c   WQEs of a shared receive queue
+ * send_take.c   posted work requests
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  * sending.h     what these four share
  * migration.c   path migration

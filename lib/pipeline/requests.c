@@ -35,56 +35,6 @@ put_headers(uint8_t *to, const struct requester_packet *p, const struct requeste
 	return (uint32_t)(at - to);
 }
 
-const struct ring_sge *
-request_sges(const struct qp *qp, uint32_t position)
-{
-	if (UNLIKELY(is_fed(qp)))
-		return &qp->sq.feed->sge;
-	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
-}
-
-/** Short lengths without a call: sixteen bytes at a time, some of them twice. */
-static ALWAYS_INLINE void
-copy(uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	if (LIKELY(len == 64))
-		memcpy(to, from, 64);
-	else
-		memcpy(to, from, len);
-}
-
-/** Its source, if one entry has it all and the key is good; else NULL: mem_gather() says. */
-static ALWAYS_INLINE const uint8_t *
-source_of(const struct worker *w, const struct qp *qp, uint32_t position,
-	const struct mem_region **region)
-{
-	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
-	const struct ring_sge *g = request_sges(qp, position);
-
-	if (UNLIKELY(wr->num_sge != 1) || UNLIKELY((wr->flags & WR_INLINE) != 0) ||
-		UNLIKELY(wr->fault != WR_FAULT_NONE) || UNLIKELY(wr->opcode == WR_RDMA_READ))
-		return NULL;
-	return mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, 0, region);
-}
-
-void
-requests_fetch(const struct worker *w, const struct qp *qp, struct request_sources *out)
-{
-	const struct requester *r = &qp->req;
-	uint32_t n = r->tail - r->sending;
-
-	n = n < REQUEST_QP ? n : REQUEST_QP;
-	out->qp = qp;
-	out->first = r->sending;
-	out->n = n;
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *host = source_of(w, qp, r->sending + i, &out->region[i]);
-
-		out->host[i] = host;
-		__builtin_prefetch(host);
-	}
-}
-
 /** @return false: ask mem_gather(). */
 static ALWAYS_INLINE bool
 gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t *to)
@@ -96,7 +46,7 @@ gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t
 	if (UNLIKELY(i >= s->n) || UNLIKELY(s->host[i] == NULL) ||
 		UNLIKELY(!mem_is_valid(s->region[i])))
 		return false;
-	copy(to, s->host[i] + p->offset, p->len);
+	request_copy(to, s->host[i] + p->offset, p->len);
 	return true;
 }
 

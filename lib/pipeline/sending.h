@@ -10,7 +10,7 @@
  */
 #include "pipeline_priv.h"
 
-/* ---- send_actions.c, send_queue.c, requests.c, stage_7_timers.c ------------------------------ */
+/* ---- send_actions.c, send_queue.c, send_take.c, requests.c, stage_7_timers.c ----------------- */
 
 /** Rule index of a verdict, as it stands in traces and messages. */
 static inline uint16_t
@@ -56,13 +56,29 @@ void sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
 void requester_sqd(struct worker *w, struct qp *qp, bool on);
 
-/** Copy what was posted into the requester's array. */
-void sendq_take(const struct worker *w, struct qp *qp);
+/** Entries of the ring that were not copied yet; a producer's index is not believed blindly. */
+static inline uint32_t
+sendq_waiting(struct qp_sendq *q)
+{
+	uint32_t n;
+
+	if (q->ring.sh == NULL)
+		return 0;
+	n = ring_consume_count(&q->ring);
+	return n > q->taken && n <= q->ring.mask + 1 ? n - q->taken : 0;
+}
+
 /** The oldest n requests have completed: their ring entries are the host's again. */
 void sendq_release(struct qp *qp, uint32_t n);
 /** Inline bytes of a request that has not completed. */
 const void *sendq_inline(const struct qp *qp, uint32_t position);
-const struct ring_sge *request_sges(const struct qp *qp, uint32_t position);
+static inline const struct ring_sge *
+request_sges(const struct qp *qp, uint32_t position)
+{
+	if (UNLIKELY(is_fed(qp)))
+		return &qp->sq.feed->sge;
+	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
+}
 /** On, or off, the list of QPs that are asked for packets. */
 void send_wake(struct worker *w, struct qp *qp);
 void send_sleep(struct worker *w, struct qp *qp);
@@ -81,10 +97,20 @@ void flush_sends(struct worker *w, struct qp *qp);
 int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p);
 /**
- * Look up and fetch the payloads of the QP's next requests: memory that an application has written
- * is in no cache of this lcore.
+ * Copy what was posted into the requester's array; look up and fetch the payloads of the QP's next
+ * requests: memory that an application has written is in no cache of this lcore.
  */
-void requests_fetch(const struct worker *w, const struct qp *qp, struct request_sources *out);
+void requests_take(const struct worker *w, struct qp *qp, struct request_sources *out);
+/** Payload, where short lengths need no call. */
+static ALWAYS_INLINE void
+request_copy(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (LIKELY(len == 64))
+		memcpy(to, from, 64);
+	else
+		memcpy(to, from, len);
+}
+
 /** Frames of request_send() have no ICRC before this; they must not leave. */
 void requests_seal(struct worker *w);
 static ALWAYS_INLINE void

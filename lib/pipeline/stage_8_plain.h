@@ -15,9 +15,10 @@
 #include "pipeline_priv.h"
 #include "reply.h"
 #include "requester_plain.h"
+#include "wire_head.h"
 
 enum {
-	PLAIN_HEAD = WIRE_PLAIN_BTH + WIRE_BTH_LEN,
+	PLAIN_HEAD = WIRE_HEAD_LEN,
 	/* In a buffer, beside the payload: the pad is written as four bytes. */
 	PLAIN_ROOM = RTE_PKTMBUF_HEADROOM + PLAIN_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
 	SMALL_FRAME = 3 * CACHE_LINE, /* all of an RDMA WRITE of 64 bytes */
@@ -35,14 +36,16 @@ plain_sender(const struct qp *qp)
 
 /** Headers; the payload is `len` bytes. @return where it goes. */
 static ALWAYS_INLINE uint8_t *
-plain_headers(const struct qp *qp, const struct requester_wr *wr, const struct requester_start *s,
-	uint8_t *frame, uint32_t pad)
+plain_headers(const struct qp *qp, struct wire_head *head, const struct requester_wr *wr,
+	const struct requester_start *s, uint8_t *frame)
 {
-	bool write = wr->opcode == WR_RDMA_WRITE;
-	uint32_t ext = write ? WIRE_RETH_LEN : 0;
+	const bool write = wr->opcode == WR_RDMA_WRITE;
+	const uint32_t ext = write ? WIRE_RETH_LEN : 0, pad = -wr->len & 3;
 
-	wire_template_write(&qp->tmpl, frame, write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY, s->flags,
-		(uint8_t)pad, s->psn, (uint16_t)(ext + wr->len + pad));
+	wire_head_write(head, &qp->tmpl, frame,
+		wire_head_what(write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY, s->flags, (uint8_t)pad,
+			(uint16_t)(ext + wr->len + pad)),
+		s->ask, s->psn);
 	if (write) {
 		be64_store(frame + PLAIN_HEAD, wr->remote_addr);
 		be64_store(frame + PLAIN_HEAD + 8, (uint64_t)wr->rkey << 32 | wr->len);
@@ -50,14 +53,12 @@ plain_headers(const struct qp *qp, const struct requester_wr *wr, const struct r
 	return frame + PLAIN_HEAD + ext;
 }
 
-static ALWAYS_INLINE void
-plain_payload(uint8_t *to, const uint8_t *from, uint32_t len)
+/** Can this packet be made from what was fetched, in this buffer? */
+static ALWAYS_INLINE bool
+plain_source(const struct request_sources *from, uint32_t i, const struct rte_mbuf *m, uint32_t len)
 {
-	if (LIKELY(len == 64))
-		memcpy(to, from, 64);
-	else
-		memcpy(to, from, len);
-	memset(to + len, 0, 4); /* pad; the ICRC is written later */
+	return LIKELY(from->host[i] != NULL) && LIKELY(mem_is_valid(from->region[i])) &&
+	       LIKELY(is_reusable(m)) && LIKELY(m->buf_len >= PLAIN_ROOM + len);
 }
 
 /** Requests from r->sending on, into the last `*n` of these buffers. @return how many. */
@@ -67,31 +68,36 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 	struct requester *r = &qp->req;
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
-	uint32_t sent = 0;
+	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent = 0;
+	struct requester_run run;
+	struct wire_head head;
 
-	for (; sent < from->n && *n != 0; sent++) {
-		const struct requester_wr *wr = &r->wr[r->sending & r->wr_mask];
-		struct rte_mbuf *one = m[*n - 1];
-		uint8_t *frame = (uint8_t *)one->buf_addr + RTE_PKTMBUF_HEADROOM, *payload;
-		uint32_t len = wr->len, pad = -len & 3;
+	most = RTE_MIN(most, requester_run_begin(r, &run));
+	wire_head_init(&head);
+	for (; sent < most; sent++) {
+		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
+		struct rte_mbuf *one = m[*n - 1 - sent];
+		uint32_t len = wr->len, all;
 		struct requester_start s;
+		uint8_t *frame, *payload;
 
-		if (UNLIKELY(from->host[sent] == NULL) ||
-			UNLIKELY(!mem_is_valid(from->region[sent])) ||
-			UNLIKELY(q->tail == TX_ROOM) ||
-			UNLIKELY(!is_reusable(one)) || UNLIKELY(one->buf_len < PLAIN_ROOM + len) ||
-			UNLIKELY(!requester_start_plain(r, w->now, &s)))
+		if (UNLIKELY(!plain_source(from, sent, one, len)) ||
+			UNLIKELY(!requester_run_next(&run, wr, &s)))
 			break;
+		frame = (uint8_t *)one->buf_addr + RTE_PKTMBUF_HEADROOM;
+		payload = plain_headers(qp, &head, wr, &s, frame);
+		request_copy(payload, from->host[sent], len);
+		memset(payload + len, 0, 4); /* pad; the ICRC is written later */
+		all = (uint32_t)(payload - frame) + len + (-len & 3) + WIRE_ICRC_LEN;
 		mbuf_renew(one);
-		payload = plain_headers(qp, wr, &s, frame, pad);
-		plain_payload(payload, from->host[sent], len);
-		len = (uint32_t)(payload - frame) + len + pad + WIRE_ICRC_LEN;
-		one->data_len = (uint16_t)len;
-		one->pkt_len = len;
+		one->data_len = (uint16_t)all;
+		one->pkt_len = all;
 		q->m[q->tail++] = one;
-		request_unsealed(w, frame, WIRE_PLAIN_IP, false, len);
-		--*n;
+		request_unsealed(w, frame, WIRE_PLAIN_IP, false, all);
 	}
+	if (LIKELY(sent != 0))
+		requester_run_end(r, &run, w->now);
+	*n -= sent;
 	q->made += sent; /* the port's and the worker's count follow with the burst */
 	qp_count(w, qp, STAT_sent_pkts, sent);
 	return sent;

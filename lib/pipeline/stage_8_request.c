@@ -168,8 +168,7 @@ look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
 		rte_prefetch0(&next->sq);
 		rte_prefetch0(&next->tmpl);
 	}
-	sendq_take(w, qp);
-	requests_fetch(w, qp, s);
+	requests_take(w, qp, s);
 }
 
 /** What look_ahead() found, if it still holds. */
@@ -179,8 +178,7 @@ look(struct worker *w, struct qp *qp, struct request_sources *s)
 	w->source = s;
 	if (LIKELY(s->qp == qp) && LIKELY(s->first == qp->req.sending))
 		return;
-	sendq_take(w, qp);
-	requests_fetch(w, qp, s);
+	requests_take(w, qp, s);
 }
 
 uint32_t

@@ -81,20 +81,14 @@ requester_take_ack(struct requester *r, const struct wire_pkt *p, ns_t now)
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
 
-/** How a message of one packet starts. */
-struct requester_start {
-	psn_t psn;
-	uint8_t flags; /* PKT_ACKREQ, PKT_SE, PKT_MIGREQ */
-};
-
 /** So often in a small window that sending does not stall for an ACK, but not with each packet. */
 static ALWAYS_INLINE bool
-requester_asks_often(const struct requester *r, uint32_t room)
+requester_asks_often(uint32_t since_ackreq, uint32_t room)
 {
 	enum { ASKS = 4, ASK_LEAST = 4 };
-	const uint32_t asked = r->since_ackreq + 1u;
+	const uint32_t packets = since_ackreq + 1;
 
-	return (asked >= room / ASKS) & (asked >= ASK_LEAST);
+	return (packets >= room / ASKS) & (packets >= ASK_LEAST);
 }
 
 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts. */
@@ -111,8 +105,8 @@ requester_time_round(struct requester *r, psn_t p, ns_t now)
 }
 
 /**
- * opcode, flags, fault and `resumed` of a work request, lowest byte first. Read at once: a byte that
- * the compiler has to put aside and reads back as a word stalls store forwarding.
+ * opcode, flags, fault and `resumed` of a work request, lowest byte first. Read at once: a byte
+ * that the compiler has to put aside and reads back as a word stalls store forwarding.
  */
 static ALWAYS_INLINE uint32_t
 requester_what(const struct requester_wr *w)
@@ -122,56 +116,119 @@ requester_what(const struct requester_wr *w)
 	memcpy(&what, &w->opcode, sizeof(what));
 	return what;
 }
-_Static_assert(offsetof(struct requester_wr, flags) == offsetof(struct requester_wr, opcode) + 1 &&
-		       offsetof(struct requester_wr, fault) ==
-			       offsetof(struct requester_wr, opcode) + 2,
+_Static_assert(
+	offsetof(struct requester_wr, flags) == offsetof(struct requester_wr, opcode) + 1 &&
+		offsetof(struct requester_wr, fault) == offsetof(struct requester_wr, opcode) + 2,
 	"the order of that word");
 
 /* A fault, a fence, or another opcode than WR_RDMA_WRITE (0) and WR_SEND. */
 #define REQUESTER_WHAT_ODD (UINT8_MAX << 16 | WR_FENCE << 8 | (UINT8_MAX & ~WR_SEND))
 
+/** How a message of one packet starts. */
+struct requester_start {
+	psn_t psn;
+	uint8_t flags; /* PKT_SE, PKT_MIGREQ */
+	bool ask;      /* PKT_ACKREQ */
+};
+
 /**
- * The next packet, if it is the only one of a SEND or RDMA WRITE that is sent for the first time
- * and nothing holds up: requester_next(), without a packet to fill. The work request is that at
- * r->sending, of one to pmtu bytes. May start the transport timer.
- * @return false: nothing was done.
+ * Packets of a requester that are sent one after another, each the only one of a SEND or RDMA WRITE
+ * that is sent for the first time while nothing holds up: requester_next(), without a packet to
+ * fill. Between begin and end the requester stays as it was, and nobody else may touch it.
  */
-static ALWAYS_INLINE bool
-requester_start_plain(struct requester *r, ns_t now, struct requester_start *out)
+struct requester_run {
+	psn_t psn;    /* of the next packet */
+	uint32_t at;  /* its work request */
+	uint32_t end; /* one behind the last that may leave now */
+	uint32_t tail;
+	uint32_t flying; /* PSNs outstanding */
+	uint32_t since;  /* packets since one that asks for a response */
+	uint32_t asked;  /* how many ask */
+	uint32_t window;
+	uint32_t interval;
+	uint32_t pmtu;
+	psn_t timed; /* with `times` */
+	bool times;  /* a round trip is being timed */
+	uint8_t migreq;
+};
+
+/** @return packets at most; 0: none of them is plain, and there is nothing to end. */
+static ALWAYS_INLINE uint32_t
+requester_run_begin(const struct requester *r, struct requester_run *run)
 {
-	struct requester_wr *w = &r->wr[r->sending & r->wr_mask];
-	const uint32_t position = r->sending, flying = psn_distance(r->cur, r->una);
-	const uint32_t what = requester_what(w), flags = what >> 8;
-	uint32_t odd, ask;
+	const uint32_t flying = psn_distance(r->cur, r->una), used = flying - r->reply_psns + 1;
+	uint32_t odd, most = r->tail - r->sending;
 
 	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
-	odd |= (r->sending ^ r->fresh) | (what & REQUESTER_WHAT_ODD) | ~r->open;
-	/* The last that the window lets out asks for a response. */
-	if (UNLIKELY(odd != 0) || UNLIKELY(r->sending == r->tail) ||
-		UNLIKELY(w->len - 1 >= r->pmtu) ||
-		UNLIKELY(flying - r->reply_psns + 1 >= r->window) ||
+	odd |= (r->sending ^ r->fresh) | ~r->open;
+	/* The last that the window lets out asks for a response: it is not plain. */
+	if (UNLIKELY(odd != 0) || UNLIKELY(used >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
+		return 0;
+	most = most < r->window - used ? most : r->window - used;
+	if (UNLIKELY(most > REQUESTER_PSNS_MAX - flying - 1))
+		most = REQUESTER_PSNS_MAX - flying - 1;
+	*run = (struct requester_run){ .psn = r->cur,
+		.at = r->sending,
+		.end = r->sending + most,
+		.tail = r->tail,
+		.flying = flying,
+		.since = r->since_ackreq,
+		.window = r->window,
+		.interval = r->ackreq_interval,
+		.pmtu = r->pmtu,
+		.times = r->timed_at != 0,
+		.migreq = r->unmigrated ? 0 : PKT_MIGREQ };
+	return most;
+}
+
+/**
+ * The next one: the work request at run->at, which is not run->end.
+ * @return false: it is not plain, and the run ends before it.
+ */
+static ALWAYS_INLINE bool
+requester_run_next(struct requester_run *run, struct requester_wr *w, struct requester_start *out)
+{
+	const uint32_t what = requester_what(w), flags = what >> 8;
+	bool ask;
+
+	if (UNLIKELY((what & REQUESTER_WHAT_ODD) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
 		return false;
-	ask = ((flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) |
-	      (r->since_ackreq + 1 >= r->ackreq_interval) | requester_asks_often(r, r->window);
-	out->psn = r->cur;
-	out->flags = (uint8_t)((r->unmigrated ? 0 : PKT_MIGREQ) | ask * PKT_ACKREQ);
+	run->at++;
+	ask = ((flags & WR_SIGNALED) != 0) | (run->at == run->tail) |
+	      (run->since + 1 >= run->interval) | requester_asks_often(run->since, run->window);
+	out->psn = w->first = w->last = run->psn;
+	out->ask = ask;
+	out->flags = run->migreq;
 	if ((flags & WR_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
 		out->flags |= PKT_SE;
-	w->first = w->last = r->cur;
 	w->resumed = 0;
-	r->fresh = r->sending = position + 1;
-	r->acks_due += ask;
-	r->since_ackreq = ask != 0 ? 0 : r->since_ackreq + 1;
-	r->cur = r->next = psn_add(r->cur, 1);
-	if (ask != 0 && flying >= REQUESTER_PACED)
-		requester_time_round(r, out->psn, now);
-	if (ask != 0 && !r->timing && r->timeout != 0) {
+	if (ask && run->flying >= REQUESTER_PACED && !run->times) {
+		run->times = true;
+		run->timed = run->psn;
+	}
+	run->asked += ask;
+	run->since = ask ? 0 : run->since + 1;
+	run->psn = psn_add(run->psn, 1);
+	run->flying++;
+	return true;
+}
+
+/** What was sent is in flight. May start the transport timer. */
+static ALWAYS_INLINE void
+requester_run_end(struct requester *r, const struct requester_run *run, ns_t now)
+{
+	r->fresh = r->sending = run->at;
+	r->cur = r->next = run->psn;
+	r->acks_due += run->asked;
+	r->since_ackreq = (uint8_t)run->since;
+	if (run->times)
+		requester_time_round(r, run->timed, now);
+	if (run->asked != 0 && !r->timing && r->timeout != 0) {
 		r->timing = true;
 		r->deadline = now + (UINT64_C(4096) << (r->timeout & 31));
 	}
-	return true;
 }
-_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 && PKT_ACKREQ == 1, "bits of them are used");
+_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2, "bits of them are used");
 
 #endif

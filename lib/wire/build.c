@@ -14,14 +14,6 @@ enum {
 	BTH_ACKREQ = 0x80,
 };
 
-static uint16_t
-fold(uint32_t sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
 /** Ethernet and IP headers with zero lengths and checksum. @return offset of the UDP header. */
 static uint32_t
 put_lower(const struct wire_path *path, uint8_t *b, uint32_t *l3_off)
@@ -162,7 +154,7 @@ wire_build(const struct wire_path *path, const struct wire_fields *f, uint16_t i
 	} else {
 		be16_store(ip + 2, (uint16_t)(l3_len + udp_len));
 		be16_store(ip + 4, ip_id);
-		be16_store(ip + 10, (uint16_t)~fold(ipv4_words(ip)));
+		be16_store(ip + 10, (uint16_t)~wire_sum_fold(ipv4_words(ip)));
 	}
 
 	put_bth(buf + udp_off + WIRE_UDP_LEN, f, pad);
@@ -207,7 +199,7 @@ wire_template_write(const struct wire_template *t, uint8_t *frame, uint8_t opcod
 		uint32_t total_len = WIRE_IPV4_LEN + udp_len;
 
 		be16_store(ip + 2, (uint16_t)total_len);
-		be16_store(ip + 10, (uint16_t)~fold(t->ipv4_sum + total_len));
+		be16_store(ip + 10, (uint16_t)~wire_sum_fold(t->ipv4_sum + total_len));
 	}
 	be16_store(bth - 4, (uint16_t)udp_len);
 	bth[0] = opcode;

@@ -74,6 +74,15 @@ struct wire_template {
 void wire_template_init(
 	struct wire_template *t, const struct wire_path *path, uint16_t pkey, uint32_t dest_qpn);
 
+/** A sum of 16-bit words with its carries added. */
+static inline uint16_t
+wire_sum_fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
 /**
  * Copy the template into `frame` and patch it.
  * @param frame room for sizeof(t->bytes) bytes is needed even where t->len is less: the rest is

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "wire_build.h"
+#include "wire_head.h"
 #include "../../vectors/hex.h"
 #include "../../vectors/tables.h"
 #include "../guard.h"
@@ -311,6 +312,64 @@ WIRE_14_template(void **state)
 	}
 }
 
+/*
+ * WIRE-13, WIRE-14, WIRE-16: the headers that stay between packets are those of the general
+ * builder, whatever the packet before was, and whatever the template stood for.
+ */
+static void
+WIRE_14_head_of_many_packets(void **state)
+{
+	static const struct {
+		uint8_t opcode, flags;
+		uint16_t len; /* of SENDs: nothing stands between BTH and payload */
+		uint32_t psn;
+	} packets[] = {
+		{ 0x04, PKT_ACKREQ | PKT_MIGREQ, 64, 0xfffffe },
+		{ 0x04, PKT_MIGREQ, 64, 0xffffff },
+		{ 0x04, PKT_ACKREQ | PKT_MIGREQ, 64, 0 },
+		{ 0x04, PKT_ACKREQ, 64, 1 },
+		{ 0x04, PKT_ACKREQ | PKT_SE, 64, 2 },
+		{ 0x00, PKT_SE, 1024, 3 },
+		{ 0x02, PKT_ACKREQ, 4095, 0x800000 },
+		{ 0x04, 0, 1, 0x7fffff },
+		{ 0x04, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 0, 0x123456 },
+		{ 0x04, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 2, 0x123457 },
+	};
+	static uint8_t payload[4096];
+	struct guard g = { NULL };
+	struct wire_template t, from;
+	struct wire_path path = v4_path;
+	struct wire_head head;
+
+	(void)state;
+	path.tos = 0x6a;
+	wire_template_init(&t, &path, 0x8001, 0x123456);
+	from = t;
+	wire_template_write(
+		&from, t.bytes, 0x11, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 3, psn(0xabcdef), 4);
+	wire_head_init(&head);
+	for (size_t i = 0; i < ARRAY_LEN(packets); i++) {
+		const uint8_t flags = packets[i].flags, pad = -packets[i].len & 3;
+		const struct wire_fields f = { .opcode = packets[i].opcode,
+			.flags = flags,
+			.pkey = 0x8001,
+			.dest_qpn = 0x123456,
+			.psn = psn(packets[i].psn),
+			.payload = payload,
+			.payload_len = packets[i].len };
+		const uint16_t after = (uint16_t)(packets[i].len + pad);
+		uint8_t want[4300], *got = guard_tail(&g, 56);
+
+		assert_true(wire_build(&path, &f, 0, want, sizeof(want)) > 0);
+		memset(got, 0x99, 56);
+		wire_head_write(&head, &t, got, wire_head_what(f.opcode, flags, pad, after),
+			(flags & PKT_ACKREQ) != 0, f.psn);
+		assert_memory_equal(got, want, 54);
+		assert_int_equal(got[54], 0);
+		assert_int_equal(got[55], 0);
+	}
+}
+
 int
 main(void)
 {
@@ -322,6 +381,7 @@ main(void)
 		cmocka_unit_test(WIRE_10_packets_without_payload),
 		cmocka_unit_test(WIRE_13_room_is_respected),
 		cmocka_unit_test(WIRE_14_template),
+		cmocka_unit_test(WIRE_14_head_of_many_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

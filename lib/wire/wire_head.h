@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WIRE_HEAD_H
+#define WIRE_HEAD_H
+/**
+ * @file wire_head.h  Headers of packets that a QP sends one after another: IPv4 without a tag.
+ *
+ * Owner:   any lcore (pure functions over the caller's memory).
+ * Memory:  the caller's.
+ * Depends: wire_build.h.
+ * Spec:    WIRE-13, WIRE-14, WIRE-16; what wire_template_write() makes.
+ *
+ * Such packets differ in their PSN and AckReq, and seldom in opcode and length: the rest stays in
+ * words that are patched when they do.
+ */
+#include <string.h>
+
+#include "wire_build.h"
+#include "wire_plain.h"
+
+enum { WIRE_HEAD_WORDS = 7, WIRE_HEAD_LEN = WIRE_PLAIN_BTH + WIRE_BTH_LEN };
+
+/** In the order of memory (the hosts are little-endian); the last one ends in two free bytes. */
+struct wire_head {
+	uint64_t word[WIRE_HEAD_WORDS];
+	uint32_t what; /* of the newest packet, see wire_head_what() */
+};
+
+/** The headers of this template; it has len WIRE_HEAD_LEN and is not ipv6. */
+static inline void
+wire_head_init(struct wire_head *h)
+{
+	h->what = UINT32_MAX; /* no packet: the low bits of its byte 1 are the pad's and zeros */
+}
+
+/** All that may differ beside PSN and AckReq. */
+static ALWAYS_INLINE uint32_t
+wire_head_what(uint8_t opcode, uint8_t bth_flags, uint8_t pad, uint16_t after_bth)
+{
+	return opcode | (uint32_t)((bth_flags & (PKT_SE | PKT_MIGREQ)) | (pad & 3) << 4) << 8 |
+	       (uint32_t)after_bth << 16;
+}
+
+/** Another opcode, length or flag than that of the packet before. */
+static inline void
+wire_head_patch(struct wire_head *h, const struct wire_template *t, uint32_t what)
+{
+	const uint32_t udp_len = WIRE_UDP_LEN + WIRE_BTH_LEN + (what >> 16) + WIRE_ICRC_LEN;
+	const uint32_t total = WIRE_IPV4_LEN + udp_len;
+	const uint16_t sum = (uint16_t)~wire_sum_fold(t->ipv4_sum + total);
+	uint64_t w[WIRE_HEAD_WORDS];
+
+	memcpy(w, t->bytes, sizeof(w));
+	h->word[0] = w[0];
+	h->word[1] = w[1];
+	h->word[2] = (w[2] & ~UINT64_C(0xffff)) | __builtin_bswap16((uint16_t)total);
+	h->word[3] = (w[3] & ~UINT64_C(0xffff)) | __builtin_bswap16(sum);
+	h->word[4] = (w[4] & UINT64_MAX >> 16) | (uint64_t)__builtin_bswap16((uint16_t)udp_len)
+							 << 48;
+	h->word[5] = (w[5] & ~UINT64_C(0xffff0000)) | (uint64_t)(what & 0xffff) << 16;
+	h->word[6] = w[6] & 0xffff;
+	h->what = what;
+}
+_Static_assert(sizeof(((struct wire_template *)0)->bytes) >= WIRE_HEAD_WORDS * 8, "read in words");
+
+/**
+ * wire_template_write(), and up to two bytes behind the BTH zeroed.
+ * @param h of this template.
+ */
+static ALWAYS_INLINE void
+wire_head_write(struct wire_head *h, const struct wire_template *t, uint8_t *frame, uint32_t what,
+	bool ackreq, psn_t p)
+{
+	const uint32_t bits = __builtin_bswap32((uint32_t)ackreq << 31 | p.v);
+	uint64_t last;
+
+	if (UNLIKELY(what != h->what))
+		wire_head_patch(h, t, what);
+	last = h->word[6] | (uint64_t)bits << 16;
+	memcpy(frame, h->word, sizeof(h->word) - sizeof(last));
+	memcpy(frame + sizeof(h->word) - sizeof(last), &last, sizeof(last));
+}
+
+#endif
