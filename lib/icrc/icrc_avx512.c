@@ -17,7 +17,7 @@
 
 #define DUMMY 4   /* bytes of ones in front of the IP header */
 #define BLOCK 64u /* bytes */
-#define WIDE  512 /* bytes from which on four blocks are folded side by side */
+#define LONG  512 /* bytes behind two blocks from which on four are folded side by side */
 
 #define ZEROS_16 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #define ZEROS_64 ZEROS_16, ZEROS_16, ZEROS_16, ZEROS_16
@@ -39,13 +39,23 @@ static const uint8_t masks[2][3 * BLOCK] CACHE_ALIGNED = {
 };
 /* clang-format on */
 
-/* Multipliers of a block that is moved ahead by 512 and by 2048 bits. */
-#define AHEAD_512  _mm512_set4_epi64(0x1c6e41596, 0x154442bd4, 0x1c6e41596, 0x154442bd4)
+/* Multipliers of a block that is moved ahead by 1024 and by 2048 bits. */
+#define AHEAD_1024 _mm512_set4_epi64(0x14a7fe880, 0x1e88ef372, 0x14a7fe880, 0x1e88ef372)
 #define AHEAD_2048 _mm512_set4_epi64(0x1322d1430, 0x11542778a, 0x1322d1430, 0x11542778a)
 /* Of the four parts of a block that become one: by 384, 256 and 128 bits; the last one stays. */
 #define AHEAD_PARTS                                                                             \
 	_mm512_set_epi64(0, 0, 0x0ccaa009e, 0x1751997d0, 0x15a546366, 0x0f1da05aa, 0x174359406, \
 		0x03db1ecdc)
+/* The same of a block that has one, two or three behind it. */
+#define AHEAD_PARTS_1                                                                     \
+	_mm512_set_epi64(0x1c6e41596, 0x154442bd4, 0x0ae0b5394, 0x1c7569e54, 0x18cb44e58, \
+		0x0df068dc2, 0x1d7cfc6ac, 0x1ea89367e)
+#define AHEAD_PARTS_2                                                                     \
+	_mm512_set_epi64(0x14a7fe880, 0x1e88ef372, 0x03f41287a, 0x1fdc60a7c, 0x14b57d3f0, \
+		0x0e3543be0, 0x10aae2566, 0x1816ab61c)
+#define AHEAD_PARTS_3                                                                     \
+	_mm512_set_epi64(0x12e958ac4, 0x1821d8bc0, 0x1e7146aac, 0x1b35adb0e, 0x125f17dfc, \
+		0x19159bb02, 0x1c47d2a9c, 0x1db06f64c)
 
 TARGET_WIDE static ALWAYS_INLINE __m512i
 load(const uint8_t *p)
@@ -63,23 +73,61 @@ fold_wide(__m512i a, __m512i ahead, __m512i next)
 	return _mm512_ternarylogic_epi64(lo, hi, next, 0x96); /* exclusive or of three */
 }
 
-/** Four blocks side by side. @return the last of them; *p is what is left. */
+/** Four parts whose sum is the remainder of a packet that ends with this block. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
-fold_long(__m512i a0, const uint8_t **p, const uint8_t *end)
+parts_of_one(__m512i a)
 {
-	__m512i a1 = load(*p), a2 = load(*p + BLOCK), a3 = load(*p + 2 * BLOCK);
-	const uint8_t *at = *p + 3 * BLOCK;
+	return fold_wide(a, AHEAD_PARTS, _mm512_maskz_mov_epi64(0xc0, a));
+}
 
-	for (; end - at >= 4 * (ptrdiff_t)BLOCK; at += 4 * BLOCK) {
-		a0 = fold_wide(a0, AHEAD_2048, load(at));
-		a1 = fold_wide(a1, AHEAD_2048, load(at + BLOCK));
-		a2 = fold_wide(a2, AHEAD_2048, load(at + 2 * BLOCK));
-		a3 = fold_wide(a3, AHEAD_2048, load(at + 3 * BLOCK));
+/** The same of one that ends with these two. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+parts_of_two(__m512i a, __m512i b)
+{
+	return fold_wide(a, AHEAD_PARTS_1, parts_of_one(b));
+}
+
+/**
+ * parts() of a packet of ten blocks and more: four side by side, the first few in the last
+ * places, so that all others are whole fours, and nothing is folded one by one behind them.
+ * @param a, b the first two blocks. @param p the third.
+ */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+parts_long(__m512i a, __m512i b, const uint8_t *p, const uint8_t *end)
+{
+	__m512i a0 = a, a1 = b, a2, a3;
+	const uint32_t more = (uint32_t)(end - p) / BLOCK & 3;
+
+	if (more == 3) { /* one, and four */
+		a0 = b;
+		a1 = load(p);
+		a2 = load(p + BLOCK);
+		a3 = fold_wide(a, AHEAD_2048, load(p + 2 * BLOCK));
+		p += 3 * BLOCK;
+	} else if (more == 0) { /* two, and four */
+		a0 = load(p);
+		a1 = load(p + BLOCK);
+		a2 = fold_wide(a, AHEAD_2048, load(p + 2 * BLOCK));
+		a3 = fold_wide(b, AHEAD_2048, load(p + 3 * BLOCK));
+		p += 4 * BLOCK;
+	} else if (more == 1) { /* three, and four */
+		a0 = load(p + BLOCK);
+		a1 = fold_wide(a, AHEAD_2048, load(p + 2 * BLOCK));
+		a2 = fold_wide(b, AHEAD_2048, load(p + 3 * BLOCK));
+		a3 = fold_wide(load(p), AHEAD_2048, load(p + 4 * BLOCK));
+		p += 5 * BLOCK;
+	} else {
+		a2 = load(p);
+		a3 = load(p + BLOCK);
+		p += 2 * BLOCK;
 	}
-	*p = at;
-	a1 = fold_wide(a0, AHEAD_512, a1);
-	a2 = fold_wide(a1, AHEAD_512, a2);
-	return fold_wide(a2, AHEAD_512, a3);
+	for (; p < end; p += 4 * BLOCK) {
+		a0 = fold_wide(a0, AHEAD_2048, load(p));
+		a1 = fold_wide(a1, AHEAD_2048, load(p + BLOCK));
+		a2 = fold_wide(a2, AHEAD_2048, load(p + 2 * BLOCK));
+		a3 = fold_wide(a3, AHEAD_2048, load(p + 3 * BLOCK));
+	}
+	return fold_wide(a0, AHEAD_PARTS_3, fold_wide(a1, AHEAD_PARTS_2, parts_of_two(a2, a3)));
 }
 
 /** Four parts whose sum is the remainder of the packet, in 128 bits. */
@@ -88,24 +136,32 @@ parts(const uint8_t *l3, bool ipv6, uint32_t len)
 {
 	const uint8_t *mask = masks[ipv6], *p, *end = l3 + len;
 	uint32_t first = (len + DUMMY - 1) % BLOCK + 1; /* bytes of the first block */
-	__m512i a;
+	uint32_t dummy = first < DUMMY ? DUMMY - first : 0;
+	__m512i a, b;
 
 	/* Neither block reads the dummy's place, which may be outside the buffer. */
 	p = l3 - DUMMY + first;
 	a = _mm512_or_si512(load(mask + first),
 		_mm512_maskz_loadu_epi8(~UINT64_C(0) << (BLOCK - first) << DUMMY, p - BLOCK));
-	if (p < end) {
-		uint32_t dummy = first < DUMMY ? DUMMY - first : 0;
-		__m512i second = _mm512_maskz_loadu_epi8(~UINT64_C(0) << dummy, p);
+	if (UNLIKELY(p == end))
+		return parts_of_one(a);
+	b = _mm512_or_si512(
+		load(mask + BLOCK + first), _mm512_maskz_loadu_epi8(~UINT64_C(0) << dummy, p));
+	p += BLOCK;
+	if (end - p >= LONG)
+		return parts_long(a, b, p, end);
+	if (((end - p) & BLOCK) != 0) {
+		__m512i third = fold_wide(a, AHEAD_1024, load(p));
 
+		a = b;
+		b = third;
 		p += BLOCK;
-		a = fold_wide(a, AHEAD_512, _mm512_or_si512(second, load(mask + BLOCK + first)));
 	}
-	if (end - p >= WIDE)
-		a = fold_long(a, &p, end);
-	for (; p < end; p += BLOCK)
-		a = fold_wide(a, AHEAD_512, load(p));
-	return fold_wide(a, AHEAD_PARTS, _mm512_maskz_mov_epi64(0xc0, a));
+	for (; p < end; p += 2 * BLOCK) {
+		a = fold_wide(a, AHEAD_1024, load(p));
+		b = fold_wide(b, AHEAD_1024, load(p + BLOCK));
+	}
+	return parts_of_two(a, b);
 }
 
 /** Bits 64 - n + DUMMY and up, for n bytes of a first block: those that are in the packet. */
@@ -131,19 +187,17 @@ parts_short(const uint8_t *l3, uint32_t len, __m512i *out)
 {
 	const uint32_t all = len + DUMMY;
 	const uint8_t *end = l3 + len;
-	__m512i a;
 
 	if (UNLIKELY(len - ICRC_HEAD_IPV4 > 2 * BLOCK - DUMMY - ICRC_HEAD_IPV4))
 		return false;
 	if (all <= BLOCK) {
-		a = first_block(end, all);
+		*out = parts_of_one(first_block(end, all));
 	} else if (LIKELY(all >= BLOCK + DUMMY)) {
-		a = fold_wide(first_block(end - BLOCK, all - BLOCK), AHEAD_512,
+		*out = parts_of_two(first_block(end - BLOCK, all - BLOCK),
 			_mm512_or_si512(load(end - BLOCK), load(masks[0] + all)));
 	} else {
 		return false; /* a part of the dummy is in the second block */
 	}
-	*out = fold_wide(a, AHEAD_PARTS, _mm512_maskz_mov_epi64(0xc0, a));
 	return true;
 }
 

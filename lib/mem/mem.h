@@ -124,6 +124,12 @@ enum mem_fault mem_scatter(const struct mem_table *t, const struct ring_sge *sge
 enum mem_fault mem_gather(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
 	uint32_t pd, uint64_t offset, void *data, uint32_t len);
 
+/**
+ * memcpy() of payloads: they are in the L1 cache, where they go to is not.
+ * Cost: about 20 cycles for 1 KiB where both are in the L1 cache.
+ */
+void mem_copy(uint8_t *to, const uint8_t *from, uint32_t len);
+
 /* ---- patterns -------------------------------------------------------------------------------- */
 
 /**

@@ -112,7 +112,7 @@ plain_copy(uint8_t *to, const uint8_t *from, uint32_t len)
 		memcpy(to + len - 16, &d, 16);
 		return;
 	}
-	memcpy(to, from, len);
+	mem_copy(to, from, len);
 }
 
 /** @return false: nothing was done. */
