@@ -84,9 +84,8 @@ count_in(const struct worker *w, struct stats_block *b, const struct drop_run *r
 		stats_add(b, also, n);
 }
 
-/** Those of the QP, which is another one from here on. */
-static inline void
-flush_qp(struct worker *w, struct drop_run *run)
+void
+drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp)
 {
 	enum stats_counter also = also_counted(run->fault);
 
@@ -97,12 +96,13 @@ flush_qp(struct worker *w, struct drop_run *run)
 	}
 	run->n += run->qp_n;
 	run->qp_n = 0;
+	run->qp = qp;
 }
 
 void
 drop_flush(struct worker *w, struct drop_run *run)
 {
-	flush_qp(w, run);
+	drop_next_qp(w, run, NULL);
 	if (run->n == 0)
 		return;
 	count_in(w, &w->stats, run, run->n);
@@ -127,9 +127,8 @@ drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
 
 	if (f != run->fault || b->port[i] != run->port)
 		drop_flush(w, run);
-	else if (qp != run->qp)
-		flush_qp(w, run);
-	run->qp = qp;
+	if (qp != run->qp)
+		drop_next_qp(w, run, qp);
 	run->faults = p->faults;
 	run->fault = (uint8_t)f;
 	run->port = b->port[i];

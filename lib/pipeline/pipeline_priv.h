@@ -201,6 +201,19 @@ mbuf_done(struct worker *w, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 }
 
+/** The same of packets from .. to - 1. */
+static inline void
+mbufs_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
+{
+	if (LIKELY(w->spare_n + (to - from) <= PIPELINE_BURST)) {
+		memcpy(w->spare + w->spare_n, b->m + from, (to - from) * sizeof(b->m[0]));
+		w->spare_n += to - from;
+		return;
+	}
+	for (; from < to; from++)
+		mbuf_done(w, b->m[from]);
+}
+
 void mbufs_free_spare(struct worker *w);
 
 /* ---- counting (drops.c) --------------------------------------------------------------------- */
@@ -286,11 +299,22 @@ struct drop_run {
 	bool silent; /* those that follow are neither recorded nor traced */
 };
 
-/** Is this packet, but for counting it, done with? */
+/** Those of the QP are counted at it; from here on the run is about this one. */
+void drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp);
+
+/** One more with the same faults that nothing is to be said about. @return false: it is not. */
 static ALWAYS_INLINE bool
-drop_is_same(const struct drop_run *run, const struct qp *qp, fault_mask_t faults, uint8_t port)
+drop_again(struct worker *w, struct drop_run *run, struct qp *qp, fault_mask_t faults, uint8_t port)
 {
-	return run->silent && run->qp == qp && run->faults == faults && run->port == port;
+	if (UNLIKELY(!run->silent) || run->faults != faults || UNLIKELY(run->port != port))
+		return false;
+	if (run->qp != qp) {
+		if (qp != NULL && traced(w, qp))
+			return false;
+		drop_next_qp(w, run, qp);
+	}
+	run->qp_n++;
+	return true;
 }
 
 /**

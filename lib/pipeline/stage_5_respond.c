@@ -384,19 +384,6 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	return true;
 }
 
-/** Packets from .. to - 1 have had what they came for: mbuf_done() for each. */
-static inline void
-all_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
-{
-	if (LIKELY(w->spare_n + (to - from) <= PIPELINE_BURST)) {
-		memcpy(w->spare + w->spare_n, b->m + from, (to - from) * sizeof(b->m[0]));
-		w->spare_n += to - from;
-		return;
-	}
-	for (; from < to; from++)
-		mbuf_done(w, b->m[from]);
-}
-
 void
 stage_respond(struct worker *w, struct burst *b)
 {
@@ -424,11 +411,11 @@ stage_respond(struct worker *w, struct burst *b)
 			LIKELY(plain(w, b, i, &at[i], &n)))
 			continue;
 		/* It may answer in the buffer of one before it. */
-		all_done(w, b, done, i);
+		mbufs_done(w, b, done, i);
 		respond(w, b, i);
 		mbuf_done(w, b->m[i]);
 		done = i + 1;
 	}
-	all_done(w, b, done, b->n);
+	mbufs_done(w, b, done, b->n);
 	plain_count(w, b->port[0], &n);
 }

@@ -70,24 +70,19 @@ wire_near_ecn(uint8_t ecn, struct wire_pkt *out)
 	out->flags |= (ecn >> 4 & PKT_FECN) | (ecn >> 2 & PKT_BECN);
 }
 
-/** The header's words, of which the offsets are larger by `more` behind the IP header. */
+/** The header's words: behind the IP header all is further by `more`, and all is by the tag. */
 TARGET_WIRE_WIDE static ALWAYS_INLINE void
 wire_near_store(const struct wire_near *n, __m256i words, uint32_t more, uint32_t flags,
 	struct wire_pkt *out)
 {
-	const __m256i moved = _mm256_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, -1, 0, -1, 0, -1, 0, 0, 0);
-	__m256i by = _mm256_and_si256(moved, _mm256_set1_epi16((short)(more + n->tag)));
+	const short l3 = (short)n->tag, l4 = (short)(n->tag + more);
+	const short bits = (short)((flags | (n->tag != 0 ? PKT_VLAN : 0)) << 8);
 
-	words = _mm256_add_epi16(words, by);
+	words = _mm256_add_epi16(
+		words, _mm256_set_epi16(0, 0, bits, 0, 0, 0, 0, 0, l4, l3, l4, 0, l4, 0, 0, 0));
 	_mm256_storeu_si256((__m256i *)(void *)&out->op, words);
 	out->frame = n->frame;
 	out->frame_len = (uint16_t)n->len;
-	if (n->tag != 0) {
-		out->l3_off += WIRE_VLAN_LEN;
-		flags |= PKT_VLAN;
-	}
-	if (flags != 0)
-		out->flags |= flags;
 }
 
 /** Faults of an IPv4 packet by the words that are not what the port wants; what is read of them. */
@@ -152,7 +147,9 @@ wire_read_near4(const struct wire_front *front, const struct wire_port *us,
 		be16_load(at + WIRE_PLAIN_UDP + 4) + n->tag + WIRE_PLAIN_UDP > n->len ||
 		!wire_near_is_ipv4(us, at, wrong))
 		return false;
-	wire_near_store(n, words, 0, (at[WIRE_PLAIN_IP + 1] & 3) == 3 ? PKT_CE : 0, out);
+	wire_near_store(n, words, 0, 0, out);
+	if (UNLIKELY((at[WIRE_PLAIN_IP + 1] & 3) == 3))
+		out->flags |= PKT_CE;
 	if (wrong != 0)
 		f = wire_near_wrong(us, n, wrong, out);
 	if (!wire_ipv4_sum_is_good(at + WIRE_PLAIN_IP))
@@ -183,7 +180,9 @@ wire_read_near6(const struct wire_port *us, const struct wire_near *n, struct wi
 	words = _mm256_maskz_mov_epi16(0x7fff, words);
 	if (wire_words_are_wrong(words))
 		return false;
-	wire_near_store(n, words, more, PKT_IPV6 | ((ip[1] >> 4 & 3) == 3 ? PKT_CE : 0), out);
+	wire_near_store(n, words, more, PKT_IPV6, out);
+	if (UNLIKELY((ip[1] >> 4 & 3) == 3))
+		out->flags |= PKT_CE;
 	tver = at[WIRE_PLAIN_BTH + 1] & 0xf;
 	ecn = at[WIRE_PLAIN_BTH + 4];
 	if (UNLIKELY(tver != 0)) {
@@ -201,6 +200,20 @@ wire_read_near6(const struct wire_port *us, const struct wire_near *n, struct wi
 	return true;
 }
 
+/** Inlined once for each length of a tag. */
+TARGET_WIRE_WIDE static ALWAYS_INLINE bool
+wire_read_nearer(const struct wire_front *front, const struct wire_port *us,
+	const struct wire_near *n, struct wire_pkt *out)
+{
+	uint32_t type = wire_load16(n->l2 + 12);
+
+	if (type == __builtin_bswap16(0x0800))
+		return wire_read_near4(front, us, n, out);
+	if (type == __builtin_bswap16(0x86dd))
+		return wire_read_near6(us, n, out);
+	return false;
+}
+
 /**
  * wire_parse_any() of an IPv4 or IPv6 packet. @return false: it is another one; `out` says nothing
  * then.
@@ -209,22 +222,22 @@ TARGET_WIRE_WIDE static ALWAYS_INLINE bool
 wire_read_near(const struct wire_front *front, const struct wire_port *us, const uint8_t *frame,
 	uint32_t len, struct wire_pkt *out)
 {
-	struct wire_near n = { .frame = frame, .l2 = frame, .len = len };
 	uint32_t type;
 
 	if (UNLIKELY(len < WIRE_PLAIN_MIN))
 		return false;
 	type = wire_load16(frame + 12);
-	if (type == __builtin_bswap16(0x8100)) {
-		n.tag = WIRE_VLAN_LEN;
-		n.l2 += WIRE_VLAN_LEN;
-		type = wire_load16(n.l2 + 12);
-	}
-	if (type == __builtin_bswap16(0x0800))
-		return wire_read_near4(front, us, &n, out);
-	if (type == __builtin_bswap16(0x86dd))
-		return wire_read_near6(us, &n, out);
-	return false;
+	if (type == __builtin_bswap16(0x0800) || type == __builtin_bswap16(0x86dd))
+		return wire_read_nearer(front, us,
+			&(const struct wire_near){ .frame = frame, .l2 = frame, .len = len }, out);
+	if (type != __builtin_bswap16(0x8100))
+		return false;
+	return wire_read_nearer(front, us,
+		&(const struct wire_near){ .frame = frame,
+			.l2 = frame + WIRE_VLAN_LEN,
+			.len = len,
+			.tag = WIRE_VLAN_LEN },
+		out);
 }
 #endif
 

@@ -477,6 +477,40 @@ RX_PREC_01_charge_without_records(void **state)
 	assert_int_equal(charged_to(b, &changes[4], &changes[6]), STAT_rx_syndrome_13);
 }
 
+/* RX-ERR-02, QP-20: packets in a row with one fault, counted each at its QP where there is one. */
+static void
+RX_ERR_02_charge_by_qp(void **state)
+{
+	static const uint8_t to[] = { 1, 1, 0, 1, 0, 2, 2, 1, 3, 0, 0,
+		1 }; /* 2, 3: there is none */
+	struct bed *b = *state;
+	struct qp *other = bed_qp(b, QPN + 1, 0x23);
+	const uint32_t qpn[] = { QPN, QPN + 1, QPN | 0x800000, QPN + 2 };
+	const uint32_t recorded[] = { 0, b->conf.errbuf_entries };
+
+	for (size_t k = 0; k < ARRAY_LEN(recorded); k++) {
+		b->conf.errbuf_entries = recorded[k];
+		bed_worker_again(b);
+		for (size_t i = 0; i < ARRAY_LEN(to); i++) {
+			struct wire_fields f = write_only(E, MR_VA, 64);
+			struct rte_mbuf *m;
+
+			f.dest_qpn = qpn[to[i]];
+			m = bed_frame(&f);
+			rte_pktmbuf_mtod(m, uint8_t *)[BTH + 30] ^= 1;
+			bed_put(b, m);
+		}
+		bed_turn(b);
+		assert_int_equal(bed_stat(b, STAT_rx_syndrome_30), ARRAY_LEN(to));
+		assert_int_equal(bed_stat(b, STAT_rx_icrc_encapsulated), ARRAY_LEN(to));
+		assert_int_equal(qp_stat(b->qp, STAT_rx_syndrome_30), (k + 1) * 4);
+		assert_int_equal(qp_stat(other, STAT_rx_syndrome_30), (k + 1) * 5);
+		assert_int_equal(qp_stat(other, STAT_rx_icrc_encapsulated), (k + 1) * 5);
+		expect_silence(b);
+	}
+	bed_qp_gone(b, other);
+}
+
 /*
  * RX-ERR-04: a fatal fault is recorded with its rule, and QPN and FATAL code go up before the rest.
  */
@@ -564,6 +598,7 @@ main(void)
 		TEST(RX_ERR_01_record),
 		TEST(RX_ERR_03_bounded),
 		TEST(RX_PREC_01_charge_without_records),
+		TEST(RX_ERR_02_charge_by_qp),
 		TEST(RX_ERR_04_fatal_entry),
 		TEST(accounting_of_a_mixture),
 	};
