@@ -4,8 +4,8 @@
  *
  *   byte 0  0x00..0x9f  a packet: see fuzz_responder_packet.c
  *           0xa0..0xaf  post receives: 1 QP, 2 how many, 3 what kind
- *           0xb0..0xbf  QP: 1 which, 2 what: another state, other attributes, another QP; limit
- *                       of the shared receive queue
+ *           0xb0..0xbf  QP: 1 which, 2 what: another state, other attributes, another QP, another
+ *                       path; limit of the shared receive queue
  *           0xc0..0xcf  region: 1 which, 2 what: deregister, register again, with which rights
  *           0xd0..0xdf  time: 1 unit, 2 how much
  *           0xe0..0xef  noise: see packet_noise()
@@ -217,6 +217,13 @@ qp_step(const uint8_t *s)
 		break;
 	case 10:
 		lie(i, s[3]);
+		break;
+	case 12:
+	case 13:
+		if (fb.apm)
+			paths_step(i, s[3], s[4]);
+		else
+			bed_qp_state(i, QPS_RTS, psn);
 		break;
 	case 15:
 		queue_arm(s[3] & 15);

@@ -10,7 +10,8 @@
  * fuzz_responder_mutate.c  what is done to it
  * fuzz_responder_judge.c   what each packet must lead to, judged again
  * fuzz_responder_model.c   QPs and memory as they must be after a turn
- * fuzz_responder_queue.c   receive WQEs, of a QP's own queue and of a shared one
+ * fuzz_responder_queue.c   receive WQEs: of a QP's own queue, of a shared one, of a feed
+ * fuzz_responder_paths.c   primary and alternate paths
  * fuzz_responder_look.c    completions, events, frames and counters, held against the model
  * fuzz_responder_seeds.c   built-in programs
  *
@@ -46,6 +47,7 @@ enum {
 	FRAME_ROOM = 2048,
 	ARENA = 40 * 1024,
 	QPN_SLOTS = 64,
+	FEED_BUFFERS = 3,
 };
 
 struct region {
@@ -99,6 +101,8 @@ struct plan {
 	bool vlan;
 };
 
+enum { WAY_NONE = 0xff };
+
 struct qp_bed {
 	const struct plan *plan;
 	struct qp *qp;
@@ -108,7 +112,9 @@ struct qp_bed {
 	uint32_t tail;
 	uint64_t serial;
 	bool shared; /* takes its WQEs from fb.srq: fifo, head and tail are not used */
-	bool holds;  /* has taken `held` */
+	bool fed;    /* the worker makes its WQEs: `head` counts them */
+	struct wqe feed[FEED_BUFFERS];
+	bool holds; /* has taken `held` */
 	struct wqe held;
 	uint32_t lasts; /* events LAST_WQE_REACHED in this life */
 	uint8_t access;
@@ -129,6 +135,11 @@ struct qp_bed {
 	uint64_t stale; /* frames before this one are of an earlier life */
 	struct record record[RECORDS];
 	uint32_t records; /* since the life began */
+	/* events PATH_MIG and PATH_MIG_ERR since it was attached */
+	uint32_t moved_due;
+	uint32_t moved_seen;
+	uint32_t refused_due;
+	uint32_t refused_seen;
 	/* completions due in this turn */
 	uint32_t due_n;
 	uint32_t due_seen;
@@ -150,8 +161,18 @@ struct sent {
 struct model {
 	struct responder r;
 	uint8_t state;
-	bool reads; /* has or had answers waiting */
+	uint8_t steered; /* state when the turn began: stage 4 looks before stage 5 acts */
+	bool reads;      /* has or had answers waiting */
 	uint64_t rcvd;
+	/* path migration */
+	uint8_t mig; /* enum qp_migration */
+	uint8_t way;
+	uint8_t alt; /* or WAY_NONE */
+	bool refused;
+	uint16_t pkey;
+	uint16_t alt_pkey;
+	uint32_t moves;
+	uint64_t refusals;
 };
 
 /** The shared receive queue. */
@@ -187,6 +208,8 @@ struct fuzz_bed {
 	struct rte_mempool *out; /* the worker's */
 	ns_t now;
 	uint8_t drain;
+	bool apm; /* QPs are made with an alternate path */
+	bool feeds;
 	bool opening;  /* QPs are made ready: no packet, nothing to compare */
 	int modifying; /* QP that the control lcore changes in this turn, or -1 */
 	uint64_t cookie;
@@ -223,6 +246,27 @@ void bed_mr_remove(uint32_t i);
 struct wire_path bed_path(const struct plan *p, bool of_peer);
 /** Is the QP one that the worker knows? */
 bool bed_attached(uint32_t i);
+
+/* ---- paths */
+
+/** One of four, as this end or the peer has it. */
+struct wire_path bed_way(const struct plan *p, uint8_t way, bool of_peer);
+/** Where the QP stands. */
+uint8_t paths_way(uint32_t i);
+uint8_t paths_alternate(uint32_t i);
+uint16_t paths_pkey(uint32_t i, uint8_t way);
+/** The alternate path's attributes. */
+void paths_load(uint32_t i, uint8_t way, bool resolved, struct qp_attr *a);
+/** An order of software: load a path (bit 0), another state (bits 1 and 2). */
+void paths_step(uint32_t i, uint8_t what, uint8_t way);
+void paths_begin(uint32_t i, struct model *m);
+/** Has it come on the path that it must have come on, with that one's key? */
+bool paths_allow(const struct qp_bed *q, const struct model *m, const struct wire_pkt *p);
+void paths_refuse(struct qp_bed *q, struct model *m, const struct wire_pkt *p);
+void paths_accept(struct qp_bed *q, struct model *m, const struct wire_pkt *p);
+void paths_compare(uint32_t i);
+void paths_event(struct qp_bed *q, const struct ring_aeq_event *e);
+void paths_frame(const struct qp_bed *q, const struct wire_pkt *p, bool now);
 
 /* ---- packets */
 
@@ -296,8 +340,8 @@ has_reth(uint8_t op)
 /** FATAL_TAKES: the WQE that it would have used reports it. */
 enum verdict { ACCEPT, NOTHING, REFUSE_RNR, REFUSE_NAK, FATAL, FATAL_TAKES };
 
-/** Would header validation let it through to this QP? */
-bool for_this_qp(const struct qp_bed *q, uint8_t state, const struct wire_pkt *p);
+/** Would header validation let it through to this QP? Path migration is done with it. */
+bool for_this_qp(struct qp_bed *q, struct model *m, const struct wire_pkt *p);
 /** A packet that is for this QP. */
 enum verdict judge(struct qp_bed *q, const struct model *m, const struct wire_pkt *p);
 

@@ -192,6 +192,7 @@ modify(uint32_t i, struct qp_attr *a, uint32_t mask)
 
 	/* As the control lcore does: nothing illegal reaches the worker. */
 	a->cur_qp_state = state_of(i);
+	a->migrations = fb.q[i].qp->migrations;
 	FUZZ_CHECK(qp_transition_check(QPT_RC, a->cur_qp_state, a->qp_state, mask, &why) == 0);
 	m.qp.qp = fb.q[i].qp;
 	m.qp.attr = a;
@@ -231,9 +232,11 @@ up(uint32_t i, uint8_t to, uint32_t psn)
 			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
 		q->access = 15;
 	} else if (to == QPS_RTR) {
-		modify(i, &a, RTR_ATTRS);
+		paths_load(i, 1, true, &a);
+		modify(i, &a, RTR_ATTRS | (fb.apm ? QP_ATTR_ALT_PATH : 0));
 	} else if (to == QPS_RTS && state_of(i) == QPS_RTR) {
-		modify(i, &a, RTS_ATTRS);
+		a.path_mig_state = MIG_REARM;
+		modify(i, &a, RTS_ATTRS | (fb.apm ? QP_ATTR_PATH_MIG_STATE : 0));
 	} else {
 		modify(i, &a, QP_ATTR_STATE);
 	}
@@ -292,6 +295,7 @@ bed_qp_make(uint32_t i)
 	FUZZ_CHECK(bed_tell(&attach) == 0);
 	q->qp = qp;
 	q->head = q->tail = 0;
+	q->moved_due = q->moved_seen = q->refused_due = q->refused_seen = 0;
 }
 
 void
@@ -347,6 +351,8 @@ bed_open(uint8_t knobs, uint8_t options)
 	fb.w = worker_create(&fb.conf);
 	FUZZ_CHECK(fb.conf.qps != NULL && fb.conf.mem != NULL && fb.w != NULL);
 	fb.opening = true;
+	fb.apm = (options & 32) != 0;
+	fb.feeds = (options & 64) != 0;
 	queue_open((options & 16) != 0);
 	make_cq(0, CQE_MANY);
 	make_cq(1, (options & 4) != 0 ? 4 : CQE_MANY);

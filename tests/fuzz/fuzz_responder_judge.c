@@ -36,40 +36,31 @@ receives(uint8_t state)
 	return state == QPS_RTR || state == QPS_RTS || state == QPS_SQD;
 }
 
-/** Number of the VLAN; a tag of priority alone is none. */
-static uint32_t
-vlan_of(const struct wire_pkt *p)
+/** What neither the path nor the request itself says. */
+static bool
+kind_is_good(uint8_t state, const struct wire_pkt *p)
 {
-	bool tagged = p->frame[12] == 0x81 && p->frame[13] == 0;
-
-	return tagged ? (p->frame[14] & 0xfu) << 8 | p->frame[15] : 0;
-}
-
-bool
-for_this_qp(const struct qp_bed *q, uint8_t state, const struct wire_pkt *p)
-{
-	const struct plan *plan = q->plan;
-	const struct wire_path peer = bed_path(plan, true);
-	const uint8_t *ip = p->frame + p->l3_off;
-	bool ipv6 = ip[0] >> 4 == 6;
-
-	if (!receives(state) || ipv6 != plan->ipv6)
-		return false;
-	if (memcmp(ip + (ipv6 ? 8 : 12), peer.src_ip, ipv6 ? 16 : 4) != 0)
-		return false;
-	if (plan->ernic &&
-		(memcmp(p->frame + 6, peer.smac, 6) != 0 || (!ipv6 && (ip[6] & 0xe0) != 0x40)))
-		return false;
-	if (vlan_of(p) != (plan->vlan ? 7 : 0))
-		return false;
-	if ((p->pkey & 0x7fff) != (plan->pkey & 0x7fff) || ((p->pkey | plan->pkey) & 0x8000) == 0)
-		return false;
 	if (p->opcode == OP_CNP)
 		return (p->frame[p->bth_off + 4] & 0x40) != 0 && p->payload_len == 16 &&
 		       p->pad == 0;
 	if (p->opcode >= 0x20)
 		return false;
 	return !(p->opcode >= 0x0d && p->opcode <= 0x12) || state != QPS_RTR;
+}
+
+bool
+for_this_qp(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
+{
+	if (!receives(m->steered))
+		return false;
+	if (!paths_allow(q, m, p)) {
+		paths_refuse(q, m, p);
+		return false;
+	}
+	if (!kind_is_good(m->steered, p))
+		return false;
+	paths_accept(q, m, p);
+	return true;
 }
 
 /* ---- the request itself ---------------------------------------------------------------------- */

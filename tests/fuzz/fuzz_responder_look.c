@@ -46,7 +46,7 @@ completion(const struct ring_cqe *c)
 {
 	struct qp_bed *q = qp_of(c->qp_num, false);
 
-	FUZZ_CHECK(q != NULL && q->qp != NULL);
+	FUZZ_CHECK(q != NULL && q->qp != NULL && !q->fed);
 	if (c->status == WC_SUCCESS) {
 		/* In posting order, each once, with the bytes of its message. */
 		FUZZ_CHECK(!q->error_cqe && !q->flushed && q->due_seen < q->due_n);
@@ -108,6 +108,8 @@ event(const struct ring_aeq_event *e)
 		FUZZ_CHECK(state_of((uint32_t)(q - fb.q)) == QPS_ERR ||
 			   state_of((uint32_t)(q - fb.q)) == QPS_RESET);
 	}
+	if (q != NULL && q->qp != NULL)
+		paths_event(q, e);
 	if (e->code == AEQ_SRQ_REPORT)
 		queue_event(e);
 	if (e->event < EV_QP_FATAL || e->event > EV_ACCESS_ERR)
@@ -287,17 +289,18 @@ answer(struct qp_bed *q, const struct wire_pkt *p, bool fresh)
 static void
 frame(const struct rte_mbuf *m, uint64_t number)
 {
-	static const struct wire_port tester = { .mac = { 2, 0, 0, 0, 0, 2 },
+	struct wire_port tester = { .mac = { 2, 0, 0, 0, 0, 2 },
 		.has_ipv4 = true,
 		.has_ipv6 = true,
 		.require_df = true,
 		.ipv4 = { 192, 0, 2, 2 },
 		.ipv6 = { 0xfd, [15] = 2 } };
 	struct wire_pkt p;
-	struct wire_path path;
 	struct qp_bed *q;
 
 	FUZZ_CHECK(m->nb_segs == 1 && m->pkt_len == m->data_len);
+	/* The peer has an address for each way. */
+	tester.mac[5] = tester.ipv4[3] = tester.ipv6[15] = rte_pktmbuf_mtod(m, uint8_t *)[5];
 	FUZZ_CHECK(wire_parse(&tester, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &p) ==
 		   WIRE_CLASS_ROCE);
 	/* ICRC-05, and nothing that the peer would refuse. */
@@ -305,11 +308,8 @@ frame(const struct rte_mbuf *m, uint64_t number)
 	FUZZ_CHECK((uint32_t)p.icrc_off + WIRE_ICRC_LEN == m->data_len);
 	q = qp_of(p.dest_qpn, true);
 	FUZZ_CHECK(q != NULL);
-	path = bed_path(q->plan, false);
-	FUZZ_CHECK(memcmp(p.frame + 6, path.smac, 6) == 0);
-	FUZZ_CHECK(memcmp(wire_src_ip(&p), path.src_ip, path.ipv6 ? 16 : 4) == 0);
-	FUZZ_CHECK(((p.flags & PKT_VLAN) != 0) == q->plan->vlan);
-	FUZZ_CHECK(p.pkey == q->plan->pkey && (p.payload_len + p.pad) % 4 == 0);
+	paths_frame(q, &p, number >= fb.made && number >= q->stale);
+	FUZZ_CHECK((p.payload_len + p.pad) % 4 == 0);
 	for (uint32_t i = 0; i < p.pad; i++)
 		FUZZ_CHECK(wire_payload(&p)[p.payload_len + i] == 0);
 	/* Made before the turn in which its QP goes to RESET: of the life that has just ended. */

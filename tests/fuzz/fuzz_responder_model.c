@@ -128,6 +128,8 @@ completes(struct qp_bed *q, struct model *m, uint32_t bytes)
 	uint64_t wr_id = queue_complete(q);
 
 	m->r.wqe_active = false;
+	if (q->fed)
+		return; /* nobody hears of it */
 	if (fb.cq_bad[q->plan->cq]) {
 		m->state = QPS_ERR; /* class G */
 		return;
@@ -181,8 +183,10 @@ model_begin(void)
 		if (!bed_attached(i))
 			continue;
 		*m = (struct model){ .r = q->qp->resp, .state = state_of(i) };
+		m->steered = m->state;
 		m->reads = q->qp->answers.count != 0;
 		m->rcvd = qp_stat(q->qp, STAT_rcvd_pkts);
+		paths_begin(i, m);
 	}
 	for (uint32_t i = 0; i < CQS; i++)
 		fb.cq_bad[i] = atomic_load(&fb.cq[i].error);
@@ -194,7 +198,7 @@ one(const struct sent *t)
 	struct qp_bed *q = &fb.q[t->qp];
 	struct model *m = &fb.model[t->qp];
 
-	if (!for_this_qp(q, m->state, &t->p))
+	if (!for_this_qp(q, m, &t->p) || m->state == QPS_ERR)
 		return;
 	m->rcvd++;
 	switch (judge(q, m, &t->p)) {
@@ -241,6 +245,7 @@ compare_qp(uint32_t i)
 	FUZZ_CHECK(r->msn == m->r.msn);
 	FUZZ_CHECK(r->unfinished <= m->r.unfinished && r->unfinished <= q->plan->rd);
 	FUZZ_CHECK(q->qp->answers.count <= q->qp->answers.cap);
+	paths_compare(i);
 	/* A READ whose region is gone may end the QP behind the model's back. */
 	if (state == QPS_ERR && m->state != QPS_ERR) {
 		FUZZ_CHECK(m->reads);

@@ -2,11 +2,13 @@
 /*
  * A packet step's bytes: 0 kind (not used here), 1 QP and how, 2 request, 3 length, 4 address,
  * 5 mutation, 6 and 7 its parameters. Without a mutation the packet is the QP's next valid one.
+ * Where QPs have an alternate path, bit 4 of byte 2 sends it there, and bit 5 sets MigReq.
  */
 #include "fuzz_responder.h"
 
 #include "crc_isal.h"
 
+enum { OTHER_WAY = 0x10, MIGRATE = 0x20 }; /* byte 2 */
 enum { HOW_QUEUE = 0x08, HOW_ACKREQ = 0x10, HOW_SE = 0x20, HOW_HEAP = 0x40, HOW_CE = 0x80 };
 
 /* ---- the next valid request ------------------------------------------------------------------ */
@@ -156,11 +158,28 @@ repeat(struct making *k, const uint8_t *s)
 		k->f.reth.dma_len = (s[3] >> 4) * (pmtu / 2) + (s[4] >> 4);
 }
 
+/** On which of the QP's ways it goes, and whether it asks for a migration. */
+static uint8_t
+choose_way(struct making *k, const uint8_t *s)
+{
+	const struct qp_bed *q = &fb.q[k->qp];
+	uint8_t way = paths_way(k->qp), alternate = paths_alternate(k->qp);
+
+	if (fb.apm && (s[2] & OTHER_WAY) != 0)
+		way = alternate != WAY_NONE ? alternate : 1;
+	k->path = bed_way(q->plan, way & 3, true);
+	if (way == 3) /* where no address is, this one has it */
+		k->path.dst_ip[k->path.ipv6 ? 15 : 3] = 1;
+	k->path.tos = (s[1] & HOW_CE) != 0 ? 3 : 2;
+	return way & 3;
+}
+
 static void
 fields(struct making *k, const uint8_t *s)
 {
 	struct qp_bed *q = &fb.q[k->qp];
 	const struct responder *r = &q->qp->resp;
+	uint8_t way = choose_way(k, s);
 
 	if (fb.sent_n == 0) { /* nothing is under way: believe the QP */
 		if (q->open != r->open)
@@ -170,14 +189,13 @@ fields(struct making *k, const uint8_t *s)
 		if (r->open == OPEN_WRITE)
 			q->left = r->dma_len - r->received;
 	}
-	k->path = bed_path(q->plan, true);
-	k->path.tos = (s[1] & HOW_CE) != 0 ? 3 : 2;
 	if ((s[2] & 0x40) != 0 && q->last_n != 0) {
 		repeat(k, s);
+		k->f.pkey = paths_pkey(k->qp, way) | 0x8000;
 		return;
 	}
 	k->f = (struct wire_fields){ .flags = (s[1] & HOW_ACKREQ) != 0 ? PKT_ACKREQ : 0,
-		.pkey = q->plan->pkey | 0x8000,
+		.pkey = paths_pkey(k->qp, way) | 0x8000,
 		.dest_qpn = q->plan->qpn,
 		.psn = q->next,
 		.imm = 0x11223344,
@@ -314,6 +332,9 @@ packet_step(const uint8_t s[STEP])
 	if (!bed_attached(k.qp))
 		return;
 	fields(&k, s);
+	if (fb.apm)
+		k.f.flags = (uint8_t)((k.f.flags & ~PKT_MIGREQ) |
+				      ((s[2] & MIGRATE) != 0 ? PKT_MIGREQ : 0));
 	if (mutated && mutate_fields(&k, s))
 		mutated = false;
 	len = wire_build(&k.path, &k.f, 1, k.frame, sizeof(k.frame));

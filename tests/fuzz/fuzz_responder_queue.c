@@ -7,6 +7,7 @@
 #include "fuzz_responder.h"
 
 enum { SRQ_ID = 77, SRQ_QPS = 1 << 4 | 1 << 6 | 1 << 7 /* of PD 1 and completion queue 1 */ };
+enum { FED_QPS = 1 << 0 | 1 << 2, FEED_SIZE = 1102 /* a message is longer by one byte */ };
 enum fate { POSTED, TAKEN, DONE };
 
 void
@@ -38,8 +39,22 @@ queue_is_shared(uint32_t i)
 void
 queue_attach(uint32_t i, struct qp *qp)
 {
-	fb.q[i].shared = queue_is_shared(i);
-	if (!fb.q[i].shared)
+	struct qp_bed *q = &fb.q[i];
+
+	q->shared = queue_is_shared(i);
+	q->fed = fb.feeds && (FED_QPS >> i & 1) != 0;
+	if (q->fed) {
+		qp->flags |= QPF_RECV_FEED;
+		qp->feed_buffers = FEED_BUFFERS;
+		qp->feed_size = FEED_SIZE;
+		qp->feed_va = fb.mr[q->plan->rq_mr].va;
+		qp->feed_lkey = fb.mr[q->plan->rq_mr].key;
+		for (uint32_t b = 0; b < FEED_BUFFERS; b++)
+			q->feed[b] = (struct wqe){ .num_sge = 1,
+				.sge[0] = {
+					qp->feed_va + b * FEED_SIZE, FEED_SIZE, qp->feed_lkey } };
+	}
+	if (!q->shared)
 		return;
 	qp->srq = &fb.srq.q;
 	qp->flags |= QPF_SRQ;
@@ -53,6 +68,8 @@ queue_slot(struct qp_bed *q)
 	struct srq_bed *s = &fb.srq;
 	struct ring_recv_wqe *w;
 
+	if (q->fed)
+		return NULL;
 	if (!q->shared) {
 		w = ring_produce_slot(&q->rq, RQ_WRS);
 		if (w != NULL)
@@ -89,6 +106,8 @@ queue_next(const struct qp_bed *q, bool active)
 
 	if (q->shared)
 		return !s->error && s->head != s->tail ? &s->fifo[s->head % FIFO] : NULL;
+	if (q->fed)
+		return &q->feed[at % FEED_BUFFERS];
 	return at != q->tail ? &q->fifo[at % FIFO] : NULL;
 }
 
@@ -105,6 +124,8 @@ queue_active(const struct qp_bed *q)
 		FUZZ_CHECK(q->holds);
 		return &q->held;
 	}
+	if (q->fed)
+		return &q->feed[q->head % FEED_BUFFERS];
 	FUZZ_CHECK(q->head != q->tail);
 	return &q->fifo[q->head % FIFO];
 }
@@ -149,7 +170,7 @@ queue_complete(struct qp_bed *q)
 bool
 queue_is_done(const struct qp_bed *q)
 {
-	return q->shared ? !q->holds : q->head == q->tail;
+	return q->shared ? !q->holds : q->fed || q->head == q->tail;
 }
 
 void
@@ -158,7 +179,7 @@ queue_forget(struct qp_bed *q)
 	if (q->shared)
 		used_up(q);
 	else
-		q->head = q->tail;
+		q->head = q->fed ? 0 : q->tail;
 }
 
 /* ---- the worker, held against it ------------------------------------------------------------- */
@@ -197,6 +218,13 @@ queue_compare(void)
 	struct srq_bed *s = &fb.srq;
 	uint32_t taken = 0;
 
+	for (uint32_t i = 0; i < QPS; i++) {
+		const struct qp_bed *q = &fb.q[i];
+
+		if (q->fed && q->qp != NULL && state_of(i) != QPS_ERR && (int)i != fb.modifying)
+			FUZZ_CHECK(q->qp->feed_next ==
+				   (q->head + q->qp->resp.wqe_active) % FEED_BUFFERS);
+	}
 	if (!s->on)
 		return;
 	/* SRQ-01: posted = taken + left, and the producer knows of all the room there is. */

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Built-in programs: a good stream of every request on every kind of QP, each mutation in the
- * middle of one, and each action. See fuzz_responder.c and fuzz_responder_packet.c for the bytes.
+ * middle of one, and each action; all of it again with a shared receive queue, and once more with
+ * alternate paths and feeds. See fuzz_responder.c and fuzz_responder_packet.c for the bytes.
  */
 #include "fuzz_responder.h"
 
 enum { MUTATIONS = 24, REQUESTS = 16, SCENES = 12 };
-enum { SEEDS = MUTATIONS + REQUESTS + SCENES }; /* and again, with the shared receive queue */
+enum { SEEDS = MUTATIONS + REQUESTS + SCENES, PATHS = 32, ALL = 3 * SEEDS + PATHS };
 enum { ACK = 0x10, HEAP = 0x40, QUEUE = 0x08, MORE = 0x80, AGAIN = 0x40 };
+enum { OTHER = 0x10, MIG = 0x20 }; /* beside MORE and AGAIN */
+enum { OPTION_SHARED = 16, OPTION_APM = 32, OPTION_FEEDS = 64 };
+enum { PATH = 12, LOAD = 1, REARM = 2, MIGRATED = 0 };
 enum { S_PACKET = 0x00, S_POST = 0xa0, S_QP = 0xb0, S_MR = 0xc0, S_TIME = 0xd0, S_NOISE = 0xe0 };
 enum { S_DRAIN = 0xf0 };
 enum { TO_ERR = 0, TO_RESET = 2, TO_RTR = 4, TO_SQD = 5, CHANGE = 6, GONE = 8, ANEW = 9, LIE = 10 };
@@ -216,18 +220,118 @@ scene(struct program *p, uint8_t n)
 	}
 }
 
+static void
+path(struct program *p, uint8_t qp, uint8_t what, uint8_t way)
+{
+	const uint8_t s[STEP] = { S_QP, qp, PATH, what, way };
+
+	if (p->at + STEP > p->end)
+		return;
+	memcpy(p->at, s, STEP);
+	p->at += STEP;
+}
+
+/** A QP with an alternate path: armed by a packet, then `n` says what happens. */
+static void
+migration(struct program *p, uint8_t qp, uint8_t n)
+{
+	uint8_t v;
+
+	put(p, S_POST, qp, 15, 0);
+	put(p, S_PACKET, qp | ACK, n % 2 != 0 ? 2 | MIG : 4, 40); /* stays REARM, or ARMED */
+	switch (n) {
+	case 0: /* the peer moves, between other requests */
+		for (v = 0; v < 6; v++)
+			put(p, S_PACKET, qp | ACK, 2 | (v >= 2 ? OTHER | MIG : 0), 64);
+		put(p, S_PACKET, qp | ACK, 10, 90);
+		put(p, S_PACKET, qp | ACK, 10 | AGAIN | OTHER, 90);
+		break;
+	case 1: /* asks on the wrong path, and again; the wrong path without asking */
+		for (v = 0; v < 12; v++)
+			put(p, S_PACKET, qp | ACK | (v % 4 == 0 ? QUEUE : 0),
+				(v % 6 < 2 ? 2 : 0) | (v % 3 == 1 ? MIG : 0) |
+					(v % 5 == 4 ? OTHER : 0),
+				64);
+		break;
+	case 2: /* there, and on the old path behind it, in one burst */
+		put(p, S_PACKET, qp | ACK | QUEUE, 4, 40);
+		put(p, S_PACKET, qp | ACK | QUEUE, 2 | OTHER | MIG, 3);
+		put(p, S_PACKET, qp | ACK | QUEUE, 2, 3);
+		put(p, S_PACKET, qp | ACK, 0 | OTHER | MIG, 3);
+		put(p, S_PACKET, qp | ACK, 0, 3);
+		break;
+	case 3: /* by order, to each of the paths, and back */
+		for (v = 0; v < 8; v++) {
+			put(p, S_PACKET, qp | ACK, v % 3, 64);
+			path(p, qp, MIGRATED << 1, 0);
+			put(p, S_PACKET, qp | ACK, 2, 64);
+			path(p, qp, LOAD | REARM, v % 4);
+			put(p, S_PACKET, qp | ACK, 10, 90);
+		}
+		break;
+	case 4: /* answers wait for the port, the QP moves, the port takes them */
+		put(p, S_DRAIN, 0, 0, 0);
+		for (v = 0; v < 12; v++)
+			put(p, S_PACKET, qp | ACK, v % 4 == 3 ? 6 : 10, 255);
+		put(p, S_PACKET, qp | ACK, 6 | OTHER | MIG, 8);
+		put(p, S_PACKET, qp | ACK, 10 | AGAIN, 8);
+		put(p, S_DRAIN, 15, 7, 0);
+		put(p, S_PACKET, qp | ACK, 10, 255);
+		break;
+	case 5: /* on the right one, but for its source, tag or key */
+		for (v = 0; v < 8; v++) {
+			mutated(p, qp, 2 | OTHER | MIG, v < 5 ? 10 : 6,
+				v < 5 ? (uint8_t)(2 << v) : v, 5);
+			put(p, S_PACKET, qp | ACK, 2, 3);
+		}
+		put(p, S_PACKET, qp | ACK, 2 | OTHER | MIG, 3);
+		break;
+	case 6: /* an address that the port has no more; messages as long as a feed's buffers */
+		path(p, qp, MIGRATED << 1, 0);
+		path(p, qp, LOAD | REARM, 3);
+		put(p, S_PACKET, qp | ACK, 2, 3);
+		put(p, S_PACKET, qp | ACK, 2 | OTHER | MIG, 3);
+		for (v = 5; v < 7; v++) {
+			put(p, S_PACKET, qp | ACK, 1, v);
+			put(p, S_PACKET, qp | ACK, 0, v);
+		}
+		put(p, S_QP, qp, TO_RTS, 9);
+		break;
+	default: /* a path whose neighbour is not known; RESET forgets all of it */
+		path(p, qp, LOAD, 0xfe);
+		put(p, S_PACKET, qp | ACK, 2 | OTHER | MIG, 64);
+		put(p, S_PACKET, qp | ACK, 10, 90);
+		put(p, S_QP, qp, TO_RTS, 9);
+		put(p, S_PACKET, qp | ACK, 10, 90);
+		put(p, S_QP, qp, ANEW, 9);
+		put(p, S_PACKET, qp | ACK, 10, 90);
+		break;
+	}
+	stream(p, qp);
+}
+
 size_t
 fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 {
-	struct program p = { buf + 2, buf + room, index >= SEEDS };
+	static const uint8_t ways[4] = { 0, 1, 2, 7 };
+	const bool paths = index >= 2 * SEEDS;
+	struct program p = { buf + 2, buf + room, index >= SEEDS && !paths };
 
-	if (room < 2 || index >= 2 * SEEDS)
+	if (room < 2 || index >= ALL)
 		return 0;
+	if (index >= 3 * SEEDS) {
+		index -= 3 * SEEDS;
+		buf[0] = 0;
+		buf[1] = (uint8_t)(OPTION_APM | (index % 3 == 0 ? OPTION_FEEDS : 0));
+		migration(&p, ways[index % 4], (uint8_t)(index / 4));
+		return (size_t)(p.at - buf);
+	}
 	index %= SEEDS;
 	buf[0] = index % 3 == 2 ? (uint8_t)(index * 5) : 0;
 	if (index == SEEDS - 1)
 		buf[0] = RESP_KNOB_RNR_FIRST;
-	buf[1] = (uint8_t)((index % 2 == 1 ? 0 : 4) | (p.shared ? 16 : 0));
+	buf[1] = (uint8_t)((index % 2 == 1 ? 0 : 4) | (p.shared ? OPTION_SHARED : 0) |
+			   (paths ? OPTION_APM | OPTION_FEEDS : 0));
 	if (index < MUTATIONS)
 		mutation(&p, (uint8_t)index);
 	else if (index < MUTATIONS + REQUESTS)
