@@ -2,6 +2,8 @@
 /*
  * wire_parse() over good frames, and over those that end too early. test_faults.c has the others.
  */
+#include <stdio.h>
+
 #include "frames.h"
 #include "../../vectors/tables.h"
 
