@@ -55,6 +55,8 @@ queued(struct sim *s, struct end *e, const struct responder_verdict *v, enum res
 		"more READs and ATOMICs than were promised room");
 	if (owed == OWED_QUEUED)
 		ack_flush(s, e);
+	if (owed == OWED_NO_ROOM)
+		oracle_lost(s, peer_of(s, e), v->first);
 }
 
 void
@@ -103,8 +105,10 @@ answer_read(struct sim *s, struct end *e, struct resp_answer *a)
 
 	if (len != 0 &&
 		mem_check(e->table, a->rkey, 1, a->va, len, MEM_REMOTE_READ, &host) != MEM_OK) {
-		if (!respond_read_lost(s, e))
+		if (!respond_read_lost(s, e)) {
+			oracle_lost(s, peer_of(s, e), a->psn);
 			pop(s, e);
+		}
 		return;
 	}
 	reply(s, e, a, resp_answer_opcode(a, len == a->len_left), host, len);

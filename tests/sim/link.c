@@ -52,6 +52,7 @@ push(struct sim *s, struct packet *p, ns_t at)
 	uint32_t i = s->flying_n;
 
 	if (i == FLYING_MAX) {
+		oracle_lost(s, &s->end[p->asker], p->psn);
 		packet_free(s, p);
 		return;
 	}
@@ -112,13 +113,16 @@ link_random(struct sim *s, struct link *l)
 {
 	struct rng *g = &s->g;
 
-	*l = (struct link){ .latency = range(g, 200, rarely(g, 3) ? 20000 : 4000),
+	*l = (struct link){ .last = s->fifo ? l->last : 0,
+		.latency = range(g, 200, rarely(g, 3) ? 20000 : 4000),
 		.jitter = rarely(g, 3) ? below(g, 6000) : below(g, 300),
 		.duplicate = rarely(g, 2) ? 0 : below(g, 50000),
 		.reorder = rarely(g, 2) ? 0 : below(g, rarely(g, 4) ? 200000 : 20000),
 		.reorder_ns = range(g, 1000, 30000),
 		.ghost = rarely(g, 2) ? 0 : below(g, 30000),
 		.ghost_ns = range(g, 10000, 5000000) };
+	if (s->fifo)
+		l->duplicate = l->reorder = l->ghost = 0;
 	if (!s->hostile)
 		return;
 	l->loss = rarely(g, 3) ? 0 : below(g, rarely(g, 4) ? 150000 : 20000);
@@ -150,6 +154,7 @@ corrupt(struct sim *s, struct packet *p)
 	if (rarely(&s->g, 8))
 		p->len = below(&s->g, p->len);
 	p->corrupt = true;
+	oracle_lost(s, &s->end[p->asker], p->psn);
 	s->t.corrupt++;
 }
 
@@ -160,6 +165,8 @@ copy_later(struct sim *s, const struct packet *p, ns_t at)
 
 	c->len = p->len;
 	c->to = p->to;
+	c->asker = p->asker;
+	c->psn = p->psn;
 	c->corrupt = p->corrupt;
 	memcpy(c->frame, p->frame, p->len);
 	push(s, c, at);
@@ -173,6 +180,7 @@ launch(struct sim *s, struct link *l, struct packet *p)
 	s->packets++;
 	if (is_lost(s, l)) {
 		s->t.lost++;
+		oracle_lost(s, &s->end[p->asker], p->psn);
 		packet_free(s, p);
 		return;
 	}
@@ -217,6 +225,8 @@ link_send(struct sim *s, struct end *e, const struct wire_fields *f)
 	CHECK(s, len > 0, "frame of opcode %u does not fit", f->opcode);
 	p->len = (uint32_t)len;
 	p->to = e->index ^ 1;
+	p->asker = op_has(wire_opcodes[f->opcode].flags, OPF_RESPONSE) ? p->to : e->index;
+	p->psn = f->psn;
 	icrc_seal(crc_isal(), p->frame, e->path.vlan ? WIRE_ETH_LEN + WIRE_VLAN_LEN : WIRE_ETH_LEN,
 		e->path.ipv6, p->len);
 	if (UNLIKELY(s->verbose))

@@ -10,14 +10,7 @@
 
 #include "sim.h"
 
-#define RETRY_FOREVER 7 /* rnr_retry */
-
-/* data.rnr_timer, in microseconds */
-static const uint32_t rnr_us[32] = { 655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640,
-	960, 1280, 1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920,
-	122880, 163840, 245760, 327680, 491520 };
-
-/* ---- sending, retries, timers ------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------- */
 
 static void
 first_packet(struct sim *s, struct end *e, const struct requester_packet *p)
@@ -71,8 +64,27 @@ check_segment(struct sim *s, const struct end *e, const struct requester_packet 
 		"REQ-07: the last packet of work request %u does not ask for an ACK", p->position);
 }
 
-/* Eight, one that asks for a response once more (REQ-07), and the one that is too many. */
-#define PROBES 10
+/**
+ * REQ-12, REQ-NAK-01: one PSN after another, from una on after each resend. Only the newest may
+ * leave twice: where it asked for no response and nothing else is to follow (REQ-07).
+ */
+static void
+in_turn(struct sim *s, struct end *e, const struct requester_packet *p)
+{
+	const struct requester_wr *w = wr_at(e, p->position);
+	bool asks = (p->flags & PKT_ACKREQ) != 0;
+
+	if (psn_cmp(e->next_out, e->req.una) < 0)
+		e->next_out = e->req.una;
+	if (asks && !e->out_asked && psn_eq(psn_add(p->psn, 1), e->next_out))
+		e->next_out = p->psn;
+	CHECK(s, psn_eq(p->psn, e->next_out), "REQ-NAK-01: PSN %06x leaves, %06x is next", p->psn.v,
+		e->next_out.v);
+	e->next_out = psn_add(p->psn, 1);
+	if (wr_is_read(w))
+		e->next_out = psn_add(e->work[p->position % SQ_SLOTS].first, wr_psns(e, w));
+	e->out_asked = asks || wr_is_read(w) || wr_is_atomic(w);
+}
 
 void
 oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
@@ -96,9 +108,12 @@ oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 		CHECK(s, psn_distance(p->psn, e->req.una) < PSN_HALF,
 			"resends what is acknowledged");
 	}
+	in_turn(s, e, p);
 	if (e->probes != 0)
-		CHECK(s, --e->probes != 0, "TMR-07: PSN %06x leaves, and nothing was heard since "
-			"the timeout", p->psn.v);
+		CHECK(s, --e->probes != 0,
+			"TMR-07: PSN %06x leaves, and nothing was heard since "
+			"the timeout",
+			p->psn.v);
 	check_segment(s, e, p);
 	if ((p->flags & PKT_ACKREQ) != 0 || reads) {
 		e->asked_at = e->asked_at == 0 ? s->now : e->asked_at;
@@ -153,89 +168,6 @@ oracle_response(
 		e->req.una.v, x->due.v);
 	CHECK(s, v->cause == QC_IMPLIED_NAK || (v->cause == QC_NONE && x->recovering),
 		"REQ-IMPL-01: a response is missing, and nothing is resent");
-}
-
-void
-oracle_progress(struct sim *s, struct end *e)
-{
-	if (psn_eq(e->req.una, e->seen_una))
-		return;
-	e->seen_una = e->req.una;
-	e->tries = 0;
-	e->rnr_tries = 0;
-	e->rnr_until = 0;
-	e->probes = 0;
-	e->progress_at = s->now;
-	if (psn_cmp(e->req.una, e->recovered) >= 0)
-		e->recovering = false;
-	if (e->asked_at != 0) /* TMR-06 */
-		e->asked_at = psn_cmp(e->asked_last, e->req.una) < 0 ? 0 : s->now;
-}
-
-static void
-transport_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
-{
-	ns_t wait = UINT64_C(4096) << e->req.timeout;
-	bool over;
-
-	CHECK(s, !s->perfect || peer_of(s, e)->state == END_ERR,
-		"a retry over a link without fault: %s",
-		requester_rule_id((enum requester_rule)v->rule));
-	s->t.timeouts += v->cause == QC_TIMEOUT;
-	s->t.nak_seq += v->cause == QC_SEQ_NAK;
-	s->t.implied += v->cause == QC_IMPLIED_NAK;
-	if (v->cause == QC_TIMEOUT) {
-		CHECK(s, e->req.timeout != 0, "TMR-03: timeout without a timer");
-		CHECK(s, e->asked_at != 0, "TMR-05: timeout, and no response was asked for");
-		CHECK(s, s->now >= e->asked_at + wait, "TMR-02: timeout %llu ns too early",
-			(unsigned long long)(e->asked_at + wait - s->now));
-		CHECK(s, s->now <= e->asked_at + 4 * wait, "TMR-02: timeout %llu ns too late",
-			(unsigned long long)(s->now - e->asked_at - 4 * wait));
-	}
-	e->tries++;
-	over = e->tries > e->req.retry_cnt;
-	CHECK(s, (over && e->armed) == ((v->act & REQACT_MIGRATE) != 0),
-		"REQ-RETRY-09: retry %u of %u, act %x", e->tries, e->req.retry_cnt, v->act);
-	CHECK(s, (over && !e->armed) == (v->outcome == QC_RETRY_EXCEEDED),
-		"REQ-RETRY-02: retry %u of %u, outcome %u", e->tries, e->req.retry_cnt, v->outcome);
-	if (over && e->armed) {
-		e->armed = false;
-		e->tries = 0;
-		s->t.migrations++;
-	}
-}
-
-static void
-rnr_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
-{
-	bool last = e->req.rnr_retry != RETRY_FOREVER && e->rnr_tries == e->req.rnr_retry;
-
-	s->t.rnr++;
-	e->rnr_tries++;
-	CHECK(s, last == (v->outcome == QC_RNR_EXCEEDED),
-		"REQ-RNR-04: RNR NAK %u, rnr_retry %u, outcome %u", e->rnr_tries, e->req.rnr_retry,
-		v->outcome);
-	if (!last)
-		e->rnr_until = s->now + rnr_us[peer_of(s, e)->resp.min_rnr_timer] * 1000ull;
-}
-
-void
-oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
-{
-	if ((v->act & (REQACT_RESEND | REQACT_ERROR)) != 0) {
-		if (v->cause == QC_SEQ_NAK || v->cause == QC_IMPLIED_NAK || v->cause == QC_TIMEOUT)
-			transport_retry(s, e, v);
-		else if (v->cause == QC_RNR_NAK)
-			rnr_retry(s, e, v);
-	}
-	if (v->rule == REQRULE_RNR_OVER)
-		CHECK(s, s->now >= e->rnr_until, "REQ-RNR-01: the wait ends early");
-	if ((v->act & REQACT_RESEND) != 0 && psn_eq(e->req.cur, e->req.una)) {
-		e->asked_at = 0;
-		e->recovering = true;
-		e->recovered = e->next_new;
-		e->probes = v->cause == QC_TIMEOUT && (v->act & REQACT_MIGRATE) == 0 ? PROBES : 0;
-	}
 }
 
 /* ---- completions of the requester --------------------------------------------------------- */

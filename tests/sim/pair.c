@@ -200,6 +200,7 @@ start(struct sim *s, struct end *e)
 	responder_reset(&peer->resp, first);
 	e->next_new = first;
 	e->seen_una = first;
+	e->next_out = first;
 	e->progress_at = s->now;
 }
 

@@ -161,6 +161,8 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 	if ((v.act & ACT_DROP) != 0 && op_has(p->op, OPF_READ | OPF_ATOMIC) &&
 		!f.short_of_resources && !f.exec_fault)
 		oracle_duplicate_dropped(s, e, p);
+	if ((v.act & ACT_DUPLICATE) != 0 && (v.act & ACT_DROP) != 0)
+		oracle_lost(s, peer_of(s, e), p->psn);
 	act_place(s, e, p, &v);
 	if (e->resp.msn != msn) {
 		CHECK(s, e->resp.msn == ((msn + 1) & PSN_MASK), "MSN jumps from %u to %u", msn,

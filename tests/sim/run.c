@@ -83,10 +83,12 @@ choose(struct sim *s, uint64_t seed)
 	s->packets = 0;
 	s->turns = 0;
 	s->closing = false;
+	s->needed = s->needless = 0;
 	s->next_key = 0x1000;
 	s->next_wr_id = 1;
 	s->hostile = !rarely(g, 4);
 	s->perfect = !s->hostile && rarely(g, 4);
+	s->fifo = seed % 3 == 0;
 	s->pairs = rarely(g, 3) ? range(g, 2, PAIRS_MAX) : 1;
 	s->target_packets = rarely(g, 2) ? range(g, 12000, 24000) : range(g, 1000, 5000);
 	s->faults = rarely(g, 3) && !s->perfect ? range(g, 100, 2000) : 0;
@@ -101,6 +103,7 @@ choose(struct sim *s, uint64_t seed)
 	s->app_gap = s->pace;
 	s->app_at = s->now;
 	wheel_init(&s->wheel, tick_of(s->now));
+	memset(s->link, 0, sizeof(s->link));
 	for (uint32_t i = 0; i < 2; i++) {
 		link_random(s, &s->link[i]);
 		if (s->perfect)

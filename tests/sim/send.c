@@ -127,6 +127,7 @@ void
 send_some(struct sim *s, struct end *e, uint32_t turn)
 {
 	struct requester_packet p;
+	psn_t next_out;
 
 	e->busy = false;
 	if (e->state != END_RTS)
@@ -138,8 +139,11 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 			stopped(s, e, why);
 			break;
 		}
+		next_out = e->next_out;
 		oracle_sent(s, e, &p);
 		if (put(s, e, &p) != 0) {
+			e->next_out = next_out;
+			e->out_asked = false;
 			struct requester_verdict v = { .act = 0 };
 
 			TRACE(s, e, "work request %u: local fault", p.position);

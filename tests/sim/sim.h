@@ -18,6 +18,7 @@
  * answer.c       responses that wait for their turn
  * oracle.c       the reference: what memory, completions and timers must be
  * oracle_resp.c  the reference of a responder
+ * oracle_retry.c the reference of retries: what they may be for
  * link.c         frames and the hostile link
  *
  * Owner:   one process; no threads.
@@ -52,6 +53,7 @@ enum {
 	SGES = 3,
 	FRAME_ROOM = 4096 + 160,
 	FLYING_MAX = 8192,
+	LOST_PSNS = SQ_SLOTS * MESSAGE_TOP / 256, /* those that can be outstanding */
 	BURST = 32,
 };
 
@@ -61,7 +63,9 @@ struct packet {
 	struct packet *next; /* free list */
 	uint32_t len;
 	bool corrupt;
-	uint8_t to; /* end */
+	uint8_t to;    /* end */
+	uint8_t asker; /* end whose request it is, or a response to it */
+	psn_t psn;
 	uint8_t frame[FRAME_ROOM];
 };
 
@@ -186,6 +190,8 @@ struct end {
 	ns_t progress_at;
 	bool recovering; /* what was resent is not all acknowledged: una is below `recovered` */
 	psn_t recovered;
+	psn_t next_out; /* leaves next, for the first time or again */
+	bool out_asked; /* the one before asked for a response */
 	bool draining, drained;
 	bool doomed_gone;
 
@@ -198,6 +204,8 @@ struct end {
 	bool exec_fault;
 	uint8_t refused_status;
 	uint32_t refused_position;
+
+	uint8_t lost[LOST_PSNS]; /* as requester: how often something of this PSN was lost */
 };
 
 struct pair {
@@ -213,7 +221,7 @@ struct pair {
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
-		migrations;
+		migrations, needless;
 	uint64_t status[32];
 };
 
@@ -251,9 +259,11 @@ struct sim {
 	uint32_t send_turn;
 	uint32_t coalesce; /* one packet in so many ends a burst */
 	bool hostile;      /* packets may be lost */
+	bool fifo;         /* nothing is copied, and nothing overtakes */
 	bool perfect;      /* no packet is late, even: nothing may need a retry */
 	ns_t app_at;
 	ns_t app_gap;
+	uint32_t needed, needless; /* retries, of NAKs and implied ones, where nothing overtakes */
 	struct totals t;
 };
 
@@ -417,8 +427,6 @@ void oracle_acknowledged(struct sim *s, const struct end *e, const struct wire_p
 /** A duplicate READ or ATOMIC is dropped although nothing was short. */
 void oracle_duplicate_dropped(struct sim *s, const struct end *e, const struct wire_pkt *p);
 void oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p);
-void oracle_progress(struct sim *s, struct end *e);
-void oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v);
 void oracle_completed(struct sim *s, struct end *e, uint32_t position);
 void oracle_error(struct sim *s, struct end *e, const struct requester_verdict *v);
 /** The responder took a whole message. */
@@ -432,6 +440,13 @@ void oracle_refused(struct sim *s, struct end *e, const struct responder_verdict
 void oracle_settle(struct sim *s, struct end *e);
 /** Both ends are idle and well: PSN, MSN, timers. */
 void oracle_idle(struct sim *s, struct end *e);
+
+/* ---- oracle_retry.c */
+
+/** Something that `e` asked, or was answered, at this PSN comes to nothing. */
+void oracle_lost(struct sim *s, struct end *e, psn_t p);
+void oracle_progress(struct sim *s, struct end *e);
+void oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v);
 
 /* ---- link.c */
 
