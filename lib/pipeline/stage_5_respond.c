@@ -241,6 +241,7 @@ struct plain_counts {
 	uint32_t duplicates;
 	uint32_t ahead;
 	uint32_t acks;
+	uint32_t ghosts; /* of these */
 	uint32_t unready;
 	uint32_t left_out; /* of those ahead and unready, by the error buffer */
 };
@@ -254,8 +255,9 @@ plain_count_in(
 	stats_add(b, STAT_rx_send_requests, n->sends);
 	stats_add(b, STAT_duplicate_request, n->duplicates);
 	stats_add(b, STAT_rx_responses, n->acks);
-	if (LIKELY(n->ahead + n->unready == 0))
+	if (LIKELY(n->ahead + n->unready + n->ghosts == 0))
 		return;
+	stats_add(b, STAT_rx_responses_unmatched, n->ghosts);
 	stats_add(b, STAT_out_of_sequence, n->ahead);
 	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_PSN], n->ahead);
 	stats_add(b, STAT_out_of_buffer, n->unready);
@@ -354,8 +356,11 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	enum responder_rule rule = RULE_WRITE;
 
 	if (p->opcode == OP_RC_ACKNOWLEDGE) {
-		if (UNLIKELY(!plain_response(w, qp, p)))
-			return false;
+		if (UNLIKELY(!plain_response(w, qp, p))) {
+			if (!plain_ghost(w, qp, p, b->port[i]))
+				return false;
+			n->ghosts++;
+		}
 		qp_count(w, qp, STAT_rx_responses, 1);
 		n->acks++;
 	} else if (UNLIKELY(!plain_qp(w, qp, p))) {

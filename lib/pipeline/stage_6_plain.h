@@ -2,7 +2,7 @@
 #ifndef STAGE_6_PLAIN_H
 #define STAGE_6_PLAIN_H
 /**
- * @file stage_6_plain.h  Positive ACKs where nothing is unusual: no verdict.
+ * @file stage_6_plain.h  Positive ACKs where nothing is unusual, or nothing waits: no verdict.
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
@@ -34,6 +34,20 @@ plain_response(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 	}
 	timer_update(w, qp);
 	if (r->sending != r->tail)
+		send_wake(w, qp);
+	return true;
+}
+
+/** An ACK of nothing that is outstanding: all that comes of it is a count (REQ-CLS-E-01). */
+static __attribute__((noinline)) bool
+plain_ghost(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint8_t port)
+{
+	if (!requester_is_ghost_ack(&qp->req, p) || (qp->flags & QPF_TRACE) != 0 ||
+		(p->flags & PKT_CE) != 0 || !qp_receives(qp_state_of(qp)) ||
+		w->port_of[qp->port] != port)
+		return false;
+	qp_count(w, qp, STAT_rx_responses_unmatched, 1);
+	if (UNLIKELY(qp->req.sending != qp->req.tail) || UNLIKELY(qp->sq.feed != NULL))
 		send_wake(w, qp);
 	return true;
 }
