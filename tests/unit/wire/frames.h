@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "wire.h"
+#include "../../clib/ipv4.h"
 #include "../../vectors/hex.h"
 #include "../guard.h"
 
@@ -56,23 +57,6 @@ static const struct wire_port port = {
 	.ipv4 = { 192, 0, 2, 1 },
 	.ipv6 = { 0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 },
 };
-
-/** Put a right IPv4 header checksum into the header at `ip`. */
-static inline void
-fix_sum(uint8_t *ip)
-{
-	uint32_t sum = 0;
-	unsigned int len = (ip[0] & 15u) * 4;
-
-	ip[10] = 0;
-	ip[11] = 0;
-	for (unsigned int i = 0; i < len; i += 2)
-		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	ip[10] = (uint8_t)(~sum >> 8);
-	ip[11] = (uint8_t)~sum;
-}
 
 /** Parse a copy of exactly `len` bytes, which is the next one's place, too. */
 static inline enum wire_class

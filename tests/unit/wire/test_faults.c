@@ -106,7 +106,7 @@ RX_SYN_header_faults(void **state)
 			uint8_t first = f[IP4];
 
 			f[IP4] = 0x45; /* the length is part of what the rows change */
-			fix_sum(f + IP4);
+			ipv4_fix_sum(f + IP4);
 			f[IP4] = first;
 		}
 		prt.require_df = (r->opts & DF) != 0;
@@ -135,7 +135,7 @@ RX_SYN_03_option(void **state)
 	len += 4;
 	f[IP4] = 0x46;
 	f[IP4 + 3] += 4;
-	fix_sum(f + IP4);
+	ipv4_fix_sum(f + IP4);
 	assert_int_equal(parse_exact(&port, f, len, &p), WIRE_CLASS_ROCE);
 	assert_true(p.faults == FAULT_BIT(3));
 	assert_int_equal(p.icrc_off, 0);
@@ -209,14 +209,14 @@ RX_SYN_10_huge_frame(void **state)
 	/* An IP length of 65535 ends behind the last offset. */
 	memcpy(f + IP4 + 2, "\xff\xff", 2);
 	memcpy(f + UDP4 + 4, "\xff\xeb", 2);
-	fix_sum(f + IP4);
+	ipv4_fix_sum(f + IP4);
 	wire_parse(&port, f, room, &p);
 	assert_true(p.faults == FAULT_BIT(FAULT_IP_LEN));
 
 	/* The longest that fits. */
 	memcpy(f + IP4 + 2, "\xff\xf1", 2);
 	memcpy(f + UDP4 + 4, "\xff\xdd", 2);
-	fix_sum(f + IP4);
+	ipv4_fix_sum(f + IP4);
 	wire_parse(&port, f, room, &p);
 	assert_true(p.faults == 0);
 	assert_int_equal(p.icrc_off, 65531);

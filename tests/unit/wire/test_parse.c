@@ -127,7 +127,7 @@ CC_02_ecn_ce_is_seen(void **state)
 	(void)state;
 	for (uint8_t ecn = 0; ecn < 4; ecn++) {
 		f[IP4 + 1] = 0xa4 | ecn;
-		fix_sum(f + IP4);
+		ipv4_fix_sum(f + IP4);
 		parse_exact(&port, f, len, &p);
 		assert_true(p.faults == 0);
 		assert_int_equal((p.flags & PKT_CE) != 0, ecn == 3);
@@ -206,7 +206,7 @@ frame_of(uint8_t *f, uint8_t opcode, uint8_t pad, unsigned int rest)
 	memset(f + BTH4 + 12, 0x77, rest + 4);
 	f[IP4 + 3] = (uint8_t)(20 + udp_len);
 	f[UDP4 + 5] = (uint8_t)udp_len;
-	fix_sum(f + IP4);
+	ipv4_fix_sum(f + IP4);
 	return 34u + udp_len;
 }
 

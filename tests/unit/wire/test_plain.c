@@ -43,7 +43,7 @@ mutate(uint8_t *f, size_t *len, uint32_t *seed)
 	if ((how & 0x40) != 0)
 		*len = next(seed) % (*len + 1);
 	if ((how & 0x80) != 0)
-		fix_sum(f + IP4);
+		ipv4_fix_sum(f + IP4);
 }
 
 #if WIRE_WIDE
@@ -157,7 +157,7 @@ near_frame(uint32_t kind, uint8_t *f)
 	put16(f + l4 + 4, be16_load(f + l4 + 4) + MORE);
 	len += MORE;
 	if (!ipv6)
-		fix_sum(f + WIRE_ETH_LEN);
+		ipv4_fix_sum(f + WIRE_ETH_LEN);
 	if ((kind & KIND_TAG) == 0)
 		return len;
 	memmove(f + 16, f + 12, len - 12);
@@ -190,7 +190,7 @@ RX_SYN_near_ones_agree(void **state)
 		for (uint32_t k = 0; k < n; k++)
 			f[next(&seed) % 88] ^= (uint8_t)(1u << (next(&seed) & 7));
 		if ((kind & KIND_IPV6) == 0 && (next(&seed) & 3) == 0)
-			fix_sum(f + WIRE_ETH_LEN + (kind == KIND_TAG ? WIRE_VLAN_LEN : 0));
+			ipv4_fix_sum(f + WIRE_ETH_LEN + (kind == KIND_TAG ? WIRE_VLAN_LEN : 0));
 		if ((next(&seed) & 15) == 0)
 			len = next(&seed) % (len + 1);
 		us.require_df = (seed & 1) != 0;
@@ -242,7 +242,7 @@ RX_SYN_10_lengths_agree(void **state)
 		f[BTH4] = (uint8_t)(next(&seed) % 25);
 		f[BTH4 + 1] = (uint8_t)(next(&seed) & 0xf0);
 		f[IP4 + 1] = (uint8_t)next(&seed);
-		fix_sum(f + IP4);
+		ipv4_fix_sum(f + IP4);
 		is_plain = read_plain(&port, f, len, &a);
 		check_wide(&port, f, len, is_plain, &a);
 		if (!is_plain)
@@ -273,7 +273,7 @@ RX_SYN_09_sum(void **state)
 							: 0;
 		h[0] = 0x45;
 		if ((i & 1) != 0)
-			fix_sum(h);
+			ipv4_fix_sum(h);
 		for (uint32_t k = 0; k < sizeof(h); k += 2)
 			sum += (uint32_t)h[k] << 8 | h[k + 1];
 		sum = (sum & 0xffff) + (sum >> 16);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports that take nothing: what was to be sent waits, within bounds, or is counted. */
+#include "bed.h"
+
+/*
+ * What a full port does not take waits in order; receiving goes on, answers pause, nothing is lost.
+ */
+static void
+full_port(void **state)
+{
+	struct bed *b = *state;
+	struct rte_mbuf *plug[1023];
+	struct wire_fields f = read_request(E, MR_VA, 65536);
+	uint32_t n, next = E;
+	void *m = NULL;
+
+	/* Fill the wire: the port's far end holds 1023 frames. */
+	f = write_only(0, MR_VA, 4);
+	for (n = 0; n < 1023; n++) {
+		plug[n] = bed_frame(&f);
+		if (rte_ring_enqueue(bed_far_end(), plug[n]) != 0) {
+			rte_pktmbuf_free(plug[n]);
+			break;
+		}
+	}
+	f = read_request(E, MR_VA, 65536);
+	bed_send(b, &f);
+	for (int i = 0; i < 10; i++)
+		worker_poll(b->w, b->now);
+	f = write_only(E + 64, MR_VA, 64);
+	bed_send(b, &f);
+	for (int i = 0; i < 10; i++)
+		worker_poll(b->w, b->now);
+	assert_int_equal(bed_stat(b, STAT_rx_write_requests), 1);
+	assert_int_equal(bed_stat(b, STAT_tx_packets), 0);
+
+	for (; n != 0; n--) {
+		assert_int_equal(rte_ring_dequeue(bed_far_end(), &m), 0);
+		rte_pktmbuf_free(m);
+	}
+	while (next < E + 65) {
+		bed_turn(b);
+		assert_true(b->out_n > 0);
+		for (uint32_t i = 0; i < b->out_n; i++, next++)
+			assert_int_equal(b->pkt[i].psn.v, next);
+	}
+	assert_int_equal(b->pkt[b->out_n - 1].opcode, OP_RC_ACKNOWLEDGE);
+	assert_int_equal(bed_stat(b, STAT_tx_backlog_drop), 0);
+	assert_int_equal(bed_stat(b, STAT_tx_packets), 65);
+	assert_int_equal(bed_stat(b, STAT_sent_pkts), 65);
+}
+
+/* The backlog has an end: beyond it frames are dropped and counted; stopping frees the rest. */
+static void
+backlog_drop(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = write_only(0, MR_VA, 4);
+	uint32_t n;
+	void *m = NULL;
+
+	for (n = 0; n < 1023; n++)
+		assert_int_equal(rte_ring_enqueue(bed_far_end(), bed_frame(&f)), 0);
+	/* An ACK a turn; the wire takes none. */
+	for (uint32_t i = 0; i < 3000 && bed_stat(b, STAT_tx_backlog_drop) == 0; i++) {
+		f = write_only(E + i, MR_VA, 4);
+		bed_send(b, &f);
+		worker_poll(b->w, b->now);
+	}
+	assert_int_equal(bed_stat(b, STAT_tx_packets), 0);
+	assert_int_equal(bed_stat(b, STAT_tx_backlog_drop), 1);
+	assert_int_equal(bed_stat(b, STAT_sent_pkts), 2049);
+	assert_int_equal(b->qp->resp.epsn.v, E + 2049); /* receiving went on */
+	while (rte_ring_dequeue(bed_far_end(), &m) == 0)
+		rte_pktmbuf_free(m);
+	bed_worker_again(b); /* the backlog of the old one is freed: teardown counts the buffers */
+}
+
+/* An unresolved peer: nothing is sent, and what was not is counted. */
+static void
+no_neighbor(void **state)
+{
+	struct bed *b = *state;
+	struct qp_attr attr = b->qp->attr;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+
+	attr.path_resolved = false;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_AV), 0);
+	bed_send(b, &f);
+	f = read_request(E + 1, MR_VA, 4096);
+	bed_send(b, &f);
+	f = fetch_add(E + 5, MR_VA, 1);
+	bed_send(b, &f);
+	bed_turns(b);
+	expect_silence(b);
+	assert_int_equal(bed_stat(b, STAT_tx_no_neighbor), 3);
+	assert_int_equal(b->qp->resp.unfinished, 0);
+	attr.path_resolved = true;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_AV), 0);
+	f = write_only(E + 6, MR_VA, 64);
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E + 6, 4);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(full_port),
+		TEST(backlog_drop),
+		TEST(no_neighbor),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
