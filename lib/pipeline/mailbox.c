@@ -40,6 +40,16 @@ qp_detach(struct worker *w, struct qp *qp)
 	sends_stop(w, qp);
 }
 
+void
+sends_found(struct worker *w, struct qp *qp)
+{
+	uint8_t state = qp_state_of(qp);
+
+	if ((state == QPS_RTS || state == QPS_SQD) &&
+		(qp->req.sending != qp->req.tail || is_fed(qp)))
+		send_wake(w, qp);
+}
+
 /** What a new state, path or set of attributes means for the send side. */
 static void
 sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
@@ -56,8 +66,7 @@ sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
 	} else if (from == QPS_SQD && to == QPS_RTS) {
 		requester_sqd(w, qp, false);
 	}
-	if (qp->req.sending != qp->req.tail || is_fed(qp))
-		send_wake(w, qp); /* a neighbour may have been found */
+	sends_found(w, qp);
 }
 
 void

@@ -1,9 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Path migration: what the peer's packets and exhausted retries do to a QP's paths, and who hears
- * of it. Which path a packet must have come on is stage 4's to see.
+ * of it. Which path a packet must have come on is stage 4's to see. And the peer's MAC, where
+ * nobody has answered for its address yet.
  */
 #include "pipeline_priv.h"
+#include "sending.h"
+
+/**
+ * Answers to a peer that knows us before we know it would be lost, and cost it a timeout each. They
+ * go to where its packet came from: the peer, or the router that it used. Nobody can have them sent
+ * elsewhere who could not answer for the address as well, and the neighbour's own answer counts
+ * more when it comes (QP_ATTR_NEW_MAC).
+ */
+void
+path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	static const uint8_t none[6];
+	const uint8_t *mac = p->frame + sizeof(none);
+
+	if ((mac[0] & 1) != 0 || memcmp(mac, none, sizeof(none)) == 0)
+		return;
+	memcpy(qp->attr.path.dmac, mac, sizeof(none));
+	qp->attr.path_resolved = true;
+	qp_path_changed(qp);
+	sends_found(w, qp);
+}
 
 static void
 trace_path(struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint16_t rule)

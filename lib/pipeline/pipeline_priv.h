@@ -129,10 +129,10 @@ struct worker {
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
-	struct qp_side *sides; /* for compact QPs; mbox.sides_taken */
+	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
-	const struct request_sources *source; /* the former */
+	const struct request_sources *source;     /* the former */
 	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */
 	uint32_t unsealed_n;
 	uint32_t unsealed_bytes;
@@ -405,6 +405,8 @@ migreq_of(const struct qp *qp)
 	return LIKELY((qp->flags & QPF_MIGRATION) == 0) ? PKT_MIGREQ : 0;
 }
 
+/** The peer's MAC is not known, and this packet of its has passed all checks: it tells. */
+void path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** QPF_MIGRATION is set, and a packet that may move the state has passed all checks. */
 void migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** A packet that asks for a migration did not come on the alternate path, and is dropped. */

@@ -84,6 +84,8 @@ void send_wake(struct worker *w, struct qp *qp);
 void send_sleep(struct worker *w, struct qp *qp);
 /** Off the list, timer cancelled. */
 void sends_stop(struct worker *w, struct qp *qp);
+/** The peer's MAC is known now, perhaps: what waited for it goes on. */
+void sends_found(struct worker *w, struct qp *qp);
 /** The host says that it posted: send it, or flush it in ERR (QP-13). */
 void sends_posted(struct worker *w, struct qp *qp);
 /** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */

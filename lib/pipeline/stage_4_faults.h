@@ -190,12 +190,12 @@ is_own(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 static ALWAYS_INLINE bool
 is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {
-	const uint32_t flags =
-		QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_MIGRATION;
+	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF |
+			       QPF_MIGRATION | QPF_RESOLVED;
 
 	return is_own(qp, p, owner) && (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
 	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
-	       (qp->flags & flags) == 0 && (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
+	       (qp->flags & flags) == QPF_RESOLVED && (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
 	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ip) &&
 	       p->pkey == qp->pkey && (p->pkey & 0x8000) != 0 && p->opcode < 0x20 &&
 	       !op_has(p->op, OPF_CNP);

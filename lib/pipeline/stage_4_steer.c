@@ -71,6 +71,8 @@ pass(struct worker *w, struct burst *b, uint32_t i)
 	}
 	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
 		migration_receive(w, qp, &b->pkt[i]);
+	if (UNLIKELY((qp->flags & QPF_RESOLVED) == 0))
+		path_learn(w, qp, &b->pkt[i]);
 	return true;
 }
 

@@ -136,6 +136,7 @@ struct qp_bed {
 	struct record record[RECORDS];
 	uint32_t records; /* since the life began */
 	/* events PATH_MIG and PATH_MIG_ERR since it was attached */
+	bool learns; /* a MAC from the peer's packets, whatever it is */
 	uint32_t moved_due;
 	uint32_t moved_seen;
 	uint32_t refused_due;
@@ -266,6 +267,8 @@ void paths_refuse(struct qp_bed *q, struct model *m, const struct wire_pkt *p);
 void paths_accept(struct qp_bed *q, struct model *m, const struct wire_pkt *p);
 void paths_compare(uint32_t i);
 void paths_event(struct qp_bed *q, const struct ring_aeq_event *e);
+/** Last byte of the address that a frame of ours goes to. */
+uint8_t paths_peer(const uint8_t *frame);
 void paths_frame(const struct qp_bed *q, const struct wire_pkt *p, bool now);
 
 /* ---- packets */

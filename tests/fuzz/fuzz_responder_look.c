@@ -22,7 +22,7 @@ look_new_life(uint32_t i)
 	fb.drain |= DRAIN_UP;
 	look_events();
 	fb.drain = drain;
-	q->vague = q->error_cqe = q->flushed = q->nak_sent = q->msn_seen = false;
+	q->learns = q->vague = q->error_cqe = q->flushed = q->nak_sent = q->msn_seen = false;
 	q->last_n = 0;
 	q->open = OPEN_NONE;
 	q->ends = q->lasts = 0;
@@ -300,7 +300,8 @@ frame(const struct rte_mbuf *m, uint64_t number)
 
 	FUZZ_CHECK(m->nb_segs == 1 && m->pkt_len == m->data_len);
 	/* The peer has an address for each way. */
-	tester.mac[5] = tester.ipv4[3] = tester.ipv6[15] = rte_pktmbuf_mtod(m, uint8_t *)[5];
+	memcpy(tester.mac, rte_pktmbuf_mtod(m, uint8_t *), 6);
+	tester.ipv4[3] = tester.ipv6[15] = paths_peer(rte_pktmbuf_mtod(m, const uint8_t *));
 	FUZZ_CHECK(wire_parse(&tester, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &p) ==
 		   WIRE_CLASS_ROCE);
 	/* ICRC-05, and nothing that the peer would refuse. */

@@ -213,13 +213,70 @@ class Unresolved(ReqCase):
             for _, raw in self.rig.run(1000 * MS):
                 self.assertEqual(b"\x08\x06", raw[12:14])       # ARP requests only
         self.assertEqual(None, self.qp()["timers"]["transport_us"])
-        mac = bytes.fromhex("020000000009")
+        self.assertEqual([(roce.SEND_ONLY, S, "02:00:00:00:00:09")], self.tell("020000000009", 9))
+
+    def seen(self):
+        """(opcode, PSN, to which MAC) of what leaves, but for questions after the neighbour."""
+        frames = [raw for _, raw in self.rig.run()]
+        return [(f.opcode, f.psn, f.dst_mac) for f in map(roce.Frame, (
+            raw for raw in frames if raw[12:14] != b"\x08\x06" and raw[20] != 58))]
+
+    def tell(self, mac, last):
+        """The neighbour 192.0.2.`last` answers."""
+        mac = bytes.fromhex(mac)
         self.rig.rx(bytes.fromhex("020000000011") + mac + b"\x08\x06" +
-                    bytes.fromhex("0001080006040002") + mac + bytes([192, 0, 2, 9]) +
+                    bytes.fromhex("0001080006040002") + mac + bytes([192, 0, 2, last]) +
                     bytes.fromhex("020000000011") + bytes([192, 0, 2, 1]) + bytes(18))
-        got = [roce.Frame(raw) for _, raw in self.rig.run()]
-        self.assertEqual([(roce.SEND_ONLY, S, "02:00:00:00:00:09")],
-                         [(f.opcode, f.psn, f.dst_mac) for f in got])
+        return self.seen()
+
+    def unresolved(self, ip="192.0.2.13", **qp):
+        self.req(recv=4, ah_attr={"dest_ip": ip, "hop_limit": 64, **qp})
+        self.peer = self.peer.with_(src_ip=ip, src_mac="02:00:00:00:00:09", vlan=qp.get("vlan"),
+                                    dst_ip="2001:db8::1" if ":" in ip else "192.0.2.1")
+
+    def send(self, psn, **kw):
+        self.rig.rx(self.peer.send_only(psn, b"x", **kw))
+        return self.seen()
+
+    def test_answers_go_where_the_request_came_from(self):
+        """A peer that knows us before we know it is not answered by silence, and a timeout."""
+        for how in ({}, {"vlan": 7}, {"ip": "2001:db8::9"}, {"ip": "2001:db8::9", "vlan": 7}):
+            with self.subTest(how):
+                self.unresolved(**how)
+                self.assertEqual([(roce.ACK, rig.E, "02:00:00:00:00:09")], self.send(rig.E))
+                self.assertEqual([(roce.ACK, rig.E + 1, "02:00:00:00:00:09")],
+                                 self.send(rig.E + 1, src_mac="02:00:00:00:00:0a"), "the first one")
+                self.assertEqual(0, self.delta("tx_no_neighbor"))
+
+    def test_requests_that_waited_go_there_too(self):
+        self.unresolved("192.0.2.11")
+        self.post_raw(self.wr("SEND", 10))
+        self.assertEqual([], self.seen())
+        self.assertEqual({(roce.ACK, rig.E, "02:00:00:00:00:09"),
+                          (roce.SEND_ONLY, S, "02:00:00:00:00:09")}, set(self.send(rig.E)))
+
+    def test_the_neighbours_own_answer_counts_more(self):
+        self.unresolved("192.0.2.10")
+        self.assertEqual([(roce.ACK, rig.E, "02:00:00:00:00:0a")],
+                         self.send(rig.E, src_mac="02:00:00:00:00:0a"))
+        self.assertEqual([], self.tell("020000000009", 10))
+        self.assertEqual([(roce.ACK, rig.E + 1, "02:00:00:00:00:09")],
+                         self.send(rig.E + 1, src_mac="02:00:00:00:00:0a"))
+
+    def test_who_is_not_believed(self):
+        """Another address, another key, a broken packet; and MACs that cannot be anybody's."""
+        self.unresolved("192.0.2.12")
+        broken = roce.flip(self.peer.send_only(rig.E, b"x"), 8 * 60)
+        for frame in (self.peer.send_only(rig.E, b"x", src_ip="192.0.2.8"),
+                      self.peer.send_only(rig.E, b"x", pkey=0x8001), broken,
+                      self.peer.with_(vlan=9).send_only(rig.E, b"x")):
+            self.rig.rx(frame)
+            self.assertEqual([], self.seen())
+        self.assertEqual(0, self.delta("tx_no_neighbor"))
+        for e, mac in enumerate(("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:09", "00:00:00:00:00:00")):
+            self.assertEqual([], self.send(rig.E + e, src_mac=mac))
+            self.assertEqual(e + 1, self.delta("tx_no_neighbor"))
+        self.assertEqual([(roce.ACK, rig.E + 3, "02:00:00:00:00:09")], self.send(rig.E + 3))
 
 
 if __name__ == "__main__":

@@ -76,21 +76,27 @@ backlog_drop(void **state)
 	bed_worker_again(b); /* the backlog of the old one is freed: teardown counts the buffers */
 }
 
-/* An unresolved peer: nothing is sent, and what was not is counted. */
+/*
+ * An unresolved peer, whose packets do not tell its MAC either: nothing is sent, and what was not
+ * is counted.
+ */
 static void
 no_neighbor(void **state)
 {
+	struct wire_path from = bed_path();
 	struct bed *b = *state;
 	struct qp_attr attr = b->qp->attr;
 	struct wire_fields f = write_only(E, MR_VA, 64);
 
 	attr.path_resolved = false;
 	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_AV), 0);
-	bed_send(b, &f);
+	from.smac[0] |= 1;
+	bed_put(b, bed_frame_on(&from, &f));
 	f = read_request(E + 1, MR_VA, 4096);
-	bed_send(b, &f);
+	bed_put(b, bed_frame_on(&from, &f));
+	memset(from.smac, 0, sizeof(from.smac));
 	f = fetch_add(E + 5, MR_VA, 1);
-	bed_send(b, &f);
+	bed_put(b, bed_frame_on(&from, &f));
 	bed_turns(b);
 	expect_silence(b);
 	assert_int_equal(bed_stat(b, STAT_tx_no_neighbor), 3);
