@@ -129,6 +129,11 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 	if (q->worker == NULL)
 		die("no worker");
 	make_client(q, 2 * entries);
+	q->bare = (struct bare_requester){
+		.crc = q->conf.crc, .pool = q->conf.ports[0].pool, .qps_n = entries, .port = r->port
+	};
+	q->bare.qps =
+		(struct bare_sender *)(void *)bench_huge_pages(entries * sizeof(q->bare.qps[0]));
 }
 
 void
@@ -190,6 +195,7 @@ uint32_t
 req_begin(struct req_rig *q, const struct request_case *c)
 {
 	uint32_t n = 256u * 1024 / (c->len + 1u), qps = c->qps < q->qps_n ? c->qps : q->qps_n;
+	const struct wire_path to_peer = path(true);
 
 	for (uint32_t i = 0; i < qps; i++) {
 		sends_stop(q->worker, q->qp[i]);
@@ -197,6 +203,7 @@ req_begin(struct req_rig *q, const struct request_case *c)
 		ring_attach(
 			&q->sq[i], q->qp[i]->sq.ring.sh, q->sq[i].mask + 1, q->sq[i].stride, false);
 		q->posted[i] = 0;
+		bare_sender_init(&q->bare, q->first_qpn + i, &to_peer, c->len);
 	}
 	return n > MAX_PACKETS ? MAX_PACKETS : n / 32 * 32;
 }
@@ -230,6 +237,22 @@ req_post(struct req_rig *q, const struct request_case *c, uint32_t n)
 		while (!post(q, c, (c->random ? next_random() : i) % c->qps))
 			if (!c->random)
 				die("a send queue is full");
+}
+
+void
+req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = (c->random ? next_random() : i) % c->qps;
+
+		q->work[i] = (struct bare_work){ .from = q->r->bare.host + next_place(c->len) -
+							 REGION_VA,
+			.remote_addr = next_place(c->len),
+			.rkey = REGION_KEY,
+			.len = c->len,
+			.qpn = q->first_qpn + at,
+			.asks = ++q->posted[at] % c->signal_every == 0 };
+	}
 }
 
 /* ---- the peer -------------------------------------------------------------------------------- */

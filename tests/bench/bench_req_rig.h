@@ -51,7 +51,9 @@ struct req_rig {
 	struct qp_cq cq;
 	struct mbox mbox;
 	struct worker_conf conf;
-	uint64_t cycles; /* of its spans so far: the clock stands in between */
+	struct bare_requester bare;
+	struct bare_work work[MAX_PACKETS]; /* for it */
+	uint64_t cycles;                    /* of its spans so far: the clock stands in between */
 };
 
 /** @param id of this rig: 0, 1, 2. @param qps how many. */
@@ -63,6 +65,8 @@ void req_arm_timers(struct req_rig *q);
 uint32_t req_begin(struct req_rig *q, const struct request_case *c);
 /** Post n requests. */
 void req_post(struct req_rig *q, const struct request_case *c, uint32_t n);
+/** Make n descriptors of such requests for the bare loop. */
+void req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n);
 /** Take what was sent and put what the peer would answer on the wire. @return frames. */
 uint32_t req_answer(struct req_rig *q, const struct request_case *c, uint32_t *sent);
 /** Empty the completion queue. @return completions. */

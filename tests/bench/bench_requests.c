@@ -98,6 +98,16 @@ empty_loop(struct bench_rig *r, uint32_t n)
 	return good ? (double)s.cycles / n : -1;
 }
 
+/** What belongs to the row, for each request. */
+static double
+cycles_of(const struct request_case *c, uint32_t n, const struct span *sending,
+	const struct span *receiving)
+{
+	const uint64_t sum = c->part == PART_RESPONSES ? 0 : sending->cycles;
+
+	return (double)(sum + receiving->cycles) / n;
+}
+
 /**
  * Post, send, answer, take the answers.
  * @param laps count cycles by stage.
@@ -122,9 +132,30 @@ sample(struct req_rig *q, const struct request_case *c, uint32_t n, bool laps)
 	if (sent != n || done != wanted)
 		fprintf(stderr, "%s: %" PRIu32 " frames, %" PRIu32 " completions\n", c->name, sent,
 			done);
-	if (!good)
-		return -1;
-	return (double)(receiving.cycles + (c->part == PART_RESPONSES ? 0 : sending.cycles)) / n;
+	return good ? cycles_of(c, n, &sending, &receiving) : -1;
+}
+
+/** The same of the bare loop, which makes RDMA WRITEs only. */
+static double
+bare_sample(struct req_rig *q, const struct request_case *c, uint32_t n)
+{
+	struct span sending, receiving;
+	uint32_t sent = 0;
+	bool good;
+
+	req_bare_post(q, c, n);
+	sending = span_begin();
+	while (sent < n)
+		sent += bare_send(&q->bare, q->work + sent, n - sent);
+	good = span_end(&sending);
+	req_answer(q, c, &sent);
+	if (sent != n)
+		die("the bare loop lost frames");
+	receiving = span_begin();
+	while (rte_ring_count(q->r->to) != 0)
+		bare_acks(&q->bare);
+	good &= span_end(&receiving);
+	return good ? cycles_of(c, n, &sending, &receiving) : -1;
 }
 
 /** @return cycles of a turn, or -1. */
@@ -165,6 +196,7 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 {
 	struct req_rig *q = c->part == PART_TIMERS ? &other : &rig;
 	const struct stats_load *load = worker_load(q->worker);
+	const bool bare = c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE;
 	uint64_t before[STAGE_MAX];
 	double without = 0, lapped;
 
@@ -174,11 +206,12 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 	if (c->part == PART_TIMERS)
 		without = sample(&rig, c, n, false);
 	v[TOTAL] = sample(q, c, n, false);
+	v[BARE] = bare ? bare_sample(q, c, n) : 0;
 	v[EMPTY] = empty_loop(q->r, n);
-	v[RATIO] = without > 0 ? v[TOTAL] / without : 0;
+	v[RATIO] = without > 0 ? v[TOTAL] / without : bare ? v[TOTAL] / v[BARE] : 0;
 	memcpy(before, load->cycles, sizeof(before));
 	lapped = sample(q, c, n, true);
 	for (uint32_t s = 0; s < STAGE_MAX; s++)
 		v[STAGES + s] = (double)(load->cycles[s] - before[s]) / n;
-	return v[TOTAL] >= 0 && v[EMPTY] >= 0 && lapped >= 0 && without >= 0;
+	return v[TOTAL] >= 0 && v[BARE] >= 0 && v[EMPTY] >= 0 && lapped >= 0 && without >= 0;
 }
