@@ -73,7 +73,7 @@ prepare_feed(struct qp *qp, const struct qp_rec *rec)
 	f->count = conf->count;
 	f->remote_addr = conf->remote_addr + rec->nth * conf->stride;
 	f->rkey = conf->rkey;
-	f->depth = min_u32(conf->depth, qp->sq.max_wr);
+	f->depth = min_u32(conf->depth, qp->max_send_wr);
 	f->opcode = (uint8_t)conf->opcode;
 	f->sge = (struct ring_sge){ .addr = rec->shared->send_region->va,
 		.length = conf->size,

@@ -114,7 +114,7 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 	if (state < QPS_RTS)
 		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qp->qpn,
 			qp_state_name(state));
-	if (rec->qp->sq.max_wr == 0)
+	if (rec->qp->max_send_wr == 0)
 		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0", rec->qp->qpn);
 	return 0;
 }
@@ -228,10 +228,10 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 		rc = qp_work_attach(call->c, rec, r);
 	if (rc != 0)
 		return rc;
-	wqe = ring_produce_slot(&rec->sq, rec->qp->sq.max_wr);
+	wqe = ring_produce_slot(&rec->sq, rec->qp->max_send_wr);
 	if (wqe == NULL)
 		return refuse(
-			r, ENOMEM, "the send queue is full: max_send_wr is %u", rec->qp->sq.max_wr);
+			r, ENOMEM, "the send queue is full: max_send_wr is %u", rec->qp->max_send_wr);
 	fill(wqe, &q);
 	ring_produce_commit(&rec->sq);
 	return 0;

@@ -79,9 +79,34 @@ request_sges(const struct qp *qp, uint32_t position)
 		return &qp->sq.feed->sge;
 	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
 }
+/** Of the QP's send queue: the indices, the next entry, and where it is copied. */
+static ALWAYS_INLINE void
+sendq_fetch(const struct qp *qp)
+{
+	const struct ring *r = &qp->sq.ring;
+	const uint8_t *entry = ring_slot(r, r->cons + qp->sq.taken);
+
+	__builtin_prefetch(&r->sh->prod, 1);
+	__builtin_prefetch(entry);
+	__builtin_prefetch(entry + CACHE_LINE);
+	__builtin_prefetch(&qp->req.wr[qp->req.tail & qp->req.wr_mask], 1);
+	__builtin_prefetch(request_sges(qp, qp->req.tail), 1);
+}
 /** On, or off, the list of QPs that are asked for packets. */
 void send_wake(struct worker *w, struct qp *qp);
 void send_sleep(struct worker *w, struct qp *qp);
+/** Lines of a QP that sending looks at: before it is known whether it does. */
+static ALWAYS_INLINE void
+sender_fetch(const struct qp *qp)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->sq);
+	rte_prefetch0(&qp->sq.client);
+	rte_prefetch0(&qp->req);
+	rte_prefetch0(&qp->req.deadline);
+	rte_prefetch0(&qp->tmpl);
+	rte_prefetch0(qp->hot);
+}
 /** Off the list, timer cancelled. */
 void sends_stop(struct worker *w, struct qp *qp);
 /** The peer's MAC is known now, perhaps: what waited for it goes on. */

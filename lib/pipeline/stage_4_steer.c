@@ -23,6 +23,7 @@ stage_lookup(struct worker *w, struct burst *b)
 				rte_prefetch0(&qp->req);
 				rte_prefetch0(&qp->req.deadline);
 				rte_prefetch0(&qp->sq);
+				rte_prefetch0(&qp->send_cq);
 			}
 		}
 	}
@@ -176,11 +177,12 @@ response_fetch(const struct qp *qp)
 	rte_prefetch0(&qp->req.wr[qp->req.head & qp->req.wr_mask]);
 	if (LIKELY(qp->sq.ring.sh != NULL))
 		__builtin_prefetch(&qp->sq.ring.sh->cons, 1);
-	if (LIKELY(qp->stats != NULL)) {
+	if (LIKELY(qp->stats != NULL))
 		__builtin_prefetch(&qp->stats->c[STAT_rx_responses], 1);
-		__builtin_prefetch(&qp->stats->c[STAT_req_messages], 1);
-	}
 }
+_Static_assert(STAT_rx_responses / 8 == STAT_req_messages / 8 &&
+		       STAT_rx_responses / 8 == STAT_req_message_bytes / 8,
+	"one line of the counters");
 
 void
 stage_steer(struct worker *w, struct burst *b)

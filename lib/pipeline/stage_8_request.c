@@ -155,19 +155,11 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 static inline void
 look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
 {
-	const struct qp *next;
-
 	s->qp = NULL;
 	if (qp == NULL)
 		return;
-	next = TAILQ_NEXT(qp, sq.sending);
-	if (next != NULL) {
-		rte_prefetch0(next);
-		rte_prefetch0(&next->req);
-		rte_prefetch0(&next->req.deadline);
-		rte_prefetch0(&next->sq);
-		rte_prefetch0(&next->tmpl);
-	}
+	if (TAILQ_NEXT(qp, sq.sending) != NULL)
+		sender_fetch(TAILQ_NEXT(qp, sq.sending));
 	requests_take(w, qp, s);
 }
 

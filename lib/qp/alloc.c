@@ -157,7 +157,7 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 	r->window = 256;
 	r->ackreq_interval = 16;
 	qp->sq.window = r->window;
-	qp->sq.max_wr = p->max_send_wr;
+	qp->max_send_wr = p->max_send_wr;
 	qp->sq.max_sge = (uint8_t)p->max_send_sge;
 	qp->sq.max_inline = (uint16_t)p->max_inline;
 	if (base == NULL)

@@ -181,10 +181,10 @@ qp_work_alloc(struct qp *qp, int socket)
 {
 	uint32_t entries = ring_entries(qp->max_recv_wr == 0 ? 1 : qp->max_recv_wr);
 	uint32_t stride = ring_recv_stride(qp->max_recv_sge == 0 ? 1 : qp->max_recv_sge);
-	uint32_t wrs = ring_entries(qp->sq.max_wr == 0 ? 1 : qp->sq.max_wr);
+	uint32_t wrs = ring_entries(qp->max_send_wr == 0 ? 1 : qp->max_send_wr);
 	uint32_t send_stride = ring_send_stride(qp->sq.max_sge, qp->sq.max_inline);
 	size_t rq = ring_size(entries, stride);
-	size_t sq = qp->sq.max_wr == 0 ? 0 : ring_size(wrs, send_stride);
+	size_t sq = qp->max_send_wr == 0 ? 0 : ring_size(wrs, send_stride);
 	size_t sges = (size_t)wrs * qp->sq.max_sge * sizeof(struct ring_sge);
 	size_t head = (sizeof(struct qp_work) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 	uint8_t *at;

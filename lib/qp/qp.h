@@ -244,7 +244,6 @@ struct qp {
 	uint8_t peer_ip[16];   /* IPv4: first four bytes, rest zero */
 	struct responder resp; /* what comes first in it is in line 0, the rest in line 1 */
 	struct qp_cq *recv_cq;
-	struct qp_cq *send_cq;
 	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (control) */
 
 	/* line 2: counters of the good path. writer: worker */
@@ -262,8 +261,7 @@ struct qp {
 	uint32_t feed_lkey;
 	uint64_t feed_va;
 
-	/* line 5: what is owed to the peer, and the rest of the counters. writer: worker */
-	struct stats_block *stats; /* qp_stat(); NULL: a compact QP that has no side yet */
+	/* line 5: what is owed to the peer. writer: worker */
 	struct resp_answers answers;
 	struct qp *next_answering; /* worker's round-robin list */
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
@@ -271,9 +269,13 @@ struct qp {
 	uint8_t fatal;        /* last FATAL code, 0: none */
 	uint8_t max_recv_sge; /* (control) */
 
-	/* lines 6, 7: requester state; 8, 9: send queue. writer: worker */
+	/*
+	 * lines 6, 7: requester state; 8, 9: send queue, and what an ACK looks for. writer: worker
+	 */
 	struct requester req CACHE_ALIGNED;
 	struct qp_sendq sq CACHE_ALIGNED;
+	struct qp_cq *send_cq;
+	struct stats_block *stats; /* qp_stat(); NULL: a compact QP that has no side yet */
 
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
@@ -286,6 +288,7 @@ struct qp {
 	struct ring_recv_copy *copy;   /* of the receive queue's head; NULL: it is empty */
 	struct responder_saved *saved; /* resp.saved points here (control) */
 	uint32_t max_recv_wr;          /* (control) */
+	uint32_t max_send_wr;          /* (control) */
 	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
 	bool compact;                  /* (control) qp_parts.h */
 	struct qp_side *side;          /* of a compact QP, once it has one */
@@ -298,6 +301,7 @@ _Static_assert(offsetof(struct qp, hot) == 128, "line 2: counters");
 _Static_assert(offsetof(struct qp, tmpl) == 192, "line 3: template");
 _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
+_Static_assert(offsetof(struct qp, attr) == 640, "line 9: the rest of it, send_cq, stats");
 
 static inline uint64_t
 qp_stat(const struct qp *qp, enum stats_counter s)

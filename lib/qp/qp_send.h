@@ -47,11 +47,10 @@ struct qp_sendq {
 	uint16_t max_inline;     /* bytes (control) */
 	uint8_t max_sge;         /* (control) */
 	uint8_t min_timeout;     /* tmr.min_timeout (control) */
-	/* the next one, which good packets leave alone */
+	/* the next one: doorbells, and what struct qp has there */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
 	struct qp_feed *feed;    /* with QPF_SEND_FEED (control) */
 	uint32_t client;         /* whose doorbells count; 0: nobody's (control) */
-	uint32_t max_wr;         /* (control) */
 	uint32_t window;         /* request packets in flight before any CNP (control) */
 };
 
