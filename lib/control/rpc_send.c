@@ -231,7 +231,8 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	wqe = ring_produce_slot(&rec->sq, rec->qp->max_send_wr);
 	if (wqe == NULL)
 		return refuse(
-			r, ENOMEM, "the send queue is full: max_send_wr is %u", rec->qp->max_send_wr);
+			r, ENOMEM, "the send queue is full: max_send_wr is %u",
+			rec->qp->max_send_wr);
 	fill(wqe, &q);
 	ring_produce_commit(&rec->sq);
 	return 0;
