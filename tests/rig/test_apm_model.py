@@ -4,9 +4,9 @@ import random
 
 import rig
 from rig import ALL_REMOTE, E, MS, QPN
+from rig_apm import ALT, PEER_IP, PEER_MAC, ApmCase
 from rig_req import LMR_LEN
 from roce import ACK, pattern
-from test_apm import ALT, PEER_IP, PEER_MAC, ApmCase
 
 
 class Model(ApmCase):

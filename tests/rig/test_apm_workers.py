@@ -3,12 +3,13 @@
 import rig
 import test_apm
 import test_apm_model
+from rig_apm import PORTS
 
 
 class TwoWorkers:
     """p0 is received by the first worker, p1 by the second one, which hands over what came."""
 
-    CONFIG = {"ports": test_apm.PORTS,
+    CONFIG = {"ports": PORTS,
               "lcores": {"control": 0, "workers": [1, 2], "idle": "sleep"}}
 
     @classmethod

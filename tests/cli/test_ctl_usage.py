@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocelanectl: wrong usage, help, the manual, completion."""
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tap  # noqa: E402
+from ctl import CTL, MRS, QPS, Case, run  # noqa: E402
+from fake_daemon import FakeDaemon  # noqa: E402
+
+ROOT = os.environ["ROCELANE_ROOT"]
+COMPLETION = os.environ["ROCELANECTL_COMPLETION"]
+
+
+class Usage(Case):
+    def test_usage_errors(self):
+        rows = [
+            ([], "no object given; one of: qp, mr"),
+            (["nonsense"], "unknown object 'nonsense'; one of: qp"),
+            (["qp"], "no verb given; one of: list, show"),
+            (["qp", "fly"], "unknown verb 'fly'; one of: list, show"),
+            (["qp", "show"], "qp_num is missing"),
+            (["qp", "show", "17", "18"], "'18' is too much"),
+            (["qp", "show", "x17"], "qp_num must be a number, not 'x17'"),
+            (["qp", "show", "1K"], "qp_num must be a number, not '1K'"),
+            (["qp", "show", "-1"], "qp_num must be a number, not '-1'"),
+            (["qp", "show", "99999999999999999999"], "qp_num must be a number"),
+            (["mr", "read", "a", "0", "17000000000G"], "length must be a number of bytes"),
+            (["qp", "modify", "17", "timeout"], "'timeout' has no value"),
+            (["qp", "modify", "17", "a", "1", "a", "2"], "'a' is given twice"),
+            (["qp", "modify", "17", "a", "1", "a.b", "2"], "'a.b' does not fit"),
+            (["qp", "modify", "17", "a.", "1"], "'a.' does not fit"),
+            (["post", "recv", "17", "count", "0"], "count must be"),
+            (["stat", "show", "galaxy"], "'galaxy' is no scope"),
+            (["stat", "show", "qp"], "qp needs a number"),
+            (["stat", "show", "--watch", "0"], "--watch takes"),
+            (["stat", "show", "--stages", "0"], "--stages takes"),
+            (["top", "interval", "soon"], "interval takes"),
+            (["top", "qps", "1000"], "qps takes 0 to 256"),
+            (["top", "count", "0"], "count takes"),
+            (["top", "17"], "'17' is none of"),
+            (["-t", "soon", "version"], "-t takes"),
+            (["-x"], "--help"),
+        ]
+        for args, text in rows:
+            with self.subTest(args=args):
+                p = run(*args)
+                self.assertEqual(p.returncode, 2, p.stderr)
+                self.assertIn(text, p.stderr)
+                self.assertEqual(p.stdout, "")
+
+    def test_manual_has_every_command(self):
+        """And each with the words of its --help."""
+        with open(os.path.join(ROOT, "app/rocelanectl/rocelanectl.1"), encoding="utf-8") as f:
+            page = f.read().replace("\\-", "-")
+        for obj in run("--complete").stdout.split():
+            verbs = [] if obj == "top" else run("--complete", obj).stdout.split()
+            for words in [f"{obj} {v}" for v in verbs] or [obj]:
+                line = re.search(rf"^\.B {words}(?: .*)?\n(.+)$", page, re.M)
+                self.assertIsNotNone(line, words)
+                text = run(*words.split(), "--help").stdout
+                self.assertIn(line[1][1:-1], text.replace("\n", " "), words)
+
+    def test_help_on_every_level(self):
+        for args, text in ((["--help"], "OBJECT VERB"), (["qp", "--help"], "qp modify QP_NUM"),
+                           (["qp", "modify", "--help"], "min_rnr_timer"),
+                           (["help"], "OBJECT VERB"), (["metrics", "-h"], "Prometheus")):
+            with self.subTest(args=args):
+                p = run(*args)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                self.assertIn(text, p.stdout)
+
+    def test_every_command_has_help_and_is_completed(self):
+        objects = run("--complete").stdout.split()
+        self.assertIn("qp", objects)
+        text = run("--help").stdout
+        for obj in objects:
+            self.assertIn(f"\n  {obj} ", text)
+            p = run(obj, "--help")
+            self.assertEqual(p.returncode, 0, obj)
+            self.assertIn(f"rocelanectl {obj}", p.stdout)
+            if obj == "top":  # its words are options, not verbs
+                continue
+            for verb in run("--complete", obj).stdout.split():
+                p = run(obj, verb, "--help")
+                self.assertEqual(p.returncode, 0, f"{obj} {verb}")
+                self.assertIn(f"rocelanectl {obj} {verb}", p.stdout)
+
+
+class Completion(Case):
+    ANSWERS = {"qp_list": QPS, "mr_list": MRS, "cq_list": [{"name": "cq0"}]}
+
+    def words(self, *args):
+        with FakeDaemon(self.ANSWERS) as d:
+            return run("--complete", "--", "-s", d.path, *args).stdout.split()
+
+    def test_words(self):
+        self.assertEqual(self.words("mr"),
+                         ["list", "show", "register", "deregister", "read", "write", "fill", "crc"])
+        self.assertEqual(self.words("qp", "show"), ["17", "1048593"])
+        self.assertEqual(self.words("mr", "read"), ["mr0"])
+        self.assertEqual(self.words("post", "recv", "17", "mr"), ["mr0"])
+        self.assertEqual(self.words("cq", "poll"), ["cq0"])
+        self.assertEqual(self.words("stat", "show", "qp"), ["17", "1048593"])
+        self.assertIn("timeout", self.words("qp", "modify", "17"))
+        self.assertIn("RTS", self.words("qp", "modify", "17", "qp_state"))
+        self.assertEqual(self.words("qp", "show", "17"), [])
+        self.assertEqual(self.words("nonsense", "x"), [])
+
+    def test_without_a_daemon_it_is_silent(self):
+        p = run("--complete", "--", "-s", "/nonexistent/s", "qp", "show")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+
+    def test_bash(self):
+        with FakeDaemon(self.ANSWERS) as d:
+            for words, want in ((["q"], ["qp"]), (["qp", "sh"], ["show"]),
+                                (["-s", d.path, "qp", "show", "1"], ["17", "1048593"]),
+                                (["-s", d.path, "mr", "read", ""], ["mr0"])):
+                script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+                          '_rocelanectl; printf "%s\\n" "${COMPREPLY[@]}"')
+                p = subprocess.run(["bash", "-c", script, "bash", COMPLETION, CTL] + words,
+                                   capture_output=True, text=True, timeout=20, check=False)
+                with self.subTest(words=words):
+                    self.assertEqual(p.stdout.split(), want, p.stderr)
+
+
+if __name__ == "__main__":
+    tap.main()
