@@ -24,6 +24,8 @@ RECV_LEN = 4096
 NAKS = {0x60: "NAK-SEQ", 0x61: "NAK-INV", 0x62: "NAK-RAE", 0x63: "NAK-ROE"}
 FAST = {"timeout": 11, "retry_cnt": 1}      # for a requester that nobody answers
 SURE = {"timeout": 16}      # a partner's own: 0.27 s, a loaded machine is no loss
+PATIENT = {"timeout": 18}       # 1.07 s: what is done before that was not done by the timer
+AT_ONCE_S = 0.9
 EVENTS = ("QP_REQ_ERR", "QP_ACCESS_ERR", "QP_FATAL", "SQ_DRAINED", "COMM_EST")
 
 SCENES = []
@@ -52,6 +54,14 @@ def responder(rules, title, wants, **more):
 
 def requester(rules, title, wants, **more):
     return _scene("requester", rules, title, wants, **more)
+
+
+def variant(name, fn, *args):
+    """The scene that is fn with these arguments, under a name of its own."""
+    def play(p):
+        return fn(p, *args)
+    play.__name__ = name
+    return play
 
 
 def counted(words):
@@ -239,3 +249,18 @@ def reth_length(length):
     return changed(24, struct.pack(">I", length))
 
 
+# ---- what scenes of several files need -----------------------------------------------------------
+
+def timed(p, *wrs, meanwhile=None):
+    """Post, wait, and tell whether the transport timer was needed."""
+    began = time.monotonic()
+    p.post(*wrs)
+    if meanwhile is not None:
+        meanwhile()
+    telling = p.tell_requester()
+    late = time.monotonic() - began > AT_ONCE_S
+    return tell(telling, "waits for its timer" if late else "at once")
+
+
+def copies(p, offset=0, codes=()):
+    return [s for s in p.frames("b", *codes) if p.offset(s.psn) == offset]
