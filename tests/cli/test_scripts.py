@@ -77,6 +77,14 @@ class Checks(Tree):
                    "int\ng(void)\n{\n" + body * 80 + "}\n" + "int a;\n" * 400,
                    "a.c:4: function of 81 lines", "a.c:501: file of")
 
+    def test_style_sizes_of_tests_and_scripts(self):
+        self.write("tests/a.c", TAG + "int\nf(void)\n{\n" + "\tx();\n" * 400 + "}\n")
+        for path, head, line in (("tests/b.c", TAG, "int b;\n"), ("tests/b.py", "", "b = 1\n"),
+                                 ("scripts/b", "#!/usr/bin/env bash\n", "b=1\n")):
+            with self.subTest(path=path):
+                self.finds("style", path, head + line * 501, path + ":501: file of")
+                self.write(path, head + line * 499)
+
     def test_style_scripts_parse(self):
         self.finds("style", "scripts/x", "#!/usr/bin/env bash\nif true; then\n",
                    "scripts/x:1: does not parse")

@@ -12,7 +12,8 @@ import sys
 import time
 import unittest
 
-from rig_process import Rig, RigDied, RpcError, base_config, drop_counters, unexplained  # noqa: F401
+from rig_process import (  # noqa: F401
+    Rig, RigDied, RpcError, base_config, drop_counters, unexplained)
 from rig_replies import Ack, AtomicAck, Nak, ReadResponse, Reply, Rnr  # noqa: F401
 from roce import Frame, Peer, check_frame
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """AE, AEQ: asynchronous events, from the worker's queue to the user."""
 import rig
-import roce
-from rig import E, MS, PEER_QPN, QPN, RKEY, VA, Ack, Nak
+from rig import E, MS, QPN, RKEY, VA, Ack, Nak
 from roce import NAK_INV, NAK_RAE, data
 
 # lib/ring/tables/event_codes.def

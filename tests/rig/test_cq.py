@@ -4,8 +4,8 @@ import struct
 
 import rig
 import roce
-from rig import BUF, E, QPN, RKEY, VA, Ack, Nak
-from roce import NAK_RAE, data
+from rig import BUF, E, RKEY, VA, Ack
+from roce import data
 
 
 class Completions(rig.RigCase):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """qp_explain: the last error of a QP, with all that is known of it."""
 import rig
-import roce
 from rig import E, QPN, RKEY, VA, Ack, Nak
 from roce import NAK_INV, NAK_RAE, data
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """QP: what each state does with packets and receives; the send queue's share is in test_req_qp."""
 import rig
-import roce
 from rig import E, QPN, RKEY, VA, Ack, Nak, RpcError
-from roce import NAK_RAE, NAK_SEQ, data
+from roce import NAK_RAE, NAK_SEQ
 
 EINVAL = -32022
 

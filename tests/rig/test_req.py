@@ -2,7 +2,7 @@
 """REQ: the requester when nothing is wrong."""
 import rig
 import roce
-from rig import MS, QPN
+from rig import MS
 from rig_req import LKEY, LVA, RRKEY, RVA, S, ReqCase, Sent
 from roce import pattern
 

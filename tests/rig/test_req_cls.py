@@ -3,7 +3,7 @@
 import rig
 import roce
 from rig import MS, QPN
-from rig_req import LKEY, LVA, S, ReqCase, Sent, transport_ns
+from rig_req import LKEY, LVA, S, ReqCase
 from roce import NAK_INV, pattern
 
 

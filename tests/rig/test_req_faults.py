@@ -8,7 +8,7 @@ import struct
 import rig
 import roce
 from rig import MS, QPN
-from rig_req import LKEY, LVA, RVA, S, ReqCase, Sent, transport_ns
+from rig_req import LKEY, LVA, S, ReqCase, Sent, transport_ns
 from roce import pattern
 
 OTHER = 0x12

@@ -5,7 +5,7 @@ import zlib
 
 import rig
 import roce
-from rig import MS, QPN
+from rig import MS
 from rig_loop import ANSWER, ASK, LEN, LoopCase
 from rig_req import S, ReqCase
 from roce import pattern

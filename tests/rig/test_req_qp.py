@@ -5,7 +5,7 @@ import random
 import rig
 import roce
 from rig import E, MS, QPN, RpcError
-from rig_req import LKEY, LVA, S, ReqCase, Sent
+from rig_req import S, ReqCase
 
 
 class States(ReqCase):

@@ -2,7 +2,7 @@
 """RESP: the responder when nothing is wrong."""
 import rig
 import roce
-from rig import MS, QPN, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse
+from rig import QPN, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse
 from roce import data
 
 

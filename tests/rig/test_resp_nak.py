@@ -2,7 +2,7 @@
 """RESP-NAK: fatal NAKs, what they name, and what they leave behind."""
 import rig
 import roce
-from rig import ALL_REMOTE, MR_LEN, QPN, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse, Rnr
+from rig import ALL_REMOTE, MR_LEN, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse, Rnr
 from roce import NAK_INV, NAK_RAE, NAK_ROE, NAK_SEQ, data
 
 BAD = RKEY ^ 0x5A000001

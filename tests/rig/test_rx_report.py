@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RX-ERR, RX-FATAL, RX-LNK: what is told about packets that were not taken."""
 import rig
-import roce
 from rig import QPN, RKEY, VA, Ack, E, Nak
 from roce import NAK_INV, NAK_RAE, data
 

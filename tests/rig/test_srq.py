@@ -3,7 +3,6 @@
 import itertools
 
 import rig
-import roce
 from rig import ALL_REMOTE, BUF, BUFS, E, MR_LEN, MS, QPN, RKEY, VA, Ack, Nak, Rnr
 from roce import NAK_INV, NAK_ROE, NAK_SEQ, Frame, Peer, check_frame, data
 

@@ -5,7 +5,7 @@ import struct
 from scapy.layers.inet import IP, ICMP
 from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS,
                                 ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6)
-from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.layers.l2 import Dot1Q, Ether
 
 import rig
 import roce

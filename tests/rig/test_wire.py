@@ -2,7 +2,7 @@
 """WIRE and ICRC: what frames look like, and what of a received frame may differ."""
 import rig
 import roce
-from rig import RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse, Reply, Rnr
+from rig import RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse, Rnr
 from roce import data
 
 
