@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOOK_POLLS 65536 /* empty polls before the peer is looked at */
+#define PATIENCE_S 30    /* for what the peer says of itself */
+
 void
 must(int rc, const char *what)
 {
@@ -85,9 +88,11 @@ end_open(struct end *e, int argc, char **argv, size_t bytes)
 	e->mine.rkey = e->mr->rkey;
 	e->mine.addr = (uintptr_t)e->mr->addr;
 	e->tcp = tcp_open(serves ? NULL : argv[2], argv[serves ? 2 : 3]);
+	tcp_patience(e->tcp, PATIENCE_S);
 	tcp_swap(e->tcp, &e->mine, &e->peer, sizeof(e->mine));
 	connect_qp(e, port);
 	end_meet(e);
+	tcp_patience(e->tcp, 0);
 }
 
 void
@@ -102,9 +107,21 @@ check(struct rl_wc wc)
 {
 	if (wc.status == RL_WC_SUCCESS)
 		return wc;
-	fprintf(stderr, "work request %llu: %s\n", (unsigned long long)wc.wr_id,
-		rl_wc_status_str(wc.status));
+	fprintf(stderr, "work request %llu: %s%s\n", (unsigned long long)wc.wr_id,
+		rl_wc_status_str(wc.status),
+		wc.status == RL_WC_WR_FLUSH_ERR ? " (the queue pair failed: is the dataplane gone?)"
+						: "");
 	exit(1);
+}
+
+/* @return 1, or 0: there is none. The dataplane may end while we wait for it. */
+static int
+poll_one(struct end *e, struct rl_wc *wc)
+{
+	const int n = rl_poll_cq(e->cq, 1, wc);
+
+	must(n, "rl_poll_cq");
+	return n;
 }
 
 struct rl_wc
@@ -112,8 +129,11 @@ end_wait(struct end *e)
 {
 	struct rl_wc wc;
 
-	while (rl_poll_cq(e->cq, 1, &wc) == 0)
+	for (uint32_t i = 1; poll_one(e, &wc) == 0; i++) {
 		sched_yield(); /* the peer may need this CPU to answer */
+		if (i % LOOK_POLLS == 0)
+			tcp_check(e->tcp);
+	}
 	return check(wc);
 }
 
@@ -123,11 +143,13 @@ end_sleep(struct end *e)
 	struct rl_cq *cq;
 	struct rl_wc wc;
 
-	while (rl_poll_cq(e->cq, 1, &wc) == 0) {
+	while (poll_one(e, &wc) == 0) {
 		/* Asked for before the last look: what comes in between is an event, too. */
 		must(rl_req_notify_cq(e->cq, 0), "rl_req_notify_cq");
-		if (rl_poll_cq(e->cq, 1, &wc) != 0)
+		if (poll_one(e, &wc) != 0)
 			break;
+		if (!tcp_sleep(e->tcp, e->channel->fd))
+			continue;
 		must(rl_get_cq_event(e->channel, &cq, NULL), "rl_get_cq_event");
 		rl_ack_cq_events(cq, 1);
 	}

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tcp.h"
 
+#include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define TRIES    100
 #define PAUSE_US 100000
+#define LOOK_MS  250
 
 static int
 fail(const char *what)
@@ -69,9 +73,44 @@ tcp_open(const char *host, const char *port)
 void
 tcp_swap(int fd, const void *mine, void *theirs, size_t len)
 {
-	if (send(fd, mine, len, MSG_NOSIGNAL) != (ssize_t)len ||
-		recv(fd, theirs, len, MSG_WAITALL) != (ssize_t)len) {
-		fprintf(stderr, "the other side is gone\n");
-		exit(1);
-	}
+	ssize_t n = send(fd, mine, len, MSG_NOSIGNAL);
+
+	errno = 0;
+	if (n == (ssize_t)len)
+		n = recv(fd, theirs, len, MSG_WAITALL);
+	if (n == (ssize_t)len)
+		return;
+	fprintf(stderr, errno == EAGAIN ? "the other side says nothing: is it this example?\n"
+					: "the other side is gone\n");
+	exit(1);
+}
+
+void
+tcp_patience(int fd, int seconds)
+{
+	const struct timeval t = { .tv_sec = seconds };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+}
+
+void
+tcp_check(int fd)
+{
+	char byte;
+
+	if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+		return;
+	fprintf(stderr, "the other side is gone\n");
+	exit(1);
+}
+
+bool
+tcp_sleep(int fd, int event)
+{
+	struct pollfd p = { .fd = event, .events = POLLIN };
+	const bool there = poll(&p, 1, LOOK_MS) > 0;
+
+	if (!there)
+		tcp_check(fd);
+	return there;
 }

@@ -86,6 +86,7 @@ passive(struct perf *p)
 	work_prepare(p, p->o.size);
 	if (shake_hands(p) != 0)
 		return -1;
+	p->running = true;
 	report_head(p);
 	if (p->o.lat)
 		return oob_close(p);
@@ -111,6 +112,7 @@ active(struct perf *p)
 	work_prepare(p, p->o.size);
 	if (shake_hands(p) != 0)
 		return -1;
+	p->running = true;
 	report_head(p);
 	report_columns(p);
 	if (all_sizes(p, &r) != 0)

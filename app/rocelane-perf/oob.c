@@ -22,7 +22,9 @@
 #define KEYS_BYTES    108
 #define CACHE_LINE    64
 #define LOOK_MS       200
-#define CONNECT_TRIES 100 /* of 100 ms: the server may be starting */
+#define CLOSE_MS      2000
+#define CONNECT_TRIES 100  /* of 100 ms: the server may be starting */
+#define FAILED        (-2) /* and the message was printed */
 
 static int
 complain(const char *what)
@@ -36,13 +38,15 @@ complain(const char *what)
 
 /* A signal may come at any time, also before we wait. */
 static int
-wait_client(int listener)
+wait_client(const struct perf *p, int listener)
 {
 	struct pollfd fd = { .fd = listener, .events = POLLIN };
 
 	while (!work_stopped()) {
 		if (poll(&fd, 1, LOOK_MS) > 0)
 			return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		if (work_failed(p))
+			return FAILED;
 	}
 	errno = EINTR;
 	return -1;
@@ -70,8 +74,10 @@ serve(struct perf *p)
 		       "************************************\n");
 		fflush(stdout);
 	}
-	p->sock = wait_client(listener);
+	p->sock = wait_client(p, listener);
 	close(listener);
+	if (p->sock == FAILED)
+		return -1;
 	return p->sock >= 0 ? 0 : complain("no client");
 }
 
@@ -105,7 +111,8 @@ dial(struct perf *p)
 		return -1;
 	}
 	rc = dial_once(p, list);
-	for (int i = 0; rc != 0 && errno == ECONNREFUSED && i < CONNECT_TRIES; i++) {
+	for (int i = 0; rc != 0 && errno == ECONNREFUSED && i < CONNECT_TRIES && !work_stopped();
+		i++) {
 		nanosleep(&pause, NULL);
 		rc = dial_once(p, list);
 	}
@@ -140,15 +147,46 @@ write_all(struct perf *p, const void *data, size_t n)
 	return 0;
 }
 
+/*
+ * Until the peer has said something. During the handshake it has so much time for each answer;
+ * afterwards it may take as long as its test takes, but not in the middle of an answer.
+ */
+static int
+wait_peer(const struct perf *p, bool begun)
+{
+	const uint64_t end = now_ns() + p->o.handshake_s * UINT64_C(1000000000);
+	struct pollfd fd = { .fd = p->sock, .events = POLLIN };
+
+	while (!work_stopped()) {
+		if (poll(&fd, 1, LOOK_MS) > 0)
+			return 0;
+		if (work_failed(p))
+			return -1;
+		if ((begun || !p->running) && now_ns() > end) {
+			fprintf(stderr,
+				"rocelane-perf: the peer's handshake: no answer in %u s. Does it "
+				"hang, or is it neither rocelane-perf nor perftest, or at another "
+				"test? (--handshake_timeout)\n",
+				p->o.handshake_s);
+			return -1;
+		}
+	}
+	errno = EINTR;
+	return complain("the peer's handshake");
+}
+
 static int
 read_all(struct perf *p, void *data, size_t n)
 {
 	char *at = data;
 
 	while (n > 0) {
-		ssize_t r = recv(p->sock, at, n, 0);
+		ssize_t r;
 
-		if (r < 0 && errno == EINTR && !work_stopped())
+		if (wait_peer(p, at != data) != 0)
+			return -1;
+		r = recv(p->sock, at, n, MSG_DONTWAIT);
+		if (r < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (r == 0)
 			errno = ECONNRESET;
@@ -355,12 +393,14 @@ oob_report(struct perf *p, const struct perf_result *mine, struct perf_result *t
 int
 oob_close(struct perf *p)
 {
+	struct pollfd fd = { .fd = p->sock, .events = POLLIN };
 	char theirs[5];
 
 	if (oob_keys(p, 0) != 0 || write_all(p, "done", sizeof(theirs)) != 0)
 		return -1;
 	/* The peer's "done" may be cut off by its end: then nothing is wrong. */
-	(void)!recv(p->sock, theirs, sizeof(theirs), MSG_WAITALL);
+	if (poll(&fd, 1, CLOSE_MS) > 0)
+		(void)!recv(p->sock, theirs, sizeof(theirs), MSG_DONTWAIT);
 	close(p->sock);
 	p->sock = -1;
 	return 0;

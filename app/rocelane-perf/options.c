@@ -13,6 +13,7 @@ enum { /* long options without a letter */
 	O_GBITS,
 	O_JSON,
 	O_VALIDATE,
+	O_HANDSHAKE,
 	O_VERSION
 };
 
@@ -60,6 +61,7 @@ usage(void)
 	      "  -p, --port N            TCP port of the handshake (18515)\n"
 	      "  -F, --CPU-freq          accepted and ignored\n"
 	      "      --socket PATH       the dataplane's socket ($ROCELANE_SOCKET)\n"
+	      "      --handshake_timeout SECONDS  for each answer of the peer before the test (30)\n"
 	      "      --report_gbits      Gbit/s instead of MiB/s\n"
 	      "      --json              the result as a JSON object\n"
 	      "      --validate          check every byte; both ends must say it\n"
@@ -228,6 +230,8 @@ option(struct perf_options *o, int c, const char *arg)
 	case O_SOCKET:
 		o->socket = arg;
 		return PERF_OK;
+	case O_HANDSHAKE:
+		return number32("--handshake_timeout", arg, 1, 3600, &o->handshake_s);
 	case O_GBITS:
 		o->report_gbits = true;
 		return PERF_OK;
@@ -304,6 +308,7 @@ options_parse(struct perf_options *o, int argc, char **argv)
 		{ "port", required_argument, NULL, 'p' },
 		{ "CPU-freq", no_argument, NULL, 'F' },
 		{ "socket", required_argument, NULL, O_SOCKET },
+		{ "handshake_timeout", required_argument, NULL, O_HANDSHAKE },
 		{ "report_gbits", no_argument, NULL, O_GBITS },
 		{ "json", no_argument, NULL, O_JSON },
 		{ "validate", no_argument, NULL, O_VALIDATE },
@@ -321,6 +326,7 @@ options_parse(struct perf_options *o, int argc, char **argv)
 		.out_reads = 16,
 		.qp_timeout = 14,
 		.port = 18515,
+		.handshake_s = 30,
 		.atomic = PERF_FETCH_AND_ADD };
 	while ((c = getopt_long(
 			argc, argv, "s:an:D:q:t:r:Q:m:I:o:A:u:ed:i:x:p:FhV", longs, NULL)) != -1) {

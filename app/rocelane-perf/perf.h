@@ -48,6 +48,7 @@ struct perf_options {
 	bool report_gbits;
 	bool json;
 	bool validate;
+	uint32_t handshake_s;
 };
 
 /** One end of a QP, as perftest's handshake describes it. */
@@ -111,6 +112,7 @@ struct perf {
 	uint32_t cycle_buffer; /* bytes a message has room for at least */
 	uint32_t mtu;          /* bytes */
 	bool peer_is_us;
+	bool running; /* the handshake is over: the peer speaks when its test is */
 
 	struct rl_context *ctx;
 	struct rl_pd *pd;
@@ -174,6 +176,8 @@ int64_t work_poll(struct perf *p, struct rl_cq *cq, uint64_t size);
  * @return 0; -1 with a message: the peer or the dataplane is gone, or the run was stopped.
  */
 int work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins);
+/** @return true with a message: the dataplane or a QP of ours has failed. */
+bool work_failed(const struct perf *p);
 /** Has the peer said something on the handshake's connection? */
 bool work_peer_speaks(const struct perf *p);
 /** Counters to zero, before each size. */

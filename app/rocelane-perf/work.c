@@ -238,7 +238,7 @@ hint(enum rl_wc_status status)
 	case RL_WC_RNR_RETRY_EXC_ERR:
 		return "The peer had no receive posted: is it stopped, is its -r too small?";
 	case RL_WC_WR_FLUSH_ERR:
-		return "The queue pair has failed before: see the lines above.";
+		return "The queue pair has failed before: see the lines above; or the dataplane ends.";
 	default:
 		return "Do both ends have the same options?";
 	}
@@ -325,9 +325,8 @@ peer_is_gone(const struct perf *p)
 	return recv(p->sock, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* The dataplane, or a QP of ours, has failed. */
-static bool
-event_ends(const struct perf *p)
+bool
+work_failed(const struct perf *p)
 {
 	struct pollfd fd = { .fd = p->ctx->async_fd, .events = POLLIN };
 	struct rl_async_event e;
@@ -381,7 +380,7 @@ work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins)
 		fprintf(stderr, "rocelane-perf: stopped\n");
 		return -1;
 	}
-	if (event_ends(p))
+	if (work_failed(p))
 		return -1;
 	if (peer_is_gone(p)) {
 		fprintf(stderr, "rocelane-perf: the peer has closed the connection\n");

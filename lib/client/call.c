@@ -97,8 +97,11 @@ send_line(struct context *ctx, const char *text, size_t len, int fd, int64_t end
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
-			return broken(ctx, EIO, strerror(errno));
+		if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+			const int rc = broken(ctx, EIO, strerror(errno));
+
+			return client_is_gone(ctx) ? client_no_dataplane() : rc;
+		}
 		if (n < 0) {
 			const int rc = wait_for(ctx, POLLOUT, end);
 
@@ -163,7 +166,8 @@ receive_more(struct context *ctx, int64_t end)
 	}
 	if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
-	return broken(ctx, EIO, n == 0 ? "it was closed" : strerror(errno));
+	rc = broken(ctx, EIO, n == 0 ? "it was closed" : strerror(errno));
+	return client_is_gone(ctx) ? client_no_dataplane() : rc;
 }
 
 /* The next line as JSON. */
@@ -230,9 +234,11 @@ client_call(struct context *ctx, const char *method, json_t *params, int fd, jso
 
 	if (result != NULL)
 		*result = NULL;
-	if (ctx->broken) {
+	if (client_gone(ctx) || ctx->broken) {
 		json_decref(params);
-		return client_fail(EIO, "the connection to the dataplane is lost");
+		return client_gone(ctx)
+			       ? client_no_dataplane()
+			       : client_fail(EIO, "the connection to the dataplane is lost");
 	}
 	while (ctx->fds_n != 0)
 		close(client_take_fd(ctx));

@@ -115,6 +115,7 @@ struct cq {
 	struct acks async;
 	struct spin lock;
 	struct ring_cq ring;
+	uint32_t idle;   /* polls that found nothing */
 	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
 };
@@ -155,7 +156,9 @@ struct context {
 	pthread_cond_t acked; /* an event came back */
 	int fd;
 	uint64_t last_id;
-	bool broken; /* the connection is of no use any more */
+	_Atomic bool broken;    /* the connection is of no use any more */
+	_Atomic bool gone;      /* ... because the dataplane has closed it */
+	_Atomic int64_t looked; /* ms, client_lost() */
 	bool gone_told;
 	char *in;
 	size_t in_len;
@@ -203,7 +206,18 @@ int client_map_areas(struct context *ctx, const json_t *result);
 /** {"area", "offset"} as an address, with `bytes` behind it; NULL: out of bounds. */
 void *client_place(struct context *ctx, const json_t *at, size_t bytes);
 /** Has the dataplane closed the connection? */
-bool client_is_gone(const struct context *ctx);
+bool client_is_gone(struct context *ctx);
+/** The same for the data path: a system call now and then only. */
+bool client_lost(struct context *ctx);
+/** @return -EIO, and why. */
+int client_no_dataplane(void);
+
+/** As far as is known already. */
+static inline bool
+client_gone(struct context *ctx)
+{
+	return UNLIKELY(atomic_load_explicit(&ctx->gone, memory_order_relaxed));
+}
 
 /* ---- qp_attr.c ------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include "client_priv.h"
 
 #define POLL_BATCH 16
+#define IDLE_LOOK  8 /* empty polls for a look at the clock */
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
@@ -84,7 +85,7 @@ fired_cq(struct channel *ch)
 
 /* Until the channel is readable, or the dataplane is gone. @return 0 or -errno. */
 static int
-channel_wait(const struct context *ctx, const struct channel *ch)
+channel_wait(struct context *ctx, const struct channel *ch)
 {
 	const int flags = fcntl(ch->pub.fd, F_GETFL);
 	struct pollfd p[2] = { { .fd = ch->pub.fd, .events = POLLIN },
@@ -96,13 +97,13 @@ channel_wait(const struct context *ctx, const struct channel *ch)
 			if (poll(p, 2, -1) < 0)
 				return -errno;
 			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
-				return client_fail(EIO, "the dataplane is gone");
+				return client_no_dataplane();
 		}
 		if (read(ch->pub.fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
 			return 0;
 		if (errno == EAGAIN && (flags & O_NONBLOCK) == 0)
 			continue;
-		return client_is_gone(ctx) ? client_fail(EIO, "the dataplane is gone") : -errno;
+		return client_is_gone(ctx) ? client_no_dataplane() : -errno;
 	}
 }
 
@@ -262,6 +263,17 @@ give_back(struct context *ctx, const struct ring_cqe *e, uint32_t n)
 	spin_unlock(&ctx->by_number_lock);
 }
 
+/* The queue is empty: is there still anybody to fill it? */
+static int
+nothing(struct cq *cq)
+{
+	struct context *ctx = context_of(cq->pub.context);
+
+	if (!client_gone(ctx) && (++cq->idle % IDLE_LOOK != 0 || !client_lost(ctx)))
+		return 0;
+	return client_no_dataplane();
+}
+
 int
 rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 {
@@ -282,6 +294,8 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 		if (n < want)
 			break;
 	}
+	if (UNLIKELY(got == 0) && num_entries > 0)
+		got = nothing(cq);
 	spin_unlock(&cq->lock);
 	return got;
 }

@@ -98,7 +98,7 @@ static int
 device_fatal(struct context *ctx, struct rl_async_event *e)
 {
 	if (ctx->gone_told)
-		return client_fail(EIO, "the dataplane is gone");
+		return client_no_dataplane();
 	ctx->gone_told = true;
 	*e = (struct rl_async_event){ .event_type = RL_EVENT_DEVICE_FATAL };
 	snprintf(e->detail, sizeof(e->detail), "the dataplane closed the connection");

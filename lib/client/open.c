@@ -10,9 +10,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client_priv.h"
+
+#define LOOK_MS 100 /* between two looks at the connection */
 
 /* ---- areas ----------------------------------------------------------------------------------- */
 
@@ -311,11 +314,35 @@ rl_close(struct rl_context *pub)
 }
 
 bool
-client_is_gone(const struct context *ctx)
+client_is_gone(struct context *ctx)
 {
 	struct pollfd p = { .fd = ctx->fd, .events = POLLRDHUP };
 
-	return ctx->broken || (poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)));
+	if (client_gone(ctx))
+		return true;
+	if (poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+		atomic_store(&ctx->gone, true);
+	return atomic_load(&ctx->gone) || atomic_load(&ctx->broken);
+}
+
+bool
+client_lost(struct context *ctx)
+{
+	struct timespec ts;
+	int64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	now = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	if (LIKELY(now - atomic_load_explicit(&ctx->looked, memory_order_relaxed) < LOOK_MS))
+		return client_gone(ctx);
+	atomic_store_explicit(&ctx->looked, now, memory_order_relaxed);
+	return client_is_gone(ctx);
+}
+
+int
+client_no_dataplane(void)
+{
+	return client_fail(EIO, "the dataplane is gone: it has closed the connection");
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

@@ -107,7 +107,9 @@ ring_doorbell(struct qp *qp, struct ring *r, uint32_t which)
 	if (!ring_bell_is_due(r) || worker >= ctx->workers)
 		return 0;
 	if (ring_bells_put(&ctx->bells[worker], qp->pub.qp_num | which) != 0)
-		return client_fail(EIO, "the dataplane does not answer its doorbell");
+		return client_lost(ctx)
+			       ? client_no_dataplane()
+			       : client_fail(EIO, "the dataplane does not answer its doorbell");
 	return 0;
 }
 
@@ -124,9 +126,15 @@ int
 rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 {
 	struct qp *qp = (struct qp *)pub;
+	struct context *ctx = context_of(pub->context);
 	uint32_t posted = 0;
 	int rc = 0;
 
+	if (client_gone(ctx)) {
+		if (bad != NULL)
+			*bad = wr;
+		return client_no_dataplane();
+	}
 	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) < RL_QPS_RTS ||
 		     qp->sq.sh == NULL)) {
 		if (bad != NULL)
@@ -156,7 +164,9 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 	spin_unlock(&qp->sq_lock);
 	if (UNLIKELY(rc != 0) && bad != NULL)
 		*bad = wr;
-	if (UNLIKELY(rc == -ENOMEM))
+	if (UNLIKELY(rc == -ENOMEM) && client_lost(ctx))
+		rc = client_no_dataplane();
+	else if (UNLIKELY(rc == -ENOMEM))
 		client_fail(
 			ENOMEM, "the send queue is full: max_send_wr is %u", qp->cap.max_send_wr);
 	if (posted != 0) {
@@ -216,9 +226,15 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 		.done = &qp->rq_done,
 		.max_wr = qp->cap.max_recv_wr,
 		.max_sge = qp->cap.max_recv_sge };
+	struct context *ctx = context_of(pub->context);
 	uint32_t posted = 0;
 	int rc;
 
+	if (client_gone(ctx)) {
+		if (bad != NULL)
+			*bad = wr;
+		return client_no_dataplane();
+	}
 	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) == RL_QPS_RESET ||
 		     pub->srq != NULL)) {
 		if (bad != NULL)
@@ -234,10 +250,13 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 	if (UNLIKELY(rc != 0)) {
 		if (bad != NULL)
 			*bad = wr;
-		client_fail(-rc,
-			rc == -ENOMEM ? "the receive queue is full: max_recv_wr is %u"
-				      : "too many SGEs: max_recv_sge is %u",
-			rc == -ENOMEM ? qp->cap.max_recv_wr : qp->cap.max_recv_sge);
+		if (client_lost(ctx))
+			rc = client_no_dataplane();
+		else
+			client_fail(-rc,
+				rc == -ENOMEM ? "the receive queue is full: max_recv_wr is %u"
+					      : "too many SGEs: max_recv_sge is %u",
+				rc == -ENOMEM ? qp->cap.max_recv_wr : qp->cap.max_recv_sge);
 	}
 	if (posted != 0) {
 		const int rang = tell_if_dead(qp);
@@ -252,19 +271,33 @@ int
 rl_post_srq_recv(struct rl_srq *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 {
 	struct srq *srq = (struct srq *)pub;
+	struct context *ctx = context_of(pub->context);
 	struct recv_queue q = { .ring = &srq->ring };
 	uint32_t posted = 0;
+	bool dead;
 	int rc;
 
+	if (client_gone(ctx)) {
+		if (bad != NULL)
+			*bad = wr;
+		return client_no_dataplane();
+	}
 	spin_lock(&srq->lock);
 	q.max_wr = srq->max_wr;
 	q.max_sge = srq->max_sge;
-	rc = put_receives(&q, &wr, &posted);
+	dead = atomic_load_explicit(&srq->ring.sh->dead, memory_order_acquire) != 0;
+	rc = UNLIKELY(dead) ? -EINVAL : put_receives(&q, &wr, &posted);
 	spin_unlock(&srq->lock);
 	if (LIKELY(rc == 0))
 		return 0;
 	if (bad != NULL)
 		*bad = wr;
+	if (client_lost(ctx))
+		return client_no_dataplane();
+	if (dead)
+		return client_fail(EINVAL,
+			"the shared receive queue is in error (RL_EVENT_SRQ_ERR): it gives nothing "
+			"more, make another one");
 	return client_fail(-rc,
 		rc == -ENOMEM ? "the shared receive queue is full: max_wr is %u"
 			      : "too many SGEs: max_sge is %u",

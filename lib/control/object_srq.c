@@ -161,6 +161,8 @@ grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal 
 		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
 	}
 	ring_srq_move(&srq->q.ring, m.base, ring_entries(max_wr));
+	if (atomic_load(&srq->q.error))
+		ring_srq_fail(&srq->q.ring);
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	memory_set(srq, &m);
 	if (ask_all(c) != 0)

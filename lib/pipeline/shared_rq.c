@@ -35,8 +35,10 @@ check_limit(struct worker *w, struct qp_srq *srq, uint32_t left)
 static void
 fail_srq(struct worker *w, struct qp_srq *srq)
 {
-	if (!atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
-		srq_event(w, srq, MBOX_EVENT_SRQ_ERR);
+	if (atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
+		return;
+	ring_srq_fail(&srq->ring); /* before the event: who knows of it cannot post any more */
+	srq_event(w, srq, MBOX_EVENT_SRQ_ERR);
 }
 
 bool

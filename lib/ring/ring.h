@@ -47,10 +47,9 @@ struct ring_recv_copy {
 };
 
 /** A word of an entry that the other side may write at the same time: one access, no order. */
-#define RING_STORE(type, at, v)                                                \
+#define RING_STORE(type, at, v) \
 	atomic_store_explicit((_Atomic type *)(at), (v), memory_order_relaxed)
-#define RING_LOAD(type, at)                                                    \
-	atomic_load_explicit((const _Atomic type *)(at), memory_order_relaxed)
+#define RING_LOAD(type, at) atomic_load_explicit((const _Atomic type *)(at), memory_order_relaxed)
 
 enum { /* wc_flags, values of ibv_wc_flags */
 	RING_WC_GRH = 1 << 0,
@@ -83,7 +82,8 @@ _Static_assert(sizeof(struct ring_cqe) == 64, "one cache line");
 struct ring_shared {
 	_Atomic uint32_t prod CACHE_ALIGNED;
 	_Atomic uint32_t bell; /* 1: the consumer was told of entries, and has not looked yet */
-	_Atomic uint32_t dead; /* writer: consumer. It flushes: tell it of every entry */
+	_Atomic uint32_t
+		dead; /* writer: consumer. It flushes: tell it of every entry. SRQ: error */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint8_t slots[] CACHE_ALIGNED;
 };

@@ -99,6 +99,12 @@ ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries)
 	publish(q);
 }
 
+void
+ring_srq_fail(struct ring_srq *q)
+{
+	atomic_store_explicit(&atomic_load(&q->at)->sh->dead, 1, memory_order_release);
+}
+
 int
 ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *out)
 {

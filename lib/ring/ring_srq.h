@@ -48,6 +48,11 @@ void ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries);
 int ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *out);
 /** Any worker: take the entry that was copied. @return false: another worker has it. */
 bool ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy);
+/**
+ * Anybody but the producer: nothing is taken any more, and the producer may know (ring.h, `dead`).
+ * To be called again after a move.
+ */
+void ring_srq_fail(struct ring_srq *q);
 /** Anybody: entries posted and not taken; 0 where the indices cannot be. */
 uint32_t ring_srq_count(struct ring_srq *q);
 /** Slot of an entry, 0 .. entries - 1. */

@@ -264,6 +264,7 @@ static void
 SRQ_04_malformed_entry(struct shared *s)
 {
 	struct ring *r = &((struct srq *)s->srq)->ring;
+	struct rl_recv_wr wr = { .wr_id = 2 }, *bad = NULL;
 	struct rl_async_event e;
 	bool srq_err = false, last = false;
 
@@ -282,6 +283,8 @@ SRQ_04_malformed_entry(struct shared *s)
 		}
 		rl_ack_async_event(&e);
 	}
+	CHECK(rl_post_srq_recv(s->srq, &wr, &bad) == -EINVAL && bad == &wr);
+	CHECK(strstr(rl_last_error(), "SRQ_ERR") != NULL);
 }
 
 /* ---- many at once ---------------------------------------------------------------------------- */

@@ -102,4 +102,5 @@ def main():
     sys.exit(code if code >= 0 else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

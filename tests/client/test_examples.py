@@ -4,13 +4,18 @@
 Run by run.py; the socket's path is the first argument. Environment: ROCELANE_BUILD is the build
 folder that is installed, MESON the command.
 """
+import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+
+import run as runner
 
 SOCKET = sys.argv.pop(1)
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,6 +85,82 @@ class Examples(unittest.TestCase):
         _, asked = self.both("kv_get")
         self.assertIn("RNR: try again later", asked)
         self.assertEqual(6, len(asked.splitlines()))
+
+    # -- nobody there any more --
+
+    def waits(self, name, env):
+        """A server of that example, connected to a peer that never sends, and our TCP to it."""
+        port = self.free_port()
+        server = subprocess.Popen([os.path.join(self.built, name), "serve", port], env=env,
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, server)
+        tcp = self.dial(port, server)
+        # struct address: GID, QP number, PSN, R_Key, address
+        tcp.sendall(bytes(10) + b"\xff\xff" + bytes([10, 77, 0, 1]) +
+                    struct.pack("=3I4xQ", 17, 0, 1, 0))
+        self.assertEqual(40, len(tcp.recv(40, socket.MSG_WAITALL)))
+        tcp.sendall(b"00")                          # end_meet(), twice
+        self.assertEqual(2, len(tcp.recv(2, socket.MSG_WAITALL)))
+        time.sleep(0.2)                             # it waits for a completion by now, or will
+        self.assertIsNone(server.poll())
+        return server, tcp
+
+    def dial(self, port, server):
+        end = time.monotonic() + 30
+        while True:
+            tcp = socket.socket()
+            if tcp.connect_ex(("127.0.0.1", int(port))) == 0:
+                self.addCleanup(tcp.close)
+                return tcp
+            tcp.close()
+            self.assertIsNone(server.poll())
+            self.assertLess(time.monotonic(), end)
+
+    @staticmethod
+    def end(proc):
+        if proc.poll() is None:
+            proc.kill()
+        proc.communicate()
+
+    def test_the_dataplane_ends(self):
+        """Whoever spins or sleeps for it notices, and says so."""
+        for name in ("pingpong", "write_imm", "kv_get"):
+            for how in ("kill", "terminate"):
+                with self.subTest(name=name, how=how), tempfile.TemporaryDirectory() as where:
+                    dataplane, env = self.another(where)
+                    server, tcp = self.waits(name, env)
+                    began = time.monotonic()
+                    getattr(dataplane, how)()
+                    dataplane.wait(30)
+                    if name == "kv_get":            # waits for its peer alone
+                        tcp.close()
+                    _, text = server.communicate(timeout=30)
+                    self.assertLess(time.monotonic() - began, 15)
+                    self.assertEqual(1, server.returncode, text)
+                    if name != "kv_get":            # it takes its leave with WR_FLUSH_ERR, or not
+                        self.assertRegex(text, "dataplane (is )?gone")
+
+    def another(self, where):
+        """A dataplane to be killed, and the environment that leads to it."""
+        path, log = os.path.join(where, "config.json"), os.path.join(where, "log")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(runner.config(where, 1, 1, {}), f)
+        with open(log, "wb") as out:
+            proc = subprocess.Popen([os.environ["ROCELANE"], "--config", path], stdout=out,
+                                    stderr=subprocess.STDOUT,
+                                    env=dict(os.environ, XDG_RUNTIME_DIR=where))
+        self.addCleanup(self.end, proc)
+        at = os.path.join(where, "sock")
+        runner.wait_ready(proc, at, log)
+        return proc, dict(self.env, ROCELANE_SOCKET=at)
+
+    def test_the_peer_ends(self):
+        for name in ("pingpong", "write_imm", "kv_get"):
+            with self.subTest(name):
+                server, tcp = self.waits(name, self.env)
+                tcp.close()
+                _, text = server.communicate(timeout=30)
+                self.assertEqual((1, "the other side is gone\n"), (server.returncode, text))
 
     def test_usage_and_no_dataplane(self):
         program = os.path.join(self.built, "pingpong")

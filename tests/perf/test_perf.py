@@ -275,6 +275,83 @@ class Perf(unittest.TestCase):
             self.assertRegex(self.finish(p, 1)[1],
                              "DEVICE_FATAL|_ERR|peer has closed|reset by peer")
 
+    def test_a_killed_dataplane_ends_the_run(self):
+        """It says nothing, it is just gone; some wait for it, some for their peer alone."""
+        for test, extra in (("send_bw", ()), ("send_bw", ("-e",)), ("write_bw", ()),
+                            ("write_lat", ()), ("read_lat", ())):
+            with self.subTest(test=test, extra=extra):
+                dataplane, port = Dataplane(), str(free_port())
+                self.addCleanup(dataplane.proc.wait)
+                self.addCleanup(dataplane.proc.kill)
+                args = ("--socket", dataplane.socket, "-p", port, *extra,
+                        *(("-n", "1000000000") if test == "write_lat" else ("-D", "600")))
+                server = self.start(test, "-d", "right", *args)
+                client = self.start(test, "-d", "left", *args, "127.0.0.1")
+                line = client.stdout.readline()
+                while line and "#bytes" not in line:
+                    line = client.stdout.readline()
+                dataplane.proc.kill()
+                began = time.monotonic()
+                for p in (client, server):
+                    self.assertRegex(self.finish(p, 1)[1],
+                                     "DEVICE_FATAL|dataplane is gone|peer has closed|reset by peer")
+                self.assertLess(time.monotonic() - began, 20)
+
+    def test_a_server_notices_that_its_dataplane_is_gone(self):
+        dataplane = Dataplane()
+        self.addCleanup(dataplane.proc.wait)
+        server = self.start("write_bw", "--socket", dataplane.socket, "-p", str(free_port()))
+        for _ in range(3):  # until it waits
+            server.stdout.readline()
+        dataplane.proc.kill()
+        self.assertIn("DEVICE_FATAL", self.finish(server, 1)[1])
+
+    def test_a_stranger_at_the_other_end(self):
+        """A peer that hangs, or speaks something else, at any moment of the handshake."""
+        good = b"6.06".ljust(16, b"\0")
+        for words, text in ((b"", "no answer in 1 s"),
+                            (good[:9], "no answer in 1 s"),
+                            (good, "no answer in 1 s"),
+                            (good + struct.pack(">ii", 4096, 64) + b"3", "no answer in 1 s"),
+                            (good + struct.pack(">ii", 4096, 64) + b"3\0" + b"x" * 108,
+                             "not perftest's with a GID"),
+                            (good + b"\x7f\xff\xff\xff" * 2, "asks for buffers"),
+                            (b"SSH-2.0-OpenSSH_9.2p1\r\n", "version 'SSH-2.0-OpenSSH'"),
+                            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "version 'HTTP/1.1 400 Ba'"),
+                            (bytes(4096), "version ''")):
+            for is_server in (False, True):
+                with self.subTest(words=words[:30], is_server=is_server):
+                    self.stranger(words, text, is_server)
+
+    def stranger(self, words, text, is_server):
+        port = free_port()
+        args = ("write_bw", "-p", str(port), "--handshake_timeout", "1")
+        with socket.create_server(("127.0.0.1", port)) if not is_server else socket.socket() as s:
+            p = self.start(*args, *(() if is_server else ("127.0.0.1",)))
+            if is_server:
+                deadline = time.monotonic() + WAIT_S
+                while True:
+                    conn = socket.socket()
+                    if conn.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                    conn.close()
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.01)
+            else:
+                s.settimeout(WAIT_S)
+                conn, _ = s.accept()
+            with conn:
+                conn.sendall(words)
+                self.assertIn(text, self.finish(p, 1)[1])
+
+    def test_a_stop_while_the_server_is_not_there_yet(self):
+        client = self.start("write_bw", "-p", str(free_port()), "127.0.0.1")
+        time.sleep(0.3)
+        began = time.monotonic()
+        client.terminate()
+        self.finish(client, 1)
+        self.assertLess(time.monotonic() - began, 5)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]])

@@ -7,6 +7,8 @@
  * Names are libibverbs' with rl_ for ibv_ and RL_ for IBV_; values are the same. What differs:
  *   - a call returns 0 or -errno, and gives an object out through its last parameter;
  *     rl_last_error() has the reason in words, as the dataplane gave it;
+ *   - when the dataplane has ended, every call that needs it returns -EIO, rl_poll_cq() and posting
+ *     within a fraction of a second; there is no way back but rl_close() and rl_open();
  *   - memory of a region is the library's (rl_mem_alloc()) or a memfd of yours (rl_reg_mr_fd()):
  *     the dataplane maps it, so that a private mapping or the heap will not do;
  *   - paths are made from IP addresses (rl_gid_from_ip()); the port finds the MAC.
@@ -202,7 +204,10 @@ struct rl_wc {
 	uint64_t timestamp_ns; /* when the dataplane added it, on a clock of its own */
 };
 
-/** @return completions taken, at most `num_entries`. Cost: a cache line each, no system call. */
+/**
+ * @return completions taken, at most `num_entries`; -EIO: there are no more, and the dataplane is
+ * gone. Cost: a cache line each; no system call, but for one in 100 ms while there is nothing.
+ */
 int rl_poll_cq(struct rl_cq *cq, int num_entries, struct rl_wc *wc);
 /**
  * Ask for one event on the CQ's channel: for the next completion, or for one that is there and was
@@ -364,6 +369,7 @@ struct rl_recv_wr {
  * @param bad out, may be NULL: the first request that was refused; those before it are posted.
  * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes; -ENOMEM: the queue is full: a
  * place in it is free again when its completion, or a later one of the queue, was polled.
+ * -EIO: the dataplane is gone.
  * Memory is checked when the request runs: what is wrong with it is told by a completion.
  */
 int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
@@ -372,7 +378,7 @@ int rl_post_recv(struct rl_qp *qp, struct rl_recv_wr *wr, struct rl_recv_wr **ba
  * The same for all QPs of a shared receive queue, in any state of theirs. A place is free when a QP
  * has taken its entry: a CQ needs room for what is posted and for what was not polled yet.
  * An entry that cannot be (more SGEs than max_sge, written around the library) makes the queue
- * fail: RL_EVENT_SRQ_ERR, and it gives nothing more.
+ * fail: RL_EVENT_SRQ_ERR, and it gives nothing more; posting to it is refused with -EINVAL.
  */
 int rl_post_srq_recv(struct rl_srq *srq, struct rl_recv_wr *wr, struct rl_recv_wr **bad);
 
