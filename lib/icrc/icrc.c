@@ -93,6 +93,11 @@ void
 icrc_update8_burst(const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n)
 {
 #if ICRC_CLMUL
+	/* A word that was stored just now is no part of a wide load: one or two wait less alone. */
+	if (LIKELY(n > 2) && LIKELY(icrc_has_wide())) {
+		icrc_update8_burst_wide(state, word, n);
+		return;
+	}
 	if (LIKELY(icrc_has_clmul())) {
 		icrc_update8_burst_clmul(state, word, n);
 		return;

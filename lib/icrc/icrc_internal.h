@@ -58,6 +58,9 @@ icrc_has_wide(void)
 /** icrc_whole_clmul() for packets of any length, where icrc_has_wide(). */
 uint32_t icrc_whole_wide(const uint8_t *l3, bool ipv6, uint32_t len);
 
+/** icrc_update8_burst(), where icrc_has_wide(). */
+void icrc_update8_burst_wide(uint32_t *state, const uint64_t *word, uint32_t n);
+
 /** icrc_verify_burst(), where icrc_has_wide(). */
 uint32_t icrc_verify_wide(const struct wire_pkt *p, uint32_t n);
 

@@ -119,17 +119,21 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
  */
 #define PLAIN_LEN (WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
 
-/** ACKs of a burst that go to one port. */
+/** ACKs of a burst that go to one port, and buffers for them. */
 struct ack_run {
 	struct tx_queue *q; /* NULL: of none yet */
-	uint32_t tail;      /* of the queue */
-	uint8_t id;         /* the QPs' */
+	struct rte_mbuf **m;
+	struct rte_mbuf *const *spare;
+	uint32_t tail;    /* of the queue */
+	uint32_t spare_n; /* the worker's */
+	uint8_t id;       /* the QPs' */
 };
 
-/** Frames of the run are the queue's. */
+/** Frames of the run are the queue's, and the worker knows what is left. */
 static inline void
-run_end(struct ack_run *run)
+run_end(struct worker *w, struct ack_run *run)
 {
+	w->spare_n = run->spare_n;
 	if (run->q != NULL) {
 		run->q->made += run->tail - run->q->tail;
 		run->q->tail = run->tail;
@@ -143,10 +147,11 @@ run_begin(struct worker *w, struct ack_run *run, uint8_t id)
 {
 	uint8_t port = w->port_of[id];
 
-	run_end(run);
+	run_end(w, run);
 	if (port == PORT_NONE)
 		return false;
 	run->q = &w->tx[port];
+	run->m = run->q->m;
 	run->tail = run->q->tail;
 	run->id = id;
 	return true;
@@ -161,65 +166,68 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	uint8_t *frame;
 
 	if (UNLIKELY((qp->flags & want) != want) || UNLIKELY(qp->tmpl.len != PLAIN_LEN) ||
-		UNLIKELY(w->spare_n == 0))
+		UNLIKELY(run->spare_n == 0))
 		return false;
 	if ((UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->port)) &&
 		!run_begin(w, run, qp->port))
 		return false;
-	m = w->spare[w->spare_n - 1];
+	m = run->spare[run->spare_n - 1];
 	if (UNLIKELY(!is_reusable(m)) || UNLIKELY(run->tail == TX_ROOM))
 		return false;
-	w->spare_n--;
+	run->spare_n--;
 	mbuf_renew(m);
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(frame, qp->tmpl.bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
 	memcpy(frame + PLAIN_LEN - WIRE_AETH_LEN, &tail, sizeof(tail));
-	icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(crc));
+	icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(crc ^ qp->ack_crc));
 	m->data_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
-	run->q->m[run->tail++] = m;
-	qp_count(w, qp, STAT_sent_pkts, 1);
-	qp_count(w, qp, STAT_acks_sent, 1);
+	run->m[run->tail++] = m;
+	qp_few_ack(qp);
 	return true;
+}
+
+/** Any ACK of the list. @return false: it was not sent, which is counted. */
+static __attribute__((noinline)) bool
+send_odd(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
+{
+	bool sent;
+
+	run_end(w, run);
+	if ((qp->flags & QPF_ACK_CRC) == 0)
+		prime(w, qp);
+	sent = send_ack(w, qp, tail, crc ^ qp->ack_crc) != PORT_NONE;
+	run->spare_n = w->spare_n;
+	if (sent)
+		qp_count(w, qp, STAT_acks_sent, 1);
+	return sent;
 }
 
 void
 acks_send(struct worker *w)
 {
-	uint64_t tail[PIPELINE_BURST];
-	uint32_t crc[PIPELINE_BURST], n = 0, sent = 0;
-	struct ack_run run = { .q = NULL };
+	const uint32_t n = w->dirty_n;
+	uint32_t crc[PIPELINE_BURST] = { 0 }, sent = 0;
+	struct ack_run run = { .spare = w->spare, .spare_n = w->spare_n };
 
-	for (uint32_t i = 0; i < w->dirty_n; i++) {
-		struct qp *qp = w->dirty[i].qp;
+	if (n == 0)
+		return;
+	w->dirty_n = 0;
+	icrc_update8_burst(w->crc, crc, w->dirty_tail, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct qp *qp = w->dirty[i];
+		const uint64_t tail = w->dirty_tail[i];
 
 		if (UNLIKELY(qp == NULL))
 			continue;
 		qp->flags &= ~(uint32_t)QPF_DIRTY;
-		if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
-			prime(w, qp);
-		tail[n] = w->dirty[i].tail;
-		crc[n] = 0;
-		w->dirty[n++].qp = qp;
-	}
-	w->dirty_n = 0;
-	if (n == 0)
-		return;
-	icrc_update8_burst(w->crc, crc, tail, n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct qp *qp = w->dirty[i].qp;
-		const uint32_t c = crc[i] ^ qp->ack_crc;
-
-		if (UNLIKELY(!send_plain(w, qp, &run, tail[i], c))) {
-			run_end(&run);
-			if (UNLIKELY(send_ack(w, qp, tail[i], c) == PORT_NONE))
-				continue;
-			qp_count(w, qp, STAT_acks_sent, 1);
-		}
+		if (UNLIKELY(!send_plain(w, qp, &run, tail, crc[i])) &&
+			!send_odd(w, qp, &run, tail, crc[i]))
+			continue;
 		sent++;
 		if (traced(w, qp))
-			trace_tail(w, qp, tail[i]);
+			trace_tail(w, qp, tail);
 	}
-	run_end(&run);
+	run_end(w, &run);
 	stats_add(&w->stats, STAT_acks_sent, sent);
 }

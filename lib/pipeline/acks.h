@@ -29,9 +29,9 @@ ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
 			return false;
 		qp->flags |= QPF_DIRTY;
 		qp->dirty_at = (uint8_t)w->dirty_n;
-		w->dirty[w->dirty_n++].qp = qp;
+		w->dirty[w->dirty_n++] = qp;
 	}
-	w->dirty[qp->dirty_at].tail = tail;
+	w->dirty_tail[qp->dirty_at] = tail;
 	return true;
 }
 
@@ -42,8 +42,8 @@ ack_take(struct worker *w, struct qp *qp)
 	if ((qp->flags & QPF_DIRTY) == 0)
 		return 0;
 	qp->flags &= ~(uint32_t)QPF_DIRTY;
-	w->dirty[qp->dirty_at].qp = NULL;
-	return w->dirty[qp->dirty_at].tail;
+	w->dirty[qp->dirty_at] = NULL;
+	return w->dirty_tail[qp->dirty_at];
 }
 
 #endif

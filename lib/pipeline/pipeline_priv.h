@@ -88,12 +88,6 @@ struct tx_queue {
 	uint32_t made; /* replies since the last stage_tx(), to be counted as sent_pkts */
 };
 
-/** The ACK that a QP owes at the end of a burst; the QP has QPF_DIRTY, and where this stands. */
-struct owed_ack {
-	struct qp *qp; /* NULL: not any more */
-	uint64_t tail; /* ack_tail() */
-};
-
 /** Payloads of the next requests of a QP. */
 struct request_sources {
 	const struct qp *qp; /* NULL: of none */
@@ -123,7 +117,12 @@ struct worker {
 	uint32_t spare_n;
 	uint32_t answering;     /* QPs in the circle */
 	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
-	struct owed_ack dirty[PIPELINE_BURST];  /* coalesced ACKs of this burst */
+	/*
+	 * QPs that owe an ACK at the end of the burst (NULL: not any more), and their ack_tail();
+	 * they have QPF_DIRTY, and where they stand.
+	 */
+	struct qp *dirty[PIPELINE_BURST];
+	uint64_t dirty_tail[PIPELINE_BURST];
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */

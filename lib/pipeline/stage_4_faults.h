@@ -83,9 +83,9 @@ path_faults(const struct qp *qp, const struct wire_pkt *p)
 	if (UNLIKELY(ipv6 != ((qp->flags & QPF_IPV6) != 0)))
 		return FAULT_BIT(FAULT_IP_VERSION);
 	if (LIKELY(!ipv6))
-		f |= fault_if(differs(wire_src_ip(p), qp->peer_ip, 4), FAULT_SRC_IP);
+		f |= fault_if(differs(wire_src_ip(p), qp->peer_ipv4, 4), FAULT_SRC_IP);
 	else
-		f |= fault_if(differs(wire_src_ip(p), qp->peer_ip, 16), FAULT_SRC_IP);
+		f |= fault_if(differs(wire_src_ip(p), qp->attr.path.dst_ip, 16), FAULT_SRC_IP);
 	if (UNLIKELY((qp->flags & QPF_REQUIRE_DF) != 0) && !ipv6)
 		f |= fault_if((p->frame[p->l3_off + 6] & 0xe0) != 0x40, FAULT_IP_FLAGS);
 	return f;
@@ -196,7 +196,7 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	return is_own(qp, p, owner) && (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
 	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
 	       (qp->flags & flags) == QPF_RESOLVED && (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
-	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ip) &&
+	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4) &&
 	       p->pkey == qp->pkey && (p->pkey & 0x8000) != 0 && p->opcode < 0x20 &&
 	       !op_has(p->op, OPF_CNP);
 }
@@ -217,7 +217,7 @@ first_faults(const struct qp *qp, const struct wire_pkt *p)
 	if (LIKELY((qp->flags & (QPF_IPV6 | QPF_REQUIRE_DF)) == 0)) {
 		if ((p->flags & PKT_IPV6) != 0)
 			return FAULT_BIT(FAULT_IP_VERSION);
-		if (wire_load32(p->frame + p->l3_off + 12) != wire_load32(qp->peer_ip))
+		if (wire_load32(p->frame + p->l3_off + 12) != wire_load32(qp->peer_ipv4))
 			return FAULT_BIT(FAULT_SRC_IP);
 		if (p->faults != 0)
 			return 0;

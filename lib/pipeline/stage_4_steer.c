@@ -18,7 +18,8 @@ stage_lookup(struct worker *w, struct burst *b)
 		b->qp[i] = qp;
 		if (LIKELY(qp != NULL)) {
 			rte_prefetch0(qp);
-			rte_prefetch0(qp->hot);
+			if (UNLIKELY(b->pkt[i].opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
+				rte_prefetch0(qp->hot);
 			if (op_has(b->pkt[i].op, OPF_RESPONSE)) {
 				rte_prefetch0(&qp->req);
 				rte_prefetch0(&qp->req.deadline);

@@ -60,7 +60,11 @@ plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
 		return true;
 	}
-	if (UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
+	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
+	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
+		UNLIKELY(!plain_qp(w, qp, p)) ||
+		UNLIKELY(!responder_takes_plain(&qp->resp, p, MEM_REMOTE_WRITE)) ||
+		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
 		return false;
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
 		MEM_REMOTE_WRITE, &at->region);
@@ -128,6 +132,31 @@ plain_write(struct worker *w, struct qp *qp, const struct wire_pkt *p, const str
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		plain_ack(w, qp, p->psn);
 	return true;
+}
+
+/**
+ * Take WRITE ONLYs from b->pkt[i] on, as long as nothing is unusual, and since plain_place() looked
+ * nothing was. @return the first that is left.
+ */
+static ALWAYS_INLINE uint32_t
+plain_writes(struct worker *w, struct burst *b, uint32_t i, const struct place *at)
+{
+	if (UNLIKELY(w->dirty_n + (b->n - i) > PIPELINE_BURST))
+		return i;
+	for (; i < b->n; i++) {
+		const struct wire_pkt *p = &b->pkt[i];
+		struct qp *qp = b->qp[i];
+
+		if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY) || UNLIKELY(at[i].host == NULL) ||
+			UNLIKELY(p->psn.v != qp->resp.epsn.v) || traced(w, qp))
+			break;
+		plain_copy(at[i].host, wire_payload(p), p->payload_len);
+		responder_take_plain(&qp->resp);
+		if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+			plain_ack(w, qp, p->psn);
+		qp_few_write(qp, p->frame_len);
+	}
+	return i;
 }
 
 /** The completion of a SEND ONLY, of which `slot` is the place. */

@@ -395,7 +395,7 @@ stage_respond(struct worker *w, struct burst *b)
 	struct plain_counts n = { 0 };
 	struct place at[PIPELINE_BURST];
 	uint32_t sends = 0, done = 0;
-	bool one_port;
+	bool one_port, calm;
 
 	if (b->n == 0)
 		return;
@@ -411,10 +411,22 @@ stage_respond(struct worker *w, struct burst *b)
 
 		plain_posted(w, b->qp[i], &at[i]);
 	}
+	calm = one_port;
 	for (uint32_t i = 0; i < b->n; i++) {
+		if (LIKELY(calm)) {
+			const uint32_t next = plain_writes(w, b, i, at);
+
+			n.writes += next - i;
+			i = next;
+			if (LIKELY(i == b->n))
+				break;
+		}
 		if (LIKELY(one_port || b->port[i] == b->port[0]) &&
-			LIKELY(plain(w, b, i, &at[i], &n)))
+			LIKELY(plain(w, b, i, &at[i], &n))) {
+			calm = calm && !b->qp[i]->resp.latched;
 			continue;
+		}
+		calm = false;
 		/* It may answer in the buffer of one before it. */
 		mbufs_done(w, b, done, i);
 		respond(w, b, i);

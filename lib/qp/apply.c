@@ -10,14 +10,21 @@ min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+void
+qp_few_carry(struct qp *qp)
+{
+	for (uint32_t s = 0; s < STATS_HOT; s++)
+		qp->hot[s] += qp_few_of(qp, (enum stats_counter)s);
+	qp->few = (struct qp_few){ 0 };
+}
+
 /** Where packets go and come from: addresses, flags, template. */
 static void
 apply_path(struct qp *qp)
 {
 	const struct wire_path *path = &qp->attr.path;
 
-	memset(qp->peer_ip, 0, sizeof(qp->peer_ip));
-	memcpy(qp->peer_ip, path->dst_ip, path->ipv6 ? 16 : 4);
+	memcpy(qp->peer_ipv4, path->dst_ip, sizeof(qp->peer_ipv4));
 	memcpy(qp->peer_mac, path->dmac, sizeof(qp->peer_mac));
 	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED | QPF_VLAN);
 	if (path->vlan)
@@ -189,6 +196,7 @@ reset(struct qp *qp)
 	qp_migration_set(qp, MIG_MIGRATED);
 	memset(&qp->last_error, 0, sizeof(qp->last_error));
 	qp->last_error.fault = VERDICT_NO_FAULT;
+	qp->few = (struct qp_few){ 0 };
 	memset(qp->hot, 0, sizeof(qp->hot));
 	if (qp->stats != NULL)
 		memset(qp->stats, 0, sizeof(*qp->stats));
@@ -282,6 +290,7 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	out->migration_ns = qp->migration_ns;
 	if (qp->stats != NULL)
 		out->stats = *qp->stats;
+	qp_few_carry(qp);
 	memcpy(out->stats.c, qp->hot, sizeof(qp->hot));
 	snapshot_send(qp, state, out);
 }

@@ -225,10 +225,20 @@ struct qp_areas {
 	struct mem_area sq; /* base NULL: none */
 };
 
+/**
+ * What a WRITE in order and its ACK count, where they look anyway. qp_few_carry() adds it to `hot`
+ * before a number becomes too large, and whoever reads counters.
+ */
+struct qp_few {
+	uint32_t writes; /* WRITE ONLY packets, each a message */
+	uint32_t bytes;  /* of their frames */
+	uint32_t acks;
+};
+
 struct qp {
 	/*
 	 * line 0: steering, and where the responder stands. writer: control before attach, worker
-	 * afterwards. A WRITE in order needs this line, `hot`, and the first line of `tmpl`.
+	 * afterwards. A WRITE in order needs this line, and the first line of `tmpl`.
 	 */
 	uint32_t qpn;
 	_Atomic uint8_t state; /* enum qp_state */
@@ -241,7 +251,8 @@ struct qp {
 	uint8_t dirty_at; /* QPF_DIRTY: place in the worker's list of ACKs */
 	uint8_t reserved;
 	uint32_t ack_crc; /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
-	uint8_t peer_ip[16];   /* IPv4: first four bytes, rest zero */
+	uint8_t peer_ipv4[4];  /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
+	struct qp_few few;
 	struct responder resp; /* what comes first in it is in line 0, the rest in line 1 */
 	struct qp_cq *recv_cq;
 	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (control) */
@@ -303,10 +314,50 @@ _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
 _Static_assert(offsetof(struct qp, attr) == 640, "line 9: the rest of it, send_cq, stats");
 
+/** What `few` adds to a counter. */
+static inline uint32_t
+qp_few_of(const struct qp *qp, enum stats_counter s)
+{
+	switch (s) {
+	case STAT_rx_packets:
+	case STAT_rcvd_pkts:
+	case STAT_rx_write_requests:
+		return qp->few.writes;
+	case STAT_rx_bytes:
+		return qp->few.bytes;
+	case STAT_sent_pkts:
+	case STAT_acks_sent:
+		return qp->few.acks;
+	default:
+		return 0;
+	}
+}
+
+/** Owner worker: add `few` to the counters that it stands for. */
+void qp_few_carry(struct qp *qp);
+
+static ALWAYS_INLINE void
+qp_few_write(struct qp *qp, uint16_t frame_len)
+{
+	qp->few.writes++;
+	qp->few.bytes += frame_len;
+	if (UNLIKELY(((qp->few.writes | qp->few.bytes) & BIT32(31)) != 0))
+		qp_few_carry(qp);
+}
+
+static ALWAYS_INLINE void
+qp_few_ack(struct qp *qp)
+{
+	if (UNLIKELY((++qp->few.acks & BIT32(31)) != 0))
+		qp_few_carry(qp);
+}
+
 static inline uint64_t
 qp_stat(const struct qp *qp, enum stats_counter s)
 {
-	return s < STATS_HOT ? qp->hot[s] : qp->stats != NULL ? qp->stats->c[s] : 0;
+	if (s < STATS_HOT)
+		return qp->hot[s] + qp_few_of(qp, s);
+	return qp->stats != NULL ? qp->stats->c[s] : 0;
 }
 
 /** Protection domain that receive WQEs are checked against. */

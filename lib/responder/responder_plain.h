@@ -26,9 +26,12 @@ _Static_assert(
 		offsetof(struct responder, access) == offsetof(struct responder, pmtu) + 6,
 	"the word that responder_is_plain() looks at (the hosts are little-endian)");
 
-/** @param access right that the QP must grant, value of ibv_access_flags; 0: none. */
+/**
+ * responder_is_plain() but for the PSN: what no plain packet changes.
+ * @param access right that the QP must grant, value of ibv_access_flags; 0: none.
+ */
 static ALWAYS_INLINE bool
-responder_is_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+responder_takes_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
 {
 	const uint64_t want = (uint64_t)access << 48;
 	const uint64_t mask = want | UINT64_C(0xffff) << 32 | /* open, latched */
@@ -36,8 +39,13 @@ responder_is_plain(const struct responder *r, const struct wire_pkt *p, uint8_t 
 	uint64_t word;
 
 	memcpy(&word, &r->pmtu, sizeof(word));
-	return LIKELY(((word ^ want) & mask) == 0) && LIKELY(p->psn.v == r->epsn.v) &&
-	       LIKELY(p->payload_len <= r->pmtu);
+	return LIKELY(((word ^ want) & mask) == 0) && LIKELY(p->payload_len <= r->pmtu);
+}
+
+static ALWAYS_INLINE bool
+responder_is_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+{
+	return responder_takes_plain(r, p, access) && LIKELY(p->psn.v == r->epsn.v);
 }
 
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */

@@ -447,13 +447,13 @@ AE_12_orders_for_another_path(void **state)
 	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_PATH_MIG_STATE), 0);
 	up = bed_up(b, MBOX_EVENT);
 	assert_int_equal(up.ev.event, 6); /* IBV_EVENT_PATH_MIG */
-	assert_int_equal(b->qp->peer_ip[3], 77);
+	assert_int_equal(b->qp->peer_ipv4[3], 77);
 	attr.alt_path.dst_ip[3] = 78;
 	attr.timeout = 31;
 	attr.pkey = 0x8055;
 	for (size_t i = 0; i < ARRAY_LEN(masks); i++)
 		assert_int_equal(bed_modify(b, b->qp, &attr, masks[i]), -EAGAIN);
-	assert_int_equal(b->qp->peer_ip[3], 77);
+	assert_int_equal(b->qp->peer_ipv4[3], 77);
 	assert_int_equal(b->qp->attr.alt_path.dst_ip[3], 77);
 	assert_int_not_equal(b->qp->attr.timeout, 31);
 	assert_int_not_equal(b->qp->pkey, 0x8055);

@@ -210,10 +210,37 @@ RESP_01_both_ways_agree(void **state)
 	assert_true(alive > SESSIONS / 8 && alive < SESSIONS);
 }
 
+/* RESP-04: the place of a WRITE was looked up before a SEND of its burst revoked the key. */
+static void
+RESP_04_invalidated_in_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+
+	b->mr->remote_invalidate = true;
+	bed_send(b, &f);
+	f = send_only(E + 1, 8);
+	f.opcode = OP_RC_SEND_ONLY_INV;
+	f.ieth = MR_KEY;
+	bed_send(b, &f);
+	f = write_only(E + 2, MR_VA + 256, 64);
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E + 1, 2);
+	expect_ack(b, 0x62, E + 2, 2);
+	assert_memory_equal(b->memory, f.payload, 64);
+	assert_int_equal(b->memory[256], 0);
+	assert_int_equal(bed_cqe(b).wc_flags, RING_WC_WITH_INV);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(RESP_01_both_ways_agree) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(RESP_01_both_ways_agree),
+		cmocka_unit_test_setup_teardown(
+			RESP_04_invalidated_in_a_burst, bed_setup, bed_teardown),
+	};
 
 	return cmocka_run_group_tests_name("pipeline_plain", tests, bed_group_setup, NULL);
 }

@@ -104,7 +104,7 @@ static void
 QP_08_bring_up(void **state)
 {
 	struct qp *qp = qp_alloc(&params);
-	static const uint8_t peer[16] = { 192, 0, 2, 2 };
+	static const uint8_t peer[4] = { 192, 0, 2, 2 };
 
 	(void)state;
 	bring_up(qp, 0x100);
@@ -114,7 +114,7 @@ QP_08_bring_up(void **state)
 	assert_int_equal(qp->resp.max_dest_rd_atomic, 4);
 	assert_int_equal(qp->resp.min_rnr_timer, 12);
 	assert_int_equal(qp->pkey, 0x8001);
-	assert_memory_equal(qp->peer_ip, peer, 16);
+	assert_memory_equal(qp->peer_ipv4, peer, 4);
 	assert_int_equal(qp->flags & (QPF_IPV6 | QPF_RESOLVED), 0);
 	assert_int_equal(qp->tmpl.len, 54);
 	/* P_Key and destination QP stand in the template's BTH. */
@@ -199,6 +199,7 @@ QP_05_reset(void **state)
 	qp->fatal = 21;
 	qp->last_error.fatal = 21;
 	qp->hot[STAT_rcvd_pkts] = 9;
+	qp->few.writes = 3;
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	assert_int_equal(atomic_load(&qp->state), QPS_RESET);
 	assert_int_equal(ring_consume_count(&qp->rq), 0);
@@ -220,6 +221,36 @@ QP_05_reset(void **state)
 
 	bring_up(qp, 0x777); /* QP-15: all the way up again with fresh PSNs */
 	assert_int_equal(qp->resp.epsn.v, 0x777);
+	qp_free(qp);
+}
+
+/* Counters of plain packets are 32 bits wide, and lose nothing where one is about to be full. */
+static void
+counters_are_carried(void **state UNUSED)
+{
+	struct qp *qp = qp_alloc(&params);
+	struct qp_snapshot s;
+
+	bring_up(qp, 0x100);
+	for (uint32_t i = 0; i < 40000; i++) { /* 2.6 GB */
+		qp_few_write(qp, 65000);
+		assert_int_equal(qp->few.bytes >> 31, 0);
+	}
+	assert_true(qp->few.bytes != 0);
+	qp->few.acks = 0x7fffffff;
+	qp_few_ack(qp);
+	assert_int_equal(qp->few.acks, 0);
+	qp_few_ack(qp);
+	assert_int_equal(qp_stat(qp, STAT_rx_bytes), UINT64_C(40000) * 65000);
+	qp_snapshot(qp, &s);
+	assert_int_equal(s.stats.c[STAT_rx_bytes], UINT64_C(40000) * 65000);
+	assert_int_equal(s.stats.c[STAT_rx_packets], 40000);
+	assert_int_equal(s.stats.c[STAT_rcvd_pkts], 40000);
+	assert_int_equal(s.stats.c[STAT_rx_write_requests], 40000);
+	assert_int_equal(s.stats.c[STAT_rx_send_requests], 0);
+	assert_int_equal(s.stats.c[STAT_sent_pkts], UINT64_C(0x80000001));
+	assert_int_equal(s.stats.c[STAT_acks_sent], UINT64_C(0x80000001));
+	assert_int_equal(qp_stat(qp, STAT_acks_sent), UINT64_C(0x80000001));
 	qp_free(qp);
 }
 
@@ -296,6 +327,7 @@ main(void)
 		cmocka_unit_test(path_change),
 		cmocka_unit_test(masked_attributes),
 		cmocka_unit_test(QP_05_reset),
+		cmocka_unit_test(counters_are_carried),
 		cmocka_unit_test(QP_19_snapshot),
 		cmocka_unit_test(QP_20_generation),
 	};

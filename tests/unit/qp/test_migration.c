@@ -185,7 +185,7 @@ REQ_RETRY_09_everything_of_the_path_changes(void **state)
 	assert_int_equal(qp->pkey, 0x8002);
 	assert_int_equal(qp->flags & (QPF_IPV6 | QPF_VLAN | QPF_RESOLVED | QPF_MIGRATION),
 		QPF_IPV6 | QPF_VLAN | QPF_RESOLVED);
-	assert_memory_equal(qp->peer_ip, a.alt_path.dst_ip, 16);
+	assert_memory_equal(qp->peer_ipv4, a.alt_path.dst_ip, 4);
 	assert_memory_equal(qp->peer_mac, a.alt_path.dmac, 6);
 	assert_memory_equal(qp->tmpl.bytes, a.alt_path.dmac, 6);
 	assert_int_equal(qp->tmpl.ipv6, 1);
