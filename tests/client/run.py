@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-START_S = 30
+START_S = 60
 
 
 def config(where, workers, queues, control):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rig's process (environment: ROCELANE_RIG is the program): commands, frames, RPC, counters."""
+import collections
 import itertools
 import json
 import os
@@ -71,7 +72,8 @@ def unexplained(case, scopes):
 class Rig:
     """The process. Commands block until their answer is complete."""
 
-    TIMEOUT_S = 30
+    TIMEOUT_S = 60              # for one answer, on a machine that has much else to do
+    QUEUED_MOST = 256           # frames
 
     def __init__(self, config):
         self.dir = tempfile.mkdtemp(prefix="rocelane-rig-")
@@ -83,7 +85,8 @@ class Rig:
             self.proc = subprocess.Popen(
                 [os.environ["ROCELANE_RIG"], "--config", path], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=err, env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
-        self._buf = b""
+        self._rest, self._lines = b"", collections.deque()
+        self._queued = []
         self._ids = itertools.count(1)
         try:
             while self._line() != "ready":
@@ -104,37 +107,37 @@ class Rig:
 
     def _line(self):
         end = time.monotonic() + self.TIMEOUT_S
-        while b"\n" not in self._buf:
+        while not self._lines:
             ready, _, _ = select.select([self.proc.stdout], [], [], max(0, end - time.monotonic()))
             if not ready:
                 raise self._died("no answer in %d s" % self.TIMEOUT_S)
             more = os.read(self.proc.stdout.fileno(), 1 << 16)
             if not more:
                 raise self._died("ended")
-            self._buf += more
-        line, self._buf = self._buf.split(b"\n", 1)
-        return line.decode()
+            *lines, self._rest = (self._rest + more).split(b"\n")
+            self._lines.extend(lines)
+        return self._lines.popleft().decode()
 
     def command(self, text):
         """Lines of the answer, without the final dot."""
+        texts, self._queued = self._queued + [text], []
         try:
-            self.proc.stdin.write(text.encode() + b"\n")
+            self.proc.stdin.write("".join(t + "\n" for t in texts).encode())
             self.proc.stdin.flush()
         except BrokenPipeError:
             raise self._died("ended") from None
-        lines = []
-        while True:
-            line = self._line()
-            if line == ".":
-                break
-            lines.append(line)
-        for line in lines:
-            if line.startswith("error:"):
-                raise AssertionError("rig: %s (command %.80s)" % (line, text))
-        return lines
+        answers = [list(iter(self._line, ".")) for _ in texts]
+        for t, lines in zip(texts, answers):
+            for line in lines:
+                if line.startswith("error:"):
+                    raise AssertionError("rig: %s (command %.80s)" % (line, t))
+        return answers[-1]
 
     def rx(self, frame, port=0, fcs_bad=False):
-        self.command("rx %d %s%s" % (port, frame.hex(), " fcs" if fcs_bad else ""))
+        """The frame goes with the next command, which also fails for it."""
+        self._queued.append("rx %d %s%s" % (port, frame.hex(), " fcs" if fcs_bad else ""))
+        if len(self._queued) == self.QUEUED_MOST:
+            self.command("now")
 
     def run(self, ns=0):
         """[(port, frame)] that left until the dataplane was idle."""

@@ -12,13 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sim.h"
 
-#define SEED_SECONDS 60 /* of real time: one that takes longer hangs */
+#define SEED_SECONDS 60 /* of the processor's time: one that takes longer hangs */
 #define JOBS_MAX     64
 
 static struct sim *running; /* for the signal handler */
@@ -79,7 +80,7 @@ crashed(int sig)
 static void
 catch_signals(void)
 {
-	static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM };
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPROF };
 
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		signal(signals[i], crashed);
@@ -183,6 +184,14 @@ report(const struct totals *t, double took)
 #undef N
 }
 
+static void
+watch(time_t cpu_seconds)
+{
+	const struct itimerval t = { .it_value.tv_sec = cpu_seconds };
+
+	setitimer(ITIMER_PROF, &t, NULL);
+}
+
 /** Every jobs-th seed from `first + job` on. */
 static int
 play(const struct options *o, uint32_t job, struct totals *out)
@@ -192,10 +201,10 @@ play(const struct options *o, uint32_t job, struct totals *out)
 
 	running = s;
 	for (; seed < last || s->t.packets * o->jobs < o->packets; seed += o->jobs) {
-		alarm(SEED_SECONDS);
+		watch(SEED_SECONDS);
 		sim_run(s, seed);
 	}
-	alarm(0);
+	watch(0);
 	*out = s->t;
 	return 0;
 }

@@ -172,7 +172,7 @@ class Cable(livenet.LiveCase):
     """af_packet's driver says "up" whatever happens; the kernel's word counts (AE-07)."""
 
     def until(self, state):
-        end = time.monotonic() + 20
+        end = time.monotonic() + livenet.WAIT_S
         while self.rpc("port_list")[0]["state"] != state:
             self.assertLess(time.monotonic(), end, "the port does not get %s" % state)
         while True:

@@ -119,6 +119,7 @@ RESP_SEQ_08_read_out_of_sequence(void **state)
 	sim_init(&s);
 	FEED(&s, READ(E + 1, 4096));
 	expect_nak(&s, NAK_SEQ, E, 0);
+	expect_rule(&s, "RESP-SEQ-01");
 	assert_int_equal(s.r.unfinished, 0);
 }
 
