@@ -29,6 +29,7 @@ WAITED_MAX = 0.05               # share of a sample that its workers may have wa
 BESIDE_MAX = 0.2                # CPUs that others may have used meanwhile: they slow this one down
 AGAIN_MAX = 20                  # samples taken again, at most, for one that counts
 DEPTH = 8                       # messages in flight of each queue pair
+STILL_S = 60                    # without a message: something is wrong
 
 
 @dataclass
@@ -140,8 +141,12 @@ class Bench:
         time.sleep(self.s.ms / 1000 / 4)        # what was under way before has ended
         lost, waited, worked, before, start = (self.lost(), self.waited(), busy(),
                                                self.counters(), time.monotonic())
-        time.sleep(self.s.ms / 1000)
-        after, end = self.counters(), time.monotonic()
+        while True:     # on a machine with much else to do a sample takes longer
+            time.sleep(self.s.ms / 1000)
+            after, end = self.counters(), time.monotonic()
+            if (after["req_message_bytes"] != before["req_message_bytes"] or
+                    end - start > STILL_S or after["req_cqe_error"] != before["req_cqe_error"]):
+                break
         worked = busy() - worked
         waited, lost = self.waited() - waited, self.lost() - lost
         diff = {k: after[k] - before[k] for k in COUNTERS + ("req_cqe_error",
