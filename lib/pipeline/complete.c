@@ -89,11 +89,9 @@ cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cq
 
 	if (UNLIKELY(cq == NULL))
 		return 0;
-	slot = cq_begin(w, cq, &index);
-	if (UNLIKELY(slot == NULL)) {
-		cq_failed(w, cq);
+	slot = cq_take(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
 		return -ENOSPC;
-	}
 	cqe->qp_num = qp->qpn;
 	cqe->time_ns = w->now;
 	memcpy(slot, cqe, offsetof(struct ring_cqe, seq));
@@ -119,11 +117,9 @@ add_completion(struct worker *w, struct qp *qp, uint64_t wr_id, const struct wir
 
 	if (UNLIKELY(cq == NULL))
 		return 0;
-	slot = cq_begin(w, cq, &index);
-	if (UNLIKELY(slot == NULL)) {
-		cq_failed(w, cq);
+	slot = cq_take(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
 		return -ENOSPC;
-	}
 	slot->wr_id = wr_id;
 	slot->qp_num = qp->qpn;
 	slot->byte_len = v->byte_len;

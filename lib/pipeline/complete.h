@@ -15,7 +15,7 @@
 /** CQ-05: reported once per queue, whoever of its producers meets the overflow first. */
 void cq_failed(struct worker *w, struct qp_cq *cq);
 
-/** @return the place of the next completion; NULL: there is none. */
+/** @return the place of the next completion; NULL: there is none. See cq_take(). */
 static ALWAYS_INLINE struct ring_cqe *
 cq_begin(const struct worker *w, struct qp_cq *cq, uint32_t *index)
 {
@@ -23,6 +23,17 @@ cq_begin(const struct worker *w, struct qp_cq *cq, uint32_t *index)
 		return NULL;
 	return LIKELY(qp_cq_is_alone(cq, w->index)) ? ring_cq_reserve_alone(&cq->ring, index)
 						    : ring_cq_reserve(&cq->ring, index);
+}
+
+/** The same for whoever has no other way: that there is none is the queue's end, and reported. */
+static ALWAYS_INLINE struct ring_cqe *
+cq_take(struct worker *w, struct qp_cq *cq, uint32_t *index)
+{
+	struct ring_cqe *slot = cq_begin(w, cq, index);
+
+	if (UNLIKELY(slot == NULL))
+		cq_failed(w, cq);
+	return slot;
 }
 
 /** What follows from a completion: not read back, since an entry is the host's as well. */

@@ -139,19 +139,11 @@ complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 
 	if (UNLIKELY(cq == NULL))
 		return 0;
-	slot = cq_begin(w, cq, &index);
-	if (UNLIKELY(slot == NULL)) {
-		cq_failed(w, cq);
+	slot = cq_take(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
 		return -ENOSPC;
-	}
-	memset(slot, 0, offsetof(struct ring_cqe, seq));
-	slot->wr_id = wr->wr_id;
-	slot->qp_num = qp->qpn;
-	slot->byte_len = returns ? wr->len : 0;
-	slot->psn = wr->last.v;
-	slot->time_ns = w->now;
-	slot->opcode = wc_opcode_of(wr->opcode);
-	_Static_assert(STATUS_SUCCESS == 0, "status is cleared");
+	ring_cqe_good(slot, wr->wr_id, qp->qpn, returns ? wr->len : 0);
+	ring_cqe_when(slot, wr->last.v, w->now, wc_opcode_of(wr->opcode));
 	ring_cq_publish(&cq->ring, slot, index);
 	cq_end(w, qp, cq, (struct added){ wr->last.v, STATUS_SUCCESS, false });
 	return 0;

@@ -171,11 +171,16 @@ look(struct worker *w, struct burst *b, uint32_t odd)
 	return stay;
 }
 
-/** What an ACK completes: the oldest request, its place in the ring, counters. */
+/** What an ACK completes: a request, its place in the ring, counters. */
 static ALWAYS_INLINE void
-response_fetch(const struct qp *qp)
+response_fetch(const struct qp *qp, psn_t p, bool again)
 {
-	rte_prefetch0(&qp->req.wr[qp->req.head & qp->req.wr_mask]);
+	const struct requester *r = &qp->req;
+
+	/* Right where requests have one packet each; otherwise another of the QP's. */
+	rte_prefetch0(&r->wr[(r->head + psn_distance(p, r->una)) & r->wr_mask]);
+	if (again)
+		return;
 	if (LIKELY(qp->sq.ring.sh != NULL))
 		__builtin_prefetch(&qp->sq.ring.sh->cons, 1);
 	if (LIKELY(qp->stats != NULL))
@@ -198,7 +203,7 @@ stage_steer(struct worker *w, struct burst *b)
 		if (UNLIKELY(qp == NULL || p->faults != 0 || !is_plain(qp, p, owner)))
 			odd |= BIT32(i);
 		else if (op_has(p->op, OPF_RESPONSE))
-			response_fetch(qp);
+			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);
 		else
 			rte_prefetch0(&qp->tmpl); /* a core does not fetch more at once */
 	}

@@ -347,6 +347,33 @@ plain_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum resp
 	trace_request(w, &(const struct context){ .qp = qp, .p = p }, &v);
 }
 
+/**
+ * ACKNOWLEDGE packets from this one on.
+ * @param one_port all of the burst came to one port.
+ * @return how many; 0: it is not plain, and nothing was done.
+ */
+static ALWAYS_INLINE uint32_t
+plain_acks(struct worker *w, struct burst *b, uint32_t i, bool one_port, struct plain_counts *n)
+{
+	struct qp *qp = b->qp[i];
+	struct acks a;
+
+	if (UNLIKELY(!one_port && b->port[i] != b->port[0]))
+		return 0;
+	if (UNLIKELY(!plain_responses(w, b, i, one_port ? b->n : i + 1, &a))) {
+		if (!plain_ghost(w, qp, &b->pkt[i], b->port[i]))
+			return 0;
+		a = (struct acks){ .n = 1, .bytes = b->pkt[i].frame_len };
+		n->ghosts++;
+	}
+	n->acks += a.n;
+	qp_count(w, qp, STAT_rx_responses, a.n);
+	qp_count(w, qp, STAT_rcvd_pkts, a.n);
+	qp_count(w, qp, STAT_rx_packets, a.n);
+	qp_count(w, qp, STAT_rx_bytes, a.bytes);
+	return a.n;
+}
+
 /** @return false: the packet is not plain, and nothing was done. */
 static ALWAYS_INLINE bool
 plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, struct plain_counts *n)
@@ -355,15 +382,7 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 	struct qp *qp = b->qp[i];
 	enum responder_rule rule = RULE_WRITE;
 
-	if (p->opcode == OP_RC_ACKNOWLEDGE) {
-		if (UNLIKELY(!plain_response(w, qp, p))) {
-			if (!plain_ghost(w, qp, p, b->port[i]))
-				return false;
-			n->ghosts++;
-		}
-		qp_count(w, qp, STAT_rx_responses, 1);
-		n->acks++;
-	} else if (UNLIKELY(!plain_qp(w, qp, p))) {
+	if (UNLIKELY(!plain_qp(w, qp, p))) {
 		return false;
 	} else if (LIKELY(p->opcode == OP_RC_WRITE_ONLY) && LIKELY(plain_write(w, qp, p, at))) {
 		qp_count(w, qp, STAT_rx_write_requests, 1);
@@ -412,7 +431,7 @@ stage_respond(struct worker *w, struct burst *b)
 		plain_posted(w, b->qp[i], &at[i]);
 	}
 	calm = one_port;
-	for (uint32_t i = 0; i < b->n; i++) {
+	for (uint32_t i = 0, acks = 0; i < b->n; i++) {
 		if (LIKELY(calm)) {
 			const uint32_t next = plain_writes(w, b, i, at);
 
@@ -421,8 +440,16 @@ stage_respond(struct worker *w, struct burst *b)
 			if (LIKELY(i == b->n))
 				break;
 		}
-		if (LIKELY(one_port || b->port[i] == b->port[0]) &&
-			LIKELY(plain(w, b, i, &at[i], &n))) {
+		if (b->pkt[i].opcode == OP_RC_ACKNOWLEDGE) {
+			acks = plain_acks(w, b, i, one_port, &n);
+			if (LIKELY(acks != 0)) {
+				/* The queue for completions may have been full. */
+				calm = calm && qp_state_of(b->qp[i]) == QPS_RTS;
+				i += acks - 1;
+				continue;
+			}
+		} else if (LIKELY(one_port || b->port[i] == b->port[0]) &&
+			   LIKELY(plain(w, b, i, &at[i], &n))) {
 			calm = calm && !b->qp[i]->resp.latched;
 			continue;
 		}

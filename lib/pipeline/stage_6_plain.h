@@ -15,21 +15,56 @@
 #include "pipeline_priv.h"
 #include "requester_plain.h"
 
-/** @return false: nothing was done. */
+/** ACKs of a burst that one stands for. */
+struct acks {
+	uint32_t n;
+	uint32_t ahead; /* of the newest: PSNs beyond una */
+	uint32_t bytes; /* of their frames */
+};
+
+/**
+ * Positive ACKs of one QP that stand one behind the other, with rising PSNs.
+ * @param end one behind the last packet that may be looked at.
+ * @return false: the first is not such a one.
+ */
 static ALWAYS_INLINE bool
-plain_response(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+acks_find(const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 {
+	const struct qp *qp = b->qp[i];
+	const uint32_t limit = requester_ack_limit(&qp->req);
+	uint32_t at = i, bytes = 0, newest = 0;
+
+	for (; at < end && b->qp[at] == qp; at++) {
+		const struct wire_pkt *p = &b->pkt[at];
+		uint32_t ahead;
+
+		if (p->opcode != OP_RC_ACKNOWLEDGE || UNLIKELY((p->flags & PKT_CE) != 0))
+			break;
+		ahead = requester_ack_ahead(&qp->req, p);
+		if (UNLIKELY(ahead >= limit) || UNLIKELY(at != i && ahead <= newest))
+			break;
+		newest = ahead;
+		bytes += p->frame_len;
+	}
+	*out = (struct acks){ .n = at - i, .ahead = newest, .bytes = bytes };
+	return LIKELY(at != i);
+}
+
+/** @param a out. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+plain_responses(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a)
+{
+	struct qp *qp = b->qp[i];
 	struct requester *r = &qp->req;
-	uint32_t n, first = r->head;
+	const uint32_t first = r->head;
+	uint32_t n;
 
 	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED)) != 0) ||
-		UNLIKELY((p->flags & PKT_CE) != 0) || UNLIKELY(qp_state_of(qp) != QPS_RTS))
+		UNLIKELY(qp_state_of(qp) != QPS_RTS) || UNLIKELY(!acks_find(b, i, end, a)))
 		return false;
-	n = requester_take_ack(r, p, w->now);
-	if (UNLIKELY(n == REQUESTER_NOT_PLAIN))
-		return false;
+	n = requester_take_acks(r, a->ahead, a->n, w->now);
 	if (UNLIKELY(sends_complete(w, qp, first, n) != 0)) {
-		sends_overflow(w, qp, p);
+		sends_overflow(w, qp, &b->pkt[i + a->n - 1]);
 		return true;
 	}
 	timer_update(w, qp);

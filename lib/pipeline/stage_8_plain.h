@@ -24,15 +24,38 @@ enum {
 	SMALL_FRAME = 3 * CACHE_LINE, /* all of an RDMA WRITE of 64 bytes */
 };
 
-_Static_assert(REPLY_ROOM >= sizeof(((struct wire_template *)0)->bytes), "see is_reusable()");
-
-/** May packets be made here? An untagged IPv4 template, and nobody who looks at each of them. */
+/**
+ * May packets be made here, in buffers of this pool? An untagged IPv4 template, nobody who looks at
+ * each packet, and room for the longest. Then no mbuf is read: all of a pool are alike.
+ */
 static ALWAYS_INLINE bool
-plain_sender(const struct qp *qp)
+plain_sender(const struct qp *qp, struct rte_mempool *pool)
 {
 	return (qp->flags & (QPF_TRACE | QPF_SEND_FEED)) == 0 && qp->tmpl.len == PLAIN_HEAD &&
-	       qp->tmpl.ipv6 == 0;
+	       qp->tmpl.ipv6 == 0 && rte_pktmbuf_priv_flags(pool) == 0 &&
+	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)PLAIN_ROOM + qp->req.pmtu;
 }
+
+/** Make a buffer as good as new, with a frame of so many bytes. @return the frame. */
+static ALWAYS_INLINE uint8_t *
+plain_frame(struct rte_mempool *pool, struct rte_mbuf *m)
+{
+	mbuf_renew(m);
+	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
+}
+
+/** Its length is known; the word has the VLAN behind, of which ol_flags says that there is none. */
+static ALWAYS_INLINE void
+plain_len(struct rte_mbuf *m, uint32_t len)
+{
+	const uint64_t both = (uint64_t)len << 32 | len;
+
+	memcpy(&m->pkt_len, &both, sizeof(both));
+}
+_Static_assert(
+	offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4 &&
+		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, pkt_len) + 6,
+	"the order of that word");
 
 /** Headers; the payload is `len` bytes. @return where it goes. */
 static ALWAYS_INLINE uint8_t *
@@ -53,51 +76,45 @@ plain_headers(const struct qp *qp, struct wire_head *head, const struct requeste
 	return frame + PLAIN_HEAD + ext;
 }
 
-/** Can this packet be made from what was fetched, in this buffer? */
-static ALWAYS_INLINE bool
-plain_source(const struct request_sources *from, uint32_t i, const struct rte_mbuf *m, uint32_t len)
-{
-	return LIKELY(from->host[i] != NULL) && LIKELY(mem_is_valid(from->region[i])) &&
-	       LIKELY(is_reusable(m)) && LIKELY(m->buf_len >= PLAIN_ROOM + len);
-}
-
 /** Requests from r->sending on, into the last `*n` of these buffers. @return how many. */
 static ALWAYS_INLINE uint32_t
 plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
+	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
-	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent = 0;
+	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
+	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
 	struct requester_run run;
 	struct wire_head head;
 
 	most = RTE_MIN(most, requester_run_begin(r, &run));
 	wire_head_init(&head);
-	for (; sent < most; sent++) {
+	for (sent = 0; sent < most; sent++) {
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
-		struct rte_mbuf *one = m[*n - 1 - sent];
-		uint32_t len = wr->len, all;
+		const uint32_t len = wr->len, pad = -len & 3;
+		struct rte_mbuf *one = *--in;
 		struct requester_start s;
 		uint8_t *frame, *payload;
 
-		if (UNLIKELY(!plain_source(from, sent, one, len)) ||
+		if (UNLIKELY(from->host[sent] == NULL) ||
+			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY(!requester_run_next(&run, wr, &s)))
 			break;
-		frame = (uint8_t *)one->buf_addr + RTE_PKTMBUF_HEADROOM;
+		frame = plain_frame(pool, one);
 		payload = plain_headers(qp, &head, wr, &s, frame);
 		request_copy(payload, from->host[sent], len);
 		memset(payload + len, 0, 4); /* pad; the ICRC is written later */
-		all = (uint32_t)(payload - frame) + len + (-len & 3) + WIRE_ICRC_LEN;
-		mbuf_renew(one);
-		one->data_len = (uint16_t)all;
-		one->pkt_len = all;
-		q->m[q->tail++] = one;
-		request_unsealed(w, frame, WIRE_PLAIN_IP, false, all);
+		payload += len + pad + WIRE_ICRC_LEN;
+		plain_len(one, (uint32_t)(payload - frame));
+		out[sent] = one;
+		request_unsealed(w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
 	}
 	if (LIKELY(sent != 0))
 		requester_run_end(r, &run, w->now);
 	*n -= sent;
+	q->tail += sent;
 	q->made += sent; /* the port's and the worker's count follow with the burst */
 	qp_count(w, qp, STAT_sent_pkts, sent);
 	return sent;

@@ -115,7 +115,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	bool more = true;
 
 	buffers_get(&b, pool, RTE_MIN(most, w->source->n));
-	if (LIKELY(plain_sender(qp)))
+	if (LIKELY(plain_sender(qp, pool)))
 		sent = plain_requests(w, qp, port, b.m, &b.n);
 	*left -= sent;
 	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req)))

@@ -46,7 +46,8 @@ window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 {
 	const uint32_t room = room_of(r);
 
-	return (uint32_t)(flying + 1 >= room) | requester_asks_often(r->since_ackreq, room) |
+	return (uint32_t)(flying + 1 >= room) |
+	       (r->since_ackreq + 1u >= requester_asks_each(r, room)) |
 	       (psn_distance(r->cur, r->una) + span >= PSNS_MAX);
 }
 

@@ -18,8 +18,7 @@
 #include "compiler.h"
 #include "requester.h"
 
-#define REQUESTER_NOT_PLAIN UINT32_MAX
-#define REQUESTER_PSNS_MAX  0x7fffffu /* outstanding at most (REQ-13, AMB-05) */
+#define REQUESTER_PSNS_MAX 0x7fffffu /* outstanding at most (REQ-13, AMB-05) */
 
 /** Request packets sent in this pass and not acknowledged. */
 static ALWAYS_INLINE uint32_t
@@ -50,28 +49,49 @@ requester_reach(const struct requester *r, uint32_t ahead)
 }
 
 /**
- * An ACKNOWLEDGE packet.
- * @return how many work requests, from the head on, it completes: the caller does that. Then
- * r->deadline may have changed, as with REQACT_TIMER. REQUESTER_NOT_PLAIN: nothing was done.
+ * Positive ACKs of PSNs less than so far beyond una are plain: in flight is nothing but SENDs and
+ * WRITEs, sent once, and no round trip ends with them. 0: none is.
  */
 static ALWAYS_INLINE uint32_t
-requester_take_ack(struct requester *r, const struct wire_pkt *p, ns_t now)
+requester_ack_limit(const struct requester *r)
 {
-	const uint32_t ahead = psn_distance(p->psn, r->una);
-	uint32_t odd, n;
+	uint32_t odd, limit = psn_distance(r->next, r->una);
 
-	/* Of what is in flight nothing is a READ or ATOMIC, nor being resent, nor waits. */
 	odd = r->reads | r->waiting_rnr | r->draining | r->failed | r->dead | r->recovering;
-	odd |= (r->knobs & REQ_KNOB_CREDITS) | (r->cur.v ^ r->next.v);
-	odd |= wire_ext(p)[0] & AETH_KIND_MASK;
-	/* The window grows, or a round trip ends: once in a while. */
-	odd |= ~r->open | ((r->timed_at != 0) & (psn_cmp(r->timed, p->psn) <= 0));
-	if (UNLIKELY(odd != 0) || UNLIKELY(ahead >= psn_distance(r->next, r->una)))
-		return REQUESTER_NOT_PLAIN;
-	n = requester_reach(r, ahead);
+	odd |= (r->knobs & REQ_KNOB_CREDITS) | (r->cur.v ^ r->next.v) | ~r->open;
+	if (UNLIKELY(odd != 0))
+		return 0;
+	if (r->timed_at != 0) {
+		const int32_t timed = psn_cmp(r->timed, r->una);
+
+		if (UNLIKELY(timed <= 0))
+			return 0;
+		limit = limit < (uint32_t)timed ? limit : (uint32_t)timed;
+	}
+	return limit;
+}
+
+/** Is this ACKNOWLEDGE positive? How far beyond una its PSN is, else UINT32_MAX. */
+static ALWAYS_INLINE uint32_t
+requester_ack_ahead(const struct requester *r, const struct wire_pkt *p)
+{
+	return LIKELY((wire_ext(p)[0] & AETH_KIND_MASK) == 0) ? psn_distance(p->psn, r->una)
+							      : UINT32_MAX;
+}
+
+/**
+ * `acks` ACKs that rose up to una + `ahead`, below the limit: the newest says what the others do.
+ * @return how many work requests, from the head on, they complete: the caller does that. Then
+ * r->deadline may have changed, as with REQACT_TIMER.
+ */
+static ALWAYS_INLINE uint32_t
+requester_take_acks(struct requester *r, uint32_t ahead, uint32_t acks, ns_t now)
+{
+	const uint32_t n = requester_reach(r, ahead);
+
 	r->head += n;
-	r->una = psn_add(p->psn, 1);
-	r->acks_due -= r->acks_due != 0;
+	r->una = psn_add(r->una, ahead + 1);
+	r->acks_due -= r->acks_due < acks ? r->acks_due : acks;
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_retry;
 	r->implied = false;
@@ -81,14 +101,17 @@ requester_take_ack(struct requester *r, const struct wire_pkt *p, ns_t now)
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
 
-/** So often in a small window that sending does not stall for an ACK, but not with each packet. */
-static ALWAYS_INLINE bool
-requester_asks_often(uint32_t since_ackreq, uint32_t room)
+/**
+ * One packet of so many asks for a response at least: of a small window so many that sending does
+ * not stall for an ACK, but not each.
+ */
+static ALWAYS_INLINE uint32_t
+requester_asks_each(const struct requester *r, uint32_t room)
 {
 	enum { ASKS = 4, ASK_LEAST = 4 };
-	const uint32_t packets = since_ackreq + 1;
+	const uint32_t each = room / ASKS > ASK_LEAST ? room / ASKS : ASK_LEAST;
 
-	return (packets >= room / ASKS) & (packets >= ASK_LEAST);
+	return each < r->ackreq_interval ? each : r->ackreq_interval;
 }
 
 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts. */
@@ -143,9 +166,8 @@ struct requester_run {
 	uint32_t tail;
 	uint32_t flying; /* PSNs outstanding */
 	uint32_t since;  /* packets since one that asks for a response */
+	uint32_t each;   /* requester_asks_each() */
 	uint32_t asked;  /* how many ask */
-	uint32_t window;
-	uint32_t interval;
 	uint32_t pmtu;
 	psn_t timed; /* with `times` */
 	bool times;  /* a round trip is being timed */
@@ -174,8 +196,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 		.tail = r->tail,
 		.flying = flying,
 		.since = r->since_ackreq,
-		.window = r->window,
-		.interval = r->ackreq_interval,
+		.each = requester_asks_each(r, r->window),
 		.pmtu = r->pmtu,
 		.times = r->timed_at != 0,
 		.migreq = r->unmigrated ? 0 : PKT_MIGREQ };
@@ -195,8 +216,7 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 	if (UNLIKELY((what & REQUESTER_WHAT_ODD) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
 		return false;
 	run->at++;
-	ask = ((flags & WR_SIGNALED) != 0) | (run->at == run->tail) |
-	      (run->since + 1 >= run->interval) | requester_asks_often(run->since, run->window);
+	ask = ((flags & WR_SIGNALED) != 0) | (run->at == run->tail) | (run->since + 1 >= run->each);
 	out->psn = w->first = w->last = run->psn;
 	out->ask = ask;
 	out->flags = run->migreq;

@@ -78,6 +78,42 @@ struct ring_cqe {
 };
 _Static_assert(sizeof(struct ring_cqe) == 64, "one cache line");
 
+_Static_assert(offsetof(struct ring_cqe, imm_data) == 16 && offsetof(struct ring_cqe, psn) == 28 &&
+		       offsetof(struct ring_cqe, time_ns) == 32 &&
+		       offsetof(struct ring_cqe, opcode) == 43 &&
+		       offsetof(struct ring_cqe, seq) == 60,
+	"the words of ring_cqe_good() and ring_cqe_when()");
+
+static ALWAYS_INLINE void
+ring_cqe_word(struct ring_cqe *cqe, uint32_t at, uint64_t word)
+{
+	memcpy((uint8_t *)cqe + at, &word, sizeof(word));
+}
+
+/**
+ * All of a completion with success but for `seq`, and without immediate or flags, in as few stores
+ * as there are words (the hosts are little-endian). The other half is ring_cqe_when()'s.
+ */
+static ALWAYS_INLINE void
+ring_cqe_good(struct ring_cqe *cqe, uint64_t wr_id, uint32_t qp_num, uint32_t byte_len)
+{
+	const uint32_t none = 0;
+
+	ring_cqe_word(cqe, 0, wr_id);
+	ring_cqe_word(cqe, 8, qp_num | (uint64_t)byte_len << 32);
+	ring_cqe_word(cqe, 16, 0);
+	ring_cqe_word(cqe, 48, 0);
+	memcpy((uint8_t *)cqe + 56, &none, sizeof(none));
+}
+
+static ALWAYS_INLINE void
+ring_cqe_when(struct ring_cqe *cqe, uint32_t psn, uint64_t time_ns, uint8_t opcode)
+{
+	ring_cqe_word(cqe, 24, (uint64_t)psn << 32);
+	ring_cqe_word(cqe, 32, time_ns);
+	ring_cqe_word(cqe, 40, (uint64_t)opcode << 24);
+}
+
 /** The shared part: indices on lines of their own, entries behind. */
 struct ring_shared {
 	_Atomic uint32_t prod CACHE_ALIGNED;

@@ -46,6 +46,48 @@ REQ_04_coalesced(void **state)
 	assert_int_equal(s->n, 0);
 }
 
+/*
+ * REQ-03, REQ-04: ACKs with rising PSNs come to the same at once as one after the other, up to the
+ * one that ends a round trip. `plain` is typed from when round trips are timed: that of the
+ * first packet that asks with four or more before it in flight.
+ */
+static void
+REQ_04_rising_at_once(void **state)
+{
+	static const struct {
+		uint32_t messages, len, plain;
+		uint32_t n, acks[4]; /* PSNs beyond the first */
+	} cases[] = {
+		{ 1, 64, 1, 1, { 0 } }, { 4, 64, 4, 4, { 0, 1, 2, 3 } }, { 4, 64, 4, 2, { 1, 3 } },
+		{ 4, 64, 4, 1, { 3 } }, { 8, 64, 4, 3, { 0, 2, 3 } }, { 2, 2048, 4, 2, { 0, 3 } },
+		{ 2, 2048, 4, 3, { 0, 1, 2 } },
+		{ 3, 2049, 5, 3, { 1, 2, 4 } }, /* the last packet of each asks */
+	};
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct requester at_once;
+		uint32_t n, last = 0;
+
+		sim_init(s);
+		for (uint32_t k = 0; k < cases[i].messages; k++)
+			POST(s, SEND(cases[i].len));
+		pump(s);
+		s->now += MS;
+		at_once = s->r;
+		assert_int_equal(requester_ack_limit(&at_once), cases[i].plain);
+		for (uint32_t k = 0; k < cases[i].n; k++) {
+			last = cases[i].acks[k];
+			ack(s, S + last, ACK);
+			assert_int_equal(s->v.cause, QC_NONE);
+		}
+		n = requester_take_acks(&at_once, last, cases[i].n, s->now);
+		assert_int_equal(n, s->done);
+		assert_memory_equal(&at_once, &s->r, sizeof(at_once));
+	}
+}
+
 /* REQ-08: WRITE, READ, SEND: the READ holds back the SEND's completion. */
 static void
 REQ_08_in_order(void **state)
@@ -333,7 +375,7 @@ FLOW_05_unsolicited(void **state)
 	assert_int_equal(s->n, 4);
 }
 
-RUN(T(REQ_03_completion), T(REQ_04_coalesced), T(REQ_08_in_order), T(REQ_09_unsignalled),
-	T(REQ_15_ghosts), T(REQ_15_other_packets), T(REQ_17_ack_above_the_resend),
-	T(REQ_17_inside_a_message), T(CLS_B_08_after_an_error), T(FLOW_01_credit_codes),
-	T(FLOW_04_limit), T(FLOW_04_off), T(FLOW_05_unsolicited))
+RUN(T(REQ_03_completion), T(REQ_04_coalesced), T(REQ_04_rising_at_once), T(REQ_08_in_order),
+	T(REQ_09_unsignalled), T(REQ_15_ghosts), T(REQ_15_other_packets),
+	T(REQ_17_ack_above_the_resend), T(REQ_17_inside_a_message), T(CLS_B_08_after_an_error),
+	T(FLOW_01_credit_codes), T(FLOW_04_limit), T(FLOW_04_off), T(FLOW_05_unsolicited))
