@@ -82,13 +82,19 @@ trace_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 	trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);
 }
 
-/** The same of what ack_tail() made. */
+/** Of what ack_tail() made. */
+static inline uint8_t
+tail_syndrome(uint64_t tail)
+{
+	return (uint8_t)(__builtin_bswap64(tail) >> 24);
+}
+
 static void
 trace_tail(struct worker *w, struct qp *qp, uint64_t tail)
 {
 	uint64_t t = __builtin_bswap64(tail);
 
-	trace_ack(w, qp, (uint8_t)(t >> 24), psn((uint32_t)(t >> 32)), t & PSN_MASK);
+	trace_ack(w, qp, tail_syndrome(tail), psn((uint32_t)(t >> 32)), t & PSN_MASK);
 }
 
 void
@@ -97,6 +103,7 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 	uint64_t tail = ack_tail(syndrome, p.v, msn);
 	uint8_t port;
 
+	naks_send(w); /* among them may be one of this QP */
 	if (UNLIKELY((qp->flags & QPF_ACK_CRC) == 0))
 		prime(w, qp);
 	port = send_ack(w, qp, tail, icrc_update8(w->crc, 0, tail) ^ qp->ack_crc);
@@ -183,11 +190,10 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 	m->data_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
 	run->m[run->tail++] = m;
-	qp_few_ack(qp);
 	return true;
 }
 
-/** Any ACK of the list. @return false: it was not sent, which is counted. */
+/** Any of the list. @return false: it was not sent, which is counted. */
 static __attribute__((noinline)) bool
 send_odd(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
 {
@@ -198,8 +204,6 @@ send_odd(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, ui
 		prime(w, qp);
 	sent = send_ack(w, qp, tail, crc ^ qp->ack_crc) != PORT_NONE;
 	run->spare_n = w->spare_n;
-	if (sent)
-		qp_count(w, qp, STAT_acks_sent, 1);
 	return sent;
 }
 
@@ -221,8 +225,11 @@ acks_send(struct worker *w)
 		if (UNLIKELY(qp == NULL))
 			continue;
 		qp->flags &= ~(uint32_t)QPF_DIRTY;
-		if (UNLIKELY(!send_plain(w, qp, &run, tail, crc[i])) &&
-			!send_odd(w, qp, &run, tail, crc[i]))
+		if (LIKELY(send_plain(w, qp, &run, tail, crc[i])))
+			qp_few_ack(qp);
+		else if (send_odd(w, qp, &run, tail, crc[i]))
+			qp_count(w, qp, STAT_acks_sent, 1);
+		else
 			continue;
 		sent++;
 		if (traced(w, qp))
@@ -230,4 +237,26 @@ acks_send(struct worker *w)
 	}
 	run_end(w, &run);
 	stats_add(&w->stats, STAT_acks_sent, sent);
+}
+
+void
+naks_flush(struct worker *w)
+{
+	const uint32_t n = w->naks_n;
+	uint32_t crc[PIPELINE_BURST] = { 0 };
+	struct ack_run run = { .spare = w->spare, .spare_n = w->spare_n };
+
+	w->naks_n = 0;
+	icrc_update8_burst(w->crc, crc, w->nak_tail, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct qp *qp = w->nak[i];
+
+		if (LIKELY(send_plain(w, qp, &run, w->nak_tail[i], crc[i])))
+			qp_count(w, qp, STAT_sent_pkts, 1);
+		else if (!send_odd(w, qp, &run, w->nak_tail[i], crc[i]))
+			continue;
+		nak_count(w, w->port_of[qp->port], qp, tail_syndrome(w->nak_tail[i]));
+		w->hurry = true;
+	}
+	run_end(w, &run);
 }

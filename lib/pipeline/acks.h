@@ -2,7 +2,7 @@
 #ifndef ACKS_H
 #define ACKS_H
 /**
- * @file acks.h  The ACKs that a burst makes QPs owe: one for each QP, on the worker's list.
+ * @file acks.h  The ACKs and NAKs that a burst makes QPs owe, on the worker's lists.
  *
  * Owner:   the worker's lcore.
  * Memory:  none.
@@ -44,6 +44,19 @@ ack_take(struct worker *w, struct qp *qp)
 	qp->flags &= ~(uint32_t)QPF_DIRTY;
 	w->dirty[qp->dirty_at] = NULL;
 	return w->dirty_tail[qp->dirty_at];
+}
+
+/**
+ * Owe a NAK, when the burst's requests are judged at the latest, and before any ACK that is owed
+ * from here on. What was owed so far is on its way: the QP has no QPF_DIRTY.
+ */
+static ALWAYS_INLINE void
+nak_owe(struct worker *w, struct qp *qp, uint64_t tail)
+{
+	if (UNLIKELY(w->naks_n == PIPELINE_BURST))
+		naks_send(w);
+	w->nak[w->naks_n] = qp;
+	w->nak_tail[w->naks_n++] = tail;
 }
 
 #endif

@@ -87,7 +87,9 @@ owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 
 	ack_flush(w, qp);
 	owed = resp_answers_nak(&qp->answers, &qp->resp, v);
-	if (owed == OWED_NOW)
+	if (owed == OWED_NOW && LIKELY(!traced(w, qp)))
+		nak_owe(w, qp, ack_tail(v->syndrome, v->reply_psn.v, v->reply_msn));
+	else if (owed == OWED_NOW)
 		reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn);
 	else if (owed == OWED_QUEUED)
 		circle_add(w, qp);

@@ -114,6 +114,7 @@ struct worker {
 	uint32_t late; /* turns since timers were looked at */
 	bool hurry;    /* a NAK, or the resend that one asks for, waits to be sent */
 	uint32_t dirty_n;
+	uint32_t naks_n;
 	uint32_t spare_n;
 	uint32_t answering;     /* QPs in the circle */
 	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
@@ -123,6 +124,8 @@ struct worker {
 	 */
 	struct qp *dirty[PIPELINE_BURST];
 	uint64_t dirty_tail[PIPELINE_BURST];
+	struct qp *nak[PIPELINE_BURST]; /* the same of nak_owe(), in order */
+	uint64_t nak_tail[PIPELINE_BURST];
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
@@ -420,6 +423,14 @@ void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, u
 void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
 /** End of a burst: one ACK for each QP that owes one. */
 void acks_send(struct worker *w);
+/** What nak_owe() was told so far. */
+void naks_flush(struct worker *w);
+static ALWAYS_INLINE void
+naks_send(struct worker *w)
+{
+	if (UNLIKELY(w->naks_n != 0))
+		naks_flush(w);
+}
 /** These two: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
 int reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a);
 int reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const uint8_t *data,

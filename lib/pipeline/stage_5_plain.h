@@ -57,6 +57,8 @@ plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY)) {
 		if (p->opcode != OP_RC_SEND_ONLY || (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
 			return false;
+		if (UNLIKELY(qp->resp.latched) && ring_is_empty(&qp->rq))
+			return false; /* its peer was told so */
 		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
 		return true;
 	}

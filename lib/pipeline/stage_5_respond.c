@@ -5,6 +5,7 @@
  */
 #include "pipeline_priv.h"
 #include "stage_5_plain.h"
+#include "stage_5_refused.h"
 #include "stage_6_plain.h"
 
 /**
@@ -234,108 +235,6 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 		request(w, b, i);
 }
 
-/** What plain packets of a burst are counted as: by QP at once, by worker and port at its end. */
-struct plain_counts {
-	uint32_t writes;
-	uint32_t sends;
-	uint32_t duplicates;
-	uint32_t ahead;
-	uint32_t acks;
-	uint32_t ghosts; /* of these */
-	uint32_t unready;
-	uint32_t left_out; /* of those ahead and unready, by the error buffer */
-};
-
-static void
-plain_count_in(
-	const struct worker *w, struct stats_block *b, const struct plain_counts *n, uint32_t all)
-{
-	stats_add(b, STAT_rcvd_pkts, all);
-	stats_add(b, STAT_rx_write_requests, n->writes);
-	stats_add(b, STAT_rx_send_requests, n->sends);
-	stats_add(b, STAT_duplicate_request, n->duplicates);
-	stats_add(b, STAT_rx_responses, n->acks);
-	if (LIKELY(n->ahead + n->unready + n->ghosts == 0))
-		return;
-	stats_add(b, STAT_rx_responses_unmatched, n->ghosts);
-	stats_add(b, STAT_out_of_sequence, n->ahead);
-	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_PSN], n->ahead);
-	stats_add(b, STAT_out_of_buffer, n->unready);
-	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_RQ_EMPTY], n->unready);
-	stats_add(b, STAT_error_buffer_lost, n->left_out);
-}
-
-static void
-plain_count(struct worker *w, uint8_t port, const struct plain_counts *n)
-{
-	uint32_t all = n->writes + n->sends + n->duplicates + n->ahead + n->acks + n->unready;
-
-	plain_count_in(w, &w->stats, n, all);
-	plain_count_in(w, &w->port_stats[port], n, all);
-}
-
-/** A fault is charged, and that is all. */
-static inline void
-plain_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c, struct plain_counts *n)
-{
-	qp_count(w, b->qp[i], (enum stats_counter)w->fault_stat[c.fault], 1);
-	if (w->errbuf != NULL && !drop_recorded(w, b, i, c))
-		n->left_out++;
-}
-
-/** Ahead of ePSN, and the peer knows. */
-static void
-plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
-{
-	struct qp *qp = b->qp[i];
-
-	qp_count(w, qp, STAT_out_of_sequence, 1);
-	n->ahead++;
-	plain_charge(w, b, i,
-		(struct charge){ .rule = (uint16_t)responder_ahead_rule(&qp->resp),
-			.fault = FAULT_PSN,
-			.impact = ERRBUF_DROP },
-		n);
-}
-
-/**
- * Ahead of ePSN, and the peer is told. An ACK that is owed would have to go before the NAK, so such
- * a QP is left to everybody's way.
- */
-static __attribute__((noinline)) bool
-plain_gap(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
-{
-	struct qp *qp = b->qp[i];
-
-	if (!responder_is_plain_gap(&qp->resp, &b->pkt[i]) || (qp->flags & QPF_DIRTY) != 0)
-		return false;
-	qp->resp.latched = true;
-	qp_count(w, qp, STAT_out_of_sequence, 1);
-	n->ahead++;
-	plain_charge(w, b, i,
-		(struct charge){ .rule = RULE_GAP, .fault = FAULT_PSN, .impact = ERRBUF_NAK }, n);
-	reply_ack(w, qp, AETH_NAK | NAK_PSN_SEQ_ERR, qp->resp.epsn, qp->resp.msn);
-	return true;
-}
-
-/** The SEND that has just drawn an RNR NAK, and there is no receive WQE now either. */
-static __attribute__((noinline)) bool
-plain_unready(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
-{
-	struct qp *qp = b->qp[i];
-
-	if (!responder_is_unready_again(&qp->resp, &b->pkt[i], w->now) || qp->active != NULL ||
-		(qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0 || !ring_is_empty(&qp->rq))
-		return false;
-	qp_count(w, qp, STAT_out_of_buffer, 1);
-	n->unready++;
-	plain_charge(w, b, i,
-		(struct charge){
-			.rule = RULE_RNR_EARLY, .fault = FAULT_RQ_EMPTY, .impact = ERRBUF_DROP },
-		n);
-	return true;
-}
-
 /** trace_request() of a plain packet: what its verdict would say. */
 static __attribute__((noinline)) void
 plain_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
@@ -395,9 +294,7 @@ plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, str
 		rule = op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE;
 		qp_count(w, qp, STAT_duplicate_request, 1);
 		n->duplicates++;
-	} else if (responder_is_plain_ahead(&qp->resp, p) && !traced(w, qp)) {
-		plain_ahead(w, b, i, n);
-	} else if (traced(w, qp) || !(qp->resp.latched ? plain_unready : plain_gap)(w, b, i, n)) {
+	} else if (UNLIKELY(traced(w, qp)) || !plain_refused(w, b, i, n)) {
 		return false;
 	}
 	qp_count(w, qp, STAT_rcvd_pkts, 1);
@@ -461,5 +358,6 @@ stage_respond(struct worker *w, struct burst *b)
 		done = i + 1;
 	}
 	mbufs_done(w, b, done, b->n);
-	plain_count(w, b->port[0], &n);
+	naks_send(w);
+	plain_end(w, b->port[0], &n);
 }

@@ -38,6 +38,7 @@ stage_tx(struct worker *w)
 {
 	uint32_t total = 0;
 
+	naks_send(w); /* of READs that failed */
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		const struct pipeline_port *p = &w->conf.ports[i];
 		struct tx_queue *q = &w->tx[i];

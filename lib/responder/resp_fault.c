@@ -3,6 +3,7 @@
  * What a failed check leads to: drop, RNR NAK, or a NAK with the QP in ERR and one local report,
  * by completion or by event (RESP-CLS, AE-10). ePSN never moves here.
  */
+#include "responder_plain.h"
 #include "responder_priv.h"
 
 static const struct {
@@ -20,13 +21,9 @@ static const struct {
 static void
 not_ready(struct request *q, struct responder_verdict *v)
 {
-	struct responder *r = q->r;
-	uint8_t code = r->min_rnr_timer & 31;
-
-	r->latched = true;
-	r->rnr_until = q->now + wire_rnr_us(code) * TIME_NS_PER_US;
+	responder_not_ready(q->r, q->now);
 	v->act = ACT_NAK;
-	v->syndrome = AETH_RNR | code;
+	v->syndrome = AETH_RNR | (q->r->min_rnr_timer & 31);
 }
 
 /** The receive WQE that reports, if there is one: that of the open SEND, or the one due now. */

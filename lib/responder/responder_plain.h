@@ -81,17 +81,39 @@ responder_is_plain_gap(const struct responder *r, const struct wire_pkt *p)
 }
 
 /**
- * The SEND that an RNR NAK answered in this very moment, once more: it was sent before its peer can
- * have heard the NAK, which tells it all (RESP-RNR-08). Whether there is still no receive WQE is
- * the caller's to know.
+ * A SEND ONLY at ePSN that asks for a receive WQE and is well formed: without one it gets an RNR
+ * NAK (RESP-RNR-01). Whether there is one is the caller's to know.
  */
-static inline bool
-responder_is_unready_again(const struct responder *r, const struct wire_pkt *p, ns_t now)
+static ALWAYS_INLINE bool
+responder_is_unready(const struct responder *r, const struct wire_pkt *p)
 {
-	return r->latched && psn_eq(p->psn, r->epsn) && p->opcode == OP_RC_SEND_ONLY &&
+	return psn_eq(p->psn, r->epsn) && p->opcode == OP_RC_SEND_ONLY &&
 	       p->payload_len <= r->pmtu && r->open == OPEN_NONE &&
-	       (r->knobs & (RESP_KNOB_RESYNC | RESP_KNOB_EARLY_DROP)) == 0 &&
-	       r->rnr_until == now + wire_rnr_us(r->min_rnr_timer & 31) * TIME_NS_PER_US;
+	       (r->knobs & (RESP_KNOB_RESYNC | RESP_KNOB_EARLY_DROP)) == 0;
+}
+
+static ALWAYS_INLINE ns_t
+responder_ready_at(const struct responder *r, ns_t now)
+{
+	return now + wire_rnr_us(r->min_rnr_timer & 31) * TIME_NS_PER_US;
+}
+
+/**
+ * Did an RNR NAK answer the same SEND in this very moment? Then it was sent before its peer can
+ * have heard the NAK, which tells it all (RESP-RNR-08).
+ */
+static ALWAYS_INLINE bool
+responder_is_unready_again(const struct responder *r, ns_t now)
+{
+	return r->latched && r->rnr_until == responder_ready_at(r, now);
+}
+
+/** The RNR NAK is on its way. */
+static ALWAYS_INLINE void
+responder_not_ready(struct responder *r, ns_t now)
+{
+	r->latched = true;
+	r->rnr_until = responder_ready_at(r, now);
 }
 
 /** Which rule keeps silent then. */

@@ -71,7 +71,7 @@ const struct wire_fault_info wire_faults[FAULT_MAX] = {
 #undef FAULT
 };
 
-static const uint32_t rnr_us[32] = {
+const uint32_t wire_rnr_times[32] = {
 #define RNR_TIMER(code, us, clause) [code] = (us),
 #include "tables/rnr_timers.def"
 #undef RNR_TIMER
@@ -108,12 +108,6 @@ wire_fault_winner(fault_mask_t m)
 		}
 	}
 	return winner;
-}
-
-uint32_t
-wire_rnr_us(uint8_t code)
-{
-	return rnr_us[code & 31];
 }
 
 const char *

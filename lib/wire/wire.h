@@ -157,7 +157,12 @@ const char *wire_nak_text(uint8_t code);
 const char *wire_nak_status(uint8_t code);
 
 /** RNR NAK timer code (0..31) to microseconds: code 0 is 655,360. */
-uint32_t wire_rnr_us(uint8_t code);
+extern const uint32_t wire_rnr_times[32];
+static inline uint32_t
+wire_rnr_us(uint8_t code)
+{
+	return wire_rnr_times[code & 31];
+}
 
 enum fatal_code {
 #define FATAL_CODE(code, name, text, clause) FATAL_##name = code,

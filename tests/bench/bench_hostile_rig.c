@@ -242,9 +242,11 @@ hostile_begin(const struct hostile_case *c)
 void
 hostile_revive(const struct hostile_case *c)
 {
-	for (uint32_t i = 0; c->each && c->spoil != SPOIL_NOTHING && i < HOSTILE_QPS; i++)
-		if (atomic_load(&b.bad[i]->state) == QPS_ERR || b.bad[i]->resp.latched)
+	for (uint32_t i = 0; c->each && c->spoil != SPOIL_NOTHING && i < HOSTILE_QPS; i++) {
+		b.bad[i]->resp.latched = false; /* as a good packet would leave it */
+		if (atomic_load(&b.bad[i]->state) == QPS_ERR)
 			revive(c, i);
+	}
 }
 
 uint32_t

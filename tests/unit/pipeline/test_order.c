@@ -217,6 +217,51 @@ reads_are_fair(void **state)
 	bed_qp_gone(b, other);
 }
 
+/*
+ * RESP-NAK-02, RESP-SEQ-01: what two QPs owe after one burst, NAKs that leave together among it, is
+ * in the order of their packets.
+ */
+static void
+RESP_NAK_02_naks_of_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct qp *other = bed_qp(b, QPN + 1, 0x23);
+	static const struct {
+		bool other;
+		uint8_t p;
+		uint32_t rkey;
+	} in[] = { { false, 3, MR_KEY }, { true, 1, MR_KEY }, { false, 0, MR_KEY },
+		{ false, 5, MR_KEY }, { true, 0, 0xbad } };
+	static const struct {
+		uint32_t to;
+		uint8_t syndrome;
+		uint8_t p;
+		uint8_t msn;
+	} out[] = { { PEER_QPN, 0x60, 0, 0 }, { 0x23, 0x60, 0, 0 }, { PEER_QPN, 0x1f, 0, 1 },
+		{ PEER_QPN, 0x60, 1, 1 }, { 0x23, 0x62, 0, 0 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(in); i++) {
+		struct wire_fields f = write_only(E + in[i].p, MR_VA, 8);
+
+		f.dest_qpn = in[i].other ? QPN + 1 : 0;
+		f.reth.rkey = in[i].rkey;
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	for (size_t i = 0; i < ARRAY_LEN(out); i++) {
+		assert_int_equal(b->pkt[i].dest_qpn, out[i].to);
+		expect_ack(b, out[i].syndrome, E + out[i].p, out[i].msn);
+	}
+	expect_silence(b);
+	assert_int_equal(bed_stat(b, STAT_resp_nak_sequence_sent), 3);
+	assert_int_equal(bed_stat(b, STAT_resp_remote_access_errors), 1);
+	assert_int_equal(bed_stat(b, STAT_acks_sent), 1);
+	assert_int_equal(qp_stat(other, STAT_resp_nak_sequence_sent), 1);
+	assert_int_equal(bed_stat(b, STAT_out_of_sequence), 3);
+	assert_int_equal(atomic_load(&other->state), QPS_ERR);
+	bed_qp_gone(b, other);
+}
+
 int
 main(void)
 {
@@ -228,6 +273,7 @@ main(void)
 		TEST(RESP_NAK_03_region_lost),
 		TEST(RESP_NAK_03_after_fatal),
 		TEST(RESP_RNR_10_ack_then_rnr),
+		TEST(RESP_NAK_02_naks_of_a_burst),
 		TEST(reads_are_fair),
 	};
 
