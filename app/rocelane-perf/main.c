@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "perf.h"
 
 /* Keys, connection, keys again: then both ends are in RTS. */
@@ -163,7 +164,10 @@ int
 main(int argc, char **argv)
 {
 	static struct perf p = { .sock = -1 };
-	int rc = options_parse(&p.o, argc, argv);
+	int rc;
+
+	fds_standard();
+	rc = options_parse(&p.o, argc, argv);
 
 	if (rc != PERF_OK)
 		return rc < 0 ? PERF_OK : rc;

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "args.h"
 #include "capture.h"
 #include "dataplane.h"
+#include "fds.h"
 #include "log.h"
 #include "mem_guard.h"
 #include "notify.h"
@@ -33,9 +35,14 @@ enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 
 static struct dataplane dp;
 
+/* EAL's start may take long, and looks at nothing; there is nothing to take down yet. */
+static _Atomic bool starting = true;
+
 static void
 on_signal(int sig UNUSED)
 {
+	if (atomic_load_explicit(&starting, memory_order_relaxed))
+		_exit(EXIT_CLEAN);
 	atomic_store_explicit(&dp.stop, true, memory_order_relaxed);
 }
 
@@ -64,8 +71,12 @@ static int
 load(const struct args *args, struct conf **conf)
 {
 	struct conf_errors err;
+	struct stat st;
 	int rc;
 
+	if (stat(args->config, &st) == 0 && S_ISFIFO(st.st_mode))
+		fprintf(stderr, "rocelane: %s is a FIFO: waiting for a configuration\n",
+			args->config);
 	conf_errors_init(&err);
 	rc = conf_load_file(args->config, conf, &err);
 	print_errors(&err);
@@ -258,6 +269,7 @@ main(int argc, char **argv)
 	struct args args;
 	int rc;
 
+	fds_standard();
 	switch (args_parse(argc, argv, &args)) {
 	case ARGS_DONE:
 		return EXIT_CLEAN;
@@ -280,6 +292,7 @@ main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGBUS, &bus, NULL);
 	rc = eal_start(&args, conf, &ea);
+	atomic_store_explicit(&starting, false, memory_order_relaxed);
 	if (rc == 0) {
 		timebase_init();
 		notify_init();

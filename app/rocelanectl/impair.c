@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A bad wire in front of a port: show, set, log. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,7 @@ static int
 load_rules(const char *path, json_t **out)
 {
 	json_error_t e;
+	int unreadable;
 	FILE *f;
 
 	if (strcmp(path, "none") == 0) {
@@ -61,10 +63,14 @@ load_rules(const char *path, json_t **out)
 	}
 	f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
 	if (f == NULL)
-		return ctl_usage("%s cannot be read", path);
+		return ctl_usage("%s cannot be read: %s", path, strerror(errno));
+	errno = 0;
 	*out = json_loadf(f, JSON_REJECT_DUPLICATES, &e);
+	unreadable = ferror(f) != 0 ? errno : 0;
 	if (f != stdin)
 		fclose(f);
+	if (unreadable != 0)
+		return ctl_usage("%s cannot be read: %s", path, strerror(unreadable));
 	if (*out == NULL)
 		return ctl_usage("%s:%d: %s", path, e.line, e.text);
 	return CTL_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl.h"
+#include "fds.h"
 
 static void
 message(const char *fmt, va_list ap)
@@ -194,7 +195,10 @@ main(int argc, char **argv)
 	struct ctl ctl = { .socket = socket != NULL && socket[0] != '\0' ? socket : CTL_SOCKET,
 		.timeout_ms = 10000 };
 	bool complete = false;
-	int rc = options(&ctl, argc, argv, &complete);
+	int rc;
+
+	fds_standard();
+	rc = options(&ctl, argc, argv, &complete);
 
 	rpc_init(&ctl.rpc, complete ? 1000 : ctl.timeout_ms);
 	if (complete) {

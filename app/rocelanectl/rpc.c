@@ -69,6 +69,21 @@ rpc_init(struct rpc *r, int timeout_ms)
 	r->timeout_ms = timeout_ms;
 }
 
+/* Others may be waiting for it as well: EAGAIN. */
+static int
+dial(const struct rpc *r, const struct sockaddr_un *sa)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	const int64_t deadline = deadline_of(r->timeout_ms);
+
+	while (connect(r->fd, (const struct sockaddr *)sa, sizeof(*sa)) != 0) {
+		if (errno != EAGAIN || (deadline >= 0 && now_ms() > deadline))
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 int
 rpc_connect(struct rpc *r, const char *path)
 {
@@ -83,11 +98,12 @@ rpc_connect(struct rpc *r, const char *path)
 	r->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (r->fd < 0)
 		return fail(r, -errno, "socket: %s", strerror(errno));
-	if (connect(r->fd, (struct sockaddr *)&sa, sizeof(sa)) != 0) {
-		rc = -errno;
+	rc = dial(r, &sa);
+	if (rc != 0) {
 		close(r->fd);
 		r->fd = -1;
-		return fail(r, rc, "cannot connect to %s: %s", path, strerror(-rc));
+		return fail(r, rc, "cannot connect to %s: %s", path,
+			rc == -EAGAIN ? "it has too many others to answer" : strerror(-rc));
 	}
 	return 0;
 }
@@ -120,6 +136,8 @@ send_all(struct rpc *r, const char *data, size_t len, int64_t deadline)
 		}
 		if (errno == EINTR)
 			continue;
+		if (errno == EPIPE || errno == ECONNRESET)
+			return 0; /* it has said why, perhaps */
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return fail(r, -errno, "the dataplane closed the connection: %s",
 				strerror(errno));
@@ -181,7 +199,7 @@ read_object(struct rpc *r, int64_t deadline, json_t **out)
 		n = recv(r->fd, r->buf + r->len, r->cap - r->len, 0);
 		if (n > 0)
 			r->len += (size_t)n;
-		else if (n == 0)
+		else if (n == 0 || errno == ECONNRESET)
 			return fail(r, -ECONNRESET, "the dataplane closed the connection");
 		else if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
 			return fail(r, -errno, "receive: %s", strerror(errno));

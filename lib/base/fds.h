@@ -2,16 +2,31 @@
 #ifndef FDS_H
 #define FDS_H
 /**
- * @file fds.h  Descriptors that come over a Unix socket.
+ * @file fds.h  Descriptors: those that come over a Unix socket, and the three of every program.
  *
  * Owner:   any thread.
  * Memory:  the caller's.
  * Depends: nothing.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/**
+ * First of all in main(): 0, 1 and 2 are open. Whoever closed one of them would have a socket or a
+ * device there instead, and the next message written into it. To use it fails as before.
+ */
+static inline void
+fds_standard(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd)
+			return;
+	}
+}
 
 /**
  * Keep the descriptors of a received message behind the `n` that stand in `fds`.

@@ -212,12 +212,15 @@ exchange(struct context *ctx, const char *text, int fd, json_t **answer)
 {
 	const int64_t end = now_ms() + PATIENCE_MS;
 	int rc = send_line(ctx, text, strlen(text), fd, end);
+	const json_t *id;
 
 	*answer = NULL;
 	while (rc == 0) {
 		rc = next_answer(ctx, end, answer);
-		if (rc == 0 && (uint64_t)json_integer_value(json_object_get(*answer, "id")) ==
-				       ctx->last_id)
+		id = rc == 0 ? json_object_get(*answer, "id") : NULL;
+		/* What it could not read, or would not, is answered with a null id. */
+		if (rc == 0 &&
+			(json_is_null(id) || (uint64_t)json_integer_value(id) == ctx->last_id))
 			return 0;
 		json_decref(*answer);
 		*answer = NULL;

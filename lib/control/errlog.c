@@ -2,6 +2,7 @@
 #include "errlog.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ settle(struct control *c)
 		return;
 	}
 	log_error("error_buffer.pcapng %s: %s; the file ends here, rx_errors goes on", path,
-		strerror(l->error));
+		l->error == EAGAIN ? "its reader is too slow" : strerror(l->error));
 	__fpurge(l->file);
 	if (ftruncate(fileno(l->file), l->whole) != 0)
 		log_error("error_buffer.pcapng %s: its last block is cut short: %s", path,
@@ -169,7 +170,7 @@ errlog_open(struct control *c)
 {
 	const struct conf_error_buffer *conf = &c->env.conf->error_buffer;
 	struct errlog *l = &c->errlog;
-	int rc;
+	int fd, rc;
 
 	if (conf->pcapng[0] == '\0')
 		return 0;
@@ -177,10 +178,16 @@ errlog_open(struct control *c)
 	l->ring = calloc(l->room, sizeof(l->ring[0]));
 	if (l->ring == NULL && l->room != 0)
 		return -ENOMEM;
-	l->file = fopen(conf->pcapng, "we");
+	/* A FIFO must not make us wait: neither for a reader, nor for what it reads. */
+	fd = open(conf->pcapng, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	l->file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (l->file == NULL) {
 		rc = -errno;
-		log_error("error_buffer.pcapng %s: %s", conf->pcapng, strerror(-rc));
+		log_error("error_buffer.pcapng %s: %s", conf->pcapng,
+			rc == -ENXIO ? "nobody reads from it: start the reader first"
+				     : strerror(-rc));
+		if (fd >= 0)
+			close(fd);
 		return rc;
 	}
 	put_section(l);

@@ -203,6 +203,7 @@ free_client(struct control *c, struct rpc_client *cl)
 
 	TAILQ_REMOVE(&s->clients, cl, all);
 	s->n--;
+	s->full = false;
 	if (cl->follow)
 		s->followers--;
 	close(cl->fd);
@@ -382,6 +383,29 @@ peer_of(int fd)
 	return p;
 }
 
+/* With the reason, for whoever reads it. The log has it once, until there is room again. */
+static void
+turn_away(struct rpc_server *s, int fd)
+{
+	char text[96];
+	char *line;
+
+	snprintf(text, sizeof(text), "there are %u connections already, of %u clients: end one",
+		s->n, s->apps);
+	if (!s->full)
+		log_warn("control socket: %s", text);
+	s->full = true;
+	line = rpc_error_line(RPC_REFUSED - EUSERS, text);
+	if (line != NULL) {
+		struct iovec iov[2] = { { line, strlen(line) }, { (void *)(uintptr_t) "\n", 1 } };
+		const struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+
+		(void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	free(line);
+	close(fd);
+}
+
 static uint32_t
 accept_some(struct control *c, const struct rpc_listener *from)
 {
@@ -399,10 +423,8 @@ accept_some(struct control *c, const struct rpc_listener *from)
 		if (cl == NULL || s->n >= RPC_CLIENTS_MAX ||
 			(limited && s->apps >= CONF_MAX_CLIENTS) ||
 			epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
-			log_warn("control socket: more than %u clients; one was turned away",
-				RPC_CLIENTS_MAX);
+			turn_away(s, fd);
 			free(cl);
-			close(fd);
 			continue;
 		}
 		cl->fd = fd;

@@ -74,6 +74,7 @@ struct rpc_server {
 	uint32_t n;
 	uint32_t followers;
 	uint32_t apps; /* of n, connections of clients */
+	bool full;     /* somebody was turned away, and nobody has left since */
 	int epoll_fd;
 	struct rpc_listener main;
 	struct rpc_listener clients_only; /* control.client_socket */

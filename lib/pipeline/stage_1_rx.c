@@ -2,6 +2,17 @@
 /* Stage 1: take frames from a port, and make each of them contiguous. */
 #include "pipeline_priv.h"
 
+/** A driver may say more than there is: net_pcap does so of a frame above 64 KiB. */
+static bool
+is_whole(const struct rte_mbuf *m)
+{
+	uint32_t n = 0;
+
+	for (const struct rte_mbuf *s = m; s != NULL; s = s->next)
+		n += s->data_len;
+	return n == m->pkt_len;
+}
+
 /**
  * A chained frame in one piece, or NULL when there is no room for it (counted).
  * Takes `m` over.
@@ -9,11 +20,13 @@
 static struct rte_mbuf *
 contiguous(struct worker *w, uint32_t port, struct rte_mbuf *m)
 {
-	struct rte_mbuf *copy;
+	struct rte_mbuf *copy = NULL;
 
-	if (rte_pktmbuf_linearize(m) == 0)
-		return m;
-	copy = rte_pktmbuf_copy(m, w->conf.ports[port].pool, 0, UINT32_MAX);
+	if (LIKELY(is_whole(m))) {
+		if (rte_pktmbuf_linearize(m) == 0)
+			return m;
+		copy = rte_pktmbuf_copy(m, w->conf.ports[port].pool, 0, UINT32_MAX);
+	}
 	rte_pktmbuf_free(m);
 	if (copy != NULL && copy->nb_segs == 1) {
 		copy->port = w->conf.ports[port].id;

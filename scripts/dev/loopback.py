@@ -51,7 +51,12 @@ class Daemon:
                 [program, "--log-level=error", "--", "--config", conf], stdout=subprocess.DEVNULL,
                 stderr=log, start_new_session=True,
                 env=dict(os.environ, XDG_RUNTIME_DIR=where))
-        self.sock = self.connect(path)
+        try:
+            self.sock = self.connect(path)
+        except BaseException:           # interrupted, too: it is in a session of its own
+            self.proc.kill()
+            self.proc.wait()
+            raise
         self.lines = self.sock.makefile("r", encoding="utf-8")
         self.ids = 0
 
@@ -313,6 +318,11 @@ def duration(text):
     return value
 
 
+def leave(sig, _frame):
+    """Before there is a run to stop: what was started goes."""
+    sys.exit(128 + sig)
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--rocelane", required=True, help="path of the program")
@@ -320,12 +330,14 @@ def main():
                     help="0: until interrupted (default: %(default)s)")
     ap.add_argument("--loss", type=loss, default=0, metavar="SHARE", help="as 1%% or 0.01")
     args = ap.parse_args()
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, leave)
     with tempfile.TemporaryDirectory(prefix="rocelane-loopback-") as where:
         d = None
         try:
             d = Daemon(args.rocelane, where)
             run = Run(args, d)
-            for sig in (signal.SIGINT, signal.SIGTERM):
+            for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(sig, run.stop)
             print("requesters on port \"asks\", responders on port \"answers\", one worker core "
                   "for both; config/examples/loopback.json\n")
@@ -343,4 +355,10 @@ def main():
     return 0
 
 
-sys.exit(main())
+try:
+    status = main()
+    sys.stdout.flush()
+except BrokenPipeError:     # "| head" has read enough
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    status = 128 + signal.SIGPIPE
+sys.exit(status)

@@ -9,6 +9,7 @@ import argparse
 import collections
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -212,4 +213,12 @@ def main():
     return 0
 
 
-sys.exit(main())
+try:
+    status = main()
+    sys.stdout.flush()
+except BrokenPipeError:     # "| head" has read enough
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    status = 128 + signal.SIGPIPE
+except KeyboardInterrupt:
+    status = 128 + signal.SIGINT
+sys.exit(status)

@@ -290,6 +290,28 @@ chained_frame(void **state)
 	assert_memory_equal(b->memory, f.payload, 200);
 }
 
+/* A driver that counts more bytes than it hands over, as net_pcap does above 64 KiB; or fewer. */
+static void
+chained_frame_of_another_length(void **state)
+{
+	static const int32_t off[] = { 1, -1, 66000, INT32_MAX / 2 };
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, 200);
+
+	for (uint32_t i = 0; i < ARRAY_LEN(off); i++) {
+		struct rte_mbuf *head = bed_frame(&f), *tail = bed_frame(&f);
+
+		head->next = tail;
+		head->nb_segs = 2;
+		bed_put(b, head);
+		head->pkt_len = (uint32_t)(head->data_len + tail->data_len + off[i]);
+		bed_turn(b);
+		expect_silence(b);
+	}
+	assert_int_equal(bed_stat(b, STAT_rx_segments), ARRAY_LEN(off));
+	assert_int_equal(b->qp->resp.epsn.v, E);
+}
+
 int
 main(void)
 {
@@ -305,6 +327,7 @@ main(void)
 		TEST(not_roce),
 		TEST(control_queue_full),
 		TEST(chained_frame),
+		TEST(chained_frame_of_another_length),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

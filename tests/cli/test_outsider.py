@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What happens to whoever does something else than the README says: signals, sockets, files."""
+import array
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tap  # noqa: E402
+
+ROCELANE, CTL = os.environ["ROCELANE"], os.environ["ROCELANECTL"]
+SCRIPTS = os.path.join(os.environ["ROCELANE_ROOT"], "scripts")
+WAIT_S = 60
+VERSION = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
+
+
+def run(*args, **kw):
+    p = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       errors="replace", timeout=WAIT_S, check=False,
+                       **{"stdin": subprocess.DEVNULL, **kw})
+    return p.returncode, p.stdout
+
+
+class Outsider(unittest.TestCase):
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(holder.cleanup)
+        self.dir = holder.name
+        self.socket = self.at("sock")
+        os.environ["XDG_RUNTIME_DIR"] = self.dir
+
+    def at(self, name):
+        return os.path.join(self.dir, name)
+
+    def config(self, eal=(), ports=None, **more):
+        path = self.at("config.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"version": 1,
+                       "eal": ["--no-huge", "--no-shconf", "--no-pci", "-m", "128",
+                               "--no-telemetry", "--log-level=error", *eal],
+                       "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
+                       "control": {"socket": self.socket},
+                       "ports": ports or [
+                           {"name": "p" + end, "device": "net_pair0" + end, "prefix": 24,
+                            "mac": "02:00:00:00:00:0" + n, "ipv4": "10.77.0." + n}
+                           for end, n in (("a", "1"), ("b", "2"))], **more}, f)
+        return path
+
+    def start(self, **kw):
+        self.log = open(self.at("log"), "w+", encoding="utf-8")
+        self.addCleanup(self.log.close)
+        p = subprocess.Popen([ROCELANE, "--config", self.config(**kw)], stdout=self.log,
+                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        self.addCleanup(self.end, p)
+        deadline = time.monotonic() + WAIT_S
+        while not self.answers():
+            self.assertIsNone(p.poll(), self.said())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        return p
+
+    def said(self):
+        with open(self.at("log"), encoding="utf-8") as f:
+            return f.read()
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(self.socket) == 0
+
+    @staticmethod
+    def end(p):
+        if p.poll() is None:
+            p.kill()
+        p.wait()
+
+    def stops(self, p):
+        p.terminate()
+        self.assertEqual(0, p.wait(WAIT_S), self.said())
+
+    def dial(self):
+        s = socket.socket(socket.AF_UNIX)
+        self.addCleanup(s.close)
+        s.connect(self.socket)
+        s.settimeout(WAIT_S)
+        return s
+
+    def open_files(self, p):
+        return len(os.listdir("/proc/%d/fd" % p.pid))
+
+    def until(self, what):
+        deadline = time.monotonic() + WAIT_S
+        while not what():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    # -- signals and descriptors --
+
+    def test_a_signal_at_any_moment_of_the_start(self):
+        """EAL alone may take its time: there is nothing to take down yet."""
+        path = self.config()
+        for n in range(12):
+            p = subprocess.Popen([ROCELANE, "--config", path], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            self.addCleanup(self.end, p)
+            time.sleep(n * 0.05)
+            p.send_signal((signal.SIGINT, signal.SIGTERM)[n % 2])
+            code = p.wait(WAIT_S)
+            self.assertIn(code, (0, -signal.SIGINT, -signal.SIGTERM))
+            self.assertFalse(os.path.exists(self.socket))
+
+    def test_a_signal_while_eal_starts(self):
+        path = self.config(eal=["-m", "900000"])     # more than EAL can have soon
+        p = subprocess.Popen([ROCELANE, "--config", path], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        self.addCleanup(self.end, p)
+        time.sleep(1)
+        if p.poll() is None:
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(0, p.wait(WAIT_S))
+
+    def test_closed_descriptors(self):
+        """Nothing else may come to stand where standard output was."""
+        p = self.start()
+        code, out = run("sh", "-c", '"$0" -s "$1" metrics >&-', CTL, self.socket)
+        self.assertEqual((1, "rocelanectl: cannot write: Bad file descriptor\n"), (code, out))
+        code, out = run("sh", "-c", '"$0" -s "$1" metrics >/dev/full', CTL, self.socket)
+        self.assertEqual((1, "rocelanectl: cannot write: No space left on device\n"), (code, out))
+        self.stops(p)
+        code, out = run("sh", "-c", '"$0" --config "$1" --duration 0.2 <&- >&- 2>&-', ROCELANE,
+                        self.config())
+        self.assertEqual((0, ""), (code, out))
+
+    # -- files --
+
+    def test_fifos(self):
+        fifo = self.at("fifo")
+        os.mkfifo(fifo)
+        p = subprocess.Popen([ROCELANE, "--config", fifo, "--check"], stderr=subprocess.PIPE,
+                             text=True)
+        self.addCleanup(p.stderr.close)
+        self.addCleanup(self.end, p)
+        self.assertIn("waiting for a configuration", p.stderr.readline())
+        with open(self.config(), encoding="utf-8") as f, open(fifo, "w", encoding="utf-8") as to:
+            to.write(f.read())
+        self.assertEqual(0, p.wait(WAIT_S))
+        # The log of drops must not wait for a reader, neither now nor later.
+        code, out = run(ROCELANE, "--config", self.config(error_buffer={"pcapng": fifo}))
+        self.assertEqual(1, code)
+        self.assertIn("start the reader first", out)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        p = self.start(error_buffer={"pcapng": fifo})
+        self.assertEqual(b"\x0a\x0d\x0d\x0a", os.read(reader, 4))
+        self.stops(p)
+
+    def test_impair_says_why_a_file_cannot_be_read(self):
+        p = self.start()
+        for path, why in ((self.dir, "Is a directory"), ("/nonexistent", "No such file")):
+            code, out = run(CTL, "-s", self.socket, "impair", "set", "pa", path)
+            self.assertEqual(2, code)
+            self.assertIn(why, out)
+        self.stops(p)
+
+    def test_a_capture_with_a_frame_above_64_kib(self):
+        """net_pcap says of it that it is longer than what it hands over."""
+        capture = self.at("big.pcap")
+        with open(capture, "wb") as f:
+            f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1))
+            for n in (60, 66000, 70000, 67584, 131072):
+                f.write(struct.pack("<IIII", 0, 0, n, n) + bytes(n))
+        code, out = run(ROCELANE, "--duration", "0.5", "--config", self.config(
+            eal=["--vdev=net_pcap0,rx_pcap=%s,tx_pcap=%s" % (capture, self.at("out.pcap"))],
+            ports=[{"name": "p0", "device": "net_pcap0", "mac": "02:00:00:00:00:01",
+                    "ipv4": "10.77.0.1", "mtu": 1500}]))
+        self.assertEqual(0, code, out)
+        self.assertRegex(out, r"rx_packets +5\n")
+
+    # -- connections --
+
+    def test_more_connections_than_there_are_places(self):
+        """Those turned away are told why, once in the log; the others go on."""
+        p = self.start()
+        files = self.open_files(p)
+        held = [self.dial() for _ in range(128)]
+        for s in held:
+            s.sendall(VERSION)
+            self.assertIn(b"result", s.recv(4096))
+        for _ in range(20):
+            reply = json.loads(self.dial().makefile("rb").readline())
+            self.assertIsNone(reply["id"])
+            self.assertIn("128 connections already", reply["error"]["message"])
+        code, out = run(CTL, "-s", self.socket, "version")
+        self.assertEqual(1, code)
+        self.assertRegex(out, "128 connections already|closed the connection")
+        self.assertEqual(1, self.said().count("connections already"))
+        for s in held:
+            s.close()
+        self.until(lambda: self.open_files(p) <= files)
+        self.assertEqual(0, run(CTL, "-s", self.socket, "version")[0])
+        self.stops(p)
+
+    def test_a_dataplane_that_does_not_answer(self):
+        p = self.start()
+        p.send_signal(signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            code, out = run(CTL, "-s", self.socket, "-t", "0.5", "version")
+            self.assertEqual(1, code)
+            self.assertIn("in time", out)
+            waiting = []
+            while len(waiting) < 200:               # until its queue is full
+                s = socket.socket(socket.AF_UNIX)
+                self.addCleanup(s.close)
+                s.setblocking(False)
+                waiting.append(s)
+                if s.connect_ex(self.socket) != 0:
+                    break
+            code, out = run(CTL, "-s", self.socket, "-t", "0.5", "version")
+            self.assertEqual(1, code)
+            self.assertIn("too many others", out)
+            self.assertLess(time.monotonic() - began, 30)
+        finally:
+            p.send_signal(signal.SIGCONT)
+        for s in waiting:
+            s.close()
+        self.assertEqual(0, run(CTL, "-s", self.socket, "version")[0])
+        self.stops(p)
+
+    def test_rubbish_and_who_never_reads(self):
+        p = self.start()
+        files = self.open_files(p)
+        for text in (b"\0\xff rubbish\n", b"[" * 100000 + b"\n", b'{"a":' * 5000 + b"\n", b"[]\n",
+                     b"[" + b",".join([VERSION[:-1]] * 1000) + b"]\n", b"GET / HTTP/1.1\r\n\r\n",
+                     b'{"jsonrpc":"2.0","id":{},"method":"version"}\n', b"x" * (2 << 20) + b"\n"):
+            s = self.dial()
+            try:
+                s.sendall(text)
+            except OSError:                         # cut off in the middle of two MiB
+                pass
+            self.assertIn(b"error", s.recv(65536), text[:40])
+        for _ in range(30):
+            s = self.dial()
+            s.setblocking(False)
+            try:
+                while True:
+                    s.send(b'{"jsonrpc":"2.0","id":1,"method":"metrics"}\n' * 50)
+            except OSError:
+                pass
+        s = self.dial()
+        try:
+            for _ in range(50):
+                s.sendmsg([b"\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                                     array.array("i", [0, 1, 2] * 10))])
+        except OSError:
+            pass
+        for _ in range(100):
+            s = self.dial()
+            s.sendall(VERSION[:20])
+            s.close()
+        self.doCleanupsOfSockets()
+        self.until(lambda: self.open_files(p) <= files)
+        self.assertEqual(0, run(CTL, "-s", self.socket, "version")[0])
+        self.stops(p)
+
+    def doCleanupsOfSockets(self):
+        """Close what dial() opened, now."""
+        for function, args, _ in self._cleanups:
+            if isinstance(getattr(function, "__self__", None), socket.socket):
+                function(*args)
+
+    # -- scripts --
+
+    def test_head_has_read_enough(self):
+        code, out = run("bash", "-o", "pipefail", "-c",
+                        '/usr/bin/python3 "$0/dev/loopback.py" --rocelane "$1" --duration 2 '
+                        "| head -1", SCRIPTS, ROCELANE)
+        self.assertEqual((128 + signal.SIGPIPE, 1), (code, out.count("\n")), out)
+        self.assertNotIn("Traceback", out)
+
+    def test_a_stop_while_the_loopback_starts(self):
+        """Nothing is left behind: the dataplane is in a session of its own."""
+        for wait in (0.1, 0.3, 0.6, 1.5):
+            p = subprocess.Popen(["/usr/bin/python3", os.path.join(SCRIPTS, "dev/loopback.py"),
+                                  "--rocelane", ROCELANE, "--duration", "0"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                 env=dict(os.environ, TMPDIR=self.dir))
+            time.sleep(wait)
+            p.terminate()
+            out, _ = p.communicate(timeout=WAIT_S)  # its end closes the pipe
+            self.assertIn(p.returncode, (0, 128 + signal.SIGTERM, -signal.SIGTERM), out)
+            self.assertNotIn("Traceback", out)
+            self.until(lambda: not self.others(self.dir))
+
+    @staticmethod
+    def others(folder):
+        """Processes whose command line names something in `folder`."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/cmdline" % pid, "rb") as f:
+                    if folder.encode() in f.read():
+                        found.append(pid)
+            except OSError:
+                pass
+        return found
+
+    def test_tap_with_a_configuration_that_is_none(self):
+        for path in ("/nonexistent", self.dir):
+            code, out = run(os.path.join(SCRIPTS, "dev/tap"), ROCELANE, CTL, path)
+            self.assertEqual(2, code, out)
+            self.assertNotIn("Traceback", out)
+
+
+tap.main()
