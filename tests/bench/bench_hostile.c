@@ -273,17 +273,6 @@ print_json(FILE *out, const struct hostile_case *c, const struct figures *f, boo
 	fprintf(out, ", \"fair\": \"%s\"}", fair_text(f));
 }
 
-static bool
-is_chosen(const char *name, int argc, char **argv, int from)
-{
-	if (from >= argc)
-		return true;
-	for (int i = from; i < argc; i++)
-		if (strcmp(argv[i], name) == 0)
-			return true;
-	return false;
-}
-
 static void
 run(struct hostile_rig *r, uint32_t repeats, FILE *json, int argc, char **argv, int at)
 {

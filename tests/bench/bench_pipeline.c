@@ -211,17 +211,6 @@ print_row(const struct row *c, const double *v)
 	fflush(stdout);
 }
 
-static bool
-is_chosen(const char *name, int argc, char **argv, int from)
-{
-	if (from >= argc)
-		return true;
-	for (int i = from; i < argc; i++)
-		if (strcmp(argv[i], name) == 0)
-			return true;
-	return false;
-}
-
 struct options {
 	uint32_t repeats;
 	FILE *json;

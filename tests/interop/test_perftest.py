@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 
 import livenet
 from bench import GUEST_IP, TAP, InteropCase
@@ -30,6 +31,17 @@ class Perftest(InteropCase):
         self.addCleanup(p.stderr.close)
         return p
 
+    def listens(self, p, port):
+        """Wait until it does, or has ended."""
+        end = time.monotonic() + WAIT_S
+        wanted = ":%04X" % port, "0A"
+        while p.poll() is None and time.monotonic() < end:
+            for table in ("tcp", "tcp6"):
+                with open("/proc/net/" + table, encoding="ascii") as f:
+                    if any((row[1][-5:], row[3]) == wanted for row in map(str.split, f)):
+                        return
+            time.sleep(0.01)
+
     def there(self, test, port, *args):
         argv = ["ib_" + test, "-d", "rxe0", "-F", "-p", str(port), *args]
         return self.bench.guest.rpc("run_start", argv=argv, log="perf")["pid"]
@@ -52,6 +64,7 @@ class Perftest(InteropCase):
             p = self.here(test, port, *sized, GUEST_IP)
         else:
             p = self.here(test, port, *sized)
+            self.listens(p, port)       # perftest asks once
             pid = self.there(test, port, *sized, HANDSHAKE_IP)
         try:
             out, err = p.communicate(timeout=WAIT_S)

@@ -4,6 +4,22 @@
 
 #include "impair_rng.h"
 
+/** How many of n packets one rule drops. */
+static uint32_t
+drops_of(struct impair_rule *r, uint64_t seed, uint32_t n, uint32_t burst)
+{
+	struct impair_pkt *p = stream(n);
+	struct impair_verdict *v = verdicts(n);
+	uint32_t drops = 0;
+
+	run_rules(seed, r, 1, p, n, burst, v);
+	for (uint32_t i = 0; i < n; i++)
+		drops += is_dropped(&v[i]);
+	free(p);
+	free(v);
+	return drops;
+}
+
 /* Five standard deviations either way: a fixed seed passes or does not, whatever the day. */
 static void
 uniform_strikes_as_often_as_said(void **state)
@@ -13,24 +29,15 @@ uniform_strikes_as_often_as_said(void **state)
 		uint32_t low, high; /* of 200000 */
 	} rows[] = { { 0.0, 0, 0 }, { 0.01, 1778, 2222 }, { 0.3, 58976, 61024 },
 		{ 0.999, 199730, 199870 }, { 1.0, 200000, 200000 } };
-	const uint32_t n = 200000;
-	struct impair_pkt *p = stream(n);
-	struct impair_verdict *v = verdicts(n);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct impair_rule r = { .given = IMPAIR_GIVEN_PROBABILITY,
 			.action = IMPAIR_DROP,
 			.probability = rows[i].p };
-		uint32_t drops = 0;
 
-		run_rules(7, &r, 1, p, n, 32, v);
-		for (uint32_t k = 0; k < n; k++)
-			drops += is_dropped(&v[k]);
-		assert_in_range(drops, rows[i].low, rows[i].high);
+		assert_in_range(drops_of(&r, 7, 200000, 32), rows[i].low, rows[i].high);
 	}
-	free(p);
-	free(v);
 }
 
 static void
@@ -75,24 +82,15 @@ burst_losses_follow_the_state(void **state)
 		{ { 0.0, 0.0, 1.0, 0.0 }, 10000, 10000 }, /* good loses too */
 		{ { 1.0, 0.0, 0.0, 0.5 }, 4750, 5250 },
 	};
-	const uint32_t n = 10000;
-	struct impair_pkt *p = stream(n);
-	struct impair_verdict *v = verdicts(n);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct impair_rule r = {
 			.given = IMPAIR_GIVEN_BURST, .action = IMPAIR_DROP, .burst = rows[i].b
 		};
-		uint32_t drops = 0;
 
-		run_rules(3, &r, 1, p, n, 17, v);
-		for (uint32_t k = 0; k < n; k++)
-			drops += is_dropped(&v[k]);
-		assert_in_range(drops, rows[i].low, rows[i].high);
+		assert_in_range(drops_of(&r, 3, 10000, 17), rows[i].low, rows[i].high);
 	}
-	free(p);
-	free(v);
 }
 
 static void
