@@ -6,10 +6,11 @@
  * by values that are looked up. The frames are well formed for whoever reads them, and a forwarder
  * does not mind.
  *
- *   bench_link EAL-ARGUMENTS -- BYTES SECONDS
+ *   bench_link EAL-ARGUMENTS -- BYTES
  *
- * It waits for the link and for the first frame that comes back, prints "begin", and SECONDS later
- * a JSON object. It ends with its standard input, so that the other end can go first. Addresses,
+ * Each line "PORT MS" of its standard input is a measurement of so many milliseconds over that
+ * port (0, 1): it waits for the link and for the first frame that comes back, warms up, and prints
+ * a JSON object. It ends with its standard input, so that the other ends can go first. Addresses,
  * numbers and keys are those of scripts/bench/link.
  */
 #include <inttypes.h>
@@ -32,24 +33,29 @@
 
 enum { QPS = 32, FRAMES = 256, BURST = 256, DESCRIPTORS = 1024, BATCH_BYTES = 256 * 1024 };
 enum { L3 = 14, BTH = 42, PSN_AT = 51, AETH = 54, MAX_BYTES = 4096, ROOM = MAX_BYTES + 512 };
-enum { PLACES = 128, WAIT_S = 30, WARM_UP_MS = 200 };
+enum { PLACES = 128, PORTS = 2, WAIT_S = 30, WARM_UP_MS = 20, DRAIN_MS = 1 };
 
 #define REGION_VA  0x100000u
 #define REGION_KEY 0x1001u
 
-static struct {
+/** One of the links, and how it does. */
+struct end {
 	uint16_t port;
-	uint32_t len;               /* of a frame */
-	uint32_t batch;             /* frames: sent at once, and how many there are */
-	uint32_t icrc[FRAMES];      /* with PSN 0 */
-	uint32_t change[3][256];    /* of the ICRC, by byte of the PSN and its value */
-	struct rte_mbuf *m[FRAMES]; /* sent over and over */
-	uint64_t next;              /* number of the next frame */
+	uint64_t next; /* number of the next frame */
 	uint64_t sent;
 	uint64_t refused; /* bursts that the port did not take whole */
 	uint64_t bursts;
 	uint64_t received;
 	uint64_t naks;
+};
+
+static struct {
+	uint32_t len;               /* of a frame */
+	uint32_t batch;             /* frames: sent at once, and how many there are */
+	uint32_t icrc[FRAMES];      /* with PSN 0 */
+	uint32_t change[3][256];    /* of the ICRC, by byte of the PSN and its value */
+	struct rte_mbuf *m[FRAMES]; /* sent over and over */
+	struct end ends[PORTS];
 } g;
 
 static _Noreturn void
@@ -145,42 +151,51 @@ frame(uint64_t n)
 	return m;
 }
 
-/* ---- the port -------------------------------------------------------------------------------- */
+/* ---- the ports ------------------------------------------------------------------------------- */
 
-static struct rte_mempool *
-port_open(void)
+static void
+port_open(uint16_t port, struct rte_mempool *pool)
 {
-	struct rte_mempool *pool = rte_pktmbuf_pool_create("link", 8191, 256, 0,
-		RTE_ALIGN_CEIL(ROOM + RTE_PKTMBUF_HEADROOM, 64), SOCKET_ID_ANY);
 	struct rte_eth_conf conf = { 0 };
 	uint16_t rxd = DESCRIPTORS, txd = DESCRIPTORS;
 
+	if (rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
+		rte_eth_dev_adjust_nb_rx_tx_desc(port, &rxd, &txd) != 0 ||
+		rte_eth_rx_queue_setup(port, 0, rxd, SOCKET_ID_ANY, NULL, pool) != 0 ||
+		rte_eth_tx_queue_setup(port, 0, txd, SOCKET_ID_ANY, NULL) != 0 ||
+		rte_eth_dev_start(port) != 0)
+		die("a port does not start");
+	g.ends[port].port = port;
+}
+
+static struct rte_mempool *
+ports_open(void)
+{
+	struct rte_mempool *pool = rte_pktmbuf_pool_create("link", 16383, 256, 0,
+		RTE_ALIGN_CEIL(ROOM + RTE_PKTMBUF_HEADROOM, 64), SOCKET_ID_ANY);
+
 	if (pool == NULL)
 		die("no memory for frames: raise EAL's -m");
-	if (rte_eth_dev_count_avail() != 1)
-		die("one port, please: name it with --vdev");
-	if (rte_eth_dev_configure(g.port, 1, 1, &conf) != 0 ||
-		rte_eth_dev_adjust_nb_rx_tx_desc(g.port, &rxd, &txd) != 0 ||
-		rte_eth_rx_queue_setup(g.port, 0, rxd, SOCKET_ID_ANY, NULL, pool) != 0 ||
-		rte_eth_tx_queue_setup(g.port, 0, txd, SOCKET_ID_ANY, NULL) != 0 ||
-		rte_eth_dev_start(g.port) != 0)
-		die("the port does not start");
+	if (rte_eth_dev_count_avail() != PORTS)
+		die("two ports, please: name them with --vdev");
+	for (uint16_t i = 0; i < PORTS; i++)
+		port_open(i, pool);
 	return pool;
 }
 
 static uint32_t
-take(void)
+take(struct end *e)
 {
 	struct rte_mbuf *m[BURST];
-	uint32_t n = rte_eth_rx_burst(g.port, 0, m, BURST);
+	uint32_t n = rte_eth_rx_burst(e->port, 0, m, BURST);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *p = rte_pktmbuf_mtod(m[i], const uint8_t *);
 
-		g.naks += p[BTH] == OP_RC_ACKNOWLEDGE && p[AETH] >= 0x60;
+		e->naks += p[BTH] == OP_RC_ACKNOWLEDGE && p[AETH] >= 0x60;
 	}
 	rte_pktmbuf_free_bulk(m, n);
-	g.received += n;
+	e->received += n;
 	return n;
 }
 
@@ -189,40 +204,46 @@ take(void)
  * large, so that the two ends are not at the same lines of the rings all the time.
  */
 static void
-turn(void)
+turn(struct end *e)
 {
 	struct rte_mbuf *m[BURST];
 	uint16_t taken;
 
-	for (uint32_t i = 0; i < DESCRIPTORS / BURST && take() == BURST; i++)
+	for (uint32_t i = 0; i < DESCRIPTORS / BURST && take(e) == BURST; i++)
 		;
 	for (uint32_t i = 0; i < g.batch; i++) {
-		m[i] = frame(g.next + i);
+		m[i] = frame(e->next + i);
 		rte_mbuf_refcnt_set(m[i], 2); /* the port frees it once it has copied it */
 	}
-	taken = rte_eth_tx_burst(g.port, 0, m, (uint16_t)g.batch);
-	g.next += taken;
-	g.sent += taken;
-	g.bursts++;
-	g.refused += taken != g.batch;
+	taken = rte_eth_tx_burst(e->port, 0, m, (uint16_t)g.batch);
+	e->next += taken;
+	e->sent += taken;
+	e->bursts++;
+	e->refused += taken != g.batch;
+}
+
+static uint64_t
+in_ms(uint64_t ms)
+{
+	return rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
 }
 
 static void
-run_for(uint64_t ms)
+run_for(struct end *e, uint64_t ms)
 {
-	const uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
+	const uint64_t end = in_ms(ms);
 
 	while (rte_rdtsc() < end)
-		turn();
+		turn(e);
 }
 
 static void
-wait_for_link(void)
+wait_for_link(const struct end *e)
 {
 	struct rte_eth_link link = { 0 };
 
 	for (uint32_t i = 0; i < WAIT_S * 1000; i++) {
-		if (rte_eth_link_get_nowait(g.port, &link) == 0 && link.link_status != 0)
+		if (rte_eth_link_get_nowait(e->port, &link) == 0 && link.link_status != 0)
 			return;
 		rte_delay_us_sleep(1000);
 	}
@@ -230,57 +251,61 @@ wait_for_link(void)
 }
 
 static void
-wait_for_answer(void)
+wait_for_answer(struct end *e)
 {
-	for (uint32_t i = 0; i < WAIT_S * 100 && g.received == 0; i++)
-		run_for(10);
-	if (g.received == 0)
+	e->received = 0;
+	for (uint32_t i = 0; i < WAIT_S * 1000 && e->received == 0; i++)
+		run_for(e, 1);
+	if (e->received == 0)
 		die("nothing comes back");
 }
 
 static void
-measure(uint32_t seconds)
+measure(struct end *e, uint64_t ms)
 {
-	uint64_t start, cycles;
+	uint64_t start, cycles, end;
 
-	run_for(WARM_UP_MS);
-	printf("begin\n");
-	fflush(stdout);
-	g.sent = g.received = g.naks = g.refused = g.bursts = 0;
+	run_for(e, WARM_UP_MS);
+	e->sent = e->received = e->naks = e->refused = e->bursts = 0;
 	start = rte_rdtsc_precise();
-	run_for(seconds * UINT64_C(1000));
+	run_for(e, ms);
 	cycles = rte_rdtsc_precise() - start;
 	printf("{\"seconds\": %.6f, \"tsc_hz\": %" PRIu64 ", \"frame_bytes\": %" PRIu32
 	       ", \"sent\": %" PRIu64 ", \"received\": %" PRIu64 ", \"naks\": %" PRIu64
 	       ", \"full\": %.4f}\n",
-		(double)cycles / (double)rte_get_tsc_hz(), rte_get_tsc_hz(), g.len, g.sent,
-		g.received, g.naks, (double)g.refused / (double)g.bursts);
-	fflush(stdout);
-	while (take() != 0)
+		(double)cycles / (double)rte_get_tsc_hz(), rte_get_tsc_hz(), g.len, e->sent,
+		e->received, e->naks, (double)e->refused / (double)e->bursts);
+	end = in_ms(DRAIN_MS);
+	while (take(e) != 0 || rte_rdtsc() < end)
 		;
+	fflush(stdout);
 }
 
 int
 main(int argc, char **argv)
 {
 	int used = rte_eal_init(argc, argv);
-	unsigned long bytes, seconds;
+	unsigned long bytes, ms;
+	unsigned int port;
+	char line[64];
 
 	if (used < 0)
 		die("EAL does not start");
-	if (argc - used != 3)
-		die("usage: bench_link EAL-ARGUMENTS -- BYTES SECONDS");
+	if (argc - used != 2)
+		die("usage: bench_link EAL-ARGUMENTS -- BYTES");
 	bytes = strtoul(argv[used + 1], NULL, 10);
-	seconds = strtoul(argv[used + 2], NULL, 10);
-	if (bytes == 0 || bytes > MAX_BYTES || seconds == 0 || seconds > 3600)
-		die("BYTES is 1 to 4096, SECONDS 1 to 3600");
-	frames_make(port_open(), (uint32_t)bytes);
-	wait_for_link();
-	wait_for_answer();
-	measure((uint32_t)seconds);
-	while (getchar() != EOF)
-		;
-	rte_eth_dev_stop(g.port);
+	if (bytes == 0 || bytes > MAX_BYTES)
+		die("BYTES is 1 to 4096");
+	frames_make(ports_open(), (uint32_t)bytes);
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		if (sscanf(line, "%u %lu", &port, &ms) != 2 || port >= PORTS || ms == 0)
+			die("a line is \"PORT MS\"");
+		wait_for_link(&g.ends[port]);
+		wait_for_answer(&g.ends[port]);
+		measure(&g.ends[port], ms);
+	}
+	for (uint16_t i = 0; i < PORTS; i++)
+		rte_eth_dev_stop(i);
 	rte_eal_cleanup();
 	return 0;
 }

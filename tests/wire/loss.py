@@ -151,9 +151,8 @@ class Bench:
         waited, lost = self.waited() - waited, self.lost() - lost
         diff = {k: after[k] - before[k] for k in COUNTERS + ("req_cqe_error",
                                                              "req_message_bytes")}
-        if diff["req_cqe_error"] or diff["req_message_bytes"] == 0:
-            raise Failed("%s, loss %g: a queue pair has failed, or all stand still: %r" % (
-                self.s.op, loss, diff))
+        if diff["req_cqe_error"]:
+            raise Failed("%s, loss %g: a queue pair has failed: %r" % (self.s.op, loss, diff))
         return Sample(end - start, diff["req_message_bytes"], lost,
                       waited / 1e9 / (end - start) / self.s.workers,
                       max(worked / (end - start) - self.s.workers, 0), diff)
@@ -163,6 +162,8 @@ class Bench:
             sample = self.sample(loss)
             if not sample.disturbed:
                 break
+        if sample.bytes == 0:
+            raise Failed("%s, loss %g: all stand still: %r" % (self.s.op, loss, sample.counters))
         return sample
 
     def measure(self, losses, pairs):
