@@ -114,7 +114,7 @@ reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 		qp_count(w, qp, STAT_acks_sent, 1);
 	} else {
 		nak_count(w, port, qp, syndrome);
-		w->hurry = true;
+		w->hurry |= HURRY_NAK;
 	}
 	if (traced(w, qp))
 		trace_ack(w, qp, syndrome, p, msn);

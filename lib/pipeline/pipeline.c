@@ -54,7 +54,7 @@ judge_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *si
 		}
 		few->n = n;
 		judge(w, few, since);
-		if (UNLIKELY(w->hurry))
+		if (UNLIKELY((w->hurry & HURRY_NAK) != 0))
 			stage_tx(w);
 	}
 }
@@ -88,16 +88,19 @@ burst_run(struct worker *w, struct burst *b)
 }
 
 /**
- * A NAK, or the resend that one leads to, goes out before the next burst is looked at: what a peer
- * sends until it hears of a loss is in vain.
+ * What a peer sends until it hears of a loss is in vain, and so is what we send until we hear of
+ * one: then NAKs, resends and what an ACK lets out do not wait for the end of the turn, and less is
+ * on its way. @param asked becomes true where it was the turn's turn of the senders.
  */
 static __attribute__((noinline)) uint32_t
-hurry(struct worker *w, uint64_t *since)
+hurry(struct worker *w, bool *asked, uint64_t *since)
 {
+	const bool requests = (w->hurry & HURRY_REQUESTS) != 0;
 	uint32_t done = 0;
 
-	w->hurry = false;
-	if (w->senders_n != 0) {
+	w->hurry = 0;
+	if (requests && w->senders_n != 0) {
+		*asked = true;
 		done = stage_request(w);
 		lap(w, STAGE_REQUEST, since);
 	}
@@ -112,7 +115,8 @@ worker_poll(struct worker *w, ns_t now)
 	struct burst *b = &w->burst;
 	uint64_t since = 0;
 	uint32_t done = 0;
-	bool more = false; /* frames wait behind those of this turn */
+	bool more = false;  /* frames wait behind those of this turn */
+	bool asked = false; /* the senders have had their turn */
 
 	w->now = now;
 	records_allow(w);
@@ -135,8 +139,8 @@ worker_poll(struct worker *w, ns_t now)
 		more |= b->n == PIPELINE_BURST;
 		done += b->n;
 		run(w, b, &since);
-		if (UNLIKELY(w->hurry))
-			done += hurry(w, &since);
+		if (UNLIKELY(w->hurry != 0))
+			done += hurry(w, &asked, &since);
 	}
 	if (w->conf.handoff_in != NULL) {
 		handoff_receive(w, b);
@@ -159,7 +163,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 	if (w->clients_n != 0)
 		done += doorbells_run(w);
-	if (w->senders_n != 0) {
+	if (w->senders_n != 0 && LIKELY(!asked)) {
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);
 	}

@@ -44,7 +44,7 @@
 #define ANSWER_VISITS   32   /* QPs looked at in one turn */
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
-#define REQUEST_LOSSY   4    /* ... whose packets get lost: the first is to leave soon */
+#define REQUEST_LOSSY   4    /* ... whose packets get lost, beside others */
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
 #define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
@@ -70,6 +70,11 @@ enum { /* values of ibv_event_type */
 
 enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
 enum { WC_RECV = 128 };                               /* ibv_wc_opcode */
+
+enum { /* worker.hurry: what goes out before the next burst is looked at */
+	HURRY_NAK = BIT32(0),      /* a NAK that was made */
+	HURRY_REQUESTS = BIT32(1), /* what a response lets out on a link that loses packets */
+};
 
 /** Packets between two stages: one array for each thing a stage looks at. */
 struct burst {
@@ -112,7 +117,7 @@ struct worker {
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
 	uint32_t late; /* turns since timers were looked at */
-	bool hurry;    /* a NAK, or the resend that one asks for, waits to be sent */
+	uint8_t hurry; /* HURRY_* */
 	uint32_t dirty_n;
 	uint32_t naks_n;
 	uint32_t spare_n;

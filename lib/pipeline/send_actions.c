@@ -320,8 +320,8 @@ requester_act(
 	}
 	if ((v->act & REQACT_TIMER) != 0)
 		timer_update(w, qp);
-	if (UNLIKELY((v->act & REQACT_RESEND) != 0))
-		w->hurry = true;
+	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r)))
+		w->hurry |= HURRY_REQUESTS;
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
 		send_wake(w, qp);
 }

@@ -107,7 +107,8 @@ static bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
-	uint32_t turn = LIKELY(requester_is_free(&qp->req)) ? REQUEST_QP : REQUEST_LOSSY;
+	bool most_at_once = LIKELY(requester_is_free(&qp->req)) || w->senders_n == 1;
+	uint32_t turn = most_at_once ? REQUEST_QP : REQUEST_LOSSY;
 	uint32_t most = RTE_MIN(*left, turn);
 	struct requester_packet p;
 	struct buffers b;

@@ -196,6 +196,8 @@ impair_on_receive(
 		return n;
 	}
 	now = im->port.clock(im->port.clock_arg);
+	if (n == 0 && impair_hold_next(&im->hold) > now)
+		return 0;
 	impair_hold_due(&im->hold, now);
 	for (uint32_t first = 0, c; first < n; first += c) {
 		c = RTE_MIN((uint32_t)n - first, (uint32_t)CHUNK);
