@@ -123,6 +123,7 @@ control_poll(struct control *c, ns_t now)
 	work += qp_stock_poll(c);
 	work += errlog_poll(c);
 	watch_links(c);
+	qp_fold_poll(c);
 	return work;
 }
 

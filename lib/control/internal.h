@@ -38,6 +38,8 @@ struct control {
 	struct names srqs;
 	struct qp_slot *slots; /* env.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
+	uint32_t fold_at;   /* qp_fold_poll(): the next slot */
+	uint32_t fold_left; /* slots that it has still to look at */
 	uint32_t worker_qps[CONTROL_MAX_WORKERS];
 	struct qp_stock stock[CONTROL_MAX_WORKERS];
 	uint32_t next_pd;

@@ -18,11 +18,12 @@ qp_admin_init(struct control *c)
 struct qp_rec *
 qp_admin_find(struct control *c, uint32_t qpn)
 {
-	struct qp_rec *rec = NULL;
+	struct qp_slot *slot;
 
-	if (c->slots != NULL) /* the last events may come after the last QP */
-		rec = c->slots[qpn & c->env.qps->mask].rec;
-	return rec != NULL && rec->qp->qpn == qpn ? rec : NULL;
+	if (c->slots == NULL) /* the last events may come after the last QP */
+		return NULL;
+	slot = &c->slots[qpn & c->env.qps->mask];
+	return qpn != 0 && qp_slot_qpn(slot) == qpn ? qp_slot_rec(c, slot) : NULL;
 }
 
 struct qp_rec *
@@ -39,7 +40,7 @@ struct qp_rec *
 qp_admin_next(struct control *c, uint32_t *slot)
 {
 	while (*slot < c->env.qps->entries) {
-		struct qp_rec *rec = c->slots[(*slot)++].rec;
+		struct qp_rec *rec = qp_slot_rec(c, &c->slots[(*slot)++]);
 
 		if (rec != NULL)
 			return rec;
@@ -77,7 +78,7 @@ drop(struct control *c, struct qp_rec *rec)
 	events_forget(c, EVENT_OF_QP, qp->qpn);
 	if (rec->shared->client != NULL)
 		client_event_forget(rec->shared->client, EVENT_OF_QP, qp->qpn);
-	slot->rec = NULL;
+	qp_slot_set(slot, NULL);
 	slot->last_qpn = qp->qpn;
 	c->qps_n--;
 	c->worker_qps[qp->worker]--;

@@ -6,7 +6,8 @@
  *
  * Owner:   control lcore. A QP in RESET is detached and the control's own; from INIT on it is
  *          attached to its worker and changed by message only.
- * Memory:  a record for each QP; QPs of one template (`count`) share their configuration.
+ * Memory:  a record for each QP; QPs of one template (`count`) share their configuration. Compact
+ *          ones have a record only while somebody looks, or once it is changed (qp_fold.c).
  * Depends: conf qp mbox mem.
  * Spec:    QP-01..20, RX-LNK-02, WIRE-14, WIRE-15.
  */
@@ -83,7 +84,7 @@ struct qp_rec {
 };
 
 struct qp_slot {
-	struct qp_rec *rec;
+	uintptr_t at; /* qp_slot_rec() */
 	uint32_t last_qpn; /* of the QP that had the slot before, 0: none (QP-20) */
 };
 
@@ -91,6 +92,7 @@ struct qp_slot {
 int qp_admin_init(struct control *c);
 void qp_admin_fini(struct control *c);
 
+/** The record is good until the next control_poll(), or until it is put again. */
 struct qp_rec *qp_admin_find(struct control *c, uint32_t qpn);
 /** Record of this number, or NULL with the refusal (ENOENT) filled in. */
 struct qp_rec *qp_admin_get(struct control *c, uint32_t qpn, struct refusal *r);
@@ -136,7 +138,26 @@ int qp_admin_new_mac(struct control *c, struct neigh_link *link);
  */
 int qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r);
 
+/* qp_fold.c */
+/** Record of a slot, made again if it was folded; NULL: none, or no memory (logged). */
+struct qp_rec *qp_slot_rec(struct control *c, struct qp_slot *slot);
+/** NULL: the slot is free. */
+void qp_slot_set(struct qp_slot *slot, struct qp_rec *rec);
+/** Number of the QP that has the slot, 0: none. */
+uint32_t qp_slot_qpn(const struct qp_slot *slot);
+/** Give the record back if its template says it all. @return did it? Then it is freed. */
+bool qp_fold(struct control *c, struct qp_rec *rec);
+/** Nobody looks at records now: fold those that somebody looked at before. */
+void qp_fold_poll(struct control *c);
+
 /* qp_create.c */
+/** Configuration of the nth QP of a template. @return 0 or a refusal. */
+int qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r);
+/** The objects and ports that it names. @return 0 or a refusal. */
+int qp_references(
+	struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r);
+/** Attributes before the first transition. */
+void qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf);
 /** May this worker send on the port? One without a queue of its own there may not. */
 bool qp_can_send(const struct control *c, int port, uint32_t worker);
 /** One reference less; the last one frees. */

@@ -68,8 +68,8 @@ qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
 	return 0;
 }
 
-static void
-set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
+void
+qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 {
 	qp_walk_take(&rec->attr, conf, UINT32_MAX);
 	rec->attr.qp_state = QPS_RESET;
@@ -128,8 +128,9 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 }
 
 /* The objects that the decoder could not know. */
-static int
-references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
+int
+qp_references(
+	struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
 {
 	rec->pd = object_pd_find(c, conf->pd, r);
 	if (rec->pd == NULL)
@@ -192,7 +193,7 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	rec->pd->users++;
-	c->slots[qpn & c->env.qps->mask].rec = rec;
+	qp_slot_set(&c->slots[qpn & c->env.qps->mask], rec);
 	c->worker_qps[worker]++;
 	c->qps_n++;
 }
@@ -220,7 +221,7 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 
 	if (rec == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	rc = references(c, conf, rec, r);
+	rc = qp_references(c, conf, rec, r);
 	if (rc == 0)
 		rc = qp_number_pick(c, conf->qp_num, &qpn, r);
 	if (rc != 0)
@@ -241,7 +242,7 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 	}
 	rec->shared = shared;
 	shared->refs++;
-	set_defaults(rec, conf);
+	qp_set_defaults(rec, conf);
 	link_in(c, rec, qpn, pick_worker(c, rec, conf));
 	qp_apply(rec->qp, &rec->attr, QP_ATTR_STATE);
 	*out = rec;
@@ -257,9 +258,8 @@ free_rec:
 	return rc;
 }
 
-/* The nth QP's own numbers. */
-static int
-nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r)
+int
+qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r)
 {
 	*one = *conf;
 	if (conf->qp_num != 0)
@@ -301,7 +301,7 @@ create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint3
 
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		walk[i].n = 0;
-		rc = nth_conf(&shared->conf, first + i, &one, r);
+		rc = qp_nth_conf(&shared->conf, first + i, &one, r);
 		if (rc == 0)
 			rc = create_one(c, &one, shared, &made[i], r);
 		if (rc == 0) {
@@ -318,25 +318,42 @@ create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint3
 	return rc;
 }
 
+/* Those that are as their template says need no records; NULL stands for them then. */
+static void
+fold(struct control *c, struct qp_rec **made, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (qp_fold(c, made[i]))
+			made[i] = NULL;
+}
+
 static int
 create_all(struct control *c, struct qp_shared *shared, const struct conf_qp *conf,
 	struct qp_rec **recs, struct refusal *r)
 {
 	struct qp_rec **made = calloc(conf->count, sizeof(made[0]));
 	struct refusal ignored;
+	uint32_t n = 0;
 	int rc = 0;
 
 	if (shared == NULL || made == NULL) {
 		rc = refuse(r, ENOMEM, "out of memory");
 		goto out;
 	}
-	for (uint32_t n = 0; n < conf->count && rc == 0; n += QP_WINDOW) {
-		const uint32_t left = conf->count - n;
+	while (n < conf->count && rc == 0) {
+		const uint32_t left = conf->count - n, some = left < QP_WINDOW ? left : QP_WINDOW;
 
-		rc = create_window(c, shared, n, left < QP_WINDOW ? left : QP_WINDOW, &made[n], r);
+		rc = create_window(c, shared, n, some, &made[n], r);
+		if (rc == 0 && recs == NULL)
+			fold(c, &made[n], some);
+		n += rc == 0 ? some : 0;
 	}
-	for (uint32_t i = 0; i < conf->count && made[i] != NULL && rc != 0; i++) {
-		if (qp_admin_destroy(c, made[i], &ignored) != 0)
+	for (uint32_t i = 0; i < conf->count && rc != 0; i++) {
+		struct qp_rec *rec = made[i];
+
+		if (rec == NULL && i < n)
+			rec = qp_admin_find(c, conf->qp_num + i);
+		if (rec != NULL && qp_admin_destroy(c, rec, &ignored) != 0)
 			log_error("%s", ignored.text);
 	}
 	if (rc == 0 && recs != NULL)

@@ -42,14 +42,14 @@ given(struct control *c, uint32_t want, struct refusal *r)
 	if (reserved(want))
 		return refuse(
 			r, EINVAL, "qp_num %u is not in %u..%u", want, CONF_QPN_MIN, CONF_QPN_MAX);
-	if (s->rec == NULL)
+	if (qp_slot_qpn(s) == 0)
 		return 0;
-	if (s->rec->qp->qpn == want)
+	if (qp_slot_qpn(s) == want)
 		return refuse(r, EEXIST, "qp_num %u exists already", want);
 	return refuse(r, EEXIST,
 		"qp_num %u needs the table slot that qp_num %u has (numbers with the same low bits "
 		"0x%x); take another number, or a larger table",
-		want, s->rec->qp->qpn, want & c->env.qps->mask);
+		want, qp_slot_qpn(s), want & c->env.qps->mask);
 }
 
 int
@@ -67,7 +67,7 @@ qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *
 	}
 	/* Random slots while that is likely to succeed, then the next free one. */
 	for (uint32_t i = 0; i <= mask + TRIES; i++) {
-		if (c->slots[slot].rec == NULL && (*qpn = number_in(c, slot)) != 0)
+		if (qp_slot_qpn(&c->slots[slot]) == 0 && (*qpn = number_in(c, slot)) != 0)
 			return 0;
 		slot = i < TRIES ? (uint32_t)object_random(c) & mask : (slot + 1) & mask;
 	}

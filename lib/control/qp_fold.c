@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records of compact QPs that say no more than their template does. Such a record is not kept: its
+ * slot has the QP alone, the QP has the template, and whoever asks for the record gets one that is
+ * made again. A record is folded only if what would be made again is the same to the last byte, so
+ * one that was changed, or waits for something, or goes to a neighbour, stays.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+#define FOLDED     ((uintptr_t)1)
+#define SCAN_SLOTS 64u /* looked at in a turn, as long as there may be something to fold */
+
+static struct qp *
+folded(const struct qp_slot *slot)
+{
+	return (slot->at & FOLDED) != 0 ? (struct qp *)(slot->at - FOLDED) : NULL;
+}
+
+static struct qp_rec *
+open_record(const struct qp_slot *slot)
+{
+	return (slot->at & FOLDED) == 0 ? (struct qp_rec *)slot->at : NULL;
+}
+
+void
+qp_slot_set(struct qp_slot *slot, struct qp_rec *rec)
+{
+	slot->at = (uintptr_t)rec;
+}
+
+uint32_t
+qp_slot_qpn(const struct qp_slot *slot)
+{
+	if (slot->at == 0)
+		return 0;
+	return folded(slot) != NULL ? folded(slot)->qpn : open_record(slot)->qp->qpn;
+}
+
+/** What qp_many_start() left in the record of a QP whose path needs no neighbour. */
+static int
+take_steps(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+{
+	const struct qp_way way = { .key = "ah_attr",
+		.ah = &rec->ah,
+		.port = rec->port,
+		.link = &rec->link,
+		.path = &rec->attr.path,
+		.resolved = &rec->attr.path_resolved };
+
+	if (conf->qp_state == QPS_RESET)
+		return 0;
+	rec->attr.qp_state = (uint8_t)conf->qp_state;
+	rec->attr.cur_qp_state = (uint8_t)(conf->qp_state - 1);
+	if (conf->qp_state < QPS_RTR)
+		return 0;
+	rec->attr.path_resolved = true;
+	return qp_path_make(c, rec, &way, r);
+}
+
+/** The record of this QP as it was when it was made. @return 0 or -errno. */
+static int
+make(struct control *c, struct qp_shared *shared, struct qp *qp, struct qp_rec *rec)
+{
+	const uint32_t nth = qp->qpn - shared->conf.qp_num;
+	struct conf_qp conf;
+	struct refusal r;
+	int rc = qp_nth_conf(&shared->conf, nth, &conf, &r);
+
+	memset(rec, 0, sizeof(*rec));
+	rec->qp = qp;
+	rec->shared = shared;
+	if (rc == 0)
+		rc = qp_references(c, &conf, rec, &r);
+	if (rc != 0)
+		return rc;
+	qp_set_defaults(rec, &conf);
+	rec->nth = nth;
+	rec->attached = conf.qp_state != QPS_RESET;
+	qp_rings_attach(rec);
+	return take_steps(c, rec, &conf, &r);
+}
+
+bool
+qp_fold(struct control *c, struct qp_rec *rec)
+{
+	const struct conf_qp *conf = &rec->shared->conf;
+	struct qp *qp = rec->qp;
+	struct qp_rec again;
+
+	/* Numbers that were picked do not say which QP of its template it is. */
+	if (!qp->compact || conf->qp_num == 0 || conf->qp_state > QPS_RTS ||
+		rec->link.neigh != NULL || rec->alt_link.neigh != NULL ||
+		make(c, rec->shared, qp, &again) != 0)
+		return false;
+	again.link.rec = rec;
+	again.alt_link.rec = rec;
+	if (memcmp(&again, rec, sizeof(again)) != 0)
+		return false;
+	c->slots[qp->qpn & c->env.qps->mask].at = (uintptr_t)qp | FOLDED;
+	qp->user = rec->shared;
+	free(rec);
+	return true;
+}
+
+struct qp_rec *
+qp_slot_rec(struct control *c, struct qp_slot *slot)
+{
+	struct qp *qp = folded(slot);
+	struct qp_rec *rec;
+
+	if (qp == NULL)
+		return open_record(slot);
+	rec = malloc(sizeof(*rec));
+	if (rec == NULL || make(c, qp->user, qp, rec) != 0) {
+		log_error("QP %u: no memory to look at it", qp->qpn);
+		free(rec);
+		return NULL;
+	}
+	qp->user = rec;
+	slot->at = (uintptr_t)rec;
+	c->fold_left = c->env.qps->entries;
+	return rec;
+}
+
+void
+qp_fold_poll(struct control *c)
+{
+	for (uint32_t i = 0; i < SCAN_SLOTS && c->fold_left != 0; i++) {
+		struct qp_rec *rec = open_record(&c->slots[c->fold_at++ & c->env.qps->mask]);
+
+		c->fold_left--;
+		if (rec != NULL && rec->qp->compact)
+			qp_fold(c, rec);
+	}
+}
