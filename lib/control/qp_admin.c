@@ -203,6 +203,35 @@ qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r
 }
 
 int
+qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r)
+{
+	const struct qp_attr attr = { .trace = on };
+	struct qp_rec *rec;
+	uint32_t slot = 0;
+
+	*n = 0;
+	while ((rec = qp_admin_next(c, &slot)) != NULL) {
+		const struct ask_request q = { .type = MBOX_QP_MODIFY,
+			.worker = rec->qp->worker,
+			.qp = rec->qp,
+			.mask = QP_ATTR_TRACE,
+			.attr = &attr };
+		struct ask *a;
+
+		++*n;
+		if (rec->attached && rec->trace != on) {
+			a = ask_send(c, &q);
+			if (a == NULL)
+				return ask_refuse(c, rec->qp->worker, -EBUSY, r);
+			ask_forget(a, NULL, NULL);
+		}
+		rec->trace = on;
+	}
+	/* Behind all of them. */
+	return ask_all(c) == 0 ? 0 : refuse(r, ETIMEDOUT, "a worker does not answer");
+}
+
+int
 qp_admin_new_mac(struct control *c, struct neigh_link *link)
 {
 	struct qp_rec *rec = link->rec;

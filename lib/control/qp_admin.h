@@ -128,6 +128,8 @@ int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n
 #define QP_SNAPSHOTS 32
 /** Turn the flight recorder of a QP on or off. */
 int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
+/** The same for all QPs there are, without a round trip for each. @param n out: how many. */
+int qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r);
 /** The neighbour's MAC is known or another one: tell the worker. @return 0, -EAGAIN: later. */
 int qp_admin_new_mac(struct control *c, struct neigh_link *link);
 

@@ -33,7 +33,7 @@ turn(struct rpc_call *call, bool on)
 	const struct p_trace *p = call->params;
 	struct qp_rec *rec;
 	struct refusal r;
-	uint32_t slot = 0, n = 0;
+	uint32_t n;
 
 	if ((p->given & GIVEN_QP) != 0) {
 		rec = qp_admin_get(call->c, p->qp_num, &r);
@@ -41,11 +41,8 @@ turn(struct rpc_call *call, bool on)
 			return rpc_refused(call, &r);
 		return rpc_result(call, json_pack("{s:i}", "qps", 1));
 	}
-	while ((rec = qp_admin_next(call->c, &slot)) != NULL) {
-		if (qp_admin_trace(call->c, rec, on, &r) != 0)
-			return rpc_refused(call, &r);
-		n++;
-	}
+	if (qp_admin_trace_all(call->c, on, &n, &r) != 0)
+		return rpc_refused(call, &r);
 	return rpc_result(call, json_pack("{s:I}", "qps", (json_int_t)n));
 }
 

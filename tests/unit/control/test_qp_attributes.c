@@ -173,6 +173,10 @@ flight_recorder(void **state UNUSED)
 	json_decref(v);
 	json_decref(rpc_ok("trace_stop", NULL));
 	assert_true((qp_lookup(fake.env.qps, 17)->flags & QPF_TRACE) == 0);
+	v = rpc_ok("trace_start", NULL); /* all of them */
+	assert_int_equal(json_integer_value(json_object_get(v, "qps")), 1);
+	json_decref(v);
+	assert_true((qp_lookup(fake.env.qps, 17)->flags & QPF_TRACE) != 0);
 	assert_int_equal(rpc_code("trace_start", "{\"qp_num\":99}"), REFUSED(ENOENT));
 }
 
