@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -259,6 +260,18 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 	return 0;
 }
 
+/* Each region and each connection is a descriptor, and a shell's soft limit is low. */
+static void
+raise_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -287,6 +300,7 @@ main(int argc, char **argv)
 		return EXIT_CLEAN;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	raise_files();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);

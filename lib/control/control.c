@@ -13,10 +13,10 @@
 #include "log.h"
 #include "rpc.h"
 
-#define LINK_EVERY (100 * TIME_NS_PER_MS)
+#define LINK_EVERY    (100 * TIME_NS_PER_MS)
 #define WAIT_US       1000
 #define WAIT_ARMED_US 20
-#define DRAIN_MAX  256 /* messages of one worker in one turn */
+#define DRAIN_MAX     256 /* messages of one worker in one turn */
 
 int
 control_port_index(const struct control *c, uint16_t dpdk_port)
@@ -160,6 +160,19 @@ control_print_counters(const struct control *c, void (*out)(void *ctx, const cha
 	}
 }
 
+/* @return rc. A fault that only making the object shows is told as those of the file are. */
+static int
+made(const char *list, uint32_t index, int rc, const struct refusal *r)
+{
+	if (rc != 0)
+		log_error("configuration: /%s/%u: %s%s", list, index, r->text,
+			rc == -ENOMEM || rc == -EMFILE
+				? " (fewer or smaller ones; or more memory, or hugepages, "
+				  "or a higher limit: ulimit -n, -v, -l)"
+				: "");
+	return rc;
+}
+
 static int
 configure_objects(struct control *c, struct refusal *r)
 {
@@ -167,21 +180,21 @@ configure_objects(struct control *c, struct refusal *r)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < conf->n_pds && rc == 0; i++)
-		rc = object_pd_create(c, &conf->pds[i], r);
+		rc = made("pds", i, object_pd_create(c, &conf->pds[i], r), r);
 	for (uint32_t i = 0; i < conf->n_mrs && rc == 0; i++)
-		rc = object_mr_create(c, &conf->mrs[i], r);
+		rc = made("mrs", i, object_mr_create(c, &conf->mrs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_cqs && rc == 0; i++)
-		rc = object_cq_create(c, &conf->cqs[i], r);
+		rc = made("cqs", i, object_cq_create(c, &conf->cqs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
-		rc = object_srq_create(c, &conf->srqs[i], r);
+		rc = made("srqs", i, object_srq_create(c, &conf->srqs[i], r), r);
 	/* Numbers that are asked for come first, so that none is picked away. */
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num != 0)
-			rc = qp_admin_create(c, &conf->qps[i], NULL, r);
+			rc = made("qps", i, qp_admin_create(c, &conf->qps[i], NULL, r), r);
 	}
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num == 0)
-			rc = qp_admin_create(c, &conf->qps[i], NULL, r);
+			rc = made("qps", i, qp_admin_create(c, &conf->qps[i], NULL, r), r);
 	}
 	if (rc == 0)
 		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->pds.n, c->mrs.n, c->cqs.n,
@@ -240,8 +253,6 @@ control_create(const struct control_env *env, struct control **out)
 		rc = errlog_open(c);
 	if (rc == 0) {
 		rc = configure_objects(c, &r);
-		if (rc != 0)
-			log_error("configuration: %s", r.text);
 	}
 	if (rc != 0) {
 		release(c);

@@ -183,6 +183,21 @@ class Outsider(unittest.TestCase):
         self.assertEqual(0, code, out)
         self.assertRegex(out, r"rx_packets +5\n")
 
+    def test_what_cannot_be_made_is_told_with_its_place(self):
+        more = {"pds": ["pd0"], "mrs": [
+            {"name": "mr%d" % i, "pd": "pd0", "length": length, "addr": "0x10000",
+             "rkey": hex(0x1001 + (i << 8)), "access": ["LOCAL_WRITE"]}
+            for i, length in enumerate((4096, "900G"))]}
+        code, out = run(ROCELANE, "--config", self.config(**more))
+        self.assertEqual(1, code)
+        self.assertRegex(out, r"/mrs/1: .*more memory than there is \(.*ulimit")
+        # A shell's soft limit on descriptors is not ours.
+        more["mrs"] = [dict(more["mrs"][0], name="m%d" % i, rkey=hex(0x1001 + (i << 8)))
+                       for i in range(100)]
+        code, out = run("bash", "-c", 'ulimit -Sn 64; exec "$0" --config "$1" --duration 0.2',
+                        ROCELANE, self.config(**more))
+        self.assertEqual(0, code, out)
+
     # -- connections --
 
     def test_more_connections_than_there_are_places(self):
