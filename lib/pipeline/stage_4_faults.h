@@ -193,12 +193,26 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF |
 			       QPF_MIGRATION | QPF_RESOLVED;
 
-	return is_own(qp, p, owner) && (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
+	return (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 && is_own(qp, p, owner) &&
+	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
 	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
-	       (qp->flags & flags) == QPF_RESOLVED && (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
+	       (qp->flags & flags) == QPF_RESOLVED &&
 	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4) &&
 	       p->pkey == qp->pkey && (p->pkey & 0x8000) != 0 && p->opcode < 0x20 &&
 	       !op_has(p->op, OPF_CNP);
+}
+
+/** What is left of a packet without a fault that is from the QP's peer. */
+static ALWAYS_INLINE fault_mask_t
+last_faults(const struct qp *qp, const struct wire_pkt *p)
+{
+	fault_mask_t f = label_faults(qp, p);
+
+	if (UNLIKELY(p->opcode >= 0x20))
+		f |= kind_faults(qp, qp_state_of(qp), p);
+	else if (op_has(p->op, OPF_RESPONSE) && !sends(qp_state_of(qp)))
+		f |= FAULT_BIT(FAULT_RESPONSE_STATE);
+	return f;
 }
 
 /**
@@ -211,27 +225,17 @@ first_faults(const struct qp *qp, const struct wire_pkt *p)
 {
 	fault_mask_t f;
 
-	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0) &&
-		differs(p->frame + 6, qp->peer_mac, 6))
-		return FAULT_BIT(FAULT_SRC_MAC);
-	if (LIKELY((qp->flags & (QPF_IPV6 | QPF_REQUIRE_DF)) == 0)) {
+	if (LIKELY((qp->flags & (QPF_IPV6 | QPF_REQUIRE_DF | QPF_CHECK_SRC_MAC)) == 0)) {
 		if ((p->flags & PKT_IPV6) != 0)
 			return FAULT_BIT(FAULT_IP_VERSION);
 		if (wire_load32(p->frame + p->l3_off + 12) != wire_load32(qp->peer_ipv4))
 			return FAULT_BIT(FAULT_SRC_IP);
-		if (p->faults != 0)
-			return 0;
-	} else {
-		f = path_faults(qp, p);
-		if (f != 0 || p->faults != 0)
-			return f;
+		return p->faults != 0 ? 0 : last_faults(qp, p);
 	}
-	f = 0;
-	if (UNLIKELY(p->opcode >= 0x20))
-		f = kind_faults(qp, qp_state_of(qp), p);
-	else if (op_has(p->op, OPF_RESPONSE) && !sends(qp_state_of(qp)))
-		f = FAULT_BIT(FAULT_RESPONSE_STATE);
-	return f | label_faults(qp, p);
+	if ((qp->flags & QPF_CHECK_SRC_MAC) != 0 && differs(p->frame + 6, qp->peer_mac, 6))
+		return FAULT_BIT(FAULT_SRC_MAC);
+	f = path_faults(qp, p);
+	return f != 0 || p->faults != 0 ? f : last_faults(qp, p);
 }
 
 #endif

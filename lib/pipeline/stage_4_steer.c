@@ -114,17 +114,21 @@ judge_plain(struct worker *w, struct burst *b, uint32_t i, uint64_t owner)
 		return judge(w, b, i);
 	if (qp != NULL && qp->qpn != p->dest_qpn) /* the one before it had its place in the table */
 		b->qp[i] = qp = NULL;
-	if (qp == NULL && (p->bth_off == 0 || (f & (FIRST_FAULTS | FAULT_BIT(FAULT_DST_QP))) != 0))
-		return f;
-	if (qp == NULL)
+	if (qp == NULL) {
+		if (p->bth_off == 0 || (f & (FIRST_FAULTS | FAULT_BIT(FAULT_DST_QP))) != 0)
+			return f;
 		return f | FAULT_BIT(FAULT_QP_STATE);
-	if (UNLIKELY(!is_own(qp, p, owner)) || UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
-		return judge(w, b, i);
-	if ((f & FIRST_FAULTS) != 0)
-		return f;
-	if (UNLIKELY(!qp_receives(qp_state_of(qp))))
-		return f | FAULT_BIT(FAULT_QP_STATE);
-	return f | first_faults(qp, p);
+	}
+	if (LIKELY(is_own(qp, p, owner))) {
+		if ((f & FIRST_FAULTS) != 0)
+			return f;
+		if (UNLIKELY(!qp_receives(qp_state_of(qp))))
+			return f | FAULT_BIT(FAULT_QP_STATE);
+		if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
+			return judge(w, b, i);
+		return f | first_faults(qp, p);
+	}
+	return judge(w, b, i);
 }
 
 /** The packets of these bits have left. */

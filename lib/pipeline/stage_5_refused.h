@@ -15,6 +15,7 @@
 #include "acks.h"
 #include "pipeline_priv.h"
 #include "responder_plain.h"
+#include "stage_5_plain.h"
 
 /**
  * What plain packets of a burst are counted as: by QP at once, by worker and port at its end.
@@ -159,6 +160,48 @@ plain_refused(struct worker *w, struct burst *b, uint32_t i, struct plain_counts
 		return true;
 	}
 	return psn_eq(b->pkt[i].psn, r->epsn) ? plain_unready(w, b, i, n) : plain_gap(w, b, i, n);
+}
+
+/**
+ * Requests of a latched QP, one behind the other, about which its peer knows: they are counted, and
+ * that is all. @param end one behind the last packet that may be looked at. @return how many.
+ */
+static __attribute__((noinline)) uint32_t
+refused_run(
+	struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct plain_counts *n)
+{
+	struct qp *qp = b->qp[i];
+	const struct responder *r = &qp->resp;
+	uint32_t at = i, ahead = 0, unready, bytes = 0;
+	bool told;
+
+	if (record_wanted(w) || traced(w, qp))
+		return 0;
+	told = responder_is_unready_again(r, w->now) && qp->active == NULL &&
+	       (qp->flags & (QPF_RECV_FEED | QPF_SRQ)) == 0 && ring_is_empty(&qp->rq);
+	for (; at < end && b->qp[at] == qp && plain_qp(w, qp, &b->pkt[at]); at++) {
+		const struct wire_pkt *p = &b->pkt[at];
+
+		if (responder_is_plain_ahead(r, p))
+			ahead++;
+		else if (!told || !responder_is_unready(r, p))
+			break;
+		bytes += p->frame_len;
+	}
+	if (at == i)
+		return 0;
+	unready = at - i - ahead;
+	qp_count(w, qp, STAT_out_of_sequence, ahead);
+	qp_count(w, qp, (enum stats_counter)w->fault_stat[FAULT_PSN], ahead);
+	qp_count(w, qp, STAT_out_of_buffer, unready);
+	qp_count(w, qp, (enum stats_counter)w->fault_stat[FAULT_RQ_EMPTY], unready);
+	qp_count(w, qp, STAT_rcvd_pkts, at - i);
+	qp_count(w, qp, STAT_rx_packets, at - i);
+	qp_count(w, qp, STAT_rx_bytes, bytes);
+	n->ahead += ahead;
+	n->unready += unready;
+	n->skipped += at - i;
+	return at - i;
 }
 
 #endif

@@ -254,16 +254,16 @@ plain_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum resp
 static ALWAYS_INLINE uint32_t
 plain_acks(struct worker *w, struct burst *b, uint32_t i, bool one_port, struct plain_counts *n)
 {
+	const uint32_t end = one_port ? b->n : i + 1;
 	struct qp *qp = b->qp[i];
 	struct acks a;
 
 	if (UNLIKELY(!one_port && b->port[i] != b->port[0]))
 		return 0;
-	if (UNLIKELY(!plain_responses(w, b, i, one_port ? b->n : i + 1, &a))) {
-		if (!plain_ghost(w, qp, &b->pkt[i], b->port[i]))
+	if (UNLIKELY(!plain_responses(w, b, i, end, &a))) {
+		if (!plain_ghosts(w, b, i, end, &a))
 			return 0;
-		a = (struct acks){ .n = 1, .bytes = b->pkt[i].frame_len };
-		n->ghosts++;
+		n->ghosts += a.n;
 	}
 	n->acks += a.n;
 	qp_count(w, qp, STAT_rx_responses, a.n);
@@ -328,7 +328,7 @@ stage_respond(struct worker *w, struct burst *b)
 		plain_posted(w, b->qp[i], &at[i]);
 	}
 	calm = one_port;
-	for (uint32_t i = 0, acks = 0; i < b->n; i++) {
+	for (uint32_t i = 0, done_at_once = 0; i < b->n; i++) {
 		if (LIKELY(calm)) {
 			const uint32_t next = plain_writes(w, b, i, at);
 
@@ -338,13 +338,19 @@ stage_respond(struct worker *w, struct burst *b)
 				break;
 		}
 		if (b->pkt[i].opcode == OP_RC_ACKNOWLEDGE) {
-			acks = plain_acks(w, b, i, one_port, &n);
-			if (LIKELY(acks != 0)) {
+			done_at_once = plain_acks(w, b, i, one_port, &n);
+			if (LIKELY(done_at_once != 0)) {
 				/* The queue for completions may have been full. */
 				calm = calm && qp_state_of(b->qp[i]) == QPS_RTS;
-				i += acks - 1;
+				i += done_at_once - 1;
 				continue;
 			}
+		} else if (UNLIKELY(b->qp[i]->resp.latched) && one_port && i + 1 < b->n &&
+			   b->qp[i] == b->qp[i + 1] &&
+			   (done_at_once = refused_run(w, b, i, b->n, &n)) != 0) {
+			calm = false;
+			i += done_at_once - 1;
+			continue;
 		} else if (LIKELY(one_port || b->port[i] == b->port[0]) &&
 			   LIKELY(plain(w, b, i, &at[i], &n))) {
 			calm = calm && !b->qp[i]->resp.latched;

@@ -73,15 +73,31 @@ plain_responses(struct worker *w, const struct burst *b, uint32_t i, uint32_t en
 	return true;
 }
 
-/** An ACK of nothing that is outstanding: all that comes of it is a count (REQ-CLS-E-01). */
+/**
+ * ACKs of nothing that is outstanding, one behind the other: all that comes of them is a count
+ * (REQ-CLS-E-01).
+ * @param end, out as above. @return false: the first is not such a one.
+ */
 static __attribute__((noinline)) bool
-plain_ghost(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint8_t port)
+plain_ghosts(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 {
-	if (!requester_is_ghost_ack(&qp->req, p) || (qp->flags & QPF_TRACE) != 0 ||
-		(p->flags & PKT_CE) != 0 || !qp_receives(qp_state_of(qp)) ||
-		w->port_of[qp->port] != port)
+	struct qp *qp = b->qp[i];
+	uint32_t at = i, bytes = 0;
+
+	if ((qp->flags & QPF_TRACE) != 0 || !qp_receives(qp_state_of(qp)) ||
+		w->port_of[qp->port] != b->port[i])
 		return false;
-	qp_count(w, qp, STAT_rx_responses_unmatched, 1);
+	for (; at < end && b->qp[at] == qp; at++) {
+		const struct wire_pkt *p = &b->pkt[at];
+
+		if (!requester_is_ghost_ack(&qp->req, p) || UNLIKELY((p->flags & PKT_CE) != 0))
+			break;
+		bytes += p->frame_len;
+	}
+	if (at == i)
+		return false;
+	*out = (struct acks){ .n = at - i, .bytes = bytes };
+	qp_count(w, qp, STAT_rx_responses_unmatched, out->n);
 	if (UNLIKELY(qp->req.sending != qp->req.tail) || UNLIKELY(qp->sq.feed != NULL))
 		send_wake(w, qp);
 	return true;

@@ -3,6 +3,62 @@
 #include "bed.h"
 
 /*
+ * RESP-RNR-08, RESP-SEQ-02, REQ-CLS-E-01: what is refused or in vain, in rows that other QPs'
+ * packets end, is counted at its QP, each packet once, where nothing is recorded too.
+ */
+static void
+RESP_SEQ_02_rows_without_records(void **state)
+{
+	struct bed *b = *state;
+	const struct wire_fields ack = {
+		.opcode = OP_RC_ACKNOWLEDGE, .psn = psn(77), .aeth = { 0x1f, 1 }
+	};
+	struct qp *other = bed_qp(b, QPN + 1, 0x23);
+	struct wire_fields f;
+
+	b->conf.errbuf_entries = 0;
+	bed_worker_again(b);
+	while (ring_consume_count(&b->qp->rq) != 0)
+		ring_consume_done(&b->qp->rq, 1);
+	for (uint32_t i = 0; i < 18; i++) {
+		f = send_only(E + (i % 3 == 2), 8); /* two at ePSN, one ahead */
+		if (i >= 12)
+			f = ack;
+		f.dest_qpn = i == 7 || i == 15 ? QPN + 1 : 0;
+		if (i == 7)
+			f.psn = psn(E + 9);
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	expect_ack(b, 0x2c, E, 0);
+	assert_int_equal(b->pkt[b->out_at].dest_qpn, 0x23);
+	expect_ack(b, 0x60, E, 0);
+	expect_silence(b);
+	assert_int_equal(bed_stat(b, STAT_rcvd_pkts), 18);
+	assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), 16);
+	assert_int_equal(qp_stat(b->qp, STAT_out_of_buffer), 7);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_syndrome_20), 7);
+	assert_int_equal(qp_stat(b->qp, STAT_out_of_sequence), 4);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_syndrome_21), 4);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_responses_unmatched), 5);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_responses), 5);
+	assert_int_equal(qp_stat(other, STAT_rcvd_pkts), 2);
+	assert_int_equal(qp_stat(other, STAT_out_of_sequence), 1);
+	assert_int_equal(qp_stat(other, STAT_rx_responses_unmatched), 1);
+	assert_int_equal(bed_stat(b, STAT_out_of_buffer), 7);
+	assert_int_equal(bed_stat(b, STAT_out_of_sequence), 5);
+	assert_int_equal(bed_stat(b, STAT_rx_responses_unmatched), 6);
+	assert_int_equal(bed_stat(b, STAT_error_buffer_lost), 0);
+
+	bed_post(b, 1);
+	f = send_only(E, 8);
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E, 1);
+	bed_qp_gone(b, other);
+}
+
+/*
  * RESP-RNR-08, RESP-RNR-07: of SENDs in one burst the first draws the RNR NAK, the same ones after
  * it were sent too early to have heard it and are dropped; all are counted and charged. A moment
  * later the next one draws its own. What is no repetition is judged, and a WQE is found at once.
@@ -197,6 +253,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(RESP_SEQ_02_rows_without_records),
 		TEST(RESP_RNR_08_one_nak_a_burst),
 		TEST(RESP_DUP_10_duplicate_behind_read),
 		TEST(RESP_DUP_04_read_rewinds),
