@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client_priv.h"
+#include "meminfo.h"
 
 #define HUGE_PAGE     ((size_t)2 << 20)
 #define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
@@ -115,10 +116,20 @@ memory_new(struct context *ctx, size_t length, struct memory **out)
 		return client_fail(length == 0 ? EINVAL : ENOMEM,
 			length == 0 ? "a length of 0" : "out of memory");
 	}
+	/* The dataplane would refuse it, but pages that are taken first may be missed elsewhere. */
+	if (length > ctx->limits.max_memory) {
+		free(m);
+		return client_fail(ENOMEM,
+			"%zu bytes of memory, and this client may have %llu "
+			"(control.client_limits.memory of the dataplane)",
+			length, (unsigned long long)ctx->limits.max_memory);
+	}
 	if (length >= HUGE_PAGE)
 		rc = map_memory(m, length, HUGE_PAGE, MEMFD_HUGE_2M);
 	if (rc != 0)
-		rc = map_memory(m, length, (size_t)sysconf(_SC_PAGESIZE), 0);
+		rc = length <= meminfo_available()
+			     ? map_memory(m, length, (size_t)sysconf(_SC_PAGESIZE), 0)
+			     : -ENOMEM;
 	if (rc != 0) {
 		free(m);
 		return client_fail(-rc, "%zu bytes of memory: %s", length, strerror(-rc));

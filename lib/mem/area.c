@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_guard.h"
+#include "meminfo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,18 +16,7 @@
 size_t
 mem_available_bytes(void)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib = SIZE_MAX / 1024;
-	char line[128];
-
-	if (f == NULL)
-		return SIZE_MAX;
-	while (fgets(line, sizeof(line), f) != NULL) {
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
-	}
-	fclose(f);
-	return kib < SIZE_MAX / 1024 ? (size_t)kib * 1024 : SIZE_MAX;
+	return meminfo_available();
 }
 
 /* Prefer `node` for pages not yet there. @return the node, or -1 when it cannot be done. */

@@ -266,6 +266,8 @@ memory_and_use(struct pair *p)
 	struct rl_mr *mr, *part;
 	void *mem;
 
+	CHECK(rl_mem_alloc(p->ctx, (size_t)2 << 30, &mem) == -ENOMEM); /* before a page is taken */
+	CHECK(strstr(rl_last_error(), "control.client_limits.memory") != NULL);
 	OK(rl_mem_alloc(p->ctx, 20000, &mem));
 	OK(rl_reg_mr(p->pd, mem, 20000, ALL, &mr));
 	OK(rl_reg_mr(p->pd, (uint8_t *)mem + 100, 50, RL_ACCESS_REMOTE_READ, &part));
