@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "acks.h"
+#include "mem_reach.h"
 #include "pipeline_priv.h"
 
 /* ---- the worker's circle of QPs with answers ------------------------------------------------- */
@@ -138,13 +139,18 @@ static uint32_t
 answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 {
 	uint32_t len = resp_answer_len(a, &qp->resp);
+	const struct mem_region *region;
 	uint8_t *host = NULL;
 	int rc;
 
-	if (len != 0 && UNLIKELY(mem_check(w->mem, a->rkey, qp->pd, a->va, len, MEM_REMOTE_READ,
+	if (LIKELY(len != 0)) {
+		host = mem_reach(w->mem, a->rkey, qp->pd, a->va, len, MEM_REMOTE_READ, &region);
+		if (UNLIKELY(host == NULL) &&
+			UNLIKELY(mem_check(w->mem, a->rkey, qp->pd, a->va, len, MEM_REMOTE_READ,
 					 &host) != MEM_OK)) {
-		read_lost(w, qp);
-		return 1;
+			read_lost(w, qp);
+			return 1;
+		}
 	}
 	rc = reply_read(w, qp, a, host, len);
 	if (rc == -EAGAIN)
@@ -198,6 +204,8 @@ answers_run(struct worker *w)
 		else
 			w->answer_tail = qp; /* the next one's turn */
 	}
+	if (w->unsealed_n != 0)
+		requests_seal(w);
 }
 
 void

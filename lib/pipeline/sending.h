@@ -138,7 +138,7 @@ request_copy(uint8_t *to, const uint8_t *from, uint32_t len)
 		memcpy(to, from, len);
 }
 
-/** Frames of request_send() have no ICRC before this; they must not leave. */
+/** Frames of request_send() and reply_read() have no ICRC before this; they must not leave. */
 void requests_seal(struct worker *w);
 static ALWAYS_INLINE void
 request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)
