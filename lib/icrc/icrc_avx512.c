@@ -201,6 +201,24 @@ parts_short(const uint8_t *l3, uint32_t len, __m512i *out)
 	return true;
 }
 
+/** parts() of an IPv6 packet of three blocks, as short ones are. @return false: it is another. */
+TARGET_WIDE static ALWAYS_INLINE bool
+parts_short_ipv6(const uint8_t *l3, uint32_t len, __m512i *out)
+{
+	const uint32_t first = len + DUMMY - 2 * BLOCK; /* bytes of the first block */
+	const uint8_t *end = l3 + len;
+	__m512i a, b;
+
+	if (UNLIKELY(first - DUMMY > BLOCK - DUMMY))
+		return false;
+	a = _mm512_or_si512(
+		load(masks[1] + first), _mm512_maskz_loadu_epi8(in_packet[first], end - 3 * BLOCK));
+	/* The header ends in the second block. */
+	b = _mm512_or_si512(load(end - 2 * BLOCK), load(masks[1] + BLOCK + first));
+	*out = parts_of_two(b, fold_wide(a, AHEAD_1024, load(end - BLOCK)));
+	return true;
+}
+
 TARGET_WIDE static ALWAYS_INLINE uint32_t
 whole(const uint8_t *l3, bool ipv6, uint32_t len)
 {
@@ -344,10 +362,23 @@ icrc_seal_wide(const struct icrc_frame *f, uint32_t n)
 TARGET_WIDE static __attribute__((noinline)) __m512i
 parts_of_other(const struct wire_pkt *p, uint32_t *want)
 {
-	return parts_of_any(p, want);
+	__m512i a;
+
+	if ((p->flags & PKT_IPV6) == 0 ||
+		!parts_short_ipv6(p->frame + p->l3_off, (uint32_t)p->icrc_off - p->l3_off, &a))
+		return parts_of_any(p, want);
+	memcpy(want, p->frame + p->icrc_off, sizeof(*want));
+	return a;
 }
 
-/** @param is_short it is likely of one or two blocks, and IPv4. */
+/** Blocks that a short packet has at the most. */
+static ALWAYS_INLINE uint32_t
+short_blocks(const struct wire_pkt *p)
+{
+	return (p->flags & PKT_IPV6) != 0 ? 3 : 2;
+}
+
+/** @param is_short it is likely of as few blocks as a short one has. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
 parts_of(const struct wire_pkt *p, uint32_t *want, bool is_short)
 {
@@ -398,7 +429,7 @@ TARGET_WIDE uint32_t
 icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
 {
 	/* What the first packet is, most others are. */
-	if (n != 0 && (uint32_t)p->icrc_off <= p->l3_off + 2 * BLOCK - DUMMY)
+	if (n != 0 && (uint32_t)p->icrc_off <= p->l3_off + short_blocks(p) * BLOCK - DUMMY)
 		return verify(p, n, true);
 	return verify(p, n, false);
 }

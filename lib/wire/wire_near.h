@@ -93,8 +93,7 @@ wire_near_wrong(
 	const uint8_t *at = n->l2;
 	fault_mask_t f = 0;
 
-	if ((wrong & WIRE_NEAR_MAC) != 0 &&
-		(n->tag == 0 || ((wire_load64(n->frame) ^ wire_load64(us->mac)) << 16) != 0))
+	if ((wrong & WIRE_NEAR_MAC) != 0)
 		f |= FAULT_BIT(FAULT_DST_MAC);
 	if ((wrong & WIRE_NEAR_DST_IP) != 0)
 		f |= FAULT_BIT(FAULT_DST_IP);
@@ -143,6 +142,8 @@ wire_read_near4(const struct wire_front *front, const struct wire_port *us,
 	words = wire_words(head, at[WIRE_PLAIN_BTH]);
 	wrong = _mm512_cmpneq_epi32_mask(_mm512_and_si512(head, _mm512_load_si512(wire_front_mask)),
 		_mm512_load_si512(front->want));
+	if (n->tag != 0 && ((wire_load64(n->frame) ^ wire_load64(us->mac)) << 16) == 0)
+		wrong &= ~(uint32_t)WIRE_NEAR_MAC;
 	if (wire_words_are_wrong(words) ||
 		be16_load(at + WIRE_PLAIN_UDP + 4) + n->tag + WIRE_PLAIN_UDP > n->len ||
 		!wire_near_is_ipv4(us, at, wrong))
