@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocelane-perf: both ends over one dataplane's two in-memory ports, every byte checked."""
+import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -17,11 +19,15 @@ PERF, ROCELANE = os.environ["ROCELANE_PERF"], os.environ["ROCELANE"]
 WAIT_S = 60
 
 
+def free_ports(n):
+    """n different ones."""
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(n)]
+        return [s.getsockname()[1] for s in held]
+
+
 def free_port():
-    with socket.socket() as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def answers(path):
@@ -306,14 +312,23 @@ class Perf(unittest.TestCase):
         dataplane.proc.kill()
         self.assertIn("DEVICE_FATAL", self.finish(server, 1)[1])
 
-    def test_a_stranger_at_the_other_end(self):
-        """A peer that hangs, or speaks something else, at any moment of the handshake."""
+    def test_a_stranger_that_hangs(self):
+        """A peer that says nothing more, at any moment of the handshake."""
         good = b"6.06".ljust(16, b"\0")
-        for words, text in ((b"", "no answer in 1 s"),
-                            (good[:9], "no answer in 1 s"),
-                            (good, "no answer in 1 s"),
-                            (good + struct.pack(">ii", 4096, 64) + b"3", "no answer in 1 s"),
-                            (good + struct.pack(">ii", 4096, 64) + b"3\0" + b"x" * 108,
+        cases = [(words, is_server) for is_server in (False, True) for words in (
+            b"", good[:9], good, good + struct.pack(">ii", 4096, 64) + b"3")]
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            told = pool.map(lambda case, port: self.stranger(*case, port, 1), cases,
+                            free_ports(len(cases)))
+        for case, (code, err) in zip(cases, told):
+            with self.subTest(case=case):
+                self.assertEqual(1, code, err)
+                self.assertIn("no answer in 1 s", err)
+
+    def test_a_stranger_at_the_other_end(self):
+        """A peer that speaks something else."""
+        good = b"6.06".ljust(16, b"\0")
+        for words, text in ((good + struct.pack(">ii", 4096, 64) + b"3\0" + b"x" * 108,
                              "not perftest's with a GID"),
                             (good + b"\x7f\xff\xff\xff" * 2, "asks for buffers"),
                             (b"SSH-2.0-OpenSSH_9.2p1\r\n", "version 'SSH-2.0-OpenSSH'"),
@@ -321,11 +336,13 @@ class Perf(unittest.TestCase):
                             (bytes(4096), "version ''")):
             for is_server in (False, True):
                 with self.subTest(words=words[:30], is_server=is_server):
-                    self.stranger(words, text, is_server)
+                    code, err = self.stranger(words, is_server, free_port(), WAIT_S)
+                    self.assertEqual(1, code, err)
+                    self.assertIn(text, err)
 
-    def stranger(self, words, text, is_server):
-        port = free_port()
-        args = ("write_bw", "-p", str(port), "--handshake_timeout", "1")
+    def stranger(self, words, is_server, port, patience_s):
+        """Say these words to it. @return its exit code and what it said."""
+        args = ("write_bw", "-p", str(port), "--handshake_timeout", str(patience_s))
         with socket.create_server(("127.0.0.1", port)) if not is_server else socket.socket() as s:
             p = self.start(*args, *(() if is_server else ("127.0.0.1",)))
             if is_server:
@@ -342,7 +359,8 @@ class Perf(unittest.TestCase):
                 conn, _ = s.accept()
             with conn:
                 conn.sendall(words)
-                self.assertIn(text, self.finish(p, 1)[1])
+                _, err = p.communicate(timeout=WAIT_S)
+        return p.returncode, err
 
     def test_a_stop_while_the_server_is_not_there_yet(self):
         client = self.start("write_bw", "-p", str(free_port()), "127.0.0.1")
@@ -350,7 +368,7 @@ class Perf(unittest.TestCase):
         began = time.monotonic()
         client.terminate()
         self.finish(client, 1)
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 20)
 
 
 if __name__ == "__main__":
