@@ -18,12 +18,6 @@ is_known(uint8_t opcode)
 	return opcode <= WR_ATOMIC_FETCH_AND_ADD || opcode == WR_SEND_WITH_INV;
 }
 
-static inline bool
-is_atomic(uint8_t opcode)
-{
-	return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /** What of an entry says how the rest is to be read: each word is read once. */
 struct shape {
 	uint32_t num_sge;
@@ -32,52 +26,37 @@ struct shape {
 	uint8_t flags;
 };
 
-/** One entry of a list in the ring to its private place. @return its length. */
-static ALWAYS_INLINE uint32_t
-copy_sge(struct ring_sge *to, const struct ring_sge *from)
-{
-	uint64_t addr, rest;
-
-	memcpy(&addr, &from->addr, sizeof(addr));
-	memcpy(&rest, &from->length, sizeof(rest));
-	atomic_signal_fence(memory_order_seq_cst);
-	memcpy(&to->addr, &addr, sizeof(addr));
-	memcpy(&to->length, &rest, sizeof(rest));
-	return (uint32_t)rest; /* the hosts are little-endian */
-}
-
 /**
  * What is wrong with the copy (REQ-CLS-B-05, REQ-18); keys are judged when memory is used.
- * @param sge where its entries are copied from the ring.
+ * @param from the list in the ring.
+ * @param sges where it is copied, unless it fits the work request.
  */
-static ALWAYS_INLINE uint8_t
-judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, struct ring_sge *sge,
+static uint8_t
+judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, struct ring_sge *sges,
 	struct requester_wr *wr)
 {
+	struct ring_sge *to = c.num_sge == 1 && !wr_is_atomic(c.opcode) ? &wr->sge : sges;
 	uint64_t bytes;
 
 	if (UNLIKELY(!is_known(c.opcode)))
 		return WR_FAULT_MALFORMED;
 	if ((c.flags & WR_INLINE) != 0) {
-		if (c.opcode == WR_RDMA_READ || is_atomic(c.opcode) || c.inline_len > q->max_inline)
+		if (c.opcode == WR_RDMA_READ || wr_is_atomic(c.opcode) ||
+			c.inline_len > q->max_inline)
 			return WR_FAULT_MALFORMED;
 		wr->len = c.inline_len;
 		return WR_FAULT_NONE;
 	}
 	if (UNLIKELY(c.num_sge > q->max_sge))
 		return WR_FAULT_MALFORMED;
-	if (LIKELY(c.num_sge == 1)) {
-		bytes = copy_sge(sge, from);
-	} else {
-		memcpy(sge, from, c.num_sge * sizeof(*sge));
-		atomic_signal_fence(memory_order_seq_cst);
-		bytes = mem_sge_bytes(sge, c.num_sge);
-	}
+	memcpy(to, from, c.num_sge * sizeof(*to));
+	atomic_signal_fence(memory_order_seq_cst);
+	bytes = mem_sge_bytes(to, c.num_sge);
 	if (UNLIKELY(bytes > MESSAGE_MAX))
 		return WR_FAULT_LENGTH;
 	wr->num_sge = (uint8_t)c.num_sge;
 	wr->len = (uint32_t)bytes;
-	if (UNLIKELY(is_atomic(c.opcode))) {
+	if (UNLIKELY(wr_is_atomic(c.opcode))) {
 		if (bytes < ATOMIC_LEN)
 			return WR_FAULT_LENGTH;
 		wr->len = ATOMIC_LEN;
@@ -97,29 +76,33 @@ _Static_assert(
 		offsetof(struct ring_send_wqe, num_sge) == SAME_BYTES,
 	"wr_id, remote_addr, compare_add, swap, rkey, imm");
 
-static ALWAYS_INLINE void
-take_one(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
+/** Flags that a host may give, or that the QP adds. */
+static ALWAYS_INLINE uint32_t
+flags_of(const struct qp *qp, uint8_t flags)
+{
+	return (flags & (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE)) |
+	       ((qp->flags & QPF_SIG_ALL) != 0 ? WR_SIGNALED : 0);
+}
+
+/** Any entry. */
+static __attribute__((noinline)) void
+take_any(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 {
 	uint32_t slot = position & qp->req.wr_mask, what;
 	struct requester_wr *wr = &qp->req.wr[slot];
 	struct shape c;
-	uint64_t counts;
-	uint16_t kind;
 
 	memcpy(wr, wqe, SAME_BYTES);
-	memcpy(&counts, &wqe->num_sge, sizeof(counts));
-	memcpy(&kind, &wqe->opcode, sizeof(kind));
+	c = (struct shape){ .num_sge = RING_LOAD(uint32_t, &wqe->num_sge),
+		.inline_len = RING_LOAD(uint32_t, &wqe->inline_len),
+		.opcode = RING_LOAD(uint8_t, &wqe->opcode),
+		.flags = RING_LOAD(uint8_t, &wqe->flags) };
 	/* The host may still be writing: from here on only the copies are looked at. */
 	atomic_signal_fence(memory_order_seq_cst);
-	c = (struct shape){ .num_sge = (uint32_t)counts,
-		.inline_len = (uint32_t)(counts >> 32),
-		.opcode = (uint8_t)kind,
-		.flags = (uint8_t)(kind >> 8) };
 	wr->len = 0;
 	wr->first = wr->last = psn(0);
 	wr->num_sge = 0;
-	what = c.opcode | (c.flags & (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE)) << 8;
-	what |= (qp->flags & QPF_SIG_ALL) != 0 ? WR_SIGNALED << 8 : 0;
+	what = c.opcode | flags_of(qp, c.flags) << 8;
 	what |= (uint32_t)judge(
 			&qp->sq, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
 		<< 16;
@@ -127,43 +110,107 @@ take_one(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 }
 
 /**
- * Its source, if one entry has it all and the key is good; else NULL: mem_gather() says.
- * @param last the region of the newest source, or NULL: as a rule they are all in one.
+ * SENDs, WRITEs, and READs of one entry, neither inline nor too long, word by word: take_any()
+ * would come to the same.
+ * @return false: it is not such a one, and nothing was done.
  */
+static ALWAYS_INLINE bool
+take_plain(struct qp *qp, const struct ring_send_wqe *wqe, struct requester_wr *wr)
+{
+	const uint32_t num_sge = RING_LOAD(uint32_t, &wqe->num_sge);
+	uint64_t addr, rest, zero = 0, sge_n = 1;
+	uint16_t kind;
+	uint32_t what;
+
+	memcpy(&kind, &wqe->opcode, sizeof(kind));
+	memcpy(&addr, &wqe->sge[0].addr, sizeof(addr));
+	memcpy(&rest, &wqe->sge[0].length, sizeof(rest));
+	memcpy(wr, wqe, offsetof(struct requester_wr, sge));
+	memcpy(&wr->rkey, &wqe->rkey, sizeof(wr->rkey) + sizeof(wr->imm));
+	/* The host may still be writing: from here on only the copies are looked at. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (UNLIKELY((kind & UINT8_MAX) > WR_RDMA_READ) || UNLIKELY((kind & WR_INLINE << 8) != 0) ||
+		UNLIKELY(num_sge != 1) || UNLIKELY((uint32_t)rest > MESSAGE_MAX))
+		return false;
+	what = (kind & UINT8_MAX) | flags_of(qp, (uint8_t)(kind >> 8)) << 8;
+	memcpy(&wr->sge.addr, &addr, sizeof(addr));
+	memcpy(&wr->sge.length, &rest, sizeof(rest)); /* and the key */
+	wr->len = (uint32_t)rest;
+	memcpy(&wr->first, &zero, sizeof(wr->first) + sizeof(wr->last));
+	memcpy(&wr->opcode, &what, sizeof(what));
+	memcpy(&wr->num_sge, &sge_n, sizeof(sge_n));
+	return true;
+}
+_Static_assert(
+	offsetof(struct requester_wr, num_sge) + sizeof(uint64_t) == sizeof(struct requester_wr),
+	"num_sge, and what is reserved, are a word");
+
+/** Where these bytes are. @param last the region found last: as a rule they are all in one. */
+static ALWAYS_INLINE const uint8_t *
+find(const struct mem_table *t, uint32_t pd, const struct ring_sge *g,
+	const struct mem_region **last)
+{
+	if (LIKELY(*last != NULL) && LIKELY((*last)->key == g->lkey))
+		return mem_reach_in(*last, g->addr, g->length);
+	return mem_reach(t, g->lkey, pd, g->addr, g->length, 0, last);
+}
+
+/** Its source, if one entry has it all and the key is good; else NULL: mem_gather() says. */
 static ALWAYS_INLINE const uint8_t *
 source_of(const struct mem_table *t, const struct qp *qp, uint32_t position,
 	const struct mem_region **last)
 {
 	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
-	const struct ring_sge *g = request_sges(qp, position);
 	const uint32_t what = requester_what(wr);
 
 	if (UNLIKELY(wr->num_sge != 1) ||
 		UNLIKELY((what & (UINT8_MAX << 16 | WR_INLINE << 8)) != 0) ||
 		UNLIKELY((what & UINT8_MAX) == WR_RDMA_READ))
 		return NULL;
-	if (LIKELY(*last != NULL) && LIKELY((*last)->key == g->lkey))
-		return mem_reach_in(*last, g->addr, g->length);
-	return mem_reach(t, g->lkey, qp->pd, g->addr, g->length, 0, last);
+	return find(t, qp->pd, request_sges(qp, position), last);
 }
 
-/** Copy what was posted into the requester's array. */
+/** The next source of those that are fetched. */
 static ALWAYS_INLINE void
-take(const struct worker *w, struct qp *qp)
+add(struct request_sources *out, const uint8_t *host, const struct mem_region *region)
+{
+	out->host[out->n] = host;
+	out->region[out->n++] = region;
+	__builtin_prefetch(host);
+}
+
+/** Copy what was posted into the requester's array, and fetch what has room in *out. */
+static ALWAYS_INLINE void
+take(const struct worker *w, struct qp *qp, struct request_sources *out,
+	const struct mem_region *last)
 {
 	struct requester *r = &qp->req;
-	const uint32_t used = r->tail - r->head;
+	const uint32_t used = r->tail - r->head, tail = r->tail;
 	uint32_t n, room = used <= r->wr_mask ? r->wr_mask + 1 - used : 0;
 
-	if (UNLIKELY(is_fed(qp))) {
-		feed_take(qp, w->now);
-		return;
-	}
 	n = RTE_MIN(sendq_waiting(&qp->sq), room);
-	for (uint32_t i = 0; i < n; i++)
-		take_one(qp, ring_consume_peek(&qp->sq.ring, qp->sq.taken + i), r->tail + i);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ring_send_wqe *wqe = ring_consume_peek(&qp->sq.ring, qp->sq.taken + i);
+		struct requester_wr *wr = &r->wr[(tail + i) & r->wr_mask];
+		const uint8_t *host;
+
+		if (LIKELY(qp->sq.max_sge != 0) && LIKELY(take_plain(qp, wqe, wr))) {
+			if (LIKELY(out->n < REQUEST_QP)) {
+				host = wr->opcode == WR_RDMA_READ
+					       ? NULL
+					       : find(w->mem, qp->pd, &wr->sge, &last);
+				add(out, host, last);
+			}
+			continue;
+		}
+		take_any(qp, wqe, tail + i);
+		if (LIKELY(out->n < REQUEST_QP)) {
+			host = source_of(w->mem, qp, tail + i, &last);
+			add(out, host, last);
+		}
+	}
 	qp->sq.taken += n;
-	requester_posted(r, r->tail + n);
+	requester_posted(r, tail + n);
 }
 
 void
@@ -172,16 +219,17 @@ requests_take(const struct worker *w, struct qp *qp, struct request_sources *out
 	const struct mem_region *last = NULL;
 	uint32_t n;
 
-	take(w, qp);
-	n = RTE_MIN(qp->req.tail - qp->req.sending, (uint32_t)REQUEST_QP);
+	if (UNLIKELY(is_fed(qp)))
+		feed_take(qp, w->now);
 	out->qp = qp;
 	out->first = qp->req.sending;
-	out->n = n;
+	out->n = 0;
+	n = RTE_MIN(qp->req.tail - qp->req.sending, (uint32_t)REQUEST_QP);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *host = source_of(w->mem, qp, out->first + i, &last);
 
-		out->host[i] = host;
-		out->region[i] = last;
-		__builtin_prefetch(host);
+		add(out, host, last);
 	}
+	if (LIKELY(!is_fed(qp)))
+		take(w, qp, out, last);
 }

@@ -34,6 +34,12 @@ wc_opcode_of(uint8_t wr_opcode)
 	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : 0;
 }
 
+static inline bool
+wr_is_atomic(uint8_t opcode)
+{
+	return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
+}
+
 /** Does the worker post to the QP itself? Then sq.feed is there. */
 static inline bool
 is_fed(const struct qp *qp)
@@ -72,11 +78,16 @@ sendq_waiting(struct qp_sendq *q)
 void sendq_release(struct qp *qp, uint32_t n);
 /** Inline bytes of a request that has not completed. */
 const void *sendq_inline(const struct qp *qp, uint32_t position);
+/** Its scatter/gather list: one entry stands in the work request, unless operands do. */
 static inline const struct ring_sge *
 request_sges(const struct qp *qp, uint32_t position)
 {
+	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
+
 	if (UNLIKELY(is_fed(qp)))
 		return &qp->sq.feed->sge;
+	if (LIKELY(wr->num_sge == 1) && LIKELY(!wr_is_atomic(wr->opcode)))
+		return &wr->sge;
 	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
 }
 /** Of the QP's send queue: the indices, the next entry, and where it is copied. */
@@ -90,7 +101,6 @@ sendq_fetch(const struct qp *qp)
 	__builtin_prefetch(entry);
 	__builtin_prefetch(entry + CACHE_LINE);
 	__builtin_prefetch(&qp->req.wr[qp->req.tail & qp->req.wr_mask], 1);
-	__builtin_prefetch(request_sges(qp, qp->req.tail), 1);
 }
 /** On, or off, the list of QPs that are asked for packets. */
 void send_wake(struct worker *w, struct qp *qp);

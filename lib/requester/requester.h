@@ -8,7 +8,7 @@
  * Memory:  the caller's: the state is one cache line, the work requests are a power-of-two array of
  *          private copies indexed by position. Nothing is allocated.
  * Time:    `now` in nanoseconds, passed in; timers are deadlines that the caller arms in a wheel.
- * Depends: base, wire.
+ * Depends: base, wire, ring (the layout of a scatter/gather entry).
  * Spec:    IBTA vol. 1, 9.7.3, 9.7.5-9.7.8, 9.9.2; rules REQ-*, TMR-*, FLOW-*.
  *
  * The caller copies posted work requests into `wr`, asks requester_next() for one packet after
@@ -20,6 +20,7 @@
 
 #include "clock.h"
 #include "psn.h"
+#include "ring.h"
 #include "wire.h"
 
 enum { /* requester_wr.opcode: values of ibv_wr_opcode */
@@ -51,8 +52,13 @@ enum requester_fault { /* found by the caller when it checked its copy of the WQ
 struct requester_wr {
 	uint64_t wr_id;
 	uint64_t remote_addr;
-	uint64_t compare_add;
-	uint64_t swap;
+	union {
+		struct { /* of an ATOMIC */
+			uint64_t compare_add;
+			uint64_t swap;
+		};
+		struct ring_sge sge; /* the caller's, of any other with num_sge 1 */
+	};
 	uint32_t rkey;
 	uint32_t imm;     /* immediate (host order), or the key to invalidate */
 	uint32_t len;     /* bytes of the message; 8 for an ATOMIC */
