@@ -17,14 +17,15 @@
 
 #include "perf.h"
 
-#define VERSION_BYTES 16
-#define VERSION_TEXT  "6.06" /* of perftest 4.5's conversation */
-#define KEYS_BYTES    108
-#define CACHE_LINE    64
-#define LOOK_MS       200
-#define CLOSE_MS      2000
-#define CONNECT_TRIES 100  /* of 100 ms: the server may be starting */
-#define FAILED        (-2) /* and the message was printed */
+#define VERSION_BYTES   16
+#define VERSION_TEXT    "6.06" /* of perftest 4.5's conversation */
+#define KEYS_BYTES      108
+#define REPORT_SIZE_MAX (UINT64_C(1) << 31)
+#define CACHE_LINE      64
+#define LOOK_MS         200
+#define CLOSE_MS        2000
+#define CONNECT_TRIES   100  /* of 100 ms: the server may be starting */
+#define FAILED          (-2) /* and the message was printed */
 
 static int
 complain(const char *what)
@@ -387,6 +388,12 @@ oob_report(struct perf *p, const struct perf_result *mine, struct perf_result *t
 	theirs->bw_peak = double_from_be(in[2]) * (1 << 20);
 	theirs->bw_avg = double_from_be(in[3]) * (1 << 20);
 	theirs->rate = double_from_be(in[4]) * 1e6;
+	/* Of more queue pairs than ours it are keys still. */
+	if (theirs->size > REPORT_SIZE_MAX) {
+		fprintf(stderr, "rocelane-perf: the peer's report is none: does it have as many "
+				"queue pairs (-q), and the same options?\n");
+		return -1;
+	}
 	return 0;
 }
 

@@ -362,6 +362,13 @@ class Perf(unittest.TestCase):
                 _, err = p.communicate(timeout=WAIT_S)
         return p.returncode, err
 
+    def test_another_number_of_queue_pairs(self):
+        args = ("write_bw", "-p", str(free_port()), "-n", "10", "--handshake_timeout", "2")
+        server = self.start(*args, "-d", "right", "-q", "2")
+        client = self.start(*args, "-d", "left", "-q", "3", "127.0.0.1")
+        self.assertIn("as many queue pairs (-q)", self.finish(server, 1)[1])
+        self.assertTrue(self.finish(client, 1)[1])
+
     def test_a_stop_while_the_server_is_not_there_yet(self):
         client = self.start("write_bw", "-p", str(free_port()), "127.0.0.1")
         time.sleep(0.3)
