@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-QPS = 100000
+QPS = 250000
 QP_BYTES = 1024          # all of it: QP, place in the tables, what the control lcore knows
 WAIT_S = 120
 
