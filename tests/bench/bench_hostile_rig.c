@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_hostile_rig.h"
+#include "bench_drain.h"
 #include "bench_mem.h"
 
 #include <stdio.h>
@@ -452,17 +453,9 @@ hostile_clear(struct hostile_rig *r)
 {
 	struct errbuf_record rec[32];
 	struct ring_aeq_event e;
-	struct ring_cqe cqe[32];
 	struct mbox_msg msg[32];
-	void *m[64];
-	uint32_t n, sum = 0;
+	uint32_t sum = bench_drain(r->from, &b.cq.ring);
 
-	while ((n = rte_ring_dequeue_burst(r->from, m, 64, NULL)) != 0) {
-		rte_pktmbuf_free_bulk((struct rte_mbuf **)(void *)m, n);
-		sum += n;
-	}
-	while (ring_cq_poll(&b.cq.ring, cqe, 32) != 0)
-		;
 	while (mbox_recv_up(&r->mbox, msg, 32) != 0)
 		;
 	while (mbox_next_event(&r->mbox, &e))

@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "bench_drain.h"
 #include "bench_mem.h"
 #include "bench_rig.h"
 #include "crc_isal.h"
@@ -307,17 +308,7 @@ rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool ad
 uint32_t
 rig_clear(struct bench_rig *r)
 {
-	struct ring_cqe cqe[32];
-	void *m[64];
-	uint32_t n, sum = 0;
-
-	while ((n = rte_ring_dequeue_burst(r->from, m, 64, NULL)) != 0) {
-		rte_pktmbuf_free_bulk((struct rte_mbuf **)(void *)m, n);
-		sum += n;
-	}
-	while (ring_cq_poll(&b.cq.ring, cqe, 32) != 0)
-		;
-	return sum;
+	return bench_drain(r->from, &b.cq.ring);
 }
 
 void
