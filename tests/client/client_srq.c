@@ -291,7 +291,9 @@ SRQ_04_malformed_entry(struct shared *s)
 
 #define EACH 4000u
 
-static _Atomic uint32_t next_id;
+#define AHEAD 1024 /* of who polls: the CQ has room for them, and their buffers are not used yet */
+
+static _Atomic uint32_t next_id, polled;
 
 /* Two of these keep the queue filled. */
 static void *
@@ -301,7 +303,7 @@ post_many(void *arg)
 	uint32_t id;
 
 	while ((id = atomic_fetch_add(&next_id, 1)) < QPS * EACH) {
-		while (post(s, id) != 0)
+		while ((int32_t)(id - atomic_load(&polled)) >= AHEAD || post(s, id) != 0)
 			sched_yield();
 	}
 	return NULL;
@@ -331,7 +333,7 @@ send_many(void *arg)
 /*
  * Two threads post, one sends, QPs on every worker take: each entry once, each QP's messages whole
  * and in order, while the queue's depth changes. A buffer is read when its completion comes; it is
- * posted again 4096 later at the earliest, and fewer are under way.
+ * posted again 4096 later at the earliest, and fewer are under way, however slow the reader is.
  */
 static void
 SRQ_01_threads(struct shared *s)
@@ -342,6 +344,7 @@ SRQ_01_threads(struct shared *s)
 	pthread_t t[3];
 
 	atomic_store(&next_id, 0);
+	atomic_store(&polled, 0);
 	memset(times, 0, sizeof(times));
 	CHECK(pthread_create(&t[0], NULL, post_many, s) == 0);
 	CHECK(pthread_create(&t[1], NULL, post_many, s) == 0);
@@ -355,6 +358,7 @@ SRQ_01_threads(struct shared *s)
 		memcpy(got, (uint8_t *)s->p.mr->addr + (wc.wr_id % 4096 + 1) * SLOT, sizeof(got));
 		CHECK(got[0] < QPS && wc.qp_num == s->to[got[0]]->qp_num);
 		CHECK(got[1] == next[got[0]]++);
+		atomic_store(&polled, n + 1);
 		if (n % EACH == EACH / 2) {
 			attr.max_wr = 16u << (n / EACH + 1);
 			OK(rl_modify_srq(s->srq, &attr, RL_SRQ_MAX_WR));
