@@ -291,19 +291,25 @@ SRQ_04_malformed_entry(struct shared *s)
 
 #define EACH 4000u
 
-#define AHEAD 1024 /* of who polls: the CQ has room for them, and their buffers are not used yet */
+#define POSTERS 2
+#define AHEAD   512 /* of who polls: the CQ has room for them, and their buffers are free */
 
-static _Atomic uint32_t next_id, polled;
+/* Each has the numbers, and with them the buffers, that leave its own rest. */
+struct poster {
+	struct shared *s;
+	uint32_t rest;
+	_Atomic uint32_t polled; /* of its entries */
+};
 
-/* Two of these keep the queue filled. */
+/* Together they keep the queue filled. */
 static void *
 post_many(void *arg)
 {
-	struct shared *s = arg;
-	uint32_t id;
+	struct poster *p = arg;
 
-	while ((id = atomic_fetch_add(&next_id, 1)) < QPS * EACH) {
-		while ((int32_t)(id - atomic_load(&polled)) >= AHEAD || post(s, id) != 0)
+	for (uint32_t n = 0; n < QPS * EACH / POSTERS; n++) {
+		while (n - atomic_load(&p->polled) >= AHEAD ||
+			post(p->s, (uint64_t)n * POSTERS + p->rest) != 0)
 			sched_yield();
 	}
 	return NULL;
@@ -341,13 +347,12 @@ SRQ_01_threads(struct shared *s)
 	static uint8_t times[QPS * EACH];
 	uint32_t next[QPS] = { 0 };
 	struct rl_srq_attr attr;
+	struct poster p[POSTERS] = { { .s = s, .rest = 0 }, { .s = s, .rest = 1 } };
 	pthread_t t[3];
 
-	atomic_store(&next_id, 0);
-	atomic_store(&polled, 0);
 	memset(times, 0, sizeof(times));
-	CHECK(pthread_create(&t[0], NULL, post_many, s) == 0);
-	CHECK(pthread_create(&t[1], NULL, post_many, s) == 0);
+	CHECK(pthread_create(&t[0], NULL, post_many, &p[0]) == 0);
+	CHECK(pthread_create(&t[1], NULL, post_many, &p[1]) == 0);
 	CHECK(pthread_create(&t[2], NULL, send_many, s) == 0);
 	for (uint32_t n = 0; n < QPS * EACH; n++) {
 		const struct rl_wc wc = pair_wait(s->rcq);
@@ -358,7 +363,7 @@ SRQ_01_threads(struct shared *s)
 		memcpy(got, (uint8_t *)s->p.mr->addr + (wc.wr_id % 4096 + 1) * SLOT, sizeof(got));
 		CHECK(got[0] < QPS && wc.qp_num == s->to[got[0]]->qp_num);
 		CHECK(got[1] == next[got[0]]++);
-		atomic_store(&polled, n + 1);
+		atomic_fetch_add(&p[wc.wr_id % POSTERS].polled, 1);
 		if (n % EACH == EACH / 2) {
 			attr.max_wr = 16u << (n / EACH + 1);
 			OK(rl_modify_srq(s->srq, &attr, RL_SRQ_MAX_WR));
