@@ -322,10 +322,10 @@ def size(text):
 
 
 def show(result, lossless):
-    print("%5g %%  %8.3f GB  %7.2f s  %7.1f MB/s  %6.3f   %s   lost %d of %d, resent %d, "
+    print("%5g %%  %8.3f GB  %7.2f s  %7.1f MB/s  %6s   %s   lost %d of %d, resent %d, "
           "timeouts %d, sequence NAKs %d, implied NAKs %d" % (
               result.loss * 100, result.bytes / 1e9, result.seconds, result.goodput / 1e6,
-              result.goodput / lossless if lossless else float("nan"),
+              "%.3f" % (result.goodput / lossless) if lossless else "-",
               ", ".join("%s %.0f" % (k.replace("RDMA_", ""), b / s / 1e6)
                         for k, (b, s) in result.by_kind.items()),
               result.lost, result.packets, *(result.counters[c] for c in COUNTERS[:4])))
