@@ -256,7 +256,7 @@ naks_flush(struct worker *w)
 		else if (!send_odd(w, qp, &run, w->nak_tail[i], crc[i]))
 			continue;
 		nak_count(w, w->port_of[qp->port], qp, tail_syndrome(w->nak_tail[i]));
-		w->hurry = true;
+		w->hurry |= HURRY_NAK;
 	}
 	run_end(w, &run);
 }

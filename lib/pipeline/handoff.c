@@ -22,6 +22,17 @@ owner_of(const struct worker *w, const struct burst *b, uint32_t i)
 	return qp->worker;
 }
 
+/** As many packets of these ports: one addition where all are of one port. */
+static void
+count_at_ports(struct worker *w, const uint8_t *port, uint32_t n, enum stats_counter c)
+{
+	for (uint32_t i = 0, run; i < n; i += run) {
+		for (run = 1; i + run < n && port[i + run] == port[i]; run++)
+			;
+		stats_add(&w->port_stats[port[i]], c, run);
+	}
+}
+
 static __attribute__((noinline)) void
 keep_some(struct worker *w, struct burst *b, uint32_t those)
 {
@@ -57,8 +68,7 @@ send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
 	if (LIKELY(r != NULL))
 		sent = rte_ring_enqueue_burst(r, (void **)m, n, NULL);
 	stats_add(&w->stats, STAT_rx_handoff, sent);
-	for (uint32_t i = 0; i < sent; i++)
-		stats_inc(&w->port_stats[port[i]], STAT_rx_handoff);
+	count_at_ports(w, port, sent, STAT_rx_handoff);
 	for (uint32_t i = sent; i < n; i++) {
 		count(w, port[i], NULL, STAT_rx_handoff_lost);
 		mbuf_done(w, m[i]);
@@ -126,7 +136,6 @@ handoff_receive(struct worker *w, struct burst *b)
 		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
 	handoff_take(w, b, b->m, n);
-	for (uint32_t i = 0; i < n; i++)
-		stats_inc(&w->port_stats[b->port[i]], STAT_rx_handoff_in);
+	count_at_ports(w, b->port, n, STAT_rx_handoff_in);
 	stats_add(&w->stats, STAT_rx_handoff_in, n);
 }
