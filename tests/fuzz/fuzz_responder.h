@@ -168,6 +168,8 @@ struct model {
 	/* path migration */
 	uint8_t mig; /* enum qp_migration */
 	uint8_t way;
+	uint8_t mig_before; /* the turn */
+	uint8_t way_before;
 	uint8_t alt; /* or WAY_NONE */
 	bool refused;
 	uint16_t pkey;
