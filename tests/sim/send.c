@@ -127,7 +127,6 @@ void
 send_some(struct sim *s, struct end *e, uint32_t turn)
 {
 	struct requester_packet p;
-	psn_t next_out;
 
 	e->busy = false;
 	if (e->state != END_RTS)
@@ -139,10 +138,10 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 			stopped(s, e, why);
 			break;
 		}
-		next_out = e->next_out;
 		oracle_sent(s, e, &p);
 		if (put(s, e, &p) != 0) {
-			e->next_out = next_out;
+			/* Nothing of it follows: what stands before it is the newest. */
+			e->next_out = e->work[p.position % SQ_SLOTS].first;
 			e->out_asked = false;
 			struct requester_verdict v = { .act = 0 };
 
