@@ -233,6 +233,31 @@ RESP_04_invalidated_in_a_burst(void **state)
 	assert_int_equal(bed_cqe(b).wc_flags, RING_WC_WITH_INV);
 }
 
+/* RESP-05: WRITEs of one packet, their frames, and their ACKs are counted at the QP as well. */
+static void
+RESP_05_writes_counted_at_qp(void **state)
+{
+	struct bed *b = *state;
+	const uint64_t sent = qp_stat(b->qp, STAT_sent_pkts);
+	struct wire_fields f;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		f = write_only(E + i, MR_VA, 64);
+		bed_send(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x1f, E + i, i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rx_packets), i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), i + 1);
+		/* Ethernet, IPv4, UDP, BTH, RETH, payload, ICRC */
+		assert_int_equal(qp_stat(b->qp, STAT_rx_bytes),
+			(i + 1) * (14 + 20 + 8 + 12 + 16 + 64 + 4));
+		assert_int_equal(qp_stat(b->qp, STAT_acks_sent), i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_sent_pkts), sent + i + 1);
+	}
+	expect_silence(b);
+}
+
 int
 main(void)
 {
@@ -240,6 +265,8 @@ main(void)
 		cmocka_unit_test(RESP_01_both_ways_agree),
 		cmocka_unit_test_setup_teardown(
 			RESP_04_invalidated_in_a_burst, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			RESP_05_writes_counted_at_qp, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests_name("pipeline_plain", tests, bed_group_setup, NULL);
