@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import piped
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLE = os.path.join(ROOT, "config", "examples", "loopback.json")
 ASKERS = range(32, 40)
@@ -355,10 +357,4 @@ def main():
     return 0
 
 
-try:
-    status = main()
-    sys.stdout.flush()
-except BrokenPipeError:     # "| head" has read enough
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    status = 128 + signal.SIGPIPE
-sys.exit(status)
+piped.run(main)

@@ -9,7 +9,6 @@ import argparse
 import collections
 import json
 import os
-import signal
 import struct
 import subprocess
 import sys
@@ -19,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests", "pylib"), os.path.join(ROOT, "tests", "vectors")]
 
 import capture  # noqa: E402
+import piped  # noqa: E402
 import roce  # noqa: E402
 
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
@@ -213,12 +213,4 @@ def main():
     return 0
 
 
-try:
-    status = main()
-    sys.stdout.flush()
-except BrokenPipeError:     # "| head" has read enough
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    status = 128 + signal.SIGPIPE
-except KeyboardInterrupt:
-    status = 128 + signal.SIGINT
-sys.exit(status)
+piped.run(main)
