@@ -116,6 +116,18 @@ int run_top(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_stages(struct ctl *ctl, double seconds);
 int run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 
+/* stats.c, for metrics.c */
+
+/**
+ * The answer of "stats" as an array of blocks {label, counters}. It is one object of counters, an
+ * array of such objects, or an object of them by name.
+ */
+json_t *stats_blocks(const json_t *result, const char *scope);
+/** Names over all blocks in the daemon's order, as the keys of an object. */
+json_t *stats_names(const json_t *blocks);
+/** 0 where the block has none of that name. */
+json_int_t stats_counter(const json_t *blocks, size_t block, const char *name);
+
 /* help.c */
 
 void help_all(void);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters: stat show, metrics. */
+/* Counters: stat show. */
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +8,6 @@
 #include <unistd.h>
 
 #include "ctl.h"
-
-/* The daemon's own table of counters, for their help texts. */
-static const struct {
-	const char *name;
-	const char *help;
-} counter_help[] = {
-#define COUNTER(name, unit, drop, help) { #name, help },
-#include "counters.def"
-#undef COUNTER
-};
 
 /* Members of a block that say whose counters they are. */
 static const char *const label_keys[] = { "name", "port", "worker", "qp_num", "lcore", "scope" };
@@ -67,8 +56,8 @@ block_of(const json_t *v, const char *fallback)
  * The answer as an array of blocks {label, counters}. It is one object of counters, an array of
  * such objects, or an object of them by name.
  */
-static json_t *
-blocks_of(const json_t *result, const char *scope)
+json_t *
+stats_blocks(const json_t *result, const char *scope)
 {
 	json_t *blocks = ctl_must(json_array());
 	bool nested = json_is_object(result) && json_object_size(result) > 0 &&
@@ -90,8 +79,8 @@ blocks_of(const json_t *result, const char *scope)
 	return blocks;
 }
 
-static json_int_t
-counter(const json_t *blocks, size_t block, const char *name)
+json_int_t
+stats_counter(const json_t *blocks, size_t block, const char *name)
 {
 	const json_t *b = json_array_get(blocks, block);
 
@@ -99,8 +88,8 @@ counter(const json_t *blocks, size_t block, const char *name)
 }
 
 /* Names over all blocks in the daemon's order, as the keys of an object. */
-static json_t *
-names_of(const json_t *blocks)
+json_t *
+stats_names(const json_t *blocks)
 {
 	json_t *names = ctl_must(json_object());
 	const char *key;
@@ -129,7 +118,7 @@ static bool
 counted(const json_t *blocks, const char *name)
 {
 	for (size_t b = 0; b < json_array_size(blocks); b++)
-		if (counter(blocks, b, name) != 0)
+		if (stats_counter(blocks, b, name) != 0)
 			return true;
 	return false;
 }
@@ -138,7 +127,7 @@ counted(const json_t *blocks, const char *name)
 static void
 print_blocks(const json_t *blocks, const json_t *before, double seconds, bool all)
 {
-	json_t *names = names_of(blocks);
+	json_t *names = stats_names(blocks);
 	size_t n = json_array_size(blocks);
 	size_t cols = 1 + n * (before != NULL ? 2 : 1);
 	char **cells = ctl_must(calloc((json_object_size(names) + 1) * cols, sizeof(*cells)));
@@ -160,12 +149,12 @@ print_blocks(const json_t *blocks, const json_t *before, double seconds, bool al
 		rows++;
 		row[0] = ctl_must(strdup(name));
 		for (size_t b = 0; b < n; b++) {
-			json_int_t now = counter(blocks, b, name);
+			json_int_t now = stats_counter(blocks, b, name);
 
 			row[1 + b] = number(now);
 			if (before != NULL)
 				row[1 + n + b] = number(
-					(json_int_t)((double)(now - counter(before, b, name)) /
+					(json_int_t)((double)(now - stats_counter(before, b, name)) /
 						     seconds));
 		}
 	}
@@ -246,7 +235,7 @@ watch(struct ctl *ctl, const struct command *cmd, const struct stat_args *a)
 	int rc;
 
 	while ((rc = ctl_call(ctl, cmd->method, json_copy(a->params), &result)) == CTL_OK) {
-		json_t *blocks = blocks_of(result, a->scope);
+		json_t *blocks = stats_blocks(result, a->scope);
 		double now = seconds_now();
 
 		if (ctl->json) {
@@ -283,7 +272,7 @@ run_stats(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		if (rc == CTL_OK && ctl->json)
 			fmt_json(result);
 		else if (rc == CTL_OK) {
-			blocks = blocks_of(result, a.scope);
+			blocks = stats_blocks(result, a.scope);
 			print_blocks(blocks, NULL, 1, a.all);
 			json_decref(blocks);
 		}
@@ -291,127 +280,5 @@ run_stats(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 			json_decref(result);
 	}
 	json_decref(a.params);
-	return rc;
-}
-
-/* ---- Prometheus' text format ---------------------------------------------------------------- */
-
-static void
-print_name(const char *name)
-{
-	for (; *name != '\0'; name++)
-		putchar(isalnum((unsigned char)*name) ? *name : '_');
-}
-
-static void
-print_label(const char *s)
-{
-	for (; *s != '\0'; s++) {
-		if (*s == '\\' || *s == '"')
-			putchar('\\');
-		putchar(*s);
-	}
-}
-
-static void
-print_metric(const char *name, const json_t *by_scope)
-{
-	const char *scope;
-	const char *help = NULL;
-	json_t *blocks;
-
-	for (size_t i = 0; i < sizeof(counter_help) / sizeof(counter_help[0]); i++)
-		if (strcmp(counter_help[i].name, name) == 0)
-			help = counter_help[i].help;
-	for (int line = help != NULL ? 0 : 1; line < 2; line++) {
-		printf("# %s rocelane_", line == 0 ? "HELP" : "TYPE");
-		print_name(name);
-		printf("_total %s\n", line == 0 ? help : "counter");
-	}
-	json_object_foreach ((json_t *)(uintptr_t)by_scope, scope, blocks) {
-		for (size_t b = 0; b < json_array_size(blocks); b++) {
-			const json_t *label = json_object_get(json_array_get(blocks, b), "label");
-
-			printf("rocelane_");
-			print_name(name);
-			printf("_total{scope=\"%s\"", scope);
-			if (strcmp(scope, "total") != 0) {
-				printf(",%s=\"", scope);
-				print_label(json_string_value(label));
-				putchar('"');
-			}
-			printf("} %" JSON_INTEGER_FORMAT "\n", counter(blocks, b, name));
-		}
-	}
-}
-
-static void
-print_seconds(const json_t *load, const char *name, const char *key, const char *help)
-{
-	json_t *w;
-	size_t i;
-
-	printf("# HELP rocelane_%s_total %s\n# TYPE rocelane_%s_total counter\n", name, help, name);
-	json_array_foreach (load, i, w)
-		printf("rocelane_%s_total{worker=\"%" JSON_INTEGER_FORMAT "\"} %.9f\n", name,
-			json_integer_value(json_object_get(w, "worker")),
-			(double)json_integer_value(json_object_get(w, key)) / 1e9);
-}
-
-/* Busy share of an lcore: rate(busy) / rate(all). */
-static int
-print_load(struct ctl *ctl)
-{
-	json_t *load;
-	int rc = ctl_call(ctl, "worker_load", NULL, &load);
-
-	if (rc != CTL_OK)
-		return rc;
-	print_seconds(load, "worker_busy_seconds", "busy_ns", "time of turns with work");
-	print_seconds(load, "worker_seconds", "total_ns", "time of all turns");
-	json_decref(load);
-	return CTL_OK;
-}
-
-int
-run_metrics(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
-{
-	static const char *const scopes[] = { "total", "port", "worker" };
-	json_t *by_scope;
-	json_t *names;
-	const char *name;
-	json_t *params;
-	json_t *v;
-	int rc = params_build(cmd, argc, argv, &params);
-
-	if (rc != CTL_OK)
-		return rc;
-	by_scope = ctl_must(json_object());
-	names = ctl_must(json_object());
-	for (size_t i = 0; rc == CTL_OK && i < 3; i++) {
-		json_t *result;
-		json_t *found;
-
-		json_object_set_new(params, "scope", json_string(scopes[i]));
-		rc = ctl_call(ctl, cmd->method, json_copy(params), &result);
-		if (rc != CTL_OK)
-			break;
-		v = blocks_of(result, scopes[i]);
-		found = names_of(v);
-		json_object_update_missing(names, found);
-		json_object_set_new(by_scope, scopes[i], v);
-		json_decref(found);
-		json_decref(result);
-	}
-	json_decref(params);
-	if (rc == CTL_OK && ctl->json) {
-		fmt_json(by_scope);
-	} else if (rc == CTL_OK) {
-		json_object_foreach (names, name, v)
-			print_metric(name, by_scope);
-		rc = print_load(ctl);
-	}
-	json_decref(names);
-	json_decref(by_scope);
 	return rc;
 }

@@ -147,6 +147,8 @@ struct qp_rec *qp_slot_rec(struct control *c, struct qp_slot *slot);
 void qp_slot_set(struct qp_slot *slot, struct qp_rec *rec);
 /** Number of the QP that has the slot, 0: none. */
 uint32_t qp_slot_qpn(const struct qp_slot *slot);
+/** State of the QP that has the slot, -1: none. Makes no record. */
+int qp_slot_state(const struct qp_slot *slot);
 /** Give the record back if its template says it all. @return did it? Then it is freed. */
 bool qp_fold(struct control *c, struct qp_rec *rec);
 /** Nobody looks at records now: fold those that somebody looked at before. */

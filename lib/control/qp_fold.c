@@ -40,6 +40,17 @@ qp_slot_qpn(const struct qp_slot *slot)
 	return folded(slot) != NULL ? folded(slot)->qpn : open_record(slot)->qp->qpn;
 }
 
+int
+qp_slot_state(const struct qp_slot *slot)
+{
+	const struct qp *qp;
+
+	if (slot->at == 0)
+		return -1;
+	qp = folded(slot) != NULL ? folded(slot) : open_record(slot)->qp;
+	return (int)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
 /** What qp_many_start() left in the record of a QP whose path needs no neighbour. */
 static int
 take_steps(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)

@@ -212,6 +212,25 @@ qp_list(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+/* How many there are in each state, without looking into any of them. */
+static int
+qp_count(struct rpc_call *call)
+{
+	const struct control *c = call->c;
+	json_int_t n[QPS_MAX] = { 0 };
+	json_t *o = json_object();
+
+	for (uint32_t slot = 0; slot < c->env.qps->entries; slot++) {
+		const int state = qp_slot_state(&c->slots[slot]);
+
+		if (state >= 0 && state < QPS_MAX)
+			n[state]++;
+	}
+	for (const struct conf_name *name = conf_names_qp_state; name->name != NULL; name++)
+		json_object_set_new(o, name->name, json_integer(n[name->value]));
+	return rpc_result(call, o);
+}
+
 int
 rpc_qp_destroy(struct rpc_call *call)
 {
@@ -229,6 +248,7 @@ const struct rpc_method rpc_methods_qp[] = {
 	{ "qp_modify", rpc_qp_modify, NULL },
 	{ "qp_query", rpc_qp_query, &p_qp_table },
 	{ "qp_list", qp_list, &list_table },
+	{ "qp_count", qp_count, &rpc_no_params },
 	{ "qp_destroy", rpc_qp_destroy, &p_qp_table },
 	{ NULL, NULL, NULL },
 };

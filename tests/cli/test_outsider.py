@@ -8,98 +8,17 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
+from daemon import CTL, ROCELANE, WAIT_S, Case, run  # noqa: E402
 
-ROCELANE, CTL = os.environ["ROCELANE"], os.environ["ROCELANECTL"]
 SCRIPTS = os.path.join(os.environ["ROCELANE_ROOT"], "scripts")
-WAIT_S = 60
 VERSION = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
 
 
-def run(*args, **kw):
-    p = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                       errors="replace", timeout=WAIT_S, check=False,
-                       **{"stdin": subprocess.DEVNULL, **kw})
-    return p.returncode, p.stdout
-
-
-class Outsider(unittest.TestCase):
-
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="rl")
-        self.addCleanup(holder.cleanup)
-        self.dir = holder.name
-        self.socket = self.at("sock")
-        os.environ["XDG_RUNTIME_DIR"] = self.dir
-
-    def at(self, name):
-        return os.path.join(self.dir, name)
-
-    def config(self, eal=(), ports=None, **more):
-        path = self.at("config.json")
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump({"version": 1,
-                       "eal": ["--no-huge", "--no-shconf", "--no-pci", "-m", "128",
-                               "--no-telemetry", "--log-level=error", *eal],
-                       "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
-                       "control": {"socket": self.socket},
-                       "ports": ports or [
-                           {"name": "p" + end, "device": "net_pair0" + end, "prefix": 24,
-                            "mac": "02:00:00:00:00:0" + n, "ipv4": "10.77.0." + n}
-                           for end, n in (("a", "1"), ("b", "2"))], **more}, f)
-        return path
-
-    def start(self, **kw):
-        self.log = open(self.at("log"), "w+", encoding="utf-8")
-        self.addCleanup(self.log.close)
-        p = subprocess.Popen([ROCELANE, "--config", self.config(**kw)], stdout=self.log,
-                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        self.addCleanup(self.end, p)
-        deadline = time.monotonic() + WAIT_S
-        while not self.answers():
-            self.assertIsNone(p.poll(), self.said())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
-        return p
-
-    def said(self):
-        with open(self.at("log"), encoding="utf-8") as f:
-            return f.read()
-
-    def answers(self):
-        with socket.socket(socket.AF_UNIX) as s:
-            return s.connect_ex(self.socket) == 0
-
-    @staticmethod
-    def end(p):
-        if p.poll() is None:
-            p.kill()
-        p.wait()
-
-    def stops(self, p):
-        p.terminate()
-        self.assertEqual(0, p.wait(WAIT_S), self.said())
-
-    def dial(self):
-        s = socket.socket(socket.AF_UNIX)
-        self.addCleanup(s.close)
-        s.connect(self.socket)
-        s.settimeout(WAIT_S)
-        return s
-
-    def open_files(self, p):
-        return len(os.listdir("/proc/%d/fd" % p.pid))
-
-    def until(self, what):
-        deadline = time.monotonic() + WAIT_S
-        while not what():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+class Outsider(Case):
 
     # -- signals and descriptors --
 
