@@ -88,6 +88,9 @@ run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	to = json_incref(json_object_get(wr, to_key));
 	json_object_del(wr, to_key);
 	count = work_request(wr);
+	/* Whoever posts by hand wants to see the end of it. */
+	if (strcmp(cmd->verb, "send") == 0 && json_object_get(wr, "send_flags") == NULL)
+		json_object_set_new(wr, "send_flags", json_pack("[s]", "SIGNALED"));
 	first = json_integer_value(json_object_get(wr, "wr_id"));
 	if (count < 1 || count > POST_MAX)
 		rc = ctl_usage("count must be between 1 and %d", POST_MAX);

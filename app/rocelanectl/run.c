@@ -97,6 +97,9 @@ hint(const struct command *cmd)
 		{ "rx_errors",
 			"nothing is recorded (only with \"error_buffer\" in the configuration; "
 			"`stat show` counts all drops)" },
+		{ "poll_cq",
+			"no completion waits (a request that was posted with other send_flags than "
+			"SIGNALED has one only when it fails; `qp explain` says what a QP is at)" },
 		{ "trace_read", "nothing is recorded (`trace start [QP_NUM]` begins it)" },
 	};
 
@@ -205,6 +208,34 @@ run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	return rc;
 }
 
+/* Does the daemon have such a region that ends before that? What it does not tell, it refuses. */
+static int
+check_end(struct ctl *ctl, const char *name, json_int_t offset, json_int_t length)
+{
+	const bool quiet = ctl->quiet;
+	json_t *list = NULL;
+	json_t *mr;
+	size_t i;
+	int rc;
+
+	ctl->quiet = true;
+	rc = ctl_call(ctl, "mr_list", NULL, &list);
+	ctl->quiet = quiet;
+	if (rc != CTL_OK)
+		return CTL_OK;
+	json_array_foreach (list, i, mr) {
+		const char *s = json_string_value(json_object_get(mr, "name"));
+		const json_int_t room = json_integer_value(json_object_get(mr, "length"));
+
+		if (s != NULL && strcmp(s, name) == 0 && (offset > room || length > room - offset))
+			rc = ctl_refuse("offset %" JSON_INTEGER_FORMAT " and length %" JSON_INTEGER_FORMAT
+					" go beyond the region's %" JSON_INTEGER_FORMAT " bytes",
+				offset, length, room);
+	}
+	json_decref(list);
+	return rc;
+}
+
 /* A region in pieces, so that no answer is longer than a line may be. */
 int
 run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
@@ -221,6 +252,12 @@ run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		return rc;
 	at = json_integer_value(json_object_get(params, "offset"));
 	left = json_integer_value(json_object_get(params, "length"));
+	if (left > READ_CHUNK)
+		rc = check_end(ctl, json_string_value(json_object_get(params, "name")), at, left);
+	if (rc != CTL_OK) {
+		json_decref(params);
+		return rc;
+	}
 	f = ctl_must(open_memstream(&all, &len));
 	do {
 		json_int_t n = left < READ_CHUNK ? left : READ_CHUNK;

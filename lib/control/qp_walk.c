@@ -104,6 +104,59 @@ qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 		to->dest_qp_num = from->dest_qp_num;
 }
 
+/* The shortest way from one state to another: step[to] is the state before it. @return is there one? */
+static bool
+find_way(enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
+{
+	uint8_t queue[QPS_MAX] = { (uint8_t)from };
+	bool seen[QPS_MAX] = { false };
+	uint32_t required, optional, n = 1;
+
+	seen[from] = true;
+	for (uint32_t i = 0; i < n && !seen[to]; i++) {
+		for (uint32_t s = 0; s < QPS_MAX; s++) {
+			if (seen[s] || !qp_transition_attrs(QPT_RC, queue[i], s, &required, &optional))
+				continue;
+			seen[s] = true;
+			step[s] = queue[i];
+			queue[n++] = (uint8_t)s;
+		}
+	}
+	return seen[to];
+}
+
+/* Where it may go instead, and the way to where it was to go. */
+static int
+refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct refusal *r)
+{
+	uint32_t required, optional, last = 0;
+	uint8_t step[QPS_MAX], way[QPS_MAX];
+	char next[64] = "", steps[64] = "";
+	size_t at = 0, n = 0;
+
+	for (uint32_t s = 0; s < QPS_MAX; s++)
+		if (qp_transition_attrs(QPT_RC, from, s, &required, &optional))
+			last = s;
+	for (uint32_t s = 0; s < QPS_MAX && at < sizeof(next); s++)
+		if (qp_transition_attrs(QPT_RC, from, s, &required, &optional))
+			at += (size_t)snprintf(next + at, sizeof(next) - at, "%s%s",
+				at == 0 ? "" : s == last ? " or " : ", ", qp_state_name(s));
+	if (find_way(from, to, step)) {
+		for (uint8_t s = (uint8_t)to; s != from; s = step[s])
+			way[n++] = s;
+		at = (size_t)snprintf(
+			steps, sizeof(steps), "; the way to %s is", qp_state_name(to));
+		while (n > 0 && at < sizeof(steps)) {
+			const char *name = qp_state_name(way[--n]);
+
+			at += (size_t)snprintf(steps + at, sizeof(steps) - at, " %s%s", name,
+				n > 0 ? "," : "");
+		}
+	}
+	return refuse(r, EINVAL, "qp_state: QP %u cannot go from %s to %s; from %s it may go to %s%s",
+		qpn, qp_state_name(from), qp_state_name(to), qp_state_name(from), next, steps);
+}
+
 /* QP-01..03, and the words that say which attribute it was. */
 static int
 check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct refusal *r)
@@ -115,8 +168,7 @@ check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct re
 	char keys[200];
 
 	if (!qp_transition_attrs(QPT_RC, from, to, &required, &optional))
-		return refuse(r, EINVAL, "qp_state: QP %u cannot go from %s to %s", qpn,
-			qp_state_name(from), qp_state_name(to));
+		return refuse_transition(qpn, from, to, r);
 	required &= ~(uint32_t)QP_ATTR_STATE;
 	mask &= ~(uint32_t)QP_ATTR_STATE;
 	if ((required & ~mask) != 0)

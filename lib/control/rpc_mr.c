@@ -18,8 +18,8 @@ struct p_mr_read {
 
 static const struct conf_field read_rows[] = {
 	P_NAME(p_mr_read, name, P_REQUIRED),
-	P_U64(p_mr_read, offset, P_DEFAULT(0)),
-	P_U32(p_mr_read, length, 0, READ_MAX, P_REQUIRED),
+	P_SIZE64(p_mr_read, offset, P_DEFAULT(0)),
+	P_SIZE32(p_mr_read, length, READ_MAX, P_REQUIRED),
 };
 static const struct conf_table read_table = P_TABLE(p_mr_read, read_rows, "params");
 
@@ -31,7 +31,7 @@ struct p_mr_write {
 
 static const struct conf_field write_rows[] = {
 	P_NAME(p_mr_write, name, P_REQUIRED),
-	P_U64(p_mr_write, offset, P_DEFAULT(0)),
+	P_SIZE64(p_mr_write, offset, P_DEFAULT(0)),
 	P_NUMBER(p_mr_write, data, CONF_T_HEX, 0, READ_MAX, P_REQUIRED),
 };
 static const struct conf_table write_table = P_TABLE(p_mr_write, write_rows, "params");
@@ -48,16 +48,16 @@ struct p_mr_fill {
 
 static const struct conf_field fill_rows[] = {
 	P_NAME(p_mr_fill, name, P_REQUIRED),
-	P_U64(p_mr_fill, offset, P_DEFAULT(0)),
-	P_U32(p_mr_fill, length, 0, SPAN_MAX, P_REQUIRED),
+	P_SIZE64(p_mr_fill, offset, P_DEFAULT(0)),
+	P_SIZE32(p_mr_fill, length, SPAN_MAX, P_REQUIRED),
 	P_U32(p_mr_fill, seed, 0, UINT32_MAX, P_REQUIRED),
 };
 static const struct conf_table fill_table = P_TABLE(p_mr_fill, fill_rows, "params");
 
 static const struct conf_field crc_rows[] = {
 	P_NAME(p_mr_read, name, P_REQUIRED),
-	P_U64(p_mr_read, offset, P_DEFAULT(0)),
-	P_U32(p_mr_read, length, 0, SPAN_MAX, P_REQUIRED),
+	P_SIZE64(p_mr_read, offset, P_DEFAULT(0)),
+	P_SIZE32(p_mr_read, length, SPAN_MAX, P_REQUIRED),
 };
 static const struct conf_table crc_table = P_TABLE(p_mr_read, crc_rows, "params");
 

@@ -16,6 +16,8 @@
 		__VA_ARGS__ }
 #define P_U32(S, m, lo, hi, ...) P_NUMBER(S, m, CONF_T_U32, lo, hi, __VA_ARGS__)
 #define P_U64(S, m, ...) P_NUMBER(S, m, CONF_T_U64, 0, UINT64_MAX, __VA_ARGS__)
+#define P_SIZE32(S, m, hi, ...) P_NUMBER(S, m, CONF_T_SIZE32, 0, hi, __VA_ARGS__)
+#define P_SIZE64(S, m, ...) P_NUMBER(S, m, CONF_T_SIZE64, 0, UINT64_MAX, __VA_ARGS__)
 #define P_QPN(S, m, ...) P_NUMBER(S, m, CONF_T_U32, 0, 0xffffff, __VA_ARGS__)
 #define P_NAME(S, m, ...) \
 	{ .name = #m, .type = CONF_T_NAME, .offset = offsetof(struct S, m), .min = 1, \

@@ -27,10 +27,10 @@ check_sge(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 
 static const struct conf_field sge_rows[] = {
 	P_NAME(p_sge, mr, P_OPTIONAL, .given = SGE_MR),
-	P_U64(p_sge, offset, P_OPTIONAL, .given = SGE_OFFSET),
+	P_SIZE64(p_sge, offset, P_OPTIONAL, .given = SGE_OFFSET),
 	P_U32(p_sge, lkey, 0, UINT32_MAX, P_OPTIONAL, .given = SGE_LKEY),
 	P_U64(p_sge, addr, P_OPTIONAL, .given = SGE_ADDR),
-	P_U32(p_sge, length, 0, UINT32_MAX, P_REQUIRED),
+	P_SIZE32(p_sge, length, UINT32_MAX, P_REQUIRED),
 };
 const struct conf_table rpc_sge_table = { .name = "sge",
 	.fields = sge_rows,

@@ -36,4 +36,62 @@ class Metrics(Case):
         self.stops(p)
 
 
+class Posting(Case):
+
+    def test_sizes_are_taken_where_mr_fill_takes_them(self):
+        p = self.start(**self.pair())
+        self.ctl("mr", "fill", "mr0", "1M", "64K", 7)
+        self.ctl("post", "recv", 18, "mr", "mr1", "offset", "1M", "length", "64K", "wr_id", 5)
+        self.ctl("post", "send", 17, "opcode", "SEND", "mr", "mr0", "offset", "1M",
+                 "length", "64K", "wr_id", 6)
+        done = []
+        self.until(lambda: done.extend(self.json("cq", "poll", "cq0")) or len(done) >= 2)
+        self.assertEqual({(5, "SUCCESS", 65536), (6, "SUCCESS", 0)},
+                         {(c["wr_id"], c["status"], c["byte_len"] if c["qp_num"] == 18 else 0)
+                          for c in done})
+        crc = [self.json("mr", "crc", mr, "1M", "64K")["crc32"] for mr in ("mr0", "mr1")]
+        self.assertEqual(crc[0], crc[1])
+        self.ctl("post", "recv", 18, "mr", "mr1", "length", "64 K", code=1)
+        self.assertIn("length", self.err)
+        self.stops(p)
+
+    def test_a_request_completes_unless_told_not_to(self):
+        """As a person expects who polls afterwards; send_flags '' is for who does not."""
+        p = self.start(**self.pair())
+        words = ("post", "send", 17, "opcode", "RDMA_WRITE", "mr", "mr0", "length", 8,
+                 "remote_addr", "0x10000", "rkey", "0x1101", "wr_id")
+        self.ctl(*words, 1, "send_flags", "")
+        self.ctl(*words, 2)
+        done = []
+        self.until(lambda: done.extend(self.json("cq", "poll", "cq0")) or done)
+        self.assertEqual([2], [c["wr_id"] for c in done])
+        self.ctl("cq", "poll", "cq0")
+        self.assertIn("SIGNALED", self.err)
+        self.stops(p)
+
+    def test_read_beyond_the_end_prints_no_byte(self):
+        p = self.start(**self.pair())
+        self.assertEqual("", self.ctl("mr", "read", "mr0", 0, "3M", code=1))
+        self.assertRegex(self.err, "beyond the region's 2097152 bytes")
+        self.assertEqual(131072, len(self.ctl("mr", "read", "mr0", 0, "2M").splitlines()))
+        self.stops(p)
+
+
+class States(Case):
+
+    def test_a_transition_that_is_none_says_what_is_allowed(self):
+        p = self.start(**self.pair())
+        self.ctl("qp", "modify", 17, "qp_state", "RESET")
+        for state, way in (("RTS", "INIT, RTR, RTS"), ("SQD", "INIT, RTR, RTS, SQD"),
+                           ("ERR", "INIT, ERR")):
+            self.ctl("qp", "modify", 17, "qp_state", state, code=1)
+            self.assertIn("cannot go from RESET to " + state, self.err)
+            self.assertIn("from RESET it may go to RESET or INIT", self.err)
+            self.assertIn("the way to %s is %s" % (state, way), self.err)
+        self.ctl("qp", "modify", 18, "qp_state", "SQE", code=1)
+        self.assertIn("from RTS it may go to RESET, RTS, SQD or ERR", self.err)
+        self.assertNotIn("the way to", self.err)        # an RC QP never gets there
+        self.stops(p)
+
+
 tap.main()
