@@ -100,6 +100,10 @@ int run_quiet(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 int run_json(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+/** As run_table, and what it shows stays where it is. */
+int run_look(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+/** Take what waits, until nothing does. */
+int run_clear(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv);

@@ -169,7 +169,8 @@ print_build(const json_t *v)
 	print_head("", "build_info", "", "gauge", "version of the dataplane; always 1");
 	print_name("", "build_info");
 	for (size_t i = 0; i < 3; i++)
-		print_label(keys[i], json_string_value(json_object_get(v, keys[i])), i == 0, i == 2);
+		print_label(keys[i], json_string_value(json_object_get(v, keys[i])), i == 0,
+			i == 2);
 	puts(" 1");
 }
 

@@ -8,6 +8,7 @@
 #include "ctl.h"
 
 #define QP_PAGE    256   /* QPs asked for at once: one page stays well below a line's limit */
+#define CLEAR_MAX  1000000 /* taken by one command: more may come all the time */
 #define READ_CHUNK 65536 /* bytes of a region asked for at once */
 
 /* Params, call, answer: what every simple command has in common. */
@@ -18,6 +19,20 @@ call(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t *
 	int rc = params_build(cmd, argc, argv, &params);
 
 	return rc == CTL_OK ? ctl_call(ctl, cmd->method, params, result) : rc;
+}
+
+/* The same with a flag among the params. */
+static int
+call_with(struct ctl *ctl, const struct command *cmd, int argc, char **argv, const char *flag,
+	json_t **result)
+{
+	json_t *params;
+	int rc = params_build(cmd, argc, argv, &params);
+
+	if (rc != CTL_OK)
+		return rc;
+	json_object_set_new(params, flag, json_true());
+	return ctl_call(ctl, cmd->method, params, result);
 }
 
 /* The result as JSON, as a table, or as pairs, by what it is. */
@@ -109,7 +124,18 @@ hint(const struct command *cmd)
 	}
 }
 
-/* As run_pairs, but an empty list still shows its header. */
+/* As print, but an empty list still shows its header, and says why it may be empty. */
+static void
+print_list(struct ctl *ctl, const struct command *cmd, const json_t *list)
+{
+	if (!ctl->json && json_is_array(list) && json_array_size(list) == 0) {
+		fmt_table(list, cmd->columns, true);
+		hint(cmd);
+	} else {
+		print(ctl, list, cmd->columns);
+	}
+}
+
 int
 run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
@@ -118,12 +144,42 @@ run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 
 	if (rc != CTL_OK)
 		return rc;
-	if (!ctl->json && json_is_array(result) && json_array_size(result) == 0) {
-		fmt_table(result, cmd->columns, true);
-		hint(cmd);
-	} else {
-		print(ctl, result, cmd->columns);
-	}
+	print_list(ctl, cmd, result);
+	json_decref(result);
+	return CTL_OK;
+}
+
+int
+run_look(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_t *result;
+	int rc = call_with(ctl, cmd, argc, argv, "peek", &result);
+
+	if (rc != CTL_OK)
+		return rc;
+	print_list(ctl, cmd, result);
+	json_decref(result);
+	return CTL_OK;
+}
+
+int
+run_clear(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
+{
+	json_int_t cleared = 0;
+	json_t *result;
+	size_t n;
+	int rc;
+
+	do {
+		rc = call(ctl, cmd, argc, argv, &result);
+		if (rc != CTL_OK)
+			return rc;
+		n = json_array_size(result);
+		cleared += (json_int_t)n;
+		json_decref(result);
+	} while (n > 0 && cleared < CLEAR_MAX);
+	result = ctl_must(json_pack("{s:I}", "cleared", cleared));
+	print(ctl, result, NULL);
 	json_decref(result);
 	return CTL_OK;
 }
@@ -228,9 +284,8 @@ check_end(struct ctl *ctl, const char *name, json_int_t offset, json_int_t lengt
 		const json_int_t room = json_integer_value(json_object_get(mr, "length"));
 
 		if (s != NULL && strcmp(s, name) == 0 && (offset > room || length > room - offset))
-			rc = ctl_refuse("offset %" JSON_INTEGER_FORMAT " and length %" JSON_INTEGER_FORMAT
-					" go beyond the region's %" JSON_INTEGER_FORMAT " bytes",
-				offset, length, room);
+			rc = ctl_refuse("offset %lld and length %lld go beyond the region's %lld bytes",
+				(long long)offset, (long long)length, (long long)room);
 	}
 	json_decref(list);
 	return rc;
@@ -319,14 +374,9 @@ print_stream(struct ctl *ctl, const json_t *v)
 int
 run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
-	json_t *params;
 	json_t *v;
-	int rc = params_build(cmd, argc, argv, &params);
+	int rc = call_with(ctl, cmd, argc, argv, "follow", &v);
 
-	if (rc != CTL_OK)
-		return rc;
-	json_object_set_new(params, "follow", json_true());
-	rc = ctl_call(ctl, cmd->method, params, &v);
 	if (rc != CTL_OK)
 		return rc;
 	for (size_t i = 0; i < json_array_size(v); i++)

@@ -153,9 +153,8 @@ print_blocks(const json_t *blocks, const json_t *before, double seconds, bool al
 
 			row[1 + b] = number(now);
 			if (before != NULL)
-				row[1 + n + b] = number(
-					(json_int_t)((double)(now - stats_counter(before, b, name)) /
-						     seconds));
+				row[1 + n + b] = number((json_int_t)(
+					(double)(now - stats_counter(before, b, name)) / seconds));
 		}
 	}
 	fmt_cells(cells, rows, cols, true);

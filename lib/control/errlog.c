@@ -260,3 +260,54 @@ errlog_take(struct control *c, struct errlog_entry *out)
 	}
 	return false;
 }
+
+/* The newest that is not in the picture yet, of the queue here and of the workers' buffers. */
+static bool
+look_back(const struct control *c, uint32_t *queued, uint32_t *waiting, struct errlog_entry *out)
+{
+	const struct errlog *l = &c->errlog;
+	int best = -2; /* -1: the queue */
+
+	if (*queued > 0) {
+		*out = l->ring[(l->head + *queued - 1) % l->room];
+		best = -1;
+	}
+	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+		struct errbuf_record r;
+
+		if (waiting[w] == 0)
+			continue;
+		errbuf_look(c->env.workers[w].errbuf, waiting[w] - 1, &r);
+		if (best == -2 || r.time_ns > out->r.time_ns) {
+			*out = (struct errlog_entry){ .r = r, .worker = (uint16_t)w };
+			best = (int)w;
+		}
+	}
+	if (best >= 0)
+		waiting[best]--;
+	else if (best == -1)
+		--*queued;
+	return best != -2;
+}
+
+uint32_t
+errlog_look(struct control *c, struct errlog_entry *out, uint32_t most)
+{
+	uint32_t waiting[CONTROL_MAX_WORKERS] = { 0 };
+	uint32_t queued, n = 0;
+
+	errlog_poll(c);
+	queued = c->errlog.n;
+	for (uint32_t w = 0; w < c->env.workers_n; w++)
+		if (c->env.workers[w].errbuf != NULL)
+			waiting[w] = errbuf_waiting(c->env.workers[w].errbuf);
+	while (n < most && look_back(c, &queued, waiting, &out[n]))
+		n++;
+	for (uint32_t i = 0; i < n / 2; i++) {
+		const struct errlog_entry e = out[i];
+
+		out[i] = out[n - 1 - i];
+		out[n - 1 - i] = e;
+	}
+	return n;
+}

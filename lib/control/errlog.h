@@ -42,5 +42,7 @@ void errlog_close(struct control *c);
 uint32_t errlog_poll(struct control *c);
 /** Oldest record, each once. @return false: none. */
 bool errlog_take(struct control *c, struct errlog_entry *out);
+/** The newest of all that wait, at most `most`, oldest first; they stay. @return how many. */
+uint32_t errlog_look(struct control *c, struct errlog_entry *out, uint32_t most);
 
 #endif

@@ -441,3 +441,15 @@ events_take(struct control *c)
 	}
 	return o;
 }
+
+uint32_t
+events_waiting(const struct control *c)
+{
+	return c->events.n;
+}
+
+json_t *
+events_look(struct control *c, uint32_t i)
+{
+	return event_json(c, event_at(&c->events, i));
+}

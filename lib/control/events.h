@@ -78,6 +78,10 @@ void events_check_lost(struct control *c);
 void events_forget(struct control *c, enum event_of of, uint32_t number);
 /** Oldest event as JSON, taken out; NULL: none, or no memory. */
 json_t *events_take(struct control *c);
+/** How many wait to be taken. */
+uint32_t events_waiting(const struct control *c);
+/** The i-th of those as JSON, 0 is the oldest; it stays. NULL: no memory. */
+json_t *events_look(struct control *c, uint32_t i);
 
 /** The rule behind an event, or what else there is to say; a new reference. */
 json_t *events_detail(const struct event *e);

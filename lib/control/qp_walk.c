@@ -104,7 +104,7 @@ qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 		to->dest_qp_num = from->dest_qp_num;
 }
 
-/* The shortest way from one state to another: step[to] is the state before it. @return is there one? */
+/* The shortest way: step[to] is the state before it. @return is there one? */
 static bool
 find_way(enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
 {
@@ -115,7 +115,8 @@ find_way(enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
 	seen[from] = true;
 	for (uint32_t i = 0; i < n && !seen[to]; i++) {
 		for (uint32_t s = 0; s < QPS_MAX; s++) {
-			if (seen[s] || !qp_transition_attrs(QPT_RC, queue[i], s, &required, &optional))
+			if (seen[s] ||
+				!qp_transition_attrs(QPT_RC, queue[i], s, &required, &optional))
 				continue;
 			seen[s] = true;
 			step[s] = queue[i];

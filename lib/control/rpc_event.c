@@ -13,26 +13,63 @@
 struct p_events {
 	uint32_t max;
 	bool follow;
+	bool peek; /* the newest that wait, and they stay */
 };
 
 static const struct conf_field events_rows[] = {
 	P_U32(p_events, max, 1, EVENTS_MAX, P_DEFAULT(EVENTS_MAX)),
 	P_BOOL(p_events, follow, P_DEFAULT(0)),
 };
+static const struct conf_field async_rows[] = {
+	P_U32(p_events, max, 1, EVENTS_MAX, P_DEFAULT(EVENTS_MAX)),
+	P_BOOL(p_events, follow, P_DEFAULT(0)),
+	P_BOOL(p_events, peek, P_DEFAULT(0)),
+};
+static const struct conf_table async_table = P_TABLE(p_events, async_rows, "params");
 static const struct conf_table events_table = P_TABLE(p_events, events_rows, "params");
+
+/* As rpc_append(), in front. */
+static json_t *
+prepend(json_t *list, json_t *v)
+{
+	if (json_array_insert_new(list, 0, v) == 0)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+/* From the newest back, until a line would be full; the list is oldest first. */
+static int
+look_at_events(struct rpc_call *call, uint32_t max)
+{
+	const uint32_t n = events_waiting(call->c);
+	json_t *list = json_array();
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < n && i < max && bytes < REPLY_BYTES && list != NULL; i++) {
+		json_t *e = events_look(call->c, n - 1 - i);
+
+		bytes += rpc_size(e) + 1;
+		list = prepend(list, e);
+	}
+	return rpc_result(call, list);
+}
 
 static int
 async_events(struct rpc_call *call)
 {
 	const struct p_events *p = call->params;
-	json_t *list = json_array();
+	json_t *list;
 	size_t bytes = 0;
 
-	if (p->follow && call->client == NULL) {
-		json_decref(list);
+	if (p->follow && p->peek)
+		return rpc_invalid(call, "peek: goes without follow, which takes what waits");
+	if (p->follow && call->client == NULL)
 		return rpc_invalid(call, "follow: there is no connection to carry notifications");
-	}
 	control_drain(call->c);
+	if (p->peek)
+		return look_at_events(call, p->max);
+	list = json_array();
 	for (uint32_t n = 0; n < p->max && bytes < REPLY_BYTES && list != NULL; n++) {
 		json_t *e = events_take(call->c);
 
@@ -98,10 +135,12 @@ cq_events(struct rpc_call *call)
 
 struct p_records {
 	uint32_t max;
+	bool peek; /* the newest that wait, and they stay */
 };
 
 static const struct conf_field records_rows[] = {
 	P_U32(p_records, max, 1, RECORDS_MAX, P_DEFAULT(256)),
+	P_BOOL(p_records, peek, P_DEFAULT(0)),
 };
 static const struct conf_table records_table = P_TABLE(p_records, records_rows, "params");
 
@@ -173,13 +212,37 @@ record_json(struct control *c, const struct errlog_entry *e)
 }
 
 static int
+look_at_errors(struct rpc_call *call, uint32_t max)
+{
+	struct errlog_entry *e = calloc(max, sizeof(*e));
+	json_t *list = json_array();
+	uint32_t n = e != NULL ? errlog_look(call->c, e, max) : 0;
+	size_t bytes = 0;
+
+	if (e == NULL) {
+		json_decref(list);
+		list = NULL;
+	}
+	for (uint32_t i = 0; i < n && bytes < REPLY_BYTES && list != NULL; i++) {
+		json_t *o = record_json(call->c, &e[n - 1 - i]);
+
+		bytes += rpc_size(o) + 1;
+		list = prepend(list, o);
+	}
+	free(e);
+	return rpc_result(call, list);
+}
+
+static int
 rx_errors(struct rpc_call *call)
 {
 	const struct p_records *p = call->params;
-	json_t *list = json_array();
+	json_t *list = p->peek ? NULL : json_array();
 	struct errlog_entry e;
 	size_t bytes = 0;
 
+	if (p->peek)
+		return look_at_errors(call, p->max);
 	for (uint32_t n = 0; n < p->max && bytes < REPLY_BYTES && list != NULL; n++) {
 		json_t *o;
 
@@ -193,7 +256,7 @@ rx_errors(struct rpc_call *call)
 }
 
 const struct rpc_method rpc_methods_event[] = {
-	{ "async_events", async_events, &events_table },
+	{ "async_events", async_events, &async_table },
 	{ "req_notify", req_notify, &notify_table },
 	{ "cq_events", cq_events, &events_table },
 	{ "rx_errors", rx_errors, &records_table },

@@ -66,3 +66,19 @@ errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n)
 	atomic_store_explicit(&b->cons, cons + count, memory_order_release);
 	return count;
 }
+
+uint32_t
+errbuf_waiting(const struct errbuf *b)
+{
+	return atomic_load_explicit(&b->prod, memory_order_acquire) -
+	       atomic_load_explicit(&b->cons, memory_order_relaxed);
+}
+
+void
+errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out)
+{
+	const uint32_t cons = atomic_load_explicit(&b->cons, memory_order_relaxed);
+
+	assert(i < errbuf_waiting(b));
+	*out = b->r[(cons + i) & b->mask];
+}

@@ -66,5 +66,9 @@ errbuf_leave_out(struct errbuf *b, uint32_t n)
 void errbuf_commit(struct errbuf *b);
 /** Control: copy up to n records out. @return how many. */
 uint32_t errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n);
+/** Control: how many wait to be taken. */
+uint32_t errbuf_waiting(const struct errbuf *b);
+/** Control: copy the i-th of those, 0 is the oldest; it stays. `i` is below errbuf_waiting(). */
+void errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out);
 
 #endif

@@ -95,8 +95,8 @@ class Case(unittest.TestCase):
 
     def ctl(self, *words, code=0):
         """Standard output of rocelanectl; standard error is kept in self.err."""
-        p = subprocess.run([CTL, "-s", self.socket, *map(str, words)], capture_output=True, text=True,
-                           stdin=subprocess.DEVNULL, timeout=WAIT_S, check=False)
+        p = subprocess.run([CTL, "-s", self.socket, *map(str, words)], capture_output=True,
+                           text=True, stdin=subprocess.DEVNULL, timeout=WAIT_S, check=False)
         self.assertEqual(code, p.returncode, p.stdout + p.stderr)
         self.err = p.stderr
         return p.stdout

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Prometheus' text format 0.0.4, read strictly: https://prometheus.io/docs/instrumenting/exposition_formats/"""
+"""Prometheus' text format 0.0.4, read strictly.
+
+https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
 import re
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

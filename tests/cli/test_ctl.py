@@ -129,7 +129,8 @@ class Output(Case):
             return {"data": "5a" * params["length"]}
         out = self.ctl({"mr_read": mr_read}, "-j", "mr", "read", "mr0", 0, "160K")
         self.assertEqual(json.loads(out), {"data": "5a" * 163840})
-        self.assertEqual([p["offset"] for _, p in self.asked], [0, 65536, 131072])
+        self.assertEqual([p["offset"] for m, p in self.asked if m == "mr_read"],
+                         [0, 65536, 131072])
 
     def test_read_of_no_hex_is_refused(self):
         self.ctl({"mr_read": {"data": "zz"}}, "mr", "read", "mr0", 0, 1, code=1)
@@ -142,6 +143,16 @@ class Output(Case):
         self.assertEqual(self.asked, [("async_events", {"follow": True})])
         self.assertEqual(out, "event_type COMM_EST  qp_num 16\nevent_type QP_FATAL  qp_num 17\n")
         self.assertIn("closed the connection", self.err)
+
+    def test_show_and_list_take_nothing(self):
+        """Looking twice shows the same; `clear` and `monitor` are the verbs that take."""
+        for words, method in ((("error", "show"), "rx_errors"),
+                              (("event", "list"), "async_events")):
+            self.assertEqual({"peek": True}, self.params({method: [{"psn": 1}]}, *words))
+            self.assertEqual({"peek": True, "max": 3}, self.params({method: []}, *words, 3))
+            left = [[{"psn": 1}] * 3, [{"psn": 1}], []]
+            out = self.ctl({method: lambda _, q=left: q.pop(0)}, words[0], "clear")
+            self.assertEqual(([(method, {})] * 3, "cleared  4\n"), (self.asked, out))
 
     def test_notes_before_the_answer_are_kept(self):
         note = b'{"jsonrpc":"2.0","method":"async_event","params":{"n":1}}\n'

@@ -133,7 +133,7 @@ class Stats(Case):
         self.assertEqual("frames taken from ports", families["rocelane_rx_packets_total"].help)
 
     def test_metrics_add_up(self):
-        """sum() over the labels is the total: workers, ports and the rest have names of their own."""
+        """sum() over the labels is the total: workers and ports have names of their own."""
         f = self.metrics()
 
         def samples(name):

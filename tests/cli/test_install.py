@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `meson install` puts where: found by ld.so, pkg-config, man, bash and systemd of a Debian 12.
+"""What `meson install` puts where: found by Debian 12's ld.so, pkg-config, man, bash, systemd.
 
 MESON is the command, ROCELANE_ROOT the source. Only configured, not built: what would be installed
 where is known then.

@@ -77,6 +77,25 @@ class Posting(Case):
         self.stops(p)
 
 
+class Looking(Case):
+
+    def test_looking_at_errors_and_events_leaves_them(self):
+        p = self.start(error_buffer={"entries": 64}, **self.pair())
+        self.ctl("post", "send", 17, "opcode", "RDMA_WRITE", "mr", "mr0", "length", 8,
+                 "remote_addr", "0x10000", "rkey", "0x9999")
+        self.until(lambda: self.json("qp", "show", 17)["qp_state"] == "ERR")
+        first = self.json("event", "list")
+        self.assertIn("QP_ACCESS_ERR", [e["event_type"] for e in first])
+        self.assertEqual(first, self.json("event", "list"))
+        self.assertEqual(len(first), self.json("event", "clear")["cleared"])
+        self.assertEqual([], self.json("event", "list"))
+        errors = self.json("error", "show")
+        self.assertEqual(errors, self.json("error", "show"))
+        self.assertEqual(len(errors), self.json("error", "clear")["cleared"])
+        self.assertEqual([], self.json("error", "show"))
+        self.stops(p)
+
+
 class States(Case):
 
     def test_a_transition_that_is_none_says_what_is_allowed(self):

@@ -67,6 +67,23 @@ class Events(rig.RigCase):
         self.expect(self.feed(self.peer.send_only(E)), Ack(E, 1))
         self.assertEqual([], self.rpc("async_events", max=64))
 
+    def test_a_look_at_events_takes_none(self):
+        """peek: the newest that wait, oldest first; then async_events delivers each once."""
+        self.resp(qp_state="RTR", recv=4)
+        self.expect(self.feed(self.peer.send_only(E)), Ack(E, 1))
+        self.expect(self.feed(self.peer.write_only(E + 1, b"x", VA, RKEY ^ 1)),
+                    Nak(E + 1, NAK_RAE, 1))
+        want = ["COMM_EST", "QP_ACCESS_ERR"]
+        for _ in range(2):
+            self.assertEqual(want, [e["event_type"] for e in self.rpc("async_events", peek=True)])
+        self.assertEqual(want[1:], [e["event_type"] for e in
+                                    self.rpc("async_events", max=1, peek=True)])
+        self.assertEqual(want, [e["event_type"] for e in self.rpc("async_events", max=64)])
+        self.assertEqual([], self.rpc("async_events", peek=True))
+        with self.assertRaises(rig.RpcError) as refused:
+            self.rpc("async_events", peek=True, follow=True)
+        self.assertIn("peek", refused.exception.message)
+
     def test_AE_09_destroyed_with_an_event_waiting(self):
         """Neither what was queued nor what comes late names the QP, or its successor."""
         self.resp()

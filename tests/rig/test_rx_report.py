@@ -21,6 +21,20 @@ class ErrorRecord(rig.RigCase):
                           r["length"]))
         self.assertEqual([], self.rpc("rx_errors", max=8))
 
+    def test_RX_ERR_01_a_look_takes_nothing(self):
+        """peek: the newest that wait, as often as asked; then each is delivered once."""
+        self.resp()
+        for i in range(3):
+            self.silent(self.feed(self.peer.send_only(E + i, b"x", tver=2)))
+        for _ in range(2):
+            self.assertEqual([E, E + 1, E + 2],
+                             [r["psn"] for r in self.rpc("rx_errors", peek=True)])
+            self.assertEqual([E + 1, E + 2],
+                             [r["psn"] for r in self.rpc("rx_errors", max=2, peek=True)])
+        looked = self.rpc("rx_errors", peek=True)
+        self.assertEqual(looked, self.rpc("rx_errors", max=8))
+        self.assertEqual([], self.rpc("rx_errors", peek=True))
+
     def test_RX_ERR_03_bounded(self):
         self.resp()
         bad = self.peer.send_only(E, b"x", tver=1)

@@ -47,6 +47,31 @@ sizes(void **state UNUSED)
 	assert_int_equal(errbuf_size(64), 128 + 64 * 192);
 }
 
+/* What is looked at stays, over the ring's end too. */
+static void
+RX_ERR_01_look(void **state UNUSED)
+{
+	struct errbuf *b = errbuf_new(8);
+	struct errbuf_record out[4], r;
+
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(put(b, i));
+	assert_int_equal(errbuf_take(b, out, 3), 3);
+	for (uint32_t i = 4; i < 7; i++)
+		assert_true(put(b, i));
+	assert_int_equal(errbuf_waiting(b), 4);
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		for (uint32_t i = 0; i < 4; i++) {
+			errbuf_look(b, i, &r);
+			assert_int_equal(r.qpn, 3 + i);
+		}
+	}
+	assert_int_equal(errbuf_take(b, out, 4), 4);
+	assert_int_equal(out[0].qpn, 3);
+	assert_int_equal(errbuf_waiting(b), 0);
+	free(b);
+}
+
 /* RX-ERR-03: ring of 64, 10000 bad packets, nobody reads. */
 static void
 RX_ERR_03_bounded(void **state UNUSED)
@@ -168,6 +193,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(RX_ERR_01_in_order_once),
+		cmocka_unit_test(RX_ERR_01_look),
 		cmocka_unit_test(RX_ERR_03_bounded),
 		cmocka_unit_test(uncommitted),
 		cmocka_unit_test(RX_ERR_03_two_threads),
