@@ -10,6 +10,7 @@ import unittest
 
 ROCELANE, CTL = os.environ["ROCELANE"], os.environ["ROCELANECTL"]
 WAIT_S = 60
+VERSION = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
 
 
 def run(*args, **kw):
@@ -64,8 +65,16 @@ class Case(unittest.TestCase):
             return f.read()
 
     def answers(self):
+        """Not before everything of its configuration is made: its socket is there earlier."""
         with socket.socket(socket.AF_UNIX) as s:
-            return s.connect_ex(self.socket) == 0
+            if s.connect_ex(self.socket) != 0:
+                return False
+            s.settimeout(WAIT_S)
+            try:
+                s.sendall(VERSION)
+                return b"result" in s.recv(4096)
+            except ConnectionError:
+                return False
 
     @staticmethod
     def end(p):

@@ -12,10 +12,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
-from daemon import CTL, ROCELANE, WAIT_S, Case, run  # noqa: E402
+from daemon import CTL, ROCELANE, VERSION, WAIT_S, Case, run  # noqa: E402
 
 SCRIPTS = os.path.join(os.environ["ROCELANE_ROOT"], "scripts")
-VERSION = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
 
 
 class Outsider(Case):
