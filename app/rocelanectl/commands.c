@@ -23,8 +23,10 @@
 	"outstanding"
 #define CQE_COLUMNS \
 	"wr_id status opcode byte_len qp_num imm_data invalidated_rkey wc_flags vendor_err"
-#define EVENT_COLUMNS "time_ns event_type qp_num cq srq port source fatal_code psn detail"
-#define ERROR_COLUMNS "time_ns port worker qp_num opcode psn length impact syndrome names"
+#define EVENT_COLUMNS "time event_type qp_num cq srq port source fatal_code psn detail"
+#define ERROR_COLUMNS "time port worker qp_num opcode psn length impact syndrome names"
+#define TRACE_COLUMNS \
+	"time worker kind qp_num opcode psn msn len syndrome rule fault qp_state detail"
 #define MR_KEYS       "name pd length addr rkey access fill remote_invalidate"
 #define SRQ_KEYS      "name pd max_wr max_sge srq_limit"
 #define SRQ_COLUMNS   "name pd max_wr max_sge posted srq_limit users error"
@@ -44,6 +46,7 @@ const struct command commands[] = {
 	{ "qp",       "list",       "qp_list",         NULL,                     "qp_state worker limit after",      QP_COLUMNS,    run_qp_list, "queue pairs, one a line" },
 	{ "qp",       "show",       "qp_query",        "#qp_num",                NULL,                               NULL,          run_pairs,   "attributes and live state of a queue pair" },
 	{ "qp",       "explain",    "qp_explain",      "#qp_num",                NULL,                               NULL,          run_explain, "why the queue pair is in ERR: packet, answer, reports, what came before" },
+	{ "qp",       "post-mortem", "qp_post_mortem", "?#qp_num",               NULL,                               NULL,          run_post_mortem, "queue pairs that failed, gone ones too, newest first; of a number: the whole story" },
 	{ "qp",       "create",     "qp_create",       "?#qp_num",               QP_INIT QP_ATTRS,                   NULL,          run_pairs,   "make a queue pair" },
 	{ "qp",       "modify",     "qp_modify",       "#qp_num",                QP_ATTRS " cur_qp_state",           NULL,          run_quiet,   "change attributes, qp_state among them" },
 	{ "qp",       "destroy",    "qp_destroy",      "#qp_num",                NULL,                               NULL,          run_quiet,   "destroy a queue pair" },
@@ -88,7 +91,7 @@ const struct command commands[] = {
 	{ "stat",     "latency",    "latency",         NULL,                     NULL,                               NULL,          run_table,   "from posting to completion, in nanoseconds, of what send_feeds asked for" },
 	{ "trace",    "start",      "trace_start",     "?#qp_num",               NULL,                               NULL,          run_quiet,   "start the flight recorder" },
 	{ "trace",    "stop",       "trace_stop",      "?#qp_num",               NULL,                               NULL,          run_quiet,   "stop it" },
-	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              NULL,          run_table,   "the last packets and decisions" },
+	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              TRACE_COLUMNS, run_table,   "the last packets and decisions" },
 	{ "impair",   "show",       "impair_get",      "?port",                  NULL,                               IMPAIR_COLUMNS, run_impair_show, "the bad wire in front of the ports: what it did, its rules" },
 	{ "impair",   "set",        "impair_set",      "port ?rules",            IMPAIR_KEYS,                        NULL,          run_impair_set, "new rules for what a port receives: a JSON file, -, none, or one rule as pairs" },
 	{ "impair",   "log",        "impair_log",      "port",                   "from max",                         NULL,          run_impair_log, "what was decided since the rules were set, as a file for impair set" },

@@ -61,6 +61,8 @@ int ctl_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * @return CTL_OK with *result to be released, or CTL_REFUSED.
  */
 int ctl_call(struct ctl *ctl, const char *method, json_t *params, json_t **result);
+/** Call the command's method with its words. @return as ctl_call(), or CTL_USAGE. */
+int ctl_ask(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t **result);
 /** `p`, or the end of the program when memory is out. */
 void *ctl_must(void *p);
 
@@ -106,6 +108,7 @@ int run_look(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_clear(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_post_mortem(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
@@ -131,6 +134,18 @@ json_t *stats_blocks(const json_t *result, const char *scope);
 json_t *stats_names(const json_t *blocks);
 /** 0 where the block has none of that name. */
 json_int_t stats_counter(const json_t *blocks, size_t block, const char *name);
+
+/* explain.c: parts of an explanation, one line each; what is null or not there is left out */
+
+/** "what  value" */
+void explain_line(const char *what, const json_t *v);
+/** "what  label value  label value": members of `o`, each behind its label. */
+void explain_parts(
+	const char *what, const json_t *o, const char *const *keys, const char *const *labels);
+/** An "error" object. */
+void explain_error(const json_t *e);
+/** "trace": what came before the error, and with it. */
+void explain_trace(const json_t *v);
 
 /* help.c */
 

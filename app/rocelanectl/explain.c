@@ -6,8 +6,8 @@
 
 #include "ctl.h"
 
-static void
-line(const char *what, const json_t *v)
+void
+explain_line(const char *what, const json_t *v)
 {
 	char *text;
 
@@ -19,8 +19,8 @@ line(const char *what, const json_t *v)
 }
 
 /* "what  a  b  c" with the parts that are there. */
-static void
-parts(const char *what, const json_t *o, const char *const *keys, const char *const *labels)
+void
+explain_parts(const char *what, const json_t *o, const char *const *keys, const char *const *labels)
 {
 	if (!json_is_object(o))
 		return;
@@ -38,8 +38,8 @@ parts(const char *what, const json_t *o, const char *const *keys, const char *co
 	putchar('\n');
 }
 
-static void
-print_error(const json_t *e)
+void
+explain_error(const json_t *e)
 {
 	static const char *const packet[] = { "opcode_name", "psn", "length", NULL };
 	static const char *const packet_labels[] = { "", "PSN ", "payload ", NULL };
@@ -53,32 +53,32 @@ print_error(const json_t *e)
 	json_t *code = json_object_get(e, "fatal_code");
 
 	if (rule != NULL && *rule != '\0') {
-		line("rule", json_object_get(e, "rule"));
-		line("what", json_object_get(e, "text"));
+		explain_line("rule", json_object_get(e, "rule"));
+		explain_line("what", json_object_get(e, "text"));
 	}
-	line("side", json_object_get(e, "side"));
-	parts("packet", json_object_get(e, "packet"), packet, packet_labels);
-	parts("peer", json_object_get(e, "peer"), peer, peer_labels);
-	parts("syndrome", json_object_get(e, "fault"), fault, fault_labels);
-	line("received", json_object_get(e, "received_syndrome"));
+	explain_line("side", json_object_get(e, "side"));
+	explain_parts("packet", json_object_get(e, "packet"), packet, packet_labels);
+	explain_parts("peer", json_object_get(e, "peer"), peer, peer_labels);
+	explain_parts("syndrome", json_object_get(e, "fault"), fault, fault_labels);
+	explain_line("received", json_object_get(e, "received_syndrome"));
 	if (json_is_object(answer))
-		line("answered", json_object_get(answer, "text"));
+		explain_line("answered", json_object_get(answer, "text"));
 	else if (side != NULL && strcmp(side, "responder") == 0)
 		printf("%-12s  nothing\n", "answered");
-	line("completed", json_object_get(e, "completion"));
-	line("event", json_object_get(e, "event"));
+	explain_line("completed", json_object_get(e, "completion"));
+	explain_line("event", json_object_get(e, "event"));
 	if (json_integer_value(code) != 0) {
 		const char *text = json_string_value(json_object_get(e, "fatal_text"));
 
 		printf("%-12s  %lld%s%s\n", "FATAL code", (long long)json_integer_value(code),
 			text != NULL ? ": " : "", text != NULL ? text : "");
 	}
-	line("time_ns", json_object_get(e, "time_ns"));
+	explain_line("time", json_object_get(e, "time"));
 }
 
 /* The entries before the error, and those from it on. */
-static void
-print_trace(const json_t *v)
+void
+explain_trace(const json_t *v)
 {
 	const json_t *list = json_object_get(v, "trace");
 	const size_t before = (size_t)json_integer_value(json_object_get(v, "before"));
@@ -100,7 +100,7 @@ print_trace(const json_t *v)
 		if (json_array_size(part) > 0) {
 			printf("\n%s\n", half == 0 ? "before it:" : "with it and behind it:");
 			fmt_table(part,
-				"time_ns kind opcode psn msn len syndrome fault rule qp_state",
+				"time kind opcode psn msn len syndrome fault rule qp_state",
 				true);
 		}
 		json_decref(part);
@@ -110,27 +110,24 @@ print_trace(const json_t *v)
 static void
 print_path(const json_t *path)
 {
-	static const char *const last[] = { "text", "rule", "time_ns", NULL };
-	static const char *const labels[] = { "", "", "time_ns ", NULL };
+	static const char *const last[] = { "text", "rule", "time", NULL };
+	static const char *const labels[] = { "", "", "at ", NULL };
 
 	if (!json_is_object(path))
 		return;
-	line("path", json_object_get(path, "path_mig_state"));
-	line("migrations", json_object_get(path, "migrations"));
-	parts("last one", json_object_get(path, "last"), last, labels);
+	explain_line("path", json_object_get(path, "path_mig_state"));
+	explain_line("migrations", json_object_get(path, "migrations"));
+	explain_parts("last one", json_object_get(path, "last"), last, labels);
 }
 
 int
 run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
 	const json_t *error;
-	json_t *params, *v;
+	json_t *v;
 	char *text;
-	int rc = params_build(cmd, argc, argv, &params);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &v);
 
-	if (rc != CTL_OK)
-		return rc;
-	rc = ctl_call(ctl, cmd->method, params, &v);
 	if (rc != CTL_OK)
 		return rc;
 	if (ctl->json) {
@@ -146,9 +143,9 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	puts(text);
 	free(text);
 	if (json_is_object(error)) {
-		print_error(error);
-		line("flushed", json_object_get(v, "flushed"));
-		print_trace(v);
+		explain_error(error);
+		explain_line("flushed", json_object_get(v, "flushed"));
+		explain_trace(v);
 	}
 	print_path(json_object_get(v, "path"));
 	json_decref(v);

@@ -185,6 +185,11 @@ print_values(struct ctl *ctl, const struct command *c, const char *name)
 			print_members(ctl, list, "name");
 		return;
 	}
+	/* Of those that failed, gone ones too. */
+	if (c->run == run_post_mortem) {
+		print_members(ctl, c->method, name);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (strcmp(sources[i].name, name) != 0)
 			continue;

@@ -27,12 +27,10 @@ print_rules(const json_t *port)
 int
 run_impair_show(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
-	json_t *params, *result, *list, *port;
+	json_t *result, *list, *port;
 	size_t i;
-	int rc = params_build(cmd, argc, argv, &params);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &result);
 
-	if (rc == CTL_OK)
-		rc = ctl_call(ctl, cmd->method, params, &result);
 	if (rc != CTL_OK)
 		return rc;
 	if (ctl->json) {
@@ -132,13 +130,11 @@ run_impair_set(struct ctl *ctl, const struct command *cmd, int argc, char **argv
 int
 run_impair_log(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
-	json_t *params, *result, *rules;
+	json_t *result, *rules;
 	json_int_t lost;
 	size_t n;
-	int rc = params_build(cmd, argc, argv, &params);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &result);
 
-	if (rc == CTL_OK)
-		rc = ctl_call(ctl, cmd->method, params, &result);
 	if (rc != CTL_OK)
 		return rc;
 	rules = json_object_get(json_object_get(result, "impair"), "rules");

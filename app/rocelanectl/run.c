@@ -11,9 +11,8 @@
 #define CLEAR_MAX  1000000 /* taken by one command: more may come all the time */
 #define READ_CHUNK 65536 /* bytes of a region asked for at once */
 
-/* Params, call, answer: what every simple command has in common. */
-static int
-call(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t **result)
+int
+ctl_ask(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t **result)
 {
 	json_t *params;
 	int rc = params_build(cmd, argc, argv, &params);
@@ -65,7 +64,7 @@ int
 run_quiet(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
 	json_t *result;
-	int rc = call(ctl, cmd, argc, argv, &result);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &result);
 
 	if (rc != CTL_OK)
 		return rc;
@@ -79,7 +78,7 @@ int
 run_pairs(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
 	json_t *result;
-	int rc = call(ctl, cmd, argc, argv, &result);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &result);
 
 	if (rc != CTL_OK)
 		return rc;
@@ -92,7 +91,7 @@ int
 run_json(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
 	json_t *result;
-	int rc = call(ctl, cmd, argc, argv, &result);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &result);
 
 	if (rc != CTL_OK)
 		return rc;
@@ -140,7 +139,7 @@ int
 run_table(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
 	json_t *result;
-	int rc = call(ctl, cmd, argc, argv, &result);
+	int rc = ctl_ask(ctl, cmd, argc, argv, &result);
 
 	if (rc != CTL_OK)
 		return rc;
@@ -171,7 +170,7 @@ run_clear(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	int rc;
 
 	do {
-		rc = call(ctl, cmd, argc, argv, &result);
+		rc = ctl_ask(ctl, cmd, argc, argv, &result);
 		if (rc != CTL_OK)
 			return rc;
 		n = json_array_size(result);

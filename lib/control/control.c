@@ -122,6 +122,7 @@ control_poll(struct control *c, ns_t now)
 	work += neigh_poll(c);
 	work += qp_stock_poll(c);
 	work += errlog_poll(c);
+	post_mortem_poll(c);
 	watch_links(c);
 	qp_fold_poll(c);
 	return work;
@@ -209,6 +210,7 @@ release(struct control *c)
 	qp_admin_fini(c);
 	objects_fini(c);
 	neigh_fini(&c->neighs);
+	post_mortem_fini(c);
 	errlog_close(c);
 	rpc_server_close(c);
 	free(c);
@@ -258,6 +260,7 @@ control_create(const struct control_env *env, struct control **out)
 		release(c);
 		return rc;
 	}
+	c->running = true;
 	*out = c;
 	return 0;
 }

@@ -98,7 +98,7 @@ event_json(struct control *c, const struct event *e)
 	json_object_set_new(o, "source", json_string(e->source));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
-	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
+	wall_set(c, o, e->time_ns);
 	json_object_set_new(o, "detail", events_detail(e));
 	if (e->rule != 0) {
 		json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
@@ -195,10 +195,7 @@ events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker)
 	if (rec == NULL)
 		return;
 	explain_keep(c, rec, m->ev.trace_at, m->ev.time_ns);
-	/* A feed has no completion queue to tell it: whoever runs it reads the log. */
-	if ((m->ev.rule & QP_RULE_REQUESTER) != 0 && rec->qp->sq.feed != NULL)
-		log_warn("QP %u: send_feed stopped at PSN %u: %s (%s)", rec->qp->qpn, m->ev.psn,
-			qp_rule_text(m->ev.rule), qp_rule_id(m->ev.rule));
+	post_mortem_add(c, rec, m);
 	if (m->ev.fatal == 0)
 		return;
 	rec->fatal = (struct qp_fatal){ .time_ns = m->ev.time_ns,

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ enum { STATUS_FLUSHED = 5 };
 /* ---- the flight recorder's share ------------------------------------------------------------ */
 
 /* What follows an error says how it ended; drops and flushes in number say nothing more. */
-static void
-take_after(struct story *s, const struct trace *t, uint32_t qpn)
+void
+story_go_on(struct story *s, const struct trace *t, uint32_t qpn)
 {
 	struct trace_entry e[256];
 	const uint32_t got = trace_after(t, qpn, s->trace_at, e, ARRAY_LEN(e));
@@ -50,7 +51,7 @@ explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time
 	s->trace_at = trace_at;
 	s->before = trace_before(t, qpn, trace_at, s->e, STORY_BEFORE);
 	s->n = s->before;
-	take_after(s, t, qpn);
+	story_go_on(s, t, qpn);
 	rec->story = s;
 	c->stories++;
 }
@@ -65,20 +66,15 @@ explain_forget(struct control *c, struct qp_rec *rec)
 	c->stories--;
 }
 
-static json_t *
-story_json(struct control *c, struct qp_rec *rec)
+void
+story_set(struct control *c, json_t *o, const struct story *s, uint32_t worker)
 {
-	struct story *s = rec->story;
-	const struct trace *t = c->env.workers[rec->qp->worker].trace;
 	json_t *list = json_array();
 
-	if (s == NULL)
-		return list;
-	/* The worker may have gone on a little since: the answer, the completions. */
-	take_after(s, t, rec->qp->qpn);
-	for (uint32_t i = 0; i < s->n && list != NULL; i++)
-		list = rpc_append(list, rpc_trace_entry(&s->e[i], rec->qp->worker));
-	return list;
+	for (uint32_t i = 0; s != NULL && i < s->n && list != NULL; i++)
+		list = rpc_append(list, rpc_trace_entry(c, &s->e[i], worker));
+	json_object_set_new(o, "before", json_integer(s != NULL ? (json_int_t)s->before : 0));
+	json_object_set_new(o, "trace", list);
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */
@@ -112,18 +108,18 @@ syndrome_text(uint8_t syndrome)
 }
 
 static json_t *
-peer_json(const struct qp_rec *rec)
+peer_json(const struct failure *f)
 {
-	const struct wire_path *path = &rec->attr.path;
+	const struct wire_path *path = &f->path;
 	const uint8_t *m = path->dmac;
 	char ip[INET6_ADDRSTRLEN] = "";
 
 	inet_ntop(path->ipv6 ? AF_INET6 : AF_INET, path->dst_ip, ip, sizeof(ip));
 	return json_pack("{s:s, s:o, s:i}", "ip", ip, "mac",
-		rec->attr.path_resolved ? json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1],
+		f->resolved ? json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1],
 						  m[2], m[3], m[4], m[5])
 					: json_null(),
-		"qp_num", (int)rec->attr.dest_qp_num);
+		"qp_num", (int)f->peer_qpn);
 }
 
 static json_t *
@@ -155,9 +151,21 @@ answer_json(const struct qp_error *e)
 	return json_pack("{s:i, s:o}", "syndrome", e->syndrome, "text", syndrome_text(e->syndrome));
 }
 
-static json_t *
-error_json(const struct qp_rec *rec, const struct qp_error *e)
+void
+failure_set_reports(json_t *o, const struct qp_error *e)
 {
+	json_object_set_new(o, "completion",
+		(e->flags & QP_ERROR_COMPLETED) != 0 ? json_string(rpc_status_name(e->wc_status))
+						     : json_null());
+	json_object_set_new(o, "event",
+		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(events_name(e->event))
+						 : json_null());
+}
+
+json_t *
+failure_json(struct control *c, const struct failure *f)
+{
+	const struct qp_error *e = &f->error;
 	const char *fatal = wire_fatal_text(e->fatal);
 	const bool told = (e->flags & QP_ERROR_SEND) != 0;
 	json_t *o = json_object();
@@ -165,65 +173,80 @@ error_json(const struct qp_rec *rec, const struct qp_error *e)
 	json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 	json_object_set_new(o, "text", json_string(qp_rule_text(e->rule)));
 	json_object_set_new(o, "side", json_string(told ? "requester" : "responder"));
-	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
+	wall_set(c, o, e->time_ns);
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	json_object_set_new(o, "packet", packet_json(e));
-	json_object_set_new(o, "peer", peer_json(rec));
+	json_object_set_new(o, "peer", peer_json(f));
 	json_object_set_new(o, "fault", fault_json(e));
 	json_object_set_new(o, "received_syndrome",
 		told && e->syndrome != 0 ? syndrome_text(e->syndrome) : json_null());
 	json_object_set_new(o, "answer", answer_json(e));
-	json_object_set_new(o, "completion",
-		(e->flags & QP_ERROR_COMPLETED) != 0 ? json_string(rpc_status_name(e->wc_status))
-						     : json_null());
-	json_object_set_new(o, "event",
-		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(events_name(e->event))
-						 : json_null());
+	failure_set_reports(o, e);
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(
 		o, "fatal_text", e->fatal != 0 && fatal != NULL ? json_string(fatal) : json_null());
 	return o;
 }
 
-/* The abnormal event behind it, where there was one. */
-static const char *
-reported_text(const struct qp_rec *rec)
+struct failure
+failure_of(const struct qp_rec *rec, const struct qp_error *e)
 {
-	return rec->last_event.code != 0 &&
-			       aeq_code_class(rec->last_event.code) == AEQ_CLASS_ABNORMAL
-		       ? aeq_code_text(rec->last_event.code)
-		       : NULL;
+	const uint16_t code = rec->last_event.code;
+
+	return (struct failure){ .qpn = rec->qp->qpn,
+		.peer_qpn = rec->attr.dest_qp_num,
+		.path = rec->attr.path,
+		.resolved = rec->attr.path_resolved,
+		.reported = code != 0 && aeq_code_class(code) == AEQ_CLASS_ABNORMAL ? code : 0,
+		.error = *e };
 }
 
-/* One sentence: what happened, and by what. */
-static json_t *
-summary(const struct qp_rec *rec, const struct qp_snapshot *s)
+void
+failure_text(const struct failure *f, char *text, size_t room)
 {
-	const struct qp_error *e = &s->error;
-	const char *reported = reported_text(rec);
+	const struct qp_error *e = &f->error;
 
-	if (e->time_ns == 0)
-		return s->state == QPS_ERR ? json_string("no error since RESET: qp_modify moved "
-							 "the QP to ERR")
-					   : json_string("no error since RESET");
-	if (e->rule == 0 && reported != NULL)
-		return json_sprintf("abnormal event: %s", reported);
-	if ((e->flags & QP_ERROR_PACKET) != 0)
-		return json_sprintf("%s PSN %u: %s (%s)", opcode_text(e->opcode), e->psn,
+	if (e->rule == 0 && f->reported != 0)
+		snprintf(text, room, "abnormal event: %s", aeq_code_text(f->reported));
+	else if ((e->flags & QP_ERROR_PACKET) != 0)
+		snprintf(text, room, "%s PSN %u: %s (%s)", opcode_text(e->opcode), e->psn,
 			qp_rule_text(e->rule), qp_rule_id(e->rule));
-	return json_sprintf(
-		"at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule), qp_rule_id(e->rule));
+	else
+		snprintf(text, room, "at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule),
+			qp_rule_id(e->rule));
+}
+
+json_t *
+failure_summary(const struct failure *f)
+{
+	char text[FAILURE_TEXT];
+
+	failure_text(f, text, sizeof(text));
+	return json_string(text);
+}
+
+/* Of the QP, whether it has failed or not. */
+static json_t *
+summary(const struct failure *f, const struct qp_snapshot *s)
+{
+	if (f->error.time_ns != 0)
+		return failure_summary(f);
+	return s->state == QPS_ERR ? json_string("no error since RESET: qp_modify moved the QP "
+						 "to ERR")
+				   : json_string("no error since RESET");
 }
 
 /* Where the QP is on its two paths, and what brought it there. */
 static json_t *
-path_json(const struct qp_snapshot *s)
+path_json(struct control *c, const struct qp_snapshot *s)
 {
 	json_t *last = json_null();
 
 	if (s->migrations != 0)
-		last = json_pack("{s:o, s:s, s:s}", "time_ns", rpc_u64(s->migration_ns), "rule",
-			qp_rule_id(s->migration_rule), "text", qp_rule_text(s->migration_rule));
+		last = json_pack("{s:s, s:s}", "rule", qp_rule_id(s->migration_rule), "text",
+			qp_rule_text(s->migration_rule));
+	if (s->migrations != 0)
+		wall_set(c, last, s->migration_ns);
 	return json_pack("{s:s, s:I, s:o}", "path_mig_state",
 		qp_migration_name((enum qp_migration)s->attr.path_mig_state), "migrations",
 		(json_int_t)s->migrations, "last", last);
@@ -232,27 +255,28 @@ path_json(const struct qp_snapshot *s)
 json_t *
 explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 {
-	const struct qp_error *e = &s->error;
+	const struct failure f = failure_of(rec, &s->error);
+	const bool failed = s->error.time_ns != 0;
 	json_t *o = json_object();
 
 	if (o == NULL)
 		return NULL;
 	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
-	json_object_set_new(o, "summary", summary(rec, s));
-	json_object_set_new(o, "error", e->time_ns != 0 ? error_json(rec, e) : json_null());
+	json_object_set_new(o, "summary", summary(&f, s));
+	json_object_set_new(o, "error", failed ? failure_json(c, &f) : json_null());
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
-		json_object_set_new(o, "path", path_json(s));
+		json_object_set_new(o, "path", path_json(c, s));
 	json_object_set_new(o, "recorder", json_boolean(rec->trace));
 	json_object_set_new(o, "flushed",
 		json_integer((json_int_t)(s->stats.c[STAT_resp_cqe_flush_error] +
 					  s->stats.c[STAT_req_cqe_flush_error])));
-	if (e->time_ns != 0) {
-		json_t *list = story_json(c, rec);
-
-		json_object_set_new(o, "before",
-			json_integer(rec->story != NULL ? (json_int_t)rec->story->before : 0));
-		json_object_set_new(o, "trace", list);
+	if (failed) {
+		/* The worker may have gone on a little since: the answer, the completions. */
+		if (rec->story != NULL)
+			story_go_on(rec->story, c->env.workers[rec->qp->worker].trace,
+				rec->qp->qpn);
+		story_set(c, o, rec->story, rec->qp->worker);
 	}
 	return o;
 }

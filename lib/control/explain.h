@@ -14,6 +14,7 @@
 
 #include "qp.h"
 #include "trace.h"
+#include "wire_build.h"
 
 #define STORY_BEFORE 24
 #define STORY_AFTER  12
@@ -32,9 +33,34 @@ struct story {
 	struct trace_entry e[STORY_BEFORE + STORY_AFTER];
 };
 
+/** What is told of a failure: all of it still holds when the QP and its owner are gone. */
+struct failure {
+	uint32_t qpn;
+	uint32_t peer_qpn;
+	struct wire_path path;
+	bool resolved;     /* path.dmac is known */
+	uint16_t reported; /* the abnormal event behind it (enum aeq_code), 0: none */
+	struct qp_error error;
+};
+
+/** The failure that the QP's worker remembers. */
+struct failure failure_of(const struct qp_rec *rec, const struct qp_error *e);
+#define FAILURE_TEXT 256
+/** One sentence: what happened, and by what. */
+void failure_text(const struct failure *f, char *text, size_t room);
+json_t *failure_summary(const struct failure *f);
+/** "completion" and "event": how it was reported, each null where it was not. */
+void failure_set_reports(json_t *o, const struct qp_error *e);
+/** Everything about it but what came before. */
+json_t *failure_json(struct control *c, const struct failure *f);
+
 /** The QP failed at this place of its worker's recorder. */
 void explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns);
 void explain_forget(struct control *c, struct qp_rec *rec);
+/** What followed the failure since the story was written down, too. */
+void story_go_on(struct story *s, const struct trace *t, uint32_t qpn);
+/** "before": how many entries came before the failure; "trace": all of them; s may be NULL. */
+void story_set(struct control *c, json_t *o, const struct story *s, uint32_t worker);
 /** Everything that is known, as JSON; "error" is null where there was none since RESET. */
 json_t *explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s);
 

@@ -19,8 +19,10 @@
 #include "neigh.h"
 #include "notify.h"
 #include "objects.h"
+#include "post_mortem.h"
 #include "qp_admin.h"
 #include "rpc_server.h"
+#include "wall.h"
 
 /** A worker's stock of sides for compact QPs. */
 struct qp_stock {
@@ -46,7 +48,9 @@ struct control {
 	uint32_t next_cq;
 	uint32_t next_srq;
 	uint64_t random_fallback;
+	int64_t wall_offset; /* wall.c */
 	bool memory_logged;
+	bool running; /* what the configuration asks for is made */
 	ns_t link_next; /* when to look at the ports' links again */
 	bool link_known[CONTROL_MAX_PORTS];
 	bool link_up[CONTROL_MAX_PORTS];
@@ -61,6 +65,7 @@ struct control {
 	struct rpc_server server;
 	struct clients clients;
 	struct errlog errlog;
+	struct post_mortem post_mortem;
 	uint8_t frame_rx[FRAME_MAX];
 	uint8_t frame_tx[FRAME_MAX];
 };

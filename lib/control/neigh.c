@@ -318,10 +318,17 @@ neigh_poll(struct control *c)
 	return work;
 }
 
+const char *
+neigh_state_name(enum neigh_state s)
+{
+	static const char *const states[] = { "INCOMPLETE", "REACHABLE", "PERMANENT" };
+
+	return (size_t)s < ARRAY_LEN(states) ? states[s] : "?";
+}
+
 json_t *
 neigh_list_json(struct control *c)
 {
-	static const char *const states[] = { "INCOMPLETE", "REACHABLE", "PERMANENT" };
 	json_t *list = json_array();
 	char text[INET6_ADDRSTRLEN];
 	struct neigh *n;
@@ -330,7 +337,7 @@ neigh_list_json(struct control *c)
 		const uint8_t *m = n->mac;
 		json_t *o = json_pack("{s:s, s:s, s:s}", "port", c->env.conf->ports[n->port].name,
 			n->ip.family == 4 ? "ipv4" : "ipv6", ip_text(&n->ip, text), "state",
-			states[n->state]);
+			neigh_state_name((enum neigh_state)n->state));
 
 		json_object_set_new(o, "vlan", n->vlan != 0 ? json_integer(n->vlan) : json_null());
 		json_object_set_new(o, "mac",

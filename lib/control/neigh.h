@@ -33,6 +33,7 @@ struct neigh_link {
 	uint32_t turn; /* of neigh->turn, as the worker has it */
 };
 
+/** INCOMPLETE, REACHABLE, PERMANENT (configured). */
 enum neigh_state { NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_STATIC };
 
 struct neigh {
@@ -85,6 +86,8 @@ void neigh_join(struct control *c, struct neigh_link *link, const struct neigh_l
 void neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6], bool for_us);
 /** Requests that are due, and updates of QPs whose neighbour changed. @return pieces of work. */
 uint32_t neigh_poll(struct control *c);
+/** "REACHABLE" */
+const char *neigh_state_name(enum neigh_state s);
 json_t *neigh_list_json(struct control *c);
 
 #endif

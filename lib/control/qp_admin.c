@@ -89,6 +89,10 @@ drop(struct control *c, struct qp_rec *rec)
 		rec->srq->q.users--;
 	if (rec->feed != NULL)
 		object_region_retire(c, rec->feed);
+	post_mortem_end(c, rec,
+		rec->shared->client != NULL && rec->shared->client->conn == NULL
+			? FAILED_OWNER_ENDED
+			: FAILED_DESTROYED);
 	explain_forget(c, rec);
 	rec->doomed = true;
 	if (rec->holds == 0)

@@ -35,6 +35,7 @@ struct qp_shared {
 	struct conf_qp conf;
 	struct conf_knobs knobs; /* in effect */
 	struct mem_region *send_region; /* send_feed: what all of them send, or read into */
+	bool configured; /* by the file, not while it runs */
 	struct client *client; /* whose QP it is, or NULL: then `count` is 1, without feeds */
 };
 
@@ -67,6 +68,7 @@ struct qp_rec {
 	bool pending; /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
 	uint8_t move_to; /* RELEASE: where the QP goes then */
 	bool trace;
+	bool failed; /* since RESET, and that is in the post-mortem */
 	uint32_t given;      /* attributes that have a value: configuration and modifies */
 	struct ring rq;      /* producer's view of the receive queue */
 	struct ring sq;      /* ... of the send queue; sq.sh NULL: there is none */

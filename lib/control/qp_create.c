@@ -280,6 +280,7 @@ make_shared(struct control *c, const struct conf_qp *conf)
 	if (s == NULL)
 		return NULL;
 	s->refs = 1;
+	s->configured = !c->running;
 	s->conf = *conf;
 	conf_qp_knobs(&c->env.conf->knobs, conf, &s->knobs);
 	if (s->knobs.resp_psn_check == CONF_PSN_CHECK_RESYNC)

@@ -93,35 +93,40 @@ qp_json(struct control *c, struct qp_rec *rec)
 }
 
 static json_t *
-fatal_json(const struct qp_rec *rec)
+fatal_json(struct control *c, const struct qp_rec *rec)
 {
 	const struct qp_fatal *f = &rec->fatal;
 	const char *text = wire_fatal_text(f->code);
 	const char *opcode = wire_opcodes[f->opcode].name;
+	json_t *o;
 
 	if (f->time_ns == 0 && f->code == 0)
 		return json_null();
-	return json_pack("{s:i, s:s, s:I, s:s, s:s, s:i, s:I}", "fatal_code", f->code, "text",
+	o = json_pack("{s:i, s:s, s:I, s:s, s:s, s:i}", "fatal_code", f->code, "text",
 		text != NULL ? text : "", "psn", (json_int_t)f->psn, "rule",
 		qp_rule_id(f->rule), "opcode", opcode != NULL ? opcode : "", "syndrome",
-		f->syndrome, "time_ns", (json_int_t)f->time_ns);
+		f->syndrome);
+	wall_set(c, o, f->time_ns);
+	return o;
 }
 
 /* AEQ-12 */
 static json_t *
-last_event_json(const struct qp_rec *rec)
+last_event_json(struct control *c, const struct qp_rec *rec)
 {
 	const struct event_last *e = &rec->last_event;
 	const bool abnormal = aeq_code_class(e->code) == AEQ_CLASS_ABNORMAL;
+	json_t *o;
 
 	if (e->code == 0)
 		return json_null();
-	return json_pack("{s:i, s:s, s:s, s:s, s:i, s:o}", "code", e->code, "text",
+	o = json_pack("{s:i, s:s, s:s, s:s, s:i}", "code", e->code, "text",
 		aeq_code_text(e->code), "event_type",
 		abnormal ? events_name(aeq_flush_of(e->code).event)
 			 : e->code == AEQ_QP_REPORT ? events_name(e->event) : "",
-		"source", aeq_source_name(e->source), "wqe_index", e->wqe_index, "time_ns",
-		rpc_u64(e->time_ns));
+		"source", aeq_source_name(e->source), "wqe_index", e->wqe_index);
+	wall_set(c, o, e->time_ns);
+	return o;
 }
 
 /* Microseconds left of a timer that runs, or null. */
@@ -201,8 +206,8 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "answers_pending", json_integer(s->answers));
 	json_object_set_new(o, "nak_latched", json_boolean(s->latched));
 	json_object_set_new(o, "fatal_code", json_integer(s->fatal));
-	json_object_set_new(o, "fatal", fatal_json(rec));
-	json_object_set_new(o, "last_event", last_event_json(rec));
+	json_object_set_new(o, "fatal", fatal_json(c, rec));
+	json_object_set_new(o, "last_event", last_event_json(c, rec));
 	json_object_set_new(o, "trace", json_boolean(rec->trace));
 	return o;
 }

@@ -122,6 +122,7 @@ void
 qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
 {
 	struct ask *asked[QP_WINDOW] = { NULL };
+	bool late[QP_WINDOW] = { false };
 	struct refusal r;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -133,11 +134,21 @@ qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
 			continue;
 		if (ask_wait(c, asked[i]) == -ETIMEDOUT) {
 			recs[i]->pending = true;
+			late[i] = true;
 			ask_forget(asked[i], qp_walk_late_detach, recs[i]);
 		} else {
-			recs[i]->attached = false;
+			recs[i]->pending = true;
 			ask_release(c, asked[i]);
 		}
+	}
+	/* What they had to say while they were attached; nothing of them is freed meanwhile. */
+	if (n > 0)
+		control_drain(c);
+	for (uint32_t i = 0; i < n; i++) {
+		if (asked[i] == NULL || late[i])
+			continue;
+		recs[i]->pending = false;
+		recs[i]->attached = false;
 	}
 	/* Another worker may have looked one up for a packet that it is handing over. */
 	if (n > 0 && c->env.workers_n > 1)

@@ -378,6 +378,7 @@ back_home(struct control *c, struct qp_rec *rec, struct refusal *r)
 	rec->attr.path_resolved = false;
 	rec->fatal = (struct qp_fatal){ 0 };
 	rec->last_event = (struct event_last){ 0 };
+	post_mortem_end(c, rec, FAILED_RESET);
 	explain_forget(c, rec);
 	return 0;
 }

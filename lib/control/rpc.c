@@ -21,6 +21,7 @@ const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_send,
 	rpc_methods_event,
 	rpc_methods_explain,
+	rpc_methods_post_mortem,
 	rpc_methods_save,
 	rpc_methods_stats,
 	rpc_methods_trace,

@@ -58,6 +58,7 @@ extern const struct rpc_method rpc_methods_work[];
 extern const struct rpc_method rpc_methods_send[];
 extern const struct rpc_method rpc_methods_event[];
 extern const struct rpc_method rpc_methods_explain[];
+extern const struct rpc_method rpc_methods_post_mortem[];
 extern const struct rpc_method rpc_methods_save[];
 extern const struct rpc_method rpc_methods_stats[];
 extern const struct rpc_method rpc_methods_trace[];
@@ -95,7 +96,7 @@ json_t *rpc_u64(uint64_t v);
 /** Append; frees both on failure. @return the list or NULL. */
 json_t *rpc_append(json_t *list, json_t *item);
 /** A flight recorder entry of a worker. */
-json_t *rpc_trace_entry(const struct trace_entry *e, uint32_t worker);
+json_t *rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker);
 /** "WR_FLUSH_ERR" of 5. */
 const char *rpc_status_name(uint8_t status);
 /** Bytes of a value when written compactly. */

@@ -205,7 +205,7 @@ record_json(struct control *c, const struct errlog_entry *e)
 	json_object_set_new(o, "psn", json_integer(r->psn));
 	json_object_set_new(o, "length", json_integer(r->frame_len));
 	json_object_set_new(o, "header", header_json(r));
-	json_object_set_new(o, "time_ns", rpc_u64(r->time_ns));
+	wall_set(c, o, r->time_ns);
 	if (r->rule != 0)
 		json_object_set_new(o, "rule", json_string(qp_rule_id(r->rule)));
 	return o;

@@ -59,13 +59,13 @@ trace_stop(struct rpc_call *call)
 }
 
 json_t *
-rpc_trace_entry(const struct trace_entry *e, uint32_t worker)
+rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker)
 {
 	const char *opcode = wire_opcodes[e->opcode].name;
 	const char *fault = e->fault < FAULT_MAX ? wire_faults[e->fault].name : NULL;
 	json_t *o = json_object();
 
-	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
+	wall_set(c, o, e->time_ns);
 	json_object_set_new(o, "worker", json_integer(worker));
 	json_object_set_new(o, "kind", json_string(trace_kind_name(e->kind)));
 	json_object_set_new(o, "qp_num", json_integer(e->qpn));
@@ -125,7 +125,7 @@ read_trace(struct rpc_call *call)
 	uint32_t n = list != NULL ? collect(call->c, qpn, rows, one, p->max) : 0;
 
 	for (uint32_t i = n > p->max ? n - p->max : 0; i < n && list != NULL; i++)
-		list = rpc_append(list, rpc_trace_entry(&rows[i].e, rows[i].worker));
+		list = rpc_append(list, rpc_trace_entry(call->c, &rows[i].e, rows[i].worker));
 	free(rows);
 	free(one);
 	return rpc_result(call, list);

@@ -263,7 +263,7 @@ cause_json(const struct ring_cqe *e)
 }
 
 static json_t *
-cqe_json(const struct ring_cqe *e)
+cqe_json(struct control *c, const struct ring_cqe *e)
 {
 	json_t *o = json_object();
 
@@ -281,7 +281,7 @@ cqe_json(const struct ring_cqe *e)
 	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
 		json_object_set_new(o, "invalidated_rkey", rpc_hex(e->imm_data));
 	json_object_set_new(o, "solicited", json_boolean(e->solicited != 0));
-	json_object_set_new(o, "time_ns", rpc_u64(e->time_ns));
+	wall_set(c, o, e->time_ns);
 	if (e->status != 0 && e->cause != 0)
 		json_object_set_new(o, "cause", cause_json(e));
 	return o;
@@ -303,7 +303,7 @@ poll_cq(struct rpc_call *call)
 	for (uint32_t n = 0; n < p->max && list != NULL; n++) {
 		if (ring_cq_poll(&cq->q.ring, &e, 1) == 0)
 			break;
-		list = rpc_append(list, cqe_json(&e));
+		list = rpc_append(list, cqe_json(call->c, &e));
 	}
 	/* RX-ERR-04: a fatal status is known before its completion is. */
 	control_drain(call->c);

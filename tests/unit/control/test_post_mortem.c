@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose failures are kept when there are more than there is room for, and what is written down. */
+#include "fake.h"
+
+#include <stdio.h>
+
+#include "internal.h"
+#include "log.h"
+
+static unsigned int lines;
+static char line[512];
+
+static void
+sink(void *ctx UNUSED, enum log_level level UNUSED, const char *text)
+{
+	lines++;
+	snprintf(line, sizeof(line), "%s", text);
+}
+
+/* The QP fails as one of this application's. */
+static void
+fail_as(struct client *cl, uint32_t psn)
+{
+	struct qp_rec *rec = qp_admin_find(fake.c, 17);
+	struct mbox_msg m = { .type = MBOX_FATAL,
+		.ev = { .qpn = 17, .time_ns = fake.c->now + 1, .psn = psn, .rule = 1 } };
+
+	rec->shared->client = cl;
+	post_mortem_add(fake.c, rec, &m);
+	rec->shared->client = NULL;
+	rec->failed = false;
+}
+
+static struct client
+application(uint32_t id, uint32_t uid)
+{
+	struct client cl = { .id = id, .peer = { .pid = (int32_t)(1000 + id), .uid = uid } };
+
+	snprintf(cl.name, sizeof(cl.name), "app%u", id);
+	return cl;
+}
+
+static uint32_t
+kept_of(uint32_t client)
+{
+	const struct post_mortem *p = &fake.c->post_mortem;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct failed_owner *o = &p->v[p->order[i]].owner;
+
+		n += o->kind == FAILED_OF_CLIENT && o->client == client;
+	}
+	return n;
+}
+
+/* In the order of their failures, each once. */
+static void
+assert_order(void)
+{
+	const struct post_mortem *p = &fake.c->post_mortem;
+	bool seen[POST_MORTEM_MAX] = { false };
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		assert_false(seen[p->order[i]]);
+		seen[p->order[i]] = true;
+		assert_true(i == 0 || p->v[p->order[i - 1]].f.error.psn <
+					      p->v[p->order[i]].f.error.psn);
+	}
+}
+
+/* A client that fails thousands of times pushes out its own failures only. */
+static void
+one_client_has_its_share(void **state UNUSED)
+{
+	struct client quiet = application(1, 100), loud = application(2, 200);
+	uint32_t psn = 0;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	for (uint32_t i = 0; i < 10; i++)
+		fail_as(&quiet, psn++);
+	for (uint32_t i = 0; i < 10; i++)
+		fail_as(NULL, psn++);
+	for (uint32_t i = 0; i < 5000; i++)
+		fail_as(&loud, psn++);
+	assert_int_equal(fake.c->post_mortem.n, POST_MORTEM_MAX);
+	assert_int_equal(fake.c->post_mortem.total, psn);
+	assert_int_equal(kept_of(1), 10);
+	assert_int_equal(kept_of(2), POST_MORTEM_MAX - 20);
+	assert_order();
+	/* What is kept of it is the newest. */
+	assert_int_equal(
+		fake.c->post_mortem.v[fake.c->post_mortem.order[20]].f.error.psn, psn - 236);
+}
+
+/* ... nor does one that connects again each time: the user has the share. */
+static void
+one_user_has_its_share(void **state UNUSED)
+{
+	struct client quiet = application(1, 100), beside = application(2, 200);
+	uint32_t psn = 0;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	for (uint32_t i = 0; i < 10; i++)
+		fail_as(&quiet, psn++);
+	for (uint32_t i = 0; i < 2000; i++) {
+		struct client again = application(10 + i, 200);
+
+		fail_as(&again, psn++);
+	}
+	assert_int_equal(kept_of(1), 10);
+	assert_order();
+	/* Among a user's applications the one with most gives way. */
+	for (uint32_t i = 0; i < 100; i++)
+		fail_as(&beside, psn++);
+	assert_int_equal(kept_of(1), 10);
+	assert_true(kept_of(2) >= 1);
+	assert_order();
+}
+
+/* Two users that both have much meet in the middle. */
+static void
+shares_are_equal(void **state UNUSED)
+{
+	struct client a = application(1, 100), b = application(2, 200);
+	uint32_t psn = 0;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	for (uint32_t i = 0; i < 300; i++)
+		fail_as(&a, psn++);
+	assert_int_equal(kept_of(1), POST_MORTEM_MAX);
+	for (uint32_t i = 0; i < 300; i++)
+		fail_as(&b, psn++);
+	assert_int_equal(kept_of(1), POST_MORTEM_MAX / 2);
+	assert_int_equal(kept_of(2), POST_MORTEM_MAX / 2);
+	assert_order();
+}
+
+/* One user's flood leaves the others their lines. */
+static void
+lines_have_a_limit(void **state UNUSED)
+{
+	struct client loud = application(2, 200), quiet = application(3, 300);
+
+	json_decref(rpc_ok("qp_create", qp17));
+	log_set_sink(sink, NULL);
+	lines = 0;
+	for (uint32_t i = 0; i < 1000; i++)
+		fail_as(&loud, i);
+	assert_in_range(lines, 1, 20);
+	lines = 0;
+	fail_as(&quiet, 1000);
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(line, "QP 17 of client 3 (pid 1003, uid 300, app3) failed at "));
+	lines = 0;
+	fake.c->now += 2 * TIME_NS_PER_S;
+	post_mortem_poll(fake.c);
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(line, "more QPs failed, the last of client 2"));
+	post_mortem_poll(fake.c);
+	assert_int_equal(lines, 1);
+	log_set_sink(NULL, NULL);
+}
+
+/* The QP was reset before the message came: what the message has is kept. */
+static void
+from_the_message_alone(void **state UNUSED)
+{
+	json_t *v, *e;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	fail_as(NULL, 4711);
+	v = rpc_ok("qp_post_mortem", "{\"qp_num\":17}");
+	assert_int_equal(json_array_size(v), 1);
+	e = json_object_get(json_array_get(v, 0), "error");
+	assert_int_equal(number_of(e, "psn"), 4711);
+	assert_string_equal(text_of(e, "rule"), qp_rule_id(1));
+	json_decref(v);
+}
+
+#define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FAKE(one_client_has_its_share),
+		WITH_FAKE(one_user_has_its_share),
+		WITH_FAKE(shares_are_equal),
+		WITH_FAKE(lines_have_a_limit),
+		WITH_FAKE(from_the_message_alone),
+	};
+
+	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
+}
