@@ -76,6 +76,20 @@ enum { /* worker.hurry: what goes out before the next burst is looked at */
 	HURRY_REQUESTS = BIT32(1), /* what a response lets out on a link that loses packets */
 };
 
+/** The first word of an RC QP of this worker and DPDK port, but for number and state. */
+static inline uint64_t
+steer_owner(uint16_t worker, uint16_t port)
+{
+	return (uint64_t)QPT_RC << 40 | (uint64_t)(port & 0xff) << 48 |
+	       (uint64_t)(worker & 0xff) << 56;
+}
+
+static inline uint8_t
+steer_port(uint64_t owner)
+{
+	return (uint8_t)(owner >> 48);
+}
+
 /** Packets between two stages: one array for each thing a stage looks at. */
 struct burst {
 	uint32_t n;
@@ -157,6 +171,7 @@ struct worker {
 	uint16_t fault_stat[FAULT_MAX];              /* counter of a fault */
 	uint8_t port_of[256];                        /* DPDK port id -> index, or PORT_NONE */
 	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
+	uint64_t steer[PIPELINE_MAX_PORTS];          /* steer_owner() */
 	struct worker_conf conf;
 	bool measuring; /* load.measure, as it was when the turn began */
 	struct stats_load load;

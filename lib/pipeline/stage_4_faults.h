@@ -7,7 +7,7 @@
  * Owner:   stage_4_steer.c; the worker's lcore.
  * Memory:  none.
  * Depends: pipeline_priv.h.
- * Spec:    RX-SYN-02, -05, -15, -27, -28; RX-HDR-01, -02, -05; CC-08, WIRE-01, WIRE-18.
+ * Spec:    RX-SYN-02, -05, -08, -15, -27, -28; RX-HDR-01, -02, -05; CC-08, WIRE-01, WIRE-18.
  */
 #include "pipeline_priv.h"
 
@@ -16,15 +16,9 @@ _Static_assert(offsetof(struct qp, qpn) == 0 && offsetof(struct qp, state) == 4 
 		       offsetof(struct qp, worker) == 7,
 	"the first eight bytes of a QP are compared as one word");
 
-/** Number, type and worker of a QP's first word; state and port are looked at elsewhere. */
+/** Number, type and worker of a QP's first word; the state is looked at elsewhere. */
 #define STEER_MASK UINT64_C(0xff00ff00ffffffff)
-
-/** The first word of an RC QP of this worker, but for its number. */
-static inline uint64_t
-steer_owner(uint16_t worker)
-{
-	return (uint64_t)QPT_RC << 40 | (uint64_t)(worker & 0xff) << 56;
-}
+#define STEER_PORT UINT64_C(0x00ff000000000000)
 
 static inline fault_mask_t
 fault_if(bool cond, enum wire_fault f)
@@ -106,7 +100,7 @@ is_migration(const struct qp *qp, const struct wire_pkt *p)
 
 /** The same as path_faults() and what follows it there, against the alternate path. */
 static __attribute__((noinline)) fault_mask_t
-alternate_faults(const struct qp *qp, const struct wire_pkt *p)
+alternate_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	const struct wire_path *alt = &qp->attr.alt_path;
 	uint16_t pkey = qp->attr.alt_pkey != 0 ? qp->attr.alt_pkey : qp->pkey;
@@ -117,14 +111,13 @@ alternate_faults(const struct qp *qp, const struct wire_pkt *p)
 	if (ipv6 != alt->ipv6)
 		return FAULT_BIT(FAULT_IP_VERSION);
 	f |= fault_if(differs(wire_src_ip(p), alt->dst_ip, n), FAULT_SRC_IP);
-	/* The port that it came to. */
-	f |= fault_if(differs(wire_src_ip(p) + n, alt->src_ip, n), FAULT_DST_IP);
 	if ((qp->flags & QPF_REQUIRE_DF) != 0 && !ipv6)
 		f |= fault_if((p->frame[p->l3_off + 6] & 0xe0) != 0x40, FAULT_IP_FLAGS);
 	if ((qp->flags & QPF_CHECK_SRC_MAC) != 0)
 		f |= fault_if(differs(p->frame + 6, alt->dmac, 6), FAULT_SRC_MAC);
 	f |= vlan_fault(alt, p);
 	f |= fault_if(!pkey_matches(p->pkey, pkey), FAULT_PKEY);
+	f |= fault_if(port != qp->attr.alt_port, FAULT_PORT);
 	return f;
 }
 
@@ -145,11 +138,12 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	return f;
 }
 
-/** The tag and the key of a packet that came on the path in use. */
+/** The tag and the key of a packet, and the port it came to, against the path in use. */
 static ALWAYS_INLINE fault_mask_t
-label_faults(const struct qp *qp, const struct wire_pkt *p)
+label_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
-	fault_mask_t f = fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY);
+	fault_mask_t f = fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY) |
+			 fault_if(port != qp->port, FAULT_PORT);
 
 	if (UNLIKELY((qp->flags & QPF_VLAN) != 0))
 		f |= vlan_fault(&qp->attr.path, p);
@@ -161,31 +155,38 @@ label_faults(const struct qp *qp, const struct wire_pkt *p)
 
 /** Everything about a packet that needs its QP, which is in a state that receives. */
 static __attribute__((noinline)) fault_mask_t
-qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
+qp_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p, uint8_t port)
 {
 	fault_mask_t f = kind_faults(qp, state, p);
 
 	if (is_migration(qp, p))
-		return f | alternate_faults(qp, p);
+		return f | alternate_faults(qp, p, port);
 	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0))
 		f |= fault_if(differs(p->frame + 6, qp->peer_mac, 6), FAULT_SRC_MAC);
-	return f | path_faults(qp, p) | label_faults(qp, p);
+	return f | path_faults(qp, p) | label_faults(qp, p, port);
+}
+
+/** Where the QP's first word is not that of the packet's, an RC QP of this owner. */
+static ALWAYS_INLINE uint64_t
+steer_diff(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
+{
+	uint64_t line;
+
+	memcpy(&line, qp, sizeof(line));
+	return line ^ p->dest_qpn ^ owner;
 }
 
 /** Is it the packet's QP, an RC QP, and one of this worker? */
 static ALWAYS_INLINE bool
 is_own(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {
-	uint64_t line;
-
-	memcpy(&line, qp, sizeof(line));
-	return ((line ^ p->dest_qpn ^ owner) & STEER_MASK) == 0;
+	return (steer_diff(qp, p, owner) & STEER_MASK) == 0;
 }
 
 /**
- * An RC packet over untagged IPv4 for a QP of this worker that receives, from its peer, with its
- * key and as a full member: one test for all of it. Responses are for a QP in RTS. Whatever else
- * may be good is qp_faults()'s.
+ * An RC packet over untagged IPv4 for a QP of this worker that receives, from its peer, to its
+ * port, with its key and as a full member: one test for all of it. Responses are for a QP in RTS.
+ * Whatever else may be good is qp_faults()'s.
  */
 static ALWAYS_INLINE bool
 is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
@@ -193,7 +194,8 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF |
 			       QPF_MIGRATION | QPF_RESOLVED;
 
-	return (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 && is_own(qp, p, owner) &&
+	return (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
+	       (steer_diff(qp, p, owner) & (STEER_MASK | STEER_PORT)) == 0 &&
 	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
 	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
 	       (qp->flags & flags) == QPF_RESOLVED &&
@@ -204,9 +206,9 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 
 /** What is left of a packet without a fault that is from the QP's peer. */
 static ALWAYS_INLINE fault_mask_t
-last_faults(const struct qp *qp, const struct wire_pkt *p)
+last_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
-	fault_mask_t f = label_faults(qp, p);
+	fault_mask_t f = label_faults(qp, p, port);
 
 	if (UNLIKELY(p->opcode >= 0x20))
 		f |= kind_faults(qp, qp_state_of(qp), p);
@@ -221,7 +223,7 @@ last_faults(const struct qp *qp, const struct wire_pkt *p)
  * the BTH's faults.
  */
 static ALWAYS_INLINE fault_mask_t
-first_faults(const struct qp *qp, const struct wire_pkt *p)
+first_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	fault_mask_t f;
 
@@ -230,12 +232,12 @@ first_faults(const struct qp *qp, const struct wire_pkt *p)
 			return FAULT_BIT(FAULT_IP_VERSION);
 		if (wire_load32(p->frame + p->l3_off + 12) != wire_load32(qp->peer_ipv4))
 			return FAULT_BIT(FAULT_SRC_IP);
-		return p->faults != 0 ? 0 : last_faults(qp, p);
+		return p->faults != 0 ? 0 : last_faults(qp, p, port);
 	}
 	if ((qp->flags & QPF_CHECK_SRC_MAC) != 0 && differs(p->frame + 6, qp->peer_mac, 6))
 		return FAULT_BIT(FAULT_SRC_MAC);
 	f = path_faults(qp, p);
-	return f != 0 || p->faults != 0 ? f : last_faults(qp, p);
+	return f != 0 || p->faults != 0 ? f : last_faults(qp, p, port);
 }
 
 #endif

@@ -35,7 +35,7 @@ stage_lookup(struct worker *w, struct burst *b)
 
 /** What its QP finds about a packet, which has faults or is not plain. */
 static fault_mask_t
-faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	uint8_t state;
 
@@ -49,15 +49,15 @@ faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 	state = qp_state_of(qp);
 	if (!qp_receives(state))
 		return FAULT_BIT(FAULT_QP_STATE);
-	return qp_faults(qp, state, p);
+	return qp_faults(qp, state, p, port);
 }
 
 /** The QP found a fault in a good packet: it may have asked for a migration in vain. */
 static __attribute__((noinline)) void
-refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	if (qp->worker == w->index && qp_receives(qp_state_of(qp)) && is_migration(qp, p) &&
-		alternate_faults(qp, p) != 0)
+		alternate_faults(qp, p, port) != 0)
 		migration_refuse(w, qp, p);
 }
 
@@ -85,6 +85,7 @@ pass(struct worker *w, struct burst *b, uint32_t i)
 static __attribute__((noinline)) fault_mask_t
 judge(struct worker *w, struct burst *b, uint32_t i)
 {
+	const uint8_t port = steer_port(w->steer[b->port[i]]);
 	const struct wire_pkt *p = &b->pkt[i];
 	fault_mask_t f = p->faults;
 	struct qp *qp = b->qp[i];
@@ -92,11 +93,11 @@ judge(struct worker *w, struct burst *b, uint32_t i)
 	if (qp != NULL && qp->qpn != p->dest_qpn)
 		b->qp[i] = qp = NULL;
 	if ((f & FIRST_FAULTS) == 0 || record_wanted(w))
-		f |= faults_of(w, qp, p);
+		f |= faults_of(w, qp, p, port);
 	if (f == 0)
 		return 0;
 	if (UNLIKELY(p->faults == 0 && qp != NULL && (qp->flags & QPF_MIGRATION) != 0))
-		refuse(w, qp, p);
+		refuse(w, qp, p, port);
 	if (qp != NULL && UNLIKELY(qp->worker != w->index))
 		b->qp[i] = NULL; /* not ours to count in */
 	return f;
@@ -104,8 +105,9 @@ judge(struct worker *w, struct burst *b, uint32_t i)
 
 /** The same, where little has to be looked at to know. */
 static ALWAYS_INLINE fault_mask_t
-judge_plain(struct worker *w, struct burst *b, uint32_t i, uint64_t owner)
+judge_plain(struct worker *w, struct burst *b, uint32_t i)
 {
+	const uint64_t owner = w->steer[b->port[i]];
 	const struct wire_pkt *p = &b->pkt[i];
 	fault_mask_t f = p->faults;
 	struct qp *qp = b->qp[i];
@@ -126,7 +128,7 @@ judge_plain(struct worker *w, struct burst *b, uint32_t i, uint64_t owner)
 			return f | FAULT_BIT(FAULT_QP_STATE);
 		if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
 			return judge(w, b, i);
-		return f | first_faults(qp, p);
+		return f | first_faults(qp, p, steer_port(owner));
 	}
 	return judge(w, b, i);
 }
@@ -152,13 +154,12 @@ leave(struct worker *w, const struct burst *b, uint64_t gone)
 static __attribute__((noinline)) uint32_t
 look(struct worker *w, struct burst *b, uint32_t odd)
 {
-	const uint64_t owner = steer_owner(w->index);
 	struct drop_run run = { .n = 0 };
 	uint32_t stay = 0, gone = 0;
 
 	for (; odd != 0; odd &= odd - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(odd);
-		fault_mask_t f = judge_plain(w, b, i, owner);
+		fault_mask_t f = judge_plain(w, b, i);
 
 		if (UNLIKELY(f == 0)) {
 			stay |= (uint32_t)pass(w, b, i) << i;
@@ -197,14 +198,14 @@ _Static_assert(STAT_rx_responses / 8 == STAT_req_messages / 8 &&
 void
 stage_steer(struct worker *w, struct burst *b)
 {
-	const uint64_t owner = steer_owner(w->index);
 	uint32_t n = b->n, kept = 0, odd = 0, left;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(qp == NULL || p->faults != 0 || !is_plain(qp, p, owner)))
+		if (UNLIKELY(qp == NULL || p->faults != 0 ||
+			     !is_plain(qp, p, w->steer[b->port[i]])))
 			odd |= BIT32(i);
 		else if (op_has(p->op, OPF_RESPONSE))
 			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);

@@ -38,6 +38,7 @@ map_ports(struct worker *w)
 		if (id >= ARRAY_LEN(w->port_of))
 			return -ERANGE;
 		w->port_of[id] = (uint8_t)i;
+		w->steer[i] = steer_owner(w->index, id);
 		wire_front_init(&w->front[i], &w->conf.ports[i].addr);
 		w->tx[i].m = rte_zmalloc_socket(
 			"tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]), CACHE_LINE, w->conf.socket);

@@ -49,13 +49,14 @@ qp_path_changed(struct qp *qp)
 	make_template(qp);
 }
 
-/** Both ends, and the tag between them. */
+/** Both ends, and the tag between them. Ports may have the same address, on separate networks. */
 static bool
 is_same_way(const struct wire_path *a, const struct wire_path *b)
 {
 	const size_t n = a->ipv6 ? 16 : 4;
 
 	return a->ipv6 == b->ipv6 && memcmp(a->dst_ip, b->dst_ip, n) == 0 &&
+	       memcmp(a->smac, b->smac, sizeof(a->smac)) == 0 &&
 	       memcmp(a->src_ip, b->src_ip, n) == 0 && a->vlan == b->vlan &&
 	       (!a->vlan || ((a->vlan_tci ^ b->vlan_tci) & 0xfff) == 0);
 }

@@ -175,7 +175,7 @@ class Follower(ApmCase):
         bad = (
             (one.send_only(E, b"x"), 0, "rx_syndrome_27"),
             (two.send_only(E, b"x", src_ip="198.51.100.3"), 1, "rx_syndrome_27"),
-            (two.send_only(E, b"x", dst_ip=IP[0], dst_mac=MAC[0]), 0, "rx_syndrome_8"),
+            (two.send_only(E, b"x", dst_ip=IP[0], dst_mac=MAC[0]), 0, "rx_wrong_port"),
             (two.send_only(E, b"x", pkey=0xFFFF), 1, "rx_pkey_violation"),
             (two.with_(vlan=5).send_only(E, b"x"), 1, "rx_vlan_mismatch"),
         )

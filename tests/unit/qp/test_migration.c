@@ -263,6 +263,11 @@ a_mac_belongs_to_a_path_and_not_to_a_place(void **state)
 	m.path.dmac[5] = 0x77;
 	qp_apply(qp, &m, QP_ATTR_NEW_MAC);
 	assert_int_equal(qp->tmpl.bytes[5], 0x55);
+	m.path = a.alt_path; /* the same addresses behind another port */
+	m.path.smac[5] ^= 1;
+	m.path.dmac[5] = 0x88;
+	qp_apply(qp, &m, QP_ATTR_NEW_MAC);
+	assert_int_equal(qp->tmpl.bytes[5], 0x55);
 	qp_free(qp);
 }
 
