@@ -7,7 +7,7 @@ static ALWAYS_INLINE void
 timer_restart(struct requester *r, ns_t now, struct requester_verdict *v)
 {
 	r->timing = r->timeout != 0 && response_owed(r);
-	r->deadline = now + requester_timeout_ns(r->timeout);
+	r->deadline = now + requester_wait_ns(r->timeout);
 	v->act |= REQACT_TIMER;
 }
 

@@ -20,6 +20,30 @@
 
 #define REQUESTER_PSNS_MAX 0x7fffffu /* outstanding at most (REQ-13, AMB-05) */
 
+/**
+ * What the transport timer of an exponent 1..31 waits: 4.096 us * 2^n, and as much longer (977 ppm)
+ * as two clocks may differ, each within 100 ppm as its crystal and 500 ppm as NTP pulls it, less
+ * what is never so: no wait is too short by the peer's clock (TMR-02).
+ */
+static ALWAYS_INLINE ns_t
+requester_wait_ns(uint8_t timeout)
+{
+	return UINT64_C(4100) << (timeout & 31);
+}
+
+/**
+ * Packets that were made at `made` have left, before `left`: a transport timer that began with
+ * them, or since, begins now. One that began before them goes on: they are not the oldest.
+ */
+static ALWAYS_INLINE void
+requester_departed(struct requester *r, ns_t made, ns_t left)
+{
+	const ns_t wait = requester_wait_ns(r->timeout);
+
+	if (r->timing && r->deadline >= made + wait && r->deadline < left + wait)
+		r->deadline = left + wait;
+}
+
 /** Request packets sent in this pass and not acknowledged. */
 static ALWAYS_INLINE uint32_t
 requester_in_flight(const struct requester *r)
@@ -96,7 +120,7 @@ requester_take_acks(struct requester *r, uint32_t ahead, uint32_t acks, ns_t now
 	r->rnr_left = r->rnr_retry;
 	r->implied = false;
 	r->timing = r->timeout != 0 && requester_in_flight(r) > r->since_ackreq;
-	r->deadline = now + (UINT64_C(4096) << (r->timeout & 31));
+	r->deadline = now + requester_wait_ns(r->timeout);
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
@@ -246,7 +270,7 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 		requester_time_round(r, run->timed, now);
 	if (run->asked != 0 && !r->timing && r->timeout != 0) {
 		r->timing = true;
-		r->deadline = now + (UINT64_C(4096) << (r->timeout & 31));
+		r->deadline = now + requester_wait_ns(r->timeout);
 	}
 }
 _Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2, "bits of them are used");

@@ -31,6 +31,7 @@
 #define PSNS_MAX    REQUESTER_PSNS_MAX
 #define NO_FAULT    0xff
 #define RNR_FOREVER 7 /* rnr_retry (REQ-RNR-06) */
+#define RNR_NS_PER_US 1001ull /* of the peer's clock: as with requester_wait_ns() */
 
 enum { /* values of ibv_wc_status */
 	STATUS_LOC_LEN = 1,
@@ -100,7 +101,7 @@ timer_start(struct requester *r, ns_t now)
 	if (r->timing || r->timeout == 0)
 		return;
 	r->timing = true;
-	r->deadline = now + requester_timeout_ns(r->timeout);
+	r->deadline = now + requester_wait_ns(r->timeout);
 }
 
 /** Is a response owed to anything in flight? (TMR-05) */

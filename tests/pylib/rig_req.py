@@ -30,6 +30,11 @@ def transport_ns(n):
     return 4096 * 2 ** n
 
 
+def in_time(took, wait):
+    """Not before its time by any clock: two may differ by a thousandth (TMR-02, REQ-RNR-01)."""
+    return wait * (1 + 0.9e-3) <= took <= wait * (1 + 1e-3) + 2 * TICK_NS
+
+
 class ReqCase(rig.RigCase):
 
     def req(self, cqe=64, access=("LOCAL_WRITE",), fill="pattern:9", recv=0, v6=False, **qp):

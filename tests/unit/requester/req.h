@@ -28,6 +28,7 @@
 #define OUT_MAX 512
 #define MS      UINT64_C(1000000)
 #define TTR_14  UINT64_C(67108864) /* timeout 14: 67.1 ms */
+#define WAIT_14 (TTR_14 + TTR_14 / 1024) /* ... by no clock too short: two may differ so much */
 
 /* Values of libibverbs and of the AETH, typed here on purpose. */
 enum {

@@ -267,18 +267,18 @@ TMR_02_bounds(void **state)
 
 	(void)state;
 	with_retries(s, 3, 3);
-	s->now = T0 + TTR_14 - 1;
+	s->now = T0 + WAIT_14 - 1;
 	fire(s);
 	assert_int_equal(s->v.act, 0);
 	assert_int_equal(pump(s), REQ_IDLE);
 	assert_int_equal(s->n, 0);
-	s->now = T0 + TTR_14;
+	s->now = T0 + WAIT_14;
 	fire(s);
 	expect_resend(s, QC_TIMEOUT, "TMR-07");
 	assert_int_equal(s->r.retry_left, 2);
 	pump(s);
 	expect_psns(s, S, S + 1, S + 2);
-	assert_true(s->r.timing && s->r.deadline == s->now + TTR_14);
+	assert_true(s->r.timing && s->r.deadline == s->now + WAIT_14);
 }
 
 static void
@@ -311,15 +311,15 @@ TMR_05_what_arms(void **state)
 	sim_init(s);
 	POST(s, SEND(64));
 	pump(s);
-	assert_true(s->r.timing && s->r.deadline == T0 + TTR_14);
+	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
 	sim_init(s);
 	POST(s, READ(64));
 	pump(s);
-	assert_true(s->r.timing && s->r.deadline == T0 + TTR_14);
+	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
 	sim_init(s);
 	POST(s, FADD);
 	pump(s);
-	assert_true(s->r.timing && s->r.deadline == T0 + TTR_14);
+	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
 	sim_init(s);
 	POST(s, SEND(4096));
 	assert_int_equal(requester_next(&s->r, s->now, &s->out[0]), REQ_SEND);
@@ -340,7 +340,7 @@ TMR_05_sending_does_not_restart(void **state)
 		post_sends(s, 1);
 		pump(s);
 	}
-	assert_true(s->r.deadline == T0 + TTR_14);
+	assert_true(s->r.deadline == T0 + WAIT_14);
 }
 
 static void
@@ -352,8 +352,8 @@ TMR_06_restart_and_stop(void **state)
 	with_retries(s, 3, 4);
 	s->now = T0 + TTR_14 / 5 * 4;
 	ack(s, S, ACK);
-	assert_true(s->r.timing && s->r.deadline == s->now + TTR_14);
-	s->now = T0 + TTR_14;
+	assert_true(s->r.timing && s->r.deadline == s->now + WAIT_14);
+	s->now = T0 + WAIT_14;
 	fire(s); /* the node of the old deadline */
 	assert_int_equal(s->v.act, 0);
 	assert_true(s->r.timing);
@@ -374,7 +374,7 @@ TMR_06_read(void **state)
 	pump(s);
 	s->now += 30 * MS;
 	FIRST(s, S);
-	assert_true(s->r.timing && s->r.deadline == s->now + TTR_14);
+	assert_true(s->r.timing && s->r.deadline == s->now + WAIT_14);
 	LAST(s, S + 1, 1024);
 	assert_false(s->r.timing);
 }
@@ -396,7 +396,7 @@ TMR_12_ghosts(void **state)
 		ack(s, S, ACK);
 		FEED(s, .op = OP_RC_ATOMIC_ACKNOWLEDGE, .psn = S - 2, .syn = ACK);
 	}
-	assert_true(s->r.timing && s->r.deadline == T0 + TTR_14);
+	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
 }
 
 /* REQ-RETRY-09: where there is another path, the whole count again, once; any cause. */
