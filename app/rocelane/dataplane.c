@@ -85,6 +85,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 		.mbox = &dp->mbox[i],
 		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
 		.trace_entries = TRACE_ENTRIES,
+		.clock = dp->clock,
 		.start_paused = true,
 	};
 

@@ -123,7 +123,7 @@ worker_main(void *arg)
 		idle = idle_pause;
 	else if (dp.conf->lcores.idle == CONF_IDLE_SLEEP)
 		idle = idle_sleep;
-	worker_run(dp.workers[*index], &dp.workers_stop, timebase_now, idle, index);
+	worker_run(dp.workers[*index], &dp.workers_stop, idle, index);
 	return 0;
 }
 

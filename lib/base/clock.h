@@ -4,7 +4,7 @@
 /**
  * @file clock.h  Time as it is passed down: nanoseconds, and the wheel's ticks.
  *
- * Owner:   any lcore. Nothing here reads a clock; the main loops do, once per turn.
+ * Owner:   any lcore. Nothing here reads a clock; the main loops do, between two stages.
  * Memory:  none.
  * Depends: nothing.
  * Spec:    IBTA vol. 1, 9.7.6.1.3: timeouts are multiples of 4.096 us (TMR-01).

@@ -10,6 +10,20 @@ cnp_is_good(const struct wire_pkt *p)
 }
 
 /**
+ * A CNP of the QP stands in the port's queue: the next one comes an interval after it has left
+ * (CC-03). Where half of the port's queue is CNPs the interval counts from here.
+ */
+static void
+cnp_leaves(struct worker *w, uint8_t port, struct qp *qp)
+{
+	const struct tx_queue *q = &w->tx[port];
+
+	qp->cnp_next = w->now + qp->cnp_interval_ns;
+	if (LIKELY(q->starts_tail - q->starts_head < TX_STARTS / 2))
+		tx_departs(w, port, qp, TX_CNP);
+}
+
+/**
  * CC-04: the control lcore sends it; marks that come meanwhile are the same CNP's. A request that
  * got lost is made again after a second.
  */
@@ -40,11 +54,11 @@ congestion_mark(struct worker *w, uint8_t port, struct qp *qp)
 		schedule(w, port, qp);
 		return;
 	}
-	qp->cnp_next = w->now + qp->cnp_interval_ns;
 	reply_cnp(w, qp);
+	cnp_leaves(w, port, qp);
 }
 
-/** The control lcore's CNP of this QP is on its way out. */
+/** The control lcore's CNP of this QP stands in its port's queue. */
 void
 congestion_sent(struct worker *w, uint32_t qpn)
 {
@@ -58,6 +72,7 @@ congestion_sent(struct worker *w, uint32_t qpn)
 	if (port != PORT_NONE) {
 		count(w, port, qp, STAT_np_cnp_sent);
 		count(w, port, qp, STAT_sent_pkts);
+		cnp_leaves(w, port, qp);
 	}
 }
 

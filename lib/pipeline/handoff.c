@@ -135,6 +135,8 @@ handoff_receive(struct worker *w, struct burst *b)
 	uint32_t n =
 		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
+	if (n != 0)
+		clock_read(w); /* the other worker received them after our turn began, perhaps */
 	handoff_take(w, b, b->m, n);
 	count_at_ports(w, b->port, n, STAT_rx_handoff_in);
 	stats_add(&w->stats, STAT_rx_handoff_in, n);

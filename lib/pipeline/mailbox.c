@@ -154,6 +154,8 @@ transmit(struct worker *w, uint16_t id, struct rte_mbuf *m)
 static int
 execute(struct worker *w, const struct mbox_msg *m)
 {
+	int rc;
+
 	switch (m->type) {
 	case MBOX_QP_ATTACH:
 		return qp_table_insert(w->qps, m->qp.qp);
@@ -196,9 +198,10 @@ execute(struct worker *w, const struct mbox_msg *m)
 		client_detach(w, m->client);
 		return 0;
 	case MBOX_TX:
+		rc = transmit(w, m->port, m->pkt.m);
 		if (m->pkt.cnp_of != 0)
 			congestion_sent(w, m->pkt.cnp_of);
-		return transmit(w, m->port, m->pkt.m);
+		return rc;
 	case MBOX_SYNC:
 		return 0;
 	default:

@@ -81,6 +81,8 @@ move_release(struct worker *w, struct qp *qp, uint32_t to)
 	stage_tx(w);
 	if (port != PORT_NONE && w->tx[port].head != w->tx[port].tail)
 		return -EAGAIN;
+	clock_read(w);
+	tx_departed(w);
 	answers_leave(w, qp);
 	sends_stop(w, qp);
 	return move_park(w, qp, to);

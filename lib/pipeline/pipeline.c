@@ -169,6 +169,10 @@ worker_poll(struct worker *w, ns_t now)
 	}
 	done += stage_tx(w);
 	lap(w, STAGE_TX, &since);
+	if (LIKELY(done != 0)) {
+		clock_read(w);
+		tx_departed(w);
+	}
 
 	if (++w->turns >= MAILBOX_TURNS || done == 0) {
 		w->turns = 0;
@@ -178,11 +182,11 @@ worker_poll(struct worker *w, ns_t now)
 }
 
 void
-worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
-	void (*idle)(void *, uint32_t turns), void *idle_ctx)
+worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint32_t turns),
+	void *idle_ctx)
 {
 	struct stats_load *load = &w->load;
-	ns_t now = clock();
+	ns_t now = w->conf.clock();
 	uint32_t idle_turns = 0;
 
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
@@ -192,7 +196,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
 		load->turns++;
 		load->busy_turns += busy;
 		if (busy) {
-			now = clock();
+			now = w->now; /* read when its frames had been handed to the ports */
 			load->busy_ns += now - began;
 			load->total_ns += now - began;
 			idle_turns = 0;
@@ -202,7 +206,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
 			idle_turns++;
 		if (idle != NULL)
 			idle(idle_ctx, idle_turns);
-		now = clock();
+		now = w->conf.clock();
 		load->total_ns += now - began;
 	}
 }

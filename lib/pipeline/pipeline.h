@@ -6,7 +6,8 @@
  *
  * Owner:   one lcore runs worker_poll(); control reads what worker_stats() and friends give out.
  * Memory:  worker_create() allocates everything; worker_poll() allocates nothing but mbufs.
- * Time:    `now` is read once per turn by the caller.
+ * Time:    the caller's `now`, and worker_conf.clock: read when frames were received and when they
+ *          were handed to a port, so that no wait begins before what starts it.
  * Depends: all of lib/ except conf and control.
  */
 #include <stdatomic.h>
@@ -59,6 +60,7 @@ struct worker_conf {
 	struct rte_ring *handoff[PIPELINE_MAX_WORKERS]; /* by owner */
 	uint32_t errbuf_entries;                        /* 0: off */
 	uint32_t trace_entries;                         /* power of two, 0: off */
+	ns_t (*clock)(void); /* NULL: within a turn no time passes; never goes back */
 	bool start_paused; /* leave frames in the ports until worker_receive() */
 };
 
@@ -69,12 +71,13 @@ void worker_destroy(struct worker *w);
 
 /**
  * One turn of the loop: up to one burst from each port, mailbox every 64 turns or when idle.
+ * @param now not after the present, nor before what an earlier turn was told.
  * @return packets received plus packets sent: 0 means that the turn was idle.
  */
 uint32_t worker_poll(struct worker *w, ns_t now);
-/** Turn until *stop; `clock` gives the time once per turn; `idle` is called after idle turns. */
-void worker_run(struct worker *w, const _Atomic bool *stop, ns_t (*clock)(void),
-	void (*idle)(void *, uint32_t turns), void *idle_ctx);
+/** Turn until *stop, by worker_conf.clock; `idle` is called after idle turns. */
+void worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint32_t turns),
+	void *idle_ctx);
 
 /** Any lcore: a worker made with start_paused takes frames from now on; until then it only serves
  * its mailbox, so that no packet meets a QP that is still being brought up. */

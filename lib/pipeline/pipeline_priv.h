@@ -16,6 +16,7 @@
  * send_take.c   posted work requests
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  * sending.h     what these four share
+ * tx_queue.h    frames that wait for a port, and who waits for them
  * migration.c   path migration
  * doorbell.c    doorbells of clients                 move.c      a QP goes to another worker
  *
@@ -33,6 +34,7 @@
 #include "move.h"
 #include "pipeline.h"
 #include "qp_parts.h"
+#include "tx_queue.h"
 #include "wire_wide.h"
 
 #define AHEAD           4    /* packets: prefetch distance */
@@ -97,14 +99,6 @@ struct burst {
 	struct qp *qp[PIPELINE_BURST];
 	uint8_t port[PIPELINE_BURST]; /* index into the worker's ports */
 	struct wire_pkt pkt[PIPELINE_BURST] CACHE_ALIGNED;
-};
-
-/** Frames made for a port and not taken by it yet, in order: m[head] .. m[tail - 1]. */
-struct tx_queue {
-	struct rte_mbuf **m; /* TX_ROOM */
-	uint32_t head;
-	uint32_t tail;
-	uint32_t made; /* replies since the last stage_tx(), to be counted as sent_pkts */
 };
 
 /** Payloads of the next requests of a QP. */
@@ -209,6 +203,16 @@ burst_keep(struct burst *b, uint32_t kept, uint32_t i)
 	b->qp[kept] = b->qp[i];
 	b->port[kept] = b->port[i];
 	b->pkt[kept] = b->pkt[i];
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+/** Time has passed: w->now is the present. Cost: that of the clock. */
+static ALWAYS_INLINE void
+clock_read(struct worker *w)
+{
+	if (LIKELY(w->conf.clock != NULL))
+		w->now = w->conf.clock();
 }
 
 /* ---- mbufs ---------------------------------------------------------------------------------- */
@@ -459,7 +463,7 @@ void reply_cnp(struct worker *w, struct qp *qp);
 /** An accepted packet had the IP CE mark. */
 void congestion_mark(struct worker *w, uint8_t port, struct qp *qp);
 void congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
-/** The control lcore sends the QP's CNP (CC-04). */
+/** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */
 void congestion_sent(struct worker *w, uint32_t qpn);
 /** Is a CNP formed as it must be? (CC-01, CC-08) */
 bool cnp_is_good(const struct wire_pkt *p);

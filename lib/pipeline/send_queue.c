@@ -57,6 +57,7 @@ sends_stop(struct worker *w, struct qp *qp)
 	send_sleep(w, qp);
 	wheel_cancel(&w->wheel, &qp->sq.timer); /* TMR-10 */
 	qp->sq.alarm = 0;
+	tx_forget(w, qp);
 }
 
 /* ---- flushing -------------------------------------------------------------------------------- */

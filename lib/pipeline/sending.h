@@ -175,6 +175,33 @@ timer_update(struct worker *w, struct qp *qp)
 	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
 }
 
+/* ---- stage_9_tx.c ---------------------------------------------------------------------------- */
+
+/** The ports were given what there is, and the clock was read: waits begin. */
+void tx_departed(struct worker *w);
+/** There is no room in q->starts. @return false: nor can any be made. */
+bool tx_starts_room(struct worker *w, struct tx_queue *q);
+/**
+ * Frames of the QP stand at the end of the port's queue. What they start began with w->now, and
+ * begins anew when they have left.
+ */
+static ALWAYS_INLINE void
+tx_departs(struct worker *w, uint8_t port, struct qp *qp, enum tx_what what)
+{
+	struct tx_queue *q = &w->tx[port];
+	const uint32_t upto = q->gone + (q->tail - q->head);
+	struct tx_start *s;
+
+	if (UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS) && !tx_starts_room(w, q))
+		return; /* cannot be: see there */
+	s = &q->starts[q->starts_tail++ % TX_STARTS];
+	*s = (struct tx_start){ qp, w->now, upto, (uint8_t)what };
+}
+/** When the oldest request of the QP was made that still waits for its port. 0: none waits. */
+ns_t tx_waits_since(const struct worker *w, const struct qp *qp);
+/** The QP stops: nothing begins for it any more. */
+void tx_forget(struct worker *w, const struct qp *qp);
+
 /* ---- send_feed.c ----------------------------------------------------------------------------- */
 
 void feed_take(struct qp *qp, ns_t now);

@@ -67,6 +67,7 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 	b->n = n;
 	if (n == 0)
 		return;
+	clock_read(w); /* what these frames start counts from when they were here (REQ-RNR-01) */
 	for (uint32_t i = 0; i < n && i < AHEAD; i++)
 		rte_prefetch0(b->m[i]);
 

@@ -4,6 +4,7 @@
  * too early for it is armed again (lazy re-arm), and one that fires for nothing is forgotten.
  */
 #include "pipeline_priv.h"
+#include "requester_plain.h"
 
 #define DUE_BURST 32
 #define DUE_TURNS 8
@@ -20,6 +21,20 @@ trace_timer(struct worker *w, const struct qp *qp, const struct requester_verdic
 				    .state = qp_state_of(qp) });
 }
 
+/**
+ * A request that waits for its port is not lost: its timer begins when it leaves. That is so for
+ * TX_PATIENCE timeouts; a port that takes nothing for longer loses what it is given.
+ */
+static void
+wait_for_port(const struct worker *w, struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	const ns_t made = r->timing ? tx_waits_since(w, qp) : 0;
+
+	if (made != 0 && w->now < made + TX_PATIENCE * requester_wait_ns(r->timeout))
+		requester_departed(r, made, w->now);
+}
+
 static void
 expired(struct worker *w, struct qp *qp)
 {
@@ -30,6 +45,7 @@ expired(struct worker *w, struct qp *qp)
 	qp->sq.alarm = 0;
 	if ((state != QPS_RTS && state != QPS_SQD) || feed_timer(w, qp))
 		return;
+	wait_for_port(w, qp);
 	if (w->now < r->deadline || (!r->timing && !r->waiting_rnr)) {
 		timer_update(w, qp);
 		return;

@@ -184,6 +184,7 @@ stage_request(struct worker *w)
 	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&w->senders); turn ^= 1) {
 		struct qp *qp = TAILQ_FIRST(&w->senders);
 		uint8_t port = w->port_of[qp->port];
+		const uint32_t before = left;
 		bool more = true;
 
 		w->sources[turn ^ 1].qp = NULL;
@@ -199,6 +200,8 @@ stage_request(struct worker *w)
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;
+		if (LIKELY(left != before))
+			tx_departs(w, port, qp, TX_REQUESTS);
 		timer_update(w, qp);
 		send_sleep(w, qp);
 		if (more)

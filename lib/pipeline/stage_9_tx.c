@@ -2,8 +2,15 @@
 /*
  * Stage 9: hand frames to the ports. What a port does not take waits here, in order; receiving goes
  * on meanwhile and answers pause, so only ACKs pile up, and only so far.
+ *
+ * A wait that a packet starts counts from when the packet was handed to its port, not from when it
+ * was made: in between this lcore may lose its CPU, and the port may be full. So the clock is read
+ * when the ports have been given what there is, and waits that began with a frame that has left
+ * begin anew (TMR-02, CC-03). They are late by what passes between the port's taking the frame and
+ * that reading, never early.
  */
 #include "pipeline_priv.h"
+#include "requester_plain.h"
 
 void
 tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)
@@ -33,6 +40,84 @@ bytes_of(struct rte_mbuf *const *m, uint32_t n)
 	return sum;
 }
 
+/** The frames of `s` have left by now. */
+static ALWAYS_INLINE void
+departed(const struct tx_start *s, ns_t now)
+{
+	struct qp *qp = s->qp;
+
+	if (UNLIKELY(qp == NULL))
+		return;
+	if (LIKELY(s->what == TX_REQUESTS))
+		requester_departed(&qp->req, s->made, now);
+	else if (qp->cnp_next == s->made + qp->cnp_interval_ns)
+		qp->cnp_next = now + qp->cnp_interval_ns;
+}
+
+static ALWAYS_INLINE void
+starts_settle(struct tx_queue *q, ns_t now)
+{
+	while (q->starts_head != q->starts_tail) {
+		const struct tx_start *s = &q->starts[q->starts_head % TX_STARTS];
+
+		if (UNLIKELY((int32_t)(s->upto - q->gone) > 0))
+			return;
+		departed(s, now);
+		q->starts_head++;
+	}
+}
+
+void
+tx_departed(struct worker *w)
+{
+	for (uint32_t i = 0; i < w->ports_n; i++)
+		starts_settle(&w->tx[i], w->now);
+}
+
+/*
+ * What has left can be settled now. What waits is little: requests are made for a port while at
+ * most TX_HIGH frames wait there, and CNPs take no more than half of the room.
+ */
+__attribute__((noinline)) bool
+tx_starts_room(struct worker *w, struct tx_queue *q)
+{
+	clock_read(w);
+	starts_settle(q, w->now);
+	return q->starts_tail - q->starts_head < TX_STARTS;
+}
+
+ns_t
+tx_waits_since(const struct worker *w, const struct qp *qp)
+{
+	const uint8_t port = w->port_of[qp->port];
+	const struct tx_queue *q = &w->tx[port];
+
+	if (port == PORT_NONE)
+		return 0;
+	for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {
+		const struct tx_start *s = &q->starts[i % TX_STARTS];
+
+		if (s->qp == qp && s->what == TX_REQUESTS)
+			return s->made;
+	}
+	return 0;
+}
+
+void
+tx_forget(struct worker *w, const struct qp *qp)
+{
+	for (uint32_t p = 0; p < w->ports_n; p++) {
+		struct tx_queue *q = &w->tx[p];
+
+		for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {
+			struct tx_start *s = &q->starts[i % TX_STARTS];
+
+			if (s->qp == qp)
+				s->qp = NULL;
+		}
+	}
+}
+
 uint32_t
 stage_tx(struct worker *w)
 {
@@ -55,6 +140,7 @@ stage_tx(struct worker *w)
 		bytes = bytes_of(q->m + q->head, n);
 		sent = rte_eth_tx_burst(p->id, p->tx_queue, q->m + q->head, (uint16_t)n);
 		q->head += sent;
+		q->gone += sent;
 		if (LIKELY(q->head == q->tail))
 			q->head = q->tail = 0;
 		else

@@ -42,7 +42,9 @@ map_ports(struct worker *w)
 		wire_front_init(&w->front[i], &w->conf.ports[i].addr);
 		w->tx[i].m = rte_zmalloc_socket(
 			"tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]), CACHE_LINE, w->conf.socket);
-		if (w->tx[i].m == NULL)
+		w->tx[i].starts = rte_zmalloc_socket("tx_starts",
+			TX_STARTS * sizeof(w->tx[i].starts[0]), CACHE_LINE, w->conf.socket);
+		if (w->tx[i].m == NULL || w->tx[i].starts == NULL)
 			return -ENOMEM;
 	}
 	return 0;
@@ -123,6 +125,7 @@ worker_destroy(struct worker *w)
 		if (q->m != NULL && q->tail != q->head)
 			rte_pktmbuf_free_bulk(q->m + q->head, q->tail - q->head);
 		rte_free(q->m);
+		rte_free(q->starts);
 	}
 	qp_sides_free(w->sides);
 	rte_free(w->errbuf);

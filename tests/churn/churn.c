@@ -274,7 +274,7 @@ idle_yield(void *ctx UNUSED, uint32_t turns UNUSED)
 static int
 worker_main(void *arg)
 {
-	worker_run(arg, &churn.dp.workers_stop, shared_clock, idle_yield, NULL);
+	worker_run(arg, &churn.dp.workers_stop, idle_yield, NULL);
 	shared_clock_for(rte_lcore_id(), false);
 	return 0;
 }

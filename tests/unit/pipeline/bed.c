@@ -26,7 +26,14 @@ static struct {
 	struct rte_ring *to;
 	struct rte_ring *from;
 	struct rte_mempool *pool;
+	const struct bed *bed;
 } net;
+
+static ns_t
+bed_clock(void)
+{
+	return net.bed->now;
+}
 
 uint16_t
 bed_port(void)
@@ -295,6 +302,7 @@ bed_setup(void **state)
 	struct bed *b = calloc(1, sizeof(*b));
 
 	*state = b;
+	net.bed = b;
 	b->now = TIME_NS_PER_S;
 	b->qps = qp_table_create(64, 0);
 	b->mem = mem_table_create(64);
@@ -314,7 +322,8 @@ bed_setup(void **state)
 		.mem = b->mem,
 		.mbox = &b->mbox,
 		.errbuf_entries = 64,
-		.trace_entries = 64 };
+		.trace_entries = 64,
+		.clock = bed_clock };
 	b->conf.ports[0] = (struct pipeline_port){ .id = net.port,
 		.polls_rx = true,
 		.pool = net.pool,

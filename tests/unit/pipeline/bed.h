@@ -5,7 +5,8 @@
  * @file bed.h  Test bed: one worker on an in-memory port, one QP as in the rules' fixture F-RESP.
  *
  * DUT 192.0.2.1 QPN 0x11, tester 192.0.2.2 QPN 0x22, path MTU 1024, ePSN 0x100, four receive WQEs
- * of 4096 bytes, a 64 KiB region with all rights. The test turns the loop and owns the clock.
+ * of 4096 bytes, a 64 KiB region with all rights. The test turns the loop and owns the clock:
+ * `now`, which worker_conf.clock reads, and which may move on within a turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -394,12 +394,6 @@ QP_18_destroy_with_packets_handed_over(void **state)
 	rte_ring_free(ring);
 }
 
-static ns_t
-fixed_clock(void)
-{
-	return 1;
-}
-
 static void
 stop_after(void *ctx, uint32_t turns)
 {
@@ -414,7 +408,7 @@ run_until_stopped(void **state)
 	struct bed *b = *state;
 	_Atomic bool stop = false;
 
-	worker_run(b->w, &stop, fixed_clock, stop_after, &stop);
+	worker_run(b->w, &stop, stop_after, &stop);
 	assert_true(atomic_load(&stop));
 }
 
