@@ -283,6 +283,7 @@ main(int argc, char **argv)
 	int rc;
 
 	fds_standard();
+	timebase_begin();
 	switch (args_parse(argc, argv, &args)) {
 	case ARGS_DONE:
 		return EXIT_CLEAN;

@@ -4,13 +4,20 @@
 /**
  * @file timebase.h  The one clock of the process: TSC cycles turned into nanoseconds.
  *
- * Owner:   timebase_init() on the main lcore before the workers start; timebase_now() on any.
+ * Owner:   timebase_begin() and timebase_init() on the main lcore before the workers start;
+ *          timebase_now() on any.
  * Memory:  none.
  * Depends: base; DPDK.
+ *
+ * The TSC's rate is measured here: EAL rounds what it measured to 10 MHz, and a clock that is fast
+ * by a thousandth ends every wait as much too early.
  */
 #include "clock.h"
 
-/** Measure the TSC (EAL did) and take the present as zero. */
+/** First look at the TSC beside the kernel's clock. The longer before timebase_init() the better.
+ */
+void timebase_begin(void);
+/** Second look: the rate, within 20 ppm. Takes the present as zero. May wait for 50 ms. */
 void timebase_init(void);
 /** Nanoseconds since timebase_init(). Cost: rdtsc and a multiplication. */
 ns_t timebase_now(void);
