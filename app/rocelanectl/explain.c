@@ -38,9 +38,34 @@ explain_parts(const char *what, const json_t *o, const char *const *keys, const 
 	putchar('\n');
 }
 
+/* Memory that was refused: why, what was asked for, what is there. */
+static void
+print_memory(const json_t *m)
+{
+	static const char *const asked[] = { "sge", "sges", "addr", "va", "length", "lkey", "rkey",
+		"needs", NULL };
+	static const char *const asked_labels[] = { "sg_list index ", "of ", "addr ", "va ",
+		"length ", "lkey ", "rkey ", "needs ", NULL };
+	static const char *const region[] = { "name", "addr", "length", "rkey", "access", "pd",
+		NULL };
+	static const char *const region_labels[] = { "", "addr ", "length ", "rkey ", "access ",
+		"pd ", NULL };
+
+	if (!json_is_object(m))
+		return;
+	explain_line("why", json_object_get(m, "text"));
+	explain_parts("asked for", m, asked, asked_labels);
+	explain_parts("region", json_object_get(m, "region"), region, region_labels);
+	explain_parts("meant?", json_object_get(m, "meant"), region, region_labels);
+}
+
 void
 explain_error(const json_t *e)
 {
+	static const char *const request[] = { "queue", "wr_id", "opcode", "length", "remote_addr",
+		"rkey", NULL };
+	static const char *const request_labels[] = { "", "wr_id ", "", "length ", "remote_addr ",
+		"rkey ", NULL };
 	static const char *const packet[] = { "opcode_name", "psn", "length", NULL };
 	static const char *const packet_labels[] = { "", "PSN ", "payload ", NULL };
 	static const char *const peer[] = { "ip", "mac", "qp_num", NULL };
@@ -60,6 +85,8 @@ explain_error(const json_t *e)
 	explain_parts("packet", json_object_get(e, "packet"), packet, packet_labels);
 	explain_parts("peer", json_object_get(e, "peer"), peer, peer_labels);
 	explain_parts("syndrome", json_object_get(e, "fault"), fault, fault_labels);
+	print_memory(json_object_get(e, "memory"));
+	explain_parts("request", json_object_get(e, "request"), request, request_labels);
 	explain_line("received", json_object_get(e, "received_syndrome"));
 	if (json_is_object(answer))
 		explain_line("answered", json_object_get(answer, "text"));

@@ -9,6 +9,7 @@
 
 #include "internal.h"
 #include "rpc.h"
+#include "why.h"
 
 enum { STATUS_FLUSHED = 5 };
 
@@ -166,6 +167,7 @@ json_t *
 failure_json(struct control *c, const struct failure *f)
 {
 	const struct qp_error *e = &f->error;
+	const struct why_view view = { .time_ns = e->time_ns };
 	const char *fatal = wire_fatal_text(e->fatal);
 	const bool told = (e->flags & QP_ERROR_SEND) != 0;
 	json_t *o = json_object();
@@ -182,6 +184,8 @@ failure_json(struct control *c, const struct failure *f)
 		told && e->syndrome != 0 ? syndrome_text(e->syndrome) : json_null());
 	json_object_set_new(o, "answer", answer_json(e));
 	failure_set_reports(o, e);
+	json_object_set_new(o, "memory", why_memory(c, &view, &f->about.mem));
+	json_object_set_new(o, "request", why_request(&f->about));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(
 		o, "fatal_text", e->fatal != 0 && fatal != NULL ? json_string(fatal) : json_null());
@@ -192,19 +196,26 @@ struct failure
 failure_of(const struct qp_rec *rec, const struct qp_error *e)
 {
 	const uint16_t code = rec->last_event.code;
-
-	return (struct failure){ .qpn = rec->qp->qpn,
+	const struct qp_failure *about = rec->qp->failure;
+	struct failure f = { .qpn = rec->qp->qpn,
 		.peer_qpn = rec->attr.dest_qp_num,
 		.path = rec->attr.path,
 		.resolved = rec->attr.path_resolved,
 		.reported = code != 0 && aeq_code_class(code) == AEQ_CLASS_ABNORMAL ? code : 0,
 		.error = *e };
+
+	if (about != NULL && e->rule != 0 && about->rule == e->rule)
+		f.about = *about;
+	return f;
 }
 
 void
-failure_text(const struct failure *f, char *text, size_t room)
+failure_text(struct control *c, const struct failure *f, char *text, size_t room)
 {
 	const struct qp_error *e = &f->error;
+	const struct why_view view = { .time_ns = e->time_ns };
+	json_t *why = why_text(c, &view, &f->about.mem);
+	size_t len;
 
 	if (e->rule == 0 && f->reported != 0)
 		snprintf(text, room, "abnormal event: %s", aeq_code_text(f->reported));
@@ -214,23 +225,27 @@ failure_text(const struct failure *f, char *text, size_t room)
 	else
 		snprintf(text, room, "at PSN %u: %s (%s)", e->psn, qp_rule_text(e->rule),
 			qp_rule_id(e->rule));
+	len = strlen(text);
+	if (json_is_string(why))
+		snprintf(text + len, room - len, ": %s", json_string_value(why));
+	json_decref(why);
 }
 
 json_t *
-failure_summary(const struct failure *f)
+failure_summary(struct control *c, const struct failure *f)
 {
 	char text[FAILURE_TEXT];
 
-	failure_text(f, text, sizeof(text));
+	failure_text(c, f, text, sizeof(text));
 	return json_string(text);
 }
 
 /* Of the QP, whether it has failed or not. */
 static json_t *
-summary(const struct failure *f, const struct qp_snapshot *s)
+summary(struct control *c, const struct failure *f, const struct qp_snapshot *s)
 {
 	if (f->error.time_ns != 0)
-		return failure_summary(f);
+		return failure_summary(c, f);
 	return s->state == QPS_ERR ? json_string("no error since RESET: qp_modify moved the QP "
 						 "to ERR")
 				   : json_string("no error since RESET");
@@ -263,7 +278,7 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 		return NULL;
 	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
-	json_object_set_new(o, "summary", summary(&f, s));
+	json_object_set_new(o, "summary", summary(c, &f, s));
 	json_object_set_new(o, "error", failed ? failure_json(c, &f) : json_null());
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
 		json_object_set_new(o, "path", path_json(c, s));

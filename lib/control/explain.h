@@ -41,14 +41,15 @@ struct failure {
 	bool resolved;     /* path.dmac is known */
 	uint16_t reported; /* the abnormal event behind it (enum aeq_code), 0: none */
 	struct qp_error error;
+	struct qp_failure about; /* the work request, and memory that was refused */
 };
 
 /** The failure that the QP's worker remembers. */
 struct failure failure_of(const struct qp_rec *rec, const struct qp_error *e);
-#define FAILURE_TEXT 256
-/** One sentence: what happened, and by what. */
-void failure_text(const struct failure *f, char *text, size_t room);
-json_t *failure_summary(const struct failure *f);
+#define FAILURE_TEXT 640
+/** One sentence: what happened, by what, and what was wrong with the memory. */
+void failure_text(struct control *c, const struct failure *f, char *text, size_t room);
+json_t *failure_summary(struct control *c, const struct failure *f);
 /** "completion" and "event": how it was reported, each null where it was not. */
 void failure_set_reports(json_t *o, const struct qp_error *e);
 /** Everything about it but what came before. */

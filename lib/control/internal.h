@@ -21,6 +21,7 @@
 #include "objects.h"
 #include "post_mortem.h"
 #include "qp_admin.h"
+#include "regions.h"
 #include "rpc_server.h"
 #include "wall.h"
 
@@ -38,6 +39,7 @@ struct control {
 	struct names mrs;
 	struct names cqs;
 	struct names srqs;
+	struct regions_gone regions_gone;
 	struct qp_slot *slots; /* env.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
 	uint32_t fold_at;   /* qp_fold_poll(): the next slot */

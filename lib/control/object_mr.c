@@ -232,8 +232,10 @@ mr_free(struct control *c, struct object_mr *mr)
 void
 object_mr_revoke(struct control *c, struct object_mr *mr)
 {
-	if (!mr->revoked)
+	if (!mr->revoked) {
+		regions_note_gone(c, mr);
 		mem_table_remove(c->env.mem, mr->region->key);
+	}
 	mr->revoked = true;
 }
 
@@ -248,6 +250,7 @@ int
 object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r)
 {
 	(void)r;
+	regions_note_gone(c, mr);
 	object_region_retire(c, mr->region);
 	mr_free(c, mr);
 	return 0;

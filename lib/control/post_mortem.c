@@ -219,7 +219,7 @@ write_line(struct control *c, const struct qp_rec *rec, const struct failure *f)
 		return;
 	failed_owner_text(&o, owner, sizeof(owner));
 	wall_text(c, f->error.time_ns, when);
-	failure_text(f, what, sizeof(what));
+	failure_text(c, f, what, sizeof(what));
 	log_warn("QP %u of %s failed at %s: %s%s%s%s", f->qpn, owner, when, what,
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? "; completed with " : "",
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? rpc_status_name(f->error.wc_status)

@@ -53,7 +53,7 @@ head_json(struct control *c, const struct failed_qp *q)
 	wall_set(c, o, e->time_ns);
 	json_object_set_new(o, "qp_num", json_integer(q->f.qpn));
 	json_object_set_new(o, "owner", owner_json(&q->owner));
-	json_object_set_new(o, "summary", failure_summary(&q->f));
+	json_object_set_new(o, "summary", failure_summary(c, &q->f));
 	failure_set_reports(o, e);
 	json_object_set_new(o, "end", json_string(ends[q->end]));
 	json_object_set_new(o, "ended_ns", q->ended_ns != 0 ? rpc_u64(q->ended_ns) : json_null());

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "acks.h"
+#include "failure.h"
 #include "mem_reach.h"
 #include "pipeline_priv.h"
 
@@ -119,19 +120,30 @@ pop(struct worker *w, struct qp *qp)
 		reply_ack(w, qp, a->ack_syndrome, a->ack_psn, a->ack_msn);
 }
 
+static void
+read_failed(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	failure_of_request(w, c, v);
+	fail(w, c, v, SOURCE_READ_RESPONSE);
+}
+
 /** RESP-NAK-03: the region went away under a READ. */
 static void
 read_lost(struct worker *w, struct qp *qp)
 {
-	const struct context c = { .qp = qp };
+	const struct resp_answer *a = resp_answer_at(&qp->answers, 0);
+	const struct context c = { .qp = qp,
+		.va = a->va,
+		.len = resp_answer_len(a, &qp->resp),
+		.key = a->rkey };
 	struct responder_verdict v;
 
 	if (!resp_answers_lost(&qp->answers, &qp->resp, true, &v))
 		pop(w, qp);
-	else if (qp_state_of(qp) != QPS_ERR)
-		fail(w, &c, &v, SOURCE_READ_RESPONSE);
-	else
+	else if (qp_state_of(qp) == QPS_ERR)
 		reply_ack(w, qp, v.syndrome, v.reply_psn, v.reply_msn);
+	else
+		read_failed(w, &c, &v);
 }
 
 /** One response of the READ at the head. @return packets made, 0: try again later. */

@@ -12,7 +12,7 @@
  * flush.c       work of a QP in ERR                   mailbox.c   messages of the control lcore
  * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
  * send_queue.c  the send ring, the list of senders    requests.c  request packets
- * shared_rq.c   WQEs of a shared receive queue
+ * shared_rq.c   WQEs of a shared receive queue         failure.h   what a failure was about
  * send_take.c   posted work requests
  * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
  * sending.h     what these four share
@@ -373,6 +373,7 @@ struct context {
 	uint8_t *host;            /* of query.va */
 	uint64_t va;              /* query.va, query.len */
 	uint32_t len;
+	uint32_t key; /* without a packet: of the READ that is answered */
 };
 
 void act(struct worker *w, const struct context *c, struct responder_verdict *v);

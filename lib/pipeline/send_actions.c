@@ -4,6 +4,7 @@
  * what follows for the QP.
  */
 #include "complete.h"
+#include "failure.h"
 
 /** Of a QP and its worker; and of its port, unless that is gone. */
 static void
@@ -230,6 +231,7 @@ failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct r
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	remember(w, qp, p, v);
+	failure_of_send(w, qp, v);
 
 	tell(w, qp, p, v, &(struct mbox_msg){ .type = MBOX_FATAL });
 	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0) {
@@ -298,8 +300,10 @@ requester_act(
 
 	count_cause(w, qp, v->cause);
 	count_cause(w, qp, v->outcome);
-	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0))
+	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0)) {
+		failure_of_list(w, qp, v->position);
 		requester_local_fault(&qp->req, v->position, WR_FAULT_PROT, v);
+	}
 	if ((v->act & REQACT_COMPLETE) != 0 &&
 		UNLIKELY(sends_complete(w, qp, v->head_was, v->completed) != 0)) {
 		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to.

@@ -3,7 +3,7 @@
  * Stage 5: give every request to its QP's responder. Here are the facts that the responder asks
  * for; carrying its verdict out is in actions.c.
  */
-#include "pipeline_priv.h"
+#include "failure.h"
 #include "stage_5_plain.h"
 #include "stage_5_refused.h"
 #include "stage_6_plain.h"
@@ -193,6 +193,8 @@ request(struct worker *w, struct burst *b, uint32_t i)
 		fault_charge(w, b, i,
 			(struct charge){
 				.rule = v.rule, .fault = v.fault, .impact = impact_of(&v) });
+	if (UNLIKELY((v.act & ACT_ERR) != 0))
+		failure_of_request(w, &c, &v);
 	act(w, &c, &v);
 	if (traced(w, c.qp))
 		trace_request(w, &c, &v);

@@ -3,6 +3,7 @@
  * Stage 8: QPs with something to send take turns, a few packets each; a port whose frames pile up
  * is left alone until they have gone.
  */
+#include "failure.h"
 #include "stage_8_plain.h"
 
 /** REQ-CLS-C-01: positions that cannot be. */
@@ -18,6 +19,7 @@ local_fault(struct worker *w, struct qp *qp, uint32_t position)
 {
 	struct requester_verdict v = { 0 };
 
+	failure_of_list(w, qp, position);
 	requester_local_fault(&qp->req, position, WR_FAULT_PROT, &v);
 	requester_act(w, qp, NULL, &v);
 }

@@ -13,6 +13,7 @@
  */
 struct layout {
 	size_t stats;
+	size_t failure;
 	size_t answers;
 	size_t saved;
 	size_t copy;
@@ -95,6 +96,7 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 
 	take(l, sizeof(struct qp));
 	l->stats = take(l, sizeof(struct stats_block));
+	l->failure = take(l, sizeof(struct qp_failure));
 	l->answers = take(l, l->answers_n * sizeof(struct resp_answer));
 	l->saved = take(l, p->max_dest_rd_atomic * sizeof(struct responder_saved));
 	l->copy = take(l, sizeof(struct ring_recv_copy));
@@ -250,6 +252,7 @@ qp_alloc(const struct qp_alloc_params *p)
 	make_send(qp, p, &l, base);
 
 	qp->stats = (struct stats_block *)(void *)(base + l.stats);
+	qp->failure = (struct qp_failure *)(void *)(base + l.failure);
 	qp->answers.slot = (struct resp_answer *)(void *)(base + l.answers);
 	qp->answers.cap = (uint8_t)l.answers_n;
 	if (p->max_dest_rd_atomic != 0)

@@ -201,6 +201,8 @@ reset(struct qp *qp)
 	memset(qp->hot, 0, sizeof(qp->hot));
 	if (qp->stats != NULL)
 		memset(qp->stats, 0, sizeof(*qp->stats));
+	if (qp->failure != NULL)
+		memset(qp->failure, 0, sizeof(*qp->failure));
 }
 
 void

@@ -160,6 +160,7 @@ qp_side_take(struct qp *qp, struct qp_side *side)
 	side->next = NULL;
 	qp->side = side;
 	qp->stats = &side->stats;
+	qp->failure = &side->failure;
 	qp->answers.slot = side->answers;
 	qp->answers.cap = QP_SIDE_ANSWERS;
 	qp->saved = side->saved;

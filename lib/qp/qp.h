@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "mem.h"
+#include "qp_failure.h"
 #include "qp_migration.h"
 #include "qp_send.h"
 #include "resp_answers.h"
@@ -305,6 +306,7 @@ struct qp {
 	struct qp_side *side;          /* of a compact QP, once it has one */
 	struct qp_work *work;          /* likewise (control) */
 	struct qp_areas *areas;        /* own_area: memory of the rings (control) */
+	struct qp_failure *failure;    /* NULL: a compact QP that has no side yet */
 	void *user;                    /* control lcore's record */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");

@@ -23,6 +23,7 @@ struct qp_side {
 	struct stats_block stats;
 	struct resp_answer answers[QP_SIDE_ANSWERS];
 	struct responder_saved saved[QP_SIDE_READS];
+	struct qp_failure failure;
 	struct qp_side *next; /* of a stock */
 };
 

@@ -92,6 +92,7 @@ resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 		v->reply_msn = (r->msn + 1) & MSN_MASK;
 	}
 	report(q, c, v);
+	v->offset = r->received;
 	r->open = OPEN_NONE;
 	r->received = 0;
 }

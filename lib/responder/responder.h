@@ -143,7 +143,7 @@ struct responder_verdict {
 	uint32_t len;        /* ACT_READ: bytes */
 	uint64_t va;
 	uint32_t rkey;       /* or the key to invalidate */
-	uint32_t offset;     /* ACT_PLACE_SEND */
+	uint32_t offset;     /* ACT_PLACE_SEND; ACT_ERR: bytes of the open message before */
 	uint32_t byte_len;   /* ACT_COMPLETE */
 	uint32_t imm;        /* immediate, or invalidated R_Key */
 	uint8_t syndrome;    /* AETH */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "regions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+static void
+view(const struct object_mr *mr, struct region_view *out)
+{
+	const struct mem_region *r = mr->region;
+
+	*out = (struct region_view){ .va = r->va,
+		.length = r->length,
+		.key = r->key,
+		.pd_id = r->pd,
+		.access = r->access,
+		.revoked = !atomic_load_explicit(&r->valid, memory_order_relaxed) };
+	memcpy(out->name, mr->n.name, sizeof(out->name));
+	memcpy(out->pd, mr->pd->n.name, sizeof(out->pd));
+}
+
+void
+regions_note_gone(struct control *c, const struct object_mr *mr)
+{
+	struct regions_gone *g = &c->regions_gone;
+	struct region_view *v = &g->r[g->n++ % REGIONS_GONE];
+
+	view(mr, v);
+	v->gone_ns = c->now != 0 ? c->now : 1;
+}
+
+/* What a client makes has names that begin with its own: client_name(). */
+static bool
+may_see(const struct client *viewer, const char *name)
+{
+	char prefix[CONF_NAME_MAX];
+
+	if (viewer == NULL)
+		return true;
+	snprintf(prefix, sizeof(prefix), "client %u ", viewer->id);
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* The i-th newest of those that are gone; NULL: no more. */
+static const struct region_view *
+gone_at(const struct regions_gone *g, uint32_t i)
+{
+	if (i >= g->n || i >= REGIONS_GONE)
+		return NULL;
+	return &g->r[(g->n - 1 - i) % REGIONS_GONE];
+}
+
+static bool
+is_it(const struct region_view *v, const struct mem_refusal *m)
+{
+	if (v->key != m->key)
+		return false;
+	return !m->region || (v->va == m->region_va && v->length == m->region_length);
+}
+
+bool
+regions_of(struct control *c, const struct client *viewer, const struct mem_refusal *m,
+	struct region_view *out)
+{
+	const struct region_view *gone;
+	const struct named *n;
+
+	/* A key that nobody had then may have been given away since. */
+	TAILQ_FOREACH (n, &c->mrs.all, all) {
+		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
+
+		if (!m->region || mr->region->key != m->key)
+			continue;
+		view(mr, out);
+		if (is_it(out, m))
+			return may_see(viewer, out->name);
+	}
+	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
+		if (is_it(gone, m)) {
+			*out = *gone;
+			return may_see(viewer, out->name);
+		}
+	}
+	return false;
+}
+
+/* One hexadecimal digit is another one, or two beside each other have changed places. */
+static bool
+is_slip(uint32_t a, uint32_t b)
+{
+	const uint32_t x = a ^ b;
+
+	for (unsigned int at = 0; at < 32; at += 4) {
+		if ((x & ~(UINT32_C(0xf) << at)) == 0)
+			return true;
+	}
+	for (unsigned int at = 0; at < 28; at += 4) {
+		const uint32_t swapped = (a & ~(UINT32_C(0xff) << at)) |
+					 (a >> (at + 4) & 0xf) << at | (a >> at & 0xf) << (at + 4);
+
+		if (swapped == b)
+			return true;
+	}
+	return false;
+}
+
+static unsigned int
+likeness(const struct mem_refusal *m, const struct region_view *v)
+{
+	const bool in_pd = v->pd_id == m->pd;
+	const uint64_t offset = m->va - v->va;
+	unsigned int why = 0;
+
+	if (v->revoked || v->key == m->key)
+		return 0;
+	if (in_pd && m->length != 0 && offset <= v->length && m->length <= v->length - offset)
+		why |= REGION_HOLDS_RANGE;
+	if ((v->key ^ m->key) <= UINT8_MAX)
+		why |= REGION_KEY_BYTE;
+	else if (is_slip(v->key, m->key))
+		why |= REGION_KEY_DIGIT;
+	return why;
+}
+
+/* The range counts for more than the key: there is only one of it. */
+static unsigned int
+weight(unsigned int why)
+{
+	return ((why & REGION_HOLDS_RANGE) != 0 ? 4 : 0) + ((why & REGION_KEY_BYTE) != 0 ? 2 : 0) +
+	       ((why & REGION_KEY_DIGIT) != 0 ? 1 : 0);
+}
+
+/* Is this one more likely? */
+static unsigned int
+better(const struct client *viewer, const struct mem_refusal *m, const struct region_view *v,
+	unsigned int best, struct region_view *out)
+{
+	const unsigned int why = likeness(m, v);
+
+	if (weight(why) <= weight(best) || !may_see(viewer, v->name))
+		return best;
+	*out = *v;
+	return why;
+}
+
+unsigned int
+regions_meant(struct control *c, const struct client *viewer, const struct mem_refusal *m,
+	ns_t when, struct region_view *out)
+{
+	const struct region_view *gone;
+	unsigned int best = 0;
+	const struct named *n;
+
+	TAILQ_FOREACH (n, &c->mrs.all, all) {
+		struct region_view v;
+
+		view((const struct object_mr *)(const void *)n, &v);
+		best = better(viewer, m, &v, best, out);
+	}
+	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++)
+		if (gone->gone_ns >= when)
+			best = better(viewer, m, gone, best, out);
+	return best;
+}
+
+const char *
+regions_pd_name(const struct control *c, uint32_t id)
+{
+	const struct named *n;
+
+	TAILQ_FOREACH (n, &c->pds.all, all) {
+		const struct object_pd *pd = (const struct object_pd *)(const void *)n;
+
+		if (pd->id == id)
+			return pd->n.name;
+	}
+	return "";
+}

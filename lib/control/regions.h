@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REGIONS_H
+#define REGIONS_H
+/**
+ * @file regions.h  Which region was it, or which was meant? Those that are gone, too.
+ *
+ * Owner:   control lcore.
+ * Memory:  the newest REGIONS_GONE deregistered regions, by value.
+ * Depends: objects, mem.
+ *
+ * An application is told of its own regions only: whoever asks for it says whose view it is.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "conf.h"
+#include "mem_refusal.h"
+
+#define REGIONS_GONE 256
+
+struct client;
+struct control;
+struct object_mr;
+
+/** A region, as it is or was. */
+struct region_view {
+	char name[CONF_NAME_MAX];
+	char pd[CONF_NAME_MAX];
+	uint64_t va;
+	uint64_t length;
+	uint32_t key;
+	uint32_t pd_id;
+	uint8_t access; /* MEM_* */
+	bool revoked;   /* its key */
+	ns_t gone_ns;   /* when it was deregistered, 0: it is there */
+};
+
+/** Why a region may have been meant. */
+enum { REGION_HOLDS_RANGE = 1 << 0, REGION_KEY_BYTE = 1 << 1, REGION_KEY_DIGIT = 1 << 2 };
+
+struct regions_gone {
+	struct region_view r[REGIONS_GONE];
+	uint32_t n; /* ever */
+};
+
+/** It is being deregistered. */
+void regions_note_gone(struct control *c, const struct object_mr *mr);
+/**
+ * The region that a refusal found, or the one that had the key before.
+ * @param viewer an application, or NULL: the operator.
+ * @return false: there is none that the viewer may know of.
+ */
+bool regions_of(struct control *c, const struct client *viewer, const struct mem_refusal *m,
+	struct region_view *out);
+/**
+ * Another region that the request refused at `when` may have been meant for: it was there then.
+ * @return why: REGION_* flags, 0: there is none.
+ */
+unsigned int regions_meant(struct control *c, const struct client *viewer,
+	const struct mem_refusal *m, ns_t when, struct region_view *out);
+/** Name of a protection domain, "" if it is gone. */
+const char *regions_pd_name(const struct control *c, uint32_t id);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MEM_REFUSAL_H
+#define MEM_REFUSAL_H
+/**
+ * @file mem_refusal.h  Why memory was refused, with the numbers: looked up once it was.
+ *
+ * Owner:   any lcore.
+ * Memory:  the caller's; a refusal holds numbers and no pointer to any region.
+ * Depends: mem.h.
+ * Spec:    RESP-NAK-RAE-01..05, REQ-CLS-B-01.
+ *
+ * The checks of mem.h say yes or no, and their good path stays as short as that. Whoever got a no
+ * asks here why; a region that came or went in between is MEM_WHY_GONE.
+ */
+#include "mem.h"
+
+enum mem_why {
+	MEM_WHY_NONE,
+#define REFUSAL(name, rule, text) MEM_WHY_##name,
+#include "tables/refusals.def"
+#undef REFUSAL
+	MEM_WHY_MAX
+};
+
+/** Who named the memory. */
+enum mem_list {
+	MEM_BY_PEER,    /* an R_Key, by a packet's header */
+	MEM_BY_SEND,    /* an L_Key, by the list of a send request */
+	MEM_BY_RECEIVE, /* an L_Key, by the list of a receive request */
+};
+
+struct mem_refusal {
+	uint64_t va;            /* what was asked for: [va, va + length) */
+	uint64_t region_va;     /* the region that has the key, if `region` */
+	uint64_t region_length; /* ... LIST_TOO_SHORT: bytes that the list has room for */
+	uint32_t length;
+	uint32_t key;
+	uint32_t pd; /* in which it was looked for */
+	uint32_t region_pd;
+	uint8_t why;           /* enum mem_why */
+	uint8_t need;          /* MEM_* of the operation */
+	uint8_t have;          /* QP_NO_RIGHT: qp_access_flags */
+	uint8_t region_access; /* MEM_* */
+	bool region;
+	uint8_t by;   /* enum mem_list */
+	uint8_t sge;  /* of a list: which entry, from 0 */
+	uint8_t sges; /* ... of how many */
+};
+_Static_assert(sizeof(struct mem_refusal) == 48, "travels with records of dropped packets");
+
+/**
+ * Judge va, length, key, pd and need of `r` as mem_check() does, and fill in the region.
+ * @return why; r->why is the caller's. Cost: a look into the key table.
+ */
+enum mem_why mem_refusal_look(const struct mem_table *t, struct mem_refusal *r);
+/** The same for r->key and r->pd as mem_check_invalidate() judges them. */
+enum mem_why mem_refusal_look_invalidate(const struct mem_table *t, struct mem_refusal *r);
+/**
+ * First entry of a list that is refused, with r->pd, r->need and r->by: all of `r` but those.
+ * GONE: none is.
+ */
+void mem_refusal_of_list(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
+	struct mem_refusal *r);
+
+/** Bytes of the range outside its region: below it, or behind its end. */
+uint64_t mem_refusal_excess(const struct mem_refusal *r);
+
+const char *mem_why_name(enum mem_why why); /* "TOO_LONG"; of none that is listed: "UNKNOWN" */
+const char *mem_why_text(enum mem_why why);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a failure was about, for whoever asks why: memory that was refused, and the work request.
+ * Nothing here is on a good path; the checks that said no are made again, and asked for numbers.
+ */
+#include "failure.h"
+
+/** Cleared. NULL: the worker's stock of sides is empty, and nobody will know. */
+static struct qp_failure *
+begin(struct worker *w, struct qp *qp, uint16_t rule)
+{
+	struct qp_failure *f = has_side(w, qp) ? qp->failure : NULL;
+
+	if (f != NULL)
+		*f = (struct qp_failure){ .rule = rule };
+	return f;
+}
+
+/** The right that a request needs. */
+static uint8_t
+right_of(opflags_t op)
+{
+	if (op_has(op, OPF_ATOMIC))
+		return MEM_REMOTE_ATOMIC;
+	if (op_has(op, OPF_READ))
+		return MEM_REMOTE_READ;
+	return op_has(op, OPF_WRITE) ? MEM_REMOTE_WRITE : 0;
+}
+
+/** What the packet asks for: its own header, or that of the open WRITE it goes on with. */
+static void
+ask_of(const struct context *c, const struct responder_verdict *v, struct mem_refusal *m)
+{
+	const struct responder *r = &c->qp->resp;
+	const struct wire_pkt *p = c->p;
+
+	m->pd = c->qp->pd;
+	m->by = MEM_BY_PEER;
+	if (p == NULL) {
+		m->need = MEM_REMOTE_READ;
+		m->va = c->va;
+		m->length = c->len;
+		m->key = c->key;
+		return;
+	}
+	m->need = right_of(p->op);
+	if (op_has(p->op, OPF_ATOMICETH)) {
+		m->va = wire_atomiceth(p).va;
+		m->key = wire_atomiceth(p).rkey;
+		m->length = sizeof(uint64_t);
+	} else if (op_has(p->op, OPF_RETH)) {
+		m->va = wire_reth(p).va;
+		m->key = wire_reth(p).rkey;
+		m->length = wire_reth(p).dma_len;
+	} else if (op_has(p->op, OPF_WRITE)) {
+		m->va = r->va + v->offset;
+		m->key = r->rkey;
+		m->length = p->payload_len;
+	}
+}
+
+/** Refused for what it asks, not for where: the region is looked up all the same. */
+static void
+refused_as(const struct worker *w, enum mem_why why, struct mem_refusal *m)
+{
+	mem_refusal_look(w->mem, m);
+	m->why = (uint8_t)why;
+}
+
+static void
+refused_key(const struct worker *w, struct mem_refusal *m)
+{
+	const enum mem_why why = mem_refusal_look(w->mem, m);
+
+	m->why = why != MEM_WHY_NONE ? (uint8_t)why : MEM_WHY_GONE;
+}
+
+static void
+refused_invalidate(const struct worker *w, const struct wire_pkt *p, struct mem_refusal *m)
+{
+	enum mem_why why;
+
+	m->key = wire_imm_or_inv(p);
+	why = mem_refusal_look_invalidate(w->mem, m);
+	m->why = why != MEM_WHY_NONE ? (uint8_t)why : MEM_WHY_GONE;
+}
+
+/** The receive request itself: qp->copy, taken or not. */
+static void
+refused_receive(const struct worker *w, const struct context *c, const struct responder_verdict *v,
+	struct mem_refusal *m)
+{
+	const struct ring_recv_copy *copy = c->qp->copy;
+
+	if (copy == NULL)
+		return;
+	*m = (struct mem_refusal){ .pd = qp_recv_pd(c->qp), .by = MEM_BY_RECEIVE };
+	m->need = MEM_LOCAL_WRITE;
+	if (v->rule == RULE_WQE) {
+		/* What is malformed was given no list: wqe_facts(). */
+		mem_refusal_of_list(w->mem, copy->sge, copy->num_sge, m);
+		if (copy->num_sge == 0)
+			m->why = MEM_WHY_LIST_TOO_LONG;
+		return;
+	}
+	m->sges = (uint8_t)copy->num_sge;
+	m->region_length = mem_sge_bytes(copy->sge, copy->num_sge);
+	m->length = v->offset + c->p->payload_len;
+	m->why = MEM_WHY_LIST_TOO_SHORT;
+}
+
+static void
+refused_memory(const struct worker *w, const struct context *c, const struct responder_verdict *v,
+	struct mem_refusal *m)
+{
+	ask_of(c, v, m);
+	switch (v->rule) {
+	case RULE_KEY:
+	case RULE_KEY_IMMEDIATE:
+	case RULE_KEY_REVOKED:
+	case RULE_READ_REVOKED:
+		refused_key(w, m);
+		return;
+	case RULE_INVALIDATE_KEY:
+		refused_invalidate(w, c->p, m);
+		return;
+	case RULE_INV_NOT_ENABLED:
+		m->have = c->qp->resp.access;
+		refused_as(w, MEM_WHY_QP_NO_RIGHT, m);
+		return;
+	case RULE_INV_MISALIGNED:
+		refused_as(w, MEM_WHY_MISALIGNED, m);
+		return;
+	case RULE_INV_READ_LIMIT:
+	case RULE_INV_WRITE_LIMIT:
+		refused_as(w, MEM_WHY_MESSAGE_LIMIT, m);
+		return;
+	case RULE_INV_TOO_LONG:
+	case RULE_WQE:
+		refused_receive(w, c, v, m);
+		return;
+	default:
+		*m = (struct mem_refusal){ .why = MEM_WHY_NONE };
+		return;
+	}
+}
+
+void
+failure_of_request(
+	struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	struct qp_failure *f = begin(w, c->qp, v->rule);
+
+	if (f == NULL)
+		return;
+	refused_memory(w, c, v, &f->mem);
+	if ((v->act & ACT_COMPLETE) == 0 || c->qp->copy == NULL)
+		return;
+	f->work = QP_FAILED_RECEIVE;
+	f->wr_id = c->qp->copy->wr_id;
+	f->length = (uint32_t)mem_sge_bytes(c->qp->copy->sge, c->qp->copy->num_sge);
+	f->fed = (c->qp->flags & QPF_RECV_FEED) != 0;
+}
+
+void
+failure_of_list(struct worker *w, struct qp *qp, uint32_t position)
+{
+	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
+	struct qp_failure *f = begin(w, qp, 0);
+
+	if (f == NULL)
+		return;
+	f->position = position;
+	f->mem.pd = qp->pd;
+	f->mem.by = MEM_BY_SEND;
+	f->mem.need = wr->opcode == WR_RDMA_READ || wr_is_atomic(wr->opcode) ? MEM_LOCAL_WRITE : 0;
+	mem_refusal_of_list(w->mem, request_sges(qp, position), wr->num_sge, &f->mem);
+}
+
+void
+failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v)
+{
+	const struct requester_wr *wr = &qp->req.wr[v->failed & qp->req.wr_mask];
+	const bool by_list = v->rule == REQRULE_LOCAL_PROT || v->rule == REQRULE_LOCAL_GONE;
+	struct mem_refusal mem = { .why = MEM_WHY_NONE };
+	struct qp_failure *f;
+
+	if (by_list && qp->failure != NULL && qp->failure->position == v->failed)
+		mem = qp->failure->mem;
+	f = begin(w, qp, send_rule(v));
+	if (f == NULL)
+		return;
+	f->mem = mem;
+	if ((v->act & REQACT_ERROR) == 0)
+		return;
+	f->work = QP_FAILED_SEND;
+	f->position = v->failed;
+	f->wr_id = wr->wr_id;
+	f->opcode = wr->opcode;
+	f->length = wr->len;
+	f->fed = is_fed(qp);
+	if (wr->opcode == WR_RDMA_WRITE || wr->opcode == WR_RDMA_WRITE_WITH_IMM ||
+		wr->opcode == WR_RDMA_READ || wr_is_atomic(wr->opcode)) {
+		f->remote_addr = wr->remote_addr;
+		f->rkey = wr->rkey;
+	}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FAILURE_H
+#define FAILURE_H
+/**
+ * @file failure.h  What a QP's failure was about, written to qp->failure when it is too late.
+ *
+ * Owner:   the QP's worker.
+ * Memory:  none.
+ * Depends: pipeline_priv.h.
+ */
+#include "pipeline_priv.h"
+
+/** A request that brings the QP to ERR, before its verdict is carried out. */
+void failure_of_request(
+	struct worker *w, const struct context *c, const struct responder_verdict *v);
+/** The list of send request `position` was refused: its report may have to wait. */
+void failure_of_list(struct worker *w, struct qp *qp, uint32_t position);
+/** The send request of an error, when it is reported. */
+void failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v);
+
+#endif
