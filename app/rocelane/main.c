@@ -22,6 +22,7 @@
 #include "capture.h"
 #include "dataplane.h"
 #include "fds.h"
+#include "idle.h"
 #include "log.h"
 #include "mem_guard.h"
 #include "notify.h"
@@ -29,10 +30,6 @@
 #include "timebase.h"
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
-
-#define IDLE_SPIN_TURNS   1000u
-#define IDLE_SLEEP_MAX_NS 50000L
-#define IDLE_WAKE_NS      150000u /* what a sleep of that length may come to */
 
 static struct dataplane dp;
 
@@ -87,43 +84,19 @@ load(const struct args *args, struct conf **conf)
 	return rc;
 }
 
-static void
-idle_pause(void *ctx UNUSED, uint32_t turns UNUSED)
-{
-	rte_pause();
-}
-
-/* Back off to at most 50 us, so that the shortest timers still fire in time. */
-static void
-idle_sleep(void *ctx, uint32_t turns)
-{
-	const uint32_t *worker = ctx;
-	struct timespec ts = { 0, IDLE_SLEEP_MAX_NS };
-	ns_t next;
-
-	if (turns < IDLE_SPIN_TURNS) {
-		rte_pause();
-		return;
-	}
-	/* A packet that is held back goes on in time: that is what a delay is for. */
-	next = impairs_next(&dp, *worker);
-	if (next != UINT64_MAX && next < timebase_now() + IDLE_WAKE_NS)
-		rte_pause();
-	else
-		nanosleep(&ts, NULL);
-}
-
 static int
 worker_main(void *arg)
 {
 	uint32_t *index = arg;
 	void (*idle)(void *, uint32_t) = NULL;
+	struct idle state;
 
 	if (dp.conf->lcores.idle == CONF_IDLE_PAUSE)
 		idle = idle_pause;
 	else if (dp.conf->lcores.idle == CONF_IDLE_SLEEP)
 		idle = idle_sleep;
-	worker_run(dp.workers[*index], &dp.workers_stop, idle, index);
+	idle_init(&state, &dp, *index);
+	worker_run(dp.workers[*index], &dp.workers_stop, idle, &state);
 	return 0;
 }
 

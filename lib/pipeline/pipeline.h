@@ -83,6 +83,12 @@ void worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *,
  * its mailbox, so that no packet meets a QP that is still being brought up. */
 void worker_receive(struct worker *w);
 
+/**
+ * The worker, when idle: when it has something to do by itself (0: as soon as a port takes more;
+ * UINT64_MAX: never). It may be too early, never too late.
+ */
+ns_t worker_next(const struct worker *w);
+
 const struct stats_block *worker_stats(const struct worker *w);
 /** LATENCY_KINDS histograms: from the posting to the completion of what send_feeds asked for. */
 const struct latency *worker_latency(const struct worker *w);

@@ -62,6 +62,19 @@ qp_of(struct wheel_node *n)
 	return (struct qp *)(void *)((uint8_t *)n - offsetof(struct qp, sq.timer));
 }
 
+ns_t
+worker_next(const struct worker *w)
+{
+	const tick_t next = wheel_next(&w->wheel);
+
+	if (w->senders_n != 0 || w->answer_tail != NULL)
+		return 0;
+	for (uint32_t i = 0; i < w->ports_n; i++)
+		if (w->tx[i].head != w->tx[i].tail)
+			return 0;
+	return next > tick_of(UINT64_MAX) ? UINT64_MAX : next << TICK_SHIFT;
+}
+
 uint32_t
 stage_timers(struct worker *w)
 {

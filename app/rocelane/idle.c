@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "idle.h"
+
+#include <dirent.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/if_packet.h>
+#include <linux/if_tun.h>
+#include <rte_ethdev.h>
+#include <rte_pause.h>
+
+#include "timebase.h"
+
+#define SPIN_TURNS 1000u
+#define SHORTEST   (50 * TIME_NS_PER_US)
+#define LONGEST    TIME_NS_PER_MS
+#define PART       8 /* of the time that nothing came */
+#define HELD_NS    (150 * TIME_NS_PER_US) /* before a frame that is held back goes on: awake */
+#define VAIN_MAX   64 /* a descriptor that tells nothing is not listened to until there is work */
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* The interface that this descriptor of the process takes frames from; 0: none. */
+static unsigned int
+interface_of(int fd)
+{
+	struct sockaddr_ll ll = { 0 };
+	socklen_t len = sizeof(ll);
+	char path[64], to[64];
+	struct ifreq ifr;
+	ssize_t n;
+
+	if (getsockname(fd, (struct sockaddr *)&ll, &len) == 0)
+		return ll.sll_family == AF_PACKET ? (unsigned int)ll.sll_ifindex : 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, to, sizeof(to) - 1);
+	to[n > 0 ? n : 0] = '\0';
+	memset(&ifr, 0, sizeof(ifr));
+	if (strcmp(to, "/dev/net/tun") != 0 || ioctl(fd, TUNGETIFF, &ifr) != 0 ||
+		(ifr.ifr_flags & IFF_DETACH_QUEUE) != 0)
+		return 0;
+	return if_nametoindex(ifr.ifr_name);
+}
+
+/* Drivers do not give their descriptors away; the kernel says whose they are. */
+static void
+listen_to(struct idle *i, unsigned int interface)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *e;
+
+	while (dir != NULL && i->fds_n < CONF_MAX_PORTS && (e = readdir(dir)) != NULL) {
+		const int fd = (int)strtol(e->d_name, NULL, 10);
+
+		if (e->d_name[0] != '.' && fd != dirfd(dir) && interface_of(fd) == interface)
+			i->fds[i->fds_n++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	}
+	if (dir != NULL)
+		closedir(dir);
+}
+
+void
+idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker)
+{
+	*i = (struct idle){ .dp = dp, .worker = worker };
+	if (dp->conf->lcores.idle != CONF_IDLE_SLEEP)
+		return;
+	prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's: by default it sleeps 50 us longer */
+	for (uint32_t p = 0; p < dp->conf->n_ports; p++) {
+		const struct dataplane_port *port = &dp->ports[p];
+		struct rte_eth_dev_info info;
+
+		if (port->rx_worker == worker && port->rx_queues == 1 &&
+			rte_eth_dev_info_get(port->id, &info) == 0 && info.if_index != 0)
+			listen_to(i, info.if_index);
+	}
+}
+
+/* ---- between turns --------------------------------------------------------------------------- */
+
+void
+idle_pause(void *ctx UNUSED, uint32_t turns UNUSED)
+{
+	rte_pause();
+}
+
+/* How long nothing has to be done; 0: stay awake. */
+static ns_t
+may_sleep(const struct idle *i, ns_t now)
+{
+	const ns_t held = impairs_next(i->dp, i->worker);
+	const ns_t timer = worker_next(i->dp->workers[i->worker]);
+	ns_t most = (now - i->since) / PART;
+
+	most = RTE_MIN(RTE_MAX(most, SHORTEST), LONGEST);
+	/* A packet that is held back goes on in time: that is what a delay is for. */
+	if (held != UINT64_MAX)
+		most = held > now + HELD_NS ? RTE_MIN(most, held - now - HELD_NS) : 0;
+	if (timer == 0)
+		return RTE_MIN(most, SHORTEST);
+	return timer > now ? RTE_MIN(most, timer - now) : 0;
+}
+
+void
+idle_sleep(void *ctx, uint32_t turns)
+{
+	struct idle *i = ctx;
+	struct timespec ts = { 0, 0 };
+	ns_t now;
+
+	if (turns < SPIN_TURNS) {
+		rte_pause();
+		return;
+	}
+	now = timebase_now();
+	if (turns == SPIN_TURNS) {
+		i->since = now;
+		i->vain = 0;
+	}
+	ts.tv_nsec = (long)may_sleep(i, now);
+	if (ts.tv_nsec == 0)
+		rte_pause();
+	else if (ppoll(i->fds, i->vain < VAIN_MAX ? i->fds_n : 0, &ts, NULL) > 0)
+		i->vain++;
+}

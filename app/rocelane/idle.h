@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef IDLE_H
+#define IDLE_H
+/**
+ * @file idle.h  What a worker does between turns that found nothing to do: lcores.idle.
+ *
+ * Owner:   the worker's lcore.
+ * Memory:  the caller's.
+ * Time:    timebase_now(), after a thousand idle turns.
+ * Depends: dataplane.h; Linux.
+ */
+#include <poll.h>
+
+#include "dataplane.h"
+
+struct idle {
+	const struct dataplane *dp;
+	uint32_t worker;
+	uint32_t vain; /* a descriptor woke it for nothing, since it had work */
+	ns_t since;    /* it has nothing to do */
+	uint32_t fds_n;
+	struct pollfd fds[CONF_MAX_PORTS]; /* what wakes it: of ports that it alone polls */
+};
+
+/** Find the descriptors of the worker's ports, with their drivers (af_packet, tap) open. */
+void idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker);
+/** idle: pause. */
+void idle_pause(void *ctx, uint32_t turns);
+/**
+ * idle: sleep. A thousand turns it stays awake. Then it sleeps until its next timer, until a frame
+ * arrives at a port with a descriptor, but no longer than an eighth of the time that nothing came,
+ * and 1 ms: rings in memory (doorbells, mailbox, hand-off) wake nobody.
+ */
+void idle_sleep(void *ctx, uint32_t turns);
+
+#endif
