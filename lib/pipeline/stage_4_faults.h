@@ -117,8 +117,9 @@ alternate_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 		f |= fault_if(differs(p->frame + 6, alt->dmac, 6), FAULT_SRC_MAC);
 	f |= vlan_fault(alt, p);
 	f |= fault_if(!pkey_matches(p->pkey, pkey), FAULT_PKEY);
-	f |= fault_if(port != qp->attr.alt_port, FAULT_PORT);
-	return f;
+	if (port != qp->attr.alt_port)
+		return f | FAULT_BIT(FAULT_PORT);
+	return f | fault_if(differs(wire_src_ip(p) + n, alt->src_ip, n), FAULT_DST_IP);
 }
 
 /** What the path in use does not say, but the QP's other attributes. */
