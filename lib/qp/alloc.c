@@ -201,6 +201,8 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 {
 	qp->type = QPT_RC;
 	qp->max_dest_alloc = p->max_dest_rd_atomic;
+	qp->resp.saved = qp->saved;
+	qp->resp.saved_n = p->max_dest_rd_atomic;
 	qp->max_recv_wr = p->max_recv_wr;
 	qp->max_recv_sge = p->max_recv_sge;
 	qp->last_error.fault = VERDICT_NO_FAULT;

@@ -161,16 +161,10 @@ apply_responder(struct qp *qp, uint32_t mask)
 		r->pmtu = qp->attr.path_mtu;
 	if ((mask & QP_ATTR_MIN_RNR_TIMER) != 0)
 		r->min_rnr_timer = qp->attr.min_rnr_timer & 31;
-	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0) {
-		uint8_t n = (uint8_t)min_u32(qp->attr.max_dest_rd_atomic, qp->max_dest_alloc);
-
-		if (n != r->max_dest_rd_atomic)
-			forget_saved(qp);
-		if (n != r->max_dest_rd_atomic)
-			r->saved_next = 0;
-		r->max_dest_rd_atomic = n;
-		r->saved = n != 0 ? qp->saved : NULL;
-	}
+	/* RESP-DUP-06: what was saved stays; in SQD the peer may still ask for it again. */
+	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0)
+		r->max_dest_rd_atomic =
+			(uint8_t)min_u32(qp->attr.max_dest_rd_atomic, qp->max_dest_alloc);
 }
 
 /** RESET: posted work vanishes without completions, latches and counts start again (QP-05). */

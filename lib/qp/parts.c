@@ -164,7 +164,7 @@ qp_side_take(struct qp *qp, struct qp_side *side)
 	qp->answers.slot = side->answers;
 	qp->answers.cap = QP_SIDE_ANSWERS;
 	qp->saved = side->saved;
-	if (qp->resp.max_dest_rd_atomic != 0)
+	if (qp->resp.saved_n != 0)
 		qp->resp.saved = side->saved;
 }
 

@@ -6,8 +6,9 @@
 #include "responder_priv.h"
 
 /*
- * Slots are used in turn. At most max_dest_rd_atomic requests are unfinished, in order, so the
- * slot written over is always that of a finished one.
+ * Slots are used in turn, all that there are: max_dest_rd_atomic may change while the peer can
+ * still repeat what was done before. At most so many requests are unfinished, in order, so the slot
+ * written over is always that of a finished one.
  */
 static struct responder_saved *
 save(struct responder *r, uint32_t psns, uint8_t kind)
@@ -15,7 +16,7 @@ save(struct responder *r, uint32_t psns, uint8_t kind)
 	struct responder_saved *s = &r->saved[r->saved_next];
 
 	r->saved_next++;
-	if (r->saved_next >= r->max_dest_rd_atomic)
+	if (r->saved_next >= r->saved_n)
 		r->saved_next = 0;
 	r->unfinished++;
 	*s = (struct responder_saved){
@@ -84,10 +85,10 @@ resp_saved_find(const struct responder *r, psn_t p, uint8_t kind)
 
 	if (r->saved == NULL)
 		return NULL;
-	for (uint32_t i = 0; i < r->max_dest_rd_atomic; i++) {
+	for (uint32_t i = 0; i < r->saved_n; i++) {
 		struct responder_saved *s;
 
-		at = at == 0 ? r->max_dest_rd_atomic - 1u : at - 1;
+		at = at == 0 ? r->saved_n - 1u : at - 1;
 		s = &r->saved[at];
 		if (s->kind == kind && psn_between(p, s->first, s->last))
 			return s;

@@ -65,7 +65,7 @@ responder_reset(struct responder *r, psn_t rq_psn)
 	r->rnr_until = 0;
 	if (r->saved == NULL)
 		return;
-	for (uint32_t i = 0; i < r->max_dest_rd_atomic; i++)
+	for (uint32_t i = 0; i < r->saved_n; i++)
 		r->saved[i] = (struct responder_saved){ .kind = 0 };
 }
 

@@ -61,16 +61,17 @@ struct responder {
 	uint8_t min_rnr_timer;   /* code 0..31 */
 	uint8_t max_dest_rd_atomic;
 	uint8_t unfinished;      /* READs and ATOMICs whose responses are not all sent */
-	uint8_t saved_next;      /* next slot to write */
+	uint8_t saved_next;      /* next slot of `saved` to write */
 	bool wqe_active;         /* a receive WQE was taken for the open SEND */
 	uint32_t received;       /* payload bytes of the open message so far */
 	/* RESPONDER_HOT bytes: a request in order and without an open message looks no further */
 	uint32_t dma_len;        /* open WRITE: RETH length */
 	uint64_t va;             /* open WRITE: RETH address */
 	uint32_t rkey;           /* open WRITE */
-	uint32_t reserved;
+	uint8_t saved_n;         /* slots of `saved`, at least max_dest_rd_atomic */
+	uint8_t reserved[3];
 	ns_t rnr_until;          /* a retry before this is early (RESP-RNR-08) */
-	struct responder_saved *saved; /* max_dest_rd_atomic slots, or NULL when that is 0 */
+	struct responder_saved *saved; /* NULL: none, and max_dest_rd_atomic is 0 */
 };
 _Static_assert(sizeof(struct responder) == 64, "as large as a cache line");
 #define RESPONDER_HOT 24

@@ -2,7 +2,7 @@
 """RESP-DUP: requests that come twice."""
 import rig
 import roce
-from rig import RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse
+from rig import COMPACT, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse
 from roce import data
 
 
@@ -228,6 +228,30 @@ class Duplicates(rig.RigCase):
         for f in self.feed(p.fetch_add(E + 8, VA + 8, RKEY, 1)):
             self.assertEqual((E + 8, 0), (f.psn, f.original))
         self.assertEqual(6, int.from_bytes(self.mem(8, 8), "little"))
+
+    def test_RESP_DUP_06_max_dest_rd_atomic_changes_in_sqd(self):
+        """Fewer, more or none at a time: the peer may still repeat what it asked for before."""
+        for now in (1, 2, 3, 0, 16):
+            with self.subTest(now=now):
+                self.resp(mr_fill="zero")
+                p = self.peer
+                asked = [p.fetch_add(E, VA, RKEY, 5), p.read_req(E + 1, VA, RKEY, 8),
+                         p.fetch_add(E + 2, VA, RKEY, 7), p.read_req(E + 3, VA + 8, RKEY, 8)]
+                want = [AtomicAck(E, 0), ReadResponse(E + 1, b"\x05" + bytes(7)),
+                        AtomicAck(E + 2, 5), ReadResponse(E + 3, bytes(8))]
+                self.expect(self.each(*asked), *want)
+                self.rpc("qp_modify", qp_num=rig.QPN, qp_state="SQD")
+                if COMPACT and now > 4:
+                    with self.assertRaisesRegex(rig.RpcError, "was created for"):
+                        self.rpc("qp_modify", qp_num=rig.QPN, max_dest_rd_atomic=now)
+                    continue
+                self.rpc("qp_modify", qp_num=rig.QPN, max_dest_rd_atomic=now)
+                want[1] = ReadResponse(E + 1, b"\x0c" + bytes(7))      # RESP-DUP-03
+                self.expect(self.each(*asked), *want)
+                self.rpc("qp_modify", qp_num=rig.QPN, qp_state="RTS")
+                self.expect(self.each(*asked), *want)
+                self.assertEqual(12, int.from_bytes(self.mem(0, 8), "little"))
+                self.assertEqual(("RTS", E + 4), (self.state(), self.qp()["epsn"]))
 
     def test_RESP_DUP_12_delayed_first_copy(self):
         self.resp()

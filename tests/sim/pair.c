@@ -178,6 +178,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	r->min_rnr_timer = (uint8_t)(rarely(g, 8) ? below(g, 32) : range(g, 1, 11));
 	r->max_dest_rd_atomic = (uint8_t)range(g, 1, RD_MAX);
 	r->saved = e->saved;
+	r->saved_n = (uint8_t)range(g, r->max_dest_rd_atomic, RD_MAX);
 	r->knobs = ernic ? RESP_KNOB_LEN_PAD_DROP | RESP_KNOB_RNR_FIRST : 0;
 	r->knobs |= credits ? RESP_KNOB_CREDITS : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_EARLY_DROP : 0;

@@ -169,7 +169,37 @@ masked_attributes(void **state)
 	assert_int_equal(qp->resp.max_dest_rd_atomic, 4);
 	a.max_dest_rd_atomic = 0;
 	qp_apply(qp, &a, QP_ATTR_MAX_DEST_RD_ATOMIC);
-	assert_null(qp->resp.saved);
+	assert_int_equal(qp->resp.max_dest_rd_atomic, 0);
+	qp_free(qp);
+}
+
+/* RESP-DUP-03, RESP-DUP-06: what was saved outlives max_dest_rd_atomic; RESET forgets it. */
+static void
+RESP_DUP_06_saved_ones_stay(void **state)
+{
+	static const uint8_t most[] = { 2, 4, 0, 1, 3, 4 };
+	struct qp *qp = qp_alloc(&params);
+	struct qp_attr a = { .qp_state = QPS_RESET };
+
+	(void)state;
+	bring_up(qp, 5);
+	for (uint32_t i = 0; i < 4; i++)
+		qp->saved[i] = (struct responder_saved){ .kind = OP_RC_FETCH_ADD, .first = psn(i) };
+	qp->resp.saved_next = 3;
+	for (uint32_t i = 0; i < ARRAY_LEN(most); i++) {
+		a.max_dest_rd_atomic = most[i];
+		qp_apply(qp, &a, QP_ATTR_MAX_DEST_RD_ATOMIC);
+		assert_int_equal(qp->resp.max_dest_rd_atomic, most[i]);
+		assert_ptr_equal(qp->resp.saved, qp->saved);
+		assert_int_equal(qp->resp.saved_next, 3);
+		for (uint32_t s = 0; s < 4; s++) {
+			assert_int_equal(qp->saved[s].kind, OP_RC_FETCH_ADD);
+			assert_int_equal(qp->saved[s].first.v, s);
+		}
+	}
+	qp_apply(qp, &a, QP_ATTR_STATE);
+	for (uint32_t s = 0; s < 4; s++)
+		assert_int_equal(qp->saved[s].kind, 0);
 	qp_free(qp);
 }
 
@@ -326,6 +356,7 @@ main(void)
 		cmocka_unit_test(QP_08_bring_up),
 		cmocka_unit_test(path_change),
 		cmocka_unit_test(masked_attributes),
+		cmocka_unit_test(RESP_DUP_06_saved_ones_stay),
 		cmocka_unit_test(QP_05_reset),
 		cmocka_unit_test(counters_are_carried),
 		cmocka_unit_test(QP_19_snapshot),

@@ -80,6 +80,7 @@ sim_init(struct sim *s)
 	s->r.access = ALL_ACCESS;
 	s->r.min_rnr_timer = 12;
 	s->r.max_dest_rd_atomic = 4;
+	s->r.saved_n = 4;
 	s->r.saved = s->saved;
 	responder_reset(&s->r, psn(E));
 	s->now = T0;

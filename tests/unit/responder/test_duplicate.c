@@ -283,8 +283,39 @@ RESP_DUP_11_depth(void **state)
 		expect_dup(&s, ACT_REPLAY);
 		assert_true(s.v.saved->original == 100 + i);
 	}
-	FEED(&s, FETCH_ADD(E + 1)); /* older than max_dest_rd_atomic */
+	FEED(&s, FETCH_ADD(E + 1)); /* older than all slots */
 	expect_dup(&s, ACT_DROP);
+}
+
+/** RESP-DUP-03, RESP-DUP-06: with fewer at a time, or none, what was done is not forgotten. */
+static void
+RESP_DUP_06_fewer_at_a_time(void **state)
+{
+	struct sim s;
+
+	(void)state;
+	for (uint8_t now = 0; now < 4; now++) {
+		sim_init(&s);
+		for (uint32_t i = 0; i < 4; i++) {
+			if (i % 2 == 0)
+				FEED(&s, FETCH_ADD(E + i));
+			else
+				FEED(&s, READ(E + i, 8));
+			s.v.saved->original = 100 + i;
+			responder_answered(&s.r);
+		}
+		s.r.max_dest_rd_atomic = now;
+		for (uint32_t i = 0; i < 4; i++) {
+			if (i % 2 == 0)
+				FEED(&s, FETCH_ADD(E + i));
+			else
+				FEED(&s, READ(E + i, 8));
+			expect_dup(&s, i % 2 == 0 ? ACT_REPLAY : ACT_READ);
+			assert_true(s.v.saved->original == 100 + i);
+		}
+		FEED(&s, FETCH_ADD(E + 4)); /* RESP-NAK-INV-10 */
+		assert_int_equal((s.v.act & ACT_ATOMIC) != 0, now != 0);
+	}
 }
 
 /** A PSN used again after 2^24 packets finds its own slot, not the old one. */
@@ -364,6 +395,7 @@ main(void)
 		cmocka_unit_test(RESP_DUP_09_state_untouched),
 		cmocka_unit_test(RESP_DUP_10_ack_names_the_newest_request),
 		cmocka_unit_test(RESP_DUP_11_depth),
+		cmocka_unit_test(RESP_DUP_06_fewer_at_a_time),
 		cmocka_unit_test(RESP_DUP_11_newest_slot_first),
 		cmocka_unit_test(RX_PREC_04_reserved_opcode),
 		cmocka_unit_test(RESP_RNR_11_duplicates_dropped_when_short),
