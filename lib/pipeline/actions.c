@@ -64,7 +64,10 @@ atomic_execute(const struct context *c)
 	return expected;
 }
 
-/** AE-05: the peer talks to a QP that nobody has moved to RTS yet. */
+/**
+ * AE-05: the peer talks to a QP that nobody has moved to RTS yet. A duplicate of what the QP never
+ * had is a packet of the number's life before this one.
+ */
 static void
 comm_established(struct worker *w, const struct context *c)
 {
@@ -102,12 +105,12 @@ act(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
 	const uint32_t rare =
 		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_EVENT | ACT_NAK;
-	const uint32_t bad = ACT_DROP | ACT_NAK | ACT_ERR;
+	const uint32_t no_talk = ACT_DUPLICATE | ACT_DROP | ACT_NAK | ACT_ERR;
 	struct qp *qp = c->qp;
 	uint32_t a = v->act;
 
 	if (UNLIKELY(qp_state_of(qp) == QPS_RTR) && (qp->flags & QPF_COMM_EST) == 0 &&
-		(a & bad) == 0)
+		(a & no_talk) == 0)
 		comm_established(w, c);
 	if ((a & ACT_TAKE_WQE) != 0)
 		take_wqe(qp);

@@ -67,6 +67,22 @@ class Events(rig.RigCase):
         self.expect(self.feed(self.peer.send_only(E)), Ack(E, 1))
         self.assertEqual([], self.rpc("async_events", max=64))
 
+    def test_AE_05_a_stale_duplicate_says_nothing(self):
+        """Of the life before this one: answered as duplicates are, and no sign of the peer."""
+        for write in (False, True):
+            self.resp(qp_state="RTR", recv=4)
+            p = self.peer
+            self.feed(p.send_only(E - 1, b"old"), p.write_only(E - 2, b"old", VA, RKEY),
+                      p.read_req(E - 3, VA, RKEY, 8), p.fetch_add(E - 4, VA, RKEY, 1),
+                      p.send_only(E + 1, b"ahead"), p.cnp())
+            self.assertEqual([], self.rpc("async_events", max=64))
+            self.assertEqual(E, self.qp()["epsn"])
+            self.expect(self.feed(p.write_only(E, b"new", VA, RKEY) if write else p.send_only(E)),
+                        Ack(E, 1))
+            self.feed(p.send_only(E - 1, b"old"))
+            self.assertEqual([("COMM_EST", QPN)], [(e["event_type"], e["qp_num"]) for e in
+                                                   self.rpc("async_events", max=64)])
+
     def test_a_look_at_events_takes_none(self):
         """peek: the newest that wait, oldest first; then async_events delivers each once."""
         self.resp(qp_state="RTR", recv=4)
