@@ -14,6 +14,8 @@
 /* An address that the dataplane picks: user space, page-aligned, never 0. */
 #define ADDR_MASK UINT64_C(0x00007ffffffff000)
 
+#define ATOMIC_MASK UINT64_C(7)
+
 #define KEY_TRIES 64
 
 /* Bytes that can be had without starving the machine: free, reclaimable, and free hugepages. */
@@ -54,20 +56,28 @@ log_memory(struct control *c, const struct mem_area *a)
 		log_info("no hugepages free: regions are on pages of %zu KiB", a->page_size >> 10);
 }
 
+/*
+ * Memory for a region at this virtual address: an ATOMIC's address is a multiple of 8, and has to
+ * be one in this process, too (RESP-07).
+ */
 static int
-region_memory(struct control *c, struct mem_region *region, uint64_t bytes, struct refusal *r)
+region_memory(struct control *c, struct mem_region *region, uint64_t va, uint64_t bytes,
+	struct refusal *r)
 {
 	const unsigned int flags = bytes >= HUGE_FROM ? MEM_AREA_HUGE : 0;
+	const uint64_t skew = va & ATOMIC_MASK;
 	int rc;
 
 	if (bytes >= HUGE_FROM && bytes > memory_available())
 		return refuse(r, ENOMEM, "length %" PRIu64 " is more memory than there is", bytes);
-	rc = mem_area_create(&region->area, bytes, c->env.numa_node, flags);
+	rc = bytes + skew < bytes
+		     ? -EINVAL
+		     : mem_area_create(&region->area, bytes + skew, c->env.numa_node, flags);
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a region of %" PRIu64 " bytes: %s", bytes,
 			strerror(-rc));
 	log_memory(c, &region->area);
-	region->host = region->area.base;
+	region->host = region->area.base + skew;
 	region->length = bytes;
 	return 0;
 }
@@ -138,6 +148,21 @@ region_adopt(struct mem_region *region, const struct object_memfd *from, uint64_
 	}
 }
 
+/* Where its bytes are is the client's choice: what no atomic unit can do is refused here. */
+static int
+check_atomic(const struct mem_region *region, const struct conf_mr *conf,
+	const struct object_memfd *from, struct refusal *r)
+{
+	if ((conf->access & MEM_REMOTE_ATOMIC) == 0 ||
+		((region->va ^ (uintptr_t)region->host) & ATOMIC_MASK) == 0)
+		return 0;
+	return refuse(r, EINVAL,
+		"REMOTE_ATOMIC needs addr and offset to have the same remainder by 8, and addr "
+		"0x%" PRIx64 " and offset %" PRIu64 " have not: no processor does an ATOMIC on "
+		"bytes that lie so; choose another of the two, or leave the right out",
+		region->va, from->offset);
+}
+
 static int
 mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
 	const struct object_memfd *from, struct refusal *r)
@@ -152,13 +177,15 @@ mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
 			conf->addr, conf->length);
 	if (key_given && mem_table_find(c->env.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
+	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(c, conf->length);
 	rc = from != NULL ? region_adopt(region, from, conf->length, r)
-			  : region_memory(c, region, conf->length, r);
+			  : region_memory(c, region, region->va, conf->length, r);
+	if (rc == 0 && from != NULL)
+		rc = check_atomic(region, conf, from, r);
 	if (rc != 0)
 		return rc;
 	if (conf->fill == CONF_FILL_PATTERN)
 		mem_pattern_fill(region->host, conf->length, (uint32_t)conf->fill_seed, 0);
-	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(c, conf->length);
 	region->key = conf->rkey;
 	region->pd = mr->pd->id;
 	region->access = (uint8_t)conf->access;
@@ -265,9 +292,9 @@ object_feed_region(struct control *c, struct object_pd *pd, uint64_t bytes, stru
 
 	if (region == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	rc = region_memory(c, region, bytes, r);
+	region->va = pick_addr(c, bytes);
+	rc = region_memory(c, region, region->va, bytes, r);
 	if (rc == 0) {
-		region->va = pick_addr(c, bytes);
 		region->pd = pd->id;
 		region->access = MEM_LOCAL_WRITE;
 		rc = publish(c, region, false, r);

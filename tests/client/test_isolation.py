@@ -176,6 +176,19 @@ class Descriptors(Case):
         c.call("client_mr_register", params, [fd])
         os.close(fd)
 
+    def test_RESP_07_atomics_need_addresses_in_step(self):
+        """The bytes lie where the client has them: an ATOMIC's at a multiple of 8 there, too."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        for addr, offset, access in ((0x10004, 0, 15), (0x10000, 4, 15), (0x10007, 8, 9)):
+            with self.assertRaises(Refused) as e:
+                self.mr(c, pd, memfd(8192), addr=addr, offset=offset, access=access)
+            self.assertEqual(EINVAL, e.exception.errno)
+            for word in ("REMOTE_ATOMIC", hex(addr), "offset %d" % offset, "remainder by 8"):
+                self.assertIn(word, str(e.exception))
+        for addr, offset, access in ((0x10004, 0, 7), (0x10004, 4, 15), (0x10001, 4097, 15)):
+            self.mr(c, pd, memfd(12288), addr=addr, offset=offset, access=access)
+
     def test_punched(self):
         """Holes in a region come back as zeros; nothing dies."""
         c = self.client()

@@ -399,25 +399,5 @@ class Starved(rig.RigCase):
         self.expect(self.feed(self.peer.send_only(E, b"x")), rig.Ack(E, 1))
 
 
-class LocalExecution(rig.RigCase):
-
-    def test_RESP_NAK_ROE_02_atomic_that_no_unit_can_do(self):
-        """
-        The virtual address is a multiple of 8 and the byte behind it is not: the region begins at
-        an odd virtual address.
-        """
-        for frame in (self.peer.fetch_add(E, VA + 8, RKEY, 1),
-                      self.peer.cmp_swap(E, VA + 8, RKEY, 0, 1)):
-            self.resp()
-            self.rpc("mr_deregister", name="mr0")
-            self.rpc("mr_register", name="mr0", pd="pd0", length=rig.MR_LEN, addr=hex(VA + 4),
-                     rkey=hex(RKEY), access=ALL_REMOTE)
-            before = self.mem(0, 64)
-            self.expect(self.feed(frame), rig.Nak(E, NAK_ROE, 0))
-            self.assertEqual(before, self.mem(0, 64))
-            events = self.fatal(E, event="QP_FATAL")
-            self.assertEqual("RQ", events[0]["source"])
-
-
 if __name__ == "__main__":
     rig.main()

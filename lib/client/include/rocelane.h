@@ -167,7 +167,8 @@ int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl
 /**
  * Register `length` bytes at `offset` of your own memfd, which must have F_SEAL_SHRINK set.
  * @param addr where you have mapped them; the addresses of work requests count from here.
- * @return -EPERM: not sealed; -EINVAL: no memfd, or too small.
+ * @return -EPERM: not sealed; -EINVAL: no memfd, or too small, or REMOTE_ATOMIC is asked for and
+ * `addr` and `offset` differ modulo 8, so that no processor could do an ATOMIC there.
  */
 int rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
 	struct rl_mr **mr);

@@ -136,6 +136,24 @@ RESP_NAK_ROE_01_bad_wqe(void **state)
 	bed_qp_gone(b, second);
 }
 
+/* RESP-NAK-ROE-02: an ATOMIC that no unit can do, in a region that registration would not make. */
+static void
+RESP_NAK_ROE_02_atomic(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = fetch_add(E, MR_VA + 8, 1);
+
+	b->mr->host += 4;
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x63, E, 0);
+	assert_int_equal(b->memory[12], 0);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+	bed_up(b, MBOX_FATAL);
+	assert_int_equal(bed_up(b, MBOX_EVENT).ev.event, 1); /* IBV_EVENT_QP_FATAL */
+	b->mr->host -= 4;
+}
+
 /* RESP-CLS-G-01, CQ-05, AE-03, AE-04: full queue: one CQ_ERR, QP_FATAL, unread entries stay. */
 /* AEQ-10, AEQ-11: what an abnormal event asks of the worker. */
 static void
@@ -449,6 +467,7 @@ main(void)
 		TEST(RESP_NAK_ROE_01_bad_wqe),
 		TEST(AEQ_11_flush_codes),
 		TEST(QP_17_a_late_modify_is_refused),
+		TEST(RESP_NAK_ROE_02_atomic),
 		TEST(RESP_CLS_G_01_cq_full),
 		TEST(QP_12_err_on_request),
 		TEST(QP_13_post_in_err),
