@@ -126,6 +126,9 @@ enum { /* conf_knobs.given */
 	CONF_KNOB_ALGO = 1 << 20,
 	CONF_KNOB_PSN_CHECK = 1 << 21,
 };
+	CONF_KNOB_CNP_DSCP = 1 << 22,
+	CONF_KNOB_CNP_802P_PRIO = 1 << 23,
+	CONF_KNOB_UDP_CHECKSUM = 1 << 24,
 
 /** One field a knob; the member is the knob's name with '_' for '.'. */
 struct conf_knobs {
@@ -153,6 +156,8 @@ struct conf_knobs {
 	uint32_t cc_cnp_interval; /* microseconds */
 	uint32_t cc_cnp_path;
 	uint32_t cc_algo;
+	uint32_t cc_cnp_dscp;
+	uint32_t cc_cnp_802p_prio; /* where the path has a tag */
 };
 
 /* ---- addresses -------------------------------------------------------------------------- */

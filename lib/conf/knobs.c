@@ -77,6 +77,8 @@ static const struct conf_field knob_rows[] = {
 };
 const struct conf_table conf_table_knobs = { .name = "knobs", TABLE_ROWS(knob_rows),
 	.size = sizeof(struct conf_knobs), .given_offset = offsetof(struct conf_knobs, given),
+	KNOB_U32(cc_cnp_dscp, "cc.cnp_dscp", 0, 63, CNP_DSCP, 48),
+	KNOB_U32(cc_cnp_802p_prio, "cc.cnp_802p_prio", 0, 7, CNP_802P_PRIO, 6),
 	.sparse = true };
 /* clang-format on */
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Congestion notifications that the control lcore sends for a QP: knob cc.cnp_path=control. */
-#include <string.h>
-
 #include "frames.h"
 #include "internal.h"
 
@@ -23,10 +21,7 @@ cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		rec->qp != m->ev.object || !rec->attr.path_resolved || rec->port < 0)
 		return;
 	wire_template_init(&t, &rec->attr.path, rec->attr.pkey, rec->attr.dest_qp_num);
-	len = t.len + WIRE_CNP_PAYLOAD_LEN + WIRE_ICRC_LEN;
-	wire_template_write(&t, frame, OP_CNP, 0, 0, psn(0), WIRE_CNP_PAYLOAD_LEN);
-	frame[t.bth_off + 4] = 0x40; /* BECN */
-	memset(frame + t.len, 0, WIRE_CNP_PAYLOAD_LEN);
+	len = wire_cnp_write(&t, frame, &rec->qp->cnp);
 	icrc_seal(c->env.crc, frame, t.l3_off, t.ipv6 != 0, len);
 	frames_send_cnp(c, rec, frame, len);
 }

@@ -121,6 +121,8 @@ qp_knobs_prepare(struct control *c, struct qp_rec *rec)
 	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
 	qp->resp.knobs = responder_knobs(&rec->shared->knobs);
 	qp->cnp_interval_ns = rec->shared->knobs.cc_cnp_interval * TIME_NS_PER_US;
+	qp->cnp = (struct wire_cnp){ .tos = (uint8_t)(rec->shared->knobs.cc_cnp_dscp << 2),
+		.prio = (uint8_t)rec->shared->knobs.cc_cnp_802p_prio };
 	prepare_requester(qp, &rec->shared->knobs);
 	if (qp->sq.feed != NULL)
 		prepare_feed(qp, rec);

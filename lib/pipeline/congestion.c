@@ -43,12 +43,16 @@ schedule(struct worker *w, uint8_t port, struct qp *qp)
 	qp->cnp_next = w->now + qp->cnp_interval_ns;
 }
 
+/**
+ * CC-24: whatever is marked tells of a queue on the peer's way to us, ACKs and NAKs too, but a CNP
+ * draws none: it would be answered by the peer in the same way, for ever.
+ */
 void
-congestion_mark(struct worker *w, uint8_t port, struct qp *qp)
+congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p)
 {
 	count(w, port, qp, STAT_np_ecn_marked_roce_packets);
 	qp->ce_seen++;
-	if ((qp->flags & QPF_CNP) == 0 || w->now < qp->cnp_next)
+	if ((qp->flags & QPF_CNP) == 0 || w->now < qp->cnp_next || op_has(p->op, OPF_CNP))
 		return;
 	if (UNLIKELY((qp->flags & QPF_CNP_CONTROL) != 0)) {
 		schedule(w, port, qp);

@@ -462,7 +462,7 @@ int reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, con
 	uint32_t len);
 void reply_cnp(struct worker *w, struct qp *qp);
 /** An accepted packet had the IP CE mark. */
-void congestion_mark(struct worker *w, uint8_t port, struct qp *qp);
+void congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p);
 void congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
 /** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */
 void congestion_sent(struct worker *w, uint32_t qpn);

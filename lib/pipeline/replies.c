@@ -110,15 +110,15 @@ reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const u
 	return 0;
 }
 
-/** CC-01: BECN, PSN 0, sixteen zero bytes. */
+/** CC-01. A small reply has room for it: it is no longer than an ATOMIC ACK and eight bytes. */
 void
 reply_cnp(struct worker *w, struct qp *qp)
 {
 	const struct wire_template *t = &qp->tmpl;
 	uint8_t port = out_port(w, qp);
-	uint32_t len = (uint32_t)t->len + WIRE_CNP_PAYLOAD_LEN + WIRE_ICRC_LEN;
 	struct rte_mbuf *m;
 	uint8_t *frame;
+	uint32_t len;
 
 	if (UNLIKELY(port == PORT_NONE))
 		return;
@@ -128,9 +128,7 @@ reply_cnp(struct worker *w, struct qp *qp)
 		return;
 	}
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(t, frame, OP_CNP, 0, 0, psn(0), WIRE_CNP_PAYLOAD_LEN);
-	frame[t->bth_off + 4] = 0x40;
-	memset(frame + t->len, 0, WIRE_CNP_PAYLOAD_LEN);
+	len = wire_cnp_write(t, frame, &qp->cnp);
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
 	count(w, port, qp, STAT_np_cnp_sent);
 	if (traced(w, qp))

@@ -91,9 +91,7 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 	if (q.key) {
 		f->key_ok = mem_check(w->mem, q.rkey, qp->pd, q.va, q.len, q.access, &c->host) ==
 			    MEM_OK;
-		/*
-		 * A region that begins at an odd place in this process: no atomic unit does that.
-		 */
+		/* No atomic unit does that; registration keeps such regions away. */
 		if (UNLIKELY((q.access & MEM_REMOTE_ATOMIC) != 0) && f->key_ok &&
 			((uintptr_t)c->host & 7) != 0)
 			f->exec_fault = true;
@@ -230,7 +228,7 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 	qp_count(w, qp, STAT_rx_packets, 1);
 	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
 	if (UNLIKELY((p->flags & PKT_CE) != 0))
-		congestion_mark(w, b->port[i], qp);
+		congestion_mark(w, b->port[i], qp, p);
 	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
 		other(w, b, i);
 	else

@@ -303,6 +303,7 @@ struct qp {
 	uint32_t max_send_wr;          /* (control) */
 	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
 	bool compact;                  /* (control) qp_parts.h */
+	struct wire_cnp cnp;           /* cc.cnp_dscp, cc.cnp_802p_prio (control) */
 	struct qp_side *side;          /* of a compact QP, once it has one */
 	struct qp_work *work;          /* likewise (control) */
 	struct qp_areas *areas;        /* own_area: memory of the rings (control) */

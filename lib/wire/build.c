@@ -207,3 +207,31 @@ wire_template_write(const struct wire_template *t, uint8_t *frame, uint8_t opcod
 	bth[1] = (uint8_t)((bth_flags & (PKT_SE | PKT_MIGREQ)) | (pad & 3) << 4);
 	be32_store(bth + 8, (uint32_t)(bth_flags & PKT_ACKREQ) << 31 | p.v);
 }
+
+/** Another traffic class than the template's, and another priority in its tag. */
+static void
+put_class(const struct wire_template *t, uint8_t *frame, const struct wire_cnp *c)
+{
+	uint8_t *ip = frame + t->l3_off;
+
+	if (t->l3_off != WIRE_ETH_LEN)
+		frame[WIRE_ETH_LEN] = (uint8_t)((frame[WIRE_ETH_LEN] & 0x1f) | c->prio << 5);
+	if (t->ipv6 != 0) {
+		ip[0] = (uint8_t)(0x60 | c->tos >> 4);
+		ip[1] = (uint8_t)((ip[1] & 0xf) | c->tos << 4);
+		return;
+	}
+	ip[1] = c->tos;
+	be16_store(ip + 10, 0);
+	be16_store(ip + 10, (uint16_t)~wire_sum_fold(ipv4_words(ip)));
+}
+
+uint32_t
+wire_cnp_write(const struct wire_template *t, uint8_t *frame, const struct wire_cnp *c)
+{
+	wire_template_write(t, frame, OP_CNP, 0, 0, psn(0), WIRE_CNP_PAYLOAD_LEN);
+	put_class(t, frame, c);
+	frame[t->bth_off + 4] = BTH_BECN;
+	memset(frame + t->len, 0, WIRE_CNP_PAYLOAD_LEN + WIRE_ICRC_LEN);
+	return (uint32_t)t->len + WIRE_CNP_PAYLOAD_LEN + WIRE_ICRC_LEN;
+}

@@ -74,6 +74,12 @@ struct wire_template {
 void wire_template_init(
 	struct wire_template *t, const struct wire_path *path, uint16_t pkey, uint32_t dest_qpn);
 
+/** How CNPs differ from a QP's other packets on their way. */
+struct wire_cnp {
+	uint8_t tos;  /* traffic class with ECN bits 0: nobody marks a CNP */
+	uint8_t prio; /* of the tag, where the path has one: 0..7 */
+};
+
 /** A sum of 16-bit words with its carries added. */
 static inline uint16_t
 wire_sum_fold(uint32_t sum)
@@ -93,5 +99,11 @@ wire_sum_fold(uint32_t sum)
  */
 void wire_template_write(const struct wire_template *t, uint8_t *frame, uint8_t opcode,
 	uint8_t bth_flags, uint8_t pad, psn_t p, uint16_t after_bth);
+
+/**
+ * A whole CNP (CC-01), its ICRC zero; `frame` as above, WIRE_CNP_PAYLOAD_LEN and WIRE_ICRC_LEN
+ * bytes more. @return its length.
+ */
+uint32_t wire_cnp_write(const struct wire_template *t, uint8_t *frame, const struct wire_cnp *c);
 
 #endif

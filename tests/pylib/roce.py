@@ -411,7 +411,7 @@ def check_frame(f, peer, cc=False):
         need(f.frag == 0x4000, "WIRE-14 flags and fragment offset %04x" % f.frag)
         need(ip_sum(f.raw[f.l3:f.udp]) == 0xFFFF, "WIRE-14 header checksum")
     need(f.ttl == 64, "WIRE-14 TTL %d" % f.ttl)
-    need(f.tos & 3 == (2 if cc else 0), "WIRE-14 ECN bits %d" % (f.tos & 3))
+    need(f.tos & 3 == (2 if cc and f.opcode != CNP else 0), "WIRE-14 ECN bits %d" % (f.tos & 3))
     need(0xC000 <= f.sport <= 0xFFFF, "WIRE-15 source port %#x" % f.sport)
     need(f.udp_sum == 0, "WIRE-15 UDP checksum %04x" % f.udp_sum)
     need(f.dst_mac == peer.src_mac, "WIRE-16 destination MAC %s" % f.dst_mac)

@@ -3,7 +3,9 @@
 import rig
 import roce
 from rig import MS, RKEY, VA, Ack, E, ReadResponse, Reply
-from roce import data
+from rig_loop import ANSWER, PORTS, LoopCase
+from rig_req import S, ReqCase
+from roce import NAK_SEQ, data
 
 CNP = Reply(roce.CNP, 0)
 
@@ -117,6 +119,93 @@ class Congestion(rig.RigCase):
         self.silent(self.feed(self.peer.cnp()))
         self.expect(self.feed(self.peer.read_req(E, VA, RKEY, 100), ns=MS),
                     ReadResponse(E, roce.pattern(1, 100), 1))
+
+    def class_of(self, tos, prio=None, v6=False, knobs=None, **kw):
+        """Traffic class and priority of the CNP that a mark draws."""
+        ah = {"dest_ip": "2001:db8::2" if v6 else "192.0.2.2", "hop_limit": 64,
+              "dest_mac": "02:00:00:00:00:22", "traffic_class": 0x64}
+        if prio is not None:
+            ah.update(vlan=7, vlan_priority=2)
+        self.resp(v6=v6, ah_attr=ah, knobs=dict({"cc.cnp": "on"}, **(knobs or {})), **kw)
+        self.peer = self.peer.with_(vlan=7 if prio is not None else None)
+        cnps, answers = self.split(self.feed(self.marked(E)))
+        self.assertEqual([(E, 0x64)], [(f.psn, f.tos) for f in answers])
+        self.assertEqual([tos], [f.tos for f in cnps])
+        if prio is not None:
+            self.assertEqual([prio, 2], [f.raw[14] >> 5 for f in (cnps[0], answers[0])])
+
+    def test_CC_01_a_class_of_its_own(self):
+        """Not-ECT, whatever the QP's other packets are; data path and control path."""
+        for path in ("data", "control"):
+            for v6 in (False, True):
+                with self.subTest(path=path, v6=v6):
+                    by = {"cc.cnp_path": path}
+                    self.class_of(0xC0, v6=v6, knobs=by)
+                    self.class_of(0xC0, 6, v6=v6, knobs=by)
+                    by.update({"cc.cnp_dscp": 10, "cc.cnp_802p_prio": 3})
+                    self.class_of(0x28, 3, v6=v6, knobs=by)
+                    by.update({"cc.cnp_dscp": 0, "cc.cnp_802p_prio": 0})
+                    self.class_of(0, 0, v6=v6, knobs=by)
+
+    def test_CC_24_a_marked_cnp_draws_none(self):
+        """It is acted upon, and its mark is counted."""
+        for v6 in (False, True):
+            for path in ("data", "control"):
+                self.resp(v6=v6, knobs={"cc.cnp": "on", "cc.cnp_path": path})
+                self.silent(self.feed(self.peer.cnp(tos=3)), ms=1)
+                self.assertEqual((1, 1, 0), tuple(self.delta(n) for n in (
+                    "np_ecn_marked_roce_packets", "rp_cnp_handled", "np_cnp_sent")))
+                # Nor does it use up the interval of the next mark.
+                self.assertEqual(1, len(self.split(self.feed(self.marked(E)))[0]))
+
+
+class Requests(ReqCase):
+    """Marks on what a requester gets."""
+
+    CONFIG = {"knobs": {"cc.algo": "none", "cc.cnp": "on", "cc.cnp_interval": 50}}
+
+    def test_CC_24_responses_draw_them(self):
+        """READ responses, and ACKs and NAKs, which are RoCE packets like others."""
+        self.req(timeout=0)
+        p = self.peer
+        for n, (opcode, answer) in enumerate((
+                ("SEND", lambda psn: p.acknowledge(psn, msn=1, tos=3)),
+                ("SEND", lambda psn: p.acknowledge(psn, NAK_SEQ, tos=3)),
+                ("RDMA_READ", lambda psn: p.packet(
+                    roce.READ_ONLY, psn, data(64), roce.aeth(roce.SYN_ACK, 1), ack=0, tos=3)))):
+            self.post(self.wr(opcode, 64))
+            psn = S + (0, 1, 1)[n]
+            if n == 2:
+                self.ack(psn)
+                psn += 1
+            got = self.feed(answer(psn), ns=100_000)
+            self.assertEqual([(roce.CNP, 0xC0)],
+                             [(f.opcode, f.tos) for f in got if f.opcode == roce.CNP], n)
+
+
+class MarkingLink(LoopCase):
+    """Both directions of a wire mark everything, however it is labelled."""
+
+    CONFIG = {"ports": PORTS, "knobs": {"cc.cnp": "on", "cc.cnp_interval": 50}}
+
+    def test_CC_24_cnps_do_not_answer_each_other(self):
+        self.pair()
+        for port in ("p0", "p1"):
+            self.rpc("impair_set", port=port, impair={"rules": [
+                {"action": "ce"}, {"action": "delay", "delay_us": 100}]})
+        self.rpc("post_recv", qp_num=ANSWER, wrs=[
+            {"wr_id": 0, "sg_list": [{"mr": "answerer", "offset": 0, "length": 64}]}])
+        before = self.rig.counters()
+        self.post(self.wr("SEND", 64))
+        for _ in range(3000):
+            self.assertEqual([], self.rig.run(MS // 30))
+        for port in ("p0", "p1"):
+            self.rpc("impair_set", port=port, impair=None)
+        after = self.rig.counters()
+        self.assertEqual([(0, "SUCCESS")], [(c["wr_id"], c["status"]) for c in self.done()])
+        # One for the SEND, one for its ACK.
+        self.assertEqual(2, after["np_cnp_sent"] - before["np_cnp_sent"])
+        self.assertEqual(2, after["rp_cnp_handled"] - before["rp_cnp_handled"])
 
 
 if __name__ == "__main__":

@@ -237,6 +237,8 @@ static const struct knob_row {
 	{ "cc.window", "256", "16", "1", K(cc_window), 256, 16, 1 },
 	{ "cc.cnp_interval", "50", "50", "0", K(cc_cnp_interval), 50, 50, 0 },
 	{ "cc.cnp_path", "\"data\"", "\"data\"", "\"control\"", K(cc_cnp_path), 0, 0, 1 },
+	{ "cc.cnp_dscp", "48", "48", "63", K(cc_cnp_dscp), 48, 48, 63 },
+	{ "cc.cnp_802p_prio", "6", "6", "0", K(cc_cnp_802p_prio), 6, 6, 0 },
 	{ "cc.algo", "\"ernic_window\"", "\"ernic_window\"", "\"none\"", K(cc_algo), 0, 0, 2 },
 #undef K
 };

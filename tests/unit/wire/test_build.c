@@ -371,6 +371,42 @@ WIRE_14_head_of_many_packets(void **state)
 	}
 }
 
+/* CC-01: a CNP is that of the general builder, with a class and a priority of its own. */
+static void
+CC_01_cnp(void **state)
+{
+	static const uint8_t zeros[16];
+	static const struct wire_cnp classes[] = { { 0xc0, 6 }, { 0, 0 }, { 0xfc, 7 } };
+	const struct wire_fields f = { .opcode = 0x81,
+		.flags = PKT_BECN,
+		.pkey = 0x8001,
+		.dest_qpn = 0x123456,
+		.payload = zeros,
+		.payload_len = sizeof(zeros) };
+	struct guard g = { NULL };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4 * ARRAY_LEN(classes); i++) {
+		struct wire_path path = i % 2 != 0 ? v6_path : v4_path;
+		const struct wire_cnp *c = &classes[i / 4];
+		struct wire_template t;
+		uint8_t want[128], *got = guard_tail(&g, 128);
+		int len;
+
+		path.tos = 0x6a; /* of the QP's other packets, ECT(0) */
+		path.flow_label = 0x54321;
+		path.vlan = i % 4 > 1;
+		path.vlan_tci = 0x4abc;
+		wire_template_init(&t, &path, 0x8001, 0x123456);
+		path.tos = c->tos;
+		path.vlan_tci = (uint16_t)(c->prio << 13 | 0xabc);
+		len = wire_build(&path, &f, 0, want, sizeof(want));
+		memset(got, 0x99, 128);
+		assert_int_equal(wire_cnp_write(&t, got, c), len);
+		assert_memory_equal(got, want, (size_t)len);
+	}
+}
+
 int
 main(void)
 {
@@ -383,6 +419,7 @@ main(void)
 		cmocka_unit_test(WIRE_13_room_is_respected),
 		cmocka_unit_test(WIRE_14_template),
 		cmocka_unit_test(WIRE_14_head_of_many_packets),
+		cmocka_unit_test(CC_01_cnp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
