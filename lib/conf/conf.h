@@ -92,6 +92,7 @@ enum conf_wr_opcode {
 /* Zero is the default of every two-way knob but cc.cnp, whose default is on. */
 enum conf_len_pad_impact { CONF_LEN_PAD_NAK, CONF_LEN_PAD_DROP };
 enum conf_ip_df { CONF_IP_DF_IGNORE, CONF_IP_DF_REQUIRE };
+enum conf_udp_checksum { CONF_UDP_CHECKSUM_IGNORE, CONF_UDP_CHECKSUM_CHECK };
 enum conf_bad_aeth { CONF_BAD_AETH_FATAL, CONF_BAD_AETH_DROP };
 enum conf_ack_for_read { CONF_ACK_FOR_READ_DROP, CONF_ACK_FOR_READ_FATAL };
 enum conf_early_retry { CONF_EARLY_RETRY_PROCESS, CONF_EARLY_RETRY_DROP };
@@ -125,10 +126,10 @@ enum { /* conf_knobs.given */
 	CONF_KNOB_CNP_PATH = 1 << 19,
 	CONF_KNOB_ALGO = 1 << 20,
 	CONF_KNOB_PSN_CHECK = 1 << 21,
-};
 	CONF_KNOB_CNP_DSCP = 1 << 22,
 	CONF_KNOB_CNP_802P_PRIO = 1 << 23,
 	CONF_KNOB_UDP_CHECKSUM = 1 << 24,
+};
 
 /** One field a knob; the member is the knob's name with '_' for '.'. */
 struct conf_knobs {
@@ -136,6 +137,7 @@ struct conf_knobs {
 	uint32_t profile; /* enum conf_profile; also the place of the RNR check */
 	uint32_t rx_len_pad_impact;
 	uint32_t rx_ip_df;
+	uint32_t rx_udp_checksum;  /* of the whole dataplane */
 	uint32_t rx_check_src_mac; /* 0 off, 1 on */
 	uint32_t rx_errbuf;        /* 0 off, 1 on */
 	uint32_t req_bad_aeth;
@@ -154,10 +156,10 @@ struct conf_knobs {
 	uint32_t cc_cnp;          /* 0 off, 1 on */
 	uint32_t cc_window;       /* packets */
 	uint32_t cc_cnp_interval; /* microseconds */
-	uint32_t cc_cnp_path;
-	uint32_t cc_algo;
 	uint32_t cc_cnp_dscp;
 	uint32_t cc_cnp_802p_prio; /* where the path has a tag */
+	uint32_t cc_cnp_path;
+	uint32_t cc_algo;
 };
 
 /* ---- addresses -------------------------------------------------------------------------- */

@@ -13,6 +13,9 @@ static const struct conf_name len_pad[] = {
 static const struct conf_name ip_df[] = {
 	{ "ignore", CONF_IP_DF_IGNORE }, { "require", CONF_IP_DF_REQUIRE }, { NULL, 0 },
 };
+static const struct conf_name udp_checksum[] = {
+	{ "ignore", CONF_UDP_CHECKSUM_IGNORE }, { "check", CONF_UDP_CHECKSUM_CHECK }, { NULL, 0 },
+};
 static const struct conf_name bad_aeth[] = {
 	{ "fatal", CONF_BAD_AETH_FATAL }, { "drop", CONF_BAD_AETH_DROP }, { NULL, 0 },
 };
@@ -52,6 +55,8 @@ static const struct conf_name algo[] = {
 static const struct conf_field knob_rows[] = {
 	KNOB_ENUM(rx_len_pad_impact, "rx.len_pad_impact", len_pad, LEN_PAD_IMPACT, CONF_LEN_PAD_NAK),
 	KNOB_ENUM(rx_ip_df, "rx.ip_df", ip_df, IP_DF, CONF_IP_DF_IGNORE),
+	KNOB_ENUM(rx_udp_checksum, "rx.udp_checksum", udp_checksum, UDP_CHECKSUM,
+		CONF_UDP_CHECKSUM_IGNORE),
 	KNOB_ENUM(rx_check_src_mac, "rx.check_src_mac", off_on, CHECK_SRC_MAC, 0),
 	KNOB_ENUM(rx_errbuf, "rx.errbuf", off_on, ERRBUF, 0),
 	KNOB_ENUM(req_bad_aeth, "req.bad_aeth", bad_aeth, BAD_AETH, CONF_BAD_AETH_FATAL),
@@ -72,13 +77,13 @@ static const struct conf_field knob_rows[] = {
 	KNOB_ENUM(cc_cnp, "cc.cnp", off_on, CNP, 1),
 	KNOB_U32(cc_window, "cc.window", 1, PSN_WINDOW_MAX, WINDOW, CONF_DEFAULT_CC_WINDOW),
 	KNOB_U32(cc_cnp_interval, "cc.cnp_interval", 0, 1000000, CNP_INTERVAL, 50),
+	KNOB_U32(cc_cnp_dscp, "cc.cnp_dscp", 0, 63, CNP_DSCP, 48),
+	KNOB_U32(cc_cnp_802p_prio, "cc.cnp_802p_prio", 0, 7, CNP_802P_PRIO, 6),
 	KNOB_ENUM(cc_cnp_path, "cc.cnp_path", cnp_path, CNP_PATH, CONF_CNP_PATH_DATA),
 	KNOB_ENUM(cc_algo, "cc.algo", algo, ALGO, CONF_CC_ERNIC_WINDOW),
 };
 const struct conf_table conf_table_knobs = { .name = "knobs", TABLE_ROWS(knob_rows),
 	.size = sizeof(struct conf_knobs), .given_offset = offsetof(struct conf_knobs, given),
-	KNOB_U32(cc_cnp_dscp, "cc.cnp_dscp", 0, 63, CNP_DSCP, 48),
-	KNOB_U32(cc_cnp_802p_prio, "cc.cnp_802p_prio", 0, 7, CNP_802P_PRIO, 6),
 	.sparse = true };
 /* clang-format on */
 

@@ -41,6 +41,7 @@ struct pipeline_port {
 	uint16_t rx_queue;
 	uint16_t tx_queue;
 	bool polls_rx; /* this worker polls the port's receive queue */
+	bool check_udp;     /* rx.udp_checksum=check */
 	uint16_t max_frame; /* bytes, without FCS; longer ones are dropped; 0: any length */
 	struct wire_port addr;
 	struct rte_mempool *pool; /* for replies; data room fits the port's longest frame */

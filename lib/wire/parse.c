@@ -4,8 +4,8 @@
  * others the faults are told apart, as bits; which one a packet is charged to is
  * wire_fault_winner()'s matter.
  *
- * The UDP checksum is never verified (WIRE-15): the ICRC covers everything that it covers and is
- * verified always.
+ * The UDP checksum is not looked at here (WIRE-15): the ICRC covers everything that it covers and
+ * is verified always. Who wants it verified all the same asks stage 2 (rx.udp_checksum).
  */
 #include "parse_bth.h"
 

@@ -11,6 +11,7 @@ enum {
 	AT_PROTO = 23,
 	AT_DST_IP = 30,
 	AT_DPORT = 36,
+	AT_UDP_SUM = 40, /* RoCE senders leave it out; others are looked at more closely */
 	AT_BTH_TVER = 43,
 	AT_BTH_ECN = 46, /* FECN, BECN, reserved bits */
 };
@@ -22,6 +23,7 @@ const uint8_t wire_front_mask[64] CACHE_ALIGNED = {
 	[AT_PROTO] = 0xff,
 	[AT_DST_IP... AT_DST_IP + 3] = 0xff,
 	[AT_DPORT... AT_DPORT + 1] = 0xff,
+	[AT_UDP_SUM... AT_UDP_SUM + 1] = 0xff,
 	[AT_BTH_TVER] = 0x0f,
 	[AT_BTH_ECN] = 0xff,
 };

@@ -29,7 +29,7 @@ enum {
 	WIRE_NEAR_FRAG = BIT32(5),    /* or the protocol */
 	WIRE_NEAR_DST_IP = BIT32(7) | BIT32(8),
 	WIRE_NEAR_DPORT = BIT32(9),
-	WIRE_NEAR_TVER = BIT32(10),
+	WIRE_NEAR_TVER = BIT32(10), /* or the UDP checksum is not 0 */
 	WIRE_NEAR_ECN = BIT32(11),
 };
 

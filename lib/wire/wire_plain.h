@@ -81,7 +81,8 @@ wire_is_plain_len(uint32_t len)
 
 /**
  * Is it untagged IPv4 for this port without options, and UDP to the RoCE port? A packet without DF
- * is looked at more closely, whatever the knob says, since RoCE senders set it.
+ * is looked at more closely, whatever the knob says, since RoCE senders set it; so is one with a
+ * UDP checksum, which they leave out.
  */
 static ALWAYS_INLINE bool
 wire_match(const struct wire_port *us, const uint8_t *frame)
@@ -94,7 +95,8 @@ wire_match(const struct wire_port *us, const uint8_t *frame)
 	       (wire_load32(ip + 6) & WIRE_BYTES(0xff, 0xff, 0, 0xff)) ==
 		       WIRE_BYTES(0x40, 0, 0, 17) &&
 	       wire_load32(ip + 16) == wire_load32(us->ipv4) &&
-	       wire_load16(frame + WIRE_PLAIN_UDP + 2) == __builtin_bswap16(WIRE_UDP_PORT);
+	       wire_load16(frame + WIRE_PLAIN_UDP + 2) == __builtin_bswap16(WIRE_UDP_PORT) &&
+	       wire_load16(frame + WIRE_PLAIN_UDP + 6) == 0;
 }
 
 /**

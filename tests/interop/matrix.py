@@ -33,6 +33,8 @@ of it needs a knob:
   waits the time it was told, and the second NAK neither shortens the wait nor costs a retry
   (REQ-RNR-09).
 - MigReq is 0 in the kernel's packets and 1 in rocelane's; both take either (WIRE-18).
+- Neither sends a UDP checksum. A wrong one changes nothing for rocelane, since the ICRC covers what
+  it would, unless `rx.udp_checksum` is `check` (WIRE-15).
 - A READ that the kernel is asked to resume goes on with READ RESPONSE MIDDLE; rocelane takes that
   (REQ-IMPL-09).
 """

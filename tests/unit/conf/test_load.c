@@ -216,6 +216,7 @@ static const struct knob_row {
 #define K(m) offsetof(struct conf_knobs, m)
 	{ "rx.len_pad_impact", "\"nak\"", "\"drop\"", NULL, K(rx_len_pad_impact), 0, 1, 0 },
 	{ "rx.ip_df", "\"ignore\"", "\"require\"", NULL, K(rx_ip_df), 0, 1, 0 },
+	{ "rx.udp_checksum", "\"ignore\"", "\"ignore\"", "\"check\"", K(rx_udp_checksum), 0, 0, 1 },
 	{ "rx.check_src_mac", "\"off\"", "\"on\"", NULL, K(rx_check_src_mac), 0, 1, 0 },
 	{ "rx.errbuf", "\"off\"", "\"off\"", "\"on\"", K(rx_errbuf), 0, 0, 1 },
 	{ "req.bad_aeth", "\"fatal\"", "\"drop\"", NULL, K(req_bad_aeth), 0, 1, 0 },
@@ -236,9 +237,9 @@ static const struct knob_row {
 	{ "cc.cnp", "\"on\"", "\"on\"", "\"off\"", K(cc_cnp), 1, 1, 0 },
 	{ "cc.window", "256", "16", "1", K(cc_window), 256, 16, 1 },
 	{ "cc.cnp_interval", "50", "50", "0", K(cc_cnp_interval), 50, 50, 0 },
-	{ "cc.cnp_path", "\"data\"", "\"data\"", "\"control\"", K(cc_cnp_path), 0, 0, 1 },
 	{ "cc.cnp_dscp", "48", "48", "63", K(cc_cnp_dscp), 48, 48, 63 },
 	{ "cc.cnp_802p_prio", "6", "6", "0", K(cc_cnp_802p_prio), 6, 6, 0 },
+	{ "cc.cnp_path", "\"data\"", "\"data\"", "\"control\"", K(cc_cnp_path), 0, 0, 1 },
 	{ "cc.algo", "\"ernic_window\"", "\"ernic_window\"", "\"none\"", K(cc_algo), 0, 0, 2 },
 #undef K
 };

@@ -233,6 +233,7 @@ RX_HDR_03_reasons_without_syndrome(void **state)
 		{ FAULT_CNP, 36, "rx_bad_cnp", "CC-08" },
 		{ FAULT_VLAN, 37, "rx_vlan_mismatch", "WIRE-01" },
 		{ FAULT_PORT, 38, "rx_wrong_port", "RX-SYN-08" },
+		{ FAULT_UDP_CHECKSUM, 39, "rx_udp_checksum", "WIRE-15" },
 	};
 
 	(void)state;
@@ -245,7 +246,7 @@ RX_HDR_03_reasons_without_syndrome(void **state)
 		assert_string_equal(f->impact, "drop");
 		assert_true(f->precedence > 14);
 	}
-	for (unsigned int bit = 39; bit < FAULT_MAX; bit++)
+	for (unsigned int bit = 40; bit < FAULT_MAX; bit++)
 		assert_null(wire_faults[bit].name);
 }
 
