@@ -147,6 +147,22 @@ print_path(const json_t *path)
 	explain_parts("last one", json_object_get(path, "last"), last, labels);
 }
 
+/* One paragraph for each thing that the QP waits for. */
+static void
+print_waits(const json_t *waits)
+{
+	static const char *const keys[] = { "since", "until", "wakes", NULL };
+	static const char *const labels[] = { "  since", "  until", "  ended by", NULL };
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach (waits, i, w) {
+		explain_line("waits for", json_object_get(w, "text"));
+		for (size_t k = 0; keys[k] != NULL; k++)
+			explain_line(labels[k], json_object_get(w, keys[k]));
+	}
+}
+
 int
 run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
@@ -174,6 +190,7 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		explain_line("flushed", json_object_get(v, "flushed"));
 		explain_trace(v);
 	}
+	print_waits(json_object_get(v, "waits"));
 	print_path(json_object_get(v, "path"));
 	json_decref(v);
 	return CTL_OK;

@@ -103,6 +103,8 @@ watch_links(struct control *c)
 			continue;
 		if (c->link_known[p] && link.up != c->link_up[p])
 			events_port(c, p, link.up);
+		if (c->link_known[p] && link.up != c->link_up[p])
+			c->link_since[p] = c->now;
 		c->link_known[p] = true;
 		c->link_up[p] = link.up;
 	}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain_wait.h"
 #include "internal.h"
 #include "rpc.h"
 #include "why.h"
@@ -280,6 +281,7 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
 	json_object_set_new(o, "summary", summary(c, &f, s));
 	json_object_set_new(o, "error", failed ? failure_json(c, &f) : json_null());
+	json_object_set_new(o, "waits", explain_waits(c, rec, s));
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
 		json_object_set_new(o, "path", path_json(c, s));
 	json_object_set_new(o, "recorder", json_boolean(rec->trace));

@@ -56,6 +56,7 @@ struct control {
 	ns_t link_next; /* when to look at the ports' links again */
 	bool link_known[CONTROL_MAX_PORTS];
 	bool link_up[CONTROL_MAX_PORTS];
+	ns_t link_since[CONTROL_MAX_PORTS]; /* 0: as it was at the start */
 	bool device_lost[CONTROL_MAX_PORTS];
 	uint32_t stories;  /* QPs whose flight recorder is kept */
 	uint32_t armed;    /* CQs that wait for a completion */

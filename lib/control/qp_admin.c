@@ -166,7 +166,7 @@ qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
 		};
 
 		if (!recs[i]->attached)
-			qp_snapshot(recs[i]->qp, &out[i]);
+			qp_snapshot(recs[i]->qp, c->now, &out[i]);
 		else if ((asked[i] = ask_send(c, &q)) == NULL)
 			rc = ask_refuse(c, recs[i]->qp->worker, -EBUSY, r);
 	}

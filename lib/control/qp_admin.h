@@ -69,6 +69,7 @@ struct qp_rec {
 	uint8_t move_to; /* RELEASE: where the QP goes then */
 	bool trace;
 	bool failed; /* since RESET, and that is in the post-mortem */
+	ns_t state_ns;       /* qp_modify moved it to its state; 0: it was made in it */
 	uint32_t given;      /* attributes that have a value: configuration and modifies */
 	struct ring rq;      /* producer's view of the receive queue */
 	struct ring sq;      /* ... of the send queue; sq.sh NULL: there is none */

@@ -432,6 +432,8 @@ qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, 
 		return rc;
 	}
 	rec->attr = ch.attr;
+	if (moves)
+		rec->state_ns = c->now;
 	rec->alt_loaded |= (mask & QP_ATTR_ALT_PATH) != 0;
 	qp_alternate_sync(c, rec);
 	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);

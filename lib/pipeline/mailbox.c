@@ -151,6 +151,19 @@ transmit(struct worker *w, uint16_t id, struct rte_mbuf *m)
 	return 0;
 }
 
+/** The QP, and what it waits for in its worker. */
+static void
+look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
+{
+	uint8_t port = w->port_of[qp->port];
+
+	qp_snapshot(qp, w->now, out);
+	if (port == PORT_NONE)
+		return;
+	out->waiting.tx_frames = w->tx[port].tail - w->tx[port].head;
+	out->waiting.tx_full = tx_is_congested(w, port);
+}
+
 static int
 execute(struct worker *w, const struct mbox_msg *m)
 {
@@ -165,7 +178,7 @@ execute(struct worker *w, const struct mbox_msg *m)
 	case MBOX_QP_MODIFY:
 		return qp_modify(w, m->qp.qp, m->qp.attr, m->qp.mask);
 	case MBOX_QP_QUERY:
-		qp_snapshot(m->qp.qp, m->qp.snapshot);
+		look_at(w, m->qp.qp, m->qp.snapshot);
 		return 0;
 	case MBOX_QP_FLUSH:
 		if (qp_state_of(m->qp.qp) == QPS_ERR)

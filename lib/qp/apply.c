@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "qp.h"
+#include "requester_plain.h"
 
 static uint32_t
 min_u32(uint32_t a, uint32_t b)
@@ -233,6 +234,55 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	atomic_store_explicit(&qp->state, next, memory_order_release);
 }
 
+static void
+snapshot_oldest(const struct requester *r, struct qp_waiting *out)
+{
+	const struct requester_wr *w = &r->wr[r->head & r->wr_mask];
+	uint32_t i = r->head;
+
+	out->started = r->fresh - r->head;
+	out->has_oldest = true;
+	out->oldest_opcode = w->opcode;
+	out->oldest_id = w->wr_id;
+	out->reads = r->reads;
+	if (r->reads == 0)
+		return;
+	while (i != r->fresh && (r->wr[i & r->wr_mask].opcode < WR_RDMA_READ ||
+					r->wr[i & r->wr_mask].opcode > WR_ATOMIC_FETCH_AND_ADD))
+		i++;
+	out->read_psn = r->wr[i & r->wr_mask].first.v;
+	out->read_id = r->wr[i & r->wr_mask].wr_id;
+}
+
+static void
+snapshot_waiting(struct qp *qp, ns_t now, struct qp_waiting *out)
+{
+	const struct requester *r = &qp->req;
+	const struct qp_feed *feed = qp->sq.feed;
+
+	out->established = (qp->flags & QPF_COMM_EST) != 0 || qp->resp.msn != 0;
+	out->halved = (qp->flags & QPF_CC_HALVED) != 0;
+	out->rnr_until = qp->resp.latched ? qp->resp.rnr_until : 0;
+	if (r->dead)
+		return;
+	out->stop = (uint8_t)requester_waits(r, now);
+	out->since = requester_waits_since(r);
+	out->timeout = r->timeout;
+	out->rnr_code = r->rnr_code;
+	out->flying = requester_in_flight(r);
+	out->open = r->open;
+	out->rest_until = feed != NULL && feed->resting ? feed->rest_until : 0;
+	out->unstarted = r->tail - r->fresh;
+	/* The ring counts what it has given back: those that were taken are still in it. */
+	if (qp->sq.ring.sh != NULL) {
+		const uint32_t posted = ring_consume_count(&qp->sq.ring);
+
+		out->unstarted += posted > qp->sq.taken ? posted - qp->sq.taken : 0;
+	}
+	if (r->tail != r->head)
+		snapshot_oldest(r, out);
+}
+
 /** Live from RTS on, the configured PSN before (QP-19). */
 static void
 snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
@@ -259,7 +309,7 @@ snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
 }
 
 void
-qp_snapshot(struct qp *qp, struct qp_snapshot *out)
+qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out)
 {
 	const struct responder *r = &qp->resp;
 	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
@@ -290,4 +340,6 @@ qp_snapshot(struct qp *qp, struct qp_snapshot *out)
 	qp_few_carry(qp);
 	memcpy(out->stats.c, qp->hot, sizeof(qp->hot));
 	snapshot_send(qp, state, out);
+	if (state >= QPS_RTR && state <= QPS_SQD)
+		snapshot_waiting(qp, now, &out->waiting);
 }

@@ -50,6 +50,7 @@ rnr(struct requester *r, uint8_t code, ns_t now, struct requester_verdict *v)
 	}
 	req_rewind(r, v);
 	r->waiting_rnr = true;
+	r->rnr_code = code;
 	r->deadline = now + wire_rnr_us(code) * RNR_NS_PER_US;
 }
 

@@ -60,6 +60,7 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_retry;
 	r->deadline = 0;
+	r->rnr_code = 0;
 	r->limit_msn = 0;
 	r->failed_at = 0;
 	r->asked = sq_psn;

@@ -130,7 +130,7 @@ struct requester {
 	uint8_t rnr_retry;   /* attribute, 0..7; 7: for ever */
 	uint8_t max_rd_atomic; /* attribute */
 	bool armed;          /* attribute: another path is there for when retries are used up */
-	uint8_t reserved[1];
+	uint8_t rnr_code;    /* `waiting_rnr`: of the RNR NAK that began it */
 	uint32_t open;       /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
 	uint32_t knee;       /* below it `open` doubles in a round trip, then it grows by one */
 	psn_t timed;         /* `timed_at`: the response to this PSN ends a round trip */
@@ -225,6 +225,16 @@ enum requester_stop {
  * Cost: the state's lines and the work request's.
  */
 enum requester_stop requester_next(struct requester *r, ns_t now, struct requester_packet *out);
+/**
+ * What would requester_next() answer now? Nothing changes. REQ_SEND: there is a packet that may go.
+ * Cost: a copy of the state and of two work requests.
+ */
+enum requester_stop requester_waits(const struct requester *r, ns_t now);
+/**
+ * When the RNR wait began; else when the peer was heard of last, or what asks it for a response was
+ * sent, also where no timer runs. 0: not known.
+ */
+ns_t requester_waits_since(const struct requester *r);
 
 /* ---- what happens --------------------------------------------------------------------------- */
 

@@ -268,8 +268,8 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 	r->since_ackreq = (uint8_t)run->since;
 	if (run->times)
 		requester_time_round(r, run->timed, now);
-	if (run->asked != 0 && !r->timing && r->timeout != 0) {
-		r->timing = true;
+	if (run->asked != 0 && !r->timing) {
+		r->timing = r->timeout != 0;
 		r->deadline = now + requester_wait_ns(r->timeout);
 	}
 }

@@ -94,13 +94,13 @@ verdict_drop(struct requester_verdict *v, enum requester_rule rule)
 	v->rule = (uint16_t)rule;
 }
 
-/** Start the transport timer unless it runs. */
+/** Start the transport timer unless it runs. Where there is none, `deadline` says when it was. */
 static ALWAYS_INLINE void
 timer_start(struct requester *r, ns_t now)
 {
-	if (r->timing || r->timeout == 0)
+	if (r->timing)
 		return;
-	r->timing = true;
+	r->timing = r->timeout != 0;
 	r->deadline = now + requester_wait_ns(r->timeout);
 }
 

@@ -141,7 +141,7 @@ serve(const struct mbox_msg *m)
 			flush_qp(m->qp.qp);
 		return 0;
 	case MBOX_QP_QUERY:
-		qp_snapshot(m->qp.qp, m->qp.snapshot);
+		qp_snapshot(m->qp.qp, fake.now, m->qp.snapshot);
 		return 0;
 	case MBOX_QP_FLUSH:
 		flush_qp(m->qp.qp);

@@ -118,6 +118,20 @@ start_agrees(const struct sim *s, const struct requester *r, const struct reques
 	assert_false(p->resend);
 }
 
+/** What requester_waits() says is what requester_next() does, and nothing has changed by asking. */
+static UNUSED enum requester_stop
+asked_next(struct sim *s, struct requester_packet *p)
+{
+	const struct requester r = s->r;
+	const enum requester_stop waits = requester_waits(&s->r, s->now);
+	enum requester_stop stop;
+
+	assert_memory_equal(&r, &s->r, sizeof(r));
+	stop = requester_next(&s->r, s->now, p);
+	assert_int_equal(waits, stop);
+	return stop;
+}
+
 /** requester_next(), and whether the short way agrees. */
 static UNUSED enum requester_stop
 next_packet(struct sim *s, struct requester_packet *p)
@@ -136,7 +150,7 @@ next_packet(struct sim *s, struct requester_packet *p)
 	*at = before;
 	if (!starts)
 		assert_memory_equal(&r, &s->r, sizeof(r));
-	stop = requester_next(&s->r, s->now, p);
+	stop = asked_next(s, p);
 	if (starts) {
 		assert_int_equal(stop, REQ_SEND);
 		start_agrees(s, &r, &after, &start, p);

@@ -313,7 +313,7 @@ run(struct model *m, uint64_t seed)
 		if (rarely(&m->g, 50))
 			s->r.window = 1 + below(&m->g, 32);
 		for (uint32_t burst = below(&m->g, 12); burst > 0; burst--) {
-			if (requester_next(&s->r, s->now, &f.q) != REQ_SEND)
+			if (asked_next(s, &f.q) != REQ_SEND)
 				break;
 			resent += f.q.resend;
 			launch(m, f);

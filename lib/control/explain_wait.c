@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "explain_wait.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "internal.h"
+#include "rpc.h"
+
+struct waits {
+	struct control *c;
+	const struct qp_rec *rec;
+	const struct qp_snapshot *s;
+	const struct qp_waiting *w;
+	json_t *list;
+};
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static json_t *add(struct waits *x, const char *kind, const char *wakes, const char *fmt, ...)
+	PRINTF(4, 5);
+
+/* @return borrowed, to be filled further. */
+static json_t *
+add(struct waits *x, const char *kind, const char *wakes, const char *fmt, ...)
+{
+	char text[320];
+	json_t *o;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	o = json_pack("{s:s, s:s, s:s}", "kind", kind, "text", text, "wakes", wakes);
+	x->list = rpc_append(x->list, o);
+	return x->list != NULL ? o : NULL;
+}
+
+static void
+since(struct waits *x, json_t *o, ns_t t)
+{
+	if (t == 0 || t > x->c->env.clock())
+		return;
+	json_object_set_new(o, "since_ns", rpc_u64(t));
+	json_object_set_new(o, "since", wall_json(x->c, t));
+}
+
+static void
+until(struct waits *x, json_t *o, ns_t t)
+{
+	json_object_set_new(o, "until_ns", rpc_u64(t));
+	json_object_set_new(o, "until", wall_json(x->c, t));
+}
+
+static const char *
+opcode_name(uint8_t opcode)
+{
+	const char *name = conf_name_of(conf_names_wr_opcode, opcode);
+
+	return name != NULL ? name : "request";
+}
+
+/* ---- around the QP --------------------------------------------------------------------------- */
+
+static void
+surroundings(struct waits *x)
+{
+	const struct qp_rec *rec = x->rec;
+	const int16_t port = rec->port;
+	const struct neigh *n = rec->link.neigh;
+	char ip[INET6_ADDRSTRLEN] = "?";
+
+	if (port >= 0 && x->c->link_known[port] && !x->c->link_up[port])
+		since(x,
+			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
+				x->c->env.conf->ports[port].name),
+			x->c->link_since[port]);
+	if (!x->s->resolved && n != NULL) {
+		inet_ntop(n->ip.family == 6 ? AF_INET6 : AF_INET, n->ip.addr, ip, sizeof(ip));
+		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own",
+			"the MAC of %s on port %s is not known (%s, asked for %u times)", ip,
+			port >= 0 ? x->c->env.conf->ports[port].name : "?",
+			neigh_state_name((enum neigh_state)n->state), n->tries);
+	}
+	if (x->w->tx_full)
+		add(x, "TX_BACKLOG", "the port takes them",
+			"%u frames wait for the port, which takes no more", x->w->tx_frames);
+}
+
+/* ---- the requester --------------------------------------------------------------------------- */
+
+static void
+wait_ack(struct waits *x)
+{
+	const struct qp_snapshot *s = x->s;
+	const struct qp_waiting *w = x->w;
+	json_t *o;
+
+	if (s->una_psn == s->next_psn || !w->has_oldest || w->started == 0)
+		return;
+	if (s->timing)
+		o = add(x, "ACK", "a response of the peer; else the transport timer: a resend",
+			"the acknowledgement of PSN %u: %s wr_id %llu, and %u requests behind it; "
+			"%u of %u retries left",
+			s->una_psn, opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id,
+			w->started - 1, s->retry_left, x->rec->attr.retry_cnt);
+	else if (w->timeout == 0)
+		o = add(x, "ACK", "a response of the peer, and nothing else: there is no timer",
+			"the acknowledgement of PSN %u: %s wr_id %llu, and %u requests behind it; "
+			"timeout is 0, so it waits for ever",
+			s->una_psn, opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id,
+			w->started - 1);
+	else
+		o = add(x, "RESEND", "its turn to send",
+			"PSN %u and what follows are to be sent again: %s wr_id %llu", s->una_psn,
+			opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id);
+	json_object_set_new(o, "psn", json_integer(s->una_psn));
+	json_object_set_new(o, "wr_id", rpc_u64(w->oldest_id));
+	json_object_set_new(o, "retries_left", json_integer(s->retry_left));
+	since(x, o, x->w->since);
+	if (s->timing)
+		until(x, o, s->deadline);
+}
+
+static void
+wait_rnr(struct waits *x)
+{
+	const uint32_t us = wire_rnr_us(x->w->rnr_code);
+	char left[48] = "for ever, if need be (rnr_retry 7)";
+	json_t *o;
+
+	if (x->rec->attr.rnr_retry != 7)
+		snprintf(left, sizeof(left), "%u of %u RNR retries left", x->s->rnr_left,
+			x->rec->attr.rnr_retry);
+	o = add(x, "RNR", "the end of the wait: a resend",
+		"the peer had no receive for PSN %u and asked for %u us (RNR NAK); %s",
+		x->s->una_psn, us, left);
+	json_object_set_new(o, "psn", json_integer(x->s->una_psn));
+	json_object_set_new(o, "retries_left", json_integer(x->s->rnr_left));
+	since(x, o, x->w->since);
+	until(x, o, x->s->deadline);
+}
+
+/* How many packets may be in flight, and what made it so few. */
+static void
+wait_window(struct waits *x)
+{
+	const struct qp_waiting *w = x->w;
+	const uint32_t room = x->s->window < w->open ? x->s->window : w->open;
+
+	since(x,
+		add(x, w->halved ? "CONGESTION" : "WINDOW", "acknowledgements",
+			"the window is full: %u request packets in flight of %u%s%s", w->flying,
+			room, w->halved ? ", half of what it was before a CNP" : "",
+			w->open < x->s->window ? ", fewer since packets were lost" : ""),
+		x->w->since);
+}
+
+static void
+wait_reads(struct waits *x)
+{
+	const struct qp_waiting *w = x->w;
+	const bool fence = w->stop == REQ_FENCED;
+	json_t *o;
+
+	o = fence ? add(x, "FENCE", "the READ or ATOMIC completes",
+			   "a request with a fence waits for %u READs and ATOMICs before it, the "
+			   "oldest of them wr_id %llu at PSN %u",
+			   w->reads, (unsigned long long)w->read_id, w->read_psn)
+		  : add(x, "READ_LIMIT", "one of them completes",
+			   "%u READs and ATOMICs are outstanding, as many as max_rd_atomic allows; "
+			   "the oldest is wr_id %llu at PSN %u",
+			   w->reads, (unsigned long long)w->read_id, w->read_psn);
+	json_object_set_new(o, "psn", json_integer(w->read_psn));
+	json_object_set_new(o, "wr_id", rpc_u64(w->read_id));
+	since(x, o, x->w->since);
+}
+
+static void
+wait_stop(struct waits *x)
+{
+	switch ((enum requester_stop)x->w->stop) {
+	case REQ_RNR_WAIT:
+		wait_rnr(x);
+		break;
+	case REQ_WINDOW:
+		wait_window(x);
+		break;
+	case REQ_READ_LIMIT:
+	case REQ_FENCED:
+		wait_reads(x);
+		break;
+	case REQ_NO_CREDIT:
+		since(x,
+			add(x, "CREDITS", "an acknowledgement with more credits",
+				"the peer has announced no more receives (FLOW)"),
+			x->w->since);
+		break;
+	case REQ_FAULT:
+		add(x, "OLDER", "they complete",
+			"a request that cannot be sent fails when those before it have completed");
+		break;
+	case REQ_IDLE:
+		if (x->s->outstanding == 0 && x->w->unstarted == 0)
+			since(x,
+				add(x, "SEND_QUEUE_EMPTY", "post_send",
+					"the send queue is empty: nothing is posted"),
+				x->s->next_psn == x->rec->attr.sq_psn ? x->rec->state_ns : 0);
+		break;
+	case REQ_DRAINED:
+	case REQ_SEND:
+		break;
+	}
+	if (x->w->stop != REQ_RNR_WAIT)
+		wait_ack(x);
+}
+
+static void
+wait_requester(struct waits *x)
+{
+	const struct qp_waiting *w = x->w;
+	const bool idle = w->stop == REQ_IDLE || w->stop == REQ_SEND;
+
+	if (w->rest_until != 0) {
+		json_t *o = add(x, "FEED_RESTS", "the end of the rest",
+			"the send_feed rests: its peer was not there");
+
+		until(x, o, w->rest_until);
+		return;
+	}
+	if (x->s->state == QPS_SQD)
+		since(x,
+			x->s->drained
+				? add(x, "SQD", "qp_modify to RTS",
+					  "the send queue is drained (SQD); %u requests wait",
+					  w->unstarted)
+				: add(x, "SQD", "what was started completes",
+					  "the send queue is draining (SQD): %u requests were started",
+					  w->started),
+			x->rec->state_ns);
+	if (idle && w->unstarted != 0 && x->s->resolved)
+		add(x, "TURN", "the worker looks at its send queue",
+			"%u requests are posted, and were not started yet", w->unstarted);
+	wait_stop(x);
+}
+
+/* ---- the responder --------------------------------------------------------------------------- */
+
+static bool
+receives(const struct qp_rec *rec, const struct qp_snapshot *s, uint32_t *posted)
+{
+	*posted = s->rq_posted;
+	if (rec->srq == NULL)
+		return (rec->qp->flags & QPF_RECV_FEED) == 0;
+	*posted = ring_srq_count(&rec->srq->q.ring);
+	return true;
+}
+
+static void
+wait_responder(struct waits *x)
+{
+	const struct qp_snapshot *s = x->s;
+	const uint32_t us = wire_rnr_us(x->rec->attr.min_rnr_timer);
+	uint32_t posted;
+
+	if (s->state == QPS_RTR)
+		since(x,
+			x->w->established
+				? add(x, "RTR", "qp_modify to RTS",
+					  "requests are answered; none is sent before RTS")
+				: add(x, "FIRST_PACKET", "a packet with PSN rq_psn",
+					  "no packet of the peer has been accepted; PSN %u is "
+					  "expected",
+					  s->epsn),
+			x->rec->state_ns);
+	if (receives(x->rec, s, &posted) && posted == 0) {
+		json_t *o = add(x, "RECEIVE_QUEUE_EMPTY",
+			x->rec->srq != NULL ? "post_srq_recv" : "post_recv",
+			"the %sreceive queue is empty: a SEND, or a WRITE with immediate, gets an "
+			"RNR NAK of %u us%s",
+			x->rec->srq != NULL ? "shared " : "", us,
+			x->w->rnr_until != 0 ? "; the peer waits with one" : "");
+
+		json_object_set_new(o, "psn", json_integer(s->epsn));
+		if (x->w->rnr_until > us * TIME_NS_PER_US)
+			since(x, o, x->w->rnr_until - us * TIME_NS_PER_US);
+	}
+	if (s->latched && x->w->rnr_until == 0)
+		json_object_set_new(
+			add(x, "NAK_SENT", "the peer sends it again",
+				"the peer was told that PSN %u is missing (sequence NAK)", s->epsn),
+			"psn", json_integer(s->epsn));
+	else if (s->open != OPEN_NONE)
+		json_object_set_new(add(x, "MESSAGE_OPEN", "the peer sends it",
+					    "a message of the peer has begun: PSN %u goes on",
+					    s->epsn),
+			"psn", json_integer(s->epsn));
+	if (s->answers != 0)
+		add(x, "ANSWERS", "their turn to send", "%u answers to the peer wait to be sent",
+			s->answers);
+}
+
+/* ---- completion queues ----------------------------------------------------------------------- */
+
+static void
+wait_cq(struct waits *x, struct object_cq *cq)
+{
+	struct ring_cq *q = &cq->q.ring;
+	const uint32_t waiting = atomic_load_explicit(&q->tail, memory_order_relaxed) -
+				 atomic_load_explicit(&q->sh->cons, memory_order_relaxed);
+
+	if (atomic_load_explicit(&cq->q.error, memory_order_relaxed))
+		add(x, "CQ_ERROR", "nothing: make another",
+			"completion queue %s has overflowed and takes nothing more", cq->n.name);
+	else if (waiting >= q->limit)
+		add(x, "CQ_FULL", "poll_cq",
+			"completion queue %s is full (%u of %u): the consumer is slow, and the "
+			"next completion fails the QP",
+			cq->n.name, q->limit, q->limit);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+json_t *
+explain_waits(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+{
+	struct waits x = { .c = c, .rec = rec, .s = s, .w = &s->waiting, .list = json_array() };
+
+	switch ((enum qp_state)s->state) {
+	case QPS_RESET:
+		since(&x, add(&x, "RESET", "qp_modify to INIT", "in RESET nothing moves"),
+			rec->state_ns);
+		return x.list;
+	case QPS_INIT:
+		since(&x,
+			add(&x, "INIT", "qp_modify to RTR",
+				"in INIT receives may be posted, and packets are dropped"),
+			rec->state_ns);
+		return x.list;
+	case QPS_RTR:
+	case QPS_RTS:
+	case QPS_SQD:
+	case QPS_SQE:
+		break;
+	default:
+		return x.list;
+	}
+	surroundings(&x);
+	if (s->state != QPS_RTR)
+		wait_requester(&x);
+	wait_responder(&x);
+	wait_cq(&x, rec->send_cq);
+	if (rec->recv_cq != rec->send_cq)
+		wait_cq(&x, rec->recv_cq);
+	return x.list;
+}
