@@ -48,13 +48,26 @@ struct command {
 extern const struct command commands[];
 extern const size_t commands_n;
 
+/** What the value of a key, or of a positional word, may be. */
+struct key {
+	const char *object; /* NULL: any */
+	const char *name;
+	const char *form;   /* type, range and unit; "A,B": names; NULL: one of `words` */
+	const char *method; /* NULL: `words` are all; else they name the member of its rows */
+	const char *words;  /* NULL: free */
+	const char *help;
+};
+
+extern const struct key command_keys[];
+extern const size_t command_keys_n;
+
 /** The row of an object and verb, or NULL. A NULL verb finds the object's first row. */
 const struct command *command_find(const char *object, const char *verb);
 
 /** Message on standard error, with the program's name. @return CTL_USAGE */
 int ctl_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/** The same for what was refused. @return CTL_REFUSED */
-int ctl_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/** The same for what was refused. @param code  for -j, as in JSON-RPC. @return CTL_REFUSED */
+int ctl_refuse(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /**
  * Connect where needed, call, print the daemon's message where it refuses.
  * @param params  taken; NULL: none.

@@ -7,6 +7,21 @@
 
 #include "ctl.h"
 
+#define HELP_COLUMN 29 /* where the form of a key's value begins */
+
+static const struct key *
+key_find(const struct command *c, const char *name, size_t len)
+{
+	for (size_t i = 0; i < command_keys_n; i++) {
+		const struct key *k = &command_keys[i];
+
+		if (strlen(k->name) == len && strncmp(k->name, name, len) == 0 &&
+			(k->object == NULL || strcmp(k->object, c->object) == 0))
+			return k;
+	}
+	return NULL;
+}
+
 static bool
 new_object(size_t i)
 {
@@ -55,7 +70,8 @@ help_all(void)
 	printf("\n\n"
 	       "  -s, --socket SOCKET    the daemon's control socket ($ROCELANE_SOCKET, or else\n"
 	       "                         %s)\n"
-	       "  -j, --json             print the answer as JSON\n"
+	       "  -j, --json             print the answer as JSON, and an error on standard error as\n"
+	       "                         {\"error\": {\"code\", \"message\"}}\n"
 	       "  -t, --timeout SECONDS  how long to wait for an answer (default 10)\n"
 	       "  -h, --help             help; also after an object or a verb\n"
 	       "  -V, --version          this program's version (`version` asks the daemon)\n"
@@ -75,11 +91,45 @@ help_object(const char *object)
 	}
 }
 
+/* The words that a value may be, in lines that a terminal holds. */
+static void
+print_choice(const char *what, const char *words)
+{
+	int column = printf("%*s%s", HELP_COLUMN, "", what);
+
+	for (; *words != '\0'; words += strspn(words, " ")) {
+		const int n = (int)strcspn(words, " ");
+
+		if (column + n >= 80)
+			column = printf("\n%*s", HELP_COLUMN + (int)strlen(what), "") - 1;
+		column += printf(" %.*s", n, words);
+		words += n;
+	}
+	putchar('\n');
+}
+
+static void
+print_key(const struct command *c, const char *name, int len)
+{
+	const struct key *k = key_find(c, name, (size_t)len);
+	const bool list = k != NULL && k->form != NULL && strcmp(k->form, "A,B") == 0;
+
+	if (k == NULL) {
+		printf("  %.*s\n", len, name);
+		return;
+	}
+	printf("  %-26.*s %-21s %s\n", len, name,
+		list                ? "list of names"
+		: k->form != NULL ? k->form
+				    : "word",
+		k->help);
+	if (k->method == NULL && k->words != NULL)
+		print_choice(list ? "any of:" : "one of:", k->words);
+}
+
 void
 help_command(const struct command *c)
 {
-	size_t column = 0;
-
 	printf("usage: ");
 	print_syntax(c);
 	printf("\n%s (JSON-RPC method %s)\n", c->help, c->method);
@@ -87,16 +137,14 @@ help_command(const struct command *c)
 		return;
 	printf("\nKeys:\n");
 	for (const char *s = c->keys; *s != '\0'; s += strspn(s, " ")) {
-		size_t n = strcspn(s, " ");
+		const size_t n = strcspn(s, " ");
 
-		if (column > 0 && column + n > 76)
-			column = 0;
-		printf("%s%.*s", column > 0 ? " " : s == c->keys ? "  " : "\n  ", (int)n, s);
-		column += n + 1;
+		print_key(c, s, (int)n);
 		s += n;
 	}
-	printf("\n\nA value is JSON where it looks like it (17, null, [1,2]), else a string; lists of\n"
-	       "names are written A,B; a.b sets member b of a.\n");
+	printf("\nNumbers are decimal or 0x...; bytes may be written 64K, 16M, 1G; lists of names A,B.\n"
+	       "Any other value is JSON where it looks like it (null, [1,2]), else a string; a.b sets\n"
+	       "member b of a.\n");
 }
 
 char *
@@ -118,32 +166,6 @@ help_names(const char *object)
 }
 
 /* ---- completion ----------------------------------------------------------------------------- */
-
-/* What the value of a key, or a positional word, may be: words, or a member of a list. */
-static const struct source {
-	const char *name;
-	const char *method; /* NULL: `words` are all */
-	const char *words;  /* with a method: the member */
-} sources[] = {
-	{ "qp_num", "qp_list", "qp_num" },
-	{ "cq", "cq_list", "name" },
-	{ "send_cq", "cq_list", "name" },
-	{ "recv_cq", "cq_list", "name" },
-	{ "srq", "srq_list", "name" },
-	{ "mr", "mr_list", "name" },
-	{ "port", "port_list", "name" },
-	{ "qp_state", NULL, "RESET INIT RTR RTS SQD SQE ERR" },
-	{ "qp_type", NULL, "RC" },
-	{ "path_mtu", NULL, "256 512 1024 2048 4096" },
-	{ "profile", NULL, "iba ernic" },
-	{ "qp_access_flags", NULL, "REMOTE_READ REMOTE_WRITE REMOTE_ATOMIC" },
-	{ "access", NULL, "LOCAL_WRITE REMOTE_READ REMOTE_WRITE REMOTE_ATOMIC" },
-	{ "fill", NULL, "zero" },
-	{ "send_flags", NULL, "SIGNALED FENCE SOLICITED INLINE" },
-	{ "opcode", NULL,
-		"SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE RDMA_WRITE_WITH_IMM "
-		"RDMA_READ ATOMIC_CMP_AND_SWP ATOMIC_FETCH_AND_ADD" },
-};
 
 static void
 print_words(const char *words)
@@ -175,6 +197,7 @@ print_members(struct ctl *ctl, const char *method, const char *key)
 static void
 print_values(struct ctl *ctl, const struct command *c, const char *name)
 {
+	const struct key *k;
 	char list[64];
 
 	/* Where the name is the object's own, it is one of the object's list. */
@@ -190,14 +213,11 @@ print_values(struct ctl *ctl, const struct command *c, const char *name)
 		print_members(ctl, c->method, name);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (strcmp(sources[i].name, name) != 0)
-			continue;
-		if (sources[i].method != NULL)
-			print_members(ctl, sources[i].method, sources[i].words);
-		else
-			print_words(sources[i].words);
-	}
+	k = key_find(c, name, strlen(name));
+	if (k != NULL && k->method != NULL)
+		print_members(ctl, k->method, k->words);
+	else if (k != NULL && k->words != NULL)
+		print_words(k->words);
 }
 
 /* The words of a command were `argv`: what may come next. */
@@ -216,6 +236,12 @@ complete_command(struct ctl *ctl, const struct command *c, int argc, char **argv
 		else
 			print_words(c->keys);
 		return;
+	}
+	if (c->run == run_post && argc > 0 && strcmp(argv[0], "srq") == 0) {
+		c = command_find("post", "srq");
+		spec = c->args;
+		argc--;
+		argv++;
 	}
 	while (params_next(&spec, name, sizeof(name), &kind, &optional)) {
 		if (optional && c->keys != NULL)

@@ -10,12 +10,24 @@
 #include "ctl.h"
 #include "fds.h"
 
+static bool json_errors; /* -j */
+
 static void
-message(const char *fmt, va_list ap)
+message(int code, const char *fmt, va_list ap)
 {
+	char *text;
+	json_t *v;
+
 	fflush(stdout);
-	fprintf(stderr, "rocelanectl: ");
-	vfprintf(stderr, fmt, ap);
+	if (!json_errors) {
+		fprintf(stderr, "rocelanectl: ");
+		vfprintf(stderr, fmt, ap);
+	} else if (vasprintf(&text, fmt, ap) >= 0) {
+		v = ctl_must(json_pack("{s:{s:i, s:s}}", "error", "code", code, "message", text));
+		json_dumpf(v, stderr, 0);
+		json_decref(v);
+		free(text);
+	}
 	fputc('\n', stderr);
 }
 
@@ -25,18 +37,18 @@ ctl_usage(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	message(fmt, ap);
+	message(RPC_USAGE, fmt, ap);
 	va_end(ap);
 	return CTL_USAGE;
 }
 
 int
-ctl_refuse(const char *fmt, ...)
+ctl_refuse(int code, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	message(fmt, ap);
+	message(code, fmt, ap);
 	va_end(ap);
 	return CTL_REFUSED;
 }
@@ -59,11 +71,12 @@ connect_once(struct ctl *ctl)
 	if (rc == 0)
 		return CTL_OK;
 	if (!ctl->quiet && rc == -EACCES)
-		ctl_refuse("%s\nIt is for the dataplane's user: `control.mode` in the config says "
+		ctl_refuse(ctl->rpc.code,
+			"%s\nIt is for the dataplane's user: `control.mode` in the config says "
 			   "who else may open it",
 			ctl->rpc.err);
 	else if (!ctl->quiet)
-		ctl_refuse(
+		ctl_refuse(ctl->rpc.code,
 			"%s\nIs the dataplane running? Start it with: rocelane --config FILE\n"
 			"(`control.socket` in the config names its socket, -s chooses another here)",
 			ctl->rpc.err);
@@ -80,7 +93,7 @@ ctl_call(struct ctl *ctl, const char *method, json_t *params, json_t **result)
 	if (rpc_call(&ctl->rpc, method, params, result) == 0)
 		return CTL_OK;
 	if (!ctl->quiet)
-		ctl_refuse("%s", ctl->rpc.err);
+		ctl_refuse(ctl->rpc.code, "%s", ctl->rpc.err);
 	return CTL_REFUSED;
 }
 
@@ -160,6 +173,7 @@ options(struct ctl *ctl, int argc, char **argv, bool *complete)
 	};
 	int c;
 
+	opterr = 0;
 	while (!*complete && (c = getopt_long(argc, argv, "+s:jt:hV", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':
@@ -167,6 +181,7 @@ options(struct ctl *ctl, int argc, char **argv, bool *complete)
 			break;
 		case 'j':
 			ctl->json = true;
+			json_errors = true;
 			break;
 		case 't':
 			if (timeout_parse(optarg, &ctl->timeout_ms) != CTL_OK)
@@ -182,7 +197,9 @@ options(struct ctl *ctl, int argc, char **argv, bool *complete)
 			*complete = true;
 			break;
 		default:
-			return ctl_usage("see rocelanectl --help");
+			return ctl_usage("option '%s' is unknown, or lacks its value: see "
+					 "rocelanectl --help",
+				argv[optind - 1]);
 		}
 	}
 	return -1;
@@ -211,6 +228,8 @@ main(int argc, char **argv)
 	}
 	rpc_close(&ctl.rpc);
 	if (fflush(stdout) != 0 || ferror(stdout) != 0)
-		rc = rc == CTL_OK ? ctl_refuse("cannot write: %s", strerror(errno)) : rc;
+		rc = rc != CTL_OK ? rc
+				  : ctl_refuse(RPC_REFUSED - errno, "cannot write: %s",
+					    strerror(errno));
 	return rc;
 }

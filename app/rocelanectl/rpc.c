@@ -22,6 +22,7 @@ static int __attribute__((format(printf, 3, 4))) fail(struct rpc *r, int rc, con
 	va_start(ap, fmt);
 	vsnprintf(r->err, sizeof(r->err), fmt, ap);
 	va_end(ap);
+	r->code = RPC_REFUSED + rc;
 	return rc;
 }
 
@@ -225,8 +226,12 @@ take_result(struct rpc *r, const json_t *answer, json_t **result)
 
 	if (error != NULL && !json_is_null(error)) {
 		const char *text = json_string_value(json_object_get(error, "message"));
+		const json_t *code = json_object_get(error, "code");
 
-		return fail(r, -EREMOTEIO, "%s", text != NULL ? text : "refused without a reason");
+		fail(r, -EREMOTEIO, "%s", text != NULL ? text : "refused without a reason");
+		if (json_is_integer(code))
+			r->code = (int)json_integer_value(code);
+		return -EREMOTEIO;
 	}
 	if (v == NULL)
 		return fail(r, -EPROTO, "answer has neither a result nor an error");

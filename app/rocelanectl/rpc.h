@@ -13,6 +13,8 @@
 #include <stddef.h>
 
 #define RPC_LINE_MAX (64u << 20) /* bytes of an answer */
+#define RPC_REFUSED  (-32000)    /* code of a refused operation, less its errno */
+#define RPC_USAGE    (-32602)    /* code of wrong parameters */
 
 struct rpc {
 	int fd; /* -1: not connected */
@@ -23,6 +25,7 @@ struct rpc {
 	size_t cap;
 	json_t *notes;  /* notifications that came while an answer was awaited */
 	char err[1024]; /* why the last call failed, for people */
+	int code;       /* the same for programs: JSON-RPC's, or -32000 - errno */
 };
 
 void rpc_init(struct rpc *r, int timeout_ms);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a command does with its words and with the daemon's answer. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,7 +206,7 @@ run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 			found = row;
 	}
 	if (rc == CTL_OK && found == NULL) {
-		rc = ctl_refuse("there is no %s '%s'", cmd->object, name);
+		rc = ctl_refuse(RPC_REFUSED - ENOENT, "there is no %s '%s'", cmd->object, name);
 		json_decref(result);
 	} else if (rc == CTL_OK) {
 		print(ctl, found, NULL);
@@ -283,7 +284,8 @@ check_end(struct ctl *ctl, const char *name, json_int_t offset, json_int_t lengt
 		const json_int_t room = json_integer_value(json_object_get(mr, "length"));
 
 		if (s != NULL && strcmp(s, name) == 0 && (offset > room || length > room - offset))
-			rc = ctl_refuse("offset %lld and length %lld go beyond the region's %lld bytes",
+			rc = ctl_refuse(RPC_USAGE,
+				"offset %lld and length %lld go beyond the region's %lld bytes",
 				(long long)offset, (long long)length, (long long)room);
 	}
 	json_decref(list);
@@ -327,7 +329,8 @@ run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		if (ctl->json)
 			fputs(hex != NULL ? hex : "", f);
 		else if (hex == NULL || fmt_hexdump((uint64_t)at, hex) != 0)
-			rc = ctl_refuse("the daemon's answer holds no hexadecimal data");
+			rc = ctl_refuse(RPC_REFUSED - EPROTO,
+				"the daemon's answer holds no hexadecimal data");
 		json_decref(result);
 		at += n;
 		left -= n;
@@ -385,7 +388,7 @@ run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		print_stream(ctl, json_object_get(v, "params"));
 		json_decref(v);
 	}
-	return ctl_refuse("%s", ctl->rpc.err);
+	return ctl_refuse(ctl->rpc.code, "%s", ctl->rpc.err);
 }
 
 /* The same for a method that can only be asked: once a second, until the daemon goes. */

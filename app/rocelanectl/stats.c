@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ctl.h"
+#include "screen.h"
 
 /* Members of a block that say whose counters they are. */
 static const char *const label_keys[] = { "name", "port", "worker", "qp_num", "lcore", "scope" };
@@ -221,34 +222,50 @@ seconds_now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+struct picture {
+	const json_t *blocks;
+	const json_t *before;
+	double seconds;
+	bool all;
+};
+
+static void
+print_picture(void *ctx)
+{
+	const struct picture *p = ctx;
+
+	print_blocks(p->blocks, p->before, p->seconds, p->all);
+}
+
 static int
 watch(struct ctl *ctl, const struct command *cmd, const struct stat_args *a)
 {
-	const bool tty = isatty(STDOUT_FILENO) != 0;
 	json_t *before = NULL;
 	double then = 0;
-	double whole = (double)(time_t)a->interval;
-	struct timespec pause = { .tv_sec = (time_t)a->interval,
-		.tv_nsec = (long)((a->interval - whole) * 1e9) };
 	json_t *result;
 	int rc;
 
+	screen_begin();
 	while ((rc = ctl_call(ctl, cmd->method, json_copy(a->params), &result)) == CTL_OK) {
-		json_t *blocks = stats_blocks(result, a->scope);
-		double now = seconds_now();
+		const double now = seconds_now();
+		struct picture p = { .before = before,
+			.seconds = now > then ? now - then : 1,
+			.all = a->all };
 
+		p.blocks = stats_blocks(result, a->scope);
 		if (ctl->json) {
 			fmt_json_line(result);
 		} else {
-			fputs(tty ? "\033[H\033[J" : before != NULL ? "\n" : "", stdout);
-			print_blocks(blocks, before, now > then ? now - then : 1, a->all);
+			if (isatty(STDOUT_FILENO) == 0 && before != NULL)
+				putchar('\n');
+			screen_show(print_picture, &p);
 		}
-		fflush(stdout);
 		json_decref(result);
 		json_decref(before);
-		before = blocks;
+		before = (json_t *)(uintptr_t)p.blocks;
 		then = now;
-		nanosleep(&pause, NULL);
+		if (screen_wait(a->interval))
+			break;
 	}
 	json_decref(before);
 	return rc;

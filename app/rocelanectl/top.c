@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "ctl.h"
+#include "screen.h"
 
 #define QPS_DEFAULT 16
 #define QPS_MAX     256
@@ -95,10 +95,7 @@ set_rounded(json_t *row, const char *key, double v)
 static void
 set_tenths(json_t *row, const char *key, double v)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.1f", v);
-	json_object_set_new(row, key, json_string(text));
+	json_object_set_new(row, key, json_real((double)(json_int_t)(v * 10 + 0.5) / 10));
 }
 
 /* Drops: what was received and neither accepted nor for the control lcore. */
@@ -251,36 +248,45 @@ sample_take(struct ctl *ctl, int qps, struct sample *s)
 	return rc;
 }
 
+struct picture {
+	json_t *workers;
+	json_t *ports;
+	json_t *qps;
+};
+
+static void
+print_picture(void *ctx)
+{
+	const struct picture *p = ctx;
+
+	fmt_table(p->workers, WORKER_COLUMNS, true);
+	putchar('\n');
+	fmt_table(p->ports, PORT_COLUMNS, true);
+	if (json_array_size(p->qps) > 0) {
+		putchar('\n');
+		fmt_table(p->qps, QP_COLUMNS, true);
+	}
+	putchar('\n');
+}
+
 static void
 show(struct ctl *ctl, const struct sample *a, const struct sample *b)
 {
 	const double s = b->time > a->time ? b->time - a->time : 1;
-	json_t *workers = worker_rows(a, b, s);
-	json_t *ports = port_rows(a, b, s);
-	json_t *qps = qp_rows(a, b, s);
+	struct picture p = { worker_rows(a, b, s), port_rows(a, b, s), qp_rows(a, b, s) };
 
 	if (ctl->json) {
-		json_t *all = ctl_must(json_pack(
-			"{s:O, s:O, s:O}", "workers", workers, "ports", ports, "qps", qps));
+		json_t *all = ctl_must(json_pack("{s:O, s:O, s:O}", "workers", p.workers, "ports",
+			p.ports, "qps", p.qps));
 
 		fmt_json_line(all);
 		json_decref(all);
 	} else {
-		if (isatty(STDOUT_FILENO) != 0)
-			fputs("\033[H\033[J", stdout);
-		fmt_table(workers, WORKER_COLUMNS, true);
-		putchar('\n');
-		fmt_table(ports, PORT_COLUMNS, true);
-		if (json_array_size(qps) > 0) {
-			putchar('\n');
-			fmt_table(qps, QP_COLUMNS, true);
-		}
-		putchar('\n');
+		screen_show(print_picture, &p);
 	}
-	fflush(stdout);
-	json_decref(workers);
-	json_decref(ports);
-	json_decref(qps);
+	json_decref(p.workers);
+	json_decref(p.ports);
+	json_decref(p.qps);
 }
 
 struct top_args {
@@ -332,8 +338,10 @@ run_top(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	rc = sample_take(ctl, (int)args.qps, &before);
 	if (rc != CTL_OK)
 		return rc;
+	screen_begin();
 	for (long n = 0; args.count == 0 || n < args.count; n++) {
-		sleep_s(args.interval);
+		if (screen_wait(args.interval))
+			break;
 		rc = sample_take(ctl, (int)args.qps, &now);
 		if (rc != CTL_OK)
 			break;

@@ -232,6 +232,32 @@ class Failures(Case):
         self.assertEqual(out, "")
         self.assertEqual(self.err, "rocelanectl: timeout: 32 is not allowed, 0 to 31 are\n")
 
+    def failure(self, answers, *args, code=1):
+        """The JSON error of a command that fails with -j: alone on standard error."""
+        self.ctl(answers, "-j", *args, code=code)
+        error = json.loads(self.err)["error"]
+        self.assertEqual({"code", "message"}, set(error))
+        return error["code"], error["message"]
+
+    def test_json_errors(self):
+        """-j: whoever reads JSON gets JSON, whatever goes wrong; the codes are the interface's."""
+        def refuse(_):
+            raise RpcError(-32022, "timeout: 32 is not allowed, 0 to 31 are")
+        self.assertEqual((-32022, "timeout: 32 is not allowed, 0 to 31 are"), self.failure(
+            {"qp_modify": refuse}, "qp", "modify", 17, "timeout", 32))
+        self.assertEqual((-32601, "method 'version' is not known"), self.failure({}, "version"))
+        self.assertEqual(-32002, self.failure({"mr_list": []}, "mr", "show", "x")[0])
+        posted = {"posted": 0, "refused": {"index": 0, "wr_id": 0, "errno": 12, "reason": "full"}}
+        self.assertEqual((-32012, "wr_id 0 refused: full"), self.failure(
+            {"post_recv": posted}, "post", "recv", 17, "mr", "m", "length", 8))
+        self.assertEqual(-32104, self.failure({"version": lambda _: None}, "version")[0])
+        for words in (["qp"], ["fly"], ["qp", "show"], ["stat", "show", "x"], ["top", "x", 1],
+                      ["impair", "set", "p0", "/nonexistent"], ["-x"], ["-t", "soon", "version"]):
+            with self.subTest(words=words):
+                self.assertEqual(-32602, self.failure({}, *words, code=2)[0])
+        p = run("-j", "version", socket="/nonexistent/s")
+        self.assertEqual((1, -32002), (p.returncode, json.loads(p.stderr)["error"]["code"]))
+
     def test_no_daemon_says_where_and_what_to_do(self):
         p = run("qp", "list", socket="/nonexistent/rl.sock")
         self.assertEqual(p.returncode, 1)

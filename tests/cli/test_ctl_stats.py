@@ -2,14 +2,18 @@
 """rocelanectl: counters, stages, top, what is watched, metrics."""
 import json
 import os
+import pty
 import re
+import select
+import subprocess
 import sys
+import termios
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
 import prometheus  # noqa: E402
-from ctl import QPS, Case  # noqa: E402
-from fake_daemon import RpcError  # noqa: E402
+from ctl import CTL, QPS, Case  # noqa: E402
+from fake_daemon import FakeDaemon, RpcError  # noqa: E402
 
 ROOT = os.environ["ROCELANE_ROOT"]
 
@@ -61,6 +65,12 @@ class Stats(Case):
         self.assertEqual(["0", "3", "50.0", "1000", "40.0", "60.0", "100.0"],
                          out.splitlines()[1].split())
 
+    def test_json_has_numbers_as_numbers(self):
+        out = self.ctl({"worker_load": lambda p, n=iter((1, 2)): self.load(next(n))},
+                       "-j", "stat", "show", "--stages", "0.01")
+        self.assertEqual([{"worker": 0, "lcore": 3, "busy%": 50.0, "packets": 1000, "rx": 40.0,
+                           "tx": 60.0, "cycles/packet": 100.0}], json.loads(out))
+
     def test_top_shows_workers_ports_and_queue_pairs(self):
         turns = {}
 
@@ -83,7 +93,8 @@ class Stats(Case):
         self.assertEqual(2, len(pictures))
         for p in pictures:
             w, port, qps = p["workers"][0], p["ports"][0], p["qps"]
-            self.assertEqual((0, 3, "50.0"), (w["worker"], w["lcore"], w["busy%"]))
+            self.assertEqual((0, 3, 50.0), (w["worker"], w["lcore"], w["busy%"]))
+            self.assertIsInstance(w["rx_gbps"], float)
             self.assertEqual("UP", port["state"])
             self.assertEqual([17, 1048593], [q["qp_num"] for q in qps])
             # the counters grow in fixed proportions, whatever the interval really was
@@ -96,6 +107,43 @@ class Stats(Case):
         text = self.ctl(answers, "top", "interval", "0.01", "count", "1")
         self.assertIn("busy%", text)
         self.assertIn("retries/s", text)
+
+    def on_a_terminal(self, answers, *words, columns, rows):
+        """The program on a pseudo-terminal: q after the second picture. What it wrote, its code."""
+        master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (rows, columns))
+        before = termios.tcgetattr(slave)
+        with FakeDaemon(answers) as d, subprocess.Popen(
+                [CTL, "-s", d.path, *words], stdin=slave, stdout=slave, stderr=slave) as p:
+            out = b""
+            while out.count(b"\x1b[H") < 2:
+                self.assertTrue(select.select([master], [], [], 20)[0], out)
+                out += os.read(master, 65536)
+            os.write(master, b"xq")
+            while p.poll() is None:                 # and nobody waits for us to read
+                if select.select([master], [], [], 0.05)[0]:
+                    os.read(master, 65536)
+        self.assertEqual(before, termios.tcgetattr(slave))
+        os.close(slave)
+        os.close(master)
+        self.assertEqual(0, p.returncode)
+        return out.decode().split("\x1b[H\x1b[J")[1]
+
+    def test_top_and_watch_on_a_terminal(self):
+        """q ends them; no line is longer than the terminal is wide, and none scrolls away."""
+        def stats(params):
+            if params["scope"] == "total":
+                return {"rx_packets_with_a_name_that_is_long_%d" % i: i for i in range(1, 40)}
+            return [dict({"rx_packets": 1}, **{params["scope"]: "p0"})]
+        answers = {"stats": stats, "worker_load": self.load(3), "qp_list": QPS,
+                   "port_list": [{"name": "p0", "state": "UP"}]}
+        for words in (["top", "interval", "0.05"], ["stat", "show", "--watch", "0.05"]):
+            with self.subTest(words=words):
+                shown = self.on_a_terminal(answers, *words, columns=30, rows=8)
+                lines = shown.replace("\r", "").split("\n")
+                self.assertGreater(len(lines), 5)
+                self.assertLessEqual(len(lines), 8)
+                self.assertEqual(30, max(map(len, lines)))
 
     def test_config_save_prints_a_file(self):
         out = self.ctl({"save_config": {"version": 1, "pds": ["pd0"]}}, "config", "save")

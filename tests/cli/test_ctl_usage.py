@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocelanectl: wrong usage, help, the manual, completion."""
+import json
 import os
 import re
 import subprocess
@@ -63,6 +64,55 @@ class Usage(Case):
                 text = run(*words.split(), "--help").stdout
                 self.assertIn(line[1][1:-1], text.replace("\n", " "), words)
 
+    @staticmethod
+    def keys(*words):
+        """{key: (type, help, values)} of a command's --help."""
+        found, key = {}, None
+        for line in run(*words, "--help").stdout.split("Keys:\n")[-1].splitlines():
+            row = re.match(r"  (\S+) +(\S.*?)(?:  +| (?<=.{51}))(\S.*)$", line)
+            values = re.match(r" {29}(?:(?:one|any) of:|        )(.*)", line)
+            if row:
+                key = row[1]
+                found[key] = (row[2].strip(), row[3], [])
+            elif values and key:
+                found[key][2].extend(values[1].split())
+            elif key and not line:
+                break
+        return found
+
+    def test_every_key_has_its_type_its_values_and_a_word_about_it(self):
+        """And ranges and values are those of the configuration's schema."""
+        with open(os.path.join(ROOT, "config/schema.json"), encoding="utf-8") as f:
+            defs = json.load(f)["$defs"]
+
+        def schema(kind, key):
+            for part in key.split("."):
+                props = defs.get({"alt_ah_attr": "ah_attr", "burst": "impair_burst"}.get(
+                    kind, kind), {}).get("properties", {})
+                kind, found = part, props.get(part)
+            return found
+        compared = 0
+        for words in (("qp", "create"), ("qp", "modify"), ("mr", "register"), ("cq", "create"),
+                      ("srq", "create"), ("post", "send"), ("impair", "set"), ("top",),
+                      ("qp", "list"), ("cq", "notify"), ("trace", "read"), ("impair", "log")):
+            keys = self.keys(*words)
+            self.assertTrue(keys, words)
+            for key, (form, text, values) in keys.items():
+                with self.subTest(words=words, key=key):
+                    self.assertTrue(form and text)
+                    rule = schema(words[0], key) or (
+                        words[0] == "impair" and schema("impair_rule", key)) or {}
+                    if "minimum" in rule and "maximum" in rule and " to " in form:
+                        low, high = re.search(r"([\d.]+) to ([\d.]+)(T?)", form).group(1, 2)
+                        high = 1 << 40 if "1T" in form else float(high)
+                        self.assertEqual((rule["minimum"], rule["maximum"]), (float(low), high))
+                        compared += 1
+                    names = rule.get("enum") or rule.get("items", {}).get("enum") or []
+                    names = [str(n) for n in names if n and "0x" not in str(n)]
+                    self.assertLessEqual(set(names), set(values), form)
+                    compared += bool(names)
+        self.assertGreater(compared, 50)
+
     def test_help_on_every_level(self):
         for args, text in ((["--help"], "OBJECT VERB"), (["qp", "--help"], "qp modify QP_NUM"),
                            (["qp", "modify", "--help"], "min_rnr_timer"),
@@ -90,7 +140,9 @@ class Usage(Case):
 
 
 class Completion(Case):
-    ANSWERS = {"qp_list": QPS, "mr_list": MRS, "cq_list": [{"name": "cq0"}]}
+    ANSWERS = {"qp_list": QPS, "mr_list": MRS, "cq_list": [{"name": "cq0"}],
+               "pd_list": [{"name": "pd0"}], "port_list": [{"name": "p0"}],
+               "srq_list": [{"name": "srq0"}], "worker_list": [{"worker": 0}, {"worker": 1}]}
 
     def words(self, *args):
         with FakeDaemon(self.ANSWERS) as d:
@@ -108,6 +160,20 @@ class Completion(Case):
         self.assertIn("RTS", self.words("qp", "modify", "17", "qp_state"))
         self.assertEqual(self.words("qp", "show", "17"), [])
         self.assertEqual(self.words("nonsense", "x"), [])
+
+    def test_names_where_names_are_wanted(self):
+        for words, want in ((("pd", "destroy"), "pd0"), (("qp", "create", "pd"), "pd0"),
+                            (("mr", "register", "pd"), "pd0"), (("srq", "create", "pd"), "pd0"),
+                            (("qp", "modify", "17", "alt_port"), "p0"),
+                            (("qp", "create", "srq"), "srq0"), (("post", "recv", "srq"), "srq0"),
+                            (("qp", "modify", "17", "path_mig_state"), "MIGRATED REARM"),
+                            (("qp", "list", "worker"), "0 1"),
+                            (("cq", "notify", "cq0", "solicited_only"), "true false"),
+                            (("impair", "set", "p0", "action"),
+                             "drop duplicate reorder corrupt delay ce"),
+                            (("impair", "set", "p0", "opcode"), "")):
+            with self.subTest(words=words):
+                self.assertEqual(want.split(), self.words(*words))
 
     def test_without_a_daemon_it_is_silent(self):
         p = run("--complete", "--", "-s", "/nonexistent/s", "qp", "show")
