@@ -20,8 +20,8 @@ usage(FILE *out)
 	      "      --version\n"
 	      "\n"
 	      "EAL arguments come after those in the config's \"eal\" array.\n"
-	      "SIGINT and SIGTERM stop cleanly. Exit status: 0 clean, 1 failed at run time,\n"
-	      "2 wrong usage or configuration.\n",
+	      "SIGINT, SIGTERM and SIGHUP stop cleanly (under nohup SIGHUP does nothing). Exit\n"
+	      "status: 0 clean, 1 failed at run time, 2 wrong usage or configuration.\n",
 		out);
 }
 

@@ -26,6 +26,7 @@
 #include "log.h"
 #include "mem_guard.h"
 #include "notify.h"
+#include "runtime.h"
 #include "telemetry.h"
 #include "timebase.h"
 
@@ -250,6 +251,7 @@ main(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct sigaction bus = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+	struct sigaction hup;
 	struct eal_args ea = { 0 };
 	struct conf *conf = NULL;
 	struct args args;
@@ -277,11 +279,16 @@ main(int argc, char **argv)
 	raise_files();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	/* The terminal is gone: a clean stop, unless whoever started us said that it may go. */
+	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGBUS, &bus, NULL);
+	runtime_begin();
 	rc = eal_start(&args, conf, &ea);
 	atomic_store_explicit(&starting, false, memory_order_relaxed);
 	if (rc == 0) {
+		runtime_enter();
 		timebase_init();
 		notify_init();
 		capture_start();

@@ -33,12 +33,14 @@ class Case(unittest.TestCase):
     def at(self, name):
         return os.path.join(self.dir, name)
 
-    def config(self, eal=(), ports=None, **more):
+    def config(self, eal=(), ports=None, shared=False, **more):
+        """`shared`: other processes can attach."""
         path = self.at("config.json")
+        private = [] if shared else ["--no-shconf", "--no-telemetry"]
         with open(path, "w", encoding="utf-8") as f:
             json.dump({"version": 1,
-                       "eal": ["--no-huge", "--no-shconf", "--no-pci", "-m", "128",
-                               "--no-telemetry", "--log-level=error", *eal],
+                       "eal": ["--no-huge", "--no-pci", "-m", "128", "--log-level=error",
+                               *private, *eal],
                        "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
                        "control": {"socket": self.socket},
                        "ports": ports or [
@@ -47,10 +49,10 @@ class Case(unittest.TestCase):
                            for end, n in (("a", "1"), ("b", "2"))], **more}, f)
         return path
 
-    def start(self, **kw):
+    def start(self, wrapper=(), **kw):
         self.log = open(self.at("log"), "w+", encoding="utf-8")
         self.addCleanup(self.log.close)
-        p = subprocess.Popen([ROCELANE, "--config", self.config(**kw)], stdout=self.log,
+        p = subprocess.Popen([*wrapper, ROCELANE, "--config", self.config(**kw)], stdout=self.log,
                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         self.addCleanup(self.end, p)
         deadline = time.monotonic() + WAIT_S

@@ -44,6 +44,19 @@ class Outsider(Case):
             p.send_signal(signal.SIGINT)
             self.assertEqual(0, p.wait(WAIT_S))
 
+    def test_a_terminal_that_goes_away(self):
+        """SIGHUP is a clean stop; who was told to live without a terminal does."""
+        p = self.start()
+        p.send_signal(signal.SIGHUP)
+        self.assertEqual(0, p.wait(WAIT_S), self.said())
+        self.assertIn("stopping", self.said())
+        self.assertFalse(os.path.exists(self.socket))
+        p = self.start(wrapper=["nohup"])
+        p.send_signal(signal.SIGHUP)
+        for _ in range(20):
+            self.assertTrue(self.answers())
+        self.stops(p)
+
     def test_closed_descriptors(self):
         """Nothing else may come to stand where standard output was."""
         p = self.start()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a new user tries, against a real dataplane: what the programs take, say and leave behind."""
 import os
+import shutil
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -111,6 +113,78 @@ class States(Case):
         self.assertIn("from RTS it may go to RESET, RTS, SQD or ERR", self.err)
         self.assertNotIn("the way to", self.err)        # an RC QP never gets there
         self.stops(p)
+
+
+class Folders(Case):
+    """/run/dpdk, or what it is for an ordinary user."""
+
+    def setUp(self):
+        super().setUp()
+        self.base = "/var/run/dpdk" if os.geteuid() == 0 else os.path.join(self.dir, "dpdk")
+        self.names = iter("rl%dx%d" % (os.getpid(), n) for n in range(1000))
+
+    def folder(self, name):
+        return os.path.join(self.base, name)
+
+    def kept(self, name):
+        self.addCleanup(shutil.rmtree, self.folder(name), True)
+        return name
+
+    def start_in(self, name, shared):
+        self.kept(name)
+        self.socket = self.at("sock-" + name)
+        p = self.start(eal=["--file-prefix=" + name], shared=shared)
+        self.assertTrue(os.path.isdir(self.folder(name)))
+        return p
+
+    def test_a_run_leaves_no_folder(self):
+        for shared in (False, True):
+            with self.subTest(shared=shared):
+                name = next(self.names)
+                self.stops(self.start_in(name, shared))
+                self.assertFalse(os.path.exists(self.folder(name)))
+
+    def test_the_folder_of_a_dead_one_goes_with_the_next_start(self):
+        for shared in (False, True):
+            with self.subTest(shared=shared):
+                dead = next(self.names)
+                p = self.start_in(dead, shared)
+                p.kill()
+                p.wait()
+                self.assertTrue(os.path.isdir(self.folder(dead)))
+                self.stops(self.start_in(next(self.names), shared))
+                self.assertFalse(os.path.exists(self.folder(dead)))
+
+    def test_folders_of_others_stay(self):
+        """Of a dataplane that lives, even if it stands still, and of programs that are not ours."""
+        for shared in (False, True):
+            alive, other, mixed = (next(self.names) for _ in range(3))
+            p = self.start_in(alive, shared)
+            before = sorted(os.listdir(self.folder(alive)))
+            for name, files in ((other, ["config", "fbarray_memzone"]),
+                                (mixed, ["config", "rocelane.1", "theirs"])):
+                os.mkdir(self.folder(self.kept(name)))
+                for f in files:
+                    open(os.path.join(self.folder(name), f), "w", encoding="ascii").close()
+            p.send_signal(signal.SIGSTOP)
+            self.stops(self.start_in(next(self.names), shared))
+            p.send_signal(signal.SIGCONT)
+            self.assertEqual(before, sorted(os.listdir(self.folder(alive))))
+            self.assertEqual(2, len(os.listdir(self.folder(other))))
+            self.assertEqual(3, len(os.listdir(self.folder(mixed))))
+            self.stops(p)
+
+    def test_two_in_one_folder(self):
+        """Without shared files two can have one name: who ends first leaves the folder."""
+        name = next(self.names)
+        first, where = self.start_in(name, False), self.socket
+        self.socket = self.at("second")
+        second = self.start(eal=["--file-prefix=" + name])
+        self.stops(first)
+        self.assertEqual(1, len(os.listdir(self.folder(name))))
+        self.stops(second)
+        self.assertFalse(os.path.exists(self.folder(name)))
+        self.assertFalse(os.path.exists(where))
 
 
 tap.main()

@@ -9,6 +9,7 @@
  * Depends: DPDK.
  */
 #include <stdint.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 
@@ -21,7 +22,10 @@ eal_start(const char *megabytes)
 		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
 		(char *)(uintptr_t) "-m", (char *)(uintptr_t)megabytes, NULL };
 
-	return rte_eal_init(8, argv) < 0 ? -1 : 0;
+	if (rte_eal_init(8, argv) < 0)
+		return -1;
+	rmdir(rte_eal_get_runtime_dir()); /* nothing is in it */
+	return 0;
 }
 
 #endif

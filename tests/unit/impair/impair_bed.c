@@ -43,6 +43,7 @@ bed_group_setup(void **state)
 	snprintf(prefix, sizeof(prefix), "--file-prefix=impair%d", (int)getpid());
 	if (rte_eal_init(9, argv) < 0)
 		return -1;
+	rmdir(rte_eal_get_runtime_dir()); /* nothing is in it */
 	if (net_pair_create_open("impair", 4096, 0, &net.port, &net.to, &net.from) != 0)
 		return -1;
 	/* No cache: what the pool has can then be counted. */
