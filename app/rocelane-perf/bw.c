@@ -15,6 +15,8 @@ struct meter {
 	uint64_t now;
 	uint64_t window; /* when this window began, and what was done then */
 	uint64_t window_done;
+	uint64_t seen; /* when the newest completions were seen, and what was done then */
+	uint64_t seen_done;
 	uint64_t shown;
 	uint64_t shown_done;
 	double peak; /* messages a second */
@@ -24,19 +26,28 @@ static void
 meter_start(struct meter *m)
 {
 	*m = (struct meter){ .began = now_ns() };
-	m->now = m->window = m->shown = m->began;
+	m->now = m->window = m->seen = m->shown = m->began;
 }
 
 static void
 meter_turn(struct meter *m, uint64_t done, uint64_t size)
 {
 	m->now = now_ns();
-	if (m->now - m->window >= PEAK_NS) {
-		double rate = (double)(done - m->window_done) * 1e9 / (double)(m->now - m->window);
+	if (done != m->seen_done) {
+		m->seen = m->now;
+		m->seen_done = done;
+	}
+	/*
+	 * From completions to completions: one may stand for many messages, which took all the time
+	 * since the one before.
+	 */
+	if (m->seen - m->window >= PEAK_NS) {
+		double rate = (double)(m->seen_done - m->window_done) * 1e9 /
+			      (double)(m->seen - m->window);
 
 		m->peak = rate > m->peak ? rate : m->peak;
-		m->window = m->now;
-		m->window_done = done;
+		m->window = m->seen;
+		m->window_done = m->seen_done;
 	}
 	if (m->now - m->shown >= PROGRESS_NS) {
 		double rate = (double)(done - m->shown_done) * 1e9 / (double)(m->now - m->shown);
@@ -141,8 +152,11 @@ bw_server_recv(struct perf *p, uint64_t size, struct perf_result *r)
 
 		if (n < 0)
 			return -1;
-		if (n > 0 && p->received == (uint64_t)n)
-			meter_start(&m); /* from the first message on */
+		/* From the first message on, which came before that; unless it was all. */
+		if (n > 0 && p->received == (uint64_t)n && (timed || p->received < total)) {
+			meter_start(&m);
+			m.window_done = m.seen_done = p->received;
+		}
 		for (uint32_t i = 0; n > 0 && i < p->o.qps; i++) {
 			const struct perf_count *c = &p->count[i];
 

@@ -118,6 +118,8 @@ active(struct perf *p)
 	report_columns(p);
 	if (all_sizes(p, &r) != 0)
 		return -1;
+	/* A server has nothing more to do: one that does not answer is at another test. */
+	p->running = !p->o.client;
 	if (p->o.verb != PERF_SEND && !p->o.lat &&
 		(oob_keys(p, 0) != 0 || oob_report(p, &r, &theirs) != 0))
 		return -1;

@@ -19,6 +19,8 @@
 
 #define VERSION_BYTES   16
 #define VERSION_TEXT    "6.06" /* of perftest 4.5's conversation */
+#define TEST_AT         5      /* behind the text's zero: the test, as "WB", of two of ours */
+#define MARK_AT         8      /* "rocelan" */
 #define KEYS_BYTES      108
 #define REPORT_SIZE_MAX (UINT64_C(1) << 31)
 #define CACHE_LINE      64
@@ -238,6 +240,24 @@ agree_mtu(struct perf *p)
 	return 0;
 }
 
+/* The peer's test is another one: then one would wait for what the other never says. */
+static int
+check_test(const char *mine, const char *theirs)
+{
+	static const char verbs[] = "SWRA";
+	static const char *const names[] = { "send", "write", "read", "atomic" };
+	const char *m = memchr(verbs, mine[0], sizeof(verbs) - 1);
+	const char *t = memchr(verbs, theirs[0], sizeof(verbs) - 1);
+
+	if (memcmp(mine, theirs, 2) == 0 || t == NULL || (theirs[1] != 'B' && theirs[1] != 'L'))
+		return 0; /* the same, or one that does not tell */
+	fprintf(stderr, "rocelane-perf: the peer runs %s_%s, and this is %s_%s: both ends need the "
+			"same test\n",
+		names[t - verbs], theirs[1] == 'L' ? "lat" : "bw", names[m - verbs],
+		mine[1] == 'L' ? "lat" : "bw");
+	return -1;
+}
+
 int
 oob_agree(struct perf *p)
 {
@@ -246,11 +266,15 @@ oob_agree(struct perf *p)
 	uint32_t line = CACHE_LINE;
 
 	/* Behind the text's zero perftest leaves zeros: there two of ours know each other. */
-	memcpy(mine + 8, "rocelan", 8);
+	memcpy(mine + MARK_AT, "rocelan", 8);
+	mine[TEST_AT] = "SWRA"[p->o.verb];
+	mine[TEST_AT + 1] = p->o.lat ? 'L' : 'B';
 	if (exchange(p, mine, theirs, sizeof(mine)) != 0)
 		return -1;
 	theirs[VERSION_BYTES - 1] = '\0';
-	p->peer_is_us = memcmp(mine, theirs, sizeof(mine)) == 0;
+	p->peer_is_us = memcmp(mine + MARK_AT, theirs + MARK_AT, VERSION_BYTES - MARK_AT) == 0;
+	if (p->peer_is_us && check_test(mine + TEST_AT, theirs + TEST_AT) != 0)
+		return -1;
 	if (strtod(theirs, NULL) < 5.33) {
 		fprintf(stderr,
 			"rocelane-perf: the peer speaks version '%.15s' of perftest's "

@@ -40,6 +40,20 @@ split(int argc, char **argv, struct args *out)
 }
 
 static bool
+eal_is_good(const struct args *a)
+{
+	char text[256];
+
+	for (int i = 0; i < a->eal_argc; i++) {
+		if (!conf_eal_fault(a->eal_argv, (uint32_t)i, text, sizeof(text)))
+			continue;
+		fprintf(stderr, "rocelane: %s: %s\n", a->eal_argv[i], text);
+		return false;
+	}
+	return true;
+}
+
+static bool
 duration_parse(const char *text, double *out)
 {
 	char *end;
@@ -109,5 +123,5 @@ args_parse(int argc, char **argv, struct args *out)
 		usage(stderr);
 		return ARGS_BAD;
 	}
-	return ARGS_RUN;
+	return eal_is_good(out) ? ARGS_RUN : ARGS_BAD;
 }

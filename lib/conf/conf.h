@@ -476,6 +476,8 @@ void conf_qp_knobs(
 uint32_t conf_datagram_len(uint32_t path_mtu, bool ipv6);
 /** The same as a frame, from the Ethernet header to the ICRC, without the FCS. */
 uint32_t conf_frame_len(uint32_t path_mtu, bool ipv6, bool vlan);
+/** What is wrong with the i-th of EAL's arguments, for people. @return false: nothing. */
+bool conf_eal_fault(char *const *eal, uint32_t i, char *buf, size_t room);
 /** Entry with this name, or NULL. Cost: linear. */
 const struct conf_port *conf_port_find(const struct conf *c, const char *name);
 

@@ -78,22 +78,30 @@ path_against_port(const struct conf_qp *qp, bool alternate, const struct conf_po
 		qp->path_mtu, need, p->name, p->mtu, need, lower);
 }
 
-/* Arguments of `device` in "--vdev=DEVICE,a=b" or "--vdev" "DEVICE,a=b"; its index in *index. */
+/* "DEVICE,a=b" of "--vdev=DEVICE,a=b" or "--vdev" "DEVICE,a=b", or NULL. */
+static const char *
+vdev_of(char *const *eal, uint32_t i)
+{
+	const char *s = eal[i];
+
+	if (s == NULL)
+		return NULL;
+	if (strncmp(s, "--vdev=", 7) == 0)
+		return s + 7;
+	return i > 0 && eal[i - 1] != NULL && strcmp(eal[i - 1], "--vdev") == 0 ? s : NULL;
+}
+
+/* Arguments of `device` among EAL's; its index in *index. */
 static const char *
 vdev_args(const struct conf *c, const char *device, uint32_t *index)
 {
 	const size_t len = strlen(device);
 
 	for (uint32_t i = 0; i < c->n_eal; i++) {
-		const char *s = c->eal[i];
+		const char *s = vdev_of(c->eal, i);
 
-		if (s == NULL)
-			continue;
-		if (strncmp(s, "--vdev=", 7) == 0)
-			s += 7;
-		else if (i == 0 || c->eal[i - 1] == NULL || strcmp(c->eal[i - 1], "--vdev") != 0)
-			continue;
-		if (strncmp(s, device, len) == 0 && (s[len] == ',' || s[len] == '\0')) {
+		if (s != NULL && strncmp(s, device, len) == 0 &&
+			(s[len] == ',' || s[len] == '\0')) {
 			*index = i;
 			return s + len;
 		}
@@ -167,6 +175,37 @@ path_check(const struct conf *c, uint32_t i, bool alternate, struct longest *lon
 		longest[p - c->ports] = (struct longest){ frame, i };
 }
 
+bool
+conf_eal_fault(char *const *eal, uint32_t i, char *buf, size_t room)
+{
+	const char *vdev = vdev_of(eal, i);
+
+	if (vdev == NULL || strncmp(vdev, "net_pair", 8) != 0)
+		return false;
+	snprintf(buf, room,
+		"%.*s is no device of EAL's: an in-memory pair is made by itself when both of its ends "
+		"are the \"device\" of a port; leave --vdev out",
+		(int)strcspn(vdev, ","), vdev);
+	return true;
+}
+
+static void
+check_eal(const struct conf *c, struct conf_errors *err)
+{
+	char text[256];
+
+	for (uint32_t i = 0; i < c->n_eal; i++) {
+		const uint32_t mark = err->at_len;
+
+		if (!conf_eal_fault(c->eal, i, text, sizeof(text)))
+			continue;
+		conf_enter(err, "eal");
+		conf_enter_index(err, i);
+		conf_fault(err, NULL, "%s", text);
+		conf_leave(err, mark);
+	}
+}
+
 void
 cross_frames(const struct conf *c, struct conf_errors *err)
 {
@@ -178,4 +217,5 @@ cross_frames(const struct conf *c, struct conf_errors *err)
 	}
 	for (uint32_t i = 0; i < c->n_ports; i++)
 		device_against_frames(c, &c->ports[i], &longest[i], err);
+	check_eal(c, err);
 }

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import prometheus  # noqa: E402
 import tap  # noqa: E402
-from daemon import Case  # noqa: E402
+from daemon import ROCELANE, Case, run  # noqa: E402
 
 
 class Metrics(Case):
@@ -113,6 +113,22 @@ class States(Case):
         self.assertIn("from RTS it may go to RESET, RTS, SQD or ERR", self.err)
         self.assertNotIn("the way to", self.err)        # an RC QP never gets there
         self.stops(p)
+
+
+class Devices(Case):
+
+    def test_a_pair_as_vdev_says_that_pairs_are_made_by_themselves(self):
+        """In the file with its place, before anything starts; on the command line too."""
+        for eal, place in ((["--vdev=net_pair0a"], "/eal/7"),
+                           (["--vdev", "net_pair1b"], "/eal/8")):
+            code, out = run(ROCELANE, "--config", self.config(eal=eal), "--check")
+            self.assertEqual(2, code)
+            self.assertRegex(out, r"config\.json:1: %s: net_pair\d[ab] .*made by itself" % place)
+            self.assertIn('"device"', out)
+        code, out = run(ROCELANE, "--vdev=net_pair0a", "--", "--config", self.config())
+        self.assertEqual(2, code)
+        self.assertRegex(out, r"--vdev=net_pair0a: .*made by itself")
+        self.assertNotIn("EAL:", out)
 
 
 class Folders(Case):

@@ -155,6 +155,16 @@ class Perf(unittest.TestCase):
             self.assertGreaterEqual(peak + 0.01, average)
             self.assertAlmostEqual(rate * 4096 * 8 / 1e3, average, delta=0.02 * average + 0.02)
 
+    def test_peak_is_no_more_than_what_was_moved(self):
+        """One completion tells of 100 messages: they took the whole run, not the last moments."""
+        for out in self.pair("write_bw", "-s", "8M", "-n", "100", "-Q", "100", "--json"):
+            r = json.loads(out)
+            self.assertAlmostEqual(r["bw_average_gbps"], r["bw_peak_gbps"],
+                                   delta=0.02 * r["bw_average_gbps"])
+        for out in self.pair("send_bw", "-s", "64", "-n", "5", "--json"):
+            r = json.loads(out)                     # whatever came at once took some time
+            self.assertLess(r["bw_peak_gbps"], 100)
+
     def test_duration_and_all_sizes(self):
         for test in ("write_bw", "send_bw", "read_lat", "send_lat"):
             with self.subTest(test=test):
@@ -361,6 +371,63 @@ class Perf(unittest.TestCase):
                 conn.sendall(words)
                 _, err = p.communicate(timeout=WAIT_S)
         return p.returncode, err
+
+    def test_another_test_at_the_other_end(self):
+        """Two of ours know at once; both say which test the other one runs, and fail."""
+        for mine, theirs in (("send_bw", "write_bw"), ("write_bw", "send_bw"),
+                             ("read_lat", "read_bw"), ("write_lat", "send_lat"),
+                             ("atomic_bw", "read_bw")):
+            with self.subTest(mine=mine, theirs=theirs):
+                port = str(free_port())
+                server = self.start(theirs, "-d", "right", "-p", port)
+                client = self.start(mine, "-d", "left", "-p", port, "127.0.0.1")
+                self.assertIn("the peer runs %s, and this is %s" % (theirs, mine),
+                              self.finish(client, 1)[1])
+                self.assertIn("the peer runs %s, and this is %s" % (mine, theirs),
+                              self.finish(server, 1)[1])
+
+    def test_a_server_of_perftests_that_waits_for_another_test(self):
+        """
+        ib_send_bw under our write_bw: its handshake is the same, and it goes on waiting for
+        messages. What our client has to say after its test is not answered.
+        """
+        port, other = free_port(), str(free_port())
+        relay = threading.Thread(target=self.perftest_server, args=(port, other), daemon=True)
+        relay.start()
+        self.start("write_bw", "-d", "right", "-p", other)
+        client = self.start("write_bw", "-d", "left", "-p", str(port), "-n", "100",
+                            "--handshake_timeout", "1", "127.0.0.1")
+        _, err = self.finish(client, 1)
+        self.assertIn("no answer in 1 s", err)
+        self.assertIn("another test", err)
+        relay.join(WAIT_S)
+
+    @staticmethod
+    def perftest_server(port, other):
+        """
+        A server as perftest's, with a real QP: what a rocelane-perf at `other` says, without its
+        mark, and no word more when the test has begun.
+        """
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            conn, _ = listener.accept()
+            with conn:
+                while True:
+                    behind = socket.socket()
+                    if behind.connect_ex(("127.0.0.1", int(other))) == 0:
+                        break
+                    behind.close()
+                    time.sleep(0.01)
+                with behind:
+                    for n in (16, 4, 4, 2, 108, 108, 108):
+                        said = conn.recv(n, socket.MSG_WAITALL)
+                        behind.sendall(b"6.06".ljust(16, b"\0") if n == 16 else said)
+                        conn.sendall(behind.recv(n, socket.MSG_WAITALL)
+                                     if n != 16 else b"6.06".ljust(16, b"\0"))
+                        if n == 16:
+                            behind.recv(16, socket.MSG_WAITALL)
+                    conn.settimeout(WAIT_S)
+                    while conn.recv(4096):          # until the client is gone
+                        pass
 
     def test_another_number_of_queue_pairs(self):
         args = ("write_bw", "-p", str(free_port()), "-n", "10", "--handshake_timeout", "2")
