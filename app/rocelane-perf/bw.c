@@ -5,60 +5,25 @@
 
 #include "perf.h"
 
-#define PEAK_NS     100000000u  /* window of the best rate */
 #define PROGRESS_NS 5000000000u /* of runs longer than that, on a terminal */
 #define LINGER_NS   1000000000u /* for what is in flight when a timed run of SENDs ends */
 #define CLOCK_POLLS 16
 
-struct meter {
-	uint64_t began;
-	uint64_t now;
-	uint64_t window; /* when this window began, and what was done then */
-	uint64_t window_done;
-	uint64_t seen; /* when the newest completions were seen, and what was done then */
-	uint64_t seen_done;
-	uint64_t shown;
-	uint64_t shown_done;
-	double peak; /* messages a second */
-};
-
-static void
-meter_start(struct meter *m)
-{
-	*m = (struct meter){ .began = now_ns() };
-	m->now = m->window = m->seen = m->shown = m->began;
-}
-
 static void
 meter_turn(struct meter *m, uint64_t done, uint64_t size)
 {
-	m->now = now_ns();
-	if (done != m->seen_done) {
-		m->seen = m->now;
-		m->seen_done = done;
-	}
-	/*
-	 * From completions to completions: one may stand for many messages, which took all the time
-	 * since the one before.
-	 */
-	if (m->seen - m->window >= PEAK_NS) {
-		double rate = (double)(m->seen_done - m->window_done) * 1e9 /
-			      (double)(m->seen - m->window);
+	double rate;
 
-		m->peak = rate > m->peak ? rate : m->peak;
-		m->window = m->seen;
-		m->window_done = m->seen_done;
-	}
-	if (m->now - m->shown >= PROGRESS_NS) {
-		double rate = (double)(done - m->shown_done) * 1e9 / (double)(m->now - m->shown);
-
-		if (isatty(STDERR_FILENO) != 0)
-			fprintf(stderr, "%6.0f s  %.3f Gbit/s  %.6f Mpps\n",
-				(double)(m->now - m->began) / 1e9, rate * (double)size * 8 / 1e9,
-				rate / 1e6);
-		m->shown = m->now;
-		m->shown_done = done;
-	}
+	meter_see(m, done, now_ns());
+	if (m->now - m->shown < PROGRESS_NS)
+		return;
+	rate = (double)(done - m->shown_done) * 1e9 / (double)(m->now - m->shown);
+	if (isatty(STDERR_FILENO) != 0)
+		fprintf(stderr, "%6.0f s  %.3f Gbit/s  %.6f Mpps\n",
+			(double)(m->now - m->began) / 1e9, rate * (double)size * 8 / 1e9,
+			rate / 1e6);
+	m->shown = m->now;
+	m->shown_done = done;
 }
 
 static void
@@ -105,7 +70,7 @@ bw_client(struct perf *p, uint64_t size, struct perf_result *r)
 	bool more = true;
 	struct meter m;
 
-	meter_start(&m);
+	meter_start(&m, now_ns());
 	for (;;) {
 		uint64_t in_flight = 0;
 		int64_t n;
@@ -146,7 +111,7 @@ bw_server_recv(struct perf *p, uint64_t size, struct perf_result *r)
 	uint32_t turns = 0;
 	struct meter m;
 
-	meter_start(&m);
+	meter_start(&m, now_ns());
 	while (timed || p->received < total) {
 		int64_t n = work_poll(p, p->recv_cq, size);
 
@@ -154,7 +119,7 @@ bw_server_recv(struct perf *p, uint64_t size, struct perf_result *r)
 			return -1;
 		/* From the first message on, which came before that; unless it was all. */
 		if (n > 0 && p->received == (uint64_t)n && (timed || p->received < total)) {
-			meter_start(&m);
+			meter_start(&m, now_ns());
 			m.window_done = m.seen_done = p->received;
 		}
 		for (uint32_t i = 0; n > 0 && i < p->o.qps; i++) {

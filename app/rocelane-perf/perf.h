@@ -85,6 +85,25 @@ double hist_at(const struct hist *h, double share);
 double hist_mean(const struct hist *h);
 double hist_stdev(const struct hist *h);
 
+/* ---- meter.c --------------------------------------------------------------------------------- */
+
+/** Rates of a run; times in nanoseconds. */
+struct meter {
+	uint64_t began;
+	uint64_t now;
+	uint64_t window; /* when this window began, and what was done then */
+	uint64_t window_done;
+	uint64_t seen; /* when the newest completions were seen, and what was done then */
+	uint64_t seen_done;
+	uint64_t shown;
+	uint64_t shown_done;
+	double peak; /* messages a second */
+};
+
+void meter_start(struct meter *m, uint64_t now);
+/** So many messages are done by now. The best rate is over windows of 100 ms and more. */
+void meter_see(struct meter *m, uint64_t done, uint64_t now);
+
 /** What one QP has done in this test. */
 struct perf_count {
 	uint64_t posted;

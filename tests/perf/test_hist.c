@@ -66,6 +66,38 @@ test_one_value_is_itself(void **state)
 	}
 }
 
+/* One completion tells of 100 messages each 0.7 s, and somebody looks every 10 ms. */
+static void
+peak_is_from_completion_to_completion(void **state)
+{
+	struct meter m;
+
+	(void)state;
+	meter_start(&m, 5);
+	for (uint64_t t = 0; t <= 2100; t += 10)
+		meter_see(&m, t / 700 * 100, 5 + t * 1000000);
+	assert_true(m.peak > 142.8 && m.peak < 142.9);
+}
+
+/* The rate of the best window, where it changes; none while nothing is done. */
+static void
+peak_is_the_best_window(void **state)
+{
+	struct meter m;
+	uint64_t done = 0;
+
+	(void)state;
+	meter_start(&m, 0);
+	for (uint64_t t = 1; t <= 1000; t++) {
+		done += t > 400 && t <= 600 ? 20 : 5;
+		meter_see(&m, done, t * 1000000);
+	}
+	assert_true(m.peak > 19999 && m.peak < 20001);
+	meter_start(&m, 0);
+	meter_see(&m, 0, 900000000);
+	assert_true(m.peak < 0.5);
+}
+
 int
 main(void)
 {
@@ -73,6 +105,8 @@ main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_shares_of_a_ramp),
 		cmocka_unit_test(test_one_value_is_itself),
+		cmocka_unit_test(peak_is_from_completion_to_completion),
+		cmocka_unit_test(peak_is_the_best_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
