@@ -319,6 +319,43 @@ class Run(unittest.TestCase):
                 self.assertIn("usage:", p.stderr)
 
 
+class Downloads(unittest.TestCase):
+    """scripts/test says what comes over the network before anything does."""
+
+    def plan(self, *options, debs=()):
+        with tempfile.TemporaryDirectory(prefix="rl") as d:
+            os.mkdir(os.path.join(d, "debs"))
+            for name in debs:
+                open(os.path.join(d, "debs", name), "w", encoding="ascii").close()
+            with open(os.path.join(d, "id"), "w", encoding="ascii") as f:
+                f.write("#!/bin/sh\necho 0\n")
+            os.chmod(os.path.join(d, "id"), 0o755)
+            p = subprocess.run([os.path.join(SCRIPTS, "test"), "--downloads", *options],
+                               capture_output=True, text=True, check=False, timeout=60,
+                               stdin=subprocess.DEVNULL, env={
+                                   **os.environ, "INTEROP_BUILD": d,
+                                   "PATH": d + ":" + os.environ["PATH"]})
+        self.assertEqual((0, ""), (p.returncode, p.stderr))
+        return p.stdout
+
+    def test_of_the_interop_tests(self):
+        kernel = "linux-image-6.1.0-1-amd64_1_amd64.deb"
+        said = self.plan(debs=[kernel])
+        for word in ("about 77 MB", "build/interop", "interop tests", "perftest", "busybox-static",
+                     "scripts/test --no-interop"):
+            self.assertIn(word, said)
+        self.assertNotIn("linux-image", said)           # it is there
+        self.assertIn("perftest", self.plan("suite:interop", debs=[kernel]))
+        for options in (["--no-interop"], ["suite:unit"], ["errbuf"]):
+            self.assertNotIn("perftest", self.plan(*options, debs=[kernel]))
+
+    def test_help_says_it(self):
+        p = subprocess.run([os.path.join(SCRIPTS, "test"), "--help"], capture_output=True,
+                           text=True, check=True)
+        for word in ("77 MB", "--no-interop", "--downloads", "build/interop"):
+            self.assertIn(word, p.stdout)
+
+
 class Setup(unittest.TestCase):
     """scripts/setup with dpkg-query and apt-get of our own making."""
 
@@ -338,15 +375,15 @@ class Setup(unittest.TestCase):
             f.write('#!/bin/bash\nHERE=$(dirname "$0")\n' + text)
         os.chmod(path, 0o755)
 
-    def setup_run(self, *missing):
+    def setup_run(self, *missing, options=()):
         names = subprocess.run([os.path.join(SCRIPTS, "setup"), "--print"], capture_output=True,
                                text=True, check=True).stdout
         names = [w for line in names.splitlines() if not line.startswith("dev:")
                  for w in line.split()[1:]]
         with open(os.path.join(self.dir, "packages"), "w", encoding="utf-8") as f:
             f.write("".join(f"installed {n}\n" for n in names if n not in missing))
-        p = subprocess.run([os.path.join(SCRIPTS, "setup")], capture_output=True, text=True,
-                           check=False, timeout=60, stdin=subprocess.DEVNULL,
+        p = subprocess.run([os.path.join(SCRIPTS, "setup"), *options], capture_output=True,
+                           text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
                            env={**os.environ, "PATH": self.dir + ":" + os.environ["PATH"]})
         asked = os.path.join(self.dir, "asked")
         if not os.path.exists(asked):
@@ -370,6 +407,12 @@ class Setup(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
         self.assertIn("could not install: libisal-dev", p.stderr)
         self.assertTrue(any(" update" in a for a in asked), asked)
+
+    def test_lists_what_it_would_install(self):
+        p, asked = self.setup_run("libisal-dev", "qemu-system-x86", options=("--missing",))
+        self.assertEqual((["libisal-dev", "qemu-system-x86"], []), (p.stdout.split(), asked))
+        p, asked = self.setup_run("qemu-system-x86", options=("--missing", "--no-interop"))
+        self.assertEqual(("", []), (p.stdout, asked))
 
     def test_without_root_it_says_what_to_run(self):
         self.tool("id", "echo 1000\n")

@@ -3,6 +3,7 @@
 """The guest's kernel and initramfs, made of Debian packages and the programs in guest/.
 
 usage: image.py [DIRECTORY]      (default: build/interop)
+       image.py --missing [DIRECTORY]    packages that would be downloaded, one a line
 
 Nothing is installed: packages are downloaded with apt-get into DIRECTORY/debs and single files are
 taken out of them. Packages that are there already are used without asking the archive. What comes
@@ -76,11 +77,16 @@ def kernel_package(debs):
     return m.group(1)
 
 
+def wanted_packages(debs):
+    """All of them, the kernel's first, and those of them that are not in `debs`."""
+    wanted = (kernel_package(debs),) + PACKAGES
+    return wanted, [p for p in wanted if deb(debs, p) is None]
+
+
 def fetch(debs):
     """All packages, downloaded. @return their paths, the kernel's first."""
     os.makedirs(debs, exist_ok=True)
-    wanted = (kernel_package(debs),) + PACKAGES
-    missing = [p for p in wanted if deb(debs, p) is None]
+    wanted, missing = wanted_packages(debs)
     if missing:
         print("interop: downloading %s" % " ".join(missing), file=sys.stderr)
         run("apt-get", "-q", "-o", "Acquire::Retries=3", "download", *missing, cwd=debs)
@@ -286,10 +292,14 @@ def write(path, data):
     os.replace(path + ".new", path)
 
 
+def folder(directory=None):
+    return directory or os.environ.get("INTEROP_BUILD") or \
+        os.path.join(SOURCE_ROOT, "build", "interop")
+
+
 def build(directory=None):
     """Make what is not there or out of date. @return (kernel, initramfs, kernel's package)."""
-    directory = directory or os.environ.get("INTEROP_BUILD") or \
-        os.path.join(SOURCE_ROOT, "build", "interop")
+    directory = folder(directory)
     os.makedirs(directory, exist_ok=True)
     vmlinux, initramfs = (os.path.join(directory, n) for n in ("vmlinux", "initramfs"))
     with open(os.path.join(directory, "lock"), "w", encoding="ascii") as lock:
@@ -311,6 +321,10 @@ def build(directory=None):
 
 def main():
     try:
+        if sys.argv[1:2] == ["--missing"]:
+            for package in wanted_packages(os.path.join(folder(*sys.argv[2:3]), "debs"))[1]:
+                print(package)
+            return
         for path in build(*sys.argv[1:2]):
             print(path)
     except ImageError as e:
