@@ -108,6 +108,8 @@ int fmt_hexdump(uint64_t offset, const char *hex);
 void fmt_cells(char *const *cells, size_t rows, size_t cols, bool header);
 /** Text of a value, without control characters. free() it. */
 char *fmt_value(const json_t *v);
+/** Member `key` as people call it: its "key_name" where the row has one. */
+const json_t *fmt_named(const json_t *row, const char *key);
 
 /* run.c, post.c, stats.c, impair.c, top.c: what a command does with the answer */
 

@@ -120,12 +120,26 @@ fmt_cells(char *const *cells, size_t rows, size_t cols, bool header)
 	free(right);
 }
 
+/* What people call the number `key`: its "key_name", where there is one. */
+const json_t *
+fmt_named(const json_t *row, const char *key)
+{
+	char *name = NULL;
+	const json_t *v;
+
+	if (asprintf(&name, "%s_name", key) < 0)
+		ctl_must(NULL);
+	v = json_object_get(row, name);
+	free(name);
+	return json_is_string(v) ? v : json_object_get(row, key);
+}
+
 /* Member by path; the first dot goes one level down. */
 static const json_t *
 member(const json_t *row, const char *path)
 {
 	const char *dot = strchr(path, '.');
-	json_t *v = json_object_get(row, path);
+	const json_t *v = fmt_named(row, path);
 	char *outer;
 
 	if (v != NULL || dot == NULL)

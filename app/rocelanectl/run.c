@@ -361,9 +361,11 @@ print_stream(struct ctl *ctl, const json_t *v)
 	json_object_foreach ((json_t *)(uintptr_t)v, key, e) {
 		char *text;
 
-		if (json_is_null(e) || strcmp(key, "header") == 0)
+		/* An opcode stands here by its name; memory is told by "why". */
+		if (json_is_null(e) || strcmp(key, "header") == 0 || json_is_object(e) ||
+			strcmp(key, "opcode_name") == 0)
 			continue;
-		text = fmt_value(e);
+		text = fmt_value(fmt_named(v, key));
 		printf("%s%s %s", first ? "" : "  ", key, text);
 		first = false;
 		free(text);
