@@ -24,7 +24,7 @@
 #define CQE_COLUMNS \
 	"wr_id status opcode byte_len qp_num imm_data invalidated_rkey wc_flags vendor_err"
 #define EVENT_COLUMNS "time event_type qp_num cq srq port source fatal_code psn detail"
-#define ERROR_COLUMNS "time port worker qp_num opcode psn length impact syndrome names"
+#define ERROR_COLUMNS "time port worker qp_num opcode psn length impact syndrome names why"
 #define TRACE_COLUMNS \
 	"time worker kind qp_num opcode psn msn len syndrome rule fault qp_state detail"
 #define MR_KEYS       "name pd length addr rkey access fill remote_invalidate"

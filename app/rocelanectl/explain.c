@@ -127,7 +127,7 @@ explain_trace(const json_t *v)
 		if (json_array_size(part) > 0) {
 			printf("\n%s\n", half == 0 ? "before it:" : "with it and behind it:");
 			fmt_table(part,
-				"time kind opcode psn msn len syndrome fault rule qp_state",
+				"time kind opcode psn msn len syndrome fault rule qp_state key va length why region",
 				true);
 		}
 		json_decref(part);

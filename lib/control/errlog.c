@@ -133,6 +133,9 @@ comment_of(const struct errlog_entry *e, char *buf, size_t room)
 		if ((e->r.faults >> bit & 1) != 0 && wire_faults[bit].name != NULL)
 			n += snprintf(buf + n, room - (size_t)n, " %s", wire_faults[bit].name);
 	}
+	if (e->r.memory && n < (int)room)
+		n += snprintf(buf + n, room - (size_t)n, " %s",
+			mem_why_name((enum mem_why)e->r.refusal.why));
 	if (n < (int)room)
 		n += snprintf(buf + n, room - (size_t)n, " [%s] (QP %u, worker %u)", rule_of(&e->r),
 			e->r.qpn, e->worker);

@@ -10,6 +10,7 @@
 #include "internal.h"
 #include "log.h"
 #include "rpc.h"
+#include "why.h"
 
 enum {
 	IBV_EVENT_CQ_ERR = 0,
@@ -63,16 +64,34 @@ set_object(struct control *c, json_t *o, const struct event *e)
 	}
 }
 
+/* "RESP-NAK-RAE-01: R_Key, range or access right refused: ..." */
+static json_t *
+rule_detail(struct control *c, const struct client *viewer, const struct event *e)
+{
+	const struct why_view view = { .client = viewer, .time_ns = e->time_ns };
+	json_t *why = why_text(c, &view, &e->about.mem);
+	const char *text = json_string_value(why);
+	char request[48] = "";
+	json_t *v;
+
+	if (e->about.work != QP_FAILED_NONE && !e->about.fed)
+		snprintf(request, sizeof(request), "; wr_id %" PRIu64, e->about.wr_id);
+	v = json_sprintf("%s: %s%s%s%s", qp_rule_id(e->rule), qp_rule_text(e->rule),
+		text != NULL ? ": " : "", text != NULL ? text : "", request);
+
+	json_decref(why);
+	return v;
+}
+
 json_t *
-events_detail(const struct event *e)
+events_detail(struct control *c, const struct client *viewer, const struct event *e)
 {
 	if (e->event == EVENT_OVERFLOW)
 		return json_sprintf("%" PRIu64 " events were lost: the queue was full", e->lost);
 	if (e->code != 0 && e->code != AEQ_QP_REPORT)
 		return json_string(aeq_code_text(e->code));
 	if (e->rule != 0)
-		return json_sprintf(
-			"%s: %s", qp_rule_id(e->rule), qp_rule_text(e->rule));
+		return rule_detail(c, viewer, e);
 	switch (e->event) {
 	case MBOX_EVENT_SRQ_ERR:
 		return json_string("the ring or one of its entries is malformed");
@@ -83,6 +102,18 @@ events_detail(const struct event *e)
 	default:
 		return json_string("");
 	}
+}
+
+/* Only where there is something: most events are of something else. */
+static void
+set_about(struct control *c, json_t *o, const struct event *e)
+{
+	const struct why_view view = { .time_ns = e->time_ns };
+
+	if (e->about.mem.why != MEM_WHY_NONE)
+		json_object_set_new(o, "memory", why_memory(c, &view, &e->about.mem));
+	if (e->about.work != QP_FAILED_NONE)
+		json_object_set_new(o, "request", why_request(&e->about));
 }
 
 static json_t *
@@ -99,12 +130,13 @@ event_json(struct control *c, const struct event *e)
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	wall_set(c, o, e->time_ns);
-	json_object_set_new(o, "detail", events_detail(e));
+	json_object_set_new(o, "detail", events_detail(c, NULL, e));
 	if (e->rule != 0) {
 		json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 		json_object_set_new(o, "opcode", json_string(opcode != NULL ? opcode : ""));
 		json_object_set_new(o, "syndrome", json_integer(e->syndrome));
 	}
+	set_about(c, o, e);
 	if (e->event == EVENT_OVERFLOW)
 		json_object_set_new(o, "lost", rpc_u64(e->lost));
 	return o;
@@ -286,8 +318,11 @@ abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 static void
 qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
-	const struct event out = event_of(e, EVENT_OF_QP);
+	const struct qp_failure *about = rec->qp->failure;
+	struct event out = event_of(e, EVENT_OF_QP);
 
+	if (about != NULL && e->rule != 0 && about->rule == e->rule)
+		out.about = *about;
 	qp_alternate_sync(c, rec);
 	rec->last_event = (struct event_last){ .time_ns = e->time_ns,
 		.code = e->code,

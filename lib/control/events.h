@@ -15,9 +15,11 @@
 
 #include "clock.h"
 #include "mbox.h"
+#include "qp_failure.h"
 
 #define EVENTS_MAX 4096
 
+struct client;
 struct control;
 struct qp;
 
@@ -36,6 +38,7 @@ struct event {
 	uint8_t syndrome;
 	uint16_t code;      /* enum aeq_code, 0: none */
 	const char *source; /* "RQ": static */
+	struct qp_failure about; /* of a failure: the request, and memory that was refused */
 };
 #define EVENT_OVERFLOW 0xff
 
@@ -83,8 +86,11 @@ uint32_t events_waiting(const struct control *c);
 /** The i-th of those as JSON, 0 is the oldest; it stays. NULL: no memory. */
 json_t *events_look(struct control *c, uint32_t i);
 
-/** The rule behind an event, or what else there is to say; a new reference. */
-json_t *events_detail(const struct event *e);
+/**
+ * The rule behind an event and what was wrong, or what else there is to say; a new reference.
+ * @param viewer an application, or NULL: the operator.
+ */
+json_t *events_detail(struct control *c, const struct client *viewer, const struct event *e);
 /** "QP_FATAL" of 1; "UNKNOWN" of what has no name. */
 const char *events_name(uint8_t event);
 

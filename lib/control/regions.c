@@ -86,6 +86,29 @@ regions_of(struct control *c, const struct client *viewer, const struct mem_refu
 	return false;
 }
 
+bool
+regions_by_key(struct control *c, uint32_t key, struct region_view *out)
+{
+	const struct region_view *gone;
+	const struct named *n;
+
+	TAILQ_FOREACH (n, &c->mrs.all, all) {
+		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
+
+		if (mr->region->key == key) {
+			view(mr, out);
+			return true;
+		}
+	}
+	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
+		if (gone->key == key) {
+			*out = *gone;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* One hexadecimal digit is another one, or two beside each other have changed places. */
 static bool
 is_slip(uint32_t a, uint32_t b)

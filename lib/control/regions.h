@@ -53,6 +53,8 @@ void regions_note_gone(struct control *c, const struct object_mr *mr);
  */
 bool regions_of(struct control *c, const struct client *viewer, const struct mem_refusal *m,
 	struct region_view *out);
+/** The region that has the key, or the last one that had it. @return false: none. */
+bool regions_by_key(struct control *c, uint32_t key, struct region_view *out);
 /**
  * Another region that the request refused at `when` may have been meant for: it was there then.
  * @return why: REGION_* flags, 0: there is none.

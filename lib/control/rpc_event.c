@@ -5,6 +5,7 @@
 
 #include "rpc.h"
 #include "rpc_params.h"
+#include "why.h"
 
 /* A reply ends before it fills a line; what is left is delivered next time. */
 #define REPLY_BYTES (RPC_LINE_MAX - 65536)
@@ -183,10 +184,28 @@ impact_of(const struct errbuf_record *r)
 	return r->impact < ARRAY_LEN(names) ? names[r->impact] : "drop";
 }
 
+/* The rule, or the fault of the header, in words; then what was wrong with the memory. */
+static json_t *
+why_json(struct control *c, const struct errbuf_record *r)
+{
+	const struct why_view view = { .time_ns = r->time_ns };
+	const char *rule = r->rule != 0             ? qp_rule_text(r->rule)
+			   : r->charged < FAULT_MAX ? wire_faults[r->charged].text
+						    : "";
+	json_t *memory = r->memory ? why_text(c, &view, &r->refusal) : NULL;
+	const char *text = json_string_value(memory);
+	json_t *v = json_sprintf("%s%s%s", rule != NULL ? rule : "", text != NULL ? ": " : "",
+		text != NULL ? text : "");
+
+	json_decref(memory);
+	return v;
+}
+
 static json_t *
 record_json(struct control *c, const struct errlog_entry *e)
 {
 	const struct errbuf_record *r = &e->r;
+	const struct why_view view = { .time_ns = r->time_ns };
 	const char *opcode = wire_opcodes[r->opcode].name;
 	const int port = control_port_index(c, r->port);
 	json_t *o = json_object();
@@ -208,6 +227,9 @@ record_json(struct control *c, const struct errlog_entry *e)
 	wall_set(c, o, r->time_ns);
 	if (r->rule != 0)
 		json_object_set_new(o, "rule", json_string(qp_rule_id(r->rule)));
+	json_object_set_new(o, "why", why_json(c, r));
+	if (r->memory)
+		json_object_set_new(o, "memory", why_memory(c, &view, &r->refusal));
 	return o;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "complete.h"
+#include "failure.h"
 
 void
 send_up(struct worker *w, struct mbox_msg *msg)
@@ -204,6 +205,7 @@ fail(struct worker *w, const struct context *c, const struct responder_verdict *
 	remember(w, c, v);
 
 	fatal_report(w, c, v);
+	failure_trace(w, qp);
 	if (completes && complete(w, c, v) != 0) {
 		struct responder_verdict lost = *v;
 

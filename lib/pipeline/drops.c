@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that leave early, and faults in general: a counter, a record, a line in the recorder. */
-#include "pipeline_priv.h"
+#include "failure.h"
+
+/** The memory that the packet which killed the QP asked for. @return false: it was not that. */
+static bool
+record_memory(const struct qp *qp, uint16_t rule, struct mem_refusal *to)
+{
+	const struct qp_failure *f = qp != NULL ? qp->failure : NULL;
+
+	if (f == NULL || f->rule != rule || f->mem.why == MEM_WHY_NONE)
+		return false;
+	*to = f->mem;
+	return true;
+}
 
 /** RX-ERR-01: syndrome and headers, where the error buffer has room. @return false: it had none. */
 static __attribute__((noinline)) bool
@@ -16,7 +28,7 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	len = p->frame_len < ERRBUF_HEADER_BYTES ? p->frame_len : ERRBUF_HEADER_BYTES;
 	/* Field by field: clearing the record first would write its header twice. */
 	r->time_ns = w->now;
-	r->faults = p->faults | FAULT_BIT(c.fault);
+	r->faults = p->faults | (c.fault < FAULT_MAX ? FAULT_BIT(c.fault) : 0);
 	r->qpn = p->dest_qpn;
 	r->psn = p->psn.v;
 	r->frame_len = p->frame_len;
@@ -26,6 +38,7 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	r->opcode = p->opcode;
 	r->charged = c.fault;
 	r->impact = c.impact;
+	r->memory = c.impact == ERRBUF_FATAL && record_memory(b->qp[i], c.rule, &r->refusal);
 	memcpy(r->header, p->frame, len);
 	errbuf_commit(w->errbuf);
 	return true;
@@ -158,6 +171,12 @@ fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c)
 {
 	c.fault %= FAULT_MAX;
 	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[c.fault]);
+	refusal_record(w, b, i, c);
+}
+
+void
+refusal_record(struct worker *w, struct burst *b, uint32_t i, struct charge c)
+{
 	if (w->errbuf != NULL && !drop_recorded(w, b, i, c))
 		count(w, b->port[i], NULL, STAT_error_buffer_lost);
 }

@@ -205,3 +205,22 @@ failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict 
 		f->rkey = wr->rkey;
 	}
 }
+
+void
+failure_trace(struct worker *w, const struct qp *qp)
+{
+	const struct qp_failure *f = qp->failure;
+
+	if (!traced(w, qp) || f == NULL || f->mem.why == MEM_WHY_NONE ||
+		f->rule != qp->last_error.rule)
+		return;
+	trace_put_memory(w->trace, &(struct trace_entry){ .time_ns = w->now,
+					   .qpn = qp->qpn,
+					   .key = f->mem.key,
+					   .va = f->mem.va,
+					   .kind = TRACE_memory,
+					   .opcode = qp->last_error.opcode,
+					   .state = qp_state_of(qp),
+					   .detail = f->mem.why,
+					   .length = f->mem.length });
+}

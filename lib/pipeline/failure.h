@@ -17,5 +17,10 @@ void failure_of_request(
 void failure_of_list(struct worker *w, struct qp *qp, uint32_t position);
 /** The send request of an error, when it is reported. */
 void failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v);
+/** The QP is in ERR: a line in the recorder, behind the error's place in it, if memory did it. */
+void failure_trace(struct worker *w, const struct qp *qp);
+
+/** A packet refused without a fault of the syndrome: recorded; c.fault is VERDICT_NO_FAULT. */
+void refusal_record(struct worker *w, struct burst *b, uint32_t i, struct charge c);
 
 #endif

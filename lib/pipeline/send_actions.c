@@ -234,6 +234,7 @@ failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct r
 	failure_of_send(w, qp, v);
 
 	tell(w, qp, p, v, &(struct mbox_msg){ .type = MBOX_FATAL });
+	failure_trace(w, qp);
 	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0) {
 		struct requester_verdict lost = *v;
 

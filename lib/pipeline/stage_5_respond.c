@@ -170,6 +170,23 @@ impact_of(const struct responder_verdict *v)
 	return (v->syndrome & AETH_KIND_MASK) == AETH_RNR ? ERRBUF_RNR : ERRBUF_NAK;
 }
 
+/** It is not taken: why, a count if it has one, a record. */
+static __attribute__((noinline)) void
+refused_request(struct worker *w, struct burst *b, uint32_t i, const struct context *c,
+	const struct responder_verdict *v)
+{
+	const struct charge charge = { .rule = v->rule,
+		.fault = v->fault,
+		.impact = impact_of(v) };
+
+	if ((v->act & ACT_ERR) != 0)
+		failure_of_request(w, c, v);
+	if (v->fault != VERDICT_NO_FAULT)
+		fault_charge(w, b, i, charge);
+	else
+		refusal_record(w, b, i, charge);
+}
+
 static inline void
 request(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -187,12 +204,9 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	stat = counter_stat[v.counter];
 	if (stat != STAT_MAX)
 		count(w, b->port[i], c.qp, (enum stats_counter)stat);
-	if (UNLIKELY(v.fault != VERDICT_NO_FAULT))
-		fault_charge(w, b, i,
-			(struct charge){
-				.rule = v.rule, .fault = v.fault, .impact = impact_of(&v) });
-	if (UNLIKELY((v.act & ACT_ERR) != 0))
-		failure_of_request(w, &c, &v);
+	if (UNLIKELY(v.fault != VERDICT_NO_FAULT) ||
+		UNLIKELY((v.act & (ACT_DROP | ACT_NAK | ACT_ERR)) != 0))
+		refused_request(w, b, i, &c, &v);
 	act(w, &c, &v);
 	if (traced(w, c.qp))
 		trace_request(w, &c, &v);

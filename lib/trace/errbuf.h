@@ -2,13 +2,13 @@
 #ifndef ERRBUF_H
 #define ERRBUF_H
 /**
- * @file errbuf.h  Error buffer: syndrome and first bytes of dropped packets, and the FATAL queue.
+ * @file errbuf.h  Error buffer: syndrome and first bytes of packets dropped or refused, and why.
  *
  * Owner:   one worker produces, the control lcore consumes. Neither waits for the other: above half
  *          full one packet in 16 is kept, a full buffer keeps none, and each one left out is
  *          counted (RX-ERR-03).
  * Memory:  errbuf_size(); the caller's.
- * Depends: base.
+ * Depends: base, mem (mem_refusal.h).
  * Spec:    RX-ERR-01..04.
  */
 #include <stdatomic.h>
@@ -18,6 +18,7 @@
 
 #include "clock.h"
 #include "compiler.h"
+#include "mem_refusal.h"
 
 #define ERRBUF_HEADER_BYTES 128
 
@@ -34,12 +35,15 @@ struct errbuf_record {
 	uint16_t port;
 	uint16_t rule; /* rule index that decided, 0: header validation */
 	uint8_t opcode;
-	uint8_t charged; /* enum wire_fault the drop is counted under */
+	uint8_t charged; /* enum wire_fault the drop is counted under; 0xff: refused without one */
 	uint8_t impact;  /* enum errbuf_impact */
-	uint8_t reserved[29];
+	bool memory;     /* `refusal` is valid: else its line is not written */
+	uint8_t reserved[28];
 	uint8_t header[ERRBUF_HEADER_BYTES];
+	struct mem_refusal refusal;
+	uint8_t reserved_2[16];
 };
-_Static_assert(sizeof(struct errbuf_record) == 192, "three cache lines");
+_Static_assert(sizeof(struct errbuf_record) == 256, "four cache lines");
 
 struct errbuf {
 	_Atomic uint32_t prod CACHE_ALIGNED;

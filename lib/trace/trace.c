@@ -26,6 +26,16 @@ trace_init(struct trace *t, uint32_t entries)
 	t->mask = entries - 1;
 }
 
+void
+trace_put_memory(struct trace *t, const struct trace_entry *e)
+{
+	uint64_t h = atomic_load_explicit(&t->head, memory_order_relaxed);
+
+	atomic_thread_fence(memory_order_release);
+	t->e[h & t->mask] = *e;
+	atomic_store_explicit(&t->head, h + 1, memory_order_release);
+}
+
 /* Is entry number i out of the writer's reach, which may be filling entry `head` right now? */
 static bool
 is_safe(const struct trace *t, uint64_t i, uint64_t head)

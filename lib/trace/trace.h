@@ -27,17 +27,30 @@ enum trace_kind {
 struct trace_entry {
 	ns_t time_ns;
 	uint32_t qpn;
-	uint32_t psn; /* of the packet, or of the reply */
-	uint32_t msn;
-	uint16_t len;     /* payload bytes */
-	uint16_t rule;    /* rule index that decided (responder_rule_id) */
-	uint8_t kind;     /* enum trace_kind */
-	uint8_t opcode;   /* BTH */
-	uint8_t syndrome; /* AETH */
-	uint8_t fault;    /* enum wire_fault, 0xff none */
-	uint8_t state;    /* QP state after it */
-	uint8_t detail;   /* by kind: completion status, event type */
-	uint8_t reserved[2];
+	union {
+		uint32_t psn; /* of the packet, or of the reply */
+		uint32_t key; /* memory */
+	};
+	union {
+		struct {
+			uint32_t msn;
+			uint16_t len;  /* payload bytes */
+			uint16_t rule; /* rule index that decided (responder_rule_id) */
+		};
+		uint64_t va; /* memory */
+	};
+	uint8_t kind;   /* enum trace_kind */
+	uint8_t opcode; /* BTH */
+	uint8_t state;  /* QP state after it */
+	uint8_t detail; /* by kind: completion status, event type, enum mem_why */
+	union {
+		struct {
+			uint8_t syndrome; /* AETH */
+			uint8_t fault;    /* enum wire_fault, 0xff none */
+			uint8_t reserved[2];
+		};
+		uint32_t length; /* memory */
+	};
 };
 _Static_assert(sizeof(struct trace_entry) == 32, "half a cache line");
 
@@ -77,6 +90,9 @@ trace_put(struct trace *t, const struct trace_entry *e)
 	slot->detail = e->detail;
 	atomic_store_explicit(&t->head, h + 1, memory_order_release);
 }
+
+/** The same of an entry of kind `memory`, as a whole. */
+void trace_put_memory(struct trace *t, const struct trace_entry *e);
 
 /** Entries ever written: the place of the next one. */
 static inline uint64_t

@@ -347,5 +347,109 @@ class Requester(WhyCase):
         self.assertIsNone(self.explain()["error"])
 
 
+class Told(WhyCase):
+    """The same in the event, in the recorder, and in the error buffer."""
+
+    CONFIG = {"error_buffer": {"entries": 64}}
+
+    def test_event(self):
+        self.resp()
+        self.feed(self.peer.write_only(E, data(2), END - 1, RKEY))
+        e = self.events()[0]
+        self.assertEqual("QP_ACCESS_ERR", e["event_type"])
+        self.said(e["memory"], why="TOO_LONG", va=hex(END - 1), length=2, rkey=hex(RKEY), excess=1)
+        self.words(e["detail"], "RESP-NAK-RAE-01: ", e["memory"]["text"],
+                   "1 byte behind the end of mr0")
+
+    def test_event_beside_a_completion(self):
+        self.req(knobs={"ae.with_cqe": "on"})
+        wr = self.wr("SEND")
+        wr["sg_list"] = [{"lkey": hex(NOBODY), "addr": "0x1000", "length": 8}]
+        self.post(wr)
+        e = self.events()[0]
+        self.said(e["memory"], why="UNKNOWN_KEY", sge=0, sges=1)
+        self.said(e["request"], wr_id=100, opcode="SEND")
+        self.words(e["detail"], "sg_list[0] of 1", "wr_id 100")
+
+    def test_other_events_have_none_of_it(self):
+        self.resp(qp_state="RTR", sq_psn=None, timeout=None, retry_cnt=None, rnr_retry=None,
+                  max_rd_atomic=None)
+        self.feed(self.peer.send_only(E, b"x"))
+        e = self.rpc("async_events", max=8)[0]
+        self.assertEqual("COMM_EST", e["event_type"])
+        self.assertFalse({"memory", "request"} & set(e))
+
+    def test_recorder(self):
+        """A line of its own, with the error and not before it."""
+        self.resp()
+        self.rpc("trace_start", qp_num=QPN)
+        self.feed(self.peer.write_only(E, data(2), END - 1, RKEY))
+        lines = [t for t in self.rpc("trace_read", qp_num=QPN) if t["kind"] == "memory"]
+        lines = lines[-1:]
+        self.said(lines[0], key=hex(RKEY), va=hex(END - 1), length=2, why="TOO_LONG",
+                  region="mr0", opcode="RC_WRITE_ONLY", qp_state="ERR")
+        x = self.explain()
+        self.assertIn("memory", [t["kind"] for t in x["trace"][x["before"]:]])
+
+    def test_recorder_of_a_requester(self):
+        self.req()
+        self.rpc("trace_start", qp_num=QPN)
+        wr = self.wr("SEND")
+        wr["sg_list"] = [{"lkey": hex(NOBODY), "addr": "0x1000", "length": 8}]
+        self.post(wr)
+        lines = [t for t in self.rpc("trace_read", qp_num=QPN) if t["kind"] == "memory"]
+        lines = lines[-1:]      # the recorder keeps what an earlier QP of that number left
+        self.assertEqual([(hex(NOBODY), "0x1000", 8, "UNKNOWN_KEY", None)],
+                         [(t["key"], t["va"], t["length"], t["why"], t["region"]) for t in lines])
+
+    def test_refused_packets_are_in_the_error_buffer(self):
+        """No bit of the syndrome says it, so none is set: the rule, the impact and the memory."""
+        p = roce.Peer()
+        for frame, rule, why in (
+                (p.write_only(E, data(24), VA, NOBODY), "RESP-NAK-RAE-01", "UNKNOWN_KEY"),
+                (p.read_req(E, END - 1, RKEY, 2), "RESP-NAK-RAE-01", "TOO_LONG"),
+                (p.fetch_add(E, VA + 4, RKEY, 1), "RESP-NAK-INV-09", "MISALIGNED"),
+                (p.send_only_inv(E, data(4), RKEY), "RESP-CLS-J-01", "NOT_REVOCABLE")):
+            self.resp()
+            before = self.rig.counters()
+            self.feed(frame)
+            moved = [k for k, v in self.rig.counters().items()
+                     if k.startswith("rx_syndrome") and v != before[k]]
+            records = self.rpc("rx_errors", max=8)
+            self.assertEqual(1, len(records), records)
+            r = records[0]
+            self.assertEqual(([], 0, [], "fatal", rule, QPN, E, frame[:128].hex()),
+                             (moved, r["syndrome"], r["names"], r["impact"], r["rule"], r["qp_num"],
+                              r["psn"], r["header"]))
+            self.said(r["memory"], why=why)
+            self.words(r["why"], r["memory"]["text"])
+            self.assertEqual((frame[42], True),
+                             (r["opcode"], r["opcode_name"].startswith("RC_")))
+
+    def test_a_right_of_the_queue_pair_is_in_its_record(self):
+        """RX-SYN-14: this refusal has a bit, and says why all the same."""
+        self.resp(qp_access_flags=["REMOTE_READ"])
+        self.feed(self.peer.write_only(E, data(24), VA, RKEY))
+        records = self.rpc("rx_errors", max=8)
+        self.assertEqual([("fatal", "QP_NO_RIGHT")],
+                         [(r["impact"], r["memory"]["why"]) for r in records])
+
+    def test_silent_drops_are_in_the_error_buffer(self):
+        """RESP-DUP-07: a duplicate ATOMIC that nobody remembers."""
+        self.resp()
+        self.assertEqual([], self.feed(self.peer.fetch_add(E - 1, VA, RKEY, 1)))
+        self.assertEqual([("drop", "RESP-DUP-07", False)],
+                         [(r["impact"], r["rule"], "memory" in r)
+                          for r in self.rpc("rx_errors", max=8)])
+
+    def test_good_packets_are_not(self):
+        self.resp()
+        p = self.peer
+        self.feed(p.send_only(E, b"x"), p.read_req(E + 1, VA, RKEY, 64),
+                  p.fetch_add(E + 2, VA, RKEY, 1), p.send_only(E, b"x"),
+                  p.read_req(E + 1, VA, RKEY, 64), p.fetch_add(E + 2, VA, RKEY, 1))
+        self.assertEqual([], self.rpc("rx_errors", max=8))
+
+
 if __name__ == "__main__":
     rig.main()

@@ -44,7 +44,7 @@ sizes(void **state UNUSED)
 {
 	assert_int_equal(errbuf_size(0), 0);
 	assert_int_equal(errbuf_size(65), 0);
-	assert_int_equal(errbuf_size(64), 128 + 64 * 192);
+	assert_int_equal(errbuf_size(64), 128 + 64 * 256);
 }
 
 /* What is looked at stays, over the ring's end too. */
