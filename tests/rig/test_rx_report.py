@@ -32,7 +32,10 @@ class ErrorRecord(rig.RigCase):
             self.assertEqual([E + 1, E + 2],
                              [r["psn"] for r in self.rpc("rx_errors", max=2, peek=True)])
         looked = self.rpc("rx_errors", peek=True)
-        self.assertEqual(looked, self.rpc("rx_errors", max=8))
+        taken = self.rpc("rx_errors", max=8)
+        for r in looked + taken:
+            del r["time"]   # the rig's clock stands still while the wall's goes on
+        self.assertEqual(looked, taken)
         self.assertEqual([], self.rpc("rx_errors", peek=True))
 
     def test_RX_ERR_03_bounded(self):
