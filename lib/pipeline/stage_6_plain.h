@@ -62,7 +62,7 @@ plain_responses(struct worker *w, const struct burst *b, uint32_t i, uint32_t en
 	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED)) != 0) ||
 		UNLIKELY(qp_state_of(qp) != QPS_RTS) || UNLIKELY(!acks_find(b, i, end, a)))
 		return false;
-	n = requester_take_acks(r, a->ahead, a->n, w->now);
+	n = requester_take_acks(r, a->ahead, w->now);
 	if (UNLIKELY(sends_complete(w, qp, first, n) != 0)) {
 		sends_overflow(w, qp, &b->pkt[i + a->n - 1]);
 		return true;

@@ -21,6 +21,7 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 		r->reply_psns = 0;
 		r->since_ackreq = 0;
 	}
+	r->doubting = false;
 	if (r->waiting_rnr) {
 		r->waiting_rnr = false;
 		v->act |= REQACT_RESEND;
@@ -101,15 +102,15 @@ req_acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_v
 }
 
 static __attribute__((noinline)) void
-ack_meets_read(struct requester *r, psn_t p, struct requester_verdict *v)
+ack_meets_read(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
 	const struct requester_wr *w = slot(r, r->head);
 
 	if (!psn_eq(p, r->una))
-		req_implied_nak(r, p, true,
+		req_implied_nak(r, p, BEYOND_ACK,
 			psn_between(p, r->una, w->last) ? REQRULE_IMPLIED_INSIDE
 							: REQRULE_IMPLIED_ACK,
-			v);
+			now, v);
 	else if ((r->knobs & REQ_KNOB_ACK_FOR_READ_FATAL) != 0)
 		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
 	else
@@ -122,7 +123,6 @@ req_ack(struct requester *r, uint32_t ahead, ns_t now, struct requester_verdict 
 	psn_t p = psn_add(r->una, ahead);
 
 	v->rule = REQRULE_ACK;
-	r->acks_due -= r->acks_due != 0;
 	if (UNLIKELY(acknowledge(r, ahead + 1, now, v) == REACH_READ))
-		ack_meets_read(r, p, v);
+		ack_meets_read(r, p, now, v);
 }

@@ -33,6 +33,17 @@ req_syndrome_kind(uint8_t syndrome)
 	}
 }
 
+/**
+ * The peer took nothing from the PSN of its NAK on, and is silent until that comes again: whatever
+ * is answered from there on is answered for the first time, and comes of the pass that begins now.
+ * So this pass is like a first one (REQ-IMPL-01).
+ */
+static void
+all_anew(struct requester *r)
+{
+	r->recovering = false;
+}
+
 /* The wait begins anew with each RNR NAK of a resent copy; during it the transport timer is off. */
 static void
 rnr(struct requester *r, uint8_t code, ns_t now, struct requester_verdict *v)
@@ -69,17 +80,15 @@ req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct request
 	enum syndrome_kind kind = req_syndrome_kind(syndrome);
 	uint8_t code = syndrome & (uint8_t)~AETH_KIND_MASK;
 
-	r->acks_due -= r->acks_due != 0;
 	switch (req_acknowledge(r, psn_distance(p, r->una), now, v)) {
 	case REACH_READ: /* AMB-19: before anything that it says itself */
-		req_implied_nak(r, p, false, REQRULE_IMPLIED_NAK, v);
+		req_implied_nak(r, p, BEYOND_NAK, REQRULE_IMPLIED_NAK, now, v);
 		return;
 	case REACH_FAULT:
 		return;
 	case REACH_ALL:
 		break;
 	}
-	r->acks_due = 0; /* after it the peer is silent */
 	r->implied = false;
 	if (kind == SYNDROME_RESERVED) {
 		v->fault = FAULT_AETH;
@@ -91,7 +100,9 @@ req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct request
 		verdict_drop(v, REQRULE_NAK_IN_WAIT); /* nothing was sent since the first */
 	} else if (kind == SYNDROME_RNR) {
 		rnr(r, code, now, v);
+		all_anew(r);
 	} else {
 		req_retry(r, QC_SEQ_NAK, REQRULE_NAK_SEQ, v);
+		all_anew(r);
 	}
 }

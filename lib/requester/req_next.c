@@ -53,8 +53,9 @@ window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 
 /** A READ or ATOMIC went out. */
 static __attribute__((noinline)) void
-sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool starts)
+sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool starts, ns_t now)
 {
+	w->sent_at = requester_stamp(now);
 	r->reads += starts;
 	r->reply_psns += span - 1;
 	if (!psn_eq(r->cur, w->first)) { /* REQ-IMPL-04 */
@@ -72,7 +73,7 @@ enum {
 
 /** Fill *out and move on. */
 static ALWAYS_INLINE void
-emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how,
+emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint32_t how, ns_t now,
 	struct requester_packet *out)
 {
 	bool starts = (how & EMIT_START) != 0, data = (how & EMIT_DATA) != 0;
@@ -92,7 +93,6 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		       (((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) | r->draining);
 		ask |= r->since_ackreq + 1 >= r->ackreq_interval;
 		flags |= ask ? PKT_ACKREQ : 0;
-		r->acks_due += ask | resend; /* Linux acknowledges each second copy by itself */
 	} else {
 		flags |= PKT_ACKREQ; /* of no effect: answered in any case */
 	}
@@ -117,7 +117,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		r->fresh = position + 1;
 	}
 	if (!data)
-		sent_read(r, w, span, starts);
+		sent_read(r, w, span, starts, now);
+
 	r->since_ackreq = (ask | !data) ? 0 : r->since_ackreq + 1;
 	r->sending = position + last;
 	r->cur = psn_add(at, span);
@@ -147,7 +148,7 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 		return why;
 	}
 	r->cur = psn_sub(r->cur, 1);
-	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, out);
+	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
 	timer_start(r, now);
 	return REQ_SEND;
 }
@@ -167,7 +168,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	if (UNLIKELY(flying >= room_of(r) && flying != 0) ||
 		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
 		return stop(r, REQ_WINDOW, now, out);
-	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), out);
+	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
 	if (r->since_ackreq == 0) {
 		timer_start(r, now);
 		if (psn_distance(out->psn, r->una) >= REQUESTER_PACED && !out->resend)

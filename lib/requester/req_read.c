@@ -66,7 +66,7 @@ is_due(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
 	switch (req_acknowledge(r, psn_distance(p, r->una), now, v)) {
 	case REACH_READ:
-		req_implied_nak(r, p, false, REQRULE_IMPLIED_DATA, v);
+		req_implied_nak(r, p, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
 		return false;
 	case REACH_FAULT:
 		return false;
@@ -90,6 +90,8 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	/* Unless the READ waits to be resent, the rest of it is counted in reply_psns. */
 	if (!end && !psn_eq(r->cur, from))
 		r->reply_psns--;
+	if (UNLIKELY(r->rtt_min == 0) && !r->recovering)
+		r->rtt_min = 1 + req_age(w->sent_at, now);
 	r->una = psn_add(from, 1);
 	req_moved(r, from, now, v);
 }

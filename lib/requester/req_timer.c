@@ -25,10 +25,6 @@ requester_timeout_exponent(ns_t life, ns_t ack_delay)
 void
 req_rewind(struct requester *r, struct requester_verdict *v)
 {
-	uint32_t flying = in_flight(r);
-
-	if (r->acks_due > flying) /* the peer may acknowledge several at once */
-		r->acks_due = flying;
 	r->cur = r->una;
 	r->sending = r->head;
 	r->reply_psns = 0;
@@ -37,6 +33,8 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->timed_at = 0;
 	r->recovering = true;
 	r->recover = r->next;
+	r->overlaps = true;
+	r->doubting = false;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
 }
 
@@ -70,43 +68,91 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 
 /*
  * One retry for one gap (REQ-IMPL-05), not one for each packet that shows it: a lost response of a
- * long READ must not use up all retries. After a resend, what arrives may still answer the pass
- * before; it counts only if it shows that the newest pass was in vain, else the timer decides.
- * - ACKs of second copies all carry the newest PSN that the peer has completed (REQ-17), so they
- *   lie beyond READs whose answers are merely behind them. The last that can be on its way counts.
- * - Anything else goes on with rising PSNs within a pass, and begins again lower with the next.
+ * long READ must not use up all retries. Yet each retry that shows nothing must lead to the next,
+ * and where no timer runs nothing else will (REQ-IMPL-01).
+ *
+ * After a resend, what arrives may still answer the pass before. No response tells which copy it
+ * answers, and how many come cannot be told: a peer may acknowledge each packet, or all at once. So
+ * nothing is counted. What can be known is what a response cannot have been made from. The READ or
+ * ATOMIC at una stands in its pass before everything that lies beyond it, and a peer answers in the
+ * order of arrival, so
+ * - it is not missed before it has left again, nor before the shortest round trip is over (half of
+ *   it where no timer runs: the shortest of late may be longer than the next);
+ * - it is missed at once where nobody answers an older copy: in a first pass; where the PSN was
+ *   never sent before this pass; in a pass that a NAK began, as all_anew() says.
+ *
+ * Everything else may come of either pass, or of a copy that stands before the READ in this one:
+ * copies are acknowledged with the newest PSN that the peer has taken (REQ-17). The READ's own
+ * response then comes soon, or it is lost. So it is given time, and the time is a multiple of what
+ * has passed since it left: whatever the round trip is, it is over when the answer to a later
+ * packet has been here for so long. Then a retry is due, one for a pass, since the next starts all
+ * this anew. It is in vain only where one round trip takes several times as long as another. More
+ * time is given where none is known, where the PSN goes on from the last one heard of (an old pass
+ * does; a new one begins again lower), and where the retry would be the last.
  */
-static bool
-is_old(struct requester *r, psn_t p, bool is_ack, bool pending)
-{
-	uint32_t ahead = psn_distance(p, r->una), heard = psn_distance(r->heard, r->una);
+enum pass { PASS_OLD, PASS_NEW, PASS_UNKNOWN };
 
-	if (is_ack && r->recovering)
-		return r->acks_due != 0;
-	if (!r->implied) {
-		r->behind = pending;
-	} else if (ahead <= heard && r->behind > pending) {
-		r->behind--;
-	}
+/** Which pass does a response at PSN `p` answer, beyond the READ that left `age` ns ago? */
+static enum pass
+pass_of(const struct requester *r, psn_t p, bool goes_on, uint32_t age)
+{
+	if (psn_eq(r->cur, r->una)) /* a resend that is not out yet */
+		return PASS_OLD;
+	if (!r->recovering || psn_cmp(p, r->recover) >= 0)
+		return PASS_NEW;
+	return age < (r->rtt_min >> (r->timeout == 0)) + goes_on ? PASS_OLD : PASS_UNKNOWN;
+}
+
+/** How long the response at una may be behind one beyond it. */
+static ns_t
+patience(const struct requester *r, bool goes_on, uint32_t age)
+{
+	return (ns_t)age << (1 + goes_on + 2 * (r->rtt_min == 0) + 2 * (r->retry_left == 0));
+}
+
+static void
+implied_nak(struct requester *r, enum requester_rule rule, struct requester_verdict *v)
+{
 	r->implied = true;
-	r->heard = p;
-	return r->behind != 0;
+	req_retry(r, QC_IMPLIED_NAK, rule, v);
+}
+
+/** The first doubt counts: what follows does not put the retry off. Nor is a timer put off. */
+static void
+doubt(struct requester *r, ns_t until, struct requester_verdict *v)
+{
+	if (r->timing && r->deadline <= until) {
+		verdict_drop(v, REQRULE_IMPLIED_UNCLEAR);
+		return;
+	}
+	r->doubting = true;
+	r->timing = true;
+	r->deadline = until;
+	v->rule = REQRULE_IMPLIED_UNCLEAR;
+	v->act |= REQACT_TIMER;
 }
 
 void
-req_implied_nak(struct requester *r, psn_t p, bool is_ack, enum requester_rule rule,
+req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_rule rule, ns_t now,
 	struct requester_verdict *v)
 {
-	bool pending = psn_eq(r->cur, r->una); /* a resend that is not out yet */
+	bool goes_on = r->implied ? psn_cmp(p, r->heard) > 0 : r->overlaps;
+	uint32_t age = req_age(slot(r, r->head)->sent_at, now);
+	enum pass pass = pass_of(r, p, goes_on, age);
 
-	if (is_old(r, p, is_ack, pending) || pending) {
-		verdict_drop(v, REQRULE_IMPLIED_AGAIN);
+	if (pass == PASS_NEW || (pass == PASS_UNKNOWN && age == 0)) {
+		r->heard = p;
+		implied_nak(r, rule, v);
+		r->overlaps = kind != BEYOND_NAK; /* after it the peer was silent */
 		return;
 	}
-	r->implied = true;
-	r->heard = p;
-	r->behind = 1;
-	req_retry(r, QC_IMPLIED_NAK, rule, v);
+	if (goes_on || kind == BEYOND_DATA)
+		r->heard = p;
+	r->implied |= kind == BEYOND_DATA;
+	if (pass == PASS_UNKNOWN)
+		doubt(r, now + patience(r, goes_on, age), v);
+	else
+		verdict_drop(v, REQRULE_IMPLIED_AGAIN);
 }
 
 void
@@ -124,10 +170,14 @@ requester_timer(struct requester *r, ns_t now, struct requester_verdict *v)
 	if (!r->timing)
 		return;
 	r->timing = false;
-	r->acks_due = 0; /* after so long nothing is on its way */
+	if (r->doubting) {
+		implied_nak(r, REQRULE_IMPLIED_WAITED, v);
+		return;
+	}
 	r->implied = false;
 	if (requester_outstanding(r))
 		req_retry(r, QC_TIMEOUT, REQRULE_TIMEOUT, v);
 	else
 		v->act = REQACT_TIMER;
+	r->overlaps = false; /* after so long nothing is on its way */
 }

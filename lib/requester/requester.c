@@ -66,8 +66,8 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->asked = sq_psn;
 	r->heard = sq_psn;
 	r->recover = sq_psn;
-	r->acks_due = 0;
-	r->behind = 0;
+	r->doubting = false;
+	r->overlaps = false;
 	r->open = REQ_OPEN_ALL;
 	r->knee = 0;
 	r->timed = sq_psn;

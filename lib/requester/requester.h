@@ -69,7 +69,8 @@ struct requester_wr {
 	uint8_t fault;    /* enum requester_fault */
 	uint8_t resumed;  /* READ: how often its response stream was asked for again part-way */
 	uint8_t num_sge;  /* the caller's */
-	uint8_t reserved[7];
+	uint8_t reserved[3];
+	uint32_t sent_at; /* READ, ATOMIC: when it last left, requester_stamp() */
 };
 _Static_assert(sizeof(struct requester_wr) == 64, "one cache line");
 
@@ -106,12 +107,12 @@ struct requester {
 	uint8_t reads;       /* READs and ATOMICs started and not completed */
 	uint8_t timeout;     /* attribute: exponent, 0: no transport timer */
 	uint8_t knobs;       /* attribute: REQ_KNOB_* */
-	bool timing;         /* transport timer running: `deadline` is valid */
+	bool timing;         /* a timer is running, the transport's or `doubting`: see `deadline` */
 	bool waiting_rnr;    /* nothing at or behind `cur` leaves before `deadline` */
 	bool draining;       /* SQD: no new work request starts */
 	bool failed;         /* a local fault stopped sending; the head decides when to report it */
 	bool dead;           /* an error or class C event was reported: nothing happens any more */
-	bool implied;        /* implied NAK acted upon, and una has not moved since */
+	bool implied;        /* a response beyond una was looked at, and una has not moved since */
 	bool recovering;     /* una is below `recover`: second copies may be in flight */
 	bool limited;        /* limit_msn is valid */
 	bool unmigrated;     /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
@@ -120,12 +121,11 @@ struct requester {
 	uint32_t limit_msn;  /* credits: newest MSN allowed */
 	uint32_t failed_at;  /* `failed`: position of the work request at fault */
 	psn_t asked;         /* newest PSN from which a READ was asked for again part-way */
-	psn_t heard;         /* `implied`: newest response PSN of the pass that is heard of */
+	psn_t heard;         /* `implied`: newest PSN of a response beyond una */
 	psn_t recover;       /* `next` at the newest resend */
-	uint32_t acks_due;   /* at most so many ACKs are on their way (second copies: one each) */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	uint8_t behind;      /* `implied`: resends of which nothing was heard yet */
+	bool doubting;       /* `timing` is for the response at una, of which nothing is heard */
 	uint8_t retry_cnt;   /* attribute, 0..7 */
 	uint8_t rnr_retry;   /* attribute, 0..7; 7: for ever */
 	uint8_t max_rd_atomic; /* attribute */
@@ -137,6 +137,8 @@ struct requester {
 	uint32_t timed_at;   /* when it was sent, low bits of ns; 0: no round trip is being timed */
 	uint32_t rtt;        /* newest round trip since `open` was reduced, ns; 0: none */
 	uint32_t rtt_min;    /* shortest of late, ns; 0: none */
+	bool overlaps;       /* `recovering`: answers to the pass before may be on their way */
+	uint8_t reserved[3];
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 
@@ -168,6 +170,13 @@ static inline void
 requester_posted(struct requester *r, uint32_t tail)
 {
 	r->tail = tail;
+}
+
+/** Time in few bits: in 64 ns, comes round after 275 s. */
+static inline uint32_t
+requester_stamp(ns_t now)
+{
+	return (uint32_t)(now >> 6);
 }
 
 /** Is all of the window open? Otherwise packets were lost of late. */

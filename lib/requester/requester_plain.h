@@ -104,18 +104,17 @@ requester_ack_ahead(const struct requester *r, const struct wire_pkt *p)
 }
 
 /**
- * `acks` ACKs that rose up to una + `ahead`, below the limit: the newest says what the others do.
+ * The newest of ACKs that rose up to una + `ahead`, below the limit: it says what the others do.
  * @return how many work requests, from the head on, they complete: the caller does that. Then
  * r->deadline may have changed, as with REQACT_TIMER.
  */
 static ALWAYS_INLINE uint32_t
-requester_take_acks(struct requester *r, uint32_t ahead, uint32_t acks, ns_t now)
+requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 {
 	const uint32_t n = requester_reach(r, ahead);
 
 	r->head += n;
 	r->una = psn_add(r->una, ahead + 1);
-	r->acks_due -= r->acks_due < acks ? r->acks_due : acks;
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_retry;
 	r->implied = false;
@@ -264,7 +263,6 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 {
 	r->fresh = r->sending = run->at;
 	r->cur = r->next = run->psn;
-	r->acks_due += run->asked;
 	r->since_ackreq = (uint8_t)run->since;
 	if (run->times)
 		requester_time_round(r, run->timed, now);

@@ -104,6 +104,15 @@ timer_start(struct requester *r, ns_t now)
 	r->deadline = now + requester_wait_ns(r->timeout);
 }
 
+/** Nanoseconds since a requester_stamp(). */
+static ALWAYS_INLINE uint32_t
+req_age(uint32_t stamp, ns_t now)
+{
+	uint32_t units = requester_stamp(now) - stamp;
+
+	return units < UINT32_MAX >> 6 ? units << 6 : UINT32_MAX;
+}
+
 /** Is a response owed to anything in flight? (TMR-05) */
 static ALWAYS_INLINE bool
 response_owed(const struct requester *r)
@@ -191,9 +200,10 @@ void req_retry(struct requester *r, enum requester_counter cause, enum requester
 	struct requester_verdict *v);
 /** Go back to una. */
 void req_rewind(struct requester *r, struct requester_verdict *v);
-/** A positive ACK, or anything else, at PSN `p` beyond the READ or ATOMIC response due at una. */
-void req_implied_nak(struct requester *r, psn_t p, bool is_ack, enum requester_rule rule,
-	struct requester_verdict *v);
+enum beyond { BEYOND_ACK, BEYOND_NAK, BEYOND_DATA };
+/** A positive ACK, any other, or data at PSN `p` beyond the READ or ATOMIC response due at una. */
+void req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_rule rule,
+	ns_t now, struct requester_verdict *v);
 
 /* ---- req_pace.c */
 

@@ -28,6 +28,8 @@ owe_ack(struct sim *s, struct end *e, const struct responder_verdict *v)
 {
 	if (resp_answers_ack(&e->answers, v) != OWED_NOW)
 		return;
+	if (!e->ack_pending)
+		e->ack_at = s->now + s->lazy;
 	e->ack_pending = true;
 	e->ack_syndrome = v->syndrome;
 	e->ack_psn = v->reply_psn;

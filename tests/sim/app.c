@@ -133,6 +133,7 @@ give_up(struct sim *s, struct end *e)
 	if (e->req.timeout != 0 || e->req.tail == e->done || s->now < e->progress_at + STUCK_NS)
 		return;
 	TRACE(s, e, "stuck without a timer: modified to ERR");
+	oracle_stuck(s, e);
 	end_error(s, e, false);
 }
 

@@ -168,6 +168,7 @@ copy_later(struct sim *s, const struct packet *p, ns_t at)
 	c->asker = p->asker;
 	c->psn = p->psn;
 	c->corrupt = p->corrupt;
+	c->cause = p->cause;
 	memcpy(c->frame, p->frame, p->len);
 	push(s, c, at);
 }
@@ -227,6 +228,7 @@ link_send(struct sim *s, struct end *e, const struct wire_fields *f)
 	p->to = e->index ^ 1;
 	p->asker = op_has(wire_opcodes[f->opcode].flags, OPF_RESPONSE) ? p->to : e->index;
 	p->psn = f->psn;
+	p->cause = p->asker == p->to ? e->asked : (struct cause){ e->pass, f->psn };
 	icrc_seal(crc_isal(), p->frame, e->path.vlan ? WIRE_ETH_LEN + WIRE_VLAN_LEN : WIRE_ETH_LEN,
 		e->path.ipv6, p->len);
 	if (UNLIKELY(s->verbose))

@@ -56,6 +56,50 @@ paid_for(struct sim *s, struct end *e, const struct requester_verdict *v)
 		requester_rule_text((enum requester_rule)v->rule));
 }
 
+/* ---- what was told --------------------------------------------------------------------------- */
+
+/*
+ * How long the requester may wait for a response that it was told is lost: it cannot know which
+ * pass the one beyond it answers. In times of what the newest pass has taken until then.
+ */
+enum { TOLD_TIMES = 8, UNHEARD_MOST = 8, UNHEARD_SHARE = 16 };
+
+/**
+ * REQ-IMPL-01: over a link that keeps the order, a response that was made behind the READ's own
+ * shows that this one is lost. The READ need not wait for a timer, which there may not be.
+ */
+void
+oracle_told(struct sim *s, struct end *e)
+{
+	if (s->fifo && e->told_at == 0 && e->answers_to.pass == e->pass &&
+		psn_cmp(e->answers_to.psn, e->req.una) > 0)
+		e->told_at = s->now;
+}
+
+void
+oracle_stuck(struct sim *s, struct end *e)
+{
+	CHECK(s, e->told_at == 0,
+		"REQ-IMPL-01: the response due at PSN %06x is lost, which was told, and it is not "
+		"asked for again",
+		e->req.una.v);
+}
+
+static void
+timed_out(struct sim *s, const struct end *e)
+{
+	s->timeouts += s->fifo;
+	if (e->told_at == 0 || s->now < e->told_at + TOLD_TIMES * (e->told_at - e->pass_at))
+		return;
+	s->t.unheard++;
+	s->unheard++;
+	TRACE(s, e, "unheard: that the response due at PSN %06x is lost was told", e->req.una.v);
+	CHECK(s, s->unheard <= UNHEARD_MOST + s->timeouts / UNHEARD_SHARE,
+		"REQ-IMPL-01: %u of %u timeouts for a response of which was told that it is lost; "
+		"now PSN %06x",
+		s->unheard, s->timeouts, e->req.una.v);
+}
+
 /* ---- progress and retries ----------------------------------------------------------------- */
 
 /* Eight, one that asks for a response once more (REQ-07), and the one that is too many. */
@@ -73,6 +117,7 @@ oracle_progress(struct sim *s, struct end *e)
 	e->rnr_tries = 0;
 	e->rnr_until = 0;
 	e->probes = 0;
+	e->told_at = 0;
 	e->progress_at = s->now;
 	if (psn_cmp(e->req.una, e->recovered) >= 0)
 		e->recovering = false;
@@ -93,6 +138,7 @@ transport_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 	s->t.nak_seq += v->cause == QC_SEQ_NAK;
 	s->t.implied += v->cause == QC_IMPLIED_NAK;
 	if (v->cause == QC_TIMEOUT) {
+		timed_out(s, e);
 		CHECK(s, e->req.timeout != 0, "TMR-03: timeout without a timer");
 		CHECK(s, e->asked_at != 0, "TMR-05: timeout, and no response was asked for");
 		CHECK(s, s->now >= e->asked_at + wait, "TMR-02: timeout %llu ns too early",
@@ -145,6 +191,9 @@ oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 	if ((v->act & REQACT_RESEND) != 0 && psn_eq(e->req.cur, e->req.una)) {
 		e->next_out = e->req.una;
 		e->asked_at = 0;
+		e->told_at = 0;
+		e->pass_at = s->now;
+		e->pass++;
 		e->recovering = true;
 		e->recovered = e->next_new;
 		e->probes = v->cause == QC_TIMEOUT && (v->act & REQACT_MIGRATE) == 0 ? PROBES : 0;

@@ -83,7 +83,7 @@ choose(struct sim *s, uint64_t seed)
 	s->packets = 0;
 	s->turns = 0;
 	s->closing = false;
-	s->needed = s->needless = 0;
+	s->needed = s->needless = s->timeouts = s->unheard = 0;
 	s->next_key = 0x1000;
 	s->next_wr_id = 1;
 	s->hostile = !rarely(g, 4);
@@ -100,6 +100,8 @@ choose(struct sim *s, uint64_t seed)
 	s->answers_turn = rarely(g, 3) ? range(g, 1, 4) : range(g, 8, 64);
 	s->send_turn = rarely(g, 3) ? range(g, 1, 4) : range(g, 8, 64);
 	s->coalesce = rarely(g, 3) ? 1 : rarely(g, 2) ? 0 : range(g, 2, 8);
+	s->lazy = seed % 4 == 2 ? 1000u << seed / 4 % 4 : 0;
+	s->coalesce = s->lazy != 0 ? 0 : s->coalesce;
 	s->app_gap = s->pace;
 	s->app_at = s->now;
 	wheel_init(&s->wheel, tick_of(s->now));
@@ -129,11 +131,13 @@ arrive(struct sim *s, struct packet *p)
 		s->t.strays++;
 		return;
 	}
+	e->answers_to = p->cause;
 	if (op_has(w.op, OPF_RESPONSE)) {
 		if (e->state == END_RTS || e->req.dead)
 			send_response(s, e, &w);
 	} else if (e->state == END_RTS) {
 		respond(s, e, &w);
+		e->asked = p->cause;
 	}
 }
 
@@ -162,6 +166,9 @@ next_time(const struct sim *s)
 	tick_t tick = wheel_next(&s->wheel);
 
 	for (uint32_t i = 0; i < 2 * s->pairs; i++)
+		if (s->end[i].ack_pending && s->end[i].ack_at < at)
+			at = s->end[i].ack_at;
+	for (uint32_t i = 0; i < 2 * s->pairs; i++)
 		if (s->end[i].busy || s->end[i].answers.count != 0)
 			at = at < s->now + 500 ? at : s->now + 500;
 	at = at < link ? at : link;
@@ -182,7 +189,8 @@ turn(struct sim *s)
 		packet_free(s, p);
 	}
 	for (uint32_t i = 0; i < 2 * s->pairs; i++)
-		ack_flush(s, &s->end[i]);
+		if (s->now >= s->end[i].ack_at)
+			ack_flush(s, &s->end[i]);
 	run_timers(s);
 	if (s->now >= s->app_at) {
 		app_step(s);

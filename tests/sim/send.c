@@ -152,7 +152,7 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 				return;
 		}
 	}
-	CHECK(s, e->req.timing == (e->asked_at != 0 && e->req.timeout != 0),
+	CHECK(s, e->req.doubting || e->req.timing == (e->asked_at != 0 && e->req.timeout != 0),
 		"TMR-05: timer %d, response owed %d", e->req.timing, e->asked_at != 0);
 	e->busy = turn == 0 && e->state == END_RTS;
 	send_timer_update(s, e);
@@ -175,6 +175,8 @@ send_response(struct sim *s, struct end *e, const struct wire_pkt *p)
 	}
 	act(s, e, p, &v);
 	oracle_response(s, e, &x, &v);
+	if (x.implied && v.cause == QC_NONE)
+		oracle_told(s, e);
 	if (e->state == END_RTS)
 		send_timer_update(s, e);
 }

@@ -59,6 +59,12 @@ enum {
 
 /* ---- the link ----------------------------------------------------------------------------- */
 
+/** What a packet was made of: a request of itself, a response of the newest request that came. */
+struct cause {
+	uint32_t pass; /* of the asker: counts its resends */
+	psn_t psn;
+};
+
 struct packet {
 	struct packet *next; /* free list */
 	uint32_t len;
@@ -66,6 +72,7 @@ struct packet {
 	uint8_t to;    /* end */
 	uint8_t asker; /* end whose request it is, or a response to it */
 	psn_t psn;
+	struct cause cause;
 	uint8_t frame[FRAME_ROOM];
 };
 
@@ -155,6 +162,8 @@ struct end {
 	uint8_t ack_syndrome;
 	psn_t ack_psn;
 	uint32_t ack_msn;
+	ns_t ack_at; /* `ack_pending`: when it leaves at the latest */
+	struct cause asked; /* newest request that was dealt with */
 	struct receive rq[RQ_SLOTS];
 	uint32_t rq_head, rq_tail;
 	bool active;
@@ -192,6 +201,10 @@ struct end {
 	psn_t recovered;
 	psn_t next_out; /* leaves next, for the first time or again */
 	bool out_asked; /* the one before asked for a response */
+	uint32_t pass;  /* resends so far */
+	struct cause answers_to; /* of the response that is looked at */
+	ns_t pass_at;   /* when the newest resend began */
+	ns_t told_at;   /* when a response to this pass has shown that the one at una is lost */
 	bool draining, drained;
 	bool doomed_gone;
 
@@ -221,7 +234,7 @@ struct pair {
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
-		migrations, needless;
+		migrations, needless, unheard;
 	uint64_t status[32];
 };
 
@@ -258,12 +271,14 @@ struct sim {
 	uint32_t answers_turn;
 	uint32_t send_turn;
 	uint32_t coalesce; /* one packet in so many ends a burst */
+	uint32_t lazy;     /* ns that an ACK waits for a later one; 0: it leaves with its burst */
 	bool hostile;      /* packets may be lost */
 	bool fifo;         /* nothing is copied, and nothing overtakes */
 	bool perfect;      /* no packet is late, even: nothing may need a retry */
 	ns_t app_at;
 	ns_t app_gap;
-	uint32_t needed, needless; /* retries, of NAKs and implied ones, where nothing overtakes */
+	/* Where nothing overtakes: retries, of NAKs and implied ones; timeouts. */
+	uint32_t needed, needless, timeouts, unheard;
 	struct totals t;
 };
 
@@ -446,6 +461,10 @@ void oracle_idle(struct sim *s, struct end *e);
 /** Something that `e` asked, or was answered, at this PSN comes to nothing. */
 void oracle_lost(struct sim *s, struct end *e, psn_t p);
 void oracle_progress(struct sim *s, struct end *e);
+/** A response was looked at that lies beyond an unanswered READ or ATOMIC at una. */
+void oracle_told(struct sim *s, struct end *e);
+/** It waits, and nothing will end that: was that so from the beginning? */
+void oracle_stuck(struct sim *s, struct end *e);
 void oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v);
 
 /* ---- link.c */

@@ -252,7 +252,7 @@ short_way_agrees(const struct sim *s)
 	ahead = requester_ack_ahead(&r, &s->pkt);
 	if (ahead >= requester_ack_limit(&r))
 		return;
-	n = requester_take_acks(&r, ahead, 1, s->now);
+	n = requester_take_acks(&r, ahead, s->now);
 	assert_memory_equal(&r, &s->r, sizeof(r));
 	assert_int_equal(s->v.act, REQACT_TIMER | (n != 0 ? REQACT_COMPLETE : 0));
 	assert_int_equal(s->v.completed, n);

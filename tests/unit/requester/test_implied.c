@@ -229,9 +229,7 @@ REQ_IMPL_05_after_a_nak(void **state)
 	pump(s);
 	ack(s, S, NSEQ);
 	pump(s);
-	ack(s, S + 1, ACK);
-	assert_int_equal(s->v.act, REQACT_DROP);
-	ack(s, S + 2, ACK); /* the last that can come */
+	ack(s, S + 1, ACK); /* so the READ before it was carried out in this pass */
 	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
 
 	sim_init(s);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Peers that acknowledge everything at once, after a resend: an answer to a READ that is lost once
+ * more is missed, without a transport timer too (REQ-IMPL-01), and not before it can be (-05).
+ */
+#include "req.h"
+
+#define RTT UINT64_C(10000)
+
+/** SEND S, READ S+1, SEND S+2, all of it sent. */
+static void
+start(struct sim *s, uint8_t timeout)
+{
+	sim_init(s);
+	s->r.timeout = timeout;
+	requester_reset(&s->r, psn(S));
+	POST(s, SEND(64));
+	POST(s, READ(64));
+	POST(s, SEND(64));
+	pump(s);
+	s->now += RTT;
+}
+
+/** All of it leaves again; the peer's one answer comes. */
+static void
+resent_and_acked(struct sim *s)
+{
+	pump(s);
+	expect_psns(s, S, S + 1, S + 2);
+	s->now += RTT;
+	ack(s, S + 2, ACK);
+	expect_done(s, 1);
+}
+
+static void
+goes_on_well(struct sim *s)
+{
+	pump(s);
+	expect_psns(s, S + 1, S + 2);
+	s->now += RTT;
+	ONLY(s, S + 1, 64);
+	expect_done(s, 2);
+	ack(s, S + 2, ACK);
+	expect_done(s, 3);
+	assert_false(s->r.timing);
+}
+
+static const uint8_t timeouts[] = { 14, 0 };
+
+/* What the peer refused it answers for the first time: the READ's answer is missed at once. */
+static void
+REQ_IMPL_01_after_a_sequence_nak(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		start(s, timeouts[i]);
+		ack(s, S, NSEQ);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+		resent_and_acked(s);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		assert_int_equal(s->r.retry_left, 2); /* the SEND was progress */
+		goes_on_well(s);
+	}
+}
+
+static void
+REQ_IMPL_01_after_an_rnr_nak(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		start(s, timeouts[i]);
+		ack(s, S, RNR + 1);
+		expect_resend(s, QC_RNR_NAK, "REQ-RNR-03");
+		expire(s);
+		expect_rule(s, "REQ-RNR-01");
+		resent_and_acked(s);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		assert_int_equal(s->r.retry_left, 2);
+		goes_on_well(s);
+	}
+}
+
+/* The ACK may have been made from the first SEND's copy: the READ's answer gets some time. */
+static void
+REQ_IMPL_01_after_a_timeout(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		start(s, 14);
+		expire(s);
+		expect_resend(s, QC_TIMEOUT, "TMR-07");
+		s->r.timeout = timeouts[i]; /* modified */
+		resent_and_acked(s);
+		assert_int_equal(s->v.cause, QC_NONE);
+		assert_int_equal(s->v.act, REQACT_COMPLETE | REQACT_TIMER);
+		expect_rule(s, "REQ-IMPL-05");
+		assert_true(s->r.deadline > s->now);
+		assert_true(s->r.deadline < s->now + 100 * RTT);
+		expire(s);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		assert_int_equal(s->r.retry_left, 2);
+		goes_on_well(s);
+	}
+}
+
+/* REQ-IMPL-01: nor is the third copy forgotten, whichever pass the ACK answers. */
+static void
+REQ_IMPL_01_after_an_implied_nak(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		start(s, timeouts[i]);
+		ack(s, S + 2, ACK);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		for (uint32_t left = 1; left != UINT32_MAX; left--) {
+			pump(s);
+			expect_psns(s, S + 1, S + 2);
+			s->now += RTT;
+			ack(s, S + 2, ACK);
+			assert_int_equal(s->v.act, REQACT_TIMER);
+			assert_true(s->r.deadline < s->now + 100 * RTT);
+			expire(s);
+			expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+			assert_int_equal(s->r.retry_left, left);
+		}
+		goes_on_well(s);
+	}
+}
+
+/* REQ-IMPL-06: with the last retry used up, the READ fails. */
+static void
+REQ_IMPL_06_acks_only(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		start(s, timeouts[i]);
+		s->r.retry_cnt = 1;
+		ack(s, S + 2, ACK);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		pump(s);
+		s->now += RTT;
+		ack(s, S + 2, ACK);
+		expire(s);
+		assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
+		assert_int_equal(s->v.outcome, QC_RETRY_EXCEEDED);
+		expect_error(s, 1, WC_RETRY_EXC, 6);
+	}
+}
+
+/* The answer was only behind: nothing is resent, and the timer is the transport's again. */
+static void
+REQ_IMPL_05_answer_comes_in_time(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		start(s, 14);
+		expire(s);
+		s->r.timeout = timeouts[i];
+		resent_and_acked(s);
+		s->now++;
+		ONLY(s, S + 1, 64);
+		expect_done(s, 2);
+		assert_int_equal(s->r.timing, timeouts[i] != 0);
+		if (s->r.timing)
+			assert_true(s->r.deadline == s->now + TTR_14);
+		ack(s, S + 2, ACK);
+		expect_done(s, 3);
+		assert_int_equal(s->r.retry_left, 3);
+	}
+}
+
+/* What follows neither puts the retry off nor counts once more. */
+static void
+REQ_IMPL_05_one_for_a_pass(void **state)
+{
+	struct sim sim, *s = &sim;
+	ns_t deadline;
+
+	(void)state;
+	start(s, 14);
+	ack(s, S + 2, ACK);
+	pump(s);
+	s->now += RTT;
+	ack(s, S + 2, ACK);
+	deadline = s->r.deadline;
+	for (uint32_t i = 0; i < 100; i++) {
+		s->now += 10;
+		ack(s, S + 2, ACK);
+		assert_int_equal(s->v.act, REQACT_DROP);
+		expect_rule(s, "REQ-IMPL-05");
+		assert_true(s->r.deadline == deadline);
+	}
+	assert_int_equal(s->r.retry_left, 2);
+	expire(s);
+	assert_int_equal(s->r.retry_left, 1);
+}
+
+/* TMR-02, TMR-12: a transport timer that is due before that is not put off. */
+static void
+TMR_02_is_not_put_off(void **state)
+{
+	struct sim sim, *s = &sim;
+	ns_t deadline;
+
+	(void)state;
+	start(s, 1); /* 8.192 us */
+	ack(s, S + 2, ACK);
+	pump(s);
+	deadline = s->r.deadline;
+	s->now += 6000;
+	ack(s, S + 2, ACK);
+	assert_int_equal(s->v.act, REQACT_DROP);
+	assert_true(s->r.deadline == deadline);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+}
+
+/* Nothing comes back sooner than the shortest round trip: it is of the pass before. */
+static void
+REQ_IMPL_05_sooner_than_a_round_trip(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	sim_init(s);
+	POST(s, READ(64));
+	pump(s);
+	s->now += RTT;
+	ONLY(s, S, 64);
+	POST(s, READ(64));
+	post_sends(s, 3);
+	pump(s);
+	s->now += RTT;
+	ack(s, S + 2, ACK);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+	pump(s);
+	for (uint32_t i = 3; i <= 4; i++) {
+		s->now += RTT / 2 - 100;
+		ack(s, S + i, ACK);
+		assert_int_equal(s->v.act, REQACT_DROP);
+		expect_rule(s, "REQ-IMPL-05");
+	}
+	s->now += 400;
+	ack(s, S + 4, ACK);
+	assert_int_equal(s->v.act, REQACT_TIMER);
+	expire(s);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+}
+
+/* An ACK of what was never sent before this pass can only come of this pass. */
+static void
+REQ_IMPL_01_ack_of_something_new(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	start(s, 0);
+	ack(s, S + 2, ACK);
+	pump(s);
+	POST(s, SEND(64));
+	pump(s);
+	expect_psns(s, S + 3);
+	s->now += RTT;
+	ack(s, S + 3, ACK);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+}
+
+/* READs alone: of the first pass the second is answered, of the second pass the third. */
+static void
+REQ_IMPL_02_another_each_time(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+		sim_init(s);
+		s->r.timeout = timeouts[i];
+		for (uint32_t k = 0; k < 3; k++)
+			POST(s, READ(64));
+		pump(s);
+		s->now += RTT;
+		ONLY(s, S + 1, 64);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-02");
+		pump(s);
+		s->now += RTT;
+		ONLY(s, S + 2, 64);
+		assert_int_equal(s->v.act, REQACT_TIMER);
+		assert_true(s->r.deadline < s->now + 100 * RTT);
+		expire(s);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		pump(s);
+		expect_psns(s, S, S + 1, S + 2);
+	}
+}
+
+RUN(T(REQ_IMPL_01_after_a_sequence_nak), T(REQ_IMPL_01_after_an_rnr_nak),
+	T(REQ_IMPL_01_after_a_timeout), T(REQ_IMPL_01_after_an_implied_nak),
+	T(REQ_IMPL_06_acks_only), T(REQ_IMPL_05_answer_comes_in_time),
+	T(REQ_IMPL_05_one_for_a_pass), T(TMR_02_is_not_put_off),
+	T(REQ_IMPL_05_sooner_than_a_round_trip), T(REQ_IMPL_01_ack_of_something_new),
+	T(REQ_IMPL_02_another_each_time))
