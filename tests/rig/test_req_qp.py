@@ -353,6 +353,48 @@ class Credits(ReqCase):
         self.feed(self.peer.acknowledge(S, 0x00, msn=1))
         self.assertEqual([S + 1, S + 2], self.psns(self.sends(2)))
 
+    def test_FLOW_06_ghost_is_ignored_by_default(self):
+        self.req()
+        self.sends(1)
+        self.ack(S)
+        self.assertEqual([], self.feed(self.peer.acknowledge(S, 0x00, msn=1)))
+        self.assertEqual([S + 1, S + 2], self.psns(self.sends(2)))
+
+    def test_FLOW_06_too_little_from_a_ghost(self):
+        """A probe leaves all the same, and its ACK corrects the value."""
+        self.req(knobs={"req.credits": "on"})
+        self.sends(1)
+        self.feed(self.peer.acknowledge(S, 0x05, msn=1))
+        self.succeeded(self.ids(1))
+        self.assertEqual([], self.feed(self.peer.acknowledge(S, 0x00, msn=1)))
+        self.assertEqual([S + 1], self.psns(self.sends(4)))
+        self.assertEqual([S + 2, S + 3],
+                         self.psns(self.feed(self.peer.acknowledge(S + 1, 0x02, msn=2))))
+        self.assertEqual([S + 4],
+                         self.psns(self.feed(self.peer.acknowledge(S + 3, 0x01, msn=4))))
+        self.ack(S + 4)
+        self.succeeded([101, 102, 103, 104])
+        self.well()
+
+    def test_FLOW_06_too_much_from_a_ghost(self):
+        """What leaves too early draws an RNR NAK, and nobody hears of it; ACKs limit again."""
+        self.req(knobs={"req.credits": "on"})
+        self.sends(1)
+        self.feed(self.peer.acknowledge(S, 0x01, msn=1))
+        self.succeeded(self.ids(1))
+        self.assertEqual([], self.feed(self.peer.acknowledge(S, 0x0a, msn=1)))
+        self.assertEqual([S + 1, S + 2, S + 3], self.psns(self.sends(3)))
+        self.assertEqual([], self.nak(S + 2, roce.SYN_RNR | 1))
+        self.assertEqual([S + 2, S + 3], self.psns(self.until_sent(50 * MS)[1]))
+        self.assertEqual([], self.feed(self.peer.acknowledge(S + 3, 0x00, msn=4)))
+        self.succeeded([101, 102, 103])
+        self.assertEqual([S + 4], self.psns(self.sends(2)))
+        self.assertEqual([S + 5],
+                         self.psns(self.feed(self.peer.acknowledge(S + 4, 0x01, msn=5))))
+        self.ack(S + 5)
+        self.succeeded([104, 105])
+        self.well()
+
 
 if __name__ == "__main__":
     rig.main()

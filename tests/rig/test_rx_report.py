@@ -57,6 +57,16 @@ class ErrorRecord(rig.RigCase):
         event = self.events()[0]
         self.assertEqual((QPN, 1, "RQ", E), (event["qp_num"], event["fatal_code"], event["source"],
                                              event["psn"]))
+        self.assertEqual(1, self.qp()["fatal"]["fatal_code"])
+
+    def test_RX_ERR_04_others_are_not(self):
+        """What is dropped, refused for now or repeated leaves no fatal status."""
+        self.resp()
+        p = self.peer
+        self.feed(p.send_only(E, b"x", tver=1), p.send_only(E + 1, b"x"))
+        self.feed(p.send_only(E, b"x"), p.send_only(E, b"x"))
+        self.assertIsNone(self.qp()["fatal"])
+        self.assertEqual([], self.events())
 
 
 class NoErrorRecord(rig.RigCase):

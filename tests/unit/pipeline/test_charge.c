@@ -179,17 +179,65 @@ RX_ERR_04_fatal_entry(void **state)
 {
 	struct bed *b = *state;
 	struct wire_fields f = write_only(E, MR_VA, 64);
+	struct errbuf_record r;
 	struct mbox_msg m;
 
+	/* Only fatal faults make entries: not what is dropped, refused for now, or repeated. */
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		if (changes[i].flags == 0)
+			bed_put(b, changed(&changes[i]));
+	}
+	f.psn = psn(E + 1);
+	bed_send(b, &f); /* NAK, sequence */
+	f.psn = psn(E - 1);
+	bed_send(b, &f); /* duplicate */
+	bed_turn(b);
+	while (mbox_recv_up(&b->mbox, &m, 1) == 1) {
+		assert_int_equal(m.type, MBOX_PACKET); /* of another protocol */
+		rte_pktmbuf_free(m.pkt.m);
+	}
+	bed_no_up(b);
+	bed_forget_output(b);
+	while (errbuf_take(worker_errbuf(b->w), &r, 1) == 1)
+		assert_int_not_equal(r.impact, ERRBUF_FATAL);
+
+	f.psn = psn(E);
 	f.reth.rkey = 0xbad;
 	bed_send(b, &f);
 	bed_turn(b);
 	m = bed_up(b, MBOX_FATAL);
 	assert_int_equal(m.ev.qpn, QPN);
 	assert_int_equal(m.ev.fatal, 21);
+	assert_int_equal(m.ev.psn, E);
+	assert_string_equal(responder_rule_id((enum responder_rule)m.ev.rule), "RESP-NAK-RAE-01");
 	m = bed_up(b, MBOX_EVENT);
 	assert_int_equal(m.ev.event, 3);
+	assert_int_equal(m.ev.fatal, 21);
 	bed_no_up(b);
+}
+
+/* RX-ERR-04: the entry is there when the completion is: of a SEND that does not fit. */
+static void
+RX_ERR_04_entry_before_the_completion(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = send_only(E, 8);
+	struct mbox_msg m;
+
+	f.opcode = OP_RC_SEND_FIRST;
+	f.payload_len = PMTU;
+	bed_send(b, &f);
+	f.opcode = OP_RC_SEND_LAST;
+	f.psn = psn(E + 1);
+	f.payload_len = 0;
+	bed_send(b, &f);
+	bed_turn(b);
+	m = bed_up(b, MBOX_FATAL);
+	assert_int_equal(m.ev.qpn, QPN);
+	assert_int_not_equal(m.ev.fatal, 0);
+	assert_int_equal(m.ev.psn, E + 1);
+	bed_no_up(b);
+	assert_int_equal(bed_cqe(b).vendor_err, m.ev.fatal);
 }
 
 /*
@@ -249,6 +297,7 @@ main(void)
 		TEST(RX_PREC_01_charge_without_records),
 		TEST(RX_ERR_02_charge_by_qp),
 		TEST(RX_ERR_04_fatal_entry),
+		TEST(RX_ERR_04_entry_before_the_completion),
 		TEST(accounting_of_a_mixture),
 	};
 

@@ -228,56 +228,6 @@ REQ_CLS_F_01_cq_overflow(void **state)
 	assert_int_equal(pump(s), REQ_FAULT);
 }
 
-/* REQ-CLS-01: data.requester_errors, the RC rows that the requester itself decides. */
-static void
-REQ_CLS_01_table(void **state)
-{
-	static const struct {
-		const char *error;
-		uint8_t syn;     /* answer to the only SEND; 0: silence */
-		uint8_t retries; /* both counters */
-		uint8_t status;  /* 0: stays open, and is sent again */
-	} rows[] = {
-		{ "Packet sequence error", NSEQ, 1, 0 },
-		{ "Local ACK timeout", 0, 1, 0 },
-		{ "RNR NAK", RNR + 1, 1, 0 },
-		{ "Transport retry counter exceeded", NSEQ, 0, 12 },
-		{ "Transport retry counter exceeded", 0, 0, 12 },
-		{ "RNR retry counter exceeded", RNR + 1, 0, 13 },
-		{ "Invalid request", NINV, 1, 9 },
-		{ "R_Key violation", NRAE, 1, 10 },
-		{ "Remote operation error", NROE, 1, 11 },
-		{ "Bad response", 0x45, 1, 7 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
-
-		sim_init(s);
-		s->r.retry_cnt = rows[i].retries;
-		s->r.rnr_retry = rows[i].retries;
-		requester_reset(&s->r, psn(S));
-		post_sends(s, 1);
-		pump(s);
-		if (rows[i].syn == 0)
-			expire(s);
-		else
-			ack(s, S, rows[i].syn);
-		assert_int_equal(s->v.event, 0);
-		if (rows[i].status != 0) { /* class B */
-			assert_int_equal(s->v.act & REQACT_ERROR, REQACT_ERROR);
-			assert_int_equal(s->v.wc_status, rows[i].status);
-			continue;
-		}
-		assert_int_equal(s->v.act, REQACT_RESEND | REQACT_TIMER); /* class A */
-		if (s->r.waiting_rnr)
-			expire(s);
-		pump(s);
-		expect_psns(s, S);
-	}
-}
-
 /* QP-09: nothing new starts, what was started finishes with its resends, then one report. */
 static void
 QP_09_drain(void **state)
@@ -431,6 +381,6 @@ rules_have_names(void **state)
 RUN(T(REQ_CLS_B_01_fault_in_the_queue), T(REQ_CLS_B_01_silent_predecessor),
 	T(REQ_CLS_B_01_fault_while_sending), T(REQ_CLS_B_01_fault_at_the_head),
 	T(REQ_CLS_B_01_behind_a_read), T(REQ_CLS_B_01_fault_elsewhere), T(REQ_CLS_B_05_malformed),
-	T(REQ_CLS_C_01_context), T(REQ_CLS_F_01_cq_overflow), T(REQ_CLS_01_table), T(QP_09_drain),
+	T(REQ_CLS_C_01_context), T(REQ_CLS_F_01_cq_overflow), T(QP_09_drain),
 	T(QP_09_drained_at_once), T(QP_09_drain_half_a_message), T(TMR_06_read_before_a_fault),
 	T(TMR_10_reset_is_complete), T(rules_have_names))

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What must leave a QP as it was, whichever way it takes through the loop; and what must not. */
+#include "bed.h"
+
+#include <string.h>
+
+#undef fail /* cmocka's; the pipeline has a function of that name */
+#include "pipeline_priv.h"
+
+enum { PLAIN, TRACED, NO_RECORDS, WAYS };
+
+/** Make packets go another way: traced ones in full, without records many at once. */
+static void
+take_way(struct bed *b, uint32_t way)
+{
+	if (way == TRACED)
+		b->qp->flags |= QPF_TRACE;
+	if (way == NO_RECORDS) {
+		b->conf.errbuf_entries = 0;
+		bed_worker_again(b);
+	}
+}
+
+static void
+again(void **state)
+{
+	assert_int_equal(bed_teardown(state), 0);
+	assert_int_equal(bed_setup(state), 0);
+}
+
+static void
+request(struct bed *b, uint32_t p, bool bad)
+{
+	const struct wire_fields f = send_only(p, 8);
+	struct rte_mbuf *m = bed_frame(&f);
+
+	if (bad)
+		rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1] ^= 1;
+	bed_put(b, m);
+}
+
+/* RESP-SEQ-13: a packet at ePSN that is not good does not let a second sequence NAK out. */
+static void
+RESP_SEQ_13_bad_icrc_keeps_the_latch(void **state)
+{
+	for (uint32_t way = 0; way < WAYS; way++) {
+		for (uint32_t bad = 1; bad <= 9; bad += 4) {
+			struct bed *b = *state;
+			struct responder before;
+
+			take_way(b, way);
+			request(b, E + 1, false);
+			bed_turn(b);
+			expect_ack(b, 0x60, E, 0);
+			before = b->qp->resp;
+			for (uint32_t i = 0; i < bad; i++)
+				request(b, E, true);
+			bed_turn(b);
+			expect_silence(b);
+			assert_memory_equal(&b->qp->resp, &before, sizeof(before));
+			assert_int_equal(bed_stat(b, STAT_rx_syndrome_30), bad);
+			/* In one burst with good ones, too. */
+			request(b, E, true);
+			request(b, E + 1, false);
+			request(b, E, true);
+			request(b, E + 2, false);
+			bed_turn(b);
+			expect_silence(b);
+			request(b, E, false);
+			request(b, E + 2, false); /* a new gap, and a new NAK */
+			bed_turn(b);
+			expect_ack(b, 0x1f, E, 1);
+			expect_ack(b, 0x60, E + 1, 1);
+			again(state);
+		}
+	}
+}
+
+/** SENDs of eight bytes, PSNs S and on, all of them sent. */
+static void
+sends(struct bed *b, uint32_t n)
+{
+	const struct ring_sge sge = { .addr = MR_VA, .length = 8, .lkey = MR_KEY };
+	struct mbox_msg m = { .type = MBOX_QP_POSTED };
+	struct ring producer;
+
+	ring_attach(&producer, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride,
+		false);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_send_wqe *wqe = ring_produce_slot(&producer, 16);
+
+		assert_non_null(wqe);
+		memset(wqe, 0, producer.stride);
+		wqe->wr_id = i + 1;
+		wqe->opcode = WR_SEND;
+		wqe->flags = WR_SIGNALED;
+		wqe->num_sge = 1;
+		wqe->sge[0] = sge;
+		ring_produce_commit(&producer);
+	}
+	m.qp.qp = b->qp;
+	assert_int_equal(bed_tell(b, &m), 0);
+	bed_turns(b);
+	bed_forget_output(b);
+}
+
+static void
+ghosts(struct bed *b, uint32_t n, bool marked)
+{
+	const struct wire_fields f = {
+		.opcode = OP_RC_ACKNOWLEDGE, .psn = psn(S - 1), .aeth = { 0x1f, 1 }
+	};
+	struct wire_path path = bed_path();
+
+	path.tos = (uint8_t)(path.tos | (marked ? 3 : 0));
+	while (n-- != 0)
+		bed_put(b, bed_frame_on(&path, &f));
+	bed_turn(b);
+}
+
+/* REQ-RETRY-05, TMR-12: ACKs of nothing reload no counter and feed no timer. */
+static void
+REQ_RETRY_05_ghosts_change_nothing(void **state)
+{
+	for (uint32_t way = 0; way < WAYS; way++) {
+		for (uint32_t marked = 0; marked < 2; marked++) {
+			struct bed *b = *state;
+			struct requester before;
+
+			take_way(b, way);
+			sends(b, 1);
+			b->qp->req.retry_left = 1;
+			b->qp->req.rnr_left = 1;
+			before = b->qp->req;
+			b->now += 1000;
+			ghosts(b, 1, marked != 0);
+			assert_memory_equal(&b->qp->req, &before, sizeof(before));
+			ghosts(b, 5, marked != 0);
+			assert_memory_equal(&b->qp->req, &before, sizeof(before));
+			assert_int_equal(bed_stat(b, STAT_rx_responses_unmatched), 6);
+			again(state);
+		}
+	}
+}
+
+/*
+ * REQ-CLS-F-01, AE-04: the completion queue is full when a NAK both completes and fails: QP_FATAL
+ * all the same, once, beside one CQ_ERR.
+ */
+static void
+REQ_CLS_F_01_full_when_it_fails(void **state)
+{
+	static const uint8_t syndromes[] = { 0x1f, 0x61, 0x62, 0x63 };
+
+	for (size_t i = 0; i < ARRAY_LEN(syndromes); i++) {
+		struct bed *b = *state;
+		struct mbox_msg m;
+		const struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE,
+			.psn = psn(S + 2),
+			.aeth = { .syndrome = syndromes[i] } };
+
+		sends(b, 3);
+		b->cq.ring.limit = 1;
+		bed_send(b, &f);
+		bed_turns(b);
+		assert_int_equal(qp_state_of(b->qp), QPS_ERR);
+		m = bed_up(b, MBOX_EVENT);
+		assert_int_equal(m.ev.event, 0); /* IBV_EVENT_CQ_ERR */
+		assert_int_equal(m.source, SOURCE_CQ);
+		m = bed_up(b, MBOX_EVENT);
+		assert_int_equal(m.ev.event, 1); /* IBV_EVENT_QP_FATAL */
+		assert_int_equal(m.ev.qpn, QPN);
+		assert_int_equal(m.source, SOURCE_CQ);
+		bed_up(b, MBOX_FATAL);
+		bed_no_up(b);
+		again(state);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(RESP_SEQ_13_bad_icrc_keeps_the_latch),
+		TEST(REQ_RETRY_05_ghosts_change_nothing),
+		TEST(REQ_CLS_F_01_full_when_it_fails),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
