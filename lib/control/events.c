@@ -88,10 +88,10 @@ events_detail(struct control *c, const struct client *viewer, const struct event
 {
 	if (e->event == EVENT_OVERFLOW)
 		return json_sprintf("%" PRIu64 " events were lost: the queue was full", e->lost);
-	if (e->code != 0 && e->code != AEQ_QP_REPORT)
-		return json_string(aeq_code_text(e->code));
 	if (e->rule != 0)
 		return rule_detail(c, viewer, e);
+	if (e->code != 0 && e->code != AEQ_QP_REPORT)
+		return json_string(aeq_code_text(e->code));
 	switch (e->event) {
 	case MBOX_EVENT_SRQ_ERR:
 		return json_string("the ring or one of its entries is malformed");
@@ -127,6 +127,8 @@ event_json(struct control *c, const struct event *e)
 	json_object_set_new(o, "event_type", json_string(events_name(e->event)));
 	set_object(c, o, e);
 	json_object_set_new(o, "source", json_string(e->source));
+	if (e->code != 0)
+		json_object_set_new(o, "code", json_integer(e->code));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	wall_set(c, o, e->time_ns);
@@ -334,12 +336,14 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 		add(c, &out);
 		break;
 	case AEQ_CLASS_ABNORMAL:
-		abnormal(c, rec, e);
+		if (e->state == QPS_ERR)
+			add(c, &out); /* its worker has carried it out */
+		else
+			abnormal(c, rec, e);
 		break;
 	case AEQ_CLASS_INFO: /* AEQ-09 */
-		log_info("QP %u: %s", rec->qp->qpn, aeq_code_text(e->code));
+		log_debug("QP %u: %s", rec->qp->qpn, aeq_code_text(e->code));
 		break;
-	case AEQ_CLASS_CONNECTION: /* AEQ-13: nothing of RoCE */
 	case AEQ_CLASS_CQ_ERROR:
 	case AEQ_CLASS_SUSPEND:
 		break;
@@ -350,6 +354,12 @@ void
 events_suspend(struct control *c)
 {
 	c->events.suspended++;
+}
+
+void
+events_resume(struct control *c)
+{
+	c->events.suspended -= c->events.suspended != 0;
 }
 
 /* AEQ-05: also of a QP that is gone, or those who wait would wait for ever. */

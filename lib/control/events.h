@@ -71,6 +71,8 @@ void events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker);
 uint32_t events_drain(struct control *c, uint16_t worker);
 /** One more QP was told to be quiet; SUSPEND_COMPLETE takes one off. */
 void events_suspend(struct control *c);
+/** ... and does not become quiet: nothing will come. */
+void events_resume(struct control *c);
 /** The device itself failed: IBV_EVENT_DEVICE_FATAL. */
 void events_device(struct control *c, uint32_t port);
 /** An event of a port: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. */

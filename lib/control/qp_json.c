@@ -122,7 +122,7 @@ last_event_json(struct control *c, const struct qp_rec *rec)
 		return json_null();
 	o = json_pack("{s:i, s:s, s:s, s:s, s:i}", "code", e->code, "text",
 		aeq_code_text(e->code), "event_type",
-		abnormal ? events_name(aeq_flush_of(e->code).event)
+		abnormal ? events_name(e->event != 0 ? e->event : aeq_flush_of(e->code).event)
 			 : e->code == AEQ_QP_REPORT ? events_name(e->event) : "",
 		"source", aeq_source_name(e->source), "wqe_index", e->wqe_index);
 	wall_set(c, o, e->time_ns);

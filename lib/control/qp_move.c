@@ -160,8 +160,12 @@ qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal
 	if (rc != 0)
 		return ask_refuse(c, qp->worker, rc, r);
 	rc = park(c, rec, to, r);
-	if (rc == 0)
+	if (rc == 0) {
+		events_suspend(c);
 		rc = release(c, rec, to, r);
+		if (rc != 0 && !rec->pending)
+			events_resume(c);
+	}
 	if (rc == 0) {
 		rec->pending = true;
 		control_drain(c); /* what the old owner had to say */

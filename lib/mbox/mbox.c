@@ -98,7 +98,7 @@ raise_event(struct mbox *b, const struct mbox_msg *m)
 		.trace_at = m->ev.trace_at,
 		.id = m->ev.qpn,
 		.psn = m->ev.psn,
-		.code = code_of(m->ev.event),
+		.code = m->ev.code != 0 ? m->ev.code : code_of(m->ev.event),
 		.rule = m->ev.rule,
 		.source = m->source < sizeof(from) ? from[m->source] : AEQ_FROM_NONE,
 		.event = m->ev.event,

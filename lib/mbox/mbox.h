@@ -68,6 +68,7 @@ struct mbox_msg {
 			uint8_t state; /* QP state when raised */
 			uint8_t syndrome;
 			uint8_t fault;
+			uint16_t code; /* EVENT: enum aeq_code; 0: a report of `event` */
 			void *object; /* struct qp_cq, qp_srq, else qp; or NULL */
 			uint64_t trace_at; /* entries the worker's flight recorder had taken */
 		} ev;

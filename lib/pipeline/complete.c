@@ -2,6 +2,7 @@
 /* Completions, asynchronous events, and QPs that fail. */
 #include <errno.h>
 
+#include "event_codes.h"
 #include "complete.h"
 #include "failure.h"
 
@@ -40,6 +41,7 @@ event_raise(struct worker *w, const struct context *c, const struct responder_ve
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
 
 	message(w, c, v, &msg);
+	msg.ev.code = source != SOURCE_CQ ? event_code(v->rule) : 0;
 	send_up(w, &msg);
 	if (traced(w, c->qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,

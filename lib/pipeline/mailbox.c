@@ -2,6 +2,7 @@
 /* Messages of the control lcore, carried out between bursts: nothing is in flight here. */
 #include <errno.h>
 
+#include "event_codes.h"
 #include "pipeline_priv.h"
 
 static void
@@ -13,6 +14,7 @@ sides_add(struct worker *w, struct qp_side *list)
 		return;
 	while (last->next != NULL)
 		last = last->next;
+	w->sides_short = false;
 	last->next = w->sides;
 	w->sides = list;
 }
@@ -22,8 +24,12 @@ side_take(struct worker *w, struct qp *qp)
 {
 	struct qp_side *side = w->sides;
 
-	if (side == NULL)
+	if (side == NULL) {
+		if (!w->sides_short)
+			event_note(w, qp, AEQ_RESOURCE_EXHAUSTION);
+		w->sides_short = true; /* until more come */
 		return false;
+	}
 	w->sides = side->next;
 	qp_side_take(qp, side);
 	atomic_store_explicit(&w->mbox->sides_taken,

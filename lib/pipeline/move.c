@@ -16,6 +16,7 @@
 
 #include <rte_ring.h>
 
+#include "event_codes.h"
 #include "pipeline_priv.h"
 
 /** What was kept aside is a burst like any other. */
@@ -68,6 +69,7 @@ int
 move_release(struct worker *w, struct qp *qp, uint32_t to)
 {
 	uint8_t port = w->port_of[qp->port];
+	int rc;
 	uint32_t left = w->conf.handoff_in != NULL ? rte_ring_count(w->conf.handoff_in) : 0;
 
 	while (left != 0) {
@@ -85,7 +87,10 @@ move_release(struct worker *w, struct qp *qp, uint32_t to)
 	tx_departed(w);
 	answers_leave(w, qp);
 	sends_stop(w, qp);
-	return move_park(w, qp, to);
+	rc = move_park(w, qp, to);
+	if (rc == 0) /* the last that this worker has to say of it */
+		event_note(w, qp, AEQ_SUSPEND_COMPLETE);
+	return rc;
 }
 
 int

@@ -120,8 +120,7 @@ struct worker {
 	struct errbuf *errbuf;
 	uint32_t records_left; /* of the error buffer, before packets are left out; 0: it is off */
 	uint64_t fcs_bad;      /* ol_flags of a frame with a wrong FCS */
-	uint16_t index;
-	uint16_t ports_n;
+	uint16_t index, ports_n;
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
 	uint32_t late; /* turns since timers were looked at */
@@ -145,6 +144,7 @@ struct worker {
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */
+	bool sides_short;                /* there were none, which was told */
 	struct tx_queue tx[PIPELINE_MAX_PORTS];
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
 	const struct request_sources *source;     /* the former */

@@ -3,6 +3,7 @@
  * Carry a requester's verdict out: data to memory first, then the completions that tell of it, then
  * what follows for the QP.
  */
+#include "event_codes.h"
 #include "complete.h"
 #include "failure.h"
 
@@ -93,6 +94,7 @@ raise(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
 
+	msg.ev.code = source != SOURCE_CQ ? event_code(send_rule(v)) : 0;
 	tell(w, qp, p, v, &msg);
 	if (traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,

@@ -3,6 +3,7 @@
  * Stage 7: transport timers and RNR waits. Progress only moves a QP's deadline; the node that fires
  * too early for it is armed again (lazy re-arm), and one that fires for nothing is forgotten.
  */
+#include "event_codes.h"
 #include "pipeline_priv.h"
 #include "requester_plain.h"
 
@@ -54,6 +55,9 @@ expired(struct worker *w, struct qp *qp)
 	if (traced(w, qp))
 		trace_timer(w, qp, &v);
 	requester_act(w, qp, NULL, &v);
+	/* Half of the retries are used up: is the peer there at all? */
+	if (v.rule == REQRULE_TIMEOUT && r->retry_left == r->retry_cnt / 2)
+		event_note(w, qp, AEQ_DOUBT_REACHABILITY);
 }
 
 static inline struct qp *

@@ -118,10 +118,6 @@ ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
 		return;
 	}
 	out->flags = (uint8_t)((out->flags & ~AEQ_CQ) | AEQ_QP);
-	if (row->class == AEQ_CLASS_CONNECTION) {
-		out->flags = AEQ_QP;
-		out->source = AEQ_FROM_NONE;
-	}
 }
 
 uint64_t

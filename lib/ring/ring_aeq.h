@@ -51,7 +51,6 @@ enum aeq_class {
 	AEQ_CLASS_CQ_ERROR,
 	AEQ_CLASS_SUSPEND,
 	AEQ_CLASS_INFO,
-	AEQ_CLASS_CONNECTION,
 	AEQ_CLASS_ABNORMAL, /* also of codes that are not listed */
 };
 

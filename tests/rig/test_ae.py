@@ -2,12 +2,15 @@
 """AE, AEQ: asynchronous events, from the worker's queue to the user."""
 import rig
 from rig import E, MS, QPN, RKEY, VA, Ack, Nak
-from roce import NAK_INV, NAK_RAE, data
+from rig_req import S, ReqCase
+from roce import NAK_INV, NAK_RAE, NAK_ROE, READ_ONLY, aeth, data
 
 # lib/ring/tables/event_codes.def
-REPORT, CQ_OPERATION, SUSPEND_COMPLETE, DOUBT, FIN = 0x001, 0x002, 0x003, 0x011, 0x021
-BOUNDS, WQE_OPCODE, MESSAGE_TOO_LONG, REMOTE_ACCESS, INVALID_REQUEST = (0x100, 0x111, 0x123, 0x131,
-                                                                        0x160)
+REPORT, CQ_OPERATION, SUSPEND_COMPLETE, DOUBT, EXHAUSTION = 0x001, 0x002, 0x003, 0x011, 0x012
+INVALID_KEY, WQE_OPCODE, MESSAGE_TOO_LONG, REMOTE_ACCESS, INVALID_REQUEST = (
+    0x101, 0x111, 0x123, 0x131, 0x160)
+INVALIDATE_RIGHTS, RETRIES, RNRS, RESPONSE_LENGTH, REMOTE_OPERATION = (
+    0x130, 0x150, 0x151, 0x172, 0x173)
 FROM_NONE, FROM_RQ, FROM_CQ, FROM_SQ, FROM_READ = 0, 1, 2, 5, 13
 
 
@@ -148,9 +151,9 @@ class Queue(rig.RigCase):
 
     def test_AEQ_05_AEQ_07_records_of_nothing(self):
         self.resp()
-        self.record(BOUNDS, FROM_RQ, ident=0x4321)
+        self.record(INVALID_KEY, FROM_RQ, ident=0x4321)
         self.record(SUSPEND_COMPLETE, FROM_NONE, ident=0x4321)
-        for code in (BOUNDS, INVALID_REQUEST, DOUBT, 0xABC):
+        for code in (INVALID_KEY, INVALID_REQUEST, DOUBT, 0xABC):
             self.record(code, FROM_NONE)
             self.record(code, FROM_CQ)
         self.unchanged()
@@ -165,16 +168,16 @@ class Queue(rig.RigCase):
         self.assertEqual(["cq0", "cq1"], sorted(names))
         self.unchanged()
 
-    def test_AEQ_09_AEQ_13_nothing_happens(self):
+    def test_AEQ_09_nothing_happens(self):
         self.resp()
-        for code in (0x010, DOUBT, 0x012, 0x020, FIN, 0x024):
+        for code in (DOUBT, EXHAUSTION):
             for source in (FROM_RQ, FROM_SQ, FROM_READ):
                 self.record(code, source)
         self.unchanged()
 
     def test_AEQ_10_AEQ_11_abnormal(self):
         """The WR of the queue that the source names carries the status, or the event does."""
-        rows = ((BOUNDS, "LOC_PROT_ERR", "QP_ACCESS_ERR"),
+        rows = ((INVALID_KEY, "LOC_PROT_ERR", "QP_ACCESS_ERR"),
                 (WQE_OPCODE, "LOC_QP_OP_ERR", "QP_FATAL"),
                 (MESSAGE_TOO_LONG, "LOC_LEN_ERR", "QP_FATAL"),
                 (REMOTE_ACCESS, "REM_ACCESS_ERR", "QP_ACCESS_ERR"),
@@ -203,7 +206,7 @@ class Queue(rig.RigCase):
               "remote_addr": hex(VA), "rkey": hex(RKEY), "send_flags": ["SIGNALED"]}
         self.rpc("post_send", qp_num=QPN, wrs=[dict(wr, wr_id=100 + i) for i in range(3)])
         self.assertEqual(3, len(self.feed()))
-        self.record(BOUNDS, FROM_SQ)
+        self.record(INVALID_KEY, FROM_SQ)
         got = self.statuses()
         self.assertEqual([(100, "LOC_PROT_ERR"), (101, "WR_FLUSH_ERR"), (102, "WR_FLUSH_ERR")],
                          [c for c in got if c[0] >= 100])
@@ -216,16 +219,16 @@ class Queue(rig.RigCase):
         self.expect(self.each(self.peer.send_only(E), self.peer.send_only(E + 1)), Ack(E, 1),
                     Ack(E + 1, 2))
         self.cqes()
-        self.record(BOUNDS, FROM_RQ, wqe=3)
+        self.record(INVALID_KEY, FROM_RQ, wqe=3)
         self.assertEqual([(2, "WR_FLUSH_ERR"), (3, "LOC_PROT_ERR")], self.statuses())
         last = self.qp()["last_event"]
-        self.assertEqual((BOUNDS, 3, "RQ", "bounds violation"),
+        self.assertEqual((INVALID_KEY, 3, "RQ", "invalid key"),
                          (last["code"], last["wqe_index"], last["source"], last["text"]))
         self.assertEqual([], self.events())
 
     def test_AEQ_11_knob_event_with_the_completion(self):
         self.resp(recv=1, knobs={"ae.with_cqe": "on"})
-        self.record(BOUNDS, FROM_RQ)
+        self.record(INVALID_KEY, FROM_RQ)
         self.assertEqual([("QP_ACCESS_ERR", QPN)], self.event_types())
         self.assertEqual([(0, "LOC_PROT_ERR")], self.statuses())
 
@@ -237,7 +240,7 @@ class Queue(rig.RigCase):
         self.assertEqual(DOUBT, self.qp()["last_event"]["code"])
         self.feed(self.peer.write_only(E, b"x", VA, RKEY ^ 1))
         last = self.qp()["last_event"]
-        self.assertEqual((REPORT, "QP_ACCESS_ERR", "RQ"),
+        self.assertEqual((REMOTE_ACCESS, "QP_ACCESS_ERR", "RQ"),
                          (last["code"], last["event_type"], last["source"]))
         self.rpc("qp_modify", qp_num=QPN, qp_state="RESET")
         self.assertIsNone(self.qp()["last_event"])
@@ -256,6 +259,70 @@ class Queue(rig.RigCase):
         self.assertEqual([(1024, full)], lost)
         self.assertEqual(1026, len(events))
         self.assertEqual(full, self.delta("aeq_overflow"))
+
+
+class Producers(ReqCase):
+    """Each code that a worker raises of its own (scripts/check/events), as last_event shows it."""
+
+    def last(self):
+        e = self.qp()["last_event"]
+        return e and e["code"]
+
+    def test_AEQ_10_what_the_responder_fails_of(self):
+        """ae.with_cqe: the event comes beside the completion, with the code of the cause."""
+        p, on = self.peer, {"ae.with_cqe": "on"}
+        rows = ((INVALID_REQUEST, "QP_REQ_ERR", lambda: p.write_last(E, b"x")),
+                (REMOTE_ACCESS, "QP_ACCESS_ERR", lambda: p.write_only(E, b"x", VA, RKEY ^ 1)),
+                (MESSAGE_TOO_LONG, "QP_REQ_ERR", lambda: p.send_only(E, data(10))),
+                (INVALIDATE_RIGHTS, "QP_REQ_ERR", lambda: p.send_only_inv(E, b"x", 0x7777)))
+        for code, event, frame in rows:
+            with self.subTest(code=hex(code)):
+                self.resp(recv=0, knobs=on)
+                self.post_recv(2, size=5)
+                self.feed(frame())
+                self.assertEqual(([(event, QPN)], code), (self.event_types(), self.last()))
+
+    def test_AEQ_10_a_receive_that_cannot_be(self):
+        self.resp(recv=0, knobs={"ae.with_cqe": "on"})
+        self.post_recv_sges([{"lkey": "0x7777", "addr": "0x1000", "length": 64}])
+        self.feed(self.peer.send_only(E, b"x"))
+        self.assertEqual(WQE_OPCODE, self.last())
+
+    def test_AEQ_10_what_the_requester_fails_of(self):
+        for code, syndrome in ((INVALID_REQUEST, NAK_INV), (REMOTE_ACCESS, NAK_RAE),
+                               (REMOTE_OPERATION, NAK_ROE)):
+            with self.subTest(code=hex(code)):
+                self.req(knobs={"ae.with_cqe": "on"})
+                self.sends(1, 10)
+                self.nak(S, syndrome)
+                self.assertEqual(code, self.last())
+        self.req(rnr_retry=0, knobs={"ae.with_cqe": "on"})
+        self.sends(1, 10)
+        self.rnr(S, 12)
+        self.assertEqual(RNRS, self.last())
+        self.req(knobs={"ae.with_cqe": "on"})
+        self.post(self.wr("RDMA_READ", 10))
+        self.feed(self.peer.packet(READ_ONLY, S, b"123456789", aeth(0x1F, 1), ack=0))
+        self.assertEqual(RESPONSE_LENGTH, self.last())
+        self.req(knobs={"ae.with_cqe": "on"})
+        self.post_raw(self.wr("SEND", sg_list=[{"lkey": "0x7777", "addr": "0x10", "length": 9}]))
+        self.rig.run()
+        self.assertEqual(INVALID_KEY, self.last())
+
+    def test_AEQ_09_AEQ_10_silence(self):
+        """Doubt when half of the retries are used up, which nobody is told; then RETRIES."""
+        self.req(timeout=8, retry_cnt=4, knobs={"ae.with_cqe": "on"})
+        self.sends(1, 10)
+        codes = []
+        for _ in range(200):
+            self.feed(ns=MS)
+            if self.last() not in codes:
+                codes.append(self.last())
+            if self.last() == DOUBT:
+                self.assertEqual("RTS", self.state())
+                self.assertEqual([], self.events())
+        self.assertEqual([None, DOUBT, RETRIES], codes)
+        self.assertEqual([("QP_FATAL", QPN)], self.event_types())
 
 
 class Ports(rig.RigCase):

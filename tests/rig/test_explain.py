@@ -119,10 +119,10 @@ class Explain(rig.RigCase):
 
     def test_abnormal_event(self):
         self.resp()
-        self.rig.command("aeq 0 %d 0x100 1 0" % QPN)
+        self.rig.command("aeq 0 %d 0x101 1 0" % QPN)
         self.rig.run()
         x = self.explain()
-        self.assertEqual("abnormal event: bounds violation", x["summary"])
+        self.assertEqual("abnormal event: invalid key", x["summary"])
         self.assertEqual("LOC_PROT_ERR", x["error"]["completion"])
 
 

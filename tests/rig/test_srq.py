@@ -199,6 +199,8 @@ class Shared(SrqCase):
         self.shared(recv=2)
         self.rig.command("srq srq0 prod 1000000")
         self.expect(self.feed(self.peer.send_only(E, b"x")), Nak(E, NAK_ROE, 0))
+        codes = [e.get("code") for e in self.rpc("async_events", max=64, peek=True)]
+        self.assertEqual([None, 0x180, 0x001], codes)   # AEQ-10: LOCAL_CATASTROPHIC
         self.assertEqual([("SRQ_ERR", "srq0"), ("QP_FATAL", QPN), ("QP_LAST_WQE_REACHED", QPN)],
                          self.srq_events())
         self.assertEqual([], self.done())

@@ -160,6 +160,7 @@ bed_up(struct bed *b, enum mbox_type type)
 	m.ev.qpn = e.id;
 	m.ev.psn = e.psn;
 	m.ev.rule = e.rule;
+	m.ev.code = e.code;
 	m.ev.event = e.event;
 	m.ev.fatal = e.fatal;
 	m.ev.opcode = e.opcode;

@@ -75,6 +75,9 @@ RESP_RNR_11_compact(void **state)
 	assert_int_equal(bed_stat(b, STAT_send_rnr_err), 1);
 	assert_int_equal(bed_stat(b, STAT_qp_counts_lost), 1);
 	assert_int_equal(bed_stat(b, STAT_duplicate_request), 1);
+	/* AEQ-09: told once, until there are more. */
+	assert_int_equal(bed_up(b, MBOX_EVENT).ev.code, AEQ_RESOURCE_EXHAUSTION);
+	bed_no_up(b);
 
 	more.sides = qp_sides_alloc(2, SOCKET_ID_ANY);
 	assert_non_null(more.sides);

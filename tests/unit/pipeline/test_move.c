@@ -145,6 +145,7 @@ RESP_SEQ_01_away_from_the_port(void **state)
 	assert_int_equal(tell(&t, 1, MBOX_QP_PARK, 1), 0);
 	arrive(&t, 30);
 	assert_int_equal(tell(&t, 0, MBOX_QP_RELEASE, 1), 0);
+	assert_int_equal(bed_up(t.b, MBOX_EVENT).ev.code, AEQ_SUSPEND_COMPLETE); /* AEQ-05 */
 	poll(&t, 0);
 	assert_int_equal(t.b->qp->resp.epsn.v, E + 50); /* came before the message was read */
 	arrive(&t, 40);

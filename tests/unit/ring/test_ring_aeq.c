@@ -146,7 +146,7 @@ AEQ_03_sources(void **state UNUSED)
 		[15] = { AEQ_QP | AEQ_OUT_RDRSP, "READ_RESPONSE" } };
 
 	for (uint8_t s = 0; s < 16; s++) {
-		struct ring_aeq_event e = { .code = AEQ_BOUNDS, .source = s };
+		struct ring_aeq_event e = { .code = AEQ_REMOTE_ACCESS, .source = s };
 
 		ring_aeq_decode(ring_aeq_encode(&e, true), &e);
 		assert_int_equal(e.source, s);
@@ -161,8 +161,6 @@ AEQ_03_sources(void **state UNUSED)
 static void
 AEQ_04_codes_override_the_source(void **state UNUSED)
 {
-	static const uint16_t connection[] = { AEQ_ESTABLISHED, AEQ_FIN, AEQ_CLOSED,
-		AEQ_RESET_RECEIVED, AEQ_TERMINATED, AEQ_MULTICAST };
 	struct pair p = make(16);
 	struct ring_aeq_event e;
 
@@ -176,13 +174,6 @@ AEQ_04_codes_override_the_source(void **state UNUSED)
 		assert_true(ring_aeq_next(&p.out, &e));
 		assert_int_equal(e.flags, AEQ_CQ);
 		assert_int_equal(e.context, 642);
-		for (unsigned int i = 0; i < ARRAY_LEN(connection); i++) {
-			e = (struct ring_aeq_event){ .code = connection[i], .source = s };
-			ring_aeq_decode(ring_aeq_encode(&e, true), &e);
-			assert_int_equal(e.flags, AEQ_QP);
-			assert_int_equal(e.source, 0);
-			assert_int_equal(aeq_code_class(connection[i]), AEQ_CLASS_CONNECTION);
-		}
 	}
 	/* A QP's report that comes from its completion queue is the QP's. */
 	e = (struct ring_aeq_event){ .code = AEQ_QP_REPORT, .source = 2 };
@@ -202,26 +193,15 @@ AEQ_11_flush_map(void **state UNUSED)
 		uint8_t status;
 		uint8_t event;
 	} rows[] = {
-		{ "bounds violation;invalid key;rights violation;unallocated key;bad PD;bad QP;"
-		  "bad key variant;bad key index;address wrap;privileged operation denied;",
-			"PROT", 4, 3 },
-		{ "datagram bad PD;WQE unexpected opcode;", "LOC_QP_OP", 2, 1 },
-		{ "datagram too short or too long;L4 length invalid;invalid message offset;"
-		  "message too long for the buffer;",
-			"LOC_LEN", 1, 1 },
+		{ "invalid key;", "PROT", 4, 3 },
+		{ "WQE unexpected opcode;", "LOC_QP_OP", 2, 1 },
+		{ "message too long for the buffer;", "LOC_LEN", 1, 1 },
 		{ "invalidate without remote rights;remote access error;", "REM_ACCESS", 10, 3 },
-		{ "window bind invalid rights;window bind disabled;window bind invalid bounds;"
-		  "window bind key in use;",
-			"MW_BIND", 6, 3 },
 		{ "too many retries;", "RETRY_EXC", 12, 1 },
 		{ "too many RNRs;", "RNR_RETRY_EXC", 13, 1 },
 		{ "invalid request;", "REM_INV_REQ", 9, 2 },
-		{ "segment too small;payload CRC error;response length error;"
-		  "remote operation error;",
-			"REM_OP", 11, 1 },
-		{ "local catastrophic QP error;remote catastrophic QP error;"
-		  "context catastrophic QP error;",
-			"FATAL", 19, 1 },
+		{ "response length error;remote operation error;", "REM_OP", 11, 1 },
+		{ "local catastrophic QP error;context catastrophic QP error;", "FATAL", 19, 1 },
 	};
 	unsigned int found = 0, abnormal = 0;
 
@@ -252,8 +232,8 @@ AEQ_11_flush_map(void **state UNUSED)
 		assert_int_equal(f.status, 5);
 		assert_int_equal(f.event, 1);
 	}
-	assert_int_equal(found, 32);
-	assert_int_equal(abnormal, 32);
+	assert_int_equal(found, 12);
+	assert_int_equal(abnormal, 12);
 	assert_int_equal(aeq_code_class(0xfff), AEQ_CLASS_ABNORMAL);
 }
 
