@@ -8,16 +8,6 @@ requester_timeout_ns(uint8_t exponent)
 	return UINT64_C(4096) << (exponent & 31);
 }
 
-uint8_t
-requester_timeout_exponent(ns_t life, ns_t ack_delay)
-{
-	uint8_t n = 1; /* 0 would mean no timer */
-
-	while (n < 31 && requester_timeout_ns(n) < 2 * life + ack_delay)
-		n++;
-	return n;
-}
-
 /*
  * Nothing of this pass has been sent, so nothing is owed: the timer starts with the resend
  * (REQ-RNR-09).

@@ -341,9 +341,6 @@ void requester_cq_overflow(struct requester *r, struct requester_verdict *v);
 /** Transport timeout of an exponent 1..31, in nanoseconds: 4.096 us * 2^n (TMR-01). */
 ns_t requester_timeout_ns(uint8_t exponent);
 
-/** Smallest exponent whose timeout covers 2 * packet life time + ACK delay, at most 31 (TMR-11). */
-uint8_t requester_timeout_exponent(ns_t life, ns_t ack_delay);
-
 /** Credits of a code 0..30 of an ACK syndrome; UINT32_MAX for 31, no information (FLOW-01). */
 uint32_t requester_credits(uint8_t code);
 

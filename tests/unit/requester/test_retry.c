@@ -247,18 +247,6 @@ TMR_01_values(void **state)
 	assert_true(requester_timeout_ns(31) == UINT64_C(8796093022208));
 }
 
-static void
-TMR_11_exponent(void **state)
-{
-	(void)state;
-	assert_int_equal(requester_timeout_exponent(0, 0), 1);
-	assert_int_equal(requester_timeout_exponent(4096, 0), 1);
-	assert_int_equal(requester_timeout_exponent(4096, 1), 2);
-	assert_int_equal(requester_timeout_exponent(0, TTR_14), 14);
-	assert_int_equal(requester_timeout_exponent(TTR_14 / 2, 1), 15);
-	assert_int_equal(requester_timeout_exponent(UINT64_C(1) << 60, 0), 31);
-}
-
 /* TMR-02, TMR-07: not before Ttr, and from the oldest PSN. */
 static void
 TMR_02_bounds(void **state)
@@ -457,6 +445,6 @@ RUN(T(REQ_RETRY_01_causes), T(REQ_RETRY_02_number), T(REQ_RETRY_04_reload),
 	T(REQ_RETRY_09_another_path), T(REQ_RNR_05_no_other_path),
 	T(REQ_RETRY_05_ghosts_do_not_reload), T(REQ_RETRY_06_nak_that_makes_progress),
 	T(REQ_RETRY_07_exhaustion), T(REQ_RETRY_08_recovered), T(REQ_RETRY_10_independent),
-	T(REQ_14_identical), T(TMR_01_values), T(TMR_11_exponent), T(TMR_02_bounds),
+	T(REQ_14_identical), T(TMR_01_values), T(TMR_02_bounds),
 	T(TMR_03_zero_disables), T(TMR_05_what_arms), T(TMR_05_sending_does_not_restart),
 	T(TMR_06_restart_and_stop), T(TMR_06_read), T(TMR_12_ghosts))

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ack_timeout.h"
 #include "wire.h"
 #include "../../vectors/tables.h"
 
@@ -354,10 +355,24 @@ RX_FATAL_01_names_have_their_codes(void **state)
 	}
 }
 
+/* From the formula, for whoever makes connections: 2^14 * 4.096 us is 67.1 ms. */
+static void
+TMR_11_exponent(void **state)
+{
+	(void)state;
+	assert_int_equal(wire_ack_timeout(0, 0), 1);
+	assert_int_equal(wire_ack_timeout(4096, 0), 1);
+	assert_int_equal(wire_ack_timeout(4096, 1), 2);
+	assert_int_equal(wire_ack_timeout(0, UINT64_C(67108864)), 14);
+	assert_int_equal(wire_ack_timeout(UINT64_C(67108864) / 2, 1), 15);
+	assert_int_equal(wire_ack_timeout(UINT64_C(1) << 60, 0), 31);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(TMR_11_exponent),
 		cmocka_unit_test(WIRE_06_all_256_opcodes),
 		cmocka_unit_test(WIRE_06_reserved_rc_values),
 		cmocka_unit_test(RESP_RNR_03_timer_codes),
