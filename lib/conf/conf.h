@@ -7,7 +7,7 @@
  * Owner:   control lcore (or main before the lcores start). Read-only after conf_load_*.
  * Memory:  conf_load_* allocates one struct conf with its arrays; conf_free gives all of it back.
  *          The object structs (conf_qp, conf_mr, ...) hold no pointers: copy them freely.
- * Depends: base, impair. No JSON type is visible here: see conf_json.h for RPC's.
+ * Depends: base, impair, route. No JSON type is visible here: see conf_json.h for RPC's.
  * Spec:    QP-04 (ranges), RX-LNK-02 (path MTU against port MTU), TMR-03 (timeout 0).
  *
  * Every object has a `given` mask: a bit is set when the key stood in the JSON with a value other
@@ -19,6 +19,7 @@
 
 #include "compiler.h"
 #include "impair_conf.h"
+#include "route.h"
 
 #define CONF_NAME_MAX   64 /* bytes with the final zero; every name of an object */
 #define CONF_PATH_MAX   256
@@ -29,6 +30,7 @@
 #define CONF_MAX_WORKERS    64
 #define CONF_MAX_PORTS      32
 #define CONF_MAX_NEIGHBORS  4096       /* of one port */
+#define CONF_MAX_ROUTES     1000       /* of one port */
 #define CONF_MAX_OBJECTS    65536      /* entries of each of pds, mrs, cqs, srqs, qps */
 #define CONF_MAX_QPS        (1u << 20) /* QPs in all, every `count` counted */
 #define CONF_MAX_RD_ATOMIC  16
@@ -332,6 +334,13 @@ enum {
 	CONF_PORT_IPV4 = 1 << 1,
 	CONF_PORT_IPV6 = 1 << 2,
 	CONF_PORT_IMPAIR = 1 << 3,
+	CONF_PORT_GATEWAY = 1 << 4,
+	CONF_PORT_GATEWAY6 = 1 << 5,
+};
+
+struct conf_route {
+	struct route_prefix to;
+	struct conf_ip via;
 };
 
 struct conf_port {
@@ -347,6 +356,10 @@ struct conf_port {
 	uint16_t rx_queues; /* one for each of so many workers, default 1 */
 	struct conf_neighbor *neighbors;
 	uint32_t n_neighbors;
+	uint8_t gateway[4];   /* valid with CONF_PORT_GATEWAY: the route to 0.0.0.0/0 */
+	uint8_t gateway6[16]; /* valid with CONF_PORT_GATEWAY6: the route to ::/0 */
+	struct conf_route *routes;
+	uint32_t n_routes;
 	struct impair_conf impair; /* valid with CONF_PORT_IMPAIR: of what the port receives */
 };
 

@@ -112,6 +112,8 @@ extern const struct conf_table conf_table_root;
 extern const struct conf_table conf_table_knobs;
 extern const struct conf_table conf_table_port;
 extern const struct conf_table conf_table_neighbor;
+/** A struct that begins with a struct route_prefix. */
+extern const struct conf_custom conf_custom_prefix;
 extern const struct conf_table conf_table_impair;
 extern const struct conf_table conf_table_pd;
 extern const struct conf_table conf_table_mr;

@@ -7,7 +7,7 @@
  * Owner:   control lcore.
  * Memory:  sorted copies of names and numbers while a check runs.
  * Depends: base, jansson (through conf_json.h).
- * Spec:    RX-LNK-02 (path MTU against port MTU).
+ * Spec:    RX-LNK-02 (path MTU against port MTU), RT-04, RT-09.
  *
  * Each takes configurations with faults too: a value that had one is blank and is passed over.
  */
@@ -17,6 +17,8 @@
 int cross_names(const struct conf *c, struct conf_errors *err);
 /** QP numbers: ranges of templates must not overlap, and there is a limit to all together. */
 int cross_qp_nums(const struct conf *c, struct conf_errors *err);
+/** The routes of each port, and whether one reaches each QP's peers. @return 0 or -ENOMEM. */
+int cross_routes(const struct conf *c, struct conf_errors *err);
 /** Each QP against its port: address family and frame length; each device against its frames. */
 void cross_frames(const struct conf *c, struct conf_errors *err);
 

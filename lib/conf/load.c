@@ -55,6 +55,8 @@ resolve(struct conf *c, struct conf_errors *err)
 	if (ret == 0)
 		ret = cross_qp_nums(c, err);
 	cross_frames(c, err);
+	if (ret == 0)
+		ret = cross_routes(c, err);
 	return ret;
 }
 

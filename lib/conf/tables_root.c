@@ -61,6 +61,25 @@ encode_client_mode(const void *obj, char *buf, size_t room)
 	snprintf(buf, room, "0%03o", control->client_mode);
 }
 
+/* `to` is a route's first member, wherever there is one. */
+static int
+decode_prefix(const char *text, void *obj)
+{
+	return route_prefix_parse(text, obj);
+}
+
+static void
+encode_prefix(const void *obj, char *buf, size_t room)
+{
+	char text[ROUTE_TEXT];
+
+	snprintf(buf, room, "%s", route_prefix_text(obj, text));
+}
+
+const struct conf_custom conf_custom_prefix = {
+	"an IPv4 or IPv6 prefix: \"10.80.0.0/16\" (up to /32), \"fd80::/64\" (up to /128)",
+	decode_prefix, encode_prefix
+};
 static const struct conf_custom mode = { MODE_WHAT, decode_mode, encode_mode };
 static const struct conf_custom client_mode = { MODE_WHAT, decode_client_mode, encode_client_mode };
 
@@ -122,6 +141,13 @@ const struct conf_table conf_table_neighbor = { .name = "neighbor", TABLE_ROWS(n
 	.size = sizeof(struct conf_neighbor), .given_offset = offsetof(struct conf_neighbor, given),
 	.check = check_neighbor };
 
+static const struct conf_field route_rows[] = {
+	ROW_CUSTOM(conf_route, to, "to", &conf_custom_prefix, WITH(REQUIRED)),
+	ROW_IP(conf_route, via, "via", 4, 6, WITH(REQUIRED)),
+};
+static const struct conf_table route_table = { .name = "route", TABLE_ROWS(route_rows),
+	.size = sizeof(struct conf_route), .given_offset = CONF_NO_GIVEN };
+
 static const struct conf_field port_rows[] = {
 	ROW_NAME(conf_port, name, "name", WITH(REQUIRED)),
 	ROW_NAME(conf_port, device, "device", WITH(REQUIRED)),
@@ -133,6 +159,9 @@ static const struct conf_field port_rows[] = {
 	ROW_U16(conf_port, mtu, "mtu", CONF_MTU_MIN, CONF_MTU_MAX, WITH(CONF_F_DEFAULT), DEFAULT(1500)),
 	ROW_U16(conf_port, rx_queues, "rx_queues", 1, CONF_MAX_WORKERS, WITH(CONF_F_DEFAULT), DEFAULT(1)),
 	ROW_ARRAY(conf_port, neighbors, n_neighbors, "neighbors", &conf_table_neighbor, 0, CONF_MAX_NEIGHBORS),
+	ROW_IPV4(conf_port, gateway, "gateway", WITH(NULLABLE), GIVEN(CONF_PORT_GATEWAY)),
+	ROW_IPV6(conf_port, gateway6, "gateway6", WITH(NULLABLE), GIVEN(CONF_PORT_GATEWAY6)),
+	ROW_ARRAY(conf_port, routes, n_routes, "routes", &route_table, 0, CONF_MAX_ROUTES),
 	ROW_OBJECT(conf_port, impair, "impair", &conf_table_impair, WITH(NULLABLE), GIVEN(CONF_PORT_IMPAIR)),
 };
 const struct conf_table conf_table_port = { .name = "port", TABLE_ROWS(port_rows),
