@@ -49,10 +49,18 @@ qp_detach(struct worker *w, struct qp *qp)
 void
 sends_found(struct worker *w, struct qp *qp)
 {
+	const uint32_t both = QPF_RESOLVED | QPF_SENT_NOWHERE;
 	uint8_t state = qp_state_of(qp);
+	struct requester_verdict v;
 
-	if ((state == QPS_RTS || state == QPS_SQD) &&
-		(qp->req.sending != qp->req.tail || is_fed(qp)))
+	if (state != QPS_RTS && state != QPS_SQD)
+		return;
+	if ((qp->flags & both) == both) { /* RT-06: not at the next timeout, now */
+		qp->flags &= ~(uint32_t)QPF_SENT_NOWHERE;
+		requester_found(&qp->req, &v);
+		requester_act(w, qp, NULL, &v);
+	}
+	if (qp->req.sending != qp->req.tail || is_fed(qp))
 		send_wake(w, qp);
 }
 

@@ -72,14 +72,15 @@ gather(const struct worker *w, const struct qp *qp, const struct requester_packe
 }
 
 static void
-trace_request(struct worker *w, const struct qp *qp, const struct requester_packet *p)
+trace_request(struct worker *w, const struct qp *qp, const struct requester_packet *p,
+	enum trace_kind kind)
 {
 	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 				    .qpn = qp->qpn,
 				    .psn = p->psn.v,
 				    .msn = (p->position + 1) & PSN_MASK,
 				    .len = p->len,
-				    .kind = TRACE_tx,
+				    .kind = (uint8_t)kind,
 				    .opcode = p->opcode,
 				    .fault = VERDICT_NO_FAULT,
 				    .state = qp_state_of(qp) });
@@ -124,7 +125,24 @@ request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	if (UNLIKELY(p->resend))
 		count(w, port, qp, STAT_req_resent_pkts);
 	if (traced(w, qp))
-		trace_request(w, qp, p);
+		trace_request(w, qp, p, TRACE_tx);
 	tx_push(w, port, m);
+	return 0;
+}
+
+int
+request_lose(struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p)
+{
+	const struct requester_wr *wr = &qp->req.wr[p->position & qp->req.wr_mask];
+	const bool stores = op_has(wire_opcodes[p->opcode].flags, OPF_READ | OPF_ATOMIC);
+
+	if (((wr->flags & WR_INLINE) == 0 || stores) &&
+		mem_check_sges(w->mem, request_sges(qp, p->position), wr->num_sge, qp->pd,
+			stores ? MEM_LOCAL_WRITE : 0) != MEM_OK)
+		return -EFAULT;
+	qp->flags |= QPF_SENT_NOWHERE;
+	count(w, port, qp, STAT_tx_no_neighbor);
+	if (traced(w, qp))
+		trace_request(w, qp, p, TRACE_tx_nowhere);
 	return 0;
 }

@@ -134,6 +134,12 @@ void flush_sends(struct worker *w, struct qp *qp);
 int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p);
 /**
+ * The same for a QP whose neighbour nobody knows: the packet counts as sent and lost, so that the
+ * transport timer decides (RT-05). @return 0; -EFAULT as above.
+ */
+int request_lose(
+	struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p);
+/**
  * Copy what was posted into the requester's array; look up and fetch the payloads of the QP's next
  * requests: memory that an application has written is in no cache of this lcore.
  */

@@ -44,11 +44,8 @@ may_send(struct worker *w, struct qp *qp, uint8_t port)
 
 	if (port == PORT_NONE)
 		return false;
-	if (UNLIKELY((qp->flags & QPF_RESOLVED) == 0)) {
-		count(w, port, qp, STAT_tx_no_neighbor);
-		return false;
-	}
-	if (UNLIKELY(is_fed(qp) && qp->sq.feed->resting))
+	/* A feed waits for its neighbour: sends_found() wakes it. */
+	if (UNLIKELY(is_fed(qp) && (qp->sq.feed->resting || (qp->flags & QPF_RESOLVED) == 0)))
 		return false;
 	if (UNLIKELY(is_corrupt(&qp->req))) {
 		requester_context_fault(&qp->req, &v);
@@ -154,6 +151,30 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	return more;
 }
 
+/**
+ * The same where the neighbour's MAC is not known: packets are sent to nobody (RT-05). What there
+ * is to do about a request without a MAC is what there is to do about a lost one, at its timer.
+ */
+static __attribute__((noinline)) bool
+serve_nobody(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
+{
+	const uint32_t most = RTE_MIN(*left, (uint32_t)REQUEST_QP);
+	struct requester_packet p;
+
+	for (uint32_t i = 0; i < most; i++) {
+		const enum requester_stop why = requester_next(&qp->req, w->now, &p);
+
+		if (why != REQ_SEND) {
+			stopped(w, qp, why);
+			return false;
+		}
+		(*left)--;
+		if (request_lose(w, qp, port, &p) != 0)
+			local_fault(w, qp, p.position);
+	}
+	return true;
+}
+
 /** A QP is going to be served: copy what was posted, fetch what its packets are made from. */
 static inline void
 look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
@@ -198,7 +219,9 @@ stage_request(struct worker *w)
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
-		more = may_send(w, qp, port) && serve(w, qp, port, &left);
+		more = may_send(w, qp, port) && (LIKELY((qp->flags & QPF_RESOLVED) != 0)
+							? serve(w, qp, port, &left)
+							: serve_nobody(w, qp, port, &left));
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;

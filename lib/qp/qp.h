@@ -218,6 +218,7 @@ enum {                       /* struct qp.flags; writer: worker, or control befo
 	QPF_MIG_REFUSED = BIT32(23),   /* PATH_MIG_ERR was raised since ARMED */
 	QPF_SRQ = BIT32(24),           /* receives from `srq` */
 	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
+	QPF_SENT_NOWHERE = BIT32(26),  /* requests were sent while nobody knew where to */
 };
 
 /** Rings that have memory areas of their own. */
@@ -487,9 +488,8 @@ struct qp_snapshot {
 void qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out);
 
 /**
- * Owner worker: apply attributes that qp_transition_check() allowed, and move to attr->qp_state if
- * the mask has QP_ATTR_STATE. RESET clears everything and forgets posted WQEs (QP-05). Flushing on
- * ERR is the pipeline's.
+ * Owner worker: apply attributes that qp_transition_check() allowed, the state with QP_ATTR_STATE.
+ * RESET clears everything and forgets posted WQEs (QP-05). Flushing on ERR is the pipeline's.
  */
 void qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask);
 /** The alternate path takes the place of the primary one. */

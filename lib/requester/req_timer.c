@@ -171,3 +171,17 @@ requester_timer(struct requester *r, ns_t now, struct requester_verdict *v)
 		v->act = REQACT_TIMER;
 	r->overlaps = false; /* after so long nothing is on its way */
 }
+
+void
+requester_found(struct requester *r, struct requester_verdict *v)
+{
+	*v = verdict_blank(r);
+	if (r->dead || r->waiting_rnr || !requester_outstanding(r))
+		return;
+	r->implied = false;
+	r->open = REQ_OPEN_ALL;
+	r->rtt = 0;
+	r->rtt_min = 0;
+	req_rewind(r, v);
+	r->overlaps = false; /* nobody got anything */
+}

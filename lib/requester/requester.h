@@ -317,6 +317,12 @@ requester_is_ghost_ack(const struct requester *r, const struct wire_pkt *p)
 void requester_timer(struct requester *r, ns_t now, struct requester_verdict *v);
 
 /**
+ * What was sent of late had nowhere to go, and now it has: everything is sent again. That is no
+ * retry: there was no loss, and nothing is known of the path.
+ */
+void requester_found(struct requester *r, struct requester_verdict *v);
+
+/**
  * The caller could not place a response or read a source buffer of work request `position`:
  * LOC_PROT_ERR (class B), once everything older has completed; nothing of it or later is sent.
  * @param v the verdict whose data could not be placed: `position` and later are taken out of its

@@ -207,7 +207,7 @@ class Unresolved(ReqCase):
     """The neighbour is asked for; work waits for it."""
 
     def test_sends_wait_for_the_neighbour(self):
-        self.req(ah_attr={"dest_ip": "192.0.2.9", "hop_limit": 64})
+        self.req(timeout=0, ah_attr={"dest_ip": "192.0.2.9", "hop_limit": 64})
         self.post_raw(self.wr("SEND", 10))
         for _ in range(5):
             for _, raw in self.rig.run(1000 * MS):
