@@ -163,6 +163,27 @@ print_waits(const json_t *waits)
 	}
 }
 
+/* Who the packets go to, and by what, where that is the matter or may be. */
+static void
+print_network(const json_t *net)
+{
+	static const char *const neighbor[] = { "ip", "state", "mac", "asked", "unanswered",
+		"last_asked_ms", NULL };
+	static const char *const neighbor_labels[] = { "", "", "", "asked ", "unanswered ",
+		"last asked ms ago ", NULL };
+	static const char *const link[] = { "port", "state", "interface", "interface_mtu", "mtu",
+		NULL };
+	static const char *const link_labels[] = { "", "", "interface ", "its mtu ", "port's mtu ",
+		NULL };
+
+	if (!json_is_object(net))
+		return;
+	explain_parts("neighbor", json_object_get(net, "neighbor"), neighbor, neighbor_labels);
+	explain_parts("alternate", json_object_get(net, "alt_neighbor"), neighbor, neighbor_labels);
+	explain_parts("link", json_object_get(net, "link"), link, link_labels);
+	explain_line("network", json_object_get(net, "text"));
+}
+
 int
 run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
@@ -185,6 +206,7 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	text = fmt_value(json_object_get(v, "summary"));
 	puts(text);
 	free(text);
+	print_network(json_object_get(v, "network"));
 	if (json_is_object(error)) {
 		explain_error(error);
 		explain_line("flushed", json_object_get(v, "flushed"));

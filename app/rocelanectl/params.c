@@ -26,6 +26,11 @@ static const char *const text_keys[] = {
 	"alt_ah_attr.dest_mac",
 	"alt_port",
 	"fill",
+	"ipv4",
+	"ipv6",
+	"mac",
+	"to",
+	"via",
 	"device",
 };
 /* Values of these are lists of names: "A,B". */

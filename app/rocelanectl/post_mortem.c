@@ -38,6 +38,7 @@ print_story(const json_t *v)
 	explain_error(json_object_get(v, "error"));
 	explain_parts("port", json_object_get(v, "port"), port, port_labels);
 	explain_parts("neighbor", json_object_get(v, "neighbor"), neighbor, neighbor_labels);
+	explain_line("network", json_object_get(v, "network"));
 	explain_parts("attributes", json_object_get(v, "attributes"), set, set_labels);
 	explain_line("flushed", json_object_get(v, "flushed"));
 	if (json_is_string(json_object_get(v, "ended")))

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_ethdev.h>
-
 #include "internal.h"
 #include "log.h"
 #include "rpc.h"
 
-#define LINK_EVERY    (100 * TIME_NS_PER_MS)
 #define WAIT_US       1000
 #define WAIT_ARMED_US 20
 #define DRAIN_MAX     256 /* messages of one worker in one turn */
@@ -82,34 +79,6 @@ control_drain(struct control *c)
 	return total;
 }
 
-/* AE-07: a link that changes is an event; the first look is not. */
-static void
-watch_links(struct control *c)
-{
-	if (c->now < c->link_next)
-		return;
-	c->link_next = c->now + LINK_EVERY;
-	for (uint32_t p = 0; p < c->env.ports_n; p++) {
-		struct link_view link;
-		int rc = link_look(c->env.ports[p].id, &link);
-
-		if (rc == -ENODEV) {
-			if (!c->device_lost[p])
-				events_device(c, p);
-			c->device_lost[p] = true;
-			continue;
-		}
-		if (rc != 0)
-			continue;
-		if (c->link_known[p] && link.up != c->link_up[p])
-			events_port(c, p, link.up);
-		if (c->link_known[p] && link.up != c->link_up[p])
-			c->link_since[p] = c->now;
-		c->link_known[p] = true;
-		c->link_up[p] = link.up;
-	}
-}
-
 uint32_t
 control_poll(struct control *c, ns_t now)
 {
@@ -125,7 +94,7 @@ control_poll(struct control *c, ns_t now)
 	work += qp_stock_poll(c);
 	work += errlog_poll(c);
 	post_mortem_poll(c);
-	watch_links(c);
+	link_poll(c);
 	qp_fold_poll(c);
 	return work;
 }
@@ -212,6 +181,7 @@ release(struct control *c)
 	qp_admin_fini(c);
 	objects_fini(c);
 	neigh_fini(&c->neighs);
+	routes_fini(c);
 	post_mortem_fini(c);
 	errlog_close(c);
 	rpc_server_close(c);
@@ -223,6 +193,8 @@ init_tables(struct control *c)
 {
 	if (names_init(&c->pds) != 0 || names_init(&c->mrs) != 0 || names_init(&c->cqs) != 0 ||
 		names_init(&c->srqs) != 0 || qp_admin_init(c) != 0)
+		return -ENOMEM;
+	if (routes_init(c) != 0)
 		return -ENOMEM;
 	return neigh_configure(c);
 }

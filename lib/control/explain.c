@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain_net.h"
 #include "explain_wait.h"
 #include "internal.h"
 #include "rpc.h"
@@ -279,9 +280,10 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 		return NULL;
 	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
 	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
-	json_object_set_new(o, "summary", summary(c, &f, s));
+	json_object_set_new(o, "summary", explain_net_add(c, rec, s, summary(c, &f, s)));
 	json_object_set_new(o, "error", failed ? failure_json(c, &f) : json_null());
 	json_object_set_new(o, "waits", explain_waits(c, rec, s));
+	json_object_set_new(o, "network", explain_net_json(c, rec, s));
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
 		json_object_set_new(o, "path", path_json(c, s));
 	json_object_set_new(o, "recorder", json_boolean(rec->trace));

@@ -71,17 +71,17 @@ surroundings(struct waits *x)
 	const struct neigh *n = rec->link.neigh;
 	char ip[INET6_ADDRSTRLEN] = "?";
 
-	if (port >= 0 && x->c->link_known[port] && !x->c->link_up[port])
+	if (port >= 0 && link_is_down(x->c, (uint16_t)port))
 		since(x,
 			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
 				x->c->env.conf->ports[port].name),
-			x->c->link_since[port]);
+			x->c->links[port].since);
 	if (!x->s->resolved && n != NULL) {
 		inet_ntop(n->ip.family == 6 ? AF_INET6 : AF_INET, n->ip.addr, ip, sizeof(ip));
 		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own",
 			"the MAC of %s on port %s is not known (%s, asked for %u times)", ip,
 			port >= 0 ? x->c->env.conf->ports[port].name : "?",
-			neigh_state_name((enum neigh_state)n->state), n->tries);
+			neigh_state_name((enum neigh_state)n->state, n->tries), n->tries);
 	}
 	if (x->w->tx_full)
 		add(x, "TX_BACKLOG", "the port takes them",

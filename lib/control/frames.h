@@ -20,6 +20,7 @@ struct control;
 struct mbox_msg;
 struct qp_rec;
 struct rte_mbuf;
+struct wire_port;
 
 /** A received frame; l2 and l3 point into it, bounds checked up to the Ethernet header. */
 struct frame_in {
@@ -53,6 +54,9 @@ uint32_t frames_header(
 	uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci, uint16_t ethertype);
 /** One's complement checksum, `sum` carried in. */
 uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
+
+/** fe80::/64 with the modified EUI-64 of the port's MAC (RFC 4291). */
+void frames_link_local(const struct wire_port *us, uint8_t out[16]);
 
 void arp_receive(struct control *c, const struct frame_in *f);
 void arp_request(struct control *c, const struct neigh *n);

@@ -19,9 +19,8 @@ enum { ND_LEN = 24, ND_OPT_LEN = 8, ECHO_LEN = 8, TYPE_IPV6 = 0x86dd, PROTO_ICMP
 
 static const uint8_t unspecified[16];
 
-/* fe80::/64 with the modified EUI-64 of the port's MAC. */
-static void
-link_local(const struct wire_port *us, uint8_t out[16])
+void
+frames_link_local(const struct wire_port *us, uint8_t out[16])
 {
 	memset(out, 0, 16);
 	out[0] = 0xfe;
@@ -38,7 +37,7 @@ is_ours(const struct wire_port *us, const uint8_t *addr)
 {
 	uint8_t own[16];
 
-	link_local(us, own);
+	frames_link_local(us, own);
 	return memcmp(addr, us->ipv6, 16) == 0 || memcmp(addr, own, 16) == 0;
 }
 
@@ -101,7 +100,7 @@ icmp6_solicit(struct control *c, const struct neigh *n)
 	if (!us->has_ipv6)
 		return;
 	if (n->ip.addr[0] == 0xfe && (n->ip.addr[1] & 0xc0) == 0x80)
-		link_local(us, src);
+		frames_link_local(us, src);
 	else
 		memcpy(src, us->ipv6, sizeof(src));
 	memcpy(group + 13, n->ip.addr + 13, 3);

@@ -22,6 +22,7 @@
 #include "post_mortem.h"
 #include "qp_admin.h"
 #include "regions.h"
+#include "routes.h"
 #include "rpc_server.h"
 #include "wall.h"
 
@@ -54,10 +55,7 @@ struct control {
 	bool memory_logged;
 	bool running; /* what the configuration asks for is made */
 	ns_t link_next; /* when to look at the ports' links again */
-	bool link_known[CONTROL_MAX_PORTS];
-	bool link_up[CONTROL_MAX_PORTS];
-	ns_t link_since[CONTROL_MAX_PORTS]; /* 0: as it was at the start */
-	bool device_lost[CONTROL_MAX_PORTS];
+	struct link_watch links[CONTROL_MAX_PORTS];
 	uint32_t stories;  /* QPs whose flight recorder is kept */
 	uint32_t armed;    /* CQs that wait for a completion */
 	struct frame_stats frames;
@@ -65,6 +63,7 @@ struct control {
 	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */
 	struct events events;
 	struct neigh_table neighs;
+	struct route_table routes[CONTROL_MAX_PORTS];
 	struct rpc_server server;
 	struct clients clients;
 	struct errlog errlog;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "link.h"
 
-#include <net/if.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,24 +10,34 @@
 
 /**
  * Drivers on top of a kernel interface (af_packet is one) say "up" whatever happens to it: cable
- * out, set down, deleted. The kernel is asked instead.
+ * out, set down, deleted. And they hand over frames that it is too small for. The kernel is asked.
  */
-static bool
-is_running(unsigned int if_index)
+static void
+look_at_interface(unsigned int if_index, struct link_view *out)
 {
 	struct ifreq req = { 0 };
-	bool running = false;
 	int fd;
 
-	if (if_indextoname(if_index, req.ifr_name) == NULL)
-		return false;
+	out->has_interface = true;
+	out->gone = if_indextoname(if_index, req.ifr_name) == NULL;
+	if (out->gone) {
+		out->up = false;
+		return;
+	}
+	memcpy(out->interface, req.ifr_name, sizeof(out->interface));
+	out->set_up = true;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return true; /* nobody to ask: as the driver says */
-	if (ioctl(fd, SIOCGIFFLAGS, &req) == 0)
-		running = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;
+		return; /* nobody to ask: as the driver says */
+	if (ioctl(fd, SIOCGIFFLAGS, &req) == 0) {
+		out->set_up = (req.ifr_flags & IFF_UP) != 0;
+		out->up &= out->set_up && (req.ifr_flags & IFF_RUNNING) != 0;
+	} else {
+		out->up = false;
+	}
+	if (ioctl(fd, SIOCGIFMTU, &req) == 0 && req.ifr_mtu > 0)
+		out->interface_mtu = (uint32_t)req.ifr_mtu;
 	close(fd);
-	return running;
 }
 
 int
@@ -37,6 +47,7 @@ link_look(uint16_t port, struct link_view *out)
 	struct rte_eth_link link = { 0 };
 	int rc;
 
+	*out = (struct link_view){ 0 };
 	if (!rte_eth_dev_is_valid_port(port))
 		return -ENODEV;
 	rc = rte_eth_link_get_nowait(port, &link);
@@ -44,7 +55,7 @@ link_look(uint16_t port, struct link_view *out)
 		return rc;
 	out->up = link.link_status == RTE_ETH_LINK_UP;
 	out->speed_mbps = link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0;
-	if (out->up && rte_eth_dev_info_get(port, &info) == 0 && info.if_index != 0)
-		out->up = is_running(info.if_index);
+	if (rte_eth_dev_info_get(port, &info) == 0 && info.if_index != 0)
+		look_at_interface(info.if_index, out);
 	return 0;
 }

@@ -8,8 +8,7 @@
 
 #include "internal.h"
 #include "log.h"
-
-enum { ON_NOTHING, ON_WAITING, ON_CHANGED };
+#include "neigh_table.h"
 
 /* Work of one turn: the control lcore has other things to do too. */
 #define REQUESTS_PER_TURN 32
@@ -42,6 +41,7 @@ find(const struct neigh_table *t, const struct neigh_key *key)
 
 	while (n != NULL &&
 		(n->port != key->port || n->vlan != key->vlan || n->ip.family != key->ip.family ||
+			(n->state == NEIGH_NO_ROUTE) != key->no_route ||
 			memcmp(n->ip.addr, key->ip.addr, sizeof(n->ip.addr)) != 0))
 		n = n->chain;
 	return n;
@@ -58,6 +58,7 @@ make(struct neigh_table *t, const struct neigh_key *key)
 	n->ip = key->ip;
 	n->port = key->port;
 	n->vlan = key->vlan;
+	n->state = key->no_route ? NEIGH_NO_ROUTE : NEIGH_INCOMPLETE;
 	n->turn = 1;
 	TAILQ_INIT(&n->links);
 	n->chain = *head;
@@ -67,22 +68,36 @@ make(struct neigh_table *t, const struct neigh_key *key)
 	return n;
 }
 
-static struct neigh_list *
-list_of(struct neigh_table *t, uint8_t on)
+static void
+set_waiting(struct neigh_table *t, struct neigh *n, bool on)
 {
-	return on == ON_WAITING ? &t->waiting : &t->changed;
+	if (on && !n->is_waiting)
+		TAILQ_INSERT_TAIL(&t->waiting, n, waits);
+	else if (!on && n->is_waiting)
+		TAILQ_REMOVE(&t->waiting, n, waits);
+	n->is_waiting = on;
 }
 
 static void
-put_on(struct neigh_table *t, struct neigh *n, uint8_t on)
+set_changed(struct neigh_table *t, struct neigh *n, bool on)
 {
-	if (n->on == on)
+	if (on && !n->is_changed)
+		TAILQ_INSERT_TAIL(&t->changed, n, changes);
+	else if (!on && n->is_changed)
+		TAILQ_REMOVE(&t->changed, n, changes);
+	n->is_changed = on;
+}
+
+/* Questions from now on, if there is anybody to ask and anybody who wants to know. */
+static void
+ask_for(struct neigh_table *t, struct neigh *n)
+{
+	if ((n->state != NEIGH_INCOMPLETE && n->state != NEIGH_STALE) || TAILQ_EMPTY(&n->links) ||
+		n->is_waiting)
 		return;
-	if (n->on != ON_NOTHING)
-		TAILQ_REMOVE(list_of(t, n->on), n, work);
-	n->on = on;
-	if (on != ON_NOTHING)
-		TAILQ_INSERT_TAIL(list_of(t, on), n, work);
+	n->tries = 0;
+	n->next = 0;
+	set_waiting(t, n, true);
 }
 
 /* Nobody wants to know it, and nothing is known. */
@@ -96,8 +111,37 @@ forget(struct neigh_table *t, struct neigh *n)
 		at = &(*at)->chain;
 	*at = n->chain;
 	TAILQ_REMOVE(&t->all, n, all);
+	set_waiting(t, n, false);
+	set_changed(t, n, false);
 	t->n--;
+	t->learned -= n->is_learned;
 	free(n);
+}
+
+void
+neigh_drop(struct control *c, struct neigh *n)
+{
+	struct neigh_table *t = &c->neighs;
+
+	if (TAILQ_EMPTY(&n->links)) {
+		forget(t, n);
+		return;
+	}
+	if (neigh_has_mac(n))
+		n->state = NEIGH_STALE;
+	set_waiting(t, n, false);
+	ask_for(t, n);
+}
+
+void
+neigh_fix_mac(struct control *c, struct neigh *n, const uint8_t mac[6])
+{
+	set_waiting(&c->neighs, n, false);
+	memcpy(n->mac, mac, sizeof(n->mac));
+	n->state = NEIGH_STATIC;
+	n->heard = c->now;
+	n->turn++;
+	set_changed(&c->neighs, n, !TAILQ_EMPTY(&n->links));
 }
 
 void
@@ -123,61 +167,82 @@ neigh_fini(struct neigh_table *t)
 	neigh_init(t);
 }
 
-int
-neigh_configure(struct control *c)
+struct neigh *
+neigh_get(struct control *c, const struct neigh_key *key)
 {
-	for (uint32_t p = 0; p < c->env.conf->n_ports; p++) {
-		const struct conf_port *port = &c->env.conf->ports[p];
+	struct neigh *n = find(&c->neighs, key);
 
-		for (uint32_t i = 0; i < port->n_neighbors; i++) {
-			const struct neigh_key key = { .ip = port->neighbors[i].ip,
-				.port = (uint16_t)p };
-			struct neigh *n = find(&c->neighs, &key);
+	return n != NULL ? n : make(&c->neighs, key);
+}
 
-			if (n == NULL)
-				n = make(&c->neighs, &key);
-			if (n == NULL)
-				return -ENOMEM;
-			memcpy(n->mac, port->neighbors[i].mac, sizeof(n->mac));
-			n->state = NEIGH_STATIC;
-		}
+bool
+neigh_is_static(const struct control *c, uint16_t port, const struct conf_ip *ip)
+{
+	const struct neigh_key key = { .ip = *ip, .port = port };
+	const struct neigh *n = find(&c->neighs, &key);
+
+	return n != NULL && n->state == NEIGH_STATIC;
+}
+
+/* The entry for a path: of its VLAN, or a fixed one, which says nothing of VLANs: for all. */
+static struct neigh *
+entry_for(struct control *c, const struct neigh_key *key)
+{
+	const struct neigh_key untagged = { .ip = key->ip, .port = key->port };
+
+	if (!key->no_route && neigh_is_static(c, key->port, &key->ip))
+		return find(&c->neighs, &untagged);
+	return neigh_get(c, key);
+}
+
+static int
+no_entry(const struct control *c)
+{
+	return c->neighs.n >= NEIGH_MAX ? -ENOSPC : -ENOMEM;
+}
+
+/* Links that have the newest MAC stand at the end, others at the beginning. */
+static void
+link_to(struct control *c, struct neigh_link *link, struct neigh *n, uint32_t turn)
+{
+	if (link->neigh == n) {
+		TAILQ_REMOVE(&n->links, link, on);
+	} else {
+		neigh_leave(c, link);
+		link->neigh = n;
+		n->links_n++;
 	}
-	return 0;
+	link->turn = turn;
+	if (turn == n->turn)
+		TAILQ_INSERT_TAIL(&n->links, link, on);
+	else
+		TAILQ_INSERT_HEAD(&n->links, link, on);
+	ask_for(&c->neighs, n);
 }
 
 int
 neigh_use(struct control *c, const struct neigh_key *key, struct neigh_link *link)
 {
-	struct neigh *n = find(&c->neighs, key);
-	const struct neigh_key untagged = { .ip = key->ip, .port = key->port };
+	struct neigh *n = entry_for(c, key);
 
-	/* A static entry says nothing of VLANs: it holds for all of them. */
-	if ((n == NULL || n->state != NEIGH_STATIC) && key->vlan != 0) {
-		struct neigh *fixed = find(&c->neighs, &untagged);
-
-		if (fixed != NULL && fixed->state == NEIGH_STATIC)
-			n = fixed;
-	}
 	if (n == NULL)
-		n = make(&c->neighs, key);
-	if (n == NULL)
-		return c->neighs.n >= NEIGH_MAX ? -ENOSPC : -ENOMEM;
-	if (link->neigh != n) {
-		neigh_leave(c, link);
-		link->neigh = n;
-		TAILQ_INSERT_TAIL(&n->links, link, on);
-	} else {
-		/* Those that have the newest MAC stand at the end. */
-		TAILQ_REMOVE(&n->links, link, on);
-		TAILQ_INSERT_TAIL(&n->links, link, on);
-	}
-	link->turn = n->turn;
-	if (n->state == NEIGH_INCOMPLETE && n->on == ON_NOTHING) {
-		n->tries = 0;
-		n->next = 0;
-		put_on(&c->neighs, n, ON_WAITING);
-	}
+		return no_entry(c);
+	link_to(c, link, n, n->turn);
 	return 0;
+}
+
+int
+neigh_reroute(struct control *c, const struct neigh_key *key, struct neigh_link *link)
+{
+	struct neigh *n = entry_for(c, key);
+
+	if (n == NULL)
+		return no_entry(c);
+	if (link->neigh == n)
+		return 0;
+	link_to(c, link, n, n->turn - 1);
+	set_changed(&c->neighs, n, true);
+	return 1;
 }
 
 void
@@ -188,11 +253,13 @@ neigh_leave(struct control *c, struct neigh_link *link)
 	if (n == NULL)
 		return;
 	TAILQ_REMOVE(&n->links, link, on);
+	n->links_n--;
 	link->neigh = NULL;
 	if (!TAILQ_EMPTY(&n->links))
 		return;
-	put_on(&c->neighs, n, ON_NOTHING);
-	if (n->state == NEIGH_INCOMPLETE)
+	set_waiting(&c->neighs, n, false);
+	set_changed(&c->neighs, n, false);
+	if (n->state != NEIGH_REACHABLE && n->state != NEIGH_STATIC)
 		forget(&c->neighs, n);
 }
 
@@ -203,15 +270,10 @@ neigh_join(struct control *c, struct neigh_link *link, const struct neigh_link *
 
 	if (link->neigh == n)
 		return;
-	neigh_leave(c, link);
-	if (n == NULL)
-		return;
-	link->neigh = n;
-	link->turn = other->turn;
-	if (link->turn == n->turn)
-		TAILQ_INSERT_TAIL(&n->links, link, on);
+	if (n != NULL)
+		link_to(c, link, n, other->turn);
 	else
-		TAILQ_INSERT_HEAD(&n->links, link, on);
+		neigh_leave(c, link);
 }
 
 void
@@ -219,6 +281,7 @@ neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6]
 {
 	struct neigh *n = find(&c->neighs, key);
 	char text[INET6_ADDRSTRLEN];
+	bool same;
 
 	if ((mac[0] & 1) != 0)
 		return;
@@ -228,18 +291,23 @@ neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6]
 		n = make(&c->neighs, key);
 		if (n == NULL)
 			return;
+		n->is_learned = true;
 		c->neighs.learned++;
 	}
 	if (n->state == NEIGH_STATIC)
 		return;
-	if (n->state == NEIGH_REACHABLE && memcmp(n->mac, mac, sizeof(n->mac)) == 0)
-		return;
-	if (n->state == NEIGH_REACHABLE)
+	same = neigh_has_mac(n) && memcmp(n->mac, mac, sizeof(n->mac)) == 0;
+	if (neigh_has_mac(n) && !same)
 		log_warn("neighbour %s has another MAC now", ip_text(&n->ip, text));
-	memcpy(n->mac, mac, sizeof(n->mac));
 	n->state = NEIGH_REACHABLE;
+	n->heard = c->now;
+	n->tries = 0;
+	set_waiting(&c->neighs, n, false);
+	if (same)
+		return;
+	memcpy(n->mac, mac, sizeof(n->mac));
 	n->turn++;
-	put_on(&c->neighs, n, TAILQ_EMPTY(&n->links) ? ON_NOTHING : ON_CHANGED);
+	set_changed(&c->neighs, n, !TAILQ_EMPTY(&n->links));
 }
 
 static ns_t
@@ -250,28 +318,38 @@ request_gap(uint32_t tries)
 	return tries == 2 ? 200 * TIME_NS_PER_MS : TIME_NS_PER_S;
 }
 
+static void
+send_request(struct control *c, struct neigh *n)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (n->ip.family == 4)
+		arp_request(c, n);
+	else
+		icmp6_solicit(c, n);
+	n->first_try = n->tries == 0 ? c->now : n->first_try;
+	n->last_try = c->now;
+	n->asked++;
+	n->next = c->now + request_gap(++n->tries);
+	if (n->tries == NEIGH_FAILED)
+		log_warn("port %s: neighbour %s does not answer; still asking",
+			c->env.conf->ports[n->port].name, ip_text(&n->ip, text));
+}
+
 static uint32_t
 send_requests(struct control *c)
 {
 	uint32_t sent = 0;
 	struct neigh *n, *next;
-	char text[INET6_ADDRSTRLEN];
 
 	for (n = TAILQ_FIRST(&c->neighs.waiting); n != NULL && sent < REQUESTS_PER_TURN; n = next) {
-		next = TAILQ_NEXT(n, work);
+		next = TAILQ_NEXT(n, waits);
 		if (n->next > c->now)
 			continue;
-		if (n->ip.family == 4)
-			arp_request(c, n);
-		else
-			icmp6_solicit(c, n);
-		n->next = c->now + request_gap(++n->tries);
-		if (n->tries == 5)
-			log_warn("port %s: neighbour %s does not answer; still asking",
-				c->env.conf->ports[n->port].name, ip_text(&n->ip, text));
+		send_request(c, n);
 		/* To the end, so that all of a long list have their turn. */
-		TAILQ_REMOVE(&c->neighs.waiting, n, work);
-		TAILQ_INSERT_TAIL(&c->neighs.waiting, n, work);
+		TAILQ_REMOVE(&c->neighs.waiting, n, waits);
+		TAILQ_INSERT_TAIL(&c->neighs.waiting, n, waits);
 		sent++;
 	}
 	return sent;
@@ -287,7 +365,7 @@ update_links(struct control *c, struct neigh *n, uint32_t room)
 	while (done < room) {
 		link = TAILQ_FIRST(&n->links);
 		if (link == NULL || link->turn == n->turn) {
-			put_on(&c->neighs, n, ON_NOTHING);
+			set_changed(&c->neighs, n, false);
 			break;
 		}
 		if (qp_admin_new_mac(c, link) != 0)
@@ -312,42 +390,8 @@ neigh_poll(struct control *c)
 
 		work += done;
 		room -= done;
-		if (n->on == ON_CHANGED)
+		if (n->is_changed)
 			break;
 	}
 	return work;
-}
-
-const char *
-neigh_state_name(enum neigh_state s)
-{
-	static const char *const states[] = { "INCOMPLETE", "REACHABLE", "PERMANENT" };
-
-	return (size_t)s < ARRAY_LEN(states) ? states[s] : "?";
-}
-
-json_t *
-neigh_list_json(struct control *c)
-{
-	json_t *list = json_array();
-	char text[INET6_ADDRSTRLEN];
-	struct neigh *n;
-
-	TAILQ_FOREACH (n, &c->neighs.all, all) {
-		const uint8_t *m = n->mac;
-		json_t *o = json_pack("{s:s, s:s, s:s}", "port", c->env.conf->ports[n->port].name,
-			n->ip.family == 4 ? "ipv4" : "ipv6", ip_text(&n->ip, text), "state",
-			neigh_state_name((enum neigh_state)n->state));
-
-		json_object_set_new(o, "vlan", n->vlan != 0 ? json_integer(n->vlan) : json_null());
-		json_object_set_new(o, "mac",
-			n->state == NEIGH_INCOMPLETE ? json_null()
-						     : json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x",
-							       m[0], m[1], m[2], m[3], m[4], m[5]));
-		if (o == NULL || json_array_append_new(list, o) != 0) {
-			json_decref(list);
-			return NULL;
-		}
-	}
-	return list;
 }

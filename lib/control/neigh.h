@@ -9,6 +9,7 @@
  * Time:    `now` from the control's turn. Requests go out at once, after 100 ms, 300 ms, then each
  *          second for as long as a QP wants the address.
  * Depends: conf wire.
+ * Spec:    RT-01, RT-05..07.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@
 #define NEIGH_MAX     65536
 #define NEIGH_LEARNED 4096 /* entries made for strangers that asked for us */
 #define NEIGH_BUCKETS 4096
+#define NEIGH_FAILED  5 /* requests without an answer: still asked, but said to have failed */
 
 struct control;
 struct qp_rec;
@@ -33,23 +35,36 @@ struct neigh_link {
 	uint32_t turn; /* of neigh->turn, as the worker has it */
 };
 
-/** INCOMPLETE, REACHABLE, PERMANENT (configured). */
-enum neigh_state { NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_STATIC };
+enum neigh_state {
+	NEIGH_INCOMPLETE, /* asked for, no answer yet */
+	NEIGH_REACHABLE,
+	NEIGH_STALE,    /* it had this MAC, which is used; asked for again */
+	NEIGH_STATIC,   /* given by configuration or operator */
+	NEIGH_NO_ROUTE, /* no next hop at all: `ip` is the destination, and nobody is asked */
+};
 
 struct neigh {
 	struct neigh *chain;
 	TAILQ_ENTRY(neigh) all;
-	TAILQ_ENTRY(neigh) work; /* on `waiting` or on `changed` */
+	TAILQ_ENTRY(neigh) waits;   /* on `waiting`, with `is_waiting` */
+	TAILQ_ENTRY(neigh) changes; /* on `changed`, with `is_changed` */
 	TAILQ_HEAD(neigh_links, neigh_link) links;
 	struct conf_ip ip;
 	uint16_t port; /* index in conf->ports */
 	uint16_t vlan; /* 0: untagged */
 	uint8_t mac[6];
 	uint8_t state; /* enum neigh_state */
-	uint8_t on;    /* 0: no list, 1: waiting, 2: changed */
-	uint32_t tries;
-	uint32_t turn; /* goes up when the MAC changes; QPs remember what they have */
-	ns_t next;     /* next request */
+	bool is_waiting;
+	bool is_changed;
+	bool is_learned; /* counted in table->learned */
+	uint32_t turn;   /* goes up when the MAC changes; QPs remember what they have */
+	uint32_t links_n;
+	uint32_t tries; /* requests since the last answer */
+	uint64_t asked; /* requests in all */
+	ns_t next;      /* next request */
+	ns_t first_try; /* time of the first of `tries` */
+	ns_t last_try;
+	ns_t heard; /* when it said its MAC, 0: never */
 };
 
 TAILQ_HEAD(neigh_list, neigh);
@@ -67,6 +82,7 @@ struct neigh_key {
 	struct conf_ip ip;
 	uint16_t port;
 	uint16_t vlan;
+	bool no_route; /* the entry that stands for NEIGH_NO_ROUTE */
 };
 
 void neigh_init(struct neigh_table *t);
@@ -80,14 +96,47 @@ void neigh_leave(struct control *c, struct neigh_link *link);
 /** `link` goes where `other` goes. */
 void neigh_join(struct control *c, struct neigh_link *link, const struct neigh_link *other);
 /**
+ * The path of a QP that runs goes there from now on: as neigh_use(), and the worker is told of the
+ * new MAC, or that there is none yet. @return 1 if it went elsewhere before; 0, -ENOMEM, -ENOSPC.
+ */
+int neigh_reroute(struct control *c, const struct neigh_key *key, struct neigh_link *link);
+/**
  * Somebody said where they are. Static entries stay; others change when known, or when
  * `for_us` (they asked for one of our addresses, or answered us).
  */
 void neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6], bool for_us);
+/** Does a fixed entry say that this address is on the port's link? */
+bool neigh_is_static(const struct control *c, uint16_t port, const struct conf_ip *ip);
+/** Is there a MAC to send to? */
+static inline bool
+neigh_has_mac(const struct neigh *n)
+{
+	return n->state == NEIGH_REACHABLE || n->state == NEIGH_STALE || n->state == NEIGH_STATIC;
+}
 /** Requests that are due, and updates of QPs whose neighbour changed. @return pieces of work. */
 uint32_t neigh_poll(struct control *c);
-/** "REACHABLE" */
-const char *neigh_state_name(enum neigh_state s);
+
+/* neigh_admin.c: what an operator does to the table */
+/** A fixed entry, in place of what is known of the address. @return 0, -ENOMEM, -ENOSPC. */
+int neigh_fix(struct control *c, uint16_t port, const struct conf_ip *ip, const uint8_t mac[6]);
+/**
+ * Forget an address, fixed or not; one that QPs use is asked for anew, and they keep the MAC until
+ * there is an answer. @return how many entries it had.
+ */
+uint32_t neigh_forget(struct control *c, uint16_t port, const struct conf_ip *ip);
+/** The same with all that are not fixed. @param port -1: every port. @return how many. */
+uint32_t neigh_flush(struct control *c, int port);
+
+/* neigh_view.c: what there is to say of them */
+/** "INCOMPLETE"; "FAILED" after so many requests in vain. */
+const char *neigh_state_name(enum neigh_state state, uint32_t tries);
 json_t *neigh_list_json(struct control *c);
+/**
+ * Who is at the end of a path, for qp_query and explanations: ip, state, mac, how often and when it
+ * was asked. null: the MAC was given with the path, or there is no path.
+ */
+json_t *neigh_json(const struct control *c, const struct neigh_link *link);
+/** The same as a sentence; false: there is nothing to say. */
+bool neigh_text(const struct control *c, const struct neigh_link *link, char *buf, size_t room);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain_net.h"
 #include "internal.h"
 #include "log.h"
 #include "rpc.h"
@@ -108,16 +109,25 @@ room_for(struct post_mortem *p, const struct failed_owner *o)
 	return &p->v[place];
 }
 
+/* Packets that had nowhere to go, as the worker counts them. */
+static uint64_t
+lost_of(const struct qp_rec *rec)
+{
+	return rec->qp->stats != NULL ? rec->qp->stats->c[STAT_tx_no_neighbor] : 0;
+}
+
 static void
-surroundings(struct control *c, const struct qp_rec *rec, struct failed_qp *q)
+surroundings(struct control *c, struct qp_rec *rec, struct failed_qp *q)
 {
 	q->port = rec->port;
-	q->port_down = rec->port >= 0 && c->link_known[rec->port] && !c->link_up[rec->port];
+	q->port_down = rec->port >= 0 && link_is_down(c, (uint16_t)rec->port);
 	q->neigh = FAILED_NO_NEIGHBOR;
 	if (rec->link.neigh != NULL) {
 		q->neigh = rec->link.neigh->state;
 		q->neigh_tries = rec->link.neigh->tries;
 	}
+	if (q->f.error.rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER))
+		explain_net_text(c, rec, lost_of(rec), q->network, sizeof(q->network));
 }
 
 static void

@@ -19,6 +19,7 @@
 #include "explain.h"
 
 #define POST_MORTEM_MAX 256
+#define FAILED_NETWORK  512
 
 struct control;
 struct mbox_msg;
@@ -56,6 +57,7 @@ struct failed_qp {
 	uint8_t neigh; /* enum neigh_state, or FAILED_NO_NEIGHBOR */
 	bool recorder;
 	bool port_down;
+	char network[FAILED_NETWORK]; /* retries were used up: what was wrong on the way */
 };
 #define FAILED_NO_NEIGHBOR 0xff
 

@@ -239,7 +239,7 @@ int
 qp_admin_new_mac(struct control *c, struct neigh_link *link)
 {
 	struct qp_rec *rec = link->rec;
-	const bool alternate = link == &rec->alt_link;
+	const bool alternate = link == &rec->alt_link, known = neigh_has_mac(link->neigh);
 	struct wire_path *path = alternate ? &rec->attr.alt_path : &rec->attr.path;
 	const enum qp_state state = qp_admin_state(rec);
 	struct qp_attr attr;
@@ -252,11 +252,12 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 
 	if (c->asks.busy >= ASK_SLOTS / 2)
 		return -EAGAIN;
-	memcpy(path->dmac, link->neigh->mac, sizeof(path->dmac));
-	*(alternate ? &rec->attr.alt_resolved : &rec->attr.path_resolved) = true;
+	if (known)
+		memcpy(path->dmac, link->neigh->mac, sizeof(path->dmac));
+	*(alternate ? &rec->attr.alt_resolved : &rec->attr.path_resolved) = known;
 	if (!rec->attached || state < QPS_RTR || state > QPS_SQD)
 		return 0;
-	attr = (struct qp_attr){ .path = *path };
+	attr = (struct qp_attr){ .path = *path, .path_resolved = known };
 	a = ask_send(c, &q);
 	if (a == NULL)
 		return -EAGAIN;

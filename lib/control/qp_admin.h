@@ -133,7 +133,10 @@ int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n
 int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
 /** The same for all QPs there are, without a round trip for each. @param n out: how many. */
 int qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r);
-/** The neighbour's MAC is known or another one: tell the worker. @return 0, -EAGAIN: later. */
+/**
+ * The neighbour's MAC is another one, or not known any more: tell the worker.
+ * @return 0, -EAGAIN: later.
+ */
 int qp_admin_new_mac(struct control *c, struct neigh_link *link);
 
 /* qp_move.c */
@@ -205,9 +208,10 @@ int qp_path_make(
 /** Does this path MTU fit the port (RX-LNK-02)? */
 int qp_path_mtu_check(
 	struct control *c, const struct qp_way *way, uint32_t path_mtu, struct refusal *r);
-/** Destination MAC: given, static, known or asked for. */
-int qp_path_resolve(
-	struct control *c, struct qp_rec *rec, const struct qp_way *way, struct refusal *r);
+/** Destination MAC: given, static, known or asked for; the next hop's. */
+int qp_path_resolve(struct control *c, const struct qp_way *way, struct refusal *r);
+/** The same for the path that is in use: it stays, whether a route is left or not. */
+void qp_path_resolve_again(struct control *c, const struct qp_way *way);
 
 /* qp_alternate.c */
 struct qp_change;

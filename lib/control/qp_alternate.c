@@ -63,7 +63,7 @@ take_path(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, str
 	rc = qp_path_mtu_check(c, &way, attr->path_mtu, r);
 	if (rc == 0)
 		rc = qp_path_make(c, rec, &way, r);
-	return rc == 0 ? qp_path_resolve(c, rec, &way, r) : rc;
+	return rc == 0 ? qp_path_resolve(c, &way, r) : rc;
 }
 
 int
@@ -89,10 +89,9 @@ void
 qp_alternate_again(struct control *c, struct qp_rec *rec)
 {
 	const struct qp_way way = way_of(rec, &rec->attr);
-	struct refusal ignored;
 
 	if (rec->alt_loaded)
-		qp_path_resolve(c, rec, &way, &ignored);
+		qp_path_resolve_again(c, &way);
 	else
 		neigh_leave(c, &rec->alt_link);
 }

@@ -189,6 +189,9 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 
 	if (o == NULL)
 		return NULL;
+	json_object_set_new(o, "neighbor", neigh_json(c, &rec->link));
+	if (rec->alt_loaded)
+		json_object_set_new(o, "alt_neighbor", neigh_json(c, &rec->alt_link));
 	json_object_set_new(o, "path_mig_state",
 		json_string(qp_migration_name((enum qp_migration)s->attr.path_mig_state)));
 	json_object_set_new(o, "migrations", json_integer(s->migrations));

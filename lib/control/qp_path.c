@@ -73,33 +73,26 @@ qp_path_mtu_check(struct control *c, const struct qp_way *way, uint32_t path_mtu
 	return 0;
 }
 
-/* Is the address in the port's subnet? There is no routing table to ask. */
-static bool
-on_link(const struct control *c, const struct qp_way *way)
+/* RT-04: what can be done about an address that nobody can send to. */
+static int
+unreachable(const struct control *c, const struct qp_way *way, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.conf->ports[way->port];
-	const struct wire_port *us = c->env.ports[way->port].addr;
-	const struct conf_ip *ip = &way->ah->dest_ip;
-	const uint8_t *ours = ip->family == 6 ? us->ipv6 : us->ipv4;
-	uint32_t bits = ip->family == 6 ? port->prefix6 : port->prefix;
+	const struct route_addr dest = conf_route_addr(&way->ah->dest_ip);
+	const char *port = c->env.conf->ports[way->port].name;
+	char text[ROUTE_TEXT];
 
-	for (unsigned int i = 0; bits > 0; i++) {
-		const uint32_t n = bits < 8 ? bits : 8;
-		const uint8_t mask = (uint8_t)(0xff00u >> n);
-
-		if (((ours[i] ^ ip->addr[i]) & mask) != 0)
-			return false;
-		bits -= n;
-	}
-	return true;
+	return refuse(r, ENETUNREACH,
+		"%s.dest_ip: no route of port \"%s\" reaches %s: add one (rocelanectl route add %s "
+		"PREFIX via GATEWAY; in the file \"%s\" or \"routes\" of the port), or give %s.dest_mac",
+		way->key, port, route_addr_text(&dest, text), port,
+		dest.family == 6 ? "gateway6" : "gateway", way->key);
 }
 
-int
-qp_path_resolve(struct control *c, struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
+static int
+resolve(struct control *c, const struct qp_way *way, bool must, struct refusal *r)
 {
 	const struct conf_ah *ah = way->ah;
-	const struct neigh_key key = { .ip = ah->dest_ip,
-		.port = (uint16_t)way->port,
+	struct neigh_key key = { .port = (uint16_t)way->port,
 		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 
@@ -108,15 +101,28 @@ qp_path_resolve(struct control *c, struct qp_rec *rec, const struct qp_way *way,
 		*way->resolved = true;
 		return 0;
 	}
+	key.no_route = !routes_hop(c, key.port, &ah->dest_ip, &key.ip);
+	if (key.no_route && must)
+		return unreachable(c, way, r);
 	rc = neigh_use(c, &key, way->link);
 	if (rc != 0)
 		return refuse(r, -rc, "no room for another neighbour: give %s.dest_mac", way->key);
-	*way->resolved = way->link->neigh->state != NEIGH_INCOMPLETE;
+	*way->resolved = neigh_has_mac(way->link->neigh);
 	if (*way->resolved)
 		memcpy(way->path->dmac, way->link->neigh->mac, sizeof(way->path->dmac));
-	else if (!on_link(c, way))
-		log_warn("QP %u: dest_ip of %s is not in the subnet of port %s, and there are no "
-			 "routes: asking for it all the same (or give dest_mac)",
-			rec->qp->qpn, way->key, c->env.conf->ports[way->port].name);
 	return 0;
+}
+
+int
+qp_path_resolve(struct control *c, const struct qp_way *way, struct refusal *r)
+{
+	return resolve(c, way, true, r);
+}
+
+void
+qp_path_resolve_again(struct control *c, const struct qp_way *way)
+{
+	struct refusal ignored;
+
+	resolve(c, way, false, &ignored);
 }

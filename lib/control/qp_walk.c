@@ -311,7 +311,7 @@ take_path(struct control *c, struct qp_rec *rec, struct qp_attr *attr, uint32_t 
 	if (rc == 0)
 		rc = qp_path_make(c, rec, &way, r);
 	if (rc == 0)
-		rc = qp_path_resolve(c, rec, &way, r);
+		rc = qp_path_resolve(c, &way, r);
 	return rc;
 }
 
@@ -319,13 +319,10 @@ take_path(struct control *c, struct qp_rec *rec, struct qp_attr *attr, uint32_t 
 static void
 resolve_again(struct control *c, struct qp_rec *rec, enum qp_state from, uint32_t mask)
 {
-	struct refusal ignored;
-
 	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
-		qp_path_resolve(c, rec,
+		qp_path_resolve_again(c,
 			&(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
-				&rec->attr.path, &rec->attr.path_resolved },
-			&ignored);
+				&rec->attr.path, &rec->attr.path_resolved });
 	else if ((mask & QP_ATTR_AV) != 0)
 		neigh_leave(c, &rec->link);
 	if ((mask & QP_ATTR_ALT_PATH) != 0)

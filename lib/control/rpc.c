@@ -13,6 +13,7 @@
 
 const struct rpc_method *const rpc_method_tables[] = {
 	rpc_methods_base,
+	rpc_methods_net,
 	rpc_methods_object,
 	rpc_methods_srq,
 	rpc_methods_mr,

@@ -50,6 +50,7 @@ struct rpc_method {
 extern const struct conf_table rpc_no_params;
 
 extern const struct rpc_method rpc_methods_base[];
+extern const struct rpc_method rpc_methods_net[];
 extern const struct rpc_method rpc_methods_object[];
 extern const struct rpc_method rpc_methods_srq[];
 extern const struct rpc_method rpc_methods_mr[];

@@ -50,19 +50,6 @@ shut_down(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
-static void
-set_link(json_t *o, uint16_t id)
-{
-	struct link_view link = { 0 };
-	const char *state = "UNKNOWN";
-
-	if (link_look(id, &link) == 0)
-		state = link.up ? "UP" : "DOWN";
-	json_object_set_new(o, "state", json_string(state));
-	json_object_set_new(o, "link_speed_mbps",
-		link.speed_mbps == 0 ? json_null() : json_integer(link.speed_mbps));
-}
-
 static json_t *
 port_counters(const struct control *c, uint32_t port)
 {
@@ -83,21 +70,23 @@ port_counters(const struct control *c, uint32_t port)
 static int
 port_list(struct rpc_call *call)
 {
-	const struct control *c = call->c;
+	struct control *c = call->c;
 	json_t *list = json_array();
 
+	link_look_at_all(c);
 	for (uint32_t p = 0; p < c->env.ports_n; p++) {
 		const uint8_t *m = c->env.ports[p].addr->mac;
 		json_t *o = conf_encode_port(&c->env.conf->ports[p]);
 
-		json_object_del(o, "neighbors");
+		json_object_del(o, "neighbors"); /* neighbor_list, route_list */
+		json_object_del(o, "routes");
 		json_object_del(o, "impair"); /* impair_get tells what it is now */
 		json_object_set_new(o, "mac",
 			json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
 				m[5]));
 		json_object_set_new(o, "port_id", json_integer(c->env.ports[p].id));
 		json_object_set_new(o, "max_frame", json_integer(c->env.ports[p].max_frame));
-		set_link(o, c->env.ports[p].id);
+		link_set_json(c, (uint16_t)p, o);
 		json_object_set_new(o, "counters", port_counters(c, p));
 		list = rpc_append(list, o);
 	}
@@ -125,18 +114,11 @@ worker_list(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-static int
-neighbor_list(struct rpc_call *call)
-{
-	return rpc_result(call, neigh_list_json(call->c));
-}
-
 const struct rpc_method rpc_methods_base[] = {
 	{ "rpc_get_methods", get_methods, &rpc_no_params },
 	{ "version", version, &rpc_no_params },
 	{ "port_list", port_list, &rpc_no_params },
 	{ "worker_list", worker_list, &rpc_no_params },
-	{ "neighbor_list", neighbor_list, &rpc_no_params },
 	{ "shutdown", shut_down, &rpc_no_params },
 	{ NULL, NULL, NULL },
 };

@@ -85,9 +85,11 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 	json_object_set_new(o, "neighbor",
 		q->neigh != FAILED_NO_NEIGHBOR
 			? json_pack("{s:s, s:I}", "state",
-				  neigh_state_name((enum neigh_state)q->neigh), "asked",
+				  neigh_state_name((enum neigh_state)q->neigh, q->neigh_tries), "asked",
 				  (json_int_t)q->neigh_tries)
 			: json_null());
+	json_object_set_new(
+		o, "network", q->network[0] != '\0' ? json_string(q->network) : json_null());
 	json_object_set_new(o, "attributes", attributes_json(q));
 	if (q->end == FAILED_DESTROYED || q->end == FAILED_OWNER_ENDED)
 		flushed = &q->flushed;

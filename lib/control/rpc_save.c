@@ -118,10 +118,60 @@ objects_save(struct control *c, struct conf *out)
 	return qps_save(c, out);
 }
 
+/* The port's routes and fixed neighbours of now, in arrays of their own. @return 0 or -ENOMEM. */
+static int
+port_save(const struct control *c, uint32_t port, struct conf_port *out)
+{
+	const struct neigh *n;
+
+	out->routes = NULL;
+	out->neighbors = calloc((size_t)c->neighs.n + 1, sizeof(*out->neighbors));
+	out->n_neighbors = 0;
+	if (out->neighbors == NULL || conf_routes_save(&c->routes[port], out) != 0)
+		return -ENOMEM;
+	TAILQ_FOREACH (n, &c->neighs.all, all) {
+		struct conf_neighbor *to = &out->neighbors[out->n_neighbors];
+
+		if (n->port != port || n->state != NEIGH_STATIC || n->vlan != 0)
+			continue; /* a tagged one goes with the other */
+		out->n_neighbors++;
+		to->given = n->ip.family == 4 ? CONF_NEIGHBOR_IPV4 : CONF_NEIGHBOR_IPV6;
+		to->ip = n->ip;
+		memcpy(to->mac, n->mac, sizeof(to->mac));
+	}
+	return 0;
+}
+
+static int
+ports_save(const struct control *c, struct conf *out)
+{
+	const struct conf *conf = c->env.conf;
+	int rc = 0;
+
+	out->ports = calloc(conf->n_ports, sizeof(*out->ports));
+	if (out->ports == NULL)
+		return -ENOMEM;
+	for (uint32_t p = 0; p < conf->n_ports; p++) {
+		out->ports[p] = conf->ports[p];
+		rc |= port_save(c, p, &out->ports[p]);
+	}
+	return rc != 0 ? -ENOMEM : 0;
+}
+
+static void
+ports_free(struct conf *saved)
+{
+	for (uint32_t p = 0; saved->ports != NULL && p < saved->n_ports; p++) {
+		free(saved->ports[p].neighbors);
+		free(saved->ports[p].routes);
+	}
+	free(saved->ports);
+}
+
 static int
 save_config(struct rpc_call *call)
 {
-	struct conf now = *call->c->env.conf; /* what does not change: ports, lcores, knobs */
+	struct conf now = *call->c->env.conf; /* what does not change: lcores, knobs */
 	json_t *o = NULL;
 
 	now.pds = NULL;
@@ -133,8 +183,9 @@ save_config(struct rpc_call *call)
 	now.srqs = NULL;
 	now.n_srqs = 0;
 	now.qps = NULL;
-	if (objects_save(call->c, &now) == 0)
+	if (ports_save(call->c, &now) == 0 && objects_save(call->c, &now) == 0)
 		o = conf_encode_all(&now);
+	ports_free(&now);
 	free(now.pds);
 	free(now.mrs);
 	free(now.cqs);

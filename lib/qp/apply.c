@@ -63,22 +63,22 @@ is_same_way(const struct wire_path *a, const struct wire_path *b)
 }
 
 /**
- * A neighbour's MAC. Which of the QP's paths goes there is seen here, where they may have changed
- * places since the message was sent.
+ * A neighbour's MAC, or that there is none now. Which of the QP's paths goes there is seen here,
+ * where they may have changed places since the message was sent.
  */
 static void
-apply_mac(struct qp *qp, const struct wire_path *to)
+apply_mac(struct qp *qp, const struct wire_path *to, bool known)
 {
 	struct qp_attr *a = &qp->attr;
 
 	if (is_same_way(&a->alt_path, to)) {
 		memcpy(a->alt_path.dmac, to->dmac, sizeof(to->dmac));
-		a->alt_resolved = true;
-		qp->req.armed = a->path_mig_state == MIG_ARMED;
+		a->alt_resolved = known;
+		qp->req.armed = known && a->path_mig_state == MIG_ARMED;
 	}
 	if (is_same_way(&a->path, to)) {
 		memcpy(a->path.dmac, to->dmac, sizeof(to->dmac));
-		a->path_resolved = true;
+		a->path_resolved = known;
 		qp_path_changed(qp);
 	}
 }
@@ -216,7 +216,7 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	if ((mask & in_template) != 0)
 		make_template(qp);
 	if ((mask & QP_ATTR_NEW_MAC) != 0)
-		apply_mac(qp, &attr->path);
+		apply_mac(qp, &attr->path, attr->path_resolved);
 	if ((mask & QP_ATTR_ALT_PATH) != 0)
 		store_alternate(qp, attr);
 	if ((mask & QP_ATTR_TRACE) != 0)

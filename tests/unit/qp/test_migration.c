@@ -242,7 +242,7 @@ a_mac_belongs_to_a_path_and_not_to_a_place(void **state)
 	qp_migration_set(qp, MIG_ARMED);
 	assert_false(qp->req.armed); /* nowhere to send yet */
 
-	m = (struct qp_attr){ .path = a.alt_path };
+	m = (struct qp_attr){ .path = a.alt_path, .path_resolved = true };
 	m.path.dmac[5] = 0x44;
 	qp_apply(qp, &m, QP_ATTR_NEW_MAC);
 	assert_true(qp->attr.alt_resolved);

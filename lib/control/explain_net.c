@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "explain_net.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+#include "rpc.h"
+
+struct text {
+	char *buf;
+	size_t room;
+	size_t len;
+};
+
+/* One more sentence. */
+static void
+add(struct text *t, const char *sentence)
+{
+	const int n = snprintf(
+		t->buf + t->len, t->room - t->len, "%s%s", t->len > 0 ? "; " : "", sentence);
+
+	if (n > 0)
+		t->len = t->len + (size_t)n < t->room ? t->len + (size_t)n : t->room - 1;
+}
+
+static bool
+is_trouble(const struct neigh_link *link)
+{
+	return link->neigh != NULL &&
+	       (!neigh_has_mac(link->neigh) || link->neigh->state == NEIGH_STALE);
+}
+
+bool
+explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf, size_t room)
+{
+	const bool has_path = rec->port >= 0 && (rec->given & QP_ATTR_AV) != 0;
+	struct text t = { .buf = buf, .room = room };
+	char one[600], other[512];
+
+	buf[0] = '\0';
+	qp_alternate_sync(c, rec);
+	if ((is_trouble(&rec->link) || lost != 0) && neigh_text(c, &rec->link, one, sizeof(one)))
+		add(&t, one);
+	if (lost != 0) {
+		snprintf(one, sizeof(one),
+			"%" PRIu64 " packet%s had nowhere to go (tx_no_neighbor)", lost,
+			lost == 1 ? "" : "s");
+		add(&t, one);
+	}
+	if (has_path && link_text(c, (uint16_t)rec->port,
+				conf_datagram_len(rec->attr.path_mtu, rec->attr.path.ipv6), one,
+				sizeof(one)))
+		add(&t, one);
+	if (rec->alt_loaded && is_trouble(&rec->alt_link) &&
+		neigh_text(c, &rec->alt_link, other, sizeof(other))) {
+		snprintf(one, sizeof(one), "on the alternate path, %s", other);
+		add(&t, one);
+	}
+	return t.len > 0;
+}
+
+json_t *
+explain_net_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+{
+	json_t *o = json_object();
+	char text[1024];
+
+	json_object_set_new(o, "neighbor", neigh_json(c, &rec->link));
+	if (rec->alt_loaded)
+		json_object_set_new(o, "alt_neighbor", neigh_json(c, &rec->alt_link));
+	json_object_set_new(
+		o, "link", rec->port >= 0 ? link_json(c, (uint16_t)rec->port) : json_null());
+	json_object_set_new(o, "not_sent", rpc_u64(s->stats.c[STAT_tx_no_neighbor]));
+	json_object_set_new(o, "text",
+		explain_net_text(c, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text))
+			? json_string(text)
+			: json_null());
+	return o;
+}
+
+static bool
+may_be_the_cause(const struct qp_snapshot *s)
+{
+	const struct qp_error *e = &s->error;
+
+	if (e->time_ns != 0)
+		return e->rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER);
+	return s->outstanding != 0 || s->stats.c[STAT_tx_no_neighbor] != 0 ||
+	       (!s->resolved && s->state >= QPS_RTR && s->state <= QPS_SQD);
+}
+
+json_t *
+explain_net_add(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary)
+{
+	char text[1024];
+	json_t *longer;
+
+	if (!may_be_the_cause(s) ||
+		!explain_net_text(c, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text)))
+		return summary;
+	longer = json_sprintf("%s; %s", json_string_value(summary), text);
+	json_decref(summary);
+	return longer;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "routes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "log.h"
+
+int
+routes_init(struct control *c)
+{
+	int rc = 0;
+
+	for (uint32_t p = 0; p < c->env.ports_n && rc == 0; p++) {
+		uint8_t local[16];
+
+		frames_link_local(c->env.ports[p].addr, local);
+		rc = conf_routes_make(&c->env.conf->ports[p], local, &c->routes[p], NULL);
+	}
+	return rc;
+}
+
+void
+routes_fini(struct control *c)
+{
+	for (uint32_t p = 0; p < c->env.ports_n; p++)
+		route_fini(&c->routes[p]);
+}
+
+bool
+routes_hop(const struct control *c, uint16_t port, const struct conf_ip *dest, struct conf_ip *hop)
+{
+	const struct route_addr to = conf_route_addr(dest);
+	const struct route *r = route_find(&c->routes[port], &to);
+
+	*hop = *dest;
+	if (r == NULL)
+		return neigh_is_static(c, port, dest);
+	if (r->source != ROUTE_CONNECTED)
+		memcpy(hop->addr, r->via.addr, sizeof(hop->addr));
+	return true;
+}
+
+const struct conf_ip *
+routes_dest(const struct neigh_link *link)
+{
+	const struct qp_rec *rec = link->rec;
+
+	return link == &rec->alt_link ? &rec->alt_ah.dest_ip : &rec->ah.dest_ip;
+}
+
+static void
+reroute(struct control *c, struct neigh_link *link, struct routes_moved *m)
+{
+	struct neigh_key key = { .port = link->neigh->port, .vlan = link->neigh->vlan };
+	int rc;
+
+	key.no_route = !routes_hop(c, key.port, routes_dest(link), &key.ip);
+	rc = neigh_reroute(c, &key, link);
+	if (rc < 0)
+		log_error("QP %u keeps its next hop: no room for another neighbour",
+			link->rec->qp->qpn);
+	m->moved += rc == 1;
+	m->unreachable += rc == 1 && key.no_route;
+}
+
+/* A QP that has migrated without our knowledge has another primary path than we thought. */
+static void
+follow(struct control *c, struct neigh_link *link, struct routes_moved *m)
+{
+	struct qp_rec *rec = link->rec;
+	const uint32_t migrations = rec->attr.migrations;
+
+	qp_alternate_sync(c, rec);
+	if (rec->attr.migrations != migrations && link != &rec->link && rec->link.neigh != NULL)
+		reroute(c, &rec->link, m);
+	if (link->neigh != NULL)
+		reroute(c, link, m);
+}
+
+struct routes_moved
+routes_changed(struct control *c, uint16_t port)
+{
+	struct routes_moved m = { 0 };
+	struct neigh *n = TAILQ_FIRST(&c->neighs.all), *next;
+
+	/* An entry goes with its last link; those that are made meanwhile stand at the end. */
+	for (; n != NULL; n = next) {
+		struct neigh_link *link = TAILQ_FIRST(&n->links), *after;
+
+		next = TAILQ_NEXT(n, all);
+		for (; n->port == port && link != NULL; link = after) {
+			after = TAILQ_NEXT(link, on);
+			follow(c, link, &m);
+			if (after == NULL)
+				break; /* n may be gone */
+		}
+	}
+	return m;
+}
+
+/* ---- what operators do ---------------------------------------------------------------------- */
+
+static int
+refuse_route(enum route_fault f, const struct route_prefix *to, const struct route_addr *via,
+	struct refusal *why)
+{
+	const bool of_via = route_fault_is_via(f) && via != NULL;
+	char text[ROUTE_TEXT];
+	int err = EINVAL;
+
+	if (f == ROUTE_TWICE)
+		err = EEXIST;
+	else if (f == ROUTE_NONE || f == ROUTE_OTHER_VIA)
+		err = ENOENT;
+	else if (f == ROUTE_FULL || f == ROUTE_NO_MEMORY)
+		err = f == ROUTE_FULL ? ENOSPC : ENOMEM;
+	return refuse(why, err, "%s: %s %s", of_via ? "via" : "to",
+		of_via ? route_addr_text(via, text) : route_prefix_text(to, text),
+		route_fault_text(f));
+}
+
+int
+routes_add(struct control *c, uint16_t port, const struct route *r, struct route *replaced,
+	struct refusal *why)
+{
+	const enum route_fault f = route_add(&c->routes[port], r, replaced);
+
+	return f == ROUTE_OK ? 0 : refuse_route(f, &r->to, &r->via, why);
+}
+
+int
+routes_del(struct control *c, uint16_t port, const struct route_prefix *to,
+	const struct route_addr *via, struct refusal *why)
+{
+	const enum route_fault f = route_del(&c->routes[port], to, via);
+
+	return f == ROUTE_OK ? 0 : refuse_route(f, to, via, why);
+}
+
+json_t *
+routes_json(const struct control *c, int port)
+{
+	static const char *const sources[] = { [ROUTE_CONNECTED] = "connected",
+		[ROUTE_CONFIGURED] = "configured",
+		[ROUTE_ADDED] = "added" };
+	char to[ROUTE_TEXT], via[ROUTE_TEXT];
+	json_t *list = json_array();
+
+	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+		const struct route_table *t = &c->routes[p];
+
+		for (uint32_t i = 0; i < t->n && (port < 0 || (uint32_t)port == p); i++) {
+			const struct route *r = &t->v[i];
+			const bool own = r->source == ROUTE_CONNECTED;
+
+			json_array_append_new(
+				list, json_pack("{s:s, s:s, s:o, s:o, s:s}", "port",
+					      c->env.conf->ports[p].name, "to",
+					      route_prefix_text(&r->to, to), "via",
+					      own ? json_null()
+						  : json_string(route_addr_text(&r->via, via)),
+					      "src",
+					      own ? json_string(route_addr_text(&r->via, via))
+						  : json_null(),
+					      "source", sources[r->source]));
+		}
+	}
+	return list;
+}
