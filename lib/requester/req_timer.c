@@ -66,19 +66,19 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
  * nothing is counted. What can be known is what a response cannot have been made from. The READ or
  * ATOMIC at una stands in its pass before everything that lies beyond it, and a peer answers in the
  * order of arrival, so
- * - it is not missed before it has left again, nor before the shortest round trip is over (half of
- *   it where no timer runs: the shortest of late may be longer than the next);
+ * - it is not missed before it has left again;
  * - it is missed at once where nobody answers an older copy: in a first pass; where the PSN was
  *   never sent before this pass; in a pass that a NAK began, as all_anew() says.
  *
  * Everything else may come of either pass, or of a copy that stands before the READ in this one:
  * copies are acknowledged with the newest PSN that the peer has taken (REQ-17). The READ's own
  * response then comes soon, or it is lost. So it is given time, and the time is a multiple of what
- * has passed since it left: whatever the round trip is, it is over when the answer to a later
- * packet has been here for so long. Then a retry is due, one for a pass, since the next starts all
- * this anew. It is in vain only where one round trip takes several times as long as another. More
- * time is given where none is known, where the PSN goes on from the last one heard of (an old pass
- * does; a new one begins again lower), and where the retry would be the last.
+ * has passed since it left, or of the shortest round trip if that is longer: whatever the round
+ * trip is, it is over when the answer to a later packet has been here for so long. Then a retry is
+ * due, one for a pass, since the next starts all this anew. It is in vain only where one round trip
+ * takes several times as long as another. More time is given where none is known, where the PSN
+ * goes on from the last one heard of (an old pass does; a new one begins again lower), and where
+ * the retry would be the last.
  */
 enum pass { PASS_OLD, PASS_NEW, PASS_UNKNOWN };
 
@@ -90,14 +90,16 @@ pass_of(const struct requester *r, psn_t p, bool goes_on, uint32_t age)
 		return PASS_OLD;
 	if (!r->recovering || psn_cmp(p, r->recover) >= 0)
 		return PASS_NEW;
-	return age < (r->rtt_min >> (r->timeout == 0)) + goes_on ? PASS_OLD : PASS_UNKNOWN;
+	return age == 0 && goes_on ? PASS_OLD : PASS_UNKNOWN; /* nothing comes back at once */
 }
 
 /** How long the response at una may be behind one beyond it. */
 static ns_t
 patience(const struct requester *r, bool goes_on, uint32_t age)
 {
-	return (ns_t)age << (1 + goes_on + 2 * (r->rtt_min == 0) + 2 * (r->retry_left == 0));
+	ns_t wait = age > r->rtt_min ? age : r->rtt_min;
+
+	return wait << (1 + goes_on + 2 * (r->rtt_min == 0) + 2 * (r->retry_left == 0));
 }
 
 static void
