@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a config to workers and a control that know each other. */
+#define ALLOW_EXPERIMENTAL_API /* rte_vect_*_max_simd_bitwidth() */
 #include "dataplane.h"
 
 #include <errno.h>
@@ -9,7 +10,9 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
+#include <rte_vect.h>
 
+#include "cpu.h"
 #include "crc_isal.h"
 #include "crc_zlib.h"
 #include "log.h"
@@ -210,6 +213,19 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 	}
 }
 
+/* EAL's --force-max-simd-bitwidth is for us, too. A width that was forced cannot be set again; that
+ * which EAL has otherwise is for drivers alone. */
+static void
+obey_simd_limit(void)
+{
+	uint16_t bits = rte_vect_get_max_simd_bitwidth();
+
+	if (rte_vect_set_max_simd_bitwidth(bits) != -EPERM)
+		return;
+	cpu_limit(bits);
+	log_info("vector registers: no more than %u bits", bits);
+}
+
 int
 dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dataplane_hooks *hooks)
 {
@@ -217,6 +233,7 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 
 	memset(dp, 0, sizeof(*dp));
 	dp->conf = conf;
+	obey_simd_limit();
 	dp->crc = dataplane_crc();
 	dp->clock = hooks->clock;
 	rc = ports_open(dp);

@@ -13,6 +13,7 @@
  * starts at 0 over four 0xFF bytes and the header gives the same. Leading zeros do not count then,
  * which makes the head a whole number of 16-byte blocks: three for IPv4, four for IPv6.
  */
+#include "cpu.h"
 #include "icrc.h"
 
 #define ICRC_HEAD_IPV4 (WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
@@ -34,7 +35,7 @@ uint32_t icrc_begin_portable(const struct crc_ops *ops, const uint8_t *l3, bool 
 static inline bool
 icrc_has_clmul(void)
 {
-	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+	return cpu_has(CPU_CLMUL);
 }
 
 /** The head in vector registers, folded there. */
@@ -47,12 +48,11 @@ void icrc_update8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n)
 /** Head and all that follows, folded in one piece; for short packets. Not complemented. */
 uint32_t icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len);
 
-/** Can it fold 64 bytes at once, and the operating system keep the registers? Cost: two loads. */
+/** Can it fold 64 bytes at once, and the operating system keep the registers? Cost: one load. */
 static inline bool
 icrc_has_wide(void)
 {
-	return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512vl");
+	return cpu_has(CPU_WIDE_CRC);
 }
 
 /** icrc_whole_clmul() for packets of any length, where icrc_has_wide(). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "cpu.h"
 #include "mem.h"
 
 #if defined(__x86_64__)
@@ -38,7 +39,7 @@ copy_wide(uint8_t *to, const uint8_t *from, uint32_t len)
 void
 mem_copy(uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	if (LIKELY(len >= PIECE) && LIKELY(__builtin_cpu_supports("avx")))
+	if (LIKELY(len >= PIECE) && LIKELY(cpu_has(CPU_AVX)))
 		copy_wide(to, from, len);
 	else
 		memcpy(to, from, len);

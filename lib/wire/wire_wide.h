@@ -6,9 +6,10 @@
  *
  * Owner:   any lcore (pure functions over the caller's memory).
  * Memory:  the caller's frame.
- * Depends: wire_plain.h; x86 with AVX-512 (F, BW, VL), asked for with wire_has_wide().
+ * Depends: base, wire_plain.h; x86 with AVX-512 (F, BW, VL), asked for with wire_has_wide().
  * Spec:    WIRE-01..18.
  */
+#include "cpu.h"
 #include "wire_plain.h"
 
 /** What an untagged IPv4 packet for a port begins with, of the bits that wire_front_mask has. */
@@ -44,8 +45,7 @@ extern const struct wire_row wire_rows[256];
 static inline bool
 wire_has_wide(void)
 {
-	return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-	       __builtin_cpu_supports("avx512vbmi");
+	return cpu_has(CPU_WIDE_PARSE);
 }
 
 /* Where wire_read_wide()'s words stand in a wire_pkt: from `op` on. */

@@ -10,6 +10,7 @@
 #include <rte_mempool.h>
 
 #include "../../clib/eal.h"
+#include "cpu.h"
 #include "crc_isal.h"
 #include "net_pair.h"
 
@@ -56,9 +57,13 @@ bed_near_end(void)
 int
 bed_group_setup(void **state)
 {
+	const char *bits = getenv("UNIT_SIMD_BITS");
+
 	(void)state;
 	if (eal_start("64") != 0)
 		return -1;
+	if (bits != NULL)
+		cpu_limit((uint32_t)strtoul(bits, NULL, 10));
 	if (net_pair_create_open("bed", 1024, 0, &net.port, &net.to, &net.from) != 0)
 		return -1;
 	net.pool = rte_pktmbuf_pool_create(
