@@ -9,13 +9,26 @@
 
 #include "pipeline_priv.h"
 
-/** Whose packet i is: another worker's if it is good so far and its QP is there; else ours. */
+/**
+ * Is what was found so far all that the packet can be charged to? If not, its QP has to say whether
+ * something comes before it (RX-PREC-01), and only the QP's owner may ask.
+ */
+static inline bool
+is_settled(const struct wire_pkt *p)
+{
+	return p->bth_off == 0 || (p->faults & (FIRST_FAULTS | FAULT_BIT(FAULT_DST_QP))) != 0;
+}
+
+/** Whose packet i is: another worker's if its QP is there and has to look at it; else ours. */
 static inline uint8_t
 owner_of(const struct worker *w, const struct burst *b, uint32_t i)
 {
+	const struct wire_pkt *p = &b->pkt[i];
 	const struct qp *qp = b->qp[i];
 
-	if (qp == NULL || b->pkt[i].faults != 0 || qp->qpn != b->pkt[i].dest_qpn)
+	if (qp == NULL || qp->qpn != p->dest_qpn)
+		return (uint8_t)w->index;
+	if (UNLIKELY(p->faults != 0) && is_settled(p))
 		return (uint8_t)w->index;
 	if (UNLIKELY(qp == w->moving.qp))
 		return w->moving.to == w->index ? MOVE_KEEP : w->moving.to;

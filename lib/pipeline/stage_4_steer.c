@@ -30,9 +30,6 @@ stage_lookup(struct worker *w, struct burst *b)
 	}
 }
 
-/** Nothing that a QP finds comes before these: the charge is the same whatever it says. */
-#define FIRST_FAULTS (FAULT_BIT(FAULT_FCS) | FAULT_BIT(FAULT_ICRC) | FAULT_BIT(FAULT_DST_MAC))
-
 /** What its QP finds about a packet, which has faults or is not plain. */
 static fault_mask_t
 faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t port)

@@ -122,6 +122,8 @@ enum wire_fault {
 };
 
 #define FAULT_BIT(f) (UINT64_C(1) << (f))
+/** Nothing that a queue pair finds comes before these: the charge is the same whatever it says. */
+#define FIRST_FAULTS (FAULT_BIT(FAULT_FCS) | FAULT_BIT(FAULT_ICRC) | FAULT_BIT(FAULT_DST_MAC))
 
 struct wire_fault_info {
 	const char *name;    /* "ICRC"; NULL: bit not used */
