@@ -6,6 +6,8 @@ import unittest
 
 
 class Tap(unittest.TextTestResult):
+    parts = 1       # of a test's id that its line leaves out: the module
+
     def __init__(self, *args):
         super().__init__(*args)
         self.bad = set()
@@ -21,13 +23,27 @@ class Tap(unittest.TextTestResult):
             if getattr(failed, "test_case", failed) is test:
                 self.bad.add(test.id())
                 print("\n".join("# " + line for line in text.splitlines()))
-        name = test.id().split(".", 1)[1]
+        name = test.id().split(".", self.parts)[-1]
         print(("not ok" if test.id() in self.bad else "ok"), self.testsRun, "-", name, flush=True)
+
+
+def cases(suite):
+    """The tests of a suite, one by one."""
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases(item)
+        else:
+            yield item
 
 
 def main():
     """Run the tests of the program's own module."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
+
+
+def run(suite, module_names=False):
+    """Run them, and end the process."""
+    Tap.parts = 0 if module_names else 1
     print(f"1..{suite.countTestCases()}", flush=True)
     with open(os.devnull, "w", encoding="ascii") as quiet:
         result = unittest.TextTestRunner(stream=quiet, resultclass=Tap).run(suite)

@@ -28,14 +28,6 @@ def skip(why):
     sys.exit(0)
 
 
-def cases(suite):
-    for item in suite:
-        if isinstance(item, unittest.TestSuite):
-            yield from cases(item)
-        else:
-            yield item
-
-
 def prepare():
     """(kernel, initramfs), inside of a namespace of our own; or skip."""
     if shutil.which("qemu-system-x86_64") is None:
@@ -51,7 +43,7 @@ def prepare():
 
 
 def main():
-    tests = list(cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
+    tests = list(tap.cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
     if len(sys.argv) > 1:
         tests = [t for t in tests if any(name in t.id() for name in sys.argv[1:])]
     made = prepare()

@@ -12,6 +12,7 @@ import sys
 import time
 import unittest
 
+import variant
 from rig_process import (  # noqa: F401
     Rig, RigDied, RpcError, base_config, drop_counters, unexplained)
 from rig_replies import Ack, AtomicAck, Nak, ReadResponse, Reply, Rnr  # noqa: F401
@@ -23,8 +24,6 @@ E = 0x100                       # the DUT's expected PSN
 QPN, PEER_QPN = 0x11, 0x22
 VA, RKEY, MR_LEN = 0x10000000, 0x00C0FFEE, 65536
 BUF, BUFS = 4096, 16            # receive buffers: slot i of region "rbuf" is i * BUF
-# Each QP is the first of so many of one template: from 256 on they are compact (lib/qp/qp_parts.h).
-COMPACT = int(os.environ.get("ROCELANE_RIG_QPS", "0"))
 ALL_REMOTE = ["LOCAL_WRITE", "REMOTE_READ", "REMOTE_WRITE", "REMOTE_ATOMIC"]
 
 
@@ -32,6 +31,7 @@ class RigCase(unittest.TestCase):
     """F-RESP: call self.resp() first; it may be called again for a fresh QP."""
 
     CONFIG = {}
+    FIXED = {}                  # what it is about (variant.py), if its tests are about one value
     ACCOUNT_S = 0               # for how long counters may still move
     rig = None
     maxDiff = None
@@ -42,8 +42,14 @@ class RigCase(unittest.TestCase):
 
     @classmethod
     def start(cls):
-        cls.rig = Rig(base_config(**cls.CONFIG))
+        with variant.held(cls.FIXED):
+            cls.rig = Rig(variant.config(base_config(**cls.CONFIG)))
         cls.made = []
+
+    def run(self, result=None):
+        test = getattr(self, self._testMethodName)
+        with variant.held({**self.FIXED, **getattr(test, "variant_fixed", {})}):
+            return super().run(result)
 
     @classmethod
     def tearDownClass(cls):
@@ -58,7 +64,7 @@ class RigCase(unittest.TestCase):
         if self.rig.proc.poll() is not None:
             type(self).rig.close()
             self.start()
-        self.peer = Peer()
+        self.peer = self.peer_of()
 
     def tearDown(self):
         try:
@@ -88,19 +94,40 @@ class RigCase(unittest.TestCase):
 
     # -- objects --
 
+    @staticmethod
+    def peer_of(v6=None, **kw):
+        """The far end of the fixtures' QP; over IPv4 or IPv6 as the variant says."""
+        if variant.v6() if v6 is None else v6:
+            kw = {"src_ip": "2001:db8::2", "dst_ip": "2001:db8::1", **kw}
+        return Peer(**{"vlan": variant.vlan(), **kw})
+
+    @staticmethod
+    def peer_address(v6=None, **kw):
+        """Its address, as a QP has it."""
+        if variant.v6() if v6 is None else v6:
+            kw = {"dest_ip": "2001:db8::2", **kw}
+        if variant.vlan() is not None:
+            kw = {"vlan": variant.vlan(), "vlan_priority": 2, **kw}
+        return {"dest_ip": "192.0.2.2", "dest_mac": "02:00:00:00:00:22", "hop_limit": 64, **kw}
+
     def rpc(self, method, **params):
         return self.rig.rpc(method, **params)
 
     def make(self, method, **params):
         """Create an object that goes away with the next resp()."""
         others = 0
-        if (method == "qp_create" and COMPACT and
-                not {"count", "recv_feed", "srq"} & set(params)):
-            others = COMPACT - 1
-            params["count"] = COMPACT
+        if method == "qp_create":
+            if variant.handed_over() and params["port"] == "p0":
+                params.setdefault("worker", 1)
+            # From 256 of a template on they are compact (lib/qp/qp_parts.h).
+            if variant.qps() > 1 and not {"count", "recv_feed", "srq"} & set(params):
+                others = variant.qps() - 1
+                params["count"] = variant.qps()
         result = self.rpc(method, **params)
-        self.made += [("qp_destroy", {"qp_num": result["qp_num"] + i})
-                      for i in range(others, 0, -1)]
+        for i in range(others, 0, -1):
+            self.rpc("qp_destroy", qp_num=result["qp_num"] + i)
+        if method == "qp_create" and variant.traced():
+            self.rpc("trace_start", qp_num=result["qp_num"])
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
         undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister",
                 "cq_create": "cq_destroy", "srq_create": "srq_destroy",
@@ -117,11 +144,10 @@ class RigCase(unittest.TestCase):
                 if "deregister" not in method:   # a test may have removed a region itself
                     raise AssertionError("%s %s: %s" % (method, key, e)) from e
 
-    def resp(self, recv=4, v6=False, mr_access=None, cqe=64, mr_fill="zero", mr_params=None, **qp):
+    def resp(self, recv=4, v6=None, mr_access=None, cqe=64, mr_fill="zero", mr_params=None, **qp):
         """Fresh objects of F-RESP; `qp` overrides attributes of the QP."""
         self.clear()
-        self.peer = Peer(src_ip="2001:db8::2", dst_ip="2001:db8::1") if v6 else Peer()
-        self.peer = self.peer.with_(mtu=qp.get("path_mtu", 1024))
+        self.peer = self.peer_of(v6, mtu=qp.get("path_mtu", 1024))
         self.make("cq_create", name="cq0", cqe=cqe)
         self.make("mr_register", name="mr0", pd="pd0", length=MR_LEN, addr=hex(VA), rkey=hex(RKEY),
                   access=ALL_REMOTE if mr_access is None else mr_access, fill=mr_fill,
@@ -132,13 +158,12 @@ class RigCase(unittest.TestCase):
         self.post_recv(recv)
         self.drain()
 
-    def qp_params(self, v6=False, **qp):
+    def qp_params(self, v6=None, **qp):
         params = {
             "qp_num": QPN, "qp_type": "RC", "port": "p0", "pd": "pd0", "send_cq": "cq0",
             "recv_cq": "cq0", "qp_state": "RTS", "path_mtu": 1024, "dest_qp_num": PEER_QPN,
             "rq_psn": E, "sq_psn": 0x200,
-            "ah_attr": {"dest_ip": "2001:db8::2" if v6 else "192.0.2.2",
-                        "dest_mac": "02:00:00:00:00:22", "hop_limit": 64},
+            "ah_attr": self.peer_address(v6),
             "timeout": 14, "retry_cnt": 3, "rnr_retry": 3, "min_rnr_timer": 12,
             "max_rd_atomic": 4, "max_dest_rd_atomic": 4, "pkey": "0xffff",
             "qp_access_flags": ALL_REMOTE,
@@ -177,6 +202,12 @@ class RigCase(unittest.TestCase):
         result = self.rpc("post_recv", qp_num=qp_num, wrs=[{"wr_id": self.wr_id, "sg_list": sges}])
         self.assertEqual(result["posted"], 1, result)
         self.wr_id += 1
+
+    def aeq(self, qp_num, code, source, wqe=0):
+        """A record of the QP in its worker's event queue. What the command says, [] if all is well.
+        """
+        return self.rig.command("aeq %d %d %d %d %d" % (variant.handed_over(), qp_num, code, source,
+                                                       wqe))
 
     def mem(self, offset, length, mr="mr0"):
         return bytes.fromhex(self.rpc("mr_read", name=mr, offset=offset, length=length)["data"])
@@ -235,6 +266,12 @@ class RigCase(unittest.TestCase):
 
     def statuses(self, cq="cq0"):
         return [(c["wr_id"], c["status"]) for c in self.cqes(cq)]
+
+    def records(self, want):
+        """That many packets are in the error buffer, or none where there is no such buffer."""
+        got = self.rpc("rx_errors", max=16)
+        self.assertEqual(want if variant.errbuf() else 0, len(got), got)
+        return got
 
     def events(self):
         return [e for e in self.rpc("async_events", max=64) if e["event_type"] != "COMM_EST"]

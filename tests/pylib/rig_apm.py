@@ -18,6 +18,7 @@ ALT = {"dest_ip": PEER_IP[1], "dest_mac": PEER_MAC[1], "hop_limit": 64}
 class ApmCase(ReqCase):
 
     CONFIG = {"ports": PORTS}
+    FIXED = {"ip": "4", "vlan": "none", "workers": "1"}   # test_apm_workers.py has two
 
     def apm(self, state="REARM", **qp):
         """F-REQ and F-RESP of one QP with both paths."""

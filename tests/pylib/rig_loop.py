@@ -34,13 +34,17 @@ class LoopCase(rig.RigCase):
 
     def pair(self, ask=None, answer=None, **both):
         cap = {"max_send_wr": 256, "max_recv_wr": 256, "max_send_sge": 4, "max_recv_sge": 4}
+        both_ends = []
         for qp_num, peer, port, own in ((ASK, ANSWER, 0, ask), (ANSWER, ASK, 1, answer)):
             params = dict(
                 qp_num=qp_num, dest_qp_num=peer, port="p%d" % port, send_cq="scq", recv_cq="rcq",
                 rq_psn=0x100, sq_psn=0x100, sq_sig_all=True, cap=cap, timeout=10, retry_cnt=7,
                 rnr_retry=7, min_rnr_timer=1, max_rd_atomic=16, max_dest_rd_atomic=16,
                 ah_attr={"dest_ip": "192.0.2.%d" % (2 - port), "hop_limit": 64})
-            self.make("qp_create", **self.qp_params(**{**params, **both, **(own or {})}))
+            both_ends.append(self.qp_params(**{**params, **both, **(own or {})}))
+        # The smaller number first: a compact QP's template needs those behind its own.
+        for params in sorted(both_ends, key=lambda p: p["qp_num"]):
+            self.make("qp_create", **params)
         self.settle()
         self.drain()
 

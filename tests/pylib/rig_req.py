@@ -37,11 +37,10 @@ def in_time(took, wait):
 
 class ReqCase(rig.RigCase):
 
-    def req(self, cqe=64, access=("LOCAL_WRITE",), fill="pattern:9", recv=0, v6=False, **qp):
+    def req(self, cqe=64, access=("LOCAL_WRITE",), fill="pattern:9", recv=0, v6=None, **qp):
         """Fresh objects of F-REQ; `qp` overrides attributes of the QP."""
         self.clear()
-        self.peer = (roce.Peer(src_ip="2001:db8::2", dst_ip="2001:db8::1") if v6 else
-                     roce.Peer()).with_(mtu=qp.get("path_mtu", 1024))
+        self.peer = self.peer_of(v6, mtu=qp.get("path_mtu", 1024))
         self.make("cq_create", name="cq0", cqe=cqe)
         self.make("cq_create", name="rcq", cqe=64)
         self.make("mr_register", name="lmr", pd="pd0", length=LMR_LEN, addr=hex(LVA),

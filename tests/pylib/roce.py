@@ -155,6 +155,18 @@ def edit(frame, at, new, fix=True):
     return with_icrc(with_ip_checksum(out)) if fix else out
 
 
+def marked(frame):
+    """The same with the mark of a congested router (ECN CE)."""
+    l3, _, version = offsets(frame)
+    at, bits = (l3 + 1, 0x03) if version == 4 else (l3 + 1, 0x30)
+    return edit(frame, at, bytes([frame[at] | bits]))
+
+
+def behind_tag(frame, at):
+    """Where that stands which stands at `at` of an untagged frame, from the type on."""
+    return at + offsets(frame)[0] - 14
+
+
 def flip(frame, bit):
     """Flip one bit and mend nothing."""
     out = bytearray(frame)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """AE, AEQ: asynchronous events, from the worker's queue to the user."""
 import rig
+import variant
 from rig import E, MS, QPN, RKEY, VA, Ack, Nak
 from rig_req import S, ReqCase
 from roce import NAK_INV, NAK_RAE, NAK_ROE, READ_ONLY, aeth, data
@@ -145,7 +146,7 @@ class Queue(rig.RigCase):
     """Records put into the worker's queue as hardware would put them."""
 
     def record(self, code, source, wqe=0, ident=QPN):
-        got = self.rig.command("aeq 0 %d %d %d %d" % (ident, code, source, wqe))
+        got = self.aeq(ident, code, source, wqe)
         self.rig.run()
         return got
 
@@ -250,13 +251,15 @@ class Queue(rig.RigCase):
         self.resp()
         full = 0
         for _ in range(1100):
-            full += self.rig.command("aeq 0 %d %d %d 0" % (QPN, REPORT, FROM_RQ)) != []
+            full += self.aeq(QPN, REPORT, FROM_RQ) != []
         self.rig.run()
         self.assertEqual(1100 - 1024, full)
-        self.rig.command("aeq 0 %d %d %d 0" % (QPN, REPORT, FROM_RQ))
+        self.aeq(QPN, REPORT, FROM_RQ)
         events = self.rpc("async_events", max=4096)
         lost = [(i, e["lost"]) for i, e in enumerate(events) if e["event_type"] == "AEQ_OVERFLOW"]
-        self.assertEqual([(1024, full)], lost)
+        self.assertEqual([full], [n for _, n in lost])
+        if not variant.handed_over():   # in order within one worker's queue
+            self.assertEqual(1024, lost[0][0])
         self.assertEqual(1026, len(events))
         self.assertEqual(full, self.delta("aeq_overflow"))
 

@@ -32,7 +32,8 @@ class Explain(rig.RigCase):
         self.assertIn("RC_WRITE_ONLY PSN 256", x["summary"])
         self.assertEqual({"psn": E, "opcode": 0x0A, "opcode_name": "RC_WRITE_ONLY", "length": 24},
                          e["packet"])
-        self.assertEqual({"ip": "192.0.2.2", "mac": "02:00:00:00:00:22", "qp_num": 0x22}, e["peer"])
+        self.assertEqual({"ip": self.peer.src_ip, "mac": self.peer.src_mac, "qp_num": 0x22},
+                         e["peer"])
         self.assertEqual(NAK_RAE, e["answer"]["syndrome"])
         self.assertIn("NAK 0x62", e["answer"]["text"])
         self.assertEqual(("QP_ACCESS_ERR", None, "responder"),
@@ -88,7 +89,8 @@ class Explain(rig.RigCase):
         self.rpc("poll_cq", cq="cq0", max=64)
         x = self.explain()
         before, behind = x["trace"][:x["before"]], x["trace"][x["before"]:]
-        self.assertEqual([E, E + 1, E + 2], [t["psn"] for t in before if t["kind"] == "rx"])
+        # Older ones are of a QP that had the number before, if all are recorded.
+        self.assertEqual([E, E + 1, E + 2], [t["psn"] for t in before if t["kind"] == "rx"][-3:])
         self.assertEqual({QPN}, {t["qp_num"] for t in x["trace"]})
         kinds = [t["kind"] for t in behind]
         self.assertIn("event", kinds)
@@ -119,7 +121,7 @@ class Explain(rig.RigCase):
 
     def test_abnormal_event(self):
         self.resp()
-        self.rig.command("aeq 0 %d 0x101 1 0" % QPN)
+        self.aeq(QPN, 0x101, 1)
         self.rig.run()
         x = self.explain()
         self.assertEqual("abnormal event: invalid key", x["summary"])

@@ -119,9 +119,8 @@ class Classes(ReqCase):
         self.req()
         self.post(self.wr("RDMA_READ", 2048))
         self.feed(self.read_resp(roce.READ_MIDDLE, S, bytes(1024)))
-        records = self.rpc("rx_errors", max=8)
-        self.assertEqual([(1 << 23, S, QPN)],
-                         [(r["syndrome"], r["psn"], r["qp_num"]) for r in records])
+        for r in self.records(1):
+            self.assertEqual((1 << 23, S, QPN), (r["syndrome"], r["psn"], r["qp_num"]))
         self.ended("BAD_RESP_ERR", 100, fatal=27)
 
     def test_REQ_CLS_B_06_ack_for_a_read(self):

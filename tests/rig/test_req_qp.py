@@ -315,7 +315,7 @@ class Congestion(ReqCase):
         self.req()
         self.post(self.wr("RDMA_READ", 100))
         frame = self.read_answer(S, bytes(100))[0]
-        marked = roce.edit(frame, 15, bytes([frame[15] | 3]))
+        marked = roce.marked(frame)
         self.assertEqual([], self.feed(marked))
         self.assertEqual(1, self.delta("np_ecn_marked_roce_packets"))
         self.succeeded(self.ids(1))

@@ -23,7 +23,7 @@ class General(rig.RigCase):
         self.post_recv_sges([{"lkey": "0x123456", "addr": "0x1000", "length": 64}])
         got = self.feed(self.peer.send_only(E, b"x"))
         self.expect(got, Nak(E, NAK_ROE, 0))
-        self.assertEqual(14 + 20 + 8 + 12 + 4 + 4, 14 + got[0].ip_len)
+        self.assertEqual(8 + 12 + 4 + 4, got[0].udp_len)
 
     def test_RESP_NAK_02_earlier_requests_finish_first(self):
         self.resp(mr_fill="pattern:1")

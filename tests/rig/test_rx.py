@@ -4,16 +4,29 @@ import struct
 
 import rig
 import roce
+import variant
 from rig import QPN, RKEY, VA, Ack, E, Nak, Rnr
 from roce import NAK_INV, NAK_RAE, NAK_SEQ, data
 
 RESERVED_BITS = sum(1 << b for b in (1, 4, 7, 11, 24, 25, 26, 29))
-L3, UDP4, BTH4 = 14, 34, 42
+L3, UDP4 = 14, 34
 UDP6 = 54
 
 
 def put16(frame, at, value, fix=True):
-    return roce.edit(frame, at, struct.pack(">H", value), fix)
+    return roce.edit(frame, roce.behind_tag(frame, at), struct.pack(">H", value), fix)
+
+
+def edit(frame, at, new):
+    return roce.edit(frame, roce.behind_tag(frame, at), new, fix=False)
+
+
+def l3_len(frame):
+    return len(frame) - roce.offsets(frame)[0]
+
+
+def udp_len(frame):
+    return len(frame) - roce.offsets(frame)[1]
 
 
 class Drops(rig.RigCase):
@@ -32,14 +45,13 @@ class Drops(rig.RigCase):
         self.assertEqual([], self.events())
         q = self.qp()
         self.assertEqual((state, epsn), (q["qp_state"], q["epsn"]))
-        records = self.rpc("rx_errors", max=16)
         if bit is not None or counter.startswith(("rx_trunc", "rx_pkey", "rx_qp_type")):
-            self.assertEqual(1, len(records))
-            self.assertEqual("drop", records[0]["impact"])
-            self.assertEqual(frame[:128].hex(), records[0]["header"])
-            self.assertEqual(0, records[0]["syndrome"] & RESERVED_BITS)
-            if bit is not None:
-                self.assertTrue(records[0]["syndrome"] >> bit & 1, records[0])
+            for record in self.records(1):
+                self.assertEqual("drop", record["impact"])
+                self.assertEqual(frame[:128].hex(), record["header"])
+                self.assertEqual(0, record["syndrome"] & RESERVED_BITS)
+                if bit is not None:
+                    self.assertTrue(record["syndrome"] >> bit & 1, record)
         if good:
             self.expect(self.feed(self.peer.send_only(E, b"good")), Ack(E, 1))
 
@@ -47,24 +59,28 @@ class Drops(rig.RigCase):
         self.resp()
         self.dropped(self.peer.send_only(E, b"x", dst_mac="02:00:00:00:00:77"), 0)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_02_ip_version_not_the_qps(self):
         self.resp()
-        v6 = roce.Peer(src_ip="2001:db8::2", dst_ip="2001:db8::1")
-        self.dropped(v6.send_only(E, b"x"), 2)
+        self.dropped(self.peer_of(v6=True).send_only(E, b"x"), 2)
         self.resp(v6=True)
-        self.dropped(roce.Peer().send_only(E, b"x"), 2)
+        self.dropped(self.peer_of(v6=False).send_only(E, b"x"), 2)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_02_version_nibble_against_ethertype(self):
         self.resp()
-        self.dropped(roce.edit(self.peer.send_only(E, b"x"), L3, b"\x65", fix=False), 2)
+        self.dropped(edit(self.peer.send_only(E, b"x"), L3, b"\x65"), 2)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_03_header_with_options(self):
         self.resp()
         good = self.peer.send_only(E, b"x")
-        frame = good[:34] + b"\x01\x01\x01\x01" + good[34:]
-        frame = roce.edit(frame, L3, b"\x46", fix=False)
-        self.dropped(roce.with_ip_checksum(put16(frame, L3 + 2, len(frame) - 14, fix=False)), 3)
+        at = roce.offsets(good)[1]
+        frame = good[:at] + b"\x01\x01\x01\x01" + good[at:]
+        frame = edit(frame, L3, b"\x46")
+        self.dropped(roce.with_ip_checksum(put16(frame, L3 + 2, l3_len(frame), fix=False)), 3)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_05_more_fragments(self):
         """A set MF bit is always dropped (RX-SYN-33)."""
         self.resp()
@@ -72,22 +88,27 @@ class Drops(rig.RigCase):
         self.resp()
         self.dropped(put16(self.peer.send_only(E, b"x"), L3 + 6, 0x6000), 5)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_06_fragment_offset(self):
         self.resp()
         self.dropped(put16(self.peer.send_only(E, b"x"), L3 + 6, 0x4008), 6)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_08_foreign_ip(self):
         self.resp()
         self.dropped(self.peer.send_only(E, b"x", dst_ip="192.0.2.3"), 8)
         self.resp(v6=True)
         self.dropped(self.peer.send_only(E, b"x", dst_ip="2001:db8::3"), 8)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_09_header_checksum(self):
         self.resp()
         good = self.peer.send_only(E, b"x")
-        bad = bytes(b ^ 0xFF for b in good[24:26])
-        self.dropped(roce.edit(good, 24, bad, fix=False), 9)
+        at = roce.behind_tag(good, 24)
+        bad = bytes(b ^ 0xFF for b in good[at:at + 2])
+        self.dropped(roce.edit(good, at, bad, fix=False), 9)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_10_ip_length(self):
         self.resp()
         good = self.peer.send_only(E, data(40))
@@ -95,8 +116,8 @@ class Drops(rig.RigCase):
         self.dropped(roce.with_ip_checksum(short), 10)
         for beyond in (1, 2, 40, 9000):
             self.resp()
-            over = put16(good, L3 + 2, len(good) - 14 + beyond, fix=False)
-            over = put16(over, UDP4 + 4, len(good) - 34 + beyond, fix=False)
+            over = put16(good, L3 + 2, l3_len(good) + beyond, fix=False)
+            over = put16(over, UDP4 + 4, udp_len(good) + beyond, fix=False)
             self.dropped(roce.with_ip_checksum(over), 10)
         self.resp()
         tiny = roce.with_ip_checksum(put16(good, L3 + 2, 19, fix=False))
@@ -107,17 +128,18 @@ class Drops(rig.RigCase):
         good = self.peer.send_only(E, data(40))
         self.dropped(put16(put16(good, L3 + 4, 23, fix=False), UDP6 + 4, 23, fix=False), 10)
         self.resp(v6=True)
-        n = len(good) - 54
+        n = udp_len(good)
         self.dropped(put16(put16(good, L3 + 4, n + 8, fix=False), UDP6 + 4, n + 8, fix=False), 10)
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_12_udp_length(self):
         for diff in (-4, 4):
             self.resp()
             good = self.peer.send_only(E, data(40))
-            self.dropped(put16(good, UDP4 + 4, len(good) - 34 + diff, fix=False), 12)
+            self.dropped(put16(good, UDP4 + 4, udp_len(good) + diff, fix=False), 12)
             self.resp(v6=True)
             good = self.peer.send_only(E, data(40))
-            self.dropped(put16(good, UDP6 + 4, len(good) - 54 + diff, fix=False), 12)
+            self.dropped(put16(good, UDP6 + 4, udp_len(good) + diff, fix=False), 12)
 
     def test_RX_SYN_13_transport_version(self):
         self.resp()
@@ -184,6 +206,7 @@ class Drops(rig.RigCase):
         self.expect(self.feed(self.peer.send_only(E + 1)), Nak(E, NAK_SEQ, 0))
         self.assertEqual(1, self.delta("rx_syndrome_21"))
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_27_unknown_source_ip(self):
         self.resp()
         self.dropped(self.peer.send_only(E, b"x", src_ip="192.0.2.9"), 27)
@@ -223,17 +246,18 @@ class Drops(rig.RigCase):
             self.resp()
             self.dropped(self.peer.packet(opcode, E, b"x", ext), counter="rx_qp_type_mismatch")
 
+    @variant.fixed(ip="4")
     def test_RX_HDR_03_truncated(self):
         """Cut inside the RETH and with more pad than payload; the lengths agree."""
         for build in (lambda p: p.write_only(E, b"", VA, RKEY),
                       lambda p: p.fetch_add(E, VA, RKEY, 1),
                       lambda p: p.send_only_imm(E)):
             whole = build(self.peer)
-            for cut in range(1, len(whole) - BTH4 - 12 - 4 + 1):
+            for cut in range(1, udp_len(whole) - 8 - 12 - 4 + 1):
                 self.resp()
                 frame = whole[:len(whole) - 4 - cut] + bytes(4)
-                frame = put16(put16(frame, L3 + 2, len(frame) - 14, fix=False),
-                              UDP4 + 4, len(frame) - 34, fix=False)
+                frame = put16(put16(frame, L3 + 2, l3_len(frame), fix=False),
+                              UDP4 + 4, udp_len(frame), fix=False)
                 frame = roce.with_icrc(roce.with_ip_checksum(frame))
                 self.dropped(frame, counter="rx_truncated", good=cut == 1)
         self.resp()
@@ -259,6 +283,7 @@ class Drops(rig.RigCase):
         self.dropped(p.packet(roce.READ_ONLY, 0x200, b"data", roce.aeth(0x1F, 0), ack=0),
                      counter="rx_response_state", state="RTR")
 
+    @variant.fixed(ip="4")
     def test_RX_HDR_06_not_roce(self):
         self.resp()
         good = self.peer.send_only(E, b"x")
@@ -280,6 +305,7 @@ class Ernic(rig.RigCase):
         self.assertEqual([], self.events())
         self.assertEqual(("RTS", epsn), (self.state(), self.qp()["epsn"]))
 
+    @variant.fixed(ip="4")
     def test_RX_SYN_05_df_required(self):
         """Codes of flags 000 and MF."""
         self.resp()

@@ -8,6 +8,7 @@ from roce import NAK_INV, NAK_RAE, data
 class ErrorRecord(rig.RigCase):
 
     CONFIG = {"error_buffer": {"entries": 64}}
+    FIXED = {"errbuf": "on"}
 
     def test_RX_ERR_01_one_record_for_a_drop(self):
         self.resp()
@@ -71,13 +72,7 @@ class ErrorRecord(rig.RigCase):
 
 class NoErrorRecord(rig.RigCase):
 
-    CONFIG = {"error_buffer": None}
-
-    @classmethod
-    def start(cls):
-        config = rig.base_config()
-        del config["error_buffer"]
-        cls.rig, cls.made = rig.Rig(config), []
+    FIXED = {"errbuf": "off"}
 
     def test_RX_ERR_02_off(self):
         self.resp()

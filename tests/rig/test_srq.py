@@ -27,7 +27,7 @@ class SrqCase(rig.RigCase):
             own = dict(qp or {}, **(each or [{}] * qps)[i])
             self.make("qp_create", **self.qp_params(
                 qp_num=number, dest_qp_num=far, srq="srq0", **own))
-            self.peers.append(Peer().with_(qpn=number, own_qpn=far, mtu=1024))
+            self.peers.append(self.peer_of(qpn=number, own_qpn=far, mtu=1024))
         self.peer = self.peers[0]
         self.wr_id = 0
         self.post_srq(recv)
@@ -400,6 +400,7 @@ class Objects(SrqCase):
 class Workers(SrqCase):
     """QPs of one SRQ on two workers, each with a port of its own."""
 
+    FIXED = {"ip": "4", "workers": "1"}
     CONFIG = {"lcores": {"control": 0, "workers": [1, 2], "idle": "sleep"},
               "ports": [{"name": "p%d" % i, "device": "net_ring_rig%d" % i,
                          "mac": "02:00:00:00:00:%02x" % (17 + i),
