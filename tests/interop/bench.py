@@ -4,7 +4,6 @@
 Everything hangs on this process: the namespace has no name and the tap belongs to the wire's file
 descriptor, so nothing of it is left when the process ends, whatever happens.
 """
-import ctypes
 import os
 import shutil
 import sys
@@ -13,6 +12,7 @@ import time
 import unittest
 
 import livenet
+import netns
 from ends import LINUX, ROCELANE, End, Link
 from guest import Guest
 from wire import Wire
@@ -28,7 +28,8 @@ def config():
         "version": 1,
         "eal": ["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
                 "--log-level=error",
-                "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=8192,framecnt=4096" % TAP],
+                "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=8192,framecnt=%d" %
+                (TAP, netns.locked_frames(4096, 8192))],
         "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
         "ports": [{"name": "p0", "device": "net_af_packet0", "mac": HOST_MAC, "ipv4": HOST_IP,
                    "prefix": 24, "ipv6": HOST_IP6, "prefix6": 64, "mtu": IF_MTU}],
@@ -38,9 +39,7 @@ def config():
 
 
 def enter_namespace():
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(livenet.CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    netns.enter()
     with open("/proc/sys/net/unix/max_dgram_qlen", "w", encoding="ascii") as f:
         f.write("512")
 

@@ -9,7 +9,7 @@ import time
 from livenet import die_with_parent
 from rig import RpcError
 
-BOOT_S = 120
+BOOT_S = 600      # a limit, no expectation: about five seconds of emulation
 MEMORY_MB = 320
 
 
@@ -84,7 +84,7 @@ class Guest:
         line, self._buf = self._buf.split(b"\n", 1)
         return line
 
-    def rpc(self, method, timeout_s=60, **params):
+    def rpc(self, method, timeout_s=240, **params):
         if self.dead:
             raise self._died(self.dead)
         self._id += 1

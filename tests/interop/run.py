@@ -5,7 +5,8 @@
 usage: run.py [TEST...]     (MODULE.CLASS.test, MODULE.CLASS, MODULE or a part of a test's name)
 
 environment: ROCELANE, the program; VERBOSE=1 tells how long each test took; INTEROP_ACCEL=kvm.
-Without QEMU, root or the guest's packages it says so and counts as skipped.
+Without QEMU, the guest's packages, /dev/net/tun or a network namespace (as root, or by a user
+namespace) it says so and counts as skipped.
 """
 import os
 import shutil
@@ -18,27 +19,29 @@ for folder in ("cli", "wire", "pylib", "interop"):
 
 import bench  # noqa: E402
 import image  # noqa: E402
+import netns  # noqa: E402
 import tap  # noqa: E402
 
 MODULES = ("test_operations", "test_loss", "test_scenes", "test_perftest")
 
 
 def skip(why):
-    print("1..0 # SKIP not run: %s" % why)
-    sys.exit(0)
+    netns.skip(why, status=0)       # its plan tells meson
 
 
 def prepare():
     """(kernel, initramfs), inside of a namespace of our own; or skip."""
     if shutil.which("qemu-system-x86_64") is None:
         skip("qemu-system-x86_64 is not installed (scripts/setup installs it)")
-    if os.geteuid() != 0:
-        skip("needs root, for a network namespace and a tap")
     try:
+        netns.check()               # before anything is downloaded
+        netns.need_device("/dev/net/tun")
         made = image.build()[:2]
+        bench.enter_namespace()
+    except netns.NoNamespace as e:
+        skip(e)
     except image.ImageError as e:
         skip("no guest: %s" % str(e).strip().replace("\n", " "))
-    bench.enter_namespace()
     return made
 
 

@@ -5,10 +5,10 @@ scripts/bench/loss in small.
 WRITE, SEND and READ, four queue pairs; no speed is asked for: the machine may be busy.
 """
 import os
-import sys
 import unittest
 
 import loss
+import netns
 import transfer
 from transfer import MIB, Failed, Transfer
 
@@ -101,9 +101,5 @@ class Judges(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0 and os.environ.get("ROCELANE_NO_WIRE") != "1":
-        sys.exit("the wire tests need root for network namespaces of their own; "
-                 "ROCELANE_NO_WIRE=1 leaves them out")
-    if os.environ.get("ROCELANE_NO_WIRE") == "1":
-        del Moves.test_veth_pair_between_namespaces
+    netns.enter_or_skip()       # Veth goes on from there to two more
     unittest.main(verbosity=2 if os.environ.get("VERBOSE") else 1)

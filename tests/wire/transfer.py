@@ -18,8 +18,8 @@ import time
 from dataclasses import dataclass, field
 
 import livenet
+import netns
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 MIB = 1 << 20
 KEYS = {"a": 0x101, "b": 0x202}                 # rkey of each end's region
 IP = {"a": "192.0.2.1", "b": "192.0.2.2"}
@@ -93,21 +93,22 @@ class Pair:
 def enter(space):
     """For a child: into a network namespace that is open already, and not to outlive us."""
     def prepare():
-        if LIBC.setns(space, livenet.CLONE_NEWNET) != 0:
+        if netns.libc.setns(space, netns.CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "setns")
         livenet.die_with_parent()
     return prepare
 
 
 class Veth:
-    """Two processes, each in a namespace with one end of a veth pair. Needs root."""
+    """Two processes, each in a namespace with one end of a veth pair (netns.py: what it needs)."""
 
     def __init__(self, window):
         self.clients, self.spaces = [], []
         for _ in "ab":                          # we end up in b's
-            if LIBC.unshare(livenet.CLONE_NEWNET) != 0:
-                raise Failed("network namespaces of its own need root: %s" %
-                             os.strerror(ctypes.get_errno()))
+            try:
+                netns.enter()
+            except netns.NoNamespace as e:
+                raise Failed(str(e)) from None
             self.spaces.append(os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         livenet.ip("link", "add", IFACE["b"], "type", "veth", "peer", "name", IFACE["a"])
         livenet.ip("link", "set", IFACE["a"], "netns",
@@ -116,8 +117,8 @@ class Veth:
             subprocess.run(["ip", "link", "set", IFACE[end], "mtu", "4300", "up"], check=True,
                            preexec_fn=enter(space))
         for end, space in zip("ab", self.spaces):
-            device = "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=8192,framecnt=2048" % (
-                IFACE[end])
+            device = "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=8192,framecnt=%d" % (
+                IFACE[end], netns.locked_frames(2048, 8192))
             self.clients.append(Client(livenet.Process(
                 config([port(end, "net_af_packet0")], window, device), prepare=enter(space))))
 
