@@ -78,6 +78,8 @@ class Kinds(ApmCase):
 
 class OtherPort(Kinds):
 
+    FIXED = {**ApmCase.FIXED, "errbuf": "on", "trace": "off"}
+
     def test_RX_SYN_08_traced(self):
         """In the flight recorder and in the error buffer, with its reason and its port."""
         self.pair(v6=False)

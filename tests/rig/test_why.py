@@ -2,7 +2,6 @@
 """Why memory was refused: which key, which range, which right, whose region, which request."""
 import rig
 import rig_req
-import roce
 from rig import ALL_REMOTE, MR_LEN, RKEY, VA, E, QPN
 from rig_req import LKEY, LVA, RRKEY, RVA, S
 from roce import NAK_INV, NAK_RAE, NAK_ROE, data
@@ -73,7 +72,7 @@ class Responder(WhyCase):
                   text="R_Key 0x5a5a5a5a is no region's")
 
     def test_RESP_NAK_RAE_02_outside_the_region(self):
-        p = roce.Peer()
+        p = self.peer
         for frame, why, excess, words in (
                 (p.write_only(E, data(24), VA - 8, RKEY), "BELOW", 8, "begins 8 bytes below mr0"),
                 (p.write_only(E, data(2), END - 1, RKEY), "TOO_LONG", 1,
