@@ -17,6 +17,12 @@ class Tap(unittest.TextTestResult):
         if err is not None:
             self.bad.add(test.id())
 
+    def addError(self, test, err):
+        super().addError(test, err)
+        if not isinstance(test, unittest.TestCase):     # of a class: its tests have no lines
+            print("\n".join("# " + line for line in self.errors[-1][1].splitlines()))
+            print("# %s" % test.id(), flush=True)
+
     def stopTest(self, test):
         super().stopTest(test)
         for failed, text in self.failures + self.errors:

@@ -13,7 +13,8 @@ import zlib
 SRC_LEN = 1 << 20
 DST_LEN = 2 << 20
 CHUNK = 128 << 10       # bytes a request that carries memory may hold
-WAIT_S = 30
+WAIT_S = 30             # without anything that moves
+SLICE_S = 1.0           # how long the guest's peer looks for completions at one go
 
 ROCELANE, LINUX = "rocelane", "linux"
 ALL_ACCESS = ["REMOTE_READ", "REMOTE_WRITE", "REMOTE_ATOMIC"]
@@ -30,8 +31,9 @@ WITH_IMM = (SEND_IMM, WRITE_IMM)
 class End:
     """One end: rpc(method, **params) is its process's."""
 
-    def __init__(self, name, rpc, ip, ip6, seed):
+    def __init__(self, name, rpc, ip, ip6, seed, moved=lambda: 0):
         self.name, self._rpc, self.ip, self.ip6 = name, rpc, ip, ip6
+        self.moved = moved      # a number that changes while frames go by
         self.src_data = random.Random(seed).randbytes(SRC_LEN)
         self.dst_data = bytearray(DST_LEN)
         self.regions = {}
@@ -76,6 +78,14 @@ class End:
             return self.rpc("mr_crc", name=region, length=length)["crc32"]
         return zlib.crc32(self.read(region, 0, length))
 
+    def begin_anew(self):
+        """After a failure: memory as it is now is what is expected from here on."""
+        self.touched = 0
+        self.dst_data[:] = self.read("dst", 0, DST_LEN)
+        if self._crc("src", SRC_LEN) != zlib.crc32(self.src_data):
+            self.write("src", 0, self.src_data)
+        self.events()
+
     def touch(self, end):
         """Something may have been written to "dst" as far as that."""
         self.touched = max(self.touched, end)
@@ -105,25 +115,41 @@ class End:
         return faults
 
     def completions(self, cq, n, wait_s=WAIT_S):
-        """n completions, or fewer when no more come in time."""
-        if self.name == LINUX:
-            return self.rpc("poll_cq", cq=cq, max=n, min=n, wait_ms=int(wait_s * 1000),
-                            timeout_s=wait_s + 60)
-        out, end, pause = [], time.monotonic() + wait_s, 0.0005
-        while len(out) < n:
-            more = self.rpc("poll_cq", cq=cq, max=min(64, n - len(out)))
+        """n completions, or fewer when no more come in time.
+
+        A wait that is no shorter than WAIT_S is for those that must come: it begins anew while
+        frames go by, so that it ends where nothing happens any more, not where it is slow.
+        """
+        out, pause, before, end = [], 0.0005, None, 0
+        last = time.monotonic() + max(wait_s, 4 * WAIT_S)
+        while len(out) < n and time.monotonic() < last:
+            more = self.look(cq, n - len(out), min(wait_s, SLICE_S))
             out += more
-            if not more:
-                if time.monotonic() > end:
-                    break
+            now = len(out), self.moved() if wait_s >= WAIT_S else 0
+            if now != before:
+                before, end = now, time.monotonic() + wait_s
+            elif time.monotonic() > end:
+                break
+            if not more and self.name != LINUX:
                 time.sleep(pause)
                 pause = min(0.01, pause * 1.3)
         return out
+
+    def look(self, cq, n, wait_s):
+        """What is there; the guest's peer waits for all of it itself, for a moment."""
+        if self.name == LINUX:
+            return self.rpc("poll_cq", cq=cq, max=n, min=n, wait_ms=int(wait_s * 1000))
+        return self.rpc("poll_cq", cq=cq, max=min(64, n))
 
     def events(self):
         """Asynchronous events since the last look, without what says that data has arrived."""
         return [(e["event_type"], e.get("qp_num")) for e in self.rpc("async_events", max=64)
                 if e["event_type"] not in ("COMM_EST", "GID_CHANGE")]
+
+
+class GaveUp(AssertionError):
+    """A requester failed that nobody has refused: its retries were used up, or it went to ERR with
+    nothing but flushed requests, as the kernel's does after many ACKs beyond a READ."""
 
 
 class Side:
@@ -262,6 +288,10 @@ class Link:
         sent = self.a.sent(len(requests), wait_s)
         received = self.b.received(len(takers), wait_s) if takers else []
         if check:
+            first = next((c for c in sent if c["status"] != "SUCCESS"), {"status": "SUCCESS"})
+            if first["status"] in (("RETRY_EXC_ERR", "WR_FLUSH_ERR") if self.a.end.name == LINUX
+                                   else ("RETRY_EXC_ERR",)):
+                raise GaveUp("%s: %r" % (self.a.end.name, first))
             want = [r.completion() for r in requests]
             same([(c["wr_id"], c["status"], c.get("opcode")) for c in sent], want,
                  "completions of the requester, %s" % self.a.end.name)

@@ -19,6 +19,7 @@ import roce
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 ETH_MAX = 9216
 HOLD_S = 0.002      # a held frame goes on after that, if none has passed it
+FENCE_TURNS = 256   # of 32 frames each
 QUEUE_MAX = 512     # frames for the guest before the tap is left to queue them
 
 TO_GUEST, TO_HOST = "to guest", "to host"
@@ -106,6 +107,9 @@ class Wire:
         self.held = []          # [frames still to pass, deadline, to, raw]
         self.queue = collections.deque()
         self.injected = []
+        self.carried = 0        # frames so far, of any kind: whether anything moves
+        self.fence_wanted, self.fences, self.turns = False, 0, 0
+        self.fenced = threading.Condition()
         self._woken, self._wake = os.pipe()
         self.error = None
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -126,9 +130,20 @@ class Wire:
     # ---- for tests ------------------------------------------------------------------------------
 
     def clear(self):
+        """No rules, no memory of what went by; nothing of it is still on its way."""
+        self.calm()
+        self.drain()
         with self.lock:
-            self.rules = []
             self.seen.clear()
+
+    def drain(self):
+        """Until the thread holds nothing back and has nothing queued, however long it takes."""
+        asked = self.fences + 1
+        with self.lock:
+            self.fence_wanted = True
+        os.write(self._wake, b"x")
+        with self.fenced:
+            self.fenced.wait_for(lambda: self.fences >= asked or self.error is not None)
 
     def calm(self):
         """No more rules; what went by stays."""
@@ -160,14 +175,16 @@ class Wire:
             while self._turn():
                 pass
         except Exception as e:      # told in a failing test's dump; nothing passes any more
-            self.error = e
+            with self.fenced:
+                self.error = e
+                self.fenced.notify_all()
 
     def _turn(self):
         reads = [self._woken, self.sock]
         if len(self.queue) < QUEUE_MAX:
             reads.append(self.tap)
         writes = [self.sock] if self.queue else []
-        wait = HOLD_S if self.held else None
+        wait = HOLD_S if self.held else 0 if self.fence_wanted else None
         ready, room, _ = select.select(reads, writes, [], wait)
         if self._woken in ready and not self._told():
             return False
@@ -179,6 +196,15 @@ class Wire:
             self._drain(self._from_tap, TO_GUEST)
         if self.held:
             self._release(None)
+        # Even if somebody never stops sending: what was there when it was asked for is through.
+        self.turns = self.turns + 1 if self.fence_wanted else 0
+        if self.turns > 1 and not self.held and not self.queue and (
+                not ready or self.turns > FENCE_TURNS):
+            with self.lock:
+                self.fence_wanted = False
+            with self.fenced:
+                self.fences += 1
+                self.fenced.notify_all()
         return True
 
     def _told(self):
@@ -249,6 +275,7 @@ class Wire:
         self.held = keep
 
     def _put(self, to, raw):
+        self.carried += 1
         if to == TO_HOST:
             os.write(self.tap, raw)
         else:

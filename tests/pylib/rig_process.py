@@ -72,7 +72,7 @@ def unexplained(case, scopes):
 class Rig:
     """The process. Commands block until their answer is complete."""
 
-    TIMEOUT_S = 60              # for one answer, on a machine that has much else to do
+    TIMEOUT_S = 240             # for one answer, on a machine that has much else to do
     QUEUED_MOST = 256           # frames
 
     def __init__(self, config):

@@ -350,6 +350,7 @@ class Told(WhyCase):
     """The same in the event, in the recorder, and in the error buffer."""
 
     CONFIG = {"error_buffer": {"entries": 64}}
+    FIXED = {"errbuf": "on", "ip": "4", "vlan": "none"}
 
     def test_event(self):
         self.resp()
@@ -403,7 +404,7 @@ class Told(WhyCase):
 
     def test_refused_packets_are_in_the_error_buffer(self):
         """No bit of the syndrome says it, so none is set: the rule, the impact and the memory."""
-        p = roce.Peer()
+        p = self.peer_of()
         for frame, rule, why in (
                 (p.write_only(E, data(24), VA, NOBODY), "RESP-NAK-RAE-01", "UNKNOWN_KEY"),
                 (p.read_req(E, END - 1, RKEY, 2), "RESP-NAK-RAE-01", "TOO_LONG"),
