@@ -12,6 +12,17 @@
 #define CLIENT   1
 #define CQ_DEPTH 1024
 
+/** Where the time of the rig whose turn it is begins, in cycles. 0: a rig is being set up. */
+static uint64_t turn_origin;
+
+static ns_t
+turn_clock(void)
+{
+	if (turn_origin == 0)
+		return 1;
+	return (ns_t)((double)(rte_rdtsc() - turn_origin) * 1e9 / (double)rte_get_tsc_hz());
+}
+
 static const uint8_t peer_mac[6] = { 2, 0, 0, 0, 0, 2 }, our_mac[6] = { 2, 0, 0, 0, 0, 1 };
 static const uint8_t peer_ip[4] = { 192, 0, 2, 2 }, our_ip[4] = { 192, 0, 2, 1 };
 static uint8_t payload[MAX_LEN];
@@ -101,6 +112,8 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 	uint32_t entries = SENDERS;
 
 	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps };
+	q->conf.clock = turn_clock;
+	turn_origin = 0;
 	while (entries < qps)
 		entries *= 2;
 	q->first_qpn = entries;
@@ -339,7 +352,6 @@ req_completions(struct req_rig *q)
 void
 req_turn(struct req_rig *q, uint64_t since)
 {
-	uint64_t cycles = q->cycles + rte_rdtsc() - since;
-
-	worker_poll(q->worker, (ns_t)((double)cycles * 1e9 / (double)rte_get_tsc_hz()));
+	turn_origin = since - q->cycles;
+	worker_poll(q->worker, turn_clock());
 }
