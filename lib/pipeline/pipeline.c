@@ -169,7 +169,8 @@ worker_poll(struct worker *w, ns_t now)
 	}
 	done += stage_tx(w);
 	lap(w, STAGE_TX, &since);
-	if (LIKELY(done != 0)) {
+	/* Once a turn is enough, unless frames have left for which a wait begins. */
+	if (done != 0 && (w->now == now || tx_has_starts(w))) {
 		clock_read(w);
 		tx_departed(w);
 	}
@@ -188,20 +189,26 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 	struct stats_load *load = &w->load;
 	ns_t now = w->conf.clock();
 	uint32_t idle_turns = 0;
+	bool was_busy = false;
 
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
-		const ns_t began = now;
+		ns_t began = now;
 		const bool busy = worker_poll(w, began) != 0;
 
 		load->turns++;
 		load->busy_turns += busy;
-		if (busy) {
-			now = w->now; /* read when its frames had been handed to the ports */
+		/* A busy turn may end behind its last reading: the rest of it counts with the next. */
+		if (busy || was_busy) {
+			now = busy ? w->now : w->conf.clock();
 			load->busy_ns += now - began;
 			load->total_ns += now - began;
+			was_busy = busy;
+		}
+		if (busy) {
 			idle_turns = 0;
 			continue;
 		}
+		began = now;
 		if (idle_turns != UINT32_MAX)
 			idle_turns++;
 		if (idle != NULL)

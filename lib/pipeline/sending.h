@@ -185,6 +185,15 @@ timer_update(struct worker *w, struct qp *qp)
 
 /** The ports were given what there is, and the clock was read: waits begin. */
 void tx_departed(struct worker *w);
+/** Has a frame been made for which a wait begins when it leaves? */
+static ALWAYS_INLINE bool
+tx_has_starts(const struct worker *w)
+{
+	for (uint32_t i = 0; i < w->ports_n; i++)
+		if (w->tx[i].starts_head != w->tx[i].starts_tail)
+			return true;
+	return false;
+}
 /** There is no room in q->starts. @return false: nor can any be made. */
 bool tx_starts_room(struct worker *w, struct tx_queue *q);
 /**
