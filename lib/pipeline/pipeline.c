@@ -197,7 +197,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 
 		load->turns++;
 		load->busy_turns += busy;
-		/* A busy turn may end behind its last reading: the rest of it counts with the next. */
+		/* A busy turn may end behind its last reading: its rest counts with the next. */
 		if (busy || was_busy) {
 			now = busy ? w->now : w->conf.clock();
 			load->busy_ns += now - began;
