@@ -289,7 +289,7 @@ class Perf(unittest.TestCase):
         self.assertEqual(0, dataplane.close())
         for p in (client, server):
             self.assertRegex(self.finish(p, 1)[1],
-                             "DEVICE_FATAL|_ERR|peer has closed|reset by peer")
+                             "DEVICE_FATAL|_ERR|dataplane is gone|peer has closed|reset by peer")
 
     def test_a_killed_dataplane_ends_the_run(self):
         """It says nothing, it is just gone; some wait for it, some for their peer alone."""
