@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "explain_wait.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -68,21 +67,16 @@ surroundings(struct waits *x)
 {
 	const struct qp_rec *rec = x->rec;
 	const int16_t port = rec->port;
-	const struct neigh *n = rec->link.neigh;
-	char ip[INET6_ADDRSTRLEN] = "?";
+	char text[256];
 
 	if (port >= 0 && link_is_down(x->c, (uint16_t)port))
 		since(x,
 			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
 				x->c->env.conf->ports[port].name),
 			x->c->links[port].since);
-	if (!x->s->resolved && n != NULL) {
-		inet_ntop(n->ip.family == 6 ? AF_INET6 : AF_INET, n->ip.addr, ip, sizeof(ip));
-		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own",
-			"the MAC of %s on port %s is not known (%s, asked for %u times)", ip,
-			port >= 0 ? x->c->env.conf->ports[port].name : "?",
-			neigh_state_name((enum neigh_state)n->state, n->tries), n->tries);
-	}
+	if (!x->s->resolved && neigh_text(x->c, &rec->link, text, sizeof(text)))
+		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own", "%s",
+			text);
 	if (x->w->tx_full)
 		add(x, "TX_BACKLOG", "the port takes them",
 			"%u frames wait for the port, which takes no more", x->w->tx_frames);
