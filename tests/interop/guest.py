@@ -108,7 +108,7 @@ class Guest:
     def wait(self, pid, wait_s=30, log="program", kill=False):
         """@return (exit status or None while it runs, what it has written so far)."""
         done = self.rpc("run_wait", pid=pid, log=log, wait_ms=int(wait_s * 1000), kill=kill,
-                        timeout_s=wait_s + 60)
+                        timeout_s=wait_s + BOOT_S)
         return done["status"], done["output"]
 
     def close(self):
