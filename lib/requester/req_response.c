@@ -5,35 +5,34 @@
  */
 #include "requester_priv.h"
 
-/** Why nothing comes of a response outside una .. next-1. */
+/** Why nothing comes of an ACKNOWLEDGE outside una .. next-1. */
+static enum requester_rule
+ghost_rule(const struct requester *r, const struct wire_pkt *p)
+{
+	uint8_t syndrome = wire_aeth(p).syndrome;
+
+	switch (req_syndrome_kind(syndrome)) {
+	case SYNDROME_ACK:
+		if ((r->knobs & REQ_KNOB_CREDITS) != 0 && psn_eq(psn_add(p->psn, 1), r->una))
+			return REQRULE_GHOST_CREDIT;
+		return REQRULE_GHOST;
+	case SYNDROME_RNR:
+		return REQRULE_GHOST_RNR;
+	case SYNDROME_NAK:
+		if (syndrome == (AETH_NAK | NAK_PSN_SEQ_ERR))
+			return REQRULE_GHOST_SEQ;
+		return REQRULE_GHOST;
+	case SYNDROME_RESERVED:
+		break;
+	}
+	return REQRULE_GHOST;
+}
+
 static __attribute__((noinline)) void
 ghost(const struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
 {
-	enum requester_rule rule = REQRULE_GHOST;
-
-	if (!op_has(p->op, OPF_ACK)) {
-		rule = REQRULE_GHOST_DATA;
-	} else {
-		uint8_t syndrome = wire_aeth(p).syndrome;
-
-		switch (req_syndrome_kind(syndrome)) {
-		case SYNDROME_ACK:
-			if ((r->knobs & REQ_KNOB_CREDITS) != 0 &&
-				psn_eq(psn_add(p->psn, 1), r->una))
-				rule = REQRULE_GHOST_CREDIT;
-			break;
-		case SYNDROME_RNR:
-			rule = REQRULE_GHOST_RNR;
-			break;
-		case SYNDROME_NAK:
-			rule = syndrome == (AETH_NAK | NAK_PSN_SEQ_ERR) ? REQRULE_GHOST_SEQ : rule;
-			break;
-		case SYNDROME_RESERVED:
-			break;
-		}
-	}
 	v->cause = QC_GHOST;
-	verdict_drop(v, rule);
+	verdict_drop(v, op_has(p->op, OPF_ACK) ? ghost_rule(r, p) : REQRULE_GHOST_DATA);
 }
 
 /**
