@@ -163,6 +163,57 @@ REQ_CLS_B_05_malformed_requests(void **state)
 	}
 }
 
+/* REQ-01: WR_INLINE alone says that the bytes stand in the entry. */
+static void
+REQ_01_inline_whatever_num_sge(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct ring_send_wqe *wqe = put(i, WR_SEND, 0);
+
+		wqe->flags = WR_SIGNALED | WR_INLINE;
+		wqe->num_sge = i;
+		wqe->inline_len = 20;
+		memcpy(wqe->sge, "bytes in their entry", 20);
+		doorbell(b);
+		bed_turns(b);
+		assert_memory_equal(wire_payload(expect_packet(b, OP_RC_SEND_ONLY, S + i, 20)),
+			"bytes in their entry", 20);
+		answer(b, S + i, AETH_CREDIT_NONE);
+		expect_cqe(b, i, SUCCESS);
+	}
+}
+
+/* REQ-01: each request has its own list, wherever in the ring it stands. */
+static void
+REQ_01_lists(void **state)
+{
+	struct bed *b = *state;
+	const struct wire_pkt *k;
+
+	for (uint32_t i = 0; i < 1024; i++)
+		b->memory[i] = (uint8_t)(i * 7 + i / 64);
+	for (uint32_t i = 0; i < 12; i++) {
+		struct ring_send_wqe *wqe = put(i, WR_SEND, 8);
+
+		wqe->num_sge = 2;
+		wqe->sge[0].addr = MR_VA + 64 * i;
+		wqe->sge[1] = wqe->sge[0];
+		wqe->sge[1].addr += 32;
+	}
+	doorbell(b);
+	bed_turns(b);
+	for (uint32_t i = 0; i < 12; i++) {
+		k = expect_packet(b, OP_RC_SEND_ONLY, S + i, 16);
+		assert_memory_equal(wire_payload(k), b->memory + 64 * i, 8);
+		assert_memory_equal(wire_payload(k) + 8, b->memory + 64 * i + 32, 8);
+	}
+	answer(b, S + 11, AETH_CREDIT_NONE);
+	for (uint32_t i = 0; i < 12; i++)
+		expect_cqe(b, i, SUCCESS);
+}
+
 /* A host that goes on writing after it posted: the worker has its own copy. */
 static void
 copy_then_check(void **state)
@@ -416,6 +467,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_BED(REQ_03_write_and_its_completion),
 		WITH_BED(REQ_CLS_B_05_malformed_requests),
+		WITH_BED(REQ_01_inline_whatever_num_sge),
+		WITH_BED(REQ_01_lists),
 		WITH_BED(copy_then_check),
 		WITH_BED(hostile_indices),
 		WITH_BED(REQ_CLS_C_01_corrupt_context),

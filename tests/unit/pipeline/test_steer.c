@@ -87,6 +87,50 @@ RX_SYN_02_other_ip_version(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_27), 0);
 }
 
+/* WIRE-01: a QP whose path has a VLAN takes what comes with it, at any priority, and no more. */
+static void
+WIRE_01_vlan_of_the_path(void **state)
+{
+	static const struct {
+		bool tagged;
+		uint16_t tci;
+		bool good;
+	} rows[] = { { true, 100, true }, { true, 101, false }, { false, 0, false },
+		{ true, 0, false }, { true, 5 << 13, false }, { true, 5 << 13 | 100, true },
+		{ true, 0xfff, false }, { true, 100, true } };
+	struct bed *b = *state;
+
+	for (uint32_t records = 0; records < 2; records++) {
+		struct qp_attr attr = b->qp->attr;
+		uint32_t taken = 0, refused = 0;
+
+		b->conf.errbuf_entries = records != 0 ? b->conf.errbuf_entries : 0;
+		bed_worker_again(b);
+		attr.path.vlan = true;
+		attr.path.vlan_tci = 2 << 13 | 100;
+		assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_AV), 0);
+		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+			struct wire_path path = bed_path();
+			struct wire_fields f = write_only(b->qp->resp.epsn.v, MR_VA, 8);
+			uint32_t before = b->qp->resp.epsn.v;
+
+			path.vlan = rows[i].tagged;
+			path.vlan_tci = rows[i].tci;
+			bed_put(b, bed_frame_on(&path, &f));
+			bed_turn(b);
+			taken += rows[i].good;
+			refused += !rows[i].good;
+			assert_int_equal(b->out_n, rows[i].good);
+			assert_int_equal(b->qp->resp.epsn.v, before + rows[i].good);
+			assert_int_equal(bed_stat(b, STAT_rx_vlan_mismatch), refused);
+			assert_int_equal(bed_stat(b, STAT_rx_write_requests), taken);
+		}
+		assert_int_equal(bed_teardown(state), 0);
+		assert_int_equal(bed_setup(state), 0);
+		b = *state;
+	}
+}
+
 /* RX-SYN-31: whoever knows that the FCS was wrong marks the mbuf. It wins over everything. */
 static void
 RX_SYN_31_fcs(void **state)
@@ -319,6 +363,7 @@ main(void)
 		TEST(refused_packets),
 		TEST(RX_SYN_33_34_accepted_by_default),
 		TEST(RX_SYN_02_other_ip_version),
+		TEST(WIRE_01_vlan_of_the_path),
 		TEST(RX_SYN_31_fcs),
 		TEST(RX_SYN_15_states),
 		TEST(RX_HDR_05_responses),

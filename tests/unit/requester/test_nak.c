@@ -191,6 +191,32 @@ REQ_CLS_B_04_reserved_syndromes(void **state)
 	}
 }
 
+/* The response that was waited for has come: silence after it is a timeout like any other. */
+static void
+REQ_IMPL_05_doubt_is_over(void **state)
+{
+	struct sim sim, *s = &sim;
+
+	(void)state;
+	sim_init(s);
+	POST(s, READ(64));
+	post_sends(s, 2);
+	pump(s);
+	expire(s);
+	pump(s);
+	expect_psns(s, S, S + 1, S + 2);
+	s->now += MS;
+	ack(s, S + 1, ACK); /* of either pass */
+	expect_rule(s, "REQ-IMPL-05");
+	assert_int_equal(s->v.act, REQACT_TIMER);
+	ONLY(s, S, 64);
+	expect_done(s, 1);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	pump(s);
+	expect_psns(s, S + 1, S + 2);
+}
+
 RUN(T(REQ_NAK_01_rewind), T(REQ_NAK_01_inside_a_message), T(REQ_NAK_01_ackreq), T(REQ_NAK_03_stray),
 	T(REQ_NAK_04_repeated), T(REQ_NAK_05_fatal), T(REQ_NAK_08_inside_a_message),
-	T(REQ_CLS_B_04_reserved_syndromes))
+	T(REQ_CLS_B_04_reserved_syndromes), T(REQ_IMPL_05_doubt_is_over))

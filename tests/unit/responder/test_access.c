@@ -198,6 +198,7 @@ RESP_NAK_03_read_fails_part_way(void **state)
 	FEED(&s, READ(E, 4096));
 	FEED(&s, SEND_FIRST(E + 4)); /* its WQE has nothing to do with the READ */
 	s.before = s.r;
+	memset(&s.v, 0xa5, sizeof(s.v));
 	responder_read_failed(&s.r, psn(E + 2), true, &s.v);
 	assert_int_equal(s.v.act, ACT_NAK | ACT_EVENT | ACT_ERR);
 	assert_int_equal(s.v.syndrome, NAK_RAE);

@@ -213,6 +213,26 @@ RESP_DUP_04_in_the_answer_under_way(void **state)
 	EXPECT(&t, FIRST(E + 4, 2), MIDDLE(E + 5, 2), MIDDLE(E + 6, 2), LAST(E + 7, 2));
 }
 
+/* What is asked for again is all that is sent again: what was still to come stays to come. */
+static void
+RESP_DUP_04_a_part_of_what_was_sent(void **state)
+{
+	struct left out[2];
+	struct queue t;
+
+	(void)state;
+	init(&t);
+	OWE(&t, READ(E, 2 * PMTU - 1));
+	assert_int_equal(send_one(&t, out), 1);
+	assert_int_equal(OWE(&t, READ(E, PMTU)), OWED_QUEUED);
+	EXPECT(&t, ONLY(E, 1), LAST(E + 1, 1));
+
+	OWE(&t, READ(E + 2, 2 * PMTU));
+	assert_int_equal(send_one(&t, out), 1);
+	assert_int_equal(OWE(&t, READ(E + 2, PMTU)), OWED_QUEUED);
+	EXPECT(&t, ONLY(E + 2, 2), LAST(E + 3, 2));
+}
+
 static void
 RESP_DUP_06_result_stands_here_once(void **state)
 {
@@ -285,6 +305,23 @@ RESP_NAK_03_region_lost_RESP_DUP_08_never_for_a_duplicate(void **state)
 	assert_int_equal(t.q.count, 1);
 }
 
+/* QP-05: nothing that was owed is owed any more, and nothing waits behind it. */
+static void
+QP_05_cleared(void **state)
+{
+	struct queue t;
+
+	(void)state;
+	init(&t);
+	OWE(&t, READ(E, 2 * PMTU));
+	OWE(&t, FETCH_ADD(E + 2));
+	resp_answers_clear(&t.q);
+	responder_reset(&t.s.r, psn(E));
+	assert_int_equal(OWE(&t, SEND_ONLY(E, 8)), OWED_NOW);
+	assert_int_equal(OWE(&t, READ(E + 1, PMTU)), OWED_QUEUED);
+	EXPECT(&t, ONLY(E + 1, 2));
+}
+
 /* Any number of entries goes around the array, and the PSN around its 24 bits (WIRE-11). */
 static void
 WIRE_11_around(void **state)
@@ -317,9 +354,11 @@ main(void)
 		cmocka_unit_test(RESP_NAK_02_RESP_RNR_10_behind_what_is_owed),
 		cmocka_unit_test(RESP_DUP_03_before_newer_answers),
 		cmocka_unit_test(RESP_DUP_04_in_the_answer_under_way),
+		cmocka_unit_test(RESP_DUP_04_a_part_of_what_was_sent),
 		cmocka_unit_test(RESP_DUP_06_result_stands_here_once),
 		cmocka_unit_test(RESP_DUP_11_promised_room),
 		cmocka_unit_test(RESP_NAK_03_region_lost_RESP_DUP_08_never_for_a_duplicate),
+		cmocka_unit_test(QP_05_cleared),
 		cmocka_unit_test(WIRE_11_around),
 	};
 

@@ -200,7 +200,10 @@ RESP_CLS_G_01_cq_overflow(void **state)
 	sim_init(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	s.before = s.r;
+	memset(&s.v, 0xa5, sizeof(s.v));
 	responder_cq_overflow(&s.r, &s.v);
+	assert_int_equal(s.v.fatal, 0);
+	assert_int_equal(s.v.counter, RC_NONE);
 	assert_int_equal(s.v.act, ACT_EVENT | ACT_ERR);
 	assert_int_equal(s.v.event, EV_QP_FATAL);
 	assert_int_equal(s.v.fault, VERDICT_NO_FAULT);

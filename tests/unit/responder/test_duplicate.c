@@ -380,6 +380,36 @@ RESP_RNR_11_duplicates_dropped_when_short(void **state)
 	expect_dup(&s, ACT_DROP);
 }
 
+/* QP-05: the connection before is forgotten, and what this one repeats is found. */
+static void
+QP_05_forgets_what_was_saved(void **state)
+{
+	struct sim s;
+
+	(void)state;
+	sim_init(&s);
+	for (uint32_t i = 0; i < 3; i++)
+		FEED(&s, READ(E + i, 4));
+	responder_reset(&s.r, psn(E));
+	for (uint32_t i = 0; i < 3; i++)
+		FEED(&s, SEND_ONLY(E + i, 4));
+	for (uint32_t i = 0; i < 3; i++) {
+		FEED(&s, READ(E + i, 4));
+		expect_silent(&s);
+	}
+
+	for (uint32_t i = 3; i < 6; i++)
+		FEED(&s, READ(E + i, 4));
+	s.r.saved_n = 2; /* fewer than there were */
+	responder_reset(&s.r, psn(E));
+	for (uint32_t i = 0; i < 2; i++) {
+		FEED(&s, READ(E + i, 4));
+		assert_int_equal(s.v.act, ACT_READ);
+		FEED(&s, READ(E + i, 4));
+		expect_dup(&s, ACT_READ);
+	}
+}
+
 int
 main(void)
 {
@@ -397,6 +427,7 @@ main(void)
 		cmocka_unit_test(RESP_DUP_11_depth),
 		cmocka_unit_test(RESP_DUP_06_fewer_at_a_time),
 		cmocka_unit_test(RESP_DUP_11_newest_slot_first),
+		cmocka_unit_test(QP_05_forgets_what_was_saved),
 		cmocka_unit_test(RX_PREC_04_reserved_opcode),
 		cmocka_unit_test(RESP_RNR_11_duplicates_dropped_when_short),
 	};
