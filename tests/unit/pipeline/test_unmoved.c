@@ -177,6 +177,35 @@ REQ_CLS_F_01_full_when_it_fails(void **state)
 	}
 }
 
+/* AE-12: the flight recorder has the packet that armed the path, once. */
+static void
+AE_12_traced_path(void **state)
+{
+	struct bed *b = *state;
+	struct trace_entry e[16];
+	uint32_t n, armed = 0;
+
+	b->qp->flags |= QPF_TRACE;
+	qp_migration_set(b->qp, MIG_REARM);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct wire_fields f = write_only(E + i, MR_VA, 8);
+
+		f.flags |= i == 0 ? PKT_MIGREQ : 0; /* the peer is not ready yet */
+		bed_send(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x1f, E + i, i + 1);
+	}
+	n = trace_read(worker_trace(b->w), QPN, e, ARRAY_LEN(e));
+	for (uint32_t i = 0; i < n; i++) {
+		if (e[i].kind != TRACE_path)
+			continue;
+		armed++;
+		assert_int_equal(e[i].detail, MIG_ARMED);
+		assert_int_equal(e[i].psn, E + 1);
+	}
+	assert_int_equal(armed, 1);
+}
+
 int
 main(void)
 {
@@ -184,6 +213,7 @@ main(void)
 		TEST(RESP_SEQ_13_bad_icrc_keeps_the_latch),
 		TEST(REQ_RETRY_05_ghosts_change_nothing),
 		TEST(REQ_CLS_F_01_full_when_it_fails),
+		TEST(AE_12_traced_path),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
