@@ -53,7 +53,11 @@ routes_dest(const struct neigh_link *link)
 static void
 reroute(struct control *c, struct neigh_link *link, struct routes_moved *m)
 {
-	struct neigh_key key = { .port = link->neigh->port, .vlan = link->neigh->vlan };
+	const struct qp_rec *rec = link->rec;
+	const struct conf_ah *ah = link == &rec->alt_link ? &rec->alt_ah : &rec->ah;
+	/* The path's tag, not the entry's: a fixed neighbour stands for all tags. */
+	struct neigh_key key = { .port = link->neigh->port,
+		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 
 	key.no_route = !routes_hop(c, key.port, routes_dest(link), &key.ip);
@@ -65,34 +69,23 @@ reroute(struct control *c, struct neigh_link *link, struct routes_moved *m)
 	m->unreachable += rc == 1 && key.no_route;
 }
 
-/* A QP that has migrated without our knowledge has another primary path than we thought. */
-static void
-follow(struct control *c, struct neigh_link *link, struct routes_moved *m)
-{
-	struct qp_rec *rec = link->rec;
-	const uint32_t migrations = rec->attr.migrations;
-
-	qp_alternate_sync(c, rec);
-	if (rec->attr.migrations != migrations && link != &rec->link && rec->link.neigh != NULL)
-		reroute(c, &rec->link, m);
-	if (link->neigh != NULL)
-		reroute(c, link, m);
-}
-
 struct routes_moved
 routes_changed(struct control *c, uint16_t port)
 {
 	struct routes_moved m = { 0 };
 	struct neigh *n = TAILQ_FIRST(&c->neighs.all), *next;
 
-	/* An entry goes with its last link; those that are made meanwhile stand at the end. */
+	/*
+	 * An entry goes with its last link; those that are made meanwhile stand at the end. Nothing
+	 * but this link may move here, or `after` and `next` were not what comes next.
+	 */
 	for (; n != NULL; n = next) {
 		struct neigh_link *link = TAILQ_FIRST(&n->links), *after;
 
 		next = TAILQ_NEXT(n, all);
 		for (; n->port == port && link != NULL; link = after) {
 			after = TAILQ_NEXT(link, on);
-			follow(c, link, &m);
+			reroute(c, link, &m);
 			if (after == NULL)
 				break; /* n may be gone */
 		}
