@@ -297,8 +297,10 @@ neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6]
 	if (n->state == NEIGH_STATIC)
 		return;
 	same = neigh_has_mac(n) && memcmp(n->mac, mac, sizeof(n->mac)) == 0;
-	if (neigh_has_mac(n) && !same)
+	if (neigh_has_mac(n) && !same && (n->told == 0 || c->now >= n->told + TIME_NS_PER_S)) {
+		n->told = c->now; /* whoever claims it again and again does not fill the log */
 		log_warn("neighbour %s has another MAC now", ip_text(&n->ip, text));
+	}
 	n->state = NEIGH_REACHABLE;
 	n->heard = c->now;
 	n->tries = 0;

@@ -129,20 +129,20 @@ is_slip(uint32_t a, uint32_t b)
 	return false;
 }
 
+/* What a region has in common with what was asked for; `pd` is the region's. */
 static unsigned int
-likeness(const struct mem_refusal *m, const struct region_view *v)
+likeness(const struct mem_refusal *m, uint32_t key, uint32_t pd, uint64_t va, uint64_t length)
 {
-	const bool in_pd = v->pd_id == m->pd;
-	const uint64_t offset = m->va - v->va;
+	const uint64_t offset = m->va - va;
 	unsigned int why = 0;
 
-	if (v->revoked || v->key == m->key)
+	if (key == m->key)
 		return 0;
-	if (in_pd && m->length != 0 && offset <= v->length && m->length <= v->length - offset)
+	if (pd == m->pd && m->length != 0 && offset <= length && m->length <= length - offset)
 		why |= REGION_HOLDS_RANGE;
-	if ((v->key ^ m->key) <= UINT8_MAX)
+	if ((key ^ m->key) <= UINT8_MAX)
 		why |= REGION_KEY_BYTE;
-	else if (is_slip(v->key, m->key))
+	else if (is_slip(key, m->key))
 		why |= REGION_KEY_DIGIT;
 	return why;
 }
@@ -155,19 +155,6 @@ weight(unsigned int why)
 	       ((why & REGION_KEY_DIGIT) != 0 ? 1 : 0);
 }
 
-/* Is this one more likely? */
-static unsigned int
-better(const struct client *viewer, const struct mem_refusal *m, const struct region_view *v,
-	unsigned int best, struct region_view *out)
-{
-	const unsigned int why = likeness(m, v);
-
-	if (weight(why) <= weight(best) || !may_see(viewer, v->name))
-		return best;
-	*out = *v;
-	return why;
-}
-
 unsigned int
 regions_meant(struct control *c, const struct client *viewer, const struct mem_refusal *m,
 	ns_t when, struct region_view *out)
@@ -176,15 +163,28 @@ regions_meant(struct control *c, const struct client *viewer, const struct mem_r
 	unsigned int best = 0;
 	const struct named *n;
 
+	/* There may be many: names are looked at where the numbers are alike. */
 	TAILQ_FOREACH (n, &c->mrs.all, all) {
-		struct region_view v;
+		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
+		const struct mem_region *r = mr->region;
+		const unsigned int why = likeness(m, r->key, r->pd, r->va, r->length);
 
-		view((const struct object_mr *)(const void *)n, &v);
-		best = better(viewer, m, &v, best, out);
+		if (weight(why) <= weight(best) || !may_see(viewer, n->name) ||
+			!atomic_load_explicit(&r->valid, memory_order_relaxed))
+			continue;
+		best = why;
+		view(mr, out);
 	}
-	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++)
-		if (gone->gone_ns >= when)
-			best = better(viewer, m, gone, best, out);
+	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
+		const unsigned int why =
+			likeness(m, gone->key, gone->pd_id, gone->va, gone->length);
+
+		if (gone->gone_ns < when || gone->revoked || weight(why) <= weight(best) ||
+			!may_see(viewer, gone->name))
+			continue;
+		best = why;
+		*out = *gone;
+	}
 	return best;
 }
 
