@@ -48,6 +48,15 @@ begins(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
+/* "rocelane." and a pid. */
+static bool
+is_mark(const char *name)
+{
+	const char *pid = name + sizeof(MARK) - 1;
+
+	return begins(name, MARK) && *pid != '\0' && pid[strspn(pid, "0123456789")] == '\0';
+}
+
 /* What EAL makes in its folder. The socket of an attached process is not among it. */
 static bool
 is_eals(const char *name)
@@ -117,11 +126,11 @@ is_dead(const char *path, DIR *d)
 	while ((e = readdir(d)) != NULL) {
 		if (is_dot(e->d_name))
 			continue;
-		if (!begins(e->d_name, MARK) && !is_eals(e->d_name))
+		if (!is_mark(e->d_name) && !is_eals(e->d_name))
 			return false;
 		if (is_used(path, dirfd(d), e->d_name))
 			return false;
-		marked = marked || begins(e->d_name, MARK);
+		marked = marked || is_mark(e->d_name);
 	}
 	return marked;
 }
@@ -135,7 +144,7 @@ empty(const char *path, DIR *d)
 
 	rewinddir(d);
 	while ((e = readdir(d)) != NULL) {
-		if (!is_eals(e->d_name) && !begins(e->d_name, MARK))
+		if (!is_eals(e->d_name) && !is_mark(e->d_name))
 			continue;
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISSOCK(st.st_mode) && is_answered(path, e->d_name))
@@ -143,6 +152,23 @@ empty(const char *path, DIR *d)
 		unlinkat(dirfd(d), e->d_name, 0);
 	}
 	rmdir(path);
+}
+
+/* A folder of our user, and no link to one. */
+static DIR *
+open_own(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	DIR *d = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid())
+		d = fdopendir(fd);
+	if (d == NULL)
+		close(fd);
+	return d;
 }
 
 /* Folders beside ours. */
@@ -162,7 +188,7 @@ sweep(const char *ours)
 		if (is_dot(e->d_name) || strcmp(e->d_name, slash + 1) == 0)
 			continue;
 		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - ours), ours, e->d_name);
-		d = opendir(path);
+		d = open_own(path);
 		if (d == NULL)
 			continue;
 		if (is_dead(path, d))
