@@ -69,8 +69,8 @@ congestion_sent(struct worker *w, uint32_t qpn)
 	struct qp *qp = qp_lookup(w->qps, qpn);
 	uint8_t port;
 
-	if (qp == NULL || qp->worker != w->index)
-		return; /* it was detached meanwhile */
+	if (qp == NULL || qp->worker != w->index || qp == w->moving.qp)
+		return; /* it was detached meanwhile, or is on its way to another worker */
 	port = w->port_of[qp->port];
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED;
 	if (port != PORT_NONE) {

@@ -199,7 +199,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 		load->busy_turns += busy;
 		/* A busy turn may end behind its last reading: its rest counts with the next. */
 		if (busy || was_busy) {
-			now = busy ? w->now : w->conf.clock();
+			now = busy && w->now != began ? w->now : w->conf.clock();
 			load->busy_ns += now - began;
 			load->total_ns += now - began;
 			was_busy = busy;

@@ -225,7 +225,7 @@ stage_request(struct worker *w)
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;
-		if (LIKELY(left != before))
+		if (LIKELY(left != before) && LIKELY((qp->flags & QPF_RESOLVED) != 0))
 			tx_departs(w, port, qp, TX_REQUESTS);
 		timer_update(w, qp);
 		send_sleep(w, qp);

@@ -40,8 +40,9 @@ requester_departed(struct requester *r, ns_t made, ns_t left)
 {
 	const ns_t wait = requester_wait_ns(r->timeout);
 
-	if (r->timing && r->deadline >= made + wait && r->deadline < left + wait)
-		r->deadline = left + wait;
+	/* A nanosecond less, so that a turn whose time is this one does not take it for its own. */
+	if (r->timing && r->deadline >= made + wait && r->deadline < left + wait - 1)
+		r->deadline = left + wait - 1;
 }
 
 /** Request packets sent in this pass and not acknowledged. */
