@@ -2,9 +2,10 @@
 """The neighbour table, and routes that are refused (rules RT-07, RT-09)."""
 import rig
 import roce
-from rig import QPN
+from rig import MS, QPN
 from rig_req import S
 from rig_rt import (EEXIST, EINVAL, ENOENT, GATEWAY, HOST, IP, IP6, PEER, RtCase, port)
+from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 
 class Table(RtCase):
@@ -85,6 +86,21 @@ class Table(RtCase):
         self.run_for()
         self.assertEqual("NO_ROUTE", self.qp()["neighbor"]["state"])
         self.assertEqual([], self.send())
+
+    def test_RT_07_a_tagged_path_asks_with_its_tag(self):
+        """A fixed entry stands for all tags; what comes after it is the path's own again."""
+        self.to(PEER, ah={"vlan": 20}, timeout=14)
+        self.assertEqual({20}, self.tags_asked())
+        self.rpc("neighbor_add", port="p0", ipv4=PEER, mac="02:00:00:00:00:53")
+        self.assertEqual(set(), self.tags_asked())
+        self.rpc("neighbor_del", port="p0", ipv4=PEER)
+        self.assertEqual({20}, self.tags_asked())
+
+    def tags_asked(self):
+        """The tags of the questions for PEER in the next two seconds; None: untagged."""
+        frames = [Ether(raw) for _ in range(200) for _, raw in self.rig.run(10 * MS)]
+        return {f[Dot1Q].vlan if Dot1Q in f else None for f in frames
+                if ARP in f and f[ARP].pdst == PEER}
 
     def test_RT_07_refusals(self):
         for params, word in (({"ipv4": PEER}, "mac"), ({"mac": HOST[PEER]}, "ipv4"),
