@@ -4,7 +4,6 @@
 Every cell of the last three columns comes from the scenes that have just been played.
 """
 import os
-import re
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "MATRIX.md")
 AS_WANTED = "as wanted"
@@ -13,8 +12,9 @@ PARTS = ("responder", "requester")     # tables of MATRIX.md
 HEAD = """# rocelane and the Linux kernel, rule by rule
 
 Made by a run of `tests/interop` against the Soft-RoCE of Linux %s; not to be edited.
-`scripts/test interop` compares it with a new run, `INTEROP_WRITE=1 scripts/test interop` makes it
-anew.
+`scripts/test interop` compares rocelane's column with a new run and says where the kernel did
+otherwise, which depends on the pace of its emulated machine. `INTEROP_WRITE=1 scripts/test interop`
+makes it anew.
 
 In each row one end was watched, once with rocelane there and once with the kernel; the other end
 was the other one of the two, over the same wire, which can lose, repeat and change single packets.
@@ -91,10 +91,6 @@ def write(scenes, told, kernel):
 def committed():
     with open(PATH, encoding="utf-8") as f:
         return f.read()
-
-
-def kernel_of(markdown):
-    return re.search(r"Soft-RoCE of Linux (\S+);", markdown).group(1)
 
 
 def without_linux(markdown):
