@@ -14,13 +14,14 @@
 
 /** Where the time of the rig whose turn it is begins, in cycles. 0: a rig is being set up. */
 static uint64_t turn_origin;
+static double ns_per_cycle;
 
 static ns_t
 turn_clock(void)
 {
 	if (turn_origin == 0)
 		return 1;
-	return (ns_t)((double)(rte_rdtsc() - turn_origin) * 1e9 / (double)rte_get_tsc_hz());
+	return (ns_t)((double)(rte_rdtsc() - turn_origin) * ns_per_cycle);
 }
 
 static const uint8_t peer_mac[6] = { 2, 0, 0, 0, 0, 2 }, our_mac[6] = { 2, 0, 0, 0, 0, 1 };
@@ -114,6 +115,7 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps };
 	q->conf.clock = turn_clock;
 	turn_origin = 0;
+	ns_per_cycle = 1e9 / (double)rte_get_tsc_hz();
 	while (entries < qps)
 		entries *= 2;
 	q->first_qpn = entries;
