@@ -231,7 +231,6 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 {
 	int rc;
 
-	memset(dp, 0, sizeof(*dp));
 	dp->conf = conf;
 	obey_simd_limit();
 	dp->crc = dataplane_crc();

@@ -61,6 +61,7 @@ struct dataplane_hooks {
 /**
  * Make ports, tables and workers. The control is made later, by dataplane_start(), because it
  * needs workers that answer.
+ * @param dp  all zeros, but for `stop`: a signal may have set it already, and it stays set.
  * @return 0 or -errno with the reason logged.
  */
 int dataplane_create(

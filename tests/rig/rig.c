@@ -132,6 +132,7 @@ rig_run(const struct conf *conf)
 	int rc = rig_ports_create(conf);
 
 	rig.dp.conf = conf;
+	rig.dp.stop = true; /* as a signal during the start does */
 	if (rc == 0)
 		rc = rig_extras_create();
 	if (rc == 0)
@@ -139,6 +140,11 @@ rig_run(const struct conf *conf)
 	if (rc != 0)
 		return rc;
 	rc = dataplane_start(&rig.dp);
+	if (rc == 0 && !rig.dp.stop) {
+		fputs("rig: the start has forgotten that it was told to stop\n", stderr);
+		rc = -EINVAL;
+	}
+	rig.dp.stop = false;
 	puts(rc == 0 ? "ready" : "error: dataplane does not start");
 	fflush(stdout);
 	if (rc == 0)
