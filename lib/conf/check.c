@@ -7,7 +7,7 @@
 /* Relations inside one object, for the file and for RPC alike. */
 
 void
-check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_lcores *l = obj;
 
@@ -37,7 +37,7 @@ check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 }
 
 void
-check_neighbor(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_neighbor(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_neighbor *n = obj;
 
@@ -47,7 +47,7 @@ check_neighbor(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 }
 
 void
-check_port(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_port(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_port *p = obj;
 
@@ -56,7 +56,7 @@ check_port(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 }
 
 void
-check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const uint32_t needs_local = CONF_ACCESS_REMOTE_WRITE | CONF_ACCESS_REMOTE_ATOMIC;
 	const struct conf_mr *mr = obj;
@@ -71,7 +71,7 @@ check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 }
 
 void
-check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_srq *srq = obj;
 
@@ -93,7 +93,7 @@ is_remote(uint32_t opcode)
 }
 
 void
-check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	struct conf_send_feed *f = obj;
 
@@ -204,7 +204,7 @@ check_alternate(const struct conf_qp *qp, struct conf_errors *err)
 
 /* A knob under which the responder is not one. */
 void
-check_psn_check(const struct conf_knobs *k, struct conf_errors *err)
+conf_check_psn_check(const struct conf_knobs *k, struct conf_errors *err)
 {
 	if (k->resp_psn_check == CONF_PSN_CHECK_RESYNC)
 		conf_warn(err, "knobs",
@@ -226,7 +226,7 @@ check_migration(const struct conf_qp *qp, struct conf_errors *err)
 }
 
 void
-check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
+conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 {
 	const struct conf_qp *qp = obj;
 
@@ -245,7 +245,7 @@ check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 	check_required(qp, err);
 	check_migration(qp, err);
 	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & CONF_KNOB_PSN_CHECK) != 0)
-		check_psn_check(&qp->knobs, err);
+		conf_check_psn_check(&qp->knobs, err);
 	check_count(qp, err);
 	check_feeds(qp, err);
 }

@@ -14,12 +14,12 @@
 #include "conf_json.h"
 
 /** Names and numbers that must be there once, and references that must lead somewhere. */
-int cross_names(const struct conf *c, struct conf_errors *err);
+int conf_cross_names(const struct conf *c, struct conf_errors *err);
 /** QP numbers: ranges of templates must not overlap, and there is a limit to all together. */
-int cross_qp_nums(const struct conf *c, struct conf_errors *err);
+int conf_cross_qp_nums(const struct conf *c, struct conf_errors *err);
 /** The routes of each port, and whether one reaches each QP's peers. @return 0 or -ENOMEM. */
-int cross_routes(const struct conf *c, struct conf_errors *err);
+int conf_cross_routes(const struct conf *c, struct conf_errors *err);
 /** Each QP against its port: address family and frame length; each device against its frames. */
-void cross_frames(const struct conf *c, struct conf_errors *err);
+void conf_cross_frames(const struct conf *c, struct conf_errors *err);
 
 #endif

@@ -207,7 +207,7 @@ check_eal(const struct conf *c, struct conf_errors *err)
 }
 
 void
-cross_frames(const struct conf *c, struct conf_errors *err)
+conf_cross_frames(const struct conf *c, struct conf_errors *err)
 {
 	struct longest longest[CONF_MAX_PORTS] = { 0 };
 

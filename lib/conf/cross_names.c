@@ -234,7 +234,7 @@ addresses_unique(const struct conf *c, struct conf_errors *err)
 }
 
 int
-cross_names(const struct conf *c, struct conf_errors *err)
+conf_cross_names(const struct conf *c, struct conf_errors *err)
 {
 	struct tables t = {
 		.port = { .array = "ports", .key = "name" },
@@ -272,7 +272,7 @@ cross_names(const struct conf *c, struct conf_errors *err)
 }
 
 int
-cross_qp_nums(const struct conf *c, struct conf_errors *err)
+conf_cross_qp_nums(const struct conf *c, struct conf_errors *err)
 {
 	struct entry *v = malloc((c->n_qps == 0 ? 1 : c->n_qps) * sizeof(*v));
 	const uint32_t mark = conf_enter(err, "qps");

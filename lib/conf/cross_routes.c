@@ -170,7 +170,7 @@ path_reached(const struct conf_qp *qp, bool alternate, const struct conf_port *p
 	if ((p->given & (ipv6 ? CONF_PORT_IPV6 : CONF_PORT_IPV4)) == 0 ||
 		is_blank(ipv6, p->ipv4, p->ipv6) ||
 		((p->given & gateway) != 0 && is_blank(ipv6, p->gateway, p->gateway6)))
-		return; /* cross_frames() says so, or the decoder did */
+		return; /* conf_cross_frames() says so, or the decoder did */
 	if ((ah->given & CONF_AH_DEST_MAC) != 0 || route_find(t, &dest) != NULL ||
 		conf_is_neighbor(p, &ah->dest_ip))
 		return;
@@ -203,7 +203,7 @@ qp_reached(
 }
 
 int
-cross_routes(const struct conf *c, struct conf_errors *err)
+conf_cross_routes(const struct conf *c, struct conf_errors *err)
 {
 	struct route_table tables[CONF_MAX_PORTS] = { 0 };
 	int rc = 0;

@@ -44,8 +44,8 @@ wrong(const struct conf_field *f, const json_t *v, struct conf_errors *err)
 	char allowed[512];
 	char got[64];
 
-	conf_fault(err, NULL, "must be %s, not %s", rows_allowed(f, allowed, sizeof(allowed)),
-		value_describe(v, got, sizeof(got)));
+	conf_fault(err, NULL, "must be %s, not %s", conf_rows_allowed(f, allowed, sizeof(allowed)),
+		conf_value_describe(v, got, sizeof(got)));
 	return -EINVAL;
 }
 
@@ -55,9 +55,9 @@ decode_number(const struct conf_field *f, const json_t *v, void *at, struct conf
 	const bool size = f->type == CONF_T_SIZE32 || f->type == CONF_T_SIZE64;
 	uint64_t n;
 
-	if (value_u64(v, size, &n) != 0 || n < f->min || n > f->max)
+	if (conf_value_u64(v, size, &n) != 0 || n < f->min || n > f->max)
 		return wrong(f, v, err);
-	rows_store(f, at, n);
+	conf_rows_store(f, at, n);
 	return 0;
 }
 
@@ -78,7 +78,7 @@ decode_pick(const struct conf_field *f, const json_t *v, void *at, struct conf_e
 	const char *text = json_string_value(v);
 	uint64_t n = 0;
 
-	if (f->type == CONF_T_PICK && value_u64(v, false, &n) != 0)
+	if (f->type == CONF_T_PICK && conf_value_u64(v, false, &n) != 0)
 		return wrong(f, v, err);
 	for (const struct conf_name *e = f->names; e->name != NULL; e++) {
 		if (f->type == CONF_T_PICK ? e->value == n
@@ -121,7 +121,7 @@ decode_text(const struct conf_field *f, const json_t *v, void *at, struct conf_e
 	const char *text = json_string_value(v);
 	size_t len = text != NULL ? strlen(text) : 0;
 
-	if (text == NULL || (f->type == CONF_T_NAME && !value_is_name(v)))
+	if (text == NULL || (f->type == CONF_T_NAME && !conf_value_is_name(v)))
 		return wrong(f, v, err);
 	if (f->type == CONF_T_STR && (len < f->min || len > f->max))
 		return wrong(f, v, err);
@@ -138,12 +138,19 @@ decode_address(const struct conf_field *f, const json_t *v, void *at, struct con
 	uint8_t mac[6];
 
 	if (f->type == CONF_T_MAC) {
-		if (value_mac(v, mac) != 0)
+		if (conf_value_mac(v, mac) != 0)
 			return wrong(f, v, err);
 		memcpy(at, mac, sizeof(mac));
 		return 0;
 	}
-	if (value_ip(v, only6 ? 6 : only4 ? 4 : f->min, only4 ? 4 : only6 ? 6 : f->max, &ip) != 0)
+	if (conf_value_ip(v,
+		    only6   ? 6
+		    : only4 ? 4
+			    : f->min,
+		    only4   ? 4
+		    : only6 ? 6
+			    : f->max,
+		    &ip) != 0)
 		return wrong(f, v, err);
 	if (f->type == CONF_T_IP)
 		memcpy(at, &ip, sizeof(ip));
@@ -233,7 +240,7 @@ static int
 decode_bytes(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
 {
 	struct conf_bytes b = { NULL, 0 };
-	int ret = value_hex(v, &b);
+	int ret = conf_value_hex(v, &b);
 
 	if (ret == -ENOMEM)
 		return ret;
@@ -306,11 +313,11 @@ decode_absent(
 		const struct conf_field *f = &t->fields[i];
 		char allowed[512];
 
-		if (!rows_in_mode(f, mode) || (f->flags & CONF_F_REQUIRED) == 0 ||
+		if (!conf_rows_in_mode(f, mode) || (f->flags & CONF_F_REQUIRED) == 0 ||
 			json_object_get(obj, f->name) != NULL)
 			continue;
 		conf_fault(err, f->name, "is missing: it is required and must be %s",
-			rows_allowed(f, allowed, sizeof(allowed)));
+			conf_rows_allowed(f, allowed, sizeof(allowed)));
 		ret = -EINVAL;
 	}
 	return ret;
@@ -320,12 +327,12 @@ static int
 decode_key(const struct conf_table *t, const char *key, const json_t *v, enum conf_mode mode,
 	void *out, struct conf_errors *err)
 {
-	const struct conf_field *f = rows_find(t, key, mode);
+	const struct conf_field *f = conf_rows_find(t, key, mode);
 	uint32_t mark = conf_enter(err, key);
 	int ret = -EINVAL;
 
 	if (f == NULL) {
-		rows_unknown(t, key, mode, err);
+		conf_rows_unknown(t, key, mode, err);
 	} else if (json_is_null(v) && (f->flags & CONF_F_NULL) != 0) {
 		ret = 0;
 	} else {
@@ -345,10 +352,10 @@ decode_object(const struct conf_table *t, const json_t *obj, enum conf_mode mode
 	json_t *v;
 	int ret = 0;
 
-	if (mode == CONF_CREATE && !t->sparse && rows_defaults(t, out) != 0)
+	if (mode == CONF_CREATE && !t->sparse && conf_rows_defaults(t, out) != 0)
 		return -ENOMEM;
 	if (json_is_string(obj) && t->shorthand != NULL) {
-		const struct conf_field *f = rows_find(t, t->shorthand, mode);
+		const struct conf_field *f = conf_rows_find(t, t->shorthand, mode);
 
 		set_given(t, f, out);
 		return decode_field(f, obj, out, err);
@@ -357,7 +364,7 @@ decode_object(const struct conf_table *t, const json_t *obj, enum conf_mode mode
 		char got[64];
 
 		conf_fault(err, NULL, "must be an object (%s), not %s", t->name,
-			value_describe(obj, got, sizeof(got)));
+			conf_value_describe(obj, got, sizeof(got)));
 		return -EINVAL;
 	}
 	/* jansson's iteration macro takes no const object, and changes nothing. */
@@ -374,7 +381,7 @@ decode_object(const struct conf_table *t, const json_t *obj, enum conf_mode mode
 }
 
 int
-decode_keep(const struct conf_table *table, const json_t *obj, enum conf_mode mode, void *out,
+conf_decode_keep(const struct conf_table *table, const json_t *obj, enum conf_mode mode, void *out,
 	struct conf_errors *err)
 {
 	memset(out, 0, table->size);
@@ -385,7 +392,7 @@ int
 conf_decode(const struct conf_table *table, const json_t *obj, enum conf_mode mode, void *out,
 	struct conf_errors *err)
 {
-	int ret = decode_keep(table, obj, mode, out, err);
+	int ret = conf_decode_keep(table, obj, mode, out, err);
 
 	if (ret != 0)
 		conf_release(table, out);

@@ -116,7 +116,7 @@ encode_element(const struct conf_field *f, const uint8_t *at)
 		return json_string(text);
 	}
 	if (f->sub->shorthand != NULL)
-		return encode_field(rows_find(f->sub, f->sub->shorthand, CONF_CREATE), at);
+		return encode_field(conf_rows_find(f->sub, f->sub->shorthand, CONF_CREATE), at);
 	return conf_encode(f->sub, at);
 }
 
@@ -213,7 +213,7 @@ conf_encode(const struct conf_table *table, const void *obj)
 		const struct conf_field *f = &table->fields[i];
 		json_t *v;
 
-		if (!rows_in_mode(f, CONF_CREATE))
+		if (!conf_rows_in_mode(f, CONF_CREATE))
 			continue;
 		if ((f->flags & CONF_F_DEFAULT) != 0 && !table->sparse)
 			v = encode_field(f, obj);

@@ -26,7 +26,7 @@ conf_errors_free(struct conf_errors *err)
 }
 
 size_t
-errors_utf8_cut(const char *s, size_t len)
+conf_errors_utf8_cut(const char *s, size_t len)
 {
 	size_t i = len;
 
@@ -72,7 +72,7 @@ add(struct conf_errors *err, bool warning, const char *key, const char *fmt, va_
 		err->n_errors++;
 	if (e != NULL) {
 		if (len >= (int)sizeof(text))
-			text[errors_utf8_cut(text, sizeof(text) - 1)] = '\0';
+			text[conf_errors_utf8_cut(text, sizeof(text) - 1)] = '\0';
 		*e = (struct conf_error){
 			.pointer = strdup(err->at), .message = strdup(text), .is_warning = warning
 		};
@@ -119,7 +119,7 @@ conf_enter(struct conf_errors *err, const char *key)
 		const bool escape = *key == '~' || *key == '/';
 
 		if (n + 2 >= sizeof(err->at)) {
-			n = (uint32_t)errors_utf8_cut(err->at, n);
+			n = (uint32_t)conf_errors_utf8_cut(err->at, n);
 			break;
 		}
 		err->at[n++] = escape ? '~' : *key;
@@ -196,7 +196,7 @@ by_line(const void *a, const void *b)
 }
 
 void
-errors_sort(struct conf_errors *err)
+conf_errors_sort(struct conf_errors *err)
 {
 	struct placed *p;
 

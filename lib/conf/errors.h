@@ -11,8 +11,8 @@
 #include "conf_json.h"
 
 /** Stable order by line, so that a reader goes down the file once. */
-void errors_sort(struct conf_errors *err);
+void conf_errors_sort(struct conf_errors *err);
 /** Longest prefix of s[0..len) that does not end inside a UTF-8 character. */
-size_t errors_utf8_cut(const char *s, size_t len);
+size_t conf_errors_utf8_cut(const char *s, size_t len);
 
 #endif

@@ -120,7 +120,7 @@ walk_token(struct lines *l, struct walk *w)
 }
 
 struct lines *
-lines_make(const char *text, size_t len)
+conf_lines_make(const char *text, size_t len)
 {
 	struct lines *l = calloc(1, sizeof(*l));
 	struct walk w = { .line = 1, .open = NONE, .pending = NONE };
@@ -148,7 +148,7 @@ lines_make(const char *text, size_t len)
 }
 
 void
-lines_free(struct lines *l)
+conf_lines_free(struct lines *l)
 {
 	if (l == NULL)
 		return;
@@ -220,7 +220,7 @@ child(const struct lines *l, uint32_t parent, const char *step)
 }
 
 uint32_t
-lines_find(const struct lines *l, const char *pointer)
+conf_lines_find(const struct lines *l, const char *pointer)
 {
 	char *copy = strdup(pointer);
 	char *rest = copy;
@@ -250,7 +250,7 @@ lines_find(const struct lines *l, const char *pointer)
 }
 
 void
-lines_enter(const struct lines *l, size_t pos, struct conf_errors *err)
+conf_lines_enter(const struct lines *l, size_t pos, struct conf_errors *err)
 {
 	uint32_t chain[64]; /* from the value up; a deeper one names its ancestor at this depth */
 	uint32_t depth = 0;

@@ -39,7 +39,8 @@ resolve_error_buffer(struct conf *c, struct conf_errors *err)
 	c->error_buffer.present = named ? c->knobs.rx_errbuf != 0 : here;
 	c->knobs.rx_errbuf = c->error_buffer.present ? 1 : 0;
 	if (!here)
-		rows_defaults(rows_find(&conf_table_root, "error_buffer", CONF_CREATE)->sub,
+		conf_rows_defaults(
+			conf_rows_find(&conf_table_root, "error_buffer", CONF_CREATE)->sub,
 			&c->error_buffer);
 }
 
@@ -50,13 +51,13 @@ resolve(struct conf *c, struct conf_errors *err)
 
 	conf_knobs_apply(&c->knobs, (enum conf_profile)c->profile);
 	resolve_error_buffer(c, err);
-	check_psn_check(&c->knobs, err);
-	ret = cross_names(c, err);
+	conf_check_psn_check(&c->knobs, err);
+	ret = conf_cross_names(c, err);
 	if (ret == 0)
-		ret = cross_qp_nums(c, err);
-	cross_frames(c, err);
+		ret = conf_cross_qp_nums(c, err);
+	conf_cross_frames(c, err);
 	if (ret == 0)
-		ret = cross_routes(c, err);
+		ret = conf_cross_routes(c, err);
 	return ret;
 }
 
@@ -69,7 +70,7 @@ decode_document(const json_t *doc, struct conf **out, struct conf_errors *err)
 
 	if (c == NULL)
 		return -ENOMEM;
-	ret = decode_keep(&conf_table_root, doc, CONF_CREATE, c, err);
+	ret = conf_decode_keep(&conf_table_root, doc, CONF_CREATE, c, err);
 	if (ret != -ENOMEM && json_is_object(doc))
 		ret = resolve(c, err);
 	if (ret == 0 && err->n_errors != errors)
@@ -85,16 +86,16 @@ decode_document(const json_t *doc, struct conf **out, struct conf_errors *err)
 static void
 locate(struct conf_errors *err, uint32_t first, const char *text, size_t len)
 {
-	struct lines *l = err->n > first ? lines_make(text, len) : NULL;
+	struct lines *l = err->n > first ? conf_lines_make(text, len) : NULL;
 
 	if (l == NULL)
 		return;
 	for (uint32_t i = first; i < err->n; i++) {
 		if (err->v[i].line == 0)
-			err->v[i].line = lines_find(l, err->v[i].pointer);
+			err->v[i].line = conf_lines_find(l, err->v[i].pointer);
 	}
-	lines_free(l);
-	errors_sort(err);
+	conf_lines_free(l);
+	conf_errors_sort(err);
 }
 
 /* jansson quotes the text as it stands, valid UTF-8 or not; a message must be. */
@@ -131,18 +132,18 @@ hint(const char *text, size_t len, const json_error_t *why)
 static void
 syntax_fault(struct conf_errors *err, const char *text, size_t len, json_error_t *why)
 {
-	struct lines *l = lines_make(text, len);
+	struct lines *l = conf_lines_make(text, len);
 	const uint32_t mark = err->at_len;
 	const uint32_t n = err->n;
 
 	if (l != NULL && why->position > 0)
-		lines_enter(l, (size_t)why->position - 1, err);
+		conf_lines_enter(l, (size_t)why->position - 1, err);
 	make_ascii(why->text);
 	conf_fault(err, NULL, "%s (column %d)%s", why->text, why->column, hint(text, len, why));
 	if (err->n > n)
 		err->v[n].line = why->line > 0 ? (uint32_t)why->line : 1;
 	conf_leave(err, mark);
-	lines_free(l);
+	conf_lines_free(l);
 }
 
 int

@@ -9,16 +9,16 @@
 #include <string.h>
 
 bool
-rows_in_mode(const struct conf_field *f, enum conf_mode mode)
+conf_rows_in_mode(const struct conf_field *f, enum conf_mode mode)
 {
 	return (f->flags & (mode == CONF_CREATE ? CONF_F_MODIFY : CONF_F_CREATE)) == 0;
 }
 
 const struct conf_field *
-rows_find(const struct conf_table *t, const char *key, enum conf_mode mode)
+conf_rows_find(const struct conf_table *t, const char *key, enum conf_mode mode)
 {
 	for (uint32_t i = 0; i < t->n_fields; i++) {
-		if (strcmp(t->fields[i].name, key) == 0 && rows_in_mode(&t->fields[i], mode))
+		if (strcmp(t->fields[i].name, key) == 0 && conf_rows_in_mode(&t->fields[i], mode))
 			return &t->fields[i];
 	}
 	return NULL;
@@ -35,7 +35,7 @@ conf_name_of(const struct conf_name *names, uint32_t value)
 }
 
 void
-rows_store(const struct conf_field *f, void *at, uint64_t n)
+conf_rows_store(const struct conf_field *f, void *at, uint64_t n)
 {
 	const uint8_t n8 = (uint8_t)n;
 	const uint16_t n16 = (uint16_t)n;
@@ -81,7 +81,7 @@ default_numbers(const struct conf_field *f, uint8_t *out)
 }
 
 int
-rows_defaults(const struct conf_table *t, void *out)
+conf_rows_defaults(const struct conf_table *t, void *out)
 {
 	int ret = 0;
 
@@ -94,7 +94,7 @@ rows_defaults(const struct conf_table *t, void *out)
 			((f->flags & CONF_F_REQUIRED) != 0 && f->def == 0))
 			continue;
 		if (f->type == CONF_T_OBJECT)
-			ret = rows_defaults(f->sub, at);
+			ret = conf_rows_defaults(f->sub, at);
 		else if (f->type == CONF_T_NUMBERS)
 			ret = default_numbers(f, out);
 		else if (f->type == CONF_T_CUSTOM)
@@ -104,7 +104,7 @@ rows_defaults(const struct conf_table *t, void *out)
 		else if (f->type == CONF_T_BOOL)
 			*(bool *)at = f->def != 0;
 		else
-			rows_store(f, at, f->def);
+			conf_rows_store(f, at, f->def);
 	}
 	return ret;
 }
@@ -237,7 +237,7 @@ allowed_plain(const struct conf_field *f, char *buf, size_t room)
 }
 
 const char *
-rows_allowed(const struct conf_field *f, char *buf, size_t room)
+conf_rows_allowed(const struct conf_field *f, char *buf, size_t room)
 {
 	buf[0] = '\0';
 	switch ((enum conf_type)f->type) {
@@ -299,14 +299,14 @@ key_distance(const char *a, const char *b)
 }
 
 void
-rows_unknown(
+conf_rows_unknown(
 	const struct conf_table *t, const char *key, enum conf_mode mode, struct conf_errors *err)
 {
 	const char *nearest = NULL;
 	uint32_t best = strlen(key) < 6 ? 3 : 4; /* fewer edits than this are a slip */
 	char list[700] = "";
 
-	if (rows_find(t, key, mode == CONF_CREATE ? CONF_MODIFY : CONF_CREATE) != NULL) {
+	if (conf_rows_find(t, key, mode == CONF_CREATE ? CONF_MODIFY : CONF_CREATE) != NULL) {
 		conf_fault(err, NULL,
 			mode == CONF_CREATE ? "belongs in a modify only"
 					    : "cannot be changed by a modify");
@@ -314,13 +314,13 @@ rows_unknown(
 	}
 	for (uint32_t i = 0; i < t->n_fields; i++) {
 		const struct conf_field *f = &t->fields[i];
-		uint32_t d = rows_in_mode(f, mode) ? key_distance(key, f->name) : KEY_MAX;
+		uint32_t d = conf_rows_in_mode(f, mode) ? key_distance(key, f->name) : KEY_MAX;
 
 		if (d < best) {
 			best = d;
 			nearest = f->name;
 		}
-		if (rows_in_mode(f, mode))
+		if (conf_rows_in_mode(f, mode))
 			append(list, sizeof(list), "%s%s", list[0] != '\0' ? ", " : "", f->name);
 	}
 	if (nearest != NULL)

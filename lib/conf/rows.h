@@ -11,21 +11,21 @@
 #include "conf_json.h"
 
 /** Does the row stand in objects of this mode? */
-bool rows_in_mode(const struct conf_field *f, enum conf_mode mode);
+bool conf_rows_in_mode(const struct conf_field *f, enum conf_mode mode);
 /** The row of a key, or NULL. Cost: linear in the rows. */
-const struct conf_field *rows_find(
+const struct conf_field *conf_rows_find(
 	const struct conf_table *t, const char *key, enum conf_mode mode);
 /** Note that the key at the decoder's place is not allowed, with the nearest one that is. */
-void rows_unknown(
+void conf_rows_unknown(
 	const struct conf_table *t, const char *key, enum conf_mode mode, struct conf_errors *err);
 /** "a number from 0 to 31": what a row allows. @return buf. */
-const char *rows_allowed(const struct conf_field *f, char *buf, size_t room);
+const char *conf_rows_allowed(const struct conf_field *f, char *buf, size_t room);
 /** Write a number in the width of the row's type. */
-void rows_store(const struct conf_field *f, void *at, uint64_t n);
+void conf_rows_store(const struct conf_field *f, void *at, uint64_t n);
 /** Fill in every default of a struct. @return 0 or -ENOMEM. */
-int rows_defaults(const struct conf_table *t, void *out);
+int conf_rows_defaults(const struct conf_table *t, void *out);
 /** conf_decode, but what was decoded stays in `out` when there are faults; -ENOMEM too. */
-int decode_keep(const struct conf_table *table, const json_t *obj, enum conf_mode mode, void *out,
-	struct conf_errors *err);
+int conf_decode_keep(const struct conf_table *table, const json_t *obj, enum conf_mode mode,
+	void *out, struct conf_errors *err);
 
 #endif

@@ -67,17 +67,17 @@
 /* clang-format on */
 
 /* Relations inside one object (check.c); the type is that of conf_table.check. */
-void check_neighbor(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_port(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_impair_rule(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_impair(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_mr(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_srq(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_neighbor(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_port(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_impair_rule(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_impair(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_mr(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_srq(void *obj, enum conf_mode mode, struct conf_errors *err);
 void check_ah(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_send_feed(void *obj, enum conf_mode mode, struct conf_errors *err);
-void check_qp(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_send_feed(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** A warning where requests are not checked; the knobs are those of a QP, or everybody's. */
-void check_psn_check(const struct conf_knobs *k, struct conf_errors *err);
-void check_lcores(void *obj, enum conf_mode mode, struct conf_errors *err);
+void conf_check_psn_check(const struct conf_knobs *k, struct conf_errors *err);
+void conf_check_lcores(void *obj, enum conf_mode mode, struct conf_errors *err);
 
 #endif

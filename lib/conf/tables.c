@@ -121,7 +121,7 @@ static const struct conf_field mr_rows[] = {
 };
 const struct conf_table conf_table_mr = { .name = "mr", TABLE_ROWS(mr_rows),
 	.size = sizeof(struct conf_mr), .given_offset = offsetof(struct conf_mr, given),
-	.check = check_mr };
+	.check = conf_check_mr };
 
 static const struct conf_field cq_rows[] = {
 	ROW_NAME(conf_cq, name, "name", WITH(REQUIRED)),
@@ -138,7 +138,7 @@ static const struct conf_field srq_rows[] = {
 	ROW_U32(conf_srq, srq_limit, "srq_limit", 0, CONF_MAX_WR, WITH(CONF_F_DEFAULT)),
 };
 const struct conf_table conf_table_srq = { .name = "srq", TABLE_ROWS(srq_rows),
-	.size = sizeof(struct conf_srq), .given_offset = CONF_NO_GIVEN, .check = check_srq };
+	.size = sizeof(struct conf_srq), .given_offset = CONF_NO_GIVEN, .check = conf_check_srq };
 
 static const struct conf_field ah_rows[] = {
 	ROW_IP(conf_ah, dest_ip, "dest_ip", 4, 6, WITH(REQUIRED)),
@@ -182,7 +182,7 @@ static const struct conf_field send_feed_rows[] = {
 };
 const struct conf_table conf_table_send_feed = { .name = "send_feed", TABLE_ROWS(send_feed_rows),
 	.size = sizeof(struct conf_send_feed), .given_offset = offsetof(struct conf_send_feed, given),
-	.check = check_send_feed };
+	.check = conf_check_send_feed };
 
 #define PSN_MAX 0xffffff
 
@@ -233,5 +233,5 @@ static const struct conf_field qp_rows[] = {
 };
 const struct conf_table conf_table_qp = { .name = "qp", TABLE_ROWS(qp_rows),
 	.size = sizeof(struct conf_qp), .given_offset = offsetof(struct conf_qp, given),
-	.check = check_qp };
+	.check = conf_check_qp };
 /* clang-format on */

@@ -16,7 +16,7 @@ has_fault(const struct conf_errors *err)
 }
 
 void
-check_impair_rule(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_impair_rule(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const char *fault = has_fault(err) ? NULL : impair_rule_fault(obj);
 
@@ -25,7 +25,7 @@ check_impair_rule(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err
 }
 
 void
-check_impair(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+conf_check_impair(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct impair_conf *c = obj;
 
@@ -84,7 +84,7 @@ static const struct conf_field rule_rows[] = {
 };
 static const struct conf_table rule_table = { .name = "rule", TABLE_ROWS(rule_rows),
 	.size = sizeof(struct impair_rule), .given_offset = offsetof(struct impair_rule, given),
-	.sparse = true, .check = check_impair_rule };
+	.sparse = true, .check = conf_check_impair_rule };
 
 static const struct conf_field impair_rows[] = {
 	ROW_U64(impair_conf, seed, "seed", 0, UINT64_MAX, WITH(CONF_F_DEFAULT)),
@@ -95,5 +95,5 @@ static const struct conf_field impair_rows[] = {
 	ROW_ARRAY(impair_conf, rules, n_rules, "rules", &rule_table, 0, IMPAIR_RULES_MAX),
 };
 const struct conf_table conf_table_impair = { .name = "impair", TABLE_ROWS(impair_rows),
-	.size = sizeof(struct impair_conf), .given_offset = CONF_NO_GIVEN, .check = check_impair };
+	.size = sizeof(struct impair_conf), .given_offset = CONF_NO_GIVEN, .check = conf_check_impair };
 /* clang-format on */

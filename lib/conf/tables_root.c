@@ -92,7 +92,7 @@ static const struct conf_field lcores_rows[] = {
 	ROW_ENUM(conf_lcores, idle, "idle", idles, WITH(CONF_F_DEFAULT), DEFAULT(CONF_IDLE_POLL)),
 };
 static const struct conf_table lcores_table = { .name = "lcores", TABLE_ROWS(lcores_rows),
-	.size = sizeof(struct conf_lcores), .given_offset = CONF_NO_GIVEN, .check = check_lcores };
+	.size = sizeof(struct conf_lcores), .given_offset = CONF_NO_GIVEN, .check = conf_check_lcores };
 
 static const struct conf_field client_limits_rows[] = {
 	ROW_U32(conf_client_limits, clients, "clients", 0, CONF_MAX_CLIENTS, WITH(CONF_F_DEFAULT), DEFAULT(64)),
@@ -139,7 +139,7 @@ static const struct conf_field neighbor_rows[] = {
 };
 const struct conf_table conf_table_neighbor = { .name = "neighbor", TABLE_ROWS(neighbor_rows),
 	.size = sizeof(struct conf_neighbor), .given_offset = offsetof(struct conf_neighbor, given),
-	.check = check_neighbor };
+	.check = conf_check_neighbor };
 
 static const struct conf_field route_rows[] = {
 	ROW_CUSTOM(conf_route, to, "to", &conf_custom_prefix, WITH(REQUIRED)),
@@ -166,7 +166,7 @@ static const struct conf_field port_rows[] = {
 };
 const struct conf_table conf_table_port = { .name = "port", TABLE_ROWS(port_rows),
 	.size = sizeof(struct conf_port), .given_offset = offsetof(struct conf_port, given),
-	.check = check_port };
+	.check = conf_check_port };
 
 static const struct conf_field root_rows[] = {
 	ROW_PICK(conf, version, "version", versions, WITH(REQUIRED)),

@@ -68,7 +68,7 @@ text_size(const char *s, uint64_t *out)
 }
 
 int
-value_u64(const json_t *v, bool size, uint64_t *out)
+conf_value_u64(const json_t *v, bool size, uint64_t *out)
 {
 	const char *s;
 
@@ -87,7 +87,7 @@ value_u64(const json_t *v, bool size, uint64_t *out)
 }
 
 int
-value_mac(const json_t *v, uint8_t mac[6])
+conf_value_mac(const json_t *v, uint8_t mac[6])
 {
 	const char *s = json_string_value(v);
 	uint8_t any = 0;
@@ -119,7 +119,7 @@ is_unicast(const struct conf_ip *ip)
 }
 
 int
-value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
+conf_value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
 {
 	const char *s = json_string_value(v);
 
@@ -136,7 +136,7 @@ value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
 }
 
 bool
-value_is_name(const json_t *v)
+conf_value_is_name(const json_t *v)
 {
 	const char *s = json_string_value(v);
 	size_t n = 0;
@@ -151,7 +151,7 @@ value_is_name(const json_t *v)
 }
 
 int
-value_hex(const json_t *v, struct conf_bytes *out)
+conf_value_hex(const json_t *v, struct conf_bytes *out)
 {
 	const char *s = json_string_value(v);
 	size_t len = s != NULL ? strlen(s) : 1;
@@ -177,7 +177,7 @@ value_hex(const json_t *v, struct conf_bytes *out)
 }
 
 const char *
-value_describe(const json_t *v, char *buf, size_t room)
+conf_value_describe(const json_t *v, char *buf, size_t room)
 {
 	static const char more[] = "...\"";
 
@@ -190,7 +190,7 @@ value_describe(const json_t *v, char *buf, size_t room)
 		break;
 	case JSON_STRING:
 		if (snprintf(buf, room, "\"%s\"", json_string_value(v)) >= (int)room) {
-			size_t cut = errors_utf8_cut(buf, room - sizeof(more));
+			size_t cut = conf_errors_utf8_cut(buf, room - sizeof(more));
 
 			memcpy(buf + cut, more, sizeof(more));
 		}

@@ -228,8 +228,8 @@ errlog_poll(struct control *c)
 		struct errbuf *b = c->env.workers[w].errbuf;
 
 		e.worker = (uint16_t)w;
-		for (uint32_t i = 0; b != NULL && i < POLL_SHARE && errbuf_take(b, &e.r, 1) == 1;
-			i++) {
+		for (uint32_t i = 0;
+			b != NULL && i < POLL_SHARE && trace_errbuf_take(b, &e.r, 1) == 1; i++) {
 			put_packet(c, &e);
 			if (l->n < l->room)
 				l->ring[(l->head + l->n++) % l->room] = e;
@@ -258,7 +258,7 @@ errlog_take(struct control *c, struct errlog_entry *out)
 	for (uint32_t w = 0; w < c->env.workers_n; w++) {
 		out->worker = (uint16_t)w;
 		if (c->env.workers[w].errbuf != NULL &&
-			errbuf_take(c->env.workers[w].errbuf, &out->r, 1) == 1)
+			trace_errbuf_take(c->env.workers[w].errbuf, &out->r, 1) == 1)
 			return true;
 	}
 	return false;
@@ -280,7 +280,7 @@ look_back(const struct control *c, uint32_t *queued, uint32_t *waiting, struct e
 
 		if (waiting[w] == 0)
 			continue;
-		errbuf_look(c->env.workers[w].errbuf, waiting[w] - 1, &r);
+		trace_errbuf_look(c->env.workers[w].errbuf, waiting[w] - 1, &r);
 		if (best == -2 || r.time_ns > out->r.time_ns) {
 			*out = (struct errlog_entry){ .r = r, .worker = (uint16_t)w };
 			best = (int)w;
@@ -303,7 +303,7 @@ errlog_look(struct control *c, struct errlog_entry *out, uint32_t most)
 	queued = c->errlog.n;
 	for (uint32_t w = 0; w < c->env.workers_n; w++)
 		if (c->env.workers[w].errbuf != NULL)
-			waiting[w] = errbuf_waiting(c->env.workers[w].errbuf);
+			waiting[w] = trace_errbuf_waiting(c->env.workers[w].errbuf);
 	while (n < most && look_back(c, &queued, waiting, &out[n]))
 		n++;
 	for (uint32_t i = 0; i < n / 2; i++) {

@@ -91,7 +91,7 @@ events_detail(struct control *c, const struct client *viewer, const struct event
 	if (e->rule != 0)
 		return rule_detail(c, viewer, e);
 	if (e->code != 0 && e->code != AEQ_QP_REPORT)
-		return json_string(aeq_code_text(e->code));
+		return json_string(ring_aeq_code_text(e->code));
 	switch (e->event) {
 	case MBOX_EVENT_SRQ_ERR:
 		return json_string("the ring or one of its entries is malformed");
@@ -250,7 +250,7 @@ event_of(const struct ring_aeq_event *e, enum event_of of)
 		.of = (uint8_t)of,
 		.event = e->event,
 		.code = e->code,
-		.source = aeq_source_name(e->source),
+		.source = ring_aeq_source_name(e->source),
 		.fatal = e->fatal,
 		.opcode = e->opcode,
 		.syndrome = e->syndrome };
@@ -294,7 +294,7 @@ srq_report(struct control *c, const struct ring_aeq_event *e)
 static void
 abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
-	const struct aeq_flush flush = aeq_flush_of(e->code);
+	const struct aeq_flush flush = ring_aeq_flush_of(e->code);
 	const uint32_t queue = e->flags & (AEQ_RQ | AEQ_SQ);
 	const struct ask_request q = { .type = MBOX_QP_FAIL,
 		.worker = rec->qp->worker,
@@ -303,8 +303,8 @@ abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 	struct event out = event_of(e, EVENT_OF_QP);
 	int rc;
 
-	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, aeq_code_text(e->code),
-		aeq_source_name(e->source), flush.name);
+	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, ring_aeq_code_text(e->code),
+		ring_aeq_source_name(e->source), flush.name);
 	rc = ask_and_wait(c, &q);
 	if (rc == -EALREADY)
 		return; /* it was told of before */
@@ -331,7 +331,7 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 		.wqe_index = (e->flags & AEQ_RQ) != 0 ? e->wqe_index : 0,
 		.source = e->source,
 		.event = e->event };
-	switch (aeq_code_class(e->code)) {
+	switch (ring_aeq_code_class(e->code)) {
 	case AEQ_CLASS_REPORT:
 		add(c, &out);
 		break;
@@ -342,7 +342,7 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 			abnormal(c, rec, e);
 		break;
 	case AEQ_CLASS_INFO: /* AEQ-09 */
-		log_debug("QP %u: %s", rec->qp->qpn, aeq_code_text(e->code));
+		log_debug("QP %u: %s", rec->qp->qpn, ring_aeq_code_text(e->code));
 		break;
 	case AEQ_CLASS_CQ_ERROR:
 	case AEQ_CLASS_SUSPEND:
@@ -379,7 +379,7 @@ consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 {
 	struct qp_rec *rec;
 
-	if (aeq_code_class(e->code) == AEQ_CLASS_CQ_ERROR) {
+	if (ring_aeq_code_class(e->code) == AEQ_CLASS_CQ_ERROR) {
 		cq_operation(c, e);
 		return;
 	}
@@ -389,7 +389,7 @@ consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 	}
 	if ((e->flags & AEQ_QP) == 0)
 		return; /* AEQ-07 */
-	if (aeq_code_class(e->code) == AEQ_CLASS_SUSPEND) {
+	if (ring_aeq_code_class(e->code) == AEQ_CLASS_SUSPEND) {
 		suspend_complete(c);
 		return;
 	}

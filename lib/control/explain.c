@@ -203,7 +203,7 @@ failure_of(const struct qp_rec *rec, const struct qp_error *e)
 		.peer_qpn = rec->attr.dest_qp_num,
 		.path = rec->attr.path,
 		.resolved = rec->attr.path_resolved,
-		.reported = code != 0 && aeq_code_class(code) == AEQ_CLASS_ABNORMAL ? code : 0,
+		.reported = code != 0 && ring_aeq_code_class(code) == AEQ_CLASS_ABNORMAL ? code : 0,
 		.error = *e };
 
 	if (about != NULL && e->rule != 0 && about->rule == e->rule)
@@ -220,7 +220,7 @@ failure_text(struct control *c, const struct failure *f, char *text, size_t room
 	size_t len;
 
 	if (e->rule == 0 && f->reported != 0)
-		snprintf(text, room, "abnormal event: %s", aeq_code_text(f->reported));
+		snprintf(text, room, "abnormal event: %s", ring_aeq_code_text(f->reported));
 	else if ((e->flags & QP_ERROR_PACKET) != 0)
 		snprintf(text, room, "%s PSN %u: %s (%s)", opcode_text(e->opcode), e->psn,
 			qp_rule_text(e->rule), qp_rule_id(e->rule));

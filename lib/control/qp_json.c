@@ -115,16 +115,16 @@ static json_t *
 last_event_json(struct control *c, const struct qp_rec *rec)
 {
 	const struct event_last *e = &rec->last_event;
-	const bool abnormal = aeq_code_class(e->code) == AEQ_CLASS_ABNORMAL;
+	const bool abnormal = ring_aeq_code_class(e->code) == AEQ_CLASS_ABNORMAL;
 	json_t *o;
 
 	if (e->code == 0)
 		return json_null();
 	o = json_pack("{s:i, s:s, s:s, s:s, s:i}", "code", e->code, "text",
-		aeq_code_text(e->code), "event_type",
-		abnormal ? events_name(e->event != 0 ? e->event : aeq_flush_of(e->code).event)
+		ring_aeq_code_text(e->code), "event_type",
+		abnormal ? events_name(e->event != 0 ? e->event : ring_aeq_flush_of(e->code).event)
 			 : e->code == AEQ_QP_REPORT ? events_name(e->event) : "",
-		"source", aeq_source_name(e->source), "wqe_index", e->wqe_index);
+		"source", ring_aeq_source_name(e->source), "wqe_index", e->wqe_index);
 	wall_set(c, o, e->time_ns);
 	return o;
 }

@@ -79,7 +79,7 @@ trace_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 	const struct resp_answer a = { .psn = p, .msn = msn, .syndrome = syndrome };
 	bool nak = (syndrome & AETH_KIND_MASK) != AETH_ACK;
 
-	trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);
+	pipeline_trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);
 }
 
 /** Of what ack_tail() made. */
@@ -98,7 +98,7 @@ trace_tail(struct worker *w, struct qp *qp, uint64_t tail)
 }
 
 void
-reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn)
+pipeline_reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn)
 {
 	uint64_t tail = ack_tail(syndrome, p.v, msn);
 	uint8_t port;
@@ -208,7 +208,7 @@ send_odd(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, ui
 }
 
 void
-acks_send(struct worker *w)
+pipeline_acks_send(struct worker *w)
 {
 	const uint32_t n = w->dirty_n;
 	uint32_t crc[PIPELINE_BURST] = { 0 }, sent = 0;
@@ -240,7 +240,7 @@ acks_send(struct worker *w)
 }
 
 void
-naks_flush(struct worker *w)
+pipeline_flush_naks(struct worker *w)
 {
 	const uint32_t n = w->naks_n;
 	uint32_t crc[PIPELINE_BURST] = { 0 };

@@ -13,7 +13,7 @@ take_wqe(struct qp *qp)
 {
 	qp->active = qp->copy;
 	if (UNLIKELY((qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0)) {
-		/* An SRQ's was taken with the verdict: srq_take(). */
+		/* An SRQ's was taken with the verdict: pipeline_srq_take(). */
 		if ((qp->flags & QPF_SRQ) == 0 && ++qp->feed_next >= qp->feed_buffers)
 			qp->feed_next = 0;
 		return;
@@ -74,7 +74,7 @@ comm_established(struct worker *w, const struct context *c)
 	const struct responder_verdict v = { .event = EVENT_COMM_EST, .fault = VERDICT_NO_FAULT };
 
 	c->qp->flags |= QPF_COMM_EST;
-	event_raise(w, c, &v, SOURCE_RQ);
+	pipeline_event_raise(w, c, &v, SOURCE_RQ);
 }
 
 static void
@@ -86,22 +86,22 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 		mem_invalidate(w->mem, v->rkey);
 	if ((a & ACT_READ) != 0) {
 		rte_prefetch0(c->host); /* read when the burst is done */
-		owe_read(w, c->qp, v);
+		pipeline_owe_read(w, c->qp, v);
 	}
 	if ((a & ACT_ATOMIC) != 0) {
 		v->saved->original = atomic_execute(c);
-		owe_atomic(w, c->qp, v, v->saved->original);
+		pipeline_owe_atomic(w, c->qp, v, v->saved->original);
 	}
 	if ((a & ACT_REPLAY) != 0)
-		owe_atomic(w, c->qp, v, v->saved->original);
+		pipeline_owe_atomic(w, c->qp, v, v->saved->original);
 	if ((a & ACT_EVENT) != 0 && (a & ACT_ERR) == 0)
-		event_raise(w, c, v, SOURCE_RQ);
+		pipeline_event_raise(w, c, v, SOURCE_RQ);
 	if ((a & ACT_NAK) != 0 && (a & ACT_ERR) == 0)
-		owe_nak(w, c->qp, v);
+		pipeline_owe_nak(w, c->qp, v);
 }
 
 void
-act(struct worker *w, const struct context *c, struct responder_verdict *v)
+pipeline_act_responder(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
 	const uint32_t rare =
 		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_EVENT | ACT_NAK;
@@ -121,17 +121,17 @@ act(struct worker *w, const struct context *c, struct responder_verdict *v)
 	if (UNLIKELY((a & rare) != 0))
 		act_rare(w, c, v);
 	if (UNLIKELY((a & ACT_ERR) != 0)) {
-		fail(w, c, v, SOURCE_RQ);
+		pipeline_fail(w, c, v, SOURCE_RQ);
 		return;
 	}
-	if ((a & ACT_COMPLETE) != 0 && UNLIKELY(complete(w, c, v) != 0)) {
+	if ((a & ACT_COMPLETE) != 0 && UNLIKELY(pipeline_complete(w, c, v) != 0)) {
 		struct responder_verdict lost;
 
 		/* Class G: the completion is lost, so the message is not acknowledged either. */
 		responder_cq_overflow(&qp->resp, &lost);
-		fail(w, c, &lost, SOURCE_CQ);
+		pipeline_fail(w, c, &lost, SOURCE_CQ);
 		return;
 	}
 	if ((a & ACT_ACK) != 0)
-		owe_ack(w, qp, v);
+		pipeline_owe_ack(w, qp, v);
 }

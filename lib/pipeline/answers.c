@@ -55,7 +55,8 @@ ack_flush(struct worker *w, struct qp *qp)
 	uint64_t t = __builtin_bswap64(ack_take(w, qp));
 
 	if (t != 0)
-		reply_ack(w, qp, (uint8_t)(t >> 24), psn((uint32_t)(t >> 32)), t & PSN_MASK);
+		pipeline_reply_ack(
+			w, qp, (uint8_t)(t >> 24), psn((uint32_t)(t >> 32)), t & PSN_MASK);
 }
 
 /** Something new may stand in the queue: what was coalesced so far goes out before it. */
@@ -72,18 +73,19 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 }
 
 void
-owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v)
+pipeline_owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 {
 	if (UNLIKELY(qp->answers.count != 0)) {
 		resp_answers_ack(&qp->answers, v);
 		return;
 	}
 	if (UNLIKELY(!ack_owe(w, qp, ack_tail(v->syndrome, v->reply_psn.v, v->reply_msn))))
-		reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn); /* outside a burst */
+		pipeline_reply_ack(
+			w, qp, v->syndrome, v->reply_psn, v->reply_msn); /* outside a burst */
 }
 
 void
-owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v)
+pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 {
 	enum resp_owed owed;
 
@@ -92,19 +94,20 @@ owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 	if (owed == OWED_NOW && LIKELY(!traced(w, qp)))
 		nak_owe(w, qp, ack_tail(v->syndrome, v->reply_psn.v, v->reply_msn));
 	else if (owed == OWED_NOW)
-		reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn);
+		pipeline_reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn);
 	else if (owed == OWED_QUEUED)
 		circle_add(w, qp);
 }
 
 void
-owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v)
+pipeline_owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 {
 	queued(w, qp, resp_answers_read(&qp->answers, &qp->resp, v));
 }
 
 void
-owe_atomic(struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original)
+pipeline_owe_atomic(
+	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original)
 {
 	queued(w, qp, resp_answers_atomic(&qp->answers, &qp->resp, v, original));
 }
@@ -117,14 +120,14 @@ pop(struct worker *w, struct qp *qp)
 	const struct resp_answer *a = resp_answers_pop(&qp->answers, &qp->resp);
 
 	if (a->ack_after)
-		reply_ack(w, qp, a->ack_syndrome, a->ack_psn, a->ack_msn);
+		pipeline_reply_ack(w, qp, a->ack_syndrome, a->ack_psn, a->ack_msn);
 }
 
 static void
 read_failed(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
-	failure_of_request(w, c, v);
-	fail(w, c, v, SOURCE_READ_RESPONSE);
+	pipeline_failure_of_request(w, c, v);
+	pipeline_fail(w, c, v, SOURCE_READ_RESPONSE);
 }
 
 /** RESP-NAK-03: the region went away under a READ. */
@@ -132,16 +135,15 @@ static void
 read_lost(struct worker *w, struct qp *qp)
 {
 	const struct resp_answer *a = resp_answer_at(&qp->answers, 0);
-	const struct context c = { .qp = qp,
-		.va = a->va,
-		.len = resp_answer_len(a, &qp->resp),
-		.key = a->rkey };
+	const struct context c = {
+		.qp = qp, .va = a->va, .len = resp_answer_len(a, &qp->resp), .key = a->rkey
+	};
 	struct responder_verdict v;
 
 	if (!resp_answers_lost(&qp->answers, &qp->resp, true, &v))
 		pop(w, qp);
 	else if (qp_state_of(qp) == QPS_ERR)
-		reply_ack(w, qp, v.syndrome, v.reply_psn, v.reply_msn);
+		pipeline_reply_ack(w, qp, v.syndrome, v.reply_psn, v.reply_msn);
 	else
 		read_failed(w, &c, &v);
 }
@@ -164,7 +166,7 @@ answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 			return 1;
 		}
 	}
-	rc = reply_read(w, qp, a, host, len);
+	rc = pipeline_reply_read(w, qp, a, host, len);
 	if (rc == -EAGAIN)
 		return 0;
 	/* -EMSGSIZE: nothing of it can be sent, the peer will ask again. */
@@ -183,11 +185,11 @@ answer_one(struct worker *w, struct qp *qp)
 	case ANSWER_READ:
 		return answer_read(w, qp, a);
 	case ANSWER_ATOMIC:
-		if (reply_atomic(w, qp, a) != 0)
+		if (pipeline_reply_atomic(w, qp, a) != 0)
 			return 0;
 		break;
 	default:
-		reply_ack(w, qp, a->syndrome, a->psn, a->msn);
+		pipeline_reply_ack(w, qp, a->syndrome, a->psn, a->msn);
 		break;
 	}
 	pop(w, qp);
@@ -195,7 +197,7 @@ answer_one(struct worker *w, struct qp *qp)
 }
 
 void
-answers_run(struct worker *w)
+pipeline_answers_run(struct worker *w)
 {
 	uint32_t visits = w->answering < ANSWER_VISITS ? w->answering : ANSWER_VISITS;
 	uint32_t left = ANSWER_TURN;
@@ -217,11 +219,11 @@ answers_run(struct worker *w)
 			w->answer_tail = qp; /* the next one's turn */
 	}
 	if (w->unsealed_n != 0)
-		requests_seal(w);
+		pipeline_requests_seal(w);
 }
 
 void
-answers_leave(struct worker *w, struct qp *qp)
+pipeline_answers_leave(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_ANSWERING) == 0)
 		return;
@@ -233,17 +235,17 @@ answers_leave(struct worker *w, struct qp *qp)
 }
 
 void
-answers_join(struct worker *w, struct qp *qp)
+pipeline_answers_join(struct worker *w, struct qp *qp)
 {
 	if (qp->answers.count != 0)
 		circle_add(w, qp);
 }
 
 void
-answers_drop(struct worker *w, struct qp *qp)
+pipeline_answers_drop(struct worker *w, struct qp *qp)
 {
 	resp_answers_clear(&qp->answers);
 	qp->resp.unfinished = 0;
 	ack_take(w, qp);
-	answers_leave(w, qp);
+	pipeline_answers_leave(w, qp);
 }

@@ -7,7 +7,7 @@
 #include "failure.h"
 
 void
-send_up(struct worker *w, struct mbox_msg *msg)
+pipeline_send_up(struct worker *w, struct mbox_msg *msg)
 {
 	if (w->trace != NULL)
 		msg->ev.trace_at = trace_head(w->trace);
@@ -35,14 +35,14 @@ message(const struct worker *w, const struct context *c, const struct responder_
 }
 
 void
-event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v,
+pipeline_event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v,
 	enum mbox_source source)
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
 
 	message(w, c, v, &msg);
-	msg.ev.code = source != SOURCE_CQ ? event_code(v->rule) : 0;
-	send_up(w, &msg);
+	msg.ev.code = source != SOURCE_CQ ? pipeline_event_code(v->rule) : 0;
+	pipeline_send_up(w, &msg);
 	if (traced(w, c->qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = c->qp->qpn,
@@ -65,11 +65,11 @@ fatal_report(struct worker *w, const struct context *c, const struct responder_v
 	struct mbox_msg msg = { .type = MBOX_FATAL };
 
 	message(w, c, v, &msg);
-	send_up(w, &msg);
+	pipeline_send_up(w, &msg);
 }
 
 void
-cq_failed(struct worker *w, struct qp_cq *cq)
+pipeline_cq_failed(struct worker *w, struct qp_cq *cq)
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_CQ };
 
@@ -81,11 +81,11 @@ cq_failed(struct worker *w, struct qp_cq *cq)
 	msg.ev.event = EVENT_CQ_ERR;
 	msg.ev.fault = VERDICT_NO_FAULT;
 	msg.ev.object = cq;
-	send_up(w, &msg);
+	pipeline_send_up(w, &msg);
 }
 
 int
-cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe)
+pipeline_cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe)
 {
 	struct ring_cqe *slot;
 	uint32_t index;
@@ -104,9 +104,9 @@ cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cq
 }
 
 int
-cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
+pipeline_cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe)
 {
-	return cq_add_to(w, qp, qp->recv_cq, cqe);
+	return pipeline_cq_add_to(w, qp, qp->recv_cq, cqe);
 }
 
 /** Written where it is to be read: a copy would read wide what was just written narrow. */
@@ -144,7 +144,7 @@ add_completion(struct worker *w, struct qp *qp, uint64_t wr_id, const struct wir
 }
 
 int
-complete(struct worker *w, const struct context *c, const struct responder_verdict *v)
+pipeline_complete(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
 	struct qp *qp = c->qp;
 	const uint64_t wr_id = qp->active != NULL ? qp->active->wr_id : 0;
@@ -190,7 +190,7 @@ remember(struct worker *w, const struct context *c, const struct responder_verdi
 }
 
 void
-fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
+pipeline_fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
 	enum mbox_source source)
 {
 	struct qp *qp = c->qp;
@@ -207,26 +207,26 @@ fail(struct worker *w, const struct context *c, const struct responder_verdict *
 	remember(w, c, v);
 
 	fatal_report(w, c, v);
-	failure_trace(w, qp);
-	if (completes && complete(w, c, v) != 0) {
+	pipeline_failure_trace(w, qp);
+	if (completes && pipeline_complete(w, c, v) != 0) {
 		struct responder_verdict lost = *v;
 
 		lost.event = EVENT_QP_FATAL;
-		event_raise(w, c, &lost, SOURCE_CQ);
+		pipeline_event_raise(w, c, &lost, SOURCE_CQ);
 	}
 	/* A feed's completions go nowhere, so its errors are told by event. */
 	if ((v->act & ACT_EVENT) != 0 || (completes && feed && v->event != 0))
-		event_raise(w, c, v, source);
-	flush_receives(w, qp);
-	flush_sends(w, qp);
+		pipeline_event_raise(w, c, v, source);
+	pipeline_flush_receives(w, qp);
+	pipeline_flush_sends(w, qp);
 	if ((v->act & ACT_NAK) != 0)
-		owe_nak(w, qp, v);
+		pipeline_owe_nak(w, qp, v);
 	else if ((v->act & ACT_ACK) != 0)
-		owe_ack(w, qp, v);
+		pipeline_owe_ack(w, qp, v);
 }
 
 int
-fail_abnormal(struct worker *w, struct qp *qp, uint32_t how)
+pipeline_fail_abnormal(struct worker *w, struct qp *qp, uint32_t how)
 {
 	struct responder_verdict v = { .act = ACT_ERR, .fault = VERDICT_NO_FAULT };
 	struct context c = { .qp = qp };
@@ -238,9 +238,9 @@ fail_abnormal(struct worker *w, struct qp *qp, uint32_t how)
 	w->failing.status = (uint8_t)how;
 	w->failing.index = (uint16_t)(how >> 16);
 	w->failing.taken = false;
-	answers_drop(w, qp);
+	pipeline_answers_drop(w, qp);
 	v.wc_status = w->failing.status;
-	fail(w, &c, &v, SOURCE_RQ);
+	pipeline_fail(w, &c, &v, SOURCE_RQ);
 	if (w->failing.taken)
 		qp->last_error.flags |= QP_ERROR_COMPLETED;
 	w->failing.queue = 0;

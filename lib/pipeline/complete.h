@@ -13,7 +13,7 @@
 #include "pipeline_priv.h"
 
 /** CQ-05: reported once per queue, whoever of its producers meets the overflow first. */
-void cq_failed(struct worker *w, struct qp_cq *cq);
+void pipeline_cq_failed(struct worker *w, struct qp_cq *cq);
 
 /** @return the place of the next completion; NULL: there is none. See cq_take(). */
 static ALWAYS_INLINE struct ring_cqe *
@@ -32,7 +32,7 @@ cq_take(struct worker *w, struct qp_cq *cq, uint32_t *index)
 	struct ring_cqe *slot = cq_begin(w, cq, index);
 
 	if (UNLIKELY(slot == NULL))
-		cq_failed(w, cq);
+		pipeline_cq_failed(w, cq);
 	return slot;
 }
 

@@ -4,7 +4,7 @@
 
 /** CC-08: BECN set, sixteen bytes behind the BTH. */
 bool
-cnp_is_good(const struct wire_pkt *p)
+pipeline_cnp_is_good(const struct wire_pkt *p)
 {
 	return (p->flags & PKT_BECN) != 0 && p->payload_len == WIRE_CNP_PAYLOAD_LEN && p->pad == 0;
 }
@@ -48,7 +48,7 @@ schedule(struct worker *w, uint8_t port, struct qp *qp)
  * draws none: it would be answered by the peer in the same way, for ever.
  */
 void
-congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p)
+pipeline_congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p)
 {
 	count(w, port, qp, STAT_np_ecn_marked_roce_packets);
 	qp->ce_seen++;
@@ -58,13 +58,13 @@ congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const struct wire
 		schedule(w, port, qp);
 		return;
 	}
-	reply_cnp(w, qp);
+	pipeline_reply_cnp(w, qp);
 	cnp_leaves(w, port, qp);
 }
 
 /** The control lcore's CNP of this QP stands in its port's queue. */
 void
-congestion_sent(struct worker *w, uint32_t qpn)
+pipeline_congestion_sent(struct worker *w, uint32_t qpn)
 {
 	struct qp *qp = qp_lookup(w->qps, qpn);
 	uint8_t port;
@@ -85,7 +85,7 @@ congestion_sent(struct worker *w, uint32_t qpn)
  * drains first. A QP without an algorithm notices and goes on.
  */
 void
-congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
+pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 

@@ -9,7 +9,7 @@ corrupt(struct worker *w, struct qp *qp)
 	struct requester_verdict v;
 
 	requester_context_fault(&qp->req, &v);
-	requester_act(w, qp, NULL, &v);
+	pipeline_act_requester(w, qp, NULL, &v);
 }
 
 static void
@@ -26,7 +26,7 @@ answer(struct worker *w, const struct qp_client *c, uint32_t number)
 	if (UNLIKELY((number & RING_BELL_RECV) != 0)) {
 		ring_bell_heard(&qp->rq);
 		if (qp_state_of(qp) == QPS_ERR)
-			flush_receives(w, qp);
+			pipeline_flush_receives(w, qp);
 		return;
 	}
 	if (UNLIKELY(qp->sq.ring.sh == NULL))
@@ -35,7 +35,7 @@ answer(struct worker *w, const struct qp_client *c, uint32_t number)
 	if (UNLIKELY(ring_is_corrupt(&qp->sq.ring)) && qp_state_of(qp) >= QPS_RTS &&
 		qp_state_of(qp) <= QPS_SQD)
 		corrupt(w, qp);
-	sends_posted(w, qp);
+	pipeline_sends_posted(w, qp);
 }
 
 /**
@@ -64,7 +64,7 @@ fetch(const struct worker *w, const uint32_t *number, uint32_t n)
 }
 
 uint32_t
-doorbells_run(struct worker *w)
+pipeline_doorbells_run(struct worker *w)
 {
 	uint32_t number[DOORBELL_CLIENT], done = 0;
 	struct qp_client *c;
@@ -88,7 +88,7 @@ doorbells_run(struct worker *w)
 }
 
 void
-client_attach(struct worker *w, struct qp_client *c)
+pipeline_client_attach(struct worker *w, struct qp_client *c)
 {
 	if (c->polls)
 		return;
@@ -98,7 +98,7 @@ client_attach(struct worker *w, struct qp_client *c)
 }
 
 void
-client_detach(struct worker *w, struct qp_client *c)
+pipeline_client_detach(struct worker *w, struct qp_client *c)
 {
 	if (!c->polls)
 		return; /* asked twice */

@@ -19,7 +19,7 @@ static __attribute__((noinline)) bool
 record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 {
 	const struct wire_pkt *p = &b->pkt[i];
-	struct errbuf_record *r = errbuf_slot(w->errbuf);
+	struct errbuf_record *r = trace_errbuf_slot(w->errbuf);
 	uint32_t len;
 
 	if (r == NULL)
@@ -40,12 +40,12 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	r->impact = c.impact;
 	r->memory = c.impact == ERRBUF_FATAL && record_memory(b->qp[i], c.rule, &r->refusal);
 	memcpy(r->header, p->frame, len);
-	errbuf_commit(w->errbuf);
+	trace_errbuf_commit(w->errbuf);
 	return true;
 }
 
 bool
-drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
+pipeline_drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 {
 	if (record_wanted(w))
 		return record(w, b, i, c);
@@ -98,7 +98,7 @@ count_in(const struct worker *w, struct stats_block *b, const struct drop_run *r
 }
 
 void
-drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp)
+pipeline_drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp)
 {
 	enum stats_counter also = also_counted(run->fault);
 
@@ -113,9 +113,9 @@ drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp)
 }
 
 void
-drop_flush(struct worker *w, struct drop_run *run)
+pipeline_drop_flush(struct worker *w, struct drop_run *run)
 {
-	drop_next_qp(w, run, NULL);
+	pipeline_drop_next_qp(w, run, NULL);
 	if (run->n == 0)
 		return;
 	count_in(w, &w->stats, run, run->n);
@@ -132,16 +132,16 @@ drop_flush(struct worker *w, struct drop_run *run)
 }
 
 void
-drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
+pipeline_drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
 {
 	const struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
 	enum wire_fault f = winner(p->faults);
 
 	if (f != run->fault || b->port[i] != run->port)
-		drop_flush(w, run);
+		pipeline_drop_flush(w, run);
 	if (qp != run->qp)
-		drop_next_qp(w, run, qp);
+		pipeline_drop_next_qp(w, run, qp);
 	run->faults = p->faults;
 	run->fault = (uint8_t)f;
 	run->port = b->port[i];
@@ -158,26 +158,26 @@ drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
 }
 
 void
-drop_faulty(struct worker *w, struct burst *b, uint32_t i)
+pipeline_drop_faulty(struct worker *w, struct burst *b, uint32_t i)
 {
 	struct drop_run run = { .n = 0 };
 
-	drop_add(w, &run, b, i);
-	drop_flush(w, &run);
+	pipeline_drop_add(w, &run, b, i);
+	pipeline_drop_flush(w, &run);
 }
 
 void
-fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c)
+pipeline_fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c)
 {
 	c.fault %= FAULT_MAX;
 	count(w, b->port[i], b->qp[i], (enum stats_counter)w->fault_stat[c.fault]);
-	refusal_record(w, b, i, c);
+	pipeline_refusal_record(w, b, i, c);
 }
 
 void
-refusal_record(struct worker *w, struct burst *b, uint32_t i, struct charge c)
+pipeline_refusal_record(struct worker *w, struct burst *b, uint32_t i, struct charge c)
 {
-	if (w->errbuf != NULL && !drop_recorded(w, b, i, c))
+	if (w->errbuf != NULL && !pipeline_drop_recorded(w, b, i, c))
 		count(w, b->port[i], NULL, STAT_error_buffer_lost);
 }
 
@@ -194,7 +194,7 @@ are_raw(struct rte_mbuf *const *m, uint32_t n)
 }
 
 void
-mbufs_free_spare(struct worker *w)
+pipeline_mbufs_free_spare(struct worker *w)
 {
 	uint32_t n = w->spare_n;
 

@@ -19,7 +19,7 @@ static const uint16_t of_requester[REQRULE_MAX] = {
 };
 
 uint16_t
-event_code(uint16_t rule)
+pipeline_event_code(uint16_t rule)
 {
 	const uint16_t i = rule & (uint16_t)~QP_RULE_REQUESTER;
 
@@ -29,7 +29,7 @@ event_code(uint16_t rule)
 }
 
 void
-event_note(struct worker *w, const struct qp *qp, enum aeq_code code)
+pipeline_event_note(struct worker *w, const struct qp *qp, enum aeq_code code)
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_SQ };
 
@@ -40,5 +40,5 @@ event_note(struct worker *w, const struct qp *qp, enum aeq_code code)
 	msg.ev.state = qp_state_of(qp);
 	msg.ev.fault = VERDICT_NO_FAULT;
 	msg.ev.object = (void *)(uintptr_t)qp;
-	send_up(w, &msg);
+	pipeline_send_up(w, &msg);
 }

@@ -146,7 +146,7 @@ refused_memory(const struct worker *w, const struct context *c, const struct res
 }
 
 void
-failure_of_request(
+pipeline_failure_of_request(
 	struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
 	struct qp_failure *f = begin(w, c->qp, v->rule);
@@ -163,7 +163,7 @@ failure_of_request(
 }
 
 void
-failure_of_list(struct worker *w, struct qp *qp, uint32_t position)
+pipeline_failure_of_list(struct worker *w, struct qp *qp, uint32_t position)
 {
 	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
 	struct qp_failure *f = begin(w, qp, 0);
@@ -178,7 +178,7 @@ failure_of_list(struct worker *w, struct qp *qp, uint32_t position)
 }
 
 void
-failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v)
+pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	const struct requester_wr *wr = &qp->req.wr[v->failed & qp->req.wr_mask];
 	const bool by_list = v->rule == REQRULE_LOCAL_PROT || v->rule == REQRULE_LOCAL_GONE;
@@ -207,7 +207,7 @@ failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict 
 }
 
 void
-failure_trace(struct worker *w, const struct qp *qp)
+pipeline_failure_trace(struct worker *w, const struct qp *qp)
 {
 	const struct qp_failure *f = qp->failure;
 

@@ -11,16 +11,16 @@
 #include "pipeline_priv.h"
 
 /** A request that brings the QP to ERR, before its verdict is carried out. */
-void failure_of_request(
+void pipeline_failure_of_request(
 	struct worker *w, const struct context *c, const struct responder_verdict *v);
 /** The list of send request `position` was refused: its report may have to wait. */
-void failure_of_list(struct worker *w, struct qp *qp, uint32_t position);
+void pipeline_failure_of_list(struct worker *w, struct qp *qp, uint32_t position);
 /** The send request of an error, when it is reported. */
-void failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v);
+void pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v);
 /** The QP is in ERR: a line in the recorder, behind the error's place in it, if memory did it. */
-void failure_trace(struct worker *w, const struct qp *qp);
+void pipeline_failure_trace(struct worker *w, const struct qp *qp);
 
 /** A packet refused without a fault of the syndrome: recorded; c.fault is VERDICT_NO_FAULT. */
-void refusal_record(struct worker *w, struct burst *b, uint32_t i, struct charge c);
+void pipeline_refusal_record(struct worker *w, struct burst *b, uint32_t i, struct charge c);
 
 #endif

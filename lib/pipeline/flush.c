@@ -3,7 +3,7 @@
 #include "pipeline_priv.h"
 
 uint8_t
-flush_status(struct worker *w, uint8_t queue, uint16_t index)
+pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index)
 {
 	if (LIKELY(w->failing.queue != queue) || w->failing.taken)
 		return STATUS_WR_FLUSH_ERR;
@@ -19,7 +19,7 @@ flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint32_t index)
 {
 	struct ring_cqe cqe = {
 		.wr_id = wr_id,
-		.status = flush_status(w, AEQ_RQ, (uint16_t)index),
+		.status = pipeline_flush_status(w, AEQ_RQ, (uint16_t)index),
 		.opcode = WC_RECV,
 		.solicited = 1,
 		.vendor_err = qp->fatal,
@@ -27,11 +27,11 @@ flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint32_t index)
 
 	stats_inc(&w->stats, STAT_resp_cqe_flush_error);
 	qp_count(w, qp, STAT_resp_cqe_flush_error, 1);
-	cq_add(w, qp, &cqe);
+	pipeline_cq_add(w, qp, &cqe);
 }
 
 void
-flush_receives(struct worker *w, struct qp *qp)
+pipeline_flush_receives(struct worker *w, struct qp *qp)
 {
 	uint32_t n;
 
@@ -60,5 +60,5 @@ flush_receives(struct worker *w, struct qp *qp)
 	}
 	ring_consume_done(&qp->rq, n);
 	if (UNLIKELY((qp->flags & (QPF_SRQ | QPF_LAST_WQE)) == QPF_SRQ))
-		srq_last_wqe(w, qp);
+		pipeline_srq_last_wqe(w, qp);
 }

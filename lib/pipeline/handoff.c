@@ -53,7 +53,7 @@ keep_some(struct worker *w, struct burst *b, uint32_t those)
 		uint32_t i = (uint32_t)__builtin_ctz(those);
 
 		b->m[i]->port = w->conf.ports[b->port[i]].id;
-		move_keep(w, b->m[i], b->port[i]);
+		pipeline_move_keep(w, b->m[i], b->port[i]);
 	}
 }
 
@@ -89,7 +89,7 @@ send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
 }
 
 void
-handoff_sort(struct worker *w, struct burst *b)
+pipeline_handoff_sort(struct worker *w, struct burst *b)
 {
 	uint8_t owner[PIPELINE_BURST]; /* read once: a QP may change hands meanwhile */
 	uint32_t foreign = 0, kept = 0;
@@ -116,13 +116,13 @@ handoff_sort(struct worker *w, struct burst *b)
 }
 
 void
-handoff_send(struct worker *w, struct burst *b, uint32_t i)
+pipeline_handoff_send(struct worker *w, struct burst *b, uint32_t i)
 {
 	send_some(w, b, BIT32(i), owner_of(w, b, i));
 }
 
 void
-handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n)
+pipeline_handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n)
 {
 	/* What follows comes out of another CPU's cache: ask for all of it at once. */
 	for (uint32_t i = 0; i < n; i++)
@@ -143,14 +143,14 @@ handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint3
 }
 
 void
-handoff_receive(struct worker *w, struct burst *b)
+pipeline_handoff_receive(struct worker *w, struct burst *b)
 {
 	uint32_t n =
 		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
 	if (n != 0)
 		clock_read(w); /* the other worker received them after our turn began, perhaps */
-	handoff_take(w, b, b->m, n);
+	pipeline_handoff_take(w, b, b->m, n);
 	count_at_ports(w, b->port, n, STAT_rx_handoff_in);
 	stats_add(&w->stats, STAT_rx_handoff_in, n);
 }

@@ -20,13 +20,13 @@ sides_add(struct worker *w, struct qp_side *list)
 }
 
 bool
-side_take(struct worker *w, struct qp *qp)
+pipeline_side_take(struct worker *w, struct qp *qp)
 {
 	struct qp_side *side = w->sides;
 
 	if (side == NULL) {
 		if (!w->sides_short)
-			event_note(w, qp, AEQ_RESOURCE_EXHAUSTION);
+			pipeline_event_note(w, qp, AEQ_RESOURCE_EXHAUSTION);
 		w->sides_short = true; /* until more come */
 		return false;
 	}
@@ -42,12 +42,12 @@ static void
 qp_detach(struct worker *w, struct qp *qp)
 {
 	qp_table_remove(w->qps, qp);
-	answers_drop(w, qp);
-	sends_stop(w, qp);
+	pipeline_answers_drop(w, qp);
+	pipeline_sends_stop(w, qp);
 }
 
 void
-sends_found(struct worker *w, struct qp *qp)
+pipeline_sends_found(struct worker *w, struct qp *qp)
 {
 	const uint32_t both = QPF_RESOLVED | QPF_SENT_NOWHERE;
 	uint8_t state = qp_state_of(qp);
@@ -58,10 +58,10 @@ sends_found(struct worker *w, struct qp *qp)
 	if ((qp->flags & both) == both) { /* RT-06: not at the next timeout, now */
 		qp->flags &= ~(uint32_t)QPF_SENT_NOWHERE;
 		requester_found(&qp->req, &v);
-		requester_act(w, qp, NULL, &v);
+		pipeline_act_requester(w, qp, NULL, &v);
 	}
 	if (qp->req.sending != qp->req.tail || is_fed(qp))
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 }
 
 /** What a new state, path or set of attributes means for the send side. */
@@ -76,22 +76,22 @@ sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
 		qp->flags &= ~(uint32_t)QPF_SQD_NOTIFY;
 		if ((mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) != 0 && qp->attr.en_sqd_async_notify)
 			qp->flags |= QPF_SQD_NOTIFY;
-		requester_sqd(w, qp, true);
+		pipeline_sqd(w, qp, true);
 	} else if (from == QPS_SQD && to == QPS_RTS) {
-		requester_sqd(w, qp, false);
+		pipeline_sqd(w, qp, false);
 	}
-	sends_found(w, qp);
+	pipeline_sends_found(w, qp);
 }
 
 void
-sends_posted(struct worker *w, struct qp *qp)
+pipeline_sends_posted(struct worker *w, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 
 	if (state == QPS_ERR)
-		flush_sends(w, qp);
+		pipeline_flush_sends(w, qp);
 	else if (state == QPS_RTS || state == QPS_SQD)
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 }
 
 /** Is this path_mig_state one that the QP cannot be given, as it stands now? */
@@ -128,17 +128,17 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 	 * By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12).
 	 */
 	if (moves && (attr->qp_state == QPS_ERR || attr->qp_state == QPS_RESET)) {
-		answers_drop(w, qp);
-		sends_stop(w, qp);
+		pipeline_answers_drop(w, qp);
+		pipeline_sends_stop(w, qp);
 	}
 	qp_apply(qp, attr, mask);
 	if (moves && attr->qp_state == QPS_ERR) {
 		atomic_thread_fence(memory_order_seq_cst);
-		flush_sends(w, qp);
-		flush_receives(w, qp);
+		pipeline_flush_sends(w, qp);
+		pipeline_flush_receives(w, qp);
 	}
 	if (UNLIKELY(migrations != atomic_load_explicit(&qp->migrations, memory_order_relaxed)))
-		migration_done(w, qp, NULL, RULE_PATH_ORDERED);
+		pipeline_migration_done(w, qp, NULL, RULE_PATH_ORDERED);
 	sends_modified(w, qp, from, mask);
 	if (moves && traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
@@ -161,7 +161,7 @@ transmit(struct worker *w, uint16_t id, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return -ENODEV;
 	}
-	tx_push(w, port, m);
+	pipeline_tx_push(w, port, m);
 	return 0;
 }
 
@@ -196,21 +196,21 @@ execute(struct worker *w, const struct mbox_msg *m)
 		return 0;
 	case MBOX_QP_FLUSH:
 		if (qp_state_of(m->qp.qp) == QPS_ERR)
-			flush_receives(w, m->qp.qp);
+			pipeline_flush_receives(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_POSTED:
-		sends_posted(w, m->qp.qp);
+		pipeline_sends_posted(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_FAIL:
-		return fail_abnormal(w, m->qp.qp, m->qp.mask);
+		return pipeline_fail_abnormal(w, m->qp.qp, m->qp.mask);
 	case MBOX_QP_PARK:
-		return move_park(w, m->qp.qp, m->qp.mask);
+		return pipeline_move_park(w, m->qp.qp, m->qp.mask);
 	case MBOX_QP_RELEASE:
-		return move_release(w, m->qp.qp, m->qp.mask);
+		return pipeline_move_release(w, m->qp.qp, m->qp.mask);
 	case MBOX_QP_ADOPT:
-		return move_adopt(w, m->qp.qp);
+		return pipeline_move_adopt(w, m->qp.qp);
 	case MBOX_QP_UNPARK:
-		move_unpark(w, m->qp.qp);
+		pipeline_move_unpark(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_WORK:
 		qp_work_take(m->qp.qp);
@@ -219,15 +219,15 @@ execute(struct worker *w, const struct mbox_msg *m)
 		sides_add(w, m->sides);
 		return 0;
 	case MBOX_CLIENT_ATTACH:
-		client_attach(w, m->client);
+		pipeline_client_attach(w, m->client);
 		return 0;
 	case MBOX_CLIENT_DETACH:
-		client_detach(w, m->client);
+		pipeline_client_detach(w, m->client);
 		return 0;
 	case MBOX_TX:
 		rc = transmit(w, m->port, m->pkt.m);
 		if (m->pkt.cnp_of != 0)
-			congestion_sent(w, m->pkt.cnp_of);
+			pipeline_congestion_sent(w, m->pkt.cnp_of);
 		return rc;
 	case MBOX_SYNC:
 		return 0;
@@ -237,7 +237,7 @@ execute(struct worker *w, const struct mbox_msg *m)
 }
 
 uint32_t
-mailbox_run(struct worker *w)
+pipeline_mailbox_run(struct worker *w)
 {
 	struct mbox_msg in[MAILBOX_BURST];
 	uint32_t n;

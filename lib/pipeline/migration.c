@@ -14,7 +14,7 @@
  * more when it comes (QP_ATTR_NEW_MAC).
  */
 void
-path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+pipeline_path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 {
 	static const uint8_t none[6];
 	const uint8_t *mac = p->frame + sizeof(none);
@@ -24,7 +24,7 @@ path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 	memcpy(qp->attr.path.dmac, mac, sizeof(none));
 	qp->attr.path_resolved = true;
 	qp_path_changed(qp);
-	sends_found(w, qp);
+	pipeline_sends_found(w, qp);
 }
 
 static void
@@ -61,7 +61,7 @@ tell(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule, u
 	msg.ev.state = qp_state_of(qp);
 	msg.ev.fault = VERDICT_NO_FAULT;
 	msg.ev.object = qp;
-	send_up(w, &msg);
+	pipeline_send_up(w, &msg);
 }
 
 static void
@@ -72,7 +72,7 @@ count_both(struct worker *w, struct qp *qp, enum stats_counter s)
 }
 
 void
-migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
+pipeline_migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
 {
 	qp->migration_rule = rule;
 	qp->migration_ns = w->now;
@@ -82,14 +82,15 @@ migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16
 }
 
 void
-migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
+pipeline_migration_exhausted(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
 {
 	qp_migrate(qp);
-	migration_done(w, qp, p, rule);
+	pipeline_migration_done(w, qp, p, rule);
 }
 
 void
-migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+pipeline_migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 {
 	uint8_t now = qp->attr.path_mig_state, next;
 
@@ -102,11 +103,11 @@ migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 		return;
 	}
 	qp_migrate(qp);
-	migration_done(w, qp, p, RULE_PATH_FOLLOWED);
+	pipeline_migration_done(w, qp, p, RULE_PATH_FOLLOWED);
 }
 
 void
-migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+pipeline_migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 {
 	count_both(w, qp, STAT_path_migration_errors);
 	trace_path(w, qp, p, RULE_PATH_REFUSED);

@@ -30,13 +30,13 @@ replay(struct worker *w)
 	v->kept_n = 0;
 	for (uint32_t at = 0, some; at < n; at += some) {
 		some = RTE_MIN(n - at, (uint32_t)PIPELINE_BURST);
-		handoff_take(w, &w->burst, v->kept + at, some);
-		burst_run(w, &w->burst);
+		pipeline_handoff_take(w, &w->burst, v->kept + at, some);
+		pipeline_burst_run(w, &w->burst);
 	}
 }
 
 int
-move_park(struct worker *w, struct qp *qp, uint32_t to)
+pipeline_move_park(struct worker *w, struct qp *qp, uint32_t to)
 {
 	if (w->moving.qp != NULL && w->moving.qp != qp)
 		return -EBUSY;
@@ -46,14 +46,14 @@ move_park(struct worker *w, struct qp *qp, uint32_t to)
 }
 
 void
-move_unpark(struct worker *w, const struct qp *qp)
+pipeline_move_unpark(struct worker *w, const struct qp *qp)
 {
 	if (w->moving.qp == qp)
 		replay(w);
 }
 
 void
-move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
+pipeline_move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
 {
 	struct move *v = &w->moving;
 
@@ -66,48 +66,48 @@ move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
 }
 
 int
-move_release(struct worker *w, struct qp *qp, uint32_t to)
+pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 {
 	uint8_t port = w->port_of[qp->port];
 	int rc;
 	uint32_t left = w->conf.handoff_in != NULL ? rte_ring_count(w->conf.handoff_in) : 0;
 
 	while (left != 0) {
-		handoff_receive(w, &w->burst);
+		pipeline_handoff_receive(w, &w->burst);
 		if (w->burst.n == 0)
 			break;
 		left -= RTE_MIN(left, w->burst.n);
-		burst_run(w, &w->burst);
+		pipeline_burst_run(w, &w->burst);
 	}
 	/* What it sends from now on goes through another queue: this one's comes first. */
 	stage_tx(w);
 	if (port != PORT_NONE && w->tx[port].head != w->tx[port].tail)
 		return -EAGAIN;
 	clock_read(w);
-	tx_departed(w);
-	answers_leave(w, qp);
-	sends_stop(w, qp);
-	rc = move_park(w, qp, to);
+	pipeline_tx_departed(w);
+	pipeline_answers_leave(w, qp);
+	pipeline_sends_stop(w, qp);
+	rc = pipeline_move_park(w, qp, to);
 	if (rc == 0) /* the last that this worker has to say of it */
-		event_note(w, qp, AEQ_SUSPEND_COMPLETE);
+		pipeline_event_note(w, qp, AEQ_SUSPEND_COMPLETE);
 	return rc;
 }
 
 int
-move_adopt(struct worker *w, struct qp *qp)
+pipeline_move_adopt(struct worker *w, struct qp *qp)
 {
 	const uint8_t state = qp_state_of(qp);
 	const struct qp_feed *feed = qp->sq.feed;
 
 	qp->worker = (uint8_t)w->index;
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
-	answers_join(w, qp);
+	pipeline_answers_join(w, qp);
 	if (feed != NULL && feed->resting) {
 		wheel_arm(&w->wheel, &qp->sq.timer, tick_after(feed->rest_until));
 	} else if (state == QPS_RTS || state == QPS_SQD) {
 		timer_update(w, qp);
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 	}
-	move_unpark(w, qp);
+	pipeline_move_unpark(w, qp);
 	return 0;
 }

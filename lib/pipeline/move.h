@@ -26,11 +26,11 @@ struct move {
 };
 
 /** The messages of a move: 0 or -EBUSY; -EAGAIN: the port does not take the QP's frames. */
-int move_park(struct worker *w, struct qp *qp, uint32_t to);
-int move_release(struct worker *w, struct qp *qp, uint32_t to);
-int move_adopt(struct worker *w, struct qp *qp);
-void move_unpark(struct worker *w, const struct qp *qp);
+int pipeline_move_park(struct worker *w, struct qp *qp, uint32_t to);
+int pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to);
+int pipeline_move_adopt(struct worker *w, struct qp *qp);
+void pipeline_move_unpark(struct worker *w, const struct qp *qp);
 /** A packet of the QP that is on its way here. */
-void move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port);
+void pipeline_move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port);
 
 #endif

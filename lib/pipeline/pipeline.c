@@ -68,19 +68,19 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	lap(w, STAGE_PARSE, since);
 	stage_lookup(w, b); /* its cache misses pass while ICRCs are computed */
 	if (UNLIKELY(w->conf.workers_n > 1))
-		handoff_sort(w, b);
+		pipeline_handoff_sort(w, b);
 	lap(w, STAGE_STEER, since);
 	if (UNLIKELY(b->n != 0 && b->pkt[0].frame_len > LARGE_FRAME))
 		judge_parts(w, b, LARGE_BYTES / b->pkt[0].frame_len, since);
 	else
 		judge(w, b, since);
-	acks_send(w);
-	mbufs_free_spare(w);
+	pipeline_acks_send(w);
+	pipeline_mbufs_free_spare(w);
 	lap(w, STAGE_RESPOND, since);
 }
 
 void
-burst_run(struct worker *w, struct burst *b)
+pipeline_burst_run(struct worker *w, struct burst *b)
 {
 	uint64_t since = w->measuring ? rte_rdtsc() : 0; /* not hot: only while a QP moves */
 
@@ -125,7 +125,7 @@ worker_poll(struct worker *w, ns_t now)
 		since = rte_rdtsc(); /* not hot: only while somebody measures */
 
 	if (UNLIKELY(!atomic_load_explicit(&w->receiving, memory_order_relaxed))) {
-		done = mailbox_run(w);
+		done = pipeline_mailbox_run(w);
 		return done + stage_tx(w);
 	}
 
@@ -143,7 +143,7 @@ worker_poll(struct worker *w, ns_t now)
 			done += hurry(w, &asked, &since);
 	}
 	if (w->conf.handoff_in != NULL) {
-		handoff_receive(w, b);
+		pipeline_handoff_receive(w, b);
 		lap(w, STAGE_RX, &since);
 		if (b->n != 0) {
 			more |= b->n == PIPELINE_BURST;
@@ -153,7 +153,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 
 	if (w->answer_tail != NULL) {
-		answers_run(w);
+		pipeline_answers_run(w);
 		lap(w, STAGE_RESPOND, &since);
 	}
 	/* After a long pause what a timer misses may be among the frames that wait (TMR-02). */
@@ -162,7 +162,7 @@ worker_poll(struct worker *w, ns_t now)
 		done += stage_timers(w);
 	}
 	if (w->clients_n != 0)
-		done += doorbells_run(w);
+		done += pipeline_doorbells_run(w);
 	if (w->senders_n != 0 && LIKELY(!asked)) {
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);
@@ -172,12 +172,12 @@ worker_poll(struct worker *w, ns_t now)
 	/* Once a turn is enough, unless frames have left for which a wait begins. */
 	if (done != 0 && (w->now == now || tx_has_starts(w))) {
 		clock_read(w);
-		tx_departed(w);
+		pipeline_tx_departed(w);
 	}
 
 	if (++w->turns >= MAILBOX_TURNS || done == 0) {
 		w->turns = 0;
-		done += mailbox_run(w); /* who is asked much must not go to sleep */
+		done += pipeline_mailbox_run(w); /* who is asked much must not go to sleep */
 	}
 	return done;
 }

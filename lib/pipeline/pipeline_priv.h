@@ -73,8 +73,8 @@ enum { /* values of ibv_event_type */
 enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
 enum { WC_RECV = 128 };                               /* ibv_wc_opcode */
 
-enum { /* worker.hurry: what goes out before the next burst is looked at */
-	HURRY_NAK = BIT32(0),      /* a NAK that was made */
+enum {                        /* worker.hurry: what goes out before the next burst is looked at */
+	HURRY_NAK = BIT32(0), /* a NAK that was made */
 	HURRY_REQUESTS = BIT32(1), /* what a response lets out on a link that loses packets */
 };
 
@@ -174,7 +174,6 @@ struct worker {
 };
 
 /* ---- stages --------------------------------------------------------------------------------- */
-
 /** Take a burst from the port with this index. */
 void stage_rx(struct worker *w, struct burst *b, uint32_t port);
 void stage_parse(struct worker *w, struct burst *b);
@@ -182,7 +181,7 @@ void stage_icrc(struct worker *w, struct burst *b);
 /** Fetch what stands at each packet's QP number, unseen: stage_steer() looks at it. */
 void stage_lookup(struct worker *w, struct burst *b);
 void stage_steer(struct worker *w, struct burst *b);
-/** ACKs wait until acks_send(). */
+/** ACKs wait until pipeline_acks_send(). */
 void stage_respond(struct worker *w, struct burst *b);
 /** Stage 6: one response, from stage 5's burst. */
 void stage_complete(struct worker *w, struct burst *b, uint32_t i);
@@ -206,7 +205,6 @@ burst_keep(struct burst *b, uint32_t kept, uint32_t i)
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
-
 /** Time has passed: w->now is the present. Cost: that of the clock. */
 static ALWAYS_INLINE void
 clock_read(struct worker *w)
@@ -216,7 +214,6 @@ clock_read(struct worker *w)
 }
 
 /* ---- mbufs ---------------------------------------------------------------------------------- */
-
 /** Nobody needs this mbuf any more; it becomes a reply or is freed at the end of the burst. */
 static inline void
 mbuf_done(struct worker *w, struct rte_mbuf *m)
@@ -240,17 +237,16 @@ mbufs_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
 		mbuf_done(w, b->m[from]);
 }
 
-void mbufs_free_spare(struct worker *w);
+void pipeline_mbufs_free_spare(struct worker *w);
 
 /* ---- counting (drops.c) --------------------------------------------------------------------- */
-
 /** A compact QP needs its side. @return false: the worker's stock is empty. */
-bool side_take(struct worker *w, struct qp *qp);
+bool pipeline_side_take(struct worker *w, struct qp *qp);
 
 static ALWAYS_INLINE bool
 has_side(struct worker *w, struct qp *qp)
 {
-	return LIKELY(qp->stats != NULL) || side_take(w, qp);
+	return LIKELY(qp->stats != NULL) || pipeline_side_take(w, qp);
 }
 
 /** Count at the QP. Cost: a line of the QP that is hot, or one of its side. */
@@ -326,7 +322,7 @@ struct drop_run {
 };
 
 /** Those of the QP are counted at it; from here on the run is about this one. */
-void drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp);
+void pipeline_drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp);
 
 /** One more with the same faults that nothing is to be said about. @return false: it is not. */
 static ALWAYS_INLINE bool
@@ -337,7 +333,7 @@ drop_again(struct worker *w, struct drop_run *run, struct qp *qp, fault_mask_t f
 	if (run->qp != qp) {
 		if (qp != NULL && traced(w, qp))
 			return false;
-		drop_next_qp(w, run, qp);
+		pipeline_drop_next_qp(w, run, qp);
 	}
 	run->qp_n++;
 	return true;
@@ -347,11 +343,11 @@ drop_again(struct worker *w, struct drop_run *run, struct qp *qp, fault_mask_t f
  * Header validation failed: charge the packet to the first of its faults, record it.
  * b->qp[i] is NULL or a QP of this worker.
  */
-void drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i);
+void pipeline_drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i);
 /** Count them. */
-void drop_flush(struct worker *w, struct drop_run *run);
+void pipeline_drop_flush(struct worker *w, struct drop_run *run);
 /** One of them. */
-void drop_faulty(struct worker *w, struct burst *b, uint32_t i);
+void pipeline_drop_faulty(struct worker *w, struct burst *b, uint32_t i);
 /** A fault of an accepted packet, and what it led to. */
 struct charge {
 	uint16_t rule;
@@ -360,12 +356,11 @@ struct charge {
 };
 
 /** Where the error buffer is on: write a record. @return false: the packet was left out. */
-bool drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c);
+bool pipeline_drop_recorded(struct worker *w, const struct burst *b, uint32_t i, struct charge c);
 /** The responder or the requester found a fault: count and record that. */
-void fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c);
+void pipeline_fault_charge(struct worker *w, struct burst *b, uint32_t i, struct charge c);
 
 /* ---- carrying a verdict out (actions.c, complete.c, flush.c) --------------------------------- */
-
 /** A packet, its QP, and where the region of its key is. */
 struct context {
 	struct qp *qp;
@@ -376,55 +371,52 @@ struct context {
 	uint32_t key; /* without a packet: of the READ that is answered */
 };
 
-void act(struct worker *w, const struct context *c, struct responder_verdict *v);
+void pipeline_act_responder(struct worker *w, const struct context *c, struct responder_verdict *v);
 /** The QP goes to ERR: state, report, flush, NAK. */
-void fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
+void pipeline_fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
 	enum mbox_source source);
-void event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v,
-	enum mbox_source source);
+void pipeline_event_raise(struct worker *w, const struct context *c,
+	const struct responder_verdict *v, enum mbox_source source);
 /** @return 0, or -ENOSPC: the completion queue is in error. */
-int complete(struct worker *w, const struct context *c, const struct responder_verdict *v);
+int pipeline_complete(struct worker *w, const struct context *c, const struct responder_verdict *v);
 /** A message for the control lcore, which gets its place in the recorder; a loss is counted. */
-void send_up(struct worker *w, struct mbox_msg *msg);
+void pipeline_send_up(struct worker *w, struct mbox_msg *msg);
 /** @return 0, or -ENOSPC after raising the queue's event. */
-int cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe);
+int pipeline_cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe);
 /** The same for the QP's receive completions. */
-int cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe);
+int pipeline_cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe);
 /** Status that a request gets from a flush: WR_FLUSH_ERR, or that of an abnormal event. */
-uint8_t flush_status(struct worker *w, uint8_t queue, uint16_t index);
+uint8_t pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index);
 /** Bring the QP to ERR as an abnormal event asks. @return 1: a request carried the error. */
-int fail_abnormal(struct worker *w, struct qp *qp, uint32_t how);
+int pipeline_fail_abnormal(struct worker *w, struct qp *qp, uint32_t how);
 /** Complete everything that is posted with WR_FLUSH_ERR, oldest first. */
-void flush_receives(struct worker *w, struct qp *qp);
+void pipeline_flush_receives(struct worker *w, struct qp *qp);
 
 /* ---- shared receive queue (shared_rq.c) ------------------------------------------------------ */
-
 /** The head of the QP's SRQ into its private copy. @return false: there is none. */
-bool srq_head(struct worker *w, struct qp *qp, struct responder_facts *f);
+bool pipeline_srq_head(struct worker *w, struct qp *qp, struct responder_facts *f);
 /** Is a WQE posted, or must this be told otherwise? */
-bool srq_has_wqe(const struct qp *qp);
-/** Take what srq_head() copied. @return false: another QP has it. */
-bool srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f);
+bool pipeline_srq_has_wqe(const struct qp *qp);
+/** Take what pipeline_srq_head() copied. @return false: another QP has it. */
+bool pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f);
 /** The QP is in ERR, and its last WQE has completed (AE-08). */
-void srq_last_wqe(struct worker *w, struct qp *qp);
+void pipeline_srq_last_wqe(struct worker *w, struct qp *qp);
 
 /* ---- what is owed to peers (answers.c) ------------------------------------------------------ */
-
-void owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
-void owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
-void owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
-void owe_atomic(
+void pipeline_owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void pipeline_owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void pipeline_owe_atomic(
 	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original);
 /** A turn's share of the answer queues. */
-void answers_run(struct worker *w);
+void pipeline_answers_run(struct worker *w);
 /** Forget everything owed: RESET, ERR by the control lcore, detach. */
-void answers_drop(struct worker *w, struct qp *qp);
+void pipeline_answers_drop(struct worker *w, struct qp *qp);
 /** Off the circle with everything owed, and on to that of the next worker. */
-void answers_leave(struct worker *w, struct qp *qp);
-void answers_join(struct worker *w, struct qp *qp);
+void pipeline_answers_leave(struct worker *w, struct qp *qp);
+void pipeline_answers_join(struct worker *w, struct qp *qp);
 
 /* ---- path migration (migration.c) ----------------------------------------------------------- */
-
 /** MigReq of the QP's packets: PKT_MIGREQ or 0 (WIRE-18). */
 static inline uint8_t
 migreq_of(const struct qp *qp)
@@ -433,44 +425,46 @@ migreq_of(const struct qp *qp)
 }
 
 /** The peer's MAC is not known, and this packet of its has passed all checks: it tells. */
-void path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+void pipeline_path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** QPF_MIGRATION is set, and a packet that may move the state has passed all checks. */
-void migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+void pipeline_migration_receive(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** A packet that asks for a migration did not come on the alternate path, and is dropped. */
-void migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+void pipeline_migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** REQACT_MIGRATE. */
-void migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
+void pipeline_migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	uint16_t rule);
 /** The QP is on its alternate path now: count, record, PATH_MIG. @param p what did it, or NULL. */
-void migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
+void pipeline_migration_done(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 
 /* ---- packets (acks.c, replies.c, congestion.c, stage_9_tx.c) -------------------------------- */
-
-void reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
+void pipeline_reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
 /** End of a burst: one ACK for each QP that owes one. */
-void acks_send(struct worker *w);
+void pipeline_acks_send(struct worker *w);
 /** What nak_owe() was told so far. */
-void naks_flush(struct worker *w);
+void pipeline_flush_naks(struct worker *w);
 static ALWAYS_INLINE void
 naks_send(struct worker *w)
 {
 	if (UNLIKELY(w->naks_n != 0))
-		naks_flush(w);
+		pipeline_flush_naks(w);
 }
-/** These two: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
-int reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a);
-int reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const uint8_t *data,
-	uint32_t len);
-void reply_cnp(struct worker *w, struct qp *qp);
+/** Both: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
+int pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a);
+int pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a,
+	const uint8_t *data, uint32_t len);
+void pipeline_reply_cnp(struct worker *w, struct qp *qp);
 /** An accepted packet had the IP CE mark. */
-void congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p);
-void congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
+void pipeline_congestion_mark(
+	struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p);
+void pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
 /** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */
-void congestion_sent(struct worker *w, uint32_t qpn);
+void pipeline_congestion_sent(struct worker *w, uint32_t qpn);
 /** Is a CNP formed as it must be? (CC-01, CC-08) */
-bool cnp_is_good(const struct wire_pkt *p);
+bool pipeline_cnp_is_good(const struct wire_pkt *p);
 
 /** Ownership of `m` moves; a full backlog drops it and counts. */
-void tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m);
+void pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m);
 static inline bool
 tx_is_congested(const struct worker *w, uint8_t port)
 {
@@ -478,22 +472,22 @@ tx_is_congested(const struct worker *w, uint8_t port)
 }
 
 /* ---- other lcores (handoff.c, mailbox.c) ---------------------------------------------------- */
-
 /** With several workers: packets of another's QP leave the burst. */
-void handoff_sort(struct worker *w, struct burst *b);
+void pipeline_handoff_sort(struct worker *w, struct burst *b);
 /** The same for one of them, found later. */
-void handoff_send(struct worker *w, struct burst *b, uint32_t i);
-void handoff_receive(struct worker *w, struct burst *b);
+void pipeline_handoff_send(struct worker *w, struct burst *b, uint32_t i);
+void pipeline_handoff_receive(struct worker *w, struct burst *b);
 /** These frames, each with its `port`, become a burst. */
-void handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n);
+void pipeline_handoff_take(
+	struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n);
 /** All stages of a burst up to what it makes the worker owe. */
-void burst_run(struct worker *w, struct burst *b);
+void pipeline_burst_run(struct worker *w, struct burst *b);
 /** @return messages carried out. */
-uint32_t mailbox_run(struct worker *w);
+uint32_t pipeline_mailbox_run(struct worker *w);
 /** Look at each client's doorbell ring. @return numbers taken. Cost: a line for each client. */
-uint32_t doorbells_run(struct worker *w);
-void client_attach(struct worker *w, struct qp_client *c);
-void client_detach(struct worker *w, struct qp_client *c);
+uint32_t pipeline_doorbells_run(struct worker *w);
+void pipeline_client_attach(struct worker *w, struct qp_client *c);
+void pipeline_client_detach(struct worker *w, struct qp_client *c);
 
 #include "sending.h"
 

@@ -6,7 +6,7 @@
 #include "reply.h"
 
 uint8_t
-no_port(struct worker *w, struct qp *qp, uint8_t port)
+pipeline_no_port(struct worker *w, struct qp *qp, uint8_t port)
 {
 	if (port != PORT_NONE) {
 		count(w, port, qp, STAT_tx_no_neighbor);
@@ -18,8 +18,8 @@ no_port(struct worker *w, struct qp *qp, uint8_t port)
 }
 
 void
-trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a, enum trace_kind kind,
-	uint8_t opcode)
+pipeline_trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a,
+	enum trace_kind kind, uint8_t opcode)
 {
 	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 				    .qpn = qp->qpn,
@@ -39,7 +39,7 @@ put_aeth(uint8_t *to, uint8_t syndrome, uint32_t msn)
 }
 
 int
-reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a)
+pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a)
 {
 	const struct wire_template *t = &qp->tmpl;
 	const uint32_t after = WIRE_AETH_LEN + WIRE_ATOMICACK_LEN;
@@ -60,15 +60,15 @@ reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a)
 	be64_store(frame + t->len + WIRE_AETH_LEN, a->va);
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
 	if (traced(w, qp))
-		trace_reply(w, qp, a, TRACE_atomic_ack, OP_RC_ATOMIC_ACKNOWLEDGE);
+		pipeline_trace_reply(w, qp, a, TRACE_atomic_ack, OP_RC_ATOMIC_ACKNOWLEDGE);
 	send_frame(w, port, qp, m, len);
 	return 0;
 }
 
-/** Its ICRC is still missing: requests_seal(). */
+/** Its ICRC is still missing: pipeline_requests_seal(). */
 int
-reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const uint8_t *data,
-	uint32_t len)
+pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a,
+	const uint8_t *data, uint32_t len)
 {
 	const struct wire_template *t = &qp->tmpl;
 	uint8_t opcode = resp_answer_opcode(a, len == a->len_left);
@@ -105,14 +105,14 @@ reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a, const u
 	request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
 	count(w, port, qp, STAT_read_responses_sent);
 	if (traced(w, qp))
-		trace_reply(w, qp, a, TRACE_read_resp, opcode);
+		pipeline_trace_reply(w, qp, a, TRACE_read_resp, opcode);
 	send_frame(w, port, qp, m, total);
 	return 0;
 }
 
 /** CC-01. A small reply has room for it: it is no longer than an ATOMIC ACK and eight bytes. */
 void
-reply_cnp(struct worker *w, struct qp *qp)
+pipeline_reply_cnp(struct worker *w, struct qp *qp)
 {
 	const struct wire_template *t = &qp->tmpl;
 	uint8_t port = out_port(w, qp);
@@ -132,6 +132,6 @@ reply_cnp(struct worker *w, struct qp *qp)
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
 	count(w, port, qp, STAT_np_cnp_sent);
 	if (traced(w, qp))
-		trace_reply(w, qp, &(struct resp_answer){ 0 }, TRACE_cnp, OP_CNP);
+		pipeline_trace_reply(w, qp, &(struct resp_answer){ 0 }, TRACE_cnp, OP_CNP);
 	send_frame(w, port, qp, m, len);
 }

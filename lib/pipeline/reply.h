@@ -58,7 +58,7 @@ small_mbuf(struct worker *w, uint8_t port)
 }
 
 /** Why a QP cannot send; counted. @return PORT_NONE. */
-uint8_t no_port(struct worker *w, struct qp *qp, uint8_t port);
+uint8_t pipeline_no_port(struct worker *w, struct qp *qp, uint8_t port);
 
 /** Index of the QP's port; PORT_NONE when it cannot send, which is counted. */
 static inline uint8_t
@@ -67,7 +67,7 @@ out_port(struct worker *w, struct qp *qp)
 	uint8_t port = w->port_of[qp->port];
 
 	if (UNLIKELY(port == PORT_NONE || (qp->flags & QPF_RESOLVED) == 0))
-		return no_port(w, qp, port);
+		return pipeline_no_port(w, qp, port);
 	return port;
 }
 
@@ -84,11 +84,11 @@ send_frame(struct worker *w, uint8_t port, struct qp *qp, struct rte_mbuf *m, ui
 	if (LIKELY(q->tail != TX_ROOM))
 		q->m[q->tail++] = m;
 	else
-		tx_push(w, port, m);
+		pipeline_tx_push(w, port, m);
 }
 
 /** A line in the flight recorder. */
-void trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a, enum trace_kind kind,
-	uint8_t opcode);
+void pipeline_trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a,
+	enum trace_kind kind, uint8_t opcode);
 
 #endif

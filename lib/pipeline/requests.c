@@ -63,7 +63,8 @@ gather(const struct worker *w, const struct qp *qp, const struct requester_packe
 	else if (p->len == 0)
 		return 0;
 	else if (UNLIKELY((wr->flags & WR_INLINE) != 0))
-		memcpy(to, (const uint8_t *)sendq_inline(qp, p->position) + p->offset, p->len);
+		memcpy(to, (const uint8_t *)pipeline_sendq_inline(qp, p->position) + p->offset,
+			p->len);
 	else if (LIKELY(gather_fetched(w, p, to)))
 		return 0;
 	else
@@ -91,7 +92,7 @@ trace_request(struct worker *w, const struct qp *qp, const struct requester_pack
  * last, when the pieces have left the store buffer, unless so much would leave the cache meanwhile.
  */
 void
-requests_seal(struct worker *w)
+pipeline_requests_seal(struct worker *w)
 {
 	icrc_seal_burst(w->crc, w->unsealed, w->unsealed_n);
 	w->unsealed_n = 0;
@@ -99,7 +100,7 @@ requests_seal(struct worker *w)
 }
 
 int
-request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
+pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p)
 {
 	const struct requester_wr *wr = &qp->req.wr[p->position & qp->req.wr_mask];
@@ -126,12 +127,13 @@ request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 		count(w, port, qp, STAT_req_resent_pkts);
 	if (traced(w, qp))
 		trace_request(w, qp, p, TRACE_tx);
-	tx_push(w, port, m);
+	pipeline_tx_push(w, port, m);
 	return 0;
 }
 
 int
-request_lose(struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p)
+pipeline_request_lose(
+	struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p)
 {
 	const struct requester_wr *wr = &qp->req.wr[p->position & qp->req.wr_mask];
 	const bool stores = op_has(wire_opcodes[p->opcode].flags, OPF_READ | OPF_ATOMIC);

@@ -48,11 +48,11 @@ count_cause(struct worker *w, struct qp *qp, uint8_t cause)
 }
 
 void
-requester_ghost(struct worker *w, struct qp *qp)
+pipeline_unmatched(struct worker *w, struct qp *qp)
 {
 	count_qp(w, qp, STAT_rx_responses_unmatched);
 	if (qp->req.sending != qp->req.tail || qp->sq.feed != NULL)
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ tell(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	msg->ev.state = qp_state_of(qp);
 	msg->ev.syndrome = syndrome_of(p);
 	msg->ev.fault = v->fault;
-	send_up(w, msg);
+	pipeline_send_up(w, msg);
 }
 
 static void
@@ -94,7 +94,7 @@ raise(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
 
-	msg.ev.code = source != SOURCE_CQ ? event_code(send_rule(v)) : 0;
+	msg.ev.code = source != SOURCE_CQ ? pipeline_event_code(send_rule(v)) : 0;
 	tell(w, qp, p, v, &msg);
 	if (traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
@@ -153,16 +153,16 @@ complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 }
 
 int
-sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n)
+pipeline_sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n)
 {
 	const struct requester *r = &qp->req;
 	uint64_t bytes = 0;
 	uint32_t i;
 	int rc = 0;
 
-	sendq_release(qp, n);
+	pipeline_sendq_release(qp, n);
 	if (UNLIKELY(is_fed(qp)))
-		feed_completed(w, qp, first, n);
+		pipeline_feed_completed(w, qp, first, n);
 	for (i = 0; i < n && LIKELY(rc == 0); i++) {
 		const struct requester_wr *wr = &r->wr[(first + i) & r->wr_mask];
 
@@ -193,10 +193,10 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 
 	stats_inc(&w->stats, STAT_req_cqe_error);
 	qp_count(w, qp, STAT_req_cqe_error, 1);
-	sendq_release(qp, 1);
+	pipeline_sendq_release(qp, 1);
 	if (UNLIKELY(is_fed(qp)))
 		return 0;
-	return cq_add_to(w, qp, qp->send_cq, &cqe);
+	return pipeline_cq_add_to(w, qp, qp->send_cq, &cqe);
 }
 
 enum { LOC_PROT_ERR = 4, REM_INV_REQ_ERR = 9, REM_ACCESS_ERR = 10 }; /* ibv_wc_status */
@@ -229,14 +229,14 @@ static void
 failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct requester_verdict *v,
 	enum mbox_source source)
 {
-	/* QP-16, QP-17: see fail(). */
+	/* QP-16, QP-17: see pipeline_fail(). */
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	remember(w, qp, p, v);
-	failure_of_send(w, qp, v);
+	pipeline_failure_of_send(w, qp, v);
 
 	tell(w, qp, p, v, &(struct mbox_msg){ .type = MBOX_FATAL });
-	failure_trace(w, qp);
+	pipeline_failure_trace(w, qp);
 	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0) {
 		struct requester_verdict lost = *v;
 
@@ -251,9 +251,9 @@ failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct r
 		beside.event = event_beside(v->wc_status);
 		raise(w, qp, p, &beside, source);
 	}
-	answers_drop(w, qp);
-	flush_sends(w, qp);
-	flush_receives(w, qp);
+	pipeline_answers_drop(w, qp);
+	pipeline_flush_sends(w, qp);
+	pipeline_flush_receives(w, qp);
 }
 
 /** Where READ data and ATOMIC results go. @return 0, or -EFAULT: nothing of it was written. */
@@ -285,7 +285,7 @@ drained(struct worker *w, struct qp *qp)
 }
 
 void
-sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+pipeline_sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 {
 	struct requester_verdict v;
 
@@ -296,7 +296,7 @@ sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 }
 
 void
-requester_act(
+pipeline_act_requester(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v)
 {
 	const struct requester *r = &qp->req;
@@ -304,24 +304,24 @@ requester_act(
 	count_cause(w, qp, v->cause);
 	count_cause(w, qp, v->outcome);
 	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0)) {
-		failure_of_list(w, qp, v->position);
+		pipeline_failure_of_list(w, qp, v->position);
 		requester_local_fault(&qp->req, v->position, WR_FAULT_PROT, v);
 	}
 	if ((v->act & REQACT_COMPLETE) != 0 &&
-		UNLIKELY(sends_complete(w, qp, v->head_was, v->completed) != 0)) {
+		UNLIKELY(pipeline_sends_complete(w, qp, v->head_was, v->completed) != 0)) {
 		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to.
 		 */
-		sends_overflow(w, qp, p);
+		pipeline_sends_overflow(w, qp, p);
 		return;
 	}
 	if (UNLIKELY((v->act & (REQACT_ERROR | REQACT_EVENT)) != 0)) {
-		if (!feed_rests(w, qp, v))
+		if (!pipeline_feed_rests(w, qp, v))
 			failed(w, qp, p, v, SOURCE_SQ);
 		return;
 	}
 	if (UNLIKELY((v->act & (REQACT_DRAINED | REQACT_MIGRATE)) != 0)) {
 		if ((v->act & REQACT_MIGRATE) != 0)
-			migration_exhausted(w, qp, p, send_rule(v));
+			pipeline_migration_exhausted(w, qp, p, send_rule(v));
 		else
 			drained(w, qp);
 	}
@@ -330,13 +330,13 @@ requester_act(
 	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r)))
 		w->hurry |= HURRY_REQUESTS;
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 }
 
 void
-requester_sqd(struct worker *w, struct qp *qp, bool on)
+pipeline_sqd(struct worker *w, struct qp *qp, bool on)
 {
 	if (requester_drain(&qp->req, on) && on)
 		drained(w, qp);
-	send_wake(w, qp);
+	pipeline_send_wake(w, qp);
 }

@@ -9,14 +9,14 @@
 #define REST_MAX (2 * TIME_NS_PER_S)
 
 void
-feed_take(struct qp *qp, ns_t now)
+pipeline_feed_take(struct qp *qp, ns_t now)
 {
 	struct qp_feed *f = qp->sq.feed;
 	struct requester *r = &qp->req;
 
 	while (r->tail - r->head < f->depth && r->tail - r->head <= r->wr_mask &&
 		(f->count == 0 || f->posted < f->count)) {
-		/* Nobody polls for it: its wr_id is the time of posting, for feed_completed(). */
+		/* Nobody polls for it: its wr_id is the time of posting (latency). */
 		r->wr[r->tail & r->wr_mask] = (struct requester_wr){ .wr_id = now,
 			.remote_addr = f->remote_addr,
 			.compare_add = 1,
@@ -30,7 +30,7 @@ feed_take(struct qp *qp, ns_t now)
 }
 
 void
-feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n)
+pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n)
 {
 	static const uint8_t kinds[] = {
 		[WR_RDMA_WRITE] = LATENCY_WRITE,
@@ -54,7 +54,7 @@ feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n
  * @return false: this is an error like any other's.
  */
 bool
-feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
+pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	struct qp_feed *f = is_fed(qp) ? qp->sq.feed : NULL;
 
@@ -68,14 +68,14 @@ feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 	f->resting = true;
 	f->rest_until = w->now + f->rest;
 	requester_reset(&qp->req, psn(qp->attr.sq_psn));
-	sends_stop(w, qp);
+	pipeline_sends_stop(w, qp);
 	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(f->rest_until));
 	return true;
 }
 
 /** The timer of a feed that rests. @return true: it does, so there is nothing else to look at. */
 bool
-feed_timer(struct worker *w, struct qp *qp)
+pipeline_feed_timer(struct worker *w, struct qp *qp)
 {
 	struct qp_feed *f = is_fed(qp) ? qp->sq.feed : NULL;
 
@@ -86,6 +86,6 @@ feed_timer(struct worker *w, struct qp *qp)
 		return true;
 	}
 	f->resting = false;
-	send_wake(w, qp);
+	pipeline_send_wake(w, qp);
 	return true;
 }

@@ -4,7 +4,7 @@
 #include "pipeline_priv.h"
 
 void
-sendq_release(struct qp *qp, uint32_t n)
+pipeline_sendq_release(struct qp *qp, uint32_t n)
 {
 	if (UNLIKELY(is_fed(qp))) {
 		qp->sq.feed->completed += n;
@@ -22,7 +22,7 @@ oldest(const struct qp *qp)
 }
 
 const void *
-sendq_inline(const struct qp *qp, uint32_t position)
+pipeline_sendq_inline(const struct qp *qp, uint32_t position)
 {
 	const struct ring_send_wqe *wqe = ring_consume_peek(&qp->sq.ring, position - oldest(qp));
 
@@ -32,7 +32,7 @@ sendq_inline(const struct qp *qp, uint32_t position)
 /* ---- the worker's list ----------------------------------------------------------------------- */
 
 void
-send_wake(struct worker *w, struct qp *qp)
+pipeline_send_wake(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_SENDING) != 0)
 		return;
@@ -42,7 +42,7 @@ send_wake(struct worker *w, struct qp *qp)
 }
 
 void
-send_sleep(struct worker *w, struct qp *qp)
+pipeline_send_sleep(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_SENDING) == 0)
 		return;
@@ -52,12 +52,12 @@ send_sleep(struct worker *w, struct qp *qp)
 }
 
 void
-sends_stop(struct worker *w, struct qp *qp)
+pipeline_sends_stop(struct worker *w, struct qp *qp)
 {
-	send_sleep(w, qp);
+	pipeline_send_sleep(w, qp);
 	wheel_cancel(&w->wheel, &qp->sq.timer); /* TMR-10 */
 	qp->sq.alarm = 0;
-	tx_forget(w, qp);
+	pipeline_tx_forget(w, qp);
 }
 
 /* ---- flushing -------------------------------------------------------------------------------- */
@@ -66,23 +66,23 @@ static void
 flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint8_t opcode)
 {
 	struct ring_cqe cqe = { .wr_id = wr_id,
-		.status = flush_status(w, AEQ_SQ, 0),
+		.status = pipeline_flush_status(w, AEQ_SQ, 0),
 		.opcode = wc_opcode_of(opcode),
 		.vendor_err = qp->fatal };
 
 	stats_inc(&w->stats, STAT_req_cqe_flush_error);
 	qp_count(w, qp, STAT_req_cqe_flush_error, 1);
-	cq_add_to(w, qp, qp->send_cq, &cqe);
+	pipeline_cq_add_to(w, qp, qp->send_cq, &cqe);
 }
 
 void
-flush_sends(struct worker *w, struct qp *qp)
+pipeline_flush_sends(struct worker *w, struct qp *qp)
 {
 	struct requester_verdict ignored;
 	struct qp_sendq *q = &qp->sq;
 	uint32_t n;
 
-	sends_stop(w, qp);
+	pipeline_sends_stop(w, qp);
 	requester_context_fault(&qp->req, &ignored); /* it is dead from here on */
 	if (q->ring.sh == NULL)
 		return;

@@ -214,13 +214,13 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 }
 
 void
-requests_take(const struct worker *w, struct qp *qp, struct request_sources *out)
+pipeline_requests_take(const struct worker *w, struct qp *qp, struct request_sources *out)
 {
 	const struct mem_region *last = NULL;
 	uint32_t n;
 
 	if (UNLIKELY(is_fed(qp)))
-		feed_take(qp, w->now);
+		pipeline_feed_take(qp, w->now);
 	out->qp = qp;
 	out->first = qp->req.sending;
 	out->n = 0;

@@ -48,19 +48,19 @@ is_fed(const struct qp *qp)
 }
 
 /** Carry a verdict out. @param p the response, or NULL. */
-void requester_act(
+void pipeline_act_requester(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
 /** The same for requester_is_ghost_ack(). */
-void requester_ghost(struct worker *w, struct qp *qp);
+void pipeline_unmatched(struct worker *w, struct qp *qp);
 /**
  * Requests from position `first` on have succeeded: completions in posting order (REQ-08). The
  * ring's entries are given back before anybody can hear of it.
- * @return 0, or -ENOSPC: completions are lost, class F; sends_overflow() is next.
+ * @return 0, or -ENOSPC: completions are lost, class F; pipeline_sends_overflow() is next.
  */
-int sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n);
-void sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p);
+int pipeline_sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n);
+void pipeline_sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
-void requester_sqd(struct worker *w, struct qp *qp, bool on);
+void pipeline_sqd(struct worker *w, struct qp *qp, bool on);
 
 /** Entries of the ring that were not copied yet; a producer's index is not believed blindly. */
 static inline uint32_t
@@ -75,9 +75,9 @@ sendq_waiting(struct qp_sendq *q)
 }
 
 /** The oldest n requests have completed: their ring entries are the host's again. */
-void sendq_release(struct qp *qp, uint32_t n);
+void pipeline_sendq_release(struct qp *qp, uint32_t n);
 /** Inline bytes of a request that has not completed. */
-const void *sendq_inline(const struct qp *qp, uint32_t position);
+const void *pipeline_sendq_inline(const struct qp *qp, uint32_t position);
 /** Its scatter/gather list: one entry stands in the work request, unless operands do. */
 static inline const struct ring_sge *
 request_sges(const struct qp *qp, uint32_t position)
@@ -103,8 +103,8 @@ sendq_fetch(const struct qp *qp)
 	__builtin_prefetch(&qp->req.wr[qp->req.tail & qp->req.wr_mask], 1);
 }
 /** On, or off, the list of QPs that are asked for packets. */
-void send_wake(struct worker *w, struct qp *qp);
-void send_sleep(struct worker *w, struct qp *qp);
+void pipeline_send_wake(struct worker *w, struct qp *qp);
+void pipeline_send_sleep(struct worker *w, struct qp *qp);
 /** Lines of a QP that sending looks at: before it is known whether it does. */
 static ALWAYS_INLINE void
 sender_fetch(const struct qp *qp)
@@ -118,32 +118,32 @@ sender_fetch(const struct qp *qp)
 	rte_prefetch0(qp->hot);
 }
 /** Off the list, timer cancelled. */
-void sends_stop(struct worker *w, struct qp *qp);
+void pipeline_sends_stop(struct worker *w, struct qp *qp);
 /** The peer's MAC is known now, perhaps: what waited for it goes on. */
-void sends_found(struct worker *w, struct qp *qp);
+void pipeline_sends_found(struct worker *w, struct qp *qp);
 /** The host says that it posted: send it, or flush it in ERR (QP-13). */
-void sends_posted(struct worker *w, struct qp *qp);
+void pipeline_sends_posted(struct worker *w, struct qp *qp);
 /** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */
-void flush_sends(struct worker *w, struct qp *qp);
+void pipeline_flush_sends(struct worker *w, struct qp *qp);
 
 /**
  * Make one packet in `m` and hand it to the port.
  * @return 0; -EFAULT: a buffer of the request is not accessible; -EMSGSIZE: `m` is too small.
  * Unless 0, `m` stays the caller's.
  */
-int request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
+int pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p);
 /**
  * The same for a QP whose neighbour nobody knows: the packet counts as sent and lost, so that the
  * transport timer decides (RT-05). @return 0; -EFAULT as above.
  */
-int request_lose(
+int pipeline_request_lose(
 	struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p);
 /**
  * Copy what was posted into the requester's array; look up and fetch the payloads of the QP's next
  * requests: memory that an application has written is in no cache of this lcore.
  */
-void requests_take(const struct worker *w, struct qp *qp, struct request_sources *out);
+void pipeline_requests_take(const struct worker *w, struct qp *qp, struct request_sources *out);
 /** Payload, where short lengths need no call. */
 static ALWAYS_INLINE void
 request_copy(uint8_t *to, const uint8_t *from, uint32_t len)
@@ -154,15 +154,15 @@ request_copy(uint8_t *to, const uint8_t *from, uint32_t len)
 		memcpy(to, from, len);
 }
 
-/** Frames of request_send() and reply_read() have no ICRC before this; they must not leave. */
-void requests_seal(struct worker *w);
+/** Write the ICRC of the frames of pipeline_request_send() and pipeline_reply_read(). */
+void pipeline_requests_seal(struct worker *w);
 static ALWAYS_INLINE void
 request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)
 {
 	w->unsealed[w->unsealed_n++] = (struct icrc_frame){ frame, len, l3_off, ipv6 };
 	w->unsealed_bytes += len;
 	if (UNLIKELY(w->unsealed_n == REQUEST_TURN) || UNLIKELY(w->unsealed_bytes > SEAL_BYTES))
-		requests_seal(w);
+		pipeline_requests_seal(w);
 }
 /**
  * The requester's deadline may have changed. A timer that fires before it is armed again then:
@@ -184,7 +184,7 @@ timer_update(struct worker *w, struct qp *qp)
 /* ---- stage_9_tx.c ---------------------------------------------------------------------------- */
 
 /** The ports were given what there is, and the clock was read: waits begin. */
-void tx_departed(struct worker *w);
+void pipeline_tx_departed(struct worker *w);
 /** Has a frame been made for which a wait begins when it leaves? */
 static ALWAYS_INLINE bool
 tx_has_starts(const struct worker *w)
@@ -195,7 +195,7 @@ tx_has_starts(const struct worker *w)
 	return false;
 }
 /** There is no room in q->starts. @return false: nor can any be made. */
-bool tx_starts_room(struct worker *w, struct tx_queue *q);
+bool pipeline_tx_starts_room(struct worker *w, struct tx_queue *q);
 /**
  * Frames of the QP stand at the end of the port's queue. What they start began with w->now, and
  * begins anew when they have left.
@@ -207,22 +207,23 @@ tx_departs(struct worker *w, uint8_t port, struct qp *qp, enum tx_what what)
 	const uint32_t upto = q->gone + (q->tail - q->head);
 	struct tx_start *s;
 
-	if (UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS) && !tx_starts_room(w, q))
+	if (UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS) &&
+		!pipeline_tx_starts_room(w, q))
 		return; /* cannot be: see there */
 	s = &q->starts[q->starts_tail++ % TX_STARTS];
 	*s = (struct tx_start){ qp, w->now, upto, (uint8_t)what };
 }
 /** When the oldest request of the QP was made that still waits for its port. 0: none waits. */
-ns_t tx_waits_since(const struct worker *w, const struct qp *qp);
+ns_t pipeline_tx_waits_since(const struct worker *w, const struct qp *qp);
 /** The QP stops: nothing begins for it any more. */
-void tx_forget(struct worker *w, const struct qp *qp);
+void pipeline_tx_forget(struct worker *w, const struct qp *qp);
 
 /* ---- send_feed.c ----------------------------------------------------------------------------- */
 
-void feed_take(struct qp *qp, ns_t now);
+void pipeline_feed_take(struct qp *qp, ns_t now);
 /** `n` requests from position `first` on have completed. */
-void feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n);
-bool feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
-bool feed_timer(struct worker *w, struct qp *qp);
+void pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n);
+bool pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
+bool pipeline_feed_timer(struct worker *w, struct qp *qp);
 
 #endif

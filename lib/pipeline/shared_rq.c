@@ -15,7 +15,7 @@ srq_event(struct worker *w, struct qp_srq *srq, uint8_t event)
 	msg.ev.event = event;
 	msg.ev.fault = VERDICT_NO_FAULT;
 	msg.ev.object = srq;
-	send_up(w, &msg);
+	pipeline_send_up(w, &msg);
 }
 
 /** SRQ-02: fewer WQEs are left than the limit, which is disarmed by that. */
@@ -42,7 +42,7 @@ fail_srq(struct worker *w, struct qp_srq *srq)
 }
 
 bool
-srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
+pipeline_srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
 {
 	struct qp_srq *srq = qp->srq;
 	int got = -1;
@@ -61,14 +61,14 @@ srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
 }
 
 bool
-srq_has_wqe(const struct qp *qp)
+pipeline_srq_has_wqe(const struct qp *qp)
 {
 	return atomic_load_explicit(&qp->srq->error, memory_order_relaxed) ||
 	       ring_srq_count(&qp->srq->ring) != 0;
 }
 
 bool
-srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f)
+pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f)
 {
 	struct qp_srq *srq = qp->srq;
 
@@ -81,11 +81,11 @@ srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f)
 }
 
 void
-srq_last_wqe(struct worker *w, struct qp *qp)
+pipeline_srq_last_wqe(struct worker *w, struct qp *qp)
 {
 	const struct responder_verdict v = { .event = EVENT_LAST_WQE, .fault = VERDICT_NO_FAULT };
 	const struct context c = { .qp = qp };
 
 	qp->flags |= QPF_LAST_WQE;
-	event_raise(w, &c, &v, SOURCE_RQ);
+	pipeline_event_raise(w, &c, &v, SOURCE_RQ);
 }

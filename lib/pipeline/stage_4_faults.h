@@ -133,7 +133,7 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	f |= fault_if((p->opcode >> 5 != transport_of(qp->type) || qp->type != QPT_RC) && !cnp,
 		FAULT_QP_TYPE);
 	if (UNLIKELY(cnp))
-		f |= fault_if(!cnp_is_good(p), FAULT_CNP);
+		f |= fault_if(!pipeline_cnp_is_good(p), FAULT_CNP);
 	else if (UNLIKELY(op_has(p->op, OPF_RESPONSE)))
 		f |= fault_if(!sends(state), FAULT_RESPONSE_STATE);
 	return f;

@@ -55,7 +55,7 @@ refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	if (qp->worker == w->index && qp_receives(qp_state_of(qp)) && is_migration(qp, p) &&
 		alternate_faults(qp, p, port) != 0)
-		migration_refuse(w, qp, p);
+		pipeline_migration_refuse(w, qp, p);
 }
 
 /** A packet without a fault. @return false: it is another worker's, and on its way there. */
@@ -65,13 +65,13 @@ pass(struct worker *w, struct burst *b, uint32_t i)
 	struct qp *qp = b->qp[i];
 
 	if (UNLIKELY(qp->worker != w->index)) {
-		handoff_send(w, b, i);
+		pipeline_handoff_send(w, b, i);
 		return false;
 	}
 	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
-		migration_receive(w, qp, &b->pkt[i]);
+		pipeline_migration_receive(w, qp, &b->pkt[i]);
 	if (UNLIKELY((qp->flags & QPF_RESOLVED) == 0))
-		path_learn(w, qp, &b->pkt[i]);
+		pipeline_path_learn(w, qp, &b->pkt[i]);
 	return true;
 }
 
@@ -166,9 +166,9 @@ look(struct worker *w, struct burst *b, uint32_t odd)
 		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))
 			continue;
 		b->pkt[i].faults = f;
-		drop_add(w, &run, b, i);
+		pipeline_drop_add(w, &run, b, i);
 	}
-	drop_flush(w, &run);
+	pipeline_drop_flush(w, &run);
 	leave(w, b, gone);
 	return stay;
 }

@@ -55,7 +55,7 @@ static __attribute__((noinline)) void
 refused_record(
 	struct worker *w, struct burst *b, uint32_t i, struct charge c, struct plain_counts *n)
 {
-	if (!drop_recorded(w, b, i, c))
+	if (!pipeline_drop_recorded(w, b, i, c))
 		n->left_out++;
 }
 

@@ -46,7 +46,8 @@ has_another(struct qp *qp)
 {
 	if ((qp->flags & QPF_RECV_FEED) != 0)
 		return true;
-	return (qp->flags & QPF_SRQ) != 0 ? srq_has_wqe(qp) : ring_consume_count(&qp->rq) != 0;
+	return (qp->flags & QPF_SRQ) != 0 ? pipeline_srq_has_wqe(qp)
+					  : ring_consume_count(&qp->rq) != 0;
 }
 
 /**
@@ -61,7 +62,7 @@ wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts 
 	if (qp->active != NULL)
 		f->has_wqe = LIKELY(op_has(op, OPF_SEND)) || has_another(qp);
 	else if (UNLIKELY((qp->flags & QPF_SRQ) != 0))
-		f->has_wqe = srq_head(w, qp, f);
+		f->has_wqe = pipeline_srq_head(w, qp, f);
 	else
 		f->has_wqe = head_copy(qp);
 	if (!f->has_wqe)
@@ -118,7 +119,7 @@ judge_shared(
 	const struct responder before = c->qp->resp;
 
 	responder_receive(&c->qp->resp, c->p, f, w->now, v);
-	while ((v->act & ACT_TAKE_WQE) != 0 && UNLIKELY(!srq_take(w, c->qp, f))) {
+	while ((v->act & ACT_TAKE_WQE) != 0 && UNLIKELY(!pipeline_srq_take(w, c->qp, f))) {
 		c->qp->resp = before;
 		gather_facts(w, c, f);
 		responder_receive(&c->qp->resp, c->p, f, w->now, v);
@@ -175,16 +176,14 @@ static __attribute__((noinline)) void
 refused_request(struct worker *w, struct burst *b, uint32_t i, const struct context *c,
 	const struct responder_verdict *v)
 {
-	const struct charge charge = { .rule = v->rule,
-		.fault = v->fault,
-		.impact = impact_of(v) };
+	const struct charge charge = { .rule = v->rule, .fault = v->fault, .impact = impact_of(v) };
 
 	if ((v->act & ACT_ERR) != 0)
-		failure_of_request(w, c, v);
+		pipeline_failure_of_request(w, c, v);
 	if (v->fault != VERDICT_NO_FAULT)
-		fault_charge(w, b, i, charge);
+		pipeline_fault_charge(w, b, i, charge);
 	else
-		refusal_record(w, b, i, charge);
+		pipeline_refusal_record(w, b, i, charge);
 }
 
 static inline void
@@ -207,7 +206,7 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	if (UNLIKELY(v.fault != VERDICT_NO_FAULT) ||
 		UNLIKELY((v.act & (ACT_DROP | ACT_NAK | ACT_ERR)) != 0))
 		refused_request(w, b, i, &c, &v);
-	act(w, &c, &v);
+	pipeline_act_responder(w, &c, &v);
 	if (traced(w, c.qp))
 		trace_request(w, &c, &v);
 }
@@ -219,7 +218,7 @@ other(struct worker *w, struct burst *b, uint32_t i)
 	struct qp *qp = b->qp[i];
 
 	if (op_has(b->pkt[i].op, OPF_CNP)) {
-		congestion_notified(w, b->port[i], qp);
+		pipeline_congestion_notified(w, b->port[i], qp);
 		return;
 	}
 	stage_complete(w, b, i);
@@ -235,14 +234,14 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 	/* A packet before this one may have been the QP's last (QP-14). */
 	if (UNLIKELY(!qp_receives(qp_state_of(qp)))) {
 		b->pkt[i].faults = FAULT_BIT(FAULT_QP_STATE);
-		drop_faulty(w, b, i);
+		pipeline_drop_faulty(w, b, i);
 		return;
 	}
 	count(w, b->port[i], qp, STAT_rcvd_pkts);
 	qp_count(w, qp, STAT_rx_packets, 1);
 	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
 	if (UNLIKELY((p->flags & PKT_CE) != 0))
-		congestion_mark(w, b->port[i], qp, p);
+		pipeline_congestion_mark(w, b->port[i], qp, p);
 	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
 		other(w, b, i);
 	else

@@ -34,19 +34,19 @@ stage_complete(struct worker *w, struct burst *b, uint32_t i)
 
 	if (requester_is_ghost_ack(&qp->req, p) && !traced(w, qp)) {
 		count(w, b->port[i], qp, STAT_rx_responses);
-		requester_ghost(w, qp);
+		pipeline_unmatched(w, qp);
 		return;
 	}
 	requester_response(&qp->req, p, w->now, &v);
 	count(w, b->port[i], qp, STAT_rx_responses);
 	if (UNLIKELY(v.fault != VERDICT_NO_FAULT)) {
 		fatal = (v.act & (REQACT_ERROR | REQACT_EVENT)) != 0;
-		fault_charge(w, b, i,
+		pipeline_fault_charge(w, b, i,
 			(struct charge){ .rule = send_rule(&v),
 				.fault = v.fault,
 				.impact = fatal ? ERRBUF_FATAL : ERRBUF_DROP });
 	}
-	requester_act(w, qp, p, &v);
+	pipeline_act_requester(w, qp, p, &v);
 	if (traced(w, qp))
 		trace_response(w, qp, p, &v);
 }

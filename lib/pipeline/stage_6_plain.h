@@ -63,13 +63,13 @@ plain_responses(struct worker *w, const struct burst *b, uint32_t i, uint32_t en
 		UNLIKELY(qp_state_of(qp) != QPS_RTS) || UNLIKELY(!acks_find(b, i, end, a)))
 		return false;
 	n = requester_take_acks(r, a->ahead, w->now);
-	if (UNLIKELY(sends_complete(w, qp, first, n) != 0)) {
-		sends_overflow(w, qp, &b->pkt[i + a->n - 1]);
+	if (UNLIKELY(pipeline_sends_complete(w, qp, first, n) != 0)) {
+		pipeline_sends_overflow(w, qp, &b->pkt[i + a->n - 1]);
 		return true;
 	}
 	timer_update(w, qp);
 	if (r->sending != r->tail)
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 	return true;
 }
 
@@ -99,7 +99,7 @@ plain_ghosts(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, 
 	*out = (struct acks){ .n = at - i, .bytes = bytes };
 	qp_count(w, qp, STAT_rx_responses_unmatched, out->n);
 	if (UNLIKELY(qp->req.sending != qp->req.tail) || UNLIKELY(qp->sq.feed != NULL))
-		send_wake(w, qp);
+		pipeline_send_wake(w, qp);
 	return true;
 }
 

@@ -30,7 +30,7 @@ static void
 wait_for_port(const struct worker *w, struct qp *qp)
 {
 	struct requester *r = &qp->req;
-	const ns_t made = r->timing ? tx_waits_since(w, qp) : 0;
+	const ns_t made = r->timing ? pipeline_tx_waits_since(w, qp) : 0;
 
 	if (made != 0 && w->now < made + TX_PATIENCE * requester_wait_ns(r->timeout))
 		requester_departed(r, made, w->now);
@@ -44,7 +44,7 @@ expired(struct worker *w, struct qp *qp)
 	uint8_t state = qp_state_of(qp);
 
 	qp->sq.alarm = 0;
-	if ((state != QPS_RTS && state != QPS_SQD) || feed_timer(w, qp))
+	if ((state != QPS_RTS && state != QPS_SQD) || pipeline_feed_timer(w, qp))
 		return;
 	wait_for_port(w, qp);
 	if (w->now < r->deadline || (!r->timing && !r->waiting_rnr)) {
@@ -54,10 +54,10 @@ expired(struct worker *w, struct qp *qp)
 	requester_timer(&qp->req, w->now, &v);
 	if (traced(w, qp))
 		trace_timer(w, qp, &v);
-	requester_act(w, qp, NULL, &v);
+	pipeline_act_requester(w, qp, NULL, &v);
 	/* Half of the retries are used up: is the peer there at all? */
 	if (v.rule == REQRULE_TIMEOUT && r->retry_left == r->retry_cnt / 2)
-		event_note(w, qp, AEQ_DOUBT_REACHABILITY);
+		pipeline_event_note(w, qp, AEQ_DOUBT_REACHABILITY);
 }
 
 static inline struct qp *

@@ -8,8 +8,8 @@
  * Memory:  buffers are the caller's, and the port's from then on.
  * Depends: pipeline_priv.h, requester_plain.h.
  *
- * Whatever is not plain is left alone, and goes to requester_next() and request_send(), which would
- * make the same packet of it.
+ * Whatever is not plain is left alone. It goes to requester_next() and pipeline_request_send(),
+ * which would make the same packet of it.
  */
 #include "mem_reach.h"
 #include "pipeline_priv.h"

@@ -19,9 +19,9 @@ local_fault(struct worker *w, struct qp *qp, uint32_t position)
 {
 	struct requester_verdict v = { 0 };
 
-	failure_of_list(w, qp, position);
+	pipeline_failure_of_list(w, qp, position);
 	requester_local_fault(&qp->req, position, WR_FAULT_PROT, &v);
-	requester_act(w, qp, NULL, &v);
+	pipeline_act_requester(w, qp, NULL, &v);
 }
 
 /** What stops sending for another reason than having nothing to send. */
@@ -33,7 +33,7 @@ stopped(struct worker *w, struct qp *qp, enum requester_stop why)
 	if (why != REQ_FAULT)
 		return;
 	requester_check_fault(&qp->req, &v);
-	requester_act(w, qp, NULL, &v);
+	pipeline_act_requester(w, qp, NULL, &v);
 }
 
 /** May packets of the QP leave now? Otherwise it sleeps; a modify or its timer wakes it. */
@@ -44,12 +44,12 @@ may_send(struct worker *w, struct qp *qp, uint8_t port)
 
 	if (port == PORT_NONE)
 		return false;
-	/* A feed waits for its neighbour: sends_found() wakes it. */
+	/* A feed waits for its neighbour: pipeline_sends_found() wakes it. */
 	if (UNLIKELY(is_fed(qp) && (qp->sq.feed->resting || (qp->flags & QPF_RESOLVED) == 0)))
 		return false;
 	if (UNLIKELY(is_corrupt(&qp->req))) {
 		requester_context_fault(&qp->req, &v);
-		requester_act(w, qp, NULL, &v);
+		pipeline_act_requester(w, qp, NULL, &v);
 		return false;
 	}
 	return true;
@@ -136,7 +136,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 			break;
 		}
 		(*left)--;
-		rc = request_send(w, qp, port, m, &p);
+		rc = pipeline_request_send(w, qp, port, m, &p);
 		if (LIKELY(rc == 0)) {
 			b.n--;
 			continue;
@@ -169,7 +169,7 @@ serve_nobody(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 			return false;
 		}
 		(*left)--;
-		if (request_lose(w, qp, port, &p) != 0)
+		if (pipeline_request_lose(w, qp, port, &p) != 0)
 			local_fault(w, qp, p.position);
 	}
 	return true;
@@ -184,7 +184,7 @@ look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
 		return;
 	if (TAILQ_NEXT(qp, sq.sending) != NULL)
 		sender_fetch(TAILQ_NEXT(qp, sq.sending));
-	requests_take(w, qp, s);
+	pipeline_requests_take(w, qp, s);
 }
 
 /** What look_ahead() found, if it still holds. */
@@ -194,7 +194,7 @@ look(struct worker *w, struct qp *qp, struct request_sources *s)
 	w->source = s;
 	if (LIKELY(s->qp == qp) && LIKELY(s->first == qp->req.sending))
 		return;
-	requests_take(w, qp, s);
+	pipeline_requests_take(w, qp, s);
 }
 
 uint32_t
@@ -228,10 +228,10 @@ stage_request(struct worker *w)
 		if (LIKELY(left != before) && LIKELY((qp->flags & QPF_RESOLVED) != 0))
 			tx_departs(w, port, qp, TX_REQUESTS);
 		timer_update(w, qp);
-		send_sleep(w, qp);
+		pipeline_send_sleep(w, qp);
 		if (more)
-			send_wake(w, qp);
+			pipeline_send_wake(w, qp);
 	}
-	requests_seal(w);
+	pipeline_requests_seal(w);
 	return REQUEST_TURN - left;
 }

@@ -13,7 +13,7 @@
 #include "requester_plain.h"
 
 void
-tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)
+pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)
 {
 	struct tx_queue *q = &w->tx[port];
 
@@ -68,7 +68,7 @@ starts_settle(struct tx_queue *q, ns_t now)
 }
 
 void
-tx_departed(struct worker *w)
+pipeline_tx_departed(struct worker *w)
 {
 	for (uint32_t i = 0; i < w->ports_n; i++)
 		starts_settle(&w->tx[i], w->now);
@@ -79,7 +79,7 @@ tx_departed(struct worker *w)
  * most TX_HIGH frames wait there, and CNPs take no more than half of the room.
  */
 __attribute__((noinline)) bool
-tx_starts_room(struct worker *w, struct tx_queue *q)
+pipeline_tx_starts_room(struct worker *w, struct tx_queue *q)
 {
 	clock_read(w);
 	starts_settle(q, w->now);
@@ -87,7 +87,7 @@ tx_starts_room(struct worker *w, struct tx_queue *q)
 }
 
 ns_t
-tx_waits_since(const struct worker *w, const struct qp *qp)
+pipeline_tx_waits_since(const struct worker *w, const struct qp *qp)
 {
 	const uint8_t port = w->port_of[qp->port];
 	const struct tx_queue *q = &w->tx[port];
@@ -104,7 +104,7 @@ tx_waits_since(const struct worker *w, const struct qp *qp)
 }
 
 void
-tx_forget(struct worker *w, const struct qp *qp)
+pipeline_tx_forget(struct worker *w, const struct qp *qp)
 {
 	for (uint32_t p = 0; p < w->ports_n; p++) {
 		struct tx_queue *q = &w->tx[p];

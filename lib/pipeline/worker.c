@@ -59,10 +59,10 @@ make_buffers(struct worker *w)
 		while (entries < w->conf.errbuf_entries && entries < ERRBUF_MAX)
 			entries <<= 1;
 		w->errbuf = rte_zmalloc_socket(
-			"errbuf", errbuf_size(entries), CACHE_LINE, w->conf.socket);
+			"errbuf", trace_errbuf_size(entries), CACHE_LINE, w->conf.socket);
 		if (w->errbuf == NULL)
 			return -ENOMEM;
-		errbuf_init(w->errbuf, entries);
+		trace_errbuf_init(w->errbuf, entries);
 		w->records_left = RECORDS_DEPTH;
 	}
 	if (w->conf.trace_entries != 0) {
@@ -117,7 +117,7 @@ worker_destroy(struct worker *w)
 {
 	if (w == NULL)
 		return;
-	mbufs_free_spare(w);
+	pipeline_mbufs_free_spare(w);
 	rte_pktmbuf_free_bulk(w->moving.kept, w->moving.kept_n);
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		struct tx_queue *q = &w->tx[i];

@@ -53,7 +53,7 @@ code_find(uint16_t code)
 }
 
 const char *
-aeq_source_name(uint8_t source)
+ring_aeq_source_name(uint8_t source)
 {
 	const char *name = source < ARRAY_LEN(sources) ? sources[source].name : NULL;
 
@@ -61,13 +61,13 @@ aeq_source_name(uint8_t source)
 }
 
 uint8_t
-aeq_source_flags(uint8_t source)
+ring_aeq_source_flags(uint8_t source)
 {
 	return source < ARRAY_LEN(sources) ? sources[source].flags : 0;
 }
 
 const char *
-aeq_code_text(uint16_t code)
+ring_aeq_code_text(uint16_t code)
 {
 	const struct code_row *row = code_find(code);
 
@@ -75,7 +75,7 @@ aeq_code_text(uint16_t code)
 }
 
 enum aeq_class
-aeq_code_class(uint16_t code)
+ring_aeq_code_class(uint16_t code)
 {
 	const struct code_row *row = code_find(code);
 
@@ -83,7 +83,7 @@ aeq_code_class(uint16_t code)
 }
 
 struct aeq_flush
-aeq_flush_of(uint16_t code)
+ring_aeq_flush_of(uint16_t code)
 {
 	for (unsigned int i = 0; i < ARRAY_LEN(flushes); i++) {
 		if (flushes[i].code == code)
@@ -104,7 +104,7 @@ ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
 	out->code = (uint16_t)(word >> 40 & 0xfff);
 	out->source = (uint8_t)(word >> 52 & 0xf);
 	out->overflow = (word & OVERFLOW) != 0;
-	out->flags = aeq_source_flags(out->source);
+	out->flags = ring_aeq_source_flags(out->source);
 	/* AEQ-04: these codes know better than the source whose event it is. */
 	row = code_find(out->code);
 	if (row == NULL || row->object == OBJECT_SOURCE)
@@ -165,7 +165,7 @@ is_cq(const struct ring_aeq_event *e)
 	default:
 		break;
 	}
-	return (aeq_source_flags(e->source & 0xf) & AEQ_CQ) != 0;
+	return (ring_aeq_source_flags(e->source & 0xf) & AEQ_CQ) != 0;
 }
 
 int

@@ -132,11 +132,11 @@ void ring_aeq_decode(uint64_t word, struct ring_aeq_event *out);
 uint64_t ring_aeq_encode(const struct ring_aeq_event *e, bool phase);
 
 /** "RQ"; "NONE" of a reserved source. */
-const char *aeq_source_name(uint8_t source);
-uint8_t aeq_source_flags(uint8_t source);
+const char *ring_aeq_source_name(uint8_t source);
+uint8_t ring_aeq_source_flags(uint8_t source);
 /** "bounds violation"; "unknown event" of what is not listed. */
-const char *aeq_code_text(uint16_t code);
-enum aeq_class aeq_code_class(uint16_t code);
+const char *ring_aeq_code_text(uint16_t code);
+enum aeq_class ring_aeq_code_class(uint16_t code);
 
 /** What an abnormal code does to its QP. */
 struct aeq_flush {
@@ -144,6 +144,6 @@ struct aeq_flush {
 	uint8_t status;   /* ibv_wc_status of the failing work request */
 	uint8_t event;    /* ibv_event_type where none carries it */
 };
-struct aeq_flush aeq_flush_of(uint16_t code);
+struct aeq_flush ring_aeq_flush_of(uint16_t code);
 
 #endif

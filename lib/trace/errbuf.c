@@ -7,7 +7,7 @@
 #define SAMPLE 16
 
 size_t
-errbuf_size(uint32_t entries)
+trace_errbuf_size(uint32_t entries)
 {
 	if (entries == 0 || (entries & (entries - 1)) != 0)
 		return 0;
@@ -15,10 +15,10 @@ errbuf_size(uint32_t entries)
 }
 
 void
-errbuf_init(struct errbuf *b, uint32_t entries)
+trace_errbuf_init(struct errbuf *b, uint32_t entries)
 {
-	assert(errbuf_size(entries) != 0);
-	memset(b, 0, errbuf_size(entries));
+	assert(trace_errbuf_size(entries) != 0);
+	memset(b, 0, trace_errbuf_size(entries));
 	b->mask = entries - 1;
 }
 
@@ -33,7 +33,7 @@ leave_out(struct errbuf *b, uint32_t used)
 }
 
 struct errbuf_record *
-errbuf_slot(struct errbuf *b)
+trace_errbuf_slot(struct errbuf *b)
 {
 	uint32_t prod = atomic_load_explicit(&b->prod, memory_order_relaxed);
 	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_acquire);
@@ -46,7 +46,7 @@ errbuf_slot(struct errbuf *b)
 }
 
 void
-errbuf_commit(struct errbuf *b)
+trace_errbuf_commit(struct errbuf *b)
 {
 	uint32_t prod = atomic_load_explicit(&b->prod, memory_order_relaxed);
 
@@ -54,7 +54,7 @@ errbuf_commit(struct errbuf *b)
 }
 
 uint32_t
-errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n)
+trace_errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n)
 {
 	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_relaxed);
 	uint32_t count = atomic_load_explicit(&b->prod, memory_order_acquire) - cons;
@@ -68,17 +68,17 @@ errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n)
 }
 
 uint32_t
-errbuf_waiting(const struct errbuf *b)
+trace_errbuf_waiting(const struct errbuf *b)
 {
 	return atomic_load_explicit(&b->prod, memory_order_acquire) -
 	       atomic_load_explicit(&b->cons, memory_order_relaxed);
 }
 
 void
-errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out)
+trace_errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out)
 {
 	const uint32_t cons = atomic_load_explicit(&b->cons, memory_order_relaxed);
 
-	assert(i < errbuf_waiting(b));
+	assert(i < trace_errbuf_waiting(b));
 	*out = b->r[(cons + i) & b->mask];
 }

@@ -7,7 +7,7 @@
  * Owner:   one worker produces, the control lcore consumes. Neither waits for the other: above half
  *          full one packet in 16 is kept, a full buffer keeps none, and each one left out is
  *          counted (RX-ERR-03).
- * Memory:  errbuf_size(); the caller's.
+ * Memory:  trace_errbuf_size(); the caller's.
  * Depends: base, mem (mem_refusal.h).
  * Spec:    RX-ERR-01..04.
  */
@@ -54,10 +54,10 @@ struct errbuf {
 	struct errbuf_record r[] CACHE_ALIGNED;
 };
 
-size_t errbuf_size(uint32_t entries);
-void errbuf_init(struct errbuf *b, uint32_t entries);
+size_t trace_errbuf_size(uint32_t entries);
+void trace_errbuf_init(struct errbuf *b, uint32_t entries);
 /** Worker: slot to fill (all of it: it holds an old record), or NULL: left out and counted. */
-struct errbuf_record *errbuf_slot(struct errbuf *b);
+struct errbuf_record *trace_errbuf_slot(struct errbuf *b);
 /** Worker: count n packets that get no record. */
 static inline void
 errbuf_leave_out(struct errbuf *b, uint32_t n)
@@ -67,12 +67,12 @@ errbuf_leave_out(struct errbuf *b, uint32_t n)
 	atomic_store_explicit(&b->lost, lost + n, memory_order_relaxed);
 }
 /** Worker: publish it. */
-void errbuf_commit(struct errbuf *b);
+void trace_errbuf_commit(struct errbuf *b);
 /** Control: copy up to n records out. @return how many. */
-uint32_t errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n);
+uint32_t trace_errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n);
 /** Control: how many wait to be taken. */
-uint32_t errbuf_waiting(const struct errbuf *b);
-/** Control: copy the i-th of those, 0 is the oldest; it stays. `i` is below errbuf_waiting(). */
-void errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out);
+uint32_t trace_errbuf_waiting(const struct errbuf *b);
+/** Control: copy the i-th of those that wait, 0 is the oldest; it stays. */
+void trace_errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out);
 
 #endif

@@ -461,7 +461,7 @@ hostile_clear(struct hostile_rig *r)
 	while (mbox_next_event(&r->mbox, &e))
 		;
 	mbox_events_done(&r->mbox);
-	while (errbuf_take(worker_errbuf(r->worker[WITH_ERRBUF]), rec, 32) != 0)
+	while (trace_errbuf_take(worker_errbuf(r->worker[WITH_ERRBUF]), rec, 32) != 0)
 		;
 	return sum;
 }

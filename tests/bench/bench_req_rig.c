@@ -213,7 +213,7 @@ req_begin(struct req_rig *q, const struct request_case *c)
 	const struct wire_path to_peer = path(true);
 
 	for (uint32_t i = 0; i < qps; i++) {
-		sends_stop(q->worker, q->qp[i]);
+		pipeline_sends_stop(q->worker, q->qp[i]);
 		bring_up(q->qp[i], c);
 		ring_attach(
 			&q->sq[i], q->qp[i]->sq.ring.sh, q->sq[i].mask + 1, q->sq[i].stride, false);

@@ -141,7 +141,7 @@ look_events(void)
 	if ((fb.drain & DRAIN_UP) != 0)
 		mbox_events_done(&fb.mbox);
 	if ((fb.drain & DRAIN_ERRBUF) != 0 && worker_errbuf(fb.w) != NULL)
-		errbuf_take(worker_errbuf(fb.w), rec, 8);
+		trace_errbuf_take(worker_errbuf(fb.w), rec, 8);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */

@@ -220,8 +220,8 @@ make_env(bool no_socket)
 		e->ports[1].addr = &fake.addr2;
 	}
 	for (unsigned int w = 0; w < FAKE_WORKERS; w++) {
-		fake.errbuf[w] = aligned_alloc(64, (errbuf_size(FAKE_ERRORS) + 63) & ~63u);
-		errbuf_init(fake.errbuf[w], FAKE_ERRORS);
+		fake.errbuf[w] = aligned_alloc(64, (trace_errbuf_size(FAKE_ERRORS) + 63) & ~63u);
+		trace_errbuf_init(fake.errbuf[w], FAKE_ERRORS);
 		fake.trace[w] = aligned_alloc(64, (trace_size(FAKE_TRACE) + 63) & ~63u);
 		trace_init(fake.trace[w], FAKE_TRACE);
 		assert_int_equal(mbox_create(&fake.mbox[w], w, 1024, SOCKET_ID_ANY), 0);

@@ -107,8 +107,8 @@ AEQ_07_events_of_no_qp(void **state UNUSED)
 	for (uint32_t code = 0; code < 4096; code++) {
 		static const uint8_t none[] = { 0, 2, 4, 6, 8, 10, 12, 14 };
 
-		if (code == AEQ_CQ_OPERATION || aeq_code_class(code) == AEQ_CLASS_REPORT ||
-			aeq_code_class(code) == AEQ_CLASS_SUSPEND)
+		if (code == AEQ_CQ_OPERATION || ring_aeq_code_class(code) == AEQ_CLASS_REPORT ||
+			ring_aeq_code_class(code) == AEQ_CLASS_SUSPEND)
 			continue;
 		entry(worker_of(17),
 			(struct ring_aeq_event){

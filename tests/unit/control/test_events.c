@@ -207,7 +207,7 @@ AE_07_port_events(void **state UNUSED)
 static void
 drop(unsigned int worker, uint32_t psn, uint64_t faults, uint8_t charged)
 {
-	struct errbuf_record *r = errbuf_slot(fake.errbuf[worker]);
+	struct errbuf_record *r = trace_errbuf_slot(fake.errbuf[worker]);
 
 	assert_non_null(r);
 	*r = (struct errbuf_record){ .time_ns = psn,
@@ -219,7 +219,7 @@ drop(unsigned int worker, uint32_t psn, uint64_t faults, uint8_t charged)
 		.opcode = OP_RC_SEND_ONLY,
 		.charged = charged,
 		.header = { 1, 2, 0xff } };
-	errbuf_commit(fake.errbuf[worker]);
+	trace_errbuf_commit(fake.errbuf[worker]);
 }
 
 static void

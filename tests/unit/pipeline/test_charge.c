@@ -19,7 +19,7 @@ RX_ERR_01_record(void **state)
 	bed_put(b, m);
 	bed_put(b, changed(&changes[1])); /* source address */
 	bed_turn(b);
-	assert_int_equal(errbuf_take(worker_errbuf(b->w), r, 2), 2);
+	assert_int_equal(trace_errbuf_take(worker_errbuf(b->w), r, 2), 2);
 	assert_int_equal(r[0].charged, FAULT_PKEY);
 	assert_true(r[0].faults == FAULT_BIT(FAULT_PKEY));
 	assert_int_equal(r[0].qpn, QPN);
@@ -46,7 +46,7 @@ RX_ERR_03_bounded(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_pkey_violation), 100);
 	/* 32 fill half of the 64; of the other 68 one in 16 is kept. */
 	assert_int_equal(bed_stat(b, STAT_error_buffer_lost), 64);
-	while (errbuf_take(worker_errbuf(b->w), &r, 1) == 1)
+	while (trace_errbuf_take(worker_errbuf(b->w), &r, 1) == 1)
 		n++;
 	assert_int_equal(n, 36);
 
@@ -198,7 +198,7 @@ RX_ERR_04_fatal_entry(void **state)
 	}
 	bed_no_up(b);
 	bed_forget_output(b);
-	while (errbuf_take(worker_errbuf(b->w), &r, 1) == 1)
+	while (trace_errbuf_take(worker_errbuf(b->w), &r, 1) == 1)
 		assert_int_not_equal(r.impact, ERRBUF_FATAL);
 
 	f.psn = psn(E);

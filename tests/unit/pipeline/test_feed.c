@@ -23,7 +23,7 @@ REQ_03_send_feed(void **state)
 	b->qp->flags |= QPF_SEND_FEED;
 	m.qp.qp = b->qp;
 	assert_int_equal(bed_tell(b, &m), 0);
-	send_wake(b->w, b->qp);
+	pipeline_send_wake(b->w, b->qp);
 	bed_turns(b);
 	for (uint32_t i = 0; i < 5; i += 2) {
 		expect_packet(b, OP_RC_WRITE_ONLY, S + i, 8);

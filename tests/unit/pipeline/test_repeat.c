@@ -83,7 +83,7 @@ RESP_RNR_08_one_nak_a_burst(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_20), 4);
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_21), 1);
 	assert_int_equal(qp_stat(b->qp, STAT_out_of_buffer), 4);
-	assert_int_equal(errbuf_take(worker_errbuf(b->w), r, 9), 5);
+	assert_int_equal(trace_errbuf_take(worker_errbuf(b->w), r, 9), 5);
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(r[i].charged, FAULT_RQ_EMPTY);
 		assert_int_equal(r[i].impact, i == 0 ? ERRBUF_RNR : ERRBUF_DROP);

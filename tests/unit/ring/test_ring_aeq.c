@@ -152,10 +152,10 @@ AEQ_03_sources(void **state UNUSED)
 		assert_int_equal(e.source, s);
 		assert_int_equal(e.flags, want[s].flags);
 		assert_string_equal(
-			aeq_source_name(s), want[s].name != NULL ? want[s].name : "NONE");
+			ring_aeq_source_name(s), want[s].name != NULL ? want[s].name : "NONE");
 	}
-	assert_string_equal(aeq_source_name(16), "NONE");
-	assert_int_equal(aeq_source_flags(16), 0);
+	assert_string_equal(ring_aeq_source_name(16), "NONE");
+	assert_int_equal(ring_aeq_source_flags(16), 0);
 }
 
 static void
@@ -179,7 +179,7 @@ AEQ_04_codes_override_the_source(void **state UNUSED)
 	e = (struct ring_aeq_event){ .code = AEQ_QP_REPORT, .source = 2 };
 	ring_aeq_decode(ring_aeq_encode(&e, true), &e);
 	assert_int_equal(e.flags, AEQ_QP);
-	assert_string_equal(aeq_source_name(e.source), "CQ");
+	assert_string_equal(ring_aeq_source_name(e.source), "CQ");
 	free(p.mem);
 }
 
@@ -206,12 +206,12 @@ AEQ_11_flush_map(void **state UNUSED)
 	unsigned int found = 0, abnormal = 0;
 
 	for (uint16_t code = 0; code < 4096; code++) {
-		const struct aeq_flush f = aeq_flush_of(code);
+		const struct aeq_flush f = ring_aeq_flush_of(code);
 		char name[64];
 		bool listed = false;
 
-		snprintf(name, sizeof(name), "%s;", aeq_code_text(code));
-		abnormal += aeq_code_class(code) == AEQ_CLASS_ABNORMAL &&
+		snprintf(name, sizeof(name), "%s;", ring_aeq_code_text(code));
+		abnormal += ring_aeq_code_class(code) == AEQ_CLASS_ABNORMAL &&
 			    strcmp(name, "unknown event;") != 0;
 		for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
 			const char *at = strstr(rows[i].codes, name);
@@ -221,7 +221,7 @@ AEQ_11_flush_map(void **state UNUSED)
 			assert_string_equal(f.name, rows[i].flush);
 			assert_int_equal(f.status, rows[i].status);
 			assert_int_equal(f.event, rows[i].event);
-			assert_int_equal(aeq_code_class(code), AEQ_CLASS_ABNORMAL);
+			assert_int_equal(ring_aeq_code_class(code), AEQ_CLASS_ABNORMAL);
 			listed = true;
 			found++;
 		}
@@ -234,7 +234,7 @@ AEQ_11_flush_map(void **state UNUSED)
 	}
 	assert_int_equal(found, 12);
 	assert_int_equal(abnormal, 12);
-	assert_int_equal(aeq_code_class(0xfff), AEQ_CLASS_ABNORMAL);
+	assert_int_equal(ring_aeq_code_class(0xfff), AEQ_CLASS_ABNORMAL);
 }
 
 static void

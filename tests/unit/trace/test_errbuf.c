@@ -15,18 +15,18 @@
 static struct errbuf *
 errbuf_new(uint32_t entries)
 {
-	struct errbuf *b = aligned_alloc(CACHE_LINE, errbuf_size(entries));
+	struct errbuf *b = aligned_alloc(CACHE_LINE, trace_errbuf_size(entries));
 
 	assert_non_null(b);
-	memset(b, 0xff, errbuf_size(entries));
-	errbuf_init(b, entries);
+	memset(b, 0xff, trace_errbuf_size(entries));
+	trace_errbuf_init(b, entries);
 	return b;
 }
 
 static bool
 put(struct errbuf *b, uint32_t i)
 {
-	struct errbuf_record *r = errbuf_slot(b);
+	struct errbuf_record *r = trace_errbuf_slot(b);
 
 	if (r == NULL)
 		return false;
@@ -35,16 +35,16 @@ put(struct errbuf *b, uint32_t i)
 	r->qpn = i;
 	r->header_len = ERRBUF_HEADER_BYTES;
 	memset(r->header, (int)(i & 0xff), sizeof(r->header));
-	errbuf_commit(b);
+	trace_errbuf_commit(b);
 	return true;
 }
 
 static void
 sizes(void **state UNUSED)
 {
-	assert_int_equal(errbuf_size(0), 0);
-	assert_int_equal(errbuf_size(65), 0);
-	assert_int_equal(errbuf_size(64), 128 + 64 * 256);
+	assert_int_equal(trace_errbuf_size(0), 0);
+	assert_int_equal(trace_errbuf_size(65), 0);
+	assert_int_equal(trace_errbuf_size(64), 128 + 64 * 256);
 }
 
 /* What is looked at stays, over the ring's end too. */
@@ -56,19 +56,19 @@ RX_ERR_01_look(void **state UNUSED)
 
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(put(b, i));
-	assert_int_equal(errbuf_take(b, out, 3), 3);
+	assert_int_equal(trace_errbuf_take(b, out, 3), 3);
 	for (uint32_t i = 4; i < 7; i++)
 		assert_true(put(b, i));
-	assert_int_equal(errbuf_waiting(b), 4);
+	assert_int_equal(trace_errbuf_waiting(b), 4);
 	for (uint32_t turn = 0; turn < 2; turn++) {
 		for (uint32_t i = 0; i < 4; i++) {
-			errbuf_look(b, i, &r);
+			trace_errbuf_look(b, i, &r);
 			assert_int_equal(r.qpn, 3 + i);
 		}
 	}
-	assert_int_equal(errbuf_take(b, out, 4), 4);
+	assert_int_equal(trace_errbuf_take(b, out, 4), 4);
 	assert_int_equal(out[0].qpn, 3);
-	assert_int_equal(errbuf_waiting(b), 0);
+	assert_int_equal(trace_errbuf_waiting(b), 0);
 	free(b);
 }
 
@@ -85,17 +85,17 @@ RX_ERR_03_bounded(void **state UNUSED)
 		stored += put(b, i);
 	assert_int_equal(stored, 64);
 	assert_int_equal(atomic_load(&b->lost), 10000 - 64);
-	assert_int_equal(errbuf_take(b, out, 65), 64);
+	assert_int_equal(trace_errbuf_take(b, out, 65), 64);
 	for (uint32_t i = 0; i < 64; i++) { /* all up to half full, then one in 16 */
 		uint32_t want = i < 32 ? i : 32 + 16 * (i - 32) + 15;
 
 		assert_int_equal(out[i].qpn, want);
 		assert_int_equal(out[i].header[ERRBUF_HEADER_BYTES - 1], want & 0xff);
 	}
-	assert_int_equal(errbuf_take(b, out, 65), 0);
+	assert_int_equal(trace_errbuf_take(b, out, 65), 0);
 
 	assert_true(put(b, 7)); /* and it goes on afterwards */
-	assert_int_equal(errbuf_take(b, out, 65), 1);
+	assert_int_equal(trace_errbuf_take(b, out, 65), 1);
 	assert_int_equal(out[0].qpn, 7);
 	assert_int_equal(atomic_load(&b->lost), 10000 - 64);
 	free(out);
@@ -114,7 +114,7 @@ RX_ERR_01_in_order_once(void **state UNUSED)
 		for (uint32_t i = 0; i < 5; i++)
 			assert_true(put(b, in++));
 		for (uint32_t left = 5; left != 0;) {
-			uint32_t n = errbuf_take(b, out, 2);
+			uint32_t n = trace_errbuf_take(b, out, 2);
 
 			assert_int_equal(n, left < 2 ? left : 2);
 			for (uint32_t i = 0; i < n; i++) {
@@ -135,10 +135,10 @@ uncommitted(void **state UNUSED)
 	struct errbuf *b = errbuf_new(2);
 	struct errbuf_record out[2];
 
-	assert_non_null(errbuf_slot(b));
-	assert_int_equal(errbuf_take(b, out, 2), 0);
+	assert_non_null(trace_errbuf_slot(b));
+	assert_int_equal(trace_errbuf_take(b, out, 2), 0);
 	assert_true(put(b, 3));
-	assert_int_equal(errbuf_take(b, out, 2), 1);
+	assert_int_equal(trace_errbuf_take(b, out, 2), 1);
 	assert_int_equal(out[0].qpn, 3);
 	free(b);
 }
@@ -167,7 +167,7 @@ RX_ERR_03_two_threads(void **state UNUSED)
 
 	assert_int_equal(pthread_create(&thread, NULL, writer_main, b), 0);
 	while (last != ITEMS - 1 && got + atomic_load(&b->lost) < ITEMS) {
-		uint32_t n = errbuf_take(b, out, 16);
+		uint32_t n = trace_errbuf_take(b, out, 16);
 
 		for (uint32_t i = 0; i < n; i++) {
 			wrong += last != UINT32_MAX && out[i].qpn <= last;
@@ -180,7 +180,7 @@ RX_ERR_03_two_threads(void **state UNUSED)
 			sched_yield();
 	}
 	pthread_join(thread, NULL);
-	for (uint32_t n; (n = errbuf_take(b, out, 16)) != 0;)
+	for (uint32_t n; (n = trace_errbuf_take(b, out, 16)) != 0;)
 		got += n;
 	assert_int_equal(wrong, 0);
 	assert_int_equal(got + atomic_load(&b->lost), ITEMS);
