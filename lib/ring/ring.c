@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ring.h"
-
-#include <assert.h>
+#include "invariant.h"
 
 static bool
 is_power_of_two(uint32_t n)
@@ -45,7 +44,7 @@ ring_entries(uint32_t n)
 void
 ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool fresh)
 {
-	assert(ring_size(entries, stride) != 0);
+	ASSERT(ring_size(entries, stride) != 0);
 	r->sh = mem;
 	r->mask = entries - 1;
 	r->stride = stride;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ring_aeq.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -139,7 +139,7 @@ ring_aeq_size(uint32_t entries)
 void
 ring_aeq_attach(struct ring_aeq *q, void *mem, uint32_t entries)
 {
-	assert(ring_aeq_size(entries) != 0);
+	ASSERT(ring_aeq_size(entries) != 0);
 	*q = (struct ring_aeq){ .sh = mem, .mask = entries - 1 };
 }
 

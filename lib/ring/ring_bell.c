@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ring_bell.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 
@@ -20,7 +20,7 @@ ring_bells_size(uint32_t entries)
 void
 ring_bells_attach(struct ring_bells *b, void *mem, uint32_t entries)
 {
-	assert(ring_bells_size(entries) != 0);
+	ASSERT(ring_bells_size(entries) != 0);
 	b->slot = mem;
 	b->mask = entries - 1;
 	atomic_init(&b->next, 0);

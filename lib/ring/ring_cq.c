@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ring.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 void
 ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh)
 {
-	assert(ring_size(entries, sizeof(struct ring_cqe)) != 0);
+	ASSERT(ring_size(entries, sizeof(struct ring_cqe)) != 0);
 	q->sh = mem;
 	q->mask = entries - 1;
 	q->limit = cqe < entries ? cqe : entries;

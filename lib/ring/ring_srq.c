@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ring_srq.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -87,7 +87,7 @@ ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries)
 	uint32_t prod = atomic_load_explicit(&from->sh->prod, memory_order_relaxed);
 	uint32_t head = atomic_load_explicit(&q->head, memory_order_acquire);
 
-	assert(entries > from->mask && ring_size(entries, from->stride) != 0);
+	ASSERT(entries > from->mask && ring_size(entries, from->stride) != 0);
 	*to = (struct ring_srq_view){ .sh = mem, .mask = entries - 1, .stride = from->stride };
 	/* An entry keeps its index; what is taken meanwhile was copied in vain. */
 	for (uint32_t i = head; i != prod && i - head <= from->mask; i++)

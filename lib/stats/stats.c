@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stats.h"
 #include "load.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <string.h>
 
 const struct stats_info stats_info[STAT_MAX] = {
@@ -60,7 +60,7 @@ SYNDROME(31);
 enum stats_counter
 stats_of_syndrome(unsigned int bit)
 {
-	assert(bit < 32);
+	ASSERT(bit < 32);
 	return (enum stats_counter)(STAT_rx_syndrome_0 + (bit & 31));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "errbuf.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define SAMPLE 16
@@ -17,7 +17,7 @@ trace_errbuf_size(uint32_t entries)
 void
 trace_errbuf_init(struct errbuf *b, uint32_t entries)
 {
-	assert(trace_errbuf_size(entries) != 0);
+	ASSERT(trace_errbuf_size(entries) != 0);
 	memset(b, 0, trace_errbuf_size(entries));
 	b->mask = entries - 1;
 }
@@ -79,6 +79,6 @@ trace_errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out)
 {
 	const uint32_t cons = atomic_load_explicit(&b->cons, memory_order_relaxed);
 
-	assert(i < trace_errbuf_waiting(b));
+	ASSERT(i < trace_errbuf_waiting(b));
 	*out = b->r[(cons + i) & b->mask];
 }

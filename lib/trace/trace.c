@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trace.h"
+#include "invariant.h"
 
-#include <assert.h>
 #include <string.h>
 
 static const char *const kind_names[TRACE_KIND_MAX] = {
@@ -21,7 +21,7 @@ trace_size(uint32_t entries)
 void
 trace_init(struct trace *t, uint32_t entries)
 {
-	assert(trace_size(entries) != 0);
+	ASSERT(trace_size(entries) != 0);
 	memset(t, 0, trace_size(entries));
 	t->mask = entries - 1;
 }
