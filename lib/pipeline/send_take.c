@@ -7,7 +7,7 @@
 
 #include "mem_reach.h"
 #include "pipeline_priv.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
 #define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
 #define ATOMIC_LEN  8

@@ -6,7 +6,7 @@
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
- * Depends: acks.h, complete.h, pipeline_priv.h, responder_plain.h, mem_reach.h.
+ * Depends: acks.h, complete.h, pipeline_priv.h, responder_fast.h, mem_reach.h.
  *
  * WRITE ONLY, SEND ONLY, and duplicates of both. Whatever is not plain returns false with nothing
  * done, and goes the way of all requests, where the same packet would be judged the same.
@@ -15,7 +15,7 @@
 #include "complete.h"
 #include "mem_reach.h"
 #include "pipeline_priv.h"
-#include "responder_plain.h"
+#include "responder_fast.h"
 
 /** Owe an ACK for `p`, at the end of the burst; nothing stands in the answer queue. */
 static ALWAYS_INLINE void
@@ -65,7 +65,7 @@ plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
 	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
 		UNLIKELY(!plain_qp(w, qp, p)) ||
-		UNLIKELY(!responder_takes_plain(&qp->resp, p, MEM_REMOTE_WRITE)) ||
+		UNLIKELY(!responder_fits_fast(&qp->resp, p, MEM_REMOTE_WRITE)) ||
 		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
 		return false;
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
@@ -127,10 +127,10 @@ plain_write(struct worker *w, struct qp *qp, const struct wire_pkt *p, const str
 {
 	/* A packet before this one may have revoked the key. */
 	if (UNLIKELY(at->host == NULL || !mem_is_valid(at->region) ||
-		     !responder_is_plain(&qp->resp, p, MEM_REMOTE_WRITE)))
+		     !responder_is_fast(&qp->resp, p, MEM_REMOTE_WRITE)))
 		return false;
 	plain_copy(at->host, wire_payload(p), p->payload_len);
-	responder_take_plain(&qp->resp);
+	responder_take_fast(&qp->resp);
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		plain_ack(w, qp, p->psn);
 	return true;
@@ -153,7 +153,7 @@ plain_writes(struct worker *w, struct burst *b, uint32_t i, const struct place *
 			UNLIKELY(p->psn.v != qp->resp.epsn.v) || traced(w, qp))
 			break;
 		plain_copy(at[i].host, wire_payload(p), p->payload_len);
-		responder_take_plain(&qp->resp);
+		responder_take_fast(&qp->resp);
 		if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 			plain_ack(w, qp, p->psn);
 		qp_few_write(qp, p->frame_len);
@@ -193,7 +193,7 @@ plain_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const stru
 
 	/* A packet before this one may have taken the WQE. */
 	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
-		     !responder_is_plain(&qp->resp, p, 0) || p->payload_len > at->room ||
+		     !responder_is_fast(&qp->resp, p, 0) || p->payload_len > at->room ||
 		     cq == NULL))
 		return false;
 	slot = cq_begin(w, cq, &index);
@@ -204,7 +204,7 @@ plain_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const stru
 	plain_complete(w, qp, p, at->wr_id, slot);
 	ring_cq_publish(&cq->ring, slot, index);
 	cq_end(w, qp, cq, (struct added){ p->psn.v, STATUS_SUCCESS, (p->flags & PKT_SE) != 0 });
-	responder_take_plain(&qp->resp);
+	responder_take_fast(&qp->resp);
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		plain_ack(w, qp, p->psn);
 	return true;
@@ -214,7 +214,7 @@ plain_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const stru
 static ALWAYS_INLINE bool
 plain_duplicate(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 {
-	if (!responder_is_plain_duplicate(&qp->resp, p))
+	if (!responder_is_fast_duplicate(&qp->resp, p))
 		return false;
 	plain_ack(w, qp, psn_sub(qp->resp.epsn, 1));
 	return true;

@@ -6,7 +6,7 @@
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
- * Depends: acks.h, pipeline_priv.h, responder_plain.h.
+ * Depends: acks.h, pipeline_priv.h, responder_fast.h.
  * Spec:    RESP-SEQ-01, RESP-SEQ-02, RESP-RNR-01, RESP-RNR-05, RESP-RNR-08.
  *
  * A peer that is behind sends many of these, and so does one that means harm: they are to cost less
@@ -14,7 +14,7 @@
  */
 #include "acks.h"
 #include "pipeline_priv.h"
-#include "responder_plain.h"
+#include "responder_fast.h"
 #include "stage_5_plain.h"
 
 /**
@@ -111,7 +111,7 @@ plain_gap(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
 	const struct charge c = { .rule = RULE_GAP, .fault = FAULT_PSN, .impact = ERRBUF_NAK };
 	struct qp *qp = b->qp[i];
 
-	if (!responder_is_plain_gap(&qp->resp, &b->pkt[i]) || (qp->flags & QPF_DIRTY) != 0)
+	if (!responder_is_fast_gap(&qp->resp, &b->pkt[i]) || (qp->flags & QPF_DIRTY) != 0)
 		return false;
 	qp->resp.latched = true;
 	if (UNLIKELY(refused(w, qp, FAULT_PSN, n)))
@@ -155,7 +155,7 @@ plain_refused(struct worker *w, struct burst *b, uint32_t i, struct plain_counts
 {
 	const struct responder *r = &b->qp[i]->resp;
 
-	if (responder_is_plain_ahead(r, &b->pkt[i])) {
+	if (responder_is_fast_ahead(r, &b->pkt[i])) {
 		plain_ahead(w, b, i, n);
 		return true;
 	}
@@ -182,7 +182,7 @@ refused_run(
 	for (; at < end && b->qp[at] == qp && plain_qp(w, qp, &b->pkt[at]); at++) {
 		const struct wire_pkt *p = &b->pkt[at];
 
-		if (responder_is_plain_ahead(r, p))
+		if (responder_is_fast_ahead(r, p))
 			ahead++;
 		else if (!told || !responder_is_unready(r, p))
 			break;

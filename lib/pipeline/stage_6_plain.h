@@ -6,14 +6,14 @@
  *
  * Owner:   stage_5_respond.c; the worker's lcore.
  * Memory:  none.
- * Depends: pipeline_priv.h, requester_plain.h.
+ * Depends: pipeline_priv.h, requester_fast.h.
  *
  * Whatever is not plain returns false with nothing done, and goes to stage_complete(), which would
  * come to the same.
  */
 #include "mem_reach.h"
 #include "pipeline_priv.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
 /** ACKs of a burst that one stands for. */
 struct acks {

@@ -5,7 +5,7 @@
  */
 #include "event_codes.h"
 #include "pipeline_priv.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
 #define DUE_BURST 32
 #define DUE_TURNS 8

@@ -6,7 +6,7 @@
  *
  * Owner:   stage_8_request.c; the worker's lcore.
  * Memory:  buffers are the caller's, and the port's from then on.
- * Depends: pipeline_priv.h, requester_plain.h.
+ * Depends: pipeline_priv.h, requester_fast.h.
  *
  * Whatever is not plain is left alone. It goes to requester_next() and pipeline_request_send(),
  * which would make the same packet of it.
@@ -14,7 +14,7 @@
 #include "mem_reach.h"
 #include "pipeline_priv.h"
 #include "reply.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 #include "wire_head.h"
 
 enum {

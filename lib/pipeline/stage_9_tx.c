@@ -10,7 +10,7 @@
  * that reading, never early.
  */
 #include "pipeline_priv.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
 void
 pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "qp.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
 static uint32_t
 min_u32(uint32_t a, uint32_t b)

@@ -7,9 +7,9 @@
 
 /** A message that nothing stands against but, perhaps, the window. Stricter than the rules. */
 static ALWAYS_INLINE bool
-is_plain(const struct requester *r, const struct requester_wr *w, const struct segment *s)
+is_fast(const struct requester *r, const struct requester_wr *w, const struct segment *s)
 {
-	bool odd = (s->plain == 0) | (w->fault != 0) | ((w->flags & WR_FENCE) != 0) |
+	bool odd = (s->fast == 0) | (w->fault != 0) | ((w->flags & WR_FENCE) != 0) |
 		   (w->len > MESSAGE_MAX) | r->draining | r->failed |
 		   ((r->knobs & REQ_KNOB_CREDITS) != 0);
 
@@ -177,7 +177,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	return REQ_SEND;
 }
 
-/** Starts what is not plain, goes on with what was started, resends. */
+/** Starts what is not fast, goes on with what was started, resends. */
 static __attribute__((noinline)) enum requester_stop
 next_slow(struct requester *r, ns_t now, struct requester_packet *out)
 {
@@ -213,7 +213,7 @@ requester_next(struct requester *r, ns_t now, struct requester_packet *out)
 	if (UNLIKELY(r->sending == r->tail))
 		return stop(r, r->draining ? REQ_DRAINED : REQ_IDLE, now, out);
 	s = segment_of(w);
-	if (LIKELY(r->sending == r->fresh) && LIKELY(is_plain(r, w, s)))
+	if (LIKELY(r->sending == r->fresh) && LIKELY(is_fast(r, w, s)))
 		return send(r, w, s, EMIT_DATA | EMIT_START, now, out);
 	return next_slow(r, now, out);
 }

@@ -11,7 +11,7 @@ const struct segment req_segments[WR_OPCODES + 1] = {
 		.kind = SEGMENT_##knd,                                            \
 		.se = (solicited)*PKT_SE,                                         \
 		.wqe = (takes_wqe),                                               \
-		.plain = SEGMENT_##knd == SEGMENT_DATA },
+		.fast = SEGMENT_##knd == SEGMENT_DATA },
 #include "tables/segments.def"
 #undef SEGMENT
 };

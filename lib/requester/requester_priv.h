@@ -24,13 +24,13 @@
  */
 #include "compiler.h"
 #include "requester.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
-#define MSN_MASK    0xffffffu
-#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
-#define PSNS_MAX    REQUESTER_PSNS_MAX
-#define NO_FAULT    0xff
-#define RNR_FOREVER 7 /* rnr_retry (REQ-RNR-06) */
+#define MSN_MASK      0xffffffu
+#define MESSAGE_MAX   UINT32_C(0x80000000) /* bytes (REQ-18) */
+#define PSNS_MAX      REQUESTER_PSNS_MAX
+#define NO_FAULT      0xff
+#define RNR_FOREVER   7       /* rnr_retry (REQ-RNR-06) */
 #define RNR_NS_PER_US 1001ull /* of the peer's clock: as with requester_wait_ns() */
 
 enum { /* values of ibv_wc_status */
@@ -145,7 +145,7 @@ struct segment {
 	uint8_t kind;  /* enum segment_kind */
 	uint8_t se;    /* PKT_SE or 0 */
 	uint8_t wqe;
-	uint8_t plain; /* a start needs nothing but room in the window */
+	uint8_t fast; /* a start needs nothing but room in the window */
 };
 
 #define WR_OPCODES 16

@@ -3,7 +3,7 @@
  * What a failed check leads to: drop, RNR NAK, or a NAK with the QP in ERR and one local report,
  * by completion or by event (RESP-CLS, AE-10). ePSN never moves here.
  */
-#include "responder_plain.h"
+#include "responder_fast.h"
 #include "responder_priv.h"
 
 static const struct {

@@ -73,7 +73,7 @@ responder_reset(struct responder *r, psn_t rq_psn)
 
 /** A SEND or WRITE at ePSN that no check would refuse. Short of that it may say no wrongly. */
 static ALWAYS_INLINE bool
-is_plain(const struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+is_fast(const struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
 	const struct plan *pl)
 {
 	uint32_t len = p->payload_len, dma_len = r->dma_len;
@@ -228,7 +228,7 @@ receive_planned(struct responder *r, const struct wire_pkt *p, const struct resp
 {
 	const struct plan *pl = &plans[p->opcode % RC_OPCODES];
 
-	if (LIKELY(p->opcode < RC_OPCODES && pl->kind != PLAN_SLOW && is_plain(r, p, f, pl)))
+	if (LIKELY(p->opcode < RC_OPCODES && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl)))
 		accept(r, p, f, pl, v);
 	else
 		receive_slow(r, p, f, now, v);
@@ -244,9 +244,9 @@ responder_receive(struct responder *r, const struct wire_pkt *p, const struct re
 {
 	if (UNLIKELY((r->knobs & RESP_KNOB_RESYNC) != 0))
 		r->epsn = p->psn;
-	if (p->opcode == OP_RC_WRITE_ONLY && is_plain(r, p, f, &plans[OP_RC_WRITE_ONLY]))
+	if (p->opcode == OP_RC_WRITE_ONLY && is_fast(r, p, f, &plans[OP_RC_WRITE_ONLY]))
 		accept(r, p, f, &plans[OP_RC_WRITE_ONLY], v);
-	else if (p->opcode == OP_RC_SEND_ONLY && is_plain(r, p, f, &plans[OP_RC_SEND_ONLY]))
+	else if (p->opcode == OP_RC_SEND_ONLY && is_fast(r, p, f, &plans[OP_RC_SEND_ONLY]))
 		accept(r, p, f, &plans[OP_RC_SEND_ONLY], v);
 	else
 		receive_planned(r, p, f, now, v);

@@ -17,7 +17,7 @@
 #include "be.h"
 #include "compiler.h"
 #include "requester.h"
-#include "requester_plain.h"
+#include "requester_fast.h"
 
 #define S       0x000200u
 #define VA      UINT64_C(0x7f0000020000)
@@ -27,7 +27,7 @@
 #define SLOTS   256
 #define OUT_MAX 512
 #define MS      UINT64_C(1000000)
-#define TTR_14  UINT64_C(67108864) /* timeout 14: 67.1 ms */
+#define TTR_14  UINT64_C(67108864)       /* timeout 14: 67.1 ms */
 #define WAIT_14 (TTR_14 + TTR_14 / 1024) /* ... by no clock too short: two may differ so much */
 
 /* Values of libibverbs and of the AETH, typed here on purpose. */

@@ -5,7 +5,7 @@
  */
 #include "../../clib/rng.h"
 #include "pkt.h"
-#include "responder_plain.h"
+#include "responder_fast.h"
 
 static bool
 is_good(const struct sim *s)
@@ -34,11 +34,11 @@ psns_of(const struct sim *s, const struct spec *p)
 				responder_rule_id((enum responder_rule)s->v.rule));            \
 	} while (0)
 
-static uint64_t plain_writes, plain_duplicates;
+static uint64_t fast_writes, fast_duplicates;
 
 /** What the short way says of a packet is what the long way did (RESP-01, RESP-02, RESP-DUP-01). */
 static void
-plain_agrees(const struct sim *s, const struct spec *p)
+fast_agrees(const struct sim *s, const struct spec *p)
 {
 	uint32_t ack = (p->flags & PKT_ACKREQ) != 0 ? ACT_ACK : 0;
 	bool key_ok = p->rkey == MR_RKEY && !s->mr_gone && p->va >= MR_VA &&
@@ -48,22 +48,22 @@ plain_agrees(const struct sim *s, const struct spec *p)
 	if (s->f.short_of_resources || s->f.exec_fault)
 		return;
 	if (p->op == OP_RC_WRITE_ONLY && p->len != 0 && p->dma_len == p->len && key_ok &&
-		responder_is_plain(&s->before, &s->pkt, 2)) {
+		responder_is_fast(&s->before, &s->pkt, 2)) {
 		struct responder r = s->before;
 
-		responder_take_plain(&r);
+		responder_take_fast(&r);
 		CHECK_THAT(s->v.act == (ACT_PLACE_WRITE | ack) && s->v.va == p->va);
 		CHECK_THAT(memcmp(&r, &s->r, sizeof(r)) == 0);
 		CHECK_THAT(s->v.reply_psn.v == s->before.epsn.v && s->v.reply_msn == r.msn);
 		CHECK_THAT(s->v.syndrome == 0x1f && s->v.counter == RC_WRITE);
-		plain_writes++;
+		fast_writes++;
 	}
-	if (responder_is_plain_duplicate(&s->before, &s->pkt)) {
+	if (responder_is_fast_duplicate(&s->before, &s->pkt)) {
 		CHECK_THAT(s->v.act == (ACT_DUPLICATE | ACT_ACK));
 		CHECK_THAT(s->v.reply_psn.v == ((s->before.epsn.v - 1) & 0xffffff));
 		CHECK_THAT(s->v.reply_msn == s->before.msn && s->v.fault == 0xff);
 		CHECK_THAT(s->v.syndrome == 0x1f && s->v.counter == RC_DUPLICATE);
-		plain_duplicates++;
+		fast_duplicates++;
 	}
 }
 
@@ -74,7 +74,7 @@ invariants(const struct sim *s, const struct spec *p)
 	uint32_t ahead = (p->psn - s->before.epsn.v) & 0xffffff;
 	uint32_t act = s->v.act;
 
-	plain_agrees(s, p);
+	fast_agrees(s, p);
 	CHECK_THAT(s->v.rule != RULE_NONE && s->v.rule < RULE_MAX);
 	CHECK_THAT((act & ~UINT32_C(0x3fff)) == 0);
 	CHECK_THAT(s->v.reply_psn.v <= 0xffffff && s->v.reply_msn <= 0xffffff);
@@ -229,7 +229,7 @@ random_streams(void **state)
 			seed * UINT64_C(0x9e3779b97f4a7c15), knobs[seed % ARRAY_LEN(knobs)]);
 	print_message("# %llu packets accepted\n", (unsigned long long)good);
 	assert_true(good > 50000); /* the streams live long enough to mean something */
-	assert_true(plain_writes > 5000 && plain_duplicates > 5000);
+	assert_true(fast_writes > 5000 && fast_duplicates > 5000);
 }
 
 /** Every opcode, in every state, at, before and ahead of ePSN, with good and bad surroundings. */

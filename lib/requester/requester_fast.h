@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef REQUESTER_PLAIN_H
-#define REQUESTER_PLAIN_H
+#ifndef REQUESTER_FAST_H
+#define REQUESTER_FAST_H
 /**
- * @file requester_plain.h  What a requester with nothing unusual does all the time, in place.
+ * @file requester_fast.h  What a requester with nothing unusual does all the time, in place.
  *
  * Owner:   the QP's worker.
  * Memory:  the caller's.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RESPONDER_PLAIN_H
-#define RESPONDER_PLAIN_H
+#ifndef RESPONDER_FAST_H
+#define RESPONDER_FAST_H
 /**
- * @file responder_plain.h  The commonest requests without facts and verdict.
+ * @file responder_fast.h  The commonest requests without facts and verdict.
  *
  * Owner:   the worker that owns the QP.
  * Memory:  the caller's.
@@ -11,7 +11,7 @@
  *
  * A WRITE ONLY or SEND ONLY at ePSN, between messages, of a QP that owes no explanation: the only
  * open question is where its payload goes. A caller that has found a place for it takes it with
- * responder_take_plain(); one that has not leaves everything to responder_receive(). The predicate
+ * responder_take_fast(); one that has not leaves everything to responder_receive(). The predicate
  * may be stricter than the rules but never laxer.
  */
 #include <string.h>
@@ -24,14 +24,14 @@ _Static_assert(
 		offsetof(struct responder, open) == offsetof(struct responder, pmtu) + 4 &&
 		offsetof(struct responder, latched) == offsetof(struct responder, pmtu) + 5 &&
 		offsetof(struct responder, access) == offsetof(struct responder, pmtu) + 6,
-	"the word that responder_is_plain() looks at (the hosts are little-endian)");
+	"the word that responder_is_fast() looks at (the hosts are little-endian)");
 
 /**
- * responder_is_plain() but for the PSN: what no plain packet changes.
+ * responder_is_fast() but for the PSN: what no plain packet changes.
  * @param access right that the QP must grant, value of ibv_access_flags; 0: none.
  */
 static ALWAYS_INLINE bool
-responder_takes_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+responder_fits_fast(const struct responder *r, const struct wire_pkt *p, uint8_t access)
 {
 	const uint64_t want = (uint64_t)access << 48;
 	const uint64_t mask = want | UINT64_C(0xffff) << 32 | /* open, latched */
@@ -43,14 +43,14 @@ responder_takes_plain(const struct responder *r, const struct wire_pkt *p, uint8
 }
 
 static ALWAYS_INLINE bool
-responder_is_plain(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t access)
 {
-	return responder_takes_plain(r, p, access) && LIKELY(p->psn.v == r->epsn.v);
+	return responder_fits_fast(r, p, access) && LIKELY(p->psn.v == r->epsn.v);
 }
 
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */
 static ALWAYS_INLINE bool
-responder_is_plain_duplicate(const struct responder *r, const struct wire_pkt *p)
+responder_is_fast_duplicate(const struct responder *r, const struct wire_pkt *p)
 {
 	return psn_distance(p->psn, r->epsn) > PSN_HALF && op_has(p->op, OPF_REQUEST) &&
 	       op_has(p->op, OPF_SEND | OPF_WRITE) && p->opcode < 0x20 &&
@@ -62,7 +62,7 @@ responder_is_plain_duplicate(const struct responder *r, const struct wire_pkt *p
  * RESP-RNR-05). The PSN half way round is left to whoever knows the knobs.
  */
 static ALWAYS_INLINE bool
-responder_is_plain_ahead(const struct responder *r, const struct wire_pkt *p)
+responder_is_fast_ahead(const struct responder *r, const struct wire_pkt *p)
 {
 	uint32_t ahead = psn_distance(p->psn, r->epsn);
 
@@ -72,7 +72,7 @@ responder_is_plain_ahead(const struct responder *r, const struct wire_pkt *p)
 
 /** The first request ahead of ePSN, which draws the NAK (RESP-SEQ-01): see above. */
 static ALWAYS_INLINE bool
-responder_is_plain_gap(const struct responder *r, const struct wire_pkt *p)
+responder_is_fast_gap(const struct responder *r, const struct wire_pkt *p)
 {
 	uint32_t ahead = psn_distance(p->psn, r->epsn);
 
@@ -129,7 +129,7 @@ _Static_assert(offsetof(struct responder, msn) == offsetof(struct responder, eps
 
 /** The message is accepted: ePSN and MSN move on. */
 static ALWAYS_INLINE void
-responder_take_plain(struct responder *r)
+responder_take_fast(struct responder *r)
 {
 	uint64_t both;
 
