@@ -4,9 +4,9 @@
 /**
  * @file refusal.h  Why an operation was refused: an errno and a sentence for people.
  *
- * Owner:   control lcore.
+ * Owner:   any thread; not for the data path, which has no sentences.
  * Memory:  the caller's.
- * Depends: base.
+ * Depends: nothing.
  */
 #include "compiler.h"
 
@@ -15,7 +15,11 @@ struct refusal {
 	char text[320];
 };
 
-/** Fill in. @return -err, so that "return refuse(...)" reads well. */
+/**
+ * Fill in; a sentence that is too long is cut.
+ * @param err  positive errno.
+ * @return -err, so that "return refuse(...)" reads well.
+ */
 int refuse(struct refusal *r, int err, const char *fmt, ...) PRINTF(3, 4);
 
 #endif
