@@ -2,10 +2,10 @@
 #include "conf_json.h"
 
 #include <arpa/inet.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "conf_json_value.h"
 #include "rows.h"
 
 static uint64_t
@@ -36,9 +36,7 @@ encode_number(const struct conf_field *f, const uint8_t *at)
 {
 	const uint64_t n = number_at(f, at);
 
-	if ((f->flags & CONF_F_HEX) != 0 || n > INT64_MAX)
-		return json_sprintf("0x%" PRIx64, n);
-	return json_integer((json_int_t)n);
+	return (f->flags & CONF_F_HEX) != 0 ? conf_json_hex(n) : conf_json_u64(n);
 }
 
 static json_t *
@@ -53,12 +51,6 @@ encode_flags(const struct conf_field *f, const uint8_t *at)
 			json_decrefp(&list);
 	}
 	return list;
-}
-
-static json_t *
-encode_mac(const uint8_t *m)
-{
-	return json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5]);
 }
 
 static json_t *
@@ -168,7 +160,7 @@ encode_field(const struct conf_field *f, const uint8_t *obj)
 	case CONF_T_FLAGS:
 		return encode_flags(f, at);
 	case CONF_T_MAC:
-		return encode_mac(at);
+		return conf_json_mac(at);
 	case CONF_T_IPV4:
 		return encode_address(AF_INET, at);
 	case CONF_T_IPV6:

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf_json_value.h"
 #include "internal.h"
 #include "log.h"
-#include "rpc.h"
 #include "why.h"
 
 enum {
@@ -140,7 +140,7 @@ event_json(struct control *c, const struct event *e)
 	}
 	set_about(c, o, e);
 	if (e->event == EVENT_OVERFLOW)
-		json_object_set_new(o, "lost", rpc_u64(e->lost));
+		json_object_set_new(o, "lost", conf_json_u64(e->lost));
 	return o;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf_json_value.h"
 #include "explain_net.h"
 #include "explain_wait.h"
 #include "internal.h"
@@ -75,7 +76,7 @@ story_set(struct control *c, json_t *o, const struct story *s, uint32_t worker)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; s != NULL && i < s->n && list != NULL; i++)
-		list = rpc_append(list, rpc_trace_entry(c, &s->e[i], worker));
+		list = conf_json_append(list, rpc_trace_entry(c, &s->e[i], worker));
 	json_object_set_new(o, "before", json_integer(s != NULL ? (json_int_t)s->before : 0));
 	json_object_set_new(o, "trace", list);
 }
@@ -119,8 +120,7 @@ peer_json(const struct failure *f)
 
 	inet_ntop(path->ipv6 ? AF_INET6 : AF_INET, path->dst_ip, ip, sizeof(ip));
 	return json_pack("{s:s, s:o, s:i}", "ip", ip, "mac",
-		f->resolved ? json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1],
-						  m[2], m[3], m[4], m[5])
+		f->resolved ? conf_json_mac(m)
 					: json_null(),
 		"qp_num", (int)f->peer_qpn);
 }

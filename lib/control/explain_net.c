@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf_json_value.h"
 #include "internal.h"
-#include "rpc.h"
 
 struct text {
 	char *buf;
@@ -72,7 +72,7 @@ explain_net_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot
 		json_object_set_new(o, "alt_neighbor", neigh_json(c, &rec->alt_link));
 	json_object_set_new(
 		o, "link", rec->port >= 0 ? link_json(c, (uint16_t)rec->port) : json_null());
-	json_object_set_new(o, "not_sent", rpc_u64(s->stats.c[STAT_tx_no_neighbor]));
+	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
 		explain_net_text(c, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text))
 			? json_string(text)

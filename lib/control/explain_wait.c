@@ -4,8 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "conf_json.h"
+#include "conf_json_value.h"
 #include "internal.h"
-#include "rpc.h"
 
 struct waits {
 	struct control *c;
@@ -32,7 +33,7 @@ add(struct waits *x, const char *kind, const char *wakes, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	o = json_pack("{s:s, s:s, s:s}", "kind", kind, "text", text, "wakes", wakes);
-	x->list = rpc_append(x->list, o);
+	x->list = conf_json_append(x->list, o);
 	return x->list != NULL ? o : NULL;
 }
 
@@ -41,14 +42,14 @@ since(struct waits *x, json_t *o, ns_t t)
 {
 	if (t == 0 || t > x->c->env.clock())
 		return;
-	json_object_set_new(o, "since_ns", rpc_u64(t));
+	json_object_set_new(o, "since_ns", conf_json_u64(t));
 	json_object_set_new(o, "since", wall_json(x->c, t));
 }
 
 static void
 until(struct waits *x, json_t *o, ns_t t)
 {
-	json_object_set_new(o, "until_ns", rpc_u64(t));
+	json_object_set_new(o, "until_ns", conf_json_u64(t));
 	json_object_set_new(o, "until", wall_json(x->c, t));
 }
 
@@ -110,7 +111,7 @@ wait_ack(struct waits *x)
 			"PSN %u and what follows are to be sent again: %s wr_id %llu", s->una_psn,
 			opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id);
 	json_object_set_new(o, "psn", json_integer(s->una_psn));
-	json_object_set_new(o, "wr_id", rpc_u64(w->oldest_id));
+	json_object_set_new(o, "wr_id", conf_json_u64(w->oldest_id));
 	json_object_set_new(o, "retries_left", json_integer(s->retry_left));
 	since(x, o, x->w->since);
 	if (s->timing)
@@ -167,7 +168,7 @@ wait_reads(struct waits *x)
 			   "the oldest is wr_id %llu at PSN %u",
 			   w->reads, (unsigned long long)w->read_id, w->read_psn);
 	json_object_set_new(o, "psn", json_integer(w->read_psn));
-	json_object_set_new(o, "wr_id", rpc_u64(w->read_id));
+	json_object_set_new(o, "wr_id", conf_json_u64(w->read_id));
 	since(x, o, x->w->since);
 }
 

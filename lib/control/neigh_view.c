@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf_json_value.h"
 #include "internal.h"
 #include "routes.h"
 
@@ -42,7 +43,7 @@ mac_json(const struct neigh *n)
 
 	if (!neigh_has_mac(n))
 		return json_null();
-	return json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5]);
+	return conf_json_mac(m);
 }
 
 /* Milliseconds since then, or null: it never was. */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "conf_json.h"
+#include "conf_json_value.h"
 #include "internal.h"
 #include "log.h"
-#include "rpc.h"
 
 struct object_srq *
 object_srq_find(struct control *c, const char *name, struct refusal *r)

@@ -112,46 +112,6 @@ rpc_result(struct rpc_call *call, json_t *result)
 	return 0;
 }
 
-json_t *
-rpc_hex(uint64_t v)
-{
-	return json_sprintf("0x%" PRIx64, v);
-}
-
-json_t *
-rpc_u64(uint64_t v)
-{
-	return v <= INT64_MAX ? json_integer((json_int_t)v) : rpc_hex(v);
-}
-
-json_t *
-rpc_append(json_t *list, json_t *item)
-{
-	if (list != NULL && item != NULL && json_array_append_new(list, item) == 0)
-		return list;
-	if (list == NULL)
-		json_decref(item);
-	json_decref(list);
-	return NULL;
-}
-
-static int
-count_bytes(const char *buf, size_t size, void *data)
-{
-	(void)buf;
-	*(size_t *)data += size;
-	return 0;
-}
-
-size_t
-rpc_size(const json_t *v)
-{
-	size_t n = 0;
-
-	json_dump_callback(v, count_bytes, &n, JSON_COMPACT | JSON_ENCODE_ANY);
-	return n;
-}
-
 /* A client is kept to its own methods, and they make sense for clients only. */
 static int
 check_who(struct rpc_call *call, const struct rpc_method *m, const struct rpc_method *table)
@@ -291,8 +251,8 @@ batch(struct control *c, struct rpc_client *client, const json_t *list)
 
 		if (reply == NULL)
 			continue;
-		total += rpc_size(reply);
-		replies = rpc_append(replies, reply);
+		total += conf_json_size(reply);
+		replies = conf_json_append(replies, reply);
 		if (total > BATCH_REPLY_MAX)
 			break; /* what was not run is not answered: the client sees which */
 	}

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "conf_json.h"
+#include "conf_json_value.h"
 #include "internal.h"
 
 enum {
@@ -90,17 +91,9 @@ char *rpc_line(struct control *c, struct rpc_client *client, const char *line, s
 /** An error reply with id null. */
 char *rpc_error_line(int code, const char *message);
 
-/** "0x1f" */
-json_t *rpc_hex(uint64_t v);
-/** A number, or "0x..." above what JSON's integers hold here. */
-json_t *rpc_u64(uint64_t v);
-/** Append; frees both on failure. @return the list or NULL. */
-json_t *rpc_append(json_t *list, json_t *item);
 /** A flight recorder entry of a worker. */
 json_t *rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker);
 /** "WR_FLUSH_ERR" of 5. */
 const char *rpc_status_name(uint8_t status);
-/** Bytes of a value when written compactly. */
-size_t rpc_size(const json_t *v);
 
 #endif

@@ -27,7 +27,7 @@ get_methods(struct rpc_call *call)
 
 	for (unsigned int t = 0; rpc_method_tables[t] != NULL; t++) {
 		for (const struct rpc_method *m = rpc_method_tables[t]; m->name != NULL; m++)
-			list = rpc_append(list, json_string(m->name));
+			list = conf_json_append(list, json_string(m->name));
 	}
 	return rpc_result(call, list);
 }
@@ -62,7 +62,7 @@ port_counters(const struct control *c, uint32_t port)
 	}
 	for (unsigned int i = 0; i < STAT_MAX; i++) {
 		if (sum.c[i] != 0)
-			json_object_set_new(o, stats_info[i].name, rpc_u64(sum.c[i]));
+			json_object_set_new(o, stats_info[i].name, conf_json_u64(sum.c[i]));
 	}
 	return o;
 }
@@ -81,14 +81,12 @@ port_list(struct rpc_call *call)
 		json_object_del(o, "neighbors"); /* neighbor_list, route_list */
 		json_object_del(o, "routes");
 		json_object_del(o, "impair"); /* impair_get tells what it is now */
-		json_object_set_new(o, "mac",
-			json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
-				m[5]));
+		json_object_set_new(o, "mac", conf_json_mac(m));
 		json_object_set_new(o, "port_id", json_integer(c->env.ports[p].id));
 		json_object_set_new(o, "max_frame", json_integer(c->env.ports[p].max_frame));
 		link_set_json(c, (uint16_t)p, o);
 		json_object_set_new(o, "counters", port_counters(c, p));
-		list = rpc_append(list, o);
+		list = conf_json_append(list, o);
 	}
 	return rpc_result(call, list);
 }
@@ -104,12 +102,12 @@ worker_list(struct rpc_call *call)
 		const uint64_t lost =
 			atomic_load_explicit(&worker->mbox->up_lost, memory_order_relaxed);
 
-		list = rpc_append(
-			list, json_pack("{s:I, s:I, s:I, s:o, s:o, s:b}", "worker", (json_int_t)w,
-				      "lcore", (json_int_t)worker->lcore, "qps",
-				      (json_int_t)c->worker_qps[w], "rx_packets",
-				      rpc_u64(worker->stats->c[STAT_rx_packets]), "messages_lost",
-				      rpc_u64(lost), "answers", !c->asks.silent[w]));
+		list = conf_json_append(list,
+			json_pack("{s:I, s:I, s:I, s:o, s:o, s:b}", "worker", (json_int_t)w,
+				"lcore", (json_int_t)worker->lcore, "qps",
+				(json_int_t)c->worker_qps[w], "rx_packets",
+				conf_json_u64(worker->stats->c[STAT_rx_packets]), "messages_lost",
+				conf_json_u64(lost), "answers", !c->asks.silent[w]));
 	}
 	return rpc_result(call, list);
 }

@@ -49,7 +49,7 @@ rpc_client_result(struct rpc_call *call, json_t *result)
 			continue;
 		if (list == NULL)
 			list = json_array();
-		list = rpc_append(list,
+		list = conf_json_append(list,
 			json_pack("{s:i, s:I}", "area", (int)i, "bytes", (json_int_t)a->mem.len));
 		/* The connection closes it: mappings are enough for us. */
 		rpc_server_attach_fd(call->client, a->mem.fd);
@@ -95,12 +95,12 @@ gids_json(const struct conf_port *p)
 			snprintf(text + 2 * i, 3, "%02x", mapped[i]);
 		for (unsigned int i = 0; i < 4; i++)
 			snprintf(text + 24 + 2 * i, 3, "%02x", p->ipv4[i]);
-		list = rpc_append(list, json_string(text));
+		list = conf_json_append(list, json_string(text));
 	}
 	if ((p->given & CONF_PORT_IPV6) != 0) {
 		for (unsigned int i = 0; i < 16; i++)
 			snprintf(text + 2 * i, 3, "%02x", p->ipv6[i]);
-		list = rpc_append(list, json_string(text));
+		list = conf_json_append(list, json_string(text));
 	}
 	return list;
 }
@@ -132,7 +132,7 @@ ports_json(struct control *c)
 
 		snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
 			mac[2], mac[3], mac[4], mac[5]);
-		list = rpc_append(
+		list = conf_json_append(
 			list, json_pack("{s:s, s:s, s:I, s:b, s:o}", "name", p->name, "mac", text,
 				      "path_mtu", (json_int_t)path_mtu_of(c, i), "up",
 				      !link_is_down(c, (uint16_t)i), "gids", gids_json(p)));
@@ -161,7 +161,7 @@ bells_json(const struct control *c, const struct client *cl)
 	for (uint32_t w = 0; w < c->env.workers_n; w++) {
 		const struct client_bells *b = &cl->bells[w];
 
-		list = rpc_append(
+		list = conf_json_append(
 			list, json_pack("{s:i, s:I, s:I}", "area", (int)b->place.area, "offset",
 				      (json_int_t)client_place_offset(&b->place), "entries",
 				      (json_int_t)b->entries));
@@ -417,7 +417,7 @@ events(struct rpc_call *call)
 
 		if (e == NULL)
 			break;
-		list = rpc_append(list, e);
+		list = conf_json_append(list, e);
 	}
 	return rpc_result(call, list);
 }

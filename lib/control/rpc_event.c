@@ -29,7 +29,7 @@ static const struct conf_field async_rows[] = {
 static const struct conf_table async_table = P_TABLE(p_events, async_rows, "params");
 static const struct conf_table events_table = P_TABLE(p_events, events_rows, "params");
 
-/* As rpc_append(), in front. */
+/* As conf_json_append(), in front. */
 static json_t *
 prepend(json_t *list, json_t *v)
 {
@@ -50,7 +50,7 @@ look_at_events(struct rpc_call *call, uint32_t max)
 	for (uint32_t i = 0; i < n && i < max && bytes < REPLY_BYTES && list != NULL; i++) {
 		json_t *e = events_look(call->c, n - 1 - i);
 
-		bytes += rpc_size(e) + 1;
+		bytes += conf_json_size(e) + 1;
 		list = prepend(list, e);
 	}
 	return rpc_result(call, list);
@@ -76,8 +76,8 @@ async_events(struct rpc_call *call)
 
 		if (e == NULL)
 			break;
-		bytes += rpc_size(e) + 1;
-		list = rpc_append(list, e);
+		bytes += conf_json_size(e) + 1;
+		list = conf_json_append(list, e);
 	}
 	if (p->follow)
 		rpc_server_follow(call->c, call->client);
@@ -125,7 +125,7 @@ cq_events(struct rpc_call *call)
 
 		if (e == NULL)
 			break;
-		list = rpc_append(list, e);
+		list = conf_json_append(list, e);
 	}
 	if (p->follow)
 		rpc_server_follow(call->c, call->client);
@@ -248,7 +248,7 @@ look_at_errors(struct rpc_call *call, uint32_t max)
 	for (uint32_t i = 0; i < n && bytes < REPLY_BYTES && list != NULL; i++) {
 		json_t *o = record_json(call->c, &e[n - 1 - i]);
 
-		bytes += rpc_size(o) + 1;
+		bytes += conf_json_size(o) + 1;
 		list = prepend(list, o);
 	}
 	free(e);
@@ -271,8 +271,8 @@ rx_errors(struct rpc_call *call)
 		if (!errlog_take(call->c, &e))
 			break;
 		o = record_json(call->c, &e);
-		bytes += rpc_size(o) + 1;
-		list = rpc_append(list, o);
+		bytes += conf_json_size(o) + 1;
+		list = conf_json_append(list, o);
 	}
 	return rpc_result(call, list);
 }

@@ -68,7 +68,7 @@ counters_json(const struct impair_counters *c)
 {
 	json_t *o = json_object();
 
-#define COUNTER(name, help) json_object_set_new(o, #name, rpc_u64(c->name));
+#define COUNTER(name, help) json_object_set_new(o, #name, conf_json_u64(c->name));
 	IMPAIR_COUNTERS(COUNTER)
 #undef COUNTER
 	return o;
@@ -101,7 +101,7 @@ impair_get(struct rpc_call *call)
 			       : -1;
 	list = json_array();
 	for (uint32_t i = 0; i < call->c->env.ports_n; i++)
-		list = rpc_append(list, port_json(call->c, i));
+		list = conf_json_append(list, port_json(call->c, i));
 	return rpc_result(call, list);
 }
 
@@ -164,13 +164,13 @@ impair_log(struct rpc_call *call)
 	}
 	n = cp->impair->log(cp->impair_ctx, &next, rules, p->max);
 	for (uint32_t i = 0; i < n; i++)
-		list = rpc_append(list, rule_json(&rules[i]));
+		list = conf_json_append(list, rule_json(&rules[i]));
 	free(rules);
 	if (from > next) /* beyond the end */
 		from = next;
-	return rpc_result(call,
-		json_pack("{s:s, s:o, s:o, s:{s:i, s:o}}", "port", p->port, "next", rpc_u64(next),
-			"lost", rpc_u64(next - from - n), "impair", "seed", 0, "rules", list));
+	return rpc_result(call, json_pack("{s:s, s:o, s:o, s:{s:i, s:o}}", "port", p->port, "next",
+					conf_json_u64(next), "lost", conf_json_u64(next - from - n),
+					"impair", "seed", 0, "rules", list));
 }
 
 const struct rpc_method rpc_methods_impair[] = {

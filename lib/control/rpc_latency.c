@@ -18,8 +18,9 @@ buckets_json(const struct latency *l)
 
 	for (uint32_t i = 0; i < LATENCY_BUCKETS; i++) {
 		if (l->n[i] != 0)
-			list = rpc_append(list, json_pack("[o, o]", rpc_u64(latency_upper(i)),
-							rpc_u64(l->n[i])));
+			list = conf_json_append(
+				list, json_pack("[o, o]", conf_json_u64(latency_upper(i)),
+					      conf_json_u64(l->n[i])));
 	}
 	return list;
 }
@@ -49,13 +50,13 @@ latency(struct rpc_call *call)
 				latency_sum(&sum, &c->env.workers[w].latency[k]);
 		}
 		o = json_pack("{s:s, s:o}", "opcode", names[k], "count",
-			rpc_u64(latency_count(&sum)));
+			conf_json_u64(latency_count(&sum)));
 		for (size_t i = 0; i < ARRAY_LEN(told); i++)
 			json_object_set_new(o, told[i].key,
-				rpc_u64(latency_permille(&sum, told[i].permille)));
+				conf_json_u64(latency_permille(&sum, told[i].permille)));
 		if (p->buckets)
 			json_object_set_new(o, "buckets", buckets_json(&sum));
-		list = rpc_append(list, o);
+		list = conf_json_append(list, o);
 	}
 	return rpc_result(call, list);
 }

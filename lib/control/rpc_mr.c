@@ -69,7 +69,7 @@ mr_json(const struct object_mr *mr)
 
 	if (o == NULL)
 		return NULL;
-	json_object_set_new(o, "lkey", rpc_hex(mr->region->key));
+	json_object_set_new(o, "lkey", conf_json_hex(mr->region->key));
 	json_object_set_new(o, "valid", json_boolean(valid));
 	return o;
 }
@@ -104,7 +104,7 @@ mr_list(struct rpc_call *call)
 	struct named *o;
 
 	TAILQ_FOREACH (o, &call->c->mrs.all, all)
-		list = rpc_append(list, mr_json((const struct object_mr *)(const void *)o));
+		list = conf_json_append(list, mr_json((const struct object_mr *)(const void *)o));
 	return rpc_result(call, list);
 }
 

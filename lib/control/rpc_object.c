@@ -35,7 +35,7 @@ pd_list(struct rpc_call *call)
 	TAILQ_FOREACH (o, &call->c->pds.all, all) {
 		const struct object_pd *pd = (const struct object_pd *)(const void *)o;
 
-		list = rpc_append(list,
+		list = conf_json_append(list,
 			json_pack("{s:s, s:I}", "name", o->name, "users", (json_int_t)pd->users));
 	}
 	return rpc_result(call, list);
@@ -75,7 +75,7 @@ cq_list(struct rpc_call *call)
 		const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
 		const bool error = atomic_load_explicit(&cq->q.error, memory_order_relaxed);
 
-		list = rpc_append(list,
+		list = conf_json_append(list,
 			json_pack("{s:s, s:I, s:I, s:b}", "name", o->name, "cqe",
 				(json_int_t)cq->cqe, "users", (json_int_t)users, "error", error));
 	}
@@ -89,7 +89,7 @@ list_clients(struct rpc_call *call)
 	const struct client *cl;
 
 	TAILQ_FOREACH (cl, &call->c->clients.all, all)
-		list = rpc_append(list,
+		list = conf_json_append(list,
 			json_pack(
 				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
 				"client", (json_int_t)cl->id, "name", cl->name, "pid", cl->peer.pid,
@@ -97,7 +97,8 @@ list_clients(struct rpc_call *call)
 				"gone", cl->conn == NULL, "pds", (json_int_t)cl->pds.n, "mrs",
 				(json_int_t)cl->mrs.n, "cqs", (json_int_t)cl->cqs.n, "srqs",
 				(json_int_t)cl->srqs.n, "qps", (json_int_t)cl->qps_n, "memory",
-				rpc_u64(cl->memory), "outstanding", rpc_u64(cl->outstanding)));
+				conf_json_u64(cl->memory), "outstanding",
+				conf_json_u64(cl->outstanding)));
 	return rpc_result(call, list);
 }
 

@@ -56,7 +56,8 @@ head_json(struct control *c, const struct failed_qp *q)
 	json_object_set_new(o, "summary", failure_summary(c, &q->f));
 	failure_set_reports(o, e);
 	json_object_set_new(o, "end", json_string(ends[q->end]));
-	json_object_set_new(o, "ended_ns", q->ended_ns != 0 ? rpc_u64(q->ended_ns) : json_null());
+	json_object_set_new(
+		o, "ended_ns", q->ended_ns != 0 ? conf_json_u64(q->ended_ns) : json_null());
 	json_object_set_new(o, "ended", wall_json(c, q->ended_ns));
 	return o;
 }
@@ -85,8 +86,8 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 	json_object_set_new(o, "neighbor",
 		q->neigh != FAILED_NO_NEIGHBOR
 			? json_pack("{s:s, s:I}", "state",
-				  neigh_state_name((enum neigh_state)q->neigh, q->neigh_tries), "asked",
-				  (json_int_t)q->neigh_tries)
+				  neigh_state_name((enum neigh_state)q->neigh, q->neigh_tries),
+				  "asked", (json_int_t)q->neigh_tries)
 			: json_null());
 	json_object_set_new(
 		o, "network", q->network[0] != '\0' ? json_string(q->network) : json_null());
@@ -94,7 +95,7 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 	if (q->end == FAILED_DESTROYED || q->end == FAILED_OWNER_ENDED)
 		flushed = &q->flushed;
 	json_object_set_new(o, "flushed",
-		flushed != NULL && q->end != FAILED_RESET ? rpc_u64(*flushed) : json_null());
+		flushed != NULL && q->end != FAILED_RESET ? conf_json_u64(*flushed) : json_null());
 	json_object_set_new(o, "recorder", json_boolean(q->recorder));
 	if (q->end == FAILED_IS_THERE && q->story.n != 0)
 		story_go_on(&q->story, c->env.workers[q->worker].trace, q->f.qpn);
@@ -149,9 +150,9 @@ qp_post_mortem(struct rpc_call *call)
 		struct failed_qp *q = &c->post_mortem.v[c->post_mortem.order[i]];
 
 		if (!one)
-			list = rpc_append(list, head_json(c, q));
+			list = conf_json_append(list, head_json(c, q));
 		else if (q->f.qpn == p->qp_num)
-			list = rpc_append(list, story_json(c, q, known ? &flushed : NULL));
+			list = conf_json_append(list, story_json(c, q, known ? &flushed : NULL));
 	}
 	if (one && json_array_size(list) == 0) {
 		json_decref(list);

@@ -51,7 +51,7 @@ numbers_of(struct qp_rec *const *recs, uint32_t n)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < n && list != NULL; i++)
-		list = rpc_append(list, json_integer(recs[i]->qp->qpn));
+		list = conf_json_append(list, json_integer(recs[i]->qp->qpn));
 	return list;
 }
 
@@ -200,12 +200,12 @@ qp_list(struct rpc_call *call)
 		for (uint32_t i = 0; i < n; i++) {
 			json_t *row = qp_json_live(call->c, recs[i], &s[i]);
 
-			bytes += rpc_size(row) + 1;
+			bytes += conf_json_size(row) + 1;
 			if (bytes > PAGE_BYTES) {
 				json_decref(row);
 				return rpc_result(call, list);
 			}
-			list = rpc_append(list, row);
+			list = conf_json_append(list, row);
 		}
 		left -= n;
 	} while (n > 0 && left > 0);

@@ -36,7 +36,7 @@ srq_list(struct rpc_call *call)
 	struct named *o;
 
 	TAILQ_FOREACH (o, &call->c->srqs.all, all)
-		list = rpc_append(list, object_srq_json((struct object_srq *)(void *)o));
+		list = conf_json_append(list, object_srq_json((struct object_srq *)(void *)o));
 	return rpc_result(call, list);
 }
 

@@ -36,7 +36,7 @@ counters_json(const struct stats_block *b)
 	json_t *o = json_object();
 
 	for (unsigned int i = 0; i < STAT_MAX && o != NULL; i++)
-		json_object_set_new(o, stats_info[i].name, rpc_u64(b->c[i]));
+		json_object_set_new(o, stats_info[i].name, conf_json_u64(b->c[i]));
 	return o;
 }
 
@@ -48,10 +48,10 @@ total_json(struct control *c)
 
 	control_sum(c, &sum);
 	o = counters_json(&sum);
-	json_object_set_new(o, "control_rx", rpc_u64(c->frames.rx));
-	json_object_set_new(o, "control_rx_ignored", rpc_u64(c->frames.rx_ignored));
-	json_object_set_new(o, "control_tx", rpc_u64(c->frames.tx));
-	json_object_set_new(o, "control_tx_lost", rpc_u64(c->frames.tx_lost));
+	json_object_set_new(o, "control_rx", conf_json_u64(c->frames.rx));
+	json_object_set_new(o, "control_rx_ignored", conf_json_u64(c->frames.rx_ignored));
+	json_object_set_new(o, "control_tx", conf_json_u64(c->frames.tx));
+	json_object_set_new(o, "control_tx_lost", conf_json_u64(c->frames.tx_lost));
 	return o;
 }
 
@@ -63,12 +63,12 @@ set_device(json_t *o, uint16_t id)
 
 	if (!rte_eth_dev_is_valid_port(id) || rte_eth_stats_get(id, &s) != 0)
 		return;
-	json_object_set_new(o, "dev_rx_packets", rpc_u64(s.ipackets));
-	json_object_set_new(o, "dev_tx_packets", rpc_u64(s.opackets));
-	json_object_set_new(o, "dev_rx_missed", rpc_u64(s.imissed));
-	json_object_set_new(o, "dev_rx_errors", rpc_u64(s.ierrors));
-	json_object_set_new(o, "dev_tx_errors", rpc_u64(s.oerrors));
-	json_object_set_new(o, "dev_rx_nombuf", rpc_u64(s.rx_nombuf));
+	json_object_set_new(o, "dev_rx_packets", conf_json_u64(s.ipackets));
+	json_object_set_new(o, "dev_tx_packets", conf_json_u64(s.opackets));
+	json_object_set_new(o, "dev_rx_missed", conf_json_u64(s.imissed));
+	json_object_set_new(o, "dev_rx_errors", conf_json_u64(s.ierrors));
+	json_object_set_new(o, "dev_tx_errors", conf_json_u64(s.oerrors));
+	json_object_set_new(o, "dev_rx_nombuf", conf_json_u64(s.rx_nombuf));
 }
 
 static json_t *
@@ -111,7 +111,7 @@ of_ports(struct rpc_call *call, const struct p_stats *p)
 	}
 	list = json_array();
 	for (uint32_t i = 0; i < c->env.ports_n; i++)
-		list = rpc_append(list, port_json(c, i));
+		list = conf_json_append(list, port_json(c, i));
 	return rpc_result(call, list);
 }
 
@@ -128,7 +128,7 @@ of_workers(struct rpc_call *call, const struct p_stats *p)
 	}
 	list = json_array();
 	for (uint32_t i = 0; i < c->env.workers_n; i++)
-		list = rpc_append(list, worker_json(c, i));
+		list = conf_json_append(list, worker_json(c, i));
 	return rpc_result(call, list);
 }
 
@@ -193,16 +193,16 @@ load_json(const struct control *c, uint32_t worker)
 	json_t *o;
 
 	for (unsigned int s = 0; s < STAGE_MAX; s++)
-		json_object_set_new(stages, stats_stage_names[s], rpc_u64(l->cycles[s]));
+		json_object_set_new(stages, stats_stage_names[s], conf_json_u64(l->cycles[s]));
 	o = json_pack("{s:I, s:I, s:b, s:o}", "worker", (json_int_t)worker, "lcore",
 		(json_int_t)c->env.workers[worker].lcore, "measure",
 		atomic_load_explicit(&l->measure, memory_order_relaxed), "stage_cycles", stages);
-	json_object_set_new(o, "packets", rpc_u64(l->packets));
-	json_object_set_new(o, "turns", rpc_u64(l->turns));
-	json_object_set_new(o, "busy_turns", rpc_u64(l->busy_turns));
-	json_object_set_new(o, "busy_ns", rpc_u64(l->busy_ns));
-	json_object_set_new(o, "total_ns", rpc_u64(l->total_ns));
-	json_object_set_new(o, "tsc_hz", rpc_u64(rte_get_tsc_hz()));
+	json_object_set_new(o, "packets", conf_json_u64(l->packets));
+	json_object_set_new(o, "turns", conf_json_u64(l->turns));
+	json_object_set_new(o, "busy_turns", conf_json_u64(l->busy_turns));
+	json_object_set_new(o, "busy_ns", conf_json_u64(l->busy_ns));
+	json_object_set_new(o, "total_ns", conf_json_u64(l->total_ns));
+	json_object_set_new(o, "tsc_hz", conf_json_u64(rte_get_tsc_hz()));
 	return o;
 }
 
@@ -221,7 +221,7 @@ worker_load(struct rpc_call *call)
 			continue;
 		if ((p->given & GIVEN_MEASURE) != 0)
 			atomic_store_explicit(&l->measure, p->measure, memory_order_relaxed);
-		list = rpc_append(list, load_json(c, w));
+		list = conf_json_append(list, load_json(c, w));
 	}
 	return rpc_result(call, list);
 }

@@ -67,8 +67,8 @@ set_memory(struct control *c, json_t *o, const struct trace_entry *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(none); i++)
 		json_object_set_new(o, none[i], json_null());
-	json_object_set_new(o, "key", rpc_hex(e->key));
-	json_object_set_new(o, "va", rpc_hex(e->va));
+	json_object_set_new(o, "key", conf_json_hex(e->key));
+	json_object_set_new(o, "va", conf_json_hex(e->va));
 	json_object_set_new(o, "length", json_integer(e->length));
 	json_object_set_new(o, "why", json_string(mem_why_name((enum mem_why)e->detail)));
 	json_object_set_new(o, "region",
@@ -152,7 +152,7 @@ read_trace(struct rpc_call *call)
 	uint32_t n = list != NULL ? collect(call->c, qpn, rows, one, p->max) : 0;
 
 	for (uint32_t i = n > p->max ? n - p->max : 0; i < n && list != NULL; i++)
-		list = rpc_append(list, rpc_trace_entry(call->c, &rows[i].e, rows[i].worker));
+		list = conf_json_append(list, rpc_trace_entry(call->c, &rows[i].e, rows[i].worker));
 	free(rows);
 	free(one);
 	return rpc_result(call, list);

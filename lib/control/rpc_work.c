@@ -152,7 +152,7 @@ static json_t *
 refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r)
 {
 	return json_pack("{s:I, s:o, s:i, s:s}", "index", (json_int_t)index, "wr_id",
-		rpc_u64(wr_id), "errno", r->err, "reason", r->text);
+		conf_json_u64(wr_id), "errno", r->err, "reason", r->text);
 }
 
 int
@@ -269,7 +269,7 @@ cqe_json(struct control *c, const struct ring_cqe *e)
 
 	if (o == NULL)
 		return NULL;
-	json_object_set_new(o, "wr_id", rpc_u64(e->wr_id));
+	json_object_set_new(o, "wr_id", conf_json_u64(e->wr_id));
 	json_object_set_new(o, "status", json_string(rpc_status_name(e->status)));
 	json_object_set_new(o, "opcode", json_string(opcode_name(e->opcode)));
 	json_object_set_new(o, "byte_len", json_integer(e->byte_len));
@@ -279,7 +279,7 @@ cqe_json(struct control *c, const struct ring_cqe *e)
 	json_object_set_new(o, "wc_flags", flags_json(e->wc_flags));
 	json_object_set_new(o, "vendor_err", json_integer(e->vendor_err));
 	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
-		json_object_set_new(o, "invalidated_rkey", rpc_hex(e->imm_data));
+		json_object_set_new(o, "invalidated_rkey", conf_json_hex(e->imm_data));
 	json_object_set_new(o, "solicited", json_boolean(e->solicited != 0));
 	wall_set(c, o, e->time_ns);
 	if (e->status != 0 && e->cause != 0)
@@ -303,7 +303,7 @@ poll_cq(struct rpc_call *call)
 	for (uint32_t n = 0; n < p->max && list != NULL; n++) {
 		if (ring_cq_poll(&cq->q.ring, &e, 1) == 0)
 			break;
-		list = rpc_append(list, cqe_json(call->c, &e));
+		list = conf_json_append(list, cqe_json(call->c, &e));
 	}
 	/* RX-ERR-04: a fatal status is known before its completion is. */
 	control_drain(call->c);

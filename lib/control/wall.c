@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "conf_json_value.h"
 #include "internal.h"
-#include "rpc.h"
 
 /* The two clocks drift, and one may be set; less than this is not worth another reading. */
 #define STEADY_NS ((int64_t)TIME_NS_PER_MS)
@@ -55,6 +55,6 @@ wall_json(struct control *c, ns_t t)
 void
 wall_set(struct control *c, json_t *o, ns_t t)
 {
-	json_object_set_new(o, "time_ns", rpc_u64(t));
+	json_object_set_new(o, "time_ns", conf_json_u64(t));
 	json_object_set_new(o, "time", wall_json(c, t));
 }

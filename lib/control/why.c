@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "conf_json.h"
+#include "conf_json_value.h"
 #include "internal.h"
 #include "regions.h"
-#include "rpc.h"
 
 /** A refusal with what is known of its regions, as its viewer may know it. */
 struct known {
@@ -286,9 +286,9 @@ region_json(const struct known *k, const struct region_view *r)
 
 	if (!k->own)
 		json_object_set_new(o, "name", json_string(r->name));
-	json_object_set_new(o, "addr", rpc_hex(r->va));
-	json_object_set_new(o, "length", rpc_u64(r->length));
-	json_object_set_new(o, "rkey", rpc_hex(r->key));
+	json_object_set_new(o, "addr", conf_json_hex(r->va));
+	json_object_set_new(o, "length", conf_json_u64(r->length));
+	json_object_set_new(o, "rkey", conf_json_hex(r->key));
 	json_object_set_new(o, "access", access_json(r->access));
 	if (!k->own)
 		json_object_set_new(o, "pd", json_string(r->pd));
@@ -332,13 +332,13 @@ why_memory(struct control *c, const struct why_view *v, const struct mem_refusal
 	json_object_set_new(o, "text", text_of(c, &k, v->time_ns));
 	json_object_set_new(o, "by", json_string(m->by < ARRAY_LEN(by) ? by[m->by] : "?"));
 	json_object_set_new(
-		o, list ? "addr" : "va", range ? rpc_hex(m->va) : json_null());
+		o, list ? "addr" : "va", range ? conf_json_hex(m->va) : json_null());
 	json_object_set_new(o, "length", range ? json_integer(m->length) : json_null());
-	json_object_set_new(o, list ? "lkey" : "rkey", rpc_hex(m->key));
+	json_object_set_new(o, list ? "lkey" : "rkey", conf_json_hex(m->key));
 	json_object_set_new(o, "sge", list ? json_integer(m->sge) : json_null());
 	json_object_set_new(o, "sges", list ? json_integer(m->sges) : json_null());
 	json_object_set_new(o, "needs", access_json(m->need));
-	json_object_set_new(o, "excess", rpc_u64(mem_refusal_excess(&k.m)));
+	json_object_set_new(o, "excess", conf_json_u64(mem_refusal_excess(&k.m)));
 	if (!k.own)
 		json_object_set_new(o, "pd", json_string(regions_pd_name(c, m->pd)));
 	json_object_set_new(
@@ -364,13 +364,13 @@ why_request(const struct qp_failure *f)
 		return json_null();
 	o = json_object();
 	json_object_set_new(o, "queue", json_string(send ? "send" : "receive"));
-	json_object_set_new(o, "wr_id", f->fed ? json_null() : rpc_u64(f->wr_id));
+	json_object_set_new(o, "wr_id", f->fed ? json_null() : conf_json_u64(f->wr_id));
 	json_object_set_new(
 		o, "opcode", json_string(opcode != NULL ? opcode : send ? "?" : "RECV"));
 	json_object_set_new(o, "length", json_integer(f->length));
 	if (f->remote_addr != 0 || f->rkey != 0) {
-		json_object_set_new(o, "remote_addr", rpc_hex(f->remote_addr));
-		json_object_set_new(o, "rkey", rpc_hex(f->rkey));
+		json_object_set_new(o, "remote_addr", conf_json_hex(f->remote_addr));
+		json_object_set_new(o, "rkey", conf_json_hex(f->rkey));
 	}
 	return o;
 }
