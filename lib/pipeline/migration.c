@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Path migration: what the peer's packets and exhausted retries do to a QP's paths, and who hears
- * of it. Which path a packet must have come on is stage 4's to see. And the peer's MAC, where
+ * of it. Which path a packet must have come on is stage 5's to see. And the peer's MAC, where
  * nobody has answered for its address yet.
  */
 #include "pipeline_priv.h"

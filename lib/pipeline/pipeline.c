@@ -22,7 +22,7 @@ few_n(const struct burst *b, uint32_t at, uint32_t part)
 	return RTE_MIN(RTE_MIN(n, LARGE_PART), b->n - at);
 }
 
-/** ICRC, QP, responder: what reads a packet's payload stands close together. */
+/** Stages 4 to 6 read a packet's payload: they run close together. */
 static void
 judge(struct worker *w, struct burst *b, uint64_t *since)
 {
@@ -59,16 +59,14 @@ judge_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *si
 	}
 }
 
-/** One burst, from where it was received to what it makes the worker owe. */
+/** Stages 2 to 6 of one burst, up to the ACKs that it makes the worker owe. */
 static void
 run(struct worker *w, struct burst *b, uint64_t *since)
 {
 	w->load.packets += w->measuring ? b->n : 0;
 	stage_parse(w, b);
 	lap(w, STAGE_PARSE, since);
-	stage_lookup(w, b); /* its cache misses pass while ICRCs are computed */
-	if (UNLIKELY(w->conf.workers_n > 1))
-		pipeline_handoff_sort(w, b);
+	stage_lookup(w, b);
 	lap(w, STAGE_STEER, since);
 	if (UNLIKELY(b->n != 0 && b->pkt[0].frame_len > LARGE_FRAME))
 		judge_parts(w, b, LARGE_BYTES / b->pkt[0].frame_len, since);
@@ -125,7 +123,7 @@ worker_poll(struct worker *w, ns_t now)
 		since = rte_rdtsc(); /* not hot: only while somebody measures */
 
 	if (UNLIKELY(!atomic_load_explicit(&w->receiving, memory_order_relaxed))) {
-		done = pipeline_mailbox_run(w);
+		done = stage_mailbox(w);
 		return done + stage_tx(w);
 	}
 
@@ -153,7 +151,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 
 	if (w->answer_tail != NULL) {
-		pipeline_answers_run(w);
+		stage_answers(w);
 		lap(w, STAGE_RESPOND, &since);
 	}
 	/* After a long pause what a timer misses may be among the frames that wait (TMR-02). */
@@ -162,7 +160,7 @@ worker_poll(struct worker *w, ns_t now)
 		done += stage_timers(w);
 	}
 	if (w->clients_n != 0)
-		done += pipeline_doorbells_run(w);
+		done += stage_doorbells(w);
 	if (w->senders_n != 0 && LIKELY(!asked)) {
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);
@@ -177,7 +175,7 @@ worker_poll(struct worker *w, ns_t now)
 
 	if (++w->turns >= MAILBOX_TURNS || done == 0) {
 		w->turns = 0;
-		done += pipeline_mailbox_run(w); /* who is asked much must not go to sleep */
+		done += stage_mailbox(w); /* who is asked much must not go to sleep */
 	}
 	return done;
 }

@@ -40,7 +40,7 @@ struct pipeline_port {
 	uint16_t id; /* DPDK port id */
 	uint16_t rx_queue;
 	uint16_t tx_queue;
-	bool polls_rx; /* this worker polls the port's receive queue */
+	bool polls_rx;      /* this worker polls the port's receive queue */
 	bool check_udp;     /* rx.udp_checksum=check */
 	uint16_t max_frame; /* bytes, without FCS; longer ones are dropped; 0: any length */
 	struct wire_port addr;
@@ -62,7 +62,7 @@ struct worker_conf {
 	uint32_t errbuf_entries;                        /* 0: off */
 	uint32_t trace_entries;                         /* power of two, 0: off */
 	ns_t (*clock)(void); /* NULL: within a turn no time passes; never goes back */
-	bool start_paused; /* leave frames in the ports until worker_receive() */
+	bool start_paused;   /* leave frames in the ports until worker_receive() */
 };
 
 struct worker;

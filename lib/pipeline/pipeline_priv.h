@@ -4,21 +4,18 @@
 /**
  * @file pipeline_priv.h  What the stages of a worker share; nobody else includes it.
  *
- * stage_1_rx.c .. stage_9_tx.c   one packet's way, in order (pipeline.c is their table of contents)
- * actions.c     carry a responder's verdict out       complete.c  completions, events, QP failures
- * answers.c     ACKs owed and the answer queue        replies.c   packets from the QP's template
- * acks.c        ACKs and NAKs                       acks.h      the list of ACKs of a burst
- * congestion.c  ECN marks and CNPs                    drops.c     packets that leave early
- * flush.c       work of a QP in ERR                   mailbox.c   messages of the control lcore
- * handoff.c     packets of another worker's QP        worker.c    create, destroy, getters
- * send_queue.c  the send ring, the list of senders    requests.c  request packets
- * shared_rq.c   WQEs of a shared receive queue         failure.h   what a failure was about
- * send_take.c   posted work requests
- * send_actions.c  carry a requester's verdict out     send_feed.c requests made by the worker
- * sending.h     what these four share
- * tx_queue.h    frames that wait for a port, and who waits for them
- * migration.c   path migration
- * doorbell.c    doorbells of clients                 move.c      a QP goes to another worker
+ * stage_01_rx.c .. stage_12_mailbox.c: a turn of worker_poll(), in order (pipeline.c)
+ *
+ * acks.c        ACKs and NAKs                        acks.h      the list of ACKs of a burst
+ * actions.c     carry a responder's verdict out      complete.c  completions, events, QP failures
+ * congestion.c  ECN marks and CNPs                   drops.c     packets that leave early
+ * failure.h     what a failure was about             flush.c     work of a QP in ERR
+ * handoff.c     packets of another worker's QP       migration.c the alternate path
+ * move.c        a QP goes to another worker          replies.c   packets from the QP's template
+ * requests.c    request packets                      send_actions.c  a requester's verdict
+ * send_feed.c   requests made by the worker          send_queue.c    the send ring, the senders
+ * send_take.c   posted work requests                 shared_rq.c WQEs of a shared receive queue
+ * worker.c      create, destroy, getters
  *
  * Owner:   the worker's lcore.
  * Memory:  worker_create(); one block a worker.
@@ -173,24 +170,33 @@ struct worker {
 	struct move moving;
 };
 
-/* ---- stages --------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 /** Take a burst from the port with this index. */
 void stage_rx(struct worker *w, struct burst *b, uint32_t port);
 void stage_parse(struct worker *w, struct burst *b);
 void stage_icrc(struct worker *w, struct burst *b);
-/** Fetch what stands at each packet's QP number, unseen: stage_steer() looks at it. */
+/**
+ * Fetch what stands at each packet's QP number, unseen: stage_steer() looks at it. Packets of other
+ * workers' QPs leave.
+ */
 void stage_lookup(struct worker *w, struct burst *b);
 void stage_steer(struct worker *w, struct burst *b);
 /** ACKs wait until pipeline_acks_send(). */
 void stage_respond(struct worker *w, struct burst *b);
-/** Stage 6: one response, from stage 5's burst. */
+/** Of stage 6: one response. */
 void stage_complete(struct worker *w, struct burst *b, uint32_t i);
+/** A turn's share of the answer queues. */
+void stage_answers(struct worker *w);
 /** @return timers that fired. */
 uint32_t stage_timers(struct worker *w);
+/** Look at each client's doorbell ring. @return numbers taken. Cost: a line for each client. */
+uint32_t stage_doorbells(struct worker *w);
 /** @return request packets made. */
 uint32_t stage_request(struct worker *w);
 /** @return frames that ports took. */
 uint32_t stage_tx(struct worker *w);
+/** @return messages carried out. */
+uint32_t stage_mailbox(struct worker *w);
 
 /** Packet i stays: close the gap that those before it left. */
 static inline void
@@ -204,7 +210,7 @@ burst_keep(struct burst *b, uint32_t kept, uint32_t i)
 	b->pkt[kept] = b->pkt[i];
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 /** Time has passed: w->now is the present. Cost: that of the clock. */
 static ALWAYS_INLINE void
 clock_read(struct worker *w)
@@ -213,7 +219,7 @@ clock_read(struct worker *w)
 		w->now = w->conf.clock();
 }
 
-/* ---- mbufs ---------------------------------------------------------------------------------- */
+/* ---- mbufs ----------------------------------------------------------------------------------- */
 /** Nobody needs this mbuf any more; it becomes a reply or is freed at the end of the burst. */
 static inline void
 mbuf_done(struct worker *w, struct rte_mbuf *m)
@@ -239,7 +245,7 @@ mbufs_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
 
 void pipeline_mbufs_free_spare(struct worker *w);
 
-/* ---- counting (drops.c) --------------------------------------------------------------------- */
+/* ---- counting (drops.c) ---------------------------------------------------------------------- */
 /** A compact QP needs its side. @return false: the worker's stock is empty. */
 bool pipeline_side_take(struct worker *w, struct qp *qp);
 
@@ -402,21 +408,19 @@ bool pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_f
 /** The QP is in ERR, and its last WQE has completed (AE-08). */
 void pipeline_srq_last_wqe(struct worker *w, struct qp *qp);
 
-/* ---- what is owed to peers (answers.c) ------------------------------------------------------ */
+/* ---- what is owed to peers (stage_07_answers.c) ---------------------------------------------- */
 void pipeline_owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
 void pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
 void pipeline_owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
 void pipeline_owe_atomic(
 	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original);
-/** A turn's share of the answer queues. */
-void pipeline_answers_run(struct worker *w);
 /** Forget everything owed: RESET, ERR by the control lcore, detach. */
 void pipeline_answers_drop(struct worker *w, struct qp *qp);
 /** Off the circle with everything owed, and on to that of the next worker. */
 void pipeline_answers_leave(struct worker *w, struct qp *qp);
 void pipeline_answers_join(struct worker *w, struct qp *qp);
 
-/* ---- path migration (migration.c) ----------------------------------------------------------- */
+/* ---- path migration (migration.c) ------------------------------------------------------------ */
 /** MigReq of the QP's packets: PKT_MIGREQ or 0 (WIRE-18). */
 static inline uint8_t
 migreq_of(const struct qp *qp)
@@ -431,13 +435,13 @@ void pipeline_migration_receive(struct worker *w, struct qp *qp, const struct wi
 /** A packet that asks for a migration did not come on the alternate path, and is dropped. */
 void pipeline_migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** REQACT_MIGRATE. */
-void pipeline_migration_exhausted(struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	uint16_t rule);
+void pipeline_migration_exhausted(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 /** The QP is on its alternate path now: count, record, PATH_MIG. @param p what did it, or NULL. */
 void pipeline_migration_done(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule);
 
-/* ---- packets (acks.c, replies.c, congestion.c, stage_9_tx.c) -------------------------------- */
+/* ---- packets (acks.c, replies.c, congestion.c, stage_11_tx.c) -------------------------------- */
 void pipeline_reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
 /** End of a burst: one ACK for each QP that owes one. */
 void pipeline_acks_send(struct worker *w);
@@ -471,7 +475,7 @@ tx_is_congested(const struct worker *w, uint8_t port)
 	return w->tx[port].tail - w->tx[port].head > TX_HIGH;
 }
 
-/* ---- other lcores (handoff.c, mailbox.c) ---------------------------------------------------- */
+/* ---- other lcores (handoff.c, stage_12_mailbox.c) -------------------------------------------- */
 /** With several workers: packets of another's QP leave the burst. */
 void pipeline_handoff_sort(struct worker *w, struct burst *b);
 /** The same for one of them, found later. */
@@ -482,10 +486,6 @@ void pipeline_handoff_take(
 	struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n);
 /** All stages of a burst up to what it makes the worker owe. */
 void pipeline_burst_run(struct worker *w, struct burst *b);
-/** @return messages carried out. */
-uint32_t pipeline_mailbox_run(struct worker *w);
-/** Look at each client's doorbell ring. @return numbers taken. Cost: a line for each client. */
-uint32_t pipeline_doorbells_run(struct worker *w);
 void pipeline_client_attach(struct worker *w, struct qp_client *c);
 void pipeline_client_detach(struct worker *w, struct qp_client *c);
 

@@ -10,7 +10,7 @@
  */
 #include "pipeline_priv.h"
 
-/* ---- send_actions.c, send_queue.c, send_take.c, requests.c, stage_7_timers.c ----------------- */
+/* ---- send_actions.c, send_queue.c, send_take.c, requests.c, stage_08_timers.c ---------------- */
 
 /** Rule index of a verdict, as it stands in traces and messages. */
 static inline uint16_t
@@ -181,7 +181,7 @@ timer_update(struct worker *w, struct qp *qp)
 	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
 }
 
-/* ---- stage_9_tx.c ---------------------------------------------------------------------------- */
+/* ---- stage_11_tx.c --------------------------------------------------------------------------- */
 
 /** The ports were given what there is, and the clock was read: waits begin. */
 void pipeline_tx_departed(struct worker *w);

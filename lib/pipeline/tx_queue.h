@@ -32,8 +32,8 @@ struct tx_queue {
 	struct rte_mbuf **m; /* TX_ROOM */
 	uint32_t head;
 	uint32_t tail;
-	uint32_t made; /* replies since the last stage_tx(), to be counted as sent_pkts */
-	uint32_t gone; /* frames that the port took, ever */
+	uint32_t made;        /* replies since the last stage_tx(), to be counted as sent_pkts */
+	uint32_t gone;        /* frames that the port took, ever */
 	uint32_t starts_head; /* both run freely */
 	uint32_t starts_tail;
 	struct tx_start *starts; /* TX_STARTS, in order */

@@ -162,7 +162,7 @@ struct sent {
 struct model {
 	struct responder r;
 	uint8_t state;
-	uint8_t steered; /* state when the turn began: stage 4 looks before stage 5 acts */
+	uint8_t steered; /* state when the turn began: stage 5 looks before stage 6 acts */
 	bool reads;      /* has or had answers waiting */
 	uint64_t rcvd;
 	/* path migration */

@@ -4,7 +4,7 @@
 #include "../guard.h"
 
 #undef fail /* cmocka's */
-#include "stage_5_plain.h"
+#include "stage_06_respond_fast.h"
 
 /* RESP-05: to the last and to the first bytes of a region, out of a frame's last bytes. */
 static void

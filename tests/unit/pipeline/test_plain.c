@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ways through stage 5: a packet with the CE mark is never plain, so the same packets without
+ * Two ways through stage 6: a packet with the CE mark is never plain, so the same packets without
  * and with it have to leave the same memory, completions, answers, counters and recorder lines.
  */
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_8_PLAIN_H
-#define STAGE_8_PLAIN_H
+#ifndef STAGE_10_REQUEST_FAST_H
+#define STAGE_10_REQUEST_FAST_H
 /**
- * @file stage_8_plain.h  SENDs and RDMA WRITEs of one packet where nothing is unusual.
+ * @file stage_10_request_fast.h  SENDs and RDMA WRITEs of one packet where nothing is unusual.
  *
- * Owner:   stage_8_request.c; the worker's lcore.
+ * Owner:   stage_10_request.c; the worker's lcore.
  * Memory:  buffers are the caller's, and the port's from then on.
  * Depends: pipeline_priv.h, requester_fast.h.
  *

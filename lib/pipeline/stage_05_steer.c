@@ -1,34 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 4: find each packet's QP and hold the packet against what the QP knows of its peer. What
- * passes is an accepted packet of a QP of this worker; everything else leaves here, charged to the
- * first of its faults.
+ * Stage 5: compare each packet with what its QP knows of its peer. What passes is an accepted
+ * packet of a QP of this worker. Everything else leaves here, charged to the first of its faults.
  */
-#include "stage_4_faults.h"
-
-void
-stage_lookup(struct worker *w, struct burst *b)
-{
-	const struct qp_table *t = w->qps;
-
-	for (uint32_t i = 0; i < b->n; i++) {
-		struct qp *qp = atomic_load_explicit(
-			&t->slot[b->pkt[i].dest_qpn & t->mask], memory_order_acquire);
-
-		b->qp[i] = qp;
-		if (LIKELY(qp != NULL)) {
-			rte_prefetch0(qp);
-			if (UNLIKELY(b->pkt[i].opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
-				rte_prefetch0(qp->hot);
-			if (op_has(b->pkt[i].op, OPF_RESPONSE)) {
-				rte_prefetch0(&qp->req);
-				rte_prefetch0(&qp->req.deadline);
-				rte_prefetch0(&qp->sq);
-				rte_prefetch0(&qp->send_cq);
-			}
-		}
-	}
-}
+#include "stage_05_faults.h"
 
 /** What its QP finds about a packet, which has faults or is not plain. */
 static fault_mask_t
@@ -201,8 +176,8 @@ stage_steer(struct worker *w, struct burst *b)
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(qp == NULL || p->faults != 0 ||
-			     !is_plain(qp, p, w->steer[b->port[i]])))
+		if (UNLIKELY(
+			    qp == NULL || p->faults != 0 || !is_plain(qp, p, w->steer[b->port[i]])))
 			odd |= BIT32(i);
 		else if (op_has(p->op, OPF_RESPONSE))
 			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_5_REFUSED_H
-#define STAGE_5_REFUSED_H
+#ifndef STAGE_06_REFUSE_FAST_H
+#define STAGE_06_REFUSE_FAST_H
 /**
- * @file stage_5_refused.h  Requests that are not taken and whose QP goes on: no facts, no verdict.
+ * @file stage_06_refuse_fast.h  Requests that are not taken; the QP goes on.
  *
- * Owner:   stage_5_respond.c; the worker's lcore.
+ * Owner:   stage_06_respond.c; the worker's lcore.
  * Memory:  none.
  * Depends: acks.h, pipeline_priv.h, responder_fast.h.
  * Spec:    RESP-SEQ-01, RESP-SEQ-02, RESP-RNR-01, RESP-RNR-05, RESP-RNR-08.
@@ -15,7 +15,7 @@
 #include "acks.h"
 #include "pipeline_priv.h"
 #include "responder_fast.h"
-#include "stage_5_plain.h"
+#include "stage_06_respond_fast.h"
 
 /**
  * What plain packets of a burst are counted as: by QP at once, by worker and port at its end.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_4_FAULTS_H
-#define STAGE_4_FAULTS_H
+#ifndef STAGE_05_FAULTS_H
+#define STAGE_05_FAULTS_H
 /**
- * @file stage_4_faults.h  What a QP finds about a packet: is it from its peer, and for its state?
+ * @file stage_05_faults.h  What a QP finds about a packet: is it from its peer, and for its state?
  *
- * Owner:   stage_4_steer.c; the worker's lcore.
+ * Owner:   stage_05_steer.c; the worker's lcore.
  * Memory:  none.
  * Depends: pipeline_priv.h.
  * Spec:    RX-SYN-02, -05, -08, -15, -27, -28; RX-HDR-01, -02, -05; CC-08, WIRE-01, WIRE-18.

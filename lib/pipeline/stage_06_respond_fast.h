@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_5_PLAIN_H
-#define STAGE_5_PLAIN_H
+#ifndef STAGE_06_RESPOND_FAST_H
+#define STAGE_06_RESPOND_FAST_H
 /**
- * @file stage_5_plain.h  Packets about which nothing is unusual: no facts, no verdict.
+ * @file stage_06_respond_fast.h  Packets about which nothing is unusual: no facts, no verdict.
  *
- * Owner:   stage_5_respond.c; the worker's lcore.
+ * Owner:   stage_06_respond.c; the worker's lcore.
  * Memory:  none.
  * Depends: acks.h, complete.h, pipeline_priv.h, responder_fast.h, mem_reach.h.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Doorbells of clients: numbers out of shared memory, of which none is believed. */
+/* Stage 9: read the doorbells of clients. They are shared memory, so each number is checked. */
 #include "pipeline_priv.h"
 
 /** REQ-CLS-C-01: an index that no producer can have reached. The QP fails; its client is told. */
@@ -64,7 +64,7 @@ fetch(const struct worker *w, const uint32_t *number, uint32_t n)
 }
 
 uint32_t
-pipeline_doorbells_run(struct worker *w)
+stage_doorbells(struct worker *w)
 {
 	uint32_t number[DOORBELL_CLIENT], done = 0;
 	struct qp_client *c;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 5: give every request to its QP's responder. Here are the facts that the responder asks
+ * Stage 6: give every request to its QP's responder. Here are the facts that the responder asks
  * for; carrying its verdict out is in actions.c.
  */
 #include "failure.h"
-#include "stage_5_plain.h"
-#include "stage_5_refused.h"
-#include "stage_6_plain.h"
+#include "stage_06_respond_fast.h"
+#include "stage_06_refuse_fast.h"
+#include "stage_06_complete_fast.h"
 
 /**
  * Read the receive queue's head into the QP's private copy, then check the copy: the host may

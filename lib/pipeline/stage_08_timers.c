@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 7: transport timers and RNR waits. Progress only moves a QP's deadline; the node that fires
+ * Stage 8: transport timers and RNR waits. Progress only moves a QP's deadline; the node that fires
  * too early for it is armed again (lazy re-arm), and one that fires for nothing is forgotten.
  */
 #include "event_codes.h"

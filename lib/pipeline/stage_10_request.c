@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 8: QPs with something to send take turns, a few packets each; a port whose frames pile up
+ * Stage 10: QPs with something to send take turns, a few packets each; a port whose frames pile up
  * is left alone until they have gone.
  */
 #include "failure.h"
-#include "stage_8_plain.h"
+#include "stage_10_request_fast.h"
 
 /** REQ-CLS-C-01: positions that cannot be. */
 static inline bool
@@ -219,9 +219,9 @@ stage_request(struct worker *w)
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
-		more = may_send(w, qp, port) && (LIKELY((qp->flags & QPF_RESOLVED) != 0)
-							? serve(w, qp, port, &left)
-							: serve_nobody(w, qp, port, &left));
+		more = may_send(w, qp, port) &&
+		       (LIKELY((qp->flags & QPF_RESOLVED) != 0) ? serve(w, qp, port, &left)
+								: serve_nobody(w, qp, port, &left));
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;

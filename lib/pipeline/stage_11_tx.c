@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 9: hand frames to the ports. What a port does not take waits here, in order; receiving goes
- * on meanwhile and answers pause, so only ACKs pile up, and only so far.
+ * Stage 11: hand frames to the ports. What a port does not take waits here, in order. Receiving
+ * goes on meanwhile and answers pause, so only ACKs pile up, and only so far.
  *
  * A wait that a packet starts counts from when the packet was handed to its port, not from when it
  * was made: in between this lcore may lose its CPU, and the port may be full. So the clock is read

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the control lcore, carried out between bursts: nothing is in flight here. */
+/* Stage 12: carry out messages of the control lcore. No burst is under way here. */
 #include <errno.h>
 
 #include "event_codes.h"
@@ -237,7 +237,7 @@ execute(struct worker *w, const struct mbox_msg *m)
 }
 
 uint32_t
-pipeline_mailbox_run(struct worker *w)
+stage_mailbox(struct worker *w)
 {
 	struct mbox_msg in[MAILBOX_BURST];
 	uint32_t n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the responder owes. A positive ACK waits for the end of the burst and grows meanwhile. READ
- * and ATOMIC results stand in the QP's answer queue (resp_answers.h), and while anything is there,
- * whatever comes later stands behind it (RESP-13, RESP-NAK-02, RESP-RNR-10).
+ * Stage 7: send what the responder owes. A positive ACK waits for the end of the burst and grows
+ * meanwhile. READ and ATOMIC results stand in the QP's answer queue (resp_answers.h), and whatever
+ * comes later stands behind them (RESP-13, RESP-NAK-02, RESP-RNR-10).
  */
 #include <errno.h>
 
@@ -197,7 +197,7 @@ answer_one(struct worker *w, struct qp *qp)
 }
 
 void
-pipeline_answers_run(struct worker *w)
+stage_answers(struct worker *w)
 {
 	uint32_t visits = w->answering < ANSWER_VISITS ? w->answering : ANSWER_VISITS;
 	uint32_t left = ANSWER_TURN;

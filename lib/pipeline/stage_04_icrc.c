@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 3: verify the ICRC of every packet that has one, those with other faults too: a wrong ICRC
+ * Stage 4: verify the ICRC of every packet that has one, those with other faults too: a wrong ICRC
  * is what they are charged to then (RX-PREC-01), and nothing of them may be believed (RX-PREC-09).
  */
 #include "pipeline_priv.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_6_PLAIN_H
-#define STAGE_6_PLAIN_H
+#ifndef STAGE_06_COMPLETE_FAST_H
+#define STAGE_06_COMPLETE_FAST_H
 /**
- * @file stage_6_plain.h  Positive ACKs where nothing is unusual, or nothing waits: no verdict.
+ * @file stage_06_complete_fast.h  Usual ACKs, and ACKs of nothing that waits.
  *
- * Owner:   stage_5_respond.c; the worker's lcore.
+ * Owner:   stage_06_respond.c; the worker's lcore.
  * Memory:  none.
  * Depends: pipeline_priv.h, requester_fast.h.
  *
