@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from livenet import die_with_parent
-from rig import RpcError
+from dut import RpcError
 
 BOOT_S = 600      # a limit, no expectation: about five seconds of emulation
 MEMORY_MB = 320

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Code paths on which the same rules hold, and which of them a run of the rig's tests takes.
+"""Code paths on which the same rules hold, and which of them a run of tests/stepped takes.
 
-A variant is a list as "errbuf=off,workers=2,ip=6", in ROCELANE_RIG_VARIANT; what it does not name
-is as it is by default. It changes the configuration, the queue pairs and the peer's frames; what is
-expected stays. A test that is about one value says so (FIXED of its class, @fixed on the test) and
-runs with that one in every variant.
+A variant is a list as "errbuf=off,workers=2,ip=6", in ROCELANE_STEPPED_VARIANT; what it does not
+name is as it is by default. It changes the configuration, the queue pairs and the peer's frames;
+what is expected stays. A test that is about one value says so (FIXED of its class, @fixed on the
+test) and runs with that one in every variant.
 """
 import contextlib
 import itertools
@@ -65,7 +65,7 @@ def uncovered(texts):
     return [(a, b) for a, b in pairs if a[0] != b[0] and not any(a in r and b in r for r in runs)]
 
 
-now = read(os.environ.get("ROCELANE_RIG_VARIANT", ""))
+now = read(os.environ.get("ROCELANE_STEPPED_VARIANT", ""))
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def port(end, device):
                           {"ipv6": IP[peer][1], "mac": MAC[peer]}]}
 
 
-PORTS = [port("A", "net_ring_rig0"), port("B", "net_ring_rig1")]
+PORTS = [port("A", "net_ring_stepped0"), port("B", "net_ring_stepped1")]
 
 
 def names():

@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 
 import capture
-import rig
+import dut
 import roce
 from roce import ACK, NAK_INV, SYN_ACK, Frame, Peer, check_frame
 
@@ -58,7 +58,7 @@ COMPLETIONS = {
 NOT_RC = {"uc": "UC", "ud": "UD"}
 
 
-class Replay(rig.RigCase):
+class Replay(dut.DutCase):
 
     CONFIG = {"ports": capture.PORTS,
               "knobs": {"cc.cnp": "off", "cc.algo": "none"}}
@@ -84,7 +84,7 @@ class Replay(rig.RigCase):
                 spans[f.rkey] = (min(low, f.va), max(high, f.va + length))
         for rkey, (low, high) in spans.items():
             self.make("mr_register", name="target%x" % rkey, pd="pd0", length=high - low,
-                      addr=hex(low), rkey=hex(rkey), access=rig.ALL_REMOTE)
+                      addr=hex(low), rkey=hex(rkey), access=dut.ALL_REMOTE)
         return False
 
     def qps(self, cap, end):
@@ -115,7 +115,7 @@ class Replay(rig.RigCase):
                       timeout=14, retry_cnt=7, rnr_retry=7, max_rd_atomic=16,
                       min_rnr_timer=command.min_rnr if command else 12,
                       max_dest_rd_atomic=command.max_dest_rd_atomic if command else 16,
-                      qp_access_flags=rig.ALL_REMOTE,
+                      qp_access_flags=dut.ALL_REMOTE,
                       cap={"max_send_wr": 16, "max_recv_wr": 1024, "max_send_sge": 1,
                            "max_recv_sge": 1})
             self.peers[qpn] = Peer(src_mac=capture.MAC[capture.PEER[end]], dst_mac=capture.MAC[end],
@@ -145,16 +145,16 @@ class Replay(rig.RigCase):
         posts, rsize = self.qps(cap, end)
         self.drain()
         port_index = "AB".index(end)
-        start, out = self.rig.now(), []
+        start, out = self.dut.now(), []
         first = cap.requests(end)[0].time
         for sent in cap.requests(end):
             due = start + int((sent.time - first) * NS)
             while posts and (sent.time - first) * 1000 >= posts[0][0]:
                 _, size, count = posts.pop(0)
                 self.post(sent.frame.qpn, count, size, rsize)
-            self.rig.run(max(0, due - self.rig.now()))
-            self.rig.rx(sent.raw, port_index)
-            for out_port, raw in self.rig.run():
+            self.dut.run(max(0, due - self.dut.now()))
+            self.dut.rx(sent.raw, port_index)
+            for out_port, raw in self.dut.run():
                 f = Frame(raw)
                 self.assertEqual(port_index, out_port)
                 check_frame(f, next(p for p in self.peers.values() if p.own_qpn == f.qpn))
@@ -257,4 +257,4 @@ for _name, _end in capture.ends(NOT_RC, capture.Capture.requests):
     add_test(_name, _end)
 
 if __name__ == "__main__":
-    rig.main()
+    dut.main()

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import asker
 import capture
-import rig
+import dut
 import roce
-from rig import MS
+from dut import MS
 from roce import Frame, Peer, check_frame
 
 TICK_NS = 4096
@@ -66,7 +66,7 @@ class Asker:
         self.rnr = None
 
 
-class Requests(rig.RigCase):
+class Requests(dut.DutCase):
 
     CONFIG = {"ports": capture.PORTS,
               "knobs": {"cc.cnp": "off", "cc.algo": "none"}}
@@ -135,7 +135,7 @@ class Requests(rig.RigCase):
     def settle(self):
         """Frames and completions out, and what the programs post when they see them."""
         while True:
-            self.collect(self.rig.run())
+            self.collect(self.dut.run())
             moved = False
             for c in self.rpc("poll_cq", cq="cq0", max=256):
                 self.qps[c["qp_num"]].completed.append(c)
@@ -148,12 +148,12 @@ class Requests(rig.RigCase):
 
     def wait(self, limit_ns):
         """Until a frame leaves. How long that took."""
-        start = self.rig.now()
+        start = self.dut.now()
         self.collect([(int(line.split()[1]), bytes.fromhex(line.split()[2]))
-                      for line in self.rig.command("step %d %d" % (TICK_NS, limit_ns))
+                      for line in self.dut.command("step %d %d" % (TICK_NS, limit_ns))
                       if line.startswith("tx ")])
         self.settle()
-        return self.rig.now() - start
+        return self.dut.now() - start
 
     def wait_for_timer(self, q, what):
         """Linux's next request needs a timer: ours must take the time that the rules say."""
@@ -233,7 +233,7 @@ class Requests(rig.RigCase):
                 f = sent.frame
                 if f.opcode == roce.ACK and f.syndrome >> 5 == 1:
                     self.qps[f.qpn].rnr = f.syndrome & 31
-                self.rig.rx(sent.raw, self.port_index)
+                self.dut.rx(sent.raw, self.port_index)
                 self.settle()
         self.finish(cap, end, diffs)
 
@@ -303,4 +303,4 @@ for _name, _end in capture.ends(NOT_RC, capture.Capture.asked):
     add_test(_name, _end)
 
 if __name__ == "__main__":
-    rig.main()
+    dut.main()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The requester in the loop: what only a look inside can provoke. Fixture F-REQ: first PSN 0x200,
- * timeout 14, three retries; what goes over the wire in peace is tested with Scapy (tests/rig).
+ * timeout 14, three retries; what goes over the wire in peace is tested with Scapy (tests/stepped).
  */
 #include "bed.h"
 

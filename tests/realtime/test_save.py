@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""save_config: what it prints starts the same dataplane again."""
+import copy
+import json
+import os
+import unittest
+
+import livenet
+import dut
+
+EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "config",
+                       "examples", "loopback.json")
+
+
+def call(conn, method, **params):
+    reply = conn.ask(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
+                                 "params": params}).encode())
+    if "error" in reply:
+        raise AssertionError("%s: %s" % (method, reply["error"]))
+    return reply["result"]
+
+
+class Save(unittest.TestCase):
+
+    def start(self, config):
+        p = livenet.Process(copy.deepcopy(config))
+        self.addCleanup(p.close)
+        conn = livenet.Connection(p.socket_path)
+        self.addCleanup(conn.close)
+        return conn
+
+    def test_saved_config_starts_the_same_dataplane(self):
+        with open(EXAMPLE, encoding="utf-8") as f:
+            config = json.load(f)
+        del config["control"]
+        for qp in config["qps"]:
+            qp.pop("send_feed", None)  # nothing moves: both ends are as they start
+        conn = self.start(config)
+        call(conn, "pd_create", name="pd9")
+        call(conn, "mr_register", name="mr9", pd="pd9", length=8192, access=["REMOTE_READ"],
+             addr="0x90000", rkey="0x1ff")
+        call(conn, "cq_create", name="cq9", cqe=33)
+        call(conn, "qp_create", qp_num=900, qp_type="RC", pd="pd9", send_cq="cq9", recv_cq="cq9",
+             port="asks", qp_state="RTR", dest_qp_num=901, rq_psn=7, path_mtu=256,
+             ah_attr={"dest_ip": "10.77.0.2"})
+        changed = config["qps"][0]["qp_num"] + 1
+        call(conn, "qp_modify", qp_num=changed, min_rnr_timer=9, qp_state="RTS")
+        saved = call(conn, "save_config")
+
+        templates = [q for q in saved["qps"] if q["count"] > 1]
+        self.assertTrue(templates, saved["qps"])  # not one entry for each QP
+        alone = [q for q in saved["qps"] if q["qp_num"] == 900][0]
+        self.assertEqual(("RTR", 901, 7, 256, "pd9", "asks"),
+                         tuple(alone[k] for k in ("qp_state", "dest_qp_num", "rq_psn", "path_mtu",
+                                                  "pd", "port")))
+        self.assertIsNone(alone["ah_attr"]["dest_mac"])
+        self.assertEqual(["pd0", "pd9"], saved["pds"])
+        self.assertIn(["mr9", 8192, "0x1ff"],
+                      [[m["name"], m["length"], m["rkey"]] for m in saved["mrs"]])
+        self.assertIn({"name": "cq9", "cqe": 33}, saved["cqs"])
+
+        again = copy.deepcopy(saved)
+        del again["control"]
+        second = self.start(again)
+        saved_again = call(second, "save_config")
+        for s in (saved, saved_again):
+            s["control"].pop("socket")
+        self.assertEqual(saved, saved_again)
+        want = {q["qp_num"]: q for q in call(conn, "qp_list", limit=1000)}
+        got = {q["qp_num"]: q for q in call(second, "qp_list", limit=1000)}
+        self.assertEqual(sorted(want), sorted(got))
+        for number, q in want.items():
+            for key in ("qp_state", "dest_qp_num", "min_rnr_timer", "path_mtu", "pd"):
+                self.assertEqual(q[key], got[number][key], (number, key))
+        self.assertEqual(9, got[changed]["min_rnr_timer"])
+
+    def test_failed_qp_is_saved_in_the_state_it_worked_in(self):
+        with open(EXAMPLE, encoding="utf-8") as f:
+            config = json.load(f)
+        del config["control"]
+        number = config["qps"][0]["qp_num"]
+        conn = self.start(config)
+        call(conn, "qp_modify", qp_num=number, qp_state="ERR")
+        saved = call(conn, "save_config")
+        self.assertTrue(all(q["qp_state"] == "RTS" for q in saved["qps"]), saved["qps"])
+
+
+if __name__ == "__main__":
+    livenet.run_tests(dut.main)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""IPv6 neighbour discovery and echo, frames made and read by Scapy."""
+import dut
+from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS,
+                                ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6)
+from scapy.layers.l2 import Ether
+
+MAC, PEER_MAC = "02:00:00:00:00:11", "02:00:00:00:00:22"
+GLOBAL, PEER_GLOBAL = "2001:db8::1", "2001:db8::2"
+# RFC 4291, appendix A: the second bit of the MAC's first byte is turned.
+LOCAL, PEER_LOCAL = "fe80::ff:fe00:11", "fe80::ff:fe00:22"
+
+
+def group_of(address):
+    """(solicited-node address, its MAC) of an address that ends in one group of digits."""
+    last = int(address.rsplit(":", 1)[1], 16)
+    return "ff02::1:ff00:%x" % last, "33:33:ff:00:%02x:%02x" % (last >> 8, last & 0xFF)
+
+
+class NeighbourDiscovery(dut.DutCase):
+
+    def ask(self, frame):
+        self.dut.rx(bytes(frame))
+        return [Ether(raw) for _, raw in self.dut.run()]
+
+    def solicit(self, target, src, unicast=False, option=True):
+        group, mac = (target, MAC) if unicast else group_of(target)
+        ns = ICMPv6ND_NS(tgt=target)
+        if option:
+            ns = ns / ICMPv6NDOptSrcLLAddr(lladdr=PEER_MAC)
+        return self.ask(Ether(src=PEER_MAC, dst=mac) / IPv6(src=src, dst=group, hlim=255) / ns)
+
+    def advertised(self, got, target, dst, solicited):
+        self.assertEqual(1, len(got), got)
+        f = got[0]
+        na = f[ICMPv6ND_NA]
+        self.assertEqual((target, dst, 255, target, solicited, 1, 0, MAC, MAC),
+                         (f[IPv6].src, f[IPv6].dst, f[IPv6].hlim, na.tgt, na.S, na.O, na.R,
+                          f[ICMPv6NDOptDstLLAddr].lladdr, f.src))
+        whole = bytes(f)
+        del na.cksum
+        self.assertEqual(whole, bytes(f), "checksum")
+
+    def test_who_asks_and_what_for(self):
+        for target in (GLOBAL, LOCAL):
+            for src in (PEER_GLOBAL, PEER_LOCAL):
+                for unicast in (False, True):
+                    with self.subTest(target=target, src=src, unicast=unicast):
+                        got = self.solicit(target, src, unicast)
+                        self.advertised(got, target, src, 1)
+                        self.assertEqual(PEER_MAC, got[0].dst)
+
+    def test_probe_without_an_address(self):
+        for target in (GLOBAL, LOCAL):
+            got = self.solicit(target, "::", option=False)
+            self.advertised(got, target, "ff02::1", 0)
+            self.assertEqual("33:33:00:00:00:01", got[0].dst)
+
+    def test_addresses_of_others(self):
+        for target in ("2001:db8::11", "fe80::11", "fe80::ff:fe00:12", "fe80::ff:fe00:10",
+                       "2001:db8::ff:fe00:11"):
+            self.assertEqual([], self.solicit(target, PEER_LOCAL), target)
+
+    def test_echo_of_both_addresses(self):
+        for dst, src in ((GLOBAL, PEER_GLOBAL), (LOCAL, PEER_LOCAL), (GLOBAL, PEER_LOCAL)):
+            got = self.ask(Ether(src=PEER_MAC, dst=MAC) / IPv6(src=src, dst=dst) /
+                           ICMPv6EchoRequest(id=7, seq=9, data=b"there?"))
+            self.assertEqual(1, len(got))
+            reply = got[0][ICMPv6EchoReply]
+            self.assertEqual((dst, src, 7, 9, b"there?"),
+                             (got[0][IPv6].src, got[0][IPv6].dst, reply.id, reply.seq, reply.data))
+        self.assertEqual([], self.ask(Ether(src=PEER_MAC, dst=MAC) /
+                                      IPv6(src=PEER_LOCAL, dst="fe80::1") / ICMPv6EchoRequest()))
+
+    def test_a_link_local_neighbour_is_asked_from_there(self):
+        self.resp()
+        self.make("qp_create", **self.qp_params(
+            qp_num=0x55, ah_attr={"dest_ip": "fe80::99", "hop_limit": 64}))
+        asked = [Ether(raw) for _, raw in self.dut.run(dut.MS)]
+        self.assertEqual([(LOCAL, "fe80::99")],
+                         [(f[IPv6].src, f[ICMPv6ND_NS].tgt) for f in asked])
+
+
+if __name__ == "__main__":
+    dut.main()

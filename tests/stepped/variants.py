@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rules' tests in one process on one code path: TAP on standard output.
+
+usage: variants.py VARIANT [NAME...]    such as errbuf=off,ip=6 and test_resp or a part of a test's
+       variants.py --list all|covering|sanitized      variants, one a line
+
+pylib/variant.py says what a variant is. Environment: ROCELANE_STEPPED, the program.
+"""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE] + [os.path.join(os.path.dirname(HERE), d) for d in ("pylib", "cli")]
+
+MODULES = (
+    "test_variant", "test_wire", "test_resp", "test_resp_seq", "test_resp_dup", "test_resp_rnr",
+    "test_resp_nak", "test_resp_cls", "test_rx", "test_rx_report", "test_rx_all", "test_nd",
+    "test_cc", "test_ae", "test_qp", "test_cq", "test_srq", "test_explain", "test_vlan",
+    "test_req", "test_req_retry", "test_req_rnr", "test_req_nak", "test_req_cls", "test_req_qp",
+    "test_req_loop", "test_impair", "test_apm", "test_apm_handshake", "test_port",
+    "test_post_mortem", "test_why")
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--list":
+        import variant
+        print("\n".join({"all": variant.every(), "covering": variant.COVERING,
+                         "sanitized": variant.SANITIZED}[sys.argv[2]]))
+        return
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__.strip())
+    os.environ["ROCELANE_STEPPED_VARIANT"] = sys.argv[1]
+    import tap
+    tests = list(tap.cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
+    if len(sys.argv) > 2:
+        tests = [t for t in tests if any(name in t.id() for name in sys.argv[2:])]
+    tap.run(unittest.TestSuite(tests), module_names=True)
+
+
+if __name__ == "__main__":
+    main()
