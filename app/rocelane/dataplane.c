@@ -17,9 +17,9 @@
 #include "crc_zlib.h"
 #include "log.h"
 
-_Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= CONTROL_MAX_PORTS &&
+_Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= ENV_MAX_PORTS &&
 		CONF_MAX_WORKERS <= PIPELINE_MAX_WORKERS &&
-		CONF_MAX_WORKERS <= CONTROL_MAX_WORKERS,
+		CONF_MAX_WORKERS <= ENV_MAX_WORKERS,
 	"every configuration fits");
 
 #define MBOX_ENTRIES     4096
@@ -156,7 +156,7 @@ check_qp_workers(const struct dataplane *dp)
 			if (strcmp(conf->ports[k].name, q->port) != 0)
 				continue;
 			if ((q->given & CONF_QP_WORKER) == 0 ||
-				control_can_send(dp->ports[k].rx_worker, dp->ports[k].tx_queues,
+				env_can_send(dp->ports[k].rx_worker, dp->ports[k].tx_queues,
 					q->worker))
 				continue;
 			log_error("/qps/%u: worker %u cannot send on port %s: its driver has %u transmit queue; use worker %u",
@@ -171,7 +171,7 @@ check_qp_workers(const struct dataplane *dp)
 static void
 env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 {
-	struct control_env *e = &dp->env;
+	struct env_wiring *e = &dp->env;
 	const struct conf *conf = dp->conf;
 
 	e->conf = conf;
@@ -187,7 +187,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 	e->stop = &dp->stop;
 	e->no_socket = hooks->no_socket;
 	for (uint32_t i = 0; i < e->workers_n; i++) {
-		struct control_worker *w = &e->workers[i];
+		struct env_worker *w = &e->workers[i];
 
 		w->lcore = conf->lcores.workers[i];
 		w->mbox = &dp->mbox[i];
@@ -200,7 +200,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 			w->port_stats[k] = worker_port_stats(dp->workers[i], (uint16_t)k);
 	}
 	for (uint32_t k = 0; k < conf->n_ports; k++) {
-		e->ports[k] = (struct control_port){
+		e->ports[k] = (struct env_port){
 			.id = dp->ports[k].id,
 			.worker = dp->ports[k].rx_worker,
 			.tx_queues = dp->ports[k].tx_queues,

@@ -44,7 +44,7 @@ struct dataplane {
 	bool mbox_made[CONF_MAX_WORKERS];
 	struct rte_ring *handoff[CONF_MAX_WORKERS];
 	struct worker *workers[CONF_MAX_WORKERS];
-	struct control_env env;
+	struct env_wiring env;
 	struct control *control;
 	_Atomic bool stop; /* asked to end: by a signal, --duration or the method "shutdown" */
 	_Atomic bool workers_stop; /* workers leave their loops; set after control is gone */

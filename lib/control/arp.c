@@ -24,7 +24,7 @@ arp_send(struct control *c, uint16_t port, uint16_t tci, uint16_t op, const uint
 	const uint8_t *tpa)
 {
 	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	const struct wire_port *us = c->env.ports[port].addr;
+	const struct wire_port *us = c->env.w.ports[port].addr;
 	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + ARP_LEN];
 	uint32_t at = frames_header(frame, tha != NULL ? tha : broadcast, us->mac, tci, TYPE_ARP);
 	uint8_t *arp = frame + at;
@@ -46,14 +46,14 @@ arp_send(struct control *c, uint16_t port, uint16_t tci, uint16_t op, const uint
 void
 arp_request(struct control *c, const struct neigh *n)
 {
-	if (c->env.ports[n->port].addr->has_ipv4)
+	if (c->env.w.ports[n->port].addr->has_ipv4)
 		arp_send(c, n->port, n->vlan, ARP_REQUEST, NULL, n->ip.addr);
 }
 
 void
 arp_receive(struct control *c, const struct frame_in *f)
 {
-	const struct wire_port *us = c->env.ports[f->port].addr;
+	const struct wire_port *us = c->env.w.ports[f->port].addr;
 	const uint8_t *arp = f->l3;
 	struct neigh_key key = { .ip.family = 4, .port = f->port, .vlan = f->tci & 0xfff };
 	bool for_us;

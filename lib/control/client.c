@@ -86,7 +86,7 @@ client_drop_qp(struct client *cl, struct qp_rec *rec)
 static uint32_t
 bell_entries(const struct control *c)
 {
-	const uint32_t most = c->env.conf->control.client_limits.qps;
+	const uint32_t most = c->env.w.conf->control.client_limits.qps;
 	uint32_t entries = 64;
 
 	while (entries < RING_BELLS_MAX && entries / 3 < most)
@@ -99,10 +99,10 @@ bells_open(struct control *c, struct client *cl, struct refusal *r)
 {
 	const uint32_t entries = bell_entries(c);
 
-	cl->bells = calloc(c->env.workers_n, sizeof(cl->bells[0]));
+	cl->bells = calloc(c->env.w.workers_n, sizeof(cl->bells[0]));
 	if (cl->bells == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		struct client_bells *b = &cl->bells[w];
 		const struct ask_request q = {
 			.type = MBOX_CLIENT_ATTACH, .worker = (uint16_t)w, .client = &b->worker_side
@@ -116,9 +116,9 @@ bells_open(struct control *c, struct client *cl, struct refusal *r)
 		ring_bells_attach(&b->worker_side.bells, mem, entries);
 		b->worker_side.id = cl->id;
 		b->attached = true; /* or about to be: it has to be detached in any case */
-		rc = ask_and_wait(c, &q);
+		rc = ask_and_wait(&c->env, &q);
 		if (rc != 0)
-			return ask_refuse(c, (uint16_t)w, rc, r);
+			return ask_refuse(&c->env, (uint16_t)w, rc, r);
 	}
 	return 0;
 }
@@ -129,13 +129,13 @@ bells_close(struct control *c, struct client *cl)
 {
 	int rc = 0;
 
-	for (uint32_t w = 0; cl->bells != NULL && w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; cl->bells != NULL && w < c->env.w.workers_n; w++) {
 		struct client_bells *b = &cl->bells[w];
 		const struct ask_request q = {
 			.type = MBOX_CLIENT_DETACH, .worker = (uint16_t)w, .client = &b->worker_side
 		};
 
-		if (b->attached && ask_and_wait(c, &q) == 0)
+		if (b->attached && ask_and_wait(&c->env, &q) == 0)
 			b->attached = false;
 		if (b->attached)
 			rc = -EAGAIN;
@@ -172,7 +172,7 @@ end_regions(struct control *c, struct client *cl)
 		if (cl->mrs.v[i] != NULL)
 			object_mr_revoke(c, cl->mrs.v[i]);
 	}
-	if (cl->mrs.n != 0 && ask_all(c) != 0)
+	if (cl->mrs.n != 0 && ask_all(&c->env) != 0)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < cl->mrs.room; i++) {
 		if (cl->mrs.v[i] != NULL)
@@ -240,7 +240,7 @@ static void
 reap(struct control *c, struct client *cl)
 {
 	if (end_qps(c, cl) != 0 || bells_close(c, cl) != 0 || end_regions(c, cl) != 0) {
-		cl->retry_at = c->now + RETRY_NS;
+		cl->retry_at = c->env.now + RETRY_NS;
 		return;
 	}
 	end_objects(c, cl);
@@ -271,7 +271,7 @@ client_end(struct client *cl, const char *why)
 int
 client_open(struct control *c, struct rpc_client *conn, const char *name, struct refusal *r)
 {
-	const uint32_t most = c->env.conf->control.client_limits.clients;
+	const uint32_t most = c->env.w.conf->control.client_limits.clients;
 	struct client *cl;
 	int rc;
 
@@ -351,7 +351,7 @@ clients_poll(struct control *c)
 	}
 	for (cl = TAILQ_FIRST(&cs->all); cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
-		if (cl->conn == NULL && c->now >= cl->retry_at) {
+		if (cl->conn == NULL && c->env.now >= cl->retry_at) {
 			reap(c, cl);
 			work++;
 		}

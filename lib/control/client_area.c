@@ -57,7 +57,7 @@ find(const struct client_area *a, uint32_t n)
 static int
 over(const struct control *c, const struct client *cl, uint64_t bytes, struct refusal *r)
 {
-	const uint64_t most = c->env.conf->control.client_limits.memory;
+	const uint64_t most = c->env.w.conf->control.client_limits.memory;
 
 	if (bytes <= most && cl->memory <= most - bytes)
 		return 0;
@@ -91,7 +91,8 @@ grow(struct control *c, struct client *cl, size_t bytes, struct refusal *r)
 	cl->areas = areas;
 	a = &areas[cl->areas_n];
 	memset(a, 0, sizeof(*a));
-	rc = mem_area_create(&a->mem, len, c->env.numa_node, len >= HUGE_FROM ? MEM_AREA_HUGE : 0);
+	rc = mem_area_create(
+		&a->mem, len, c->env.w.numa_node, len >= HUGE_FROM ? MEM_AREA_HUGE : 0);
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for %zu bytes of rings: %s", len, strerror(-rc));
 	a->grains = (uint32_t)(a->mem.len / CLIENT_GRAIN);
@@ -158,7 +159,7 @@ int
 client_rings_lend(struct control *c, struct client *cl, struct qp_alloc_params *p,
 	struct client_rings *rings, struct refusal *r)
 {
-	const struct conf_client_limits *l = &c->env.conf->control.client_limits;
+	const struct conf_client_limits *l = &c->env.w.conf->control.client_limits;
 	const uint64_t entries = (uint64_t)p->max_send_wr + p->max_recv_wr;
 	size_t rq, sq;
 	int rc;

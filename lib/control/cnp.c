@@ -22,6 +22,6 @@ cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		return;
 	wire_template_init(&t, &rec->attr.path, rec->attr.pkey, rec->attr.dest_qp_num);
 	len = wire_cnp_write(&t, frame, &rec->qp->cnp);
-	icrc_seal(c->env.crc, frame, t.l3_off, t.ipv6 != 0, len);
+	icrc_seal(c->env.w.crc, frame, t.l3_off, t.ipv6 != 0, len);
 	frames_send_cnp(c, rec, frame, len);
 }

@@ -15,22 +15,12 @@
 #define WAIT_ARMED_US 20
 #define DRAIN_MAX     256 /* messages of one worker in one turn */
 
-int
-control_port_index(const struct control *c, uint16_t dpdk_port)
-{
-	for (uint32_t p = 0; p < c->env.ports_n; p++) {
-		if (c->env.ports[p].id == dpdk_port)
-			return (int)p;
-	}
-	return -1;
-}
-
 void
 control_sum(const struct control *c, struct stats_block *out)
 {
 	memset(out, 0, sizeof(*out));
-	for (uint32_t w = 0; w < c->env.workers_n; w++)
-		stats_sum(out, c->env.workers[w].stats);
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++)
+		stats_sum(out, c->env.w.workers[w].stats);
 	/* What workers lost is in the queue's figure as well: each loss counts once. */
 	out->c[STAT_aeq_overflow] = 0;
 	stats_add(out, STAT_aeq_overflow, c->events.overflow);
@@ -54,16 +44,18 @@ message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 	}
 }
 
-uint32_t
-control_drain(struct control *c)
+/* What the workers have said: env_drain(). */
+static uint32_t
+drain(void *ctx)
 {
+	struct control *c = ctx;
 	struct mbox_msg m[32];
 	uint32_t total = 0;
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		for (uint32_t got = 0; got < DRAIN_MAX;) {
 			const unsigned int n =
-				mbox_recv_up(c->env.workers[w].mbox, m, ARRAY_LEN(m));
+				mbox_recv_up(c->env.w.workers[w].mbox, m, ARRAY_LEN(m));
 
 			for (unsigned int i = 0; i < n; i++)
 				message(c, &m[i], (uint16_t)w);
@@ -84,9 +76,9 @@ control_poll(struct control *c, ns_t now)
 {
 	uint32_t work;
 
-	c->now = now;
-	work = ask_drain(c);
-	work += control_drain(c);
+	c->env.now = now;
+	work = ask_drain(&c->env);
+	work += drain(c);
 	work += notify_poll(c);
 	work += rpc_server_poll(c);
 	work += clients_poll(c);
@@ -148,7 +140,7 @@ made(const char *list, uint32_t index, int rc, const struct refusal *r)
 static int
 configure_objects(struct control *c, struct refusal *r)
 {
-	const struct conf *conf = c->env.conf;
+	const struct conf *conf = c->env.w.conf;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < conf->n_pds && rc == 0; i++)
@@ -200,7 +192,7 @@ init_tables(struct control *c)
 }
 
 int
-control_create(const struct control_env *env, struct control **out)
+control_create(const struct env_wiring *env, struct control **out)
 {
 	struct control *c = calloc(1, sizeof(*c));
 	struct refusal r = { 0 };
@@ -209,8 +201,10 @@ control_create(const struct control_env *env, struct control **out)
 	*out = NULL;
 	if (c == NULL)
 		return -ENOMEM;
-	c->env = *env;
-	c->now = env->clock();
+	c->env.w = *env;
+	c->env.drain = drain;
+	c->env.drain_ctx = c;
+	c->env.now = env->clock();
 	c->server.main.fd = -1;
 	c->server.clients_only.fd = -1;
 	c->server.epoll_fd = -1;
@@ -244,6 +238,6 @@ control_destroy(struct control *c)
 {
 	if (c == NULL)
 		return;
-	c->now = c->env.clock();
+	c->env.now = c->env.w.clock();
 	release(c);
 }

@@ -39,7 +39,7 @@ put(struct errlog *l, const void *p, size_t n)
 static void
 settle(struct control *c)
 {
-	const char *path = c->env.conf->error_buffer.pcapng;
+	const char *path = c->env.w.conf->error_buffer.pcapng;
 	struct errlog *l = &c->errlog;
 
 	if (l->error == 0 && fflush(l->file) != 0)
@@ -148,7 +148,7 @@ put_packet(struct control *c, const struct errlog_entry *e)
 	struct errlog *l = &c->errlog;
 	const uint32_t len =
 		e->r.header_len <= ERRBUF_HEADER_BYTES ? e->r.header_len : ERRBUF_HEADER_BYTES;
-	const int port = control_port_index(c, e->r.port);
+	const int port = env_port_index(&c->env, e->r.port);
 	char text[COMMENT_MAX];
 	const uint16_t comment = comment_of(e, text, sizeof(text));
 	const uint32_t total = 32 + pad4(len) + 4 + pad4(comment) + 4;
@@ -171,7 +171,7 @@ put_packet(struct control *c, const struct errlog_entry *e)
 int
 errlog_open(struct control *c)
 {
-	const struct conf_error_buffer *conf = &c->env.conf->error_buffer;
+	const struct conf_error_buffer *conf = &c->env.w.conf->error_buffer;
 	struct errlog *l = &c->errlog;
 	int fd, rc;
 
@@ -194,8 +194,8 @@ errlog_open(struct control *c)
 		return rc;
 	}
 	put_section(l);
-	for (uint32_t p = 0; p < c->env.conf->n_ports; p++)
-		put_interface(l, c->env.conf->ports[p].name);
+	for (uint32_t p = 0; p < c->env.w.conf->n_ports; p++)
+		put_interface(l, c->env.w.conf->ports[p].name);
 	settle(c);
 	return 0;
 }
@@ -224,8 +224,8 @@ errlog_poll(struct control *c)
 
 	if (l->file == NULL)
 		return 0;
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		struct errbuf *b = c->env.workers[w].errbuf;
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		struct errbuf *b = c->env.w.workers[w].errbuf;
 
 		e.worker = (uint16_t)w;
 		for (uint32_t i = 0;
@@ -255,10 +255,10 @@ errlog_take(struct control *c, struct errlog_entry *out)
 		l->n--;
 		return true;
 	}
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		out->worker = (uint16_t)w;
-		if (c->env.workers[w].errbuf != NULL &&
-			trace_errbuf_take(c->env.workers[w].errbuf, &out->r, 1) == 1)
+		if (c->env.w.workers[w].errbuf != NULL &&
+			trace_errbuf_take(c->env.w.workers[w].errbuf, &out->r, 1) == 1)
 			return true;
 	}
 	return false;
@@ -275,12 +275,12 @@ look_back(const struct control *c, uint32_t *queued, uint32_t *waiting, struct e
 		*out = l->ring[(l->head + *queued - 1) % l->room];
 		best = -1;
 	}
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		struct errbuf_record r;
 
 		if (waiting[w] == 0)
 			continue;
-		trace_errbuf_look(c->env.workers[w].errbuf, waiting[w] - 1, &r);
+		trace_errbuf_look(c->env.w.workers[w].errbuf, waiting[w] - 1, &r);
 		if (best == -2 || r.time_ns > out->r.time_ns) {
 			*out = (struct errlog_entry){ .r = r, .worker = (uint16_t)w };
 			best = (int)w;
@@ -296,14 +296,14 @@ look_back(const struct control *c, uint32_t *queued, uint32_t *waiting, struct e
 uint32_t
 errlog_look(struct control *c, struct errlog_entry *out, uint32_t most)
 {
-	uint32_t waiting[CONTROL_MAX_WORKERS] = { 0 };
+	uint32_t waiting[ENV_MAX_WORKERS] = { 0 };
 	uint32_t queued, n = 0;
 
 	errlog_poll(c);
 	queued = c->errlog.n;
-	for (uint32_t w = 0; w < c->env.workers_n; w++)
-		if (c->env.workers[w].errbuf != NULL)
-			waiting[w] = trace_errbuf_waiting(c->env.workers[w].errbuf);
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++)
+		if (c->env.w.workers[w].errbuf != NULL)
+			waiting[w] = trace_errbuf_waiting(c->env.w.workers[w].errbuf);
 	while (n < most && look_back(c, &queued, waiting, &out[n]))
 		n++;
 	for (uint32_t i = 0; i < n / 2; i++) {

@@ -57,7 +57,7 @@ set_object(struct control *c, json_t *o, const struct event *e)
 		json_object_set_new(o, "srq", json_string(srq != NULL ? srq->n.name : ""));
 		break;
 	case EVENT_OF_PORT:
-		json_object_set_new(o, "port", json_string(c->env.conf->ports[e->number].name));
+		json_object_set_new(o, "port", json_string(c->env.w.conf->ports[e->number].name));
 		break;
 	case EVENT_OF_NOTHING:
 		break;
@@ -131,7 +131,7 @@ event_json(struct control *c, const struct event *e)
 		json_object_set_new(o, "code", json_integer(e->code));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
-	wall_set(c, o, e->time_ns);
+	wall_set(&c->env, o, e->time_ns);
 	json_object_set_new(o, "detail", events_detail(c, NULL, e));
 	if (e->rule != 0) {
 		json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
@@ -179,7 +179,7 @@ note_lost(struct control *c, uint64_t lost)
 	struct event e = { .of = EVENT_OF_NOTHING,
 		.event = EVENT_OVERFLOW,
 		.source = "PORT",
-		.time_ns = c->now,
+		.time_ns = c->env.now,
 		.lost = lost };
 
 	q->overflow += lost;
@@ -305,7 +305,7 @@ abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 
 	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, ring_aeq_code_text(e->code),
 		ring_aeq_source_name(e->source), flush.name);
-	rc = ask_and_wait(c, &q);
+	rc = ask_and_wait(&c->env, &q);
 	if (rc == -EALREADY)
 		return; /* it was told of before */
 	if (rc < 0)
@@ -404,7 +404,7 @@ consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 uint32_t
 events_drain(struct control *c, uint16_t worker)
 {
-	struct mbox *b = c->env.workers[worker].mbox;
+	struct mbox *b = c->env.w.workers[worker].mbox;
 	struct ring_aeq_event e;
 
 	while (mbox_next_event(b, &e)) {
@@ -418,34 +418,34 @@ events_drain(struct control *c, uint16_t worker)
 void
 events_device(struct control *c, uint32_t port)
 {
-	const struct event e = { .time_ns = c->now,
+	const struct event e = { .time_ns = c->env.now,
 		.of = EVENT_OF_PORT,
 		.number = port,
 		.source = "PORT",
 		.event = IBV_EVENT_DEVICE_FATAL };
 
-	log_error("port %s: the device failed", c->env.conf->ports[port].name);
+	log_error("port %s: the device failed", c->env.w.conf->ports[port].name);
 	add(c, &e);
 }
 
 void
 events_port(struct control *c, uint32_t port, bool up)
 {
-	const struct event e = { .time_ns = c->now,
+	const struct event e = { .time_ns = c->env.now,
 		.of = EVENT_OF_PORT,
 		.number = port,
 		.source = "PORT",
 		.event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR };
 
-	log_info("port %s: link %s", c->env.conf->ports[port].name, up ? "up" : "down");
+	log_info("port %s: link %s", c->env.w.conf->ports[port].name, up ? "up" : "down");
 	add(c, &e);
 }
 
 void
 events_check_lost(struct control *c)
 {
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		const uint64_t lost = mbox_events_lost(c->env.workers[w].mbox);
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		const uint64_t lost = mbox_events_lost(c->env.w.workers[w].mbox);
 
 		if (lost != c->events.seen_lost[w])
 			note_lost(c, lost - c->events.seen_lost[w]);

@@ -41,7 +41,7 @@ story_go_on(struct story *s, const struct trace *t, uint32_t qpn)
 void
 explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns)
 {
-	const struct trace *t = c->env.workers[rec->qp->worker].trace;
+	const struct trace *t = c->env.w.workers[rec->qp->worker].trace;
 	const uint32_t qpn = rec->qp->qpn;
 	struct story *s;
 
@@ -177,7 +177,7 @@ failure_json(struct control *c, const struct failure *f)
 	json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 	json_object_set_new(o, "text", json_string(qp_rule_text(e->rule)));
 	json_object_set_new(o, "side", json_string(told ? "requester" : "responder"));
-	wall_set(c, o, e->time_ns);
+	wall_set(&c->env, o, e->time_ns);
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	json_object_set_new(o, "packet", packet_json(e));
 	json_object_set_new(o, "peer", peer_json(f));
@@ -263,7 +263,7 @@ path_json(struct control *c, const struct qp_snapshot *s)
 		last = json_pack("{s:s, s:s}", "rule", qp_rule_id(s->migration_rule), "text",
 			qp_rule_text(s->migration_rule));
 	if (s->migrations != 0)
-		wall_set(c, last, s->migration_ns);
+		wall_set(&c->env, last, s->migration_ns);
 	return json_pack("{s:s, s:I, s:o}", "path_mig_state",
 		qp_migration_name((enum qp_migration)s->attr.path_mig_state), "migrations",
 		(json_int_t)s->migrations, "last", last);
@@ -293,7 +293,7 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	if (failed) {
 		/* The worker may have gone on a little since: the answer, the completions. */
 		if (rec->story != NULL)
-			story_go_on(rec->story, c->env.workers[rec->qp->worker].trace,
+			story_go_on(rec->story, c->env.w.workers[rec->qp->worker].trace,
 				rec->qp->qpn);
 		story_set(c, o, rec->story, rec->qp->worker);
 	}

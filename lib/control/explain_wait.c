@@ -40,17 +40,17 @@ add(struct waits *x, const char *kind, const char *wakes, const char *fmt, ...)
 static void
 since(struct waits *x, json_t *o, ns_t t)
 {
-	if (t == 0 || t > x->c->env.clock())
+	if (t == 0 || t > x->c->env.w.clock())
 		return;
 	json_object_set_new(o, "since_ns", conf_json_u64(t));
-	json_object_set_new(o, "since", wall_json(x->c, t));
+	json_object_set_new(o, "since", wall_json(&x->c->env, t));
 }
 
 static void
 until(struct waits *x, json_t *o, ns_t t)
 {
 	json_object_set_new(o, "until_ns", conf_json_u64(t));
-	json_object_set_new(o, "until", wall_json(x->c, t));
+	json_object_set_new(o, "until", wall_json(&x->c->env, t));
 }
 
 static const char *
@@ -73,7 +73,7 @@ surroundings(struct waits *x)
 	if (port >= 0 && link_is_down(x->c, (uint16_t)port))
 		since(x,
 			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
-				x->c->env.conf->ports[port].name),
+				x->c->env.w.conf->ports[port].name),
 			x->c->links[port].since);
 	if (!x->s->resolved && neigh_text(x->c, &rec->link, text, sizeof(text)))
 		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own", "%s",

@@ -50,7 +50,7 @@ static int
 send_by(struct control *c, uint16_t port, uint16_t worker, uint32_t cnp_of, const uint8_t *frame,
 	uint32_t len)
 {
-	const struct control_port *p = &c->env.ports[port];
+	const struct env_port *p = &c->env.w.ports[port];
 	struct mbox_msg msg = { .type = MBOX_TX, .port = p->id };
 	const uint32_t padded = len < FRAME_MIN ? FRAME_MIN : len;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool);
@@ -64,9 +64,9 @@ send_by(struct control *c, uint16_t port, uint16_t worker, uint32_t cnp_of, cons
 	memcpy(data, frame, len);
 	memset(data + len, 0, padded - len);
 	msg.pkt.m = m;
-	msg.pkt.time_ns = c->now;
+	msg.pkt.time_ns = c->env.now;
 	msg.pkt.cnp_of = cnp_of;
-	if (mbox_send_down(c->env.workers[worker].mbox, &msg) != 0) {
+	if (mbox_send_down(c->env.w.workers[worker].mbox, &msg) != 0) {
 		rte_pktmbuf_free(m);
 		c->frames.tx_lost++;
 		return -ENOBUFS;
@@ -78,7 +78,7 @@ send_by(struct control *c, uint16_t port, uint16_t worker, uint32_t cnp_of, cons
 int
 frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len)
 {
-	return send_by(c, port, c->env.ports[port].worker, 0, frame, len);
+	return send_by(c, port, c->env.w.ports[port].worker, 0, frame, len);
 }
 
 int
@@ -113,7 +113,7 @@ static void
 dispatch(struct control *c, const struct frame_in *f)
 {
 	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	const uint8_t *mac = c->env.ports[f->port].addr->mac;
+	const uint8_t *mac = c->env.w.ports[f->port].addr->mac;
 
 	if (memcmp(f->l2, mac, 6) != 0 && memcmp(f->l2, broadcast, 6) != 0 &&
 		!(f->ethertype == TYPE_IPV6 && f->l2[0] == 0x33 && f->l2[1] == 0x33)) {
@@ -134,7 +134,7 @@ dispatch(struct control *c, const struct frame_in *f)
 void
 frames_receive(struct control *c, struct rte_mbuf *m, uint16_t dpdk_port)
 {
-	const int port = control_port_index(c, dpdk_port);
+	const int port = env_port_index(&c->env, dpdk_port);
 	const uint32_t len = rte_pktmbuf_pkt_len(m);
 	struct frame_in f = { .port = (uint16_t)port };
 

@@ -14,7 +14,7 @@ static bool
 echo_is_for_us(const struct control *c, const struct frame_in *f, uint32_t *total)
 {
 	const uint8_t *ip = f->l3;
-	const struct wire_port *us = c->env.ports[f->port].addr;
+	const struct wire_port *us = c->env.w.ports[f->port].addr;
 	const uint8_t *icmp = ip + WIRE_IPV4_LEN;
 
 	*total = be16_load(ip + 2);
@@ -34,7 +34,7 @@ echo_is_for_us(const struct control *c, const struct frame_in *f, uint32_t *tota
 void
 icmp_receive(struct control *c, const struct frame_in *f)
 {
-	const struct wire_port *us = c->env.ports[f->port].addr;
+	const struct wire_port *us = c->env.w.ports[f->port].addr;
 	uint8_t *out = c->frame_tx;
 	uint32_t total, at;
 	uint8_t *ip, *icmp;

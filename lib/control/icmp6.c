@@ -90,7 +90,7 @@ nd_body(uint8_t *icmp, uint8_t type, uint32_t flags, const uint8_t target[16], c
 void
 icmp6_solicit(struct control *c, const struct neigh *n)
 {
-	const struct wire_port *us = c->env.ports[n->port].addr;
+	const struct wire_port *us = c->env.w.ports[n->port].addr;
 	uint8_t group[16] = { 0xff, 0x02, [11] = 1, [12] = 0xff };
 	uint8_t dst[6] = { 0x33, 0x33, 0xff };
 	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN];
@@ -148,7 +148,7 @@ solicitation(struct control *c, const struct frame_in *f, const uint8_t *icmp, u
 	/* To all nodes when the asker has no address yet (duplicate detection). */
 	static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 	static const uint8_t all_nodes_mac[6] = { 0x33, 0x33, 0, 0, 0, 1 };
-	const struct wire_port *us = c->env.ports[f->port].addr;
+	const struct wire_port *us = c->env.w.ports[f->port].addr;
 	const uint8_t *src = f->l3 + 8, *target = icmp + 8;
 	const bool anonymous = memcmp(src, unspecified, 16) == 0;
 	uint8_t *out = c->frame_tx;
@@ -167,7 +167,7 @@ solicitation(struct control *c, const struct frame_in *f, const uint8_t *icmp, u
 static void
 echo(struct control *c, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
 {
-	const struct wire_port *us = c->env.ports[f->port].addr;
+	const struct wire_port *us = c->env.w.ports[f->port].addr;
 	uint8_t *out = c->frame_tx;
 	uint32_t at;
 	uint8_t *reply;
@@ -191,7 +191,7 @@ icmp6_receive(struct control *c, const struct frame_in *f)
 	const bool nd = len >= ND_LEN && f->l3[7] == 255;
 
 	if (f->l3[0] >> 4 != 6 || len < ECHO_LEN || len > f->l3_len - WIRE_IPV6_LEN ||
-		!c->env.ports[f->port].addr->has_ipv6 || icmp[1] != 0 ||
+		!c->env.w.ports[f->port].addr->has_ipv6 || icmp[1] != 0 ||
 		icmp6_checksum(f->l3, icmp, len) != 0 || (f->l2[6] & 1) != 0) {
 		c->frames.rx_ignored++;
 		return;
@@ -202,7 +202,7 @@ icmp6_receive(struct control *c, const struct frame_in *f)
 		solicitation(c, f, icmp, len);
 	else if (icmp[0] == ICMP6_NA && nd)
 		nd_learn(c, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
-			is_ours(c->env.ports[f->port].addr, f->l3 + 24));
+			is_ours(c->env.w.ports[f->port].addr, f->l3 + 24));
 	else
 		c->frames.rx_ignored++;
 }

@@ -34,8 +34,7 @@ struct qp_stock {
 };
 
 struct control {
-	struct control_env env;
-	ns_t now;
+	struct env env;
 	struct names pds;
 	struct names mrs;
 	struct names cqs;
@@ -45,25 +44,23 @@ struct control {
 	uint32_t qps_n;
 	uint32_t fold_at;   /* qp_fold_poll(): the next slot */
 	uint32_t fold_left; /* slots that it has still to look at */
-	uint32_t worker_qps[CONTROL_MAX_WORKERS];
-	struct qp_stock stock[CONTROL_MAX_WORKERS];
+	uint32_t worker_qps[ENV_MAX_WORKERS];
+	struct qp_stock stock[ENV_MAX_WORKERS];
 	uint32_t next_pd;
 	uint32_t next_cq;
 	uint32_t next_srq;
 	uint64_t random_fallback;
-	int64_t wall_offset; /* wall.c */
 	bool memory_logged;
 	bool running; /* what the configuration asks for is made */
 	ns_t link_next; /* when to look at the ports' links again */
-	struct link_watch links[CONTROL_MAX_PORTS];
+	struct link_watch links[ENV_MAX_PORTS];
 	uint32_t stories;  /* QPs whose flight recorder is kept */
 	uint32_t armed;    /* CQs that wait for a completion */
 	struct frame_stats frames;
-	struct asks asks;
 	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */
 	struct events events;
 	struct neigh_table neighs;
-	struct route_table routes[CONTROL_MAX_PORTS];
+	struct route_table routes[ENV_MAX_PORTS];
 	struct rpc_server server;
 	struct clients clients;
 	struct errlog errlog;
@@ -72,10 +69,6 @@ struct control {
 	uint8_t frame_tx[FRAME_MAX];
 };
 
-/** Index of the port with this DPDK id, or -1. */
-int control_port_index(const struct control *c, uint16_t dpdk_port);
-/** Take messages from the workers. @return how many. */
-uint32_t control_drain(struct control *c);
 /** Counters over all workers, with those of the control lcore itself. */
 void control_sum(const struct control *c, struct stats_block *out);
 

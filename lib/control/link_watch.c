@@ -58,7 +58,7 @@ bool
 link_text(const struct control *c, uint16_t port, uint32_t datagram, char *buf, size_t room)
 {
 	const struct link_watch *l = &c->links[port];
-	const struct conf_port *conf = &c->env.conf->ports[port];
+	const struct conf_port *conf = &c->env.w.conf->ports[port];
 
 	if (link_is_down(c, port)) {
 		down_text(l, conf->name, buf, room);
@@ -91,19 +91,19 @@ changed(struct control *c, uint32_t port, bool was_known)
 {
 	struct link_watch *l = &c->links[port];
 
-	l->since = c->now;
+	l->since = c->env.now;
 	if (was_known)
 		events_port(c, port, l->seen.up);
 	if (!l->seen.up)
 		tell_down(c, port);
 	else if (was_known)
-		log_info("the link of port %s is up again", c->env.conf->ports[port].name);
+		log_info("the link of port %s is up again", c->env.w.conf->ports[port].name);
 }
 
 static void
 compare_mtu(struct control *c, uint32_t port)
 {
-	const struct conf_port *conf = &c->env.conf->ports[port];
+	const struct conf_port *conf = &c->env.w.conf->ports[port];
 	struct link_watch *l = &c->links[port];
 	const bool small = is_small(l, conf->mtu);
 	char text[256];
@@ -126,11 +126,11 @@ look(struct control *c, uint32_t port)
 	struct link_watch *l = &c->links[port];
 	const struct link_view before = l->seen;
 	const bool was_known = l->known;
-	int rc = link_look(c->env.ports[port].id, &l->seen);
+	int rc = link_look(c->env.w.ports[port].id, &l->seen);
 
 	if (rc == -ENODEV && !l->device_lost) {
 		l->device_lost = true;
-		l->since = c->now;
+		l->since = c->env.now;
 		events_device(c, port);
 		tell_down(c, port);
 	}
@@ -147,15 +147,15 @@ look(struct control *c, uint32_t port)
 void
 link_look_at_all(struct control *c)
 {
-	c->link_next = c->now + LINK_EVERY;
-	for (uint32_t p = 0; p < c->env.ports_n; p++)
+	c->link_next = c->env.now + LINK_EVERY;
+	for (uint32_t p = 0; p < c->env.w.ports_n; p++)
 		look(c, p);
 }
 
 void
 link_poll(struct control *c)
 {
-	if (c->now >= c->link_next)
+	if (c->env.now >= c->link_next)
 		link_look_at_all(c);
 }
 
@@ -176,7 +176,7 @@ link_set_json(const struct control *c, uint16_t port, json_t *o)
 	json_object_set_new(o, "interface_mtu",
 		v->interface_mtu != 0 ? json_integer(v->interface_mtu) : json_null());
 	json_object_set_new(o, "warning",
-		link_text(c, port, c->env.conf->ports[port].mtu, text, sizeof(text))
+		link_text(c, port, c->env.w.conf->ports[port].mtu, text, sizeof(text))
 			? json_string(text)
 			: json_null());
 }
@@ -184,13 +184,13 @@ link_set_json(const struct control *c, uint16_t port, json_t *o)
 json_t *
 link_json(const struct control *c, uint16_t port)
 {
-	const struct conf_port *conf = &c->env.conf->ports[port];
+	const struct conf_port *conf = &c->env.w.conf->ports[port];
 	const struct link_watch *l = &c->links[port];
 	json_t *o = json_pack("{s:s, s:i}", "port", conf->name, "mtu", (int)conf->mtu);
 
 	link_set_json(c, port, o);
 	json_object_set_new(o, "state_ms",
-		l->known ? json_integer((json_int_t)((c->now - l->since) / TIME_NS_PER_MS))
+		l->known ? json_integer((json_int_t)((c->env.now - l->since) / TIME_NS_PER_MS))
 			 : json_null());
 	return o;
 }

@@ -139,7 +139,7 @@ neigh_fix_mac(struct control *c, struct neigh *n, const uint8_t mac[6])
 	set_waiting(&c->neighs, n, false);
 	memcpy(n->mac, mac, sizeof(n->mac));
 	n->state = NEIGH_STATIC;
-	n->heard = c->now;
+	n->heard = c->env.now;
 	n->turn++;
 	set_changed(&c->neighs, n, !TAILQ_EMPTY(&n->links));
 }
@@ -297,12 +297,12 @@ neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6]
 	if (n->state == NEIGH_STATIC)
 		return;
 	same = neigh_has_mac(n) && memcmp(n->mac, mac, sizeof(n->mac)) == 0;
-	if (neigh_has_mac(n) && !same && (n->told == 0 || c->now >= n->told + TIME_NS_PER_S)) {
-		n->told = c->now; /* whoever claims it again and again does not fill the log */
+	if (neigh_has_mac(n) && !same && (n->told == 0 || c->env.now >= n->told + TIME_NS_PER_S)) {
+		n->told = c->env.now; /* whoever claims it again and again does not fill the log */
 		log_warn("neighbour %s has another MAC now", ip_text(&n->ip, text));
 	}
 	n->state = NEIGH_REACHABLE;
-	n->heard = c->now;
+	n->heard = c->env.now;
 	n->tries = 0;
 	set_waiting(&c->neighs, n, false);
 	if (same)
@@ -329,13 +329,13 @@ send_request(struct control *c, struct neigh *n)
 		arp_request(c, n);
 	else
 		icmp6_solicit(c, n);
-	n->first_try = n->tries == 0 ? c->now : n->first_try;
-	n->last_try = c->now;
+	n->first_try = n->tries == 0 ? c->env.now : n->first_try;
+	n->last_try = c->env.now;
 	n->asked++;
-	n->next = c->now + request_gap(++n->tries);
+	n->next = c->env.now + request_gap(++n->tries);
 	if (n->tries == NEIGH_FAILED)
 		log_warn("port %s: neighbour %s does not answer; still asking",
-			c->env.conf->ports[n->port].name, ip_text(&n->ip, text));
+			c->env.w.conf->ports[n->port].name, ip_text(&n->ip, text));
 }
 
 static uint32_t
@@ -346,7 +346,7 @@ send_requests(struct control *c)
 
 	for (n = TAILQ_FIRST(&c->neighs.waiting); n != NULL && sent < REQUESTS_PER_TURN; n = next) {
 		next = TAILQ_NEXT(n, waits);
-		if (n->next > c->now)
+		if (n->next > c->env.now)
 			continue;
 		send_request(c, n);
 		/* To the end, so that all of a long list have their turn. */

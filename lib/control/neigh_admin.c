@@ -34,8 +34,8 @@ neigh_configure(struct control *c)
 {
 	int rc = 0;
 
-	for (uint32_t p = 0; p < c->env.conf->n_ports; p++) {
-		const struct conf_port *port = &c->env.conf->ports[p];
+	for (uint32_t p = 0; p < c->env.w.conf->n_ports; p++) {
+		const struct conf_port *port = &c->env.w.conf->ports[p];
 
 		for (uint32_t i = 0; i < port->n_neighbors && rc == 0; i++)
 			rc = neigh_fix(

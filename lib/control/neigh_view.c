@@ -52,14 +52,14 @@ ms_since(const struct control *c, bool was, ns_t then)
 {
 	if (!was)
 		return json_null();
-	return json_integer((json_int_t)((c->now - then) / TIME_NS_PER_MS));
+	return json_integer((json_int_t)((c->env.now - then) / TIME_NS_PER_MS));
 }
 
 /* What all views have in common. */
 static void
 set_state(const struct control *c, const struct neigh *n, json_t *o)
 {
-	json_object_set_new(o, "port", json_string(c->env.conf->ports[n->port].name));
+	json_object_set_new(o, "port", json_string(c->env.w.conf->ports[n->port].name));
 	json_object_set_new(o, "vlan", n->vlan != 0 ? json_integer(n->vlan) : json_null());
 	json_object_set_new(o, "state", json_string(state_of(n)));
 	json_object_set_new(o, "mac", mac_json(n));
@@ -117,7 +117,7 @@ neigh_json(const struct control *c, const struct neigh_link *link)
 static double
 seconds_since(const struct control *c, ns_t then)
 {
-	return (double)(c->now - then) / TIME_NS_PER_S;
+	return (double)(c->env.now - then) / TIME_NS_PER_S;
 }
 
 /* "asked 3 times in 0.3 s, the last time 0.1 s ago, without an answer" */
@@ -125,7 +125,7 @@ static int
 asked_text(const struct control *c, const struct neigh *n, char *buf, size_t room)
 {
 	const char *how = n->ip.family == 4 ? "ARP" : "neighbour discovery";
-	const char *port = c->env.conf->ports[n->port].name;
+	const char *port = c->env.w.conf->ports[n->port].name;
 
 	if (n->tries == 0)
 		return snprintf(buf, room, "not asked yet on port %s", port);
@@ -151,7 +151,7 @@ neigh_text(const struct control *c, const struct neigh_link *link, char *buf, si
 	ip_text(&n->ip, ip);
 	if (n->state == NEIGH_NO_ROUTE) {
 		snprintf(buf, room, "no route of port %s reaches %s",
-			c->env.conf->ports[n->port].name, ip);
+			c->env.w.conf->ports[n->port].name, ip);
 		return true;
 	}
 	len = memcmp(dest->addr, n->ip.addr, sizeof(dest->addr)) == 0

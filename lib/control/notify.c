@@ -25,7 +25,7 @@ notify_arm(struct control *c, struct object_cq *cq, bool solicited_only, struct 
 	 * A worker that added a completion and looked before that has left its burst after this
 	 * round trip: its completion is there to be polled.
 	 */
-	return ask_all(c) == 0
+	return ask_all(&c->env) == 0
 		       ? 0
 		       : refuse(r, ETIMEDOUT, "cq \"%s\" is armed, but a worker does not answer",
 				 cq->n.name);

@@ -72,7 +72,7 @@ region_memory(struct control *c, struct mem_region *region, uint64_t va, uint64_
 		return refuse(r, ENOMEM, "length %" PRIu64 " is more memory than there is", bytes);
 	rc = bytes + skew < bytes
 		     ? -EINVAL
-		     : mem_area_create(&region->area, bytes + skew, c->env.numa_node, flags);
+		     : mem_area_create(&region->area, bytes + skew, c->env.w.numa_node, flags);
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a region of %" PRIu64 " bytes: %s", bytes,
 			strerror(-rc));
@@ -104,7 +104,7 @@ publish(struct control *c, struct mem_region *region, bool key_given, struct ref
 			if (region->key == 0)
 				continue;
 		}
-		rc = mem_table_add(c->env.mem, region);
+		rc = mem_table_add(c->env.w.mem, region);
 		if (key_given)
 			break;
 	}
@@ -175,7 +175,7 @@ mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
 		return refuse(r, EINVAL,
 			"addr 0x%" PRIx64 " with length %" PRIu64 " runs over the end of 64 bits",
 			conf->addr, conf->length);
-	if (key_given && mem_table_find(c->env.mem, conf->rkey) != NULL)
+	if (key_given && mem_table_find(c->env.w.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
 	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(c, conf->length);
 	rc = from != NULL ? region_adopt(region, from, conf->length, r)
@@ -240,8 +240,8 @@ object_mr_create_in(struct control *c, const struct conf_mr *conf, const struct 
 void
 object_region_retire(struct control *c, struct mem_region *region)
 {
-	mem_table_remove(c->env.mem, region->key);
-	if (ask_all(c) != 0) {
+	mem_table_remove(c->env.w.mem, region->key);
+	if (ask_all(&c->env) != 0) {
 		log_error("region 0x%x is not given back: a worker did not answer", region->key);
 		return;
 	}
@@ -261,7 +261,7 @@ object_mr_revoke(struct control *c, struct object_mr *mr)
 {
 	if (!mr->revoked) {
 		regions_note_gone(c, mr);
-		mem_table_remove(c->env.mem, mr->region->key);
+		mem_table_remove(c->env.w.mem, mr->region->key);
 	}
 	mr->revoked = true;
 }

@@ -52,7 +52,7 @@ memory_get(struct control *c, const struct object_srq *srq, uint32_t max_wr, str
 	if (srq->client != NULL && bytes != 0)
 		return client_place_get(c, srq->client->client, bytes, &m->place, &m->base, r);
 	if (bytes != 0)
-		rc = mem_area_create(&m->area, bytes, c->env.numa_node, 0);
+		rc = mem_area_create(&m->area, bytes, c->env.w.numa_node, 0);
 	m->base = m->area.base;
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a shared receive queue of %u entries: %s",
@@ -156,7 +156,7 @@ grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal 
 	if (rc != 0)
 		return rc;
 	/* A worker that has not left the ring before would be lost by a second move. */
-	if (ask_all(c) != 0) {
+	if (ask_all(&c->env) != 0) {
 		memory_put(srq, &m);
 		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
 	}
@@ -165,7 +165,7 @@ grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal 
 		ring_srq_fail(&srq->q.ring);
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	memory_set(srq, &m);
-	if (ask_all(c) != 0)
+	if (ask_all(&c->env) != 0)
 		log_error("srq \"%s\": the old ring is not given back: a worker did not answer",
 			srq->n.name);
 	else
@@ -227,7 +227,7 @@ object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
 		return refuse(
 			r, EBUSY, "srq \"%s\" is in use by %u QPs", srq->n.name, srq->q.users);
 	/* Its QPs were detached: no worker has it, and no later message can name it. */
-	control_drain(c);
+	env_drain(&c->env);
 	events_forget(c, EVENT_OF_SRQ, srq->q.id);
 	srq->pd->users--;
 	names_remove(&c->srqs, &srq->n);

@@ -17,7 +17,7 @@ object_random(struct control *c)
 	if (getrandom(&v, sizeof(v), GRND_NONBLOCK) == (ssize_t)sizeof(v))
 		return v;
 	/* splitmix64 over the clock: still different each time. */
-	c->random_fallback += 0x9e3779b97f4a7c15u + c->env.clock();
+	c->random_fallback += 0x9e3779b97f4a7c15u + c->env.w.clock();
 	v = c->random_fallback;
 	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
 	v = (v ^ v >> 27) * 0x94d049bb133111ebu;
@@ -136,7 +136,7 @@ object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem,
 	memset(cq, 0, sizeof(*cq));
 	if (mem == NULL) {
 		rc = mem_area_create(&cq->q.area, ring_size(entries, sizeof(struct ring_cqe)),
-			c->env.numa_node, 0);
+			c->env.w.numa_node, 0);
 		mem = cq->q.area.base;
 	}
 	if (rc != 0) {
@@ -167,7 +167,7 @@ claim(struct control *c, struct qp_cq *cq, uint32_t worker)
 	}
 	/* Relaxed, since the messages behind it carry it. CHANGING: somebody did not answer. */
 	atomic_store_explicit(&cq->producer, CQ_PRODUCER_CHANGING, memory_order_relaxed);
-	rc = ask_all(c);
+	rc = ask_all(&c->env);
 	if (rc == 0)
 		atomic_store_explicit(&cq->producer, CQ_PRODUCER_ANY, memory_order_relaxed);
 	return rc;
@@ -190,7 +190,7 @@ object_cq_destroy(struct control *c, struct object_cq *cq, struct refusal *r)
 		return refuse(
 			r, EBUSY, "cq \"%s\" is in use by %u queues of QPs", cq->n.name, users);
 	/* Its QPs were detached, so nothing behind these messages can name it any more. */
-	control_drain(c);
+	env_drain(&c->env);
 	events_forget(c, EVENT_OF_CQ, cq->q.id);
 	notify_forget(c, cq);
 	names_remove(&c->cqs, &cq->n);

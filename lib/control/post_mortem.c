@@ -205,15 +205,15 @@ may_write(struct control *c, const struct failed_owner *o)
 	struct failed_lines *l = lines_of(&c->post_mortem, o);
 
 	l->owner = *o;
-	if (l->full_at < c->now)
-		l->full_at = c->now;
-	if (l->full_at < c->now + LINES_AT_ONCE * LINE_EVERY) {
+	if (l->full_at < c->env.now)
+		l->full_at = c->env.now;
+	if (l->full_at < c->env.now + LINES_AT_ONCE * LINE_EVERY) {
 		l->full_at += LINE_EVERY;
 		return true;
 	}
 	l->left_out++;
 	if (!c->post_mortem.untold)
-		c->post_mortem.tell_at = c->now + TELL_EVERY;
+		c->post_mortem.tell_at = c->env.now + TELL_EVERY;
 	c->post_mortem.untold = true;
 	return false;
 }
@@ -228,7 +228,7 @@ write_line(struct control *c, const struct qp_rec *rec, const struct failure *f)
 	if (!may_write(c, &o))
 		return;
 	failed_owner_text(&o, owner, sizeof(owner));
-	wall_text(c, f->error.time_ns, when);
+	wall_text(&c->env, f->error.time_ns, when);
 	failure_text(c, f, what, sizeof(what));
 	log_warn("QP %u of %s failed at %s: %s%s%s%s", f->qpn, owner, when, what,
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? "; completed with " : "",
@@ -242,7 +242,7 @@ post_mortem_poll(struct control *c)
 {
 	struct post_mortem *p = &c->post_mortem;
 
-	if (!p->untold || c->now < p->tell_at)
+	if (!p->untold || c->env.now < p->tell_at)
 		return;
 	p->untold = false;
 	for (uint32_t i = 0; i < p->lines_n; i++)
@@ -282,7 +282,7 @@ post_mortem_end(struct control *c, struct qp_rec *rec, enum failed_end how)
 {
 	struct post_mortem *p = &c->post_mortem;
 	const struct qp *qp = rec->qp;
-	const struct trace *t = c->env.workers[qp->worker].trace;
+	const struct trace *t = c->env.w.workers[qp->worker].trace;
 
 	if (!rec->failed && qp->last_error.time_ns != 0) {
 		const struct failure f = failure_of(rec, &qp->last_error);
@@ -296,7 +296,7 @@ post_mortem_end(struct control *c, struct qp_rec *rec, enum failed_end how)
 		if (q->f.qpn != qp->qpn || q->end != FAILED_IS_THERE)
 			continue;
 		q->end = (uint8_t)how;
-		q->ended_ns = c->now;
+		q->ended_ns = c->env.now;
 		if (q->story.n != 0)
 			story_go_on(&q->story, t, qp->qpn);
 		if (how != FAILED_RESET && qp->stats != NULL)

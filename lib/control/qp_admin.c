@@ -11,7 +11,7 @@
 int
 qp_admin_init(struct control *c)
 {
-	c->slots = calloc(c->env.qps->entries, sizeof(c->slots[0]));
+	c->slots = calloc(c->env.w.qps->entries, sizeof(c->slots[0]));
 	return c->slots != NULL ? 0 : -ENOMEM;
 }
 
@@ -22,7 +22,7 @@ qp_admin_find(struct control *c, uint32_t qpn)
 
 	if (c->slots == NULL) /* the last events may come after the last QP */
 		return NULL;
-	slot = &c->slots[qpn & c->env.qps->mask];
+	slot = &c->slots[qpn & c->env.w.qps->mask];
 	return qpn != 0 && qp_slot_qpn(slot) == qpn ? qp_slot_rec(c, slot) : NULL;
 }
 
@@ -39,7 +39,7 @@ qp_admin_get(struct control *c, uint32_t qpn, struct refusal *r)
 struct qp_rec *
 qp_admin_next(struct control *c, uint32_t *slot)
 {
-	while (*slot < c->env.qps->entries) {
+	while (*slot < c->env.w.qps->entries) {
 		struct qp_rec *rec = qp_slot_rec(c, &c->slots[(*slot)++]);
 
 		if (rec != NULL)
@@ -71,7 +71,7 @@ static void
 drop(struct control *c, struct qp_rec *rec)
 {
 	struct qp *qp = rec->qp;
-	struct qp_slot *slot = &c->slots[qp->qpn & c->env.qps->mask];
+	struct qp_slot *slot = &c->slots[qp->qpn & c->env.w.qps->mask];
 
 	neigh_leave(c, &rec->link);
 	neigh_leave(c, &rec->alt_link);
@@ -124,7 +124,7 @@ qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r)
 		if (rc != 0)
 			return rc;
 		/* Another worker may have looked it up for a packet that it is handing over. */
-		if (c->env.workers_n > 1 && ask_all(c) != 0)
+		if (c->env.w.workers_n > 1 && ask_all(&c->env) != 0)
 			return refuse(r, EBUSY, "QP %u: a worker does not answer", rec->qp->qpn);
 	}
 	drop(c, rec);
@@ -166,22 +166,22 @@ qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
 		};
 
 		if (!recs[i]->attached)
-			qp_snapshot(recs[i]->qp, c->now, &out[i]);
-		else if ((asked[i] = ask_send(c, &q)) == NULL)
-			rc = ask_refuse(c, recs[i]->qp->worker, -EBUSY, r);
+			qp_snapshot(recs[i]->qp, c->env.now, &out[i]);
+		else if ((asked[i] = ask_send(&c->env, &q)) == NULL)
+			rc = ask_refuse(&c->env, recs[i]->qp->worker, -EBUSY, r);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		int one;
 
 		if (asked[i] == NULL)
 			continue;
-		one = ask_wait(c, asked[i]);
+		one = ask_wait(&c->env, asked[i]);
 		if (one == 0)
 			out[i] = asked[i]->snapshot;
 		if (one != -ETIMEDOUT)
-			ask_release(c, asked[i]);
+			ask_release(&c->env, asked[i]);
 		if (one != 0)
-			rc = ask_refuse(c, recs[i]->qp->worker, one, r);
+			rc = ask_refuse(&c->env, recs[i]->qp->worker, one, r);
 	}
 	return rc;
 }
@@ -198,9 +198,9 @@ qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r
 	int rc;
 
 	if (rec->attached) {
-		rc = ask_and_wait(c, &q);
+		rc = ask_and_wait(&c->env, &q);
 		if (rc != 0)
-			return ask_refuse(c, rec->qp->worker, rc, r);
+			return ask_refuse(&c->env, rec->qp->worker, rc, r);
 	}
 	rec->trace = on;
 	return 0;
@@ -224,15 +224,15 @@ qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r)
 
 		++*n;
 		if (rec->attached && rec->trace != on) {
-			a = ask_send(c, &q);
+			a = ask_send(&c->env, &q);
 			if (a == NULL)
-				return ask_refuse(c, rec->qp->worker, -EBUSY, r);
-			ask_forget(a, NULL, NULL);
+				return ask_refuse(&c->env, rec->qp->worker, -EBUSY, r);
+			ask_forget(a, NULL, NULL, NULL);
 		}
 		rec->trace = on;
 	}
 	/* Behind all of them. */
-	return ask_all(c) == 0 ? 0 : refuse(r, ETIMEDOUT, "a worker does not answer");
+	return ask_all(&c->env) == 0 ? 0 : refuse(r, ETIMEDOUT, "a worker does not answer");
 }
 
 int
@@ -250,7 +250,7 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 		.attr = &attr };
 	struct ask *a;
 
-	if (c->asks.busy >= ASK_SLOTS / 2)
+	if (c->env.asks.busy >= ASK_SLOTS / 2)
 		return -EAGAIN;
 	if (known)
 		memcpy(path->dmac, link->neigh->mac, sizeof(path->dmac));
@@ -258,10 +258,10 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 	if (!rec->attached || state < QPS_RTR || state > QPS_SQD)
 		return 0;
 	attr = (struct qp_attr){ .path = *path, .path_resolved = known };
-	a = ask_send(c, &q);
+	a = ask_send(&c->env, &q);
 	if (a == NULL)
 		return -EAGAIN;
-	ask_forget(a, NULL, NULL);
+	ask_forget(a, NULL, NULL, NULL);
 	return 0;
 }
 

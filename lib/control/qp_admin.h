@@ -16,8 +16,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "conf.h"
 #include "client_area.h"
+#include "conf.h"
 #include "events.h"
 #include "neigh.h"
 #include "objects.h"
@@ -168,8 +168,6 @@ int qp_references(
 	struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r);
 /** Attributes before the first transition. */
 void qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf);
-/** May this worker send on the port? One without a queue of its own there may not. */
-bool qp_can_send(const struct control *c, int port, uint32_t worker);
 /** One reference less; the last one frees. */
 void qp_shared_put(struct control *c, struct qp_shared *s);
 
@@ -249,10 +247,8 @@ struct qp_change {
 /** The checks of a step and what it makes of the attributes; may change rec->ah and rec->port. */
 int qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_change *ch, struct refusal *r);
-void qp_walk_late_attach(struct control *c, struct ask *a);
-void qp_walk_late_detach(struct control *c, struct ask *a);
-/** Index of the port with this name, or -1. */
-int16_t qp_walk_port(const struct control *c, const char *name);
+void qp_walk_late_attach(void *ctx, struct ask *a);
+void qp_walk_late_detach(void *ctx, struct ask *a);
 /** Key of an attribute in JSON: "min_rnr_timer". */
 const char *qp_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */

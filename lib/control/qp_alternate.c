@@ -19,17 +19,17 @@ take_port(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, str
 
 	rec->alt_port = -1;
 	if ((conf->given & CONF_QP_ALT_PORT) != 0) {
-		rec->alt_port = qp_walk_port(c, conf->alt_port);
+		rec->alt_port = env_port_named(&c->env, conf->alt_port);
 		if (rec->alt_port < 0)
 			return refuse(
 				r, ENOENT, "alt_port: port \"%s\" does not exist", conf->alt_port);
 	}
-	if (rec->alt_port >= 0 && !qp_can_send(c, rec->alt_port, worker))
+	if (rec->alt_port >= 0 && !env_worker_sends(&c->env, rec->alt_port, worker))
 		return refuse(r, EINVAL,
 			"alt_port: worker %u, which has QP %u, cannot send on port \"%s\": a QP "
 			"keeps its worker, so use a port with a transmit queue for it, or make the "
 			"QP on worker %u",
-			worker, rec->qp->qpn, conf->alt_port, c->env.ports[rec->alt_port].worker);
+			worker, rec->qp->qpn, conf->alt_port, c->env.w.ports[rec->alt_port].worker);
 	return 0;
 }
 
@@ -56,7 +56,7 @@ take_path(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, str
 	rec->alt_ah = conf->alt_ah_attr;
 	rec->alt_given = conf->given & (CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
 	way = way_of(rec, attr);
-	attr->alt_port = (uint8_t)c->env.ports[way.port].id;
+	attr->alt_port = (uint8_t)c->env.w.ports[way.port].id;
 	attr->alt_timeout =
 		(conf->given & CONF_QP_ALT_TIMEOUT) != 0 ? conf->alt_timeout : QP_ALT_TIMEOUT_SAME;
 	attr->alt_pkey = (conf->given & CONF_QP_ALT_PKEY) != 0 ? conf->alt_pkey : 0;

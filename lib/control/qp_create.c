@@ -20,27 +20,19 @@ qp_shared_put(struct control *c, struct qp_shared *s)
 	free(s);
 }
 
-bool
-qp_can_send(const struct control *c, int port, uint32_t worker)
-{
-	const struct control_port *p = port >= 0 ? &c->env.ports[port] : NULL;
-
-	return p == NULL || control_can_send(p->worker, p->tx_queues, worker);
-}
-
 static uint32_t
 pick_worker(const struct control *c, const struct qp_rec *rec, const struct conf_qp *conf)
 {
-	uint32_t best = rec->port >= 0 ? c->env.ports[rec->port].worker : 0;
+	uint32_t best = rec->port >= 0 ? c->env.w.ports[rec->port].worker : 0;
 
 	if ((conf->given & CONF_QP_WORKER) != 0)
 		return conf->worker;
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		const bool can = qp_can_send(c, rec->alt_port, w);
-		const bool best_can = qp_can_send(c, rec->alt_port, best);
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		const bool can = env_worker_sends(&c->env, rec->alt_port, w);
+		const bool best_can = env_worker_sends(&c->env, rec->alt_port, best);
 
 		/* One that can send on both paths before one that has little to do. */
-		if (qp_can_send(c, rec->port, w) &&
+		if (env_worker_sends(&c->env, rec->port, w) &&
 			(can > best_can ||
 				(can == best_can && c->worker_qps[w] < c->worker_qps[best])))
 			best = w;
@@ -52,15 +44,16 @@ int
 qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
 {
 	const uint32_t old = rec->qp->worker;
-	const uint32_t worker =
-		qp_can_send(c, rec->port, old) ? old : pick_worker(c, rec, &rec->shared->conf);
+	const uint32_t worker = env_worker_sends(&c->env, rec->port, old)
+					? old
+					: pick_worker(c, rec, &rec->shared->conf);
 
-	if (!qp_can_send(c, rec->port, worker))
+	if (!env_worker_sends(&c->env, rec->port, worker))
 		return refuse(r, EINVAL,
 			"worker %u cannot send on port \"%s\", which has %u transmit queues: "
 			"use worker %u",
-			worker, c->env.conf->ports[rec->port].name,
-			c->env.ports[rec->port].tx_queues, c->env.ports[rec->port].worker);
+			worker, c->env.w.conf->ports[rec->port].name,
+			c->env.w.ports[rec->port].tx_queues, c->env.w.ports[rec->port].worker);
 	c->worker_qps[old]--;
 	c->worker_qps[worker]++;
 	rec->qp->worker = (uint8_t)worker;
@@ -95,7 +88,7 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 		.max_inline = conf->cap.max_inline_data,
 		.send_feed = (conf->given & CONF_QP_SEND_FEED) != 0,
 		.max_dest_rd_atomic = conf->max_dest_rd_atomic,
-		.socket = c->env.numa_node };
+		.socket = c->env.w.numa_node };
 
 	if (p.send_feed && p.max_send_wr > conf->send_feed.depth)
 		p.max_send_wr = conf->send_feed.depth;
@@ -129,8 +122,7 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 
 /* The objects that the decoder could not know. */
 int
-qp_references(
-	struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
+qp_references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
 {
 	rec->pd = object_pd_find(c, conf->pd, r);
 	if (rec->pd == NULL)
@@ -146,15 +138,16 @@ qp_references(
 		if (rec->srq == NULL)
 			return -ENOENT;
 	}
-	if (conf->worker >= c->env.workers_n && (conf->given & CONF_QP_WORKER) != 0)
+	if (conf->worker >= c->env.w.workers_n && (conf->given & CONF_QP_WORKER) != 0)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", conf->worker,
-			c->env.workers_n);
-	rec->alt_port =
-		(conf->given & CONF_QP_ALT_PORT) != 0 ? qp_walk_port(c, conf->alt_port) : -1;
+			c->env.w.workers_n);
+	rec->alt_port = (conf->given & CONF_QP_ALT_PORT) != 0
+				? env_port_named(&c->env, conf->alt_port)
+				: -1;
 	rec->port = -1;
 	if ((conf->given & CONF_QP_PORT) == 0)
 		return 0;
-	rec->port = qp_walk_port(c, conf->port);
+	rec->port = env_port_named(&c->env, conf->port);
 	return rec->port >= 0 ? 0 : refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
 }
 
@@ -193,7 +186,7 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	rec->pd->users++;
-	qp_slot_set(&c->slots[qpn & c->env.qps->mask], rec);
+	qp_slot_set(&c->slots[qpn & c->env.w.qps->mask], rec);
 	c->worker_qps[worker]++;
 	c->qps_n++;
 }
@@ -282,7 +275,7 @@ make_shared(struct control *c, const struct conf_qp *conf)
 	s->refs = 1;
 	s->configured = !c->running;
 	s->conf = *conf;
-	conf_qp_knobs(&c->env.conf->knobs, conf, &s->knobs);
+	conf_qp_knobs(&c->env.w.conf->knobs, conf, &s->knobs);
 	if (s->knobs.resp_psn_check == CONF_PSN_CHECK_RESYNC)
 		log_warn("QP %u: resp.psn_check is \"resync\", for benchmarks only: it takes "
 			 "requests in any order",

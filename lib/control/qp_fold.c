@@ -111,7 +111,7 @@ qp_fold(struct control *c, struct qp_rec *rec)
 	again.alt_link.rec = rec;
 	if (memcmp(&again, rec, sizeof(again)) != 0)
 		return false;
-	c->slots[qp->qpn & c->env.qps->mask].at = (uintptr_t)qp | FOLDED;
+	c->slots[qp->qpn & c->env.w.qps->mask].at = (uintptr_t)qp | FOLDED;
 	qp->user = rec->shared;
 	free(rec);
 	return true;
@@ -133,7 +133,7 @@ qp_slot_rec(struct control *c, struct qp_slot *slot)
 	}
 	qp->user = rec;
 	slot->at = (uintptr_t)rec;
-	c->fold_left = c->env.qps->entries;
+	c->fold_left = c->env.w.qps->entries;
 	return rec;
 }
 
@@ -141,7 +141,7 @@ void
 qp_fold_poll(struct control *c)
 {
 	for (uint32_t i = 0; i < SCAN_SLOTS && c->fold_left != 0; i++) {
-		struct qp_rec *rec = open_record(&c->slots[c->fold_at++ & c->env.qps->mask]);
+		struct qp_rec *rec = open_record(&c->slots[c->fold_at++ & c->env.w.qps->mask]);
 
 		c->fold_left--;
 		if (rec != NULL && rec->qp->compact)

@@ -21,7 +21,7 @@ alternate_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 	q->given |= rec->alt_given;
 	if (rec->alt_loaded && port >= 0) {
 		q->given |= CONF_QP_ALT_PORT;
-		memcpy(q->alt_port, c->env.conf->ports[port].name, sizeof(q->alt_port));
+		memcpy(q->alt_port, c->env.w.conf->ports[port].name, sizeof(q->alt_port));
 	}
 	if (rec->alt_loaded) {
 		q->alt_timeout = a->alt_timeout;
@@ -55,7 +55,7 @@ qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q)
 	q->ah_attr = rec->ah;
 	alternate_of(c, rec, q);
 	if (rec->port >= 0)
-		memcpy(q->port, c->env.conf->ports[rec->port].name, sizeof(q->port));
+		memcpy(q->port, c->env.w.conf->ports[rec->port].name, sizeof(q->port));
 	if ((q->given & CONF_QP_SEND_FEED) != 0)
 		q->send_feed.remote_addr += rec->nth * q->send_feed.stride;
 }
@@ -106,7 +106,7 @@ fatal_json(struct control *c, const struct qp_rec *rec)
 		text != NULL ? text : "", "psn", (json_int_t)f->psn, "rule",
 		qp_rule_id(f->rule), "opcode", opcode != NULL ? opcode : "", "syndrome",
 		f->syndrome);
-	wall_set(c, o, f->time_ns);
+	wall_set(&c->env, o, f->time_ns);
 	return o;
 }
 
@@ -125,7 +125,7 @@ last_event_json(struct control *c, const struct qp_rec *rec)
 		abnormal ? events_name(e->event != 0 ? e->event : ring_aeq_flush_of(e->code).event)
 			 : e->code == AEQ_QP_REPORT ? events_name(e->event) : "",
 		"source", ring_aeq_source_name(e->source), "wqe_index", e->wqe_index);
-	wall_set(c, o, e->time_ns);
+	wall_set(&c->env, o, e->time_ns);
 	return o;
 }
 
@@ -133,7 +133,7 @@ last_event_json(struct control *c, const struct qp_rec *rec)
 static json_t *
 timer_json(const struct control *c, bool runs, ns_t deadline)
 {
-	const ns_t now = c->env.clock();
+	const ns_t now = c->env.w.clock();
 
 	if (!runs)
 		return json_null();

@@ -116,7 +116,7 @@ qp_knobs_prepare(struct control *c, struct qp_rec *rec)
 {
 	struct qp *qp = rec->qp;
 
-	qp->port = (uint8_t)c->env.ports[rec->port].id;
+	qp->port = (uint8_t)c->env.w.ports[rec->port].id;
 	qp->pd = rec->pd->id;
 	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
 	qp->resp.knobs = responder_knobs(&rec->shared->knobs);

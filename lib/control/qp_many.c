@@ -11,10 +11,10 @@
 static int
 post(struct control *c, struct qp_walk *walk, const struct ask_request *q, struct refusal *r)
 {
-	struct ask *a = ask_send(c, q);
+	struct ask *a = ask_send(&c->env, q);
 
 	if (a == NULL)
-		return ask_refuse(c, q->worker, -EBUSY, r);
+		return ask_refuse(&c->env, q->worker, -EBUSY, r);
 	walk->ask[walk->n++] = a;
 	return 0;
 }
@@ -31,7 +31,7 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 		qp_knobs_prepare(c, rec);
 		rc = object_cqs_claim(c, rec->qp, rec->qp->worker);
 		if (rc != 0)
-			return ask_refuse(c, rec->qp->worker, rc, r);
+			return ask_refuse(&c->env, rec->qp->worker, rc, r);
 		rc = post(c, walk, &q, r);
 		rec->pending = rc == 0;
 	}
@@ -81,19 +81,19 @@ qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, stru
 
 	for (uint32_t i = 0; i < walk->n; i++) {
 		struct ask *a = walk->ask[i];
-		const int one = ask_wait(c, a);
+		const int one = ask_wait(&c->env, a);
 
 		if (one == -ETIMEDOUT) {
-			ask_forget(a, i == 0 ? qp_walk_late_attach : NULL, rec);
+			ask_forget(a, i == 0 ? qp_walk_late_attach : NULL, c, rec);
 		} else {
 			if (i == 0) {
 				rec->pending = false;
 				rec->attached = one == 0;
 			}
-			ask_release(c, a);
+			ask_release(&c->env, a);
 		}
 		if (one != 0 && rc == 0)
-			rc = ask_refuse(c, rec->qp->worker, one, r);
+			rc = ask_refuse(&c->env, rec->qp->worker, one, r);
 	}
 	return rc;
 }
@@ -111,11 +111,11 @@ post_end(struct control *c, struct qp_rec *rec)
 
 	rec->attr.cur_qp_state = (uint8_t)qp_admin_state(rec);
 	rec->attr.qp_state = QPS_ERR;
-	a = ask_send(c, &q);
+	a = ask_send(&c->env, &q);
 	if (a != NULL)
-		ask_forget(a, NULL, NULL);
+		ask_forget(a, NULL, NULL, NULL);
 	q.type = MBOX_QP_DETACH;
-	return ask_send(c, &q);
+	return ask_send(&c->env, &q);
 }
 
 void
@@ -132,18 +132,18 @@ qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		if (asked[i] == NULL)
 			continue;
-		if (ask_wait(c, asked[i]) == -ETIMEDOUT) {
+		if (ask_wait(&c->env, asked[i]) == -ETIMEDOUT) {
 			recs[i]->pending = true;
 			late[i] = true;
-			ask_forget(asked[i], qp_walk_late_detach, recs[i]);
+			ask_forget(asked[i], qp_walk_late_detach, c, recs[i]);
 		} else {
 			recs[i]->pending = true;
-			ask_release(c, asked[i]);
+			ask_release(&c->env, asked[i]);
 		}
 	}
 	/* What they had to say while they were attached; nothing of them is freed meanwhile. */
 	if (n > 0)
-		control_drain(c);
+		env_drain(&c->env);
 	for (uint32_t i = 0; i < n; i++) {
 		if (asked[i] == NULL || late[i])
 			continue;
@@ -151,8 +151,8 @@ qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
 		recs[i]->attached = false;
 	}
 	/* Another worker may have looked one up for a packet that it is handing over. */
-	if (n > 0 && c->env.workers_n > 1)
-		ask_all(c);
+	if (n > 0 && c->env.w.workers_n > 1)
+		ask_all(&c->env);
 	for (uint32_t i = 0; i < n; i++) {
 		if (qp_admin_destroy(c, recs[i], &r) != 0)
 			log_error("stopping: %s", r.text);

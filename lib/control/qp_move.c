@@ -9,32 +9,33 @@
 
 /* Nobody waits: whatever is sent to the worker later comes behind it. */
 static void
-tell(struct control *c, uint8_t type, uint32_t worker, struct qp *qp)
+tell(struct env *env, uint8_t type, uint32_t worker, struct qp *qp)
 {
 	const struct ask_request q = { .type = type, .worker = (uint16_t)worker, .qp = qp };
-	struct ask *a = ask_send(c, &q);
+	struct ask *a = ask_send(env, &q);
 
 	if (a != NULL)
-		ask_forget(a, NULL, NULL);
+		ask_forget(a, NULL, NULL, NULL);
 	else
 		log_error("QP %u: worker %u was not told that it moves", qp->qpn, worker);
 }
 
 static void
-unpark(struct control *c, struct qp *qp)
+unpark(struct env *env, struct qp *qp)
 {
-	for (uint32_t w = 0; w < c->env.workers_n; w++)
-		tell(c, MBOX_QP_UNPARK, w, qp);
+	for (uint32_t w = 0; w < env->w.workers_n; w++)
+		tell(env, MBOX_QP_UNPARK, w, qp);
 }
 
 /* Parked until the new owner has it: the old one would take it for its own again. */
 static void
-late_adopt(struct control *c, struct ask *a)
+late_adopt(void *ctx, struct ask *a)
 {
+	struct control *c = ctx;
 	struct qp_rec *rec = a->arg;
 
 	rec->pending = false;
-	unpark(c, rec->qp);
+	unpark(&c->env, rec->qp);
 }
 
 static struct ask *
@@ -46,21 +47,22 @@ ask_adopt(struct control *c, struct qp_rec *rec, uint32_t to)
 
 	c->worker_qps[rec->qp->worker]--;
 	c->worker_qps[to]++;
-	return ask_send(c, &q);
+	return ask_send(&c->env, &q);
 }
 
 static void
-late_release(struct control *c, struct ask *a)
+late_release(void *ctx, struct ask *a)
 {
+	struct control *c = ctx;
 	struct qp_rec *rec = a->arg;
 	struct ask *b = a->rc == 0 ? ask_adopt(c, rec, rec->move_to) : NULL;
 
 	if (b != NULL) {
-		ask_forget(b, late_adopt, rec);
+		ask_forget(b, late_adopt, c, rec);
 		return;
 	}
 	rec->pending = false;
-	unpark(c, rec->qp);
+	unpark(&c->env, rec->qp);
 }
 
 /* To every worker but the owner. */
@@ -70,11 +72,11 @@ park(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
 	struct ask_request q = { .type = MBOX_QP_PARK, .qp = rec->qp, .mask = to };
 	int rc;
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		q.worker = (uint16_t)w;
-		rc = w != rec->qp->worker ? ask_and_wait(c, &q) : 0;
+		rc = w != rec->qp->worker ? ask_and_wait(&c->env, &q) : 0;
 		if (rc != 0)
-			return ask_refuse(c, (uint16_t)w, rc, r);
+			return ask_refuse(&c->env, (uint16_t)w, rc, r);
 	}
 	return 0;
 }
@@ -88,56 +90,56 @@ release(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
 	int rc = -EAGAIN;
 
 	for (uint32_t i = 0; i < RELEASE_TRIES && rc == -EAGAIN; i++) {
-		struct ask *a = ask_send(c, &q);
+		struct ask *a = ask_send(&c->env, &q);
 
-		rc = a == NULL ? -EBUSY : ask_wait(c, a);
+		rc = a == NULL ? -EBUSY : ask_wait(&c->env, a);
 		if (rc == -ETIMEDOUT) {
 			rec->pending = true;
 			rec->move_to = (uint8_t)to;
-			ask_forget(a, late_release, rec);
+			ask_forget(a, late_release, c, rec);
 		} else if (a != NULL) {
-			ask_release(c, a);
+			ask_release(&c->env, a);
 		}
 	}
 	if (rc == -EAGAIN)
 		return refuse(r, EAGAIN, "QP %u: its port takes no frames, and some wait there",
 			rec->qp->qpn);
-	return rc != 0 ? ask_refuse(c, q.worker, rc, r) : 0;
+	return rc != 0 ? ask_refuse(&c->env, q.worker, rc, r) : 0;
 }
 
 static int
 adopt(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
 	struct ask *a = ask_adopt(c, rec, to);
-	int rc = a == NULL ? -EBUSY : ask_wait(c, a);
+	int rc = a == NULL ? -EBUSY : ask_wait(&c->env, a);
 
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		ask_forget(a, late_adopt, rec);
+		ask_forget(a, late_adopt, c, rec);
 	} else if (a != NULL) {
-		ask_release(c, a);
+		ask_release(&c->env, a);
 	}
-	return rc != 0 ? ask_refuse(c, (uint16_t)to, rc, r) : 0;
+	return rc != 0 ? ask_refuse(&c->env, (uint16_t)to, rc, r) : 0;
 }
 
 static int
 check(struct control *c, const struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
-	if (to >= c->env.workers_n)
+	if (to >= c->env.w.workers_n)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", to,
-			c->env.workers_n);
+			c->env.w.workers_n);
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
 	if (rec->shared->client != NULL)
 		return refuse(r, ENOTSUP, "QP %u is an application's: it stays on its worker",
 			rec->qp->qpn);
-	if (!qp_can_send(c, rec->port, to))
+	if (!env_worker_sends(&c->env, rec->port, to))
 		return refuse(r, EINVAL, "worker %u cannot send on port \"%s\"", to,
-			c->env.conf->ports[rec->port].name);
-	if (rec->alt_loaded && !qp_can_send(c, rec->alt_port, to))
+			c->env.w.conf->ports[rec->port].name);
+	if (rec->alt_loaded && !env_worker_sends(&c->env, rec->alt_port, to))
 		return refuse(r, EINVAL, "worker %u cannot send on alt_port \"%s\"", to,
-			c->env.conf->ports[rec->alt_port].name);
+			c->env.w.conf->ports[rec->alt_port].name);
 	return 0;
 }
 
@@ -158,7 +160,7 @@ qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal
 	}
 	rc = object_cqs_claim(c, qp, to);
 	if (rc != 0)
-		return ask_refuse(c, qp->worker, rc, r);
+		return ask_refuse(&c->env, qp->worker, rc, r);
 	rc = park(c, rec, to, r);
 	if (rc == 0) {
 		events_suspend(c);
@@ -168,11 +170,11 @@ qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal
 	}
 	if (rc == 0) {
 		rec->pending = true;
-		control_drain(c); /* what the old owner had to say */
+		env_drain(&c->env); /* what the old owner had to say */
 		rec->pending = false;
 		rc = adopt(c, rec, to, r);
 	}
 	if (!rec->pending)
-		unpark(c, qp);
+		unpark(&c->env, qp);
 	return rc;
 }

@@ -20,7 +20,7 @@ reserved(uint32_t qpn)
 static uint32_t
 number_in(struct control *c, uint32_t slot)
 {
-	const uint32_t mask = c->env.qps->mask;
+	const uint32_t mask = c->env.w.qps->mask;
 	const uint32_t generations = (1u << QPN_BITS) / (mask + 1);
 	const uint32_t last = c->slots[slot].last_qpn;
 	uint32_t g = (uint32_t)object_random(c);
@@ -37,7 +37,7 @@ number_in(struct control *c, uint32_t slot)
 static int
 given(struct control *c, uint32_t want, struct refusal *r)
 {
-	const struct qp_slot *s = &c->slots[want & c->env.qps->mask];
+	const struct qp_slot *s = &c->slots[want & c->env.w.qps->mask];
 
 	if (reserved(want))
 		return refuse(
@@ -49,13 +49,13 @@ given(struct control *c, uint32_t want, struct refusal *r)
 	return refuse(r, EEXIST,
 		"qp_num %u needs the table slot that qp_num %u has (numbers with the same low bits "
 		"0x%x); take another number, or a larger table",
-		want, qp_slot_qpn(s), want & c->env.qps->mask);
+		want, qp_slot_qpn(s), want & c->env.w.qps->mask);
 }
 
 int
 qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r)
 {
-	const uint32_t mask = c->env.qps->mask;
+	const uint32_t mask = c->env.w.qps->mask;
 	uint32_t slot = (uint32_t)object_random(c) & mask;
 	int rc;
 
@@ -71,5 +71,5 @@ qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *
 			return 0;
 		slot = i < TRIES ? (uint32_t)object_random(c) & mask : (slot + 1) & mask;
 	}
-	return refuse(r, ENOSPC, "the table of QPs is full (%u entries)", c->env.qps->entries);
+	return refuse(r, ENOSPC, "the table of QPs is full (%u entries)", c->env.w.qps->entries);
 }

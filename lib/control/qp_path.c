@@ -23,8 +23,8 @@ int
 qp_path_make(
 	struct control *c, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.conf->ports[way->port];
-	const struct wire_port *us = c->env.ports[way->port].addr;
+	const struct conf_port *port = &c->env.w.conf->ports[way->port];
+	const struct wire_port *us = c->env.w.ports[way->port].addr;
 	const struct conf_ah *ah = way->ah;
 	struct wire_path *path = way->path;
 	const bool ipv6 = ah->dest_ip.family == 6;
@@ -53,8 +53,8 @@ qp_path_make(
 int
 qp_path_mtu_check(struct control *c, const struct qp_way *way, uint32_t path_mtu, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.conf->ports[way->port];
-	const uint32_t max_frame = c->env.ports[way->port].max_frame;
+	const struct conf_port *port = &c->env.w.conf->ports[way->port];
+	const uint32_t max_frame = c->env.w.ports[way->port].max_frame;
 	const struct conf_ah *ah = way->ah;
 	const bool ipv6 = ah->dest_ip.family == 6;
 	const uint32_t datagram = conf_datagram_len(path_mtu, ipv6);
@@ -78,7 +78,7 @@ static int
 unreachable(const struct control *c, const struct qp_way *way, struct refusal *r)
 {
 	const struct route_addr dest = conf_route_addr(&way->ah->dest_ip);
-	const char *port = c->env.conf->ports[way->port].name;
+	const char *port = c->env.w.conf->ports[way->port].name;
 	char text[ROUTE_TEXT];
 
 	return refuse(r, ENETUNREACH,

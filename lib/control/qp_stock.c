@@ -18,7 +18,7 @@ give(struct control *c, uint16_t worker)
 	struct ask *a;
 
 	n = n < STOCK_MOST ? n : STOCK_MOST;
-	q.sides = qp_sides_alloc(n, c->env.numa_node);
+	q.sides = qp_sides_alloc(n, c->env.w.numa_node);
 	if (q.sides == NULL) {
 		if (!s->short_told)
 			log_warn("worker %u: no memory for READs and error counters of more QPs: "
@@ -30,12 +30,12 @@ give(struct control *c, uint16_t worker)
 	n = 0;
 	for (const struct qp_side *side = q.sides; side != NULL; side = side->next)
 		n++;
-	a = ask_send(c, &q);
+	a = ask_send(&c->env, &q);
 	if (a == NULL) {
 		qp_sides_free(q.sides);
 		return;
 	}
-	ask_forget(a, NULL, NULL);
+	ask_forget(a, NULL, NULL, NULL);
 	s->given += n;
 }
 
@@ -44,10 +44,10 @@ qp_stock_poll(struct control *c)
 {
 	uint32_t work = 0;
 
-	for (uint16_t w = 0; w < c->env.workers_n; w++) {
+	for (uint16_t w = 0; w < c->env.w.workers_n; w++) {
 		const struct qp_stock *s = &c->stock[w];
 		const uint64_t taken = atomic_load_explicit(
-			&c->env.workers[w].mbox->sides_taken, memory_order_relaxed);
+			&c->env.w.workers[w].mbox->sides_taken, memory_order_relaxed);
 		const uint64_t left = s->given - taken, few = s->given / 8;
 
 		if (!s->wanted || left > (few > STOCK_FIRST / 2 ? few : STOCK_FIRST / 2))
@@ -80,13 +80,13 @@ qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r)
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
-	if (qp_work_alloc(rec->qp, c->env.numa_node) != 0)
+	if (qp_work_alloc(rec->qp, c->env.w.numa_node) != 0)
 		return refuse(r, ENOMEM, "no memory for the queues of QP %u: raise EAL's -m",
 			rec->qp->qpn);
 	if (rec->attached) {
-		rc = ask_and_wait(c, &q);
+		rc = ask_and_wait(&c->env, &q);
 		if (rc != 0)
-			return ask_refuse(c, rec->qp->worker, rc, r);
+			return ask_refuse(&c->env, rec->qp->worker, rc, r);
 	} else {
 		qp_work_take(rec->qp);
 	}

@@ -186,21 +186,19 @@ check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct re
 }
 
 void
-qp_walk_late_attach(struct control *c, struct ask *a)
+qp_walk_late_attach(void *ctx UNUSED, struct ask *a)
 {
 	struct qp_rec *rec = a->arg;
 
-	(void)c;
 	rec->pending = false;
 	rec->attached = a->rc == 0;
 }
 
 void
-qp_walk_late_detach(struct control *c, struct ask *a)
+qp_walk_late_detach(void *ctx UNUSED, struct ask *a)
 {
 	struct qp_rec *rec = a->arg;
 
-	(void)c;
 	rec->pending = false;
 	rec->attached = false;
 }
@@ -220,20 +218,20 @@ hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 			rec->qp->qpn, rec->qp->worker);
 	rc = attach ? object_cqs_claim(c, rec->qp, rec->qp->worker) : 0;
 	if (rc != 0)
-		return ask_refuse(c, rec->qp->worker, rc, r);
-	a = ask_send(c, &q);
-	rc = a == NULL ? -EBUSY : ask_wait(c, a);
+		return ask_refuse(&c->env, rec->qp->worker, rc, r);
+	a = ask_send(&c->env, &q);
+	rc = a == NULL ? -EBUSY : ask_wait(&c->env, a);
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		ask_forget(a, attach ? qp_walk_late_attach : qp_walk_late_detach, rec);
+		ask_forget(a, attach ? qp_walk_late_attach : qp_walk_late_detach, c, rec);
 	} else if (a != NULL) {
-		ask_release(c, a);
+		ask_release(&c->env, a);
 	}
 	if (rc != 0)
-		return ask_refuse(c, rec->qp->worker, rc, r);
+		return ask_refuse(&c->env, rec->qp->worker, rc, r);
 	if (!attach) {
 		rec->pending = true;
-		control_drain(c); /* what it had to say while it was attached */
+		env_drain(&c->env); /* what it had to say while it was attached */
 		rec->pending = false;
 	}
 	rec->attached = attach;
@@ -257,7 +255,7 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		.mask = mask,
 		.attr = attr };
 	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port >= 0 &&
-			   rec->qp->port != c->env.ports[rec->port].id;
+			   rec->qp->port != c->env.w.ports[rec->port].id;
 	struct refusal ignored;
 	int rc;
 
@@ -276,7 +274,7 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		if (rc != 0)
 			return rc;
 	}
-	rc = ask_and_wait(c, &q);
+	rc = ask_and_wait(&c->env, &q);
 	if (rc == 0)
 		return 0;
 	if (rc == -EINVAL && qp_admin_state(rec) == QPS_ERR)
@@ -287,7 +285,7 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		return refuse(r, EAGAIN,
 			"QP %u migrated meanwhile, or its path_mig_state changed: look at it again",
 			rec->qp->qpn);
-	ask_refuse(c, rec->qp->worker, rc, r);
+	ask_refuse(&c->env, rec->qp->worker, rc, r);
 	if (attr->cur_qp_state == QPS_RESET && rc != -ETIMEDOUT)
 		hand_over(c, rec, false, &ignored); /* as it was before */
 	return rc;
@@ -342,23 +340,13 @@ check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *
 			conf->max_dest_rd_atomic, rec->qp->max_dest_alloc, rec->qp->qpn);
 	if ((mask & QP_ATTR_PORT) == 0)
 		return 0;
-	port = qp_walk_port(c, conf->port);
+	port = env_port_named(&c->env, conf->port);
 	if (port < 0)
 		return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
 	if (from == QPS_SQD && port != rec->port)
 		return refuse(
 			r, ENOTSUP, "port: QP %u cannot move to another port in SQD", rec->qp->qpn);
 	return 0;
-}
-
-int16_t
-qp_walk_port(const struct control *c, const char *name)
-{
-	for (uint32_t p = 0; p < c->env.ports_n; p++) {
-		if (strcmp(c->env.conf->ports[p].name, name) == 0)
-			return (int16_t)p;
-	}
-	return -1;
 }
 
 /* Behind RESET the QP is the control lcore's again; the worker has forgotten posted work. */
@@ -395,7 +383,7 @@ qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 	ch->attr.qp_state = (uint8_t)ch->to;
 	ch->attr.cur_qp_state = (uint8_t)ch->from;
 	if ((ch->mask & QP_ATTR_PORT) != 0)
-		rec->port = qp_walk_port(c, conf->port);
+		rec->port = env_port_named(&c->env, conf->port);
 	if (ch->from == QPS_RESET && ch->to != QPS_RESET)
 		rc = qp_admin_place(c, rec, r);
 	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
@@ -430,7 +418,7 @@ qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, 
 	}
 	rec->attr = ch.attr;
 	if (moves)
-		rec->state_ns = c->now;
+		rec->state_ns = c->env.now;
 	rec->alt_loaded |= (mask & QP_ATTR_ALT_PATH) != 0;
 	qp_alternate_sync(c, rec);
 	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);

@@ -28,7 +28,7 @@ regions_note_gone(struct control *c, const struct object_mr *mr)
 	struct region_view *v = &g->r[g->n++ % REGIONS_GONE];
 
 	view(mr, v);
-	v->gone_ns = c->now != 0 ? c->now : 1;
+	v->gone_ns = c->env.now != 0 ? c->env.now : 1;
 }
 
 /* What a client makes has names that begin with its own: client_name(). */

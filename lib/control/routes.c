@@ -12,11 +12,11 @@ routes_init(struct control *c)
 {
 	int rc = 0;
 
-	for (uint32_t p = 0; p < c->env.ports_n && rc == 0; p++) {
+	for (uint32_t p = 0; p < c->env.w.ports_n && rc == 0; p++) {
 		uint8_t local[16];
 
-		frames_link_local(c->env.ports[p].addr, local);
-		rc = conf_routes_make(&c->env.conf->ports[p], local, &c->routes[p], NULL);
+		frames_link_local(c->env.w.ports[p].addr, local);
+		rc = conf_routes_make(&c->env.w.conf->ports[p], local, &c->routes[p], NULL);
 	}
 	return rc;
 }
@@ -24,7 +24,7 @@ routes_init(struct control *c)
 void
 routes_fini(struct control *c)
 {
-	for (uint32_t p = 0; p < c->env.ports_n; p++)
+	for (uint32_t p = 0; p < c->env.w.ports_n; p++)
 		route_fini(&c->routes[p]);
 }
 
@@ -141,7 +141,7 @@ routes_json(const struct control *c, int port)
 	char to[ROUTE_TEXT], via[ROUTE_TEXT];
 	json_t *list = json_array();
 
-	for (uint32_t p = 0; p < c->env.ports_n; p++) {
+	for (uint32_t p = 0; p < c->env.w.ports_n; p++) {
 		const struct route_table *t = &c->routes[p];
 
 		for (uint32_t i = 0; i < t->n && (port < 0 || (uint32_t)port == p); i++) {
@@ -150,7 +150,7 @@ routes_json(const struct control *c, int port)
 
 			json_array_append_new(
 				list, json_pack("{s:s, s:s, s:o, s:o, s:s}", "port",
-					      c->env.conf->ports[p].name, "to",
+					      c->env.w.conf->ports[p].name, "to",
 					      route_prefix_text(&r->to, to), "via",
 					      own ? json_null()
 						  : json_string(route_addr_text(&r->via, via)),

@@ -39,14 +39,14 @@ version(struct rpc_call *call)
 		json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s, s, s], s:s}", "name", "rocelane",
 			"version", ROCELANE_VERSION, "dpdk_version", rte_version(), "features",
 			"RC", "responder", "requester", "SRQ", "APM", "async_events", "clients",
-			"crc", call->c->env.crc != NULL ? call->c->env.crc->name : ""));
+			"crc", call->c->env.w.crc != NULL ? call->c->env.w.crc->name : ""));
 }
 
 static int
 shut_down(struct rpc_call *call)
 {
-	if (call->c->env.stop != NULL)
-		atomic_store(call->c->env.stop, true);
+	if (call->c->env.w.stop != NULL)
+		atomic_store(call->c->env.w.stop, true);
 	return rpc_result(call, json_object());
 }
 
@@ -56,9 +56,9 @@ port_counters(const struct control *c, uint32_t port)
 	struct stats_block sum = { 0 };
 	json_t *o = json_object();
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		if (c->env.workers[w].port_stats[port] != NULL)
-			stats_sum(&sum, c->env.workers[w].port_stats[port]);
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		if (c->env.w.workers[w].port_stats[port] != NULL)
+			stats_sum(&sum, c->env.w.workers[w].port_stats[port]);
 	}
 	for (unsigned int i = 0; i < STAT_MAX; i++) {
 		if (sum.c[i] != 0)
@@ -74,16 +74,16 @@ port_list(struct rpc_call *call)
 	json_t *list = json_array();
 
 	link_look_at_all(c);
-	for (uint32_t p = 0; p < c->env.ports_n; p++) {
-		const uint8_t *m = c->env.ports[p].addr->mac;
-		json_t *o = conf_encode_port(&c->env.conf->ports[p]);
+	for (uint32_t p = 0; p < c->env.w.ports_n; p++) {
+		const uint8_t *m = c->env.w.ports[p].addr->mac;
+		json_t *o = conf_encode_port(&c->env.w.conf->ports[p]);
 
 		json_object_del(o, "neighbors"); /* neighbor_list, route_list */
 		json_object_del(o, "routes");
 		json_object_del(o, "impair"); /* impair_get tells what it is now */
 		json_object_set_new(o, "mac", conf_json_mac(m));
-		json_object_set_new(o, "port_id", json_integer(c->env.ports[p].id));
-		json_object_set_new(o, "max_frame", json_integer(c->env.ports[p].max_frame));
+		json_object_set_new(o, "port_id", json_integer(c->env.w.ports[p].id));
+		json_object_set_new(o, "max_frame", json_integer(c->env.w.ports[p].max_frame));
 		link_set_json(c, (uint16_t)p, o);
 		json_object_set_new(o, "counters", port_counters(c, p));
 		list = conf_json_append(list, o);
@@ -97,8 +97,8 @@ worker_list(struct rpc_call *call)
 	const struct control *c = call->c;
 	json_t *list = json_array();
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		const struct control_worker *worker = &c->env.workers[w];
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		const struct env_worker *worker = &c->env.w.workers[w];
 		const uint64_t lost =
 			atomic_load_explicit(&worker->mbox->up_lost, memory_order_relaxed);
 
@@ -107,7 +107,7 @@ worker_list(struct rpc_call *call)
 				"lcore", (json_int_t)worker->lcore, "qps",
 				(json_int_t)c->worker_qps[w], "rx_packets",
 				conf_json_u64(worker->stats->c[STAT_rx_packets]), "messages_lost",
-				conf_json_u64(lost), "answers", !c->asks.silent[w]));
+				conf_json_u64(lost), "answers", !c->env.asks.silent[w]));
 	}
 	return rpc_result(call, list);
 }

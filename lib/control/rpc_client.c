@@ -109,12 +109,12 @@ gids_json(const struct conf_port *p)
 static uint32_t
 path_mtu_of(const struct control *c, uint32_t port)
 {
-	const bool ipv6 = (c->env.conf->ports[port].given & CONF_PORT_IPV4) == 0;
+	const bool ipv6 = (c->env.w.conf->ports[port].given & CONF_PORT_IPV4) == 0;
 	uint32_t mtu = 4096;
 
 	while (mtu > 256 &&
-		(conf_datagram_len(mtu, ipv6) > c->env.conf->ports[port].mtu ||
-			conf_frame_len(mtu, ipv6, false) > c->env.ports[port].max_frame))
+		(conf_datagram_len(mtu, ipv6) > c->env.w.conf->ports[port].mtu ||
+			conf_frame_len(mtu, ipv6, false) > c->env.w.ports[port].max_frame))
 		mtu /= 2;
 	return mtu;
 }
@@ -125,9 +125,9 @@ ports_json(struct control *c)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < c->env.ports_n; i++) {
-		const struct conf_port *p = &c->env.conf->ports[i];
-		const uint8_t *mac = c->env.ports[i].addr->mac;
+	for (uint32_t i = 0; i < c->env.w.ports_n; i++) {
+		const struct conf_port *p = &c->env.w.conf->ports[i];
+		const uint8_t *mac = c->env.w.ports[i].addr->mac;
 		char text[18];
 
 		snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
@@ -143,7 +143,7 @@ ports_json(struct control *c)
 static json_t *
 limits_json(const struct control *c)
 {
-	const struct conf_client_limits *l = &c->env.conf->control.client_limits;
+	const struct conf_client_limits *l = &c->env.w.conf->control.client_limits;
 
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "pds",
 		(json_int_t)l->pds, "mrs", (json_int_t)l->mrs, "cqs", (json_int_t)l->cqs, "srqs",
@@ -158,7 +158,7 @@ bells_json(const struct control *c, const struct client *cl)
 {
 	json_t *list = json_array();
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		const struct client_bells *b = &cl->bells[w];
 
 		list = conf_json_append(
@@ -206,7 +206,7 @@ static int
 pd_create(struct rpc_call *call)
 {
 	struct client *cl = call->client->app;
-	const uint32_t most = call->c->env.conf->control.client_limits.pds;
+	const uint32_t most = call->c->env.w.conf->control.client_limits.pds;
 	struct conf_pd conf;
 	struct object_pd *pd;
 	struct refusal r;
@@ -269,7 +269,7 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 {
 	const uint32_t needs_local = CONF_ACCESS_REMOTE_WRITE | CONF_ACCESS_REMOTE_ATOMIC;
 	struct client *cl = call->client->app;
-	const struct conf_client_limits *l = &call->c->env.conf->control.client_limits;
+	const struct conf_client_limits *l = &call->c->env.w.conf->control.client_limits;
 	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
 	struct refusal r;
 
@@ -353,7 +353,7 @@ static int
 channel_create(struct rpc_call *call)
 {
 	struct client *cl = call->client->app;
-	const uint32_t most = call->c->env.conf->control.client_limits.cqs;
+	const uint32_t most = call->c->env.w.conf->control.client_limits.cqs;
 	struct client_channel *ch;
 	uint32_t handle;
 
@@ -411,7 +411,7 @@ events(struct rpc_call *call)
 	struct client *cl = call->client->app;
 	json_t *list = json_array();
 
-	control_drain(call->c);
+	env_drain(&call->c->env);
 	for (uint32_t i = 0; i < p->max && list != NULL; i++) {
 		json_t *e = client_event_take(call->c, cl);
 

@@ -61,7 +61,7 @@ cq_create(struct rpc_call *call)
 {
 	const struct p_cq *p = call->params;
 	struct client *cl = call->client->app;
-	const uint32_t most = call->c->env.conf->control.client_limits.cqs;
+	const uint32_t most = call->c->env.w.conf->control.client_limits.cqs;
 	struct client_channel *ch = client_table_get(&cl->channels, p->channel);
 	struct client_cq *q;
 	struct refusal r;

@@ -28,7 +28,7 @@ srq_json(const struct client_srq *s)
 static int
 check_outstanding(struct rpc_call *call, uint32_t more, struct refusal *r)
 {
-	const uint32_t most = call->c->env.conf->control.client_limits.outstanding;
+	const uint32_t most = call->c->env.w.conf->control.client_limits.outstanding;
 	const uint64_t now = call->client->app->outstanding;
 
 	if (now + more <= most)
@@ -83,7 +83,7 @@ srq_create(struct rpc_call *call)
 {
 	const struct p_srq *p = call->params;
 	struct client *cl = call->client->app;
-	const uint32_t most = call->c->env.conf->control.client_limits.srqs;
+	const uint32_t most = call->c->env.w.conf->control.client_limits.srqs;
 	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
 	struct client_srq *s;
 	struct refusal r;

@@ -67,7 +67,7 @@ async_events(struct rpc_call *call)
 		return rpc_invalid(call, "peek: goes without follow, which takes what waits");
 	if (p->follow && call->client == NULL)
 		return rpc_invalid(call, "follow: there is no connection to carry notifications");
-	control_drain(call->c);
+	env_drain(&call->c->env);
 	if (p->peek)
 		return look_at_events(call, p->max);
 	list = json_array();
@@ -207,7 +207,7 @@ record_json(struct control *c, const struct errlog_entry *e)
 	const struct errbuf_record *r = &e->r;
 	const struct why_view view = { .time_ns = r->time_ns };
 	const char *opcode = wire_opcodes[r->opcode].name;
-	const int port = control_port_index(c, r->port);
+	const int port = env_port_index(&c->env, r->port);
 	json_t *o = json_object();
 
 	if (o == NULL)
@@ -216,7 +216,7 @@ record_json(struct control *c, const struct errlog_entry *e)
 	json_object_set_new(o, "names", names_json(r->faults));
 	json_object_set_new(o, "impact", json_string(impact_of(r)));
 	json_object_set_new(
-		o, "port", port >= 0 ? json_string(c->env.conf->ports[port].name) : json_null());
+		o, "port", port >= 0 ? json_string(c->env.w.conf->ports[port].name) : json_null());
 	json_object_set_new(o, "worker", json_integer(e->worker));
 	json_object_set_new(o, "qp_num", json_integer(r->qpn));
 	json_object_set_new(o, "opcode", json_integer(r->opcode));
@@ -224,7 +224,7 @@ record_json(struct control *c, const struct errlog_entry *e)
 	json_object_set_new(o, "psn", json_integer(r->psn));
 	json_object_set_new(o, "length", json_integer(r->frame_len));
 	json_object_set_new(o, "header", header_json(r));
-	wall_set(c, o, r->time_ns);
+	wall_set(&c->env, o, r->time_ns);
 	if (r->rule != 0)
 		json_object_set_new(o, "rule", json_string(qp_rule_id(r->rule)));
 	json_object_set_new(o, "why", why_json(c, r));

@@ -11,7 +11,7 @@ qp_explain(struct rpc_call *call)
 	struct qp_rec *rec;
 	struct qp_snapshot *s = call->c->snapshots;
 
-	control_drain(call->c); /* what was raised before is in the answer */
+	env_drain(&call->c->env); /* what was raised before is in the answer */
 	rec = qp_admin_get(call->c, p->qp_num, &r);
 	if (rec == NULL || qp_admin_snapshots(call->c, &rec, 1, s, &r) != 0)
 		return rpc_refused(call, &r);

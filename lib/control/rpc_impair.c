@@ -47,7 +47,7 @@ static const struct conf_table log_table = P_TABLE(p_impair_log, log_rows, "para
 static int
 find_port(struct rpc_call *call, const char *name, uint32_t *out)
 {
-	const struct control_env *env = &call->c->env;
+	const struct env_wiring *env = &call->c->env.w;
 	struct refusal r;
 
 	for (uint32_t i = 0; i < env->ports_n; i++) {
@@ -77,13 +77,13 @@ counters_json(const struct impair_counters *c)
 static json_t *
 port_json(const struct control *c, uint32_t port)
 {
-	const struct control_port *p = &c->env.ports[port];
+	const struct env_port *p = &c->env.w.ports[port];
 	struct impair_counters counters = { 0 };
 	const struct impair_conf *conf = NULL;
 
 	if (p->impair != NULL)
 		conf = p->impair->get(p->impair_ctx, &counters);
-	return json_pack("{s:s, s:o, s:o}", "port", c->env.conf->ports[port].name, "impair",
+	return json_pack("{s:s, s:o, s:o}", "port", c->env.w.conf->ports[port].name, "impair",
 		conf != NULL ? conf_encode(&conf_table_impair, conf) : json_null(), "counters",
 		counters_json(&counters));
 }
@@ -100,7 +100,7 @@ impair_get(struct rpc_call *call)
 			       ? rpc_result(call, port_json(call->c, port))
 			       : -1;
 	list = json_array();
-	for (uint32_t i = 0; i < call->c->env.ports_n; i++)
+	for (uint32_t i = 0; i < call->c->env.w.ports_n; i++)
 		list = conf_json_append(list, port_json(call->c, i));
 	return rpc_result(call, list);
 }
@@ -112,7 +112,7 @@ impair_set(struct rpc_call *call)
 		.log_size = IMPAIR_LOG_DEFAULT };
 	const struct p_impair *p = call->params;
 	const bool some = (p->given & GIVEN_IMPAIR) != 0;
-	const struct control_port *cp;
+	const struct env_port *cp;
 	struct refusal r;
 	uint32_t port = 0;
 	int rc;
@@ -121,7 +121,7 @@ impair_set(struct rpc_call *call)
 		return rpc_invalid(call, "impair: is missing: an object, or null for no rules");
 	if (find_port(call, p->port, &port) != 0)
 		return -1;
-	cp = &call->c->env.ports[port];
+	cp = &call->c->env.w.ports[port];
 	rc = cp->impair->set(cp->impair_ctx, some ? &p->impair : &nothing);
 	if (rc != 0) {
 		refuse(&r, -rc, "port %s: the rules cannot be set: %s%s", p->port, strerror(-rc),
@@ -146,7 +146,7 @@ static int
 impair_log(struct rpc_call *call)
 {
 	const struct p_impair_log *p = call->params;
-	const struct control_port *cp;
+	const struct env_port *cp;
 	struct impair_rule *rules;
 	json_t *list = json_array();
 	uint64_t next = p->from, from = p->from;
@@ -156,7 +156,7 @@ impair_log(struct rpc_call *call)
 		json_decref(list);
 		return -1;
 	}
-	cp = &call->c->env.ports[port];
+	cp = &call->c->env.w.ports[port];
 	rules = calloc(p->max, sizeof(*rules));
 	if (rules == NULL) {
 		json_decref(list);

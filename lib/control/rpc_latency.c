@@ -45,9 +45,9 @@ latency(struct rpc_call *call)
 		struct latency sum = { 0 };
 		json_t *o;
 
-		for (uint32_t w = 0; w < c->env.workers_n; w++) {
-			if (c->env.workers[w].latency != NULL)
-				latency_sum(&sum, &c->env.workers[w].latency[k]);
+		for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+			if (c->env.w.workers[w].latency != NULL)
+				latency_sum(&sum, &c->env.w.workers[w].latency[k]);
 		}
 		o = json_pack("{s:s, s:o}", "opcode", names[k], "count",
 			conf_json_u64(latency_count(&sum)));

@@ -119,10 +119,10 @@ int
 rpc_server_open(struct control *c)
 {
 	struct rpc_server *s = &c->server;
-	const struct conf_control *conf = &c->env.conf->control;
+	const struct conf_control *conf = &c->env.w.conf->control;
 	int rc = 0;
 
-	if (c->env.no_socket)
+	if (c->env.w.no_socket)
 		return 0;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll_fd < 0)

@@ -186,7 +186,7 @@ static int
 mr_crc(struct rpc_call *call)
 {
 	const struct p_mr_read *p = call->params;
-	const struct crc_ops *crc = call->c->env.crc;
+	const struct crc_ops *crc = call->c->env.w.crc;
 	const uint8_t *from = bytes_at(call, p->name, p->offset, p->length);
 	uint32_t value;
 

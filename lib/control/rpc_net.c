@@ -78,7 +78,7 @@ port_of(struct rpc_call *call, const char *name, int *port)
 {
 	struct refusal r;
 
-	*port = qp_walk_port(call->c, name);
+	*port = env_port_named(&call->c->env, name);
 	if (*port >= 0)
 		return 0;
 	refuse(&r, ENOENT, "port: \"%s\" does not exist; port_list shows those that do", name);
@@ -176,7 +176,7 @@ neighbor_of(struct rpc_call *call, int *port)
 
 	if (port_of(call, p->port, port) != 0)
 		return -1;
-	us = call->c->env.ports[*port].addr;
+	us = call->c->env.w.ports[*port].addr;
 	if (which != GIVEN_IPV4 && which != GIVEN_IPV6)
 		return rpc_invalid(call, "params: must have exactly one of ipv4 and ipv6, not %s",
 			which == 0 ? "none" : "both");

@@ -50,7 +50,7 @@ head_json(struct control *c, const struct failed_qp *q)
 
 	if (o == NULL)
 		return NULL;
-	wall_set(c, o, e->time_ns);
+	wall_set(&c->env, o, e->time_ns);
 	json_object_set_new(o, "qp_num", json_integer(q->f.qpn));
 	json_object_set_new(o, "owner", owner_json(&q->owner));
 	json_object_set_new(o, "summary", failure_summary(c, &q->f));
@@ -58,7 +58,7 @@ head_json(struct control *c, const struct failed_qp *q)
 	json_object_set_new(o, "end", json_string(ends[q->end]));
 	json_object_set_new(
 		o, "ended_ns", q->ended_ns != 0 ? conf_json_u64(q->ended_ns) : json_null());
-	json_object_set_new(o, "ended", wall_json(c, q->ended_ns));
+	json_object_set_new(o, "ended", wall_json(&c->env, q->ended_ns));
 	return o;
 }
 
@@ -80,7 +80,7 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 		return NULL;
 	json_object_set_new(o, "error", failure_json(c, &q->f));
 	json_object_set_new(o, "port",
-		q->port >= 0 ? json_pack("{s:s, s:s}", "name", c->env.conf->ports[q->port].name,
+		q->port >= 0 ? json_pack("{s:s, s:s}", "name", c->env.w.conf->ports[q->port].name,
 				       "link", q->port_down ? "down" : "up")
 			     : json_null());
 	json_object_set_new(o, "neighbor",
@@ -98,7 +98,7 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 		flushed != NULL && q->end != FAILED_RESET ? conf_json_u64(*flushed) : json_null());
 	json_object_set_new(o, "recorder", json_boolean(q->recorder));
 	if (q->end == FAILED_IS_THERE && q->story.n != 0)
-		story_go_on(&q->story, c->env.workers[q->worker].trace, q->f.qpn);
+		story_go_on(&q->story, c->env.w.workers[q->worker].trace, q->f.qpn);
 	story_set(c, o, &q->story, q->worker);
 	return o;
 }
@@ -144,7 +144,7 @@ qp_post_mortem(struct rpc_call *call)
 	uint64_t flushed;
 	bool known;
 
-	control_drain(c); /* what was raised before is in the answer */
+	env_drain(&c->env); /* what was raised before is in the answer */
 	known = one && flushed_now(c, p->qp_num, &flushed);
 	for (uint32_t i = c->post_mortem.n; i-- > 0 && list != NULL;) {
 		struct failed_qp *q = &c->post_mortem.v[c->post_mortem.order[i]];

@@ -157,7 +157,7 @@ rpc_qp_query(struct rpc_call *call)
 	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
 	struct qp_snapshot s;
 
-	control_drain(call->c); /* a fatal status that was raised before is in the answer */
+	env_drain(&call->c->env); /* a fatal status that was raised before is in the answer */
 	if (rec == NULL || qp_admin_snapshots(call->c, &rec, 1, &s, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, qp_json_live(call->c, rec, &s));
@@ -179,7 +179,8 @@ qp_list(struct rpc_call *call)
 	struct qp_snapshot *s = call->c->snapshots;
 	struct qp_rec *recs[QP_SNAPSHOTS];
 	json_t *list = json_array();
-	uint32_t slot = (p->given & GIVEN_AFTER) != 0 ? (p->after & call->c->env.qps->mask) + 1 : 0;
+	uint32_t slot =
+		(p->given & GIVEN_AFTER) != 0 ? (p->after & call->c->env.w.qps->mask) + 1 : 0;
 	uint32_t left = p->limit, n;
 	size_t bytes = 0;
 	struct refusal r;
@@ -220,7 +221,7 @@ qp_count(struct rpc_call *call)
 	json_int_t n[QPS_MAX] = { 0 };
 	json_t *o = json_object();
 
-	for (uint32_t slot = 0; slot < c->env.qps->entries; slot++) {
+	for (uint32_t slot = 0; slot < c->env.w.qps->entries; slot++) {
 		const int state = qp_slot_state(&c->slots[slot]);
 
 		if (state >= 0 && state < QPS_MAX)

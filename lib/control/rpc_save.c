@@ -145,7 +145,7 @@ port_save(const struct control *c, uint32_t port, struct conf_port *out)
 static int
 ports_save(const struct control *c, struct conf *out)
 {
-	const struct conf *conf = c->env.conf;
+	const struct conf *conf = c->env.w.conf;
 	int rc = 0;
 
 	out->ports = calloc(conf->n_ports, sizeof(*out->ports));
@@ -171,7 +171,7 @@ ports_free(struct conf *saved)
 static int
 save_config(struct rpc_call *call)
 {
-	struct conf now = *call->c->env.conf; /* what does not change: lcores, knobs */
+	struct conf now = *call->c->env.w.conf; /* what does not change: lcores, knobs */
 	json_t *o = NULL;
 
 	now.pds = NULL;

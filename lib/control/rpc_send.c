@@ -181,7 +181,7 @@ take_inline(struct rpc_call *call, const struct qp_rec *rec, struct request *q, 
 			memcpy(q->data, wr->data.data, q->bytes);
 		return 0;
 	}
-	if (mem_gather(call->c->env.mem, q->sge, wr->n_sge, rec->pd->id, 0, q->data,
+	if (mem_gather(call->c->env.w.mem, q->sge, wr->n_sge, rec->pd->id, 0, q->data,
 		    (uint32_t)q->bytes) != MEM_OK)
 		return refuse(r, EFAULT, "the inline data cannot be read from the sg_list");
 	return 0;
@@ -248,7 +248,7 @@ ring_doorbell(struct control *c, void *queue)
 	};
 
 	if (rec->attached)
-		ask_and_wait(c, &q);
+		ask_and_wait(&c->env, &q);
 }
 
 static int

@@ -224,7 +224,7 @@ refuse_line(struct control *c, struct rpc_client *cl)
 	free(reply);
 	shutdown(cl->fd, SHUT_WR);
 	cl->closing = true;
-	cl->close_by = c->now + CLOSING_NS;
+	cl->close_by = c->env.now + CLOSING_NS;
 	free(cl->in);
 	cl->in = NULL;
 	cl->in_len = cl->in_room = cl->scanned = 0;
@@ -468,7 +468,7 @@ rpc_server_poll(struct control *c)
 		next = TAILQ_NEXT(cl, all);
 		if (cl->readable || cl->in_len > cl->scanned)
 			work += serve(c, cl);
-		if (is_finished(cl) || (cl->closing && c->now >= cl->close_by))
+		if (is_finished(cl) || (cl->closing && c->env.now >= cl->close_by))
 			cl->dead = true;
 		if (cl->dead)
 			free_client(c, cl);

@@ -77,20 +77,20 @@ port_json(const struct control *c, uint32_t port)
 	struct stats_block sum = { 0 };
 	json_t *o;
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		if (c->env.workers[w].port_stats[port] != NULL)
-			stats_sum(&sum, c->env.workers[w].port_stats[port]);
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		if (c->env.w.workers[w].port_stats[port] != NULL)
+			stats_sum(&sum, c->env.w.workers[w].port_stats[port]);
 	}
 	o = counters_json(&sum);
-	json_object_set_new(o, "port", json_string(c->env.conf->ports[port].name));
-	set_device(o, c->env.ports[port].id);
+	json_object_set_new(o, "port", json_string(c->env.w.conf->ports[port].name));
+	set_device(o, c->env.w.ports[port].id);
 	return o;
 }
 
 static json_t *
 worker_json(const struct control *c, uint32_t worker)
 {
-	json_t *o = counters_json(c->env.workers[worker].stats);
+	json_t *o = counters_json(c->env.w.workers[worker].stats);
 
 	json_object_set_new(o, "worker", json_integer(worker));
 	return o;
@@ -103,14 +103,14 @@ of_ports(struct rpc_call *call, const struct p_stats *p)
 	json_t *list;
 
 	if ((p->given & GIVEN_PORT) != 0) {
-		for (uint32_t i = 0; i < c->env.ports_n; i++) {
-			if (strcmp(c->env.conf->ports[i].name, p->port) == 0)
+		for (uint32_t i = 0; i < c->env.w.ports_n; i++) {
+			if (strcmp(c->env.w.conf->ports[i].name, p->port) == 0)
 				return rpc_result(call, port_json(c, i));
 		}
 		return rpc_invalid(call, "port: there is no port \"%s\"", p->port);
 	}
 	list = json_array();
-	for (uint32_t i = 0; i < c->env.ports_n; i++)
+	for (uint32_t i = 0; i < c->env.w.ports_n; i++)
 		list = conf_json_append(list, port_json(c, i));
 	return rpc_result(call, list);
 }
@@ -122,12 +122,13 @@ of_workers(struct rpc_call *call, const struct p_stats *p)
 	json_t *list;
 
 	if ((p->given & GIVEN_WORKER) != 0) {
-		if (p->worker >= c->env.workers_n)
-			return rpc_invalid(call, "worker: there are %u workers", c->env.workers_n);
+		if (p->worker >= c->env.w.workers_n)
+			return rpc_invalid(
+				call, "worker: there are %u workers", c->env.w.workers_n);
 		return rpc_result(call, worker_json(c, p->worker));
 	}
 	list = json_array();
-	for (uint32_t i = 0; i < c->env.workers_n; i++)
+	for (uint32_t i = 0; i < c->env.w.workers_n; i++)
 		list = conf_json_append(list, worker_json(c, i));
 	return rpc_result(call, list);
 }
@@ -188,14 +189,14 @@ static const struct conf_table load_table = P_TABLE_GIVEN(p_load, load_rows, "pa
 static json_t *
 load_json(const struct control *c, uint32_t worker)
 {
-	const struct stats_load *l = c->env.workers[worker].load;
+	const struct stats_load *l = c->env.w.workers[worker].load;
 	json_t *stages = json_object();
 	json_t *o;
 
 	for (unsigned int s = 0; s < STAGE_MAX; s++)
 		json_object_set_new(stages, stats_stage_names[s], conf_json_u64(l->cycles[s]));
 	o = json_pack("{s:I, s:I, s:b, s:o}", "worker", (json_int_t)worker, "lcore",
-		(json_int_t)c->env.workers[worker].lcore, "measure",
+		(json_int_t)c->env.w.workers[worker].lcore, "measure",
 		atomic_load_explicit(&l->measure, memory_order_relaxed), "stage_cycles", stages);
 	json_object_set_new(o, "packets", conf_json_u64(l->packets));
 	json_object_set_new(o, "turns", conf_json_u64(l->turns));
@@ -214,8 +215,8 @@ worker_load(struct rpc_call *call)
 	const struct p_load *p = call->params;
 	json_t *list = json_array();
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		struct stats_load *l = c->env.workers[w].load;
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		struct stats_load *l = c->env.w.workers[w].load;
 
 		if (l == NULL)
 			continue;

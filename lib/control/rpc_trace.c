@@ -94,7 +94,7 @@ rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker)
 	const char *opcode = wire_opcodes[e->opcode].name;
 	json_t *o = json_object();
 
-	wall_set(c, o, e->time_ns);
+	wall_set(&c->env, o, e->time_ns);
 	json_object_set_new(o, "worker", json_integer(worker));
 	json_object_set_new(o, "kind", json_string(trace_kind_name(e->kind)));
 	json_object_set_new(o, "qp_num", json_integer(e->qpn));
@@ -129,14 +129,14 @@ collect(const struct control *c, uint32_t qpn, struct row *rows, struct trace_en
 {
 	uint32_t n = 0;
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		const struct trace *t = c->env.workers[w].trace;
+	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+		const struct trace *t = c->env.w.workers[w].trace;
 		const uint32_t got = t != NULL ? trace_read(t, qpn, one, max) : 0;
 
 		for (uint32_t i = 0; i < got; i++)
 			rows[n++] = (struct row){ one[i], w };
 	}
-	if (c->env.workers_n > 1)
+	if (c->env.w.workers_n > 1)
 		qsort(rows, n, sizeof(rows[0]), by_time);
 	return n;
 }
@@ -146,7 +146,7 @@ read_trace(struct rpc_call *call)
 {
 	const struct p_trace *p = call->params;
 	const uint32_t qpn = (p->given & GIVEN_QP) != 0 ? p->qp_num : UINT32_MAX;
-	struct row *rows = calloc((size_t)p->max * call->c->env.workers_n, sizeof(rows[0]));
+	struct row *rows = calloc((size_t)p->max * call->c->env.w.workers_n, sizeof(rows[0]));
 	struct trace_entry *one = calloc(p->max, sizeof(one[0]));
 	json_t *list = rows != NULL && one != NULL ? json_array() : NULL;
 	uint32_t n = list != NULL ? collect(call->c, qpn, rows, one, p->max) : 0;

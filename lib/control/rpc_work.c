@@ -145,7 +145,7 @@ flush_if_dead(struct control *c, void *queue)
 
 	atomic_thread_fence(memory_order_seq_cst);
 	if (rec->attached && qp_admin_state(rec) == QPS_ERR)
-		ask_and_wait(c, &q);
+		ask_and_wait(&c->env, &q);
 }
 
 static json_t *
@@ -281,7 +281,7 @@ cqe_json(struct control *c, const struct ring_cqe *e)
 	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
 		json_object_set_new(o, "invalidated_rkey", conf_json_hex(e->imm_data));
 	json_object_set_new(o, "solicited", json_boolean(e->solicited != 0));
-	wall_set(c, o, e->time_ns);
+	wall_set(&c->env, o, e->time_ns);
 	if (e->status != 0 && e->cause != 0)
 		json_object_set_new(o, "cause", cause_json(e));
 	return o;
@@ -306,7 +306,7 @@ poll_cq(struct rpc_call *call)
 		list = conf_json_append(list, cqe_json(call->c, &e));
 	}
 	/* RX-ERR-04: a fatal status is known before its completion is. */
-	control_drain(call->c);
+	env_drain(&call->c->env);
 	return rpc_result(call, list);
 }
 

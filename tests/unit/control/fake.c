@@ -183,7 +183,7 @@ pump(void *ctx UNUSED)
 static void
 make_env(bool no_socket)
 {
-	struct control_env *e = &fake.env;
+	struct env_wiring *e = &fake.env;
 
 	fake.addr = (struct wire_port){ .mac = { 2, 0, 0, 0, 0, 1 },
 		.has_ipv4 = true,
@@ -200,7 +200,7 @@ make_env(bool no_socket)
 	e->clock = clock_of;
 	e->stop = &fake.stop;
 	e->no_socket = no_socket;
-	e->ports[0] = (struct control_port){ .id = 0,
+	e->ports[0] = (struct env_port){ .id = 0,
 		.worker = 0,
 		.tx_queues = FAKE_WORKERS,
 		.addr = &fake.addr,
@@ -225,7 +225,7 @@ make_env(bool no_socket)
 		fake.trace[w] = aligned_alloc(64, (trace_size(FAKE_TRACE) + 63) & ~63u);
 		trace_init(fake.trace[w], FAKE_TRACE);
 		assert_int_equal(mbox_create(&fake.mbox[w], w, 1024, SOCKET_ID_ANY), 0);
-		e->workers[w] = (struct control_worker){ .lcore = w + 1,
+		e->workers[w] = (struct env_worker){ .lcore = w + 1,
 			.mbox = &fake.mbox[w],
 			.stats = &fake.stats[w],
 			.port_stats[0] = &fake.port_stats[w],

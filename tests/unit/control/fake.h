@@ -34,7 +34,7 @@ struct fake_frame {
 
 struct fake {
 	struct conf *conf;
-	struct control_env env;
+	struct env_wiring env;
 	struct control *c;
 	struct mbox mbox[FAKE_WORKERS];
 	struct stats_block stats[FAKE_WORKERS];

@@ -242,12 +242,12 @@ a_transmit_queue_has_one_worker(void **state UNUSED)
 			uint32_t users[8] = { 0 };
 
 			for (uint32_t w = 0; w < 8; w++)
-				users[w % queues] += control_can_send(owner, queues, w);
+				users[w % queues] += env_can_send(owner, queues, w);
 			for (uint32_t q = 0; q < queues; q++)
 				assert_int_equal(users[q], 1);
 		}
-		assert_true(control_can_send(owner, 0, owner)); /* nobody else */
-		assert_false(control_can_send(owner, 0, owner + 1));
+		assert_true(env_can_send(owner, 0, owner)); /* nobody else */
+		assert_false(env_can_send(owner, 0, owner + 1));
 	}
 }
 

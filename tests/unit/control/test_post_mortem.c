@@ -23,7 +23,7 @@ fail_as(struct client *cl, uint32_t psn)
 {
 	struct qp_rec *rec = qp_admin_find(fake.c, 17);
 	struct mbox_msg m = { .type = MBOX_FATAL,
-		.ev = { .qpn = 17, .time_ns = fake.c->now + 1, .psn = psn, .rule = 1 } };
+		.ev = { .qpn = 17, .time_ns = fake.c->env.now + 1, .psn = psn, .rule = 1 } };
 
 	rec->shared->client = cl;
 	post_mortem_add(fake.c, rec, &m);
@@ -153,7 +153,7 @@ lines_have_a_limit(void **state UNUSED)
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "QP 17 of client 3 (pid 1003, uid 300, app3) failed at "));
 	lines = 0;
-	fake.c->now += 2 * TIME_NS_PER_S;
+	fake.c->env.now += 2 * TIME_NS_PER_S;
 	post_mortem_poll(fake.c);
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "more QPs failed, the last of client 2"));

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "internal.h"
+#include "env.h"
 #include "log.h"
 
 /*
@@ -23,22 +23,22 @@ struct patience {
 };
 
 static struct patience
-patience_start(const struct control *c, uint16_t worker)
+patience_start(const struct env *env, uint16_t worker)
 {
-	const ns_t length = c->asks.silent[worker] ? ASK_SHORT_NS : ASK_TIMEOUT_NS;
+	const ns_t length = env->asks.silent[worker] ? ASK_SHORT_NS : ASK_TIMEOUT_NS;
 
-	return (struct patience){ c->env.clock() + length, 0 };
+	return (struct patience){ env->w.clock() + length, 0 };
 }
 
 /* Let the workers run a little. @return false: waited long enough. */
 static bool
-patience_turn(struct control *c, struct patience *p)
+patience_turn(struct env *env, struct patience *p)
 {
-	if (++p->turns > MAX_TURNS || c->env.clock() > p->until)
+	if (++p->turns > MAX_TURNS || env->w.clock() > p->until)
 		return false;
-	if (c->env.pump != NULL)
-		c->env.pump(c->env.pump_ctx);
-	ask_drain(c);
+	if (env->w.pump != NULL)
+		env->w.pump(env->w.pump_ctx);
+	ask_drain(env);
 	return true;
 }
 
@@ -55,14 +55,14 @@ free_slot(struct asks *a)
 }
 
 struct ask *
-ask_send(struct control *c, const struct ask_request *q)
+ask_send(struct env *env, const struct ask_request *q)
 {
-	struct patience p = patience_start(c, q->worker);
+	struct patience p = patience_start(env, q->worker);
 	struct mbox_msg m = { .type = q->type };
 	struct ask *s;
 
-	while ((s = free_slot(&c->asks)) == NULL) {
-		if (!patience_turn(c, &p))
+	while ((s = free_slot(&env->asks)) == NULL) {
+		if (!patience_turn(env, &p))
 			return NULL;
 	}
 	s->turn++;
@@ -71,7 +71,7 @@ ask_send(struct control *c, const struct ask_request *q)
 	s->arg = NULL;
 	if (q->attr != NULL)
 		s->attr = *q->attr;
-	m.cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - c->asks.slot);
+	m.cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - env->asks.slot);
 	if (q->client != NULL) {
 		m.client = q->client;
 	} else if (q->sides != NULL) {
@@ -82,111 +82,112 @@ ask_send(struct control *c, const struct ask_request *q)
 		m.qp.snapshot = &s->snapshot;
 		m.qp.mask = q->mask;
 	}
-	while (mbox_send_down(c->env.workers[q->worker].mbox, &m) != 0) {
-		if (!patience_turn(c, &p))
+	while (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0) {
+		if (!patience_turn(env, &p))
 			return NULL;
 	}
 	s->state = ASK_SENT;
-	c->asks.busy++;
+	env->asks.busy++;
 	return s;
 }
 
 int
-ask_wait(struct control *c, struct ask *a)
+ask_wait(struct env *env, struct ask *a)
 {
-	struct patience p = patience_start(c, a->worker);
+	struct patience p = patience_start(env, a->worker);
 
-	ask_drain(c);
+	ask_drain(env);
 	while (a->state == ASK_SENT) {
-		if (patience_turn(c, &p))
+		if (patience_turn(env, &p))
 			continue;
 		a->state = ASK_FORGOTTEN;
-		c->asks.silent[a->worker] = true;
+		env->asks.silent[a->worker] = true;
 		return -ETIMEDOUT;
 	}
 	return a->rc;
 }
 
 void
-ask_release(struct control *c, struct ask *a)
+ask_release(struct env *env, struct ask *a)
 {
 	a->state = ASK_FREE;
-	c->asks.busy--;
+	env->asks.busy--;
 }
 
 void
-ask_forget(struct ask *a, void (*late)(struct control *c, struct ask *a), void *arg)
+ask_forget(struct ask *a, void (*late)(void *ctx, struct ask *a), void *ctx, void *arg)
 {
 	a->late = late;
+	a->late_ctx = ctx;
 	a->arg = arg;
 	a->state = ASK_FORGOTTEN;
 }
 
 int
-ask_and_wait(struct control *c, const struct ask_request *q)
+ask_and_wait(struct env *env, const struct ask_request *q)
 {
-	struct ask *a = ask_send(c, q);
+	struct ask *a = ask_send(env, q);
 	int rc;
 
 	if (a == NULL)
 		return -EBUSY;
-	rc = ask_wait(c, a);
+	rc = ask_wait(env, a);
 	if (a->state == ASK_DONE)
-		ask_release(c, a);
+		ask_release(env, a);
 	return rc;
 }
 
 int
-ask_all(struct control *c)
+ask_all(struct env *env)
 {
-	struct ask *asked[CONTROL_MAX_WORKERS];
+	struct ask *asked[ENV_MAX_WORKERS];
 	int rc = 0;
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < env->w.workers_n; w++) {
 		const struct ask_request q = { .type = MBOX_SYNC, .worker = (uint16_t)w };
 
-		asked[w] = ask_send(c, &q);
+		asked[w] = ask_send(env, &q);
 	}
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
-		if (asked[w] == NULL || ask_wait(c, asked[w]) == -ETIMEDOUT)
+	for (uint32_t w = 0; w < env->w.workers_n; w++) {
+		if (asked[w] == NULL || ask_wait(env, asked[w]) == -ETIMEDOUT)
 			rc = -ETIMEDOUT;
 		else
-			ask_release(c, asked[w]);
+			ask_release(env, asked[w]);
 	}
 	return rc;
 }
 
 static void
-take_done(struct control *c, const struct mbox_msg *m)
+take_done(struct env *env, const struct mbox_msg *m)
 {
-	struct ask *s = &c->asks.slot[m->cookie & (ASK_SLOTS - 1)];
+	struct ask *s = &env->asks.slot[m->cookie & (ASK_SLOTS - 1)];
 
 	if (m->type != MBOX_DONE || m->cookie == 0 || s->turn != m->cookie >> SLOT_BITS)
 		return;
 	s->rc = m->rc;
-	c->asks.silent[s->worker] = false;
+	env->asks.silent[s->worker] = false;
 	if (s->state == ASK_SENT) {
 		s->state = ASK_DONE;
 	} else if (s->state == ASK_FORGOTTEN) {
 		if (s->late != NULL)
-			s->late(c, s);
-		ask_release(c, s);
+			s->late(s->late_ctx, s);
+		ask_release(env, s);
 	}
 }
 
 uint32_t
-ask_drain(struct control *c)
+ask_drain(struct env *env)
 {
 	struct mbox_msg m[32];
 	uint32_t total = 0;
 
-	for (uint32_t w = 0; w < c->env.workers_n; w++) {
+	for (uint32_t w = 0; w < env->w.workers_n; w++) {
 		unsigned int n;
 
 		do {
-			n = mbox_recv_done(c->env.workers[w].mbox, m, ARRAY_LEN(m));
+			n = mbox_recv_done(env->w.workers[w].mbox, m, ARRAY_LEN(m));
 			for (unsigned int i = 0; i < n; i++)
-				take_done(c, &m[i]);
+				take_done(env, &m[i]);
 			total += n;
 		} while (n == ARRAY_LEN(m));
 	}
@@ -194,9 +195,9 @@ ask_drain(struct control *c)
 }
 
 int
-ask_refuse(struct control *c, uint16_t worker, int rc, struct refusal *r)
+ask_refuse(struct env *env, uint16_t worker, int rc, struct refusal *r)
 {
-	const uint32_t lcore = c->env.workers[worker].lcore;
+	const uint32_t lcore = env->w.workers[worker].lcore;
 
 	if (rc == -ETIMEDOUT)
 		refuse(r, ETIMEDOUT, "worker %u (lcore %u) does not answer", worker, lcore);

@@ -18,7 +18,7 @@
 #define ASK_TIMEOUT_NS ((ns_t)5 * TIME_NS_PER_S)
 #define ASK_SHORT_NS   (20 * TIME_NS_PER_MS)
 
-struct control;
+struct env;
 
 enum ask_state { ASK_FREE, ASK_SENT, ASK_DONE, ASK_FORGOTTEN };
 
@@ -28,7 +28,8 @@ struct ask {
 	uint32_t turn; /* makes cookies of one slot different */
 	int rc;
 	/* FORGOTTEN: called with rc when the DONE comes after all; may be NULL. */
-	void (*late)(struct control *c, struct ask *a);
+	void (*late)(void *ctx, struct ask *a);
+	void *late_ctx;
 	void *arg;
 	struct qp_attr attr;
 	struct qp_snapshot snapshot;
@@ -52,22 +53,25 @@ struct ask_request {
 };
 
 /** Send. @return the slot, or NULL when the worker's queue or the slots stay full. */
-struct ask *ask_send(struct control *c, const struct ask_request *q);
+struct ask *ask_send(struct env *env, const struct ask_request *q);
 /**
  * Wait for the DONE. @return its rc, or -ETIMEDOUT: the slot is forgotten then and `late` is
  * called when the DONE comes. Otherwise the caller reads what it wants and calls ask_release().
  */
-int ask_wait(struct control *c, struct ask *a);
-void ask_release(struct control *c, struct ask *a);
+int ask_wait(struct env *env, struct ask *a);
+void ask_release(struct env *env, struct ask *a);
 /** Send, wait, release. @return rc, -ETIMEDOUT or -EBUSY (not sent). */
-int ask_and_wait(struct control *c, const struct ask_request *q);
-/** Nobody waits: the slot frees itself, after `late` if there is one. */
-void ask_forget(struct ask *a, void (*late)(struct control *c, struct ask *a), void *arg);
+int ask_and_wait(struct env *env, const struct ask_request *q);
+/**
+ * Nobody waits: the slot frees itself.
+ * @param late called before that with `ctx` and the slot, whose `arg` it may read; NULL: nobody.
+ */
+void ask_forget(struct ask *a, void (*late)(void *ctx, struct ask *a), void *ctx, void *arg);
 /** A SYNC round trip to every worker. @return 0 or -ETIMEDOUT. */
-int ask_all(struct control *c);
+int ask_all(struct env *env);
 /** Take DONE messages. @return how many. */
-uint32_t ask_drain(struct control *c);
+uint32_t ask_drain(struct env *env);
 /** "worker 1 (lcore 3) does not answer" and so on. @return rc. */
-int ask_refuse(struct control *c, uint16_t worker, int rc, struct refusal *r);
+int ask_refuse(struct env *env, uint16_t worker, int rc, struct refusal *r);
 
 #endif

@@ -16,13 +16,13 @@
 
 #define WALL_TEXT 32 /* bytes of "2026-01-31T23:59:59.123456Z", and some */
 
-struct control;
+struct env;
 
 /** Cost: two looks at clocks, and about as much as a printf. */
-void wall_text(struct control *c, ns_t t, char text[WALL_TEXT]);
+void wall_text(struct env *env, ns_t t, char text[WALL_TEXT]);
 /** The same as JSON; null where t is 0. */
-json_t *wall_json(struct control *c, ns_t t);
+json_t *wall_json(struct env *env, ns_t t);
 /** "time_ns", and "time" for people. */
-void wall_set(struct control *c, json_t *o, ns_t t);
+void wall_set(struct env *env, json_t *o, ns_t t);
 
 #endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "env.h"
+
+#include <string.h>
+
+int
+env_port_index(const struct env *env, uint16_t dpdk_port)
+{
+	for (uint32_t p = 0; p < env->w.ports_n; p++) {
+		if (env->w.ports[p].id == dpdk_port)
+			return (int)p;
+	}
+	return -1;
+}
+
+int16_t
+env_port_named(const struct env *env, const char *name)
+{
+	for (uint32_t p = 0; p < env->w.ports_n; p++) {
+		if (strcmp(env->w.conf->ports[p].name, name) == 0)
+			return (int16_t)p;
+	}
+	return -1;
+}
+
+bool
+env_worker_sends(const struct env *env, int port, uint32_t worker)
+{
+	const struct env_port *p = port >= 0 ? &env->w.ports[port] : NULL;
+
+	return p == NULL || env_can_send(p->worker, p->tx_queues, worker);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENV_H
+#define ENV_H
+/**
+ * @file env.h  What the control lcore stands on: the wiring that the app made, its time, and its
+ *              questions to workers.
+ *
+ * Owner:   the control lcore; no function here is safe from another one.
+ * Memory:  part of struct control; what the wiring points to outlives it.
+ * Time:    control_poll() sets `now` once per turn.
+ * Depends: conf impair qp mbox stats trace mem icrc wire; DPDK (mbufs only).
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ask.h"
+#include "clock.h"
+#include "conf.h"
+#include "errbuf.h"
+#include "icrc.h"
+#include "impair_ops.h"
+#include "latency.h"
+#include "load.h"
+#include "mbox.h"
+#include "mem.h"
+#include "qp.h"
+#include "stats.h"
+#include "trace.h"
+#include "wire.h"
+
+#define ENV_MAX_WORKERS 64
+#define ENV_MAX_PORTS   32
+
+struct rte_mempool;
+
+/** One worker, as far as control may see it. */
+struct env_worker {
+	uint32_t lcore;
+	struct mbox *mbox;
+	const struct stats_block *stats;
+	struct stats_load *load;                             /* or NULL */
+	const struct latency *latency;                       /* LATENCY_KINDS of them, or NULL */
+	const struct stats_block *port_stats[ENV_MAX_PORTS]; /* by index in conf->ports */
+	struct trace *trace;                                 /* or NULL */
+	struct errbuf *errbuf;                               /* or NULL */
+};
+
+/** One port, in the order of conf->ports. */
+struct env_port {
+	uint16_t id;            /* DPDK port id */
+	uint16_t worker;        /* worker that sends control's frames */
+	uint16_t tx_queues;     /* see env_can_send(); 0: only `worker` can */
+	struct wire_port *addr; /* what the workers' parsers use */
+	struct rte_mempool *pool;
+	uint32_t max_frame;              /* bytes without FCS */
+	const struct impair_ops *impair; /* NULL: it cannot be impaired */
+	void *impair_ctx;
+};
+
+/**
+ * Has the worker a transmit queue of a port to itself? `owner` has queue owner % queues, whoever
+ * else can send has the queue of his number: no queue has two workers.
+ */
+static inline bool
+env_can_send(uint32_t owner, uint32_t queues, uint32_t worker)
+{
+	return worker == owner || (worker < queues && worker != owner % queues);
+}
+
+/** The wiring that the app made. Everything pointed to outlives the control. */
+struct env_wiring {
+	const struct conf *conf;
+	const struct crc_ops *crc;
+	struct qp_table *qps;
+	struct mem_table *mem;
+	struct env_worker workers[ENV_MAX_WORKERS];
+	struct env_port ports[ENV_MAX_PORTS];
+	uint32_t workers_n;
+	uint32_t ports_n;
+	int numa_node; /* for regions; -1: any */
+	/* Called again and again while control waits for a worker: a pause, or (in a program with
+	 * one thread) a turn of the workers. */
+	void (*pump)(void *ctx);
+	void *pump_ctx;
+	ns_t (*clock)(void); /* the dataplane's clock, for waits outside control_poll() */
+	_Atomic bool *stop;  /* set by the method "shutdown" */
+	bool no_socket;      /* tests: control_rpc() only */
+};
+
+/** What every part of the control lcore gets. */
+struct env {
+	struct env_wiring w;
+	ns_t now;            /* of this turn */
+	int64_t wall_offset; /* wall.c */
+	struct asks asks;
+	/* Upwards: carries out what workers have said. Set once, by the owner of the loop. */
+	uint32_t (*drain)(void *ctx);
+	void *drain_ctx;
+};
+
+/**
+ * Carry out what the workers have said until now: messages and events. Whoever destroys an object
+ * calls it first, so that no message behind it names the object.
+ * @return how many.
+ */
+static inline uint32_t
+env_drain(struct env *env)
+{
+	return env->drain(env->drain_ctx);
+}
+
+/** Index of the port with this DPDK id, or -1. */
+int env_port_index(const struct env *env, uint16_t dpdk_port);
+/** Index of the port with this name, or -1. */
+int16_t env_port_named(const struct env *env, const char *name);
+/** May this worker send on the port? One without a queue of its own there may not; -1: any may. */
+bool env_worker_sends(const struct env *env, int port, uint32_t worker);
+
+#endif
