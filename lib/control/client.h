@@ -22,7 +22,7 @@
 #include "client_area.h"
 #include "events.h"
 #include "objects.h"
-#include "qp.h"
+#include "qp_client.h"
 #include "rpc_server.h"
 
 #define CLIENT_ABI    1   /* of the rings and the client_* methods */

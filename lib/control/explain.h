@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "qp.h"
+#include "qp_snapshot.h"
 #include "trace.h"
 #include "wire_build.h"
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "qp.h"
+#include "qp_snapshot.h"
 
 struct control;
 struct qp_rec;

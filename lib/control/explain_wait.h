@@ -10,7 +10,7 @@
  */
 #include <jansson.h>
 
-#include "qp.h"
+#include "qp_snapshot.h"
 
 struct control;
 struct qp_rec;

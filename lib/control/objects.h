@@ -16,12 +16,13 @@
 #include "conf.h"
 #include "mem.h"
 #include "names.h"
-#include "qp.h"
+#include "qp_cq.h"
 #include "refusal.h"
 
 struct client_cq;
 struct client_srq;
 struct control;
+struct qp;
 
 struct object_pd {
 	struct named n; /* first: a struct named * is cast to it */

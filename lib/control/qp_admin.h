@@ -22,6 +22,10 @@
 #include "neigh.h"
 #include "objects.h"
 #include "qp.h"
+#include "qp_attr.h"
+#include "qp_control.h"
+#include "qp_migration.h"
+#include "qp_rule.h"
 #include "refusal.h"
 
 struct ask;

@@ -11,7 +11,9 @@
  * Depends: mbox qp.
  */
 #include "mbox.h"
-#include "qp.h"
+#include "qp_attr.h"
+#include "qp_client.h"
+#include "qp_snapshot.h"
 #include "refusal.h"
 
 #define ASK_SLOTS      256

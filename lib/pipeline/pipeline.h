@@ -21,7 +21,7 @@
 #include "load.h"
 #include "mbox.h"
 #include "mem.h"
-#include "qp.h"
+#include "qp_table.h"
 #include "stats.h"
 #include "trace.h"
 #include "wire.h"

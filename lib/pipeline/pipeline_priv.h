@@ -30,7 +30,12 @@
 #include "compiler.h"
 #include "move.h"
 #include "pipeline.h"
+#include "qp.h"
+#include "qp_client.h"
+#include "qp_control.h"
 #include "qp_parts.h"
+#include "qp_rule.h"
+#include "qp_snapshot.h"
 #include "tx_queue.h"
 #include "wire_wide.h"
 

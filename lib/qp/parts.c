@@ -10,6 +10,8 @@
 #include <rte_malloc.h>
 
 #include "log.h"
+#include "qp.h"
+#include "qp_control.h"
 
 #define SLAB ((size_t)2 << 20)
 

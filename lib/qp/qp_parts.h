@@ -14,7 +14,19 @@
  * fills up. The work is what posting needs: rings, private work requests, SGEs. The control lcore
  * makes it before it posts for the first time.
  */
-#include "qp.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qp_failure.h"
+#include "requester.h"
+#include "resp_answers.h"
+#include "responder.h"
+#include "ring.h"
+#include "stats.h"
+
+struct qp;
+struct qp_alloc_params;
 
 #define QP_SIDE_READS   16 /* most max_dest_rd_atomic of a compact QP */
 #define QP_SIDE_ANSWERS 34

@@ -14,7 +14,6 @@
 #include <sys/queue.h>
 
 #include "requester.h"
-#include "ring_bell.h"
 #include "ring_send.h"
 #include "wheel.h"
 
@@ -53,21 +52,6 @@ struct qp_sendq {
 	uint32_t client;         /* whose doorbells count; 0: nobody's (control) */
 	uint32_t window;         /* request packets in flight before any CNP (control) */
 };
-
-/** A client as one worker knows it. Memory: the control lcore's, from attach to detach. */
-struct qp_client {
-	struct ring_bells bells; /* consumer view */
-	uint32_t id;             /* of its QPs: sq.client (control) */
-	TAILQ_ENTRY(qp_client) polled;
-	bool polls; /* it is on the list (worker) */
-};
-
-/** Rule indices of the requester have this bit where both sides' stand side by side. */
-#define QP_RULE_REQUESTER 0x8000u
-
-/** "REQ-NAK-05", "RESP-SEQ-03"; "" for 0. */
-const char *qp_rule_id(uint16_t rule);
-const char *qp_rule_text(uint16_t rule);
 
 /** Attributes of the mask, and what a move from state to state does to the requester. */
 void qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to);

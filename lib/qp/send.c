@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requester's share of a modify, and the names of its decisions. */
+/* The requester's share of a modify. */
 #include "qp.h"
-
-const char *
-qp_rule_id(uint16_t rule)
-{
-	return (rule & QP_RULE_REQUESTER) != 0
-		       ? requester_rule_id((enum requester_rule)(rule & ~QP_RULE_REQUESTER))
-		       : responder_rule_id((enum responder_rule)rule);
-}
-
-const char *
-qp_rule_text(uint16_t rule)
-{
-	return (rule & QP_RULE_REQUESTER) != 0
-		       ? requester_rule_text((enum requester_rule)(rule & ~QP_RULE_REQUESTER))
-		       : responder_rule_text((enum responder_rule)rule);
-}
 
 /** TMR-04: shorter than a software peer can answer is not honoured; 0 stays "no timer". */
 static uint8_t

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "qp.h"
+#include "qp_attr.h"
 
 /* The table's columns are written without the prefix. */
 enum {

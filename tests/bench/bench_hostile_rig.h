@@ -9,6 +9,8 @@
  * Depends: lib/pipeline, DPDK.
  */
 #include "pipeline.h"
+#include "qp.h"
+#include "qp_control.h"
 
 enum {
 	GOOD = 32,           /* good packets of a sample */

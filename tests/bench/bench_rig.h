@@ -10,6 +10,9 @@
  */
 #include "bench_bare.h"
 #include "pipeline.h"
+#include "qp.h"
+#include "qp_client.h"
+#include "qp_control.h"
 
 enum {
 	RING_QPS = 32, /* QPs with a deep receive queue */

@@ -31,6 +31,12 @@
 
 #include "fuzz.h"
 #include "pipeline.h"
+#include "qp.h"
+#include "qp_client.h"
+#include "qp_control.h"
+#include "qp_parts.h"
+#include "qp_rule.h"
+#include "qp_snapshot.h"
 
 enum {
 	QPS = 8,

@@ -24,6 +24,7 @@
 #include "args.h"
 #include "dataplane.h"
 #include "flood_frames.h"
+#include "qp.h"
 
 #define RING_FRAMES 4096
 #define BURST       32

@@ -19,6 +19,10 @@
 #include <jansson.h>
 
 #include "control.h"
+#include "qp.h"
+#include "qp_control.h"
+#include "qp_rule.h"
+#include "qp_snapshot.h"
 
 #define FAKE_WORKERS 2
 #define FAKE_QPS     1024

@@ -19,6 +19,12 @@
 #include <rte_ring.h>
 
 #include "pipeline.h"
+#include "qp.h"
+#include "qp_client.h"
+#include "qp_control.h"
+#include "qp_parts.h"
+#include "qp_rule.h"
+#include "qp_snapshot.h"
 
 #define E        0x100u
 #define S        0x200u /* first PSN that it sends */

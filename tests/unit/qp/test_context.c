@@ -12,6 +12,9 @@
 
 #include "../../clib/eal.h"
 #include "qp.h"
+#include "qp_control.h"
+#include "qp_rule.h"
+#include "qp_snapshot.h"
 
 static const struct qp_alloc_params params = {
 	.max_recv_wr = 8, .max_recv_sge = 2, .max_dest_rd_atomic = 4

@@ -12,6 +12,8 @@
 
 #include "../../clib/eal.h"
 #include "qp.h"
+#include "qp_control.h"
+#include "qp_snapshot.h"
 
 /* Typed from the specification: the peer clears MigReq once it is ready, sets it once it moved. */
 static void

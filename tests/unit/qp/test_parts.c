@@ -11,7 +11,10 @@
 #include <string.h>
 
 #include "../../clib/eal.h"
+#include "qp.h"
+#include "qp_control.h"
 #include "qp_parts.h"
+#include "qp_snapshot.h"
 
 /* Those of a configuration that says nothing of capacities. */
 static const struct qp_alloc_params idle = { .max_recv_wr = 128,

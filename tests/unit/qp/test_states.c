@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "qp.h"
+#include "qp_attr.h"
 
 static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 static const int types[] = { 2, 3, 4 }; /* RC UC UD */

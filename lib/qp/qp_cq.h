@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef QP_CQ_H
+#define QP_CQ_H
+/**
+ * @file qp_cq.h  Completion queues and shared receive queues: what workers and control share.
+ *
+ * Owner:   the control lcore makes and frees them; workers add completions and take receives.
+ *          Words that both write are atomic, and say here who writes them.
+ * Memory:  the control lcore's records embed them; their rings have memory areas.
+ * Depends: base ring mem.
+ * Spec:    CQ-*, SRQ-*.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compiler.h"
+#include "mem.h"
+#include "ring.h"
+#include "ring_srq.h"
+
+struct qp_cq {
+	struct ring_cq ring; /* producers: workers; consumer: control (or a client) */
+	uint32_t id;
+	_Atomic bool error; /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
+	_Atomic uint8_t notify; /* enum qp_cq_notify */
+	_Atomic uint8_t producer; /* 1 + the worker that alone adds to it; or enum (control) */
+	_Atomic uint32_t users; /* QPs (control) */
+	_Atomic uint32_t solicited; /* ring.tail behind the last solicited one, or error */
+	struct mem_area area;
+	char name[64];
+};
+
+enum { CQ_PRODUCER_NONE = 0, CQ_PRODUCER_CHANGING = 0xfe, CQ_PRODUCER_ANY = 0xff };
+
+/**
+ * May this worker use ring_cq_reserve_alone()? The control lcore says so before it attaches the
+ * first QP of the queue. Before it attaches one to a second worker it takes the word back, and
+ * waits for the first worker to answer a message: in doing so that worker has left the burst in
+ * which it may have believed it, and the answer orders its last `tail` before the second worker's
+ * first look, which follows a message too.
+ */
+static inline bool
+qp_cq_is_alone(const struct qp_cq *cq, uint16_t worker)
+{
+	return atomic_load_explicit(&cq->producer, memory_order_relaxed) == worker + 1;
+}
+
+/** Completion notification (CQ-06). The control lcore arms; whoever adds a completion fires. */
+enum qp_cq_notify { CQ_NOTIFY_NONE, CQ_NOTIFY_SOLICITED, CQ_NOTIFY_NEXT, CQ_NOTIFY_FIRED };
+
+/** Producer: a completion was added. @param solicited it was, or it is an error. */
+static inline void
+qp_cq_notify(struct qp_cq *cq, bool solicited)
+{
+	uint8_t armed = atomic_load_explicit(&cq->notify, memory_order_relaxed);
+
+	if (UNLIKELY(solicited))
+		atomic_store_explicit(&cq->solicited,
+			atomic_load_explicit(&cq->ring.tail, memory_order_relaxed),
+			memory_order_relaxed);
+	if (LIKELY(armed == CQ_NOTIFY_NONE) || armed == CQ_NOTIFY_FIRED ||
+		(armed == CQ_NOTIFY_SOLICITED && !solicited))
+		return;
+	atomic_store_explicit(&cq->notify, CQ_NOTIFY_FIRED, memory_order_release);
+}
+
+/* ---- shared receive queue -------------------------------------------------------------------- */
+
+struct qp_srq {
+	struct ring_srq ring;   /* consumers: workers; producer: control */
+	_Atomic uint32_t limit; /* armed: event when fewer are posted; 0: not armed (SRQ-02) */
+	_Atomic bool error;     /* SRQ_ERR was raised: it gives no more WQEs (RESP-CLS-A-04) */
+	uint32_t id;            /* (control) from here on */
+	uint32_t pd;
+	uint32_t max_sge;
+	uint32_t users; /* QPs */
+	struct mem_area area;
+};
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a QP looks like at a moment. */
+#include "qp_snapshot.h"
+
+#include <string.h>
+
+#include "qp.h"
+#include "requester_fast.h"
+
+static void
+snapshot_oldest(const struct requester *r, struct qp_waiting *out)
+{
+	const struct requester_wr *w = &r->wr[r->head & r->wr_mask];
+	uint32_t i = r->head;
+
+	out->started = r->fresh - r->head;
+	out->has_oldest = true;
+	out->oldest_opcode = w->opcode;
+	out->oldest_id = w->wr_id;
+	out->reads = r->reads;
+	if (r->reads == 0)
+		return;
+	while (i != r->fresh && (r->wr[i & r->wr_mask].opcode < WR_RDMA_READ ||
+					r->wr[i & r->wr_mask].opcode > WR_ATOMIC_FETCH_AND_ADD))
+		i++;
+	out->read_psn = r->wr[i & r->wr_mask].first.v;
+	out->read_id = r->wr[i & r->wr_mask].wr_id;
+}
+
+static void
+snapshot_waiting(struct qp *qp, ns_t now, struct qp_waiting *out)
+{
+	const struct requester *r = &qp->req;
+	const struct qp_feed *feed = qp->sq.feed;
+
+	out->established = (qp->flags & QPF_COMM_EST) != 0 || qp->resp.msn != 0;
+	out->halved = (qp->flags & QPF_CC_HALVED) != 0;
+	out->rnr_until = qp->resp.latched ? qp->resp.rnr_until : 0;
+	if (r->dead)
+		return;
+	out->stop = (uint8_t)requester_waits(r, now);
+	out->since = requester_waits_since(r);
+	out->timeout = r->timeout;
+	out->rnr_code = r->rnr_code;
+	out->flying = requester_in_flight(r);
+	out->open = r->open;
+	out->rest_until = feed != NULL && feed->resting ? feed->rest_until : 0;
+	out->unstarted = r->tail - r->fresh;
+	/* The ring counts what it has given back: those that were taken are still in it. */
+	if (qp->sq.ring.sh != NULL) {
+		const uint32_t posted = ring_consume_count(&qp->sq.ring);
+
+		out->unstarted += posted > qp->sq.taken ? posted - qp->sq.taken : 0;
+	}
+	if (r->tail != r->head)
+		snapshot_oldest(r, out);
+}
+
+/** Live from RTS on, the configured PSN before (QP-19). */
+static void
+snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
+{
+	const struct requester *r = &qp->req;
+	bool live = state >= QPS_RTS;
+
+	if (live)
+		out->attr.sq_psn = r->next.v;
+	out->next_psn = out->attr.sq_psn;
+	out->una_psn = live ? r->una.v : out->attr.sq_psn;
+	out->retry_left = live ? r->retry_left : qp->attr.retry_cnt;
+	out->rnr_left = live ? r->rnr_left : qp->attr.rnr_retry;
+	out->timing = r->timing;
+	out->waiting_rnr = r->waiting_rnr;
+	out->drained = state == QPS_SQD && r->head == r->fresh;
+	out->deadline = r->deadline;
+	out->window = r->window;
+	out->outstanding = r->dead ? 0 : r->tail - r->head;
+	if (qp->sq.feed != NULL) {
+		out->feed_posted = qp->sq.feed->posted;
+		out->feed_completed = qp->sq.feed->completed;
+	}
+}
+
+void
+qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out)
+{
+	const struct responder *r = &qp->resp;
+	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+
+	memset(out, 0, sizeof(*out));
+	out->attr = qp->attr;
+	out->state = state;
+	out->attr.qp_state = state;
+	out->attr.cur_qp_state = state;
+	/* The live value from RTR on, the configured one before (QP-19). */
+	if (state >= QPS_RTR)
+		out->attr.rq_psn = r->epsn.v;
+	out->latched = r->latched;
+	out->open = r->open;
+	out->unfinished = r->unfinished;
+	out->fatal = qp->fatal;
+	out->error = qp->last_error;
+	out->epsn = r->epsn.v;
+	out->msn = r->msn;
+	out->rq_posted = ring_consume_count(&qp->rq);
+	out->answers = qp->answers.count;
+	out->resolved = (qp->flags & QPF_RESOLVED) != 0;
+	out->migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
+	out->migration_rule = qp->migration_rule;
+	out->migration_ns = qp->migration_ns;
+	if (qp->stats != NULL)
+		out->stats = *qp->stats;
+	qp_few_carry(qp);
+	memcpy(out->stats.c, qp->hot, sizeof(qp->hot));
+	snapshot_send(qp, state, out);
+	if (state >= QPS_RTR && state <= QPS_SQD)
+		snapshot_waiting(qp, now, &out->waiting);
+}
