@@ -13,15 +13,15 @@
 
 #include "ring.h"
 
-/** Free the frames of a wire, and forget the completions. @return frames. */
+/** Free the frames of a ring, and forget the completions. @return frames. */
 static inline uint32_t
-bench_drain(struct rte_ring *wire, struct ring_cq *cq)
+bench_drain(struct rte_ring *ring, struct ring_cq *cq)
 {
 	struct ring_cqe cqe[32];
 	struct rte_mbuf *m[64];
 	uint32_t n, sum = 0;
 
-	while ((n = rte_ring_dequeue_burst(wire, (void **)m, 64, NULL)) != 0) {
+	while ((n = rte_ring_dequeue_burst(ring, (void **)m, 64, NULL)) != 0) {
 		rte_pktmbuf_free_bulk(m, n);
 		sum += n;
 	}

@@ -444,7 +444,7 @@ hostile_prepare(struct hostile_rig *r, const struct hostile_case *c, uint32_t go
 			m = bad_frame(r, c, done_bad++);
 		}
 		if (rte_ring_enqueue(r->to, m) != 0)
-			die("wire is full");
+			die("link is full");
 	}
 }
 

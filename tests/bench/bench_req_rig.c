@@ -297,7 +297,7 @@ respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t 
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	if (rte_ring_enqueue(q->r->to, m) != 0)
-		die("wire is full");
+		die("link is full");
 }
 
 /** An ACK for the last of `ack_every` frames of a QP that asks for one, as a burst would have. */

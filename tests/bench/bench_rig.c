@@ -271,7 +271,7 @@ first_packets(struct bench_rig *r, const struct bench_case *c)
 {
 	for (uint32_t i = 0; i < c->qps; i++) {
 		if (rte_ring_enqueue(r->to, packet(r, c, i)) != 0)
-			die("wire is full");
+			die("link is full");
 		if (i % PIPELINE_BURST != PIPELINE_BURST - 1 && i != c->qps - 1)
 			continue;
 		worker_poll(r->timed, 1);
@@ -309,7 +309,7 @@ rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool ad
 	for (uint32_t i = 0; i < n; i++) {
 		used[i] = b.first + (c->random ? next_random() : i) % c->qps;
 		if (rte_ring_enqueue(r->to, packet(r, c, used[i])) != 0)
-			die("wire is full");
+			die("link is full");
 	}
 	for (uint32_t i = 0; !advance && c->kind == KIND_GOOD && i < n; i++)
 		b.psn[used[i]]--;

@@ -38,7 +38,7 @@
 enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, LANES = 2 };
 enum { FIRST = 64 }; /* packets of a sample before those that are timed */
 
-/** A worker with its wire, on a CPU. */
+/** A worker with its link, on a CPU. */
 struct lane {
 	struct bench_rig rig; /* to, from: this lane's */
 	const struct bench_case *c;

@@ -225,22 +225,22 @@ churn_do(struct churn *c, const char *method, const char *format, ...)
 static int
 ports_create(void)
 {
-	struct rte_ring *wire[CHURN_PORTS];
+	struct rte_ring *rings[CHURN_PORTS];
 
 	for (uint32_t i = 0; i < CHURN_PORTS; i++) {
 		char name[32];
 
-		snprintf(name, sizeof(name), "wire%u", i);
-		wire[i] = rte_ring_create(name, RING_FRAMES, SOCKET_ID_ANY, 0);
-		if (wire[i] == NULL)
+		snprintf(name, sizeof(name), "rings%u", i);
+		rings[i] = rte_ring_create(name, RING_FRAMES, SOCKET_ID_ANY, 0);
+		if (rings[i] == NULL)
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < CHURN_PORTS; i++) {
-		struct rte_ring *tx[CHURN_WORKERS] = { wire[1 - i], wire[1 - i] };
+		struct rte_ring *tx[CHURN_WORKERS] = { rings[1 - i], rings[1 - i] };
 		char name[32];
 
 		snprintf(name, sizeof(name), "churn%u", i);
-		if (rte_eth_from_rings(name, &wire[i], 1, tx, CHURN_WORKERS, 0) < 0)
+		if (rte_eth_from_rings(name, &rings[i], 1, tx, CHURN_WORKERS, 0) < 0)
 			return -ENOMEM;
 	}
 	return 0;

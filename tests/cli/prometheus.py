@@ -48,7 +48,7 @@ def parse(text):
     return families
 
 
-def judge(families):
+def faults_of(families):
     """Practice: https://prometheus.io/docs/practices/naming/. Faults as a list."""
     faults = []
     for name, f in families.items():

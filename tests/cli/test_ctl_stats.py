@@ -176,7 +176,7 @@ class Stats(Case):
     def test_metrics_are_what_prometheus_reads(self):
         """A strict parser takes every line; each name is one thing, with a type and a help text."""
         families = self.metrics()
-        self.assertEqual([], prometheus.judge(families))
+        self.assertEqual([], prometheus.faults_of(families))
         self.assertTrue(all(f.type and f.help and f.samples for f in families.values()))
         self.assertEqual("frames taken from ports", families["rocelane_rx_packets_total"].help)
 

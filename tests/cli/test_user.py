@@ -17,7 +17,7 @@ class Metrics(Case):
         """Every family has help and type, sum() over labels is right, and states are gauges."""
         p = self.start(**self.pair())
         families = prometheus.parse(self.ctl("metrics"))
-        self.assertEqual([], prometheus.judge(families))
+        self.assertEqual([], prometheus.faults_of(families))
         for name, f in families.items():
             self.assertTrue(f.help and f.samples and "does not know" not in f.help, name)
         total = self.json("stat", "show")

@@ -8,7 +8,7 @@
  * fuzz_responder_bed.c     EAL, port, worker, QPs, regions: made anew for each input
  * fuzz_responder_packet.c  the next valid packet of a QP's stream
  * fuzz_responder_mutate.c  what is done to it
- * fuzz_responder_judge.c   what each packet must lead to, judged again
+ * fuzz_responder_oracle.c  what each packet must lead to, judged again
  * fuzz_responder_model.c   QPs and memory as they must be after a turn
  * fuzz_responder_queue.c   receive WQEs: of a QP's own queue, of a shared one, of a feed
  * fuzz_responder_paths.c   primary and alternate paths
@@ -307,7 +307,7 @@ void packet_step(const uint8_t step[STEP]);
 /** Anything that is not RoCE, or hardly. */
 void packet_noise(const uint8_t step[STEP]);
 
-/* ---- opcodes, as the judge and the model see them */
+/* ---- opcodes, as the oracle and the model see them */
 
 static inline bool
 is_send(uint8_t op)
@@ -354,7 +354,7 @@ enum verdict { ACCEPT, NOTHING, REFUSE_RNR, REFUSE_NAK, FATAL, FATAL_TAKES };
 /** Would header validation let it through to this QP? Path migration is done with it. */
 bool for_this_qp(struct qp_bed *q, struct model *m, const struct wire_pkt *p);
 /** A packet that is for this QP. */
-enum verdict judge(struct qp_bed *q, const struct model *m, const struct wire_pkt *p);
+enum verdict oracle(struct qp_bed *q, const struct model *m, const struct wire_pkt *p);
 
 /* ---- receive WQEs */
 

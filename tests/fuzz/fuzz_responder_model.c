@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the packets of a turn do to their QPs and to memory, as fuzz_responder_judge.c decides, and
+ * What the packets of a turn do to their QPs and to memory, as fuzz_responder_oracle.c decides, and
  * the worker held against it.
  */
 #include "fuzz_responder.h"
@@ -201,7 +201,7 @@ one(const struct sent *t)
 	if (!for_this_qp(q, m, &t->p) || m->state == QPS_ERR)
 		return;
 	m->rcvd++;
-	switch (judge(q, m, &t->p)) {
+	switch (oracle(q, m, &t->p)) {
 	case ACCEPT:
 		accept(q, m, &t->p);
 		break;

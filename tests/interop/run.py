@@ -14,7 +14,7 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-for folder in ("cli", "wire", "pylib", "interop"):
+for folder in ("cli", "realtime", "pylib", "interop"):
     sys.path.insert(0, os.path.join(os.path.dirname(HERE), folder))
 
 import bench  # noqa: E402

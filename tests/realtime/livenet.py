@@ -134,7 +134,7 @@ class Process:
     """A running program, its files in a directory of its own."""
 
     def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent):
-        self.dir = tempfile.mkdtemp(prefix="rocelane-wire-")
+        self.dir = tempfile.mkdtemp(prefix="rocelane-live-")
         config_path = os.path.join(self.dir, "config.json")
         if config is None:
             config = live_config()

@@ -59,7 +59,7 @@ class Loses(unittest.TestCase):
             self.assertGreater(row["packet_seq_err"] + row["implied_nak_seq_err"], 0)
 
 
-class Judges(unittest.TestCase):
+class Refusals(unittest.TestCase):
     """What the comparison must not let pass."""
 
     def setUp(self):

@@ -288,7 +288,7 @@ class Transfer:
                 total[name] += stats.get("counters", stats).get(name, 0)
         return total
 
-    def wire(self):
+    def carried(self):
         """(packets, lost ones) that the impairment of both ends has seen."""
         seen = [self.ask(end, "impair_get", port=end)["counters"] for end in "ab"]
         return sum(c["in"] for c in seen), sum(c["dropped"] for c in seen)
@@ -305,11 +305,11 @@ class Transfer:
         result, kind = Result(loss), itertools.cycle(kinds)
         self.make_qps()
         self.impair(loss)
-        counted, wire = self.counters(), self.wire()
+        counted, carried = self.counters(), self.carried()
         while result.bytes < volume:
             self.round(next(kind), result)
         result.counters = {k: v - counted[k] for k, v in self.counters().items()}
-        result.packets, result.lost = (n - w for n, w in zip(self.wire(), wire))
+        result.packets, result.lost = (n - w for n, w in zip(self.carried(), carried))
         self.impair(0)
         self.drop_qps()
         return result

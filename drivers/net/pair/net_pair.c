@@ -12,7 +12,7 @@
 #include "net_pair.h"
 
 static struct rte_ring *
-wire(const char *name, const char *way, unsigned int queue, unsigned int size, int socket)
+one_way(const char *name, const char *way, unsigned int queue, unsigned int size, int socket)
 {
 	char full[RTE_RING_NAMESIZE];
 
@@ -41,8 +41,8 @@ net_pair_create(const char *name, uint16_t queues, unsigned int ring_size, uint1
 	if (queues == 0 || queues > NET_PAIR_QUEUES)
 		return -EINVAL;
 	for (uint16_t q = 0; q < queues; q++) {
-		ab[q] = wire(name, "ab", q, ring_size, SOCKET_ID_ANY);
-		ba[q] = wire(name, "ba", q, ring_size, SOCKET_ID_ANY);
+		ab[q] = one_way(name, "ab", q, ring_size, SOCKET_ID_ANY);
+		ba[q] = one_way(name, "ba", q, ring_size, SOCKET_ID_ANY);
 		if (ab[q] == NULL || ba[q] == NULL) {
 			rc = rte_errno != 0 ? -rte_errno : -ENOMEM;
 			goto no_rings;
@@ -72,8 +72,8 @@ int
 net_pair_create_open(const char *name, unsigned int ring_size, int socket, uint16_t *port,
 	struct rte_ring **to_port, struct rte_ring **from_port)
 {
-	struct rte_ring *in = wire(name, "in", 0, ring_size, socket);
-	struct rte_ring *out = wire(name, "out", 0, ring_size, socket);
+	struct rte_ring *in = one_way(name, "in", 0, ring_size, socket);
+	struct rte_ring *out = one_way(name, "out", 0, ring_size, socket);
 	int p, rc = -ENODEV;
 
 	if (in == NULL || out == NULL) {

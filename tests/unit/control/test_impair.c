@@ -14,42 +14,42 @@ static struct {
 	uint64_t decided;
 	uint32_t kept; /* of them, the newest */
 	bool any;
-} wire;
+} impaired;
 
 static int
-wire_set(void *ctx, const struct impair_conf *conf)
+impaired_set(void *ctx, const struct impair_conf *conf)
 {
-	assert_ptr_equal(ctx, &wire);
-	wire.sets++;
-	if (wire.rc != 0)
-		return wire.rc;
-	assert_true(conf->n_rules <= ARRAY_LEN(wire.rules));
-	wire.any = true;
-	wire.conf = *conf;
-	wire.conf.rules = wire.rules;
+	assert_ptr_equal(ctx, &impaired);
+	impaired.sets++;
+	if (impaired.rc != 0)
+		return impaired.rc;
+	assert_true(conf->n_rules <= ARRAY_LEN(impaired.rules));
+	impaired.any = true;
+	impaired.conf = *conf;
+	impaired.conf.rules = impaired.rules;
 	if (conf->n_rules != 0)
-		memcpy(wire.rules, conf->rules, conf->n_rules * sizeof(*conf->rules));
+		memcpy(impaired.rules, conf->rules, conf->n_rules * sizeof(*conf->rules));
 	return 0;
 }
 
 static const struct impair_conf *
-wire_get(void *ctx, struct impair_counters *out)
+impaired_get(void *ctx, struct impair_counters *out)
 {
-	assert_ptr_equal(ctx, &wire);
-	*out = wire.counters;
-	return wire.any ? &wire.conf : NULL;
+	assert_ptr_equal(ctx, &impaired);
+	*out = impaired.counters;
+	return impaired.any ? &impaired.conf : NULL;
 }
 
 static uint32_t
-wire_log(void *ctx, uint64_t *from, struct impair_rule *out, uint32_t max)
+impaired_log(void *ctx, uint64_t *from, struct impair_rule *out, uint32_t max)
 {
 	uint64_t first = *from;
 	uint32_t n = 0;
 
-	assert_ptr_equal(ctx, &wire);
-	if (first + wire.kept < wire.decided)
-		first = wire.decided - wire.kept;
-	for (; first + n < wire.decided && n < max; n++)
+	assert_ptr_equal(ctx, &impaired);
+	if (first + impaired.kept < impaired.decided)
+		first = impaired.decided - impaired.kept;
+	for (; first + n < impaired.decided && n < max; n++)
 		out[n] = (struct impair_rule){ .action = IMPAIR_DROP,
 			.given = IMPAIR_GIVEN_QP_NUM | IMPAIR_GIVEN_PSN | IMPAIR_GIVEN_OPCODE,
 			.qp_num = 17,
@@ -60,14 +60,16 @@ wire_log(void *ctx, uint64_t *from, struct impair_rule *out, uint32_t max)
 	return n;
 }
 
-static const struct impair_ops ops = { .set = wire_set, .get = wire_get, .log = wire_log };
+static const struct impair_ops ops = {
+	.set = impaired_set, .get = impaired_get, .log = impaired_log
+};
 
 static int
 setup(void **state)
 {
-	memset(&wire, 0, sizeof(wire));
+	memset(&impaired, 0, sizeof(impaired));
 	fake_port_impair = &ops;
-	fake_port_impair_ctx = &wire;
+	fake_port_impair_ctx = &impaired;
 	return fake_setup(state);
 }
 
@@ -89,16 +91,15 @@ rules_go_to_the_port_and_are_told(void **state UNUSED)
 	assert_true(json_is_null(json_object_get(json_array_get(o, 0), "impair")));
 	json_decref(o);
 
-	wire.counters.dropped = 5;
-	o = rpc_ok("impair_set",
-		"{\"port\":\"p0\",\"impair\":{\"seed\":9,\"rules\":["
-		"{\"action\":\"drop\",\"qp_num\":17,\"psn\":42,\"times\":1},"
-		"{\"action\":\"delay\",\"delay_us\":5}]}}");
-	assert_int_equal(wire.conf.seed, 9);
-	assert_int_equal(wire.conf.held_max, IMPAIR_HELD_DEFAULT);
-	assert_int_equal(wire.conf.n_rules, 2);
-	assert_int_equal(wire.rules[0].psn, 42);
-	assert_int_equal(wire.rules[1].delay_us, 5);
+	impaired.counters.dropped = 5;
+	o = rpc_ok("impair_set", "{\"port\":\"p0\",\"impair\":{\"seed\":9,\"rules\":["
+				 "{\"action\":\"drop\",\"qp_num\":17,\"psn\":42,\"times\":1},"
+				 "{\"action\":\"delay\",\"delay_us\":5}]}}");
+	assert_int_equal(impaired.conf.seed, 9);
+	assert_int_equal(impaired.conf.held_max, IMPAIR_HELD_DEFAULT);
+	assert_int_equal(impaired.conf.n_rules, 2);
+	assert_int_equal(impaired.rules[0].psn, 42);
+	assert_int_equal(impaired.rules[1].delay_us, 5);
 	want = json_loads("{\"seed\":9,\"held_max\":2048,\"log_size\":4096,\"rules\":["
 			  "{\"action\":\"drop\",\"qp_num\":17,\"psn\":42,\"times\":1},"
 			  "{\"action\":\"delay\",\"delay_us\":5}]}",
@@ -116,12 +117,12 @@ rules_go_to_the_port_and_are_told(void **state UNUSED)
 static void
 null_takes_the_rules_away(void **state UNUSED)
 {
-	json_decref(rpc_ok("impair_set",
-		"{\"port\":\"p0\",\"impair\":{\"rules\":[{\"action\":\"drop\"}]}}"));
-	assert_int_equal(wire.conf.n_rules, 1);
+	json_decref(rpc_ok(
+		"impair_set", "{\"port\":\"p0\",\"impair\":{\"rules\":[{\"action\":\"drop\"}]}}"));
+	assert_int_equal(impaired.conf.n_rules, 1);
 	json_decref(rpc_ok("impair_set", "{\"port\":\"p0\",\"impair\":null}"));
-	assert_int_equal(wire.sets, 2);
-	assert_int_equal(wire.conf.n_rules, 0);
+	assert_int_equal(impaired.sets, 2);
+	assert_int_equal(impaired.conf.n_rules, 0);
 }
 
 /* What impair_log tells can be given to impair_set as it stands, and decides the same. */
@@ -131,7 +132,7 @@ the_log_is_a_script(void **state UNUSED)
 	json_t *o, *params;
 	char *text;
 
-	wire.decided = wire.kept = 3;
+	impaired.decided = impaired.kept = 3;
 	o = rpc_ok("impair_log", "{\"port\":\"p0\"}");
 	assert_int_equal(number_of(o, "next"), 3);
 	assert_int_equal(number_of(o, "lost"), 0);
@@ -141,13 +142,13 @@ the_log_is_a_script(void **state UNUSED)
 	json_decref(params);
 	json_decref(rpc_ok("impair_set", text));
 	free(text);
-	assert_int_equal(wire.conf.n_rules, 3);
+	assert_int_equal(impaired.conf.n_rules, 3);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(wire.rules[i].action, IMPAIR_DROP);
-		assert_int_equal(wire.rules[i].qp_num, 17);
-		assert_int_equal(wire.rules[i].psn, i);
-		assert_int_equal(wire.rules[i].opcode, 4);
-		assert_int_equal(wire.rules[i].times, 1);
+		assert_int_equal(impaired.rules[i].action, IMPAIR_DROP);
+		assert_int_equal(impaired.rules[i].qp_num, 17);
+		assert_int_equal(impaired.rules[i].psn, i);
+		assert_int_equal(impaired.rules[i].opcode, 4);
+		assert_int_equal(impaired.rules[i].times, 1);
 	}
 }
 
@@ -166,8 +167,8 @@ the_log_goes_on_and_says_what_is_gone(void **state UNUSED)
 		{ "{\"port\":\"p0\",\"from\":100}", 100, 0, 0, 0 },
 	};
 
-	wire.decided = 100;
-	wire.kept = 40;
+	impaired.decided = 100;
+	impaired.kept = 40;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *o = rpc_ok("impair_log", rows[i].params);
 		json_t *rules = json_object_get(json_object_get(o, "impair"), "rules");
@@ -177,8 +178,7 @@ the_log_goes_on_and_says_what_is_gone(void **state UNUSED)
 		assert_int_equal(number_of(o, "lost"), rows[i].lost);
 		assert_int_equal(json_array_size(rules), rows[i].n);
 		if (rows[i].n != 0)
-			assert_int_equal(
-				number_of(json_array_get(rules, 0), "psn"), rows[i].first);
+			assert_int_equal(number_of(json_array_get(rules, 0), "psn"), rows[i].first);
 		json_decref(o);
 	}
 }
@@ -196,8 +196,7 @@ what_is_wrong_changes_nothing(void **state UNUSED)
 			"{\"port\":\"p0\",\"impair\":{\"rules\":[{\"action\":\"drop\","
 			"\"probability\":2}]}}",
 			"impair/rules/0/probability: must be a number from 0.0 to 1.0, not 2" },
-		{ "impair_set",
-			"{\"port\":\"p0\",\"impair\":{\"rules\":[{\"action\":\"delay\"}]}}",
+		{ "impair_set", "{\"port\":\"p0\",\"impair\":{\"rules\":[{\"action\":\"delay\"}]}}",
 			"impair/rules/0: delay needs" },
 		{ "impair_get", "{\"port\":\"p9\"}", "no port \"p9\"" },
 		{ "impair_log", "{}", "port: is missing" },
@@ -210,11 +209,11 @@ what_is_wrong_changes_nothing(void **state UNUSED)
 		assert_int_equal(rpc_code(rows[i].method, rows[i].params), -32602);
 		assert_non_null(strstr(rpc_message(), rows[i].says));
 	}
-	assert_int_equal(wire.sets, 0);
+	assert_int_equal(impaired.sets, 0);
 
-	wire.rc = -ENOMEM;
-	assert_int_equal(rpc_code("impair_set", "{\"port\":\"p0\",\"impair\":null}"),
-		-32000 - ENOMEM);
+	impaired.rc = -ENOMEM;
+	assert_int_equal(
+		rpc_code("impair_set", "{\"port\":\"p0\",\"impair\":null}"), -32000 - ENOMEM);
 }
 
 static void
@@ -224,8 +223,8 @@ a_port_without_it_says_so(void **state UNUSED)
 
 	assert_true(json_is_null(json_object_get(json_array_get(o, 0), "impair")));
 	json_decref(o);
-	assert_int_equal(rpc_code("impair_set", "{\"port\":\"p0\",\"impair\":null}"),
-		-32000 - ENOTSUP);
+	assert_int_equal(
+		rpc_code("impair_set", "{\"port\":\"p0\",\"impair\":null}"), -32000 - ENOTSUP);
 	assert_int_equal(rpc_code("impair_log", "{\"port\":\"p0\"}"), -32000 - ENOTSUP);
 }
 

@@ -46,7 +46,7 @@ enum { ACK = 0x1f, NSEQ = 0x60, NINV = 0x61, NRAE = 0x62, NROE = 0x63, RNR = 0x2
 enum { ACKREQ = PKT_ACKREQ, SE = PKT_SE, MIGREQ = PKT_MIGREQ };
 enum { SIGNALED = 2, SOLICITED = 4, FENCE = 1 };
 
-struct sim {
+struct bed {
 	struct requester r;
 	struct requester before; /* as it was when the last response or timer came */
 	struct requester_verdict v;
@@ -61,7 +61,7 @@ struct sim {
 };
 
 static UNUSED void
-sim_init(struct sim *s)
+bed_init(struct bed *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->r.wr = s->wr;
@@ -79,7 +79,7 @@ sim_init(struct sim *s)
 
 /** Post one work request. */
 static UNUSED void
-post_wr(struct sim *s, struct requester_wr w)
+post_wr(struct bed *s, struct requester_wr w)
 {
 	w.wr_id = s->posted;
 	w.remote_addr = w.remote_addr == 0 ? VA : w.remote_addr;
@@ -96,7 +96,7 @@ post_wr(struct sim *s, struct requester_wr w)
 #define FADD             .opcode = WR_ATOMIC_FETCH_AND_ADD, .len = 8
 
 static UNUSED void
-post_sends(struct sim *s, uint32_t n)
+post_sends(struct bed *s, uint32_t n)
 {
 	while (n-- > 0)
 		POST(s, SEND(64));
@@ -104,7 +104,7 @@ post_sends(struct sim *s, uint32_t n)
 
 /** REQ-01, REQ-07: the packet that the short way makes, and nothing is different. */
 static UNUSED void
-start_agrees(const struct sim *s, const struct requester *r, const struct requester_wr *w,
+start_agrees(const struct bed *s, const struct requester *r, const struct requester_wr *w,
 	const struct requester_start *start, const struct requester_packet *p)
 {
 	assert_memory_equal(r, &s->r, sizeof(*r));
@@ -120,7 +120,7 @@ start_agrees(const struct sim *s, const struct requester *r, const struct reques
 
 /** What requester_waits() says is what requester_next() does, and nothing has changed by asking. */
 static UNUSED enum requester_stop
-asked_next(struct sim *s, struct requester_packet *p)
+asked_next(struct bed *s, struct requester_packet *p)
 {
 	const struct requester r = s->r;
 	const enum requester_stop waits = requester_waits(&s->r, s->now);
@@ -134,7 +134,7 @@ asked_next(struct sim *s, struct requester_packet *p)
 
 /** requester_next(), and whether the short way agrees. */
 static UNUSED enum requester_stop
-next_packet(struct sim *s, struct requester_packet *p)
+next_packet(struct bed *s, struct requester_packet *p)
 {
 	struct requester r = s->r;
 	struct requester_wr *at = &s->wr[r.sending % SLOTS], before = *at, after;
@@ -166,7 +166,7 @@ struct ahead {
 };
 
 static UNUSED void
-run_ahead(const struct sim *s, struct ahead *a)
+run_ahead(const struct bed *s, struct ahead *a)
 {
 	struct requester_start start;
 	struct requester_run run;
@@ -184,7 +184,7 @@ run_ahead(const struct sim *s, struct ahead *a)
 
 /** All packets that may leave now: REQ-01, REQ-07, the short way agrees on many at once. */
 static UNUSED enum requester_stop
-pump(struct sim *s)
+pump(struct bed *s)
 {
 	enum requester_stop stop;
 	struct ahead a;
@@ -205,7 +205,7 @@ pump(struct sim *s)
 
 /** Completions come in posting order, each once. */
 static UNUSED void
-count_completions(struct sim *s)
+count_completions(struct bed *s)
 {
 	if ((s->v.act & REQACT_COMPLETE) != 0) {
 		assert_int_equal(s->v.head_was, s->done);
@@ -230,7 +230,7 @@ struct rsp {
 };
 
 static UNUSED void
-make_rsp(struct sim *s, const struct rsp *p)
+make_rsp(struct bed *s, const struct rsp *p)
 {
 	uint8_t *e = parsed_pkt(&s->pkt, s->frame, p->op, p->psn, p->len);
 
@@ -242,7 +242,7 @@ make_rsp(struct sim *s, const struct rsp *p)
 
 /** REQ-03, REQ-04: what is taken without a verdict comes to the same as with one. */
 static UNUSED void
-short_way_agrees(const struct sim *s)
+short_way_agrees(const struct bed *s)
 {
 	struct requester r = s->before;
 	uint32_t n, ahead;
@@ -260,7 +260,7 @@ short_way_agrees(const struct sim *s)
 }
 
 static UNUSED void
-feed_rsp(struct sim *s, struct rsp p)
+feed_rsp(struct bed *s, struct rsp p)
 {
 	make_rsp(s, &p);
 	memset(&s->v, 0xa5, sizeof(s->v));
@@ -273,13 +273,13 @@ feed_rsp(struct sim *s, struct rsp p)
 
 /** ACKNOWLEDGE with any syndrome. */
 static UNUSED void
-ack(struct sim *s, uint32_t p, uint8_t syndrome)
+ack(struct bed *s, uint32_t p, uint8_t syndrome)
 {
 	FEED(s, .op = OP_RC_ACKNOWLEDGE, .psn = p, .syn = syndrome);
 }
 
 static UNUSED void
-read_rsp(struct sim *s, uint8_t op, uint32_t p, uint32_t len)
+read_rsp(struct bed *s, uint8_t op, uint32_t p, uint32_t len)
 {
 	FEED(s, .op = op, .psn = p, .syn = ACK, .len = len);
 }
@@ -289,7 +289,7 @@ read_rsp(struct sim *s, uint8_t op, uint32_t p, uint32_t len)
 #define ONLY(s, p, len) read_rsp((s), OP_RC_READ_RESPONSE_ONLY, (p), (len))
 
 static UNUSED void
-fire(struct sim *s)
+fire(struct bed *s)
 {
 	memset(&s->v, 0xa5, sizeof(s->v));
 	s->before = s->r;
@@ -299,7 +299,7 @@ fire(struct sim *s)
 
 /** Time moves to the deadline that is set, and the timer fires there. */
 static UNUSED void
-expire(struct sim *s)
+expire(struct bed *s)
 {
 	assert_true(s->r.timing || s->r.waiting_rnr);
 	s->now = s->r.deadline;

@@ -5,10 +5,10 @@
 static void
 REQ_03_completion(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(3000));
 	pump(s);
 	ack(s, S + 1, ACK);
@@ -33,10 +33,10 @@ REQ_03_completion(void **state)
 static void
 REQ_04_coalesced(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 3);
 	pump(s);
 	ack(s, S + 2, ACK);
@@ -63,14 +63,14 @@ REQ_04_rising_at_once(void **state)
 		{ 2, 2048, 4, 3, { 0, 1, 2 } },
 		{ 3, 2049, 5, 3, { 1, 2, 4 } }, /* the last packet of each asks */
 	};
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct requester at_once;
 		uint32_t n, last = 0;
 
-		sim_init(s);
+		bed_init(s);
 		for (uint32_t k = 0; k < cases[i].messages; k++)
 			POST(s, SEND(cases[i].len));
 		pump(s);
@@ -92,10 +92,10 @@ REQ_04_rising_at_once(void **state)
 static void
 REQ_08_in_order(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, WRITE(64));
 	POST(s, READ(64));
 	POST(s, SEND(64));
@@ -111,10 +111,10 @@ REQ_08_in_order(void **state)
 static void
 REQ_09_unsignalled(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	for (uint32_t i = 0; i < 3; i++)
 		POSTF(s, 0, SEND(64));
 	POST(s, SEND(64));
@@ -141,10 +141,10 @@ REQ_15_ghosts(void **state)
 		{ NINV, "REQ-CLS-E-01" }, { NRAE, "REQ-CLS-E-01" }, { NROE, "REQ-CLS-E-01" },
 		{ RNR + 12, "REQ-RNR-10" }, { 0x45, "REQ-CLS-E-01" }, { 0x70, "REQ-CLS-E-01" },
 		{ 0xff, "REQ-CLS-E-01" } };
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 4);
 	pump(s);
 	expire(s);
@@ -170,10 +170,10 @@ REQ_15_ghosts(void **state)
 static void
 REQ_15_other_packets(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 4);
 	pump(s);
 	for (uint32_t op = 0; op < 256; op++) {
@@ -188,10 +188,10 @@ REQ_15_other_packets(void **state)
 static void
 REQ_17_ack_above_the_resend(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 4);
 	pump(s);
 	expire(s);
@@ -211,10 +211,10 @@ REQ_17_ack_above_the_resend(void **state)
 static void
 REQ_17_inside_a_message(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(64));
 	POST(s, WRITE(4000));
 	POST(s, SEND(64));
@@ -234,10 +234,10 @@ REQ_17_inside_a_message(void **state)
 static void
 CLS_B_08_after_an_error(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(64));
 	POST(s, READ(64));
 	POST(s, SEND(64));
@@ -277,7 +277,7 @@ FLOW_01_credit_codes(void **state)
 }
 
 static void
-credit_ack(struct sim *s, uint32_t p, uint32_t msn, uint8_t code)
+credit_ack(struct bed *s, uint32_t p, uint32_t msn, uint8_t code)
 {
 	FEED(s, .op = OP_RC_ACKNOWLEDGE, .psn = p, .syn = code, .msn = msn);
 }
@@ -285,10 +285,10 @@ credit_ack(struct sim *s, uint32_t p, uint32_t msn, uint8_t code)
 static void
 FLOW_04_limit(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.knobs = REQ_KNOB_CREDITS;
 	POST(s, SEND(64));
 	pump(s);
@@ -322,10 +322,10 @@ FLOW_04_limit(void **state)
 static void
 FLOW_04_off(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(64));
 	pump(s);
 	credit_ack(s, S, 1, 0);
@@ -338,11 +338,11 @@ FLOW_04_off(void **state)
 static void
 FLOW_05_unsolicited(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	ns_t deadline;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.knobs = REQ_KNOB_CREDITS;
 	post_sends(s, 2);
 	pump(s);

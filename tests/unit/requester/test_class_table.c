@@ -4,7 +4,7 @@
 
 /* What the rows of REQ-CLS-01 begin with; `how` is the row's. */
 static void
-answered(struct sim *s, uint8_t how)
+answered(struct bed *s, uint8_t how)
 {
 	POST(s, SEND(64));
 	pump(s);
@@ -12,7 +12,7 @@ answered(struct sim *s, uint8_t how)
 }
 
 static void
-answered_beyond(struct sim *s, uint8_t how)
+answered_beyond(struct bed *s, uint8_t how)
 {
 	POST(s, READ(64));
 	POST(s, SEND(64));
@@ -21,7 +21,7 @@ answered_beyond(struct sim *s, uint8_t how)
 }
 
 static void
-not_answered(struct sim *s, uint8_t how)
+not_answered(struct bed *s, uint8_t how)
 {
 	(void)how;
 	POST(s, SEND(64));
@@ -30,7 +30,7 @@ not_answered(struct sim *s, uint8_t how)
 }
 
 static void
-faulty(struct sim *s, uint8_t how)
+faulty(struct bed *s, uint8_t how)
 {
 	POST(s, SEND(64), .fault = how);
 	assert_int_equal(pump(s), REQ_FAULT);
@@ -39,7 +39,7 @@ faulty(struct sim *s, uint8_t how)
 }
 
 static void
-another_response(struct sim *s, uint8_t how)
+another_response(struct bed *s, uint8_t how)
 {
 	POST(s, SEND(64));
 	pump(s);
@@ -47,7 +47,7 @@ another_response(struct sim *s, uint8_t how)
 }
 
 static void
-short_response(struct sim *s, uint8_t how)
+short_response(struct bed *s, uint8_t how)
 {
 	POST(s, READ(64));
 	pump(s);
@@ -55,7 +55,7 @@ short_response(struct sim *s, uint8_t how)
 }
 
 static void
-context(struct sim *s, uint8_t how)
+context(struct bed *s, uint8_t how)
 {
 	(void)how;
 	post_sends(s, 2);
@@ -64,7 +64,7 @@ context(struct sim *s, uint8_t how)
 }
 
 static void
-queue_full(struct sim *s, uint8_t how)
+queue_full(struct bed *s, uint8_t how)
 {
 	(void)how;
 	post_sends(s, 2);
@@ -74,7 +74,7 @@ queue_full(struct sim *s, uint8_t how)
 
 /* Above S - 1 by `how`; two are outstanding. */
 static void
-ghost_ack(struct sim *s, uint8_t how)
+ghost_ack(struct bed *s, uint8_t how)
 {
 	post_sends(s, 2);
 	pump(s);
@@ -83,7 +83,7 @@ ghost_ack(struct sim *s, uint8_t how)
 
 /** Class A, while retries are left: sent again, and nobody hears of it once it is answered. */
 static void
-class_a(struct sim *s)
+class_a(struct bed *s)
 {
 	assert_int_equal(s->v.act, REQACT_RESEND | REQACT_TIMER);
 	if (s->r.waiting_rnr)
@@ -100,7 +100,7 @@ class_a(struct sim *s)
 
 /** The first work request fails, the others are flushed by the caller; a late answer is none. */
 static void
-class_b(struct sim *s, uint8_t status)
+class_b(struct bed *s, uint8_t status)
 {
 	assert_int_equal(s->v.act & ~(uint32_t)REQACT_TIMER, REQACT_ERROR);
 	assert_int_equal(s->v.failed, 0);
@@ -115,7 +115,7 @@ class_b(struct sim *s, uint8_t status)
 
 /** No work request is at fault: an event, and nothing completes. */
 static void
-class_c_or_f(struct sim *s)
+class_c_or_f(struct bed *s)
 {
 	assert_int_equal(s->v.act & ~(uint32_t)REQACT_TIMER, REQACT_EVENT);
 	assert_int_equal(s->v.event, 1); /* IBV_EVENT_QP_FATAL */
@@ -126,7 +126,7 @@ class_c_or_f(struct sim *s)
 }
 
 static void
-class_e(struct sim *s)
+class_e(struct bed *s)
 {
 	assert_int_equal(s->v.cause, QC_GHOST);
 	expect_no_effect(s, "REQ-CLS-E-01");
@@ -140,7 +140,7 @@ REQ_CLS_01_table(void **state)
 {
 	static const struct {
 		const char *error;
-		void (*happens)(struct sim *s, uint8_t how);
+		void (*happens)(struct bed *s, uint8_t how);
 		uint8_t how;
 		uint8_t retries; /* both counters */
 		char class;
@@ -174,9 +174,9 @@ REQ_CLS_01_table(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
-		sim_init(s);
+		bed_init(s);
 		s->r.retry_cnt = rows[i].retries;
 		s->r.rnr_retry = rows[i].retries;
 		requester_reset(&s->r, psn(S));

@@ -15,9 +15,9 @@ REQ_CLS_B_01_fault_in_the_queue(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
-		sim_init(s);
+		bed_init(s);
 		POST(s, SEND(64));
 		POST(s, SEND(64), .fault = rows[i].fault);
 		POST(s, SEND(64));
@@ -41,10 +41,10 @@ REQ_CLS_B_01_fault_in_the_queue(void **state)
 static void
 REQ_CLS_B_01_silent_predecessor(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POSTF(s, 0, SEND(2500));
 	POST(s, SEND(64), .fault = WR_FAULT_PROT);
 	assert_int_equal(pump(s), REQ_FAULT);
@@ -63,11 +63,11 @@ REQ_CLS_B_01_silent_predecessor(void **state)
 static void
 REQ_CLS_B_01_fault_while_sending(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (uint32_t later = 0; later < 2; later++) {
-		sim_init(s);
+		bed_init(s);
 		POSTF(s, 0, SEND(64));
 		POSTF(s, 0, READ(3000));
 		POSTF(s, 0, SEND(64));
@@ -103,10 +103,10 @@ REQ_CLS_B_01_fault_while_sending(void **state)
 static void
 REQ_CLS_B_01_fault_at_the_head(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, WRITE(4000));
 	assert_int_equal(requester_next(&s->r, s->now, &s->out[0]), REQ_SEND);
 	memset(&s->v, 0, sizeof(s->v));
@@ -119,11 +119,11 @@ REQ_CLS_B_01_fault_at_the_head(void **state)
 static void
 REQ_CLS_B_01_behind_a_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (uint32_t lost = 0; lost < 2; lost++) {
-		sim_init(s);
+		bed_init(s);
 		POST(s, READ(64));
 		POST(s, SEND(64), .fault = WR_FAULT_LENGTH);
 		assert_int_equal(pump(s), REQ_FAULT);
@@ -148,10 +148,10 @@ REQ_CLS_B_01_behind_a_read(void **state)
 static void
 REQ_CLS_B_01_fault_elsewhere(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 3);
 	pump(s);
 	ack(s, S, ACK);
@@ -175,11 +175,11 @@ REQ_CLS_B_05_malformed(void **state)
 {
 	(void)state;
 	for (uint32_t op = 0; op < 256; op++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
 		if (op <= 6 || op == 9)
 			continue;
-		sim_init(s);
+		bed_init(s);
 		POST(s, .opcode = (uint8_t)op, .len = 8);
 		assert_int_equal(pump(s), REQ_FAULT);
 		assert_int_equal(s->n, 0);
@@ -192,10 +192,10 @@ REQ_CLS_B_05_malformed(void **state)
 static void
 REQ_CLS_C_01_context(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 3);
 	pump(s);
 	requester_context_fault(&s->r, &s->v);
@@ -213,10 +213,10 @@ REQ_CLS_C_01_context(void **state)
 static void
 REQ_CLS_F_01_cq_overflow(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, 3);
 	pump(s);
 	ack(s, S, ACK);
@@ -232,10 +232,10 @@ REQ_CLS_F_01_cq_overflow(void **state)
 static void
 QP_09_drain(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 3;
 	post_sends(s, 6);
 	assert_int_equal(pump(s), REQ_WINDOW);
@@ -265,10 +265,10 @@ QP_09_drain(void **state)
 static void
 QP_09_drained_at_once(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	assert_true(requester_drain(&s->r, true));
 	requester_drain(&s->r, false);
 	post_sends(s, 1);
@@ -282,10 +282,10 @@ QP_09_drained_at_once(void **state)
 static void
 QP_09_drain_half_a_message(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POSTF(s, 0, SEND(64));
 	POSTF(s, 0, SEND(3000));
 	POSTF(s, 0, SEND(64));
@@ -298,7 +298,7 @@ QP_09_drain_half_a_message(void **state)
 	ack(s, S + 3, ACK);
 	assert_int_equal(s->v.act & REQACT_DRAINED, REQACT_DRAINED);
 
-	sim_init(s); /* the newest packet is out already */
+	bed_init(s); /* the newest packet is out already */
 	POSTF(s, 0, SEND(64));
 	POSTF(s, 0, SEND(64));
 	assert_int_equal(requester_next(&s->r, s->now, &s->out[0]), REQ_SEND);
@@ -314,10 +314,10 @@ QP_09_drain_half_a_message(void **state)
 static void
 TMR_06_read_before_a_fault(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(3072));
 	POST(s, SEND(64));
 	pump(s);
@@ -337,11 +337,11 @@ TMR_06_read_before_a_fault(void **state)
 static void
 TMR_10_reset_is_complete(void **state)
 {
-	struct sim sim, fresh, *s = &sim;
+	struct bed bed, fresh, *s = &bed;
 
 	(void)state;
-	sim_init(s);
-	sim_init(&fresh);
+	bed_init(s);
+	bed_init(&fresh);
 	s->r.knobs = fresh.r.knobs = REQ_KNOB_CREDITS;
 	POST(s, READ(3000));
 	POST(s, SEND(64));

@@ -9,9 +9,9 @@
 
 /** SEND S, READ S+1, SEND S+2, all of it sent. */
 static void
-start(struct sim *s, uint8_t timeout)
+start(struct bed *s, uint8_t timeout)
 {
-	sim_init(s);
+	bed_init(s);
 	s->r.timeout = timeout;
 	requester_reset(&s->r, psn(S));
 	POST(s, SEND(64));
@@ -23,7 +23,7 @@ start(struct sim *s, uint8_t timeout)
 
 /** All of it leaves again; the peer's one answer comes. */
 static void
-resent_and_acked(struct sim *s)
+resent_and_acked(struct bed *s)
 {
 	pump(s);
 	expect_psns(s, S, S + 1, S + 2);
@@ -33,7 +33,7 @@ resent_and_acked(struct sim *s)
 }
 
 static void
-goes_on_well(struct sim *s)
+goes_on_well(struct bed *s)
 {
 	pump(s);
 	expect_psns(s, S + 1, S + 2);
@@ -51,7 +51,7 @@ static const uint8_t timeouts[] = { 14, 0 };
 static void
 REQ_IMPL_01_after_a_sequence_nak(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
@@ -68,7 +68,7 @@ REQ_IMPL_01_after_a_sequence_nak(void **state)
 static void
 REQ_IMPL_01_after_an_rnr_nak(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
@@ -88,7 +88,7 @@ REQ_IMPL_01_after_an_rnr_nak(void **state)
 static void
 REQ_IMPL_01_after_a_timeout(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
@@ -113,7 +113,7 @@ REQ_IMPL_01_after_a_timeout(void **state)
 static void
 REQ_IMPL_01_after_an_implied_nak(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
@@ -139,7 +139,7 @@ REQ_IMPL_01_after_an_implied_nak(void **state)
 static void
 REQ_IMPL_06_acks_only(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
@@ -161,7 +161,7 @@ REQ_IMPL_06_acks_only(void **state)
 static void
 REQ_IMPL_05_answer_comes_in_time(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
@@ -190,7 +190,7 @@ REQ_IMPL_05_answer_comes_in_time(void **state)
 static void
 REQ_IMPL_05_one_for_a_pass(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	ns_t deadline;
 
 	(void)state;
@@ -216,7 +216,7 @@ REQ_IMPL_05_one_for_a_pass(void **state)
 static void
 TMR_02_is_not_put_off(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	ns_t deadline;
 
 	(void)state;
@@ -236,10 +236,10 @@ TMR_02_is_not_put_off(void **state)
 static void
 REQ_IMPL_05_sooner_than_a_round_trip(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	pump(s);
 	s->now += RTT;
@@ -270,7 +270,7 @@ REQ_IMPL_05_sooner_than_a_round_trip(void **state)
 static void
 REQ_IMPL_01_ack_of_something_new(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	start(s, 0);
@@ -288,11 +288,11 @@ REQ_IMPL_01_ack_of_something_new(void **state)
 static void
 REQ_IMPL_02_another_each_time(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
-		sim_init(s);
+		bed_init(s);
 		s->r.timeout = timeouts[i];
 		for (uint32_t k = 0; k < 3; k++)
 			POST(s, READ(64));

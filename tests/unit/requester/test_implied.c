@@ -8,10 +8,10 @@
 static void
 REQ_IMPL_01_ack_beyond_a_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(64));
 	POST(s, READ(64));
 	POST(s, SEND(64));
@@ -31,10 +31,10 @@ REQ_IMPL_01_ack_beyond_a_read(void **state)
 static void
 REQ_IMPL_02_response_lost(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(4096));
 	POST(s, SEND(64));
 	pump(s);
@@ -59,10 +59,10 @@ REQ_IMPL_02_response_lost(void **state)
 static void
 REQ_IMPL_03_atomic_lost(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, FADD);
 	POST(s, SEND(64));
 	pump(s);
@@ -80,10 +80,10 @@ REQ_IMPL_03_atomic_lost(void **state)
 static void
 REQ_IMPL_05_one_retry_per_burst(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.retry_cnt = 1;
 	requester_reset(&s->r, psn(S));
 	POST(s, READ(64));
@@ -113,10 +113,10 @@ REQ_IMPL_05_one_retry_per_burst(void **state)
 static void
 REQ_IMPL_05_rest_of_a_long_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64 * 1024));
 	pump(s);
 	FIRST(s, S);
@@ -137,10 +137,10 @@ REQ_IMPL_05_rest_of_a_long_read(void **state)
 static void
 REQ_IMPL_05_acks_of_second_copies(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POST(s, SEND(64));
 	POST(s, READ(64));
@@ -170,10 +170,10 @@ REQ_IMPL_05_acks_of_second_copies(void **state)
 static void
 REQ_IMPL_05_second_pass_in_vain(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, FADD);
 	POST(s, READ(2048));
 	POST(s, SEND(64));
@@ -200,10 +200,10 @@ REQ_IMPL_05_second_pass_in_vain(void **state)
 static void
 REQ_IMPL_05_after_a_timeout(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POST(s, SEND(64));
 	pump(s);
@@ -220,10 +220,10 @@ REQ_IMPL_05_after_a_timeout(void **state)
 static void
 REQ_IMPL_05_after_a_nak(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	post_sends(s, 2);
 	pump(s);
@@ -232,7 +232,7 @@ REQ_IMPL_05_after_a_nak(void **state)
 	ack(s, S + 1, ACK); /* so the READ before it was carried out in this pass */
 	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
 
-	sim_init(s);
+	bed_init(s);
 	POST(s, FADD);
 	POST(s, READ(2048));
 	pump(s);
@@ -249,10 +249,10 @@ REQ_IMPL_05_after_a_nak(void **state)
 static void
 REQ_IMPL_05_late_data(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, FADD);
 	POST(s, READ(3072));
 	pump(s);
@@ -270,10 +270,10 @@ REQ_IMPL_05_late_data(void **state)
 static void
 REQ_IMPL_06_exhaustion(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.retry_cnt = 1;
 	requester_reset(&s->r, psn(S));
 	POST(s, READ(64));
@@ -298,9 +298,9 @@ REQ_IMPL_07_nak_beyond_a_read(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(syndromes); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
-		sim_init(s);
+		bed_init(s);
 		s->r.retry_cnt = 1;
 		requester_reset(&s->r, psn(S));
 		POST(s, READ(64));
@@ -327,10 +327,10 @@ REQ_IMPL_07_nak_beyond_a_read(void **state)
 static void
 REQ_IMPL_08_ack_inside_a_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(4096));
 	pump(s);
 	ack(s, S, ACK);
@@ -368,10 +368,10 @@ REQ_IMPL_09_resumed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 		uint32_t at = rows[i].lost;
 
-		sim_init(s);
+		bed_init(s);
 		POST(s, READ(4000));
 		pump(s);
 		for (uint32_t k = 0; k < at; k++)
@@ -398,10 +398,10 @@ REQ_IMPL_09_resumed(void **state)
 static void
 REQ_IMPL_09_full_restart(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(4096));
 	pump(s);
 	expire(s);
@@ -415,10 +415,10 @@ REQ_IMPL_09_full_restart(void **state)
 static void
 REQ_CLS_B_07_interleaved(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(6 * 1024));
 	pump(s);
 	FIRST(s, S);
@@ -445,10 +445,10 @@ REQ_CLS_B_07_interleaved(void **state)
 static void
 REQ_IMPL_04_overtaken(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 2;
 	POST(s, READ(3072));
 	POST(s, SEND(64));

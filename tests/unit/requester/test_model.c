@@ -7,7 +7,7 @@
 #include "req.h"
 #include "../../clib/rng.h"
 
-#define WIRE_MAX 4096
+#define LINK_MAX 4096
 #define SAVED    4
 
 static uint64_t playing;
@@ -35,9 +35,9 @@ struct saved {
 };
 
 struct model {
-	struct sim s;
+	struct bed s;
 	struct rng g;
-	struct flying wire[WIRE_MAX];
+	struct flying link[LINK_MAX];
 	uint32_t flying;
 	uint32_t loss; /* one in so many */
 	uint32_t reorder;
@@ -63,8 +63,8 @@ launch(struct model *m, struct flying f)
 	lost += copies == 0;
 	while (copies-- > 0) {
 		f.at = m->s.now + 1000 + (rarely(&m->g, m->reorder) ? below(&m->g, 40000) : 0);
-		CHECK_THAT(m->flying < WIRE_MAX);
-		m->wire[m->flying++] = f;
+		CHECK_THAT(m->flying < LINK_MAX);
+		m->link[m->flying++] = f;
 	}
 }
 
@@ -212,7 +212,7 @@ respond(struct model *m, const struct requester_packet *q)
 static void
 receive(struct model *m, const struct flying *f)
 {
-	struct sim *s = &m->s;
+	struct bed *s = &m->s;
 
 	feed_rsp(s, f->p);
 	CHECK_THAT((s->v.act & (REQACT_ERROR | REQACT_EVENT)) == 0);
@@ -232,21 +232,21 @@ receive(struct model *m, const struct flying *f)
 static bool
 step(struct model *m)
 {
-	struct sim *s = &m->s;
+	struct bed *s = &m->s;
 	bool timer = s->r.timing || s->r.waiting_rnr;
 	uint32_t best = m->flying;
 	ns_t at = timer ? s->r.deadline : UINT64_MAX;
 
 	for (uint32_t i = 0; i < m->flying; i++) {
-		if (m->wire[i].at < at || (best == m->flying && m->wire[i].at == at)) {
+		if (m->link[i].at < at || (best == m->flying && m->link[i].at == at)) {
 			best = i;
-			at = m->wire[i].at;
+			at = m->link[i].at;
 		}
 	}
 	if (best < m->flying) {
-		struct flying f = m->wire[best];
+		struct flying f = m->link[best];
 
-		memmove(&m->wire[best], &m->wire[best + 1], (m->flying - best - 1) * sizeof(f));
+		memmove(&m->link[best], &m->link[best + 1], (m->flying - best - 1) * sizeof(f));
 		m->flying--;
 		s->now = f.at > s->now ? f.at : s->now;
 		if (f.request)
@@ -281,7 +281,7 @@ post_random(struct model *m)
 static void
 run(struct model *m, uint64_t seed)
 {
-	struct sim *s = &m->s;
+	struct bed *s = &m->s;
 	uint32_t total, steps = 0;
 
 	playing = seed;
@@ -291,7 +291,7 @@ run(struct model *m, uint64_t seed)
 	m->reorder = rarely(&m->g, 2) ? 1000000 : 4 + below(&m->g, 30);
 	m->rnr = rarely(&m->g, 2);
 	m->credits = rarely(&m->g, 3);
-	sim_init(s);
+	bed_init(s);
 	s->r.pmtu = rarely(&m->g, 2) ? 256 : 1024;
 	s->r.window = 1 + below(&m->g, 32);
 	s->r.timeout = 5; /* 131 us; the link takes 1 to 41 */

@@ -3,9 +3,9 @@
 #include "req.h"
 
 static void
-sent(struct sim *s, uint32_t sends)
+sent(struct bed *s, uint32_t sends)
 {
-	sim_init(s);
+	bed_init(s);
 	post_sends(s, sends);
 	pump(s);
 }
@@ -14,7 +14,7 @@ sent(struct sim *s, uint32_t sends)
 static void
 REQ_NAK_01_rewind(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	sent(s, 5);
@@ -32,10 +32,10 @@ REQ_NAK_01_rewind(void **state)
 static void
 REQ_NAK_01_inside_a_message(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 5;
 	POST(s, SEND(64));
 	POST(s, WRITE(8 * 1024));
@@ -60,10 +60,10 @@ REQ_NAK_01_inside_a_message(void **state)
 static void
 REQ_NAK_01_ackreq(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 26;
 	POST(s, SEND(40 * 1024));
 	for (uint32_t i = 0; i < 25; i++)
@@ -78,7 +78,7 @@ REQ_NAK_01_ackreq(void **state)
 static void
 REQ_NAK_03_stray(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	sent(s, 5);
@@ -94,7 +94,7 @@ REQ_NAK_03_stray(void **state)
 static void
 REQ_NAK_04_repeated(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	sent(s, 4);
@@ -123,7 +123,7 @@ REQ_NAK_05_fatal(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
 		sent(s, 4);
 		ack(s, S + 1, rows[i].syn);
@@ -141,10 +141,10 @@ REQ_NAK_05_fatal(void **state)
 static void
 REQ_NAK_08_inside_a_message(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(1));
 	POST(s, SEND(3000));
 	POST(s, SEND(1));
@@ -153,7 +153,7 @@ REQ_NAK_08_inside_a_message(void **state)
 	expect_done(s, 1);
 	expect_error(s, 1, WC_REM_INV_REQ, 10);
 
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(4096));
 	POST(s, SEND(1));
 	pump(s);
@@ -167,7 +167,7 @@ REQ_NAK_08_inside_a_message(void **state)
 static void
 REQ_CLS_B_04_reserved_syndromes(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (uint32_t syn = 0x40; syn < 0x100; syn++) {
@@ -195,10 +195,10 @@ REQ_CLS_B_04_reserved_syndromes(void **state)
 static void
 REQ_IMPL_05_doubt_is_over(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	post_sends(s, 2);
 	pump(s);

@@ -5,15 +5,15 @@
 enum { US = 1000, PROBE = 8, LEAST = 32 }; /* typed here on purpose */
 
 static void
-long_write(struct sim *s, uint32_t packets)
+long_write(struct bed *s, uint32_t packets)
 {
-	sim_init(s);
+	bed_init(s);
 	POST(s, WRITE(packets * PMTU));
 }
 
 /** `n` packets from PSN p on, nothing else. */
 static void
-expect_run(const struct sim *s, uint32_t p, uint32_t n)
+expect_run(const struct bed *s, uint32_t p, uint32_t n)
 {
 	assert_int_equal(s->n, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -22,7 +22,7 @@ expect_run(const struct sim *s, uint32_t p, uint32_t n)
 
 /** A round trip of `rtt` ns: all that may be sent, then the newest packet's ACK. */
 static void
-round_trip(struct sim *s, uint64_t rtt)
+round_trip(struct bed *s, uint64_t rtt)
 {
 	pump(s);
 	s->now += rtt;
@@ -34,7 +34,7 @@ round_trip(struct sim *s, uint64_t rtt)
 static void
 TMR_07_few_after_a_timeout(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	long_write(s, 500);
@@ -63,7 +63,7 @@ TMR_07_few_after_a_timeout(void **state)
 static void
 REQ_17_late_acks_open_the_window(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	long_write(s, 500);
@@ -81,7 +81,7 @@ REQ_17_late_acks_open_the_window(void **state)
 static void
 TMR_07_small_window(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	long_write(s, 20);
@@ -96,7 +96,7 @@ TMR_07_small_window(void **state)
 static void
 REQ_NAK_01_link_without_a_queue(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	long_write(s, 2000);
@@ -113,7 +113,7 @@ REQ_NAK_01_link_without_a_queue(void **state)
 
 /** The window is full of what queues: round trips of 80 us on a link of 20. */
 static void
-queueing(struct sim *s)
+queueing(struct bed *s)
 {
 	long_write(s, 20000);
 	round_trip(s, 20 * US);
@@ -127,7 +127,7 @@ queueing(struct sim *s)
 static void
 REQ_NAK_01_queue_is_not_filled_again(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	psn_t una;
 
 	(void)state;
@@ -145,7 +145,7 @@ REQ_NAK_01_queue_is_not_filled_again(void **state)
 static void
 REQ_NAK_01_least(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	psn_t una;
 
 	(void)state;
@@ -163,7 +163,7 @@ REQ_NAK_01_least(void **state)
 static void
 REQ_07_asks_in_a_small_window(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	queueing(s);
@@ -178,7 +178,7 @@ REQ_07_asks_in_a_small_window(void **state)
 static void
 REQ_13_window_opens_again(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	uint32_t n = 0;
 
 	(void)state;
@@ -207,7 +207,7 @@ REQ_13_window_opens_again(void **state)
 
 /** All responses of a READ. */
 static void
-read_all(struct sim *s, uint32_t p, uint32_t n)
+read_all(struct bed *s, uint32_t p, uint32_t n)
 {
 	FIRST(s, p);
 	for (uint32_t i = 1; i + 1 < n; i++)
@@ -219,11 +219,11 @@ read_all(struct sim *s, uint32_t p, uint32_t n)
 static void
 REQ_IMPL_02_responses_count(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	uint32_t b = S + 17;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.max_rd_atomic = 16;
 	POST(s, READ(16 * PMTU));
 	POST(s, READ(64));
@@ -250,7 +250,7 @@ REQ_IMPL_02_responses_count(void **state)
 static void
 REQ_RETRY_09_other_path(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	long_write(s, 500);
@@ -268,7 +268,7 @@ REQ_RETRY_09_other_path(void **state)
 static void
 QP_09_reset(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	queueing(s);

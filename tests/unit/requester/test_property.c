@@ -31,7 +31,7 @@ is_inside(psn_t p, const struct requester_wr *w)
 
 /** What holds between any two calls. */
 static void
-state_holds(const struct sim *s)
+state_holds(const struct bed *s)
 {
 	const struct requester *r = &s->r;
 	uint32_t started = r->fresh - r->head, reads = 0;
@@ -64,7 +64,7 @@ state_holds(const struct sim *s)
 
 /** What holds for every verdict. */
 static void
-verdict_holds(const struct sim *s, uint32_t done_before)
+verdict_holds(const struct bed *s, uint32_t done_before)
 {
 	const struct requester *r = &s->r, *b = &s->before;
 	uint32_t act = s->v.act;
@@ -104,7 +104,7 @@ verdict_holds(const struct sim *s, uint32_t done_before)
 }
 
 static void
-post_random(struct rng *g, struct sim *s)
+post_random(struct rng *g, struct bed *s)
 {
 	static const uint8_t ops[] = { WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND,
 		WR_SEND_WITH_IMM, WR_RDMA_READ, WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD,
@@ -126,7 +126,7 @@ post_random(struct rng *g, struct sim *s)
 
 /** Packets out: each in PSN order, a resend never beyond `next`. */
 static void
-send_some(struct rng *g, struct sim *s)
+send_some(struct rng *g, struct bed *s)
 {
 	uint32_t most = rarely(g, 2) ? 1000 : below(g, 8);
 
@@ -153,7 +153,7 @@ send_some(struct rng *g, struct sim *s)
 }
 
 static struct rsp
-random_rsp(struct rng *g, const struct sim *s)
+random_rsp(struct rng *g, const struct bed *s)
 {
 	static const uint8_t syns[] = { 0x60, 0x61, 0x62, 0x63, 0x21, 0x22, 0x2c };
 	const struct requester_wr *w = &s->wr[s->r.head % SLOTS];
@@ -198,11 +198,11 @@ static uint32_t
 run_stream(uint64_t seed)
 {
 	struct rng g = { seed };
-	static struct sim sim;
-	struct sim *s = &sim;
+	static struct bed bed;
+	struct bed *s = &bed;
 
 	playing = seed;
-	sim_init(s);
+	bed_init(s);
 	s->r.knobs = (uint8_t)(rarely(&g, 2) ? 0 : below(&g, 16));
 	s->r.timeout = (uint8_t)(rarely(&g, 8) ? 0 : 8);
 	s->r.retry_cnt = (uint8_t)below(&g, 8);
@@ -259,8 +259,8 @@ every_response_to_every_request(void **state)
 {
 	static const uint8_t wrs[] = { WR_SEND, WR_RDMA_READ, WR_ATOMIC_FETCH_AND_ADD };
 	static const uint32_t lens[] = { 0, 8, 950, 1024 };
-	static struct sim sim;
-	struct sim *s = &sim;
+	static struct bed bed;
+	struct bed *s = &bed;
 
 	(void)state;
 	for (uint32_t n = 0; n < 6 * 256 * 3 * 4 * 4; n++) {
@@ -268,7 +268,7 @@ every_response_to_every_request(void **state)
 		uint32_t wr = rest % 3, at = rest / 3 % 4, len = lens[rest / 12];
 
 		if (n % 256 == 0) {
-			sim_init(s);
+			bed_init(s);
 			s->r.window = 8;
 		}
 		s->posted = 0;

@@ -10,9 +10,9 @@
 	} while (0)
 
 static void
-started(struct sim *s, uint32_t len)
+started(struct bed *s, uint32_t len)
 {
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(len));
 	pump(s);
 	assert_int_equal(s->n, 1);
@@ -21,7 +21,7 @@ started(struct sim *s, uint32_t len)
 static void
 REQ_05_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	started(s, 2048);
@@ -55,11 +55,11 @@ static void
 REQ_06_atomic(void **state)
 {
 	static const uint8_t ops[] = { WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD };
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		sim_init(s);
+		bed_init(s);
 		POST(s, SEND(1));
 		POST(s, .opcode = ops[i], .len = 8);
 		pump(s);
@@ -77,10 +77,10 @@ REQ_06_atomic(void **state)
 static void
 REQ_16_duplicate_responses(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POST(s, FADD);
 	POST(s, SEND(1));
@@ -98,11 +98,11 @@ REQ_16_duplicate_responses(void **state)
 static void
 REQ_19_local_buffer_lost(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (uint32_t kind = 0; kind < 3; kind++) { /* ONLY, FIRST, ATOMIC */
-		sim_init(s);
+		bed_init(s);
 		POST(s, SEND(1));
 		POST(s, SEND(1));
 		if (kind == 2)
@@ -166,12 +166,12 @@ REQ_CLS_B_02_bad_opcode(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 		uint32_t len = rows[i].op == O_FIRST || rows[i].op == O_MIDDLE ? 1024
 			       : rows[i].op == O_ATOMIC                        ? 0
 									       : 64;
 
-		sim_init(s);
+		bed_init(s);
 		POST(s, SEND(1));
 		POST(s, .opcode = rows[i].wr, .len = rows[i].len);
 		POST(s, SEND(1));
@@ -199,7 +199,7 @@ REQ_CLS_B_02_syndromes(void **state)
 	} rows[] = { { 0x60, false }, { 0x61, false }, { 0x62, false }, { 0x63, false },
 		{ 0x20, false }, { 0x2c, false }, { 0x45, true }, { 0x64, true }, { 0x65, true },
 		{ 0x7f, true }, { 0x80, true }, { 0xff, true } };
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -209,7 +209,7 @@ REQ_CLS_B_02_syndromes(void **state)
 				OP_RC_ATOMIC_ACKNOWLEDGE };
 			uint32_t at = S, len = kind == 1 || kind == 2 ? 1024 : kind == 3 ? 0 : 64;
 
-			sim_init(s);
+			bed_init(s);
 			if (kind == 3)
 				POST(s, FADD);
 			else
@@ -230,7 +230,7 @@ REQ_CLS_B_02_syndromes(void **state)
 static void
 REQ_CLS_B_02_middle_has_no_syndrome(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	started(s, 3000);
@@ -265,7 +265,7 @@ REQ_CLS_B_03_length(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
 		started(s, rows[i].len);
 		if (rows[i].taken > 0)
@@ -283,7 +283,7 @@ REQ_CLS_B_03_length(void **state)
 static void
 RX_SYN_18_pad(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	started(s, 3000);
@@ -307,7 +307,7 @@ RX_SYN_18_pad(void **state)
 static void
 RX_SYN_22_reserved_dropped(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	started(s, 3000);
@@ -325,7 +325,7 @@ RX_SYN_22_reserved_dropped(void **state)
 static void
 REQ_CLS_B_06_ack_for_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	started(s, 64);
@@ -336,7 +336,7 @@ REQ_CLS_B_06_ack_for_read(void **state)
 	ONLY(s, S, 64);
 	expect_done(s, 1);
 
-	sim_init(s); /* it acknowledges what precedes the READ */
+	bed_init(s); /* it acknowledges what precedes the READ */
 	POST(s, SEND(1));
 	POST(s, FADD);
 	pump(s);

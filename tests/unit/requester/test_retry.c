@@ -3,9 +3,9 @@
 #include "req.h"
 
 static void
-with_retries(struct sim *s, uint8_t retry_cnt, uint32_t sends)
+with_retries(struct bed *s, uint8_t retry_cnt, uint32_t sends)
 {
-	sim_init(s);
+	bed_init(s);
 	s->r.retry_cnt = retry_cnt;
 	requester_reset(&s->r, psn(S));
 	post_sends(s, sends);
@@ -16,10 +16,10 @@ with_retries(struct sim *s, uint8_t retry_cnt, uint32_t sends)
 static void
 REQ_RETRY_01_causes(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POST(s, SEND(64));
 	pump(s);
@@ -52,7 +52,7 @@ REQ_RETRY_02_number(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 		uint32_t copies = 0;
 
 		with_retries(s, counts[i], 1);
@@ -75,7 +75,7 @@ REQ_RETRY_02_number(void **state)
 static void
 REQ_RETRY_04_reload(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 2, 4);
@@ -98,7 +98,7 @@ REQ_RETRY_04_reload(void **state)
 static void
 REQ_RETRY_05_ghosts_do_not_reload(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 2, 1);
@@ -115,7 +115,7 @@ REQ_RETRY_05_ghosts_do_not_reload(void **state)
 static void
 REQ_RETRY_06_nak_that_makes_progress(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 1, 10);
@@ -135,7 +135,7 @@ REQ_RETRY_06_nak_that_makes_progress(void **state)
 static void
 REQ_RETRY_07_exhaustion(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 1, 4);
@@ -153,7 +153,7 @@ REQ_RETRY_07_exhaustion(void **state)
 static void
 REQ_RETRY_08_recovered(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 3, 1);
@@ -176,10 +176,10 @@ REQ_RETRY_08_recovered(void **state)
 static void
 REQ_RETRY_10_independent(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.retry_cnt = 1;
 	s->r.rnr_retry = 1;
 	requester_reset(&s->r, psn(S));
@@ -203,11 +203,11 @@ static void
 REQ_14_identical(void **state)
 {
 	static struct requester_packet first[OUT_MAX];
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	uint32_t n;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POSTF(s, 0, .opcode = WR_SEND_WITH_IMM, .len = 2500, .imm = 0xaabbccdd);
 	POSTF(s, SOLICITED, WRITE(5000));
 	POSTF(s, SIGNALED | SOLICITED, .opcode = WR_SEND_WITH_INV, .len = 7, .imm = 0x1234);
@@ -251,7 +251,7 @@ TMR_01_values(void **state)
 static void
 TMR_02_bounds(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 3, 3);
@@ -272,10 +272,10 @@ TMR_02_bounds(void **state)
 static void
 TMR_03_zero_disables(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.timeout = 0;
 	POST(s, SEND(64));
 	POST(s, SEND(64));
@@ -293,22 +293,22 @@ TMR_03_zero_disables(void **state)
 static void
 TMR_05_what_arms(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(64));
 	pump(s);
 	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	pump(s);
 	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
-	sim_init(s);
+	bed_init(s);
 	POST(s, FADD);
 	pump(s);
 	assert_true(s->r.timing && s->r.deadline == T0 + WAIT_14);
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(4096));
 	assert_int_equal(requester_next(&s->r, s->now, &s->out[0]), REQ_SEND);
 	assert_int_equal(s->out[0].flags & ACKREQ, 0);
@@ -319,7 +319,7 @@ TMR_05_what_arms(void **state)
 static void
 TMR_05_sending_does_not_restart(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 3, 1);
@@ -334,7 +334,7 @@ TMR_05_sending_does_not_restart(void **state)
 static void
 TMR_06_restart_and_stop(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 3, 4);
@@ -354,10 +354,10 @@ TMR_06_restart_and_stop(void **state)
 static void
 TMR_06_read(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(2048));
 	pump(s);
 	s->now += 30 * MS;
@@ -371,10 +371,10 @@ TMR_06_read(void **state)
 static void
 TMR_12_ghosts(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POST(s, SEND(64));
 	pump(s);
@@ -391,13 +391,13 @@ TMR_12_ghosts(void **state)
 static void
 REQ_RETRY_09_another_path(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (int cause = 0; cause < 3; cause++) {
 		with_retries(s, 1, 2);
 		if (cause == 2) {
-			sim_init(s);
+			bed_init(s);
 			s->r.retry_cnt = 1;
 			requester_reset(&s->r, psn(S));
 			POST(s, READ(64));
@@ -430,7 +430,7 @@ REQ_RETRY_09_another_path(void **state)
 static void
 REQ_RNR_05_no_other_path(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_retries(s, 1, 1);
@@ -445,6 +445,6 @@ RUN(T(REQ_RETRY_01_causes), T(REQ_RETRY_02_number), T(REQ_RETRY_04_reload),
 	T(REQ_RETRY_09_another_path), T(REQ_RNR_05_no_other_path),
 	T(REQ_RETRY_05_ghosts_do_not_reload), T(REQ_RETRY_06_nak_that_makes_progress),
 	T(REQ_RETRY_07_exhaustion), T(REQ_RETRY_08_recovered), T(REQ_RETRY_10_independent),
-	T(REQ_14_identical), T(TMR_01_values), T(TMR_02_bounds),
-	T(TMR_03_zero_disables), T(TMR_05_what_arms), T(TMR_05_sending_does_not_restart),
-	T(TMR_06_restart_and_stop), T(TMR_06_read), T(TMR_12_ghosts))
+	T(REQ_14_identical), T(TMR_01_values), T(TMR_02_bounds), T(TMR_03_zero_disables),
+	T(TMR_05_what_arms), T(TMR_05_sending_does_not_restart), T(TMR_06_restart_and_stop),
+	T(TMR_06_read), T(TMR_12_ghosts))

@@ -3,9 +3,9 @@
 #include "req.h"
 
 static void
-with_rnr(struct sim *s, uint8_t rnr_retry, uint32_t sends)
+with_rnr(struct bed *s, uint8_t rnr_retry, uint32_t sends)
 {
-	sim_init(s);
+	bed_init(s);
 	s->r.rnr_retry = rnr_retry;
 	requester_reset(&s->r, psn(S));
 	post_sends(s, sends);
@@ -25,7 +25,7 @@ REQ_RNR_01_wait(void **state)
 
 	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
 		with_rnr(s, 3, 1);
 		ack(s, S, (uint8_t)(RNR + code));
@@ -51,7 +51,7 @@ REQ_RNR_01_wait(void **state)
 static void
 REQ_RNR_03_rewind(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_rnr(s, 3, 4);
@@ -75,7 +75,7 @@ REQ_RNR_04_number(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 		uint32_t copies = 1;
 
 		with_rnr(s, counts[i], 4);
@@ -98,7 +98,7 @@ REQ_RNR_04_number(void **state)
 static void
 REQ_RNR_06_for_ever(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_rnr(s, 7, 1);
@@ -116,7 +116,7 @@ REQ_RNR_06_for_ever(void **state)
 static void
 REQ_RNR_07_reload(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_rnr(s, 1, 2);
@@ -135,10 +135,10 @@ REQ_RNR_07_reload(void **state)
 static void
 REQ_RNR_09_transport_timer(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.timeout = 8;
 	post_sends(s, 1);
 	pump(s);
@@ -169,7 +169,7 @@ REQ_RNR_09_transport_timer(void **state)
 static void
 REQ_RNR_03_ack_in_the_wait(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_rnr(s, 3, 3);
@@ -184,7 +184,7 @@ REQ_RNR_03_ack_in_the_wait(void **state)
 static void
 REQ_RNR_10_stray(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	with_rnr(s, 3, 3);
@@ -198,10 +198,10 @@ REQ_RNR_10_stray(void **state)
 static void
 REQ_RNR_11_any_request(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(3000));
 	POST(s, WRITE(10));
 	POST(s, FADD);

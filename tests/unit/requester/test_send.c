@@ -14,10 +14,10 @@
 static void
 REQ_01_segmentation(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(2500));
 	POST(s, WRITE(2500));
 	assert_int_equal(pump(s), REQ_IDLE);
@@ -57,9 +57,9 @@ WIRE_09_last_and_only(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
-		sim_init(s);
+		bed_init(s);
 		POST(s, SEND(rows[i].len));
 		pump(s);
 		assert_int_equal(s->n, rows[i].n);
@@ -83,11 +83,11 @@ REQ_02_opcodes(void **state)
 		{ WR_RDMA_WRITE, 0x0a, 0x06, 0x07, 0x08 },
 		{ WR_RDMA_WRITE_WITH_IMM, 0x0b, 0x06, 0x07, 0x09 },
 	};
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		sim_init(s);
+		bed_init(s);
 		POST(s, .opcode = rows[i].wr, .len = 100, .imm = 0x01020304);
 		POST(s, .opcode = rows[i].wr, .len = 3000, .imm = 0x05060708);
 		pump(s);
@@ -100,7 +100,7 @@ REQ_02_opcodes(void **state)
 		assert_int_equal(s->out[3].imm, 0x05060708);
 	}
 	/* WIRE-10: no payload, no pad */
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(3001), .remote_addr = VA + 7);
 	POST(s, .opcode = WR_ATOMIC_CMP_AND_SWP, .len = 8, .remote_addr = VA + 8);
 	POST(s, FADD);
@@ -118,10 +118,10 @@ REQ_02_opcodes(void **state)
 static void
 WIRE_11_psn_wraps(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	requester_reset(&s->r, psn(0xfffffe));
 	post_sends(s, 4);
 	pump(s);
@@ -141,9 +141,9 @@ WIRE_12_psns_of_a_read(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
-		sim_init(s);
+		bed_init(s);
 		POST(s, READ(rows[i].len));
 		POST(s, SEND(1));
 		pump(s);
@@ -161,14 +161,14 @@ WIRE_18_flags(void **state)
 	} rows[] = { { WR_SEND, true }, { WR_SEND_WITH_IMM, true }, { WR_SEND_WITH_INV, true },
 		{ WR_RDMA_WRITE_WITH_IMM, true }, { WR_RDMA_WRITE, false }, { WR_RDMA_READ, false },
 		{ WR_ATOMIC_FETCH_AND_ADD, false } };
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		for (uint32_t solicited = 0; solicited < 2; solicited++) {
 			uint8_t migreq = i % 2 != 0 ? MIGREQ : 0;
 
-			sim_init(s);
+			bed_init(s);
 			s->r.unmigrated = migreq == 0;
 			POSTF(s, SIGNALED | (solicited != 0 ? SOLICITED : 0), .opcode = rows[i].wr,
 				.len = 3000);
@@ -187,10 +187,10 @@ WIRE_18_flags(void **state)
 static void
 REQ_07_ackreq(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(2500));
 	POST(s, SEND(40 * 1024));
 	pump(s);
@@ -198,7 +198,7 @@ REQ_07_ackreq(void **state)
 		assert_int_equal(s->out[i].flags & ACKREQ,
 			i == 2 || i == 18 || i == 34 || i == 42 ? ACKREQ : 0);
 	/* Unsignalled: only the last one posted. */
-	sim_init(s);
+	bed_init(s);
 	for (uint32_t i = 0; i < 3; i++)
 		POSTF(s, 0, SEND(64));
 	pump(s);
@@ -206,7 +206,7 @@ REQ_07_ackreq(void **state)
 	assert_int_equal(s->out[1].flags & ACKREQ, 0);
 	assert_int_equal(s->out[2].flags & ACKREQ, ACKREQ);
 	/* The packet of a READ or ATOMIC is its message's last. */
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POST(s, FADD);
 	pump(s);
@@ -218,10 +218,10 @@ REQ_07_ackreq(void **state)
 static void
 REQ_07_ackreq_before_window_closes(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 4;
 	POST(s, SEND(10 * 1024));
 	assert_int_equal(pump(s), REQ_WINDOW);
@@ -238,10 +238,10 @@ REQ_07_ackreq_before_window_closes(void **state)
 static void
 REQ_10_read_limit(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.max_rd_atomic = 2;
 	POST(s, READ(64));
 	POST(s, FADD);
@@ -267,9 +267,9 @@ REQ_10_no_reads_at_all(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
-		sim_init(s);
+		bed_init(s);
 		s->r.max_rd_atomic = 0;
 		POST(s, .opcode = ops[i], .len = 8);
 		assert_int_equal(pump(s), REQ_FAULT);
@@ -282,10 +282,10 @@ REQ_10_no_reads_at_all(void **state)
 static void
 REQ_11_fence(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, READ(64));
 	POSTF(s, SIGNALED | FENCE, SEND(64));
 	assert_int_equal(pump(s), REQ_FENCED);
@@ -302,11 +302,11 @@ REQ_11_fence(void **state)
 static void
 REQ_12_order(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	uint32_t expected = S;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	POST(s, SEND(2500));
 	POST(s, READ(5000));
 	POST(s, WRITE(0));
@@ -325,11 +325,11 @@ REQ_12_order(void **state)
 static void
 REQ_13_psn_limit(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 	uint64_t n = 0;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = UINT32_MAX;
 	POST(s, SEND(0x80000000u));
 	s->r.pmtu = 256;
@@ -348,7 +348,7 @@ REQ_13_psn_limit(void **state)
 	ack(s, S + 0x7fffff, ACK);
 	expect_done(s, 1);
 
-	sim_init(s);
+	bed_init(s);
 	s->r.pmtu = 256;
 	POST(s, READ(0x7ffffe00u)); /* 2^23-2 PSNs */
 	POST(s, SEND(1));
@@ -356,7 +356,7 @@ REQ_13_psn_limit(void **state)
 	assert_int_equal(pump(s), REQ_WINDOW);
 	expect_psns(s, S, S + 0x7ffffe);
 
-	sim_init(s);
+	bed_init(s);
 	s->r.pmtu = 256;
 	POST(s, READ(0x7fffff01u)); /* 2^23 PSNs can never be outstanding */
 	assert_int_equal(pump(s), REQ_FAULT);
@@ -368,10 +368,10 @@ REQ_13_psn_limit(void **state)
 static void
 REQ_13_window_counts_requests(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 2;
 	POST(s, READ(8 * 1024));
 	POST(s, READ(8 * 1024));
@@ -392,10 +392,10 @@ REQ_13_window_counts_requests(void **state)
 static void
 CC_06_window_halves(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	s->r.window = 16;
 	post_sends(s, 100);
 	assert_int_equal(pump(s), REQ_WINDOW);
@@ -421,10 +421,10 @@ CC_06_window_halves(void **state)
 static void
 CC_06_window_shrinks_under_silent_packets(void **state)
 {
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
-	sim_init(s);
+	bed_init(s);
 	for (uint32_t i = 0; i < 40; i++)
 		POSTF(s, 0, SEND(64));
 	for (uint32_t i = 0; i < 10; i++)
@@ -448,11 +448,11 @@ static void
 REQ_18_length_limit(void **state)
 {
 	static const uint8_t ops[] = { WR_SEND, WR_RDMA_WRITE, WR_RDMA_READ };
-	struct sim sim, *s = &sim;
+	struct bed bed, *s = &bed;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		sim_init(s);
+		bed_init(s);
 		POST(s, .opcode = ops[i], .len = 0x80000001u);
 		assert_int_equal(pump(s), REQ_FAULT);
 		assert_int_equal(s->n, 0);
@@ -460,7 +460,7 @@ REQ_18_length_limit(void **state)
 		expect_rule(s, "REQ-18");
 		expect_error(s, 0, WC_LOC_LEN, 5);
 	}
-	sim_init(s);
+	bed_init(s);
 	POST(s, WRITE(0x80000000u));
 	assert_int_equal(pump(s), REQ_WINDOW);
 	assert_int_equal(s->out[0].dma_len, 0x80000000u);

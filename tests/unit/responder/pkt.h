@@ -43,7 +43,7 @@ enum {
 enum { EV_QP_FATAL = 1, EV_QP_REQ_ERR = 2, EV_QP_ACCESS_ERR = 3 };
 enum { NAK_SEQ = 0x60, NAK_INV = 0x61, NAK_RAE = 0x62, NAK_ROE = 0x63, RNR_12 = 0x2c };
 
-struct sim {
+struct bed {
 	struct responder r;
 	struct responder before; /* as it was when the last packet came */
 	struct responder_saved saved[16];
@@ -73,7 +73,7 @@ struct spec {
 };
 
 static UNUSED void
-sim_init(struct sim *s)
+bed_init(struct bed *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->r.pmtu = PMTU;
@@ -92,7 +92,7 @@ sim_init(struct sim *s)
 
 /** The frame's headers as the opcode has them; the payload is only a length here. */
 static UNUSED void
-make_pkt(struct sim *s, const struct spec *p)
+make_pkt(struct bed *s, const struct spec *p)
 {
 	uint8_t *e = parsed_pkt(&s->pkt, s->frame, p->op, p->psn, p->len);
 	const opflags_t op = s->pkt.op;
@@ -113,7 +113,7 @@ make_pkt(struct sim *s, const struct spec *p)
 }
 
 static UNUSED bool
-key_ok(const struct sim *s, const struct responder_query *q)
+key_ok(const struct bed *s, const struct responder_query *q)
 {
 	return !s->mr_gone && q->rkey == MR_RKEY && (s->mr_access & q->access) == q->access &&
 	       q->va >= MR_VA && q->va <= MR_VA + MR_LEN && q->len <= MR_VA + MR_LEN - q->va;
@@ -121,7 +121,7 @@ key_ok(const struct sim *s, const struct responder_query *q)
 
 /** Query, facts, receive; the receive queue follows the verdict. */
 static UNUSED const struct responder_verdict *
-feed_spec(struct sim *s, struct spec p)
+feed_spec(struct bed *s, struct spec p)
 {
 	struct responder_facts f;
 

@@ -43,9 +43,9 @@ RESP_NAK_RAE_01_to_07_key_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct spec p = rows[i].p;
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.mr_access = rows[i].mr_access;
 		p.psn = E;
 		feed_spec(&s, p);
@@ -62,10 +62,10 @@ RESP_NAK_RAE_01_to_07_key_refused(void **state)
 static void
 RESP_NAK_RAE_03_granted_access_suffices(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.mr_access = REMOTE_WRITE;
 	FEED(&s, WRITE_ONLY(E, 4));
 	expect_ack(&s, E, 1);
@@ -81,17 +81,17 @@ static void
 RESP_NAK_RAE_08_write_with_immediate(void **state)
 {
 	const struct spec bad = { WRITE_ONLY_IMM(E, BAD_KEY) };
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	feed_spec(&s, bad);
 	expect_fatal_cqe(&s, NAK_RAE, WC_REM_ACCESS, ACT_TAKE_WQE);
 	assert_int_equal(s.v.wc_opcode, 129);
 	assert_int_equal(s.v.fatal, 21);
 	expect_rule(&s, "RESP-NAK-RAE-08");
 
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_IMM_LOC;
 	feed_spec(&s, bad);
 	expect_fatal_cqe(&s, NAK_RAE, WC_LOC_ACCESS, ACT_TAKE_WQE);
@@ -101,17 +101,17 @@ RESP_NAK_RAE_08_write_with_immediate(void **state)
 static void
 RESP_NAK_RAE_09_revoked_in_mid_write(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, WRITE_FIRST(E, 2058));
 	s.mr_gone = true;
 	FEED(&s, .op = OP_RC_WRITE_MIDDLE, .psn = E + 1, .len = PMTU);
 	expect_fatal_event(&s, NAK_RAE, EV_QP_ACCESS_ERR);
 	expect_rule(&s, "RESP-NAK-RAE-09");
 
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, WRITE_FIRST(E, 1030));
 	s.mr_gone = true;
 	FEED(&s, .op = OP_RC_WRITE_LAST_IMM, .psn = E + 1, .len = 6);
@@ -127,16 +127,16 @@ RESP_NAK_ROE_01_receive_wqe(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.f.wqe_fault = rows[i].fault;
 		FEED(&s, SEND_ONLY(E, 4));
 		expect_fatal_cqe(&s, NAK_ROE, rows[i].status, ACT_TAKE_WQE);
 		assert_int_equal(s.v.counter, RC_NAK_OPERATION);
 		expect_rule(&s, "RESP-NAK-ROE-01");
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, SEND_FIRST(E));
 		s.f.wqe_fault = rows[i].fault;
 		FEED(&s, .op = OP_RC_SEND_LAST, .psn = E + 1, .len = 4);
@@ -149,19 +149,19 @@ static void
 RESP_NAK_ROE_01_size_and_immediate(void **state)
 {
 	const struct spec imm = { WRITE_ONLY_IMM(E, MR_RKEY) };
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.f.wqe_fault = WQE_FAULT_MALFORMED;
 	s.wqe_bytes = 0;
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_fatal_cqe(&s, NAK_ROE, WC_LOC_QP_OP, ACT_TAKE_WQE);
-	sim_init(&s);
+	bed_init(&s);
 	s.f.wqe_fault = WQE_FAULT_MALFORMED;
 	feed_spec(&s, imm);
 	expect_fatal_cqe(&s, NAK_ROE, WC_LOC_QP_OP, ACT_TAKE_WQE);
-	sim_init(&s);
+	bed_init(&s);
 	s.f.wqe_fault = WQE_FAULT_PROT;
 	feed_spec(&s, imm);
 	assert_int_equal(s.v.act, ACT_TAKE_WQE | ACT_PLACE_WRITE | ACT_COMPLETE);
@@ -174,10 +174,10 @@ RESP_NAK_ROE_01_size_and_immediate(void **state)
 static void
 RESP_NAK_ROE_02_execution(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.f.exec_fault = true;
 	FEED(&s, READ(E, 8));
 	expect_fatal_event(&s, NAK_ROE, EV_QP_FATAL);
@@ -191,10 +191,10 @@ RESP_NAK_ROE_02_execution(void **state)
 static void
 RESP_NAK_03_read_fails_part_way(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 4096));
 	FEED(&s, SEND_FIRST(E + 4)); /* its WQE has nothing to do with the READ */
 	s.before = s.r;
@@ -224,10 +224,10 @@ RESP_NAK_03_read_fails_part_way(void **state)
 static void
 RESP_NAK_02_earlier_requests_first(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	assert_true((s.v.act & ACT_COMPLETE) != 0);
 	FEED(&s, READ(E + 1, 4096));

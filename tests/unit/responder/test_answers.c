@@ -6,7 +6,7 @@
 #define CAP 6
 
 struct queue {
-	struct sim s;
+	struct bed s;
 	struct resp_answer slot[CAP];
 	struct resp_answers q;
 };
@@ -23,7 +23,7 @@ static void
 init(struct queue *t)
 {
 	memset(t, 0, sizeof(*t));
-	sim_init(&t->s);
+	bed_init(&t->s);
 	t->q = (struct resp_answers){ .slot = t->slot, .cap = CAP };
 }
 

@@ -9,7 +9,7 @@ struct row {
 	const char *error;
 	struct spec first; /* accepted first when its opcode is not NONE */
 	struct spec p;
-	void (*fault)(struct sim *);
+	void (*fault)(struct bed *);
 	uint8_t syndrome; /* NONE: nothing is sent */
 	uint8_t status;   /* NONE: no completion */
 	uint8_t event;    /* NONE: no event */
@@ -18,43 +18,43 @@ struct row {
 };
 
 static void
-no_wqe(struct sim *s)
+no_wqe(struct bed *s)
 {
 	s->wqes = 0;
 }
 
 static void
-small_wqe(struct sim *s)
+small_wqe(struct bed *s)
 {
 	s->wqe_bytes = 10;
 }
 
 static void
-malformed(struct sim *s)
+malformed(struct bed *s)
 {
 	s->f.wqe_fault = WQE_FAULT_MALFORMED;
 }
 
 static void
-protection(struct sim *s)
+protection(struct bed *s)
 {
 	s->f.wqe_fault = WQE_FAULT_PROT;
 }
 
 static void
-unit_broken(struct sim *s)
+unit_broken(struct bed *s)
 {
 	s->f.exec_fault = true;
 }
 
 static void
-no_reads(struct sim *s)
+no_reads(struct bed *s)
 {
 	s->r.max_dest_rd_atomic = 0;
 }
 
 static void
-key_fixed(struct sim *s)
+key_fixed(struct bed *s)
 {
 	s->may_invalidate = false;
 }
@@ -117,10 +117,10 @@ RESP_CLS_01_every_row(void **state)
 		/* AE-10: one or the other; knob ae.with_cqe adds the event */
 		for (int with = 0; with < 2; with++) {
 			const struct row *x = &rows[i];
-			struct sim s;
+			struct bed s;
 			uint32_t act;
 
-			sim_init(&s);
+			bed_init(&s);
 			s.r.knobs = with != 0 ? RESP_KNOB_EVENT_WITH_CQE : 0;
 			if (x->first.op != NONE)
 				feed_spec(&s, x->first);
@@ -154,15 +154,15 @@ RESP_CLS_01_every_row(void **state)
 static void
 AE_10_event_kind_with_completion(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_EVENT_WITH_CQE;
 	FEED(&s, WRITE_ONLY_IMM(E, BAD_KEY));
 	assert_int_equal(s.v.act, ACT_NAK | ACT_ERR | ACT_TAKE_WQE | ACT_COMPLETE | ACT_EVENT);
 	assert_int_equal(s.v.event, EV_QP_ACCESS_ERR);
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_EVENT_WITH_CQE;
 	s.wqe_bytes = 1;
 	FEED(&s, SEND_ONLY(E, 4));
@@ -180,9 +180,9 @@ RESP_CLS_D_01_not_a_request(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		for (uint32_t p = E - 1; p <= E + 1; p++) {
-			struct sim s;
+			struct bed s;
 
-			sim_init(&s);
+			bed_init(&s);
 			FEED(&s, .op = ops[i], .psn = p, .len = 4);
 			expect_silent(&s);
 			assert_int_equal(s.v.counter, RC_SILENT);
@@ -194,10 +194,10 @@ RESP_CLS_D_01_not_a_request(void **state)
 static void
 RESP_CLS_G_01_cq_overflow(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	s.before = s.r;
 	memset(&s.v, 0xa5, sizeof(s.v));
@@ -214,10 +214,10 @@ RESP_CLS_G_01_cq_overflow(void **state)
 static void
 RESP_CLS_J_01_invalidate_refused(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s); /* unknown key */
+	bed_init(&s); /* unknown key */
 	FEED(&s, .op = OP_RC_SEND_ONLY_INV, .psn = E, .len = 4, .flags = PKT_ACKREQ,
 		.imm = BAD_KEY);
 	assert_int_equal(s.v.act, ACT_ERR | ACT_TAKE_WQE | ACT_COMPLETE);
@@ -225,13 +225,13 @@ RESP_CLS_J_01_invalidate_refused(void **state)
 	expect_rule(&s, "RESP-CLS-J-01");
 	expect_state(&s, E, 0);
 
-	sim_init(&s); /* found at LAST: the WQE is there already */
+	bed_init(&s); /* found at LAST: the WQE is there already */
 	FEED(&s, SEND_FIRST(E));
 	FEED(&s, .op = OP_RC_SEND_LAST_INV, .psn = E + 1, .len = 4, .imm = BAD_KEY);
 	assert_int_equal(s.v.act, ACT_ERR | ACT_COMPLETE);
 	assert_int_equal(s.wqes, 3);
 
-	sim_init(&s); /* knob resp.class_j_ack=ack */
+	bed_init(&s); /* knob resp.class_j_ack=ack */
 	s.r.knobs = RESP_KNOB_J_ACK;
 	FEED(&s, .op = OP_RC_SEND_ONLY_INV, .psn = E, .len = 4, .imm = BAD_KEY);
 	assert_int_equal(s.v.act, ACT_ERR | ACT_TAKE_WQE | ACT_COMPLETE | ACT_ACK);
@@ -245,18 +245,18 @@ RESP_CLS_J_02_lowest_priority(void **state)
 {
 	const struct spec bad = { .op = OP_RC_SEND_ONLY_INV, .psn = E, .len = 100, .imm = BAD_KEY };
 	struct spec gap = bad;
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqe_bytes = 99;
 	feed_spec(&s, bad);
 	expect_fatal_cqe(&s, NAK_INV, WC_LOC_LEN, ACT_TAKE_WQE);
-	sim_init(&s);
+	bed_init(&s);
 	s.wqes = 0;
 	feed_spec(&s, bad);
 	expect_nak(&s, RNR_12, E, 0);
-	sim_init(&s);
+	bed_init(&s);
 	gap.psn = E + 1;
 	feed_spec(&s, gap);
 	expect_nak(&s, NAK_SEQ, E, 0);

@@ -4,7 +4,7 @@
 
 /** Nothing but the acts given, marked as duplicate, with the 64 bytes of state as they were. */
 static void
-expect_dup(struct sim *s, uint32_t act)
+expect_dup(struct bed *s, uint32_t act)
 {
 	assert_int_equal(s->v.act, ACT_DUPLICATE | act);
 	assert_int_equal(s->v.counter, RC_DUPLICATE);
@@ -13,9 +13,9 @@ expect_dup(struct sim *s, uint32_t act)
 }
 
 static void
-four_sends(struct sim *s)
+four_sends(struct bed *s)
 {
-	sim_init(s);
+	bed_init(s);
 	for (uint32_t i = 0; i < 4; i++)
 		FEED(s, SEND_ONLY(E + i, 8));
 	s->wqes = 4;
@@ -24,7 +24,7 @@ four_sends(struct sim *s)
 static void
 RESP_DUP_01_send_RESP_DUP_12_ghost_RESP_DUP_13_without_ackreq(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	four_sends(&s);
@@ -44,10 +44,10 @@ RESP_DUP_01_send_RESP_DUP_12_ghost_RESP_DUP_13_without_ackreq(void **state)
 static void
 RESP_DUP_02_write(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	for (uint32_t i = 0; i < 4; i++)
 		FEED(&s, WRITE_ONLY(E + i, 8));
 	FEED(&s, WRITE_ONLY(E, 8));
@@ -63,10 +63,10 @@ RESP_DUP_02_write(void **state)
 static void
 RESP_DUP_03_read(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 2048));
 	responder_answered(&s.r);
 	FEED(&s, SEND_ONLY(E + 2, 4));
@@ -87,10 +87,10 @@ RESP_DUP_03_read(void **state)
 static void
 RESP_DUP_04_part_of_a_read(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 3072));
 	FEED(&s, .op = OP_RC_READ_REQUEST, .psn = E + 1, .va = MR_VA + 1024, .rkey = MR_RKEY,
 		.dma_len = 2048);
@@ -128,9 +128,9 @@ RESP_DUP_05_outside_the_original(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct spec p = rows[i];
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.r.msn = 0;
 		FEED(&s, READ(E, 3072));
 		FEED(&s, SEND_ONLY(E + 3, 4));
@@ -144,10 +144,10 @@ RESP_DUP_05_outside_the_original(void **state)
 static void
 RESP_DUP_06_atomic_replayed(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, FETCH_ADD(E));
 	s.v.saved->original = 5; /* the caller stores what the memory held */
 	FEED(&s, FETCH_ADD(E + 1));
@@ -180,9 +180,9 @@ RESP_DUP_07_unknown_atomic(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, FETCH_ADD(E));
 		FEED(&s, READ(E + 1, 8));
 		FEED(&s, SEND_ONLY(E + 2, 4));
@@ -195,10 +195,10 @@ RESP_DUP_07_unknown_atomic(void **state)
 static void
 RESP_DUP_08_faults_in_duplicates(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 1024));
 	FEED(&s, SEND_ONLY(E + 1, 4));
 	s.mr_gone = true;
@@ -228,9 +228,9 @@ RESP_DUP_09_state_untouched(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.wqes = 3;
 		FEED(&s, SEND_ONLY(E, 4));
 		FEED(&s, SEND_ONLY(E + 1, 4));
@@ -252,10 +252,10 @@ RESP_DUP_09_state_untouched(void **state)
 static void
 RESP_DUP_10_ack_names_the_newest_request(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	FEED(&s, READ(E + 1, 2048));
 	assert_int_equal(s.r.unfinished, 1);
@@ -266,10 +266,10 @@ RESP_DUP_10_ack_names_the_newest_request(void **state)
 static void
 RESP_DUP_11_depth(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	for (uint32_t i = 0; i < 6; i++) {
 		FEED(&s, FETCH_ADD(E + i));
 		assert_int_equal(s.v.act, ACT_ATOMIC);
@@ -291,11 +291,11 @@ RESP_DUP_11_depth(void **state)
 static void
 RESP_DUP_06_fewer_at_a_time(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	for (uint8_t now = 0; now < 4; now++) {
-		sim_init(&s);
+		bed_init(&s);
 		for (uint32_t i = 0; i < 4; i++) {
 			if (i % 2 == 0)
 				FEED(&s, FETCH_ADD(E + i));
@@ -322,10 +322,10 @@ RESP_DUP_06_fewer_at_a_time(void **state)
 static void
 RESP_DUP_11_newest_slot_first(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, FETCH_ADD(E));
 	s.v.saved->original = 1;
 	responder_answered(&s.r);
@@ -342,7 +342,7 @@ RX_PREC_04_reserved_opcode(void **state)
 {
 	(void)state;
 	for (uint32_t op = 0; op < 0x20; op++) {
-		struct sim s;
+		struct bed s;
 
 		if (wire_opcodes[op].name != NULL)
 			continue;
@@ -358,10 +358,10 @@ RX_PREC_04_reserved_opcode(void **state)
 static void
 RESP_RNR_11_duplicates_dropped_when_short(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 8));
 	FEED(&s, FETCH_ADD(E + 1));
 	s.f.short_of_resources = true;
@@ -384,10 +384,10 @@ RESP_RNR_11_duplicates_dropped_when_short(void **state)
 static void
 QP_05_forgets_what_was_saved(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	for (uint32_t i = 0; i < 3; i++)
 		FEED(&s, READ(E + i, 4));
 	responder_reset(&s.r, psn(E));

@@ -86,9 +86,9 @@ RX_FATAL_codes(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		if (rows[i].first != NONE)
 			FEED(&s, .op = rows[i].first, .psn = E, .len = PMTU, .va = MR_VA,
 				.rkey = MR_RKEY, .dma_len = 2048);
@@ -103,10 +103,10 @@ RX_FATAL_codes(void **state)
 static void
 RX_FATAL_16_read_resources(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.r.max_dest_rd_atomic = 0;
 	FEED(&s, READ(E, 4));
 	assert_int_equal(s.v.fatal, 0x10);
@@ -121,9 +121,9 @@ RX_FATAL_02_RX_FATAL_18_unreachable_when_dropped(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.r.knobs = RESP_KNOB_LEN_PAD_DROP | RESP_KNOB_RNR_FIRST;
 		FEED(&s, .op = ops[i], .psn = E, .len = 1020, .va = MR_VA, .rkey = MR_RKEY,
 			.dma_len = 2048);
@@ -141,9 +141,9 @@ RX_FATAL_13_never(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		assert_int_not_equal(rows[i].fatal, 13);
 	for (uint32_t op = 0; op < 0x20; op++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.wqes = 0;
 		FEED(&s, .op = (uint8_t)op, .psn = E, .len = 33, .va = 1, .rkey = BAD_KEY,
 			.dma_len = 0xffffffff);

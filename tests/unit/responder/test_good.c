@@ -7,10 +7,10 @@ enum { RECV = 128, RECV_RDMA_WITH_IMM = 129, WITH_IMM = 2, WITH_INV = 8 };
 static void
 RESP_01_send_only(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 100));
 	expect_ack(&s, E, 1);
 	assert_int_equal(s.v.act, ACT_TAKE_WQE | ACT_PLACE_SEND | ACT_COMPLETE | ACT_ACK);
@@ -37,10 +37,10 @@ RESP_01_send_only(void **state)
 static void
 RESP_02_send_of_three_packets(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqe_bytes = 3003;
 	FEED(&s, SEND_FIRST(E));
 	assert_int_equal(s.v.act, ACT_TAKE_WQE | ACT_PLACE_SEND);
@@ -78,10 +78,10 @@ RESP_03_immediate(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 		uint32_t p = E;
 
-		sim_init(&s);
+		bed_init(&s);
 		if (rows[i].first != 0xff) {
 			FEED(&s, .op = rows[i].first, .psn = p++, .len = PMTU, .va = MR_VA,
 				.rkey = MR_RKEY, .dma_len = 1124);
@@ -105,10 +105,10 @@ RESP_03_immediate(void **state)
 static void
 RESP_04_send_with_invalidate(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, .op = OP_RC_SEND_ONLY_INV, .psn = E, .len = 8, .flags = PKT_ACKREQ,
 		.imm = INV_KEY);
 	expect_ack(&s, E, 1);
@@ -131,10 +131,10 @@ RESP_04_send_with_invalidate(void **state)
 static void
 RESP_05_write(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqes = 0; /* a plain WRITE needs none */
 	FEED(&s, WRITE_ONLY(E, 64));
 	expect_ack(&s, E, 1);
@@ -175,9 +175,9 @@ RESP_06_read_consumes_its_responses_psns(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, READ(E, rows[i].len), .flags = PKT_ACKREQ);
 		assert_int_equal(s.v.act, ACT_READ);
 		assert_int_equal(s.v.first.v, E);
@@ -202,10 +202,10 @@ RESP_06_read_consumes_its_responses_psns(void **state)
 static void
 RESP_06_psns_wrap_and_longest_read(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	responder_reset(&s.r, psn(0xfffffe));
 	FEED(&s, READ(0xfffffe, 4096));
 	assert_int_equal(s.v.act, ACT_READ);
@@ -228,9 +228,9 @@ RESP_07_atomics(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, .op = ops[i], .psn = E, .va = MR_VA + 8, .rkey = MR_RKEY);
 		assert_true(s.q.key);
 		assert_int_equal(s.q.access, REMOTE_ATOMIC);
@@ -252,10 +252,10 @@ RESP_07_atomics(void **state)
 static void
 RESP_08_zero_length(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 0));
 	expect_ack(&s, E, 1);
 	assert_int_equal(s.v.act, ACT_TAKE_WQE | ACT_COMPLETE | ACT_ACK);
@@ -275,10 +275,10 @@ RESP_08_zero_length(void **state)
 static void
 RESP_09_RESP_11_ack_only_when_asked(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, .op = OP_RC_SEND_ONLY, .psn = E, .len = 4);
 	assert_int_equal(s.v.act & ACT_ACK, 0);
 	assert_true((s.v.act & ACT_COMPLETE) != 0);
@@ -291,10 +291,10 @@ RESP_09_RESP_11_ack_only_when_asked(void **state)
 static void
 RESP_12_msn(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	assert_int_equal(s.v.reply_msn, 1);
 	FEED(&s, WRITE_ONLY(E + 1, 4));
@@ -321,10 +321,10 @@ RESP_12_msn(void **state)
 static void
 RESP_15_no_timer_between_packets(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_FIRST(E));
 	s.now += 5 * TIME_NS_PER_S;
 	FEED(&s, .op = OP_RC_SEND_MIDDLE, .psn = E + 1, .len = PMTU);
@@ -355,10 +355,10 @@ FLOW_01_credit_codes(void **state)
 static void
 FLOW_03_credits_in_acks(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_CREDITS;
 	FEED(&s, SEND_ONLY(E, 4));
 	assert_int_equal(s.v.syndrome, 3); /* 3 of 4 are left */
@@ -380,10 +380,10 @@ FLOW_03_credits_in_acks(void **state)
 static void
 reset_clears_everything(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 4));
 	FEED(&s, SEND_FIRST(E + 1));
 	FEED(&s, SEND_ONLY(E + 9, 1));
@@ -404,10 +404,10 @@ static void
 knob_resync_takes_any_psn(void **state)
 {
 	const uint32_t psns[] = { E + 5, E + 5, E - 3, 0xffffff, 0 };
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_RESYNC;
 	for (uint32_t i = 0; i < ARRAY_LEN(psns); i++) {
 		FEED(&s, WRITE_ONLY(psns[i], 64));

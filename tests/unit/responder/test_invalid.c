@@ -9,9 +9,9 @@ RESP_NAK_INV_01_reserved_opcodes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, .op = ops[i], .psn = E, .len = 8);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 		assert_int_equal(s.v.fault, 17); /* RX-SYN-17 */
@@ -41,9 +41,9 @@ RESP_NAK_INV_02_not_enabled(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.r.access = rows[i].access;
 		feed_spec(&s, rows[i].p);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
@@ -59,9 +59,9 @@ RESP_NAK_INV_03_stray(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, .op = ops[i], .psn = E, .len = PMTU, .imm = INV_KEY);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 		assert_int_equal(s.wqes, 4);     /* AMB-20: none is taken for a stray packet */
@@ -86,9 +86,9 @@ RESP_NAK_INV_04_new_message_inside(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, SEND_FIRST(E));
 		feed_spec(&s, rows[i]);
 		expect_fatal_cqe(&s, NAK_INV, WC_REM_INV_REQ, 0);
@@ -97,7 +97,7 @@ RESP_NAK_INV_04_new_message_inside(void **state)
 		assert_false(s.r.wqe_active);
 		expect_rule(&s, "RESP-NAK-INV-04");
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, WRITE_FIRST(E, 2048));
 		feed_spec(&s, rows[i]);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
@@ -115,18 +115,18 @@ RESP_NAK_INV_05_other_kind_inside(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(of_write); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, SEND_FIRST(E));
 		FEED(&s, .op = of_write[i], .psn = E + 1, .len = PMTU);
 		expect_fatal_cqe(&s, NAK_INV, WC_REM_INV_REQ, 0);
 		expect_rule(&s, "RESP-NAK-INV-05");
 	}
 	for (size_t i = 0; i < ARRAY_LEN(of_send); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, WRITE_FIRST(E, 2048));
 		FEED(&s, .op = of_send[i], .psn = E + 1, .len = PMTU, .imm = INV_KEY);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
@@ -137,10 +137,10 @@ RESP_NAK_INV_05_other_kind_inside(void **state)
 static void
 RESP_NAK_INV_06_send_too_long(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqe_bytes = 1500;
 	FEED(&s, SEND_FIRST(E));
 	assert_int_equal(s.v.act, ACT_TAKE_WQE | ACT_PLACE_SEND);
@@ -149,16 +149,16 @@ RESP_NAK_INV_06_send_too_long(void **state)
 	assert_int_equal(s.v.counter, RC_LOCAL_LENGTH);
 	expect_rule(&s, "RESP-NAK-INV-06");
 
-	sim_init(&s); /* FIRST and ONLY take their WQE to report on it */
+	bed_init(&s); /* FIRST and ONLY take their WQE to report on it */
 	s.wqe_bytes = 99;
 	FEED(&s, SEND_ONLY(E, 100));
 	expect_fatal_cqe(&s, NAK_INV, WC_LOC_LEN, ACT_TAKE_WQE);
-	sim_init(&s);
+	bed_init(&s);
 	s.wqe_bytes = 1023;
 	FEED(&s, SEND_FIRST(E));
 	expect_fatal_cqe(&s, NAK_INV, WC_LOC_LEN, ACT_TAKE_WQE);
 
-	sim_init(&s); /* no message is longer than 2^31, whatever the WQE says */
+	bed_init(&s); /* no message is longer than 2^31, whatever the WQE says */
 	s.wqe_bytes = UINT64_MAX;
 	FEED(&s, SEND_FIRST(E));
 	s.r.received = 0x80000000u - 1024;
@@ -193,11 +193,11 @@ RESP_NAK_INV_07_pad(void **state)
 			  .dma_len = 8 },
 			2 },
 	};
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		sim_init(&s);
+		bed_init(&s);
 		feed_spec(&s, rows[i].p);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 		assert_int_equal(s.v.fault, 18); /* RX-SYN-18 */
@@ -211,7 +211,7 @@ RESP_NAK_INV_07_pad(void **state)
 		assert_int_equal(s.v.fault, 18);
 		expect_rule(&s, "RX-SYN-18");
 	}
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_FIRST(E));
 	FEED(&s, .op = OP_RC_SEND_MIDDLE, .psn = E + 1, .len = 1022, .pad = 2);
 	expect_fatal_cqe(&s, NAK_INV, WC_REM_INV_REQ, 0);
@@ -252,9 +252,9 @@ RESP_NAK_INV_08_length(void **state)
 				.va = MR_VA,
 				.rkey = MR_RKEY,
 				.dma_len = 2048 };
-			struct sim s;
+			struct bed s;
 
-			sim_init(&s);
+			bed_init(&s);
 			s.r.knobs = drop != 0 ? RESP_KNOB_LEN_PAD_DROP : 0;
 			if (rows[i].first != 0xff) {
 				p.op = rows[i].first;
@@ -285,9 +285,9 @@ RESP_NAK_INV_09_misaligned_atomic(void **state)
 {
 	(void)state;
 	for (uint32_t off = 1; off < 8; off++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, .op = OP_RC_FETCH_ADD, .psn = E, .va = MR_VA + off, .rkey = BAD_KEY);
 		expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 		expect_rule(&s, "RESP-NAK-INV-09"); /* and not the R_Key */
@@ -297,10 +297,10 @@ RESP_NAK_INV_09_misaligned_atomic(void **state)
 static void
 RESP_NAK_INV_10_too_many(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.r.max_dest_rd_atomic = 0;
 	s.r.saved = NULL;
 	FEED(&s, READ(E, 8));
@@ -309,7 +309,7 @@ RESP_NAK_INV_10_too_many(void **state)
 	FEED(&s, FETCH_ADD(E));
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 
-	sim_init(&s);
+	bed_init(&s);
 	s.r.max_dest_rd_atomic = 2;
 	FEED(&s, READ(E, 8));
 	FEED(&s, FETCH_ADD(E + 1));
@@ -320,7 +320,7 @@ RESP_NAK_INV_10_too_many(void **state)
 	assert_int_equal(s.v.fatal, 16);
 	expect_rule(&s, "RESP-NAK-INV-10");
 
-	sim_init(&s);
+	bed_init(&s);
 	s.r.max_dest_rd_atomic = 2;
 	for (uint32_t i = 0; i < 20; i++) {
 		FEED(&s, FETCH_ADD(E + i));
@@ -333,10 +333,10 @@ RESP_NAK_INV_10_too_many(void **state)
 static void
 RESP_NAK_INV_11_read_limit_RESP_NAK_INV_12_write_limit(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 0x80000001));
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 	assert_int_equal(s.v.fatal, 22);
@@ -345,7 +345,7 @@ RESP_NAK_INV_11_read_limit_RESP_NAK_INV_12_write_limit(void **state)
 	expect_fatal_event(&s, NAK_RAE, EV_QP_ACCESS_ERR);
 	assert_int_equal(s.q.len, 0x80000000);
 
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, WRITE_FIRST(E, 0x80000001));
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 	expect_rule(&s, "RESP-NAK-INV-12");
@@ -368,11 +368,11 @@ RESP_NAK_INV_13_write_sum(void **state)
 		{ OP_RC_WRITE_MIDDLE, 1024, 2047, true },
 		{ OP_RC_WRITE_LAST, 1, 1024, true },
 	};
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, WRITE_FIRST(E, rows[i].dma_len));
 		assert_int_equal(s.v.act, ACT_PLACE_WRITE);
 		FEED(&s, .op = rows[i].op, .psn = E + 1, .len = rows[i].len);
@@ -383,15 +383,15 @@ RESP_NAK_INV_13_write_sum(void **state)
 			assert_int_equal(s.v.act, ACT_PLACE_WRITE);
 		}
 	}
-	sim_init(&s); /* (b) a further MIDDLE exceeds 2048 */
+	bed_init(&s); /* (b) a further MIDDLE exceeds 2048 */
 	FEED(&s, WRITE_FIRST(E, 2048));
 	FEED(&s, .op = OP_RC_WRITE_MIDDLE, .psn = E + 1, .len = PMTU);
 	FEED(&s, .op = OP_RC_WRITE_MIDDLE, .psn = E + 2, .len = PMTU);
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, WRITE_FIRST(E, 1000)); /* already longer than announced */
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
-	sim_init(&s); /* (c) */
+	bed_init(&s); /* (c) */
 	FEED(&s, .op = OP_RC_WRITE_ONLY, .psn = E, .len = 64, .va = MR_VA, .rkey = MR_RKEY,
 		.dma_len = 100);
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
@@ -402,19 +402,19 @@ RESP_NAK_INV_13_write_sum(void **state)
 static void
 RESP_NAK_INV_15_short_write_with_immediate(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, .op = OP_RC_WRITE_ONLY_IMM, .psn = E, .len = 64, .va = MR_VA, .rkey = MR_RKEY,
 		.dma_len = 100);
 	expect_fatal_cqe(&s, NAK_INV, WC_REM_INV_REQ, ACT_TAKE_WQE);
 	assert_int_equal(s.v.wc_opcode, 129);
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, WRITE_FIRST(E, 2048));
 	FEED(&s, .op = OP_RC_WRITE_LAST_IMM, .psn = E + 1, .len = 4);
 	expect_fatal_cqe(&s, NAK_INV, WC_REM_INV_REQ, ACT_TAKE_WQE);
-	sim_init(&s); /* without a WQE there is only the event */
+	bed_init(&s); /* without a WQE there is only the event */
 	s.wqes = 0;
 	FEED(&s, .op = OP_RC_WRITE_ONLY_IMM, .psn = E, .len = 64, .va = MR_VA, .rkey = MR_RKEY,
 		.dma_len = 100);

@@ -22,7 +22,7 @@ enum step {
 
 /** The faults, each independent of the others. */
 static void
-inject(struct sim *s, struct spec *p, enum step step)
+inject(struct bed *s, struct spec *p, enum step step)
 {
 	switch (step) {
 	case PSN:
@@ -120,7 +120,7 @@ static const struct {
 };
 
 static void
-expect_step(const struct sim *s, size_t kind, enum step a, enum step b, enum step winner)
+expect_step(const struct bed *s, size_t kind, enum step a, enum step b, enum step winner)
 {
 	const char *want = kinds[kind].rule[winner];
 
@@ -143,11 +143,11 @@ RX_PREC_03_pairs(void **state)
 		for (enum step a = PSN; a < STEPS; a++)
 			for (enum step b = a; b < STEPS; b++) { /* a == b: the fault alone */
 				struct spec p = kinds[k].p;
-				struct sim s;
+				struct bed s;
 
 				if (kinds[k].rule[a] == NULL || kinds[k].rule[b] == NULL)
 					continue;
-				sim_init(&s);
+				bed_init(&s);
 				inject(&s, &p, a);
 				if (b != a)
 					inject(&s, &p, b);
@@ -167,11 +167,11 @@ RX_PREC_05_rnr_first(void **state)
 		for (enum step a = PSN; a < STEPS; a++)
 			for (enum step b = (enum step)(a + 1); b < STEPS; b++) {
 				struct spec p = kinds[k].p;
-				struct sim s;
+				struct bed s;
 
 				if (kinds[k].rule[a] == NULL || kinds[k].rule[b] == NULL)
 					continue;
-				sim_init(&s);
+				bed_init(&s);
 				s.r.knobs = RESP_KNOB_RNR_FIRST;
 				inject(&s, &p, a);
 				inject(&s, &p, b);
@@ -183,15 +183,15 @@ RX_PREC_05_rnr_first(void **state)
 static void
 RX_PREC_05_RX_PREC_06_stray_middle(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s); /* iba */
+	bed_init(&s); /* iba */
 	s.wqes = 0;
 	FEED(&s, .op = OP_RC_SEND_MIDDLE, .psn = E, .len = PMTU);
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 
-	sim_init(&s); /* ernic: bit 20 beats bit 16 */
+	bed_init(&s); /* ernic: bit 20 beats bit 16 */
 	s.r.knobs = RESP_KNOB_RNR_FIRST;
 	s.wqes = 0;
 	FEED(&s, .op = OP_RC_SEND_MIDDLE, .psn = E, .len = PMTU);
@@ -202,7 +202,7 @@ RX_PREC_05_RX_PREC_06_stray_middle(void **state)
 	FEED(&s, .op = OP_RC_SEND_MIDDLE, .psn = E, .len = PMTU);
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 
-	sim_init(&s); /* a message that has its WQE does not need another */
+	bed_init(&s); /* a message that has its WQE does not need another */
 	s.r.knobs = RESP_KNOB_RNR_FIRST;
 	s.wqes = 1;
 	FEED(&s, SEND_FIRST(E));
@@ -215,10 +215,10 @@ static void
 RX_PREC_08_rnr_before_rkey(void **state)
 {
 	const struct spec bad = { WRITE_ONLY_IMM(E, BAD_KEY) };
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqes = 0;
 	feed_spec(&s, bad);
 	expect_nak(&s, RNR_12, E, 0);
@@ -231,19 +231,19 @@ RX_PREC_08_rnr_before_rkey(void **state)
 static void
 RX_PREC_03_length_before_wqe_memory(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqe_bytes = 10;
 	s.f.wqe_fault = WQE_FAULT_PROT;
 	FEED(&s, SEND_ONLY(E, 11));
 	expect_fatal_cqe(&s, NAK_INV, WC_LOC_LEN, ACT_TAKE_WQE);
-	sim_init(&s); /* 8 before 10 */
+	bed_init(&s); /* 8 before 10 */
 	s.f.wqe_fault = WQE_FAULT_MALFORMED;
 	FEED(&s, WRITE_ONLY_IMM(E, BAD_KEY));
 	expect_fatal_cqe(&s, NAK_RAE, WC_REM_ACCESS, ACT_TAKE_WQE);
-	sim_init(&s); /* 10 before 11 */
+	bed_init(&s); /* 10 before 11 */
 	s.f.wqe_fault = WQE_FAULT_PROT;
 	FEED(&s, .op = OP_RC_SEND_ONLY_INV, .psn = E, .len = 4, .imm = BAD_KEY);
 	expect_fatal_cqe(&s, NAK_ROE, WC_LOC_PROT, ACT_TAKE_WQE);

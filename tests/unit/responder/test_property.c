@@ -8,14 +8,14 @@
 #include "responder_fast.h"
 
 static bool
-is_good(const struct sim *s)
+is_good(const struct bed *s)
 {
 	return (s->v.act & (ACT_NAK | ACT_DROP | ACT_ERR | ACT_DUPLICATE)) == 0;
 }
 
 /** PSNs that an accepted packet uses up, counted the slow way. */
 static uint32_t
-psns_of(const struct sim *s, const struct spec *p)
+psns_of(const struct bed *s, const struct spec *p)
 {
 	uint32_t n = 0;
 
@@ -38,7 +38,7 @@ static uint64_t fast_writes, fast_duplicates;
 
 /** What the short way says of a packet is what the long way did (RESP-01, RESP-02, RESP-DUP-01). */
 static void
-fast_agrees(const struct sim *s, const struct spec *p)
+fast_agrees(const struct bed *s, const struct spec *p)
 {
 	uint32_t ack = (p->flags & PKT_ACKREQ) != 0 ? ACT_ACK : 0;
 	bool key_ok = p->rkey == MR_RKEY && !s->mr_gone && p->va >= MR_VA &&
@@ -69,7 +69,7 @@ fast_agrees(const struct sim *s, const struct spec *p)
 
 /** What holds for every packet. */
 static void
-invariants(const struct sim *s, const struct spec *p)
+invariants(const struct bed *s, const struct spec *p)
 {
 	uint32_t ahead = (p->psn - s->before.epsn.v) & 0xffffff;
 	uint32_t act = s->v.act;
@@ -127,7 +127,7 @@ invariants(const struct sim *s, const struct spec *p)
 
 /** A packet that is good more often than not. */
 static struct spec
-random_pkt(struct rng *g, const struct sim *s)
+random_pkt(struct rng *g, const struct bed *s)
 {
 	static const uint8_t starts[] = { OP_RC_SEND_FIRST, OP_RC_SEND_ONLY, OP_RC_SEND_ONLY_IMM,
 		OP_RC_SEND_ONLY_INV, OP_RC_WRITE_FIRST, OP_RC_WRITE_ONLY, OP_RC_WRITE_ONLY_IMM,
@@ -176,7 +176,7 @@ random_pkt(struct rng *g, const struct sim *s)
 }
 
 static void
-random_facts(struct rng *g, struct sim *s)
+random_facts(struct rng *g, struct bed *s)
 {
 	s->wqes = rarely(g, 8) ? 0 : 1 + below(g, 5);
 	s->mr_gone = rarely(g, 400);
@@ -194,10 +194,10 @@ static uint64_t
 run_stream(uint64_t seed, uint16_t knobs)
 {
 	struct rng g = { seed };
-	struct sim s;
+	struct bed s;
 	uint64_t good = 0;
 
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = knobs;
 	responder_reset(&s.r, psn(below(&g, 4) == 0 ? 0xfffff0 : (uint32_t)rng_next(&g)));
 	for (uint32_t n = 0; n < 400; n++) {
@@ -247,12 +247,12 @@ every_opcode_in_every_state(void **state)
 			.dma_len = PMTU,
 			.imm = INV_KEY };
 		const struct spec *p = &spec;
-		struct sim sim, *s = &sim;
+		struct bed bed, *s = &bed;
 
 		if (open > OPEN_WRITE)
 			continue;
 		for (size_t i = 0; i < ARRAY_LEN(psns); i++) {
-			sim_init(s);
+			bed_init(s);
 			if (open == OPEN_SEND)
 				FEED(s, SEND_FIRST(E));
 			else if (open == OPEN_WRITE)
@@ -282,10 +282,10 @@ fast_and_slow_path_agree(void **state)
 
 	(void)state;
 	for (uint32_t n = 0; n < 100000; n++) {
-		struct sim a, b;
+		struct bed a, b;
 		struct spec p;
 
-		sim_init(&a);
+		bed_init(&a);
 		if (rarely(&g, 3))
 			FEED(&a, SEND_FIRST(E));
 		else if (rarely(&g, 2))

@@ -8,16 +8,16 @@ static const uint32_t rnr_us[32] = { 655360, 10, 20, 30, 40, 60, 80, 120, 160, 2
 	122880, 163840, 245760, 327680, 491520 };
 
 static void
-empty(struct sim *s)
+empty(struct bed *s)
 {
-	sim_init(s);
+	bed_init(s);
 	s->wqes = 0;
 }
 
 static void
 RESP_RNR_01_send_RESP_RNR_04_no_queue_impact(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s);
@@ -50,7 +50,7 @@ RESP_RNR_02_which_packets(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
 		empty(&s);
 		feed_spec(&s, rows[i].p);
@@ -67,7 +67,7 @@ RESP_RNR_02_which_packets(void **state)
 static void
 RESP_RNR_02_write_last_with_immediate(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s);
@@ -90,7 +90,7 @@ RESP_RNR_03_all_timer_codes(void **state)
 {
 	(void)state;
 	for (uint8_t t = 0; t < 32; t++) {
-		struct sim s;
+		struct bed s;
 
 		empty(&s);
 		s.r.min_rnr_timer = t;
@@ -103,7 +103,7 @@ RESP_RNR_03_all_timer_codes(void **state)
 static void
 RESP_RNR_05_out_of_order_is_silent(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s);
@@ -119,7 +119,7 @@ RESP_RNR_05_out_of_order_is_silent(void **state)
 static void
 RESP_RNR_06_retry_accepted(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s);
@@ -138,7 +138,7 @@ RESP_RNR_06_retry_accepted(void **state)
 static void
 RESP_RNR_07_still_not_ready(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s);
@@ -153,7 +153,7 @@ RESP_RNR_07_still_not_ready(void **state)
 static void
 RESP_RNR_07_after_a_sequence_nak(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s);
@@ -168,7 +168,7 @@ RESP_RNR_07_after_a_sequence_nak(void **state)
 static void
 RESP_RNR_08_early_retry(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
 	empty(&s); /* default: processed */
@@ -206,10 +206,10 @@ RESP_RNR_08_early_retry(void **state)
 static void
 RESP_RNR_09_duplicates_answered(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqes = 1;
 	FEED(&s, SEND_ONLY(E, 4));
 	FEED(&s, SEND_ONLY(E + 1, 4));
@@ -221,10 +221,10 @@ RESP_RNR_09_duplicates_answered(void **state)
 static void
 RESP_RNR_10_earlier_request_done(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.wqes = 1;
 	FEED(&s, SEND_ONLY(E, 4));
 	assert_true((s.v.act & ACT_COMPLETE) != 0);
@@ -246,9 +246,9 @@ RESP_RNR_11_other_shortages(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.f.short_of_resources = true;
 		feed_spec(&s, rows[i]);
 		expect_nak(&s, RNR_12, E, 0);

@@ -5,10 +5,10 @@
 static void
 RESP_SEQ_01_gap(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E + 1, 100));
 	expect_nak(&s, NAK_SEQ, E, 0);
 	assert_int_equal(s.v.counter, RC_OUT_OF_SEQUENCE);
@@ -22,10 +22,10 @@ static void
 RESP_SEQ_02_once_and_RESP_SEQ_06_queue_untouched(void **state)
 {
 	const uint32_t more[] = { E + 2, E + 3, E + 1 };
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E + 1, 4));
 	expect_nak(&s, NAK_SEQ, E, 0);
 	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
@@ -42,10 +42,10 @@ RESP_SEQ_02_once_and_RESP_SEQ_06_queue_untouched(void **state)
 static void
 RESP_SEQ_03_recovery_RESP_SEQ_04_rearmed(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E + 1, 4));
 	FEED(&s, SEND_ONLY(E, 4));
 	expect_ack(&s, E, 1);
@@ -70,9 +70,9 @@ RESP_SEQ_04_any_request_rearms(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		FEED(&s, SEND_ONLY(E + 1, 4));
 		feed_spec(&s, rows[i]);
 		assert_int_equal(s.v.act & (ACT_NAK | ACT_DROP), 0);
@@ -84,10 +84,10 @@ RESP_SEQ_04_any_request_rearms(void **state)
 static void
 RESP_SEQ_05_duplicates_answered_while_latched(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E, 4));
 	FEED(&s, SEND_ONLY(E + 2, 4));
 	expect_nak(&s, NAK_SEQ, E + 1, 1);
@@ -100,10 +100,10 @@ RESP_SEQ_05_duplicates_answered_while_latched(void **state)
 static void
 RESP_SEQ_07_gap_behind_a_read(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E, 4096));
 	assert_int_equal(s.v.act, ACT_READ);
 	FEED(&s, SEND_ONLY(E + 5, 4));
@@ -113,10 +113,10 @@ RESP_SEQ_07_gap_behind_a_read(void **state)
 static void
 RESP_SEQ_08_read_out_of_sequence(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, READ(E + 1, 4096));
 	expect_nak(&s, NAK_SEQ, E, 0);
 	expect_rule(&s, "RESP-SEQ-01");
@@ -137,9 +137,9 @@ RESP_SEQ_09_window(void **state)
 			{ 0x800001, true } };
 
 		for (size_t j = 0; j < ARRAY_LEN(rows); j++) {
-			struct sim s;
+			struct bed s;
 
-			sim_init(&s);
+			bed_init(&s);
 			responder_reset(&s.r, psn(at[i]));
 			FEED(&s, SEND_ONLY((at[i] + rows[j].ahead) & 0xffffff, 4));
 			if (rows[j].dup)
@@ -154,15 +154,15 @@ RESP_SEQ_09_window(void **state)
 static void
 RESP_SEQ_10_half_window(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_ONLY(E + 0x800000, 4));
 	expect_nak(&s, NAK_SEQ, E, 0);
 	expect_rule(&s, "RESP-SEQ-10");
 
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_HALF_DUP;
 	FEED(&s, SEND_ONLY(E + 0x800000, 4));
 	expect_ack(&s, E - 1, 0);
@@ -172,10 +172,10 @@ RESP_SEQ_10_half_window(void **state)
 static void
 RESP_SEQ_11_loss_in_mid_message(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_FIRST(E));
 	FEED(&s, .op = OP_RC_SEND_LAST, .psn = E + 2, .len = 10);
 	expect_nak(&s, NAK_SEQ, E + 1, 0);
@@ -192,10 +192,10 @@ RESP_SEQ_11_loss_in_mid_message(void **state)
 static void
 RESP_SEQ_12_tail_loss(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	FEED(&s, SEND_FIRST(E));
 	s.now += 60 * TIME_NS_PER_S;
 	FEED(&s, .op = OP_RC_SEND_LAST, .psn = E + 1, .len = 1, .flags = PKT_ACKREQ);
@@ -206,10 +206,10 @@ RESP_SEQ_12_tail_loss(void **state)
 static void
 RESP_SEQ_13_dropped_packet_keeps_latch(void **state)
 {
-	struct sim s;
+	struct bed s;
 
 	(void)state;
-	sim_init(&s);
+	bed_init(&s);
 	s.r.knobs = RESP_KNOB_LEN_PAD_DROP;
 	FEED(&s, SEND_ONLY(E + 1, 4));
 	FEED(&s, .op = OP_RC_SEND_FIRST, .psn = E, .len = 1020);
@@ -236,9 +236,9 @@ RESP_NAK_04_RX_PREC_07_psn_before_everything(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct spec p = rows[i];
-		struct sim s;
+		struct bed s;
 
-		sim_init(&s);
+		bed_init(&s);
 		s.wqe_bytes = 64;
 		s.wqes = i & 1;
 		p.psn = E + 1;

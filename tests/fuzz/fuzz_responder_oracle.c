@@ -272,7 +272,7 @@ repeated(struct qp_bed *q, const struct wire_pkt *p)
 }
 
 enum verdict
-judge(struct qp_bed *q, const struct model *m, const struct wire_pkt *p)
+oracle(struct qp_bed *q, const struct model *m, const struct wire_pkt *p)
 {
 	uint32_t ahead = psn_distance(p->psn, m->r.epsn);
 
