@@ -89,34 +89,26 @@ plain_end(struct worker *w, uint8_t port, struct plain_counts *n)
 	plain_count_in(w, &w->port_stats[port], n, all);
 }
 
-/** Ahead of ePSN, and the peer knows. */
-static ALWAYS_INLINE void
-plain_ahead(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
-{
-	const struct charge c = { .rule = (uint16_t)responder_ahead_rule(&b->qp[i]->resp),
-		.fault = FAULT_PSN,
-		.impact = ERRBUF_DROP };
-
-	if (UNLIKELY(refused(w, b->qp[i], FAULT_PSN, n)))
-		refused_record(w, b, i, c, n);
-}
-
 /**
- * Ahead of ePSN, and the peer is told. An ACK that is owed would have to go before the NAK, so such
- * a QP is left to everybody's way.
+ * Ahead of ePSN: the peer is told with a NAK, once. An ACK that is owed would have to leave before
+ * the NAK, so such a QP is left to the full path. @return false: nothing was done.
  */
-static __attribute__((noinline)) bool
-plain_gap(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
+static ALWAYS_INLINE bool
+fast_gap(struct worker *w, struct burst *b, uint32_t i, struct plain_counts *n)
 {
-	const struct charge c = { .rule = RULE_GAP, .fault = FAULT_PSN, .impact = ERRBUF_NAK };
+	struct charge c = { .fault = FAULT_PSN, .impact = ERRBUF_DROP };
 	struct qp *qp = b->qp[i];
+	bool told = qp->resp.latched;
 
-	if (!responder_is_fast_gap(&qp->resp, &b->pkt[i]) || (qp->flags & QPF_DIRTY) != 0)
+	if (!told && (qp->flags & QPF_DIRTY) != 0)
 		return false;
-	qp->resp.latched = true;
+	c.rule = (uint16_t)responder_gap(&qp->resp, b->pkt[i].psn, &told);
+	if (!told) {
+		c.impact = ERRBUF_NAK;
+		nak_owe(w, qp, ack_tail(AETH_NAK | NAK_PSN_SEQ_ERR, qp->resp.epsn.v, qp->resp.msn));
+	}
 	if (UNLIKELY(refused(w, qp, FAULT_PSN, n)))
 		refused_record(w, b, i, c, n);
-	nak_owe(w, qp, ack_tail(AETH_NAK | NAK_PSN_SEQ_ERR, qp->resp.epsn.v, qp->resp.msn));
 	return true;
 }
 
@@ -134,7 +126,7 @@ plain_unready(struct worker *w, struct burst *b, uint32_t i, struct plain_counts
 	if (!responder_is_unready(&qp->resp, &b->pkt[i]) || qp->active != NULL ||
 		(qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0 || !ring_is_empty(&qp->rq))
 		return false;
-	again = responder_is_unready_again(&qp->resp, w->now);
+	again = responder_is_waiting(&qp->resp, w->now);
 	if (!again) {
 		if ((qp->flags & QPF_DIRTY) != 0)
 			return false;
@@ -155,11 +147,9 @@ plain_refused(struct worker *w, struct burst *b, uint32_t i, struct plain_counts
 {
 	const struct responder *r = &b->qp[i]->resp;
 
-	if (responder_is_fast_ahead(r, &b->pkt[i])) {
-		plain_ahead(w, b, i, n);
-		return true;
-	}
-	return psn_eq(b->pkt[i].psn, r->epsn) ? plain_unready(w, b, i, n) : plain_gap(w, b, i, n);
+	if (responder_is_fast_gap(r, &b->pkt[i]))
+		return fast_gap(w, b, i, n);
+	return plain_unready(w, b, i, n);
 }
 
 /**
@@ -177,12 +167,12 @@ refused_run(
 
 	if (record_wanted(w) || traced(w, qp))
 		return 0;
-	told = responder_is_unready_again(r, w->now) && qp->active == NULL &&
+	told = responder_is_waiting(r, w->now) && qp->active == NULL &&
 	       (qp->flags & (QPF_RECV_FEED | QPF_SRQ)) == 0 && ring_is_empty(&qp->rq);
 	for (; at < end && b->qp[at] == qp && plain_qp(w, qp, &b->pkt[at]); at++) {
 		const struct wire_pkt *p = &b->pkt[at];
 
-		if (responder_is_fast_ahead(r, p))
+		if (responder_is_fast_gap(r, p))
 			ahead++;
 		else if (!told || !responder_is_unready(r, p))
 			break;

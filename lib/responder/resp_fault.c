@@ -3,7 +3,6 @@
  * What a failed check leads to: drop, RNR NAK, or a NAK with the QP in ERR and one local report,
  * by completion or by event (RESP-CLS, AE-10). ePSN never moves here.
  */
-#include "responder_fast.h"
 #include "responder_priv.h"
 
 static const struct {
@@ -89,12 +88,11 @@ resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 	} else if ((r->knobs & RESP_KNOB_J_ACK) != 0) { /* class J, AMB-18 */
 		v->act |= ACT_ACK;
 		v->syndrome = AETH_ACK | AETH_CREDIT_NONE;
-		v->reply_msn = (r->msn + 1) & MSN_MASK;
+		v->reply_msn = (r->msn + 1) & PSN_MASK;
 	}
 	report(q, c, v);
 	v->offset = r->received;
-	r->open = OPEN_NONE;
-	r->received = 0;
+	responder_message(r, OPEN_NONE, 0);
 }
 
 /** Class A or C in the middle of a READ: no WQE is tied to it, so an event reports. */

@@ -36,10 +36,10 @@ query_write(const struct responder *r, const struct wire_pkt *p, struct responde
 void
 responder_query(const struct responder *r, const struct wire_pkt *p, struct responder_query *q)
 {
-	enum region region;
+	enum responder_region region;
 
 	*q = (struct responder_query){ .wqe = false };
-	if (UNLIKELY(p->opcode >= RC_OPCODES || !op_has(p->op, OPF_REQUEST)))
+	if (UNLIKELY(p->opcode >= RESP_OPCODES || !op_has(p->op, OPF_REQUEST)))
 		return;
 	if (UNLIKELY(!psn_eq(p->psn, r->epsn))) {
 		region = responder_region(r, p->psn);

@@ -31,11 +31,10 @@ account(struct request *q, uint32_t psns, struct responder_verdict *v)
 	struct responder *r = q->r;
 
 	v->first = r->epsn;
-	r->epsn = psn_add(r->epsn, psns);
-	r->msn = (r->msn + 1) & MSN_MASK;
-	v->reply_psn = psn_sub(r->epsn, 1);
+	responder_advance(r, psns, 1);
+	v->reply_psn = responder_newest(r);
 	v->reply_msn = r->msn;
-	v->syndrome = ack_syndrome(r, q->f->free_wqes);
+	v->syndrome = responder_ack_syndrome(r, q->f->free_wqes);
 }
 
 void

@@ -2,25 +2,20 @@
 /* PSNs ahead of ePSN (RESP-SEQ), and retries that come before the RNR time is over. */
 #include "responder_priv.h"
 
-/*
- * One latch serves sequence and RNR NAKs (AMB-06): while it is set nothing ahead of ePSN is
- * answered. Only a request accepted at ePSN clears it, and `rnr_until` with it.
- */
 void
 resp_ahead(struct request *q, struct responder_verdict *v)
 {
-	struct responder *r = q->r;
+	bool told;
+	enum responder_rule rule = responder_gap(q->r, q->p->psn, &told);
 
 	v->fault = FAULT_PSN;
-	if (r->latched) {
-		verdict_drop(v, r->rnr_until != 0 ? RULE_GAP_AFTER_RNR : RULE_GAP_AGAIN,
-			RC_OUT_OF_SEQUENCE);
+	if (told) {
+		verdict_drop(v, rule, RC_OUT_OF_SEQUENCE);
 		return;
 	}
-	r->latched = true;
 	v->act = ACT_NAK;
 	v->syndrome = AETH_NAK | NAK_PSN_SEQ_ERR;
-	v->rule = psn_distance(q->p->psn, r->epsn) == PSN_HALF ? RULE_GAP_HALF : RULE_GAP;
+	v->rule = rule;
 	v->counter = RC_OUT_OF_SEQUENCE;
 }
 

@@ -29,7 +29,7 @@ struct plan {
 #define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_OP_RECV_RDMA_WITH_IMM)
 #define IS_PART(pos)      (AT_##pos == AT_FIRST || AT_##pos == AT_MIDDLE)
 
-static const struct plan plans[RC_OPCODES] = {
+static const struct plan plans[RESP_OPCODES] = {
 #define PLAN(op, knd, pos, bef, aft, acts, flags, cnt, rl)                    \
 	[OP_##op] = { .act = (acts),                                          \
 		.full = IS_PART(pos) ? UINT16_MAX : 0,                        \
@@ -53,16 +53,13 @@ responder_reset(struct responder *r, psn_t rq_psn)
 {
 	r->epsn = rq_psn;
 	r->msn = 0;
-	r->open = OPEN_NONE;
-	r->latched = false;
+	responder_message(r, OPEN_NONE, 0);
+	responder_unlatch(r);
 	r->unfinished = 0;
 	r->saved_next = 0;
-	r->wqe_active = false;
-	r->received = 0;
 	r->dma_len = 0;
 	r->va = 0;
 	r->rkey = 0;
-	r->rnr_until = 0;
 	if (r->saved == NULL)
 		return;
 	for (uint32_t i = 0; i < r->saved_n; i++)
@@ -109,7 +106,7 @@ offer_credits(
 
 	if ((v->act & ACT_TAKE_WQE) != 0 && free != UINT32_MAX && free != 0)
 		free--;
-	v->syndrome = ack_syndrome(r, free);
+	v->syndrome = responder_ack_syndrome(r, free);
 }
 
 static ALWAYS_INLINE void
@@ -118,7 +115,6 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 {
 	uint32_t len = p->payload_len, offset = r->received, sum = offset + len;
 	uint32_t act = pl->act | ((p->flags & PKT_ACKREQ) != 0 ? ACT_ACK : 0);
-	uint32_t msn = (r->msn + pl->ends) & MSN_MASK;
 	uint64_t va = 0;
 	uint32_t rkey = 0, imm = 0;
 
@@ -143,10 +139,12 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 		rkey = (act & ACT_INVALIDATE) != 0 ? imm : rkey;
 	}
 
+	responder_advance(r, 1, pl->ends);
+	responder_message(r, pl->after, sum);
 	*v = (struct responder_verdict){
 		.act = act,
-		.reply_psn = p->psn,
-		.reply_msn = msn,
+		.reply_psn = responder_newest(r),
+		.reply_msn = r->msn,
 		.va = va,
 		.rkey = rkey,
 		.offset = offset,
@@ -161,11 +159,6 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 		.counter = pl->counter,
 	};
 
-	r->epsn = psn_add(p->psn, 1);
-	r->msn = msn;
-	r->received = pl->after != OPEN_NONE ? sum : 0;
-	r->open = pl->after;
-	r->wqe_active = pl->after == OPEN_SEND;
 	if (UNLIKELY((r->knobs & RESP_KNOB_CREDITS) != 0))
 		offer_credits(r, f, v);
 }
@@ -177,8 +170,7 @@ accept_slow(struct request *q, struct responder_verdict *v)
 {
 	struct responder *r = q->r;
 
-	r->latched = false;
-	r->rnr_until = 0;
+	responder_unlatch(r);
 	if (op_has(q->p->op, OPF_READ))
 		resp_accept_read(q, v);
 	else if (op_has(q->p->op, OPF_ATOMIC))
@@ -196,7 +188,7 @@ receive_slow(struct responder *r, const struct wire_pkt *p, const struct respond
 	const struct check *failed;
 
 	*v = verdict_blank(r);
-	if (p->opcode >= RC_OPCODES || op_has(p->op, OPF_RESPONSE)) {
+	if (!responder_is_request(p)) {
 		verdict_drop(v, RULE_NOT_A_REQUEST, RC_SILENT);
 		return;
 	}
@@ -226,9 +218,9 @@ static __attribute__((noinline)) void
 receive_planned(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
 	ns_t now, struct responder_verdict *v)
 {
-	const struct plan *pl = &plans[p->opcode % RC_OPCODES];
+	const struct plan *pl = &plans[p->opcode % RESP_OPCODES];
 
-	if (LIKELY(p->opcode < RC_OPCODES && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl)))
+	if (LIKELY(p->opcode < RESP_OPCODES && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl)))
 		accept(r, p, f, pl, v);
 	else
 		receive_slow(r, p, f, now, v);

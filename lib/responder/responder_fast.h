@@ -6,7 +6,7 @@
  *
  * Owner:   the worker that owns the QP.
  * Memory:  the caller's.
- * Depends: responder.h.
+ * Depends: responder_step.h.
  * Spec:    RESP-01, RESP-02, RESP-05: what responder_receive() does with the same packets.
  *
  * A WRITE ONLY or SEND ONLY at ePSN, between messages, of a QP that owes no explanation: the only
@@ -18,6 +18,7 @@
 
 #include "compiler.h"
 #include "responder.h"
+#include "responder_step.h"
 
 _Static_assert(
 	offsetof(struct responder, knobs) == offsetof(struct responder, pmtu) + 2 &&
@@ -52,32 +53,15 @@ responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t a
 static ALWAYS_INLINE bool
 responder_is_fast_duplicate(const struct responder *r, const struct wire_pkt *p)
 {
-	return psn_distance(p->psn, r->epsn) > PSN_HALF && op_has(p->op, OPF_REQUEST) &&
-	       op_has(p->op, OPF_SEND | OPF_WRITE) && p->opcode < 0x20 &&
-	       (r->knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RESYNC)) == 0;
+	return responder_region(r, p->psn) == REGION_DUPLICATE && responder_is_request(p) &&
+	       op_has(p->op, OPF_SEND | OPF_WRITE) && (r->knobs & RESP_KNOB_CREDITS) == 0;
 }
 
-/**
- * A request ahead of ePSN when the gap was told already: nothing happens (RESP-SEQ-02,
- * RESP-RNR-05). The PSN half way round is left to whoever knows the knobs.
- */
-static ALWAYS_INLINE bool
-responder_is_fast_ahead(const struct responder *r, const struct wire_pkt *p)
-{
-	uint32_t ahead = psn_distance(p->psn, r->epsn);
-
-	return r->latched && ahead - 1 < PSN_HALF - 1 && p->opcode < 0x20 &&
-	       !op_has(p->op, OPF_RESPONSE) && (r->knobs & RESP_KNOB_RESYNC) == 0;
-}
-
-/** The first request ahead of ePSN, which draws the NAK (RESP-SEQ-01): see above. */
+/** A request ahead of ePSN: responder_gap() says what comes of it. */
 static ALWAYS_INLINE bool
 responder_is_fast_gap(const struct responder *r, const struct wire_pkt *p)
 {
-	uint32_t ahead = psn_distance(p->psn, r->epsn);
-
-	return !r->latched && ahead - 1 < PSN_HALF - 1 && p->opcode < 0x20 &&
-	       !op_has(p->op, OPF_RESPONSE) && (r->knobs & RESP_KNOB_RESYNC) == 0;
+	return responder_region(r, p->psn) == REGION_AHEAD && responder_is_request(p);
 }
 
 /**
@@ -92,50 +76,12 @@ responder_is_unready(const struct responder *r, const struct wire_pkt *p)
 	       (r->knobs & (RESP_KNOB_RESYNC | RESP_KNOB_EARLY_DROP)) == 0;
 }
 
-static ALWAYS_INLINE ns_t
-responder_ready_at(const struct responder *r, ns_t now)
-{
-	return now + wire_rnr_us(r->min_rnr_timer & 31) * TIME_NS_PER_US;
-}
-
-/**
- * Did an RNR NAK answer the same SEND in this very moment? Then it was sent before its peer can
- * have heard the NAK, which tells it all (RESP-RNR-08).
- */
-static ALWAYS_INLINE bool
-responder_is_unready_again(const struct responder *r, ns_t now)
-{
-	return r->latched && r->rnr_until == responder_ready_at(r, now);
-}
-
-/** The RNR NAK is on its way. */
-static ALWAYS_INLINE void
-responder_not_ready(struct responder *r, ns_t now)
-{
-	r->latched = true;
-	r->rnr_until = responder_ready_at(r, now);
-}
-
-/** Which rule keeps silent then. */
-static ALWAYS_INLINE enum responder_rule
-responder_ahead_rule(const struct responder *r)
-{
-	return r->rnr_until != 0 ? RULE_GAP_AFTER_RNR : RULE_GAP_AGAIN;
-}
-
-_Static_assert(offsetof(struct responder, msn) == offsetof(struct responder, epsn) + 4 &&
-		       sizeof(psn_t) == 4 && PSN_MASK == 0xffffff,
-	"both move on at once");
-
-/** The message is accepted: ePSN and MSN move on. */
+/** The message of one packet is taken. */
 static ALWAYS_INLINE void
 responder_take_fast(struct responder *r)
 {
-	uint64_t both;
-
-	memcpy(&both, &r->epsn, sizeof(both));
-	both = (both + UINT64_C(0x100000001)) & UINT64_C(0xffffff00ffffff);
-	memcpy(&r->epsn, &both, sizeof(both));
+	ASSERT(r->open == OPEN_NONE && r->received == 0 && !r->wqe_active);
+	responder_advance(r, 1, 1);
 }
 
 #endif

@@ -4,6 +4,7 @@
 /**
  * @file responder_priv.h  What the responder's files share; nobody else includes it.
  *
+ * responder_step.h  each change of the state, once        RESP-SEQ-01, -02, RESP-RNR-01
  * responder.c       entry: fast path, accept              RESP-01..05, -08, -12
  * resp_query.c      what must be looked up for a packet   RESP-NAK-RAE-05, -09
  * resp_read.c       accepting READ and ATOMIC             RESP-06, RESP-07
@@ -19,10 +20,9 @@
  */
 #include "compiler.h"
 #include "responder.h"
+#include "responder_step.h"
 
-#define MSN_MASK    0xffffffu
 #define MESSAGE_MAX UINT32_C(0x80000000) /* bytes: longest message, longest RETH length */
-#define RC_OPCODES  0x20                 /* RC's are the first 32 */
 
 enum { /* values of ibv_access_flags */
 	ACCESS_REMOTE_WRITE = 1 << 1,
@@ -58,21 +58,6 @@ struct request {
 	ns_t now;
 };
 
-enum region { REGION_EXPECTED, REGION_DUPLICATE, REGION_AHEAD };
-
-/** Duplicates are E-1 .. E-(2^23-1); E+2^23 is ahead unless the knob says otherwise (AMB-05). */
-static inline enum region
-responder_region(const struct responder *r, psn_t p)
-{
-	uint32_t d = psn_distance(p, r->epsn);
-
-	if (d == 0 || (r->knobs & RESP_KNOB_RESYNC) != 0)
-		return REGION_EXPECTED;
-	if (d > PSN_HALF || (d == PSN_HALF && (r->knobs & RESP_KNOB_HALF_DUP) != 0))
-		return REGION_DUPLICATE;
-	return REGION_AHEAD;
-}
-
 /** PSNs of a READ of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two. */
 static inline uint32_t
 read_psns(uint32_t len, uint16_t pmtu)
@@ -80,15 +65,6 @@ read_psns(uint32_t len, uint16_t pmtu)
 	uint32_t shift = (uint32_t)__builtin_ctz(pmtu);
 
 	return len == 0 ? 1 : ((len - 1) >> shift) + 1;
-}
-
-/** Syndrome of a positive ACK while `free` receive WQEs are left (FLOW-02, FLOW-03). */
-static inline uint8_t
-ack_syndrome(const struct responder *r, uint32_t free)
-{
-	if (LIKELY((r->knobs & RESP_KNOB_CREDITS) == 0) || free == UINT32_MAX)
-		return AETH_ACK | AETH_CREDIT_NONE;
-	return AETH_ACK | responder_credit_code(free);
 }
 
 /** A verdict that says nothing yet but where ePSN and MSN stand. */
