@@ -2,15 +2,6 @@
 /* How far a PSN acknowledges, and what follows when the oldest unacknowledged PSN moves. */
 #include "requester_priv.h"
 
-/** The transport timer counts from the last valid response, if anything owes one (TMR-06). */
-static ALWAYS_INLINE void
-timer_restart(struct requester *r, ns_t now, struct requester_verdict *v)
-{
-	r->timing = r->timeout != 0 && response_owed(r);
-	r->deadline = now + requester_wait_ns(r->timeout);
-	v->act |= REQACT_TIMER;
-}
-
 /** `cur` was overtaken, an RNR wait is over before its time, a resend or SQD is under way. */
 static __attribute__((noinline)) void
 moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_verdict *v)
@@ -34,21 +25,19 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 		v->act |= REQACT_DRAINED;
 }
 
-/** Both counters are reloaded by any progress (REQ-RETRY-04, REQ-RNR-07, AMB-04). */
+/** What follows from progress, once requester_acknowledge() has moved una on from `from`. */
 static ALWAYS_INLINE void
 moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 {
 	bool overtaken = psn_distance(r->cur, from) < psn_distance(r->una, from);
 
-	r->retry_left = r->retry_cnt;
-	r->rnr_left = r->rnr_retry;
-	r->implied = false;
 	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering |
 		     !requester_is_free(r)))
 		moved_rarely(r, from, overtaken, v);
 	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)
 		req_pace_round(r, now);
-	timer_restart(r, now, v);
+	requester_timer_restart(r, now);
+	v->act |= REQACT_TIMER;
 }
 
 void
@@ -57,45 +46,23 @@ req_moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v
 	moved(r, from, now, v);
 }
 
-/* READs and ATOMICs are never acknowledged by a PSN beyond them, only by their data. */
-static ALWAYS_INLINE enum reach
+static ALWAYS_INLINE enum requester_reach
 acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v)
 {
-	psn_t from = r->una;
-	uint32_t head = r->head, left = psns;
-	enum reach reach = REACH_ALL;
+	const psn_t from = r->una;
+	uint32_t wrs;
+	const enum requester_reach reach = requester_reach(r, false, &psns, &wrs);
 
-	while (left != 0) {
-		const struct requester_wr *w = slot(r, head);
-		uint32_t due;
-
-		if (UNLIKELY(r->failed) && head == r->failed_at) {
-			reach = REACH_FAULT;
-			break;
-		}
-		if (UNLIKELY(is_read_or_atomic(w))) {
-			reach = REACH_READ;
-			break;
-		}
-		due = psn_distance(w->last, psn_add(from, psns - left)) + 1;
-		if (due > left) {
-			left = 0;
-			break;
-		}
-		left -= due;
-		head++;
-	}
-	if (UNLIKELY(left == psns))
+	if (UNLIKELY(psns == 0))
 		return reach;
-	v->completed += head - r->head;
-	v->act |= head != r->head ? REQACT_COMPLETE : 0;
-	r->head = head;
-	r->una = psn_add(from, psns - left);
+	v->completed += wrs;
+	v->act |= wrs != 0 ? REQACT_COMPLETE : 0;
+	requester_acknowledge(r, psns, wrs);
 	moved(r, from, now, v);
 	return reach;
 }
 
-enum reach
+enum requester_reach
 req_acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v)
 {
 	return acknowledge(r, psns, now, v);
@@ -104,7 +71,7 @@ req_acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_v
 static __attribute__((noinline)) void
 ack_meets_read(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
-	const struct requester_wr *w = slot(r, r->head);
+	const struct requester_wr *w = requester_slot(r, r->head);
 
 	if (!psn_eq(p, r->una))
 		req_implied_nak(r, p, BEYOND_ACK,

@@ -18,7 +18,7 @@ static const struct local_fault {
 static const struct local_fault *
 local_fault(const struct requester *r)
 {
-	uint8_t fault = slot(r, r->failed_at)->fault;
+	uint8_t fault = requester_slot(r, r->failed_at)->fault;
 
 	return &local_faults[fault < ARRAY_LEN(local_faults) ? fault : WR_FAULT_MALFORMED];
 }
@@ -47,7 +47,7 @@ count_reply_psns(const struct requester *r)
 	uint32_t n = 0;
 
 	for (uint32_t i = r->head; i != r->sending; i++) {
-		const struct requester_wr *w = slot(r, i);
+		const struct requester_wr *w = requester_slot(r, i);
 
 		if (is_read(w))
 			n += psn_distance(w->last, i == r->head ? r->una : w->first);
@@ -81,7 +81,8 @@ take_back(struct requester *r, uint32_t position, struct requester_verdict *v)
 static void
 cut_off(struct requester *r)
 {
-	const struct requester_wr *w = slot(r, r->failed_at), *older = slot(r, r->failed_at - 1);
+	const struct requester_wr *w = requester_slot(r, r->failed_at),
+				  *older = requester_slot(r, r->failed_at - 1);
 	bool beyond = psn_distance(r->cur, r->una) > psn_distance(w->first, r->una);
 
 	if (!beyond)
@@ -89,7 +90,7 @@ cut_off(struct requester *r)
 	r->cur = w->first;
 	r->sending = r->failed_at;
 	r->reply_psns = count_reply_psns(r);
-	r->since_ackreq = !is_read_or_atomic(older) && (older->flags & WR_SIGNALED) == 0;
+	r->since_ackreq = !requester_is_read_or_atomic(older) && (older->flags & WR_SIGNALED) == 0;
 }
 
 void
@@ -99,7 +100,7 @@ requester_local_fault(struct requester *r, uint32_t position, enum requester_fau
 	bool placing = (v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && v->position == position;
 
 	if (placing) {
-		slot(r, position)->fault = (uint8_t)fault;
+		requester_slot(r, position)->fault = (uint8_t)fault;
 		take_back(r, position, v);
 		return;
 	}
@@ -108,7 +109,7 @@ requester_local_fault(struct requester *r, uint32_t position, enum requester_fau
 		return;
 	if (position - r->head >= r->tail - r->head)
 		return; /* completed meanwhile, or never posted */
-	slot(r, position)->fault = (uint8_t)fault;
+	requester_slot(r, position)->fault = (uint8_t)fault;
 	if (position - r->head >= r->fresh - r->head)
 		return; /* requester_next() will come upon it */
 	if (r->failed && r->failed_at - r->head <= position - r->head)

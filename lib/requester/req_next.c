@@ -84,14 +84,14 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	uint32_t len = !data ? 0 : last ? left : r->pmtu;
 	psn_t at = r->cur;
 	bool resend = !starts && !psn_eq(at, r->next);
-	uint8_t flags = r->unmigrated ? 0 : PKT_MIGREQ; /* WIRE-18 */
+	uint8_t flags = requester_migreq(r);
 
 	if (data) {
 		if (last && (w->flags & WR_SOLICITED) != 0)
 			flags |= s->se;
-		ask |= last &
-		       (((w->flags & WR_SIGNALED) != 0) | (position + 1 == r->tail) | r->draining);
-		ask |= r->since_ackreq + 1 >= r->ackreq_interval;
+		ask |= requester_must_ask(last ? w->flags : 0,
+			last & ((position + 1 == r->tail) | r->draining), r->since_ackreq,
+			r->ackreq_interval);
 		flags |= ask ? PKT_ACKREQ : 0;
 	} else {
 		flags |= PKT_ACKREQ; /* of no effect: answered in any case */
@@ -111,19 +111,13 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		.imm = w->imm };
 
 	if (starts) {
-		w->first = at;
-		w->last = s->kind == SEGMENT_ATOMIC ? at : psn_add(at, psns_of(w->len, shift) - 1);
-		w->resumed = 0;
-		r->fresh = position + 1;
+		requester_assign(w, at, s->kind == SEGMENT_ATOMIC ? 1 : psns_of(w->len, shift));
 	}
 	if (!data)
 		sent_read(r, w, span, starts, now);
 
-	r->since_ackreq = (ask | !data) ? 0 : r->since_ackreq + 1;
-	r->sending = position + last;
-	r->cur = psn_add(at, span);
-	if (starts || psn_eq(at, r->next))
-		r->next = r->cur;
+	requester_sent(r, position + last, starts ? position + 1 : r->fresh, psn_add(at, span),
+		starts || psn_eq(at, r->next), (ask | !data) ? 0 : r->since_ackreq + 1u);
 }
 
 /**
@@ -139,17 +133,17 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 		return why; /* a READ is outstanding */
 	if (LIKELY(r->since_ackreq == 0 || psn_eq(r->cur, r->una)))
 		return why;
-	if (r->sending == r->fresh || psn_eq(r->cur, slot(r, r->sending)->first))
+	if (r->sending == r->fresh || psn_eq(r->cur, requester_slot(r, r->sending)->first))
 		r->sending--;
-	w = slot(r, r->sending);
-	if (is_read_or_atomic(w)) { /* its own response is owed */
+	w = requester_slot(r, r->sending);
+	if (requester_is_read_or_atomic(w)) { /* its own response is owed */
 		r->sending++;
 		r->since_ackreq = 0;
 		return why;
 	}
 	r->cur = psn_sub(r->cur, 1);
 	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
-	timer_start(r, now);
+	requester_timer_start(r, now);
 	return REQ_SEND;
 }
 
@@ -159,7 +153,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	struct requester_packet *out)
 {
 	bool data = (how & EMIT_DATA) != 0;
-	uint32_t flying = in_flight(r);
+	uint32_t flying = requester_in_flight(r);
 	uint32_t span = data ? 1 : span_of(r, w, s, (how & EMIT_START) != 0);
 
 	/* Losses are the responses' too: then those of a READ count with its request. */
@@ -170,8 +164,8 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		return stop(r, REQ_WINDOW, now, out);
 	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
 	if (r->since_ackreq == 0) {
-		timer_start(r, now);
-		if (psn_distance(out->psn, r->una) >= REQUESTER_PACED && !out->resend)
+		requester_timer_start(r, now);
+		if (requester_is_timed(psn_distance(out->psn, r->una)) && !out->resend)
 			requester_time_round(r, out->psn, now);
 	}
 	return REQ_SEND;
@@ -182,7 +176,7 @@ static __attribute__((noinline)) enum requester_stop
 next_slow(struct requester *r, ns_t now, struct requester_packet *out)
 {
 	bool starts = r->sending == r->fresh;
-	struct requester_wr *w = slot(r, r->sending);
+	struct requester_wr *w = requester_slot(r, r->sending);
 	const struct segment *s = segment_of(w);
 	enum requester_stop why = REQ_SEND;
 
@@ -200,7 +194,7 @@ next_slow(struct requester *r, ns_t now, struct requester_packet *out)
 enum requester_stop
 requester_next(struct requester *r, ns_t now, struct requester_packet *out)
 {
-	struct requester_wr *w = slot(r, r->sending);
+	struct requester_wr *w = requester_slot(r, r->sending);
 	const struct segment *s;
 
 	if (UNLIKELY(r->waiting_rnr | r->dead)) {

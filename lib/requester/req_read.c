@@ -85,14 +85,13 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 
 	v->act |= end ? REQACT_COMPLETE : 0;
 	v->completed += end;
-	r->head += end;
 	r->reads -= end;
 	/* Unless the READ waits to be resent, the rest of it is counted in reply_psns. */
 	if (!end && !psn_eq(r->cur, from))
 		r->reply_psns--;
 	if (UNLIKELY(r->rtt_min == 0) && !r->recovering)
 		r->rtt_min = 1 + req_age(w->sent_at, now);
-	r->una = psn_add(from, 1);
+	requester_acknowledge(r, 1, end);
 	req_moved(r, from, now, v);
 }
 
@@ -106,7 +105,7 @@ req_read_response(
 
 	if (!is_due(r, p->psn, now, v))
 		return;
-	w = slot(r, r->head);
+	w = requester_slot(r, r->head);
 	if (!is_read(w)) {
 		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
 		return;
@@ -124,9 +123,8 @@ req_read_response(
 	fatal = length_fault(r, w, p, offset);
 	if (fatal != 0) {
 		v->rule = REQRULE_READ_LENGTH;
-		v->fault = op_has(p->op, OPF_FIRST | OPF_MIDDLE) && p->pad != 0
-				   ? FAULT_PAD
-				   : FAULT_PAYLOAD_LEN;
+		v->fault = op_has(p->op, OPF_FIRST | OPF_MIDDLE) && p->pad != 0 ? FAULT_PAD
+										: FAULT_PAYLOAD_LEN;
 		fail_head(r, v, STATUS_LOC_LEN, fatal);
 		return;
 	}
@@ -145,8 +143,8 @@ req_atomic_response(
 
 	if (!is_due(r, p->psn, now, v))
 		return;
-	w = slot(r, r->head);
-	if (!is_read_or_atomic(w) || is_read(w)) {
+	w = requester_slot(r, r->head);
+	if (!requester_is_read_or_atomic(w) || is_read(w)) {
 		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
 		return;
 	}

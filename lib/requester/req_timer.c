@@ -129,7 +129,7 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 	struct requester_verdict *v)
 {
 	bool goes_on = r->implied ? psn_cmp(p, r->heard) > 0 : r->overlaps;
-	uint32_t age = req_age(slot(r, r->head)->sent_at, now);
+	uint32_t age = req_age(requester_slot(r, r->head)->sent_at, now);
 	enum pass pass = pass_of(r, p, goes_on, age);
 
 	if (pass == PASS_NEW || (pass == PASS_UNKNOWN && age == 0)) {

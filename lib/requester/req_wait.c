@@ -10,8 +10,8 @@ requester_waits(const struct requester *r, ns_t now)
 	struct requester_wr two[2]; /* all that a call looks at, by a position's lowest bit */
 
 	if (r->tail != r->head) {
-		two[r->sending & 1] = *slot(r, r->sending);
-		two[(r->sending - 1) & 1] = *slot(r, r->sending - 1);
+		two[r->sending & 1] = *requester_slot(r, r->sending);
+		two[(r->sending - 1) & 1] = *requester_slot(r, r->sending - 1);
 		copy.wr = two;
 		copy.wr_mask = 1;
 	}

@@ -6,7 +6,7 @@
  *
  * Owner:   the QP's worker.
  * Memory:  the caller's.
- * Depends: requester.h.
+ * Depends: requester_step.h.
  * Spec:    rules REQ-01, REQ-03, REQ-04, REQ-07, TMR-06.
  *
  * Whatever is not plain is left alone, and goes to requester_response() and requester_next(), which
@@ -17,19 +17,7 @@
 
 #include "compiler.h"
 #include "requester.h"
-
-#define REQUESTER_PSNS_MAX 0x7fffffu /* outstanding at most (REQ-13, AMB-05) */
-
-/**
- * What the transport timer of an exponent 1..31 waits: 4.096 us * 2^n, and as much longer (977 ppm)
- * as two clocks may differ, each within 100 ppm as its crystal and 500 ppm as NTP pulls it, less
- * what is never so: no wait is too short by the peer's clock (TMR-02).
- */
-static ALWAYS_INLINE ns_t
-requester_wait_ns(uint8_t timeout)
-{
-	return UINT64_C(4100) << (timeout & 31);
-}
+#include "requester_step.h"
 
 /**
  * Packets that were made at `made` have left, before `left`: a transport timer that began with
@@ -43,34 +31,6 @@ requester_departed(struct requester *r, ns_t made, ns_t left)
 	/* A nanosecond less, so that a turn whose time is this one does not take it for its own. */
 	if (r->timing && r->deadline >= made + wait && r->deadline < left + wait - 1)
 		r->deadline = left + wait - 1;
-}
-
-/** Request packets sent in this pass and not acknowledged. */
-static ALWAYS_INLINE uint32_t
-requester_in_flight(const struct requester *r)
-{
-	return psn_distance(r->cur, r->una) - r->reply_psns;
-}
-
-/**
- * The work requests from r->head on that an ACK of PSN una + `ahead` completes, where none of them
- * is a READ or ATOMIC.
- */
-static ALWAYS_INLINE uint32_t
-requester_reach(const struct requester *r, uint32_t ahead)
-{
-	uint32_t n = 0, left = ahead + 1;
-
-	for (psn_t at = r->una; left != 0; n++) {
-		psn_t last = r->wr[(r->head + n) & r->wr_mask].last;
-		uint32_t due = psn_distance(last, at) + 1;
-
-		if (due > left)
-			break;
-		left -= due;
-		at = psn_add(last, 1);
-	}
-	return n;
 }
 
 /**
@@ -112,44 +72,14 @@ requester_ack_ahead(const struct requester *r, const struct wire_pkt *p)
 static ALWAYS_INLINE uint32_t
 requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 {
-	const uint32_t n = requester_reach(r, ahead);
+	uint32_t psns = ahead + 1, n;
 
-	r->head += n;
-	r->una = psn_add(r->una, ahead + 1);
-	r->retry_left = r->retry_cnt;
-	r->rnr_left = r->rnr_retry;
-	r->implied = false;
-	r->timing = r->timeout != 0 && requester_in_flight(r) > r->since_ackreq;
-	r->deadline = now + requester_wait_ns(r->timeout);
+	requester_reach(r, true, &psns, &n);
+	requester_acknowledge(r, psns, n);
+	requester_timer_restart(r, now);
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
-
-/**
- * One packet of so many asks for a response at least: of a small window so many that sending does
- * not stall for an ACK, but not each.
- */
-static ALWAYS_INLINE uint32_t
-requester_asks_each(const struct requester *r, uint32_t room)
-{
-	enum { ASKS = 4, ASK_LEAST = 4 };
-	const uint32_t each = room / ASKS > ASK_LEAST ? room / ASKS : ASK_LEAST;
-
-	return each < r->ackreq_interval ? each : r->ackreq_interval;
-}
-
-/* PSNs in flight: with fewer, a loss costs little, and so must its accounts. */
-#define REQUESTER_PACED 4
-
-/** Time the round trip of a packet that is sent for the first time and owes a response. */
-static ALWAYS_INLINE void
-requester_time_round(struct requester *r, psn_t p, ns_t now)
-{
-	if (r->timed_at != 0)
-		return;
-	r->timed = p;
-	r->timed_at = (uint32_t)now | 1;
-}
 
 /**
  * opcode, flags, fault and `resumed` of a work request, lowest byte first. Read at once: a byte
@@ -223,7 +153,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 		.each = requester_asks_each(r, r->window),
 		.pmtu = r->pmtu,
 		.times = r->timed_at != 0,
-		.migreq = r->unmigrated ? 0 : PKT_MIGREQ };
+		.migreq = requester_migreq(r) };
 	return most;
 }
 
@@ -240,14 +170,14 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 	if (UNLIKELY((what & REQUESTER_WHAT_ODD) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
 		return false;
 	run->at++;
-	ask = ((flags & WR_SIGNALED) != 0) | (run->at == run->tail) | (run->since + 1 >= run->each);
-	out->psn = w->first = w->last = run->psn;
+	ask = requester_must_ask(flags, run->at == run->tail, run->since, run->each);
+	requester_assign(w, run->psn, 1);
+	out->psn = run->psn;
 	out->ask = ask;
 	out->flags = run->migreq;
 	if ((flags & WR_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
 		out->flags |= PKT_SE;
-	w->resumed = 0;
-	if (ask && run->flying >= REQUESTER_PACED && !run->times) {
+	if (ask && requester_is_timed(run->flying) && !run->times) {
 		run->times = true;
 		run->timed = run->psn;
 	}
@@ -262,15 +192,11 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 static ALWAYS_INLINE void
 requester_run_end(struct requester *r, const struct requester_run *run, ns_t now)
 {
-	r->fresh = r->sending = run->at;
-	r->cur = r->next = run->psn;
-	r->since_ackreq = (uint8_t)run->since;
+	requester_sent(r, run->at, run->at, run->psn, true, run->since);
 	if (run->times)
 		requester_time_round(r, run->timed, now);
-	if (run->asked != 0 && !r->timing) {
-		r->timing = r->timeout != 0;
-		r->deadline = now + requester_wait_ns(r->timeout);
-	}
+	if (run->asked != 0)
+		requester_timer_start(r, now);
 }
 _Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2, "bits of them are used");
 

@@ -4,6 +4,7 @@
 /**
  * @file requester_priv.h  What the requester's files share; nobody else includes it.
  *
+ * requester_step.h  changes of the state that the fast path makes too
  * requester.c     reset, drain, rule texts, credits         QP-09, FLOW-01
  * req_next.c      the next packet                           REQ-01, -07, -12..14, CC-06
  * req_start.c     may a work request start; its opcodes     REQ-02, -10, -11, -18, FLOW-04
@@ -24,7 +25,7 @@
  */
 #include "compiler.h"
 #include "requester.h"
-#include "requester_fast.h"
+#include "requester_step.h"
 
 #define MSN_MASK      0xffffffu
 #define MESSAGE_MAX   UINT32_C(0x80000000) /* bytes (REQ-18) */
@@ -47,28 +48,10 @@ enum { /* values of ibv_wc_status */
 
 enum { EVENT_QP_FATAL = 1 }; /* ibv_event_type */
 
-static ALWAYS_INLINE struct requester_wr *
-slot(const struct requester *r, uint32_t position)
-{
-	return &r->wr[position & r->wr_mask];
-}
-
 static ALWAYS_INLINE bool
 is_read(const struct requester_wr *w)
 {
 	return w->opcode == WR_RDMA_READ;
-}
-
-static ALWAYS_INLINE bool
-is_read_or_atomic(const struct requester_wr *w)
-{
-	return w->opcode >= WR_RDMA_READ && w->opcode <= WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static ALWAYS_INLINE uint32_t
-in_flight(const struct requester *r)
-{
-	return requester_in_flight(r);
 }
 
 /** PSNs of a message of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two (WIRE-12). */
@@ -94,16 +77,6 @@ verdict_drop(struct requester_verdict *v, enum requester_rule rule)
 	v->rule = (uint16_t)rule;
 }
 
-/** Start the transport timer unless it runs. Where there is none, `deadline` says when it was. */
-static ALWAYS_INLINE void
-timer_start(struct requester *r, ns_t now)
-{
-	if (r->timing)
-		return;
-	r->timing = r->timeout != 0;
-	r->deadline = now + requester_wait_ns(r->timeout);
-}
-
 /** Nanoseconds since a requester_stamp(). */
 static ALWAYS_INLINE uint32_t
 req_age(uint32_t stamp, ns_t now)
@@ -111,13 +84,6 @@ req_age(uint32_t stamp, ns_t now)
 	uint32_t units = requester_stamp(now) - stamp;
 
 	return units < UINT32_MAX >> 6 ? units << 6 : UINT32_MAX;
-}
-
-/** Is a response owed to anything in flight? (TMR-05) */
-static ALWAYS_INLINE bool
-response_owed(const struct requester *r)
-{
-	return in_flight(r) > r->since_ackreq;
 }
 
 /** How an error ends: everything but the completion status and FATAL code is the caller's. */
@@ -162,14 +128,8 @@ enum requester_stop req_may_start(struct requester *r, struct requester_wr *w);
 
 /* ---- req_ack.c */
 
-enum reach {
-	REACH_ALL,   /* una has moved by as much as was asked */
-	REACH_READ,  /* it stopped at a READ or ATOMIC that is not answered */
-	REACH_FAULT, /* it stopped at the work request with a local fault: dealt with */
-};
-
 /** The next `psns` PSNs from una on are acknowledged. Completes, reloads, restarts the timer. */
-enum reach req_acknowledge(
+enum requester_reach req_acknowledge(
 	struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v);
 /** una and head were moved by hand from `from`: what follows from progress. */
 void req_moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v);
