@@ -53,33 +53,6 @@ client_table_remove(struct client_table *t, uint32_t handle)
 	t->n--;
 }
 
-void
-client_name(struct client *cl, const char *kind, char name[CONF_NAME_MAX])
-{
-	snprintf(name, CONF_NAME_MAX, "client %u %s %u", cl->id, kind, ++cl->named);
-}
-
-bool
-client_is_name(const char *name)
-{
-	return strchr(name, ' ') != NULL;
-}
-
-void
-client_add_qp(struct client *cl, struct qp_rec *rec)
-{
-	TAILQ_INSERT_TAIL(&cl->qps, rec, of_client);
-	cl->qps_n++;
-}
-
-void
-client_drop_qp(struct client *cl, struct qp_rec *rec)
-{
-	TAILQ_REMOVE(&cl->qps, rec, of_client);
-	cl->qps_n--;
-	client_rings_return(cl, &rec->rings);
-}
-
 /* ---- doorbells ------------------------------------------------------------------------------- */
 
 /* Two slots for each QP that the client may have, and some to spare. */
@@ -108,13 +81,14 @@ bells_open(struct control *c, struct client *cl, struct refusal *r)
 			.type = MBOX_CLIENT_ATTACH, .worker = (uint16_t)w, .client = &b->worker_side
 		};
 		void *mem;
-		int rc = client_place_get(c, cl, ring_bells_size(entries), &b->place, &mem, r);
+		int rc = owner_place_get(
+			&c->env, &cl->o, ring_bells_size(entries), &b->place, &mem, r);
 
 		if (rc != 0)
 			return rc;
 		b->entries = entries;
 		ring_bells_attach(&b->worker_side.bells, mem, entries);
-		b->worker_side.id = cl->id;
+		b->worker_side.id = cl->o.id;
 		b->attached = true; /* or about to be: it has to be detached in any case */
 		rc = ask_and_wait(&c->env, &q);
 		if (rc != 0)
@@ -153,15 +127,15 @@ end_qps(struct control *c, struct client *cl)
 	uint32_t n, before;
 
 	do {
-		before = cl->qps_n;
+		before = cl->o.qps_n;
 		n = 0;
-		TAILQ_FOREACH (rec, &cl->qps, of_client) {
+		TAILQ_FOREACH (rec, &cl->o.qps, of_owner) {
 			if (n < QP_WINDOW && !rec->pending)
 				recs[n++] = rec;
 		}
 		qp_many_end(c, recs, n);
-	} while (n != 0 && cl->qps_n < before);
-	return cl->qps_n == 0 ? 0 : -EAGAIN;
+	} while (n != 0 && cl->o.qps_n < before);
+	return cl->o.qps_n == 0 ? 0 : -EAGAIN;
 }
 
 /* All keys first, then one round trip for all of them. */
@@ -194,19 +168,19 @@ end_objects(struct control *c, struct client *cl)
 		if (cq->channel != NULL)
 			TAILQ_REMOVE(&c->clients.watched, cq, watched);
 		if (object_cq_destroy(c, cq->cq, &r) != 0)
-			log_error("client %u: %s", cl->id, r.text);
+			log_error("client %u: %s", cl->o.id, r.text);
 		free(cq);
 	}
 	for (uint32_t i = 0; i < cl->srqs.room; i++) {
 		struct client_srq *srq = cl->srqs.v[i];
 
 		if (srq != NULL && object_srq_destroy(c, srq->srq, &r) != 0)
-			log_error("client %u: %s", cl->id, r.text);
+			log_error("client %u: %s", cl->o.id, r.text);
 		free(srq);
 	}
 	for (uint32_t i = 0; i < cl->pds.room; i++) {
 		if (cl->pds.v[i] != NULL && object_pd_destroy(c, cl->pds.v[i], &r) != 0)
-			log_error("client %u: %s", cl->id, r.text);
+			log_error("client %u: %s", cl->o.id, r.text);
 	}
 	for (uint32_t i = 0; i < cl->channels.room; i++) {
 		struct client_channel *ch = cl->channels.v[i];
@@ -222,7 +196,7 @@ release(struct control *c, struct client *cl)
 {
 	TAILQ_REMOVE(&c->clients.all, cl, all);
 	c->clients.n--;
-	client_areas_free(cl);
+	owner_areas_free(&cl->o);
 	if (cl->async_fd >= 0)
 		close(cl->async_fd);
 	free(cl->pds.v);
@@ -244,7 +218,7 @@ reap(struct control *c, struct client *cl)
 		return;
 	}
 	end_objects(c, cl);
-	log_info("client %u: gone", cl->id);
+	log_info("client %u: gone", cl->o.id);
 	release(c, cl);
 }
 
@@ -254,6 +228,7 @@ client_close(struct control *c, struct client *cl)
 	if (cl->conn != NULL)
 		cl->conn->app = NULL;
 	cl->conn = NULL;
+	cl->o.gone = true;
 	reap(c, cl);
 }
 
@@ -262,7 +237,7 @@ client_end(struct client *cl, const char *why)
 {
 	if (cl->conn == NULL || cl->conn->dead)
 		return;
-	log_warn("client %u (pid %d): %s; disconnected", cl->id, cl->peer.pid, why);
+	log_warn("client %u (pid %d): %s; disconnected", cl->o.id, cl->o.process.pid, why);
 	cl->conn->dead = true;
 }
 
@@ -276,7 +251,7 @@ client_open(struct control *c, struct rpc_client *conn, const char *name, struct
 	int rc;
 
 	if (conn->app != NULL)
-		return refuse(r, EEXIST, "this connection is client %u already", conn->app->id);
+		return refuse(r, EEXIST, "this connection is client %u already", conn->app->o.id);
 	if (c->clients.n >= most)
 		return refuse(r, ENOSPC,
 			"there are %u clients, and control.client_limits.clients "
@@ -289,11 +264,11 @@ client_open(struct control *c, struct rpc_client *conn, const char *name, struct
 	cl = calloc(1, sizeof(*cl));
 	if (cl == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	cl->id = ++c->clients.last_id;
+	cl->o.id = ++c->clients.last_id;
 	cl->conn = conn;
-	cl->peer = conn->peer;
-	snprintf(cl->name, sizeof(cl->name), "%s", name);
-	TAILQ_INIT(&cl->qps);
+	cl->o.process = conn->peer;
+	snprintf(cl->o.name, sizeof(cl->o.name), "%s", name);
+	TAILQ_INIT(&cl->o.qps);
 	TAILQ_INSERT_TAIL(&c->clients.all, cl, all);
 	c->clients.n++;
 	cl->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
@@ -306,7 +281,7 @@ client_open(struct control *c, struct rpc_client *conn, const char *name, struct
 		return rc;
 	}
 	conn->app = cl;
-	log_info("client %u: pid %d, uid %u%s%s", cl->id, cl->peer.pid, cl->peer.uid,
+	log_info("client %u: pid %d, uid %u%s%s", cl->o.id, cl->o.process.pid, cl->o.process.uid,
 		name[0] != '\0' ? ", " : "", name);
 	return 0;
 }
@@ -322,8 +297,8 @@ end_faulty(struct control *c)
 	TAILQ_FOREACH (cl, &c->clients.all, all) {
 		bool hit = false;
 
-		for (uint32_t i = 0; i < cl->areas_n; i++)
-			hit = hit || mem_guard_is_hit(&cl->areas[i].mem);
+		for (uint32_t i = 0; i < cl->o.areas_n; i++)
+			hit = hit || mem_guard_is_hit(&cl->o.areas[i].mem);
 		for (uint32_t i = 0; i < cl->mrs.room; i++) {
 			const struct object_mr *mr = cl->mrs.v[i];
 

@@ -19,9 +19,9 @@
 #include <sys/queue.h>
 
 #include "clock.h"
-#include "client_area.h"
 #include "events.h"
 #include "objects.h"
+#include "owner.h"
 #include "qp_client.h"
 #include "rpc_server.h"
 
@@ -47,7 +47,7 @@ struct client_cq {
 	struct client *client;
 	struct object_cq *cq;
 	struct client_channel *channel; /* or NULL */
-	struct client_place place;
+	struct owner_place place;
 	uint32_t handle;
 	uint64_t arm_seen;              /* arm word that was answered with an event */
 	TAILQ_ENTRY(client_cq) watched; /* with a channel */
@@ -56,36 +56,26 @@ struct client_cq {
 struct client_srq {
 	struct client *client;
 	struct object_srq *srq;
-	struct client_place place;
 	uint32_t handle;
 };
 
 /** A client's doorbells, at one worker. */
 struct client_bells {
 	struct qp_client worker_side; /* the worker's from attach to detach */
-	struct client_place place;
+	struct owner_place place;
 	uint32_t entries;
 	bool attached;
 };
 
 struct client {
+	struct owner o; /* first: client_of() casts to it */
 	TAILQ_ENTRY(client) all;
-	uint32_t id;
 	struct rpc_client *conn; /* NULL: gone */
-	struct rpc_peer peer;
-	char name[CONF_NAME_MAX];
 	struct client_table pds;
 	struct client_table mrs;
 	struct client_table cqs;
 	struct client_table srqs;
 	struct client_table channels;
-	TAILQ_HEAD(, qp_rec) qps;
-	uint32_t qps_n;
-	uint32_t named;       /* objects that got a name, ever */
-	uint64_t memory;      /* bytes of regions and areas */
-	uint64_t outstanding; /* entries of work queues */
-	struct client_area *areas;
-	uint32_t areas_n;
 	struct client_bells *bells; /* one a worker */
 	int async_fd;               /* eventfd, semaphore */
 	struct event *events;       /* CLIENT_EVENTS */
@@ -94,6 +84,13 @@ struct client {
 	uint64_t events_lost;
 	ns_t retry_at; /* gone: when to try again */
 };
+
+/** The application that is this owner; NULL of NULL. */
+static inline struct client *
+client_of(struct owner *o)
+{
+	return (struct client *)(void *)o;
+}
 
 struct clients {
 	TAILQ_HEAD(, client) all;
@@ -119,19 +116,11 @@ int client_open(struct control *c, struct rpc_client *conn, const char *name, st
 void client_close(struct control *c, struct client *cl);
 /** It has done what it must not: disconnect it. */
 void client_end(struct client *cl, const char *why);
-/** "client 3 pd 7", unique. */
-void client_name(struct client *cl, const char *kind, char name[CONF_NAME_MAX]);
-/** Is it a name of that kind? */
-bool client_is_name(const char *name);
 
 /** @return the handle, or 0: no memory. */
 uint32_t client_table_add(struct client_table *t, void *object);
 void *client_table_get(const struct client_table *t, uint32_t handle);
 void client_table_remove(struct client_table *t, uint32_t handle);
-
-void client_add_qp(struct client *cl, struct qp_rec *rec);
-/** The QP is freed: its rings can be used again. */
-void client_drop_qp(struct client *cl, struct qp_rec *rec);
 
 /* ---- client_notify.c ------------------------------------------------------------------------- */
 

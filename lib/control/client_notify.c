@@ -122,8 +122,8 @@ clients_event(struct control *c, const struct event *e)
 	switch ((enum event_of)e->of) {
 	case EVENT_OF_QP:
 		rec = qp_admin_find(c, e->number);
-		if (rec != NULL && rec->shared->client != NULL)
-			client_event(c, rec->shared->client, e);
+		if (rec != NULL && rec->shared->owner != NULL)
+			client_event(c, client_of(rec->shared->owner), e);
 		break;
 	case EVENT_OF_CQ:
 		cq = object_cq_by_id(c, e->number);
@@ -166,7 +166,7 @@ event_json(struct control *c, const struct client *cl, const struct event *e)
 	}
 	return json_pack("{s:i, s:I, s:i, s:I, s:o, s:o}", "event_type", e->event, key,
 		(json_int_t)number, "fatal_code", e->fatal, "psn", (json_int_t)e->psn, "lost",
-		conf_json_u64(cl->events_lost), "detail", events_detail(c, cl, e));
+		conf_json_u64(cl->events_lost), "detail", events_detail(c, &cl->o, e));
 }
 
 json_t *

@@ -66,9 +66,9 @@ set_object(struct control *c, json_t *o, const struct event *e)
 
 /* "RESP-NAK-RAE-01: R_Key, range or access right refused: ..." */
 static json_t *
-rule_detail(struct control *c, const struct client *viewer, const struct event *e)
+rule_detail(struct control *c, const struct owner *viewer, const struct event *e)
 {
-	const struct why_view view = { .client = viewer, .time_ns = e->time_ns };
+	const struct why_view view = { .owner = viewer, .time_ns = e->time_ns };
 	json_t *why = why_text(c, &view, &e->about.mem);
 	const char *text = json_string_value(why);
 	char request[48] = "";
@@ -84,7 +84,7 @@ rule_detail(struct control *c, const struct client *viewer, const struct event *
 }
 
 json_t *
-events_detail(struct control *c, const struct client *viewer, const struct event *e)
+events_detail(struct control *c, const struct owner *viewer, const struct event *e)
 {
 	if (e->event == EVENT_OVERFLOW)
 		return json_sprintf("%" PRIu64 " events were lost: the queue was full", e->lost);

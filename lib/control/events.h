@@ -19,7 +19,7 @@
 
 #define EVENTS_MAX 4096
 
-struct client;
+struct owner;
 struct control;
 struct qp;
 
@@ -92,7 +92,7 @@ json_t *events_look(struct control *c, uint32_t i);
  * The rule behind an event and what was wrong, or what else there is to say; a new reference.
  * @param viewer an application, or NULL: the operator.
  */
-json_t *events_detail(struct control *c, const struct client *viewer, const struct event *e);
+json_t *events_detail(struct control *c, const struct owner *viewer, const struct event *e);
 /** "QP_FATAL" of 1; "UNKNOWN" of what has no name. */
 const char *events_name(uint8_t event);
 

@@ -37,7 +37,7 @@ object_srq_by_id(struct control *c, uint32_t id)
 struct memory {
 	void *base;
 	struct mem_area area;
-	struct client_place place;
+	struct owner_place place;
 };
 
 /* Memory of a ring for max_wr entries. */
@@ -49,8 +49,8 @@ memory_get(struct control *c, const struct object_srq *srq, uint32_t max_wr, str
 	int rc = -EINVAL;
 
 	memset(m, 0, sizeof(*m));
-	if (srq->client != NULL && bytes != 0)
-		return client_place_get(c, srq->client->client, bytes, &m->place, &m->base, r);
+	if (srq->owner != NULL && bytes != 0)
+		return owner_place_get(&c->env, srq->owner, bytes, &m->place, &m->base, r);
 	if (bytes != 0)
 		rc = mem_area_create(&m->area, bytes, c->env.w.numa_node, 0);
 	m->base = m->area.base;
@@ -63,8 +63,8 @@ memory_get(struct control *c, const struct object_srq *srq, uint32_t max_wr, str
 static void
 memory_put(const struct object_srq *srq, struct memory *m)
 {
-	if (srq->client != NULL)
-		client_place_put(srq->client->client, &m->place);
+	if (srq->owner != NULL)
+		owner_place_put(srq->owner, &m->place);
 	else
 		mem_area_destroy(&m->area);
 }
@@ -74,8 +74,8 @@ memory_of(const struct object_srq *srq)
 {
 	struct memory m = { .area = srq->q.area };
 
-	if (srq->client != NULL)
-		m.place = srq->client->place;
+	if (srq->owner != NULL)
+		m.place = srq->place;
 	return m;
 }
 
@@ -83,8 +83,8 @@ static void
 memory_set(struct object_srq *srq, const struct memory *m)
 {
 	srq->q.area = m->area;
-	if (srq->client != NULL)
-		srq->client->place = m->place;
+	if (srq->owner != NULL)
+		srq->place = m->place;
 }
 
 static struct object_srq *
@@ -107,7 +107,7 @@ object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal
 }
 
 int
-object_srq_create_in(struct control *c, const struct conf_srq *conf, struct client_srq *client,
+object_srq_create_in(struct control *c, const struct conf_srq *conf, struct owner *owner,
 	struct object_srq **out, struct refusal *r)
 {
 	struct object_pd *pd = object_pd_find(c, conf->pd, r);
@@ -125,7 +125,7 @@ object_srq_create_in(struct control *c, const struct conf_srq *conf, struct clie
 	srq = alloc();
 	if (srq == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	srq->client = client;
+	srq->owner = owner;
 	srq->conf = *conf;
 	rc = memory_get(c, srq, conf->max_wr, &m, r);
 	if (rc != 0) {

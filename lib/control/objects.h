@@ -16,6 +16,7 @@
 #include "conf.h"
 #include "mem.h"
 #include "names.h"
+#include "owner.h"
 #include "qp_cq.h"
 #include "refusal.h"
 
@@ -58,7 +59,9 @@ struct object_srq {
 	struct named n;
 	struct qp_srq q;
 	struct object_pd *pd;
-	struct client_srq *client; /* whose it is, and who posts, or NULL */
+	struct owner *owner;       /* whose it is, or NULL */
+	struct owner_place place;  /* of its ring, with an owner */
+	struct client_srq *client; /* who posts, with an owner */
 	struct ring rq;       /* producer's view */
 	struct conf_srq conf; /* as modified last; q.limit is the limit in effect */
 };
@@ -88,8 +91,8 @@ int object_cq_create_in(struct control *c, const struct conf_cq *conf, void *mem
  * Cost: a round trip to every worker when a queue gets its second one.
  */
 int object_cqs_claim(struct control *c, const struct qp *qp, uint32_t worker);
-/** The same in a place of the client's memory, which stands in `client` from then on. */
-int object_srq_create_in(struct control *c, const struct conf_srq *conf, struct client_srq *client,
+/** The same in a place of the owner's memory. */
+int object_srq_create_in(struct control *c, const struct conf_srq *conf, struct owner *owner,
 	struct object_srq **out, struct refusal *r);
 /**
  * Another capacity, or another limit, which is armed by that (0: disarmed); NULL: as it is.

@@ -24,7 +24,7 @@ user_of(const struct failed_owner *o)
 }
 
 static uint64_t
-client_of(const struct failed_owner *o)
+application_of(const struct failed_owner *o)
 {
 	return o->kind == FAILED_OF_CLIENT ? o->client : UINT64_MAX;
 }
@@ -32,18 +32,18 @@ client_of(const struct failed_owner *o)
 static struct failed_owner
 owner_of(const struct qp_rec *rec)
 {
-	const struct client *cl = rec->shared->client;
+	const struct owner *of = rec->shared->owner;
 	struct failed_owner o = {
 		.kind = rec->shared->configured ? FAILED_OF_CONFIGURATION : FAILED_OF_OPERATOR
 	};
 
-	if (cl == NULL)
+	if (of == NULL)
 		return o;
 	o.kind = FAILED_OF_CLIENT;
-	o.client = cl->id;
-	o.pid = cl->peer.pid;
-	o.uid = cl->peer.uid;
-	memcpy(o.name, cl->name, sizeof(o.name));
+	o.client = of->id;
+	o.pid = of->process.pid;
+	o.uid = of->process.uid;
+	memcpy(o.name, of->name, sizeof(o.name));
 	return o;
 }
 
@@ -102,7 +102,7 @@ room_for(struct post_mortem *p, const struct failed_owner *o)
 		return &p->v[p->n++];
 	}
 	at = oldest_of_most(p, o, NULL, user_of);
-	at = oldest_of_most(p, o, &p->v[p->order[at]].owner, client_of);
+	at = oldest_of_most(p, o, &p->v[p->order[at]].owner, application_of);
 	place = p->order[at];
 	memmove(&p->order[at], &p->order[at + 1], (p->n - 1 - at) * sizeof(p->order[0]));
 	p->order[p->n - 1] = (uint16_t)place;

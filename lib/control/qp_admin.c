@@ -57,11 +57,14 @@ qp_admin_state(const struct qp_rec *rec)
 static void
 release(struct control *c, struct qp_rec *rec)
 {
-	struct client *client = rec->shared->client;
+	struct owner *owner = rec->shared->owner;
 
 	qp_free(rec->qp);
-	if (client != NULL)
-		client_drop_qp(client, rec);
+	if (owner != NULL) {
+		TAILQ_REMOVE(&owner->qps, rec, of_owner);
+		owner->qps_n--;
+		owner_rings_return(owner, &rec->rings);
+	}
 	qp_shared_put(c, rec->shared);
 	free(rec);
 }
@@ -76,8 +79,8 @@ drop(struct control *c, struct qp_rec *rec)
 	neigh_leave(c, &rec->link);
 	neigh_leave(c, &rec->alt_link);
 	events_forget(c, EVENT_OF_QP, qp->qpn);
-	if (rec->shared->client != NULL)
-		client_event_forget(rec->shared->client, EVENT_OF_QP, qp->qpn);
+	if (rec->shared->owner != NULL)
+		client_event_forget(client_of(rec->shared->owner), EVENT_OF_QP, qp->qpn);
 	qp_slot_set(slot, NULL);
 	slot->last_qpn = qp->qpn;
 	c->qps_n--;
@@ -90,9 +93,8 @@ drop(struct control *c, struct qp_rec *rec)
 	if (rec->feed != NULL)
 		object_region_retire(c, rec->feed);
 	post_mortem_end(c, rec,
-		rec->shared->client != NULL && rec->shared->client->conn == NULL
-			? FAILED_OWNER_ENDED
-			: FAILED_DESTROYED);
+		rec->shared->owner != NULL && rec->shared->owner->gone ? FAILED_OWNER_ENDED
+								       : FAILED_DESTROYED);
 	explain_forget(c, rec);
 	rec->doomed = true;
 	if (rec->holds == 0)

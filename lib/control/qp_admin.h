@@ -16,11 +16,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "client_area.h"
 #include "conf.h"
 #include "events.h"
 #include "neigh.h"
 #include "objects.h"
+#include "owner.h"
 #include "qp.h"
 #include "qp_attr.h"
 #include "qp_control.h"
@@ -29,7 +29,6 @@
 #include "refusal.h"
 
 struct ask;
-struct client;
 struct control;
 struct story;
 
@@ -40,7 +39,7 @@ struct qp_shared {
 	struct conf_knobs knobs; /* in effect */
 	struct mem_region *send_region; /* send_feed: what all of them send, or read into */
 	bool configured; /* by the file, not while it runs */
-	struct client *client; /* whose QP it is, or NULL: then `count` is 1, without feeds */
+	struct owner *owner; /* whose QP it is, or NULL: then `count` is 1, without feeds */
 };
 
 /** The last fatal fault that a worker reported (RX-ERR-04). */
@@ -84,8 +83,8 @@ struct qp_rec {
 	struct qp_fatal fatal;
 	struct event_last last_event;
 	struct story *story; /* flight recorder at the last error, or NULL */
-	TAILQ_ENTRY(qp_rec) of_client;
-	struct client_rings rings; /* in the client's memory */
+	TAILQ_ENTRY(qp_rec) of_owner;
+	struct owner_rings rings; /* in the client's memory */
 	uint16_t holds;      /* handlers that are at work on it (AEQ-06) */
 	bool doomed;         /* destroyed while held: freed with the last hold */
 };
@@ -113,7 +112,7 @@ struct qp_rec *qp_admin_next(struct control *c, uint32_t *slot);
 int qp_admin_create(
 	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r);
 /** One QP of a client, with its rings in memory that it shares. */
-int qp_admin_create_for(struct control *c, struct client *client, const struct conf_qp *conf,
+int qp_admin_create_for(struct control *c, struct owner *owner, const struct conf_qp *conf,
 	struct qp_rec **rec, struct refusal *r);
 /** What a decoded modify asks for. Nothing changes on a refusal. */
 int qp_admin_modify(

@@ -77,7 +77,7 @@ qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 }
 
 static int
-alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, struct qp_rec *rec,
+alloc_qp(struct control *c, struct owner *owner, const struct conf_qp *conf, struct qp_rec *rec,
 	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
@@ -105,9 +105,9 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
 	/* What receives without a post needs its memory from the beginning. */
-	p.compact = conf->count >= MANY && client == NULL && rec->srq == NULL && !feed;
-	if (client != NULL) {
-		const int rc = client_rings_lend(c, client, &p, &rec->rings, r);
+	p.compact = conf->count >= MANY && owner == NULL && rec->srq == NULL && !feed;
+	if (owner != NULL) {
+		const int rc = owner_rings_lend(&c->env, owner, &p, &rec->rings, r);
 
 		if (rc != 0)
 			return rc;
@@ -115,8 +115,8 @@ alloc_qp(struct control *c, struct client *client, const struct conf_qp *conf, s
 	rec->qp = qp_alloc(&p);
 	if (rec->qp != NULL)
 		return 0;
-	if (client != NULL)
-		client_rings_return(client, &rec->rings);
+	if (owner != NULL)
+		owner_rings_return(owner, &rec->rings);
 	return refuse(r, ENOMEM, "no memory for a QP of these capacities");
 }
 
@@ -178,9 +178,10 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 		rec->srq->q.users++;
 	}
 	qp->user = rec;
-	if (rec->shared->client != NULL) {
-		qp->sq.client = rec->shared->client->id;
-		client_add_qp(rec->shared->client, rec);
+	if (rec->shared->owner != NULL) {
+		qp->sq.client = rec->shared->owner->id;
+		TAILQ_INSERT_TAIL(&rec->shared->owner->qps, rec, of_owner);
+		rec->shared->owner->qps_n++;
 	}
 	qp_rings_attach(rec);
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
@@ -219,7 +220,7 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 		rc = qp_number_pick(c, conf->qp_num, &qpn, r);
 	if (rc != 0)
 		goto free_rec;
-	rc = alloc_qp(c, shared->client, conf, rec, r);
+	rc = alloc_qp(c, shared->owner, conf, rec, r);
 	if (rc != 0)
 		goto free_rec;
 	if ((conf->given & CONF_QP_RECV_FEED) != 0) {
@@ -367,12 +368,12 @@ qp_admin_create(
 }
 
 int
-qp_admin_create_for(struct control *c, struct client *client, const struct conf_qp *conf,
+qp_admin_create_for(struct control *c, struct owner *owner, const struct conf_qp *conf,
 	struct qp_rec **rec, struct refusal *r)
 {
 	struct qp_shared *shared = make_shared(c, conf);
 
 	if (shared != NULL)
-		shared->client = client;
+		shared->owner = owner;
 	return create_all(c, shared, conf, rec, r);
 }

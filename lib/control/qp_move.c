@@ -131,7 +131,7 @@ check(struct control *c, const struct qp_rec *rec, uint32_t to, struct refusal *
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
-	if (rec->shared->client != NULL)
+	if (rec->shared->owner != NULL)
 		return refuse(r, ENOTSUP, "QP %u is an application's: it stays on its worker",
 			rec->qp->qpn);
 	if (!env_worker_sends(&c->env, rec->port, to))

@@ -31,18 +31,6 @@ regions_note_gone(struct control *c, const struct object_mr *mr)
 	v->gone_ns = c->env.now != 0 ? c->env.now : 1;
 }
 
-/* What a client makes has names that begin with its own: client_name(). */
-static bool
-may_see(const struct client *viewer, const char *name)
-{
-	char prefix[CONF_NAME_MAX];
-
-	if (viewer == NULL)
-		return true;
-	snprintf(prefix, sizeof(prefix), "client %u ", viewer->id);
-	return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 /* The i-th newest of those that are gone; NULL: no more. */
 static const struct region_view *
 gone_at(const struct regions_gone *g, uint32_t i)
@@ -61,7 +49,7 @@ is_it(const struct region_view *v, const struct mem_refusal *m)
 }
 
 bool
-regions_of(struct control *c, const struct client *viewer, const struct mem_refusal *m,
+regions_of(struct control *c, const struct owner *viewer, const struct mem_refusal *m,
 	struct region_view *out)
 {
 	const struct region_view *gone;
@@ -75,12 +63,12 @@ regions_of(struct control *c, const struct client *viewer, const struct mem_refu
 			continue;
 		view(mr, out);
 		if (is_it(out, m))
-			return may_see(viewer, out->name);
+			return owner_may_see(viewer, out->name);
 	}
 	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
 		if (is_it(gone, m)) {
 			*out = *gone;
-			return may_see(viewer, out->name);
+			return owner_may_see(viewer, out->name);
 		}
 	}
 	return false;
@@ -156,8 +144,8 @@ weight(unsigned int why)
 }
 
 unsigned int
-regions_meant(struct control *c, const struct client *viewer, const struct mem_refusal *m,
-	ns_t when, struct region_view *out)
+regions_meant(struct control *c, const struct owner *viewer, const struct mem_refusal *m, ns_t when,
+	struct region_view *out)
 {
 	const struct region_view *gone;
 	unsigned int best = 0;
@@ -169,7 +157,7 @@ regions_meant(struct control *c, const struct client *viewer, const struct mem_r
 		const struct mem_region *r = mr->region;
 		const unsigned int why = likeness(m, r->key, r->pd, r->va, r->length);
 
-		if (weight(why) <= weight(best) || !may_see(viewer, n->name) ||
+		if (weight(why) <= weight(best) || !owner_may_see(viewer, n->name) ||
 			!atomic_load_explicit(&r->valid, memory_order_relaxed))
 			continue;
 		best = why;
@@ -180,7 +168,7 @@ regions_meant(struct control *c, const struct client *viewer, const struct mem_r
 			likeness(m, gone->key, gone->pd_id, gone->va, gone->length);
 
 		if (gone->gone_ns < when || gone->revoked || weight(why) <= weight(best) ||
-			!may_see(viewer, gone->name))
+			!owner_may_see(viewer, gone->name))
 			continue;
 		best = why;
 		*out = *gone;

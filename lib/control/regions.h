@@ -19,7 +19,7 @@
 
 #define REGIONS_GONE 256
 
-struct client;
+struct owner;
 struct control;
 struct object_mr;
 
@@ -51,7 +51,7 @@ void regions_note_gone(struct control *c, const struct object_mr *mr);
  * @param viewer an application, or NULL: the operator.
  * @return false: there is none that the viewer may know of.
  */
-bool regions_of(struct control *c, const struct client *viewer, const struct mem_refusal *m,
+bool regions_of(struct control *c, const struct owner *viewer, const struct mem_refusal *m,
 	struct region_view *out);
 /** The region that has the key, or the last one that had it. @return false: none. */
 bool regions_by_key(struct control *c, uint32_t key, struct region_view *out);
@@ -59,7 +59,7 @@ bool regions_by_key(struct control *c, uint32_t key, struct region_view *out);
  * Another region that the request refused at `when` may have been meant for: it was there then.
  * @return why: REGION_* flags, 0: there is none.
  */
-unsigned int regions_meant(struct control *c, const struct client *viewer,
+unsigned int regions_meant(struct control *c, const struct owner *viewer,
 	const struct mem_refusal *m, ns_t when, struct region_view *out);
 /** Name of a protection domain, "" if it is gone. */
 const char *regions_pd_name(const struct control *c, uint32_t id);

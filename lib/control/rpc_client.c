@@ -42,8 +42,8 @@ rpc_client_result(struct rpc_call *call, json_t *result)
 	struct client *cl = call->client->app;
 	json_t *list = NULL;
 
-	for (uint32_t i = 0; i < cl->areas_n && result != NULL; i++) {
-		struct client_area *a = &cl->areas[i];
+	for (uint32_t i = 0; i < cl->o.areas_n && result != NULL; i++) {
+		struct owner_area *a = &cl->o.areas[i];
 
 		if (a->told)
 			continue;
@@ -163,7 +163,7 @@ bells_json(const struct control *c, const struct client *cl)
 
 		list = conf_json_append(
 			list, json_pack("{s:i, s:I, s:I}", "area", (int)b->place.area, "offset",
-				      (json_int_t)client_place_offset(&b->place), "entries",
+				      (json_int_t)owner_place_offset(&b->place), "entries",
 				      (json_int_t)b->entries));
 	}
 	return list;
@@ -189,7 +189,7 @@ open_client(struct rpc_call *call)
 	cl = call->client->app;
 	give_fd(call, cl->async_fd);
 	return rpc_client_result(
-		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)cl->id,
+		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)cl->o.id,
 			      "version", ROCELANE_VERSION, "limits", limits_json(c), "ports",
 			      ports_json(c), "bells", bells_json(c, cl)));
 }
@@ -214,7 +214,7 @@ pd_create(struct rpc_call *call)
 
 	if (cl->pds.n >= most)
 		return rpc_client_over(call, "pd", cl->pds.n, most);
-	client_name(cl, "pd", conf.name);
+	owner_name(&cl->o, "pd", conf.name);
 	if (object_pd_create(call->c, &conf, &r) != 0)
 		return rpc_refused(call, &r);
 	pd = object_pd_find(call->c, conf.name, &r);
@@ -277,11 +277,11 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
 	if (cl->mrs.n >= l->mrs)
 		return rpc_client_over(call, "mr", cl->mrs.n, l->mrs);
-	if (p->length > l->memory || cl->memory > l->memory - p->length) {
+	if (p->length > l->memory || cl->o.memory > l->memory - p->length) {
 		refuse(&r, ENOMEM,
 			"length %" PRIu64 " more than the %" PRIu64
 			" bytes in use are over control.client_limits.memory (%" PRIu64 ")",
-			p->length, cl->memory, l->memory);
+			p->length, cl->o.memory, l->memory);
 		return rpc_refused(call, &r);
 	}
 	if ((p->access & needs_local) != 0 && (p->access & CONF_ACCESS_LOCAL_WRITE) == 0)
@@ -293,7 +293,7 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 		.access = p->access,
 		.remote_invalidate = p->remote_invalidate };
 	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
-	client_name(cl, "mr", conf->name);
+	owner_name(&cl->o, "mr", conf->name);
 	return 0;
 }
 
@@ -323,7 +323,7 @@ mr_register(struct rpc_call *call)
 		object_mr_destroy(call->c, mr, &r);
 		return rpc_result(call, NULL);
 	}
-	cl->memory += mr->region->area.len;
+	cl->o.memory += mr->region->area.len;
 	return rpc_result(call, json_pack("{s:I, s:I}", "handle", (json_int_t)handle, "key",
 					(json_int_t)mr->region->key));
 }
@@ -342,7 +342,7 @@ mr_deregister(struct rpc_call *call)
 	bytes = mr->region->area.len;
 	if (object_mr_destroy(call->c, mr, &r) != 0)
 		return rpc_refused(call, &r);
-	cl->memory -= bytes;
+	cl->o.memory -= bytes;
 	client_table_remove(&cl->mrs, p->handle);
 	return rpc_result(call, json_object());
 }

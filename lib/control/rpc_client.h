@@ -16,7 +16,7 @@ struct p_handle {
 extern const struct conf_table rpc_handle_table;
 
 /** Where a client finds a ring: area, offset, entries, stride. */
-json_t *rpc_client_ring(const struct client_place *at, const struct ring *r);
+json_t *rpc_client_ring(const struct owner_place *at, const struct ring *r);
 /** "cq 3 does not exist". */
 int rpc_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle);
 /** "this client has 64 pds, and ..." */

@@ -9,10 +9,10 @@
 #include "rpc_params.h"
 
 json_t *
-rpc_client_ring(const struct client_place *at, const struct ring *r)
+rpc_client_ring(const struct owner_place *at, const struct ring *r)
 {
 	return json_pack("{s:i, s:I, s:I, s:I}", "area", (int)at->area, "offset",
-		(json_int_t)client_place_offset(at), "entries", (json_int_t)r->mask + 1, "stride",
+		(json_int_t)owner_place_offset(at), "entries", (json_int_t)r->mask + 1, "stride",
 		(json_int_t)r->stride);
 }
 
@@ -35,12 +35,12 @@ cq_make(struct control *c, struct client_cq *q, uint32_t cqe, struct refusal *r)
 {
 	struct conf_cq conf = { .cqe = cqe };
 	void *mem;
-	int rc = client_place_get(c, q->client,
+	int rc = owner_place_get(&c->env, &q->client->o,
 		ring_size(ring_entries(cqe), sizeof(struct ring_cqe)), &q->place, &mem, r);
 
 	if (rc != 0)
 		return rc;
-	client_name(q->client, "cq", conf.name);
+	owner_name(&q->client->o, "cq", conf.name);
 	rc = object_cq_create_in(c, &conf, mem, &q->cq, r);
 	if (rc == 0)
 		q->handle = client_table_add(&q->client->cqs, q);
@@ -49,7 +49,7 @@ cq_make(struct control *c, struct client_cq *q, uint32_t cqe, struct refusal *r)
 		rc = refuse(r, ENOMEM, "out of memory");
 	}
 	if (rc != 0) {
-		client_place_put(q->client, &q->place);
+		owner_place_put(&q->client->o, &q->place);
 		return rc;
 	}
 	q->cq->client = q;
@@ -86,7 +86,7 @@ cq_create(struct rpc_call *call)
 	return rpc_client_result(
 		call, json_pack("{s:I, s:i, s:I, s:I, s:I}", "handle", (json_int_t)q->handle,
 			      "area", (int)q->place.area, "offset",
-			      (json_int_t)client_place_offset(&q->place), "entries",
+			      (json_int_t)owner_place_offset(&q->place), "entries",
 			      (json_int_t)q->cq->q.ring.mask + 1, "cqe", (json_int_t)q->cq->cqe));
 }
 
@@ -110,7 +110,7 @@ cq_destroy(struct rpc_call *call)
 		TAILQ_REMOVE(&call->c->clients.watched, q, watched);
 	}
 	client_table_remove(&cl->cqs, p->handle);
-	client_place_put(cl, &q->place);
+	owner_place_put(&cl->o, &q->place);
 	free(q);
 	return rpc_result(call, json_object());
 }
@@ -204,7 +204,7 @@ qp_create(struct rpc_call *call)
 
 	if (rc != 0)
 		return rc;
-	if (qp_admin_create_for(call->c, cl, &conf, &rec, &r) != 0)
+	if (qp_admin_create_for(call->c, &cl->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_client_result(call,
 		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qp->qpn, "worker",
@@ -226,7 +226,7 @@ check_own(struct rpc_call *call)
 	if (!json_is_integer(number) || qpn < 0 || qpn > CONF_QPN_MAX)
 		return rpc_invalid(call, "qp_num: must be a number");
 	rec = qp_admin_find(call->c, (uint32_t)qpn);
-	if (rec == NULL || rec->shared->client != call->client->app)
+	if (rec == NULL || rec->shared->owner != &call->client->app->o)
 		return rpc_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
 	return 0;
 }

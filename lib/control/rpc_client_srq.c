@@ -12,7 +12,7 @@
 static json_t *
 srq_json(const struct client_srq *s)
 {
-	json_t *o = rpc_client_ring(&s->place, &s->srq->rq);
+	json_t *o = rpc_client_ring(&s->srq->place, &s->srq->rq);
 
 	if (o == NULL)
 		return NULL;
@@ -29,7 +29,7 @@ static int
 check_outstanding(struct rpc_call *call, uint32_t more, struct refusal *r)
 {
 	const uint32_t most = call->c->env.w.conf->control.client_limits.outstanding;
-	const uint64_t now = call->client->app->outstanding;
+	const uint64_t now = call->client->app->o.outstanding;
 
 	if (now + more <= most)
 		return 0;
@@ -65,8 +65,8 @@ make(struct rpc_call *call, const struct object_pd *pd, struct client_srq *s, st
 	int rc;
 
 	memcpy(conf.pd, pd->n.name, sizeof(conf.pd));
-	client_name(s->client, "srq", conf.name);
-	rc = object_srq_create_in(call->c, &conf, s, &s->srq, r);
+	owner_name(&s->client->o, "srq", conf.name);
+	rc = object_srq_create_in(call->c, &conf, &s->client->o, &s->srq, r);
 	if (rc != 0)
 		return rc;
 	s->handle = client_table_add(&s->client->srqs, s);
@@ -74,7 +74,8 @@ make(struct rpc_call *call, const struct object_pd *pd, struct client_srq *s, st
 		object_srq_destroy(call->c, s->srq, r);
 		return refuse(r, ENOMEM, "out of memory");
 	}
-	s->client->outstanding += p->max_wr;
+	s->srq->client = s;
+	s->client->o.outstanding += p->max_wr;
 	return 0;
 }
 
@@ -144,8 +145,8 @@ srq_modify(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	if (object_srq_modify(call->c, s->srq, max_wr, limit, &r) != 0)
 		return rpc_refused(call, &r);
-	cl->outstanding += s->srq->conf.max_wr;
-	cl->outstanding -= before;
+	cl->o.outstanding += s->srq->conf.max_wr;
+	cl->o.outstanding -= before;
 	return rpc_client_result(call, srq_json(s));
 }
 
@@ -177,7 +178,7 @@ srq_destroy(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	client_event_forget(cl, EVENT_OF_SRQ, id);
 	client_table_remove(&cl->srqs, p->handle);
-	cl->outstanding -= entries;
+	cl->o.outstanding -= entries;
 	free(s);
 	return rpc_result(call, json_object());
 }

@@ -92,13 +92,13 @@ list_clients(struct rpc_call *call)
 		list = conf_json_append(list,
 			json_pack(
 				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-				"client", (json_int_t)cl->id, "name", cl->name, "pid", cl->peer.pid,
-				"uid", (json_int_t)cl->peer.uid, "gid", (json_int_t)cl->peer.gid,
-				"gone", cl->conn == NULL, "pds", (json_int_t)cl->pds.n, "mrs",
-				(json_int_t)cl->mrs.n, "cqs", (json_int_t)cl->cqs.n, "srqs",
-				(json_int_t)cl->srqs.n, "qps", (json_int_t)cl->qps_n, "memory",
-				conf_json_u64(cl->memory), "outstanding",
-				conf_json_u64(cl->outstanding)));
+				"client", (json_int_t)cl->o.id, "name", cl->o.name, "pid",
+				cl->o.process.pid, "uid", (json_int_t)cl->o.process.uid, "gid",
+				(json_int_t)cl->o.process.gid, "gone", cl->conn == NULL, "pds",
+				(json_int_t)cl->pds.n, "mrs", (json_int_t)cl->mrs.n, "cqs",
+				(json_int_t)cl->cqs.n, "srqs", (json_int_t)cl->srqs.n, "qps",
+				(json_int_t)cl->o.qps_n, "memory", conf_json_u64(cl->o.memory),
+				"outstanding", conf_json_u64(cl->o.outstanding)));
 	return rpc_result(call, list);
 }
 

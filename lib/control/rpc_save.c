@@ -61,7 +61,7 @@ qps_save(struct control *c, struct conf *out)
 	while ((rec = qp_admin_next(c, &slot)) != NULL && out->n_qps < c->qps_n) {
 		struct conf_qp *q = &out->qps[out->n_qps];
 
-		if (rec->shared->client != NULL)
+		if (rec->shared->owner != NULL)
 			continue; /* goes with its application */
 		qp_conf(c, rec, q);
 		q->qp_state = state_to_save(rec);
@@ -94,22 +94,22 @@ objects_save(struct control *c, struct conf *out)
 		!room(&out->srqs, &c->srqs, sizeof(*out->srqs)))
 		return -ENOMEM;
 	TAILQ_FOREACH (o, &c->pds.all, all) {
-		if (!client_is_name(o->name))
+		if (!owner_is_name(o->name))
 			memcpy(out->pds[out->n_pds++].name, o->name, sizeof(o->name));
 	}
 	TAILQ_FOREACH (o, &c->mrs.all, all) {
-		if (!client_is_name(o->name))
+		if (!owner_is_name(o->name))
 			out->mrs[out->n_mrs++] = ((const struct object_mr *)(const void *)o)->conf;
 	}
 	TAILQ_FOREACH (o, &c->srqs.all, all) {
-		if (!client_is_name(o->name))
+		if (!owner_is_name(o->name))
 			out->srqs[out->n_srqs++] =
 				((const struct object_srq *)(const void *)o)->conf;
 	}
 	TAILQ_FOREACH (o, &c->cqs.all, all) {
 		struct conf_cq *cq = &out->cqs[out->n_cqs];
 
-		if (client_is_name(o->name))
+		if (owner_is_name(o->name))
 			continue;
 		out->n_cqs++;
 		memcpy(cq->name, o->name, sizeof(cq->name));

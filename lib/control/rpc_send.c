@@ -105,7 +105,7 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 {
 	const enum qp_state state = qp_admin_state(rec);
 
-	if (rec->shared->client != NULL)
+	if (rec->shared->owner != NULL)
 		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
 			rec->qp->qpn);
 	if (rec->qp->sq.feed != NULL)

@@ -371,15 +371,15 @@ is_finished(const struct rpc_client *cl)
 	       (cl->closing || !cl->follow);
 }
 
-static struct rpc_peer
+static struct owner_process
 peer_of(int fd)
 {
-	struct rpc_peer p = { .pid = 0, .uid = UINT32_MAX, .gid = UINT32_MAX };
+	struct owner_process p = { .pid = 0, .uid = UINT32_MAX, .gid = UINT32_MAX };
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-		p = (struct rpc_peer){ .pid = cred.pid, .uid = cred.uid, .gid = cred.gid };
+		p = (struct owner_process){ .pid = cred.pid, .uid = cred.uid, .gid = cred.gid };
 	return p;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "clock.h"
+#include "owner.h"
 
 #define RPC_LINE_MAX    (1u << 20) /* bytes of a line without its newline */
 #define RPC_OUT_MAX     (8u << 20)
@@ -25,13 +26,6 @@
 
 struct client;
 struct control;
-
-/** What a connection is to be told apart by (SO_PEERCRED). */
-struct rpc_peer {
-	int32_t pid;
-	uint32_t uid;
-	uint32_t gid;
-};
 
 struct rpc_client {
 	TAILQ_ENTRY(rpc_client) all;
@@ -53,7 +47,7 @@ struct rpc_client {
 	bool readable;  /* level seen by epoll and not yet exhausted */
 	bool limited;   /* came by the clients' socket: nothing but clients' methods */
 	struct client *app; /* after client_open */
-	struct rpc_peer peer;
+	struct owner_process peer;
 	int in_fds[RPC_FDS_MAX]; /* in the order in which they came */
 	uint32_t in_fds_n;
 	int out_fds[RPC_FDS_MAX]; /* to go with the byte out_fds_at of `out`; closed then */

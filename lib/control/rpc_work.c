@@ -61,7 +61,7 @@ static const struct conf_table post_recv_table = P_TABLE(p_post_recv, post_recv_
 static int
 may_receive(const struct qp_rec *rec, struct refusal *r)
 {
-	if (rec->shared->client != NULL)
+	if (rec->shared->owner != NULL)
 		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
 			rec->qp->qpn);
 	if (rec->feed != NULL)

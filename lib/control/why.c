@@ -23,10 +23,10 @@ struct known {
 static void
 learn(struct control *c, const struct why_view *v, const struct mem_refusal *m, struct known *k)
 {
-	*k = (struct known){ .m = *m, .own = v->client != NULL };
-	k->has_region = regions_of(c, v->client, m, &k->region);
+	*k = (struct known){ .m = *m, .own = v->owner != NULL };
+	k->has_region = regions_of(c, v->owner, m, &k->region);
 	/* Another's region: to this viewer there is none. */
-	if (m->region && !k->has_region && v->client != NULL) {
+	if (m->region && !k->has_region && v->owner != NULL) {
 		k->m.region = false;
 		if (m->why == MEM_WHY_OTHER_PD || m->why == MEM_WHY_REVOKED)
 			k->m.why = MEM_WHY_UNKNOWN_KEY;
@@ -37,7 +37,7 @@ learn(struct control *c, const struct why_view *v, const struct mem_refusal *m, 
 	case MEM_WHY_OTHER_PD:
 	case MEM_WHY_BELOW:
 	case MEM_WHY_BEYOND:
-		k->likeness = regions_meant(c, v->client, m, v->time_ns, &k->meant);
+		k->likeness = regions_meant(c, v->owner, m, v->time_ns, &k->meant);
 		break;
 	default:
 		break;

@@ -15,12 +15,12 @@
 #include "clock.h"
 #include "qp_failure.h"
 
-struct client;
+struct owner;
 struct control;
 
 /** Whose eyes, and when it happened. */
 struct why_view {
-	const struct client *client; /* NULL: the operator's */
+	const struct owner *owner; /* NULL: the operator's */
 	ns_t time_ns;
 };
 

@@ -19,22 +19,22 @@ sink(void *ctx UNUSED, enum log_level level UNUSED, const char *text)
 
 /* The QP fails as one of this application's. */
 static void
-fail_as(struct client *cl, uint32_t psn)
+fail_as(struct owner *cl, uint32_t psn)
 {
 	struct qp_rec *rec = qp_admin_find(fake.c, 17);
 	struct mbox_msg m = { .type = MBOX_FATAL,
 		.ev = { .qpn = 17, .time_ns = fake.c->env.now + 1, .psn = psn, .rule = 1 } };
 
-	rec->shared->client = cl;
+	rec->shared->owner = cl;
 	post_mortem_add(fake.c, rec, &m);
-	rec->shared->client = NULL;
+	rec->shared->owner = NULL;
 	rec->failed = false;
 }
 
-static struct client
+static struct owner
 application(uint32_t id, uint32_t uid)
 {
-	struct client cl = { .id = id, .peer = { .pid = (int32_t)(1000 + id), .uid = uid } };
+	struct owner cl = { .id = id, .process = { .pid = (int32_t)(1000 + id), .uid = uid } };
 
 	snprintf(cl.name, sizeof(cl.name), "app%u", id);
 	return cl;
@@ -73,7 +73,7 @@ assert_order(void)
 static void
 one_client_has_its_share(void **state UNUSED)
 {
-	struct client quiet = application(1, 100), loud = application(2, 200);
+	struct owner quiet = application(1, 100), loud = application(2, 200);
 	uint32_t psn = 0;
 
 	json_decref(rpc_ok("qp_create", qp17));
@@ -97,14 +97,14 @@ one_client_has_its_share(void **state UNUSED)
 static void
 one_user_has_its_share(void **state UNUSED)
 {
-	struct client quiet = application(1, 100), beside = application(2, 200);
+	struct owner quiet = application(1, 100), beside = application(2, 200);
 	uint32_t psn = 0;
 
 	json_decref(rpc_ok("qp_create", qp17));
 	for (uint32_t i = 0; i < 10; i++)
 		fail_as(&quiet, psn++);
 	for (uint32_t i = 0; i < 2000; i++) {
-		struct client again = application(10 + i, 200);
+		struct owner again = application(10 + i, 200);
 
 		fail_as(&again, psn++);
 	}
@@ -122,7 +122,7 @@ one_user_has_its_share(void **state UNUSED)
 static void
 shares_are_equal(void **state UNUSED)
 {
-	struct client a = application(1, 100), b = application(2, 200);
+	struct owner a = application(1, 100), b = application(2, 200);
 	uint32_t psn = 0;
 
 	json_decref(rpc_ok("qp_create", qp17));
@@ -140,7 +140,7 @@ shares_are_equal(void **state UNUSED)
 static void
 lines_have_a_limit(void **state UNUSED)
 {
-	struct client loud = application(2, 200), quiet = application(3, 300);
+	struct owner loud = application(2, 200), quiet = application(3, 300);
 
 	json_decref(rpc_ok("qp_create", qp17));
 	log_set_sink(sink, NULL);

@@ -12,7 +12,7 @@
 #define THEIR 0x400777u  /* client 4's */
 #define OURS  0x5000999u /* the operator's, named in the configuration's way */
 
-static const struct client three = { .id = 3 };
+static const struct owner three = { .id = 3 };
 
 static void
 pd_make(const char *name)
@@ -76,15 +76,15 @@ asked(uint32_t key, uint64_t va, uint32_t length)
 }
 
 static json_t *
-seen(const struct client *viewer, const struct mem_refusal *m)
+seen(const struct owner *viewer, const struct mem_refusal *m)
 {
-	const struct why_view view = { .client = viewer, .time_ns = fake.now };
+	const struct why_view view = { .owner = viewer, .time_ns = fake.now };
 
 	return why_memory(fake.c, &view, m);
 }
 
 static char *
-told(const struct client *viewer, const struct mem_refusal *m)
+told(const struct owner *viewer, const struct mem_refusal *m)
 {
 	json_t *v = seen(viewer, m);
 	char *text = json_dumps(v, 0);
