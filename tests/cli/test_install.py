@@ -80,6 +80,7 @@ class Install(unittest.TestCase):
                       self.plan.values())
         self.assertIn("/usr/local/bin/rocelanectl", self.plan.values())
         self.assertEqual("/usr/local/lib/systemd/system", self.where("rocelane.service"))
+        self.assertIn("/usr/local/lib/sysusers.d/rocelane.conf", self.plan.values())
         self.assertIn("/usr/local/share/rocelane/grafana/rocelane.json", self.plan.values())
 
     def test_every_example_and_the_schema(self):

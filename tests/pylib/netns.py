@@ -62,6 +62,12 @@ def enter():
                       "its own: %s" % "; ".join([os.strerror(error)] + closed))
 
 
+def has_other_users():
+    """Is there more than one user id in here, so that one may be changed to?"""
+    with open("/proc/self/uid_map", encoding="ascii") as f:
+        return sum(int(line.split()[2]) for line in f) > 1
+
+
 def check():
     """Would enter() work? A child tries; we stay where we are."""
     child = os.fork()
@@ -75,10 +81,12 @@ def check():
         enter()     # says why not
 
 
-def locked_frames(want, size, queues=1):
-    """How many frames of `size` net_af_packet's rings may have, which are locked in memory."""
+def locked_frames(want, size, queues=1, as_user=False):
+    """How many frames of `size` net_af_packet's rings may have, which are locked in memory.
+
+    `as_user`: for a process without CAP_IPC_LOCK, whoever we are."""
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
-    if not _as_user or limit == resource.RLIM_INFINITY:
+    if not (_as_user or as_user) or limit == resource.RLIM_INFINITY:
         return want
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit))
     while want > FEWEST_FRAMES and 2 * want * size * queues > limit * 3 // 4:

@@ -82,13 +82,13 @@ def die_with_parent():
     netns.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def live_config(sock=None, **sections):
+def live_config(sock=None, as_user=False, **sections):
     """dut.base_config() on net_af_packet; frames up to IF_MTU. The socket is Process's choice."""
     config = dut.base_config(**sections)
     config["eal"] = ["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
                      "--log-level=error",
                      "--vdev=net_af_packet0,iface=%s,blocksz=65536,framesz=16384,framecnt=%d" %
-                     (DUT_IF, netns.locked_frames(512, 16384, 2))]
+                     (DUT_IF, netns.locked_frames(512, 16384, 2, as_user))]
     config["lcores"] = {"control": 0, "workers": [1], "idle": "sleep"}
     if sock is not None:
         config["control"] = {"socket": sock}
@@ -133,7 +133,8 @@ class Connection:
 class Process:
     """A running program, its files in a directory of its own."""
 
-    def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent):
+    def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent, owner=None):
+        """`owner`: the user id that `prepare` changes to."""
         self.dir = tempfile.mkdtemp(prefix="rocelane-live-")
         config_path = os.path.join(self.dir, "config.json")
         if config is None:
@@ -143,6 +144,8 @@ class Process:
             self.socket_path = config["control"]["socket"]
         with open(config_path, "w", encoding="utf-8") as f:
             f.write(config if isinstance(config, str) else json.dumps(config))
+        if owner is not None:
+            os.chown(self.dir, owner, owner)
         self._out = open(os.path.join(self.dir, "stdout"), "w+b")
         self._err = open(os.path.join(self.dir, "stderr"), "w+b")
         self.proc = subprocess.Popen(
@@ -201,8 +204,8 @@ class Process:
 class Live:
     """The process behind dut.Stepped's interface: the same tests' helpers serve both."""
 
-    def __init__(self, config=None):
-        self.process = Process(config)
+    def __init__(self, config=None, **kw):
+        self.process = Process(config, **kw)
         self.proc = self.process.proc
         self.conn = Connection(self.process.socket_path)
         self._ids = itertools.count(1)
