@@ -182,14 +182,17 @@ ring_slot(const struct ring *r, uint32_t index)
 {
 	return r->sh->slots + (size_t)(index & r->mask) * r->stride;
 }
-/** Consumer: how many entries are waiting (acquire); never more than the ring holds. */
+/**
+ * Consumer: how many entries are waiting (acquire); never more than the ring holds, and never fewer
+ * than an earlier call has said, less those given back: the caller may have built on that.
+ */
 static inline uint32_t
 ring_consume_count(struct ring *r)
 {
 	uint32_t prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
 
-	/* An index that no honest producer could have reached is not taken over. */
-	if (LIKELY(prod - r->cons <= r->mask + 1))
+	/* An index that no honest producer could have reached from the last is not taken over. */
+	if (LIKELY(prod - r->prod <= r->cons + r->mask + 1 - r->prod))
 		r->prod = prod;
 	return r->prod - r->cons;
 }

@@ -114,6 +114,44 @@ order_and_wrap(void **state UNUSED)
 	free(mem);
 }
 
+/* Between two looks of the consumer the far side takes entries back that were seen. */
+static void
+producer_takes_back(void **state UNUSED)
+{
+	void *mem = ring_memory(8, STRIDE);
+	struct ring_shared *sh = mem;
+	struct ring p, c;
+
+	ring_attach(&p, mem, 8, STRIDE, true);
+	ring_attach(&c, mem, 8, STRIDE, false);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_true(produce(&p, 8, i));
+	assert_int_equal(ring_consume_count(&c), 5);
+	for (uint32_t back = 0; back < 5; back++) {
+		atomic_store(&sh->prod, back);
+		assert_int_equal(ring_consume_count(&c), 5);
+	}
+	ring_consume_done(&c, 3);
+	for (uint32_t back = 0; back < 5; back++) {
+		atomic_store(&sh->prod, back);
+		assert_int_equal(ring_consume_count(&c), 2);
+	}
+	ring_consume_done(&c, 2);
+	for (uint32_t back = 0; back < 5; back++) {
+		atomic_store(&sh->prod, back);
+		assert_int_equal(ring_consume_count(&c), 0);
+		assert_true(ring_is_corrupt(&c));
+	}
+	/* As far as it may go, and not beyond. */
+	atomic_store(&sh->prod, 14);
+	assert_int_equal(ring_consume_count(&c), 0);
+	atomic_store(&sh->prod, 13);
+	assert_int_equal(ring_consume_count(&c), 8);
+	atomic_store(&sh->prod, 12);
+	assert_int_equal(ring_consume_count(&c), 8);
+	free(mem);
+}
+
 static void
 full_and_limit(void **state UNUSED)
 {
@@ -310,6 +348,7 @@ main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(layout),
 		cmocka_unit_test(order_and_wrap),
+		cmocka_unit_test(producer_takes_back),
 		cmocka_unit_test(full_and_limit),
 		cmocka_unit_test(index_wraps_2_to_32),
 		cmocka_unit_test(hostile_producer),
