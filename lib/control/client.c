@@ -77,9 +77,8 @@ bells_open(struct control *c, struct client *cl, struct refusal *r)
 		return refuse(r, ENOMEM, "out of memory");
 	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
 		struct client_bells *b = &cl->bells[w];
-		const struct ask_request q = {
-			.type = MBOX_CLIENT_ATTACH, .worker = (uint16_t)w, .client = &b->worker_side
-		};
+		const struct ask_request q = { .worker = (uint16_t)w,
+			.msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &b->worker_side } };
 		void *mem;
 		int rc = owner_place_get(
 			&c->env, &cl->o, ring_bells_size(entries), &b->place, &mem, r);
@@ -105,9 +104,8 @@ bells_close(struct control *c, struct client *cl)
 
 	for (uint32_t w = 0; cl->bells != NULL && w < c->env.w.workers_n; w++) {
 		struct client_bells *b = &cl->bells[w];
-		const struct ask_request q = {
-			.type = MBOX_CLIENT_DETACH, .worker = (uint16_t)w, .client = &b->worker_side
-		};
+		const struct ask_request q = { .worker = (uint16_t)w,
+			.msg = { .type = MBOX_CLIENT_DETACH, .client.client = &b->worker_side } };
 
 		if (b->attached && ask_and_wait(&c->env, &q) == 0)
 			b->attached = false;

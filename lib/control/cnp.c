@@ -10,7 +10,7 @@
 void
 cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 {
-	struct qp_rec *rec = qp_admin_find(c, m->ev.qpn);
+	struct qp_rec *rec = qp_admin_find(c, m->cnp.qpn);
 	struct wire_template t;
 	uint8_t *frame = c->frame_tx;
 	uint32_t len;
@@ -18,7 +18,7 @@ cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 	if (rec != NULL)
 		qp_alternate_sync(c, rec);
 	if (rec == NULL || !rec->attached || rec->pending || rec->qp->worker != worker ||
-		rec->qp != m->ev.object || !rec->attr.path_resolved || rec->port < 0)
+		rec->qp != m->cnp.qp || !rec->attr.path_resolved || rec->port < 0)
 		return;
 	wire_template_init(&t, &rec->attr.path, rec->attr.pkey, rec->attr.dest_qp_num);
 	len = wire_cnp_write(&t, frame, &rec->qp->cnp);

@@ -37,7 +37,7 @@ message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		cnp_send(c, m, worker);
 		break;
 	case MBOX_PACKET:
-		frames_receive(c, m->pkt.m, m->port);
+		frames_receive(c, m->pkt.m, m->pkt.port);
 		break;
 	default:
 		break;

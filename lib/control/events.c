@@ -295,23 +295,25 @@ static void
 abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
 	const struct aeq_flush flush = ring_aeq_flush_of(e->code);
-	const uint32_t queue = e->flags & (AEQ_RQ | AEQ_SQ);
-	const struct ask_request q = { .type = MBOX_QP_FAIL,
-		.worker = rec->qp->worker,
-		.qp = rec->qp,
-		.mask = flush.status | queue << 8 | (uint32_t)e->wqe_index << 16 };
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_FAIL,
+			.fail = { .qp = rec->qp,
+				.wqe_index = e->wqe_index,
+				.queue = e->flags & (AEQ_RQ | AEQ_SQ),
+				.status = flush.status } } };
 	struct event out = event_of(e, EVENT_OF_QP);
+	struct mbox_done done = { 0 };
 	int rc;
 
 	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, ring_aeq_code_text(e->code),
 		ring_aeq_source_name(e->source), flush.name);
-	rc = ask_and_wait(&c->env, &q);
+	rc = ask_and_answer(&c->env, &q, &done);
 	if (rc == -EALREADY)
 		return; /* it was told of before */
-	if (rc < 0)
+	if (rc != 0)
 		log_error("QP %u: worker %u does not bring it to ERR: %s", rec->qp->qpn,
 			rec->qp->worker, strerror(-rc));
-	if (rc > 0 && rec->shared->knobs.ae_with_cqe == 0)
+	if (done.carried && rec->shared->knobs.ae_with_cqe == 0)
 		return;
 	out.event = flush.event;
 	add(c, &out);

@@ -51,7 +51,7 @@ send_by(struct control *c, uint16_t port, uint16_t worker, uint32_t cnp_of, cons
 	uint32_t len)
 {
 	const struct env_port *p = &c->env.w.ports[port];
-	struct mbox_msg msg = { .type = MBOX_TX, .port = p->id };
+	struct mbox_msg msg = { .type = MBOX_TX, .tx = { .cnp_of = cnp_of, .port = p->id } };
 	const uint32_t padded = len < FRAME_MIN ? FRAME_MIN : len;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool);
 	char *data = m != NULL ? rte_pktmbuf_append(m, (uint16_t)padded) : NULL;
@@ -63,9 +63,7 @@ send_by(struct control *c, uint16_t port, uint16_t worker, uint32_t cnp_of, cons
 	}
 	memcpy(data, frame, len);
 	memset(data + len, 0, padded - len);
-	msg.pkt.m = m;
-	msg.pkt.time_ns = c->env.now;
-	msg.pkt.cnp_of = cnp_of;
+	msg.tx.m = m;
 	if (mbox_send_down(c->env.w.workers[worker].mbox, &msg) != 0) {
 		rte_pktmbuf_free(m);
 		c->frames.tx_lost++;

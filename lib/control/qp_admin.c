@@ -163,9 +163,8 @@ qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
 	int rc = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct ask_request q = {
-			.type = MBOX_QP_QUERY, .qp = recs[i]->qp, .worker = recs[i]->qp->worker
-		};
+		const struct ask_request q = { .worker = recs[i]->qp->worker,
+			.msg = { .type = MBOX_QP_QUERY, .query.qp = recs[i]->qp } };
 
 		if (!recs[i]->attached)
 			qp_snapshot(recs[i]->qp, c->env.now, &out[i]);
@@ -192,11 +191,8 @@ int
 qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r)
 {
 	const struct qp_attr attr = { .trace = on };
-	const struct ask_request q = { .type = MBOX_QP_MODIFY,
-		.worker = rec->qp->worker,
-		.qp = rec->qp,
-		.mask = QP_ATTR_TRACE,
-		.attr = &attr };
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, &attr, QP_ATTR_TRACE } } };
 	int rc;
 
 	if (rec->attached) {
@@ -217,11 +213,9 @@ qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r)
 
 	*n = 0;
 	while ((rec = qp_admin_next(c, &slot)) != NULL) {
-		const struct ask_request q = { .type = MBOX_QP_MODIFY,
-			.worker = rec->qp->worker,
-			.qp = rec->qp,
-			.mask = QP_ATTR_TRACE,
-			.attr = &attr };
+		const struct ask_request q = { .worker = rec->qp->worker,
+			.msg = { .type = MBOX_QP_MODIFY,
+				.modify = { rec->qp, &attr, QP_ATTR_TRACE } } };
 		struct ask *a;
 
 		++*n;
@@ -245,11 +239,8 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 	struct wire_path *path = alternate ? &rec->attr.alt_path : &rec->attr.path;
 	const enum qp_state state = qp_admin_state(rec);
 	struct qp_attr attr;
-	const struct ask_request q = { .type = MBOX_QP_MODIFY,
-		.worker = rec->qp->worker,
-		.qp = rec->qp,
-		.mask = QP_ATTR_NEW_MAC,
-		.attr = &attr };
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, &attr, QP_ATTR_NEW_MAC } } };
 	struct ask *a;
 
 	if (c->env.asks.busy >= ASK_SLOTS / 2)

@@ -24,7 +24,8 @@ static int
 post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, struct qp_walk *walk,
 	struct refusal *r)
 {
-	struct ask_request q = { .type = MBOX_QP_ATTACH, .worker = rec->qp->worker, .qp = rec->qp };
+	struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_ATTACH, .qp.qp = rec->qp } };
 	int rc = 0;
 
 	if (ch->from == QPS_RESET) {
@@ -35,9 +36,8 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 		rc = post(c, walk, &q, r);
 		rec->pending = rc == 0;
 	}
-	q.type = MBOX_QP_MODIFY;
-	q.mask = ch->mask | QP_ATTR_STATE;
-	q.attr = &ch->attr;
+	q.msg = (struct mbox_msg){ .type = MBOX_QP_MODIFY,
+		.modify = { rec->qp, &ch->attr, ch->mask | QP_ATTR_STATE } };
 	if (rc == 0)
 		rc = post(c, walk, &q, r);
 	if (rc != 0)
@@ -102,11 +102,9 @@ qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, stru
 static struct ask *
 post_end(struct control *c, struct qp_rec *rec)
 {
-	struct ask_request q = { .type = MBOX_QP_MODIFY,
-		.worker = rec->qp->worker,
-		.qp = rec->qp,
-		.mask = QP_ATTR_STATE,
-		.attr = &rec->attr };
+	struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_MODIFY,
+			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
 	struct ask *a;
 
 	rec->attr.cur_qp_state = (uint8_t)qp_admin_state(rec);
@@ -114,7 +112,7 @@ post_end(struct control *c, struct qp_rec *rec)
 	a = ask_send(&c->env, &q);
 	if (a != NULL)
 		ask_forget(a, NULL, NULL, NULL);
-	q.type = MBOX_QP_DETACH;
+	q.msg = (struct mbox_msg){ .type = MBOX_QP_DETACH, .qp.qp = rec->qp };
 	return ask_send(&c->env, &q);
 }
 

@@ -11,7 +11,8 @@
 static void
 tell(struct env *env, uint8_t type, uint32_t worker, struct qp *qp)
 {
-	const struct ask_request q = { .type = type, .worker = (uint16_t)worker, .qp = qp };
+	const struct ask_request q = { .worker = (uint16_t)worker,
+		.msg = { .type = type, .qp.qp = qp } };
 	struct ask *a = ask_send(env, &q);
 
 	if (a != NULL)
@@ -41,9 +42,8 @@ late_adopt(void *ctx, struct ask *a)
 static struct ask *
 ask_adopt(struct control *c, struct qp_rec *rec, uint32_t to)
 {
-	const struct ask_request q = {
-		.type = MBOX_QP_ADOPT, .worker = (uint16_t)to, .qp = rec->qp
-	};
+	const struct ask_request q = { .worker = (uint16_t)to,
+		.msg = { .type = MBOX_QP_ADOPT, .qp.qp = rec->qp } };
 
 	c->worker_qps[rec->qp->worker]--;
 	c->worker_qps[to]++;
@@ -55,7 +55,7 @@ late_release(void *ctx, struct ask *a)
 {
 	struct control *c = ctx;
 	struct qp_rec *rec = a->arg;
-	struct ask *b = a->rc == 0 ? ask_adopt(c, rec, rec->move_to) : NULL;
+	struct ask *b = a->done.rc == 0 ? ask_adopt(c, rec, rec->move_to) : NULL;
 
 	if (b != NULL) {
 		ask_forget(b, late_adopt, c, rec);
@@ -69,7 +69,8 @@ late_release(void *ctx, struct ask *a)
 static int
 park(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
-	struct ask_request q = { .type = MBOX_QP_PARK, .qp = rec->qp, .mask = to };
+	struct ask_request q = { .msg = { .type = MBOX_QP_PARK,
+					 .move = { rec->qp, (uint16_t)to } } };
 	int rc;
 
 	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
@@ -84,9 +85,8 @@ park(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
 static int
 release(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
-	const struct ask_request q = {
-		.type = MBOX_QP_RELEASE, .worker = rec->qp->worker, .qp = rec->qp, .mask = to
-	};
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_RELEASE, .move = { rec->qp, (uint16_t)to } } };
 	int rc = -EAGAIN;
 
 	for (uint32_t i = 0; i < RELEASE_TRIES && rc == -EAGAIN; i++) {

@@ -14,12 +14,13 @@ give(struct control *c, uint16_t worker)
 {
 	struct qp_stock *s = &c->stock[worker];
 	uint32_t n = s->given / 2 < STOCK_FIRST ? STOCK_FIRST : (uint32_t)(s->given / 2);
-	struct ask_request q = { .type = MBOX_SIDES, .worker = worker };
+	struct ask_request q = { .worker = worker, .msg.type = MBOX_SIDES };
+	struct qp_side *list;
 	struct ask *a;
 
 	n = n < STOCK_MOST ? n : STOCK_MOST;
-	q.sides = qp_sides_alloc(n, c->env.w.numa_node);
-	if (q.sides == NULL) {
+	list = qp_sides_alloc(n, c->env.w.numa_node);
+	if (list == NULL) {
 		if (!s->short_told)
 			log_warn("worker %u: no memory for READs and error counters of more QPs: "
 				 "raise EAL's -m",
@@ -28,11 +29,12 @@ give(struct control *c, uint16_t worker)
 		return;
 	}
 	n = 0;
-	for (const struct qp_side *side = q.sides; side != NULL; side = side->next)
+	for (const struct qp_side *side = list; side != NULL; side = side->next)
 		n++;
+	q.msg.sides.list = list;
 	a = ask_send(&c->env, &q);
 	if (a == NULL) {
-		qp_sides_free(q.sides);
+		qp_sides_free(list);
 		return;
 	}
 	ask_forget(a, NULL, NULL, NULL);
@@ -70,9 +72,8 @@ qp_stock_begin(struct control *c, const struct qp_rec *rec, uint32_t worker)
 int
 qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r)
 {
-	const struct ask_request q = {
-		.type = MBOX_QP_WORK, .worker = rec->qp->worker, .qp = rec->qp
-	};
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_WORK, .qp.qp = rec->qp } };
 	int rc;
 
 	if (!rec->qp->compact || rec->has_work)

@@ -191,7 +191,7 @@ qp_walk_late_attach(void *ctx UNUSED, struct ask *a)
 	struct qp_rec *rec = a->arg;
 
 	rec->pending = false;
-	rec->attached = a->rc == 0;
+	rec->attached = a->done.rc == 0;
 }
 
 void
@@ -207,9 +207,8 @@ qp_walk_late_detach(void *ctx UNUSED, struct ask *a)
 static int
 hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 {
-	const struct ask_request q = { .type = attach ? MBOX_QP_ATTACH : MBOX_QP_DETACH,
-		.worker = rec->qp->worker,
-		.qp = rec->qp };
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = attach ? MBOX_QP_ATTACH : MBOX_QP_DETACH, .qp.qp = rec->qp } };
 	struct ask *a;
 	int rc;
 
@@ -249,11 +248,8 @@ static int
 carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
 	struct refusal *r)
 {
-	const struct ask_request q = { .type = MBOX_QP_MODIFY,
-		.worker = rec->qp->worker,
-		.qp = rec->qp,
-		.mask = mask,
-		.attr = attr };
+	const struct ask_request q = { .worker = rec->qp->worker,
+		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, attr, mask } } };
 	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port >= 0 &&
 			   rec->qp->port != c->env.w.ports[rec->port].id;
 	struct refusal ignored;

@@ -244,7 +244,7 @@ ring_doorbell(struct control *c, void *queue)
 {
 	const struct qp_rec *rec = queue;
 	const struct ask_request q = {
-		.type = MBOX_QP_POSTED, .worker = rec->qp->worker, .qp = rec->qp
+		.worker = rec->qp->worker, .msg = { .type = MBOX_QP_POSTED, .qp.qp = rec->qp }
 	};
 
 	if (rec->attached)

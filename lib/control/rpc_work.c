@@ -140,7 +140,7 @@ flush_if_dead(struct control *c, void *queue)
 {
 	const struct qp_rec *rec = queue;
 	const struct ask_request q = {
-		.type = MBOX_QP_FLUSH, .worker = rec->qp->worker, .qp = rec->qp
+		.worker = rec->qp->worker, .msg = { .type = MBOX_QP_FLUSH, .qp.qp = rec->qp }
 	};
 
 	atomic_thread_fence(memory_order_seq_cst);

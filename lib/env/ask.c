@@ -58,7 +58,7 @@ struct ask *
 ask_send(struct env *env, const struct ask_request *q)
 {
 	struct patience p = patience_start(env, q->worker);
-	struct mbox_msg m = { .type = q->type };
+	struct mbox_msg m = q->msg;
 	struct ask *s;
 
 	while ((s = free_slot(&env->asks)) == NULL) {
@@ -69,18 +69,12 @@ ask_send(struct env *env, const struct ask_request *q)
 	s->worker = q->worker;
 	s->late = NULL;
 	s->arg = NULL;
-	if (q->attr != NULL)
-		s->attr = *q->attr;
 	m.cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - env->asks.slot);
-	if (q->client != NULL) {
-		m.client = q->client;
-	} else if (q->sides != NULL) {
-		m.sides = q->sides;
-	} else {
-		m.qp.qp = q->qp;
-		m.qp.attr = &s->attr;
-		m.qp.snapshot = &s->snapshot;
-		m.qp.mask = q->mask;
+	if (m.type == MBOX_QP_MODIFY) {
+		s->attr = *m.modify.attr;
+		m.modify.attr = &s->attr;
+	} else if (m.type == MBOX_QP_QUERY) {
+		m.query.snapshot = &s->snapshot;
 	}
 	while (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0) {
 		if (!patience_turn(env, &p))
@@ -104,7 +98,7 @@ ask_wait(struct env *env, struct ask *a)
 		env->asks.silent[a->worker] = true;
 		return -ETIMEDOUT;
 	}
-	return a->rc;
+	return a->done.rc;
 }
 
 void
@@ -124,7 +118,7 @@ ask_forget(struct ask *a, void (*late)(void *ctx, struct ask *a), void *ctx, voi
 }
 
 int
-ask_and_wait(struct env *env, const struct ask_request *q)
+ask_and_answer(struct env *env, const struct ask_request *q, struct mbox_done *done)
 {
 	struct ask *a = ask_send(env, q);
 	int rc;
@@ -132,9 +126,19 @@ ask_and_wait(struct env *env, const struct ask_request *q)
 	if (a == NULL)
 		return -EBUSY;
 	rc = ask_wait(env, a);
-	if (a->state == ASK_DONE)
+	if (a->state == ASK_DONE) {
+		*done = a->done;
 		ask_release(env, a);
+	}
 	return rc;
+}
+
+int
+ask_and_wait(struct env *env, const struct ask_request *q)
+{
+	struct mbox_done done;
+
+	return ask_and_answer(env, q, &done);
 }
 
 int
@@ -144,7 +148,7 @@ ask_all(struct env *env)
 	int rc = 0;
 
 	for (uint32_t w = 0; w < env->w.workers_n; w++) {
-		const struct ask_request q = { .type = MBOX_SYNC, .worker = (uint16_t)w };
+		const struct ask_request q = { .worker = (uint16_t)w, .msg.type = MBOX_SYNC };
 
 		asked[w] = ask_send(env, &q);
 	}
@@ -164,7 +168,7 @@ take_done(struct env *env, const struct mbox_msg *m)
 
 	if (m->type != MBOX_DONE || m->cookie == 0 || s->turn != m->cookie >> SLOT_BITS)
 		return;
-	s->rc = m->rc;
+	s->done = m->done;
 	env->asks.silent[s->worker] = false;
 	if (s->state == ASK_SENT) {
 		s->state = ASK_DONE;

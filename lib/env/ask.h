@@ -28,7 +28,7 @@ struct ask {
 	uint8_t state; /* enum ask_state */
 	uint16_t worker;
 	uint32_t turn; /* makes cookies of one slot different */
-	int rc;
+	struct mbox_done done; /* the answer; its rc is 0 or -errno */
 	/* FORGOTTEN: called with rc when the DONE comes after all; may be NULL. */
 	void (*late)(void *ctx, struct ask *a);
 	void *late_ctx;
@@ -44,14 +44,10 @@ struct asks {
 	uint32_t busy;
 };
 
+/** A message, and who gets it. The cookie is ask_send()'s, and the room for a snapshot too. */
 struct ask_request {
-	uint8_t type; /* enum mbox_type */
 	uint16_t worker;
-	struct qp *qp;
-	struct qp_client *client;   /* CLIENT_*: instead of qp */
-	struct qp_side *sides;      /* SIDES: instead of qp */
-	uint32_t mask;              /* QP_MODIFY */
-	const struct qp_attr *attr; /* QP_MODIFY: copied */
+	struct mbox_msg msg; /* QP_MODIFY: the attributes are copied */
 };
 
 /** Send. @return the slot, or NULL when the worker's queue or the slots stay full. */
@@ -64,6 +60,8 @@ int ask_wait(struct env *env, struct ask *a);
 void ask_release(struct env *env, struct ask *a);
 /** Send, wait, release. @return rc, -ETIMEDOUT or -EBUSY (not sent). */
 int ask_and_wait(struct env *env, const struct ask_request *q);
+/** The same. @param done out: the answer; as it was if there was none. */
+int ask_and_answer(struct env *env, const struct ask_request *q, struct mbox_done *done);
 /**
  * Nobody waits: the slot frees itself.
  * @param late called before that with `ctx` and the slot, whose `arg` it may read; NULL: nobody.

@@ -100,7 +100,7 @@ raise_event(struct mbox *b, const struct mbox_msg *m)
 		.psn = m->ev.psn,
 		.code = m->ev.code != 0 ? m->ev.code : code_of(m->ev.event),
 		.rule = m->ev.rule,
-		.source = m->source < sizeof(from) ? from[m->source] : AEQ_FROM_NONE,
+		.source = m->ev.source < sizeof(from) ? from[m->ev.source] : AEQ_FROM_NONE,
 		.event = m->ev.event,
 		.fatal = m->ev.fatal,
 		.opcode = m->ev.opcode,

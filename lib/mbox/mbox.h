@@ -14,6 +14,7 @@
  */
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "clock.h"
@@ -31,7 +32,7 @@ struct rte_mbuf;
 struct rte_ring;
 
 enum mbox_type {
-#define MESSAGE(name, direction, text) MBOX_##name,
+#define MESSAGE(name, direction, payload, text) MBOX_##name,
 #include "messages.def"
 #undef MESSAGE
 	MBOX_TYPE_MAX
@@ -42,46 +43,115 @@ enum { MBOX_EVENT_CQ_ERR = 0, MBOX_EVENT_SRQ_ERR = 14, MBOX_EVENT_SRQ_LIMIT = 15
 
 enum mbox_source { SOURCE_RQ, SOURCE_SQ, SOURCE_CQ, SOURCE_READ_RESPONSE, SOURCE_PORT };
 
+/* ---- payloads: messages.def says which message has which ------------------------------------- */
+
+struct mbox_none {
+	uint8_t reserved[48];
+};
+
+struct mbox_qp {
+	struct qp *qp;
+};
+
+struct mbox_modify {
+	struct qp *qp;
+	const struct qp_attr *attr; /* the sender's, until DONE */
+	uint32_t mask;              /* QP_ATTR_*: which of them */
+};
+
+struct mbox_query {
+	struct qp *qp;
+	struct qp_snapshot *snapshot; /* the sender's, until DONE: filled in */
+};
+
+/** The request that failed, as an abnormal event names it. */
+struct mbox_fail {
+	struct qp *qp;
+	uint16_t wqe_index; /* of the queue named */
+	uint8_t queue;      /* AEQ_SQ, AEQ_RQ, both or 0: whose request takes the status */
+	uint8_t status;     /* ibv_wc_status */
+};
+
+struct mbox_move {
+	struct qp *qp;
+	uint16_t to; /* the worker that it goes to */
+};
+
+struct mbox_sides {
+	struct qp_side *list; /* the worker's from now on */
+};
+
+struct mbox_client {
+	struct qp_client *client; /* the worker's until the DONE of CLIENT_DETACH */
+};
+
+struct mbox_tx {
+	struct rte_mbuf *m; /* the worker's from now on */
+	uint32_t cnp_of;    /* the frame is the CNP of this QPN (CC-04); 0: it is none */
+	uint16_t port;      /* DPDK port id */
+};
+
+struct mbox_done {
+	int32_t rc;   /* 0 or -errno */
+	bool carried; /* QP_FAIL: a completion has the status */
+};
+
+/** EVENT and FATAL. */
+struct mbox_event {
+	ns_t time_ns;
+	uint64_t trace_at; /* entries the worker's flight recorder had taken */
+	void *object;      /* struct qp_cq, qp_srq, else qp; or NULL */
+	uint32_t qpn;      /* or CQ id, SRQ id */
+	uint32_t psn;
+	uint16_t rule;
+	uint16_t code;  /* EVENT: enum aeq_code; 0: a report of `event` */
+	uint8_t source; /* EVENT: enum mbox_source */
+	uint8_t event;  /* ibv_event_type */
+	uint8_t fatal;
+	uint8_t opcode;
+	uint8_t state; /* QP state when raised */
+	uint8_t syndrome;
+	uint8_t fault;
+};
+
+struct mbox_cnp {
+	struct qp *qp; /* only compared: the QP may be gone */
+	uint32_t qpn;
+};
+
+struct mbox_packet {
+	struct rte_mbuf *m; /* the control lcore's from now on */
+	ns_t time_ns;       /* when it was received */
+	uint16_t port;      /* DPDK port id */
+};
+
 struct mbox_msg {
-	uint8_t type;    /* enum mbox_type */
-	uint8_t source;  /* EVENT: enum mbox_source */
-	uint16_t port;   /* TX, PACKET: DPDK port id */
-	int32_t rc;      /* DONE: 0 or -errno */
+	uint8_t type; /* enum mbox_type */
+	uint8_t reserved[7];
 	uint64_t cookie; /* DONE answers the message with the same cookie */
 	union {
-		struct { /* QP_* */
-			struct qp *qp;
-			const struct qp_attr *attr;
-			struct qp_snapshot *snapshot;
-			uint32_t mask;
-		} qp;
-		struct qp_client *client; /* CLIENT_ATTACH, CLIENT_DETACH */
-		struct qp_side *sides;    /* SIDES */
-		struct { /* EVENT, FATAL */
-			ns_t time_ns;
-			uint32_t qpn; /* or CQ id, SRQ id */
-			uint32_t psn;
-			uint16_t rule;
-			uint8_t event; /* ibv_event_type */
-			uint8_t fatal;
-			uint8_t opcode;
-			uint8_t state; /* QP state when raised */
-			uint8_t syndrome;
-			uint8_t fault;
-			uint16_t code; /* EVENT: enum aeq_code; 0: a report of `event` */
-			void *object; /* struct qp_cq, qp_srq, else qp; or NULL */
-			uint64_t trace_at; /* entries the worker's flight recorder had taken */
-		} ev;
-		struct { /* TX, PACKET */
-			struct rte_mbuf *m;
-			ns_t time_ns;
-			uint32_t cnp_of; /* TX: the frame is the CNP of this QPN (CC-04); 0: it is
-					    none */
-		} pkt;
-		uint8_t bytes[48];
+		struct mbox_none none;
+		struct mbox_qp qp;
+		struct mbox_modify modify;
+		struct mbox_query query;
+		struct mbox_fail fail;
+		struct mbox_move move;
+		struct mbox_sides sides;
+		struct mbox_client client;
+		struct mbox_tx tx;
+		struct mbox_done done;
+		struct mbox_event ev;
+		struct mbox_cnp cnp;
+		struct mbox_packet pkt;
 	};
 };
 _Static_assert(sizeof(struct mbox_msg) == 64, "one cache line");
+#define MESSAGE(name, direction, payload, text)                              \
+	_Static_assert(sizeof(((struct mbox_msg *)0)->payload) <= 48 &&       \
+			       offsetof(struct mbox_msg, payload) == 16, \
+		#name " has a payload of the union");
+#include "messages.def"
+#undef MESSAGE
 
 struct mbox {
 	struct rte_ring *down;

@@ -20,7 +20,6 @@ static ALWAYS_INLINE void
 message(const struct worker *w, const struct context *c, const struct responder_verdict *v,
 	struct mbox_msg *msg)
 {
-	msg->port = c->qp->port;
 	msg->ev.time_ns = w->now;
 	msg->ev.qpn = c->qp->qpn;
 	msg->ev.psn = c->p != NULL ? c->p->psn.v : v->reply_psn.v;
@@ -38,7 +37,7 @@ void
 pipeline_event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v,
 	enum mbox_source source)
 {
-	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
+	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = (uint8_t)source };
 
 	message(w, c, v, &msg);
 	msg.ev.code = source != SOURCE_CQ ? pipeline_event_code(v->rule) : 0;
@@ -71,7 +70,7 @@ fatal_report(struct worker *w, const struct context *c, const struct responder_v
 void
 pipeline_cq_failed(struct worker *w, struct qp_cq *cq)
 {
-	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_CQ };
+	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = SOURCE_CQ };
 
 	stats_inc(&w->stats, STAT_cq_overflow);
 	if (atomic_exchange_explicit(&cq->error, true, memory_order_acq_rel))
@@ -226,17 +225,18 @@ pipeline_fail(struct worker *w, const struct context *c, const struct responder_
 }
 
 int
-pipeline_fail_abnormal(struct worker *w, struct qp *qp, uint32_t how)
+pipeline_fail_abnormal(struct worker *w, const struct mbox_fail *how, bool *carried)
 {
 	struct responder_verdict v = { .act = ACT_ERR, .fault = VERDICT_NO_FAULT };
+	struct qp *qp = how->qp;
 	struct context c = { .qp = qp };
 	uint8_t state = qp_state_of(qp);
 
 	if (state == QPS_ERR || state == QPS_RESET)
 		return -EALREADY;
-	w->failing.queue = how >> 8 & (AEQ_RQ | AEQ_SQ);
-	w->failing.status = (uint8_t)how;
-	w->failing.index = (uint16_t)(how >> 16);
+	w->failing.queue = how->queue;
+	w->failing.status = how->status;
+	w->failing.index = how->wqe_index;
 	w->failing.taken = false;
 	pipeline_answers_drop(w, qp);
 	v.wc_status = w->failing.status;
@@ -244,5 +244,6 @@ pipeline_fail_abnormal(struct worker *w, struct qp *qp, uint32_t how)
 	if (w->failing.taken)
 		qp->last_error.flags |= QP_ERROR_COMPLETED;
 	w->failing.queue = 0;
-	return w->failing.taken;
+	*carried = w->failing.taken;
+	return 0;
 }

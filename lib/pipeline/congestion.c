@@ -28,15 +28,12 @@ cnp_leaves(struct worker *w, uint8_t port, struct qp *qp)
  * got lost is made again after a second.
  */
 static void
-schedule(struct worker *w, uint8_t port, struct qp *qp)
+schedule(struct worker *w, struct qp *qp)
 {
-	struct mbox_msg msg = { .type = MBOX_CNP, .port = w->conf.ports[port].id };
+	struct mbox_msg msg = { .type = MBOX_CNP, .cnp = { .qp = qp, .qpn = qp->qpn } };
 
 	if ((qp->flags & QPF_CNP_SCHEDULED) != 0 && w->now < qp->cnp_next + TIME_NS_PER_S)
 		return;
-	msg.ev.time_ns = w->now;
-	msg.ev.qpn = qp->qpn;
-	msg.ev.object = qp;
 	if (w->mbox == NULL || mbox_send_up(w->mbox, &msg) != 0)
 		return;
 	qp->flags |= QPF_CNP_SCHEDULED;
@@ -55,7 +52,7 @@ pipeline_congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const st
 	if ((qp->flags & QPF_CNP) == 0 || w->now < qp->cnp_next || op_has(p->op, OPF_CNP))
 		return;
 	if (UNLIKELY((qp->flags & QPF_CNP_CONTROL) != 0)) {
-		schedule(w, port, qp);
+		schedule(w, qp);
 		return;
 	}
 	pipeline_reply_cnp(w, qp);

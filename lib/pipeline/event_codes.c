@@ -31,9 +31,8 @@ pipeline_event_code(uint16_t rule)
 void
 pipeline_event_note(struct worker *w, const struct qp *qp, enum aeq_code code)
 {
-	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_SQ };
+	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = SOURCE_SQ };
 
-	msg.port = qp->port;
 	msg.ev.time_ns = w->now;
 	msg.ev.qpn = qp->qpn;
 	msg.ev.code = (uint16_t)code;

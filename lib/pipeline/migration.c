@@ -48,10 +48,9 @@ static void
 tell(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule, uint8_t event)
 {
 	bool asked = event == EVENT_PATH_MIG_ERR || rule == RULE_PATH_FOLLOWED;
-	struct mbox_msg msg = {
-		.type = MBOX_EVENT, .source = asked ? SOURCE_RQ : SOURCE_SQ, .port = qp->port
-	};
+	struct mbox_msg msg = { .type = MBOX_EVENT };
 
+	msg.ev.source = asked ? SOURCE_RQ : SOURCE_SQ;
 	msg.ev.time_ns = w->now;
 	msg.ev.qpn = qp->qpn;
 	msg.ev.psn = p != NULL ? p->psn.v : qp->req.una.v;

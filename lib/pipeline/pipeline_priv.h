@@ -32,7 +32,6 @@
 #include "pipeline.h"
 #include "qp.h"
 #include "qp_client.h"
-#include "qp_control.h"
 #include "qp_parts.h"
 #include "qp_rule.h"
 #include "qp_snapshot.h"
@@ -398,8 +397,8 @@ int pipeline_cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct
 int pipeline_cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe);
 /** Status that a request gets from a flush: WR_FLUSH_ERR, or that of an abnormal event. */
 uint8_t pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index);
-/** Bring the QP to ERR as an abnormal event asks. @return 1: a request carried the error. */
-int pipeline_fail_abnormal(struct worker *w, struct qp *qp, uint32_t how);
+/** To ERR as an abnormal event asks: 0 or -EALREADY. @param carried out: a completion has it. */
+int pipeline_fail_abnormal(struct worker *w, const struct mbox_fail *how, bool *carried);
 /** Complete everything that is posted with WR_FLUSH_ERR, oldest first. */
 void pipeline_flush_receives(struct worker *w, struct qp *qp);
 

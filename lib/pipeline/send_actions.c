@@ -74,7 +74,6 @@ static void
 tell(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v, struct mbox_msg *msg)
 {
-	msg->port = qp->port;
 	msg->ev.time_ns = w->now;
 	msg->ev.qpn = qp->qpn;
 	msg->ev.psn = psn_of(qp, p);
@@ -92,7 +91,7 @@ static void
 raise(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v, enum mbox_source source)
 {
-	struct mbox_msg msg = { .type = MBOX_EVENT, .source = (uint8_t)source };
+	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = (uint8_t)source };
 
 	msg.ev.code = source != SOURCE_CQ ? pipeline_event_code(send_rule(v)) : 0;
 	tell(w, qp, p, v, &msg);

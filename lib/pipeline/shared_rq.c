@@ -8,7 +8,7 @@
 static void
 srq_event(struct worker *w, struct qp_srq *srq, uint8_t event)
 {
-	struct mbox_msg msg = { .type = MBOX_EVENT, .source = SOURCE_RQ };
+	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = SOURCE_RQ };
 
 	msg.ev.time_ns = w->now;
 	msg.ev.qpn = srq->id;

@@ -9,10 +9,9 @@
 static void
 to_control(struct worker *w, struct burst *b, uint32_t i)
 {
-	struct mbox_msg msg = { .type = MBOX_PACKET, .port = w->conf.ports[b->port[i]].id };
+	struct mbox_msg msg = { .type = MBOX_PACKET,
+		.pkt = { .m = b->m[i], .time_ns = w->now, .port = w->conf.ports[b->port[i]].id } };
 
-	msg.pkt.m = b->m[i];
-	msg.pkt.time_ns = w->now;
 	if (w->mbox != NULL && mbox_send_up(w->mbox, &msg) == 0) {
 		count(w, b->port[i], NULL, STAT_rx_control);
 		return;

@@ -179,7 +179,7 @@ look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
 }
 
 static int
-execute(struct worker *w, const struct mbox_msg *m)
+execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 {
 	int rc;
 
@@ -190,9 +190,9 @@ execute(struct worker *w, const struct mbox_msg *m)
 		qp_detach(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_MODIFY:
-		return qp_modify(w, m->qp.qp, m->qp.attr, m->qp.mask);
+		return qp_modify(w, m->modify.qp, m->modify.attr, m->modify.mask);
 	case MBOX_QP_QUERY:
-		look_at(w, m->qp.qp, m->qp.snapshot);
+		look_at(w, m->query.qp, m->query.snapshot);
 		return 0;
 	case MBOX_QP_FLUSH:
 		if (qp_state_of(m->qp.qp) == QPS_ERR)
@@ -202,11 +202,11 @@ execute(struct worker *w, const struct mbox_msg *m)
 		pipeline_sends_posted(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_FAIL:
-		return pipeline_fail_abnormal(w, m->qp.qp, m->qp.mask);
+		return pipeline_fail_abnormal(w, &m->fail, &out->carried);
 	case MBOX_QP_PARK:
-		return pipeline_move_park(w, m->qp.qp, m->qp.mask);
+		return pipeline_move_park(w, m->move.qp, m->move.to);
 	case MBOX_QP_RELEASE:
-		return pipeline_move_release(w, m->qp.qp, m->qp.mask);
+		return pipeline_move_release(w, m->move.qp, m->move.to);
 	case MBOX_QP_ADOPT:
 		return pipeline_move_adopt(w, m->qp.qp);
 	case MBOX_QP_UNPARK:
@@ -216,18 +216,18 @@ execute(struct worker *w, const struct mbox_msg *m)
 		qp_work_take(m->qp.qp);
 		return 0;
 	case MBOX_SIDES:
-		sides_add(w, m->sides);
+		sides_add(w, m->sides.list);
 		return 0;
 	case MBOX_CLIENT_ATTACH:
-		pipeline_client_attach(w, m->client);
+		pipeline_client_attach(w, m->client.client);
 		return 0;
 	case MBOX_CLIENT_DETACH:
-		pipeline_client_detach(w, m->client);
+		pipeline_client_detach(w, m->client.client);
 		return 0;
 	case MBOX_TX:
-		rc = transmit(w, m->port, m->pkt.m);
-		if (m->pkt.cnp_of != 0)
-			pipeline_congestion_sent(w, m->pkt.cnp_of);
+		rc = transmit(w, m->tx.port, m->tx.m);
+		if (m->tx.cnp_of != 0)
+			pipeline_congestion_sent(w, m->tx.cnp_of);
 		return rc;
 	case MBOX_SYNC:
 		return 0;
@@ -252,7 +252,7 @@ stage_mailbox(struct worker *w)
 	for (uint32_t i = 0; i < n; i++) {
 		struct mbox_msg done = { .type = MBOX_DONE, .cookie = in[i].cookie };
 
-		done.rc = execute(w, &in[i]);
+		done.done.rc = execute(w, &in[i], &done.done);
 		if (in[i].type != MBOX_TX || in[i].cookie != 0)
 			mbox_send_done(w->mbox, &done);
 	}

@@ -92,7 +92,7 @@ static void
 make_client(struct req_rig *q, uint32_t entries)
 {
 	size_t bytes = ring_bells_size(entries);
-	struct mbox_msg msg = { .type = MBOX_CLIENT_ATTACH, .client = &q->client };
+	struct mbox_msg msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &q->client };
 	uint8_t *mem = bench_huge_pages(bytes);
 
 	q->client.id = CLIENT;
@@ -101,7 +101,7 @@ make_client(struct req_rig *q, uint32_t entries)
 	if (mbox_send_down(&q->mbox, &msg) != 0)
 		die("no client");
 	worker_poll(q->worker, 1);
-	if (mbox_recv_done(&q->mbox, &msg, 1) != 1 || msg.rc != 0)
+	if (mbox_recv_done(&q->mbox, &msg, 1) != 1 || msg.done.rc != 0)
 		die("no client");
 }
 

@@ -147,8 +147,7 @@ lie(uint32_t i, uint32_t by)
 	uint32_t prod = atomic_load(&q->rq.sh->prod);
 
 	atomic_store(&q->rq.sh->prod, prod + RQ_WRS + 1 + by * 0x01000001u);
-	query.qp.qp = q->qp;
-	query.qp.snapshot = &snap;
+	query.query = (struct mbox_query){ q->qp, &snap };
 	FUZZ_CHECK(bed_tell(&query) == 0);
 	FUZZ_CHECK(snap.rq_posted <= RQ_WRS);
 	atomic_store(&q->rq.sh->prod, prod);
@@ -165,14 +164,14 @@ change(uint32_t i, uint8_t v)
 		.cur_qp_state = state_of(i) };
 
 	if (a.qp_state == QPS_RTS)
-		m.qp.mask = QP_ATTR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER;
+		m.modify.mask = QP_ATTR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER;
 	else if (a.qp_state == QPS_SQD)
-		m.qp.mask = QP_ATTR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MAX_DEST_RD_ATOMIC;
+		m.modify.mask = QP_ATTR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MAX_DEST_RD_ATOMIC;
 	else
 		return;
 	fb.q[i].access = a.qp_access_flags;
-	m.qp.qp = fb.q[i].qp;
-	m.qp.attr = &a;
+	m.modify.qp = fb.q[i].qp;
+	m.modify.attr = &a;
 	fb.modifying = (int)i;
 	FUZZ_CHECK(bed_tell(&m) == 0);
 	fb.modifying = -1;

@@ -177,7 +177,7 @@ bed_tell(struct mbox_msg *m)
 		turn();
 		if (mbox_recv_done(&fb.mbox, &done, 1) == 1) {
 			FUZZ_CHECK(done.type == MBOX_DONE && done.cookie == m->cookie);
-			return done.rc;
+			return done.done.rc;
 		}
 	}
 	FUZZ_CHECK(!"the worker answers");
@@ -194,9 +194,7 @@ modify(uint32_t i, struct qp_attr *a, uint32_t mask)
 	a->cur_qp_state = state_of(i);
 	a->migrations = fb.q[i].qp->migrations;
 	FUZZ_CHECK(qp_transition_check(QPT_RC, a->cur_qp_state, a->qp_state, mask, &why) == 0);
-	m.qp.qp = fb.q[i].qp;
-	m.qp.attr = a;
-	m.qp.mask = mask;
+	m.modify = (struct mbox_modify){ fb.q[i].qp, a, mask };
 	fb.modifying = (int)i;
 	FUZZ_CHECK(bed_tell(&m) == 0);
 	fb.modifying = -1;

@@ -99,10 +99,10 @@ paths_step(uint32_t i, uint8_t what, uint8_t way)
 	a.migrations = fb.q[i].qp->migrations;
 	if (!fb.apm || (state != QPS_RTS && state != QPS_SQD))
 		return;
-	m.qp.mask = QP_ATTR_STATE;
+	m.modify.mask = QP_ATTR_STATE;
 	if ((what & 1) != 0) {
 		paths_load(i, way & 3, (way & 0xfc) != 0xfc, &a);
-		m.qp.mask |= QP_ATTR_ALT_PATH;
+		m.modify.mask |= QP_ATTR_ALT_PATH;
 		fb.q[i].learns |= !a.alt_resolved;
 	}
 	/* As the control lcore does: nothing illegal reaches the worker. */
@@ -112,10 +112,10 @@ paths_step(uint32_t i, uint8_t what, uint8_t way)
 		a.path_mig_state = to;
 		fb.q[i].moved_due +=
 			to == MIG_MIGRATED && fb.q[i].qp->attr.path_mig_state == MIG_ARMED;
-		m.qp.mask |= QP_ATTR_PATH_MIG_STATE;
+		m.modify.mask |= QP_ATTR_PATH_MIG_STATE;
 	}
-	m.qp.qp = fb.q[i].qp;
-	m.qp.attr = &a;
+	m.modify.qp = fb.q[i].qp;
+	m.modify.attr = &a;
 	fb.modifying = (int)i;
 	FUZZ_CHECK(bed_tell(&m) == 0);
 	fb.modifying = -1;

@@ -86,27 +86,27 @@ flush_qp(struct qp *qp)
 
 /* As a worker does it: to ERR, with the status for the request that the event names. */
 static int
-fail_qp(struct qp *qp, uint32_t how)
+fail_qp(const struct mbox_fail *how, bool *carried)
 {
+	struct qp *qp = how->qp;
 	const uint32_t n = ring_consume_count(&qp->rq);
-	int carried = 0;
 
 	if (atomic_load(&qp->state) == QPS_ERR)
 		return -EALREADY;
 	atomic_store(&qp->state, QPS_ERR);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, i);
-		const bool failing = (how >> 8 & AEQ_RQ) != 0 && how >> 16 == i;
+		const bool failing = (how->queue & AEQ_RQ) != 0 && how->wqe_index == i;
 		const struct ring_cqe cqe = { .wr_id = wqe->wr_id,
-			.status = failing ? (uint8_t)how : 5,
+			.status = failing ? how->status : 5,
 			.opcode = 128,
 			.qp_num = qp->qpn };
 
-		carried |= failing;
+		*carried |= failing;
 		ring_cq_push(&qp->recv_cq->ring, &cqe);
 	}
 	ring_consume_done(&qp->rq, n);
-	return carried;
+	return 0;
 }
 
 static void
@@ -114,15 +114,15 @@ take_frame(const struct mbox_msg *m)
 {
 	struct fake_frame *f = &fake.frames[fake.frames_n++ % FAKE_FRAMES];
 
-	f->port = m->port;
-	f->len = rte_pktmbuf_pkt_len(m->pkt.m);
-	memcpy(f->data, rte_pktmbuf_mtod(m->pkt.m, const uint8_t *),
+	f->port = m->tx.port;
+	f->len = rte_pktmbuf_pkt_len(m->tx.m);
+	memcpy(f->data, rte_pktmbuf_mtod(m->tx.m, const uint8_t *),
 		f->len < sizeof(f->data) ? f->len : sizeof(f->data));
-	rte_pktmbuf_free(m->pkt.m);
+	rte_pktmbuf_free(m->tx.m);
 }
 
 static int
-serve(const struct mbox_msg *m)
+serve(const struct mbox_msg *m, struct mbox_done *out)
 {
 	int rc;
 
@@ -137,18 +137,18 @@ serve(const struct mbox_msg *m)
 		fake.refuse = 0;
 		if (rc != 0)
 			return rc;
-		qp_apply(m->qp.qp, m->qp.attr, m->qp.mask);
-		if (atomic_load(&m->qp.qp->state) == QPS_ERR)
-			flush_qp(m->qp.qp);
+		qp_apply(m->modify.qp, m->modify.attr, m->modify.mask);
+		if (atomic_load(&m->modify.qp->state) == QPS_ERR)
+			flush_qp(m->modify.qp);
 		return 0;
 	case MBOX_QP_QUERY:
-		qp_snapshot(m->qp.qp, fake.now, m->qp.snapshot);
+		qp_snapshot(m->query.qp, fake.now, m->query.snapshot);
 		return 0;
 	case MBOX_QP_FLUSH:
 		flush_qp(m->qp.qp);
 		return 0;
 	case MBOX_QP_FAIL:
-		return fail_qp(m->qp.qp, m->qp.mask);
+		return fail_qp(&m->fail, &out->carried);
 	default:
 		return 0;
 	}
@@ -174,7 +174,7 @@ pump(void *ctx UNUSED)
 				continue;
 			}
 			fake.last = m;
-			done.rc = serve(&m);
+			done.done.rc = serve(&m, &done.done);
 			assert_int_equal(mbox_send_done(&fake.mbox[w], &done), 0);
 		}
 	}

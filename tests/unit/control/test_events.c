@@ -32,14 +32,15 @@ AE_01_AE_02_AE_03_qp_events(void **state UNUSED)
 	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *v, *e;
 
-		raise_event(worker_of(17), (struct mbox_msg){ .source = SOURCE_READ_RESPONSE,
-						   .ev = { .qpn = 17,
-							   .event = rows[i].event,
-							   .psn = 55,
-							   .fatal = 21,
-							   .time_ns = 1234,
-							   .rule = RULE_GAP,
-							   .opcode = OP_RC_READ_REQUEST } });
+		raise_event(
+			worker_of(17), (struct mbox_msg){ .ev = { .source = SOURCE_READ_RESPONSE,
+								  .qpn = 17,
+								  .event = rows[i].event,
+								  .psn = 55,
+								  .fatal = 21,
+								  .time_ns = 1234,
+								  .rule = RULE_GAP,
+								  .opcode = OP_RC_READ_REQUEST } });
 		v = events();
 		assert_int_equal(json_array_size(v), 1);
 		e = json_array_get(v, 0);
@@ -64,7 +65,7 @@ AE_04_AEQ_08_cq_events(void **state UNUSED)
 	json_decref(rpc_ok("qp_create", qp17));
 	cq = qp_lookup(fake.env.qps, 17)->recv_cq;
 	raise_event(
-		0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = cq->id, .object = cq } });
+		0, (struct mbox_msg){ .ev = { .source = SOURCE_CQ, .qpn = cq->id, .object = cq } });
 	v = events();
 	assert_string_equal(text_of(json_array_get(v, 0), "event_type"), "CQ_ERR");
 	assert_string_equal(text_of(json_array_get(v, 0), "cq"), "cq0");
@@ -72,9 +73,9 @@ AE_04_AEQ_08_cq_events(void **state UNUSED)
 	json_decref(v);
 	/* A CQ that is not there, and another object with the same number. */
 	raise_event(
-		0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = 4711, .object = cq } });
+		0, (struct mbox_msg){ .ev = { .source = SOURCE_CQ, .qpn = 4711, .object = cq } });
 	raise_event(
-		0, (struct mbox_msg){ .source = SOURCE_CQ, .ev = { .qpn = cq->id, .object = &v } });
+		0, (struct mbox_msg){ .ev = { .source = SOURCE_CQ, .qpn = cq->id, .object = &v } });
 	assert_int_equal(count_events(), 0);
 }
 

@@ -28,7 +28,7 @@ static void
 feed(const void *data, uint32_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(fake.env.ports[0].pool);
-	struct mbox_msg msg = { .type = MBOX_PACKET, .port = 0, .pkt = { .m = m } };
+	struct mbox_msg msg = { .type = MBOX_PACKET, .pkt = { .m = m, .port = 0 } };
 
 	assert_non_null(m);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), data, len);

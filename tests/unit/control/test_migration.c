@@ -97,8 +97,8 @@ AE_12_a_migration_that_nobody_told_of(void **state UNUSED)
 	json_decref(
 		rpc_ok("qp_modify", "{\"qp_num\":17,\"path_mig_state\":\"REARM\",\"alt_ah_attr\":"
 				    "{\"dest_ip\":\"10.0.1.3\"}}"));
-	assert_int_equal(fake.last.qp.attr->migrations, 1);
-	assert_int_equal(fake.last.qp.attr->timeout, 3);
+	assert_int_equal(fake.last.modify.attr->migrations, 1);
+	assert_int_equal(fake.last.modify.attr->timeout, 3);
 	assert_int_equal(the_qp()->attr.alt_port, 1); /* left out: where the QP is now */
 	assert_memory_equal(the_qp()->attr.alt_path.src_ip, "\x0a\0\x01\x01", 4);
 	assert_path("p1", "10.0.1.2", "02:00:00:00:00:33");

@@ -163,7 +163,8 @@ bed_tell(struct bed *b, struct mbox_msg *msg)
 		if (mbox_recv_done(&b->mbox, &done, 1) == 1) {
 			assert_int_equal(done.type, MBOX_DONE);
 			assert_int_equal(done.cookie, msg->cookie);
-			return done.rc;
+			b->done = done.done;
+			return done.done.rc;
 		}
 	}
 	fail_msg("no answer");
@@ -175,9 +176,7 @@ bed_modify(struct bed *b, struct qp *qp, const struct qp_attr *attr, uint32_t ma
 {
 	struct mbox_msg m = { .type = MBOX_QP_MODIFY };
 
-	m.qp.qp = qp;
-	m.qp.attr = attr;
-	m.qp.mask = mask;
+	m.modify = (struct mbox_modify){ qp, attr, mask };
 	return bed_tell(b, &m);
 }
 

@@ -59,6 +59,7 @@ struct bed {
 	uint32_t out_n;
 	uint32_t out_at; /* next that an expectation looks at */
 	uint64_t cookie;
+	struct mbox_done done; /* the last answer */
 };
 
 /** Once a program: EAL, port, pool. 0, or fails the group. */

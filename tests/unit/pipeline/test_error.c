@@ -163,9 +163,10 @@ AEQ_11_flush_codes(void **state)
 	struct mbox_msg m = { .type = MBOX_QP_FAIL };
 	struct ring_cqe c;
 
-	m.qp.qp = b->qp;
-	m.qp.mask = 4 | AEQ_RQ << 8 | 1u << 16; /* LOC_PROT_ERR for the second receive */
-	assert_int_equal(bed_tell(b, &m), 1);
+	/* LOC_PROT_ERR for the second receive */
+	m.fail = (struct mbox_fail){ .qp = b->qp, .wqe_index = 1, .queue = AEQ_RQ, .status = 4 };
+	assert_int_equal(bed_tell(b, &m), 0);
+	assert_true(b->done.carried);
 	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
 	for (uint64_t i = 0; i < 4; i++) {
 		c = bed_cqe(b);
@@ -220,7 +221,7 @@ RESP_CLS_G_01_cq_full(void **state)
 	expect_silence(b);
 	m = bed_up(b, MBOX_EVENT);
 	assert_int_equal(m.ev.event, 0); /* IBV_EVENT_CQ_ERR */
-	assert_int_equal(m.source, SOURCE_CQ);
+	assert_int_equal(m.ev.source, SOURCE_CQ);
 	assert_int_equal(m.ev.qpn, 99);
 	assert_ptr_equal(m.ev.object, &b->cq);
 	m = bed_up(b, MBOX_EVENT);

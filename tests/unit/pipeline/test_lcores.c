@@ -79,8 +79,8 @@ RESP_RNR_11_compact(void **state)
 	assert_int_equal(bed_up(b, MBOX_EVENT).ev.code, AEQ_RESOURCE_EXHAUSTION);
 	bed_no_up(b);
 
-	more.sides = qp_sides_alloc(2, SOCKET_ID_ANY);
-	assert_non_null(more.sides);
+	more.sides.list = qp_sides_alloc(2, SOCKET_ID_ANY);
+	assert_non_null(more.sides.list);
 	assert_int_equal(bed_tell(b, &more), 0);
 	b->now += 655360000;
 	bed_send(b, &f);
@@ -146,8 +146,7 @@ QP_19_query(void **state)
 
 	bed_send(b, &f);
 	bed_turn(b);
-	m.qp.qp = b->qp;
-	m.qp.snapshot = &s;
+	m.query = (struct mbox_query){ b->qp, &s };
 	assert_int_equal(bed_tell(b, &m), 0);
 	assert_int_equal(s.state, QPS_RTS);
 	assert_int_equal(s.epsn, E + 1);
@@ -166,20 +165,20 @@ control_transmits(void **state)
 {
 	struct bed *b = *state;
 	struct wire_fields f = write_only(E, MR_VA, 64);
-	struct mbox_msg m = { .type = MBOX_TX, .port = bed_port() }, done;
+	struct mbox_msg m = { .type = MBOX_TX, .tx.port = bed_port() }, done;
 	void *out = NULL;
 
-	m.pkt.m = bed_frame(&f);
+	m.tx.m = bed_frame(&f);
 	assert_int_equal(mbox_send_down(&b->mbox, &m), 0); /* cookie 0: no answer wanted */
 	worker_poll(b->w, b->now);
 	worker_poll(b->w, b->now);
 	assert_int_equal(mbox_recv_done(&b->mbox, &done, 1), 0);
 	assert_int_equal(rte_ring_dequeue(bed_far_end(), &out), 0);
-	assert_ptr_equal(out, m.pkt.m);
+	assert_ptr_equal(out, m.tx.m);
 	rte_pktmbuf_free(out);
 	assert_int_equal(bed_stat(b, STAT_tx_packets), 1);
-	m.pkt.m = bed_frame(&f);
-	m.port = 77;
+	m.tx.m = bed_frame(&f);
+	m.tx.port = 77;
 	assert_int_equal(bed_tell(b, &m), -ENODEV);
 	m = (struct mbox_msg){ .type = MBOX_SYNC };
 	assert_int_equal(bed_tell(b, &m), 0);
@@ -340,7 +339,7 @@ detach_amid(struct worker *owner, struct mbox *mbox, struct qp *qp, struct rte_r
 	for (int i = 0; i < 100 && mbox_recv_done(mbox, &done, 1) == 0; i++)
 		worker_poll(owner, 1);
 	assert_int_equal(done.cookie, 9);
-	assert_int_equal(done.rc, 0);
+	assert_int_equal(done.done.rc, 0);
 	assert_in_range(rte_ring_count(ring), 1, HANDED_OVER - 1);
 	return worker_stats(owner)->c[STAT_rcvd_pkts];
 }

@@ -74,18 +74,20 @@ poll(struct two *t, uint32_t worker)
 
 /** A message to one of them; it polls until it has answered. @return its rc. */
 static int
-tell(struct two *t, uint32_t worker, enum mbox_type type, uint32_t mask)
+tell(struct two *t, uint32_t worker, enum mbox_type type, uint16_t to)
 {
 	struct mbox *mbox = worker == 0 ? &t->b->mbox : &t->mbox;
 	struct mbox_msg m = { .type = type, .cookie = 99 }, done = { .cookie = 0 };
 
-	m.qp.qp = t->b->qp;
-	m.qp.mask = mask;
+	if (type == MBOX_QP_PARK || type == MBOX_QP_RELEASE)
+		m.move = (struct mbox_move){ t->b->qp, to };
+	else
+		m.qp.qp = t->b->qp;
 	assert_int_equal(mbox_send_down(mbox, &m), 0);
 	for (int i = 0; i < 100 && mbox_recv_done(mbox, &done, 1) == 0; i++)
 		worker_poll(t->w[worker], t->b->now);
 	assert_int_equal(done.cookie, 99);
-	return done.rc;
+	return done.done.rc;
 }
 
 /** Everything that arrived was served in order, `first` of it by the first worker. */
@@ -227,15 +229,17 @@ tell_busy(struct two *t, struct mbox *mbox, uint32_t worker, enum mbox_type type
 {
 	struct mbox_msg m = { .type = type, .cookie = 98 }, done = { .cookie = 0 };
 
-	m.qp.qp = t->b->qp;
-	m.qp.mask = 1;
+	if (type == MBOX_QP_RELEASE)
+		m.move = (struct mbox_move){ t->b->qp, 1 };
+	else
+		m.qp.qp = t->b->qp;
 	assert_int_equal(mbox_send_down(mbox, &m), 0);
 	for (int i = 0; i < 100 && mbox_recv_done(mbox, &done, 1) == 0; i++) {
 		worker_poll(t->w[worker], t->b->now);
 		answered(seen);
 	}
 	assert_int_equal(done.cookie, 98);
-	assert_int_equal(done.rc, 0);
+	assert_int_equal(done.done.rc, 0);
 }
 
 /* RESP-13: READs that are being answered go on where they were. */

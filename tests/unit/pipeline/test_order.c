@@ -144,7 +144,7 @@ RESP_NAK_03_region_lost(void **state)
 	assert_int_equal(m.ev.fatal, 21);
 	m = bed_up(b, MBOX_EVENT);
 	assert_int_equal(m.ev.event, 3); /* IBV_EVENT_QP_ACCESS_ERR */
-	assert_int_equal(m.source, SOURCE_READ_RESPONSE);
+	assert_int_equal(m.ev.source, SOURCE_READ_RESPONSE);
 	assert_int_equal(m.ev.psn, E + sent);
 	assert_int_equal(m.ev.state, QPS_ERR);
 	bed_no_up(b);

@@ -287,7 +287,7 @@ REQ_CLS_C_01_corrupt_context(void **state)
 	m = bed_up(b, MBOX_EVENT);
 	assert_int_equal(m.ev.event, EVENT_QP_FATAL);
 	assert_int_equal(m.ev.code, AEQ_CONTEXT_CATASTROPHIC);
-	assert_int_equal(m.source, SOURCE_SQ);
+	assert_int_equal(m.ev.source, SOURCE_SQ);
 	for (uint64_t i = 1; i <= 2; i++)
 		assert_int_equal(bed_cqe(b).status, FLUSH);
 }

@@ -180,9 +180,10 @@ AEQ_11_RESP_CLS_A_02_open_message(void **state)
 	f.flags = 0;
 	bed_send(b, &f);
 	bed_turn(b);
-	fail.qp.qp = b->qp;
-	fail.qp.mask = 4 /* LOC_PROT_ERR */ | AEQ_RQ << 8 | 1 << 16;
-	assert_int_equal(bed_tell(b, &fail), 1);
+	/* LOC_PROT_ERR for the second receive */
+	fail.fail = (struct mbox_fail){ .qp = b->qp, .wqe_index = 1, .queue = AEQ_RQ, .status = 4 };
+	assert_int_equal(bed_tell(b, &fail), 0);
+	assert_true(b->done.carried);
 	c = bed_cqe(b);
 	assert_int_equal(c.wr_id, 71);
 	assert_int_equal(c.status, 4);

@@ -273,7 +273,7 @@ not_roce(void **state)
 	bed_turn(b);
 	up = bed_up(b, MBOX_PACKET);
 	assert_ptr_equal(up.pkt.m, m);
-	assert_int_equal(up.port, bed_port());
+	assert_int_equal(up.pkt.port, bed_port());
 	assert_int_equal(up.pkt.time_ns, b->now);
 	rte_pktmbuf_free(m);
 	assert_int_equal(bed_stat(b, STAT_rx_control), 1);

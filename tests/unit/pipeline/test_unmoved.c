@@ -166,11 +166,11 @@ REQ_CLS_F_01_full_when_it_fails(void **state)
 		assert_int_equal(qp_state_of(b->qp), QPS_ERR);
 		m = bed_up(b, MBOX_EVENT);
 		assert_int_equal(m.ev.event, 0); /* IBV_EVENT_CQ_ERR */
-		assert_int_equal(m.source, SOURCE_CQ);
+		assert_int_equal(m.ev.source, SOURCE_CQ);
 		m = bed_up(b, MBOX_EVENT);
 		assert_int_equal(m.ev.event, 1); /* IBV_EVENT_QP_FATAL */
 		assert_int_equal(m.ev.qpn, QPN);
-		assert_int_equal(m.source, SOURCE_CQ);
+		assert_int_equal(m.ev.source, SOURCE_CQ);
 		bed_up(b, MBOX_FATAL);
 		bed_no_up(b);
 		again(state);
