@@ -8,10 +8,24 @@
 #include "sending.h"
 
 /**
+ * Does the packet show that its sender knows the QP? It has the one PSN that the responder expects,
+ * or answers what is outstanding. A CNP's PSN says nothing.
+ */
+static bool
+is_in_window(const struct qp *qp, const struct wire_pkt *p)
+{
+	if (op_has(p->op, OPF_CNP))
+		return false;
+	if (op_has(p->op, OPF_REQUEST))
+		return psn_eq(p->psn, qp->resp.epsn);
+	return psn_distance(p->psn, qp->req.una) < psn_distance(qp->req.next, qp->req.una);
+}
+
+/**
  * Answers to a peer that knows us before we know it would be lost, and cost it a timeout each. They
- * go to where its packet came from: the peer, or the router that it used. Nobody can have them sent
- * elsewhere who could not answer for the address as well, and the neighbour's own answer counts
- * more when it comes (QP_ATTR_NEW_MAC).
+ * go to where its packet came from: the peer, or the router that it used. Only a packet inside the
+ * window is followed: whoever sends it could have the QP take its data as well. The neighbour's own
+ * answer counts more when it comes (QP_ATTR_NEW_MAC).
  */
 void
 pipeline_path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
@@ -19,7 +33,7 @@ pipeline_path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 	static const uint8_t none[6];
 	const uint8_t *mac = p->frame + sizeof(none);
 
-	if ((mac[0] & 1) != 0 || memcmp(mac, none, sizeof(none)) == 0)
+	if ((mac[0] & 1) != 0 || memcmp(mac, none, sizeof(none)) == 0 || !is_in_window(qp, p))
 		return;
 	memcpy(qp->attr.path.dmac, mac, sizeof(none));
 	qp->attr.path_resolved = true;

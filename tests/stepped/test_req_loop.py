@@ -278,6 +278,18 @@ class Unresolved(ReqCase):
             self.assertEqual(e + 1, self.delta("tx_no_neighbor"))
         self.assertEqual([(roce.ACK, dut.E + 3, "02:00:00:00:00:09")], self.send(dut.E + 3))
 
+    def test_who_proves_nothing_is_not_followed(self):
+        """A CNP has no PSN that counts; a PSN that is not expected shows no knowledge of the QP."""
+        self.unresolved("192.0.2.14")
+        forged = self.peer.with_(src_mac="02:00:00:00:00:66")
+        self.dut.rx(forged.cnp())
+        for psn in (dut.E + 1, dut.E - 1, dut.E + 1000, dut.E + (1 << 23)):
+            self.dut.rx(forged.send_only(psn & 0xffffff, b"x"))
+        for psn in (S, S - 1, S + 1):
+            self.dut.rx(forged.acknowledge(psn & 0xffffff))
+        self.seen()
+        self.assertEqual([(roce.ACK, dut.E, "02:00:00:00:00:09")], self.send(dut.E))
+
 
 if __name__ == "__main__":
     dut.main()
