@@ -142,13 +142,13 @@ end_regions(struct control *c, struct client *cl)
 {
 	for (uint32_t i = 0; i < cl->mrs.room; i++) {
 		if (cl->mrs.v[i] != NULL)
-			object_mr_revoke(c, cl->mrs.v[i]);
+			object_mr_revoke(&c->objects, cl->mrs.v[i]);
 	}
 	if (cl->mrs.n != 0 && ask_all(&c->env) != 0)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < cl->mrs.room; i++) {
 		if (cl->mrs.v[i] != NULL)
-			object_mr_free_revoked(c, cl->mrs.v[i]);
+			object_mr_free_revoked(&c->objects, cl->mrs.v[i]);
 	}
 	return 0;
 }
@@ -165,19 +165,19 @@ end_objects(struct control *c, struct client *cl)
 			continue;
 		if (cq->channel != NULL)
 			TAILQ_REMOVE(&c->clients.watched, cq, watched);
-		if (object_cq_destroy(c, cq->cq, &r) != 0)
+		if (object_cq_destroy(&c->objects, cq->cq, &r) != 0)
 			log_error("client %u: %s", cl->o.id, r.text);
 		free(cq);
 	}
 	for (uint32_t i = 0; i < cl->srqs.room; i++) {
 		struct client_srq *srq = cl->srqs.v[i];
 
-		if (srq != NULL && object_srq_destroy(c, srq->srq, &r) != 0)
+		if (srq != NULL && object_srq_destroy(&c->objects, srq->srq, &r) != 0)
 			log_error("client %u: %s", cl->o.id, r.text);
 		free(srq);
 	}
 	for (uint32_t i = 0; i < cl->pds.room; i++) {
-		if (cl->pds.v[i] != NULL && object_pd_destroy(c, cl->pds.v[i], &r) != 0)
+		if (cl->pds.v[i] != NULL && object_pd_destroy(&c->objects, cl->pds.v[i], &r) != 0)
 			log_error("client %u: %s", cl->o.id, r.text);
 	}
 	for (uint32_t i = 0; i < cl->channels.room; i++) {

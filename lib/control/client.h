@@ -141,6 +141,6 @@ void clients_event(struct control *c, const struct event *e);
 /** Oldest event as JSON, taken out; NULL: none. */
 json_t *client_event_take(struct control *c, struct client *cl);
 /** The object is destroyed: nothing is told of it any more. */
-void client_event_forget(struct client *cl, enum event_of of, uint32_t number);
+void clients_event_forget(struct control *c, enum object_kind of, uint32_t number);
 
 #endif

@@ -119,27 +119,27 @@ clients_event(struct control *c, const struct event *e)
 
 	if (c->clients.n == 0)
 		return;
-	switch ((enum event_of)e->of) {
-	case EVENT_OF_QP:
+	switch ((enum object_kind)e->of) {
+	case OBJECT_QP:
 		rec = qp_admin_find(c, e->number);
 		if (rec != NULL && rec->shared->owner != NULL)
 			client_event(c, client_of(rec->shared->owner), e);
 		break;
-	case EVENT_OF_CQ:
-		cq = object_cq_by_id(c, e->number);
+	case OBJECT_CQ:
+		cq = object_cq_by_id(&c->objects, e->number);
 		if (cq != NULL && cq->client != NULL)
 			client_event(c, cq->client->client, e);
 		break;
-	case EVENT_OF_PORT:
+	case OBJECT_PORT:
 		TAILQ_FOREACH (cl, &c->clients.all, all)
 			client_event(c, cl, e);
 		break;
-	case EVENT_OF_SRQ:
-		srq = object_srq_by_id(c, e->number);
+	case OBJECT_SRQ:
+		srq = object_srq_by_id(&c->objects, e->number);
 		if (srq != NULL && srq->client != NULL)
 			client_event(c, srq->client->client, e);
 		break;
-	case EVENT_OF_NOTHING:
+	case OBJECT_NONE:
 		break;
 	}
 }
@@ -152,16 +152,16 @@ event_json(struct control *c, const struct client *cl, const struct event *e)
 	const char *key = "port_num";
 	uint32_t number = e->number + 1;
 
-	if (e->of == EVENT_OF_QP) {
+	if (e->of == OBJECT_QP) {
 		key = "qp_num";
 		number = e->number;
-	} else if (e->of == EVENT_OF_CQ) {
+	} else if (e->of == OBJECT_CQ) {
 		key = "cq";
-		cq = object_cq_by_id(c, e->number);
+		cq = object_cq_by_id(&c->objects, e->number);
 		number = cq != NULL && cq->client != NULL ? cq->client->handle : 0;
-	} else if (e->of == EVENT_OF_SRQ) {
+	} else if (e->of == OBJECT_SRQ) {
 		key = "srq";
-		srq = object_srq_by_id(c, e->number);
+		srq = object_srq_by_id(&c->objects, e->number);
 		number = srq != NULL && srq->client != NULL ? srq->client->handle : 0;
 	}
 	return json_pack("{s:i, s:I, s:i, s:I, s:o, s:o}", "event_type", e->event, key,
@@ -185,8 +185,8 @@ client_event_take(struct control *c, struct client *cl)
 	return o;
 }
 
-void
-client_event_forget(struct client *cl, enum event_of of, uint32_t number)
+static void
+forget(struct client *cl, enum object_kind of, uint32_t number)
 {
 	uint32_t kept = 0;
 
@@ -197,4 +197,13 @@ client_event_forget(struct client *cl, enum event_of of, uint32_t number)
 			cl->events[(cl->events_head + kept++) % CLIENT_EVENTS] = e;
 	}
 	cl->events_n = kept;
+}
+
+void
+clients_event_forget(struct control *c, enum object_kind of, uint32_t number)
+{
+	struct client *cl;
+
+	TAILQ_FOREACH (cl, &c->clients.all, all)
+		forget(cl, of, number);
 }

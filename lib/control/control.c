@@ -71,6 +71,26 @@ drain(void *ctx)
 	return total;
 }
 
+/* Nothing that is queued names the object any more. */
+static void
+gone(void *ctx, enum object_kind kind, uint32_t number)
+{
+	struct control *c = ctx;
+
+	events_forget(c, kind, number);
+	clients_event_forget(c, kind, number);
+}
+
+/* To whoever follows events on the control socket. */
+static void
+fired(void *ctx, const struct object_cq *cq)
+{
+	struct control *c = ctx;
+	json_t *params = json_pack("{s:s}", "cq", cq->n.name);
+
+	rpc_notify(c, "cq_event", params);
+}
+
 uint32_t
 control_poll(struct control *c, ns_t now)
 {
@@ -79,7 +99,7 @@ control_poll(struct control *c, ns_t now)
 	c->env.now = now;
 	work = ask_drain(&c->env);
 	work += drain(c);
-	work += notify_poll(c);
+	work += object_notify_poll(&c->objects);
 	work += rpc_server_poll(c);
 	work += clients_poll(c);
 	work += neigh_poll(c);
@@ -107,6 +127,12 @@ char *
 control_rpc(struct control *c, const char *line, size_t len)
 {
 	return rpc_line(c, NULL, line, len);
+}
+
+struct objects *
+control_objects(struct control *c)
+{
+	return &c->objects;
 }
 
 void
@@ -144,13 +170,13 @@ configure_objects(struct control *c, struct refusal *r)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < conf->n_pds && rc == 0; i++)
-		rc = made("pds", i, object_pd_create(c, &conf->pds[i], r), r);
+		rc = made("pds", i, object_pd_create(&c->objects, &conf->pds[i], r), r);
 	for (uint32_t i = 0; i < conf->n_mrs && rc == 0; i++)
-		rc = made("mrs", i, object_mr_create(c, &conf->mrs[i], r), r);
+		rc = made("mrs", i, object_mr_create(&c->objects, &conf->mrs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_cqs && rc == 0; i++)
-		rc = made("cqs", i, object_cq_create(c, &conf->cqs[i], r), r);
+		rc = made("cqs", i, object_cq_create(&c->objects, &conf->cqs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
-		rc = made("srqs", i, object_srq_create(c, &conf->srqs[i], r), r);
+		rc = made("srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
 	/* Numbers that are asked for come first, so that none is picked away. */
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num != 0)
@@ -161,8 +187,8 @@ configure_objects(struct control *c, struct refusal *r)
 			rc = made("qps", i, qp_admin_create(c, &conf->qps[i], NULL, r), r);
 	}
 	if (rc == 0)
-		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->pds.n, c->mrs.n, c->cqs.n,
-			c->srqs.n, c->qps_n);
+		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->objects.pds.n,
+			c->objects.mrs.n, c->objects.cqs.n, c->objects.srqs.n, c->qps_n);
 	return rc;
 }
 
@@ -171,7 +197,7 @@ release(struct control *c)
 {
 	clients_fini(c);
 	qp_admin_fini(c);
-	objects_fini(c);
+	objects_fini(&c->objects);
 	neigh_fini(&c->neighs);
 	routes_fini(c);
 	post_mortem_fini(c);
@@ -183,8 +209,9 @@ release(struct control *c)
 static int
 init_tables(struct control *c)
 {
-	if (names_init(&c->pds) != 0 || names_init(&c->mrs) != 0 || names_init(&c->cqs) != 0 ||
-		names_init(&c->srqs) != 0 || qp_admin_init(c) != 0)
+	const struct objects_up up = { .gone = gone, .fired = fired, .ctx = c };
+
+	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(c) != 0)
 		return -ENOMEM;
 	if (routes_init(c) != 0)
 		return -ENOMEM;
@@ -209,10 +236,6 @@ control_create(const struct env_wiring *env, struct control **out)
 	c->server.clients_only.fd = -1;
 	c->server.epoll_fd = -1;
 	TAILQ_INIT(&c->server.clients);
-	TAILQ_INIT(&c->pds.all);
-	TAILQ_INIT(&c->mrs.all);
-	TAILQ_INIT(&c->cqs.all);
-	TAILQ_INIT(&c->srqs.all);
 	clients_init(c);
 	neigh_init(&c->neighs);
 	/* The socket first: a second instance is turned away before it makes anything. */

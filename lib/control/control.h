@@ -17,6 +17,7 @@
 #include "env.h"
 
 struct control;
+struct objects;
 
 /**
  * Open the socket and create every configured object; QPs are walked to their states.
@@ -36,6 +37,8 @@ int control_wait_fd(const struct control *c);
  * @return the reply line without newline (free() it), or NULL for a notification.
  */
 char *control_rpc(struct control *c, const char *line, size_t len);
+/** Its objects, for tests that write what an application could. */
+struct objects *control_objects(struct control *c);
 /** Print the total counters that are not zero, one a line, through `out`. */
 void control_print_counters(const struct control *c, void (*out)(void *ctx, const char *line),
 	void *ctx);

@@ -10,6 +10,7 @@
 #include "conf_json_value.h"
 #include "internal.h"
 #include "log.h"
+#include "rpc.h"
 #include "why.h"
 
 enum {
@@ -44,22 +45,22 @@ set_object(struct control *c, json_t *o, const struct event *e)
 	const struct object_cq *cq;
 	const struct object_srq *srq;
 
-	switch ((enum event_of)e->of) {
-	case EVENT_OF_QP:
+	switch ((enum object_kind)e->of) {
+	case OBJECT_QP:
 		json_object_set_new(o, "qp_num", json_integer(e->number));
 		break;
-	case EVENT_OF_CQ:
-		cq = object_cq_by_id(c, e->number);
+	case OBJECT_CQ:
+		cq = object_cq_by_id(&c->objects, e->number);
 		json_object_set_new(o, "cq", json_string(cq != NULL ? cq->n.name : ""));
 		break;
-	case EVENT_OF_SRQ:
-		srq = object_srq_by_id(c, e->number);
+	case OBJECT_SRQ:
+		srq = object_srq_by_id(&c->objects, e->number);
 		json_object_set_new(o, "srq", json_string(srq != NULL ? srq->n.name : ""));
 		break;
-	case EVENT_OF_PORT:
+	case OBJECT_PORT:
 		json_object_set_new(o, "port", json_string(c->env.w.conf->ports[e->number].name));
 		break;
-	case EVENT_OF_NOTHING:
+	case OBJECT_NONE:
 		break;
 	}
 }
@@ -148,20 +149,7 @@ event_json(struct control *c, const struct event *e)
 static uint32_t
 broadcast(struct control *c, const struct event *e)
 {
-	uint32_t n = 0;
-	json_t *msg;
-	char *line;
-
-	if (c->server.followers == 0)
-		return 0;
-	msg = json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", "async_event", "params",
-		event_json(c, e));
-	line = msg != NULL ? json_dumps(msg, JSON_COMPACT) : NULL;
-	if (line != NULL)
-		n = rpc_server_notify(c, line, strlen(line));
-	free(line);
-	json_decref(msg);
-	return n;
+	return c->server.followers != 0 ? rpc_notify(c, "async_event", event_json(c, e)) : 0;
 }
 
 static struct event *
@@ -176,7 +164,7 @@ note_lost(struct control *c, uint64_t lost)
 {
 	struct events *q = &c->events;
 	struct event *last = q->n > 0 ? event_at(q, q->n - 1) : NULL;
-	struct event e = { .of = EVENT_OF_NOTHING,
+	struct event e = { .of = OBJECT_NONE,
 		.event = EVENT_OVERFLOW,
 		.source = "PORT",
 		.time_ns = c->env.now,
@@ -241,7 +229,7 @@ events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker)
 }
 
 static struct event
-event_of(const struct ring_aeq_event *e, enum event_of of)
+event_of(const struct ring_aeq_event *e, enum object_kind of)
 {
 	return (struct event){ .time_ns = e->time_ns,
 		.number = e->id,
@@ -260,13 +248,13 @@ event_of(const struct ring_aeq_event *e, enum event_of of)
 static void
 cq_operation(struct control *c, const struct ring_aeq_event *e)
 {
-	const struct object_cq *cq = object_cq_by_id(c, e->id);
+	const struct object_cq *cq = object_cq_by_id(&c->objects, e->id);
 	struct event out;
 
 	if (cq == NULL || cq->quiet ||
 		(e->context != 0 && e->context != (uintptr_t)&cq->q))
 		return;
-	out = event_of(e, EVENT_OF_CQ);
+	out = event_of(e, OBJECT_CQ);
 	out.event = IBV_EVENT_CQ_ERR;
 	out.code = 0;
 	add(c, &out);
@@ -276,13 +264,13 @@ cq_operation(struct control *c, const struct ring_aeq_event *e)
 static void
 srq_report(struct control *c, const struct ring_aeq_event *e)
 {
-	const struct object_srq *srq = object_srq_by_id(c, e->id);
+	const struct object_srq *srq = object_srq_by_id(&c->objects, e->id);
 	struct event out;
 
 	if (srq == NULL || (e->context != 0 && e->context != (uintptr_t)&srq->q) ||
 		(e->event != MBOX_EVENT_SRQ_ERR && e->event != MBOX_EVENT_SRQ_LIMIT))
 		return;
-	out = event_of(e, EVENT_OF_SRQ);
+	out = event_of(e, OBJECT_SRQ);
 	out.code = 0;
 	add(c, &out);
 }
@@ -301,7 +289,7 @@ abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 				.wqe_index = e->wqe_index,
 				.queue = e->flags & (AEQ_RQ | AEQ_SQ),
 				.status = flush.status } } };
-	struct event out = event_of(e, EVENT_OF_QP);
+	struct event out = event_of(e, OBJECT_QP);
 	struct mbox_done done = { 0 };
 	int rc;
 
@@ -323,7 +311,7 @@ static void
 qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
 	const struct qp_failure *about = rec->qp->failure;
-	struct event out = event_of(e, EVENT_OF_QP);
+	struct event out = event_of(e, OBJECT_QP);
 
 	if (about != NULL && e->rule != 0 && about->rule == e->rule)
 		out.about = *about;
@@ -421,7 +409,7 @@ void
 events_device(struct control *c, uint32_t port)
 {
 	const struct event e = { .time_ns = c->env.now,
-		.of = EVENT_OF_PORT,
+		.of = OBJECT_PORT,
 		.number = port,
 		.source = "PORT",
 		.event = IBV_EVENT_DEVICE_FATAL };
@@ -434,7 +422,7 @@ void
 events_port(struct control *c, uint32_t port, bool up)
 {
 	const struct event e = { .time_ns = c->env.now,
-		.of = EVENT_OF_PORT,
+		.of = OBJECT_PORT,
 		.number = port,
 		.source = "PORT",
 		.event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR };
@@ -456,7 +444,7 @@ events_check_lost(struct control *c)
 }
 
 void
-events_forget(struct control *c, enum event_of of, uint32_t number)
+events_forget(struct control *c, enum object_kind of, uint32_t number)
 {
 	struct events *q = &c->events;
 	uint32_t kept = 0;

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "mbox.h"
+#include "objects.h"
 #include "qp_failure.h"
 
 #define EVENTS_MAX 4096
@@ -23,15 +24,13 @@ struct owner;
 struct control;
 struct qp;
 
-enum event_of { EVENT_OF_QP, EVENT_OF_CQ, EVENT_OF_SRQ, EVENT_OF_PORT, EVENT_OF_NOTHING };
-
 struct event {
 	ns_t time_ns;
 	uint64_t lost;   /* overflow entry: how many */
 	uint32_t number; /* QPN, id of a CQ or SRQ, index of the port */
 	uint32_t psn;
 	uint16_t rule;
-	uint8_t of;     /* enum event_of */
+	uint8_t of;     /* enum object_kind */
 	uint8_t event;  /* ibv_event_type; EVENT_OVERFLOW */
 	uint8_t fatal;
 	uint8_t opcode;
@@ -80,7 +79,7 @@ void events_port(struct control *c, uint32_t port, bool up);
 /** Report what workers lost because their queue was full (AEQ-14). */
 void events_check_lost(struct control *c);
 /** Events of a QP, CQ or SRQ that is being destroyed are taken out of the queue. */
-void events_forget(struct control *c, enum event_of of, uint32_t number);
+void events_forget(struct control *c, enum object_kind of, uint32_t number);
 /** Oldest event as JSON, taken out; NULL: none, or no memory. */
 json_t *events_take(struct control *c);
 /** How many wait to be taken. */

@@ -17,7 +17,7 @@
 #include "frames.h"
 #include "link.h"
 #include "neigh.h"
-#include "notify.h"
+#include "object_notify.h"
 #include "objects.h"
 #include "post_mortem.h"
 #include "qp_admin.h"
@@ -35,27 +35,17 @@ struct qp_stock {
 
 struct control {
 	struct env env;
-	struct names pds;
-	struct names mrs;
-	struct names cqs;
-	struct names srqs;
-	struct regions_gone regions_gone;
+	struct objects objects;
 	struct qp_slot *slots; /* env.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
 	uint32_t fold_at;   /* qp_fold_poll(): the next slot */
 	uint32_t fold_left; /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];
 	struct qp_stock stock[ENV_MAX_WORKERS];
-	uint32_t next_pd;
-	uint32_t next_cq;
-	uint32_t next_srq;
-	uint64_t random_fallback;
-	bool memory_logged;
 	bool running; /* what the configuration asks for is made */
 	ns_t link_next; /* when to look at the ports' links again */
 	struct link_watch links[ENV_MAX_PORTS];
 	uint32_t stories;  /* QPs whose flight recorder is kept */
-	uint32_t armed;    /* CQs that wait for a completion */
 	struct frame_stats frames;
 	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */
 	struct events events;

@@ -78,9 +78,7 @@ drop(struct control *c, struct qp_rec *rec)
 
 	neigh_leave(c, &rec->link);
 	neigh_leave(c, &rec->alt_link);
-	events_forget(c, EVENT_OF_QP, qp->qpn);
-	if (rec->shared->owner != NULL)
-		client_event_forget(client_of(rec->shared->owner), EVENT_OF_QP, qp->qpn);
+	c->objects.up.gone(c->objects.up.ctx, OBJECT_QP, qp->qpn);
 	qp_slot_set(slot, NULL);
 	slot->last_qpn = qp->qpn;
 	c->qps_n--;
@@ -91,7 +89,7 @@ drop(struct control *c, struct qp_rec *rec)
 	if (rec->srq != NULL)
 		rec->srq->q.users--;
 	if (rec->feed != NULL)
-		object_region_retire(c, rec->feed);
+		object_region_retire(&c->objects, rec->feed);
 	post_mortem_end(c, rec,
 		rec->shared->owner != NULL && rec->shared->owner->gone ? FAILED_OWNER_ENDED
 								       : FAILED_DESTROYED);

@@ -16,7 +16,7 @@ qp_shared_put(struct control *c, struct qp_shared *s)
 	if (--s->refs != 0)
 		return;
 	if (s->send_region != NULL)
-		object_region_retire(c, s->send_region);
+		object_region_retire(&c->objects, s->send_region);
 	free(s);
 }
 
@@ -124,17 +124,17 @@ alloc_qp(struct control *c, struct owner *owner, const struct conf_qp *conf, str
 int
 qp_references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
 {
-	rec->pd = object_pd_find(c, conf->pd, r);
+	rec->pd = object_pd_find(&c->objects, conf->pd, r);
 	if (rec->pd == NULL)
 		return -ENOENT;
-	rec->send_cq = object_cq_find(c, conf->send_cq, r);
+	rec->send_cq = object_cq_find(&c->objects, conf->send_cq, r);
 	if (rec->send_cq == NULL)
 		return -ENOENT;
-	rec->recv_cq = object_cq_find(c, conf->recv_cq, r);
+	rec->recv_cq = object_cq_find(&c->objects, conf->recv_cq, r);
 	if (rec->recv_cq == NULL)
 		return -ENOENT;
 	if ((conf->given & CONF_QP_SRQ) != 0) {
-		rec->srq = object_srq_find(c, conf->srq, r);
+		rec->srq = object_srq_find(&c->objects, conf->srq, r);
 		if (rec->srq == NULL)
 			return -ENOENT;
 	}
@@ -197,7 +197,7 @@ static int
 send_region(struct control *c, struct object_pd *pd, struct qp_shared *shared, struct refusal *r)
 {
 	const uint32_t size = shared->conf.send_feed.size;
-	int rc = object_feed_region(c, pd, size < 8 ? 8 : size, &shared->send_region, r);
+	int rc = object_feed_region(&c->objects, pd, size < 8 ? 8 : size, &shared->send_region, r);
 
 	if (rc == 0)
 		mem_pattern_fill(shared->send_region->host, size, 0, 0);
@@ -224,7 +224,7 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 	if (rc != 0)
 		goto free_rec;
 	if ((conf->given & CONF_QP_RECV_FEED) != 0) {
-		rc = object_feed_region(c, rec->pd,
+		rc = object_feed_region(&c->objects, rec->pd,
 			(uint64_t)conf->recv_feed.buffers * conf->recv_feed.size, &rec->feed, r);
 		if (rc != 0)
 			goto free_qp;
@@ -244,7 +244,7 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 
 free_feed:
 	if (rec->feed != NULL)
-		object_region_retire(c, rec->feed);
+		object_region_retire(&c->objects, rec->feed);
 free_qp:
 	qp_free(rec->qp);
 free_rec:

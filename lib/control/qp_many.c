@@ -30,7 +30,7 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 
 	if (ch->from == QPS_RESET) {
 		qp_knobs_prepare(c, rec);
-		rc = object_cqs_claim(c, rec->qp, rec->qp->worker);
+		rc = object_cqs_claim(&c->objects, rec->qp, rec->qp->worker);
 		if (rc != 0)
 			return ask_refuse(&c->env, rec->qp->worker, rc, r);
 		rc = post(c, walk, &q, r);

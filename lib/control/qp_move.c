@@ -158,7 +158,7 @@ qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal
 		qp->worker = (uint8_t)to;
 		return 0;
 	}
-	rc = object_cqs_claim(c, qp, to);
+	rc = object_cqs_claim(&c->objects, qp, to);
 	if (rc != 0)
 		return ask_refuse(&c->env, qp->worker, rc, r);
 	rc = park(c, rec, to, r);

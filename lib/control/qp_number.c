@@ -23,7 +23,7 @@ number_in(struct control *c, uint32_t slot)
 	const uint32_t mask = c->env.w.qps->mask;
 	const uint32_t generations = (1u << QPN_BITS) / (mask + 1);
 	const uint32_t last = c->slots[slot].last_qpn;
-	uint32_t g = (uint32_t)object_random(c);
+	uint32_t g = (uint32_t)object_random(&c->objects);
 
 	for (uint32_t i = 0; i < generations && i < TRIES; i++, g++) {
 		const uint32_t qpn = (g % generations) * (mask + 1) | slot;
@@ -56,7 +56,7 @@ int
 qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r)
 {
 	const uint32_t mask = c->env.w.qps->mask;
-	uint32_t slot = (uint32_t)object_random(c) & mask;
+	uint32_t slot = (uint32_t)object_random(&c->objects) & mask;
 	int rc;
 
 	if (want != 0) {
@@ -69,7 +69,7 @@ qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *
 	for (uint32_t i = 0; i <= mask + TRIES; i++) {
 		if (qp_slot_qpn(&c->slots[slot]) == 0 && (*qpn = number_in(c, slot)) != 0)
 			return 0;
-		slot = i < TRIES ? (uint32_t)object_random(c) & mask : (slot + 1) & mask;
+		slot = i < TRIES ? (uint32_t)object_random(&c->objects) & mask : (slot + 1) & mask;
 	}
 	return refuse(r, ENOSPC, "the table of QPs is full (%u entries)", c->env.w.qps->entries);
 }

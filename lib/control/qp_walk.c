@@ -215,7 +215,7 @@ hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
-	rc = attach ? object_cqs_claim(c, rec->qp, rec->qp->worker) : 0;
+	rc = attach ? object_cqs_claim(&c->objects, rec->qp, rec->qp->worker) : 0;
 	if (rc != 0)
 		return ask_refuse(&c->env, rec->qp->worker, rc, r);
 	a = ask_send(&c->env, &q);

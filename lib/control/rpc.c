@@ -304,3 +304,16 @@ rpc_line(struct control *c, struct rpc_client *client, const char *line, size_t 
 	json_decref(request);
 	return text;
 }
+
+uint32_t
+rpc_notify(struct control *c, const char *method, json_t *params)
+{
+	json_t *msg =
+		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
+	char *line = msg != NULL ? json_dumps(msg, JSON_COMPACT) : NULL;
+	const uint32_t n = line != NULL ? rpc_server_notify(c, line, strlen(line)) : 0;
+
+	free(line);
+	json_decref(msg);
+	return n;
+}

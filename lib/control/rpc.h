@@ -88,6 +88,11 @@ int rpc_result(struct rpc_call *call, json_t *result);
 
 /** One line. @return the reply (free() it) or NULL: nothing to send. */
 char *rpc_line(struct control *c, struct rpc_client *client, const char *line, size_t len);
+/**
+ * A notification to everybody who follows. Takes `params` over; NULL: no memory, nobody hears.
+ * @return how many got it.
+ */
+uint32_t rpc_notify(struct control *c, const char *method, json_t *params);
 /** An error reply with id null. */
 char *rpc_error_line(int code, const char *message);
 

@@ -215,12 +215,12 @@ pd_create(struct rpc_call *call)
 	if (cl->pds.n >= most)
 		return rpc_client_over(call, "pd", cl->pds.n, most);
 	owner_name(&cl->o, "pd", conf.name);
-	if (object_pd_create(call->c, &conf, &r) != 0)
+	if (object_pd_create(&call->c->objects, &conf, &r) != 0)
 		return rpc_refused(call, &r);
-	pd = object_pd_find(call->c, conf.name, &r);
+	pd = object_pd_find(&call->c->objects, conf.name, &r);
 	handle = client_table_add(&cl->pds, pd);
 	if (handle == 0) {
-		object_pd_destroy(call->c, pd, &r);
+		object_pd_destroy(&call->c->objects, pd, &r);
 		return rpc_result(call, NULL);
 	}
 	return rpc_result(call, json_pack("{s:I}", "handle", (json_int_t)handle));
@@ -236,7 +236,7 @@ pd_destroy(struct rpc_call *call)
 
 	if (pd == NULL)
 		return rpc_client_refuse(call, ENOENT, "pd", p->handle);
-	if (object_pd_destroy(call->c, pd, &r) != 0)
+	if (object_pd_destroy(&call->c->objects, pd, &r) != 0)
 		return rpc_refused(call, &r);
 	client_table_remove(&cl->pds, p->handle);
 	return rpc_result(call, json_object());
@@ -314,13 +314,13 @@ mr_register(struct rpc_call *call)
 	from.fd = rpc_server_take_fd(call->client);
 	if (from.fd < 0)
 		return rpc_invalid(call, "no descriptor came with the request");
-	rc = object_mr_create_in(call->c, &conf, &from, &mr, &r);
+	rc = object_mr_create_in(&call->c->objects, &conf, &from, &mr, &r);
 	close(from.fd);
 	if (rc != 0)
 		return rpc_refused(call, &r);
 	handle = client_table_add(&cl->mrs, mr);
 	if (handle == 0) {
-		object_mr_destroy(call->c, mr, &r);
+		object_mr_destroy(&call->c->objects, mr, &r);
 		return rpc_result(call, NULL);
 	}
 	cl->o.memory += mr->region->area.len;
@@ -340,7 +340,7 @@ mr_deregister(struct rpc_call *call)
 	if (mr == NULL)
 		return rpc_client_refuse(call, ENOENT, "mr", p->handle);
 	bytes = mr->region->area.len;
-	if (object_mr_destroy(call->c, mr, &r) != 0)
+	if (object_mr_destroy(&call->c->objects, mr, &r) != 0)
 		return rpc_refused(call, &r);
 	cl->o.memory -= bytes;
 	client_table_remove(&cl->mrs, p->handle);

@@ -41,11 +41,11 @@ cq_make(struct control *c, struct client_cq *q, uint32_t cqe, struct refusal *r)
 	if (rc != 0)
 		return rc;
 	owner_name(&q->client->o, "cq", conf.name);
-	rc = object_cq_create_in(c, &conf, mem, &q->cq, r);
+	rc = object_cq_create_in(&c->objects, &conf, mem, &q->cq, r);
 	if (rc == 0)
 		q->handle = client_table_add(&q->client->cqs, q);
 	if (rc == 0 && q->handle == 0) {
-		object_cq_destroy(c, q->cq, r);
+		object_cq_destroy(&c->objects, q->cq, r);
 		rc = refuse(r, ENOMEM, "out of memory");
 	}
 	if (rc != 0) {
@@ -97,14 +97,11 @@ cq_destroy(struct rpc_call *call)
 	struct client *cl = call->client->app;
 	struct client_cq *q = client_table_get(&cl->cqs, p->handle);
 	struct refusal r;
-	uint32_t id;
 
 	if (q == NULL)
 		return rpc_client_refuse(call, ENOENT, "cq", p->handle);
-	id = q->cq->q.id;
-	if (object_cq_destroy(call->c, q->cq, &r) != 0)
+	if (object_cq_destroy(&call->c->objects, q->cq, &r) != 0)
 		return rpc_refused(call, &r);
-	client_event_forget(cl, EVENT_OF_CQ, id);
 	if (q->channel != NULL) {
 		q->channel->users--;
 		TAILQ_REMOVE(&call->c->clients.watched, q, watched);

@@ -66,12 +66,12 @@ make(struct rpc_call *call, const struct object_pd *pd, struct client_srq *s, st
 
 	memcpy(conf.pd, pd->n.name, sizeof(conf.pd));
 	owner_name(&s->client->o, "srq", conf.name);
-	rc = object_srq_create_in(call->c, &conf, &s->client->o, &s->srq, r);
+	rc = object_srq_create_in(&call->c->objects, &conf, &s->client->o, &s->srq, r);
 	if (rc != 0)
 		return rc;
 	s->handle = client_table_add(&s->client->srqs, s);
 	if (s->handle == 0) {
-		object_srq_destroy(call->c, s->srq, r);
+		object_srq_destroy(&call->c->objects, s->srq, r);
 		return refuse(r, ENOMEM, "out of memory");
 	}
 	s->srq->client = s;
@@ -143,7 +143,7 @@ srq_modify(struct rpc_call *call)
 	if (max_wr != NULL && *max_wr > before &&
 		check_outstanding(call, *max_wr - before, &r) != 0)
 		return rpc_refused(call, &r);
-	if (object_srq_modify(call->c, s->srq, max_wr, limit, &r) != 0)
+	if (object_srq_modify(&call->c->objects, s->srq, max_wr, limit, &r) != 0)
 		return rpc_refused(call, &r);
 	cl->o.outstanding += s->srq->conf.max_wr;
 	cl->o.outstanding -= before;
@@ -168,15 +168,13 @@ srq_destroy(struct rpc_call *call)
 	struct client *cl = call->client->app;
 	struct client_srq *s = client_table_get(&cl->srqs, p->handle);
 	struct refusal r;
-	uint32_t id, entries;
+	uint32_t entries;
 
 	if (s == NULL)
 		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
-	id = s->srq->q.id;
 	entries = s->srq->conf.max_wr;
-	if (object_srq_destroy(call->c, s->srq, &r) != 0)
+	if (object_srq_destroy(&call->c->objects, s->srq, &r) != 0)
 		return rpc_refused(call, &r);
-	client_event_forget(cl, EVENT_OF_SRQ, id);
 	client_table_remove(&cl->srqs, p->handle);
 	cl->o.outstanding -= entries;
 	free(s);

@@ -102,9 +102,9 @@ req_notify(struct rpc_call *call)
 {
 	const struct p_notify *p = call->params;
 	struct refusal r;
-	struct object_cq *cq = object_cq_find(call->c, p->cq, &r);
+	struct object_cq *cq = object_cq_find(&call->c->objects, p->cq, &r);
 
-	if (cq == NULL || notify_arm(call->c, cq, p->solicited_only, &r) != 0)
+	if (cq == NULL || object_notify_arm(&call->c->objects, cq, p->solicited_only, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }
@@ -119,9 +119,9 @@ cq_events(struct rpc_call *call)
 		json_decref(list);
 		return rpc_invalid(call, "follow: there is no connection to carry notifications");
 	}
-	notify_poll(call->c);
+	object_notify_poll(&call->c->objects);
 	for (uint32_t n = 0; n < p->max && list != NULL; n++) {
-		json_t *e = notify_take(call->c);
+		json_t *e = object_notify_take(&call->c->objects);
 
 		if (e == NULL)
 			break;

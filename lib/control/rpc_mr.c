@@ -80,9 +80,9 @@ mr_register(struct rpc_call *call)
 	const struct conf_mr *conf = call->params;
 	struct refusal r;
 
-	if (object_mr_create(call->c, conf, &r) != 0)
+	if (object_mr_create(&call->c->objects, conf, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, mr_json(object_mr_find(call->c, conf->name, &r)));
+	return rpc_result(call, mr_json(object_mr_find(&call->c->objects, conf->name, &r)));
 }
 
 static int
@@ -90,9 +90,9 @@ mr_deregister(struct rpc_call *call)
 {
 	const struct p_name *p = call->params;
 	struct refusal r;
-	struct object_mr *mr = object_mr_find(call->c, p->name, &r);
+	struct object_mr *mr = object_mr_find(&call->c->objects, p->name, &r);
 
-	if (mr == NULL || object_mr_destroy(call->c, mr, &r) != 0)
+	if (mr == NULL || object_mr_destroy(&call->c->objects, mr, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }
@@ -103,7 +103,7 @@ mr_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH (o, &call->c->mrs.all, all)
+	TAILQ_FOREACH (o, &call->c->objects.mrs.all, all)
 		list = conf_json_append(list, mr_json((const struct object_mr *)(const void *)o));
 	return rpc_result(call, list);
 }
@@ -113,7 +113,7 @@ static uint8_t *
 bytes_at(struct rpc_call *call, const char *name, uint64_t offset, uint64_t length)
 {
 	struct refusal r;
-	const struct object_mr *mr = object_mr_find(call->c, name, &r);
+	const struct object_mr *mr = object_mr_find(&call->c->objects, name, &r);
 	uint64_t room;
 
 	if (mr == NULL) {

@@ -9,7 +9,7 @@ pd_create(struct rpc_call *call)
 	struct conf_pd *conf = call->params;
 	struct refusal r;
 
-	if (object_pd_create(call->c, conf, &r) != 0)
+	if (object_pd_create(&call->c->objects, conf, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, conf_encode_pd(conf));
 }
@@ -19,9 +19,9 @@ pd_dealloc(struct rpc_call *call)
 {
 	const struct p_name *p = call->params;
 	struct refusal r;
-	struct object_pd *pd = object_pd_find(call->c, p->name, &r);
+	struct object_pd *pd = object_pd_find(&call->c->objects, p->name, &r);
 
-	if (pd == NULL || object_pd_destroy(call->c, pd, &r) != 0)
+	if (pd == NULL || object_pd_destroy(&call->c->objects, pd, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }
@@ -32,7 +32,7 @@ pd_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH (o, &call->c->pds.all, all) {
+	TAILQ_FOREACH (o, &call->c->objects.pds.all, all) {
 		const struct object_pd *pd = (const struct object_pd *)(const void *)o;
 
 		list = conf_json_append(list,
@@ -47,7 +47,7 @@ cq_create(struct rpc_call *call)
 	struct conf_cq *conf = call->params;
 	struct refusal r;
 
-	if (object_cq_create(call->c, conf, &r) != 0)
+	if (object_cq_create(&call->c->objects, conf, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, conf_encode_cq(conf));
 }
@@ -57,9 +57,9 @@ cq_destroy(struct rpc_call *call)
 {
 	const struct p_name *p = call->params;
 	struct refusal r;
-	struct object_cq *cq = object_cq_find(call->c, p->name, &r);
+	struct object_cq *cq = object_cq_find(&call->c->objects, p->name, &r);
 
-	if (cq == NULL || object_cq_destroy(call->c, cq, &r) != 0)
+	if (cq == NULL || object_cq_destroy(&call->c->objects, cq, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }
@@ -70,7 +70,7 @@ cq_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH (o, &call->c->cqs.all, all) {
+	TAILQ_FOREACH (o, &call->c->objects.cqs.all, all) {
 		struct object_cq *cq = (struct object_cq *)(void *)o;
 		const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
 		const bool error = atomic_load_explicit(&cq->q.error, memory_order_relaxed);

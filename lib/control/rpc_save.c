@@ -88,25 +88,25 @@ objects_save(struct control *c, struct conf *out)
 {
 	struct named *o;
 
-	if (!room(&out->pds, &c->pds, sizeof(*out->pds)) ||
-		!room(&out->mrs, &c->mrs, sizeof(*out->mrs)) ||
-		!room(&out->cqs, &c->cqs, sizeof(*out->cqs)) ||
-		!room(&out->srqs, &c->srqs, sizeof(*out->srqs)))
+	if (!room(&out->pds, &c->objects.pds, sizeof(*out->pds)) ||
+		!room(&out->mrs, &c->objects.mrs, sizeof(*out->mrs)) ||
+		!room(&out->cqs, &c->objects.cqs, sizeof(*out->cqs)) ||
+		!room(&out->srqs, &c->objects.srqs, sizeof(*out->srqs)))
 		return -ENOMEM;
-	TAILQ_FOREACH (o, &c->pds.all, all) {
+	TAILQ_FOREACH (o, &c->objects.pds.all, all) {
 		if (!owner_is_name(o->name))
 			memcpy(out->pds[out->n_pds++].name, o->name, sizeof(o->name));
 	}
-	TAILQ_FOREACH (o, &c->mrs.all, all) {
+	TAILQ_FOREACH (o, &c->objects.mrs.all, all) {
 		if (!owner_is_name(o->name))
 			out->mrs[out->n_mrs++] = ((const struct object_mr *)(const void *)o)->conf;
 	}
-	TAILQ_FOREACH (o, &c->srqs.all, all) {
+	TAILQ_FOREACH (o, &c->objects.srqs.all, all) {
 		if (!owner_is_name(o->name))
 			out->srqs[out->n_srqs++] =
 				((const struct object_srq *)(const void *)o)->conf;
 	}
-	TAILQ_FOREACH (o, &c->cqs.all, all) {
+	TAILQ_FOREACH (o, &c->objects.cqs.all, all) {
 		struct conf_cq *cq = &out->cqs[out->n_cqs];
 
 		if (owner_is_name(o->name))

@@ -12,9 +12,10 @@ srq_create(struct rpc_call *call)
 	const struct conf_srq *conf = call->params;
 	struct refusal r;
 
-	if (object_srq_create(call->c, conf, &r) != 0)
+	if (object_srq_create(&call->c->objects, conf, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, object_srq_json(object_srq_find(call->c, conf->name, &r)));
+	return rpc_result(
+		call, object_srq_json(object_srq_find(&call->c->objects, conf->name, &r)));
 }
 
 static int
@@ -22,9 +23,9 @@ srq_destroy(struct rpc_call *call)
 {
 	const struct p_name *p = call->params;
 	struct refusal r;
-	struct object_srq *srq = object_srq_find(call->c, p->name, &r);
+	struct object_srq *srq = object_srq_find(&call->c->objects, p->name, &r);
 
-	if (srq == NULL || object_srq_destroy(call->c, srq, &r) != 0)
+	if (srq == NULL || object_srq_destroy(&call->c->objects, srq, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }
@@ -35,7 +36,7 @@ srq_list(struct rpc_call *call)
 	json_t *list = json_array();
 	struct named *o;
 
-	TAILQ_FOREACH (o, &call->c->srqs.all, all)
+	TAILQ_FOREACH (o, &call->c->objects.srqs.all, all)
 		list = conf_json_append(list, object_srq_json((struct object_srq *)(void *)o));
 	return rpc_result(call, list);
 }
@@ -45,7 +46,7 @@ srq_query(struct rpc_call *call)
 {
 	const struct p_name *p = call->params;
 	struct refusal r;
-	struct object_srq *srq = object_srq_find(call->c, p->name, &r);
+	struct object_srq *srq = object_srq_find(&call->c->objects, p->name, &r);
 
 	if (srq == NULL)
 		return rpc_refused(call, &r);
@@ -75,11 +76,11 @@ srq_modify(struct rpc_call *call)
 {
 	const struct p_srq_modify *p = call->params;
 	struct refusal r;
-	struct object_srq *srq = object_srq_find(call->c, p->name, &r);
+	struct object_srq *srq = object_srq_find(&call->c->objects, p->name, &r);
 
-	if (srq == NULL ||
-		object_srq_modify(call->c, srq, (p->given & SRQ_MAX_WR) != 0 ? &p->max_wr : NULL,
-			(p->given & SRQ_LIMIT) != 0 ? &p->srq_limit : NULL, &r) != 0)
+	if (srq == NULL || object_srq_modify(&call->c->objects, srq,
+				   (p->given & SRQ_MAX_WR) != 0 ? &p->max_wr : NULL,
+				   (p->given & SRQ_LIMIT) != 0 ? &p->srq_limit : NULL, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, object_srq_json(srq));
 }
@@ -117,16 +118,15 @@ post_srq_recv(struct rpc_call *call)
 {
 	const struct p_post_srq *p = call->params;
 	struct refusal r;
-	struct object_srq *srq = object_srq_find(call->c, p->srq, &r);
+	struct object_srq *srq = object_srq_find(&call->c->objects, p->srq, &r);
 
 	if (srq == NULL)
 		return rpc_refused(call, &r);
-	return rpc_post_all(call,
-		&(struct rpc_posting){ .queue = srq,
-			.post = post_one,
-			.wrs = p->wrs,
-			.wr_size = sizeof(p->wrs[0]),
-			.n_wrs = p->n_wrs });
+	return rpc_post_all(call, &(struct rpc_posting){ .queue = srq,
+					  .post = post_one,
+					  .wrs = p->wrs,
+					  .wr_size = sizeof(p->wrs[0]),
+					  .n_wrs = p->n_wrs });
 }
 
 const struct rpc_method rpc_methods_srq[] = {

@@ -84,7 +84,7 @@ rpc_sge_translate(
 	*to = (struct ring_sge){ .addr = from->addr, .length = from->length, .lkey = from->lkey };
 	if ((from->given & SGE_MR) == 0)
 		return 0;
-	mr = object_mr_find(call->c, from->mr, r);
+	mr = object_mr_find(&call->c->objects, from->mr, r);
 	if (mr == NULL)
 		return -ENOENT;
 	to->addr = mr->region->va + from->offset; /* checked when the request runs */
@@ -292,7 +292,7 @@ poll_cq(struct rpc_call *call)
 {
 	const struct p_poll *p = call->params;
 	struct refusal r;
-	struct object_cq *cq = object_cq_find(call->c, p->cq, &r);
+	struct object_cq *cq = object_cq_find(&call->c->objects, p->cq, &r);
 	json_t *list = json_array();
 	struct ring_cqe e;
 

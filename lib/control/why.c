@@ -24,7 +24,7 @@ static void
 learn(struct control *c, const struct why_view *v, const struct mem_refusal *m, struct known *k)
 {
 	*k = (struct known){ .m = *m, .own = v->owner != NULL };
-	k->has_region = regions_of(c, v->owner, m, &k->region);
+	k->has_region = regions_of(&c->objects, v->owner, m, &k->region);
 	/* Another's region: to this viewer there is none. */
 	if (m->region && !k->has_region && v->owner != NULL) {
 		k->m.region = false;
@@ -37,7 +37,7 @@ learn(struct control *c, const struct why_view *v, const struct mem_refusal *m, 
 	case MEM_WHY_OTHER_PD:
 	case MEM_WHY_BELOW:
 	case MEM_WHY_BEYOND:
-		k->likeness = regions_meant(c, v->owner, m, v->time_ns, &k->meant);
+		k->likeness = regions_meant(&c->objects, v->owner, m, v->time_ns, &k->meant);
 		break;
 	default:
 		break;
@@ -191,7 +191,7 @@ put_reason(FILE *f, struct control *c, const struct known *k, ns_t when)
 		fputs(" was revoked by a SEND with Invalidate, or as it was deregistered", f);
 		return;
 	case MEM_WHY_OTHER_PD:
-		put_pd(f, k, regions_pd_name(c, m->pd));
+		put_pd(f, k, regions_pd_name(&c->objects, m->pd));
 		return;
 	case MEM_WHY_BELOW:
 	case MEM_WHY_BEYOND:
@@ -340,7 +340,7 @@ why_memory(struct control *c, const struct why_view *v, const struct mem_refusal
 	json_object_set_new(o, "needs", access_json(m->need));
 	json_object_set_new(o, "excess", conf_json_u64(mem_refusal_excess(&k.m)));
 	if (!k.own)
-		json_object_set_new(o, "pd", json_string(regions_pd_name(c, m->pd)));
+		json_object_set_new(o, "pd", json_string(regions_pd_name(&c->objects, m->pd)));
 	json_object_set_new(
 		o, "region", k.has_region ? region_json(&k, &k.region) : json_null());
 	json_object_set_new(o, "meant", meant_json(&k));

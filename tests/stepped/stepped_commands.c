@@ -249,7 +249,7 @@ cmd_srq(char *arg)
 	unsigned int n;
 
 	if (sscanf(arg, "%63s %7s %u", name, what, &n) == 3)
-		srq = object_srq_find(stepped.dp.control, name, &r);
+		srq = object_srq_find(control_objects(stepped.dp.control), name, &r);
 	if (srq == NULL) {
 		puts("error: srq NAME sges|prod N");
 		return;

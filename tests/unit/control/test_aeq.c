@@ -129,7 +129,7 @@ AEQ_08_cq_operation_error(void **state UNUSED)
 	json_t *v;
 
 	json_decref(rpc_ok("qp_create", qp17));
-	cq = object_cq_find(fake.c, "cq0", &r);
+	cq = object_cq_find(&fake.c->objects, "cq0", &r);
 	users = atomic_load(&cq->q.users);
 	for (uint8_t source = 0; source < 16; source++) {
 		entry(1, (struct ring_aeq_event){ .id = cq->q.id,
@@ -149,7 +149,7 @@ AEQ_08_cq_operation_error(void **state UNUSED)
 	assert_int_equal(atomic_load(&cq->q.users), users);
 	/* Freed: what is queued of it goes, what comes late is passed over. */
 	json_decref(rpc_ok("cq_create", "{\"name\":\"cq9\",\"cqe\":4}"));
-	cq = object_cq_find(fake.c, "cq9", &r);
+	cq = object_cq_find(&fake.c->objects, "cq9", &r);
 	entry(1, (struct ring_aeq_event){ .id = cq->q.id, .code = AEQ_CQ_OPERATION, .source = 2 });
 	control_poll(fake.c, fake.now);
 	entry(1, (struct ring_aeq_event){ .id = cq->q.id, .code = AEQ_CQ_OPERATION, .source = 2 });

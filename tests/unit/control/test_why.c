@@ -21,14 +21,14 @@ pd_make(const char *name)
 	struct refusal r;
 
 	snprintf(conf.name, sizeof(conf.name), "%s", name);
-	assert_int_equal(object_pd_create(fake.c, &conf, &r), 0);
+	assert_int_equal(object_pd_create(&fake.c->objects, &conf, &r), 0);
 }
 
 static uint32_t
 pd_id(const char *name)
 {
 	struct refusal r;
-	const struct object_pd *pd = object_pd_find(fake.c, name, &r);
+	const struct object_pd *pd = object_pd_find(&fake.c->objects, name, &r);
 
 	assert_non_null(pd);
 	return pd->id;
@@ -47,7 +47,7 @@ mr_make(const char *name, const char *pd, uint32_t key, uint64_t addr)
 
 	snprintf(conf.name, sizeof(conf.name), "%s", name);
 	snprintf(conf.pd, sizeof(conf.pd), "%s", pd);
-	assert_int_equal(object_mr_create_in(fake.c, &conf, NULL, &mr, &r), 0);
+	assert_int_equal(object_mr_create_in(&fake.c->objects, &conf, NULL, &mr, &r), 0);
 	return mr;
 }
 
@@ -152,9 +152,9 @@ deregistered_region_of_another(void **state UNUSED)
 	char *all, *own;
 
 	regions_make();
-	assert_int_equal(object_mr_destroy(fake.c,
+	assert_int_equal(object_mr_destroy(&fake.c->objects,
 				 (struct object_mr *)(void *)names_find(
-					 &fake.c->mrs, "client 4 mr 2"),
+					 &fake.c->objects.mrs, "client 4 mr 2"),
 				 &r),
 		0);
 	m = asked(THEIR, 0x20000, 8);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "env.h"
+#include "objects.h"
 
 static void
 view(const struct object_mr *mr, struct region_view *out)
@@ -22,13 +23,13 @@ view(const struct object_mr *mr, struct region_view *out)
 }
 
 void
-regions_note_gone(struct control *c, const struct object_mr *mr)
+regions_note_gone(struct objects *objs, const struct object_mr *mr)
 {
-	struct regions_gone *g = &c->regions_gone;
+	struct regions_gone *g = &objs->regions_gone;
 	struct region_view *v = &g->r[g->n++ % REGIONS_GONE];
 
 	view(mr, v);
-	v->gone_ns = c->env.now != 0 ? c->env.now : 1;
+	v->gone_ns = objs->env->now != 0 ? objs->env->now : 1;
 }
 
 /* The i-th newest of those that are gone; NULL: no more. */
@@ -49,14 +50,14 @@ is_it(const struct region_view *v, const struct mem_refusal *m)
 }
 
 bool
-regions_of(struct control *c, const struct owner *viewer, const struct mem_refusal *m,
+regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
 	struct region_view *out)
 {
 	const struct region_view *gone;
 	const struct named *n;
 
 	/* A key that nobody had then may have been given away since. */
-	TAILQ_FOREACH (n, &c->mrs.all, all) {
+	TAILQ_FOREACH (n, &objs->mrs.all, all) {
 		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
 
 		if (!m->region || mr->region->key != m->key)
@@ -65,7 +66,7 @@ regions_of(struct control *c, const struct owner *viewer, const struct mem_refus
 		if (is_it(out, m))
 			return owner_may_see(viewer, out->name);
 	}
-	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
+	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
 		if (is_it(gone, m)) {
 			*out = *gone;
 			return owner_may_see(viewer, out->name);
@@ -75,12 +76,12 @@ regions_of(struct control *c, const struct owner *viewer, const struct mem_refus
 }
 
 bool
-regions_by_key(struct control *c, uint32_t key, struct region_view *out)
+regions_by_key(struct objects *objs, uint32_t key, struct region_view *out)
 {
 	const struct region_view *gone;
 	const struct named *n;
 
-	TAILQ_FOREACH (n, &c->mrs.all, all) {
+	TAILQ_FOREACH (n, &objs->mrs.all, all) {
 		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
 
 		if (mr->region->key == key) {
@@ -88,7 +89,7 @@ regions_by_key(struct control *c, uint32_t key, struct region_view *out)
 			return true;
 		}
 	}
-	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
+	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
 		if (gone->key == key) {
 			*out = *gone;
 			return true;
@@ -144,15 +145,15 @@ weight(unsigned int why)
 }
 
 unsigned int
-regions_meant(struct control *c, const struct owner *viewer, const struct mem_refusal *m, ns_t when,
-	struct region_view *out)
+regions_meant(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
+	ns_t when, struct region_view *out)
 {
 	const struct region_view *gone;
 	unsigned int best = 0;
 	const struct named *n;
 
 	/* There may be many: names are looked at where the numbers are alike. */
-	TAILQ_FOREACH (n, &c->mrs.all, all) {
+	TAILQ_FOREACH (n, &objs->mrs.all, all) {
 		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
 		const struct mem_region *r = mr->region;
 		const unsigned int why = likeness(m, r->key, r->pd, r->va, r->length);
@@ -163,7 +164,7 @@ regions_meant(struct control *c, const struct owner *viewer, const struct mem_re
 		best = why;
 		view(mr, out);
 	}
-	for (uint32_t i = 0; (gone = gone_at(&c->regions_gone, i)) != NULL; i++) {
+	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
 		const unsigned int why =
 			likeness(m, gone->key, gone->pd_id, gone->va, gone->length);
 
@@ -177,11 +178,11 @@ regions_meant(struct control *c, const struct owner *viewer, const struct mem_re
 }
 
 const char *
-regions_pd_name(const struct control *c, uint32_t id)
+regions_pd_name(const struct objects *objs, uint32_t id)
 {
 	const struct named *n;
 
-	TAILQ_FOREACH (n, &c->pds.all, all) {
+	TAILQ_FOREACH (n, &objs->pds.all, all) {
 		const struct object_pd *pd = (const struct object_pd *)(const void *)n;
 
 		if (pd->id == id)

@@ -97,3 +97,24 @@ names_remove(struct names *t, struct named *o)
 	TAILQ_REMOVE(&t->all, o, all);
 	t->n--;
 }
+
+struct named *
+names_get(const struct names *t, const char *kind, const char *name, struct refusal *r)
+{
+	struct named *o = names_find(t, name);
+
+	if (o == NULL)
+		refuse(r, ENOENT, "%s \"%s\" does not exist", kind, name);
+	return o;
+}
+
+int
+names_check(const struct names *t, const char *kind, const char *name, struct refusal *r)
+{
+	if (names_find(t, name) != NULL)
+		return refuse(r, EEXIST, "%s \"%s\" exists already", kind, name);
+	if (t->n >= CONF_MAX_OBJECTS)
+		return refuse(
+			r, ENOSPC, "there are %u %ss already, and no more are allowed", t->n, kind);
+	return 0;
+}

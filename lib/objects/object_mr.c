@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "env.h"
 #include "log.h"
+#include "objects.h"
 
 /* Below this a 2 MiB page would mostly be air. */
 #define HUGE_FROM (512u << 10)
@@ -45,11 +46,11 @@ memory_available(void)
 }
 
 static void
-log_memory(struct control *c, const struct mem_area *a)
+log_memory(struct objects *objs, const struct mem_area *a)
 {
-	if (c->memory_logged || a->len < HUGE_FROM)
+	if (objs->memory_logged || a->len < HUGE_FROM)
 		return;
-	c->memory_logged = true;
+	objs->memory_logged = true;
 	if (a->page_size > 4096)
 		log_info("regions are on hugepages of %zu KiB", a->page_size >> 10);
 	else
@@ -61,7 +62,7 @@ log_memory(struct control *c, const struct mem_area *a)
  * be one in this process, too (RESP-07).
  */
 static int
-region_memory(struct control *c, struct mem_region *region, uint64_t va, uint64_t bytes,
+region_memory(struct objects *objs, struct mem_region *region, uint64_t va, uint64_t bytes,
 	struct refusal *r)
 {
 	const unsigned int flags = bytes >= HUGE_FROM ? MEM_AREA_HUGE : 0;
@@ -72,39 +73,39 @@ region_memory(struct control *c, struct mem_region *region, uint64_t va, uint64_
 		return refuse(r, ENOMEM, "length %" PRIu64 " is more memory than there is", bytes);
 	rc = bytes + skew < bytes
 		     ? -EINVAL
-		     : mem_area_create(&region->area, bytes + skew, c->env.w.numa_node, flags);
+		     : mem_area_create(&region->area, bytes + skew, objs->env->w.numa_node, flags);
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a region of %" PRIu64 " bytes: %s", bytes,
 			strerror(-rc));
-	log_memory(c, &region->area);
+	log_memory(objs, &region->area);
 	region->host = region->area.base + skew;
 	region->length = bytes;
 	return 0;
 }
 
 static uint64_t
-pick_addr(struct control *c, uint64_t bytes)
+pick_addr(struct objects *objs, uint64_t bytes)
 {
 	uint64_t addr;
 
 	do {
-		addr = object_random(c) & ADDR_MASK;
+		addr = object_random(objs) & ADDR_MASK;
 	} while (addr == 0 || addr > ADDR_MASK - bytes);
 	return addr;
 }
 
 static int
-publish(struct control *c, struct mem_region *region, bool key_given, struct refusal *r)
+publish(struct objects *objs, struct mem_region *region, bool key_given, struct refusal *r)
 {
 	int rc = -EEXIST;
 
 	for (unsigned int i = 0; i < KEY_TRIES && rc == -EEXIST; i++) {
 		if (!key_given) {
-			region->key = (uint32_t)object_random(c);
+			region->key = (uint32_t)object_random(objs);
 			if (region->key == 0)
 				continue;
 		}
-		rc = mem_table_add(c->env.w.mem, region);
+		rc = mem_table_add(objs->env->w.mem, region);
 		if (key_given)
 			break;
 	}
@@ -164,7 +165,7 @@ check_atomic(const struct mem_region *region, const struct conf_mr *conf,
 }
 
 static int
-mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
+mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
 	const struct object_memfd *from, struct refusal *r)
 {
 	struct mem_region *region = mr->region;
@@ -175,11 +176,11 @@ mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
 		return refuse(r, EINVAL,
 			"addr 0x%" PRIx64 " with length %" PRIu64 " runs over the end of 64 bits",
 			conf->addr, conf->length);
-	if (key_given && mem_table_find(c->env.w.mem, conf->rkey) != NULL)
+	if (key_given && mem_table_find(objs->env->w.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
-	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(c, conf->length);
+	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(objs, conf->length);
 	rc = from != NULL ? region_adopt(region, from, conf->length, r)
-			  : region_memory(c, region, region->va, conf->length, r);
+			  : region_memory(objs, region, region->va, conf->length, r);
 	if (rc == 0 && from != NULL)
 		rc = check_atomic(region, conf, from, r);
 	if (rc != 0)
@@ -190,39 +191,43 @@ mr_fill(struct control *c, struct object_mr *mr, const struct conf_mr *conf,
 	region->pd = mr->pd->id;
 	region->access = (uint8_t)conf->access;
 	region->remote_invalidate = conf->remote_invalidate;
-	return publish(c, region, key_given, r);
+	return publish(objs, region, key_given, r);
+}
+
+struct object_mr *
+object_mr_find(struct objects *objs, const char *name, struct refusal *r)
+{
+	return (struct object_mr *)(void *)names_get(&objs->mrs, "mr", name, r);
 }
 
 int
-object_mr_create(struct control *c, const struct conf_mr *conf, struct refusal *r)
+object_mr_create(struct objects *objs, const struct conf_mr *conf, struct refusal *r)
 {
 	struct object_mr *mr;
 
-	return object_mr_create_in(c, conf, NULL, &mr, r);
+	return object_mr_create_in(objs, conf, NULL, &mr, r);
 }
 
 int
-object_mr_create_in(struct control *c, const struct conf_mr *conf, const struct object_memfd *from,
-	struct object_mr **out, struct refusal *r)
+object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
+	const struct object_memfd *from, struct object_mr **out, struct refusal *r)
 {
-	struct object_pd *pd = object_pd_find(c, conf->pd, r);
+	struct object_pd *pd = object_pd_find(objs, conf->pd, r);
 	struct object_mr *mr;
 	int rc;
 
 	if (pd == NULL)
 		return -ENOENT;
-	if (names_find(&c->mrs, conf->name) != NULL)
-		return refuse(r, EEXIST, "mr \"%s\" exists already", conf->name);
-	if (c->mrs.n >= CONF_MAX_OBJECTS)
-		return refuse(
-			r, ENOSPC, "there are %u mrs already, and no more are allowed", c->mrs.n);
+	rc = names_check(&objs->mrs, "mr", conf->name, r);
+	if (rc != 0)
+		return rc;
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return refuse(r, ENOMEM, "out of memory");
 	mr->pd = pd;
 	mr->region = mem_region_alloc();
 	rc = mr->region == NULL ? refuse(r, ENOMEM, "out of memory")
-				: mr_fill(c, mr, conf, from, r);
+				: mr_fill(objs, mr, conf, from, r);
 	if (rc != 0) {
 		mem_region_free(mr->region);
 		free(mr);
@@ -234,14 +239,14 @@ object_mr_create_in(struct control *c, const struct conf_mr *conf, const struct 
 	mr->conf.given |= CONF_MR_ADDR | CONF_MR_RKEY;
 	pd->users++;
 	*out = mr;
-	return names_add(&c->mrs, &mr->n, conf->name);
+	return names_add(&objs->mrs, &mr->n, conf->name);
 }
 
 void
-object_region_retire(struct control *c, struct mem_region *region)
+object_region_retire(struct objects *objs, struct mem_region *region)
 {
-	mem_table_remove(c->env.w.mem, region->key);
-	if (ask_all(&c->env) != 0) {
+	mem_table_remove(objs->env->w.mem, region->key);
+	if (ask_all(objs->env) != 0) {
 		log_error("region 0x%x is not given back: a worker did not answer", region->key);
 		return;
 	}
@@ -249,55 +254,55 @@ object_region_retire(struct control *c, struct mem_region *region)
 }
 
 static void
-mr_free(struct control *c, struct object_mr *mr)
+mr_free(struct objects *objs, struct object_mr *mr)
 {
 	mr->pd->users--;
-	names_remove(&c->mrs, &mr->n);
+	names_remove(&objs->mrs, &mr->n);
 	free(mr);
 }
 
 void
-object_mr_revoke(struct control *c, struct object_mr *mr)
+object_mr_revoke(struct objects *objs, struct object_mr *mr)
 {
 	if (!mr->revoked) {
-		regions_note_gone(c, mr);
-		mem_table_remove(c->env.w.mem, mr->region->key);
+		regions_note_gone(objs, mr);
+		mem_table_remove(objs->env->w.mem, mr->region->key);
 	}
 	mr->revoked = true;
 }
 
 void
-object_mr_free_revoked(struct control *c, struct object_mr *mr)
+object_mr_free_revoked(struct objects *objs, struct object_mr *mr)
 {
 	mem_region_free(mr->region);
-	mr_free(c, mr);
+	mr_free(objs, mr);
 }
 
 int
-object_mr_destroy(struct control *c, struct object_mr *mr, struct refusal *r)
+object_mr_destroy(struct objects *objs, struct object_mr *mr, struct refusal *r)
 {
 	(void)r;
-	regions_note_gone(c, mr);
-	object_region_retire(c, mr->region);
-	mr_free(c, mr);
+	regions_note_gone(objs, mr);
+	object_region_retire(objs, mr->region);
+	mr_free(objs, mr);
 	return 0;
 }
 
 int
-object_feed_region(struct control *c, struct object_pd *pd, uint64_t bytes, struct mem_region **out,
-	struct refusal *r)
+object_feed_region(struct objects *objs, struct object_pd *pd, uint64_t bytes,
+	struct mem_region **out, struct refusal *r)
 {
 	struct mem_region *region = mem_region_alloc();
 	int rc;
 
 	if (region == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	region->va = pick_addr(c, bytes);
-	rc = region_memory(c, region, region->va, bytes, r);
+	region->va = pick_addr(objs, bytes);
+	rc = region_memory(objs, region, region->va, bytes, r);
 	if (rc == 0) {
 		region->pd = pd->id;
 		region->access = MEM_LOCAL_WRITE;
-		rc = publish(c, region, false, r);
+		rc = publish(objs, region, false, r);
 	}
 	if (rc != 0) {
 		mem_region_free(region);

@@ -20,7 +20,7 @@
 #define REGIONS_GONE 256
 
 struct owner;
-struct control;
+struct objects;
 struct object_mr;
 
 /** A region, as it is or was. */
@@ -45,23 +45,23 @@ struct regions_gone {
 };
 
 /** It is being deregistered. */
-void regions_note_gone(struct control *c, const struct object_mr *mr);
+void regions_note_gone(struct objects *objs, const struct object_mr *mr);
 /**
  * The region that a refusal found, or the one that had the key before.
  * @param viewer an application, or NULL: the operator.
  * @return false: there is none that the viewer may know of.
  */
-bool regions_of(struct control *c, const struct owner *viewer, const struct mem_refusal *m,
+bool regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
 	struct region_view *out);
 /** The region that has the key, or the last one that had it. @return false: none. */
-bool regions_by_key(struct control *c, uint32_t key, struct region_view *out);
+bool regions_by_key(struct objects *objs, uint32_t key, struct region_view *out);
 /**
  * Another region that the request refused at `when` may have been meant for: it was there then.
  * @return why: REGION_* flags, 0: there is none.
  */
-unsigned int regions_meant(struct control *c, const struct owner *viewer,
+unsigned int regions_meant(struct objects *objs, const struct owner *viewer,
 	const struct mem_refusal *m, ns_t when, struct region_view *out);
 /** Name of a protection domain, "" if it is gone. */
-const char *regions_pd_name(const struct control *c, uint32_t id);
+const char *regions_pd_name(const struct objects *objs, uint32_t id);
 
 #endif

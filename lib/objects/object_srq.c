@@ -5,26 +5,22 @@
 #include <string.h>
 
 #include "conf_json.h"
-#include "conf_json_value.h"
-#include "internal.h"
+#include "env.h"
 #include "log.h"
+#include "objects.h"
 
 struct object_srq *
-object_srq_find(struct control *c, const char *name, struct refusal *r)
+object_srq_find(struct objects *objs, const char *name, struct refusal *r)
 {
-	struct named *o = names_find(&c->srqs, name);
-
-	if (o == NULL)
-		refuse(r, ENOENT, "srq \"%s\" does not exist", name);
-	return (struct object_srq *)(void *)o;
+	return (struct object_srq *)(void *)names_get(&objs->srqs, "srq", name, r);
 }
 
 struct object_srq *
-object_srq_by_id(struct control *c, uint32_t id)
+object_srq_by_id(struct objects *objs, uint32_t id)
 {
 	struct named *o;
 
-	TAILQ_FOREACH (o, &c->srqs.all, all) {
+	TAILQ_FOREACH (o, &objs->srqs.all, all) {
 		struct object_srq *srq = (struct object_srq *)(void *)o;
 
 		if (srq->q.id == id)
@@ -42,7 +38,7 @@ struct memory {
 
 /* Memory of a ring for max_wr entries. */
 static int
-memory_get(struct control *c, const struct object_srq *srq, uint32_t max_wr, struct memory *m,
+memory_get(struct objects *objs, const struct object_srq *srq, uint32_t max_wr, struct memory *m,
 	struct refusal *r)
 {
 	const size_t bytes = ring_size(ring_entries(max_wr), ring_recv_stride(srq->conf.max_sge));
@@ -50,9 +46,9 @@ memory_get(struct control *c, const struct object_srq *srq, uint32_t max_wr, str
 
 	memset(m, 0, sizeof(*m));
 	if (srq->owner != NULL && bytes != 0)
-		return owner_place_get(&c->env, srq->owner, bytes, &m->place, &m->base, r);
+		return owner_place_get(objs->env, srq->owner, bytes, &m->place, &m->base, r);
 	if (bytes != 0)
-		rc = mem_area_create(&m->area, bytes, c->env.w.numa_node, 0);
+		rc = mem_area_create(&m->area, bytes, objs->env->w.numa_node, 0);
 	m->base = m->area.base;
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a shared receive queue of %u entries: %s",
@@ -99,35 +95,33 @@ alloc(void)
 }
 
 int
-object_srq_create(struct control *c, const struct conf_srq *conf, struct refusal *r)
+object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refusal *r)
 {
 	struct object_srq *srq;
 
-	return object_srq_create_in(c, conf, NULL, &srq, r);
+	return object_srq_create_in(objs, conf, NULL, &srq, r);
 }
 
 int
-object_srq_create_in(struct control *c, const struct conf_srq *conf, struct owner *owner,
+object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct owner *owner,
 	struct object_srq **out, struct refusal *r)
 {
-	struct object_pd *pd = object_pd_find(c, conf->pd, r);
+	struct object_pd *pd = object_pd_find(objs, conf->pd, r);
 	struct object_srq *srq;
 	struct memory m;
 	int rc;
 
 	if (pd == NULL)
 		return -ENOENT;
-	if (names_find(&c->srqs, conf->name) != NULL)
-		return refuse(r, EEXIST, "srq \"%s\" exists already", conf->name);
-	if (c->srqs.n >= CONF_MAX_OBJECTS)
-		return refuse(
-			r, ENOSPC, "there are %u srqs already, and no more are allowed", c->srqs.n);
+	rc = names_check(&objs->srqs, "srq", conf->name, r);
+	if (rc != 0)
+		return rc;
 	srq = alloc();
 	if (srq == NULL)
 		return refuse(r, ENOMEM, "out of memory");
 	srq->owner = owner;
 	srq->conf = *conf;
-	rc = memory_get(c, srq, conf->max_wr, &m, r);
+	rc = memory_get(objs, srq, conf->max_wr, &m, r);
 	if (rc != 0) {
 		free(srq);
 		return rc;
@@ -137,26 +131,26 @@ object_srq_create_in(struct control *c, const struct conf_srq *conf, struct owne
 		&srq->q.ring, m.base, ring_entries(conf->max_wr), ring_recv_stride(conf->max_sge));
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	atomic_store_explicit(&srq->q.limit, conf->srq_limit, memory_order_relaxed);
-	srq->q.id = ++c->next_srq;
+	srq->q.id = ++objs->next_srq;
 	srq->q.pd = pd->id;
 	srq->q.max_sge = conf->max_sge;
 	srq->pd = pd;
 	pd->users++;
 	*out = srq;
-	return names_add(&c->srqs, &srq->n, conf->name);
+	return names_add(&objs->srqs, &srq->n, conf->name);
 }
 
 /* Go on in memory for more entries; workers go on taking meanwhile. */
 static int
-grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal *r)
+grow(struct objects *objs, struct object_srq *srq, uint32_t max_wr, struct refusal *r)
 {
 	struct memory m, old = memory_of(srq);
-	int rc = memory_get(c, srq, max_wr, &m, r);
+	int rc = memory_get(objs, srq, max_wr, &m, r);
 
 	if (rc != 0)
 		return rc;
 	/* A worker that has not left the ring before would be lost by a second move. */
-	if (ask_all(&c->env) != 0) {
+	if (ask_all(objs->env) != 0) {
 		memory_put(srq, &m);
 		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
 	}
@@ -165,7 +159,7 @@ grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal 
 		ring_srq_fail(&srq->q.ring);
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	memory_set(srq, &m);
-	if (ask_all(&c->env) != 0)
+	if (ask_all(objs->env) != 0)
 		log_error("srq \"%s\": the old ring is not given back: a worker did not answer",
 			srq->n.name);
 	else
@@ -174,7 +168,7 @@ grow(struct control *c, struct object_srq *srq, uint32_t max_wr, struct refusal 
 }
 
 int
-object_srq_modify(struct control *c, struct object_srq *srq, const uint32_t *max_wr,
+object_srq_modify(struct objects *objs, struct object_srq *srq, const uint32_t *max_wr,
 	const uint32_t *limit, struct refusal *r)
 {
 	const uint32_t most = max_wr != NULL ? *max_wr : srq->conf.max_wr;
@@ -190,7 +184,7 @@ object_srq_modify(struct control *c, struct object_srq *srq, const uint32_t *max
 		return refuse(r, EINVAL, "max_wr must be at least %u, which are posted, not %u",
 			posted, most);
 	if (most > srq->rq.mask + 1)
-		rc = grow(c, srq, most, r);
+		rc = grow(objs, srq, most, r);
 	if (rc != 0)
 		return rc;
 	srq->conf.max_wr = most;
@@ -219,7 +213,7 @@ object_srq_json(struct object_srq *srq)
 }
 
 int
-object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
+object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r)
 {
 	struct memory m = memory_of(srq);
 
@@ -227,10 +221,10 @@ object_srq_destroy(struct control *c, struct object_srq *srq, struct refusal *r)
 		return refuse(
 			r, EBUSY, "srq \"%s\" is in use by %u QPs", srq->n.name, srq->q.users);
 	/* Its QPs were detached: no worker has it, and no later message can name it. */
-	env_drain(&c->env);
-	events_forget(c, EVENT_OF_SRQ, srq->q.id);
+	env_drain(objs->env);
+	objs->up.gone(objs->up.ctx, OBJECT_SRQ, srq->q.id);
 	srq->pd->users--;
-	names_remove(&c->srqs, &srq->n);
+	names_remove(&objs->srqs, &srq->n);
 	memory_put(srq, &m);
 	free(srq);
 	return 0;

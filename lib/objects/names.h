@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "conf.h"
+#include "refusal.h"
 
 struct named {
 	TAILQ_ENTRY(named) all;
@@ -33,6 +34,14 @@ int names_init(struct names *t);
 void names_fini(struct names *t);
 /** Object of this name, or NULL. Cost: one hash. */
 struct named *names_find(const struct names *t, const char *name);
+/** The same, with the refusal (ENOENT) filled in. @param kind "pd": for the sentence. */
+struct named *names_get(
+	const struct names *t, const char *kind, const char *name, struct refusal *r);
+/**
+ * Is the name free, and is there room for one more?
+ * @return 0 or a refusal: EEXIST, ENOSPC.
+ */
+int names_check(const struct names *t, const char *kind, const char *name, struct refusal *r);
 /** @return 0, or -EEXIST. */
 int names_add(struct names *t, struct named *o, const char *name);
 void names_remove(struct names *t, struct named *o);

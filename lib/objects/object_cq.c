@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask.h"
+#include "env.h"
+#include "object_notify.h"
+#include "objects.h"
+#include "qp.h"
+
+struct object_cq *
+object_cq_find(struct objects *objs, const char *name, struct refusal *r)
+{
+	return (struct object_cq *)(void *)names_get(&objs->cqs, "cq", name, r);
+}
+
+struct object_cq *
+object_cq_by_id(struct objects *objs, uint32_t id)
+{
+	struct named *o;
+
+	TAILQ_FOREACH (o, &objs->cqs.all, all) {
+		struct object_cq *cq = (struct object_cq *)(void *)o;
+
+		if (cq->q.id == id)
+			return cq;
+	}
+	return NULL;
+}
+
+int
+object_cq_create(struct objects *objs, const struct conf_cq *conf, struct refusal *r)
+{
+	struct object_cq *cq;
+
+	return object_cq_create_in(objs, conf, NULL, &cq, r);
+}
+
+int
+object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
+	struct object_cq **out, struct refusal *r)
+{
+	const uint32_t entries = ring_entries(conf->cqe);
+	struct object_cq *cq;
+	int rc = names_check(&objs->cqs, "cq", conf->name, r);
+
+	if (rc != 0)
+		return rc;
+	if (entries == 0)
+		return refuse(r, EINVAL, "cqe %u is above %u", conf->cqe, RING_MAX_ENTRIES);
+	cq = aligned_alloc(CACHE_LINE, (sizeof(*cq) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	if (cq == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	memset(cq, 0, sizeof(*cq));
+	if (mem == NULL) {
+		rc = mem_area_create(&cq->q.area, ring_size(entries, sizeof(struct ring_cqe)),
+			objs->env->w.numa_node, 0);
+		mem = cq->q.area.base;
+	}
+	if (rc != 0) {
+		free(cq);
+		return refuse(r, -rc, "no memory for a completion queue of %u entries: %s",
+			conf->cqe, strerror(-rc));
+	}
+	ring_cq_attach(&cq->q.ring, mem, entries, conf->cqe, true);
+	cq->q.id = ++objs->next_cq;
+	cq->cqe = conf->cqe;
+	memcpy(cq->q.name, conf->name, sizeof(cq->q.name));
+	*out = cq;
+	return names_add(&objs->cqs, &cq->n, conf->name);
+}
+
+static int
+claim(struct objects *objs, struct qp_cq *cq, uint32_t worker)
+{
+	const uint8_t own = (uint8_t)(worker + 1);
+	const uint8_t now = atomic_load_explicit(&cq->producer, memory_order_relaxed);
+	int rc;
+
+	if (now == own || now == CQ_PRODUCER_ANY)
+		return 0;
+	if (now == CQ_PRODUCER_NONE) {
+		atomic_store_explicit(&cq->producer, own, memory_order_relaxed);
+		return 0;
+	}
+	/* Relaxed, since the messages behind it carry it. CHANGING: somebody did not answer. */
+	atomic_store_explicit(&cq->producer, CQ_PRODUCER_CHANGING, memory_order_relaxed);
+	rc = ask_all(objs->env);
+	if (rc == 0)
+		atomic_store_explicit(&cq->producer, CQ_PRODUCER_ANY, memory_order_relaxed);
+	return rc;
+}
+
+int
+object_cqs_claim(struct objects *objs, const struct qp *qp, uint32_t worker)
+{
+	int rc = claim(objs, qp->send_cq, worker);
+
+	return rc != 0 ? rc : claim(objs, qp->recv_cq, worker);
+}
+
+int
+object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r)
+{
+	const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
+
+	if (users != 0)
+		return refuse(
+			r, EBUSY, "cq \"%s\" is in use by %u queues of QPs", cq->n.name, users);
+	/* Its QPs were detached, so nothing behind these messages can name it any more. */
+	env_drain(objs->env);
+	objs->up.gone(objs->up.ctx, OBJECT_CQ, cq->q.id);
+	object_notify_forget(objs, cq);
+	names_remove(&objs->cqs, &cq->n);
+	mem_area_destroy(&cq->q.area);
+	free(cq);
+	return 0;
+}

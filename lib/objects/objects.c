@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "objects.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "env.h"
+#include "log.h"
+
+int
+objects_init(struct objects *objs, struct env *env, const struct objects_up *up)
+{
+	objs->env = env;
+	objs->up = *up;
+	TAILQ_INIT(&objs->pds.all);
+	TAILQ_INIT(&objs->mrs.all);
+	TAILQ_INIT(&objs->cqs.all);
+	TAILQ_INIT(&objs->srqs.all);
+	return names_init(&objs->pds) != 0 || names_init(&objs->mrs) != 0 ||
+			       names_init(&objs->cqs) != 0 || names_init(&objs->srqs) != 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+void
+objects_fini(struct objects *objs)
+{
+	struct refusal r;
+	struct named *o;
+
+	while ((o = TAILQ_FIRST(&objs->srqs.all)) != NULL) {
+		if (object_srq_destroy(objs, (struct object_srq *)(void *)o, &r) != 0) {
+			log_error("%s: left behind", r.text);
+			break;
+		}
+	}
+	while ((o = TAILQ_FIRST(&objs->mrs.all)) != NULL)
+		object_mr_destroy(objs, (struct object_mr *)(void *)o, &r);
+	while ((o = TAILQ_FIRST(&objs->cqs.all)) != NULL) {
+		if (object_cq_destroy(objs, (struct object_cq *)(void *)o, &r) != 0) {
+			log_error("%s: left behind", r.text);
+			break;
+		}
+	}
+	while ((o = TAILQ_FIRST(&objs->pds.all)) != NULL) {
+		if (object_pd_destroy(objs, (struct object_pd *)(void *)o, &r) != 0) {
+			log_error("%s: left behind", r.text);
+			break;
+		}
+	}
+	names_fini(&objs->srqs);
+	names_fini(&objs->mrs);
+	names_fini(&objs->cqs);
+	names_fini(&objs->pds);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef OBJECTS_H
+#define OBJECTS_H
+/**
+ * @file objects.h  Protection domains, memory regions, completion queues, shared receive queues.
+ *
+ * Owner:   control lcore.
+ * Memory:  each object is allocated by its create function and freed by its destroy function.
+ * Depends: conf qp mem.
+ *
+ * The same functions serve the configuration at start and the RPC methods. A refusal changes
+ * nothing.
+ */
+#include <jansson.h>
+
+#include "conf.h"
+#include "mem.h"
+#include "names.h"
+#include "owner.h"
+#include "qp_cq.h"
+#include "refusal.h"
+#include "regions.h"
+
+struct client_cq;
+struct client_srq;
+struct env;
+struct objects;
+
+/** What has a number that events name. */
+enum object_kind { OBJECT_QP, OBJECT_CQ, OBJECT_SRQ, OBJECT_PORT, OBJECT_NONE };
+struct qp;
+
+struct object_pd {
+	struct named n; /* first: a struct named * is cast to it */
+	uint32_t id;
+	uint32_t users; /* MRs, SRQs, QPs */
+};
+
+struct object_mr {
+	struct named n;
+	struct object_pd *pd;
+	struct mem_region *region;
+	struct conf_mr conf; /* as asked for, addr and rkey filled in */
+	bool revoked;        /* its key is gone; the memory waits for the workers */
+};
+
+/** Memory that a client made. */
+struct object_memfd {
+	int fd;
+	uint64_t offset;
+};
+
+struct object_cq {
+	struct named n;
+	struct qp_cq q;
+	uint32_t cqe;
+	bool quiet;               /* nobody listens to its events: the dataplane's own */
+	bool armed;               /* waits for a completion */
+	struct client_cq *client; /* the application's side of it, or NULL */
+	uint32_t fired;           /* completion events not delivered yet */
+};
+
+struct object_srq {
+	struct named n;
+	struct qp_srq q;
+	struct object_pd *pd;
+	struct owner *owner;       /* whose it is, or NULL */
+	struct owner_place place;  /* of its ring, with an owner */
+	struct client_srq *client; /* who posts, with an owner */
+	struct ring rq;            /* producer's view */
+	struct conf_srq conf;      /* as modified last; q.limit is the limit in effect */
+};
+
+/** Upwards: what others have to hear. Set once, by the owner of the loop. */
+struct objects_up {
+	/** Nothing is told of this object any more: it is being destroyed. Also called for QPs. */
+	void (*gone)(void *ctx, enum object_kind kind, uint32_t number);
+	/** A CQ that was armed has got a completion. */
+	void (*fired)(void *ctx, const struct object_cq *cq);
+	void *ctx;
+};
+
+/** All objects of the dataplane but QPs. */
+struct objects {
+	struct env *env;
+	struct objects_up up;
+	struct names pds;
+	struct names mrs;
+	struct names cqs;
+	struct names srqs;
+	struct regions_gone regions_gone;
+	uint32_t next_pd; /* last number that was given away; the same for the next two */
+	uint32_t next_cq;
+	uint32_t next_srq;
+	uint32_t armed; /* CQs that wait for a completion */
+	uint64_t random_fallback;
+	bool memory_logged;
+};
+
+/**
+ * @param objs all zero.
+ * @return 0 or -ENOMEM; objects_fini() is right after both.
+ */
+int objects_init(struct objects *objs, struct env *env, const struct objects_up *up);
+
+/** Object of this name, or NULL with the refusal (ENOENT) filled in. */
+struct object_pd *object_pd_find(struct objects *objs, const char *name, struct refusal *r);
+struct object_mr *object_mr_find(struct objects *objs, const char *name, struct refusal *r);
+struct object_cq *object_cq_find(struct objects *objs, const char *name, struct refusal *r);
+struct object_srq *object_srq_find(struct objects *objs, const char *name, struct refusal *r);
+/** CQ or SRQ with this number, or NULL. Cost: linear; for events only. */
+struct object_cq *object_cq_by_id(struct objects *objs, uint32_t id);
+struct object_srq *object_srq_by_id(struct objects *objs, uint32_t id);
+
+int object_pd_create(struct objects *objs, const struct conf_pd *conf, struct refusal *r);
+int object_mr_create(struct objects *objs, const struct conf_mr *conf, struct refusal *r);
+int object_cq_create(struct objects *objs, const struct conf_cq *conf, struct refusal *r);
+int object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refusal *r);
+/** The same over a client's memory. @param from NULL: over the dataplane's own. */
+int object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
+	const struct object_memfd *from, struct object_mr **out, struct refusal *r);
+/** The same in `mem`, of ring_size(ring_entries(cqe), sizeof(struct ring_cqe)); NULL: its own. */
+int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
+	struct object_cq **out, struct refusal *r);
+/**
+ * The QP is going to be attached to this worker: are its queues that worker's alone, or shared?
+ * See qp_cq_is_alone(). @return 0, or -ETIMEDOUT: a worker did not answer, do not attach.
+ * Cost: a round trip to every worker when a queue gets its second one.
+ */
+int object_cqs_claim(struct objects *objs, const struct qp *qp, uint32_t worker);
+/** The same in a place of the owner's memory. */
+int object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct owner *owner,
+	struct object_srq **out, struct refusal *r);
+/**
+ * Another capacity, or another limit, which is armed by that (0: disarmed); NULL: as it is.
+ * @return 0 or a refusal: fewer than are posted, a limit above max_wr.
+ */
+int object_srq_modify(struct objects *objs, struct object_srq *srq, const uint32_t *max_wr,
+	const uint32_t *limit, struct refusal *r);
+
+/** Attributes as configured, those of now, and what is posted. */
+json_t *object_srq_json(struct object_srq *srq);
+
+/** -EBUSY while something refers to the object. */
+int object_pd_destroy(struct objects *objs, struct object_pd *pd, struct refusal *r);
+int object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r);
+int object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r);
+/** Never refused because of work; freed after every worker has left the burst before. */
+int object_mr_destroy(struct objects *objs, struct object_mr *mr, struct refusal *r);
+/** Many at once: revoke all, make one round trip to every worker, then free each. */
+void object_mr_revoke(struct objects *objs, struct object_mr *mr);
+void object_mr_free_revoked(struct objects *objs, struct object_mr *mr);
+
+/**
+ * A region of `bytes` with an unpredictable key, for the dataplane's own buffers (recv_feed).
+ * @return 0 or -errno.
+ */
+int object_feed_region(struct objects *objs, struct object_pd *pd, uint64_t bytes,
+	struct mem_region **out, struct refusal *r);
+/** Revoke a region's key, wait for every worker, free it. */
+void object_region_retire(struct objects *objs, struct mem_region *region);
+
+/** After all QPs are gone: frees every object. */
+void objects_fini(struct objects *objs);
+
+/** Unpredictable number; falls back to the clock and a counter if the system has none. */
+uint64_t object_random(struct objects *objs);
+
+#endif
