@@ -12,7 +12,8 @@
 #include "log.h"
 
 static struct sockaddr_un to;
-static socklen_t to_len; /* 0: nobody listens */
+static socklen_t to_len;
+static int fd = -1;      /* kept open: clients may use up all descriptors. -1: nobody listens */
 static ns_t alive_every; /* 0: no watchdog */
 static ns_t alive_next;
 
@@ -35,6 +36,11 @@ notify_init(void)
 	if (path[0] == '@') /* Linux's abstract names begin with a zero */
 		to.sun_path[0] = '\0';
 	to_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		log_warn("no socket to the service manager: %s", strerror(errno));
+		return;
+	}
 	if (usec != NULL && (pid == NULL || strtol(pid, NULL, 10) == getpid()))
 		alive_every = strtoull(usec, NULL, 10) * TIME_NS_PER_US / 2;
 }
@@ -42,16 +48,9 @@ notify_init(void)
 static void
 say(const char *what)
 {
-	int fd;
-
-	if (to_len == 0)
-		return;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || sendto(fd, what, strlen(what), MSG_NOSIGNAL,
-			      (const struct sockaddr *)(const void *)&to, to_len) < 0)
+	if (fd >= 0 && sendto(fd, what, strlen(what), MSG_NOSIGNAL,
+			       (const struct sockaddr *)(const void *)&to, to_len) < 0)
 		log_warn("the service manager does not hear \"%s\": %s", what, strerror(errno));
-	if (fd >= 0)
-		close(fd);
 }
 
 void

@@ -2,6 +2,7 @@
 """What watches the program: DPDK telemetry, the service manager, load by worker."""
 import json
 import os
+import resource
 import socket
 import struct
 import tempfile
@@ -102,6 +103,18 @@ class Manage(unittest.TestCase):
             livenet.Connection(p.socket_path).close()  # ready means that it answers
             for _ in range(3):
                 self.assertEqual(b"WATCHDOG=1", listener.recv(100))
+            # No descriptor left, as when clients have used them up: the watchdog still hears.
+            used = max(map(int, os.listdir("/proc/%d/fd" % p.proc.pid)))
+            resource.prlimit(p.proc.pid, resource.RLIMIT_NOFILE, (used + 1, used + 1))
+            while True:
+                listener.setblocking(False)
+                try:
+                    listener.recv(100)
+                except BlockingIOError:
+                    break
+            listener.settimeout(livenet.WAIT_S)
+            for _ in range(3):
+                self.assertEqual(b"WATCHDOG=1", listener.recv(100), p.stderr())
             p.proc.terminate()
             said = [listener.recv(100)]
             while said[-1] == b"WATCHDOG=1":
