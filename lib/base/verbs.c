@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of enumerators, each from its table. */
+#include "verbs.h"
+
+#include <stddef.h>
+
+#define ROW(value, name) [value] = #name,
+
+#define NAME_OF(names, value) \
+	((value) < ARRAY_LEN(names) && (names)[value] != NULL ? (names)[value] : "UNKNOWN")
+
+const char *
+verbs_wc_status_name(uint32_t status)
+{
+	static const char *const names[] = {
+#define WC_STATUS ROW
+#include "tables/wc_statuses.def"
+#undef WC_STATUS
+	};
+
+	return NAME_OF(names, status);
+}
+
+const char *
+verbs_wc_opcode_name(uint32_t opcode)
+{
+	static const char *const names[] = {
+#define WC_OPCODE ROW
+#include "tables/wc_opcodes.def"
+#undef WC_OPCODE
+	};
+
+	return NAME_OF(names, opcode);
+}
+
+const char *
+verbs_event_name(uint32_t event)
+{
+	static const char *const names[] = {
+#define EVENT_TYPE ROW
+#include "tables/event_types.def"
+#undef EVENT_TYPE
+	};
+
+	return NAME_OF(names, event);
+}
+
+const char *
+verbs_qp_state_name(uint32_t state)
+{
+	static const char *const names[] = {
+#define QP_STATE_NAME ROW
+#include "tables/qp_state_names.def"
+#undef QP_STATE_NAME
+	};
+
+	return NAME_OF(names, state);
+}
+
+const char *
+verbs_mig_state_name(uint32_t state)
+{
+	static const char *const names[] = {
+#define MIG_STATE ROW
+#include "tables/mig_states.def"
+#undef MIG_STATE
+	};
+
+	return NAME_OF(names, state);
+}
+
+const char *
+verbs_wr_opcode_name(uint32_t opcode)
+{
+	static const char *const names[] = {
+#define WR_OPCODE(value, name, completion, has) [value] = #name,
+#include "tables/wr_opcodes.def"
+#undef WR_OPCODE
+	};
+
+	return NAME_OF(names, opcode);
+}

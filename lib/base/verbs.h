@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VERBS_H
+#define VERBS_H
+/**
+ * @file verbs.h  The words of verbs: libibverbs' enumerators without IBV_, their values and names.
+ *
+ * One row of tables/ makes the enumerator here, the name that people read, the value that the
+ * configuration and RPC take, and the check that librocelane's public header agrees. Nothing else
+ * in the tree writes these numbers down.
+ *
+ * Owner:   compile time, and pure functions: any thread, any lcore.
+ * Memory:  none.
+ * Depends: nothing.
+ * Spec:    IBTA vol. 1, chapter 11 (verbs); the values are those of <infiniband/verbs.h>.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+/** Status of a completion (ibv_wc_status). */
+enum wc_status {
+#define WC_STATUS(value, name) WC_##name = (value),
+#include "tables/wc_statuses.def"
+#undef WC_STATUS
+};
+
+/** What completed (ibv_wc_opcode); from WC_RECV on a receive. */
+enum wc_opcode {
+#define WC_OPCODE(value, name) WC_##name = (value),
+#include "tables/wc_opcodes.def"
+#undef WC_OPCODE
+};
+
+enum { /* ibv_wc_flags */
+#define WC_FLAG(bit, name) WC_##name = 1 << (bit),
+#include "tables/wc_flags.def"
+#undef WC_FLAG
+};
+
+/** Asynchronous events (ibv_event_type). */
+enum event_type {
+#define EVENT_TYPE(value, name) EVENT_##name = (value),
+#include "tables/event_types.def"
+#undef EVENT_TYPE
+};
+
+enum { /* ibv_access_flags */
+#define ACCESS_FLAG(bit, name) ACCESS_##name = 1 << (bit),
+#include "tables/access_flags.def"
+#undef ACCESS_FLAG
+};
+
+/** ibv_qp_type. */
+enum qp_type {
+#define QP_TYPE(value, name) QPT_##name = (value),
+#include "tables/qp_types.def"
+#undef QP_TYPE
+};
+
+/** ibv_qp_state. */
+enum qp_state {
+#define QP_STATE_NAME(value, name) QPS_##name = (value),
+#include "tables/qp_state_names.def"
+#undef QP_STATE_NAME
+	QPS_MAX
+};
+
+/** ibv_mig_state. */
+enum mig_state {
+#define MIG_STATE(value, name) MIG_##name = (value),
+#include "tables/mig_states.def"
+#undef MIG_STATE
+	MIG_MAX
+};
+
+enum { /* ibv_qp_attr_mask; bits above are the project's own (qp.h) */
+#define QP_ATTR(bit, name) QP_ATTR_##name = 1 << (bit),
+#include "tables/qp_attrs.def"
+#undef QP_ATTR
+};
+
+/** Send work requests (ibv_wr_opcode). */
+enum wr_opcode {
+#define WR_OPCODE(value, name, completion, has) WR_##name = (value),
+#include "tables/wr_opcodes.def"
+#undef WR_OPCODE
+};
+
+enum { /* ibv_send_flags */
+#define SEND_FLAG(bit, name) SEND_##name = 1 << (bit),
+#include "tables/send_flags.def"
+#undef SEND_FLAG
+};
+
+/* ---- send work requests ---------------------------------------------------------------------- */
+
+#define VERBS_WR_OPCODES  32                   /* values of wr_opcode are below */
+#define VERBS_MESSAGE_MAX UINT32_C(0x80000000) /* bytes of the longest message (REQ-18) */
+#define VERBS_ATOMIC_LEN  8u                   /* bytes of an ATOMIC's operands and result */
+
+enum {                            /* column `has` of wr_opcodes.def */
+	WR_HAS_REMOTE = 1 << 0,   /* remote address and R_Key */
+	WR_HAS_IMM = 1 << 1,      /* immediate */
+	WR_HAS_INV = 1 << 2,      /* a key to invalidate */
+	WR_HAS_RESPONSE = 1 << 3, /* data comes back into its list: READ, ATOMIC (REQ-10) */
+	WR_HAS_OPERANDS = 1 << 4, /* operands of an ATOMIC */
+};
+
+/** Has a work request of this opcode one of `what`, WR_HAS_*? Cost: a compare with a constant. */
+static ALWAYS_INLINE bool
+verbs_wr_has(uint32_t opcode, uint32_t what)
+{
+#define WR_OPCODE(value, name, completion, has) | (((has)&what) != 0 ? BIT32(value) : 0)
+	const uint32_t those = 0
+#include "tables/wr_opcodes.def"
+		;
+#undef WR_OPCODE
+
+	return opcode < VERBS_WR_OPCODES && (those & BIT32(opcode)) != 0;
+}
+
+/** Is it a READ or an ATOMIC, which brings data back (REQ-10, REQ-14)? */
+static ALWAYS_INLINE bool
+verbs_wr_returns(uint32_t opcode)
+{
+	return verbs_wr_has(opcode, WR_HAS_RESPONSE);
+}
+
+static ALWAYS_INLINE bool
+verbs_wr_is_atomic(uint32_t opcode)
+{
+	return verbs_wr_has(opcode, WR_HAS_OPERANDS);
+}
+
+/** Is there a work request of this opcode? */
+static ALWAYS_INLINE bool
+verbs_wr_exists(uint32_t opcode)
+{
+#define WR_OPCODE(value, name, completion, has) | BIT32(value)
+	const uint32_t all = 0
+#include "tables/wr_opcodes.def"
+		;
+#undef WR_OPCODE
+
+	return opcode < VERBS_WR_OPCODES && (all & BIT32(opcode)) != 0;
+}
+
+/** wc_opcode of a send work request that completed; WC_SEND of an opcode that does not exist. */
+static ALWAYS_INLINE uint8_t
+verbs_wc_opcode(uint32_t wr_opcode)
+{
+	static const uint8_t codes[] = {
+#define WR_OPCODE(value, name, completion, has) [value] = WC_##completion,
+#include "tables/wr_opcodes.def"
+#undef WR_OPCODE
+	};
+
+	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : WC_SEND;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Names without their prefix ("LOC_LEN_ERR", "QP_FATAL"); "UNKNOWN" of what has none. */
+const char *verbs_wc_status_name(uint32_t status);
+const char *verbs_wc_opcode_name(uint32_t opcode);
+const char *verbs_event_name(uint32_t event);
+const char *verbs_qp_state_name(uint32_t state);
+const char *verbs_mig_state_name(uint32_t state);
+const char *verbs_wr_opcode_name(uint32_t opcode);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words of verbs against numbers typed from <infiniband/verbs.h>, not from our tables. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "verbs.h"
+
+struct word {
+	uint32_t value;
+	const char *name;
+};
+
+static void
+check(const char *(*name_of)(uint32_t), const struct word *words, size_t n, uint32_t end)
+{
+	for (uint32_t v = 0; v < end; v++) {
+		const char *want = "UNKNOWN";
+
+		for (size_t i = 0; i < n; i++) {
+			if (words[i].value == v)
+				want = words[i].name;
+		}
+		assert_string_equal(name_of(v), want);
+	}
+	assert_string_equal(name_of(UINT32_MAX), "UNKNOWN");
+}
+
+/* IBV_WC_SUCCESS is 0, and the others count up. */
+static void
+names_of_statuses(void **state UNUSED)
+{
+	static const struct word words[] = { { 0, "SUCCESS" }, { 1, "LOC_LEN_ERR" },
+		{ 2, "LOC_QP_OP_ERR" }, { 3, "LOC_EEC_OP_ERR" }, { 4, "LOC_PROT_ERR" },
+		{ 5, "WR_FLUSH_ERR" }, { 6, "MW_BIND_ERR" }, { 7, "BAD_RESP_ERR" },
+		{ 8, "LOC_ACCESS_ERR" }, { 9, "REM_INV_REQ_ERR" }, { 10, "REM_ACCESS_ERR" },
+		{ 11, "REM_OP_ERR" }, { 12, "RETRY_EXC_ERR" }, { 13, "RNR_RETRY_EXC_ERR" },
+		{ 14, "LOC_RDD_VIOL_ERR" }, { 15, "REM_INV_RD_REQ_ERR" }, { 16, "REM_ABORT_ERR" },
+		{ 17, "INV_EECN_ERR" }, { 18, "INV_EEC_STATE_ERR" }, { 19, "FATAL_ERR" },
+		{ 20, "RESP_TIMEOUT_ERR" }, { 21, "GENERAL_ERR" } };
+
+	check(verbs_wc_status_name, words, ARRAY_LEN(words), 300);
+	assert_int_equal(WC_SUCCESS, 0);
+	assert_int_equal(WC_WR_FLUSH_ERR, 5);
+	assert_int_equal(WC_RNR_RETRY_EXC_ERR, 13);
+}
+
+static void
+names_of_completions(void **state UNUSED)
+{
+	static const struct word words[] = { { 0, "SEND" }, { 1, "RDMA_WRITE" }, { 2, "RDMA_READ" },
+		{ 3, "COMP_SWAP" }, { 4, "FETCH_ADD" }, { 128, "RECV" },
+		{ 129, "RECV_RDMA_WITH_IMM" } };
+
+	check(verbs_wc_opcode_name, words, ARRAY_LEN(words), 300);
+	assert_int_equal(WC_RECV, 128);
+	assert_int_equal(WC_GRH | WC_WITH_IMM << 8 | WC_WITH_INV << 16, 0x080201);
+}
+
+static void
+names_of_events(void **state UNUSED)
+{
+	static const struct word words[] = { { 0, "CQ_ERR" }, { 1, "QP_FATAL" },
+		{ 2, "QP_REQ_ERR" }, { 3, "QP_ACCESS_ERR" }, { 4, "COMM_EST" }, { 5, "SQ_DRAINED" },
+		{ 6, "PATH_MIG" }, { 7, "PATH_MIG_ERR" }, { 8, "DEVICE_FATAL" },
+		{ 9, "PORT_ACTIVE" }, { 10, "PORT_ERR" }, { 11, "LID_CHANGE" },
+		{ 12, "PKEY_CHANGE" }, { 13, "SM_CHANGE" }, { 14, "SRQ_ERR" },
+		{ 15, "SRQ_LIMIT_REACHED" }, { 16, "QP_LAST_WQE_REACHED" } };
+
+	check(verbs_event_name, words, ARRAY_LEN(words), 300);
+	assert_int_equal(EVENT_SRQ_LIMIT_REACHED, 15);
+}
+
+static void
+names_of_states(void **state UNUSED)
+{
+	static const struct word states[] = { { 0, "RESET" }, { 1, "INIT" }, { 2, "RTR" },
+		{ 3, "RTS" }, { 4, "SQD" }, { 5, "SQE" }, { 6, "ERR" } };
+	static const struct word migration[] = { { 0, "MIGRATED" }, { 1, "REARM" },
+		{ 2, "ARMED" } };
+
+	check(verbs_qp_state_name, states, ARRAY_LEN(states), 300);
+	check(verbs_mig_state_name, migration, ARRAY_LEN(migration), 300);
+	assert_int_equal(QPS_MAX, 7);
+	assert_int_equal(MIG_MAX, 3);
+	assert_int_equal(QPT_RC | QPT_UC << 4 | QPT_UD << 8, 0x432);
+}
+
+/* What each work request has: IBTA vol. 1, 11.4.1.1 (modifiers of Post Send Request). */
+static void
+REQ_02_what_work_requests_have(void **state UNUSED)
+{
+	static const struct {
+		uint32_t value;
+		const char *name;
+		uint8_t completion;
+		const char *
+			has; /* r remote address, i immediate, k key, d data comes back, o operands */
+	} rows[] = {
+		{ 0, "RDMA_WRITE", 1, "r" },
+		{ 1, "RDMA_WRITE_WITH_IMM", 1, "ri" },
+		{ 2, "SEND", 0, "" },
+		{ 3, "SEND_WITH_IMM", 0, "i" },
+		{ 4, "RDMA_READ", 2, "rd" },
+		{ 5, "ATOMIC_CMP_AND_SWP", 3, "rdo" },
+		{ 6, "ATOMIC_FETCH_AND_ADD", 4, "rdo" },
+		{ 9, "SEND_WITH_INV", 0, "k" },
+	};
+
+	for (uint32_t v = 0; v < 300; v++) {
+		const char *has = "", *name = "UNKNOWN";
+		uint8_t completion = 0;
+		bool exists = false;
+
+		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+			if (rows[i].value != v)
+				continue;
+			has = rows[i].has;
+			name = rows[i].name;
+			completion = rows[i].completion;
+			exists = true;
+		}
+		assert_string_equal(verbs_wr_opcode_name(v), name);
+		assert_int_equal(verbs_wr_exists(v), exists);
+		assert_int_equal(verbs_wc_opcode(v), completion);
+		assert_int_equal(verbs_wr_has(v, WR_HAS_REMOTE), strchr(has, 'r') != NULL);
+		assert_int_equal(verbs_wr_has(v, WR_HAS_IMM), strchr(has, 'i') != NULL);
+		assert_int_equal(verbs_wr_has(v, WR_HAS_INV), strchr(has, 'k') != NULL);
+		assert_int_equal(verbs_wr_returns(v), strchr(has, 'd') != NULL);
+		assert_int_equal(verbs_wr_is_atomic(v), strchr(has, 'o') != NULL);
+	}
+	assert_int_equal(SEND_FENCE | SEND_SIGNALED << 8 | SEND_SOLICITED << 16 | SEND_INLINE << 24,
+		0x08040201);
+}
+
+static void
+access_and_attributes(void **state UNUSED)
+{
+	assert_int_equal(ACCESS_LOCAL_WRITE, 1);
+	assert_int_equal(ACCESS_REMOTE_WRITE, 2);
+	assert_int_equal(ACCESS_REMOTE_READ, 4);
+	assert_int_equal(ACCESS_REMOTE_ATOMIC, 8);
+	assert_int_equal(QP_ATTR_STATE, 1);
+	assert_int_equal(QP_ATTR_TIMEOUT, 1 << 9);
+	assert_int_equal(QP_ATTR_DEST_QPN, 1 << 20);
+}
+
+/* REQ-18: 2^31 bytes are the longest message; an ATOMIC has 8. */
+static void
+REQ_18_lengths(void **state UNUSED)
+{
+	assert_int_equal(VERBS_MESSAGE_MAX, 2147483648u);
+	assert_int_equal(VERBS_ATOMIC_LEN, 8);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_of_statuses),
+		cmocka_unit_test(names_of_completions),
+		cmocka_unit_test(names_of_events),
+		cmocka_unit_test(names_of_states),
+		cmocka_unit_test(REQ_02_what_work_requests_have),
+		cmocka_unit_test(access_and_attributes),
+		cmocka_unit_test(REQ_18_lengths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
