@@ -238,7 +238,7 @@ fill(struct rl_wc *wc, const struct ring_cqe *e)
 		.wc_flags = e->wc_flags,
 		.psn = e->psn,
 		.timestamp_ns = e->time_ns };
-	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
+	if ((e->wc_flags & WC_WITH_INV) != 0)
 		wc->invalidated_rkey = e->imm_data;
 	else
 		wc->imm_data = htonl(e->imm_data);

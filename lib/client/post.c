@@ -7,18 +7,9 @@
 
 #include "client_priv.h"
 
-#define MESSAGE_MAX UINT64_C(0x80000000) /* bytes (REQ-18) */
-#define ATOMIC_LEN  8
-
 _Static_assert(sizeof(struct rl_sge) == sizeof(struct ring_sge) &&
 		       offsetof(struct rl_sge, lkey) == offsetof(struct ring_sge, lkey),
 	"an SGE is copied as it is");
-
-static bool
-is_atomic(enum rl_wr_opcode opcode)
-{
-	return opcode == RL_WR_ATOMIC_CMP_AND_SWP || opcode == RL_WR_ATOMIC_FETCH_AND_ADD;
-}
 
 static uint64_t
 bytes_of(const struct rl_sge *sge, uint32_t n)
@@ -35,7 +26,7 @@ static int
 check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 {
 	const uint32_t n = (uint32_t)wr->num_sge;
-	const bool reads = wr->opcode == RL_WR_RDMA_READ || is_atomic(wr->opcode);
+	const bool reads = wr->opcode == RL_WR_RDMA_READ || verbs_wr_is_atomic(wr->opcode);
 
 	if (UNLIKELY(wr->opcode < RL_WR_RDMA_WRITE || (wr->opcode > RL_WR_ATOMIC_FETCH_AND_ADD &&
 							      wr->opcode != RL_WR_SEND_WITH_INV)))
@@ -45,9 +36,9 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
 			qp->cap.max_send_sge);
 	*bytes = bytes_of(wr->sg_list, n);
-	if (UNLIKELY(*bytes > MESSAGE_MAX))
+	if (UNLIKELY(*bytes > VERBS_MESSAGE_MAX))
 		return client_fail(EINVAL, "a message is longer than 2^31 bytes");
-	if (UNLIKELY(is_atomic(wr->opcode)) && *bytes != ATOMIC_LEN)
+	if (UNLIKELY(verbs_wr_is_atomic(wr->opcode)) && *bytes != VERBS_ATOMIC_LEN)
 		return client_fail(EINVAL, "an ATOMIC needs 8 bytes for its result");
 	if ((wr->send_flags & RL_SEND_INLINE) == 0)
 		return 0;
@@ -79,7 +70,7 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes)
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->send_flags };
 
-	if (is_atomic(wr->opcode)) {
+	if (verbs_wr_is_atomic(wr->opcode)) {
 		w.remote_addr = wr->wr.atomic.remote_addr;
 		w.rkey = wr->wr.atomic.rkey;
 		w.compare_add = wr->wr.atomic.compare_add;

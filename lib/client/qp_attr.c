@@ -16,10 +16,9 @@ static const struct {
 	const char *name;
 	unsigned int flag;
 } accesses[] = {
-	{ "LOCAL_WRITE", RL_ACCESS_LOCAL_WRITE },
-	{ "REMOTE_WRITE", RL_ACCESS_REMOTE_WRITE },
-	{ "REMOTE_READ", RL_ACCESS_REMOTE_READ },
-	{ "REMOTE_ATOMIC", RL_ACCESS_REMOTE_ATOMIC },
+#define ACCESS_FLAG(bit, name) { #name, RL_ACCESS_##name },
+#include "tables/access_flags.def"
+#undef ACCESS_FLAG
 };
 
 /* Attributes that are plain numbers on both sides. */

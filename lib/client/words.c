@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of enumerators. */
+/*
+ * Names of enumerators. The public header stands alone, for applications: that it has every row of
+ * verbs' tables, with the same value, is checked here.
+ */
 #include "client_priv.h"
+#include "verbs.h"
 
-static const char *
-name_of(const char *const *names, size_t n, unsigned int value)
-{
-	return value < n && names[value] != NULL ? names[value] : "UNKNOWN";
-}
+#define SAME(ours, value) _Static_assert((int)RL_##ours == (int)(value), #ours);
+
+#define WC_STATUS(value, name)                  SAME(WC_##name, value)
+#define WC_OPCODE(value, name)                  SAME(WC_##name, value)
+#define WC_FLAG(bit, name)                      SAME(WC_##name, 1 << (bit))
+#define EVENT_TYPE(value, name)                 SAME(EVENT_##name, value)
+#define ACCESS_FLAG(bit, name)                  SAME(ACCESS_##name, 1 << (bit))
+#define QP_TYPE(value, name)                    SAME(QPT_##name, value)
+#define QP_STATE_NAME(value, name)              SAME(QPS_##name, value)
+#define MIG_STATE(value, name)                  SAME(MIG_##name, value)
+#define QP_ATTR(bit, name)                      SAME(QP_##name, 1 << (bit))
+#define WR_OPCODE(value, name, completion, has) SAME(WR_##name, value)
+#define SEND_FLAG(bit, name)                    SAME(SEND_##name, 1 << (bit))
+#include "tables/access_flags.def"
+#include "tables/event_types.def"
+#include "tables/mig_states.def"
+#include "tables/qp_attrs.def"
+#include "tables/qp_state_names.def"
+#include "tables/qp_types.def"
+#include "tables/send_flags.def"
+#include "tables/wc_flags.def"
+#include "tables/wc_opcodes.def"
+#include "tables/wc_statuses.def"
+#include "tables/wr_opcodes.def"
 
 const char *
 rl_wc_status_str(enum rl_wc_status status)
 {
-	/* clang-format off */
-	static const char *const names[] = {
-		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR",
-		"WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR",
-		"REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR",
-		"LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
-		"INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR",
-	};
-	/* clang-format on */
-
-	return name_of(names, ARRAY_LEN(names), (unsigned int)status);
+	return verbs_wc_status_name(status);
 }
 
 const char *
 rl_event_type_str(enum rl_event_type event)
 {
-	/* clang-format off */
-	static const char *const names[] = {
-		"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED",
-		"PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE",
-		"PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED",
-	};
-	/* clang-format on */
-
-	return name_of(names, ARRAY_LEN(names), (unsigned int)event);
+	return verbs_event_name(event);
 }
 
 const char *
 rl_qp_state_str(enum rl_qp_state state)
 {
-	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-
-	return name_of(names, ARRAY_LEN(names), (unsigned int)state);
+	return verbs_qp_state_name(state);
 }

@@ -58,7 +58,7 @@ conf_check_port(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 void
 conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
-	const uint32_t needs_local = CONF_ACCESS_REMOTE_WRITE | CONF_ACCESS_REMOTE_ATOMIC;
+	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
 	const struct conf_mr *mr = obj;
 
 	if (mr->length != 0 && mr->addr > UINT64_MAX - (mr->length - 1))
@@ -66,7 +66,7 @@ conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 			"0x%" PRIx64 " plus length %" PRIu64 " wraps around: at most "
 			"0x%" PRIx64 " for this length",
 			mr->addr, mr->length, UINT64_MAX - (mr->length - 1));
-	if ((mr->access & needs_local) != 0 && (mr->access & CONF_ACCESS_LOCAL_WRITE) == 0)
+	if ((mr->access & needs_local) != 0 && (mr->access & ACCESS_LOCAL_WRITE) == 0)
 		conf_fault(err, "access", "REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
 }
 
@@ -83,13 +83,13 @@ conf_check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 static bool
 is_atomic(uint32_t opcode)
 {
-	return opcode == CONF_WR_ATOMIC_CMP_AND_SWP || opcode == CONF_WR_ATOMIC_FETCH_AND_ADD;
+	return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
 static bool
 is_remote(uint32_t opcode)
 {
-	return opcode != CONF_WR_SEND && opcode != CONF_WR_SEND_WITH_IMM;
+	return opcode != WR_SEND && opcode != WR_SEND_WITH_IMM;
 }
 
 void
@@ -118,16 +118,16 @@ conf_check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 struct needed {
 	const char *key;
 	uint64_t bit;
-	enum conf_qp_state from; /* the first state that has needed it */
+	enum qp_state from; /* the first state that has needed it */
 	const char *what;
 };
 
 static const struct needed needed_rows[] = {
-	{ "port", CONF_QP_PORT, CONF_QPS_INIT, "the name of a port" },
-	{ "ah_attr", CONF_QP_AV, CONF_QPS_RTR, "an object with dest_ip" },
-	{ "dest_qp_num", CONF_QP_DEST_QPN, CONF_QPS_RTR, "the peer's QP number" },
-	{ "rq_psn", CONF_QP_RQ_PSN, CONF_QPS_RTR, "a number from 0 to 16777215 (0xffffff)" },
-	{ "sq_psn", CONF_QP_SQ_PSN, CONF_QPS_RTS, "a number from 0 to 16777215 (0xffffff)" },
+	{ "port", QP_ATTR_PORT, QPS_INIT, "the name of a port" },
+	{ "ah_attr", QP_ATTR_AV, QPS_RTR, "an object with dest_ip" },
+	{ "dest_qp_num", QP_ATTR_DEST_QPN, QPS_RTR, "the peer's QP number" },
+	{ "rq_psn", QP_ATTR_RQ_PSN, QPS_RTR, "a number from 0 to 16777215 (0xffffff)" },
+	{ "sq_psn", QP_ATTR_SQ_PSN, QPS_RTS, "a number from 0 to 16777215 (0xffffff)" },
 };
 
 static void
@@ -153,7 +153,7 @@ check_count(const struct conf_qp *qp, struct conf_errors *err)
 		conf_fault(err, "count", "%u QPs from qp_num %u go beyond %u (0x%x): at most %u",
 			qp->count, qp->qp_num, CONF_QPN_MAX, CONF_QPN_MAX,
 			CONF_QPN_MAX - qp->qp_num + 1);
-	if ((qp->given & CONF_QP_DEST_QPN) != 0 && qp->dest_qp_num + more > CONF_QPN_MAX)
+	if ((qp->given & QP_ATTR_DEST_QPN) != 0 && qp->dest_qp_num + more > CONF_QPN_MAX)
 		conf_fault(err, "count",
 			"%u QPs from dest_qp_num %u go beyond %u (0x%x): at most %u", qp->count,
 			qp->dest_qp_num, CONF_QPN_MAX, CONF_QPN_MAX,
@@ -193,7 +193,7 @@ check_alternate(const struct conf_qp *qp, struct conf_errors *err)
 		{ "alt_pkey", CONF_QP_ALT_PKEY } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if ((qp->given & rows[i].bit) != 0 && (qp->given & CONF_QP_ALT_PATH) == 0)
+		if ((qp->given & rows[i].bit) != 0 && (qp->given & QP_ATTR_ALT_PATH) == 0)
 			conf_fault(err, rows[i].key,
 				"goes with alt_ah_attr, which is not there: give both");
 	}
@@ -216,11 +216,11 @@ conf_check_psn_check(const struct conf_knobs *k, struct conf_errors *err)
 static void
 check_migration(const struct conf_qp *qp, struct conf_errors *err)
 {
-	if (qp->path_mig_state != CONF_MIG_REARM)
+	if (qp->path_mig_state != MIG_REARM)
 		return;
-	if ((qp->given & CONF_QP_ALT_PATH) == 0)
+	if ((qp->given & QP_ATTR_ALT_PATH) == 0)
 		conf_fault(err, "path_mig_state", "REARM requires alt_ah_attr");
-	if (qp->qp_state != CONF_QPS_RTS)
+	if (qp->qp_state != QPS_RTS)
 		conf_fault(err, "path_mig_state", "REARM is for a QP in RTS, and qp_state is %s",
 			conf_name_of(conf_names_qp_state, qp->qp_state));
 }
@@ -233,11 +233,11 @@ conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 	check_alternate(qp, err);
 	if (qp->pkey == 0x8000) /* 0 is out of the row's range */
 		conf_fault(err, "pkey", "0x8000 is no valid key: its low 15 bits must not be 0");
-	if ((qp->given & CONF_QP_TIMEOUT) != 0 && qp->timeout == 0)
+	if ((qp->given & QP_ATTR_TIMEOUT) != 0 && qp->timeout == 0)
 		conf_warn(err, "timeout",
 			"0 means no transport timer: a lost packet is never sent "
 			"again (14 is 67 ms)");
-	if ((qp->given & CONF_QP_MIN_RNR_TIMER) != 0 && qp->min_rnr_timer == 0)
+	if ((qp->given & QP_ATTR_MIN_RNR_TIMER) != 0 && qp->min_rnr_timer == 0)
 		conf_warn(err, "min_rnr_timer",
 			"0 means 655.36 ms, the longest of all (12 is 0.64 ms)");
 	if (mode == CONF_MODIFY)

@@ -20,6 +20,7 @@
 #include "compiler.h"
 #include "impair_conf.h"
 #include "route.h"
+#include "verbs.h"
 
 #define CONF_NAME_MAX   64 /* bytes with the final zero; every name of an object */
 #define CONF_PATH_MAX   256
@@ -56,38 +57,6 @@
 enum conf_idle { CONF_IDLE_POLL, CONF_IDLE_PAUSE, CONF_IDLE_SLEEP };
 enum conf_profile { CONF_PROFILE_IBA, CONF_PROFILE_ERNIC };
 enum conf_fill { CONF_FILL_ZERO, CONF_FILL_PATTERN };
-/** Values of enum ibv_qp_type. */
-enum conf_qp_type { CONF_QPT_RC = 2 };
-/** Values of enum ibv_qp_state. */
-enum conf_qp_state {
-	CONF_QPS_RESET,
-	CONF_QPS_INIT,
-	CONF_QPS_RTR,
-	CONF_QPS_RTS,
-	CONF_QPS_SQD,
-	CONF_QPS_SQE,
-	CONF_QPS_ERR,
-};
-/** Values of enum ibv_mig_state. */
-enum conf_mig_state { CONF_MIG_MIGRATED, CONF_MIG_REARM, CONF_MIG_ARMED };
-/** Bits of enum ibv_access_flags. */
-enum {
-	CONF_ACCESS_LOCAL_WRITE = 1,
-	CONF_ACCESS_REMOTE_WRITE = 2,
-	CONF_ACCESS_REMOTE_READ = 4,
-	CONF_ACCESS_REMOTE_ATOMIC = 8,
-};
-/** Values of enum ibv_wr_opcode. */
-enum conf_wr_opcode {
-	CONF_WR_RDMA_WRITE,
-	CONF_WR_RDMA_WRITE_WITH_IMM,
-	CONF_WR_SEND,
-	CONF_WR_SEND_WITH_IMM,
-	CONF_WR_RDMA_READ,
-	CONF_WR_ATOMIC_CMP_AND_SWP,
-	CONF_WR_ATOMIC_FETCH_AND_ADD,
-	CONF_WR_SEND_WITH_INV = 9,
-};
 
 /* ---- knobs ------------------------------------------------------------------------------ */
 
@@ -199,7 +168,7 @@ struct conf_mr {
 	uint64_t length; /* bytes */
 	uint64_t addr;   /* virtual address of a RETH */
 	uint32_t rkey;
-	uint32_t access; /* CONF_ACCESS_*, default none */
+	uint32_t access; /* ACCESS_*, default none */
 	uint32_t fill;   /* enum conf_fill */
 	uint64_t fill_seed;
 	bool remote_invalidate;
@@ -235,7 +204,7 @@ enum { CONF_FEED_RKEY = 1 << 0, CONF_FEED_REMOTE_ADDR = 1 << 1, CONF_FEED_SIZE =
 
 struct conf_send_feed {
 	uint64_t given;  /* CONF_FEED_* */
-	uint32_t opcode; /* enum conf_wr_opcode */
+	uint32_t opcode; /* enum wr_opcode */
 	uint32_t size;   /* bytes of a message, default 64 (8 for an ATOMIC) */
 	uint32_t depth;  /* requests in flight, default 64 */
 	uint32_t rkey;
@@ -245,53 +214,33 @@ struct conf_send_feed {
 };
 
 /**
- * conf_qp.given: the low half has the values of enum ibv_qp_attr_mask, so that it is the mask of a
- * modify as it stands; the high half tells of keys that are no attribute of a modify.
+ * conf_qp.given: the low half has verbs' QP_ATTR_*, so that it is the mask of a modify as it stands
+ * (key "pkey" is PKEY_INDEX, "ah_attr" AV, "alt_ah_attr" ALT_PATH, "max_rd_atomic"
+ * MAX_QP_RD_ATOMIC). The high half tells of keys that are no attribute of a modify.
  */
-#define CONF_QP_STATE               BIT64(0)
-#define CONF_QP_CUR_STATE           BIT64(1)
-#define CONF_QP_EN_SQD_ASYNC_NOTIFY BIT64(2)
-#define CONF_QP_ACCESS_FLAGS        BIT64(3)
-#define CONF_QP_PKEY_INDEX          BIT64(4) /* key "pkey" */
-#define CONF_QP_PORT                BIT64(5)
-#define CONF_QP_QKEY                BIT64(6) /* never set: RC only */
-#define CONF_QP_AV                  BIT64(7) /* key "ah_attr" */
-#define CONF_QP_PATH_MTU            BIT64(8)
-#define CONF_QP_TIMEOUT             BIT64(9)
-#define CONF_QP_RETRY_CNT           BIT64(10)
-#define CONF_QP_RNR_RETRY           BIT64(11)
-#define CONF_QP_RQ_PSN              BIT64(12)
-#define CONF_QP_MAX_QP_RD_ATOMIC    BIT64(13) /* key "max_rd_atomic" */
-#define CONF_QP_ALT_PATH            BIT64(14) /* key "alt_ah_attr" */
-#define CONF_QP_MIN_RNR_TIMER       BIT64(15)
-#define CONF_QP_SQ_PSN              BIT64(16)
-#define CONF_QP_MAX_DEST_RD_ATOMIC  BIT64(17)
-#define CONF_QP_PATH_MIG_STATE      BIT64(18)
-#define CONF_QP_CAP                 BIT64(19)
-#define CONF_QP_DEST_QPN            BIT64(20)
-#define CONF_QP_ATTR_MASK           (BIT64(32) - 1)
-#define CONF_QP_QP_NUM              BIT64(32)
-#define CONF_QP_SRQ                 BIT64(33)
-#define CONF_QP_WORKER              BIT64(34)
-#define CONF_QP_RECV_FEED           BIT64(35)
-#define CONF_QP_SEND_FEED           BIT64(36)
-#define CONF_QP_PROFILE             BIT64(37)
-#define CONF_QP_KNOBS               BIT64(38)
-#define CONF_QP_ALT_PORT            BIT64(48) /* these go with CONF_QP_ALT_PATH */
-#define CONF_QP_ALT_TIMEOUT         BIT64(49)
-#define CONF_QP_ALT_PKEY            BIT64(50)
+#define CONF_QP_ATTR_MASK   (BIT64(32) - 1)
+#define CONF_QP_QP_NUM      BIT64(32)
+#define CONF_QP_SRQ         BIT64(33)
+#define CONF_QP_WORKER      BIT64(34)
+#define CONF_QP_RECV_FEED   BIT64(35)
+#define CONF_QP_SEND_FEED   BIT64(36)
+#define CONF_QP_PROFILE     BIT64(37)
+#define CONF_QP_KNOBS       BIT64(38)
+#define CONF_QP_ALT_PORT    BIT64(48) /* these go with QP_ATTR_ALT_PATH */
+#define CONF_QP_ALT_TIMEOUT BIT64(49)
+#define CONF_QP_ALT_PKEY    BIT64(50)
 
 struct conf_qp {
-	uint64_t given;  /* CONF_QP_* */
+	uint64_t given;  /* QP_ATTR_*, CONF_QP_* */
 	uint32_t qp_num; /* of the first one when count > 1; 0 when not given */
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
-	uint32_t qp_type;         /* enum conf_qp_type */
-	uint32_t qp_state;        /* enum conf_qp_state, default RESET */
+	uint32_t qp_type;         /* enum qp_type */
+	uint32_t qp_state;        /* enum qp_state, default RESET */
 	uint32_t cur_qp_state;    /* modify only */
 	uint32_t path_mtu;        /* bytes: 256, 512, 1024 (default), 2048, 4096 */
-	uint32_t qp_access_flags; /* CONF_ACCESS_* */
+	uint32_t qp_access_flags; /* ACCESS_* */
 	uint16_t pkey;
 	uint8_t timeout; /* exponent; 0: no timer */
 	uint8_t retry_cnt;
@@ -307,11 +256,11 @@ struct conf_qp {
 	char recv_cq[CONF_NAME_MAX];
 	char srq[CONF_NAME_MAX]; /* "" when the QP has its own RQ */
 	struct conf_ah ah_attr;
-	struct conf_ah alt_ah_attr;   /* valid with CONF_QP_ALT_PATH */
+	struct conf_ah alt_ah_attr;   /* valid with QP_ATTR_ALT_PATH */
 	char alt_port[CONF_NAME_MAX]; /* without CONF_QP_ALT_PORT: the same as `port` */
 	uint8_t alt_timeout;          /* without CONF_QP_ALT_TIMEOUT: the same as `timeout` */
 	uint16_t alt_pkey;            /* without CONF_QP_ALT_PKEY: the same as `pkey` */
-	uint32_t path_mig_state;      /* enum conf_mig_state, default MIGRATED */
+	uint32_t path_mig_state;      /* enum mig_state, default MIGRATED */
 	struct conf_cap cap;
 	uint32_t worker; /* index into lcores.workers; without CONF_QP_WORKER the dataplane picks */
 	uint32_t count;

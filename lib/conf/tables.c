@@ -10,51 +10,48 @@
 
 /* clang-format off */
 const struct conf_name conf_names_access[] = {
-	{ "LOCAL_WRITE",   CONF_ACCESS_LOCAL_WRITE },
-	{ "REMOTE_WRITE",  CONF_ACCESS_REMOTE_WRITE },
-	{ "REMOTE_READ",   CONF_ACCESS_REMOTE_READ },
-	{ "REMOTE_ATOMIC", CONF_ACCESS_REMOTE_ATOMIC },
+#define ACCESS_FLAG(bit, name) { #name, ACCESS_##name },
+#include "tables/access_flags.def"
+#undef ACCESS_FLAG
 	{ NULL, 0 },
 };
-const struct conf_name conf_names_qp_type[] = { { "RC", CONF_QPT_RC }, { NULL, 0 } };
+const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { NULL, 0 } };
 const struct conf_name conf_names_qp_state[] = {
-	{ "RESET", CONF_QPS_RESET }, { "INIT", CONF_QPS_INIT }, { "RTR", CONF_QPS_RTR },
-	{ "RTS", CONF_QPS_RTS }, { "SQD", CONF_QPS_SQD }, { "SQE", CONF_QPS_SQE },
-	{ "ERR", CONF_QPS_ERR }, { NULL, 0 },
+#define QP_STATE_NAME(value, name) { #name, value },
+#include "tables/qp_state_names.def"
+#undef QP_STATE_NAME
+	{ NULL, 0 },
 };
 const struct conf_name conf_names_wr_opcode[] = {
-	{ "SEND", CONF_WR_SEND },
-	{ "SEND_WITH_IMM", CONF_WR_SEND_WITH_IMM },
-	{ "SEND_WITH_INV", CONF_WR_SEND_WITH_INV },
-	{ "RDMA_WRITE", CONF_WR_RDMA_WRITE },
-	{ "RDMA_WRITE_WITH_IMM", CONF_WR_RDMA_WRITE_WITH_IMM },
-	{ "RDMA_READ", CONF_WR_RDMA_READ },
-	{ "ATOMIC_CMP_AND_SWP", CONF_WR_ATOMIC_CMP_AND_SWP },
-	{ "ATOMIC_FETCH_AND_ADD", CONF_WR_ATOMIC_FETCH_AND_ADD },
+#define WR_OPCODE(value, name, completion, has) { #name, value },
+#include "tables/wr_opcodes.def"
+#undef WR_OPCODE
 	{ NULL, 0 },
 };
 /* What a configuration may ask for: the others are reached by a modify or by an error. */
 static const struct conf_name start_states[] = {
-	{ "RESET", CONF_QPS_RESET }, { "INIT", CONF_QPS_INIT }, { "RTR", CONF_QPS_RTR },
-	{ "RTS", CONF_QPS_RTS }, { NULL, 0 },
+	{ "RESET", QPS_RESET }, { "INIT", QPS_INIT }, { "RTR", QPS_RTR },
+	{ "RTS", QPS_RTS }, { NULL, 0 },
 };
 /* A QP becomes ARMED by itself: a modify that asks for it is told so. */
 static const struct conf_name start_mig_states[] = {
-	{ "MIGRATED", CONF_MIG_MIGRATED }, { "REARM", CONF_MIG_REARM }, { NULL, 0 },
+	{ "MIGRATED", MIG_MIGRATED }, { "REARM", MIG_REARM }, { NULL, 0 },
 };
 static const struct conf_name mig_states[] = {
-	{ "MIGRATED", CONF_MIG_MIGRATED }, { "REARM", CONF_MIG_REARM }, { "ARMED", CONF_MIG_ARMED },
+#define MIG_STATE(value, name) { #name, value },
+#include "tables/mig_states.def"
+#undef MIG_STATE
 	{ NULL, 0 },
 };
 /* A feed has no key to invalidate. */
 static const struct conf_name feed_opcodes[] = {
-	{ "SEND", CONF_WR_SEND },
-	{ "SEND_WITH_IMM", CONF_WR_SEND_WITH_IMM },
-	{ "RDMA_WRITE", CONF_WR_RDMA_WRITE },
-	{ "RDMA_WRITE_WITH_IMM", CONF_WR_RDMA_WRITE_WITH_IMM },
-	{ "RDMA_READ", CONF_WR_RDMA_READ },
-	{ "ATOMIC_CMP_AND_SWP", CONF_WR_ATOMIC_CMP_AND_SWP },
-	{ "ATOMIC_FETCH_AND_ADD", CONF_WR_ATOMIC_FETCH_AND_ADD },
+	{ "SEND", WR_SEND },
+	{ "SEND_WITH_IMM", WR_SEND_WITH_IMM },
+	{ "RDMA_WRITE", WR_RDMA_WRITE },
+	{ "RDMA_WRITE_WITH_IMM", WR_RDMA_WRITE_WITH_IMM },
+	{ "RDMA_READ", WR_RDMA_READ },
+	{ "ATOMIC_CMP_AND_SWP", WR_ATOMIC_CMP_AND_SWP },
+	{ "ATOMIC_FETCH_AND_ADD", WR_ATOMIC_FETCH_AND_ADD },
 	{ NULL, 0 },
 };
 static const struct conf_name path_mtus[] = {
@@ -170,7 +167,7 @@ const struct conf_table conf_table_recv_feed = { .name = "recv_feed", TABLE_ROWS
 	.size = sizeof(struct conf_recv_feed), .given_offset = CONF_NO_GIVEN };
 
 static const struct conf_field send_feed_rows[] = {
-	ROW_ENUM(conf_send_feed, opcode, "opcode", feed_opcodes, WITH(REQUIRED), DEFAULT(CONF_WR_SEND)),
+	ROW_ENUM(conf_send_feed, opcode, "opcode", feed_opcodes, WITH(REQUIRED), DEFAULT(WR_SEND)),
 	ROW_SIZE32(conf_send_feed, size, "size", 0, CONF_MAX_MESSAGE, WITH(CONF_F_DEFAULT),
 		GIVEN(CONF_FEED_SIZE), DEFAULT(64)),
 	ROW_U32(conf_send_feed, depth, "depth", 1, CONF_MAX_WR, WITH(CONF_F_DEFAULT), DEFAULT(64)),
@@ -190,39 +187,39 @@ static const struct conf_field qp_rows[] = {
 	ROW_U32(conf_qp, qp_num, "qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_QP_NUM)),
 	ROW_U32(conf_qp, qp_num, "qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(REQUIRED | CONF_F_MODIFY), GIVEN(CONF_QP_QP_NUM)),
 	ROW_ENUM(conf_qp, qp_type, "qp_type", conf_names_qp_type, WITH(REQUIRED | CONF_F_CREATE)),
-	ROW_NAME(conf_qp, port, "port", WITH(NULLABLE), GIVEN(CONF_QP_PORT)),
+	ROW_NAME(conf_qp, port, "port", WITH(NULLABLE), GIVEN(QP_ATTR_PORT)),
 	ROW_NAME(conf_qp, pd, "pd", WITH(REQUIRED | CONF_F_CREATE)),
 	ROW_NAME(conf_qp, send_cq, "send_cq", WITH(REQUIRED | CONF_F_CREATE)),
 	ROW_NAME(conf_qp, recv_cq, "recv_cq", WITH(REQUIRED | CONF_F_CREATE)),
 	ROW_NAME(conf_qp, srq, "srq", WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_SRQ)),
 	ROW_BOOL(conf_qp, sq_sig_all, "sq_sig_all", WITH(CONF_F_DEFAULT | CONF_F_CREATE)),
-	ROW_ENUM(conf_qp, qp_state, "qp_state", start_states, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(CONF_QP_STATE)),
-	ROW_ENUM(conf_qp, qp_state, "qp_state", conf_names_qp_state, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_STATE)),
-	ROW_ENUM(conf_qp, cur_qp_state, "cur_qp_state", conf_names_qp_state, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_CUR_STATE)),
-	ROW_BOOL(conf_qp, en_sqd_async_notify, "en_sqd_async_notify", WITH(CONF_F_MODIFY), GIVEN(CONF_QP_EN_SQD_ASYNC_NOTIFY)),
-	ROW_PICK(conf_qp, path_mtu, "path_mtu", path_mtus, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_PATH_MTU), DEFAULT(1024)),
-	ROW_U32(conf_qp, dest_qp_num, "dest_qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(0), GIVEN(CONF_QP_DEST_QPN)),
-	ROW_U32(conf_qp, rq_psn, "rq_psn", 0, PSN_MAX, WITH(0), GIVEN(CONF_QP_RQ_PSN)),
-	ROW_U32(conf_qp, sq_psn, "sq_psn", 0, PSN_MAX, WITH(0), GIVEN(CONF_QP_SQ_PSN)),
-	ROW_OBJECT(conf_qp, ah_attr, "ah_attr", &conf_table_ah, WITH(0), GIVEN(CONF_QP_AV)),
-	ROW_OBJECT(conf_qp, alt_ah_attr, "alt_ah_attr", &conf_table_ah, WITH(0), GIVEN(CONF_QP_ALT_PATH)),
+	ROW_ENUM(conf_qp, qp_state, "qp_state", start_states, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(QP_ATTR_STATE)),
+	ROW_ENUM(conf_qp, qp_state, "qp_state", conf_names_qp_state, WITH(CONF_F_MODIFY), GIVEN(QP_ATTR_STATE)),
+	ROW_ENUM(conf_qp, cur_qp_state, "cur_qp_state", conf_names_qp_state, WITH(CONF_F_MODIFY), GIVEN(QP_ATTR_CUR_STATE)),
+	ROW_BOOL(conf_qp, en_sqd_async_notify, "en_sqd_async_notify", WITH(CONF_F_MODIFY), GIVEN(QP_ATTR_EN_SQD_ASYNC_NOTIFY)),
+	ROW_PICK(conf_qp, path_mtu, "path_mtu", path_mtus, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_PATH_MTU), DEFAULT(1024)),
+	ROW_U32(conf_qp, dest_qp_num, "dest_qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(0), GIVEN(QP_ATTR_DEST_QPN)),
+	ROW_U32(conf_qp, rq_psn, "rq_psn", 0, PSN_MAX, WITH(0), GIVEN(QP_ATTR_RQ_PSN)),
+	ROW_U32(conf_qp, sq_psn, "sq_psn", 0, PSN_MAX, WITH(0), GIVEN(QP_ATTR_SQ_PSN)),
+	ROW_OBJECT(conf_qp, ah_attr, "ah_attr", &conf_table_ah, WITH(0), GIVEN(QP_ATTR_AV)),
+	ROW_OBJECT(conf_qp, alt_ah_attr, "alt_ah_attr", &conf_table_ah, WITH(0), GIVEN(QP_ATTR_ALT_PATH)),
 	ROW_NAME(conf_qp, alt_port, "alt_port", WITH(0), GIVEN(CONF_QP_ALT_PORT)),
 	ROW_U8(conf_qp, alt_timeout, "alt_timeout", 0, 31, WITH(0), GIVEN(CONF_QP_ALT_TIMEOUT)),
 	ROW_U16(conf_qp, alt_pkey, "alt_pkey", 1, 0xffff, WITH(CONF_F_HEX), GIVEN(CONF_QP_ALT_PKEY)),
 	ROW_ENUM(conf_qp, path_mig_state, "path_mig_state", start_mig_states, WITH(CONF_F_DEFAULT | CONF_F_CREATE),
-		GIVEN(CONF_QP_PATH_MIG_STATE)),
-	ROW_ENUM(conf_qp, path_mig_state, "path_mig_state", mig_states, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_PATH_MIG_STATE)),
-	ROW_U8(conf_qp, timeout, "timeout", 0, 31, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_TIMEOUT), DEFAULT(14)),
-	ROW_U8(conf_qp, retry_cnt, "retry_cnt", 0, 7, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_RETRY_CNT), DEFAULT(7)),
-	ROW_U8(conf_qp, rnr_retry, "rnr_retry", 0, 7, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_RNR_RETRY), DEFAULT(7)),
-	ROW_U8(conf_qp, min_rnr_timer, "min_rnr_timer", 0, 31, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_MIN_RNR_TIMER), DEFAULT(12)),
+		GIVEN(QP_ATTR_PATH_MIG_STATE)),
+	ROW_ENUM(conf_qp, path_mig_state, "path_mig_state", mig_states, WITH(CONF_F_MODIFY), GIVEN(QP_ATTR_PATH_MIG_STATE)),
+	ROW_U8(conf_qp, timeout, "timeout", 0, 31, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_TIMEOUT), DEFAULT(14)),
+	ROW_U8(conf_qp, retry_cnt, "retry_cnt", 0, 7, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_RETRY_CNT), DEFAULT(7)),
+	ROW_U8(conf_qp, rnr_retry, "rnr_retry", 0, 7, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_RNR_RETRY), DEFAULT(7)),
+	ROW_U8(conf_qp, min_rnr_timer, "min_rnr_timer", 0, 31, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_MIN_RNR_TIMER), DEFAULT(12)),
 	ROW_U8(conf_qp, max_rd_atomic, "max_rd_atomic", 0, CONF_MAX_RD_ATOMIC, WITH(CONF_F_DEFAULT),
-		GIVEN(CONF_QP_MAX_QP_RD_ATOMIC), DEFAULT(16)),
+		GIVEN(QP_ATTR_MAX_QP_RD_ATOMIC), DEFAULT(16)),
 	ROW_U8(conf_qp, max_dest_rd_atomic, "max_dest_rd_atomic", 0, CONF_MAX_RD_ATOMIC, WITH(CONF_F_DEFAULT),
-		GIVEN(CONF_QP_MAX_DEST_RD_ATOMIC), DEFAULT(16)),
-	ROW_U16(conf_qp, pkey, "pkey", 1, 0xffff, WITH(CONF_F_DEFAULT | CONF_F_HEX), GIVEN(CONF_QP_PKEY_INDEX), DEFAULT(0xffff)),
-	ROW_FLAGS(conf_qp, qp_access_flags, "qp_access_flags", conf_names_access, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_ACCESS_FLAGS)),
-	ROW_OBJECT(conf_qp, cap, "cap", &conf_table_cap, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(CONF_QP_CAP)),
+		GIVEN(QP_ATTR_MAX_DEST_RD_ATOMIC), DEFAULT(16)),
+	ROW_U16(conf_qp, pkey, "pkey", 1, 0xffff, WITH(CONF_F_DEFAULT | CONF_F_HEX), GIVEN(QP_ATTR_PKEY_INDEX), DEFAULT(0xffff)),
+	ROW_FLAGS(conf_qp, qp_access_flags, "qp_access_flags", conf_names_access, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_ACCESS_FLAGS)),
+	ROW_OBJECT(conf_qp, cap, "cap", &conf_table_cap, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(QP_ATTR_CAP)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_WORKER)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_WORKER)),
 	ROW_U32(conf_qp, count, "count", 1, CONF_MAX_QPS, WITH(CONF_F_DEFAULT | CONF_F_CREATE), DEFAULT(1)),

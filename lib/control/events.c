@@ -13,29 +13,12 @@
 #include "rpc.h"
 #include "why.h"
 
-enum {
-	IBV_EVENT_CQ_ERR = 0,
-	IBV_EVENT_DEVICE_FATAL = 8,
-	IBV_EVENT_PORT_ACTIVE = 9,
-	IBV_EVENT_PORT_ERR = 10,
-	IBV_EVENT_QP_LAST_WQE_REACHED = 16
-};
-
 const char *
 events_name(uint8_t event)
 {
-	/* clang-format off */
-	static const char *const names[] = {
-		"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED",
-		"PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE",
-		"PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED",
-		"CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL",
-	};
-	/* clang-format on */
-
 	if (event == EVENT_OVERFLOW)
 		return "AEQ_OVERFLOW";
-	return event < ARRAY_LEN(names) ? names[event] : "UNKNOWN";
+	return verbs_event_name(event);
 }
 
 /* Who the event is about: {"qp_num": 17}, {"cq": "cq0"}, {"port": "p0"}. */
@@ -94,11 +77,11 @@ events_detail(struct control *c, const struct owner *viewer, const struct event 
 	if (e->code != 0 && e->code != AEQ_QP_REPORT)
 		return json_string(ring_aeq_code_text(e->code));
 	switch (e->event) {
-	case MBOX_EVENT_SRQ_ERR:
+	case EVENT_SRQ_ERR:
 		return json_string("the ring or one of its entries is malformed");
-	case MBOX_EVENT_SRQ_LIMIT:
+	case EVENT_SRQ_LIMIT_REACHED:
 		return json_string("fewer are posted than srq_limit, which is disarmed now");
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case EVENT_QP_LAST_WQE_REACHED:
 		return json_string("the QP takes no more from its shared receive queue");
 	default:
 		return json_string("");
@@ -255,7 +238,7 @@ cq_operation(struct control *c, const struct ring_aeq_event *e)
 		(e->context != 0 && e->context != (uintptr_t)&cq->q))
 		return;
 	out = event_of(e, OBJECT_CQ);
-	out.event = IBV_EVENT_CQ_ERR;
+	out.event = EVENT_CQ_ERR;
 	out.code = 0;
 	add(c, &out);
 }
@@ -268,7 +251,7 @@ srq_report(struct control *c, const struct ring_aeq_event *e)
 	struct event out;
 
 	if (srq == NULL || (e->context != 0 && e->context != (uintptr_t)&srq->q) ||
-		(e->event != MBOX_EVENT_SRQ_ERR && e->event != MBOX_EVENT_SRQ_LIMIT))
+		(e->event != EVENT_SRQ_ERR && e->event != EVENT_SRQ_LIMIT_REACHED))
 		return;
 	out = event_of(e, OBJECT_SRQ);
 	out.code = 0;
@@ -412,7 +395,7 @@ events_device(struct control *c, uint32_t port)
 		.of = OBJECT_PORT,
 		.number = port,
 		.source = "PORT",
-		.event = IBV_EVENT_DEVICE_FATAL };
+		.event = EVENT_DEVICE_FATAL };
 
 	log_error("port %s: the device failed", c->env.w.conf->ports[port].name);
 	add(c, &e);
@@ -425,7 +408,7 @@ events_port(struct control *c, uint32_t port, bool up)
 		.of = OBJECT_PORT,
 		.number = port,
 		.source = "PORT",
-		.event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR };
+		.event = up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR };
 
 	log_info("port %s: link %s", c->env.w.conf->ports[port].name, up ? "up" : "down");
 	add(c, &e);

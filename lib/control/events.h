@@ -72,9 +72,9 @@ uint32_t events_drain(struct control *c, uint16_t worker);
 void events_suspend(struct control *c);
 /** ... and does not become quiet: nothing will come. */
 void events_resume(struct control *c);
-/** The device itself failed: IBV_EVENT_DEVICE_FATAL. */
+/** The device itself failed: EVENT_DEVICE_FATAL. */
 void events_device(struct control *c, uint32_t port);
-/** An event of a port: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. */
+/** An event of a port: EVENT_PORT_ACTIVE or EVENT_PORT_ERR. */
 void events_port(struct control *c, uint32_t port, bool up);
 /** Report what workers lost because their queue was full (AEQ-14). */
 void events_check_lost(struct control *c);

@@ -14,7 +14,6 @@
 #include "rpc.h"
 #include "why.h"
 
-enum { STATUS_FLUSHED = 5 };
 
 /* ---- the flight recorder's share ------------------------------------------------------------ */
 
@@ -29,7 +28,7 @@ story_go_on(struct story *s, const struct trace *t, uint32_t qpn)
 	if (got == 0)
 		return;
 	for (uint32_t i = 0; i < got; i++) {
-		if (e[i].kind == TRACE_cqe && e[i].detail == STATUS_FLUSHED)
+		if (e[i].kind == TRACE_cqe && e[i].detail == WC_WR_FLUSH_ERR)
 			flushed++;
 		else if (e[i].kind != TRACE_drop && n < ARRAY_LEN(s->e))
 			s->e[n++] = e[i];
@@ -158,8 +157,9 @@ void
 failure_set_reports(json_t *o, const struct qp_error *e)
 {
 	json_object_set_new(o, "completion",
-		(e->flags & QP_ERROR_COMPLETED) != 0 ? json_string(rpc_status_name(e->wc_status))
-						     : json_null());
+		(e->flags & QP_ERROR_COMPLETED) != 0
+			? json_string(verbs_wc_status_name(e->wc_status))
+			: json_null());
 	json_object_set_new(o, "event",
 		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(events_name(e->event))
 						 : json_null());
@@ -265,7 +265,7 @@ path_json(struct control *c, const struct qp_snapshot *s)
 	if (s->migrations != 0)
 		wall_set(&c->env, last, s->migration_ns);
 	return json_pack("{s:s, s:I, s:o}", "path_mig_state",
-		qp_migration_name((enum qp_migration)s->attr.path_mig_state), "migrations",
+		verbs_mig_state_name((enum mig_state)s->attr.path_mig_state), "migrations",
 		(json_int_t)s->migrations, "last", last);
 }
 
@@ -279,7 +279,7 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	if (o == NULL)
 		return NULL;
 	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
-	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
+	json_object_set_new(o, "qp_state", json_string(verbs_qp_state_name(s->state)));
 	json_object_set_new(o, "summary", explain_net_add(c, rec, s, summary(c, &f, s)));
 	json_object_set_new(o, "error", failed ? failure_json(c, &f) : json_null());
 	json_object_set_new(o, "waits", explain_waits(c, rec, s));

@@ -232,8 +232,9 @@ write_line(struct control *c, const struct qp_rec *rec, const struct failure *f)
 	failure_text(c, f, what, sizeof(what));
 	log_warn("QP %u of %s failed at %s: %s%s%s%s", f->qpn, owner, when, what,
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? "; completed with " : "",
-		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? rpc_status_name(f->error.wc_status)
-							   : "",
+		(f->error.flags & QP_ERROR_COMPLETED) != 0
+			? verbs_wc_status_name(f->error.wc_status)
+			: "",
 		fed ? "; its send_feed stopped" : "");
 }
 

@@ -148,7 +148,8 @@ qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m, 
 		return -r->err;
 	if ((mask & QP_ATTR_CUR_STATE) != 0 && m->cur_qp_state != from)
 		return refuse(r, EINVAL, "cur_qp_state is %s, but QP %u is in %s",
-			qp_state_name(m->cur_qp_state), rec->qp->qpn, qp_state_name(from));
+			verbs_qp_state_name(m->cur_qp_state), rec->qp->qpn,
+			verbs_qp_state_name(from));
 	return qp_walk_step(c, rec, m, (mask & QP_ATTR_STATE) != 0 ? m->qp_state : from,
 		mask & ~(uint32_t)QP_ATTR_STATE, r);
 }

@@ -6,9 +6,9 @@
 #include "internal.h"
 #include "log.h"
 
-_Static_assert(
-	CONF_QP_ALT_PATH == QP_ATTR_ALT_PATH && CONF_QP_PATH_MIG_STATE == QP_ATTR_PATH_MIG_STATE &&
-		(int)CONF_MIG_REARM == (int)MIG_REARM && (int)CONF_MIG_ARMED == (int)MIG_ARMED,
+_Static_assert(QP_ATTR_ALT_PATH == QP_ATTR_ALT_PATH &&
+		       QP_ATTR_PATH_MIG_STATE == QP_ATTR_PATH_MIG_STATE &&
+		       (int)MIG_REARM == (int)MIG_REARM && (int)MIG_ARMED == (int)MIG_ARMED,
 	"masks and states agree");
 
 /* A template's port was checked when it was made; a modify names another one. */
@@ -74,12 +74,12 @@ qp_alternate_take(struct control *c, struct qp_rec *rec, const struct conf_qp *c
 	const char *why;
 
 	if ((ch->mask & QP_ATTR_PATH_MIG_STATE) != 0) {
-		const enum qp_migration now = rec->attr.path_mig_state;
-		const enum qp_migration to = (enum qp_migration)conf->path_mig_state;
+		const enum mig_state now = rec->attr.path_mig_state;
+		const enum mig_state to = (enum mig_state)conf->path_mig_state;
 
 		if (qp_migration_check(now, to, loads || rec->alt_loaded, &why) != 0)
 			return refuse(r, EINVAL, "path_mig_state: QP %u is %s: %s", rec->qp->qpn,
-				qp_migration_name(now), why);
+				verbs_mig_state_name(now), why);
 		ch->attr.path_mig_state = (uint8_t)to;
 	}
 	return loads ? take_path(c, rec, conf, &ch->attr, r) : 0;

@@ -67,7 +67,7 @@ qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 	qp_walk_take(&rec->attr, conf, UINT32_MAX);
 	rec->attr.qp_state = QPS_RESET;
 	rec->given = (uint32_t)(conf->given & CONF_QP_ATTR_MASK);
-	if ((conf->given & CONF_QP_AV) != 0)
+	if ((conf->given & QP_ATTR_AV) != 0)
 		rec->ah = conf->ah_attr;
 	rec->link.rec = rec;
 	rec->alt_link.rec = rec;
@@ -145,7 +145,7 @@ qp_references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec,
 				? env_port_named(&c->env, conf->alt_port)
 				: -1;
 	rec->port = -1;
-	if ((conf->given & CONF_QP_PORT) == 0)
+	if ((conf->given & QP_ATTR_PORT) == 0)
 		return 0;
 	rec->port = env_port_named(&c->env, conf->port);
 	return rec->port >= 0 ? 0 : refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
@@ -258,7 +258,7 @@ qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct 
 	*one = *conf;
 	if (conf->qp_num != 0)
 		one->qp_num = conf->qp_num + n;
-	if ((conf->given & CONF_QP_DEST_QPN) != 0)
+	if ((conf->given & QP_ATTR_DEST_QPN) != 0)
 		one->dest_qp_num = conf->dest_qp_num + n;
 	if (one->qp_num > CONF_QPN_MAX || one->dest_qp_num > CONF_QPN_MAX)
 		return refuse(

@@ -13,7 +13,7 @@ alternate_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 	const int16_t port = rec->alt_port >= 0 ? rec->alt_port : rec->port;
 
 	/* ARMED is a live state: qp_json_live() puts it in. */
-	q->path_mig_state = a->path_mig_state == MIG_MIGRATED ? CONF_MIG_MIGRATED : CONF_MIG_REARM;
+	q->path_mig_state = a->path_mig_state == MIG_MIGRATED ? MIG_MIGRATED : MIG_REARM;
 	q->given &= ~(CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
 	if ((rec->given & QP_ATTR_ALT_PATH) == 0)
 		return;
@@ -36,10 +36,10 @@ qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q)
 
 	qp_alternate_sync(c, rec);
 	memcpy(q, &rec->shared->conf, sizeof(*q)); /* with its padding: qp_save() compares */
-	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | CONF_QP_STATE;
+	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | QP_ATTR_STATE;
 	q->qp_num = rec->qp->qpn;
 	q->count = 1;
-	q->qp_state = CONF_QPS_RESET;
+	q->qp_state = QPS_RESET;
 	q->qp_access_flags = a->qp_access_flags;
 	q->pkey = a->pkey;
 	q->path_mtu = a->path_mtu;
@@ -83,8 +83,8 @@ qp_json(struct control *c, struct qp_rec *rec)
 	if (o == NULL)
 		return NULL;
 	/* The configuration knows no SQD and ERR: the state's name is set here. */
-	json_object_set_new(o, "qp_state", json_string(qp_state_name(state)));
-	json_object_set_new(o, "cur_qp_state", json_string(qp_state_name(state)));
+	json_object_set_new(o, "qp_state", json_string(verbs_qp_state_name(state)));
+	json_object_set_new(o, "cur_qp_state", json_string(verbs_qp_state_name(state)));
 	json_object_set_new(o, "path_resolved", json_boolean(rec->attr.path_resolved));
 	if (rec->alt_loaded)
 		json_object_set_new(
@@ -193,10 +193,10 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	if (rec->alt_loaded)
 		json_object_set_new(o, "alt_neighbor", neigh_json(c, &rec->alt_link));
 	json_object_set_new(o, "path_mig_state",
-		json_string(qp_migration_name((enum qp_migration)s->attr.path_mig_state)));
+		json_string(verbs_mig_state_name((enum mig_state)s->attr.path_mig_state)));
 	json_object_set_new(o, "migrations", json_integer(s->migrations));
-	json_object_set_new(o, "qp_state", json_string(qp_state_name(s->state)));
-	json_object_set_new(o, "cur_qp_state", json_string(qp_state_name(s->state)));
+	json_object_set_new(o, "qp_state", json_string(verbs_qp_state_name(s->state)));
+	json_object_set_new(o, "cur_qp_state", json_string(verbs_qp_state_name(s->state)));
 	if ((rec->given & QP_ATTR_RQ_PSN) != 0)
 		json_object_set_new(o, "rq_psn", json_integer(epsn));
 	json_object_set_new(o, "epsn", json_integer(epsn));

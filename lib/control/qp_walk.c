@@ -7,9 +7,9 @@
 #include "log.h"
 
 /* The mask of a decoded object is the mask of a modify. */
-_Static_assert(CONF_QP_AV == QP_ATTR_AV && CONF_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
-		       CONF_QP_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER &&
-		       CONF_QP_STATE == QP_ATTR_STATE,
+_Static_assert(QP_ATTR_AV == QP_ATTR_AV && QP_ATTR_DEST_QPN == QP_ATTR_DEST_QPN &&
+		       QP_ATTR_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER &&
+		       QP_ATTR_STATE == QP_ATTR_STATE,
 	"attribute masks agree");
 
 const char *
@@ -141,21 +141,23 @@ refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct ref
 	for (uint32_t s = 0; s < QPS_MAX && at < sizeof(next); s++)
 		if (qp_transition_attrs(QPT_RC, from, s, &required, &optional))
 			at += (size_t)snprintf(next + at, sizeof(next) - at, "%s%s",
-				at == 0 ? "" : s == last ? " or " : ", ", qp_state_name(s));
+				at == 0 ? "" : s == last ? " or " : ", ", verbs_qp_state_name(s));
 	if (find_way(from, to, step)) {
 		for (uint8_t s = (uint8_t)to; s != from; s = step[s])
 			way[n++] = s;
 		at = (size_t)snprintf(
-			steps, sizeof(steps), "; the way to %s is", qp_state_name(to));
+			steps, sizeof(steps), "; the way to %s is", verbs_qp_state_name(to));
 		while (n > 0 && at < sizeof(steps)) {
-			const char *name = qp_state_name(way[--n]);
+			const char *name = verbs_qp_state_name(way[--n]);
 
 			at += (size_t)snprintf(steps + at, sizeof(steps) - at, " %s%s", name,
 				n > 0 ? "," : "");
 		}
 	}
-	return refuse(r, EINVAL, "qp_state: QP %u cannot go from %s to %s; from %s it may go to %s%s",
-		qpn, qp_state_name(from), qp_state_name(to), qp_state_name(from), next, steps);
+	return refuse(r, EINVAL,
+		"qp_state: QP %u cannot go from %s to %s; from %s it may go to %s%s", qpn,
+		verbs_qp_state_name(from), verbs_qp_state_name(to), verbs_qp_state_name(from), next,
+		steps);
 }
 
 /* QP-01..03, and the words that say which attribute it was. */
@@ -173,15 +175,16 @@ check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct re
 	required &= ~(uint32_t)QP_ATTR_STATE;
 	mask &= ~(uint32_t)QP_ATTR_STATE;
 	if ((required & ~mask) != 0)
-		return refuse(r, EINVAL, "QP %u from %s to %s needs %s", qpn, qp_state_name(from),
-			qp_state_name(to), keys_of(required & ~mask, keys, sizeof(keys)));
+		return refuse(r, EINVAL, "QP %u from %s to %s needs %s", qpn,
+			verbs_qp_state_name(from), verbs_qp_state_name(to),
+			keys_of(required & ~mask, keys, sizeof(keys)));
 	if ((mask & ~(required | optional)) != 0)
 		return refuse(r, EINVAL, "QP %u from %s to %s does not take %s", qpn,
-			qp_state_name(from), qp_state_name(to),
+			verbs_qp_state_name(from), verbs_qp_state_name(to),
 			keys_of(mask & ~(required | optional), keys, sizeof(keys)));
 	if (qp_transition_check(QPT_RC, from, to, mask | QP_ATTR_STATE, &why) != 0)
-		return refuse(r, EINVAL, "QP %u from %s to %s: %s", qpn, qp_state_name(from),
-			qp_state_name(to), why);
+		return refuse(r, EINVAL, "QP %u from %s to %s: %s", qpn, verbs_qp_state_name(from),
+			verbs_qp_state_name(to), why);
 	return 0;
 }
 
@@ -276,7 +279,7 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 	if (rc == -EINVAL && qp_admin_state(rec) == QPS_ERR)
 		return refuse(r, EINVAL,
 			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",
-			rec->qp->qpn, qp_state_name(attr->cur_qp_state));
+			rec->qp->qpn, verbs_qp_state_name(attr->cur_qp_state));
 	if (rc == -EAGAIN)
 		return refuse(r, EAGAIN,
 			"QP %u migrated meanwhile, or its path_mig_state changed: look at it again",

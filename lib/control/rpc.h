@@ -98,7 +98,5 @@ char *rpc_error_line(int code, const char *message);
 
 /** A flight recorder entry of a worker. */
 json_t *rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker);
-/** "WR_FLUSH_ERR" of 5. */
-const char *rpc_status_name(uint8_t status);
 
 #endif

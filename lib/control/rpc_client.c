@@ -267,7 +267,7 @@ static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
 static int
 mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 {
-	const uint32_t needs_local = CONF_ACCESS_REMOTE_WRITE | CONF_ACCESS_REMOTE_ATOMIC;
+	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
 	struct client *cl = call->client->app;
 	const struct conf_client_limits *l = &call->c->env.w.conf->control.client_limits;
 	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
@@ -284,7 +284,7 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 			p->length, cl->o.memory, l->memory);
 		return rpc_refused(call, &r);
 	}
-	if ((p->access & needs_local) != 0 && (p->access & CONF_ACCESS_LOCAL_WRITE) == 0)
+	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
 		return rpc_invalid(
 			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
 	*conf = (struct conf_mr){ .given = CONF_MR_ADDR,

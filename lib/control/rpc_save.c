@@ -15,19 +15,19 @@ state_to_save(const struct qp_rec *rec)
 {
 	switch (qp_admin_state(rec)) {
 	case QPS_RESET:
-		return CONF_QPS_RESET;
+		return QPS_RESET;
 	case QPS_INIT:
-		return CONF_QPS_INIT;
+		return QPS_INIT;
 	case QPS_RTR:
-		return CONF_QPS_RTR;
+		return QPS_RTR;
 	case QPS_ERR: /* from any state: the furthest that its attributes reach */
 		if ((rec->given & QP_ATTR_SQ_PSN) != 0)
-			return CONF_QPS_RTS;
+			return QPS_RTS;
 		if ((rec->given & QP_ATTR_RQ_PSN) != 0)
-			return CONF_QPS_RTR;
-		return rec->port >= 0 ? CONF_QPS_INIT : CONF_QPS_RESET;
+			return QPS_RTR;
+		return rec->port >= 0 ? QPS_INIT : QPS_RESET;
 	default:
-		return CONF_QPS_RTS;
+		return QPS_RTS;
 	}
 }
 
@@ -39,7 +39,7 @@ continues(const struct conf_qp *first, const struct conf_qp *q)
 
 	memcpy(&next, first, sizeof(next));
 	next.qp_num += first->count;
-	if ((next.given & CONF_QP_DEST_QPN) != 0)
+	if ((next.given & QP_ATTR_DEST_QPN) != 0)
 		next.dest_qp_num += first->count;
 	if ((next.given & CONF_QP_SEND_FEED) != 0)
 		next.send_feed.remote_addr += first->count * next.send_feed.stride;

@@ -7,7 +7,6 @@
 #include "rpc_params.h"
 #include "rpc_sge.h"
 
-#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
 #define INLINE_MAX  65536                /* bytes that are decoded, if only to be refused */
 #define OPCODE_MAX  63
 
@@ -30,10 +29,9 @@ struct p_send_wr {
 };
 
 static const struct conf_name flag_names[] = {
-	{ "FENCE", WR_FENCE },
-	{ "SIGNALED", WR_SIGNALED },
-	{ "SOLICITED", WR_SOLICITED },
-	{ "INLINE", WR_INLINE },
+#define SEND_FLAG(bit, name) { #name, SEND_##name },
+#include "tables/send_flags.def"
+#undef SEND_FLAG
 	{ NULL, 0 },
 };
 
@@ -113,7 +111,7 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 			rec->qp->qpn);
 	if (state < QPS_RTS)
 		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qp->qpn,
-			qp_state_name(state));
+			verbs_qp_state_name(state));
 	if (rec->qp->max_send_wr == 0)
 		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0", rec->qp->qpn);
 	return 0;
@@ -129,7 +127,7 @@ find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
 	if (n->name == NULL)
 		return refuse(r, EINVAL, "opcode \"%s\" does not exist", q->wr->opcode);
 	q->opcode = n->value;
-	q->reads = q->opcode >= WR_RDMA_READ && q->opcode <= WR_ATOMIC_FETCH_AND_ADD;
+	q->reads = verbs_wr_returns(q->opcode);
 	if (q->reads && rec->attr.max_rd_atomic == 0) /* REQ-10 */
 		return refuse(r, EINVAL, "%s: max_rd_atomic of QP %u is 0", n->name, rec->qp->qpn);
 	return 0;
@@ -150,7 +148,7 @@ take_sges(struct rpc_call *call, const struct qp_rec *rec, struct request *q, st
 	if (rc != 0)
 		return rc;
 	q->bytes = mem_sge_bytes(q->sge, wr->n_sge);
-	if (q->bytes > MESSAGE_MAX)
+	if (q->bytes > VERBS_MESSAGE_MAX)
 		return refuse(r, EINVAL, "a message of %llu bytes is longer than 2^31",
 			(unsigned long long)q->bytes);
 	if (q->opcode > WR_RDMA_READ && q->reads && q->bytes != 8)
@@ -166,7 +164,7 @@ take_inline(struct rpc_call *call, const struct qp_rec *rec, struct request *q, 
 	const struct p_send_wr *wr = q->wr;
 	const bool given = (wr->given & WR_GIVEN_INLINE) != 0;
 
-	q->is_inline = given || (wr->send_flags & WR_INLINE) != 0;
+	q->is_inline = given || (wr->send_flags & SEND_INLINE) != 0;
 	if (!q->is_inline)
 		return 0;
 	if (q->reads)
@@ -201,7 +199,7 @@ fill(struct ring_send_wqe *wqe, const struct request *q)
 		.opcode = (uint8_t)q->opcode,
 		.flags = (uint8_t)wr->send_flags };
 	if (q->is_inline) {
-		wqe->flags |= WR_INLINE;
+		wqe->flags |= SEND_INLINE;
 		wqe->inline_len = (uint32_t)q->bytes;
 		memcpy(wqe->sge, q->data, q->bytes);
 	} else {

@@ -104,8 +104,8 @@ rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker)
 		set_memory(c, o, e);
 	else
 		set_decision(o, e);
-	json_object_set_new(
-		o, "qp_state", json_string(e->state < QPS_MAX ? qp_state_name(e->state) : "?"));
+	json_object_set_new(o, "qp_state",
+		json_string(e->state < QPS_MAX ? verbs_qp_state_name(e->state) : "?"));
 	json_object_set_new(o, "detail", json_integer(e->detail));
 	return o;
 }

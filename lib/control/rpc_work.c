@@ -210,44 +210,16 @@ static const struct conf_field poll_rows[] = {
 };
 static const struct conf_table poll_table = P_TABLE(p_poll, poll_rows, "params");
 
-const char *
-rpc_status_name(uint8_t status)
-{
-	/* clang-format off */
-	static const char *const names[] = {
-		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR",
-		"WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR",
-		"REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR",
-		"LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
-		"INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR",
-		"TM_RNDV_INCOMPLETE",
-	};
-	/* clang-format on */
-
-	return status < ARRAY_LEN(names) ? names[status] : "GENERAL_ERR";
-}
-
-static const char *
-opcode_name(uint8_t opcode)
-{
-	static const char *const sends[] = { "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP",
-		"FETCH_ADD", "BIND_MW", "LOCAL_INV", "TSO" };
-
-	if (opcode < ARRAY_LEN(sends))
-		return sends[opcode];
-	return opcode == 129 ? "RECV_RDMA_WITH_IMM" : "RECV";
-}
-
 static json_t *
 flags_json(uint8_t flags)
 {
 	json_t *list = json_array();
 
-	if ((flags & RING_WC_GRH) != 0)
+	if ((flags & WC_GRH) != 0)
 		json_array_append_new(list, json_string("GRH"));
-	if ((flags & RING_WC_WITH_IMM) != 0)
+	if ((flags & WC_WITH_IMM) != 0)
 		json_array_append_new(list, json_string("WITH_IMM"));
-	if ((flags & RING_WC_WITH_INV) != 0)
+	if ((flags & WC_WITH_INV) != 0)
 		json_array_append_new(list, json_string("WITH_INV"));
 	return list;
 }
@@ -270,15 +242,15 @@ cqe_json(struct control *c, const struct ring_cqe *e)
 	if (o == NULL)
 		return NULL;
 	json_object_set_new(o, "wr_id", conf_json_u64(e->wr_id));
-	json_object_set_new(o, "status", json_string(rpc_status_name(e->status)));
-	json_object_set_new(o, "opcode", json_string(opcode_name(e->opcode)));
+	json_object_set_new(o, "status", json_string(verbs_wc_status_name(e->status)));
+	json_object_set_new(o, "opcode", json_string(verbs_wc_opcode_name(e->opcode)));
 	json_object_set_new(o, "byte_len", json_integer(e->byte_len));
 	json_object_set_new(o, "imm_data",
-		(e->wc_flags & RING_WC_WITH_IMM) != 0 ? json_integer(e->imm_data) : json_null());
+		(e->wc_flags & WC_WITH_IMM) != 0 ? json_integer(e->imm_data) : json_null());
 	json_object_set_new(o, "qp_num", json_integer(e->qp_num));
 	json_object_set_new(o, "wc_flags", flags_json(e->wc_flags));
 	json_object_set_new(o, "vendor_err", json_integer(e->vendor_err));
-	if ((e->wc_flags & RING_WC_WITH_INV) != 0)
+	if ((e->wc_flags & WC_WITH_INV) != 0)
 		json_object_set_new(o, "invalidated_rkey", conf_json_hex(e->imm_data));
 	json_object_set_new(o, "solicited", json_boolean(e->solicited != 0));
 	wall_set(&c->env, o, e->time_ns);

@@ -77,9 +77,9 @@ mbox_send_done(struct mbox *b, const struct mbox_msg *m)
 static uint16_t
 code_of(uint8_t event)
 {
-	if (event == MBOX_EVENT_CQ_ERR)
+	if (event == EVENT_CQ_ERR)
 		return AEQ_CQ_OPERATION;
-	if (event == MBOX_EVENT_SRQ_ERR || event == MBOX_EVENT_SRQ_LIMIT)
+	if (event == EVENT_SRQ_ERR || event == EVENT_SRQ_LIMIT_REACHED)
 		return AEQ_SRQ_REPORT;
 	return AEQ_QP_REPORT;
 }

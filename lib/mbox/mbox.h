@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "compiler.h"
 #include "ring_aeq.h"
+#include "verbs.h"
 
 #define MBOX_EVENTS 1024 /* entries of an event queue */
 
@@ -37,9 +38,6 @@ enum mbox_type {
 #undef MESSAGE
 	MBOX_TYPE_MAX
 };
-
-/** Values of ibv_event_type whose id is no QP's. */
-enum { MBOX_EVENT_CQ_ERR = 0, MBOX_EVENT_SRQ_ERR = 14, MBOX_EVENT_SRQ_LIMIT = 15 };
 
 enum mbox_source { SOURCE_RQ, SOURCE_SQ, SOURCE_CQ, SOURCE_READ_RESPONSE, SOURCE_PORT };
 
@@ -69,7 +67,7 @@ struct mbox_fail {
 	struct qp *qp;
 	uint16_t wqe_index; /* of the queue named */
 	uint8_t queue;      /* AEQ_SQ, AEQ_RQ, both or 0: whose request takes the status */
-	uint8_t status;     /* ibv_wc_status */
+	uint8_t status;     /* enum wc_status */
 };
 
 struct mbox_move {
@@ -106,7 +104,7 @@ struct mbox_event {
 	uint16_t rule;
 	uint16_t code;  /* EVENT: enum aeq_code; 0: a report of `event` */
 	uint8_t source; /* EVENT: enum mbox_source */
-	uint8_t event;  /* ibv_event_type */
+	uint8_t event;  /* enum event_type */
 	uint8_t fatal;
 	uint8_t opcode;
 	uint8_t state; /* QP state when raised */

@@ -18,6 +18,7 @@
 
 #include "compiler.h"
 #include "ring.h"
+#include "verbs.h"
 
 /* ---- areas ---------------------------------------------------------------------------------- */
 
@@ -47,20 +48,13 @@ size_t mem_available_bytes(void);
 
 /* ---- regions -------------------------------------------------------------------------------- */
 
-enum { /* values of ibv_access_flags */
-	MEM_LOCAL_WRITE = 1 << 0,
-	MEM_REMOTE_WRITE = 1 << 1,
-	MEM_REMOTE_READ = 1 << 2,
-	MEM_REMOTE_ATOMIC = 1 << 3,
-};
-
 struct mem_region {
 	uint64_t va;            /* what a peer writes into a RETH */
 	uint64_t length;        /* bytes; va + length does not wrap */
 	uint8_t *host;          /* where byte `va` is in this process */
 	uint32_t key;           /* R_Key and L_Key */
 	uint32_t pd;            /* number of the protection domain */
-	uint8_t access;         /* MEM_* */
+	uint8_t access;         /* ACCESS_* */
 	bool remote_invalidate; /* a peer's SEND with Invalidate may revoke it */
 	_Atomic bool valid;     /* cleared by invalidation; a worker may clear it */
 	struct mem_area area;   /* backing, owned when area.base != NULL */

@@ -87,7 +87,7 @@ enum mem_fault
 mem_scatter(const struct mem_table *t, const struct ring_sge *sge, uint32_t n, uint32_t pd,
 	uint64_t offset, const void *data, uint32_t len)
 {
-	struct span s = { sge, n, pd, offset, len, MEM_LOCAL_WRITE };
+	struct span s = { sge, n, pd, offset, len, ACCESS_LOCAL_WRITE };
 	struct piece piece[RING_MAX_SGE];
 	const uint8_t *from = data;
 	uint32_t pieces;

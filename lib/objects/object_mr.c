@@ -154,7 +154,7 @@ static int
 check_atomic(const struct mem_region *region, const struct conf_mr *conf,
 	const struct object_memfd *from, struct refusal *r)
 {
-	if ((conf->access & MEM_REMOTE_ATOMIC) == 0 ||
+	if ((conf->access & ACCESS_REMOTE_ATOMIC) == 0 ||
 		((region->va ^ (uintptr_t)region->host) & ATOMIC_MASK) == 0)
 		return 0;
 	return refuse(r, EINVAL,
@@ -301,7 +301,7 @@ object_feed_region(struct objects *objs, struct object_pd *pd, uint64_t bytes,
 	rc = region_memory(objs, region, region->va, bytes, r);
 	if (rc == 0) {
 		region->pd = pd->id;
-		region->access = MEM_LOCAL_WRITE;
+		region->access = ACCESS_LOCAL_WRITE;
 		rc = publish(objs, region, false, r);
 	}
 	if (rc != 0) {

@@ -149,7 +149,7 @@ pipeline_complete(struct worker *w, const struct context *c, const struct respon
 	const uint64_t wr_id = qp->active != NULL ? qp->active->wr_id : 0;
 
 	qp->active = NULL;
-	if (UNLIKELY(v->wc_status != STATUS_SUCCESS)) {
+	if (UNLIKELY(v->wc_status != WC_SUCCESS)) {
 		stats_inc(&w->stats, STAT_resp_cqe_error);
 		qp_count(w, qp, STAT_resp_cqe_error, 1);
 	}

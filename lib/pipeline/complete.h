@@ -46,7 +46,7 @@ struct added {
 static inline void
 cq_end(struct worker *w, struct qp *qp, struct qp_cq *cq, struct added a)
 {
-	qp_cq_notify(cq, a.solicited || a.status != STATUS_SUCCESS);
+	qp_cq_notify(cq, a.solicited || a.status != WC_SUCCESS);
 	if (traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = qp->qpn,

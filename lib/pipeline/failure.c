@@ -21,10 +21,10 @@ static uint8_t
 right_of(opflags_t op)
 {
 	if (op_has(op, OPF_ATOMIC))
-		return MEM_REMOTE_ATOMIC;
+		return ACCESS_REMOTE_ATOMIC;
 	if (op_has(op, OPF_READ))
-		return MEM_REMOTE_READ;
-	return op_has(op, OPF_WRITE) ? MEM_REMOTE_WRITE : 0;
+		return ACCESS_REMOTE_READ;
+	return op_has(op, OPF_WRITE) ? ACCESS_REMOTE_WRITE : 0;
 }
 
 /** What the packet asks for: its own header, or that of the open WRITE it goes on with. */
@@ -37,7 +37,7 @@ ask_of(const struct context *c, const struct responder_verdict *v, struct mem_re
 	m->pd = c->qp->pd;
 	m->by = MEM_BY_PEER;
 	if (p == NULL) {
-		m->need = MEM_REMOTE_READ;
+		m->need = ACCESS_REMOTE_READ;
 		m->va = c->va;
 		m->length = c->len;
 		m->key = c->key;
@@ -95,7 +95,7 @@ refused_receive(const struct worker *w, const struct context *c, const struct re
 	if (copy == NULL)
 		return;
 	*m = (struct mem_refusal){ .pd = qp_recv_pd(c->qp), .by = MEM_BY_RECEIVE };
-	m->need = MEM_LOCAL_WRITE;
+	m->need = ACCESS_LOCAL_WRITE;
 	if (v->rule == RULE_WQE) {
 		/* What is malformed was given no list: wqe_facts(). */
 		mem_refusal_of_list(w->mem, copy->sge, copy->num_sge, m);
@@ -173,7 +173,9 @@ pipeline_failure_of_list(struct worker *w, struct qp *qp, uint32_t position)
 	f->position = position;
 	f->mem.pd = qp->pd;
 	f->mem.by = MEM_BY_SEND;
-	f->mem.need = wr->opcode == WR_RDMA_READ || wr_is_atomic(wr->opcode) ? MEM_LOCAL_WRITE : 0;
+	f->mem.need = wr->opcode == WR_RDMA_READ || verbs_wr_is_atomic(wr->opcode)
+			      ? ACCESS_LOCAL_WRITE
+			      : 0;
 	mem_refusal_of_list(w->mem, request_sges(qp, position), wr->num_sge, &f->mem);
 }
 
@@ -200,7 +202,7 @@ pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester
 	f->length = wr->len;
 	f->fed = is_fed(qp);
 	if (wr->opcode == WR_RDMA_WRITE || wr->opcode == WR_RDMA_WRITE_WITH_IMM ||
-		wr->opcode == WR_RDMA_READ || wr_is_atomic(wr->opcode)) {
+		wr->opcode == WR_RDMA_READ || verbs_wr_is_atomic(wr->opcode)) {
 		f->remote_addr = wr->remote_addr;
 		f->rkey = wr->rkey;
 	}

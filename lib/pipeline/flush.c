@@ -6,10 +6,10 @@ uint8_t
 pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index)
 {
 	if (LIKELY(w->failing.queue != queue) || w->failing.taken)
-		return STATUS_WR_FLUSH_ERR;
+		return WC_WR_FLUSH_ERR;
 	/* Sends fail in order: the oldest is the one. */
 	if (queue == AEQ_RQ && w->failing.index != index)
-		return STATUS_WR_FLUSH_ERR;
+		return WC_WR_FLUSH_ERR;
 	w->failing.taken = true;
 	return w->failing.status;
 }

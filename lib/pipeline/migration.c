@@ -107,11 +107,11 @@ pipeline_migration_receive(struct worker *w, struct qp *qp, const struct wire_pk
 {
 	uint8_t now = qp->attr.path_mig_state, next;
 
-	next = qp_migration_step((enum qp_migration)now, (p->flags & PKT_MIGREQ) != 0).next;
+	next = qp_migration_step((enum mig_state)now, (p->flags & PKT_MIGREQ) != 0).next;
 	if (LIKELY(next == now) || op_has(p->op, OPF_CNP)) /* CC-01: MigReq means nothing there */
 		return;
 	if (next != MIG_MIGRATED) {
-		qp_migration_set(qp, (enum qp_migration)next);
+		qp_migration_set(qp, (enum mig_state)next);
 		trace_path(w, qp, p, RULE_NONE);
 		return;
 	}

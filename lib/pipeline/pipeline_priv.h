@@ -61,19 +61,6 @@
 #define RECORDS_DEPTH   256   /* dropped packets recorded at once */
 #define RECORDS_TURNS   8     /* turns of a flood for one more */
 
-enum { /* values of ibv_event_type */
-	EVENT_CQ_ERR = 0,
-	EVENT_QP_FATAL = 1,
-	EVENT_COMM_EST = 4,
-	EVENT_SQ_DRAINED = 5,
-	EVENT_PATH_MIG = 6,
-	EVENT_PATH_MIG_ERR = 7,
-	EVENT_LAST_WQE = 16,
-};
-
-enum { STATUS_SUCCESS = 0, STATUS_WR_FLUSH_ERR = 5 }; /* ibv_wc_status */
-enum { WC_RECV = 128 };                               /* ibv_wc_opcode */
-
 enum {                        /* worker.hurry: what goes out before the next burst is looked at */
 	HURRY_NAK = BIT32(0), /* a NAK that was made */
 	HURRY_REQUESTS = BIT32(1), /* what a response lets out on a link that loses packets */

@@ -59,10 +59,10 @@ gather(const struct worker *w, const struct qp *qp, const struct requester_packe
 	enum mem_fault fault = MEM_OK;
 
 	if (UNLIKELY(op_has(wire_opcodes[p->opcode].flags, OPF_READ | OPF_ATOMIC)))
-		fault = mem_check_sges(w->mem, sges, wr->num_sge, qp->pd, MEM_LOCAL_WRITE);
+		fault = mem_check_sges(w->mem, sges, wr->num_sge, qp->pd, ACCESS_LOCAL_WRITE);
 	else if (p->len == 0)
 		return 0;
-	else if (UNLIKELY((wr->flags & WR_INLINE) != 0))
+	else if (UNLIKELY((wr->flags & SEND_INLINE) != 0))
 		memcpy(to, (const uint8_t *)pipeline_sendq_inline(qp, p->position) + p->offset,
 			p->len);
 	else if (LIKELY(gather_fetched(w, p, to)))
@@ -138,9 +138,9 @@ pipeline_request_lose(
 	const struct requester_wr *wr = &qp->req.wr[p->position & qp->req.wr_mask];
 	const bool stores = op_has(wire_opcodes[p->opcode].flags, OPF_READ | OPF_ATOMIC);
 
-	if (((wr->flags & WR_INLINE) == 0 || stores) &&
+	if (((wr->flags & SEND_INLINE) == 0 || stores) &&
 		mem_check_sges(w->mem, request_sges(qp, p->position), wr->num_sge, qp->pd,
-			stores ? MEM_LOCAL_WRITE : 0) != MEM_OK)
+			stores ? ACCESS_LOCAL_WRITE : 0) != MEM_OK)
 		return -EFAULT;
 	qp->flags |= QPF_SENT_NOWHERE;
 	count(w, port, qp, STAT_tx_no_neighbor);

@@ -134,7 +134,7 @@ remember(const struct worker *w, struct qp *qp, const struct wire_pkt *p,
 static ALWAYS_INLINE int
 complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 {
-	const bool returns = wr->opcode >= WR_RDMA_READ && wr->opcode <= WR_ATOMIC_FETCH_AND_ADD;
+	const bool returns = verbs_wr_returns(wr->opcode);
 	struct qp_cq *cq = qp->send_cq;
 	struct ring_cqe *slot;
 	uint32_t index;
@@ -145,9 +145,9 @@ complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 	if (UNLIKELY(slot == NULL))
 		return -ENOSPC;
 	ring_cqe_good(slot, wr->wr_id, qp->qpn, returns ? wr->len : 0);
-	ring_cqe_when(slot, wr->last.v, w->now, wc_opcode_of(wr->opcode));
+	ring_cqe_when(slot, wr->last.v, w->now, verbs_wc_opcode(wr->opcode));
 	ring_cq_publish(&cq->ring, slot, index);
-	cq_end(w, qp, cq, (struct added){ wr->last.v, STATUS_SUCCESS, false });
+	cq_end(w, qp, cq, (struct added){ wr->last.v, WC_SUCCESS, false });
 	return 0;
 }
 
@@ -166,7 +166,7 @@ pipeline_sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_
 		const struct requester_wr *wr = &r->wr[(first + i) & r->wr_mask];
 
 		bytes += wr->len;
-		if ((wr->flags & WR_SIGNALED) != 0) /* REQ-09: others complete in silence */
+		if ((wr->flags & SEND_SIGNALED) != 0) /* REQ-09: others complete in silence */
 			rc = complete_one(w, qp, wr);
 	}
 	stats_add(&w->stats, STAT_req_messages, i);
@@ -187,7 +187,7 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 		.vendor_err = v->fatal,
 		.cause = send_rule(v),
 		.status = v->wc_status,
-		.opcode = wc_opcode_of(wr->opcode),
+		.opcode = verbs_wc_opcode(wr->opcode),
 		.peer_opcode = p != NULL ? p->opcode : 0 };
 
 	stats_inc(&w->stats, STAT_req_cqe_error);
@@ -198,9 +198,6 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	return pipeline_cq_add_to(w, qp, qp->send_cq, &cqe);
 }
 
-enum { LOC_PROT_ERR = 4, REM_INV_REQ_ERR = 9, REM_ACCESS_ERR = 10 }; /* ibv_wc_status */
-enum { EVENT_REQ_ERR = 2, EVENT_ACCESS_ERR = 3 };                    /* ibv_event_type */
-
 /**
  * The event that irdma raises beside each error completion (AEQ-11); knob ae.with_cqe asks for it.
  */
@@ -208,11 +205,11 @@ static uint8_t
 event_beside(uint8_t status)
 {
 	switch (status) {
-	case LOC_PROT_ERR:
-	case REM_ACCESS_ERR:
-		return EVENT_ACCESS_ERR;
-	case REM_INV_REQ_ERR:
-		return EVENT_REQ_ERR;
+	case WC_LOC_PROT_ERR:
+	case WC_REM_ACCESS_ERR:
+		return EVENT_QP_ACCESS_ERR;
+	case WC_REM_INV_REQ_ERR:
+		return EVENT_QP_REQ_ERR;
 	default:
 		return EVENT_QP_FATAL;
 	}

@@ -67,7 +67,7 @@ flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint8_t opcode)
 {
 	struct ring_cqe cqe = { .wr_id = wr_id,
 		.status = pipeline_flush_status(w, AEQ_SQ, 0),
-		.opcode = wc_opcode_of(opcode),
+		.opcode = verbs_wc_opcode(opcode),
 		.vendor_err = qp->fatal };
 
 	stats_inc(&w->stats, STAT_req_cqe_flush_error);

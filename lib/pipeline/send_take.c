@@ -9,15 +9,6 @@
 #include "pipeline_priv.h"
 #include "requester_fast.h"
 
-#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes (REQ-18) */
-#define ATOMIC_LEN  8
-
-static inline bool
-is_known(uint8_t opcode)
-{
-	return opcode <= WR_ATOMIC_FETCH_AND_ADD || opcode == WR_SEND_WITH_INV;
-}
-
 /** What of an entry says how the rest is to be read: each word is read once. */
 struct shape {
 	uint32_t num_sge;
@@ -35,14 +26,13 @@ static uint8_t
 judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, struct ring_sge *sges,
 	struct requester_wr *wr)
 {
-	struct ring_sge *to = c.num_sge == 1 && !wr_is_atomic(c.opcode) ? &wr->sge : sges;
+	struct ring_sge *to = c.num_sge == 1 && !verbs_wr_is_atomic(c.opcode) ? &wr->sge : sges;
 	uint64_t bytes;
 
-	if (UNLIKELY(!is_known(c.opcode)))
+	if (UNLIKELY(!verbs_wr_exists(c.opcode)))
 		return WR_FAULT_MALFORMED;
-	if ((c.flags & WR_INLINE) != 0) {
-		if (c.opcode == WR_RDMA_READ || wr_is_atomic(c.opcode) ||
-			c.inline_len > q->max_inline)
+	if ((c.flags & SEND_INLINE) != 0) {
+		if (verbs_wr_returns(c.opcode) || c.inline_len > q->max_inline)
 			return WR_FAULT_MALFORMED;
 		wr->len = c.inline_len;
 		return WR_FAULT_NONE;
@@ -52,14 +42,14 @@ judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, str
 	memcpy(to, from, c.num_sge * sizeof(*to));
 	atomic_signal_fence(memory_order_seq_cst);
 	bytes = mem_sge_bytes(to, c.num_sge);
-	if (UNLIKELY(bytes > MESSAGE_MAX))
+	if (UNLIKELY(bytes > VERBS_MESSAGE_MAX))
 		return WR_FAULT_LENGTH;
 	wr->num_sge = (uint8_t)c.num_sge;
 	wr->len = (uint32_t)bytes;
-	if (UNLIKELY(wr_is_atomic(c.opcode))) {
-		if (bytes < ATOMIC_LEN)
+	if (UNLIKELY(verbs_wr_is_atomic(c.opcode))) {
+		if (bytes < VERBS_ATOMIC_LEN)
 			return WR_FAULT_LENGTH;
-		wr->len = ATOMIC_LEN;
+		wr->len = VERBS_ATOMIC_LEN;
 	}
 	return WR_FAULT_NONE;
 }
@@ -80,8 +70,8 @@ _Static_assert(
 static ALWAYS_INLINE uint32_t
 flags_of(const struct qp *qp, uint8_t flags)
 {
-	return (flags & (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE)) |
-	       ((qp->flags & QPF_SIG_ALL) != 0 ? WR_SIGNALED : 0);
+	return (flags & (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)) |
+	       ((qp->flags & QPF_SIG_ALL) != 0 ? SEND_SIGNALED : 0);
 }
 
 /** Any entry. */
@@ -129,8 +119,9 @@ take_plain(struct qp *qp, const struct ring_send_wqe *wqe, struct requester_wr *
 	memcpy(&wr->rkey, &wqe->rkey, sizeof(wr->rkey) + sizeof(wr->imm));
 	/* The host may still be writing: from here on only the copies are looked at. */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (UNLIKELY((kind & UINT8_MAX) > WR_RDMA_READ) || UNLIKELY((kind & WR_INLINE << 8) != 0) ||
-		UNLIKELY(num_sge != 1) || UNLIKELY((uint32_t)rest > MESSAGE_MAX))
+	if (UNLIKELY((kind & UINT8_MAX) > WR_RDMA_READ) ||
+		UNLIKELY((kind & SEND_INLINE << 8) != 0) || UNLIKELY(num_sge != 1) ||
+		UNLIKELY((uint32_t)rest > VERBS_MESSAGE_MAX))
 		return false;
 	what = (kind & UINT8_MAX) | flags_of(qp, (uint8_t)(kind >> 8)) << 8;
 	memcpy(&wr->sge.addr, &addr, sizeof(addr));
@@ -164,7 +155,7 @@ source_of(const struct mem_table *t, const struct qp *qp, uint32_t position,
 	const uint32_t what = requester_what(wr);
 
 	if (UNLIKELY(wr->num_sge != 1) ||
-		UNLIKELY((what & (UINT8_MAX << 16 | WR_INLINE << 8)) != 0) ||
+		UNLIKELY((what & (UINT8_MAX << 16 | SEND_INLINE << 8)) != 0) ||
 		UNLIKELY((what & UINT8_MAX) == WR_RDMA_READ))
 		return NULL;
 	return find(t, qp->pd, request_sges(qp, position), last);

@@ -19,27 +19,6 @@ send_rule(const struct requester_verdict *v)
 	return v->rule != REQRULE_NONE ? v->rule | QP_RULE_REQUESTER : 0;
 }
 
-/** ibv_wc_opcode of a work request. */
-static inline uint8_t
-wc_opcode_of(uint8_t wr_opcode)
-{
-	static const uint8_t codes[] = {
-		[WR_RDMA_WRITE] = 1,
-		[WR_RDMA_WRITE_WITH_IMM] = 1,
-		[WR_RDMA_READ] = 2,
-		[WR_ATOMIC_CMP_AND_SWP] = 3,
-		[WR_ATOMIC_FETCH_AND_ADD] = 4,
-	};
-
-	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : 0;
-}
-
-static inline bool
-wr_is_atomic(uint8_t opcode)
-{
-	return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /** Does the worker post to the QP itself? Then sq.feed is there. */
 static inline bool
 is_fed(const struct qp *qp)
@@ -86,7 +65,7 @@ request_sges(const struct qp *qp, uint32_t position)
 
 	if (UNLIKELY(is_fed(qp)))
 		return &qp->sq.feed->sge;
-	if (LIKELY(wr->num_sge == 1) && LIKELY(!wr_is_atomic(wr->opcode)))
+	if (LIKELY(wr->num_sge == 1) && LIKELY(!verbs_wr_is_atomic(wr->opcode)))
 		return &wr->sge;
 	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
 }

@@ -28,7 +28,7 @@ check_limit(struct worker *w, struct qp_srq *srq, uint32_t left)
 		return;
 	if (atomic_compare_exchange_strong_explicit(
 		    &srq->limit, &limit, 0, memory_order_acq_rel, memory_order_relaxed))
-		srq_event(w, srq, MBOX_EVENT_SRQ_LIMIT);
+		srq_event(w, srq, EVENT_SRQ_LIMIT_REACHED);
 }
 
 /** RESP-CLS-A-03, SRQ-04: the queue itself is broken. */
@@ -38,7 +38,7 @@ fail_srq(struct worker *w, struct qp_srq *srq)
 	if (atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
 		return;
 	ring_srq_fail(&srq->ring); /* before the event: who knows of it cannot post any more */
-	srq_event(w, srq, MBOX_EVENT_SRQ_ERR);
+	srq_event(w, srq, EVENT_SRQ_ERR);
 }
 
 bool
@@ -83,7 +83,8 @@ pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_facts 
 void
 pipeline_srq_last_wqe(struct worker *w, struct qp *qp)
 {
-	const struct responder_verdict v = { .event = EVENT_LAST_WQE, .fault = VERDICT_NO_FAULT };
+	const struct responder_verdict v = { .event = EVENT_QP_LAST_WQE_REACHED,
+		.fault = VERDICT_NO_FAULT };
 	const struct context c = { .qp = qp };
 
 	qp->flags |= QPF_LAST_WQE;

@@ -94,7 +94,7 @@ is_migration(const struct qp *qp, const struct wire_pkt *p)
 {
 	return UNLIKELY((qp->flags & QPF_MIGRATION) != 0) && !op_has(p->op, OPF_CNP) &&
 	       qp_migration_step(
-		       (enum qp_migration)qp->attr.path_mig_state, (p->flags & PKT_MIGREQ) != 0)
+		       (enum mig_state)qp->attr.path_mig_state, (p->flags & PKT_MIGREQ) != 0)
 		       .alternate;
 }
 

@@ -128,7 +128,7 @@ response_place_fetch(const struct worker *w, const struct qp *qp, const struct w
 	if (at == 0)
 		offset = (uint64_t)psn_distance(p->psn, wr->first) * r->pmtu;
 	g = request_sges(qp, r->head + at);
-	host = mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, MEM_LOCAL_WRITE, &region);
+	host = mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, ACCESS_LOCAL_WRITE, &region);
 	if (host != NULL && offset < g->length)
 		__builtin_prefetch(host + offset, 1);
 }

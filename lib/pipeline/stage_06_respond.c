@@ -73,8 +73,8 @@ wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts 
 		return;
 	}
 	f->wqe_bytes = mem_sge_bytes(c->sge, c->num_sge);
-	if (UNLIKELY(mem_check_sges(w->mem, c->sge, c->num_sge, qp_recv_pd(qp), MEM_LOCAL_WRITE) !=
-		     MEM_OK))
+	if (UNLIKELY(mem_check_sges(w->mem, c->sge, c->num_sge, qp_recv_pd(qp),
+			     ACCESS_LOCAL_WRITE) != MEM_OK))
 		f->wqe_fault = WQE_FAULT_PROT;
 }
 
@@ -93,7 +93,7 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 		f->key_ok = mem_check(w->mem, q.rkey, qp->pd, q.va, q.len, q.access, &c->host) ==
 			    MEM_OK;
 		/* No atomic unit does that; registration keeps such regions away. */
-		if (UNLIKELY((q.access & MEM_REMOTE_ATOMIC) != 0) && f->key_ok &&
+		if (UNLIKELY((q.access & ACCESS_REMOTE_ATOMIC) != 0) && f->key_ok &&
 			((uintptr_t)c->host & 7) != 0)
 			f->exec_fault = true;
 	}

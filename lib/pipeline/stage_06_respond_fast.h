@@ -65,11 +65,11 @@ plain_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
 	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
 		UNLIKELY(!plain_qp(w, qp, p)) ||
-		UNLIKELY(!responder_fits_fast(&qp->resp, p, MEM_REMOTE_WRITE)) ||
+		UNLIKELY(!responder_fits_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)) ||
 		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
 		return false;
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
-		MEM_REMOTE_WRITE, &at->region);
+		ACCESS_REMOTE_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
 	return false;
 }
@@ -96,7 +96,7 @@ plain_posted(const struct worker *w, struct qp *qp, struct place *at)
 	lkey = __atomic_load_n(&wqe->sge[0].lkey, __ATOMIC_RELAXED);
 	if (UNLIKELY(at->room == 0))
 		return;
-	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, MEM_LOCAL_WRITE, &at->region);
+	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
 }
 
@@ -127,7 +127,7 @@ plain_write(struct worker *w, struct qp *qp, const struct wire_pkt *p, const str
 {
 	/* A packet before this one may have revoked the key. */
 	if (UNLIKELY(at->host == NULL || !mem_is_valid(at->region) ||
-		     !responder_is_fast(&qp->resp, p, MEM_REMOTE_WRITE)))
+		     !responder_is_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)))
 		return false;
 	plain_copy(at->host, wire_payload(p), p->payload_len);
 	responder_take_fast(&qp->resp);
@@ -175,7 +175,7 @@ plain_complete(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint64
 	slot->psn = p->psn.v;
 	slot->time_ns = w->now;
 	slot->cause = RULE_SEND_ONLY;
-	slot->status = STATUS_SUCCESS;
+	slot->status = WC_SUCCESS;
 	slot->opcode = WC_RECV;
 	slot->wc_flags = 0;
 	slot->solicited = (p->flags & PKT_SE) != 0;
@@ -203,7 +203,7 @@ plain_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const stru
 	ring_consume_done(&qp->rq, 1);
 	plain_complete(w, qp, p, at->wr_id, slot);
 	ring_cq_publish(&cq->ring, slot, index);
-	cq_end(w, qp, cq, (struct added){ p->psn.v, STATUS_SUCCESS, (p->flags & PKT_SE) != 0 });
+	cq_end(w, qp, cq, (struct added){ p->psn.v, WC_SUCCESS, (p->flags & PKT_SE) != 0 });
 	responder_take_fast(&qp->resp);
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		plain_ack(w, qp, p->psn);

@@ -101,8 +101,8 @@ misses_state(const struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	const char *why;
 
 	return (mask & QP_ATTR_PATH_MIG_STATE) != 0 &&
-	       qp_migration_check((enum qp_migration)qp->attr.path_mig_state,
-		       (enum qp_migration)attr->path_mig_state, true, &why) != 0;
+	       qp_migration_check((enum mig_state)qp->attr.path_mig_state,
+		       (enum mig_state)attr->path_mig_state, true, &why) != 0;
 }
 
 static int

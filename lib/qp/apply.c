@@ -98,7 +98,7 @@ store_alternate(struct qp *qp, const struct qp_attr *from)
 
 /** An order of software: the alternate path is loaded, and the state was checked. */
 static void
-apply_migration(struct qp *qp, enum qp_migration to)
+apply_migration(struct qp *qp, enum mig_state to)
 {
 	if (to != MIG_MIGRATED)
 		qp_migration_set(qp, to);
@@ -224,7 +224,7 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 
 	qp_send_apply(qp, mask, state, next);
 	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0)
-		apply_migration(qp, (enum qp_migration)attr->path_mig_state);
+		apply_migration(qp, (enum mig_state)attr->path_mig_state);
 	if (next == QPS_RESET)
 		reset(qp);
 	else if (next == QPS_RTR && state == QPS_INIT)

@@ -14,13 +14,13 @@ static const struct qp_migration_step steps[MIG_MAX][2] = {
 };
 
 struct qp_migration_step
-qp_migration_step(enum qp_migration state, bool migreq)
+qp_migration_step(enum mig_state state, bool migreq)
 {
 	return steps[(unsigned int)state < MIG_MAX ? state : MIG_MIGRATED][migreq];
 }
 
 int
-qp_migration_check(enum qp_migration now, enum qp_migration to, bool loaded, const char **why)
+qp_migration_check(enum mig_state now, enum mig_state to, bool loaded, const char **why)
 {
 	*why = NULL;
 	switch (to) {
@@ -41,18 +41,8 @@ qp_migration_check(enum qp_migration now, enum qp_migration to, bool loaded, con
 	return *why == NULL ? 0 : -EINVAL;
 }
 
-const char *
-qp_migration_name(enum qp_migration s)
-{
-	static const char *const names[MIG_MAX] = {
-		[MIG_MIGRATED] = "MIGRATED", [MIG_REARM] = "REARM", [MIG_ARMED] = "ARMED"
-	};
-
-	return (unsigned int)s < MIG_MAX ? names[s] : "?";
-}
-
 void
-qp_migration_set(struct qp *qp, enum qp_migration to)
+qp_migration_set(struct qp *qp, enum mig_state to)
 {
 	qp->attr.path_mig_state = (uint8_t)to;
 	/* MigReq stands in the ACK's constant part (WIRE-18). */

@@ -22,7 +22,7 @@
 struct qp_cq {
 	struct ring_cq ring; /* producers: workers; consumer: control (or a client) */
 	uint32_t id;
-	_Atomic bool error; /* overflowed: IBV_EVENT_CQ_ERR was raised, nothing is added any more */
+	_Atomic bool error; /* overflowed: EVENT_CQ_ERR was raised, nothing is added any more */
 	_Atomic uint8_t notify; /* enum qp_cq_notify */
 	_Atomic uint8_t producer; /* 1 + the worker that alone adds to it; or enum (control) */
 	_Atomic uint32_t users; /* QPs (control) */

@@ -18,16 +18,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct qp;
+#include "verbs.h"
 
-enum qp_migration { MIG_MIGRATED, MIG_REARM, MIG_ARMED, MIG_MAX }; /* ibv_mig_state */
+struct qp;
 
 /** What a packet means in a state; qp_migration.def. */
 struct qp_migration_step {
 	bool alternate; /* it must have come on the alternate path, not on the primary one */
-	uint8_t next;   /* enum qp_migration, if it did */
+	uint8_t next;   /* enum mig_state, if it did */
 };
-struct qp_migration_step qp_migration_step(enum qp_migration state, bool migreq);
+struct qp_migration_step qp_migration_step(enum mig_state state, bool migreq);
 
 /**
  * May software ask for this state? MIGRATED to itself is no change; it is an order where the QP is
@@ -37,11 +37,10 @@ struct qp_migration_step qp_migration_step(enum qp_migration state, bool migreq)
  * @return 0 or -EINVAL.
  */
 int qp_migration_check(
-	enum qp_migration now, enum qp_migration to, bool loaded, const char **why);
-const char *qp_migration_name(enum qp_migration s); /* "REARM" */
+	enum mig_state now, enum mig_state to, bool loaded, const char **why);
 
 /** The state, and what sending and receiving make of it. */
-void qp_migration_set(struct qp *qp, enum qp_migration to);
+void qp_migration_set(struct qp *qp, enum mig_state to);
 /** The alternate path is the primary one from now on: port, P_Key, timeout, template; MIGRATED. */
 void qp_migrate(struct qp *qp);
 

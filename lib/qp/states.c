@@ -8,25 +8,9 @@
 /* The table's columns are written without the prefix. */
 enum {
 	NONE = 0,
-	CUR_STATE = QP_ATTR_CUR_STATE,
-	EN_SQD_ASYNC_NOTIFY = QP_ATTR_EN_SQD_ASYNC_NOTIFY,
-	ACCESS_FLAGS = QP_ATTR_ACCESS_FLAGS,
-	PKEY_INDEX = QP_ATTR_PKEY_INDEX,
-	PORT = QP_ATTR_PORT,
-	QKEY = QP_ATTR_QKEY,
-	AV = QP_ATTR_AV,
-	PATH_MTU = QP_ATTR_PATH_MTU,
-	TIMEOUT = QP_ATTR_TIMEOUT,
-	RETRY_CNT = QP_ATTR_RETRY_CNT,
-	RNR_RETRY = QP_ATTR_RNR_RETRY,
-	RQ_PSN = QP_ATTR_RQ_PSN,
-	MAX_QP_RD_ATOMIC = QP_ATTR_MAX_QP_RD_ATOMIC,
-	ALT_PATH = QP_ATTR_ALT_PATH,
-	MIN_RNR_TIMER = QP_ATTR_MIN_RNR_TIMER,
-	SQ_PSN = QP_ATTR_SQ_PSN,
-	MAX_DEST_RD_ATOMIC = QP_ATTR_MAX_DEST_RD_ATOMIC,
-	PATH_MIG_STATE = QP_ATTR_PATH_MIG_STATE,
-	DEST_QPN = QP_ATTR_DEST_QPN,
+#define QP_ATTR(bit, name) name = QP_ATTR_##name,
+#include "tables/qp_attrs.def"
+#undef QP_ATTR
 };
 
 struct transition {
@@ -44,47 +28,17 @@ static const struct transition transitions[TYPES][QPS_MAX][QPS_MAX] = {
 #undef QP_STATE
 };
 
-static const char *const state_names[QPS_MAX] = {
-	[QPS_RESET] = "RESET",
-	[QPS_INIT] = "INIT",
-	[QPS_RTR] = "RTR",
-	[QPS_RTS] = "RTS",
-	[QPS_SQD] = "SQD",
-	[QPS_SQE] = "SQE",
-	[QPS_ERR] = "ERR",
-};
-
 /** By bit of the mask: the name, and what is said when it is missing or too much. */
 static const struct {
 	const char *name;
 	const char *missing;
 	const char *forbidden;
 } attrs[] = {
-#define ATTR(bit, name)                                          \
-	[bit] = { name, name " is required for this transition", \
-		name " is not allowed in this transition" }
-	ATTR(0, "STATE"),
-	ATTR(1, "CUR_STATE"),
-	ATTR(2, "EN_SQD_ASYNC_NOTIFY"),
-	ATTR(3, "ACCESS_FLAGS"),
-	ATTR(4, "PKEY_INDEX"),
-	ATTR(5, "PORT"),
-	ATTR(6, "QKEY"),
-	ATTR(7, "AV"),
-	ATTR(8, "PATH_MTU"),
-	ATTR(9, "TIMEOUT"),
-	ATTR(10, "RETRY_CNT"),
-	ATTR(11, "RNR_RETRY"),
-	ATTR(12, "RQ_PSN"),
-	ATTR(13, "MAX_QP_RD_ATOMIC"),
-	ATTR(14, "ALT_PATH"),
-	ATTR(15, "MIN_RNR_TIMER"),
-	ATTR(16, "SQ_PSN"),
-	ATTR(17, "MAX_DEST_RD_ATOMIC"),
-	ATTR(18, "PATH_MIG_STATE"),
-	ATTR(19, "CAP"),
-	ATTR(20, "DEST_QPN"),
-#undef ATTR
+#define QP_ATTR(bit, name)                                         \
+	[bit] = { #name, #name " is required for this transition", \
+		#name " is not allowed in this transition" },
+#include "tables/qp_attrs.def"
+#undef QP_ATTR
 };
 
 #define FROM(s)                                                                                  \
@@ -152,12 +106,6 @@ qp_transition_check(
 	}
 	*why = NULL;
 	return 0;
-}
-
-const char *
-qp_state_name(enum qp_state s)
-{
-	return (unsigned int)s < QPS_MAX ? state_names[s] : "?";
 }
 
 const char *

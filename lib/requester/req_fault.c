@@ -9,10 +9,10 @@ static const struct local_fault {
 	uint8_t status;
 	uint16_t rule;
 } local_faults[] = {
-	[WR_FAULT_NONE] = { STATUS_LOC_QP_OP, REQRULE_LOCAL_FORM },
-	[WR_FAULT_MALFORMED] = { STATUS_LOC_QP_OP, REQRULE_LOCAL_FORM },
-	[WR_FAULT_LENGTH] = { STATUS_LOC_LEN, REQRULE_LOCAL_LENGTH },
-	[WR_FAULT_PROT] = { STATUS_LOC_PROT, REQRULE_LOCAL_PROT },
+	[WR_FAULT_NONE] = { WC_LOC_QP_OP_ERR, REQRULE_LOCAL_FORM },
+	[WR_FAULT_MALFORMED] = { WC_LOC_QP_OP_ERR, REQRULE_LOCAL_FORM },
+	[WR_FAULT_LENGTH] = { WC_LOC_LEN_ERR, REQRULE_LOCAL_LENGTH },
+	[WR_FAULT_PROT] = { WC_LOC_PROT_ERR, REQRULE_LOCAL_PROT },
 };
 
 static const struct local_fault *
@@ -90,7 +90,8 @@ cut_off(struct requester *r)
 	r->cur = w->first;
 	r->sending = r->failed_at;
 	r->reply_psns = count_reply_psns(r);
-	r->since_ackreq = !requester_is_read_or_atomic(older) && (older->flags & WR_SIGNALED) == 0;
+	r->since_ackreq =
+		!requester_is_read_or_atomic(older) && (older->flags & SEND_SIGNALED) == 0;
 }
 
 void

@@ -8,7 +8,7 @@ static const struct fatal_nak {
 	uint16_t rule;
 } fatal_naks[32] = {
 #define FATAL_NAK(code, wc, counter, rl, clause) \
-	[NAK_##code] = { STATUS_##wc, QC_##counter, REQRULE_##rl },
+	[NAK_##code] = { WC_##wc, QC_##counter, REQRULE_##rl },
 #include "tables/naks.def"
 #undef FATAL_NAK
 };
@@ -54,7 +54,7 @@ rnr(struct requester *r, uint8_t code, ns_t now, struct requester_verdict *v)
 		if (r->rnr_left == 0) { /* AMB-01 */
 			v->outcome = QC_RNR_EXCEEDED;
 			v->rule = REQRULE_RNR_EXHAUSTED;
-			fail_head(r, v, STATUS_RNR_RETRY_EXC, FATAL_RNR_EXHAUSTED);
+			fail_head(r, v, WC_RNR_RETRY_EXC_ERR, FATAL_RNR_EXHAUSTED);
 			return;
 		}
 		r->rnr_left--;
@@ -93,7 +93,7 @@ req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct request
 	if (kind == SYNDROME_RESERVED) {
 		v->fault = FAULT_AETH;
 		v->rule = REQRULE_BAD_SYNDROME;
-		fail_head(r, v, STATUS_BAD_RESP, FATAL_BAD_AETH);
+		fail_head(r, v, WC_BAD_RESP_ERR, FATAL_BAD_AETH);
 	} else if (kind == SYNDROME_NAK && code != NAK_PSN_SEQ_ERR) {
 		refused(r, &fatal_naks[code], v);
 	} else if (r->waiting_rnr) {

@@ -9,8 +9,8 @@
 static ALWAYS_INLINE bool
 is_fast(const struct requester *r, const struct requester_wr *w, const struct segment *s)
 {
-	bool odd = (s->fast == 0) | (w->fault != 0) | ((w->flags & WR_FENCE) != 0) |
-		   (w->len > MESSAGE_MAX) | r->draining | r->failed |
+	bool odd = (s->fast == 0) | (w->fault != 0) | ((w->flags & SEND_FENCE) != 0) |
+		   (w->len > VERBS_MESSAGE_MAX) | r->draining | r->failed |
 		   ((r->knobs & REQ_KNOB_CREDITS) != 0);
 
 	return !odd;
@@ -87,7 +87,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	uint8_t flags = requester_migreq(r);
 
 	if (data) {
-		if (last && (w->flags & WR_SOLICITED) != 0)
+		if (last && (w->flags & SEND_SOLICITED) != 0)
 			flags |= s->se;
 		ask |= requester_must_ask(last ? w->flags : 0,
 			last & ((position + 1 == r->tail) | r->draining), r->since_ackreq,

@@ -8,7 +8,7 @@ req_bad_response(
 {
 	v->rule = (uint16_t)rule;
 	v->fault = FAULT_BAD_RESPONSE;
-	fail_head(r, v, STATUS_BAD_RESP, fatal);
+	fail_head(r, v, WC_BAD_RESP_ERR, fatal);
 }
 
 /**
@@ -125,7 +125,7 @@ req_read_response(
 		v->rule = REQRULE_READ_LENGTH;
 		v->fault = op_has(p->op, OPF_FIRST | OPF_MIDDLE) && p->pad != 0 ? FAULT_PAD
 										: FAULT_PAYLOAD_LEN;
-		fail_head(r, v, STATUS_LOC_LEN, fatal);
+		fail_head(r, v, WC_LOC_LEN_ERR, fatal);
 		return;
 	}
 	v->rule = REQRULE_READ_DATA;

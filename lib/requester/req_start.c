@@ -29,7 +29,8 @@ find_fault(const struct requester *r, const struct requester_wr *w, const struct
 	if (s->kind != SEGMENT_DATA && r->max_rd_atomic == 0) /* REQ-10 */
 		return WR_FAULT_MALFORMED;
 	/* 2^31 bytes in packets of 256 are one PSN more than a READ may use (REQ-13). */
-	if (w->len > MESSAGE_MAX || (s->kind == SEGMENT_READ && psns_of(w->len, shift) > PSNS_MAX))
+	if (w->len > VERBS_MESSAGE_MAX ||
+		(s->kind == SEGMENT_READ && psns_of(w->len, shift) > PSNS_MAX))
 		return WR_FAULT_LENGTH;
 	return WR_FAULT_NONE;
 }
@@ -61,7 +62,7 @@ req_may_start(struct requester *r, struct requester_wr *w)
 		r->failed_at = r->fresh;
 		return REQ_FAULT;
 	}
-	if ((w->flags & WR_FENCE) != 0 && r->reads != 0)
+	if ((w->flags & SEND_FENCE) != 0 && r->reads != 0)
 		return REQ_FENCED;
 	if (s->kind != SEGMENT_DATA && r->reads >= r->max_rd_atomic)
 		return REQ_READ_LIMIT;

@@ -48,7 +48,7 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 	if (r->retry_left == 0) { /* AMB-02: the retry that finds the counter at 0 */
 		v->outcome = QC_RETRY_EXCEEDED;
 		v->rule = REQRULE_RETRY_EXHAUSTED;
-		fail_head(r, v, STATUS_RETRY_EXC, FATAL_RESPONSE_HANDLER);
+		fail_head(r, v, WC_RETRY_EXC_ERR, FATAL_RESPONSE_HANDLER);
 		return;
 	}
 	r->retry_left--;

@@ -21,25 +21,8 @@
 #include "clock.h"
 #include "psn.h"
 #include "ring.h"
+#include "verbs.h"
 #include "wire.h"
-
-enum { /* requester_wr.opcode: values of ibv_wr_opcode */
-	WR_RDMA_WRITE = 0,
-	WR_RDMA_WRITE_WITH_IMM = 1,
-	WR_SEND = 2,
-	WR_SEND_WITH_IMM = 3,
-	WR_RDMA_READ = 4,
-	WR_ATOMIC_CMP_AND_SWP = 5,
-	WR_ATOMIC_FETCH_AND_ADD = 6,
-	WR_SEND_WITH_INV = 9,
-};
-
-enum { /* requester_wr.flags: values of ibv_send_flags */
-	WR_FENCE = 1 << 0,
-	WR_SIGNALED = 1 << 1,
-	WR_SOLICITED = 1 << 2,
-	WR_INLINE = 1 << 3,
-};
 
 enum requester_fault { /* found by the caller when it checked its copy of the WQE */
 	WR_FAULT_NONE,
@@ -64,8 +47,8 @@ struct requester_wr {
 	uint32_t len;     /* bytes of the message; 8 for an ATOMIC */
 	psn_t first;      /* assigned when it is first sent */
 	psn_t last;
-	uint8_t opcode;   /* ibv_wr_opcode */
-	uint8_t flags;    /* WR_* */
+	uint8_t opcode;   /* enum wr_opcode */
+	uint8_t flags;    /* SEND_* */
 	uint8_t fault;    /* enum requester_fault */
 	uint8_t resumed;  /* READ: how often its response stream was asked for again part-way */
 	uint8_t num_sge;  /* the caller's */

@@ -99,7 +99,7 @@ _Static_assert(
 	"the order of that word");
 
 /* A fault, a fence, or another opcode than WR_RDMA_WRITE (0) and WR_SEND. */
-#define REQUESTER_WHAT_ODD (UINT8_MAX << 16 | WR_FENCE << 8 | (UINT8_MAX & ~WR_SEND))
+#define REQUESTER_WHAT_ODD (UINT8_MAX << 16 | SEND_FENCE << 8 | (UINT8_MAX & ~WR_SEND))
 
 /** How a message of one packet starts. */
 struct requester_start {
@@ -175,7 +175,7 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 	out->psn = run->psn;
 	out->ask = ask;
 	out->flags = run->migreq;
-	if ((flags & WR_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
+	if ((flags & SEND_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
 		out->flags |= PKT_SE;
 	if (ask && requester_is_timed(run->flying) && !run->times) {
 		run->times = true;

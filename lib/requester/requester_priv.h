@@ -28,25 +28,10 @@
 #include "requester_step.h"
 
 #define MSN_MASK      0xffffffu
-#define MESSAGE_MAX   UINT32_C(0x80000000) /* bytes (REQ-18) */
 #define PSNS_MAX      REQUESTER_PSNS_MAX
 #define NO_FAULT      0xff
 #define RNR_FOREVER   7       /* rnr_retry (REQ-RNR-06) */
 #define RNR_NS_PER_US 1001ull /* of the peer's clock: as with requester_wait_ns() */
-
-enum { /* values of ibv_wc_status */
-	STATUS_LOC_LEN = 1,
-	STATUS_LOC_QP_OP = 2,
-	STATUS_LOC_PROT = 4,
-	STATUS_BAD_RESP = 7,
-	STATUS_REM_INV_REQ = 9,
-	STATUS_REM_ACCESS = 10,
-	STATUS_REM_OP = 11,
-	STATUS_RETRY_EXC = 12,
-	STATUS_RNR_RETRY_EXC = 13,
-};
-
-enum { EVENT_QP_FATAL = 1 }; /* ibv_event_type */
 
 static ALWAYS_INLINE bool
 is_read(const struct requester_wr *w)

@@ -27,7 +27,7 @@ requester_slot(const struct requester *r, uint32_t position)
 static ALWAYS_INLINE bool
 requester_is_read_or_atomic(const struct requester_wr *w)
 {
-	return w->opcode >= WR_RDMA_READ && w->opcode <= WR_ATOMIC_FETCH_AND_ADD;
+	return verbs_wr_returns(w->opcode);
 }
 
 /** Request packets sent in this pass and not acknowledged. */
@@ -157,7 +157,7 @@ requester_asks_each(const struct requester *r, uint32_t room)
 static ALWAYS_INLINE bool
 requester_must_ask(uint32_t flags, bool newest, uint32_t since, uint32_t each)
 {
-	return ((flags & WR_SIGNALED) != 0) | newest | (since + 1 >= each);
+	return ((flags & SEND_SIGNALED) != 0) | newest | (since + 1 >= each);
 }
 
 /** MigReq in what it sends (WIRE-18). */

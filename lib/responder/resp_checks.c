@@ -126,7 +126,7 @@ check_dma_len(const struct request *q)
 	if (op_has(op, OPF_RETH)) {
 		sum = q->p->payload_len;
 		dma_len = wire_reth(q->p).dma_len;
-		if (dma_len > MESSAGE_MAX)
+		if (dma_len > VERBS_MESSAGE_MAX)
 			return op_has(op, OPF_READ) ? RULE_INV_READ_LIMIT : RULE_INV_WRITE_LIMIT;
 	}
 	if (op_has(op, OPF_READ))
@@ -189,7 +189,7 @@ check_fits(const struct request *q)
 
 	if (!op_has(q->p->op, OPF_SEND) || q->f->wqe_fault == WQE_FAULT_MALFORMED)
 		return RULE_NONE;
-	return unless(sum <= q->f->wqe_bytes && sum <= MESSAGE_MAX, RULE_INV_TOO_LONG);
+	return unless(sum <= q->f->wqe_bytes && sum <= VERBS_MESSAGE_MAX, RULE_INV_TOO_LONG);
 }
 
 static enum responder_rule

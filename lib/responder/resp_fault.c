@@ -11,7 +11,7 @@ static const struct {
 	uint8_t event;
 } failures[] = {
 #define FAILURE(name, cls, syn, stat, ev, clause) \
-	[FAIL_##name] = { .syndrome = (syn), .status = STATUS_##stat, .event = EVENT_##ev },
+	[FAIL_##name] = { .syndrome = (syn), .status = WC_##stat, .event = EVENT_##ev },
 #include "tables/failures.def"
 #undef FAILURE
 };
@@ -33,11 +33,11 @@ tie_wqe(struct request *q, const struct check *c, struct responder_verdict *v)
 
 	if (r->wqe_active) {
 		v->act |= ACT_COMPLETE;
-		v->wc_opcode = WC_OP_RECV;
+		v->wc_opcode = WC_RECV;
 	} else if (c->order >= ORDER_TAKES_WQE && op_has(q->p->op, OPF_TAKES_WQE) &&
 		   q->f->has_wqe) {
 		v->act |= ACT_TAKE_WQE | ACT_COMPLETE;
-		v->wc_opcode = op_has(q->p->op, OPF_WRITE) ? WC_OP_RECV_RDMA_WITH_IMM : WC_OP_RECV;
+		v->wc_opcode = op_has(q->p->op, OPF_WRITE) ? WC_RECV_RDMA_WITH_IMM : WC_RECV;
 	}
 	r->wqe_active = false;
 }
@@ -54,7 +54,7 @@ report(struct request *q, const struct check *c, struct responder_verdict *v)
 	}
 	v->wc_status = failures[c->failure].status;
 	if (c->failure == FAIL_ACCESS && (q->r->knobs & RESP_KNOB_IMM_LOC) != 0)
-		v->wc_status = STATUS_LOC_ACCESS;
+		v->wc_status = WC_LOC_ACCESS_ERR;
 	v->solicited = 1; /* an error always counts as solicited (CQ-06) */
 	if ((q->r->knobs & RESP_KNOB_EVENT_WITH_CQE) != 0)
 		v->act |= ACT_EVENT;
@@ -116,6 +116,6 @@ responder_cq_overflow(struct responder *r, struct responder_verdict *v)
 {
 	*v = verdict_blank(r);
 	v->act = ACT_EVENT | ACT_ERR;
-	v->event = EVENT_FATAL;
+	v->event = EVENT_QP_FATAL;
 	v->rule = RULE_CQ_OVERFLOW;
 }

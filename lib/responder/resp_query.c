@@ -14,7 +14,7 @@ query_reth(const struct wire_pkt *p, uint8_t access, struct responder_query *q)
 	q->key = reth.dma_len != 0;
 	q->access = access;
 	q->rkey = reth.rkey;
-	q->len = reth.dma_len > MESSAGE_MAX ? 1 : reth.dma_len;
+	q->len = reth.dma_len > VERBS_MESSAGE_MAX ? 1 : reth.dma_len;
 	q->va = reth.va;
 }
 

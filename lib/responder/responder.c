@@ -25,8 +25,8 @@ struct plan {
 	uint16_t rule;
 };
 
-#define WC_OP_SEND(acts)  (((acts) / ACT_COMPLETE & 1) * WC_OP_RECV)
-#define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_OP_RECV_RDMA_WITH_IMM)
+#define WC_OP_SEND(acts)  (((acts) / ACT_COMPLETE & 1) * WC_RECV)
+#define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_RECV_RDMA_WITH_IMM)
 #define IS_PART(pos)      (AT_##pos == AT_FIRST || AT_##pos == AT_MIDDLE)
 
 static const struct plan plans[RESP_OPCODES] = {
@@ -86,10 +86,11 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 	odd |= r->latched | f->short_of_resources | f->exec_fault;
 	if (pl->kind == PLAN_SEND) {
 		odd |= !(f->has_wqe | r->wqe_active) | (f->wqe_fault != WQE_FAULT_NONE);
-		odd |= (sum > f->wqe_bytes) | (sum > MESSAGE_MAX);
+		odd |= (sum > f->wqe_bytes) | (sum > VERBS_MESSAGE_MAX);
 		odd |= ((pl->act & ACT_INVALIDATE) != 0) & !f->invalidate_ok;
 	} else {
-		odd |= (pl->ends != 0 ? sum != dma_len : sum > dma_len) | (dma_len > MESSAGE_MAX);
+		odd |= (pl->ends != 0 ? sum != dma_len : sum > dma_len) |
+		       (dma_len > VERBS_MESSAGE_MAX);
 		odd |= !f->key_ok & (dma_len != 0);
 		odd |= ((pl->act & ACT_TAKE_WQE) != 0) &
 		       (!f->has_wqe | (f->wqe_fault == WQE_FAULT_MALFORMED));

@@ -21,34 +21,9 @@
 #include "compiler.h"
 #include "responder.h"
 #include "responder_step.h"
+#include "verbs.h"
 
-#define MESSAGE_MAX UINT32_C(0x80000000) /* bytes: longest message, longest RETH length */
-
-enum { /* values of ibv_access_flags */
-	ACCESS_REMOTE_WRITE = 1 << 1,
-	ACCESS_REMOTE_READ = 1 << 2,
-	ACCESS_REMOTE_ATOMIC = 1 << 3,
-};
-
-enum { /* values of ibv_wc_status */
-	STATUS_SUCCESS = 0,
-	STATUS_LOC_LEN = 1,
-	STATUS_LOC_QP_OP = 2,
-	STATUS_LOC_PROT = 4,
-	STATUS_LOC_ACCESS = 8,
-	STATUS_REM_INV_REQ = 9,
-	STATUS_REM_ACCESS = 10,
-};
-
-enum { WC_OP_RECV = 128, WC_OP_RECV_RDMA_WITH_IMM = 129 }; /* ibv_wc_opcode */
-enum { WC_FLAG_IMM = 1 << 1, WC_FLAG_INV = 1 << 3 };       /* ibv_wc_flags */
-
-enum { /* values of ibv_event_type; EVENT_NONE is never raised */
-	EVENT_NONE = 0,
-	EVENT_FATAL = 1,
-	EVENT_REQ_ERR = 2,
-	EVENT_ACCESS_ERR = 3,
-};
+enum { EVENT_NONE = 0 }; /* in tables: no event is raised */
 
 /** One request being judged. */
 struct request {

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "compiler.h"
+#include "verbs.h"
 
 #define RING_MAX_SGE     16
 #define RING_MAX_ENTRIES 65536u
@@ -51,26 +52,20 @@ struct ring_recv_copy {
 	atomic_store_explicit((_Atomic type *)(at), (v), memory_order_relaxed)
 #define RING_LOAD(type, at) atomic_load_explicit((const _Atomic type *)(at), memory_order_relaxed)
 
-enum { /* wc_flags, values of ibv_wc_flags */
-	RING_WC_GRH = 1 << 0,
-	RING_WC_WITH_IMM = 1 << 1,
-	RING_WC_WITH_INV = 1 << 3,
-};
-
 /** A completion; exactly one cache line. Status, opcode and flags have libibverbs' values. */
 struct ring_cqe {
 	uint64_t wr_id;
 	uint32_t qp_num;
 	uint32_t byte_len;
-	uint32_t imm_data;   /* host order; or the invalidated R_Key with RING_WC_WITH_INV */
+	uint32_t imm_data;   /* host order; or the invalidated R_Key with WC_WITH_INV */
 	uint32_t vendor_err; /* FATAL code */
 	uint32_t src_qp;
 	uint32_t psn; /* of the packet that caused an error */
 	uint64_t time_ns;
-	uint16_t cause; /* rule index, see responder_rule_id(); 0: none */
-	uint8_t status; /* enum ibv_wc_status */
-	uint8_t opcode; /* ibv_wc_opcode: RECV 128, RECV_RDMA_WITH_IMM 129 ... */
-	uint8_t wc_flags;
+	uint16_t cause;   /* rule index, see responder_rule_id(); 0: none */
+	uint8_t status;   /* enum wc_status */
+	uint8_t opcode;   /* enum wc_opcode */
+	uint8_t wc_flags; /* WC_GRH, WC_WITH_IMM, WC_WITH_INV */
 	uint8_t solicited;
 	uint8_t peer_opcode; /* BTH opcode of the packet that caused an error */
 	uint8_t reserved[13];

@@ -37,7 +37,8 @@ static const struct {
 	uint16_t code;
 	struct aeq_flush flush;
 } flushes[] = {
-#define EVENT_FLUSH(code, flush, status, event) { AEQ_##code, { #flush, status, event } },
+#define EVENT_FLUSH(code, flush, status, event) \
+	{ AEQ_##code, { #flush, WC_##status, EVENT_##event } },
 #include "tables/event_flush_map.def"
 #undef EVENT_FLUSH
 };
@@ -89,7 +90,7 @@ ring_aeq_flush_of(uint16_t code)
 		if (flushes[i].code == code)
 			return flushes[i].flush;
 	}
-	return (struct aeq_flush){ "GENERAL", 5, 1 };
+	return (struct aeq_flush){ "GENERAL", WC_WR_FLUSH_ERR, EVENT_QP_FATAL };
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */

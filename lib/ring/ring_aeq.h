@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "compiler.h"
+#include "verbs.h"
 
 /** What the source of an entry says (tables/event_sources.def). */
 enum {
@@ -65,7 +66,7 @@ struct ring_aeq_event {
 	uint16_t code;  /* enum aeq_code, 12 bits */
 	uint16_t rule;  /* rule index */
 	uint8_t source; /* 4 bits: tables/event_sources.def */
-	uint8_t event;  /* QP_REPORT: ibv_event_type */
+	uint8_t event;  /* QP_REPORT: enum event_type */
 	uint8_t fatal;  /* FATAL code, 0: none */
 	uint8_t opcode; /* BTH */
 	uint8_t state;  /* of the QP when it was raised */
@@ -141,8 +142,8 @@ enum aeq_class ring_aeq_code_class(uint16_t code);
 /** What an abnormal code does to its QP. */
 struct aeq_flush {
 	const char *name; /* "PROT" */
-	uint8_t status;   /* ibv_wc_status of the failing work request */
-	uint8_t event;    /* ibv_event_type where none carries it */
+	uint8_t status;   /* enum wc_status of the failing work request */
+	uint8_t event;    /* enum event_type where none carries it */
 };
 struct aeq_flush ring_aeq_flush_of(uint16_t code);
 

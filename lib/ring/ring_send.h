@@ -25,8 +25,8 @@ struct ring_send_wqe {
 	uint32_t imm; /* immediate (host order), or the key to invalidate */
 	uint32_t num_sge;
 	uint32_t inline_len; /* bytes at `sge`, with the flag INLINE */
-	uint8_t opcode;      /* ibv_wr_opcode */
-	uint8_t flags;       /* ibv_send_flags */
+	uint8_t opcode;      /* enum wr_opcode */
+	uint8_t flags;       /* SEND_* */
 	uint8_t reserved[14];
 	struct ring_sge sge[];
 };

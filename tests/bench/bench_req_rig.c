@@ -237,7 +237,7 @@ post(struct req_rig *q, const struct request_case *c, uint32_t i)
 		.rkey = REGION_KEY,
 		.num_sge = 1,
 		.opcode = c->opcode,
-		.flags = signals ? WR_SIGNALED : 0 };
+		.flags = signals ? SEND_SIGNALED : 0 };
 	w->sge[0] = (struct ring_sge){ next_place(c->len), c->len, REGION_KEY };
 	ring_produce_commit(&q->sq[i]);
 	if (ring_bell_is_due(&q->sq[i]) && ring_bells_put(&q->bells, q->first_qpn + i) != 0)

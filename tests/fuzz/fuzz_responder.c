@@ -41,7 +41,7 @@ tell(void)
 		if (qp != NULL)
 			fprintf(stderr,
 				"  %s ePSN %u MSN %u open %u error %s; model: state %u ePSN %u\n",
-				qp_state_name(atomic_load(&qp->state)), qp->resp.epsn.v,
+				verbs_qp_state_name(atomic_load(&qp->state)), qp->resp.epsn.v,
 				qp->resp.msn, qp->resp.open,
 				responder_rule_id((enum responder_rule)qp->last_error.rule),
 				fb.model[t->qp].state, fb.model[t->qp].r.epsn.v);
@@ -236,7 +236,8 @@ qp_step(const uint8_t *s)
 static void
 mr_step(const uint8_t *s)
 {
-	static const uint8_t rights[4] = { 15, MEM_REMOTE_READ, MEM_REMOTE_WRITE, MEM_LOCAL_WRITE };
+	static const uint8_t rights[4] = { 15, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE,
+		ACCESS_LOCAL_WRITE };
 	uint32_t i = s[1] & 7;
 
 	bed_mr_remove(i);

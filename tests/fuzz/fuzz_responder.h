@@ -172,7 +172,7 @@ struct model {
 	bool reads;      /* has or had answers waiting */
 	uint64_t rcvd;
 	/* path migration */
-	uint8_t mig; /* enum qp_migration */
+	uint8_t mig; /* enum mig_state */
 	uint8_t way;
 	uint8_t mig_before; /* the turn */
 	uint8_t way_before;

@@ -42,12 +42,12 @@ const struct plan fuzz_plans[QPS] = {
 /* What regions are while nobody has changed them; `at` is where they begin in the arena. */
 static const struct region regions[MRS] = {
 	{ .va = 0x10000, .len = 8192, .key = 0x1001, .pd = 1, .at = 256, .access = 15 },
-	{ .va = 0x20000, .len = 2048, .key = 0x1102, .pd = 1, .at = 8704, .access = MEM_REMOTE_READ },
-	{ .va = 0xfffffffffffff001, .len = 4094, .key = 0x1203, .pd = 1, .at = 11008, .access = MEM_REMOTE_WRITE, .invalidatable = true },
+	{ .va = 0x20000, .len = 2048, .key = 0x1102, .pd = 1, .at = 8704, .access = ACCESS_REMOTE_READ },
+	{ .va = 0xfffffffffffff001, .len = 4094, .key = 0x1203, .pd = 1, .at = 11008, .access = ACCESS_REMOTE_WRITE, .invalidatable = true },
 	{ .va = 0x40000, .len = 4096, .key = 0x1304, .pd = 2, .at = 15360, .access = 15, .invalidatable = true },
-	{ .va = 0x50000, .len = 8192, .key = 0x1405, .pd = 1, .at = 19712, .access = MEM_LOCAL_WRITE },
-	{ .va = 0x50000, .len = 4096, .key = 0x1506, .pd = 2, .at = 28160, .access = MEM_LOCAL_WRITE },
-	{ .va = 0x60000, .len = 256, .key = 0x1607, .pd = 1, .at = 32513, .access = MEM_REMOTE_ATOMIC | MEM_REMOTE_WRITE | MEM_LOCAL_WRITE },
+	{ .va = 0x50000, .len = 8192, .key = 0x1405, .pd = 1, .at = 19712, .access = ACCESS_LOCAL_WRITE },
+	{ .va = 0x50000, .len = 4096, .key = 0x1506, .pd = 2, .at = 28160, .access = ACCESS_LOCAL_WRITE },
+	{ .va = 0x60000, .len = 256, .key = 0x1607, .pd = 1, .at = 32513, .access = ACCESS_REMOTE_ATOMIC | ACCESS_REMOTE_WRITE | ACCESS_LOCAL_WRITE },
 	{ .va = 0x70000, .len = 256, .key = 0x1708, .pd = 1, .at = 33024, .access = 0 },
 };
 /* clang-format on */

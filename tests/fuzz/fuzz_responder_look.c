@@ -4,7 +4,7 @@
 
 #include "crc_isal.h"
 
-enum { WC_SUCCESS = 0, WC_FLUSH = 5 };
+enum { WANT_SUCCESS = 0, WANT_FLUSH = 5 };
 enum { EV_QP_FATAL = 1, EV_REQ_ERR = 2, EV_ACCESS_ERR = 3, EV_LAST_WQE = 16 };
 
 void
@@ -47,7 +47,7 @@ completion(const struct ring_cqe *c)
 	struct qp_bed *q = qp_of(c->qp_num, false);
 
 	FUZZ_CHECK(q != NULL && q->qp != NULL && !q->fed);
-	if (c->status == WC_SUCCESS) {
+	if (c->status == WANT_SUCCESS) {
 		/* In posting order, each once, with the bytes of its message. */
 		FUZZ_CHECK(!q->error_cqe && !q->flushed && q->due_seen < q->due_n);
 		FUZZ_CHECK(c->wr_id == q->due[q->due_seen].wr_id);
@@ -58,7 +58,7 @@ completion(const struct ring_cqe *c)
 	FUZZ_CHECK(atomic_load(&q->qp->state) == QPS_ERR);
 	FUZZ_CHECK(q->due_seen == q->due_n);
 	FUZZ_CHECK(c->wr_id == queue_complete(q));
-	if (c->status == WC_FLUSH) {
+	if (c->status == WANT_FLUSH) {
 		q->flushed = true;
 		return;
 	}
@@ -208,7 +208,7 @@ read_response(struct qp_bed *q, const struct wire_pkt *p, bool fresh)
 		return;
 	/* Only bytes that the peer may read, and those that are there. */
 	va = r->va + off;
-	m = granted(r->rkey, q->plan->pd, va, p->payload_len, MEM_REMOTE_READ);
+	m = granted(r->rkey, q->plan->pd, va, p->payload_len, ACCESS_REMOTE_READ);
 	FUZZ_CHECK(m != NULL);
 	FUZZ_CHECK(memcmp(wire_payload(p), fb.arena + m->at + (va - m->va), p->payload_len) == 0);
 }

@@ -28,7 +28,7 @@ scatter(const struct qp_bed *q, const struct wqe *w, uint64_t offset, const stru
 			continue;
 		}
 		n = g->length - (uint32_t)offset < left ? g->length - (uint32_t)offset : left;
-		m = granted(g->lkey, q->plan->pd, g->addr + offset, n, MEM_LOCAL_WRITE);
+		m = granted(g->lkey, q->plan->pd, g->addr + offset, n, ACCESS_LOCAL_WRITE);
 		memcpy(shadow_at(m, g->addr + offset), from, n);
 		from += n;
 		left -= n;
@@ -65,7 +65,7 @@ static void
 accept_atomic(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
 {
 	struct wire_atomiceth a = wire_atomiceth(p);
-	const struct region *reg = granted(a.rkey, q->plan->pd, a.va, 8, MEM_REMOTE_ATOMIC);
+	const struct region *reg = granted(a.rkey, q->plan->pd, a.va, 8, ACCESS_REMOTE_ATOMIC);
 	struct record *r = remember(q, m, 1);
 	uint64_t v;
 
@@ -95,7 +95,7 @@ accept_write(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
 	}
 	if (p->payload_len != 0) {
 		reg = granted(m->r.rkey, q->plan->pd, m->r.va + m->r.received, p->payload_len,
-			MEM_REMOTE_WRITE);
+			ACCESS_REMOTE_WRITE);
 		memcpy(shadow_at(reg, m->r.va + m->r.received), wire_payload(p), p->payload_len);
 	}
 }
@@ -273,7 +273,7 @@ is_unsure(void)
 static bool
 in_some_region(uint32_t at)
 {
-	const uint8_t any = MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC;
+	const uint8_t any = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
 
 	for (uint32_t i = 0; i < MRS; i++) {
 		const struct region *m = &fb.mr[i];

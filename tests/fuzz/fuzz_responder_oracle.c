@@ -146,17 +146,17 @@ key_is_bad(const struct qp_bed *q, const struct model *m, const struct wire_pkt 
 	if (is_atomic(p->opcode)) {
 		struct wire_atomiceth a = wire_atomiceth(p);
 
-		return granted(a.rkey, pd, a.va, 8, MEM_REMOTE_ATOMIC) == NULL;
+		return granted(a.rkey, pd, a.va, 8, ACCESS_REMOTE_ATOMIC) == NULL;
 	}
 	if (is_write(p->opcode) && !has_reth(p->opcode))
 		return granted(m->r.rkey, pd, m->r.va + m->r.received, p->payload_len,
-			       MEM_REMOTE_WRITE) == NULL;
+			       ACCESS_REMOTE_WRITE) == NULL;
 	if (!has_reth(p->opcode))
 		return false;
 	h = wire_reth(p);
 	return h.dma_len != 0 &&
 	       granted(h.rkey, pd, h.va, h.dma_len,
-		       is_write(p->opcode) ? MEM_REMOTE_WRITE : MEM_REMOTE_READ) == NULL;
+		       is_write(p->opcode) ? ACCESS_REMOTE_WRITE : ACCESS_REMOTE_READ) == NULL;
 }
 
 static uint64_t
@@ -174,7 +174,7 @@ wqe_memory_is_bad(const struct qp_bed *q, const struct wqe *w)
 {
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		if (w->sge[i].length != 0 && granted(w->sge[i].lkey, q->plan->pd, w->sge[i].addr,
-						     w->sge[i].length, MEM_LOCAL_WRITE) == NULL)
+						     w->sge[i].length, ACCESS_LOCAL_WRITE) == NULL)
 			return true;
 	return false;
 }
@@ -198,7 +198,8 @@ receive_is_bad(const struct qp_bed *q, const struct model *m, const struct wire_
 		return due_wqe(q, m)->num_sge > MAX_SGE;
 	if (is_atomic(op)) {
 		struct wire_atomiceth a = wire_atomiceth(p);
-		const struct region *r = granted(a.rkey, q->plan->pd, a.va, 8, MEM_REMOTE_ATOMIC);
+		const struct region *r =
+			granted(a.rkey, q->plan->pd, a.va, 8, ACCESS_REMOTE_ATOMIC);
 
 		return ((uintptr_t)(fb.arena + r->at + (a.va - r->va)) & 7) != 0;
 	}
@@ -222,9 +223,9 @@ receive_is_bad(const struct qp_bed *q, const struct model *m, const struct wire_
 static bool
 access_is_bad(const struct qp_bed *q, uint8_t op)
 {
-	uint8_t need = is_write(op)               ? MEM_REMOTE_WRITE
-		       : op == OP_RC_READ_REQUEST ? MEM_REMOTE_READ
-		       : is_atomic(op)            ? MEM_REMOTE_ATOMIC
+	uint8_t need = is_write(op)               ? ACCESS_REMOTE_WRITE
+		       : op == OP_RC_READ_REQUEST ? ACCESS_REMOTE_READ
+		       : is_atomic(op)            ? ACCESS_REMOTE_ATOMIC
 						  : 0;
 
 	return (q->access & need) != need;

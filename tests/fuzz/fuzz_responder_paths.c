@@ -106,8 +106,8 @@ paths_step(uint32_t i, uint8_t what, uint8_t way)
 		fb.q[i].learns |= !a.alt_resolved;
 	}
 	/* As the control lcore does: nothing illegal reaches the worker. */
-	if (to < MIG_MAX && qp_migration_check((enum qp_migration)fb.q[i].qp->attr.path_mig_state,
-				    (enum qp_migration)to,
+	if (to < MIG_MAX && qp_migration_check((enum mig_state)fb.q[i].qp->attr.path_mig_state,
+				    (enum mig_state)to,
 				    (what & 1) != 0 || paths_alternate(i) != WAY_NONE, &why) == 0) {
 		a.path_mig_state = to;
 		fb.q[i].moved_due +=

@@ -244,11 +244,11 @@ queue_event(const struct ring_aeq_event *e)
 
 	FUZZ_CHECK(s->on && e->code == AEQ_SRQ_REPORT && e->id == SRQ_ID);
 	FUZZ_CHECK(e->context == (uintptr_t)&s->q);
-	if (e->event == MBOX_EVENT_SRQ_ERR) {
+	if (e->event == EVENT_SRQ_ERR) {
 		FUZZ_CHECK(atomic_load(&s->q.error) && s->errors++ == 0);
 		return;
 	}
-	FUZZ_CHECK(e->event == MBOX_EVENT_SRQ_LIMIT && s->reached < s->armed);
+	FUZZ_CHECK(e->event == EVENT_SRQ_LIMIT_REACHED && s->reached < s->armed);
 	s->reached++; /* SRQ-02: once for each time that it was armed */
 }
 

@@ -106,7 +106,7 @@ answer_read(struct sim *s, struct end *e, struct resp_answer *a)
 	uint8_t *host = NULL;
 
 	if (len != 0 &&
-		mem_check(e->table, a->rkey, 1, a->va, len, MEM_REMOTE_READ, &host) != MEM_OK) {
+		mem_check(e->table, a->rkey, 1, a->va, len, ACCESS_REMOTE_READ, &host) != MEM_OK) {
 		if (!respond_read_lost(s, e)) {
 			oracle_lost(s, peer_of(s, e), a->psn);
 			pop(s, e);

@@ -21,7 +21,7 @@ first_packet(struct sim *s, struct end *e, const struct requester_packet *p)
 	CHECK(s, p->position == e->started, "work request %u starts, %u is next", p->position,
 		e->started);
 	CHECK(s, !e->draining, "QP-09: work request %u starts while draining", p->position);
-	CHECK(s, (w->flags & WR_FENCE) == 0 || e->reads_out == 0,
+	CHECK(s, (w->flags & SEND_FENCE) == 0 || e->reads_out == 0,
 		"REQ-11: fenced work request %u overtakes %u READs", p->position, e->reads_out);
 	CHECK(s, !reads || e->reads_out < e->req.max_rd_atomic, "REQ-10: %u READs outstanding",
 		e->reads_out);
@@ -58,9 +58,9 @@ check_segment(struct sim *s, const struct end *e, const struct requester_packet 
 	if (op_has(op, OPF_RETH))
 		CHECK(s, p->va == w->remote_addr + offset && p->dma_len == w->len - offset,
 			"REQ-IMPL-04: RETH of PSN %06x", p->psn.v);
-	CHECK(s, ((p->flags & PKT_SE) != 0) == (last && se && (w->flags & WR_SOLICITED) != 0),
+	CHECK(s, ((p->flags & PKT_SE) != 0) == (last && se && (w->flags & SEND_SOLICITED) != 0),
 		"WIRE-18: SE of PSN %06x", p->psn.v);
-	CHECK(s, !data || !last || (w->flags & WR_SIGNALED) == 0 || (p->flags & PKT_ACKREQ) != 0,
+	CHECK(s, !data || !last || (w->flags & SEND_SIGNALED) == 0 || (p->flags & PKT_ACKREQ) != 0,
 		"REQ-07: the last packet of work request %u does not ask for an ACK", p->position);
 }
 

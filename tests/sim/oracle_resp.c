@@ -125,7 +125,7 @@ oracle_received(
 					     : 0),
 		"message %u: completion flags %u", position, v->wc_flags);
 	CHECK(s, (!imm && !inv) || v->imm == w->imm, "RESP-03: message %u: immediate", position);
-	CHECK(s, (v->solicited != 0) == ((w->flags & WR_SOLICITED) != 0), "message %u: solicited",
+	CHECK(s, (v->solicited != 0) == ((w->flags & SEND_SOLICITED) != 0), "message %u: solicited",
 		position);
 	if (wr_is_send(w))
 		CHECK(s, memcmp(inbox, s->pool + k->source, w->len) == 0,

@@ -20,7 +20,8 @@ mr_add(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes
 	r->key = m->key;
 	r->pd = 1;
 	r->remote_invalidate = true;
-	r->access = MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
+	r->access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
+		    ACCESS_REMOTE_ATOMIC;
 	CHECK(s, mem_table_add(e->table, r) == 0, "key table is full");
 }
 
@@ -28,7 +29,7 @@ static void
 mr_add_local(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes)
 {
 	mr_add(s, e, m, host, bytes);
-	m->region->access = MEM_LOCAL_WRITE;
+	m->region->access = ACCESS_LOCAL_WRITE;
 	m->region->remote_invalidate = false;
 }
 

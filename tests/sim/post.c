@@ -193,12 +193,12 @@ post_one(struct sim *s, struct end *e)
 	*w = (struct requester_wr){
 		.opcode = any_opcode(s), .wr_id = s->next_wr_id++, .imm = (uint32_t)rng_next(g)
 	};
-	w->flags = (uint8_t)((rarely(g, 2) ? WR_SIGNALED : 0) | (rarely(g, 30) ? WR_FENCE : 0));
+	w->flags = (uint8_t)((rarely(g, 2) ? SEND_SIGNALED : 0) | (rarely(g, 30) ? SEND_FENCE : 0));
 	w->len = wr_is_atomic(w) ? 8 : any_len(s, pair_of(s, e));
 	if (w->opcode == WR_SEND_WITH_INV && !choose_inv(s, e, w, k))
 		w->opcode = WR_SEND;
 	if (rarely(g, 4) && (wr_is_send(w) || w->opcode == WR_RDMA_WRITE_WITH_IMM))
-		w->flags |= WR_SOLICITED;
+		w->flags |= SEND_SOLICITED;
 	if (!wr_is_send(w))
 		aim(s, e, w, k);
 	w->compare_add = rarely(g, 2) ? 1 : rng_next(g);
@@ -207,7 +207,7 @@ post_one(struct sim *s, struct end *e)
 		memcpy(&w->compare_add, peer_of(s, e)->shadow + k->target, 8);
 	fill_local(s, e, w, k);
 	if (needs_fence(e, w, k))
-		w->flags |= WR_FENCE;
+		w->flags |= SEND_FENCE;
 	if (rarely(g, s->faults))
 		spoil(s, e, w, k);
 	if (!wr_is_send(w) && w->opcode < 7 && peer_of(s, e)->mr[k->mr].region == NULL) {

@@ -16,7 +16,7 @@ wqe_facts(const struct end *e, struct responder_facts *f)
 	if (r->fault == WQE_FAULT_MALFORMED)
 		return;
 	f->wqe_bytes = mem_sge_bytes(r->sge, r->num_sge);
-	if (mem_check_sges(e->table, r->sge, r->num_sge, 1, MEM_LOCAL_WRITE) != MEM_OK)
+	if (mem_check_sges(e->table, r->sge, r->num_sge, 1, ACCESS_LOCAL_WRITE) != MEM_OK)
 		f->wqe_fault = WQE_FAULT_PROT;
 }
 
@@ -114,7 +114,7 @@ act_place(struct sim *s, struct end *e, const struct wire_pkt *p, const struct r
 	if ((v->act & ACT_PLACE_WRITE) != 0) {
 		oracle_placed_write(s, e, p, v);
 		CHECK(s,
-			mem_check(e->table, v->rkey, 1, v->va, p->payload_len, MEM_REMOTE_WRITE,
+			mem_check(e->table, v->rkey, 1, v->va, p->payload_len, ACCESS_REMOTE_WRITE,
 				&host) == MEM_OK,
 			"WRITE outside its region");
 		memcpy(host, wire_payload(p), p->payload_len);

@@ -95,7 +95,7 @@ put(struct sim *s, struct end *e, const struct requester_packet *p)
 
 	CHECK(s, p->pad == (-p->len & 3), "pad %u for %u bytes", p->pad, p->len);
 	if (wr_is_read(w) || wr_is_atomic(w))
-		fault = mem_check_sges(e->table, k->sge, k->num_sge, 1, MEM_LOCAL_WRITE);
+		fault = mem_check_sges(e->table, k->sge, k->num_sge, 1, ACCESS_LOCAL_WRITE);
 	else if (p->len != 0)
 		fault = mem_gather(e->table, k->sge, k->num_sge, 1, p->offset, s->payload, p->len);
 	if (fault != MEM_OK)

@@ -99,8 +99,7 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		uint32_t value;
 		const char *name;
 		uint8_t completion;
-		const char *
-			has; /* r remote address, i immediate, k key, d data comes back, o operands */
+		const char *has; /* remote, immediate, key, data back, operands */
 	} rows[] = {
 		{ 0, "RDMA_WRITE", 1, "r" },
 		{ 1, "RDMA_WRITE_WITH_IMM", 1, "ri" },

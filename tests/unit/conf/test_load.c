@@ -56,7 +56,7 @@ defaults(void **state UNUSED)
 	assert_false(c->mrs[0].remote_invalidate);
 	assert_int_equal(qp->given, 0);
 	assert_int_equal(qp->qp_type, 2); /* IBV_QPT_RC */
-	assert_int_equal(qp->qp_state, CONF_QPS_RESET);
+	assert_int_equal(qp->qp_state, QPS_RESET);
 	assert_int_equal(qp->path_mtu, 1024);
 	assert_int_equal(qp->timeout, 14);
 	assert_int_equal(qp->retry_cnt, 7);
@@ -406,12 +406,12 @@ examples(void **state UNUSED)
 		const char *name;
 		uint32_t ports, qps, mrs, state;
 	} rows[] = {
-		{ "apm", 4, 2, 1, CONF_QPS_RTS },
-		{ "loopback", 2, 5, 3, CONF_QPS_RTS },
+		{ "apm", 4, 2, 1, QPS_RTS },
+		{ "loopback", 2, 5, 3, QPS_RTS },
 		{ "minimal", 1, 0, 0, 0 },
-		{ "replay", 1, 1, 1, CONF_QPS_RTR },
-		{ "responder", 1, 1, 1, CONF_QPS_RTS },
-		{ "tap", 1, 1, 1, CONF_QPS_RTS },
+		{ "replay", 1, 1, 1, QPS_RTR },
+		{ "responder", 1, 1, 1, QPS_RTS },
+		{ "tap", 1, 1, 1, QPS_RTS },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

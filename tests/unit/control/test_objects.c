@@ -167,9 +167,10 @@ mr_deregister_waits_for_every_worker(void **state UNUSED)
 
 	json_decref(rpc_ok("mr_register", "{\"name\":\"m\",\"pd\":\"pd0\",\"length\":16,"
 					  "\"addr\":0,\"rkey\":9,\"access\":[\"LOCAL_WRITE\"]}"));
-	assert_int_equal(mem_check(fake.env.mem, 9, 1, 0, 16, MEM_LOCAL_WRITE, &host), MEM_OK);
+	assert_int_equal(mem_check(fake.env.mem, 9, 1, 0, 16, ACCESS_LOCAL_WRITE, &host), MEM_OK);
 	json_decref(rpc_ok("mr_deregister", "{\"name\":\"m\"}"));
-	assert_int_equal(mem_check(fake.env.mem, 9, 1, 0, 16, MEM_LOCAL_WRITE, &host), MEM_BAD_KEY);
+	assert_int_equal(
+		mem_check(fake.env.mem, 9, 1, 0, 16, ACCESS_LOCAL_WRITE, &host), MEM_BAD_KEY);
 	assert_int_equal(fake.seen[MBOX_SYNC], FAKE_WORKERS);
 }
 

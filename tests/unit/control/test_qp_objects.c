@@ -153,10 +153,10 @@ recv_feed_has_a_region_of_its_own(void **state UNUSED)
 	assert_true(qp->rq.mask + 1 >= 8);
 	key = qp->feed_lkey;
 	assert_int_equal(
-		mem_check(fake.env.mem, key, qp->pd, qp->feed_va, 800, MEM_LOCAL_WRITE, &host),
+		mem_check(fake.env.mem, key, qp->pd, qp->feed_va, 800, ACCESS_LOCAL_WRITE, &host),
 		MEM_OK);
 	assert_int_equal(
-		mem_check(fake.env.mem, key, qp->pd, qp->feed_va, 1, MEM_REMOTE_READ, &host),
+		mem_check(fake.env.mem, key, qp->pd, qp->feed_va, 1, ACCESS_REMOTE_READ, &host),
 		MEM_BAD_ACCESS);
 	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":17}"));
 	assert_null(mem_table_find(fake.env.mem, key));

@@ -41,7 +41,7 @@ mr_make(const char *name, const char *pd, uint32_t key, uint64_t addr)
 		.length = 4096,
 		.addr = addr,
 		.rkey = key,
-		.access = CONF_ACCESS_LOCAL_WRITE };
+		.access = ACCESS_LOCAL_WRITE };
 	struct object_mr *mr;
 	struct refusal r;
 
@@ -69,7 +69,7 @@ asked(uint32_t key, uint64_t va, uint32_t length)
 		.length = length,
 		.key = key,
 		.pd = pd_id("client 3 pd 1"),
-		.need = MEM_REMOTE_WRITE };
+		.need = ACCESS_REMOTE_WRITE };
 
 	m.why = (uint8_t)mem_refusal_look(fake.env.mem, &m);
 	return m;

@@ -213,9 +213,9 @@ CQ_08_completions_have_names(void **state UNUSED)
 
 	push((struct ring_cqe){ .wr_id = 1, .opcode = 128, .byte_len = 99 });
 	push((struct ring_cqe){
-		.wr_id = 2, .opcode = 129, .wc_flags = RING_WC_WITH_IMM, .imm_data = 0xdeadbeef });
+		.wr_id = 2, .opcode = 129, .wc_flags = WC_WITH_IMM, .imm_data = 0xdeadbeef });
 	push((struct ring_cqe){
-		.wr_id = 3, .opcode = 128, .wc_flags = RING_WC_WITH_INV, .imm_data = 0x1234 });
+		.wr_id = 3, .opcode = 128, .wc_flags = WC_WITH_INV, .imm_data = 0x1234 });
 	/* CQ-03: an error has wr_id, status, qp_num, vendor_err; here its cause as well. */
 	push((struct ring_cqe){ .wr_id = 4,
 		.opcode = 128,

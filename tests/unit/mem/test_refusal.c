@@ -38,10 +38,10 @@ bed_make(struct bed *b)
 {
 	b->t = mem_table_create(8);
 	assert_non_null(b->t);
-	b->own = region(KEY, PD, VA, MEM_LOCAL_WRITE | MEM_REMOTE_READ);
-	b->their = region(THEIR, OTHER, VA, MEM_REMOTE_READ);
-	b->gone = region(GONE, PD, VA, MEM_REMOTE_READ);
-	b->high = region(KEY + 1, PD, HIGH, MEM_REMOTE_READ);
+	b->own = region(KEY, PD, VA, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ);
+	b->their = region(THEIR, OTHER, VA, ACCESS_REMOTE_READ);
+	b->gone = region(GONE, PD, VA, ACCESS_REMOTE_READ);
+	b->high = region(KEY + 1, PD, HIGH, ACCESS_REMOTE_READ);
 	assert_int_equal(mem_table_add(b->t, &b->own), 0);
 	assert_int_equal(mem_table_add(b->t, &b->their), 0);
 	assert_int_equal(mem_table_add(b->t, &b->gone), 0);
@@ -58,11 +58,11 @@ static const struct row {
 	enum mem_why why;
 	uint64_t excess;
 } rows[] = {
-	{ "all of it", KEY, VA, ROOM, MEM_REMOTE_READ, MEM_WHY_NONE, 0 },
+	{ "all of it", KEY, VA, ROOM, ACCESS_REMOTE_READ, MEM_WHY_NONE, 0 },
 	{ "nothing, at its end", KEY, VA + ROOM, 0, 0, MEM_WHY_NONE, 0 },
 	{ "no such key", KEY ^ 0x10, VA, 1, 0, MEM_WHY_UNKNOWN_KEY, 0 },
 	{ "revoked", GONE, VA, 1, 0, MEM_WHY_REVOKED, 0 },
-	{ "another PD's", THEIR, VA, 1, MEM_REMOTE_READ, MEM_WHY_OTHER_PD, 0 },
+	{ "another PD's", THEIR, VA, 1, ACCESS_REMOTE_READ, MEM_WHY_OTHER_PD, 0 },
 	{ "another PD's, and too long", THEIR, VA, ROOM + 1, 0, MEM_WHY_OTHER_PD, 0 },
 	{ "one byte below", KEY, VA - 1, 1, 0, MEM_WHY_BELOW, 1 },
 	{ "from below into it", KEY, VA - 8, 64, 0, MEM_WHY_BELOW, 8 },
@@ -75,9 +75,9 @@ static const struct row {
 	{ "nothing, behind it", KEY, VA + ROOM + 1, 0, 0, MEM_WHY_BEYOND, 1 },
 	{ "over the end of 64 bits", KEY, UINT64_MAX, 2, 0, MEM_WHY_WRAPS, 0 },
 	{ "up to the end of 64 bits", KEY + 1, UINT64_MAX, 1, 0, MEM_WHY_BEYOND, 1 },
-	{ "a right that is not there", KEY, VA, 1, MEM_REMOTE_WRITE, MEM_WHY_NO_RIGHT, 0 },
-	{ "one of two", KEY, VA, 1, MEM_REMOTE_READ | MEM_REMOTE_ATOMIC, MEM_WHY_NO_RIGHT, 0 },
-	{ "too long comes first", KEY, VA, ROOM + 1, MEM_REMOTE_WRITE, MEM_WHY_TOO_LONG, 1 },
+	{ "a right that is not there", KEY, VA, 1, ACCESS_REMOTE_WRITE, MEM_WHY_NO_RIGHT, 0 },
+	{ "one of two", KEY, VA, 1, ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC, MEM_WHY_NO_RIGHT, 0 },
+	{ "too long comes first", KEY, VA, ROOM + 1, ACCESS_REMOTE_WRITE, MEM_WHY_TOO_LONG, 1 },
 };
 
 /* RESP-NAK-RAE-01..04 */
@@ -118,7 +118,7 @@ region_of_the_key(void **state UNUSED)
 	assert_int_equal(mem_refusal_look(b.t, &m), MEM_WHY_OTHER_PD);
 	assert_true(m.region && m.region_va == VA && m.region_length == ROOM);
 	assert_int_equal(m.region_pd, OTHER);
-	assert_int_equal(m.region_access, MEM_REMOTE_READ);
+	assert_int_equal(m.region_access, ACCESS_REMOTE_READ);
 	mem_table_destroy(b.t);
 }
 
@@ -147,7 +147,7 @@ list(void **state UNUSED)
 	const struct ring_sge good = { VA, 8, KEY }, none = { 1, 0, 0xbad },
 			      bad = { VA + ROOM - 4, 8, KEY };
 	const struct ring_sge sges[] = { good, none, bad, none };
-	struct mem_refusal m = { .pd = PD, .need = MEM_LOCAL_WRITE };
+	struct mem_refusal m = { .pd = PD, .need = ACCESS_LOCAL_WRITE };
 	struct bed b;
 
 	bed_make(&b);

@@ -28,10 +28,10 @@ setup(void **state UNUSED)
 		.host = memory,
 		.key = LKEY,
 		.pd = PD,
-		.access = MEM_LOCAL_WRITE };
+		.access = ACCESS_LOCAL_WRITE };
 	ro = rw;
 	ro.key = RDKEY;
-	ro.access = MEM_REMOTE_READ;
+	ro.access = ACCESS_REMOTE_READ;
 	table = mem_table_create(2);
 	return mem_table_add(table, &rw) != 0 || mem_table_add(table, &ro) != 0;
 }
@@ -146,8 +146,9 @@ bad_sge_writes_nothing(void **state UNUSED)
 		struct ring_sge sge[] = { { VA, 8, LKEY }, rows[i].bad };
 
 		assert_int_equal(scatter(sge, 2, 0, 16), rows[i].fault);
-		assert_int_equal(mem_check_sges(table, sge, 2, PD, MEM_LOCAL_WRITE), rows[i].fault);
-		assert_int_equal(mem_check_sges(table, sge, 1, PD, MEM_LOCAL_WRITE), MEM_OK);
+		assert_int_equal(
+			mem_check_sges(table, sge, 2, PD, ACCESS_LOCAL_WRITE), rows[i].fault);
+		assert_int_equal(mem_check_sges(table, sge, 1, PD, ACCESS_LOCAL_WRITE), MEM_OK);
 		assert_memory_equal(memory, expect, sizeof(memory));
 	}
 	struct ring_sge one = { VA, 8, LKEY };
@@ -167,7 +168,7 @@ gather_from_read_only(void **state UNUSED)
 	assert_int_equal(mem_gather(table, &sge, 1, PD, 0, out, 4), MEM_OK);
 	assert_memory_equal(out, "bcde", 4);
 	assert_int_equal(mem_check_sges(table, &sge, 1, PD, 0), MEM_OK);
-	assert_int_equal(mem_check_sges(table, &sge, 1, PD, MEM_LOCAL_WRITE), MEM_BAD_ACCESS);
+	assert_int_equal(mem_check_sges(table, &sge, 1, PD, ACCESS_LOCAL_WRITE), MEM_BAD_ACCESS);
 }
 
 /* As many SGEs as a WQE can have; sums beyond 32 bits; revocation between two packets. */

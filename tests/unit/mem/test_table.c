@@ -14,7 +14,7 @@
 
 #define PD    3
 #define KEY   0x1001
-#define ALL   (MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC)
+#define ALL   (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
 #define KIB64 0x10000
 
 static uint8_t memory[KIB64];
@@ -195,9 +195,9 @@ RESP_NAK_RAE_05_whole_range(void **state UNUSED)
 
 	assert_int_equal(mem_table_add(t, &r), 0);
 	assert_int_equal(
-		mem_check(t, KEY, PD, 0x10000, 8192, MEM_REMOTE_WRITE, &host), MEM_BAD_RANGE);
-	assert_int_equal(
-		mem_check(t, KEY, PD, 0x10000, UINT32_MAX, MEM_REMOTE_WRITE, &host), MEM_BAD_RANGE);
+		mem_check(t, KEY, PD, 0x10000, 8192, ACCESS_REMOTE_WRITE, &host), MEM_BAD_RANGE);
+	assert_int_equal(mem_check(t, KEY, PD, 0x10000, UINT32_MAX, ACCESS_REMOTE_WRITE, &host),
+		MEM_BAD_RANGE);
 	assert_null(host);
 	mem_table_destroy(t);
 }
@@ -207,15 +207,16 @@ static void
 order_of_faults(void **state UNUSED)
 {
 	struct mem_table *t = mem_table_create(1);
-	struct mem_region r = region(KEY, 0x10000, 4096, MEM_REMOTE_READ);
+	struct mem_region r = region(KEY, 0x10000, 4096, ACCESS_REMOTE_READ);
 	uint8_t *host;
 
 	assert_int_equal(mem_table_add(t, &r), 0);
-	assert_int_equal(mem_check(t, KEY + 1, PD + 1, 0, 1, MEM_REMOTE_WRITE, &host), MEM_BAD_KEY);
-	assert_int_equal(mem_check(t, KEY, PD + 1, 0, 1, MEM_REMOTE_WRITE, &host), MEM_BAD_PD);
-	assert_int_equal(mem_check(t, KEY, PD, 0, 1, MEM_REMOTE_WRITE, &host), MEM_BAD_RANGE);
 	assert_int_equal(
-		mem_check(t, KEY, PD, 0x10000, 1, MEM_REMOTE_WRITE, &host), MEM_BAD_ACCESS);
+		mem_check(t, KEY + 1, PD + 1, 0, 1, ACCESS_REMOTE_WRITE, &host), MEM_BAD_KEY);
+	assert_int_equal(mem_check(t, KEY, PD + 1, 0, 1, ACCESS_REMOTE_WRITE, &host), MEM_BAD_PD);
+	assert_int_equal(mem_check(t, KEY, PD, 0, 1, ACCESS_REMOTE_WRITE, &host), MEM_BAD_RANGE);
+	assert_int_equal(
+		mem_check(t, KEY, PD, 0x10000, 1, ACCESS_REMOTE_WRITE, &host), MEM_BAD_ACCESS);
 	mem_table_destroy(t);
 }
 

@@ -315,7 +315,7 @@ bed_setup(void **state)
 	ring_cq_attach(&b->cq.ring, b->cq.area.base, 64, 64, true);
 	b->cq.id = 99;
 	b->mr = region(b, MR_VA, MR_LEN, MR_KEY, 15);
-	b->rq_mr = region(b, RQ_VA, MR_LEN, RQ_KEY, MEM_LOCAL_WRITE);
+	b->rq_mr = region(b, RQ_VA, MR_LEN, RQ_KEY, ACCESS_LOCAL_WRITE);
 	b->memory = b->mr->host;
 	b->rq_memory = b->rq_mr->host;
 

@@ -220,7 +220,7 @@ RESP_CLS_G_01_cq_full(void **state)
 	expect_ack(b, 0x1f, E + 1, 2); /* the third was not completed, so not acknowledged */
 	expect_silence(b);
 	m = bed_up(b, MBOX_EVENT);
-	assert_int_equal(m.ev.event, 0); /* IBV_EVENT_CQ_ERR */
+	assert_int_equal(m.ev.event, 0); /* EVENT_CQ_ERR */
 	assert_int_equal(m.ev.source, SOURCE_CQ);
 	assert_int_equal(m.ev.qpn, 99);
 	assert_ptr_equal(m.ev.object, &b->cq);

@@ -109,7 +109,7 @@ work_of_a_compact_qp(void **state)
 	wqe = ring_produce_slot(&producer, 16);
 	assert_non_null(wqe);
 	wqe->opcode = WR_RDMA_WRITE;
-	wqe->flags = WR_SIGNALED;
+	wqe->flags = SEND_SIGNALED;
 	ring_produce_commit(&producer);
 	m.type = MBOX_QP_POSTED;
 	assert_int_equal(bed_tell(b, &m), 0);

@@ -230,7 +230,7 @@ RESP_04_invalidated_in_a_burst(void **state)
 	expect_ack(b, 0x62, E + 2, 2);
 	assert_memory_equal(b->memory, f.payload, 64);
 	assert_int_equal(b->memory[256], 0);
-	assert_int_equal(bed_cqe(b).wc_flags, RING_WC_WITH_INV);
+	assert_int_equal(bed_cqe(b).wc_flags, WC_WITH_INV);
 }
 
 /* RESP-05: WRITEs of one packet, their frames, and their ACKs are counted at the QP as well. */

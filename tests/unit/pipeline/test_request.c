@@ -36,7 +36,7 @@ put(uint64_t wr_id, uint8_t opcode, uint32_t len)
 	memset(wqe, 0, producer.stride);
 	wqe->wr_id = wr_id;
 	wqe->opcode = opcode;
-	wqe->flags = WR_SIGNALED;
+	wqe->flags = SEND_SIGNALED;
 	wqe->remote_addr = 0x700000;
 	wqe->rkey = 0x77;
 	wqe->num_sge = len != 0;
@@ -128,10 +128,10 @@ REQ_CLS_B_05_malformed_requests(void **state)
 		{ 255, 0, 1, 8, 0, LOC_QP_OP },
 		{ WR_SEND, 0, 5, 8, 0, LOC_QP_OP },
 		{ WR_SEND, 0, UINT32_MAX, 8, 0, LOC_QP_OP },
-		{ WR_SEND, WR_INLINE, 0, 0, 65, LOC_QP_OP },
-		{ WR_SEND, WR_INLINE, 0, 0, UINT32_MAX, LOC_QP_OP },
-		{ WR_RDMA_READ, WR_INLINE, 0, 0, 8, LOC_QP_OP },
-		{ WR_ATOMIC_FETCH_AND_ADD, WR_INLINE, 0, 0, 8, LOC_QP_OP },
+		{ WR_SEND, SEND_INLINE, 0, 0, 65, LOC_QP_OP },
+		{ WR_SEND, SEND_INLINE, 0, 0, UINT32_MAX, LOC_QP_OP },
+		{ WR_RDMA_READ, SEND_INLINE, 0, 0, 8, LOC_QP_OP },
+		{ WR_ATOMIC_FETCH_AND_ADD, SEND_INLINE, 0, 0, 8, LOC_QP_OP },
 		{ WR_ATOMIC_FETCH_AND_ADD, 0, 1, 7, 0, LOC_LEN },
 		{ WR_SEND, 0, 1, UINT32_C(0x80000001), 0, LOC_LEN },
 		{ WR_RDMA_WRITE, 0, 4, UINT32_MAX, 0, LOC_LEN },
@@ -163,7 +163,7 @@ REQ_CLS_B_05_malformed_requests(void **state)
 	}
 }
 
-/* REQ-01: WR_INLINE alone says that the bytes stand in the entry. */
+/* REQ-01: SEND_INLINE alone says that the bytes stand in the entry. */
 static void
 REQ_01_inline_whatever_num_sge(void **state)
 {
@@ -172,7 +172,7 @@ REQ_01_inline_whatever_num_sge(void **state)
 	for (uint32_t i = 0; i < 4; i++) {
 		struct ring_send_wqe *wqe = put(i, WR_SEND, 0);
 
-		wqe->flags = WR_SIGNALED | WR_INLINE;
+		wqe->flags = SEND_SIGNALED | SEND_INLINE;
 		wqe->num_sge = i;
 		wqe->inline_len = 20;
 		memcpy(wqe->sge, "bytes in their entry", 20);

@@ -129,7 +129,7 @@ RESP_03_write_immediate(void **state)
 	expect_ack(b, 0x1f, E, 1);
 	c = bed_cqe(b);
 	assert_int_equal(c.opcode, 129);
-	assert_int_equal(c.wc_flags, RING_WC_WITH_IMM);
+	assert_int_equal(c.wc_flags, WC_WITH_IMM);
 	assert_int_equal(c.imm_data, 0x11223344);
 	assert_int_equal(c.byte_len, 64);
 	assert_int_equal(c.wr_id, 1);
@@ -152,7 +152,7 @@ RESP_04_send_invalidate(void **state)
 	bed_turn(b);
 	expect_ack(b, 0x1f, E, 1);
 	c = bed_cqe(b);
-	assert_int_equal(c.wc_flags, RING_WC_WITH_INV);
+	assert_int_equal(c.wc_flags, WC_WITH_INV);
 	assert_int_equal(c.imm_data, MR_KEY);
 	f = write_only(E + 1, MR_VA, 64);
 	bed_send(b, &f);

@@ -190,7 +190,7 @@ AEQ_11_RESP_CLS_A_02_open_message(void **state)
 	bed_no_cqe(b);
 	assert_int_equal(ring_srq_count(&s->srq.ring), 1);
 	assert_true(mbox_next_event(&b->mbox, &e));
-	assert_int_equal(e.event, 16); /* IBV_EVENT_QP_LAST_WQE_REACHED, AE-08 */
+	assert_int_equal(e.event, 16); /* EVENT_QP_LAST_WQE_REACHED, AE-08 */
 	assert_int_equal(e.id, QPN);
 	assert_false(mbox_next_event(&b->mbox, &e));
 	mem_area_destroy(&s->srq.area);

@@ -163,7 +163,7 @@ RX_SYN_15_states(void **state)
 		atomic_store(&b->qp->state, states[i]);
 		bed_send(b, &f);
 		bed_turn(b);
-		expect_dropped(b, STAT_rx_syndrome_15, qp_state_name(states[i]));
+		expect_dropped(b, STAT_rx_syndrome_15, verbs_qp_state_name(states[i]));
 		assert_int_equal(qp_stat(b->qp, STAT_rx_syndrome_15), i + 1);
 	}
 	atomic_store(&b->qp->state, QPS_RTS);

@@ -93,7 +93,7 @@ sends(struct bed *b, uint32_t n)
 		memset(wqe, 0, producer.stride);
 		wqe->wr_id = i + 1;
 		wqe->opcode = WR_SEND;
-		wqe->flags = WR_SIGNALED;
+		wqe->flags = SEND_SIGNALED;
 		wqe->num_sge = 1;
 		wqe->sge[0] = sge;
 		ring_produce_commit(&producer);
@@ -165,7 +165,7 @@ REQ_CLS_F_01_full_when_it_fails(void **state)
 		bed_turns(b);
 		assert_int_equal(qp_state_of(b->qp), QPS_ERR);
 		m = bed_up(b, MBOX_EVENT);
-		assert_int_equal(m.ev.event, 0); /* IBV_EVENT_CQ_ERR */
+		assert_int_equal(m.ev.event, 0); /* EVENT_CQ_ERR */
 		assert_int_equal(m.ev.source, SOURCE_CQ);
 		m = bed_up(b, MBOX_EVENT);
 		assert_int_equal(m.ev.event, 1); /* IBV_EVENT_QP_FATAL */

@@ -90,7 +90,7 @@ post_send(struct bed *b)
 	assert_non_null(wqe);
 	memset(wqe, 0, producer.stride);
 	wqe->opcode = WR_SEND;
-	wqe->flags = WR_SIGNALED;
+	wqe->flags = SEND_SIGNALED;
 	wqe->num_sge = 1;
 	wqe->sge[0] = (struct ring_sge){ .addr = MR_VA, .length = 16, .lkey = MR_KEY };
 	ring_produce_commit(&producer);

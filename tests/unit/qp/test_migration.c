@@ -38,20 +38,20 @@ AE_12_what_a_packet_means(void **state)
 		for (int now = 0; now < MIG_MAX; now++) {
 			struct qp_migration_step got;
 
-			if (strcmp(qp_migration_name((enum qp_migration)now), rows[i].now) != 0)
+			if (strcmp(verbs_mig_state_name((enum mig_state)now), rows[i].now) != 0)
 				continue;
-			got = qp_migration_step((enum qp_migration)now, rows[i].migreq);
+			got = qp_migration_step((enum mig_state)now, rows[i].migreq);
 			assert_int_equal(got.alternate, rows[i].alternate);
 			assert_string_equal(
-				qp_migration_name((enum qp_migration)got.next), rows[i].next);
+				verbs_mig_state_name((enum mig_state)got.next), rows[i].next);
 		}
 	}
 	/* Values of ibv_mig_state. */
-	assert_string_equal(qp_migration_name(0), "MIGRATED");
-	assert_string_equal(qp_migration_name(1), "REARM");
-	assert_string_equal(qp_migration_name(2), "ARMED");
-	assert_string_equal(qp_migration_name(3), "?");
-	assert_false(qp_migration_step((enum qp_migration)7, true).alternate);
+	assert_string_equal(verbs_mig_state_name(0), "MIGRATED");
+	assert_string_equal(verbs_mig_state_name(1), "REARM");
+	assert_string_equal(verbs_mig_state_name(2), "ARMED");
+	assert_string_equal(verbs_mig_state_name(3), "UNKNOWN");
+	assert_false(qp_migration_step((enum mig_state)7, true).alternate);
 }
 
 static void
@@ -79,8 +79,8 @@ AE_12_what_software_may_ask(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char *why = "";
-		int rc = qp_migration_check((enum qp_migration)rows[i].now,
-			(enum qp_migration)rows[i].to, rows[i].loaded, &why);
+		int rc = qp_migration_check((enum mig_state)rows[i].now, (enum mig_state)rows[i].to,
+			rows[i].loaded, &why);
 
 		assert_int_equal(rc, rows[i].says == NULL ? 0 : -EINVAL);
 		if (rows[i].says == NULL)
