@@ -6,6 +6,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -168,6 +169,47 @@ put_packet(struct control *c, const struct errlog_entry *e)
 	put32(l, total);
 }
 
+/**
+ * Frames of others come into the file: nobody may have it be another one, or read along.
+ * @return the descriptor, or -errno.
+ */
+static int
+file_open(const char *path)
+{
+	/* A FIFO must not make us wait: neither for a reader, nor for what it reads. */
+	const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+	struct stat st;
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) != 0)
+		rc = -errno;
+	else if (S_ISREG(st.st_mode) && st.st_uid != geteuid())
+		rc = -EPERM;
+	else if (S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static const char *
+why_not(int rc)
+{
+	switch (rc) {
+	case -ENXIO:
+		return "nobody reads from it: start the reader first";
+	case -ELOOP:
+		return "a symbolic link is not followed";
+	case -EPERM:
+		return "it belongs to another user";
+	default:
+		return strerror(-rc);
+	}
+}
+
 int
 errlog_open(struct control *c)
 {
@@ -181,16 +223,15 @@ errlog_open(struct control *c)
 	l->ring = calloc(l->room, sizeof(l->ring[0]));
 	if (l->ring == NULL && l->room != 0)
 		return -ENOMEM;
-	/* A FIFO must not make us wait: neither for a reader, nor for what it reads. */
-	fd = open(conf->pcapng, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	fd = file_open(conf->pcapng);
+	rc = fd < 0 ? fd : 0;
 	l->file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (l->file == NULL) {
-		rc = -errno;
-		log_error("error_buffer.pcapng %s: %s", conf->pcapng,
-			rc == -ENXIO ? "nobody reads from it: start the reader first"
-				     : strerror(-rc));
-		if (fd >= 0)
+		if (fd >= 0) {
+			rc = -errno;
 			close(fd);
+		}
+		log_error("error_buffer.pcapng %s: %s", conf->pcapng, why_not(rc));
 		return rc;
 	}
 	put_section(l);

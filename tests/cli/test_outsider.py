@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -223,6 +224,29 @@ class Outsider(Case):
                 function(*args)
 
     # -- scripts --
+
+    def test_drops_are_for_their_owner_alone(self):
+        """They hold other people's data: no link is followed, and nobody else reads along."""
+        target, path = self.at("target"), self.at("drops.pcapng")
+        with open(target, "w", encoding="utf-8") as f:
+            f.write("mine")
+        os.symlink(target, path)
+        code, out = run(ROCELANE, "--config", self.config(error_buffer={"pcapng": path}))
+        self.assertEqual(1, code, out)
+        self.assertIn("drops.pcapng: a symbolic link", out)
+        with open(target, encoding="utf-8") as f:
+            self.assertEqual("mine", f.read())
+        os.unlink(path)
+        os.umask(os.umask(0) & ~0o077)
+        code, out = run(ROCELANE, "--config", self.config(error_buffer={"pcapng": path}),
+                        "--duration", "0.1")
+        self.assertEqual(0, code, out)
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(path).st_mode))
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+            code, out = run(ROCELANE, "--config", self.config(error_buffer={"pcapng": path}))
+            self.assertEqual(1, code, out)
+            self.assertIn("drops.pcapng: it belongs to another user", out)
 
     def test_head_has_read_enough(self):
         code, out = run("bash", "-o", "pipefail", "-c",
