@@ -34,10 +34,10 @@ message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		events_fatal(c, m, worker);
 		break;
 	case MBOX_CNP:
-		cnp_send(c, m, worker);
+		qp_cnp_send(c, m, worker);
 		break;
 	case MBOX_PACKET:
-		frames_receive(c, m->pkt.m, m->pkt.port);
+		frames_receive(&c->net, m->pkt.m, m->pkt.port);
 		break;
 	default:
 		break;
@@ -91,6 +91,25 @@ fired(void *ctx, const struct object_cq *cq)
 	rpc_notify(c, "cq_event", params);
 }
 
+/* A path's worker is told of its next hop's MAC. */
+static int
+new_mac(void *ctx, struct neigh_link *link)
+{
+	return qp_admin_new_mac(ctx, link);
+}
+
+static void
+device_lost(void *ctx, uint32_t port)
+{
+	events_device(ctx, port);
+}
+
+static void
+link_changed(void *ctx, uint32_t port, bool up)
+{
+	events_port(ctx, port, up);
+}
+
 uint32_t
 control_poll(struct control *c, ns_t now)
 {
@@ -102,11 +121,10 @@ control_poll(struct control *c, ns_t now)
 	work += object_notify_poll(&c->objects);
 	work += rpc_server_poll(c);
 	work += clients_poll(c);
-	work += neigh_poll(c);
+	work += net_poll(&c->net);
 	work += qp_stock_poll(c);
 	work += errlog_poll(c);
 	post_mortem_poll(c);
-	link_poll(c);
 	qp_fold_poll(c);
 	return work;
 }
@@ -198,8 +216,7 @@ release(struct control *c)
 	clients_fini(c);
 	qp_admin_fini(c);
 	objects_fini(&c->objects);
-	neigh_fini(&c->neighs);
-	routes_fini(c);
+	net_fini(&c->net);
 	post_mortem_fini(c);
 	errlog_close(c);
 	rpc_server_close(c);
@@ -209,13 +226,14 @@ release(struct control *c)
 static int
 init_tables(struct control *c)
 {
+	const struct net_up net_up = {
+		.new_mac = new_mac, .device = device_lost, .link = link_changed, .ctx = c
+	};
 	const struct objects_up up = { .gone = gone, .fired = fired, .ctx = c };
 
 	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(c) != 0)
 		return -ENOMEM;
-	if (routes_init(c) != 0)
-		return -ENOMEM;
-	return neigh_configure(c);
+	return net_init(&c->net, &c->env, &net_up);
 }
 
 int
@@ -237,7 +255,6 @@ control_create(const struct env_wiring *env, struct control **out)
 	c->server.epoll_fd = -1;
 	TAILQ_INIT(&c->server.clients);
 	clients_init(c);
-	neigh_init(&c->neighs);
 	/* The socket first: a second instance is turned away before it makes anything. */
 	rc = rpc_server_open(c);
 	if (rc == 0)

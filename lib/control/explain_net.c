@@ -41,7 +41,8 @@ explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf
 
 	buf[0] = '\0';
 	qp_alternate_sync(c, rec);
-	if ((is_trouble(&rec->link) || lost != 0) && neigh_text(c, &rec->link, one, sizeof(one)))
+	if ((is_trouble(&rec->link) || lost != 0) &&
+		neigh_text(&c->net, &rec->link, one, sizeof(one)))
 		add(&t, one);
 	if (lost != 0) {
 		snprintf(one, sizeof(one),
@@ -49,12 +50,12 @@ explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf
 			lost == 1 ? "" : "s");
 		add(&t, one);
 	}
-	if (has_path && link_text(c, (uint16_t)rec->port,
+	if (has_path && link_text(&c->net, (uint16_t)rec->port,
 				conf_datagram_len(rec->attr.path_mtu, rec->attr.path.ipv6), one,
 				sizeof(one)))
 		add(&t, one);
 	if (rec->alt_loaded && is_trouble(&rec->alt_link) &&
-		neigh_text(c, &rec->alt_link, other, sizeof(other))) {
+		neigh_text(&c->net, &rec->alt_link, other, sizeof(other))) {
 		snprintf(one, sizeof(one), "on the alternate path, %s", other);
 		add(&t, one);
 	}
@@ -67,11 +68,11 @@ explain_net_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot
 	json_t *o = json_object();
 	char text[1024];
 
-	json_object_set_new(o, "neighbor", neigh_json(c, &rec->link));
+	json_object_set_new(o, "neighbor", neigh_json(&c->net, &rec->link));
 	if (rec->alt_loaded)
-		json_object_set_new(o, "alt_neighbor", neigh_json(c, &rec->alt_link));
+		json_object_set_new(o, "alt_neighbor", neigh_json(&c->net, &rec->alt_link));
 	json_object_set_new(
-		o, "link", rec->port >= 0 ? link_json(c, (uint16_t)rec->port) : json_null());
+		o, "link", rec->port >= 0 ? link_json(&c->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
 		explain_net_text(c, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text))

@@ -70,12 +70,12 @@ surroundings(struct waits *x)
 	const int16_t port = rec->port;
 	char text[256];
 
-	if (port >= 0 && link_is_down(x->c, (uint16_t)port))
+	if (port >= 0 && link_is_down(&x->c->net, (uint16_t)port))
 		since(x,
 			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
 				x->c->env.w.conf->ports[port].name),
-			x->c->links[port].since);
-	if (!x->s->resolved && neigh_text(x->c, &rec->link, text, sizeof(text)))
+			x->c->net.links[port].since);
+	if (!x->s->resolved && neigh_text(&x->c->net, &rec->link, text, sizeof(text)))
 		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own", "%s",
 			text);
 	if (x->w->tx_full)

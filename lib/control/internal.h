@@ -14,15 +14,12 @@
 #include "errlog.h"
 #include "events.h"
 #include "explain.h"
-#include "frames.h"
-#include "link.h"
-#include "neigh.h"
+#include "net.h"
 #include "object_notify.h"
 #include "objects.h"
 #include "post_mortem.h"
 #include "qp_admin.h"
 #include "regions.h"
-#include "routes.h"
 #include "rpc_server.h"
 #include "wall.h"
 
@@ -43,20 +40,14 @@ struct control {
 	uint32_t worker_qps[ENV_MAX_WORKERS];
 	struct qp_stock stock[ENV_MAX_WORKERS];
 	bool running; /* what the configuration asks for is made */
-	ns_t link_next; /* when to look at the ports' links again */
-	struct link_watch links[ENV_MAX_PORTS];
+	struct net net;
 	uint32_t stories;  /* QPs whose flight recorder is kept */
-	struct frame_stats frames;
 	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */
 	struct events events;
-	struct neigh_table neighs;
-	struct route_table routes[ENV_MAX_PORTS];
 	struct rpc_server server;
 	struct clients clients;
 	struct errlog errlog;
 	struct post_mortem post_mortem;
-	uint8_t frame_rx[FRAME_MAX];
-	uint8_t frame_tx[FRAME_MAX];
 };
 
 /** Counters over all workers, with those of the control lcore itself. */

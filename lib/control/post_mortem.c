@@ -120,7 +120,7 @@ static void
 surroundings(struct control *c, struct qp_rec *rec, struct failed_qp *q)
 {
 	q->port = rec->port;
-	q->port_down = rec->port >= 0 && link_is_down(c, (uint16_t)rec->port);
+	q->port_down = rec->port >= 0 && link_is_down(&c->net, (uint16_t)rec->port);
 	q->neigh = FAILED_NO_NEIGHBOR;
 	if (rec->link.neigh != NULL) {
 		q->neigh = rec->link.neigh->state;

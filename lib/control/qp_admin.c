@@ -76,8 +76,8 @@ drop(struct control *c, struct qp_rec *rec)
 	struct qp *qp = rec->qp;
 	struct qp_slot *slot = &c->slots[qp->qpn & c->env.w.qps->mask];
 
-	neigh_leave(c, &rec->link);
-	neigh_leave(c, &rec->alt_link);
+	neigh_leave(&c->net, &rec->link);
+	neigh_leave(&c->net, &rec->alt_link);
 	c->objects.up.gone(c->objects.up.ctx, OBJECT_QP, qp->qpn);
 	qp_slot_set(slot, NULL);
 	slot->last_qpn = qp->qpn;
@@ -233,7 +233,7 @@ qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r)
 int
 qp_admin_new_mac(struct control *c, struct neigh_link *link)
 {
-	struct qp_rec *rec = link->rec;
+	struct qp_rec *rec = link->user;
 	const bool alternate = link == &rec->alt_link, known = neigh_has_mac(link->neigh);
 	struct wire_path *path = alternate ? &rec->attr.alt_path : &rec->attr.path;
 	const enum qp_state state = qp_admin_state(rec);

@@ -171,6 +171,8 @@ int qp_references(
 	struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r);
 /** Attributes before the first transition. */
 void qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf);
+/** Its paths' links say whose they are: those of the record at `at`. */
+void qp_paths_link(struct qp_rec *rec, struct qp_rec *at);
 /** One reference less; the last one frees. */
 void qp_shared_put(struct control *c, struct qp_shared *s);
 
@@ -272,6 +274,10 @@ int qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *c
 int qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r);
 /** At the end: n QPs (at most QP_WINDOW) to ERR, detached, freed. */
 void qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n);
+
+/* qp_cnp.c */
+/** The CNP that a worker asks for (CC-04). @param m the worker's message. */
+void qp_cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker);
 
 /* qp_json.c */
 /**

@@ -93,7 +93,7 @@ qp_alternate_again(struct control *c, struct qp_rec *rec)
 	if (rec->alt_loaded)
 		qp_path_resolve_again(c, &way);
 	else
-		neigh_leave(c, &rec->alt_link);
+		neigh_leave(&c->net, &rec->alt_link);
 }
 
 void
@@ -109,7 +109,7 @@ qp_alternate_sync(struct control *c, struct qp_rec *rec)
 	rec->ah = rec->alt_ah;
 	if (rec->alt_port >= 0)
 		rec->port = rec->alt_port;
-	neigh_join(c, &rec->link, &rec->alt_link);
+	neigh_join(&c->net, &rec->link, &rec->alt_link);
 }
 
 int
@@ -127,7 +127,7 @@ qp_alternate_look(struct control *c, struct qp_rec *rec, struct refusal *r)
 void
 qp_alternate_forget(struct control *c, struct qp_rec *rec)
 {
-	neigh_leave(c, &rec->alt_link);
+	neigh_leave(&c->net, &rec->alt_link);
 	rec->alt_loaded = false;
 	rec->alt_given = 0;
 	rec->alt_port = -1;

@@ -69,11 +69,18 @@ qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 	rec->given = (uint32_t)(conf->given & CONF_QP_ATTR_MASK);
 	if ((conf->given & QP_ATTR_AV) != 0)
 		rec->ah = conf->ah_attr;
-	rec->link.rec = rec;
-	rec->alt_link.rec = rec;
 	rec->alt_ah = conf->alt_ah_attr;
 	rec->alt_given = conf->given & (CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
 	rec->attr.alt_timeout = QP_ALT_TIMEOUT_SAME;
+}
+
+void
+qp_paths_link(struct qp_rec *rec, struct qp_rec *at)
+{
+	rec->link.ah = &at->ah;
+	rec->alt_link.ah = &at->alt_ah;
+	rec->link.user = rec->alt_link.user = at;
+	rec->link.qpn = rec->alt_link.qpn = rec->qp->qpn;
 }
 
 static int
@@ -178,6 +185,7 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 		rec->srq->q.users++;
 	}
 	qp->user = rec;
+	qp_paths_link(rec, rec);
 	if (rec->shared->owner != NULL) {
 		qp->sq.client = rec->shared->owner->id;
 		TAILQ_INSERT_TAIL(&rec->shared->owner->qps, rec, of_owner);

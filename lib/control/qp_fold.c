@@ -89,6 +89,7 @@ make(struct control *c, struct qp_shared *shared, struct qp *qp, struct qp_rec *
 	if (rc != 0)
 		return rc;
 	qp_set_defaults(rec, &conf);
+	qp_paths_link(rec, rec);
 	rec->nth = nth;
 	rec->attached = conf.qp_state != QPS_RESET;
 	qp_rings_attach(rec);
@@ -107,8 +108,7 @@ qp_fold(struct control *c, struct qp_rec *rec)
 		rec->link.neigh != NULL || rec->alt_link.neigh != NULL ||
 		make(c, rec->shared, qp, &again) != 0)
 		return false;
-	again.link.rec = rec;
-	again.alt_link.rec = rec;
+	qp_paths_link(&again, rec);
 	if (memcmp(&again, rec, sizeof(again)) != 0)
 		return false;
 	c->slots[qp->qpn & c->env.w.qps->mask].at = (uintptr_t)qp | FOLDED;

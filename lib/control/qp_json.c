@@ -189,9 +189,9 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 
 	if (o == NULL)
 		return NULL;
-	json_object_set_new(o, "neighbor", neigh_json(c, &rec->link));
+	json_object_set_new(o, "neighbor", neigh_json(&c->net, &rec->link));
 	if (rec->alt_loaded)
-		json_object_set_new(o, "alt_neighbor", neigh_json(c, &rec->alt_link));
+		json_object_set_new(o, "alt_neighbor", neigh_json(&c->net, &rec->alt_link));
 	json_object_set_new(o, "path_mig_state",
 		json_string(verbs_mig_state_name((enum mig_state)s->attr.path_mig_state)));
 	json_object_set_new(o, "migrations", json_integer(s->migrations));

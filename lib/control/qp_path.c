@@ -97,14 +97,14 @@ resolve(struct control *c, const struct qp_way *way, bool must, struct refusal *
 	int rc;
 
 	if ((ah->given & CONF_AH_DEST_MAC) != 0) {
-		neigh_leave(c, way->link);
+		neigh_leave(&c->net, way->link);
 		*way->resolved = true;
 		return 0;
 	}
-	key.no_route = !routes_hop(c, key.port, &ah->dest_ip, &key.ip);
+	key.no_route = !routes_hop(&c->net, key.port, &ah->dest_ip, &key.ip);
 	if (key.no_route && must)
 		return unreachable(c, way, r);
-	rc = neigh_use(c, &key, way->link);
+	rc = neigh_use(&c->net, &key, way->link);
 	if (rc != 0)
 		return refuse(r, -rc, "no room for another neighbour: give %s.dest_mac", way->key);
 	*way->resolved = neigh_has_mac(way->link->neigh);

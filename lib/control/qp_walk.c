@@ -321,7 +321,7 @@ resolve_again(struct control *c, struct qp_rec *rec, enum qp_state from, uint32_
 			&(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
 				&rec->attr.path, &rec->attr.path_resolved });
 	else if ((mask & QP_ATTR_AV) != 0)
-		neigh_leave(c, &rec->link);
+		neigh_leave(&c->net, &rec->link);
 	if ((mask & QP_ATTR_ALT_PATH) != 0)
 		qp_alternate_again(c, rec);
 }
@@ -357,7 +357,7 @@ back_home(struct control *c, struct qp_rec *rec, struct refusal *r)
 	if (rc != 0)
 		return rc;
 	qp_rings_attach(rec);
-	neigh_leave(c, &rec->link);
+	neigh_leave(&c->net, &rec->link);
 	qp_alternate_forget(c, rec);
 	rec->attr.path_resolved = false;
 	rec->fatal = (struct qp_fatal){ 0 };

@@ -73,7 +73,7 @@ port_list(struct rpc_call *call)
 	struct control *c = call->c;
 	json_t *list = json_array();
 
-	link_look_at_all(c);
+	link_look_at_all(&c->net);
 	for (uint32_t p = 0; p < c->env.w.ports_n; p++) {
 		const uint8_t *m = c->env.w.ports[p].addr->mac;
 		json_t *o = conf_encode_port(&c->env.w.conf->ports[p]);
@@ -84,7 +84,7 @@ port_list(struct rpc_call *call)
 		json_object_set_new(o, "mac", conf_json_mac(m));
 		json_object_set_new(o, "port_id", json_integer(c->env.w.ports[p].id));
 		json_object_set_new(o, "max_frame", json_integer(c->env.w.ports[p].max_frame));
-		link_set_json(c, (uint16_t)p, o);
+		link_set_json(&c->net, (uint16_t)p, o);
 		json_object_set_new(o, "counters", port_counters(c, p));
 		list = conf_json_append(list, o);
 	}

@@ -135,7 +135,7 @@ ports_json(struct control *c)
 		list = conf_json_append(
 			list, json_pack("{s:s, s:s, s:I, s:b, s:o}", "name", p->name, "mac", text,
 				      "path_mtu", (json_int_t)path_mtu_of(c, i), "up",
-				      !link_is_down(c, (uint16_t)i), "gids", gids_json(p)));
+				      !link_is_down(&c->net, (uint16_t)i), "gids", gids_json(p)));
 	}
 	return list;
 }

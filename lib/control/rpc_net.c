@@ -99,8 +99,8 @@ port_or_all(struct rpc_call *call, int *port)
 static json_t *
 move_paths(struct control *c, uint16_t port, struct routes_moved *m)
 {
-	*m = routes_changed(c, port);
-	neigh_poll(c);
+	*m = routes_changed(&c->net, port);
+	neigh_poll(&c->net);
 	return json_pack("{s:I, s:I}", "paths_moved", (json_int_t)m->moved, "paths_unreachable",
 		(json_int_t)m->unreachable);
 }
@@ -123,7 +123,7 @@ add_route(struct rpc_call *call)
 
 	if (port_of(call, p->port, &port) != 0)
 		return -1;
-	if (routes_add(call->c, (uint16_t)port, &r, &replaced, &why) != 0)
+	if (routes_add(&call->c->net, (uint16_t)port, &r, &replaced, &why) != 0)
 		return rpc_refused(call, &why);
 	o = move_paths(call->c, (uint16_t)port, &m);
 	json_object_set_new(o, "replaced",
@@ -144,8 +144,8 @@ del_route(struct rpc_call *call)
 
 	if (port_of(call, p->port, &port) != 0)
 		return -1;
-	if (routes_del(call->c, (uint16_t)port, &p->to, (p->given & GIVEN_VIA) != 0 ? &via : NULL,
-		    &why) != 0)
+	if (routes_del(&call->c->net, (uint16_t)port, &p->to,
+		    (p->given & GIVEN_VIA) != 0 ? &via : NULL, &why) != 0)
 		return rpc_refused(call, &why);
 	o = move_paths(call->c, (uint16_t)port, &m);
 	if (m.unreachable != 0)
@@ -161,7 +161,7 @@ list_routes(struct rpc_call *call)
 
 	if (port_or_all(call, &port) != 0)
 		return -1;
-	return rpc_result(call, routes_json(call->c, port));
+	return rpc_result(call, routes_json(&call->c->net, port));
 }
 
 /* ---- neighbours ----------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ neighbor_add(struct rpc_call *call)
 
 	if (neighbor_of(call, &port) != 0)
 		return -1;
-	rc = neigh_fix(call->c, (uint16_t)port, &p->ip, p->mac);
+	rc = neigh_fix(&call->c->net, (uint16_t)port, &p->ip, p->mac);
 	if (rc != 0) {
 		refuse(&r, -rc, "no room for another neighbour");
 		return rpc_refused(call, &r);
@@ -220,7 +220,7 @@ neighbor_del(struct rpc_call *call)
 
 	if (neighbor_of(call, &port) != 0)
 		return -1;
-	if (neigh_forget(call->c, (uint16_t)port, &p->ip) == 0) {
+	if (neigh_forget(&call->c->net, (uint16_t)port, &p->ip) == 0) {
 		refuse(&r, ENOENT, "%s: is no neighbour of port \"%s\"; neighbor_list shows them",
 			(p->given & GIVEN_IPV4) != 0 ? "ipv4" : "ipv6", p->port);
 		return rpc_refused(call, &r);
@@ -236,13 +236,13 @@ neighbor_flush(struct rpc_call *call)
 	if (port_or_all(call, &port) != 0)
 		return -1;
 	return rpc_result(
-		call, json_pack("{s:I}", "flushed", (json_int_t)neigh_flush(call->c, port)));
+		call, json_pack("{s:I}", "flushed", (json_int_t)neigh_flush(&call->c->net, port)));
 }
 
 static int
 neighbor_list(struct rpc_call *call)
 {
-	return rpc_result(call, neigh_list_json(call->c));
+	return rpc_result(call, neigh_list_json(&call->c->net));
 }
 
 const struct rpc_method rpc_methods_net[] = {

@@ -125,11 +125,11 @@ port_save(const struct control *c, uint32_t port, struct conf_port *out)
 	const struct neigh *n;
 
 	out->routes = NULL;
-	out->neighbors = calloc((size_t)c->neighs.n + 1, sizeof(*out->neighbors));
+	out->neighbors = calloc((size_t)c->net.neighs.n + 1, sizeof(*out->neighbors));
 	out->n_neighbors = 0;
-	if (out->neighbors == NULL || conf_routes_save(&c->routes[port], out) != 0)
+	if (out->neighbors == NULL || conf_routes_save(&c->net.routes[port], out) != 0)
 		return -ENOMEM;
-	TAILQ_FOREACH (n, &c->neighs.all, all) {
+	TAILQ_FOREACH (n, &c->net.neighs.all, all) {
 		struct conf_neighbor *to = &out->neighbors[out->n_neighbors];
 
 		if (n->port != port || n->state != NEIGH_STATIC || n->vlan != 0)

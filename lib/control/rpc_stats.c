@@ -48,10 +48,10 @@ total_json(struct control *c)
 
 	control_sum(c, &sum);
 	o = counters_json(&sum);
-	json_object_set_new(o, "control_rx", conf_json_u64(c->frames.rx));
-	json_object_set_new(o, "control_rx_ignored", conf_json_u64(c->frames.rx_ignored));
-	json_object_set_new(o, "control_tx", conf_json_u64(c->frames.tx));
-	json_object_set_new(o, "control_tx_lost", conf_json_u64(c->frames.tx_lost));
+	json_object_set_new(o, "control_rx", conf_json_u64(c->net.frames.rx));
+	json_object_set_new(o, "control_rx_ignored", conf_json_u64(c->net.frames.rx_ignored));
+	json_object_set_new(o, "control_tx", conf_json_u64(c->net.frames.tx));
+	json_object_set_new(o, "control_tx_lost", conf_json_u64(c->net.frames.tx_lost));
 	return o;
 }
 

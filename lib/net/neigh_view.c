@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "conf_json_value.h"
-#include "internal.h"
+#include "env.h"
+#include "net.h"
 #include "routes.h"
 
 const char *
@@ -48,41 +49,41 @@ mac_json(const struct neigh *n)
 
 /* Milliseconds since then, or null: it never was. */
 static json_t *
-ms_since(const struct control *c, bool was, ns_t then)
+ms_since(const struct net *net, bool was, ns_t then)
 {
 	if (!was)
 		return json_null();
-	return json_integer((json_int_t)((c->env.now - then) / TIME_NS_PER_MS));
+	return json_integer((json_int_t)((net->env->now - then) / TIME_NS_PER_MS));
 }
 
 /* What all views have in common. */
 static void
-set_state(const struct control *c, const struct neigh *n, json_t *o)
+set_state(const struct net *net, const struct neigh *n, json_t *o)
 {
-	json_object_set_new(o, "port", json_string(c->env.w.conf->ports[n->port].name));
+	json_object_set_new(o, "port", json_string(net->env->w.conf->ports[n->port].name));
 	json_object_set_new(o, "vlan", n->vlan != 0 ? json_integer(n->vlan) : json_null());
 	json_object_set_new(o, "state", json_string(state_of(n)));
 	json_object_set_new(o, "mac", mac_json(n));
 	json_object_set_new(
-		o, "age_ms", ms_since(c, n->heard != 0 && n->state != NEIGH_STATIC, n->heard));
+		o, "age_ms", ms_since(net, n->heard != 0 && n->state != NEIGH_STATIC, n->heard));
 	json_object_set_new(o, "asked", json_integer((json_int_t)n->asked));
 	json_object_set_new(o, "unanswered", json_integer(n->tries));
-	json_object_set_new(o, "last_asked_ms", ms_since(c, n->asked != 0, n->last_try));
+	json_object_set_new(o, "last_asked_ms", ms_since(net, n->asked != 0, n->last_try));
 }
 
 json_t *
-neigh_list_json(struct control *c)
+neigh_list_json(struct net *net)
 {
 	json_t *list = json_array();
 	char text[ROUTE_TEXT];
 	struct neigh *n;
 
-	TAILQ_FOREACH (n, &c->neighs.all, all) {
+	TAILQ_FOREACH (n, &net->neighs.all, all) {
 		json_t *o = json_object();
 
 		json_object_set_new(
 			o, n->ip.family == 4 ? "ipv4" : "ipv6", json_string(ip_text(&n->ip, text)));
-		set_state(c, n, o);
+		set_state(net, n, o);
 		json_object_set_new(o, "paths", json_integer(n->links_n));
 		if (o == NULL || json_array_append_new(list, o) != 0) {
 			json_decref(list);
@@ -95,7 +96,7 @@ neigh_list_json(struct control *c)
 /* ---- of one path ---------------------------------------------------------------------------- */
 
 json_t *
-neigh_json(const struct control *c, const struct neigh_link *link)
+neigh_json(const struct net *net, const struct neigh_link *link)
 {
 	const struct neigh *n = link->neigh;
 	const struct conf_ip *dest;
@@ -110,33 +111,33 @@ neigh_json(const struct control *c, const struct neigh_link *link)
 	json_object_set_new(o, "dest_ip", json_string(ip_text(dest, text)));
 	json_object_set_new(o, "is_gateway",
 		json_boolean(memcmp(dest->addr, n->ip.addr, sizeof(dest->addr)) != 0));
-	set_state(c, n, o);
+	set_state(net, n, o);
 	return o;
 }
 
 static double
-seconds_since(const struct control *c, ns_t then)
+seconds_since(const struct net *net, ns_t then)
 {
-	return (double)(c->env.now - then) / TIME_NS_PER_S;
+	return (double)(net->env->now - then) / TIME_NS_PER_S;
 }
 
 /* "asked 3 times in 0.3 s, the last time 0.1 s ago, without an answer" */
 static int
-asked_text(const struct control *c, const struct neigh *n, char *buf, size_t room)
+asked_text(const struct net *net, const struct neigh *n, char *buf, size_t room)
 {
 	const char *how = n->ip.family == 4 ? "ARP" : "neighbour discovery";
-	const char *port = c->env.w.conf->ports[n->port].name;
+	const char *port = net->env->w.conf->ports[n->port].name;
 
 	if (n->tries == 0)
 		return snprintf(buf, room, "not asked yet on port %s", port);
 	return snprintf(buf, room,
 		"asked %u time%s by %s on port %s in %.3f s, last %.3f s ago, without an answer",
-		n->tries, n->tries == 1 ? "" : "s", how, port, seconds_since(c, n->first_try),
-		seconds_since(c, n->last_try));
+		n->tries, n->tries == 1 ? "" : "s", how, port, seconds_since(net, n->first_try),
+		seconds_since(net, n->last_try));
 }
 
 bool
-neigh_text(const struct control *c, const struct neigh_link *link, char *buf, size_t room)
+neigh_text(const struct net *net, const struct neigh_link *link, char *buf, size_t room)
 {
 	const struct neigh *n = link->neigh;
 	char ip[ROUTE_TEXT], to[ROUTE_TEXT], asked[200];
@@ -151,7 +152,7 @@ neigh_text(const struct control *c, const struct neigh_link *link, char *buf, si
 	ip_text(&n->ip, ip);
 	if (n->state == NEIGH_NO_ROUTE) {
 		snprintf(buf, room, "no route of port %s reaches %s",
-			c->env.w.conf->ports[n->port].name, ip);
+			net->env->w.conf->ports[n->port].name, ip);
 		return true;
 	}
 	len = memcmp(dest->addr, n->ip.addr, sizeof(dest->addr)) == 0
@@ -161,15 +162,16 @@ neigh_text(const struct control *c, const struct neigh_link *link, char *buf, si
 		return true;
 	buf += len;
 	room -= (size_t)len;
-	asked_text(c, n, asked, sizeof(asked));
+	asked_text(net, n, asked, sizeof(asked));
 	if (n->state == NEIGH_INCOMPLETE)
 		snprintf(buf, room, " is %s: %s", state, asked);
 	else if (n->state == NEIGH_STALE)
 		snprintf(buf, room, " is %s: heard %.3f s ago; since then %s", state,
-			seconds_since(c, n->heard), asked);
+			seconds_since(net, n->heard), asked);
 	else if (n->state == NEIGH_STATIC)
 		snprintf(buf, room, " is %s: its MAC was given", state);
 	else
-		snprintf(buf, room, " is %s: heard %.3f s ago", state, seconds_since(c, n->heard));
+		snprintf(
+			buf, room, " is %s: heard %.3f s ago", state, seconds_since(net, n->heard));
 	return true;
 }

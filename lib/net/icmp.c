@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "be.h"
-#include "internal.h"
+#include "env.h"
+#include "net.h"
 
 /* ICMP echo over IPv4: RFC 792. Fragments and options are not answered. */
 
@@ -11,10 +12,10 @@ enum { ICMP_LEN = 8, ICMP_ECHO_REPLY = 0, ICMP_ECHO = 8, TYPE_IPV4 = 0x0800 };
 #define REPLY_TTL     64
 
 static bool
-echo_is_for_us(const struct control *c, const struct frame_in *f, uint32_t *total)
+echo_is_for_us(const struct net *net, const struct frame_in *f, uint32_t *total)
 {
 	const uint8_t *ip = f->l3;
-	const struct wire_port *us = c->env.w.ports[f->port].addr;
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
 	const uint8_t *icmp = ip + WIRE_IPV4_LEN;
 
 	*total = be16_load(ip + 2);
@@ -32,16 +33,16 @@ echo_is_for_us(const struct control *c, const struct frame_in *f, uint32_t *tota
 }
 
 void
-icmp_receive(struct control *c, const struct frame_in *f)
+icmp_receive(struct net *net, const struct frame_in *f)
 {
-	const struct wire_port *us = c->env.w.ports[f->port].addr;
-	uint8_t *out = c->frame_tx;
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
+	uint8_t *out = net->frame_tx;
 	uint32_t total, at;
 	uint8_t *ip, *icmp;
 
-	if (!echo_is_for_us(c, f, &total) ||
-		total + WIRE_ETH_LEN + WIRE_VLAN_LEN > sizeof(c->frame_tx)) {
-		c->frames.rx_ignored++;
+	if (!echo_is_for_us(net, f, &total) ||
+		total + WIRE_ETH_LEN + WIRE_VLAN_LEN > sizeof(net->frame_tx)) {
+		net->frames.rx_ignored++;
 		return;
 	}
 	at = frames_header(out, f->l2 + 6, us->mac, f->tci, TYPE_IPV4);
@@ -56,5 +57,5 @@ icmp_receive(struct control *c, const struct frame_in *f)
 	icmp[0] = ICMP_ECHO_REPLY;
 	be16_store(icmp + 2, 0);
 	be16_store(icmp + 2, frames_checksum(0, icmp, total - WIRE_IPV4_LEN));
-	frames_send(c, f->port, out, at + total);
+	frames_send(net, f->port, out, at + total);
 }

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "be.h"
-#include "internal.h"
+#include "env.h"
+#include "net.h"
 
 /*
  * Neighbour discovery (RFC 4861) and echo (RFC 4443) over IPv6, without extension headers. A port
@@ -18,19 +19,6 @@ enum { ND_LEN = 24, ND_OPT_LEN = 8, ECHO_LEN = 8, TYPE_IPV6 = 0x86dd, PROTO_ICMP
 #define NA_OVERRIDE  UINT32_C(0x20000000)
 
 static const uint8_t unspecified[16];
-
-void
-frames_link_local(const struct wire_port *us, uint8_t out[16])
-{
-	memset(out, 0, 16);
-	out[0] = 0xfe;
-	out[1] = 0x80;
-	memcpy(out + 8, us->mac, 3);
-	out[8] ^= 2;
-	out[11] = 0xff;
-	out[12] = 0xfe;
-	memcpy(out + 13, us->mac + 3, 3);
-}
 
 static bool
 is_ours(const struct wire_port *us, const uint8_t *addr)
@@ -88,9 +76,9 @@ nd_body(uint8_t *icmp, uint8_t type, uint32_t flags, const uint8_t target[16], c
 }
 
 void
-icmp6_solicit(struct control *c, const struct neigh *n)
+icmp6_solicit(struct net *net, const struct neigh *n)
 {
-	const struct wire_port *us = c->env.w.ports[n->port].addr;
+	const struct wire_port *us = net->env->w.ports[n->port].addr;
 	uint8_t group[16] = { 0xff, 0x02, [11] = 1, [12] = 0xff };
 	uint8_t dst[6] = { 0x33, 0x33, 0xff };
 	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN];
@@ -106,10 +94,10 @@ icmp6_solicit(struct control *c, const struct neigh *n)
 	memcpy(group + 13, n->ip.addr + 13, 3);
 	memcpy(dst + 3, n->ip.addr + 13, 3);
 	at = frames_header(frame, dst, us->mac, n->vlan, TYPE_IPV6);
-	nd_body(start_packet(frame + at, src, group, ND_LEN + ND_OPT_LEN), ICMP6_NS, 0,
-		n->ip.addr, us->mac);
+	nd_body(start_packet(frame + at, src, group, ND_LEN + ND_OPT_LEN), ICMP6_NS, 0, n->ip.addr,
+		us->mac);
 	seal(frame + at, ND_LEN + ND_OPT_LEN);
-	frames_send(c, n->port, frame, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
+	frames_send(net, n->port, frame, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
 }
 
 /* The MAC in the option of this type, or NULL. Options come in units of 8 bytes. */
@@ -131,7 +119,7 @@ nd_option(const uint8_t *icmp, uint32_t len, uint8_t type)
 }
 
 static void
-nd_learn(struct control *c, const struct frame_in *f, const uint8_t addr[16], const uint8_t *mac,
+nd_learn(struct net *net, const struct frame_in *f, const uint8_t addr[16], const uint8_t *mac,
 	bool for_us)
 {
 	struct neigh_key key = { .ip.family = 6, .port = f->port, .vlan = f->tci & 0xfff };
@@ -139,70 +127,70 @@ nd_learn(struct control *c, const struct frame_in *f, const uint8_t addr[16], co
 	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0)
 		return;
 	memcpy(key.ip.addr, addr, 16);
-	neigh_learn(c, &key, mac, for_us);
+	neigh_learn(net, &key, mac, for_us);
 }
 
 static void
-solicitation(struct control *c, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
+solicitation(struct net *net, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
 {
 	/* To all nodes when the asker has no address yet (duplicate detection). */
 	static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 	static const uint8_t all_nodes_mac[6] = { 0x33, 0x33, 0, 0, 0, 1 };
-	const struct wire_port *us = c->env.w.ports[f->port].addr;
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
 	const uint8_t *src = f->l3 + 8, *target = icmp + 8;
 	const bool anonymous = memcmp(src, unspecified, 16) == 0;
-	uint8_t *out = c->frame_tx;
+	uint8_t *out = net->frame_tx;
 	uint32_t at;
 
 	if (!is_ours(us, target) || src[0] == 0xff)
 		return;
-	nd_learn(c, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true);
+	nd_learn(net, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true);
 	at = frames_header(out, anonymous ? all_nodes_mac : f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
 	nd_body(start_packet(out + at, target, anonymous ? all_nodes : src, ND_LEN + ND_OPT_LEN),
 		ICMP6_NA, (anonymous ? 0 : NA_SOLICITED) | NA_OVERRIDE, target, us->mac);
 	seal(out + at, ND_LEN + ND_OPT_LEN);
-	frames_send(c, f->port, out, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
+	frames_send(net, f->port, out, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
 }
 
 static void
-echo(struct control *c, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
+echo(struct net *net, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
 {
-	const struct wire_port *us = c->env.w.ports[f->port].addr;
-	uint8_t *out = c->frame_tx;
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
+	uint8_t *out = net->frame_tx;
 	uint32_t at;
 	uint8_t *reply;
 
 	if (!is_ours(us, f->l3 + 24) || f->l3[8] == 0xff ||
-		len + WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN > sizeof(c->frame_tx))
+		len + WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN > sizeof(net->frame_tx))
 		return;
 	at = frames_header(out, f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
 	reply = start_packet(out + at, f->l3 + 24, f->l3 + 8, len);
 	memcpy(reply, icmp, len);
 	reply[0] = ICMP6_ECHO_REPLY;
 	seal(out + at, len);
-	frames_send(c, f->port, out, at + WIRE_IPV6_LEN + len);
+	frames_send(net, f->port, out, at + WIRE_IPV6_LEN + len);
 }
 
 void
-icmp6_receive(struct control *c, const struct frame_in *f)
+icmp6_receive(struct net *net, const struct frame_in *f)
 {
 	const uint8_t *icmp = f->l3 + WIRE_IPV6_LEN;
 	const uint32_t len = be16_load(f->l3 + 4);
 	const bool nd = len >= ND_LEN && f->l3[7] == 255;
 
 	if (f->l3[0] >> 4 != 6 || len < ECHO_LEN || len > f->l3_len - WIRE_IPV6_LEN ||
-		!c->env.w.ports[f->port].addr->has_ipv6 || icmp[1] != 0 ||
+		!net->env->w.ports[f->port].addr->has_ipv6 || icmp[1] != 0 ||
 		icmp6_checksum(f->l3, icmp, len) != 0 || (f->l2[6] & 1) != 0) {
-		c->frames.rx_ignored++;
+		net->frames.rx_ignored++;
 		return;
 	}
 	if (icmp[0] == ICMP6_ECHO)
-		echo(c, f, icmp, len);
+		echo(net, f, icmp, len);
 	else if (icmp[0] == ICMP6_NS && nd)
-		solicitation(c, f, icmp, len);
+		solicitation(net, f, icmp, len);
 	else if (icmp[0] == ICMP6_NA && nd)
-		nd_learn(c, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
-			is_ours(c->env.w.ports[f->port].addr, f->l3 + 24));
+		nd_learn(net, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
+			is_ours(net->env->w.ports[f->port].addr, f->l3 + 24));
 	else
-		c->frames.rx_ignored++;
+		net->frames.rx_ignored++;
 }

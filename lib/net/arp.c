@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "be.h"
-#include "internal.h"
+#include "env.h"
+#include "net.h"
 
 /* ARP over Ethernet and IPv4: RFC 826. */
 
@@ -20,11 +21,11 @@ enum {
 };
 
 static void
-arp_send(struct control *c, uint16_t port, uint16_t tci, uint16_t op, const uint8_t *tha,
+arp_send(struct net *net, uint16_t port, uint16_t tci, uint16_t op, const uint8_t *tha,
 	const uint8_t *tpa)
 {
 	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	const struct wire_port *us = c->env.w.ports[port].addr;
+	const struct wire_port *us = net->env->w.ports[port].addr;
 	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + ARP_LEN];
 	uint32_t at = frames_header(frame, tha != NULL ? tha : broadcast, us->mac, tci, TYPE_ARP);
 	uint8_t *arp = frame + at;
@@ -40,20 +41,20 @@ arp_send(struct control *c, uint16_t port, uint16_t tci, uint16_t op, const uint
 	if (tha != NULL)
 		memcpy(arp + AT_THA, tha, 6);
 	memcpy(arp + AT_TPA, tpa, 4);
-	frames_send(c, port, frame, at + ARP_LEN);
+	frames_send(net, port, frame, at + ARP_LEN);
 }
 
 void
-arp_request(struct control *c, const struct neigh *n)
+arp_request(struct net *net, const struct neigh *n)
 {
-	if (c->env.w.ports[n->port].addr->has_ipv4)
-		arp_send(c, n->port, n->vlan, ARP_REQUEST, NULL, n->ip.addr);
+	if (net->env->w.ports[n->port].addr->has_ipv4)
+		arp_send(net, n->port, n->vlan, ARP_REQUEST, NULL, n->ip.addr);
 }
 
 void
-arp_receive(struct control *c, const struct frame_in *f)
+arp_receive(struct net *net, const struct frame_in *f)
 {
-	const struct wire_port *us = c->env.w.ports[f->port].addr;
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
 	const uint8_t *arp = f->l3;
 	struct neigh_key key = { .ip.family = 4, .port = f->port, .vlan = f->tci & 0xfff };
 	bool for_us;
@@ -62,7 +63,7 @@ arp_receive(struct control *c, const struct frame_in *f)
 	if (f->l3_len < ARP_LEN || be16_load(arp + AT_HTYPE) != 1 ||
 		be16_load(arp + AT_PTYPE) != 0x0800 || arp[AT_HLEN] != 6 || arp[AT_PLEN] != 4 ||
 		!us->has_ipv4) {
-		c->frames.rx_ignored++;
+		net->frames.rx_ignored++;
 		return;
 	}
 	op = be16_load(arp + AT_OP);
@@ -71,8 +72,8 @@ arp_receive(struct control *c, const struct frame_in *f)
 	if (be32_load(arp + AT_SPA) != 0 && arp[AT_SPA] < 224 &&
 		memcmp(arp + AT_SPA, us->ipv4, 4) != 0) {
 		memcpy(key.ip.addr, arp + AT_SPA, 4);
-		neigh_learn(c, &key, arp + AT_SHA, for_us);
+		neigh_learn(net, &key, arp + AT_SHA, for_us);
 	}
 	if (op == ARP_REQUEST && for_us && (arp[AT_SHA] & 1) == 0)
-		arp_send(c, f->port, f->tci, ARP_REPLY, arp + AT_SHA, arp + AT_SPA);
+		arp_send(net, f->port, f->tci, ARP_REPLY, arp + AT_SHA, arp + AT_SPA);
 }

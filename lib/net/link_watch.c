@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "env.h"
 #include "log.h"
+#include "net.h"
 
 #define LINK_EVERY (100 * TIME_NS_PER_MS)
 
@@ -16,9 +17,9 @@ is_small(const struct link_watch *l, uint32_t datagram)
 }
 
 bool
-link_is_down(const struct control *c, uint16_t port)
+link_is_down(const struct net *net, uint16_t port)
 {
-	const struct link_watch *l = &c->links[port];
+	const struct link_watch *l = &net->links[port];
 
 	return l->device_lost || (l->known && !l->seen.up);
 }
@@ -55,12 +56,12 @@ down_text(const struct link_watch *l, const char *port, char *buf, size_t room)
 }
 
 bool
-link_text(const struct control *c, uint16_t port, uint32_t datagram, char *buf, size_t room)
+link_text(const struct net *net, uint16_t port, uint32_t datagram, char *buf, size_t room)
 {
-	const struct link_watch *l = &c->links[port];
-	const struct conf_port *conf = &c->env.w.conf->ports[port];
+	const struct link_watch *l = &net->links[port];
+	const struct conf_port *conf = &net->env->w.conf->ports[port];
 
-	if (link_is_down(c, port)) {
+	if (link_is_down(net, port)) {
 		down_text(l, conf->name, buf, room);
 		return true;
 	}
@@ -77,34 +78,34 @@ link_text(const struct control *c, uint16_t port, uint32_t datagram, char *buf, 
 /* ---- looking -------------------------------------------------------------------------------- */
 
 static void
-tell_down(const struct control *c, uint32_t port)
+tell_down(const struct net *net, uint32_t port)
 {
 	char text[256];
 
-	if (link_text(c, (uint16_t)port, 0, text, sizeof(text)))
+	if (link_text(net, (uint16_t)port, 0, text, sizeof(text)))
 		log_warn("%s", text);
 }
 
 /* Down and up again, in the log and as events; the first look is no event. */
 static void
-changed(struct control *c, uint32_t port, bool was_known)
+changed(struct net *net, uint32_t port, bool was_known)
 {
-	struct link_watch *l = &c->links[port];
+	struct link_watch *l = &net->links[port];
 
-	l->since = c->env.now;
+	l->since = net->env->now;
 	if (was_known)
-		events_port(c, port, l->seen.up);
+		net->up.link(net->up.ctx, port, l->seen.up);
 	if (!l->seen.up)
-		tell_down(c, port);
+		tell_down(net, port);
 	else if (was_known)
-		log_info("the link of port %s is up again", c->env.w.conf->ports[port].name);
+		log_info("the link of port %s is up again", net->env->w.conf->ports[port].name);
 }
 
 static void
-compare_mtu(struct control *c, uint32_t port)
+compare_mtu(struct net *net, uint32_t port)
 {
-	const struct conf_port *conf = &c->env.w.conf->ports[port];
-	struct link_watch *l = &c->links[port];
+	const struct conf_port *conf = &net->env->w.conf->ports[port];
+	struct link_watch *l = &net->links[port];
 	const bool small = is_small(l, conf->mtu);
 	char text[256];
 
@@ -114,25 +115,25 @@ compare_mtu(struct control *c, uint32_t port)
 	if (!small)
 		log_info("interface %s of port %s has mtu %u now: it is large enough",
 			l->seen.interface, conf->name, l->seen.interface_mtu);
-	else if (link_text(c, (uint16_t)port, conf->mtu, text, sizeof(text)) && l->seen.up)
+	else if (link_text(net, (uint16_t)port, conf->mtu, text, sizeof(text)) && l->seen.up)
 		log_warn("%s", text);
 	else
 		l->is_small = false; /* when it is up */
 }
 
 static void
-look(struct control *c, uint32_t port)
+look(struct net *net, uint32_t port)
 {
-	struct link_watch *l = &c->links[port];
+	struct link_watch *l = &net->links[port];
 	const struct link_view before = l->seen;
 	const bool was_known = l->known;
-	int rc = link_look(c->env.w.ports[port].id, &l->seen);
+	int rc = link_look(net->env->w.ports[port].id, &l->seen);
 
 	if (rc == -ENODEV && !l->device_lost) {
 		l->device_lost = true;
-		l->since = c->env.now;
-		events_device(c, port);
-		tell_down(c, port);
+		l->since = net->env->now;
+		net->up.device(net->up.ctx, port);
+		tell_down(net, port);
 	}
 	if (rc != 0) {
 		l->seen = before;
@@ -140,31 +141,31 @@ look(struct control *c, uint32_t port)
 	}
 	l->known = true;
 	if (!was_known || l->seen.up != before.up)
-		changed(c, port, was_known);
-	compare_mtu(c, port);
+		changed(net, port, was_known);
+	compare_mtu(net, port);
 }
 
 void
-link_look_at_all(struct control *c)
+link_look_at_all(struct net *net)
 {
-	c->link_next = c->env.now + LINK_EVERY;
-	for (uint32_t p = 0; p < c->env.w.ports_n; p++)
-		look(c, p);
+	net->link_next = net->env->now + LINK_EVERY;
+	for (uint32_t p = 0; p < net->env->w.ports_n; p++)
+		look(net, p);
 }
 
 void
-link_poll(struct control *c)
+link_poll(struct net *net)
 {
-	if (c->env.now >= c->link_next)
-		link_look_at_all(c);
+	if (net->env->now >= net->link_next)
+		link_look_at_all(net);
 }
 
 /* ---- for others ----------------------------------------------------------------------------- */
 
 void
-link_set_json(const struct control *c, uint16_t port, json_t *o)
+link_set_json(const struct net *net, uint16_t port, json_t *o)
 {
-	const struct link_watch *l = &c->links[port];
+	const struct link_watch *l = &net->links[port];
 	const struct link_view *v = &l->seen;
 	char text[256];
 
@@ -176,21 +177,21 @@ link_set_json(const struct control *c, uint16_t port, json_t *o)
 	json_object_set_new(o, "interface_mtu",
 		v->interface_mtu != 0 ? json_integer(v->interface_mtu) : json_null());
 	json_object_set_new(o, "warning",
-		link_text(c, port, c->env.w.conf->ports[port].mtu, text, sizeof(text))
+		link_text(net, port, net->env->w.conf->ports[port].mtu, text, sizeof(text))
 			? json_string(text)
 			: json_null());
 }
 
 json_t *
-link_json(const struct control *c, uint16_t port)
+link_json(const struct net *net, uint16_t port)
 {
-	const struct conf_port *conf = &c->env.w.conf->ports[port];
-	const struct link_watch *l = &c->links[port];
+	const struct conf_port *conf = &net->env->w.conf->ports[port];
+	const struct link_watch *l = &net->links[port];
 	json_t *o = json_pack("{s:s, s:i}", "port", conf->name, "mtu", (int)conf->mtu);
 
-	link_set_json(c, port, o);
+	link_set_json(net, port, o);
 	json_object_set_new(o, "state_ms",
-		l->known ? json_integer((json_int_t)((c->env.now - l->since) / TIME_NS_PER_MS))
+		l->known ? json_integer((json_int_t)((net->env->now - l->since) / TIME_NS_PER_MS))
 			 : json_null());
 	return o;
 }

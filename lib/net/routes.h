@@ -18,7 +18,7 @@
 #include "refusal.h"
 #include "route.h"
 
-struct control;
+struct net;
 
 /** How many paths of QPs a change of routes or neighbours has moved. */
 struct routes_moved {
@@ -27,25 +27,25 @@ struct routes_moved {
 };
 
 /** The configured routes of every port. @return 0 or -ENOMEM. */
-int routes_init(struct control *c);
-void routes_fini(struct control *c);
+int routes_init(struct net *net);
+void routes_fini(struct net *net);
 /**
  * Whom to send to for an address: itself where it is on the port's link, or the gateway.
  * @return false: there is no route; *hop is the address itself then, for neigh_key.no_route.
  */
 bool routes_hop(
-	const struct control *c, uint16_t port, const struct conf_ip *dest, struct conf_ip *hop);
+	const struct net *net, uint16_t port, const struct conf_ip *dest, struct conf_ip *hop);
 /** The address that a QP's path leads to. */
 const struct conf_ip *routes_dest(const struct neigh_link *link);
 /** Every path over the port that needs a neighbour goes to its next hop as it is now. */
-struct routes_moved routes_changed(struct control *c, uint16_t port);
+struct routes_moved routes_changed(struct net *net, uint16_t port);
 /** @param replaced as route_add(). @return 0 or a refusal. */
-int routes_add(struct control *c, uint16_t port, const struct route *r, struct route *replaced,
+int routes_add(struct net *net, uint16_t port, const struct route *r, struct route *replaced,
 	struct refusal *why);
 /** @param via NULL: whatever it is. @return 0 or a refusal. */
-int routes_del(struct control *c, uint16_t port, const struct route_prefix *to,
+int routes_del(struct net *net, uint16_t port, const struct route_prefix *to,
 	const struct route_addr *via, struct refusal *why);
 /** @param port -1: of every port. */
-json_t *routes_json(const struct control *c, int port);
+json_t *routes_json(const struct net *net, int port);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Congestion notifications that the control lcore sends for a QP: knob cc.cnp_path=control. */
-#include "frames.h"
 #include "internal.h"
 
 /*
@@ -8,11 +7,11 @@
  * goes out as all frames of the control lcore do.
  */
 void
-cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
+qp_cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 {
 	struct qp_rec *rec = qp_admin_find(c, m->cnp.qpn);
 	struct wire_template t;
-	uint8_t *frame = c->frame_tx;
+	uint8_t *frame = c->net.frame_tx;
 	uint32_t len;
 
 	if (rec != NULL)
@@ -23,5 +22,7 @@ cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker)
 	wire_template_init(&t, &rec->attr.path, rec->attr.pkey, rec->attr.dest_qp_num);
 	len = wire_cnp_write(&t, frame, &rec->qp->cnp);
 	icrc_seal(c->env.w.crc, frame, t.l3_off, t.ipv6 != 0, len);
-	frames_send_cnp(c, rec, frame, len);
+	frames_send_cnp(&c->net,
+		&(struct frames_cnp){ rec->qp->qpn, (uint16_t)rec->port, rec->qp->worker }, frame,
+		len);
 }

@@ -16,9 +16,7 @@
 
 #define FRAME_MAX 16384
 
-struct control;
-struct mbox_msg;
-struct qp_rec;
+struct net;
 struct rte_mbuf;
 struct wire_port;
 
@@ -41,14 +39,20 @@ struct frame_stats {
 	uint64_t tx_lost;
 };
 
+/** Whose CNP a frame is, and how it leaves. */
+struct frames_cnp {
+	uint32_t qpn;
+	uint16_t port;   /* index */
+	uint16_t worker; /* the QP's */
+};
+
 /** Frame of a PACKET message; the mbuf is freed. */
-void frames_receive(struct control *c, struct rte_mbuf *m, uint16_t dpdk_port);
+void frames_receive(struct net *net, struct rte_mbuf *m, uint16_t dpdk_port);
 /** Hand a frame to the port's worker. Frames below 60 bytes are padded. @return 0 or -errno. */
-int frames_send(struct control *c, uint16_t port, const uint8_t *frame, uint32_t len);
-/** The CNP that a worker asks for (CC-04). */
-void cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker);
+int frames_send(struct net *net, uint16_t port, const uint8_t *frame, uint32_t len);
 /** As frames_send(), on the QP's worker, which is told that it is the QP's CNP. */
-int frames_send_cnp(struct control *c, struct qp_rec *rec, const uint8_t *frame, uint32_t len);
+int frames_send_cnp(
+	struct net *net, const struct frames_cnp *of, const uint8_t *frame, uint32_t len);
 /** Start a frame: Ethernet header, and a tag when tci is not 0. @return bytes written. */
 uint32_t frames_header(
 	uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci, uint16_t ethertype);
@@ -58,11 +62,11 @@ uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
 /** fe80::/64 with the modified EUI-64 of the port's MAC (RFC 4291). */
 void frames_link_local(const struct wire_port *us, uint8_t out[16]);
 
-void arp_receive(struct control *c, const struct frame_in *f);
-void arp_request(struct control *c, const struct neigh *n);
-void icmp_receive(struct control *c, const struct frame_in *f);
-void icmp6_receive(struct control *c, const struct frame_in *f);
+void arp_receive(struct net *net, const struct frame_in *f);
+void arp_request(struct net *net, const struct neigh *n);
+void icmp_receive(struct net *net, const struct frame_in *f);
+void icmp6_receive(struct net *net, const struct frame_in *f);
 /** Neighbour solicitation. */
-void icmp6_solicit(struct control *c, const struct neigh *n);
+void icmp6_solicit(struct net *net, const struct neigh *n);
 
 #endif

@@ -4,39 +4,40 @@
 #include <errno.h>
 #include <string.h>
 
-#include "internal.h"
+#include "env.h"
 #include "log.h"
+#include "net.h"
 
 int
-routes_init(struct control *c)
+routes_init(struct net *net)
 {
 	int rc = 0;
 
-	for (uint32_t p = 0; p < c->env.w.ports_n && rc == 0; p++) {
+	for (uint32_t p = 0; p < net->env->w.ports_n && rc == 0; p++) {
 		uint8_t local[16];
 
-		frames_link_local(c->env.w.ports[p].addr, local);
-		rc = conf_routes_make(&c->env.w.conf->ports[p], local, &c->routes[p], NULL);
+		frames_link_local(net->env->w.ports[p].addr, local);
+		rc = conf_routes_make(&net->env->w.conf->ports[p], local, &net->routes[p], NULL);
 	}
 	return rc;
 }
 
 void
-routes_fini(struct control *c)
+routes_fini(struct net *net)
 {
-	for (uint32_t p = 0; p < c->env.w.ports_n; p++)
-		route_fini(&c->routes[p]);
+	for (uint32_t p = 0; p < net->env->w.ports_n; p++)
+		route_fini(&net->routes[p]);
 }
 
 bool
-routes_hop(const struct control *c, uint16_t port, const struct conf_ip *dest, struct conf_ip *hop)
+routes_hop(const struct net *net, uint16_t port, const struct conf_ip *dest, struct conf_ip *hop)
 {
 	const struct route_addr to = conf_route_addr(dest);
-	const struct route *r = route_find(&c->routes[port], &to);
+	const struct route *r = route_find(&net->routes[port], &to);
 
 	*hop = *dest;
 	if (r == NULL)
-		return neigh_is_static(c, port, dest);
+		return neigh_is_static(net, port, dest);
 	if (r->source != ROUTE_CONNECTED)
 		memcpy(hop->addr, r->via.addr, sizeof(hop->addr));
 	return true;
@@ -45,35 +46,31 @@ routes_hop(const struct control *c, uint16_t port, const struct conf_ip *dest, s
 const struct conf_ip *
 routes_dest(const struct neigh_link *link)
 {
-	const struct qp_rec *rec = link->rec;
-
-	return link == &rec->alt_link ? &rec->alt_ah.dest_ip : &rec->ah.dest_ip;
+	return &link->ah->dest_ip;
 }
 
 static void
-reroute(struct control *c, struct neigh_link *link, struct routes_moved *m)
+reroute(struct net *net, struct neigh_link *link, struct routes_moved *m)
 {
-	const struct qp_rec *rec = link->rec;
-	const struct conf_ah *ah = link == &rec->alt_link ? &rec->alt_ah : &rec->ah;
+	const struct conf_ah *ah = link->ah;
 	/* The path's tag, not the entry's: a fixed neighbour stands for all tags. */
 	struct neigh_key key = { .port = link->neigh->port,
 		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 
-	key.no_route = !routes_hop(c, key.port, routes_dest(link), &key.ip);
-	rc = neigh_reroute(c, &key, link);
+	key.no_route = !routes_hop(net, key.port, routes_dest(link), &key.ip);
+	rc = neigh_reroute(net, &key, link);
 	if (rc < 0)
-		log_error("QP %u keeps its next hop: no room for another neighbour",
-			link->rec->qp->qpn);
+		log_error("QP %u keeps its next hop: no room for another neighbour", link->qpn);
 	m->moved += rc == 1;
 	m->unreachable += rc == 1 && key.no_route;
 }
 
 struct routes_moved
-routes_changed(struct control *c, uint16_t port)
+routes_changed(struct net *net, uint16_t port)
 {
 	struct routes_moved m = { 0 };
-	struct neigh *n = TAILQ_FIRST(&c->neighs.all), *next;
+	struct neigh *n = TAILQ_FIRST(&net->neighs.all), *next;
 
 	/*
 	 * An entry goes with its last link; those that are made meanwhile stand at the end. Nothing
@@ -85,7 +82,7 @@ routes_changed(struct control *c, uint16_t port)
 		next = TAILQ_NEXT(n, all);
 		for (; n->port == port && link != NULL; link = after) {
 			after = TAILQ_NEXT(link, on);
-			reroute(c, link, &m);
+			reroute(net, link, &m);
 			if (after == NULL)
 				break; /* n may be gone */
 		}
@@ -115,25 +112,25 @@ refuse_route(enum route_fault f, const struct route_prefix *to, const struct rou
 }
 
 int
-routes_add(struct control *c, uint16_t port, const struct route *r, struct route *replaced,
+routes_add(struct net *net, uint16_t port, const struct route *r, struct route *replaced,
 	struct refusal *why)
 {
-	const enum route_fault f = route_add(&c->routes[port], r, replaced);
+	const enum route_fault f = route_add(&net->routes[port], r, replaced);
 
 	return f == ROUTE_OK ? 0 : refuse_route(f, &r->to, &r->via, why);
 }
 
 int
-routes_del(struct control *c, uint16_t port, const struct route_prefix *to,
+routes_del(struct net *net, uint16_t port, const struct route_prefix *to,
 	const struct route_addr *via, struct refusal *why)
 {
-	const enum route_fault f = route_del(&c->routes[port], to, via);
+	const enum route_fault f = route_del(&net->routes[port], to, via);
 
 	return f == ROUTE_OK ? 0 : refuse_route(f, to, via, why);
 }
 
 json_t *
-routes_json(const struct control *c, int port)
+routes_json(const struct net *net, int port)
 {
 	static const char *const sources[] = { [ROUTE_CONNECTED] = "connected",
 		[ROUTE_CONFIGURED] = "configured",
@@ -141,8 +138,8 @@ routes_json(const struct control *c, int port)
 	char to[ROUTE_TEXT], via[ROUTE_TEXT];
 	json_t *list = json_array();
 
-	for (uint32_t p = 0; p < c->env.w.ports_n; p++) {
-		const struct route_table *t = &c->routes[p];
+	for (uint32_t p = 0; p < net->env->w.ports_n; p++) {
+		const struct route_table *t = &net->routes[p];
 
 		for (uint32_t i = 0; i < t->n && (port < 0 || (uint32_t)port == p); i++) {
 			const struct route *r = &t->v[i];
@@ -150,7 +147,7 @@ routes_json(const struct control *c, int port)
 
 			json_array_append_new(
 				list, json_pack("{s:s, s:s, s:o, s:o, s:s}", "port",
-					      c->env.w.conf->ports[p].name, "to",
+					      net->env->w.conf->ports[p].name, "to",
 					      route_prefix_text(&r->to, to), "via",
 					      own ? json_null()
 						  : json_string(route_addr_text(&r->via, via)),

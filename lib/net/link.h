@@ -5,7 +5,7 @@
  * @file link.h  A port's link: the driver's word, and the kernel's where it has an interface.
  *
  * Owner:   control lcore.
- * Memory:  one record for each port, in struct control.
+ * Memory:  one record for each port, in struct net.
  * Time:    a look every 100 ms.
  * Depends: DPDK.
  * Spec:    AE-07.
@@ -19,7 +19,7 @@
 
 #include "clock.h"
 
-struct control;
+struct net;
 
 struct link_view {
 	bool up;
@@ -44,21 +44,21 @@ struct link_watch {
 /** @return 0; -ENODEV: the device is gone; another -errno: the driver cannot tell. A few us. */
 int link_look(uint16_t port, struct link_view *out);
 /** Look at all links: changes are events, and in the log (AE-07). */
-void link_look_at_all(struct control *c);
+void link_look_at_all(struct net *net);
 /** The same when it is time. */
-void link_poll(struct control *c);
-bool link_is_down(const struct control *c, uint16_t port);
+void link_poll(struct net *net);
+bool link_is_down(const struct net *net, uint16_t port);
 /** "UP", "DOWN", "UNKNOWN" */
 const char *link_state_name(const struct link_watch *l);
 /** Adds state, link_speed_mbps, interface, interface_mtu and warning to a port's object. */
-void link_set_json(const struct control *c, uint16_t port, json_t *o);
+void link_set_json(const struct net *net, uint16_t port, json_t *o);
 /** The same as an object of its own, for explanations. */
-json_t *link_json(const struct control *c, uint16_t port);
+json_t *link_json(const struct net *net, uint16_t port);
 /**
  * What is wrong with the port's link, as a sentence.
  * @param datagram the longest IP datagram that matters, bytes: an interface that is smaller is
  * wrong. @return false: nothing is.
  */
-bool link_text(const struct control *c, uint16_t port, uint32_t datagram, char *buf, size_t room);
+bool link_text(const struct net *net, uint16_t port, uint32_t datagram, char *buf, size_t room);
 
 #endif

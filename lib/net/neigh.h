@@ -24,15 +24,16 @@
 #define NEIGH_BUCKETS 4096
 #define NEIGH_FAILED  5 /* requests without an answer: still asked, but said to have failed */
 
-struct control;
-struct qp_rec;
+struct net;
 
 /** One path of a QP, and who is at its end. */
 struct neigh_link {
 	struct neigh *neigh; /* NULL: none, or its MAC was given */
 	TAILQ_ENTRY(neigh_link) on;
-	struct qp_rec *rec;
-	uint32_t turn; /* of neigh->turn, as the worker has it */
+	const struct conf_ah *ah; /* where the path leads to */
+	void *user;               /* whose path it is: struct net_up */
+	uint32_t qpn;             /* the same, for the log */
+	uint32_t turn;            /* of neigh->turn, as the worker has it */
 };
 
 enum neigh_state {
@@ -89,25 +90,25 @@ struct neigh_key {
 void neigh_init(struct neigh_table *t);
 void neigh_fini(struct neigh_table *t);
 /** Static entries of the configuration. @return 0 or -ENOMEM. */
-int neigh_configure(struct control *c);
+int neigh_configure(struct net *net);
 /** The path goes there: find or make the entry and link it. @return 0, -ENOMEM, -ENOSPC. */
-int neigh_use(struct control *c, const struct neigh_key *key, struct neigh_link *link);
+int neigh_use(struct net *net, const struct neigh_key *key, struct neigh_link *link);
 /** The path does not go there any more. */
-void neigh_leave(struct control *c, struct neigh_link *link);
+void neigh_leave(struct net *net, struct neigh_link *link);
 /** `link` goes where `other` goes. */
-void neigh_join(struct control *c, struct neigh_link *link, const struct neigh_link *other);
+void neigh_join(struct net *net, struct neigh_link *link, const struct neigh_link *other);
 /**
  * The path of a QP that runs goes there from now on: as neigh_use(), and the worker is told of the
  * new MAC, or that there is none yet. @return 1 if it went elsewhere before; 0, -ENOMEM, -ENOSPC.
  */
-int neigh_reroute(struct control *c, const struct neigh_key *key, struct neigh_link *link);
+int neigh_reroute(struct net *net, const struct neigh_key *key, struct neigh_link *link);
 /**
  * Somebody said where they are. Static entries stay; others change when known, or when
  * `for_us` (they asked for one of our addresses, or answered us).
  */
-void neigh_learn(struct control *c, const struct neigh_key *key, const uint8_t mac[6], bool for_us);
+void neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], bool for_us);
 /** Does a fixed entry say that this address is on the port's link? */
-bool neigh_is_static(const struct control *c, uint16_t port, const struct conf_ip *ip);
+bool neigh_is_static(const struct net *net, uint16_t port, const struct conf_ip *ip);
 /** Is there a MAC to send to? */
 static inline bool
 neigh_has_mac(const struct neigh *n)
@@ -115,29 +116,29 @@ neigh_has_mac(const struct neigh *n)
 	return n->state == NEIGH_REACHABLE || n->state == NEIGH_STALE || n->state == NEIGH_STATIC;
 }
 /** Requests that are due, and updates of QPs whose neighbour changed. @return pieces of work. */
-uint32_t neigh_poll(struct control *c);
+uint32_t neigh_poll(struct net *net);
 
 /* neigh_admin.c: what an operator does to the table */
 /** A fixed entry, in place of what is known of the address. @return 0, -ENOMEM, -ENOSPC. */
-int neigh_fix(struct control *c, uint16_t port, const struct conf_ip *ip, const uint8_t mac[6]);
+int neigh_fix(struct net *net, uint16_t port, const struct conf_ip *ip, const uint8_t mac[6]);
 /**
  * Forget an address, fixed or not; one that QPs use is asked for anew, and they keep the MAC until
  * there is an answer. @return how many entries it had.
  */
-uint32_t neigh_forget(struct control *c, uint16_t port, const struct conf_ip *ip);
+uint32_t neigh_forget(struct net *net, uint16_t port, const struct conf_ip *ip);
 /** The same with all that are not fixed. @param port -1: every port. @return how many. */
-uint32_t neigh_flush(struct control *c, int port);
+uint32_t neigh_flush(struct net *net, int port);
 
 /* neigh_view.c: what there is to say of them */
 /** "INCOMPLETE"; "FAILED" after so many requests in vain. */
 const char *neigh_state_name(enum neigh_state state, uint32_t tries);
-json_t *neigh_list_json(struct control *c);
+json_t *neigh_list_json(struct net *net);
 /**
  * Who is at the end of a path, for qp_query and explanations: ip, state, mac, how often and when it
  * was asked. null: the MAC was given with the path, or there is no path.
  */
-json_t *neigh_json(const struct control *c, const struct neigh_link *link);
+json_t *neigh_json(const struct net *net, const struct neigh_link *link);
 /** The same as a sentence; false: there is nothing to say. */
-bool neigh_text(const struct control *c, const struct neigh_link *link, char *buf, size_t room);
+bool neigh_text(const struct net *net, const struct neigh_link *link, char *buf, size_t room);
 
 #endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Neighbours, turn by turn: who is asked for, and whose paths have a new MAC. */
+#include <arpa/inet.h>
+
+#include "env.h"
+#include "log.h"
+#include "neigh_table.h"
+#include "net.h"
+
+/* Work of one turn: the control lcore has other things to do too. */
+#define REQUESTS_PER_TURN 32
+#define UPDATES_PER_TURN  64
+
+static ns_t
+request_gap(uint32_t tries)
+{
+	if (tries == 1)
+		return 100 * TIME_NS_PER_MS;
+	return tries == 2 ? 200 * TIME_NS_PER_MS : TIME_NS_PER_S;
+}
+
+static void
+send_request(struct net *net, struct neigh *n)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (n->ip.family == 4)
+		arp_request(net, n);
+	else
+		icmp6_solicit(net, n);
+	n->first_try = n->tries == 0 ? net->env->now : n->first_try;
+	n->last_try = net->env->now;
+	n->asked++;
+	n->next = net->env->now + request_gap(++n->tries);
+	if (n->tries == NEIGH_FAILED)
+		log_warn("port %s: neighbour %s does not answer; still asking",
+			net->env->w.conf->ports[n->port].name, neigh_ip_text(&n->ip, text));
+}
+
+static uint32_t
+send_requests(struct net *net)
+{
+	uint32_t sent = 0;
+	struct neigh *n, *next;
+
+	for (n = TAILQ_FIRST(&net->neighs.waiting); n != NULL && sent < REQUESTS_PER_TURN;
+		n = next) {
+		next = TAILQ_NEXT(n, waits);
+		if (n->next > net->env->now)
+			continue;
+		send_request(net, n);
+		/* To the end, so that all of a long list have their turn. */
+		TAILQ_REMOVE(&net->neighs.waiting, n, waits);
+		TAILQ_INSERT_TAIL(&net->neighs.waiting, n, waits);
+		sent++;
+	}
+	return sent;
+}
+
+/* Paths to a neighbour whose MAC is new; those done go to the list's end. */
+static uint32_t
+update_links(struct net *net, struct neigh *n, uint32_t room)
+{
+	uint32_t done = 0;
+	struct neigh_link *link;
+
+	while (done < room) {
+		link = TAILQ_FIRST(&n->links);
+		if (link == NULL || link->turn == n->turn) {
+			neigh_set_changed(&net->neighs, n, false);
+			break;
+		}
+		if (net->up.new_mac(net->up.ctx, link) != 0)
+			break; /* no room for messages: next turn */
+		link->turn = n->turn;
+		TAILQ_REMOVE(&n->links, link, on);
+		TAILQ_INSERT_TAIL(&n->links, link, on);
+		done++;
+	}
+	return done;
+}
+
+uint32_t
+neigh_poll(struct net *net)
+{
+	uint32_t work = send_requests(net);
+	uint32_t room = UPDATES_PER_TURN;
+	struct neigh *n;
+
+	while (room > 0 && (n = TAILQ_FIRST(&net->neighs.changed)) != NULL) {
+		const uint32_t done = update_links(net, n, room);
+
+		work += done;
+		room -= done;
+		if (n->is_changed)
+			break;
+	}
+	return work;
+}
