@@ -4,7 +4,7 @@
 /**
  * @file complete.h  Adding a completion: a place for it, and what follows when it is there.
  *
- * Owner:   complete.c, stage_06_respond_fast.h; the worker's lcore.
+ * Owner:   complete.c, stage_06_fast.c; the worker's lcore.
  * Memory:  the completion queue's.
  * Depends: pipeline_priv.h.
  *

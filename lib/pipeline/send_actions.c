@@ -47,14 +47,6 @@ count_cause(struct worker *w, struct qp *qp, uint8_t cause)
 			count_qp(w, qp, (enum stats_counter)stat[cause][i]);
 }
 
-void
-pipeline_unmatched(struct worker *w, struct qp *qp)
-{
-	count_qp(w, qp, STAT_rx_responses_unmatched);
-	if (qp->req.sending != qp->req.tail || qp->sq.feed != NULL)
-		pipeline_send_wake(w, qp);
-}
-
 /* ---- reports --------------------------------------------------------------------------------- */
 
 /** What a QP's failure is told by: the response, or the oldest request that is not acknowledged. */

@@ -29,8 +29,6 @@ is_fed(const struct qp *qp)
 /** Carry a verdict out. @param p the response, or NULL. */
 void pipeline_act_requester(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
-/** The same for requester_is_ghost_ack(). */
-void pipeline_unmatched(struct worker *w, struct qp *qp);
 /**
  * Requests from position `first` on have succeeded: completions in posting order (REQ-08). The
  * ring's entries are given back before anybody can hear of it.

@@ -32,11 +32,6 @@ stage_complete(struct worker *w, struct burst *b, uint32_t i)
 	struct requester_verdict v;
 	bool fatal;
 
-	if (requester_is_ghost_ack(&qp->req, p) && !traced(w, qp)) {
-		count(w, b->port[i], qp, STAT_rx_responses);
-		pipeline_unmatched(w, qp);
-		return;
-	}
 	requester_response(&qp->req, p, w->now, &v);
 	count(w, b->port[i], qp, STAT_rx_responses);
 	if (UNLIKELY(v.fault != VERDICT_NO_FAULT)) {

@@ -4,9 +4,7 @@
  * for; carrying its verdict out is in actions.c.
  */
 #include "failure.h"
-#include "stage_06_respond_fast.h"
-#include "stage_06_refuse_fast.h"
-#include "stage_06_complete_fast.h"
+#include "stage_06_fast.h"
 
 /**
  * Read the receive queue's head into the QP's private copy, then check the copy: the host may
@@ -144,8 +142,8 @@ static const uint16_t counter_stat[] = {
 	[RC_SILENT] = STAT_resp_silent_drops,
 };
 
-static void
-trace_request(struct worker *w, const struct context *c, const struct responder_verdict *v)
+void
+pipeline_trace_request(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
 	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 				    .qpn = c->qp->qpn,
@@ -208,7 +206,7 @@ request(struct worker *w, struct burst *b, uint32_t i)
 		refused_request(w, b, i, &c, &v);
 	pipeline_act_responder(w, &c, &v);
 	if (traced(w, c.qp))
-		trace_request(w, &c, &v);
+		pipeline_trace_request(w, &c, &v);
 }
 
 /** What is no request: CNPs, and responses, which are stage 6's. */
@@ -224,7 +222,7 @@ other(struct worker *w, struct burst *b, uint32_t i)
 	stage_complete(w, b, i);
 }
 
-/** Any packet. */
+/** Full path: any packet. */
 static __attribute__((noinline)) void
 respond(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -248,129 +246,18 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 		request(w, b, i);
 }
 
-/** trace_request() of a plain packet: what its verdict would say. */
-static __attribute__((noinline)) void
-plain_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
-{
-	const struct responder_verdict v = { .rule = (uint16_t)rule,
-		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
-		.fault = VERDICT_NO_FAULT };
-
-	trace_request(w, &(const struct context){ .qp = qp, .p = p }, &v);
-}
-
-/**
- * ACKNOWLEDGE packets from this one on.
- * @param one_port all of the burst came to one port.
- * @return how many; 0: it is not plain, and nothing was done.
- */
-static ALWAYS_INLINE uint32_t
-plain_acks(struct worker *w, struct burst *b, uint32_t i, bool one_port, struct plain_counts *n)
-{
-	const uint32_t end = one_port ? b->n : i + 1;
-	struct qp *qp = b->qp[i];
-	struct acks a;
-
-	if (UNLIKELY(!one_port && b->port[i] != b->port[0]))
-		return 0;
-	if (UNLIKELY(!plain_responses(w, b, i, end, &a))) {
-		if (!plain_ghosts(w, b, i, end, &a))
-			return 0;
-		n->ghosts += a.n;
-	}
-	n->acks += a.n;
-	qp_count(w, qp, STAT_rx_responses, a.n);
-	qp_count(w, qp, STAT_rcvd_pkts, a.n);
-	qp_count(w, qp, STAT_rx_packets, a.n);
-	qp_count(w, qp, STAT_rx_bytes, a.bytes);
-	return a.n;
-}
-
-/** @return false: the packet is not plain, and nothing was done. */
-static ALWAYS_INLINE bool
-plain(struct worker *w, struct burst *b, uint32_t i, const struct place *at, struct plain_counts *n)
-{
-	const struct wire_pkt *p = &b->pkt[i];
-	struct qp *qp = b->qp[i];
-	enum responder_rule rule = RULE_WRITE;
-
-	if (UNLIKELY(!plain_qp(w, qp, p))) {
-		return false;
-	} else if (LIKELY(p->opcode == OP_RC_WRITE_ONLY) && LIKELY(plain_write(w, qp, p, at))) {
-		qp_count(w, qp, STAT_rx_write_requests, 1);
-		n->writes++;
-	} else if (p->opcode == OP_RC_SEND_ONLY && LIKELY(plain_send(w, qp, p, at))) {
-		rule = RULE_SEND_ONLY;
-		qp_count(w, qp, STAT_rx_send_requests, 1);
-		n->sends++;
-	} else if (plain_duplicate(w, qp, p)) {
-		rule = op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE;
-		qp_count(w, qp, STAT_duplicate_request, 1);
-		n->duplicates++;
-	} else if (UNLIKELY(traced(w, qp)) || !plain_refused(w, b, i, n)) {
-		return false;
-	}
-	qp_count(w, qp, STAT_rcvd_pkts, 1);
-	qp_count(w, qp, STAT_rx_packets, 1);
-	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
-	if (traced(w, qp))
-		plain_trace(w, qp, p, rule);
-	return true;
-}
-
 void
 stage_respond(struct worker *w, struct burst *b)
 {
-	struct plain_counts n = { 0 };
-	struct place at[PIPELINE_BURST];
-	uint32_t sends = 0, done = 0;
-	bool one_port, calm;
+	uint32_t done = 0;
+	struct fast f;
 
 	if (b->n == 0)
 		return;
-	/* Packets of several ports are in a burst of handed-over ones only. */
-	one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
-	for (uint32_t i = 0; i < b->n; i++) {
-		sends |= (uint32_t)plain_place(w, b->qp[i], &b->pkt[i], &at[i]) << i;
-		if (op_has_all(b->pkt[i].op, OPF_READ | OPF_RESPONSE))
-			response_place_fetch(w, b->qp[i], &b->pkt[i]);
-	}
-	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(sends);
-
-		plain_posted(w, b->qp[i], &at[i]);
-	}
-	calm = one_port;
-	for (uint32_t i = 0, done_at_once = 0; i < b->n; i++) {
-		if (LIKELY(calm)) {
-			const uint32_t next = plain_writes(w, b, i, at);
-
-			n.writes += next - i;
-			i = next;
-			if (LIKELY(i == b->n))
-				break;
-		}
-		if (b->pkt[i].opcode == OP_RC_ACKNOWLEDGE) {
-			done_at_once = plain_acks(w, b, i, one_port, &n);
-			if (LIKELY(done_at_once != 0)) {
-				/* The queue for completions may have been full. */
-				calm = calm && qp_state_of(b->qp[i]) == QPS_RTS;
-				i += done_at_once - 1;
-				continue;
-			}
-		} else if (UNLIKELY(b->qp[i]->resp.latched) && one_port && i + 1 < b->n &&
-			   b->qp[i] == b->qp[i + 1] &&
-			   (done_at_once = refused_run(w, b, i, b->n, &n)) != 0) {
-			calm = false;
-			i += done_at_once - 1;
-			continue;
-		} else if (LIKELY(one_port || b->port[i] == b->port[0]) &&
-			   LIKELY(plain(w, b, i, &at[i], &n))) {
-			calm = calm && !b->qp[i]->resp.latched;
-			continue;
-		}
-		calm = false;
-		/* It may answer in the buffer of one before it. */
+	pipeline_fast_begin(w, b, &f);
+	for (uint32_t i = 0; (i = pipeline_fast_run(w, b, i, &f)) < b->n; i++) {
+		f.calm = false;
+		/* The full path may answer in the buffer of a packet before this one. */
 		mbufs_done(w, b, done, i);
 		respond(w, b, i);
 		mbuf_done(w, b->m[i]);
@@ -378,5 +265,5 @@ stage_respond(struct worker *w, struct burst *b)
 	}
 	mbufs_done(w, b, done, b->n);
 	naks_send(w);
-	plain_end(w, b->port[0], &n);
+	pipeline_fast_end(w, b, &f);
 }

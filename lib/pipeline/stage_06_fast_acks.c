@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_06_COMPLETE_FAST_H
-#define STAGE_06_COMPLETE_FAST_H
-/**
- * @file stage_06_complete_fast.h  Usual ACKs, and ACKs of nothing that waits.
- *
- * Owner:   stage_06_respond.c; the worker's lcore.
- * Memory:  none.
- * Depends: pipeline_priv.h, requester_fast.h.
- *
- * Whatever is not plain returns false with nothing done, and goes to stage_complete(), which would
- * come to the same.
+/*
+ * Stage 6, fast path: positive ACKs that acknowledge only SENDs and WRITEs sent once, and positive
+ * ACKs of nothing that is outstanding.
  */
-#include "mem_reach.h"
-#include "pipeline_priv.h"
 #include "requester_fast.h"
+#include "stage_06_fast.h"
 
 /** ACKs of a burst that one stands for. */
 struct acks {
@@ -22,11 +13,7 @@ struct acks {
 	uint32_t bytes; /* of their frames */
 };
 
-/**
- * Positive ACKs of one QP that stand one behind the other, with rising PSNs.
- * @param end one behind the last packet that may be looked at.
- * @return false: the first is not such a one.
- */
+/** Find ACKs of one QP in a row, with rising PSNs. @return false: the first is none. */
 static ALWAYS_INLINE bool
 acks_find(const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 {
@@ -50,9 +37,9 @@ acks_find(const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 	return LIKELY(at != i);
 }
 
-/** @param a out. @return false: nothing was done. */
+/** ACKs of what is outstanding. @param a out. @return false: nothing was done. */
 static ALWAYS_INLINE bool
-plain_responses(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a)
+acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a)
 {
 	struct qp *qp = b->qp[i];
 	struct requester *r = &qp->req;
@@ -74,12 +61,11 @@ plain_responses(struct worker *w, const struct burst *b, uint32_t i, uint32_t en
 }
 
 /**
- * ACKs of nothing that is outstanding, one behind the other: all that comes of them is a count
- * (REQ-CLS-E-01).
- * @param end, out as above. @return false: the first is not such a one.
+ * ACKs of nothing that is outstanding, in a row: they are counted, nothing else (REQ-CLS-E-01).
+ * @param out as above. @return false: the first is none.
  */
 static __attribute__((noinline)) bool
-plain_ghosts(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
+acks_unmatched(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 {
 	struct qp *qp = b->qp[i];
 	uint32_t at = i, bytes = 0;
@@ -103,34 +89,22 @@ plain_ghosts(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, 
 	return true;
 }
 
-/**
- * Fetch, for writing, where the data of a READ response will go if it is in order: it is the
- * answer to the request so many PSNs behind the oldest one, or a part of that.
- */
-static ALWAYS_INLINE void
-response_place_fetch(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+uint32_t
+pipeline_fast_acks(
+	struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct fast_counts *n)
 {
-	const struct requester *r = &qp->req;
-	uint32_t at = psn_distance(p->psn, r->una), started = r->fresh - r->head;
-	const struct mem_region *region;
-	const struct requester_wr *wr;
-	const struct ring_sge *g;
-	uint64_t offset = 0;
-	uint8_t *host;
+	struct qp *qp = b->qp[i];
+	struct acks a;
 
-	if (started == 0)
-		return;
-	if (at >= started || !psn_eq(r->wr[(r->head + at) & r->wr_mask].first, p->psn))
-		at = 0;
-	wr = &r->wr[(r->head + at) & r->wr_mask];
-	if (wr->opcode != WR_RDMA_READ || wr->num_sge != 1)
-		return;
-	if (at == 0)
-		offset = (uint64_t)psn_distance(p->psn, wr->first) * r->pmtu;
-	g = request_sges(qp, r->head + at);
-	host = mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, ACCESS_LOCAL_WRITE, &region);
-	if (host != NULL && offset < g->length)
-		__builtin_prefetch(host + offset, 1);
+	if (UNLIKELY(!acks_take(w, b, i, end, &a))) {
+		if (!acks_unmatched(w, b, i, end, &a))
+			return 0;
+		n->unmatched += a.n;
+	}
+	n->acks += a.n;
+	qp_count(w, qp, STAT_rx_responses, a.n);
+	qp_count(w, qp, STAT_rcvd_pkts, a.n);
+	qp_count(w, qp, STAT_rx_packets, a.n);
+	qp_count(w, qp, STAT_rx_bytes, a.bytes);
+	return a.n;
 }
-
-#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stage 6, fast path: WRITE ONLY, SEND ONLY, and duplicates of both, and the loop over a burst that
+ * hands the rest to the other files of the fast path, or leaves it to the full path.
+ */
+#include "complete.h"
+#include "mem_reach.h"
+#include "stage_06_fast.h"
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/** What its verdict would say in the recorder. */
+static __attribute__((noinline)) void
+fast_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
+{
+	const struct responder_verdict v = { .rule = (uint16_t)rule,
+		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
+		.fault = VERDICT_NO_FAULT };
+
+	pipeline_trace_request(w, &(const struct context){ .qp = qp, .p = p }, &v);
+}
+
+/** Owe an ACK of the newest request, at the end of the burst; the QP's answer queue is empty. */
+static ALWAYS_INLINE void
+fast_ack(struct worker *w, struct qp *qp, psn_t newest)
+{
+	ASSERT(psn_eq(newest, responder_newest(&qp->resp)));
+	ack_owe(w, qp,
+		ack_tail(responder_ack_syndrome(&qp->resp, UINT32_MAX), newest.v, qp->resp.msn));
+}
+
+/** Does what place_find() saw of the WRITE ONLY still hold, after packets of the full path? */
+static ALWAYS_INLINE bool
+place_holds(const struct worker *w, const struct burst *b, uint32_t i, const struct fast *f)
+{
+	const struct qp *qp = b->qp[i];
+
+	return (f->one_port || b->port[i] == b->port[0]) && fast_qp(w, qp, &b->pkt[i]) &&
+	       mem_is_valid(f->at[i].region) &&
+	       responder_fits_fast(&qp->resp, &b->pkt[i], ACCESS_REMOTE_WRITE);
+}
+
+/** WRITE ONLYs at ePSN whose place is known, from b->pkt[i] on. @return the first that is left. */
+static ALWAYS_INLINE uint32_t
+fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
+	const uint32_t from = i;
+
+	for (; i < b->n; i++) {
+		const struct wire_pkt *p = &b->pkt[i];
+		struct qp *qp = b->qp[i];
+
+		if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY) || UNLIKELY(f->at[i].host == NULL) ||
+			UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
+			(UNLIKELY(!calm) && !place_holds(w, b, i, f)))
+			break;
+		fast_copy(f->at[i].host, wire_payload(p), p->payload_len);
+		responder_take_fast(&qp->resp);
+		if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+			fast_ack(w, qp, p->psn);
+		qp_few_write(qp, p->frame_len);
+		if (traced(w, qp))
+			fast_trace(w, qp, p, RULE_WRITE);
+	}
+	f->n.writes += i - from;
+	return i;
+}
+
+/** The completion of a SEND ONLY, of which `slot` is the place. */
+static ALWAYS_INLINE void
+send_completion(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint64_t wr_id,
+	struct ring_cqe *slot)
+{
+	slot->wr_id = wr_id;
+	slot->qp_num = qp->qpn;
+	slot->byte_len = p->payload_len;
+	slot->imm_data = 0;
+	slot->vendor_err = 0;
+	slot->src_qp = 0;
+	slot->psn = p->psn.v;
+	slot->time_ns = w->now;
+	slot->cause = RULE_SEND_ONLY;
+	slot->status = WC_SUCCESS;
+	slot->opcode = WC_RECV;
+	slot->wc_flags = 0;
+	slot->solicited = (p->flags & PKT_SE) != 0;
+	slot->peer_opcode = OP_RC_SEND_ONLY;
+	memset(slot->reserved, 0, sizeof(slot->reserved));
+}
+
+/** @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
+{
+	struct qp_cq *cq = qp->recv_cq;
+	struct ring_cqe *slot;
+	uint32_t index;
+
+	/* A packet before this one may have taken the WQE. */
+	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
+		     !responder_is_fast(&qp->resp, p, 0) || p->payload_len > at->room ||
+		     cq == NULL))
+		return false;
+	slot = cq_begin(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
+		return false;
+	fast_copy(at->host, wire_payload(p), p->payload_len);
+	ring_consume_done(&qp->rq, 1);
+	send_completion(w, qp, p, at->wr_id, slot);
+	ring_cq_publish(&cq->ring, slot, index);
+	cq_end(w, qp, cq, (struct added){ p->psn.v, WC_SUCCESS, (p->flags & PKT_SE) != 0 });
+	responder_take_fast(&qp->resp);
+	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+		fast_ack(w, qp, p->psn);
+	return true;
+}
+
+/* ---- requests that are not taken ------------------------------------------------------------- */
+
+/*
+ * A peer that is behind sends many of these, and so does an attacker: they have to cost less than
+ * good requests (RESP-SEQ-01, RESP-SEQ-02, RESP-RNR-01, RESP-RNR-05, RESP-RNR-08).
+ */
+
+static __attribute__((noinline)) void
+refused_record(struct worker *w, struct burst *b, uint32_t i, struct charge c, struct fast *f)
+{
+	if (!pipeline_drop_recorded(w, b, i, c))
+		f->n.left_out++;
+}
+
+/** A request is refused, and its QP may be latched now: count that, record it where wanted. */
+static ALWAYS_INLINE void
+refused(struct worker *w, struct burst *b, uint32_t i, struct charge c, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+
+	f->calm = false;
+	qp_count(w, qp, c.fault == FAULT_PSN ? STAT_out_of_sequence : STAT_out_of_buffer, 1);
+	qp_count(w, qp, (enum stats_counter)w->fault_stat[c.fault], 1);
+	if (c.fault == FAULT_PSN)
+		f->n.ahead++;
+	else
+		f->n.unready++;
+	if (UNLIKELY(record_wanted(w)))
+		refused_record(w, b, i, c, f);
+	else
+		f->n.skipped++;
+}
+
+/** Owe a NAK that names ePSN. */
+static ALWAYS_INLINE void
+nak(struct worker *w, struct qp *qp, uint8_t syndrome)
+{
+	nak_owe(w, qp, ack_tail(syndrome, qp->resp.epsn.v, qp->resp.msn));
+}
+
+/**
+ * Ahead of ePSN: the peer is told with a NAK, once. An ACK that is owed would have to leave before
+ * the NAK, so a QP that owes one takes the full path. @return false: nothing was done.
+ */
+static ALWAYS_INLINE bool
+gap(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct charge c = { .fault = FAULT_PSN, .impact = ERRBUF_DROP };
+	struct qp *qp = b->qp[i];
+	bool told;
+
+	if (!qp->resp.latched && (qp->flags & QPF_DIRTY) != 0)
+		return false;
+	c.rule = (uint16_t)responder_gap(&qp->resp, b->pkt[i].psn, &told);
+	if (!told) {
+		c.impact = ERRBUF_NAK;
+		nak(w, qp, AETH_NAK | NAK_PSN_SEQ_ERR);
+	}
+	refused(w, b, i, c, f);
+	return true;
+}
+
+/** Has the QP a receive queue of its own, and is that empty? */
+static ALWAYS_INLINE bool
+has_no_wqe(const struct qp *qp)
+{
+	return qp->active == NULL && (qp->flags & (QPF_RECV_FEED | QPF_SRQ)) == 0 &&
+	       ring_is_empty(&qp->rq);
+}
+
+/**
+ * A SEND without a receive WQE: the peer is told to come again, but not twice in the same moment.
+ * @return false: nothing was done.
+ */
+static __attribute__((noinline)) bool
+not_ready(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct charge c = { RULE_RNR_EARLY, FAULT_RQ_EMPTY, ERRBUF_DROP };
+	struct qp *qp = b->qp[i];
+
+	if (!responder_is_unready(&qp->resp, &b->pkt[i]) || !has_no_wqe(qp))
+		return false;
+	if (!responder_is_waiting(&qp->resp, w->now)) {
+		if ((qp->flags & QPF_DIRTY) != 0)
+			return false;
+		c = (struct charge){ RULE_RNR_SEND, FAULT_RQ_EMPTY, ERRBUF_RNR };
+		responder_not_ready(&qp->resp, w->now);
+		nak(w, qp, AETH_RNR | (qp->resp.min_rnr_timer & 31));
+	}
+	refused(w, b, i, c, f);
+	return true;
+}
+
+/**
+ * Requests of a latched QP, one behind the other, about which its peer knows: they are counted,
+ * nothing else. @return how many.
+ */
+static __attribute__((noinline)) uint32_t
+refuse_run(struct worker *w, const struct burst *b, uint32_t i, struct fast_counts *n)
+{
+	struct qp *qp = b->qp[i];
+	const struct responder *r = &qp->resp;
+	uint32_t at = i, ahead = 0, unready, bytes = 0;
+	bool told;
+
+	ASSERT(r->latched);
+	if (record_wanted(w) || traced(w, qp))
+		return 0;
+	told = responder_is_waiting(r, w->now) && has_no_wqe(qp);
+	for (; at < b->n && b->qp[at] == qp && fast_qp(w, qp, &b->pkt[at]); at++) {
+		const struct wire_pkt *p = &b->pkt[at];
+
+		if (responder_is_fast_gap(r, p))
+			ahead++;
+		else if (!told || !responder_is_unready(r, p))
+			break;
+		bytes += p->frame_len;
+	}
+	if (at == i)
+		return 0;
+	unready = at - i - ahead;
+	qp_count(w, qp, STAT_out_of_sequence, ahead);
+	qp_count(w, qp, (enum stats_counter)w->fault_stat[FAULT_PSN], ahead);
+	qp_count(w, qp, STAT_out_of_buffer, unready);
+	qp_count(w, qp, (enum stats_counter)w->fault_stat[FAULT_RQ_EMPTY], unready);
+	qp_count(w, qp, STAT_rcvd_pkts, at - i);
+	qp_count(w, qp, STAT_rx_packets, at - i);
+	qp_count(w, qp, STAT_rx_bytes, bytes);
+	n->ahead += ahead;
+	n->unready += unready;
+	n->skipped += at - i;
+	return at - i;
+}
+
+/** At ePSN. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_expected(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+
+	if (b->pkt[i].opcode != OP_RC_SEND_ONLY)
+		return false;
+	if (UNLIKELY(!fast_send(w, qp, &b->pkt[i], &f->at[i])))
+		return !traced(w, qp) && not_ready(w, b, i, f);
+	qp_count(w, qp, STAT_rx_send_requests, 1);
+	f->n.sends++;
+	if (traced(w, qp))
+		fast_trace(w, qp, &b->pkt[i], RULE_SEND_ONLY);
+	return true;
+}
+
+/** Behind ePSN. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_duplicate(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+
+	if (!responder_is_fast_duplicate(&qp->resp, p))
+		return false;
+	fast_ack(w, qp, responder_newest(&qp->resp));
+	qp_count(w, qp, STAT_duplicate_request, 1);
+	f->n.duplicates++;
+	if (traced(w, qp))
+		fast_trace(w, qp, p, op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE);
+	return true;
+}
+
+/** One request that is no WRITE ONLY in order. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_request(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+	bool taken = false;
+
+	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])))
+		return false;
+	switch (responder_region(&qp->resp, b->pkt[i].psn)) {
+	case REGION_EXPECTED:
+		taken = fast_expected(w, b, i, f);
+		break;
+	case REGION_DUPLICATE:
+		taken = fast_duplicate(w, b, i, f);
+		break;
+	case REGION_AHEAD:
+		taken = LIKELY(responder_is_fast_gap(&qp->resp, &b->pkt[i])) && !traced(w, qp) &&
+			gap(w, b, i, f);
+		break;
+	}
+	if (UNLIKELY(!taken))
+		return false;
+	qp_count(w, qp, STAT_rcvd_pkts, 1);
+	qp_count(w, qp, STAT_rx_packets, 1);
+	qp_count(w, qp, STAT_rx_bytes, b->pkt[i].frame_len);
+	return true;
+}
+
+/* ---- the burst ------------------------------------------------------------------------------- */
+
+/** @return how many packets, from b->pkt[i] on, were taken; 0: the full path takes that one. */
+static ALWAYS_INLINE uint32_t
+fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+	uint32_t n;
+
+	if (UNLIKELY(!f->one_port) && b->port[i] != b->port[0])
+		return 0;
+	if (b->pkt[i].opcode == OP_RC_ACKNOWLEDGE) {
+		n = pipeline_fast_acks(w, b, i, f->one_port ? b->n : i + 1, &f->n);
+		/* The queue for completions may have been full. */
+		f->calm &= qp_state_of(qp) == QPS_RTS;
+		return n;
+	}
+	if (UNLIKELY(qp->resp.latched) && f->one_port && i + 1 < b->n && qp == b->qp[i + 1]) {
+		n = refuse_run(w, b, i, &f->n);
+		if (n != 0) {
+			f->calm = false;
+			return n;
+		}
+	}
+	return fast_request(w, b, i, f);
+}
+
+uint32_t
+pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	while ((i = fast_writes(w, b, i, f)) < b->n) {
+		const uint32_t n = fast_others(w, b, i, f);
+
+		if (UNLIKELY(n == 0))
+			break;
+		i += n;
+	}
+	return i;
+}
+
+static void
+count_in(const struct worker *w, struct stats_block *b, const struct fast_counts *n, uint32_t all)
+{
+	stats_add(b, STAT_rcvd_pkts, all);
+	stats_add(b, STAT_rx_write_requests, n->writes);
+	stats_add(b, STAT_rx_send_requests, n->sends);
+	stats_add(b, STAT_duplicate_request, n->duplicates);
+	stats_add(b, STAT_rx_responses, n->acks);
+	if (LIKELY(n->ahead + n->unready + n->unmatched == 0))
+		return;
+	stats_add(b, STAT_rx_responses_unmatched, n->unmatched);
+	stats_add(b, STAT_out_of_sequence, n->ahead);
+	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_PSN], n->ahead);
+	stats_add(b, STAT_out_of_buffer, n->unready);
+	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_RQ_EMPTY], n->unready);
+	stats_add(b, STAT_error_buffer_lost, n->left_out);
+}
+
+void
+pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f)
+{
+	struct fast_counts *n = &f->n;
+	uint32_t all = n->writes + n->sends + n->duplicates + n->ahead + n->acks + n->unready;
+
+	if (UNLIKELY(n->skipped != 0) && w->errbuf != NULL) {
+		errbuf_leave_out(w->errbuf, n->skipped);
+		n->left_out += n->skipped;
+	}
+	count_in(w, &w->stats, n, all);
+	count_in(w, &w->port_stats[b->port[0]], n, all);
+}

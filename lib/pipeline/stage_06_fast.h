@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STAGE_06_FAST_H
+#define STAGE_06_FAST_H
+/**
+ * @file stage_06_fast.h  The fast path of stage 6: packets that need neither facts nor a verdict.
+ *
+ * Owner:   stage_06_*.c; the worker's lcore.
+ * Memory:  the caller's.
+ * Depends: acks.h, pipeline_priv.h, responder_fast.h.
+ *
+ * stage_06_fast_places.c  where payloads go
+ * stage_06_fast.c         WRITE ONLY, SEND ONLY, duplicates of both, gaps, SENDs without a WQE
+ * stage_06_fast_acks.c    positive ACKs
+ *
+ * What the fast path does not take it leaves as it was, for the full path in stage_06_respond.c.
+ * Both make the same changes to the protocol's state, by the functions of responder_step.h and
+ * requester_step.h.
+ */
+#include "acks.h"
+#include "pipeline_priv.h"
+#include "responder_fast.h"
+
+/** Packets of a burst, counted at their QPs already, and at worker and port when it ends. */
+struct fast_counts {
+	uint32_t writes;
+	uint32_t sends;
+	uint32_t duplicates;
+	uint32_t acks;
+	uint32_t unmatched; /* of these */
+	uint32_t ahead;
+	uint32_t unready;
+	uint32_t left_out; /* of those ahead and unready: by the error buffer, which was told */
+	uint32_t skipped;  /* ... and which is not told yet */
+};
+
+/** Where a packet's payload goes if its QP takes it. */
+struct fast_place {
+	uint8_t *host; /* NULL: not known */
+	const struct mem_region *region;
+	uint64_t wr_id; /* of the receive WQE that a SEND takes */
+	uint32_t room;  /* bytes of it */
+	uint32_t wqe;   /* its index */
+};
+
+/** A burst on its way through stage 6. */
+struct fast {
+	struct fast_counts n;
+	struct fast_place at[PIPELINE_BURST];
+	bool one_port; /* all packets came to one port */
+	bool calm;     /* so far nothing can have changed what `at` was made from */
+};
+
+/** May packets of the QP take the fast path at all? */
+static ALWAYS_INLINE bool
+fast_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+{
+	/* Not in RTR: AE-05 */
+	return LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTS) <= QPS_SQE - QPS_RTS) &&
+	       LIKELY((qp->flags & QPF_ANSWERING) == 0) && LIKELY((p->flags & PKT_CE) == 0) &&
+	       LIKELY(w->dirty_n != PIPELINE_BURST);
+}
+
+/**
+ * Copy a payload. Up to 64 bytes there is no call: 16 bytes at a time, some of them twice.
+ * @param len not 0.
+ */
+static ALWAYS_INLINE void
+fast_copy(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (LIKELY(len - 16 <= 64 - 16)) {
+		uint32_t middle = len > 32 ? 16 : 0;
+		__uint128_t a, b, c, d;
+
+		memcpy(&a, from, 16);
+		memcpy(&b, from + middle, 16);
+		memcpy(&c, from + len - 16 - middle, 16);
+		memcpy(&d, from + len - 16, 16);
+		memcpy(to, &a, 16);
+		memcpy(to + middle, &b, 16);
+		memcpy(to + len - 16 - middle, &c, 16);
+		memcpy(to + len - 16, &d, 16);
+		return;
+	}
+	mem_copy(to, from, len);
+}
+
+/* ---- stage_06_fast_places.c */
+
+/** Look up where the burst's payloads go, and fetch those places. The burst has a packet. */
+void pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f);
+
+/* ---- stage_06_fast.c */
+
+/**
+ * Take packets from b->pkt[i] on. Whoever gives a packet to the full path clears f->calm.
+ * @return the first packet that the full path has to take, or b->n.
+ */
+uint32_t pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f);
+/** The burst is over: count what the fast path took. */
+void pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f);
+
+/* ---- stage_06_fast_acks.c */
+
+/**
+ * Take ACKs of one QP that stand one behind the other, from b->pkt[i] on.
+ * @param end one behind the last packet that may be looked at.
+ * @return how many; 0: the first has to take the full path.
+ */
+uint32_t pipeline_fast_acks(
+	struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct fast_counts *n);
+
+/* ---- stage_06_respond.c */
+
+/** A request's line in the recorder. */
+void pipeline_trace_request(
+	struct worker *w, const struct context *c, const struct responder_verdict *v);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stage 6, fast path: where the payloads of a burst go, looked up before the first is judged. */
+#include "mem_reach.h"
+#include "stage_06_fast.h"
+
+/**
+ * Look a WRITE ONLY's place up and fetch it for writing, before the first packet of the burst is
+ * judged: memory that a peer writes to is in no cache yet. Of a SEND ONLY the WQE is fetched.
+ * @return is it a SEND ONLY? Then place_posted() follows.
+ */
+static ALWAYS_INLINE bool
+place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	struct fast_place *at)
+{
+	const uint8_t *reth = wire_ext(p);
+
+	at->host = NULL;
+	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY)) {
+		if (p->opcode != OP_RC_SEND_ONLY || (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
+			return false;
+		if (UNLIKELY(qp->resp.latched) && ring_is_empty(&qp->rq))
+			return false; /* its peer was told so */
+		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
+		return true;
+	}
+	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
+	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
+		UNLIKELY(!fast_qp(w, qp, p)) ||
+		UNLIKELY(!responder_fits_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)) ||
+		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
+		return false;
+	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
+		ACCESS_REMOTE_WRITE, &at->region);
+	__builtin_prefetch(at->host, 1);
+	return false;
+}
+
+/**
+ * The place of a SEND ONLY, if the head of the receive queue has one SGE that is good. The host may
+ * be writing: each word of the WQE is read once.
+ */
+static ALWAYS_INLINE void
+place_posted(const struct worker *w, struct qp *qp, struct fast_place *at)
+{
+	const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, 0);
+	uint64_t addr;
+	uint32_t lkey;
+
+	if (UNLIKELY(ring_consume_count(&qp->rq) == 0) ||
+		UNLIKELY(__atomic_load_n(&wqe->num_sge, __ATOMIC_RELAXED) != 1) ||
+		UNLIKELY(qp->max_recv_sge == 0))
+		return;
+	at->wr_id = __atomic_load_n(&wqe->wr_id, __ATOMIC_RELAXED);
+	at->wqe = qp->rq.cons;
+	at->room = __atomic_load_n(&wqe->sge[0].length, __ATOMIC_RELAXED);
+	addr = __atomic_load_n(&wqe->sge[0].addr, __ATOMIC_RELAXED);
+	lkey = __atomic_load_n(&wqe->sge[0].lkey, __ATOMIC_RELAXED);
+	if (UNLIKELY(at->room == 0))
+		return;
+	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
+	__builtin_prefetch(at->host, 1);
+}
+
+/**
+ * Fetch for writing where the data of a READ response goes if it is in order: it is the answer to
+ * the request so many PSNs behind the oldest one, or a part of the oldest one's answer.
+ */
+static __attribute__((noinline)) void
+response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+{
+	const struct requester *r = &qp->req;
+	uint32_t at = psn_distance(p->psn, r->una), started = r->fresh - r->head;
+	const struct mem_region *region;
+	const struct requester_wr *wr;
+	const struct ring_sge *g;
+	uint64_t offset = 0;
+	uint8_t *host;
+
+	if (started == 0)
+		return;
+	if (at >= started || !psn_eq(r->wr[(r->head + at) & r->wr_mask].first, p->psn))
+		at = 0;
+	wr = &r->wr[(r->head + at) & r->wr_mask];
+	if (wr->opcode != WR_RDMA_READ || wr->num_sge != 1)
+		return;
+	if (at == 0)
+		offset = (uint64_t)psn_distance(p->psn, wr->first) * r->pmtu;
+	g = request_sges(qp, r->head + at);
+	host = mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, ACCESS_LOCAL_WRITE, &region);
+	if (host != NULL && offset < g->length)
+		__builtin_prefetch(host + offset, 1);
+}
+
+void
+pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f)
+{
+	uint32_t sends = 0;
+
+	f->n = (struct fast_counts){ 0 };
+	/* Packets of several ports are in a burst of handed-over ones only. */
+	f->one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
+	f->calm = f->one_port;
+	for (uint32_t i = 0; i < b->n; i++) {
+		sends |= (uint32_t)place_find(w, b->qp[i], &b->pkt[i], &f->at[i]) << i;
+		if (op_has_all(b->pkt[i].op, OPF_READ | OPF_RESPONSE))
+			response_fetch(w, b->qp[i], &b->pkt[i]);
+	}
+	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(sends);
+
+		place_posted(w, b->qp[i], &f->at[i]);
+	}
+}
