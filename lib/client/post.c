@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include "client_priv.h"
+#include "verbs_wr.h"
 
 _Static_assert(sizeof(struct rl_sge) == sizeof(struct ring_sge) &&
 		       offsetof(struct rl_sge, lkey) == offsetof(struct ring_sge, lkey),
@@ -21,33 +22,46 @@ bytes_of(const struct rl_sge *sge, uint32_t n)
 	return sum;
 }
 
+/* Not inlined: the good path does not come here. @return -EINVAL. */
+static __attribute__((noinline)) int
+refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum verbs_wr_fault fault)
+{
+	switch (fault) {
+	case VERBS_WR_SGES:
+		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
+			qp->cap.max_send_sge);
+	case VERBS_WR_NOT_INLINE:
+		return client_fail(EINVAL, "READ and ATOMIC cannot be inline");
+	case VERBS_WR_INLINE_LENGTH:
+		return client_fail(EINVAL, "%llu bytes inline, and max_inline_data is %u",
+			(unsigned long long)bytes, qp->cap.max_inline_data);
+	case VERBS_WR_LENGTH:
+		return client_fail(EINVAL, "a message is longer than 2^31 bytes");
+	case VERBS_WR_ATOMIC_SHORT:
+	case VERBS_WR_ATOMIC_LONG:
+		return client_fail(EINVAL, "an ATOMIC needs 8 bytes for its result");
+	default:
+		return client_fail(EINVAL, "opcode %d does not exist", (int)wr->opcode);
+	}
+}
+
 /* @return 0 with the sum of the SGEs, or -errno. */
 static int
 check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 {
-	const uint32_t n = (uint32_t)wr->num_sge;
-	const bool reads = wr->opcode == RL_WR_RDMA_READ || verbs_wr_is_atomic(wr->opcode);
+	/* What max_rd_atomic is the dataplane knows. */
+	const struct verbs_wr_limits limits = { qp->cap.max_send_sge, qp->cap.max_inline_data,
+		UINT32_MAX };
+	const uint32_t flags = wr->send_flags, n = (uint32_t)wr->num_sge;
+	const bool listed = (flags & SEND_INLINE) == 0 || wr->num_sge < 0;
+	enum verbs_wr_fault fault = verbs_wr_form(&limits, wr->opcode, flags, listed ? n : 0);
 
-	if (UNLIKELY(wr->opcode < RL_WR_RDMA_WRITE || (wr->opcode > RL_WR_ATOMIC_FETCH_AND_ADD &&
-							      wr->opcode != RL_WR_SEND_WITH_INV)))
-		return client_fail(EINVAL, "opcode %d does not exist", (int)wr->opcode);
-	if (UNLIKELY(wr->num_sge < 0 ||
-		     (n > qp->cap.max_send_sge && (wr->send_flags & RL_SEND_INLINE) == 0)))
-		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
-			qp->cap.max_send_sge);
-	*bytes = bytes_of(wr->sg_list, n);
-	if (UNLIKELY(*bytes > VERBS_MESSAGE_MAX))
-		return client_fail(EINVAL, "a message is longer than 2^31 bytes");
-	if (UNLIKELY(verbs_wr_is_atomic(wr->opcode)) && *bytes != VERBS_ATOMIC_LEN)
-		return client_fail(EINVAL, "an ATOMIC needs 8 bytes for its result");
-	if ((wr->send_flags & RL_SEND_INLINE) == 0)
-		return 0;
-	if (UNLIKELY(reads))
-		return client_fail(EINVAL, "READ and ATOMIC cannot be inline");
-	if (UNLIKELY(*bytes > qp->cap.max_inline_data))
-		return client_fail(EINVAL, "%llu bytes inline, and max_inline_data is %u",
-			(unsigned long long)*bytes, qp->cap.max_inline_data);
-	return 0;
+	*bytes = 0;
+	if (LIKELY(fault == VERBS_WR_GOOD)) {
+		*bytes = bytes_of(wr->sg_list, n);
+		fault = verbs_wr_length(&limits, wr->opcode, flags, *bytes);
+	}
+	return LIKELY(fault == VERBS_WR_GOOD) ? 0 : refused(qp, wr, *bytes, fault);
 }
 
 static void
@@ -76,7 +90,7 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes)
 		w.compare_add = wr->wr.atomic.compare_add;
 		w.swap = wr->wr.atomic.swap;
 	}
-	w.imm = wr->opcode == RL_WR_SEND_WITH_INV ? wr->invalidate_rkey : ntohl(wr->imm_data);
+	w.imm = verbs_wr_has(wr->opcode, WR_HAS_INV) ? wr->invalidate_rkey : ntohl(wr->imm_data);
 	if ((wr->send_flags & RL_SEND_INLINE) != 0) {
 		w.inline_len = (uint32_t)bytes;
 		put_inline((uint8_t *)wqe->sge, wr);
@@ -126,7 +140,7 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 			*bad = wr;
 		return client_no_dataplane();
 	}
-	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) < RL_QPS_RTS ||
+	if (UNLIKELY(!verbs_wr_may_post(atomic_load_explicit(&qp->state, memory_order_relaxed)) ||
 		     qp->sq.sh == NULL)) {
 		if (bad != NULL)
 			*bad = wr;

@@ -6,6 +6,7 @@
 #include "rpc.h"
 #include "rpc_params.h"
 #include "rpc_sge.h"
+#include "verbs_wr.h"
 
 #define INLINE_MAX  65536                /* bytes that are decoded, if only to be refused */
 #define OPCODE_MAX  63
@@ -89,8 +90,9 @@ static const struct conf_table post_table = P_TABLE(p_post_send, post_rows, "par
 /* One request on its way to the ring. */
 struct request {
 	const struct p_send_wr *wr;
-	uint32_t opcode; /* ibv_wr_opcode */
-	bool reads;      /* READ or ATOMIC */
+	struct verbs_wr_limits limits;
+	uint32_t opcode; /* enum wr_opcode */
+	uint32_t flags;  /* SEND_* */
 	bool is_inline;
 	uint64_t bytes;
 	struct ring_sge sge[RING_MAX_SGE];
@@ -109,7 +111,7 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 	if (rec->qp->sq.feed != NULL)
 		return refuse(r, EINVAL, "QP %u has a send_feed: the dataplane posts to its queue",
 			rec->qp->qpn);
-	if (state < QPS_RTS)
+	if (!verbs_wr_may_post(state))
 		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qp->qpn,
 			verbs_qp_state_name(state));
 	if (rec->qp->max_send_wr == 0)
@@ -127,34 +129,58 @@ find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
 	if (n->name == NULL)
 		return refuse(r, EINVAL, "opcode \"%s\" does not exist", q->wr->opcode);
 	q->opcode = n->value;
-	q->reads = verbs_wr_returns(q->opcode);
-	if (q->reads && rec->attr.max_rd_atomic == 0) /* REQ-10 */
-		return refuse(r, EINVAL, "%s: max_rd_atomic of QP %u is 0", n->name, rec->qp->qpn);
+	q->is_inline = (q->wr->given & WR_GIVEN_INLINE) != 0 ||
+		       (q->wr->send_flags & SEND_INLINE) != 0;
+	q->flags = q->wr->send_flags | (q->is_inline ? SEND_INLINE : 0);
+	q->limits = (struct verbs_wr_limits){ rec->qp->sq.max_sge, rec->qp->sq.max_inline,
+		rec->attr.max_rd_atomic };
 	return 0;
+}
+
+static int
+refuse_form(const struct qp_rec *rec, const struct request *q, enum verbs_wr_fault fault,
+	struct refusal *r)
+{
+	const unsigned long long bytes = q->bytes;
+
+	switch (fault) {
+	case VERBS_WR_GOOD:
+		return 0;
+	case VERBS_WR_NO_READS:
+		return refuse(r, EINVAL, "%s: max_rd_atomic of QP %u is 0", q->wr->opcode,
+			rec->qp->qpn);
+	case VERBS_WR_SGES:
+		return refuse(r, EINVAL, "sg_list has %u entries, and max_send_sge is %u",
+			q->wr->n_sge, q->limits.max_sge);
+	case VERBS_WR_NOT_INLINE:
+		return refuse(r, EINVAL, "%s cannot be inline", q->wr->opcode);
+	case VERBS_WR_INLINE_LENGTH:
+		return refuse(r, EINVAL, "%llu bytes inline, and max_inline_data is %u", bytes,
+			q->limits.max_inline);
+	case VERBS_WR_LENGTH:
+		return refuse(
+			r, EINVAL, "a message of %llu bytes is longer than 2^31", bytes);
+	default:
+		return refuse(r, EINVAL, "an ATOMIC needs an sg_list of 8 bytes, not of %llu",
+			bytes);
+	}
 }
 
 static int
 take_sges(struct rpc_call *call, const struct qp_rec *rec, struct request *q, struct refusal *r)
 {
 	const struct p_send_wr *wr = q->wr;
-	const uint32_t most = rec->qp->sq.max_sge;
-	int rc = 0;
+	int rc = refuse_form(
+		rec, q, verbs_wr_form(&q->limits, q->opcode, q->flags, wr->n_sge), r);
 
-	if (wr->n_sge > most)
-		return refuse(r, EINVAL, "sg_list has %u entries, and max_send_sge is %u",
-			wr->n_sge, most);
 	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
 		rc = rpc_sge_translate(call, &wr->sg_list[i], &q->sge[i], r);
 	if (rc != 0)
 		return rc;
-	q->bytes = mem_sge_bytes(q->sge, wr->n_sge);
-	if (q->bytes > VERBS_MESSAGE_MAX)
-		return refuse(r, EINVAL, "a message of %llu bytes is longer than 2^31",
-			(unsigned long long)q->bytes);
-	if (q->opcode > WR_RDMA_READ && q->reads && q->bytes != 8)
-		return refuse(r, EINVAL, "an ATOMIC needs an sg_list of 8 bytes, not of %llu",
-			(unsigned long long)q->bytes);
-	return 0;
+	q->bytes = (wr->given & WR_GIVEN_INLINE) != 0 ? wr->data.len
+						      : mem_sge_bytes(q->sge, wr->n_sge);
+	return refuse_form(
+		rec, q, verbs_wr_length(&q->limits, q->opcode, q->flags, q->bytes), r);
 }
 
 /* Inline bytes are taken when the request is posted, as verbs do: given, or out of the sg_list. */
@@ -164,16 +190,8 @@ take_inline(struct rpc_call *call, const struct qp_rec *rec, struct request *q, 
 	const struct p_send_wr *wr = q->wr;
 	const bool given = (wr->given & WR_GIVEN_INLINE) != 0;
 
-	q->is_inline = given || (wr->send_flags & SEND_INLINE) != 0;
 	if (!q->is_inline)
 		return 0;
-	if (q->reads)
-		return refuse(r, EINVAL, "%s cannot be inline", wr->opcode);
-	if (given)
-		q->bytes = wr->data.len;
-	if (q->bytes > rec->qp->sq.max_inline)
-		return refuse(r, EINVAL, "%llu bytes inline, and max_inline_data is %u",
-			(unsigned long long)q->bytes, rec->qp->sq.max_inline);
 	if (given) {
 		if (q->bytes != 0)
 			memcpy(q->data, wr->data.data, q->bytes);
@@ -195,7 +213,7 @@ fill(struct ring_send_wqe *wqe, const struct request *q)
 		.compare_add = wr->compare_add,
 		.swap = wr->swap,
 		.rkey = wr->rkey,
-		.imm = q->opcode == WR_SEND_WITH_INV ? wr->invalidate_rkey : wr->imm_data,
+		.imm = verbs_wr_has(q->opcode, WR_HAS_INV) ? wr->invalidate_rkey : wr->imm_data,
 		.opcode = (uint8_t)q->opcode,
 		.flags = (uint8_t)wr->send_flags };
 	if (q->is_inline) {

@@ -8,6 +8,7 @@
 #include "mem_reach.h"
 #include "pipeline_priv.h"
 #include "requester_fast.h"
+#include "verbs_wr.h"
 
 /** What of an entry says how the rest is to be read: each word is read once. */
 struct shape {
@@ -27,30 +28,31 @@ judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, str
 	struct requester_wr *wr)
 {
 	struct ring_sge *to = c.num_sge == 1 && !verbs_wr_is_atomic(c.opcode) ? &wr->sge : sges;
-	uint64_t bytes;
+	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX };
+	const bool listed = (c.flags & SEND_INLINE) == 0;
+	uint64_t bytes = c.inline_len;
 
-	if (UNLIKELY(!verbs_wr_exists(c.opcode)))
+	if (UNLIKELY(verbs_wr_form(&limits, c.opcode, c.flags, listed ? c.num_sge : 0) !=
+		     VERBS_WR_GOOD))
 		return WR_FAULT_MALFORMED;
-	if ((c.flags & SEND_INLINE) != 0) {
-		if (verbs_wr_returns(c.opcode) || c.inline_len > q->max_inline)
-			return WR_FAULT_MALFORMED;
-		wr->len = c.inline_len;
-		return WR_FAULT_NONE;
+	if (listed) {
+		memcpy(to, from, c.num_sge * sizeof(*to));
+		atomic_signal_fence(memory_order_seq_cst);
+		bytes = mem_sge_bytes(to, c.num_sge);
 	}
-	if (UNLIKELY(c.num_sge > q->max_sge))
+	switch (verbs_wr_length(&limits, c.opcode, c.flags, bytes)) {
+	case VERBS_WR_GOOD:
+		break;
+	case VERBS_WR_ATOMIC_LONG: /* the result goes to the first of them */
+		bytes = VERBS_ATOMIC_LEN;
+		break;
+	case VERBS_WR_INLINE_LENGTH:
 		return WR_FAULT_MALFORMED;
-	memcpy(to, from, c.num_sge * sizeof(*to));
-	atomic_signal_fence(memory_order_seq_cst);
-	bytes = mem_sge_bytes(to, c.num_sge);
-	if (UNLIKELY(bytes > VERBS_MESSAGE_MAX))
+	default:
 		return WR_FAULT_LENGTH;
-	wr->num_sge = (uint8_t)c.num_sge;
-	wr->len = (uint32_t)bytes;
-	if (UNLIKELY(verbs_wr_is_atomic(c.opcode))) {
-		if (bytes < VERBS_ATOMIC_LEN)
-			return WR_FAULT_LENGTH;
-		wr->len = VERBS_ATOMIC_LEN;
 	}
+	wr->num_sge = listed ? (uint8_t)c.num_sge : 0;
+	wr->len = (uint32_t)bytes;
 	return WR_FAULT_NONE;
 }
 

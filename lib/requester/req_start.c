@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a work request must wait for, or fails of, before its first packet. */
 #include "requester_priv.h"
+#include "verbs_wr.h"
 
 const struct segment req_segments[WR_OPCODES + 1] = {
 #define SEGMENT(wr, knd, first, middle, last, only, solicited, takes_wqe, clause) \
@@ -20,16 +21,16 @@ const struct segment req_segments[WR_OPCODES + 1] = {
 static enum requester_fault
 find_fault(const struct requester *r, const struct requester_wr *w, const struct segment *s)
 {
+	/* The queue's limits were the poster's; max_rd_atomic may be another one since. */
+	const struct verbs_wr_limits limits = { UINT32_MAX, UINT32_MAX, r->max_rd_atomic };
 	uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu);
 
 	if (w->fault != WR_FAULT_NONE)
 		return (enum requester_fault)w->fault;
-	if (s->kind == SEGMENT_NONE)
-		return WR_FAULT_MALFORMED;
-	if (s->kind != SEGMENT_DATA && r->max_rd_atomic == 0) /* REQ-10 */
+	if (verbs_wr_form(&limits, w->opcode, w->flags, 0) != VERBS_WR_GOOD)
 		return WR_FAULT_MALFORMED;
 	/* 2^31 bytes in packets of 256 are one PSN more than a READ may use (REQ-13). */
-	if (w->len > VERBS_MESSAGE_MAX ||
+	if (verbs_wr_length(&limits, w->opcode, w->flags, w->len) == VERBS_WR_LENGTH ||
 		(s->kind == SEGMENT_READ && psns_of(w->len, shift) > PSNS_MAX))
 		return WR_FAULT_LENGTH;
 	return WR_FAULT_NONE;

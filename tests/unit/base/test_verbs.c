@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "verbs.h"
+#include "verbs_wr.h"
 
 struct word {
 	uint32_t value;
@@ -157,6 +158,53 @@ REQ_18_lengths(void **state UNUSED)
 	assert_int_equal(VERBS_ATOMIC_LEN, 8);
 }
 
+/* Every opcode, with and without inline bytes, at each limit and one beyond. */
+static void
+CQ_09_form(void **state UNUSED)
+{
+	const struct verbs_wr_limits some = { 4, 64, 1 }, none = { 0, 0, 0 };
+
+	for (uint32_t v = 0; v < 300; v++) {
+		const bool exists = v <= 6 || v == 9, returns = v >= 4 && v <= 6;
+		const bool good = exists && !returns;
+
+		assert_int_equal(
+			verbs_wr_form(&some, v, 0, 4), exists ? VERBS_WR_GOOD : VERBS_WR_NO_OPCODE);
+		assert_int_equal(
+			verbs_wr_form(&some, v, 0, 5), exists ? VERBS_WR_SGES : VERBS_WR_NO_OPCODE);
+		assert_int_equal(verbs_wr_form(&some, v, 8, 0), good     ? VERBS_WR_GOOD
+								: exists ? VERBS_WR_NOT_INLINE
+									 : VERBS_WR_NO_OPCODE);
+		assert_int_equal(verbs_wr_form(&none, v, 0, 0), good     ? VERBS_WR_GOOD
+								: exists ? VERBS_WR_NO_READS
+									 : VERBS_WR_NO_OPCODE);
+	}
+	for (uint32_t s = 0; s < 7; s++) /* RTS, SQD, SQE, ERR (QP-06, QP-13) */
+		assert_int_equal(verbs_wr_may_post(s), s >= 3);
+}
+
+static void
+REQ_18_length_of_work_requests(void **state UNUSED)
+{
+	const struct verbs_wr_limits l = { 4, 64, 1 };
+	const uint64_t longest = UINT64_C(1) << 31;
+
+	for (uint32_t v = 0; v <= 9; v++) {
+		const bool atomic = v == 5 || v == 6;
+
+		assert_int_equal(verbs_wr_length(&l, v, 0, 8), VERBS_WR_GOOD);
+		assert_int_equal(verbs_wr_length(&l, v, 0, 7),
+			atomic ? VERBS_WR_ATOMIC_SHORT : VERBS_WR_GOOD);
+		assert_int_equal(verbs_wr_length(&l, v, 0, longest),
+			atomic ? VERBS_WR_ATOMIC_LONG : VERBS_WR_GOOD);
+		assert_int_equal(verbs_wr_length(&l, v, 0, longest + 1), VERBS_WR_LENGTH);
+	}
+	assert_int_equal(verbs_wr_length(&l, 2, 8, 64), VERBS_WR_GOOD);
+	assert_int_equal(verbs_wr_length(&l, 2, 8, 65), VERBS_WR_INLINE_LENGTH);
+	assert_int_equal(verbs_wr_length(&l, 2, 8, longest + 1), VERBS_WR_INLINE_LENGTH);
+	assert_int_equal(verbs_wr_length(&l, 2, 2, 65), VERBS_WR_GOOD);
+}
+
 int
 main(void)
 {
@@ -168,6 +216,8 @@ main(void)
 		cmocka_unit_test(REQ_02_what_work_requests_have),
 		cmocka_unit_test(access_and_attributes),
 		cmocka_unit_test(REQ_18_lengths),
+		cmocka_unit_test(CQ_09_form),
+		cmocka_unit_test(REQ_18_length_of_work_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
