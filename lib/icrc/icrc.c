@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "icrc_internal.h"
+#include "invariant.h"
 
 /*
  * Up to this many bytes from the IP header on, folding in one piece beats handing the rest to the
@@ -113,6 +114,7 @@ icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t l
 	uint32_t head = icrc_head_len(ipv6);
 	uint32_t state;
 
+	ASSERT(len >= head);
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_final(icrc_whole_wide(l3, ipv6, len));
@@ -130,6 +132,8 @@ icrc_verify(const struct crc_ops *ops, const struct wire_pkt *p)
 {
 	uint8_t want[WIRE_ICRC_LEN];
 
+	ASSERT(p->icrc_off != 0);
+	ASSERT(p->icrc_off + WIRE_ICRC_LEN <= p->frame_len);
 	icrc_store(want, icrc_compute(ops, p->frame + p->l3_off, (p->flags & PKT_IPV6) != 0,
 				 (uint32_t)p->icrc_off - p->l3_off));
 	return memcmp(want, p->frame + p->icrc_off, sizeof(want)) == 0;
@@ -140,6 +144,7 @@ icrc_verify_burst(const struct crc_ops *ops, const struct wire_pkt *p, uint32_t 
 {
 	uint32_t bad = 0;
 
+	ASSERT(n <= 32); /* bits of `bad` */
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_verify_wide(p, n);
@@ -155,6 +160,7 @@ icrc_seal(const struct crc_ops *ops, uint8_t *frame, uint16_t l3_off, bool ipv6,
 {
 	uint32_t icrc_off = len - WIRE_ICRC_LEN;
 
+	ASSERT(len >= l3_off + icrc_head_len(ipv6) + WIRE_ICRC_LEN);
 	icrc_store(frame + icrc_off, icrc_compute(ops, frame + l3_off, ipv6, icrc_off - l3_off));
 }
 

@@ -7,6 +7,7 @@
  * 64-byte WRITE is two blocks. The header's mask slides along with the first block.
  */
 #include "icrc_internal.h"
+#include "invariant.h"
 
 #if ICRC_CLMUL
 #include <immintrin.h>
@@ -264,6 +265,7 @@ reduce_four(__m512i a)
 TARGET_WIDE uint32_t
 icrc_whole_wide(const uint8_t *l3, bool ipv6, uint32_t len)
 {
+	ASSERT(len >= icrc_head_len(ipv6));
 	return whole(l3, ipv6, len);
 }
 
@@ -278,6 +280,7 @@ parts_of_any(const struct wire_pkt *p, uint32_t *want)
 		*want = UINT32_MAX;
 		return _mm512_setzero_si512();
 	}
+	ASSERT(p->icrc_off + WIRE_ICRC_LEN <= p->frame_len);
 	memcpy(want, p->frame + p->icrc_off, sizeof(*want));
 	return parts(p->frame + p->l3_off, (p->flags & PKT_IPV6) != 0,
 		(uint32_t)p->icrc_off - p->l3_off);
@@ -327,6 +330,7 @@ parts_of_frame(const struct icrc_frame *f)
 	const uint32_t len = f->len - WIRE_ICRC_LEN - f->l3_off;
 	__m512i a;
 
+	ASSERT(f->len >= f->l3_off + icrc_head_len(f->ipv6) + WIRE_ICRC_LEN);
 	if (!f->ipv6 && parts_short(f->frame + f->l3_off, len, &a))
 		return a;
 	return parts(f->frame + f->l3_off, f->ipv6, len);

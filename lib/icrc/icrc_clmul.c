@@ -8,6 +8,7 @@
  * block is multiplied by two constants and added to the next one.
  */
 #include "icrc_internal.h"
+#include "invariant.h"
 
 #if ICRC_CLMUL
 #include "icrc_fold.h"
@@ -108,6 +109,7 @@ icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len)
 	const uint8_t *end = l3 + len;
 	uint32_t rest;
 
+	ASSERT(len >= icrc_head_len(ipv6)); /* the packet has 16 bytes before its end */
 	for (; end - p >= 16; p += 16)
 		a = fold(a, load(p));
 	rest = (uint32_t)(end - p);

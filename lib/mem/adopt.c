@@ -7,6 +7,7 @@
 
 #include "mem.h"
 #include "mem_guard.h"
+#include "invariant.h"
 
 #define PAGE_MAX ((size_t)1 << 30)
 
@@ -75,6 +76,7 @@ mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_
 		mem_area_destroy(a);
 		return rc;
 	}
+	ASSERT(offset - from + len <= a->len);
 	*host = a->base + (offset - from);
 	return 0;
 }

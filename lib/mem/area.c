@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_guard.h"
 #include "meminfo.h"
+#include "invariant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,6 +90,7 @@ create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int 
 	*a = (struct mem_area){
 		.base = base, .len = bytes, .page_size = page_size, .fd = fd, .node = node
 	};
+	ASSERT(a->len >= len && a->len % a->page_size == 0);
 	return 0;
 
 unmap:
@@ -117,6 +119,7 @@ mem_area_destroy(struct mem_area *a)
 {
 	if (a->base == NULL)
 		return;
+	ASSERT(a->len != 0 && (uintptr_t)a->base % a->page_size == 0);
 	munmap(a->base, a->len);
 	mem_guard_remove(a);
 	if (a->fd >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_guard.h"
+#include "invariant.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -19,6 +20,8 @@ static _Atomic unsigned int faults;
 int
 mem_guard_add(struct mem_area *a)
 {
+	ASSERT(a->guard == 0);
+	ASSERT(a->len != 0 && (a->page_size & (a->page_size - 1)) == 0);
 	for (uint32_t i = 0; i < GUARDS; i++) {
 		struct guard *g = &guards[i];
 
@@ -39,6 +42,7 @@ mem_guard_add(struct mem_area *a)
 void
 mem_guard_remove(struct mem_area *a)
 {
+	ASSERT(a->guard <= GUARDS);
 	if (a->guard != 0)
 		atomic_store_explicit(&guards[a->guard - 1].len, 0, memory_order_release);
 	a->guard = 0;

@@ -8,6 +8,7 @@
  * Memory:  mem_table_create().
  * Depends: mem.h.
  */
+#include "invariant.h"
 #include "mem.h"
 
 struct mem_slot {
@@ -28,7 +29,10 @@ struct mem_table {
 static inline uint32_t
 mem_home(const struct mem_table *t, uint32_t key)
 {
-	return (key * 0x9E3779B1u) >> t->shift;
+	const uint32_t slot = (key * 0x9E3779B1u) >> t->shift;
+
+	ASSERT(slot <= t->mask);
+	return slot;
 }
 
 static ALWAYS_INLINE bool
@@ -43,6 +47,7 @@ mem_reach_in(const struct mem_region *r, uint64_t va, uint64_t len)
 {
 	const uint64_t offset = va - r->va; /* wraps below the region: larger than any length */
 
+	ASSERT(r->va + r->length >= r->va);
 	if (UNLIKELY(!mem_is_valid(r)) || UNLIKELY(offset > r->length) ||
 		UNLIKELY(len > r->length - offset))
 		return NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_refusal.h"
+#include "invariant.h"
 
 #include "mem_reach.h"
 
@@ -80,6 +81,7 @@ void
 mem_refusal_of_list(
 	const struct mem_table *t, const struct ring_sge *sge, uint32_t n, struct mem_refusal *r)
 {
+	ASSERT(n <= RING_MAX_SGE);
 	r->sges = (uint8_t)n;
 	for (uint32_t i = 0; i < n; i++) {
 		r->va = sge[i].addr;
@@ -100,11 +102,13 @@ mem_refusal_excess(const struct mem_refusal *r)
 
 	switch (r->why) {
 	case MEM_WHY_BELOW:
+		ASSERT(r->va < r->region_va);
 		return r->region_va - r->va;
 	case MEM_WHY_BEYOND:
 	case MEM_WHY_TOO_LONG:
 		return r->va + r->length - end;
 	case MEM_WHY_LIST_TOO_SHORT:
+		ASSERT(r->length > r->region_length);
 		return r->length - r->region_length;
 	default:
 		return 0;

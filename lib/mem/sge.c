@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem.h"
+#include "invariant.h"
 
 #include <string.h>
 
@@ -77,9 +78,11 @@ locate(const struct mem_table *t, const struct span *s, struct piece *piece, uin
 		p->len = g->length - (uint32_t)skip;
 		if (p->len > left)
 			p->len = left;
+		ASSERT(p->len != 0);
 		left -= p->len;
 		skip = 0;
 	}
+	ASSERT(*pieces <= RING_MAX_SGE);
 	return left == 0 ? MEM_OK : MEM_BAD_RANGE;
 }
 
@@ -99,6 +102,7 @@ mem_scatter(const struct mem_table *t, const struct ring_sge *sge, uint32_t n, u
 		memcpy(piece[i].host, from, piece[i].len);
 		from += piece[i].len;
 	}
+	ASSERT(from == (const uint8_t *)data + len);
 	return MEM_OK;
 }
 
@@ -118,5 +122,6 @@ mem_gather(const struct mem_table *t, const struct ring_sge *sge, uint32_t n, ui
 		memcpy(to, piece[i].host, piece[i].len);
 		to += piece[i].len;
 	}
+	ASSERT(to == (uint8_t *)data + len);
 	return MEM_OK;
 }

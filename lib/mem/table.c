@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_reach.h"
+#include "invariant.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ mem_region_free(struct mem_region *r)
 {
 	if (r == NULL)
 		return;
+	ASSERT(!atomic_load_explicit(&r->valid, memory_order_relaxed)); /* no key leads here */
 	mem_area_destroy(&r->area);
 	free(r);
 }
@@ -55,6 +57,7 @@ mem_table_create(uint32_t capacity)
 	t->mask = BIT32(bits) - 1;
 	t->shift = 32 - bits;
 	t->capacity = capacity;
+	ASSERT(capacity <= (t->mask + 1) / 2); /* an empty slot ends each search */
 	return t;
 }
 
@@ -110,6 +113,7 @@ mem_table_find(const struct mem_table *t, uint32_t key)
 static void
 fill(struct mem_table *t, uint32_t i, struct mem_region *r)
 {
+	ASSERT(i <= t->mask);
 	atomic_store_explicit(&t->s[i].key, r->key, memory_order_release);
 	atomic_store_explicit(&t->s[i].region, r, memory_order_release);
 }
@@ -130,6 +134,8 @@ mem_table_add(struct mem_table *t, struct mem_region *r)
 	atomic_store_explicit(&r->valid, true, memory_order_relaxed);
 	fill(t, i, r);
 	t->used++;
+	ASSERT(t->used <= t->capacity);
+	ASSERT(mem_table_find(t, r->key) == r);
 	return 0;
 }
 
@@ -163,7 +169,9 @@ mem_table_remove(struct mem_table *t, uint32_t key)
 	}
 	count_move(t);
 	atomic_store_explicit(&t->s[gap].region, NULL, memory_order_release);
+	ASSERT(t->used != 0);
 	t->used--;
+	ASSERT(mem_table_find(t, key) == NULL);
 	return 0;
 }
 
@@ -197,6 +205,7 @@ mem_check(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 		return MEM_BAD_RANGE;
 	if (UNLIKELY((access & ~r->access) != 0))
 		return MEM_BAD_ACCESS;
+	ASSERT(r->host != NULL || len == 0);
 	*host = r->host + offset;
 	return MEM_OK;
 }

@@ -38,6 +38,7 @@ ring_entries(uint32_t n)
 		return 0;
 	while (entries < n)
 		entries <<= 1;
+	ASSERT(is_power_of_two(entries) && entries >= n);
 	return entries;
 }
 
@@ -45,6 +46,7 @@ void
 ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool fresh)
 {
 	ASSERT(ring_size(entries, stride) != 0);
+	ASSERT((uintptr_t)mem % CACHE_LINE == 0);
 	r->sh = mem;
 	r->mask = entries - 1;
 	r->stride = stride;
@@ -58,6 +60,7 @@ ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool f
 	r->cons = atomic_load_explicit(&r->sh->cons, memory_order_acquire);
 	if (r->prod - r->cons > entries)
 		r->cons = r->prod; /* indices that cannot be: begin as if empty */
+	ASSERT(r->prod - r->cons <= entries);
 }
 
 void *
@@ -65,6 +68,7 @@ ring_produce_slot(struct ring *r, uint32_t limit)
 {
 	uint32_t cons;
 
+	ASSERT(r->prod - r->cons <= r->mask + 1);
 	if (limit > r->mask + 1)
 		limit = r->mask + 1;
 	if (LIKELY(r->prod - r->cons < limit))
@@ -80,6 +84,7 @@ ring_produce_slot(struct ring *r, uint32_t limit)
 void
 ring_produce_commit(struct ring *r)
 {
+	ASSERT(r->prod - r->cons <= r->mask); /* ring_produce_slot() has found a free slot */
 	r->prod++;
 	atomic_store_explicit(&r->sh->prod, r->prod, memory_order_release);
 }

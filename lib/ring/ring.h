@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "compiler.h"
+#include "invariant.h"
 #include "verbs.h"
 
 #define RING_MAX_SGE     16
@@ -159,6 +160,7 @@ void ring_produce_commit(struct ring *r);
 static inline void
 ring_recv_fill(struct ring_recv_wqe *wqe, uint64_t wr_id, const void *sge, uint32_t n)
 {
+	ASSERT(n <= RING_MAX_SGE);
 	RING_STORE(uint64_t, &wqe->wr_id, wr_id);
 	RING_STORE(uint32_t, &wqe->num_sge, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -175,6 +177,7 @@ ring_recv_fill(struct ring_recv_wqe *wqe, uint64_t wr_id, const void *sge, uint3
 static inline uint8_t *
 ring_slot(const struct ring *r, uint32_t index)
 {
+	ASSERT((r->mask & (r->mask + 1)) == 0 && r->stride % 16 == 0);
 	return r->sh->slots + (size_t)(index & r->mask) * r->stride;
 }
 /**
@@ -189,6 +192,7 @@ ring_consume_count(struct ring *r)
 	/* An index that no honest producer could have reached from the last is not taken over. */
 	if (LIKELY(prod - r->prod <= r->cons + r->mask + 1 - r->prod))
 		r->prod = prod;
+	ASSERT(r->prod - r->cons <= r->mask + 1);
 	return r->prod - r->cons;
 }
 /** Consumer: is none waiting (acquire)? */
@@ -207,6 +211,7 @@ ring_consume_peek(const struct ring *r, uint32_t i)
 static inline void
 ring_consume_done(struct ring *r, uint32_t n)
 {
+	ASSERT(n <= r->prod - r->cons); /* they were counted before */
 	r->cons += n;
 	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
 }
@@ -238,6 +243,7 @@ ring_cq_at(const struct ring_cq *q, uint32_t index)
 {
 	struct ring_cqe *slots = (void *)q->sh->slots;
 
+	ASSERT((q->mask & (q->mask + 1)) == 0);
 	return &slots[index & q->mask];
 }
 
@@ -253,6 +259,7 @@ ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
 {
 	uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
 
+	ASSERT(q->limit <= q->mask + 1);
 	if (UNLIKELY(prod - q->seen >= q->limit)) {
 		q->seen = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
 		if (prod - q->seen >= q->limit)
@@ -274,6 +281,7 @@ ring_cq_seq(const struct ring_cq *q, uint32_t index)
 static inline void
 ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
 {
+	ASSERT(slot == ring_cq_at(q, index));
 	atomic_store_explicit(&slot->seq, ring_cq_seq(q, index), memory_order_release);
 }
 /** Consumer: copy up to n completions out, in order. @return how many. */

@@ -141,6 +141,7 @@ void
 ring_aeq_attach(struct ring_aeq *q, void *mem, uint32_t entries)
 {
 	ASSERT(ring_aeq_size(entries) != 0);
+	ASSERT((uintptr_t)mem % CACHE_LINE == 0);
 	*q = (struct ring_aeq){ .sh = mem, .mask = entries - 1 };
 }
 
@@ -175,6 +176,9 @@ ring_aeq_push(struct ring_aeq *q, const struct ring_aeq_event *e)
 	struct ring_aeq_entry *slot = &q->sh->e[q->index & q->mask];
 	uint64_t lost, word;
 
+	ASSERT(e->id <= 0xffffff && e->code <= 0xfff && e->source < ARRAY_LEN(sources));
+	ASSERT(q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) <=
+		q->mask + 1);
 	if (q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) > q->mask) {
 		lost = atomic_load_explicit(&q->sh->lost, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->lost, lost + 1, memory_order_relaxed);
@@ -207,6 +211,7 @@ ring_aeq_next(struct ring_aeq *q, struct ring_aeq_event *out)
 
 	if (((word & PHASE) != 0) != phase_of(q))
 		return false;
+	ASSERT(q->index - q->returned <= q->mask); /* not overwritten before it was given back */
 	ring_aeq_decode(word, out);
 	out->context = (out->flags & AEQ_CQ) != 0 ? slot->context << 1 : slot->context;
 	out->time_ns = slot->time_ns;
@@ -228,6 +233,7 @@ ring_aeq_done(struct ring_aeq *q)
 {
 	const uint32_t n = q->index - q->returned;
 
+	ASSERT(n <= q->mask + 1);
 	if (n != 0) {
 		q->returned = q->index;
 		atomic_store_explicit(&q->sh->returned, q->returned, memory_order_release);

@@ -21,6 +21,7 @@ void
 ring_bells_attach(struct ring_bells *b, void *mem, uint32_t entries)
 {
 	ASSERT(ring_bells_size(entries) != 0);
+	ASSERT((uintptr_t)mem % sizeof(*b->slot) == 0);
 	b->slot = mem;
 	b->mask = entries - 1;
 	atomic_init(&b->next, 0);
@@ -32,6 +33,7 @@ ring_bells_put(struct ring_bells *b, uint32_t number)
 	const uint32_t at = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed);
 	_Atomic uint32_t *slot = &b->slot[at & b->mask];
 
+	ASSERT(number != 0); /* a free slot is 0 */
 	for (uint32_t i = 0; i < PUT_YIELDS; i++) {
 		uint32_t none = 0;
 

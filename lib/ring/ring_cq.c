@@ -20,6 +20,7 @@ void
 ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh)
 {
 	ASSERT(ring_size(entries, sizeof(struct ring_cqe)) != 0);
+	ASSERT((uintptr_t)mem % CACHE_LINE == 0);
 	q->sh = mem;
 	q->mask = entries - 1;
 	q->limit = cqe < entries ? cqe : entries;
@@ -95,6 +96,7 @@ ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n)
 		atomic_store_explicit(&out[got].seq, seq, memory_order_relaxed);
 	}
 	if (got != 0) {
+		ASSERT(got <= q->mask + 1);
 		q->cons += got;
 		atomic_store_explicit(&q->sh->cons, q->cons, memory_order_release);
 	}
@@ -107,6 +109,7 @@ ring_cq_arm(struct ring_cq *q, enum ring_cq_level level)
 	const uint64_t word =
 		q->cons | (uint64_t)level << ARM_LEVEL | (uint64_t)++q->turn << ARM_TURN;
 
+	ASSERT(level <= RING_CQ_NEXT);
 	atomic_store_explicit(&q->sh->arm, word, memory_order_release);
 }
 

@@ -10,6 +10,7 @@ entry(const struct ring_srq_view *v, uint32_t index)
 {
 	const uint8_t *slot = v->sh->slots + (size_t)(index & v->mask) * v->stride;
 
+	ASSERT((v->mask & (v->mask + 1)) == 0 && v->stride % 16 == 0);
 	return (const void *)slot;
 }
 
@@ -35,6 +36,7 @@ look(struct ring_srq *q, uint32_t *head, const struct ring_srq_view **view)
 	for (;;) {
 		*head = atomic_load_explicit(&q->head, memory_order_acquire);
 		*view = v = atomic_load_explicit(&q->at, memory_order_acquire);
+		ASSERT(v == &q->view[0] || v == &q->view[1]);
 		n = atomic_load_explicit(&v->sh->prod, memory_order_acquire) - *head;
 		if (LIKELY(n <= v->mask + 1))
 			return n;
@@ -88,6 +90,7 @@ ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries)
 	uint32_t head = atomic_load_explicit(&q->head, memory_order_acquire);
 
 	ASSERT(entries > from->mask && ring_size(entries, from->stride) != 0);
+	ASSERT((uintptr_t)mem % CACHE_LINE == 0 && mem != (void *)from->sh);
 	*to = (struct ring_srq_view){ .sh = mem, .mask = entries - 1, .stride = from->stride };
 	/* An entry keeps its index; what is taken meanwhile was copied in vain. */
 	for (uint32_t i = head; i != prod && i - head <= from->mask; i++)

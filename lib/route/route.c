@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "route.h"
+#include "invariant.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,6 +43,7 @@ route_fault_text(enum route_fault f)
 static uint8_t
 bits_of(uint8_t family)
 {
+	ASSERT(family == 4 || family == 6);
 	return family == 4 ? 32 : 128;
 }
 
@@ -84,6 +86,7 @@ route_prefix_holds(const struct route_prefix *p, const struct route_addr *a)
 {
 	if (p->net.family != a->family)
 		return false;
+	ASSERT(p->bits <= bits_of(p->net.family));
 	for (unsigned int i = 0; i < sizeof(a->addr) && 8 * i < p->bits; i++) {
 		if (((p->net.addr[i] ^ a->addr[i]) & mask_at(p->bits, i)) != 0)
 			return false;
@@ -168,6 +171,7 @@ insert(struct route_table *t, const struct route *r)
 {
 	uint32_t at = 0;
 
+	ASSERT(t->n <= t->room && r->to.bits <= bits_of(r->to.net.family));
 	if (t->n >= ROUTE_MAX)
 		return ROUTE_FULL;
 	if (t->n == t->room) {
@@ -184,6 +188,8 @@ insert(struct route_table *t, const struct route *r)
 	memmove(&t->v[at + 1], &t->v[at], (t->n - at) * sizeof(*t->v));
 	t->v[at] = *r;
 	t->n++;
+	ASSERT(at == 0 || t->v[at - 1].to.bits >= r->to.bits);
+	ASSERT(at == t->n - 1 || t->v[at + 1].to.bits < r->to.bits);
 	return ROUTE_OK;
 }
 
@@ -271,6 +277,7 @@ route_del(struct route_table *t, const struct route_prefix *to, const struct rou
 		return ROUTE_OWN_NET;
 	if (via != NULL && !same_addr(via, &r->via))
 		return ROUTE_OTHER_VIA;
+	ASSERT(t->n != 0 && r >= t->v && r < t->v + t->n);
 	t->n--;
 	memmove(r, r + 1, (size_t)(t->v + t->n - r) * sizeof(*r));
 	return ROUTE_OK;

@@ -29,6 +29,7 @@ trace_errbuf_init(struct errbuf *b, uint32_t entries)
 static bool
 leave_out(struct errbuf *b, uint32_t used)
 {
+	ASSERT(used <= b->mask + 1);
 	return used > b->mask || (used > b->mask / 2 && ++b->passed % SAMPLE != 0);
 }
 
@@ -50,6 +51,8 @@ trace_errbuf_commit(struct errbuf *b)
 {
 	uint32_t prod = atomic_load_explicit(&b->prod, memory_order_relaxed);
 
+	/* trace_errbuf_slot() has found a free record. */
+	ASSERT(prod - atomic_load_explicit(&b->cons, memory_order_acquire) <= b->mask);
 	atomic_store_explicit(&b->prod, prod + 1, memory_order_release);
 }
 
@@ -59,6 +62,7 @@ trace_errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n)
 	uint32_t cons = atomic_load_explicit(&b->cons, memory_order_relaxed);
 	uint32_t count = atomic_load_explicit(&b->prod, memory_order_acquire) - cons;
 
+	ASSERT(count <= b->mask + 1);
 	if (count > n)
 		count = n;
 	for (uint32_t i = 0; i < count; i++)

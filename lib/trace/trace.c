@@ -31,6 +31,7 @@ trace_put_memory(struct trace *t, const struct trace_entry *e)
 {
 	uint64_t h = atomic_load_explicit(&t->head, memory_order_relaxed);
 
+	ASSERT(e->kind < TRACE_KIND_MAX);
 	atomic_thread_fence(memory_order_release);
 	t->e[h & t->mask] = *e;
 	atomic_store_explicit(&t->head, h + 1, memory_order_release);
@@ -40,6 +41,7 @@ trace_put_memory(struct trace *t, const struct trace_entry *e)
 static bool
 is_safe(const struct trace *t, uint64_t i, uint64_t head)
 {
+	ASSERT((t->mask & (t->mask + 1)) == 0);
 	return i + t->mask + 1 > head;
 }
 
@@ -64,12 +66,13 @@ copy(const struct trace *t, uint32_t qpn, uint64_t first, uint64_t end, struct t
 		else if (is_of(&out[n], qpn))
 			n++;
 	}
+	ASSERT(n <= max);
 	return n;
 }
 
 uint32_t
-trace_before(const struct trace *t, uint32_t qpn, uint64_t end, struct trace_entry *out,
-	uint32_t max)
+trace_before(
+	const struct trace *t, uint32_t qpn, uint64_t end, struct trace_entry *out, uint32_t max)
 {
 	uint64_t head = trace_head(t);
 	uint64_t first = end < head ? end : head;
@@ -86,8 +89,8 @@ trace_before(const struct trace *t, uint32_t qpn, uint64_t end, struct trace_ent
 }
 
 uint32_t
-trace_after(const struct trace *t, uint32_t qpn, uint64_t begin, struct trace_entry *out,
-	uint32_t max)
+trace_after(
+	const struct trace *t, uint32_t qpn, uint64_t begin, struct trace_entry *out, uint32_t max)
 {
 	uint64_t head = trace_head(t);
 

@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "compiler.h"
+#include "invariant.h"
 
 enum trace_kind {
 #define TRACE_EVENT(name, text) TRACE_##name,
@@ -72,6 +73,7 @@ trace_put(struct trace *t, const struct trace_entry *e)
 	uint64_t h = atomic_load_explicit(&t->head, memory_order_relaxed);
 	struct trace_entry *slot;
 
+	ASSERT(e->kind < TRACE_KIND_MAX);
 	/* Whoever sees a part of this entry also sees an index that says so. */
 	atomic_thread_fence(memory_order_release);
 	/* Field by field: a copy as a whole would read wide what was just written narrow. */
@@ -105,11 +107,11 @@ trace_head(const struct trace *t)
  * Any lcore: the newest `max` entries of one QP among those before place `end`, oldest first.
  * @return how many; fewer where they were overwritten.
  */
-uint32_t trace_before(const struct trace *t, uint32_t qpn, uint64_t end, struct trace_entry *out,
-	uint32_t max);
+uint32_t trace_before(
+	const struct trace *t, uint32_t qpn, uint64_t end, struct trace_entry *out, uint32_t max);
 /** The oldest `max` entries of one QP from place `begin` on; none if that was overwritten. */
-uint32_t trace_after(const struct trace *t, uint32_t qpn, uint64_t begin, struct trace_entry *out,
-	uint32_t max);
+uint32_t trace_after(
+	const struct trace *t, uint32_t qpn, uint64_t begin, struct trace_entry *out, uint32_t max);
 
 /**
  * Any lcore: copy the newest entries of one QP (qpn UINT32_MAX: all), oldest first.

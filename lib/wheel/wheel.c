@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wheel.h"
+#include "invariant.h"
 
 #include <string.h>
 
@@ -45,6 +46,9 @@ wheel_link(struct wheel *w, struct wheel_node *n)
 	tick_t start = start_of(w->cur, level, index);
 	struct wheel_node **slot;
 
+	ASSERT(n->link == NULL);
+	ASSERT(level < WHEEL_LEVELS);
+	ASSERT(start >= w->cur); /* else the slot would never be due again */
 	n->slot = level * WHEEL_SLOTS + index;
 	slot = &w->slots[n->slot];
 	n->next = *slot;
@@ -62,6 +66,9 @@ wheel_cancel(struct wheel *w, struct wheel_node *n)
 {
 	if (n->link == NULL)
 		return;
+	ASSERT(*n->link == n);
+	ASSERT(n->slot < WHEEL_LEVELS * WHEEL_SLOTS);
+	ASSERT((w->used[n->slot / WHEEL_SLOTS] & BIT64(n->slot % WHEEL_SLOTS)) != 0);
 	*n->link = n->next;
 	if (n->next != NULL)
 		n->next->link = n->link;
@@ -84,6 +91,7 @@ first_slot(const struct wheel *w, uint32_t *slot)
 			continue;
 		index = (unsigned int)__builtin_ctzll(w->used[level]);
 		*slot = level * WHEEL_SLOTS + index;
+		ASSERT(w->slots[*slot] != NULL);
 		return start_of(w->cur, level, index);
 	}
 	*slot = WHEEL_NO_SLOT;
@@ -97,6 +105,7 @@ fire(struct wheel *w, uint32_t slot, struct wheel_node **out, uint32_t max, uint
 	struct wheel_node *n;
 	uint32_t got = 0;
 
+	ASSERT(slot == index_of(w->cur, 0));
 	while (got < max && *moves != 0 && (n = w->slots[slot]) != NULL) {
 		wheel_cancel(w, n);
 		if (n->deadline <= w->cur) {
@@ -118,6 +127,7 @@ move_down(struct wheel *w, uint32_t slot, uint32_t *moves)
 	for (; *moves != 0 && (n = w->slots[slot]) != NULL; --*moves) {
 		wheel_cancel(w, n);
 		wheel_link(w, n);
+		ASSERT(n->slot < slot / WHEEL_SLOTS * WHEEL_SLOTS || n->deadline > w->cur);
 	}
 	w->pending = w->slots[slot] != NULL ? slot : WHEEL_NO_SLOT;
 }
@@ -140,6 +150,7 @@ wheel_expire(struct wheel *w, tick_t now, struct wheel_node **out, uint32_t max)
 			if (w->next > now || slot == WHEEL_NO_SLOT)
 				break;
 		}
+		ASSERT(w->next >= w->cur);
 		if (got == max || moves == 0)
 			return got; /* `next` brings the caller back */
 		if (w->next > w->cur)
@@ -149,6 +160,7 @@ wheel_expire(struct wheel *w, tick_t now, struct wheel_node **out, uint32_t max)
 		else
 			move_down(w, slot, &moves);
 	}
+	ASSERT(got <= max && w->pending == WHEEL_NO_SLOT);
 	w->cur = now;
 	return got;
 }

@@ -24,6 +24,7 @@
 
 #include "clock.h"
 #include "compiler.h"
+#include "invariant.h"
 
 #define WHEEL_LEVELS  11
 #define WHEEL_SLOTS   64
@@ -96,6 +97,7 @@ static inline uint32_t
 wheel_advance(struct wheel *w, tick_t now, struct wheel_node **out, uint32_t max)
 {
 	if (LIKELY(now < w->next)) {
+		ASSERT(w->pending == WHEEL_NO_SLOT);
 		if (now > w->cur)
 			w->cur = now;
 		return 0;

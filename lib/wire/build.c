@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "wire_build.h"
+#include "invariant.h"
 
 enum {
 	IPV4_DF = 0x4000,
@@ -159,6 +160,8 @@ wire_build(const struct wire_path *path, const struct wire_fields *f, uint16_t i
 
 	put_bth(buf + udp_off + WIRE_UDP_LEN, f, pad);
 	p = put_ext(buf + udp_off + WIRE_UDP_LEN + WIRE_BTH_LEN, op->flags, f);
+	ASSERT(op->name == NULL || p == buf + udp_off + WIRE_UDP_LEN + op->hdr_len);
+	ASSERT(l3_off + l3_len == udp_off);
 	if (f->payload_len != 0)
 		memcpy(p, f->payload, f->payload_len);
 	memset(p + f->payload_len, 0, pad + WIRE_ICRC_LEN);
@@ -179,6 +182,7 @@ wire_template_init(
 	t->l3_off = (uint8_t)l3_off;
 	t->bth_off = (uint8_t)(udp_off + WIRE_UDP_LEN);
 	t->len = (uint8_t)(t->bth_off + WIRE_BTH_LEN);
+	ASSERT(t->len <= WIRE_TEMPLATE_MAX);
 	t->ipv6 = path->ipv6;
 	t->ipv4_sum = path->ipv6 ? 0 : ipv4_words(t->bytes + l3_off);
 }
@@ -191,6 +195,9 @@ wire_template_write(const struct wire_template *t, uint8_t *frame, uint8_t opcod
 	uint8_t *ip = frame + t->l3_off;
 	uint8_t *bth = frame + t->bth_off;
 
+	ASSERT(t->len == t->bth_off + WIRE_BTH_LEN && t->len <= WIRE_TEMPLATE_MAX);
+	ASSERT(after_bth % 4 == 0 && pad < 4 && p.v <= PSN_MASK);
+	ASSERT((bth_flags & ~(PKT_ACKREQ | PKT_SE | PKT_MIGREQ)) == 0);
 	/* A constant size: the compiler makes it a handful of vector stores. */
 	memcpy(frame, t->bytes, sizeof(t->bytes));
 	if (t->ipv6 != 0) {
@@ -214,6 +221,7 @@ put_class(const struct wire_template *t, uint8_t *frame, const struct wire_cnp *
 {
 	uint8_t *ip = frame + t->l3_off;
 
+	ASSERT(c->prio < 8);
 	if (t->l3_off != WIRE_ETH_LEN)
 		frame[WIRE_ETH_LEN] = (uint8_t)((frame[WIRE_ETH_LEN] & 0x1f) | c->prio << 5);
 	if (t->ipv6 != 0) {

@@ -8,6 +8,7 @@
  * is verified always. Who wants it verified all the same asks stage 2 (rx.udp_checksum).
  */
 #include "parse_bth.h"
+#include "invariant.h"
 
 enum {
 	ETHERTYPE_IPV4 = 0x0800,
@@ -247,7 +248,9 @@ enum wire_class
 wire_parse(const struct wire_port *port, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 {
 	if (wire_is_plain_len(len) && LIKELY(wire_match(port, frame)) &&
-		LIKELY(wire_read_plain(frame, len, out)))
+		LIKELY(wire_read_plain(frame, len, out))) {
+		ASSERT(lies_in_frame(out));
 		return WIRE_CLASS_ROCE;
+	}
 	return wire_parse_any(port, frame, len, out);
 }

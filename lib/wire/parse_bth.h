@@ -9,6 +9,7 @@
  * Depends: base.
  * Spec:    RX-SYN-00, RX-SYN-13, RX-SYN-14, RX-HDR-03.
  */
+#include "invariant.h"
 #include "wire_plain.h"
 
 /** A fault bit, if `cond` holds; no branch. */
@@ -40,6 +41,18 @@ struct lower {
 	uint32_t flags;
 };
 
+/** Do the offsets and lengths of the result lie in the frame, one behind the other? */
+static inline bool
+lies_in_frame(const struct wire_pkt *p)
+{
+	if (p->icrc_off != 0 && p->icrc_off + WIRE_ICRC_LEN > p->frame_len)
+		return false;
+	if (p->payload_off == 0)
+		return p->payload_len == 0;
+	return p->bth_off > p->l3_off && p->payload_off >= p->bth_off + WIRE_BTH_LEN &&
+	       p->payload_off + p->payload_len + p->pad + WIRE_ICRC_LEN <= p->frame_len;
+}
+
 /**
  * Fill `out` from the BTH on. With a fault that leaves the position of the BTH or of the packet's
  * end open, everything behind stays 0.
@@ -68,6 +81,9 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 	pad = bth >> 52 & 3;
 	payload_off = lo.bth_off + op->hdr_len;
 	end = lo.bth_off - WIRE_UDP_LEN + lo.udp_len - WIRE_ICRC_LEN; /* of the pad */
+
+	/* Of the lengths and offsets only those that agree with each other get here. */
+	ASSERT(lo.bth_off + WIRE_BTH_LEN <= end && end + WIRE_ICRC_LEN <= len);
 
 	/* 0, 1 and 0xffffff: subnet management, CM, multicast; the rest is the QP table's matter.
 	 */
@@ -103,6 +119,7 @@ parse_bth(const uint8_t *frame, uint32_t len, struct lower lo, struct wire_pkt *
 	if (UNLIKELY((lo.faults & FAULT_BIT(FAULT_IP_HDR_LEN)) != 0))
 		out->icrc_off = 0;
 	out->faults = lo.faults;
+	ASSERT(lies_in_frame(out));
 }
 
 _Static_assert(

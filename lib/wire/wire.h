@@ -15,6 +15,7 @@
 
 #include "be.h"
 #include "compiler.h"
+#include "invariant.h"
 #include "psn.h"
 
 #define WIRE_UDP_PORT 4791
@@ -277,6 +278,7 @@ wire_reth(const struct wire_pkt *p)
 {
 	const uint8_t *e = wire_ext(p);
 
+	ASSERT(op_has(p->op, OPF_RETH));
 	return (struct wire_reth){ be64_load(e), be32_load(e + 8), be32_load(e + 12) };
 }
 
@@ -285,6 +287,7 @@ wire_atomiceth(const struct wire_pkt *p)
 {
 	const uint8_t *e = wire_ext(p);
 
+	ASSERT(op_has(p->op, OPF_ATOMICETH));
 	return (struct wire_atomiceth){ be64_load(e), be32_load(e + 8), be64_load(e + 12),
 		be64_load(e + 20) };
 }
@@ -294,6 +297,7 @@ wire_aeth(const struct wire_pkt *p)
 {
 	const uint8_t *e = wire_ext(p);
 
+	ASSERT(op_has(p->op, OPF_AETH));
 	return (struct wire_aeth){ e[0], be24_load(e + 1) };
 }
 
@@ -302,6 +306,7 @@ wire_deth(const struct wire_pkt *p)
 {
 	const uint8_t *e = wire_ext(p);
 
+	ASSERT(op_has(p->op, OPF_DETH));
 	return (struct wire_deth){ be32_load(e), be24_load(e + 5) };
 }
 
@@ -309,6 +314,7 @@ wire_deth(const struct wire_pkt *p)
 static inline uint64_t
 wire_atomicack(const struct wire_pkt *p)
 {
+	ASSERT(op_has(p->op, OPF_ATOMICACKETH));
 	return be64_load(wire_ext(p) + WIRE_AETH_LEN);
 }
 
@@ -316,6 +322,7 @@ wire_atomicack(const struct wire_pkt *p)
 static inline uint32_t
 wire_imm_or_inv(const struct wire_pkt *p)
 {
+	ASSERT(op_has(p->op, OPF_IMM | OPF_IETH));
 	return be32_load(p->frame + p->payload_off - 4);
 }
 

@@ -14,6 +14,7 @@
  */
 #include <string.h>
 
+#include "invariant.h"
 #include "wire_build.h"
 #include "wire_plain.h"
 
@@ -49,6 +50,7 @@ wire_head_patch(struct wire_head *h, const struct wire_template *t, uint32_t wha
 	const uint16_t sum = (uint16_t)~wire_sum_fold(t->ipv4_sum + total);
 	uint64_t w[WIRE_HEAD_WORDS];
 
+	ASSERT(t->len == WIRE_HEAD_LEN && t->ipv6 == 0);
 	memcpy(w, t->bytes, sizeof(w));
 	h->word[0] = w[0];
 	h->word[1] = w[1];
@@ -73,6 +75,7 @@ wire_head_write(struct wire_head *h, const struct wire_template *t, uint8_t *fra
 	const uint32_t bits = __builtin_bswap32((uint32_t)ackreq << 31 | p.v);
 	uint64_t last;
 
+	ASSERT(p.v <= PSN_MASK);
 	if (UNLIKELY(what != h->what))
 		wire_head_patch(h, t, what);
 	last = h->word[6] | (uint64_t)bits << 16;

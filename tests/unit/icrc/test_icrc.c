@@ -311,6 +311,7 @@ random_packet(struct wire_pkt *p, struct guard *g, bool ipv6, uint32_t len, bool
 		f[random_byte() % all] ^= 0x10; /* in a bit that counts, or not */
 	*p = (struct wire_pkt){ .frame = (random_byte() & 1) != 0 ? guard_before_end(g, f, all)
 								  : guard_from_start(g, f, all),
+		.frame_len = (uint16_t)all,
 		.icrc_off = (uint16_t)len,
 		.flags = ipv6 ? PKT_IPV6 : 0 };
 }
