@@ -63,7 +63,7 @@ syndrome_of(const struct wire_pkt *p)
 }
 
 static void
-tell(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+tell(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v, struct mbox_msg *msg)
 {
 	msg->ev.time_ns = w->now;
@@ -76,11 +76,12 @@ tell(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	msg->ev.state = qp_state_of(qp);
 	msg->ev.syndrome = syndrome_of(p);
 	msg->ev.fault = v->fault;
+	msg->ev.object = qp;
 	pipeline_send_up(w, msg);
 }
 
 static void
-raise(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+raise(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v, enum mbox_source source)
 {
 	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = (uint8_t)source };

@@ -284,10 +284,13 @@ REQ_CLS_C_01_corrupt_context(void **state)
 	bed_turns(b);
 	expect_silence(b);
 	assert_int_equal(qp_state_of(b->qp), QPS_ERR);
+	m = bed_up(b, MBOX_FATAL);
+	assert_ptr_equal(m.ev.object, b->qp);
 	m = bed_up(b, MBOX_EVENT);
 	assert_int_equal(m.ev.event, EVENT_QP_FATAL);
 	assert_int_equal(m.ev.code, AEQ_CONTEXT_CATASTROPHIC);
 	assert_int_equal(m.ev.source, SOURCE_SQ);
+	assert_ptr_equal(m.ev.object, b->qp); /* AE-09: not another QP of that number, later */
 	for (uint64_t i = 1; i <= 2; i++)
 		assert_int_equal(bed_cqe(b).status, FLUSH);
 }
