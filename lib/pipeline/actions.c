@@ -3,7 +3,7 @@
  * Carry a verdict out, in the order that a host and a peer may rely on: memory first, then the
  * completion that tells of it, then the answer (RESP-14).
  */
-#include "pipeline_priv.h"
+#include "report.h"
 
 /**
  * The head of the receive queue is the active WQE from here on; its copy was made for the facts.
@@ -64,6 +64,14 @@ atomic_execute(const struct context *c)
 	return expected;
 }
 
+static void
+event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	const struct report r = pipeline_report_of_request(c, v, SOURCE_RQ);
+
+	pipeline_report_event(w, c->qp, &r);
+}
+
 /**
  * AE-05: the peer talks to a QP that nobody has moved to RTS yet. A duplicate of what the QP never
  * had is a packet of the number's life before this one.
@@ -74,7 +82,7 @@ comm_established(struct worker *w, const struct context *c)
 	const struct responder_verdict v = { .event = EVENT_COMM_EST, .fault = VERDICT_NO_FAULT };
 
 	c->qp->flags |= QPF_COMM_EST;
-	pipeline_event_raise(w, c, &v, SOURCE_RQ);
+	event_raise(w, c, &v);
 }
 
 static void
@@ -95,7 +103,7 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 	if ((a & ACT_REPLAY) != 0)
 		pipeline_owe_atomic(w, c->qp, v, v->saved->original);
 	if ((a & ACT_EVENT) != 0 && (a & ACT_ERR) == 0)
-		pipeline_event_raise(w, c, v, SOURCE_RQ);
+		event_raise(w, c, v);
 	if ((a & ACT_NAK) != 0 && (a & ACT_ERR) == 0)
 		pipeline_owe_nak(w, c->qp, v);
 }

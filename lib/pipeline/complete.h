@@ -2,14 +2,17 @@
 #ifndef COMPLETE_H
 #define COMPLETE_H
 /**
- * @file complete.h  Adding a completion: a place for it, and what follows when it is there.
+ * @file complete.h  Adding a completion: one writer for both sides of a QP and all of their paths.
  *
- * Owner:   complete.c, stage_06_fast.c; the worker's lcore.
+ * Owner:   complete.c, send_actions.c, stage_06_fast.c; the worker's lcore.
  * Memory:  the completion queue's.
  * Depends: pipeline_priv.h.
  *
- * An entry is written where it is to be read: a copy would read wide what was just written narrow.
+ * Inline, because each good message passes here: members that a caller knows cost nothing, and the
+ * entry is written where the host reads it. Others call pipeline_cq_add().
  */
+#include <errno.h>
+
 #include "pipeline_priv.h"
 
 /** CQ-05: reported once per queue, whoever of its producers meets the overflow first. */
@@ -25,7 +28,7 @@ cq_begin(const struct worker *w, struct qp_cq *cq, uint32_t *index)
 						    : ring_cq_reserve(&cq->ring, index);
 }
 
-/** The same for whoever has no other way: that there is none is the queue's end, and reported. */
+/** The same for callers without another way: a full queue goes to error, and that is reported. */
 static ALWAYS_INLINE struct ring_cqe *
 cq_take(struct worker *w, struct qp_cq *cq, uint32_t *index)
 {
@@ -36,25 +39,42 @@ cq_take(struct worker *w, struct qp_cq *cq, uint32_t *index)
 	return slot;
 }
 
-/** What follows from a completion: not read back, since an entry is the host's as well. */
-struct added {
-	uint32_t psn;
-	uint8_t status;
-	bool solicited;
-};
-
-static inline void
-cq_end(struct worker *w, struct qp *qp, struct qp_cq *cq, struct added a)
+/** Write the completion to its place, publish it, and do what follows: events, the recorder. */
+static ALWAYS_INLINE void
+cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *slot, uint32_t index,
+	const struct ring_completion *c)
 {
-	qp_cq_notify(cq, a.solicited || a.status != WC_SUCCESS);
+	ring_cqe_write(slot, qp->qpn, w->now, c);
+	ring_cq_publish(&cq->ring, slot, index);
+	/* The entry is the host's as well by now: it is not read back. */
+	qp_cq_notify(cq, c->solicited || c->status != WC_SUCCESS);
 	if (traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = qp->qpn,
-					    .psn = a.psn,
+					    .psn = c->psn,
 					    .kind = TRACE_cqe,
 					    .fault = VERDICT_NO_FAULT,
 					    .state = qp_state_of(qp),
-					    .detail = a.status });
+					    .detail = c->status });
+}
+
+/**
+ * Add a completion. @param cq NULL: nobody wants it. @return 0, or -ENOSPC: the queue is in error,
+ * which was reported.
+ */
+static ALWAYS_INLINE int
+cq_add(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c)
+{
+	struct ring_cqe *slot;
+	uint32_t index;
+
+	if (UNLIKELY(cq == NULL))
+		return 0;
+	slot = cq_take(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
+		return -ENOSPC;
+	cq_put(w, qp, cq, slot, index, c);
+	return 0;
 }
 
 #endif

@@ -17,17 +17,17 @@ pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index)
 static void
 flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint32_t index)
 {
-	struct ring_cqe cqe = {
+	const struct ring_completion c = {
 		.wr_id = wr_id,
 		.status = pipeline_flush_status(w, AEQ_RQ, (uint16_t)index),
 		.opcode = WC_RECV,
-		.solicited = 1,
+		.solicited = true,
 		.vendor_err = qp->fatal,
 	};
 
 	stats_inc(&w->stats, STAT_resp_cqe_flush_error);
 	qp_count(w, qp, STAT_resp_cqe_flush_error, 1);
-	pipeline_cq_add(w, qp, &cqe);
+	pipeline_cq_add(w, qp, qp->recv_cq, &c);
 }
 
 void

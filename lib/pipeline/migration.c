@@ -4,7 +4,7 @@
  * of it. Which path a packet must have come on is stage 5's to see. And the peer's MAC, where
  * nobody has answered for its address yet.
  */
-#include "pipeline_priv.h"
+#include "report.h"
 #include "sending.h"
 
 /**
@@ -57,24 +57,18 @@ trace_path(struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint
 				    .detail = qp->attr.path_mig_state });
 }
 
-/** An event, and the worker's and the QP's count of it. */
 static void
 tell(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule, uint8_t event)
 {
 	bool asked = event == EVENT_PATH_MIG_ERR || rule == RULE_PATH_FOLLOWED;
-	struct mbox_msg msg = { .type = MBOX_EVENT };
 
-	msg.ev.source = asked ? SOURCE_RQ : SOURCE_SQ;
-	msg.ev.time_ns = w->now;
-	msg.ev.qpn = qp->qpn;
-	msg.ev.psn = p != NULL ? p->psn.v : qp->req.una.v;
-	msg.ev.rule = rule;
-	msg.ev.event = event;
-	msg.ev.opcode = p != NULL ? p->opcode : 0;
-	msg.ev.state = qp_state_of(qp);
-	msg.ev.fault = VERDICT_NO_FAULT;
-	msg.ev.object = qp;
-	pipeline_send_up(w, &msg);
+	pipeline_report_event_only(w, qp,
+		&(const struct report){ .psn = p != NULL ? p->psn.v : qp->req.una.v,
+			.rule = rule,
+			.event = event,
+			.opcode = p != NULL ? p->opcode : 0,
+			.fault = VERDICT_NO_FAULT,
+			.source = asked ? SOURCE_RQ : SOURCE_SQ });
 }
 
 static void

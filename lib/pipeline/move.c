@@ -16,7 +16,7 @@
 
 #include <rte_ring.h>
 
-#include "event_codes.h"
+#include "report.h"
 #include "pipeline_priv.h"
 
 /** What was kept aside is a burst like any other. */
@@ -89,7 +89,7 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 	pipeline_sends_stop(w, qp);
 	rc = pipeline_move_park(w, qp, to);
 	if (rc == 0) /* the last that this worker has to say of it */
-		pipeline_event_note(w, qp, AEQ_SUSPEND_COMPLETE);
+		pipeline_report_note(w, qp, AEQ_SUSPEND_COMPLETE);
 	return rc;
 }
 

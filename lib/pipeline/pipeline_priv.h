@@ -372,16 +372,14 @@ void pipeline_act_responder(struct worker *w, const struct context *c, struct re
 /** The QP goes to ERR: state, report, flush, NAK. */
 void pipeline_fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
 	enum mbox_source source);
-void pipeline_event_raise(struct worker *w, const struct context *c,
-	const struct responder_verdict *v, enum mbox_source source);
 /** @return 0, or -ENOSPC: the completion queue is in error. */
 int pipeline_complete(struct worker *w, const struct context *c, const struct responder_verdict *v);
-/** A message for the control lcore, which gets its place in the recorder; a loss is counted. */
-void pipeline_send_up(struct worker *w, struct mbox_msg *msg);
-/** @return 0, or -ENOSPC after raising the queue's event. */
-int pipeline_cq_add_to(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *cqe);
-/** The same for the QP's receive completions. */
-int pipeline_cq_add(struct worker *w, struct qp *qp, struct ring_cqe *cqe);
+/**
+ * Add a completion, off the good path: cq_add() of complete.h. @param cq NULL: nobody wants it.
+ * @return 0, or -ENOSPC: the queue is in error, which was reported.
+ */
+int pipeline_cq_add(
+	struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c);
 /** Status that a request gets from a flush: WR_FLUSH_ERR, or that of an abnormal event. */
 uint8_t pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index);
 /** To ERR as an abnormal event asks: 0 or -EALREADY. @param carried out: a completion has it. */

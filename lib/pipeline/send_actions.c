@@ -3,9 +3,9 @@
  * Carry a requester's verdict out: data to memory first, then the completions that tell of it, then
  * what follows for the QP.
  */
-#include "event_codes.h"
 #include "complete.h"
 #include "failure.h"
+#include "report.h"
 
 /** Of a QP and its worker; and of its port, unless that is gone. */
 static void
@@ -47,80 +47,6 @@ count_cause(struct worker *w, struct qp *qp, uint8_t cause)
 			count_qp(w, qp, (enum stats_counter)stat[cause][i]);
 }
 
-/* ---- reports --------------------------------------------------------------------------------- */
-
-/** What a QP's failure is told by: the response, or the oldest request that is not acknowledged. */
-static uint32_t
-psn_of(const struct qp *qp, const struct wire_pkt *p)
-{
-	return p != NULL ? p->psn.v : qp->req.una.v;
-}
-
-static uint8_t
-syndrome_of(const struct wire_pkt *p)
-{
-	return p != NULL && op_has(p->op, OPF_AETH) ? wire_aeth(p).syndrome : 0;
-}
-
-static void
-tell(struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	const struct requester_verdict *v, struct mbox_msg *msg)
-{
-	msg->ev.time_ns = w->now;
-	msg->ev.qpn = qp->qpn;
-	msg->ev.psn = psn_of(qp, p);
-	msg->ev.rule = send_rule(v);
-	msg->ev.event = v->event;
-	msg->ev.fatal = v->fatal;
-	msg->ev.opcode = p != NULL ? p->opcode : 0;
-	msg->ev.state = qp_state_of(qp);
-	msg->ev.syndrome = syndrome_of(p);
-	msg->ev.fault = v->fault;
-	msg->ev.object = qp;
-	pipeline_send_up(w, msg);
-}
-
-static void
-raise(struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	const struct requester_verdict *v, enum mbox_source source)
-{
-	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = (uint8_t)source };
-
-	msg.ev.code = source != SOURCE_CQ ? pipeline_event_code(send_rule(v)) : 0;
-	tell(w, qp, p, v, &msg);
-	if (traced(w, qp))
-		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-					    .qpn = qp->qpn,
-					    .psn = msg.ev.psn,
-					    .rule = msg.ev.rule,
-					    .kind = TRACE_event,
-					    .opcode = msg.ev.opcode,
-					    .fault = v->fault,
-					    .state = msg.ev.state,
-					    .detail = v->event });
-}
-
-static void
-remember(const struct worker *w, struct qp *qp, const struct wire_pkt *p,
-	const struct requester_verdict *v)
-{
-	qp->fatal = v->fatal;
-	qp->last_error.rule = send_rule(v);
-	qp->last_error.opcode = p != NULL ? p->opcode : 0;
-	qp->last_error.syndrome = syndrome_of(p);
-	qp->last_error.fatal = v->fatal;
-	qp->last_error.fault = v->fault;
-	qp->last_error.wc_status = v->wc_status;
-	qp->last_error.event = v->event;
-	qp->last_error.psn = psn_of(qp, p);
-	qp->last_error.time_ns = w->now;
-	qp->last_error.len = p != NULL ? p->payload_len : 0;
-	qp->last_error.flags = QP_ERROR_SEND | (p != NULL ? QP_ERROR_PACKET : 0) |
-			       ((v->act & REQACT_ERROR) != 0 ? QP_ERROR_COMPLETED : 0) |
-			       ((v->act & REQACT_EVENT) != 0 ? QP_ERROR_EVENT : 0);
-	qp->last_error.trace_at = w->trace != NULL ? trace_head(w->trace) : 0;
-}
-
 /* ---- completions ----------------------------------------------------------------------------- */
 
 /** @return 0, or -ENOSPC: the queue is in error, which was reported. */
@@ -128,20 +54,12 @@ static ALWAYS_INLINE int
 complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
 {
 	const bool returns = verbs_wr_returns(wr->opcode);
-	struct qp_cq *cq = qp->send_cq;
-	struct ring_cqe *slot;
-	uint32_t index;
 
-	if (UNLIKELY(cq == NULL))
-		return 0;
-	slot = cq_take(w, cq, &index);
-	if (UNLIKELY(slot == NULL))
-		return -ENOSPC;
-	ring_cqe_good(slot, wr->wr_id, qp->qpn, returns ? wr->len : 0);
-	ring_cqe_when(slot, wr->last.v, w->now, verbs_wc_opcode(wr->opcode));
-	ring_cq_publish(&cq->ring, slot, index);
-	cq_end(w, qp, cq, (struct added){ wr->last.v, WC_SUCCESS, false });
-	return 0;
+	return cq_add(w, qp, qp->send_cq,
+		&(const struct ring_completion){ .wr_id = wr->wr_id,
+			.byte_len = returns ? wr->len : 0,
+			.psn = wr->last.v,
+			.opcode = verbs_wc_opcode(wr->opcode) });
 }
 
 int
@@ -175,20 +93,20 @@ complete_error(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v)
 {
 	const struct requester_wr *wr = &qp->req.wr[v->failed & qp->req.wr_mask];
-	struct ring_cqe cqe = { .wr_id = wr->wr_id,
-		.psn = psn_of(qp, p),
-		.vendor_err = v->fatal,
-		.cause = send_rule(v),
-		.status = v->wc_status,
-		.opcode = verbs_wc_opcode(wr->opcode),
-		.peer_opcode = p != NULL ? p->opcode : 0 };
 
 	stats_inc(&w->stats, STAT_req_cqe_error);
 	qp_count(w, qp, STAT_req_cqe_error, 1);
 	pipeline_sendq_release(qp, 1);
 	if (UNLIKELY(is_fed(qp)))
 		return 0;
-	return pipeline_cq_add_to(w, qp, qp->send_cq, &cqe);
+	return pipeline_cq_add(w, qp, qp->send_cq,
+		&(const struct ring_completion){ .wr_id = wr->wr_id,
+			.vendor_err = v->fatal,
+			.psn = p != NULL ? p->psn.v : qp->req.una.v,
+			.cause = send_rule(v),
+			.status = v->wc_status,
+			.opcode = verbs_wc_opcode(wr->opcode),
+			.peer_opcode = p != NULL ? p->opcode : 0 });
 }
 
 /**
@@ -218,27 +136,17 @@ static void
 failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct requester_verdict *v,
 	enum mbox_source source)
 {
-	/* QP-16, QP-17: see pipeline_fail(). */
-	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
-	atomic_thread_fence(memory_order_seq_cst);
-	remember(w, qp, p, v);
+	struct report r = pipeline_report_of_send(qp, p, v, source);
+
 	pipeline_failure_of_send(w, qp, v);
-
-	tell(w, qp, p, v, &(struct mbox_msg){ .type = MBOX_FATAL });
-	pipeline_failure_trace(w, qp);
-	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0) {
-		struct requester_verdict lost = *v;
-
-		lost.event = EVENT_QP_FATAL;
-		raise(w, qp, p, &lost, SOURCE_CQ);
-	}
+	pipeline_report_failure(w, qp, &r);
+	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0)
+		pipeline_report_lost(w, qp, &r);
 	if ((v->act & REQACT_EVENT) != 0) {
-		raise(w, qp, p, v, source);
+		pipeline_report_event(w, qp, &r);
 	} else if ((qp->flags & QPF_EVENT_WITH_CQE) != 0) {
-		struct requester_verdict beside = *v;
-
-		beside.event = event_beside(v->wc_status);
-		raise(w, qp, p, &beside, source);
+		r.event = event_beside(v->wc_status);
+		pipeline_report_event(w, qp, &r);
 	}
 	pipeline_answers_drop(w, qp);
 	pipeline_flush_sends(w, qp);
@@ -269,8 +177,10 @@ drained(struct worker *w, struct qp *qp)
 {
 	const struct requester_verdict v = { .event = EVENT_SQ_DRAINED, .fault = VERDICT_NO_FAULT };
 
+	const struct report r = pipeline_report_of_send(qp, NULL, &v, SOURCE_SQ);
+
 	if ((qp->flags & QPF_SQD_NOTIFY) != 0)
-		raise(w, qp, NULL, &v, SOURCE_SQ);
+		pipeline_report_event(w, qp, &r);
 }
 
 void

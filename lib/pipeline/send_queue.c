@@ -65,14 +65,14 @@ pipeline_sends_stop(struct worker *w, struct qp *qp)
 static void
 flush_one(struct worker *w, struct qp *qp, uint64_t wr_id, uint8_t opcode)
 {
-	struct ring_cqe cqe = { .wr_id = wr_id,
+	const struct ring_completion c = { .wr_id = wr_id,
 		.status = pipeline_flush_status(w, AEQ_SQ, 0),
 		.opcode = verbs_wc_opcode(opcode),
 		.vendor_err = qp->fatal };
 
 	stats_inc(&w->stats, STAT_req_cqe_flush_error);
 	qp_count(w, qp, STAT_req_cqe_flush_error, 1);
-	pipeline_cq_add_to(w, qp, qp->send_cq, &cqe);
+	pipeline_cq_add(w, qp, qp->send_cq, &c);
 }
 
 void

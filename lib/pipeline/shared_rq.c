@@ -3,20 +3,7 @@
  * WQEs of a shared receive queue: looked at with the facts, taken with the verdict. Its QPs may be
  * on any worker. What it has to tell, it tells once: whoever finds out first raises the event.
  */
-#include "pipeline_priv.h"
-
-static void
-srq_event(struct worker *w, struct qp_srq *srq, uint8_t event)
-{
-	struct mbox_msg msg = { .type = MBOX_EVENT, .ev.source = SOURCE_RQ };
-
-	msg.ev.time_ns = w->now;
-	msg.ev.qpn = srq->id;
-	msg.ev.event = event;
-	msg.ev.fault = VERDICT_NO_FAULT;
-	msg.ev.object = srq;
-	pipeline_send_up(w, &msg);
-}
+#include "report.h"
 
 /** SRQ-02: fewer WQEs are left than the limit, which is disarmed by that. */
 static void
@@ -28,7 +15,7 @@ check_limit(struct worker *w, struct qp_srq *srq, uint32_t left)
 		return;
 	if (atomic_compare_exchange_strong_explicit(
 		    &srq->limit, &limit, 0, memory_order_acq_rel, memory_order_relaxed))
-		srq_event(w, srq, EVENT_SRQ_LIMIT_REACHED);
+		pipeline_report_srq(w, srq, EVENT_SRQ_LIMIT_REACHED);
 }
 
 /** RESP-CLS-A-03, SRQ-04: the queue itself is broken. */
@@ -38,7 +25,7 @@ fail_srq(struct worker *w, struct qp_srq *srq)
 	if (atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
 		return;
 	ring_srq_fail(&srq->ring); /* before the event: who knows of it cannot post any more */
-	srq_event(w, srq, EVENT_SRQ_ERR);
+	pipeline_report_srq(w, srq, EVENT_SRQ_ERR);
 }
 
 bool
@@ -86,7 +73,8 @@ pipeline_srq_last_wqe(struct worker *w, struct qp *qp)
 	const struct responder_verdict v = { .event = EVENT_QP_LAST_WQE_REACHED,
 		.fault = VERDICT_NO_FAULT };
 	const struct context c = { .qp = qp };
+	const struct report r = pipeline_report_of_request(&c, &v, SOURCE_RQ);
 
 	qp->flags |= QPF_LAST_WQE;
-	pipeline_event_raise(w, &c, &v, SOURCE_RQ);
+	pipeline_report_event(w, qp, &r);
 }

@@ -67,28 +67,6 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	return i;
 }
 
-/** The completion of a SEND ONLY, of which `slot` is the place. */
-static ALWAYS_INLINE void
-send_completion(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint64_t wr_id,
-	struct ring_cqe *slot)
-{
-	slot->wr_id = wr_id;
-	slot->qp_num = qp->qpn;
-	slot->byte_len = p->payload_len;
-	slot->imm_data = 0;
-	slot->vendor_err = 0;
-	slot->src_qp = 0;
-	slot->psn = p->psn.v;
-	slot->time_ns = w->now;
-	slot->cause = RULE_SEND_ONLY;
-	slot->status = WC_SUCCESS;
-	slot->opcode = WC_RECV;
-	slot->wc_flags = 0;
-	slot->solicited = (p->flags & PKT_SE) != 0;
-	slot->peer_opcode = OP_RC_SEND_ONLY;
-	memset(slot->reserved, 0, sizeof(slot->reserved));
-}
-
 /** @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
@@ -107,9 +85,14 @@ fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struc
 		return false;
 	fast_copy(at->host, wire_payload(p), p->payload_len);
 	ring_consume_done(&qp->rq, 1);
-	send_completion(w, qp, p, at->wr_id, slot);
-	ring_cq_publish(&cq->ring, slot, index);
-	cq_end(w, qp, cq, (struct added){ p->psn.v, WC_SUCCESS, (p->flags & PKT_SE) != 0 });
+	cq_put(w, qp, cq, slot, index,
+		&(const struct ring_completion){ .wr_id = at->wr_id,
+			.byte_len = p->payload_len,
+			.psn = p->psn.v,
+			.cause = RULE_SEND_ONLY,
+			.opcode = WC_RECV,
+			.peer_opcode = OP_RC_SEND_ONLY,
+			.solicited = (p->flags & PKT_SE) != 0 });
 	responder_take_fast(&qp->resp);
 	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
 		fast_ack(w, qp, p->psn);

@@ -3,7 +3,7 @@
  * Stage 8: transport timers and RNR waits. Progress only moves a QP's deadline; the node that fires
  * too early for it is armed again (lazy re-arm), and one that fires for nothing is forgotten.
  */
-#include "event_codes.h"
+#include "report.h"
 #include "pipeline_priv.h"
 #include "requester_fast.h"
 
@@ -57,7 +57,7 @@ expired(struct worker *w, struct qp *qp)
 	pipeline_act_requester(w, qp, NULL, &v);
 	/* Half of the retries are used up: is the peer there at all? */
 	if (v.rule == REQRULE_TIMEOUT && r->retry_left == r->retry_cnt / 2)
-		pipeline_event_note(w, qp, AEQ_DOUBT_REACHABILITY);
+		pipeline_report_note(w, qp, AEQ_DOUBT_REACHABILITY);
 }
 
 static inline struct qp *

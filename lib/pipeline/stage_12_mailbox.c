@@ -2,7 +2,7 @@
 /* Stage 12: carry out messages of the control lcore. No burst is under way here. */
 #include <errno.h>
 
-#include "event_codes.h"
+#include "report.h"
 #include "pipeline_priv.h"
 
 static void
@@ -26,7 +26,7 @@ pipeline_side_take(struct worker *w, struct qp *qp)
 
 	if (side == NULL) {
 		if (!w->sides_short)
-			pipeline_event_note(w, qp, AEQ_RESOURCE_EXHAUSTION);
+			pipeline_report_note(w, qp, AEQ_RESOURCE_EXHAUSTION);
 		w->sides_short = true; /* until more come */
 		return false;
 	}

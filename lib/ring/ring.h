@@ -76,39 +76,48 @@ _Static_assert(sizeof(struct ring_cqe) == 64, "one cache line");
 
 _Static_assert(offsetof(struct ring_cqe, imm_data) == 16 && offsetof(struct ring_cqe, psn) == 28 &&
 		       offsetof(struct ring_cqe, time_ns) == 32 &&
-		       offsetof(struct ring_cqe, opcode) == 43 &&
+		       offsetof(struct ring_cqe, cause) == 40 &&
+		       offsetof(struct ring_cqe, peer_opcode) == 46 &&
 		       offsetof(struct ring_cqe, seq) == 60,
-	"the words of ring_cqe_good() and ring_cqe_when()");
+	"the words of ring_cqe_write()");
 
-static ALWAYS_INLINE void
-ring_cqe_word(struct ring_cqe *cqe, uint32_t at, uint64_t word)
-{
-	memcpy((uint8_t *)cqe + at, &word, sizeof(word));
-}
+/** What a completion says; members that are left out are 0. See struct ring_cqe. */
+struct ring_completion {
+	uint64_t wr_id;
+	uint32_t byte_len;
+	uint32_t imm_data;
+	uint32_t vendor_err;
+	uint32_t psn;
+	uint16_t cause;
+	uint8_t status;
+	uint8_t opcode;
+	uint8_t wc_flags;
+	uint8_t peer_opcode;
+	bool solicited;
+};
 
 /**
- * All of a completion with success but for `seq`, and without immediate or flags, in as few stores
- * as there are words (the hosts are little-endian). The other half is ring_cqe_when()'s.
+ * Write all of a completion but `seq`, in as few stores as there are words (hosts are
+ * little-endian). The one writer of completions: whoever has a slot of ring_cq_reserve() calls it,
+ * then ring_cq_publish(). Members known when this is compiled cost nothing.
+ * @param qp_num the QP's number. @param time_ns the dataplane's clock.
  */
 static ALWAYS_INLINE void
-ring_cqe_good(struct ring_cqe *cqe, uint64_t wr_id, uint32_t qp_num, uint32_t byte_len)
+ring_cqe_write(
+	struct ring_cqe *cqe, uint32_t qp_num, uint64_t time_ns, const struct ring_completion *c)
 {
+	const uint64_t word[7] = { c->wr_id, qp_num | (uint64_t)c->byte_len << 32,
+		c->imm_data | (uint64_t)c->vendor_err << 32, (uint64_t)c->psn << 32, time_ns,
+		c->cause | (uint64_t)c->status << 16 | (uint64_t)c->opcode << 24 |
+			(uint64_t)c->wc_flags << 32 | (uint64_t)c->solicited << 40 |
+			(uint64_t)c->peer_opcode << 48 };
 	const uint32_t none = 0;
 
-	ring_cqe_word(cqe, 0, wr_id);
-	ring_cqe_word(cqe, 8, qp_num | (uint64_t)byte_len << 32);
-	ring_cqe_word(cqe, 16, 0);
-	ring_cqe_word(cqe, 48, 0);
-	memcpy((uint8_t *)cqe + 56, &none, sizeof(none));
+	memcpy(cqe, word, sizeof(word));
+	memcpy((uint8_t *)cqe + sizeof(word), &none, sizeof(none));
 }
-
-static ALWAYS_INLINE void
-ring_cqe_when(struct ring_cqe *cqe, uint32_t psn, uint64_t time_ns, uint8_t opcode)
-{
-	ring_cqe_word(cqe, 24, (uint64_t)psn << 32);
-	ring_cqe_word(cqe, 32, time_ns);
-	ring_cqe_word(cqe, 40, (uint64_t)opcode << 24);
-}
+_Static_assert(
+	7 * sizeof(uint64_t) + sizeof(uint32_t) == offsetof(struct ring_cqe, seq), "all words");
 
 /** The shared part: indices on lines of their own, entries behind. */
 struct ring_shared {
