@@ -131,7 +131,7 @@ end_qps(struct control *c, struct client *cl)
 			if (n < QP_WINDOW && !rec->pending)
 				recs[n++] = rec;
 		}
-		qp_many_end(c, recs, n);
+		qp_many_end(&c->admin, recs, n);
 	} while (n != 0 && cl->o.qps_n < before);
 	return cl->o.qps_n == 0 ? 0 : -EAGAIN;
 }

@@ -121,7 +121,7 @@ clients_event(struct control *c, const struct event *e)
 		return;
 	switch ((enum object_kind)e->of) {
 	case OBJECT_QP:
-		rec = qp_admin_find(c, e->number);
+		rec = qp_admin_find(&c->admin, e->number);
 		if (rec != NULL && rec->shared->owner != NULL)
 			client_event(c, client_of(rec->shared->owner), e);
 		break;

@@ -34,7 +34,7 @@ message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		events_fatal(c, m, worker);
 		break;
 	case MBOX_CNP:
-		qp_cnp_send(c, m, worker);
+		qp_cnp_send(&c->admin, m, worker);
 		break;
 	case MBOX_PACKET:
 		frames_receive(&c->net, m->pkt.m, m->pkt.port);
@@ -81,6 +81,16 @@ gone(void *ctx, enum object_kind kind, uint32_t number)
 	clients_event_forget(c, kind, number);
 }
 
+/* Its failure is over: whoever keeps something of it for later does it now. */
+static void
+left(void *ctx, struct qp_rec *rec, enum qp_end how)
+{
+	struct control *c = ctx;
+
+	post_mortem_end(c, rec, how);
+	explain_forget(c, rec);
+}
+
 /* To whoever follows events on the control socket. */
 static void
 fired(void *ctx, const struct object_cq *cq)
@@ -95,7 +105,9 @@ fired(void *ctx, const struct object_cq *cq)
 static int
 new_mac(void *ctx, struct neigh_link *link)
 {
-	return qp_admin_new_mac(ctx, link);
+	struct control *c = ctx;
+
+	return qp_admin_new_mac(&c->admin, link);
 }
 
 static void
@@ -122,10 +134,10 @@ control_poll(struct control *c, ns_t now)
 	work += rpc_server_poll(c);
 	work += clients_poll(c);
 	work += net_poll(&c->net);
-	work += qp_stock_poll(c);
+	work += qp_stock_poll(&c->admin);
 	work += errlog_poll(c);
 	post_mortem_poll(c);
-	qp_fold_poll(c);
+	qp_fold_poll(&c->admin);
 	return work;
 }
 
@@ -198,15 +210,15 @@ configure_objects(struct control *c, struct refusal *r)
 	/* Numbers that are asked for come first, so that none is picked away. */
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num != 0)
-			rc = made("qps", i, qp_admin_create(c, &conf->qps[i], NULL, r), r);
+			rc = made("qps", i, qp_admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num == 0)
-			rc = made("qps", i, qp_admin_create(c, &conf->qps[i], NULL, r), r);
+			rc = made("qps", i, qp_admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
 	if (rc == 0)
 		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->objects.pds.n,
-			c->objects.mrs.n, c->objects.cqs.n, c->objects.srqs.n, c->qps_n);
+			c->objects.mrs.n, c->objects.cqs.n, c->objects.srqs.n, c->admin.qps_n);
 	return rc;
 }
 
@@ -214,7 +226,7 @@ static void
 release(struct control *c)
 {
 	clients_fini(c);
-	qp_admin_fini(c);
+	qp_admin_fini(&c->admin);
 	objects_fini(&c->objects);
 	net_fini(&c->net);
 	post_mortem_fini(c);
@@ -231,7 +243,11 @@ init_tables(struct control *c)
 	};
 	const struct objects_up up = { .gone = gone, .fired = fired, .ctx = c };
 
-	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(c) != 0)
+	c->admin.env = &c->env;
+	c->admin.objects = &c->objects;
+	c->admin.net = &c->net;
+	c->admin.up = (struct admin_up){ .left = left, .ctx = c };
+	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(&c->admin) != 0)
 		return -ENOMEM;
 	return net_init(&c->net, &c->env, &net_up);
 }
@@ -268,7 +284,7 @@ control_create(const struct env_wiring *env, struct control **out)
 		release(c);
 		return rc;
 	}
-	c->running = true;
+	c->admin.running = true;
 	*out = c;
 	return 0;
 }

@@ -184,7 +184,7 @@ add(struct control *c, const struct event *e)
 static struct qp_rec *
 qp_of(struct control *c, uint32_t qpn, uint64_t context, uint16_t worker)
 {
-	struct qp_rec *rec = qp_admin_find(c, qpn);
+	struct qp_rec *rec = qp_admin_find(&c->admin, qpn);
 
 	if (rec == NULL || !rec->attached || rec->qp->worker != worker ||
 		(context != 0 && context != (uintptr_t)rec->qp))
@@ -298,7 +298,7 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 
 	if (about != NULL && e->rule != 0 && about->rule == e->rule)
 		out.about = *about;
-	qp_alternate_sync(c, rec);
+	qp_alternate_sync(&c->admin, rec);
 	rec->last_event = (struct event_last){ .time_ns = e->time_ns,
 		.code = e->code,
 		.wqe_index = (e->flags & AEQ_RQ) != 0 ? e->wqe_index : 0,
@@ -323,30 +323,6 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 	}
 }
 
-void
-events_suspend(struct control *c)
-{
-	c->events.suspended++;
-}
-
-void
-events_resume(struct control *c)
-{
-	c->events.suspended -= c->events.suspended != 0;
-}
-
-/* AEQ-05: also of a QP that is gone, or those who wait would wait for ever. */
-static void
-suspend_complete(struct control *c)
-{
-	struct events *q = &c->events;
-
-	if (q->suspended == 0 || --q->suspended != 0)
-		return;
-	if (q->on_quiet != NULL)
-		q->on_quiet(q->on_quiet_ctx);
-}
-
 static void
 consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 {
@@ -363,7 +339,7 @@ consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 	if ((e->flags & AEQ_QP) == 0)
 		return; /* AEQ-07 */
 	if (ring_aeq_code_class(e->code) == AEQ_CLASS_SUSPEND) {
-		suspend_complete(c);
+		qp_quiet_end(&c->admin);
 		return;
 	}
 	rec = qp_of(c, e->id, e->context, worker);
@@ -371,7 +347,7 @@ consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
 		return;
 	qp_admin_hold(rec); /* AEQ-06 */
 	qp_event(c, rec, e);
-	qp_admin_put(c, rec);
+	qp_admin_put(&c->admin, rec);
 }
 
 uint32_t

@@ -41,24 +41,12 @@ struct event {
 };
 #define EVENT_OVERFLOW 0xff
 
-/** What was heard of a QP last (AEQ-12). */
-struct event_last {
-	ns_t time_ns;
-	uint16_t code;      /* enum aeq_code, 0: nothing yet */
-	uint16_t wqe_index; /* of the failing receive, with source RQ */
-	uint8_t source;
-	uint8_t event;      /* ibv_event_type, of a report */
-};
-
 struct events {
 	struct event ring[EVENTS_MAX];
 	uint32_t head;
 	uint32_t n;
 	uint64_t overflow;      /* events lost, all told */
 	uint64_t seen_lost[64]; /* losses of workers' queues already reported, by worker */
-	uint32_t suspended;     /* QPs that were told to be quiet and are not yet (AEQ-05) */
-	void (*on_quiet)(void *ctx); /* the last of them is quiet; may be NULL */
-	void *on_quiet_ctx;
 };
 
 /** A FATAL message: why a QP went to ERR. */
@@ -68,10 +56,6 @@ void events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker);
  * once. Objects that are gone are passed over (AE-09). @return how many.
  */
 uint32_t events_drain(struct control *c, uint16_t worker);
-/** One more QP was told to be quiet; SUSPEND_COMPLETE takes one off. */
-void events_suspend(struct control *c);
-/** ... and does not become quiet: nothing will come. */
-void events_resume(struct control *c);
 /** The device itself failed: EVENT_DEVICE_FATAL. */
 void events_device(struct control *c, uint32_t port);
 /** An event of a port: EVENT_PORT_ACTIVE or EVENT_PORT_ERR. */

@@ -40,7 +40,7 @@ explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf
 	char one[600], other[512];
 
 	buf[0] = '\0';
-	qp_alternate_sync(c, rec);
+	qp_alternate_sync(&c->admin, rec);
 	if ((is_trouble(&rec->link) || lost != 0) &&
 		neigh_text(&c->net, &rec->link, one, sizeof(one)))
 		add(&t, one);

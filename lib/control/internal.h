@@ -23,26 +23,12 @@
 #include "rpc_server.h"
 #include "wall.h"
 
-/** A worker's stock of sides for compact QPs. */
-struct qp_stock {
-	uint64_t given; /* so far */
-	bool wanted;
-	bool short_told;
-};
-
 struct control {
 	struct env env;
 	struct objects objects;
-	struct qp_slot *slots; /* env.qps->entries, by the low bits of the QPN */
-	uint32_t qps_n;
-	uint32_t fold_at;   /* qp_fold_poll(): the next slot */
-	uint32_t fold_left; /* slots that it has still to look at */
-	uint32_t worker_qps[ENV_MAX_WORKERS];
-	struct qp_stock stock[ENV_MAX_WORKERS];
-	bool running; /* what the configuration asks for is made */
 	struct net net;
+	struct admin admin;
 	uint32_t stories;  /* QPs whose flight recorder is kept */
-	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* qp_list */
 	struct events events;
 	struct rpc_server server;
 	struct clients clients;

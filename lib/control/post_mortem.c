@@ -279,7 +279,7 @@ post_mortem_add(struct control *c, struct qp_rec *rec, const struct mbox_msg *m)
 }
 
 void
-post_mortem_end(struct control *c, struct qp_rec *rec, enum failed_end how)
+post_mortem_end(struct control *c, struct qp_rec *rec, enum qp_end how)
 {
 	struct post_mortem *p = &c->post_mortem;
 	const struct qp *qp = rec->qp;
@@ -294,13 +294,13 @@ post_mortem_end(struct control *c, struct qp_rec *rec, enum failed_end how)
 	for (uint32_t i = p->n; rec->failed && i-- > 0;) {
 		struct failed_qp *q = &p->v[p->order[i]];
 
-		if (q->f.qpn != qp->qpn || q->end != FAILED_IS_THERE)
+		if (q->f.qpn != qp->qpn || q->end != QP_END_NONE)
 			continue;
 		q->end = (uint8_t)how;
 		q->ended_ns = c->env.now;
 		if (q->story.n != 0)
 			story_go_on(&q->story, t, qp->qpn);
-		if (how != FAILED_RESET && qp->stats != NULL)
+		if (how != QP_END_RESET && qp->stats != NULL)
 			q->flushed = qp->stats->c[STAT_resp_cqe_flush_error] +
 				     qp->stats->c[STAT_req_cqe_flush_error];
 	}

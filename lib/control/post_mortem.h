@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "explain.h"
+#include "qp_admin.h"
 
 #define POST_MORTEM_MAX 256
 #define FAILED_NETWORK  512
@@ -37,20 +38,17 @@ struct failed_owner {
 	char name[CONF_NAME_MAX];
 };
 
-/** How a QP left the failure behind. */
-enum failed_end { FAILED_IS_THERE, FAILED_RESET, FAILED_DESTROYED, FAILED_OWNER_ENDED };
-
 struct failed_qp {
 	struct failure f;
 	struct failed_owner owner;
 	struct story story; /* empty unless the flight recorder was on */
 	ns_t ended_ns;
-	uint64_t flushed; /* valid from FAILED_DESTROYED on */
+	uint64_t flushed; /* valid from QP_END_DESTROYED on */
 	uint32_t neigh_tries;
 	uint16_t path_mtu;
 	int16_t port; /* index in conf->ports, -1: none */
 	uint8_t worker;
-	uint8_t end; /* enum failed_end */
+	uint8_t end; /* enum qp_end */
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
@@ -91,7 +89,7 @@ void post_mortem_add(struct control *c, struct qp_rec *rec, const struct mbox_ms
  * The QP, which is detached, is reset or goes away. A failure that was never told of (the mailbox
  * was full) is written down now.
  */
-void post_mortem_end(struct control *c, struct qp_rec *rec, enum failed_end how);
+void post_mortem_end(struct control *c, struct qp_rec *rec, enum qp_end how);
 /** Tell how many lines were left out, once a second at most. */
 void post_mortem_poll(struct control *c);
 

@@ -105,7 +105,7 @@ worker_list(struct rpc_call *call)
 		list = conf_json_append(list,
 			json_pack("{s:I, s:I, s:I, s:o, s:o, s:b}", "worker", (json_int_t)w,
 				"lcore", (json_int_t)worker->lcore, "qps",
-				(json_int_t)c->worker_qps[w], "rx_packets",
+				(json_int_t)c->admin.worker_qps[w], "rx_packets",
 				conf_json_u64(worker->stats->c[STAT_rx_packets]), "messages_lost",
 				conf_json_u64(lost), "answers", !c->env.asks.silent[w]));
 	}

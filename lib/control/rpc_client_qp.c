@@ -201,7 +201,7 @@ qp_create(struct rpc_call *call)
 
 	if (rc != 0)
 		return rc;
-	if (qp_admin_create_for(call->c, &cl->o, &conf, &rec, &r) != 0)
+	if (qp_admin_create_for(&call->c->admin, &cl->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_client_result(call,
 		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qp->qpn, "worker",
@@ -222,7 +222,7 @@ check_own(struct rpc_call *call)
 
 	if (!json_is_integer(number) || qpn < 0 || qpn > CONF_QPN_MAX)
 		return rpc_invalid(call, "qp_num: must be a number");
-	rec = qp_admin_find(call->c, (uint32_t)qpn);
+	rec = qp_admin_find(&call->c->admin, (uint32_t)qpn);
 	if (rec == NULL || rec->shared->owner != &call->client->app->o)
 		return rpc_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
 	return 0;

@@ -9,11 +9,11 @@ qp_explain(struct rpc_call *call)
 	const struct p_qp *p = call->params;
 	struct refusal r;
 	struct qp_rec *rec;
-	struct qp_snapshot *s = call->c->snapshots;
+	struct qp_snapshot *s = call->c->admin.snapshots;
 
 	env_drain(&call->c->env); /* what was raised before is in the answer */
-	rec = qp_admin_get(call->c, p->qp_num, &r);
-	if (rec == NULL || qp_admin_snapshots(call->c, &rec, 1, s, &r) != 0)
+	rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
+	if (rec == NULL || qp_admin_snapshots(&call->c->admin, &rec, 1, s, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, explain_json(call->c, rec, s));
 }

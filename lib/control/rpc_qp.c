@@ -64,11 +64,11 @@ create(struct rpc_call *call, const struct conf_qp *conf, const struct conf_erro
 
 	if (recs == NULL)
 		return rpc_result(call, NULL);
-	if (qp_admin_create(call->c, conf, recs, &r) != 0) {
+	if (qp_admin_create(&call->c->admin, conf, recs, &r) != 0) {
 		free(recs);
 		return rpc_refused(call, &r);
 	}
-	result = qp_json(call->c, recs[0]);
+	result = qp_json(&call->c->admin, recs[0]);
 	if (result != NULL) {
 		json_object_set_new(result, "count", json_integer(conf->count));
 		if (conf->count > 1 && conf->count <= NUMBERS_MAX)
@@ -137,11 +137,11 @@ rpc_qp_modify(struct rpc_call *call)
 		conf_errors_free(&err);
 		return rc;
 	}
-	rec = qp_admin_get(call->c, conf.qp_num, &r);
-	if (rec == NULL || qp_admin_modify(call->c, rec, &conf, &r) != 0) {
+	rec = qp_admin_get(&call->c->admin, conf.qp_num, &r);
+	if (rec == NULL || qp_admin_modify(&call->c->admin, rec, &conf, &r) != 0) {
 		rc = rpc_refused(call, &r);
 	} else {
-		result = qp_json(call->c, rec);
+		result = qp_json(&call->c->admin, rec);
 		set_warnings(result, &err);
 		rc = rpc_result(call, result);
 	}
@@ -154,13 +154,13 @@ rpc_qp_query(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
+	struct qp_rec *rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
 	struct qp_snapshot s;
 
 	env_drain(&call->c->env); /* a fatal status that was raised before is in the answer */
-	if (rec == NULL || qp_admin_snapshots(call->c, &rec, 1, &s, &r) != 0)
+	if (rec == NULL || qp_admin_snapshots(&call->c->admin, &rec, 1, &s, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, qp_json_live(call->c, rec, &s));
+	return rpc_result(call, qp_json_live(&call->c->admin, rec, &s));
 }
 
 static bool
@@ -176,7 +176,7 @@ static int
 qp_list(struct rpc_call *call)
 {
 	const struct p_qp_list *p = call->params;
-	struct qp_snapshot *s = call->c->snapshots;
+	struct qp_snapshot *s = call->c->admin.snapshots;
 	struct qp_rec *recs[QP_SNAPSHOTS];
 	json_t *list = json_array();
 	uint32_t slot =
@@ -190,16 +190,16 @@ qp_list(struct rpc_call *call)
 
 		n = 0;
 		while (n < QP_SNAPSHOTS && n < left &&
-			(rec = qp_admin_next(call->c, &slot)) != NULL) {
+			(rec = qp_admin_next(&call->c->admin, &slot)) != NULL) {
 			if (is_wanted(p, rec))
 				recs[n++] = rec;
 		}
-		if (qp_admin_snapshots(call->c, recs, n, s, &r) != 0) {
+		if (qp_admin_snapshots(&call->c->admin, recs, n, s, &r) != 0) {
 			json_decref(list);
 			return rpc_refused(call, &r);
 		}
 		for (uint32_t i = 0; i < n; i++) {
-			json_t *row = qp_json_live(call->c, recs[i], &s[i]);
+			json_t *row = qp_json_live(&call->c->admin, recs[i], &s[i]);
 
 			bytes += conf_json_size(row) + 1;
 			if (bytes > PAGE_BYTES) {
@@ -222,7 +222,7 @@ qp_count(struct rpc_call *call)
 	json_t *o = json_object();
 
 	for (uint32_t slot = 0; slot < c->env.w.qps->entries; slot++) {
-		const int state = qp_slot_state(&c->slots[slot]);
+		const int state = qp_slot_state(&c->admin.slots[slot]);
 
 		if (state >= 0 && state < QPS_MAX)
 			n[state]++;
@@ -237,9 +237,9 @@ rpc_qp_destroy(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
+	struct qp_rec *rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
 
-	if (rec == NULL || qp_admin_destroy(call->c, rec, &r) != 0)
+	if (rec == NULL || qp_admin_destroy(&call->c->admin, rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }

@@ -55,15 +55,15 @@ qps_save(struct control *c, struct conf *out)
 	uint32_t slot = 0;
 
 	out->n_qps = 0;
-	out->qps = calloc((size_t)c->qps_n + 1, sizeof(*out->qps));
+	out->qps = calloc((size_t)c->admin.qps_n + 1, sizeof(*out->qps));
 	if (out->qps == NULL)
 		return -ENOMEM;
-	while ((rec = qp_admin_next(c, &slot)) != NULL && out->n_qps < c->qps_n) {
+	while ((rec = qp_admin_next(&c->admin, &slot)) != NULL && out->n_qps < c->admin.qps_n) {
 		struct conf_qp *q = &out->qps[out->n_qps];
 
 		if (rec->shared->owner != NULL)
 			continue; /* goes with its application */
-		qp_conf(c, rec, q);
+		qp_conf(&c->admin, rec, q);
 		q->qp_state = state_to_save(rec);
 		if (out->n_qps > 0 && continues(q - 1, q))
 			q[-1].count++;

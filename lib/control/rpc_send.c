@@ -241,7 +241,7 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	if (rc == 0)
 		rc = take_inline(call, rec, &q, r);
 	if (rc == 0)
-		rc = qp_work_attach(call->c, rec, r);
+		rc = qp_work_attach(&call->c->admin, rec, r);
 	if (rc != 0)
 		return rc;
 	wqe = ring_produce_slot(&rec->sq, rec->qp->max_send_wr);
@@ -272,7 +272,7 @@ post_send(struct rpc_call *call)
 {
 	const struct p_post_send *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
+	struct qp_rec *rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);

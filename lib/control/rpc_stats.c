@@ -143,8 +143,8 @@ of_qp(struct rpc_call *call, const struct p_stats *p)
 
 	if ((p->given & GIVEN_QP) == 0)
 		return rpc_invalid(call, "qp_num: is missing: scope \"qp\" requires it");
-	rec = qp_admin_get(call->c, p->qp_num, &r);
-	if (rec == NULL || qp_admin_snapshots(call->c, &rec, 1, &s, &r) != 0)
+	rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
+	if (rec == NULL || qp_admin_snapshots(&call->c->admin, &rec, 1, &s, &r) != 0)
 		return rpc_refused(call, &r);
 	o = counters_json(&s.stats);
 	json_object_set_new(o, "qp_num", json_integer(p->qp_num));

@@ -36,12 +36,12 @@ turn(struct rpc_call *call, bool on)
 	uint32_t n;
 
 	if ((p->given & GIVEN_QP) != 0) {
-		rec = qp_admin_get(call->c, p->qp_num, &r);
-		if (rec == NULL || qp_admin_trace(call->c, rec, on, &r) != 0)
+		rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
+		if (rec == NULL || qp_admin_trace(&call->c->admin, rec, on, &r) != 0)
 			return rpc_refused(call, &r);
 		return rpc_result(call, json_pack("{s:i}", "qps", 1));
 	}
-	if (qp_admin_trace_all(call->c, on, &n, &r) != 0)
+	if (qp_admin_trace_all(&call->c->admin, on, &n, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_pack("{s:I}", "qps", (json_int_t)n));
 }

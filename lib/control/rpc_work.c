@@ -127,7 +127,7 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	int rc = may_receive(rec, r);
 
 	if (rc == 0)
-		rc = qp_work_attach(call->c, rec, r);
+		rc = qp_work_attach(&call->c->admin, rec, r);
 	return rc != 0 ? rc : rpc_recv_put(call, wr, &rec->rq, &most, r);
 }
 
@@ -182,7 +182,7 @@ post_recv(struct rpc_call *call)
 {
 	const struct p_post_recv *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->c, p->qp_num, &r);
+	struct qp_rec *rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);

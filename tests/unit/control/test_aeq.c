@@ -56,14 +56,14 @@ AEQ_05_unknown_qp(void **state UNUSED)
 	struct mbox *b = &fake.mbox[0];
 
 	quiet = 0;
-	fake.c->events.on_quiet = all_quiet;
-	fake.c->events.on_quiet_ctx = &quiet;
-	events_suspend(fake.c);
-	events_suspend(fake.c);
+	fake.c->admin.on_quiet = all_quiet;
+	fake.c->admin.on_quiet_ctx = &quiet;
+	qp_quiet_begin(&fake.c->admin);
+	qp_quiet_begin(&fake.c->admin);
 	entry(0, (struct ring_aeq_event){ .id = 4711, .code = AEQ_INVALID_KEY, .source = 1 });
 	entry(0, (struct ring_aeq_event){ .id = 4711, .code = AEQ_SUSPEND_COMPLETE });
 	control_poll(fake.c, fake.now);
-	assert_int_equal(fake.c->events.suspended, 1);
+	assert_int_equal(fake.c->admin.suspended, 1);
 	assert_int_equal(quiet, 0);
 	entry(0, (struct ring_aeq_event){ .id = 4712, .code = AEQ_SUSPEND_COMPLETE });
 	control_poll(fake.c, fake.now);
@@ -71,7 +71,7 @@ AEQ_05_unknown_qp(void **state UNUSED)
 	/* One too many does no harm. */
 	entry(0, (struct ring_aeq_event){ .id = 4712, .code = AEQ_SUSPEND_COMPLETE });
 	control_poll(fake.c, fake.now);
-	assert_int_equal(fake.c->events.suspended, 0);
+	assert_int_equal(fake.c->admin.suspended, 0);
 	assert_int_equal(quiet, 1);
 	assert_int_equal(count_events(), 0);
 	assert_int_equal(fake.seen[MBOX_QP_FAIL], 0);
@@ -234,7 +234,7 @@ AEQ_11_knob_event_with_completion(void **state UNUSED)
 	json_t *v;
 
 	json_decref(rpc_ok("qp_create", qp17));
-	qp_admin_find(fake.c, 17)->shared->knobs.ae_with_cqe = 1;
+	qp_admin_find(&fake.c->admin, 17)->shared->knobs.ae_with_cqe = 1;
 	post(1);
 	entry(worker_of(17),
 		(struct ring_aeq_event){ .id = 17, .code = AEQ_INVALID_KEY, .source = 1 });

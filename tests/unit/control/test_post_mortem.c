@@ -21,7 +21,7 @@ sink(void *ctx UNUSED, enum log_level level UNUSED, const char *text)
 static void
 fail_as(struct owner *cl, uint32_t psn)
 {
-	struct qp_rec *rec = qp_admin_find(fake.c, 17);
+	struct qp_rec *rec = qp_admin_find(&fake.c->admin, 17);
 	struct mbox_msg m = { .type = MBOX_FATAL,
 		.ev = { .qpn = 17, .time_ns = fake.c->env.now + 1, .psn = psn, .rule = 1 } };
 

@@ -28,7 +28,7 @@ records(void)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < COUNT; i++) {
-		const struct qp_slot *slot = &fake.c->slots[(FIRST + i) % FAKE_QPS];
+		const struct qp_slot *slot = &fake.c->admin.slots[(FIRST + i) % FAKE_QPS];
 
 		assert_int_equal(qp_slot_qpn(slot), FIRST + i);
 		n += (slot->at & 1) == 0;

@@ -2,24 +2,25 @@
 /* Compact QPs get what they need when they need it: qp_parts.h. */
 #include <errno.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 #include "qp_parts.h"
 
 #define STOCK_FIRST 64u   /* sides that a worker has to begin with */
 #define STOCK_MOST  4096u /* ... that it is given at a time */
 
 static void
-give(struct control *c, uint16_t worker)
+give(struct admin *adm, uint16_t worker)
 {
-	struct qp_stock *s = &c->stock[worker];
+	struct qp_stock *s = &adm->stock[worker];
 	uint32_t n = s->given / 2 < STOCK_FIRST ? STOCK_FIRST : (uint32_t)(s->given / 2);
 	struct ask_request q = { .worker = worker, .msg.type = MBOX_SIDES };
 	struct qp_side *list;
 	struct ask *a;
 
 	n = n < STOCK_MOST ? n : STOCK_MOST;
-	list = qp_sides_alloc(n, c->env.w.numa_node);
+	list = qp_sides_alloc(n, adm->env->w.numa_node);
 	if (list == NULL) {
 		if (!s->short_told)
 			log_warn("worker %u: no memory for READs and error counters of more QPs: "
@@ -32,7 +33,7 @@ give(struct control *c, uint16_t worker)
 	for (const struct qp_side *side = list; side != NULL; side = side->next)
 		n++;
 	q.msg.sides.list = list;
-	a = ask_send(&c->env, &q);
+	a = ask_send(adm->env, &q);
 	if (a == NULL) {
 		qp_sides_free(list);
 		return;
@@ -42,35 +43,35 @@ give(struct control *c, uint16_t worker)
 }
 
 uint32_t
-qp_stock_poll(struct control *c)
+qp_stock_poll(struct admin *adm)
 {
 	uint32_t work = 0;
 
-	for (uint16_t w = 0; w < c->env.w.workers_n; w++) {
-		const struct qp_stock *s = &c->stock[w];
+	for (uint16_t w = 0; w < adm->env->w.workers_n; w++) {
+		const struct qp_stock *s = &adm->stock[w];
 		const uint64_t taken = atomic_load_explicit(
-			&c->env.w.workers[w].mbox->sides_taken, memory_order_relaxed);
+			&adm->env->w.workers[w].mbox->sides_taken, memory_order_relaxed);
 		const uint64_t left = s->given - taken, few = s->given / 8;
 
 		if (!s->wanted || left > (few > STOCK_FIRST / 2 ? few : STOCK_FIRST / 2))
 			continue;
-		give(c, w);
+		give(adm, w);
 		work++;
 	}
 	return work;
 }
 
 void
-qp_stock_begin(struct control *c, const struct qp_rec *rec, uint32_t worker)
+qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker)
 {
-	if (!rec->qp->compact || c->stock[worker].wanted)
+	if (!rec->qp->compact || adm->stock[worker].wanted)
 		return;
-	c->stock[worker].wanted = true;
-	give(c, (uint16_t)worker);
+	adm->stock[worker].wanted = true;
+	give(adm, (uint16_t)worker);
 }
 
 int
-qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r)
+qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
 	const struct ask_request q = { .worker = rec->qp->worker,
 		.msg = { .type = MBOX_QP_WORK, .qp.qp = rec->qp } };
@@ -81,13 +82,13 @@ qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r)
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
-	if (qp_work_alloc(rec->qp, c->env.w.numa_node) != 0)
+	if (qp_work_alloc(rec->qp, adm->env->w.numa_node) != 0)
 		return refuse(r, ENOMEM, "no memory for the queues of QP %u: raise EAL's -m",
 			rec->qp->qpn);
 	if (rec->attached) {
-		rc = ask_and_wait(&c->env, &q);
+		rc = ask_and_wait(adm->env, &q);
 		if (rc != 0)
-			return ask_refuse(&c->env, rec->qp->worker, rc, r);
+			return ask_refuse(adm->env, rec->qp->worker, rc, r);
 	} else {
 		qp_work_take(rec->qp);
 	}

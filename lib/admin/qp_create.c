@@ -4,60 +4,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 /* From this many QPs of one template on, memory counts more than room for later changes. */
 #define MANY 256
 
 void
-qp_shared_put(struct control *c, struct qp_shared *s)
+qp_shared_put(struct admin *adm, struct qp_shared *s)
 {
 	if (--s->refs != 0)
 		return;
 	if (s->send_region != NULL)
-		object_region_retire(&c->objects, s->send_region);
+		object_region_retire(adm->objects, s->send_region);
 	free(s);
 }
 
 static uint32_t
-pick_worker(const struct control *c, const struct qp_rec *rec, const struct conf_qp *conf)
+pick_worker(const struct admin *adm, const struct qp_rec *rec, const struct conf_qp *conf)
 {
-	uint32_t best = rec->port >= 0 ? c->env.w.ports[rec->port].worker : 0;
+	uint32_t best = rec->port >= 0 ? adm->env->w.ports[rec->port].worker : 0;
 
 	if ((conf->given & CONF_QP_WORKER) != 0)
 		return conf->worker;
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
-		const bool can = env_worker_sends(&c->env, rec->alt_port, w);
-		const bool best_can = env_worker_sends(&c->env, rec->alt_port, best);
+	for (uint32_t w = 0; w < adm->env->w.workers_n; w++) {
+		const bool can = env_worker_sends(adm->env, rec->alt_port, w);
+		const bool best_can = env_worker_sends(adm->env, rec->alt_port, best);
 
 		/* One that can send on both paths before one that has little to do. */
-		if (env_worker_sends(&c->env, rec->port, w) &&
+		if (env_worker_sends(adm->env, rec->port, w) &&
 			(can > best_can ||
-				(can == best_can && c->worker_qps[w] < c->worker_qps[best])))
+				(can == best_can && adm->worker_qps[w] < adm->worker_qps[best])))
 			best = w;
 	}
 	return best;
 }
 
 int
-qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r)
+qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
 	const uint32_t old = rec->qp->worker;
-	const uint32_t worker = env_worker_sends(&c->env, rec->port, old)
+	const uint32_t worker = env_worker_sends(adm->env, rec->port, old)
 					? old
-					: pick_worker(c, rec, &rec->shared->conf);
+					: pick_worker(adm, rec, &rec->shared->conf);
 
-	if (!env_worker_sends(&c->env, rec->port, worker))
+	if (!env_worker_sends(adm->env, rec->port, worker))
 		return refuse(r, EINVAL,
 			"worker %u cannot send on port \"%s\", which has %u transmit queues: "
 			"use worker %u",
-			worker, c->env.w.conf->ports[rec->port].name,
-			c->env.w.ports[rec->port].tx_queues, c->env.w.ports[rec->port].worker);
-	c->worker_qps[old]--;
-	c->worker_qps[worker]++;
+			worker, adm->env->w.conf->ports[rec->port].name,
+			adm->env->w.ports[rec->port].tx_queues,
+			adm->env->w.ports[rec->port].worker);
+	adm->worker_qps[old]--;
+	adm->worker_qps[worker]++;
 	rec->qp->worker = (uint8_t)worker;
-	qp_stock_begin(c, rec, worker);
+	qp_stock_begin(adm, rec, worker);
 	return 0;
 }
 
@@ -84,7 +86,7 @@ qp_paths_link(struct qp_rec *rec, struct qp_rec *at)
 }
 
 static int
-alloc_qp(struct control *c, struct owner *owner, const struct conf_qp *conf, struct qp_rec *rec,
+alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, struct qp_rec *rec,
 	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
@@ -95,7 +97,7 @@ alloc_qp(struct control *c, struct owner *owner, const struct conf_qp *conf, str
 		.max_inline = conf->cap.max_inline_data,
 		.send_feed = (conf->given & CONF_QP_SEND_FEED) != 0,
 		.max_dest_rd_atomic = conf->max_dest_rd_atomic,
-		.socket = c->env.w.numa_node };
+		.socket = adm->env->w.numa_node };
 
 	if (p.send_feed && p.max_send_wr > conf->send_feed.depth)
 		p.max_send_wr = conf->send_feed.depth;
@@ -114,7 +116,7 @@ alloc_qp(struct control *c, struct owner *owner, const struct conf_qp *conf, str
 	/* What receives without a post needs its memory from the beginning. */
 	p.compact = conf->count >= MANY && owner == NULL && rec->srq == NULL && !feed;
 	if (owner != NULL) {
-		const int rc = owner_rings_lend(&c->env, owner, &p, &rec->rings, r);
+		const int rc = owner_rings_lend(adm->env, owner, &p, &rec->rings, r);
 
 		if (rc != 0)
 			return rc;
@@ -129,32 +131,32 @@ alloc_qp(struct control *c, struct owner *owner, const struct conf_qp *conf, str
 
 /* The objects that the decoder could not know. */
 int
-qp_references(struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
+qp_references(struct admin *adm, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
 {
-	rec->pd = object_pd_find(&c->objects, conf->pd, r);
+	rec->pd = object_pd_find(adm->objects, conf->pd, r);
 	if (rec->pd == NULL)
 		return -ENOENT;
-	rec->send_cq = object_cq_find(&c->objects, conf->send_cq, r);
+	rec->send_cq = object_cq_find(adm->objects, conf->send_cq, r);
 	if (rec->send_cq == NULL)
 		return -ENOENT;
-	rec->recv_cq = object_cq_find(&c->objects, conf->recv_cq, r);
+	rec->recv_cq = object_cq_find(adm->objects, conf->recv_cq, r);
 	if (rec->recv_cq == NULL)
 		return -ENOENT;
 	if ((conf->given & CONF_QP_SRQ) != 0) {
-		rec->srq = object_srq_find(&c->objects, conf->srq, r);
+		rec->srq = object_srq_find(adm->objects, conf->srq, r);
 		if (rec->srq == NULL)
 			return -ENOENT;
 	}
-	if (conf->worker >= c->env.w.workers_n && (conf->given & CONF_QP_WORKER) != 0)
+	if (conf->worker >= adm->env->w.workers_n && (conf->given & CONF_QP_WORKER) != 0)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", conf->worker,
-			c->env.w.workers_n);
+			adm->env->w.workers_n);
 	rec->alt_port = (conf->given & CONF_QP_ALT_PORT) != 0
-				? env_port_named(&c->env, conf->alt_port)
+				? env_port_named(adm->env, conf->alt_port)
 				: -1;
 	rec->port = -1;
 	if ((conf->given & QP_ATTR_PORT) == 0)
 		return 0;
-	rec->port = env_port_named(&c->env, conf->port);
+	rec->port = env_port_named(adm->env, conf->port);
 	return rec->port >= 0 ? 0 : refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
 }
 
@@ -169,14 +171,14 @@ qp_rings_attach(struct qp_rec *rec)
 }
 
 static void
-link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
+link_in(struct admin *adm, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 {
 	struct qp *qp = rec->qp;
 
 	qp->qpn = qpn;
 	qp->type = QPT_RC;
 	qp->worker = (uint8_t)worker;
-	qp_stock_begin(c, rec, worker);
+	qp_stock_begin(adm, rec, worker);
 	qp->pd = rec->pd->id;
 	qp->send_cq = &rec->send_cq->q;
 	qp->recv_cq = &rec->recv_cq->q;
@@ -195,17 +197,17 @@ link_in(struct control *c, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	rec->pd->users++;
-	qp_slot_set(&c->slots[qpn & c->env.w.qps->mask], rec);
-	c->worker_qps[worker]++;
-	c->qps_n++;
+	qp_slot_set(&adm->slots[qpn & adm->env->w.qps->mask], rec);
+	adm->worker_qps[worker]++;
+	adm->qps_n++;
 }
 
 /* All QPs of a template send from, or read into, one region. */
 static int
-send_region(struct control *c, struct object_pd *pd, struct qp_shared *shared, struct refusal *r)
+send_region(struct admin *adm, struct object_pd *pd, struct qp_shared *shared, struct refusal *r)
 {
 	const uint32_t size = shared->conf.send_feed.size;
-	int rc = object_feed_region(&c->objects, pd, size < 8 ? 8 : size, &shared->send_region, r);
+	int rc = object_feed_region(adm->objects, pd, size < 8 ? 8 : size, &shared->send_region, r);
 
 	if (rc == 0)
 		mem_pattern_fill(shared->send_region->host, size, 0, 0);
@@ -214,7 +216,7 @@ send_region(struct control *c, struct object_pd *pd, struct qp_shared *shared, s
 
 /* One QP, in RESET. `conf` is that of the nth of its template. */
 static int
-create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shared,
+create_one(struct admin *adm, const struct conf_qp *conf, struct qp_shared *shared,
 	struct qp_rec **out, struct refusal *r)
 {
 	struct qp_rec *rec = calloc(1, sizeof(*rec));
@@ -223,36 +225,36 @@ create_one(struct control *c, const struct conf_qp *conf, struct qp_shared *shar
 
 	if (rec == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	rc = qp_references(c, conf, rec, r);
+	rc = qp_references(adm, conf, rec, r);
 	if (rc == 0)
-		rc = qp_number_pick(c, conf->qp_num, &qpn, r);
+		rc = qp_number_pick(adm, conf->qp_num, &qpn, r);
 	if (rc != 0)
 		goto free_rec;
-	rc = alloc_qp(c, shared->owner, conf, rec, r);
+	rc = alloc_qp(adm, shared->owner, conf, rec, r);
 	if (rc != 0)
 		goto free_rec;
 	if ((conf->given & CONF_QP_RECV_FEED) != 0) {
-		rc = object_feed_region(&c->objects, rec->pd,
+		rc = object_feed_region(adm->objects, rec->pd,
 			(uint64_t)conf->recv_feed.buffers * conf->recv_feed.size, &rec->feed, r);
 		if (rc != 0)
 			goto free_qp;
 	}
 	if ((conf->given & CONF_QP_SEND_FEED) != 0 && shared->send_region == NULL) {
-		rc = send_region(c, rec->pd, shared, r);
+		rc = send_region(adm, rec->pd, shared, r);
 		if (rc != 0)
 			goto free_feed;
 	}
 	rec->shared = shared;
 	shared->refs++;
 	qp_set_defaults(rec, conf);
-	link_in(c, rec, qpn, pick_worker(c, rec, conf));
+	link_in(adm, rec, qpn, pick_worker(adm, rec, conf));
 	qp_apply(rec->qp, &rec->attr, QP_ATTR_STATE);
 	*out = rec;
 	return 0;
 
 free_feed:
 	if (rec->feed != NULL)
-		object_region_retire(&c->objects, rec->feed);
+		object_region_retire(adm->objects, rec->feed);
 free_qp:
 	qp_free(rec->qp);
 free_rec:
@@ -275,16 +277,16 @@ qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct 
 }
 
 static struct qp_shared *
-make_shared(struct control *c, const struct conf_qp *conf)
+make_shared(struct admin *adm, const struct conf_qp *conf)
 {
 	struct qp_shared *s = calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
 	s->refs = 1;
-	s->configured = !c->running;
+	s->configured = !adm->running;
 	s->conf = *conf;
-	conf_qp_knobs(&c->env.w.conf->knobs, conf, &s->knobs);
+	conf_qp_knobs(&adm->env->w.conf->knobs, conf, &s->knobs);
 	if (s->knobs.resp_psn_check == CONF_PSN_CHECK_RESYNC)
 		log_warn("QP %u: resp.psn_check is \"resync\", for benchmarks only: it takes "
 			 "requests in any order",
@@ -294,7 +296,7 @@ make_shared(struct control *c, const struct conf_qp *conf)
 
 /* QPs first .. first + n - 1 of the template. What was made stands in `made`, even on a refusal. */
 static int
-create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint32_t n,
+create_window(struct admin *adm, struct qp_shared *shared, uint32_t first, uint32_t n,
 	struct qp_rec **made, struct refusal *r)
 {
 	struct qp_walk walk[QP_WINDOW];
@@ -306,14 +308,14 @@ create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint3
 		walk[i].n = 0;
 		rc = qp_nth_conf(&shared->conf, first + i, &one, r);
 		if (rc == 0)
-			rc = create_one(c, &one, shared, &made[i], r);
+			rc = create_one(adm, &one, shared, &made[i], r);
 		if (rc == 0) {
 			made[i]->nth = first + i;
-			rc = qp_many_start(c, made[i], &one, &walk[i], r);
+			rc = qp_many_start(adm, made[i], &one, &walk[i], r);
 		}
 	}
 	for (uint32_t i = 0; i < n && made[i] != NULL; i++) {
-		if (qp_many_finish(c, made[i], &walk[i], &late) != 0 && rc == 0) {
+		if (qp_many_finish(adm, made[i], &walk[i], &late) != 0 && rc == 0) {
 			*r = late;
 			rc = -late.err;
 		}
@@ -323,15 +325,15 @@ create_window(struct control *c, struct qp_shared *shared, uint32_t first, uint3
 
 /* Those that are as their template says need no records; NULL stands for them then. */
 static void
-fold(struct control *c, struct qp_rec **made, uint32_t n)
+fold(struct admin *adm, struct qp_rec **made, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (qp_fold(c, made[i]))
+		if (qp_fold(adm, made[i]))
 			made[i] = NULL;
 }
 
 static int
-create_all(struct control *c, struct qp_shared *shared, const struct conf_qp *conf,
+create_all(struct admin *adm, struct qp_shared *shared, const struct conf_qp *conf,
 	struct qp_rec **recs, struct refusal *r)
 {
 	struct qp_rec **made = calloc(conf->count, sizeof(made[0]));
@@ -346,42 +348,42 @@ create_all(struct control *c, struct qp_shared *shared, const struct conf_qp *co
 	while (n < conf->count && rc == 0) {
 		const uint32_t left = conf->count - n, some = left < QP_WINDOW ? left : QP_WINDOW;
 
-		rc = create_window(c, shared, n, some, &made[n], r);
+		rc = create_window(adm, shared, n, some, &made[n], r);
 		if (rc == 0 && recs == NULL)
-			fold(c, &made[n], some);
+			fold(adm, &made[n], some);
 		n += rc == 0 ? some : 0;
 	}
 	for (uint32_t i = 0; i < conf->count && rc != 0; i++) {
 		struct qp_rec *rec = made[i];
 
 		if (rec == NULL && i < n)
-			rec = qp_admin_find(c, conf->qp_num + i);
-		if (rec != NULL && qp_admin_destroy(c, rec, &ignored) != 0)
+			rec = qp_admin_find(adm, conf->qp_num + i);
+		if (rec != NULL && qp_admin_destroy(adm, rec, &ignored) != 0)
 			log_error("%s", ignored.text);
 	}
 	if (rc == 0 && recs != NULL)
 		memcpy(recs, made, conf->count * sizeof(made[0]));
 out:
 	if (shared != NULL)
-		qp_shared_put(c, shared);
+		qp_shared_put(adm, shared);
 	free(made);
 	return rc;
 }
 
 int
 qp_admin_create(
-	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r)
+	struct admin *adm, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r)
 {
-	return create_all(c, make_shared(c, conf), conf, recs, r);
+	return create_all(adm, make_shared(adm, conf), conf, recs, r);
 }
 
 int
-qp_admin_create_for(struct control *c, struct owner *owner, const struct conf_qp *conf,
+qp_admin_create_for(struct admin *adm, struct owner *owner, const struct conf_qp *conf,
 	struct qp_rec **rec, struct refusal *r)
 {
-	struct qp_shared *shared = make_shared(c, conf);
+	struct qp_shared *shared = make_shared(adm, conf);
 
 	if (shared != NULL)
 		shared->owner = owner;
-	return create_all(c, shared, conf, rec, r);
+	return create_all(adm, shared, conf, rec, r);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "internal.h"
+#include "ask.h"
+#include "qp_admin.h"
 
 #define QPN_BITS 24
 #define TRIES    32
@@ -18,12 +19,12 @@ reserved(uint32_t qpn)
  * when the slot has none to give.
  */
 static uint32_t
-number_in(struct control *c, uint32_t slot)
+number_in(struct admin *adm, uint32_t slot)
 {
-	const uint32_t mask = c->env.w.qps->mask;
+	const uint32_t mask = adm->env->w.qps->mask;
 	const uint32_t generations = (1u << QPN_BITS) / (mask + 1);
-	const uint32_t last = c->slots[slot].last_qpn;
-	uint32_t g = (uint32_t)object_random(&c->objects);
+	const uint32_t last = adm->slots[slot].last_qpn;
+	uint32_t g = (uint32_t)object_random(adm->objects);
 
 	for (uint32_t i = 0; i < generations && i < TRIES; i++, g++) {
 		const uint32_t qpn = (g % generations) * (mask + 1) | slot;
@@ -35,9 +36,9 @@ number_in(struct control *c, uint32_t slot)
 }
 
 static int
-given(struct control *c, uint32_t want, struct refusal *r)
+given(struct admin *adm, uint32_t want, struct refusal *r)
 {
-	const struct qp_slot *s = &c->slots[want & c->env.w.qps->mask];
+	const struct qp_slot *s = &adm->slots[want & adm->env->w.qps->mask];
 
 	if (reserved(want))
 		return refuse(
@@ -49,27 +50,27 @@ given(struct control *c, uint32_t want, struct refusal *r)
 	return refuse(r, EEXIST,
 		"qp_num %u needs the table slot that qp_num %u has (numbers with the same low bits "
 		"0x%x); take another number, or a larger table",
-		want, qp_slot_qpn(s), want & c->env.w.qps->mask);
+		want, qp_slot_qpn(s), want & adm->env->w.qps->mask);
 }
 
 int
-qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r)
+qp_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *r)
 {
-	const uint32_t mask = c->env.w.qps->mask;
-	uint32_t slot = (uint32_t)object_random(&c->objects) & mask;
+	const uint32_t mask = adm->env->w.qps->mask;
+	uint32_t slot = (uint32_t)object_random(adm->objects) & mask;
 	int rc;
 
 	if (want != 0) {
-		rc = given(c, want, r);
+		rc = given(adm, want, r);
 		if (rc == 0)
 			*qpn = want;
 		return rc;
 	}
 	/* Random slots while that is likely to succeed, then the next free one. */
 	for (uint32_t i = 0; i <= mask + TRIES; i++) {
-		if (qp_slot_qpn(&c->slots[slot]) == 0 && (*qpn = number_in(c, slot)) != 0)
+		if (qp_slot_qpn(&adm->slots[slot]) == 0 && (*qpn = number_in(adm, slot)) != 0)
 			return 0;
-		slot = i < TRIES ? (uint32_t)object_random(&c->objects) & mask : (slot + 1) & mask;
+		slot = i < TRIES ? (uint32_t)object_random(adm->objects) & mask : (slot + 1) & mask;
 	}
-	return refuse(r, ENOSPC, "the table of QPs is full (%u entries)", c->env.w.qps->entries);
+	return refuse(r, ENOSPC, "the table of QPs is full (%u entries)", adm->env->w.qps->entries);
 }

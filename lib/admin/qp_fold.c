@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 #define FOLDED     ((uintptr_t)1)
 #define SCAN_SLOTS 64u /* looked at in a turn, as long as there may be something to fold */
@@ -53,7 +54,7 @@ qp_slot_state(const struct qp_slot *slot)
 
 /** What qp_many_start() left in the record of a QP whose path needs no neighbour. */
 static int
-take_steps(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+take_steps(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
 {
 	const struct qp_way way = { .key = "ah_attr",
 		.ah = &rec->ah,
@@ -69,12 +70,12 @@ take_steps(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, st
 	if (conf->qp_state < QPS_RTR)
 		return 0;
 	rec->attr.path_resolved = true;
-	return qp_path_make(c, rec, &way, r);
+	return qp_path_make(adm, rec, &way, r);
 }
 
 /** The record of this QP as it was when it was made. @return 0 or -errno. */
 static int
-make(struct control *c, struct qp_shared *shared, struct qp *qp, struct qp_rec *rec)
+make(struct admin *adm, struct qp_shared *shared, struct qp *qp, struct qp_rec *rec)
 {
 	const uint32_t nth = qp->qpn - shared->conf.qp_num;
 	struct conf_qp conf;
@@ -85,7 +86,7 @@ make(struct control *c, struct qp_shared *shared, struct qp *qp, struct qp_rec *
 	rec->qp = qp;
 	rec->shared = shared;
 	if (rc == 0)
-		rc = qp_references(c, &conf, rec, &r);
+		rc = qp_references(adm, &conf, rec, &r);
 	if (rc != 0)
 		return rc;
 	qp_set_defaults(rec, &conf);
@@ -93,11 +94,11 @@ make(struct control *c, struct qp_shared *shared, struct qp *qp, struct qp_rec *
 	rec->nth = nth;
 	rec->attached = conf.qp_state != QPS_RESET;
 	qp_rings_attach(rec);
-	return take_steps(c, rec, &conf, &r);
+	return take_steps(adm, rec, &conf, &r);
 }
 
 bool
-qp_fold(struct control *c, struct qp_rec *rec)
+qp_fold(struct admin *adm, struct qp_rec *rec)
 {
 	const struct conf_qp *conf = &rec->shared->conf;
 	struct qp *qp = rec->qp;
@@ -106,19 +107,19 @@ qp_fold(struct control *c, struct qp_rec *rec)
 	/* Numbers that were picked do not say which QP of its template it is. */
 	if (!qp->compact || conf->qp_num == 0 || conf->qp_state > QPS_RTS ||
 		rec->link.neigh != NULL || rec->alt_link.neigh != NULL ||
-		make(c, rec->shared, qp, &again) != 0)
+		make(adm, rec->shared, qp, &again) != 0)
 		return false;
 	qp_paths_link(&again, rec);
 	if (memcmp(&again, rec, sizeof(again)) != 0)
 		return false;
-	c->slots[qp->qpn & c->env.w.qps->mask].at = (uintptr_t)qp | FOLDED;
+	adm->slots[qp->qpn & adm->env->w.qps->mask].at = (uintptr_t)qp | FOLDED;
 	qp->user = rec->shared;
 	free(rec);
 	return true;
 }
 
 struct qp_rec *
-qp_slot_rec(struct control *c, struct qp_slot *slot)
+qp_slot_rec(struct admin *adm, struct qp_slot *slot)
 {
 	struct qp *qp = folded(slot);
 	struct qp_rec *rec;
@@ -126,25 +127,26 @@ qp_slot_rec(struct control *c, struct qp_slot *slot)
 	if (qp == NULL)
 		return open_record(slot);
 	rec = malloc(sizeof(*rec));
-	if (rec == NULL || make(c, qp->user, qp, rec) != 0) {
+	if (rec == NULL || make(adm, qp->user, qp, rec) != 0) {
 		log_error("QP %u: no memory to look at it", qp->qpn);
 		free(rec);
 		return NULL;
 	}
 	qp->user = rec;
 	slot->at = (uintptr_t)rec;
-	c->fold_left = c->env.w.qps->entries;
+	adm->fold_left = adm->env->w.qps->entries;
 	return rec;
 }
 
 void
-qp_fold_poll(struct control *c)
+qp_fold_poll(struct admin *adm)
 {
-	for (uint32_t i = 0; i < SCAN_SLOTS && c->fold_left != 0; i++) {
-		struct qp_rec *rec = open_record(&c->slots[c->fold_at++ & c->env.w.qps->mask]);
+	for (uint32_t i = 0; i < SCAN_SLOTS && adm->fold_left != 0; i++) {
+		struct qp_rec *rec =
+			open_record(&adm->slots[adm->fold_at++ & adm->env->w.qps->mask]);
 
-		c->fold_left--;
+		adm->fold_left--;
 		if (rec != NULL && rec->qp->compact)
-			qp_fold(c, rec);
+			qp_fold(adm, rec);
 	}
 }

@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 _Static_assert(QP_ATTR_ALT_PATH == QP_ATTR_ALT_PATH &&
 		       QP_ATTR_PATH_MIG_STATE == QP_ATTR_PATH_MIG_STATE &&
@@ -13,23 +14,24 @@ _Static_assert(QP_ATTR_ALT_PATH == QP_ATTR_ALT_PATH &&
 
 /* A template's port was checked when it was made; a modify names another one. */
 static int
-take_port(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+take_port(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
 {
 	const uint32_t worker = rec->qp->worker;
 
 	rec->alt_port = -1;
 	if ((conf->given & CONF_QP_ALT_PORT) != 0) {
-		rec->alt_port = env_port_named(&c->env, conf->alt_port);
+		rec->alt_port = env_port_named(adm->env, conf->alt_port);
 		if (rec->alt_port < 0)
 			return refuse(
 				r, ENOENT, "alt_port: port \"%s\" does not exist", conf->alt_port);
 	}
-	if (rec->alt_port >= 0 && !env_worker_sends(&c->env, rec->alt_port, worker))
+	if (rec->alt_port >= 0 && !env_worker_sends(adm->env, rec->alt_port, worker))
 		return refuse(r, EINVAL,
 			"alt_port: worker %u, which has QP %u, cannot send on port \"%s\": a QP "
 			"keeps its worker, so use a port with a transmit queue for it, or make the "
 			"QP on worker %u",
-			worker, rec->qp->qpn, conf->alt_port, c->env.w.ports[rec->alt_port].worker);
+			worker, rec->qp->qpn, conf->alt_port,
+			adm->env->w.ports[rec->alt_port].worker);
 	return 0;
 }
 
@@ -45,10 +47,10 @@ way_of(struct qp_rec *rec, struct qp_attr *attr)
 }
 
 static int
-take_path(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, struct qp_attr *attr,
+take_path(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct qp_attr *attr,
 	struct refusal *r)
 {
-	int rc = take_port(c, rec, conf, r);
+	int rc = take_port(adm, rec, conf, r);
 	struct qp_way way;
 
 	if (rc != 0)
@@ -56,18 +58,18 @@ take_path(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, str
 	rec->alt_ah = conf->alt_ah_attr;
 	rec->alt_given = conf->given & (CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
 	way = way_of(rec, attr);
-	attr->alt_port = (uint8_t)c->env.w.ports[way.port].id;
+	attr->alt_port = (uint8_t)adm->env->w.ports[way.port].id;
 	attr->alt_timeout =
 		(conf->given & CONF_QP_ALT_TIMEOUT) != 0 ? conf->alt_timeout : QP_ALT_TIMEOUT_SAME;
 	attr->alt_pkey = (conf->given & CONF_QP_ALT_PKEY) != 0 ? conf->alt_pkey : 0;
-	rc = qp_path_mtu_check(c, &way, attr->path_mtu, r);
+	rc = qp_path_mtu_check(adm, &way, attr->path_mtu, r);
 	if (rc == 0)
-		rc = qp_path_make(c, rec, &way, r);
-	return rc == 0 ? qp_path_resolve(c, &way, r) : rc;
+		rc = qp_path_make(adm, rec, &way, r);
+	return rc == 0 ? qp_path_resolve(adm, &way, r) : rc;
 }
 
 int
-qp_alternate_take(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+qp_alternate_take(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_change *ch, struct refusal *r)
 {
 	const bool loads = (ch->mask & QP_ATTR_ALT_PATH) != 0;
@@ -82,22 +84,22 @@ qp_alternate_take(struct control *c, struct qp_rec *rec, const struct conf_qp *c
 				verbs_mig_state_name(now), why);
 		ch->attr.path_mig_state = (uint8_t)to;
 	}
-	return loads ? take_path(c, rec, conf, &ch->attr, r) : 0;
+	return loads ? take_path(adm, rec, conf, &ch->attr, r) : 0;
 }
 
 void
-qp_alternate_again(struct control *c, struct qp_rec *rec)
+qp_alternate_again(struct admin *adm, struct qp_rec *rec)
 {
 	const struct qp_way way = way_of(rec, &rec->attr);
 
 	if (rec->alt_loaded)
-		qp_path_resolve_again(c, &way);
+		qp_path_resolve_again(adm, &way);
 	else
-		neigh_leave(&c->net, &rec->alt_link);
+		neigh_leave(adm->net, &rec->alt_link);
 }
 
 void
-qp_alternate_sync(struct control *c, struct qp_rec *rec)
+qp_alternate_sync(struct admin *adm, struct qp_rec *rec)
 {
 	const uint32_t n = atomic_load_explicit(&rec->qp->migrations, memory_order_acquire);
 	struct qp_attr *a = &rec->attr;
@@ -109,25 +111,25 @@ qp_alternate_sync(struct control *c, struct qp_rec *rec)
 	rec->ah = rec->alt_ah;
 	if (rec->alt_port >= 0)
 		rec->port = rec->alt_port;
-	neigh_join(&c->net, &rec->link, &rec->alt_link);
+	neigh_join(adm->net, &rec->link, &rec->alt_link);
 }
 
 int
-qp_alternate_look(struct control *c, struct qp_rec *rec, struct refusal *r)
+qp_alternate_look(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
 	struct qp_snapshot s;
-	int rc = qp_admin_snapshots(c, &rec, 1, &s, r);
+	int rc = qp_admin_snapshots(adm, &rec, 1, &s, r);
 
-	qp_alternate_sync(c, rec);
+	qp_alternate_sync(adm, rec);
 	if (rc == 0)
 		rec->attr.path_mig_state = s.attr.path_mig_state;
 	return rc;
 }
 
 void
-qp_alternate_forget(struct control *c, struct qp_rec *rec)
+qp_alternate_forget(struct admin *adm, struct qp_rec *rec)
 {
-	neigh_leave(&c->net, &rec->alt_link);
+	neigh_leave(adm->net, &rec->alt_link);
 	rec->alt_loaded = false;
 	rec->alt_given = 0;
 	rec->alt_port = -1;

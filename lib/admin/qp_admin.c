@@ -5,31 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
 
 int
-qp_admin_init(struct control *c)
+qp_admin_init(struct admin *adm)
 {
-	c->slots = calloc(c->env.w.qps->entries, sizeof(c->slots[0]));
-	return c->slots != NULL ? 0 : -ENOMEM;
+	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
+	return adm->slots != NULL ? 0 : -ENOMEM;
 }
 
 struct qp_rec *
-qp_admin_find(struct control *c, uint32_t qpn)
+qp_admin_find(struct admin *adm, uint32_t qpn)
 {
 	struct qp_slot *slot;
 
-	if (c->slots == NULL) /* the last events may come after the last QP */
+	if (adm->slots == NULL) /* the last events may come after the last QP */
 		return NULL;
-	slot = &c->slots[qpn & c->env.w.qps->mask];
-	return qpn != 0 && qp_slot_qpn(slot) == qpn ? qp_slot_rec(c, slot) : NULL;
+	slot = &adm->slots[qpn & adm->env->w.qps->mask];
+	return qpn != 0 && qp_slot_qpn(slot) == qpn ? qp_slot_rec(adm, slot) : NULL;
 }
 
 struct qp_rec *
-qp_admin_get(struct control *c, uint32_t qpn, struct refusal *r)
+qp_admin_get(struct admin *adm, uint32_t qpn, struct refusal *r)
 {
-	struct qp_rec *rec = qp_admin_find(c, qpn);
+	struct qp_rec *rec = qp_admin_find(adm, qpn);
 
 	if (rec == NULL)
 		refuse(r, ENOENT, "qp_num %u does not exist", qpn);
@@ -37,10 +37,10 @@ qp_admin_get(struct control *c, uint32_t qpn, struct refusal *r)
 }
 
 struct qp_rec *
-qp_admin_next(struct control *c, uint32_t *slot)
+qp_admin_next(struct admin *adm, uint32_t *slot)
 {
-	while (*slot < c->env.w.qps->entries) {
-		struct qp_rec *rec = qp_slot_rec(c, &c->slots[(*slot)++]);
+	while (*slot < adm->env->w.qps->entries) {
+		struct qp_rec *rec = qp_slot_rec(adm, &adm->slots[(*slot)++]);
 
 		if (rec != NULL)
 			return rec;
@@ -55,7 +55,7 @@ qp_admin_state(const struct qp_rec *rec)
 }
 
 static void
-release(struct control *c, struct qp_rec *rec)
+release(struct admin *adm, struct qp_rec *rec)
 {
 	struct owner *owner = rec->shared->owner;
 
@@ -65,38 +65,37 @@ release(struct control *c, struct qp_rec *rec)
 		owner->qps_n--;
 		owner_rings_return(owner, &rec->rings);
 	}
-	qp_shared_put(c, rec->shared);
+	qp_shared_put(adm, rec->shared);
 	free(rec);
 }
 
 /* Forget a QP that is detached. */
 static void
-drop(struct control *c, struct qp_rec *rec)
+drop(struct admin *adm, struct qp_rec *rec)
 {
 	struct qp *qp = rec->qp;
-	struct qp_slot *slot = &c->slots[qp->qpn & c->env.w.qps->mask];
+	struct qp_slot *slot = &adm->slots[qp->qpn & adm->env->w.qps->mask];
 
-	neigh_leave(&c->net, &rec->link);
-	neigh_leave(&c->net, &rec->alt_link);
-	c->objects.up.gone(c->objects.up.ctx, OBJECT_QP, qp->qpn);
+	neigh_leave(adm->net, &rec->link);
+	neigh_leave(adm->net, &rec->alt_link);
+	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, qp->qpn);
 	qp_slot_set(slot, NULL);
 	slot->last_qpn = qp->qpn;
-	c->qps_n--;
-	c->worker_qps[qp->worker]--;
+	adm->qps_n--;
+	adm->worker_qps[qp->worker]--;
 	rec->pd->users--;
 	atomic_fetch_sub_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	if (rec->srq != NULL)
 		rec->srq->q.users--;
 	if (rec->feed != NULL)
-		object_region_retire(&c->objects, rec->feed);
-	post_mortem_end(c, rec,
-		rec->shared->owner != NULL && rec->shared->owner->gone ? FAILED_OWNER_ENDED
-								       : FAILED_DESTROYED);
-	explain_forget(c, rec);
+		object_region_retire(adm->objects, rec->feed);
+	adm->up.left(adm->up.ctx, rec,
+		rec->shared->owner != NULL && rec->shared->owner->gone ? QP_END_OWNER
+								       : QP_END_DESTROYED);
 	rec->doomed = true;
 	if (rec->holds == 0)
-		release(c, rec);
+		release(adm, rec);
 }
 
 void
@@ -106,33 +105,33 @@ qp_admin_hold(struct qp_rec *rec)
 }
 
 void
-qp_admin_put(struct control *c, struct qp_rec *rec)
+qp_admin_put(struct admin *adm, struct qp_rec *rec)
 {
 	if (--rec->holds == 0 && rec->doomed)
-		release(c, rec);
+		release(adm, rec);
 }
 
 int
-qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r)
+qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
 	if (rec->attached) {
-		const int rc = qp_walk_detach(c, rec, r);
+		const int rc = qp_walk_detach(adm, rec, r);
 
 		if (rc != 0)
 			return rc;
 		/* Another worker may have looked it up for a packet that it is handing over. */
-		if (c->env.w.workers_n > 1 && ask_all(&c->env) != 0)
+		if (adm->env->w.workers_n > 1 && ask_all(adm->env) != 0)
 			return refuse(r, EBUSY, "QP %u: a worker does not answer", rec->qp->qpn);
 	}
-	drop(c, rec);
+	drop(adm, rec);
 	return 0;
 }
 
 int
-qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r)
+qp_admin_modify(struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r)
 {
 	const enum qp_state from = qp_admin_state(rec);
 	const uint32_t mask = (uint32_t)(m->given & CONF_QP_ATTR_MASK);
@@ -141,21 +140,21 @@ qp_admin_modify(struct control *c, struct qp_rec *rec, const struct conf_qp *m, 
 		if ((m->given & ~(uint64_t)(CONF_QP_WORKER | CONF_QP_QP_NUM)) != 0)
 			return refuse(r, EINVAL, "worker: QP %u moves without other attributes",
 				rec->qp->qpn);
-		return qp_admin_move(c, rec, m->worker, r);
+		return qp_admin_move(adm, rec, m->worker, r);
 	}
-	qp_alternate_sync(c, rec);
-	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && qp_alternate_look(c, rec, r) != 0)
+	qp_alternate_sync(adm, rec);
+	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && qp_alternate_look(adm, rec, r) != 0)
 		return -r->err;
 	if ((mask & QP_ATTR_CUR_STATE) != 0 && m->cur_qp_state != from)
 		return refuse(r, EINVAL, "cur_qp_state is %s, but QP %u is in %s",
 			verbs_qp_state_name(m->cur_qp_state), rec->qp->qpn,
 			verbs_qp_state_name(from));
-	return qp_walk_step(c, rec, m, (mask & QP_ATTR_STATE) != 0 ? m->qp_state : from,
+	return qp_walk_step(adm, rec, m, (mask & QP_ATTR_STATE) != 0 ? m->qp_state : from,
 		mask & ~(uint32_t)QP_ATTR_STATE, r);
 }
 
 int
-qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
+qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
 	struct qp_snapshot *out, struct refusal *r)
 {
 	struct ask *asked[QP_SNAPSHOTS] = { NULL };
@@ -166,28 +165,28 @@ qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
 			.msg = { .type = MBOX_QP_QUERY, .query.qp = recs[i]->qp } };
 
 		if (!recs[i]->attached)
-			qp_snapshot(recs[i]->qp, c->env.now, &out[i]);
-		else if ((asked[i] = ask_send(&c->env, &q)) == NULL)
-			rc = ask_refuse(&c->env, recs[i]->qp->worker, -EBUSY, r);
+			qp_snapshot(recs[i]->qp, adm->env->now, &out[i]);
+		else if ((asked[i] = ask_send(adm->env, &q)) == NULL)
+			rc = ask_refuse(adm->env, recs[i]->qp->worker, -EBUSY, r);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		int one;
 
 		if (asked[i] == NULL)
 			continue;
-		one = ask_wait(&c->env, asked[i]);
+		one = ask_wait(adm->env, asked[i]);
 		if (one == 0)
 			out[i] = asked[i]->snapshot;
 		if (one != -ETIMEDOUT)
-			ask_release(&c->env, asked[i]);
+			ask_release(adm->env, asked[i]);
 		if (one != 0)
-			rc = ask_refuse(&c->env, recs[i]->qp->worker, one, r);
+			rc = ask_refuse(adm->env, recs[i]->qp->worker, one, r);
 	}
 	return rc;
 }
 
 int
-qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r)
+qp_admin_trace(struct admin *adm, struct qp_rec *rec, bool on, struct refusal *r)
 {
 	const struct qp_attr attr = { .trace = on };
 	const struct ask_request q = { .worker = rec->qp->worker,
@@ -195,23 +194,23 @@ qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r
 	int rc;
 
 	if (rec->attached) {
-		rc = ask_and_wait(&c->env, &q);
+		rc = ask_and_wait(adm->env, &q);
 		if (rc != 0)
-			return ask_refuse(&c->env, rec->qp->worker, rc, r);
+			return ask_refuse(adm->env, rec->qp->worker, rc, r);
 	}
 	rec->trace = on;
 	return 0;
 }
 
 int
-qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r)
+qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
 {
 	const struct qp_attr attr = { .trace = on };
 	struct qp_rec *rec;
 	uint32_t slot = 0;
 
 	*n = 0;
-	while ((rec = qp_admin_next(c, &slot)) != NULL) {
+	while ((rec = qp_admin_next(adm, &slot)) != NULL) {
 		const struct ask_request q = { .worker = rec->qp->worker,
 			.msg = { .type = MBOX_QP_MODIFY,
 				.modify = { rec->qp, &attr, QP_ATTR_TRACE } } };
@@ -219,19 +218,19 @@ qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r)
 
 		++*n;
 		if (rec->attached && rec->trace != on) {
-			a = ask_send(&c->env, &q);
+			a = ask_send(adm->env, &q);
 			if (a == NULL)
-				return ask_refuse(&c->env, rec->qp->worker, -EBUSY, r);
+				return ask_refuse(adm->env, rec->qp->worker, -EBUSY, r);
 			ask_forget(a, NULL, NULL, NULL);
 		}
 		rec->trace = on;
 	}
 	/* Behind all of them. */
-	return ask_all(&c->env) == 0 ? 0 : refuse(r, ETIMEDOUT, "a worker does not answer");
+	return ask_all(adm->env) == 0 ? 0 : refuse(r, ETIMEDOUT, "a worker does not answer");
 }
 
 int
-qp_admin_new_mac(struct control *c, struct neigh_link *link)
+qp_admin_new_mac(struct admin *adm, struct neigh_link *link)
 {
 	struct qp_rec *rec = link->user;
 	const bool alternate = link == &rec->alt_link, known = neigh_has_mac(link->neigh);
@@ -242,7 +241,7 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, &attr, QP_ATTR_NEW_MAC } } };
 	struct ask *a;
 
-	if (c->env.asks.busy >= ASK_SLOTS / 2)
+	if (adm->env->asks.busy >= ASK_SLOTS / 2)
 		return -EAGAIN;
 	if (known)
 		memcpy(path->dmac, link->neigh->mac, sizeof(path->dmac));
@@ -250,7 +249,7 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 	if (!rec->attached || state < QPS_RTR || state > QPS_SQD)
 		return 0;
 	attr = (struct qp_attr){ .path = *path, .path_resolved = known };
-	a = ask_send(&c->env, &q);
+	a = ask_send(adm->env, &q);
 	if (a == NULL)
 		return -EAGAIN;
 	ask_forget(a, NULL, NULL, NULL);
@@ -258,18 +257,18 @@ qp_admin_new_mac(struct control *c, struct neigh_link *link)
 }
 
 void
-qp_admin_fini(struct control *c)
+qp_admin_fini(struct admin *adm)
 {
 	struct qp_rec *recs[QP_WINDOW];
 	uint32_t slot = 0, n;
 
 	do {
 		n = 0;
-		while (c->slots != NULL && n < QP_WINDOW &&
-			(recs[n] = qp_admin_next(c, &slot)) != NULL)
+		while (adm->slots != NULL && n < QP_WINDOW &&
+			(recs[n] = qp_admin_next(adm, &slot)) != NULL)
 			n++;
-		qp_many_end(c, recs, n);
+		qp_many_end(adm, recs, n);
 	} while (n > 0);
-	free(c->slots);
-	c->slots = NULL;
+	free(adm->slots);
+	adm->slots = NULL;
 }

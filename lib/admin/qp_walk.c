@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 /* The mask of a decoded object is the mask of a modify. */
 _Static_assert(QP_ATTR_AV == QP_ATTR_AV && QP_ATTR_DEST_QPN == QP_ATTR_DEST_QPN &&
@@ -141,7 +142,10 @@ refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct ref
 	for (uint32_t s = 0; s < QPS_MAX && at < sizeof(next); s++)
 		if (qp_transition_attrs(QPT_RC, from, s, &required, &optional))
 			at += (size_t)snprintf(next + at, sizeof(next) - at, "%s%s",
-				at == 0 ? "" : s == last ? " or " : ", ", verbs_qp_state_name(s));
+				at == 0     ? ""
+				: s == last ? " or "
+					    : ", ",
+				verbs_qp_state_name(s));
 	if (find_way(from, to, step)) {
 		for (uint8_t s = (uint8_t)to; s != from; s = step[s])
 			way[n++] = s;
@@ -150,8 +154,8 @@ refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct ref
 		while (n > 0 && at < sizeof(steps)) {
 			const char *name = verbs_qp_state_name(way[--n]);
 
-			at += (size_t)snprintf(steps + at, sizeof(steps) - at, " %s%s", name,
-				n > 0 ? "," : "");
+			at += (size_t)snprintf(
+				steps + at, sizeof(steps) - at, " %s%s", name, n > 0 ? "," : "");
 		}
 	}
 	return refuse(r, EINVAL,
@@ -208,7 +212,7 @@ qp_walk_late_detach(void *ctx UNUSED, struct ask *a)
 
 /* ATTACH or DETACH. When no answer comes the record waits for it: nothing is freed early. */
 static int
-hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
+hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
 {
 	const struct ask_request q = { .worker = rec->qp->worker,
 		.msg = { .type = attach ? MBOX_QP_ATTACH : MBOX_QP_DETACH, .qp.qp = rec->qp } };
@@ -218,22 +222,22 @@ hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
-	rc = attach ? object_cqs_claim(&c->objects, rec->qp, rec->qp->worker) : 0;
+	rc = attach ? object_cqs_claim(adm->objects, rec->qp, rec->qp->worker) : 0;
 	if (rc != 0)
-		return ask_refuse(&c->env, rec->qp->worker, rc, r);
-	a = ask_send(&c->env, &q);
-	rc = a == NULL ? -EBUSY : ask_wait(&c->env, a);
+		return ask_refuse(adm->env, rec->qp->worker, rc, r);
+	a = ask_send(adm->env, &q);
+	rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		ask_forget(a, attach ? qp_walk_late_attach : qp_walk_late_detach, c, rec);
+		ask_forget(a, attach ? qp_walk_late_attach : qp_walk_late_detach, adm, rec);
 	} else if (a != NULL) {
-		ask_release(&c->env, a);
+		ask_release(adm->env, a);
 	}
 	if (rc != 0)
-		return ask_refuse(&c->env, rec->qp->worker, rc, r);
+		return ask_refuse(adm->env, rec->qp->worker, rc, r);
 	if (!attach) {
 		rec->pending = true;
-		env_drain(&c->env); /* what it had to say while it was attached */
+		env_drain(adm->env); /* what it had to say while it was attached */
 		rec->pending = false;
 	}
 	rec->attached = attach;
@@ -241,20 +245,20 @@ hand_over(struct control *c, struct qp_rec *rec, bool attach, struct refusal *r)
 }
 
 int
-qp_walk_detach(struct control *c, struct qp_rec *rec, struct refusal *r)
+qp_walk_detach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
-	return hand_over(c, rec, false, r);
+	return hand_over(adm, rec, false, r);
 }
 
 /* On the worker, or, for a QP that stays in RESET, here. */
 static int
-carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
+carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
 	struct refusal *r)
 {
 	const struct ask_request q = { .worker = rec->qp->worker,
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, attr, mask } } };
 	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port >= 0 &&
-			   rec->qp->port != c->env.w.ports[rec->port].id;
+			   rec->qp->port != adm->env->w.ports[rec->port].id;
 	struct refusal ignored;
 	int rc;
 
@@ -263,17 +267,17 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		return 0;
 	}
 	if (moves) {
-		rc = hand_over(c, rec, false, r);
+		rc = hand_over(adm, rec, false, r);
 		if (rc != 0)
 			return rc;
 	}
 	if (!rec->attached) {
-		qp_knobs_prepare(c, rec);
-		rc = hand_over(c, rec, true, r);
+		qp_knobs_prepare(adm, rec);
+		rc = hand_over(adm, rec, true, r);
 		if (rc != 0)
 			return rc;
 	}
-	rc = ask_and_wait(&c->env, &q);
+	rc = ask_and_wait(adm->env, &q);
 	if (rc == 0)
 		return 0;
 	if (rc == -EINVAL && qp_admin_state(rec) == QPS_ERR)
@@ -284,15 +288,15 @@ carry_out(struct control *c, struct qp_rec *rec, const struct qp_attr *attr, uin
 		return refuse(r, EAGAIN,
 			"QP %u migrated meanwhile, or its path_mig_state changed: look at it again",
 			rec->qp->qpn);
-	ask_refuse(&c->env, rec->qp->worker, rc, r);
+	ask_refuse(adm->env, rec->qp->worker, rc, r);
 	if (attr->cur_qp_state == QPS_RESET && rc != -ETIMEDOUT)
-		hand_over(c, rec, false, &ignored); /* as it was before */
+		hand_over(adm, rec, false, &ignored); /* as it was before */
 	return rc;
 }
 
 /* Address vector: path, MAC, and whether the path MTU fits the port. */
 static int
-take_path(struct control *c, struct qp_rec *rec, struct qp_attr *attr, uint32_t mask,
+take_path(struct admin *adm, struct qp_rec *rec, struct qp_attr *attr, uint32_t mask,
 	struct refusal *r)
 {
 	const struct qp_way way = { .key = "ah_attr",
@@ -304,30 +308,30 @@ take_path(struct control *c, struct qp_rec *rec, struct qp_attr *attr, uint32_t 
 	int rc = 0;
 
 	if ((mask & QP_ATTR_PATH_MTU) != 0)
-		rc = qp_path_mtu_check(c, &way, attr->path_mtu, r);
+		rc = qp_path_mtu_check(adm, &way, attr->path_mtu, r);
 	if (rc == 0)
-		rc = qp_path_make(c, rec, &way, r);
+		rc = qp_path_make(adm, rec, &way, r);
 	if (rc == 0)
-		rc = qp_path_resolve(c, &way, r);
+		rc = qp_path_resolve(adm, &way, r);
 	return rc;
 }
 
 /* A path that was refused took the neighbour's place of the one in use. */
 static void
-resolve_again(struct control *c, struct qp_rec *rec, enum qp_state from, uint32_t mask)
+resolve_again(struct admin *adm, struct qp_rec *rec, enum qp_state from, uint32_t mask)
 {
 	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
-		qp_path_resolve_again(c,
-			&(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
-				&rec->attr.path, &rec->attr.path_resolved });
+		qp_path_resolve_again(
+			adm, &(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
+				     &rec->attr.path, &rec->attr.path_resolved });
 	else if ((mask & QP_ATTR_AV) != 0)
-		neigh_leave(&c->net, &rec->link);
+		neigh_leave(adm->net, &rec->link);
 	if ((mask & QP_ATTR_ALT_PATH) != 0)
-		qp_alternate_again(c, rec);
+		qp_alternate_again(adm, rec);
 }
 
 static int
-check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *conf,
+check_values(struct admin *adm, const struct qp_rec *rec, const struct conf_qp *conf,
 	enum qp_state from, uint32_t mask, struct refusal *r)
 {
 	int16_t port;
@@ -339,7 +343,7 @@ check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *
 			conf->max_dest_rd_atomic, rec->qp->max_dest_alloc, rec->qp->qpn);
 	if ((mask & QP_ATTR_PORT) == 0)
 		return 0;
-	port = env_port_named(&c->env, conf->port);
+	port = env_port_named(adm->env, conf->port);
 	if (port < 0)
 		return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
 	if (from == QPS_SQD && port != rec->port)
@@ -350,31 +354,30 @@ check_values(struct control *c, const struct qp_rec *rec, const struct conf_qp *
 
 /* Behind RESET the QP is the control lcore's again; the worker has forgotten posted work. */
 static int
-back_home(struct control *c, struct qp_rec *rec, struct refusal *r)
+back_home(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
-	int rc = rec->attached ? hand_over(c, rec, false, r) : 0;
+	int rc = rec->attached ? hand_over(adm, rec, false, r) : 0;
 
 	if (rc != 0)
 		return rc;
 	qp_rings_attach(rec);
-	neigh_leave(&c->net, &rec->link);
-	qp_alternate_forget(c, rec);
+	neigh_leave(adm->net, &rec->link);
+	qp_alternate_forget(adm, rec);
 	rec->attr.path_resolved = false;
 	rec->fatal = (struct qp_fatal){ 0 };
 	rec->last_event = (struct event_last){ 0 };
-	post_mortem_end(c, rec, FAILED_RESET);
-	explain_forget(c, rec);
+	adm->up.left(adm->up.ctx, rec, QP_END_RESET);
 	return 0;
 }
 
 int
-qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+qp_walk_plan(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_change *ch, struct refusal *r)
 {
 	int rc = check_transition(rec, ch, r);
 
 	if (rc == 0)
-		rc = check_values(c, rec, conf, ch->from, ch->mask, r);
+		rc = check_values(adm, rec, conf, ch->from, ch->mask, r);
 	if (rc != 0)
 		return rc;
 	ch->attr = rec->attr;
@@ -382,18 +385,18 @@ qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 	ch->attr.qp_state = (uint8_t)ch->to;
 	ch->attr.cur_qp_state = (uint8_t)ch->from;
 	if ((ch->mask & QP_ATTR_PORT) != 0)
-		rec->port = env_port_named(&c->env, conf->port);
+		rec->port = env_port_named(adm->env, conf->port);
 	if (ch->from == QPS_RESET && ch->to != QPS_RESET)
-		rc = qp_admin_place(c, rec, r);
+		rc = qp_admin_place(adm, rec, r);
 	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
 		rec->ah = conf->ah_attr;
-		rc = take_path(c, rec, &ch->attr, ch->mask, r);
+		rc = take_path(adm, rec, &ch->attr, ch->mask, r);
 	}
-	return rc == 0 ? qp_alternate_take(c, rec, conf, ch, r) : rc;
+	return rc == 0 ? qp_alternate_take(adm, rec, conf, ch, r) : rc;
 }
 
 int
-qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, enum qp_state to,
+qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, enum qp_state to,
 	uint32_t mask, struct refusal *r)
 {
 	struct qp_change ch = { .from = qp_admin_state(rec), .to = to, .mask = mask };
@@ -402,24 +405,24 @@ qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf, 
 	const uint64_t old_given = rec->alt_given;
 	/* A QP that stays where it is must not be brought back from an ERR still unknown here. */
 	const bool moves = to != ch.from || to == QPS_RESET;
-	int rc = qp_walk_plan(c, rec, conf, &ch, r);
+	int rc = qp_walk_plan(adm, rec, conf, &ch, r);
 
 	if (rc == 0)
-		rc = carry_out(c, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), r);
+		rc = carry_out(adm, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), r);
 	if (rc != 0) {
 		rec->ah = old_ah;
 		rec->port = old_port;
 		rec->alt_ah = old_alt;
 		rec->alt_port = old_alt_port;
 		rec->alt_given = old_given;
-		resolve_again(c, rec, ch.from, mask);
+		resolve_again(adm, rec, ch.from, mask);
 		return rc;
 	}
 	rec->attr = ch.attr;
 	if (moves)
-		rec->state_ns = c->env.now;
+		rec->state_ns = adm->env->now;
 	rec->alt_loaded |= (mask & QP_ATTR_ALT_PATH) != 0;
-	qp_alternate_sync(c, rec);
+	qp_alternate_sync(adm, rec);
 	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
-	return to == QPS_RESET ? back_home(c, rec, r) : 0;
+	return to == QPS_RESET ? back_home(adm, rec, r) : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the knobs and the configuration mean for the data path of a QP. */
-#include "internal.h"
+#include "ask.h"
+#include "qp_admin.h"
 
 static uint16_t
 responder_knobs(const struct conf_knobs *k)
@@ -112,11 +113,11 @@ qp_flags(const struct qp_rec *rec)
 }
 
 void
-qp_knobs_prepare(struct control *c, struct qp_rec *rec)
+qp_knobs_prepare(struct admin *adm, struct qp_rec *rec)
 {
 	struct qp *qp = rec->qp;
 
-	qp->port = (uint8_t)c->env.w.ports[rec->port].id;
+	qp->port = (uint8_t)adm->env->w.ports[rec->port].id;
 	qp->pd = rec->pd->id;
 	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
 	qp->resp.knobs = responder_knobs(&rec->shared->knobs);

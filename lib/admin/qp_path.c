@@ -2,8 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 enum { ECN_MASK = 3, ECN_ECT0 = 2 };
 
@@ -21,10 +22,10 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 
 int
 qp_path_make(
-	struct control *c, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
+	struct admin *adm, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.w.conf->ports[way->port];
-	const struct wire_port *us = c->env.w.ports[way->port].addr;
+	const struct conf_port *port = &adm->env->w.conf->ports[way->port];
+	const struct wire_port *us = adm->env->w.ports[way->port].addr;
 	const struct conf_ah *ah = way->ah;
 	struct wire_path *path = way->path;
 	const bool ipv6 = ah->dest_ip.family == 6;
@@ -51,10 +52,10 @@ qp_path_make(
 }
 
 int
-qp_path_mtu_check(struct control *c, const struct qp_way *way, uint32_t path_mtu, struct refusal *r)
+qp_path_mtu_check(struct admin *adm, const struct qp_way *way, uint32_t path_mtu, struct refusal *r)
 {
-	const struct conf_port *port = &c->env.w.conf->ports[way->port];
-	const uint32_t max_frame = c->env.w.ports[way->port].max_frame;
+	const struct conf_port *port = &adm->env->w.conf->ports[way->port];
+	const uint32_t max_frame = adm->env->w.ports[way->port].max_frame;
 	const struct conf_ah *ah = way->ah;
 	const bool ipv6 = ah->dest_ip.family == 6;
 	const uint32_t datagram = conf_datagram_len(path_mtu, ipv6);
@@ -75,10 +76,10 @@ qp_path_mtu_check(struct control *c, const struct qp_way *way, uint32_t path_mtu
 
 /* RT-04: what can be done about an address that nobody can send to. */
 static int
-unreachable(const struct control *c, const struct qp_way *way, struct refusal *r)
+unreachable(const struct admin *adm, const struct qp_way *way, struct refusal *r)
 {
 	const struct route_addr dest = conf_route_addr(&way->ah->dest_ip);
-	const char *port = c->env.w.conf->ports[way->port].name;
+	const char *port = adm->env->w.conf->ports[way->port].name;
 	char text[ROUTE_TEXT];
 
 	return refuse(r, ENETUNREACH,
@@ -89,7 +90,7 @@ unreachable(const struct control *c, const struct qp_way *way, struct refusal *r
 }
 
 static int
-resolve(struct control *c, const struct qp_way *way, bool must, struct refusal *r)
+resolve(struct admin *adm, const struct qp_way *way, bool must, struct refusal *r)
 {
 	const struct conf_ah *ah = way->ah;
 	struct neigh_key key = { .port = (uint16_t)way->port,
@@ -97,14 +98,14 @@ resolve(struct control *c, const struct qp_way *way, bool must, struct refusal *
 	int rc;
 
 	if ((ah->given & CONF_AH_DEST_MAC) != 0) {
-		neigh_leave(&c->net, way->link);
+		neigh_leave(adm->net, way->link);
 		*way->resolved = true;
 		return 0;
 	}
-	key.no_route = !routes_hop(&c->net, key.port, &ah->dest_ip, &key.ip);
+	key.no_route = !routes_hop(adm->net, key.port, &ah->dest_ip, &key.ip);
 	if (key.no_route && must)
-		return unreachable(c, way, r);
-	rc = neigh_use(&c->net, &key, way->link);
+		return unreachable(adm, way, r);
+	rc = neigh_use(adm->net, &key, way->link);
 	if (rc != 0)
 		return refuse(r, -rc, "no room for another neighbour: give %s.dest_mac", way->key);
 	*way->resolved = neigh_has_mac(way->link->neigh);
@@ -114,15 +115,15 @@ resolve(struct control *c, const struct qp_way *way, bool must, struct refusal *
 }
 
 int
-qp_path_resolve(struct control *c, const struct qp_way *way, struct refusal *r)
+qp_path_resolve(struct admin *adm, const struct qp_way *way, struct refusal *r)
 {
-	return resolve(c, way, true, r);
+	return resolve(adm, way, true, r);
 }
 
 void
-qp_path_resolve_again(struct control *c, const struct qp_way *way)
+qp_path_resolve_again(struct admin *adm, const struct qp_way *way)
 {
 	struct refusal ignored;
 
-	resolve(c, way, false, &ignored);
+	resolve(adm, way, false, &ignored);
 }

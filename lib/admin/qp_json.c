@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "ask.h"
 #include "conf_json.h"
-#include "internal.h"
-#include "rpc.h"
+#include "conf_json_value.h"
+#include "qp_admin.h"
+#include "wall.h"
 
 /* The alternate path, as far as there is one. */
 static void
-alternate_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
+alternate_of(struct admin *adm, const struct qp_rec *rec, struct conf_qp *q)
 {
 	const struct qp_attr *a = &rec->attr;
 	const int16_t port = rec->alt_port >= 0 ? rec->alt_port : rec->port;
@@ -21,7 +23,7 @@ alternate_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 	q->given |= rec->alt_given;
 	if (rec->alt_loaded && port >= 0) {
 		q->given |= CONF_QP_ALT_PORT;
-		memcpy(q->alt_port, c->env.w.conf->ports[port].name, sizeof(q->alt_port));
+		memcpy(q->alt_port, adm->env->w.conf->ports[port].name, sizeof(q->alt_port));
 	}
 	if (rec->alt_loaded) {
 		q->alt_timeout = a->alt_timeout;
@@ -30,11 +32,11 @@ alternate_of(struct control *c, const struct qp_rec *rec, struct conf_qp *q)
 }
 
 void
-qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q)
+qp_conf(struct admin *adm, struct qp_rec *rec, struct conf_qp *q)
 {
 	const struct qp_attr *a = &rec->attr;
 
-	qp_alternate_sync(c, rec);
+	qp_alternate_sync(adm, rec);
 	memcpy(q, &rec->shared->conf, sizeof(*q)); /* with its padding: qp_save() compares */
 	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | QP_ATTR_STATE;
 	q->qp_num = rec->qp->qpn;
@@ -53,21 +55,21 @@ qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q)
 	q->rq_psn = a->rq_psn;
 	q->sq_psn = a->sq_psn;
 	q->ah_attr = rec->ah;
-	alternate_of(c, rec, q);
+	alternate_of(adm, rec, q);
 	if (rec->port >= 0)
-		memcpy(q->port, c->env.w.conf->ports[rec->port].name, sizeof(q->port));
+		memcpy(q->port, adm->env->w.conf->ports[rec->port].name, sizeof(q->port));
 	if ((q->given & CONF_QP_SEND_FEED) != 0)
 		q->send_feed.remote_addr += rec->nth * q->send_feed.stride;
 }
 
 json_t *
-qp_json(struct control *c, struct qp_rec *rec)
+qp_json(struct admin *adm, struct qp_rec *rec)
 {
 	const enum qp_state state = qp_admin_state(rec);
 	struct conf_qp q;
 	json_t *o;
 
-	qp_conf(c, rec, &q);
+	qp_conf(adm, rec, &q);
 	q.worker = rec->qp->worker;
 	q.given |= CONF_QP_WORKER;
 	if (rec->attr.path_resolved && (rec->given & QP_ATTR_AV) != 0) {
@@ -87,13 +89,12 @@ qp_json(struct control *c, struct qp_rec *rec)
 	json_object_set_new(o, "cur_qp_state", json_string(verbs_qp_state_name(state)));
 	json_object_set_new(o, "path_resolved", json_boolean(rec->attr.path_resolved));
 	if (rec->alt_loaded)
-		json_object_set_new(
-			o, "alt_path_resolved", json_boolean(rec->attr.alt_resolved));
+		json_object_set_new(o, "alt_path_resolved", json_boolean(rec->attr.alt_resolved));
 	return o;
 }
 
 static json_t *
-fatal_json(struct control *c, const struct qp_rec *rec)
+fatal_json(struct admin *adm, const struct qp_rec *rec)
 {
 	const struct qp_fatal *f = &rec->fatal;
 	const char *text = wire_fatal_text(f->code);
@@ -103,16 +104,15 @@ fatal_json(struct control *c, const struct qp_rec *rec)
 	if (f->time_ns == 0 && f->code == 0)
 		return json_null();
 	o = json_pack("{s:i, s:s, s:I, s:s, s:s, s:i}", "fatal_code", f->code, "text",
-		text != NULL ? text : "", "psn", (json_int_t)f->psn, "rule",
-		qp_rule_id(f->rule), "opcode", opcode != NULL ? opcode : "", "syndrome",
-		f->syndrome);
-	wall_set(&c->env, o, f->time_ns);
+		text != NULL ? text : "", "psn", (json_int_t)f->psn, "rule", qp_rule_id(f->rule),
+		"opcode", opcode != NULL ? opcode : "", "syndrome", f->syndrome);
+	wall_set(adm->env, o, f->time_ns);
 	return o;
 }
 
 /* AEQ-12 */
 static json_t *
-last_event_json(struct control *c, const struct qp_rec *rec)
+last_event_json(struct admin *adm, const struct qp_rec *rec)
 {
 	const struct event_last *e = &rec->last_event;
 	const bool abnormal = ring_aeq_code_class(e->code) == AEQ_CLASS_ABNORMAL;
@@ -122,18 +122,20 @@ last_event_json(struct control *c, const struct qp_rec *rec)
 		return json_null();
 	o = json_pack("{s:i, s:s, s:s, s:s, s:i}", "code", e->code, "text",
 		ring_aeq_code_text(e->code), "event_type",
-		abnormal ? events_name(e->event != 0 ? e->event : ring_aeq_flush_of(e->code).event)
-			 : e->code == AEQ_QP_REPORT ? events_name(e->event) : "",
+		abnormal ? verbs_event_name(
+				   e->event != 0 ? e->event : ring_aeq_flush_of(e->code).event)
+		: e->code == AEQ_QP_REPORT ? verbs_event_name(e->event)
+					   : "",
 		"source", ring_aeq_source_name(e->source), "wqe_index", e->wqe_index);
-	wall_set(&c->env, o, e->time_ns);
+	wall_set(adm->env, o, e->time_ns);
 	return o;
 }
 
 /* Microseconds left of a timer that runs, or null. */
 static json_t *
-timer_json(const struct control *c, bool runs, ns_t deadline)
+timer_json(const struct admin *adm, bool runs, ns_t deadline)
 {
-	const ns_t now = c->env.w.clock();
+	const ns_t now = adm->env->w.clock();
 
 	if (!runs)
 		return json_null();
@@ -152,7 +154,7 @@ set_receive(json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
 }
 
 static void
-set_requester(struct control *c, json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
+set_requester(struct admin *adm, json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
 {
 	const struct qp_attr *a = &rec->attr;
 	const bool live = s->state >= QPS_RTS;
@@ -165,13 +167,12 @@ set_requester(struct control *c, json_t *o, const struct qp_rec *rec, const stru
 		json_object_set_new(o, "sq_psn", json_integer(next));
 	json_object_set_new(o, "next_psn", json_integer(next));
 	json_object_set_new(o, "last_acked_psn", json_integer((una - 1) & PSN_MASK));
-	json_object_set_new(
-		o, "retry_cnt_left", json_integer(live ? s->retry_left : a->retry_cnt));
+	json_object_set_new(o, "retry_cnt_left", json_integer(live ? s->retry_left : a->retry_cnt));
 	json_object_set_new(o, "rnr_retry_left", json_integer(live ? s->rnr_left : a->rnr_retry));
 	json_object_set_new(o, "outstanding", json_integer(s->outstanding));
 	json_object_set_new(o, "window", json_integer(s->window));
-	json_object_set_new(timers, "transport_us", timer_json(c, s->timing, s->deadline));
-	json_object_set_new(timers, "rnr_us", timer_json(c, s->waiting_rnr, s->deadline));
+	json_object_set_new(timers, "transport_us", timer_json(adm, s->timing, s->deadline));
+	json_object_set_new(timers, "rnr_us", timer_json(adm, s->waiting_rnr, s->deadline));
 	json_object_set_new(o, "timers", timers);
 	if (rec->qp->sq.feed != NULL)
 		json_object_set_new(o, "feed",
@@ -180,18 +181,18 @@ set_requester(struct control *c, json_t *o, const struct qp_rec *rec, const stru
 }
 
 json_t *
-qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+qp_json_live(struct admin *adm, struct qp_rec *rec, const struct qp_snapshot *s)
 {
-	json_t *o = qp_json(c, rec);
+	json_t *o = qp_json(adm, rec);
 	const struct qp_attr *a = &rec->attr;
 	const bool live = s->state >= QPS_RTR;
 	const uint32_t epsn = live ? s->epsn : a->rq_psn;
 
 	if (o == NULL)
 		return NULL;
-	json_object_set_new(o, "neighbor", neigh_json(&c->net, &rec->link));
+	json_object_set_new(o, "neighbor", neigh_json(adm->net, &rec->link));
 	if (rec->alt_loaded)
-		json_object_set_new(o, "alt_neighbor", neigh_json(&c->net, &rec->alt_link));
+		json_object_set_new(o, "alt_neighbor", neigh_json(adm->net, &rec->alt_link));
 	json_object_set_new(o, "path_mig_state",
 		json_string(verbs_mig_state_name((enum mig_state)s->attr.path_mig_state)));
 	json_object_set_new(o, "migrations", json_integer(s->migrations));
@@ -201,7 +202,7 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 		json_object_set_new(o, "rq_psn", json_integer(epsn));
 	json_object_set_new(o, "epsn", json_integer(epsn));
 	json_object_set_new(o, "msn", json_integer(s->msn));
-	set_requester(c, o, rec, s);
+	set_requester(adm, o, rec, s);
 	json_object_set_new(o, "timeout_us",
 		a->timeout == 0 ? json_null() : json_real(4.096 * (double)(1ull << a->timeout)));
 	json_object_set_new(o, "min_rnr_timer_us", json_integer(wire_rnr_us(a->min_rnr_timer)));
@@ -209,8 +210,8 @@ qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "answers_pending", json_integer(s->answers));
 	json_object_set_new(o, "nak_latched", json_boolean(s->latched));
 	json_object_set_new(o, "fatal_code", json_integer(s->fatal));
-	json_object_set_new(o, "fatal", fatal_json(c, rec));
-	json_object_set_new(o, "last_event", last_event_json(c, rec));
+	json_object_set_new(o, "fatal", fatal_json(adm, rec));
+	json_object_set_new(o, "last_event", last_event_json(adm, rec));
 	json_object_set_new(o, "trace", json_boolean(rec->trace));
 	return o;
 }

@@ -2,8 +2,9 @@
 /* A QP goes to another worker: qp_modify with `worker`. pipeline/move.c has the order of things. */
 #include <errno.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 #define RELEASE_TRIES 1000 /* for a port that takes no frames */
 
@@ -32,149 +33,170 @@ unpark(struct env *env, struct qp *qp)
 static void
 late_adopt(void *ctx, struct ask *a)
 {
-	struct control *c = ctx;
+	struct admin *adm = ctx;
 	struct qp_rec *rec = a->arg;
 
 	rec->pending = false;
-	unpark(&c->env, rec->qp);
+	unpark(adm->env, rec->qp);
 }
 
 static struct ask *
-ask_adopt(struct control *c, struct qp_rec *rec, uint32_t to)
+ask_adopt(struct admin *adm, struct qp_rec *rec, uint32_t to)
 {
 	const struct ask_request q = { .worker = (uint16_t)to,
 		.msg = { .type = MBOX_QP_ADOPT, .qp.qp = rec->qp } };
 
-	c->worker_qps[rec->qp->worker]--;
-	c->worker_qps[to]++;
-	return ask_send(&c->env, &q);
+	adm->worker_qps[rec->qp->worker]--;
+	adm->worker_qps[to]++;
+	return ask_send(adm->env, &q);
 }
 
 static void
 late_release(void *ctx, struct ask *a)
 {
-	struct control *c = ctx;
+	struct admin *adm = ctx;
 	struct qp_rec *rec = a->arg;
-	struct ask *b = a->done.rc == 0 ? ask_adopt(c, rec, rec->move_to) : NULL;
+	struct ask *b = a->done.rc == 0 ? ask_adopt(adm, rec, rec->move_to) : NULL;
 
 	if (b != NULL) {
-		ask_forget(b, late_adopt, c, rec);
+		ask_forget(b, late_adopt, adm, rec);
 		return;
 	}
 	rec->pending = false;
-	unpark(&c->env, rec->qp);
+	unpark(adm->env, rec->qp);
 }
 
 /* To every worker but the owner. */
 static int
-park(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
+park(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
 	struct ask_request q = { .msg = { .type = MBOX_QP_PARK,
 					 .move = { rec->qp, (uint16_t)to } } };
 	int rc;
 
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+	for (uint32_t w = 0; w < adm->env->w.workers_n; w++) {
 		q.worker = (uint16_t)w;
-		rc = w != rec->qp->worker ? ask_and_wait(&c->env, &q) : 0;
+		rc = w != rec->qp->worker ? ask_and_wait(adm->env, &q) : 0;
 		if (rc != 0)
-			return ask_refuse(&c->env, (uint16_t)w, rc, r);
+			return ask_refuse(adm->env, (uint16_t)w, rc, r);
 	}
 	return 0;
 }
 
 static int
-release(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
+release(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
 	const struct ask_request q = { .worker = rec->qp->worker,
 		.msg = { .type = MBOX_QP_RELEASE, .move = { rec->qp, (uint16_t)to } } };
 	int rc = -EAGAIN;
 
 	for (uint32_t i = 0; i < RELEASE_TRIES && rc == -EAGAIN; i++) {
-		struct ask *a = ask_send(&c->env, &q);
+		struct ask *a = ask_send(adm->env, &q);
 
-		rc = a == NULL ? -EBUSY : ask_wait(&c->env, a);
+		rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 		if (rc == -ETIMEDOUT) {
 			rec->pending = true;
 			rec->move_to = (uint8_t)to;
-			ask_forget(a, late_release, c, rec);
+			ask_forget(a, late_release, adm, rec);
 		} else if (a != NULL) {
-			ask_release(&c->env, a);
+			ask_release(adm->env, a);
 		}
 	}
 	if (rc == -EAGAIN)
 		return refuse(r, EAGAIN, "QP %u: its port takes no frames, and some wait there",
 			rec->qp->qpn);
-	return rc != 0 ? ask_refuse(&c->env, q.worker, rc, r) : 0;
+	return rc != 0 ? ask_refuse(adm->env, q.worker, rc, r) : 0;
 }
 
 static int
-adopt(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
+adopt(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
-	struct ask *a = ask_adopt(c, rec, to);
-	int rc = a == NULL ? -EBUSY : ask_wait(&c->env, a);
+	struct ask *a = ask_adopt(adm, rec, to);
+	int rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		ask_forget(a, late_adopt, c, rec);
+		ask_forget(a, late_adopt, adm, rec);
 	} else if (a != NULL) {
-		ask_release(&c->env, a);
+		ask_release(adm->env, a);
 	}
-	return rc != 0 ? ask_refuse(&c->env, (uint16_t)to, rc, r) : 0;
+	return rc != 0 ? ask_refuse(adm->env, (uint16_t)to, rc, r) : 0;
 }
 
 static int
-check(struct control *c, const struct qp_rec *rec, uint32_t to, struct refusal *r)
+check(struct admin *adm, const struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
-	if (to >= c->env.w.workers_n)
+	if (to >= adm->env->w.workers_n)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", to,
-			c->env.w.workers_n);
+			adm->env->w.workers_n);
 	if (rec->pending)
 		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
 			rec->qp->qpn, rec->qp->worker);
 	if (rec->shared->owner != NULL)
 		return refuse(r, ENOTSUP, "QP %u is an application's: it stays on its worker",
 			rec->qp->qpn);
-	if (!env_worker_sends(&c->env, rec->port, to))
+	if (!env_worker_sends(adm->env, rec->port, to))
 		return refuse(r, EINVAL, "worker %u cannot send on port \"%s\"", to,
-			c->env.w.conf->ports[rec->port].name);
-	if (rec->alt_loaded && !env_worker_sends(&c->env, rec->alt_port, to))
+			adm->env->w.conf->ports[rec->port].name);
+	if (rec->alt_loaded && !env_worker_sends(adm->env, rec->alt_port, to))
 		return refuse(r, EINVAL, "worker %u cannot send on alt_port \"%s\"", to,
-			c->env.w.conf->ports[rec->alt_port].name);
+			adm->env->w.conf->ports[rec->alt_port].name);
 	return 0;
 }
 
 int
-qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r)
+qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
 	struct qp *qp = rec->qp;
-	int rc = check(c, rec, to, r);
+	int rc = check(adm, rec, to, r);
 
 	if (rc != 0 || to == qp->worker)
 		return rc;
-	qp_stock_begin(c, rec, to);
+	qp_stock_begin(adm, rec, to);
 	if (!rec->attached) {
-		c->worker_qps[qp->worker]--;
-		c->worker_qps[to]++;
+		adm->worker_qps[qp->worker]--;
+		adm->worker_qps[to]++;
 		qp->worker = (uint8_t)to;
 		return 0;
 	}
-	rc = object_cqs_claim(&c->objects, qp, to);
+	rc = object_cqs_claim(adm->objects, qp, to);
 	if (rc != 0)
-		return ask_refuse(&c->env, qp->worker, rc, r);
-	rc = park(c, rec, to, r);
+		return ask_refuse(adm->env, qp->worker, rc, r);
+	rc = park(adm, rec, to, r);
 	if (rc == 0) {
-		events_suspend(c);
-		rc = release(c, rec, to, r);
+		qp_quiet_begin(adm);
+		rc = release(adm, rec, to, r);
 		if (rc != 0 && !rec->pending)
-			events_resume(c);
+			qp_quiet_cancel(adm);
 	}
 	if (rc == 0) {
 		rec->pending = true;
-		env_drain(&c->env); /* what the old owner had to say */
+		env_drain(adm->env); /* what the old owner had to say */
 		rec->pending = false;
-		rc = adopt(c, rec, to, r);
+		rc = adopt(adm, rec, to, r);
 	}
 	if (!rec->pending)
-		unpark(&c->env, qp);
+		unpark(adm->env, qp);
 	return rc;
+}
+
+void
+qp_quiet_begin(struct admin *adm)
+{
+	adm->suspended++;
+}
+
+void
+qp_quiet_cancel(struct admin *adm)
+{
+	adm->suspended -= adm->suspended != 0;
+}
+
+void
+qp_quiet_end(struct admin *adm)
+{
+	if (adm->suspended == 0 || --adm->suspended != 0)
+		return;
+	if (adm->on_quiet != NULL)
+		adm->on_quiet(adm->on_quiet_ctx);
 }

@@ -2,26 +2,27 @@
 /* Many QPs up or down without a round trip for each step: messages go out ahead of the answers. */
 #include <errno.h>
 
-#include "internal.h"
+#include "ask.h"
 #include "log.h"
+#include "qp_admin.h"
 
 /* Attributes of a creation that have no default. */
 #define NO_DEFAULT (QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_SQ_PSN)
 
 static int
-post(struct control *c, struct qp_walk *walk, const struct ask_request *q, struct refusal *r)
+post(struct admin *adm, struct qp_walk *walk, const struct ask_request *q, struct refusal *r)
 {
-	struct ask *a = ask_send(&c->env, q);
+	struct ask *a = ask_send(adm->env, q);
 
 	if (a == NULL)
-		return ask_refuse(&c->env, q->worker, -EBUSY, r);
+		return ask_refuse(adm->env, q->worker, -EBUSY, r);
 	walk->ask[walk->n++] = a;
 	return 0;
 }
 
 /* One step: the worker carries steps out in the order in which they were sent. */
 static int
-post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, struct qp_walk *walk,
+post_step(struct admin *adm, struct qp_rec *rec, const struct qp_change *ch, struct qp_walk *walk,
 	struct refusal *r)
 {
 	struct ask_request q = { .worker = rec->qp->worker,
@@ -29,17 +30,17 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 	int rc = 0;
 
 	if (ch->from == QPS_RESET) {
-		qp_knobs_prepare(c, rec);
-		rc = object_cqs_claim(&c->objects, rec->qp, rec->qp->worker);
+		qp_knobs_prepare(adm, rec);
+		rc = object_cqs_claim(adm->objects, rec->qp, rec->qp->worker);
 		if (rc != 0)
-			return ask_refuse(&c->env, rec->qp->worker, rc, r);
-		rc = post(c, walk, &q, r);
+			return ask_refuse(adm->env, rec->qp->worker, rc, r);
+		rc = post(adm, walk, &q, r);
 		rec->pending = rc == 0;
 	}
 	q.msg = (struct mbox_msg){ .type = MBOX_QP_MODIFY,
 		.modify = { rec->qp, &ch->attr, ch->mask | QP_ATTR_STATE } };
 	if (rc == 0)
-		rc = post(c, walk, &q, r);
+		rc = post(adm, walk, &q, r);
 	if (rc != 0)
 		return rc;
 	rec->attr = ch->attr;
@@ -48,7 +49,7 @@ post_step(struct control *c, struct qp_rec *rec, const struct qp_change *ch, str
 }
 
 int
-qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_walk *walk, struct refusal *r)
 {
 	static const enum qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
@@ -66,41 +67,41 @@ qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
 		qp_transition_attrs(QPT_RC, ch.from, ch.to, &required, &optional);
 		/* What a state does not ask for stands ready for a later one. */
 		ch.mask = ((required & has) | (optional & chosen)) & ~(uint32_t)QP_ATTR_STATE;
-		rc = qp_walk_plan(c, rec, conf, &ch, r);
+		rc = qp_walk_plan(adm, rec, conf, &ch, r);
 		if (rc == 0)
-			rc = post_step(c, rec, &ch, walk, r);
+			rc = post_step(adm, rec, &ch, walk, r);
 		ch.from = ch.to;
 	}
 	return rc;
 }
 
 int
-qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r)
+qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r)
 {
 	int rc = 0;
 
 	for (uint32_t i = 0; i < walk->n; i++) {
 		struct ask *a = walk->ask[i];
-		const int one = ask_wait(&c->env, a);
+		const int one = ask_wait(adm->env, a);
 
 		if (one == -ETIMEDOUT) {
-			ask_forget(a, i == 0 ? qp_walk_late_attach : NULL, c, rec);
+			ask_forget(a, i == 0 ? qp_walk_late_attach : NULL, adm, rec);
 		} else {
 			if (i == 0) {
 				rec->pending = false;
 				rec->attached = one == 0;
 			}
-			ask_release(&c->env, a);
+			ask_release(adm->env, a);
 		}
 		if (one != 0 && rc == 0)
-			rc = ask_refuse(&c->env, rec->qp->worker, one, r);
+			rc = ask_refuse(adm->env, rec->qp->worker, one, r);
 	}
 	return rc;
 }
 
 /* To ERR, so that work is flushed, then away. */
 static struct ask *
-post_end(struct control *c, struct qp_rec *rec)
+post_end(struct admin *adm, struct qp_rec *rec)
 {
 	struct ask_request q = { .worker = rec->qp->worker,
 		.msg = { .type = MBOX_QP_MODIFY,
@@ -109,15 +110,15 @@ post_end(struct control *c, struct qp_rec *rec)
 
 	rec->attr.cur_qp_state = (uint8_t)qp_admin_state(rec);
 	rec->attr.qp_state = QPS_ERR;
-	a = ask_send(&c->env, &q);
+	a = ask_send(adm->env, &q);
 	if (a != NULL)
 		ask_forget(a, NULL, NULL, NULL);
 	q.msg = (struct mbox_msg){ .type = MBOX_QP_DETACH, .qp.qp = rec->qp };
-	return ask_send(&c->env, &q);
+	return ask_send(adm->env, &q);
 }
 
 void
-qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
+qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n)
 {
 	struct ask *asked[QP_WINDOW] = { NULL };
 	bool late[QP_WINDOW] = { false };
@@ -125,23 +126,23 @@ qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (recs[i]->attached && !recs[i]->pending)
-			asked[i] = post_end(c, recs[i]);
+			asked[i] = post_end(adm, recs[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (asked[i] == NULL)
 			continue;
-		if (ask_wait(&c->env, asked[i]) == -ETIMEDOUT) {
+		if (ask_wait(adm->env, asked[i]) == -ETIMEDOUT) {
 			recs[i]->pending = true;
 			late[i] = true;
-			ask_forget(asked[i], qp_walk_late_detach, c, recs[i]);
+			ask_forget(asked[i], qp_walk_late_detach, adm, recs[i]);
 		} else {
 			recs[i]->pending = true;
-			ask_release(&c->env, asked[i]);
+			ask_release(adm->env, asked[i]);
 		}
 	}
 	/* What they had to say while they were attached; nothing of them is freed meanwhile. */
 	if (n > 0)
-		env_drain(&c->env);
+		env_drain(adm->env);
 	for (uint32_t i = 0; i < n; i++) {
 		if (asked[i] == NULL || late[i])
 			continue;
@@ -149,10 +150,10 @@ qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n)
 		recs[i]->attached = false;
 	}
 	/* Another worker may have looked one up for a packet that it is handing over. */
-	if (n > 0 && c->env.w.workers_n > 1)
-		ask_all(&c->env);
+	if (n > 0 && adm->env->w.workers_n > 1)
+		ask_all(adm->env);
 	for (uint32_t i = 0; i < n; i++) {
-		if (qp_admin_destroy(c, recs[i], &r) != 0)
+		if (qp_admin_destroy(adm, recs[i], &r) != 0)
 			log_error("stopping: %s", r.text);
 	}
 }

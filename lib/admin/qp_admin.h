@@ -17,8 +17,8 @@
 #include <sys/queue.h>
 
 #include "conf.h"
-#include "events.h"
-#include "neigh.h"
+#include "env.h"
+#include "net.h"
 #include "objects.h"
 #include "owner.h"
 #include "qp.h"
@@ -29,16 +29,28 @@
 #include "refusal.h"
 
 struct ask;
-struct control;
+struct admin;
 struct story;
+
+/** What was heard of a QP last (AEQ-12). */
+struct event_last {
+	ns_t time_ns;
+	uint16_t code;      /* enum aeq_code, 0: nothing yet */
+	uint16_t wqe_index; /* of the failing receive, with source RQ */
+	uint8_t source;
+	uint8_t event; /* ibv_event_type, of a report */
+};
+
+/** How a QP leaves a failure behind. */
+enum qp_end { QP_END_NONE, QP_END_RESET, QP_END_DESTROYED, QP_END_OWNER };
 
 /** What QPs of one template have in common. */
 struct qp_shared {
 	uint32_t refs;
 	struct conf_qp conf;
-	struct conf_knobs knobs; /* in effect */
+	struct conf_knobs knobs;        /* in effect */
 	struct mem_region *send_region; /* send_feed: what all of them send, or read into */
-	bool configured; /* by the file, not while it runs */
+	bool configured;                /* by the file, not while it runs */
 	struct owner *owner; /* whose QP it is, or NULL: then `count` is 1, without feeds */
 };
 
@@ -62,16 +74,16 @@ struct qp_rec {
 	struct mem_region *feed;
 	struct neigh_link link;     /* of the primary path */
 	struct neigh_link alt_link; /* of the alternate one */
-	uint32_t nth;        /* which QP of its template, from 0 */
-	int16_t port;        /* index in conf->ports; -1: not given yet */
-	int16_t alt_port;    /* the same for the alternate path; -1: not given, the same */
-	bool alt_loaded;     /* the worker has an alternate path */
+	uint32_t nth;               /* which QP of its template, from 0 */
+	int16_t port;               /* index in conf->ports; -1: not given yet */
+	int16_t alt_port;           /* the same for the alternate path; -1: not given, the same */
+	bool alt_loaded;            /* the worker has an alternate path */
 	bool attached;
-	bool has_work; /* of a compact QP: the worker has qp->work */
-	bool pending; /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
+	bool has_work;   /* of a compact QP: the worker has qp->work */
+	bool pending;    /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
 	uint8_t move_to; /* RELEASE: where the QP goes then */
 	bool trace;
-	bool failed; /* since RESET, and that is in the post-mortem */
+	bool failed;         /* since RESET, and that is in the post-mortem */
 	ns_t state_ns;       /* qp_modify moved it to its state; 0: it was made in it */
 	uint32_t given;      /* attributes that have a value: configuration and modifies */
 	struct ring rq;      /* producer's view of the receive queue */
@@ -79,79 +91,122 @@ struct qp_rec {
 	struct qp_attr attr; /* as control set them last */
 	struct conf_ah ah;
 	struct conf_ah alt_ah;
-	uint64_t alt_given;  /* CONF_QP_ALT_* */
+	uint64_t alt_given; /* CONF_QP_ALT_* */
 	struct qp_fatal fatal;
 	struct event_last last_event;
 	struct story *story; /* flight recorder at the last error, or NULL */
 	TAILQ_ENTRY(qp_rec) of_owner;
 	struct owner_rings rings; /* in the client's memory */
-	uint16_t holds;      /* handlers that are at work on it (AEQ-06) */
-	bool doomed;         /* destroyed while held: freed with the last hold */
+	uint16_t holds;           /* handlers that are at work on it (AEQ-06) */
+	bool doomed;              /* destroyed while held: freed with the last hold */
 };
 
 struct qp_slot {
-	uintptr_t at; /* qp_slot_rec() */
+	uintptr_t at;      /* qp_slot_rec() */
 	uint32_t last_qpn; /* of the QP that had the slot before, 0: none (QP-20) */
 };
 
-/** @return 0 or -ENOMEM. */
-int qp_admin_init(struct control *c);
-void qp_admin_fini(struct control *c);
+/** A worker's stock of sides for compact QPs. */
+struct qp_stock {
+	uint64_t given; /* so far */
+	bool wanted;
+	bool short_told;
+};
+
+/** Upwards: what others have to hear. Set once, by the owner of the loop. */
+struct admin_up {
+	/** The QP, which is detached, is reset or destroyed: its failure is over. */
+	void (*left)(void *ctx, struct qp_rec *rec, enum qp_end how);
+	void *ctx;
+};
+
+#define QP_SNAPSHOTS 32 /* QPs that are asked for their live numbers at one round trip */
+
+/** All queue pairs. */
+struct admin {
+	struct env *env;
+	struct objects *objects;
+	struct net *net;
+	struct admin_up up;
+	struct qp_slot *slots; /* env->w.qps->entries, by the low bits of the QPN */
+	uint32_t qps_n;
+	uint32_t fold_at;   /* qp_fold_poll(): the next slot */
+	uint32_t fold_left; /* slots that it has still to look at */
+	uint32_t worker_qps[ENV_MAX_WORKERS];
+	struct qp_stock stock[ENV_MAX_WORKERS];
+	bool running;                /* what the configuration asks for is made */
+	uint32_t suspended;          /* QPs that were told to be quiet and are not yet (AEQ-05) */
+	void (*on_quiet)(void *ctx); /* the last of them is quiet; may be NULL */
+	void *on_quiet_ctx;
+	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* room for whoever asks for many */
+};
+
+/**
+ * @param adm all zero but for the modules below it, `up` and `env`.
+ * @return 0 or -ENOMEM.
+ */
+int qp_admin_init(struct admin *adm);
+void qp_admin_fini(struct admin *adm);
 
 /** The record is good until the next control_poll(), or until it is put again. */
-struct qp_rec *qp_admin_find(struct control *c, uint32_t qpn);
+struct qp_rec *qp_admin_find(struct admin *adm, uint32_t qpn);
 /** Record of this number, or NULL with the refusal (ENOENT) filled in. */
-struct qp_rec *qp_admin_get(struct control *c, uint32_t qpn, struct refusal *r);
+struct qp_rec *qp_admin_get(struct admin *adm, uint32_t qpn, struct refusal *r);
 /** First record in or behind table slot *slot, which moves behind it; NULL: no more. */
-struct qp_rec *qp_admin_next(struct control *c, uint32_t *slot);
+struct qp_rec *qp_admin_next(struct admin *adm, uint32_t *slot);
 
 /**
  * Create `count` QPs and walk each to its state; all of them or none.
  * @param recs room for conf->count records, or NULL.
  */
 int qp_admin_create(
-	struct control *c, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r);
+	struct admin *adm, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r);
 /** One QP of a client, with its rings in memory that it shares. */
-int qp_admin_create_for(struct control *c, struct owner *owner, const struct conf_qp *conf,
+int qp_admin_create_for(struct admin *adm, struct owner *owner, const struct conf_qp *conf,
 	struct qp_rec **rec, struct refusal *r);
 /** What a decoded modify asks for. Nothing changes on a refusal. */
 int qp_admin_modify(
-	struct control *c, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r);
-int qp_admin_destroy(struct control *c, struct qp_rec *rec, struct refusal *r);
+	struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r);
+int qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 /** The record stays until it is put, whatever happens to the QP meanwhile. */
 void qp_admin_hold(struct qp_rec *rec);
-void qp_admin_put(struct control *c, struct qp_rec *rec);
+void qp_admin_put(struct admin *adm, struct qp_rec *rec);
 /** A detached QP got its port: a worker that can send there. @return 0 or a refusal. */
-int qp_admin_place(struct control *c, struct qp_rec *rec, struct refusal *r);
+int qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 /** Present state: the worker may have moved the QP to ERR by itself. */
 enum qp_state qp_admin_state(const struct qp_rec *rec);
 /**
  * Live numbers of n QPs (at most QP_SNAPSHOTS) at one round trip.
  * @return 0 or a refusal.
  */
-int qp_admin_snapshots(struct control *c, struct qp_rec *const *recs, uint32_t n,
+int qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
 	struct qp_snapshot *out, struct refusal *r);
-#define QP_SNAPSHOTS 32
 /** Turn the flight recorder of a QP on or off. */
-int qp_admin_trace(struct control *c, struct qp_rec *rec, bool on, struct refusal *r);
+int qp_admin_trace(struct admin *adm, struct qp_rec *rec, bool on, struct refusal *r);
 /** The same for all QPs there are, without a round trip for each. @param n out: how many. */
-int qp_admin_trace_all(struct control *c, bool on, uint32_t *n, struct refusal *r);
+int qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r);
 /**
  * The neighbour's MAC is another one, or not known any more: tell the worker.
  * @return 0, -EAGAIN: later.
  */
-int qp_admin_new_mac(struct control *c, struct neigh_link *link);
+int qp_admin_new_mac(struct admin *adm, struct neigh_link *link);
 
 /* qp_move.c */
 /**
  * To another worker, while packets come and go: their order is kept. @return 0 or a refusal.
  * Cost: round trips to every worker.
  */
-int qp_admin_move(struct control *c, struct qp_rec *rec, uint32_t to, struct refusal *r);
+int qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r);
+/** AEQ-05: one more QP was told to be quiet. */
+void qp_quiet_begin(struct admin *adm);
+/** ... and does not become quiet: nothing will come. */
+void qp_quiet_cancel(struct admin *adm);
+/** A worker says SUSPEND_COMPLETE; also of a QP that is gone, or those who wait would for ever. */
+void qp_quiet_end(struct admin *adm);
 
 /* qp_fold.c */
 /** Record of a slot, made again if it was folded; NULL: none, or no memory (logged). */
-struct qp_rec *qp_slot_rec(struct control *c, struct qp_slot *slot);
+struct qp_rec *qp_slot_rec(struct admin *adm, struct qp_slot *slot);
 /** NULL: the slot is free. */
 void qp_slot_set(struct qp_slot *slot, struct qp_rec *rec);
 /** Number of the QP that has the slot, 0: none. */
@@ -159,41 +214,41 @@ uint32_t qp_slot_qpn(const struct qp_slot *slot);
 /** State of the QP that has the slot, -1: none. Makes no record. */
 int qp_slot_state(const struct qp_slot *slot);
 /** Give the record back if its template says it all. @return did it? Then it is freed. */
-bool qp_fold(struct control *c, struct qp_rec *rec);
+bool qp_fold(struct admin *adm, struct qp_rec *rec);
 /** Nobody looks at records now: fold those that somebody looked at before. */
-void qp_fold_poll(struct control *c);
+void qp_fold_poll(struct admin *adm);
 
 /* qp_create.c */
 /** Configuration of the nth QP of a template. @return 0 or a refusal. */
 int qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r);
 /** The objects and ports that it names. @return 0 or a refusal. */
 int qp_references(
-	struct control *c, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r);
+	struct admin *adm, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r);
 /** Attributes before the first transition. */
 void qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf);
 /** Its paths' links say whose they are: those of the record at `at`. */
 void qp_paths_link(struct qp_rec *rec, struct qp_rec *at);
 /** One reference less; the last one frees. */
-void qp_shared_put(struct control *c, struct qp_shared *s);
+void qp_shared_put(struct admin *adm, struct qp_shared *s);
 
 /** The posting side's views of the QP's rings, as the rings are now. */
 void qp_rings_attach(struct qp_rec *rec);
 
 /* qp_stock.c */
 /** A compact QP can be posted to from now on. @return 0 or a refusal. */
-int qp_work_attach(struct control *c, struct qp_rec *rec, struct refusal *r);
+int qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 /** The worker gets the QP. */
-void qp_stock_begin(struct control *c, const struct qp_rec *rec, uint32_t worker);
+void qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker);
 /** Fill up what workers have given to compact QPs. @return how many got something. */
-uint32_t qp_stock_poll(struct control *c);
+uint32_t qp_stock_poll(struct admin *adm);
 
 /* qp_knobs.c */
 /** A detached QP is ours: set what stays constant while it is attached. */
-void qp_knobs_prepare(struct control *c, struct qp_rec *rec);
+void qp_knobs_prepare(struct admin *adm, struct qp_rec *rec);
 
 /* qp_number.c */
 /** A free number: `want` itself when not 0. @return 0 or a refusal (EEXIST, ENOSPC). */
-int qp_number_pick(struct control *c, uint32_t want, uint32_t *qpn, struct refusal *r);
+int qp_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *r);
 
 /* qp_path.c */
 /** One of a QP's two paths: what it is made from, and where it goes. */
@@ -207,14 +262,14 @@ struct qp_way {
 };
 /** Path of an address vector from a port, without dmac. */
 int qp_path_make(
-	struct control *c, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r);
+	struct admin *adm, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r);
 /** Does this path MTU fit the port (RX-LNK-02)? */
 int qp_path_mtu_check(
-	struct control *c, const struct qp_way *way, uint32_t path_mtu, struct refusal *r);
+	struct admin *adm, const struct qp_way *way, uint32_t path_mtu, struct refusal *r);
 /** Destination MAC: given, static, known or asked for; the next hop's. */
-int qp_path_resolve(struct control *c, const struct qp_way *way, struct refusal *r);
+int qp_path_resolve(struct admin *adm, const struct qp_way *way, struct refusal *r);
 /** The same for the path that is in use: it stays, whether a route is left or not. */
-void qp_path_resolve_again(struct control *c, const struct qp_way *way);
+void qp_path_resolve_again(struct admin *adm, const struct qp_way *way);
 
 /* qp_alternate.c */
 struct qp_change;
@@ -222,16 +277,16 @@ struct qp_change;
  * The alternate path and the path migration state of a step; may change rec->alt_ah and such.
  * The state is refused unless the QP can go there from where it was seen last.
  */
-int qp_alternate_take(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+int qp_alternate_take(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_change *ch, struct refusal *r);
 /** The worker may have moved the QP to its alternate path: then the record follows. */
-void qp_alternate_sync(struct control *c, struct qp_rec *rec);
+void qp_alternate_sync(struct admin *adm, struct qp_rec *rec);
 /** The same, and rec->attr.path_mig_state as it is now. @return 0 or a refusal. */
-int qp_alternate_look(struct control *c, struct qp_rec *rec, struct refusal *r);
+int qp_alternate_look(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 /** Another alternate path was refused: the one that is loaded has its neighbour back. */
-void qp_alternate_again(struct control *c, struct qp_rec *rec);
+void qp_alternate_again(struct admin *adm, struct qp_rec *rec);
 /** No alternate path any more: RESET. */
-void qp_alternate_forget(struct control *c, struct qp_rec *rec);
+void qp_alternate_forget(struct admin *adm, struct qp_rec *rec);
 
 /* qp_walk.c */
 /** Values for `mask` out of a decoded object. */
@@ -240,7 +295,7 @@ void qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
  * One transition, with the values of `mask` from `conf`: checked, then carried out by the worker.
  * Attaches on the way out of RESET and detaches on the way in. Nothing changes on a refusal.
  */
-int qp_walk_step(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+int qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	enum qp_state to, uint32_t mask, struct refusal *r);
 /** One transition, as planned. */
 struct qp_change {
@@ -250,14 +305,14 @@ struct qp_change {
 	struct qp_attr attr;
 };
 /** The checks of a step and what it makes of the attributes; may change rec->ah and rec->port. */
-int qp_walk_plan(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+int qp_walk_plan(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_change *ch, struct refusal *r);
 void qp_walk_late_attach(void *ctx, struct ask *a);
 void qp_walk_late_detach(void *ctx, struct ask *a);
 /** Key of an attribute in JSON: "min_rnr_timer". */
 const char *qp_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */
-int qp_walk_detach(struct control *c, struct qp_rec *rec, struct refusal *r);
+int qp_walk_detach(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 
 /* qp_many.c */
 #define QP_WINDOW 32 /* QPs on their way at a time */
@@ -269,25 +324,25 @@ struct qp_walk {
  * A new QP from RESET to the state its configuration asks for: check and send.
  * Whatever it returns, qp_many_finish() must be called before the QP is destroyed.
  */
-int qp_many_start(struct control *c, struct qp_rec *rec, const struct conf_qp *conf,
+int qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_walk *walk, struct refusal *r);
-int qp_many_finish(struct control *c, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r);
+int qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r);
 /** At the end: n QPs (at most QP_WINDOW) to ERR, detached, freed. */
-void qp_many_end(struct control *c, struct qp_rec *const *recs, uint32_t n);
+void qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n);
 
 /* qp_cnp.c */
 /** The CNP that a worker asks for (CC-04). @param m the worker's message. */
-void qp_cnp_send(struct control *c, const struct mbox_msg *m, uint16_t worker);
+void qp_cnp_send(struct admin *adm, const struct mbox_msg *m, uint16_t worker);
 
 /* qp_json.c */
 /**
  * The record as an entry of the configuration, with count 1 and qp_state RESET: what was asked
  * for, not what was found out (worker, dest_mac).
  */
-void qp_conf(struct control *c, struct qp_rec *rec, struct conf_qp *q);
+void qp_conf(struct admin *adm, struct qp_rec *rec, struct conf_qp *q);
 /** Attributes as in the configuration, every value filled in. */
-json_t *qp_json(struct control *c, struct qp_rec *rec);
+json_t *qp_json(struct admin *adm, struct qp_rec *rec);
 /** The same with live state. */
-json_t *qp_json_live(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *qp_json_live(struct admin *adm, struct qp_rec *rec, const struct qp_snapshot *s);
 
 #endif
