@@ -37,7 +37,7 @@ count_cause(struct worker *w, struct qp *qp, uint8_t cause)
 		[QC_REMOTE_INVALID] = { STAT_req_remote_invalid_request, STAT_MAX },
 		[QC_REMOTE_ACCESS] = { STAT_req_remote_access_errors, STAT_MAX },
 		[QC_REMOTE_OPERATION] = { STAT_req_remote_operation_errors, STAT_MAX },
-		[QC_GHOST] = { STAT_rx_responses_unmatched, STAT_MAX },
+		[QC_UNMATCHED] = { STAT_rx_responses_unmatched, STAT_MAX },
 	};
 
 	if (LIKELY(cause == QC_NONE) || cause >= ARRAY_LEN(stat))

@@ -131,6 +131,13 @@ request_copy(uint8_t *to, const uint8_t *from, uint32_t len)
 		memcpy(to, from, len);
 }
 
+/**
+ * Stage 10, fast path (stage_10_fast.c): make requests from r->sending on, in the last of the `*n`
+ * buffers `m`. @param n in: buffers; out: those that are left. @return how many were made; the full
+ * path goes on from there.
+ */
+uint32_t pipeline_fast_requests(
+	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n);
 /** Write the ICRC of the frames of pipeline_request_send() and pipeline_reply_read(). */
 void pipeline_requests_seal(struct worker *w);
 static ALWAYS_INLINE void

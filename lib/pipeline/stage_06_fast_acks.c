@@ -76,7 +76,7 @@ acks_unmatched(struct worker *w, const struct burst *b, uint32_t i, uint32_t end
 	for (; at < end && b->qp[at] == qp; at++) {
 		const struct wire_pkt *p = &b->pkt[at];
 
-		if (!requester_is_ghost_ack(&qp->req, p) || UNLIKELY((p->flags & PKT_CE) != 0))
+		if (!requester_is_unmatched_ack(&qp->req, p) || UNLIKELY((p->flags & PKT_CE) != 0))
 			break;
 		bytes += p->frame_len;
 	}

@@ -4,7 +4,9 @@
  * is left alone until they have gone.
  */
 #include "failure.h"
-#include "stage_10_request_fast.h"
+#include "reply.h"
+
+#define SMALL_FRAME (3 * CACHE_LINE) /* all of an RDMA WRITE of 64 bytes */
 
 /** REQ-CLS-C-01: positions that cannot be. */
 static inline bool
@@ -111,12 +113,11 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	uint32_t most = RTE_MIN(*left, turn);
 	struct requester_packet p;
 	struct buffers b;
-	uint32_t sent = 0;
+	uint32_t sent;
 	bool more = true;
 
 	buffers_get(&b, pool, RTE_MIN(most, w->source->n));
-	if (LIKELY(plain_sender(qp, pool)))
-		sent = plain_requests(w, qp, port, b.m, &b.n);
+	sent = pipeline_fast_requests(w, qp, port, b.m, &b.n);
 	*left -= sent;
 	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req)))
 		return false;

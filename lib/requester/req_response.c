@@ -7,32 +7,32 @@
 
 /** Why nothing comes of an ACKNOWLEDGE outside una .. next-1. */
 static enum requester_rule
-ghost_rule(const struct requester *r, const struct wire_pkt *p)
+unmatched_rule(const struct requester *r, const struct wire_pkt *p)
 {
 	uint8_t syndrome = wire_aeth(p).syndrome;
 
 	switch (req_syndrome_kind(syndrome)) {
 	case SYNDROME_ACK:
 		if ((r->knobs & REQ_KNOB_CREDITS) != 0 && psn_eq(psn_add(p->psn, 1), r->una))
-			return REQRULE_GHOST_CREDIT;
-		return REQRULE_GHOST;
+			return REQRULE_UNMATCHED_CREDIT;
+		return REQRULE_UNMATCHED;
 	case SYNDROME_RNR:
-		return REQRULE_GHOST_RNR;
+		return REQRULE_UNMATCHED_RNR;
 	case SYNDROME_NAK:
 		if (syndrome == (AETH_NAK | NAK_PSN_SEQ_ERR))
-			return REQRULE_GHOST_SEQ;
-		return REQRULE_GHOST;
+			return REQRULE_UNMATCHED_SEQ;
+		return REQRULE_UNMATCHED;
 	case SYNDROME_RESERVED:
 		break;
 	}
-	return REQRULE_GHOST;
+	return REQRULE_UNMATCHED;
 }
 
 static __attribute__((noinline)) void
-ghost(const struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
+unmatched(const struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
 {
-	v->cause = QC_GHOST;
-	verdict_drop(v, op_has(p->op, OPF_ACK) ? ghost_rule(r, p) : REQRULE_GHOST_DATA);
+	v->cause = QC_UNMATCHED;
+	verdict_drop(v, op_has(p->op, OPF_ACK) ? unmatched_rule(r, p) : REQRULE_UNMATCHED_DATA);
 }
 
 /**
@@ -94,7 +94,7 @@ response_slow(struct requester *r, const struct wire_pkt *p, ns_t now, struct re
 	if ((r->knobs & REQ_KNOB_CREDITS) != 0)
 		take_credits(r, p);
 	if (ahead >= psn_distance(r->next, r->una)) {
-		ghost(r, p, v);
+		unmatched(r, p, v);
 		return;
 	}
 	if (is_ignored(r, p, v))

@@ -255,7 +255,7 @@ enum requester_counter {
 	QC_REMOTE_INVALID,    /* req_remote_invalid_request */
 	QC_REMOTE_ACCESS,     /* req_remote_access_errors */
 	QC_REMOTE_OPERATION,
-	QC_GHOST,             /* dropped: outside the unacknowledged range, or duplicate */
+	QC_UNMATCHED,             /* dropped: outside the unacknowledged range, or duplicate */
 };
 
 /** To be carried out in the order place (store), complete, error. */
@@ -286,10 +286,10 @@ void requester_response(struct requester *r, const struct wire_pkt *p, ns_t now,
 
 /**
  * Is it a positive ACK of nothing that is outstanding? Then all that comes of it is a count
- * (QC_GHOST, REQ-CLS-E-01), and requester_response() need not be asked.
+ * (QC_UNMATCHED, REQ-CLS-E-01), and requester_response() need not be asked.
  */
 static inline bool
-requester_is_ghost_ack(const struct requester *r, const struct wire_pkt *p)
+requester_is_unmatched_ack(const struct requester *r, const struct wire_pkt *p)
 {
 	return p->opcode == OP_RC_ACKNOWLEDGE && !r->dead &&
 	       psn_distance(p->psn, r->una) >= psn_distance(r->next, r->una) &&

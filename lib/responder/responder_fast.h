@@ -28,7 +28,7 @@ _Static_assert(
 	"the word that responder_is_fast() looks at (the hosts are little-endian)");
 
 /**
- * responder_is_fast() but for the PSN: what no plain packet changes.
+ * responder_is_fast() without the PSN: what no packet of the fast path changes.
  * @param access right that the QP must grant, value of ibv_access_flags; 0: none.
  */
 static ALWAYS_INLINE bool

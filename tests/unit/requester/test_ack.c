@@ -153,7 +153,7 @@ REQ_15_ghosts(void **state)
 		for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
 			ack(s, psns[i], kinds[k].syn);
 			expect_no_effect(s, kinds[k].rule);
-			assert_int_equal(s->v.cause, QC_GHOST);
+			assert_int_equal(s->v.cause, QC_UNMATCHED);
 			assert_int_equal(s->v.fault, 0xff);
 		}
 	}

@@ -128,7 +128,7 @@ class_c_or_f(struct bed *s)
 static void
 class_e(struct bed *s)
 {
-	assert_int_equal(s->v.cause, QC_GHOST);
+	assert_int_equal(s->v.cause, QC_UNMATCHED);
 	expect_no_effect(s, "REQ-CLS-E-01");
 	ack(s, S + 1, ACK);
 	expect_done(s, 2);

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STAGE_10_REQUEST_FAST_H
-#define STAGE_10_REQUEST_FAST_H
-/**
- * @file stage_10_request_fast.h  SENDs and RDMA WRITEs of one packet where nothing is unusual.
- *
- * Owner:   stage_10_request.c; the worker's lcore.
- * Memory:  buffers are the caller's, and the port's from then on.
- * Depends: pipeline_priv.h, requester_fast.h.
- *
- * Whatever is not plain is left alone. It goes to requester_next() and pipeline_request_send(),
- * which would make the same packet of it.
+/*
+ * Stage 10, fast path: SENDs and RDMA WRITEs of one packet that are sent for the first time while
+ * nothing holds them up. What it leaves goes to requester_next() and pipeline_request_send(), which
+ * would make the same packets.
  */
 #include "mem_reach.h"
 #include "pipeline_priv.h"
@@ -18,10 +11,9 @@
 #include "wire_head.h"
 
 enum {
-	PLAIN_HEAD = WIRE_HEAD_LEN,
+	FAST_HEAD = WIRE_HEAD_LEN,
 	/* In a buffer, beside the payload: the pad is written as four bytes. */
-	PLAIN_ROOM = RTE_PKTMBUF_HEADROOM + PLAIN_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
-	SMALL_FRAME = 3 * CACHE_LINE, /* all of an RDMA WRITE of 64 bytes */
+	FAST_ROOM = RTE_PKTMBUF_HEADROOM + FAST_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
 };
 
 /**
@@ -29,16 +21,16 @@ enum {
  * each packet, and room for the longest. Then no mbuf is read: all of a pool are alike.
  */
 static ALWAYS_INLINE bool
-plain_sender(const struct qp *qp, struct rte_mempool *pool)
+is_fast_sender(const struct qp *qp, struct rte_mempool *pool)
 {
-	return (qp->flags & (QPF_TRACE | QPF_SEND_FEED)) == 0 && qp->tmpl.len == PLAIN_HEAD &&
+	return (qp->flags & (QPF_TRACE | QPF_SEND_FEED)) == 0 && qp->tmpl.len == FAST_HEAD &&
 	       qp->tmpl.ipv6 == 0 && rte_pktmbuf_priv_flags(pool) == 0 &&
-	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)PLAIN_ROOM + qp->req.pmtu;
+	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + qp->req.pmtu;
 }
 
 /** Make a buffer as good as new, with a frame of so many bytes. @return the frame. */
 static ALWAYS_INLINE uint8_t *
-plain_frame(struct rte_mempool *pool, struct rte_mbuf *m)
+frame_begin(struct rte_mempool *pool, struct rte_mbuf *m)
 {
 	mbuf_renew(m);
 	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
@@ -46,7 +38,7 @@ plain_frame(struct rte_mempool *pool, struct rte_mbuf *m)
 
 /** Its length is known; the word has the VLAN behind, of which ol_flags says that there is none. */
 static ALWAYS_INLINE void
-plain_len(struct rte_mbuf *m, uint32_t len)
+frame_len_set(struct rte_mbuf *m, uint32_t len)
 {
 	const uint64_t both = (uint64_t)len << 32 | len;
 
@@ -59,7 +51,7 @@ _Static_assert(
 
 /** Headers; the payload is `len` bytes. @return where it goes. */
 static ALWAYS_INLINE uint8_t *
-plain_headers(const struct qp *qp, struct wire_head *head, const struct requester_wr *wr,
+headers_write(const struct qp *qp, struct wire_head *head, const struct requester_wr *wr,
 	const struct requester_start *s, uint8_t *frame)
 {
 	const bool write = wr->opcode == WR_RDMA_WRITE;
@@ -70,15 +62,15 @@ plain_headers(const struct qp *qp, struct wire_head *head, const struct requeste
 			(uint16_t)(ext + wr->len + pad)),
 		s->ask, s->psn);
 	if (write) {
-		be64_store(frame + PLAIN_HEAD, wr->remote_addr);
-		be64_store(frame + PLAIN_HEAD + 8, (uint64_t)wr->rkey << 32 | wr->len);
+		be64_store(frame + FAST_HEAD, wr->remote_addr);
+		be64_store(frame + FAST_HEAD + 8, (uint64_t)wr->rkey << 32 | wr->len);
 	}
-	return frame + PLAIN_HEAD + ext;
+	return frame + FAST_HEAD + ext;
 }
 
-/** Requests from r->sending on, into the last `*n` of these buffers. @return how many. */
-static ALWAYS_INLINE uint32_t
-plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+uint32_t
+pipeline_fast_requests(
+	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
@@ -89,6 +81,8 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 	struct requester_run run;
 	struct wire_head head;
 
+	if (UNLIKELY(!is_fast_sender(qp, pool)))
+		return 0;
 	most = RTE_MIN(most, requester_run_begin(r, &run));
 	wire_head_init(&head);
 	for (sent = 0; sent < most; sent++) {
@@ -102,12 +96,12 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY(!requester_run_next(&run, wr, &s)))
 			break;
-		frame = plain_frame(pool, one);
-		payload = plain_headers(qp, &head, wr, &s, frame);
+		frame = frame_begin(pool, one);
+		payload = headers_write(qp, &head, wr, &s, frame);
 		request_copy(payload, from->host[sent], len);
 		memset(payload + len, 0, 4); /* pad; the ICRC is written later */
 		payload += len + pad + WIRE_ICRC_LEN;
-		plain_len(one, (uint32_t)(payload - frame));
+		frame_len_set(one, (uint32_t)(payload - frame));
 		out[sent] = one;
 		request_unsealed(w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
 	}
@@ -119,5 +113,3 @@ plain_requests(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **
 	qp_count(w, qp, STAT_sent_pkts, sent);
 	return sent;
 }
-
-#endif
