@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,10 @@ import time
 import piped
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "tests", "pylib")]
+sys.dont_write_bytecode = True
+import jsonrpc  # noqa: E402
+
 EXAMPLE = os.path.join(ROOT, "config", "examples", "loopback.json")
 ASKERS = range(32, 40)
 SUMS = {38: 0, 39: 8}                 # FETCH_ADD queue pairs: where their sums are
@@ -54,24 +57,18 @@ class Daemon:
                 stderr=log, start_new_session=True,
                 env=dict(os.environ, XDG_RUNTIME_DIR=where))
         try:
-            self.sock = self.connect(path)
+            self.conn = self.connect(path)
         except BaseException:           # interrupted, too: it is in a session of its own
             self.proc.kill()
             self.proc.wait()
             raise
-        self.lines = self.sock.makefile("r", encoding="utf-8")
-        self.ids = 0
 
     def connect(self, path):
         end = time.monotonic() + 30
         while time.monotonic() < end and self.proc.poll() is None:
-            s = socket.socket(socket.AF_UNIX)
             try:
-                s.connect(path)
-                s.settimeout(60)
-                return s
+                return jsonrpc.Connection(path, 60)
             except OSError:
-                s.close()
                 time.sleep(0.02)
         raise Failed("the dataplane does not start:\n" + self.said())
 
@@ -83,21 +80,14 @@ class Daemon:
         """@param patience  seconds for a worker that other programs keep from its core"""
         end = time.monotonic() + patience
         while True:
-            reply = self.ask(method, params)
-            if "error" not in reply:
-                return reply["result"]
-            if reply["error"]["code"] not in LATE or time.monotonic() > end:
-                raise Failed("%s: %s" % (method, reply["error"]["message"]))
+            try:
+                return self.conn.call(method, **params)
+            except jsonrpc.RpcError as e:
+                if e.code not in LATE or time.monotonic() > end:
+                    raise Failed("%s: %s" % (method, e.message)) from None
+            except (OSError, ValueError) as e:
+                raise Failed("the dataplane is gone (%s):\n%s" % (e, self.said())) from None
             time.sleep(0.2)
-
-    def ask(self, method, params):
-        self.ids += 1
-        line = {"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}
-        try:
-            self.sock.sendall(json.dumps(line).encode() + b"\n")
-            return json.loads(self.lines.readline())
-        except (OSError, ValueError) as e:
-            raise Failed("the dataplane is gone (%s):\n%s" % (e, self.said())) from None
 
     def stop(self):
         if self.proc.poll() is None:

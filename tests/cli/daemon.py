@@ -4,9 +4,13 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
+import jsonrpc  # noqa: E402
 
 ROCELANE, CTL = os.environ["ROCELANE"], os.environ["ROCELANECTL"]
 WAIT_S = 60
@@ -68,15 +72,12 @@ class Case(unittest.TestCase):
 
     def answers(self):
         """Not before everything of its configuration is made: its socket is there earlier."""
-        with socket.socket(socket.AF_UNIX) as s:
-            if s.connect_ex(self.socket) != 0:
-                return False
-            s.settimeout(WAIT_S)
-            try:
-                s.sendall(VERSION)
-                return b"result" in s.recv(4096)
-            except ConnectionError:
-                return False
+        try:
+            return bool(jsonrpc.call(self.socket, "version", WAIT_S))
+        except ConnectionError:
+            return False
+        except FileNotFoundError:
+            return False
 
     @staticmethod
     def end(p):

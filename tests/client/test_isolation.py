@@ -14,52 +14,20 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
+import jsonrpc  # noqa: E402
+
 SOCKET = sys.argv.pop(1)
 F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_WRITE = 1033, 2, 8
 EPERM, ENOENT, EACCES, EINVAL, ENOMEM, ENOSPC = 1, 2, 13, 22, 12, 28
 
 
-class Refused(Exception):
-    def __init__(self, error):
-        super().__init__("%(code)d: %(message)s" % error)
-        self.errno = -32000 - error["code"]
-        self.code = error["code"]
-
-
-class Connection:
+class Connection(jsonrpc.Connection):
     def __init__(self, path=SOCKET):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(20)
-        self.sock.connect(path)
-        self.buf = b""
-        self.fds = []
-        self.n = 0
-
-    def send(self, method, params=None, fds=()):
-        self.n += 1
-        line = json.dumps({"jsonrpc": "2.0", "id": self.n, "method": method,
-                           "params": params or {}}).encode() + b"\n"
-        socket.send_fds(self.sock, [line], list(fds))
+        super().__init__(path)
 
     def call(self, method, params=None, fds=()):
-        self.send(method, params, fds)
-        while b"\n" not in self.buf:
-            data, got, _, _ = socket.recv_fds(self.sock, 65536, 16)
-            if not data:
-                raise ConnectionError("closed")
-            self.buf += data
-            self.fds += got
-        line, self.buf = self.buf.split(b"\n", 1)
-        answer = json.loads(line)
-        if "error" in answer:
-            raise Refused(answer["error"])
-        return answer["result"]
-
-    def close(self):
-        for fd in self.fds:
-            os.close(fd)
-        self.fds = []
-        self.sock.close()
+        return self.call_with(method, params, fds)
 
 
 def memfd(size, seals=F_SEAL_SHRINK):
@@ -83,7 +51,7 @@ class Case(unittest.TestCase):
         return c
 
     def refused(self, errno, connection, method, params=None, fds=()):
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             connection.call(method, params, fds)
         self.assertEqual(errno, e.exception.errno, e.exception)
         return str(e.exception)
@@ -125,7 +93,7 @@ class Descriptors(Case):
                  "folder": os.open("/", os.O_RDONLY),
                  "file": os.open(__file__, os.O_RDONLY)}
         for name, fd in kinds.items():
-            with self.subTest(name), self.assertRaises(Refused) as e:
+            with self.subTest(name), self.assertRaises(jsonrpc.RpcError) as e:
                 self.mr(c, pd, fd)
             self.assertEqual(EINVAL, e.exception.errno, name)
 
@@ -144,7 +112,7 @@ class Descriptors(Case):
         c = self.client()
         pd = c.call("client_pd_create")["handle"]
         for name, fd, more, errno in rows:
-            with self.subTest(name), self.assertRaises(Refused) as e:
+            with self.subTest(name), self.assertRaises(jsonrpc.RpcError) as e:
                 self.mr(c, pd, fd, **more)
             self.assertEqual(errno, e.exception.errno, name)
         self.mr(c, pd, memfd(4096))
@@ -155,7 +123,7 @@ class Descriptors(Case):
         fd = memfd(4096)
         again = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
         os.close(fd)
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             self.mr(c, pd, again)
         self.assertEqual(EACCES, e.exception.errno)
 
@@ -164,13 +132,13 @@ class Descriptors(Case):
         c = self.client()
         pd = c.call("client_pd_create")["handle"]
         params = {"pd": pd, "length": 4096, "addr": 0, "access": 1}
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             c.call("client_mr_register", params)
         self.assertEqual(-32602, e.exception.code)
         fd = memfd(4096)
         for _ in range(100):
             c.call("client_ports", None, [fd] * 8)
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             c.call("client_mr_register", params)
         self.assertEqual(-32602, e.exception.code)
         c.call("client_mr_register", params, [fd])
@@ -181,7 +149,7 @@ class Descriptors(Case):
         c = self.client()
         pd = c.call("client_pd_create")["handle"]
         for addr, offset, access in ((0x10004, 0, 15), (0x10000, 4, 15), (0x10007, 8, 9)):
-            with self.assertRaises(Refused) as e:
+            with self.assertRaises(jsonrpc.RpcError) as e:
                 self.mr(c, pd, memfd(8192), addr=addr, offset=offset, access=access)
             self.assertEqual(EINVAL, e.exception.errno)
             for word in ("REMOTE_ATOMIC", hex(addr), "offset %d" % offset, "remainder by 8"):
@@ -224,7 +192,7 @@ class Isolation(Case):
         self.assertEqual("RESET", one.call("client_qp_query",
                                            {"qp_num": qp["qp_num"]})["qp_state"])
         self.assertEqual(1, pd)
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             self.make_qp(two, srq=srq)
         self.assertEqual(ENOENT, e.exception.errno)
         self.assertEqual(0, one.call("client_srq_query", {"handle": srq})["srq_limit"])
@@ -240,7 +208,7 @@ class Isolation(Case):
         for method, params in (("srq_destroy", {"name": mine[0]}),
                                ("srq_modify", {"name": mine[0], "srq_limit": 1}),
                                ("post_srq_recv", {"srq": mine[0], "wrs": [{"wr_id": 1}]})):
-            with self.subTest(method), self.assertRaises(Refused) as e:
+            with self.subTest(method), self.assertRaises(jsonrpc.RpcError) as e:
                 operator.call(method, params)
             self.assertEqual(-32602, e.exception.code)
 
@@ -298,7 +266,7 @@ class Isolation(Case):
     def test_names_cannot_be_taken(self):
         c = self.client()
         c.call("client_pd_create")
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             self.connect().call("pd_dealloc", {"name": "client %d pd 1" % c.me["client"]})
         self.assertEqual(-32602, e.exception.code)
 
@@ -379,7 +347,7 @@ class Limits(Case):
     def test_outstanding(self):
         c = self.client()
         self.make_qp(c, max_send_wr=1000, max_recv_wr=900)
-        with self.assertRaises(Refused) as e:
+        with self.assertRaises(jsonrpc.RpcError) as e:
             self.make_qp(c, max_send_wr=100, max_recv_wr=100)
         self.assertEqual(ENOSPC, e.exception.errno)
         self.make_qp(c, max_send_wr=10, max_recv_wr=10)

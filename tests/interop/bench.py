@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import jsonrpc
 import livenet
 import netns
 from ends import LINUX, ROCELANE, End, Link
@@ -65,13 +66,12 @@ class Bench:
                             "ip6": GUEST_IP6 + "/64"})
         self.link.start()
         self.process = livenet.Process(config())
-        self.conn = livenet.Connection(self.process.socket_path)
+        self.conn = jsonrpc.Connection(self.process.socket_path)
         self.host = End(ROCELANE, self.host_rpc, HOST_IP, HOST_IP6, 1, self.moved)
         self.boot_s = self.guest.wait_ready()
         self.linux = End(LINUX, self.guest.rpc, GUEST_IP, GUEST_IP6, 2, self.moved)
 
     host_rpc = livenet.Live.rpc
-    _ids = livenet.itertools.count(1)
 
     def moved(self):
         return self.link.carried

@@ -4,11 +4,12 @@ import ctypes
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+import jsonrpc
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PR_SET_PDEATHSIG = 1
@@ -112,16 +113,10 @@ class Dataplane:
             return f.read()[-4000:]
 
     def rpc(self, method, **params):
-        with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(START_S)
-            s.connect(self.socket_path)
-            s.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
-                                  "params": params}).encode() + b"\n")
-            with s.makefile() as f:
-                answer = json.loads(f.readline())
-        if "error" in answer:
-            raise Failed("%s: %s" % (method, answer["error"]["message"]))
-        return answer["result"]
+        try:
+            return jsonrpc.call(self.socket_path, method, START_S, **params)
+        except jsonrpc.RpcError as e:
+            raise Failed("%s: %s" % (method, e.message)) from e
 
     def stats(self):
         return self.rpc("stats", scope="total")

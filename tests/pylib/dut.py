@@ -14,8 +14,9 @@ import unittest
 
 import variant
 from stepped import (  # noqa: F401
-    Stepped, DutDied, RpcError, base_config, drop_counters, unexplained)
+    DutDied, Stepped, base_config, drop_counters, unexplained)
 from dut_replies import Ack, AtomicAck, Nak, ReadResponse, Reply, Rnr  # noqa: F401
+from jsonrpc import RpcError
 from roce import Frame, Peer, check_frame
 
 MS = 1_000_000

@@ -14,16 +14,9 @@ import subprocess
 import tempfile
 import time
 
+import jsonrpc
+
 SOURCE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-class RpcError(Exception):
-    """An error reply: .code and .message."""
-
-    def __init__(self, error):
-        super().__init__("%s: %s" % (error.get("code"), error.get("message")))
-        self.code = error["code"]
-        self.message = error["message"]
 
 
 class DutDied(AssertionError):
@@ -157,13 +150,7 @@ class Stepped:
 
     def rpc(self, method, **params):
         ident = next(self._ids)
-        reply = self.rpc_raw(json.dumps(
-            {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}))
-        if reply is None or reply.get("id") != ident:
-            raise AssertionError("reply to %s: %r" % (method, reply))
-        if "error" in reply:
-            raise RpcError(reply["error"])
-        return reply["result"]
+        return jsonrpc.result(self.rpc_raw(jsonrpc.request(ident, method, params)), ident)
 
     def counters(self, **scope):
         result = self.rpc("stats", **(scope or {"scope": "total"}))

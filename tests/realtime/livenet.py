@@ -4,7 +4,6 @@
 The namespace has no name: it is gone as soon as the last process in it is, so nothing is left
 behind, whatever happens. One end of the pair is net_af_packet's, the other a raw socket here.
 """
-import itertools
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ import tempfile
 import time
 
 import dut
+import jsonrpc
 import netns
 
 DUT_IF, PEER_IF = "roce0", "peer0"
@@ -98,38 +98,6 @@ def live_config(sock=None, as_user=False, **sections):
     return config
 
 
-class Connection:
-    """One connection to the control socket: a line out, a line in."""
-
-    def __init__(self, path):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(WAIT_S)
-        try:
-            self.sock.connect(path)
-        except OSError:
-            self.sock.close()
-            raise
-        self._buf = b""
-
-    def line(self):
-        """One line, or None at the end of the stream."""
-        while b"\n" not in self._buf:
-            more = self.sock.recv(1 << 20)
-            if not more:
-                return None
-            self._buf += more
-        line, self._buf = self._buf.split(b"\n", 1)
-        return line
-
-    def ask(self, line):
-        self.sock.sendall(line + b"\n")
-        answer = self.line()
-        return None if answer is None else json.loads(answer)
-
-    def close(self):
-        self.sock.close()
-
-
 class Process:
     """A running program, its files in a directory of its own."""
 
@@ -163,11 +131,8 @@ class Process:
         end = time.monotonic() + WAIT_S
         while True:
             try:
-                conn = Connection(self.socket_path)
-                answer = conn.ask(b'{"jsonrpc":"2.0","id":0,"method":"version"}')
-                conn.close()
-                if answer is not None:
-                    return
+                jsonrpc.call(self.socket_path, "version", WAIT_S)
+                return
             except OSError:
                 pass
             if self.proc.poll() is not None or time.monotonic() > end:
@@ -207,8 +172,7 @@ class Live:
     def __init__(self, config=None, **kw):
         self.process = Process(config, **kw)
         self.proc = self.process.proc
-        self.conn = Connection(self.process.socket_path)
-        self._ids = itertools.count(1)
+        self.conn = jsonrpc.Connection(self.process.socket_path, WAIT_S)
         self.raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         self.raw.bind((PEER_IF, 0))
         self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
@@ -257,14 +221,10 @@ class Live:
         return self.frames()
 
     def rpc(self, method, **params):
-        ident = next(self._ids)
-        reply = self.conn.ask(json.dumps(
-            {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode())
-        if reply is None or reply.get("id") != ident:
-            raise AssertionError("reply to %s: %r" % (method, reply))
-        if "error" in reply:
-            raise dut.RpcError(reply["error"])
-        return reply["result"]
+        try:
+            return self.conn.call(method, **params)
+        except ConnectionError as e:
+            raise AssertionError("no reply to %s: %s" % (method, e)) from e
 
     counters = dut.Stepped.counters
 

@@ -5,12 +5,13 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+import jsonrpc
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLE = os.path.join(ROOT, "config", "examples", "loopback.json")
@@ -34,8 +35,8 @@ class Loopback(unittest.TestCase):
                     [os.environ["ROCELANE"], "--config", path], stdout=out, stderr=out,
                     env=dict(os.environ, XDG_RUNTIME_DIR=where)) as proc:
                 try:
-                    with self.connected(proc, config["control"]["socket"], out) as lines:
-                        yield lambda method, **params: self.ask(lines, method, params)
+                    with self.connected(proc, config["control"]["socket"], out) as conn:
+                        yield conn.call
                 finally:
                     proc.terminate()
                     self.assertEqual(0, proc.wait(30))
@@ -55,26 +56,13 @@ class Loopback(unittest.TestCase):
     def connected(self, proc, path, out):
         end = time.monotonic() + 30
         while True:
-            s = socket.socket(socket.AF_UNIX)
             try:
-                s.connect(path)
-                s.settimeout(30)
-                with s:
-                    return s.makefile("rwb")
+                return jsonrpc.Connection(path, 30)
             except OSError:
-                s.close()
                 if proc.poll() is not None or time.monotonic() > end:
                     out.seek(0)
                     self.fail(out.read().decode(errors="replace"))
                 time.sleep(0.02)
-
-    def ask(self, lines, method, params):
-        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        lines.write(json.dumps(request).encode() + b"\n")
-        lines.flush()
-        reply = json.loads(lines.readline())
-        self.assertIn("result", reply)
-        return reply["result"]
 
     def run_example(self, change=lambda config: None, seconds="2"):
         with open(EXAMPLE, encoding="utf-8") as f:

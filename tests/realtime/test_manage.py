@@ -9,6 +9,7 @@ import tempfile
 import time
 import unittest
 
+import jsonrpc
 import livenet
 import dut
 
@@ -53,9 +54,9 @@ class Manage(unittest.TestCase):
         self.assertEqual("rocelane", t.ask("/rocelane/info")["name"])
         self.assertEqual(["p0"], t.ask("/rocelane/port/list"))
         self.assertEqual([0], t.ask("/rocelane/worker/list"))
-        conn = livenet.Connection(p.socket_path)
+        conn = jsonrpc.Connection(p.socket_path)
         self.addCleanup(conn.close)
-        total = conn.ask(b'{"jsonrpc":"2.0","id":1,"method":"stats"}')["result"]
+        total = conn.call("stats")
         names = {k for k in total if not k.startswith("control_")}
         for command in ("/rocelane/stats", "/rocelane/worker/stats,0", "/rocelane/port/stats,p0"):
             self.assertEqual(names, set(t.ask(command)))
@@ -100,7 +101,7 @@ class Manage(unittest.TestCase):
                 del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
             self.addCleanup(p.close)
             self.assertEqual(b"READY=1", listener.recv(100), p.stderr())
-            livenet.Connection(p.socket_path).close()  # ready means that it answers
+            jsonrpc.Connection(p.socket_path).close()  # ready means that it answers
             for _ in range(3):
                 self.assertEqual(b"WATCHDOG=1", listener.recv(100))
             # No descriptor left, as when clients have used them up: the watchdog still hears.
@@ -125,13 +126,11 @@ class Manage(unittest.TestCase):
     def test_worker_load_counts_stages_only_while_asked(self):
         p = livenet.Process()
         self.addCleanup(p.close)
-        conn = livenet.Connection(p.socket_path)
+        conn = jsonrpc.Connection(p.socket_path)
         self.addCleanup(conn.close)
 
         def load(**params):
-            line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "worker_load",
-                               "params": params})
-            return conn.ask(line.encode())["result"][0]
+            return conn.call("worker_load", **params)[0]
 
         first = load()
         self.assertFalse(first["measure"])

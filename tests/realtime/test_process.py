@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
+import jsonrpc
 import livenet
 import dut
 from dut import QPN
@@ -54,7 +55,7 @@ class Lifecycle(unittest.TestCase):
 
     def test_method_shutdown(self):
         p = self.start()
-        conn = livenet.Connection(p.socket_path)
+        conn = jsonrpc.Connection(p.socket_path)
         reply = conn.ask(b'{"jsonrpc":"2.0","id":1,"method":"shutdown"}')
         self.assertEqual(1, reply["id"])
         self.assertNotIn("error", reply)
@@ -72,7 +73,7 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(1, second.proc.wait(livenet.WAIT_S), second.stderr())
         self.assertIn(first.socket_path, second.stderr())
         self.assertRegex(second.stderr(), r"in use|already|another")
-        conn = livenet.Connection(first.socket_path)
+        conn = jsonrpc.Connection(first.socket_path)
         self.assertIn("result", conn.ask(b'{"jsonrpc":"2.0","id":1,"method":"version"}'))
         conn.close()
         self.assertEqual(0, first.stop(), first.stderr())
@@ -159,7 +160,7 @@ class Rpc(livenet.LiveCase):
         return lists, self.qp()["qp_state"], self.qp()["epsn"]
 
     def ask(self, line):
-        conn = livenet.Connection(self.dut.process.socket_path)
+        conn = jsonrpc.Connection(self.dut.process.socket_path)
         try:
             return conn.ask(line)
         finally:
@@ -225,7 +226,7 @@ class Rpc(livenet.LiveCase):
 
     def test_too_long_a_line(self):
         """An error, and that connection is closed; others go on."""
-        conn = livenet.Connection(self.dut.process.socket_path)
+        conn = jsonrpc.Connection(self.dut.process.socket_path)
         try:
             conn.sock.sendall(b'{"x":"' + b"a" * (2 << 20))
         except (BrokenPipeError, ConnectionResetError):
@@ -243,20 +244,20 @@ class Rpc(livenet.LiveCase):
     def test_a_client_that_dies(self):
         """In the middle of a line, and with an answer not read."""
         for _ in range(50):
-            conn = livenet.Connection(self.dut.process.socket_path)
+            conn = jsonrpc.Connection(self.dut.process.socket_path)
             conn.sock.sendall(b'{"jsonrpc":"2.0","id":1,"method":"rpc_get_methods"}\n{"jsonr')
             conn.close()
         self.assertIn("version", self.rpc("version"))
 
     def test_many_requests_in_one_write(self):
-        conn = livenet.Connection(self.dut.process.socket_path)
+        conn = jsonrpc.Connection(self.dut.process.socket_path)
         lines = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"version"}\n' % i for i in range(200))
         conn.sock.sendall(lines)
         self.assertEqual(list(range(200)), [json.loads(conn.line())["id"] for _ in range(200)])
         conn.close()
 
     def test_a_line_in_pieces(self):
-        conn = livenet.Connection(self.dut.process.socket_path)
+        conn = jsonrpc.Connection(self.dut.process.socket_path)
         for b in b'{"jsonrpc":"2.0","id":9,"method":"version"}':
             conn.sock.sendall(bytes((b,)))
         conn.sock.sendall(b"\n")

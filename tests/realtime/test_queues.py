@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports with several receive queues: who polls them, who owns a QP, and in which order."""
-import json
 import time
 import unittest
 
+import jsonrpc
 import livenet
 import dut
 import roce
@@ -104,15 +104,13 @@ class InMemory(unittest.TestCase):
         """What worker 1 sends its own queue receives: nothing is handed over."""
         p = livenet.Process(self.config())
         self.addCleanup(p.close)
-        conn = livenet.Connection(p.socket_path)
+        conn = jsonrpc.Connection(p.socket_path)
         self.addCleanup(conn.close)
         end = time.monotonic() + livenet.WAIT_S
         workers = []
         while min((w["rx_packets"] for w in workers), default=0) < 1000:
             self.assertLess(time.monotonic(), end, workers)
-            workers = [conn.ask(json.dumps(
-                {"jsonrpc": "2.0", "id": 1, "method": "stats",
-                 "params": {"scope": "worker", "worker": w}}).encode())["result"] for w in (0, 1)]
+            workers = [conn.call("stats", scope="worker", worker=w) for w in (0, 1)]
         for w in workers:
             self.assertEqual((0, 0), (w["rx_handoff"], w["rx_handoff_in"]))
         self.assertEqual(0, p.stop(), p.stderr())

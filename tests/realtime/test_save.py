@@ -5,6 +5,7 @@ import json
 import os
 import unittest
 
+import jsonrpc
 import livenet
 import dut
 
@@ -12,20 +13,12 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
                        "examples", "loopback.json")
 
 
-def call(conn, method, **params):
-    reply = conn.ask(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
-                                 "params": params}).encode())
-    if "error" in reply:
-        raise AssertionError("%s: %s" % (method, reply["error"]))
-    return reply["result"]
-
-
 class Save(unittest.TestCase):
 
     def start(self, config):
         p = livenet.Process(copy.deepcopy(config))
         self.addCleanup(p.close)
-        conn = livenet.Connection(p.socket_path)
+        conn = jsonrpc.Connection(p.socket_path)
         self.addCleanup(conn.close)
         return conn
 
@@ -36,16 +29,16 @@ class Save(unittest.TestCase):
         for qp in config["qps"]:
             qp.pop("send_feed", None)  # nothing moves: both ends are as they start
         conn = self.start(config)
-        call(conn, "pd_create", name="pd9")
-        call(conn, "mr_register", name="mr9", pd="pd9", length=8192, access=["REMOTE_READ"],
+        conn.call("pd_create", name="pd9")
+        conn.call("mr_register", name="mr9", pd="pd9", length=8192, access=["REMOTE_READ"],
              addr="0x90000", rkey="0x1ff")
-        call(conn, "cq_create", name="cq9", cqe=33)
-        call(conn, "qp_create", qp_num=900, qp_type="RC", pd="pd9", send_cq="cq9", recv_cq="cq9",
+        conn.call("cq_create", name="cq9", cqe=33)
+        conn.call("qp_create", qp_num=900, qp_type="RC", pd="pd9", send_cq="cq9", recv_cq="cq9",
              port="asks", qp_state="RTR", dest_qp_num=901, rq_psn=7, path_mtu=256,
              ah_attr={"dest_ip": "10.77.0.2"})
         changed = config["qps"][0]["qp_num"] + 1
-        call(conn, "qp_modify", qp_num=changed, min_rnr_timer=9, qp_state="RTS")
-        saved = call(conn, "save_config")
+        conn.call("qp_modify", qp_num=changed, min_rnr_timer=9, qp_state="RTS")
+        saved = conn.call("save_config")
 
         templates = [q for q in saved["qps"] if q["count"] > 1]
         self.assertTrue(templates, saved["qps"])  # not one entry for each QP
@@ -62,12 +55,12 @@ class Save(unittest.TestCase):
         again = copy.deepcopy(saved)
         del again["control"]
         second = self.start(again)
-        saved_again = call(second, "save_config")
+        saved_again = second.call("save_config")
         for s in (saved, saved_again):
             s["control"].pop("socket")
         self.assertEqual(saved, saved_again)
-        want = {q["qp_num"]: q for q in call(conn, "qp_list", limit=1000)}
-        got = {q["qp_num"]: q for q in call(second, "qp_list", limit=1000)}
+        want = {q["qp_num"]: q for q in conn.call("qp_list", limit=1000)}
+        got = {q["qp_num"]: q for q in second.call("qp_list", limit=1000)}
         self.assertEqual(sorted(want), sorted(got))
         for number, q in want.items():
             for key in ("qp_state", "dest_qp_num", "min_rnr_timer", "path_mtu", "pd"):
@@ -80,8 +73,8 @@ class Save(unittest.TestCase):
         del config["control"]
         number = config["qps"][0]["qp_num"]
         conn = self.start(config)
-        call(conn, "qp_modify", qp_num=number, qp_state="ERR")
-        saved = call(conn, "save_config")
+        conn.call("qp_modify", qp_num=number, qp_state="ERR")
+        saved = conn.call("save_config")
         self.assertTrue(all(q["qp_state"] == "RTS" for q in saved["qps"]), saved["qps"])
 
 

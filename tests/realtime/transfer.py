@@ -17,6 +17,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+import jsonrpc
 import livenet
 import netns
 
@@ -54,17 +55,16 @@ class Client:
     """Requests to a running process."""
 
     def __init__(self, process):
-        self.process, self.ids = process, itertools.count(1)
-        self.conn = livenet.Connection(process.socket_path)
+        self.process = process
+        self.conn = jsonrpc.Connection(process.socket_path)
 
     def rpc(self, method, **params):
-        reply = self.conn.ask(json.dumps({"jsonrpc": "2.0", "id": next(self.ids), "method": method,
-                                          "params": params}).encode())
-        if reply is None:
-            raise Failed("the process has ended\n" + self.process.stderr())
-        if "error" in reply:
-            raise Failed("%s: %s" % (method, reply["error"]["message"]))
-        return reply["result"]
+        try:
+            return self.conn.call(method, **params)
+        except ConnectionError as e:
+            raise Failed("the process has ended (%s)\n%s" % (e, self.process.stderr())) from e
+        except jsonrpc.RpcError as e:
+            raise Failed("%s: %s" % (method, e.message)) from e
 
     def close(self):
         self.conn.close()
