@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/** The 2 bytes at `p`, big-endian, as a number. */
 static inline uint16_t
 be16_load(const uint8_t *p)
 {
@@ -20,12 +21,14 @@ be16_load(const uint8_t *p)
 	return __builtin_bswap16(v);
 }
 
+/** The 3 bytes at `p`, big-endian, as a number. */
 static inline uint32_t
 be24_load(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
 }
 
+/** The 4 bytes at `p`, big-endian, as a number. */
 static inline uint32_t
 be32_load(const uint8_t *p)
 {
@@ -35,6 +38,7 @@ be32_load(const uint8_t *p)
 	return __builtin_bswap32(v);
 }
 
+/** The 8 bytes at `p`, big-endian, as a number. */
 static inline uint64_t
 be64_load(const uint8_t *p)
 {
@@ -44,6 +48,7 @@ be64_load(const uint8_t *p)
 	return __builtin_bswap64(v);
 }
 
+/** Store the low 16 bits of `v` at `p`, big-endian: 2 bytes. */
 static inline void
 be16_store(uint8_t *p, uint16_t v)
 {
@@ -51,6 +56,7 @@ be16_store(uint8_t *p, uint16_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
+/** Store the low 24 bits of `v` at `p`, big-endian: 3 bytes. */
 static inline void
 be24_store(uint8_t *p, uint32_t v)
 {
@@ -59,6 +65,7 @@ be24_store(uint8_t *p, uint32_t v)
 	p[2] = (uint8_t)v;
 }
 
+/** Store the low 32 bits of `v` at `p`, big-endian: 4 bytes. */
 static inline void
 be32_store(uint8_t *p, uint32_t v)
 {
@@ -66,6 +73,7 @@ be32_store(uint8_t *p, uint32_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
+/** Store the low 64 bits of `v` at `p`, big-endian: 8 bytes. */
 static inline void
 be64_store(uint8_t *p, uint64_t v)
 {

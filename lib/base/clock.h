@@ -18,8 +18,9 @@ typedef uint64_t tick_t; /* 4.096 us each */
 
 #define TIME_NS_PER_US 1000ull
 #define TIME_NS_PER_MS 1000000ull
-#define TIME_NS_PER_S 1000000000ull
+#define TIME_NS_PER_S  1000000000ull
 
+/** The tick that a time is in: ticks are rounded down. */
 static inline tick_t
 tick_of(ns_t t)
 {

@@ -28,18 +28,21 @@ psn(uint32_t v)
 	return (psn_t){ v & PSN_MASK };
 }
 
+/** The PSN that is n after p. It wraps at 2^24. */
 static inline psn_t
 psn_add(psn_t p, uint32_t n)
 {
 	return psn(p.v + n);
 }
 
+/** The PSN that is n before p. It wraps at 2^24. */
 static inline psn_t
 psn_sub(psn_t p, uint32_t n)
 {
 	return psn(p.v - n);
 }
 
+/** Are the two the same? */
 static inline bool
 psn_eq(psn_t a, psn_t b)
 {

@@ -127,6 +127,7 @@ verbs_wr_returns(uint32_t opcode)
 	return verbs_wr_has(opcode, WR_HAS_RESPONSE);
 }
 
+/** Is it a FETCH_ADD or a CMP_AND_SWP? */
 static ALWAYS_INLINE bool
 verbs_wr_is_atomic(uint32_t opcode)
 {
@@ -161,12 +162,17 @@ verbs_wc_opcode(uint32_t wr_opcode)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Names without their prefix ("LOC_LEN_ERR", "QP_FATAL"); "UNKNOWN" of what has none. */
+/** "LOC_LEN_ERR": name of a completion status, without its prefix; "UNKNOWN" of what has none. */
 const char *verbs_wc_status_name(uint32_t status);
+/** The same of a completion's opcode: "RDMA_WRITE". */
 const char *verbs_wc_opcode_name(uint32_t opcode);
+/** The same of an asynchronous event: "QP_FATAL". */
 const char *verbs_event_name(uint32_t event);
+/** The same of a QP state: "RTS". */
 const char *verbs_qp_state_name(uint32_t state);
+/** The same of a state of path migration: "ARMED". */
 const char *verbs_mig_state_name(uint32_t state);
+/** The same of a work request's opcode: "SEND_WITH_IMM". */
 const char *verbs_wr_opcode_name(uint32_t opcode);
 
 #endif

@@ -39,6 +39,7 @@ struct spin {
 	atomic_flag held;
 };
 
+/** Take the lock. Any thread; not from a signal handler. */
 static inline void
 spin_lock(struct spin *s)
 {
@@ -49,6 +50,7 @@ spin_lock(struct spin *s)
 	}
 }
 
+/** Give it back: by the thread that took it. */
 static inline void
 spin_unlock(struct spin *s)
 {
@@ -224,6 +226,7 @@ client_gone(struct context *ctx)
 /** Parameters of a modify, or NULL with the error filled in. */
 json_t *client_attr_encode(
 	struct context *ctx, const struct qp *qp, const struct rl_qp_attr *attr, int mask);
+/** What a reply says of a QP, as attributes; keys that are not there leave theirs alone. */
 void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *attr);
 
 /* ---- others ---------------------------------------------------------------------------------- */
@@ -236,11 +239,14 @@ int client_take_ring(struct context *ctx, const json_t *o, uint32_t least, struc
 struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
 /** A completion of one of its queues was polled. */
 void client_qp_completed(struct qp *qp, bool is_recv);
+/** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
+/** The same of the memory that was mapped. */
 void client_free_memory(struct context *ctx);
 
+/** The library's struct behind the one that the application has. */
 static inline struct context *
 context_of(struct rl_context *ctx)
 {

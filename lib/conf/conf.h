@@ -401,6 +401,7 @@ struct conf_errors {
 
 /** An empty list; a zeroed struct is one too. */
 void conf_errors_init(struct conf_errors *err);
+/** Give the list's memory back; it is empty then. */
 void conf_errors_free(struct conf_errors *err);
 /**
  * "FILE:LINE: POINTER: message" of entry i ("warning: " before the message of one), cut at `room`.
@@ -420,6 +421,7 @@ int conf_errors_first(const struct conf_errors *err);
 int conf_load_file(const char *path, struct conf **out, struct conf_errors *err);
 /** The same for a text of `len` bytes; err->file stays what the caller made it. */
 int conf_load_text(const char *text, size_t len, struct conf **out, struct conf_errors *err);
+/** Free what conf_load_file() or conf_load_text() made; NULL is allowed. */
 void conf_free(struct conf *c);
 
 /* ---- questions about a configuration ---------------------------------------------------- */

@@ -147,32 +147,47 @@ json_t *conf_encode(const struct conf_table *table, const void *obj);
 
 /** Note a fault at the decoder's place, plus "/key" when key is not NULL. */
 void conf_fault(struct conf_errors *err, const char *key, const char *fmt, ...) PRINTF(3, 4);
+/** The same, as a warning: what has it is accepted all the same. */
 void conf_warn(struct conf_errors *err, const char *key, const char *fmt, ...) PRINTF(3, 4);
 
 /** Where the decoder is: go down one key or index; conf_leave with what conf_enter returned. */
 uint32_t conf_enter(struct conf_errors *err, const char *key);
+/** The same for an element of an array. @param index from 0. */
 uint32_t conf_enter_index(struct conf_errors *err, uint32_t index);
+/** Go back up. @param mark what conf_enter() or conf_enter_index() has returned. */
 void conf_leave(struct conf_errors *err, uint32_t mark);
 
 /* ---- objects of RPC --------------------------------------------------------------------- */
 
 /*
- * Each checks the object alone (ranges, what its qp_state requires), not its references: whether
- * the port, PD or CQ exists is for the caller, who has the live ones.
+ * Each decodes the parameters of a create. It checks the object alone (ranges, what its qp_state
+ * requires), not its references: whether the port, PD or CQ exists is for the caller, who has the
+ * live ones. @return 0, or -EINVAL with every fault in err.
  */
+/** A protection domain: its name. */
 int conf_decode_pd(const json_t *obj, struct conf_pd *out, struct conf_errors *err);
+/** A memory region. */
 int conf_decode_mr(const json_t *obj, struct conf_mr *out, struct conf_errors *err);
+/** A completion queue. */
 int conf_decode_cq(const json_t *obj, struct conf_cq *out, struct conf_errors *err);
+/** A shared receive queue. */
 int conf_decode_srq(const json_t *obj, struct conf_srq *out, struct conf_errors *err);
+/** A queue pair, with defaults for what was left out. */
 int conf_decode_qp(const json_t *obj, struct conf_qp *out, struct conf_errors *err);
 /** qp_num and the attributes to change; out->given has their bits, the rest is 0. */
 int conf_decode_qp_modify(const json_t *obj, struct conf_qp *out, struct conf_errors *err);
 
-json_t *conf_encode_pd(const struct conf_pd *pd); /* {"name": ...} */
+/** {"name": ...}; NULL: no memory, as of all that follow. */
+json_t *conf_encode_pd(const struct conf_pd *pd);
+/** A region as its entry of `mrs`. */
 json_t *conf_encode_mr(const struct conf_mr *mr);
+/** A CQ as its entry of `cqs`. */
 json_t *conf_encode_cq(const struct conf_cq *cq);
+/** An SRQ as its entry of `srqs`. */
 json_t *conf_encode_srq(const struct conf_srq *srq);
+/** A QP as its entry of `qps`, with the attributes that were given. */
 json_t *conf_encode_qp(const struct conf_qp *qp);
+/** A port as its entry of `ports`. */
 json_t *conf_encode_port(const struct conf_port *port);
 /** The whole configuration, as a file that loads again to the same structs (save_config). */
 json_t *conf_encode_all(const struct conf *c);

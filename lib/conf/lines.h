@@ -18,6 +18,7 @@ struct lines;
 
 /** @return NULL without memory. Cost: one pass, 28 bytes a value. */
 struct lines *conf_lines_make(const char *text, size_t len);
+/** Free what conf_lines_make() has made; NULL is allowed. */
 void conf_lines_free(struct lines *l);
 /** Line (from 1) of the value, or of its nearest ancestor that exists. Cost: siblings passed. */
 uint32_t conf_lines_find(const struct lines *l, const char *pointer);

@@ -67,17 +67,27 @@
 /* clang-format on */
 
 /* Relations inside one object (check.c); the type is that of conf_table.check. */
+/** A neighbour has exactly one address, IPv4 or IPv6. */
 void conf_check_neighbor(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A port has an address. */
 void conf_check_port(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A rule: keys that its action needs, or does not know. */
 void conf_check_impair_rule(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** The rules of a port as a whole. */
 void conf_check_impair(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A region ends below 2^64, and its rights go together. */
 void conf_check_mr(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** An SRQ: its limit is within its depth. */
 void conf_check_srq(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** An address vector: the destination. */
 void check_ah(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A send_feed: sizes that its opcode allows. */
 void conf_check_send_feed(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A QP: what its state requires, and what excludes each other. */
 void conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** A warning where requests are not checked; the knobs are those of a QP, or everybody's. */
 void conf_check_psn_check(const struct conf_knobs *k, struct conf_errors *err);
+/** Lcores: control and workers are different ones. */
 void conf_check_lcores(void *obj, enum conf_mode mode, struct conf_errors *err);
 
 #endif

@@ -27,7 +27,7 @@ enum ask_state { ASK_FREE, ASK_SENT, ASK_DONE, ASK_FORGOTTEN };
 struct ask {
 	uint8_t state; /* enum ask_state */
 	uint16_t worker;
-	uint32_t turn; /* makes cookies of one slot different */
+	uint32_t turn;         /* makes cookies of one slot different */
 	struct mbox_done done; /* the answer; its rc is 0 or -errno */
 	/* FORGOTTEN: called with rc when the DONE comes after all; may be NULL. */
 	void (*late)(void *ctx, struct ask *a);
@@ -57,6 +57,7 @@ struct ask *ask_send(struct env *env, const struct ask_request *q);
  * called when the DONE comes. Otherwise the caller reads what it wants and calls ask_release().
  */
 int ask_wait(struct env *env, struct ask *a);
+/** Give the slot back after ask_wait(), also if that has failed. */
 void ask_release(struct env *env, struct ask *a);
 /** Send, wait, release. @return rc, -ETIMEDOUT or -EBUSY (not sent). */
 int ask_and_wait(struct env *env, const struct ask_request *q);

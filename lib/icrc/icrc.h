@@ -67,6 +67,7 @@ void icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint
  * icrc_final(icrc_update(icrc_begin(..), ..)) equals icrc_compute over the concatenation.
  */
 uint32_t icrc_begin(const struct crc_ops *ops, const uint8_t *l3, bool ipv6);
+/** Continue over `len` bytes behind the header. */
 static inline uint32_t
 icrc_update(const struct crc_ops *ops, uint32_t state, const void *buf, uint32_t len)
 {
@@ -80,6 +81,7 @@ uint32_t icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word);
 /** The same for n states at once: state[i] continues over word[i]. */
 void icrc_update8_burst(
 	const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n);
+/** The ICRC of a state: what icrc_compute() returns. */
 static inline uint32_t
 icrc_final(uint32_t state)
 {

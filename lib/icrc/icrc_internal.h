@@ -19,6 +19,7 @@
 #define ICRC_HEAD_IPV4 (WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
 #define ICRC_HEAD_IPV6 (WIRE_IPV6_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
 
+/** Bytes from the IP header to the end of the BTH: the part that is masked. */
 static inline uint32_t
 icrc_head_len(bool ipv6)
 {
@@ -41,8 +42,9 @@ icrc_has_clmul(void)
 /** The head in vector registers, folded there. */
 uint32_t icrc_begin_clmul(const uint8_t *l3, bool ipv6);
 
-/** icrc_update8(), icrc_update8_burst(). */
+/** icrc_update8(), where icrc_has_clmul(). */
 uint32_t icrc_update8_clmul(uint32_t state, uint64_t word);
+/** icrc_update8_burst(), where icrc_has_clmul(). */
 void icrc_update8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n);
 
 /** Head and all that follows, folded in one piece; for short packets. Not complemented. */

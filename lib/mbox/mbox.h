@@ -144,8 +144,8 @@ struct mbox_msg {
 	};
 };
 _Static_assert(sizeof(struct mbox_msg) == 64, "one cache line");
-#define MESSAGE(name, direction, payload, text)                              \
-	_Static_assert(sizeof(((struct mbox_msg *)0)->payload) <= 48 &&       \
+#define MESSAGE(name, direction, payload, text)                          \
+	_Static_assert(sizeof(((struct mbox_msg *)0)->payload) <= 48 &&  \
 			       offsetof(struct mbox_msg, payload) == 16, \
 		#name " has a payload of the union");
 #include "messages.def"
@@ -155,19 +155,21 @@ struct mbox {
 	struct rte_ring *down;
 	struct rte_ring *done;
 	struct rte_ring *up;
-	_Atomic uint64_t up_lost; /* writer: worker */
-	_Atomic uint64_t sides_taken; /* writer: worker; of those that SIDES brought */
-	void *events;             /* memory of the event queue */
+	_Atomic uint64_t up_lost;             /* writer: worker */
+	_Atomic uint64_t sides_taken;         /* writer: worker; of those that SIDES brought */
+	void *events;                         /* memory of the event queue */
 	struct ring_aeq raise CACHE_ALIGNED;  /* worker's view of it */
 	struct ring_aeq listen CACHE_ALIGNED; /* control's */
 };
 
 /** @param id makes the ring names unique. @return 0 or -errno. */
 int mbox_create(struct mbox *b, unsigned int id, unsigned int entries, int socket);
+/** Free the rings, with the messages in them. After the worker has stopped. */
 void mbox_destroy(struct mbox *b);
 
-/** @return 0 or -ENOBUFS. */
+/** Control: a message for the worker. @return 0 or -ENOBUFS. */
 int mbox_send_down(struct mbox *b, const struct mbox_msg *m);
+/** Worker: answer a message. @return 0 or -ENOBUFS; mbox_done_room() says it before. */
 int mbox_send_done(struct mbox *b, const struct mbox_msg *m);
 /** Worker: how many answers `done` has room for. */
 unsigned int mbox_done_room(const struct mbox *b);
@@ -179,9 +181,11 @@ bool mbox_next_event(struct mbox *b, struct ring_aeq_event *out);
 uint32_t mbox_events_done(struct mbox *b);
 /** Control: events that the worker could not hand over, ever. */
 uint64_t mbox_events_lost(const struct mbox *b);
-/** @return number of messages copied out, at most n. */
+/** Worker: the messages. @return number of messages copied out, at most n. */
 unsigned int mbox_recv_down(struct mbox *b, struct mbox_msg *out, unsigned int n);
+/** Control: the answers. @return number of messages copied out, at most n. */
 unsigned int mbox_recv_done(struct mbox *b, struct mbox_msg *out, unsigned int n);
+/** Control: packets and status entries. @return number of messages copied out, at most n. */
 unsigned int mbox_recv_up(struct mbox *b, struct mbox_msg *out, unsigned int n);
 
 #endif

@@ -42,6 +42,7 @@ int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags
  * -EACCES: it cannot be mapped for writing; -ENOMEM; -ENOSPC: too many areas.
  */
 int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host);
+/** Unmap it and close its descriptor. Nothing is done to one that is all zero, or destroyed. */
 void mem_area_destroy(struct mem_area *a);
 /** What the system can still give; as good as no limit where it does not say. */
 size_t mem_available_bytes(void);
@@ -77,6 +78,7 @@ struct mem_table; /* key -> region */
 
 /** @param capacity most regions at a time. @return table or NULL (ENOMEM). */
 struct mem_table *mem_table_create(uint32_t capacity);
+/** Free the table. Its regions stay the caller's. Control lcore, after the workers have stopped. */
 void mem_table_destroy(struct mem_table *t);
 /**
  * Control lcore. Makes the region valid and publishes it at once.
@@ -115,6 +117,10 @@ uint64_t mem_sge_bytes(const struct ring_sge *sge, uint32_t n);
  */
 enum mem_fault mem_scatter(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
 	uint32_t pd, uint64_t offset, const void *data, uint32_t len);
+/**
+ * The other direction: copy `len` bytes of the list, from `offset` on, to `data`. Reading asks for
+ * no access flag.
+ */
 enum mem_fault mem_gather(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
 	uint32_t pd, uint64_t offset, void *data, uint32_t len);
 

@@ -35,6 +35,7 @@ mem_home(const struct mem_table *t, uint32_t key)
 	return slot;
 }
 
+/** Does the key still hold? A worker may have revoked it a moment ago. Cost: one load. */
 static ALWAYS_INLINE bool
 mem_is_valid(const struct mem_region *r)
 {

@@ -59,13 +59,15 @@ enum mem_why mem_refusal_look_invalidate(const struct mem_table *t, struct mem_r
  * First entry of a list that is refused, with r->pd, r->need and r->by: all of `r` but those.
  * GONE: none is.
  */
-void mem_refusal_of_list(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
-	struct mem_refusal *r);
+void mem_refusal_of_list(
+	const struct mem_table *t, const struct ring_sge *sge, uint32_t n, struct mem_refusal *r);
 
 /** Bytes of the range outside its region: below it, or behind its end. */
 uint64_t mem_refusal_excess(const struct mem_refusal *r);
 
-const char *mem_why_name(enum mem_why why); /* "TOO_LONG"; of none that is listed: "UNKNOWN" */
+/** The reason's name, "TOO_LONG"; "UNKNOWN" of none that is listed. */
+const char *mem_why_name(enum mem_why why);
+/** The reason in words; "" of none that is listed. */
 const char *mem_why_text(enum mem_why why);
 
 #endif

@@ -238,6 +238,11 @@ struct ring_cq {
 	uint32_t seen;         /* a producer that is alone: the consumer's index, some time ago */
 };
 
+/**
+ * Bind a view to memory of ring_size(entries, sizeof(struct ring_cqe)) bytes.
+ * @param cqe completions that may wait: one more is an overflow. At most `entries` count.
+ * @param fresh clear the memory: by whoever made it, before anybody else attaches.
+ */
 void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh);
 /** Any worker: add a completion. @return 0, or -ENOSPC: full, nothing is overwritten (CQ-05). */
 int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
@@ -247,6 +252,7 @@ int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
  */
 struct ring_cqe *ring_cq_reserve(struct ring_cq *q, uint32_t *index);
 
+/** Where the completion with this index is. */
 static inline struct ring_cqe *
 ring_cq_at(const struct ring_cq *q, uint32_t index)
 {

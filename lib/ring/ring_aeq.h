@@ -130,13 +130,16 @@ uint64_t ring_aeq_lost(const struct ring_aeq *q);
 
 /** Unpack a word: id, wqe_index, code, source, overflow, and the flags that those give. */
 void ring_aeq_decode(uint64_t word, struct ring_aeq_event *out);
+/** The inverse of ring_aeq_decode(), with the phase bit that the entry is to have. */
 uint64_t ring_aeq_encode(const struct ring_aeq_event *e, bool phase);
 
 /** "RQ"; "NONE" of a reserved source. */
 const char *ring_aeq_source_name(uint8_t source);
+/** What a source stands for, as AEQ_* bits; 0 of a reserved source. */
 uint8_t ring_aeq_source_flags(uint8_t source);
 /** "bounds violation"; "unknown event" of what is not listed. */
 const char *ring_aeq_code_text(uint16_t code);
+/** The class of a code; AEQ_CLASS_ABNORMAL of what is not listed. */
 enum aeq_class ring_aeq_code_class(uint16_t code);
 
 /** What an abnormal code does to its QP. */
@@ -145,6 +148,7 @@ struct aeq_flush {
 	uint8_t status;   /* enum wc_status of the failing work request */
 	uint8_t event;    /* enum event_type where none carries it */
 };
+/** What a code does to its QP; GENERAL_ERR and QP_FATAL where the table has no row. */
 struct aeq_flush ring_aeq_flush_of(uint16_t code);
 
 #endif

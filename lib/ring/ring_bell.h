@@ -37,6 +37,7 @@ struct ring_bells {
 
 /** Bytes for `entries`, a power of two; 0: it is none, or above RING_BELLS_MAX. */
 size_t ring_bells_size(uint32_t entries);
+/** Bind a view to zeroed memory of ring_bells_size(entries) bytes. Each side has its own view. */
 void ring_bells_attach(struct ring_bells *b, void *mem, uint32_t entries);
 
 /**

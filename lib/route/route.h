@@ -77,6 +77,7 @@ const char *route_fault_text(enum route_fault f);
 int route_prefix_parse(const char *text, struct route_prefix *out);
 /** @return buf, of ROUTE_TEXT bytes. */
 const char *route_prefix_text(const struct route_prefix *p, char *buf);
+/** The address without a prefix length. @return buf, of ROUTE_TEXT bytes. */
 const char *route_addr_text(const struct route_addr *a, char *buf);
 /** Is the address one of the prefix? */
 bool route_prefix_holds(const struct route_prefix *p, const struct route_addr *a);
@@ -100,6 +101,7 @@ enum route_fault route_del(
 	struct route_table *t, const struct route_prefix *to, const struct route_addr *via);
 /** The most specific route to an address, or NULL. Good until the table changes. */
 const struct route *route_find(const struct route_table *t, const struct route_addr *dest);
+/** Give the memory back; the table is empty then, and may be used again. */
 void route_fini(struct route_table *t);
 
 #endif

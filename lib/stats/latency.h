@@ -48,6 +48,7 @@ latency_add(struct latency *l, uint64_t ns)
 	l->n[latency_bucket(ns)]++;
 }
 
+/** Add the counts of `from` to those of `into`. */
 void latency_sum(struct latency *into, const struct latency *from);
 /** How many times were added. */
 uint64_t latency_count(const struct latency *l);

@@ -38,12 +38,14 @@ struct stats_block {
 	uint64_t c[STAT_MAX] CACHE_ALIGNED;
 };
 
+/** The worker whose block it is: add n to a counter. */
 static inline void
 stats_add(struct stats_block *b, enum stats_counter s, uint64_t n)
 {
 	b->c[s] += n;
 }
 
+/** The worker whose block it is: add one to a counter. */
 static inline void
 stats_inc(struct stats_block *b, enum stats_counter s)
 {
@@ -54,6 +56,7 @@ stats_inc(struct stats_block *b, enum stats_counter s)
 enum stats_counter stats_of_syndrome(unsigned int bit);
 /** Counter by name, or STAT_MAX. */
 enum stats_counter stats_by_name(const char *name);
+/** Add each counter of `from` to that of `into`. */
 void stats_sum(struct stats_block *into, const struct stats_block *from);
 
 #endif

@@ -54,7 +54,9 @@ struct errbuf {
 	struct errbuf_record r[] CACHE_ALIGNED;
 };
 
+/** Bytes for `entries`, a power of two; 0: it is none. */
 size_t trace_errbuf_size(uint32_t entries);
+/** Empty buffer in memory of trace_errbuf_size(entries) bytes. Before the worker starts. */
 void trace_errbuf_init(struct errbuf *b, uint32_t entries);
 /** Worker: slot to fill (all of it: it holds an old record), or NULL: left out and counted. */
 struct errbuf_record *trace_errbuf_slot(struct errbuf *b);

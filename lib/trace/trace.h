@@ -64,6 +64,7 @@ struct trace {
 
 /** Bytes for `entries`, a power of two. */
 size_t trace_size(uint32_t entries);
+/** Empty recorder in memory of trace_size(entries) bytes. Before the worker starts. */
 void trace_init(struct trace *t, uint32_t entries);
 
 /** Worker: store one entry. Cost: one 32-byte store and an index. */

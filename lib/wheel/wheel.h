@@ -52,6 +52,7 @@ struct wheel {
 /** Empty wheel that stands at tick `now`. */
 void wheel_init(struct wheel *w, tick_t now);
 
+/** Is the node in the wheel? Cost: one load. */
 static inline bool
 wheel_is_armed(const struct wheel_node *n)
 {

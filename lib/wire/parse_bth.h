@@ -19,6 +19,7 @@ fault_if(bool cond, enum wire_fault f)
 	return (fault_mask_t)cond << f;
 }
 
+/** 0 where the frame's destination MAC is the port's. */
 static ALWAYS_INLINE uint32_t
 mac_diff(const struct wire_port *port, const uint8_t *frame)
 {
@@ -26,6 +27,7 @@ mac_diff(const struct wire_port *port, const uint8_t *frame)
 	       (uint32_t)(wire_load16(frame + 4) ^ wire_load16(port->mac + 4));
 }
 
+/** FAULT_DST_MAC, if the frame's destination MAC is not the port's. */
 static ALWAYS_INLINE fault_mask_t
 mac_faults(const struct wire_port *port, const uint8_t *frame)
 {

@@ -94,12 +94,14 @@ struct wire_opcode {
 
 extern const struct wire_opcode wire_opcodes[256];
 
+/** Has the opcode any of these OPF_ bits? */
 static inline bool
 op_has(opflags_t f, uint32_t bits)
 {
 	return (f.v & bits) != 0;
 }
 
+/** Has the opcode all of these OPF_ bits? */
 static inline bool
 op_has_all(opflags_t f, uint32_t bits)
 {
@@ -161,6 +163,7 @@ const char *wire_nak_status(uint8_t code);
 
 /** RNR NAK timer code (0..31) to microseconds: code 0 is 655,360. */
 extern const uint32_t wire_rnr_times[32];
+/** How long a requester waits after an RNR NAK with this timer code (its low 5 bits), in us. */
 static inline uint32_t
 wire_rnr_us(uint8_t code)
 {
@@ -267,12 +270,14 @@ struct wire_deth {
 	uint32_t src_qpn;
 };
 
+/** The first byte behind the BTH: the extension headers begin there. */
 static inline const uint8_t *
 wire_ext(const struct wire_pkt *p)
 {
 	return p->frame + p->bth_off + WIRE_BTH_LEN;
 }
 
+/** The RETH of a packet whose opcode has one (OPF_RETH). */
 static inline struct wire_reth
 wire_reth(const struct wire_pkt *p)
 {
@@ -282,6 +287,7 @@ wire_reth(const struct wire_pkt *p)
 	return (struct wire_reth){ be64_load(e), be32_load(e + 8), be32_load(e + 12) };
 }
 
+/** The AtomicETH of a packet whose opcode has one (OPF_ATOMICETH). */
 static inline struct wire_atomiceth
 wire_atomiceth(const struct wire_pkt *p)
 {
@@ -292,6 +298,7 @@ wire_atomiceth(const struct wire_pkt *p)
 		be64_load(e + 20) };
 }
 
+/** The AETH of a packet whose opcode has one (OPF_AETH). */
 static inline struct wire_aeth
 wire_aeth(const struct wire_pkt *p)
 {
@@ -301,6 +308,7 @@ wire_aeth(const struct wire_pkt *p)
 	return (struct wire_aeth){ e[0], be24_load(e + 1) };
 }
 
+/** The DETH of a packet whose opcode has one (OPF_DETH). */
 static inline struct wire_deth
 wire_deth(const struct wire_pkt *p)
 {

@@ -71,6 +71,11 @@ struct wire_template {
 	uint8_t bytes[WIRE_TEMPLATE_MAX + 2];
 };
 
+/**
+ * Make the template of a path.
+ * @param pkey in host byte order. @param dest_qpn the peer's QP, 24 bits.
+ * Control lcore, when the address vector is set: the worker must not be sending from it.
+ */
 void wire_template_init(
 	struct wire_template *t, const struct wire_path *path, uint16_t pkey, uint32_t dest_qpn);
 

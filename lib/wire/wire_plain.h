@@ -19,6 +19,7 @@
 #define WIRE_BYTES(a, b, c, d) \
 	((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 
+/** 2 bytes at `p` as they lie in memory: no byte is swapped. `p` may be unaligned. */
 static ALWAYS_INLINE uint16_t
 wire_load16(const uint8_t *p)
 {
@@ -28,6 +29,7 @@ wire_load16(const uint8_t *p)
 	return v;
 }
 
+/** 4 bytes at `p` as they lie in memory: no byte is swapped. `p` may be unaligned. */
 static ALWAYS_INLINE uint32_t
 wire_load32(const uint8_t *p)
 {
@@ -37,6 +39,7 @@ wire_load32(const uint8_t *p)
 	return v;
 }
 
+/** 8 bytes at `p` as they lie in memory: no byte is swapped. `p` may be unaligned. */
 static ALWAYS_INLINE uint64_t
 wire_load64(const uint8_t *p)
 {

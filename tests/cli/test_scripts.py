@@ -29,7 +29,8 @@ class Tree(unittest.TestCase):
         for module, deps in (("base", ""), ("wire", "'base'"), ("pipeline", "'base', 'wire'"),
                              ("control", "'base'")):
             self.write(f"lib/{module}/meson.build", MESON + f"deps = [{deps}]\n")
-        self.write("lib/base/base.h", HEAD + "#ifndef B\n#define B\nint base_x(void);\n#endif\n")
+        self.write("lib/base/base.h", HEAD + "#ifndef B\n#define B\n"
+                   "/** One. */\nint base_x(void);\n#endif\n")
         self.write("lib/wire/wire.h", HEAD + '#ifndef W\n#define W\n#include "base.h"\n#endif\n')
         self.write("lib/control/control.h", HEAD + "#ifndef C\n#define C\n#endif\n")
 
@@ -129,6 +130,17 @@ class Checks(Tree):
     def test_headers_say_what_they_are(self):
         self.finds("headers", "lib/base/x.h", TAG + "#define X 1\n", "no '@file'", "no 'Owner:'",
                    "no 'Memory:'", "no 'Depends:'")
+
+    def test_documented(self):
+        self.finds("documented", "lib/base/x.h", HEAD +
+                   "/** Two. */\nint x_b(int a,\n\tint b);\nint x_c(void);\n\n"
+                   "/* No doc. */\nvoid *x_d(void);\n/** A struct. */\nstruct x { int a; };\n"
+                   "static inline int\nx_e(void)\n{\n\treturn x_c();\n}\n",
+                   "x_c() has no", "x_d() has no", "x_e() has no")
+
+    def test_documented_is_kept_by_modules_that_are_complete(self):
+        self.finds("documented", "lib/control/x.h", HEAD + "/** One. */\nint x_f(void);\n",
+                   "control is complete")
 
     def test_forbidden_on_the_hot_path(self):
         self.finds("forbidden", "lib/wire/a.c", TAG +

@@ -136,6 +136,7 @@ union rl_gid {
 int rl_open(const char *socket, struct rl_context **ctx);
 /** Everything that is left of this client goes with it. @return 0. */
 int rl_close(struct rl_context *ctx);
+/** What the dataplane is, and how much of everything one client may have. @return 0, or -errno. */
 int rl_query_device(struct rl_context *ctx, struct rl_device_attr *attr);
 /** @param port_num from 1. @return -EINVAL: no such port. */
 int rl_query_port(struct rl_context *ctx, uint8_t port_num, struct rl_port_attr *attr);
@@ -146,6 +147,7 @@ int rl_gid_from_ip(const char *ip, union rl_gid *gid);
 
 /* ---- protection domains, memory -------------------------------------------------------------- */
 
+/** Make a protection domain. @return 0, or -errno (rl_last_error() says why). */
 int rl_alloc_pd(struct rl_context *ctx, struct rl_pd **pd);
 /** @return -EBUSY: something is left in it. */
 int rl_dealloc_pd(struct rl_pd *pd);
@@ -177,6 +179,7 @@ int rl_dereg_mr(struct rl_mr *mr);
 
 /* ---- completion queues ----------------------------------------------------------------------- */
 
+/** Make a channel for events of CQs; channel->fd may be polled. @return 0, or -errno. */
 int rl_create_comp_channel(struct rl_context *ctx, struct rl_comp_channel **channel);
 /** @return -EBUSY: a CQ uses it. */
 int rl_destroy_comp_channel(struct rl_comp_channel *channel);
@@ -218,6 +221,7 @@ int rl_poll_cq(struct rl_cq *cq, int num_entries, struct rl_wc *wc);
 int rl_req_notify_cq(struct rl_cq *cq, int solicited_only);
 /** Wait for an event (set O_NONBLOCK on channel->fd for -EAGAIN). @return -EIO: dataplane gone. */
 int rl_get_cq_event(struct rl_comp_channel *channel, struct rl_cq **cq, void **cq_context);
+/** Say that `nevents` events of the CQ were dealt with: rl_destroy_cq() waits for all of them. */
 void rl_ack_cq_events(struct rl_cq *cq, unsigned int nevents);
 
 /* ---- queue pairs ----------------------------------------------------------------------------- */
@@ -374,6 +378,11 @@ struct rl_recv_wr {
  * Memory is checked when the request runs: what is wrong with it is told by a completion.
  */
 int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
+/**
+ * Post a list of receives, in any state from INIT on. @param bad as of rl_post_send().
+ * @return 0; -EINVAL: state RESET, too many SGEs, or the QP receives from an SRQ;
+ * -ENOMEM: the queue is full; -EIO: the dataplane is gone.
+ */
 int rl_post_recv(struct rl_qp *qp, struct rl_recv_wr *wr, struct rl_recv_wr **bad);
 /**
  * The same for all QPs of a shared receive queue, in any state of theirs. A place is free when a QP
@@ -405,15 +414,19 @@ struct rl_async_event {
  * event is RL_EVENT_DEVICE_FATAL.
  */
 int rl_get_async_event(struct rl_context *ctx, struct rl_async_event *event);
+/** Say that an event was dealt with: destroying its object waits for that. */
 void rl_ack_async_event(struct rl_async_event *event);
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
 /** Why the last call of this thread that failed did; "" if none has. */
 const char *rl_last_error(void);
-const char *rl_wc_status_str(enum rl_wc_status status);  /* "WR_FLUSH_ERR" */
-const char *rl_event_type_str(enum rl_event_type event); /* "QP_FATAL" */
-const char *rl_qp_state_str(enum rl_qp_state state);     /* "RTS" */
+/** "WR_FLUSH_ERR": the name of a completion status. */
+const char *rl_wc_status_str(enum rl_wc_status status);
+/** "QP_FATAL": the name of an event. */
+const char *rl_event_type_str(enum rl_event_type event);
+/** "RTS": the name of a QP state. */
+const char *rl_qp_state_str(enum rl_qp_state state);
 
 #ifdef __cplusplus
 }
