@@ -142,6 +142,16 @@ class Checks(Tree):
         self.finds("documented", "lib/control/x.h", HEAD + "/** One. */\nint x_f(void);\n",
                    "control is complete")
 
+    def test_walks(self):
+        row = "| %d | `base_x` | `lib/base/x.c` | what |\n"
+        self.write("lib/base/x.c", TAG + "int\nbase_x(void)\n{\n\treturn 1;\n}\n")
+        self.write("CONTRIBUTING.md", "# A\n" + row % 1 + "# B\n" + row % 1)
+        self.finds("walks", "CONTRIBUTING.md",
+                   "# A\n" + "".join(row % i for i in range(1, 14)) + "# B\n" +
+                   "| 1 | `base_y` | `lib/base/x.c` | what |\nsee `lib/base/gone.h`\n",
+                   "CONTRIBUTING.md:14: a walk of more than 12", "base_y() is not defined",
+                   "lib/base/gone.h is not there")
+
     def test_forbidden_on_the_hot_path(self):
         self.finds("forbidden", "lib/wire/a.c", TAG +
                    "int\nf(void)\n{\n\tlog_warn(\"free(x)\");\n\tmalloc(1); /* not hot: start */\n"
