@@ -166,7 +166,7 @@ event_json(struct control *c, const struct client *cl, const struct event *e)
 	}
 	return json_pack("{s:i, s:I, s:i, s:I, s:o, s:o}", "event_type", e->event, key,
 		(json_int_t)number, "fatal_code", e->fatal, "psn", (json_int_t)e->psn, "lost",
-		conf_json_u64(cl->events_lost), "detail", events_detail(c, &cl->o, e));
+		conf_json_u64(cl->events_lost), "detail", events_detail(&c->diagnose, &cl->o, e));
 }
 
 json_t *

@@ -15,23 +15,12 @@
 #define WAIT_ARMED_US 20
 #define DRAIN_MAX     256 /* messages of one worker in one turn */
 
-void
-control_sum(const struct control *c, struct stats_block *out)
-{
-	memset(out, 0, sizeof(*out));
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++)
-		stats_sum(out, c->env.w.workers[w].stats);
-	/* What workers lost is in the queue's figure as well: each loss counts once. */
-	out->c[STAT_aeq_overflow] = 0;
-	stats_add(out, STAT_aeq_overflow, c->events.overflow);
-}
-
 static void
 message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 {
 	switch ((enum mbox_type)m->type) {
 	case MBOX_FATAL:
-		events_fatal(c, m, worker);
+		events_fatal(&c->diagnose, m, worker);
 		break;
 	case MBOX_CNP:
 		qp_cnp_send(&c->admin, m, worker);
@@ -65,9 +54,9 @@ drain(void *ctx)
 				break;
 		}
 		/* A fatal status comes before its event (RX-ERR-04). */
-		total += events_drain(c, (uint16_t)w);
+		total += events_drain(&c->diagnose, (uint16_t)w);
 	}
-	events_check_lost(c);
+	events_check_lost(&c->diagnose);
 	return total;
 }
 
@@ -77,7 +66,7 @@ gone(void *ctx, enum object_kind kind, uint32_t number)
 {
 	struct control *c = ctx;
 
-	events_forget(c, kind, number);
+	events_forget(&c->diagnose, kind, number);
 	clients_event_forget(c, kind, number);
 }
 
@@ -87,8 +76,21 @@ left(void *ctx, struct qp_rec *rec, enum qp_end how)
 {
 	struct control *c = ctx;
 
-	post_mortem_end(c, rec, how);
-	explain_forget(c, rec);
+	post_mortem_end(&c->diagnose, rec, how);
+	explain_forget(&c->diagnose, rec);
+}
+
+/* To whoever follows events on the control socket, and to the application that it concerns. */
+static uint32_t
+event(void *ctx, const struct event *e)
+{
+	struct control *c = ctx;
+	uint32_t told = 0;
+
+	if (c->server.followers != 0)
+		told = rpc_notify(c, "async_event", events_json(&c->diagnose, e));
+	clients_event(c, e);
+	return told;
 }
 
 /* To whoever follows events on the control socket. */
@@ -113,13 +115,17 @@ new_mac(void *ctx, struct neigh_link *link)
 static void
 device_lost(void *ctx, uint32_t port)
 {
-	events_device(ctx, port);
+	struct control *c = ctx;
+
+	events_device(&c->diagnose, port);
 }
 
 static void
 link_changed(void *ctx, uint32_t port, bool up)
 {
-	events_port(ctx, port, up);
+	struct control *c = ctx;
+
+	events_port(&c->diagnose, port, up);
 }
 
 uint32_t
@@ -135,8 +141,8 @@ control_poll(struct control *c, ns_t now)
 	work += clients_poll(c);
 	work += net_poll(&c->net);
 	work += qp_stock_poll(&c->admin);
-	work += errlog_poll(c);
-	post_mortem_poll(c);
+	work += errlog_poll(&c->diagnose);
+	post_mortem_poll(&c->diagnose);
 	qp_fold_poll(&c->admin);
 	return work;
 }
@@ -171,7 +177,7 @@ control_print_counters(const struct control *c, void (*out)(void *ctx, const cha
 	struct stats_block sum;
 	char line[128];
 
-	control_sum(c, &sum);
+	diagnose_sum(&c->diagnose, &sum);
 	for (unsigned int i = 0; i < STAT_MAX; i++) {
 		if (sum.c[i] == 0)
 			continue;
@@ -229,8 +235,8 @@ release(struct control *c)
 	qp_admin_fini(&c->admin);
 	objects_fini(&c->objects);
 	net_fini(&c->net);
-	post_mortem_fini(c);
-	errlog_close(c);
+	post_mortem_fini(&c->diagnose);
+	errlog_close(&c->diagnose);
 	rpc_server_close(c);
 	free(c);
 }
@@ -246,6 +252,11 @@ init_tables(struct control *c)
 	c->admin.env = &c->env;
 	c->admin.objects = &c->objects;
 	c->admin.net = &c->net;
+	c->diagnose.env = &c->env;
+	c->diagnose.objects = &c->objects;
+	c->diagnose.net = &c->net;
+	c->diagnose.admin = &c->admin;
+	c->diagnose.up = (struct diagnose_up){ .event = event, .ctx = c };
 	c->admin.up = (struct admin_up){ .left = left, .ctx = c };
 	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(&c->admin) != 0)
 		return -ENOMEM;
@@ -276,7 +287,7 @@ control_create(const struct env_wiring *env, struct control **out)
 	if (rc == 0)
 		rc = init_tables(c);
 	if (rc == 0)
-		rc = errlog_open(c);
+		rc = errlog_open(&c->diagnose);
 	if (rc == 0) {
 		rc = configure_objects(c, &r);
 	}

@@ -11,13 +11,10 @@
 #include "ask.h"
 #include "client.h"
 #include "control.h"
-#include "errlog.h"
-#include "events.h"
-#include "explain.h"
+#include "diagnose.h"
 #include "net.h"
 #include "object_notify.h"
 #include "objects.h"
-#include "post_mortem.h"
 #include "qp_admin.h"
 #include "regions.h"
 #include "rpc_server.h"
@@ -28,15 +25,9 @@ struct control {
 	struct objects objects;
 	struct net net;
 	struct admin admin;
-	uint32_t stories;  /* QPs whose flight recorder is kept */
-	struct events events;
+	struct diagnose diagnose;
 	struct rpc_server server;
 	struct clients clients;
-	struct errlog errlog;
-	struct post_mortem post_mortem;
 };
-
-/** Counters over all workers, with those of the control lcore itself. */
-void control_sum(const struct control *c, struct stats_block *out);
 
 #endif

@@ -96,7 +96,4 @@ uint32_t rpc_notify(struct control *c, const char *method, json_t *params);
 /** An error reply with id null. */
 char *rpc_error_line(int code, const char *message);
 
-/** A flight recorder entry of a worker. */
-json_t *rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker);
-
 #endif

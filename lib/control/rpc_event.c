@@ -43,12 +43,12 @@ prepend(json_t *list, json_t *v)
 static int
 look_at_events(struct rpc_call *call, uint32_t max)
 {
-	const uint32_t n = events_waiting(call->c);
+	const uint32_t n = events_waiting(&call->c->diagnose);
 	json_t *list = json_array();
 	size_t bytes = 0;
 
 	for (uint32_t i = 0; i < n && i < max && bytes < REPLY_BYTES && list != NULL; i++) {
-		json_t *e = events_look(call->c, n - 1 - i);
+		json_t *e = events_look(&call->c->diagnose, n - 1 - i);
 
 		bytes += conf_json_size(e) + 1;
 		list = prepend(list, e);
@@ -72,7 +72,7 @@ async_events(struct rpc_call *call)
 		return look_at_events(call, p->max);
 	list = json_array();
 	for (uint32_t n = 0; n < p->max && bytes < REPLY_BYTES && list != NULL; n++) {
-		json_t *e = events_take(call->c);
+		json_t *e = events_take(&call->c->diagnose);
 
 		if (e == NULL)
 			break;
@@ -192,7 +192,7 @@ why_json(struct control *c, const struct errbuf_record *r)
 	const char *rule = r->rule != 0             ? qp_rule_text(r->rule)
 			   : r->charged < FAULT_MAX ? wire_faults[r->charged].text
 						    : "";
-	json_t *memory = r->memory ? why_text(c, &view, &r->refusal) : NULL;
+	json_t *memory = r->memory ? why_text(&c->diagnose, &view, &r->refusal) : NULL;
 	const char *text = json_string_value(memory);
 	json_t *v = json_sprintf("%s%s%s", rule != NULL ? rule : "", text != NULL ? ": " : "",
 		text != NULL ? text : "");
@@ -229,7 +229,7 @@ record_json(struct control *c, const struct errlog_entry *e)
 		json_object_set_new(o, "rule", json_string(qp_rule_id(r->rule)));
 	json_object_set_new(o, "why", why_json(c, r));
 	if (r->memory)
-		json_object_set_new(o, "memory", why_memory(c, &view, &r->refusal));
+		json_object_set_new(o, "memory", why_memory(&c->diagnose, &view, &r->refusal));
 	return o;
 }
 
@@ -238,7 +238,7 @@ look_at_errors(struct rpc_call *call, uint32_t max)
 {
 	struct errlog_entry *e = calloc(max, sizeof(*e));
 	json_t *list = json_array();
-	uint32_t n = e != NULL ? errlog_look(call->c, e, max) : 0;
+	uint32_t n = e != NULL ? errlog_look(&call->c->diagnose, e, max) : 0;
 	size_t bytes = 0;
 
 	if (e == NULL) {
@@ -268,7 +268,7 @@ rx_errors(struct rpc_call *call)
 	for (uint32_t n = 0; n < p->max && bytes < REPLY_BYTES && list != NULL; n++) {
 		json_t *o;
 
-		if (!errlog_take(call->c, &e))
+		if (!errlog_take(&call->c->diagnose, &e))
 			break;
 		o = record_json(call->c, &e);
 		bytes += conf_json_size(o) + 1;

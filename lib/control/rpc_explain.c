@@ -15,7 +15,7 @@ qp_explain(struct rpc_call *call)
 	rec = qp_admin_get(&call->c->admin, p->qp_num, &r);
 	if (rec == NULL || qp_admin_snapshots(&call->c->admin, &rec, 1, s, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, explain_json(call->c, rec, s));
+	return rpc_result(call, explain_json(&call->c->diagnose, rec, s));
 }
 
 const struct rpc_method rpc_methods_explain[] = {

@@ -53,7 +53,7 @@ head_json(struct control *c, const struct failed_qp *q)
 	wall_set(&c->env, o, e->time_ns);
 	json_object_set_new(o, "qp_num", json_integer(q->f.qpn));
 	json_object_set_new(o, "owner", owner_json(&q->owner));
-	json_object_set_new(o, "summary", failure_summary(c, &q->f));
+	json_object_set_new(o, "summary", failure_summary(&c->diagnose, &q->f));
 	failure_set_reports(o, e);
 	json_object_set_new(o, "end", json_string(ends[q->end]));
 	json_object_set_new(
@@ -78,7 +78,7 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 
 	if (o == NULL)
 		return NULL;
-	json_object_set_new(o, "error", failure_json(c, &q->f));
+	json_object_set_new(o, "error", failure_json(&c->diagnose, &q->f));
 	json_object_set_new(o, "port",
 		q->port >= 0 ? json_pack("{s:s, s:s}", "name", c->env.w.conf->ports[q->port].name,
 				       "link", q->port_down ? "down" : "up")
@@ -99,7 +99,7 @@ story_json(struct control *c, struct failed_qp *q, const uint64_t *flushed)
 	json_object_set_new(o, "recorder", json_boolean(q->recorder));
 	if (q->end == QP_END_NONE && q->story.n != 0)
 		story_go_on(&q->story, c->env.w.workers[q->worker].trace, q->f.qpn);
-	story_set(c, o, &q->story, q->worker);
+	story_set(&c->diagnose, o, &q->story, q->worker);
 	return o;
 }
 
@@ -120,7 +120,7 @@ flushed_now(struct control *c, uint32_t qpn, uint64_t *flushed)
 static int
 none(struct rpc_call *call, uint32_t qpn)
 {
-	const struct post_mortem *p = &call->c->post_mortem;
+	const struct post_mortem *p = &call->c->diagnose.post_mortem;
 	struct refusal r;
 
 	if (qp_admin_find(&call->c->admin, qpn) != NULL)
@@ -146,8 +146,8 @@ qp_post_mortem(struct rpc_call *call)
 
 	env_drain(&c->env); /* what was raised before is in the answer */
 	known = one && flushed_now(c, p->qp_num, &flushed);
-	for (uint32_t i = c->post_mortem.n; i-- > 0 && list != NULL;) {
-		struct failed_qp *q = &c->post_mortem.v[c->post_mortem.order[i]];
+	for (uint32_t i = c->diagnose.post_mortem.n; i-- > 0 && list != NULL;) {
+		struct failed_qp *q = &c->diagnose.post_mortem.v[c->diagnose.post_mortem.order[i]];
 
 		if (!one)
 			list = conf_json_append(list, head_json(c, q));

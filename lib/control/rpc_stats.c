@@ -46,7 +46,7 @@ total_json(struct control *c)
 	struct stats_block sum;
 	json_t *o;
 
-	control_sum(c, &sum);
+	diagnose_sum(&c->diagnose, &sum);
 	o = counters_json(&sum);
 	json_object_set_new(o, "control_rx", conf_json_u64(c->net.frames.rx));
 	json_object_set_new(o, "control_rx_ignored", conf_json_u64(c->net.frames.rx_ignored));

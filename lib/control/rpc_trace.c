@@ -58,58 +58,6 @@ trace_stop(struct rpc_call *call)
 	return turn(call, false);
 }
 
-/* Memory that was refused, and whose key it is, or was: not a packet's line, but of its shape. */
-static void
-set_memory(struct control *c, json_t *o, const struct trace_entry *e)
-{
-	static const char *const none[] = { "psn", "msn", "len", "syndrome", "rule", "fault" };
-	struct region_view region;
-
-	for (size_t i = 0; i < ARRAY_LEN(none); i++)
-		json_object_set_new(o, none[i], json_null());
-	json_object_set_new(o, "key", conf_json_hex(e->key));
-	json_object_set_new(o, "va", conf_json_hex(e->va));
-	json_object_set_new(o, "length", json_integer(e->length));
-	json_object_set_new(o, "why", json_string(mem_why_name((enum mem_why)e->detail)));
-	json_object_set_new(o, "region",
-		regions_by_key(&c->objects, e->key, &region) ? json_string(region.name)
-							     : json_null());
-}
-
-static void
-set_decision(json_t *o, const struct trace_entry *e)
-{
-	const char *fault = e->fault < FAULT_MAX ? wire_faults[e->fault].name : NULL;
-
-	json_object_set_new(o, "psn", json_integer(e->psn));
-	json_object_set_new(o, "msn", json_integer(e->msn));
-	json_object_set_new(o, "len", json_integer(e->len));
-	json_object_set_new(o, "syndrome", json_integer(e->syndrome));
-	json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
-	json_object_set_new(o, "fault", fault != NULL ? json_string(fault) : json_null());
-}
-
-json_t *
-rpc_trace_entry(struct control *c, const struct trace_entry *e, uint32_t worker)
-{
-	const char *opcode = wire_opcodes[e->opcode].name;
-	json_t *o = json_object();
-
-	wall_set(&c->env, o, e->time_ns);
-	json_object_set_new(o, "worker", json_integer(worker));
-	json_object_set_new(o, "kind", json_string(trace_kind_name(e->kind)));
-	json_object_set_new(o, "qp_num", json_integer(e->qpn));
-	json_object_set_new(o, "opcode", opcode != NULL ? json_string(opcode) : json_null());
-	if (e->kind == TRACE_memory)
-		set_memory(c, o, e);
-	else
-		set_decision(o, e);
-	json_object_set_new(o, "qp_state",
-		json_string(e->state < QPS_MAX ? verbs_qp_state_name(e->state) : "?"));
-	json_object_set_new(o, "detail", json_integer(e->detail));
-	return o;
-}
-
 struct row {
 	struct trace_entry e;
 	uint32_t worker;
@@ -153,7 +101,8 @@ read_trace(struct rpc_call *call)
 	uint32_t n = list != NULL ? collect(call->c, qpn, rows, one, p->max) : 0;
 
 	for (uint32_t i = n > p->max ? n - p->max : 0; i < n && list != NULL; i++)
-		list = conf_json_append(list, rpc_trace_entry(call->c, &rows[i].e, rows[i].worker));
+		list = conf_json_append(
+			list, explain_trace_entry(&call->c->diagnose, &rows[i].e, rows[i].worker));
 	free(rows);
 	free(one);
 	return rpc_result(call, list);

@@ -26,7 +26,7 @@ fail_as(struct owner *cl, uint32_t psn)
 		.ev = { .qpn = 17, .time_ns = fake.c->env.now + 1, .psn = psn, .rule = 1 } };
 
 	rec->shared->owner = cl;
-	post_mortem_add(fake.c, rec, &m);
+	post_mortem_add(&fake.c->diagnose, rec, &m);
 	rec->shared->owner = NULL;
 	rec->failed = false;
 }
@@ -43,7 +43,7 @@ application(uint32_t id, uint32_t uid)
 static uint32_t
 kept_of(uint32_t client)
 {
-	const struct post_mortem *p = &fake.c->post_mortem;
+	const struct post_mortem *p = &fake.c->diagnose.post_mortem;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->n; i++) {
@@ -58,7 +58,7 @@ kept_of(uint32_t client)
 static void
 assert_order(void)
 {
-	const struct post_mortem *p = &fake.c->post_mortem;
+	const struct post_mortem *p = &fake.c->diagnose.post_mortem;
 	bool seen[POST_MORTEM_MAX] = { false };
 
 	for (uint32_t i = 0; i < p->n; i++) {
@@ -83,14 +83,15 @@ one_client_has_its_share(void **state UNUSED)
 		fail_as(NULL, psn++);
 	for (uint32_t i = 0; i < 5000; i++)
 		fail_as(&loud, psn++);
-	assert_int_equal(fake.c->post_mortem.n, POST_MORTEM_MAX);
-	assert_int_equal(fake.c->post_mortem.total, psn);
+	assert_int_equal(fake.c->diagnose.post_mortem.n, POST_MORTEM_MAX);
+	assert_int_equal(fake.c->diagnose.post_mortem.total, psn);
 	assert_int_equal(kept_of(1), 10);
 	assert_int_equal(kept_of(2), POST_MORTEM_MAX - 20);
 	assert_order();
 	/* What is kept of it is the newest. */
 	assert_int_equal(
-		fake.c->post_mortem.v[fake.c->post_mortem.order[20]].f.error.psn, psn - 236);
+		fake.c->diagnose.post_mortem.v[fake.c->diagnose.post_mortem.order[20]].f.error.psn,
+		psn - 236);
 }
 
 /* ... nor does one that connects again each time: the user has the share. */
@@ -154,10 +155,10 @@ lines_have_a_limit(void **state UNUSED)
 	assert_non_null(strstr(line, "QP 17 of client 3 (pid 1003, uid 300, app3) failed at "));
 	lines = 0;
 	fake.c->env.now += 2 * TIME_NS_PER_S;
-	post_mortem_poll(fake.c);
+	post_mortem_poll(&fake.c->diagnose);
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "more QPs failed, the last of client 2"));
-	post_mortem_poll(fake.c);
+	post_mortem_poll(&fake.c->diagnose);
 	assert_int_equal(lines, 1);
 	log_set_sink(NULL, NULL);
 }

@@ -80,7 +80,7 @@ seen(const struct owner *viewer, const struct mem_refusal *m)
 {
 	const struct why_view view = { .owner = viewer, .time_ns = fake.now };
 
-	return why_memory(fake.c, &view, m);
+	return why_memory(&fake.c->diagnose, &view, m);
 }
 
 static char *

@@ -22,7 +22,7 @@
 #define POST_MORTEM_MAX 256
 #define FAILED_NETWORK  512
 
-struct control;
+struct diagnose;
 struct mbox_msg;
 struct qp_rec;
 
@@ -78,20 +78,21 @@ struct post_mortem {
 	ns_t tell_at;
 };
 
-void post_mortem_fini(struct control *c);
+/** Every record goes. */
+void post_mortem_fini(struct diagnose *dg);
 /**
  * A worker says that the QP failed. The QP is read: what its worker remembers of the failure was
  * written before the message was sent, and stays until this lcore has the QP reset.
  * Cost: about a microsecond, and a line in the log while the owner has some left.
  */
-void post_mortem_add(struct control *c, struct qp_rec *rec, const struct mbox_msg *m);
+void post_mortem_add(struct diagnose *dg, struct qp_rec *rec, const struct mbox_msg *m);
 /**
  * The QP, which is detached, is reset or goes away. A failure that was never told of (the mailbox
  * was full) is written down now.
  */
-void post_mortem_end(struct control *c, struct qp_rec *rec, enum qp_end how);
+void post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how);
 /** Tell how many lines were left out, once a second at most. */
-void post_mortem_poll(struct control *c);
+void post_mortem_poll(struct diagnose *dg);
 
 #define FAILED_OWNER_TEXT 160
 /** "client 3 (pid 4711, uid 0, pingpong)" */

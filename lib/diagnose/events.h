@@ -21,7 +21,7 @@
 #define EVENTS_MAX 4096
 
 struct owner;
-struct control;
+struct diagnose;
 struct qp;
 
 struct event {
@@ -30,13 +30,13 @@ struct event {
 	uint32_t number; /* QPN, id of a CQ or SRQ, index of the port */
 	uint32_t psn;
 	uint16_t rule;
-	uint8_t of;     /* enum object_kind */
-	uint8_t event;  /* ibv_event_type; EVENT_OVERFLOW */
+	uint8_t of;    /* enum object_kind */
+	uint8_t event; /* ibv_event_type; EVENT_OVERFLOW */
 	uint8_t fatal;
 	uint8_t opcode;
 	uint8_t syndrome;
-	uint16_t code;      /* enum aeq_code, 0: none */
-	const char *source; /* "RQ": static */
+	uint16_t code;           /* enum aeq_code, 0: none */
+	const char *source;      /* "RQ": static */
 	struct qp_failure about; /* of a failure: the request, and memory that was refused */
 };
 #define EVENT_OVERFLOW 0xff
@@ -50,32 +50,34 @@ struct events {
 };
 
 /** A FATAL message: why a QP went to ERR. */
-void events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker);
+void events_fatal(struct diagnose *dg, const struct mbox_msg *m, uint16_t worker);
 /**
  * Everything valid in a worker's event queue, in order; the entries are given back at the end, at
  * once. Objects that are gone are passed over (AE-09). @return how many.
  */
-uint32_t events_drain(struct control *c, uint16_t worker);
+uint32_t events_drain(struct diagnose *dg, uint16_t worker);
 /** The device itself failed: EVENT_DEVICE_FATAL. */
-void events_device(struct control *c, uint32_t port);
+void events_device(struct diagnose *dg, uint32_t port);
 /** An event of a port: EVENT_PORT_ACTIVE or EVENT_PORT_ERR. */
-void events_port(struct control *c, uint32_t port, bool up);
+void events_port(struct diagnose *dg, uint32_t port, bool up);
 /** Report what workers lost because their queue was full (AEQ-14). */
-void events_check_lost(struct control *c);
+void events_check_lost(struct diagnose *dg);
 /** Events of a QP, CQ or SRQ that is being destroyed are taken out of the queue. */
-void events_forget(struct control *c, enum object_kind of, uint32_t number);
+void events_forget(struct diagnose *dg, enum object_kind of, uint32_t number);
+/** An event as it is told; a new reference, NULL: no memory. */
+json_t *events_json(struct diagnose *dg, const struct event *e);
 /** Oldest event as JSON, taken out; NULL: none, or no memory. */
-json_t *events_take(struct control *c);
+json_t *events_take(struct diagnose *dg);
 /** How many wait to be taken. */
-uint32_t events_waiting(const struct control *c);
+uint32_t events_waiting(const struct diagnose *dg);
 /** The i-th of those as JSON, 0 is the oldest; it stays. NULL: no memory. */
-json_t *events_look(struct control *c, uint32_t i);
+json_t *events_look(struct diagnose *dg, uint32_t i);
 
 /**
  * The rule behind an event and what was wrong, or what else there is to say; a new reference.
  * @param viewer an application, or NULL: the operator.
  */
-json_t *events_detail(struct control *c, const struct owner *viewer, const struct event *e);
+json_t *events_detail(struct diagnose *dg, const struct owner *viewer, const struct event *e);
 /** "QP_FATAL" of 1; "UNKNOWN" of what has no name. */
 const char *events_name(uint8_t event);
 

@@ -20,7 +20,7 @@
 #define STORY_AFTER  12
 #define STORIES_MAX  4096
 
-struct control;
+struct diagnose;
 struct qp_rec;
 
 /** Copy of the flight recorder around an error, so that later traffic cannot overwrite it. */
@@ -48,21 +48,25 @@ struct failure {
 struct failure failure_of(const struct qp_rec *rec, const struct qp_error *e);
 #define FAILURE_TEXT 640
 /** One sentence: what happened, by what, and what was wrong with the memory. */
-void failure_text(struct control *c, const struct failure *f, char *text, size_t room);
-json_t *failure_summary(struct control *c, const struct failure *f);
+void failure_text(struct diagnose *dg, const struct failure *f, char *text, size_t room);
+/** The same sentence as JSON; a new reference. */
+json_t *failure_summary(struct diagnose *dg, const struct failure *f);
 /** "completion" and "event": how it was reported, each null where it was not. */
 void failure_set_reports(json_t *o, const struct qp_error *e);
 /** Everything about it but what came before. */
-json_t *failure_json(struct control *c, const struct failure *f);
+json_t *failure_json(struct diagnose *dg, const struct failure *f);
 
+/** A flight recorder entry of a worker; a new reference. */
+json_t *explain_trace_entry(struct diagnose *dg, const struct trace_entry *e, uint32_t worker);
 /** The QP failed at this place of its worker's recorder. */
-void explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns);
-void explain_forget(struct control *c, struct qp_rec *rec);
+void explain_keep(struct diagnose *dg, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns);
+/** The QP is reset, or destroyed: its story goes. */
+void explain_forget(struct diagnose *dg, struct qp_rec *rec);
 /** What followed the failure since the story was written down, too. */
 void story_go_on(struct story *s, const struct trace *t, uint32_t qpn);
 /** "before": how many entries came before the failure; "trace": all of them; s may be NULL. */
-void story_set(struct control *c, json_t *o, const struct story *s, uint32_t worker);
+void story_set(struct diagnose *dg, json_t *o, const struct story *s, uint32_t worker);
 /** Everything that is known, as JSON; "error" is null where there was none since RESET. */
-json_t *explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "qp_snapshot.h"
 
-struct control;
+struct diagnose;
 struct qp_rec;
 
 /**
@@ -20,6 +20,6 @@ struct qp_rec;
  * in ERR. An entry has "kind", "text" and "wakes" for people, and where they are known "since" and
  * "until" with since_ns and until_ns; more by kind: "psn", "wr_id", "retries_left".
  */
-json_t *explain_waits(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *explain_waits(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s);
 
 #endif

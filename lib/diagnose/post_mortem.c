@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose.h"
 #include "explain_net.h"
-#include "internal.h"
 #include "log.h"
-#include "rpc.h"
+#include "wall.h"
 
 #define LINES_AT_ONCE 16
 #define LINE_EVERY    (250 * TIME_NS_PER_MS)
@@ -33,9 +33,8 @@ static struct failed_owner
 owner_of(const struct qp_rec *rec)
 {
 	const struct owner *of = rec->shared->owner;
-	struct failed_owner o = {
-		.kind = rec->shared->configured ? FAILED_OF_CONFIGURATION : FAILED_OF_OPERATOR
-	};
+	struct failed_owner o = { .kind = rec->shared->configured ? FAILED_OF_CONFIGURATION
+								  : FAILED_OF_OPERATOR };
 
 	if (of == NULL)
 		return o;
@@ -117,24 +116,24 @@ lost_of(const struct qp_rec *rec)
 }
 
 static void
-surroundings(struct control *c, struct qp_rec *rec, struct failed_qp *q)
+surroundings(struct diagnose *dg, struct qp_rec *rec, struct failed_qp *q)
 {
 	q->port = rec->port;
-	q->port_down = rec->port >= 0 && link_is_down(&c->net, (uint16_t)rec->port);
+	q->port_down = rec->port >= 0 && link_is_down(dg->net, (uint16_t)rec->port);
 	q->neigh = FAILED_NO_NEIGHBOR;
 	if (rec->link.neigh != NULL) {
 		q->neigh = rec->link.neigh->state;
 		q->neigh_tries = rec->link.neigh->tries;
 	}
 	if (q->f.error.rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER))
-		explain_net_text(c, rec, lost_of(rec), q->network, sizeof(q->network));
+		explain_net_text(dg, rec, lost_of(rec), q->network, sizeof(q->network));
 }
 
 static void
-keep(struct control *c, struct qp_rec *rec, const struct failure *f)
+keep(struct diagnose *dg, struct qp_rec *rec, const struct failure *f)
 {
 	const struct failed_owner o = owner_of(rec);
-	struct failed_qp *q = room_for(&c->post_mortem, &o);
+	struct failed_qp *q = room_for(&dg->post_mortem, &o);
 
 	rec->failed = true;
 	if (q == NULL)
@@ -150,7 +149,7 @@ keep(struct control *c, struct qp_rec *rec, const struct failure *f)
 	q->recorder = rec->trace;
 	if (rec->story != NULL)
 		q->story = *rec->story;
-	surroundings(c, rec, q);
+	surroundings(dg, rec, q);
 }
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -158,9 +157,8 @@ keep(struct control *c, struct qp_rec *rec, const struct failure *f)
 void
 failed_owner_text(const struct failed_owner *o, char *text, size_t room)
 {
-	static const char *const kinds[] = {
-		[FAILED_OF_CONFIGURATION] = "the configuration", [FAILED_OF_OPERATOR] = "the operator"
-	};
+	static const char *const kinds[] = { [FAILED_OF_CONFIGURATION] = "the configuration",
+		[FAILED_OF_OPERATOR] = "the operator" };
 
 	if (o->kind != FAILED_OF_CLIENT)
 		snprintf(text, room, "%s", kinds[o->kind]);
@@ -200,36 +198,36 @@ tell_left_out(struct failed_lines *l)
 }
 
 static bool
-may_write(struct control *c, const struct failed_owner *o)
+may_write(struct diagnose *dg, const struct failed_owner *o)
 {
-	struct failed_lines *l = lines_of(&c->post_mortem, o);
+	struct failed_lines *l = lines_of(&dg->post_mortem, o);
 
 	l->owner = *o;
-	if (l->full_at < c->env.now)
-		l->full_at = c->env.now;
-	if (l->full_at < c->env.now + LINES_AT_ONCE * LINE_EVERY) {
+	if (l->full_at < dg->env->now)
+		l->full_at = dg->env->now;
+	if (l->full_at < dg->env->now + LINES_AT_ONCE * LINE_EVERY) {
 		l->full_at += LINE_EVERY;
 		return true;
 	}
 	l->left_out++;
-	if (!c->post_mortem.untold)
-		c->post_mortem.tell_at = c->env.now + TELL_EVERY;
-	c->post_mortem.untold = true;
+	if (!dg->post_mortem.untold)
+		dg->post_mortem.tell_at = dg->env->now + TELL_EVERY;
+	dg->post_mortem.untold = true;
 	return false;
 }
 
 static void
-write_line(struct control *c, const struct qp_rec *rec, const struct failure *f)
+write_line(struct diagnose *dg, const struct qp_rec *rec, const struct failure *f)
 {
 	const struct failed_owner o = owner_of(rec);
 	const bool fed = rec->qp->sq.feed != NULL && (f->error.flags & QP_ERROR_SEND) != 0;
 	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT];
 
-	if (!may_write(c, &o))
+	if (!may_write(dg, &o))
 		return;
 	failed_owner_text(&o, owner, sizeof(owner));
-	wall_text(&c->env, f->error.time_ns, when);
-	failure_text(c, f, what, sizeof(what));
+	wall_text(dg->env, f->error.time_ns, when);
+	failure_text(dg, f, what, sizeof(what));
 	log_warn("QP %u of %s failed at %s: %s%s%s%s", f->qpn, owner, when, what,
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? "; completed with " : "",
 		(f->error.flags & QP_ERROR_COMPLETED) != 0
@@ -239,11 +237,11 @@ write_line(struct control *c, const struct qp_rec *rec, const struct failure *f)
 }
 
 void
-post_mortem_poll(struct control *c)
+post_mortem_poll(struct diagnose *dg)
 {
-	struct post_mortem *p = &c->post_mortem;
+	struct post_mortem *p = &dg->post_mortem;
 
-	if (!p->untold || c->env.now < p->tell_at)
+	if (!p->untold || dg->env->now < p->tell_at)
 		return;
 	p->untold = false;
 	for (uint32_t i = 0; i < p->lines_n; i++)
@@ -268,28 +266,28 @@ error_of(const struct mbox_msg *m)
 }
 
 void
-post_mortem_add(struct control *c, struct qp_rec *rec, const struct mbox_msg *m)
+post_mortem_add(struct diagnose *dg, struct qp_rec *rec, const struct mbox_msg *m)
 {
 	const struct qp_error e =
 		rec->qp->last_error.time_ns != 0 ? rec->qp->last_error : error_of(m);
 	const struct failure f = failure_of(rec, &e);
 
-	keep(c, rec, &f);
-	write_line(c, rec, &f);
+	keep(dg, rec, &f);
+	write_line(dg, rec, &f);
 }
 
 void
-post_mortem_end(struct control *c, struct qp_rec *rec, enum qp_end how)
+post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how)
 {
-	struct post_mortem *p = &c->post_mortem;
+	struct post_mortem *p = &dg->post_mortem;
 	const struct qp *qp = rec->qp;
-	const struct trace *t = c->env.w.workers[qp->worker].trace;
+	const struct trace *t = dg->env->w.workers[qp->worker].trace;
 
 	if (!rec->failed && qp->last_error.time_ns != 0) {
 		const struct failure f = failure_of(rec, &qp->last_error);
 
-		keep(c, rec, &f);
-		write_line(c, rec, &f);
+		keep(dg, rec, &f);
+		write_line(dg, rec, &f);
 	}
 	for (uint32_t i = p->n; rec->failed && i-- > 0;) {
 		struct failed_qp *q = &p->v[p->order[i]];
@@ -297,7 +295,7 @@ post_mortem_end(struct control *c, struct qp_rec *rec, enum qp_end how)
 		if (q->f.qpn != qp->qpn || q->end != QP_END_NONE)
 			continue;
 		q->end = (uint8_t)how;
-		q->ended_ns = c->env.now;
+		q->ended_ns = dg->env->now;
 		if (q->story.n != 0)
 			story_go_on(&q->story, t, qp->qpn);
 		if (how != QP_END_RESET && qp->stats != NULL)
@@ -308,9 +306,9 @@ post_mortem_end(struct control *c, struct qp_rec *rec, enum qp_end how)
 }
 
 void
-post_mortem_fini(struct control *c)
+post_mortem_fini(struct diagnose *dg)
 {
-	free(c->post_mortem.v);
-	c->post_mortem.v = NULL;
-	c->post_mortem.n = 0;
+	free(dg->post_mortem.v);
+	dg->post_mortem.v = NULL;
+	dg->post_mortem.n = 0;
 }

@@ -15,11 +15,11 @@
 
 #include "qp_snapshot.h"
 
-struct control;
+struct diagnose;
 struct qp_rec;
 
 /** {"neighbor", "alt_neighbor", "link", "not_sent", "text"} of a QP; "text" is null or as below. */
-json_t *explain_net_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *explain_net_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s);
 /**
  * What is wrong between the QP and its peer, as sentences with "; " between them: a neighbour that
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
@@ -27,13 +27,14 @@ json_t *explain_net_json(struct control *c, struct qp_rec *rec, const struct qp_
  * @param lost the QP's packets that had nowhere to go (tx_no_neighbor).
  * @return false: nothing is known to be, and the text is empty.
  */
-bool explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf, size_t room);
+bool explain_net_text(
+	struct diagnose *dg, struct qp_rec *rec, uint64_t lost, char *buf, size_t room);
 
 /**
  * The same behind a summary, where it may be the cause: requests wait for an answer, or retries
  * were used up, or packets had nowhere to go. Takes the summary over. @return it, or a longer one.
  */
 json_t *explain_net_add(
-	struct control *c, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary);
+	struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary);
 
 #endif

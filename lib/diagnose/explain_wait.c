@@ -6,10 +6,11 @@
 
 #include "conf_json.h"
 #include "conf_json_value.h"
-#include "internal.h"
+#include "diagnose.h"
+#include "wall.h"
 
 struct waits {
-	struct control *c;
+	struct diagnose *dg;
 	const struct qp_rec *rec;
 	const struct qp_snapshot *s;
 	const struct qp_waiting *w;
@@ -40,17 +41,17 @@ add(struct waits *x, const char *kind, const char *wakes, const char *fmt, ...)
 static void
 since(struct waits *x, json_t *o, ns_t t)
 {
-	if (t == 0 || t > x->c->env.w.clock())
+	if (t == 0 || t > x->dg->env->w.clock())
 		return;
 	json_object_set_new(o, "since_ns", conf_json_u64(t));
-	json_object_set_new(o, "since", wall_json(&x->c->env, t));
+	json_object_set_new(o, "since", wall_json(x->dg->env, t));
 }
 
 static void
 until(struct waits *x, json_t *o, ns_t t)
 {
 	json_object_set_new(o, "until_ns", conf_json_u64(t));
-	json_object_set_new(o, "until", wall_json(&x->c->env, t));
+	json_object_set_new(o, "until", wall_json(x->dg->env, t));
 }
 
 static const char *
@@ -70,12 +71,12 @@ surroundings(struct waits *x)
 	const int16_t port = rec->port;
 	char text[256];
 
-	if (port >= 0 && link_is_down(&x->c->net, (uint16_t)port))
+	if (port >= 0 && link_is_down(x->dg->net, (uint16_t)port))
 		since(x,
 			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
-				x->c->env.w.conf->ports[port].name),
-			x->c->net.links[port].since);
-	if (!x->s->resolved && neigh_text(&x->c->net, &rec->link, text, sizeof(text)))
+				x->dg->env->w.conf->ports[port].name),
+			x->dg->net->links[port].since);
+	if (!x->s->resolved && neigh_text(x->dg->net, &rec->link, text, sizeof(text)))
 		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own", "%s",
 			text);
 	if (x->w->tx_full)
@@ -160,13 +161,13 @@ wait_reads(struct waits *x)
 	json_t *o;
 
 	o = fence ? add(x, "FENCE", "the READ or ATOMIC completes",
-			   "a request with a fence waits for %u READs and ATOMICs before it, the "
-			   "oldest of them wr_id %llu at PSN %u",
-			   w->reads, (unsigned long long)w->read_id, w->read_psn)
+			    "a request with a fence waits for %u READs and ATOMICs before it, the "
+			    "oldest of them wr_id %llu at PSN %u",
+			    w->reads, (unsigned long long)w->read_id, w->read_psn)
 		  : add(x, "READ_LIMIT", "one of them completes",
-			   "%u READs and ATOMICs are outstanding, as many as max_rd_atomic allows; "
-			   "the oldest is wr_id %llu at PSN %u",
-			   w->reads, (unsigned long long)w->read_id, w->read_psn);
+			    "%u READs and ATOMICs are outstanding, as many as max_rd_atomic allows; "
+			    "the oldest is wr_id %llu at PSN %u",
+			    w->reads, (unsigned long long)w->read_id, w->read_psn);
 	json_object_set_new(o, "psn", json_integer(w->read_psn));
 	json_object_set_new(o, "wr_id", conf_json_u64(w->read_id));
 	since(x, o, x->w->since);
@@ -287,9 +288,9 @@ wait_responder(struct waits *x)
 				"the peer was told that PSN %u is missing (sequence NAK)", s->epsn),
 			"psn", json_integer(s->epsn));
 	else if (s->open != OPEN_NONE)
-		json_object_set_new(add(x, "MESSAGE_OPEN", "the peer sends it",
-					    "a message of the peer has begun: PSN %u goes on",
-					    s->epsn),
+		json_object_set_new(
+			add(x, "MESSAGE_OPEN", "the peer sends it",
+				"a message of the peer has begun: PSN %u goes on", s->epsn),
 			"psn", json_integer(s->epsn));
 	if (s->answers != 0)
 		add(x, "ANSWERS", "their turn to send", "%u answers to the peer wait to be sent",
@@ -318,9 +319,9 @@ wait_cq(struct waits *x, struct object_cq *cq)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 json_t *
-explain_waits(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+explain_waits(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s)
 {
-	struct waits x = { .c = c, .rec = rec, .s = s, .w = &s->waiting, .list = json_array() };
+	struct waits x = { .dg = dg, .rec = rec, .s = s, .w = &s->waiting, .list = json_array() };
 
 	switch ((enum qp_state)s->state) {
 	case QPS_RESET:

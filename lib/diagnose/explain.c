@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "conf_json_value.h"
+#include "diagnose.h"
 #include "explain_net.h"
 #include "explain_wait.h"
-#include "internal.h"
-#include "rpc.h"
+#include "wall.h"
 #include "why.h"
-
 
 /* ---- the flight recorder's share ------------------------------------------------------------ */
 
@@ -38,14 +37,14 @@ story_go_on(struct story *s, const struct trace *t, uint32_t qpn)
 }
 
 void
-explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns)
+explain_keep(struct diagnose *dg, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns)
 {
-	const struct trace *t = c->env.w.workers[rec->qp->worker].trace;
+	const struct trace *t = dg->env->w.workers[rec->qp->worker].trace;
 	const uint32_t qpn = rec->qp->qpn;
 	struct story *s;
 
-	explain_forget(c, rec);
-	if (!rec->trace || t == NULL || c->stories >= STORIES_MAX)
+	explain_forget(dg, rec);
+	if (!rec->trace || t == NULL || dg->stories >= STORIES_MAX)
 		return;
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
@@ -56,26 +55,26 @@ explain_keep(struct control *c, struct qp_rec *rec, uint64_t trace_at, ns_t time
 	s->n = s->before;
 	story_go_on(s, t, qpn);
 	rec->story = s;
-	c->stories++;
+	dg->stories++;
 }
 
 void
-explain_forget(struct control *c, struct qp_rec *rec)
+explain_forget(struct diagnose *dg, struct qp_rec *rec)
 {
 	if (rec->story == NULL)
 		return;
 	free(rec->story);
 	rec->story = NULL;
-	c->stories--;
+	dg->stories--;
 }
 
 void
-story_set(struct control *c, json_t *o, const struct story *s, uint32_t worker)
+story_set(struct diagnose *dg, json_t *o, const struct story *s, uint32_t worker)
 {
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; s != NULL && i < s->n && list != NULL; i++)
-		list = conf_json_append(list, rpc_trace_entry(c, &s->e[i], worker));
+		list = conf_json_append(list, explain_trace_entry(dg, &s->e[i], worker));
 	json_object_set_new(o, "before", json_integer(s != NULL ? (json_int_t)s->before : 0));
 	json_object_set_new(o, "trace", list);
 }
@@ -119,9 +118,7 @@ peer_json(const struct failure *f)
 
 	inet_ntop(path->ipv6 ? AF_INET6 : AF_INET, path->dst_ip, ip, sizeof(ip));
 	return json_pack("{s:s, s:o, s:i}", "ip", ip, "mac",
-		f->resolved ? conf_json_mac(m)
-					: json_null(),
-		"qp_num", (int)f->peer_qpn);
+		f->resolved ? conf_json_mac(m) : json_null(), "qp_num", (int)f->peer_qpn);
 }
 
 static json_t *
@@ -161,12 +158,12 @@ failure_set_reports(json_t *o, const struct qp_error *e)
 			? json_string(verbs_wc_status_name(e->wc_status))
 			: json_null());
 	json_object_set_new(o, "event",
-		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(events_name(e->event))
+		(e->flags & QP_ERROR_EVENT) != 0 ? json_string(verbs_event_name(e->event))
 						 : json_null());
 }
 
 json_t *
-failure_json(struct control *c, const struct failure *f)
+failure_json(struct diagnose *dg, const struct failure *f)
 {
 	const struct qp_error *e = &f->error;
 	const struct why_view view = { .time_ns = e->time_ns };
@@ -177,7 +174,7 @@ failure_json(struct control *c, const struct failure *f)
 	json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 	json_object_set_new(o, "text", json_string(qp_rule_text(e->rule)));
 	json_object_set_new(o, "side", json_string(told ? "requester" : "responder"));
-	wall_set(&c->env, o, e->time_ns);
+	wall_set(dg->env, o, e->time_ns);
 	json_object_set_new(o, "psn", json_integer(e->psn));
 	json_object_set_new(o, "packet", packet_json(e));
 	json_object_set_new(o, "peer", peer_json(f));
@@ -186,7 +183,7 @@ failure_json(struct control *c, const struct failure *f)
 		told && e->syndrome != 0 ? syndrome_text(e->syndrome) : json_null());
 	json_object_set_new(o, "answer", answer_json(e));
 	failure_set_reports(o, e);
-	json_object_set_new(o, "memory", why_memory(c, &view, &f->about.mem));
+	json_object_set_new(o, "memory", why_memory(dg, &view, &f->about.mem));
 	json_object_set_new(o, "request", why_request(&f->about));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(
@@ -212,11 +209,11 @@ failure_of(const struct qp_rec *rec, const struct qp_error *e)
 }
 
 void
-failure_text(struct control *c, const struct failure *f, char *text, size_t room)
+failure_text(struct diagnose *dg, const struct failure *f, char *text, size_t room)
 {
 	const struct qp_error *e = &f->error;
 	const struct why_view view = { .time_ns = e->time_ns };
-	json_t *why = why_text(c, &view, &f->about.mem);
+	json_t *why = why_text(dg, &view, &f->about.mem);
 	size_t len;
 
 	if (e->rule == 0 && f->reported != 0)
@@ -234,20 +231,20 @@ failure_text(struct control *c, const struct failure *f, char *text, size_t room
 }
 
 json_t *
-failure_summary(struct control *c, const struct failure *f)
+failure_summary(struct diagnose *dg, const struct failure *f)
 {
 	char text[FAILURE_TEXT];
 
-	failure_text(c, f, text, sizeof(text));
+	failure_text(dg, f, text, sizeof(text));
 	return json_string(text);
 }
 
 /* Of the QP, whether it has failed or not. */
 static json_t *
-summary(struct control *c, const struct failure *f, const struct qp_snapshot *s)
+summary(struct diagnose *dg, const struct failure *f, const struct qp_snapshot *s)
 {
 	if (f->error.time_ns != 0)
-		return failure_summary(c, f);
+		return failure_summary(dg, f);
 	return s->state == QPS_ERR ? json_string("no error since RESET: qp_modify moved the QP "
 						 "to ERR")
 				   : json_string("no error since RESET");
@@ -255,7 +252,7 @@ summary(struct control *c, const struct failure *f, const struct qp_snapshot *s)
 
 /* Where the QP is on its two paths, and what brought it there. */
 static json_t *
-path_json(struct control *c, const struct qp_snapshot *s)
+path_json(struct diagnose *dg, const struct qp_snapshot *s)
 {
 	json_t *last = json_null();
 
@@ -263,14 +260,14 @@ path_json(struct control *c, const struct qp_snapshot *s)
 		last = json_pack("{s:s, s:s}", "rule", qp_rule_id(s->migration_rule), "text",
 			qp_rule_text(s->migration_rule));
 	if (s->migrations != 0)
-		wall_set(&c->env, last, s->migration_ns);
+		wall_set(dg->env, last, s->migration_ns);
 	return json_pack("{s:s, s:I, s:o}", "path_mig_state",
 		verbs_mig_state_name((enum mig_state)s->attr.path_mig_state), "migrations",
 		(json_int_t)s->migrations, "last", last);
 }
 
 json_t *
-explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s)
 {
 	const struct failure f = failure_of(rec, &s->error);
 	const bool failed = s->error.time_ns != 0;
@@ -280,12 +277,12 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 		return NULL;
 	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
 	json_object_set_new(o, "qp_state", json_string(verbs_qp_state_name(s->state)));
-	json_object_set_new(o, "summary", explain_net_add(c, rec, s, summary(c, &f, s)));
-	json_object_set_new(o, "error", failed ? failure_json(c, &f) : json_null());
-	json_object_set_new(o, "waits", explain_waits(c, rec, s));
-	json_object_set_new(o, "network", explain_net_json(c, rec, s));
+	json_object_set_new(o, "summary", explain_net_add(dg, rec, s, summary(dg, &f, s)));
+	json_object_set_new(o, "error", failed ? failure_json(dg, &f) : json_null());
+	json_object_set_new(o, "waits", explain_waits(dg, rec, s));
+	json_object_set_new(o, "network", explain_net_json(dg, rec, s));
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
-		json_object_set_new(o, "path", path_json(c, s));
+		json_object_set_new(o, "path", path_json(dg, s));
 	json_object_set_new(o, "recorder", json_boolean(rec->trace));
 	json_object_set_new(o, "flushed",
 		json_integer((json_int_t)(s->stats.c[STAT_resp_cqe_flush_error] +
@@ -293,9 +290,9 @@ explain_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
 	if (failed) {
 		/* The worker may have gone on a little since: the answer, the completions. */
 		if (rec->story != NULL)
-			story_go_on(rec->story, c->env.w.workers[rec->qp->worker].trace,
+			story_go_on(rec->story, dg->env->w.workers[rec->qp->worker].trace,
 				rec->qp->qpn);
-		story_set(c, o, rec->story, rec->qp->worker);
+		story_set(dg, o, rec->story, rec->qp->worker);
 	}
 	return o;
 }

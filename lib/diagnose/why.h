@@ -16,7 +16,7 @@
 #include "qp_failure.h"
 
 struct owner;
-struct control;
+struct diagnose;
 
 /** Whose eyes, and when it happened. */
 struct why_view {
@@ -25,9 +25,9 @@ struct why_view {
 };
 
 /** "the range ends 1 byte behind the end of mr0"; JSON null: memory was not refused. */
-json_t *why_text(struct control *c, const struct why_view *v, const struct mem_refusal *m);
+json_t *why_text(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m);
 /** Numbers, the region, the one that was meant, the text; or JSON null. */
-json_t *why_memory(struct control *c, const struct why_view *v, const struct mem_refusal *m);
+json_t *why_memory(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m);
 /** The request that failed, or JSON null. */
 json_t *why_request(const struct qp_failure *f);
 /** "RDMA_WRITE" of ibv_wr_opcode; NULL: none. */

@@ -17,7 +17,7 @@
 
 #include "errbuf.h"
 
-struct control;
+struct diagnose;
 
 struct errlog_entry {
 	struct errbuf_record r;
@@ -36,13 +36,14 @@ struct errlog {
 };
 
 /** Opens the pcapng file, if one is configured. @return 0 or -errno. */
-int errlog_open(struct control *c);
-void errlog_close(struct control *c);
+int errlog_open(struct diagnose *dg);
+/** What is queued is lost, the file is complete. */
+void errlog_close(struct diagnose *dg);
 /** Moves records to the file and the queue. @return how many. */
-uint32_t errlog_poll(struct control *c);
+uint32_t errlog_poll(struct diagnose *dg);
 /** Oldest record, each once. @return false: none. */
-bool errlog_take(struct control *c, struct errlog_entry *out);
+bool errlog_take(struct diagnose *dg, struct errlog_entry *out);
 /** The newest of all that wait, at most `most`, oldest first; they stay. @return how many. */
-uint32_t errlog_look(struct control *c, struct errlog_entry *out, uint32_t most);
+uint32_t errlog_look(struct diagnose *dg, struct errlog_entry *out, uint32_t most);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "diagnose.h"
 #include "log.h"
 
 /* pcapng block types and options; the file is in this machine's byte order. */
@@ -38,10 +38,10 @@ put(struct errlog *l, const void *p, size_t n)
  * inside a block could not be read. After a failure the file is left as it is.
  */
 static void
-settle(struct control *c)
+settle(struct diagnose *dg)
 {
-	const char *path = c->env.w.conf->error_buffer.pcapng;
-	struct errlog *l = &c->errlog;
+	const char *path = dg->env->w.conf->error_buffer.pcapng;
+	struct errlog *l = &dg->errlog;
 
 	if (l->error == 0 && fflush(l->file) != 0)
 		l->error = errno;
@@ -144,12 +144,12 @@ comment_of(const struct errlog_entry *e, char *buf, size_t room)
 }
 
 static void
-put_packet(struct control *c, const struct errlog_entry *e)
+put_packet(struct diagnose *dg, const struct errlog_entry *e)
 {
-	struct errlog *l = &c->errlog;
+	struct errlog *l = &dg->errlog;
 	const uint32_t len =
 		e->r.header_len <= ERRBUF_HEADER_BYTES ? e->r.header_len : ERRBUF_HEADER_BYTES;
-	const int port = env_port_index(&c->env, e->r.port);
+	const int port = env_port_index(dg->env, e->r.port);
 	char text[COMMENT_MAX];
 	const uint16_t comment = comment_of(e, text, sizeof(text));
 	const uint32_t total = 32 + pad4(len) + 4 + pad4(comment) + 4;
@@ -211,10 +211,10 @@ why_not(int rc)
 }
 
 int
-errlog_open(struct control *c)
+errlog_open(struct diagnose *dg)
 {
-	const struct conf_error_buffer *conf = &c->env.w.conf->error_buffer;
-	struct errlog *l = &c->errlog;
+	const struct conf_error_buffer *conf = &dg->env->w.conf->error_buffer;
+	struct errlog *l = &dg->errlog;
 	int fd, rc;
 
 	if (conf->pcapng[0] == '\0')
@@ -235,19 +235,19 @@ errlog_open(struct control *c)
 		return rc;
 	}
 	put_section(l);
-	for (uint32_t p = 0; p < c->env.w.conf->n_ports; p++)
-		put_interface(l, c->env.w.conf->ports[p].name);
-	settle(c);
+	for (uint32_t p = 0; p < dg->env->w.conf->n_ports; p++)
+		put_interface(l, dg->env->w.conf->ports[p].name);
+	settle(dg);
 	return 0;
 }
 
 void
-errlog_close(struct control *c)
+errlog_close(struct diagnose *dg)
 {
-	struct errlog *l = &c->errlog;
+	struct errlog *l = &dg->errlog;
 
 	if (l->file != NULL) {
-		while (errlog_poll(c) > 0)
+		while (errlog_poll(dg) > 0)
 			continue;
 	}
 	if (l->file != NULL)
@@ -257,21 +257,21 @@ errlog_close(struct control *c)
 }
 
 uint32_t
-errlog_poll(struct control *c)
+errlog_poll(struct diagnose *dg)
 {
-	struct errlog *l = &c->errlog;
+	struct errlog *l = &dg->errlog;
 	struct errlog_entry e;
 	uint32_t n = 0;
 
 	if (l->file == NULL)
 		return 0;
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
-		struct errbuf *b = c->env.w.workers[w].errbuf;
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
+		struct errbuf *b = dg->env->w.workers[w].errbuf;
 
 		e.worker = (uint16_t)w;
 		for (uint32_t i = 0;
 			b != NULL && i < POLL_SHARE && trace_errbuf_take(b, &e.r, 1) == 1; i++) {
-			put_packet(c, &e);
+			put_packet(dg, &e);
 			if (l->n < l->room)
 				l->ring[(l->head + l->n++) % l->room] = e;
 			else
@@ -280,26 +280,26 @@ errlog_poll(struct control *c)
 		}
 	}
 	if (n > 0)
-		settle(c);
+		settle(dg);
 	return n;
 }
 
 bool
-errlog_take(struct control *c, struct errlog_entry *out)
+errlog_take(struct diagnose *dg, struct errlog_entry *out)
 {
-	struct errlog *l = &c->errlog;
+	struct errlog *l = &dg->errlog;
 
-	errlog_poll(c);
+	errlog_poll(dg);
 	if (l->n > 0) {
 		*out = l->ring[l->head];
 		l->head = (l->head + 1) % l->room;
 		l->n--;
 		return true;
 	}
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
 		out->worker = (uint16_t)w;
-		if (c->env.w.workers[w].errbuf != NULL &&
-			trace_errbuf_take(c->env.w.workers[w].errbuf, &out->r, 1) == 1)
+		if (dg->env->w.workers[w].errbuf != NULL &&
+			trace_errbuf_take(dg->env->w.workers[w].errbuf, &out->r, 1) == 1)
 			return true;
 	}
 	return false;
@@ -307,21 +307,21 @@ errlog_take(struct control *c, struct errlog_entry *out)
 
 /* The newest that is not in the picture yet, of the queue here and of the workers' buffers. */
 static bool
-look_back(const struct control *c, uint32_t *queued, uint32_t *waiting, struct errlog_entry *out)
+look_back(const struct diagnose *dg, uint32_t *queued, uint32_t *waiting, struct errlog_entry *out)
 {
-	const struct errlog *l = &c->errlog;
+	const struct errlog *l = &dg->errlog;
 	int best = -2; /* -1: the queue */
 
 	if (*queued > 0) {
 		*out = l->ring[(l->head + *queued - 1) % l->room];
 		best = -1;
 	}
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
 		struct errbuf_record r;
 
 		if (waiting[w] == 0)
 			continue;
-		trace_errbuf_look(c->env.w.workers[w].errbuf, waiting[w] - 1, &r);
+		trace_errbuf_look(dg->env->w.workers[w].errbuf, waiting[w] - 1, &r);
 		if (best == -2 || r.time_ns > out->r.time_ns) {
 			*out = (struct errlog_entry){ .r = r, .worker = (uint16_t)w };
 			best = (int)w;
@@ -335,17 +335,17 @@ look_back(const struct control *c, uint32_t *queued, uint32_t *waiting, struct e
 }
 
 uint32_t
-errlog_look(struct control *c, struct errlog_entry *out, uint32_t most)
+errlog_look(struct diagnose *dg, struct errlog_entry *out, uint32_t most)
 {
 	uint32_t waiting[ENV_MAX_WORKERS] = { 0 };
 	uint32_t queued, n = 0;
 
-	errlog_poll(c);
-	queued = c->errlog.n;
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++)
-		if (c->env.w.workers[w].errbuf != NULL)
-			waiting[w] = trace_errbuf_waiting(c->env.w.workers[w].errbuf);
-	while (n < most && look_back(c, &queued, waiting, &out[n]))
+	errlog_poll(dg);
+	queued = dg->errlog.n;
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++)
+		if (dg->env->w.workers[w].errbuf != NULL)
+			waiting[w] = trace_errbuf_waiting(dg->env->w.workers[w].errbuf);
+	while (n < most && look_back(dg, &queued, waiting, &out[n]))
 		n++;
 	for (uint32_t i = 0; i < n / 2; i++) {
 		const struct errlog_entry e = out[i];

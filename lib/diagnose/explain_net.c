@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "conf_json_value.h"
-#include "internal.h"
+#include "diagnose.h"
 
 struct text {
 	char *buf;
@@ -33,16 +33,16 @@ is_trouble(const struct neigh_link *link)
 }
 
 bool
-explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf, size_t room)
+explain_net_text(struct diagnose *dg, struct qp_rec *rec, uint64_t lost, char *buf, size_t room)
 {
 	const bool has_path = rec->port >= 0 && (rec->given & QP_ATTR_AV) != 0;
 	struct text t = { .buf = buf, .room = room };
 	char one[600], other[512];
 
 	buf[0] = '\0';
-	qp_alternate_sync(&c->admin, rec);
+	qp_alternate_sync(dg->admin, rec);
 	if ((is_trouble(&rec->link) || lost != 0) &&
-		neigh_text(&c->net, &rec->link, one, sizeof(one)))
+		neigh_text(dg->net, &rec->link, one, sizeof(one)))
 		add(&t, one);
 	if (lost != 0) {
 		snprintf(one, sizeof(one),
@@ -50,12 +50,12 @@ explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf
 			lost == 1 ? "" : "s");
 		add(&t, one);
 	}
-	if (has_path && link_text(&c->net, (uint16_t)rec->port,
+	if (has_path && link_text(dg->net, (uint16_t)rec->port,
 				conf_datagram_len(rec->attr.path_mtu, rec->attr.path.ipv6), one,
 				sizeof(one)))
 		add(&t, one);
 	if (rec->alt_loaded && is_trouble(&rec->alt_link) &&
-		neigh_text(&c->net, &rec->alt_link, other, sizeof(other))) {
+		neigh_text(dg->net, &rec->alt_link, other, sizeof(other))) {
 		snprintf(one, sizeof(one), "on the alternate path, %s", other);
 		add(&t, one);
 	}
@@ -63,19 +63,19 @@ explain_net_text(struct control *c, struct qp_rec *rec, uint64_t lost, char *buf
 }
 
 json_t *
-explain_net_json(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s)
+explain_net_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s)
 {
 	json_t *o = json_object();
 	char text[1024];
 
-	json_object_set_new(o, "neighbor", neigh_json(&c->net, &rec->link));
+	json_object_set_new(o, "neighbor", neigh_json(dg->net, &rec->link));
 	if (rec->alt_loaded)
-		json_object_set_new(o, "alt_neighbor", neigh_json(&c->net, &rec->alt_link));
+		json_object_set_new(o, "alt_neighbor", neigh_json(dg->net, &rec->alt_link));
 	json_object_set_new(
-		o, "link", rec->port >= 0 ? link_json(&c->net, (uint16_t)rec->port) : json_null());
+		o, "link", rec->port >= 0 ? link_json(dg->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
-		explain_net_text(c, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text))
+		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text))
 			? json_string(text)
 			: json_null());
 	return o;
@@ -93,13 +93,14 @@ may_be_the_cause(const struct qp_snapshot *s)
 }
 
 json_t *
-explain_net_add(struct control *c, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary)
+explain_net_add(
+	struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary)
 {
 	char text[1024];
 	json_t *longer;
 
 	if (!may_be_the_cause(s) ||
-		!explain_net_text(c, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text)))
+		!explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text)))
 		return summary;
 	longer = json_sprintf("%s; %s", json_string_value(summary), text);
 	json_decref(summary);

@@ -7,7 +7,7 @@
 
 #include "conf_json.h"
 #include "conf_json_value.h"
-#include "internal.h"
+#include "diagnose.h"
 #include "regions.h"
 
 /** A refusal with what is known of its regions, as its viewer may know it. */
@@ -21,10 +21,10 @@ struct known {
 };
 
 static void
-learn(struct control *c, const struct why_view *v, const struct mem_refusal *m, struct known *k)
+learn(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m, struct known *k)
 {
 	*k = (struct known){ .m = *m, .own = v->owner != NULL };
-	k->has_region = regions_of(&c->objects, v->owner, m, &k->region);
+	k->has_region = regions_of(dg->objects, v->owner, m, &k->region);
 	/* Another's region: to this viewer there is none. */
 	if (m->region && !k->has_region && v->owner != NULL) {
 		k->m.region = false;
@@ -37,7 +37,7 @@ learn(struct control *c, const struct why_view *v, const struct mem_refusal *m, 
 	case MEM_WHY_OTHER_PD:
 	case MEM_WHY_BELOW:
 	case MEM_WHY_BEYOND:
-		k->likeness = regions_meant(&c->objects, v->owner, m, v->time_ns, &k->meant);
+		k->likeness = regions_meant(dg->objects, v->owner, m, v->time_ns, &k->meant);
 		break;
 	default:
 		break;
@@ -176,7 +176,7 @@ put_list_room(FILE *f, const struct known *k)
 }
 
 static void
-put_reason(FILE *f, struct control *c, const struct known *k, ns_t when)
+put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 {
 	const struct mem_refusal *m = &k->m;
 
@@ -191,7 +191,7 @@ put_reason(FILE *f, struct control *c, const struct known *k, ns_t when)
 		fputs(" was revoked by a SEND with Invalidate, or as it was deregistered", f);
 		return;
 	case MEM_WHY_OTHER_PD:
-		put_pd(f, k, regions_pd_name(&c->objects, m->pd));
+		put_pd(f, k, regions_pd_name(dg->objects, m->pd));
 		return;
 	case MEM_WHY_BELOW:
 	case MEM_WHY_BEYOND:
@@ -246,7 +246,7 @@ put_meant(FILE *f, const struct known *k)
 }
 
 static json_t *
-text_of(struct control *c, const struct known *k, ns_t when)
+text_of(struct diagnose *dg, const struct known *k, ns_t when)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -258,7 +258,7 @@ text_of(struct control *c, const struct known *k, ns_t when)
 	if (k->m.by != MEM_BY_PEER && k->m.why != MEM_WHY_LIST_TOO_SHORT &&
 		k->m.why != MEM_WHY_LIST_TOO_LONG)
 		fprintf(f, "sg_list[%u] of %u: ", k->m.sge, k->m.sges);
-	put_reason(f, c, k, when);
+	put_reason(f, dg, k, when);
 	put_meant(f, k);
 	fclose(f);
 	v = json_string(text);
@@ -267,14 +267,14 @@ text_of(struct control *c, const struct known *k, ns_t when)
 }
 
 json_t *
-why_text(struct control *c, const struct why_view *v, const struct mem_refusal *m)
+why_text(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m)
 {
 	struct known k;
 
 	if (m->why == MEM_WHY_NONE)
 		return json_null();
-	learn(c, v, m, &k);
-	return text_of(c, &k, v->time_ns);
+	learn(dg, v, m, &k);
+	return text_of(dg, &k, v->time_ns);
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -314,11 +314,11 @@ meant_json(const struct known *k)
 }
 
 json_t *
-why_memory(struct control *c, const struct why_view *v, const struct mem_refusal *m)
+why_memory(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m)
 {
-	static const char *const by[] = { [MEM_BY_PEER] = "packet",
-		[MEM_BY_SEND] = "send",
-		[MEM_BY_RECEIVE] = "receive" };
+	static const char *const by[] = {
+		[MEM_BY_PEER] = "packet", [MEM_BY_SEND] = "send", [MEM_BY_RECEIVE] = "receive"
+	};
 	const bool list = m->by != MEM_BY_PEER;
 	const bool range = list || m->need != 0; /* a key to be revoked has none */
 	struct known k;
@@ -326,13 +326,12 @@ why_memory(struct control *c, const struct why_view *v, const struct mem_refusal
 
 	if (m->why == MEM_WHY_NONE)
 		return json_null();
-	learn(c, v, m, &k);
+	learn(dg, v, m, &k);
 	o = json_object();
 	json_object_set_new(o, "why", json_string(mem_why_name((enum mem_why)k.m.why)));
-	json_object_set_new(o, "text", text_of(c, &k, v->time_ns));
+	json_object_set_new(o, "text", text_of(dg, &k, v->time_ns));
 	json_object_set_new(o, "by", json_string(m->by < ARRAY_LEN(by) ? by[m->by] : "?"));
-	json_object_set_new(
-		o, list ? "addr" : "va", range ? conf_json_hex(m->va) : json_null());
+	json_object_set_new(o, list ? "addr" : "va", range ? conf_json_hex(m->va) : json_null());
 	json_object_set_new(o, "length", range ? json_integer(m->length) : json_null());
 	json_object_set_new(o, list ? "lkey" : "rkey", conf_json_hex(m->key));
 	json_object_set_new(o, "sge", list ? json_integer(m->sge) : json_null());
@@ -340,9 +339,8 @@ why_memory(struct control *c, const struct why_view *v, const struct mem_refusal
 	json_object_set_new(o, "needs", access_json(m->need));
 	json_object_set_new(o, "excess", conf_json_u64(mem_refusal_excess(&k.m)));
 	if (!k.own)
-		json_object_set_new(o, "pd", json_string(regions_pd_name(&c->objects, m->pd)));
-	json_object_set_new(
-		o, "region", k.has_region ? region_json(&k, &k.region) : json_null());
+		json_object_set_new(o, "pd", json_string(regions_pd_name(dg->objects, m->pd)));
+	json_object_set_new(o, "region", k.has_region ? region_json(&k, &k.region) : json_null());
 	json_object_set_new(o, "meant", meant_json(&k));
 	return o;
 }
@@ -365,8 +363,10 @@ why_request(const struct qp_failure *f)
 	o = json_object();
 	json_object_set_new(o, "queue", json_string(send ? "send" : "receive"));
 	json_object_set_new(o, "wr_id", f->fed ? json_null() : conf_json_u64(f->wr_id));
-	json_object_set_new(
-		o, "opcode", json_string(opcode != NULL ? opcode : send ? "?" : "RECV"));
+	json_object_set_new(o, "opcode",
+		json_string(opcode != NULL ? opcode
+			    : send         ? "?"
+					   : "RECV"));
 	json_object_set_new(o, "length", json_integer(f->length));
 	if (f->remote_addr != 0 || f->rkey != 0) {
 		json_object_set_new(o, "remote_addr", conf_json_hex(f->remote_addr));

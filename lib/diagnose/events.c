@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "conf_json_value.h"
-#include "internal.h"
+#include "diagnose.h"
 #include "log.h"
-#include "rpc.h"
+#include "wall.h"
 #include "why.h"
 
 const char *
@@ -23,7 +23,7 @@ events_name(uint8_t event)
 
 /* Who the event is about: {"qp_num": 17}, {"cq": "cq0"}, {"port": "p0"}. */
 static void
-set_object(struct control *c, json_t *o, const struct event *e)
+set_object(struct diagnose *dg, json_t *o, const struct event *e)
 {
 	const struct object_cq *cq;
 	const struct object_srq *srq;
@@ -33,15 +33,15 @@ set_object(struct control *c, json_t *o, const struct event *e)
 		json_object_set_new(o, "qp_num", json_integer(e->number));
 		break;
 	case OBJECT_CQ:
-		cq = object_cq_by_id(&c->objects, e->number);
+		cq = object_cq_by_id(dg->objects, e->number);
 		json_object_set_new(o, "cq", json_string(cq != NULL ? cq->n.name : ""));
 		break;
 	case OBJECT_SRQ:
-		srq = object_srq_by_id(&c->objects, e->number);
+		srq = object_srq_by_id(dg->objects, e->number);
 		json_object_set_new(o, "srq", json_string(srq != NULL ? srq->n.name : ""));
 		break;
 	case OBJECT_PORT:
-		json_object_set_new(o, "port", json_string(c->env.w.conf->ports[e->number].name));
+		json_object_set_new(o, "port", json_string(dg->env->w.conf->ports[e->number].name));
 		break;
 	case OBJECT_NONE:
 		break;
@@ -50,10 +50,10 @@ set_object(struct control *c, json_t *o, const struct event *e)
 
 /* "RESP-NAK-RAE-01: R_Key, range or access right refused: ..." */
 static json_t *
-rule_detail(struct control *c, const struct owner *viewer, const struct event *e)
+rule_detail(struct diagnose *dg, const struct owner *viewer, const struct event *e)
 {
 	const struct why_view view = { .owner = viewer, .time_ns = e->time_ns };
-	json_t *why = why_text(c, &view, &e->about.mem);
+	json_t *why = why_text(dg, &view, &e->about.mem);
 	const char *text = json_string_value(why);
 	char request[48] = "";
 	json_t *v;
@@ -68,12 +68,12 @@ rule_detail(struct control *c, const struct owner *viewer, const struct event *e
 }
 
 json_t *
-events_detail(struct control *c, const struct owner *viewer, const struct event *e)
+events_detail(struct diagnose *dg, const struct owner *viewer, const struct event *e)
 {
 	if (e->event == EVENT_OVERFLOW)
 		return json_sprintf("%" PRIu64 " events were lost: the queue was full", e->lost);
 	if (e->rule != 0)
-		return rule_detail(c, viewer, e);
+		return rule_detail(dg, viewer, e);
 	if (e->code != 0 && e->code != AEQ_QP_REPORT)
 		return json_string(ring_aeq_code_text(e->code));
 	switch (e->event) {
@@ -90,18 +90,18 @@ events_detail(struct control *c, const struct owner *viewer, const struct event 
 
 /* Only where there is something: most events are of something else. */
 static void
-set_about(struct control *c, json_t *o, const struct event *e)
+set_about(struct diagnose *dg, json_t *o, const struct event *e)
 {
 	const struct why_view view = { .time_ns = e->time_ns };
 
 	if (e->about.mem.why != MEM_WHY_NONE)
-		json_object_set_new(o, "memory", why_memory(c, &view, &e->about.mem));
+		json_object_set_new(o, "memory", why_memory(dg, &view, &e->about.mem));
 	if (e->about.work != QP_FAILED_NONE)
 		json_object_set_new(o, "request", why_request(&e->about));
 }
 
-static json_t *
-event_json(struct control *c, const struct event *e)
+json_t *
+events_json(struct diagnose *dg, const struct event *e)
 {
 	json_t *o = json_object();
 	const char *opcode = wire_opcodes[e->opcode].name;
@@ -109,30 +109,23 @@ event_json(struct control *c, const struct event *e)
 	if (o == NULL)
 		return NULL;
 	json_object_set_new(o, "event_type", json_string(events_name(e->event)));
-	set_object(c, o, e);
+	set_object(dg, o, e);
 	json_object_set_new(o, "source", json_string(e->source));
 	if (e->code != 0)
 		json_object_set_new(o, "code", json_integer(e->code));
 	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "psn", json_integer(e->psn));
-	wall_set(&c->env, o, e->time_ns);
-	json_object_set_new(o, "detail", events_detail(c, NULL, e));
+	wall_set(dg->env, o, e->time_ns);
+	json_object_set_new(o, "detail", events_detail(dg, NULL, e));
 	if (e->rule != 0) {
 		json_object_set_new(o, "rule", json_string(qp_rule_id(e->rule)));
 		json_object_set_new(o, "opcode", json_string(opcode != NULL ? opcode : ""));
 		json_object_set_new(o, "syndrome", json_integer(e->syndrome));
 	}
-	set_about(c, o, e);
+	set_about(dg, o, e);
 	if (e->event == EVENT_OVERFLOW)
 		json_object_set_new(o, "lost", conf_json_u64(e->lost));
 	return o;
-}
-
-/* To every client that follows. @return how many got it. */
-static uint32_t
-broadcast(struct control *c, const struct event *e)
-{
-	return c->server.followers != 0 ? rpc_notify(c, "async_event", event_json(c, e)) : 0;
 }
 
 static struct event *
@@ -143,14 +136,14 @@ event_at(struct events *q, uint32_t i)
 
 /* The last slot of the ring is for the entry that tells of the loss. */
 static void
-note_lost(struct control *c, uint64_t lost)
+note_lost(struct diagnose *dg, uint64_t lost)
 {
-	struct events *q = &c->events;
+	struct events *q = &dg->events;
 	struct event *last = q->n > 0 ? event_at(q, q->n - 1) : NULL;
 	struct event e = { .of = OBJECT_NONE,
 		.event = EVENT_OVERFLOW,
 		.source = "PORT",
-		.time_ns = c->env.now,
+		.time_ns = dg->env->now,
 		.lost = lost };
 
 	q->overflow += lost;
@@ -163,16 +156,15 @@ note_lost(struct control *c, uint64_t lost)
 }
 
 static void
-add(struct control *c, const struct event *e)
+add(struct diagnose *dg, const struct event *e)
 {
-	struct events *q = &c->events;
-	const uint32_t told = broadcast(c, e);
+	struct events *q = &dg->events;
+	const uint32_t told = dg->up.event(dg->up.ctx, e);
 
-	clients_event(c, e);
 	if (q->n < EVENTS_MAX - 1)
 		*event_at(q, q->n++) = *e;
 	else if (told == 0)
-		note_lost(c, 1);
+		note_lost(dg, 1);
 }
 
 /* ---- what workers say ---------------------------------------------------------------------- */
@@ -182,9 +174,9 @@ add(struct control *c, const struct event *e)
  * the one before is passed over.
  */
 static struct qp_rec *
-qp_of(struct control *c, uint32_t qpn, uint64_t context, uint16_t worker)
+qp_of(struct diagnose *dg, uint32_t qpn, uint64_t context, uint16_t worker)
 {
-	struct qp_rec *rec = qp_admin_find(&c->admin, qpn);
+	struct qp_rec *rec = qp_admin_find(dg->admin, qpn);
 
 	if (rec == NULL || !rec->attached || rec->qp->worker != worker ||
 		(context != 0 && context != (uintptr_t)rec->qp))
@@ -193,14 +185,14 @@ qp_of(struct control *c, uint32_t qpn, uint64_t context, uint16_t worker)
 }
 
 void
-events_fatal(struct control *c, const struct mbox_msg *m, uint16_t worker)
+events_fatal(struct diagnose *dg, const struct mbox_msg *m, uint16_t worker)
 {
-	struct qp_rec *rec = qp_of(c, m->ev.qpn, (uintptr_t)m->ev.object, worker);
+	struct qp_rec *rec = qp_of(dg, m->ev.qpn, (uintptr_t)m->ev.object, worker);
 
 	if (rec == NULL)
 		return;
-	explain_keep(c, rec, m->ev.trace_at, m->ev.time_ns);
-	post_mortem_add(c, rec, m);
+	explain_keep(dg, rec, m->ev.trace_at, m->ev.time_ns);
+	post_mortem_add(dg, rec, m);
 	if (m->ev.fatal == 0)
 		return;
 	rec->fatal = (struct qp_fatal){ .time_ns = m->ev.time_ns,
@@ -229,25 +221,24 @@ event_of(const struct ring_aeq_event *e, enum object_kind of)
 
 /* AEQ-08 */
 static void
-cq_operation(struct control *c, const struct ring_aeq_event *e)
+cq_operation(struct diagnose *dg, const struct ring_aeq_event *e)
 {
-	const struct object_cq *cq = object_cq_by_id(&c->objects, e->id);
+	const struct object_cq *cq = object_cq_by_id(dg->objects, e->id);
 	struct event out;
 
-	if (cq == NULL || cq->quiet ||
-		(e->context != 0 && e->context != (uintptr_t)&cq->q))
+	if (cq == NULL || cq->quiet || (e->context != 0 && e->context != (uintptr_t)&cq->q))
 		return;
 	out = event_of(e, OBJECT_CQ);
 	out.event = EVENT_CQ_ERR;
 	out.code = 0;
-	add(c, &out);
+	add(dg, &out);
 }
 
 /* SRQ-02, SRQ-04 */
 static void
-srq_report(struct control *c, const struct ring_aeq_event *e)
+srq_report(struct diagnose *dg, const struct ring_aeq_event *e)
 {
-	const struct object_srq *srq = object_srq_by_id(&c->objects, e->id);
+	const struct object_srq *srq = object_srq_by_id(dg->objects, e->id);
 	struct event out;
 
 	if (srq == NULL || (e->context != 0 && e->context != (uintptr_t)&srq->q) ||
@@ -255,7 +246,7 @@ srq_report(struct control *c, const struct ring_aeq_event *e)
 		return;
 	out = event_of(e, OBJECT_SRQ);
 	out.code = 0;
-	add(c, &out);
+	add(dg, &out);
 }
 
 /*
@@ -263,7 +254,7 @@ srq_report(struct control *c, const struct ring_aeq_event *e)
  * names takes the status. Where there is none, the event tells.
  */
 static void
-abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
+abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
 	const struct aeq_flush flush = ring_aeq_flush_of(e->code);
 	const struct ask_request q = { .worker = rec->qp->worker,
@@ -278,7 +269,7 @@ abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 
 	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, ring_aeq_code_text(e->code),
 		ring_aeq_source_name(e->source), flush.name);
-	rc = ask_and_answer(&c->env, &q, &done);
+	rc = ask_and_answer(dg->env, &q, &done);
 	if (rc == -EALREADY)
 		return; /* it was told of before */
 	if (rc != 0)
@@ -287,18 +278,18 @@ abnormal(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 	if (done.carried && rec->shared->knobs.ae_with_cqe == 0)
 		return;
 	out.event = flush.event;
-	add(c, &out);
+	add(dg, &out);
 }
 
 static void
-qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
+qp_event(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
 	const struct qp_failure *about = rec->qp->failure;
 	struct event out = event_of(e, OBJECT_QP);
 
 	if (about != NULL && e->rule != 0 && about->rule == e->rule)
 		out.about = *about;
-	qp_alternate_sync(&c->admin, rec);
+	qp_alternate_sync(dg->admin, rec);
 	rec->last_event = (struct event_last){ .time_ns = e->time_ns,
 		.code = e->code,
 		.wqe_index = (e->flags & AEQ_RQ) != 0 ? e->wqe_index : 0,
@@ -306,13 +297,13 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 		.event = e->event };
 	switch (ring_aeq_code_class(e->code)) {
 	case AEQ_CLASS_REPORT:
-		add(c, &out);
+		add(dg, &out);
 		break;
 	case AEQ_CLASS_ABNORMAL:
 		if (e->state == QPS_ERR)
-			add(c, &out); /* its worker has carried it out */
+			add(dg, &out); /* its worker has carried it out */
 		else
-			abnormal(c, rec, e);
+			abnormal(dg, rec, e);
 		break;
 	case AEQ_CLASS_INFO: /* AEQ-09 */
 		log_debug("QP %u: %s", rec->qp->qpn, ring_aeq_code_text(e->code));
@@ -324,88 +315,88 @@ qp_event(struct control *c, struct qp_rec *rec, const struct ring_aeq_event *e)
 }
 
 static void
-consume(struct control *c, const struct ring_aeq_event *e, uint16_t worker)
+consume(struct diagnose *dg, const struct ring_aeq_event *e, uint16_t worker)
 {
 	struct qp_rec *rec;
 
 	if (ring_aeq_code_class(e->code) == AEQ_CLASS_CQ_ERROR) {
-		cq_operation(c, e);
+		cq_operation(dg, e);
 		return;
 	}
 	if ((e->flags & AEQ_SRQ) != 0) {
-		srq_report(c, e);
+		srq_report(dg, e);
 		return;
 	}
 	if ((e->flags & AEQ_QP) == 0)
 		return; /* AEQ-07 */
 	if (ring_aeq_code_class(e->code) == AEQ_CLASS_SUSPEND) {
-		qp_quiet_end(&c->admin);
+		qp_quiet_end(dg->admin);
 		return;
 	}
-	rec = qp_of(c, e->id, e->context, worker);
+	rec = qp_of(dg, e->id, e->context, worker);
 	if (rec == NULL)
 		return;
 	qp_admin_hold(rec); /* AEQ-06 */
-	qp_event(c, rec, e);
-	qp_admin_put(&c->admin, rec);
+	qp_event(dg, rec, e);
+	qp_admin_put(dg->admin, rec);
 }
 
 uint32_t
-events_drain(struct control *c, uint16_t worker)
+events_drain(struct diagnose *dg, uint16_t worker)
 {
-	struct mbox *b = c->env.w.workers[worker].mbox;
+	struct mbox *b = dg->env->w.workers[worker].mbox;
 	struct ring_aeq_event e;
 
 	while (mbox_next_event(b, &e)) {
 		if (e.overflow)
-			events_check_lost(c);
-		consume(c, &e, worker);
+			events_check_lost(dg);
+		consume(dg, &e, worker);
 	}
 	return mbox_events_done(b);
 }
 
 void
-events_device(struct control *c, uint32_t port)
+events_device(struct diagnose *dg, uint32_t port)
 {
-	const struct event e = { .time_ns = c->env.now,
+	const struct event e = { .time_ns = dg->env->now,
 		.of = OBJECT_PORT,
 		.number = port,
 		.source = "PORT",
 		.event = EVENT_DEVICE_FATAL };
 
-	log_error("port %s: the device failed", c->env.w.conf->ports[port].name);
-	add(c, &e);
+	log_error("port %s: the device failed", dg->env->w.conf->ports[port].name);
+	add(dg, &e);
 }
 
 void
-events_port(struct control *c, uint32_t port, bool up)
+events_port(struct diagnose *dg, uint32_t port, bool up)
 {
-	const struct event e = { .time_ns = c->env.now,
+	const struct event e = { .time_ns = dg->env->now,
 		.of = OBJECT_PORT,
 		.number = port,
 		.source = "PORT",
 		.event = up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR };
 
-	log_info("port %s: link %s", c->env.w.conf->ports[port].name, up ? "up" : "down");
-	add(c, &e);
+	log_info("port %s: link %s", dg->env->w.conf->ports[port].name, up ? "up" : "down");
+	add(dg, &e);
 }
 
 void
-events_check_lost(struct control *c)
+events_check_lost(struct diagnose *dg)
 {
-	for (uint32_t w = 0; w < c->env.w.workers_n; w++) {
-		const uint64_t lost = mbox_events_lost(c->env.w.workers[w].mbox);
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
+		const uint64_t lost = mbox_events_lost(dg->env->w.workers[w].mbox);
 
-		if (lost != c->events.seen_lost[w])
-			note_lost(c, lost - c->events.seen_lost[w]);
-		c->events.seen_lost[w] = lost;
+		if (lost != dg->events.seen_lost[w])
+			note_lost(dg, lost - dg->events.seen_lost[w]);
+		dg->events.seen_lost[w] = lost;
 	}
 }
 
 void
-events_forget(struct control *c, enum object_kind of, uint32_t number)
+events_forget(struct diagnose *dg, enum object_kind of, uint32_t number)
 {
-	struct events *q = &c->events;
+	struct events *q = &dg->events;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < q->n; i++) {
@@ -418,14 +409,14 @@ events_forget(struct control *c, enum object_kind of, uint32_t number)
 }
 
 json_t *
-events_take(struct control *c)
+events_take(struct diagnose *dg)
 {
-	struct events *q = &c->events;
+	struct events *q = &dg->events;
 	json_t *o;
 
 	if (q->n == 0)
 		return NULL;
-	o = event_json(c, event_at(q, 0));
+	o = events_json(dg, event_at(q, 0));
 	if (o != NULL) {
 		q->head++;
 		q->n--;
@@ -434,13 +425,13 @@ events_take(struct control *c)
 }
 
 uint32_t
-events_waiting(const struct control *c)
+events_waiting(const struct diagnose *dg)
 {
-	return c->events.n;
+	return dg->events.n;
 }
 
 json_t *
-events_look(struct control *c, uint32_t i)
+events_look(struct diagnose *dg, uint32_t i)
 {
-	return event_json(c, event_at(&c->events, i));
+	return events_json(dg, event_at(&dg->events, i));
 }
