@@ -279,7 +279,7 @@ main(int argc, char **argv)
 	raise_files();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	/* The terminal is gone: a clean stop, unless whoever started us said that it may go. */
+	/* The terminal is gone: stop cleanly, unless the signal was ignored when we started. */
 	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_H
 #define RUNTIME_H
 /**
- * @file runtime.h  EAL's folder under /run/dpdk: nothing of ours is left there.
+ * @file runtime.h  EAL's folder under /run/dpdk: remove what EAL leaves there.
  *
  * EAL makes the folder and never removes it. A file of ours in it, locked as long as the process
  * lives, tells whose it is: what somebody else uses, or might, stays.

@@ -21,7 +21,7 @@ enum cpu_feature {
 /** Bits of cpu_feature. Before main() it is all that the machine has. */
 extern uint8_t cpu_features;
 
-/** Cost: one load. */
+/** May this feature be used? Cost: one load. */
 static inline bool
 cpu_has(enum cpu_feature f)
 {
@@ -29,9 +29,9 @@ cpu_has(enum cpu_feature f)
 }
 
 /**
- * What the machine has, as far as registers of so many bits go.
- * @param bits as --force-max-simd-bitwidth of DPDK: 512 and more all of it, 256 no AVX-512, 128 no
- *        AVX, less no vector instruction of ours.
+ * Use what the machine has, but no wider registers than this. Call before the workers start.
+ * @param bits as DPDK's --force-max-simd-bitwidth. 512 and more: everything; 256: no AVX-512; 128:
+ *        no AVX; less: no vector instructions.
  */
 void cpu_limit(uint32_t bits);
 

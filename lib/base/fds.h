@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 /**
- * First of all in main(): 0, 1 and 2 are open. Whoever closed one of them would have a socket or a
- * device there instead, and the next message written into it. To use it fails as before.
+ * Call it first in main(): it opens 0, 1 and 2 where they are closed. Otherwise the next socket or
+ * device would get one of these numbers, and messages would be written into it. What it opens
+ * cannot be used in the usual direction, so that the program still gets its errors.
  */
 static inline void
 fds_standard(void)
@@ -29,9 +30,9 @@ fds_standard(void)
 }
 
 /**
- * Keep the descriptors of a received message behind the `n` that stand in `fds`.
- * @param most  so many may stand there; those beyond are closed.
- * @return how many stand there now.
+ * Append the descriptors of a received message to the `n` in `fds`.
+ * @param most  room of `fds`; descriptors beyond it are closed.
+ * @return how many are in `fds` now.
  */
 static inline uint32_t
 fds_keep(struct msghdr *msg, int *fds, uint32_t n, uint32_t most)
@@ -55,7 +56,7 @@ fds_keep(struct msghdr *msg, int *fds, uint32_t n, uint32_t most)
 	return n;
 }
 
-/** @return the oldest of the `n` in `fds`, which is the caller's now; -1: there is none. */
+/** Take the oldest of the `n` in `fds`. @return the descriptor, now the caller's; -1: none. */
 static inline int
 fds_take(int *fds, uint32_t *n)
 {

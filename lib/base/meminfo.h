@@ -2,8 +2,8 @@
 #ifndef MEMINFO_H
 #define MEMINFO_H
 /**
- * @file meminfo.h  How much memory there is: who takes more is not refused by the kernel, but has
- *       it end other programs.
+ * @file meminfo.h  How much memory there is. The kernel does not refuse more than that: it kills
+ *       programs instead.
  *
  * Owner:   any thread.
  * Memory:  none.
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** Bytes of ordinary pages that can be had without starving the machine; SIZE_MAX: not known. */
+/** Bytes of ordinary pages that are available without starving others; SIZE_MAX: not known. */
 static inline size_t
 meminfo_available(void)
 {

@@ -31,7 +31,7 @@ struct crc_ops {
  */
 uint32_t icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t len);
 
-/** Is the ICRC that stands at p->icrc_off right? p->icrc_off must not be 0. */
+/** Is the ICRC at p->icrc_off right? p->icrc_off must not be 0. */
 bool icrc_verify(const struct crc_ops *ops, const struct wire_pkt *p);
 
 /**
@@ -88,7 +88,7 @@ icrc_final(uint32_t state)
 	return ~state;
 }
 
-/** The ICRC stands least-significant byte first (ICRC-01). */
+/** Store an ICRC: least significant byte first (ICRC-01). */
 static inline void
 icrc_store(uint8_t *p, uint32_t icrc)
 {

@@ -362,7 +362,7 @@ icrc_seal_wide(const struct icrc_frame *f, uint32_t n)
 				    f[i].len - WIRE_ICRC_LEN - f[i].l3_off));
 }
 
-/** No room for all of it in a loop over short packets. */
+/** What is not inlined into the loop over short packets: it would make the loop too large. */
 TARGET_WIDE static __attribute__((noinline)) __m512i
 parts_of_other(const struct wire_pkt *p, uint32_t *want)
 {
@@ -375,14 +375,14 @@ parts_of_other(const struct wire_pkt *p, uint32_t *want)
 	return a;
 }
 
-/** Blocks that a short packet has at the most. */
+/** The most blocks that a short packet can have. */
 static ALWAYS_INLINE uint32_t
 short_blocks(const struct wire_pkt *p)
 {
 	return (p->flags & PKT_IPV6) != 0 ? 3 : 2;
 }
 
-/** @param is_short it is likely of as few blocks as a short one has. */
+/** @param is_short the packet probably has no more blocks than a short one. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
 parts_of(const struct wire_pkt *p, uint32_t *want, bool is_short)
 {
@@ -432,7 +432,7 @@ verify(const struct wire_pkt *p, uint32_t n, bool is_short)
 TARGET_WIDE uint32_t
 icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
 {
-	/* What the first packet is, most others are. */
+	/* Most packets of a burst are as long as its first. */
 	if (n != 0 && (uint32_t)p->icrc_off <= p->l3_off + short_blocks(p) * BLOCK - DUMMY)
 		return verify(p, n, true);
 	return verify(p, n, false);

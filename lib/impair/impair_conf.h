@@ -4,7 +4,7 @@
 /**
  * @file impair_conf.h  What an impaired port does to which packets: plain structs, as from JSON.
  *
- * Owner:   whoever fills them in; the functions are pure.
+ * Owner:   the caller; the functions are pure.
  * Memory:  the caller's; impair_attach() and impair_set() copy.
  * Depends: base.
  *

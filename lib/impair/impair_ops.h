@@ -5,7 +5,7 @@
  * @file impair_ops.h  How the control lcore reaches a port's impairment, whatever does it.
  *
  * Owner:   control lcore.
- * Memory:  of whoever implements it; it outlives the control.
+ * Memory:  the implementer's; it outlives the control lcore's objects.
  * Depends: this module's configuration.
  *
  * drivers/net/impair does the work and app/rocelane the wiring: nothing below app/ includes a

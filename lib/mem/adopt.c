@@ -27,8 +27,8 @@ check(int fd, uint64_t offset, uint64_t len, struct stat *st)
 }
 
 /*
- * Every page now: one that cannot be had is refused here, and no worker waits for one later. Pages
- * that the client has not touched yet are counted as if none of the file were there.
+ * Allocate every page now: a failure is reported here, and no worker waits for a page later.
+ * Blocks of the file that are allocated already do not count against available memory.
  */
 static int
 populate(void *base, size_t len, const struct stat *st)

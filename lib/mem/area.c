@@ -38,7 +38,7 @@ bind_node(void *base, size_t len, int node)
 	return rc == 0 ? node : -1;
 }
 
-/* Every page now, with an error: a page that is missing later would be a SIGBUS on a worker. */
+/* Allocate every page now: a page that is missing later would be a SIGBUS on a worker. */
 static int
 populate(int fd, void *base, size_t len)
 {
@@ -72,7 +72,7 @@ create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int 
 		rc = -errno;
 		goto close_fd;
 	}
-	/* Whoever gets the descriptor can neither shrink it under us nor undo that. */
+	/* A client that gets the descriptor can neither shrink the file nor remove the seals. */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
 		rc = -errno;
 		goto close_fd;

@@ -44,7 +44,7 @@ int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags
 int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host);
 /** Unmap it and close its descriptor. Nothing is done to one that is all zero, or destroyed. */
 void mem_area_destroy(struct mem_area *a);
-/** What the system can still give; as good as no limit where it does not say. */
+/** Bytes that the system can still give; SIZE_MAX where it does not say. */
 size_t mem_available_bytes(void);
 
 /* ---- regions -------------------------------------------------------------------------------- */
@@ -92,8 +92,8 @@ struct mem_region *mem_table_find(const struct mem_table *t, uint32_t key);
 
 /**
  * Any lcore: may `pd` touch [va, va + len) through `key` with all of `access`?
- * Judged in the order key, PD, range, access. A length of 0 is judged too (`va` may then be the
- * region's end): a caller that must not check a zero-length request does not call.
+ * The order of the checks is key, PD, range, access. A length of 0 is checked too (`va` may then be
+ * the region's end): do not call it for a zero-length request whose key must not be checked.
  * @param host out: where `va` is; set on MEM_OK only.
  * Cost: hash, one table line, one region line.
  */

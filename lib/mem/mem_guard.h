@@ -9,20 +9,21 @@
  * Memory:  one static table: a signal handler has no argument of its own.
  * Depends: mem.h.
  *
- * Sealed memory keeps its size, but not every page of it can be had at any time: a hole that its
- * owner punches into a file of hugepages takes the page's reservation along, a swapped page may not
- * come back, a DIMM may fail. Such an access raises SIGBUS. The page is replaced by a private one
- * of zeros, the access goes on, and the area is marked, for the control lcore to end its client.
+ * Sealed memory keeps its size, but a page of it may be missing when it is used: its owner can
+ * punch a hole into a file of hugepages, which gives up the page's reservation, a swapped page may
+ * not come back, a DIMM may fail. Such an access raises SIGBUS. The page is replaced by a private
+ * one of zeros, the access goes on, and the area is marked, for the control lcore to end its
+ * client.
  */
 #include <stdbool.h>
 
 #include "mem.h"
 
-/** @return 0, or -ENOSPC: the table is full. Cost: a search of the table. */
+/** Guard this area from now on. @return 0, or -ENOSPC: table full. Cost: a search of the table. */
 int mem_guard_add(struct mem_area *a);
-/** Also of an area that was never added. */
+/** Guard it no longer. An area that was never added is left alone. */
 void mem_guard_remove(struct mem_area *a);
-/** From a handler of SIGBUS. @return false: the address is none of ours. */
+/** Call it from the handler of SIGBUS. @return false: the address is in no guarded area. */
 bool mem_guard_fault(void *address);
 /** How many accesses failed so far, all areas together. */
 unsigned int mem_guard_faults(void);

@@ -9,8 +9,8 @@
  * Depends: mem.h.
  * Spec:    RESP-NAK-RAE-01..05, REQ-CLS-B-01.
  *
- * The checks of mem.h say yes or no, and their good path stays as short as that. Whoever got a no
- * asks here why; a region that came or went in between is MEM_WHY_GONE.
+ * The checks of mem.h say only yes or no, which keeps their good path short. After a no, ask here
+ * for the reason. MEM_WHY_GONE: the region came or went in between.
  */
 #include "mem.h"
 
@@ -49,15 +49,15 @@ struct mem_refusal {
 _Static_assert(sizeof(struct mem_refusal) == 48, "travels with records of dropped packets");
 
 /**
- * Judge va, length, key, pd and need of `r` as mem_check() does, and fill in the region.
- * @return why; r->why is the caller's. Cost: a look into the key table.
+ * Check va, length, key, pd and need of `r` as mem_check() does, and fill in the region.
+ * @return the reason; r->why is left to the caller. Cost: a look into the key table.
  */
 enum mem_why mem_refusal_look(const struct mem_table *t, struct mem_refusal *r);
-/** The same for r->key and r->pd as mem_check_invalidate() judges them. */
+/** The same for r->key and r->pd as mem_check_invalidate() checks them. */
 enum mem_why mem_refusal_look_invalidate(const struct mem_table *t, struct mem_refusal *r);
 /**
- * First entry of a list that is refused, with r->pd, r->need and r->by: all of `r` but those.
- * GONE: none is.
+ * Find the first entry of a list that is refused. The caller sets r->pd, r->need and r->by; all
+ * other fields are filled in. r->why is MEM_WHY_GONE if no entry is refused any more.
  */
 void mem_refusal_of_list(
 	const struct mem_table *t, const struct ring_sge *sge, uint32_t n, struct mem_refusal *r);

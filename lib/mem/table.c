@@ -139,7 +139,7 @@ mem_table_add(struct mem_table *t, struct mem_region *r)
 	return 0;
 }
 
-/* Everything written so far is there for whoever sees the new count; then slots may change. */
+/* A reader that sees the new count sees everything written before it; then slots may change. */
 static void
 count_move(struct mem_table *t)
 {

@@ -163,8 +163,9 @@ void *ring_produce_slot(struct ring *r, uint32_t limit);
 /** Producer: publish the slot given by ring_produce_slot (release). */
 void ring_produce_commit(struct ring *r);
 /**
- * Producer: fill a slot with a receive. Of a shared queue's slot somebody may be copying what was
- * there before, in vain (ring_srq.h): hence word by word. @param sge n entries of struct ring_sge.
+ * Producer: fill a slot with a receive. A worker may be copying the old entry of a shared queue's
+ * slot at the same time (it then throws its copy away, ring_srq.h): hence word by word.
+ * @param sge n entries of struct ring_sge.
  */
 static inline void
 ring_recv_fill(struct ring_recv_wqe *wqe, uint64_t wr_id, const void *sge, uint32_t n)
@@ -224,7 +225,7 @@ ring_consume_done(struct ring *r, uint32_t n)
 	r->cons += n;
 	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
 }
-/** Consumer: does the producer's index say what cannot be? */
+/** Consumer: is the producer's index one that no honest producer can have? */
 bool ring_is_corrupt(const struct ring *r);
 
 /** Private view of a completion ring (many producers, one consumer). */
@@ -285,14 +286,14 @@ ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
 	return ring_cq_at(q, prod);
 }
 
-/** What `seq` says once the entry with this index is there: never what the turn before left. */
+/** The value of `seq` once the entry with this index is there. The turn before left another. */
 static inline uint32_t
 ring_cq_seq(const struct ring_cq *q, uint32_t index)
 {
 	return (index >> __builtin_popcount(q->mask)) + 1;
 }
 
-/** The completion at this place is whole: the consumer may take it. */
+/** Publish a completion that is complete: the consumer may take it. */
 static inline void
 ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
 {
@@ -311,8 +312,9 @@ enum ring_cq_level { RING_CQ_QUIET, RING_CQ_SOLICITED, RING_CQ_NEXT };
  */
 void ring_cq_arm(struct ring_cq *q, enum ring_cq_level level);
 /**
- * Adding side, whoever watches: is an event due by this arm word? Nothing in it is believed beyond
- * that. @param solicited `tail` behind the last completion that was solicited or an error.
+ * Adding side, any lcore: is an event due by this arm word? The client may have written anything
+ * into it: that can only cause or delay its own events. @param solicited `tail` behind the last
+ * completion that was solicited or an error.
  */
 bool ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited);
 

@@ -106,7 +106,7 @@ ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
 	out->source = (uint8_t)(word >> 52 & 0xf);
 	out->overflow = (word & OVERFLOW) != 0;
 	out->flags = ring_aeq_source_flags(out->source);
-	/* AEQ-04: these codes know better than the source whose event it is. */
+	/* AEQ-04: for these codes the code, not the source, says whose event it is. */
 	row = code_find(out->code);
 	if (row == NULL || row->object == OBJECT_SOURCE)
 		return;
@@ -152,7 +152,7 @@ phase_of(const struct ring_aeq *q)
 	return (q->index & (q->mask + 1)) == 0;
 }
 
-/** AEQ-04, as ring_aeq_decode() does it, for whoever is in a hurry. */
+/** The part of ring_aeq_decode() that a push needs (AEQ-04), as a switch: it is faster. */
 static bool
 is_cq(const struct ring_aeq_event *e)
 {

@@ -2,7 +2,7 @@
 #ifndef RING_AEQ_H
 #define RING_AEQ_H
 /**
- * @file ring_aeq.h  Asynchronous event queue: what a worker has to tell, in order.
+ * @file ring_aeq.h  Asynchronous event queue: what a worker reports to the control lcore, in order.
  *
  * Owner:   one producer (a worker), one consumer (the control lcore); a queue for each worker.
  * Memory:  the caller's, ring_aeq_size() bytes, zeroed.

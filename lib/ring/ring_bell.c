@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 
-/* A slot that is not free is one that a consumer is about to free: never so with honest sides. */
+/* Between honest sides a slot is always free: these bound the wait for a consumer that is not. */
 #define PUT_SPINS  1000
 #define PUT_YIELDS 100000
 

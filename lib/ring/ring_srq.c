@@ -23,9 +23,9 @@ sge_at(const struct ring_sge *sge)
 }
 
 /**
- * Head, entries behind it, and where they are. What is said of an older head than the one returned
- * is not believed: each repetition means that another worker took an entry.
- * @return entries posted, or UINT32_MAX: the indices cannot be.
+ * Read the head, where the entries are, and how many there are. If the head has moved meanwhile,
+ * another worker took an entry, and everything is read again.
+ * @return entries posted, or UINT32_MAX: the indices are impossible.
  */
 static uint32_t
 look(struct ring_srq *q, uint32_t *head, const struct ring_srq_view **view)
@@ -46,8 +46,8 @@ look(struct ring_srq *q, uint32_t *head, const struct ring_srq_view **view)
 }
 
 /**
- * Tell the producer where the head is. Whoever writes looks at the head again afterwards, so that
- * the last one to write has written the newest.
+ * Tell the producer where the head is. Each writer looks at the head again afterwards: so the last
+ * write is the newest head.
  */
 static void
 publish(struct ring_srq *q)

@@ -35,8 +35,8 @@ void ring_srq_attach(struct ring_srq *q, void *mem, uint32_t entries, uint32_t s
 void ring_srq_producer(const struct ring_srq *q, struct ring *out);
 /**
  * Producer: go on in memory for `entries` (no fewer than before). Nothing is lost, and consumers
- * need not stop; the old memory is theirs until each of them has left the burst it is in, and so
- * long this must not be called again.
+ * need not stop. The old memory must stay until each consumer has left the burst that it is in;
+ * do not call this again before.
  */
 void ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries);
 
@@ -49,11 +49,11 @@ int ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *o
 /** Any worker: take the entry that was copied. @return false: another worker has it. */
 bool ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy);
 /**
- * Anybody but the producer: nothing is taken any more, and the producer may know (ring.h, `dead`).
- * To be called again after a move.
+ * Anybody but the producer: nothing is taken any more; ring.h's `dead` tells the producer. Call it
+ * again after a move.
  */
 void ring_srq_fail(struct ring_srq *q);
-/** Anybody: entries posted and not taken; 0 where the indices cannot be. */
+/** Anybody: entries posted and not taken; 0 where the indices are impossible. */
 uint32_t ring_srq_count(struct ring_srq *q);
 /** Slot of an entry, 0 .. entries - 1. */
 uint32_t ring_srq_slot(const struct ring_srq *q, const struct ring_recv_copy *copy);

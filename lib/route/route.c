@@ -165,7 +165,7 @@ route_find(const struct route_table *t, const struct route_addr *dest)
 	return NULL;
 }
 
-/** Behind those that are as long: their order does not matter, as no two of them overlap. */
+/** Insert it after those with as long a prefix: no two of them overlap, so any order is right. */
 static enum route_fault
 insert(struct route_table *t, const struct route *r)
 {
@@ -203,7 +203,7 @@ route_connect(struct route_table *t, const struct route_addr *own, uint8_t bits)
 	return insert(t, &r);
 }
 
-/** A subnet's first and last address, where it has others. */
+/** Is it a subnet's first or (IPv4) last address? One of two addresses has none. */
 static bool
 is_edge(const struct route_prefix *net, const struct route_addr *a)
 {

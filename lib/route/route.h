@@ -65,9 +65,9 @@ enum route_fault {
 	ROUTE_FAULTS
 };
 
-/** Is it the next hop that is at fault? Otherwise it is the destination. */
+/** Is the next hop wrong? Otherwise the destination is. */
 bool route_fault_is_via(enum route_fault f);
-/** What is wrong, and what is allowed: to be read behind the value. */
+/** What is wrong and what is allowed, as the end of a sentence that begins with the value. */
 const char *route_fault_text(enum route_fault f);
 
 /**
@@ -81,14 +81,14 @@ const char *route_prefix_text(const struct route_prefix *p, char *buf);
 const char *route_addr_text(const struct route_addr *a, char *buf);
 /** Is the address one of the prefix? */
 bool route_prefix_holds(const struct route_prefix *p, const struct route_addr *a);
-/** Is everything? "0.0.0.0/0", "::/0". */
+/** Does the route match every address? "0.0.0.0/0", "::/0". */
 static inline bool
 route_is_default(const struct route *r)
 {
 	return r->to.bits == 0;
 }
 
-/** The port has this address in a subnet of so many bits. */
+/** Add the subnet of a port's own address. @param bits of its prefix, at most 32 or 128. */
 enum route_fault route_connect(struct route_table *t, const struct route_addr *own, uint8_t bits);
 /**
  * A route by a next hop. One to the same prefix by another next hop is replaced.
@@ -99,7 +99,7 @@ enum route_fault route_add(struct route_table *t, const struct route *r, struct 
 /** @param via the next hop that it must have, or NULL. Nothing changes on a fault. */
 enum route_fault route_del(
 	struct route_table *t, const struct route_prefix *to, const struct route_addr *via);
-/** The most specific route to an address, or NULL. Good until the table changes. */
+/** The most specific route to an address, or NULL. Valid until the table changes. */
 const struct route *route_find(const struct route_table *t, const struct route_addr *dest);
 /** Give the memory back; the table is empty then, and may be used again. */
 void route_fini(struct route_table *t);

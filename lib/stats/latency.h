@@ -41,7 +41,7 @@ latency_bucket(uint64_t ns)
 /** The longest time of a bucket. */
 uint64_t latency_upper(uint32_t bucket);
 
-/** Cost: one increment. */
+/** Add a time, in ns. Cost: one increment. */
 static inline void
 latency_add(struct latency *l, uint64_t ns)
 {

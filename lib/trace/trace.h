@@ -75,7 +75,7 @@ trace_put(struct trace *t, const struct trace_entry *e)
 	struct trace_entry *slot;
 
 	ASSERT(e->kind < TRACE_KIND_MAX);
-	/* Whoever sees a part of this entry also sees an index that says so. */
+	/* A reader that sees part of this entry also sees an index that says so. */
 	atomic_thread_fence(memory_order_release);
 	/* Field by field: a copy as a whole would read wide what was just written narrow. */
 	slot = &t->e[h & t->mask];

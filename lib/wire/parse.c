@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a frame to a wire_pkt. wire_plain.h reads untagged IPv4 packets without a fault. Of all
- * others the faults are told apart, as bits; which one a packet is charged to is
- * wire_fault_winner()'s matter.
+ * From a frame to a wire_pkt. wire_plain.h reads untagged IPv4 packets without a fault. All others
+ * are read here, and every fault becomes a bit; wire_fault_winner() says which one is charged.
  *
- * The UDP checksum is not looked at here (WIRE-15): the ICRC covers everything that it covers and
- * is verified always. Who wants it verified all the same asks stage 2 (rx.udp_checksum).
+ * The UDP checksum is not checked here (WIRE-15): the ICRC is always verified, and covers
+ * everything that it covers. Stage 2 checks it for users who ask for that (rx.udp_checksum).
  */
 #include "parse_bth.h"
 #include "invariant.h"
@@ -89,8 +88,8 @@ ipv4_field_faults(const struct wire_port *port, const uint8_t *h, uint32_t room,
 }
 
 /**
- * Every fault of an IPv4 packet below the BTH. Packets of a flood are wrong all in the same way:
- * branches cost less than a bit made of each condition.
+ * Every fault of an IPv4 packet below the BTH. All packets of a flood are wrong in the same way, so
+ * branches are predicted, and cost less than making a bit of each condition.
  */
 static ALWAYS_INLINE fault_mask_t
 ipv4_faults(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,

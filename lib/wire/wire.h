@@ -125,7 +125,7 @@ enum wire_fault {
 };
 
 #define FAULT_BIT(f) (UINT64_C(1) << (f))
-/** Nothing that a queue pair finds comes before these: the charge is the same whatever it says. */
+/** These are charged before any fault that a queue pair finds: no QP has to be looked up. */
 #define FIRST_FAULTS (FAULT_BIT(FAULT_FCS) | FAULT_BIT(FAULT_ICRC) | FAULT_BIT(FAULT_DST_MAC))
 
 struct wire_fault_info {

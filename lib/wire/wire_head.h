@@ -9,8 +9,8 @@
  * Depends: wire_build.h.
  * Spec:    WIRE-13, WIRE-14, WIRE-16; what wire_template_write() makes.
  *
- * Such packets differ in their PSN and AckReq, and seldom in opcode and length: the rest stays in
- * words that are patched when they do.
+ * Such packets differ in PSN and AckReq, and sometimes in opcode and length. All other bytes are
+ * kept in words, which are patched when opcode or length change.
  */
 #include <string.h>
 
@@ -26,14 +26,14 @@ struct wire_head {
 	uint32_t what; /* of the newest packet, see wire_head_what() */
 };
 
-/** The headers of this template; it has len WIRE_HEAD_LEN and is not ipv6. */
+/** Begin with a template whose len is WIRE_HEAD_LEN and that is not ipv6. */
 static inline void
 wire_head_init(struct wire_head *h)
 {
 	h->what = UINT32_MAX; /* no packet: the low bits of its byte 1 are the pad's and zeros */
 }
 
-/** All that may differ beside PSN and AckReq. */
+/** What may differ between packets besides PSN and AckReq, as one number. */
 static ALWAYS_INLINE uint32_t
 wire_head_what(uint8_t opcode, uint8_t bth_flags, uint8_t pad, uint16_t after_bth)
 {
@@ -41,7 +41,7 @@ wire_head_what(uint8_t opcode, uint8_t bth_flags, uint8_t pad, uint16_t after_bt
 	       (uint32_t)after_bth << 16;
 }
 
-/** Another opcode, length or flag than that of the packet before. */
+/** Patch the words for another opcode, length or flags than those of the packet before. */
 static inline void
 wire_head_patch(struct wire_head *h, const struct wire_template *t, uint32_t what)
 {

@@ -9,8 +9,8 @@
  * Depends: wire_wide.h.
  * Spec:    RX-SYN-00, -03, -05, -06, -08, -09, -13, -14; WIRE-01.
  *
- * A tag, and faults that leave the BTH and the end of the packet where they are. Whoever floods a
- * port sends such packets, and they are to cost less than good ones.
+ * Packets with a VLAN tag, and packets with faults that leave the BTH and the end of the packet
+ * where they are. A flood consists of such packets: they should cost less than good ones.
  */
 #include "wire_wide.h"
 
@@ -33,7 +33,7 @@ enum {
 	WIRE_NEAR_ECN = BIT32(11),
 };
 
-/** Flags and fragment offset, which are not what RoCE senders send. */
+/** Faults of flags and fragment offset that differ from what RoCE senders send. */
 static inline fault_mask_t
 wire_near_frag(const struct wire_port *us, uint32_t frag)
 {
@@ -46,7 +46,7 @@ wire_near_frag(const struct wire_port *us, uint32_t frag)
 	return f;
 }
 
-/** A frame that is read, from where its headers stand. */
+/** The frame that is read, and where its headers begin. */
 struct wire_near {
 	const uint8_t *frame;
 	const uint8_t *l2; /* as far before the IP header as the frame would be without a tag */
@@ -54,7 +54,7 @@ struct wire_near {
 	uint32_t tag; /* bytes */
 };
 
-/** A QP number that no QP has. */
+/** The fault of a QP number that no QP can have: 0, 1, 0xffffff. */
 static ALWAYS_INLINE fault_mask_t
 wire_near_qpn(const uint8_t *at)
 {
@@ -63,14 +63,14 @@ wire_near_qpn(const uint8_t *at)
 	return UNLIKELY(qpn - 2 > PSN_MASK - 3) ? FAULT_BIT(FAULT_DST_QP) : 0;
 }
 
-/** FECN and BECN of what was read. */
+/** Set the flags for FECN and BECN. */
 static ALWAYS_INLINE void
 wire_near_ecn(uint8_t ecn, struct wire_pkt *out)
 {
 	out->flags |= (ecn >> 4 & PKT_FECN) | (ecn >> 2 & PKT_BECN);
 }
 
-/** The header's words: behind the IP header all is further by `more`, and all is by the tag. */
+/** Store the words of a wire_pkt: offsets are larger by the tag, those after IP by `more` too. */
 TARGET_WIRE_WIDE static ALWAYS_INLINE void
 wire_near_store(const struct wire_near *n, __m256i words, uint32_t more, uint32_t flags,
 	struct wire_pkt *out)
@@ -85,7 +85,7 @@ wire_near_store(const struct wire_near *n, __m256i words, uint32_t more, uint32_
 	out->frame_len = (uint16_t)n->len;
 }
 
-/** Faults of an IPv4 packet by the words that are not what the port wants; what is read of them. */
+/** Faults of an IPv4 packet, from the words that are not as the port wants them. */
 static ALWAYS_INLINE fault_mask_t
 wire_near_wrong(
 	const struct wire_port *us, const struct wire_near *n, uint32_t wrong, struct wire_pkt *out)
@@ -112,7 +112,7 @@ wire_near_wrong(
 	return f;
 }
 
-/** Is this what the port wants in the words that tell where everything else stands? */
+/** Are the words as the port wants them that say where everything else is? */
 static ALWAYS_INLINE bool
 wire_near_is_ipv4(const struct wire_port *us, const uint8_t *at, uint32_t wrong)
 {

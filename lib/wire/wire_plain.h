@@ -83,9 +83,8 @@ wire_is_plain_len(uint32_t len)
 }
 
 /**
- * Is it untagged IPv4 for this port without options, and UDP to the RoCE port? A packet without DF
- * is looked at more closely, whatever the knob says, since RoCE senders set it; so is one with a
- * UDP checksum, which they leave out.
+ * Is it untagged IPv4 without options for this port, and UDP to the RoCE port? RoCE senders set DF
+ * and leave out the UDP checksum: other packets go to wire_parse_any(), whatever the knobs say.
  */
 static ALWAYS_INLINE bool
 wire_match(const struct wire_port *us, const uint8_t *frame)
@@ -103,9 +102,9 @@ wire_match(const struct wire_port *us, const uint8_t *frame)
 }
 
 /**
- * The rest of a packet that matched: checksum, lengths, BTH. What is known is stored at once, so
- * that little has to be kept.
- * @return false: nothing is known of the packet; ask wire_parse_any(). With true it has no fault.
+ * Read the rest of a packet that matched: checksum, lengths, BTH. Values are stored as soon as they
+ * are known: few have to be kept in registers.
+ * @return true: the packet has no fault. False: `out` is not valid; ask wire_parse_any().
  */
 static ALWAYS_INLINE bool
 wire_read_plain(const uint8_t *frame, uint32_t len, struct wire_pkt *out)

@@ -12,14 +12,14 @@
 #include "cpu.h"
 #include "wire_plain.h"
 
-/** What an untagged IPv4 packet for a port begins with, of the bits that wire_front_mask has. */
+/** First bytes of an untagged IPv4 packet for a port; the bits of wire_front_mask count. */
 struct wire_front {
 	uint8_t want[64] CACHE_ALIGNED;
 };
 
 extern const uint8_t wire_front_mask[64];
 
-/** Of a port without IPv4 it wants what no frame has. */
+/** Fill it in. For a port without IPv4 no frame matches. Before the workers start. */
 void wire_front_init(struct wire_front *f, const struct wire_port *us);
 
 /** What an opcode adds to the lengths of a plain packet: a part of a wire_pkt. */
@@ -94,7 +94,7 @@ wire_words(__m512i head, uint8_t opcode)
 	return _mm256_add_epi16(a, b);
 }
 
-/** Do the lengths of IP, UDP and payload say what cannot be (or a payload is beyond INT16_MAX)? */
+/** Do the lengths of IP, UDP and payload contradict each other, or is it beyond INT16_MAX? */
 TARGET_WIRE_WIDE static ALWAYS_INLINE bool
 wire_words_are_wrong(__m256i words)
 {
@@ -103,8 +103,9 @@ wire_words_are_wrong(__m256i words)
 }
 
 /**
- * wire_match() and wire_read_plain() of a frame of at least WIRE_PLAIN_MIN bytes, and what they
- * would say, or false also where they would not; `out` is filled with true only.
+ * wire_match() and wire_read_plain() in one, for a frame of at least WIRE_PLAIN_MIN bytes.
+ * @return true only where both say true. It may say false where they say true: ask them then.
+ * `out` is valid after true.
  */
 TARGET_WIRE_WIDE static ALWAYS_INLINE bool
 wire_read_wide(

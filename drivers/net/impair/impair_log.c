@@ -75,7 +75,7 @@ impair_log_add(struct impair_log *log, const struct impair_record *r)
 	uint64_t word[IMPAIR_RECORD_WORDS];
 
 	memcpy(word, r, sizeof(word));
-	/* Whoever sees a word of this record also sees the index that says it is being written. */
+	/* A reader that sees a word of this record also sees that it is being written. */
 	atomic_thread_fence(memory_order_release);
 	for (uint32_t i = 0; i < IMPAIR_RECORD_WORDS; i++)
 		atomic_store_explicit(&s->word[i], word[i], memory_order_relaxed);
