@@ -102,7 +102,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 			.rx_queue = turn,
 			.polls_rx = turn < p->rx_queues,
 			.max_frame = (uint16_t)RTE_MIN(p->max_frame, UINT16_MAX),
-			.check_udp = conf->knobs.rx_udp_checksum == CONF_UDP_CHECKSUM_CHECK,
+			.check_udp = conf->knobs.rx_udp_checksum == KNOB_rx_udp_checksum_check,
 			.addr = p->addr,
 			.pool = p->pool,
 		};

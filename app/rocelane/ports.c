@@ -223,7 +223,7 @@ port_open(struct dataplane *dp, uint32_t i)
 	rte_eth_allmulticast_enable(p->id);
 	p->addr.has_ipv4 = (cp->given & CONF_PORT_IPV4) != 0;
 	p->addr.has_ipv6 = (cp->given & CONF_PORT_IPV6) != 0;
-	p->addr.require_df = dp->conf->knobs.rx_ip_df == CONF_IP_DF_REQUIRE;
+	p->addr.require_df = dp->conf->knobs.rx_ip_df == KNOB_rx_ip_df_require;
 	memcpy(p->addr.ipv4, cp->ipv4, sizeof(p->addr.ipv4));
 	memcpy(p->addr.ipv6, cp->ipv6, sizeof(p->addr.ipv6));
 	return 0;

@@ -287,7 +287,7 @@ make_shared(struct admin *adm, const struct conf_qp *conf)
 	s->configured = !adm->running;
 	s->conf = *conf;
 	conf_qp_knobs(&adm->env->w.conf->knobs, conf, &s->knobs);
-	if (s->knobs.resp_psn_check == CONF_PSN_CHECK_RESYNC)
+	if (s->knobs.resp_psn_check == KNOB_resp_psn_check_resync)
 		log_warn("QP %u: resp.psn_check is \"resync\", for benchmarks only: it takes "
 			 "requests in any order",
 			conf->qp_num);

@@ -8,19 +8,19 @@ responder_knobs(const struct conf_knobs *k)
 {
 	uint16_t v = 0;
 
-	if (k->rx_len_pad_impact == CONF_LEN_PAD_DROP)
+	if (k->rx_len_pad_impact == KNOB_rx_len_pad_impact_drop)
 		v |= RESP_KNOB_LEN_PAD_DROP;
 	if (k->profile == CONF_PROFILE_ERNIC)
 		v |= RESP_KNOB_RNR_FIRST;
-	if (k->resp_early_retry == CONF_EARLY_RETRY_DROP)
+	if (k->resp_early_retry == KNOB_resp_early_retry_drop)
 		v |= RESP_KNOB_EARLY_DROP;
-	if (k->resp_half_window == CONF_HALF_WINDOW_DUPLICATE)
+	if (k->resp_half_window == KNOB_resp_half_window_duplicate)
 		v |= RESP_KNOB_HALF_DUP;
-	if (k->resp_class_j_ack == CONF_CLASS_J_ACK)
+	if (k->resp_class_j_ack == KNOB_resp_class_j_ack_ack)
 		v |= RESP_KNOB_J_ACK;
-	if (k->resp_imm_access_status == CONF_IMM_LOC_ACCESS)
+	if (k->resp_imm_access_status == KNOB_resp_imm_access_status_loc_access)
 		v |= RESP_KNOB_IMM_LOC;
-	if (k->resp_psn_check == CONF_PSN_CHECK_RESYNC)
+	if (k->resp_psn_check == KNOB_resp_psn_check_resync)
 		v |= RESP_KNOB_RESYNC;
 	if (k->resp_credits != 0)
 		v |= RESP_KNOB_CREDITS;
@@ -34,13 +34,13 @@ requester_knobs(const struct conf_knobs *k)
 {
 	uint8_t v = 0;
 
-	if (k->req_bad_aeth == CONF_BAD_AETH_DROP)
+	if (k->req_bad_aeth == KNOB_req_bad_aeth_drop)
 		v |= REQ_KNOB_BAD_AETH_DROP;
-	if (k->req_ack_for_read == CONF_ACK_FOR_READ_FATAL)
+	if (k->req_ack_for_read == KNOB_req_ack_for_read_fatal)
 		v |= REQ_KNOB_ACK_FOR_READ_FATAL;
 	if (k->req_credits != 0)
 		v |= REQ_KNOB_CREDITS;
-	if (k->rx_len_pad_impact == CONF_LEN_PAD_DROP)
+	if (k->rx_len_pad_impact == KNOB_rx_len_pad_impact_drop)
 		v |= REQ_KNOB_LEN_PAD_DROP;
 	return v;
 }
@@ -56,7 +56,7 @@ static void
 prepare_requester(struct qp *qp, const struct conf_knobs *k)
 {
 	qp->sq.window = k->req_max_outstanding_psn;
-	if (k->cc_algo == CONF_CC_ERNIC_WINDOW)
+	if (k->cc_algo == KNOB_cc_algo_ernic_window)
 		qp->sq.window = min_u32(qp->sq.window, k->cc_window);
 	qp->sq.min_timeout = (uint8_t)k->tmr_min_timeout;
 	qp->req.window = qp->sq.window;
@@ -89,15 +89,15 @@ qp_flags(const struct qp_rec *rec)
 
 	if (k->rx_check_src_mac != 0)
 		v |= QPF_CHECK_SRC_MAC;
-	if (k->rx_ip_df == CONF_IP_DF_REQUIRE)
+	if (k->rx_ip_df == KNOB_rx_ip_df_require)
 		v |= QPF_REQUIRE_DF;
 	if (k->cc_cnp != 0)
 		v |= QPF_CNP;
-	if (k->cc_cnp_path == CONF_CNP_PATH_CONTROL)
+	if (k->cc_cnp_path == KNOB_cc_cnp_path_control)
 		v |= QPF_CNP_CONTROL;
 	if (k->ae_with_cqe != 0)
 		v |= QPF_EVENT_WITH_CQE;
-	if (k->cc_algo == CONF_CC_ERNIC_WINDOW)
+	if (k->cc_algo == KNOB_cc_algo_ernic_window)
 		v |= QPF_CC_WINDOW;
 	if (rec->shared->conf.sq_sig_all)
 		v |= QPF_SIG_ALL;

@@ -29,7 +29,7 @@ qp_path_make(
 	const struct conf_ah *ah = way->ah;
 	struct wire_path *path = way->path;
 	const bool ipv6 = ah->dest_ip.family == 6;
-	const bool cc = rec->shared->knobs.cc_algo != CONF_CC_NONE;
+	const bool cc = rec->shared->knobs.cc_algo != KNOB_cc_algo_none;
 
 	if (ipv6 ? !us->has_ipv6 : !us->has_ipv4)
 		return refuse(r, EINVAL,

@@ -206,7 +206,7 @@ check_alternate(const struct conf_qp *qp, struct conf_errors *err)
 void
 conf_check_psn_check(const struct conf_knobs *k, struct conf_errors *err)
 {
-	if (k->resp_psn_check == CONF_PSN_CHECK_RESYNC)
+	if (k->resp_psn_check == KNOB_resp_psn_check_resync)
 		conf_warn(err, "knobs",
 			"resp.psn_check \"resync\" is for benchmarks: requests are taken in any "
 			"order, losses and duplicates go unnoticed");
@@ -244,7 +244,7 @@ conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 		return;
 	check_required(qp, err);
 	check_migration(qp, err);
-	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & CONF_KNOB_PSN_CHECK) != 0)
+	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & KNOB_GIVEN(resp_psn_check)) != 0)
 		conf_check_psn_check(&qp->knobs, err);
 	check_count(qp, err);
 	check_feeds(qp, err);

@@ -47,11 +47,6 @@
 #define CONF_QPN_MAX        0xfffffeu
 #define CONF_DEFAULT_SOCKET "/run/rocelane.sock"
 
-/* Defaults that the rules leave to the implementation. */
-#define CONF_DEFAULT_MIN_TIMEOUT 5   /* 131 us: below it a software peer answers too late */
-#define CONF_DEFAULT_CC_WINDOW   256 /* packets */
-#define CONF_ERNIC_CC_WINDOW     16
-
 /* ---- enumerators ------------------------------------------------------------------------ */
 
 enum conf_idle { CONF_IDLE_POLL, CONF_IDLE_PAUSE, CONF_IDLE_SLEEP };
@@ -60,77 +55,59 @@ enum conf_fill { CONF_FILL_ZERO, CONF_FILL_PATTERN };
 
 /* ---- knobs ------------------------------------------------------------------------------ */
 
-/* Zero is the default of every two-way knob but cc.cnp, whose default is on. */
-enum conf_len_pad_impact { CONF_LEN_PAD_NAK, CONF_LEN_PAD_DROP };
-enum conf_ip_df { CONF_IP_DF_IGNORE, CONF_IP_DF_REQUIRE };
-enum conf_udp_checksum { CONF_UDP_CHECKSUM_IGNORE, CONF_UDP_CHECKSUM_CHECK };
-enum conf_bad_aeth { CONF_BAD_AETH_FATAL, CONF_BAD_AETH_DROP };
-enum conf_ack_for_read { CONF_ACK_FOR_READ_DROP, CONF_ACK_FOR_READ_FATAL };
-enum conf_early_retry { CONF_EARLY_RETRY_PROCESS, CONF_EARLY_RETRY_DROP };
-enum conf_half_window { CONF_HALF_WINDOW_INVALID, CONF_HALF_WINDOW_DUPLICATE };
-enum conf_class_j_ack { CONF_CLASS_J_NONE, CONF_CLASS_J_ACK };
-enum conf_imm_access { CONF_IMM_REM_ACCESS, CONF_IMM_LOC_ACCESS };
-enum conf_psn_check { CONF_PSN_CHECK_ON, CONF_PSN_CHECK_RESYNC };
-enum conf_cnp_path { CONF_CNP_PATH_DATA, CONF_CNP_PATH_CONTROL };
-enum conf_cc_algo { CONF_CC_ERNIC_WINDOW, CONF_CC_RATE, CONF_CC_NONE };
+#define KNOB_PSN_WINDOW 0x7fffff /* 2^23-1 */
 
-enum { /* conf_knobs.given */
-	CONF_KNOB_LEN_PAD_IMPACT = 1 << 0,
-	CONF_KNOB_IP_DF = 1 << 1,
-	CONF_KNOB_CHECK_SRC_MAC = 1 << 2,
-	CONF_KNOB_ERRBUF = 1 << 3,
-	CONF_KNOB_BAD_AETH = 1 << 4,
-	CONF_KNOB_ACK_FOR_READ = 1 << 5,
-	CONF_KNOB_ACKREQ_INTERVAL = 1 << 6,
-	CONF_KNOB_MAX_OUTSTANDING = 1 << 7,
-	CONF_KNOB_REQ_CREDITS = 1 << 8,
-	CONF_KNOB_RESP_CREDITS = 1 << 9,
-	CONF_KNOB_EARLY_RETRY = 1 << 10,
-	CONF_KNOB_HALF_WINDOW = 1 << 11,
-	CONF_KNOB_CLASS_J_ACK = 1 << 12,
-	CONF_KNOB_IMM_ACCESS_STATUS = 1 << 13,
-	CONF_KNOB_MIN_TIMEOUT = 1 << 14,
-	CONF_KNOB_WITH_CQE = 1 << 15,
-	CONF_KNOB_CNP = 1 << 16,
-	CONF_KNOB_WINDOW = 1 << 17,
-	CONF_KNOB_CNP_INTERVAL = 1 << 18,
-	CONF_KNOB_CNP_PATH = 1 << 19,
-	CONF_KNOB_ALGO = 1 << 20,
-	CONF_KNOB_PSN_CHECK = 1 << 21,
-	CONF_KNOB_CNP_DSCP = 1 << 22,
-	CONF_KNOB_CNP_802P_PRIO = 1 << 23,
-	CONF_KNOB_UDP_CHECKSUM = 1 << 24,
+enum { KNOB_off, KNOB_on };
+
+enum { /* KNOB_INDEX_x: which row of knobs.def; KNOB_x_value: its values, the first one is 0 */
+#define KNOB_ROW(group, name)                                   KNOB_INDEX_##group##_##name
+#define KNOB_SWITCH(group, name, iba, ernic, text)              KNOB_ROW(group, name),
+#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)         KNOB_ROW(group, name),
+#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)   KNOB_ROW(group, name),
+#define KNOB_NUMBER(group, name, least, most, iba, ernic, text) KNOB_ROW(group, name),
+#include "tables/knobs.def"
+#undef KNOB_SWITCH
+#undef KNOB_TWO
+#undef KNOB_THREE
+#undef KNOB_NUMBER
+#undef KNOB_ROW
+	KNOB_MAX
 };
+_Static_assert(KNOB_MAX <= 64, "conf_knobs.given has a bit for each");
+#define KNOB_GIVEN(member) BIT64(KNOB_INDEX_##member)
 
-/** One field a knob; the member is the knob's name with '_' for '.'. */
+#define KNOB_VALUE(group, name, value) KNOB_##group##_##name##_##value
+#define KNOB_SWITCH(group, name, iba, ernic, text)
+#define KNOB_TWO(group, name, v0, v1, iba, ernic, text) \
+	enum { KNOB_VALUE(group, name, v0), KNOB_VALUE(group, name, v1) };
+#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text) \
+	enum {                                                \
+		KNOB_VALUE(group, name, v0),                  \
+		KNOB_VALUE(group, name, v1),                  \
+		KNOB_VALUE(group, name, v2)                   \
+	};
+#define KNOB_NUMBER(group, name, least, most, iba, ernic, text)
+#include "tables/knobs.def"
+#undef KNOB_SWITCH
+#undef KNOB_TWO
+#undef KNOB_THREE
+#undef KNOB_NUMBER
+
+/** A member for each knob, of its name with '_' for '.'. */
 struct conf_knobs {
-	uint64_t given;   /* CONF_KNOB_*: set by name, not by the profile */
+	uint64_t given;   /* KNOB_GIVEN(member): set by name, not by the profile */
 	uint32_t profile; /* enum conf_profile; also the place of the RNR check */
-	uint32_t rx_len_pad_impact;
-	uint32_t rx_ip_df;
-	uint32_t rx_udp_checksum;  /* of the whole dataplane */
-	uint32_t rx_check_src_mac; /* 0 off, 1 on */
-	uint32_t rx_errbuf;        /* 0 off, 1 on */
-	uint32_t req_bad_aeth;
-	uint32_t req_ack_for_read;
-	uint32_t req_ackreq_interval;     /* packets */
-	uint32_t req_max_outstanding_psn; /* packets, at most 2^23-1 */
-	uint32_t req_credits;             /* 0 off, 1 on */
-	uint32_t resp_credits;            /* 0 off, 1 on */
-	uint32_t resp_early_retry;
-	uint32_t resp_half_window;
-	uint32_t resp_class_j_ack;
-	uint32_t resp_imm_access_status;
-	uint32_t resp_psn_check;  /* RESYNC: benchmarks only */
-	uint32_t tmr_min_timeout; /* exponent n of 4.096 us * 2^n */
-	uint32_t ae_with_cqe;     /* 0 off, 1 on */
-	uint32_t cc_cnp;          /* 0 off, 1 on */
-	uint32_t cc_window;       /* packets */
-	uint32_t cc_cnp_interval; /* microseconds */
-	uint32_t cc_cnp_dscp;
-	uint32_t cc_cnp_802p_prio; /* where the path has a tag */
-	uint32_t cc_cnp_path;
-	uint32_t cc_algo;
+#define KNOB_MEMBER(group, name)                                uint32_t group##_##name
+#define KNOB_SWITCH(group, name, iba, ernic, text)              KNOB_MEMBER(group, name);
+#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)         KNOB_MEMBER(group, name);
+#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)   KNOB_MEMBER(group, name);
+#define KNOB_NUMBER(group, name, least, most, iba, ernic, text) KNOB_MEMBER(group, name);
+#include "tables/knobs.def"
+#undef KNOB_SWITCH
+#undef KNOB_TWO
+#undef KNOB_THREE
+#undef KNOB_NUMBER
+#undef KNOB_MEMBER
 };
 
 /* ---- addresses -------------------------------------------------------------------------- */

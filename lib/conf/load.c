@@ -31,7 +31,7 @@ conf_free(struct conf *c)
 static void
 resolve_error_buffer(struct conf *c, struct conf_errors *err)
 {
-	const bool named = (c->knobs.given & CONF_KNOB_ERRBUF) != 0;
+	const bool named = (c->knobs.given & KNOB_GIVEN(rx_errbuf)) != 0;
 	const bool here = (c->given & CONF_ROOT_ERROR_BUFFER) != 0;
 
 	if (here && named && c->knobs.rx_errbuf == 0)
