@@ -93,14 +93,14 @@ opcode_text(uint8_t opcode)
 static json_t *
 syndrome_text(uint8_t syndrome)
 {
-	const char *text = wire_nak_text(syndrome & 0x1f);
+	const char *text = wire_nak_text(syndrome & AETH_CODE_MASK);
 
 	switch (syndrome & AETH_KIND_MASK) {
 	case AETH_ACK:
 		return json_sprintf("ACK 0x%02x", syndrome);
 	case AETH_RNR:
 		return json_sprintf(
-			"RNR NAK 0x%02x (%u us)", syndrome, wire_rnr_us(syndrome & 0x1f));
+			"RNR NAK 0x%02x (%u us)", syndrome, wire_rnr_us(syndrome & AETH_CODE_MASK));
 	case AETH_NAK:
 		return json_sprintf(
 			"NAK 0x%02x (%s)", syndrome, text != NULL ? text : "reserved code");

@@ -41,7 +41,7 @@ nak_count(struct worker *w, uint8_t port, struct qp *qp, uint8_t syndrome)
 		[NAK_REM_ACCESS] = STAT_resp_remote_access_errors,
 		[NAK_REM_OP] = STAT_resp_nak_operation_sent,
 	};
-	uint8_t code = syndrome & 0x1f;
+	uint8_t code = syndrome & AETH_CODE_MASK;
 
 	if ((syndrome & AETH_KIND_MASK) == AETH_RNR)
 		count(w, port, qp, STAT_send_rnr_err);

@@ -4,6 +4,7 @@
 
 #include "pipeline_priv.h"
 #include "reply.h"
+#include "wire_ext.h"
 
 uint8_t
 pipeline_no_port(struct worker *w, struct qp *qp, uint8_t port)
@@ -32,12 +33,6 @@ pipeline_trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *
 				    .state = qp_state_of(qp) });
 }
 
-static inline void
-put_aeth(uint8_t *to, uint8_t syndrome, uint32_t msn)
-{
-	be32_store(to, (uint32_t)syndrome << 24 | (msn & PSN_MASK));
-}
-
 int
 pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a)
 {
@@ -56,8 +51,8 @@ pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer 
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	wire_template_write(
 		t, frame, OP_RC_ATOMIC_ACKNOWLEDGE, migreq_of(qp), 0, a->psn, (uint16_t)after);
-	put_aeth(frame + t->len, a->syndrome, a->msn);
-	be64_store(frame + t->len + WIRE_AETH_LEN, a->va);
+	wire_ext_write(frame + t->len, (opflags_t){ OPF_AETH | OPF_ATOMICACKETH },
+		&(struct wire_fields){ .aeth = { a->syndrome, a->msn }, .atomicack = a->va });
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
 	if (traced(w, qp))
 		pipeline_trace_reply(w, qp, a, TRACE_atomic_ack, OP_RC_ATOMIC_ACKNOWLEDGE);
@@ -96,9 +91,8 @@ pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	wire_template_write(t, frame, opcode, migreq_of(qp), (uint8_t)pad, a->psn,
 		(uint16_t)(aeth + len + pad));
-	if (aeth != 0)
-		put_aeth(frame + t->len, a->syndrome, a->msn);
-	payload = frame + t->len + aeth;
+	payload = wire_ext_write(frame + t->len, (opflags_t){ aeth != 0 ? OPF_AETH : 0 },
+		&(struct wire_fields){ .aeth = { a->syndrome, a->msn } });
 	memset(payload + len, 0, pad);
 	if (LIKELY(len != 0))
 		mem_copy(payload, data, len);

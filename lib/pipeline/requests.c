@@ -5,34 +5,21 @@
 
 #include "mem_reach.h"
 #include "pipeline_priv.h"
+#include "wire_ext.h"
 
-/** Extension headers, in the order of the wire. @return their length. */
-static inline uint32_t
+#define REQUEST_EXT (OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
+
+static ALWAYS_INLINE void
 put_headers(uint8_t *to, const struct requester_packet *p, const struct requester_wr *wr)
 {
-	opflags_t op = wire_opcodes[p->opcode].flags;
-	uint8_t *at = to;
+	const bool swaps = wr->opcode == WR_ATOMIC_CMP_AND_SWP;
+	const struct wire_fields f = { .reth = { p->va, p->rkey, p->dma_len },
+		.atomiceth = { p->va, p->rkey, swaps ? wr->swap : wr->compare_add,
+			swaps ? wr->compare_add : 0 },
+		.imm = p->imm,
+		.ieth = p->imm };
 
-	if (op_has(op, OPF_RETH)) {
-		be64_store(at, p->va);
-		be32_store(at + 8, p->rkey);
-		be32_store(at + 12, p->dma_len);
-		at += WIRE_RETH_LEN;
-	}
-	if (op_has(op, OPF_ATOMICETH)) {
-		bool swaps = wr->opcode == WR_ATOMIC_CMP_AND_SWP;
-
-		be64_store(at, p->va);
-		be32_store(at + 8, p->rkey);
-		be64_store(at + 12, swaps ? wr->swap : wr->compare_add);
-		be64_store(at + 20, swaps ? wr->compare_add : 0);
-		at += WIRE_ATOMICETH_LEN;
-	}
-	if (op_has(op, OPF_IMM | OPF_IETH)) {
-		be32_store(at, p->imm);
-		at += WIRE_IMM_LEN;
-	}
-	return (uint32_t)(at - to);
+	wire_ext_write(to, wire_ext_only(wire_opcodes[p->opcode].flags, REQUEST_EXT), &f);
 }
 
 /** @return false: ask mem_gather(). */

@@ -26,18 +26,18 @@ fault_if(bool cond, enum wire_fault f)
 	return (fault_mask_t)cond << f;
 }
 
-/** Transport of a QP type as the three high bits of an opcode. */
-static inline uint8_t
-transport_of(uint8_t type)
+/** IPv4: DF is set, and no other flag. */
+static inline bool
+has_df_alone(const struct wire_pkt *p)
 {
-	return type == QPT_RC ? WIRE_RC : type == QPT_UC ? WIRE_UC : WIRE_UD;
+	return (p->frame[p->l3_off + 6] & WIRE_IPV4_FLAGS >> 8) == WIRE_IPV4_DF >> 8;
 }
 
 /** RX-HDR-01: the same key, and at least one of the two a full member. */
 static inline bool
 pkey_matches(uint16_t a, uint16_t b)
 {
-	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
+	return ((a ^ b) & ~WIRE_PKEY_FULL) == 0 && ((a | b) & WIRE_PKEY_FULL) != 0;
 }
 
 /** May a QP in this state wait for responses? */
@@ -81,7 +81,7 @@ path_faults(const struct qp *qp, const struct wire_pkt *p)
 	else
 		f |= fault_if(differs(wire_src_ip(p), qp->attr.path.dst_ip, 16), FAULT_SRC_IP);
 	if (UNLIKELY((qp->flags & QPF_REQUIRE_DF) != 0) && !ipv6)
-		f |= fault_if((p->frame[p->l3_off + 6] & 0xe0) != 0x40, FAULT_IP_FLAGS);
+		f |= fault_if(!has_df_alone(p), FAULT_IP_FLAGS);
 	return f;
 }
 
@@ -112,7 +112,7 @@ alternate_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 		return FAULT_BIT(FAULT_IP_VERSION);
 	f |= fault_if(differs(wire_src_ip(p), alt->dst_ip, n), FAULT_SRC_IP);
 	if ((qp->flags & QPF_REQUIRE_DF) != 0 && !ipv6)
-		f |= fault_if((p->frame[p->l3_off + 6] & 0xe0) != 0x40, FAULT_IP_FLAGS);
+		f |= fault_if(!has_df_alone(p), FAULT_IP_FLAGS);
 	if ((qp->flags & QPF_CHECK_SRC_MAC) != 0)
 		f |= fault_if(differs(p->frame + 6, alt->dmac, 6), FAULT_SRC_MAC);
 	f |= vlan_fault(alt, p);
@@ -130,7 +130,7 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	fault_mask_t f = 0;
 
 	/* Only RC has a responder so far. */
-	f |= fault_if((p->opcode >> 5 != transport_of(qp->type) || qp->type != QPT_RC) && !cnp,
+	f |= fault_if((qp->type != QPT_RC || wire_transport_of(p->opcode) != WIRE_RC) && !cnp,
 		FAULT_QP_TYPE);
 	if (UNLIKELY(cnp))
 		f |= fault_if(!pipeline_cnp_is_good(p), FAULT_CNP);
@@ -201,7 +201,7 @@ is_plain(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
 	       (qp->flags & flags) == QPF_RESOLVED &&
 	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4) &&
-	       p->pkey == qp->pkey && (p->pkey & 0x8000) != 0 && p->opcode < 0x20 &&
+	       p->pkey == qp->pkey && (p->pkey & WIRE_PKEY_FULL) != 0 && p->opcode < OP_RC_END &&
 	       !op_has(p->op, OPF_CNP);
 }
 
@@ -211,7 +211,7 @@ last_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	fault_mask_t f = label_faults(qp, p, port);
 
-	if (UNLIKELY(p->opcode >= 0x20))
+	if (UNLIKELY(p->opcode >= OP_RC_END))
 		f |= kind_faults(qp, qp_state_of(qp), p);
 	else if (op_has(p->op, OPF_RESPONSE) && !sends(qp_state_of(qp)))
 		f |= FAULT_BIT(FAULT_RESPONSE_STATE);

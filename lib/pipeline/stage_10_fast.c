@@ -8,6 +8,7 @@
 #include "pipeline_priv.h"
 #include "reply.h"
 #include "requester_fast.h"
+#include "wire_ext.h"
 #include "wire_head.h"
 
 enum {
@@ -61,10 +62,8 @@ headers_write(const struct qp *qp, struct wire_head *head, const struct requeste
 		wire_head_what(write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY, s->flags, (uint8_t)pad,
 			(uint16_t)(ext + wr->len + pad)),
 		s->ask, s->psn);
-	if (write) {
-		be64_store(frame + FAST_HEAD, wr->remote_addr);
-		be64_store(frame + FAST_HEAD + 8, (uint64_t)wr->rkey << 32 | wr->len);
-	}
+	if (write)
+		wire_reth_write(frame + FAST_HEAD, wr->remote_addr, wr->rkey, wr->len);
 	return frame + FAST_HEAD + ext;
 }
 

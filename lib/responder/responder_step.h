@@ -20,7 +20,7 @@
 #include "invariant.h"
 #include "responder.h"
 
-#define RESP_OPCODES 0x20 /* RC's are the first 32 */
+#define RESP_OPCODES OP_RC_END
 
 /** Is it a request at all? Anything else is dropped without an answer. */
 static ALWAYS_INLINE bool

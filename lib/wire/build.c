@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "wire_build.h"
+#include "wire_ext.h"
 #include "invariant.h"
 
 enum {
-	IPV4_DF = 0x4000,
 	PROTO_UDP = 17,
 	BTH_SE = 0x80,
 	BTH_MIGREQ = 0x40,
@@ -45,7 +45,7 @@ put_lower(const struct wire_path *path, uint8_t *b, uint32_t *l3_off)
 	b[at] = 0x45;
 	b[at + 1] = path->tos;
 	be32_store(b + at + 2, 0);
-	be16_store(b + at + 6, IPV4_DF);
+	be16_store(b + at + 6, WIRE_IPV4_DF);
 	b[at + 8] = path->ttl;
 	b[at + 9] = PROTO_UDP;
 	be16_store(b + at + 10, 0);
@@ -71,48 +71,6 @@ ipv4_words(const uint8_t *ip)
 	for (int i = 0; i < WIRE_IPV4_LEN; i += 2)
 		sum += be16_load(ip + i);
 	return sum;
-}
-
-/** Extension headers in the order of the wire (WIRE-05). @return first byte behind them. */
-static uint8_t *
-put_ext(uint8_t *p, opflags_t op, const struct wire_fields *f)
-{
-	if (op_has(op, OPF_DETH)) {
-		be32_store(p, f->deth.qkey);
-		be32_store(p + 4, f->deth.src_qpn & PSN_MASK);
-		p += WIRE_DETH_LEN;
-	}
-	if (op_has(op, OPF_RETH)) {
-		be64_store(p, f->reth.va);
-		be32_store(p + 8, f->reth.rkey);
-		be32_store(p + 12, f->reth.dma_len);
-		p += WIRE_RETH_LEN;
-	}
-	if (op_has(op, OPF_ATOMICETH)) {
-		be64_store(p, f->atomiceth.va);
-		be32_store(p + 8, f->atomiceth.rkey);
-		be64_store(p + 12, f->atomiceth.swap_add);
-		be64_store(p + 20, f->atomiceth.compare);
-		p += WIRE_ATOMICETH_LEN;
-	}
-	if (op_has(op, OPF_AETH)) {
-		p[0] = f->aeth.syndrome;
-		be24_store(p + 1, f->aeth.msn);
-		p += WIRE_AETH_LEN;
-	}
-	if (op_has(op, OPF_ATOMICACKETH)) {
-		be64_store(p, f->atomicack);
-		p += WIRE_ATOMICACK_LEN;
-	}
-	if (op_has(op, OPF_IMM)) {
-		be32_store(p, f->imm);
-		p += WIRE_IMM_LEN;
-	}
-	if (op_has(op, OPF_IETH)) {
-		be32_store(p, f->ieth);
-		p += WIRE_IETH_LEN;
-	}
-	return p;
 }
 
 static void
@@ -159,7 +117,7 @@ wire_build(const struct wire_path *path, const struct wire_fields *f, uint16_t i
 	}
 
 	put_bth(buf + udp_off + WIRE_UDP_LEN, f, pad);
-	p = put_ext(buf + udp_off + WIRE_UDP_LEN + WIRE_BTH_LEN, op->flags, f);
+	p = wire_ext_write(buf + udp_off + WIRE_UDP_LEN + WIRE_BTH_LEN, op->flags, f);
 	ASSERT(op->name == NULL || p == buf + udp_off + WIRE_UDP_LEN + op->hdr_len);
 	ASSERT(l3_off + l3_len == udp_off);
 	if (f->payload_len != 0)

@@ -19,11 +19,6 @@ enum {
 	PROTO_UDP = 17,
 	PROTO_ICMPV6 = 58,
 
-	IPV4_FLAG_DF = 0x4000,
-	IPV4_FLAG_MF = 0x2000,
-	IPV4_FLAGS = 0xe000,
-	IPV4_OFFSET = 0x1fff,
-
 	ECN_CE = 3,
 
 	/* Smallest UDP datagram that is a RoCE packet. */
@@ -75,11 +70,11 @@ ipv4_field_faults(const struct wire_port *port, const uint8_t *h, uint32_t room,
 	uint32_t udp_len = be16_load(h + hdr_len + 4);
 	fault_mask_t f = 0;
 
-	if (UNLIKELY(frag != IPV4_FLAG_DF))
-		f |= fault_if((frag & IPV4_FLAG_MF) != 0, FAULT_IP_FLAGS) |
-		     fault_if(port->require_df && (frag & IPV4_FLAGS) != IPV4_FLAG_DF,
+	if (UNLIKELY(frag != WIRE_IPV4_DF))
+		f |= fault_if((frag & WIRE_IPV4_MF) != 0, FAULT_IP_FLAGS) |
+		     fault_if(port->require_df && (frag & WIRE_IPV4_FLAGS) != WIRE_IPV4_DF,
 			     FAULT_IP_FLAGS) |
-		     fault_if((frag & IPV4_OFFSET) != 0, FAULT_IP_FRAGMENT);
+		     fault_if((frag & WIRE_IPV4_OFFSET) != 0, FAULT_IP_FRAGMENT);
 	if (UNLIKELY(total_len < hdr_len + UDP_ROCE_MIN || total_len > room))
 		f |= FAULT_BIT(FAULT_IP_LEN);
 	if (UNLIKELY(udp_len + hdr_len != total_len))

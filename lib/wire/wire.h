@@ -78,6 +78,25 @@ enum wire_transport {
 	WIRE_XRC = 5
 };
 
+/** The three high bits of an opcode are the transport: RC's opcodes are those below. */
+#define OP_RC_END 0x20
+
+/** enum wire_transport of an opcode. */
+static inline uint8_t
+wire_transport_of(uint8_t opcode)
+{
+	return opcode / OP_RC_END;
+}
+
+enum { /* flags and fragment offset of an IPv4 header, a word */
+	WIRE_IPV4_DF = 0x4000,
+	WIRE_IPV4_MF = 0x2000,
+	WIRE_IPV4_FLAGS = 0xe000,
+	WIRE_IPV4_OFFSET = 0x1fff,
+};
+
+#define WIRE_PKEY_FULL 0x8000 /* of a P_Key: full membership; the other bits are the partition */
+
 enum opcode {
 #define OPCODE(code, name, wireshark, hdrs, flags, clause) OP_##name = code,
 #include "tables/opcodes.def"
@@ -147,7 +166,13 @@ enum wire_fault wire_fault_winner(fault_mask_t m);
 
 /* ---- AETH, NAK codes, RNR timers, FATAL codes (tables/) ------------------------------------- */
 
-enum { AETH_ACK = 0x00, AETH_RNR = 0x20, AETH_NAK = 0x60, AETH_KIND_MASK = 0xe0 };
+enum {
+	AETH_ACK = 0x00,
+	AETH_RNR = 0x20,
+	AETH_NAK = 0x60,
+	AETH_KIND_MASK = 0xe0,
+	AETH_CODE_MASK = 0x1f
+};
 #define AETH_CREDIT_NONE 0x1f /* ACK syndrome without credit information */
 
 enum nak_code {

@@ -39,9 +39,10 @@ wire_near_frag(const struct wire_port *us, uint32_t frag)
 {
 	fault_mask_t f = 0;
 
-	if ((frag & 0x2000) != 0 || (us->require_df && (frag & 0xe000) != 0x4000))
+	if ((frag & WIRE_IPV4_MF) != 0 ||
+		(us->require_df && (frag & WIRE_IPV4_FLAGS) != WIRE_IPV4_DF))
 		f |= FAULT_BIT(FAULT_IP_FLAGS);
-	if ((frag & 0x1fff) != 0)
+	if ((frag & WIRE_IPV4_OFFSET) != 0)
 		f |= FAULT_BIT(FAULT_IP_FRAGMENT);
 	return f;
 }
