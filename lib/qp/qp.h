@@ -176,6 +176,7 @@ qp_few_of(const struct qp *qp, enum stats_counter s)
 /** Owner worker: add `few` to the counters that it stands for. */
 void qp_few_carry(struct qp *qp);
 
+/** Owner worker: count a WRITE of one packet. @param frame_len bytes of its frame. */
 static ALWAYS_INLINE void
 qp_few_write(struct qp *qp, uint16_t frame_len)
 {
@@ -185,6 +186,7 @@ qp_few_write(struct qp *qp, uint16_t frame_len)
 		qp_few_carry(qp);
 }
 
+/** Owner worker: count an ACK. */
 static ALWAYS_INLINE void
 qp_few_ack(struct qp *qp)
 {
@@ -192,6 +194,7 @@ qp_few_ack(struct qp *qp)
 		qp_few_carry(qp);
 }
 
+/** Any lcore: the value of a counter of the QP. It may be older than the worker's by one packet. */
 static inline uint64_t
 qp_stat(const struct qp *qp, enum stats_counter s)
 {

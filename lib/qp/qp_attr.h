@@ -61,7 +61,8 @@ int qp_transition_check(
 /** Attributes required and optional for a transition; false if the pair is not legal. */
 bool qp_transition_attrs(enum qp_type type, enum qp_state from, enum qp_state to,
 	uint32_t *required, uint32_t *optional);
-const char *qp_attr_name(uint32_t one_bit); /* "TIMEOUT" */
+/** "TIMEOUT": the name of an attribute by its bit of the mask. */
+const char *qp_attr_name(uint32_t one_bit);
 
 /** The alternate path takes the place of the primary one. */
 void qp_attr_migrate(struct qp_attr *a);

@@ -36,6 +36,7 @@ struct qp_alloc_params {
  * Control lcore. @return zeroed QP in RESET with its rings, slots and statistics, or NULL.
  */
 struct qp *qp_alloc(const struct qp_alloc_params *p);
+/** Control lcore: free the QP and all that it has; no worker knows it any more. NULL is allowed. */
 void qp_free(struct qp *qp);
 
 /** Bytes of each ring; *sq is 0 when there is none. @return 0 or -EINVAL. */

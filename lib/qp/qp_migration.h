@@ -27,6 +27,7 @@ struct qp_migration_step {
 	bool alternate; /* it must have come on the alternate path, not on the primary one */
 	uint8_t next;   /* enum mig_state, if it did */
 };
+/** What a packet with this MigReq bit means to a QP in this state. */
 struct qp_migration_step qp_migration_step(enum mig_state state, bool migreq);
 
 /**

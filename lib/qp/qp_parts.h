@@ -53,12 +53,14 @@ bool qp_is_compact(const struct qp_alloc_params *p);
 
 /** Control: a zeroed cell for a QP, or NULL. */
 struct qp *qp_cell_alloc(int socket);
+/** Control: give a cell back. Its parts are gone already. */
 void qp_cell_free(struct qp *qp);
 /** Bytes of all slabs. */
 size_t qp_cells_bytes(void);
 
 /** Control: `n` sides in a list, or as many as there is memory for. */
 struct qp_side *qp_sides_alloc(uint32_t n, int socket);
+/** Control: free a list of sides that no QP has; NULL is allowed. */
 void qp_sides_free(struct qp_side *list);
 /** Owner worker: the QP has it from now on. */
 void qp_side_take(struct qp *qp, struct qp_side *side);

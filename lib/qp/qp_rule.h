@@ -15,6 +15,7 @@
 
 /** "REQ-NAK-05", "RESP-SEQ-03"; "" for 0. */
 const char *qp_rule_id(uint16_t rule);
+/** What the rule says, in a few words; "" for 0. */
 const char *qp_rule_text(uint16_t rule);
 
 #endif

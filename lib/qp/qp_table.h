@@ -24,10 +24,16 @@ struct qp_table {
 	struct qp *_Atomic slot[];
 };
 
+/**
+ * Control: an empty table. @param entries a power of two. @param socket NUMA node, -1: any.
+ * @return NULL: no memory.
+ */
 struct qp_table *qp_table_create(uint32_t entries, int socket);
+/** Control: free the table, not its QPs. After the workers have stopped. */
 void qp_table_destroy(struct qp_table *t);
 /** Owner worker: publish. @return 0 or -EEXIST when the slot is taken. */
 int qp_table_insert(struct qp_table *t, struct qp *qp);
+/** Owner worker: packets find the QP no longer. Others may still hold its pointer for a burst. */
 void qp_table_remove(struct qp_table *t, struct qp *qp);
 
 #endif

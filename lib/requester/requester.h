@@ -132,7 +132,9 @@ enum requester_rule {
 #undef RULE
 	REQRULE_MAX
 };
+/** "REQ-NAK-05"; "" for REQRULE_NONE. */
 const char *requester_rule_id(enum requester_rule r);
+/** What the rule says, in a few words. */
 const char *requester_rule_text(enum requester_rule r);
 
 /**

@@ -33,6 +33,7 @@
 #define RNR_FOREVER   7       /* rnr_retry (REQ-RNR-06) */
 #define RNR_NS_PER_US 1001ull /* of the peer's clock: as with requester_wait_ns() */
 
+/** Is the work request an RDMA READ? */
 static ALWAYS_INLINE bool
 is_read(const struct requester_wr *w)
 {
@@ -53,6 +54,7 @@ verdict_blank(const struct requester *r)
 	return (struct requester_verdict){ .head_was = r->head, .fault = NO_FAULT };
 }
 
+/** The packet is dropped by this rule, and counted. */
 static inline void
 verdict_drop(struct requester_verdict *v, enum requester_rule rule)
 {
@@ -102,6 +104,7 @@ struct segment {
 #define WR_OPCODES 16
 extern const struct segment req_segments[WR_OPCODES + 1];
 
+/** How a work request becomes packets; that of an unknown opcode fails it. */
 static ALWAYS_INLINE const struct segment *
 segment_of(const struct requester_wr *w)
 {
@@ -123,8 +126,10 @@ void req_ack(struct requester *r, uint32_t ahead, ns_t now, struct requester_ver
 
 /* ---- req_read.c */
 
+/** A READ response, of any kind. */
 void req_read_response(
 	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
+/** An ATOMIC ACKNOWLEDGE. */
 void req_atomic_response(
 	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
 /** The response at una is wrong: BAD_RESP_ERR. */
@@ -134,6 +139,7 @@ void req_bad_response(
 /* ---- req_nak.c */
 
 enum syndrome_kind { SYNDROME_ACK, SYNDROME_RNR, SYNDROME_NAK, SYNDROME_RESERVED };
+/** What the syndrome of an AETH means. */
 enum syndrome_kind req_syndrome_kind(uint8_t syndrome);
 /** An ACKNOWLEDGE at PSN `p` with any other than an ACK syndrome. */
 void req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct requester_verdict *v);
@@ -164,6 +170,7 @@ void req_pace_progress(struct requester *r, uint32_t psns);
 /** The head is the work request with the local fault: report it. */
 void req_report_fault(struct requester *r, struct requester_verdict *v);
 
+/** Has the work request with a local fault become the oldest one, so that it is reported now? */
 static ALWAYS_INLINE bool
 fault_is_due(const struct requester *r)
 {

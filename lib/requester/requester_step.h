@@ -18,12 +18,14 @@
 
 #define REQUESTER_PSNS_MAX 0x7fffffu /* outstanding at most (REQ-13, AMB-05) */
 
+/** The work request at this position; positions count up without end. */
 static ALWAYS_INLINE struct requester_wr *
 requester_slot(const struct requester *r, uint32_t position)
 {
 	return &r->wr[position & r->wr_mask];
 }
 
+/** Does its response carry data: READ, FETCH_ADD, CMP_AND_SWP? */
 static ALWAYS_INLINE bool
 requester_is_read_or_atomic(const struct requester_wr *w)
 {

@@ -60,6 +60,7 @@ resp_answer_at(const struct resp_answers *q, uint32_t i)
 	return &q->slot[at < q->cap ? at : at - q->cap];
 }
 
+/** Forget all answers that are owed. */
 static inline void
 resp_answers_clear(struct resp_answers *q)
 {

@@ -134,6 +134,7 @@ enum responder_rule {
 };
 /** "RESP-SEQ-01", or "" for RULE_NONE. */
 const char *responder_rule_id(enum responder_rule r);
+/** What the rule says, in a few words. */
 const char *responder_rule_text(enum responder_rule r);
 
 struct responder_verdict {

@@ -43,6 +43,7 @@ responder_fits_fast(const struct responder *r, const struct wire_pkt *p, uint8_t
 	return LIKELY(((word ^ want) & mask) == 0) && LIKELY(p->payload_len <= r->pmtu);
 }
 
+/** The same, and the PSN is the expected one. */
 static ALWAYS_INLINE bool
 responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t access)
 {

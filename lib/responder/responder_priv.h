@@ -54,6 +54,7 @@ verdict_blank(const struct responder *r)
 	};
 }
 
+/** The packet is dropped by this rule, and counted. */
 static inline void
 verdict_drop(struct responder_verdict *v, enum responder_rule rule, enum responder_counter counter)
 {
@@ -82,6 +83,7 @@ bool resp_is_early(const struct request *q);
 
 /* ---- resp_duplicate.c: changes nothing in the state */
 
+/** A request behind ePSN: acknowledge it again, repeat a READ or ATOMIC, or drop it. */
 void resp_duplicate(const struct request *q, struct responder_verdict *v);
 
 /* ---- resp_checks.c */
@@ -115,12 +117,15 @@ const struct check *resp_check(const struct request *q, enum responder_rule *rul
 /** Order from which on a failed request takes the receive WQE that it would have taken. */
 #define ORDER_TAKES_WQE 6
 
+/** The request at ePSN fails check `c`: NAK, RNR, FATAL or silence, as the check's row says. */
 void resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 	struct responder_verdict *v);
 
 /* ---- resp_read.c */
 
+/** A good READ at ePSN: save it, and owe its responses. */
 void resp_accept_read(struct request *q, struct responder_verdict *v);
+/** A good ATOMIC at ePSN: execute it once, save the result, and owe the answer. */
 void resp_accept_atomic(struct request *q, struct responder_verdict *v);
 /** The slot saved last that covers PSN `p` and is of this kind, or NULL. */
 struct responder_saved *resp_saved_find(const struct responder *r, psn_t p, uint8_t kind);
