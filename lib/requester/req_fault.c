@@ -28,6 +28,7 @@ req_report_fault(struct requester *r, struct requester_verdict *v)
 {
 	const struct local_fault *f = local_fault(r);
 
+	ASSERT(r->failed && r->head == r->failed_at);
 	v->rule = f->rule;
 	fail_head(r, v, f->status, FATAL_WQE);
 }

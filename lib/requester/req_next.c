@@ -5,17 +5,6 @@
  */
 #include "requester_priv.h"
 
-/** A message that nothing stands against but, perhaps, the window. Stricter than the rules. */
-static ALWAYS_INLINE bool
-is_fast(const struct requester *r, const struct requester_wr *w, const struct segment *s)
-{
-	bool odd = (s->fast == 0) | (w->fault != 0) | ((w->flags & SEND_FENCE) != 0) |
-		   (w->len > VERBS_MESSAGE_MAX) | r->draining | r->failed |
-		   ((r->knobs & REQ_KNOB_CREDITS) != 0);
-
-	return !odd;
-}
-
 /* ---- one packet --------------------------------------------------------------------------------
  */
 
@@ -97,6 +86,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		flags |= PKT_ACKREQ; /* of no effect: answered in any case */
 	}
 
+	ASSERT(offset <= w->len && len <= r->pmtu && offset + len <= w->len);
+	ASSERT(starts || psn_between(at, w->first, w->last));
 	*out = (struct requester_packet){ .position = position,
 		.offset = offset,
 		.len = (uint16_t)len,
@@ -171,9 +162,9 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	return REQ_SEND;
 }
 
-/** Starts what is not fast, goes on with what was started, resends. */
-static __attribute__((noinline)) enum requester_stop
-next_slow(struct requester *r, ns_t now, struct requester_packet *out)
+/** Start a work request, go on with one, or send one again. */
+static ALWAYS_INLINE enum requester_stop
+next_packet(struct requester *r, ns_t now, struct requester_packet *out)
 {
 	bool starts = r->sending == r->fresh;
 	struct requester_wr *w = requester_slot(r, r->sending);
@@ -191,12 +182,9 @@ next_slow(struct requester *r, ns_t now, struct requester_packet *out)
 	return send(r, w, s, starts ? EMIT_START : 0, now, out);
 }
 
-enum requester_stop
-requester_next(struct requester *r, ns_t now, struct requester_packet *out)
+static ALWAYS_INLINE enum requester_stop
+next(struct requester *r, ns_t now, struct requester_packet *out)
 {
-	struct requester_wr *w = requester_slot(r, r->sending);
-	const struct segment *s;
-
 	if (UNLIKELY(r->waiting_rnr | r->dead)) {
 		if (r->dead)
 			return REQ_FAULT;
@@ -206,8 +194,18 @@ requester_next(struct requester *r, ns_t now, struct requester_packet *out)
 	}
 	if (UNLIKELY(r->sending == r->tail))
 		return stop(r, r->draining ? REQ_DRAINED : REQ_IDLE, now, out);
-	s = segment_of(w);
-	if (LIKELY(r->sending == r->fresh) && LIKELY(is_fast(r, w, s)))
-		return send(r, w, s, EMIT_DATA | EMIT_START, now, out);
-	return next_slow(r, now, out);
+	return next_packet(r, now, out);
+}
+
+enum requester_stop
+requester_next(struct requester *r, ns_t now, struct requester_packet *out)
+{
+	enum requester_stop why;
+
+	req_check_state(r);
+	why = next(r, now, out);
+	req_check_state(r);
+	ASSERT(why != REQ_SEND || out->len <= r->pmtu);
+	ASSERT(why != REQ_SEND || psn_distance(out->psn, r->una) < psn_distance(r->next, r->una));
+	return why;
 }

@@ -33,7 +33,7 @@ req_pace_lost(struct requester *r, bool timeout)
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */
 	if (!timeout && r->rtt == 0 && !requester_is_free(r))
-		return; /* of the same round trip as a loss before */
+		return;                     /* of the same round trip as a loss before */
 	if (timeout && r->open < r->knee) { /* of the few, or of what they have grown to */
 		r->open = r->open < PROBE ? r->open : PROBE;
 		return;
@@ -46,6 +46,7 @@ req_pace_lost(struct requester *r, bool timeout)
 	r->rtt = 0;
 	r->knee = holds;
 	r->open = holds;
+	ASSERT(holds != 0);
 	if (timeout) {
 		r->knee = holds < OPEN_MIN ? OPEN_MIN : holds;
 		r->open = holds < PROBE ? holds : PROBE;
@@ -57,6 +58,7 @@ req_pace_round(struct requester *r, ns_t now)
 {
 	uint32_t rtt = ((uint32_t)now | 1) - r->timed_at;
 
+	ASSERT(r->timed_at != 0);
 	rtt += rtt == 0;
 	r->timed_at = 0;
 	r->rtt = rtt;

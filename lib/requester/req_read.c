@@ -83,6 +83,8 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	psn_t from = r->una;
 	bool end = psn_eq(from, w->last);
 
+	ASSERT(r->reads != 0 && requester_is_read_or_atomic(w));
+	ASSERT(psn_between(from, w->first, w->last));
 	v->act |= end ? REQACT_COMPLETE : 0;
 	v->completed += end;
 	r->reads -= end;

@@ -77,8 +77,8 @@ is_ignored(const struct requester *r, const struct wire_pkt *p, struct requester
 	return false;
 }
 
-static __attribute__((noinline)) void
-response_slow(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
+static ALWAYS_INLINE void
+response(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
 	uint32_t ahead = psn_distance(p->psn, r->una);
 
@@ -111,19 +111,13 @@ response_slow(struct requester *r, const struct wire_pkt *p, ns_t now, struct re
 		req_report_fault(r, v);
 }
 
-/** A positive ACK in the range of a requester that is well needs nothing else looked at. */
 void
 requester_response(
 	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
-	uint32_t ahead = psn_distance(p->psn, r->una);
-	bool odd = (p->opcode != OP_RC_ACKNOWLEDGE) | r->dead | r->failed |
-		   ((r->knobs & REQ_KNOB_CREDITS) != 0) | (ahead >= psn_distance(r->next, r->una));
-
-	if (LIKELY(!odd) && LIKELY((wire_ext(p)[0] & AETH_KIND_MASK) == AETH_ACK)) {
-		*v = verdict_blank(r);
-		req_ack(r, ahead, now, v);
-	} else {
-		response_slow(r, p, now, v);
-	}
+	req_check_state(r);
+	ASSERT(p->psn.v <= PSN_MASK);
+	response(r, p, now, v);
+	req_check_state(r);
+	req_check_verdict(r, v);
 }

@@ -11,8 +11,7 @@ const struct segment req_segments[WR_OPCODES + 1] = {
 			      [AT_ONLY] = OP_RC_##only },                         \
 		.kind = SEGMENT_##knd,                                            \
 		.se = (solicited)*PKT_SE,                                         \
-		.wqe = (takes_wqe),                                               \
-		.fast = SEGMENT_##knd == SEGMENT_DATA },
+		.wqe = (takes_wqe) },
 #include "tables/segments.def"
 #undef SEGMENT
 };

@@ -147,8 +147,8 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 		verdict_drop(v, REQRULE_IMPLIED_AGAIN);
 }
 
-void
-requester_timer(struct requester *r, ns_t now, struct requester_verdict *v)
+static void
+timer(struct requester *r, ns_t now, struct requester_verdict *v)
 {
 	*v = verdict_blank(r);
 	if (r->dead || now < r->deadline)
@@ -175,6 +175,15 @@ requester_timer(struct requester *r, ns_t now, struct requester_verdict *v)
 }
 
 void
+requester_timer(struct requester *r, ns_t now, struct requester_verdict *v)
+{
+	req_check_state(r);
+	timer(r, now, v);
+	req_check_state(r);
+	req_check_verdict(r, v);
+}
+
+void
 requester_found(struct requester *r, struct requester_verdict *v)
 {
 	*v = verdict_blank(r);
@@ -186,4 +195,5 @@ requester_found(struct requester *r, struct requester_verdict *v)
 	r->rtt_min = 0;
 	req_rewind(r, v);
 	r->overlaps = false; /* nobody got anything */
+	req_check_state(r);
 }

@@ -74,6 +74,7 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 {
 	uint32_t psns = ahead + 1, n;
 
+	ASSERT(ahead < requester_ack_limit(r));
 	requester_reach(r, true, &psns, &n);
 	requester_acknowledge(r, psns, n);
 	requester_timer_restart(r, now);
@@ -169,6 +170,7 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 
 	if (UNLIKELY((what & REQUESTER_WHAT_ODD) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
 		return false;
+	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
 	run->at++;
 	ask = requester_must_ask(flags, run->at == run->tail, run->since, run->each);
 	requester_assign(w, run->psn, 1);
@@ -192,6 +194,8 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 static ALWAYS_INLINE void
 requester_run_end(struct requester *r, const struct requester_run *run, ns_t now)
 {
+	ASSERT(run->at != r->sending && r->sending == r->fresh);
+	ASSERT(run->at - r->sending == psn_distance(run->psn, r->cur));
 	requester_sent(r, run->at, run->at, run->psn, true, run->since);
 	if (run->times)
 		requester_time_round(r, run->timed, now);

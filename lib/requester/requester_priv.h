@@ -64,6 +64,45 @@ verdict_drop(struct requester_verdict *v, enum requester_rule rule)
 	v->rule = (uint16_t)rule;
 }
 
+/** What holds of a requester between two calls, whatever its peer sent. */
+static ALWAYS_INLINE void
+req_check_state(const struct requester *r)
+{
+	ASSERT(r->una.v <= PSN_MASK && r->cur.v <= PSN_MASK && r->next.v <= PSN_MASK);
+	ASSERT(psn_distance(r->next, r->una) <= PSNS_MAX);
+	ASSERT(psn_distance(r->cur, r->una) <= psn_distance(r->next, r->una));
+	ASSERT(r->sending - r->head <= r->fresh - r->head);
+	ASSERT(r->dead || r->fresh - r->head <= psn_distance(r->next, r->una) + 1);
+	ASSERT(r->dead || r->sending - r->head <= psn_distance(r->cur, r->una));
+	ASSERT(r->dead || r->fresh != r->head || psn_eq(r->next, r->una));
+	ASSERT(r->reply_psns <= psn_distance(r->cur, r->una));
+	ASSERT(r->reads <= r->fresh - r->head);
+	ASSERT(!r->dead || (!r->timing && !r->waiting_rnr));
+	ASSERT(!r->waiting_rnr || psn_eq(r->cur, r->una));
+	ASSERT(!r->waiting_rnr || !r->timing);
+	ASSERT(!r->doubting || r->timing || r->dead);
+	ASSERT(r->dead || !r->failed || r->failed_at - r->head <= r->fresh - r->head);
+	ASSERT(!r->recovering || psn_between(r->recover, r->una, r->next));
+	ASSERT(r->timed_at == 0 || psn_between(r->timed, r->una, r->next));
+}
+
+/** What holds of the verdict on a response or a timer. */
+static ALWAYS_INLINE void
+req_check_verdict(const struct requester *r, const struct requester_verdict *v)
+{
+	ASSERT(v->rule < REQRULE_MAX);
+	ASSERT(((v->act & REQACT_COMPLETE) != 0) == (v->completed != 0));
+	ASSERT((v->act & REQACT_COMPLETE) == 0 || r->head == v->head_was + v->completed);
+	ASSERT((v->act & REQACT_ERROR) == 0 || v->failed == v->head_was + v->completed);
+	ASSERT((v->act & REQACT_ERROR) == 0 || (r->dead && v->wc_status != 0));
+	ASSERT((v->act & REQACT_EVENT) == 0 || r->dead);
+	ASSERT((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != (REQACT_PLACE | REQACT_ATOMIC));
+	ASSERT((v->act & REQACT_PLACE) == 0 || is_read(requester_slot(r, v->position)));
+	ASSERT((v->act & REQACT_DROP) == 0 || (v->act & ~(uint32_t)REQACT_DROP) == 0);
+	ASSERT((v->act & REQACT_MIGRATE) == 0 || (v->act & REQACT_RESEND) != 0);
+	ASSERT((v->act & REQACT_DRAINED) == 0 || r->draining);
+}
+
 /** Nanoseconds since a requester_stamp(). */
 static ALWAYS_INLINE uint32_t
 req_age(uint32_t stamp, ns_t now)
@@ -98,7 +137,6 @@ struct segment {
 	uint8_t kind;  /* enum segment_kind */
 	uint8_t se;    /* PKT_SE or 0 */
 	uint8_t wqe;
-	uint8_t fast; /* a start needs nothing but room in the window */
 };
 
 #define WR_OPCODES 16

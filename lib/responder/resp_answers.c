@@ -45,6 +45,7 @@ resp_answers_nak(
 	a = resp_answers_push(q);
 	if (a == NULL)
 		return OWED_NO_ROOM;
+	ASSERT((v->act & ACT_NAK) != 0);
 	a->kind = ANSWER_ACK;
 	a->syndrome = v->syndrome;
 	a->psn = a->first = a->last = v->reply_psn;
@@ -145,6 +146,7 @@ resp_answers_lost(
 {
 	const struct resp_answer *a = resp_answer_at(q, 0);
 
+	ASSERT(q->count != 0 && a->kind == ANSWER_READ);
 	if (a->duplicate)
 		return false;
 	q->count = 0;

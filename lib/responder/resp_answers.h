@@ -14,6 +14,7 @@
  * resp_answers_pop(). An ACK or NAK while nothing stands here is the caller's own.
  */
 #include "compiler.h"
+#include "invariant.h"
 #include "responder.h"
 
 enum resp_answer_kind { ANSWER_READ, ANSWER_ATOMIC, ANSWER_ACK };
@@ -57,6 +58,7 @@ resp_answer_at(const struct resp_answers *q, uint32_t i)
 {
 	uint32_t at = q->head + i;
 
+	ASSERT(q->slot != NULL && q->head < q->cap && i < q->cap);
 	return &q->slot[at < q->cap ? at : at - q->cap];
 }
 
@@ -114,6 +116,7 @@ resp_answers_push(struct resp_answers *q)
 
 	if (UNLIKELY(q->count >= q->cap))
 		return NULL;
+	ASSERT(q->count < q->cap);
 	a = resp_answer_at(q, q->count++);
 	*a = (struct resp_answer){ 0 };
 	return a;
@@ -124,6 +127,7 @@ static inline void
 resp_answer_fill_read(
 	struct resp_answer *a, const struct responder *r, const struct responder_verdict *v)
 {
+	ASSERT((v->act & ACT_READ) != 0 && r->pmtu != 0);
 	a->kind = ANSWER_READ;
 	a->syndrome = v->syndrome;
 	a->psn = a->first = v->first;
@@ -137,6 +141,7 @@ resp_answer_fill_read(
 static inline void
 resp_answer_fill_atomic(struct resp_answer *a, const struct responder_verdict *v, uint64_t original)
 {
+	ASSERT((v->act & (ACT_ATOMIC | ACT_REPLAY)) != 0);
 	a->kind = ANSWER_ATOMIC;
 	a->syndrome = v->syndrome;
 	a->psn = a->first = a->last = v->first;
@@ -189,6 +194,7 @@ resp_answers_pop(struct resp_answers *q, struct responder *r)
 {
 	const struct resp_answer *a = resp_answer_at(q, 0);
 
+	ASSERT(q->count != 0 && q->count <= q->cap && a->kind <= ANSWER_ACK);
 	if (a->kind != ANSWER_ACK && !a->duplicate)
 		responder_answered(r);
 	if (++q->head >= q->cap)
@@ -217,6 +223,9 @@ resp_answer_opcode(const struct resp_answer *a, bool is_last)
 static inline bool
 resp_answer_step(struct resp_answer *a, uint32_t len)
 {
+	ASSERT(a->kind == ANSWER_READ && len <= a->len_left);
+	ASSERT(psn_between(a->psn, a->first, a->last));
+	ASSERT((len == a->len_left) == psn_eq(a->psn, a->last));
 	a->restarted = false;
 	a->len_left -= len;
 	if (a->len_left == 0)

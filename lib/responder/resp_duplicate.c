@@ -72,6 +72,7 @@ resp_duplicate(const struct request *q, struct responder_verdict *v)
 {
 	opflags_t op = q->p->op;
 
+	ASSERT(responder_region(q->r, q->p->psn) == REGION_DUPLICATE);
 	v->act = ACT_DUPLICATE;
 	v->counter = RC_DUPLICATE;
 	v->reply_psn = responder_newest(q->r);

@@ -66,6 +66,7 @@ resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 {
 	struct responder *r = q->r;
 
+	ASSERT(rule != RULE_NONE && c->failure < ARRAY_LEN(failures));
 	v->rule = rule;
 	v->counter = c->counter;
 	v->fault = c->fault;

@@ -15,6 +15,8 @@ save(struct responder *r, uint32_t psns, uint8_t kind)
 {
 	struct responder_saved *s = &r->saved[r->saved_next];
 
+	ASSERT(r->saved != NULL && r->saved_next < r->saved_n);
+	ASSERT(r->unfinished < r->saved_n);
 	r->saved_next++;
 	if (r->saved_next >= r->saved_n)
 		r->saved_next = 0;

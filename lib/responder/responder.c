@@ -119,6 +119,8 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 	uint64_t va = 0;
 	uint32_t rkey = 0, imm = 0;
 
+	ASSERT(psn_eq(p->psn, r->epsn) && r->open == pl->before);
+	ASSERT(pl->kind != PLAN_SLOW && (pl->starts == 0 || offset == 0));
 	if (pl->kind == PLAN_WRITE) {
 		struct wire_reth reth = { r->va, r->rkey, r->dma_len };
 
@@ -228,19 +230,36 @@ receive_planned(struct responder *r, const struct wire_pkt *p, const struct resp
 }
 
 /*
- * The plan of the two commonest opcodes is a constant here, so the compiler leaves out what they
- * do not need.
+ * The plan of the two commonest opcodes is a constant here, so that the compiler leaves out what
+ * they do not need: 9 % of the instructions of a WRITE ONLY that takes the full path, 6 % of a SEND
+ * ONLY's.
  */
-void
-responder_receive(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
-	ns_t now, struct responder_verdict *v)
+static ALWAYS_INLINE void
+receive(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f, ns_t now,
+	struct responder_verdict *v)
 {
-	if (UNLIKELY((r->knobs & RESP_KNOB_RESYNC) != 0))
-		r->epsn = p->psn;
 	if (p->opcode == OP_RC_WRITE_ONLY && is_fast(r, p, f, &plans[OP_RC_WRITE_ONLY]))
 		accept(r, p, f, &plans[OP_RC_WRITE_ONLY], v);
 	else if (p->opcode == OP_RC_SEND_ONLY && is_fast(r, p, f, &plans[OP_RC_SEND_ONLY]))
 		accept(r, p, f, &plans[OP_RC_SEND_ONLY], v);
 	else
 		receive_planned(r, p, f, now, v);
+}
+
+void
+responder_receive(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
+	ns_t now, struct responder_verdict *v)
+{
+	psn_t before;
+
+	ASSERT(r->pmtu != 0 && (r->pmtu & (r->pmtu - 1)) == 0);
+	ASSERT(p->psn.v <= PSN_MASK);
+	resp_check_state(r);
+	if (UNLIKELY((r->knobs & RESP_KNOB_RESYNC) != 0))
+		r->epsn = p->psn;
+	before = r->epsn;
+	receive(r, p, f, now, v);
+	resp_check_state(r);
+	resp_check_verdict(r, before, v);
+	(void)before;
 }

@@ -63,6 +63,48 @@ verdict_drop(struct responder_verdict *v, enum responder_rule rule, enum respond
 	v->counter = counter;
 }
 
+/** What holds of a responder between two packets, whatever its peer sent. */
+static ALWAYS_INLINE void
+resp_check_state(const struct responder *r)
+{
+	ASSERT(r->epsn.v <= PSN_MASK);
+	ASSERT(r->msn <= PSN_MASK);
+	ASSERT(r->open <= OPEN_WRITE);
+	ASSERT(r->open != OPEN_NONE || r->received == 0);
+	ASSERT(r->wqe_active == (r->open == OPEN_SEND));
+	ASSERT(r->open != OPEN_SEND || r->received <= VERBS_MESSAGE_MAX);
+	ASSERT(r->open != OPEN_WRITE || r->received <= r->dma_len);
+	ASSERT(r->open != OPEN_WRITE || r->dma_len <= VERBS_MESSAGE_MAX);
+	ASSERT(r->rnr_until == 0 || r->latched);
+	ASSERT(r->unfinished <= r->saved_n);
+	ASSERT(r->saved_next == 0 || r->saved_next < r->saved_n);
+}
+
+/** What holds of the verdict on a packet, when ePSN was `before`. */
+static ALWAYS_INLINE void
+resp_check_verdict(const struct responder *r, psn_t before, const struct responder_verdict *v)
+{
+	const uint32_t places = ACT_PLACE_SEND | ACT_PLACE_WRITE | ACT_INVALIDATE;
+	const uint32_t answers = ACT_READ | ACT_ATOMIC | ACT_REPLAY;
+
+	ASSERT(v->rule != RULE_NONE && v->rule < RULE_MAX);
+	ASSERT((v->act & (ACT_ACK | ACT_NAK)) != (ACT_ACK | ACT_NAK));
+	ASSERT((v->act & ACT_DROP) == 0 || (v->act & ~(uint32_t)(ACT_DROP | ACT_DUPLICATE)) == 0);
+	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR)) == 0 ||
+		(v->act & (places | answers)) == 0);
+	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE)) == 0 ||
+		psn_eq(r->epsn, before));
+	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE)) != 0 ||
+		psn_eq(v->reply_psn, responder_newest(r)));
+	ASSERT((v->act & ACT_NAK) == 0 || psn_eq(v->reply_psn, r->epsn));
+	ASSERT((v->act & ACT_NAK) == 0 || (v->syndrome & AETH_KIND_MASK) != AETH_ACK);
+	ASSERT((v->act & ACT_ACK) == 0 || (v->syndrome & AETH_KIND_MASK) == AETH_ACK);
+	ASSERT((v->act & ACT_ERR) == 0 || (v->act & (ACT_EVENT | ACT_COMPLETE)) != 0);
+	ASSERT((v->act & ACT_EVENT) == 0 || (v->act & ACT_ERR) != 0);
+	ASSERT((v->act & (answers & ~(uint32_t)ACT_READ)) == 0 || v->saved != NULL);
+	ASSERT(v->reply_psn.v <= PSN_MASK && v->reply_msn <= PSN_MASK);
+}
+
 /** Does a request of this opcode need its key checked, given that it is well formed? */
 static inline bool
 needs_key(const struct responder *r, const struct wire_pkt *p)
