@@ -5,7 +5,8 @@
  * is computed again. A sender of anything else patches the same fields anyway.
  */
 #include "acks.h"
-#include "pipeline_priv.h"
+#include "count.h"
+#include "migration.h"
 #include "reply.h"
 
 /**

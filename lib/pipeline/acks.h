@@ -6,9 +6,9 @@
  *
  * Owner:   the worker's lcore.
  * Memory:  none.
- * Depends: pipeline_priv.h.
+ * Depends: worker.h.
  */
-#include "pipeline_priv.h"
+#include "worker.h"
 
 /**
  * PSN word and AETH as they stand in the frame. It is made before anything else has to be kept: a
@@ -33,6 +33,17 @@ ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
 	}
 	w->dirty_tail[qp->dirty_at] = tail;
 	return true;
+}
+
+/** End of a burst: one ACK for each QP that owes one. */
+void pipeline_acks_send(struct worker *w);
+/** What nak_owe() was told so far. */
+void pipeline_flush_naks(struct worker *w);
+static ALWAYS_INLINE void
+naks_send(struct worker *w)
+{
+	if (UNLIKELY(w->naks_n != 0))
+		pipeline_flush_naks(w);
 }
 
 /** The QP does not owe it any more. @return it, or 0: there was none. */

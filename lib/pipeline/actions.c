@@ -3,7 +3,10 @@
  * Carry a verdict out, in the order that a host and a peer may rely on: memory first, then the
  * completion that tells of it, then the answer (RESP-14).
  */
+#include "answers.h"
+#include "count.h"
 #include "report.h"
+#include "verdict.h"
 
 /**
  * The head of the receive queue is the active WQE from here on; its copy was made for the facts.

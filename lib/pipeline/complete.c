@@ -2,8 +2,12 @@
 /* Completions of receives, and QPs that fail by what their responder met. */
 #include <errno.h>
 
+#include "answers.h"
 #include "complete.h"
+#include "count.h"
 #include "report.h"
+#include "sending.h"
+#include "verdict.h"
 
 void
 pipeline_cq_failed(struct worker *w, struct qp_cq *cq)

@@ -6,14 +6,14 @@
  *
  * Owner:   complete.c, send_actions.c, stage_06_fast.c; the worker's lcore.
  * Memory:  the completion queue's.
- * Depends: pipeline_priv.h.
+ * Depends: worker.h.
  *
  * Inline, because each good message passes here: members that a caller knows cost nothing, and the
  * entry is written where the host reads it. Others call pipeline_cq_add().
  */
 #include <errno.h>
 
-#include "pipeline_priv.h"
+#include "count.h"
 
 /** CQ-05: reported once per queue, whoever of its producers meets the overflow first. */
 void pipeline_cq_failed(struct worker *w, struct qp_cq *cq);

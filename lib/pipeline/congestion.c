@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Marks on the way in, CNPs on the way out, and CNPs that arrive (CC-01 .. CC-08). */
-#include "pipeline_priv.h"
+#include "congestion.h"
+#include "count.h"
+#include "reply.h"
+#include "tx.h"
 
 /** CC-08: BECN set, sixteen bytes behind the BTH. */
 bool

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that leave early, and faults in general: a counter, a record, a line in the recorder. */
+#include "count.h"
+#include "drops.h"
 #include "failure.h"
+#include "spare.h"
 
 /** The memory that the packet which killed the QP asked for. @return false: it was not that. */
 static bool

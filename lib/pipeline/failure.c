@@ -3,7 +3,11 @@
  * What a failure was about, for whoever asks why: memory that was refused, and the work request.
  * Nothing here is on a good path; the checks that said no are made again, and asked for numbers.
  */
+#include "count.h"
 #include "failure.h"
+#include "send_feed.h"
+#include "sending.h"
+#include "verdict.h"
 
 /** Cleared. NULL: the worker's stock of sides is empty, and nobody will know. */
 static struct qp_failure *

@@ -6,9 +6,10 @@
  *
  * Owner:   the QP's worker.
  * Memory:  none.
- * Depends: pipeline_priv.h.
+ * Depends: worker.h.
  */
-#include "pipeline_priv.h"
+#include "drops.h"
+#include "verdict.h"
 
 /** A request that brings the QP to ERR, before its verdict is carried out. */
 void pipeline_failure_of_request(

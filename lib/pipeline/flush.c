@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posted work of a QP in ERR: completed with WR_FLUSH_ERR, in posting order (CQ-02, QP-12). */
-#include "pipeline_priv.h"
+#include "count.h"
+#include "shared_rq.h"
+#include "verdict.h"
 
 uint8_t
 pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index)

@@ -7,7 +7,9 @@
  */
 #include <rte_ring.h>
 
-#include "pipeline_priv.h"
+#include "count.h"
+#include "handoff.h"
+#include "spare.h"
 
 /**
  * Is what was found so far all that the packet can be charged to? If not, its QP has to say whether

@@ -4,6 +4,8 @@
  * of it. Which path a packet must have come on is stage 5's to see. And the peer's MAC, where
  * nobody has answered for its address yet.
  */
+#include "count.h"
+#include "migration.h"
 #include "report.h"
 #include "sending.h"
 

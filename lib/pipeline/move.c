@@ -16,8 +16,14 @@
 
 #include <rte_ring.h>
 
+#include "answers.h"
+#include "count.h"
+#include "handoff.h"
 #include "report.h"
-#include "pipeline_priv.h"
+#include "sending.h"
+#include "spare.h"
+#include "stage.h"
+#include "tx.h"
 
 /** What was kept aside is a burst like any other. */
 static void

@@ -6,7 +6,7 @@
  *
  * Owner:   the worker's lcore, by messages of the control lcore (lib/admin/qp_move.c).
  * Memory:  the worker's; packets that are kept aside are its own.
- * Depends: pipeline_priv.h includes it.
+ * Depends: base; worker.h includes it.
  */
 #include <stdint.h>
 

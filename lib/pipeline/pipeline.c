@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's loop: the table of contents of the stages. */
-#include "pipeline_priv.h"
+#include "acks.h"
+#include "drops.h"
+#include "handoff.h"
+#include "spare.h"
+#include "stage.h"
+#include "tx.h"
 
 /** Cycles since the last lap go to a stage; nothing is read unless asked for. */
 static inline void

@@ -2,8 +2,10 @@
 /* Packets made from a QP's template: ATOMIC ACK, READ responses, CNP. ACKs are in acks.c. */
 #include <errno.h>
 
-#include "pipeline_priv.h"
+#include "count.h"
+#include "migration.h"
 #include "reply.h"
+#include "sending.h"
 #include "wire_ext.h"
 
 uint8_t

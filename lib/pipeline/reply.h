@@ -6,9 +6,10 @@
  *
  * Owner:   acks.c and replies.c; the worker's lcore.
  * Memory:  mbufs of this burst's requests, else of the port's pool.
- * Depends: pipeline_priv.h.
+ * Depends: count.h, tx.h.
  */
-#include "pipeline_priv.h"
+#include "count.h"
+#include "tx.h"
 
 /* data_off, refcnt, nb_segs and port of an mbuf are one word. */
 #define MBUF_ALONE      UINT64_C(0x0000000100010000) /* one segment, referred to once */
@@ -87,6 +88,14 @@ send_frame(struct worker *w, uint8_t port, struct qp *qp, struct rte_mbuf *m, ui
 		pipeline_tx_push(w, port, m);
 }
 
+/** Make and send an ACK or NAK. @param p its PSN. @param msn see AETH. */
+void pipeline_reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
+/** Both: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
+int pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a);
+int pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a,
+	const uint8_t *data, uint32_t len);
+/** Send a CNP to the QP's peer. */
+void pipeline_reply_cnp(struct worker *w, struct qp *qp);
 /** A line in the flight recorder. */
 void pipeline_trace_reply(struct worker *w, struct qp *qp, const struct resp_answer *a,
 	enum trace_kind kind, uint8_t opcode);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Failures and events: one builder of what the control lcore is told. */
-#include "report.h"
+#include "count.h"
 #include "failure.h"
+#include "report.h"
+#include "sending.h"
+#include "verdict.h"
 
 /** What a report is about: a QP, a CQ or an SRQ. */
 struct subject {

@@ -6,10 +6,10 @@
  *
  * Owner:   the worker's lcore, for all functions here.
  * Memory:  none.
- * Depends: pipeline_priv.h.
+ * Depends: worker.h.
  * Spec:    RX-ERR-04, AE-09, AE-11, AEQ-05, AEQ-09, QP-16.
  */
-#include "pipeline_priv.h"
+#include "verdict.h"
 
 /** Made from a verdict; the same facts go to the control lcore, the recorder and last_error. */
 struct report {

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "count.h"
 #include "mem_reach.h"
-#include "pipeline_priv.h"
+#include "sending.h"
+#include "tx.h"
 #include "wire_ext.h"
 
 #define REQUEST_EXT (OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)

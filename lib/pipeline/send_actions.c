@@ -3,9 +3,15 @@
  * Carry a requester's verdict out: data to memory first, then the completions that tell of it, then
  * what follows for the QP.
  */
+#include "answers.h"
 #include "complete.h"
+#include "count.h"
 #include "failure.h"
+#include "migration.h"
 #include "report.h"
+#include "send_feed.h"
+#include "sending.h"
+#include "verdict.h"
 
 /** Of a QP and its worker; and of its port, unless that is gone. */
 static void

@@ -3,7 +3,9 @@
  * send_feed: work requests that the worker makes itself, all alike, as long as there is room. Their
  * completions are counted and go nowhere.
  */
-#include "pipeline_priv.h"
+#include "count.h"
+#include "send_feed.h"
+#include "sending.h"
 
 #define REST_MIN (100 * TIME_NS_PER_MS)
 #define REST_MAX (2 * TIME_NS_PER_S)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A QP's send queue: its ring behind send_take.c, and the worker's list of QPs with work. */
 
-#include "pipeline_priv.h"
+#include "count.h"
+#include "send_feed.h"
+#include "sending.h"
+#include "tx.h"
+#include "verdict.h"
 
 void
 pipeline_sendq_release(struct qp *qp, uint32_t n)

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "mem_reach.h"
-#include "pipeline_priv.h"
+#include "reply.h"
 #include "requester_fast.h"
+#include "send_feed.h"
+#include "sending.h"
 #include "verbs_wr.h"
 
 /** What of an entry says how the rest is to be read: each word is read once. */

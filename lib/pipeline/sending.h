@@ -2,28 +2,20 @@
 #ifndef SENDING_H
 #define SENDING_H
 /**
- * @file sending.h  The requester's part of pipeline_priv.h, which includes it.
+ * @file sending.h  The send queue of a QP: taken from the ring, sent, completed, flushed.
  *
- * Owner:   the worker's lcore.
+ * Owner:   the QP's worker, for all functions here.
  * Memory:  none.
- * Depends: pipeline_priv.h.
+ * Depends: count.h, send_feed.h.
  */
-#include "pipeline_priv.h"
-
-/* ---- send_actions.c, send_queue.c, send_take.c, requests.c, stage_08_timers.c ---------------- */
+#include "count.h"
+#include "send_feed.h"
 
 /** Rule index of a verdict, as it stands in traces and messages. */
 static inline uint16_t
 send_rule(const struct requester_verdict *v)
 {
 	return v->rule != REQRULE_NONE ? v->rule | QP_RULE_REQUESTER : 0;
-}
-
-/** Does the worker post to the QP itself? Then sq.feed is there. */
-static inline bool
-is_fed(const struct qp *qp)
-{
-	return (qp->flags & QPF_SEND_FEED) != 0;
 }
 
 /** Carry a verdict out. @param p the response, or NULL. */
@@ -164,50 +156,5 @@ timer_update(struct worker *w, struct qp *qp)
 	qp->sq.alarm = r->deadline;
 	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
 }
-
-/* ---- stage_11_tx.c --------------------------------------------------------------------------- */
-
-/** The ports were given what there is, and the clock was read: waits begin. */
-void pipeline_tx_departed(struct worker *w);
-/** Has a frame been made for which a wait begins when it leaves? */
-static ALWAYS_INLINE bool
-tx_has_starts(const struct worker *w)
-{
-	for (uint32_t i = 0; i < w->ports_n; i++)
-		if (w->tx[i].starts_head != w->tx[i].starts_tail)
-			return true;
-	return false;
-}
-/** There is no room in q->starts. @return false: nor can any be made. */
-bool pipeline_tx_starts_room(struct worker *w, struct tx_queue *q);
-/**
- * Frames of the QP stand at the end of the port's queue. What they start began with w->now, and
- * begins anew when they have left.
- */
-static ALWAYS_INLINE void
-tx_departs(struct worker *w, uint8_t port, struct qp *qp, enum tx_what what)
-{
-	struct tx_queue *q = &w->tx[port];
-	const uint32_t upto = q->gone + (q->tail - q->head);
-	struct tx_start *s;
-
-	if (UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS) &&
-		!pipeline_tx_starts_room(w, q))
-		return; /* cannot be: see there */
-	s = &q->starts[q->starts_tail++ % TX_STARTS];
-	*s = (struct tx_start){ qp, w->now, upto, (uint8_t)what };
-}
-/** When the oldest request of the QP was made that still waits for its port. 0: none waits. */
-ns_t pipeline_tx_waits_since(const struct worker *w, const struct qp *qp);
-/** The QP stops: nothing begins for it any more. */
-void pipeline_tx_forget(struct worker *w, const struct qp *qp);
-
-/* ---- send_feed.c ----------------------------------------------------------------------------- */
-
-void pipeline_feed_take(struct qp *qp, ns_t now);
-/** `n` requests from position `first` on have completed. */
-void pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n);
-bool pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v);
-bool pipeline_feed_timer(struct worker *w, struct qp *qp);
 
 #endif

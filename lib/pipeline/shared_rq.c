@@ -4,6 +4,8 @@
  * on any worker. What it has to tell, it tells once: whoever finds out first raises the event.
  */
 #include "report.h"
+#include "shared_rq.h"
+#include "verdict.h"
 
 /** SRQ-02: fewer WQEs are left than the limit, which is disarmed by that. */
 static void

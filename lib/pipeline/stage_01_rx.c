@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 1: take frames from a port, and make each of them contiguous. */
-#include "pipeline_priv.h"
+#include "count.h"
+#include "stage.h"
 
 /** A driver may say more than there is: net_pcap does so of a frame above 64 KiB. */
 static bool

@@ -2,7 +2,9 @@
 /* Stage 2: read headers; what is not RoCE leaves to the control lcore, or for good. */
 #include <rte_ip.h>
 
-#include "pipeline_priv.h"
+#include "count.h"
+#include "spare.h"
+#include "stage.h"
 #include "wire_near.h"
 
 /** ARP, ICMP and ICMPv6 are the control lcore's. */

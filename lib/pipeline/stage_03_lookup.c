@@ -3,7 +3,8 @@
  * Stage 3: find each packet's QP. Packets for QPs of other workers leave here, through handoff.c.
  * The QP's cache misses pass while stage 4 computes the ICRCs.
  */
-#include "pipeline_priv.h"
+#include "handoff.h"
+#include "stage.h"
 
 void
 stage_lookup(struct worker *w, struct burst *b)

@@ -3,7 +3,8 @@
  * Stage 4: verify the ICRC of every packet that has one, those with other faults too: a wrong ICRC
  * is what they are charged to then (RX-PREC-01), and nothing of them may be believed (RX-PREC-09).
  */
-#include "pipeline_priv.h"
+#include "reply.h"
+#include "stage.h"
 
 _Static_assert(PIPELINE_BURST <= 32, "a bit for each packet");
 

@@ -3,6 +3,13 @@
  * Stage 5: compare each packet with what its QP knows of its peer. What passes is an accepted
  * packet of a QP of this worker. Everything else leaves here, charged to the first of its faults.
  */
+#include "count.h"
+#include "drops.h"
+#include "handoff.h"
+#include "migration.h"
+#include "reply.h"
+#include "spare.h"
+#include "stage.h"
 #include "stage_05_faults.h"
 
 /** What its QP finds about a packet, which has faults or is not plain. */
@@ -21,7 +28,7 @@ faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	state = qp_state_of(qp);
 	if (!qp_receives(state))
 		return FAULT_BIT(FAULT_QP_STATE);
-	return qp_faults(qp, state, p, port);
+	return pipeline_faults_all(qp, state, p, port);
 }
 
 /** The QP found a fault in a good packet: it may have asked for a migration in vain. */
@@ -29,7 +36,7 @@ static __attribute__((noinline)) void
 refuse(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	if (qp->worker == w->index && qp_receives(qp_state_of(qp)) && is_migration(qp, p) &&
-		alternate_faults(qp, p, port) != 0)
+		pipeline_faults_alternate(qp, p, port) != 0)
 		pipeline_migration_refuse(w, qp, p);
 }
 
@@ -100,7 +107,7 @@ judge_plain(struct worker *w, struct burst *b, uint32_t i)
 			return f | FAULT_BIT(FAULT_QP_STATE);
 		if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
 			return judge(w, b, i);
-		return f | first_faults(qp, p, steer_port(owner));
+		return f | pipeline_faults_first(qp, p, steer_port(owner));
 	}
 	return judge(w, b, i);
 }
@@ -176,8 +183,8 @@ stage_steer(struct worker *w, struct burst *b)
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(
-			    qp == NULL || p->faults != 0 || !is_plain(qp, p, w->steer[b->port[i]])))
+		if (UNLIKELY(qp == NULL || p->faults != 0 ||
+			     !is_fast(qp, p, w->steer[b->port[i]])))
 			odd |= BIT32(i);
 		else if (op_has(p->op, OPF_RESPONSE))
 			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);

@@ -3,7 +3,10 @@
  * Stage 6: give every response to its QP's requester. Carrying the verdict out is in
  * send_actions.c.
  */
-#include "pipeline_priv.h"
+#include "count.h"
+#include "drops.h"
+#include "sending.h"
+#include "stage.h"
 
 static void
 trace_response(struct worker *w, const struct qp *qp, const struct wire_pkt *p,

@@ -3,9 +3,13 @@
  * Stage 6, fast path: WRITE ONLY, SEND ONLY, and duplicates of both, and the loop over a burst that
  * hands the rest to the other files of the fast path, or leaves it to the full path.
  */
+#include "acks.h"
 #include "complete.h"
+#include "count.h"
+#include "drops.h"
 #include "mem_reach.h"
 #include "stage_06_fast.h"
+#include "verdict.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 

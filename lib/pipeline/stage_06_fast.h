@@ -6,7 +6,7 @@
  *
  * Owner:   stage_06_*.c; the worker's lcore.
  * Memory:  the caller's.
- * Depends: acks.h, pipeline_priv.h, responder_fast.h.
+ * Depends: acks.h, worker.h, responder_fast.h.
  *
  * stage_06_fast_places.c  where payloads go
  * stage_06_fast.c         WRITE ONLY, SEND ONLY, duplicates of both, gaps, SENDs without a WQE
@@ -17,8 +17,9 @@
  * requester_step.h.
  */
 #include "acks.h"
-#include "pipeline_priv.h"
+#include "count.h"
 #include "responder_fast.h"
+#include "verdict.h"
 
 /** Packets of a burst, counted at their QPs already, and at worker and port when it ends. */
 struct fast_counts {

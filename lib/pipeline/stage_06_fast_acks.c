@@ -3,7 +3,9 @@
  * Stage 6, fast path: positive ACKs that acknowledge only SENDs and WRITEs sent once, and positive
  * ACKs of nothing that is outstanding.
  */
+#include "count.h"
 #include "requester_fast.h"
+#include "sending.h"
 #include "stage_06_fast.h"
 
 /** ACKs of a burst that one stands for. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 6, fast path: where the payloads of a burst go, looked up before the first is judged. */
 #include "mem_reach.h"
+#include "sending.h"
 #include "stage_06_fast.h"
 
 /**

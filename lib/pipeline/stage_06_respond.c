@@ -3,8 +3,16 @@
  * Stage 6: give every request to its QP's responder. Here are the facts that the responder asks
  * for; carrying its verdict out is in actions.c.
  */
+#include "acks.h"
+#include "congestion.h"
+#include "count.h"
+#include "drops.h"
 #include "failure.h"
+#include "shared_rq.h"
+#include "spare.h"
+#include "stage.h"
 #include "stage_06_fast.h"
+#include "verdict.h"
 
 /**
  * Read the receive queue's head into the QP's private copy, then check the copy: the host may

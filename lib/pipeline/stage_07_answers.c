@@ -7,9 +7,15 @@
 #include <errno.h>
 
 #include "acks.h"
+#include "answers.h"
+#include "count.h"
 #include "failure.h"
 #include "mem_reach.h"
-#include "pipeline_priv.h"
+#include "reply.h"
+#include "sending.h"
+#include "stage.h"
+#include "tx.h"
+#include "verdict.h"
 
 /* ---- the worker's circle of QPs with answers ------------------------------------------------- */
 

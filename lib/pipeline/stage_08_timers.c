@@ -3,9 +3,13 @@
  * Stage 8: transport timers and RNR waits. Progress only moves a QP's deadline; the node that fires
  * too early for it is armed again (lazy re-arm), and one that fires for nothing is forgotten.
  */
+#include "count.h"
 #include "report.h"
-#include "pipeline_priv.h"
 #include "requester_fast.h"
+#include "send_feed.h"
+#include "sending.h"
+#include "stage.h"
+#include "tx.h"
 
 #define DUE_BURST 32
 #define DUE_TURNS 8

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 9: read the doorbells of clients. They are shared memory, so each number is checked. */
-#include "pipeline_priv.h"
+#include "count.h"
+#include "sending.h"
+#include "stage.h"
+#include "verdict.h"
 
 /** REQ-CLS-C-01: an index that no producer can have reached. The QP fails; its client is told. */
 static void

@@ -4,10 +4,11 @@
  * nothing holds them up. What it leaves goes to requester_next() and pipeline_request_send(), which
  * would make the same packets.
  */
+#include "count.h"
 #include "mem_reach.h"
-#include "pipeline_priv.h"
 #include "reply.h"
 #include "requester_fast.h"
+#include "sending.h"
 #include "wire_ext.h"
 #include "wire_head.h"
 

@@ -3,8 +3,13 @@
  * Stage 10: QPs with something to send take turns, a few packets each; a port whose frames pile up
  * is left alone until they have gone.
  */
+#include "count.h"
 #include "failure.h"
 #include "reply.h"
+#include "send_feed.h"
+#include "sending.h"
+#include "stage.h"
+#include "tx.h"
 
 #define SMALL_FRAME (3 * CACHE_LINE) /* all of an RDMA WRITE of 64 bytes */
 

@@ -9,8 +9,11 @@
  * begin anew (TMR-02, CC-03). They are late by what passes between the port's taking the frame and
  * that reading, never early.
  */
-#include "pipeline_priv.h"
+#include "acks.h"
+#include "count.h"
 #include "requester_fast.h"
+#include "stage.h"
+#include "tx.h"
 
 void
 pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)

@@ -2,8 +2,16 @@
 /* Stage 12: carry out messages of the control lcore. No burst is under way here. */
 #include <errno.h>
 
+#include "answers.h"
+#include "congestion.h"
+#include "count.h"
+#include "migration.h"
 #include "report.h"
-#include "pipeline_priv.h"
+#include "send_feed.h"
+#include "sending.h"
+#include "stage.h"
+#include "tx.h"
+#include "verdict.h"
 
 static void
 sides_add(struct worker *w, struct qp_side *list)

@@ -9,7 +9,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf_dyn.h>
 
-#include "pipeline_priv.h"
+#include "spare.h"
 
 #define ERRBUF_MAX 1048576u
 

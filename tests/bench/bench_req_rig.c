@@ -7,7 +7,7 @@
 
 #include "bench_mem.h"
 #include "bench_req_rig.h"
-#include "pipeline_priv.h" /* for timers of QPs that this worker never sees */
+#include "sending.h"
 
 #define CLIENT   1
 #define CQ_DEPTH 1024

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Work that a worker posts itself. */
 #include "bed.h"
+#include "count.h"
+#include "sending.h"
 
 #undef fail /* cmocka's; the pipeline has a function of that name */
-#include "pipeline_priv.h"
 
 /* REQ-03: a feed posts as many requests as it was told to, `depth` at a time, and tells no host. */
 static void

@@ -4,11 +4,11 @@
  * timeout 14, three retries; what goes over the wire in peace is tested with Scapy (tests/stepped).
  */
 #include "bed.h"
+#include "count.h"
 
 #include <string.h>
 
 #undef fail /* cmocka's; the pipeline has a function of that name */
-#include "pipeline_priv.h"
 
 #define TTR (UINT64_C(4096) << 14) /* ns */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What must leave a QP as it was, whichever way it takes through the loop; and what must not. */
 #include "bed.h"
+#include "count.h"
 
 #include <string.h>
 
 #undef fail /* cmocka's; the pipeline has a function of that name */
-#include "pipeline_priv.h"
 
 enum { PLAIN, TRACED, NO_RECORDS, WAYS };
 

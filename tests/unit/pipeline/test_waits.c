@@ -5,13 +5,13 @@
  * it. A wait may be too long, never too short (REQ-RNR-01, TMR-02, CC-03, RESP-RNR-08).
  */
 #include "bed.h"
+#include "worker.h"
 
 #include <string.h>
 
 #include <rte_ethdev.h>
 
 #undef fail /* cmocka's; the pipeline has a function of that name */
-#include "pipeline_priv.h"
 
 #define TTR      (UINT64_C(4096) << 14) /* timeout 14, ns */
 #define RNR_20   (10240 * TIME_NS_PER_US)

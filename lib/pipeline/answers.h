@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ANSWERS_H
+#define ANSWERS_H
+/**
+ * @file answers.h  What a QP owes its peer: ACKs, NAKs, READ data, results of ATOMICs.
+ *
+ * Owner:   the QP's worker, for all functions here.
+ * Memory:  none.
+ * Depends: worker.h.
+ * Spec:    RESP-13, RESP-NAK-02, RESP-RNR-10.
+ */
+#include "worker.h"
+
+void pipeline_owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void pipeline_owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+void pipeline_owe_atomic(
+	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original);
+/** Forget everything owed: RESET, ERR by the control lcore, detach. */
+void pipeline_answers_drop(struct worker *w, struct qp *qp);
+/** Off the circle with everything owed, and on to that of the next worker. */
+void pipeline_answers_leave(struct worker *w, struct qp *qp);
+void pipeline_answers_join(struct worker *w, struct qp *qp);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONGESTION_H
+#define CONGESTION_H
+/**
+ * @file congestion.h  ECN marks and CNPs.
+ *
+ * Owner:   the QP's worker, for all functions here.
+ * Memory:  none.
+ * Depends: worker.h.
+ * Spec:    CC-01, CC-04, CC-08, CC-24.
+ */
+#include "worker.h"
+
+/** An accepted packet had the IP CE mark. */
+void pipeline_congestion_mark(
+	struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p);
+void pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
+/** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */
+void pipeline_congestion_sent(struct worker *w, uint32_t qpn);
+/** Is a CNP formed as it must be? (CC-01, CC-08) */
+bool pipeline_cnp_is_good(const struct wire_pkt *p);
+
+#endif

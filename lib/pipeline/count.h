@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COUNT_H
+#define COUNT_H
+/**
+ * @file count.h  Counting at worker, port and QP; a QP's state.
+ *
+ * Owner:   the worker's lcore, for all functions here.
+ * Memory:  none.
+ * Depends: worker.h.
+ */
+#include "worker.h"
+
+/** A compact QP needs its side. @return false: the worker's stock is empty. */
+bool pipeline_side_take(struct worker *w, struct qp *qp);
+
+static ALWAYS_INLINE bool
+has_side(struct worker *w, struct qp *qp)
+{
+	return LIKELY(qp->stats != NULL) || pipeline_side_take(w, qp);
+}
+
+/** Count at the QP. Cost: a line of the QP that is hot, or one of its side. */
+static ALWAYS_INLINE void
+qp_count(struct worker *w, struct qp *qp, enum stats_counter s, uint64_t n)
+{
+	if (s < STATS_HOT)
+		qp->hot[s] += n;
+	else if (LIKELY(has_side(w, qp)))
+		stats_add(qp->stats, s, n);
+	else
+		stats_add(&w->stats, STAT_qp_counts_lost, n);
+}
+
+static inline void
+count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)
+{
+	stats_inc(&w->stats, s);
+	stats_inc(&w->port_stats[port], s);
+	if (qp != NULL)
+		qp_count(w, qp, s, 1);
+}
+
+static inline bool
+traced(const struct worker *w, const struct qp *qp)
+{
+	return UNLIKELY((qp->flags & QPF_TRACE) != 0) && w->trace != NULL;
+}
+
+static inline uint8_t
+qp_state_of(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/** May packets go to the QP's logic? */
+static inline bool
+qp_receives(uint8_t state)
+{
+	return state >= QPS_RTR && state <= QPS_SQE;
+}
+
+#endif

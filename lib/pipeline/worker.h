@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WORKER_H
+#define WORKER_H
+/**
+ * @file worker.h  A worker's state, and the burst that its stages hand on.
+ *
+ * Owner:   the worker's lcore.
+ * Memory:  worker_create(); one block a worker.
+ * Depends: pipeline.h; DPDK.
+ */
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include "compiler.h"
+#include "move.h"
+#include "pipeline.h"
+#include "qp.h"
+#include "qp_client.h"
+#include "qp_parts.h"
+#include "qp_rule.h"
+#include "qp_snapshot.h"
+#include "tx_queue.h"
+#include "wire_wide.h"
+
+#define AHEAD           4    /* packets: prefetch distance */
+#define TIMER_TURNS     16   /* timers wait so long for frames received before them */
+#define TX_ROOM         2048 /* frames a port's backlog holds at most */
+#define TX_HIGH         256  /* frames waiting at which answers pause */
+#define ANSWER_TURN     64   /* answer packets of a worker in one turn */
+#define ANSWER_QP       8    /* ... of one QP before the next one's */
+#define ANSWER_VISITS   32   /* QPs looked at in one turn */
+#define REQUEST_TURN    64   /* request packets of a worker in one turn */
+#define REQUEST_QP      16   /* ... of one QP before the next one's */
+#define REQUEST_LOSSY   4    /* ... whose packets get lost, beside others */
+#define REQUEST_VISITS  64   /* QPs looked at in one turn */
+#define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
+#define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
+#define MAILBOX_TURNS   64
+#define MAILBOX_BURST   16
+#define REPLY_ROOM      160 /* bytes: any packet that is not a READ response */
+#define PORT_NONE       0xff
+#define LARGE_FRAME     512   /* bytes: bursts of longer frames are judged in parts */
+#define LARGE_BYTES     12288 /* ... of about this many bytes */
+#define LARGE_PART      8u    /* ... and at most this many packets */
+#define RECORDS_DEPTH   256   /* dropped packets recorded at once */
+#define RECORDS_TURNS   8     /* turns of a flood for one more */
+
+enum {                        /* worker.hurry: what goes out before the next burst is looked at */
+	HURRY_NAK = BIT32(0), /* a NAK that was made */
+	HURRY_REQUESTS = BIT32(1), /* what a response lets out on a link that loses packets */
+};
+
+/** The first word of an RC QP of this worker and DPDK port, but for number and state. */
+static inline uint64_t
+steer_owner(uint16_t worker, uint16_t port)
+{
+	return (uint64_t)QPT_RC << 40 | (uint64_t)(port & 0xff) << 48 |
+	       (uint64_t)(worker & 0xff) << 56;
+}
+
+static inline uint8_t
+steer_port(uint64_t owner)
+{
+	return (uint8_t)(owner >> 48);
+}
+
+/** Packets between two stages: one array for each thing a stage looks at. */
+struct burst {
+	uint32_t n;
+	struct rte_mbuf *m[PIPELINE_BURST] CACHE_ALIGNED;
+	struct qp *qp[PIPELINE_BURST];
+	uint8_t port[PIPELINE_BURST]; /* index into the worker's ports */
+	struct wire_pkt pkt[PIPELINE_BURST] CACHE_ALIGNED;
+};
+
+/** Payloads of the next requests of a QP. */
+struct request_sources {
+	const struct qp *qp; /* NULL: of none */
+	uint32_t first;      /* position */
+	uint32_t n;
+	const uint8_t *host[REQUEST_QP]; /* NULL: not known */
+	const struct mem_region *region[REQUEST_QP];
+};
+
+struct worker {
+	ns_t now;
+	const struct crc_ops *crc;
+	struct qp_table *qps;
+	struct mem_table *mem;
+	struct mbox *mbox;
+	struct trace *trace;
+	struct errbuf *errbuf;
+	uint32_t records_left; /* of the error buffer, before packets are left out; 0: it is off */
+	uint64_t fcs_bad;      /* ol_flags of a frame with a wrong FCS */
+	uint16_t index, ports_n;
+	_Atomic bool receiving; /* writer: control lcore, once */
+	uint32_t turns;
+	uint32_t late; /* turns since timers were looked at */
+	uint8_t hurry; /* HURRY_* */
+	uint32_t dirty_n;
+	uint32_t naks_n;
+	uint32_t spare_n;
+	uint32_t answering;     /* QPs in the circle */
+	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
+	/*
+	 * QPs that owe an ACK at the end of the burst (NULL: not any more), and their ack_tail();
+	 * they have QPF_DIRTY, and where they stand.
+	 */
+	struct qp *dirty[PIPELINE_BURST];
+	uint64_t dirty_tail[PIPELINE_BURST];
+	struct qp *nak[PIPELINE_BURST]; /* the same of nak_owe(), in order */
+	uint64_t nak_tail[PIPELINE_BURST];
+	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
+	uint32_t senders_n;
+	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
+	uint32_t clients_n;
+	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
+	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */
+	bool sides_short;                /* there were none, which was told */
+	struct tx_queue tx[PIPELINE_MAX_PORTS];
+	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
+	const struct request_sources *source;     /* the former */
+	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */
+	uint32_t unsealed_n;
+	uint32_t unsealed_bytes;
+	struct wheel wheel; /* timers of requesters */
+	struct {            /* QP_FAIL: the work request that the flush reports with this status */
+		uint8_t queue; /* AEQ_RQ, AEQ_SQ, 0: none */
+		uint8_t status;
+		uint16_t index; /* AEQ_RQ: of the WQE */
+		bool taken;
+	} failing;
+	struct stats_block stats;
+	struct burst burst;
+	struct burst few; /* a part of it */
+	struct stats_block port_stats[PIPELINE_MAX_PORTS];
+	uint16_t fault_stat[FAULT_MAX];              /* counter of a fault */
+	uint8_t port_of[256];                        /* DPDK port id -> index, or PORT_NONE */
+	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
+	uint64_t steer[PIPELINE_MAX_PORTS];          /* steer_owner() */
+	struct worker_conf conf;
+	bool measuring; /* load.measure, as it was when the turn began */
+	struct stats_load load;
+	struct latency latency[LATENCY_KINDS];
+	struct move moving;
+};
+
+/** Packet i stays: close the gap that those before it left. */
+static inline void
+burst_keep(struct burst *b, uint32_t kept, uint32_t i)
+{
+	if (LIKELY(kept == i))
+		return;
+	b->m[kept] = b->m[i];
+	b->qp[kept] = b->qp[i];
+	b->port[kept] = b->port[i];
+	b->pkt[kept] = b->pkt[i];
+}
+
+/** Time has passed: w->now is the present. Cost: that of the clock. */
+static ALWAYS_INLINE void
+clock_read(struct worker *w)
+{
+	if (LIKELY(w->conf.clock != NULL))
+		w->now = w->conf.clock();
+}
+
+#endif
