@@ -167,7 +167,7 @@ run_begin(struct worker *w, struct ack_run *run, uint8_t id)
 
 /** send_ack() where nothing is unusual. @return false: nothing was done. */
 static ALWAYS_INLINE bool
-send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
+send_fast(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
 {
 	const uint32_t want = QPF_ACK_CRC | QPF_RESOLVED;
 	struct rte_mbuf *m;
@@ -196,7 +196,7 @@ send_plain(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, 
 
 /** Any of the list. @return false: it was not sent, which is counted. */
 static __attribute__((noinline)) bool
-send_odd(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
+send_slow(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
 {
 	bool sent;
 
@@ -226,9 +226,9 @@ pipeline_acks_send(struct worker *w)
 		if (UNLIKELY(qp == NULL))
 			continue;
 		qp->flags &= ~(uint32_t)QPF_DIRTY;
-		if (LIKELY(send_plain(w, qp, &run, tail, crc[i])))
+		if (LIKELY(send_fast(w, qp, &run, tail, crc[i])))
 			qp_few_ack(qp);
-		else if (send_odd(w, qp, &run, tail, crc[i]))
+		else if (send_slow(w, qp, &run, tail, crc[i]))
 			qp_count(w, qp, STAT_acks_sent, 1);
 		else
 			continue;
@@ -252,9 +252,9 @@ pipeline_flush_naks(struct worker *w)
 	for (uint32_t i = 0; i < n; i++) {
 		struct qp *qp = w->nak[i];
 
-		if (LIKELY(send_plain(w, qp, &run, w->nak_tail[i], crc[i])))
+		if (LIKELY(send_fast(w, qp, &run, w->nak_tail[i], crc[i])))
 			qp_count(w, qp, STAT_sent_pkts, 1);
-		else if (!send_odd(w, qp, &run, w->nak_tail[i], crc[i]))
+		else if (!send_slow(w, qp, &run, w->nak_tail[i], crc[i]))
 			continue;
 		nak_count(w, w->port_of[qp->port], qp, tail_syndrome(w->nak_tail[i]));
 		w->hurry |= HURRY_NAK;

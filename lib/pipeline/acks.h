@@ -58,7 +58,7 @@ ack_take(struct worker *w, struct qp *qp)
 }
 
 /**
- * Owe a NAK, when the burst's requests are judged at the latest, and before any ACK that is owed
+ * Owe a NAK, at the latest when the burst's requests are done, and before any ACK that is owed
  * from here on. What was owed so far is on its way: the QP has no QPF_DIRTY.
  */
 static ALWAYS_INLINE void

@@ -188,12 +188,12 @@ pipeline_refusal_record(struct worker *w, struct burst *b, uint32_t i, struct ch
 static bool
 are_raw(struct rte_mbuf *const *m, uint32_t n)
 {
-	uint32_t odd = 0;
+	uint32_t special = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		odd |= (m[i]->pool != m[0]->pool) | (rte_mbuf_refcnt_read(m[i]) != 1) |
-		       (m[i]->nb_segs != 1) | !RTE_MBUF_DIRECT(m[i]);
-	return odd == 0;
+		special |= (m[i]->pool != m[0]->pool) | (rte_mbuf_refcnt_read(m[i]) != 1) |
+			   (m[i]->nb_segs != 1) | !RTE_MBUF_DIRECT(m[i]);
+	return special == 0;
 }
 
 void

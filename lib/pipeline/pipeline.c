@@ -7,7 +7,7 @@
 #include "stage.h"
 #include "tx.h"
 
-/** Cycles since the last lap go to a stage; nothing is read unless asked for. */
+/** While somebody measures: the cycles since the last lap are this stage's. */
 static inline void
 lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
 {
@@ -29,7 +29,7 @@ few_n(const struct burst *b, uint32_t at, uint32_t part)
 
 /** Stages 4 to 6 read a packet's payload: they run close together. */
 static void
-judge(struct worker *w, struct burst *b, uint64_t *since)
+deliver(struct worker *w, struct burst *b, uint64_t *since)
 {
 	stage_icrc(w, b);
 	lap(w, STAGE_ICRC, since);
@@ -40,11 +40,11 @@ judge(struct worker *w, struct burst *b, uint64_t *since)
 }
 
 /**
- * The same a few packets at a time, as many as leave room in the L1 cache for themselves and for
- * where they go to: then a payload is copied before it has left the cache again.
+ * The same in parts that fit into the L1 cache, with the memory that they are copied to: a payload
+ * is still in the cache when it is copied.
  */
 static void
-judge_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *since)
+deliver_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *since)
 {
 	struct burst *few = &w->few;
 
@@ -58,7 +58,7 @@ judge_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *si
 			few->pkt[i] = b->pkt[at + i];
 		}
 		few->n = n;
-		judge(w, few, since);
+		deliver(w, few, since);
 		if (UNLIKELY((w->hurry & HURRY_NAK) != 0))
 			stage_tx(w);
 	}
@@ -74,9 +74,9 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	stage_lookup(w, b);
 	lap(w, STAGE_STEER, since);
 	if (UNLIKELY(b->n != 0 && b->pkt[0].frame_len > LARGE_FRAME))
-		judge_parts(w, b, LARGE_BYTES / b->pkt[0].frame_len, since);
+		deliver_parts(w, b, LARGE_BYTES / b->pkt[0].frame_len, since);
 	else
-		judge(w, b, since);
+		deliver(w, b, since);
 	pipeline_acks_send(w);
 	pipeline_mbufs_free_spare(w);
 	lap(w, STAGE_RESPOND, since);
@@ -91,9 +91,9 @@ pipeline_burst_run(struct worker *w, struct burst *b)
 }
 
 /**
- * What a peer sends until it hears of a loss is in vain, and so is what we send until we hear of
- * one: then NAKs, resends and what an ACK lets out do not wait for the end of the turn, and less is
- * on its way. @param asked becomes true where it was the turn's turn of the senders.
+ * After a loss, packets are wasted until the other end knows of it. So NAKs, resends and requests
+ * that an ACK lets out do not wait for the end of the turn.
+ * @param asked out: true when stage 10 has run. @return request packets made plus frames sent.
  */
 static __attribute__((noinline)) uint32_t
 hurry(struct worker *w, bool *asked, uint64_t *since)
@@ -118,8 +118,8 @@ worker_poll(struct worker *w, ns_t now)
 	struct burst *b = &w->burst;
 	uint64_t since = 0;
 	uint32_t done = 0;
-	bool more = false;  /* frames wait behind those of this turn */
-	bool asked = false; /* the senders have had their turn */
+	bool more = false;  /* a port has more frames than this turn took */
+	bool asked = false; /* stage 10 has run in this turn */
 
 	w->now = now;
 	records_allow(w);
@@ -159,7 +159,7 @@ worker_poll(struct worker *w, ns_t now)
 		stage_answers(w);
 		lap(w, STAGE_RESPOND, &since);
 	}
-	/* After a long pause what a timer misses may be among the frames that wait (TMR-02). */
+	/* After a long pause, the ACK that a timer waits for may be among those frames (TMR-02). */
 	if (LIKELY(!more) || ++w->late == TIMER_TURNS) {
 		w->late = 0;
 		done += stage_timers(w);
@@ -172,7 +172,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 	done += stage_tx(w);
 	lap(w, STAGE_TX, &since);
-	/* Once a turn is enough, unless frames have left for which a wait begins. */
+	/* Read the clock once in a turn, and again if a frame that starts a wait has left. */
 	if (done != 0 && (w->now == now || tx_has_starts(w))) {
 		clock_read(w);
 		pipeline_tx_departed(w);
@@ -180,7 +180,7 @@ worker_poll(struct worker *w, ns_t now)
 
 	if (++w->turns >= MAILBOX_TURNS || done == 0) {
 		w->turns = 0;
-		done += stage_mailbox(w); /* who is asked much must not go to sleep */
+		done += stage_mailbox(w); /* while commands come, the worker stays awake */
 	}
 	return done;
 }
@@ -200,7 +200,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 
 		load->turns++;
 		load->busy_turns += busy;
-		/* A busy turn may end behind its last reading: its rest counts with the next. */
+		/* What a busy turn did after its last reading of the clock counts with the next. */
 		if (busy || was_busy) {
 			now = busy && w->now != began ? w->now : w->conf.clock();
 			load->busy_ns += now - began;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of a send ring become the worker's own work requests, which are judged after they were
- * copied, and the payloads of those that come next are looked up and fetched.
+ * Copy entries of a send ring to the worker's own work requests, check the copies, and fetch the
+ * payloads of the requests that are sent next.
  */
 #include <string.h>
 
@@ -21,13 +21,13 @@ struct shape {
 };
 
 /**
- * What is wrong with the copy (REQ-CLS-B-05, REQ-18); keys are judged when memory is used.
+ * What is wrong with the copy (REQ-CLS-B-05, REQ-18); keys are checked when memory is used.
  * @param from the list in the ring.
  * @param sges where it is copied, unless it fits the work request.
  */
 static uint8_t
-judge(const struct qp_sendq *q, struct shape c, const struct ring_sge *from, struct ring_sge *sges,
-	struct requester_wr *wr)
+check_copy(const struct qp_sendq *q, struct shape c, const struct ring_sge *from,
+	struct ring_sge *sges, struct requester_wr *wr)
 {
 	struct ring_sge *to = c.num_sge == 1 && !verbs_wr_is_atomic(c.opcode) ? &wr->sge : sges;
 	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX };
@@ -78,9 +78,9 @@ flags_of(const struct qp *qp, uint8_t flags)
 	       ((qp->flags & QPF_SIG_ALL) != 0 ? SEND_SIGNALED : 0);
 }
 
-/** Any entry. */
+/** Any entry: check_copy() says what is wrong with it. */
 static __attribute__((noinline)) void
-take_any(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
+take_slow(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 {
 	uint32_t slot = position & qp->req.wr_mask, what;
 	struct requester_wr *wr = &qp->req.wr[slot];
@@ -97,19 +97,18 @@ take_any(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 	wr->first = wr->last = psn(0);
 	wr->num_sge = 0;
 	what = c.opcode | flags_of(qp, c.flags) << 8;
-	what |= (uint32_t)judge(
+	what |= (uint32_t)check_copy(
 			&qp->sq, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
 		<< 16;
 	memcpy(&wr->opcode, &what, sizeof(what)); /* as requester_what() reads it */
 }
 
 /**
- * SENDs, WRITEs, and READs of one entry, neither inline nor too long, word by word: take_any()
- * would come to the same.
- * @return false: it is not such a one, and nothing was done.
+ * SENDs, WRITEs and READs of one SGE, neither inline nor too long, word by word. The result is that
+ * of take_slow(). @return false: another kind, or longer; nothing was done.
  */
 static ALWAYS_INLINE bool
-take_plain(struct qp *qp, const struct ring_send_wqe *wqe, struct requester_wr *wr)
+take_fast(struct qp *qp, const struct ring_send_wqe *wqe, struct requester_wr *wr)
 {
 	const uint32_t num_sge = RING_LOAD(uint32_t, &wqe->num_sge);
 	uint64_t addr, rest, zero = 0, sge_n = 1;
@@ -189,7 +188,7 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 		struct requester_wr *wr = &r->wr[(tail + i) & r->wr_mask];
 		const uint8_t *host;
 
-		if (LIKELY(qp->sq.max_sge != 0) && LIKELY(take_plain(qp, wqe, wr))) {
+		if (LIKELY(qp->sq.max_sge != 0) && LIKELY(take_fast(qp, wqe, wr))) {
 			if (LIKELY(out->n < REQUEST_QP)) {
 				host = wr->opcode == WR_RDMA_READ
 					       ? NULL
@@ -198,7 +197,7 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 			}
 			continue;
 		}
-		take_any(qp, wqe, tail + i);
+		take_slow(qp, wqe, tail + i);
 		if (LIKELY(out->n < REQUEST_QP)) {
 			host = source_of(w->mem, qp, tail + i, &last);
 			add(out, host, last);

@@ -24,7 +24,7 @@ to_control(struct worker *w, struct burst *b, uint32_t i)
 
 /** Anything but the common packet. */
 static bool
-parse_odd(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
+parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
 {
 	struct rte_mbuf *m = b->m[i];
 	enum wire_class class = wire_parse_any(&w->conf.ports[b->port[i]].addr,
@@ -46,10 +46,10 @@ parse_odd(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
  * QP numbers. @return a bit for each of the others, whose places say nothing.
  */
 static uint32_t
-read_plain(const struct worker *w, struct burst *b)
+read_fast(const struct worker *w, struct burst *b)
 {
 	const struct qp_table *qps = w->qps;
-	uint32_t odd = 0;
+	uint32_t slow = 0;
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct wire_port *port = &w->conf.ports[b->port[i]].addr;
@@ -62,13 +62,13 @@ read_plain(const struct worker *w, struct burst *b)
 			LIKELY((m->ol_flags & w->fcs_bad) == 0))
 			rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
 		else
-			odd |= BIT32(i);
+			slow |= BIT32(i);
 	}
-	return odd;
+	return slow;
 }
 
 #if WIRE_WIDE
-/** The same, faster, up to the first packet that is not plain. @return where that is. */
+/** The same with wide registers, up to a packet that it does not know. @return its index. */
 TARGET_WIRE_WIDE static uint32_t
 read_wide(const struct worker *w, struct burst *b)
 {
@@ -108,9 +108,9 @@ udp_sum_is_wrong(const struct wire_pkt *p)
 	return rest != UINT16_MAX;
 }
 
-/** The headers of an odd packet were read: fetch what stands at its QP number. */
+/** The headers of a packet were read on a slower path: fetch what stands at its QP number. */
 static inline void
-odd_ready(const struct worker *w, const struct burst *b, uint32_t i, struct wire_pkt *p)
+slow_ready(const struct worker *w, const struct burst *b, uint32_t i, struct wire_pkt *p)
 {
 	const struct qp_table *qps = w->qps;
 
@@ -123,15 +123,15 @@ odd_ready(const struct worker *w, const struct burst *b, uint32_t i, struct wire
 
 /** Read the packets of these bits. @return a bit for each that has left. */
 static __attribute__((noinline)) uint32_t
-read_odd(struct worker *w, struct burst *b, uint32_t odd)
+read_slow(struct worker *w, struct burst *b, uint32_t slow)
 {
 	uint32_t gone = 0;
 
-	for (uint32_t i = 0; odd != 0; i++, odd >>= 1) {
-		if ((odd & 1) == 0)
+	for (uint32_t i = 0; slow != 0; i++, slow >>= 1) {
+		if ((slow & 1) == 0)
 			continue;
-		if (parse_odd(w, b, i, &b->pkt[i]))
-			odd_ready(w, b, i, &b->pkt[i]);
+		if (parse_slow(w, b, i, &b->pkt[i]))
+			slow_ready(w, b, i, &b->pkt[i]);
 		else
 			gone |= BIT32(i);
 	}
@@ -139,12 +139,12 @@ read_odd(struct worker *w, struct burst *b, uint32_t odd)
 }
 
 #if WIRE_WIDE
-/** Read packets from `i` on, plain or near. @return a bit for each that is neither. */
+/** Read packets from `i` on that have a VLAN tag or IPv6, too. @return a bit for each other one. */
 TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
-read_near(const struct worker *w, struct burst *b, uint32_t i)
+read_medium(const struct worker *w, struct burst *b, uint32_t i)
 {
 	const uint32_t n = b->n;
-	uint32_t far = 0;
+	uint32_t slow = 0;
 
 	for (; i < n; i++) {
 		const struct rte_mbuf *m = b->m[i];
@@ -152,23 +152,23 @@ read_near(const struct worker *w, struct burst *b, uint32_t i)
 
 		if (LIKELY(wire_read_near(&w->front[b->port[i]], &w->conf.ports[b->port[i]].addr,
 			    rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, p)))
-			odd_ready(w, b, i, p);
+			slow_ready(w, b, i, p);
 		else
-			far |= BIT32(i);
+			slow |= BIT32(i);
 	}
-	return far;
+	return slow;
 }
 
 /** Read all packets, with wide registers. @return a bit for each that has left. */
 static uint32_t
 parse_wide(struct worker *w, struct burst *b)
 {
-	uint32_t plain = read_wide(w, b), far;
+	uint32_t from = read_wide(w, b), slow;
 
-	if (LIKELY(plain == b->n))
+	if (LIKELY(from == b->n))
 		return 0;
-	far = read_near(w, b, plain);
-	return far != 0 ? read_odd(w, b, far) : 0;
+	slow = read_medium(w, b, from);
+	return slow != 0 ? read_slow(w, b, slow) : 0;
 }
 #endif
 
@@ -189,9 +189,9 @@ stage_parse(struct worker *w, struct burst *b)
 	uint32_t gone;
 
 #if WIRE_WIDE
-	gone = LIKELY(wire_has_wide()) ? parse_wide(w, b) : read_odd(w, b, read_plain(w, b));
+	gone = LIKELY(wire_has_wide()) ? parse_wide(w, b) : read_slow(w, b, read_fast(w, b));
 #else
-	gone = read_odd(w, b, read_plain(w, b));
+	gone = read_slow(w, b, read_fast(w, b));
 #endif
 	if (UNLIKELY(gone != 0))
 		close_gaps(b, gone);

@@ -18,7 +18,7 @@ faults_of(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 {
 	uint8_t state;
 
-	/* Without a BTH there is no QP to look at; a reserved number has its own fault. */
+	/* Without a BTH there is no QP to examine at; a reserved number has its own fault. */
 	if (UNLIKELY(p->bth_off == 0 || (p->faults & FAULT_BIT(FAULT_DST_QP)) != 0))
 		return 0;
 	if (qp == NULL)
@@ -62,7 +62,7 @@ pass(struct worker *w, struct burst *b, uint32_t i)
  * it is another worker's.
  */
 static __attribute__((noinline)) fault_mask_t
-judge(struct worker *w, struct burst *b, uint32_t i)
+find_faults(struct worker *w, struct burst *b, uint32_t i)
 {
 	const uint8_t port = steer_port(w->steer[b->port[i]]);
 	const struct wire_pkt *p = &b->pkt[i];
@@ -84,7 +84,7 @@ judge(struct worker *w, struct burst *b, uint32_t i)
 
 /** The same, where little has to be looked at to know. */
 static ALWAYS_INLINE fault_mask_t
-judge_plain(struct worker *w, struct burst *b, uint32_t i)
+find_faults_fast(struct worker *w, struct burst *b, uint32_t i)
 {
 	const uint64_t owner = w->steer[b->port[i]];
 	const struct wire_pkt *p = &b->pkt[i];
@@ -92,7 +92,7 @@ judge_plain(struct worker *w, struct burst *b, uint32_t i)
 	struct qp *qp = b->qp[i];
 
 	if (UNLIKELY(record_wanted(w)))
-		return judge(w, b, i);
+		return find_faults(w, b, i);
 	if (qp != NULL && qp->qpn != p->dest_qpn) /* the one before it had its place in the table */
 		b->qp[i] = qp = NULL;
 	if (qp == NULL) {
@@ -106,10 +106,10 @@ judge_plain(struct worker *w, struct burst *b, uint32_t i)
 		if (UNLIKELY(!qp_receives(qp_state_of(qp))))
 			return f | FAULT_BIT(FAULT_QP_STATE);
 		if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
-			return judge(w, b, i);
+			return find_faults(w, b, i);
 		return f | pipeline_faults_first(qp, p, steer_port(owner));
 	}
-	return judge(w, b, i);
+	return find_faults(w, b, i);
 }
 
 /** The packets of these bits have left. */
@@ -131,14 +131,14 @@ leave(struct worker *w, const struct burst *b, uint64_t gone)
  * counted. @return those that stay.
  */
 static __attribute__((noinline)) uint32_t
-look(struct worker *w, struct burst *b, uint32_t odd)
+examine(struct worker *w, struct burst *b, uint32_t slow)
 {
 	struct drop_run run = { .n = 0 };
 	uint32_t stay = 0, gone = 0;
 
-	for (; odd != 0; odd &= odd - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(odd);
-		fault_mask_t f = judge_plain(w, b, i);
+	for (; slow != 0; slow &= slow - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(slow);
+		fault_mask_t f = find_faults_fast(w, b, i);
 
 		if (UNLIKELY(f == 0)) {
 			stay |= (uint32_t)pass(w, b, i) << i;
@@ -177,23 +177,22 @@ _Static_assert(STAT_rx_responses / 8 == STAT_req_messages / 8 &&
 void
 stage_steer(struct worker *w, struct burst *b)
 {
-	uint32_t n = b->n, kept = 0, odd = 0, left;
+	uint32_t n = b->n, kept = 0, slow = 0, left;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(qp == NULL || p->faults != 0 ||
-			     !is_fast(qp, p, w->steer[b->port[i]])))
-			odd |= BIT32(i);
+		if (UNLIKELY(qp == NULL || p->faults != 0 || !is_fast(qp, p, w->steer[b->port[i]])))
+			slow |= BIT32(i);
 		else if (op_has(p->op, OPF_RESPONSE))
 			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);
 		else
 			rte_prefetch0(&qp->tmpl); /* a core does not fetch more at once */
 	}
-	if (LIKELY(odd == 0))
+	if (LIKELY(slow == 0))
 		return;
-	left = look(w, b, odd) | (~odd & (uint32_t)((UINT64_C(1) << n) - 1));
+	left = examine(w, b, slow) | (~slow & (uint32_t)((UINT64_C(1) << n) - 1));
 	for (; left != 0; left &= left - 1)
 		burst_keep(b, kept++, (uint32_t)__builtin_ctz(left));
 	b->n = kept;

@@ -116,10 +116,10 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 
 /**
  * A WQE of an SRQ is taken after the verdict. Where a QP of another worker was faster, the state
- * goes back and the packet is judged with the WQE that is the head now.
+ * goes back and the responder decides again, with the WQE that is the head now.
  */
 static __attribute__((noinline)) void
-judge_shared(
+receive_shared(
 	struct worker *w, struct context *c, struct responder_facts *f, struct responder_verdict *v)
 {
 	const struct responder before = c->qp->resp;
@@ -202,7 +202,7 @@ request(struct worker *w, struct burst *b, uint32_t i)
 
 	gather_facts(w, &c, &f);
 	if (UNLIKELY((c.qp->flags & QPF_SRQ) != 0))
-		judge_shared(w, &c, &f, &v);
+		receive_shared(w, &c, &f, &v);
 	else
 		responder_receive(&c.qp->resp, c.p, &f, w->now, &v);
 

@@ -42,7 +42,7 @@
 #define MAILBOX_BURST   16
 #define REPLY_ROOM      160 /* bytes: any packet that is not a READ response */
 #define PORT_NONE       0xff
-#define LARGE_FRAME     512   /* bytes: bursts of longer frames are judged in parts */
+#define LARGE_FRAME     512   /* bytes: bursts of longer frames are delivered in parts */
 #define LARGE_BYTES     12288 /* ... of about this many bytes */
 #define LARGE_PART      8u    /* ... and at most this many packets */
 #define RECORDS_DEPTH   256   /* dropped packets recorded at once */
