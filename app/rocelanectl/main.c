@@ -66,7 +66,7 @@ ctl_must(void *p)
 static int
 connect_once(struct ctl *ctl)
 {
-	int rc = ctl->rpc.fd >= 0 ? 0 : rpc_connect(&ctl->rpc, ctl->socket);
+	int rc = ctl->rpc.line.fd >= 0 ? 0 : rpc_connect(&ctl->rpc, ctl->socket);
 
 	if (rc == 0)
 		return CTL_OK;

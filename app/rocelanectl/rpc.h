@@ -2,27 +2,22 @@
 #ifndef RPC_H
 #define RPC_H
 /**
- * @file rpc.h  JSON-RPC 2.0 client over a Unix stream socket, one object a line.
+ * @file rpc.h  Calls to the dataplane, and the notifications that come in between.
  *
  * Owner:   one thread.
- * Memory:  one growing line buffer, bounded by RPC_LINE_MAX.
+ * Memory:  that of jsonrpc.h, bounded by RPC_LINE_MAX.
  * Time:    every wait has a limit; nothing blocks for ever unless the caller asks for it.
- * Depends: jansson.
+ * Depends: jsonrpc.
  */
-#include <jansson.h>
-#include <stddef.h>
+#include "jsonrpc.h"
 
 #define RPC_LINE_MAX (64u << 20) /* bytes of an answer */
 #define RPC_REFUSED  (-32000)    /* code of a refused operation, less its errno */
 #define RPC_USAGE    (-32602)    /* code of wrong parameters */
 
 struct rpc {
-	int fd; /* -1: not connected */
+	struct jsonrpc line; /* fd -1: not connected */
 	int timeout_ms;
-	json_int_t id;
-	char *buf;
-	size_t len;
-	size_t cap;
 	json_t *notes;  /* notifications that came while an answer was awaited */
 	char err[1024]; /* why the last call failed, for people */
 	int code;       /* the same for programs: JSON-RPC's, or -32000 - errno */

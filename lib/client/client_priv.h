@@ -7,7 +7,7 @@
  * Owner:   the process that opened the connection. ctx->lock is held around calls to the dataplane
  *          and list changes; the data path takes the locks of single queues only.
  * Memory:  each object is one allocation that begins with its public part.
- * Depends: base, ring, jansson, pthread.
+ * Depends: base, jsonrpc, ring, jansson, pthread.
  *
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
  * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
@@ -25,12 +25,13 @@
 
 #include "compiler.h"
 #include "include/rocelane.h"
+#include "jsonrpc.h"
 #include "ring.h"
 #include "ring_bell.h"
 #include "ring_send.h"
 
 #define CLIENT_ABI 1
-#define FDS_MAX    8 /* descriptors of one answer */
+#define ANSWER_MAX (2u << 20) /* bytes of an answer */
 #define QP_BUCKETS 1024
 #define ERROR_CODE (-32000) /* minus errno: a refusal */
 
@@ -155,18 +156,12 @@ struct srq {
 struct context {
 	struct rl_context pub;
 	pthread_mutex_t lock;
-	pthread_cond_t acked; /* an event came back */
-	int fd;
-	uint64_t last_id;
+	pthread_cond_t acked;   /* an event came back */
+	struct jsonrpc line;    /* `fds`: descriptors that nobody asked for yet */
 	_Atomic bool broken;    /* the connection is of no use any more */
 	_Atomic bool gone;      /* ... because the dataplane has closed it */
 	_Atomic int64_t looked; /* ms, client_lost() */
 	bool gone_told;
-	char *in;
-	size_t in_len;
-	size_t in_room;
-	int fds[FDS_MAX]; /* that came and nobody asked for yet */
-	uint32_t fds_n;
 	struct area *areas;
 	uint32_t areas_n;
 	struct ring_bells *bells; /* one a worker */

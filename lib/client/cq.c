@@ -89,7 +89,7 @@ channel_wait(struct context *ctx, const struct channel *ch)
 {
 	const int flags = fcntl(ch->pub.fd, F_GETFL);
 	struct pollfd p[2] = { { .fd = ch->pub.fd, .events = POLLIN },
-		{ .fd = ctx->fd, .events = POLLRDHUP } };
+		{ .fd = ctx->line.fd, .events = POLLRDHUP } };
 	uint64_t one;
 
 	for (;;) {

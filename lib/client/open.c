@@ -47,19 +47,19 @@ client_map_areas(struct context *ctx, const json_t *result)
 	const size_t n = json_array_size(list);
 	size_t i;
 
-	if (n > ctx->fds_n)
+	if (n > ctx->line.fds_n)
 		return client_fail(EPROTO, "descriptors are missing: too many open files?");
 	json_array_foreach (list, i, row) {
 		const int rc =
 			map_area(ctx, (uint32_t)json_integer_value(json_object_get(row, "area")),
 				(size_t)json_integer_value(json_object_get(row, "bytes")),
-				ctx->fds[ctx->fds_n - n + i]);
+				ctx->line.fds[ctx->line.fds_n - n + i]);
 
 		if (rc != 0)
 			return rc;
 	}
 	for (i = 0; i < n; i++)
-		close(ctx->fds[--ctx->fds_n]);
+		close(ctx->line.fds[--ctx->line.fds_n]);
 	return 0;
 }
 
@@ -186,10 +186,10 @@ dial(struct context *ctx, const char *path)
 		return client_fail(ENAMETOOLONG, "%s: the path of a socket has at most %zu bytes",
 			path, sizeof(sa.sun_path) - 1);
 	memcpy(sa.sun_path, path, strlen(path));
-	ctx->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (ctx->fd < 0)
+	ctx->line.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (ctx->line.fd < 0)
 		return client_fail(errno, "socket: %s", strerror(errno));
-	if (connect(ctx->fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0)
+	if (connect(ctx->line.fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0)
 		return client_fail(errno, "%s: %s%s", path, strerror(errno),
 			errno == ECONNREFUSED || errno == ENOENT ? " (is rocelane running?)" : "");
 	return 0;
@@ -207,7 +207,7 @@ make_async_fd(struct context *ctx)
 	if (ctx->event_fd < 0 || ctx->pub.async_fd < 0 ||
 		fcntl(ctx->event_fd, F_SETFL, O_NONBLOCK) != 0 ||
 		epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->event_fd, &ev) != 0 ||
-		epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->fd, &end) != 0)
+		epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->line.fd, &end) != 0)
 		return client_fail(EMFILE, "no descriptor for asynchronous events");
 	return 0;
 }
@@ -246,14 +246,11 @@ greet(struct context *ctx)
 static void
 release(struct context *ctx)
 {
-	if (ctx->fd >= 0)
-		close(ctx->fd);
+	jsonrpc_close(&ctx->line);
 	client_free_cqs(ctx);
 	client_free_memory(ctx);
 	for (uint32_t i = 0; i < ctx->areas_n; i++)
 		munmap(ctx->areas[i].base, ctx->areas[i].len);
-	while (ctx->fds_n != 0)
-		close(client_take_fd(ctx));
 	if (ctx->event_fd >= 0)
 		close(ctx->event_fd);
 	if (ctx->pub.async_fd >= 0)
@@ -263,7 +260,6 @@ release(struct context *ctx)
 	free(ctx->areas);
 	free(ctx->bells);
 	free(ctx->ports);
-	free(ctx->in);
 	free(ctx);
 }
 
@@ -276,7 +272,7 @@ rl_open(const char *path, struct rl_context **out)
 	*out = NULL;
 	if (ctx == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	ctx->fd = -1;
+	ctx->line = (struct jsonrpc){ .fd = -1, .most = ANSWER_MAX };
 	ctx->event_fd = -1;
 	ctx->pub.async_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
@@ -316,7 +312,7 @@ rl_close(struct rl_context *pub)
 bool
 client_is_gone(struct context *ctx)
 {
-	struct pollfd p = { .fd = ctx->fd, .events = POLLRDHUP };
+	struct pollfd p = { .fd = ctx->line.fd, .events = POLLRDHUP };
 
 	if (client_gone(ctx))
 		return true;

@@ -294,7 +294,8 @@ never_reads_answers(struct pair *p)
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"client_channel_create\"}\n";
 
 	for (;;)
-		send(context_of(p->ctx)->fd, line, sizeof(line) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		send(context_of(p->ctx)->line.fd, line, sizeof(line) - 1,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Honest traffic, in both directions. */
