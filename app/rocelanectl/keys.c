@@ -2,6 +2,13 @@
 /* Every key of a pair, once: what may stand behind it, for help and completion. */
 #include "ctl.h"
 
+/* Verbs' table: "SEND SEND_WITH_IMM ... " */
+#define WR_OPCODE(value, name, completion, has) #name " "
+static const char wr_opcodes[] =
+#include "tables/wr_opcodes.def"
+	;
+#undef WR_OPCODE
+
 /* Rows of an object come before those of any. */
 /* clang-format off */
 const struct key command_keys[] = {
@@ -67,7 +74,7 @@ const struct key command_keys[] = {
 	{ "srq",    "max_wr",       "1 to 65536", NULL, NULL, "receives that fit" },
 	{ "srq",    "max_sge",      "1 to 16", NULL, NULL, "pieces of memory of each" },
 	{ "srq",    "srq_limit",    "0 to 65536", NULL, NULL, "an event when fewer are left; 0: none" },
-	{ "post",   "opcode",       NULL, NULL, "SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE RDMA_WRITE_WITH_IMM RDMA_READ ATOMIC_CMP_AND_SWP ATOMIC_FETCH_AND_ADD", "what to do" },
+	{ "post",   "opcode",       NULL, NULL, wr_opcodes, "what to do" },
 	{ "post",   "wr_id",        "number", NULL, NULL, "what the completion is known by" },
 	{ "post",   "mr",           "name", "mr_list", "name", "region of the data, with offset and length" },
 	{ "post",   "offset",       "bytes: 0, 64K, 1M", NULL, NULL, "where in the region" },

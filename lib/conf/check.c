@@ -80,36 +80,24 @@ conf_check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 			srq->max_wr, srq->srq_limit);
 }
 
-static bool
-is_atomic(uint32_t opcode)
-{
-	return opcode == WR_ATOMIC_CMP_AND_SWP || opcode == WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static bool
-is_remote(uint32_t opcode)
-{
-	return opcode != WR_SEND && opcode != WR_SEND_WITH_IMM;
-}
-
 void
 conf_check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	struct conf_send_feed *f = obj;
 
-	if (is_atomic(f->opcode)) {
+	if (verbs_wr_is_atomic(f->opcode)) {
 		if ((f->given & CONF_FEED_SIZE) == 0)
-			f->size = 8;
-		if (f->size != 8)
+			f->size = VERBS_ATOMIC_LEN;
+		if (f->size != VERBS_ATOMIC_LEN)
 			conf_fault(err, "size", "an ATOMIC has 8 bytes, not %u", f->size);
 		if (f->remote_addr % 8 != 0 || f->stride % 8 != 0)
 			conf_fault(err, f->remote_addr % 8 != 0 ? "remote_addr" : "stride",
 				"must be a multiple of 8 for an ATOMIC");
 	}
-	if (is_remote(f->opcode) && (f->given & CONF_FEED_RKEY) == 0)
+	if (verbs_wr_has(f->opcode, WR_HAS_REMOTE) && (f->given & CONF_FEED_RKEY) == 0)
 		conf_fault(err, "rkey", "is missing: %s requires it",
 			conf_name_of(conf_names_wr_opcode, f->opcode));
-	if (is_remote(f->opcode) && (f->given & CONF_FEED_REMOTE_ADDR) == 0)
+	if (verbs_wr_has(f->opcode, WR_HAS_REMOTE) && (f->given & CONF_FEED_REMOTE_ADDR) == 0)
 		conf_fault(err, "remote_addr", "is missing: %s requires it",
 			conf_name_of(conf_names_wr_opcode, f->opcode));
 }

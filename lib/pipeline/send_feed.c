@@ -35,16 +35,13 @@ void
 pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, uint32_t n)
 {
 	static const uint8_t kinds[] = {
-		[WR_RDMA_WRITE] = LATENCY_WRITE,
-		[WR_RDMA_WRITE_WITH_IMM] = LATENCY_WRITE,
-		[WR_SEND] = LATENCY_SEND,
-		[WR_SEND_WITH_IMM] = LATENCY_SEND,
-		[WR_RDMA_READ] = LATENCY_READ,
-		[WR_ATOMIC_CMP_AND_SWP] = LATENCY_ATOMIC,
-		[WR_ATOMIC_FETCH_AND_ADD] = LATENCY_ATOMIC,
+		[WC_SEND] = LATENCY_SEND,
+		[WC_RDMA_WRITE] = LATENCY_WRITE,
+		[WC_RDMA_READ] = LATENCY_READ,
+		[WC_COMP_SWAP] = LATENCY_ATOMIC,
+		[WC_FETCH_ADD] = LATENCY_ATOMIC,
 	};
-	const uint8_t opcode = qp->sq.feed->opcode;
-	struct latency *l = &w->latency[opcode < ARRAY_LEN(kinds) ? kinds[opcode] : LATENCY_SEND];
+	struct latency *l = &w->latency[kinds[verbs_wc_opcode(qp->sq.feed->opcode)]];
 
 	for (uint32_t i = 0; i < n; i++)
 		latency_add(l, w->now - qp->req.wr[(first + i) & qp->req.wr_mask].wr_id);
