@@ -51,7 +51,14 @@ qp_admin_next(struct admin *adm, uint32_t *slot)
 enum qp_state
 qp_admin_state(const struct qp_rec *rec)
 {
-	return atomic_load_explicit(&rec->qp->state, memory_order_acquire);
+	return qp_state_now(rec->qp);
+}
+
+int
+qp_refuse_pending(const struct qp_rec *rec, struct refusal *r)
+{
+	return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before", rec->qpn,
+		rec->worker);
 }
 
 static void
@@ -59,6 +66,8 @@ release(struct admin *adm, struct qp_rec *rec)
 {
 	struct owner *owner = rec->shared->owner;
 
+	if (rec->work != NULL) /* the worker may never have taken it */
+		qp_work_take(rec->qp, rec->work);
 	qp_free(rec->qp);
 	if (owner != NULL) {
 		TAILQ_REMOVE(&owner->qps, rec, of_owner);
@@ -73,16 +82,15 @@ release(struct admin *adm, struct qp_rec *rec)
 static void
 drop(struct admin *adm, struct qp_rec *rec)
 {
-	struct qp *qp = rec->qp;
-	struct qp_slot *slot = &adm->slots[qp->qpn & adm->env->w.qps->mask];
+	struct qp_slot *slot = &adm->slots[rec->qpn & adm->env->w.qps->mask];
 
 	neigh_leave(adm->net, &rec->link);
 	neigh_leave(adm->net, &rec->alt_link);
-	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, qp->qpn);
+	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, rec->qpn);
 	qp_slot_set(slot, NULL);
-	slot->last_qpn = qp->qpn;
+	slot->last_qpn = rec->qpn;
 	adm->qps_n--;
-	adm->worker_qps[qp->worker]--;
+	adm->worker_qps[rec->worker]--;
 	rec->pd->users--;
 	atomic_fetch_sub_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
@@ -115,8 +123,7 @@ int
 qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
 	if (rec->pending)
-		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
-			rec->qp->qpn, rec->qp->worker);
+		return qp_refuse_pending(rec, r);
 	if (rec->attached) {
 		const int rc = qp_walk_detach(adm, rec, r);
 
@@ -124,7 +131,7 @@ qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 			return rc;
 		/* Another worker may have looked it up for a packet that it is handing over. */
 		if (adm->env->w.workers_n > 1 && ask_all(adm->env) != 0)
-			return refuse(r, EBUSY, "QP %u: a worker does not answer", rec->qp->qpn);
+			return refuse(r, EBUSY, "QP %u: a worker does not answer", rec->qpn);
 	}
 	drop(adm, rec);
 	return 0;
@@ -139,7 +146,7 @@ qp_admin_modify(struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, 
 	if ((m->given & CONF_QP_WORKER) != 0) {
 		if ((m->given & ~(uint64_t)(CONF_QP_WORKER | CONF_QP_QP_NUM)) != 0)
 			return refuse(r, EINVAL, "worker: QP %u moves without other attributes",
-				rec->qp->qpn);
+				rec->qpn);
 		return qp_admin_move(adm, rec, m->worker, r);
 	}
 	qp_alternate_sync(adm, rec);
@@ -147,8 +154,7 @@ qp_admin_modify(struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, 
 		return -r->err;
 	if ((mask & QP_ATTR_CUR_STATE) != 0 && m->cur_qp_state != from)
 		return refuse(r, EINVAL, "cur_qp_state is %s, but QP %u is in %s",
-			verbs_qp_state_name(m->cur_qp_state), rec->qp->qpn,
-			verbs_qp_state_name(from));
+			verbs_qp_state_name(m->cur_qp_state), rec->qpn, verbs_qp_state_name(from));
 	return qp_walk_step(adm, rec, m, (mask & QP_ATTR_STATE) != 0 ? m->qp_state : from,
 		mask & ~(uint32_t)QP_ATTR_STATE, r);
 }
@@ -161,13 +167,13 @@ qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
 	int rc = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct ask_request q = { .worker = recs[i]->qp->worker,
+		const struct ask_request q = { .worker = recs[i]->worker,
 			.msg = { .type = MBOX_QP_QUERY, .query.qp = recs[i]->qp } };
 
 		if (!recs[i]->attached)
 			qp_snapshot(recs[i]->qp, adm->env->now, &out[i]);
 		else if ((asked[i] = ask_send(adm->env, &q)) == NULL)
-			rc = ask_refuse(adm->env, recs[i]->qp->worker, -EBUSY, r);
+			rc = ask_refuse(adm->env, recs[i]->worker, -EBUSY, r);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		int one;
@@ -180,7 +186,7 @@ qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
 		if (one != -ETIMEDOUT)
 			ask_release(adm->env, asked[i]);
 		if (one != 0)
-			rc = ask_refuse(adm->env, recs[i]->qp->worker, one, r);
+			rc = ask_refuse(adm->env, recs[i]->worker, one, r);
 	}
 	return rc;
 }
@@ -189,14 +195,14 @@ int
 qp_admin_trace(struct admin *adm, struct qp_rec *rec, bool on, struct refusal *r)
 {
 	const struct qp_attr attr = { .trace = on };
-	const struct ask_request q = { .worker = rec->qp->worker,
+	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, &attr, QP_ATTR_TRACE } } };
 	int rc;
 
 	if (rec->attached) {
 		rc = ask_and_wait(adm->env, &q);
 		if (rc != 0)
-			return ask_refuse(adm->env, rec->qp->worker, rc, r);
+			return ask_refuse(adm->env, rec->worker, rc, r);
 	}
 	rec->trace = on;
 	return 0;
@@ -211,7 +217,7 @@ qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
 
 	*n = 0;
 	while ((rec = qp_admin_next(adm, &slot)) != NULL) {
-		const struct ask_request q = { .worker = rec->qp->worker,
+		const struct ask_request q = { .worker = rec->worker,
 			.msg = { .type = MBOX_QP_MODIFY,
 				.modify = { rec->qp, &attr, QP_ATTR_TRACE } } };
 		struct ask *a;
@@ -220,7 +226,7 @@ qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
 		if (rec->attached && rec->trace != on) {
 			a = ask_send(adm->env, &q);
 			if (a == NULL)
-				return ask_refuse(adm->env, rec->qp->worker, -EBUSY, r);
+				return ask_refuse(adm->env, rec->worker, -EBUSY, r);
 			ask_forget(a, NULL, NULL, NULL);
 		}
 		rec->trace = on;
@@ -237,7 +243,7 @@ qp_admin_new_mac(struct admin *adm, struct neigh_link *link)
 	struct wire_path *path = alternate ? &rec->attr.alt_path : &rec->attr.path;
 	const enum qp_state state = qp_admin_state(rec);
 	struct qp_attr attr;
-	const struct ask_request q = { .worker = rec->qp->worker,
+	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, &attr, QP_ATTR_NEW_MAC } } };
 	struct ask *a;
 

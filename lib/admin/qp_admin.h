@@ -21,7 +21,6 @@
 #include "net.h"
 #include "objects.h"
 #include "owner.h"
-#include "qp.h"
 #include "qp_attr.h"
 #include "qp_control.h"
 #include "qp_migration.h"
@@ -65,7 +64,9 @@ struct qp_fatal {
 };
 
 struct qp_rec {
-	struct qp *qp;
+	struct qp *qp; /* its fields are its worker's: qp_control.h */
+	uint32_t qpn;
+	uint8_t worker; /* who has it, or will when it is attached */
 	struct qp_shared *shared;
 	struct object_pd *pd;
 	struct object_cq *send_cq;
@@ -79,9 +80,10 @@ struct qp_rec {
 	int16_t alt_port;           /* the same for the alternate path; -1: not given, the same */
 	bool alt_loaded;            /* the worker has an alternate path */
 	bool attached;
-	bool has_work;   /* of a compact QP: the worker has qp->work */
-	bool pending;    /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
-	uint8_t move_to; /* RELEASE: where the QP goes then */
+	struct qp_work *work; /* of a compact QP: what it posts with */
+	bool has_work;        /* ... and its worker has it */
+	bool pending;         /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
+	uint8_t move_to;      /* RELEASE: where the QP goes then */
 	bool trace;
 	bool failed;         /* since RESET, and that is in the post-mortem */
 	ns_t state_ns;       /* qp_modify moved it to its state; 0: it was made in it */
@@ -175,6 +177,8 @@ void qp_admin_put(struct admin *adm, struct qp_rec *rec);
 int qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 /** Present state: the worker may have moved the QP to ERR by itself. */
 enum qp_state qp_admin_state(const struct qp_rec *rec);
+/** A worker has not answered, so that nobody knows whose the QP is. @return -EBUSY. */
+int qp_refuse_pending(const struct qp_rec *rec, struct refusal *r);
 /**
  * Live numbers of n QPs (at most QP_SNAPSHOTS) at one round trip.
  * @return 0 or a refusal.
@@ -243,8 +247,10 @@ void qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker
 uint32_t qp_stock_poll(struct admin *adm);
 
 /* qp_knobs.c */
-/** A detached QP is ours: set what stays constant while it is attached. */
-void qp_knobs_prepare(struct admin *adm, struct qp_rec *rec);
+/** What its worker is told with QP_ATTACH. */
+void qp_knobs_settings(struct admin *adm, const struct qp_rec *rec, struct qp_settings *s);
+/** How its CNPs look. */
+struct wire_cnp qp_knobs_cnp(const struct qp_rec *rec);
 
 /* qp_number.c */
 /** A free number: `want` itself when not 0. @return 0 or a refusal (EEXIST, ENOSPC). */

@@ -16,7 +16,7 @@ _Static_assert(QP_ATTR_ALT_PATH == QP_ATTR_ALT_PATH &&
 static int
 take_port(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
 {
-	const uint32_t worker = rec->qp->worker;
+	const uint32_t worker = rec->worker;
 
 	rec->alt_port = -1;
 	if ((conf->given & CONF_QP_ALT_PORT) != 0) {
@@ -30,8 +30,7 @@ take_port(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, str
 			"alt_port: worker %u, which has QP %u, cannot send on port \"%s\": a QP "
 			"keeps its worker, so use a port with a transmit queue for it, or make the "
 			"QP on worker %u",
-			worker, rec->qp->qpn, conf->alt_port,
-			adm->env->w.ports[rec->alt_port].worker);
+			worker, rec->qpn, conf->alt_port, adm->env->w.ports[rec->alt_port].worker);
 	return 0;
 }
 
@@ -80,7 +79,7 @@ qp_alternate_take(struct admin *adm, struct qp_rec *rec, const struct conf_qp *c
 		const enum mig_state to = (enum mig_state)conf->path_mig_state;
 
 		if (qp_migration_check(now, to, loads || rec->alt_loaded, &why) != 0)
-			return refuse(r, EINVAL, "path_mig_state: QP %u is %s: %s", rec->qp->qpn,
+			return refuse(r, EINVAL, "path_mig_state: QP %u is %s: %s", rec->qpn,
 				verbs_mig_state_name(now), why);
 		ch->attr.path_mig_state = (uint8_t)to;
 	}
@@ -101,7 +100,7 @@ qp_alternate_again(struct admin *adm, struct qp_rec *rec)
 void
 qp_alternate_sync(struct admin *adm, struct qp_rec *rec)
 {
-	const uint32_t n = atomic_load_explicit(&rec->qp->migrations, memory_order_acquire);
+	const uint32_t n = qp_migrations(rec->qp);
 	struct qp_attr *a = &rec->attr;
 
 	if (a->migrations == n)

@@ -12,18 +12,19 @@ qp_cnp_send(struct admin *adm, const struct mbox_msg *m, uint16_t worker)
 {
 	struct qp_rec *rec = qp_admin_find(adm, m->cnp.qpn);
 	struct wire_template t;
+	struct wire_cnp cnp;
 	uint8_t *frame = adm->net->frame_tx;
 	uint32_t len;
 
 	if (rec != NULL)
 		qp_alternate_sync(adm, rec);
-	if (rec == NULL || !rec->attached || rec->pending || rec->qp->worker != worker ||
+	if (rec == NULL || !rec->attached || rec->pending || rec->worker != worker ||
 		rec->qp != m->cnp.qp || !rec->attr.path_resolved || rec->port < 0)
 		return;
 	wire_template_init(&t, &rec->attr.path, rec->attr.pkey, rec->attr.dest_qp_num);
-	len = wire_cnp_write(&t, frame, &rec->qp->cnp);
+	cnp = qp_knobs_cnp(rec);
+	len = wire_cnp_write(&t, frame, &cnp);
 	icrc_seal(adm->env->w.crc, frame, t.l3_off, t.ipv6 != 0, len);
 	frames_send_cnp(adm->net,
-		&(struct frames_cnp){ rec->qp->qpn, (uint16_t)rec->port, rec->qp->worker }, frame,
-		len);
+		&(struct frames_cnp){ rec->qpn, (uint16_t)rec->port, rec->worker }, frame, len);
 }

@@ -44,7 +44,7 @@ pick_worker(const struct admin *adm, const struct qp_rec *rec, const struct conf
 int
 qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
-	const uint32_t old = rec->qp->worker;
+	const uint32_t old = rec->worker;
 	const uint32_t worker = env_worker_sends(adm->env, rec->port, old)
 					? old
 					: pick_worker(adm, rec, &rec->shared->conf);
@@ -58,7 +58,7 @@ qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 			adm->env->w.ports[rec->port].worker);
 	adm->worker_qps[old]--;
 	adm->worker_qps[worker]++;
-	rec->qp->worker = (uint8_t)worker;
+	rec->worker = (uint8_t)worker;
 	qp_stock_begin(adm, rec, worker);
 	return 0;
 }
@@ -82,7 +82,7 @@ qp_paths_link(struct qp_rec *rec, struct qp_rec *at)
 	rec->link.ah = &at->ah;
 	rec->alt_link.ah = &at->alt_ah;
 	rec->link.user = rec->alt_link.user = at;
-	rec->link.qpn = rec->alt_link.qpn = rec->qp->qpn;
+	rec->link.qpn = rec->alt_link.qpn = rec->qpn;
 }
 
 static int
@@ -90,7 +90,14 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
-	struct qp_alloc_params p = { .max_recv_wr = conf->cap.max_recv_wr,
+	struct qp_alloc_params p = { .qpn = rec->qpn,
+		.pd = rec->pd->id,
+		.send_cq = &rec->send_cq->q,
+		.recv_cq = &rec->recv_cq->q,
+		.srq = rec->srq != NULL ? &rec->srq->q : NULL,
+		.client = owner != NULL ? owner->id : 0,
+		.worker = rec->worker,
+		.max_recv_wr = conf->cap.max_recv_wr,
 		.max_recv_sge = conf->cap.max_recv_sge,
 		.max_send_wr = conf->cap.max_send_wr,
 		.max_send_sge = conf->cap.max_send_sge,
@@ -98,6 +105,7 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 		.send_feed = (conf->given & CONF_QP_SEND_FEED) != 0,
 		.max_dest_rd_atomic = conf->max_dest_rd_atomic,
 		.socket = adm->env->w.numa_node };
+	int rc;
 
 	if (p.send_feed && p.max_send_wr > conf->send_feed.depth)
 		p.max_send_wr = conf->send_feed.depth;
@@ -116,13 +124,12 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 	/* What receives without a post needs its memory from the beginning. */
 	p.compact = conf->count >= MANY && owner == NULL && rec->srq == NULL && !feed;
 	if (owner != NULL) {
-		const int rc = owner_rings_lend(adm->env, owner, &p, &rec->rings, r);
-
+		rc = owner_rings_lend(adm->env, owner, &p, &rec->rings, r);
 		if (rc != 0)
 			return rc;
 	}
-	rec->qp = qp_alloc(&p);
-	if (rec->qp != NULL)
+	rc = qp_alloc(&p, &rec->qp);
+	if (rc == 0)
 		return 0;
 	if (owner != NULL)
 		owner_rings_return(owner, &rec->rings);
@@ -163,33 +170,18 @@ qp_references(struct admin *adm, const struct conf_qp *conf, struct qp_rec *rec,
 void
 qp_rings_attach(struct qp_rec *rec)
 {
-	const struct ring *rq = &rec->qp->rq, *sq = &rec->qp->sq.ring;
-
-	ring_attach(&rec->rq, rq->sh, rq->mask + 1, rq->stride, false);
-	if (sq->sh != NULL)
-		ring_attach(&rec->sq, sq->sh, sq->mask + 1, sq->stride, false);
+	qp_rings(rec->qp, &rec->rq, &rec->sq);
 }
 
 static void
-link_in(struct admin *adm, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
+link_in(struct admin *adm, struct qp_rec *rec)
 {
-	struct qp *qp = rec->qp;
-
-	qp->qpn = qpn;
-	qp->type = QPT_RC;
-	qp->worker = (uint8_t)worker;
-	qp_stock_begin(adm, rec, worker);
-	qp->pd = rec->pd->id;
-	qp->send_cq = &rec->send_cq->q;
-	qp->recv_cq = &rec->recv_cq->q;
-	if (rec->srq != NULL) {
-		qp->srq = &rec->srq->q;
+	qp_stock_begin(adm, rec, rec->worker);
+	if (rec->srq != NULL)
 		rec->srq->q.users++;
-	}
-	qp->user = rec;
+	qp_user_set(rec->qp, rec);
 	qp_paths_link(rec, rec);
 	if (rec->shared->owner != NULL) {
-		qp->sq.client = rec->shared->owner->id;
 		TAILQ_INSERT_TAIL(&rec->shared->owner->qps, rec, of_owner);
 		rec->shared->owner->qps_n++;
 	}
@@ -197,8 +189,8 @@ link_in(struct admin *adm, struct qp_rec *rec, uint32_t qpn, uint32_t worker)
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	rec->pd->users++;
-	qp_slot_set(&adm->slots[qpn & adm->env->w.qps->mask], rec);
-	adm->worker_qps[worker]++;
+	qp_slot_set(&adm->slots[rec->qpn & adm->env->w.qps->mask], rec);
+	adm->worker_qps[rec->worker]++;
 	adm->qps_n++;
 }
 
@@ -220,16 +212,16 @@ create_one(struct admin *adm, const struct conf_qp *conf, struct qp_shared *shar
 	struct qp_rec **out, struct refusal *r)
 {
 	struct qp_rec *rec = calloc(1, sizeof(*rec));
-	uint32_t qpn = 0;
 	int rc;
 
 	if (rec == NULL)
 		return refuse(r, ENOMEM, "out of memory");
 	rc = qp_references(adm, conf, rec, r);
 	if (rc == 0)
-		rc = qp_number_pick(adm, conf->qp_num, &qpn, r);
+		rc = qp_number_pick(adm, conf->qp_num, &rec->qpn, r);
 	if (rc != 0)
 		goto free_rec;
+	rec->worker = (uint8_t)pick_worker(adm, rec, conf);
 	rc = alloc_qp(adm, shared->owner, conf, rec, r);
 	if (rc != 0)
 		goto free_rec;
@@ -247,7 +239,7 @@ create_one(struct admin *adm, const struct conf_qp *conf, struct qp_shared *shar
 	rec->shared = shared;
 	shared->refs++;
 	qp_set_defaults(rec, conf);
-	link_in(adm, rec, qpn, pick_worker(adm, rec, conf));
+	link_in(adm, rec);
 	qp_apply(rec->qp, &rec->attr, QP_ATTR_STATE);
 	*out = rec;
 	return 0;

@@ -38,7 +38,7 @@ qp_slot_qpn(const struct qp_slot *slot)
 {
 	if (slot->at == 0)
 		return 0;
-	return folded(slot) != NULL ? folded(slot)->qpn : open_record(slot)->qp->qpn;
+	return folded(slot) != NULL ? qp_number(folded(slot)) : open_record(slot)->qpn;
 }
 
 int
@@ -49,7 +49,7 @@ qp_slot_state(const struct qp_slot *slot)
 	if (slot->at == 0)
 		return -1;
 	qp = folded(slot) != NULL ? folded(slot) : open_record(slot)->qp;
-	return (int)atomic_load_explicit(&qp->state, memory_order_relaxed);
+	return (int)qp_state_now(qp);
 }
 
 /** What qp_many_start() left in the record of a QP whose path needs no neighbour. */
@@ -77,13 +77,15 @@ take_steps(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, st
 static int
 make(struct admin *adm, struct qp_shared *shared, struct qp *qp, struct qp_rec *rec)
 {
-	const uint32_t nth = qp->qpn - shared->conf.qp_num;
+	const uint32_t nth = qp_number(qp) - shared->conf.qp_num;
 	struct conf_qp conf;
 	struct refusal r;
 	int rc = qp_nth_conf(&shared->conf, nth, &conf, &r);
 
 	memset(rec, 0, sizeof(*rec));
 	rec->qp = qp;
+	rec->qpn = qp_number(qp);
+	rec->worker = qp_worker(qp);
 	rec->shared = shared;
 	if (rc == 0)
 		rc = qp_references(adm, &conf, rec, &r);
@@ -105,15 +107,15 @@ qp_fold(struct admin *adm, struct qp_rec *rec)
 	struct qp_rec again;
 
 	/* Numbers that were picked do not say which QP of its template it is. */
-	if (!qp->compact || conf->qp_num == 0 || conf->qp_state > QPS_RTS ||
+	if (!qp_limits(qp).compact || conf->qp_num == 0 || conf->qp_state > QPS_RTS ||
 		rec->link.neigh != NULL || rec->alt_link.neigh != NULL ||
 		make(adm, rec->shared, qp, &again) != 0)
 		return false;
 	qp_paths_link(&again, rec);
 	if (memcmp(&again, rec, sizeof(again)) != 0)
 		return false;
-	adm->slots[qp->qpn & adm->env->w.qps->mask].at = (uintptr_t)qp | FOLDED;
-	qp->user = rec->shared;
+	adm->slots[rec->qpn & adm->env->w.qps->mask].at = (uintptr_t)qp | FOLDED;
+	qp_user_set(qp, rec->shared);
 	free(rec);
 	return true;
 }
@@ -127,12 +129,12 @@ qp_slot_rec(struct admin *adm, struct qp_slot *slot)
 	if (qp == NULL)
 		return open_record(slot);
 	rec = malloc(sizeof(*rec));
-	if (rec == NULL || make(adm, qp->user, qp, rec) != 0) {
-		log_error("QP %u: no memory to look at it", qp->qpn);
+	if (rec == NULL || make(adm, qp_user(qp), qp, rec) != 0) {
+		log_error("QP %u: no memory to look at it", qp_number(qp));
 		free(rec);
 		return NULL;
 	}
-	qp->user = rec;
+	qp_user_set(qp, rec);
 	slot->at = (uintptr_t)rec;
 	adm->fold_left = adm->env->w.qps->entries;
 	return rec;
@@ -146,7 +148,7 @@ qp_fold_poll(struct admin *adm)
 			open_record(&adm->slots[adm->fold_at++ & adm->env->w.qps->mask]);
 
 		adm->fold_left--;
-		if (rec != NULL && rec->qp->compact)
+		if (rec != NULL && qp_limits(rec->qp).compact)
 			qp_fold(adm, rec);
 	}
 }

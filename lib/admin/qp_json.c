@@ -39,7 +39,7 @@ qp_conf(struct admin *adm, struct qp_rec *rec, struct conf_qp *q)
 	qp_alternate_sync(adm, rec);
 	memcpy(q, &rec->shared->conf, sizeof(*q)); /* with its padding: qp_save() compares */
 	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | QP_ATTR_STATE;
-	q->qp_num = rec->qp->qpn;
+	q->qp_num = rec->qpn;
 	q->count = 1;
 	q->qp_state = QPS_RESET;
 	q->qp_access_flags = a->qp_access_flags;
@@ -70,7 +70,7 @@ qp_json(struct admin *adm, struct qp_rec *rec)
 	json_t *o;
 
 	qp_conf(adm, rec, &q);
-	q.worker = rec->qp->worker;
+	q.worker = rec->worker;
 	q.given |= CONF_QP_WORKER;
 	if (rec->attr.path_resolved && (rec->given & QP_ATTR_AV) != 0) {
 		memcpy(q.ah_attr.dest_mac, rec->attr.path.dmac, sizeof(q.ah_attr.dest_mac));
@@ -174,7 +174,7 @@ set_requester(struct admin *adm, json_t *o, const struct qp_rec *rec, const stru
 	json_object_set_new(timers, "transport_us", timer_json(adm, s->timing, s->deadline));
 	json_object_set_new(timers, "rnr_us", timer_json(adm, s->waiting_rnr, s->deadline));
 	json_object_set_new(o, "timers", timers);
-	if (rec->qp->sq.feed != NULL)
+	if (qp_limits(rec->qp).send_feed)
 		json_object_set_new(o, "feed",
 			json_pack("{s:I, s:I}", "posted", (json_int_t)s->feed_posted, "completed",
 				(json_int_t)s->feed_completed));

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the knobs and the configuration mean for the data path of a QP. */
+/* What the knobs and the configuration mean for the data path of a QP: its worker is told so. */
 #include "ask.h"
 #include "qp_admin.h"
+#include "requester.h"
+#include "responder.h"
 
 static uint16_t
 responder_knobs(const struct conf_knobs *k)
@@ -53,32 +55,39 @@ min_u32(uint32_t a, uint32_t b)
 
 /* Window and pace of the requester; the window is that before any CNP. */
 static void
-prepare_requester(struct qp *qp, const struct conf_knobs *k)
+set_requester(struct qp_settings *s, const struct conf_knobs *k)
 {
-	qp->sq.window = k->req_max_outstanding_psn;
+	s->window = k->req_max_outstanding_psn;
 	if (k->cc_algo == KNOB_cc_algo_ernic_window)
-		qp->sq.window = min_u32(qp->sq.window, k->cc_window);
-	qp->sq.min_timeout = (uint8_t)k->tmr_min_timeout;
-	qp->req.window = qp->sq.window;
-	qp->req.knobs = requester_knobs(k);
-	qp->req.ackreq_interval = (uint8_t)min_u32(k->req_ackreq_interval, UINT8_MAX);
+		s->window = min_u32(s->window, k->cc_window);
+	s->min_timeout = (uint8_t)k->tmr_min_timeout;
+	s->req_knobs = requester_knobs(k);
+	s->ackreq_interval = (uint8_t)min_u32(k->req_ackreq_interval, UINT8_MAX);
 }
 
 /* What a send_feed posts, again and again. */
 static void
-prepare_feed(struct qp *qp, const struct qp_rec *rec)
+set_send_feed(struct qp_settings *s, const struct qp_rec *rec)
 {
 	const struct conf_send_feed *conf = &rec->shared->conf.send_feed;
-	struct qp_feed *f = qp->sq.feed;
 
-	f->count = conf->count;
-	f->remote_addr = conf->remote_addr + rec->nth * conf->stride;
-	f->rkey = conf->rkey;
-	f->depth = min_u32(conf->depth, qp->max_send_wr);
-	f->opcode = (uint8_t)conf->opcode;
-	f->sge = (struct ring_sge){ .addr = rec->shared->send_region->va,
+	s->send_feed.count = conf->count;
+	s->send_feed.remote_addr = conf->remote_addr + rec->nth * conf->stride;
+	s->send_feed.rkey = conf->rkey;
+	s->send_feed.depth = min_u32(conf->depth, qp_limits(rec->qp).max_send_wr);
+	s->send_feed.opcode = (uint8_t)conf->opcode;
+	s->send_feed.sge = (struct ring_sge){ .addr = rec->shared->send_region->va,
 		.length = conf->size,
 		.lkey = rec->shared->send_region->key };
+}
+
+static void
+set_recv_feed(struct qp_settings *s, const struct qp_rec *rec)
+{
+	s->recv_feed.buffers = rec->shared->conf.recv_feed.buffers;
+	s->recv_feed.size = rec->shared->conf.recv_feed.size;
+	s->recv_feed.lkey = rec->feed->key;
+	s->recv_feed.va = rec->feed->va;
 }
 
 static uint32_t
@@ -101,7 +110,7 @@ qp_flags(const struct qp_rec *rec)
 		v |= QPF_CC_WINDOW;
 	if (rec->shared->conf.sq_sig_all)
 		v |= QPF_SIG_ALL;
-	if (rec->qp->sq.feed != NULL)
+	if (qp_limits(rec->qp).send_feed)
 		v |= QPF_SEND_FEED;
 	if (rec->trace)
 		v |= QPF_TRACE;
@@ -112,26 +121,27 @@ qp_flags(const struct qp_rec *rec)
 	return v;
 }
 
-void
-qp_knobs_prepare(struct admin *adm, struct qp_rec *rec)
+struct wire_cnp
+qp_knobs_cnp(const struct qp_rec *rec)
 {
-	struct qp *qp = rec->qp;
+	const struct conf_knobs *k = &rec->shared->knobs;
 
-	qp->port = (uint8_t)adm->env->w.ports[rec->port].id;
-	qp->pd = rec->pd->id;
-	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | qp_flags(rec);
-	qp->resp.knobs = responder_knobs(&rec->shared->knobs);
-	qp->cnp_interval_ns = rec->shared->knobs.cc_cnp_interval * TIME_NS_PER_US;
-	qp->cnp = (struct wire_cnp){ .tos = (uint8_t)(rec->shared->knobs.cc_cnp_dscp << 2),
-		.prio = (uint8_t)rec->shared->knobs.cc_cnp_802p_prio };
-	prepare_requester(qp, &rec->shared->knobs);
-	if (qp->sq.feed != NULL)
-		prepare_feed(qp, rec);
-	if (rec->feed != NULL) {
-		qp->feed_next = 0;
-		qp->feed_buffers = rec->shared->conf.recv_feed.buffers;
-		qp->feed_size = rec->shared->conf.recv_feed.size;
-		qp->feed_lkey = rec->feed->key;
-		qp->feed_va = rec->feed->va;
-	}
+	return (struct wire_cnp){ .tos = (uint8_t)(k->cc_cnp_dscp << 2),
+		.prio = (uint8_t)k->cc_cnp_802p_prio };
+}
+
+void
+qp_knobs_settings(struct admin *adm, const struct qp_rec *rec, struct qp_settings *s)
+{
+	*s = (struct qp_settings){ .worker = rec->worker,
+		.port = (uint8_t)adm->env->w.ports[rec->port].id,
+		.flags = qp_flags(rec),
+		.resp_knobs = responder_knobs(&rec->shared->knobs),
+		.cnp_interval = rec->shared->knobs.cc_cnp_interval * TIME_NS_PER_US,
+		.cnp = qp_knobs_cnp(rec) };
+	set_requester(s, &rec->shared->knobs);
+	if (qp_limits(rec->qp).send_feed)
+		set_send_feed(s, rec);
+	if (rec->feed != NULL)
+		set_recv_feed(s, rec);
 }

@@ -25,15 +25,16 @@ static int
 post_step(struct admin *adm, struct qp_rec *rec, const struct qp_change *ch, struct qp_walk *walk,
 	struct refusal *r)
 {
-	struct ask_request q = { .worker = rec->qp->worker,
-		.msg = { .type = MBOX_QP_ATTACH, .qp.qp = rec->qp } };
+	struct qp_settings settings;
+	struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_ATTACH, .attach = { rec->qp, &settings } } };
 	int rc = 0;
 
 	if (ch->from == QPS_RESET) {
-		qp_knobs_prepare(adm, rec);
-		rc = object_cqs_claim(adm->objects, rec->qp, rec->qp->worker);
+		qp_knobs_settings(adm, rec, &settings);
+		rc = object_cqs_claim(adm->objects, rec->send_cq, rec->recv_cq, rec->worker);
 		if (rc != 0)
-			return ask_refuse(adm->env, rec->qp->worker, rc, r);
+			return ask_refuse(adm->env, rec->worker, rc, r);
 		rc = post(adm, walk, &q, r);
 		rec->pending = rc == 0;
 	}
@@ -94,7 +95,7 @@ qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, stru
 			ask_release(adm->env, a);
 		}
 		if (one != 0 && rc == 0)
-			rc = ask_refuse(adm->env, rec->qp->worker, one, r);
+			rc = ask_refuse(adm->env, rec->worker, one, r);
 	}
 	return rc;
 }
@@ -103,7 +104,7 @@ qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, stru
 static struct ask *
 post_end(struct admin *adm, struct qp_rec *rec)
 {
-	struct ask_request q = { .worker = rec->qp->worker,
+	struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY,
 			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
 	struct ask *a;

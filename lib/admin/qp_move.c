@@ -19,7 +19,7 @@ tell(struct env *env, uint8_t type, uint32_t worker, struct qp *qp)
 	if (a != NULL)
 		ask_forget(a, NULL, NULL, NULL);
 	else
-		log_error("QP %u: worker %u was not told that it moves", qp->qpn, worker);
+		log_error("QP %u: worker %u was not told that it moves", qp_number(qp), worker);
 }
 
 static void
@@ -29,6 +29,14 @@ unpark(struct env *env, struct qp *qp)
 		tell(env, MBOX_QP_UNPARK, w, qp);
 }
 
+static void
+moved(struct admin *adm, struct qp_rec *rec, uint32_t to)
+{
+	adm->worker_qps[rec->worker]--;
+	adm->worker_qps[to]++;
+	rec->worker = (uint8_t)to;
+}
+
 /* Parked until the new owner has it: the old one would take it for its own again. */
 static void
 late_adopt(void *ctx, struct ask *a)
@@ -36,6 +44,8 @@ late_adopt(void *ctx, struct ask *a)
 	struct admin *adm = ctx;
 	struct qp_rec *rec = a->arg;
 
+	if (a->done.rc == 0)
+		moved(adm, rec, rec->move_to);
 	rec->pending = false;
 	unpark(adm->env, rec->qp);
 }
@@ -46,8 +56,6 @@ ask_adopt(struct admin *adm, struct qp_rec *rec, uint32_t to)
 	const struct ask_request q = { .worker = (uint16_t)to,
 		.msg = { .type = MBOX_QP_ADOPT, .qp.qp = rec->qp } };
 
-	adm->worker_qps[rec->qp->worker]--;
-	adm->worker_qps[to]++;
 	return ask_send(adm->env, &q);
 }
 
@@ -76,7 +84,7 @@ park(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 
 	for (uint32_t w = 0; w < adm->env->w.workers_n; w++) {
 		q.worker = (uint16_t)w;
-		rc = w != rec->qp->worker ? ask_and_wait(adm->env, &q) : 0;
+		rc = w != rec->worker ? ask_and_wait(adm->env, &q) : 0;
 		if (rc != 0)
 			return ask_refuse(adm->env, (uint16_t)w, rc, r);
 	}
@@ -86,7 +94,7 @@ park(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 static int
 release(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 {
-	const struct ask_request q = { .worker = rec->qp->worker,
+	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_RELEASE, .move = { rec->qp, (uint16_t)to } } };
 	int rc = -EAGAIN;
 
@@ -104,7 +112,7 @@ release(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 	}
 	if (rc == -EAGAIN)
 		return refuse(r, EAGAIN, "QP %u: its port takes no frames, and some wait there",
-			rec->qp->qpn);
+			rec->qpn);
 	return rc != 0 ? ask_refuse(adm->env, q.worker, rc, r) : 0;
 }
 
@@ -114,8 +122,11 @@ adopt(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 	struct ask *a = ask_adopt(adm, rec, to);
 	int rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 
+	if (rc == 0)
+		moved(adm, rec, to);
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
+		rec->move_to = (uint8_t)to;
 		ask_forget(a, late_adopt, adm, rec);
 	} else if (a != NULL) {
 		ask_release(adm->env, a);
@@ -130,11 +141,10 @@ check(struct admin *adm, const struct qp_rec *rec, uint32_t to, struct refusal *
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", to,
 			adm->env->w.workers_n);
 	if (rec->pending)
-		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
-			rec->qp->qpn, rec->qp->worker);
+		return qp_refuse_pending(rec, r);
 	if (rec->shared->owner != NULL)
-		return refuse(r, ENOTSUP, "QP %u is an application's: it stays on its worker",
-			rec->qp->qpn);
+		return refuse(
+			r, ENOTSUP, "QP %u is an application's: it stays on its worker", rec->qpn);
 	if (!env_worker_sends(adm->env, rec->port, to))
 		return refuse(r, EINVAL, "worker %u cannot send on port \"%s\"", to,
 			adm->env->w.conf->ports[rec->port].name);
@@ -150,18 +160,16 @@ qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal
 	struct qp *qp = rec->qp;
 	int rc = check(adm, rec, to, r);
 
-	if (rc != 0 || to == qp->worker)
+	if (rc != 0 || to == rec->worker)
 		return rc;
 	qp_stock_begin(adm, rec, to);
 	if (!rec->attached) {
-		adm->worker_qps[qp->worker]--;
-		adm->worker_qps[to]++;
-		qp->worker = (uint8_t)to;
+		moved(adm, rec, to);
 		return 0;
 	}
-	rc = object_cqs_claim(adm->objects, qp, to);
+	rc = object_cqs_claim(adm->objects, rec->send_cq, rec->recv_cq, to);
 	if (rc != 0)
-		return ask_refuse(adm->env, qp->worker, rc, r);
+		return ask_refuse(adm->env, rec->worker, rc, r);
 	rc = park(adm, rec, to, r);
 	if (rc == 0) {
 		qp_quiet_begin(adm);

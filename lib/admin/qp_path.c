@@ -38,7 +38,7 @@ qp_path_make(
 	*path = (struct wire_path){ .ipv6 = ipv6,
 		.ttl = ah->hop_limit,
 		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (cc ? ECN_ECT0 : 0)),
-		.sport = source_port(rec->qp->qpn, &ah->dest_ip) };
+		.sport = source_port(rec->qpn, &ah->dest_ip) };
 	memcpy(path->smac, us->mac, sizeof(path->smac));
 	memcpy(path->src_ip, ipv6 ? us->ipv6 : us->ipv4, ipv6 ? 16 : 4);
 	memcpy(path->dst_ip, ah->dest_ip.addr, ipv6 ? 16 : 4);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compact QPs get what they need when they need it: qp_parts.h. */
+/* Compact QPs get what they need when they need it: qp/qp_parts.h. */
 #include <errno.h>
 
 #include "ask.h"
 #include "log.h"
 #include "qp_admin.h"
-#include "qp_parts.h"
 
 #define STOCK_FIRST 64u   /* sides that a worker has to begin with */
 #define STOCK_MOST  4096u /* ... that it is given at a time */
@@ -20,8 +19,7 @@ give(struct admin *adm, uint16_t worker)
 	struct ask *a;
 
 	n = n < STOCK_MOST ? n : STOCK_MOST;
-	list = qp_sides_alloc(n, adm->env->w.numa_node);
-	if (list == NULL) {
+	if (qp_sides_alloc(&n, adm->env->w.numa_node, &list) != 0) {
 		if (!s->short_told)
 			log_warn("worker %u: no memory for READs and error counters of more QPs: "
 				 "raise EAL's -m",
@@ -29,9 +27,6 @@ give(struct admin *adm, uint16_t worker)
 		s->short_told = true;
 		return;
 	}
-	n = 0;
-	for (const struct qp_side *side = list; side != NULL; side = side->next)
-		n++;
 	q.msg.sides.list = list;
 	a = ask_send(adm->env, &q);
 	if (a == NULL) {
@@ -64,7 +59,7 @@ qp_stock_poll(struct admin *adm)
 void
 qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker)
 {
-	if (!rec->qp->compact || adm->stock[worker].wanted)
+	if (!qp_limits(rec->qp).compact || adm->stock[worker].wanted)
 		return;
 	adm->stock[worker].wanted = true;
 	give(adm, (uint16_t)worker);
@@ -73,24 +68,24 @@ qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker)
 int
 qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 {
-	const struct ask_request q = { .worker = rec->qp->worker,
-		.msg = { .type = MBOX_QP_WORK, .qp.qp = rec->qp } };
+	struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_WORK, .work.qp = rec->qp } };
 	int rc;
 
-	if (!rec->qp->compact || rec->has_work)
+	if (!qp_limits(rec->qp).compact || rec->has_work)
 		return 0;
 	if (rec->pending)
-		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
-			rec->qp->qpn, rec->qp->worker);
-	if (qp_work_alloc(rec->qp, adm->env->w.numa_node) != 0)
-		return refuse(r, ENOMEM, "no memory for the queues of QP %u: raise EAL's -m",
-			rec->qp->qpn);
+		return qp_refuse_pending(rec, r);
+	if (rec->work == NULL && qp_work_alloc(rec->qp, adm->env->w.numa_node, &rec->work) != 0)
+		return refuse(
+			r, ENOMEM, "no memory for the queues of QP %u: raise EAL's -m", rec->qpn);
+	q.msg.work.work = rec->work;
 	if (rec->attached) {
 		rc = ask_and_wait(adm->env, &q);
 		if (rc != 0)
-			return ask_refuse(adm->env, rec->qp->worker, rc, r);
+			return ask_refuse(adm->env, rec->worker, rc, r);
 	} else {
-		qp_work_take(rec->qp);
+		qp_work_take(rec->qp, rec->work);
 	}
 	rec->has_work = true;
 	qp_rings_attach(rec);

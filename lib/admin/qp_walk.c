@@ -169,7 +169,7 @@ static int
 check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct refusal *r)
 {
 	const enum qp_state from = ch->from, to = ch->to;
-	const uint32_t qpn = rec->qp->qpn;
+	const uint32_t qpn = rec->qpn;
 	uint32_t mask = ch->mask, required, optional;
 	const char *why = "";
 	char keys[200];
@@ -214,17 +214,22 @@ qp_walk_late_detach(void *ctx UNUSED, struct ask *a)
 static int
 hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
 {
-	const struct ask_request q = { .worker = rec->qp->worker,
-		.msg = { .type = attach ? MBOX_QP_ATTACH : MBOX_QP_DETACH, .qp.qp = rec->qp } };
+	struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_DETACH, .qp.qp = rec->qp } };
+	struct qp_settings settings;
 	struct ask *a;
 	int rc;
 
 	if (rec->pending)
-		return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before",
-			rec->qp->qpn, rec->qp->worker);
-	rc = attach ? object_cqs_claim(adm->objects, rec->qp, rec->qp->worker) : 0;
+		return qp_refuse_pending(rec, r);
+	if (attach) {
+		qp_knobs_settings(adm, rec, &settings);
+		q.msg = (struct mbox_msg){ .type = MBOX_QP_ATTACH,
+			.attach = { rec->qp, &settings } };
+	}
+	rc = attach ? object_cqs_claim(adm->objects, rec->send_cq, rec->recv_cq, rec->worker) : 0;
 	if (rc != 0)
-		return ask_refuse(adm->env, rec->qp->worker, rc, r);
+		return ask_refuse(adm->env, rec->worker, rc, r);
 	a = ask_send(adm->env, &q);
 	rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 	if (rc == -ETIMEDOUT) {
@@ -234,7 +239,7 @@ hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
 		ask_release(adm->env, a);
 	}
 	if (rc != 0)
-		return ask_refuse(adm->env, rec->qp->worker, rc, r);
+		return ask_refuse(adm->env, rec->worker, rc, r);
 	if (!attach) {
 		rec->pending = true;
 		env_drain(adm->env); /* what it had to say while it was attached */
@@ -253,12 +258,11 @@ qp_walk_detach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 /* On the worker, or, for a QP that stays in RESET, here. */
 static int
 carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
-	struct refusal *r)
+	int16_t old_port, struct refusal *r)
 {
-	const struct ask_request q = { .worker = rec->qp->worker,
+	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, attr, mask } } };
-	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port >= 0 &&
-			   rec->qp->port != adm->env->w.ports[rec->port].id;
+	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port != old_port;
 	struct refusal ignored;
 	int rc;
 
@@ -272,7 +276,6 @@ carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uin
 			return rc;
 	}
 	if (!rec->attached) {
-		qp_knobs_prepare(adm, rec);
 		rc = hand_over(adm, rec, true, r);
 		if (rc != 0)
 			return rc;
@@ -283,12 +286,12 @@ carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uin
 	if (rc == -EINVAL && qp_admin_state(rec) == QPS_ERR)
 		return refuse(r, EINVAL,
 			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",
-			rec->qp->qpn, verbs_qp_state_name(attr->cur_qp_state));
+			rec->qpn, verbs_qp_state_name(attr->cur_qp_state));
 	if (rc == -EAGAIN)
 		return refuse(r, EAGAIN,
 			"QP %u migrated meanwhile, or its path_mig_state changed: look at it again",
-			rec->qp->qpn);
-	ask_refuse(adm->env, rec->qp->worker, rc, r);
+			rec->qpn);
+	ask_refuse(adm->env, rec->worker, rc, r);
 	if (attr->cur_qp_state == QPS_RESET && rc != -ETIMEDOUT)
 		hand_over(adm, rec, false, &ignored); /* as it was before */
 	return rc;
@@ -323,7 +326,7 @@ resolve_again(struct admin *adm, struct qp_rec *rec, enum qp_state from, uint32_
 	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
 		qp_path_resolve_again(
 			adm, &(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
-				     &rec->attr.path, &rec->attr.path_resolved });
+				   &rec->attr.path, &rec->attr.path_resolved });
 	else if ((mask & QP_ATTR_AV) != 0)
 		neigh_leave(adm->net, &rec->link);
 	if ((mask & QP_ATTR_ALT_PATH) != 0)
@@ -337,10 +340,10 @@ check_values(struct admin *adm, const struct qp_rec *rec, const struct conf_qp *
 	int16_t port;
 
 	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0 &&
-		conf->max_dest_rd_atomic > rec->qp->max_dest_alloc)
+		conf->max_dest_rd_atomic > qp_limits(rec->qp).max_dest_rd_atomic)
 		return refuse(r, EINVAL,
 			"max_dest_rd_atomic %u is above the %u that QP %u was created for",
-			conf->max_dest_rd_atomic, rec->qp->max_dest_alloc, rec->qp->qpn);
+			conf->max_dest_rd_atomic, qp_limits(rec->qp).max_dest_rd_atomic, rec->qpn);
 	if ((mask & QP_ATTR_PORT) == 0)
 		return 0;
 	port = env_port_named(adm->env, conf->port);
@@ -348,7 +351,7 @@ check_values(struct admin *adm, const struct qp_rec *rec, const struct conf_qp *
 		return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
 	if (from == QPS_SQD && port != rec->port)
 		return refuse(
-			r, ENOTSUP, "port: QP %u cannot move to another port in SQD", rec->qp->qpn);
+			r, ENOTSUP, "port: QP %u cannot move to another port in SQD", rec->qpn);
 	return 0;
 }
 
@@ -405,10 +408,14 @@ qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, 
 	const uint64_t old_given = rec->alt_given;
 	/* A QP that stays where it is must not be brought back from an ERR still unknown here. */
 	const bool moves = to != ch.from || to == QPS_RESET;
-	int rc = qp_walk_plan(adm, rec, conf, &ch, r);
+	int rc;
 
+	/* Its worker may have it, or get it: neither place nor attributes are ours to change. */
+	if (rec->pending)
+		return qp_refuse_pending(rec, r);
+	rc = qp_walk_plan(adm, rec, conf, &ch, r);
 	if (rc == 0)
-		rc = carry_out(adm, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), r);
+		rc = carry_out(adm, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), old_port, r);
 	if (rc != 0) {
 		rec->ah = old_ah;
 		rec->port = old_port;

@@ -204,8 +204,8 @@ qp_create(struct rpc_call *call)
 	if (qp_admin_create_for(&call->c->admin, &cl->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_client_result(call,
-		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qp->qpn, "worker",
-			rec->qp->worker, "rq",
+		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
+			rec->worker, "rq",
 			rec->srq == NULL ? rpc_client_ring(&rec->rings.rq, &rec->rq) : json_null(),
 			"sq",
 			rec->sq.sh != NULL ? rpc_client_ring(&rec->rings.sq, &rec->sq)

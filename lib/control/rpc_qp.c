@@ -51,7 +51,7 @@ numbers_of(struct qp_rec *const *recs, uint32_t n)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < n && list != NULL; i++)
-		list = conf_json_append(list, json_integer(recs[i]->qp->qpn));
+		list = conf_json_append(list, json_integer(recs[i]->qpn));
 	return list;
 }
 
@@ -168,7 +168,7 @@ is_wanted(const struct p_qp_list *p, const struct qp_rec *rec)
 {
 	if ((p->given & GIVEN_STATE) != 0 && qp_admin_state(rec) != p->qp_state)
 		return false;
-	return (p->given & GIVEN_WORKER) == 0 || rec->qp->worker == p->worker;
+	return (p->given & GIVEN_WORKER) == 0 || rec->worker == p->worker;
 }
 
 /* Rows come in the order of the table; `after` names the last one of the page before. */

@@ -6,6 +6,7 @@
 #include "rpc.h"
 #include "rpc_params.h"
 #include "rpc_sge.h"
+#include "ring_send.h"
 #include "verbs_wr.h"
 
 #define INLINE_MAX  65536                /* bytes that are decoded, if only to be refused */
@@ -107,21 +108,22 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 
 	if (rec->shared->owner != NULL)
 		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
-			rec->qp->qpn);
-	if (rec->qp->sq.feed != NULL)
+			rec->qpn);
+	if (qp_limits(rec->qp).send_feed)
 		return refuse(r, EINVAL, "QP %u has a send_feed: the dataplane posts to its queue",
-			rec->qp->qpn);
+			rec->qpn);
 	if (!verbs_wr_may_post(state))
-		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qp->qpn,
+		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qpn,
 			verbs_qp_state_name(state));
-	if (rec->qp->max_send_wr == 0)
-		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0", rec->qp->qpn);
+	if (qp_limits(rec->qp).max_send_wr == 0)
+		return refuse(r, ENOMEM, "QP %u has no send queue: max_send_wr is 0", rec->qpn);
 	return 0;
 }
 
 static int
 find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
 {
+	const struct qp_limits limits = qp_limits(rec->qp);
 	const struct conf_name *n = conf_names_wr_opcode;
 
 	while (n->name != NULL && strcmp(n->name, q->wr->opcode) != 0)
@@ -132,7 +134,7 @@ find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
 	q->is_inline = (q->wr->given & WR_GIVEN_INLINE) != 0 ||
 		       (q->wr->send_flags & SEND_INLINE) != 0;
 	q->flags = q->wr->send_flags | (q->is_inline ? SEND_INLINE : 0);
-	q->limits = (struct verbs_wr_limits){ rec->qp->sq.max_sge, rec->qp->sq.max_inline,
+	q->limits = (struct verbs_wr_limits){ limits.max_send_sge, limits.max_inline,
 		rec->attr.max_rd_atomic };
 	return 0;
 }
@@ -148,7 +150,7 @@ refuse_form(const struct qp_rec *rec, const struct request *q, enum verbs_wr_fau
 		return 0;
 	case VERBS_WR_NO_READS:
 		return refuse(r, EINVAL, "%s: max_rd_atomic of QP %u is 0", q->wr->opcode,
-			rec->qp->qpn);
+			rec->qpn);
 	case VERBS_WR_SGES:
 		return refuse(r, EINVAL, "sg_list has %u entries, and max_send_sge is %u",
 			q->wr->n_sge, q->limits.max_sge);
@@ -244,11 +246,11 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 		rc = qp_work_attach(&call->c->admin, rec, r);
 	if (rc != 0)
 		return rc;
-	wqe = ring_produce_slot(&rec->sq, rec->qp->max_send_wr);
+	wqe = ring_produce_slot(&rec->sq, qp_limits(rec->qp).max_send_wr);
 	if (wqe == NULL)
 		return refuse(
 			r, ENOMEM, "the send queue is full: max_send_wr is %u",
-			rec->qp->max_send_wr);
+			qp_limits(rec->qp).max_send_wr);
 	fill(wqe, &q);
 	ring_produce_commit(&rec->sq);
 	return 0;
@@ -260,7 +262,7 @@ ring_doorbell(struct control *c, void *queue)
 {
 	const struct qp_rec *rec = queue;
 	const struct ask_request q = {
-		.worker = rec->qp->worker, .msg = { .type = MBOX_QP_POSTED, .qp.qp = rec->qp }
+		.worker = rec->worker, .msg = { .type = MBOX_QP_POSTED, .qp.qp = rec->qp }
 	};
 
 	if (rec->attached)

@@ -63,15 +63,15 @@ may_receive(const struct qp_rec *rec, struct refusal *r)
 {
 	if (rec->shared->owner != NULL)
 		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
-			rec->qp->qpn);
+			rec->qpn);
 	if (rec->feed != NULL)
 		return refuse(r, EINVAL, "QP %u has a recv_feed: the dataplane fills its queue",
-			rec->qp->qpn);
+			rec->qpn);
 	if (rec->srq != NULL)
 		return refuse(r, EINVAL, "QP %u receives from srq \"%s\": post_srq_recv",
-			rec->qp->qpn, rec->srq->n.name);
+			rec->qpn, rec->srq->n.name);
 	if (qp_admin_state(rec) == QPS_RESET)
-		return refuse(r, EINVAL, "QP %u is in RESET", rec->qp->qpn);
+		return refuse(r, EINVAL, "QP %u is in RESET", rec->qpn);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ flush_if_dead(struct control *c, void *queue)
 {
 	const struct qp_rec *rec = queue;
 	const struct ask_request q = {
-		.worker = rec->qp->worker, .msg = { .type = MBOX_QP_FLUSH, .qp.qp = rec->qp }
+		.worker = rec->worker, .msg = { .type = MBOX_QP_FLUSH, .qp.qp = rec->qp }
 	};
 
 	atomic_thread_fence(memory_order_seq_cst);

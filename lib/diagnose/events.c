@@ -178,7 +178,7 @@ qp_of(struct diagnose *dg, uint32_t qpn, uint64_t context, uint16_t worker)
 {
 	struct qp_rec *rec = qp_admin_find(dg->admin, qpn);
 
-	if (rec == NULL || !rec->attached || rec->qp->worker != worker ||
+	if (rec == NULL || !rec->attached || rec->worker != worker ||
 		(context != 0 && context != (uintptr_t)rec->qp))
 		return NULL;
 	return rec;
@@ -257,7 +257,7 @@ static void
 abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
 	const struct aeq_flush flush = ring_aeq_flush_of(e->code);
-	const struct ask_request q = { .worker = rec->qp->worker,
+	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_FAIL,
 			.fail = { .qp = rec->qp,
 				.wqe_index = e->wqe_index,
@@ -267,14 +267,14 @@ abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e
 	struct mbox_done done = { 0 };
 	int rc;
 
-	log_warn("QP %u: %s (source %s): flushed, %s", rec->qp->qpn, ring_aeq_code_text(e->code),
+	log_warn("QP %u: %s (source %s): flushed, %s", rec->qpn, ring_aeq_code_text(e->code),
 		ring_aeq_source_name(e->source), flush.name);
 	rc = ask_and_answer(dg->env, &q, &done);
 	if (rc == -EALREADY)
 		return; /* it was told of before */
 	if (rc != 0)
-		log_error("QP %u: worker %u does not bring it to ERR: %s", rec->qp->qpn,
-			rec->qp->worker, strerror(-rc));
+		log_error("QP %u: worker %u does not bring it to ERR: %s", rec->qpn,
+			rec->worker, strerror(-rc));
 	if (done.carried && rec->shared->knobs.ae_with_cqe == 0)
 		return;
 	out.event = flush.event;
@@ -284,7 +284,7 @@ abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e
 static void
 qp_event(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e)
 {
-	const struct qp_failure *about = rec->qp->failure;
+	const struct qp_failure *about = qp_failure(rec->qp);
 	struct event out = event_of(e, OBJECT_QP);
 
 	if (about != NULL && e->rule != 0 && about->rule == e->rule)
@@ -306,7 +306,7 @@ qp_event(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e
 			abnormal(dg, rec, e);
 		break;
 	case AEQ_CLASS_INFO: /* AEQ-09 */
-		log_debug("QP %u: %s", rec->qp->qpn, ring_aeq_code_text(e->code));
+		log_debug("QP %u: %s", rec->qpn, ring_aeq_code_text(e->code));
 		break;
 	case AEQ_CLASS_CQ_ERROR:
 	case AEQ_CLASS_SUSPEND:

@@ -39,8 +39,8 @@ story_go_on(struct story *s, const struct trace *t, uint32_t qpn)
 void
 explain_keep(struct diagnose *dg, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns)
 {
-	const struct trace *t = dg->env->w.workers[rec->qp->worker].trace;
-	const uint32_t qpn = rec->qp->qpn;
+	const struct trace *t = dg->env->w.workers[rec->worker].trace;
+	const uint32_t qpn = rec->qpn;
 	struct story *s;
 
 	explain_forget(dg, rec);
@@ -195,8 +195,8 @@ struct failure
 failure_of(const struct qp_rec *rec, const struct qp_error *e)
 {
 	const uint16_t code = rec->last_event.code;
-	const struct qp_failure *about = rec->qp->failure;
-	struct failure f = { .qpn = rec->qp->qpn,
+	const struct qp_failure *about = qp_failure(rec->qp);
+	struct failure f = { .qpn = rec->qpn,
 		.peer_qpn = rec->attr.dest_qp_num,
 		.path = rec->attr.path,
 		.resolved = rec->attr.path_resolved,
@@ -275,7 +275,7 @@ explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *
 
 	if (o == NULL)
 		return NULL;
-	json_object_set_new(o, "qp_num", json_integer(rec->qp->qpn));
+	json_object_set_new(o, "qp_num", json_integer(rec->qpn));
 	json_object_set_new(o, "qp_state", json_string(verbs_qp_state_name(s->state)));
 	json_object_set_new(o, "summary", explain_net_add(dg, rec, s, summary(dg, &f, s)));
 	json_object_set_new(o, "error", failed ? failure_json(dg, &f) : json_null());
@@ -290,9 +290,9 @@ explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *
 	if (failed) {
 		/* The worker may have gone on a little since: the answer, the completions. */
 		if (rec->story != NULL)
-			story_go_on(rec->story, dg->env->w.workers[rec->qp->worker].trace,
-				rec->qp->qpn);
-		story_set(dg, o, rec->story, rec->qp->worker);
+			story_go_on(rec->story, dg->env->w.workers[rec->worker].trace,
+				rec->qpn);
+		story_set(dg, o, rec->story, rec->worker);
 	}
 	return o;
 }

@@ -7,6 +7,7 @@
 
 #include "conf_json_value.h"
 #include "diagnose.h"
+#include "requester.h"
 
 struct text {
 	char *buf;

@@ -7,6 +7,8 @@
 #include "conf_json.h"
 #include "conf_json_value.h"
 #include "diagnose.h"
+#include "requester.h"
+#include "responder.h"
 #include "wall.h"
 
 struct waits {
@@ -248,7 +250,7 @@ receives(const struct qp_rec *rec, const struct qp_snapshot *s, uint32_t *posted
 {
 	*posted = s->rq_posted;
 	if (rec->srq == NULL)
-		return (rec->qp->flags & QPF_RECV_FEED) == 0;
+		return rec->feed == NULL;
 	*posted = ring_srq_count(&rec->srq->q.ring);
 	return true;
 }

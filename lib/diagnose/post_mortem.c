@@ -8,6 +8,7 @@
 #include "diagnose.h"
 #include "explain_net.h"
 #include "log.h"
+#include "requester.h"
 #include "wall.h"
 
 #define LINES_AT_ONCE 16
@@ -112,7 +113,7 @@ room_for(struct post_mortem *p, const struct failed_owner *o)
 static uint64_t
 lost_of(const struct qp_rec *rec)
 {
-	return rec->qp->stats != NULL ? rec->qp->stats->c[STAT_tx_no_neighbor] : 0;
+	return qp_counter(rec->qp, STAT_tx_no_neighbor);
 }
 
 static void
@@ -141,7 +142,7 @@ keep(struct diagnose *dg, struct qp_rec *rec, const struct failure *f)
 	memset(q, 0, sizeof(*q));
 	q->f = *f;
 	q->owner = o;
-	q->worker = rec->qp->worker;
+	q->worker = rec->worker;
 	q->timeout = rec->attr.timeout;
 	q->retry_cnt = rec->attr.retry_cnt;
 	q->rnr_retry = rec->attr.rnr_retry;
@@ -220,7 +221,7 @@ static void
 write_line(struct diagnose *dg, const struct qp_rec *rec, const struct failure *f)
 {
 	const struct failed_owner o = owner_of(rec);
-	const bool fed = rec->qp->sq.feed != NULL && (f->error.flags & QP_ERROR_SEND) != 0;
+	const bool fed = qp_limits(rec->qp).send_feed && (f->error.flags & QP_ERROR_SEND) != 0;
 	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT];
 
 	if (!may_write(dg, &o))
@@ -268,8 +269,8 @@ error_of(const struct mbox_msg *m)
 void
 post_mortem_add(struct diagnose *dg, struct qp_rec *rec, const struct mbox_msg *m)
 {
-	const struct qp_error e =
-		rec->qp->last_error.time_ns != 0 ? rec->qp->last_error : error_of(m);
+	const struct qp_error *last = qp_last_error(rec->qp);
+	const struct qp_error e = last->time_ns != 0 ? *last : error_of(m);
 	const struct failure f = failure_of(rec, &e);
 
 	keep(dg, rec, &f);
@@ -280,11 +281,11 @@ void
 post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how)
 {
 	struct post_mortem *p = &dg->post_mortem;
-	const struct qp *qp = rec->qp;
-	const struct trace *t = dg->env->w.workers[qp->worker].trace;
+	const struct qp_error *last = qp_last_error(rec->qp);
+	const struct trace *t = dg->env->w.workers[rec->worker].trace;
 
-	if (!rec->failed && qp->last_error.time_ns != 0) {
-		const struct failure f = failure_of(rec, &qp->last_error);
+	if (!rec->failed && last->time_ns != 0) {
+		const struct failure f = failure_of(rec, last);
 
 		keep(dg, rec, &f);
 		write_line(dg, rec, &f);
@@ -292,15 +293,15 @@ post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how)
 	for (uint32_t i = p->n; rec->failed && i-- > 0;) {
 		struct failed_qp *q = &p->v[p->order[i]];
 
-		if (q->f.qpn != qp->qpn || q->end != QP_END_NONE)
+		if (q->f.qpn != rec->qpn || q->end != QP_END_NONE)
 			continue;
 		q->end = (uint8_t)how;
 		q->ended_ns = dg->env->now;
 		if (q->story.n != 0)
-			story_go_on(&q->story, t, qp->qpn);
-		if (how != QP_END_RESET && qp->stats != NULL)
-			q->flushed = qp->stats->c[STAT_resp_cqe_flush_error] +
-				     qp->stats->c[STAT_req_cqe_flush_error];
+			story_go_on(&q->story, t, rec->qpn);
+		if (how != QP_END_RESET)
+			q->flushed = qp_counter(rec->qp, STAT_resp_cqe_flush_error) +
+				     qp_counter(rec->qp, STAT_req_cqe_flush_error);
 	}
 	rec->failed = false;
 }

@@ -73,6 +73,9 @@ ask_send(struct env *env, const struct ask_request *q)
 	if (m.type == MBOX_QP_MODIFY) {
 		s->attr = *m.modify.attr;
 		m.modify.attr = &s->attr;
+	} else if (m.type == MBOX_QP_ATTACH) {
+		s->settings = *m.attach.settings;
+		m.attach.settings = &s->settings;
 	} else if (m.type == MBOX_QP_QUERY) {
 		m.query.snapshot = &s->snapshot;
 	}

@@ -5,14 +5,16 @@
  * @file ask.h  Questions to workers: a message down, its DONE back, and a bound on the wait.
  *
  * Owner:   control lcore.
- * Memory:  a fixed array. What a message points to (attributes, snapshot) lives in the slot, which
- *          is not used again before the DONE: a worker that answers late writes into nothing freed.
+ * Memory:  a fixed array. What a message points to (attributes, settings, snapshot) lives in the
+ *          slot, which is not used again before the DONE: a worker that answers late writes into
+ *          nothing freed.
  * Time:    waits use env->clock; each ends after ASK_TIMEOUT_NS.
  * Depends: mbox qp.
  */
 #include "mbox.h"
 #include "qp_attr.h"
 #include "qp_client.h"
+#include "qp_control.h"
 #include "qp_snapshot.h"
 #include "refusal.h"
 
@@ -34,6 +36,7 @@ struct ask {
 	void *late_ctx;
 	void *arg;
 	struct qp_attr attr;
+	struct qp_settings settings;
 	struct qp_snapshot snapshot;
 };
 
@@ -47,7 +50,7 @@ struct asks {
 /** A message, and who gets it. The cookie is ask_send()'s, and the room for a snapshot too. */
 struct ask_request {
 	uint16_t worker;
-	struct mbox_msg msg; /* QP_MODIFY: the attributes are copied */
+	struct mbox_msg msg; /* attributes and settings are copied */
 };
 
 /** Send. @return the slot, or NULL when the worker's queue or the slots stay full. */

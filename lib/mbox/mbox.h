@@ -27,8 +27,10 @@
 struct qp;
 struct qp_attr;
 struct qp_client;
+struct qp_settings;
 struct qp_side;
 struct qp_snapshot;
+struct qp_work;
 struct rte_mbuf;
 struct rte_ring;
 
@@ -49,6 +51,16 @@ struct mbox_none {
 
 struct mbox_qp {
 	struct qp *qp;
+};
+
+struct mbox_attach {
+	struct qp *qp;
+	const struct qp_settings *settings; /* the sender's, until DONE; NULL: as they are */
+};
+
+struct mbox_work {
+	struct qp *qp;
+	struct qp_work *work; /* the QP's from now on */
 };
 
 struct mbox_modify {
@@ -130,6 +142,8 @@ struct mbox_msg {
 	union {
 		struct mbox_none none;
 		struct mbox_qp qp;
+		struct mbox_attach attach;
+		struct mbox_work work;
 		struct mbox_modify modify;
 		struct mbox_query query;
 		struct mbox_fail fail;

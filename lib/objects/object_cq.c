@@ -7,7 +7,6 @@
 #include "env.h"
 #include "object_notify.h"
 #include "objects.h"
-#include "qp.h"
 
 struct object_cq *
 object_cq_find(struct objects *objs, const char *name, struct refusal *r)
@@ -93,11 +92,12 @@ claim(struct objects *objs, struct qp_cq *cq, uint32_t worker)
 }
 
 int
-object_cqs_claim(struct objects *objs, const struct qp *qp, uint32_t worker)
+object_cqs_claim(
+	struct objects *objs, struct object_cq *send, struct object_cq *recv, uint32_t worker)
 {
-	int rc = claim(objs, qp->send_cq, worker);
+	int rc = claim(objs, &send->q, worker);
 
-	return rc != 0 ? rc : claim(objs, qp->recv_cq, worker);
+	return rc != 0 ? rc : claim(objs, &recv->q, worker);
 }
 
 int

@@ -127,7 +127,8 @@ int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *
  * See qp_cq_is_alone(). @return 0, or -ETIMEDOUT: a worker did not answer, do not attach.
  * Cost: a round trip to every worker when a queue gets its second one.
  */
-int object_cqs_claim(struct objects *objs, const struct qp *qp, uint32_t worker);
+int object_cqs_claim(
+	struct objects *objs, struct object_cq *send, struct object_cq *recv, uint32_t worker);
 /** The same in a place of the owner's memory. */
 int object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct owner *owner,
 	struct object_srq **out, struct refusal *r);

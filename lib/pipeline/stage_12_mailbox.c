@@ -7,6 +7,7 @@
 #include "count.h"
 #include "migration.h"
 #include "report.h"
+#include "qp_control.h"
 #include "send_feed.h"
 #include "sending.h"
 #include "stage.h"
@@ -44,6 +45,14 @@ pipeline_side_take(struct worker *w, struct qp *qp)
 		atomic_load_explicit(&w->mbox->sides_taken, memory_order_relaxed) + 1,
 		memory_order_relaxed);
 	return true;
+}
+
+static int
+qp_attach(struct worker *w, const struct mbox_attach *m)
+{
+	if (m->settings != NULL)
+		qp_configure(m->qp, m->settings);
+	return qp_table_insert(w->qps, m->qp);
 }
 
 static void
@@ -193,7 +202,7 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 
 	switch (m->type) {
 	case MBOX_QP_ATTACH:
-		return qp_table_insert(w->qps, m->qp.qp);
+		return qp_attach(w, &m->attach);
 	case MBOX_QP_DETACH:
 		qp_detach(w, m->qp.qp);
 		return 0;
@@ -221,7 +230,7 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 		pipeline_move_unpark(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_WORK:
-		qp_work_take(m->qp.qp);
+		qp_work_take(m->work.qp, m->work.work);
 		return 0;
 	case MBOX_SIDES:
 		sides_add(w, m->sides.list);

@@ -9,6 +9,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf_dyn.h>
 
+#include "qp_control.h"
 #include "spare.h"
 
 #define ERRBUF_MAX 1048576u

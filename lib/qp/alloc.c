@@ -185,22 +185,30 @@ qp_ring_bytes(const struct qp_alloc_params *p, size_t *rq, size_t *sq)
 	return 0;
 }
 
-size_t
-qp_footprint(const struct qp_alloc_params *p)
+int
+qp_footprint(const struct qp_alloc_params *p, size_t *bytes)
 {
 	struct layout l;
 
 	if (layout_of(p, &l) != 0)
-		return 0;
-	if (qp_is_compact(p))
-		return sizeof(struct qp);
-	return spread(l.total) + (p->own_area ? l.ring_bytes + l.send_bytes : 0);
+		return -EINVAL;
+	*bytes = qp_is_compact(p) ? sizeof(struct qp)
+				  : spread(l.total) +
+					    (p->own_area ? l.ring_bytes + l.send_bytes : 0);
+	return 0;
 }
 
 static void
 begin(struct qp *qp, const struct qp_alloc_params *p)
 {
 	qp->type = QPT_RC;
+	qp->qpn = p->qpn;
+	qp->pd = p->pd;
+	qp->worker = p->worker;
+	qp->send_cq = p->send_cq;
+	qp->recv_cq = p->recv_cq;
+	qp->srq = p->srq;
+	qp->sq.client = p->client;
 	qp->max_dest_alloc = p->max_dest_rd_atomic;
 	qp->resp.saved = qp->saved;
 	qp->resp.saved_n = p->max_dest_rd_atomic;
@@ -211,8 +219,8 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 }
 
 /** A ring that nothing is ever posted to, and what is looked at and never written without parts. */
-static struct qp *
-alloc_compact(const struct qp_alloc_params *p, const struct layout *l)
+static int
+alloc_compact(const struct qp_alloc_params *p, const struct layout *l, struct qp **out)
 {
 	static struct ring_shared no_ring;
 	static struct requester_wr no_wr;
@@ -220,7 +228,7 @@ alloc_compact(const struct qp_alloc_params *p, const struct layout *l)
 	struct qp *qp = qp_cell_alloc(p->socket);
 
 	if (qp == NULL)
-		return NULL;
+		return -ENOMEM;
 	qp->compact = true;
 	ring_attach(&qp->rq, &no_ring, 1, l->stride, false);
 	make_send(qp, p, l, NULL);
@@ -229,28 +237,31 @@ alloc_compact(const struct qp_alloc_params *p, const struct layout *l)
 	qp->req.wr = &no_wr;
 	qp->req.wr_mask = 0;
 	begin(qp, p);
-	return qp;
+	*out = qp;
+	return 0;
 }
 
-struct qp *
-qp_alloc(const struct qp_alloc_params *p)
+int
+qp_alloc(const struct qp_alloc_params *p, struct qp **out)
 {
 	struct layout l;
 	struct qp *qp;
 	uint8_t *base;
+	int rc;
 
 	if (layout_of(p, &l) != 0)
-		return NULL;
+		return -EINVAL;
 	if (qp_is_compact(p))
-		return alloc_compact(p, &l);
+		return alloc_compact(p, &l, out);
 	base = rte_zmalloc_socket("qp", spread(l.total), CACHE_LINE, p->socket);
 	if (base == NULL)
-		return NULL;
+		return -ENOMEM;
 
 	qp = (struct qp *)(void *)base;
-	if (make_rings(qp, p, &l, base) != 0) {
+	rc = make_rings(qp, p, &l, base);
+	if (rc != 0) {
 		rte_free(base);
-		return NULL;
+		return rc;
 	}
 	make_send(qp, p, &l, base);
 
@@ -262,7 +273,8 @@ qp_alloc(const struct qp_alloc_params *p)
 		qp->saved = (struct responder_saved *)(void *)(base + l.saved);
 	qp->copy = (struct ring_recv_copy *)(void *)(base + l.copy);
 	begin(qp, p);
-	return qp;
+	*out = qp;
+	return 0;
 }
 
 void

@@ -129,20 +129,25 @@ qp_cells_bytes(void)
 
 /* ---- sides ----------------------------------------------------------------------------------- */
 
-struct qp_side *
-qp_sides_alloc(uint32_t n, int socket)
+int
+qp_sides_alloc(uint32_t *n, int socket, struct qp_side **list)
 {
-	struct qp_side *list = NULL;
+	struct qp_side *first = NULL;
+	uint32_t made = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (; made < *n; made++) {
 		struct qp_side *s = rte_zmalloc_socket("side", sizeof(*s), CACHE_LINE, socket);
 
 		if (s == NULL)
 			break;
-		s->next = list;
-		list = s;
+		s->next = first;
+		first = s;
 	}
-	return list;
+	if (first == NULL)
+		return -ENOMEM;
+	*n = made;
+	*list = first;
+	return 0;
 }
 
 void
@@ -180,7 +185,7 @@ qp_is_compact(const struct qp_alloc_params *p)
 }
 
 int
-qp_work_alloc(struct qp *qp, int socket)
+qp_work_alloc(const struct qp *qp, int socket, struct qp_work **out)
 {
 	uint32_t entries = ring_entries(qp->max_recv_wr == 0 ? 1 : qp->max_recv_wr);
 	uint32_t stride = ring_recv_stride(qp->max_recv_sge == 0 ? 1 : qp->max_recv_sge);
@@ -190,35 +195,34 @@ qp_work_alloc(struct qp *qp, int socket)
 	size_t sq = qp->max_send_wr == 0 ? 0 : ring_size(wrs, send_stride);
 	size_t sges = (size_t)wrs * qp->sq.max_sge * sizeof(struct ring_sge);
 	size_t head = (sizeof(struct qp_work) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	struct qp_work *work;
 	uint8_t *at;
 
-	if (qp->work != NULL)
-		return 0;
 	at = rte_zmalloc_socket("qp_work",
 		head + rq + sq + wrs * sizeof(struct requester_wr) + sges, CACHE_LINE, socket);
 	if (at == NULL)
 		return -ENOMEM;
-	qp->work = (struct qp_work *)(void *)at;
+	work = (struct qp_work *)(void *)at;
 	at += head;
-	ring_attach(&qp->work->rq, at, entries, stride, true);
+	ring_attach(&work->rq, at, entries, stride, true);
 	at += rq;
 	if (sq != 0)
-		ring_attach(&qp->work->sq, at, wrs, send_stride, true);
+		ring_attach(&work->sq, at, wrs, send_stride, true);
 	at += sq;
-	qp->work->wr = (struct requester_wr *)(void *)at;
-	qp->work->wr_mask = wrs - 1;
+	work->wr = (struct requester_wr *)(void *)at;
+	work->wr_mask = wrs - 1;
 	at += wrs * sizeof(struct requester_wr);
-	qp->work->sges = (struct ring_sge *)(void *)at;
+	work->sges = (struct ring_sge *)(void *)at;
+	*out = work;
 	return 0;
 }
 
 void
-qp_work_take(struct qp *qp)
+qp_work_take(struct qp *qp, struct qp_work *work)
 {
-	struct qp_work *work = qp->work;
-
-	if (work == NULL || qp->copy == &work->copy)
+	if (qp->work != NULL)
 		return;
+	qp->work = work;
 	qp->rq = work->rq;
 	qp->copy = &work->copy;
 	if (work->sq.sh == NULL)

@@ -5,7 +5,9 @@
  * @file qp.h  The queue pair as its worker knows it: a map of cache lines, and the lookup.
  *
  * Owner:   the worker named in `worker` from attach to detach; before and after, the control lcore.
- *          Fields marked (control) are constant while attached.
+ *          It has no way to the fields: qp_control.h has what it may do, and which words are
+ *          shared. Fields marked (constant) are set by qp_alloc(), those marked (settings) by
+ *          qp_configure().
  * Memory:  qp_alloc()/qp_free() on the control lcore (qp_control.h); the data path never allocates.
  * Depends: base wire wheel ring mem stats trace responder requester; DPDK.
  * Spec:    IBTA vol. 1, 10.3; rules QP-*.
@@ -19,6 +21,7 @@
 #include "qp_attr.h"
 #include "qp_cq.h"
 #include "qp_failure.h"
+#include "qp_flags.h"
 #include "qp_migration.h"
 #include "qp_send.h"
 #include "qp_table.h"
@@ -27,35 +30,6 @@
 #include "ring.h"
 #include "stats.h"
 #include "wire_build.h"
-
-enum {                       /* struct qp.flags; writer: worker, or control before attach */
-	QPF_IPV6 = BIT32(0), /* path's address family */
-	QPF_CHECK_SRC_MAC = BIT32(1), /* rx.check_src_mac */
-	QPF_REQUIRE_DF = BIT32(2),    /* rx.ip_df */
-	QPF_TRACE = BIT32(3),
-	QPF_CNP = BIT32(4),         /* cc.cnp=on */
-	QPF_CNP_CONTROL = BIT32(5), /* cc.cnp_path=control */
-	QPF_DIRTY = BIT32(6),       /* on the worker's list of owed ACKs */
-	QPF_ANSWERING = BIT32(7),   /* on the worker's list of answer queues */
-	QPF_COMM_EST = BIT32(8),    /* event raised */
-	QPF_RESOLVED = BIT32(9),    /* template has a destination MAC */
-	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
-	QPF_EVENT_WITH_CQE = BIT32(11),
-	QPF_ACK_CRC = BIT32(12), /* ack_crc is valid: cleared when the template changes */
-	QPF_VLAN = BIT32(13), /* the path has a tag: only packets with the same VLAN are the QP's */
-	QPF_CNP_SCHEDULED = BIT32(14), /* the control lcore was told to send a CNP (CC-04) */
-	QPF_SENDING = BIT32(16),       /* on the worker's list of QPs with something to send */
-	QPF_SIG_ALL = BIT32(17),       /* sq_sig_all: every send request is signalled */
-	QPF_SEND_FEED = BIT32(18),     /* the worker posts to itself: sq.feed */
-	QPF_CC_WINDOW = BIT32(19),     /* cc.algo=ernic_window: a CNP halves the window, once */
-	QPF_CC_HALVED = BIT32(20),     /* ... and has */
-	QPF_SQD_NOTIFY = BIT32(21),    /* en_sqd_async_notify of the move to SQD */
-	QPF_MIGRATION = BIT32(22),     /* path_mig_state is REARM or ARMED: MigReq is 0 */
-	QPF_MIG_REFUSED = BIT32(23),   /* PATH_MIG_ERR was raised since ARMED */
-	QPF_SRQ = BIT32(24),           /* receives from `srq` */
-	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
-	QPF_SENT_NOWHERE = BIT32(26),  /* requests were sent while nobody knew where to */
-};
 
 /** Rings that have memory areas of their own. */
 struct qp_areas {
@@ -75,14 +49,14 @@ struct qp_few {
 
 struct qp {
 	/*
-	 * line 0: steering, and where the responder stands. writer: control before attach, worker
-	 * afterwards. A WRITE in order needs this line, and the first line of `tmpl`.
+	 * line 0: steering, and where the responder stands. writer: worker. A WRITE in order needs
+	 * this line, and the first line of `tmpl`.
 	 */
 	uint32_t qpn;
 	_Atomic uint8_t state; /* enum qp_state */
 	uint8_t type;
-	uint8_t port;   /* DPDK port id (control; a migration changes it) */
-	uint8_t worker; /* (control) */
+	uint8_t port;   /* DPDK port id (settings); a migration changes it */
+	uint8_t worker; /* (settings); a move changes it */
 	uint32_t flags; /* QPF_* */
 	uint32_t pd;
 	uint16_t pkey;
@@ -93,12 +67,12 @@ struct qp {
 	struct qp_few few;
 	struct responder resp; /* what comes first in it is in line 0, the rest in line 1 */
 	struct qp_cq *recv_cq;
-	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (control) */
+	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (constant) */
 
 	/* line 2: counters of the good path. writer: worker */
 	uint64_t hot[STATS_HOT] CACHE_ALIGNED;
 
-	/* lines 3, 4: packet template. writer: control before RTR, worker on path changes */
+	/* lines 3, 4: packet template. writer: worker */
 	struct wire_template tmpl;
 
 	/* line 4, 5: receive queue. writer: worker */
@@ -116,7 +90,7 @@ struct qp {
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
 	uint8_t peer_mac[6];
 	uint8_t fatal;        /* last FATAL code, 0: none */
-	uint8_t max_recv_sge; /* (control) */
+	uint8_t max_recv_sge; /* (constant) */
 
 	/*
 	 * lines 6, 7: requester state; 8, 9: send queue, and what an ACK looks for. writer: worker
@@ -128,24 +102,24 @@ struct qp {
 
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
-	ns_t cnp_interval_ns; /* cc.cnp_interval (control) */
+	ns_t cnp_interval_ns; /* cc.cnp_interval (settings) */
 	uint32_t ce_seen;
 	_Atomic uint32_t migrations; /* since attach; goes up when the path in `attr` has changed */
 	uint16_t migration_rule;     /* of the newest one */
 	ns_t migration_ns;
 	struct qp_error last_error;
 	struct ring_recv_copy *copy;   /* of the receive queue's head; NULL: it is empty */
-	struct responder_saved *saved; /* resp.saved points here (control) */
-	uint32_t max_recv_wr;          /* (control) */
-	uint32_t max_send_wr;          /* (control) */
-	uint8_t max_dest_alloc;        /* slots of `saved` (control) */
-	bool compact;                  /* (control) qp_parts.h */
-	struct wire_cnp cnp;           /* cc.cnp_dscp, cc.cnp_802p_prio (control) */
+	struct responder_saved *saved; /* resp.saved points here (constant) */
+	uint32_t max_recv_wr;          /* (constant) */
+	uint32_t max_send_wr;          /* (constant) */
+	uint8_t max_dest_alloc;        /* slots of `saved` (constant) */
+	bool compact;                  /* (constant) qp_parts.h */
+	struct wire_cnp cnp;           /* cc.cnp_dscp, cc.cnp_802p_prio (settings) */
 	struct qp_side *side;          /* of a compact QP, once it has one */
-	struct qp_work *work;          /* likewise (control) */
-	struct qp_areas *areas;        /* own_area: memory of the rings (control) */
+	struct qp_work *work;          /* likewise */
+	struct qp_areas *areas;        /* own_area: memory of the rings (constant) */
 	struct qp_failure *failure;    /* NULL: a compact QP that has no side yet */
-	void *user;                    /* control lcore's record */
+	void *user;                    /* the control lcore's own: no worker looks at it */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");
 _Static_assert(offsetof(struct qp, hot) == 128, "line 2: counters");
@@ -219,11 +193,6 @@ qp_lookup(const struct qp_table *t, uint32_t qpn)
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;
 }
 
-/**
- * Owner worker: apply attributes that qp_transition_check() allowed, the state with QP_ATTR_STATE.
- * RESET clears everything and forgets posted WQEs (QP-05). Flushing on ERR is the pipeline's.
- */
-void qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask);
 /** attr.path, .path_resolved or .pkey is another one: addresses, flags, template. */
 void qp_path_changed(struct qp *qp);
 

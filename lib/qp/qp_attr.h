@@ -15,6 +15,8 @@
 #include "verbs.h"
 #include "wire_build.h"
 
+struct qp;
+
 enum {                             /* bits of an attribute mask beyond verbs' QP_ATTR_* */
 	QP_ATTR_NEW_MAC = 1 << 29, /* the MAC of qp_attr.path's destination: of either path to it */
 	QP_ATTR_TRACE = 1 << 30,   /* qp_attr.trace, QPF_TRACE */
@@ -64,6 +66,12 @@ bool qp_transition_attrs(enum qp_type type, enum qp_state from, enum qp_state to
 /** "TIMEOUT": the name of an attribute by its bit of the mask. */
 const char *qp_attr_name(uint32_t one_bit);
 
+/**
+ * Apply attributes that qp_transition_check() allowed, the state with QP_ATTR_STATE. RESET clears
+ * everything and forgets posted WQEs (QP-05). Flushing on ERR is the pipeline's.
+ * Who may call it: the QP's worker; the control lcore while the QP is detached.
+ */
+void qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask);
 /** The alternate path takes the place of the primary one. */
 void qp_attr_migrate(struct qp_attr *a);
 

@@ -26,7 +26,6 @@
 #include "stats.h"
 
 struct qp;
-struct qp_alloc_params;
 
 #define QP_SIDE_READS   16 /* most max_dest_rd_atomic of a compact QP */
 #define QP_SIDE_ANSWERS 34
@@ -48,26 +47,11 @@ struct qp_work {
 	uint32_t wr_mask;
 };
 
-/** Can a QP of these parameters be compact? */
-bool qp_is_compact(const struct qp_alloc_params *p);
-
 /** Control: a zeroed cell for a QP, or NULL. */
 struct qp *qp_cell_alloc(int socket);
 /** Control: give a cell back. Its parts are gone already. */
 void qp_cell_free(struct qp *qp);
-/** Bytes of all slabs. */
-size_t qp_cells_bytes(void);
-
-/** Control: `n` sides in a list, or as many as there is memory for. */
-struct qp_side *qp_sides_alloc(uint32_t n, int socket);
-/** Control: free a list of sides that no QP has; NULL is allowed. */
-void qp_sides_free(struct qp_side *list);
 /** Owner worker: the QP has it from now on. */
 void qp_side_take(struct qp *qp, struct qp_side *side);
-
-/** Control: what a compact QP posts with; qp->work. @return 0 or -ENOMEM. */
-int qp_work_alloc(struct qp *qp, int socket);
-/** Owner worker: use qp->work from now on. Calling it again does nothing. */
-void qp_work_take(struct qp *qp);
 
 #endif

@@ -4,7 +4,7 @@
 /**
  * @file qp_send.h  The send side of a queue pair: what the worker keeps beside the requester.
  *
- * Owner:   the QP's worker; fields marked (control) are constant while attached.
+ * Owner:   the QP's worker; fields marked (constant) and (settings) as in qp.h.
  * Memory:  one block with the QP (qp_alloc()): private work requests, their SGEs, the ring.
  * Depends: base ring wheel requester.
  * Spec:    IBTA vol. 1, 10.8.2 (posting), 9.7.3; rules REQ-*, TMR-*, CC-05, CC-06.
@@ -22,14 +22,14 @@ struct qp_attr;
 
 /** send_feed: the worker posts to itself, `depth` requests at a time, and tells no host. */
 struct qp_feed {
-	uint64_t count; /* requests in all, 0: no end (control) */
+	uint64_t count; /* requests in all, 0: no end (settings) */
 	uint64_t posted;
 	uint64_t completed;
-	uint64_t remote_addr; /* (control) */
-	struct ring_sge sge;  /* source, or where READ data goes (control) */
-	uint32_t rkey;        /* (control) */
-	uint32_t depth;       /* (control) */
-	uint8_t opcode;       /* ibv_wr_opcode (control) */
+	uint64_t remote_addr; /* (settings) */
+	struct ring_sge sge;  /* source, or where READ data goes (settings) */
+	uint32_t rkey;        /* (settings) */
+	uint32_t depth;       /* (settings) */
+	uint8_t opcode;       /* ibv_wr_opcode (settings) */
 	bool resting;         /* the peer was not there: nothing is sent before `rest_until` */
 	uint8_t reserved[6];
 	ns_t rest_until;
@@ -43,14 +43,14 @@ struct qp_sendq {
 	TAILQ_ENTRY(qp) sending; /* the worker's list, with QPF_SENDING */
 	ns_t alarm;              /* `timer` fires by then, for req.deadline; 0: it does not */
 	uint32_t taken;          /* ring entries copied into req.wr and not completed */
-	uint16_t max_inline;     /* bytes (control) */
-	uint8_t max_sge;         /* (control) */
-	uint8_t min_timeout;     /* tmr.min_timeout (control) */
+	uint16_t max_inline;     /* bytes (constant) */
+	uint8_t max_sge;         /* (constant) */
+	uint8_t min_timeout;     /* tmr.min_timeout (settings) */
 	/* the next one: doorbells, and what struct qp has there */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
-	struct qp_feed *feed;    /* with QPF_SEND_FEED (control) */
-	uint32_t client;         /* whose doorbells count; 0: nobody's (control) */
-	uint32_t window;         /* request packets in flight before any CNP (control) */
+	struct qp_feed *feed;    /* with QPF_SEND_FEED (constant) */
+	uint32_t client;         /* whose doorbells count; 0: nobody's (constant) */
+	uint32_t window;         /* request packets in flight before any CNP (settings) */
 };
 
 /** Attributes of the mask, and what a move from state to state does to the requester. */

@@ -76,6 +76,6 @@ struct qp_snapshot {
 	struct stats_block stats;
 };
 /** @param now of the owner's clock, or 0: nobody waits. */
-void qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out);
+void qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out);
 
 #endif

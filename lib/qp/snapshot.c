@@ -7,6 +7,13 @@
 #include "qp.h"
 #include "requester_fast.h"
 
+/** Entries posted and not given back. A copy of the view: looking leaves no trace in the QP. */
+static uint32_t
+posted_in(struct ring view)
+{
+	return ring_consume_count(&view);
+}
+
 static void
 snapshot_oldest(const struct requester *r, struct qp_waiting *out)
 {
@@ -28,7 +35,7 @@ snapshot_oldest(const struct requester *r, struct qp_waiting *out)
 }
 
 static void
-snapshot_waiting(struct qp *qp, ns_t now, struct qp_waiting *out)
+snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 {
 	const struct requester *r = &qp->req;
 	const struct qp_feed *feed = qp->sq.feed;
@@ -48,7 +55,7 @@ snapshot_waiting(struct qp *qp, ns_t now, struct qp_waiting *out)
 	out->unstarted = r->tail - r->fresh;
 	/* The ring counts what it has given back: those that were taken are still in it. */
 	if (qp->sq.ring.sh != NULL) {
-		const uint32_t posted = ring_consume_count(&qp->sq.ring);
+		const uint32_t posted = posted_in(qp->sq.ring);
 
 		out->unstarted += posted > qp->sq.taken ? posted - qp->sq.taken : 0;
 	}
@@ -82,7 +89,7 @@ snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
 }
 
 void
-qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out)
+qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
 {
 	const struct responder *r = &qp->resp;
 	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
@@ -102,7 +109,7 @@ qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out)
 	out->error = qp->last_error;
 	out->epsn = r->epsn.v;
 	out->msn = r->msn;
-	out->rq_posted = ring_consume_count(&qp->rq);
+	out->rq_posted = posted_in(qp->rq);
 	out->answers = qp->answers.count;
 	out->resolved = (qp->flags & QPF_RESOLVED) != 0;
 	out->migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
@@ -110,8 +117,8 @@ qp_snapshot(struct qp *qp, ns_t now, struct qp_snapshot *out)
 	out->migration_ns = qp->migration_ns;
 	if (qp->stats != NULL)
 		out->stats = *qp->stats;
-	qp_few_carry(qp);
-	memcpy(out->stats.c, qp->hot, sizeof(qp->hot));
+	for (uint32_t s = 0; s < STATS_HOT; s++)
+		out->stats.c[s] = qp_stat(qp, (enum stats_counter)s);
 	snapshot_send(qp, state, out);
 	if (state >= QPS_RTR && state <= QPS_SQD)
 		snapshot_waiting(qp, now, &out->waiting);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../clib/qp_new.h"
 #include "bench_hostile_rig.h"
 #include "bench_drain.h"
 #include "bench_mem.h"
@@ -73,7 +74,7 @@ make_qp(struct hostile_rig *r, uint32_t qpn)
 		.max_dest_rd_atomic = READ_DEPTH,
 		.socket = b.conf.socket,
 	};
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 
 	if (qp == NULL)
 		die("no QP");

@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "../clib/qp_new.h"
 #include "bench_mem.h"
 #include "bench_req_rig.h"
 #include "sending.h"
@@ -73,7 +74,7 @@ static void
 make_qp(struct req_rig *q, uint32_t i)
 {
 	const struct qp_alloc_params params = params_of(q, i);
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 
 	if (qp == NULL)
 		die("no QP");
@@ -110,6 +111,7 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 {
 	const char *names[] = { "requests", "others", "single" };
 	struct qp_alloc_params deep, shallow;
+	size_t deep_bytes, shallow_bytes;
 	uint32_t entries = SENDERS;
 
 	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps };
@@ -121,8 +123,10 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 	q->first_qpn = entries;
 	deep = params_of(q, 0);
 	shallow = params_of(q, 1);
-	q->conf.socket = bench_heap(names[id],
-		(64u << 20) + 2 * qp_footprint(&deep) + (qps + qps / 8) * qp_footprint(&shallow));
+	if (qp_footprint(&deep, &deep_bytes) != 0 || qp_footprint(&shallow, &shallow_bytes) != 0)
+		die("capacities");
+	q->conf.socket = bench_heap(
+		names[id], (64u << 20) + 2 * deep_bytes + (qps + qps / 8) * shallow_bytes);
 	/* Of its own, all in one cache: frames go round in the CPU's, as the peer's do. */
 	q->conf.ports[0].pool = rte_pktmbuf_pool_create(names[id], 4 * MAX_PACKETS, 2 * MAX_PACKETS,
 		0, MAX_LEN + 256 + RTE_PKTMBUF_HEADROOM, q->conf.socket);

@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "../clib/qp_new.h"
 #include "bench_drain.h"
 #include "bench_mem.h"
 #include "bench_rig.h"
@@ -74,7 +75,7 @@ make_qp(struct bench_rig *r, uint32_t i)
 		.max_recv_sge = 1,
 		.max_dest_rd_atomic = i < RING_QPS ? 16 : 1,
 		.socket = r->conf.socket };
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 
 	if (qp == NULL)
 		die("no QP");

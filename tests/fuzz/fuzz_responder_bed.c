@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../clib/qp_new.h"
 #include "fuzz_responder.h"
 
 #include <rte_eal.h>
@@ -273,7 +274,7 @@ bed_qp_make(uint32_t i)
 		.own_area = false };
 	struct qp_bed *q = &fb.q[i];
 	struct mbox_msg attach = { .type = MBOX_QP_ATTACH };
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 
 	FUZZ_CHECK(qp != NULL);
 	qp->qpn = q->plan->qpn;
@@ -289,7 +290,7 @@ bed_qp_make(uint32_t i)
 	ring_attach(&q->rq, qp->rq.sh, qp->rq.mask + 1, qp->rq.stride, false);
 	queue_attach(i, qp);
 	look_new_life(i);
-	attach.qp.qp = qp;
+	attach.attach.qp = qp;
 	FUZZ_CHECK(bed_tell(&attach) == 0);
 	q->qp = qp;
 	q->head = q->tail = 0;

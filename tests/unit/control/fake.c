@@ -128,7 +128,8 @@ serve(const struct mbox_msg *m, struct mbox_done *out)
 
 	switch (m->type) {
 	case MBOX_QP_ATTACH:
-		return qp_table_insert(fake.env.qps, m->qp.qp);
+		qp_configure(m->attach.qp, m->attach.settings);
+		return qp_table_insert(fake.env.qps, m->attach.qp);
 	case MBOX_QP_DETACH:
 		qp_table_remove(fake.env.qps, m->qp.qp);
 		return 0;

@@ -198,6 +198,40 @@ a_worker_that_refuses_or_is_silent(void **state UNUSED)
 	assert_int_equal(rpc_code("qp_query", "{\"qp_num\":17}"), REFUSED(ENOENT));
 }
 
+/* A QP whose ATTACH was not answered may be its worker's: neither its fields nor its place move. */
+static void
+what_a_silent_worker_may_have_is_left_alone(void **state UNUSED)
+{
+	struct qp *qp;
+	uint8_t worker;
+
+	bring_to("INIT");
+	qp = qp_lookup(fake.env.qps, 17);
+	assert_non_null(qp);
+	worker = qp->worker;
+	modify("\"qp_state\":\"RESET\"");
+	fake.step = 10 * TIME_NS_PER_MS;
+	fake.deaf = true;
+	assert_int_equal(rpc_code("qp_modify", with_qpn(TO_INIT)), REFUSED(ETIMEDOUT));
+	qp->hot[0] = 5; /* it has the QP by now, and counts */
+	qp->flags |= QPF_COMM_EST;
+	assert_int_equal(rpc_code("qp_modify", with_qpn("\"qp_state\":\"RESET\"")), REFUSED(EBUSY));
+	assert_non_null(strstr(rpc_message(), "has not answered"));
+	assert_int_equal(rpc_code("qp_modify", with_qpn(TO_INIT)), REFUSED(EBUSY));
+	assert_int_equal(rpc_code("qp_modify", with_qpn("\"worker\":1")), REFUSED(EBUSY));
+	json_decref(rpc_ok("qp_query", "{\"qp_num\":17}"));
+	assert_int_equal(qp->hot[0], 5);
+	assert_true((qp->flags & QPF_COMM_EST) != 0);
+	assert_int_equal(qp->worker, worker);
+
+	fake.deaf = false;
+	fake.step = 1000;
+	fake.env.pump(NULL);
+	control_poll(fake.c, fake.now);
+	modify(TO_INIT);
+	assert_state("INIT");
+}
+
 int
 main(void)
 {
@@ -209,6 +243,7 @@ main(void)
 		WITH_FAKE(QP_15_err_leaves_to_reset_only),
 		WITH_FAKE(cur_qp_state_must_be_the_present_one),
 		WITH_FAKE(a_worker_that_refuses_or_is_silent),
+		WITH_FAKE(what_a_silent_worker_may_have_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);

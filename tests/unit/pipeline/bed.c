@@ -10,6 +10,7 @@
 #include <rte_mempool.h>
 
 #include "../../clib/eal.h"
+#include "../../clib/qp_new.h"
 #include "cpu.h"
 #include "crc_isal.h"
 #include "net_pair.h"
@@ -220,7 +221,7 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 		.path = dut_path(),
 		.path_resolved = true };
 	struct mbox_msg attach = { .type = MBOX_QP_ATTACH };
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 
 	assert_non_null(qp);
 	qp->qpn = qpn;
@@ -228,7 +229,7 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 	qp->port = (uint8_t)net.port;
 	qp->recv_cq = &b->cq;
 	qp->send_cq = &b->cq;
-	attach.qp.qp = qp;
+	attach.attach.qp = qp;
 	assert_int_equal(bed_tell(b, &attach), 0);
 	assert_int_equal(
 		bed_modify(b, qp, &attr,

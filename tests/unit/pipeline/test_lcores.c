@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../../clib/qp_new.h"
 #include "bed.h"
 #include "qp_parts.h"
 
@@ -79,7 +80,7 @@ RESP_RNR_11_compact(void **state)
 	assert_int_equal(bed_up(b, MBOX_EVENT).ev.code, AEQ_RESOURCE_EXHAUSTION);
 	bed_no_up(b);
 
-	more.sides.list = qp_sides_alloc(2, SOCKET_ID_ANY);
+	more.sides.list = qp_new_sides(2);
 	assert_non_null(more.sides.list);
 	assert_int_equal(bed_tell(b, &more), 0);
 	b->now += 655360000;
@@ -102,8 +103,7 @@ work_of_a_compact_qp(void **state)
 	struct ring_send_wqe *wqe;
 	struct ring producer;
 
-	m.qp.qp = qp;
-	assert_int_equal(qp_work_alloc(qp, SOCKET_ID_ANY), 0);
+	m.work = (struct mbox_work){ qp, qp_new_work(qp) };
 	assert_int_equal(bed_tell(b, &m), 0);
 	ring_attach(&producer, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
 	wqe = ring_produce_slot(&producer, 16);
@@ -111,7 +111,7 @@ work_of_a_compact_qp(void **state)
 	wqe->opcode = WR_RDMA_WRITE;
 	wqe->flags = SEND_SIGNALED;
 	ring_produce_commit(&producer);
-	m.type = MBOX_QP_POSTED;
+	m = (struct mbox_msg){ .type = MBOX_QP_POSTED, .qp.qp = qp };
 	assert_int_equal(bed_tell(b, &m), 0);
 	bed_turn(b);
 	expect_packet(b, OP_RC_WRITE_ONLY, S, 0);
@@ -124,11 +124,11 @@ QP_20_attach_twice(void **state)
 {
 	struct bed *b = *state;
 	const struct qp_alloc_params params = { .max_recv_wr = 1 };
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct mbox_msg m = { .type = MBOX_QP_ATTACH };
 
 	qp->qpn = QPN + 64; /* the table has 64 slots */
-	m.qp.qp = qp;
+	m.attach.qp = qp;
 	assert_int_equal(bed_tell(b, &m), -EEXIST);
 	assert_ptr_equal(qp_lookup(b->qps, QPN), b->qp);
 	assert_null(qp_lookup(b->qps, QPN + 64));

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../clib/eal.h"
+#include "../../clib/qp_new.h"
 #include "qp.h"
 #include "qp_control.h"
 #include "qp_rule.h"
@@ -69,11 +70,54 @@ post(struct qp *qp, uint64_t wr_id)
 	ring_produce_commit(&producer);
 }
 
+/* What control decides comes with the settings; what the worker keeps in the flags stays. */
+static void
+settings(void **state)
+{
+	const struct qp_settings s = { .flags = QPF_TRACE | QPF_CNP | QPF_RECV_FEED,
+		.window = 77,
+		.cnp_interval = 5000,
+		.cnp = { .tos = 0xb8, .prio = 5 },
+		.resp_knobs = RESP_KNOB_RESYNC,
+		.req_knobs = REQ_KNOB_CREDITS,
+		.min_timeout = 9,
+		.ackreq_interval = 3,
+		.port = 4,
+		.worker = 2,
+		.recv_feed = { .va = 0x1000, .buffers = 8, .size = 64, .lkey = 0x77 } };
+	struct qp *qp = qp_new(&params);
+
+	(void)state;
+	qp->flags = QPF_IPV6 | QPF_RESOLVED | QPF_SIG_ALL;
+	qp->feed_next = 3;
+	qp_configure(qp, &s);
+	assert_int_equal(qp->flags, QPF_IPV6 | QPF_RESOLVED | QPF_TRACE | QPF_CNP | QPF_RECV_FEED);
+	assert_int_equal(qp->req.window, 77);
+	assert_int_equal(qp->sq.window, 77);
+	assert_int_equal(qp->cnp_interval_ns, 5000);
+	assert_int_equal(qp->cnp.tos, 0xb8);
+	assert_int_equal(qp->cnp.prio, 5);
+	assert_int_equal(qp->resp.knobs, RESP_KNOB_RESYNC);
+	assert_int_equal(qp->req.knobs, REQ_KNOB_CREDITS);
+	assert_int_equal(qp->sq.min_timeout, 9);
+	assert_int_equal(qp->req.ackreq_interval, 3);
+	assert_int_equal(qp->port, 4);
+	assert_int_equal(qp->worker, 2);
+	assert_int_equal(qp_worker(qp), 2);
+	assert_int_equal(qp->feed_next, 0);
+	assert_int_equal(qp->feed_va, 0x1000);
+	assert_int_equal(qp->feed_buffers, 8);
+	assert_int_equal(qp->feed_size, 64);
+	assert_int_equal(qp->feed_lkey, 0x77);
+	qp_free(qp);
+}
+
 static void
 allocation(void **state)
 {
 	struct qp_alloc_params p = params;
-	struct qp *qp = qp_alloc(&p);
+	struct qp *qp = qp_new(&p);
+	size_t bytes;
 
 	(void)state;
 	assert_non_null(qp);
@@ -82,11 +126,12 @@ allocation(void **state)
 	assert_int_equal(qp->rq.mask, 7);
 	assert_true(qp->answers.cap > 4);
 	assert_non_null(qp->stats);
-	assert_true(qp_footprint(&p) > sizeof(struct qp));
+	assert_int_equal(qp_footprint(&p, &bytes), 0);
+	assert_true(bytes > sizeof(struct qp));
 	qp_free(qp);
 
 	p.own_area = true;
-	qp = qp_alloc(&p);
+	qp = qp_new(&p);
 	assert_non_null(qp);
 	assert_true(qp->areas->rq.fd >= 0);
 	post(qp, 1);
@@ -94,11 +139,11 @@ allocation(void **state)
 	qp_free(qp);
 
 	p.max_recv_sge = 17;
-	assert_null(qp_alloc(&p));
-	assert_int_equal(qp_footprint(&p), 0);
+	assert_int_equal(qp_alloc(&p, &qp), -EINVAL);
+	assert_int_equal(qp_footprint(&p, &bytes), -EINVAL);
 	p.max_recv_sge = 1;
 	p.max_recv_wr = 100000;
-	assert_null(qp_alloc(&p));
+	assert_int_equal(qp_alloc(&p, &qp), -EINVAL);
 	qp_free(NULL);
 }
 
@@ -106,7 +151,7 @@ allocation(void **state)
 static void
 QP_08_bring_up(void **state)
 {
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	static const uint8_t peer[4] = { 192, 0, 2, 2 };
 
 	(void)state;
@@ -130,7 +175,7 @@ QP_08_bring_up(void **state)
 static void
 path_change(void **state)
 {
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct qp_attr a = { .path = { .ipv6 = true,
 				     .dst_ip = { 0xfd, [15] = 2 },
 				     .dmac = { 2, 9, 9, 9, 9, 9 } },
@@ -153,7 +198,7 @@ path_change(void **state)
 static void
 masked_attributes(void **state)
 {
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct qp_attr a = { .min_rnr_timer = 31,
 		.qp_access_flags = 2,
 		.max_dest_rd_atomic = 200,
@@ -181,7 +226,7 @@ static void
 RESP_DUP_06_saved_ones_stay(void **state)
 {
 	static const uint8_t most[] = { 2, 4, 0, 1, 3, 4 };
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct qp_attr a = { .qp_state = QPS_RESET };
 
 	(void)state;
@@ -210,7 +255,7 @@ RESP_DUP_06_saved_ones_stay(void **state)
 static void
 QP_05_reset(void **state)
 {
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct qp_attr a = { .qp_state = QPS_RESET };
 
 	(void)state;
@@ -261,7 +306,7 @@ QP_05_reset(void **state)
 static void
 counters_are_carried(void **state UNUSED)
 {
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct qp_snapshot s;
 
 	bring_up(qp, 0x100);
@@ -291,7 +336,7 @@ counters_are_carried(void **state UNUSED)
 static void
 QP_19_snapshot(void **state)
 {
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 	struct qp_attr a = { .qp_state = QPS_RESET };
 	struct qp_snapshot s;
 
@@ -327,7 +372,7 @@ static void
 QP_20_generation(void **state)
 {
 	struct qp_table *t = qp_table_create(100, 0); /* 128 slots */
-	struct qp *a = qp_alloc(&params), *b = qp_alloc(&params);
+	struct qp *a = qp_new(&params), *b = qp_new(&params);
 
 	(void)state;
 	assert_int_equal(t->entries, 128);
@@ -356,6 +401,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allocation),
+		cmocka_unit_test(settings),
 		cmocka_unit_test(QP_08_bring_up),
 		cmocka_unit_test(path_change),
 		cmocka_unit_test(masked_attributes),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../clib/eal.h"
+#include "../../clib/qp_new.h"
 #include "qp.h"
 #include "qp_control.h"
 #include "qp_snapshot.h"
@@ -106,7 +107,7 @@ static struct qp *
 make_qp(struct qp_attr *a)
 {
 	const struct qp_alloc_params params = { .max_recv_wr = 1, .max_recv_sge = 1 };
-	struct qp *qp = qp_alloc(&params);
+	struct qp *qp = qp_new(&params);
 
 	assert_non_null(qp);
 	qp->port = 4;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../clib/eal.h"
+#include "../../clib/qp_new.h"
 #include "qp.h"
 #include "qp_control.h"
 #include "qp_parts.h"
@@ -59,13 +60,15 @@ an_idle_qp_has_at_most_1_kib(void **state)
 {
 	enum { N = 5000 };
 	struct qp **qp = calloc(N, sizeof(qp[0]));
+	size_t bytes;
 
 	(void)state;
 	assert_non_null(qp);
 	assert_int_equal(qp_cells_bytes(), 0);
-	assert_true(qp_footprint(&idle) + sizeof(struct qp *) <= 1024);
+	assert_int_equal(qp_footprint(&idle, &bytes), 0);
+	assert_true(bytes + sizeof(struct qp *) <= 1024);
 	for (uint32_t i = 0; i < N; i++) {
-		qp[i] = qp_alloc(&idle);
+		qp[i] = qp_new(&idle);
 		assert_non_null(qp[i]);
 		assert_int_equal((uintptr_t)qp[i] % CACHE_LINE, 0);
 		to_rts(qp[i]);
@@ -82,16 +85,15 @@ an_idle_qp_has_at_most_1_kib(void **state)
 static void
 a_cell_is_used_again(void **state)
 {
-	struct qp *keep = qp_alloc(&idle), *qp = qp_alloc(&idle), *again;
+	struct qp *keep = qp_new(&idle), *qp = qp_new(&idle), *again;
 
 	(void)state;
 	to_rts(qp);
 	qp->hot[0] = 5;
-	qp_side_take(qp, qp_sides_alloc(1, -1));
-	assert_int_equal(qp_work_alloc(qp, -1), 0);
-	qp_work_take(qp);
+	qp_side_take(qp, qp_new_sides(1));
+	qp_work_take(qp, qp_new_work(qp));
 	qp_free(qp);
-	again = qp_alloc(&idle);
+	again = qp_new(&idle);
 	assert_ptr_equal(again, qp);
 	assert_int_equal(again->hot[0], 0);
 	assert_null(again->stats);
@@ -113,7 +115,7 @@ what_cannot_be_compact_is_not(void **state)
 	p[1].send_feed = true;
 	p[2].own_area = true;
 	for (uint32_t i = 0; i < 3; i++) {
-		struct qp *qp = qp_alloc(&p[i]);
+		struct qp *qp = qp_new(&p[i]);
 
 		assert_non_null(qp);
 		assert_false(qp->compact);
@@ -127,7 +129,7 @@ what_cannot_be_compact_is_not(void **state)
 static void
 without_parts(void **state)
 {
-	struct qp *qp = qp_alloc(&idle);
+	struct qp *qp = qp_new(&idle);
 	struct qp_snapshot s;
 
 	(void)state;
@@ -153,12 +155,12 @@ without_parts(void **state)
 static void
 QP_05_side(void **state)
 {
-	struct qp *qp = qp_alloc(&idle);
+	struct qp *qp = qp_new(&idle);
 	struct qp_snapshot s;
 
 	(void)state;
 	to_rts(qp);
-	qp_side_take(qp, qp_sides_alloc(1, -1));
+	qp_side_take(qp, qp_new_sides(1));
 	assert_int_equal(qp->answers.cap, QP_SIDE_ANSWERS);
 	assert_ptr_equal(qp->resp.saved, qp->side->saved);
 	qp->stats->c[STAT_out_of_sequence] = 4;
@@ -187,23 +189,25 @@ post(struct ring *view)
 static void
 work(void **state)
 {
-	struct qp *qp = qp_alloc(&idle), *other = qp_alloc(&idle);
+	struct qp *qp = qp_new(&idle), *other = qp_new(&idle);
+	struct qp_work *made;
 
 	(void)state;
 	to_rts(qp);
 	to_rts(other);
-	qp_work_take(qp); /* nothing was made yet */
 	assert_null(qp->copy);
-	assert_int_equal(qp_work_alloc(qp, -1), 0);
-	assert_int_equal(qp_work_alloc(qp, -1), 0);
-	qp_work_take(qp);
+	made = qp_new_work(qp);
+	assert_non_null(made);
+	assert_null(qp->copy); /* not before the worker takes it */
+	assert_int_equal(qp->rq.mask, 0);
+	qp_work_take(qp, made);
 	assert_int_equal(qp->rq.mask, 127);
 	assert_int_equal(qp->req.wr_mask, 127);
 	post(&qp->rq);
 	post(&qp->sq.ring);
 	assert_int_equal(ring_consume_count(&qp->rq), 1);
 	assert_int_equal(ring_consume_count(&qp->sq.ring), 1);
-	qp_work_take(qp); /* a message that comes twice forgets nothing */
+	qp_work_take(qp, made); /* a message that comes twice forgets nothing */
 	assert_int_equal(ring_consume_count(&qp->rq), 1);
 	assert_int_equal(ring_consume_count(&other->rq), 0);
 	memset(qp->req.wr, 0xff, 128 * sizeof(qp->req.wr[0]));
@@ -223,9 +227,8 @@ work_of_a_receiver(void **state)
 
 	(void)state;
 	p.max_send_wr = 0;
-	qp = qp_alloc(&p);
-	assert_int_equal(qp_work_alloc(qp, -1), 0);
-	qp_work_take(qp);
+	qp = qp_new(&p);
+	qp_work_take(qp, qp_new_work(qp));
 	assert_null(qp->sq.ring.sh);
 	assert_int_equal(qp->rq.mask, 127);
 	qp_free(qp);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the control lcore may see of a QP, and what a worker takes over from it. */
+#include "qp_control.h"
+
+#include "qp.h"
+
+void
+qp_configure(struct qp *qp, const struct qp_settings *s)
+{
+	struct qp_feed *f = qp->sq.feed;
+
+	qp->worker = s->worker;
+	qp->port = s->port;
+	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | s->flags;
+	qp->resp.knobs = s->resp_knobs;
+	qp->cnp_interval_ns = s->cnp_interval;
+	qp->cnp = s->cnp;
+	qp->sq.window = s->window;
+	qp->sq.min_timeout = s->min_timeout;
+	qp->req.window = s->window;
+	qp->req.knobs = s->req_knobs;
+	qp->req.ackreq_interval = s->ackreq_interval;
+	if (f != NULL) {
+		f->count = s->send_feed.count;
+		f->remote_addr = s->send_feed.remote_addr;
+		f->sge = s->send_feed.sge;
+		f->rkey = s->send_feed.rkey;
+		f->depth = s->send_feed.depth;
+		f->opcode = s->send_feed.opcode;
+	}
+	if ((s->flags & QPF_RECV_FEED) == 0)
+		return;
+	qp->feed_next = 0;
+	qp->feed_buffers = s->recv_feed.buffers;
+	qp->feed_size = s->recv_feed.size;
+	qp->feed_lkey = s->recv_feed.lkey;
+	qp->feed_va = s->recv_feed.va;
+}
+
+struct qp_limits
+qp_limits(const struct qp *qp)
+{
+	return (struct qp_limits){ .max_send_wr = qp->max_send_wr,
+		.max_inline = qp->sq.max_inline,
+		.max_send_sge = qp->sq.max_sge,
+		.max_dest_rd_atomic = qp->max_dest_alloc,
+		.compact = qp->compact,
+		.send_feed = qp->sq.feed != NULL };
+}
+
+uint32_t
+qp_number(const struct qp *qp)
+{
+	return qp->qpn;
+}
+
+enum qp_state
+qp_state_now(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+uint32_t
+qp_migrations(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->migrations, memory_order_acquire);
+}
+
+uint8_t
+qp_worker(const struct qp *qp)
+{
+	return qp->worker;
+}
+
+uint64_t
+qp_counter(const struct qp *qp, enum stats_counter s)
+{
+	return qp->stats != NULL ? qp->stats->c[s] : 0;
+}
+
+const struct qp_error *
+qp_last_error(const struct qp *qp)
+{
+	return &qp->last_error;
+}
+
+const struct qp_failure *
+qp_failure(const struct qp *qp)
+{
+	return qp->failure;
+}
+
+void
+qp_rings(const struct qp *qp, struct ring *rq, struct ring *sq)
+{
+	const struct ring *r = &qp->rq, *s = &qp->sq.ring;
+
+	ring_attach(rq, r->sh, r->mask + 1, r->stride, false);
+	if (s->sh != NULL)
+		ring_attach(sq, s->sh, s->mask + 1, s->stride, false);
+}
+
+void *
+qp_user(const struct qp *qp)
+{
+	return qp->user;
+}
+
+void
+qp_user_set(struct qp *qp, void *user)
+{
+	qp->user = user;
+}
