@@ -8,6 +8,7 @@
 #include <rte_malloc.h>
 #include <rte_ring.h>
 
+#include "invariant.h"
 #include "mbox.h"
 
 static struct rte_ring *
@@ -23,6 +24,7 @@ make(const char *what, unsigned int id, unsigned int entries, int socket)
 int
 mbox_create(struct mbox *b, unsigned int id, unsigned int entries, int socket)
 {
+	ASSERT(entries != 0);
 	memset(b, 0, sizeof(*b));
 	b->down = make("down", id, entries, socket);
 	b->done = make("done", id, entries, socket);
@@ -49,6 +51,55 @@ mbox_destroy(struct mbox *b)
 	memset(b, 0, sizeof(*b));
 }
 
+/** Does this message go that way? One of a type that nobody knows is its receiver's to refuse. */
+static bool
+goes(const struct mbox_msg *m, const char *direction)
+{
+	static const char *const directions[MBOX_TYPE_MAX] = {
+#define MESSAGE(name, direction, payload, text) [MBOX_##name] = direction,
+#include "messages.def"
+#undef MESSAGE
+	};
+
+	return m->type >= MBOX_TYPE_MAX || strcmp(directions[m->type], direction) == 0;
+}
+
+/** What a worker takes for granted of a message's payload. */
+static bool
+is_complete(const struct mbox_msg *m)
+{
+	switch ((enum mbox_type)m->type) {
+	case MBOX_QP_ATTACH:
+		return m->attach.qp != NULL;
+	case MBOX_QP_MODIFY:
+		return m->modify.qp != NULL && m->modify.attr != NULL;
+	case MBOX_QP_QUERY:
+		return m->query.qp != NULL && m->query.snapshot != NULL;
+	case MBOX_QP_FAIL:
+		return m->fail.qp != NULL && (m->fail.queue & ~(AEQ_SQ | AEQ_RQ)) == 0;
+	case MBOX_QP_PARK:
+	case MBOX_QP_RELEASE:
+		return m->move.qp != NULL;
+	case MBOX_QP_WORK:
+		return m->work.qp != NULL && m->work.work != NULL;
+	case MBOX_QP_DETACH:
+	case MBOX_QP_FLUSH:
+	case MBOX_QP_POSTED:
+	case MBOX_QP_ADOPT:
+	case MBOX_QP_UNPARK:
+		return m->qp.qp != NULL;
+	case MBOX_SIDES:
+		return m->sides.list != NULL;
+	case MBOX_CLIENT_ATTACH:
+	case MBOX_CLIENT_DETACH:
+		return m->client.client != NULL;
+	case MBOX_TX:
+		return m->tx.m != NULL;
+	default:
+		return true;
+	}
+}
+
 static int
 put(struct rte_ring *r, const struct mbox_msg *m)
 {
@@ -58,18 +109,26 @@ put(struct rte_ring *r, const struct mbox_msg *m)
 static unsigned int
 take(struct rte_ring *r, struct mbox_msg *out, unsigned int n)
 {
-	return rte_ring_sc_dequeue_burst_elem(r, out, sizeof(*out), n, NULL);
+	const unsigned int got = rte_ring_sc_dequeue_burst_elem(r, out, sizeof(*out), n, NULL);
+
+	ASSERT(got <= n);
+	return got;
 }
 
 int
 mbox_send_down(struct mbox *b, const struct mbox_msg *m)
 {
+	ASSERT(goes(m, "down"));
+	ASSERT(is_complete(m));
 	return put(b->down, m);
 }
 
 int
 mbox_send_done(struct mbox *b, const struct mbox_msg *m)
 {
+	ASSERT(goes(m, "done"));
+	ASSERT(m->done.rc <= 0);
+	ASSERT(m->done.rc == 0 || !m->done.carried);
 	return put(b->done, m);
 }
 
@@ -108,6 +167,7 @@ raise_event(struct mbox *b, const struct mbox_msg *m)
 		.syndrome = m->ev.syndrome,
 		.fault = m->ev.fault };
 
+	ASSERT(m->ev.source < ARRAY_LEN(from));
 	return ring_aeq_push(&b->raise, &e) == 0 ? 0 : -ENOBUFS;
 }
 
@@ -116,6 +176,7 @@ mbox_send_up(struct mbox *b, const struct mbox_msg *m)
 {
 	int rc;
 
+	ASSERT(goes(m, "up"));
 	if (m->type == MBOX_EVENT)
 		return raise_event(b, m);
 	rc = put(b->up, m);
@@ -158,7 +219,10 @@ mbox_next_event(struct mbox *b, struct ring_aeq_event *out)
 uint32_t
 mbox_events_done(struct mbox *b)
 {
-	return ring_aeq_done(&b->listen);
+	const uint32_t n = ring_aeq_done(&b->listen);
+
+	ASSERT(n <= MBOX_EVENTS);
+	return n;
 }
 
 uint64_t

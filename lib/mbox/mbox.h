@@ -103,7 +103,7 @@ struct mbox_tx {
 
 struct mbox_done {
 	int32_t rc;   /* 0 or -errno */
-	bool carried; /* QP_FAIL: a completion has the status */
+	bool carried; /* QP_FAIL: a completion reports the status */
 };
 
 /** EVENT and FATAL. */

@@ -2,6 +2,7 @@
 /* Attributes become state: what a modify does to a QP's context. */
 #include <string.h>
 
+#include "invariant.h"
 #include "qp.h"
 #include "ring_bell.h"
 
@@ -34,6 +35,7 @@ apply_path(struct qp *qp)
 		qp->flags |= QPF_IPV6;
 	if (qp->attr.path_resolved)
 		qp->flags |= QPF_RESOLVED;
+	ASSERT(!path->vlan || (qp->flags & QPF_VLAN) != 0);
 }
 
 static void
@@ -50,7 +52,7 @@ qp_path_changed(struct qp *qp)
 	make_template(qp);
 }
 
-/** Both ends, and the tag between them. Ports may have the same address, on separate networks. */
+/** Same ends, same VLAN? Ports on separate networks may have the same address, so MACs count. */
 static bool
 is_same_way(const struct wire_path *a, const struct wire_path *b)
 {
@@ -63,8 +65,8 @@ is_same_way(const struct wire_path *a, const struct wire_path *b)
 }
 
 /**
- * A neighbour's MAC, or that there is none now. Which of the QP's paths goes there is seen here,
- * where they may have changed places since the message was sent.
+ * A neighbour has another MAC, or none any more. The QP may have migrated since the message was
+ * sent, so this looks up which of its two paths goes to that neighbour.
  */
 static void
 apply_mac(struct qp *qp, const struct wire_path *to, bool known)
@@ -96,7 +98,7 @@ store_alternate(struct qp *qp, const struct qp_attr *from)
 	qp->req.armed = to->path_mig_state == MIG_ARMED && to->alt_resolved;
 }
 
-/** An order of software: the alternate path is loaded, and the state was checked. */
+/** Software asks for this state. The alternate path is loaded, and the state was checked. */
 static void
 apply_migration(struct qp *qp, enum mig_state to)
 {
@@ -106,7 +108,7 @@ apply_migration(struct qp *qp, enum mig_state to)
 		qp_migrate(qp);
 }
 
-/** Copy the attributes that the mask names; those of the path and the state come later. */
+/** Copy the attributes that the mask names. The state and the alternate path follow later. */
 static void
 store(struct qp_attr *to, const struct qp_attr *from, uint32_t mask)
 {
@@ -142,7 +144,7 @@ store(struct qp_attr *to, const struct qp_attr *from, uint32_t mask)
 		to->dest_qp_num = from->dest_qp_num & PSN_MASK;
 }
 
-/** A compact QP without its side has never had any. */
+/** Clear saved READs and ATOMICs. A compact QP without its side has saved none. */
 static void
 forget_saved(struct qp *qp)
 {
@@ -166,15 +168,16 @@ apply_responder(struct qp *qp, uint32_t mask)
 	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0)
 		r->max_dest_rd_atomic =
 			(uint8_t)min_u32(qp->attr.max_dest_rd_atomic, qp->max_dest_alloc);
+	ASSERT(r->max_dest_rd_atomic <= r->saved_n);
 }
 
-/** RESET: posted work vanishes without completions, latches and counts start again (QP-05). */
+/** RESET drops posted work without completions, and clears latches and counters (QP-05). */
 static void
 reset(struct qp *qp)
 {
 	ring_consume_done(&qp->rq, ring_consume_count(&qp->rq));
 	atomic_store_explicit(&qp->rq.sh->dead, 0, memory_order_relaxed);
-	ring_bell_heard(&qp->rq); /* one that is still on its way finds another QP, or none */
+	ring_bell_heard(&qp->rq); /* a bell that is still in the ring finds nothing to do */
 	if (qp->sq.ring.sh != NULL)
 		ring_bell_heard(&qp->sq.ring);
 	responder_reset(&qp->resp, psn(qp->attr.rq_psn));
@@ -207,6 +210,7 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	uint8_t next = (mask & QP_ATTR_STATE) != 0 ? attr->qp_state : state;
 
+	ASSERT(next < QPS_MAX);
 	store(&qp->attr, attr, mask);
 	apply_responder(qp, mask);
 	if ((mask & QP_ATTR_PKEY_INDEX) != 0)
@@ -229,6 +233,10 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 		reset(qp);
 	else if (next == QPS_RTR && state == QPS_INIT)
 		responder_reset(&qp->resp, psn(qp->attr.rq_psn));
+	ASSERT(((qp->flags & QPF_MIGRATION) != 0) == (qp->attr.path_mig_state != MIG_MIGRATED));
+	ASSERT(!qp->req.armed || qp->attr.path_mig_state == MIG_ARMED);
+	ASSERT(next != QPS_RESET || qp->answers.count == 0);
+	ASSERT(next != QPS_RESET || (qp->flags & (QPF_COMM_EST | QPF_DIRTY)) == 0);
 	qp->attr.qp_state = next;
 	qp->attr.cur_qp_state = next;
 	atomic_store_explicit(&qp->state, next, memory_order_release);

@@ -2,6 +2,7 @@
 /* What the control lcore may see of a QP, and what a worker takes over from it. */
 #include "qp_control.h"
 
+#include "invariant.h"
 #include "qp.h"
 
 void
@@ -9,6 +10,12 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 {
 	struct qp_feed *f = qp->sq.feed;
 
+	ASSERT(qp_state_now(qp) <= QPS_INIT);
+	ASSERT((s->flags & ~(uint32_t)QPF_SETTINGS) == 0);
+	ASSERT(((s->flags & QPF_SRQ) != 0) == (qp->srq != NULL));
+	ASSERT(((s->flags & QPF_SEND_FEED) != 0) == (f != NULL));
+	ASSERT(f == NULL || s->send_feed.depth <= qp->max_send_wr);
+	ASSERT((s->flags & QPF_RECV_FEED) == 0 || s->recv_feed.buffers <= qp->rq.mask + 1);
 	qp->worker = s->worker;
 	qp->port = s->port;
 	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | s->flags;
@@ -75,6 +82,7 @@ qp_worker(const struct qp *qp)
 uint64_t
 qp_counter(const struct qp *qp, enum stats_counter s)
 {
+	ASSERT(s >= STATS_HOT && s < STAT_MAX); /* those are qp_stat()'s */
 	return qp->stats != NULL ? qp->stats->c[s] : 0;
 }
 
@@ -95,6 +103,7 @@ qp_rings(const struct qp *qp, struct ring *rq, struct ring *sq)
 {
 	const struct ring *r = &qp->rq, *s = &qp->sq.ring;
 
+	ASSERT(r->sh != NULL);
 	ring_attach(rq, r->sh, r->mask + 1, r->stride, false);
 	if (s->sh != NULL)
 		ring_attach(sq, s->sh, s->mask + 1, s->stride, false);

@@ -2,6 +2,7 @@
 /* Path migration: the state machine as a table, and the move to the alternate path. */
 #include <errno.h>
 
+#include "invariant.h"
 #include "qp.h"
 
 enum { PRIMARY = 0, ALTERNATE = 1 };
@@ -44,6 +45,7 @@ qp_migration_check(enum mig_state now, enum mig_state to, bool loaded, const cha
 void
 qp_migration_set(struct qp *qp, enum mig_state to)
 {
+	ASSERT((unsigned int)to < MIG_MAX);
 	qp->attr.path_mig_state = (uint8_t)to;
 	/* MigReq stands in the ACK's constant part (WIRE-18). */
 	qp->flags &= ~(uint32_t)(QPF_MIGRATION | QPF_ACK_CRC | QPF_MIG_REFUSED);
@@ -78,5 +80,6 @@ qp_migrate(struct qp *qp)
 	qp_send_apply(qp, QP_ATTR_TIMEOUT, a->qp_state, a->qp_state);
 	qp->req.retry_left = qp->req.retry_cnt; /* REQ-RETRY-09: whoever began it */
 	qp_migration_set(qp, MIG_MIGRATED);
+	ASSERT(!qp->req.armed && !qp->req.unmigrated);
 	atomic_fetch_add_explicit(&qp->migrations, 1, memory_order_release);
 }

@@ -9,13 +9,14 @@
 #include <rte_eal.h>
 #include <rte_malloc.h>
 
+#include "invariant.h"
 #include "log.h"
 #include "qp.h"
 #include "qp_control.h"
 
 #define SLAB ((size_t)2 << 20)
 
-/** An odd number of lines: the same line of all QPs is in all sets of the cache. */
+/** An odd number of lines, so that line 0 of all QPs uses all sets of the cache. */
 #define CELL ((sizeof(struct qp) + CACHE_LINE - 1) / CACHE_LINE / 2 * 2 * CACHE_LINE + CACHE_LINE)
 _Static_assert(CELL >= sizeof(struct qp) && CELL <= 1024, "an idle QP has at most 1 KiB");
 _Static_assert(QP_SIDE_ANSWERS >= 2 * QP_SIDE_READS + 2, "as many as answers_of() says");
@@ -41,7 +42,7 @@ static size_t slabs_bytes;
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/** Anonymous memory gets huge pages by advice, without privileges; what EAL maps does not. */
+/** Anonymous memory can have huge pages without privileges (madvise); EAL's memory cannot. */
 static struct slab *
 map_slab(void)
 {
@@ -93,6 +94,8 @@ qp_cell_alloc(int socket)
 		s = add_slab(socket);
 	if (s == NULL)
 		return NULL;
+	ASSERT(s->used < SLAB_CELLS);
+	ASSERT(s->empty != NULL || s->fresh < SLAB_CELLS);
 	if (s->empty != NULL) {
 		cell = s->empty;
 		s->empty = s->empty->next;
@@ -111,6 +114,8 @@ qp_cell_free(struct qp *qp)
 	struct slab *s = (struct slab *)(void *)((uint8_t *)qp - (uintptr_t)qp % SLAB);
 	struct cell *cell = (struct cell *)(void *)qp;
 
+	ASSERT(s->used != 0);
+	ASSERT(((uintptr_t)qp - (uintptr_t)s - sizeof(*s)) % CELL == 0);
 	if (s->used-- == SLAB_CELLS)
 		TAILQ_INSERT_HEAD(&slabs, s, all);
 	cell->next = s->empty;
@@ -164,6 +169,9 @@ qp_sides_free(struct qp_side *list)
 void
 qp_side_take(struct qp *qp, struct qp_side *side)
 {
+	ASSERT(qp->compact && qp->side == NULL);
+	ASSERT(qp->max_dest_alloc <= QP_SIDE_READS);
+	ASSERT(qp->answers.count == 0);
 	side->next = NULL;
 	qp->side = side;
 	qp->stats = &side->stats;
@@ -220,8 +228,10 @@ qp_work_alloc(const struct qp *qp, int socket, struct qp_work **out)
 void
 qp_work_take(struct qp *qp, struct qp_work *work)
 {
+	ASSERT(qp->compact && work != NULL);
 	if (qp->work != NULL)
 		return;
+	ASSERT(qp->copy == NULL);
 	qp->work = work;
 	qp->rq = work->rq;
 	qp->copy = &work->copy;

@@ -38,8 +38,8 @@ struct qp_areas {
 };
 
 /**
- * What a WRITE in order and its ACK count, where they look anyway. qp_few_carry() adds it to `hot`
- * before a number becomes too large, and whoever reads counters.
+ * Counts of WRITEs in order and of their ACKs, in the line that they touch anyway. They are part of
+ * the counters in `hot`: qp_few_carry() moves them there before they overflow, qp_stat() adds them.
  */
 struct qp_few {
 	uint32_t writes; /* WRITE ONLY packets, each a message */
@@ -65,7 +65,7 @@ struct qp {
 	uint32_t ack_crc; /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
 	uint8_t peer_ipv4[4];  /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
 	struct qp_few few;
-	struct responder resp; /* what comes first in it is in line 0, the rest in line 1 */
+	struct responder resp; /* its first RESPONDER_HOT bytes end line 0, the rest is line 1 */
 	struct qp_cq *recv_cq;
 	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (constant) */
 
@@ -193,7 +193,7 @@ qp_lookup(const struct qp_table *t, uint32_t qpn)
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;
 }
 
-/** attr.path, .path_resolved or .pkey is another one: addresses, flags, template. */
+/** Owner worker: attr.path, .path_resolved or .pkey has changed; make flags and template anew. */
 void qp_path_changed(struct qp *qp);
 
 #endif

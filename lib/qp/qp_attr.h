@@ -63,7 +63,7 @@ int qp_transition_check(
 /** Attributes required and optional for a transition; false if the pair is not legal. */
 bool qp_transition_attrs(enum qp_type type, enum qp_state from, enum qp_state to,
 	uint32_t *required, uint32_t *optional);
-/** "TIMEOUT": the name of an attribute by its bit of the mask. */
+/** "TIMEOUT": name of an attribute by its bit; "?": it is none, or more than one. */
 const char *qp_attr_name(uint32_t one_bit);
 
 /**
@@ -72,7 +72,7 @@ const char *qp_attr_name(uint32_t one_bit);
  * Who may call it: the QP's worker; the control lcore while the QP is detached.
  */
 void qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask);
-/** The alternate path takes the place of the primary one. */
+/** The alternate path takes the place of the primary one in a set of attributes. */
 void qp_attr_migrate(struct qp_attr *a);
 
 #endif

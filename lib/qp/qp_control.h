@@ -135,6 +135,7 @@ void qp_configure(struct qp *qp, const struct qp_settings *s);
  * @return 0, or -ENOMEM: not one.
  */
 int qp_sides_alloc(uint32_t *n, int socket, struct qp_side **list);
+/** Free a list of sides that no worker and no QP has. NULL does nothing. */
 void qp_sides_free(struct qp_side *list);
 
 /** What a compact QP posts with (QP_WORK). @return 0 or -ENOMEM. */
@@ -158,7 +159,9 @@ struct qp_limits {
 	bool compact;
 	bool send_feed;
 };
+/** A copy of the limits. Any lcore. */
 struct qp_limits qp_limits(const struct qp *qp);
+/** Its QPN. Any lcore. */
 uint32_t qp_number(const struct qp *qp);
 
 /** Present state: the worker may have moved the QP to ERR by itself. Any lcore. */
@@ -177,8 +180,9 @@ const struct qp_failure *qp_failure(const struct qp *qp);
 /** The posting side's views of the rings, as they are now; *sq stays as it is if there is none. */
 void qp_rings(const struct qp *qp, struct ring *rq, struct ring *sq);
 
-/** A pointer of the control lcore's own. */
+/** A pointer of the control lcore's own, as qp_user_set() left it; NULL at first. */
 void *qp_user(const struct qp *qp);
+/** Keep a pointer with the QP, attached or not. */
 void qp_user_set(struct qp *qp, void *user);
 
 #endif

@@ -34,11 +34,11 @@ struct qp_cq {
 enum { CQ_PRODUCER_NONE = 0, CQ_PRODUCER_CHANGING = 0xfe, CQ_PRODUCER_ANY = 0xff };
 
 /**
- * May this worker use ring_cq_reserve_alone()? The control lcore says so before it attaches the
- * first QP of the queue. Before it attaches one to a second worker it takes the word back, and
- * waits for the first worker to answer a message: in doing so that worker has left the burst in
- * which it may have believed it, and the answer orders its last `tail` before the second worker's
- * first look, which follows a message too.
+ * May this worker use ring_cq_reserve_alone()? Worker of a QP of this queue.
+ * The control lcore sets `producer` before it attaches the first QP of the queue. Before it
+ * attaches one to a second worker it clears the word and waits until the first worker has answered
+ * a message. That answer proves that the worker has left the burst in which it may have used the
+ * old value. It also orders its last `tail` before the second worker's first look at the queue.
  */
 static inline bool
 qp_cq_is_alone(const struct qp_cq *cq, uint16_t worker)
@@ -49,7 +49,7 @@ qp_cq_is_alone(const struct qp_cq *cq, uint16_t worker)
 /** Completion notification (CQ-06). The control lcore arms; whoever adds a completion fires. */
 enum qp_cq_notify { CQ_NOTIFY_NONE, CQ_NOTIFY_SOLICITED, CQ_NOTIFY_NEXT, CQ_NOTIFY_FIRED };
 
-/** Producer: a completion was added. @param solicited it was, or it is an error. */
+/** Worker: a completion was added. @param solicited the peer asked for an event, or an error. */
 static inline void
 qp_cq_notify(struct qp_cq *cq, bool solicited)
 {

@@ -51,7 +51,7 @@ struct qp_failure {
 	uint64_t remote_addr; /* of a WRITE, READ or ATOMIC */
 	uint32_t rkey;
 	uint32_t length;   /* bytes of the message */
-	uint32_t position; /* of the send request, while it waits for its turn to be reported */
+	uint32_t position; /* of the send request, until those before it are reported */
 	uint16_t rule;     /* that of qp_error: it is about the same failure */
 	uint8_t work;      /* enum qp_failed_work */
 	uint8_t opcode;    /* ibv_wr_opcode */

@@ -27,7 +27,10 @@ struct qp_migration_step {
 	bool alternate; /* it must have come on the alternate path, not on the primary one */
 	uint8_t next;   /* enum mig_state, if it did */
 };
-/** What a packet with this MigReq bit means to a QP in this state. */
+/**
+ * What a packet means to a QP in this state.
+ * @param migreq the MigReq bit of the packet's BTH.
+ */
 struct qp_migration_step qp_migration_step(enum mig_state state, bool migreq);
 
 /**
@@ -40,9 +43,12 @@ struct qp_migration_step qp_migration_step(enum mig_state state, bool migreq);
 int qp_migration_check(
 	enum mig_state now, enum mig_state to, bool loaded, const char **why);
 
-/** The state, and what sending and receiving make of it. */
+/** Owner worker: go to a state, and have MigReq and exhaustion follow it. */
 void qp_migration_set(struct qp *qp, enum mig_state to);
-/** The alternate path is the primary one from now on: port, P_Key, timeout, template; MIGRATED. */
+/**
+ * Owner worker: the alternate path is the primary one from now on: port, P_Key, timeout, template;
+ * the state is MIGRATED.
+ */
 void qp_migrate(struct qp *qp);
 
 #endif

@@ -9,10 +9,10 @@
  *          block out of the worker's stock, its work another one.
  * Depends: qp.h; DPDK.
  *
- * The side is what a peer can make a QP need: counters that are not of the good path, the queue of
- * answers, saved READs and ATOMICs. A worker takes one from its stock, which the control lcore
- * fills up. The work is what posting needs: rings, private work requests, SGEs. The control lcore
- * makes it before it posts for the first time.
+ * A peer can make a QP need its side: counters that are not of the good path, the queue of answers,
+ * saved READs and ATOMICs. The worker takes a side from its stock, which the control lcore fills
+ * up. Posting needs the work: rings, private work requests, SGEs. The control lcore makes it before
+ * it posts for the first time.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ struct qp_work {
 	uint32_t wr_mask;
 };
 
-/** Control: a zeroed cell for a QP, or NULL. */
+/** Control: a zeroed cell for a QP; NULL: no memory. */
 struct qp *qp_cell_alloc(int socket);
 /** Control: give a cell back. Its parts are gone already. */
 void qp_cell_free(struct qp *qp);

@@ -53,7 +53,7 @@ struct qp_sendq {
 	uint32_t window;         /* request packets in flight before any CNP (settings) */
 };
 
-/** Attributes of the mask, and what a move from state to state does to the requester. */
+/** Owner: attributes of the mask, and what a move from state to state does to the requester. */
 void qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to);
 
 #endif

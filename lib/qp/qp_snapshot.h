@@ -75,7 +75,11 @@ struct qp_snapshot {
 	struct qp_waiting waiting;
 	struct stats_block stats;
 };
-/** @param now of the owner's clock, or 0: nobody waits. */
+/**
+ * Fill in a snapshot; the QP stays as it is.
+ * Who may call it: the QP's worker; the control lcore while the QP is detached.
+ * @param now of the owner's clock, or 0: nobody waits.
+ */
 void qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out);
 
 #endif

@@ -25,15 +25,17 @@ struct qp_table {
 };
 
 /**
- * Control: an empty table. @param entries a power of two. @param socket NUMA node, -1: any.
- * @return NULL: no memory.
+ * Control: an empty table.
+ * @param entries up to 2^24; rounded up to a power of two.
+ * @param socket  NUMA node, or SOCKET_ID_ANY.
+ * @return NULL: no memory, or no such size.
  */
 struct qp_table *qp_table_create(uint32_t entries, int socket);
-/** Control: free the table, not its QPs. After the workers have stopped. */
+/** Control: free it. The QPs in it are the caller's. */
 void qp_table_destroy(struct qp_table *t);
 /** Owner worker: publish. @return 0 or -EEXIST when the slot is taken. */
 int qp_table_insert(struct qp_table *t, struct qp *qp);
-/** Owner worker: packets find the QP no longer. Others may still hold its pointer for a burst. */
+/** Owner worker: take it out; nothing happens when the slot is another QP's. */
 void qp_table_remove(struct qp_table *t, struct qp *qp);
 
 #endif

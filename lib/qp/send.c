@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The requester's share of a modify. */
+#include "invariant.h"
 #include "qp.h"
 
 /** TMR-04: shorter than a software peer can answer is not honoured; 0 stays "no timer". */
@@ -27,6 +28,7 @@ start_again(struct qp *qp)
 		qp->sq.feed->rest = 0;
 	}
 	requester_reset(&qp->req, psn(qp->attr.sq_psn));
+	ASSERT(qp->req.head == qp->req.tail && !qp->req.timing);
 }
 
 void

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "invariant.h"
 #include "qp.h"
 #include "requester_fast.h"
 
@@ -20,6 +21,8 @@ snapshot_oldest(const struct requester *r, struct qp_waiting *out)
 	const struct requester_wr *w = &r->wr[r->head & r->wr_mask];
 	uint32_t i = r->head;
 
+	ASSERT(r->tail - r->head <= r->wr_mask + 1);
+	ASSERT(r->fresh - r->head <= r->tail - r->head);
 	out->started = r->fresh - r->head;
 	out->has_oldest = true;
 	out->oldest_opcode = w->opcode;
@@ -30,6 +33,7 @@ snapshot_oldest(const struct requester *r, struct qp_waiting *out)
 	while (i != r->fresh && (r->wr[i & r->wr_mask].opcode < WR_RDMA_READ ||
 					r->wr[i & r->wr_mask].opcode > WR_ATOMIC_FETCH_AND_ADD))
 		i++;
+	ASSERT(i != r->fresh);
 	out->read_psn = r->wr[i & r->wr_mask].first.v;
 	out->read_id = r->wr[i & r->wr_mask].wr_id;
 }
@@ -53,7 +57,7 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 	out->open = r->open;
 	out->rest_until = feed != NULL && feed->resting ? feed->rest_until : 0;
 	out->unstarted = r->tail - r->fresh;
-	/* The ring counts what it has given back: those that were taken are still in it. */
+	/* Entries stay in the ring until they complete, so those in progress are subtracted. */
 	if (qp->sq.ring.sh != NULL) {
 		const uint32_t posted = posted_in(qp->sq.ring);
 
@@ -63,7 +67,7 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 		snapshot_oldest(r, out);
 }
 
-/** Live from RTS on, the configured PSN before (QP-19). */
+/** From RTS on the PSN is live, before that it is the configured one (QP-19). */
 static void
 snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
 {
@@ -94,12 +98,13 @@ qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
 	const struct responder *r = &qp->resp;
 	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
+	ASSERT(state < QPS_MAX);
 	memset(out, 0, sizeof(*out));
 	out->attr = qp->attr;
 	out->state = state;
 	out->attr.qp_state = state;
 	out->attr.cur_qp_state = state;
-	/* The live value from RTR on, the configured one before (QP-19). */
+	/* From RTR on the PSN is live, before that it is the configured one (QP-19). */
 	if (state >= QPS_RTR)
 		out->attr.rq_psn = r->epsn.v;
 	out->latched = r->latched;

@@ -6,6 +6,7 @@
 
 #include <rte_malloc.h>
 
+#include "invariant.h"
 #include "qp.h"
 
 struct qp_table *
@@ -24,6 +25,7 @@ qp_table_create(uint32_t entries, int socket)
 		return NULL;
 	t->mask = n - 1;
 	t->entries = n;
+	ASSERT((t->entries & t->mask) == 0);
 	return t;
 }
 
@@ -38,6 +40,7 @@ qp_table_insert(struct qp_table *t, struct qp *qp)
 {
 	struct qp *none = NULL;
 
+	ASSERT(qp->qpn != 0);
 	/* Neighbouring slots belong to other workers, but this one can be anybody's. */
 	if (!atomic_compare_exchange_strong_explicit(&t->slot[qp->qpn & t->mask], &none, qp,
 		    memory_order_release, memory_order_relaxed))

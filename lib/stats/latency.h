@@ -2,8 +2,8 @@
 #ifndef LATENCY_H
 #define LATENCY_H
 /**
- * @file latency.h  A histogram of times: 16 buckets a doubling, so that what it tells is at most
- * a sixteenth too much.
+ * @file latency.h  A histogram of times with 16 buckets for each doubling: a time that it reports
+ * is at most a sixteenth too long.
  *
  * Owner:   each block has one writing lcore; any lcore may read, as with stats.h.
  * Memory:  4 KiB, embedded by its owner; of these a steady load touches a few lines.

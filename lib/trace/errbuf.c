@@ -23,8 +23,8 @@ trace_errbuf_init(struct errbuf *b, uint32_t entries)
 }
 
 /**
- * Is this packet left out? Half full means that packets are dropped faster than anybody reads: from
- * there on one in SAMPLE is kept, so that a flood costs little and its later part is seen too.
+ * Is this packet left out? A buffer that is half full is filled faster than it is read. From there
+ * on one packet in SAMPLE is kept: a flood costs little, and its later part is recorded too.
  */
 static bool
 leave_out(struct errbuf *b, uint32_t used)

@@ -25,13 +25,14 @@ typedef unsigned int (*recv_fn)(struct mbox *, struct mbox_msg *, unsigned int);
 
 static const struct {
 	const char *name;
+	uint8_t type;
 	send_fn send;
 	recv_fn recv;
 	bool counts;
 } ways[] = {
-	{ "down", mbox_send_down, mbox_recv_down, false },
-	{ "done", mbox_send_done, mbox_recv_done, false },
-	{ "up", mbox_send_up, mbox_recv_up, true },
+	{ "down", MBOX_SYNC, mbox_send_down, mbox_recv_down, false },
+	{ "done", MBOX_DONE, mbox_send_done, mbox_recv_done, false },
+	{ "up", MBOX_PACKET, mbox_send_up, mbox_recv_up, true },
 };
 
 /* AEQ-14: in order, exactly `entries` of them, the rest refused and (up) counted; wraps. */
@@ -52,7 +53,8 @@ AEQ_14_order_and_bounds(void **state)
 			for (int i = 0; i < 25; i++) {
 				memset(&in, (int)next, sizeof(in));
 				in.cookie = next;
-				in.type = MBOX_PACKET;
+				in.type = ways[w].type;
+				in.done = (struct mbox_done){ -(int32_t)(next % 100), false };
 				if (ways[w].send(&b, &in) == 0) {
 					next++;
 					n++;
@@ -69,7 +71,8 @@ AEQ_14_order_and_bounds(void **state)
 			for (unsigned int i = 0; i < n; i++, want++) {
 				memset(&in, (int)want, sizeof(in));
 				in.cookie = want;
-				in.type = MBOX_PACKET;
+				in.type = ways[w].type;
+				in.done = (struct mbox_done){ -(int32_t)(want % 100), false };
 				assert_memory_equal(&out[i], &in, sizeof(in));
 			}
 		}
