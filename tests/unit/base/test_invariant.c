@@ -52,11 +52,12 @@ ends_the_program_and_says_where(void **state)
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
 	assert_int_equal(sscanf(said, "%d", &line), 1);
+	/* Before it there is more of the path where the build's folder is outside of the tree. */
 	snprintf(want, sizeof(want),
-		"%d\ntests/unit/base/test_invariant.c:%d: fail_in_child: "
+		"tests/unit/base/test_invariant.c:%d: fail_in_child: "
 		"ASSERT(apples == 4) does not hold\n",
-		line, line);
-	assert_string_equal(said, want);
+		line);
+	assert_non_null(strstr(said, want));
 }
 
 static void
