@@ -106,15 +106,21 @@ static ALWAYS_INLINE void
 ring_cqe_write(
 	struct ring_cqe *cqe, uint32_t qp_num, uint64_t time_ns, const struct ring_completion *c)
 {
-	const uint64_t word[7] = { c->wr_id, qp_num | (uint64_t)c->byte_len << 32,
-		c->imm_data | (uint64_t)c->vendor_err << 32, (uint64_t)c->psn << 32, time_ns,
-		c->cause | (uint64_t)c->status << 16 | (uint64_t)c->opcode << 24 |
-			(uint64_t)c->wc_flags << 32 | (uint64_t)c->solicited << 40 |
-			(uint64_t)c->peer_opcode << 48 };
-	const uint32_t none = 0;
+	const uint64_t what = c->cause | (uint64_t)c->status << 16 | (uint64_t)c->opcode << 24 |
+			      (uint64_t)c->wc_flags << 32 | (uint64_t)c->solicited << 40 |
+			      (uint64_t)c->peer_opcode << 48;
+	uint64_t *word = (uint64_t *)(void *)cqe;
+	uint32_t *last = (uint32_t *)(void *)((uint8_t *)cqe + 7 * sizeof(*word));
 
-	memcpy(cqe, word, sizeof(word));
-	memcpy((uint8_t *)cqe + sizeof(word), &none, sizeof(none));
+	/* Word by word: an array that is copied would be read wider than it was just written. */
+	__builtin_memcpy(&word[0], &c->wr_id, sizeof(*word));
+	__builtin_memcpy(&word[1], &(uint64_t){ qp_num | (uint64_t)c->byte_len << 32 }, 8);
+	__builtin_memcpy(&word[2], &(uint64_t){ c->imm_data | (uint64_t)c->vendor_err << 32 }, 8);
+	__builtin_memcpy(&word[3], &(uint64_t){ (uint64_t)c->psn << 32 }, 8);
+	__builtin_memcpy(&word[4], &time_ns, 8);
+	__builtin_memcpy(&word[5], &what, 8);
+	__builtin_memcpy(&word[6], &(uint64_t){ 0 }, 8);
+	__builtin_memcpy(last, &(uint32_t){ 0 }, 4);
 }
 _Static_assert(
 	7 * sizeof(uint64_t) + sizeof(uint32_t) == offsetof(struct ring_cqe, seq), "all words");
