@@ -141,6 +141,8 @@ struct ack_run {
 static inline void
 run_end(struct worker *w, struct ack_run *run)
 {
+	ASSERT(run->spare_n <= w->spare_n);
+	ASSERT(run->q == NULL || run->tail <= TX_ROOM);
 	w->spare_n = run->spare_n;
 	if (run->q != NULL) {
 		run->q->made += run->tail - run->q->tail;
@@ -217,6 +219,7 @@ pipeline_acks_send(struct worker *w)
 
 	if (n == 0)
 		return;
+	ASSERT(n <= PIPELINE_BURST);
 	w->dirty_n = 0;
 	icrc_update8_burst(w->crc, crc, w->dirty_tail, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -225,6 +228,7 @@ pipeline_acks_send(struct worker *w)
 
 		if (UNLIKELY(qp == NULL))
 			continue;
+		ASSERT((qp->flags & QPF_DIRTY) != 0 && qp->dirty_at == i);
 		qp->flags &= ~(uint32_t)QPF_DIRTY;
 		if (LIKELY(send_fast(w, qp, &run, tail, crc[i])))
 			qp_few_ack(qp);
@@ -247,6 +251,7 @@ pipeline_flush_naks(struct worker *w)
 	uint32_t crc[PIPELINE_BURST] = { 0 };
 	struct ack_run run = { .spare = w->spare, .spare_n = w->spare_n };
 
+	ASSERT(n <= PIPELINE_BURST);
 	w->naks_n = 0;
 	icrc_update8_burst(w->crc, crc, w->nak_tail, n);
 	for (uint32_t i = 0; i < n; i++) {

@@ -31,6 +31,7 @@ ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
 		qp->dirty_at = (uint8_t)w->dirty_n;
 		w->dirty[w->dirty_n++] = qp;
 	}
+	ASSERT(qp->dirty_at < w->dirty_n && w->dirty[qp->dirty_at] == qp);
 	w->dirty_tail[qp->dirty_at] = tail;
 	return true;
 }
@@ -52,6 +53,7 @@ ack_take(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_DIRTY) == 0)
 		return 0;
+	ASSERT(qp->dirty_at < w->dirty_n && w->dirty[qp->dirty_at] == qp);
 	qp->flags &= ~(uint32_t)QPF_DIRTY;
 	w->dirty[qp->dirty_at] = NULL;
 	return w->dirty_tail[qp->dirty_at];
@@ -66,6 +68,7 @@ nak_owe(struct worker *w, struct qp *qp, uint64_t tail)
 {
 	if (UNLIKELY(w->naks_n == PIPELINE_BURST))
 		naks_send(w);
+	ASSERT(w->naks_n < PIPELINE_BURST);
 	w->nak[w->naks_n] = qp;
 	w->nak_tail[w->naks_n++] = tail;
 }

@@ -14,6 +14,7 @@
 static void
 take_wqe(struct qp *qp)
 {
+	ASSERT(qp->active == NULL && qp->copy != NULL);
 	qp->active = qp->copy;
 	if (UNLIKELY((qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0)) {
 		/* An SRQ's was taken with the verdict: pipeline_srq_take(). */
@@ -58,6 +59,7 @@ atomic_execute(const struct context *c)
 	uint64_t *target = (uint64_t *)(void *)c->host;
 	uint64_t expected = a.compare;
 
+	ASSERT(((uintptr_t)target & 7) == 0); /* else exec_fault, and no ATOMIC */
 	if (target == NULL)
 		return 0;
 	if (c->p->opcode == OP_RC_FETCH_ADD)
@@ -93,6 +95,7 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
 	uint32_t a = v->act;
 
+	ASSERT((a & (ACT_ATOMIC | ACT_REPLAY)) == 0 || v->saved != NULL);
 	if ((a & ACT_INVALIDATE) != 0)
 		mem_invalidate(w->mem, v->rkey);
 	if ((a & ACT_READ) != 0) {
@@ -120,6 +123,8 @@ pipeline_act_responder(struct worker *w, const struct context *c, struct respond
 	struct qp *qp = c->qp;
 	uint32_t a = v->act;
 
+	ASSERT(qp->worker == w->index);
+	ASSERT((a & ACT_PLACE_WRITE) == 0 || c->p != NULL);
 	if (UNLIKELY(qp_state_of(qp) == QPS_RTR) && (qp->flags & QPF_COMM_EST) == 0 &&
 		(a & no_talk) == 0)
 		comm_established(w, c);

@@ -29,6 +29,7 @@ pipeline_complete(struct worker *w, const struct context *c, const struct respon
 	struct qp *qp = c->qp;
 	const uint64_t wr_id = qp->active != NULL ? qp->active->wr_id : 0;
 
+	ASSERT(c->p != NULL);
 	qp->active = NULL;
 	if (UNLIKELY(v->wc_status != WC_SUCCESS)) {
 		stats_inc(&w->stats, STAT_resp_cqe_error);
@@ -83,6 +84,7 @@ pipeline_fail_abnormal(struct worker *w, const struct mbox_fail *how, bool *carr
 
 	if (state == QPS_ERR || state == QPS_RESET)
 		return -EALREADY;
+	ASSERT(qp->worker == w->index && w->failing.queue == 0);
 	w->failing.queue = how->queue;
 	w->failing.status = how->status;
 	w->failing.index = how->wqe_index;

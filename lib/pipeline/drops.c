@@ -25,6 +25,7 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	struct errbuf_record *r = trace_errbuf_slot(w->errbuf);
 	uint32_t len;
 
+	ASSERT(w->records_left != 0);
 	if (r == NULL)
 		return false;
 	w->records_left--;
@@ -121,6 +122,8 @@ pipeline_drop_flush(struct worker *w, struct drop_run *run)
 	pipeline_drop_next_qp(w, run, NULL);
 	if (run->n == 0)
 		return;
+	ASSERT(run->fault < FAULT_MAX);
+	ASSERT(run->recorded + run->left_out <= run->n);
 	count_in(w, &w->stats, run, run->n);
 	count_in(w, &w->port_stats[run->port], run, run->n);
 	if (w->errbuf != NULL) {

@@ -68,6 +68,7 @@ send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
 	struct rte_mbuf *m[PIPELINE_BURST];
 	uint8_t port[PIPELINE_BURST];
 
+	ASSERT(those != 0 && owner != w->index);
 	if (UNLIKELY(owner == MOVE_KEEP)) {
 		keep_some(w, b, those);
 		return;
@@ -126,6 +127,7 @@ pipeline_handoff_send(struct worker *w, struct burst *b, uint32_t i)
 void
 pipeline_handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const *m, uint32_t n)
 {
+	ASSERT(n <= PIPELINE_BURST);
 	/* What follows comes out of another CPU's cache: ask for all of it at once. */
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(m[i]);

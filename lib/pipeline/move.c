@@ -32,6 +32,7 @@ replay(struct worker *w)
 	struct move *v = &w->moving;
 	uint32_t n = v->kept_n;
 
+	ASSERT(n <= MOVE_ROOM);
 	v->qp = NULL;
 	v->kept_n = 0;
 	for (uint32_t at = 0, some; at < n; at += some) {
@@ -105,6 +106,7 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 	const uint8_t state = qp_state_of(qp);
 	const struct qp_feed *feed = qp->sq.feed;
 
+	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING)) == 0); /* released */
 	qp->worker = (uint8_t)w->index;
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
 	pipeline_answers_join(w, qp);

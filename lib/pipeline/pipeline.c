@@ -51,6 +51,7 @@ deliver_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *
 	for (uint32_t at = 0; at < b->n; at += few_n(b, at, part)) {
 		uint32_t n = few_n(b, at, part);
 
+		ASSERT(n != 0 && at + n <= b->n);
 		for (uint32_t i = 0; i < n; i++) {
 			few->m[i] = b->m[at + i];
 			few->qp[i] = b->qp[at + i];
@@ -78,7 +79,9 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	else
 		deliver(w, b, since);
 	pipeline_acks_send(w);
+	ASSERT(w->dirty_n == 0 && w->naks_n == 0);
 	pipeline_mbufs_free_spare(w);
+	ASSERT(w->spare_n == 0);
 	lap(w, STAGE_RESPOND, since);
 }
 

@@ -21,6 +21,8 @@ tell(struct worker *w, enum mbox_type type, struct subject s, const struct repor
 		.type = (uint8_t)type,
 	};
 
+	ASSERT(type == MBOX_EVENT || type == MBOX_FATAL);
+	ASSERT(s.object != NULL); /* AE-09 */
 	/* Member by member: a copy would read wide what was just written narrow. */
 	msg.ev.source = r->source;
 	msg.ev.time_ns = w->now;
@@ -154,6 +156,7 @@ pipeline_report_failure(struct worker *w, struct qp *qp, const struct report *r)
 {
 	struct report fatal = *r;
 
+	ASSERT(qp->worker == w->index);
 	/*
 	 * QP-16, AE-11: whoever hears of this finds the QP in ERR. The fence orders the state
 	 * before the flush's look at the queues: a host that posts and then sees a state that is

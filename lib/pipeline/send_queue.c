@@ -14,6 +14,7 @@ pipeline_sendq_release(struct qp *qp, uint32_t n)
 		qp->sq.feed->completed += n;
 		return;
 	}
+	ASSERT(n <= qp->sq.taken);
 	qp->sq.taken -= n;
 	ring_consume_done(&qp->sq.ring, n);
 }
@@ -40,6 +41,7 @@ pipeline_send_wake(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_SENDING) != 0)
 		return;
+	ASSERT(qp->worker == w->index);
 	qp->flags |= QPF_SENDING;
 	TAILQ_INSERT_TAIL(&w->senders, qp, sq.sending);
 	w->senders_n++;
@@ -50,6 +52,7 @@ pipeline_send_sleep(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_SENDING) == 0)
 		return;
+	ASSERT(w->senders_n != 0);
 	qp->flags &= ~(uint32_t)QPF_SENDING;
 	TAILQ_REMOVE(&w->senders, qp, sq.sending);
 	w->senders_n--;
@@ -101,6 +104,7 @@ pipeline_flush_sends(struct worker *w, struct qp *qp)
 		else
 			flush_one(w, qp, wqe->wr_id, wqe->opcode);
 	}
+	ASSERT(qp_state_of(qp) == QPS_ERR);
 	q->taken = 0;
 	ring_consume_done(&q->ring, n);
 }

@@ -168,6 +168,7 @@ source_of(const struct mem_table *t, const struct qp *qp, uint32_t position,
 static ALWAYS_INLINE void
 add(struct request_sources *out, const uint8_t *host, const struct mem_region *region)
 {
+	ASSERT(out->n < REQUEST_QP);
 	out->host[out->n] = host;
 	out->region[out->n++] = region;
 	__builtin_prefetch(host);
@@ -203,6 +204,7 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 			add(out, host, last);
 		}
 	}
+	ASSERT(n == 0 || tail + n - r->head <= r->wr_mask + 1);
 	qp->sq.taken += n;
 	requester_posted(r, tail + n);
 }

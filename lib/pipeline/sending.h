@@ -135,6 +135,7 @@ void pipeline_requests_seal(struct worker *w);
 static ALWAYS_INLINE void
 request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)
 {
+	ASSERT(w->unsealed_n < REQUEST_TURN);
 	w->unsealed[w->unsealed_n++] = (struct icrc_frame){ frame, len, l3_off, ipv6 };
 	w->unsealed_bytes += len;
 	if (UNLIKELY(w->unsealed_n == REQUEST_TURN) || UNLIKELY(w->unsealed_bytes > SEAL_BYTES))
@@ -153,6 +154,7 @@ timer_update(struct worker *w, struct qp *qp)
 		return;
 	if (LIKELY(qp->sq.alarm - 1 < r->deadline)) /* not armed: 0 */
 		return;
+	ASSERT(qp->worker == w->index);
 	qp->sq.alarm = r->deadline;
 	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
 }

@@ -24,6 +24,8 @@ mbuf_done(struct worker *w, struct rte_mbuf *m)
 static inline void
 mbufs_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
 {
+	ASSERT(from <= to && to <= PIPELINE_BURST);
+	ASSERT(w->spare_n <= PIPELINE_BURST);
 	if (LIKELY(w->spare_n + (to - from) <= PIPELINE_BURST)) {
 		memcpy(w->spare + w->spare_n, b->m + from, (to - from) * sizeof(b->m[0]));
 		w->spare_n += to - from;

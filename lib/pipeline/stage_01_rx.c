@@ -65,6 +65,7 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 	uint32_t kept = 0, longest = 0;
 	uint64_t bytes = 0;
 
+	ASSERT(n <= PIPELINE_BURST);
 	b->n = n;
 	if (n == 0)
 		return;
@@ -90,6 +91,7 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 		b->port[kept] = (uint8_t)port;
 		kept++;
 	}
+	ASSERT(kept <= n);
 	b->n = kept;
 	if (UNLIKELY(longest > max))
 		drop_oversize(w, b, port, max);

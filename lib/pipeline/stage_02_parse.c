@@ -180,6 +180,7 @@ close_gaps(struct burst *b, uint32_t gone)
 	for (uint32_t i = 0; i < b->n; i++)
 		if ((gone >> i & 1) == 0)
 			burst_keep(b, kept++, i);
+	ASSERT(kept + (uint32_t)__builtin_popcount(gone) == b->n);
 	b->n = kept;
 }
 

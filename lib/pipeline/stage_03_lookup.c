@@ -11,6 +11,7 @@ stage_lookup(struct worker *w, struct burst *b)
 {
 	const struct qp_table *t = w->qps;
 
+	ASSERT(b->n <= PIPELINE_BURST);
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct qp *qp = atomic_load_explicit(
 			&t->slot[b->pkt[i].dest_qpn & t->mask], memory_order_acquire);

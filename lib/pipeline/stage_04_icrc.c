@@ -13,6 +13,7 @@ stage_icrc(struct worker *w, struct burst *b)
 {
 	uint32_t bad = icrc_verify_burst(w->crc, b->pkt, b->n);
 
+	ASSERT(((uint64_t)bad >> b->n) == 0);
 	for (uint32_t i = 0; UNLIKELY(bad != 0); i++, bad >>= 1)
 		b->pkt[i].faults |= (fault_mask_t)(bad & 1) << FAULT_ICRC;
 }

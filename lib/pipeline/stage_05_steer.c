@@ -46,6 +46,7 @@ pass(struct worker *w, struct burst *b, uint32_t i)
 {
 	struct qp *qp = b->qp[i];
 
+	ASSERT(qp != NULL && qp->qpn == b->pkt[i].dest_qpn);
 	if (UNLIKELY(qp->worker != w->index)) {
 		pipeline_handoff_send(w, b, i);
 		return false;
@@ -147,6 +148,7 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 		gone |= BIT32(i);
 		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))
 			continue;
+		ASSERT(b->qp[i] == NULL || b->qp[i]->worker == w->index);
 		b->pkt[i].faults = f;
 		pipeline_drop_add(w, &run, b, i);
 	}
@@ -190,10 +192,12 @@ stage_steer(struct worker *w, struct burst *b)
 		else
 			rte_prefetch0(&qp->tmpl); /* a core does not fetch more at once */
 	}
+	ASSERT(b->n == n);
 	if (LIKELY(slow == 0))
 		return;
 	left = examine(w, b, slow) | (~slow & (uint32_t)((UINT64_C(1) << n) - 1));
 	for (; left != 0; left &= left - 1)
 		burst_keep(b, kept++, (uint32_t)__builtin_ctz(left));
+	ASSERT(kept <= n);
 	b->n = kept;
 }

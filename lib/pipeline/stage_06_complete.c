@@ -35,6 +35,7 @@ stage_complete(struct worker *w, struct burst *b, uint32_t i)
 	struct requester_verdict v;
 	bool fatal;
 
+	ASSERT(op_has(p->op, OPF_RESPONSE));
 	requester_response(&qp->req, p, w->now, &v);
 	count(w, b->port[i], qp, STAT_rx_responses);
 	if (UNLIKELY(v.fault != VERDICT_NO_FAULT)) {

@@ -23,6 +23,8 @@ head_copy(struct qp *qp)
 {
 	struct ring_recv_copy *c = qp->copy;
 	const struct ring_recv_wqe *wqe;
+
+	ASSERT(c != NULL && qp->active == NULL); /* the copy is of no WQE in use */
 	uint32_t n;
 
 	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0)) {
@@ -200,12 +202,14 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	struct responder_verdict v;
 	uint16_t stat;
 
+	ASSERT(!op_has(c.p->op, OPF_RESPONSE | OPF_CNP));
 	gather_facts(w, &c, &f);
 	if (UNLIKELY((c.qp->flags & QPF_SRQ) != 0))
 		receive_shared(w, &c, &f, &v);
 	else
 		responder_receive(&c.qp->resp, c.p, &f, w->now, &v);
 
+	ASSERT(v.counter < ARRAY_LEN(counter_stat));
 	stat = counter_stat[v.counter];
 	if (stat != STAT_MAX)
 		count(w, b->port[i], c.qp, (enum stats_counter)stat);
@@ -237,6 +241,8 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 	const struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
 
+	ASSERT(qp != NULL && qp->worker == w->index && qp->qpn == p->dest_qpn);
+	ASSERT(p->faults == 0); /* stage 5 has dropped the others */
 	/* A packet before this one may have been the QP's last (QP-14). */
 	if (UNLIKELY(!qp_receives(qp_state_of(qp)))) {
 		b->pkt[i].faults = FAULT_BIT(FAULT_QP_STATE);

@@ -41,6 +41,8 @@ circle_remove_after(struct worker *w, struct qp *before)
 {
 	struct qp *qp = before->next_answering;
 
+	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0);
+	ASSERT((w->answering == 1) == (qp == before));
 	qp->flags &= ~(uint32_t)QPF_ANSWERING;
 	if (qp == before) {
 		w->answer_tail = NULL;
@@ -81,6 +83,7 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 void
 pipeline_owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v)
 {
+	ASSERT(qp->worker == w->index);
 	if (UNLIKELY(qp->answers.count != 0)) {
 		resp_answers_ack(&qp->answers, v);
 		return;
@@ -212,6 +215,7 @@ stage_answers(struct worker *w)
 		struct qp *qp = w->answer_tail->next_answering;
 		uint8_t port = w->port_of[qp->port];
 
+		ASSERT(qp->worker == w->index && (qp->flags & QPF_ANSWERING) != 0);
 		for (uint32_t i = 0; i < ANSWER_QP && left != 0 && qp->answers.count != 0; i++) {
 			if (port != PORT_NONE && tx_is_congested(w, port))
 				break;

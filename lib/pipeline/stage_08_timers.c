@@ -47,6 +47,7 @@ expired(struct worker *w, struct qp *qp)
 	struct requester_verdict v;
 	uint8_t state = qp_state_of(qp);
 
+	ASSERT(qp->worker == w->index);
 	qp->sq.alarm = 0;
 	if ((state != QPS_RTS && state != QPS_SQD) || pipeline_feed_timer(w, qp))
 		return;
@@ -92,6 +93,7 @@ stage_timers(struct worker *w)
 	for (uint32_t turn = 0; turn < DUE_TURNS; turn++) {
 		uint32_t n = wheel_advance(&w->wheel, tick_of(w->now), due, DUE_BURST);
 
+		ASSERT(n <= DUE_BURST);
 		for (uint32_t i = 0; i < n; i++) {
 			rte_prefetch0(qp_of(due[i]));
 			rte_prefetch0(&qp_of(due[i])->req.deadline);

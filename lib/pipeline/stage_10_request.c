@@ -121,6 +121,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	uint32_t sent;
 	bool more = true;
 
+	ASSERT(*left != 0 && *left <= REQUEST_TURN && w->source->n <= REQUEST_QP);
 	buffers_get(&b, pool, RTE_MIN(most, w->source->n));
 	sent = pipeline_fast_requests(w, qp, port, b.m, &b.n);
 	*left -= sent;
@@ -216,6 +217,7 @@ stage_request(struct worker *w)
 		const uint32_t before = left;
 		bool more = true;
 
+		ASSERT((qp->flags & QPF_SENDING) != 0 && qp->worker == w->index);
 		w->sources[turn ^ 1].qp = NULL;
 		if (visits != 0)
 			look_ahead(w, TAILQ_NEXT(qp, sq.sending), &w->sources[turn ^ 1]);
@@ -239,5 +241,6 @@ stage_request(struct worker *w)
 			pipeline_send_wake(w, qp);
 	}
 	pipeline_requests_seal(w);
+	ASSERT(left <= REQUEST_TURN && w->unsealed_n == 0);
 	return REQUEST_TURN - left;
 }

@@ -20,6 +20,8 @@ pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)
 {
 	struct tx_queue *q = &w->tx[port];
 
+	ASSERT(port < w->ports_n);
+	ASSERT(q->head <= q->tail && q->tail <= TX_ROOM);
 	if (UNLIKELY(q->tail == TX_ROOM)) {
 		if (q->head == 0) {
 			count(w, port, NULL, STAT_tx_backlog_drop);
@@ -126,7 +128,8 @@ stage_tx(struct worker *w)
 {
 	uint32_t total = 0;
 
-	naks_send(w); /* of READs that failed */
+	naks_send(w);               /* of READs that failed */
+	ASSERT(w->unsealed_n == 0); /* a frame without its ICRC must not leave */
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		const struct pipeline_port *p = &w->conf.ports[i];
 		struct tx_queue *q = &w->tx[i];
@@ -142,6 +145,7 @@ stage_tx(struct worker *w)
 		/* Once taken, a frame is the driver's: its length is read before. */
 		bytes = bytes_of(q->m + q->head, n);
 		sent = rte_eth_tx_burst(p->id, p->tx_queue, q->m + q->head, (uint16_t)n);
+		ASSERT(sent <= n);
 		q->head += sent;
 		q->gone += sent;
 		if (LIKELY(q->head == q->tail))

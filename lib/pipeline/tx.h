@@ -43,6 +43,8 @@ tx_departs(struct worker *w, uint8_t port, struct qp *qp, enum tx_what what)
 	const uint32_t upto = q->gone + (q->tail - q->head);
 	struct tx_start *s;
 
+	ASSERT(port < w->ports_n && qp->worker == w->index);
+	ASSERT(q->starts_tail - q->starts_head <= TX_STARTS);
 	if (UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS) &&
 		!pipeline_tx_starts_room(w, q))
 		return; /* cannot be: see there */

@@ -15,6 +15,7 @@
 #include <rte_prefetch.h>
 
 #include "compiler.h"
+#include "invariant.h"
 #include "move.h"
 #include "pipeline.h"
 #include "qp.h"
@@ -152,6 +153,7 @@ struct worker {
 static inline void
 burst_keep(struct burst *b, uint32_t kept, uint32_t i)
 {
+	ASSERT(kept <= i && i < PIPELINE_BURST);
 	if (LIKELY(kept == i))
 		return;
 	b->m[kept] = b->m[i];
