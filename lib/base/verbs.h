@@ -117,6 +117,10 @@ verbs_wr_has(uint32_t opcode, uint32_t what)
 		;
 #undef WR_OPCODE
 
+	/* A run of values is a range. `those` is a constant: one of the two ways is left. */
+	if (those != 0 && (those & (those + (those & -those))) == 0)
+		return opcode - (uint32_t)__builtin_ctz(those) <
+		       (uint32_t)__builtin_popcount(those);
 	return opcode < VERBS_WR_OPCODES && (those & BIT32(opcode)) != 0;
 }
 
