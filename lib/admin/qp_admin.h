@@ -9,6 +9,8 @@
  * Memory:  a record for each QP; QPs of one template (`count`) share their configuration. Compact
  *          ones have a record only while somebody looks, or once it is changed (qp_fold.c).
  * Depends: conf qp mbox mem.
+ * Circles: its files call each other, since making a QP walks it to its state, a walk that fails
+ *          ends the QP, and whoever looks a record up may have it made again (qp_fold.c).
  * Spec:    QP-01..20, RX-LNK-02, WIRE-14, WIRE-15.
  */
 #include <jansson.h>
@@ -148,6 +150,7 @@ struct admin {
  * @return 0 or -ENOMEM.
  */
 int qp_admin_init(struct admin *adm);
+/** Every QP to ERR, detached, freed. */
 void qp_admin_fini(struct admin *adm);
 
 /** The record is good until the next control_poll(), or until it is put again. */
@@ -169,9 +172,11 @@ int qp_admin_create_for(struct admin *adm, struct owner *owner, const struct con
 /** What a decoded modify asks for. Nothing changes on a refusal. */
 int qp_admin_modify(
 	struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r);
+/** Detached, and freed unless it is held. @return 0 or a refusal: EBUSY, a worker is silent. */
 int qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r);
 /** The record stays until it is put, whatever happens to the QP meanwhile. */
 void qp_admin_hold(struct qp_rec *rec);
+/** The last one frees a QP that was destroyed meanwhile. */
 void qp_admin_put(struct admin *adm, struct qp_rec *rec);
 /** A detached QP got its port: a worker that can send there. @return 0 or a refusal. */
 int qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r);
@@ -313,7 +318,9 @@ struct qp_change {
 /** The checks of a step and what it makes of the attributes; may change rec->ah and rec->port. */
 int qp_walk_plan(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_change *ch, struct refusal *r);
+/** For ask_forget() with the record as `arg`: the ATTACH is answered after all. */
 void qp_walk_late_attach(void *ctx, struct ask *a);
+/** The same for DETACH. */
 void qp_walk_late_detach(void *ctx, struct ask *a);
 /** Key of an attribute in JSON: "min_rnr_timer". */
 const char *qp_walk_key(uint32_t one_bit);
@@ -332,6 +339,7 @@ struct qp_walk {
  */
 int qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	struct qp_walk *walk, struct refusal *r);
+/** Wait for what qp_many_start() sent. @return 0 or the first refusal. */
 int qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r);
 /** At the end: n QPs (at most QP_WINDOW) to ERR, detached, freed. */
 void qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n);

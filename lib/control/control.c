@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "control_state.h"
 #include "log.h"
-#include "rpc.h"
+#include "object_notify.h"
 
 #define WAIT_US       1000
 #define WAIT_ARMED_US 20
@@ -67,7 +67,7 @@ gone(void *ctx, enum object_kind kind, uint32_t number)
 	struct control *c = ctx;
 
 	events_forget(&c->diagnose, kind, number);
-	clients_event_forget(c, kind, number);
+	clients_event_forget(&c->clients, kind, number);
 }
 
 /* Its failure is over: whoever keeps something of it for later does it now. */
@@ -88,8 +88,8 @@ event(void *ctx, const struct event *e)
 	uint32_t told = 0;
 
 	if (c->server.followers != 0)
-		told = rpc_notify(c, "async_event", events_json(&c->diagnose, e));
-	clients_event(c, e);
+		told = rpc_notify(&c->server, "async_event", events_json(&c->diagnose, e));
+	clients_event(&c->clients, e);
 	return told;
 }
 
@@ -100,7 +100,16 @@ fired(void *ctx, const struct object_cq *cq)
 	struct control *c = ctx;
 	json_t *params = json_pack("{s:s}", "cq", cq->n.name);
 
-	rpc_notify(c, "cq_event", params);
+	rpc_notify(&c->server, "cq_event", params);
+}
+
+/* The connection of an application ends, and all that is the application's. */
+static void
+closed(void *ctx, struct rpc_client *cl)
+{
+	struct control *c = ctx;
+
+	client_close(&c->clients, cl->app);
 }
 
 /* A path's worker is told of its next hop's MAC. */
@@ -137,8 +146,8 @@ control_poll(struct control *c, ns_t now)
 	work = ask_drain(&c->env);
 	work += drain(c);
 	work += object_notify_poll(&c->objects);
-	work += rpc_server_poll(c);
-	work += clients_poll(c);
+	work += rpc_server_poll(&c->server);
+	work += clients_poll(&c->clients);
 	work += net_poll(&c->net);
 	work += qp_stock_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
@@ -162,7 +171,7 @@ control_wait_fd(const struct control *c)
 char *
 control_rpc(struct control *c, const char *line, size_t len)
 {
-	return rpc_line(c, NULL, line, len);
+	return rpc_line(&c->server, NULL, line, len);
 }
 
 struct objects *
@@ -231,13 +240,13 @@ configure_objects(struct control *c, struct refusal *r)
 static void
 release(struct control *c)
 {
-	clients_fini(c);
+	clients_fini(&c->clients);
 	qp_admin_fini(&c->admin);
 	objects_fini(&c->objects);
 	net_fini(&c->net);
 	post_mortem_fini(&c->diagnose);
 	errlog_close(&c->diagnose);
-	rpc_server_close(c);
+	rpc_server_close(&c->server);
 	free(c);
 }
 
@@ -249,18 +258,43 @@ init_tables(struct control *c)
 	};
 	const struct objects_up up = { .gone = gone, .fired = fired, .ctx = c };
 
+	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(&c->admin) != 0)
+		return -ENOMEM;
+	return net_init(&c->net, &c->env, &net_up);
+}
+
+/* Each module has those below it, and the callbacks by which it is heard above. */
+static void
+connect_modules(struct control *c)
+{
+	const struct rpc_up rpc_up = { .closed = closed, .ctx = c };
+
+	c->env.drain = drain;
+	c->env.drain_ctx = c;
 	c->admin.env = &c->env;
 	c->admin.objects = &c->objects;
 	c->admin.net = &c->net;
+	c->admin.up = (struct admin_up){ .left = left, .ctx = c };
 	c->diagnose.env = &c->env;
 	c->diagnose.objects = &c->objects;
 	c->diagnose.net = &c->net;
 	c->diagnose.admin = &c->admin;
 	c->diagnose.up = (struct diagnose_up){ .event = event, .ctx = c };
-	c->admin.up = (struct admin_up){ .left = left, .ctx = c };
-	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(&c->admin) != 0)
-		return -ENOMEM;
-	return net_init(&c->net, &c->env, &net_up);
+	c->clients.env = &c->env;
+	c->clients.objects = &c->objects;
+	c->clients.admin = &c->admin;
+	c->clients.diagnose = &c->diagnose;
+	clients_init(&c->clients);
+	c->methods = (struct methods){ .env = &c->env,
+		.objects = &c->objects,
+		.net = &c->net,
+		.admin = &c->admin,
+		.diagnose = &c->diagnose,
+		.apps = &c->clients,
+		.rpc = &c->server };
+	rpc_server_init(&c->server, &c->env, &rpc_up);
+	c->server.tables = rpc_methods_all;
+	c->server.m = &c->methods;
 }
 
 int
@@ -274,16 +308,10 @@ control_create(const struct env_wiring *env, struct control **out)
 	if (c == NULL)
 		return -ENOMEM;
 	c->env.w = *env;
-	c->env.drain = drain;
-	c->env.drain_ctx = c;
 	c->env.now = env->clock();
-	c->server.main.fd = -1;
-	c->server.clients_only.fd = -1;
-	c->server.epoll_fd = -1;
-	TAILQ_INIT(&c->server.clients);
-	clients_init(c);
+	connect_modules(c);
 	/* The socket first: a second instance is turned away before it makes anything. */
-	rc = rpc_server_open(c);
+	rc = rpc_server_open(&c->server);
 	if (rc == 0)
 		rc = init_tables(c);
 	if (rc == 0)

@@ -62,9 +62,13 @@ uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
 /** fe80::/64 with the modified EUI-64 of the port's MAC (RFC 4291). */
 void frames_link_local(const struct wire_port *us, uint8_t out[16]);
 
+/** A request for one of our addresses is answered; who asks, or answers, is learned (RFC 826). */
 void arp_receive(struct net *net, const struct frame_in *f);
+/** Ask for an IPv4 neighbour. */
 void arp_request(struct net *net, const struct neigh *n);
+/** An echo request to one of our addresses is answered (RFC 792). */
 void icmp_receive(struct net *net, const struct frame_in *f);
+/** Neighbour discovery and echo over IPv6 (RFC 4861, RFC 4443). */
 void icmp6_receive(struct net *net, const struct frame_in *f);
 /** Neighbour solicitation. */
 void icmp6_solicit(struct net *net, const struct neigh *n);

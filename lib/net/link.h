@@ -47,6 +47,7 @@ int link_look(uint16_t port, struct link_view *out);
 void link_look_at_all(struct net *net);
 /** The same when it is time. */
 void link_poll(struct net *net);
+/** Is the link known to be down, or the device gone? @param port index. */
 bool link_is_down(const struct net *net, uint16_t port);
 /** "UP", "DOWN", "UNKNOWN" */
 const char *link_state_name(const struct link_watch *l);

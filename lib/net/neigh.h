@@ -87,7 +87,9 @@ struct neigh_key {
 	bool no_route; /* the entry that stands for NEIGH_NO_ROUTE */
 };
 
+/** An empty table. */
 void neigh_init(struct neigh_table *t);
+/** Every entry goes; paths must not be linked into them any more. */
 void neigh_fini(struct neigh_table *t);
 /** Static entries of the configuration. @return 0 or -ENOMEM. */
 int neigh_configure(struct net *net);
@@ -132,6 +134,7 @@ uint32_t neigh_flush(struct net *net, int port);
 /* neigh_view.c: what there is to say of them */
 /** "INCOMPLETE"; "FAILED" after so many requests in vain. */
 const char *neigh_state_name(enum neigh_state state, uint32_t tries);
+/** All entries as an array; a new reference, NULL: no memory. */
 json_t *neigh_list_json(struct net *net);
 /**
  * Who is at the end of a path, for qp_query and explanations: ip, state, mac, how often and when it

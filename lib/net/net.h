@@ -47,6 +47,7 @@ struct net {
  * @return 0 or -ENOMEM; net_fini() is right after both.
  */
 int net_init(struct net *net, struct env *env, const struct net_up *up);
+/** Also of one that net_init() has not seen. */
 void net_fini(struct net *net);
 /** One turn: requests for neighbours that are due, paths whose neighbour changed, links. */
 uint32_t net_poll(struct net *net);

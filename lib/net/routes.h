@@ -28,6 +28,7 @@ struct routes_moved {
 
 /** The configured routes of every port. @return 0 or -ENOMEM. */
 int routes_init(struct net *net);
+/** Every port's table goes. */
 void routes_fini(struct net *net);
 /**
  * Whom to send to for an address: itself where it is on the port's link, or the gateway.

@@ -44,6 +44,7 @@ struct named *names_get(
 int names_check(const struct names *t, const char *kind, const char *name, struct refusal *r);
 /** @return 0, or -EEXIST. */
 int names_add(struct names *t, struct named *o, const char *name);
+/** Take the object out; it may be freed then. */
 void names_remove(struct names *t, struct named *o);
 
 #endif

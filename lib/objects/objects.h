@@ -105,16 +105,24 @@ int objects_init(struct objects *objs, struct env *env, const struct objects_up 
 
 /** Object of this name, or NULL with the refusal (ENOENT) filled in. */
 struct object_pd *object_pd_find(struct objects *objs, const char *name, struct refusal *r);
+/** The same for a memory region. */
 struct object_mr *object_mr_find(struct objects *objs, const char *name, struct refusal *r);
+/** The same for a completion queue. */
 struct object_cq *object_cq_find(struct objects *objs, const char *name, struct refusal *r);
+/** The same for a shared receive queue. */
 struct object_srq *object_srq_find(struct objects *objs, const char *name, struct refusal *r);
-/** CQ or SRQ with this number, or NULL. Cost: linear; for events only. */
+/** CQ with this number, or NULL. Cost: linear; for events only. */
 struct object_cq *object_cq_by_id(struct objects *objs, uint32_t id);
+/** SRQ with this number, or NULL. Cost: linear; for events only. */
 struct object_srq *object_srq_by_id(struct objects *objs, uint32_t id);
 
+/** A protection domain. @return 0 or a refusal: EEXIST, ENOSPC, ENOMEM. */
 int object_pd_create(struct objects *objs, const struct conf_pd *conf, struct refusal *r);
+/** A memory region in memory of the dataplane's own, published. @return 0 or a refusal. */
 int object_mr_create(struct objects *objs, const struct conf_mr *conf, struct refusal *r);
+/** A completion queue in memory of the dataplane's own. @return 0 or a refusal. */
 int object_cq_create(struct objects *objs, const struct conf_cq *conf, struct refusal *r);
+/** A shared receive queue in memory of the dataplane's own. @return 0 or a refusal. */
 int object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refusal *r);
 /** The same over a client's memory. @param from NULL: over the dataplane's own. */
 int object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
@@ -144,12 +152,15 @@ json_t *object_srq_json(struct object_srq *srq);
 
 /** -EBUSY while something refers to the object. */
 int object_pd_destroy(struct objects *objs, struct object_pd *pd, struct refusal *r);
+/** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r);
+/** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r);
 /** Never refused because of work; freed after every worker has left the burst before. */
 int object_mr_destroy(struct objects *objs, struct object_mr *mr, struct refusal *r);
 /** Many at once: revoke all, make one round trip to every worker, then free each. */
 void object_mr_revoke(struct objects *objs, struct object_mr *mr);
+/** Every worker has left the burst in which it was revoked. */
 void object_mr_free_revoked(struct objects *objs, struct object_mr *mr);
 
 /**

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "internal.h"
+#include "control_state.h"
 
 /* An entry as it stands in a worker's queue. */
 static void

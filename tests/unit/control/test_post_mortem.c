@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "internal.h"
+#include "control_state.h"
 #include "log.h"
 
 static unsigned int lines;

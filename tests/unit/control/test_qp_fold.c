@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "internal.h"
+#include "control_state.h"
 
 enum { FIRST = 300, COUNT = 300, PEER = 5000, TURNS = FAKE_QPS / 64 + 1 };
 

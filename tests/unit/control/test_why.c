@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "control_state.h"
 #include "why.h"
 
 #define OWN   0x3001u    /* client 3's */

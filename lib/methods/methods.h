@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef METHODS_H
+#define METHODS_H
+/**
+ * @file methods.h  Every method of the control socket: what they work on, and their tables.
+ *
+ * Owner:   control lcore.
+ * Memory:  none of its own.
+ * Depends: rpc, apps, diagnose, admin, net, objects.
+ *
+ * Add a method: write its parameters as a conf_table, its handler, and a row in the table of the
+ * file it belongs to.
+ */
+#include "client.h"
+#include "diagnose.h"
+#include "net.h"
+#include "objects.h"
+#include "qp_admin.h"
+#include "rpc.h"
+#include "rpc_params.h"
+
+/** What the methods work on: all modules of the control lcore. */
+struct methods {
+	struct env *env;
+	struct objects *objects;
+	struct net *net;
+	struct admin *admin;
+	struct diagnose *diagnose;
+	struct clients *apps;
+	struct rpc_server *rpc;
+};
+
+/** All of them, with who may call which. */
+extern const struct rpc_table rpc_methods_all[];
+
+extern const struct rpc_method rpc_methods_base[];
+extern const struct rpc_method rpc_methods_net[];
+extern const struct rpc_method rpc_methods_object[];
+extern const struct rpc_method rpc_methods_srq[];
+extern const struct rpc_method rpc_methods_mr[];
+extern const struct rpc_method rpc_methods_qp[];
+extern const struct rpc_method rpc_methods_work[];
+extern const struct rpc_method rpc_methods_send[];
+extern const struct rpc_method rpc_methods_event[];
+extern const struct rpc_method rpc_methods_explain[];
+extern const struct rpc_method rpc_methods_post_mortem[];
+extern const struct rpc_method rpc_methods_save[];
+extern const struct rpc_method rpc_methods_stats[];
+extern const struct rpc_method rpc_methods_trace[];
+extern const struct rpc_method rpc_methods_impair[];
+extern const struct rpc_method rpc_methods_latency[];
+extern const struct rpc_method rpc_methods_client_open[];
+extern const struct rpc_method rpc_methods_client[];
+extern const struct rpc_method rpc_methods_client_qp[];
+extern const struct rpc_method rpc_methods_client_srq[];
+
+/** Handlers that operators' and applications' methods share. */
+int rpc_qp_modify(struct rpc_call *call);
+/** Answers with the QP's attributes and live state. */
+int rpc_qp_query(struct rpc_call *call);
+/** Answers with {} once the QP is gone. */
+int rpc_qp_destroy(struct rpc_call *call);
+
+extern const struct conf_table rpc_no_params;
+struct p_name {
+	char name[CONF_NAME_MAX];
+};
+extern const struct conf_table p_name_table;
+
+struct p_qp {
+	uint32_t qp_num;
+};
+extern const struct conf_table p_qp_table;
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods of applications (librocelane): the connection itself, regions, channels, events. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "methods.h"
+#include "rpc_client.h"
+
+static const struct conf_field handle_rows[] = {
+	P_U32(p_handle, handle, 1, UINT32_MAX, P_REQUIRED),
+};
+const struct conf_table rpc_handle_table = P_TABLE(p_handle, handle_rows, "params");
+
+int
+rpc_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle)
+{
+	struct refusal r;
+
+	refuse(&r, err, "%s %u does not exist", what, handle);
+	return rpc_refused(call, &r);
+}
+
+int
+rpc_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t most)
+{
+	struct refusal r;
+
+	refuse(&r, ENOSPC, "this client has %u %ss, and control.client_limits.%ss is %u", n, what,
+		what, most);
+	return rpc_refused(call, &r);
+}
+
+int
+rpc_client_result(struct rpc_call *call, json_t *result)
+{
+	struct client *cl = call->client->app;
+	json_t *list = NULL;
+
+	for (uint32_t i = 0; i < cl->o.areas_n && result != NULL; i++) {
+		struct owner_area *a = &cl->o.areas[i];
+
+		if (a->told)
+			continue;
+		if (list == NULL)
+			list = json_array();
+		list = conf_json_append(list,
+			json_pack("{s:i, s:I}", "area", (int)i, "bytes", (json_int_t)a->mem.len));
+		/* The connection closes it: mappings are enough for us. */
+		rpc_server_attach_fd(call->client, a->mem.fd);
+		a->mem.fd = -1;
+		a->told = true;
+	}
+	if (list != NULL)
+		json_object_set_new(result, "areas", list);
+	return rpc_result(call, result);
+}
+
+/* A copy of an eventfd for the client. */
+static int
+give_fd(struct rpc_call *call, int fd)
+{
+	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy >= 0 ? rpc_server_attach_fd(call->client, copy) : -errno;
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+struct p_open {
+	uint32_t abi;
+	char name[CONF_NAME_MAX];
+};
+
+static const struct conf_field open_rows[] = {
+	P_U32(p_open, abi, 1, UINT32_MAX, P_REQUIRED),
+	P_NAME(p_open, name, P_OPTIONAL),
+};
+static const struct conf_table open_table = P_TABLE(p_open, open_rows, "params");
+
+static json_t *
+gids_json(const struct conf_port *p)
+{
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+	json_t *list = json_array();
+	char text[33];
+
+	if ((p->given & CONF_PORT_IPV4) != 0) {
+		for (unsigned int i = 0; i < 12; i++)
+			snprintf(text + 2 * i, 3, "%02x", mapped[i]);
+		for (unsigned int i = 0; i < 4; i++)
+			snprintf(text + 24 + 2 * i, 3, "%02x", p->ipv4[i]);
+		list = conf_json_append(list, json_string(text));
+	}
+	if ((p->given & CONF_PORT_IPV6) != 0) {
+		for (unsigned int i = 0; i < 16; i++)
+			snprintf(text + 2 * i, 3, "%02x", p->ipv6[i]);
+		list = conf_json_append(list, json_string(text));
+	}
+	return list;
+}
+
+/* The longest packets that a QP may use there. */
+static uint32_t
+path_mtu_of(const struct methods *ctx, uint32_t port)
+{
+	const bool ipv6 = (ctx->env->w.conf->ports[port].given & CONF_PORT_IPV4) == 0;
+	uint32_t mtu = 4096;
+
+	while (mtu > 256 &&
+		(conf_datagram_len(mtu, ipv6) > ctx->env->w.conf->ports[port].mtu ||
+			conf_frame_len(mtu, ipv6, false) > ctx->env->w.ports[port].max_frame))
+		mtu /= 2;
+	return mtu;
+}
+
+/* As the client needs it: in the order of port_num, state by the last look at the link. */
+static json_t *
+ports_json(struct methods *ctx)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < ctx->env->w.ports_n; i++) {
+		const struct conf_port *p = &ctx->env->w.conf->ports[i];
+		const uint8_t *mac = ctx->env->w.ports[i].addr->mac;
+		char text[18];
+
+		snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+			mac[2], mac[3], mac[4], mac[5]);
+		list = conf_json_append(
+			list, json_pack("{s:s, s:s, s:I, s:b, s:o}", "name", p->name, "mac", text,
+				      "path_mtu", (json_int_t)path_mtu_of(ctx, i), "up",
+				      !link_is_down(ctx->net, (uint16_t)i), "gids", gids_json(p)));
+	}
+	return list;
+}
+
+static json_t *
+limits_json(const struct methods *ctx)
+{
+	const struct conf_client_limits *l = &ctx->env->w.conf->control.client_limits;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "pds",
+		(json_int_t)l->pds, "mrs", (json_int_t)l->mrs, "cqs", (json_int_t)l->cqs, "srqs",
+		(json_int_t)l->srqs, "qps", (json_int_t)l->qps, "outstanding",
+		(json_int_t)l->outstanding, "memory", (json_int_t)l->memory, "wr", CONF_MAX_WR,
+		"sge", CONF_MAX_SGE, "cqe", CONF_MAX_CQE, "inline", CONF_MAX_INLINE, "rd_atomic",
+		CONF_MAX_RD_ATOMIC);
+}
+
+static json_t *
+bells_json(const struct methods *ctx, const struct client *cl)
+{
+	json_t *list = json_array();
+
+	for (uint32_t w = 0; w < ctx->env->w.workers_n; w++) {
+		const struct client_bells *b = &cl->bells[w];
+
+		list = conf_json_append(
+			list, json_pack("{s:i, s:I, s:I}", "area", (int)b->place.area, "offset",
+				      (json_int_t)owner_place_offset(&b->place), "entries",
+				      (json_int_t)b->entries));
+	}
+	return list;
+}
+
+static int
+open_client(struct rpc_call *call)
+{
+	const struct p_open *p = call->params;
+	struct methods *ctx = call->m;
+	struct client *cl;
+	struct refusal r;
+
+	if (call->client == NULL)
+		return rpc_invalid(call, "client_open: there is no connection to be a client");
+	if (p->abi != CLIENT_ABI) {
+		refuse(&r, EPROTO, "abi %u: this dataplane's rings are of abi %u", p->abi,
+			CLIENT_ABI);
+		return rpc_refused(call, &r);
+	}
+	if (client_open(ctx->apps, call->client, p->name, &r) != 0)
+		return rpc_refused(call, &r);
+	cl = call->client->app;
+	give_fd(call, cl->async_fd);
+	return rpc_client_result(
+		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)cl->o.id,
+			      "version", ROCELANE_VERSION, "limits", limits_json(ctx), "ports",
+			      ports_json(ctx), "bells", bells_json(ctx, cl)));
+}
+
+static int
+ports(struct rpc_call *call)
+{
+	return rpc_result(call, ports_json(call->m));
+}
+
+/* ---- protection domains ---------------------------------------------------------------------- */
+
+static int
+pd_create(struct rpc_call *call)
+{
+	struct client *cl = call->client->app;
+	const uint32_t most = call->m->env->w.conf->control.client_limits.pds;
+	struct conf_pd conf;
+	struct object_pd *pd;
+	struct refusal r;
+	uint32_t handle;
+
+	if (cl->pds.n >= most)
+		return rpc_client_over(call, "pd", cl->pds.n, most);
+	owner_name(&cl->o, "pd", conf.name);
+	if (object_pd_create(call->m->objects, &conf, &r) != 0)
+		return rpc_refused(call, &r);
+	pd = object_pd_find(call->m->objects, conf.name, &r);
+	handle = client_table_add(&cl->pds, pd);
+	if (handle == 0) {
+		object_pd_destroy(call->m->objects, pd, &r);
+		return rpc_result(call, NULL);
+	}
+	return rpc_result(call, json_pack("{s:I}", "handle", (json_int_t)handle));
+}
+
+static int
+pd_destroy(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct client *cl = call->client->app;
+	struct object_pd *pd = client_table_get(&cl->pds, p->handle);
+	struct refusal r;
+
+	if (pd == NULL)
+		return rpc_client_refuse(call, ENOENT, "pd", p->handle);
+	if (object_pd_destroy(call->m->objects, pd, &r) != 0)
+		return rpc_refused(call, &r);
+	client_table_remove(&cl->pds, p->handle);
+	return rpc_result(call, json_object());
+}
+
+/* ---- regions --------------------------------------------------------------------------------- */
+
+struct p_mr {
+	uint32_t pd;
+	uint32_t access;
+	uint64_t addr;
+	uint64_t length;
+	uint64_t offset;
+	bool remote_invalidate;
+};
+
+static const struct conf_field mr_rows[] = {
+	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),
+	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
+	P_U64(p_mr, addr, P_REQUIRED),
+	P_U64(p_mr, offset, P_DEFAULT(0)),
+	P_U32(p_mr, access, 0, 15, P_REQUIRED),
+	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
+};
+static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
+
+/* What the client asks for as the configuration would; the decoder's checks are made here. */
+static int
+mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
+{
+	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
+	struct client *cl = call->client->app;
+	const struct conf_client_limits *l = &call->m->env->w.conf->control.client_limits;
+	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
+	struct refusal r;
+
+	if (pd == NULL)
+		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
+	if (cl->mrs.n >= l->mrs)
+		return rpc_client_over(call, "mr", cl->mrs.n, l->mrs);
+	if (p->length > l->memory || cl->o.memory > l->memory - p->length) {
+		refuse(&r, ENOMEM,
+			"length %" PRIu64 " more than the %" PRIu64
+			" bytes in use are over control.client_limits.memory (%" PRIu64 ")",
+			p->length, cl->o.memory, l->memory);
+		return rpc_refused(call, &r);
+	}
+	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
+		return rpc_invalid(
+			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	*conf = (struct conf_mr){ .given = CONF_MR_ADDR,
+		.length = p->length,
+		.addr = p->addr,
+		.access = p->access,
+		.remote_invalidate = p->remote_invalidate };
+	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
+	owner_name(&cl->o, "mr", conf->name);
+	return 0;
+}
+
+static int
+mr_register(struct rpc_call *call)
+{
+	const struct p_mr *p = call->params;
+	struct client *cl = call->client->app;
+	struct object_memfd from = { .offset = p->offset };
+	struct object_mr *mr;
+	struct conf_mr conf;
+	struct refusal r;
+	uint32_t handle;
+	int rc = mr_conf(call, p, &conf);
+
+	if (rc != 0)
+		return rc;
+	from.fd = rpc_server_take_fd(call->client);
+	if (from.fd < 0)
+		return rpc_invalid(call, "no descriptor came with the request");
+	rc = object_mr_create_in(call->m->objects, &conf, &from, &mr, &r);
+	close(from.fd);
+	if (rc != 0)
+		return rpc_refused(call, &r);
+	handle = client_table_add(&cl->mrs, mr);
+	if (handle == 0) {
+		object_mr_destroy(call->m->objects, mr, &r);
+		return rpc_result(call, NULL);
+	}
+	cl->o.memory += mr->region->area.len;
+	return rpc_result(call, json_pack("{s:I, s:I}", "handle", (json_int_t)handle, "key",
+					(json_int_t)mr->region->key));
+}
+
+static int
+mr_deregister(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct client *cl = call->client->app;
+	struct object_mr *mr = client_table_get(&cl->mrs, p->handle);
+	struct refusal r;
+	uint64_t bytes;
+
+	if (mr == NULL)
+		return rpc_client_refuse(call, ENOENT, "mr", p->handle);
+	bytes = mr->region->area.len;
+	if (object_mr_destroy(call->m->objects, mr, &r) != 0)
+		return rpc_refused(call, &r);
+	cl->o.memory -= bytes;
+	client_table_remove(&cl->mrs, p->handle);
+	return rpc_result(call, json_object());
+}
+
+/* ---- channels, events ------------------------------------------------------------------------ */
+
+static int
+channel_create(struct rpc_call *call)
+{
+	struct client *cl = call->client->app;
+	const uint32_t most = call->m->env->w.conf->control.client_limits.cqs;
+	struct client_channel *ch;
+	uint32_t handle;
+
+	if (cl->channels.n >= most)
+		return rpc_client_over(call, "cq", cl->channels.n, most);
+	ch = calloc(1, sizeof(*ch));
+	if (ch == NULL)
+		return rpc_result(call, NULL);
+	ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	handle = ch->fd >= 0 ? client_table_add(&cl->channels, ch) : 0;
+	if (handle == 0 || give_fd(call, ch->fd) != 0) {
+		if (handle != 0)
+			client_table_remove(&cl->channels, handle);
+		if (ch->fd >= 0)
+			close(ch->fd);
+		free(ch);
+		return rpc_result(call, NULL);
+	}
+	return rpc_result(call, json_pack("{s:I}", "handle", (json_int_t)handle));
+}
+
+static int
+channel_destroy(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct client *cl = call->client->app;
+	struct client_channel *ch = client_table_get(&cl->channels, p->handle);
+	struct refusal r;
+
+	if (ch == NULL)
+		return rpc_client_refuse(call, ENOENT, "channel", p->handle);
+	if (ch->users != 0) {
+		refuse(&r, EBUSY, "channel %u is in use by %u CQs", p->handle, ch->users);
+		return rpc_refused(call, &r);
+	}
+	client_table_remove(&cl->channels, p->handle);
+	close(ch->fd);
+	free(ch);
+	return rpc_result(call, json_object());
+}
+
+struct p_max {
+	uint32_t max;
+};
+
+static const struct conf_field events_rows[] = {
+	P_U32(p_max, max, 1, CLIENT_EVENTS, P_DEFAULT(1)),
+};
+static const struct conf_table events_table = P_TABLE(p_max, events_rows, "params");
+
+static int
+events(struct rpc_call *call)
+{
+	const struct p_max *p = call->params;
+	struct client *cl = call->client->app;
+	json_t *list = json_array();
+
+	env_drain(call->m->env);
+	for (uint32_t i = 0; i < p->max && list != NULL; i++) {
+		json_t *e = client_event_take(call->m->apps, cl);
+
+		if (e == NULL)
+			break;
+		list = conf_json_append(list, e);
+	}
+	return rpc_result(call, list);
+}
+
+const struct rpc_method rpc_methods_client_open[] = {
+	{ "client_open", open_client, &open_table },
+	{ NULL, NULL, NULL },
+};
+
+const struct rpc_method rpc_methods_client[] = {
+	{ "client_ports", ports, &rpc_no_params },
+	{ "client_pd_create", pd_create, &rpc_no_params },
+	{ "client_pd_destroy", pd_destroy, &rpc_handle_table },
+	{ "client_mr_register", mr_register, &mr_table },
+	{ "client_mr_deregister", mr_deregister, &rpc_handle_table },
+	{ "client_channel_create", channel_create, &rpc_no_params },
+	{ "client_channel_destroy", channel_destroy, &rpc_handle_table },
+	{ "client_events", events, &events_table },
+	{ NULL, NULL, NULL },
+};

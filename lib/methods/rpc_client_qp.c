@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods of applications (librocelane): completion queues and queue pairs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "methods.h"
+#include "rpc_client.h"
+
+json_t *
+rpc_client_ring(const struct owner_place *at, const struct ring *r)
+{
+	return json_pack("{s:i, s:I, s:I, s:I}", "area", (int)at->area, "offset",
+		(json_int_t)owner_place_offset(at), "entries", (json_int_t)r->mask + 1, "stride",
+		(json_int_t)r->stride);
+}
+
+/* ---- completion queues ----------------------------------------------------------------------- */
+
+struct p_cq {
+	uint32_t cqe;
+	uint32_t channel; /* 0: none */
+};
+
+static const struct conf_field cq_rows[] = {
+	P_U32(p_cq, cqe, 1, CONF_MAX_CQE, P_REQUIRED),
+	P_U32(p_cq, channel, 0, UINT32_MAX, P_DEFAULT(0)),
+};
+static const struct conf_table cq_table = P_TABLE(p_cq, cq_rows, "params");
+
+/* The queue itself, in a place of the client's memory. */
+static int
+cq_make(struct methods *ctx, struct client_cq *q, uint32_t cqe, struct refusal *r)
+{
+	struct conf_cq conf = { .cqe = cqe };
+	void *mem;
+	int rc = owner_place_get(ctx->env, &q->client->o,
+		ring_size(ring_entries(cqe), sizeof(struct ring_cqe)), &q->place, &mem, r);
+
+	if (rc != 0)
+		return rc;
+	owner_name(&q->client->o, "cq", conf.name);
+	rc = object_cq_create_in(ctx->objects, &conf, mem, &q->cq, r);
+	if (rc == 0)
+		q->handle = client_table_add(&q->client->cqs, q);
+	if (rc == 0 && q->handle == 0) {
+		object_cq_destroy(ctx->objects, q->cq, r);
+		rc = refuse(r, ENOMEM, "out of memory");
+	}
+	if (rc != 0) {
+		owner_place_put(&q->client->o, &q->place);
+		return rc;
+	}
+	q->cq->client = q;
+	return 0;
+}
+
+static int
+cq_create(struct rpc_call *call)
+{
+	const struct p_cq *p = call->params;
+	struct client *cl = call->client->app;
+	const uint32_t most = call->m->env->w.conf->control.client_limits.cqs;
+	struct client_channel *ch = client_table_get(&cl->channels, p->channel);
+	struct client_cq *q;
+	struct refusal r;
+
+	if (cl->cqs.n >= most)
+		return rpc_client_over(call, "cq", cl->cqs.n, most);
+	if (p->channel != 0 && ch == NULL)
+		return rpc_client_refuse(call, ENOENT, "channel", p->channel);
+	q = calloc(1, sizeof(*q));
+	if (q == NULL)
+		return rpc_result(call, NULL);
+	q->client = cl;
+	if (cq_make(call->m, q, p->cqe, &r) != 0) {
+		free(q);
+		return rpc_refused(call, &r);
+	}
+	q->channel = ch;
+	if (ch != NULL) {
+		ch->users++;
+		TAILQ_INSERT_TAIL(&call->m->apps->watched, q, watched);
+	}
+	return rpc_client_result(
+		call, json_pack("{s:I, s:i, s:I, s:I, s:I}", "handle", (json_int_t)q->handle,
+			      "area", (int)q->place.area, "offset",
+			      (json_int_t)owner_place_offset(&q->place), "entries",
+			      (json_int_t)q->cq->q.ring.mask + 1, "cqe", (json_int_t)q->cq->cqe));
+}
+
+static int
+cq_destroy(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct client *cl = call->client->app;
+	struct client_cq *q = client_table_get(&cl->cqs, p->handle);
+	struct refusal r;
+
+	if (q == NULL)
+		return rpc_client_refuse(call, ENOENT, "cq", p->handle);
+	if (object_cq_destroy(call->m->objects, q->cq, &r) != 0)
+		return rpc_refused(call, &r);
+	if (q->channel != NULL) {
+		q->channel->users--;
+		TAILQ_REMOVE(&call->m->apps->watched, q, watched);
+	}
+	client_table_remove(&cl->cqs, p->handle);
+	owner_place_put(&cl->o, &q->place);
+	free(q);
+	return rpc_result(call, json_object());
+}
+
+/* ---- queue pairs ----------------------------------------------------------------------------- */
+
+struct p_create {
+	uint32_t pd;
+	uint32_t send_cq;
+	uint32_t recv_cq;
+	uint32_t srq; /* 0: none */
+	uint32_t qp_type;
+	bool sq_sig_all;
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline_data;
+};
+
+static const struct conf_field create_rows[] = {
+	P_U32(p_create, pd, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_create, send_cq, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_create, recv_cq, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_create, srq, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_ENUM(p_create, qp_type, conf_names_qp_type, P_REQUIRED),
+	P_BOOL(p_create, sq_sig_all, P_DEFAULT(0)),
+	P_U32(p_create, max_send_wr, 0, CONF_MAX_WR, P_REQUIRED),
+	P_U32(p_create, max_recv_wr, 0, CONF_MAX_WR, P_REQUIRED),
+	P_U32(p_create, max_send_sge, 0, CONF_MAX_SGE, P_REQUIRED),
+	P_U32(p_create, max_recv_sge, 0, CONF_MAX_SGE, P_REQUIRED),
+	P_U32(p_create, max_inline_data, 0, CONF_MAX_INLINE, P_REQUIRED),
+};
+static const struct conf_table create_table = P_TABLE(p_create, create_rows, "params");
+
+/* A QP as the configuration would have it, with the defaults of its decoder. */
+static int
+make_conf(struct rpc_call *call, struct conf_qp *conf)
+{
+	const struct p_create *p = call->params;
+	struct client *cl = call->client->app;
+	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
+	const struct client_cq *scq = client_table_get(&cl->cqs, p->send_cq);
+	const struct client_cq *rcq = client_table_get(&cl->cqs, p->recv_cq);
+	const struct client_srq *srq = client_table_get(&cl->srqs, p->srq);
+	json_t *bare;
+	struct conf_errors err;
+	int rc;
+
+	if (pd == NULL)
+		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
+	if (scq == NULL || rcq == NULL)
+		return rpc_client_refuse(call, ENOENT, "cq", scq == NULL ? p->send_cq : p->recv_cq);
+	if (p->srq != 0 && srq == NULL)
+		return rpc_client_refuse(call, ENOENT, "srq", p->srq);
+	bare = json_pack("{s:s, s:s, s:s, s:s}", "qp_type",
+		conf_name_of(conf_names_qp_type, p->qp_type), "pd", "-", "send_cq", "-", "recv_cq",
+		"-");
+	conf_errors_init(&err);
+	rc = conf_decode_qp(bare, conf, &err);
+	if (rc != 0)
+		rc = rpc_faults(call, RPC_INTERNAL, &err);
+	conf_errors_free(&err);
+	json_decref(bare);
+	if (rc != 0)
+		return rc;
+	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
+	memcpy(conf->send_cq, scq->cq->n.name, sizeof(conf->send_cq));
+	memcpy(conf->recv_cq, rcq->cq->n.name, sizeof(conf->recv_cq));
+	if (srq != NULL) {
+		memcpy(conf->srq, srq->srq->n.name, sizeof(conf->srq));
+		conf->given |= CONF_QP_SRQ;
+	}
+	conf->sq_sig_all = p->sq_sig_all;
+	conf->cap = (struct conf_cap){ .max_send_wr = p->max_send_wr,
+		.max_recv_wr = p->max_recv_wr,
+		.max_send_sge = p->max_send_sge,
+		.max_recv_sge = p->max_recv_sge,
+		.max_inline_data = p->max_inline_data };
+	return 0;
+}
+
+static int
+qp_create(struct rpc_call *call)
+{
+	struct client *cl = call->client->app;
+	struct conf_qp conf;
+	struct qp_rec *rec;
+	struct refusal r;
+	int rc = make_conf(call, &conf);
+
+	if (rc != 0)
+		return rc;
+	if (qp_admin_create_for(call->m->admin, &cl->o, &conf, &rec, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_client_result(call,
+		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
+			rec->worker, "rq",
+			rec->srq == NULL ? rpc_client_ring(&rec->rings.rq, &rec->rq) : json_null(),
+			"sq",
+			rec->sq.sh != NULL ? rpc_client_ring(&rec->rings.sq, &rec->sq)
+					   : json_null()));
+}
+
+/* Is the QP in the parameters this client's? What is not does not exist for it. */
+static int
+check_own(struct rpc_call *call)
+{
+	const json_t *number = json_object_get(call->raw, "qp_num");
+	const json_int_t qpn = json_integer_value(number);
+	struct qp_rec *rec;
+
+	if (!json_is_integer(number) || qpn < 0 || qpn > CONF_QPN_MAX)
+		return rpc_invalid(call, "qp_num: must be a number");
+	rec = qp_admin_find(call->m->admin, (uint32_t)qpn);
+	if (rec == NULL || rec->shared->owner != &call->client->app->o)
+		return rpc_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
+	return 0;
+}
+
+static int
+qp_modify(struct rpc_call *call)
+{
+	const int rc = check_own(call);
+
+	return rc == 0 ? rpc_qp_modify(call) : rc;
+}
+
+static int
+qp_query(struct rpc_call *call)
+{
+	const int rc = check_own(call);
+
+	return rc == 0 ? rpc_qp_query(call) : rc;
+}
+
+static int
+qp_destroy(struct rpc_call *call)
+{
+	const int rc = check_own(call);
+
+	return rc == 0 ? rpc_qp_destroy(call) : rc;
+}
+
+const struct rpc_method rpc_methods_client_qp[] = {
+	{ "client_cq_create", cq_create, &cq_table },
+	{ "client_cq_destroy", cq_destroy, &rpc_handle_table },
+	{ "client_qp_create", qp_create, &create_table },
+	{ "client_qp_modify", qp_modify, NULL },
+	{ "client_qp_query", qp_query, &p_qp_table },
+	{ "client_qp_destroy", qp_destroy, &p_qp_table },
+	{ NULL, NULL, NULL },
+};

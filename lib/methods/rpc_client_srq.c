@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods of applications (librocelane): shared receive queues. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "methods.h"
+#include "rpc_client.h"
+
+/* As the client needs it: where the ring is, and the attributes in effect. */
+static json_t *
+srq_json(const struct client_srq *s)
+{
+	json_t *o = rpc_client_ring(&s->srq->place, &s->srq->rq);
+
+	if (o == NULL)
+		return NULL;
+	json_object_set_new(o, "handle", json_integer(s->handle));
+	json_object_set_new(o, "max_wr", json_integer(s->srq->conf.max_wr));
+	json_object_set_new(o, "max_sge", json_integer(s->srq->conf.max_sge));
+	json_object_set_new(o, "srq_limit",
+		json_integer(atomic_load_explicit(&s->srq->q.limit, memory_order_relaxed)));
+	return o;
+}
+
+/* Entries count as those of QPs do. @return 0 or a refusal. */
+static int
+check_outstanding(struct rpc_call *call, uint32_t more, struct refusal *r)
+{
+	const uint32_t most = call->m->env->w.conf->control.client_limits.outstanding;
+	const uint64_t now = call->client->app->o.outstanding;
+
+	if (now + more <= most)
+		return 0;
+	return refuse(r, ENOSPC,
+		"%u work requests more than %llu are over control.client_limits.outstanding (%u)",
+		more, (unsigned long long)now, most);
+}
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+struct p_srq {
+	uint32_t pd;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t srq_limit;
+};
+
+static const struct conf_field srq_rows[] = {
+	P_U32(p_srq, pd, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_srq, max_wr, 1, CONF_MAX_WR, P_REQUIRED),
+	P_U32(p_srq, max_sge, 1, CONF_MAX_SGE, P_REQUIRED),
+	P_U32(p_srq, srq_limit, 0, CONF_MAX_WR, P_DEFAULT(0)),
+};
+static const struct conf_table srq_table = P_TABLE(p_srq, srq_rows, "params");
+
+static int
+make(struct rpc_call *call, const struct object_pd *pd, struct client_srq *s, struct refusal *r)
+{
+	const struct p_srq *p = call->params;
+	struct conf_srq conf = {
+		.max_wr = p->max_wr, .max_sge = p->max_sge, .srq_limit = p->srq_limit
+	};
+	int rc;
+
+	memcpy(conf.pd, pd->n.name, sizeof(conf.pd));
+	owner_name(&s->client->o, "srq", conf.name);
+	rc = object_srq_create_in(call->m->objects, &conf, &s->client->o, &s->srq, r);
+	if (rc != 0)
+		return rc;
+	s->handle = client_table_add(&s->client->srqs, s);
+	if (s->handle == 0) {
+		object_srq_destroy(call->m->objects, s->srq, r);
+		return refuse(r, ENOMEM, "out of memory");
+	}
+	s->srq->client = s;
+	s->client->o.outstanding += p->max_wr;
+	return 0;
+}
+
+static int
+srq_create(struct rpc_call *call)
+{
+	const struct p_srq *p = call->params;
+	struct client *cl = call->client->app;
+	const uint32_t most = call->m->env->w.conf->control.client_limits.srqs;
+	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
+	struct client_srq *s;
+	struct refusal r;
+
+	if (cl->srqs.n >= most)
+		return rpc_client_over(call, "srq", cl->srqs.n, most);
+	if (pd == NULL)
+		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
+	if (p->srq_limit > p->max_wr)
+		return rpc_invalid(call, "srq_limit: must be a number from 0 to max_wr");
+	if (check_outstanding(call, p->max_wr, &r) != 0)
+		return rpc_refused(call, &r);
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return rpc_result(call, NULL);
+	s->client = cl;
+	if (make(call, pd, s, &r) != 0) {
+		free(s);
+		return rpc_refused(call, &r);
+	}
+	return rpc_client_result(call, srq_json(s));
+}
+
+/* ---- modify, query, destroy ------------------------------------------------------------------ */
+
+enum { SRQ_MAX_WR = 1, SRQ_LIMIT = 2 };
+
+struct p_srq_modify {
+	uint64_t given;
+	uint32_t handle;
+	uint32_t max_wr;
+	uint32_t srq_limit;
+};
+
+static const struct conf_field modify_rows[] = {
+	P_U32(p_srq_modify, handle, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_srq_modify, max_wr, 1, CONF_MAX_WR, P_OPTIONAL, .given = SRQ_MAX_WR),
+	P_U32(p_srq_modify, srq_limit, 0, CONF_MAX_WR, P_OPTIONAL, .given = SRQ_LIMIT),
+};
+static const struct conf_table modify_table = P_TABLE_GIVEN(p_srq_modify, modify_rows, "params");
+
+static int
+srq_modify(struct rpc_call *call)
+{
+	const struct p_srq_modify *p = call->params;
+	struct client *cl = call->client->app;
+	struct client_srq *s = client_table_get(&cl->srqs, p->handle);
+	const uint32_t *max_wr = (p->given & SRQ_MAX_WR) != 0 ? &p->max_wr : NULL;
+	const uint32_t *limit = (p->given & SRQ_LIMIT) != 0 ? &p->srq_limit : NULL;
+	struct refusal r;
+	uint32_t before;
+
+	if (s == NULL)
+		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
+	before = s->srq->conf.max_wr;
+	if (max_wr != NULL && *max_wr > before &&
+		check_outstanding(call, *max_wr - before, &r) != 0)
+		return rpc_refused(call, &r);
+	if (object_srq_modify(call->m->objects, s->srq, max_wr, limit, &r) != 0)
+		return rpc_refused(call, &r);
+	cl->o.outstanding += s->srq->conf.max_wr;
+	cl->o.outstanding -= before;
+	return rpc_client_result(call, srq_json(s));
+}
+
+static int
+srq_query(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	const struct client_srq *s = client_table_get(&call->client->app->srqs, p->handle);
+
+	if (s == NULL)
+		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
+	return rpc_result(call, srq_json(s));
+}
+
+static int
+srq_destroy(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct client *cl = call->client->app;
+	struct client_srq *s = client_table_get(&cl->srqs, p->handle);
+	struct refusal r;
+	uint32_t entries;
+
+	if (s == NULL)
+		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
+	entries = s->srq->conf.max_wr;
+	if (object_srq_destroy(call->m->objects, s->srq, &r) != 0)
+		return rpc_refused(call, &r);
+	client_table_remove(&cl->srqs, p->handle);
+	cl->o.outstanding -= entries;
+	free(s);
+	return rpc_result(call, json_object());
+}
+
+const struct rpc_method rpc_methods_client_srq[] = {
+	{ "client_srq_create", srq_create, &srq_table },
+	{ "client_srq_modify", srq_modify, &modify_table },
+	{ "client_srq_query", srq_query, &rpc_handle_table },
+	{ "client_srq_destroy", srq_destroy, &rpc_handle_table },
+	{ NULL, NULL, NULL },
+};

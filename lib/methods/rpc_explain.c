@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The method that tells why. */
+#include "methods.h"
+
+static int
+qp_explain(struct rpc_call *call)
+{
+	const struct p_qp *p = call->params;
+	struct refusal r;
+	struct qp_rec *rec;
+	struct qp_snapshot *s = call->m->admin->snapshots;
+
+	env_drain(call->m->env); /* what was raised before is in the answer */
+	rec = qp_admin_get(call->m->admin, p->qp_num, &r);
+	if (rec == NULL || qp_admin_snapshots(call->m->admin, &rec, 1, s, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, explain_json(call->m->diagnose, rec, s));
+}
+
+const struct rpc_method rpc_methods_explain[] = {
+	{ "qp_explain", qp_explain, &p_qp_table },
+	{ NULL, NULL, NULL },
+};

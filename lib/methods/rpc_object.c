@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods of protection domains and completion queues. */
+#include "methods.h"
+
+static int
+pd_create(struct rpc_call *call)
+{
+	struct conf_pd *conf = call->params;
+	struct refusal r;
+
+	if (object_pd_create(call->m->objects, conf, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, conf_encode_pd(conf));
+}
+
+static int
+pd_dealloc(struct rpc_call *call)
+{
+	const struct p_name *p = call->params;
+	struct refusal r;
+	struct object_pd *pd = object_pd_find(call->m->objects, p->name, &r);
+
+	if (pd == NULL || object_pd_destroy(call->m->objects, pd, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+pd_list(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	struct named *o;
+
+	TAILQ_FOREACH (o, &call->m->objects->pds.all, all) {
+		const struct object_pd *pd = (const struct object_pd *)(const void *)o;
+
+		list = conf_json_append(list,
+			json_pack("{s:s, s:I}", "name", o->name, "users", (json_int_t)pd->users));
+	}
+	return rpc_result(call, list);
+}
+
+static int
+cq_create(struct rpc_call *call)
+{
+	struct conf_cq *conf = call->params;
+	struct refusal r;
+
+	if (object_cq_create(call->m->objects, conf, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, conf_encode_cq(conf));
+}
+
+static int
+cq_destroy(struct rpc_call *call)
+{
+	const struct p_name *p = call->params;
+	struct refusal r;
+	struct object_cq *cq = object_cq_find(call->m->objects, p->name, &r);
+
+	if (cq == NULL || object_cq_destroy(call->m->objects, cq, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+cq_list(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	struct named *o;
+
+	TAILQ_FOREACH (o, &call->m->objects->cqs.all, all) {
+		struct object_cq *cq = (struct object_cq *)(void *)o;
+		const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
+		const bool error = atomic_load_explicit(&cq->q.error, memory_order_relaxed);
+
+		list = conf_json_append(list,
+			json_pack("{s:s, s:I, s:I, s:b}", "name", o->name, "cqe",
+				(json_int_t)cq->cqe, "users", (json_int_t)users, "error", error));
+	}
+	return rpc_result(call, list);
+}
+
+static int
+list_clients(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	const struct client *cl;
+
+	TAILQ_FOREACH (cl, &call->m->apps->all, all)
+		list = conf_json_append(list,
+			json_pack(
+				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+				"client", (json_int_t)cl->o.id, "name", cl->o.name, "pid",
+				cl->o.process.pid, "uid", (json_int_t)cl->o.process.uid, "gid",
+				(json_int_t)cl->o.process.gid, "gone", cl->conn == NULL, "pds",
+				(json_int_t)cl->pds.n, "mrs", (json_int_t)cl->mrs.n, "cqs",
+				(json_int_t)cl->cqs.n, "srqs", (json_int_t)cl->srqs.n, "qps",
+				(json_int_t)cl->o.qps_n, "memory", conf_json_u64(cl->o.memory),
+				"outstanding", conf_json_u64(cl->o.outstanding)));
+	return rpc_result(call, list);
+}
+
+const struct rpc_method rpc_methods_object[] = {
+	{ "client_list", list_clients, &rpc_no_params },
+	{ "pd_create", pd_create, &conf_table_pd },
+	{ "pd_dealloc", pd_dealloc, &p_name_table },
+	{ "pd_list", pd_list, &rpc_no_params },
+	{ "cq_create", cq_create, &conf_table_cq },
+	{ "cq_destroy", cq_destroy, &p_name_table },
+	{ "cq_list", cq_list, &rpc_no_params },
+	{ NULL, NULL, NULL },
+};

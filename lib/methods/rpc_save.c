@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* save_config: the objects as they are now, as a file that starts the same dataplane. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "methods.h"
+
+/*
+ * A new dataplane starts its QPs, it does not go on with them: PSNs are the configured ones, and a
+ * QP that has failed or drains is saved in the state that it worked in.
+ */
+static uint32_t
+state_to_save(const struct qp_rec *rec)
+{
+	switch (qp_admin_state(rec)) {
+	case QPS_RESET:
+		return QPS_RESET;
+	case QPS_INIT:
+		return QPS_INIT;
+	case QPS_RTR:
+		return QPS_RTR;
+	case QPS_ERR: /* from any state: the furthest that its attributes reach */
+		if ((rec->given & QP_ATTR_SQ_PSN) != 0)
+			return QPS_RTS;
+		if ((rec->given & QP_ATTR_RQ_PSN) != 0)
+			return QPS_RTR;
+		return rec->port >= 0 ? QPS_INIT : QPS_RESET;
+	default:
+		return QPS_RTS;
+	}
+}
+
+/* Does `q` continue the template that `first` began, as its QP number first->count? */
+static bool
+continues(const struct conf_qp *first, const struct conf_qp *q)
+{
+	struct conf_qp next;
+
+	memcpy(&next, first, sizeof(next));
+	next.qp_num += first->count;
+	if ((next.given & QP_ATTR_DEST_QPN) != 0)
+		next.dest_qp_num += first->count;
+	if ((next.given & CONF_QP_SEND_FEED) != 0)
+		next.send_feed.remote_addr += first->count * next.send_feed.stride;
+	next.count = 1;
+	return memcmp(&next, q, sizeof(next)) == 0;
+}
+
+/* Room for every QP on its own; QPs of one template mostly become one entry again. */
+static int
+qps_save(struct methods *ctx, struct conf *out)
+{
+	struct qp_rec *rec;
+	uint32_t slot = 0;
+
+	out->n_qps = 0;
+	out->qps = calloc((size_t)ctx->admin->qps_n + 1, sizeof(*out->qps));
+	if (out->qps == NULL)
+		return -ENOMEM;
+	while ((rec = qp_admin_next(ctx->admin, &slot)) != NULL && out->n_qps < ctx->admin->qps_n) {
+		struct conf_qp *q = &out->qps[out->n_qps];
+
+		if (rec->shared->owner != NULL)
+			continue; /* goes with its application */
+		qp_conf(ctx->admin, rec, q);
+		q->qp_state = state_to_save(rec);
+		if (out->n_qps > 0 && continues(q - 1, q))
+			q[-1].count++;
+		else
+			out->n_qps++;
+	}
+	return 0;
+}
+
+/* Room for all of a kind. @return false: no memory. */
+static bool
+room(void *array, const struct names *t, size_t size)
+{
+	void *v = calloc((size_t)t->n + 1, size);
+
+	memcpy(array, &v, sizeof(v));
+	return v != NULL;
+}
+
+static int
+objects_save(struct methods *ctx, struct conf *out)
+{
+	struct named *o;
+
+	if (!room(&out->pds, &ctx->objects->pds, sizeof(*out->pds)) ||
+		!room(&out->mrs, &ctx->objects->mrs, sizeof(*out->mrs)) ||
+		!room(&out->cqs, &ctx->objects->cqs, sizeof(*out->cqs)) ||
+		!room(&out->srqs, &ctx->objects->srqs, sizeof(*out->srqs)))
+		return -ENOMEM;
+	TAILQ_FOREACH (o, &ctx->objects->pds.all, all) {
+		if (!owner_is_name(o->name))
+			memcpy(out->pds[out->n_pds++].name, o->name, sizeof(o->name));
+	}
+	TAILQ_FOREACH (o, &ctx->objects->mrs.all, all) {
+		if (!owner_is_name(o->name))
+			out->mrs[out->n_mrs++] = ((const struct object_mr *)(const void *)o)->conf;
+	}
+	TAILQ_FOREACH (o, &ctx->objects->srqs.all, all) {
+		if (!owner_is_name(o->name))
+			out->srqs[out->n_srqs++] =
+				((const struct object_srq *)(const void *)o)->conf;
+	}
+	TAILQ_FOREACH (o, &ctx->objects->cqs.all, all) {
+		struct conf_cq *cq = &out->cqs[out->n_cqs];
+
+		if (owner_is_name(o->name))
+			continue;
+		out->n_cqs++;
+		memcpy(cq->name, o->name, sizeof(cq->name));
+		cq->cqe = ((const struct object_cq *)(const void *)o)->cqe;
+	}
+	return qps_save(ctx, out);
+}
+
+/* The port's routes and fixed neighbours of now, in arrays of their own. @return 0 or -ENOMEM. */
+static int
+port_save(const struct methods *ctx, uint32_t port, struct conf_port *out)
+{
+	const struct neigh *n;
+
+	out->routes = NULL;
+	out->neighbors = calloc((size_t)ctx->net->neighs.n + 1, sizeof(*out->neighbors));
+	out->n_neighbors = 0;
+	if (out->neighbors == NULL || conf_routes_save(&ctx->net->routes[port], out) != 0)
+		return -ENOMEM;
+	TAILQ_FOREACH (n, &ctx->net->neighs.all, all) {
+		struct conf_neighbor *to = &out->neighbors[out->n_neighbors];
+
+		if (n->port != port || n->state != NEIGH_STATIC || n->vlan != 0)
+			continue; /* a tagged one goes with the other */
+		out->n_neighbors++;
+		to->given = n->ip.family == 4 ? CONF_NEIGHBOR_IPV4 : CONF_NEIGHBOR_IPV6;
+		to->ip = n->ip;
+		memcpy(to->mac, n->mac, sizeof(to->mac));
+	}
+	return 0;
+}
+
+static int
+ports_save(const struct methods *ctx, struct conf *out)
+{
+	const struct conf *conf = ctx->env->w.conf;
+	int rc = 0;
+
+	out->ports = calloc(conf->n_ports, sizeof(*out->ports));
+	if (out->ports == NULL)
+		return -ENOMEM;
+	for (uint32_t p = 0; p < conf->n_ports; p++) {
+		out->ports[p] = conf->ports[p];
+		rc |= port_save(ctx, p, &out->ports[p]);
+	}
+	return rc != 0 ? -ENOMEM : 0;
+}
+
+static void
+ports_free(struct conf *saved)
+{
+	for (uint32_t p = 0; saved->ports != NULL && p < saved->n_ports; p++) {
+		free(saved->ports[p].neighbors);
+		free(saved->ports[p].routes);
+	}
+	free(saved->ports);
+}
+
+static int
+save_config(struct rpc_call *call)
+{
+	struct conf now = *call->m->env->w.conf; /* what does not change: lcores, knobs */
+	json_t *o = NULL;
+
+	now.pds = NULL;
+	now.n_pds = 0;
+	now.mrs = NULL;
+	now.n_mrs = 0;
+	now.cqs = NULL;
+	now.n_cqs = 0;
+	now.srqs = NULL;
+	now.n_srqs = 0;
+	now.qps = NULL;
+	if (ports_save(call->m, &now) == 0 && objects_save(call->m, &now) == 0)
+		o = conf_encode_all(&now);
+	ports_free(&now);
+	free(now.pds);
+	free(now.mrs);
+	free(now.cqs);
+	free(now.srqs);
+	free(now.qps);
+	return rpc_result(call, o);
+}
+
+const struct rpc_method rpc_methods_save[] = {
+	{ "save_config", save_config, &rpc_no_params },
+	{ NULL, NULL, NULL },
+};

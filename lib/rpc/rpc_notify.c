@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Notifications to those who follow. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc.h"
+
+static uint32_t
+send_to_followers(struct rpc_server *srv, const char *line, size_t len)
+{
+	struct rpc_client *cl;
+	uint32_t n = 0;
+
+	if (srv->followers == 0)
+		return 0;
+	TAILQ_FOREACH (cl, &srv->clients, all) {
+		if (!cl->follow || cl->dead)
+			continue;
+		rpc_server_send(srv, cl, line, len);
+		n += !cl->dead;
+	}
+	return n;
+}
+
+uint32_t
+rpc_notify(struct rpc_server *srv, const char *method, json_t *params)
+{
+	json_t *msg =
+		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
+	char *line = msg != NULL ? json_dumps(msg, JSON_COMPACT) : NULL;
+	const uint32_t n = line != NULL ? send_to_followers(srv, line, strlen(line)) : 0;
+
+	free(line);
+	json_decref(msg);
+	return n;
+}
