@@ -23,10 +23,9 @@ head_copy(struct qp *qp)
 {
 	struct ring_recv_copy *c = qp->copy;
 	const struct ring_recv_wqe *wqe;
-
-	ASSERT(c != NULL && qp->active == NULL); /* the copy is of no WQE in use */
 	uint32_t n;
 
+	ASSERT(qp->active == NULL); /* the copy is of no WQE in use */
 	if (UNLIKELY((qp->flags & QPF_RECV_FEED) != 0)) {
 		c->wr_id = qp->feed_next;
 		c->num_sge = 1;
@@ -38,6 +37,7 @@ head_copy(struct qp *qp)
 	}
 	if (ring_consume_count(&qp->rq) == 0)
 		return false;
+	ASSERT(c != NULL); /* a compact QP has work before something is posted to it */
 	wqe = ring_consume_peek(&qp->rq, 0);
 	c->wr_id = wqe->wr_id;
 	n = *(const _Atomic uint32_t *)&wqe->num_sge;
