@@ -40,6 +40,7 @@ ack_owe(struct worker *w, struct qp *qp, uint64_t tail)
 void pipeline_acks_send(struct worker *w);
 /** What nak_owe() was told so far. */
 void pipeline_flush_naks(struct worker *w);
+/** Send the NAKs that wait, if there are any. */
 static ALWAYS_INLINE void
 naks_send(struct worker *w)
 {

@@ -11,15 +11,20 @@
  */
 #include "worker.h"
 
+/** Owe an ACK up to v->reply_psn; several of a burst become one. */
 void pipeline_owe_ack(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+/** Owe a NAK or RNR NAK; it goes behind the answers that are owed already. */
 void pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+/** Owe the responses of a READ. */
 void pipeline_owe_read(struct worker *w, struct qp *qp, const struct responder_verdict *v);
+/** Owe the response of an ATOMIC. @param original the value before the operation. */
 void pipeline_owe_atomic(
 	struct worker *w, struct qp *qp, const struct responder_verdict *v, uint64_t original);
 /** Forget everything owed: RESET, ERR by the control lcore, detach. */
 void pipeline_answers_drop(struct worker *w, struct qp *qp);
 /** Off the circle with everything owed, and on to that of the next worker. */
 void pipeline_answers_leave(struct worker *w, struct qp *qp);
+/** Onto the circle of this worker with what the QP brings, after pipeline_answers_leave(). */
 void pipeline_answers_join(struct worker *w, struct qp *qp);
 
 #endif

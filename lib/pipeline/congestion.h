@@ -14,6 +14,7 @@
 /** An accepted packet had the IP CE mark. */
 void pipeline_congestion_mark(
 	struct worker *w, uint8_t port, struct qp *qp, const struct wire_pkt *p);
+/** A good CNP of the QP has arrived at the worker's port `port`: react as cc.algo says. */
 void pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp);
 /** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */
 void pipeline_congestion_sent(struct worker *w, uint32_t qpn);

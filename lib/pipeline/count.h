@@ -13,6 +13,7 @@
 /** A compact QP needs its side. @return false: the worker's stock is empty. */
 bool pipeline_side_take(struct worker *w, struct qp *qp);
 
+/** Has the QP its side now? A compact one takes it. @return false: the stock is empty. */
 static ALWAYS_INLINE bool
 has_side(struct worker *w, struct qp *qp)
 {
@@ -31,6 +32,7 @@ qp_count(struct worker *w, struct qp *qp, enum stats_counter s, uint64_t n)
 		stats_add(&w->stats, STAT_qp_counts_lost, n);
 }
 
+/** Count at the worker, its port, and the QP (or NULL). */
 static inline void
 count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)
 {
@@ -40,12 +42,14 @@ count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)
 		qp_count(w, qp, s, 1);
 }
 
+/** Does the flight recorder follow the QP? */
 static inline bool
 traced(const struct worker *w, const struct qp *qp)
 {
 	return UNLIKELY((qp->flags & QPF_TRACE) != 0) && w->trace != NULL;
 }
 
+/** The QP's state, a value of enum ibv_qp_state. */
 static inline uint8_t
 qp_state_of(const struct qp *qp)
 {

@@ -14,6 +14,7 @@
 void pipeline_handoff_sort(struct worker *w, struct burst *b);
 /** The same for one of them, found later. */
 void pipeline_handoff_send(struct worker *w, struct burst *b, uint32_t i);
+/** Frames that other workers received for our QPs become the burst `b`. */
 void pipeline_handoff_receive(struct worker *w, struct burst *b);
 /** These frames, each with its `port`, become a burst. */
 void pipeline_handoff_take(

@@ -25,10 +25,13 @@ struct move {
 	struct rte_mbuf *kept[MOVE_ROOM];
 };
 
-/** The messages of a move: 0 or -EBUSY; -EAGAIN: the port does not take the QP's frames. */
+/** QP_PARK: keep the QP's packets, which go to worker `to` later. @return 0, -EBUSY. */
 int pipeline_move_park(struct worker *w, struct qp *qp, uint32_t to);
+/** QP_RELEASE: serve what waits, let the QP go. @return 0, -EBUSY; -EAGAIN: frames wait in tx. */
 int pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to);
+/** QP_ADOPT: it is this worker's from now on. @return 0. */
 int pipeline_move_adopt(struct worker *w, struct qp *qp);
+/** QP_UNPARK: the move is over, done or not; kept packets are looked at. */
 void pipeline_move_unpark(struct worker *w, const struct qp *qp);
 /** A packet of the QP that is on its way here. */
 void pipeline_move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port);

@@ -67,7 +67,9 @@ struct worker_conf {
 
 struct worker;
 
+/** Main lcore: a worker that does not run yet. @return NULL: not enough memory. */
 struct worker *worker_create(const struct worker_conf *c);
+/** Main lcore, after the worker has left its loop. */
 void worker_destroy(struct worker *w);
 
 /**
@@ -90,11 +92,15 @@ void worker_receive(struct worker *w);
  */
 ns_t worker_next(const struct worker *w);
 
+/** Any lcore may read: the worker's counters. */
 const struct stats_block *worker_stats(const struct worker *w);
 /** LATENCY_KINDS histograms: from the posting to the completion of what send_feeds asked for. */
 const struct latency *worker_latency(const struct worker *w);
+/** The same for one of its ports, by index. */
 const struct stats_block *worker_port_stats(const struct worker *w, uint16_t port_index);
+/** The flight recorder, or NULL: off. */
 struct trace *worker_trace(struct worker *w);
+/** The error buffer, or NULL: off. */
 struct errbuf *worker_errbuf(struct worker *w);
 /** Busy share and cycles by stage; set its `measure` to have the cycles counted. */
 struct stats_load *worker_load(struct worker *w);

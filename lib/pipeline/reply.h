@@ -92,6 +92,7 @@ send_frame(struct worker *w, uint8_t port, struct qp *qp, struct rte_mbuf *m, ui
 void pipeline_reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t msn);
 /** Both: 0; -EAGAIN: no mbuf, try again; -EMSGSIZE: the pool's buffers are too small. */
 int pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer *a);
+/** One READ response packet with `len` bytes of `data`; results as above. */
 int pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a,
 	const uint8_t *data, uint32_t len);
 /** Send a CNP to the QP's peer. */

@@ -49,6 +49,7 @@ void pipeline_report_lost(struct worker *w, struct qp *qp, const struct report *
 void pipeline_report_note(struct worker *w, struct qp *qp, enum aeq_code code);
 /** An event of a CQ or SRQ. @param event ibv_event_type or EVENT_*. */
 void pipeline_report_cq(struct worker *w, struct qp_cq *cq, uint8_t event);
+/** The same of an SRQ. */
 void pipeline_report_srq(struct worker *w, struct qp_srq *srq, uint8_t event);
 
 /** Code of what a QP fails of by this rule (either side's); 0: none of its own (AEQ-10). */

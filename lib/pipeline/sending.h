@@ -27,6 +27,7 @@ void pipeline_act_requester(
  * @return 0, or -ENOSPC: completions are lost, class F; pipeline_sends_overflow() is next.
  */
 int pipeline_sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n);
+/** Class F: the CQ was full, so the QP fails. @param p the response that did it, or NULL. */
 void pipeline_sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p);
 /** The QP is in SQD from now on, or in RTS again (QP-09, QP-10). */
 void pipeline_sqd(struct worker *w, struct qp *qp, bool on);
@@ -71,8 +72,9 @@ sendq_fetch(const struct qp *qp)
 	__builtin_prefetch(entry + CACHE_LINE);
 	__builtin_prefetch(&qp->req.wr[qp->req.tail & qp->req.wr_mask], 1);
 }
-/** On, or off, the list of QPs that are asked for packets. */
+/** Put the QP on the list of those that are asked for packets, unless it is there. */
 void pipeline_send_wake(struct worker *w, struct qp *qp);
+/** Take it off that list. */
 void pipeline_send_sleep(struct worker *w, struct qp *qp);
 /** Lines of a QP that sending looks at: before it is known whether it does. */
 static ALWAYS_INLINE void
@@ -132,6 +134,7 @@ uint32_t pipeline_fast_requests(
 	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n);
 /** Write the ICRC of the frames of pipeline_request_send() and pipeline_reply_read(). */
 void pipeline_requests_seal(struct worker *w);
+/** Note a frame whose ICRC pipeline_requests_seal() is to write. @param len bytes up to it. */
 static ALWAYS_INLINE void
 request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)
 {

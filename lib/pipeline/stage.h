@@ -47,8 +47,9 @@ uint32_t stage_tx(struct worker *w);
 /** 12: commands of the control lcore. @return messages carried out. */
 uint32_t stage_mailbox(struct worker *w);
 
-/** CLIENT_ATTACH and CLIENT_DETACH: stage 9 reads the client's doorbells from now on, or not. */
+/** CLIENT_ATTACH: stage 9 reads the client's doorbells from now on. */
 void pipeline_client_attach(struct worker *w, struct qp_client *c);
+/** CLIENT_DETACH: no longer. */
 void pipeline_client_detach(struct worker *w, struct qp_client *c);
 
 #endif

@@ -13,6 +13,7 @@
 
 /** Ownership of `m` moves; a full backlog drops it and counts. */
 void pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m);
+/** Does the port have so many frames waiting that no requests should be added? */
 static inline bool
 tx_is_congested(const struct worker *w, uint8_t port)
 {

@@ -62,6 +62,7 @@ steer_owner(uint16_t worker, uint16_t port)
 	       (uint64_t)(worker & 0xff) << 56;
 }
 
+/** The DPDK port in such a word. */
 static inline uint8_t
 steer_port(uint64_t owner)
 {

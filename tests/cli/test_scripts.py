@@ -138,10 +138,6 @@ class Checks(Tree):
                    "static inline int\nx_e(void)\n{\n\treturn x_c();\n}\n",
                    "x_c() has no", "x_d() has no", "x_e() has no")
 
-    def test_documented_is_kept_by_modules_that_are_complete(self):
-        self.finds("documented", "lib/control/x.h", HEAD + "/** One. */\nint x_f(void);\n",
-                   "control is complete")
-
     def test_walks(self):
         row = "| %d | `base_x` | `lib/base/x.c` | what |\n"
         self.write("lib/base/x.c", TAG + "int\nbase_x(void)\n{\n\treturn 1;\n}\n")
