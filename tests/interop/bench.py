@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One bench for the whole suite: a namespace, the link, rocelane, the guest; and the tests' base.
+"""One bench for the whole suite: a namespace, the wire, rocelane, the guest; and the tests' base.
 
-Everything hangs on this process: the namespace has no name and the tap belongs to the link's file
+Everything hangs on this process: the namespace has no name and the tap belongs to the wire's file
 descriptor, so nothing of it is left when the process ends, whatever happens.
 """
 import contextlib
@@ -17,7 +17,7 @@ import livenet
 import netns
 from ends import LINUX, ROCELANE, End, Link
 from guest import Guest
-from link import Link
+from wire import Wire
 
 TAP, IF_MTU = "guest0", 4200
 HOST_MAC, HOST_IP, HOST_IP6 = "02:00:00:77:00:01", "10.77.0.1", "fd77::1"
@@ -50,7 +50,7 @@ class Bench:
     def __init__(self, image):
         self.dir = tempfile.mkdtemp(prefix="rocelane-interop-")
         self.process = self.guest = self.conn = None
-        self.link = Link(TAP)
+        self.wire = Wire(TAP)
         try:
             self._start(image)
         except BaseException:
@@ -61,10 +61,10 @@ class Bench:
         with open("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % TAP, "w", encoding="ascii") as f:
             f.write("1")
         livenet.ip("link", "set", TAP, "mtu", str(IF_MTU), "txqueuelen", "10000", "up")
-        self.guest = Guest(image, self.link.guest_end, self.dir,
+        self.guest = Guest(image, self.wire.guest_end, self.dir,
                            {"mac": GUEST_MAC, "mtu": IF_MTU, "ip": GUEST_IP + "/24",
                             "ip6": GUEST_IP6 + "/64"})
-        self.link.start()
+        self.wire.start()
         self.process = livenet.Process(config())
         self.conn = jsonrpc.Connection(self.process.socket_path)
         self.host = End(ROCELANE, self.host_rpc, HOST_IP, HOST_IP6, 1, self.moved)
@@ -74,12 +74,12 @@ class Bench:
     host_rpc = livenet.Live.rpc
 
     def moved(self):
-        return self.link.carried
+        return self.wire.carried
 
     def dump(self):
         """What helps to understand a failure."""
-        lines = ["link: %d frames, error %r" % (len(self.link.seen), self.link.error)]
-        lines += ["  %r" % s for s in self.link.frames()[-30:]]
+        lines = ["wire: %d frames, error %r" % (len(self.wire.seen), self.wire.error)]
+        lines += ["  %r" % s for s in self.wire.frames()[-30:]]
         lines += ["rocelane (exit code %r): %s" % (self.process.proc.poll(),
                                                    self.process.stderr()[-2000:])]
         lines += ["guest (QEMU: %r): %s" % (self.guest.proc.poll(), self.guest.console()[-2000:])]
@@ -96,7 +96,7 @@ class Bench:
             self.process.close()
         if self.guest is not None:
             self.guest.close()
-        self.link.stop()
+        self.wire.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
         return rc
 
@@ -118,7 +118,7 @@ class InteropCase(unittest.TestCase):
     def setUp(self):
         b = self.bench
         self.links = []
-        b.link.clear()
+        b.wire.clear()
         for end in (b.host, b.linux):
             end.events()
         self.began = time.monotonic()
@@ -129,7 +129,7 @@ class InteropCase(unittest.TestCase):
                      if _.id() == self.id()) or sys.exc_info()[0] is not None
         if os.environ.get("VERBOSE"):
             print("# %s: %.2f s, %d frames" % (self.id(), time.monotonic() - self.began,
-                                               len(b.link.seen)), flush=True)
+                                               len(b.wire.seen)), flush=True)
         if failed and not os.environ.get("BRIEF"):
             print("\n".join("# " + line for line in b.dump().splitlines()), flush=True)
         self.clean(failed)
@@ -137,13 +137,13 @@ class InteropCase(unittest.TestCase):
     def clean(self, failed):
         """Nothing of a scene is left for the next one: no QP, no rule, no frame, no surprise."""
         b = self.bench
-        b.link.calm()
+        b.wire.calm()
         try:
             for link in self.links:
                 link.close()
         finally:
             self.links = []
-            b.link.clear()
+            b.wire.clear()
             if failed and b.guest.dead is None and b.process.proc.poll() is None:
                 b.host.rpc("impair_set", port="p0", impair=None)
                 for end in (b.host, b.linux):
@@ -163,7 +163,7 @@ class InteropCase(unittest.TestCase):
     def link(self, a=None, b=None, **attrs):
         """A connection that ends with the test; a and b are Ends.
 
-        Its timer is for what the test does to the link; where nothing is lost it is 1.07 s, eight
+        Its timer is for what the test does to the wire; where nothing is lost it is 1.07 s, eight
         times of which no machine is busy.
         """
         attrs.setdefault("timeout", 18)
@@ -171,9 +171,9 @@ class InteropCase(unittest.TestCase):
         self.links.append(link)
         return link
 
-    def tell_link(self, n=60):
+    def tell_wire(self, n=60):
         """What went by last, in milliseconds from the first of it."""
-        frames = self.bench.link.frames()[-n:]
+        frames = self.bench.wire.frames()[-n:]
         for s in frames:
             print("#   %8.2f %r" % ((s.time - frames[0].time) * 1e3, s), flush=True)
 

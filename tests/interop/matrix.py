@@ -17,7 +17,7 @@ otherwise, which depends on the pace of its emulated machine. `INTEROP_WRITE=1 s
 makes it anew.
 
 In each row one end was watched, once with rocelane there and once with the kernel; the other end
-was the other one of the two, over the same link, which can lose, repeat and change single packets.
+was the other one of the two, over the same wire, which can lose, repeat and change single packets.
 How to read a cell: `2 SUCCESS, 1 WR_FLUSH_ERR` are completions in their order, `NAK-RAE +2` is a
 negative answer and its PSN counted from the first request, `QP_ACCESS_ERR` an asynchronous event,
 `ERR` the queue pair's state at the end (else RTS). *%s* means: exactly what the column before says.

@@ -17,7 +17,7 @@ import time
 
 import roce
 from ends import ALL_ACCESS, READ, Link
-from link import TO_GUEST, TO_HOST
+from wire import TO_GUEST, TO_HOST
 
 SCRATCH_LEN = 512 << 10
 RECV_LEN = 4096
@@ -77,8 +77,8 @@ def tell(*parts):
 class Play:
     """One scene on its way: a connection from the requester a to the responder b."""
 
-    def __init__(self, link, a, b, scene):
-        self.link, self.a_end, self.b_end = link, a, b
+    def __init__(self, wire, a, b, scene):
+        self.wire, self.a_end, self.b_end = wire, a, b
         self.link = None
         self.observed = "a" if scene.part == "requester" else "b"
         # An event that is wanted may take its time; that none comes is seen after a short one.
@@ -87,7 +87,7 @@ class Play:
         self.to_b = TO_GUEST if b.name == "linux" else TO_HOST
         self.to_a = TO_HOST if b.name == "linux" else TO_GUEST
         self.regions = []
-        link.clear()
+        wire.clear()
 
     # ---- setting the stage ----------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Play:
     def frames(self, to, *codes):
         """Frames of this connection, towards "a" or "b"."""
         side = self.a if to == "a" else self.b
-        return [s for s in self.link.frames(self.to_a if to == "a" else self.to_b, *codes)
+        return [s for s in self.wire.frames(self.to_a if to == "a" else self.to_b, *codes)
                 if int.from_bytes(s.raw[s.at + 5:s.at + 8], "big") == side.qpn]
 
     def offset(self, psn):
@@ -206,7 +206,7 @@ class Play:
             self.link.close()
         for end, name in self.regions:
             end.drop_region(name)
-        self.link.clear()
+        self.wire.clear()
 
 
 def open_scratch(*ends):
@@ -214,7 +214,7 @@ def open_scratch(*ends):
         end.region("scratch", SCRATCH_LEN, ["LOCAL_WRITE"] + ALL_ACCESS)
 
 
-# ---- changes of frames on the link --------------------------------------------------------------
+# ---- changes of frames on the wire --------------------------------------------------------------
 
 def bth(raw):
     return 42 if raw[12:14] == b"\x08\0" else 62

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scenes about the requester: what answers make of its requests, and what it sends again.
 
-Where the partner would not give the answer in question, the link changes the partner's answer or
+Where the partner would not give the answer in question, the wire changes the partner's answer or
 gives one of its own.
 """
 import roce
@@ -15,9 +15,9 @@ def answered(p, act):
     """Four SENDs; of the responder's answers only one arrives, and that one changed."""
     p.connect(of_a=PATIENT)
     last = (p.first + 3) & roce.PSN_MASK
-    p.link.rule("drop", p.to_a, lambda s: s.opcode == roce.ACK and s.psn != last, count=-1)
-    p.link.rule(act(p), p.to_a, lambda s: s.opcode == roce.ACK)
-    p.link.rule("drop", p.to_a, count=-1)
+    p.wire.rule("drop", p.to_a, lambda s: s.opcode == roce.ACK and s.psn != last, count=-1)
+    p.wire.rule(act(p), p.to_a, lambda s: s.opcode == roce.ACK)
+    p.wire.rule("drop", p.to_a, count=-1)
     p.post(*[p.wr(SEND) for _ in range(4)])
     return p.tell_requester()
 
@@ -67,7 +67,7 @@ def coalesced(p):
 
 def read_answered(p, act):
     p.connect(of_a=PATIENT)
-    p.link.rule(act, p.to_a, lambda s: s.opcode == roce.READ_ONLY)
+    p.wire.rule(act, p.to_a, lambda s: s.opcode == roce.READ_ONLY)
     p.post(p.wr(READ, 100), p.wr(SEND))
     return p.tell_requester()
 
@@ -86,7 +86,7 @@ def data_with_nak(p):
 
 def read_of_another_length(p, length):
     p.connect(of_a={"timeout": 12, "retry_cnt": 1})
-    p.link.rule(reth_length(length), p.to_b, lambda s: s.opcode == roce.READ_REQ, count=-1)
+    p.wire.rule(reth_length(length), p.to_b, lambda s: s.opcode == roce.READ_REQ, count=-1)
     p.post(p.wr(READ, 100), p.wr(SEND))
     return p.tell_requester()
 
@@ -112,13 +112,13 @@ def with_an_ack(p, **attrs):
            "ACK and NAKs for other PSNs than the outstanding one", "1 SUCCESS; 2 copies")
 def ghosts(p):
     ack = with_an_ack(p, of_a={"timeout": 15})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(p.wr(SEND))
     p.wait(lambda: copies(p, 1))
     for syndrome, offset in ((0x1F, -5), (0x1F, 9), (0x61, 9), (0x62, -1), (0x60, 5), (0x2C, 3),
                              (0x1F, 1 << 23)):
         psn = (p.first + 1 + offset) & roce.PSN_MASK
-        p.link.inject(p.to_a, roce.with_icrc(with_aeth(syndrome, psn)(ack)))
+        p.wire.inject(p.to_a, roce.with_icrc(with_aeth(syndrome, psn)(ack)))
     return tell(p.tell_requester(), "%d copies" % len(copies(p, 1)))
 
 
@@ -129,7 +129,7 @@ def late_data(p):
     telling = p.tell_requester()
     before = p.a_end.read("scratch", 0, 100)
     answer = p.frames("a", roce.READ_ONLY)[0].raw
-    p.link.inject(p.to_a, roce.with_icrc(changed(16, bytes(100))(answer)))
+    p.wire.inject(p.to_a, roce.with_icrc(changed(16, bytes(100))(answer)))
     p.post(p.wr(SEND))
     p.sends = 1
     p.sent()
@@ -140,21 +140,21 @@ def late_data(p):
 @requester("REQ-CLS-B-06", "ACK where a READ RESPONSE is due", "1 SUCCESS")
 def ack_for_a_read(p):
     ack = with_an_ack(p, of_a={"timeout": 14})
-    p.link.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_ONLY)
+    p.wire.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_ONLY)
     p.post(p.wr(READ, 100))
     p.wait(lambda: p.frames("a", roce.READ_ONLY))
-    p.link.inject(p.to_a, roce.with_icrc(with_aeth(0x1F, p.first + 1)(ack)))
+    p.wire.inject(p.to_a, roce.with_icrc(with_aeth(0x1F, p.first + 1)(ack)))
     return p.tell_requester()
 
 
 @requester("REQ-RNR-11", "RNR NAK for a READ", "1 SUCCESS; at once")
 def rnr_for_a_read(p):
     ack = with_an_ack(p, of_a=PATIENT)
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
 
     def refuse():
         p.wait(lambda: copies(p, 1))
-        p.link.inject(p.to_a, roce.with_icrc(with_aeth(0x2C, p.first + 1)(ack)))
+        p.wire.inject(p.to_a, roce.with_icrc(with_aeth(0x2C, p.first + 1)(ack)))
     return timed(p, p.wr(READ, 100), meanwhile=refuse)
 
 
@@ -165,7 +165,7 @@ def cnp(p):
     frame = roce.Peer(src_mac=":".join("%02x" % b for b in ack[6:12]),
                       dst_mac=":".join("%02x" % b for b in ack[0:6]),
                       src_ip=p.b_end.ip, dst_ip=p.a_end.ip, qpn=p.a.qpn).cnp()
-    p.link.inject(p.to_a, frame)
+    p.wire.inject(p.to_a, frame)
     p.post(p.wr(SEND), p.wr(SEND))
     return p.tell_requester()
 
@@ -174,7 +174,7 @@ def cnp(p):
 
 def nobody_there(p, retry_cnt, wait_s=0):
     p.connect(of_a={"timeout": 10, "retry_cnt": retry_cnt})
-    p.link.rule("drop", p.to_b, count=-1)
+    p.wire.rule("drop", p.to_b, count=-1)
     p.post(p.wr(SEND))
     p.wait(lambda: len(copies(p)) > 8, wait_s)
     got = p.sent(0.2 if len(copies(p)) > 8 else 5)
@@ -206,7 +206,7 @@ def peer_gone(p):
            "5 SUCCESS; at once; first copy of +0 enough")
 def sequence_nak(p):
     p.connect(recvs=5, of_a=PATIENT)
-    p.link.rule("drop", p.to_b, skip=1)
+    p.wire.rule("drop", p.to_b, skip=1)
     telling = timed(p, *[p.wr(SEND) for _ in range(5)])
     return tell(telling, "first copy of +0 enough" if len(copies(p)) == 1 else "+0 sent again")
 
@@ -214,7 +214,7 @@ def sequence_nak(p):
 @requester("REQ-14", "a SEND sent again", "1 SUCCESS; same packet")
 def same_again(p):
     p.connect(of_a={"timeout": 12})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(p.wr(SEND))
     telling = p.tell_requester()
     parts = {s.raw[s.at:s.at + 8] + s.raw[s.at + 9:-4] for s in copies(p)}
@@ -225,7 +225,7 @@ def same_again(p):
            "1 SUCCESS; sent again within Ttr .. 4 Ttr")
 def timer(p):
     p.connect(of_a={"timeout": 16})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(p.wr(SEND))
     telling = p.tell_requester()
     one, two = copies(p)[:2]
@@ -238,7 +238,7 @@ def timer(p):
 @requester("TMR-03", "a SEND lost, timeout 0; another one after 0.5 s", "2 SUCCESS; no timer")
 def no_timer(p):
     p.connect(of_a={"timeout": 0})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(p.wr(SEND))
     resent = p.wait(lambda: len(copies(p)) > 1, 0.5)
     p.post(p.wr(SEND))
@@ -303,7 +303,7 @@ def rnr_wait(p):
            "2 SUCCESS; at once")
 def ack_beyond_a_read(p):
     p.connect(of_a=PATIENT)
-    p.link.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_ONLY)
+    p.wire.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_ONLY)
     return timed(p, p.wr(READ, 100), p.wr(SEND))
 
 
@@ -311,7 +311,7 @@ def ack_beyond_a_read(p):
            "1 SUCCESS; at once; asked again from +2")
 def gap_in_data(p):
     p.connect(of_a=PATIENT)
-    p.link.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_MIDDLE, skip=1)
+    p.wire.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_MIDDLE, skip=1)
     telling = timed(p, p.wr(READ, 4096))
     data_right = p.a_end.read("scratch", 0, 4096) == p.b_end.src_data[:4096]
     again = p.frames("b", roce.READ_REQ)[1:]
@@ -323,7 +323,7 @@ def gap_in_data(p):
            "2 SUCCESS; at once")
 def ack_beyond_an_atomic(p):
     p.connect(of_a=PATIENT)
-    p.link.rule("drop", p.to_a, lambda s: s.opcode == roce.ATOMIC_ACK)
+    p.wire.rule("drop", p.to_a, lambda s: s.opcode == roce.ATOMIC_ACK)
     return timed(p, p.wr(FADD), p.wr(SEND))
 
 
@@ -331,5 +331,5 @@ def ack_beyond_an_atomic(p):
            "1 RETRY_EXC_ERR, 1 WR_FLUSH_ERR; ERR; at once")
 def ack_beyond_a_read_for_ever(p):
     p.connect(of_a={**PATIENT, "retry_cnt": 1})
-    p.link.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_ONLY, count=-1)
+    p.wire.rule("drop", p.to_a, lambda s: s.opcode == roce.READ_ONLY, count=-1)
     return timed(p, p.wr(READ, 100), p.wr(SEND))

@@ -9,7 +9,7 @@ from scene import copies, counted, requester, tell
 @requester("REQ-10", "six READs, max_rd_atomic 2", "6 SUCCESS; 2 at a time")
 def reads_at_a_time(p):
     p.connect(of_a={"max_rd_atomic": 2, "timeout": 15})
-    p.link.rule("drop", p.to_a, count=-1)
+    p.wire.rule("drop", p.to_a, count=-1)
     p.post(*[p.wr(READ, 700) for _ in range(6)])
 
     def asked():
@@ -17,7 +17,7 @@ def reads_at_a_time(p):
     p.wait(lambda: len(asked()) >= 2)
     p.wait(lambda: len(asked()) > 2, 0.05)
     most = len(asked())
-    p.link.calm()
+    p.wire.calm()
     return tell(p.tell_requester(), "%d at a time" % most)
 
 
@@ -26,7 +26,7 @@ def fence(p):
     p.connect()
     p.post(p.wr(READ, 8192), p.wr(SEND, send_flags=["SIGNALED", "FENCE"]))
     telling = p.tell_requester()
-    codes = [s.opcode for s in p.link.frames()]
+    codes = [s.opcode for s in p.wire.frames()]
     return tell(telling, "after the data" if codes.index(roce.SEND_ONLY) >
                 codes.index(roce.READ_LAST) else "before the data")
 
@@ -77,7 +77,7 @@ def past_the_local_end(p):
 def read_into_nothing(p):
     p.region("own", 8192, where=p.a_end)
     p.connect(of_a={"timeout": 15})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(p.wr(READ, sg_list=[{"mr": "own", "offset": 0, "length": 100}]))
     p.wait(lambda: copies(p))
     p.regions.pop()
@@ -108,12 +108,12 @@ def refused_posts(p):
 @requester("QP-12, TMR-10", "modified to ERR with 3 SENDs under way", "3 WR_FLUSH_ERR; ERR; silent")
 def to_error(p):
     p.connect(of_a={"timeout": 12})
-    p.link.rule("drop", p.to_b, count=-1)
+    p.wire.rule("drop", p.to_b, count=-1)
     p.post(*[p.wr(SEND) for _ in range(3)])
     p.wait(lambda: copies(p, 2))
     p.a.modify(qp_state="ERR")
     telling = p.tell_requester()
-    p.link.clear()
+    p.wire.clear()
     quiet = not p.wait(lambda: p.frames("b"), 0.1)
     return tell(telling, "silent" if quiet else "goes on")
 
@@ -131,7 +131,7 @@ def send_in_error(p):
            linux_varies=("2 SUCCESS; SQ_DRAINED; SQD", "2 SUCCESS; SQD"))
 def drained(p):
     p.connect(of_a={"timeout": 14})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(p.wr(SEND), p.wr(SEND_IMM))
     p.wait(lambda: copies(p, 1))
     p.a.modify(qp_state="SQD", en_sqd_async_notify=True)
@@ -141,10 +141,10 @@ def drained(p):
 @requester("QP-05, QP-15", "RESET after an error, then brought up again", "1 SUCCESS")
 def again(p):
     p.connect(of_a={"timeout": 10, "retry_cnt": 0})
-    p.link.rule("drop", p.to_b, count=-1)
+    p.wire.rule("drop", p.to_b, count=-1)
     p.post(p.wr(WRITE))
     p.sent()
-    p.link.clear()
+    p.wire.clear()
     for side in (p.a, p.b):
         side.modify(qp_state="RESET")
         side.to_init()

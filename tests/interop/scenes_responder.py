@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scenes about the responder: what it refuses, and how.
 
-A requester that would not send a faulty request gets a right one posted, and the link changes it.
+A requester that would not send a faulty request gets a right one posted, and the wire changes it.
 """
 import roce
 from ends import ALL_ACCESS, CAS, FADD, READ, SEND, SEND_INV, WRITE, WRITE_IMM
@@ -125,9 +125,9 @@ def send_only_too_long(p):
 
 
 def rewritten(p, code, act, *wrs, **attrs):
-    """The first request packet of this opcode is changed on the link."""
+    """The first request packet of this opcode is changed on the wire."""
     p.connect(**attrs)
-    rule = p.link.rule(act, p.to_b, lambda s: s.opcode == code)
+    rule = p.wire.rule(act, p.to_b, lambda s: s.opcode == code)
     p.post(*wrs)
     p.sent()
     return tell("" if rule.hits == 1 else "nothing was rewritten", p.tell_responder())
@@ -286,7 +286,7 @@ def no_rnr_without_need(p):
 def rnr_timer_code(p):
     codes = []
     for code in (1, 12, 14, 20):
-        p.link.clear()
+        p.wire.clear()
         p.recvs = p.sends = 0
         if p.link is not None:
             p.link.close()

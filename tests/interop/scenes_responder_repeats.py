@@ -10,7 +10,7 @@ from scene import FAST, bth, changed, counted, responder, tell, with_ecn
            "NAK-SEQ +0; one NAK; receives: 4 SUCCESS")
 def gap(p):
     p.connect(of_a={"timeout": 17})
-    p.link.rule("drop", p.to_b)
+    p.wire.rule("drop", p.to_b)
     p.post(*[p.wr(SEND) for _ in range(4)])
     p.sent()
     naks = [s for s in p.frames("a", roce.ACK) if s.syndrome == 0x60]
@@ -21,7 +21,7 @@ def gap(p):
 @responder("RESP-SEQ-11", "middle of a SEND of 3 packets lost", "NAK-SEQ +1; receives: 1 SUCCESS")
 def gap_in_a_message(p):
     p.connect(of_a={"timeout": 17})
-    p.link.rule("drop", p.to_b, lambda s: s.opcode == roce.SEND_MIDDLE)
+    p.wire.rule("drop", p.to_b, lambda s: s.opcode == roce.SEND_MIDDLE)
     p.post(p.wr(SEND, 3000))
     p.sent()
     return p.tell_responder()
@@ -30,7 +30,7 @@ def gap_in_a_message(p):
 @responder("RESP-SEQ-12", "last packet of a SEND lost", "no NAK; receives: 1 SUCCESS")
 def tail_loss(p):
     p.connect(of_a={"timeout": 13})
-    p.link.rule("drop", p.to_b, lambda s: s.opcode == roce.SEND_LAST)
+    p.wire.rule("drop", p.to_b, lambda s: s.opcode == roce.SEND_LAST)
     p.post(p.wr(SEND, 3000))
     p.sent()
     return p.tell_responder()
@@ -41,7 +41,7 @@ def repeated(p, code, answer, *wrs):
     p.post(*wrs)
     p.sent()
     before = len(p.frames("a", answer))
-    p.link.inject(p.to_b, p.frames("b", code)[0].raw)
+    p.wire.inject(p.to_b, p.frames("b", code)[0].raw)
     p.wait(lambda: len(p.frames("a", answer)) > before, 0.5)
     return p.frames("a", answer)
 
@@ -62,7 +62,7 @@ def duplicate_write(p):
     p.post(p.wr(WRITE, 100))
     p.sent()
     raw = p.frames("b", roce.WRITE_ONLY)[0].raw
-    p.link.inject(p.to_b, roce.with_icrc(changed(28, bytes(100))(raw)))
+    p.wire.inject(p.to_b, roce.with_icrc(changed(28, bytes(100))(raw)))
     p.wait(lambda: len(p.frames("a", roce.ACK)) > 1, 0.5)
     kept = p.b_end.read("scratch", 0, 100) == p.a_end.src_data[:100]
     return tell(p.tell_responder(), "memory keeps the first" if kept else "memory changed")
@@ -78,7 +78,7 @@ def duplicate_read(p):
     p.sent()
     p.b_end.write("scratch", 0, bytes(range(200)) * 3)
     raw = p.frames("b", roce.READ_REQ)[0].raw
-    p.link.inject(p.to_b, raw)
+    p.wire.inject(p.to_b, raw)
     p.wait(lambda: len(p.frames("a", roce.READ_ONLY)) > 1, 0.5)
     answers = p.frames("a", roce.READ_ONLY)[1:]
     told = "no answer" if not answers else "answered with what is there now" \
@@ -107,8 +107,8 @@ def duplicate_read_without_region(p):
     again = p.frames("b", roce.READ_REQ)[0].raw
     p.regions.pop()
     p.b_end.drop_region("brief")
-    p.link.clear()
-    p.link.inject(p.to_b, again)
+    p.wire.clear()
+    p.wire.inject(p.to_b, again)
     p.wait(lambda: p.frames("a"), 0.1)
     p.recvs = 0
     return tell(p.negatives() or "no NAK", "answered" if p.frames("a") else
@@ -119,7 +119,7 @@ def duplicate_read_without_region(p):
            "no NAK; receives: 1 SUCCESS")
 def bad_icrc(p):
     p.connect(of_a={"timeout": 13})
-    p.link.rule("flip", p.to_b, lambda s: s.opcode == roce.SEND_ONLY)
+    p.wire.rule("flip", p.to_b, lambda s: s.opcode == roce.SEND_ONLY)
     p.post(p.wr(SEND))
     p.sent()
     return p.tell_responder()
@@ -128,7 +128,7 @@ def bad_icrc(p):
 def unanswered(p, act):
     """Every request changed in the same way."""
     p.connect(of_a=FAST)
-    p.link.rule(act, p.to_b, count=-1)
+    p.wire.rule(act, p.to_b, count=-1)
     p.post(p.wr(SEND))
     p.sent()
     return "answered" if p.frames("a") else "no answer"
@@ -152,7 +152,7 @@ def msn(p):
     p.connect()
     told = []
     for wr in (p.wr(SEND), p.wr(WRITE), p.wr(READ), p.wr(FADD), p.wr(SEND, 3000)):
-        p.link.clear()
+        p.wire.clear()
         p.sends = 0
         p.post(wr)
         p.sent()
@@ -188,7 +188,7 @@ def served_in_rtr(p):
 @responder("CC-03", "16 SENDs marked as having met congestion", "no NAK; CNP; receives: 16 SUCCESS")
 def congestion(p):
     p.connect(recvs=16)
-    p.link.rule(with_ecn, p.to_b, count=-1)
+    p.wire.rule(with_ecn, p.to_b, count=-1)
     p.post(*[p.wr(SEND) for _ in range(16)])
     p.sent()
     p.wait(lambda: p.frames("a", roce.CNP), 0.3)
@@ -207,7 +207,7 @@ def immediate(p):
 @responder("WIRE-18", "MigReq set in requests, and not set", "2 SUCCESS")
 def migreq(p):
     p.connect()
-    p.link.rule(lambda raw: changed(1, bytes([raw[bth(raw) + 1] ^ 0x40]))(raw), p.to_b, skip=1)
+    p.wire.rule(lambda raw: changed(1, bytes([raw[bth(raw) + 1] ^ 0x40]))(raw), p.to_b, skip=1)
     p.post(p.wr(SEND), p.wr(SEND))
     sent = p.sent()
     return "%d %s" % (sent.count("SUCCESS"), "SUCCESS")

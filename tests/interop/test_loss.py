@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A bad link: each type of packet lost, doubled, late or damaged once, and all of it by chance.
+"""A bad wire: each type of packet lost, doubled, late or damaged once, and all of it by chance.
 
 Whatever happens, every request completes once, in order and with success, and memory is right.
 """
@@ -9,11 +9,11 @@ import struct
 import roce
 from bench import InteropCase, LinuxAsks, RocelaneAsks
 from ends import CAS, FADD, LINUX, READ, SEND, SEND_IMM, WRITE, WRITE_IMM, GaveUp
-from link import TO_GUEST, TO_HOST, opcode
+from wire import TO_GUEST, TO_HOST, opcode
 
 SEED = int(os.environ.get("INTEROP_SEED", "7"))
 
-# What the work below puts on the link, from the requester and from the responder.
+# What the work below puts on the wire, from the requester and from the responder.
 REQUESTS = (roce.SEND_FIRST, roce.SEND_MIDDLE, roce.SEND_LAST, roce.SEND_LAST_IMM, roce.SEND_ONLY,
             roce.SEND_ONLY_IMM, roce.WRITE_FIRST, roce.WRITE_MIDDLE, roce.WRITE_LAST,
             roce.WRITE_LAST_IMM, roce.WRITE_ONLY, roce.WRITE_ONLY_IMM, roce.READ_REQ,
@@ -31,17 +31,17 @@ def work(link):
     return out + [link.request(FADD, 8, at=8, compare_add="0x5")]
 
 
-class BadLink:
+class BadWire:
     void = 0        # READs and atomics of the kernel without their data, in this scene
 
     to_answers = property(lambda self: TO_GUEST if self.answers.name == "linux" else TO_HOST)
     to_asks = property(lambda self: TO_HOST if self.answers.name == "linux" else TO_GUEST)
 
     def check_answers(self, link):
-        """The responder's data on the link: each READ's bytes, and one result for each atomic."""
+        """The responder's data on the wire: each READ's bytes, and one result for each atomic."""
         source, results = {}, {}
         base = link.b.end.src["addr"]
-        for s in self.bench.link.frames():
+        for s in self.bench.wire.frames():
             raw, at = s.raw, s.at
             if s.opcode == roce.READ_REQ and s.to == self.to_answers:
                 va, _, length = struct.unpack_from(">QII", raw, at + 12)
@@ -59,7 +59,7 @@ class BadLink:
 
     def forgive(self, end, before, requests):
         """A bug of the kernel's requester (6.1): where answers are lost or late it may complete a
-        READ or an atomic with success and leave its buffer as it was; what came over the link was
+        READ or an atomic with success and leave its buffer as it was; what came over the wire was
         right (check_answers). Such bytes, and no others, may be the old ones."""
         results = [r for r in requests if r.op in (READ, CAS, FADD)]
         top = max((r.local + r.size for r in results), default=0)
@@ -96,25 +96,25 @@ class BadLink:
         """play(timeout): again, with the next timer, if a requester has given up. Between two ends
         of which one is emulated, on CPUs that others use, eight timers may pass in silence; what
         is never answered is not answered with the longest of them either. That the other end has
-        done nothing wrong is to be seen on the link."""
+        done nothing wrong is to be seen on the wire."""
         for left, timeout in zip(reversed(range(len(timeouts))), timeouts):
             try:
                 return play(timeout)
             except GaveUp as e:
                 if left == 0:
-                    self.tell_link(400)
+                    self.tell_wire(400)
                     raise
                 self.blameless(self.links[-1])
                 print("# %s: again: %s" % (self.id(), e), flush=True)
                 self.clean(failed=True)
             except AssertionError:
-                self.tell_link(400)
+                self.tell_wire(400)
                 raise
         raise AssertionError("no timeouts")
 
     def blameless(self, link):
         """The responder has refused nothing, and what it answered is right."""
-        refusals = [s for s in self.bench.link.frames(self.to_asks, roce.ACK)
+        refusals = [s for s in self.bench.wire.frames(self.to_asks, roce.ACK)
                     if s.syndrome in (roce.NAK_INV, roce.NAK_RAE, roce.NAK_ROE)]
         self.assertEqual([], refusals)
         self.check_answers(link)
@@ -128,7 +128,7 @@ class BadLink:
 
             def play(timeout, code=code, to=to):
                 link = self.link(timeout=timeout)
-                rule = self.bench.link.rule(act, to, opcode(code))
+                rule = self.bench.wire.rule(act, to, opcode(code))
                 self.finish(link, work(link))
                 self.assertEqual(1, rule.hits)
             with self.scene(packet=roce.NAMES[code]):
@@ -153,25 +153,25 @@ class BadLink:
     def test_a_failure_leaves_nothing_behind(self):
         """Data that arrived, of a request that then failed, is no surprise to the next scene."""
         link = self.link(timeout=8, retry_cnt=1)
-        self.bench.link.rule("drop", self.to_asks, count=-1)
+        self.bench.wire.rule("drop", self.to_asks, count=-1)
         with self.assertRaises(GaveUp):
             link.run([link.request(WRITE, 3500)])
         self.clean(failed=True)
         link = self.link()
         link.run(work(link))
         self.check_memory(all_of_it=True)
-        self.assertEqual([], self.bench.link.rules)
+        self.assertEqual([], self.bench.wire.rules)
         for at in (8, 16, 24):
             link.b.end.write("dst", at, bytes(8))
 
     def by_chance(self, act, chance, rounds, n=100, **attrs):
-        """Both directions of the link; the host's side of it is rocelane's own impairment."""
+        """Both directions of the wire; the host's side of it is rocelane's own impairment."""
         def play(timeout):
             b.host.rpc("impair_set", port="p0", impair={"seed": SEED, "rules": [
                 {"action": {"drop": "drop", "twice": "duplicate", "late": "reorder"}[act],
                  "probability": chance}]})
             try:
-                rule = b.link.rule(act, TO_GUEST, chance=chance, count=-1, seed=SEED)
+                rule = b.wire.rule(act, TO_GUEST, chance=chance, count=-1, seed=SEED)
                 link = self.link(timeout=timeout, **attrs)
                 for _ in range(rounds):
                     self.finish(link, link.mixture(n))
@@ -202,9 +202,9 @@ class BadLink:
         self.by_chance("late", 0.01, 5)
 
 
-class RocelaneAsksOverABadLink(RocelaneAsks, BadLink, InteropCase):
+class RocelaneAsksOverABadWire(RocelaneAsks, BadWire, InteropCase):
     pass
 
 
-class LinuxAsksOverABadLink(LinuxAsks, BadLink, InteropCase):
+class LinuxAsksOverABadWire(LinuxAsks, BadWire, InteropCase):
     pass

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every operation, size and path MTU, either way round, with nothing wrong on the link."""
+"""Every operation, size and path MTU, either way round, with nothing wrong on the wire."""
 import itertools
 
 import roce
 from bench import InteropCase, LinuxAsks, RocelaneAsks
 from ends import CAS, FADD, READ, SEND, SEND_IMM, WRITE, WRITE_IMM
-from link import TO_GUEST, TO_HOST
+from wire import TO_GUEST, TO_HOST
 
 MESSAGES = (SEND, SEND_IMM, WRITE, WRITE_IMM, READ)
 
@@ -17,7 +17,7 @@ class Operations:
         self.check_memory(all_of_it)
         b = self.bench
         self.assertEqual([], b.host.events() + b.linux.events())
-        naks = [s for s in b.link.frames() if s.syndrome is not None and s.syndrome & 0x60]
+        naks = [s for s in b.wire.frames() if s.syndrome is not None and s.syndrome & 0x60]
         self.assertEqual([], naks)
 
     def sizes(self, op, sizes, **attrs):
@@ -61,10 +61,10 @@ class Operations:
             sizes = (0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu + 6)
             with self.subTest(mtu=mtu):
                 link = self.link(path_mtu=mtu)
-                self.bench.link.clear()
+                self.bench.wire.clear()
                 link.run([link.request(op, size) for op in MESSAGES for size in sizes])
                 self.all_went_well()
-                longest = max(s.raw[16] << 8 | s.raw[17] for s in self.bench.link.frames())
+                longest = max(s.raw[16] << 8 | s.raw[17] for s in self.bench.wire.frames())
                 self.assertEqual(64, longest - mtu)     # WRITE ONLY with immediate
 
     def test_compare_and_swap(self):
@@ -112,7 +112,7 @@ class Operations:
         self.all_went_well()
 
     def test_both_directions_at_once(self):
-        """Requests and responses of one queue pair share the link."""
+        """Requests and responses of one queue pair share the wire."""
         link = self.link()
         back = self.link(link.b.end, link.a.end)
         back.a, back.b = link.b, link.a
@@ -132,7 +132,7 @@ class Operations:
         link = self.link(ipv6=True)
         link.run(link.mixture(24))
         self.all_went_well()
-        self.assertTrue(all(s.raw[12:14] == b"\x86\xdd" for s in self.bench.link.frames()))
+        self.assertTrue(all(s.raw[12:14] == b"\x86\xdd" for s in self.bench.wire.frames()))
 
     def test_four_pairs_at_once(self):
         """Each with its own PSNs and completion queues."""
@@ -154,7 +154,7 @@ class Operations:
         """ICRC-01..03: what either end sends has the ICRC of an independent routine."""
         link = self.link()
         link.run(link.mixture(16))
-        frames = self.bench.link.frames()
+        frames = self.bench.wire.frames()
         self.assertTrue({TO_GUEST, TO_HOST} <= {s.to for s in frames})
         for s in frames:
             self.assertEqual(roce.with_icrc(s.raw), s.raw)

@@ -94,11 +94,11 @@ class Perftest(InteropCase):
         self.every_test(False, "-n", "200")
 
     def test_rocelane_asks_with_loss(self):
-        rule = self.bench.link.rule("drop", None, chance=0.01, count=-1, seed=SEED)
+        rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
         self.every_test(True, "-n", "200")
         self.assertGreater(rule.hits, 0)
 
     def test_linux_asks_with_loss(self):
-        rule = self.bench.link.rule("drop", None, chance=0.01, count=-1, seed=SEED)
+        rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
         self.every_test(False, "-n", "200")
         self.assertGreater(rule.hits, 0)

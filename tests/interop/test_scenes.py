@@ -31,12 +31,12 @@ class Scenes(InteropCase):
         b = self.bench
         other = b.linux if observed is b.host else b.host
         ends = (observed, other) if scene.part == "requester" else (other, observed)
-        p = Play(b.link, *ends, scene)
+        p = Play(b.wire, *ends, scene)
         try:
             telling = scene.fn(p)
             if os.environ.get("FRAMES"):
                 print("\n".join("#     %.4f %r" % (s.time - self.began, s)
-                                for s in b.link.frames()[:60]), flush=True)
+                                for s in b.wire.frames()[:60]), flush=True)
         finally:
             p.close()
         self.check_memory()
@@ -55,7 +55,7 @@ class Scenes(InteropCase):
             else:
                 if left == 0 or end is not self.bench.host or telling in scene.wants:
                     return telling
-            self.bench.link.clear()
+            self.bench.wire.clear()
             print("# %s %s again: %s" % (scene.name, end.name, telling[:200].replace("\n", " ")),
                   flush=True)
         raise AssertionError(scene.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The link between the two ends: a tap on one side, the guest's network device on the other.
+"""The wire between the two ends: a tap on one side, the guest's network device on the other.
 
 A thread carries each frame across, and does to single ones what the rules say. It keeps what went
 by, so that a test can look at what either end really sent.
@@ -92,7 +92,7 @@ def opcode(*codes):
     return lambda seen: seen.opcode in codes
 
 
-class Link:
+class Wire:
     def __init__(self, tap):
         self.tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         fcntl.ioctl(self.tap, TUNSETIFF,
