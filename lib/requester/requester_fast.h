@@ -9,8 +9,8 @@
  * Depends: requester_step.h.
  * Spec:    rules REQ-01, REQ-03, REQ-04, REQ-07, TMR-06.
  *
- * Whatever is not plain is left alone, and goes to requester_response() and requester_next(), which
- * would do the same.
+ * Whatever the fast path does not take is left alone, and goes to requester_response() and
+ * requester_next(), which would do the same.
  */
 #include <stddef.h>
 #include <string.h>
@@ -34,8 +34,8 @@ requester_departed(struct requester *r, ns_t made, ns_t left)
 }
 
 /**
- * Positive ACKs of PSNs less than so far beyond una are plain: in flight is nothing but SENDs and
- * WRITEs, sent once, and no round trip ends with them. 0: none is.
+ * Positive ACKs of PSNs less than so far beyond una are for the fast path: in flight is nothing but
+ * SENDs and WRITEs, sent once, and no round trip ends with them. 0: none is.
  */
 static ALWAYS_INLINE uint32_t
 requester_ack_limit(const struct requester *r)
@@ -129,7 +129,7 @@ struct requester_run {
 	uint8_t migreq;
 };
 
-/** @return packets at most; 0: none of them is plain, and there is nothing to end. */
+/** @return packets at most; 0: none is for the fast path, and there is nothing to end. */
 static ALWAYS_INLINE uint32_t
 requester_run_begin(const struct requester *r, struct requester_run *run)
 {
@@ -138,7 +138,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 
 	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
 	odd |= (r->sending ^ r->fresh) | ~r->open;
-	/* The last that the window lets out asks for a response: it is not plain. */
+	/* The last that the window lets out asks for a response: that is for the full path. */
 	if (UNLIKELY(odd != 0) || UNLIKELY(used >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
 		return 0;
@@ -160,7 +160,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 
 /**
  * The next one: the work request at run->at, which is not run->end.
- * @return false: it is not plain, and the run ends before it.
+ * @return false: it is for the full path, and the run ends before it.
  */
 static ALWAYS_INLINE bool
 requester_run_next(struct requester_run *run, struct requester_wr *w, struct requester_start *out)
