@@ -93,7 +93,7 @@ pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 		count(w, port, qp, STAT_rp_cnp_handled);
 		if ((qp->flags & (QPF_CC_WINDOW | QPF_CC_HALVED)) == QPF_CC_WINDOW) {
 			qp->flags |= QPF_CC_HALVED;
-			qp->req.window = qp->sq.window > 1 ? qp->sq.window / 2 : 1;
+			qp->req.window = qp->window > 1 ? qp->window / 2 : 1;
 		}
 	} else {
 		count(w, port, qp, STAT_rp_cnp_ignored);

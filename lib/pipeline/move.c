@@ -21,6 +21,7 @@
 #include "handoff.h"
 #include "report.h"
 #include "sending.h"
+#include "shares.h"
 #include "spare.h"
 #include "stage.h"
 #include "tx.h"
@@ -108,6 +109,7 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 
 	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING)) == 0); /* released */
 	qp->worker = (uint8_t)w->index;
+	pipeline_share_join(w, qp);
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
 	pipeline_answers_join(w, qp);
 	if (feed != NULL && feed->resting) {

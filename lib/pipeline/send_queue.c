@@ -4,6 +4,7 @@
 #include "count.h"
 #include "send_feed.h"
 #include "sending.h"
+#include "shares.h"
 #include "tx.h"
 #include "verdict.h"
 
@@ -43,8 +44,7 @@ pipeline_send_wake(struct worker *w, struct qp *qp)
 		return;
 	ASSERT(qp->worker == w->index);
 	qp->flags |= QPF_SENDING;
-	TAILQ_INSERT_TAIL(&w->senders, qp, sq.sending);
-	w->senders_n++;
+	share_add(w, share_of(w, qp), qp);
 }
 
 void
@@ -52,10 +52,8 @@ pipeline_send_sleep(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_SENDING) == 0)
 		return;
-	ASSERT(w->senders_n != 0);
 	qp->flags &= ~(uint32_t)QPF_SENDING;
-	TAILQ_REMOVE(&w->senders, qp, sq.sending);
-	w->senders_n--;
+	share_remove(w, share_of(w, qp), qp);
 }
 
 void

@@ -82,7 +82,7 @@ sender_fetch(const struct qp *qp)
 {
 	rte_prefetch0(qp);
 	rte_prefetch0(&qp->sq);
-	rte_prefetch0(&qp->sq.client);
+	rte_prefetch0(&qp->sq.share);
 	rte_prefetch0(&qp->req);
 	rte_prefetch0(&qp->req.deadline);
 	rte_prefetch0(&qp->tmpl);

@@ -2,6 +2,7 @@
 /* Stage 9: read the doorbells of clients. They are shared memory, so each number is checked. */
 #include "count.h"
 #include "sending.h"
+#include "shares.h"
 #include "stage.h"
 #include "verdict.h"
 
@@ -20,7 +21,7 @@ answer(struct worker *w, const struct qp_client *c, uint32_t number)
 {
 	struct qp *qp = qp_lookup(w->qps, number & RING_BELL_QPN);
 
-	if (UNLIKELY(qp == NULL || qp->worker != w->index || qp->sq.client != c->id ||
+	if (UNLIKELY(qp == NULL || qp->worker != w->index || qp->sq.share != &c->share ||
 		     (number & ~(RING_BELL_QPN | RING_BELL_RECV)) != 0)) {
 		stats_inc(&w->stats, STAT_doorbell_garbage);
 		return;
@@ -95,6 +96,7 @@ pipeline_client_attach(struct worker *w, struct qp_client *c)
 {
 	if (c->polls)
 		return;
+	pipeline_share_init(&c->share);
 	TAILQ_INSERT_TAIL(&w->clients, c, polled);
 	c->polls = true;
 	w->clients_n++;
@@ -105,6 +107,7 @@ pipeline_client_detach(struct worker *w, struct qp_client *c)
 {
 	if (!c->polls)
 		return; /* asked twice */
+	pipeline_share_leave(w, &c->share);
 	TAILQ_REMOVE(&w->clients, c, polled);
 	c->polls = false;
 	w->clients_n--;

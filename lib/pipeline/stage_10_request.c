@@ -8,6 +8,7 @@
 #include "reply.h"
 #include "send_feed.h"
 #include "sending.h"
+#include "shares.h"
 #include "stage.h"
 #include "tx.h"
 
@@ -204,15 +205,15 @@ look(struct worker *w, struct qp *qp, struct request_sources *s)
 	pipeline_requests_take(w, qp, s);
 }
 
-uint32_t
-stage_request(struct worker *w)
+/** Up to so many packets of the QPs of a share, in turn. @return how many of them are left. */
+static uint32_t
+serve_share(struct worker *w, struct qp_share *s, uint32_t left)
 {
-	uint32_t visits = w->senders_n < REQUEST_VISITS ? w->senders_n : REQUEST_VISITS;
-	uint32_t left = REQUEST_TURN, turn = 0;
+	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0;
 
-	look_ahead(w, TAILQ_FIRST(&w->senders), &w->sources[0]);
-	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&w->senders); turn ^= 1) {
-		struct qp *qp = TAILQ_FIRST(&w->senders);
+	look_ahead(w, TAILQ_FIRST(&s->senders), &w->sources[0]);
+	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&s->senders); turn ^= 1) {
+		struct qp *qp = TAILQ_FIRST(&s->senders);
 		uint8_t port = w->port_of[qp->port];
 		const uint32_t before = left;
 		bool more = true;
@@ -222,8 +223,7 @@ stage_request(struct worker *w)
 		if (visits != 0)
 			look_ahead(w, TAILQ_NEXT(qp, sq.sending), &w->sources[turn ^ 1]);
 		if (port != PORT_NONE && tx_is_congested(w, port)) {
-			TAILQ_REMOVE(&w->senders, qp, sq.sending);
-			TAILQ_INSERT_TAIL(&w->senders, qp, sq.sending);
+			share_rotate(s, qp);
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
@@ -236,10 +236,21 @@ stage_request(struct worker *w)
 		if (LIKELY(left != before) && LIKELY((qp->flags & QPF_RESOLVED) != 0))
 			tx_departs(w, port, qp, TX_REQUESTS);
 		timer_update(w, qp);
-		pipeline_send_sleep(w, qp);
 		if (more)
-			pipeline_send_wake(w, qp);
+			share_rotate(s, qp);
+		else
+			pipeline_send_sleep(w, qp);
 	}
+	return left;
+}
+
+uint32_t
+stage_request(struct worker *w)
+{
+	uint32_t left = REQUEST_TURN;
+
+	for (struct qp_share *s = TAILQ_FIRST(&w->shares); s != NULL; s = TAILQ_NEXT(s, turn))
+		left = serve_share(w, s, left);
 	pipeline_requests_seal(w);
 	ASSERT(left <= REQUEST_TURN && w->unsealed_n == 0);
 	return REQUEST_TURN - left;

@@ -10,6 +10,7 @@
 #include "qp_control.h"
 #include "send_feed.h"
 #include "sending.h"
+#include "shares.h"
 #include "stage.h"
 #include "tx.h"
 #include "verdict.h"
@@ -52,6 +53,7 @@ qp_attach(struct worker *w, const struct mbox_attach *m)
 {
 	if (m->settings != NULL)
 		qp_configure(m->qp, m->settings);
+	pipeline_share_join(w, m->qp);
 	return qp_table_insert(w->qps, m->qp);
 }
 

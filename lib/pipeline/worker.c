@@ -10,6 +10,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include "qp_control.h"
+#include "shares.h"
 #include "spare.h"
 
 #define ERRBUF_MAX 1048576u
@@ -99,7 +100,8 @@ worker_create(const struct worker_conf *c)
 	w->qps = c->qps;
 	w->mem = c->mem;
 	w->mbox = c->mbox;
-	TAILQ_INIT(&w->senders);
+	TAILQ_INIT(&w->shares);
+	pipeline_share_init(&w->own);
 	TAILQ_INIT(&w->clients);
 	wheel_init(&w->wheel, 0);
 	atomic_init(&w->receiving, !c->start_paused);

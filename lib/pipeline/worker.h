@@ -22,6 +22,7 @@
 #include "qp_client.h"
 #include "qp_parts.h"
 #include "qp_rule.h"
+#include "qp_share.h"
 #include "qp_snapshot.h"
 #include "tx_queue.h"
 #include "wire_wide.h"
@@ -116,8 +117,10 @@ struct worker {
 	struct qp *nak[PIPELINE_BURST]; /* the same of nak_owe(), in order */
 	uint64_t nak_tail[PIPELINE_BURST];
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
-	uint32_t senders_n;
-	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
+	uint32_t senders_n; /* QPs with something to send */
+	uint32_t shares_n;
+	TAILQ_HEAD(, qp_share) shares; /* those that such QPs had lately, in turn */
+	struct qp_share own;           /* of QPs of no client */
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */

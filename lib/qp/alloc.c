@@ -163,7 +163,7 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 
 	r->window = 256;
 	r->ackreq_interval = 16;
-	qp->sq.window = r->window;
+	qp->window = r->window;
 	qp->max_send_wr = p->max_send_wr;
 	qp->sq.max_sge = (uint8_t)p->max_send_sge;
 	qp->sq.max_inline = (uint16_t)p->max_inline;
@@ -213,7 +213,7 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 	qp->send_cq = p->send_cq;
 	qp->recv_cq = p->recv_cq;
 	qp->srq = p->srq;
-	qp->sq.client = p->client;
+	qp->client = p->client;
 	ASSERT(p->max_dest_rd_atomic == 0 || qp->saved != NULL);
 	ASSERT(qp->rq.sh != NULL);
 	qp->max_dest_alloc = p->max_dest_rd_atomic;

@@ -22,7 +22,7 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	qp->resp.knobs = s->resp_knobs;
 	qp->cnp_interval_ns = s->cnp_interval;
 	qp->cnp = s->cnp;
-	qp->sq.window = s->window;
+	qp->window = s->window;
 	qp->sq.min_timeout = s->min_timeout;
 	qp->req.window = s->window;
 	qp->req.knobs = s->req_knobs;

@@ -91,6 +91,8 @@ struct qp {
 	uint8_t peer_mac[6];
 	uint8_t fatal;        /* last FATAL code, 0: none */
 	uint8_t max_recv_sge; /* (constant) */
+	uint32_t client;      /* whose doorbells count; 0: nobody's (constant) */
+	uint32_t window;      /* request packets in flight before any CNP (settings) */
 
 	/*
 	 * lines 6, 7: requester state; 8, 9: send queue, and what an ACK looks for. writer: worker

@@ -2,23 +2,25 @@
 #ifndef QP_CLIENT_H
 #define QP_CLIENT_H
 /**
- * @file qp_client.h  An application as one worker knows it: a ring of doorbells.
+ * @file qp_client.h  An application as one worker knows it: a ring of doorbells, and its share.
  *
  * Owner:   the control lcore makes it and frees it; from CLIENT_ATTACH to CLIENT_DETACH it is the
  *          worker's.
  * Memory:  the control lcore's.
- * Depends: ring.
+ * Depends: ring, qp_share.h.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "qp_share.h"
 #include "ring_bell.h"
 
 /** A client as one worker knows it. Memory: the control lcore's, from attach to detach. */
 struct qp_client {
 	struct ring_bells bells; /* consumer view */
-	uint32_t id;             /* of its QPs: sq.client (control) */
+	struct qp_share share;   /* of its QPs: sq.share (worker) */
+	uint32_t id;             /* of its QPs: client (control) */
 	TAILQ_ENTRY(qp_client) polled;
 	bool polls; /* it is on the list (worker) */
 };

@@ -19,6 +19,7 @@
 
 struct qp;
 struct qp_attr;
+struct qp_share;
 
 /** send_feed: the worker posts to itself, `depth` requests at a time, and tells no host. */
 struct qp_feed {
@@ -49,8 +50,7 @@ struct qp_sendq {
 	/* the next one: doorbells, and what struct qp has there */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
 	struct qp_feed *feed;    /* with QPF_SEND_FEED (constant) */
-	uint32_t client;         /* whose doorbells count; 0: nobody's (constant) */
-	uint32_t window;         /* request packets in flight before any CNP (settings) */
+	struct qp_share *share;  /* where it takes its turn; NULL: with those of no client */
 };
 
 /** Owner: attributes of the mask, and what a move from state to state does to the requester. */

@@ -19,7 +19,7 @@ start_again(struct qp *qp)
 	if (qp->sq.ring.sh != NULL)
 		ring_consume_done(&qp->sq.ring, ring_consume_count(&qp->sq.ring));
 	qp->sq.taken = 0;
-	qp->req.window = qp->sq.window;
+	qp->req.window = qp->window;
 	qp->flags &= ~(uint32_t)(QPF_CC_HALVED | QPF_SQD_NOTIFY);
 	if (qp->sq.feed != NULL) {
 		qp->sq.feed->posted = 0;

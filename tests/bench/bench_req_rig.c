@@ -82,7 +82,7 @@ make_qp(struct req_rig *q, uint32_t i)
 	qp->pd = 1;
 	qp->port = (uint8_t)q->r->port;
 	qp->recv_cq = qp->send_cq = &q->cq;
-	qp->sq.client = CLIENT;
+	qp->sq.share = &q->client.share;
 	if (qp_table_insert(q->conf.qps, qp) != 0)
 		die("no slot");
 	ring_attach(&q->sq[i], qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);

@@ -93,7 +93,7 @@ settings(void **state)
 	qp_configure(qp, &s);
 	assert_int_equal(qp->flags, QPF_IPV6 | QPF_RESOLVED | QPF_TRACE | QPF_CNP | QPF_RECV_FEED);
 	assert_int_equal(qp->req.window, 77);
-	assert_int_equal(qp->sq.window, 77);
+	assert_int_equal(qp->window, 77);
 	assert_int_equal(qp->cnp_interval_ns, 5000);
 	assert_int_equal(qp->cnp.tos, 0xb8);
 	assert_int_equal(qp->cnp.prio, 5);
