@@ -12,7 +12,7 @@
 #include "ask.h"
 #include "log.h"
 #include "mem_guard.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 #define RETRY_NS (500 * TIME_NS_PER_MS)
 
@@ -122,17 +122,17 @@ bells_close(struct clients *apps, struct client *cl)
 static int
 end_qps(struct clients *apps, struct client *cl)
 {
-	struct qp_rec *recs[QP_WINDOW], *rec;
+	struct admin_qp *recs[ADMIN_WINDOW], *rec;
 	uint32_t n, before;
 
 	do {
 		before = cl->o.qps_n;
 		n = 0;
 		TAILQ_FOREACH (rec, &cl->o.qps, of_owner) {
-			if (n < QP_WINDOW && !rec->pending)
+			if (n < ADMIN_WINDOW && !rec->pending)
 				recs[n++] = rec;
 		}
-		qp_many_end(apps->admin, recs, n);
+		admin_many_end(apps->admin, recs, n);
 	} while (n != 0 && cl->o.qps_n < before);
 	return cl->o.qps_n == 0 ? 0 : -EAGAIN;
 }

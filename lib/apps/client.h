@@ -8,7 +8,7 @@
  * Memory:  what a client made is freed when it ends, after its QPs are detached, its doorbells are
  *          off the workers, and every worker has left the burst before (for its regions). When a
  *          worker does not answer, the client waits in the list and is tried again.
- * Depends: objects, qp_admin, events.
+ * Depends: objects, admin, events.
  *
  * Objects go by handles, which are numbers of one client: another client's cannot be named. Their
  * names in the dataplane's tables have blanks ("client 3 pd 1"), which no user's name can have.
@@ -29,7 +29,7 @@
 #define CLIENT_ABI    1   /* of the rings and the client_* methods */
 #define CLIENT_EVENTS 256 /* asynchronous events that wait for a client */
 
-struct qp_rec;
+struct admin_qp;
 
 /** Handles: 1 .. room; an entry that is NULL is free. */
 struct client_table {

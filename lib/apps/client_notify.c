@@ -116,14 +116,14 @@ clients_event(struct clients *apps, const struct event *e)
 {
 	const struct object_cq *cq;
 	const struct object_srq *srq;
-	const struct qp_rec *rec;
+	const struct admin_qp *rec;
 	struct client *cl;
 
 	if (apps->n == 0)
 		return;
 	switch ((enum object_kind)e->of) {
 	case OBJECT_QP:
-		rec = qp_admin_find(apps->admin, e->number);
+		rec = admin_find(apps->admin, e->number);
 		if (rec != NULL && rec->shared->owner != NULL)
 			client_event(apps, client_of(rec->shared->owner), e);
 		break;

@@ -23,7 +23,7 @@ message(struct control *c, const struct mbox_msg *m, uint16_t worker)
 		events_fatal(&c->diagnose, m, worker);
 		break;
 	case MBOX_CNP:
-		qp_cnp_send(&c->admin, m, worker);
+		admin_cnp_send(&c->admin, m, worker);
 		break;
 	case MBOX_PACKET:
 		frames_receive(&c->net, m->pkt.m, m->pkt.port);
@@ -72,7 +72,7 @@ gone(void *ctx, enum object_kind kind, uint32_t number)
 
 /* Its failure is over: whoever keeps something of it for later does it now. */
 static void
-left(void *ctx, struct qp_rec *rec, enum qp_end how)
+left(void *ctx, struct admin_qp *rec, enum admin_end how)
 {
 	struct control *c = ctx;
 
@@ -118,7 +118,7 @@ new_mac(void *ctx, struct neigh_link *link)
 {
 	struct control *c = ctx;
 
-	return qp_admin_new_mac(&c->admin, link);
+	return admin_new_mac(&c->admin, link);
 }
 
 static void
@@ -149,10 +149,10 @@ control_poll(struct control *c, ns_t now)
 	work += rpc_server_poll(&c->server);
 	work += clients_poll(&c->clients);
 	work += net_poll(&c->net);
-	work += qp_stock_poll(&c->admin);
+	work += admin_stock_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
 	post_mortem_poll(&c->diagnose);
-	qp_fold_poll(&c->admin);
+	admin_fold_poll(&c->admin);
 	return work;
 }
 
@@ -225,11 +225,11 @@ configure_objects(struct control *c, struct refusal *r)
 	/* Numbers that are asked for come first, so that none is picked away. */
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num != 0)
-			rc = made("qps", i, qp_admin_create(&c->admin, &conf->qps[i], NULL, r), r);
+			rc = made("qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num == 0)
-			rc = made("qps", i, qp_admin_create(&c->admin, &conf->qps[i], NULL, r), r);
+			rc = made("qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
 	if (rc == 0)
 		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->objects.pds.n,
@@ -241,7 +241,7 @@ static void
 release(struct control *c)
 {
 	clients_fini(&c->clients);
-	qp_admin_fini(&c->admin);
+	admin_fini(&c->admin);
 	objects_fini(&c->objects);
 	net_fini(&c->net);
 	post_mortem_fini(&c->diagnose);
@@ -258,7 +258,7 @@ init_tables(struct control *c)
 	};
 	const struct objects_up up = { .gone = gone, .fired = fired, .ctx = c };
 
-	if (objects_init(&c->objects, &c->env, &up) != 0 || qp_admin_init(&c->admin) != 0)
+	if (objects_init(&c->objects, &c->env, &up) != 0 || admin_init(&c->admin) != 0)
 		return -ENOMEM;
 	return net_init(&c->net, &c->env, &net_up);
 }

@@ -13,7 +13,7 @@
 #include "events.h"
 #include "explain.h"
 #include "post_mortem.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */
 struct diagnose_up {

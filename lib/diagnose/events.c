@@ -173,10 +173,10 @@ add(struct diagnose *dg, const struct event *e)
  * The QP that a number stands for now. A number that is used again is another QP: what was said of
  * the one before is passed over.
  */
-static struct qp_rec *
+static struct admin_qp *
 qp_of(struct diagnose *dg, uint32_t qpn, uint64_t context, uint16_t worker)
 {
-	struct qp_rec *rec = qp_admin_find(dg->admin, qpn);
+	struct admin_qp *rec = admin_find(dg->admin, qpn);
 
 	if (rec == NULL || !rec->attached || rec->worker != worker ||
 		(context != 0 && context != (uintptr_t)rec->qp))
@@ -187,7 +187,7 @@ qp_of(struct diagnose *dg, uint32_t qpn, uint64_t context, uint16_t worker)
 void
 events_fatal(struct diagnose *dg, const struct mbox_msg *m, uint16_t worker)
 {
-	struct qp_rec *rec = qp_of(dg, m->ev.qpn, (uintptr_t)m->ev.object, worker);
+	struct admin_qp *rec = qp_of(dg, m->ev.qpn, (uintptr_t)m->ev.object, worker);
 
 	if (rec == NULL)
 		return;
@@ -195,7 +195,7 @@ events_fatal(struct diagnose *dg, const struct mbox_msg *m, uint16_t worker)
 	post_mortem_add(dg, rec, m);
 	if (m->ev.fatal == 0)
 		return;
-	rec->fatal = (struct qp_fatal){ .time_ns = m->ev.time_ns,
+	rec->fatal = (struct admin_fatal){ .time_ns = m->ev.time_ns,
 		.psn = m->ev.psn,
 		.rule = m->ev.rule,
 		.code = m->ev.fatal,
@@ -254,7 +254,7 @@ srq_report(struct diagnose *dg, const struct ring_aeq_event *e)
  * names takes the status. Where there is none, the event tells.
  */
 static void
-abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e)
+abnormal(struct diagnose *dg, struct admin_qp *rec, const struct ring_aeq_event *e)
 {
 	const struct aeq_flush flush = ring_aeq_flush_of(e->code);
 	const struct ask_request q = { .worker = rec->worker,
@@ -273,8 +273,8 @@ abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e
 	if (rc == -EALREADY)
 		return; /* it was told of before */
 	if (rc != 0)
-		log_error("QP %u: worker %u does not bring it to ERR: %s", rec->qpn,
-			rec->worker, strerror(-rc));
+		log_error("QP %u: worker %u does not bring it to ERR: %s", rec->qpn, rec->worker,
+			strerror(-rc));
 	if (done.carried && rec->shared->knobs.ae_with_cqe == 0)
 		return;
 	out.event = flush.event;
@@ -282,14 +282,14 @@ abnormal(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e
 }
 
 static void
-qp_event(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e)
+qp_event(struct diagnose *dg, struct admin_qp *rec, const struct ring_aeq_event *e)
 {
 	const struct qp_failure *about = qp_failure(rec->qp);
 	struct event out = event_of(e, OBJECT_QP);
 
 	if (about != NULL && e->rule != 0 && about->rule == e->rule)
 		out.about = *about;
-	qp_alternate_sync(dg->admin, rec);
+	admin_alternate_sync(dg->admin, rec);
 	rec->last_event = (struct event_last){ .time_ns = e->time_ns,
 		.code = e->code,
 		.wqe_index = (e->flags & AEQ_RQ) != 0 ? e->wqe_index : 0,
@@ -317,7 +317,7 @@ qp_event(struct diagnose *dg, struct qp_rec *rec, const struct ring_aeq_event *e
 static void
 consume(struct diagnose *dg, const struct ring_aeq_event *e, uint16_t worker)
 {
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 
 	if (ring_aeq_code_class(e->code) == AEQ_CLASS_CQ_ERROR) {
 		cq_operation(dg, e);
@@ -330,15 +330,15 @@ consume(struct diagnose *dg, const struct ring_aeq_event *e, uint16_t worker)
 	if ((e->flags & AEQ_QP) == 0)
 		return; /* AEQ-07 */
 	if (ring_aeq_code_class(e->code) == AEQ_CLASS_SUSPEND) {
-		qp_quiet_end(dg->admin);
+		admin_quiet_end(dg->admin);
 		return;
 	}
 	rec = qp_of(dg, e->id, e->context, worker);
 	if (rec == NULL)
 		return;
-	qp_admin_hold(rec); /* AEQ-06 */
+	admin_hold(rec); /* AEQ-06 */
 	qp_event(dg, rec, e);
-	qp_admin_put(dg->admin, rec);
+	admin_put(dg->admin, rec);
 }
 
 uint32_t

@@ -37,7 +37,7 @@ story_go_on(struct story *s, const struct trace *t, uint32_t qpn)
 }
 
 void
-explain_keep(struct diagnose *dg, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns)
+explain_keep(struct diagnose *dg, struct admin_qp *rec, uint64_t trace_at, ns_t time_ns)
 {
 	const struct trace *t = dg->env->w.workers[rec->worker].trace;
 	const uint32_t qpn = rec->qpn;
@@ -59,7 +59,7 @@ explain_keep(struct diagnose *dg, struct qp_rec *rec, uint64_t trace_at, ns_t ti
 }
 
 void
-explain_forget(struct diagnose *dg, struct qp_rec *rec)
+explain_forget(struct diagnose *dg, struct admin_qp *rec)
 {
 	if (rec->story == NULL)
 		return;
@@ -192,7 +192,7 @@ failure_json(struct diagnose *dg, const struct failure *f)
 }
 
 struct failure
-failure_of(const struct qp_rec *rec, const struct qp_error *e)
+failure_of(const struct admin_qp *rec, const struct qp_error *e)
 {
 	const uint16_t code = rec->last_event.code;
 	const struct qp_failure *about = qp_failure(rec->qp);
@@ -267,7 +267,7 @@ path_json(struct diagnose *dg, const struct qp_snapshot *s)
 }
 
 json_t *
-explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s)
+explain_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
 	const struct failure f = failure_of(rec, &s->error);
 	const bool failed = s->error.time_ns != 0;
@@ -290,8 +290,7 @@ explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *
 	if (failed) {
 		/* The worker may have gone on a little since: the answer, the completions. */
 		if (rec->story != NULL)
-			story_go_on(rec->story, dg->env->w.workers[rec->worker].trace,
-				rec->qpn);
+			story_go_on(rec->story, dg->env->w.workers[rec->worker].trace, rec->qpn);
 		story_set(dg, o, rec->story, rec->worker);
 	}
 	return o;

@@ -21,7 +21,7 @@
 #define STORIES_MAX  4096
 
 struct diagnose;
-struct qp_rec;
+struct admin_qp;
 
 /** Copy of the flight recorder around an error, so that later traffic cannot overwrite it. */
 struct story {
@@ -45,7 +45,7 @@ struct failure {
 };
 
 /** The failure that the QP's worker remembers. */
-struct failure failure_of(const struct qp_rec *rec, const struct qp_error *e);
+struct failure failure_of(const struct admin_qp *rec, const struct qp_error *e);
 #define FAILURE_TEXT 640
 /** One sentence: what happened, by what, and what was wrong with the memory. */
 void failure_text(struct diagnose *dg, const struct failure *f, char *text, size_t room);
@@ -59,14 +59,14 @@ json_t *failure_json(struct diagnose *dg, const struct failure *f);
 /** A flight recorder entry of a worker; a new reference. */
 json_t *explain_trace_entry(struct diagnose *dg, const struct trace_entry *e, uint32_t worker);
 /** The QP failed at this place of its worker's recorder. */
-void explain_keep(struct diagnose *dg, struct qp_rec *rec, uint64_t trace_at, ns_t time_ns);
+void explain_keep(struct diagnose *dg, struct admin_qp *rec, uint64_t trace_at, ns_t time_ns);
 /** The QP is reset, or destroyed: its story goes. */
-void explain_forget(struct diagnose *dg, struct qp_rec *rec);
+void explain_forget(struct diagnose *dg, struct admin_qp *rec);
 /** What followed the failure since the story was written down, too. */
 void story_go_on(struct story *s, const struct trace *t, uint32_t qpn);
 /** "before": how many entries came before the failure; "trace": all of them; s may be NULL. */
 void story_set(struct diagnose *dg, json_t *o, const struct story *s, uint32_t worker);
 /** Everything that is known, as JSON; "error" is null where there was none since RESET. */
-json_t *explain_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *explain_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s);
 
 #endif

@@ -34,14 +34,14 @@ is_trouble(const struct neigh_link *link)
 }
 
 bool
-explain_net_text(struct diagnose *dg, struct qp_rec *rec, uint64_t lost, char *buf, size_t room)
+explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char *buf, size_t room)
 {
 	const bool has_path = rec->port >= 0 && (rec->given & QP_ATTR_AV) != 0;
 	struct text t = { .buf = buf, .room = room };
 	char one[600], other[512];
 
 	buf[0] = '\0';
-	qp_alternate_sync(dg->admin, rec);
+	admin_alternate_sync(dg->admin, rec);
 	if ((is_trouble(&rec->link) || lost != 0) &&
 		neigh_text(dg->net, &rec->link, one, sizeof(one)))
 		add(&t, one);
@@ -64,7 +64,7 @@ explain_net_text(struct diagnose *dg, struct qp_rec *rec, uint64_t lost, char *b
 }
 
 json_t *
-explain_net_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s)
+explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
 	json_t *o = json_object();
 	char text[1024];
@@ -95,7 +95,7 @@ may_be_the_cause(const struct qp_snapshot *s)
 
 json_t *
 explain_net_add(
-	struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary)
+	struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s, json_t *summary)
 {
 	char text[1024];
 	json_t *longer;

@@ -16,10 +16,10 @@
 #include "qp_snapshot.h"
 
 struct diagnose;
-struct qp_rec;
+struct admin_qp;
 
 /** {"neighbor", "alt_neighbor", "link", "not_sent", "text"} of a QP; "text" is null or as below. */
-json_t *explain_net_json(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s);
 /**
  * What is wrong between the QP and its peer, as sentences with "; " between them: a neighbour that
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
@@ -28,13 +28,13 @@ json_t *explain_net_json(struct diagnose *dg, struct qp_rec *rec, const struct q
  * @return false: nothing is known to be, and the text is empty.
  */
 bool explain_net_text(
-	struct diagnose *dg, struct qp_rec *rec, uint64_t lost, char *buf, size_t room);
+	struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char *buf, size_t room);
 
 /**
  * The same behind a summary, where it may be the cause: requests wait for an answer, or retries
  * were used up, or packets had nowhere to go. Takes the summary over. @return it, or a longer one.
  */
 json_t *explain_net_add(
-	struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s, json_t *summary);
+	struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s, json_t *summary);
 
 #endif

@@ -13,7 +13,7 @@
 
 struct waits {
 	struct diagnose *dg;
-	const struct qp_rec *rec;
+	const struct admin_qp *rec;
 	const struct qp_snapshot *s;
 	const struct qp_waiting *w;
 	json_t *list;
@@ -69,7 +69,7 @@ opcode_name(uint8_t opcode)
 static void
 surroundings(struct waits *x)
 {
-	const struct qp_rec *rec = x->rec;
+	const struct admin_qp *rec = x->rec;
 	const int16_t port = rec->port;
 	char text[256];
 
@@ -246,7 +246,7 @@ wait_requester(struct waits *x)
 /* ---- the responder --------------------------------------------------------------------------- */
 
 static bool
-receives(const struct qp_rec *rec, const struct qp_snapshot *s, uint32_t *posted)
+receives(const struct admin_qp *rec, const struct qp_snapshot *s, uint32_t *posted)
 {
 	*posted = s->rq_posted;
 	if (rec->srq == NULL)
@@ -321,7 +321,7 @@ wait_cq(struct waits *x, struct object_cq *cq)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 json_t *
-explain_waits(struct diagnose *dg, struct qp_rec *rec, const struct qp_snapshot *s)
+explain_waits(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
 	struct waits x = { .dg = dg, .rec = rec, .s = s, .w = &s->waiting, .list = json_array() };
 

@@ -31,7 +31,7 @@ application_of(const struct failed_owner *o)
 }
 
 static struct failed_owner
-owner_of(const struct qp_rec *rec)
+owner_of(const struct admin_qp *rec)
 {
 	const struct owner *of = rec->shared->owner;
 	struct failed_owner o = { .kind = rec->shared->configured ? FAILED_OF_CONFIGURATION
@@ -111,13 +111,13 @@ room_for(struct post_mortem *p, const struct failed_owner *o)
 
 /* Packets that had nowhere to go, as the worker counts them. */
 static uint64_t
-lost_of(const struct qp_rec *rec)
+lost_of(const struct admin_qp *rec)
 {
 	return qp_counter(rec->qp, STAT_tx_no_neighbor);
 }
 
 static void
-surroundings(struct diagnose *dg, struct qp_rec *rec, struct failed_qp *q)
+surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 {
 	q->port = rec->port;
 	q->port_down = rec->port >= 0 && link_is_down(dg->net, (uint16_t)rec->port);
@@ -131,7 +131,7 @@ surroundings(struct diagnose *dg, struct qp_rec *rec, struct failed_qp *q)
 }
 
 static void
-keep(struct diagnose *dg, struct qp_rec *rec, const struct failure *f)
+keep(struct diagnose *dg, struct admin_qp *rec, const struct failure *f)
 {
 	const struct failed_owner o = owner_of(rec);
 	struct failed_qp *q = room_for(&dg->post_mortem, &o);
@@ -218,7 +218,7 @@ may_write(struct diagnose *dg, const struct failed_owner *o)
 }
 
 static void
-write_line(struct diagnose *dg, const struct qp_rec *rec, const struct failure *f)
+write_line(struct diagnose *dg, const struct admin_qp *rec, const struct failure *f)
 {
 	const struct failed_owner o = owner_of(rec);
 	const bool fed = qp_limits(rec->qp).send_feed && (f->error.flags & QP_ERROR_SEND) != 0;
@@ -267,7 +267,7 @@ error_of(const struct mbox_msg *m)
 }
 
 void
-post_mortem_add(struct diagnose *dg, struct qp_rec *rec, const struct mbox_msg *m)
+post_mortem_add(struct diagnose *dg, struct admin_qp *rec, const struct mbox_msg *m)
 {
 	const struct qp_error *last = qp_last_error(rec->qp);
 	const struct qp_error e = last->time_ns != 0 ? *last : error_of(m);
@@ -278,7 +278,7 @@ post_mortem_add(struct diagnose *dg, struct qp_rec *rec, const struct mbox_msg *
 }
 
 void
-post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how)
+post_mortem_end(struct diagnose *dg, struct admin_qp *rec, enum admin_end how)
 {
 	struct post_mortem *p = &dg->post_mortem;
 	const struct qp_error *last = qp_last_error(rec->qp);
@@ -293,13 +293,13 @@ post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how)
 	for (uint32_t i = p->n; rec->failed && i-- > 0;) {
 		struct failed_qp *q = &p->v[p->order[i]];
 
-		if (q->f.qpn != rec->qpn || q->end != QP_END_NONE)
+		if (q->f.qpn != rec->qpn || q->end != ADMIN_END_NONE)
 			continue;
 		q->end = (uint8_t)how;
 		q->ended_ns = dg->env->now;
 		if (q->story.n != 0)
 			story_go_on(&q->story, t, rec->qpn);
-		if (how != QP_END_RESET)
+		if (how != ADMIN_END_RESET)
 			q->flushed = qp_counter(rec->qp, STAT_resp_cqe_flush_error) +
 				     qp_counter(rec->qp, STAT_req_cqe_flush_error);
 	}

@@ -17,14 +17,14 @@
 #include "clock.h"
 #include "conf.h"
 #include "explain.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 #define POST_MORTEM_MAX 256
 #define FAILED_NETWORK  512
 
 struct diagnose;
 struct mbox_msg;
-struct qp_rec;
+struct admin_qp;
 
 enum failed_of { FAILED_OF_CONFIGURATION, FAILED_OF_OPERATOR, FAILED_OF_CLIENT };
 
@@ -43,12 +43,12 @@ struct failed_qp {
 	struct failed_owner owner;
 	struct story story; /* empty unless the flight recorder was on */
 	ns_t ended_ns;
-	uint64_t flushed; /* valid from QP_END_DESTROYED on */
+	uint64_t flushed; /* valid from ADMIN_END_DESTROYED on */
 	uint32_t neigh_tries;
 	uint16_t path_mtu;
 	int16_t port; /* index in conf->ports, -1: none */
 	uint8_t worker;
-	uint8_t end; /* enum qp_end */
+	uint8_t end; /* enum admin_end */
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
@@ -85,12 +85,12 @@ void post_mortem_fini(struct diagnose *dg);
  * written before the message was sent, and stays until this lcore has the QP reset.
  * Cost: about a microsecond, and a line in the log while the owner has some left.
  */
-void post_mortem_add(struct diagnose *dg, struct qp_rec *rec, const struct mbox_msg *m);
+void post_mortem_add(struct diagnose *dg, struct admin_qp *rec, const struct mbox_msg *m);
 /**
  * The QP, which is detached, is reset or goes away. A failure that was never told of (the mailbox
  * was full) is written down now.
  */
-void post_mortem_end(struct diagnose *dg, struct qp_rec *rec, enum qp_end how);
+void post_mortem_end(struct diagnose *dg, struct admin_qp *rec, enum admin_end how);
 /** Tell how many lines were left out, once a second at most. */
 void post_mortem_poll(struct diagnose *dg);
 

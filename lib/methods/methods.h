@@ -15,7 +15,7 @@
 #include "diagnose.h"
 #include "net.h"
 #include "objects.h"
-#include "qp_admin.h"
+#include "admin.h"
 #include "rpc.h"
 #include "rpc_params.h"
 

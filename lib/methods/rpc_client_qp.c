@@ -194,13 +194,13 @@ qp_create(struct rpc_call *call)
 {
 	struct client *cl = call->client->app;
 	struct conf_qp conf;
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	struct refusal r;
 	int rc = make_conf(call, &conf);
 
 	if (rc != 0)
 		return rc;
-	if (qp_admin_create_for(call->m->admin, &cl->o, &conf, &rec, &r) != 0)
+	if (admin_create_for(call->m->admin, &cl->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_client_result(call,
 		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
@@ -217,11 +217,11 @@ check_own(struct rpc_call *call)
 {
 	const json_t *number = json_object_get(call->raw, "qp_num");
 	const json_int_t qpn = json_integer_value(number);
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 
 	if (!json_is_integer(number) || qpn < 0 || qpn > CONF_QPN_MAX)
 		return rpc_invalid(call, "qp_num: must be a number");
-	rec = qp_admin_find(call->m->admin, (uint32_t)qpn);
+	rec = admin_find(call->m->admin, (uint32_t)qpn);
 	if (rec == NULL || rec->shared->owner != &call->client->app->o)
 		return rpc_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
 	return 0;

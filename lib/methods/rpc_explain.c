@@ -7,12 +7,12 @@ qp_explain(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	struct qp_snapshot *s = call->m->admin->snapshots;
 
 	env_drain(call->m->env); /* what was raised before is in the answer */
-	rec = qp_admin_get(call->m->admin, p->qp_num, &r);
-	if (rec == NULL || qp_admin_snapshots(call->m->admin, &rec, 1, s, &r) != 0)
+	rec = admin_get(call->m->admin, p->qp_num, &r);
+	if (rec == NULL || admin_snapshots(call->m->admin, &rec, 1, s, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, explain_json(call->m->diagnose, rec, s));
 }

@@ -41,10 +41,10 @@ owner_json(const struct failed_owner *o)
 static json_t *
 head_json(struct methods *ctx, const struct failed_qp *q)
 {
-	static const char *const ends[] = { [QP_END_NONE] = "in ERR",
-		[QP_END_RESET] = "reset",
-		[QP_END_DESTROYED] = "destroyed",
-		[QP_END_OWNER] = "gone with its owner" };
+	static const char *const ends[] = { [ADMIN_END_NONE] = "in ERR",
+		[ADMIN_END_RESET] = "reset",
+		[ADMIN_END_DESTROYED] = "destroyed",
+		[ADMIN_END_OWNER] = "gone with its owner" };
 	const struct qp_error *e = &q->f.error;
 	json_t *o = json_object();
 
@@ -93,12 +93,13 @@ story_json(struct methods *ctx, struct failed_qp *q, const uint64_t *flushed)
 	json_object_set_new(
 		o, "network", q->network[0] != '\0' ? json_string(q->network) : json_null());
 	json_object_set_new(o, "attributes", attributes_json(q));
-	if (q->end == QP_END_DESTROYED || q->end == QP_END_OWNER)
+	if (q->end == ADMIN_END_DESTROYED || q->end == ADMIN_END_OWNER)
 		flushed = &q->flushed;
 	json_object_set_new(o, "flushed",
-		flushed != NULL && q->end != QP_END_RESET ? conf_json_u64(*flushed) : json_null());
+		flushed != NULL && q->end != ADMIN_END_RESET ? conf_json_u64(*flushed)
+							     : json_null());
 	json_object_set_new(o, "recorder", json_boolean(q->recorder));
-	if (q->end == QP_END_NONE && q->story.n != 0)
+	if (q->end == ADMIN_END_NONE && q->story.n != 0)
 		story_go_on(&q->story, ctx->env->w.workers[q->worker].trace, q->f.qpn);
 	story_set(ctx->diagnose, o, &q->story, q->worker);
 	return o;
@@ -108,12 +109,11 @@ story_json(struct methods *ctx, struct failed_qp *q, const uint64_t *flushed)
 static bool
 flushed_now(struct methods *ctx, uint32_t qpn, uint64_t *flushed)
 {
-	struct qp_rec *rec = qp_admin_find(ctx->admin, qpn);
+	struct admin_qp *rec = admin_find(ctx->admin, qpn);
 	struct qp_snapshot *s = ctx->admin->snapshots;
 	struct refusal ignored;
 
-	if (rec == NULL || !rec->failed ||
-		qp_admin_snapshots(ctx->admin, &rec, 1, s, &ignored) != 0)
+	if (rec == NULL || !rec->failed || admin_snapshots(ctx->admin, &rec, 1, s, &ignored) != 0)
 		return false;
 	*flushed = s->stats.c[STAT_resp_cqe_flush_error] + s->stats.c[STAT_req_cqe_flush_error];
 	return true;
@@ -125,7 +125,7 @@ none(struct rpc_call *call, uint32_t qpn)
 	const struct post_mortem *p = &call->m->diagnose->post_mortem;
 	struct refusal r;
 
-	if (qp_admin_find(call->m->admin, qpn) != NULL)
+	if (admin_find(call->m->admin, qpn) != NULL)
 		refuse(&r, ENOENT, "QP %u is there and has not failed (qp explain %u)", qpn, qpn);
 	else if (p->total > p->n)
 		refuse(&r, ENOENT,

@@ -45,7 +45,7 @@ set_warnings(json_t *result, const struct conf_errors *err)
 }
 
 static json_t *
-numbers_of(struct qp_rec *const *recs, uint32_t n)
+numbers_of(struct admin_qp *const *recs, uint32_t n)
 {
 	json_t *list = json_array();
 
@@ -57,17 +57,17 @@ numbers_of(struct qp_rec *const *recs, uint32_t n)
 static int
 create(struct rpc_call *call, const struct conf_qp *conf, const struct conf_errors *err)
 {
-	struct qp_rec **recs = calloc(conf->count, sizeof(recs[0]));
+	struct admin_qp **recs = calloc(conf->count, sizeof(recs[0]));
 	struct refusal r = { .err = 0 };
 	json_t *result;
 
 	if (recs == NULL)
 		return rpc_result(call, NULL);
-	if (qp_admin_create(call->m->admin, conf, recs, &r) != 0) {
+	if (admin_create(call->m->admin, conf, recs, &r) != 0) {
 		free(recs);
 		return rpc_refused(call, &r);
 	}
-	result = qp_json(call->m->admin, recs[0]);
+	result = admin_json(call->m->admin, recs[0]);
 	if (result != NULL) {
 		json_object_set_new(result, "count", json_integer(conf->count));
 		if (conf->count > 1 && conf->count <= NUMBERS_MAX)
@@ -126,7 +126,7 @@ rpc_qp_modify(struct rpc_call *call)
 	struct refusal r = { .err = 0 };
 	struct conf_errors err;
 	struct conf_qp conf;
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	json_t *result;
 	int rc;
 
@@ -136,11 +136,11 @@ rpc_qp_modify(struct rpc_call *call)
 		conf_errors_free(&err);
 		return rc;
 	}
-	rec = qp_admin_get(call->m->admin, conf.qp_num, &r);
-	if (rec == NULL || qp_admin_modify(call->m->admin, rec, &conf, &r) != 0) {
+	rec = admin_get(call->m->admin, conf.qp_num, &r);
+	if (rec == NULL || admin_modify(call->m->admin, rec, &conf, &r) != 0) {
 		rc = rpc_refused(call, &r);
 	} else {
-		result = qp_json(call->m->admin, rec);
+		result = admin_json(call->m->admin, rec);
 		set_warnings(result, &err);
 		rc = rpc_result(call, result);
 	}
@@ -153,19 +153,19 @@ rpc_qp_query(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->m->admin, p->qp_num, &r);
+	struct admin_qp *rec = admin_get(call->m->admin, p->qp_num, &r);
 	struct qp_snapshot s;
 
 	env_drain(call->m->env); /* a fatal status that was raised before is in the answer */
-	if (rec == NULL || qp_admin_snapshots(call->m->admin, &rec, 1, &s, &r) != 0)
+	if (rec == NULL || admin_snapshots(call->m->admin, &rec, 1, &s, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, qp_json_live(call->m->admin, rec, &s));
+	return rpc_result(call, admin_json_live(call->m->admin, rec, &s));
 }
 
 static bool
-is_wanted(const struct p_qp_list *p, const struct qp_rec *rec)
+is_wanted(const struct p_qp_list *p, const struct admin_qp *rec)
 {
-	if ((p->given & GIVEN_STATE) != 0 && qp_admin_state(rec) != p->qp_state)
+	if ((p->given & GIVEN_STATE) != 0 && admin_state(rec) != p->qp_state)
 		return false;
 	return (p->given & GIVEN_WORKER) == 0 || rec->worker == p->worker;
 }
@@ -176,7 +176,7 @@ qp_list(struct rpc_call *call)
 {
 	const struct p_qp_list *p = call->params;
 	struct qp_snapshot *s = call->m->admin->snapshots;
-	struct qp_rec *recs[QP_SNAPSHOTS];
+	struct admin_qp *recs[ADMIN_SNAPSHOTS];
 	json_t *list = json_array();
 	uint32_t slot =
 		(p->given & GIVEN_AFTER) != 0 ? (p->after & call->m->env->w.qps->mask) + 1 : 0;
@@ -185,20 +185,20 @@ qp_list(struct rpc_call *call)
 	struct refusal r;
 
 	do {
-		struct qp_rec *rec;
+		struct admin_qp *rec;
 
 		n = 0;
-		while (n < QP_SNAPSHOTS && n < left &&
-			(rec = qp_admin_next(call->m->admin, &slot)) != NULL) {
+		while (n < ADMIN_SNAPSHOTS && n < left &&
+			(rec = admin_next(call->m->admin, &slot)) != NULL) {
 			if (is_wanted(p, rec))
 				recs[n++] = rec;
 		}
-		if (qp_admin_snapshots(call->m->admin, recs, n, s, &r) != 0) {
+		if (admin_snapshots(call->m->admin, recs, n, s, &r) != 0) {
 			json_decref(list);
 			return rpc_refused(call, &r);
 		}
 		for (uint32_t i = 0; i < n; i++) {
-			json_t *row = qp_json_live(call->m->admin, recs[i], &s[i]);
+			json_t *row = admin_json_live(call->m->admin, recs[i], &s[i]);
 
 			bytes += conf_json_size(row) + 1;
 			if (bytes > PAGE_BYTES) {
@@ -221,7 +221,7 @@ qp_count(struct rpc_call *call)
 	json_t *o = json_object();
 
 	for (uint32_t slot = 0; slot < ctx->env->w.qps->entries; slot++) {
-		const int state = qp_slot_state(&ctx->admin->slots[slot]);
+		const int state = admin_slot_state(&ctx->admin->slots[slot]);
 
 		if (state >= 0 && state < QPS_MAX)
 			n[state]++;
@@ -236,9 +236,9 @@ rpc_qp_destroy(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->m->admin, p->qp_num, &r);
+	struct admin_qp *rec = admin_get(call->m->admin, p->qp_num, &r);
 
-	if (rec == NULL || qp_admin_destroy(call->m->admin, rec, &r) != 0)
+	if (rec == NULL || admin_destroy(call->m->admin, rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }

@@ -11,9 +11,9 @@
  * QP that has failed or drains is saved in the state that it worked in.
  */
 static uint32_t
-state_to_save(const struct qp_rec *rec)
+state_to_save(const struct admin_qp *rec)
 {
-	switch (qp_admin_state(rec)) {
+	switch (admin_state(rec)) {
 	case QPS_RESET:
 		return QPS_RESET;
 	case QPS_INIT:
@@ -51,19 +51,19 @@ continues(const struct conf_qp *first, const struct conf_qp *q)
 static int
 qps_save(struct methods *ctx, struct conf *out)
 {
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	uint32_t slot = 0;
 
 	out->n_qps = 0;
 	out->qps = calloc((size_t)ctx->admin->qps_n + 1, sizeof(*out->qps));
 	if (out->qps == NULL)
 		return -ENOMEM;
-	while ((rec = qp_admin_next(ctx->admin, &slot)) != NULL && out->n_qps < ctx->admin->qps_n) {
+	while ((rec = admin_next(ctx->admin, &slot)) != NULL && out->n_qps < ctx->admin->qps_n) {
 		struct conf_qp *q = &out->qps[out->n_qps];
 
 		if (rec->shared->owner != NULL)
 			continue; /* goes with its application */
-		qp_conf(ctx->admin, rec, q);
+		admin_conf(ctx->admin, rec, q);
 		q->qp_state = state_to_save(rec);
 		if (out->n_qps > 0 && continues(q - 1, q))
 			q[-1].count++;

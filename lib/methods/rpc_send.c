@@ -102,13 +102,12 @@ struct request {
 
 /* QP-06, QP-07, QP-10, QP-13: from RTS on, ERR included. */
 static int
-may_send(const struct qp_rec *rec, struct refusal *r)
+may_send(const struct admin_qp *rec, struct refusal *r)
 {
-	const enum qp_state state = qp_admin_state(rec);
+	const enum qp_state state = admin_state(rec);
 
 	if (rec->shared->owner != NULL)
-		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
-			rec->qpn);
+		return refuse(r, EPERM, "QP %u is an application's, which posts to it", rec->qpn);
 	if (qp_limits(rec->qp).send_feed)
 		return refuse(r, EINVAL, "QP %u has a send_feed: the dataplane posts to its queue",
 			rec->qpn);
@@ -121,7 +120,7 @@ may_send(const struct qp_rec *rec, struct refusal *r)
 }
 
 static int
-find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
+find_opcode(const struct admin_qp *rec, struct request *q, struct refusal *r)
 {
 	const struct qp_limits limits = qp_limits(rec->qp);
 	const struct conf_name *n = conf_names_wr_opcode;
@@ -140,7 +139,7 @@ find_opcode(const struct qp_rec *rec, struct request *q, struct refusal *r)
 }
 
 static int
-refuse_form(const struct qp_rec *rec, const struct request *q, enum verbs_wr_fault fault,
+refuse_form(const struct admin_qp *rec, const struct request *q, enum verbs_wr_fault fault,
 	struct refusal *r)
 {
 	const unsigned long long bytes = q->bytes;
@@ -149,8 +148,8 @@ refuse_form(const struct qp_rec *rec, const struct request *q, enum verbs_wr_fau
 	case VERBS_WR_GOOD:
 		return 0;
 	case VERBS_WR_NO_READS:
-		return refuse(r, EINVAL, "%s: max_rd_atomic of QP %u is 0", q->wr->opcode,
-			rec->qpn);
+		return refuse(
+			r, EINVAL, "%s: max_rd_atomic of QP %u is 0", q->wr->opcode, rec->qpn);
 	case VERBS_WR_SGES:
 		return refuse(r, EINVAL, "sg_list has %u entries, and max_send_sge is %u",
 			q->wr->n_sge, q->limits.max_sge);
@@ -168,7 +167,7 @@ refuse_form(const struct qp_rec *rec, const struct request *q, enum verbs_wr_fau
 }
 
 static int
-take_sges(struct rpc_call *call, const struct qp_rec *rec, struct request *q, struct refusal *r)
+take_sges(struct rpc_call *call, const struct admin_qp *rec, struct request *q, struct refusal *r)
 {
 	const struct p_send_wr *wr = q->wr;
 	int rc = refuse_form(rec, q, verbs_wr_form(&q->limits, q->opcode, q->flags, wr->n_sge), r);
@@ -184,7 +183,7 @@ take_sges(struct rpc_call *call, const struct qp_rec *rec, struct request *q, st
 
 /* Inline bytes are taken when the request is posted, as verbs do: given, or out of the sg_list. */
 static int
-take_inline(struct rpc_call *call, const struct qp_rec *rec, struct request *q, struct refusal *r)
+take_inline(struct rpc_call *call, const struct admin_qp *rec, struct request *q, struct refusal *r)
 {
 	const struct p_send_wr *wr = q->wr;
 	const bool given = (wr->given & WR_GIVEN_INLINE) != 0;
@@ -228,7 +227,7 @@ fill(struct ring_send_wqe *wqe, const struct request *q)
 static int
 post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
-	struct qp_rec *rec = queue;
+	struct admin_qp *rec = queue;
 	struct request q = { .wr = wr };
 	struct ring_send_wqe *wqe;
 	int rc = may_send(rec, r);
@@ -240,13 +239,12 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	if (rc == 0)
 		rc = take_inline(call, rec, &q, r);
 	if (rc == 0)
-		rc = qp_work_attach(call->m->admin, rec, r);
+		rc = admin_work_attach(call->m->admin, rec, r);
 	if (rc != 0)
 		return rc;
 	wqe = ring_produce_slot(&rec->sq, qp_limits(rec->qp).max_send_wr);
 	if (wqe == NULL)
-		return refuse(
-			r, ENOMEM, "the send queue is full: max_send_wr is %u",
+		return refuse(r, ENOMEM, "the send queue is full: max_send_wr is %u",
 			qp_limits(rec->qp).max_send_wr);
 	fill(wqe, &q);
 	ring_produce_commit(&rec->sq);
@@ -257,10 +255,9 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 static void
 ring_doorbell(struct methods *ctx, void *queue)
 {
-	const struct qp_rec *rec = queue;
-	const struct ask_request q = {
-		.worker = rec->worker, .msg = { .type = MBOX_QP_POSTED, .qp.qp = rec->qp }
-	};
+	const struct admin_qp *rec = queue;
+	const struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_POSTED, .qp.qp = rec->qp } };
 
 	if (rec->attached)
 		ask_and_wait(ctx->env, &q);
@@ -271,7 +268,7 @@ post_send(struct rpc_call *call)
 {
 	const struct p_post_send *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->m->admin, p->qp_num, &r);
+	struct admin_qp *rec = admin_get(call->m->admin, p->qp_num, &r);
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);

@@ -136,14 +136,14 @@ static int
 of_qp(struct rpc_call *call, const struct p_stats *p)
 {
 	struct qp_snapshot s;
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	struct refusal r;
 	json_t *o;
 
 	if ((p->given & GIVEN_QP) == 0)
 		return rpc_invalid(call, "qp_num: is missing: scope \"qp\" requires it");
-	rec = qp_admin_get(call->m->admin, p->qp_num, &r);
-	if (rec == NULL || qp_admin_snapshots(call->m->admin, &rec, 1, &s, &r) != 0)
+	rec = admin_get(call->m->admin, p->qp_num, &r);
+	if (rec == NULL || admin_snapshots(call->m->admin, &rec, 1, &s, &r) != 0)
 		return rpc_refused(call, &r);
 	o = counters_json(&s.stats);
 	json_object_set_new(o, "qp_num", json_integer(p->qp_num));

@@ -30,17 +30,17 @@ static int
 turn(struct rpc_call *call, bool on)
 {
 	const struct p_trace *p = call->params;
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	struct refusal r;
 	uint32_t n;
 
 	if ((p->given & GIVEN_QP) != 0) {
-		rec = qp_admin_get(call->m->admin, p->qp_num, &r);
-		if (rec == NULL || qp_admin_trace(call->m->admin, rec, on, &r) != 0)
+		rec = admin_get(call->m->admin, p->qp_num, &r);
+		if (rec == NULL || admin_trace(call->m->admin, rec, on, &r) != 0)
 			return rpc_refused(call, &r);
 		return rpc_result(call, json_pack("{s:i}", "qps", 1));
 	}
-	if (qp_admin_trace_all(call->m->admin, on, &n, &r) != 0)
+	if (admin_trace_all(call->m->admin, on, &n, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_pack("{s:I}", "qps", (json_int_t)n));
 }

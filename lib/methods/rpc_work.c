@@ -60,18 +60,17 @@ static const struct conf_table post_recv_table = P_TABLE(p_post_recv, post_recv_
 
 /* QP-06, QP-13: from INIT on, ERR included. */
 static int
-may_receive(const struct qp_rec *rec, struct refusal *r)
+may_receive(const struct admin_qp *rec, struct refusal *r)
 {
 	if (rec->shared->owner != NULL)
-		return refuse(r, EPERM, "QP %u is an application's, which posts to it",
-			rec->qpn);
+		return refuse(r, EPERM, "QP %u is an application's, which posts to it", rec->qpn);
 	if (rec->feed != NULL)
 		return refuse(r, EINVAL, "QP %u has a recv_feed: the dataplane fills its queue",
 			rec->qpn);
 	if (rec->srq != NULL)
-		return refuse(r, EINVAL, "QP %u receives from srq \"%s\": post_srq_recv",
-			rec->qpn, rec->srq->n.name);
-	if (qp_admin_state(rec) == QPS_RESET)
+		return refuse(r, EINVAL, "QP %u receives from srq \"%s\": post_srq_recv", rec->qpn,
+			rec->srq->n.name);
+	if (admin_state(rec) == QPS_RESET)
 		return refuse(r, EINVAL, "QP %u is in RESET", rec->qpn);
 	return 0;
 }
@@ -119,7 +118,7 @@ rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
 static int
 post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
-	struct qp_rec *rec = queue;
+	struct admin_qp *rec = queue;
 	const struct conf_cap *cap = &rec->shared->conf.cap;
 	const struct recv_limits most = { .max_sge = cap->max_recv_sge,
 		.sge_name = "max_recv_sge",
@@ -128,7 +127,7 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	int rc = may_receive(rec, r);
 
 	if (rc == 0)
-		rc = qp_work_attach(call->m->admin, rec, r);
+		rc = admin_work_attach(call->m->admin, rec, r);
 	return rc != 0 ? rc : rpc_recv_put(call, wr, &rec->rq, &most, r);
 }
 
@@ -139,13 +138,12 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 static void
 flush_if_dead(struct methods *ctx, void *queue)
 {
-	const struct qp_rec *rec = queue;
-	const struct ask_request q = {
-		.worker = rec->worker, .msg = { .type = MBOX_QP_FLUSH, .qp.qp = rec->qp }
-	};
+	const struct admin_qp *rec = queue;
+	const struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_FLUSH, .qp.qp = rec->qp } };
 
 	atomic_thread_fence(memory_order_seq_cst);
-	if (rec->attached && qp_admin_state(rec) == QPS_ERR)
+	if (rec->attached && admin_state(rec) == QPS_ERR)
 		ask_and_wait(ctx->env, &q);
 }
 
@@ -183,7 +181,7 @@ post_recv(struct rpc_call *call)
 {
 	const struct p_post_recv *p = call->params;
 	struct refusal r;
-	struct qp_rec *rec = qp_admin_get(call->m->admin, p->qp_num, &r);
+	struct admin_qp *rec = admin_get(call->m->admin, p->qp_num, &r);
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);

@@ -25,7 +25,7 @@
 
 struct env;
 struct qp_alloc_params;
-struct qp_rec;
+struct admin_qp;
 
 /** What a process is to be told apart by (SO_PEERCRED). */
 struct owner_process {
@@ -56,7 +56,7 @@ struct owner_rings {
 	uint32_t entries; /* of both, as counted against client_limits.outstanding */
 };
 
-TAILQ_HEAD(owner_qps, qp_rec);
+TAILQ_HEAD(owner_qps, admin_qp);
 
 struct owner {
 	uint32_t id;

@@ -4,7 +4,7 @@
 /**
  * @file move.h  A QP goes from one worker to another while packets come for it.
  *
- * Owner:   the worker's lcore, by messages of the control lcore (lib/admin/qp_move.c).
+ * Owner:   the worker's lcore, by messages of the control lcore (lib/admin/admin_move.c).
  * Memory:  the worker's; packets that are kept aside are its own.
  * Depends: base; worker.h includes it.
  */

@@ -58,8 +58,8 @@ AEQ_05_unknown_qp(void **state UNUSED)
 	quiet = 0;
 	fake.c->admin.on_quiet = all_quiet;
 	fake.c->admin.on_quiet_ctx = &quiet;
-	qp_quiet_begin(&fake.c->admin);
-	qp_quiet_begin(&fake.c->admin);
+	admin_quiet_begin(&fake.c->admin);
+	admin_quiet_begin(&fake.c->admin);
 	entry(0, (struct ring_aeq_event){ .id = 4711, .code = AEQ_INVALID_KEY, .source = 1 });
 	entry(0, (struct ring_aeq_event){ .id = 4711, .code = AEQ_SUSPEND_COMPLETE });
 	control_poll(fake.c, fake.now);
@@ -234,7 +234,7 @@ AEQ_11_knob_event_with_completion(void **state UNUSED)
 	json_t *v;
 
 	json_decref(rpc_ok("qp_create", qp17));
-	qp_admin_find(&fake.c->admin, 17)->shared->knobs.ae_with_cqe = 1;
+	admin_find(&fake.c->admin, 17)->shared->knobs.ae_with_cqe = 1;
 	post(1);
 	entry(worker_of(17),
 		(struct ring_aeq_event){ .id = 17, .code = AEQ_INVALID_KEY, .source = 1 });

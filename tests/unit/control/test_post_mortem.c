@@ -21,7 +21,7 @@ sink(void *ctx UNUSED, enum log_level level UNUSED, const char *text)
 static void
 fail_as(struct owner *cl, uint32_t psn)
 {
-	struct qp_rec *rec = qp_admin_find(&fake.c->admin, 17);
+	struct admin_qp *rec = admin_find(&fake.c->admin, 17);
 	struct mbox_msg m = { .type = MBOX_FATAL,
 		.ev = { .qpn = 17, .time_ns = fake.c->env.now + 1, .psn = psn, .rule = 1 } };
 
@@ -64,8 +64,8 @@ assert_order(void)
 	for (uint32_t i = 0; i < p->n; i++) {
 		assert_false(seen[p->order[i]]);
 		seen[p->order[i]] = true;
-		assert_true(i == 0 || p->v[p->order[i - 1]].f.error.psn <
-					      p->v[p->order[i]].f.error.psn);
+		assert_true(i == 0 ||
+			    p->v[p->order[i - 1]].f.error.psn < p->v[p->order[i]].f.error.psn);
 	}
 }
 

@@ -28,9 +28,9 @@ records(void)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < COUNT; i++) {
-		const struct qp_slot *slot = &fake.c->admin.slots[(FIRST + i) % FAKE_QPS];
+		const struct admin_slot *slot = &fake.c->admin.slots[(FIRST + i) % FAKE_QPS];
 
-		assert_int_equal(qp_slot_qpn(slot), FIRST + i);
+		assert_int_equal(admin_slot_qpn(slot), FIRST + i);
 		n += (slot->at & 1) == 0;
 	}
 	return n;

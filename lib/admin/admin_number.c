@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "ask.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 #define QPN_BITS 24
 #define TRIES    32
@@ -38,23 +38,23 @@ number_in(struct admin *adm, uint32_t slot)
 static int
 given(struct admin *adm, uint32_t want, struct refusal *r)
 {
-	const struct qp_slot *s = &adm->slots[want & adm->env->w.qps->mask];
+	const struct admin_slot *s = &adm->slots[want & adm->env->w.qps->mask];
 
 	if (reserved(want))
 		return refuse(
 			r, EINVAL, "qp_num %u is not in %u..%u", want, CONF_QPN_MIN, CONF_QPN_MAX);
-	if (qp_slot_qpn(s) == 0)
+	if (admin_slot_qpn(s) == 0)
 		return 0;
-	if (qp_slot_qpn(s) == want)
+	if (admin_slot_qpn(s) == want)
 		return refuse(r, EEXIST, "qp_num %u exists already", want);
 	return refuse(r, EEXIST,
 		"qp_num %u needs the table slot that qp_num %u has (numbers with the same low bits "
 		"0x%x); take another number, or a larger table",
-		want, qp_slot_qpn(s), want & adm->env->w.qps->mask);
+		want, admin_slot_qpn(s), want & adm->env->w.qps->mask);
 }
 
 int
-qp_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *r)
+admin_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *r)
 {
 	const uint32_t mask = adm->env->w.qps->mask;
 	uint32_t slot = (uint32_t)object_random(adm->objects) & mask;
@@ -68,7 +68,7 @@ qp_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *
 	}
 	/* Random slots while that is likely to succeed, then the next free one. */
 	for (uint32_t i = 0; i <= mask + TRIES; i++) {
-		if (qp_slot_qpn(&adm->slots[slot]) == 0 && (*qpn = number_in(adm, slot)) != 0)
+		if (admin_slot_qpn(&adm->slots[slot]) == 0 && (*qpn = number_in(adm, slot)) != 0)
 			return 0;
 		slot = i < TRIES ? (uint32_t)object_random(adm->objects) & mask : (slot + 1) & mask;
 	}

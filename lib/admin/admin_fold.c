@@ -10,31 +10,31 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 #define FOLDED     ((uintptr_t)1)
 #define SCAN_SLOTS 64u /* looked at in a turn, as long as there may be something to fold */
 
 static struct qp *
-folded(const struct qp_slot *slot)
+folded(const struct admin_slot *slot)
 {
 	return (slot->at & FOLDED) != 0 ? (struct qp *)(slot->at - FOLDED) : NULL;
 }
 
-static struct qp_rec *
-open_record(const struct qp_slot *slot)
+static struct admin_qp *
+open_record(const struct admin_slot *slot)
 {
-	return (slot->at & FOLDED) == 0 ? (struct qp_rec *)slot->at : NULL;
+	return (slot->at & FOLDED) == 0 ? (struct admin_qp *)slot->at : NULL;
 }
 
 void
-qp_slot_set(struct qp_slot *slot, struct qp_rec *rec)
+admin_slot_set(struct admin_slot *slot, struct admin_qp *rec)
 {
 	slot->at = (uintptr_t)rec;
 }
 
 uint32_t
-qp_slot_qpn(const struct qp_slot *slot)
+admin_slot_qpn(const struct admin_slot *slot)
 {
 	if (slot->at == 0)
 		return 0;
@@ -42,7 +42,7 @@ qp_slot_qpn(const struct qp_slot *slot)
 }
 
 int
-qp_slot_state(const struct qp_slot *slot)
+admin_slot_state(const struct admin_slot *slot)
 {
 	const struct qp *qp;
 
@@ -52,11 +52,11 @@ qp_slot_state(const struct qp_slot *slot)
 	return (int)qp_state_now(qp);
 }
 
-/** What qp_many_start() left in the record of a QP whose path needs no neighbour. */
+/** What admin_many_start() left in the record of a QP whose path needs no neighbour. */
 static int
-take_steps(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+take_steps(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf, struct refusal *r)
 {
-	const struct qp_way way = { .key = "ah_attr",
+	const struct admin_way way = { .key = "ah_attr",
 		.ah = &rec->ah,
 		.port = rec->port,
 		.link = &rec->link,
@@ -70,17 +70,17 @@ take_steps(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, st
 	if (conf->qp_state < QPS_RTR)
 		return 0;
 	rec->attr.path_resolved = true;
-	return qp_path_make(adm, rec, &way, r);
+	return admin_path_make(adm, rec, &way, r);
 }
 
 /** The record of this QP as it was when it was made. @return 0 or -errno. */
 static int
-make(struct admin *adm, struct qp_shared *shared, struct qp *qp, struct qp_rec *rec)
+make(struct admin *adm, struct admin_shared *shared, struct qp *qp, struct admin_qp *rec)
 {
 	const uint32_t nth = qp_number(qp) - shared->conf.qp_num;
 	struct conf_qp conf;
 	struct refusal r;
-	int rc = qp_nth_conf(&shared->conf, nth, &conf, &r);
+	int rc = admin_nth_conf(&shared->conf, nth, &conf, &r);
 
 	memset(rec, 0, sizeof(*rec));
 	rec->qp = qp;
@@ -88,30 +88,30 @@ make(struct admin *adm, struct qp_shared *shared, struct qp *qp, struct qp_rec *
 	rec->worker = qp_worker(qp);
 	rec->shared = shared;
 	if (rc == 0)
-		rc = qp_references(adm, &conf, rec, &r);
+		rc = admin_references(adm, &conf, rec, &r);
 	if (rc != 0)
 		return rc;
-	qp_set_defaults(rec, &conf);
-	qp_paths_link(rec, rec);
+	admin_set_defaults(rec, &conf);
+	admin_paths_link(rec, rec);
 	rec->nth = nth;
 	rec->attached = conf.qp_state != QPS_RESET;
-	qp_rings_attach(rec);
+	admin_rings_attach(rec);
 	return take_steps(adm, rec, &conf, &r);
 }
 
 bool
-qp_fold(struct admin *adm, struct qp_rec *rec)
+admin_fold(struct admin *adm, struct admin_qp *rec)
 {
 	const struct conf_qp *conf = &rec->shared->conf;
 	struct qp *qp = rec->qp;
-	struct qp_rec again;
+	struct admin_qp again;
 
 	/* Numbers that were picked do not say which QP of its template it is. */
 	if (!qp_limits(qp).compact || conf->qp_num == 0 || conf->qp_state > QPS_RTS ||
 		rec->link.neigh != NULL || rec->alt_link.neigh != NULL ||
 		make(adm, rec->shared, qp, &again) != 0)
 		return false;
-	qp_paths_link(&again, rec);
+	admin_paths_link(&again, rec);
 	if (memcmp(&again, rec, sizeof(again)) != 0)
 		return false;
 	adm->slots[rec->qpn & adm->env->w.qps->mask].at = (uintptr_t)qp | FOLDED;
@@ -120,11 +120,11 @@ qp_fold(struct admin *adm, struct qp_rec *rec)
 	return true;
 }
 
-struct qp_rec *
-qp_slot_rec(struct admin *adm, struct qp_slot *slot)
+struct admin_qp *
+admin_slot_rec(struct admin *adm, struct admin_slot *slot)
 {
 	struct qp *qp = folded(slot);
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 
 	if (qp == NULL)
 		return open_record(slot);
@@ -141,14 +141,14 @@ qp_slot_rec(struct admin *adm, struct qp_slot *slot)
 }
 
 void
-qp_fold_poll(struct admin *adm)
+admin_fold_poll(struct admin *adm)
 {
 	for (uint32_t i = 0; i < SCAN_SLOTS && adm->fold_left != 0; i++) {
-		struct qp_rec *rec =
+		struct admin_qp *rec =
 			open_record(&adm->slots[adm->fold_at++ & adm->env->w.qps->mask]);
 
 		adm->fold_left--;
 		if (rec != NULL && qp_limits(rec->qp).compact)
-			qp_fold(adm, rec);
+			admin_fold(adm, rec);
 	}
 }

@@ -4,17 +4,17 @@
 #include "ask.h"
 #include "conf_json.h"
 #include "conf_json_value.h"
-#include "qp_admin.h"
+#include "admin.h"
 #include "wall.h"
 
 /* The alternate path, as far as there is one. */
 static void
-alternate_of(struct admin *adm, const struct qp_rec *rec, struct conf_qp *q)
+alternate_of(struct admin *adm, const struct admin_qp *rec, struct conf_qp *q)
 {
 	const struct qp_attr *a = &rec->attr;
 	const int16_t port = rec->alt_port >= 0 ? rec->alt_port : rec->port;
 
-	/* ARMED is a live state: qp_json_live() puts it in. */
+	/* ARMED is a live state: admin_json_live() puts it in. */
 	q->path_mig_state = a->path_mig_state == MIG_MIGRATED ? MIG_MIGRATED : MIG_REARM;
 	q->given &= ~(CONF_QP_ALT_PORT | CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY);
 	if ((rec->given & QP_ATTR_ALT_PATH) == 0)
@@ -32,11 +32,11 @@ alternate_of(struct admin *adm, const struct qp_rec *rec, struct conf_qp *q)
 }
 
 void
-qp_conf(struct admin *adm, struct qp_rec *rec, struct conf_qp *q)
+admin_conf(struct admin *adm, struct admin_qp *rec, struct conf_qp *q)
 {
 	const struct qp_attr *a = &rec->attr;
 
-	qp_alternate_sync(adm, rec);
+	admin_alternate_sync(adm, rec);
 	memcpy(q, &rec->shared->conf, sizeof(*q)); /* with its padding: qp_save() compares */
 	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | QP_ATTR_STATE;
 	q->qp_num = rec->qpn;
@@ -63,13 +63,13 @@ qp_conf(struct admin *adm, struct qp_rec *rec, struct conf_qp *q)
 }
 
 json_t *
-qp_json(struct admin *adm, struct qp_rec *rec)
+admin_json(struct admin *adm, struct admin_qp *rec)
 {
-	const enum qp_state state = qp_admin_state(rec);
+	const enum qp_state state = admin_state(rec);
 	struct conf_qp q;
 	json_t *o;
 
-	qp_conf(adm, rec, &q);
+	admin_conf(adm, rec, &q);
 	q.worker = rec->worker;
 	q.given |= CONF_QP_WORKER;
 	if (rec->attr.path_resolved && (rec->given & QP_ATTR_AV) != 0) {
@@ -94,9 +94,9 @@ qp_json(struct admin *adm, struct qp_rec *rec)
 }
 
 static json_t *
-fatal_json(struct admin *adm, const struct qp_rec *rec)
+fatal_json(struct admin *adm, const struct admin_qp *rec)
 {
-	const struct qp_fatal *f = &rec->fatal;
+	const struct admin_fatal *f = &rec->fatal;
 	const char *text = wire_fatal_text(f->code);
 	const char *opcode = wire_opcodes[f->opcode].name;
 	json_t *o;
@@ -112,7 +112,7 @@ fatal_json(struct admin *adm, const struct qp_rec *rec)
 
 /* AEQ-12 */
 static json_t *
-last_event_json(struct admin *adm, const struct qp_rec *rec)
+last_event_json(struct admin *adm, const struct admin_qp *rec)
 {
 	const struct event_last *e = &rec->last_event;
 	const bool abnormal = ring_aeq_code_class(e->code) == AEQ_CLASS_ABNORMAL;
@@ -144,7 +144,7 @@ timer_json(const struct admin *adm, bool runs, ns_t deadline)
 
 /* Where the receive WQEs are: in the QP's own queue, or in one that it shares. */
 static void
-set_receive(json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
+set_receive(json_t *o, const struct admin_qp *rec, const struct qp_snapshot *s)
 {
 	if (rec->srq == NULL) {
 		json_object_set_new(o, "rq_posted", json_integer(s->rq_posted));
@@ -154,7 +154,7 @@ set_receive(json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
 }
 
 static void
-set_requester(struct admin *adm, json_t *o, const struct qp_rec *rec, const struct qp_snapshot *s)
+set_requester(struct admin *adm, json_t *o, const struct admin_qp *rec, const struct qp_snapshot *s)
 {
 	const struct qp_attr *a = &rec->attr;
 	const bool live = s->state >= QPS_RTS;
@@ -181,9 +181,9 @@ set_requester(struct admin *adm, json_t *o, const struct qp_rec *rec, const stru
 }
 
 json_t *
-qp_json_live(struct admin *adm, struct qp_rec *rec, const struct qp_snapshot *s)
+admin_json_live(struct admin *adm, struct admin_qp *rec, const struct qp_snapshot *s)
 {
-	json_t *o = qp_json(adm, rec);
+	json_t *o = admin_json(adm, rec);
 	const struct qp_attr *a = &rec->attr;
 	const bool live = s->state >= QPS_RTR;
 	const uint32_t epsn = live ? s->epsn : a->rq_psn;

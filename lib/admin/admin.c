@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "qp_admin.h"
+#include "admin.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,38 +9,38 @@
 #include "log.h"
 
 int
-qp_admin_init(struct admin *adm)
+admin_init(struct admin *adm)
 {
 	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
 	return adm->slots != NULL ? 0 : -ENOMEM;
 }
 
-struct qp_rec *
-qp_admin_find(struct admin *adm, uint32_t qpn)
+struct admin_qp *
+admin_find(struct admin *adm, uint32_t qpn)
 {
-	struct qp_slot *slot;
+	struct admin_slot *slot;
 
 	if (adm->slots == NULL) /* the last events may come after the last QP */
 		return NULL;
 	slot = &adm->slots[qpn & adm->env->w.qps->mask];
-	return qpn != 0 && qp_slot_qpn(slot) == qpn ? qp_slot_rec(adm, slot) : NULL;
+	return qpn != 0 && admin_slot_qpn(slot) == qpn ? admin_slot_rec(adm, slot) : NULL;
 }
 
-struct qp_rec *
-qp_admin_get(struct admin *adm, uint32_t qpn, struct refusal *r)
+struct admin_qp *
+admin_get(struct admin *adm, uint32_t qpn, struct refusal *r)
 {
-	struct qp_rec *rec = qp_admin_find(adm, qpn);
+	struct admin_qp *rec = admin_find(adm, qpn);
 
 	if (rec == NULL)
 		refuse(r, ENOENT, "qp_num %u does not exist", qpn);
 	return rec;
 }
 
-struct qp_rec *
-qp_admin_next(struct admin *adm, uint32_t *slot)
+struct admin_qp *
+admin_next(struct admin *adm, uint32_t *slot)
 {
 	while (*slot < adm->env->w.qps->entries) {
-		struct qp_rec *rec = qp_slot_rec(adm, &adm->slots[(*slot)++]);
+		struct admin_qp *rec = admin_slot_rec(adm, &adm->slots[(*slot)++]);
 
 		if (rec != NULL)
 			return rec;
@@ -49,20 +49,20 @@ qp_admin_next(struct admin *adm, uint32_t *slot)
 }
 
 enum qp_state
-qp_admin_state(const struct qp_rec *rec)
+admin_state(const struct admin_qp *rec)
 {
 	return qp_state_now(rec->qp);
 }
 
 int
-qp_refuse_pending(const struct qp_rec *rec, struct refusal *r)
+admin_refuse_pending(const struct admin_qp *rec, struct refusal *r)
 {
 	return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before", rec->qpn,
 		rec->worker);
 }
 
 static void
-release(struct admin *adm, struct qp_rec *rec)
+release(struct admin *adm, struct admin_qp *rec)
 {
 	struct owner *owner = rec->shared->owner;
 
@@ -74,20 +74,20 @@ release(struct admin *adm, struct qp_rec *rec)
 		owner->qps_n--;
 		owner_rings_return(owner, &rec->rings);
 	}
-	qp_shared_put(adm, rec->shared);
+	admin_shared_put(adm, rec->shared);
 	free(rec);
 }
 
 /* Forget a QP that is detached. */
 static void
-drop(struct admin *adm, struct qp_rec *rec)
+drop(struct admin *adm, struct admin_qp *rec)
 {
-	struct qp_slot *slot = &adm->slots[rec->qpn & adm->env->w.qps->mask];
+	struct admin_slot *slot = &adm->slots[rec->qpn & adm->env->w.qps->mask];
 
 	neigh_leave(adm->net, &rec->link);
 	neigh_leave(adm->net, &rec->alt_link);
 	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, rec->qpn);
-	qp_slot_set(slot, NULL);
+	admin_slot_set(slot, NULL);
 	slot->last_qpn = rec->qpn;
 	adm->qps_n--;
 	adm->worker_qps[rec->worker]--;
@@ -99,33 +99,33 @@ drop(struct admin *adm, struct qp_rec *rec)
 	if (rec->feed != NULL)
 		object_region_retire(adm->objects, rec->feed);
 	adm->up.left(adm->up.ctx, rec,
-		rec->shared->owner != NULL && rec->shared->owner->gone ? QP_END_OWNER
-								       : QP_END_DESTROYED);
+		rec->shared->owner != NULL && rec->shared->owner->gone ? ADMIN_END_OWNER
+								       : ADMIN_END_DESTROYED);
 	rec->doomed = true;
 	if (rec->holds == 0)
 		release(adm, rec);
 }
 
 void
-qp_admin_hold(struct qp_rec *rec)
+admin_hold(struct admin_qp *rec)
 {
 	rec->holds++;
 }
 
 void
-qp_admin_put(struct admin *adm, struct qp_rec *rec)
+admin_put(struct admin *adm, struct admin_qp *rec)
 {
 	if (--rec->holds == 0 && rec->doomed)
 		release(adm, rec);
 }
 
 int
-qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r)
+admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	if (rec->pending)
-		return qp_refuse_pending(rec, r);
+		return admin_refuse_pending(rec, r);
 	if (rec->attached) {
-		const int rc = qp_walk_detach(adm, rec, r);
+		const int rc = admin_walk_detach(adm, rec, r);
 
 		if (rc != 0)
 			return rc;
@@ -138,32 +138,32 @@ qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 }
 
 int
-qp_admin_modify(struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r)
+admin_modify(struct admin *adm, struct admin_qp *rec, const struct conf_qp *m, struct refusal *r)
 {
-	const enum qp_state from = qp_admin_state(rec);
+	const enum qp_state from = admin_state(rec);
 	const uint32_t mask = (uint32_t)(m->given & CONF_QP_ATTR_MASK);
 
 	if ((m->given & CONF_QP_WORKER) != 0) {
 		if ((m->given & ~(uint64_t)(CONF_QP_WORKER | CONF_QP_QP_NUM)) != 0)
 			return refuse(r, EINVAL, "worker: QP %u moves without other attributes",
 				rec->qpn);
-		return qp_admin_move(adm, rec, m->worker, r);
+		return admin_move(adm, rec, m->worker, r);
 	}
-	qp_alternate_sync(adm, rec);
-	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && qp_alternate_look(adm, rec, r) != 0)
+	admin_alternate_sync(adm, rec);
+	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && admin_alternate_look(adm, rec, r) != 0)
 		return -r->err;
 	if ((mask & QP_ATTR_CUR_STATE) != 0 && m->cur_qp_state != from)
 		return refuse(r, EINVAL, "cur_qp_state is %s, but QP %u is in %s",
 			verbs_qp_state_name(m->cur_qp_state), rec->qpn, verbs_qp_state_name(from));
-	return qp_walk_step(adm, rec, m, (mask & QP_ATTR_STATE) != 0 ? m->qp_state : from,
+	return admin_walk_step(adm, rec, m, (mask & QP_ATTR_STATE) != 0 ? m->qp_state : from,
 		mask & ~(uint32_t)QP_ATTR_STATE, r);
 }
 
 int
-qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
+admin_snapshots(struct admin *adm, struct admin_qp *const *recs, uint32_t n,
 	struct qp_snapshot *out, struct refusal *r)
 {
-	struct ask *asked[QP_SNAPSHOTS] = { NULL };
+	struct ask *asked[ADMIN_SNAPSHOTS] = { NULL };
 	int rc = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -192,7 +192,7 @@ qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
 }
 
 int
-qp_admin_trace(struct admin *adm, struct qp_rec *rec, bool on, struct refusal *r)
+admin_trace(struct admin *adm, struct admin_qp *rec, bool on, struct refusal *r)
 {
 	const struct qp_attr attr = { .trace = on };
 	const struct ask_request q = { .worker = rec->worker,
@@ -209,14 +209,14 @@ qp_admin_trace(struct admin *adm, struct qp_rec *rec, bool on, struct refusal *r
 }
 
 int
-qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
+admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
 {
 	const struct qp_attr attr = { .trace = on };
-	struct qp_rec *rec;
+	struct admin_qp *rec;
 	uint32_t slot = 0;
 
 	*n = 0;
-	while ((rec = qp_admin_next(adm, &slot)) != NULL) {
+	while ((rec = admin_next(adm, &slot)) != NULL) {
 		const struct ask_request q = { .worker = rec->worker,
 			.msg = { .type = MBOX_QP_MODIFY,
 				.modify = { rec->qp, &attr, QP_ATTR_TRACE } } };
@@ -236,12 +236,12 @@ qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
 }
 
 int
-qp_admin_new_mac(struct admin *adm, struct neigh_link *link)
+admin_new_mac(struct admin *adm, struct neigh_link *link)
 {
-	struct qp_rec *rec = link->user;
+	struct admin_qp *rec = link->user;
 	const bool alternate = link == &rec->alt_link, known = neigh_has_mac(link->neigh);
 	struct wire_path *path = alternate ? &rec->attr.alt_path : &rec->attr.path;
-	const enum qp_state state = qp_admin_state(rec);
+	const enum qp_state state = admin_state(rec);
 	struct qp_attr attr;
 	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, &attr, QP_ATTR_NEW_MAC } } };
@@ -263,17 +263,17 @@ qp_admin_new_mac(struct admin *adm, struct neigh_link *link)
 }
 
 void
-qp_admin_fini(struct admin *adm)
+admin_fini(struct admin *adm)
 {
-	struct qp_rec *recs[QP_WINDOW];
+	struct admin_qp *recs[ADMIN_WINDOW];
 	uint32_t slot = 0, n;
 
 	do {
 		n = 0;
-		while (adm->slots != NULL && n < QP_WINDOW &&
-			(recs[n] = qp_admin_next(adm, &slot)) != NULL)
+		while (adm->slots != NULL && n < ADMIN_WINDOW &&
+			(recs[n] = admin_next(adm, &slot)) != NULL)
 			n++;
-		qp_many_end(adm, recs, n);
+		admin_many_end(adm, recs, n);
 	} while (n > 0);
 	free(adm->slots);
 	adm->slots = NULL;

@@ -4,7 +4,7 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 enum { ECN_MASK = 3, ECN_ECT0 = 2 };
 
@@ -21,8 +21,8 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 }
 
 int
-qp_path_make(
-	struct admin *adm, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r)
+admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
+	struct refusal *r)
 {
 	const struct conf_port *port = &adm->env->w.conf->ports[way->port];
 	const struct wire_port *us = adm->env->w.ports[way->port].addr;
@@ -52,7 +52,8 @@ qp_path_make(
 }
 
 int
-qp_path_mtu_check(struct admin *adm, const struct qp_way *way, uint32_t path_mtu, struct refusal *r)
+admin_path_mtu_check(
+	struct admin *adm, const struct admin_way *way, uint32_t path_mtu, struct refusal *r)
 {
 	const struct conf_port *port = &adm->env->w.conf->ports[way->port];
 	const uint32_t max_frame = adm->env->w.ports[way->port].max_frame;
@@ -76,7 +77,7 @@ qp_path_mtu_check(struct admin *adm, const struct qp_way *way, uint32_t path_mtu
 
 /* RT-04: what can be done about an address that nobody can send to. */
 static int
-unreachable(const struct admin *adm, const struct qp_way *way, struct refusal *r)
+unreachable(const struct admin *adm, const struct admin_way *way, struct refusal *r)
 {
 	const struct route_addr dest = conf_route_addr(&way->ah->dest_ip);
 	const char *port = adm->env->w.conf->ports[way->port].name;
@@ -90,7 +91,7 @@ unreachable(const struct admin *adm, const struct qp_way *way, struct refusal *r
 }
 
 static int
-resolve(struct admin *adm, const struct qp_way *way, bool must, struct refusal *r)
+resolve(struct admin *adm, const struct admin_way *way, bool must, struct refusal *r)
 {
 	const struct conf_ah *ah = way->ah;
 	struct neigh_key key = { .port = (uint16_t)way->port,
@@ -115,13 +116,13 @@ resolve(struct admin *adm, const struct qp_way *way, bool must, struct refusal *
 }
 
 int
-qp_path_resolve(struct admin *adm, const struct qp_way *way, struct refusal *r)
+admin_path_resolve(struct admin *adm, const struct admin_way *way, struct refusal *r)
 {
 	return resolve(adm, way, true, r);
 }
 
 void
-qp_path_resolve_again(struct admin *adm, const struct qp_way *way)
+admin_path_resolve_again(struct admin *adm, const struct admin_way *way)
 {
 	struct refusal ignored;
 

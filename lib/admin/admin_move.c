@@ -4,7 +4,7 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 #define RELEASE_TRIES 1000 /* for a port that takes no frames */
 
@@ -30,7 +30,7 @@ unpark(struct env *env, struct qp *qp)
 }
 
 static void
-moved(struct admin *adm, struct qp_rec *rec, uint32_t to)
+moved(struct admin *adm, struct admin_qp *rec, uint32_t to)
 {
 	adm->worker_qps[rec->worker]--;
 	adm->worker_qps[to]++;
@@ -42,7 +42,7 @@ static void
 late_adopt(void *ctx, struct ask *a)
 {
 	struct admin *adm = ctx;
-	struct qp_rec *rec = a->arg;
+	struct admin_qp *rec = a->arg;
 
 	if (a->done.rc == 0)
 		moved(adm, rec, rec->move_to);
@@ -51,7 +51,7 @@ late_adopt(void *ctx, struct ask *a)
 }
 
 static struct ask *
-ask_adopt(struct admin *adm, struct qp_rec *rec, uint32_t to)
+ask_adopt(struct admin *adm, struct admin_qp *rec, uint32_t to)
 {
 	const struct ask_request q = { .worker = (uint16_t)to,
 		.msg = { .type = MBOX_QP_ADOPT, .qp.qp = rec->qp } };
@@ -63,7 +63,7 @@ static void
 late_release(void *ctx, struct ask *a)
 {
 	struct admin *adm = ctx;
-	struct qp_rec *rec = a->arg;
+	struct admin_qp *rec = a->arg;
 	struct ask *b = a->done.rc == 0 ? ask_adopt(adm, rec, rec->move_to) : NULL;
 
 	if (b != NULL) {
@@ -76,7 +76,7 @@ late_release(void *ctx, struct ask *a)
 
 /* To every worker but the owner. */
 static int
-park(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
+park(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	struct ask_request q = { .msg = { .type = MBOX_QP_PARK,
 					 .move = { rec->qp, (uint16_t)to } } };
@@ -92,7 +92,7 @@ park(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 }
 
 static int
-release(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
+release(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_RELEASE, .move = { rec->qp, (uint16_t)to } } };
@@ -117,7 +117,7 @@ release(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 }
 
 static int
-adopt(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
+adopt(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	struct ask *a = ask_adopt(adm, rec, to);
 	int rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
@@ -135,13 +135,13 @@ adopt(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
 }
 
 static int
-check(struct admin *adm, const struct qp_rec *rec, uint32_t to, struct refusal *r)
+check(struct admin *adm, const struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	if (to >= adm->env->w.workers_n)
 		return refuse(r, EINVAL, "worker %u does not exist: there are %u", to,
 			adm->env->w.workers_n);
 	if (rec->pending)
-		return qp_refuse_pending(rec, r);
+		return admin_refuse_pending(rec, r);
 	if (rec->shared->owner != NULL)
 		return refuse(
 			r, ENOTSUP, "QP %u is an application's: it stays on its worker", rec->qpn);
@@ -155,14 +155,14 @@ check(struct admin *adm, const struct qp_rec *rec, uint32_t to, struct refusal *
 }
 
 int
-qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r)
+admin_move(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	struct qp *qp = rec->qp;
 	int rc = check(adm, rec, to, r);
 
 	if (rc != 0 || to == rec->worker)
 		return rc;
-	qp_stock_begin(adm, rec, to);
+	admin_stock_begin(adm, rec, to);
 	if (!rec->attached) {
 		moved(adm, rec, to);
 		return 0;
@@ -172,10 +172,10 @@ qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal
 		return ask_refuse(adm->env, rec->worker, rc, r);
 	rc = park(adm, rec, to, r);
 	if (rc == 0) {
-		qp_quiet_begin(adm);
+		admin_quiet_begin(adm);
 		rc = release(adm, rec, to, r);
 		if (rc != 0 && !rec->pending)
-			qp_quiet_cancel(adm);
+			admin_quiet_cancel(adm);
 	}
 	if (rc == 0) {
 		rec->pending = true;
@@ -189,19 +189,19 @@ qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal
 }
 
 void
-qp_quiet_begin(struct admin *adm)
+admin_quiet_begin(struct admin *adm)
 {
 	adm->suspended++;
 }
 
 void
-qp_quiet_cancel(struct admin *adm)
+admin_quiet_cancel(struct admin *adm)
 {
 	adm->suspended -= adm->suspended != 0;
 }
 
 void
-qp_quiet_end(struct admin *adm)
+admin_quiet_end(struct admin *adm)
 {
 	if (adm->suspended == 0 || --adm->suspended != 0)
 		return;

@@ -5,7 +5,7 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 _Static_assert(QP_ATTR_ALT_PATH == QP_ATTR_ALT_PATH &&
 		       QP_ATTR_PATH_MIG_STATE == QP_ATTR_PATH_MIG_STATE &&
@@ -14,7 +14,7 @@ _Static_assert(QP_ATTR_ALT_PATH == QP_ATTR_ALT_PATH &&
 
 /* A template's port was checked when it was made; a modify names another one. */
 static int
-take_port(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct refusal *r)
+take_port(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf, struct refusal *r)
 {
 	const uint32_t worker = rec->worker;
 
@@ -34,10 +34,10 @@ take_port(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, str
 	return 0;
 }
 
-static struct qp_way
-way_of(struct qp_rec *rec, struct qp_attr *attr)
+static struct admin_way
+way_of(struct admin_qp *rec, struct qp_attr *attr)
 {
-	return (struct qp_way){ .key = "alt_ah_attr",
+	return (struct admin_way){ .key = "alt_ah_attr",
 		.ah = &rec->alt_ah,
 		.port = rec->alt_port >= 0 ? rec->alt_port : rec->port,
 		.link = &rec->alt_link,
@@ -46,11 +46,11 @@ way_of(struct qp_rec *rec, struct qp_attr *attr)
 }
 
 static int
-take_path(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, struct qp_attr *attr,
+take_path(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf, struct qp_attr *attr,
 	struct refusal *r)
 {
 	int rc = take_port(adm, rec, conf, r);
-	struct qp_way way;
+	struct admin_way way;
 
 	if (rc != 0)
 		return rc;
@@ -61,15 +61,15 @@ take_path(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, str
 	attr->alt_timeout =
 		(conf->given & CONF_QP_ALT_TIMEOUT) != 0 ? conf->alt_timeout : QP_ALT_TIMEOUT_SAME;
 	attr->alt_pkey = (conf->given & CONF_QP_ALT_PKEY) != 0 ? conf->alt_pkey : 0;
-	rc = qp_path_mtu_check(adm, &way, attr->path_mtu, r);
+	rc = admin_path_mtu_check(adm, &way, attr->path_mtu, r);
 	if (rc == 0)
-		rc = qp_path_make(adm, rec, &way, r);
-	return rc == 0 ? qp_path_resolve(adm, &way, r) : rc;
+		rc = admin_path_make(adm, rec, &way, r);
+	return rc == 0 ? admin_path_resolve(adm, &way, r) : rc;
 }
 
 int
-qp_alternate_take(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
-	struct qp_change *ch, struct refusal *r)
+admin_alternate_take(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	struct admin_change *ch, struct refusal *r)
 {
 	const bool loads = (ch->mask & QP_ATTR_ALT_PATH) != 0;
 	const char *why;
@@ -87,18 +87,18 @@ qp_alternate_take(struct admin *adm, struct qp_rec *rec, const struct conf_qp *c
 }
 
 void
-qp_alternate_again(struct admin *adm, struct qp_rec *rec)
+admin_alternate_again(struct admin *adm, struct admin_qp *rec)
 {
-	const struct qp_way way = way_of(rec, &rec->attr);
+	const struct admin_way way = way_of(rec, &rec->attr);
 
 	if (rec->alt_loaded)
-		qp_path_resolve_again(adm, &way);
+		admin_path_resolve_again(adm, &way);
 	else
 		neigh_leave(adm->net, &rec->alt_link);
 }
 
 void
-qp_alternate_sync(struct admin *adm, struct qp_rec *rec)
+admin_alternate_sync(struct admin *adm, struct admin_qp *rec)
 {
 	const uint32_t n = qp_migrations(rec->qp);
 	struct qp_attr *a = &rec->attr;
@@ -114,19 +114,19 @@ qp_alternate_sync(struct admin *adm, struct qp_rec *rec)
 }
 
 int
-qp_alternate_look(struct admin *adm, struct qp_rec *rec, struct refusal *r)
+admin_alternate_look(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	struct qp_snapshot s;
-	int rc = qp_admin_snapshots(adm, &rec, 1, &s, r);
+	int rc = admin_snapshots(adm, &rec, 1, &s, r);
 
-	qp_alternate_sync(adm, rec);
+	admin_alternate_sync(adm, rec);
 	if (rc == 0)
 		rec->attr.path_mig_state = s.attr.path_mig_state;
 	return rc;
 }
 
 void
-qp_alternate_forget(struct admin *adm, struct qp_rec *rec)
+admin_alternate_forget(struct admin *adm, struct admin_qp *rec)
 {
 	neigh_leave(adm->net, &rec->alt_link);
 	rec->alt_loaded = false;

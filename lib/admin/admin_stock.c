@@ -4,7 +4,7 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 #define STOCK_FIRST 64u   /* sides that a worker has to begin with */
 #define STOCK_MOST  4096u /* ... that it is given at a time */
@@ -12,7 +12,7 @@
 static void
 give(struct admin *adm, uint16_t worker)
 {
-	struct qp_stock *s = &adm->stock[worker];
+	struct admin_stock *s = &adm->stock[worker];
 	uint32_t n = s->given / 2 < STOCK_FIRST ? STOCK_FIRST : (uint32_t)(s->given / 2);
 	struct ask_request q = { .worker = worker, .msg.type = MBOX_SIDES };
 	struct qp_side *list;
@@ -38,12 +38,12 @@ give(struct admin *adm, uint16_t worker)
 }
 
 uint32_t
-qp_stock_poll(struct admin *adm)
+admin_stock_poll(struct admin *adm)
 {
 	uint32_t work = 0;
 
 	for (uint16_t w = 0; w < adm->env->w.workers_n; w++) {
-		const struct qp_stock *s = &adm->stock[w];
+		const struct admin_stock *s = &adm->stock[w];
 		const uint64_t taken = atomic_load_explicit(
 			&adm->env->w.workers[w].mbox->sides_taken, memory_order_relaxed);
 		const uint64_t left = s->given - taken, few = s->given / 8;
@@ -57,7 +57,7 @@ qp_stock_poll(struct admin *adm)
 }
 
 void
-qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker)
+admin_stock_begin(struct admin *adm, const struct admin_qp *rec, uint32_t worker)
 {
 	if (!qp_limits(rec->qp).compact || adm->stock[worker].wanted)
 		return;
@@ -66,7 +66,7 @@ qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker)
 }
 
 int
-qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
+admin_work_attach(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_WORK, .work.qp = rec->qp } };
@@ -75,7 +75,7 @@ qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 	if (!qp_limits(rec->qp).compact || rec->has_work)
 		return 0;
 	if (rec->pending)
-		return qp_refuse_pending(rec, r);
+		return admin_refuse_pending(rec, r);
 	if (rec->work == NULL && qp_work_alloc(rec->qp, adm->env->w.numa_node, &rec->work) != 0)
 		return refuse(
 			r, ENOMEM, "no memory for the queues of QP %u: raise EAL's -m", rec->qpn);
@@ -88,6 +88,6 @@ qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 		qp_work_take(rec->qp, rec->work);
 	}
 	rec->has_work = true;
-	qp_rings_attach(rec);
+	admin_rings_attach(rec);
 	return 0;
 }

@@ -4,13 +4,13 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 /* Attributes of a creation that have no default. */
 #define NO_DEFAULT (QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_SQ_PSN)
 
 static int
-post(struct admin *adm, struct qp_walk *walk, const struct ask_request *q, struct refusal *r)
+post(struct admin *adm, struct admin_walk *walk, const struct ask_request *q, struct refusal *r)
 {
 	struct ask *a = ask_send(adm->env, q);
 
@@ -22,8 +22,8 @@ post(struct admin *adm, struct qp_walk *walk, const struct ask_request *q, struc
 
 /* One step: the worker carries steps out in the order in which they were sent. */
 static int
-post_step(struct admin *adm, struct qp_rec *rec, const struct qp_change *ch, struct qp_walk *walk,
-	struct refusal *r)
+post_step(struct admin *adm, struct admin_qp *rec, const struct admin_change *ch,
+	struct admin_walk *walk, struct refusal *r)
 {
 	struct qp_settings settings;
 	struct ask_request q = { .worker = rec->worker,
@@ -31,7 +31,7 @@ post_step(struct admin *adm, struct qp_rec *rec, const struct qp_change *ch, str
 	int rc = 0;
 
 	if (ch->from == QPS_RESET) {
-		qp_knobs_settings(adm, rec, &settings);
+		admin_knobs_settings(adm, rec, &settings);
 		rc = object_cqs_claim(adm->objects, rec->send_cq, rec->recv_cq, rec->worker);
 		if (rc != 0)
 			return ask_refuse(adm->env, rec->worker, rc, r);
@@ -50,13 +50,13 @@ post_step(struct admin *adm, struct qp_rec *rec, const struct qp_change *ch, str
 }
 
 int
-qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
-	struct qp_walk *walk, struct refusal *r)
+admin_many_start(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	struct admin_walk *walk, struct refusal *r)
 {
 	static const enum qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
 	const uint32_t has = (uint32_t)(conf->given & CONF_QP_ATTR_MASK) | ~(uint32_t)NO_DEFAULT;
 	const uint32_t chosen = (uint32_t)conf->given & (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
-	struct qp_change ch = { .from = QPS_RESET };
+	struct admin_change ch = { .from = QPS_RESET };
 	int rc = 0;
 
 	walk->n = 0;
@@ -68,7 +68,7 @@ qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 		qp_transition_attrs(QPT_RC, ch.from, ch.to, &required, &optional);
 		/* What a state does not ask for stands ready for a later one. */
 		ch.mask = ((required & has) | (optional & chosen)) & ~(uint32_t)QP_ATTR_STATE;
-		rc = qp_walk_plan(adm, rec, conf, &ch, r);
+		rc = admin_walk_plan(adm, rec, conf, &ch, r);
 		if (rc == 0)
 			rc = post_step(adm, rec, &ch, walk, r);
 		ch.from = ch.to;
@@ -77,7 +77,8 @@ qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 }
 
 int
-qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r)
+admin_many_finish(
+	struct admin *adm, struct admin_qp *rec, struct admin_walk *walk, struct refusal *r)
 {
 	int rc = 0;
 
@@ -86,7 +87,7 @@ qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, stru
 		const int one = ask_wait(adm->env, a);
 
 		if (one == -ETIMEDOUT) {
-			ask_forget(a, i == 0 ? qp_walk_late_attach : NULL, adm, rec);
+			ask_forget(a, i == 0 ? admin_walk_late_attach : NULL, adm, rec);
 		} else {
 			if (i == 0) {
 				rec->pending = false;
@@ -102,14 +103,14 @@ qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, stru
 
 /* To ERR, so that work is flushed, then away. */
 static struct ask *
-post_end(struct admin *adm, struct qp_rec *rec)
+post_end(struct admin *adm, struct admin_qp *rec)
 {
 	struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY,
 			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
 	struct ask *a;
 
-	rec->attr.cur_qp_state = (uint8_t)qp_admin_state(rec);
+	rec->attr.cur_qp_state = (uint8_t)admin_state(rec);
 	rec->attr.qp_state = QPS_ERR;
 	a = ask_send(adm->env, &q);
 	if (a != NULL)
@@ -119,10 +120,10 @@ post_end(struct admin *adm, struct qp_rec *rec)
 }
 
 void
-qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n)
+admin_many_end(struct admin *adm, struct admin_qp *const *recs, uint32_t n)
 {
-	struct ask *asked[QP_WINDOW] = { NULL };
-	bool late[QP_WINDOW] = { false };
+	struct ask *asked[ADMIN_WINDOW] = { NULL };
+	bool late[ADMIN_WINDOW] = { false };
 	struct refusal r;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -135,7 +136,7 @@ qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n)
 		if (ask_wait(adm->env, asked[i]) == -ETIMEDOUT) {
 			recs[i]->pending = true;
 			late[i] = true;
-			ask_forget(asked[i], qp_walk_late_detach, adm, recs[i]);
+			ask_forget(asked[i], admin_walk_late_detach, adm, recs[i]);
 		} else {
 			recs[i]->pending = true;
 			ask_release(adm->env, asked[i]);
@@ -154,7 +155,7 @@ qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n)
 	if (n > 0 && adm->env->w.workers_n > 1)
 		ask_all(adm->env);
 	for (uint32_t i = 0; i < n; i++) {
-		if (qp_admin_destroy(adm, recs[i], &r) != 0)
+		if (admin_destroy(adm, recs[i], &r) != 0)
 			log_error("stopping: %s", r.text);
 	}
 }

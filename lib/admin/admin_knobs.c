@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the knobs and the configuration mean for the data path of a QP: its worker is told so. */
 #include "ask.h"
-#include "qp_admin.h"
+#include "admin.h"
 #include "requester.h"
 #include "responder.h"
 
@@ -67,7 +67,7 @@ set_requester(struct qp_settings *s, const struct conf_knobs *k)
 
 /* What a send_feed posts, again and again. */
 static void
-set_send_feed(struct qp_settings *s, const struct qp_rec *rec)
+set_send_feed(struct qp_settings *s, const struct admin_qp *rec)
 {
 	const struct conf_send_feed *conf = &rec->shared->conf.send_feed;
 
@@ -82,7 +82,7 @@ set_send_feed(struct qp_settings *s, const struct qp_rec *rec)
 }
 
 static void
-set_recv_feed(struct qp_settings *s, const struct qp_rec *rec)
+set_recv_feed(struct qp_settings *s, const struct admin_qp *rec)
 {
 	s->recv_feed.buffers = rec->shared->conf.recv_feed.buffers;
 	s->recv_feed.size = rec->shared->conf.recv_feed.size;
@@ -91,7 +91,7 @@ set_recv_feed(struct qp_settings *s, const struct qp_rec *rec)
 }
 
 static uint32_t
-qp_flags(const struct qp_rec *rec)
+qp_flags(const struct admin_qp *rec)
 {
 	const struct conf_knobs *k = &rec->shared->knobs;
 	uint32_t v = 0;
@@ -122,7 +122,7 @@ qp_flags(const struct qp_rec *rec)
 }
 
 struct wire_cnp
-qp_knobs_cnp(const struct qp_rec *rec)
+admin_knobs_cnp(const struct admin_qp *rec)
 {
 	const struct conf_knobs *k = &rec->shared->knobs;
 
@@ -131,14 +131,14 @@ qp_knobs_cnp(const struct qp_rec *rec)
 }
 
 void
-qp_knobs_settings(struct admin *adm, const struct qp_rec *rec, struct qp_settings *s)
+admin_knobs_settings(struct admin *adm, const struct admin_qp *rec, struct qp_settings *s)
 {
 	*s = (struct qp_settings){ .worker = rec->worker,
 		.port = (uint8_t)adm->env->w.ports[rec->port].id,
 		.flags = qp_flags(rec),
 		.resp_knobs = responder_knobs(&rec->shared->knobs),
 		.cnp_interval = rec->shared->knobs.cc_cnp_interval * TIME_NS_PER_US,
-		.cnp = qp_knobs_cnp(rec) };
+		.cnp = admin_knobs_cnp(rec) };
 	set_requester(s, &rec->shared->knobs);
 	if (qp_limits(rec->qp).send_feed)
 		set_send_feed(s, rec);

@@ -6,13 +6,13 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 /* From this many QPs of one template on, memory counts more than room for later changes. */
 #define MANY 256
 
 void
-qp_shared_put(struct admin *adm, struct qp_shared *s)
+admin_shared_put(struct admin *adm, struct admin_shared *s)
 {
 	if (--s->refs != 0)
 		return;
@@ -22,7 +22,7 @@ qp_shared_put(struct admin *adm, struct qp_shared *s)
 }
 
 static uint32_t
-pick_worker(const struct admin *adm, const struct qp_rec *rec, const struct conf_qp *conf)
+pick_worker(const struct admin *adm, const struct admin_qp *rec, const struct conf_qp *conf)
 {
 	uint32_t best = rec->port >= 0 ? adm->env->w.ports[rec->port].worker : 0;
 
@@ -42,7 +42,7 @@ pick_worker(const struct admin *adm, const struct qp_rec *rec, const struct conf
 }
 
 int
-qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r)
+admin_place(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	const uint32_t old = rec->worker;
 	const uint32_t worker = env_worker_sends(adm->env, rec->port, old)
@@ -59,14 +59,14 @@ qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r)
 	adm->worker_qps[old]--;
 	adm->worker_qps[worker]++;
 	rec->worker = (uint8_t)worker;
-	qp_stock_begin(adm, rec, worker);
+	admin_stock_begin(adm, rec, worker);
 	return 0;
 }
 
 void
-qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
+admin_set_defaults(struct admin_qp *rec, const struct conf_qp *conf)
 {
-	qp_walk_take(&rec->attr, conf, UINT32_MAX);
+	admin_walk_take(&rec->attr, conf, UINT32_MAX);
 	rec->attr.qp_state = QPS_RESET;
 	rec->given = (uint32_t)(conf->given & CONF_QP_ATTR_MASK);
 	if ((conf->given & QP_ATTR_AV) != 0)
@@ -77,7 +77,7 @@ qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf)
 }
 
 void
-qp_paths_link(struct qp_rec *rec, struct qp_rec *at)
+admin_paths_link(struct admin_qp *rec, struct admin_qp *at)
 {
 	rec->link.ah = &at->ah;
 	rec->alt_link.ah = &at->alt_ah;
@@ -86,7 +86,7 @@ qp_paths_link(struct qp_rec *rec, struct qp_rec *at)
 }
 
 static int
-alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, struct qp_rec *rec,
+alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, struct admin_qp *rec,
 	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
@@ -138,7 +138,8 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 
 /* The objects that the decoder could not know. */
 int
-qp_references(struct admin *adm, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r)
+admin_references(
+	struct admin *adm, const struct conf_qp *conf, struct admin_qp *rec, struct refusal *r)
 {
 	rec->pd = object_pd_find(adm->objects, conf->pd, r);
 	if (rec->pd == NULL)
@@ -168,35 +169,35 @@ qp_references(struct admin *adm, const struct conf_qp *conf, struct qp_rec *rec,
 }
 
 void
-qp_rings_attach(struct qp_rec *rec)
+admin_rings_attach(struct admin_qp *rec)
 {
 	qp_rings(rec->qp, &rec->rq, &rec->sq);
 }
 
 static void
-link_in(struct admin *adm, struct qp_rec *rec)
+link_in(struct admin *adm, struct admin_qp *rec)
 {
-	qp_stock_begin(adm, rec, rec->worker);
+	admin_stock_begin(adm, rec, rec->worker);
 	if (rec->srq != NULL)
 		rec->srq->q.users++;
 	qp_user_set(rec->qp, rec);
-	qp_paths_link(rec, rec);
+	admin_paths_link(rec, rec);
 	if (rec->shared->owner != NULL) {
 		TAILQ_INSERT_TAIL(&rec->shared->owner->qps, rec, of_owner);
 		rec->shared->owner->qps_n++;
 	}
-	qp_rings_attach(rec);
+	admin_rings_attach(rec);
 	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	rec->pd->users++;
-	qp_slot_set(&adm->slots[rec->qpn & adm->env->w.qps->mask], rec);
+	admin_slot_set(&adm->slots[rec->qpn & adm->env->w.qps->mask], rec);
 	adm->worker_qps[rec->worker]++;
 	adm->qps_n++;
 }
 
 /* All QPs of a template send from, or read into, one region. */
 static int
-send_region(struct admin *adm, struct object_pd *pd, struct qp_shared *shared, struct refusal *r)
+send_region(struct admin *adm, struct object_pd *pd, struct admin_shared *shared, struct refusal *r)
 {
 	const uint32_t size = shared->conf.send_feed.size;
 	int rc = object_feed_region(adm->objects, pd, size < 8 ? 8 : size, &shared->send_region, r);
@@ -208,17 +209,17 @@ send_region(struct admin *adm, struct object_pd *pd, struct qp_shared *shared, s
 
 /* One QP, in RESET. `conf` is that of the nth of its template. */
 static int
-create_one(struct admin *adm, const struct conf_qp *conf, struct qp_shared *shared,
-	struct qp_rec **out, struct refusal *r)
+create_one(struct admin *adm, const struct conf_qp *conf, struct admin_shared *shared,
+	struct admin_qp **out, struct refusal *r)
 {
-	struct qp_rec *rec = calloc(1, sizeof(*rec));
+	struct admin_qp *rec = calloc(1, sizeof(*rec));
 	int rc;
 
 	if (rec == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	rc = qp_references(adm, conf, rec, r);
+	rc = admin_references(adm, conf, rec, r);
 	if (rc == 0)
-		rc = qp_number_pick(adm, conf->qp_num, &rec->qpn, r);
+		rc = admin_number_pick(adm, conf->qp_num, &rec->qpn, r);
 	if (rc != 0)
 		goto free_rec;
 	rec->worker = (uint8_t)pick_worker(adm, rec, conf);
@@ -238,7 +239,7 @@ create_one(struct admin *adm, const struct conf_qp *conf, struct qp_shared *shar
 	}
 	rec->shared = shared;
 	shared->refs++;
-	qp_set_defaults(rec, conf);
+	admin_set_defaults(rec, conf);
 	link_in(adm, rec);
 	qp_apply(rec->qp, &rec->attr, QP_ATTR_STATE);
 	*out = rec;
@@ -255,7 +256,7 @@ free_rec:
 }
 
 int
-qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r)
+admin_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r)
 {
 	*one = *conf;
 	if (conf->qp_num != 0)
@@ -268,10 +269,10 @@ qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct 
 	return 0;
 }
 
-static struct qp_shared *
+static struct admin_shared *
 make_shared(struct admin *adm, const struct conf_qp *conf)
 {
-	struct qp_shared *s = calloc(1, sizeof(*s));
+	struct admin_shared *s = calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
@@ -288,26 +289,26 @@ make_shared(struct admin *adm, const struct conf_qp *conf)
 
 /* QPs first .. first + n - 1 of the template. What was made stands in `made`, even on a refusal. */
 static int
-create_window(struct admin *adm, struct qp_shared *shared, uint32_t first, uint32_t n,
-	struct qp_rec **made, struct refusal *r)
+create_window(struct admin *adm, struct admin_shared *shared, uint32_t first, uint32_t n,
+	struct admin_qp **made, struct refusal *r)
 {
-	struct qp_walk walk[QP_WINDOW];
+	struct admin_walk walk[ADMIN_WINDOW];
 	struct refusal late;
 	struct conf_qp one;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		walk[i].n = 0;
-		rc = qp_nth_conf(&shared->conf, first + i, &one, r);
+		rc = admin_nth_conf(&shared->conf, first + i, &one, r);
 		if (rc == 0)
 			rc = create_one(adm, &one, shared, &made[i], r);
 		if (rc == 0) {
 			made[i]->nth = first + i;
-			rc = qp_many_start(adm, made[i], &one, &walk[i], r);
+			rc = admin_many_start(adm, made[i], &one, &walk[i], r);
 		}
 	}
 	for (uint32_t i = 0; i < n && made[i] != NULL; i++) {
-		if (qp_many_finish(adm, made[i], &walk[i], &late) != 0 && rc == 0) {
+		if (admin_many_finish(adm, made[i], &walk[i], &late) != 0 && rc == 0) {
 			*r = late;
 			rc = -late.err;
 		}
@@ -317,18 +318,18 @@ create_window(struct admin *adm, struct qp_shared *shared, uint32_t first, uint3
 
 /* Those that are as their template says need no records; NULL stands for them then. */
 static void
-fold(struct admin *adm, struct qp_rec **made, uint32_t n)
+fold(struct admin *adm, struct admin_qp **made, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (qp_fold(adm, made[i]))
+		if (admin_fold(adm, made[i]))
 			made[i] = NULL;
 }
 
 static int
-create_all(struct admin *adm, struct qp_shared *shared, const struct conf_qp *conf,
-	struct qp_rec **recs, struct refusal *r)
+create_all(struct admin *adm, struct admin_shared *shared, const struct conf_qp *conf,
+	struct admin_qp **recs, struct refusal *r)
 {
-	struct qp_rec **made = calloc(conf->count, sizeof(made[0]));
+	struct admin_qp **made = calloc(conf->count, sizeof(made[0]));
 	struct refusal ignored;
 	uint32_t n = 0;
 	int rc = 0;
@@ -338,7 +339,8 @@ create_all(struct admin *adm, struct qp_shared *shared, const struct conf_qp *co
 		goto out;
 	}
 	while (n < conf->count && rc == 0) {
-		const uint32_t left = conf->count - n, some = left < QP_WINDOW ? left : QP_WINDOW;
+		const uint32_t left = conf->count - n,
+			       some = left < ADMIN_WINDOW ? left : ADMIN_WINDOW;
 
 		rc = create_window(adm, shared, n, some, &made[n], r);
 		if (rc == 0 && recs == NULL)
@@ -346,34 +348,34 @@ create_all(struct admin *adm, struct qp_shared *shared, const struct conf_qp *co
 		n += rc == 0 ? some : 0;
 	}
 	for (uint32_t i = 0; i < conf->count && rc != 0; i++) {
-		struct qp_rec *rec = made[i];
+		struct admin_qp *rec = made[i];
 
 		if (rec == NULL && i < n)
-			rec = qp_admin_find(adm, conf->qp_num + i);
-		if (rec != NULL && qp_admin_destroy(adm, rec, &ignored) != 0)
+			rec = admin_find(adm, conf->qp_num + i);
+		if (rec != NULL && admin_destroy(adm, rec, &ignored) != 0)
 			log_error("%s", ignored.text);
 	}
 	if (rc == 0 && recs != NULL)
 		memcpy(recs, made, conf->count * sizeof(made[0]));
 out:
 	if (shared != NULL)
-		qp_shared_put(adm, shared);
+		admin_shared_put(adm, shared);
 	free(made);
 	return rc;
 }
 
 int
-qp_admin_create(
-	struct admin *adm, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r)
+admin_create(
+	struct admin *adm, const struct conf_qp *conf, struct admin_qp **recs, struct refusal *r)
 {
 	return create_all(adm, make_shared(adm, conf), conf, recs, r);
 }
 
 int
-qp_admin_create_for(struct admin *adm, struct owner *owner, const struct conf_qp *conf,
-	struct qp_rec **rec, struct refusal *r)
+admin_create_for(struct admin *adm, struct owner *owner, const struct conf_qp *conf,
+	struct admin_qp **rec, struct refusal *r)
 {
-	struct qp_shared *shared = make_shared(adm, conf);
+	struct admin_shared *shared = make_shared(adm, conf);
 
 	if (shared != NULL)
 		shared->owner = owner;

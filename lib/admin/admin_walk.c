@@ -5,7 +5,7 @@
 
 #include "ask.h"
 #include "log.h"
-#include "qp_admin.h"
+#include "admin.h"
 
 /* The mask of a decoded object is the mask of a modify. */
 _Static_assert(QP_ATTR_AV == QP_ATTR_AV && QP_ATTR_DEST_QPN == QP_ATTR_DEST_QPN &&
@@ -14,7 +14,7 @@ _Static_assert(QP_ATTR_AV == QP_ATTR_AV && QP_ATTR_DEST_QPN == QP_ATTR_DEST_QPN 
 	"attribute masks agree");
 
 const char *
-qp_walk_key(uint32_t one_bit)
+admin_walk_key(uint32_t one_bit)
 {
 	switch (one_bit) {
 	case QP_ATTR_STATE:
@@ -68,14 +68,14 @@ keys_of(uint32_t mask, char *buf, size_t room)
 	buf[0] = '\0';
 	for (uint32_t bit = 1; bit != 0 && at < room; bit <<= 1) {
 		if ((mask & bit) != 0)
-			at += (size_t)snprintf(
-				buf + at, room - at, "%s%s", at > 0 ? ", " : "", qp_walk_key(bit));
+			at += (size_t)snprintf(buf + at, room - at, "%s%s", at > 0 ? ", " : "",
+				admin_walk_key(bit));
 	}
 	return buf;
 }
 
 void
-qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
+admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 {
 	if ((mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) != 0)
 		to->en_sqd_async_notify = from->en_sqd_async_notify;
@@ -166,7 +166,7 @@ refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct ref
 
 /* QP-01..03, and the words that say which attribute it was. */
 static int
-check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct refusal *r)
+check_transition(const struct admin_qp *rec, const struct admin_change *ch, struct refusal *r)
 {
 	const enum qp_state from = ch->from, to = ch->to;
 	const uint32_t qpn = rec->qpn;
@@ -193,18 +193,18 @@ check_transition(const struct qp_rec *rec, const struct qp_change *ch, struct re
 }
 
 void
-qp_walk_late_attach(void *ctx UNUSED, struct ask *a)
+admin_walk_late_attach(void *ctx UNUSED, struct ask *a)
 {
-	struct qp_rec *rec = a->arg;
+	struct admin_qp *rec = a->arg;
 
 	rec->pending = false;
 	rec->attached = a->done.rc == 0;
 }
 
 void
-qp_walk_late_detach(void *ctx UNUSED, struct ask *a)
+admin_walk_late_detach(void *ctx UNUSED, struct ask *a)
 {
-	struct qp_rec *rec = a->arg;
+	struct admin_qp *rec = a->arg;
 
 	rec->pending = false;
 	rec->attached = false;
@@ -212,7 +212,7 @@ qp_walk_late_detach(void *ctx UNUSED, struct ask *a)
 
 /* ATTACH or DETACH. When no answer comes the record waits for it: nothing is freed early. */
 static int
-hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
+hand_over(struct admin *adm, struct admin_qp *rec, bool attach, struct refusal *r)
 {
 	struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_DETACH, .qp.qp = rec->qp } };
@@ -221,9 +221,9 @@ hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
 	int rc;
 
 	if (rec->pending)
-		return qp_refuse_pending(rec, r);
+		return admin_refuse_pending(rec, r);
 	if (attach) {
-		qp_knobs_settings(adm, rec, &settings);
+		admin_knobs_settings(adm, rec, &settings);
 		q.msg = (struct mbox_msg){ .type = MBOX_QP_ATTACH,
 			.attach = { rec->qp, &settings } };
 	}
@@ -234,7 +234,7 @@ hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
 	rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		ask_forget(a, attach ? qp_walk_late_attach : qp_walk_late_detach, adm, rec);
+		ask_forget(a, attach ? admin_walk_late_attach : admin_walk_late_detach, adm, rec);
 	} else if (a != NULL) {
 		ask_release(adm->env, a);
 	}
@@ -250,14 +250,14 @@ hand_over(struct admin *adm, struct qp_rec *rec, bool attach, struct refusal *r)
 }
 
 int
-qp_walk_detach(struct admin *adm, struct qp_rec *rec, struct refusal *r)
+admin_walk_detach(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	return hand_over(adm, rec, false, r);
 }
 
 /* On the worker, or, for a QP that stays in RESET, here. */
 static int
-carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uint32_t mask,
+carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, uint32_t mask,
 	int16_t old_port, struct refusal *r)
 {
 	const struct ask_request q = { .worker = rec->worker,
@@ -283,7 +283,7 @@ carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uin
 	rc = ask_and_wait(adm->env, &q);
 	if (rc == 0)
 		return 0;
-	if (rc == -EINVAL && qp_admin_state(rec) == QPS_ERR)
+	if (rc == -EINVAL && admin_state(rec) == QPS_ERR)
 		return refuse(r, EINVAL,
 			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",
 			rec->qpn, verbs_qp_state_name(attr->cur_qp_state));
@@ -299,10 +299,10 @@ carry_out(struct admin *adm, struct qp_rec *rec, const struct qp_attr *attr, uin
 
 /* Address vector: path, MAC, and whether the path MTU fits the port. */
 static int
-take_path(struct admin *adm, struct qp_rec *rec, struct qp_attr *attr, uint32_t mask,
+take_path(struct admin *adm, struct admin_qp *rec, struct qp_attr *attr, uint32_t mask,
 	struct refusal *r)
 {
-	const struct qp_way way = { .key = "ah_attr",
+	const struct admin_way way = { .key = "ah_attr",
 		.ah = &rec->ah,
 		.port = rec->port,
 		.link = &rec->link,
@@ -311,30 +311,30 @@ take_path(struct admin *adm, struct qp_rec *rec, struct qp_attr *attr, uint32_t 
 	int rc = 0;
 
 	if ((mask & QP_ATTR_PATH_MTU) != 0)
-		rc = qp_path_mtu_check(adm, &way, attr->path_mtu, r);
+		rc = admin_path_mtu_check(adm, &way, attr->path_mtu, r);
 	if (rc == 0)
-		rc = qp_path_make(adm, rec, &way, r);
+		rc = admin_path_make(adm, rec, &way, r);
 	if (rc == 0)
-		rc = qp_path_resolve(adm, &way, r);
+		rc = admin_path_resolve(adm, &way, r);
 	return rc;
 }
 
 /* A path that was refused took the neighbour's place of the one in use. */
 static void
-resolve_again(struct admin *adm, struct qp_rec *rec, enum qp_state from, uint32_t mask)
+resolve_again(struct admin *adm, struct admin_qp *rec, enum qp_state from, uint32_t mask)
 {
 	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
-		qp_path_resolve_again(
-			adm, &(struct qp_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
-				   &rec->attr.path, &rec->attr.path_resolved });
+		admin_path_resolve_again(
+			adm, &(struct admin_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
+				     &rec->attr.path, &rec->attr.path_resolved });
 	else if ((mask & QP_ATTR_AV) != 0)
 		neigh_leave(adm->net, &rec->link);
 	if ((mask & QP_ATTR_ALT_PATH) != 0)
-		qp_alternate_again(adm, rec);
+		admin_alternate_again(adm, rec);
 }
 
 static int
-check_values(struct admin *adm, const struct qp_rec *rec, const struct conf_qp *conf,
+check_values(struct admin *adm, const struct admin_qp *rec, const struct conf_qp *conf,
 	enum qp_state from, uint32_t mask, struct refusal *r)
 {
 	int16_t port;
@@ -357,25 +357,25 @@ check_values(struct admin *adm, const struct qp_rec *rec, const struct conf_qp *
 
 /* Behind RESET the QP is the control lcore's again; the worker has forgotten posted work. */
 static int
-back_home(struct admin *adm, struct qp_rec *rec, struct refusal *r)
+back_home(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	int rc = rec->attached ? hand_over(adm, rec, false, r) : 0;
 
 	if (rc != 0)
 		return rc;
-	qp_rings_attach(rec);
+	admin_rings_attach(rec);
 	neigh_leave(adm->net, &rec->link);
-	qp_alternate_forget(adm, rec);
+	admin_alternate_forget(adm, rec);
 	rec->attr.path_resolved = false;
-	rec->fatal = (struct qp_fatal){ 0 };
+	rec->fatal = (struct admin_fatal){ 0 };
 	rec->last_event = (struct event_last){ 0 };
-	adm->up.left(adm->up.ctx, rec, QP_END_RESET);
+	adm->up.left(adm->up.ctx, rec, ADMIN_END_RESET);
 	return 0;
 }
 
 int
-qp_walk_plan(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
-	struct qp_change *ch, struct refusal *r)
+admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	struct admin_change *ch, struct refusal *r)
 {
 	int rc = check_transition(rec, ch, r);
 
@@ -384,25 +384,25 @@ qp_walk_plan(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
 	if (rc != 0)
 		return rc;
 	ch->attr = rec->attr;
-	qp_walk_take(&ch->attr, conf, ch->mask);
+	admin_walk_take(&ch->attr, conf, ch->mask);
 	ch->attr.qp_state = (uint8_t)ch->to;
 	ch->attr.cur_qp_state = (uint8_t)ch->from;
 	if ((ch->mask & QP_ATTR_PORT) != 0)
 		rec->port = env_port_named(adm->env, conf->port);
 	if (ch->from == QPS_RESET && ch->to != QPS_RESET)
-		rc = qp_admin_place(adm, rec, r);
+		rc = admin_place(adm, rec, r);
 	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
 		rec->ah = conf->ah_attr;
 		rc = take_path(adm, rec, &ch->attr, ch->mask, r);
 	}
-	return rc == 0 ? qp_alternate_take(adm, rec, conf, ch, r) : rc;
+	return rc == 0 ? admin_alternate_take(adm, rec, conf, ch, r) : rc;
 }
 
 int
-qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, enum qp_state to,
-	uint32_t mask, struct refusal *r)
+admin_walk_step(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	enum qp_state to, uint32_t mask, struct refusal *r)
 {
-	struct qp_change ch = { .from = qp_admin_state(rec), .to = to, .mask = mask };
+	struct admin_change ch = { .from = admin_state(rec), .to = to, .mask = mask };
 	const struct conf_ah old_ah = rec->ah, old_alt = rec->alt_ah;
 	const int16_t old_port = rec->port, old_alt_port = rec->alt_port;
 	const uint64_t old_given = rec->alt_given;
@@ -412,8 +412,8 @@ qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, 
 
 	/* Its worker may have it, or get it: neither place nor attributes are ours to change. */
 	if (rec->pending)
-		return qp_refuse_pending(rec, r);
-	rc = qp_walk_plan(adm, rec, conf, &ch, r);
+		return admin_refuse_pending(rec, r);
+	rc = admin_walk_plan(adm, rec, conf, &ch, r);
 	if (rc == 0)
 		rc = carry_out(adm, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), old_port, r);
 	if (rc != 0) {
@@ -429,7 +429,7 @@ qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf, 
 	if (moves)
 		rec->state_ns = adm->env->now;
 	rec->alt_loaded |= (mask & QP_ATTR_ALT_PATH) != 0;
-	qp_alternate_sync(adm, rec);
+	admin_alternate_sync(adm, rec);
 	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
 	return to == QPS_RESET ? back_home(adm, rec, r) : 0;
 }

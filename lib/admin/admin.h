@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef QP_ADMIN_H
-#define QP_ADMIN_H
+#ifndef ADMIN_H
+#define ADMIN_H
 /**
- * @file qp_admin.h  Life of a queue pair: number, creation, transitions, address, end.
+ * @file admin.h  Life of a queue pair: number, creation, transitions, address, end.
  *
  * Owner:   control lcore. A QP in RESET is detached and the control's own; from INIT on it is
  *          attached to its worker and changed by message only.
  * Memory:  a record for each QP; QPs of one template (`count`) share their configuration. Compact
- *          ones have a record only while somebody looks, or once it is changed (qp_fold.c).
+ *          ones have a record only while somebody looks, or once it is changed (admin_fold.c).
  * Depends: conf qp mbox mem.
  * Circles: its files call each other, since making a QP walks it to its state, a walk that fails
- *          ends the QP, and whoever looks a record up may have it made again (qp_fold.c).
+ *          ends the QP, and whoever looks a record up may have it made again (admin_fold.c).
  * Spec:    QP-01..20, RX-LNK-02, WIRE-14, WIRE-15.
  */
 #include <jansson.h>
@@ -43,10 +43,10 @@ struct event_last {
 };
 
 /** How a QP leaves a failure behind. */
-enum qp_end { QP_END_NONE, QP_END_RESET, QP_END_DESTROYED, QP_END_OWNER };
+enum admin_end { ADMIN_END_NONE, ADMIN_END_RESET, ADMIN_END_DESTROYED, ADMIN_END_OWNER };
 
 /** What QPs of one template have in common. */
-struct qp_shared {
+struct admin_shared {
 	uint32_t refs;
 	struct conf_qp conf;
 	struct conf_knobs knobs;        /* in effect */
@@ -56,7 +56,7 @@ struct qp_shared {
 };
 
 /** The last fatal fault that a worker reported (RX-ERR-04). */
-struct qp_fatal {
+struct admin_fatal {
 	ns_t time_ns;
 	uint32_t psn;
 	uint16_t rule;
@@ -65,11 +65,11 @@ struct qp_fatal {
 	uint8_t syndrome;
 };
 
-struct qp_rec {
+struct admin_qp {
 	struct qp *qp; /* its fields are its worker's: qp_control.h */
 	uint32_t qpn;
 	uint8_t worker; /* who has it, or will when it is attached */
-	struct qp_shared *shared;
+	struct admin_shared *shared;
 	struct object_pd *pd;
 	struct object_cq *send_cq;
 	struct object_cq *recv_cq;
@@ -96,22 +96,22 @@ struct qp_rec {
 	struct conf_ah ah;
 	struct conf_ah alt_ah;
 	uint64_t alt_given; /* CONF_QP_ALT_* */
-	struct qp_fatal fatal;
+	struct admin_fatal fatal;
 	struct event_last last_event;
 	struct story *story; /* flight recorder at the last error, or NULL */
-	TAILQ_ENTRY(qp_rec) of_owner;
+	TAILQ_ENTRY(admin_qp) of_owner;
 	struct owner_rings rings; /* in the client's memory */
 	uint16_t holds;           /* handlers that are at work on it (AEQ-06) */
 	bool doomed;              /* destroyed while held: freed with the last hold */
 };
 
-struct qp_slot {
-	uintptr_t at;      /* qp_slot_rec() */
+struct admin_slot {
+	uintptr_t at;      /* admin_slot_rec() */
 	uint32_t last_qpn; /* of the QP that had the slot before, 0: none (QP-20) */
 };
 
 /** A worker's stock of sides for compact QPs. */
-struct qp_stock {
+struct admin_stock {
 	uint64_t given; /* so far */
 	bool wanted;
 	bool short_told;
@@ -120,11 +120,11 @@ struct qp_stock {
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */
 struct admin_up {
 	/** The QP, which is detached, is reset or destroyed: its failure is over. */
-	void (*left)(void *ctx, struct qp_rec *rec, enum qp_end how);
+	void (*left)(void *ctx, struct admin_qp *rec, enum admin_end how);
 	void *ctx;
 };
 
-#define QP_SNAPSHOTS 32 /* QPs that are asked for their live numbers at one round trip */
+#define ADMIN_SNAPSHOTS 32 /* QPs that are asked for their live numbers at one round trip */
 
 /** All queue pairs. */
 struct admin {
@@ -132,138 +132,138 @@ struct admin {
 	struct objects *objects;
 	struct net *net;
 	struct admin_up up;
-	struct qp_slot *slots; /* env->w.qps->entries, by the low bits of the QPN */
+	struct admin_slot *slots; /* env->w.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
-	uint32_t fold_at;   /* qp_fold_poll(): the next slot */
+	uint32_t fold_at;   /* admin_fold_poll(): the next slot */
 	uint32_t fold_left; /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];
-	struct qp_stock stock[ENV_MAX_WORKERS];
+	struct admin_stock stock[ENV_MAX_WORKERS];
 	bool running;                /* what the configuration asks for is made */
 	uint32_t suspended;          /* QPs that were told to be quiet and are not yet (AEQ-05) */
 	void (*on_quiet)(void *ctx); /* the last of them is quiet; may be NULL */
 	void *on_quiet_ctx;
-	struct qp_snapshot snapshots[QP_SNAPSHOTS]; /* room for whoever asks for many */
+	struct qp_snapshot snapshots[ADMIN_SNAPSHOTS]; /* room for whoever asks for many */
 };
 
 /**
  * @param adm all zero but for the modules below it, `up` and `env`.
  * @return 0 or -ENOMEM.
  */
-int qp_admin_init(struct admin *adm);
+int admin_init(struct admin *adm);
 /** Every QP to ERR, detached, freed. */
-void qp_admin_fini(struct admin *adm);
+void admin_fini(struct admin *adm);
 
 /** The record is good until the next control_poll(), or until it is put again. */
-struct qp_rec *qp_admin_find(struct admin *adm, uint32_t qpn);
+struct admin_qp *admin_find(struct admin *adm, uint32_t qpn);
 /** Record of this number, or NULL with the refusal (ENOENT) filled in. */
-struct qp_rec *qp_admin_get(struct admin *adm, uint32_t qpn, struct refusal *r);
+struct admin_qp *admin_get(struct admin *adm, uint32_t qpn, struct refusal *r);
 /** First record in or behind table slot *slot, which moves behind it; NULL: no more. */
-struct qp_rec *qp_admin_next(struct admin *adm, uint32_t *slot);
+struct admin_qp *admin_next(struct admin *adm, uint32_t *slot);
 
 /**
  * Create `count` QPs and walk each to its state; all of them or none.
  * @param recs room for conf->count records, or NULL.
  */
-int qp_admin_create(
-	struct admin *adm, const struct conf_qp *conf, struct qp_rec **recs, struct refusal *r);
+int admin_create(
+	struct admin *adm, const struct conf_qp *conf, struct admin_qp **recs, struct refusal *r);
 /** One QP of a client, with its rings in memory that it shares. */
-int qp_admin_create_for(struct admin *adm, struct owner *owner, const struct conf_qp *conf,
-	struct qp_rec **rec, struct refusal *r);
+int admin_create_for(struct admin *adm, struct owner *owner, const struct conf_qp *conf,
+	struct admin_qp **rec, struct refusal *r);
 /** What a decoded modify asks for. Nothing changes on a refusal. */
-int qp_admin_modify(
-	struct admin *adm, struct qp_rec *rec, const struct conf_qp *m, struct refusal *r);
+int admin_modify(
+	struct admin *adm, struct admin_qp *rec, const struct conf_qp *m, struct refusal *r);
 /** Detached, and freed unless it is held. @return 0 or a refusal: EBUSY, a worker is silent. */
-int qp_admin_destroy(struct admin *adm, struct qp_rec *rec, struct refusal *r);
+int admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 /** The record stays until it is put, whatever happens to the QP meanwhile. */
-void qp_admin_hold(struct qp_rec *rec);
+void admin_hold(struct admin_qp *rec);
 /** The last one frees a QP that was destroyed meanwhile. */
-void qp_admin_put(struct admin *adm, struct qp_rec *rec);
+void admin_put(struct admin *adm, struct admin_qp *rec);
 /** A detached QP got its port: a worker that can send there. @return 0 or a refusal. */
-int qp_admin_place(struct admin *adm, struct qp_rec *rec, struct refusal *r);
+int admin_place(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 /** Present state: the worker may have moved the QP to ERR by itself. */
-enum qp_state qp_admin_state(const struct qp_rec *rec);
+enum qp_state admin_state(const struct admin_qp *rec);
 /** A worker has not answered, so that nobody knows whose the QP is. @return -EBUSY. */
-int qp_refuse_pending(const struct qp_rec *rec, struct refusal *r);
+int admin_refuse_pending(const struct admin_qp *rec, struct refusal *r);
 /**
- * Live numbers of n QPs (at most QP_SNAPSHOTS) at one round trip.
+ * Live numbers of n QPs (at most ADMIN_SNAPSHOTS) at one round trip.
  * @return 0 or a refusal.
  */
-int qp_admin_snapshots(struct admin *adm, struct qp_rec *const *recs, uint32_t n,
+int admin_snapshots(struct admin *adm, struct admin_qp *const *recs, uint32_t n,
 	struct qp_snapshot *out, struct refusal *r);
 /** Turn the flight recorder of a QP on or off. */
-int qp_admin_trace(struct admin *adm, struct qp_rec *rec, bool on, struct refusal *r);
+int admin_trace(struct admin *adm, struct admin_qp *rec, bool on, struct refusal *r);
 /** The same for all QPs there are, without a round trip for each. @param n out: how many. */
-int qp_admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r);
+int admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r);
 /**
  * The neighbour's MAC is another one, or not known any more: tell the worker.
  * @return 0, -EAGAIN: later.
  */
-int qp_admin_new_mac(struct admin *adm, struct neigh_link *link);
+int admin_new_mac(struct admin *adm, struct neigh_link *link);
 
-/* qp_move.c */
+/* admin_move.c */
 /**
  * To another worker, while packets come and go: their order is kept. @return 0 or a refusal.
  * Cost: round trips to every worker.
  */
-int qp_admin_move(struct admin *adm, struct qp_rec *rec, uint32_t to, struct refusal *r);
+int admin_move(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r);
 /** AEQ-05: one more QP was told to be quiet. */
-void qp_quiet_begin(struct admin *adm);
+void admin_quiet_begin(struct admin *adm);
 /** ... and does not become quiet: nothing will come. */
-void qp_quiet_cancel(struct admin *adm);
+void admin_quiet_cancel(struct admin *adm);
 /** A worker says SUSPEND_COMPLETE; also of a QP that is gone, or those who wait would for ever. */
-void qp_quiet_end(struct admin *adm);
+void admin_quiet_end(struct admin *adm);
 
-/* qp_fold.c */
+/* admin_fold.c */
 /** Record of a slot, made again if it was folded; NULL: none, or no memory (logged). */
-struct qp_rec *qp_slot_rec(struct admin *adm, struct qp_slot *slot);
+struct admin_qp *admin_slot_rec(struct admin *adm, struct admin_slot *slot);
 /** NULL: the slot is free. */
-void qp_slot_set(struct qp_slot *slot, struct qp_rec *rec);
+void admin_slot_set(struct admin_slot *slot, struct admin_qp *rec);
 /** Number of the QP that has the slot, 0: none. */
-uint32_t qp_slot_qpn(const struct qp_slot *slot);
+uint32_t admin_slot_qpn(const struct admin_slot *slot);
 /** State of the QP that has the slot, -1: none. Makes no record. */
-int qp_slot_state(const struct qp_slot *slot);
+int admin_slot_state(const struct admin_slot *slot);
 /** Give the record back if its template says it all. @return did it? Then it is freed. */
-bool qp_fold(struct admin *adm, struct qp_rec *rec);
+bool admin_fold(struct admin *adm, struct admin_qp *rec);
 /** Nobody looks at records now: fold those that somebody looked at before. */
-void qp_fold_poll(struct admin *adm);
+void admin_fold_poll(struct admin *adm);
 
-/* qp_create.c */
+/* admin_create.c */
 /** Configuration of the nth QP of a template. @return 0 or a refusal. */
-int qp_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r);
+int admin_nth_conf(const struct conf_qp *conf, uint32_t n, struct conf_qp *one, struct refusal *r);
 /** The objects and ports that it names. @return 0 or a refusal. */
-int qp_references(
-	struct admin *adm, const struct conf_qp *conf, struct qp_rec *rec, struct refusal *r);
+int admin_references(
+	struct admin *adm, const struct conf_qp *conf, struct admin_qp *rec, struct refusal *r);
 /** Attributes before the first transition. */
-void qp_set_defaults(struct qp_rec *rec, const struct conf_qp *conf);
+void admin_set_defaults(struct admin_qp *rec, const struct conf_qp *conf);
 /** Its paths' links say whose they are: those of the record at `at`. */
-void qp_paths_link(struct qp_rec *rec, struct qp_rec *at);
+void admin_paths_link(struct admin_qp *rec, struct admin_qp *at);
 /** One reference less; the last one frees. */
-void qp_shared_put(struct admin *adm, struct qp_shared *s);
+void admin_shared_put(struct admin *adm, struct admin_shared *s);
 
 /** The posting side's views of the QP's rings, as the rings are now. */
-void qp_rings_attach(struct qp_rec *rec);
+void admin_rings_attach(struct admin_qp *rec);
 
-/* qp_stock.c */
+/* admin_stock.c */
 /** A compact QP can be posted to from now on. @return 0 or a refusal. */
-int qp_work_attach(struct admin *adm, struct qp_rec *rec, struct refusal *r);
+int admin_work_attach(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 /** The worker gets the QP. */
-void qp_stock_begin(struct admin *adm, const struct qp_rec *rec, uint32_t worker);
+void admin_stock_begin(struct admin *adm, const struct admin_qp *rec, uint32_t worker);
 /** Fill up what workers have given to compact QPs. @return how many got something. */
-uint32_t qp_stock_poll(struct admin *adm);
+uint32_t admin_stock_poll(struct admin *adm);
 
-/* qp_knobs.c */
+/* admin_knobs.c */
 /** What its worker is told with QP_ATTACH. */
-void qp_knobs_settings(struct admin *adm, const struct qp_rec *rec, struct qp_settings *s);
+void admin_knobs_settings(struct admin *adm, const struct admin_qp *rec, struct qp_settings *s);
 /** How its CNPs look. */
-struct wire_cnp qp_knobs_cnp(const struct qp_rec *rec);
+struct wire_cnp admin_knobs_cnp(const struct admin_qp *rec);
 
-/* qp_number.c */
+/* admin_number.c */
 /** A free number: `want` itself when not 0. @return 0 or a refusal (EEXIST, ENOSPC). */
-int qp_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *r);
+int admin_number_pick(struct admin *adm, uint32_t want, uint32_t *qpn, struct refusal *r);
 
-/* qp_path.c */
+/* admin_path.c */
 /** One of a QP's two paths: what it is made from, and where it goes. */
-struct qp_way {
+struct admin_way {
 	const char *key; /* "ah_attr", "alt_ah_attr": for refusals */
 	const struct conf_ah *ah;
 	int16_t port; /* index in conf->ports */
@@ -272,91 +272,92 @@ struct qp_way {
 	bool *resolved;         /* out */
 };
 /** Path of an address vector from a port, without dmac. */
-int qp_path_make(
-	struct admin *adm, const struct qp_rec *rec, const struct qp_way *way, struct refusal *r);
+int admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
+	struct refusal *r);
 /** Does this path MTU fit the port (RX-LNK-02)? */
-int qp_path_mtu_check(
-	struct admin *adm, const struct qp_way *way, uint32_t path_mtu, struct refusal *r);
+int admin_path_mtu_check(
+	struct admin *adm, const struct admin_way *way, uint32_t path_mtu, struct refusal *r);
 /** Destination MAC: given, static, known or asked for; the next hop's. */
-int qp_path_resolve(struct admin *adm, const struct qp_way *way, struct refusal *r);
+int admin_path_resolve(struct admin *adm, const struct admin_way *way, struct refusal *r);
 /** The same for the path that is in use: it stays, whether a route is left or not. */
-void qp_path_resolve_again(struct admin *adm, const struct qp_way *way);
+void admin_path_resolve_again(struct admin *adm, const struct admin_way *way);
 
-/* qp_alternate.c */
-struct qp_change;
+/* admin_alternate.c */
+struct admin_change;
 /**
  * The alternate path and the path migration state of a step; may change rec->alt_ah and such.
  * The state is refused unless the QP can go there from where it was seen last.
  */
-int qp_alternate_take(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
-	struct qp_change *ch, struct refusal *r);
+int admin_alternate_take(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	struct admin_change *ch, struct refusal *r);
 /** The worker may have moved the QP to its alternate path: then the record follows. */
-void qp_alternate_sync(struct admin *adm, struct qp_rec *rec);
+void admin_alternate_sync(struct admin *adm, struct admin_qp *rec);
 /** The same, and rec->attr.path_mig_state as it is now. @return 0 or a refusal. */
-int qp_alternate_look(struct admin *adm, struct qp_rec *rec, struct refusal *r);
+int admin_alternate_look(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 /** Another alternate path was refused: the one that is loaded has its neighbour back. */
-void qp_alternate_again(struct admin *adm, struct qp_rec *rec);
+void admin_alternate_again(struct admin *adm, struct admin_qp *rec);
 /** No alternate path any more: RESET. */
-void qp_alternate_forget(struct admin *adm, struct qp_rec *rec);
+void admin_alternate_forget(struct admin *adm, struct admin_qp *rec);
 
-/* qp_walk.c */
+/* admin_walk.c */
 /** Values for `mask` out of a decoded object. */
-void qp_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask);
+void admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask);
 /**
  * One transition, with the values of `mask` from `conf`: checked, then carried out by the worker.
  * Attaches on the way out of RESET and detaches on the way in. Nothing changes on a refusal.
  */
-int qp_walk_step(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
+int admin_walk_step(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
 	enum qp_state to, uint32_t mask, struct refusal *r);
 /** One transition, as planned. */
-struct qp_change {
+struct admin_change {
 	enum qp_state from;
 	enum qp_state to;
 	uint32_t mask; /* without STATE */
 	struct qp_attr attr;
 };
 /** The checks of a step and what it makes of the attributes; may change rec->ah and rec->port. */
-int qp_walk_plan(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
-	struct qp_change *ch, struct refusal *r);
+int admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	struct admin_change *ch, struct refusal *r);
 /** For ask_forget() with the record as `arg`: the ATTACH is answered after all. */
-void qp_walk_late_attach(void *ctx, struct ask *a);
+void admin_walk_late_attach(void *ctx, struct ask *a);
 /** The same for DETACH. */
-void qp_walk_late_detach(void *ctx, struct ask *a);
+void admin_walk_late_detach(void *ctx, struct ask *a);
 /** Key of an attribute in JSON: "min_rnr_timer". */
-const char *qp_walk_key(uint32_t one_bit);
+const char *admin_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */
-int qp_walk_detach(struct admin *adm, struct qp_rec *rec, struct refusal *r);
+int admin_walk_detach(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 
-/* qp_many.c */
-#define QP_WINDOW 32 /* QPs on their way at a time */
-struct qp_walk {
+/* admin_many.c */
+#define ADMIN_WINDOW 32 /* QPs on their way at a time */
+struct admin_walk {
 	struct ask *ask[4]; /* ATTACH, then each step */
 	uint32_t n;
 };
 /**
  * A new QP from RESET to the state its configuration asks for: check and send.
- * Whatever it returns, qp_many_finish() must be called before the QP is destroyed.
+ * Whatever it returns, admin_many_finish() must be called before the QP is destroyed.
  */
-int qp_many_start(struct admin *adm, struct qp_rec *rec, const struct conf_qp *conf,
-	struct qp_walk *walk, struct refusal *r);
-/** Wait for what qp_many_start() sent. @return 0 or the first refusal. */
-int qp_many_finish(struct admin *adm, struct qp_rec *rec, struct qp_walk *walk, struct refusal *r);
-/** At the end: n QPs (at most QP_WINDOW) to ERR, detached, freed. */
-void qp_many_end(struct admin *adm, struct qp_rec *const *recs, uint32_t n);
+int admin_many_start(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
+	struct admin_walk *walk, struct refusal *r);
+/** Wait for what admin_many_start() sent. @return 0 or the first refusal. */
+int admin_many_finish(
+	struct admin *adm, struct admin_qp *rec, struct admin_walk *walk, struct refusal *r);
+/** At the end: n QPs (at most ADMIN_WINDOW) to ERR, detached, freed. */
+void admin_many_end(struct admin *adm, struct admin_qp *const *recs, uint32_t n);
 
-/* qp_cnp.c */
+/* admin_cnp.c */
 /** The CNP that a worker asks for (CC-04). @param m the worker's message. */
-void qp_cnp_send(struct admin *adm, const struct mbox_msg *m, uint16_t worker);
+void admin_cnp_send(struct admin *adm, const struct mbox_msg *m, uint16_t worker);
 
-/* qp_json.c */
+/* admin_json.c */
 /**
  * The record as an entry of the configuration, with count 1 and qp_state RESET: what was asked
  * for, not what was found out (worker, dest_mac).
  */
-void qp_conf(struct admin *adm, struct qp_rec *rec, struct conf_qp *q);
+void admin_conf(struct admin *adm, struct admin_qp *rec, struct conf_qp *q);
 /** Attributes as in the configuration, every value filled in. */
-json_t *qp_json(struct admin *adm, struct qp_rec *rec);
+json_t *admin_json(struct admin *adm, struct admin_qp *rec);
 /** The same with live state. */
-json_t *qp_json_live(struct admin *adm, struct qp_rec *rec, const struct qp_snapshot *s);
+json_t *admin_json_live(struct admin *adm, struct admin_qp *rec, const struct qp_snapshot *s);
 
 #endif
