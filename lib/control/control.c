@@ -67,7 +67,7 @@ gone(void *ctx, enum object_kind kind, uint32_t number)
 	struct control *c = ctx;
 
 	events_forget(&c->diagnose, kind, number);
-	clients_event_forget(&c->clients, kind, number);
+	apps_event_forget(&c->apps, kind, number);
 }
 
 /* Its failure is over: whoever keeps something of it for later does it now. */
@@ -89,7 +89,7 @@ event(void *ctx, const struct event *e)
 
 	if (c->server.followers != 0)
 		told = rpc_notify(&c->server, "async_event", events_json(&c->diagnose, e));
-	clients_event(&c->clients, e);
+	apps_event(&c->apps, e);
 	return told;
 }
 
@@ -109,7 +109,7 @@ closed(void *ctx, struct rpc_client *cl)
 {
 	struct control *c = ctx;
 
-	client_close(&c->clients, cl->app);
+	app_close(&c->apps, cl->app);
 }
 
 /* A path's worker is told of its next hop's MAC. */
@@ -147,7 +147,7 @@ control_poll(struct control *c, ns_t now)
 	work += drain(c);
 	work += object_notify_poll(&c->objects);
 	work += rpc_server_poll(&c->server);
-	work += clients_poll(&c->clients);
+	work += apps_poll(&c->apps);
 	work += net_poll(&c->net);
 	work += admin_stock_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
@@ -159,7 +159,7 @@ control_poll(struct control *c, ns_t now)
 uint32_t
 control_wait_us(const struct control *c)
 {
-	return c->clients.waiting != 0 ? WAIT_ARMED_US : WAIT_US;
+	return c->apps.waiting != 0 ? WAIT_ARMED_US : WAIT_US;
 }
 
 int
@@ -240,7 +240,7 @@ configure_objects(struct control *c, struct refusal *r)
 static void
 release(struct control *c)
 {
-	clients_fini(&c->clients);
+	apps_fini(&c->apps);
 	admin_fini(&c->admin);
 	objects_fini(&c->objects);
 	net_fini(&c->net);
@@ -280,17 +280,17 @@ connect_modules(struct control *c)
 	c->diagnose.net = &c->net;
 	c->diagnose.admin = &c->admin;
 	c->diagnose.up = (struct diagnose_up){ .event = event, .ctx = c };
-	c->clients.env = &c->env;
-	c->clients.objects = &c->objects;
-	c->clients.admin = &c->admin;
-	c->clients.diagnose = &c->diagnose;
-	clients_init(&c->clients);
+	c->apps.env = &c->env;
+	c->apps.objects = &c->objects;
+	c->apps.admin = &c->admin;
+	c->apps.diagnose = &c->diagnose;
+	apps_init(&c->apps);
 	c->methods = (struct methods){ .env = &c->env,
 		.objects = &c->objects,
 		.net = &c->net,
 		.admin = &c->admin,
 		.diagnose = &c->diagnose,
-		.apps = &c->clients,
+		.apps = &c->apps,
 		.rpc = &c->server };
 	rpc_server_init(&c->server, &c->env, &rpc_up);
 	c->server.tables = rpc_methods_all;

@@ -18,7 +18,7 @@ struct control {
 	struct admin admin;
 	struct diagnose diagnose;
 	struct rpc_server server;
-	struct clients clients;
+	struct apps apps;
 	struct methods methods;
 };
 

@@ -11,7 +11,7 @@
  * Add a method: write its parameters as a conf_table, its handler, and a row in the table of the
  * file it belongs to.
  */
-#include "client.h"
+#include "app.h"
 #include "diagnose.h"
 #include "net.h"
 #include "objects.h"
@@ -26,7 +26,7 @@ struct methods {
 	struct net *net;
 	struct admin *admin;
 	struct diagnose *diagnose;
-	struct clients *apps;
+	struct apps *apps;
 	struct rpc_server *rpc;
 };
 

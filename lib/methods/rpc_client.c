@@ -38,11 +38,11 @@ rpc_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t mo
 int
 rpc_client_result(struct rpc_call *call, json_t *result)
 {
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	json_t *list = NULL;
 
-	for (uint32_t i = 0; i < cl->o.areas_n && result != NULL; i++) {
-		struct owner_area *a = &cl->o.areas[i];
+	for (uint32_t i = 0; i < app->o.areas_n && result != NULL; i++) {
+		struct owner_area *a = &app->o.areas[i];
 
 		if (a->told)
 			continue;
@@ -153,12 +153,12 @@ limits_json(const struct methods *ctx)
 }
 
 static json_t *
-bells_json(const struct methods *ctx, const struct client *cl)
+bells_json(const struct methods *ctx, const struct app *app)
 {
 	json_t *list = json_array();
 
 	for (uint32_t w = 0; w < ctx->env->w.workers_n; w++) {
-		const struct client_bells *b = &cl->bells[w];
+		const struct app_bells *b = &app->bells[w];
 
 		list = conf_json_append(
 			list, json_pack("{s:i, s:I, s:I}", "area", (int)b->place.area, "offset",
@@ -173,24 +173,23 @@ open_client(struct rpc_call *call)
 {
 	const struct p_open *p = call->params;
 	struct methods *ctx = call->m;
-	struct client *cl;
+	struct app *app;
 	struct refusal r;
 
 	if (call->client == NULL)
 		return rpc_invalid(call, "client_open: there is no connection to be a client");
-	if (p->abi != CLIENT_ABI) {
-		refuse(&r, EPROTO, "abi %u: this dataplane's rings are of abi %u", p->abi,
-			CLIENT_ABI);
+	if (p->abi != APP_ABI) {
+		refuse(&r, EPROTO, "abi %u: this dataplane's rings are of abi %u", p->abi, APP_ABI);
 		return rpc_refused(call, &r);
 	}
-	if (client_open(ctx->apps, call->client, p->name, &r) != 0)
+	if (app_open(ctx->apps, call->client, p->name, &r) != 0)
 		return rpc_refused(call, &r);
-	cl = call->client->app;
-	give_fd(call, cl->async_fd);
+	app = call->client->app;
+	give_fd(call, app->async_fd);
 	return rpc_client_result(
-		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)cl->o.id,
+		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)app->o.id,
 			      "version", ROCELANE_VERSION, "limits", limits_json(ctx), "ports",
-			      ports_json(ctx), "bells", bells_json(ctx, cl)));
+			      ports_json(ctx), "bells", bells_json(ctx, app)));
 }
 
 static int
@@ -204,20 +203,20 @@ ports(struct rpc_call *call)
 static int
 pd_create(struct rpc_call *call)
 {
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	const uint32_t most = call->m->env->w.conf->control.client_limits.pds;
 	struct conf_pd conf;
 	struct object_pd *pd;
 	struct refusal r;
 	uint32_t handle;
 
-	if (cl->pds.n >= most)
-		return rpc_client_over(call, "pd", cl->pds.n, most);
-	owner_name(&cl->o, "pd", conf.name);
+	if (app->pds.n >= most)
+		return rpc_client_over(call, "pd", app->pds.n, most);
+	owner_name(&app->o, "pd", conf.name);
 	if (object_pd_create(call->m->objects, &conf, &r) != 0)
 		return rpc_refused(call, &r);
 	pd = object_pd_find(call->m->objects, conf.name, &r);
-	handle = client_table_add(&cl->pds, pd);
+	handle = app_table_add(&app->pds, pd);
 	if (handle == 0) {
 		object_pd_destroy(call->m->objects, pd, &r);
 		return rpc_result(call, NULL);
@@ -229,15 +228,15 @@ static int
 pd_destroy(struct rpc_call *call)
 {
 	const struct p_handle *p = call->params;
-	struct client *cl = call->client->app;
-	struct object_pd *pd = client_table_get(&cl->pds, p->handle);
+	struct app *app = call->client->app;
+	struct object_pd *pd = app_table_get(&app->pds, p->handle);
 	struct refusal r;
 
 	if (pd == NULL)
 		return rpc_client_refuse(call, ENOENT, "pd", p->handle);
 	if (object_pd_destroy(call->m->objects, pd, &r) != 0)
 		return rpc_refused(call, &r);
-	client_table_remove(&cl->pds, p->handle);
+	app_table_remove(&app->pds, p->handle);
 	return rpc_result(call, json_object());
 }
 
@@ -267,20 +266,20 @@ static int
 mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 {
 	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	const struct conf_client_limits *l = &call->m->env->w.conf->control.client_limits;
-	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
+	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
 	struct refusal r;
 
 	if (pd == NULL)
 		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
-	if (cl->mrs.n >= l->mrs)
-		return rpc_client_over(call, "mr", cl->mrs.n, l->mrs);
-	if (p->length > l->memory || cl->o.memory > l->memory - p->length) {
+	if (app->mrs.n >= l->mrs)
+		return rpc_client_over(call, "mr", app->mrs.n, l->mrs);
+	if (p->length > l->memory || app->o.memory > l->memory - p->length) {
 		refuse(&r, ENOMEM,
 			"length %" PRIu64 " more than the %" PRIu64
 			" bytes in use are over control.client_limits.memory (%" PRIu64 ")",
-			p->length, cl->o.memory, l->memory);
+			p->length, app->o.memory, l->memory);
 		return rpc_refused(call, &r);
 	}
 	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
@@ -292,7 +291,7 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 		.access = p->access,
 		.remote_invalidate = p->remote_invalidate };
 	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
-	owner_name(&cl->o, "mr", conf->name);
+	owner_name(&app->o, "mr", conf->name);
 	return 0;
 }
 
@@ -300,7 +299,7 @@ static int
 mr_register(struct rpc_call *call)
 {
 	const struct p_mr *p = call->params;
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	struct object_memfd from = { .offset = p->offset };
 	struct object_mr *mr;
 	struct conf_mr conf;
@@ -317,12 +316,12 @@ mr_register(struct rpc_call *call)
 	close(from.fd);
 	if (rc != 0)
 		return rpc_refused(call, &r);
-	handle = client_table_add(&cl->mrs, mr);
+	handle = app_table_add(&app->mrs, mr);
 	if (handle == 0) {
 		object_mr_destroy(call->m->objects, mr, &r);
 		return rpc_result(call, NULL);
 	}
-	cl->o.memory += mr->region->area.len;
+	app->o.memory += mr->region->area.len;
 	return rpc_result(call, json_pack("{s:I, s:I}", "handle", (json_int_t)handle, "key",
 					(json_int_t)mr->region->key));
 }
@@ -331,8 +330,8 @@ static int
 mr_deregister(struct rpc_call *call)
 {
 	const struct p_handle *p = call->params;
-	struct client *cl = call->client->app;
-	struct object_mr *mr = client_table_get(&cl->mrs, p->handle);
+	struct app *app = call->client->app;
+	struct object_mr *mr = app_table_get(&app->mrs, p->handle);
 	struct refusal r;
 	uint64_t bytes;
 
@@ -341,8 +340,8 @@ mr_deregister(struct rpc_call *call)
 	bytes = mr->region->area.len;
 	if (object_mr_destroy(call->m->objects, mr, &r) != 0)
 		return rpc_refused(call, &r);
-	cl->o.memory -= bytes;
-	client_table_remove(&cl->mrs, p->handle);
+	app->o.memory -= bytes;
+	app_table_remove(&app->mrs, p->handle);
 	return rpc_result(call, json_object());
 }
 
@@ -351,21 +350,21 @@ mr_deregister(struct rpc_call *call)
 static int
 channel_create(struct rpc_call *call)
 {
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	const uint32_t most = call->m->env->w.conf->control.client_limits.cqs;
-	struct client_channel *ch;
+	struct app_channel *ch;
 	uint32_t handle;
 
-	if (cl->channels.n >= most)
-		return rpc_client_over(call, "cq", cl->channels.n, most);
+	if (app->channels.n >= most)
+		return rpc_client_over(call, "cq", app->channels.n, most);
 	ch = calloc(1, sizeof(*ch));
 	if (ch == NULL)
 		return rpc_result(call, NULL);
 	ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	handle = ch->fd >= 0 ? client_table_add(&cl->channels, ch) : 0;
+	handle = ch->fd >= 0 ? app_table_add(&app->channels, ch) : 0;
 	if (handle == 0 || give_fd(call, ch->fd) != 0) {
 		if (handle != 0)
-			client_table_remove(&cl->channels, handle);
+			app_table_remove(&app->channels, handle);
 		if (ch->fd >= 0)
 			close(ch->fd);
 		free(ch);
@@ -378,8 +377,8 @@ static int
 channel_destroy(struct rpc_call *call)
 {
 	const struct p_handle *p = call->params;
-	struct client *cl = call->client->app;
-	struct client_channel *ch = client_table_get(&cl->channels, p->handle);
+	struct app *app = call->client->app;
+	struct app_channel *ch = app_table_get(&app->channels, p->handle);
 	struct refusal r;
 
 	if (ch == NULL)
@@ -388,7 +387,7 @@ channel_destroy(struct rpc_call *call)
 		refuse(&r, EBUSY, "channel %u is in use by %u CQs", p->handle, ch->users);
 		return rpc_refused(call, &r);
 	}
-	client_table_remove(&cl->channels, p->handle);
+	app_table_remove(&app->channels, p->handle);
 	close(ch->fd);
 	free(ch);
 	return rpc_result(call, json_object());
@@ -399,7 +398,7 @@ struct p_max {
 };
 
 static const struct conf_field events_rows[] = {
-	P_U32(p_max, max, 1, CLIENT_EVENTS, P_DEFAULT(1)),
+	P_U32(p_max, max, 1, APP_EVENTS, P_DEFAULT(1)),
 };
 static const struct conf_table events_table = P_TABLE(p_max, events_rows, "params");
 
@@ -407,12 +406,12 @@ static int
 events(struct rpc_call *call)
 {
 	const struct p_max *p = call->params;
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	json_t *list = json_array();
 
 	env_drain(call->m->env);
 	for (uint32_t i = 0; i < p->max && list != NULL; i++) {
-		json_t *e = client_event_take(call->m->apps, cl);
+		json_t *e = app_event_take(call->m->apps, app);
 
 		if (e == NULL)
 			break;

@@ -30,28 +30,28 @@ static const struct conf_table cq_table = P_TABLE(p_cq, cq_rows, "params");
 
 /* The queue itself, in a place of the client's memory. */
 static int
-cq_make(struct methods *ctx, struct client_cq *q, uint32_t cqe, struct refusal *r)
+cq_make(struct methods *ctx, struct app_cq *q, uint32_t cqe, struct refusal *r)
 {
 	struct conf_cq conf = { .cqe = cqe };
 	void *mem;
-	int rc = owner_place_get(ctx->env, &q->client->o,
+	int rc = owner_place_get(ctx->env, &q->app->o,
 		ring_size(ring_entries(cqe), sizeof(struct ring_cqe)), &q->place, &mem, r);
 
 	if (rc != 0)
 		return rc;
-	owner_name(&q->client->o, "cq", conf.name);
+	owner_name(&q->app->o, "cq", conf.name);
 	rc = object_cq_create_in(ctx->objects, &conf, mem, &q->cq, r);
 	if (rc == 0)
-		q->handle = client_table_add(&q->client->cqs, q);
+		q->handle = app_table_add(&q->app->cqs, q);
 	if (rc == 0 && q->handle == 0) {
 		object_cq_destroy(ctx->objects, q->cq, r);
 		rc = refuse(r, ENOMEM, "out of memory");
 	}
 	if (rc != 0) {
-		owner_place_put(&q->client->o, &q->place);
+		owner_place_put(&q->app->o, &q->place);
 		return rc;
 	}
-	q->cq->client = q;
+	q->cq->app = q;
 	return 0;
 }
 
@@ -59,20 +59,20 @@ static int
 cq_create(struct rpc_call *call)
 {
 	const struct p_cq *p = call->params;
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	const uint32_t most = call->m->env->w.conf->control.client_limits.cqs;
-	struct client_channel *ch = client_table_get(&cl->channels, p->channel);
-	struct client_cq *q;
+	struct app_channel *ch = app_table_get(&app->channels, p->channel);
+	struct app_cq *q;
 	struct refusal r;
 
-	if (cl->cqs.n >= most)
-		return rpc_client_over(call, "cq", cl->cqs.n, most);
+	if (app->cqs.n >= most)
+		return rpc_client_over(call, "cq", app->cqs.n, most);
 	if (p->channel != 0 && ch == NULL)
 		return rpc_client_refuse(call, ENOENT, "channel", p->channel);
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return rpc_result(call, NULL);
-	q->client = cl;
+	q->app = app;
 	if (cq_make(call->m, q, p->cqe, &r) != 0) {
 		free(q);
 		return rpc_refused(call, &r);
@@ -93,8 +93,8 @@ static int
 cq_destroy(struct rpc_call *call)
 {
 	const struct p_handle *p = call->params;
-	struct client *cl = call->client->app;
-	struct client_cq *q = client_table_get(&cl->cqs, p->handle);
+	struct app *app = call->client->app;
+	struct app_cq *q = app_table_get(&app->cqs, p->handle);
 	struct refusal r;
 
 	if (q == NULL)
@@ -105,8 +105,8 @@ cq_destroy(struct rpc_call *call)
 		q->channel->users--;
 		TAILQ_REMOVE(&call->m->apps->watched, q, watched);
 	}
-	client_table_remove(&cl->cqs, p->handle);
-	owner_place_put(&cl->o, &q->place);
+	app_table_remove(&app->cqs, p->handle);
+	owner_place_put(&app->o, &q->place);
 	free(q);
 	return rpc_result(call, json_object());
 }
@@ -147,11 +147,11 @@ static int
 make_conf(struct rpc_call *call, struct conf_qp *conf)
 {
 	const struct p_create *p = call->params;
-	struct client *cl = call->client->app;
-	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
-	const struct client_cq *scq = client_table_get(&cl->cqs, p->send_cq);
-	const struct client_cq *rcq = client_table_get(&cl->cqs, p->recv_cq);
-	const struct client_srq *srq = client_table_get(&cl->srqs, p->srq);
+	struct app *app = call->client->app;
+	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
+	const struct app_cq *scq = app_table_get(&app->cqs, p->send_cq);
+	const struct app_cq *rcq = app_table_get(&app->cqs, p->recv_cq);
+	const struct app_srq *srq = app_table_get(&app->srqs, p->srq);
 	json_t *bare;
 	struct conf_errors err;
 	int rc;
@@ -192,7 +192,7 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 static int
 qp_create(struct rpc_call *call)
 {
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	struct conf_qp conf;
 	struct admin_qp *rec;
 	struct refusal r;
@@ -200,7 +200,7 @@ qp_create(struct rpc_call *call)
 
 	if (rc != 0)
 		return rc;
-	if (admin_create_for(call->m->admin, &cl->o, &conf, &rec, &r) != 0)
+	if (admin_create_for(call->m->admin, &app->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_client_result(call,
 		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",

@@ -9,7 +9,7 @@
 
 /* As the client needs it: where the ring is, and the attributes in effect. */
 static json_t *
-srq_json(const struct client_srq *s)
+srq_json(const struct app_srq *s)
 {
 	json_t *o = rpc_client_ring(&s->srq->place, &s->srq->rq);
 
@@ -55,7 +55,7 @@ static const struct conf_field srq_rows[] = {
 static const struct conf_table srq_table = P_TABLE(p_srq, srq_rows, "params");
 
 static int
-make(struct rpc_call *call, const struct object_pd *pd, struct client_srq *s, struct refusal *r)
+make(struct rpc_call *call, const struct object_pd *pd, struct app_srq *s, struct refusal *r)
 {
 	const struct p_srq *p = call->params;
 	struct conf_srq conf = {
@@ -64,17 +64,17 @@ make(struct rpc_call *call, const struct object_pd *pd, struct client_srq *s, st
 	int rc;
 
 	memcpy(conf.pd, pd->n.name, sizeof(conf.pd));
-	owner_name(&s->client->o, "srq", conf.name);
-	rc = object_srq_create_in(call->m->objects, &conf, &s->client->o, &s->srq, r);
+	owner_name(&s->app->o, "srq", conf.name);
+	rc = object_srq_create_in(call->m->objects, &conf, &s->app->o, &s->srq, r);
 	if (rc != 0)
 		return rc;
-	s->handle = client_table_add(&s->client->srqs, s);
+	s->handle = app_table_add(&s->app->srqs, s);
 	if (s->handle == 0) {
 		object_srq_destroy(call->m->objects, s->srq, r);
 		return refuse(r, ENOMEM, "out of memory");
 	}
-	s->srq->client = s;
-	s->client->o.outstanding += p->max_wr;
+	s->srq->app = s;
+	s->app->o.outstanding += p->max_wr;
 	return 0;
 }
 
@@ -82,14 +82,14 @@ static int
 srq_create(struct rpc_call *call)
 {
 	const struct p_srq *p = call->params;
-	struct client *cl = call->client->app;
+	struct app *app = call->client->app;
 	const uint32_t most = call->m->env->w.conf->control.client_limits.srqs;
-	const struct object_pd *pd = client_table_get(&cl->pds, p->pd);
-	struct client_srq *s;
+	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
+	struct app_srq *s;
 	struct refusal r;
 
-	if (cl->srqs.n >= most)
-		return rpc_client_over(call, "srq", cl->srqs.n, most);
+	if (app->srqs.n >= most)
+		return rpc_client_over(call, "srq", app->srqs.n, most);
 	if (pd == NULL)
 		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
 	if (p->srq_limit > p->max_wr)
@@ -99,7 +99,7 @@ srq_create(struct rpc_call *call)
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return rpc_result(call, NULL);
-	s->client = cl;
+	s->app = app;
 	if (make(call, pd, s, &r) != 0) {
 		free(s);
 		return rpc_refused(call, &r);
@@ -129,8 +129,8 @@ static int
 srq_modify(struct rpc_call *call)
 {
 	const struct p_srq_modify *p = call->params;
-	struct client *cl = call->client->app;
-	struct client_srq *s = client_table_get(&cl->srqs, p->handle);
+	struct app *app = call->client->app;
+	struct app_srq *s = app_table_get(&app->srqs, p->handle);
 	const uint32_t *max_wr = (p->given & SRQ_MAX_WR) != 0 ? &p->max_wr : NULL;
 	const uint32_t *limit = (p->given & SRQ_LIMIT) != 0 ? &p->srq_limit : NULL;
 	struct refusal r;
@@ -144,8 +144,8 @@ srq_modify(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	if (object_srq_modify(call->m->objects, s->srq, max_wr, limit, &r) != 0)
 		return rpc_refused(call, &r);
-	cl->o.outstanding += s->srq->conf.max_wr;
-	cl->o.outstanding -= before;
+	app->o.outstanding += s->srq->conf.max_wr;
+	app->o.outstanding -= before;
 	return rpc_client_result(call, srq_json(s));
 }
 
@@ -153,7 +153,7 @@ static int
 srq_query(struct rpc_call *call)
 {
 	const struct p_handle *p = call->params;
-	const struct client_srq *s = client_table_get(&call->client->app->srqs, p->handle);
+	const struct app_srq *s = app_table_get(&call->client->app->srqs, p->handle);
 
 	if (s == NULL)
 		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
@@ -164,8 +164,8 @@ static int
 srq_destroy(struct rpc_call *call)
 {
 	const struct p_handle *p = call->params;
-	struct client *cl = call->client->app;
-	struct client_srq *s = client_table_get(&cl->srqs, p->handle);
+	struct app *app = call->client->app;
+	struct app_srq *s = app_table_get(&app->srqs, p->handle);
 	struct refusal r;
 	uint32_t entries;
 
@@ -174,8 +174,8 @@ srq_destroy(struct rpc_call *call)
 	entries = s->srq->conf.max_wr;
 	if (object_srq_destroy(call->m->objects, s->srq, &r) != 0)
 		return rpc_refused(call, &r);
-	client_table_remove(&cl->srqs, p->handle);
-	cl->o.outstanding -= entries;
+	app_table_remove(&app->srqs, p->handle);
+	app->o.outstanding -= entries;
 	free(s);
 	return rpc_result(call, json_object());
 }

@@ -85,19 +85,19 @@ static int
 list_clients(struct rpc_call *call)
 {
 	json_t *list = json_array();
-	const struct client *cl;
+	const struct app *app;
 
-	TAILQ_FOREACH (cl, &call->m->apps->all, all)
+	TAILQ_FOREACH (app, &call->m->apps->all, all)
 		list = conf_json_append(list,
 			json_pack(
 				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-				"client", (json_int_t)cl->o.id, "name", cl->o.name, "pid",
-				cl->o.process.pid, "uid", (json_int_t)cl->o.process.uid, "gid",
-				(json_int_t)cl->o.process.gid, "gone", cl->conn == NULL, "pds",
-				(json_int_t)cl->pds.n, "mrs", (json_int_t)cl->mrs.n, "cqs",
-				(json_int_t)cl->cqs.n, "srqs", (json_int_t)cl->srqs.n, "qps",
-				(json_int_t)cl->o.qps_n, "memory", conf_json_u64(cl->o.memory),
-				"outstanding", conf_json_u64(cl->o.outstanding)));
+				"client", (json_int_t)app->o.id, "name", app->o.name, "pid",
+				app->o.process.pid, "uid", (json_int_t)app->o.process.uid, "gid",
+				(json_int_t)app->o.process.gid, "gone", app->conn == NULL, "pds",
+				(json_int_t)app->pds.n, "mrs", (json_int_t)app->mrs.n, "cqs",
+				(json_int_t)app->cqs.n, "srqs", (json_int_t)app->srqs.n, "qps",
+				(json_int_t)app->o.qps_n, "memory", conf_json_u64(app->o.memory),
+				"outstanding", conf_json_u64(app->o.outstanding)));
 	return rpc_result(call, list);
 }
 

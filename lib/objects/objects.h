@@ -21,8 +21,8 @@
 #include "refusal.h"
 #include "regions.h"
 
-struct client_cq;
-struct client_srq;
+struct app_cq;
+struct app_srq;
 struct env;
 struct objects;
 
@@ -54,21 +54,21 @@ struct object_cq {
 	struct named n;
 	struct qp_cq q;
 	uint32_t cqe;
-	bool quiet;               /* nobody listens to its events: the dataplane's own */
-	bool armed;               /* waits for a completion */
-	struct client_cq *client; /* the application's side of it, or NULL */
-	uint32_t fired;           /* completion events not delivered yet */
+	bool quiet;         /* nobody listens to its events: the dataplane's own */
+	bool armed;         /* waits for a completion */
+	struct app_cq *app; /* the application's side of it, or NULL */
+	uint32_t fired;     /* completion events not delivered yet */
 };
 
 struct object_srq {
 	struct named n;
 	struct qp_srq q;
 	struct object_pd *pd;
-	struct owner *owner;       /* whose it is, or NULL */
-	struct owner_place place;  /* of its ring, with an owner */
-	struct client_srq *client; /* who posts, with an owner */
-	struct ring rq;            /* producer's view */
-	struct conf_srq conf;      /* as modified last; q.limit is the limit in effect */
+	struct owner *owner;      /* whose it is, or NULL */
+	struct owner_place place; /* of its ring, with an owner */
+	struct app_srq *app;      /* who posts, with an owner */
+	struct ring rq;           /* producer's view */
+	struct conf_srq conf;     /* as modified last; q.limit is the limit in effect */
 };
 
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */

@@ -24,7 +24,7 @@
 
 #define RPC_FDS_MAX 8 /* descriptors that came and were not used yet, or go with one line */
 
-struct client;
+struct app;
 struct env;
 struct methods;
 
@@ -44,10 +44,10 @@ struct rpc_client {
 	size_t out_len;
 	size_t out_sent;
 	size_t out_room;
-	bool wants_out;     /* EPOLLOUT is armed */
-	bool readable;      /* level seen by epoll and not yet exhausted */
-	bool limited;       /* came by the clients' socket: nothing but clients' methods */
-	struct client *app; /* after client_open */
+	bool wants_out;  /* EPOLLOUT is armed */
+	bool readable;   /* level seen by epoll and not yet exhausted */
+	bool limited;    /* came by the clients' socket: nothing but clients' methods */
+	struct app *app; /* after client_open */
 	struct owner_process peer;
 	int in_fds[RPC_FDS_MAX]; /* in the order in which they came */
 	uint32_t in_fds_n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client.h"
+#include "app.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 /* ---- handles and names ----------------------------------------------------------------------- */
 
 uint32_t
-client_table_add(struct client_table *t, void *object)
+app_table_add(struct app_table *t, void *object)
 {
 	uint32_t i = 0;
 
@@ -42,13 +42,13 @@ client_table_add(struct client_table *t, void *object)
 }
 
 void *
-client_table_get(const struct client_table *t, uint32_t handle)
+app_table_get(const struct app_table *t, uint32_t handle)
 {
 	return handle != 0 && handle <= t->room ? t->v[handle - 1] : NULL;
 }
 
 void
-client_table_remove(struct client_table *t, uint32_t handle)
+app_table_remove(struct app_table *t, uint32_t handle)
 {
 	t->v[handle - 1] = NULL;
 	t->n--;
@@ -58,7 +58,7 @@ client_table_remove(struct client_table *t, uint32_t handle)
 
 /* Two slots for each QP that the client may have, and some to spare. */
 static uint32_t
-bell_entries(const struct clients *apps)
+bell_entries(const struct apps *apps)
 {
 	const uint32_t most = apps->env->w.conf->control.client_limits.qps;
 	uint32_t entries = 64;
@@ -69,26 +69,26 @@ bell_entries(const struct clients *apps)
 }
 
 static int
-bells_open(struct clients *apps, struct client *cl, struct refusal *r)
+bells_open(struct apps *apps, struct app *app, struct refusal *r)
 {
 	const uint32_t entries = bell_entries(apps);
 
-	cl->bells = calloc(apps->env->w.workers_n, sizeof(cl->bells[0]));
-	if (cl->bells == NULL)
+	app->bells = calloc(apps->env->w.workers_n, sizeof(app->bells[0]));
+	if (app->bells == NULL)
 		return refuse(r, ENOMEM, "out of memory");
 	for (uint32_t w = 0; w < apps->env->w.workers_n; w++) {
-		struct client_bells *b = &cl->bells[w];
+		struct app_bells *b = &app->bells[w];
 		const struct ask_request q = { .worker = (uint16_t)w,
 			.msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &b->worker_side } };
 		void *mem;
 		int rc = owner_place_get(
-			apps->env, &cl->o, ring_bells_size(entries), &b->place, &mem, r);
+			apps->env, &app->o, ring_bells_size(entries), &b->place, &mem, r);
 
 		if (rc != 0)
 			return rc;
 		b->entries = entries;
 		ring_bells_attach(&b->worker_side.bells, mem, entries);
-		b->worker_side.id = cl->o.id;
+		b->worker_side.id = app->o.id;
 		b->attached = true; /* or about to be: it has to be detached in any case */
 		rc = ask_and_wait(apps->env, &q);
 		if (rc != 0)
@@ -99,12 +99,12 @@ bells_open(struct clients *apps, struct client *cl, struct refusal *r)
 
 /* @return 0, or -EAGAIN: a worker has not answered. */
 static int
-bells_close(struct clients *apps, struct client *cl)
+bells_close(struct apps *apps, struct app *app)
 {
 	int rc = 0;
 
-	for (uint32_t w = 0; cl->bells != NULL && w < apps->env->w.workers_n; w++) {
-		struct client_bells *b = &cl->bells[w];
+	for (uint32_t w = 0; app->bells != NULL && w < apps->env->w.workers_n; w++) {
+		struct app_bells *b = &app->bells[w];
 		const struct ask_request q = { .worker = (uint16_t)w,
 			.msg = { .type = MBOX_CLIENT_DETACH, .client.client = &b->worker_side } };
 
@@ -120,69 +120,70 @@ bells_close(struct clients *apps, struct client *cl)
 
 /* To ERR, flushed, detached, freed. @return 0, or -EAGAIN: a worker has not answered. */
 static int
-end_qps(struct clients *apps, struct client *cl)
+end_qps(struct apps *apps, struct app *app)
 {
 	struct admin_qp *recs[ADMIN_WINDOW], *rec;
 	uint32_t n, before;
 
 	do {
-		before = cl->o.qps_n;
+		before = app->o.qps_n;
 		n = 0;
-		TAILQ_FOREACH (rec, &cl->o.qps, of_owner) {
+		TAILQ_FOREACH (rec, &app->o.qps, of_owner) {
 			if (n < ADMIN_WINDOW && !rec->pending)
 				recs[n++] = rec;
 		}
 		admin_many_end(apps->admin, recs, n);
-	} while (n != 0 && cl->o.qps_n < before);
-	return cl->o.qps_n == 0 ? 0 : -EAGAIN;
+	} while (n != 0 && app->o.qps_n < before);
+	return app->o.qps_n == 0 ? 0 : -EAGAIN;
 }
 
 /* All keys first, then one round trip for all of them. */
 static int
-end_regions(struct clients *apps, struct client *cl)
+end_regions(struct apps *apps, struct app *app)
 {
-	for (uint32_t i = 0; i < cl->mrs.room; i++) {
-		if (cl->mrs.v[i] != NULL)
-			object_mr_revoke(apps->objects, cl->mrs.v[i]);
+	for (uint32_t i = 0; i < app->mrs.room; i++) {
+		if (app->mrs.v[i] != NULL)
+			object_mr_revoke(apps->objects, app->mrs.v[i]);
 	}
-	if (cl->mrs.n != 0 && ask_all(apps->env) != 0)
+	if (app->mrs.n != 0 && ask_all(apps->env) != 0)
 		return -EAGAIN;
-	for (uint32_t i = 0; i < cl->mrs.room; i++) {
-		if (cl->mrs.v[i] != NULL)
-			object_mr_free_revoked(apps->objects, cl->mrs.v[i]);
+	for (uint32_t i = 0; i < app->mrs.room; i++) {
+		if (app->mrs.v[i] != NULL)
+			object_mr_free_revoked(apps->objects, app->mrs.v[i]);
 	}
 	return 0;
 }
 
 static void
-end_objects(struct clients *apps, struct client *cl)
+end_objects(struct apps *apps, struct app *app)
 {
 	struct refusal r;
 
-	for (uint32_t i = 0; i < cl->cqs.room; i++) {
-		struct client_cq *cq = cl->cqs.v[i];
+	for (uint32_t i = 0; i < app->cqs.room; i++) {
+		struct app_cq *cq = app->cqs.v[i];
 
 		if (cq == NULL)
 			continue;
 		if (cq->channel != NULL)
 			TAILQ_REMOVE(&apps->watched, cq, watched);
 		if (object_cq_destroy(apps->objects, cq->cq, &r) != 0)
-			log_error("client %u: %s", cl->o.id, r.text);
+			log_error("client %u: %s", app->o.id, r.text);
 		free(cq);
 	}
-	for (uint32_t i = 0; i < cl->srqs.room; i++) {
-		struct client_srq *srq = cl->srqs.v[i];
+	for (uint32_t i = 0; i < app->srqs.room; i++) {
+		struct app_srq *srq = app->srqs.v[i];
 
 		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
-			log_error("client %u: %s", cl->o.id, r.text);
+			log_error("client %u: %s", app->o.id, r.text);
 		free(srq);
 	}
-	for (uint32_t i = 0; i < cl->pds.room; i++) {
-		if (cl->pds.v[i] != NULL && object_pd_destroy(apps->objects, cl->pds.v[i], &r) != 0)
-			log_error("client %u: %s", cl->o.id, r.text);
+	for (uint32_t i = 0; i < app->pds.room; i++) {
+		if (app->pds.v[i] != NULL &&
+			object_pd_destroy(apps->objects, app->pds.v[i], &r) != 0)
+			log_error("client %u: %s", app->o.id, r.text);
 	}
-	for (uint32_t i = 0; i < cl->channels.room; i++) {
-		struct client_channel *ch = cl->channels.v[i];
+	for (uint32_t i = 0; i < app->channels.room; i++) {
+		struct app_channel *ch = app->channels.v[i];
 
 		if (ch != NULL)
 			close(ch->fd);
@@ -191,62 +192,62 @@ end_objects(struct clients *apps, struct client *cl)
 }
 
 static void
-release(struct clients *apps, struct client *cl)
+release(struct apps *apps, struct app *app)
 {
-	TAILQ_REMOVE(&apps->all, cl, all);
+	TAILQ_REMOVE(&apps->all, app, all);
 	apps->n--;
-	owner_areas_free(&cl->o);
-	if (cl->async_fd >= 0)
-		close(cl->async_fd);
-	free(cl->pds.v);
-	free(cl->mrs.v);
-	free(cl->cqs.v);
-	free(cl->srqs.v);
-	free(cl->channels.v);
-	free(cl->bells);
-	free(cl->events);
-	free(cl);
+	owner_areas_free(&app->o);
+	if (app->async_fd >= 0)
+		close(app->async_fd);
+	free(app->pds.v);
+	free(app->mrs.v);
+	free(app->cqs.v);
+	free(app->srqs.v);
+	free(app->channels.v);
+	free(app->bells);
+	free(app->events);
+	free(app);
 }
 
 /* Whatever may still be touched by a worker goes first; memory goes last. */
 static void
-reap(struct clients *apps, struct client *cl)
+reap(struct apps *apps, struct app *app)
 {
-	if (end_qps(apps, cl) != 0 || bells_close(apps, cl) != 0 || end_regions(apps, cl) != 0) {
-		cl->retry_at = apps->env->now + RETRY_NS;
+	if (end_qps(apps, app) != 0 || bells_close(apps, app) != 0 || end_regions(apps, app) != 0) {
+		app->retry_at = apps->env->now + RETRY_NS;
 		return;
 	}
-	end_objects(apps, cl);
-	log_info("client %u: gone", cl->o.id);
-	release(apps, cl);
+	end_objects(apps, app);
+	log_info("client %u: gone", app->o.id);
+	release(apps, app);
 }
 
 void
-client_close(struct clients *apps, struct client *cl)
+app_close(struct apps *apps, struct app *app)
 {
-	if (cl->conn != NULL)
-		cl->conn->app = NULL;
-	cl->conn = NULL;
-	cl->o.gone = true;
-	reap(apps, cl);
+	if (app->conn != NULL)
+		app->conn->app = NULL;
+	app->conn = NULL;
+	app->o.gone = true;
+	reap(apps, app);
 }
 
 void
-client_end(struct client *cl, const char *why)
+app_end(struct app *app, const char *why)
 {
-	if (cl->conn == NULL || cl->conn->dead)
+	if (app->conn == NULL || app->conn->dead)
 		return;
-	log_warn("client %u (pid %d): %s; disconnected", cl->o.id, cl->o.process.pid, why);
-	cl->conn->dead = true;
+	log_warn("client %u (pid %d): %s; disconnected", app->o.id, app->o.process.pid, why);
+	app->conn->dead = true;
 }
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
 int
-client_open(struct clients *apps, struct rpc_client *conn, const char *name, struct refusal *r)
+app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct refusal *r)
 {
 	const uint32_t most = apps->env->w.conf->control.client_limits.clients;
-	struct client *cl;
+	struct app *app;
 	int rc;
 
 	if (conn->app != NULL)
@@ -256,31 +257,31 @@ client_open(struct clients *apps, struct rpc_client *conn, const char *name, str
 			"there are %u clients, and control.client_limits.clients "
 			"is %u",
 			apps->n, most);
-	rc = client_signal_init(apps);
+	rc = app_signal_init(apps);
 	if (rc != 0)
 		return refuse(
 			r, -rc, "this kernel cannot signal clients (io_setup: %s)", strerror(-rc));
-	cl = calloc(1, sizeof(*cl));
-	if (cl == NULL)
+	app = calloc(1, sizeof(*app));
+	if (app == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	cl->o.id = ++apps->last_id;
-	cl->conn = conn;
-	cl->o.process = conn->peer;
-	snprintf(cl->o.name, sizeof(cl->o.name), "%s", name);
-	TAILQ_INIT(&cl->o.qps);
-	TAILQ_INSERT_TAIL(&apps->all, cl, all);
+	app->o.id = ++apps->last_id;
+	app->conn = conn;
+	app->o.process = conn->peer;
+	snprintf(app->o.name, sizeof(app->o.name), "%s", name);
+	TAILQ_INIT(&app->o.qps);
+	TAILQ_INSERT_TAIL(&apps->all, app, all);
 	apps->n++;
-	cl->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	cl->events = calloc(CLIENT_EVENTS, sizeof(cl->events[0]));
-	rc = cl->async_fd < 0 || cl->events == NULL
+	app->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	app->events = calloc(APP_EVENTS, sizeof(app->events[0]));
+	rc = app->async_fd < 0 || app->events == NULL
 		     ? refuse(r, ENOMEM, "no memory, or no descriptor")
-		     : bells_open(apps, cl, r);
+		     : bells_open(apps, app, r);
 	if (rc != 0) {
-		client_close(apps, cl);
+		app_close(apps, app);
 		return rc;
 	}
-	conn->app = cl;
-	log_info("client %u: pid %d, uid %u%s%s", cl->o.id, cl->o.process.pid, cl->o.process.uid,
+	conn->app = app;
+	log_info("client %u: pid %d, uid %u%s%s", app->o.id, app->o.process.pid, app->o.process.uid,
 		name[0] != '\0' ? ", " : "", name);
 	return 0;
 }
@@ -289,52 +290,51 @@ client_open(struct clients *apps, struct rpc_client *conn, const char *name, str
 
 /* Whose memory failed under a worker? */
 static void
-end_faulty(struct clients *apps)
+end_faulty(struct apps *apps)
 {
-	struct client *cl;
+	struct app *app;
 
-	TAILQ_FOREACH (cl, &apps->all, all) {
+	TAILQ_FOREACH (app, &apps->all, all) {
 		bool hit = false;
 
-		for (uint32_t i = 0; i < cl->o.areas_n; i++)
-			hit = hit || mem_guard_is_hit(&cl->o.areas[i].mem);
-		for (uint32_t i = 0; i < cl->mrs.room; i++) {
-			const struct object_mr *mr = cl->mrs.v[i];
+		for (uint32_t i = 0; i < app->o.areas_n; i++)
+			hit = hit || mem_guard_is_hit(&app->o.areas[i].mem);
+		for (uint32_t i = 0; i < app->mrs.room; i++) {
+			const struct object_mr *mr = app->mrs.v[i];
 
 			hit = hit || (mr != NULL && mem_guard_is_hit(&mr->region->area));
 		}
 		if (hit)
-			client_end(cl, "its memory went away");
+			app_end(app, "its memory went away");
 	}
 }
 
 uint32_t
-clients_poll(struct clients *apps)
+apps_poll(struct apps *apps)
 {
-	struct clients *cs = apps;
 	const unsigned int faults = mem_guard_faults();
-	struct client *cl, *next;
+	struct app *app, *next;
 	uint32_t work = 0;
 
-	if (cs->n == 0)
+	if (apps->n == 0)
 		return 0;
-	if (faults != cs->faults_seen) {
-		cs->faults_seen = faults;
+	if (faults != apps->faults_seen) {
+		apps->faults_seen = faults;
 		end_faulty(apps);
 		work++;
 	}
-	for (cl = TAILQ_FIRST(&cs->all); cl != NULL; cl = next) {
-		next = TAILQ_NEXT(cl, all);
-		if (cl->conn == NULL && apps->env->now >= cl->retry_at) {
-			reap(apps, cl);
+	for (app = TAILQ_FIRST(&apps->all); app != NULL; app = next) {
+		next = TAILQ_NEXT(app, all);
+		if (app->conn == NULL && apps->env->now >= app->retry_at) {
+			reap(apps, app);
 			work++;
 		}
 	}
-	return work + client_notify_poll(apps);
+	return work + app_notify_poll(apps);
 }
 
 void
-clients_init(struct clients *apps)
+apps_init(struct apps *apps)
 {
 	TAILQ_INIT(&apps->all);
 	TAILQ_INIT(&apps->watched);
@@ -343,13 +343,13 @@ clients_init(struct clients *apps)
 }
 
 void
-clients_fini(struct clients *apps)
+apps_fini(struct apps *apps)
 {
-	struct client *cl, *next;
+	struct app *app, *next;
 
-	for (cl = TAILQ_FIRST(&apps->all); cl != NULL; cl = next) {
-		next = TAILQ_NEXT(cl, all);
-		client_close(apps, cl);
+	for (app = TAILQ_FIRST(&apps->all); app != NULL; app = next) {
+		next = TAILQ_NEXT(app, all);
+		app_close(apps, app);
 	}
-	client_signal_fini(apps);
+	app_signal_fini(apps);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "ask.h"
-#include "client.h"
+#include "app.h"
 #include "conf_json_value.h"
 #include "diagnose.h"
 
@@ -21,39 +21,39 @@
  */
 
 int
-client_signal_init(struct clients *cs)
+app_signal_init(struct apps *apps)
 {
 	aio_context_t aio = 0;
 
-	if (cs->aio != 0)
+	if (apps->aio != 0)
 		return 0;
-	cs->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (cs->null_fd < 0 || syscall(SYS_io_setup, 8, &aio) != 0) {
+	apps->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (apps->null_fd < 0 || syscall(SYS_io_setup, 8, &aio) != 0) {
 		const int rc = -errno;
 
-		client_signal_fini(cs);
+		app_signal_fini(apps);
 		return rc;
 	}
-	cs->aio = aio;
+	apps->aio = aio;
 	return 0;
 }
 
 void
-client_signal_fini(struct clients *cs)
+app_signal_fini(struct apps *apps)
 {
-	if (cs->aio != 0)
-		syscall(SYS_io_destroy, (aio_context_t)cs->aio);
-	if (cs->null_fd >= 0)
-		close(cs->null_fd);
-	cs->aio = 0;
-	cs->null_fd = -1;
+	if (apps->aio != 0)
+		syscall(SYS_io_destroy, (aio_context_t)apps->aio);
+	if (apps->null_fd >= 0)
+		close(apps->null_fd);
+	apps->aio = 0;
+	apps->null_fd = -1;
 }
 
 void
-client_signal(struct clients *cs, int fd)
+app_signal(struct apps *apps, int fd)
 {
 	static char nowhere;
-	struct iocb cb = { .aio_fildes = (uint32_t)cs->null_fd,
+	struct iocb cb = { .aio_fildes = (uint32_t)apps->null_fd,
 		.aio_lio_opcode = IOCB_CMD_PREAD,
 		.aio_buf = (uintptr_t)&nowhere,
 		.aio_nbytes = 1,
@@ -63,21 +63,20 @@ client_signal(struct clients *cs, int fd)
 	struct io_event done[8];
 	struct timespec none = { 0, 0 };
 
-	syscall(SYS_io_submit, (aio_context_t)cs->aio, 1, &one);
-	syscall(SYS_io_getevents, (aio_context_t)cs->aio, 0, 8, done, &none);
+	syscall(SYS_io_submit, (aio_context_t)apps->aio, 1, &one);
+	syscall(SYS_io_getevents, (aio_context_t)apps->aio, 0, 8, done, &none);
 }
 
 /* ---- completion events ----------------------------------------------------------------------- */
 
 uint32_t
-client_notify_poll(struct clients *apps)
+app_notify_poll(struct apps *apps)
 {
-	struct clients *cs = apps;
-	struct client_cq *cq;
+	struct app_cq *cq;
 	uint32_t fired = 0;
 
-	cs->waiting = 0;
-	TAILQ_FOREACH (cq, &cs->watched, watched) {
+	apps->waiting = 0;
+	TAILQ_FOREACH (cq, &apps->watched, watched) {
 		struct qp_cq *q = &cq->cq->q;
 		const uint64_t arm = atomic_load_explicit(&q->ring.sh->arm, memory_order_acquire);
 
@@ -85,12 +84,12 @@ client_notify_poll(struct clients *apps)
 			continue;
 		if (!ring_cq_is_due(&q->ring, arm,
 			    atomic_load_explicit(&q->solicited, memory_order_relaxed))) {
-			cs->waiting++;
+			apps->waiting++;
 			continue;
 		}
 		cq->arm_seen = arm;
 		atomic_fetch_add_explicit(&q->ring.sh->fired, 1, memory_order_release);
-		client_signal(cs, cq->channel->fd);
+		app_signal(apps, cq->channel->fd);
 		fired++;
 	}
 	return fired;
@@ -99,25 +98,25 @@ client_notify_poll(struct clients *apps)
 /* ---- asynchronous events --------------------------------------------------------------------- */
 
 void
-client_event(struct clients *apps, struct client *cl, const struct event *e)
+app_event(struct apps *apps, struct app *app, const struct event *e)
 {
-	if (cl->conn == NULL)
+	if (app->conn == NULL)
 		return;
-	if (cl->events_n == CLIENT_EVENTS) {
-		cl->events_lost++;
+	if (app->events_n == APP_EVENTS) {
+		app->events_lost++;
 		return;
 	}
-	cl->events[(cl->events_head + cl->events_n++) % CLIENT_EVENTS] = *e;
-	client_signal(apps, cl->async_fd);
+	app->events[(app->events_head + app->events_n++) % APP_EVENTS] = *e;
+	app_signal(apps, app->async_fd);
 }
 
 void
-clients_event(struct clients *apps, const struct event *e)
+apps_event(struct apps *apps, const struct event *e)
 {
 	const struct object_cq *cq;
 	const struct object_srq *srq;
 	const struct admin_qp *rec;
-	struct client *cl;
+	struct app *app;
 
 	if (apps->n == 0)
 		return;
@@ -125,21 +124,21 @@ clients_event(struct clients *apps, const struct event *e)
 	case OBJECT_QP:
 		rec = admin_find(apps->admin, e->number);
 		if (rec != NULL && rec->shared->owner != NULL)
-			client_event(apps, client_of(rec->shared->owner), e);
+			app_event(apps, app_of(rec->shared->owner), e);
 		break;
 	case OBJECT_CQ:
 		cq = object_cq_by_id(apps->objects, e->number);
-		if (cq != NULL && cq->client != NULL)
-			client_event(apps, cq->client->client, e);
+		if (cq != NULL && cq->app != NULL)
+			app_event(apps, cq->app->app, e);
 		break;
 	case OBJECT_PORT:
-		TAILQ_FOREACH (cl, &apps->all, all)
-			client_event(apps, cl, e);
+		TAILQ_FOREACH (app, &apps->all, all)
+			app_event(apps, app, e);
 		break;
 	case OBJECT_SRQ:
 		srq = object_srq_by_id(apps->objects, e->number);
-		if (srq != NULL && srq->client != NULL)
-			client_event(apps, srq->client->client, e);
+		if (srq != NULL && srq->app != NULL)
+			app_event(apps, srq->app->app, e);
 		break;
 	case OBJECT_NONE:
 		break;
@@ -147,7 +146,7 @@ clients_event(struct clients *apps, const struct event *e)
 }
 
 static json_t *
-event_json(struct clients *apps, const struct client *cl, const struct event *e)
+event_json(struct apps *apps, const struct app *app, const struct event *e)
 {
 	const struct object_cq *cq;
 	const struct object_srq *srq;
@@ -160,52 +159,53 @@ event_json(struct clients *apps, const struct client *cl, const struct event *e)
 	} else if (e->of == OBJECT_CQ) {
 		key = "cq";
 		cq = object_cq_by_id(apps->objects, e->number);
-		number = cq != NULL && cq->client != NULL ? cq->client->handle : 0;
+		number = cq != NULL && cq->app != NULL ? cq->app->handle : 0;
 	} else if (e->of == OBJECT_SRQ) {
 		key = "srq";
 		srq = object_srq_by_id(apps->objects, e->number);
-		number = srq != NULL && srq->client != NULL ? srq->client->handle : 0;
+		number = srq != NULL && srq->app != NULL ? srq->app->handle : 0;
 	}
 	return json_pack("{s:i, s:I, s:i, s:I, s:o, s:o}", "event_type", e->event, key,
 		(json_int_t)number, "fatal_code", e->fatal, "psn", (json_int_t)e->psn, "lost",
-		conf_json_u64(cl->events_lost), "detail", events_detail(apps->diagnose, &cl->o, e));
+		conf_json_u64(app->events_lost), "detail",
+		events_detail(apps->diagnose, &app->o, e));
 }
 
 json_t *
-client_event_take(struct clients *apps, struct client *cl)
+app_event_take(struct apps *apps, struct app *app)
 {
 	json_t *o;
 
-	if (cl->events_n == 0)
+	if (app->events_n == 0)
 		return NULL;
-	o = event_json(apps, cl, &cl->events[cl->events_head % CLIENT_EVENTS]);
+	o = event_json(apps, app, &app->events[app->events_head % APP_EVENTS]);
 	if (o != NULL) {
-		cl->events_head = (cl->events_head + 1) % CLIENT_EVENTS;
-		cl->events_n--;
-		cl->events_lost = 0;
+		app->events_head = (app->events_head + 1) % APP_EVENTS;
+		app->events_n--;
+		app->events_lost = 0;
 	}
 	return o;
 }
 
 static void
-forget(struct client *cl, enum object_kind of, uint32_t number)
+forget(struct app *app, enum object_kind of, uint32_t number)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < cl->events_n; i++) {
-		const struct event e = cl->events[(cl->events_head + i) % CLIENT_EVENTS];
+	for (uint32_t i = 0; i < app->events_n; i++) {
+		const struct event e = app->events[(app->events_head + i) % APP_EVENTS];
 
 		if (e.of != of || e.number != number)
-			cl->events[(cl->events_head + kept++) % CLIENT_EVENTS] = e;
+			app->events[(app->events_head + kept++) % APP_EVENTS] = e;
 	}
-	cl->events_n = kept;
+	app->events_n = kept;
 }
 
 void
-clients_event_forget(struct clients *apps, enum object_kind of, uint32_t number)
+apps_event_forget(struct apps *apps, enum object_kind of, uint32_t number)
 {
-	struct client *cl;
+	struct app *app;
 
-	TAILQ_FOREACH (cl, &apps->all, all)
-		forget(cl, of, number);
+	TAILQ_FOREACH (app, &apps->all, all)
+		forget(app, of, number);
 }
