@@ -293,7 +293,7 @@ connect_modules(struct control *c)
 		.apps = &c->apps,
 		.rpc = &c->server };
 	rpc_server_init(&c->server, &c->env, &rpc_up);
-	c->server.tables = rpc_methods_all;
+	c->server.tables = methods_all;
 	c->server.m = &c->methods;
 }
 

@@ -31,45 +31,45 @@ struct methods {
 };
 
 /** All of them, with who may call which. */
-extern const struct rpc_table rpc_methods_all[];
+extern const struct rpc_table methods_all[];
 
-extern const struct rpc_method rpc_methods_base[];
-extern const struct rpc_method rpc_methods_net[];
-extern const struct rpc_method rpc_methods_object[];
-extern const struct rpc_method rpc_methods_srq[];
-extern const struct rpc_method rpc_methods_mr[];
-extern const struct rpc_method rpc_methods_qp[];
-extern const struct rpc_method rpc_methods_work[];
-extern const struct rpc_method rpc_methods_send[];
-extern const struct rpc_method rpc_methods_event[];
-extern const struct rpc_method rpc_methods_explain[];
-extern const struct rpc_method rpc_methods_post_mortem[];
-extern const struct rpc_method rpc_methods_save[];
-extern const struct rpc_method rpc_methods_stats[];
-extern const struct rpc_method rpc_methods_trace[];
-extern const struct rpc_method rpc_methods_impair[];
-extern const struct rpc_method rpc_methods_latency[];
-extern const struct rpc_method rpc_methods_client_open[];
-extern const struct rpc_method rpc_methods_client[];
-extern const struct rpc_method rpc_methods_client_qp[];
-extern const struct rpc_method rpc_methods_client_srq[];
+extern const struct rpc_method methods_base[];
+extern const struct rpc_method methods_net[];
+extern const struct rpc_method methods_object[];
+extern const struct rpc_method methods_srq[];
+extern const struct rpc_method methods_mr[];
+extern const struct rpc_method methods_qp[];
+extern const struct rpc_method methods_work[];
+extern const struct rpc_method methods_send[];
+extern const struct rpc_method methods_event[];
+extern const struct rpc_method methods_explain[];
+extern const struct rpc_method methods_post_mortem[];
+extern const struct rpc_method methods_save[];
+extern const struct rpc_method methods_stats[];
+extern const struct rpc_method methods_trace[];
+extern const struct rpc_method methods_impair[];
+extern const struct rpc_method methods_latency[];
+extern const struct rpc_method methods_client_open[];
+extern const struct rpc_method methods_client[];
+extern const struct rpc_method methods_client_qp[];
+extern const struct rpc_method methods_client_srq[];
 
 /** Handlers that operators' and applications' methods share. */
-int rpc_qp_modify(struct rpc_call *call);
+int method_qp_modify(struct rpc_call *call);
 /** Answers with the QP's attributes and live state. */
-int rpc_qp_query(struct rpc_call *call);
+int method_qp_query(struct rpc_call *call);
 /** Answers with {} once the QP is gone. */
-int rpc_qp_destroy(struct rpc_call *call);
+int method_qp_destroy(struct rpc_call *call);
 
-extern const struct conf_table rpc_no_params;
+extern const struct conf_table method_no_params;
 struct p_name {
 	char name[CONF_NAME_MAX];
 };
-extern const struct conf_table p_name_table;
+extern const struct conf_table method_name_table;
 
 struct p_qp {
 	uint32_t qp_num;
 };
-extern const struct conf_table p_qp_table;
+extern const struct conf_table method_qp_table;
 
 #endif

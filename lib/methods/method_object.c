@@ -101,13 +101,13 @@ list_clients(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_object[] = {
-	{ "client_list", list_clients, &rpc_no_params },
+const struct rpc_method methods_object[] = {
+	{ "client_list", list_clients, &method_no_params },
 	{ "pd_create", pd_create, &conf_table_pd },
-	{ "pd_dealloc", pd_dealloc, &p_name_table },
-	{ "pd_list", pd_list, &rpc_no_params },
+	{ "pd_dealloc", pd_dealloc, &method_name_table },
+	{ "pd_list", pd_list, &method_no_params },
 	{ "cq_create", cq_create, &conf_table_cq },
-	{ "cq_destroy", cq_destroy, &p_name_table },
-	{ "cq_list", cq_list, &rpc_no_params },
+	{ "cq_destroy", cq_destroy, &method_name_table },
+	{ "cq_list", cq_list, &method_no_params },
 	{ NULL, NULL, NULL },
 };

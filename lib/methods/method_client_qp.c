@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "methods.h"
-#include "rpc_client.h"
+#include "method_client.h"
 
 json_t *
-rpc_client_ring(const struct owner_place *at, const struct ring *r)
+method_client_ring(const struct owner_place *at, const struct ring *r)
 {
 	return json_pack("{s:i, s:I, s:I, s:I}", "area", (int)at->area, "offset",
 		(json_int_t)owner_place_offset(at), "entries", (json_int_t)r->mask + 1, "stride",
@@ -66,9 +66,9 @@ cq_create(struct rpc_call *call)
 	struct refusal r;
 
 	if (app->cqs.n >= most)
-		return rpc_client_over(call, "cq", app->cqs.n, most);
+		return method_client_over(call, "cq", app->cqs.n, most);
 	if (p->channel != 0 && ch == NULL)
-		return rpc_client_refuse(call, ENOENT, "channel", p->channel);
+		return method_client_refuse(call, ENOENT, "channel", p->channel);
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return rpc_result(call, NULL);
@@ -82,7 +82,7 @@ cq_create(struct rpc_call *call)
 		ch->users++;
 		TAILQ_INSERT_TAIL(&call->m->apps->watched, q, watched);
 	}
-	return rpc_client_result(
+	return method_client_result(
 		call, json_pack("{s:I, s:i, s:I, s:I, s:I}", "handle", (json_int_t)q->handle,
 			      "area", (int)q->place.area, "offset",
 			      (json_int_t)owner_place_offset(&q->place), "entries",
@@ -98,7 +98,7 @@ cq_destroy(struct rpc_call *call)
 	struct refusal r;
 
 	if (q == NULL)
-		return rpc_client_refuse(call, ENOENT, "cq", p->handle);
+		return method_client_refuse(call, ENOENT, "cq", p->handle);
 	if (object_cq_destroy(call->m->objects, q->cq, &r) != 0)
 		return rpc_refused(call, &r);
 	if (q->channel != NULL) {
@@ -157,11 +157,12 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 	int rc;
 
 	if (pd == NULL)
-		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
+		return method_client_refuse(call, ENOENT, "pd", p->pd);
 	if (scq == NULL || rcq == NULL)
-		return rpc_client_refuse(call, ENOENT, "cq", scq == NULL ? p->send_cq : p->recv_cq);
+		return method_client_refuse(
+			call, ENOENT, "cq", scq == NULL ? p->send_cq : p->recv_cq);
 	if (p->srq != 0 && srq == NULL)
-		return rpc_client_refuse(call, ENOENT, "srq", p->srq);
+		return method_client_refuse(call, ENOENT, "srq", p->srq);
 	bare = json_pack("{s:s, s:s, s:s, s:s}", "qp_type",
 		conf_name_of(conf_names_qp_type, p->qp_type), "pd", "-", "send_cq", "-", "recv_cq",
 		"-");
@@ -202,13 +203,14 @@ qp_create(struct rpc_call *call)
 		return rc;
 	if (admin_create_for(call->m->admin, &app->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_client_result(call,
-		json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
-			rec->worker, "rq",
-			rec->srq == NULL ? rpc_client_ring(&rec->rings.rq, &rec->rq) : json_null(),
-			"sq",
-			rec->sq.sh != NULL ? rpc_client_ring(&rec->rings.sq, &rec->sq)
-					   : json_null()));
+	return method_client_result(
+		call, json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
+			      rec->worker, "rq",
+			      rec->srq == NULL ? method_client_ring(&rec->rings.rq, &rec->rq)
+					       : json_null(),
+			      "sq",
+			      rec->sq.sh != NULL ? method_client_ring(&rec->rings.sq, &rec->sq)
+						 : json_null()));
 }
 
 /* Is the QP in the parameters this client's? What is not does not exist for it. */
@@ -223,7 +225,7 @@ check_own(struct rpc_call *call)
 		return rpc_invalid(call, "qp_num: must be a number");
 	rec = admin_find(call->m->admin, (uint32_t)qpn);
 	if (rec == NULL || rec->shared->owner != &call->client->app->o)
-		return rpc_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
+		return method_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
 	return 0;
 }
 
@@ -232,7 +234,7 @@ qp_modify(struct rpc_call *call)
 {
 	const int rc = check_own(call);
 
-	return rc == 0 ? rpc_qp_modify(call) : rc;
+	return rc == 0 ? method_qp_modify(call) : rc;
 }
 
 static int
@@ -240,7 +242,7 @@ qp_query(struct rpc_call *call)
 {
 	const int rc = check_own(call);
 
-	return rc == 0 ? rpc_qp_query(call) : rc;
+	return rc == 0 ? method_qp_query(call) : rc;
 }
 
 static int
@@ -248,15 +250,15 @@ qp_destroy(struct rpc_call *call)
 {
 	const int rc = check_own(call);
 
-	return rc == 0 ? rpc_qp_destroy(call) : rc;
+	return rc == 0 ? method_qp_destroy(call) : rc;
 }
 
-const struct rpc_method rpc_methods_client_qp[] = {
+const struct rpc_method methods_client_qp[] = {
 	{ "client_cq_create", cq_create, &cq_table },
-	{ "client_cq_destroy", cq_destroy, &rpc_handle_table },
+	{ "client_cq_destroy", cq_destroy, &method_handle_table },
 	{ "client_qp_create", qp_create, &create_table },
 	{ "client_qp_modify", qp_modify, NULL },
-	{ "client_qp_query", qp_query, &p_qp_table },
-	{ "client_qp_destroy", qp_destroy, &p_qp_table },
+	{ "client_qp_query", qp_query, &method_qp_table },
+	{ "client_qp_destroy", qp_destroy, &method_qp_table },
 	{ NULL, NULL, NULL },
 };

@@ -195,10 +195,10 @@ mr_crc(struct rpc_call *call)
 	return rpc_result(call, json_pack("{s:I}", "crc32", (json_int_t)value));
 }
 
-const struct rpc_method rpc_methods_mr[] = {
+const struct rpc_method methods_mr[] = {
 	{ "mr_register", mr_register, &conf_table_mr },
-	{ "mr_deregister", mr_deregister, &p_name_table },
-	{ "mr_list", mr_list, &rpc_no_params },
+	{ "mr_deregister", mr_deregister, &method_name_table },
+	{ "mr_list", mr_list, &method_no_params },
 	{ "mr_read", mr_read, &read_table },
 	{ "mr_write", mr_write, &write_table },
 	{ "mr_fill", mr_fill, &fill_table },

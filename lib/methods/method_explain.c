@@ -17,7 +17,7 @@ qp_explain(struct rpc_call *call)
 	return rpc_result(call, explain_json(call->m->diagnose, rec, s));
 }
 
-const struct rpc_method rpc_methods_explain[] = {
-	{ "qp_explain", qp_explain, &p_qp_table },
+const struct rpc_method methods_explain[] = {
+	{ "qp_explain", qp_explain, &method_qp_table },
 	{ NULL, NULL, NULL },
 };

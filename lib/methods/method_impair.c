@@ -172,7 +172,7 @@ impair_log(struct rpc_call *call)
 					"impair", "seed", 0, "rules", list));
 }
 
-const struct rpc_method rpc_methods_impair[] = {
+const struct rpc_method methods_impair[] = {
 	{ "impair_get", impair_get, &get_table },
 	{ "impair_set", impair_set, &set_table },
 	{ "impair_log", impair_log, &log_table },

@@ -164,7 +164,7 @@ qp_post_mortem(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_post_mortem[] = {
+const struct rpc_method methods_post_mortem[] = {
 	{ "qp_post_mortem", qp_post_mortem, &table },
 	{ NULL, NULL, NULL },
 };

@@ -121,7 +121,7 @@ modify_fault_code(struct rpc_call *call, const struct conf_errors *err)
 }
 
 int
-rpc_qp_modify(struct rpc_call *call)
+method_qp_modify(struct rpc_call *call)
 {
 	struct refusal r = { .err = 0 };
 	struct conf_errors err;
@@ -149,7 +149,7 @@ rpc_qp_modify(struct rpc_call *call)
 }
 
 int
-rpc_qp_query(struct rpc_call *call)
+method_qp_query(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
@@ -232,7 +232,7 @@ qp_count(struct rpc_call *call)
 }
 
 int
-rpc_qp_destroy(struct rpc_call *call)
+method_qp_destroy(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	struct refusal r;
@@ -243,12 +243,12 @@ rpc_qp_destroy(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
-const struct rpc_method rpc_methods_qp[] = {
+const struct rpc_method methods_qp[] = {
 	{ "qp_create", qp_create, NULL },
-	{ "qp_modify", rpc_qp_modify, NULL },
-	{ "qp_query", rpc_qp_query, &p_qp_table },
+	{ "qp_modify", method_qp_modify, NULL },
+	{ "qp_query", method_qp_query, &method_qp_table },
 	{ "qp_list", qp_list, &list_table },
-	{ "qp_count", qp_count, &rpc_no_params },
-	{ "qp_destroy", rpc_qp_destroy, &p_qp_table },
+	{ "qp_count", qp_count, &method_no_params },
+	{ "qp_destroy", method_qp_destroy, &method_qp_table },
 	{ NULL, NULL, NULL },
 };

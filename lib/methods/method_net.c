@@ -244,13 +244,13 @@ neighbor_list(struct rpc_call *call)
 	return rpc_result(call, neigh_list_json(call->m->net));
 }
 
-const struct rpc_method rpc_methods_net[] = {
+const struct rpc_method methods_net[] = {
 	{ "route_add", add_route, &route_add_table },
 	{ "route_del", del_route, &route_del_table },
 	{ "route_list", list_routes, &port_table },
 	{ "neighbor_add", neighbor_add, &neighbor_add_table },
 	{ "neighbor_del", neighbor_del, &neighbor_del_table },
 	{ "neighbor_flush", neighbor_flush, &port_table },
-	{ "neighbor_list", neighbor_list, &rpc_no_params },
+	{ "neighbor_list", neighbor_list, &method_no_params },
 	{ NULL, NULL, NULL },
 };

@@ -107,7 +107,7 @@ read_trace(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_trace[] = {
+const struct rpc_method methods_trace[] = {
 	{ "trace_start", trace_start, &switch_table },
 	{ "trace_stop", trace_stop, &switch_table },
 	{ "trace_read", read_trace, &read_table },

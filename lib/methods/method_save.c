@@ -194,7 +194,7 @@ save_config(struct rpc_call *call)
 	return rpc_result(call, o);
 }
 
-const struct rpc_method rpc_methods_save[] = {
-	{ "save_config", save_config, &rpc_no_params },
+const struct rpc_method methods_save[] = {
+	{ "save_config", save_config, &method_no_params },
 	{ NULL, NULL, NULL },
 };

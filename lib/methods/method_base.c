@@ -9,15 +9,15 @@
 struct p_none {
 	uint8_t nothing;
 };
-const struct conf_table rpc_no_params = {
+const struct conf_table method_no_params = {
 	.name = "params", .size = sizeof(struct p_none), .given_offset = CONF_NO_GIVEN
 };
 
 static const struct conf_field name_rows[] = { P_NAME(p_name, name, P_REQUIRED) };
-const struct conf_table p_name_table = P_TABLE(p_name, name_rows, "params");
+const struct conf_table method_name_table = P_TABLE(p_name, name_rows, "params");
 
 static const struct conf_field qp_rows[] = { P_QPN(p_qp, qp_num, P_REQUIRED) };
-const struct conf_table p_qp_table = P_TABLE(p_qp, qp_rows, "params");
+const struct conf_table method_qp_table = P_TABLE(p_qp, qp_rows, "params");
 
 static int
 get_methods(struct rpc_call *call)
@@ -111,11 +111,11 @@ worker_list(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_base[] = {
-	{ "rpc_get_methods", get_methods, &rpc_no_params },
-	{ "version", version, &rpc_no_params },
-	{ "port_list", port_list, &rpc_no_params },
-	{ "worker_list", worker_list, &rpc_no_params },
-	{ "shutdown", shut_down, &rpc_no_params },
+const struct rpc_method methods_base[] = {
+	{ "rpc_get_methods", get_methods, &method_no_params },
+	{ "version", version, &method_no_params },
+	{ "port_list", port_list, &method_no_params },
+	{ "worker_list", worker_list, &method_no_params },
+	{ "shutdown", shut_down, &method_no_params },
 	{ NULL, NULL, NULL },
 };

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "methods.h"
-#include "rpc_sge.h"
+#include "method_sge.h"
 
 static int
 srq_create(struct rpc_call *call)
@@ -93,7 +93,7 @@ struct p_post_srq {
 
 static const struct conf_field post_rows[] = {
 	P_NAME(p_post_srq, srq, P_REQUIRED),
-	P_ARRAY(p_post_srq, wrs, n_wrs, &rpc_recv_wr_table, 65536, P_REQUIRED),
+	P_ARRAY(p_post_srq, wrs, n_wrs, &method_recv_wr_table, 65536, P_REQUIRED),
 };
 static const struct conf_table post_table = P_TABLE(p_post_srq, post_rows, "params");
 
@@ -101,14 +101,14 @@ static int
 post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
 	struct object_srq *srq = queue;
-	const struct recv_limits most = { .max_sge = srq->q.max_sge,
+	const struct method_recv_limits most = { .max_sge = srq->q.max_sge,
 		.sge_name = "max_sge",
 		.max_wr = srq->conf.max_wr,
 		.full = "the shared receive queue is full: max_wr" };
 
 	if (atomic_load_explicit(&srq->q.error, memory_order_relaxed))
 		return refuse(r, EINVAL, "srq \"%s\" is in error", srq->n.name);
-	return rpc_recv_put(call, wr, &srq->rq, &most, r);
+	return method_recv_put(call, wr, &srq->rq, &most, r);
 }
 
 static int
@@ -120,18 +120,18 @@ post_srq_recv(struct rpc_call *call)
 
 	if (srq == NULL)
 		return rpc_refused(call, &r);
-	return rpc_post_all(call, &(struct rpc_posting){ .queue = srq,
-					  .post = post_one,
-					  .wrs = p->wrs,
-					  .wr_size = sizeof(p->wrs[0]),
-					  .n_wrs = p->n_wrs });
+	return method_post_all(call, &(struct method_posting){ .queue = srq,
+					     .post = post_one,
+					     .wrs = p->wrs,
+					     .wr_size = sizeof(p->wrs[0]),
+					     .n_wrs = p->n_wrs });
 }
 
-const struct rpc_method rpc_methods_srq[] = {
+const struct rpc_method methods_srq[] = {
 	{ "srq_create", srq_create, &conf_table_srq },
-	{ "srq_destroy", srq_destroy, &p_name_table },
-	{ "srq_list", srq_list, &rpc_no_params },
-	{ "srq_query", srq_query, &p_name_table },
+	{ "srq_destroy", srq_destroy, &method_name_table },
+	{ "srq_list", srq_list, &method_no_params },
+	{ "srq_query", srq_query, &method_name_table },
 	{ "srq_modify", srq_modify, &modify_table },
 	{ "post_srq_recv", post_srq_recv, &post_table },
 	{ NULL, NULL, NULL },

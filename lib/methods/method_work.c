@@ -5,7 +5,7 @@
 
 #include "ask.h"
 #include "methods.h"
-#include "rpc_sge.h"
+#include "method_sge.h"
 #include "wall.h"
 
 /* ---- post_recv --------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static const struct conf_field sge_rows[] = {
 	P_U64(p_sge, addr, P_OPTIONAL, .given = SGE_ADDR),
 	P_SIZE32(p_sge, length, UINT32_MAX, P_REQUIRED),
 };
-const struct conf_table rpc_sge_table = { .name = "sge",
+const struct conf_table method_sge_table = { .name = "sge",
 	.fields = sge_rows,
 	.n_fields = ARRAY_LEN(sge_rows),
 	.size = sizeof(struct p_sge),
@@ -42,9 +42,9 @@ const struct conf_table rpc_sge_table = { .name = "sge",
 
 static const struct conf_field recv_wr_rows[] = {
 	P_U64(p_recv_wr, wr_id, P_DEFAULT(0)),
-	P_ARRAY(p_recv_wr, sg_list, n_sge, &rpc_sge_table, 1024),
+	P_ARRAY(p_recv_wr, sg_list, n_sge, &method_sge_table, 1024),
 };
-const struct conf_table rpc_recv_wr_table = P_TABLE(p_recv_wr, recv_wr_rows, "wr");
+const struct conf_table method_recv_wr_table = P_TABLE(p_recv_wr, recv_wr_rows, "wr");
 
 struct p_post_recv {
 	uint32_t qp_num;
@@ -54,7 +54,7 @@ struct p_post_recv {
 
 static const struct conf_field post_recv_rows[] = {
 	P_QPN(p_post_recv, qp_num, P_REQUIRED),
-	P_ARRAY(p_post_recv, wrs, n_wrs, &rpc_recv_wr_table, 65536, P_REQUIRED),
+	P_ARRAY(p_post_recv, wrs, n_wrs, &method_recv_wr_table, 65536, P_REQUIRED),
 };
 static const struct conf_table post_recv_table = P_TABLE(p_post_recv, post_recv_rows, "params");
 
@@ -76,7 +76,7 @@ may_receive(const struct admin_qp *rec, struct refusal *r)
 }
 
 int
-rpc_sge_translate(
+method_sge_translate(
 	struct rpc_call *call, const struct p_sge *from, struct ring_sge *to, struct refusal *r)
 {
 	const struct object_mr *mr;
@@ -93,8 +93,8 @@ rpc_sge_translate(
 }
 
 int
-rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
-	const struct recv_limits *most, struct refusal *r)
+method_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
+	const struct method_recv_limits *most, struct refusal *r)
 {
 	struct ring_sge sge[RING_MAX_SGE];
 	struct ring_recv_wqe *wqe;
@@ -104,7 +104,7 @@ rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
 		rc = refuse(r, EINVAL, "sg_list has %u entries, and %s is %u", wr->n_sge,
 			most->sge_name, most->max_sge);
 	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
-		rc = rpc_sge_translate(call, &wr->sg_list[i], &sge[i], r);
+		rc = method_sge_translate(call, &wr->sg_list[i], &sge[i], r);
 	if (rc != 0)
 		return rc;
 	wqe = ring_produce_slot(rq, most->max_wr);
@@ -120,7 +120,7 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 {
 	struct admin_qp *rec = queue;
 	const struct conf_cap *cap = &rec->shared->conf.cap;
-	const struct recv_limits most = { .max_sge = cap->max_recv_sge,
+	const struct method_recv_limits most = { .max_sge = cap->max_recv_sge,
 		.sge_name = "max_recv_sge",
 		.max_wr = cap->max_recv_wr,
 		.full = "the receive queue is full: max_recv_wr" };
@@ -128,7 +128,7 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 
 	if (rc == 0)
 		rc = admin_work_attach(call->m->admin, rec, r);
-	return rc != 0 ? rc : rpc_recv_put(call, wr, &rec->rq, &most, r);
+	return rc != 0 ? rc : method_recv_put(call, wr, &rec->rq, &most, r);
 }
 
 /*
@@ -155,7 +155,7 @@ refused_wr(uint64_t wr_id, uint32_t index, const struct refusal *r)
 }
 
 int
-rpc_post_all(struct rpc_call *call, const struct rpc_posting *p)
+method_post_all(struct rpc_call *call, const struct method_posting *p)
 {
 	const uint8_t *wr = p->wrs;
 	json_t *refused = NULL;
@@ -185,12 +185,12 @@ post_recv(struct rpc_call *call)
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);
-	return rpc_post_all(call, &(struct rpc_posting){ .queue = rec,
-					  .post = post_one,
-					  .tell = flush_if_dead,
-					  .wrs = p->wrs,
-					  .wr_size = sizeof(p->wrs[0]),
-					  .n_wrs = p->n_wrs });
+	return method_post_all(call, &(struct method_posting){ .queue = rec,
+					     .post = post_one,
+					     .tell = flush_if_dead,
+					     .wrs = p->wrs,
+					     .wr_size = sizeof(p->wrs[0]),
+					     .n_wrs = p->n_wrs });
 }
 
 /* ---- poll_cq ------------------------------------------------------------------------------- */
@@ -280,7 +280,7 @@ poll_cq(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_work[] = {
+const struct rpc_method methods_work[] = {
 	{ "post_recv", post_recv, &post_recv_table },
 	{ "poll_cq", poll_cq, &poll_table },
 	{ NULL, NULL, NULL },

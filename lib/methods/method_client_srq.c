@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "methods.h"
-#include "rpc_client.h"
+#include "method_client.h"
 
 /* As the client needs it: where the ring is, and the attributes in effect. */
 static json_t *
 srq_json(const struct app_srq *s)
 {
-	json_t *o = rpc_client_ring(&s->srq->place, &s->srq->rq);
+	json_t *o = method_client_ring(&s->srq->place, &s->srq->rq);
 
 	if (o == NULL)
 		return NULL;
@@ -89,9 +89,9 @@ srq_create(struct rpc_call *call)
 	struct refusal r;
 
 	if (app->srqs.n >= most)
-		return rpc_client_over(call, "srq", app->srqs.n, most);
+		return method_client_over(call, "srq", app->srqs.n, most);
 	if (pd == NULL)
-		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
+		return method_client_refuse(call, ENOENT, "pd", p->pd);
 	if (p->srq_limit > p->max_wr)
 		return rpc_invalid(call, "srq_limit: must be a number from 0 to max_wr");
 	if (check_outstanding(call, p->max_wr, &r) != 0)
@@ -104,7 +104,7 @@ srq_create(struct rpc_call *call)
 		free(s);
 		return rpc_refused(call, &r);
 	}
-	return rpc_client_result(call, srq_json(s));
+	return method_client_result(call, srq_json(s));
 }
 
 /* ---- modify, query, destroy ------------------------------------------------------------------ */
@@ -137,7 +137,7 @@ srq_modify(struct rpc_call *call)
 	uint32_t before;
 
 	if (s == NULL)
-		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
+		return method_client_refuse(call, ENOENT, "srq", p->handle);
 	before = s->srq->conf.max_wr;
 	if (max_wr != NULL && *max_wr > before &&
 		check_outstanding(call, *max_wr - before, &r) != 0)
@@ -146,7 +146,7 @@ srq_modify(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	app->o.outstanding += s->srq->conf.max_wr;
 	app->o.outstanding -= before;
-	return rpc_client_result(call, srq_json(s));
+	return method_client_result(call, srq_json(s));
 }
 
 static int
@@ -156,7 +156,7 @@ srq_query(struct rpc_call *call)
 	const struct app_srq *s = app_table_get(&call->client->app->srqs, p->handle);
 
 	if (s == NULL)
-		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
+		return method_client_refuse(call, ENOENT, "srq", p->handle);
 	return rpc_result(call, srq_json(s));
 }
 
@@ -170,7 +170,7 @@ srq_destroy(struct rpc_call *call)
 	uint32_t entries;
 
 	if (s == NULL)
-		return rpc_client_refuse(call, ENOENT, "srq", p->handle);
+		return method_client_refuse(call, ENOENT, "srq", p->handle);
 	entries = s->srq->conf.max_wr;
 	if (object_srq_destroy(call->m->objects, s->srq, &r) != 0)
 		return rpc_refused(call, &r);
@@ -180,10 +180,10 @@ srq_destroy(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
-const struct rpc_method rpc_methods_client_srq[] = {
+const struct rpc_method methods_client_srq[] = {
 	{ "client_srq_create", srq_create, &srq_table },
 	{ "client_srq_modify", srq_modify, &modify_table },
-	{ "client_srq_query", srq_query, &rpc_handle_table },
-	{ "client_srq_destroy", srq_destroy, &rpc_handle_table },
+	{ "client_srq_query", srq_query, &method_handle_table },
+	{ "client_srq_destroy", srq_destroy, &method_handle_table },
 	{ NULL, NULL, NULL },
 };

@@ -5,7 +5,7 @@
 
 #include "ask.h"
 #include "methods.h"
-#include "rpc_sge.h"
+#include "method_sge.h"
 #include "ring_send.h"
 #include "verbs_wr.h"
 
@@ -15,7 +15,7 @@
 enum { WR_GIVEN_INLINE = 1 };
 
 struct p_send_wr {
-	uint64_t wr_id; /* first: struct rpc_posting */
+	uint64_t wr_id; /* first: struct method_posting */
 	uint64_t given;
 	char opcode[OPCODE_MAX + 1];
 	struct p_sge *sg_list;
@@ -40,7 +40,7 @@ static const struct conf_name flag_names[] = {
 static const struct conf_field wr_rows[] = {
 	P_U64(p_send_wr, wr_id, P_DEFAULT(0)),
 	P_NUMBER(p_send_wr, opcode, CONF_T_STR, 1, OPCODE_MAX, P_REQUIRED),
-	P_ARRAY(p_send_wr, sg_list, n_sge, &rpc_sge_table, 1024),
+	P_ARRAY(p_send_wr, sg_list, n_sge, &method_sge_table, 1024),
 	{ .name = "inline",
 		.type = CONF_T_HEX,
 		.offset = offsetof(struct p_send_wr, data),
@@ -173,7 +173,7 @@ take_sges(struct rpc_call *call, const struct admin_qp *rec, struct request *q, 
 	int rc = refuse_form(rec, q, verbs_wr_form(&q->limits, q->opcode, q->flags, wr->n_sge), r);
 
 	for (uint32_t i = 0; i < wr->n_sge && rc == 0; i++)
-		rc = rpc_sge_translate(call, &wr->sg_list[i], &q->sge[i], r);
+		rc = method_sge_translate(call, &wr->sg_list[i], &q->sge[i], r);
 	if (rc != 0)
 		return rc;
 	q->bytes = (wr->given & WR_GIVEN_INLINE) != 0 ? wr->data.len
@@ -272,15 +272,15 @@ post_send(struct rpc_call *call)
 
 	if (rec == NULL)
 		return rpc_refused(call, &r);
-	return rpc_post_all(call, &(struct rpc_posting){ .queue = rec,
-					  .post = post_one,
-					  .tell = ring_doorbell,
-					  .wrs = p->wrs,
-					  .wr_size = sizeof(p->wrs[0]),
-					  .n_wrs = p->n_wrs });
+	return method_post_all(call, &(struct method_posting){ .queue = rec,
+					     .post = post_one,
+					     .tell = ring_doorbell,
+					     .wrs = p->wrs,
+					     .wr_size = sizeof(p->wrs[0]),
+					     .n_wrs = p->n_wrs });
 }
 
-const struct rpc_method rpc_methods_send[] = {
+const struct rpc_method methods_send[] = {
 	{ "post_send", post_send, &post_table },
 	{ NULL, NULL, NULL },
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RPC_SGE_H
-#define RPC_SGE_H
+#ifndef METHOD_SGE_H
+#define METHOD_SGE_H
 /**
- * @file rpc_sge.h  Posting: lists of requests, receive requests and the sg_list entry.
+ * @file method_sge.h  Posting: lists of requests, receive requests and the sg_list entry.
  *
  * Owner:   control lcore.
  * Memory:  decoded entries live during the call.
@@ -19,32 +19,32 @@ struct p_sge {
 	uint32_t length;
 };
 
-extern const struct conf_table rpc_sge_table;
+extern const struct conf_table method_sge_table;
 
 /** {mr, offset, length} or {lkey, addr, length} to an SGE. @return 0 or a refusal. */
-int rpc_sge_translate(
+int method_sge_translate(
 	struct rpc_call *call, const struct p_sge *from, struct ring_sge *to, struct refusal *r);
 /** A receive request, of a QP or an SRQ. */
 struct p_recv_wr {
-	uint64_t wr_id; /* first: struct rpc_posting */
+	uint64_t wr_id; /* first: struct method_posting */
 	struct p_sge *sg_list;
 	uint32_t n_sge;
 };
-extern const struct conf_table rpc_recv_wr_table;
+extern const struct conf_table method_recv_wr_table;
 
 /** What a receive queue takes. */
-struct recv_limits {
+struct method_recv_limits {
 	uint32_t max_sge;
 	const char *sge_name; /* "max_recv_sge" */
 	uint32_t max_wr;
 	const char *full; /* "the receive queue is full: max_recv_wr" */
 };
 /** Post one. @return 0 or a refusal. */
-int rpc_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
-	const struct recv_limits *most, struct refusal *r);
+int method_recv_put(struct rpc_call *call, const struct p_recv_wr *wr, struct ring *rq,
+	const struct method_recv_limits *most, struct refusal *r);
 
 /** A list of requests for one queue. */
-struct rpc_posting {
+struct method_posting {
 	void *queue;
 	/** Post one. @return 0 or a refusal. */
 	int (*post)(struct rpc_call *call, void *queue, const void *wr, struct refusal *r);
@@ -55,6 +55,6 @@ struct rpc_posting {
 	uint32_t n_wrs;
 };
 /** Post until one is refused. Result: {posted, refused}. @return 0 or -1. */
-int rpc_post_all(struct rpc_call *call, const struct rpc_posting *p);
+int method_post_all(struct rpc_call *call, const struct method_posting *p);
 
 #endif

@@ -60,7 +60,7 @@ latency(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_latency[] = {
+const struct rpc_method methods_latency[] = {
 	{ "latency", latency, &latency_table },
 	{ NULL, NULL, NULL },
 };

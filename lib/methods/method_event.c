@@ -278,7 +278,7 @@ rx_errors(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_event[] = {
+const struct rpc_method methods_event[] = {
 	{ "async_events", async_events, &async_table },
 	{ "req_notify", req_notify, &notify_table },
 	{ "cq_events", cq_events, &events_table },

@@ -226,7 +226,7 @@ worker_load(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_stats[] = {
+const struct rpc_method methods_stats[] = {
 	{ "stats", stats, &stats_table },
 	{ "worker_load", worker_load, &load_table },
 	{ NULL, NULL, NULL },

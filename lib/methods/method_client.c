@@ -9,15 +9,15 @@
 #include <unistd.h>
 
 #include "methods.h"
-#include "rpc_client.h"
+#include "method_client.h"
 
 static const struct conf_field handle_rows[] = {
 	P_U32(p_handle, handle, 1, UINT32_MAX, P_REQUIRED),
 };
-const struct conf_table rpc_handle_table = P_TABLE(p_handle, handle_rows, "params");
+const struct conf_table method_handle_table = P_TABLE(p_handle, handle_rows, "params");
 
 int
-rpc_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle)
+method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle)
 {
 	struct refusal r;
 
@@ -26,7 +26,7 @@ rpc_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t han
 }
 
 int
-rpc_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t most)
+method_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t most)
 {
 	struct refusal r;
 
@@ -36,7 +36,7 @@ rpc_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t mo
 }
 
 int
-rpc_client_result(struct rpc_call *call, json_t *result)
+method_client_result(struct rpc_call *call, json_t *result)
 {
 	struct app *app = call->client->app;
 	json_t *list = NULL;
@@ -186,7 +186,7 @@ open_client(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	app = call->client->app;
 	give_fd(call, app->async_fd);
-	return rpc_client_result(
+	return method_client_result(
 		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)app->o.id,
 			      "version", ROCELANE_VERSION, "limits", limits_json(ctx), "ports",
 			      ports_json(ctx), "bells", bells_json(ctx, app)));
@@ -211,7 +211,7 @@ pd_create(struct rpc_call *call)
 	uint32_t handle;
 
 	if (app->pds.n >= most)
-		return rpc_client_over(call, "pd", app->pds.n, most);
+		return method_client_over(call, "pd", app->pds.n, most);
 	owner_name(&app->o, "pd", conf.name);
 	if (object_pd_create(call->m->objects, &conf, &r) != 0)
 		return rpc_refused(call, &r);
@@ -233,7 +233,7 @@ pd_destroy(struct rpc_call *call)
 	struct refusal r;
 
 	if (pd == NULL)
-		return rpc_client_refuse(call, ENOENT, "pd", p->handle);
+		return method_client_refuse(call, ENOENT, "pd", p->handle);
 	if (object_pd_destroy(call->m->objects, pd, &r) != 0)
 		return rpc_refused(call, &r);
 	app_table_remove(&app->pds, p->handle);
@@ -272,9 +272,9 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 	struct refusal r;
 
 	if (pd == NULL)
-		return rpc_client_refuse(call, ENOENT, "pd", p->pd);
+		return method_client_refuse(call, ENOENT, "pd", p->pd);
 	if (app->mrs.n >= l->mrs)
-		return rpc_client_over(call, "mr", app->mrs.n, l->mrs);
+		return method_client_over(call, "mr", app->mrs.n, l->mrs);
 	if (p->length > l->memory || app->o.memory > l->memory - p->length) {
 		refuse(&r, ENOMEM,
 			"length %" PRIu64 " more than the %" PRIu64
@@ -336,7 +336,7 @@ mr_deregister(struct rpc_call *call)
 	uint64_t bytes;
 
 	if (mr == NULL)
-		return rpc_client_refuse(call, ENOENT, "mr", p->handle);
+		return method_client_refuse(call, ENOENT, "mr", p->handle);
 	bytes = mr->region->area.len;
 	if (object_mr_destroy(call->m->objects, mr, &r) != 0)
 		return rpc_refused(call, &r);
@@ -356,7 +356,7 @@ channel_create(struct rpc_call *call)
 	uint32_t handle;
 
 	if (app->channels.n >= most)
-		return rpc_client_over(call, "cq", app->channels.n, most);
+		return method_client_over(call, "cq", app->channels.n, most);
 	ch = calloc(1, sizeof(*ch));
 	if (ch == NULL)
 		return rpc_result(call, NULL);
@@ -382,7 +382,7 @@ channel_destroy(struct rpc_call *call)
 	struct refusal r;
 
 	if (ch == NULL)
-		return rpc_client_refuse(call, ENOENT, "channel", p->handle);
+		return method_client_refuse(call, ENOENT, "channel", p->handle);
 	if (ch->users != 0) {
 		refuse(&r, EBUSY, "channel %u is in use by %u CQs", p->handle, ch->users);
 		return rpc_refused(call, &r);
@@ -420,19 +420,19 @@ events(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-const struct rpc_method rpc_methods_client_open[] = {
+const struct rpc_method methods_client_open[] = {
 	{ "client_open", open_client, &open_table },
 	{ NULL, NULL, NULL },
 };
 
-const struct rpc_method rpc_methods_client[] = {
-	{ "client_ports", ports, &rpc_no_params },
-	{ "client_pd_create", pd_create, &rpc_no_params },
-	{ "client_pd_destroy", pd_destroy, &rpc_handle_table },
+const struct rpc_method methods_client[] = {
+	{ "client_ports", ports, &method_no_params },
+	{ "client_pd_create", pd_create, &method_no_params },
+	{ "client_pd_destroy", pd_destroy, &method_handle_table },
 	{ "client_mr_register", mr_register, &mr_table },
-	{ "client_mr_deregister", mr_deregister, &rpc_handle_table },
-	{ "client_channel_create", channel_create, &rpc_no_params },
-	{ "client_channel_destroy", channel_destroy, &rpc_handle_table },
+	{ "client_mr_deregister", mr_deregister, &method_handle_table },
+	{ "client_channel_create", channel_create, &method_no_params },
+	{ "client_channel_destroy", channel_destroy, &method_handle_table },
 	{ "client_events", events, &events_table },
 	{ NULL, NULL, NULL },
 };

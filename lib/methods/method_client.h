@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef METHOD_CLIENT_H
+#define METHOD_CLIENT_H
+/**
+ * @file method_client.h  What the methods of applications share.
+ *
+ * Owner:   control lcore.
+ * Memory:  none.
+ * Depends: rpc, apps.
+ */
+#include "methods.h"
+
+struct p_handle {
+	uint32_t handle;
+};
+extern const struct conf_table method_handle_table;
+
+/** Where a client finds a ring: area, offset, entries, stride. */
+json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
+/** "cq 3 does not exist". */
+int method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle);
+/** "this client has 64 pds, and ..." */
+int method_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t most);
+/** Hand over the result, with areas that the client does not know yet, and their descriptors. */
+int method_client_result(struct rpc_call *call, json_t *result);
+
+#endif
