@@ -94,17 +94,36 @@ static const struct conf_field lcores_rows[] = {
 static const struct conf_table lcores_table = { .name = "lcores", TABLE_ROWS(lcores_rows),
 	.size = sizeof(struct conf_lcores), .given_offset = CONF_NO_GIVEN, .check = conf_check_lcores };
 
+#define LIMIT32(S, m, lo, hi, value) ROW_U32(S, m, #m, lo, hi, WITH(CONF_F_DEFAULT), DEFAULT(value))
+#define LIMIT64(S, m, hi, value) ROW_SIZE64(S, m, #m, 1, hi, WITH(CONF_F_DEFAULT), DEFAULT(value))
+static const struct conf_field user_limits_rows[] = {
+	LIMIT32(conf_user_limits, connections, 1, CONF_MAX_CLIENTS, 80),
+	LIMIT32(conf_user_limits, clients, 1, CONF_MAX_CLIENTS, 64),
+	LIMIT32(conf_user_limits, pds, 1, CONF_MAX_OBJECTS, 4096),
+	LIMIT32(conf_user_limits, mrs, 1, CONF_MAX_OBJECTS, 16384),
+	LIMIT32(conf_user_limits, cqs, 1, CONF_MAX_OBJECTS, 16384),
+	LIMIT32(conf_user_limits, srqs, 1, CONF_MAX_OBJECTS, 4096),
+	LIMIT32(conf_user_limits, qps, 1, CONF_MAX_QPS, 16384),
+	LIMIT32(conf_user_limits, channels, 1, CONF_MAX_OBJECTS, 512),
+	LIMIT32(conf_user_limits, outstanding, 1, UINT32_MAX, 16777216),
+	LIMIT64(conf_user_limits, memory, UINT64_C(1) << 44, UINT64_C(16) << 30),
+	LIMIT64(conf_user_limits, private_memory, UINT64_C(1) << 40, UINT64_C(512) << 20),
+};
+static const struct conf_table user_limits_table = { .name = "user", TABLE_ROWS(user_limits_rows),
+	.size = sizeof(struct conf_user_limits), .given_offset = CONF_NO_GIVEN };
+
 static const struct conf_field client_limits_rows[] = {
-	ROW_U32(conf_client_limits, clients, "clients", 0, CONF_MAX_CLIENTS, WITH(CONF_F_DEFAULT), DEFAULT(64)),
-	ROW_U32(conf_client_limits, pds, "pds", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(64)),
-	ROW_U32(conf_client_limits, mrs, "mrs", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
-	ROW_U32(conf_client_limits, cqs, "cqs", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
-	ROW_U32(conf_client_limits, srqs, "srqs", 1, CONF_MAX_OBJECTS, WITH(CONF_F_DEFAULT), DEFAULT(256)),
-	ROW_U32(conf_client_limits, qps, "qps", 1, CONF_MAX_QPS, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
-	ROW_U32(conf_client_limits, outstanding, "outstanding", 1, UINT32_MAX, WITH(CONF_F_DEFAULT),
-		DEFAULT(1048576)),
-	ROW_SIZE64(conf_client_limits, memory, "memory", 1, UINT64_C(1) << 40, WITH(CONF_F_DEFAULT),
-		DEFAULT(UINT64_C(1) << 30)),
+	LIMIT32(conf_client_limits, clients, 0, CONF_MAX_CLIENTS, 96),
+	LIMIT32(conf_client_limits, pds, 1, CONF_MAX_OBJECTS, 64),
+	LIMIT32(conf_client_limits, mrs, 1, CONF_MAX_OBJECTS, 1024),
+	LIMIT32(conf_client_limits, cqs, 1, CONF_MAX_OBJECTS, 1024),
+	LIMIT32(conf_client_limits, srqs, 1, CONF_MAX_OBJECTS, 256),
+	LIMIT32(conf_client_limits, qps, 1, CONF_MAX_QPS, 1024),
+	LIMIT32(conf_client_limits, outstanding, 1, UINT32_MAX, 1048576),
+	LIMIT32(conf_client_limits, channels, 1, CONF_MAX_OBJECTS, 256),
+	LIMIT64(conf_client_limits, memory, UINT64_C(1) << 40, UINT64_C(1) << 30),
+	LIMIT64(conf_client_limits, private_memory, UINT64_C(1) << 40, UINT64_C(128) << 20),
+	ROW_OBJECT(conf_client_limits, user, "user", &user_limits_table, WITH(CONF_F_DEFAULT)),
 };
 static const struct conf_table client_limits_table = { .name = "client_limits",
 	TABLE_ROWS(client_limits_rows), .size = sizeof(struct conf_client_limits),

@@ -180,13 +180,11 @@ free_client(struct rpc_server *srv, struct rpc_client *cl)
 
 	if (cl->app != NULL)
 		srv->up.closed(srv->up.ctx, cl);
-	s->apps -= cl->limited;
+	rpc_admit_end(&s->admission, cl->peer.uid, cl->operator);
 	close_fds(cl->in_fds, &cl->in_fds_n);
 	close_fds(cl->out_fds, &cl->out_fds_n);
 
 	TAILQ_REMOVE(&s->clients, cl, all);
-	s->n--;
-	s->full = false;
 	if (cl->follow)
 		s->followers--;
 	close(cl->fd);
@@ -366,19 +364,14 @@ peer_of(int fd)
 	return p;
 }
 
-/* With the reason, for whoever reads it. The log has it once, until there is room again. */
+/* With the reason: what was sent already is taken, or the kernel would throw our line away. */
 static void
-turn_away(struct rpc_server *s, int fd)
+turn_away(struct rpc_server *s, int fd, const struct refusal *r)
 {
-	char text[96];
-	char *line;
+	char *line = rpc_error_line(RPC_REFUSED - r->err, r->text);
+	char scrap[4096];
 
-	snprintf(text, sizeof(text), "there are %u connections already, of %u clients: end one",
-		s->n, s->apps);
-	if (!s->full)
-		log_warn("control socket: %s", text);
-	s->full = true;
-	line = rpc_error_line(RPC_REFUSED - EUSERS, text);
+	log_rated(&s->admission.told, s->env->now, LOG_WARN, "control socket: %s", r->text);
 	if (line != NULL) {
 		struct iovec iov[2] = { { line, strlen(line) }, { (void *)(uintptr_t) "\n", 1 } };
 		const struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
@@ -386,36 +379,51 @@ turn_away(struct rpc_server *s, int fd)
 		(void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	free(line);
+	shutdown(fd, SHUT_RDWR);
+	while (recv(fd, scrap, sizeof(scrap), MSG_DONTWAIT) > 0)
+		; /* no more than a socket's buffer: nothing can be sent after shutdown() */
 	close(fd);
 }
 
-static uint32_t
-accept_some(struct rpc_server *srv, const struct rpc_listener *from)
+/* One that is admitted. */
+static int
+take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusal *r)
 {
-	struct rpc_server *s = srv;
-	const bool limited = from == &s->clients_only;
+	struct rpc_client *cl = calloc(1, sizeof(*cl));
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = cl };
+
+	if (cl == NULL || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
+		free(cl);
+		return refuse(r, ENOMEM, "no memory for another connection");
+	}
+	*cl = *as;
+	cl->fd = fd;
+	TAILQ_INSERT_TAIL(&s->clients, cl, all);
+	return 0;
+}
+
+static uint32_t
+accept_some(struct rpc_server *s, const struct rpc_listener *from)
+{
 	uint32_t n;
 
 	for (n = 0; n < ACCEPT_SHARE; n++) {
-		int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		struct rpc_client *cl = fd >= 0 ? calloc(1, sizeof(*cl)) : NULL;
-		struct epoll_event e = { .events = EPOLLIN, .data.ptr = cl };
+		const int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct rpc_client as = { .limited = from == &s->clients_only };
+		struct refusal r;
 
 		if (fd < 0)
 			break;
-		if (cl == NULL || s->n >= RPC_CLIENTS_MAX ||
-			(limited && s->apps >= CONF_MAX_CLIENTS) ||
-			epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
-			turn_away(s, fd);
-			free(cl);
+		as.peer = peer_of(fd);
+		as.operator= rpc_is_operator(&as.peer, as.limited);
+		if (rpc_admit(&s->admission, as.peer.uid, as.operator, & r) != 0) {
+			turn_away(s, fd, &r);
 			continue;
 		}
-		cl->fd = fd;
-		cl->limited = limited;
-		cl->peer = peer_of(fd);
-		s->apps += limited;
-		TAILQ_INSERT_TAIL(&s->clients, cl, all);
-		s->n++;
+		if (take_in(s, fd, &as, &r) != 0) {
+			rpc_admit_end(&s->admission, as.peer.uid, as.operator);
+			turn_away(s, fd, &r);
+		}
 	}
 	return n;
 }

@@ -17,10 +17,10 @@
 
 #include "clock.h"
 #include "owner.h"
+#include "rpc_admit.h"
 
 #define RPC_LINE_MAX    (1u << 20) /* bytes of a line without its newline */
 #define RPC_OUT_MAX     (8u << 20)
-#define RPC_CLIENTS_MAX 128
 
 #define RPC_FDS_MAX 8 /* descriptors that came and were not used yet, or go with one line */
 
@@ -47,6 +47,7 @@ struct rpc_client {
 	bool wants_out;  /* EPOLLOUT is armed */
 	bool readable;   /* level seen by epoll and not yet exhausted */
 	bool limited;    /* came by the clients' socket: nothing but clients' methods */
+	bool operator;   /* rpc_is_operator() */
 	struct app *app; /* after client_open */
 	struct owner_process peer;
 	int in_fds[RPC_FDS_MAX]; /* in the order in which they came */
@@ -79,10 +80,8 @@ struct rpc_server {
 	const struct rpc_table *tables; /* one without methods ends the list */
 	struct methods *m;              /* what the methods work on; rpc hands it over, no more */
 	TAILQ_HEAD(rpc_clients, rpc_client) clients;
-	uint32_t n;
+	struct rpc_admission admission;
 	uint32_t followers;
-	uint32_t apps; /* of n, connections of clients */
-	bool full;     /* somebody was turned away, and nobody has left since */
 	int epoll_fd;
 	struct rpc_listener main;
 	struct rpc_listener clients_only; /* control.client_socket */

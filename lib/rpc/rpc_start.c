@@ -16,6 +16,7 @@ rpc_server_init(struct rpc_server *srv, struct env *env, const struct rpc_up *up
 	srv->clients_only.fd = -1;
 	srv->epoll_fd = -1;
 	TAILQ_INIT(&srv->clients);
+	rpc_admission_init(&srv->admission, &env->w.conf->control);
 }
 
 int

@@ -67,6 +67,8 @@ def main():
     where = tempfile.mkdtemp(prefix="rocelane-client-")
     if "client_socket" in control:
         control["client_socket"] = os.path.join(where, control["client_socket"])
+    if "client_mode" in control:        # for other users
+        os.chmod(where, 0o711)
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
