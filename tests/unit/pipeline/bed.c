@@ -205,6 +205,13 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 		.max_inline = 64,
 		.max_dest_rd_atomic = 4,
 		.compact = compact };
+
+	return bed_qp_with(b, qpn, peer_qpn, &params);
+}
+
+struct qp *
+bed_qp_with(struct bed *b, uint32_t qpn, uint32_t peer_qpn, const struct qp_alloc_params *params)
+{
 	struct qp_attr attr = { .qp_state = QPS_INIT,
 		.pkey = 0xffff,
 		.path_mtu = PMTU,
@@ -221,7 +228,7 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 		.path = dut_path(),
 		.path_resolved = true };
 	struct mbox_msg attach = { .type = MBOX_QP_ATTACH };
-	struct qp *qp = qp_new(&params);
+	struct qp *qp = qp_new(params);
 
 	assert_non_null(qp);
 	qp->qpn = qpn;

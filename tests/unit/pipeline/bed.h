@@ -72,6 +72,9 @@ int bed_teardown(void **state);
 struct qp *bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn);
 /** The same, with the parts of qp_parts.h when it needs them. */
 struct qp *bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact);
+/** The same, of the caller's parameters. */
+struct qp *bed_qp_with(
+	struct bed *b, uint32_t qpn, uint32_t peer_qpn, const struct qp_alloc_params *params);
 void bed_qp_gone(struct bed *b, struct qp *qp);
 /** Through the mailbox, with its answer. @return rc of DONE. */
 int bed_tell(struct bed *b, struct mbox_msg *msg);
