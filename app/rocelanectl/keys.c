@@ -3,7 +3,7 @@
 #include "ctl.h"
 
 /* Verbs' table: "SEND SEND_WITH_IMM ... " */
-#define WR_OPCODE(value, name, completion, has) #name " "
+#define WR_OPCODE(value, name, completion, has, on) #name " "
 static const char wr_opcodes[] =
 #include "tables/wr_opcodes.def"
 	;

@@ -105,6 +105,13 @@ struct admin_qp {
 	bool doomed;              /* destroyed while held: freed with the last hold */
 };
 
+/** Its transport service. */
+static inline enum qp_type
+admin_qp_type(const struct admin_qp *rec)
+{
+	return (enum qp_type)rec->shared->conf.qp_type;
+}
+
 struct admin_slot {
 	uintptr_t at;      /* admin_slot_rec() */
 	uint32_t last_qpn; /* of the QP that had the slot before, 0: none (QP-20) */

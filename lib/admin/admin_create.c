@@ -90,7 +90,9 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
+	const bool reads = verbs_wr_is_on(WR_RDMA_READ, conf->qp_type);
 	struct qp_alloc_params p = { .qpn = rec->qpn,
+		.type = (uint8_t)conf->qp_type,
 		.pd = rec->pd->id,
 		.send_cq = &rec->send_cq->q,
 		.recv_cq = &rec->recv_cq->q,
@@ -103,7 +105,7 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 		.max_send_sge = conf->cap.max_send_sge,
 		.max_inline = conf->cap.max_inline_data,
 		.send_feed = (conf->given & CONF_QP_SEND_FEED) != 0,
-		.max_dest_rd_atomic = conf->max_dest_rd_atomic,
+		.max_dest_rd_atomic = reads ? conf->max_dest_rd_atomic : 0,
 		.socket = adm->env->w.numa_node };
 	int rc;
 
@@ -119,7 +121,7 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 		p.max_recv_wr = 1; /* never used, but a ring has an entry */
 	if (p.max_recv_sge == 0)
 		p.max_recv_sge = 1;
-	if (conf->count < MANY && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
+	if (conf->count < MANY && reads && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
 	/* What receives without a post needs its memory from the beginning. */
 	p.compact = conf->count >= MANY && owner == NULL && rec->srq == NULL && !feed;

@@ -65,7 +65,7 @@ admin_many_start(struct admin *adm, struct admin_qp *rec, const struct conf_qp *
 		uint32_t required = 0, optional = 0;
 
 		ch.to = steps[i];
-		qp_transition_attrs(QPT_RC, ch.from, ch.to, &required, &optional);
+		qp_transition_attrs(admin_qp_type(rec), ch.from, ch.to, &required, &optional);
 		/* What a state does not ask for stands ready for a later one. */
 		ch.mask = ((required & has) | (optional & chosen)) & ~(uint32_t)QP_ATTR_STATE;
 		rc = admin_walk_plan(adm, rec, conf, &ch, r);

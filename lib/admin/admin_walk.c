@@ -107,7 +107,7 @@ admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 
 /* The shortest way: step[to] is the state before it. @return is there one? */
 static bool
-find_way(enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
+find_way(enum qp_type type, enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
 {
 	uint8_t queue[QPS_MAX] = { (uint8_t)from };
 	bool seen[QPS_MAX] = { false };
@@ -117,7 +117,7 @@ find_way(enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
 	for (uint32_t i = 0; i < n && !seen[to]; i++) {
 		for (uint32_t s = 0; s < QPS_MAX; s++) {
 			if (seen[s] ||
-				!qp_transition_attrs(QPT_RC, queue[i], s, &required, &optional))
+				!qp_transition_attrs(type, queue[i], s, &required, &optional))
 				continue;
 			seen[s] = true;
 			step[s] = queue[i];
@@ -129,24 +129,26 @@ find_way(enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
 
 /* Where it may go instead, and the way to where it was to go. */
 static int
-refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct refusal *r)
+refuse_transition(
+	const struct admin_qp *rec, enum qp_state from, enum qp_state to, struct refusal *r)
 {
+	const enum qp_type type = admin_qp_type(rec);
 	uint32_t required, optional, last = 0;
 	uint8_t step[QPS_MAX], way[QPS_MAX];
 	char next[64] = "", steps[64] = "";
 	size_t at = 0, n = 0;
 
 	for (uint32_t s = 0; s < QPS_MAX; s++)
-		if (qp_transition_attrs(QPT_RC, from, s, &required, &optional))
+		if (qp_transition_attrs(type, from, s, &required, &optional))
 			last = s;
 	for (uint32_t s = 0; s < QPS_MAX && at < sizeof(next); s++)
-		if (qp_transition_attrs(QPT_RC, from, s, &required, &optional))
+		if (qp_transition_attrs(type, from, s, &required, &optional))
 			at += (size_t)snprintf(next + at, sizeof(next) - at, "%s%s",
 				at == 0     ? ""
 				: s == last ? " or "
 					    : ", ",
 				verbs_qp_state_name(s));
-	if (find_way(from, to, step)) {
+	if (find_way(type, from, to, step)) {
 		for (uint8_t s = (uint8_t)to; s != from; s = step[s])
 			way[n++] = s;
 		at = (size_t)snprintf(
@@ -159,7 +161,7 @@ refuse_transition(uint32_t qpn, enum qp_state from, enum qp_state to, struct ref
 		}
 	}
 	return refuse(r, EINVAL,
-		"qp_state: QP %u cannot go from %s to %s; from %s it may go to %s%s", qpn,
+		"qp_state: QP %u cannot go from %s to %s; from %s it may go to %s%s", rec->qpn,
 		verbs_qp_state_name(from), verbs_qp_state_name(to), verbs_qp_state_name(from), next,
 		steps);
 }
@@ -169,13 +171,14 @@ static int
 check_transition(const struct admin_qp *rec, const struct admin_change *ch, struct refusal *r)
 {
 	const enum qp_state from = ch->from, to = ch->to;
+	const enum qp_type type = admin_qp_type(rec);
 	const uint32_t qpn = rec->qpn;
 	uint32_t mask = ch->mask, required, optional;
 	const char *why = "";
 	char keys[200];
 
-	if (!qp_transition_attrs(QPT_RC, from, to, &required, &optional))
-		return refuse_transition(qpn, from, to, r);
+	if (!qp_transition_attrs(type, from, to, &required, &optional))
+		return refuse_transition(rec, from, to, r);
 	required &= ~(uint32_t)QP_ATTR_STATE;
 	mask &= ~(uint32_t)QP_ATTR_STATE;
 	if ((required & ~mask) != 0)
@@ -186,7 +189,7 @@ check_transition(const struct admin_qp *rec, const struct admin_change *ch, stru
 		return refuse(r, EINVAL, "QP %u from %s to %s does not take %s", qpn,
 			verbs_qp_state_name(from), verbs_qp_state_name(to),
 			keys_of(mask & ~(required | optional), keys, sizeof(keys)));
-	if (qp_transition_check(QPT_RC, from, to, mask | QP_ATTR_STATE, &why) != 0)
+	if (qp_transition_check(type, from, to, mask | QP_ATTR_STATE, &why) != 0)
 		return refuse(r, EINVAL, "QP %u from %s to %s: %s", qpn, verbs_qp_state_name(from),
 			verbs_qp_state_name(to), why);
 	return 0;
@@ -286,6 +289,10 @@ carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, u
 	if (rc == -EINVAL && admin_state(rec) == QPS_ERR)
 		return refuse(r, EINVAL,
 			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",
+			rec->qpn, verbs_qp_state_name(attr->cur_qp_state));
+	if (rc == -EINVAL && admin_state(rec) == QPS_SQE)
+		return refuse(r, EINVAL,
+			"QP %u went from %s to SQE meanwhile, from where it may go to RTS",
 			rec->qpn, verbs_qp_state_name(attr->cur_qp_state));
 	if (rc == -EAGAIN)
 		return refuse(r, EAGAIN,

@@ -46,6 +46,18 @@ verbs_event_name(uint32_t event)
 }
 
 const char *
+verbs_qp_type_name(uint32_t type)
+{
+	static const char *const names[] = {
+#define QP_TYPE ROW
+#include "tables/qp_types.def"
+#undef QP_TYPE
+	};
+
+	return NAME_OF(names, type);
+}
+
+const char *
 verbs_qp_state_name(uint32_t state)
 {
 	static const char *const names[] = {
@@ -73,7 +85,7 @@ const char *
 verbs_wr_opcode_name(uint32_t opcode)
 {
 	static const char *const names[] = {
-#define WR_OPCODE(value, name, completion, has) [value] = #name,
+#define WR_OPCODE(value, name, completion, has, on) [value] = #name,
 #include "tables/wr_opcodes.def"
 #undef WR_OPCODE
 	};

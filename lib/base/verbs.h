@@ -82,7 +82,7 @@ enum { /* ibv_qp_attr_mask; bits above are the project's own (qp.h) */
 
 /** Send work requests (ibv_wr_opcode). */
 enum wr_opcode {
-#define WR_OPCODE(value, name, completion, has) WR_##name = (value),
+#define WR_OPCODE(value, name, completion, has, on) WR_##name = (value),
 #include "tables/wr_opcodes.def"
 #undef WR_OPCODE
 };
@@ -107,11 +107,16 @@ enum {                            /* column `has` of wr_opcodes.def */
 	WR_HAS_OPERANDS = 1 << 4, /* operands of an ATOMIC */
 };
 
+enum { /* column `on` of wr_opcodes.def */
+	WR_ON_RC = 1 << QPT_RC,
+	WR_ON_UC = 1 << QPT_UC,
+};
+
 /** Has a work request of this opcode one of `what`, WR_HAS_*? Cost: a compare with a constant. */
 static ALWAYS_INLINE bool
 verbs_wr_has(uint32_t opcode, uint32_t what)
 {
-#define WR_OPCODE(value, name, completion, has) | (((has)&what) != 0 ? BIT32(value) : 0)
+#define WR_OPCODE(value, name, completion, has, on) | (((has)&what) != 0 ? BIT32(value) : 0)
 	const uint32_t those = 0
 #include "tables/wr_opcodes.def"
 		;
@@ -142,7 +147,7 @@ verbs_wr_is_atomic(uint32_t opcode)
 static ALWAYS_INLINE bool
 verbs_wr_exists(uint32_t opcode)
 {
-#define WR_OPCODE(value, name, completion, has) | BIT32(value)
+#define WR_OPCODE(value, name, completion, has, on) | BIT32(value)
 	const uint32_t all = 0
 #include "tables/wr_opcodes.def"
 		;
@@ -156,12 +161,25 @@ static ALWAYS_INLINE uint8_t
 verbs_wc_opcode(uint32_t wr_opcode)
 {
 	static const uint8_t codes[] = {
-#define WR_OPCODE(value, name, completion, has) [value] = WC_##completion,
+#define WR_OPCODE(value, name, completion, has, on) [value] = WC_##completion,
 #include "tables/wr_opcodes.def"
 #undef WR_OPCODE
 	};
 
 	return wr_opcode < ARRAY_LEN(codes) ? codes[wr_opcode] : WC_SEND;
+}
+
+/** May a queue pair of this type be given a work request of this opcode? */
+static ALWAYS_INLINE bool
+verbs_wr_is_on(uint32_t wr_opcode, uint32_t qp_type)
+{
+	static const uint16_t types[] = {
+#define WR_OPCODE(value, name, completion, has, on) [value] = (on),
+#include "tables/wr_opcodes.def"
+#undef WR_OPCODE
+	};
+
+	return wr_opcode < ARRAY_LEN(types) && (types[wr_opcode] >> qp_type & 1) != 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -172,6 +190,8 @@ const char *verbs_wc_status_name(uint32_t status);
 const char *verbs_wc_opcode_name(uint32_t opcode);
 /** The same of an asynchronous event: "QP_FATAL". */
 const char *verbs_event_name(uint32_t event);
+/** The same of a type of queue pairs: "RC". */
+const char *verbs_qp_type_name(uint32_t type);
 /** The same of a QP state: "RTS". */
 const char *verbs_qp_state_name(uint32_t state);
 /** The same of a state of path migration: "ARMED". */

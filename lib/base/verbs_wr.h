@@ -18,6 +18,7 @@
 enum verbs_wr_fault {
 	VERBS_WR_GOOD,
 	VERBS_WR_NO_OPCODE,     /* there is none of this value */
+	VERBS_WR_NO_SERVICE,    /* queue pairs of this type have no such operation (UC-16) */
 	VERBS_WR_NO_READS,      /* READ or ATOMIC, and max_rd_atomic is 0 (REQ-10) */
 	VERBS_WR_SGES,          /* more entries than max_send_sge */
 	VERBS_WR_NOT_INLINE,    /* READ or ATOMIC with inline bytes */
@@ -32,6 +33,7 @@ struct verbs_wr_limits {
 	uint32_t max_sge;
 	uint32_t max_inline; /* bytes */
 	uint32_t max_rd_atomic;
+	uint32_t qp_type;
 };
 
 /** May a QP in this state be posted to? In ERR what is posted is flushed (QP-06, QP-10, QP-13). */
@@ -43,13 +45,15 @@ verbs_wr_may_post(uint32_t qp_state)
 
 /**
  * Before the list is looked at. @param flags SEND_*. @param num_sge entries that will be read: 0
- * for inline bytes. @return VERBS_WR_GOOD, _NO_OPCODE, _NO_READS, _SGES or _NOT_INLINE.
+ * for inline bytes. @return VERBS_WR_GOOD, _NO_OPCODE, _NO_SERVICE, _NO_READS, _SGES, _NOT_INLINE.
  */
 static ALWAYS_INLINE enum verbs_wr_fault
 verbs_wr_form(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags, uint32_t num_sge)
 {
 	if (UNLIKELY(!verbs_wr_exists(opcode)))
 		return VERBS_WR_NO_OPCODE;
+	if (UNLIKELY(!verbs_wr_is_on(opcode, l->qp_type)))
+		return VERBS_WR_NO_SERVICE;
 	if (UNLIKELY(num_sge > l->max_sge))
 		return VERBS_WR_SGES;
 	if (LIKELY(!verbs_wr_returns(opcode)))

@@ -27,6 +27,9 @@ static __attribute__((noinline)) int
 refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum verbs_wr_fault fault)
 {
 	switch (fault) {
+	case VERBS_WR_NO_SERVICE:
+		return client_fail(EINVAL, "opcode %d: a %s QP has no such operation",
+			(int)wr->opcode, verbs_qp_type_name(qp->pub.qp_type));
 	case VERBS_WR_SGES:
 		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
 			qp->cap.max_send_sge);
@@ -51,7 +54,7 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 {
 	/* What max_rd_atomic is the dataplane knows. */
 	const struct verbs_wr_limits limits = { qp->cap.max_send_sge, qp->cap.max_inline_data,
-		UINT32_MAX };
+		UINT32_MAX, qp->pub.qp_type };
 	const uint32_t flags = wr->send_flags, n = (uint32_t)wr->num_sge;
 	const bool listed = (flags & SEND_INLINE) == 0 || wr->num_sge < 0;
 	enum verbs_wr_fault fault = verbs_wr_form(&limits, wr->opcode, flags, listed ? n : 0);

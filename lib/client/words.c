@@ -17,7 +17,7 @@
 #define QP_STATE_NAME(value, name)              SAME(QPS_##name, value)
 #define MIG_STATE(value, name)                  SAME(MIG_##name, value)
 #define QP_ATTR(bit, name)                      SAME(QP_##name, 1 << (bit))
-#define WR_OPCODE(value, name, completion, has) SAME(WR_##name, value)
+#define WR_OPCODE(value, name, completion, has, on) SAME(WR_##name, value)
 #define SEND_FLAG(bit, name)                    SAME(SEND_##name, 1 << (bit))
 #include "tables/access_flags.def"
 #include "tables/event_types.def"

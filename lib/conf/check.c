@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
+#include "service.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -231,6 +232,7 @@ conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 	if (mode == CONF_MODIFY)
 		return;
 	check_required(qp, err);
+	conf_check_service(qp, err);
 	check_migration(qp, err);
 	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & KNOB_GIVEN(resp_psn_check)) != 0)
 		conf_check_psn_check(&qp->knobs, err);

@@ -15,7 +15,7 @@ const struct conf_name conf_names_access[] = {
 #undef ACCESS_FLAG
 	{ NULL, 0 },
 };
-const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { NULL, 0 } };
+const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { NULL, 0 } };
 const struct conf_name conf_names_qp_state[] = {
 #define QP_STATE_NAME(value, name) { #name, value },
 #include "tables/qp_state_names.def"
@@ -23,7 +23,7 @@ const struct conf_name conf_names_qp_state[] = {
 	{ NULL, 0 },
 };
 const struct conf_name conf_names_wr_opcode[] = {
-#define WR_OPCODE(value, name, completion, has) { #name, value },
+#define WR_OPCODE(value, name, completion, has, on) { #name, value },
 #include "tables/wr_opcodes.def"
 #undef WR_OPCODE
 	{ NULL, 0 },

@@ -134,7 +134,7 @@ find_opcode(const struct admin_qp *rec, struct request *q, struct refusal *r)
 		(q->wr->given & WR_GIVEN_INLINE) != 0 || (q->wr->send_flags & SEND_INLINE) != 0;
 	q->flags = q->wr->send_flags | (q->is_inline ? SEND_INLINE : 0);
 	q->limits = (struct verbs_wr_limits){ limits.max_send_sge, limits.max_inline,
-		rec->attr.max_rd_atomic };
+		rec->attr.max_rd_atomic, admin_qp_type(rec) };
 	return 0;
 }
 
@@ -147,6 +147,9 @@ refuse_form(const struct admin_qp *rec, const struct request *q, enum verbs_wr_f
 	switch (fault) {
 	case VERBS_WR_GOOD:
 		return 0;
+	case VERBS_WR_NO_SERVICE:
+		return refuse(r, EINVAL, "%s: QP %u is %s, which has no such operation",
+			q->wr->opcode, rec->qpn, verbs_qp_type_name(admin_qp_type(rec)));
 	case VERBS_WR_NO_READS:
 		return refuse(
 			r, EINVAL, "%s: max_rd_atomic of QP %u is 0", q->wr->opcode, rec->qpn);

@@ -14,7 +14,11 @@
 static void
 take_wqe(struct qp *qp)
 {
-	ASSERT(qp->active == NULL && qp->copy != NULL);
+	ASSERT(qp->copy != NULL);
+	if (UNLIKELY(qp->active != NULL)) { /* of a SEND that was cut off */
+		ASSERT(!wire_is_acked(qp->resp.transport));
+		return;
+	}
 	qp->active = qp->copy;
 	if (UNLIKELY((qp->flags & (QPF_RECV_FEED | QPF_SRQ)) != 0)) {
 		/* An SRQ's was taken with the verdict: pipeline_srq_take(). */
@@ -90,6 +94,24 @@ comm_established(struct worker *w, const struct context *c)
 	event_raise(w, c, &v);
 }
 
+/** Class G: the completion is lost, so the message is not acknowledged either. */
+static __attribute__((noinline)) void
+cq_is_full(struct worker *w, const struct context *c)
+{
+	struct responder_verdict lost;
+
+	responder_cq_overflow(&c->qp->resp, &lost);
+	pipeline_fail(w, c, &lost, SOURCE_CQ);
+}
+
+void
+pipeline_message_cut(struct worker *w, const struct context *c, const struct responder_verdict *v)
+{
+	ASSERT(c->qp->active != NULL && v->wc_status != WC_SUCCESS);
+	if ((c->qp->flags & QPF_SRQ) != 0 && pipeline_complete(w, c, v) != 0)
+		cq_is_full(w, c);
+}
+
 static void
 act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
@@ -108,6 +130,8 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 	}
 	if ((a & ACT_REPLAY) != 0)
 		pipeline_owe_atomic(w, c->qp, v, v->saved->original);
+	if ((a & ACT_CUT) != 0)
+		pipeline_message_cut(w, c, v);
 	if ((a & ACT_EVENT) != 0 && (a & ACT_ERR) == 0)
 		event_raise(w, c, v);
 	if ((a & ACT_NAK) != 0 && (a & ACT_ERR) == 0)
@@ -118,7 +142,7 @@ void
 pipeline_act_responder(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
 	const uint32_t rare =
-		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_EVENT | ACT_NAK;
+		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_CUT | ACT_EVENT | ACT_NAK;
 	const uint32_t no_talk = ACT_DUPLICATE | ACT_DROP | ACT_NAK | ACT_ERR;
 	struct qp *qp = c->qp;
 	uint32_t a = v->act;
@@ -141,11 +165,7 @@ pipeline_act_responder(struct worker *w, const struct context *c, struct respond
 		return;
 	}
 	if ((a & ACT_COMPLETE) != 0 && UNLIKELY(pipeline_complete(w, c, v) != 0)) {
-		struct responder_verdict lost;
-
-		/* Class G: the completion is lost, so the message is not acknowledged either. */
-		responder_cq_overflow(&qp->resp, &lost);
-		pipeline_fail(w, c, &lost, SOURCE_CQ);
+		cq_is_full(w, c);
 		return;
 	}
 	if ((a & ACT_ACK) != 0)

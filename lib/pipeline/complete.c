@@ -60,7 +60,7 @@ pipeline_fail(struct worker *w, const struct context *c, const struct responder_
 	bool completes = (v->act & ACT_COMPLETE) != 0;
 	bool feed = (qp->flags & QPF_RECV_FEED) != 0;
 
-	pipeline_report_failure(w, qp, &r);
+	pipeline_report_failure(w, qp, &r, QPS_ERR);
 	if (completes && pipeline_complete(w, c, v) != 0)
 		pipeline_report_lost(w, qp, &r);
 	/* A feed's completions go nowhere, so its errors are told by event. */

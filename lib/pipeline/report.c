@@ -152,17 +152,17 @@ remember(const struct worker *w, struct qp *qp, const struct report *r)
 }
 
 void
-pipeline_report_failure(struct worker *w, struct qp *qp, const struct report *r)
+pipeline_report_failure(struct worker *w, struct qp *qp, const struct report *r, enum qp_state to)
 {
 	struct report fatal = *r;
 
-	ASSERT(qp->worker == w->index);
+	ASSERT(qp->worker == w->index && (to == QPS_ERR || to == QPS_SQE));
 	/*
-	 * QP-16, AE-11: whoever hears of this finds the QP in ERR. The fence orders the state
+	 * QP-16, AE-11: whoever hears of this finds the QP there. The fence orders the state
 	 * before the flush's look at the queues: a host that posts and then sees a state that is
-	 * not ERR has been seen by that flush.
+	 * neither has been seen by that flush.
 	 */
-	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_release);
+	atomic_store_explicit(&qp->state, to, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	remember(w, qp, r);
 	/*

@@ -39,10 +39,11 @@ void pipeline_report_event(struct worker *w, struct qp *qp, const struct report 
 /** The same for whoever writes his own line to the recorder. */
 void pipeline_report_event_only(struct worker *w, struct qp *qp, const struct report *r);
 /**
- * The QP goes to ERR: its state, last_error, the FATAL code for the control lcore, the recorder.
- * Completions, the event and the flush are the caller's, in that order.
+ * The QP goes to ERR, or SQE: its state, last_error, the FATAL code for the control lcore, the
+ * recorder. Completions, the event and the flush are the caller's, in that order.
  */
-void pipeline_report_failure(struct worker *w, struct qp *qp, const struct report *r);
+void pipeline_report_failure(
+	struct worker *w, struct qp *qp, const struct report *r, enum qp_state to);
 /** The completion of this failure found no place: an event of the QP tells instead. */
 void pipeline_report_lost(struct worker *w, struct qp *qp, const struct report *r);
 /** An event record of the QP that changes nothing and that no user is told of (AEQ-05, AEQ-09). */

@@ -134,20 +134,33 @@ event_beside(uint8_t status)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
+/** A request at fault stops the send queue alone where nothing is owed to the peer (QP-11). */
+static enum qp_state
+state_after(const struct qp *qp, const struct requester_verdict *v)
+{
+	const bool alone = (v->act & REQACT_EVENT) == 0 && !wire_is_acked(qp->req.transport);
+
+	return alone ? QPS_SQE : QPS_ERR;
+}
+
 /**
  * The QP goes to ERR by what its requester met: state, reports, then both queues are flushed.
- * Nothing is sent any more, not even what is owed (QP-14).
+ * Nothing is sent any more, not even what is owed (QP-14). In SQE its receive side lives on.
  */
 static void
 failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct requester_verdict *v,
 	enum mbox_source source)
 {
 	struct report r = pipeline_report_of_send(qp, p, v, source);
+	enum qp_state to = state_after(qp, v);
 
 	pipeline_failure_of_send(w, qp, v);
-	pipeline_report_failure(w, qp, &r);
-	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0)
+	pipeline_report_failure(w, qp, &r, to);
+	if ((v->act & REQACT_ERROR) != 0 && complete_error(w, qp, p, v) != 0) {
+		to = QPS_ERR; /* class F */
+		atomic_store_explicit(&qp->state, to, memory_order_release);
 		pipeline_report_lost(w, qp, &r);
+	}
 	if ((v->act & REQACT_EVENT) != 0) {
 		pipeline_report_event(w, qp, &r);
 	} else if ((qp->flags & QPF_EVENT_WITH_CQE) != 0) {
@@ -156,7 +169,8 @@ failed(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct r
 	}
 	pipeline_answers_drop(w, qp);
 	pipeline_flush_sends(w, qp);
-	pipeline_flush_receives(w, qp);
+	if (to == QPS_ERR)
+		pipeline_flush_receives(w, qp);
 }
 
 /** Where READ data and ATOMIC results go. @return 0, or -EFAULT: nothing of it was written. */
@@ -236,6 +250,15 @@ pipeline_act_requester(
 		w->hurry |= HURRY_REQUESTS;
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
 		pipeline_send_wake(w, qp);
+}
+
+void
+pipeline_sends_left(struct worker *w, struct qp *qp, psn_t end)
+{
+	struct requester_verdict v;
+
+	requester_left(&qp->req, end, w->now, &v);
+	pipeline_act_requester(w, qp, NULL, &v);
 }
 
 void

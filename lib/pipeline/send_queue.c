@@ -102,7 +102,7 @@ pipeline_flush_sends(struct worker *w, struct qp *qp)
 		else
 			flush_one(w, qp, wqe->wr_id, wqe->opcode);
 	}
-	ASSERT(qp_state_of(qp) == QPS_ERR);
+	ASSERT(qp_state_of(qp) == QPS_ERR || qp_state_of(qp) == QPS_SQE);
 	q->taken = 0;
 	ring_consume_done(&q->ring, n);
 }

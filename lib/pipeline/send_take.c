@@ -26,11 +26,12 @@ struct shape {
  * @param sges where it is copied, unless it fits the work request.
  */
 static uint8_t
-check_copy(const struct qp_sendq *q, struct shape c, const struct ring_sge *from,
-	struct ring_sge *sges, struct requester_wr *wr)
+check_copy(const struct qp *qp, struct shape c, const struct ring_sge *from, struct ring_sge *sges,
+	struct requester_wr *wr)
 {
+	const struct qp_sendq *q = &qp->sq;
 	struct ring_sge *to = c.num_sge == 1 && !verbs_wr_is_atomic(c.opcode) ? &wr->sge : sges;
-	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX };
+	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX, qp->type };
 	const bool listed = (c.flags & SEND_INLINE) == 0;
 	uint64_t bytes = c.inline_len;
 
@@ -98,7 +99,7 @@ take_slow(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 	wr->num_sge = 0;
 	what = c.opcode | flags_of(qp, c.flags) << 8;
 	what |= (uint32_t)check_copy(
-			&qp->sq, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
+			qp, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
 		<< 16;
 	memcpy(&wr->opcode, &what, sizeof(what)); /* as requester_what() reads it */
 }

@@ -92,9 +92,11 @@ sender_fetch(const struct qp *qp)
 void pipeline_sends_stop(struct worker *w, struct qp *qp);
 /** The peer's MAC is known now, perhaps: what waited for it goes on. */
 void pipeline_sends_found(struct worker *w, struct qp *qp);
-/** The host says that it posted: send it, or flush it in ERR (QP-13). */
+/** The host says that it posted: send it, or flush it in ERR (QP-13) and SQE (QP-11). */
 void pipeline_sends_posted(struct worker *w, struct qp *qp);
-/** Complete everything posted with WR_FLUSH_ERR, oldest first; nothing is ever sent again. */
+/** Of a service without ACKs: the port has taken all packets up to PSN `end`, which is none. */
+void pipeline_sends_left(struct worker *w, struct qp *qp, psn_t end);
+/** Complete everything posted with WR_FLUSH_ERR, oldest first: the QP is in ERR or SQE. */
 void pipeline_flush_sends(struct worker *w, struct qp *qp);
 
 /**

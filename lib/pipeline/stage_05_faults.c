@@ -5,6 +5,7 @@
  */
 #include "congestion.h"
 #include "stage_05_faults.h"
+#include "wire_service.h"
 
 static inline fault_mask_t
 fault_if(bool cond, enum wire_fault f)
@@ -102,9 +103,8 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	bool cnp = op_has(p->op, OPF_CNP);
 	fault_mask_t f = 0;
 
-	/* Only RC has a responder so far. */
-	f |= fault_if((qp->type != QPT_RC || wire_transport_of(p->opcode) != WIRE_RC) && !cnp,
-		FAULT_QP_TYPE);
+	f |= fault_if(
+		wire_transport_of(p->opcode) != wire_transport_on(qp->type) && !cnp, FAULT_QP_TYPE);
 	if (UNLIKELY(cnp))
 		f |= fault_if(!pipeline_cnp_is_good(p), FAULT_CNP);
 	else if (UNLIKELY(op_has(p->op, OPF_RESPONSE)))

@@ -60,7 +60,8 @@ has_another(struct qp *qp)
 
 /**
  * State of the WQE that this packet uses: the open SEND's, or the queue's head. The immediate of a
- * WRITE never goes into the open SEND's (RX-PREC-05).
+ * WRITE never goes into the open SEND's (RX-PREC-05), but that of a SEND that was cut off is the
+ * head (class D1).
  */
 static void
 wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts *f)
@@ -68,7 +69,8 @@ wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts 
 	struct ring_recv_copy *c = qp->copy;
 
 	if (qp->active != NULL)
-		f->has_wqe = LIKELY(op_has(op, OPF_SEND)) || has_another(qp);
+		f->has_wqe =
+			LIKELY(op_has(op, OPF_SEND)) || !qp->resp.wqe_active || has_another(qp);
 	else if (UNLIKELY((qp->flags & QPF_SRQ) != 0))
 		f->has_wqe = pipeline_srq_head(w, qp, f);
 	else
@@ -194,6 +196,28 @@ refused_request(struct worker *w, struct burst *b, uint32_t i, const struct cont
 		pipeline_refusal_record(w, b, i, charge);
 }
 
+/** @return false: the QP failed meanwhile, by a full completion queue. */
+static __attribute__((noinline)) bool
+resync(struct worker *w, struct burst *b, uint32_t i)
+{
+	const struct context c = { .qp = b->qp[i], .p = &b->pkt[i] };
+	const struct responder_verdict cut = { .wc_status = WC_REM_INV_REQ_ERR,
+		.wc_opcode = WC_RECV,
+		.fault = VERDICT_NO_FAULT,
+		.solicited = 1,
+		.rule = RULE_CUT_OFF };
+	const uint32_t what = responder_resync(&c.qp->resp, c.p);
+
+	if ((what & RESYNC_GAP) != 0)
+		count(w, b->port[i], c.qp, STAT_out_of_sequence);
+	if ((what & RESYNC_CUT) == 0)
+		return true;
+	if (traced(w, c.qp))
+		pipeline_trace_request(w, &c, &cut);
+	pipeline_message_cut(w, &c, &cut);
+	return qp_receives(qp_state_of(c.qp));
+}
+
 static inline void
 request(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -203,6 +227,8 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	uint16_t stat;
 
 	ASSERT(!op_has(c.p->op, OPF_RESPONSE | OPF_CNP));
+	if (UNLIKELY(!wire_is_acked(c.qp->resp.transport)) && !resync(w, b, i))
+		return;
 	gather_facts(w, &c, &f);
 	if (UNLIKELY((c.qp->flags & QPF_SRQ) != 0))
 		receive_shared(w, &c, &f, &v);

@@ -205,6 +205,16 @@ look(struct worker *w, struct qp *qp, struct request_sources *s)
 	pipeline_requests_take(w, qp, s);
 }
 
+/** Packets of the QP were made: what begins with them begins when they have left. */
+static inline void
+departs(struct worker *w, uint8_t port, struct qp *qp)
+{
+	if (UNLIKELY(!wire_is_acked(qp->req.transport)))
+		tx_departs(w, port, qp, TX_UNACKED);
+	else if (LIKELY((qp->flags & QPF_RESOLVED) != 0))
+		tx_departs(w, port, qp, TX_REQUESTS);
+}
+
 /** Up to so many packets of the QPs of a share, in turn. @return how many of them are left. */
 static uint32_t
 serve_share(struct worker *w, struct qp_share *s, uint32_t left)
@@ -233,8 +243,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left)
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;
-		if (LIKELY(left != before) && LIKELY((qp->flags & QPF_RESOLVED) != 0))
-			tx_departs(w, port, qp, TX_REQUESTS);
+		if (LIKELY(left != before))
+			departs(w, port, qp);
 		timer_update(w, qp);
 		if (more)
 			share_rotate(s, qp);

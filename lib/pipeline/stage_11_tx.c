@@ -7,11 +7,12 @@
  * was made: in between this lcore may lose its CPU, and the port may be full. So the clock is read
  * when the ports have been given what there is, and waits that began with a frame that has left
  * begin anew (TMR-02, CC-03). They are late by what passes between the port's taking the frame and
- * that reading, never early.
+ * that reading, never early. Where nothing answers a request, it is done when it has left (UC-02).
  */
 #include "acks.h"
 #include "count.h"
 #include "requester_fast.h"
+#include "sending.h"
 #include "stage.h"
 #include "tx.h"
 
@@ -47,28 +48,31 @@ bytes_of(struct rte_mbuf *const *m, uint32_t n)
 
 /** The frames of `s` have left by now. */
 static ALWAYS_INLINE void
-departed(const struct tx_start *s, ns_t now)
+departed(struct worker *w, const struct tx_start *s)
 {
 	struct qp *qp = s->qp;
+	const ns_t now = w->now;
 
 	if (UNLIKELY(qp == NULL))
 		return;
 	if (LIKELY(s->what == TX_REQUESTS))
 		requester_departed(&qp->req, s->made, now);
+	else if (s->what == TX_UNACKED)
+		pipeline_sends_left(w, qp, psn(s->psn));
 	else if (qp->cnp_next == s->made + qp->cnp_interval_ns)
 		qp->cnp_next = now + qp->cnp_interval_ns;
 }
 
 static ALWAYS_INLINE void
-starts_settle(struct tx_queue *q, ns_t now)
+starts_settle(struct worker *w, struct tx_queue *q)
 {
 	while (q->starts_head != q->starts_tail) {
 		const struct tx_start *s = &q->starts[q->starts_head % TX_STARTS];
 
 		if (UNLIKELY((int32_t)(s->upto - q->gone) > 0))
 			return;
-		departed(s, now);
 		q->starts_head++;
+		departed(w, s);
 	}
 }
 
@@ -76,7 +80,7 @@ void
 pipeline_tx_departed(struct worker *w)
 {
 	for (uint32_t i = 0; i < w->ports_n; i++)
-		starts_settle(&w->tx[i], w->now);
+		starts_settle(w, &w->tx[i]);
 }
 
 /*
@@ -87,7 +91,7 @@ __attribute__((noinline)) bool
 pipeline_tx_starts_room(struct worker *w, struct tx_queue *q)
 {
 	clock_read(w);
-	starts_settle(q, w->now);
+	starts_settle(w, q);
 	return q->starts_tail - q->starts_head < TX_STARTS;
 }
 

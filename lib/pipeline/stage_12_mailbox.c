@@ -107,7 +107,7 @@ pipeline_sends_posted(struct worker *w, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 
-	if (state == QPS_ERR)
+	if (state == QPS_ERR || state == QPS_SQE)
 		pipeline_flush_sends(w, qp);
 	else if (state == QPS_RTS || state == QPS_SQD)
 		pipeline_send_wake(w, qp);
@@ -137,6 +137,9 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 	 * QP-15, QP-17: the QP failed while the message was on its way. Only RESET revives it.
 	 */
 	if (moves && from == QPS_ERR && attr->qp_state != QPS_ERR && attr->qp_state != QPS_RESET)
+		return -EINVAL;
+	if (moves && from == QPS_SQE && attr->cur_qp_state != QPS_SQE &&
+		attr->qp_state != QPS_ERR && attr->qp_state != QPS_RESET)
 		return -EINVAL;
 
 	/* The control lcore had another path, or path state, in mind. */

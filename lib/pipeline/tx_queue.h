@@ -17,14 +17,19 @@ struct qp;
 struct rte_mbuf;
 
 /** What begins when a frame leaves. */
-enum tx_what { TX_REQUESTS, TX_CNP };
+enum tx_what {
+	TX_REQUESTS, /* the transport timer */
+	TX_UNACKED,  /* nothing: the work requests up to `psn` are done */
+	TX_CNP,      /* the interval between CNPs */
+};
 
 /** A QP whose wait counts from when frames leave, and until then from when they were made. */
 struct tx_start {
 	struct qp *qp; /* NULL: not any more */
 	ns_t made;
-	uint32_t upto; /* tx_queue.gone, when they have left */
-	uint8_t what;  /* enum tx_what */
+	uint32_t upto;     /* tx_queue.gone, when they have left */
+	uint32_t what : 8; /* enum tx_what */
+	uint32_t psn : 24; /* that follows the frames */
 };
 
 /** Frames made for a port and not taken by it yet, in order: m[head] .. m[tail - 1]. */

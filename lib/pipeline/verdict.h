@@ -23,6 +23,13 @@ struct context {
 
 /** Carry a verdict of the responder out: memory, then the completion, then the answer (RESP-14). */
 void pipeline_act_responder(struct worker *w, const struct context *c, struct responder_verdict *v);
+/**
+ * A SEND of a service without ACKs ends before its time. Its WQE is for the next message, unless it
+ * is of a shared queue, to which nothing can be given back: then it completes in error (E).
+ * @param v status and rule.
+ */
+void pipeline_message_cut(
+	struct worker *w, const struct context *c, const struct responder_verdict *v);
 /** The QP goes to ERR: state, report, flush, NAK. */
 void pipeline_fail(struct worker *w, const struct context *c, const struct responder_verdict *v,
 	enum mbox_source source);

@@ -8,6 +8,7 @@
 #include "qp.h"
 #include "qp_control.h"
 #include "qp_parts.h"
+#include "wire_service.h"
 
 /**
  * A QP's one heap block: context, statistics, answer queue, saved READs and ATOMICs; private send
@@ -22,8 +23,8 @@ struct layout {
 	size_t wrs;
 	size_t sges;
 	size_t feed;
-	size_t areas; /* 0: none */
-	size_t ring; /* 0: in an area of its own */
+	size_t areas;     /* 0: none */
+	size_t ring;      /* 0: in an area of its own */
 	size_t send_ring; /* 0: likewise, or there is none */
 	size_t total;
 	size_t ring_bytes;
@@ -197,16 +198,18 @@ qp_footprint(const struct qp_alloc_params *p, size_t *bytes)
 
 	if (layout_of(p, &l) != 0)
 		return -EINVAL;
-	*bytes = qp_is_compact(p) ? sizeof(struct qp)
-				  : spread(l.total) +
-					    (p->own_area ? l.ring_bytes + l.send_bytes : 0);
+	*bytes = qp_is_compact(p)
+			 ? sizeof(struct qp)
+			 : spread(l.total) + (p->own_area ? l.ring_bytes + l.send_bytes : 0);
 	return 0;
 }
 
 static void
 begin(struct qp *qp, const struct qp_alloc_params *p)
 {
-	qp->type = QPT_RC;
+	qp->type = p->type != 0 ? p->type : QPT_RC;
+	qp->req.qp_type = qp->type;
+	qp->req.transport = qp->resp.transport = wire_transport_on(qp->type);
 	qp->qpn = p->qpn;
 	qp->pd = p->pd;
 	qp->worker = p->worker;

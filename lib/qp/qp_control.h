@@ -58,6 +58,7 @@ struct qp_work;
 /** What stays as it is for the life of a QP. */
 struct qp_alloc_params {
 	uint32_t qpn;
+	uint8_t type; /* enum qp_type; 0: RC */
 	uint32_t pd;
 	struct qp_cq *send_cq;
 	struct qp_cq *recv_cq;
@@ -73,7 +74,7 @@ struct qp_alloc_params {
 	uint8_t max_dest_rd_atomic; /* most the QP may be configured with, <= QP_MAX_RD_ATOMIC */
 	int socket;                 /* NUMA node, or SOCKET_ID_ANY */
 	bool own_area;              /* each ring in a mem_area of its own */
-	bool compact; /* nothing but struct qp, until it is needed: qp_parts.h */
+	bool compact;               /* nothing but struct qp, until it is needed: qp_parts.h */
 	void *rq_mem; /* the caller's memory for the rings, of qp_ring_bytes(); NULL: none of it */
 	void *sq_mem;
 };
@@ -108,9 +109,9 @@ struct qp_settings {
 	uint8_t req_knobs;   /* REQ_KNOB_* */
 	uint8_t min_timeout; /* tmr.min_timeout: exponent */
 	uint8_t ackreq_interval;
-	uint8_t port;   /* DPDK port id */
-	uint8_t worker; /* who gets it */
-	struct {        /* QPF_SEND_FEED: what the worker posts to itself */
+	uint8_t port;           /* DPDK port id */
+	uint8_t worker;         /* who gets it */
+	struct {                /* QPF_SEND_FEED: what the worker posts to itself */
 		uint64_t count; /* requests in all, 0: no end */
 		uint64_t remote_addr;
 		struct ring_sge sge; /* source, or where READ data goes */

@@ -9,6 +9,8 @@ honoured_timeout(const struct qp *qp)
 {
 	uint8_t n = qp->attr.timeout & 31;
 
+	if (!wire_is_acked(qp->req.transport)) /* nothing is waited for */
+		return 0;
 	return n != 0 && n < qp->sq.min_timeout ? qp->sq.min_timeout : n;
 }
 
@@ -47,6 +49,8 @@ qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to)
 	if ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) != 0)
 		r->max_rd_atomic = qp->attr.max_rd_atomic;
 	/* QP-08: the first PSN sent is sq_psn. */
+	if (from == QPS_SQE && to == QPS_RTS)
+		requester_resume(r);
 	if (to == QPS_RESET || (from == QPS_RTR && to == QPS_RTS))
 		start_again(qp);
 }

@@ -91,8 +91,24 @@ cut_off(struct requester *r)
 	r->cur = w->first;
 	r->sending = r->failed_at;
 	r->reply_psns = count_reply_psns(r);
-	r->since_ackreq =
-		!requester_is_read_or_atomic(older) && (older->flags & SEND_SIGNALED) == 0;
+	r->since_ackreq = is_acked(r) && !requester_is_read_or_atomic(older) &&
+			  (older->flags & SEND_SIGNALED) == 0;
+}
+
+/**
+ * The packet made last is the one that could not be made, and where nothing is sent again its PSN
+ * is the next packet's (UC-15).
+ */
+static void
+take_back_packet(struct requester *r)
+{
+	const psn_t first = requester_slot(r, r->failed_at)->first;
+
+	ASSERT(r->failed && psn_eq(r->cur, r->next));
+	r->next = psn_sub(r->cur, 1);
+	r->cur = psn_cmp(first, r->una) > 0 ? first : r->una;
+	r->sending = r->failed_at;
+	r->since_ackreq = 0;
 }
 
 void
@@ -118,6 +134,8 @@ requester_local_fault(struct requester *r, uint32_t position, enum requester_fau
 		return;
 	r->failed = true;
 	r->failed_at = position;
+	if (!is_acked(r))
+		take_back_packet(r);
 	if (fault_is_due(r)) {
 		req_report_fault(r, v);
 		return;

@@ -81,6 +81,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		ask |= requester_must_ask(last ? w->flags : 0,
 			last & ((position + 1 == r->tail) | r->draining), r->since_ackreq,
 			r->ackreq_interval);
+		ask &= is_acked(r);
 		flags |= ask ? PKT_ACKREQ : 0;
 	} else {
 		flags |= PKT_ACKREQ; /* of no effect: answered in any case */
@@ -91,7 +92,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	*out = (struct requester_packet){ .position = position,
 		.offset = offset,
 		.len = (uint16_t)len,
-		.opcode = s->op[(offset == 0 ? AT_FIRST : 0) | (last ? AT_LAST : 0)],
+		.opcode = wire_opcode_on(
+			r->transport, s->op[(offset == 0 ? AT_FIRST : 0) | (last ? AT_LAST : 0)]),
 		.flags = flags,
 		.pad = (uint8_t)(-len & 3),
 		.resend = resend,
@@ -108,7 +110,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		sent_read(r, w, span, starts, now);
 
 	requester_sent(r, position + last, starts ? position + 1 : r->fresh, psn_add(at, span),
-		starts || psn_eq(at, r->next), (ask | !data) ? 0 : r->since_ackreq + 1u);
+		starts || psn_eq(at, r->next),
+		(ask | !data | !is_acked(r)) ? 0 : r->since_ackreq + 1u);
 }
 
 /**
@@ -154,7 +157,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
 		return stop(r, REQ_WINDOW, now, out);
 	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
-	if (r->since_ackreq == 0) {
+	if (r->since_ackreq == 0 && LIKELY(is_acked(r))) {
 		requester_timer_start(r, now);
 		if (requester_is_timed(psn_distance(out->psn, r->una)) && !out->resend)
 			requester_time_round(r, out->psn, now);

@@ -187,7 +187,7 @@ void
 requester_found(struct requester *r, struct requester_verdict *v)
 {
 	*v = verdict_blank(r);
-	if (r->dead || r->waiting_rnr || !requester_outstanding(r))
+	if (r->dead || r->waiting_rnr || !requester_outstanding(r) || !is_acked(r))
 		return;
 	r->implied = false;
 	r->open = REQ_OPEN_ALL;

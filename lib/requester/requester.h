@@ -121,7 +121,9 @@ struct requester {
 	uint32_t rtt;        /* newest round trip since `open` was reduced, ns; 0: none */
 	uint32_t rtt_min;    /* shortest of late, ns; 0: none */
 	bool overlaps;       /* `recovering`: answers to the pass before may be on their way */
-	uint8_t reserved[3];
+	uint8_t transport;   /* attribute: enum wire_transport */
+	uint8_t qp_type;     /* attribute: enum qp_type */
+	uint8_t reserved;
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 
@@ -297,6 +299,18 @@ requester_is_unmatched_ack(const struct requester *r, const struct wire_pkt *p)
 	       psn_distance(p->psn, r->una) >= psn_distance(r->next, r->una) &&
 	       (r->knobs & REQ_KNOB_CREDITS) == 0 && (wire_ext(p)[0] & AETH_KIND_MASK) == AETH_ACK;
 }
+
+/**
+ * Of a service without ACKs: the packets up to `end`, which is not one of them, were handed to the
+ * port. For the work requests that end there this is all that ever happens (UC-02).
+ */
+void requester_left(struct requester *r, psn_t end, ns_t now, struct requester_verdict *v);
+
+/**
+ * SQE is left for RTS: everything posted before was completed. The next packet has the next PSN
+ * (UC-15).
+ */
+void requester_resume(struct requester *r);
 
 /** r->deadline has passed: transport timeout, or the end of an RNR wait. */
 void requester_timer(struct requester *r, ns_t now, struct requester_verdict *v);

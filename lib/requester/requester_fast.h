@@ -137,7 +137,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 	uint32_t odd, most = r->tail - r->sending;
 
 	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
-	odd |= (r->sending ^ r->fresh) | ~r->open;
+	odd |= (r->sending ^ r->fresh) | ~r->open | r->transport;
 	/* The last that the window lets out asks for a response: that is for the full path. */
 	if (UNLIKELY(odd != 0) || UNLIKELY(used >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))

@@ -14,6 +14,7 @@
  * req_nak.c       NAK, RNR NAK, reserved syndromes          REQ-NAK, REQ-RNR
  * req_timer.c     timers, retries, implied NAK              TMR, REQ-RETRY, REQ-IMPL
  * req_pace.c      how much is in flight on a lossy link     TMR-07, REQ-NAK-01
+ * req_unacked.c   services without ACKs                     UC-02, UC-15
  * req_fault.c     local faults, classes C and F             REQ-CLS-B-01, -05, REQ-19
  *
  * Going back always means going back to `una`: whatever else a NAK says is either acknowledged by
@@ -32,6 +33,13 @@
 #define NO_FAULT      0xff
 #define RNR_FOREVER   7       /* rnr_retry (REQ-RNR-06) */
 #define RNR_NS_PER_US 1001ull /* of the peer's clock: as with requester_wait_ns() */
+
+/** Does anything answer its requests? */
+static ALWAYS_INLINE bool
+is_acked(const struct requester *r)
+{
+	return wire_is_acked(r->transport);
+}
 
 /** Is the work request an RDMA READ? */
 static ALWAYS_INLINE bool

@@ -9,9 +9,13 @@ static const struct {
 	uint8_t syndrome;
 	uint8_t status;
 	uint8_t event;
+	bool drops; /* on a service without ACKs */
 } failures[] = {
-#define FAILURE(name, cls, syn, stat, ev, clause) \
-	[FAIL_##name] = { .syndrome = (syn), .status = WC_##stat, .event = EVENT_##ev },
+#define FAILURE(name, cls, unacked, syn, stat, ev, clause) \
+	[FAIL_##name] = { .syndrome = (syn),               \
+		.status = WC_##stat,                       \
+		.event = EVENT_##ev,                       \
+		.drops = (unacked) == 'D' },
 #include "tables/failures.def"
 #undef FAILURE
 };
@@ -60,16 +64,27 @@ report(struct request *q, const struct check *c, struct responder_verdict *v)
 		v->act |= ACT_EVENT;
 }
 
+uint8_t
+resp_failure_status(enum failure f)
+{
+	return failures[f].status;
+}
+
 void
 resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 	struct responder_verdict *v)
 {
 	struct responder *r = q->r;
+	const bool acked = wire_is_acked(r->transport);
 
 	ASSERT(rule != RULE_NONE && c->failure < ARRAY_LEN(failures));
 	v->rule = rule;
 	v->counter = c->counter;
 	v->fault = c->fault;
+	if (UNLIKELY(!acked) && failures[c->failure].drops) {
+		resp_drop_message(q, c, rule, v);
+		return;
+	}
 	if ((c->drop & r->knobs) != 0) {
 		verdict_drop(v, rule == RULE_INV_PAD ? RULE_PAD_DROP : RULE_LENGTH_DROP, RC_SILENT);
 		return;
@@ -85,7 +100,7 @@ resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 	if (c->also(q) != RULE_NONE)
 		v->fatal |= c->also_fatal;
 	if (c->failure != FAIL_NO_NAK) {
-		v->act |= ACT_NAK;
+		v->act |= acked ? ACT_NAK : 0;
 	} else if ((r->knobs & RESP_KNOB_J_ACK) != 0) { /* class J, AMB-18 */
 		v->act |= ACT_ACK;
 		v->syndrome = AETH_ACK | AETH_CREDIT_NONE;

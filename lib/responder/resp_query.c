@@ -39,10 +39,10 @@ responder_query(const struct responder *r, const struct wire_pkt *p, struct resp
 	enum responder_region region;
 
 	*q = (struct responder_query){ .wqe = false };
-	if (UNLIKELY(p->opcode >= RESP_OPCODES || !op_has(p->op, OPF_REQUEST)))
+	if (UNLIKELY(!is_request(r, p) || !op_has(p->op, OPF_REQUEST)))
 		return;
 	if (UNLIKELY(!psn_eq(p->psn, r->epsn))) {
-		region = responder_region(r, p->psn);
+		region = region_of(r, p->psn);
 		if (region == REGION_DUPLICATE && op_has(p->op, OPF_READ))
 			query_reth(p, ACCESS_REMOTE_READ, q);
 		if (region != REGION_EXPECTED)

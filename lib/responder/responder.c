@@ -19,6 +19,7 @@ struct plan {
 	uint8_t access; /* right that the QP must grant */
 	uint8_t starts; /* FIRST or ONLY */
 	uint8_t ends;   /* LAST or ONLY: a message completed */
+	uint8_t asks;   /* PKT_ACKREQ, where that means something */
 	uint8_t wc_opcode;
 	uint8_t wc_flags;
 	uint8_t counter;
@@ -29,20 +30,24 @@ struct plan {
 #define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_RECV_RDMA_WITH_IMM)
 #define IS_PART(pos)      (AT_##pos == AT_FIRST || AT_##pos == AT_MIDDLE)
 
-static const struct plan plans[RESP_OPCODES] = {
-#define PLAN(op, knd, pos, bef, aft, acts, flags, cnt, rl)                    \
-	[OP_##op] = { .act = (acts),                                          \
-		.full = IS_PART(pos) ? UINT16_MAX : 0,                        \
-		.least = AT_##pos == AT_LAST,                                 \
-		.kind = PLAN_##knd,                                           \
-		.before = OPEN_##bef,                                         \
-		.after = OPEN_##aft,                                          \
-		.access = PLAN_##knd == PLAN_WRITE ? ACCESS_REMOTE_WRITE : 0, \
-		.starts = AT_##pos == AT_FIRST || AT_##pos == AT_ONLY,        \
-		.ends = !IS_PART(pos),                                        \
-		.wc_opcode = WC_OP_##knd((acts)),                             \
-		.wc_flags = (flags),                                          \
-		.counter = (cnt),                                             \
+/* Services up to UC: their opcodes are the lowest. */
+#define PLANS (2 * OP_RC_END)
+
+static const struct plan plans[PLANS] = {
+#define PLAN(op, knd, pos, bef, aft, acts, flags, cnt, rl)                      \
+	[OP_##op] = { .act = (acts),                                            \
+		.full = IS_PART(pos) ? UINT16_MAX : 0,                          \
+		.least = AT_##pos == AT_LAST,                                   \
+		.kind = PLAN_##knd,                                             \
+		.before = OPEN_##bef,                                           \
+		.after = OPEN_##aft,                                            \
+		.access = PLAN_##knd == PLAN_WRITE ? ACCESS_REMOTE_WRITE : 0,   \
+		.starts = AT_##pos == AT_FIRST || AT_##pos == AT_ONLY,          \
+		.ends = !IS_PART(pos),                                          \
+		.asks = WIRE_ACKED >> OP_##op / OP_RC_END & 1 ? PKT_ACKREQ : 0, \
+		.wc_opcode = WC_OP_##knd((acts)),                               \
+		.wc_flags = (flags),                                            \
+		.counter = (cnt),                                               \
 		.rule = RULE_##rl },
 #include "tables/plans.def"
 #undef PLAN
@@ -115,7 +120,7 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 	const struct plan *pl, struct responder_verdict *v)
 {
 	uint32_t len = p->payload_len, offset = r->received, sum = offset + len;
-	uint32_t act = pl->act | ((p->flags & PKT_ACKREQ) != 0 ? ACT_ACK : 0);
+	uint32_t act = pl->act | ((p->flags & pl->asks) != 0 ? ACT_ACK : 0);
 	uint64_t va = 0;
 	uint32_t rkey = 0, imm = 0;
 
@@ -191,11 +196,11 @@ receive_slow(struct responder *r, const struct wire_pkt *p, const struct respond
 	const struct check *failed;
 
 	*v = verdict_blank(r);
-	if (!responder_is_request(p)) {
+	if (!is_request(r, p)) {
 		verdict_drop(v, RULE_NOT_A_REQUEST, RC_SILENT);
 		return;
 	}
-	switch (responder_region(r, p->psn)) {
+	switch (region_of(r, p->psn)) {
 	case REGION_AHEAD:
 		resp_ahead(q, v);
 		return;
@@ -221,9 +226,9 @@ static __attribute__((noinline)) void
 receive_planned(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
 	ns_t now, struct responder_verdict *v)
 {
-	const struct plan *pl = &plans[p->opcode % RESP_OPCODES];
+	const struct plan *pl = &plans[p->opcode % PLANS];
 
-	if (LIKELY(p->opcode < RESP_OPCODES && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl)))
+	if (LIKELY(p->opcode < PLANS && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl)))
 		accept(r, p, f, pl, v);
 	else
 		receive_slow(r, p, f, now, v);

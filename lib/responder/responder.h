@@ -2,17 +2,21 @@
 #ifndef RESPONDER_H
 #define RESPONDER_H
 /**
- * @file responder.h  RC responder: (state, packet, facts, now) -> verdict.
+ * @file responder.h  Responder: (state, packet, facts, now) -> verdict.
  *
  * Owner:   the worker that owns the QP; nothing here is shared.
  * Memory:  the caller's; no allocation. The saved READ/ATOMIC slots are the caller's array.
  * Time:    `now` in nanoseconds, passed in.
  * Depends: base, wire.
- * Spec:    IBTA vol. 1, 9.7.4-9.7.5 and 9.9.3; rules RESP-*, RX-PREC-*.
+ * Spec:    IBTA vol. 1, 9.7.4-9.7.5, 9.8.2 and 9.9.3; rules RESP-*, RX-PREC-*, UC-*.
  *
  * A caller asks responder_query() what has to be looked up for a packet (is a receive WQE there,
  * is this key valid), hands the answers in as facts, and carries the verdict out: place, execute,
  * reply, complete, raise. The verdict has already changed the state.
+ *
+ * A service without ACKs (UC) is judged by the same checks. It differs in three things: a message
+ * may begin at any PSN (responder_resync()), what fails is dropped with the rest of its message
+ * (failures.def), and nothing is answered.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,7 +73,8 @@ struct responder {
 	uint64_t va;             /* open WRITE: RETH address */
 	uint32_t rkey;           /* open WRITE */
 	uint8_t saved_n;         /* slots of `saved`, at least max_dest_rd_atomic */
-	uint8_t reserved[3];
+	uint8_t transport;       /* enum wire_transport (constant) */
+	uint8_t reserved[2];
 	ns_t rnr_until;          /* a retry before this is early (RESP-RNR-08) */
 	struct responder_saved *saved; /* NULL: none, and max_dest_rd_atomic is 0 */
 };
@@ -122,6 +127,8 @@ enum {                              /* verdict.act */
 	ACT_INVALIDATE = BIT32(11), /* revoke inv_key (SEND with Invalidate succeeded) */
 	ACT_DROP = BIT32(12),      /* packet had no effect; `counter`, `fault` and `rule` say why */
 	ACT_DUPLICATE = BIT32(13), /* packet was a duplicate */
+	ACT_CUT = BIT32(14),       /* with DROP: the message of the active WQE ends here; the WQE is
+				    * for the next one, or completes with wc_status (D1, E) */
 };
 
 /** Every decision names its rule: rows of tables/responder_rules.def. */
@@ -182,6 +189,18 @@ enum responder_counter {
 
 /** Back to the start: all latches, messages and slots cleared; ePSN = rq_psn, MSN 0. */
 void responder_reset(struct responder *r, psn_t rq_psn);
+
+enum {                            /* responder_resync() */
+	RESYNC_GAP = BIT32(0),    /* PSNs are missing */
+	RESYNC_CUT = BIT32(1),    /* the open SEND ends here: its WQE is as with ACT_CUT */
+};
+
+/**
+ * Of a service without ACKs, before responder_query(): a packet that begins a message begins it at
+ * any PSN, and one that does not go on with the open message ends that (UC-05, UC-07, UC-09).
+ * @return RESYNC_*.
+ */
+uint32_t responder_resync(struct responder *r, const struct wire_pkt *p);
 
 /** Which facts does this packet need? Cost: a few cycles; touches the state's line only. */
 void responder_query(const struct responder *r, const struct wire_pkt *p,

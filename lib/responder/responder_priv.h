@@ -12,6 +12,7 @@
  * resp_duplicate.c  duplicates                            RESP-DUP
  * resp_checks.c     the walk over tables/checks.def       RX-PREC-03, RESP-NAK-INV, -RAE, -ROE
  * resp_fault.c      what a failed check leads to          RESP-CLS, RESP-RNR, RX-FATAL
+ * resp_unacked.c    services without ACKs                 UC-05..12, RESP-CLS D1 and E
  * resp_rules.c      rule texts, credit codes              FLOW-01
  *
  * Owner:   the QP's worker.
@@ -40,6 +41,20 @@ read_psns(uint32_t len, uint16_t pmtu)
 	uint32_t shift = (uint32_t)__builtin_ctz(pmtu);
 
 	return len == 0 ? 1 : ((len - 1) >> shift) + 1;
+}
+
+/** Is it a request of this service? Anything else is dropped without an answer. */
+static inline bool
+is_request(const struct responder *r, const struct wire_pkt *p)
+{
+	return wire_transport_of(p->opcode) == r->transport && !op_has(p->op, OPF_RESPONSE);
+}
+
+/** responder_region(), where PSNs say what comes next; elsewhere every packet is the next one. */
+static inline enum responder_region
+region_of(const struct responder *r, psn_t p)
+{
+	return wire_is_acked(r->transport) ? responder_region(r, p) : REGION_EXPECTED;
 }
 
 /** A verdict that says nothing yet but where ePSN and MSN stand. */
@@ -89,11 +104,14 @@ resp_check_verdict(const struct responder *r, psn_t before, const struct respond
 
 	ASSERT(v->rule != RULE_NONE && v->rule < RULE_MAX);
 	ASSERT((v->act & (ACT_ACK | ACT_NAK)) != (ACT_ACK | ACT_NAK));
-	ASSERT((v->act & ACT_DROP) == 0 || (v->act & ~(uint32_t)(ACT_DROP | ACT_DUPLICATE)) == 0);
+	ASSERT((v->act & ACT_DROP) == 0 ||
+		(v->act & ~(uint32_t)(ACT_DROP | ACT_DUPLICATE | ACT_CUT)) == 0);
+	ASSERT((v->act & ACT_CUT) == 0 || (v->act & ACT_DROP) != 0);
+	ASSERT((v->act & (ACT_ACK | ACT_NAK)) == 0 || wire_is_acked(r->transport));
 	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR)) == 0 ||
 		(v->act & (places | answers)) == 0);
 	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE)) == 0 ||
-		psn_eq(r->epsn, before));
+		psn_eq(r->epsn, before) || !wire_is_acked(r->transport));
 	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE)) != 0 ||
 		psn_eq(v->reply_psn, responder_newest(r)));
 	ASSERT((v->act & ACT_NAK) == 0 || psn_eq(v->reply_psn, r->epsn));
@@ -131,7 +149,7 @@ void resp_duplicate(const struct request *q, struct responder_verdict *v);
 /* ---- resp_checks.c */
 
 enum failure {
-#define FAILURE(name, cls, syndrome, status, event, clause) FAIL_##name,
+#define FAILURE(name, cls, unacked, syndrome, status, event, clause) FAIL_##name,
 #include "tables/failures.def"
 #undef FAILURE
 };
@@ -161,6 +179,15 @@ const struct check *resp_check(const struct request *q, enum responder_rule *rul
 
 /** The request at ePSN fails check `c`: NAK, RNR, FATAL or silence, as the check's row says. */
 void resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
+	struct responder_verdict *v);
+
+/** Local completion status of a failure. */
+uint8_t resp_failure_status(enum failure f);
+
+/* ---- resp_unacked.c */
+
+/** The same on a service without ACKs: the packet is dropped, and with it its message. */
+void resp_drop_message(struct request *q, const struct check *c, enum responder_rule rule,
 	struct responder_verdict *v);
 
 /* ---- resp_read.c */

@@ -88,6 +88,27 @@ wire_transport_of(uint8_t opcode)
 	return opcode / OP_RC_END;
 }
 
+/** An opcode of RC as the opcode of another service. */
+static ALWAYS_INLINE uint8_t
+wire_opcode_on(uint8_t transport, uint8_t rc_opcode)
+{
+	return (uint8_t)(transport * OP_RC_END | rc_opcode);
+}
+
+enum { /* services whose requests are answered, a bit for each enum wire_transport */
+	WIRE_ACKED = 0
+#define SERVICE(type, transport, acked, clause) | (acked) << WIRE_##transport
+#include "tables/services.def"
+#undef SERVICE
+};
+
+/** Are requests of this service answered, in order, and sent again when they are lost? */
+static ALWAYS_INLINE bool
+wire_is_acked(uint8_t transport)
+{
+	return (WIRE_ACKED >> transport & 1) != 0;
+}
+
 enum { /* flags and fragment offset of an IPv4 header, a word */
 	WIRE_IPV4_DF = 0x4000,
 	WIRE_IPV4_MF = 0x2000,

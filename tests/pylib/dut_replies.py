@@ -18,7 +18,7 @@ class Reply:
                 (self.original is None or f.original == self.original))
 
     def __repr__(self):
-        text = "%s psn %06x" % (roce.NAMES[self.opcode], self.psn)
+        text = "%s psn %06x" % (roce.name_of(self.opcode), self.psn)
         if self.syndrome is not None:
             text += " syndrome %02x" % self.syndrome
         if self.msn is not None:

@@ -31,6 +31,16 @@ ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD = range(0x11, 0x15)
 SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
 CNP = 0x81
 
+# UC has the same SENDs and WRITEs; the three high bits of an opcode are the service.
+UC = 0x20
+UNLIKE_RC = frozenset(range(UC | 0x0C, 2 * UC)) | frozenset(range(2 * UC, 256))
+
+
+def operation(opcode):
+    """The RC opcode that does the same on RC; None of what another service alone has."""
+    return None if opcode in UNLIKE_RC else opcode & 0x1F
+
+
 NAMES = {
     SEND_FIRST: "SEND_FIRST", SEND_MIDDLE: "SEND_MIDDLE", SEND_LAST: "SEND_LAST",
     SEND_LAST_IMM: "SEND_LAST_IMM", SEND_ONLY: "SEND_ONLY", SEND_ONLY_IMM: "SEND_ONLY_IMM",
@@ -41,6 +51,15 @@ NAMES = {
     ATOMIC_ACK: "ATOMIC_ACK", CMP_SWAP: "CMP_SWAP", FETCH_ADD: "FETCH_ADD",
     SEND_LAST_INV: "SEND_LAST_INV", SEND_ONLY_INV: "SEND_ONLY_INV", CNP: "CNP",
 }
+
+
+def name_of(opcode):
+    """For people: "SEND_ONLY", "UC SEND_ONLY"."""
+    if opcode in UNLIKE_RC or opcode < UC:
+        return NAMES.get(opcode, "opcode 0x%02x" % opcode)
+    return "UC " + NAMES[operation(opcode)]
+
+
 RESPONSES = frozenset((READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
 HAS_RETH = frozenset((WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM, READ_REQ))
 HAS_IMM = frozenset((SEND_LAST_IMM, SEND_ONLY_IMM, WRITE_LAST_IMM, WRITE_ONLY_IMM))
@@ -196,6 +215,7 @@ class Peer:
     pkey: int = 0xFFFF
     vlan: int = None
     mtu: int = 1024
+    service: int = 0          # UC: SENDs and WRITEs get this service's opcodes
 
     def with_(self, **kw):
         return replace(self, **kw)
@@ -209,6 +229,8 @@ class Peer:
                tos=0, ttl=64, flags="DF", src_ip=None, dst_ip=None, src_mac=None, dst_mac=None,
                flow=0):
         """One frame, its ICRC right. `pad` alone sets the field; pad_bytes the bytes as well."""
+        if opcode < UC:
+            opcode |= self.service
         if pad is None:
             pad = -len(payload) % 4
         if pad_bytes is None:
@@ -359,22 +381,23 @@ class Frame:
         self.syndrome = self.msn = self.original = self.va = self.rkey = self.length = None
         self.swap_add = self.compare = self.imm = self.inv = None
         at = 12
-        if self.opcode in HAS_RETH:
+        kind = operation(self.opcode)
+        if kind in HAS_RETH:
             self.va, self.rkey, self.length = struct.unpack_from(">QII", b, at)
             at += 16
-        if self.opcode in HAS_ATOMIC:
+        if kind in HAS_ATOMIC:
             self.va, self.rkey, self.swap_add, self.compare = struct.unpack_from(">QIQQ", b, at)
             at += 28
-        if self.opcode in HAS_AETH:
+        if kind in HAS_AETH:
             self.syndrome, self.msn = b[at], int.from_bytes(b[at + 1:at + 4], "big")
             at += 4
-        if self.opcode == ATOMIC_ACK:
+        if kind == ATOMIC_ACK:
             self.original = struct.unpack_from(">Q", b, at)[0]
             at += 8
-        if self.opcode in HAS_IMM:
+        if kind in HAS_IMM:
             self.imm = struct.unpack_from(">I", b, at)[0]
             at += 4
-        if self.opcode in HAS_IETH:
+        if kind in HAS_IETH:
             self.inv = struct.unpack_from(">I", b, at)[0]
             at += 4
         self.payload = b[at:len(b) - 4 - self.pad]
@@ -393,7 +416,7 @@ class Frame:
         return (self.opcode, self.psn, self.syndrome, self.msn, self.original, self.payload)
 
     def __repr__(self):
-        text = "%s psn %06x" % (NAMES.get(self.opcode, "opcode 0x%02x" % self.opcode), self.psn)
+        text = "%s psn %06x" % (name_of(self.opcode), self.psn)
         if self.syndrome is not None:
             text += " syndrome %02x msn %d" % (self.syndrome, self.msn)
         if self.original is not None:

@@ -162,7 +162,7 @@ REQ_18_lengths(void **state UNUSED)
 static void
 CQ_09_form(void **state UNUSED)
 {
-	const struct verbs_wr_limits some = { 4, 64, 1 }, none = { 0, 0, 0 };
+	const struct verbs_wr_limits some = { 4, 64, 1, QPT_RC }, none = { 0, 0, 0, QPT_RC };
 
 	for (uint32_t v = 0; v < 300; v++) {
 		const bool exists = v <= 6 || v == 9, returns = v >= 4 && v <= 6;
@@ -186,7 +186,7 @@ CQ_09_form(void **state UNUSED)
 static void
 REQ_18_length_of_work_requests(void **state UNUSED)
 {
-	const struct verbs_wr_limits l = { 4, 64, 1 };
+	const struct verbs_wr_limits l = { 4, 64, 1, QPT_RC };
 	const uint64_t longest = UINT64_C(1) << 31;
 
 	for (uint32_t v = 0; v <= 9; v++) {

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a queue pair's transport service has no use for, and therefore neither takes nor shows. */
+#include "service.h"
+
+#include "verbs_wr.h"
+
+#define ON(type) (1u << QPT_##type)
+
+/* Keys that not every type of queue pairs has (UC-21). */
+static const struct {
+	const char *key;
+	uint64_t bit;
+	uint32_t on;
+} keys[] = {
+	{ "timeout", QP_ATTR_TIMEOUT, ON(RC) },
+	{ "retry_cnt", QP_ATTR_RETRY_CNT, ON(RC) },
+	{ "rnr_retry", QP_ATTR_RNR_RETRY, ON(RC) },
+	{ "min_rnr_timer", QP_ATTR_MIN_RNR_TIMER, ON(RC) },
+	{ "max_rd_atomic", QP_ATTR_MAX_QP_RD_ATOMIC, ON(RC) },
+	{ "max_dest_rd_atomic", QP_ATTR_MAX_DEST_RD_ATOMIC, ON(RC) },
+};
+
+void
+conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
+{
+	const struct conf_send_feed *f = &qp->send_feed;
+	const char *type = verbs_qp_type_name(qp->qp_type);
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if ((qp->given & keys[i].bit) != 0 && (keys[i].on >> qp->qp_type & 1) == 0)
+			conf_fault(err, keys[i].key, "a %s QP has no such attribute", type);
+	}
+	if ((qp->given & CONF_QP_SEND_FEED) != 0 && !verbs_wr_is_on(f->opcode, qp->qp_type))
+		conf_fault(err, "send_feed", "a %s QP has no %s", type,
+			verbs_wr_opcode_name(f->opcode));
+}
+
+void
+conf_hide_service(const struct conf_qp *qp, json_t *o)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if ((keys[i].on >> qp->qp_type & 1) == 0)
+			json_object_del(o, keys[i].key);
+}
