@@ -75,6 +75,14 @@ class Figures(unittest.TestCase):
             self.above_0(row[key], "errbuf_off", "errbuf_on")
         self.assertEqual("RX-SYN-30", self.rows_of(lines, "icrc")[0][0])
 
+    def test_fair(self):
+        lines, out = self.run_json("fair", "--repeats", "1", "--ms", "2", "alone", "neighbour")
+        self.assertEqual([("alone", 0), ("neighbour", 1)],
+                         [(row["case"], row["qps"]) for row in out["cases"]])
+        for row in out["cases"]:
+            self.above_0(row, "rate", "kept", "p99_ns", "turn_ns", "later")
+        self.assertEqual(7, len(self.rows_of(lines, "neighbour")[0]))
+
     def test_workers(self):
         if os.cpu_count() < 2:
             self.assertNotEqual(0, benchmark("workers", "--repeats", "1", check=False).returncode)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_FAIR_RIG_H
+#define BENCH_FAIR_RIG_H
+/**
+ * @file bench_fair_rig.h  Two clients of one worker: a victim with one QP, and another with many.
+ *
+ * Both ends of each QP are on the worker, on two ports that face each other. The clients post and
+ * poll between two turns; the clock stands meanwhile.
+ *
+ * Owner:   bench_fair.c; one thread.
+ * Memory:  huge pages by advice.
+ * Depends: lib/pipeline, DPDK.
+ */
+#include "pipeline.h"
+#include "qp.h"
+#include "qp_client.h"
+#include "qp_control.h"
+
+enum {
+	OTHER_QPS = 256,
+	DEEP_QPS = 16,     /* those with a deep send queue */
+	DEEP = 4096,       /* its entries */
+	SHALLOW = 64,      /* entries of all other queues */
+	SGES = 16,         /* of a request, at most */
+	VICTIM_DEPTH = 64, /* WRITEs of the victim that are under way */
+	VICTIM_LEN = 64,
+};
+
+/** What the other client does. */
+enum fair_act {
+	ACT_NOTHING,
+	ACT_POST,     /* keeps its send queues full */
+	ACT_FLUSH,    /* the same, with QPs in ERR */
+	ACT_BELLS,    /* rings doorbells of queues with nothing in them */
+	ACT_GARBAGE,  /* rings doorbells of nothing */
+	ACT_MALFORMED /* posts requests that fail their QPs, which it brings up again */
+};
+
+struct fair_case {
+	const char *name;
+	uint8_t act;    /* enum fair_act */
+	uint8_t opcode; /* WR_* */
+	uint8_t sges;   /* its bytes are in so many pieces */
+	uint16_t qps;
+	uint16_t depth; /* requests of each QP under way */
+	uint32_t len;   /* bytes of a request */
+};
+
+/** What the victim had. */
+struct fair_sample {
+	double rate; /* requests a second of the worker's time */
+	double p99;  /* ns from posting to completion */
+	double turn; /* ns of the worker's longest turn */
+};
+
+void fair_set_up(void);
+void fair_tear_down(void);
+/** Let both work for a while, then measure the victim. @param ns of the worker's time. */
+struct fair_sample fair_run(const struct fair_case *c, ns_t ns);
+void die(const char *what);
+
+#endif
