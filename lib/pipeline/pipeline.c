@@ -158,6 +158,7 @@ worker_poll(struct worker *w, ns_t now)
 		}
 	}
 
+	w->crowded = more;
 	if (w->answer_tail != NULL) {
 		stage_answers(w);
 		lap(w, STAGE_RESPOND, &since);

@@ -184,7 +184,8 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 	const uint32_t used = r->tail - r->head, tail = r->tail;
 	uint32_t n, room = used <= r->wr_mask ? r->wr_mask + 1 - used : 0;
 
-	n = RTE_MIN(sendq_waiting(&qp->sq), room);
+	/* More than a turn sends: the QP looks again before it has sent all of them. */
+	n = RTE_MIN(RTE_MIN(sendq_waiting(&qp->sq), room), (uint32_t)TAKE_QP);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ring_send_wqe *wqe = ring_consume_peek(&qp->sq.ring, qp->sq.taken + i);
 		struct requester_wr *wr = &r->wr[(tail + i) & r->wr_mask];

@@ -19,6 +19,48 @@ void pipeline_share_enter(struct worker *w, struct qp_share *s);
 /** The QP is this worker's from now on: find the share of its client. */
 void pipeline_share_join(struct worker *w, struct qp *qp);
 
+/*
+ * What work costs, in about cycles of a worker: its sending, and what comes of it at both ends, as
+ * if both were here. Where that differs, a client pays more rather than less.
+ */
+#define COST_PACKET 256  /* a packet */
+#define COST_SWITCH 1536 /* another QP than before: its lines at both ends */
+#define COST_FULL   512  /* more for a request that the fast paths do not take */
+#define COST_SGE    192  /* more for each piece of its payload */
+#define COST_READ   1024 /* more for a READ; its data costs as if sent */
+#define COST_ATOMIC 1792 /* more for an ATOMIC */
+#define COST_TURN   6912 /* what a client may cost in a turn, beside others */
+
+/** So many bytes of frames, or of the data that a READ asks for: memory that is in no cache. */
+static ALWAYS_INLINE int64_t
+cost_bytes(uint64_t bytes)
+{
+	return (int64_t)(bytes + bytes / 4);
+}
+
+/**
+ * The share whose turn it is, with a new quantum; it goes to the end of the list.
+ * @return NULL: nobody has both work and credit.
+ */
+struct qp_share *pipeline_share_next(struct worker *w);
+/** So many packets of a QP have just been made, of requests from position `first` on. */
+void pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, uint32_t first,
+	uint32_t packets);
+/** How many packets of the QP the share can pay for: at least one. */
+static inline uint32_t
+share_packets(const struct qp_share *s, const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	const uint32_t n = RTE_MIN(r->tail - r->sending, (uint32_t)REQUEST_QP);
+	uint32_t longest = 0;
+	int64_t most;
+
+	for (uint32_t i = 0; i < n; i++)
+		longest = RTE_MAX(longest, r->wr[(r->sending + i) & r->wr_mask].len);
+	most = s->credit / (COST_PACKET + cost_bytes(RTE_MIN(longest, r->pmtu)));
+	return most > 1 ? (uint32_t)RTE_MIN(most, (int64_t)REQUEST_QP) : 1;
+}
+
 /** Where the QP takes its turn. */
 static ALWAYS_INLINE struct qp_share *
 share_of(struct worker *w, const struct qp *qp)

@@ -215,9 +215,13 @@ departs(struct worker *w, uint8_t port, struct qp *qp)
 		tx_departs(w, port, qp, TX_REQUESTS);
 }
 
-/** Up to so many packets of the QPs of a share, in turn. @return how many of them are left. */
-static uint32_t
-serve_share(struct worker *w, struct qp_share *s, uint32_t left)
+/**
+ * Up to so many packets of the QPs of a share, in turn.
+ * @param pays others wait for their turn: no more than the share has credit for.
+ * @return how many packets are left.
+ */
+static ALWAYS_INLINE uint32_t
+serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays)
 {
 	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0;
 
@@ -225,7 +229,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left)
 	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&s->senders); turn ^= 1) {
 		struct qp *qp = TAILQ_FIRST(&s->senders);
 		uint8_t port = w->port_of[qp->port];
-		const uint32_t before = left;
+		const uint32_t before = left, first = qp->req.sending;
+		uint32_t some;
 		bool more = true;
 
 		ASSERT((qp->flags & QPF_SENDING) != 0 && qp->worker == w->index);
@@ -237,9 +242,14 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left)
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
+		some = pays ? RTE_MIN(left, share_packets(s, qp)) : left;
+		left -= some;
 		more = may_send(w, qp, port) &&
-		       (LIKELY((qp->flags & QPF_RESOLVED) != 0) ? serve(w, qp, port, &left)
-								: serve_nobody(w, qp, port, &left));
+		       (LIKELY((qp->flags & QPF_RESOLVED) != 0) ? serve(w, qp, port, &some)
+								: serve_nobody(w, qp, port, &some));
+		left += some;
+		if (pays)
+			pipeline_share_pay(w, s, qp, first, before - left);
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;
@@ -250,6 +260,31 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left)
 			share_rotate(s, qp);
 		else
 			pipeline_send_sleep(w, qp);
+		if (pays && s->credit <= 0)
+			break;
+	}
+	return left;
+}
+
+/** Several clients have work: each gets its quantum, or waits for the next turn. */
+static __attribute__((noinline)) uint32_t
+serve_several(struct worker *w, uint32_t left)
+{
+	/* Frames wait already: what is sent now would wait behind them. */
+	uint32_t shares = w->crowded ? 1 : w->shares_n;
+
+	while (shares-- != 0 && left != 0) {
+		struct qp_share *s = pipeline_share_next(w);
+
+		if (s == NULL)
+			break;
+		while (left != 0 && s->credit > 0 && s->senders_n != 0) {
+			const uint32_t before = left;
+
+			left = serve_share(w, s, left, true);
+			if (left == before)
+				break;
+		}
 	}
 	return left;
 }
@@ -259,8 +294,10 @@ stage_request(struct worker *w)
 {
 	uint32_t left = REQUEST_TURN;
 
-	for (struct qp_share *s = TAILQ_FIRST(&w->shares); s != NULL; s = TAILQ_NEXT(s, turn))
-		left = serve_share(w, s, left);
+	if (LIKELY(w->shares_n == 1))
+		left = serve_share(w, TAILQ_FIRST(&w->shares), left, false);
+	else
+		left = serve_several(w, left);
 	pipeline_requests_seal(w);
 	ASSERT(left <= REQUEST_TURN && w->unsealed_n == 0);
 	return REQUEST_TURN - left;

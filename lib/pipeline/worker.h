@@ -36,6 +36,7 @@
 #define ANSWER_VISITS   32   /* QPs looked at in one turn */
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
+#define TAKE_QP         64   /* entries of its send ring copied at once */
 #define REQUEST_LOSSY   4    /* ... whose packets get lost, beside others */
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
 #define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
@@ -119,6 +120,7 @@ struct worker {
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n; /* QPs with something to send */
 	uint32_t shares_n;
+	bool crowded;        /* a port had more frames than a turn takes */
 	TAILQ_HEAD(, qp_share) shares; /* those that such QPs had lately, in turn */
 	struct qp_share own;           /* of QPs of no client */
 	uint32_t clients_n;

@@ -17,7 +17,11 @@ struct qp;
 struct qp_share {
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
 	uint32_t senders_n;
-	bool listed; /* on the worker's list */
+	uint16_t idle; /* turns without senders, while it is listed */
+	bool listed;   /* on the worker's list */
+	uint8_t reserved;
+	const struct qp *last; /* that had a turn; it may be gone: it is only compared */
+	int64_t credit; /* what it may still cost in this turn; below 0: a debt */
 	TAILQ_ENTRY(qp_share) turn;
 };
 

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the two clients of bench_fair_rig.h do between two turns, and what the victim got for it. */
+#include <stdlib.h>
+
+#include "bench_fair_world.h"
+#include "bench_stat.h"
+
+/** @return false: the send queue is full. */
+static bool
+put(const struct fair_case *c, uint32_t i, uint64_t wr_id)
+{
+	const uint32_t pieces = c->sges > 1 ? c->sges : 1, step = (c->len + 63) / 64 * 64;
+	struct end *e = &fair.requester[i];
+	struct ring_send_wqe *w = ring_produce_slot(&e->sq, e->sq.mask + 1);
+
+	if (w == NULL)
+		return false;
+	*w = (struct ring_send_wqe){ .wr_id = wr_id,
+		.remote_addr = REGION_VA + fair_random() % (REGION_LEN / step) * step,
+		.rkey = REGION_KEY,
+		.num_sge = pieces,
+		.opcode = c->act == ACT_MALFORMED ? 99 : c->opcode,
+		.flags = SEND_SIGNALED };
+	for (uint32_t k = 0; k < pieces; k++)
+		w->sge[k] = (struct ring_sge){ REGION_VA +
+						       fair_random() % (REGION_LEN / step) * step,
+			c->len / pieces, REGION_KEY };
+	ring_produce_commit(&e->sq);
+	return true;
+}
+
+static void
+ring_bell(uint32_t client, uint32_t i)
+{
+	if (ring_bell_is_due(&fair.requester[i].sq) &&
+		ring_bells_put(&fair.app[client].bells, REQUESTER_QPN + i) != 0)
+		die("the doorbells are full");
+}
+
+/** Each keeps as much under way as it may. */
+void
+fair_victim_acts(void)
+{
+	static const struct fair_case small = { .opcode = WR_RDMA_WRITE, .len = VICTIM_LEN };
+	struct ring_cqe cqe[32];
+	struct end *e = &fair.requester[VICTIM];
+	uint32_t n;
+
+	while ((n = ring_cq_poll(&fair.app[VICTIM].cq.ring, cqe, 32)) != 0)
+		for (uint32_t i = 0; i < n; i++) {
+			if (cqe[i].status != WC_SUCCESS)
+				die("a WRITE of the victim failed");
+			if (fair.latencies_n < MAX_LATENCIES)
+				fair.latencies[fair.latencies_n++] =
+					(double)(fair.now - fair.posted[cqe[i].wr_id]);
+			e->under_way--;
+		}
+	for (; e->under_way < VICTIM_DEPTH; e->under_way++) {
+		const uint32_t slot = e->sq.prod % VICTIM_DEPTH;
+
+		fair.posted[slot] = fair.now;
+		if (!put(&small, VICTIM, slot))
+			die("the victim's send queue is full");
+	}
+	ring_bell(VICTIM, VICTIM);
+}
+
+static void
+fill(const struct fair_case *c, uint32_t i)
+{
+	struct end *e = &fair.requester[i];
+	uint32_t before = e->under_way;
+
+	if (c->act == ACT_MALFORMED && qp_state_now(e->qp) == QPS_ERR && e->under_way == 0)
+		fair_begin_pair(i);
+	while (e->under_way < c->depth && put(c, i, i))
+		e->under_way++;
+	if (e->under_way != before)
+		ring_bell(OTHER, i);
+}
+
+/** Many, but never so many that the ring is full: then the client would wait. */
+static void
+ring_bells(const struct fair_case *c)
+{
+	struct app *app = &fair.app[OTHER];
+
+	while (atomic_load(&app->bells.next) - atomic_load(&app->client.bells.next) < BELLS / 2) {
+		uint32_t number = REQUESTER_QPN + OTHER + fair_random() % OTHER_QPS;
+
+		if (c->act == ACT_GARBAGE)
+			number = fair_random() | BIT32(30);
+		ring_bells_put(&app->bells, number);
+	}
+}
+
+static void
+other_acts(const struct fair_case *c)
+{
+	struct ring_cqe cqe[32];
+	uint32_t n;
+
+	while ((n = ring_cq_poll(&fair.app[OTHER].cq.ring, cqe, 32)) != 0)
+		for (uint32_t i = 0; i < n; i++)
+			fair.requester[cqe[i].wr_id].under_way--;
+	switch (c->act) {
+	case ACT_NOTHING:
+		break;
+	case ACT_BELLS:
+	case ACT_GARBAGE:
+		ring_bells(c);
+		break;
+	default:
+		for (uint32_t i = OTHER; i < OTHER + (uint32_t)c->qps; i++)
+			fill(c, i);
+		break;
+	}
+}
+
+/* ---- a sample -------------------------------------------------------------------------------- */
+
+static void
+begin(const struct fair_case *c)
+{
+	struct qp_attr a = { 0 };
+
+	fair_begin_pair(VICTIM);
+	for (uint32_t i = OTHER; i < OTHER + (uint32_t)c->qps; i++) {
+		fair_begin_pair(i);
+		if (c->act == ACT_FLUSH)
+			fair_modify(fair.requester[i].qp, &a, QPS_ERR, 0);
+	}
+}
+
+static void
+end(const struct fair_case *c)
+{
+	struct ring_cqe cqe[32];
+
+	for (uint32_t i = 0; i < OTHER + (uint32_t)c->qps; i++)
+		fair_end_pair(i);
+	for (uint32_t i = 0; i < 10000; i++) /* what is on the wires, and in doorbells */
+		fair_turn();
+	for (uint32_t i = 0; i < 2; i++)
+		while (ring_cq_poll(&fair.app[i].cq.ring, cqe, 32) != 0)
+			;
+}
+
+static void
+work(const struct fair_case *c, ns_t ns)
+{
+	const ns_t until = fair.now + ns;
+
+	fair.working = true;
+	while (fair.now < until) {
+		fair_victim_acts();
+		other_acts(c);
+		fair_turn();
+	}
+	fair.working = false;
+}
+
+struct fair_sample
+fair_run(const struct fair_case *c, ns_t ns)
+{
+	struct fair_sample s = { 0 };
+	ns_t from;
+
+	begin(c);
+	work(c, ns / 4);
+	fair.latencies_n = 0;
+	fair.longest = 0;
+	fair_lost_cpu();
+	from = fair.now;
+	work(c, ns);
+	s.rate = (double)fair.latencies_n * 1e9 / (double)(fair.now - from);
+	s.turn = (double)fair.longest;
+	if (fair.latencies_n != 0) {
+		qsort(fair.latencies, fair.latencies_n, sizeof(double), stat_compare);
+		s.p99 = fair.latencies[fair.latencies_n - 1 - fair.latencies_n / 100];
+	}
+	end(c);
+	return s;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients of one worker: each has its share, whatever the others ask for. The clock stands; what is
+ * counted is the packets and bytes that leave in so many turns.
+ */
+#include "bed.h"
+#include "qp_client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { VICTIM, OTHER, CLIENTS, MOST_QPS = 8, BELLS = 64, SENDQ = 64, FIRST_QPN = 0x20 };
+
+/** One QP of a client, and how far its peer has seen it. */
+struct sender {
+	struct qp *qp;
+	struct ring sq;
+	uint32_t acked; /* PSN behind the last packet */
+	uint32_t completed;
+};
+
+struct app {
+	struct qp_client client;
+	struct ring_bells bells; /* the client's view */
+	void *memory;            /* of them */
+	struct sender qp[MOST_QPS];
+	uint32_t qps_n;
+	uint8_t opcode;
+	uint32_t len;
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+static struct app apps[CLIENTS];
+
+static void
+attach(struct bed *b, uint32_t i, uint32_t qps, uint8_t opcode, uint32_t len)
+{
+	struct mbox_msg m = { .type = MBOX_CLIENT_ATTACH, .client.client = &apps[i].client };
+	const struct qp_alloc_params params = { .max_recv_wr = 16,
+		.max_recv_sge = 4,
+		.max_send_wr = SENDQ,
+		.max_send_sge = 4,
+		.max_dest_rd_atomic = 4,
+		.client = i + 1 };
+	struct app *a = &apps[i];
+
+	memset(a, 0, sizeof(*a));
+	a->memory = aligned_alloc(64, ring_bells_size(BELLS));
+	memset(a->memory, 0, ring_bells_size(BELLS));
+	ring_bells_attach(&a->client.bells, a->memory, BELLS);
+	ring_bells_attach(&a->bells, a->memory, BELLS);
+	a->client.id = i + 1;
+	a->opcode = opcode;
+	a->len = len;
+	assert_int_equal(bed_tell(b, &m), 0);
+	for (a->qps_n = 0; a->qps_n < qps; a->qps_n++) {
+		const uint32_t qpn = FIRST_QPN + i * MOST_QPS + a->qps_n;
+		struct sender *s = &a->qp[a->qps_n];
+
+		s->qp = bed_qp_with(b, qpn, qpn, &params);
+		s->acked = s->completed = S;
+		ring_attach(&s->sq, s->qp->sq.ring.sh, s->qp->sq.ring.mask + 1,
+			s->qp->sq.ring.stride, false);
+	}
+}
+
+static void
+detach(struct bed *b, uint32_t i)
+{
+	struct mbox_msg m = { .type = MBOX_CLIENT_DETACH, .client.client = &apps[i].client };
+
+	for (uint32_t k = 0; k < apps[i].qps_n; k++)
+		bed_qp_gone(b, apps[i].qp[k].qp);
+	assert_int_equal(bed_tell(b, &m), 0);
+	free(apps[i].memory);
+}
+
+/** Fill the send queue of each QP. */
+static void
+post(struct app *a)
+{
+	for (uint32_t k = 0; k < a->qps_n; k++) {
+		struct sender *s = &a->qp[k];
+		struct ring_send_wqe *w;
+
+		while ((w = ring_produce_slot(&s->sq, SENDQ)) != NULL) {
+			memset(w, 0, s->sq.stride);
+			w->opcode = a->opcode;
+			w->remote_addr = 0x700000;
+			w->rkey = 0x77;
+			w->num_sge = 1;
+			w->sge[0] = (struct ring_sge){ MR_VA, a->len, MR_KEY };
+			ring_produce_commit(&s->sq);
+		}
+		if (ring_bell_is_due(&s->sq))
+			assert_int_equal(ring_bells_put(&a->bells, s->qp->qpn), 0);
+	}
+}
+
+/** The peers acknowledge all that has been sent. */
+static void
+acknowledge(struct bed *b, struct app *a)
+{
+	for (uint32_t k = 0; k < a->qps_n; k++) {
+		struct sender *s = &a->qp[k];
+		const struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE,
+			.dest_qpn = s->qp->qpn,
+			.psn = psn(s->acked - 1),
+			.aeth = { .syndrome = AETH_CREDIT_NONE } };
+
+		if (s->acked != s->completed)
+			bed_send(b, &f);
+		s->completed = s->acked;
+	}
+}
+
+/** What was sent in the last turn, by client. */
+static void
+count_output(struct bed *b)
+{
+	for (uint32_t i = 0; i < b->out_n; i++) {
+		const struct wire_pkt *p = &b->pkt[i];
+		const uint32_t at = p->dest_qpn - FIRST_QPN;
+		struct app *a = &apps[at / MOST_QPS];
+
+		a->packets++;
+		a->bytes += p->frame_len;
+		a->qp[at % MOST_QPS].acked = psn_add(p->psn, 1).v;
+	}
+	b->out_at = b->out_n;
+}
+
+static void
+run(struct bed *b, uint32_t turns)
+{
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		apps[i].packets = apps[i].bytes = 0;
+	for (uint32_t t = 0; t < turns; t++) {
+		for (uint32_t i = 0; i < CLIENTS; i++) {
+			post(&apps[i]);
+			acknowledge(b, &apps[i]);
+		}
+		bed_turn(b);
+		count_output(b);
+	}
+}
+
+/** Two clients, so many turns after the first few. */
+static void
+compete(struct bed *b, uint32_t turns)
+{
+	run(b, 8);
+	run(b, turns);
+}
+
+static void
+assert_near(double a, double b, double part)
+{
+	if (a < b * (1 - part) || a > b * (1 + part))
+		fail_msg("%g is not within %g %% of %g", a, part * 100, b);
+}
+
+/* What a client with more QPs gets beside one with one: no more. */
+static void
+more_QPs_bring_no_more(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 1, WR_RDMA_WRITE, 64);
+	compete(b, 64);
+	assert_near((double)apps[VICTIM].packets, (double)apps[OTHER].packets, 0.02);
+	detach(b, OTHER);
+	attach(b, OTHER, MOST_QPS, WR_RDMA_WRITE, 64);
+	compete(b, 64);
+	/* A change of QPs has its price, too. */
+	assert_true(apps[VICTIM].packets >= apps[OTHER].packets);
+	assert_true(apps[OTHER].packets * 2 >= apps[VICTIM].packets);
+	detach(b, OTHER);
+	detach(b, VICTIM);
+}
+
+/* Bytes count: a packet of 1024 bytes is worth several of 64. */
+static void
+long_messages_bring_fewer_packets(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 1, WR_RDMA_WRITE, 32768);
+	compete(b, 256);
+	assert_true(apps[VICTIM].packets >= 3 * apps[OTHER].packets);
+	assert_true(apps[OTHER].bytes >= apps[VICTIM].bytes);
+	detach(b, OTHER);
+	attach(b, OTHER, MOST_QPS, WR_RDMA_WRITE, 32768);
+	compete(b, 256);
+	assert_true(apps[VICTIM].packets >= 3 * apps[OTHER].packets);
+	assert_true(apps[OTHER].bytes * 2 >= apps[VICTIM].bytes);
+	detach(b, OTHER);
+	detach(b, VICTIM);
+}
+
+/* A READ is paid for when it is asked for: by what it brings, not by the length of the request. */
+static void
+a_READ_costs_what_it_brings(void **state)
+{
+	struct bed *b = *state;
+	uint64_t asked;
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 4, WR_RDMA_READ, 65536);
+	run(b, 1);
+	run(b, 200);
+	/* Nobody answers: at most 4 for each QP would go out at once. */
+	asked = apps[OTHER].packets;
+	assert_true(apps[VICTIM].packets >= 200 * 15);
+	assert_true(asked * 65536 <= apps[VICTIM].bytes * 2 + 65536);
+	detach(b, OTHER);
+	detach(b, VICTIM);
+}
+
+/* Nothing is kept for a client that wants nothing: soon the other one has all of the worker. */
+static void
+what_one_leaves_the_other_has(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 4, WR_RDMA_WRITE, 64);
+	compete(b, 32);
+	assert_in_range(b->out_n, 20, 40);
+	detach(b, VICTIM);
+	apps[VICTIM].qps_n = 0;
+	for (uint32_t i = 0; i < 4; i++) {
+		run(b, 1);
+		run(b, 1);
+	}
+	assert_int_equal(b->out_n, 64);
+	detach(b, OTHER);
+}
+
+/* A client that does nothing for a while does not save up for later. */
+static void
+silence_earns_nothing(void **state)
+{
+	struct bed *b = *state;
+	struct app *victim = &apps[VICTIM];
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 4, WR_RDMA_WRITE, 64);
+	compete(b, 16);
+	victim->qps_n = 0; /* it posts no more */
+	run(b, 40);
+	victim->qps_n = 1;
+	run(b, 1);
+	assert_in_range(victim->packets, 1, 17);
+	run(b, 64);
+	assert_true(victim->packets <= 64 * 17);
+	assert_true(apps[OTHER].packets * 2 >= victim->packets);
+	detach(b, OTHER);
+	detach(b, VICTIM);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(more_QPs_bring_no_more),
+		TEST(long_messages_bring_fewer_packets),
+		TEST(a_READ_costs_what_it_brings),
+		TEST(what_one_leaves_the_other_has),
+		TEST(silence_earns_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
