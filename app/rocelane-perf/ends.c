@@ -116,7 +116,7 @@ qp_make(struct perf *p, uint32_t i)
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = p->o.inline_size },
-		.qp_type = RL_QPT_RC };
+		.qp_type = p->o.type };
 	struct rl_qp_attr attr = { .qp_state = RL_QPS_INIT,
 		.port_num = p->port_num,
 		.qp_access_flags = RL_ACCESS_LOCAL_WRITE | RL_ACCESS_REMOTE_WRITE |
@@ -196,6 +196,8 @@ ends_make(struct perf *p)
 int
 ends_connect(struct perf *p)
 {
+	const bool rc_only = p->o.type == RL_QPT_RC; /* it waits, and reads */
+
 	for (uint32_t i = 0; i < p->o.qps; i++) {
 		const struct perf_dest *d = &p->theirs[i];
 		const uint32_t reads = d->out_reads < 16 ? d->out_reads : 16;
@@ -210,7 +212,7 @@ ends_connect(struct perf *p)
 				.port_num = p->port_num } };
 		int rc = rl_modify_qp(p->qp[i], &attr,
 			RL_QP_STATE | RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN |
-				RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER);
+				(rc_only ? RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER : 0));
 
 		if (rc != 0)
 			return refused("queue pair to RTR", rc);
@@ -221,8 +223,10 @@ ends_connect(struct perf *p)
 			.rnr_retry = 7,
 			.max_rd_atomic = (uint8_t)(reads != 0 ? reads : 1) };
 		rc = rl_modify_qp(p->qp[i], &attr,
-			RL_QP_STATE | RL_QP_SQ_PSN | RL_QP_TIMEOUT | RL_QP_RETRY_CNT |
-				RL_QP_RNR_RETRY | RL_QP_MAX_QP_RD_ATOMIC);
+			RL_QP_STATE | RL_QP_SQ_PSN |
+				(rc_only ? RL_QP_TIMEOUT | RL_QP_RETRY_CNT | RL_QP_RNR_RETRY |
+							RL_QP_MAX_QP_RD_ATOMIC
+					 : 0));
 		if (rc != 0)
 			return refused("queue pair to RTS", rc);
 	}

@@ -40,6 +40,7 @@ usage(void)
 	fputs("usage: rocelane-perf {send|write|read|atomic}_{bw|lat} [OPTIONS] [HOST]\n"
 	      "Without HOST it is the server. Both ends take the same options; either may be\n"
 	      "perftest's ib_send_bw and so on (version 4.5) on another host.\n\n"
+	      "  -c, --connection TYPE   RC (default) or UC; UC has no read and no atomic\n"
 	      "  -s, --size BYTES        message size, also 64K, 4M (65536 for bw, 2 for lat, 8 for\n"
 	      "                          atomic)\n"
 	      "  -a, --all               all sizes from 2 to 2^23\n"
@@ -166,6 +167,18 @@ atomic_parse(struct perf_options *o, const char *text)
 }
 
 static int
+connection_parse(struct perf_options *o, const char *text)
+{
+	if (strcmp(text, "RC") == 0)
+		o->type = RL_QPT_RC;
+	else if (strcmp(text, "UC") == 0)
+		o->type = RL_QPT_UC;
+	else
+		return bad("-c", text, "RC or UC");
+	return PERF_OK;
+}
+
+static int
 duration_parse(struct perf_options *o, const char *text)
 {
 	char *end;
@@ -216,6 +229,8 @@ option(struct perf_options *o, int c, const char *arg)
 		return mtu_parse(o, arg);
 	case 'A':
 		return atomic_parse(o, arg);
+	case 'c':
+		return connection_parse(o, arg);
 	case 'd':
 		o->device = arg;
 		return PERF_OK;
@@ -260,6 +275,10 @@ settle(struct perf_options *o)
 		fprintf(stderr, "rocelane-perf: atomics are of 8 bytes: leave -s and -a out\n");
 		return PERF_USAGE;
 	}
+	if (o->type == RL_QPT_UC && (o->verb == PERF_READ || o->verb == PERF_ATOMIC)) {
+		fprintf(stderr, "rocelane-perf: -c UC has no read and no atomic\n");
+		return PERF_USAGE;
+	}
 	if (o->lat && o->qps > 1) {
 		fprintf(stderr, "rocelane-perf: a latency test has one queue pair: leave -q out\n");
 		return PERF_USAGE;
@@ -288,6 +307,7 @@ int
 options_parse(struct perf_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
+		{ "connection", required_argument, NULL, 'c' },
 		{ "size", required_argument, NULL, 's' },
 		{ "all", no_argument, NULL, 'a' },
 		{ "iters", required_argument, NULL, 'n' },
@@ -320,7 +340,8 @@ options_parse(struct perf_options *o, int argc, char **argv)
 	int rc;
 	int c;
 
-	*o = (struct perf_options){ .qps = 1,
+	*o = (struct perf_options){ .type = RL_QPT_RC,
+		.qps = 1,
 		.rx_depth = 512,
 		.cq_mod = 100,
 		.out_reads = 16,
@@ -328,8 +349,8 @@ options_parse(struct perf_options *o, int argc, char **argv)
 		.port = 18515,
 		.handshake_s = 30,
 		.atomic = PERF_FETCH_AND_ADD };
-	while ((c = getopt_long(
-			argc, argv, "s:an:D:q:t:r:Q:m:I:o:A:u:ed:i:x:p:FhV", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:s:an:D:q:t:r:Q:m:I:o:A:u:ed:i:x:p:FhV", longs,
+			NULL)) != -1) {
 		rc = option(o, c, optarg);
 		if (rc != PERF_OK)
 			return rc;

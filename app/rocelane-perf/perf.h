@@ -23,6 +23,7 @@ enum perf_exit { PERF_OK = 0, PERF_FAILED = 1, PERF_USAGE = 2 };
 
 struct perf_options {
 	enum perf_verb verb;
+	enum rl_qp_type type;
 	bool lat;
 	bool client; /* a host was given */
 	const char *host;

@@ -55,13 +55,13 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		const struct wire_pkt *p = &b->pkt[i];
 		struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY) || UNLIKELY(f->at[i].host == NULL) ||
-			UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
+		if (UNLIKELY(FAST_OPERATION(p->opcode) != OP_RC_WRITE_ONLY) ||
+			UNLIKELY(f->at[i].host == NULL) || UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
 			(UNLIKELY(!calm) && !place_holds(w, b, i, f)))
 			break;
 		fast_copy(f->at[i].host, wire_payload(p), p->payload_len);
 		responder_take_fast(&qp->resp);
-		if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+		if (LIKELY(fast_asks(p)))
 			fast_ack(w, qp, p->psn);
 		qp_few_write(qp, p->frame_len);
 		if (traced(w, qp))

@@ -51,6 +51,20 @@ struct fast {
 	bool calm;     /* so far nothing can have changed what `at` was made from */
 };
 
+/** The opcode's service left out: stage 5 has seen that it is the QP's. */
+#define FAST_OPERATION(opcode) ((opcode) & ~OP_RC_END)
+
+/**
+ * Does a packet of the fast path want an ACK? Services without ACKs (UC, whose transport is odd)
+ * mean nothing by the bit.
+ */
+static ALWAYS_INLINE bool
+fast_asks(const struct wire_pkt *p)
+{
+	return (p->flags & ~(p->opcode / OP_RC_END) & PKT_ACKREQ) != 0;
+}
+_Static_assert(PKT_ACKREQ == 1 && (WIRE_ACKED & 3 << WIRE_RC) == 1, "bit 0 of RC and UC");
+
 /** May packets of the QP take the fast path at all? */
 static ALWAYS_INLINE bool
 fast_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)

@@ -51,17 +51,17 @@ _Static_assert(
 		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, pkt_len) + 6,
 	"the order of that word");
 
-/** Headers; the payload is `len` bytes. @return where it goes. */
+/** Headers. @param service the high bits of the QP's opcodes. @return where the payload goes. */
 static ALWAYS_INLINE uint8_t *
-headers_write(const struct qp *qp, struct wire_head *head, const struct requester_wr *wr,
-	const struct requester_start *s, uint8_t *frame)
+headers_write(const struct qp *qp, uint8_t service, struct wire_head *head,
+	const struct requester_wr *wr, const struct requester_start *s, uint8_t *frame)
 {
 	const bool write = wr->opcode == WR_RDMA_WRITE;
 	const uint32_t ext = write ? WIRE_RETH_LEN : 0, pad = -wr->len & 3;
 
 	wire_head_write(head, &qp->tmpl, frame,
-		wire_head_what(write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY, s->flags, (uint8_t)pad,
-			(uint16_t)(ext + wr->len + pad)),
+		wire_head_what(service | (write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY), s->flags,
+			(uint8_t)pad, (uint16_t)(ext + wr->len + pad)),
 		s->ask, s->psn);
 	if (write)
 		wire_reth_write(frame + FAST_HEAD, wr->remote_addr, wr->rkey, wr->len);
@@ -77,6 +77,7 @@ pipeline_fast_requests(
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
+	const uint8_t service = wire_opcode_on(r->transport, 0);
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
 	struct requester_run run;
 	struct wire_head head;
@@ -97,7 +98,7 @@ pipeline_fast_requests(
 			UNLIKELY(!requester_run_next(&run, wr, &s)))
 			break;
 		frame = frame_begin(pool, one);
-		payload = headers_write(qp, &head, wr, &s, frame);
+		payload = headers_write(qp, service, &head, wr, &s, frame);
 		request_copy(payload, from->host[sent], len);
 		memset(payload + len, 0, 4); /* pad; the ICRC is written later */
 		payload += len + pad + WIRE_ICRC_LEN;

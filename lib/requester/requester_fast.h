@@ -126,6 +126,7 @@ struct requester_run {
 	uint32_t pmtu;
 	psn_t timed; /* with `times` */
 	bool times;  /* a round trip is being timed */
+	bool acked;  /* something answers */
 	uint8_t migreq;
 };
 
@@ -137,7 +138,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 	uint32_t odd, most = r->tail - r->sending;
 
 	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
-	odd |= (r->sending ^ r->fresh) | ~r->open | r->transport;
+	odd |= (r->sending ^ r->fresh) | ~r->open;
 	/* The last that the window lets out asks for a response: that is for the full path. */
 	if (UNLIKELY(odd != 0) || UNLIKELY(used >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
@@ -154,6 +155,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 		.each = requester_asks_each(r, r->window),
 		.pmtu = r->pmtu,
 		.times = r->timed_at != 0,
+		.acked = wire_is_acked(r->transport),
 		.migreq = requester_migreq(r) };
 	return most;
 }
@@ -172,7 +174,7 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 		return false;
 	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
 	run->at++;
-	ask = requester_must_ask(flags, run->at == run->tail, run->since, run->each);
+	ask = requester_must_ask(flags, run->at == run->tail, run->since, run->each) & run->acked;
 	requester_assign(w, run->psn, 1);
 	out->psn = run->psn;
 	out->ask = ask;
@@ -196,7 +198,7 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 {
 	ASSERT(run->at != r->sending && r->sending == r->fresh);
 	ASSERT(run->at - r->sending == psn_distance(run->psn, r->cur));
-	requester_sent(r, run->at, run->at, run->psn, true, run->since);
+	requester_sent(r, run->at, run->at, run->psn, true, run->acked ? run->since : 0);
 	if (run->times)
 		requester_time_round(r, run->timed, now);
 	if (run->asked != 0)

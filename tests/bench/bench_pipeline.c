@@ -44,6 +44,8 @@ static const struct bench_case cases[] = {
 	/* name, opcode, kind, bytes, path MTU, QPs, in random order, traced */
 	{ "write_8", OP_RC_WRITE_ONLY, KIND_GOOD, 8, 1024, 32, false, false },
 	{ "write_64", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
+	{ "uc_write_64", OP_UC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
+	{ "uc_send_64", OP_UC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
 	{ "write_64_coalesced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1, false, false },
 	{ "write_64_traced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, true },
 	{ "write_1024", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false },
@@ -117,7 +119,7 @@ sample(struct bench_rig *r, const struct bench_case *c, uint32_t n,
 static uint32_t
 frames_wanted(const struct bench_case *c, uint32_t n)
 {
-	if (c->random)
+	if (c->random || !wire_is_acked(wire_transport_of(c->opcode)))
 		return 0; /* QPs may meet twice in a burst */
 	return c->kind == KIND_GOOD || c->kind == KIND_DUPLICATE
 		       ? (c->qps < PIPELINE_BURST ? n / PIPELINE_BURST * c->qps : n)

@@ -180,6 +180,8 @@ bring_up(struct qp *qp, const struct bench_case *c)
 		.path = b.to_peer,
 		.path_resolved = true };
 
+	qp->type = c->opcode < OP_RC_END ? QPT_RC : QPT_UC;
+	qp->resp.transport = qp->req.transport = wire_transport_of(c->opcode);
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	a.qp_state = QPS_INIT;
 	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS);
@@ -261,7 +263,7 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 		frame[37] ^= 1;
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
-	if (c->opcode == OP_RC_SEND_ONLY)
+	if (op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE))
 		post(q, va);
 	return m;
 }
@@ -326,6 +328,8 @@ void
 rig_unpost(struct bench_rig *r, const struct bench_case *c)
 {
 	(void)r;
-	for (uint32_t i = 0; c->opcode == OP_RC_SEND_ONLY && i < c->qps; i++)
+	const bool takes = op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE);
+
+	for (uint32_t i = 0; takes && i < c->qps; i++)
 		ring_consume_done(&b.qp[i]->rq, ring_consume_count(&b.qp[i]->rq));
 }

@@ -107,6 +107,22 @@ class Perf(unittest.TestCase):
         client = self.start(test, "-d", "left", "-p", port, *args, host)
         return self.finish(client)[0], self.finish(server)[0]
 
+    def test_unreliable_connections(self):
+        """UC: what has receives posted for it arrives, since the link loses nothing."""
+        for test, size in (("send_bw", "3000"), ("write_bw", "65537"), ("send_lat", "5000")):
+            with self.subTest(test=test):
+                for out in self.pair(test, "-c", "UC", "-s", size, "-n", "300", "--validate",
+                                     "--json"):
+                    r = json.loads(out)
+                    self.assertEqual((int(size), 300, 0),
+                                     (r["bytes"], r["iterations"], r["wrong_messages"]))
+        self.pair("write_lat", "-c", "UC", "-s", "64", "-n", "300")
+        for test in ("read_bw", "atomic_lat"):
+            _, err = self.finish(self.start(test, "-c", "UC", "127.0.0.1"), 2)
+            self.assertIn("UC", err)
+        _, err = self.finish(self.start("send_bw", "-c", "RD", "127.0.0.1"), 2)
+        self.assertIn("RC or UC", err)
+
     def test_every_test_validates(self):
         for test, size in (("send_bw", "3000"), ("write_bw", "65537"), ("read_bw", "8192"),
                            ("atomic_bw", "8"), ("send_lat", "5000"), ("read_lat", "2"),
