@@ -115,7 +115,7 @@ post_end(struct admin *adm, struct admin_qp *rec)
 	a = ask_send(adm->env, &q);
 	if (a != NULL)
 		ask_forget(a, NULL, NULL, NULL);
-	q.msg = (struct mbox_msg){ .type = MBOX_QP_DETACH, .qp.qp = rec->qp };
+	q.msg = (struct mbox_msg){ .type = MBOX_QP_DETACH, .qp = { rec->qp, .drop = true } };
 	return ask_send(adm->env, &q);
 }
 

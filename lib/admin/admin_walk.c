@@ -7,6 +7,15 @@
 #include "log.h"
 #include "admin.h"
 
+#define FLUSH_WAIT_NS (20 * TIME_NS_PER_MS)
+#define FLUSH_ASKED   4096 /* a clock that stands still must not make the wait endless */
+
+/* A wait for the end of a flush. */
+struct flushing {
+	ns_t until;
+	uint32_t asked;
+};
+
 /* The mask of a decoded object is the mask of a modify. */
 _Static_assert(QP_ATTR_AV == QP_ATTR_AV && QP_ATTR_DEST_QPN == QP_ATTR_DEST_QPN &&
 		       QP_ATTR_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER &&
@@ -213,12 +222,35 @@ admin_walk_late_detach(void *ctx UNUSED, struct ask *a)
 	rec->attached = false;
 }
 
+/*
+ * The same question again while the worker says that it still flushes the QP: so much in a turn. A
+ * QP with the deepest queues takes milliseconds; whoever keeps us longer has to come again.
+ */
+static bool
+ask_again(struct admin *adm, struct flushing *f, int rc)
+{
+	if (rc != -EINPROGRESS)
+		return false;
+	if (f->asked++ == 0)
+		f->until = adm->env->w.clock() + FLUSH_WAIT_NS;
+	return f->asked < FLUSH_ASKED && adm->env->w.clock() < f->until;
+}
+
+static int
+refuse_flushing(const struct admin_qp *rec, struct refusal *r)
+{
+	return refuse(r, EINPROGRESS,
+		"QP %u: its posted work is still being completed with WR_FLUSH_ERR: ask again",
+		rec->qpn);
+}
+
 /* ATTACH or DETACH. When no answer comes the record waits for it: nothing is freed early. */
 static int
 hand_over(struct admin *adm, struct admin_qp *rec, bool attach, struct refusal *r)
 {
 	struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_DETACH, .qp.qp = rec->qp } };
+	struct flushing f = { 0 };
 	struct qp_settings settings;
 	struct ask *a;
 	int rc;
@@ -233,14 +265,18 @@ hand_over(struct admin *adm, struct admin_qp *rec, bool attach, struct refusal *
 	rc = attach ? object_cqs_claim(adm->objects, rec->send_cq, rec->recv_cq, rec->worker) : 0;
 	if (rc != 0)
 		return ask_refuse(adm->env, rec->worker, rc, r);
-	a = ask_send(adm->env, &q);
-	rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
+	do {
+		a = ask_send(adm->env, &q);
+		rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
+		if (a != NULL && rc != -ETIMEDOUT)
+			ask_release(adm->env, a);
+	} while (ask_again(adm, &f, rc));
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
 		ask_forget(a, attach ? admin_walk_late_attach : admin_walk_late_detach, adm, rec);
-	} else if (a != NULL) {
-		ask_release(adm->env, a);
 	}
+	if (rc == -EINPROGRESS)
+		return refuse_flushing(rec, r);
 	if (rc != 0)
 		return ask_refuse(adm->env, rec->worker, rc, r);
 	if (!attach) {
@@ -266,6 +302,7 @@ carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, u
 	const struct ask_request q = { .worker = rec->worker,
 		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, attr, mask } } };
 	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port != old_port;
+	struct flushing f = { 0 };
 	struct refusal ignored;
 	int rc;
 
@@ -283,9 +320,13 @@ carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, u
 		if (rc != 0)
 			return rc;
 	}
-	rc = ask_and_wait(adm->env, &q);
+	do {
+		rc = ask_and_wait(adm->env, &q);
+	} while (ask_again(adm, &f, rc));
 	if (rc == 0)
 		return 0;
+	if (rc == -EINPROGRESS)
+		return refuse_flushing(rec, r);
 	if (rc == -EINVAL && admin_state(rec) == QPS_ERR)
 		return refuse(r, EINVAL,
 			"QP %u went from %s to ERR meanwhile, and only RESET leads out of ERR",

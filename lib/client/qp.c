@@ -6,6 +6,8 @@
 
 #include "client_priv.h"
 
+#define FLUSH_TRIES 250 /* the dataplane spends up to 20 ms on each */
+
 static uint32_t
 bucket_of(uint32_t qpn)
 {
@@ -195,6 +197,23 @@ set_state(struct qp *qp, enum rl_qp_state state)
 	atomic_store_explicit(&qp->state, (uint32_t)state, memory_order_release);
 }
 
+/*
+ * The same request until the flush of the QP has ended: the dataplane does so much of it in a turn,
+ * and keeps nobody waiting. @param params taken.
+ */
+static int
+call_flushed(struct context *ctx, const char *method, json_t *params, json_t **result)
+{
+	uint32_t tries = FLUSH_TRIES;
+	int rc;
+
+	do {
+		rc = client_call(ctx, method, json_incref(params), -1, result);
+	} while (rc == -EINPROGRESS && --tries != 0);
+	json_decref(params);
+	return rc;
+}
+
 int
 rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 {
@@ -209,7 +228,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 			       ? -ENOTSUP
 			       : -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
-	rc = client_call(ctx, "client_qp_modify", params, -1, &result);
+	rc = call_flushed(ctx, "client_qp_modify", params, &result);
 	if (rc == 0) {
 		atomic_store(&qp->worker,
 			(uint32_t)json_integer_value(json_object_get(result, "worker")));
@@ -261,8 +280,8 @@ rl_destroy_qp(struct rl_qp *pub)
 	int rc;
 
 	pthread_mutex_lock(&ctx->lock);
-	rc = client_call(ctx, "client_qp_destroy",
-		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), -1, NULL);
+	rc = call_flushed(ctx, "client_qp_destroy",
+		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), NULL);
 	if (rc == 0) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
 		spin_lock(&ctx->by_number_lock);

@@ -51,6 +51,7 @@ struct mbox_none {
 
 struct mbox_qp {
 	struct qp *qp;
+	bool drop; /* DETACH: what is not flushed yet vanishes; else -EINPROGRESS until it is */
 };
 
 struct mbox_attach {

@@ -5,6 +5,7 @@
 #include "answers.h"
 #include "complete.h"
 #include "count.h"
+#include "flush.h"
 #include "report.h"
 #include "sending.h"
 #include "verdict.h"
@@ -89,12 +90,14 @@ pipeline_fail_abnormal(struct worker *w, const struct mbox_fail *how, bool *carr
 	w->failing.status = how->status;
 	w->failing.index = how->wqe_index;
 	w->failing.taken = false;
+	w->flush_left = UINT32_MAX; /* the request that is named may be the last one */
 	pipeline_answers_drop(w, qp);
 	v.wc_status = w->failing.status;
 	pipeline_fail(w, &c, &v, SOURCE_RQ);
 	if (w->failing.taken)
 		qp->last_error.flags |= QP_ERROR_COMPLETED;
 	w->failing.queue = 0;
+	w->flush_left = 0;
 	*carried = w->failing.taken;
 	return 0;
 }

@@ -18,6 +18,7 @@
 
 #include "answers.h"
 #include "count.h"
+#include "flush.h"
 #include "handoff.h"
 #include "report.h"
 #include "sending.h"
@@ -96,8 +97,10 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 	pipeline_answers_leave(w, qp);
 	pipeline_sends_stop(w, qp);
 	rc = pipeline_move_park(w, qp, to);
-	if (rc == 0) /* the last that this worker has to say of it */
+	if (rc == 0) { /* the last that this worker has to say of it */
+		pipeline_flush_leave(w, qp);
 		pipeline_report_note(w, qp, AEQ_SUSPEND_COMPLETE);
+	}
 	return rc;
 }
 
@@ -107,7 +110,8 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 	const uint8_t state = qp_state_of(qp);
 	const struct qp_feed *feed = qp->sq.feed;
 
-	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING)) == 0); /* released */
+	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING | QPF_FLUSHING)) ==
+		0); /* released */
 	qp->worker = (uint8_t)w->index;
 	pipeline_share_join(w, qp);
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
@@ -118,6 +122,7 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 		timer_update(w, qp);
 		pipeline_send_wake(w, qp);
 	}
+	pipeline_flush_resume(w, qp);
 	pipeline_move_unpark(w, qp);
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* A worker's loop: the table of contents of the stages. */
 #include "acks.h"
 #include "drops.h"
+#include "flush.h"
 #include "handoff.h"
 #include "spare.h"
 #include "stage.h"
@@ -125,13 +126,15 @@ worker_poll(struct worker *w, ns_t now)
 	bool asked = false; /* stage 10 has run in this turn */
 
 	w->now = now;
+	w->flush_left = FLUSH_TURN;
 	records_allow(w);
 	w->measuring = atomic_load_explicit(&w->load.measure, memory_order_relaxed);
 	if (UNLIKELY(w->measuring))
 		since = rte_rdtsc(); /* not hot: only while somebody measures */
 
 	if (UNLIKELY(!atomic_load_explicit(&w->receiving, memory_order_relaxed))) {
-		done = stage_mailbox(w);
+		done = pipeline_flush_turn(w);
+		done += stage_mailbox(w);
 		return done + stage_tx(w);
 	}
 
@@ -170,6 +173,8 @@ worker_poll(struct worker *w, ns_t now)
 	}
 	if (w->clients_n != 0)
 		done += stage_doorbells(w);
+	if (UNLIKELY(!TAILQ_EMPTY(&w->flushing)))
+		done += pipeline_flush_turn(w);
 	if (w->senders_n != 0 && LIKELY(!asked)) {
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);

@@ -7,6 +7,7 @@
 #include "complete.h"
 #include "count.h"
 #include "failure.h"
+#include "flush.h"
 #include "migration.h"
 #include "report.h"
 #include "send_feed.h"

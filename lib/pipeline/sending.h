@@ -96,8 +96,6 @@ void pipeline_sends_found(struct worker *w, struct qp *qp);
 void pipeline_sends_posted(struct worker *w, struct qp *qp);
 /** Of a service without ACKs: the port has taken all packets up to PSN `end`, which is none. */
 void pipeline_sends_left(struct worker *w, struct qp *qp, psn_t end);
-/** Complete everything posted with WR_FLUSH_ERR, oldest first: the QP is in ERR or SQE. */
-void pipeline_flush_sends(struct worker *w, struct qp *qp);
 
 /**
  * Make one packet in `m` and hand it to the port.

@@ -7,6 +7,7 @@ pipeline_share_init(struct qp_share *s)
 {
 	*s = (struct qp_share){ 0 };
 	TAILQ_INIT(&s->senders);
+	TAILQ_INIT(&s->flushing);
 }
 
 void
@@ -20,7 +21,7 @@ pipeline_share_enter(struct worker *w, struct qp_share *s)
 void
 pipeline_share_leave(struct worker *w, struct qp_share *s)
 {
-	ASSERT(s->senders_n == 0);
+	ASSERT(s->senders_n == 0 && TAILQ_EMPTY(&s->flushing));
 	if (!s->listed)
 		return;
 	s->listed = false;

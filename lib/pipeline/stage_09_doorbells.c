@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 9: read the doorbells of clients. They are shared memory, so each number is checked. */
 #include "count.h"
+#include "flush.h"
 #include "sending.h"
 #include "shares.h"
 #include "stage.h"

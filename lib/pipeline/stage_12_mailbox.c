@@ -5,6 +5,7 @@
 #include "answers.h"
 #include "congestion.h"
 #include "count.h"
+#include "flush.h"
 #include "migration.h"
 #include "report.h"
 #include "qp_control.h"
@@ -57,12 +58,16 @@ qp_attach(struct worker *w, const struct mbox_attach *m)
 	return qp_table_insert(w->qps, m->qp);
 }
 
-static void
-qp_detach(struct worker *w, struct qp *qp)
+static int
+qp_detach(struct worker *w, const struct mbox_qp *m)
 {
-	qp_table_remove(w->qps, qp);
-	pipeline_answers_drop(w, qp);
-	pipeline_sends_stop(w, qp);
+	if (pipeline_is_flushing(m->qp) && !m->drop)
+		return -EINPROGRESS;
+	qp_table_remove(w->qps, m->qp);
+	pipeline_answers_drop(w, m->qp);
+	pipeline_sends_stop(w, m->qp);
+	pipeline_flush_leave(w, m->qp);
+	return 0;
 }
 
 void
@@ -141,6 +146,9 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 	if (moves && from == QPS_SQE && attr->cur_qp_state != QPS_SQE &&
 		attr->qp_state != QPS_ERR && attr->qp_state != QPS_RESET)
 		return -EINVAL;
+	/* QP-12, QP-17: QP-11: what was posted before has its completion first. */
+	if (moves && attr->qp_state != QPS_ERR && pipeline_is_flushing(qp))
+		return -EINPROGRESS;
 
 	/* The control lcore had another path, or path state, in mind. */
 	if ((mask & paths) != 0 && (attr->migrations != migrations || misses_state(qp, attr, mask)))
@@ -209,8 +217,7 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 	case MBOX_QP_ATTACH:
 		return qp_attach(w, &m->attach);
 	case MBOX_QP_DETACH:
-		qp_detach(w, m->qp.qp);
-		return 0;
+		return qp_detach(w, &m->qp);
 	case MBOX_QP_MODIFY:
 		return qp_modify(w, m->modify.qp, m->modify.attr, m->modify.mask);
 	case MBOX_QP_QUERY:

@@ -41,11 +41,7 @@ int pipeline_complete(struct worker *w, const struct context *c, const struct re
  */
 int pipeline_cq_add(
 	struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c);
-/** Status that a request gets from a flush: WR_FLUSH_ERR, or that of an abnormal event. */
-uint8_t pipeline_flush_status(struct worker *w, uint8_t queue, uint16_t index);
 /** To ERR as an abnormal event asks: 0 or -EALREADY. @param carried out: a completion has it. */
 int pipeline_fail_abnormal(struct worker *w, const struct mbox_fail *how, bool *carried);
-/** Complete everything that is posted with WR_FLUSH_ERR, oldest first. */
-void pipeline_flush_receives(struct worker *w, struct qp *qp);
 
 #endif

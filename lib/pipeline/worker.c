@@ -9,6 +9,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf_dyn.h>
 
+#include "flush.h"
 #include "qp_control.h"
 #include "shares.h"
 #include "spare.h"
@@ -101,6 +102,8 @@ worker_create(const struct worker_conf *c)
 	w->mem = c->mem;
 	w->mbox = c->mbox;
 	TAILQ_INIT(&w->shares);
+	TAILQ_INIT(&w->flushing);
+	w->flush_left = FLUSH_TURN;
 	pipeline_share_init(&w->own);
 	TAILQ_INIT(&w->clients);
 	wheel_init(&w->wheel, 0);

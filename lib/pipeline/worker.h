@@ -123,6 +123,8 @@ struct worker {
 	bool crowded;        /* a port had more frames than a turn takes */
 	TAILQ_HEAD(, qp_share) shares; /* those that such QPs had lately, in turn */
 	struct qp_share own;           /* of QPs of no client */
+	uint32_t flush_left; /* requests that this turn may still flush */
+	TAILQ_HEAD(, qp_share) flushing; /* clients whose QPs wait for it, in turn */
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */

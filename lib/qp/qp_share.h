@@ -23,6 +23,8 @@ struct qp_share {
 	const struct qp *last; /* that had a turn; it may be gone: it is only compared */
 	int64_t credit; /* what it may still cost in this turn; below 0: a debt */
 	TAILQ_ENTRY(qp_share) turn;
+	TAILQ_HEAD(, qp) flushing; /* QPs in ERR with work to flush, in turn (QPF_FLUSHING) */
+	TAILQ_ENTRY(qp_share) flush_turn; /* on the worker's list, unless that is empty */
 };
 
 #endif

@@ -196,20 +196,6 @@ bed_qp(struct bed *b, uint32_t qpn, uint32_t peer_qpn)
 }
 
 struct qp *
-bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
-{
-	const struct qp_alloc_params params = { .max_recv_wr = 16,
-		.max_recv_sge = 4,
-		.max_send_wr = 16,
-		.max_send_sge = 4,
-		.max_inline = 64,
-		.max_dest_rd_atomic = 4,
-		.compact = compact };
-
-	return bed_qp_with(b, qpn, peer_qpn, &params);
-}
-
-struct qp *
 bed_qp_with(struct bed *b, uint32_t qpn, uint32_t peer_qpn, const struct qp_alloc_params *params)
 {
 	struct qp_attr attr = { .qp_state = QPS_INIT,
@@ -255,6 +241,30 @@ bed_qp_with(struct bed *b, uint32_t qpn, uint32_t peer_qpn, const struct qp_allo
 				QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC),
 		0);
 	return qp;
+}
+
+struct qp *
+bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
+{
+	return bed_qp_with(b, qpn, peer_qpn,
+		&(const struct qp_alloc_params){ .max_recv_wr = 16,
+			.max_recv_sge = 4,
+			.max_send_wr = 16,
+			.max_send_sge = 4,
+			.max_inline = 64,
+			.max_dest_rd_atomic = 4,
+			.compact = compact });
+}
+
+struct qp *
+bed_qp_deep(struct bed *b, uint32_t qpn, uint32_t depth)
+{
+	return bed_qp_with(b, qpn, PEER_QPN,
+		&(const struct qp_alloc_params){ .max_recv_wr = depth,
+			.max_recv_sge = 1,
+			.max_send_wr = depth,
+			.max_send_sge = 1,
+			.max_dest_rd_atomic = 4 });
 }
 
 void
