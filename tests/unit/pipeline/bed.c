@@ -256,17 +256,6 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 			.compact = compact });
 }
 
-struct qp *
-bed_qp_deep(struct bed *b, uint32_t qpn, uint32_t depth)
-{
-	return bed_qp_with(b, qpn, PEER_QPN,
-		&(const struct qp_alloc_params){ .max_recv_wr = depth,
-			.max_recv_sge = 1,
-			.max_send_wr = depth,
-			.max_send_sge = 1,
-			.max_dest_rd_atomic = 4 });
-}
-
 void
 bed_qp_gone(struct bed *b, struct qp *qp)
 {

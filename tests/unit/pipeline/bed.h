@@ -75,8 +75,6 @@ struct qp *bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compac
 /** The same, of the caller's parameters. */
 struct qp *bed_qp_with(
 	struct bed *b, uint32_t qpn, uint32_t peer_qpn, const struct qp_alloc_params *params);
-/** The same, with queues of this depth. */
-struct qp *bed_qp_deep(struct bed *b, uint32_t qpn, uint32_t depth);
 void bed_qp_gone(struct bed *b, struct qp *qp);
 /** Through the mailbox, with its answer. @return rc of DONE. */
 int bed_tell(struct bed *b, struct mbox_msg *msg);

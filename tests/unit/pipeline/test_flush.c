@@ -16,9 +16,15 @@ static struct ring receives[4], sends[4];
 
 /* A CQ with room for both queues, and producers of them. */
 static struct qp *
-deep(struct bed *b, uint32_t i)
+deep_of(struct bed *b, uint32_t i, uint8_t type)
 {
-	struct qp *qp = bed_qp_deep(b, 0x100 + i, DEPTH);
+	struct qp *qp = bed_qp_with(b, 0x100 + i, PEER_QPN,
+		&(const struct qp_alloc_params){ .type = type,
+			.max_recv_wr = DEPTH,
+			.max_recv_sge = 1,
+			.max_send_wr = DEPTH,
+			.max_send_sge = 1,
+			.max_dest_rd_atomic = 4 });
 	const size_t bytes = ring_size(2 * DEPTH, sizeof(struct ring_cqe));
 
 	cqs[i] = (struct qp_cq){ .id = i };
@@ -28,6 +34,12 @@ deep(struct bed *b, uint32_t i)
 	ring_attach(&receives[i], qp->rq.sh, DEPTH, qp->rq.stride, false);
 	ring_attach(&sends[i], qp->sq.ring.sh, DEPTH, qp->sq.ring.stride, false);
 	return qp;
+}
+
+static struct qp *
+deep(struct bed *b, uint32_t i)
+{
+	return deep_of(b, i, QPT_RC);
 }
 
 static void
@@ -238,7 +250,7 @@ static void
 QP_11_sends_alone_in_SQE(void **state)
 {
 	struct bed *b = *state;
-	struct qp *qp = deep(b, 0);
+	struct qp *qp = deep_of(b, 0, QPT_UC);
 	const struct qp_attr attr = { .cur_qp_state = QPS_SQE, .qp_state = QPS_RTS };
 	struct seen s = { 0 };
 	uint32_t asked = 0;
