@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posted work of a QP in ERR, or the sends of one in SQE: WR_FLUSH_ERR, in posting order (CQ-02). */
+/* Posted work of a QP in ERR, the sends of one in SQE: WR_FLUSH_ERR, in posting order (CQ-02). */
 #include "flush.h"
 
 #include "count.h"
