@@ -89,6 +89,8 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 		b->entries = entries;
 		ring_bells_attach(&b->worker_side.bells, mem, entries);
 		b->worker_side.id = app->o.id;
+		b->worker_side.weight = apps->env->w.conf->control.client_limits.weight;
+		b->worker_side.rate = apps->env->w.conf->control.client_limits.rate;
 		b->attached = true; /* or about to be: it has to be detached in any case */
 		rc = ask_and_wait(apps->env, &q);
 		if (rc != 0)

@@ -323,6 +323,8 @@ struct conf_client_limits {
 	uint32_t channels;       /* default 256 */
 	uint64_t memory;         /* bytes of its regions and rings, default 1 GiB */
 	uint64_t private_memory; /* bytes that its QPs take beside them, default 128 MiB */
+	uint64_t rate;           /* bytes a second of its requests, at a worker; 0: any */
+	uint32_t weight;         /* of its share of a worker, default 1 */
 	struct conf_user_limits user;
 };
 

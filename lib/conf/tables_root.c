@@ -123,6 +123,8 @@ static const struct conf_field client_limits_rows[] = {
 	LIMIT32(conf_client_limits, channels, 1, CONF_MAX_OBJECTS, 256),
 	LIMIT64(conf_client_limits, memory, UINT64_C(1) << 40, UINT64_C(1) << 30),
 	LIMIT64(conf_client_limits, private_memory, UINT64_C(1) << 40, UINT64_C(128) << 20),
+	LIMIT32(conf_client_limits, weight, 1, 100, 1),
+	ROW_SIZE64(conf_client_limits, rate, "rate", 0, UINT64_C(1) << 40, WITH(CONF_F_DEFAULT)),
 	ROW_OBJECT(conf_client_limits, user, "user", &user_limits_table, WITH(CONF_F_DEFAULT)),
 };
 static const struct conf_table client_limits_table = { .name = "client_limits",

@@ -84,20 +84,22 @@ cq_list(struct rpc_call *call)
 static int
 list_clients(struct rpc_call *call)
 {
+	const struct conf_client_limits *l = &call->m->env->w.conf->control.client_limits;
 	json_t *list = json_array();
 	const struct app *app;
 
 	TAILQ_FOREACH (app, &call->m->apps->all, all)
 		list = conf_json_append(list,
 			json_pack(
-				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o}",
 				"client", (json_int_t)app->o.id, "name", app->o.name, "pid",
 				app->o.process.pid, "uid", (json_int_t)app->o.process.uid, "gid",
 				(json_int_t)app->o.process.gid, "gone", app->conn == NULL, "pds",
 				(json_int_t)app->pds.n, "mrs", (json_int_t)app->mrs.n, "cqs",
 				(json_int_t)app->cqs.n, "srqs", (json_int_t)app->srqs.n, "qps",
 				(json_int_t)app->o.qps_n, "memory", conf_json_u64(app->o.memory),
-				"outstanding", conf_json_u64(app->o.outstanding)));
+				"outstanding", conf_json_u64(app->o.outstanding), "weight",
+				(json_int_t)l->weight, "rate", conf_json_u64(l->rate)));
 	return rpc_result(call, list);
 }
 

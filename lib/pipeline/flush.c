@@ -157,6 +157,7 @@ static void
 flushed(struct worker *w, struct qp *qp, uint32_t n, bool left)
 {
 	w->flush_left -= n;
+	share_charge(w, share_of(w, qp), (int64_t)n * COST_FLUSH);
 	if (UNLIKELY(left) && !pipeline_is_flushing(qp))
 		line_up(w, qp);
 }

@@ -2,31 +2,56 @@
 /* Shares of a worker: who has one, and whose turn it is. */
 #include "shares.h"
 
+/* What a client with a rate may move at once after a silence: a millisecond's worth, or this. */
+#define BURST_LEAST 16384 /* bytes */
+
 void
-pipeline_share_init(struct qp_share *s)
+pipeline_share_init(struct qp_share *s, uint32_t weight, uint64_t rate)
 {
-	*s = (struct qp_share){ 0 };
+	*s = (struct qp_share){ .weight = (uint8_t)RTE_MAX(weight, 1u), .rate = rate };
+	ASSERT(weight <= 100);
 	TAILQ_INIT(&s->senders);
 	TAILQ_INIT(&s->flushing);
+}
+
+/** The list has changed. */
+static void
+look_at_list(struct worker *w)
+{
+	struct qp_share *s;
+
+	w->heaviest = 1;
+	TAILQ_FOREACH (s, &w->shares, turn)
+		w->heaviest = RTE_MAX(w->heaviest, s->weight);
+	s = TAILQ_FIRST(&w->shares);
+	w->alone = w->shares_n == 1 && s->rate == 0 ? s : NULL;
 }
 
 void
 pipeline_share_enter(struct worker *w, struct qp_share *s)
 {
 	s->listed = true;
+	s->idle = 0;
 	TAILQ_INSERT_TAIL(&w->shares, s, turn);
 	w->shares_n++;
+	look_at_list(w);
+}
+
+static void
+unlist(struct worker *w, struct qp_share *s)
+{
+	s->listed = false;
+	TAILQ_REMOVE(&w->shares, s, turn);
+	w->shares_n--;
+	look_at_list(w);
 }
 
 void
 pipeline_share_leave(struct worker *w, struct qp_share *s)
 {
 	ASSERT(s->senders_n == 0 && TAILQ_EMPTY(&s->flushing));
-	if (!s->listed)
-		return;
-	s->listed = false;
-	TAILQ_REMOVE(&w->shares, s, turn);
-	w->shares_n--;
+	if (s->listed)
+		unlist(w, s);
 }
 
 void
@@ -46,20 +71,38 @@ pipeline_share_join(struct worker *w, struct qp *qp)
 
 #define LINGER 64 /* turns without work, until a share leaves the list */
 
+/** The bytes that its rate has brought since it was asked last. @return may it move any? */
+static bool
+fill(struct qp_share *s, ns_t now)
+{
+	const int64_t most = (int64_t)RTE_MAX(s->rate / 1000, (uint64_t)BURST_LEAST);
+	const double byte_ns = (double)TIME_NS_PER_S / (double)s->rate;
+	int64_t more;
+
+	if (now - s->filled > TIME_NS_PER_S)
+		s->filled = now - TIME_NS_PER_S;
+	more = (int64_t)((double)(now - s->filled) / byte_ns);
+	s->filled += (ns_t)((double)more * byte_ns); /* parts of a byte come later */
+	s->tokens = RTE_MIN(s->tokens + more, most);
+	return s->tokens > 0;
+}
+
 /** It has had its turn, or has nothing to use it for. @return false: it waits. */
 static bool
 begin_turn(struct worker *w, struct qp_share *s)
 {
+	const int64_t quantum = COST_TURN * s->weight / w->heaviest;
+
 	TAILQ_REMOVE(&w->shares, s, turn);
 	TAILQ_INSERT_TAIL(&w->shares, s, turn);
-	s->credit = RTE_MIN(s->credit + COST_TURN, (int64_t)COST_TURN);
+	s->credit = RTE_MIN(s->credit + quantum, quantum);
 	if (s->senders_n == 0) {
 		if (s->credit > 0 && ++s->idle == LINGER)
-			pipeline_share_leave(w, s);
+			unlist(w, s);
 		return false;
 	}
 	s->idle = 0;
-	return s->credit > 0;
+	return s->credit > 0 && (LIKELY(s->rate == 0) || fill(s, w->now));
 }
 
 struct qp_share *
@@ -81,7 +124,7 @@ cost_of(const struct requester_wr *wr)
 	int64_t cost = 0;
 
 	if (wr->opcode == WR_RDMA_READ)
-		cost = COST_READ + cost_bytes(wr->len);
+		cost = COST_READ;
 	else if (verbs_wr_is_atomic(wr->opcode))
 		cost = COST_ATOMIC;
 	else if (wr->num_sge != 1)
@@ -97,19 +140,26 @@ pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, ui
 	const uint8_t port = w->port_of[qp->port];
 	int64_t cost = (int64_t)packets * COST_PACKET;
 	uint32_t begun = r->sending - first;
+	uint64_t bytes = 0;
 
 	if (s->last != qp)
 		cost += COST_SWITCH;
 	s->last = qp;
 	if (begun <= r->wr_mask) /* else it has failed, or goes back */
-		for (uint32_t i = 0; i < begun; i++)
-			cost += cost_of(&r->wr[(first + i) & r->wr_mask]);
+		for (uint32_t i = 0; i < begun; i++) {
+			const struct requester_wr *wr = &r->wr[(first + i) & r->wr_mask];
+
+			cost += cost_of(wr);
+			bytes += wr->opcode == WR_RDMA_READ ? wr->len : 0;
+		}
 	if (LIKELY(port != PORT_NONE)) {
 		const struct tx_queue *q = &w->tx[port];
 
 		packets = RTE_MIN(packets, q->tail - q->head);
 		for (uint32_t i = 1; i <= packets; i++)
-			cost += cost_bytes(q->m[q->tail - i]->pkt_len);
+			bytes += q->m[q->tail - i]->pkt_len;
 	}
-	s->credit -= cost;
+	s->credit -= cost + cost_bytes(bytes);
+	if (UNLIKELY(s->rate != 0))
+		s->tokens -= (int64_t)bytes;
 }

@@ -10,8 +10,11 @@
  */
 #include "worker.h"
 
-/** A share that nobody has used yet. */
-void pipeline_share_init(struct qp_share *s);
+/**
+ * A share that nobody has used yet.
+ * @param weight of its quantum, up to 100; 0: 1. @param rate bytes a second; 0: any.
+ */
+void pipeline_share_init(struct qp_share *s, uint32_t weight, uint64_t rate);
 /** Its client is gone, after its QPs. */
 void pipeline_share_leave(struct worker *w, struct qp_share *s);
 /** Put it on the worker's list. */
@@ -29,6 +32,8 @@ void pipeline_share_join(struct worker *w, struct qp *qp);
 #define COST_SGE    192  /* more for each piece of its payload */
 #define COST_READ   1024 /* more for a READ; its data costs as if sent */
 #define COST_ATOMIC 1792 /* more for an ATOMIC */
+#define COST_BELL   64   /* a doorbell */
+#define COST_FLUSH  24   /* a request that is flushed */
 #define COST_TURN   6912 /* what a client may cost in a turn, beside others */
 
 /** So many bytes of frames, or of the data that a READ asks for: memory that is in no cache. */
@@ -59,6 +64,14 @@ share_packets(const struct qp_share *s, const struct qp *qp)
 		longest = RTE_MAX(longest, r->wr[(r->sending + i) & r->wr_mask].len);
 	most = s->credit / (COST_PACKET + cost_bytes(RTE_MIN(longest, r->pmtu)));
 	return most > 1 ? (uint32_t)RTE_MIN(most, (int64_t)REQUEST_QP) : 1;
+}
+
+/** Other work of a client than requests: it has so much less for these, if others wait. */
+static ALWAYS_INLINE void
+share_charge(const struct worker *w, struct qp_share *s, int64_t cost)
+{
+	if (UNLIKELY(w->alone == NULL) && s->listed)
+		s->credit -= cost;
 }
 
 /** Where the QP takes its turn. */

@@ -87,6 +87,7 @@ stage_doorbells(struct worker *w)
 			fetch(w, number, n);
 		for (uint32_t i = 0; i < n; i++)
 			answer(w, c, number[i]);
+		share_charge(w, &c->share, (int64_t)n * COST_BELL);
 		done += n;
 	}
 	return done;
@@ -97,7 +98,7 @@ pipeline_client_attach(struct worker *w, struct qp_client *c)
 {
 	if (c->polls)
 		return;
-	pipeline_share_init(&c->share);
+	pipeline_share_init(&c->share, c->weight, c->rate);
 	TAILQ_INSERT_TAIL(&w->clients, c, polled);
 	c->polls = true;
 	w->clients_n++;

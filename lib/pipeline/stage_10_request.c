@@ -294,8 +294,8 @@ stage_request(struct worker *w)
 {
 	uint32_t left = REQUEST_TURN;
 
-	if (LIKELY(w->shares_n == 1))
-		left = serve_share(w, TAILQ_FIRST(&w->shares), left, false);
+	if (LIKELY(w->alone != NULL))
+		left = serve_share(w, w->alone, left, false);
 	else
 		left = serve_several(w, left);
 	pipeline_requests_seal(w);

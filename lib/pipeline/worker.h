@@ -120,7 +120,9 @@ struct worker {
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n; /* QPs with something to send */
 	uint32_t shares_n;
+	uint8_t heaviest;    /* weight among them */
 	bool crowded;        /* a port had more frames than a turn takes */
+	struct qp_share *alone; /* the only one of them, and it has no rate; or NULL */
 	TAILQ_HEAD(, qp_share) shares; /* those that such QPs had lately, in turn */
 	struct qp_share own;           /* of QPs of no client */
 	uint32_t flush_left; /* requests that this turn may still flush */

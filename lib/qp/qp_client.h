@@ -21,6 +21,8 @@ struct qp_client {
 	struct ring_bells bells; /* consumer view */
 	struct qp_share share;   /* of its QPs: sq.share (worker) */
 	uint32_t id;             /* of its QPs: client (control) */
+	uint32_t weight;         /* of its share; 0: 1 (control) */
+	uint64_t rate;           /* bytes a second that it may move; 0: any (control) */
 	TAILQ_ENTRY(qp_client) polled;
 	bool polls; /* it is on the list (worker) */
 };

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "clock.h"
+
 struct qp;
 
 struct qp_share {
@@ -19,9 +21,12 @@ struct qp_share {
 	uint32_t senders_n;
 	uint16_t idle; /* turns without senders, while it is listed */
 	bool listed;   /* on the worker's list */
-	uint8_t reserved;
+	uint8_t weight; /* of its quantum (constant) */
 	const struct qp *last; /* that had a turn; it may be gone: it is only compared */
 	int64_t credit; /* what it may still cost in this turn; below 0: a debt */
+	uint64_t rate;   /* bytes a second, 0: any (constant) */
+	int64_t tokens;  /* bytes that it may move now; below 0: a debt */
+	ns_t filled;     /* when tokens were added last */
 	TAILQ_ENTRY(qp_share) turn;
 	TAILQ_HEAD(, qp) flushing; /* QPs in ERR with work to flush, in turn (QPF_FLUSHING) */
 	TAILQ_ENTRY(qp_share) flush_turn; /* on the worker's list, unless that is empty */

@@ -275,8 +275,8 @@ class Isolation(Case):
         _, _, qp = self.make_qp(c)
         operator = self.connect()
         rows = [r for r in operator.call("client_list") if r["client"] == c.me["client"]]
-        self.assertEqual([(os.getpid(), 1, os.getuid())],
-                         [(r["pid"], r["qps"], r["uid"]) for r in rows])
+        self.assertEqual([(os.getpid(), 1, os.getuid(), 1, 0)],
+                         [(r["pid"], r["qps"], r["uid"], r["weight"], r["rate"]) for r in rows])
         self.assertIn(qp["qp_num"], [q["qp_num"] for q in operator.call("qp_list")])
         got = operator.call("post_recv", {"qp_num": qp["qp_num"], "wrs": [{"wr_id": 1}]})
         self.assertEqual((0, EPERM), (got["posted"], got["refused"]["errno"]))

@@ -34,7 +34,8 @@ struct app {
 static struct app apps[CLIENTS];
 
 static void
-attach(struct bed *b, uint32_t i, uint32_t qps, uint8_t opcode, uint32_t len)
+attach_as(struct bed *b, uint32_t i, struct qp_client as, uint32_t qps, uint8_t opcode,
+	uint32_t len)
 {
 	struct mbox_msg m = { .type = MBOX_CLIENT_ATTACH, .client.client = &apps[i].client };
 	const struct qp_alloc_params params = { .max_recv_wr = 16,
@@ -50,6 +51,8 @@ attach(struct bed *b, uint32_t i, uint32_t qps, uint8_t opcode, uint32_t len)
 	memset(a->memory, 0, ring_bells_size(BELLS));
 	ring_bells_attach(&a->client.bells, a->memory, BELLS);
 	ring_bells_attach(&a->bells, a->memory, BELLS);
+	a->client.weight = as.weight;
+	a->client.rate = as.rate;
 	a->client.id = i + 1;
 	a->opcode = opcode;
 	a->len = len;
@@ -63,6 +66,12 @@ attach(struct bed *b, uint32_t i, uint32_t qps, uint8_t opcode, uint32_t len)
 		ring_attach(&s->sq, s->qp->sq.ring.sh, s->qp->sq.ring.mask + 1,
 			s->qp->sq.ring.stride, false);
 	}
+}
+
+static void
+attach(struct bed *b, uint32_t i, uint32_t qps, uint8_t opcode, uint32_t len)
+{
+	attach_as(b, i, (struct qp_client){ 0 }, qps, opcode, len);
 }
 
 static void
@@ -262,6 +271,64 @@ silence_earns_nothing(void **state)
 	detach(b, VICTIM);
 }
 
+static void
+a_weight_is_so_many_shares(void **state)
+{
+	struct bed *b = *state;
+
+	attach_as(b, VICTIM, (struct qp_client){ .weight = 3 }, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 1, WR_RDMA_WRITE, 64);
+	compete(b, 256);
+	assert_near((double)apps[VICTIM].packets, 3 * (double)apps[OTHER].packets, 0.03);
+	detach(b, OTHER);
+	detach(b, VICTIM);
+}
+
+/* Bytes of frames in so many turns of so many ns, to what the rate allows. */
+static double
+moved(struct bed *b, uint64_t rate, uint32_t turns, ns_t each)
+{
+	const struct qp_client limited = { .rate = rate };
+	const double allowed = (double)(turns * each) * 1e-9 * (double)rate;
+	uint64_t bytes = 0;
+
+	attach_as(b, OTHER, limited, 4, WR_RDMA_WRITE, 64);
+	apps[VICTIM].qps_n = 0;
+	run(b, 2000); /* what it may move at once */
+	for (uint32_t t = 0; t < turns; t++) {
+		b->now += each;
+		run(b, 1);
+		bytes += apps[OTHER].bytes;
+	}
+	detach(b, OTHER);
+	return (double)bytes / allowed;
+}
+
+/* Nobody else is there; turns are long, and so short that a turn brings no whole byte. */
+static void
+a_rate_bounds_a_client_alone(void **state)
+{
+	struct bed *b = *state;
+
+	assert_near(moved(b, 100000000, 2000, 5000), 1, 0.02);
+	assert_near(moved(b, 1500000, 20000, 500), 1, 0.1);
+}
+
+/* What it asks for counts as what it sends. */
+static void
+a_rate_bounds_READs(void **state)
+{
+	const struct qp_client limited = { .rate = 100000000 };
+	struct bed *b = *state;
+
+	attach_as(b, OTHER, limited, 4, WR_RDMA_READ, 65536);
+	apps[VICTIM].qps_n = 0;
+	run(b, 1);
+	run(b, 100); /* the clock stands: nothing more than the first one goes out */
+	assert_int_equal(apps[OTHER].packets, 0);
+	detach(b, OTHER);
+}
+
 int
 main(void)
 {
@@ -271,6 +338,9 @@ main(void)
 		TEST(a_READ_costs_what_it_brings),
 		TEST(what_one_leaves_the_other_has),
 		TEST(silence_earns_nothing),
+		TEST(a_weight_is_so_many_shares),
+		TEST(a_rate_bounds_a_client_alone),
+		TEST(a_rate_bounds_READs),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
