@@ -2,8 +2,9 @@
 """The device under test from Python: frames in and frames out, requests, counters.
 
 DutCase is the base of the tests: one process (stepped.py, or tests/realtime/livenet.py) for each
-class, fresh objects for each test. Every frame that leaves is checked (roce.check_frame), and after
-each test every received packet must be accounted for.
+class, or for several that have the same configuration (sharing), fresh objects for each test. Every
+frame that leaves is checked (roce.check_frame), and after each test every received packet must be
+accounted for.
 """
 import itertools
 import json
@@ -34,8 +35,11 @@ class DutCase(unittest.TestCase):
     CONFIG = {}
     FIXED = {}                  # what it is about (variant.py), if its tests are about one value
     ACCOUNT_S = 0               # for how long counters may still move
+    ALONE = False               # its process has to be a new one, in any case
     dut = None
     maxDiff = None
+    sharing = False             # may a class have the process of the class before?
+    spare = None                # that process, and what was made there
 
     @classmethod
     def setUpClass(cls):
@@ -44,8 +48,52 @@ class DutCase(unittest.TestCase):
     @classmethod
     def start(cls):
         with variant.held(cls.FIXED):
-            cls.dut = Stepped(variant.config(base_config(**cls.CONFIG)))
+            config = variant.config(base_config(**cls.CONFIG))
         cls.made = []
+        if DutCase.spare is not None and not cls.take_spare(config):
+            DutCase.end_spare()
+        if cls.dut is None or cls.dut.proc.poll() is not None:
+            cls.dut = Stepped(config)
+            if DutCase.sharing:
+                cls.dut.config, cls.dut.at_first = config, cls.condition(cls.dut)
+
+    @staticmethod
+    def condition(dut):
+        """What a process is like for whoever gets it."""
+        return [dut.rpc(method) for method in
+                ("save_config", "neighbor_list", "port_list", "qp_count")]
+
+    @classmethod
+    def take_spare(cls, config):
+        """The process of the class before, if it is as it was when it was new."""
+        dut, made = DutCase.spare
+        if cls.ALONE or dut.config != config:
+            return False
+        cls.dut, cls.made = dut, made
+        try:
+            cls.clear()
+            same = cls.condition(dut) == dut.at_first
+        except AssertionError:
+            same = False
+        if same:
+            DutCase.spare = None
+        else:
+            cls.dut, cls.made = None, []
+        return same
+
+    @staticmethod
+    def end_spare():
+        """The last class's process, if it has one still, ends as it should."""
+        if DutCase.spare is not None:
+            dut, DutCase.spare = DutCase.spare[0], None
+            DutCase.end_process(dut)
+
+    @staticmethod
+    def end_process(dut):
+        died = dut.proc.poll() is not None
+        rc = dut.close()
+        if rc != 0 and not died:
+            raise DutDied("rocelane-stepped ended with %s\n%s" % (rc, dut.last_stderr[-8000:]))
 
     def run(self, result=None):
         test = getattr(self, self._testMethodName)
@@ -54,12 +102,13 @@ class DutCase(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        if cls.dut is not None:
-            died = cls.dut.proc.poll() is not None
-            rc = cls.dut.close()
-            text, cls.dut = cls.dut.last_stderr, None
-            if rc != 0 and not died:
-                raise DutDied("rocelane-stepped ended with %s\n%s" % (rc, text[-8000:]))
+        dut, cls.dut = cls.dut, None
+        if dut is None:
+            return
+        if DutCase.sharing and not cls.ALONE and dut.proc.poll() is None:
+            DutCase.spare = dut, cls.made
+        else:
+            DutCase.end_process(dut)
 
     def setUp(self):
         if self.dut.proc.poll() is not None:
@@ -111,8 +160,9 @@ class DutCase(unittest.TestCase):
             kw = {"vlan": variant.vlan(), "vlan_priority": 2, **kw}
         return {"dest_ip": "192.0.2.2", "dest_mac": "02:00:00:00:00:22", "hop_limit": 64, **kw}
 
-    def rpc(self, method, **params):
-        return self.dut.rpc(method, **params)
+    @classmethod
+    def rpc(cls, method, **params):
+        return cls.dut.rpc(method, **params)
 
     def make(self, method, **params):
         """Create an object that goes away with the next resp()."""
@@ -125,8 +175,9 @@ class DutCase(unittest.TestCase):
                 others = variant.qps() - 1
                 params["count"] = variant.qps()
         result = self.rpc(method, **params)
-        for i in range(others, 0, -1):
-            self.rpc("qp_destroy", qp_num=result["qp_num"] + i)
+        if others:
+            self.dut.rpc_many("qp_destroy",
+                              [{"qp_num": result["qp_num"] + i} for i in range(others, 0, -1)])
         if method == "qp_create" and variant.traced():
             self.rpc("trace_start", qp_num=result["qp_num"])
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
@@ -136,11 +187,12 @@ class DutCase(unittest.TestCase):
         self.made.append((undo, key))
         return result
 
-    def clear(self):
-        while self.made:
-            method, key = self.made.pop()
+    @classmethod
+    def clear(cls):
+        while cls.made:
+            method, key = cls.made.pop()
             try:
-                self.rpc(method, **key)
+                cls.rpc(method, **key)
             except RpcError as e:
                 if "deregister" not in method:   # a test may have removed a region itself
                     raise AssertionError("%s %s: %s" % (method, key, e)) from e

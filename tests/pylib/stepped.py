@@ -18,6 +18,8 @@ import jsonrpc
 
 SOURCE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+BATCH_MAX = 64      # requests of a batch
+
 
 class DutDied(AssertionError):
     pass
@@ -152,9 +154,28 @@ class Stepped:
         ident = next(self._ids)
         return jsonrpc.result(self.rpc_raw(jsonrpc.request(ident, method, params)), ident)
 
+    def rpc_many(self, method, each):
+        """The same request with other parameters, in batches: all have to be granted."""
+        for at in range(0, len(each), BATCH_MAX):
+            some = each[at:at + BATCH_MAX]
+            lines = [jsonrpc.request(i, method, params) for i, params in enumerate(some)]
+            replies = self.rpc_raw("[%s]" % ",".join(lines))
+            for i, reply in enumerate(replies):
+                jsonrpc.result(reply, i)
+            if len(replies) != len(some):
+                raise AssertionError("%d replies to %d requests" % (len(replies), len(some)))
+
     def counters(self, **scope):
         result = self.rpc("stats", **(scope or {"scope": "total"}))
         return result.get("counters", result) if isinstance(result, dict) else result
+
+    def _end(self):
+        """Its output ends when it does; Popen.wait() with a timeout would sleep and look again."""
+        end = time.monotonic() + 10
+        while select.select([self.proc.stdout], [], [], max(0, end - time.monotonic()))[0]:
+            if not os.read(self.proc.stdout.fileno(), 1 << 16):
+                return
+        raise TimeoutError
 
     def close(self):
         """Ends the process. @return its exit code."""
@@ -162,8 +183,8 @@ class Stepped:
             try:
                 self.proc.stdin.write(b"quit\n")
                 self.proc.stdin.close()
-                self.proc.wait(10)
-            except (BrokenPipeError, ValueError, subprocess.TimeoutExpired):
+                self._end()
+            except (BrokenPipeError, ValueError, TimeoutError):
                 self.proc.kill()
         rc = self.proc.wait()
         for pipe in (self.proc.stdin, self.proc.stdout):

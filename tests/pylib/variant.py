@@ -89,6 +89,11 @@ def fixed(**options):
     return mark
 
 
+def is_default():
+    """Has the run chosen nothing? What a test holds (FIXED, @fixed) counts as well."""
+    return all(now[name] == values[0] for name, values in OPTIONS.items())
+
+
 def v6():
     return now["ip"] == "6"
 

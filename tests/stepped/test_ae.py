@@ -329,6 +329,7 @@ class Producers(ReqCase):
 
 
 class Ports(dut.DutCase):
+    ALONE = True    # the port does not come back
 
     def test_AE_07_link_and_device(self):
         """Unaffiliated; one for each change, none for a look. Also REQ-CLS-C-02."""

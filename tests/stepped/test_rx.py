@@ -179,8 +179,7 @@ class Drops(dut.DutCase):
         self.resp()
         self.expect(self.feed(self.peer.send_only(E, b"x")), Ack(E, 1))
         self.rpc("qp_destroy", qp_num=QPN)
-        self.made = [m for m in self.made if m[0] != "qp_destroy"]
-        type(self).made = self.made
+        self.made.remove(("qp_destroy", {"qp_num": QPN}))
         self.silent(self.feed(self.peer.send_only(E + 1, b"x")))
         self.assertEqual(1, self.delta("rx_syndrome_15"))
 

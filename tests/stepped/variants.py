@@ -23,6 +23,11 @@ MODULES = (
     "test_post_mortem", "test_why")
 
 
+class LastProcess(unittest.TestCase):
+    def test_ends_well(self):
+        dut.DutCase.end_spare()
+
+
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--list":
         import variant
@@ -32,10 +37,14 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__.strip())
     os.environ["ROCELANE_STEPPED_VARIANT"] = sys.argv[1]
+    global dut
+    import dut
     import tap
+    dut.DutCase.sharing = True
     tests = list(tap.cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
     if len(sys.argv) > 2:
         tests = [t for t in tests if any(name in t.id() for name in sys.argv[2:])]
+    tests.append(LastProcess("test_ends_well"))
     tap.run(unittest.TestSuite(tests), module_names=True)
 
 
