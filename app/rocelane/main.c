@@ -27,7 +27,6 @@
 #include "mem_guard.h"
 #include "notify.h"
 #include "runtime.h"
-#include "sandbox.h"
 #include "telemetry.h"
 #include "timebase.h"
 
@@ -178,29 +177,6 @@ print_line(void *ctx UNUSED, const char *line)
 	puts(line);
 }
 
-/* Ports, memory and sockets are there: the rest is given up. */
-static int
-enter_sandbox(const struct conf *conf)
-{
-	const bool huge = rte_eal_has_hugepages() != 0;
-	const struct sandbox_needs needs = {
-		.writes_files = huge || (conf->error_buffer.given & CONF_EB_PCAPNG) != 0,
-		.physical = huge && rte_eal_iova_mode() == RTE_IOVA_PA,
-	};
-	int rc;
-
-	if (!conf->control.sandbox)
-		return 0;
-	if (sandbox_is_left_out()) {
-		log_info("built with a sanitizer: there is no sandbox");
-		return 0;
-	}
-	rc = sandbox_enter(&needs);
-	if (rc != 0)
-		log_error("control.sandbox: false starts it all the same");
-	return rc;
-}
-
 static int
 run(const struct args *args, const struct conf *conf)
 {
@@ -212,8 +188,6 @@ run(const struct args *args, const struct conf *conf)
 	rc = workers_launch();
 	if (rc == 0)
 		rc = dataplane_start(&dp);
-	if (rc == 0)
-		rc = enter_sandbox(conf);
 	if (rc == 0) {
 		log_info("running: %u worker%s, %u port%s, control socket %s",
 			conf->lcores.n_workers, conf->lcores.n_workers == 1 ? "" : "s",

@@ -76,8 +76,8 @@ steer_service(uint8_t opcode)
 _Static_assert((QPT_RC ^ WIRE_UC) == QPT_UC && WIRE_RC == 0, "the type of an owner's word is RC");
 
 /**
-_Static_assert((QPT_RC ^ WIRE_UC) == QPT_UC && WIRE_RC == 0, "an owner says RC: xor makes it UC");
- * port, with its key and as a full member: one test for all of it. Responses are for a QP in RTS.
+ * An RC or UC packet over untagged IPv4 for a QP of this worker that receives, from its peer, to
+ * its port, with its key and as a full member: one test for all of it. Responses are for a QP in RTS.
  * Whatever else may be good is pipeline_faults_all()'s.
  */
 static ALWAYS_INLINE bool
