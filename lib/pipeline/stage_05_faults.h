@@ -77,8 +77,8 @@ _Static_assert((QPT_RC ^ WIRE_UC) == QPT_UC && WIRE_RC == 0, "the type of an own
 
 /**
  * An RC or UC packet over untagged IPv4 for a QP of this worker that receives, from its peer, to
- * its port, with its key and as a full member: one test for all of it. Responses are for a QP in RTS.
- * Whatever else may be good is pipeline_faults_all()'s.
+ * its port, with its key and as a full member: one test for all of it. Responses are for a QP in
+ * RTS. Whatever else may be good is pipeline_faults_all()'s.
  */
 static ALWAYS_INLINE bool
 is_fast(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)

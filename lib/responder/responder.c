@@ -89,6 +89,7 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 	      ((pl->access & ~(uint32_t)r->access) != 0);
 	odd |= (len < least) | (len > r->pmtu) | ((p->pad & pl->full) != 0);
 	odd |= r->latched | f->short_of_resources | f->exec_fault;
+	odd |= wire_transport_of(p->opcode) != r->transport;
 	if (pl->kind == PLAN_SEND) {
 		odd |= !(f->has_wqe | r->wqe_active) | (f->wqe_fault != WQE_FAULT_NONE);
 		odd |= (sum > f->wqe_bytes) | (sum > VERBS_MESSAGE_MAX);

@@ -165,8 +165,9 @@ class Side:
             end.rpc("cq_create", name=cq, cqe=4096)
         port = {} if end.name == LINUX else {"port": "p0"}
         cap = {"max_send_wr": 256, "max_recv_wr": 512, "max_send_sge": 4, "max_recv_sge": 4}
-        self.qpn = end.rpc("qp_create", qp_type="RC", send_cq=self.scq, recv_cq=self.rcq,
-                           cap=dict(cap, **attrs.get("cap", {})), **port, **end.extra)["qp_num"]
+        self.qpn = end.rpc("qp_create", qp_type=attrs["qp_type"], send_cq=self.scq,
+                           recv_cq=self.rcq, cap=dict(cap, **attrs.get("cap", {})), **port,
+                           **end.extra)["qp_num"]
         self.gone = False
         self.to_init()
 
@@ -184,17 +185,19 @@ class Side:
             return
         to = other.end.ip6 if a.get("ipv6") else other.end.ip
         self.modify(qp_state="RTR", path_mtu=a["path_mtu"], dest_qp_num=other.qpn,
-                    rq_psn=other.attrs["sq_psn"], max_dest_rd_atomic=a["max_dest_rd_atomic"],
-                    min_rnr_timer=a["min_rnr_timer"],
+                    rq_psn=other.attrs["sq_psn"],
+                    **self.has("max_dest_rd_atomic", "min_rnr_timer"),
                     ah_attr=dict({"dest_ip": to, "hop_limit": 64}, **a.get("ah_attr", {})))
         if a.get("stay_in") != "RTR":
             self.to_rts()
 
     def to_rts(self):
-        a = self.attrs
-        self.modify(qp_state="RTS", sq_psn=a["sq_psn"], timeout=a["timeout"],
-                    retry_cnt=a["retry_cnt"], rnr_retry=a["rnr_retry"],
-                    max_rd_atomic=a["max_rd_atomic"])
+        self.modify(qp_state="RTS", sq_psn=self.attrs["sq_psn"],
+                    **self.has("timeout", "retry_cnt", "rnr_retry", "max_rd_atomic"))
+
+    def has(self, *keys):
+        """Attributes that only a service with ACKs has."""
+        return {k: self.attrs[k] for k in keys if self.attrs["qp_type"] == "RC"}
 
     def query(self):
         return self.end.rpc("qp_query", qp_num=self.qpn)
@@ -221,8 +224,8 @@ class Side:
             self.end.rpc("cq_destroy", name=cq)
 
 
-DEFAULTS = {"path_mtu": 1024, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "min_rnr_timer": 12,
-            "max_rd_atomic": 16, "max_dest_rd_atomic": 16, "sq_psn": 0x100,
+DEFAULTS = {"qp_type": "RC", "path_mtu": 1024, "timeout": 14, "retry_cnt": 7, "rnr_retry": 7,
+            "min_rnr_timer": 12, "max_rd_atomic": 16, "max_dest_rd_atomic": 16, "sq_psn": 0x100,
             "qp_access_flags": ALL_ACCESS}
 
 

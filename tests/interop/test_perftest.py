@@ -93,6 +93,14 @@ class Perftest(InteropCase):
     def test_linux_asks(self):
         self.every_test(False, "-n", "200")
 
+    def test_unreliable_connections(self):
+        """UC; of send_bw no more than the receives that are posted beforehand."""
+        for guest_serves in (True, False):
+            for test, n in (("write_bw", "200"), ("write_lat", "200"), ("send_lat", "200"),
+                            ("send_bw", "100")):
+                with self.subTest(test=test, guest_serves=guest_serves):
+                    self.both(test, guest_serves, "-c", "UC", "-n", n)
+
     def test_rocelane_asks_with_loss(self):
         rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
         self.every_test(True, "-n", "200")

@@ -205,10 +205,33 @@ REQ_18_length_of_work_requests(void **state UNUSED)
 	assert_int_equal(verbs_wr_length(&l, 2, 2, 65), VERBS_WR_GOOD);
 }
 
+/** UC-16: SENDs and WRITEs are on UC as on RC; READ, ATOMIC and invalidation are RC's alone. */
+static void
+UC_16_operations_of_a_service(void **state)
+{
+	static const uint8_t both[] = { WR_SEND, WR_SEND_WITH_IMM, WR_RDMA_WRITE,
+		WR_RDMA_WRITE_WITH_IMM };
+	static const uint8_t rc[] = { WR_RDMA_READ, WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD,
+		WR_SEND_WITH_INV };
+	const struct verbs_wr_limits uc = { 4, 64, 1, QPT_UC };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		assert_true(verbs_wr_is_on(both[i], QPT_RC) && verbs_wr_is_on(both[i], QPT_UC));
+		assert_int_equal(verbs_wr_form(&uc, both[i], 0, 1), VERBS_WR_GOOD);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(rc); i++) {
+		assert_true(verbs_wr_is_on(rc[i], QPT_RC) && !verbs_wr_is_on(rc[i], QPT_UC));
+		assert_int_equal(verbs_wr_form(&uc, rc[i], 0, 1), VERBS_WR_NO_SERVICE);
+	}
+	assert_false(verbs_wr_is_on(31, QPT_RC));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(UC_16_operations_of_a_service),
 		cmocka_unit_test(names_of_statuses),
 		cmocka_unit_test(names_of_completions),
 		cmocka_unit_test(names_of_events),

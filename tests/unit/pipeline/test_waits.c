@@ -289,6 +289,49 @@ REQ_RETRY_01_port_that_is_stuck(void **state)
 		;
 }
 
+/* Nothing answers a UC QP: its sends are done when the port has them, and not while it is full. */
+static void
+UC_02_not_before_the_port_has_it(void **state)
+{
+	struct bed *b = *state;
+
+	b->qp->type = b->qp->req.qp_type = QPT_UC;
+	b->qp->req.transport = b->qp->resp.transport = WIRE_UC;
+	b->qp->req.timeout = 0;
+	fill_port(b);
+	post_send(b);
+	post_send(b);
+	turns(b, 3 * TTR);
+	bed_no_cqe(b);
+	empty_port();
+	bed_turn(b);
+	expect_packet(b, OP_UC_SEND_ONLY, S, 16);
+	expect_packet(b, OP_UC_SEND_ONLY, S + 1, 16);
+	assert_int_equal(bed_cqe(b).status, 0);
+	assert_int_equal(bed_cqe(b).status, 0);
+	bed_no_cqe(b);
+	turns(b, 3 * TTR);
+	expect_silence(b);
+}
+
+/* A UC QP is destroyed while its packet waits for the port. */
+static void
+UC_02_gone_from_a_backlog(void **state)
+{
+	struct bed *b = *state;
+
+	b->qp->type = b->qp->req.qp_type = QPT_UC;
+	b->qp->req.transport = b->qp->resp.transport = WIRE_UC;
+	fill_port(b);
+	post_send(b);
+	bed_qp_gone(b, b->qp);
+	empty_port();
+	bed_turn(b);
+	bed_forget_output(b);
+	bed_no_cqe(b);
+	b->qp = bed_qp(b, QPN, PEER_QPN);
+}
+
 /* A QP is destroyed while its packet waits for the port. */
 static void
 TMR_10_gone_from_a_backlog(void **state)
@@ -399,6 +442,8 @@ main(void)
 		WAIT(TMR_02_counts_from_a_hurried_departure),
 		WAIT(TMR_02_counts_from_the_end_of_a_backlog),
 		WAIT(REQ_RETRY_01_port_that_is_stuck),
+		WAIT(UC_02_not_before_the_port_has_it),
+		WAIT(UC_02_gone_from_a_backlog),
 		WAIT(TMR_10_gone_from_a_backlog),
 		WAIT(TMR_05_departures_do_not_restart),
 		WAIT(RESP_RNR_08_counts_from_arrival),
