@@ -156,19 +156,35 @@ may_begin(const struct worker *w, const struct qp *qp)
 static void
 flushed(struct worker *w, struct qp *qp, uint32_t n, bool left)
 {
+	struct qp_share *s = share_of(w, qp);
+
 	w->flush_left -= n;
-	share_charge(w, share_of(w, qp), (int64_t)n * COST_FLUSH);
+	if (n != 0 && !s->listed && w->shares_n != 0)
+		pipeline_share_enter(w, s); /* beside others it pays */
+	share_charge(w, s, (int64_t)n * COST_FLUSH);
 	if (UNLIKELY(left) && !pipeline_is_flushing(qp))
 		line_up(w, qp);
+}
+
+/** The client whose turn it is: while others send, one that has credit for it. NULL: none. */
+static struct qp_share *
+next_share(struct worker *w)
+{
+	struct qp_share *s;
+
+	TAILQ_FOREACH (s, &w->flushing, flush_turn)
+		if (w->senders_n == 0 || w->alone != NULL || !s->listed || s->credit > 0)
+			return s;
+	return NULL;
 }
 
 uint32_t
 pipeline_flush_turn(struct worker *w)
 {
+	struct qp_share *s;
 	uint32_t done = 0;
 
-	while (w->flush_left != 0 && !TAILQ_EMPTY(&w->flushing)) {
-		struct qp_share *s = TAILQ_FIRST(&w->flushing);
+	while (w->flush_left != 0 && (s = next_share(w)) != NULL) {
 		struct qp *qp = TAILQ_FIRST(&s->flushing);
 		const uint32_t most = RTE_MIN(w->flush_left, (uint32_t)FLUSH_CLIENT);
 		uint32_t n = some_sends(w, qp, most);

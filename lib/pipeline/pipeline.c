@@ -162,7 +162,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 
 	w->crowded = more;
-	if (w->answer_tail != NULL) {
+	if (w->answering != 0) {
 		stage_answers(w);
 		lap(w, STAGE_RESPOND, &since);
 	}

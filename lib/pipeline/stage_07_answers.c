@@ -13,46 +13,79 @@
 #include "mem_reach.h"
 #include "reply.h"
 #include "sending.h"
+#include "shares.h"
 #include "stage.h"
 #include "tx.h"
 #include "verdict.h"
 
-/* ---- the worker's circle of QPs with answers ------------------------------------------------- */
+/* ---- peers, and QPs that owe them answers ---------------------------------------------------- */
+
+#define LINGER 64 /* turns without answers, until a peer leaves the list */
+_Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers_to");
+
+/** The place of a QP's peer, for its owner: what is asked of another client is another's. */
+static uint8_t
+place_of(const struct qp *qp)
+{
+	const struct wire_template *t = &qp->tmpl;
+	const uint8_t *ip = t->bytes + t->l3_off + (t->ipv6 != 0 ? 24 : 16);
+	uint32_t hash = qp->client;
+
+	for (uint32_t at = 0; at < (t->ipv6 != 0 ? 16u : 4u); at += 4)
+		hash = hash * 0x9e3779b1u ^ be32_load(ip + at);
+	return (uint8_t)((hash * 0x9e3779b1u) >> 24) & (ANSWER_PEERS - 1);
+}
 
 static void
-circle_add(struct worker *w, struct qp *qp)
+line_add(struct worker *w, struct qp *qp)
 {
+	struct answer_peer *p;
+
 	if ((qp->flags & QPF_ANSWERING) != 0)
 		return;
 	qp->flags |= QPF_ANSWERING;
-	if (w->answer_tail == NULL) {
-		qp->next_answering = qp;
-	} else {
-		qp->next_answering = w->answer_tail->next_answering;
-		w->answer_tail->next_answering = qp;
-	}
-	w->answer_tail = qp;
+	qp->answers_to = place_of(qp);
+	p = &w->peer[qp->answers_to];
+	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
+	p->qps_n++;
 	w->answering++;
+	if (UNLIKELY(!p->listed)) {
+		p->listed = true;
+		p->idle = 0;
+		TAILQ_INSERT_TAIL(&w->peers, p, turn);
+		w->peers_n++;
+	}
 }
 
-/** Take out the successor of `before`. */
 static void
-circle_remove_after(struct worker *w, struct qp *before)
+line_remove(struct worker *w, struct qp *qp)
 {
-	struct qp *qp = before->next_answering;
+	struct answer_peer *p = &w->peer[qp->answers_to];
 
-	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0);
-	ASSERT((w->answering == 1) == (qp == before));
+	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0 && p->qps_n != 0);
 	qp->flags &= ~(uint32_t)QPF_ANSWERING;
-	if (qp == before) {
-		w->answer_tail = NULL;
-	} else {
-		before->next_answering = qp->next_answering;
-		if (w->answer_tail == qp)
-			w->answer_tail = before;
-	}
-	qp->next_answering = NULL;
+	TAILQ_REMOVE(&p->qps, qp, answering);
+	p->qps_n--;
 	w->answering--;
+}
+
+/** Behind the others, with a new quantum. @return false: it has no answers, or a debt. */
+static bool
+begin_turn(struct worker *w, struct answer_peer *p)
+{
+	TAILQ_REMOVE(&w->peers, p, turn);
+	TAILQ_INSERT_TAIL(&w->peers, p, turn);
+	p->credit = RTE_MIN(p->credit + COST_TURN, (int64_t)COST_TURN);
+	if (p->qps_n != 0) {
+		p->idle = 0;
+		return p->credit > 0;
+	}
+	if (p->credit > 0 && ++p->idle == LINGER) {
+		p->listed = false;
+		TAILQ_REMOVE(&w->peers, p, turn);
+		w->peers_n--;
+	}
+	return false;
 }
 
 /* ---- what is owed ---------------------------------------------------------------------------- */
@@ -73,7 +106,7 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 {
 	if (LIKELY(owed == OWED_QUEUED)) {
 		ack_flush(w, qp);
-		circle_add(w, qp);
+		line_add(w, qp);
 	} else if (owed == OWED_NO_ROOM) {
 		stats_inc(&w->stats, STAT_read_duplicates_dropped);
 		qp_count(w, qp, STAT_read_duplicates_dropped, 1);
@@ -105,7 +138,7 @@ pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict
 	else if (owed == OWED_NOW)
 		pipeline_reply_ack(w, qp, v->syndrome, v->reply_psn, v->reply_msn);
 	else if (owed == OWED_QUEUED)
-		circle_add(w, qp);
+		line_add(w, qp);
 }
 
 void
@@ -205,29 +238,85 @@ answer_one(struct worker *w, struct qp *qp)
 	return 1;
 }
 
-void
-stage_answers(struct worker *w)
+/** What the next packet costs, as shares.h has it. */
+static int64_t
+cost_of(const struct qp *qp)
 {
-	uint32_t visits = w->answering < ANSWER_VISITS ? w->answering : ANSWER_VISITS;
-	uint32_t left = ANSWER_TURN;
+	const struct resp_answer *a = resp_answer_at(&qp->answers, 0);
 
-	while (visits-- != 0 && left != 0) {
-		struct qp *qp = w->answer_tail->next_answering;
+	if (a->kind != ANSWER_READ)
+		return COST_PACKET;
+	return COST_PACKET + COST_FULL + cost_bytes(resp_answer_len(a, &qp->resp));
+}
+
+/**
+ * Up to so many packets for a peer, its QPs in turn.
+ * @param pays others wait for their turn: no more than it has credit for.
+ * @return how many packets are left.
+ */
+static ALWAYS_INLINE uint32_t
+serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pays)
+{
+	uint32_t visits = RTE_MIN(p->qps_n, (uint32_t)ANSWER_VISITS);
+
+	while (visits-- != 0 && left != 0 && p->qps_n != 0 && (!pays || p->credit > 0)) {
+		struct qp *qp = TAILQ_FIRST(&p->qps);
 		uint8_t port = w->port_of[qp->port];
 
 		ASSERT(qp->worker == w->index && (qp->flags & QPF_ANSWERING) != 0);
 		for (uint32_t i = 0; i < ANSWER_QP && left != 0 && qp->answers.count != 0; i++) {
+			const int64_t cost = pays ? cost_of(qp) : 0;
+
 			if (port != PORT_NONE && tx_is_congested(w, port))
 				break;
 			if (answer_one(w, qp) == 0)
 				break;
 			left--;
+			p->credit -= cost;
+			if (pays && p->credit <= 0)
+				break;
 		}
-		if (qp->answers.count == 0)
-			circle_remove_after(w, w->answer_tail);
-		else
-			w->answer_tail = qp; /* the next one's turn */
+		if ((qp->flags & QPF_ANSWERING) == 0)
+			continue; /* it has failed */
+		if (qp->answers.count == 0) {
+			line_remove(w, qp);
+		} else { /* the next one's turn */
+			TAILQ_REMOVE(&p->qps, qp, answering);
+			TAILQ_INSERT_TAIL(&p->qps, qp, answering);
+		}
 	}
+	return left;
+}
+
+/** Several peers wait for answers: each gets a quantum, or waits for the next turn. */
+static __attribute__((noinline)) void
+serve_several(struct worker *w)
+{
+	/* As in stage 10: what is sent now would wait behind what waits already. */
+	uint32_t peers = w->peers_n, turns = w->crowded ? 1 : peers, left = ANSWER_TURN;
+
+	while (peers-- != 0 && turns != 0 && left != 0) {
+		struct answer_peer *p = TAILQ_FIRST(&w->peers);
+
+		if (!begin_turn(w, p))
+			continue;
+		turns--;
+		for (uint32_t before = 0; left != before && left != 0 && p->qps_n != 0;) {
+			before = left;
+			left = serve_peer(w, p, left, true);
+			if (p->credit <= 0)
+				break;
+		}
+	}
+}
+
+void
+stage_answers(struct worker *w)
+{
+	if (LIKELY(w->peers_n == 1))
+		serve_peer(w, TAILQ_FIRST(&w->peers), ANSWER_TURN, false);
+	else
+		serve_several(w);
 	if (w->unsealed_n != 0)
 		pipeline_requests_seal(w);
 }
@@ -235,20 +324,15 @@ stage_answers(struct worker *w)
 void
 pipeline_answers_leave(struct worker *w, struct qp *qp)
 {
-	if ((qp->flags & QPF_ANSWERING) == 0)
-		return;
-	for (struct qp *at = w->answer_tail;; at = at->next_answering)
-		if (at->next_answering == qp) {
-			circle_remove_after(w, at);
-			return;
-		}
+	if ((qp->flags & QPF_ANSWERING) != 0)
+		line_remove(w, qp);
 }
 
 void
 pipeline_answers_join(struct worker *w, struct qp *qp)
 {
 	if (qp->answers.count != 0)
-		circle_add(w, qp);
+		line_add(w, qp);
 }
 
 void

@@ -76,7 +76,7 @@ worker_next(const struct worker *w)
 {
 	const tick_t next = wheel_next(&w->wheel);
 
-	if (w->senders_n != 0 || w->answer_tail != NULL)
+	if (w->senders_n != 0 || w->answering != 0)
 		return 0;
 	for (uint32_t i = 0; i < w->ports_n; i++)
 		if (w->tx[i].head != w->tx[i].tail)

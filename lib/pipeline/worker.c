@@ -101,6 +101,9 @@ worker_create(const struct worker_conf *c)
 	w->qps = c->qps;
 	w->mem = c->mem;
 	w->mbox = c->mbox;
+	TAILQ_INIT(&w->peers);
+	for (uint32_t i = 0; i < ANSWER_PEERS; i++)
+		TAILQ_INIT(&w->peer[i].qps);
 	TAILQ_INIT(&w->shares);
 	TAILQ_INIT(&w->flushing);
 	w->flush_left = FLUSH_TURN;

@@ -34,6 +34,7 @@
 #define ANSWER_TURN     64   /* answer packets of a worker in one turn */
 #define ANSWER_QP       8    /* ... of one QP before the next one's */
 #define ANSWER_VISITS   32   /* QPs looked at in one turn */
+#define ANSWER_PEERS    128  /* places for peers; a power of two, at most 256 */
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
 #define TAKE_QP         64   /* entries of its send ring copied at once */
@@ -80,6 +81,17 @@ struct burst {
 	struct wire_pkt pkt[PIPELINE_BURST] CACHE_ALIGNED;
 };
 
+/** Peers whose addresses fall on the same place, and the QPs that owe them answers. */
+struct answer_peer {
+	TAILQ_HEAD(, qp) qps; /* in turn */
+	uint32_t qps_n;
+	uint16_t idle; /* turns without any, while it is listed */
+	bool listed;   /* on the worker's list */
+	uint8_t reserved;
+	int64_t credit; /* what answers may still cost in this turn; below 0: a debt */
+	TAILQ_ENTRY(answer_peer) turn;
+};
+
 /** Payloads of the next requests of a QP. */
 struct request_sources {
 	const struct qp *qp; /* NULL: of none */
@@ -107,8 +119,10 @@ struct worker {
 	uint32_t dirty_n;
 	uint32_t naks_n;
 	uint32_t spare_n;
-	uint32_t answering;     /* QPs in the circle */
-	struct qp *answer_tail; /* circle of QPs with answers owed; the next one is its successor */
+	uint32_t answering; /* QPs with answers owed */
+	uint32_t peers_n;
+	TAILQ_HEAD(, answer_peer) peers; /* to whom answers were owed lately, in turn */
+	struct answer_peer peer[ANSWER_PEERS];
 	/*
 	 * QPs that owe an ACK at the end of the burst (NULL: not any more), and their ack_tail();
 	 * they have QPF_DIRTY, and where they stand.

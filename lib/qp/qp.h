@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "clock.h"
 #include "mem.h"
@@ -61,7 +62,7 @@ struct qp {
 	uint32_t pd;
 	uint16_t pkey;
 	uint8_t dirty_at; /* QPF_DIRTY: place in the worker's list of ACKs */
-	uint8_t reserved;
+	uint8_t answers_to; /* QPF_ANSWERING: place of its peer */
 	uint32_t ack_crc; /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
 	uint8_t peer_ipv4[4];  /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
 	struct qp_few few;
@@ -86,13 +87,11 @@ struct qp {
 
 	/* line 5: what is owed to the peer. writer: worker */
 	struct resp_answers answers;
-	struct qp *next_answering; /* worker's round-robin list */
+	TAILQ_ENTRY(qp) answering; /* its peer's list, with QPF_ANSWERING */
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
 	uint8_t peer_mac[6];
 	uint8_t fatal;        /* last FATAL code, 0: none */
 	uint8_t max_recv_sge; /* (constant) */
-	uint32_t client;      /* whose doorbells count; 0: nobody's (constant) */
-	uint32_t window;      /* request packets in flight before any CNP (settings) */
 
 	/*
 	 * lines 6, 7: requester state; 8, 9: send queue, and what an ACK looks for. writer: worker
@@ -121,6 +120,8 @@ struct qp {
 	struct qp_work *work;          /* likewise */
 	struct qp_areas *areas;        /* own_area: memory of the rings (constant) */
 	struct qp_failure *failure;    /* NULL: a compact QP that has no side yet */
+	uint32_t client; /* whose doorbells count; 0: nobody's (constant) */
+	uint32_t window; /* request packets in flight before any CNP (settings) */
 	void *user;                    /* the control lcore's own: no worker looks at it */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");

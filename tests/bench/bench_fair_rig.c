@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_fair_world.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,10 +137,14 @@ void
 fair_modify(struct qp *qp, struct qp_attr *a, enum qp_state state, uint32_t mask)
 {
 	struct mbox_msg msg = { .type = MBOX_QP_MODIFY };
+	int rc;
 
 	a->qp_state = (uint8_t)state;
 	msg.modify = (struct mbox_modify){ qp, a, QP_ATTR_STATE | mask };
-	if (tell(msg) != 0)
+	do
+		rc = tell(msg);
+	while (rc == -EINPROGRESS); /* it flushes the QP */
+	if (rc != 0)
 		die("a modify was refused");
 }
 

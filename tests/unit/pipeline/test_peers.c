@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Peers of one worker: what one asks for does not keep the other waiting. Both read; what is
+ * counted is the packets that answer them in so many turns.
+ */
+#include "bed.h"
+
+#include <string.h>
+
+enum { MOST = 8, DEEP = 4, FIRST_QPN = 0x20 };
+
+/** The peer's end of a QP. */
+struct reader {
+	struct qp *qp;
+	uint32_t psn;  /* of the next request */
+	uint32_t owed; /* packets that are still to come */
+};
+
+struct peer {
+	struct wire_path path; /* from it to us */
+	struct reader reader[MOST];
+	uint32_t readers_n;
+	uint32_t len; /* of a READ */
+	uint64_t answered;
+};
+
+static struct peer peers[2];
+
+static void
+begin(struct bed *b, uint32_t i, uint8_t address, uint32_t readers, uint32_t len)
+{
+	struct peer *p = &peers[i];
+	struct qp_attr attr = { .path_resolved = true, .path = bed_path() };
+
+	*p = (struct peer){ .path = bed_path(), .readers_n = readers, .len = len };
+	p->path.src_ip[3] = address;
+	memcpy(attr.path.smac, p->path.dmac, 6);
+	memcpy(attr.path.dmac, p->path.smac, 6);
+	memcpy(attr.path.src_ip, p->path.dst_ip, 4);
+	memcpy(attr.path.dst_ip, p->path.src_ip, 4);
+	for (uint32_t k = 0; k < readers; k++) {
+		const uint32_t qpn = FIRST_QPN + i * MOST + k;
+
+		p->reader[k] = (struct reader){ .qp = bed_qp(b, qpn, qpn), .psn = E };
+		assert_int_equal(bed_modify(b, p->reader[k].qp, &attr, QP_ATTR_AV), 0);
+	}
+}
+
+static void
+end(struct bed *b, uint32_t i)
+{
+	for (uint32_t k = 0; k < peers[i].readers_n; k++)
+		bed_qp_gone(b, peers[i].reader[k].qp);
+}
+
+/** Each reader has as many READs under way as it may. */
+static void
+ask(struct bed *b, struct peer *p)
+{
+	const uint32_t packets = (p->len + PMTU - 1) / PMTU;
+
+	for (uint32_t k = 0; k < p->readers_n; k++) {
+		struct reader *r = &p->reader[k];
+
+		while (r->owed + packets <= DEEP * packets) {
+			struct wire_fields f = read_request(r->psn, MR_VA, p->len);
+
+			f.dest_qpn = r->qp->qpn;
+			bed_put(b, bed_frame_on(&p->path, &f));
+			r->psn += packets;
+			r->owed += packets;
+		}
+	}
+}
+
+static void
+run(struct bed *b, uint32_t turns)
+{
+	peers[0].answered = peers[1].answered = 0;
+	for (uint32_t t = 0; t < turns; t++) {
+		ask(b, &peers[0]);
+		ask(b, &peers[1]);
+		bed_turn(b);
+		assert_true(b->out_n < FRAMES);
+		for (uint32_t i = 0; i < b->out_n; i++) {
+			const uint32_t at = b->pkt[i].dest_qpn - FIRST_QPN;
+
+			peers[at / MOST].answered++;
+			peers[at / MOST].reader[at % MOST].owed--;
+		}
+	}
+}
+
+static void
+more_QPs_and_longer_READs_bring_no_more(void **state)
+{
+	struct bed *b = *state;
+
+	begin(b, 0, 2, 1, 1024);
+	begin(b, 1, 3, MOST, 65536);
+	run(b, 8);
+	run(b, 200);
+	assert_true(peers[0].answered * 100 >= peers[1].answered * 95);
+	assert_true(peers[1].answered >= 200 * 2);
+	end(b, 1);
+	end(b, 0);
+}
+
+/* QPs of one peer share what it has. */
+static void
+a_peer_is_an_address(void **state)
+{
+	struct bed *b = *state;
+
+	begin(b, 0, 2, 1, 4096);
+	begin(b, 1, 2, 3, 4096);
+	run(b, 8);
+	run(b, 200);
+	assert_in_range(
+		peers[1].answered, peers[0].answered * 29 / 10, peers[0].answered * 31 / 10);
+	end(b, 1);
+	end(b, 0);
+}
+
+/* A peer that asks for nothing any more leaves all of the turn to the other one. */
+static void
+what_one_leaves_the_other_has(void **state)
+{
+	struct bed *b = *state;
+
+	begin(b, 0, 2, 1, 1024);
+	begin(b, 1, 3, 4, 65536);
+	run(b, 8);
+	run(b, 1);
+	assert_in_range(peers[1].answered, 1, 8);
+	peers[0].readers_n = 0;
+	run(b, 100);
+	run(b, 1);
+	assert_int_equal(peers[1].answered, 4 * 8); /* each QP of it, in a turn */
+	peers[0].readers_n = 1;
+	end(b, 1);
+	end(b, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(more_QPs_and_longer_READs_bring_no_more),
+		TEST(a_peer_is_an_address),
+		TEST(what_one_leaves_the_other_has),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
