@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "mem.h"
 
 #define PD    3
@@ -354,7 +355,7 @@ lookups_during_changes(void **state UNUSED)
 	}
 	atomic_store(&stop_flag, false);
 	assert_int_equal(pthread_create(&thread, NULL, reader_main, t), 0);
-	for (uint32_t round = 0; round < 2000; round++) {
+	for (uint32_t round = 0; round < ROUNDS(2000); round++) {
 		for (uint32_t k = 0; k < LIVE_KEYS; k++) {
 			assert_int_equal(mem_table_add(t, &live[round & 1][k]), 0);
 			assert_int_equal(mem_table_add(t, &fixed[k]), 0);

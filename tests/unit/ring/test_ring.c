@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "ring.h"
 
 #define STRIDE 16
@@ -288,7 +289,7 @@ hostile_random(void **state UNUSED)
 	free(mem);
 }
 
-#define ITEMS 1000000
+#define ITEMS ROUNDS(1000000)
 
 static void *
 producer(void *mem)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <sched.h>
 
+#include "../../clib/rounds.h"
 #include "ring_aeq.h"
 
 struct pair {
@@ -277,7 +278,7 @@ AEQ_14_drain_credits_overflow(void **state UNUSED)
  */
 
 #define WORKERS 4
-#define EACH    10000
+#define EACH    ROUNDS(10000)
 
 static void *
 produce(void *arg)

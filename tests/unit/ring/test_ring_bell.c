@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "ring_bell.h"
 
 static void *
@@ -101,7 +102,7 @@ garbage(void **state UNUSED)
 }
 
 #define QUEUES 8
-#define SENT   200000u
+#define SENT   ROUNDS(200000u)
 #define HOSTS  2
 
 struct queue {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "ring.h"
 
 static void *
@@ -205,7 +206,7 @@ hostile_live(void **state UNUSED)
 	ring_cq_attach(&q, mem, 8, 8, true);
 	atomic_store(&stop_flag, false);
 	assert_int_equal(pthread_create(&thread, NULL, index_flipper, mem), 0);
-	for (; done < 10000; done++) {
+	for (; done < ROUNDS(10000); done++) {
 		int rc = push(&q, done);
 
 		if (rc != 0 && rc != -ENOSPC)
@@ -251,7 +252,7 @@ arm_words(void **state UNUSED)
 	free(mem);
 }
 
-#define ITEMS 500000
+#define ITEMS ROUNDS(500000)
 
 struct pusher {
 	struct ring_cq *q;

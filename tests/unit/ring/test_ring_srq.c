@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "ring_srq.h"
 
 #define MAX_SGE 4
@@ -159,7 +160,7 @@ SRQ_01_move(void **state UNUSED)
 
 /* ---- three that take, one that posts and moves ----------------------------------------------- */
 
-#define ITEMS  300000u
+#define ITEMS  ROUNDS(300000u)
 #define TAKERS 3
 
 static _Atomic uint8_t times[ITEMS];

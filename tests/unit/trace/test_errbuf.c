@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "errbuf.h"
 
 static struct errbuf *
@@ -143,7 +144,7 @@ uncommitted(void **state UNUSED)
 	free(b);
 }
 
-#define ITEMS 300000
+#define ITEMS ROUNDS(300000)
 
 static void *
 writer_main(void *arg)

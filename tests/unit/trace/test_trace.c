@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../../clib/rounds.h"
 #include "trace.h"
 
 #define ALL UINT32_MAX
@@ -145,7 +146,7 @@ reading_a_busy_recorder(void **state UNUSED)
 
 	atomic_store(&stop_flag, false);
 	assert_int_equal(pthread_create(&thread, NULL, writer_main, t), 0);
-	for (unsigned int round = 0; round < 20000 || seen == 0; round++) {
+	for (unsigned int round = 0; round < ROUNDS(20000) || seen == 0; round++) {
 		uint32_t n = trace_read(t, ALL, out, 64);
 
 		for (uint32_t i = 0; i < n; i++) {
