@@ -20,6 +20,7 @@
 
 /* ---- peers, and QPs that owe them answers ---------------------------------------------------- */
 
+#define HASH_FACTOR 0x9e3779b1u /* the golden ratio's bits */
 #define LINGER 64 /* turns without answers, until a peer leaves the list */
 _Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers_to");
 
@@ -29,11 +30,11 @@ place_of(const struct qp *qp)
 {
 	const struct wire_template *t = &qp->tmpl;
 	const uint8_t *ip = t->bytes + t->l3_off + (t->ipv6 != 0 ? 24 : 16);
-	uint32_t hash = qp->client;
+	uint32_t hash = qp->client * HASH_FACTOR;
 
-	for (uint32_t at = 0; at < (t->ipv6 != 0 ? 16u : 4u); at += 4)
-		hash = hash * 0x9e3779b1u ^ be32_load(ip + at);
-	return (uint8_t)((hash * 0x9e3779b1u) >> 24) & (ANSWER_PEERS - 1);
+	for (uint32_t at = 4; UNLIKELY(t->ipv6 != 0) && at < 16; at += 4)
+		hash = (hash ^ be32_load(ip + at)) * HASH_FACTOR;
+	return (uint8_t)((hash ^ be32_load(ip)) * HASH_FACTOR >> 24) & (ANSWER_PEERS - 1);
 }
 
 static void
@@ -47,7 +48,6 @@ line_add(struct worker *w, struct qp *qp)
 	qp->answers_to = place_of(qp);
 	p = &w->peer[qp->answers_to];
 	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
-	p->qps_n++;
 	w->answering++;
 	if (UNLIKELY(!p->listed)) {
 		p->listed = true;
@@ -62,10 +62,9 @@ line_remove(struct worker *w, struct qp *qp)
 {
 	struct answer_peer *p = &w->peer[qp->answers_to];
 
-	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0 && p->qps_n != 0);
+	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0);
 	qp->flags &= ~(uint32_t)QPF_ANSWERING;
 	TAILQ_REMOVE(&p->qps, qp, answering);
-	p->qps_n--;
 	w->answering--;
 }
 
@@ -76,7 +75,7 @@ begin_turn(struct worker *w, struct answer_peer *p)
 	TAILQ_REMOVE(&w->peers, p, turn);
 	TAILQ_INSERT_TAIL(&w->peers, p, turn);
 	p->credit = RTE_MIN(p->credit + COST_TURN, (int64_t)COST_TURN);
-	if (p->qps_n != 0) {
+	if (!TAILQ_EMPTY(&p->qps)) {
 		p->idle = 0;
 		return p->credit > 0;
 	}
@@ -191,7 +190,7 @@ read_lost(struct worker *w, struct qp *qp)
 }
 
 /** One response of the READ at the head. @return packets made, 0: try again later. */
-static uint32_t
+static ALWAYS_INLINE uint32_t
 answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 {
 	uint32_t len = resp_answer_len(a, &qp->resp);
@@ -218,7 +217,7 @@ answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 }
 
 /** One packet from the head of the queue. @return packets made, 0: try again later. */
-static uint32_t
+static ALWAYS_INLINE uint32_t
 answer_one(struct worker *w, struct qp *qp)
 {
 	struct resp_answer *a = resp_answer_at(&qp->answers, 0);
@@ -257,9 +256,9 @@ cost_of(const struct qp *qp)
 static ALWAYS_INLINE uint32_t
 serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pays)
 {
-	uint32_t visits = RTE_MIN(p->qps_n, (uint32_t)ANSWER_VISITS);
+	uint32_t visits = RTE_MIN(w->answering, (uint32_t)ANSWER_VISITS);
 
-	while (visits-- != 0 && left != 0 && p->qps_n != 0 && (!pays || p->credit > 0)) {
+	while (visits-- != 0 && left != 0 && !TAILQ_EMPTY(&p->qps) && (!pays || p->credit > 0)) {
 		struct qp *qp = TAILQ_FIRST(&p->qps);
 		uint8_t port = w->port_of[qp->port];
 
@@ -301,7 +300,7 @@ serve_several(struct worker *w)
 		if (!begin_turn(w, p))
 			continue;
 		turns--;
-		for (uint32_t before = 0; left != before && left != 0 && p->qps_n != 0;) {
+		for (uint32_t before = 0; left != before && left != 0 && !TAILQ_EMPTY(&p->qps);) {
 			before = left;
 			left = serve_peer(w, p, left, true);
 			if (p->credit <= 0)

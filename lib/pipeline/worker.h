@@ -35,6 +35,8 @@
 #define ANSWER_QP       8    /* ... of one QP before the next one's */
 #define ANSWER_VISITS   32   /* QPs looked at in one turn */
 #define ANSWER_PEERS    128  /* places for peers; a power of two, at most 256 */
+#define CONTROL_PLACES  64   /* for sources of frames for the control lcore; a power of two */
+#define CONTROL_SOURCE  64   /* frames of one in a millisecond */
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
 #define TAKE_QP         64   /* entries of its send ring copied at once */
@@ -84,12 +86,17 @@ struct burst {
 /** Peers whose addresses fall on the same place, and the QPs that owe them answers. */
 struct answer_peer {
 	TAILQ_HEAD(, qp) qps; /* in turn */
-	uint32_t qps_n;
-	uint16_t idle; /* turns without any, while it is listed */
-	bool listed;   /* on the worker's list */
-	uint8_t reserved;
+	uint16_t idle;        /* turns without any, while it is listed */
+	bool listed;          /* on the worker's list */
+	uint8_t reserved[5];
 	int64_t credit; /* what answers may still cost in this turn; below 0: a debt */
 	TAILQ_ENTRY(answer_peer) turn;
+};
+
+/** What sources on a link have sent for the control lcore in this millisecond. */
+struct control_source {
+	ns_t until;
+	uint32_t n;
 };
 
 /** Payloads of the next requests of a QP. */
@@ -166,6 +173,7 @@ struct worker {
 	uint8_t port_of[256];                        /* DPDK port id -> index, or PORT_NONE */
 	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
 	uint64_t steer[PIPELINE_MAX_PORTS];          /* steer_owner() */
+	struct control_source control[CONTROL_PLACES];
 	struct worker_conf conf;
 	bool measuring; /* load.measure, as it was when the turn began */
 	struct stats_load load;

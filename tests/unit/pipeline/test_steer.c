@@ -293,6 +293,7 @@ control_queue_full(void **state)
 		struct rte_mbuf *m = bed_frame(&f);
 
 		be16_store(rte_pktmbuf_mtod(m, uint8_t *) + 12, 0x0806);
+		rte_pktmbuf_mtod(m, uint8_t *)[11] += i % 2; /* of two sources */
 		bed_put(b, m);
 	}
 	for (int i = 0; i < 3; i++)
@@ -304,6 +305,43 @@ control_queue_full(void **state)
 		n++;
 	}
 	assert_int_equal(n, 64);
+}
+
+/** Frames for the control lcore, of one source, which it takes. @return how many it got. */
+static uint32_t
+control_frames(struct bed *b, uint8_t source, uint32_t n)
+{
+	struct wire_fields f = send_only(E, 8);
+	struct mbox_msg up;
+	uint32_t got = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = bed_frame(&f);
+
+		be16_store(rte_pktmbuf_mtod(m, uint8_t *) + 12, 0x0806);
+		rte_pktmbuf_mtod(m, uint8_t *)[11] = source;
+		bed_put(b, m);
+		bed_turn(b);
+		for (; mbox_recv_up(&b->mbox, &up, 1) == 1; got++)
+			rte_pktmbuf_free(up.pkt.m);
+	}
+	return got;
+}
+
+/* One source does not keep the control lcore from all others. */
+static void
+control_source_limited(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(control_frames(b, 7, 100), 64);
+	assert_int_equal(bed_stat(b, STAT_rx_control_limited), 36);
+	assert_int_equal(control_frames(b, 8, 10), 10);
+	b->now += TIME_NS_PER_MS - 1;
+	assert_int_equal(control_frames(b, 7, 1), 0);
+	b->now += 1;
+	assert_int_equal(control_frames(b, 7, 1), 1);
+	assert_int_equal(bed_stat(b, STAT_rx_control_limited), 37);
 }
 
 /* A chained frame is made one; the payload arrives (mbuf segments). */
@@ -371,6 +409,7 @@ main(void)
 		TEST(RX_PREC_09_bad_icrc),
 		TEST(not_roce),
 		TEST(control_queue_full),
+		TEST(control_source_limited),
 		TEST(chained_frame),
 		TEST(chained_frame_of_another_length),
 	};
