@@ -214,7 +214,7 @@ hostile_live(void **state UNUSED)
 	}
 	atomic_store(&stop_flag, true);
 	pthread_join(thread, NULL);
-	assert_int_equal(done, 10000);
+	assert_int_equal(done, ROUNDS(10000));
 	free(mem);
 }
 
