@@ -25,7 +25,7 @@ _Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= ENV_MAX
 #define MBOX_ENTRIES     4096
 #define HANDOFF_ENTRIES  4096
 #define TRACE_ENTRIES    8192
-#define MEM_REGIONS_MIN  4096u
+#define MEM_REGIONS_MIN  32768u /* half as many mappings as Linux allows a process by default */
 #define QP_TABLE_MIN     65536u
 #define QP_TABLE_MAX     (1u << 20)
 

@@ -199,6 +199,7 @@ release(struct apps *apps, struct app *app)
 	TAILQ_REMOVE(&apps->all, app, all);
 	apps->n--;
 	owner_areas_free(&app->o);
+	owner_user_leave(&apps->users, &app->o);
 	if (app->async_fd >= 0)
 		close(app->async_fd);
 	free(app->pds.v);
@@ -245,30 +246,47 @@ app_end(struct app *app, const char *why)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
+/* What is left when everything of the configuration has been made. */
+static void
+count_supply(struct apps *apps)
+{
+	const struct env_wiring *w = &apps->env->w;
+	struct owner_supply s;
+
+	owner_supply_look(&s);
+	s.keys = mem_table_room(w->mem);
+	s.qps = w->qps->entries;
+	for (uint32_t i = 0; i < w->workers_n; i++)
+		s.qps -= apps->admin->worker_qps[i];
+	owner_users_supply(&apps->users, &s);
+}
+
 int
 app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct refusal *r)
 {
-	const uint32_t most = apps->env->w.conf->control.client_limits.clients;
 	struct app *app;
 	int rc;
 
 	if (conn->app != NULL)
 		return refuse(r, EEXIST, "this connection is client %u already", conn->app->o.id);
-	if (apps->n >= most)
-		return refuse(r, ENOSPC,
-			"there are %u clients, and control.client_limits.clients "
-			"is %u",
-			apps->n, most);
 	rc = app_signal_init(apps);
 	if (rc != 0)
 		return refuse(
 			r, -rc, "this kernel cannot signal clients (io_setup: %s)", strerror(-rc));
+	if (!apps->users.counted)
+		count_supply(apps);
 	app = calloc(1, sizeof(*app));
 	if (app == NULL)
 		return refuse(r, ENOMEM, "out of memory");
+	app->o.process = conn->peer;
+	rc = owner_user_join(&apps->users, &app->o, conn->operator, r);
+	if (rc != 0) {
+		owner_user_leave(&apps->users, &app->o);
+		free(app);
+		return rc;
+	}
 	app->o.id = ++apps->last_id;
 	app->conn = conn;
-	app->o.process = conn->peer;
 	snprintf(app->o.name, sizeof(app->o.name), "%s", name);
 	TAILQ_INIT(&app->o.qps);
 	TAILQ_INSERT_TAIL(&apps->all, app, all);
@@ -339,6 +357,7 @@ void
 apps_init(struct apps *apps)
 {
 	TAILQ_INIT(&apps->all);
+	owner_users_init(&apps->users, &apps->env->w.conf->control.client_limits);
 	TAILQ_INIT(&apps->watched);
 	apps->null_fd = -1;
 	apps->faults_seen = mem_guard_faults();

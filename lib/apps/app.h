@@ -100,6 +100,7 @@ struct apps {
 	struct diagnose *diagnose;
 	TAILQ_HEAD(, app) all;
 	TAILQ_HEAD(, app_cq) watched;
+	struct owner_users users;
 	uint32_t n;
 	uint32_t last_id;
 	uint32_t waiting;         /* CQs that were armed when we looked last */

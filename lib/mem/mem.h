@@ -76,6 +76,9 @@ void mem_region_free(struct mem_region *r);
 
 struct mem_table; /* key -> region */
 
+/** Regions that it still has room for. Control lcore. */
+uint32_t mem_table_room(const struct mem_table *t);
+
 /** @param capacity most regions at a time. @return table or NULL (ENOMEM). */
 struct mem_table *mem_table_create(uint32_t capacity);
 /** Free the table. Its regions stay the caller's. Control lcore, after the workers have stopped. */

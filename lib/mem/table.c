@@ -61,6 +61,12 @@ mem_table_create(uint32_t capacity)
 	return t;
 }
 
+uint32_t
+mem_table_room(const struct mem_table *t)
+{
+	return t->capacity - t->used;
+}
+
 void
 mem_table_destroy(struct mem_table *t)
 {

@@ -26,16 +26,6 @@ method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t 
 }
 
 int
-method_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t most)
-{
-	struct refusal r;
-
-	refuse(&r, ENOSPC, "this client has %u %ss, and control.client_limits.%ss is %u", n, what,
-		what, most);
-	return rpc_refused(call, &r);
-}
-
-int
 method_client_result(struct rpc_call *call, json_t *result)
 {
 	struct app *app = call->client->app;
@@ -204,21 +194,23 @@ static int
 pd_create(struct rpc_call *call)
 {
 	struct app *app = call->client->app;
-	const uint32_t most = call->m->env->w.conf->control.client_limits.pds;
 	struct conf_pd conf;
 	struct object_pd *pd;
 	struct refusal r;
 	uint32_t handle;
 
-	if (app->pds.n >= most)
-		return method_client_over(call, "pd", app->pds.n, most);
-	owner_name(&app->o, "pd", conf.name);
-	if (object_pd_create(call->m->objects, &conf, &r) != 0)
+	if (owner_charge(&app->o, OWNER_PDS, 1, &r) != 0)
 		return rpc_refused(call, &r);
+	owner_name(&app->o, "pd", conf.name);
+	if (object_pd_create(call->m->objects, &conf, &r) != 0) {
+		owner_uncharge(&app->o, OWNER_PDS, 1);
+		return rpc_refused(call, &r);
+	}
 	pd = object_pd_find(call->m->objects, conf.name, &r);
 	handle = app_table_add(&app->pds, pd);
 	if (handle == 0) {
 		object_pd_destroy(call->m->objects, pd, &r);
+		owner_uncharge(&app->o, OWNER_PDS, 1);
 		return rpc_result(call, NULL);
 	}
 	return rpc_result(call, json_pack("{s:I}", "handle", (json_int_t)handle));
@@ -236,6 +228,7 @@ pd_destroy(struct rpc_call *call)
 		return method_client_refuse(call, ENOENT, "pd", p->handle);
 	if (object_pd_destroy(call->m->objects, pd, &r) != 0)
 		return rpc_refused(call, &r);
+	owner_uncharge(&app->o, OWNER_PDS, 1);
 	app_table_remove(&app->pds, p->handle);
 	return rpc_result(call, json_object());
 }
@@ -267,21 +260,10 @@ mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 {
 	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
 	struct app *app = call->client->app;
-	const struct conf_client_limits *l = &call->m->env->w.conf->control.client_limits;
 	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
-	struct refusal r;
 
 	if (pd == NULL)
 		return method_client_refuse(call, ENOENT, "pd", p->pd);
-	if (app->mrs.n >= l->mrs)
-		return method_client_over(call, "mr", app->mrs.n, l->mrs);
-	if (p->length > l->memory || app->o.memory > l->memory - p->length) {
-		refuse(&r, ENOMEM,
-			"length %" PRIu64 " more than the %" PRIu64
-			" bytes in use are over control.client_limits.memory (%" PRIu64 ")",
-			p->length, app->o.memory, l->memory);
-		return rpc_refused(call, &r);
-	}
 	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
 		return rpc_invalid(
 			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
@@ -312,16 +294,27 @@ mr_register(struct rpc_call *call)
 	from.fd = rpc_server_take_fd(call->client);
 	if (from.fd < 0)
 		return rpc_invalid(call, "no descriptor came with the request");
+	rc = owner_charge_region(&app->o, p->length, &r);
+	if (rc != 0) {
+		close(from.fd);
+		return rpc_refused(call, &r);
+	}
 	rc = object_mr_create_in(call->m->objects, &conf, &from, &mr, &r);
 	close(from.fd);
-	if (rc != 0)
+	if (rc != 0) {
+		owner_uncharge_region(&app->o, p->length);
 		return rpc_refused(call, &r);
-	handle = app_table_add(&app->mrs, mr);
-	if (handle == 0) {
-		object_mr_destroy(call->m->objects, mr, &r);
-		return rpc_result(call, NULL);
 	}
-	app->o.memory += mr->region->area.len;
+	/* Whole pages are mapped. */
+	rc = owner_charge(&app->o, OWNER_MEMORY, mr->region->area.len - p->length, &r);
+	handle = rc == 0 ? app_table_add(&app->mrs, mr) : 0;
+	if (handle == 0) {
+		struct refusal ignored;
+
+		owner_uncharge_region(&app->o, rc == 0 ? mr->region->area.len : p->length);
+		object_mr_destroy(call->m->objects, mr, &ignored);
+		return rc == 0 ? rpc_result(call, NULL) : rpc_refused(call, &r);
+	}
 	return rpc_result(call, json_pack("{s:I, s:I}", "handle", (json_int_t)handle, "key",
 					(json_int_t)mr->region->key));
 }
@@ -340,7 +333,7 @@ mr_deregister(struct rpc_call *call)
 	bytes = mr->region->area.len;
 	if (object_mr_destroy(call->m->objects, mr, &r) != 0)
 		return rpc_refused(call, &r);
-	app->o.memory -= bytes;
+	owner_uncharge_region(&app->o, bytes);
 	app_table_remove(&app->mrs, p->handle);
 	return rpc_result(call, json_object());
 }
@@ -351,15 +344,17 @@ static int
 channel_create(struct rpc_call *call)
 {
 	struct app *app = call->client->app;
-	const uint32_t most = call->m->env->w.conf->control.client_limits.cqs;
 	struct app_channel *ch;
+	struct refusal r;
 	uint32_t handle;
 
-	if (app->channels.n >= most)
-		return method_client_over(call, "cq", app->channels.n, most);
+	if (owner_charge(&app->o, OWNER_CHANNELS, 1, &r) != 0)
+		return rpc_refused(call, &r);
 	ch = calloc(1, sizeof(*ch));
-	if (ch == NULL)
+	if (ch == NULL) {
+		owner_uncharge(&app->o, OWNER_CHANNELS, 1);
 		return rpc_result(call, NULL);
+	}
 	ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	handle = ch->fd >= 0 ? app_table_add(&app->channels, ch) : 0;
 	if (handle == 0 || give_fd(call, ch->fd) != 0) {
@@ -368,6 +363,7 @@ channel_create(struct rpc_call *call)
 		if (ch->fd >= 0)
 			close(ch->fd);
 		free(ch);
+		owner_uncharge(&app->o, OWNER_CHANNELS, 1);
 		return rpc_result(call, NULL);
 	}
 	return rpc_result(call, json_pack("{s:I}", "handle", (json_int_t)handle));
@@ -388,6 +384,7 @@ channel_destroy(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	}
 	app_table_remove(&app->channels, p->handle);
+	owner_uncharge(&app->o, OWNER_CHANNELS, 1);
 	close(ch->fd);
 	free(ch);
 	return rpc_result(call, json_object());

@@ -19,8 +19,6 @@ extern const struct conf_table method_handle_table;
 json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
 /** "cq 3 does not exist". */
 int method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle);
-/** "this client has 64 pds, and ..." */
-int method_client_over(struct rpc_call *call, const char *what, uint32_t n, uint32_t most);
 /** Hand over the result, with areas that the client does not know yet, and their descriptors. */
 int method_client_result(struct rpc_call *call, json_t *result);
 

@@ -60,20 +60,21 @@ cq_create(struct rpc_call *call)
 {
 	const struct p_cq *p = call->params;
 	struct app *app = call->client->app;
-	const uint32_t most = call->m->env->w.conf->control.client_limits.cqs;
 	struct app_channel *ch = app_table_get(&app->channels, p->channel);
 	struct app_cq *q;
 	struct refusal r;
 
-	if (app->cqs.n >= most)
-		return method_client_over(call, "cq", app->cqs.n, most);
 	if (p->channel != 0 && ch == NULL)
 		return method_client_refuse(call, ENOENT, "channel", p->channel);
+	if (owner_charge(&app->o, OWNER_CQS, 1, &r) != 0)
+		return rpc_refused(call, &r);
 	q = calloc(1, sizeof(*q));
-	if (q == NULL)
-		return rpc_result(call, NULL);
-	q->app = app;
-	if (cq_make(call->m, q, p->cqe, &r) != 0) {
+	if (q != NULL)
+		q->app = app;
+	if (q == NULL || cq_make(call->m, q, p->cqe, &r) != 0) {
+		owner_uncharge(&app->o, OWNER_CQS, 1);
+		if (q == NULL)
+			return rpc_result(call, NULL);
 		free(q);
 		return rpc_refused(call, &r);
 	}
@@ -105,6 +106,7 @@ cq_destroy(struct rpc_call *call)
 		q->channel->users--;
 		TAILQ_REMOVE(&call->m->apps->watched, q, watched);
 	}
+	owner_uncharge(&app->o, OWNER_CQS, 1);
 	app_table_remove(&app->cqs, p->handle);
 	owner_place_put(&app->o, &q->place);
 	free(q);

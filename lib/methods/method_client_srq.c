@@ -25,16 +25,20 @@ srq_json(const struct app_srq *s)
 
 /* Entries count as those of QPs do. @return 0 or a refusal. */
 static int
-check_outstanding(struct rpc_call *call, uint32_t more, struct refusal *r)
+charge(struct owner *o, uint32_t entries, struct refusal *r)
 {
-	const uint32_t most = call->m->env->w.conf->control.client_limits.outstanding;
-	const uint64_t now = call->client->app->o.outstanding;
+	int rc = owner_charge(o, OWNER_SRQS, 1, r);
 
-	if (now + more <= most)
-		return 0;
-	return refuse(r, ENOSPC,
-		"%u work requests more than %llu are over control.client_limits.outstanding (%u)",
-		more, (unsigned long long)now, most);
+	if (rc == 0 && (rc = owner_charge(o, OWNER_OUTSTANDING, entries, r)) != 0)
+		owner_uncharge(o, OWNER_SRQS, 1);
+	return rc;
+}
+
+static void
+uncharge(struct owner *o, uint32_t entries)
+{
+	owner_uncharge(o, OWNER_SRQS, 1);
+	owner_uncharge(o, OWNER_OUTSTANDING, entries);
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
@@ -74,7 +78,6 @@ make(struct rpc_call *call, const struct object_pd *pd, struct app_srq *s, struc
 		return refuse(r, ENOMEM, "out of memory");
 	}
 	s->srq->app = s;
-	s->app->o.outstanding += p->max_wr;
 	return 0;
 }
 
@@ -83,24 +86,23 @@ srq_create(struct rpc_call *call)
 {
 	const struct p_srq *p = call->params;
 	struct app *app = call->client->app;
-	const uint32_t most = call->m->env->w.conf->control.client_limits.srqs;
 	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
 	struct app_srq *s;
 	struct refusal r;
 
-	if (app->srqs.n >= most)
-		return method_client_over(call, "srq", app->srqs.n, most);
 	if (pd == NULL)
 		return method_client_refuse(call, ENOENT, "pd", p->pd);
 	if (p->srq_limit > p->max_wr)
 		return rpc_invalid(call, "srq_limit: must be a number from 0 to max_wr");
-	if (check_outstanding(call, p->max_wr, &r) != 0)
+	if (charge(&app->o, p->max_wr, &r) != 0)
 		return rpc_refused(call, &r);
 	s = calloc(1, sizeof(*s));
-	if (s == NULL)
-		return rpc_result(call, NULL);
-	s->app = app;
-	if (make(call, pd, s, &r) != 0) {
+	if (s != NULL)
+		s->app = app;
+	if (s == NULL || make(call, pd, s, &r) != 0) {
+		uncharge(&app->o, p->max_wr);
+		if (s == NULL)
+			return rpc_result(call, NULL);
 		free(s);
 		return rpc_refused(call, &r);
 	}
@@ -134,18 +136,21 @@ srq_modify(struct rpc_call *call)
 	const uint32_t *max_wr = (p->given & SRQ_MAX_WR) != 0 ? &p->max_wr : NULL;
 	const uint32_t *limit = (p->given & SRQ_LIMIT) != 0 ? &p->srq_limit : NULL;
 	struct refusal r;
-	uint32_t before;
+	uint32_t charged;
 
 	if (s == NULL)
 		return method_client_refuse(call, ENOENT, "srq", p->handle);
-	before = s->srq->conf.max_wr;
-	if (max_wr != NULL && *max_wr > before &&
-		check_outstanding(call, *max_wr - before, &r) != 0)
+	charged = s->srq->conf.max_wr;
+	if (max_wr != NULL && *max_wr > charged) {
+		if (owner_charge(&app->o, OWNER_OUTSTANDING, *max_wr - charged, &r) != 0)
+			return rpc_refused(call, &r);
+		charged = *max_wr;
+	}
+	if (object_srq_modify(call->m->objects, s->srq, max_wr, limit, &r) != 0) {
+		owner_uncharge(&app->o, OWNER_OUTSTANDING, charged - s->srq->conf.max_wr);
 		return rpc_refused(call, &r);
-	if (object_srq_modify(call->m->objects, s->srq, max_wr, limit, &r) != 0)
-		return rpc_refused(call, &r);
-	app->o.outstanding += s->srq->conf.max_wr;
-	app->o.outstanding -= before;
+	}
+	owner_uncharge(&app->o, OWNER_OUTSTANDING, charged - s->srq->conf.max_wr);
 	return method_client_result(call, srq_json(s));
 }
 
@@ -175,7 +180,7 @@ srq_destroy(struct rpc_call *call)
 	if (object_srq_destroy(call->m->objects, s->srq, &r) != 0)
 		return rpc_refused(call, &r);
 	app_table_remove(&app->srqs, p->handle);
-	app->o.outstanding -= entries;
+	uncharge(&app->o, entries);
 	free(s);
 	return rpc_result(call, json_object());
 }

@@ -91,20 +91,46 @@ list_clients(struct rpc_call *call)
 	TAILQ_FOREACH (app, &call->m->apps->all, all)
 		list = conf_json_append(list,
 			json_pack(
-				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o}",
+				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, "
+				"s:o, s:o, s:I, s:o}",
 				"client", (json_int_t)app->o.id, "name", app->o.name, "pid",
 				app->o.process.pid, "uid", (json_int_t)app->o.process.uid, "gid",
 				(json_int_t)app->o.process.gid, "gone", app->conn == NULL, "pds",
 				(json_int_t)app->pds.n, "mrs", (json_int_t)app->mrs.n, "cqs",
 				(json_int_t)app->cqs.n, "srqs", (json_int_t)app->srqs.n, "qps",
-				(json_int_t)app->o.qps_n, "memory", conf_json_u64(app->o.memory),
-				"outstanding", conf_json_u64(app->o.outstanding), "weight",
+				(json_int_t)app->o.qps_n, "channels", (json_int_t)app->channels.n,
+				"memory", conf_json_u64(app->o.has[OWNER_MEMORY]), "private_memory",
+				conf_json_u64(app->o.has[OWNER_PRIVATE]), "outstanding",
+				conf_json_u64(app->o.has[OWNER_OUTSTANDING]), "weight",
 				(json_int_t)l->weight, "rate", conf_json_u64(l->rate)));
+	return rpc_result(call, list);
+}
+
+/* What all applications of a user hold together. */
+static int
+list_users(struct rpc_call *call)
+{
+	const struct owner_users *users = &call->m->apps->users;
+	const struct owner_user *u;
+	json_t *list = json_array();
+
+	TAILQ_FOREACH (u, &users->all, all) {
+		json_t *o = json_pack("{s:I, s:b, s:I}", "uid", (json_int_t)u->uid, "operator",
+			u->operator, "connections",
+			(json_int_t)(u->operator? 0
+						: rpc_admitted(&call->m->rpc->admission, u->uid)));
+
+		for (uint32_t k = 0; k < OWNER_KINDS && o != NULL; k++)
+			json_object_set_new(
+				o, owner_kind_key((enum owner_kind)k), conf_json_u64(u->has[k]));
+		list = conf_json_append(list, o);
+	}
 	return rpc_result(call, list);
 }
 
 const struct rpc_method methods_object[] = {
 	{ "client_list", list_clients, &method_no_params },
+	{ "client_users", list_users, &method_no_params },
 	{ "pd_create", pd_create, &conf_table_pd },
 	{ "pd_dealloc", pd_dealloc, &method_name_table },
 	{ "pd_list", pd_list, &method_no_params },

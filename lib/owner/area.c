@@ -55,17 +55,27 @@ find(const struct owner_area *a, uint32_t n)
 	return UINT32_MAX;
 }
 
+/* `len` bytes, which were charged; what pages add to that is charged here. */
 static int
-over(const struct env *env, const struct owner *o, uint64_t bytes, struct refusal *r)
+make(struct env *env, struct owner *o, struct owner_area *a, size_t len, struct refusal *r)
 {
-	const uint64_t most = env->w.conf->control.client_limits.memory;
+	int rc;
 
-	if (bytes <= most && o->memory <= most - bytes)
-		return 0;
-	return refuse(r, ENOMEM,
-		"%" PRIu64 " bytes more than the %" PRIu64
-		" in use are over control.client_limits.memory (%" PRIu64 ")",
-		bytes, o->memory, most);
+	memset(a, 0, sizeof(*a));
+	rc = mem_area_create(&a->mem, len, env->w.numa_node, len >= HUGE_FROM ? MEM_AREA_HUGE : 0);
+	if (rc != 0)
+		return refuse(r, -rc, "no memory for %zu bytes of rings: %s", len, strerror(-rc));
+	a->grains = (uint32_t)(a->mem.len / OWNER_GRAIN);
+	a->map = calloc(a->grains / 64 + 1, sizeof(a->map[0]));
+	if (a->map == NULL || mem_guard_add(&a->mem) != 0)
+		rc = refuse(r, ENOMEM, "out of memory");
+	else
+		rc = owner_charge(o, OWNER_MEMORY, a->mem.len - len, r);
+	if (rc != 0) {
+		free(a->map);
+		mem_area_destroy(&a->mem);
+	}
+	return rc;
 }
 
 /* One more area with room for `bytes`. */
@@ -73,36 +83,29 @@ static int
 grow(struct env *env, struct owner *o, size_t bytes, struct refusal *r)
 {
 	uint64_t total = 0;
-	struct owner_area *areas, *a;
+	struct owner_area *areas;
 	size_t len;
 	int rc;
 
 	for (uint32_t i = 0; i < o->areas_n; i++)
 		total += o->areas[i].mem.len;
 	len = total < AREA_FIRST ? AREA_FIRST : total > AREA_MOST ? AREA_MOST : total;
-	if (len < bytes || over(env, o, len, r) != 0)
-		len = bytes;
-	if (over(env, o, len, r) != 0)
-		return -ENOMEM;
 	if (o->areas_n == OWNER_AREAS)
 		return refuse(r, ENOSPC, "there are %u areas already", o->areas_n);
-	areas = realloc(o->areas, (o->areas_n + 1) * sizeof(*areas));
-	if (areas == NULL)
-		return refuse(r, ENOMEM, "out of memory");
-	o->areas = areas;
-	a = &areas[o->areas_n];
-	memset(a, 0, sizeof(*a));
-	rc = mem_area_create(&a->mem, len, env->w.numa_node, len >= HUGE_FROM ? MEM_AREA_HUGE : 0);
-	if (rc != 0)
-		return refuse(r, -rc, "no memory for %zu bytes of rings: %s", len, strerror(-rc));
-	a->grains = (uint32_t)(a->mem.len / OWNER_GRAIN);
-	a->map = calloc(a->grains / 64 + 1, sizeof(a->map[0]));
-	if (a->map == NULL || mem_guard_add(&a->mem) != 0) {
-		free(a->map);
-		mem_area_destroy(&a->mem);
-		return refuse(r, ENOMEM, "out of memory");
+	if (len < bytes || owner_charge(o, OWNER_MEMORY, len, r) != 0) {
+		len = bytes;
+		if (owner_charge(o, OWNER_MEMORY, len, r) != 0)
+			return -r->err;
 	}
-	o->memory += a->mem.len;
+	areas = realloc(o->areas, (o->areas_n + 1) * sizeof(*areas));
+	if (areas != NULL)
+		o->areas = areas;
+	rc = areas == NULL ? refuse(r, ENOMEM, "out of memory")
+			   : make(env, o, &areas[o->areas_n], len, r);
+	if (rc != 0) {
+		owner_uncharge(o, OWNER_MEMORY, len);
+		return rc;
+	}
 	o->areas_n++;
 	return 0;
 }
@@ -146,7 +149,7 @@ void
 owner_areas_free(struct owner *o)
 {
 	for (uint32_t i = 0; i < o->areas_n; i++) {
-		o->memory -= o->areas[i].mem.len;
+		owner_uncharge(o, OWNER_MEMORY, o->areas[i].mem.len);
 		mem_area_destroy(&o->areas[i].mem);
 		free(o->areas[i].map);
 	}
@@ -155,36 +158,43 @@ owner_areas_free(struct owner *o)
 	o->areas_n = 0;
 }
 
+/* Each of them, or none. */
+static int
+charge_qp(struct owner *o, struct owner_rings *rings, struct refusal *r)
+{
+	if (owner_charge(o, OWNER_QPS, 1, r) != 0)
+		return -r->err;
+	if (owner_charge(o, OWNER_OUTSTANDING, rings->entries, r) == 0) {
+		if (owner_charge(o, OWNER_PRIVATE, rings->private_bytes, r) == 0)
+			return 0;
+		owner_uncharge(o, OWNER_OUTSTANDING, rings->entries);
+	}
+	owner_uncharge(o, OWNER_QPS, 1);
+	return -r->err;
+}
+
 int
 owner_rings_lend(struct env *env, struct owner *o, struct qp_alloc_params *p,
 	struct owner_rings *rings, struct refusal *r)
 {
-	const struct conf_client_limits *l = &env->w.conf->control.client_limits;
-	const uint64_t entries = (uint64_t)p->max_send_wr + p->max_recv_wr;
+	struct qp_alloc_params lent = *p;
 	size_t rq, sq;
 	int rc;
 
-	if (o->qps_n >= l->qps)
-		return refuse(r, ENOSPC,
-			"this client has %u QPs, and control.client_limits.qps is %u", o->qps_n,
-			l->qps);
-	if (o->outstanding + entries > l->outstanding)
-		return refuse(r, ENOSPC,
-			"%" PRIu64 " work requests more than %" PRIu64
-			" are over control.client_limits.outstanding (%u)",
-			entries, o->outstanding, l->outstanding);
-	if (qp_ring_bytes(p, &rq, &sq) != 0)
+	lent.rq_mem = rings; /* anything: the rings are not in the QP's own block */
+	if (qp_ring_bytes(p, &rq, &sq) != 0 || qp_footprint(&lent, &rings->private_bytes) != 0)
 		return refuse(r, EINVAL, "no queues of these capacities");
+	rings->entries = p->max_send_wr + p->max_recv_wr;
+	rc = charge_qp(o, rings, r);
+	if (rc != 0)
+		return rc;
+	rings->charged = true;
 	rc = owner_place_get(env, o, rq, &rings->rq, &p->rq_mem, r);
 	if (rc == 0 && sq != 0)
 		rc = owner_place_get(env, o, sq, &rings->sq, &p->sq_mem, r);
-	if (rc != 0) {
-		owner_place_put(o, &rings->rq);
-		return rc;
-	}
-	rings->entries = (uint32_t)entries;
-	o->outstanding += entries;
-	return 0;
+	if (rc != 0)
+		owner_rings_return(o, rings);
+	return rc;
 }
 
 void
@@ -192,6 +202,10 @@ owner_rings_return(struct owner *o, struct owner_rings *rings)
 {
 	owner_place_put(o, &rings->rq);
 	owner_place_put(o, &rings->sq);
-	o->outstanding -= rings->entries;
-	rings->entries = 0;
+	if (rings->charged) {
+		owner_uncharge(o, OWNER_QPS, 1);
+		owner_uncharge(o, OWNER_OUTSTANDING, rings->entries);
+		owner_uncharge(o, OWNER_PRIVATE, rings->private_bytes);
+	}
+	rings->charged = false;
 }

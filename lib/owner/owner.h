@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "charge.h"
 #include "conf.h"
 #include "mem.h"
 #include "refusal.h"
@@ -53,7 +54,9 @@ struct owner_place {
 struct owner_rings {
 	struct owner_place rq;
 	struct owner_place sq;
-	uint32_t entries; /* of both, as counted against client_limits.outstanding */
+	uint32_t entries;  /* of both, charged as OWNER_OUTSTANDING */
+	size_t private_bytes; /* of the QP, charged as OWNER_PRIVATE */
+	bool charged; /* also one of OWNER_QPS */
 };
 
 TAILQ_HEAD(owner_qps, admin_qp);
@@ -64,8 +67,9 @@ struct owner {
 	char name[CONF_NAME_MAX];
 	bool gone;            /* its connection ended: it is being taken down */
 	uint32_t named;       /* objects that got a name, ever */
-	uint64_t memory;      /* bytes of regions and areas */
-	uint64_t outstanding; /* entries of work queues */
+	uint64_t has[OWNER_KINDS]; /* charge.h */
+	struct owner_user *user;
+	struct owner_users *users;
 	struct owner_qps qps; /* by the administration of QPs */
 	uint32_t qps_n;
 	struct owner_area *areas;
@@ -80,7 +84,7 @@ bool owner_is_name(const char *name);
 bool owner_may_see(const struct owner *viewer, const char *name);
 
 /**
- * Zeroed memory of at least `bytes`, on a cache line, counted against client_limits.memory.
+ * Zeroed memory of at least `bytes`, on a cache line, charged as OWNER_MEMORY.
  * @return 0 or a refusal.
  */
 int owner_place_get(struct env *env, struct owner *o, size_t bytes, struct owner_place *out,

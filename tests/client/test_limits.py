@@ -6,6 +6,7 @@ The greedy user comes by the clients' socket, where nobody is an operator. Other
 connection's user is who made it (seteuid()); without root these parts say that they are left out.
 """
 import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -118,6 +119,167 @@ class Connections(Case):
         # One goes, one comes; all go, and all is as it was.
         held.pop().close()
         self.soon(lambda: self.turned_away(self.connect(GREEDY)) is None, "the place stays taken")
+
+
+class Objects(Case):
+    """What is made until nothing more can be had, with several clients of one user."""
+
+    def make_qp(self, c, again=False, **more):
+        """With a PD and a CQ of its own, or those of the first one."""
+        pd = 1 if again else c.call("client_pd_create")["handle"]
+        cq = 1 if again else c.call("client_cq_create", cqe=16)["handle"]
+        return c.call("client_qp_create", **dict({
+            "pd": pd, "send_cq": cq, "recv_cq": cq, "qp_type": "RC", "max_send_wr": 8,
+            "max_recv_wr": 8, "max_send_sge": 1, "max_recv_sge": 1, "max_inline_data": 0}, **more))
+
+    def make_mr(self, c, pd):
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(fd, 4096)
+            fcntl.fcntl(fd, 1033, 2)    # F_ADD_SEALS, F_SEAL_SHRINK
+            return c.call_with("client_mr_register", {"pd": pd, "length": 4096, "addr": 0x10000,
+                                                      "access": 15}, [fd])
+        finally:
+            os.close(fd)
+
+    def users(self):
+        return {u["uid"]: u for u in self.operator.call("client_users") if not u["operator"]}
+
+    def setUp(self):
+        self.operator = self.connect()
+
+    def all_have_theirs(self):
+        for who in self.others():
+            c = self.client(who)
+            for _ in range(3):
+                self.make_qp(c)
+                self.make_mr(c, c.call("client_pd_create")["handle"])
+                c.call("client_channel_create")
+                c.call("client_srq_create", pd=1, max_wr=16, max_sge=1)
+            c.close()
+        name = "operators"
+        self.operator.call("pd_create", name=name)
+        self.operator.call("cq_create", name=name)
+        self.operator.call("qp_create", qp_num=77, qp_type="RC", pd=name, send_cq=name,
+                           recv_cq=name, port="left")
+        self.operator.call("mr_register", name=name, pd=name, length=4096, access=["LOCAL_WRITE"])
+        for what in ("qp_destroy", "mr_deregister", "cq_destroy", "pd_dealloc"):
+            self.operator.call(what, **({"qp_num": 77} if what == "qp_destroy" else {"name": name}))
+
+    def take_all(self, make, more_clients=8):
+        """make(client) again and again, with one client after another. The last refusal."""
+        held, n = [], 0
+        for _ in range(more_clients):
+            c = self.client(GREEDY)
+            held.append(c)
+            try:
+                state = make(c, None)
+                while True:
+                    n += 1
+                    state = make(c, state)
+                    self.assertLess(n, 100000)
+            except jsonrpc.RpcError as e:
+                last = e
+            if "client_limits.user" in last.message:
+                break
+        self.taken = n
+        return held, last
+
+    def gone(self, held):
+        for c in held:
+            c.close()
+        self.soon(lambda: GREEDY not in self.users(), "what the user had is not given back")
+
+    def over(self, last, key):
+        self.assertIn(last.errno, (EDQUOT, ENOSPC, ENOMEM))
+        self.assertIn("control.client_limits.user." + key, last.message)
+
+    def test_keys(self):
+        """One-page regions: the key table was full at 4095."""
+        def make(c, pd):
+            pd = c.call("client_pd_create")["handle"] if pd is None else pd
+            self.make_mr(c, pd)
+            return pd
+        held, last = self.take_all(make)
+        self.over(last, "mrs")
+        self.assertEqual(3000, self.users()[GREEDY]["mrs"])
+        self.all_have_theirs()
+        self.gone(held)
+
+    def test_private_memory(self):
+        """QPs with the deepest queues: 21 of them emptied the heap."""
+        def make(c, state):
+            self.make_qp(c, state, max_send_wr=65536, max_send_sge=16)
+            return True
+        held, last = self.take_all(make)
+        self.over(last, "private_memory")
+        self.assertGreater(self.users()[GREEDY]["private_memory"], 16 << 20)
+        self.all_have_theirs()
+        self.gone(held)
+
+    def test_channels(self):
+        """Each is a descriptor of the dataplane."""
+        def make(c, state):
+            c.call("client_channel_create")
+            for fd in c.fds:
+                os.close(fd)
+            c.fds = []
+            return True
+        held, last = self.take_all(make)
+        self.over(last, "channels")
+        self.all_have_theirs()
+        self.gone(held)
+
+    def test_qps(self):
+        def make(c, state):
+            self.make_qp(c, state)
+            return True
+        held, last = self.take_all(make)
+        self.over(last, "qps")
+        self.assertEqual(100, self.users()[GREEDY]["qps"])
+        self.all_have_theirs()
+        # One is destroyed, one is made.
+        c = held[0]
+        c.call("client_qp_destroy", qp_num=self.some_qp(c))
+        self.make_qp(c, True)
+        self.gone(held)
+
+    def some_qp(self, c):
+        """A QP of a client, by the operator's list."""
+        for qp in self.operator.call("qp_list"):
+            try:
+                c.call("client_qp_query", qp_num=qp["qp_num"])
+                return qp["qp_num"]
+            except jsonrpc.RpcError:
+                pass
+        return self.fail("it has none")
+
+    def test_clients(self):
+        """Sixty-four clients of a user kept all others out."""
+        held = []
+        while True:
+            c = self.connect(GREEDY)
+            try:
+                c.call("client_open", abi=1, name="one-more")
+            except jsonrpc.RpcError as e:
+                last = e
+                break
+            held.append(c)
+        self.over(last, "clients")
+        self.assertEqual(30, len(held))
+        self.all_have_theirs()
+        self.gone(held)
+
+    def test_a_client_that_is_killed_in_the_middle(self):
+        for _ in range(20):
+            c = self.client(GREEDY)
+            self.make_qp(c)
+            self.make_mr(c, 1)
+            c.send("client_qp_create", {"pd": 1, "send_cq": 1, "recv_cq": 1, "qp_type": "RC",
+                                        "max_send_wr": 8, "max_recv_wr": 8, "max_send_sge": 1,
+                                        "max_recv_sge": 1, "max_inline_data": 0})
+            c.close()
+        self.gone([])
 
 
 if __name__ == "__main__":
