@@ -281,6 +281,8 @@ struct admin_way {
 /** Path of an address vector from a port, without dmac. */
 int admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
 	struct refusal *r);
+/** The longest datagram of a UD QP (UD-12): what its configuration says, or what fits the port. */
+uint16_t admin_path_datagram(const struct admin *adm, const struct admin_qp *rec);
 /** Does this path MTU fit the port (RX-LNK-02)? */
 int admin_path_mtu_check(
 	struct admin *adm, const struct admin_way *way, uint32_t path_mtu, struct refusal *r);

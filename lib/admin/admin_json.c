@@ -54,6 +54,7 @@ admin_conf(struct admin *adm, struct admin_qp *rec, struct conf_qp *q)
 	q->dest_qp_num = a->dest_qp_num;
 	q->rq_psn = a->rq_psn;
 	q->sq_psn = a->sq_psn;
+	q->qkey = a->qkey;
 	q->ah_attr = rec->ah;
 	alternate_of(adm, rec, q);
 	if (rec->port >= 0)

@@ -128,3 +128,13 @@ admin_path_resolve_again(struct admin *adm, const struct admin_way *way)
 
 	resolve(adm, way, false, &ignored);
 }
+
+uint16_t
+admin_path_datagram(const struct admin *adm, const struct admin_qp *rec)
+{
+	const struct conf_qp *conf = &rec->shared->conf;
+	const uint32_t fits = conf_path_mtu(adm->env->w.conf->ports[rec->port].mtu);
+	const bool less = (conf->given & QP_ATTR_PATH_MTU) != 0 && conf->path_mtu < fits;
+
+	return (uint16_t)(less ? conf->path_mtu : fits);
+}

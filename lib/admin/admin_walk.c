@@ -38,6 +38,8 @@ admin_walk_key(uint32_t one_bit)
 		return "pkey";
 	case QP_ATTR_PORT:
 		return "port";
+	case QP_ATTR_QKEY:
+		return "qkey";
 	case QP_ATTR_AV:
 		return "ah_attr";
 	case QP_ATTR_PATH_MTU:
@@ -110,6 +112,8 @@ admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 		to->sq_psn = from->sq_psn;
 	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0)
 		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if ((mask & QP_ATTR_QKEY) != 0)
+		to->qkey = from->qkey;
 	if ((mask & QP_ATTR_DEST_QPN) != 0)
 		to->dest_qp_num = from->dest_qp_num;
 }
@@ -439,6 +443,10 @@ admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_qp *c
 		rec->port = env_port_named(adm->env, conf->port);
 	if (ch->from == QPS_RESET && ch->to != QPS_RESET)
 		rc = admin_place(adm, rec, r);
+	if (rc == 0 && ch->to == QPS_INIT && admin_qp_type(rec) == QPT_UD) {
+		ch->attr.path_mtu = admin_path_datagram(adm, rec);
+		ch->mask |= QP_ATTR_PATH_MTU;
+	}
 	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
 		rec->ah = conf->ah_attr;
 		rc = take_path(adm, rec, &ch->attr, ch->mask, r);
@@ -463,7 +471,8 @@ admin_walk_step(struct admin *adm, struct admin_qp *rec, const struct conf_qp *c
 		return admin_refuse_pending(rec, r);
 	rc = admin_walk_plan(adm, rec, conf, &ch, r);
 	if (rc == 0)
-		rc = carry_out(adm, rec, &ch.attr, mask | (moves ? QP_ATTR_STATE : 0), old_port, r);
+		rc = carry_out(
+			adm, rec, &ch.attr, ch.mask | (moves ? QP_ATTR_STATE : 0), old_port, r);
 	if (rc != 0) {
 		rec->ah = old_ah;
 		rec->port = old_port;

@@ -223,7 +223,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 	int rc;
 
 	if (params == NULL)
-		return (mask & (RL_QP_QKEY | RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)) !=
+		return (mask & (RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)) !=
 				       0
 			       ? -ENOTSUP
 			       : -EINVAL;

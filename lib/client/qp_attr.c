@@ -8,7 +8,7 @@
 
 #include "client_priv.h"
 
-#define NOT_HERE (RL_QP_QKEY | RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)
+#define NOT_HERE (RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)
 
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -28,6 +28,7 @@ static const struct {
 	X(RL_QP_RNR_RETRY, rnr_retry, "rnr_retry")                            \
 	X(RL_QP_RQ_PSN, rq_psn, "rq_psn")                                     \
 	X(RL_QP_SQ_PSN, sq_psn, "sq_psn")                                     \
+	X(RL_QP_QKEY, qkey, "qkey")                                           \
 	X(RL_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, "max_rd_atomic")             \
 	X(RL_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, "max_dest_rd_atomic") \
 	X(RL_QP_MIN_RNR_TIMER, min_rnr_timer, "min_rnr_timer")                \

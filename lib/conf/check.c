@@ -113,6 +113,7 @@ struct needed {
 
 static const struct needed needed_rows[] = {
 	{ "port", QP_ATTR_PORT, QPS_INIT, "the name of a port" },
+	{ "qkey", QP_ATTR_QKEY, QPS_INIT, "a number from 0 to 4294967295 (0xffffffff)" },
 	{ "ah_attr", QP_ATTR_AV, QPS_RTR, "an object with dest_ip" },
 	{ "dest_qp_num", QP_ATTR_DEST_QPN, QPS_RTR, "the peer's QP number" },
 	{ "rq_psn", QP_ATTR_RQ_PSN, QPS_RTR, "a number from 0 to 16777215 (0xffffff)" },
@@ -125,7 +126,8 @@ check_required(const struct conf_qp *qp, struct conf_errors *err)
 	for (size_t i = 0; i < ARRAY_LEN(needed_rows); i++) {
 		const struct needed *n = &needed_rows[i];
 
-		if (qp->qp_state >= n->from && (qp->given & n->bit) == 0)
+		if (qp->qp_state >= n->from && (qp->given & n->bit) == 0 &&
+			conf_has_key(qp->qp_type, n->bit))
 			conf_fault(err, n->key, "is missing: qp_state %s requires %s",
 				conf_name_of(conf_names_qp_state, qp->qp_state), n->what);
 	}

@@ -211,6 +211,7 @@ struct conf_qp {
 	uint64_t given;  /* QP_ATTR_*, CONF_QP_* */
 	uint32_t qp_num; /* of the first one when count > 1; 0 when not given */
 	uint32_t dest_qp_num;
+	uint32_t qkey;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
 	uint32_t qp_type;         /* enum qp_type */
@@ -433,6 +434,8 @@ void conf_knobs_apply(struct conf_knobs *k, enum conf_profile profile);
  */
 void conf_qp_knobs(
 	const struct conf_knobs *global, const struct conf_qp *qp, struct conf_knobs *out);
+/** The largest path MTU whose IPv6 datagrams fit a port of this MTU; at least 256. */
+uint32_t conf_path_mtu(uint32_t mtu);
 /** Bytes of a path MTU's longest IP datagram: a port's `mtu` must not be less (RX-LNK-02). */
 uint32_t conf_datagram_len(uint32_t path_mtu, bool ipv6);
 /** The same as a frame, from the Ethernet header to the ICRC, without the FCS. */

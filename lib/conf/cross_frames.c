@@ -32,6 +32,16 @@ conf_frame_len(uint32_t path_mtu, bool ipv6, bool vlan)
 	return ETH_LEN + (vlan ? VLAN_LEN : 0) + conf_datagram_len(path_mtu, ipv6);
 }
 
+uint32_t
+conf_path_mtu(uint32_t mtu)
+{
+	uint32_t path_mtu = 4096;
+
+	while (path_mtu > 256 && conf_datagram_len(path_mtu, true) > mtu)
+		path_mtu /= 2;
+	return path_mtu;
+}
+
 const struct conf_port *
 conf_port_find(const struct conf *c, const char *name)
 {

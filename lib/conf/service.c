@@ -6,7 +6,7 @@
 
 #define ON(type) (1u << QPT_##type)
 
-/* Keys that not every type of queue pairs has (UC-21). */
+/* Keys that not every type of queue pairs has (UC-21, UD-24). */
 static const struct {
 	const char *key;
 	uint64_t bit;
@@ -18,7 +18,23 @@ static const struct {
 	{ "min_rnr_timer", QP_ATTR_MIN_RNR_TIMER, ON(RC) },
 	{ "max_rd_atomic", QP_ATTR_MAX_QP_RD_ATOMIC, ON(RC) },
 	{ "max_dest_rd_atomic", QP_ATTR_MAX_DEST_RD_ATOMIC, ON(RC) },
+	{ "ah_attr", QP_ATTR_AV, ON(RC) | ON(UC) },
+	{ "dest_qp_num", QP_ATTR_DEST_QPN, ON(RC) | ON(UC) },
+	{ "rq_psn", QP_ATTR_RQ_PSN, ON(RC) | ON(UC) },
+	{ "qp_access_flags", QP_ATTR_ACCESS_FLAGS, ON(RC) | ON(UC) },
+	{ "alt_ah_attr", QP_ATTR_ALT_PATH, ON(RC) | ON(UC) },
+	{ "path_mig_state", QP_ATTR_PATH_MIG_STATE, ON(RC) | ON(UC) },
+	{ "qkey", QP_ATTR_QKEY, ON(UD) },
 };
+
+bool
+conf_has_key(uint32_t qp_type, uint64_t bit)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (keys[i].bit == bit)
+			return (keys[i].on >> qp_type & 1) != 0;
+	return true;
+}
 
 void
 conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
@@ -27,7 +43,7 @@ conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
 	const char *type = verbs_qp_type_name(qp->qp_type);
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		if ((qp->given & keys[i].bit) != 0 && (keys[i].on >> qp->qp_type & 1) == 0)
+		if ((qp->given & keys[i].bit) != 0 && !conf_has_key(qp->qp_type, keys[i].bit))
 			conf_fault(err, keys[i].key, "a %s QP has no such attribute", type);
 	}
 	if ((qp->given & CONF_QP_SEND_FEED) != 0 && !verbs_wr_is_on(f->opcode, qp->qp_type))
@@ -39,6 +55,6 @@ void
 conf_hide_service(const struct conf_qp *qp, json_t *o)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if ((keys[i].on >> qp->qp_type & 1) == 0)
+		if (!conf_has_key(qp->qp_type, keys[i].bit))
 			json_object_del(o, keys[i].key);
 }

@@ -7,10 +7,12 @@
  * Owner:   control lcore.
  * Memory:  none.
  * Depends: base, jansson (through conf_json.h).
- * Spec:    UC-21.
+ * Spec:    UC-21, UD-23, UD-24.
  */
 #include "conf_json.h"
 
+/** Have queue pairs of this type the key with this bit, QP_ATTR_*? */
+bool conf_has_key(uint32_t qp_type, uint64_t bit);
 /** A key, or a feed, that queue pairs of this type do not have. */
 void conf_check_service(const struct conf_qp *qp, struct conf_errors *err);
 /** Take such keys out of the object made of `qp`. */

@@ -15,7 +15,7 @@ const struct conf_name conf_names_access[] = {
 #undef ACCESS_FLAG
 	{ NULL, 0 },
 };
-const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { NULL, 0 } };
+const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { "UD", QPT_UD }, { NULL, 0 } };
 const struct conf_name conf_names_qp_state[] = {
 #define QP_STATE_NAME(value, name) { #name, value },
 #include "tables/qp_state_names.def"
@@ -198,6 +198,7 @@ static const struct conf_field qp_rows[] = {
 	ROW_ENUM(conf_qp, cur_qp_state, "cur_qp_state", conf_names_qp_state, WITH(CONF_F_MODIFY), GIVEN(QP_ATTR_CUR_STATE)),
 	ROW_BOOL(conf_qp, en_sqd_async_notify, "en_sqd_async_notify", WITH(CONF_F_MODIFY), GIVEN(QP_ATTR_EN_SQD_ASYNC_NOTIFY)),
 	ROW_PICK(conf_qp, path_mtu, "path_mtu", path_mtus, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_PATH_MTU), DEFAULT(1024)),
+	ROW_U32(conf_qp, qkey, "qkey", 0, UINT32_MAX, WITH(CONF_F_HEX), GIVEN(QP_ATTR_QKEY)),
 	ROW_U32(conf_qp, dest_qp_num, "dest_qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(0), GIVEN(QP_ATTR_DEST_QPN)),
 	ROW_U32(conf_qp, rq_psn, "rq_psn", 0, PSN_MAX, WITH(0), GIVEN(QP_ATTR_RQ_PSN)),
 	ROW_U32(conf_qp, sq_psn, "sq_psn", 0, PSN_MAX, WITH(0), GIVEN(QP_ATTR_SQ_PSN)),

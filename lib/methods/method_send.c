@@ -148,6 +148,11 @@ refuse_form(const struct admin_qp *rec, const struct request *q, enum verbs_wr_f
 	case VERBS_WR_GOOD:
 		return 0;
 	case VERBS_WR_NO_SERVICE:
+		if (admin_qp_type(rec) == QPT_UD)
+			return refuse(r, ENOTSUP,
+				"QP %u is UD: it receives; sending to address handles is not "
+				"implemented",
+				rec->qpn);
 		return refuse(r, EINVAL, "%s: QP %u is %s, which has no such operation",
 			q->wr->opcode, rec->qpn, verbs_qp_type_name(admin_qp_type(rec)));
 	case VERBS_WR_NO_READS:

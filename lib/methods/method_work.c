@@ -247,6 +247,8 @@ cqe_json(struct methods *ctx, const struct ring_cqe *e)
 		(e->wc_flags & WC_WITH_IMM) != 0 ? json_integer(e->imm_data) : json_null());
 	json_object_set_new(o, "qp_num", json_integer(e->qp_num));
 	json_object_set_new(o, "wc_flags", flags_json(e->wc_flags));
+	if ((e->wc_flags & WC_GRH) != 0)
+		json_object_set_new(o, "src_qp", json_integer(e->src_qp));
 	json_object_set_new(o, "vendor_err", json_integer(e->vendor_err));
 	if ((e->wc_flags & WC_WITH_INV) != 0)
 		json_object_set_new(o, "invalidated_rkey", conf_json_hex(e->imm_data));

@@ -42,12 +42,28 @@ place_write(const struct context *c, const struct responder_verdict *v)
 		memcpy(c->host + offset, wire_payload(c->p), c->p->payload_len);
 }
 
+/**
+ * Ahead of a datagram: the IPv6 header as it came, or 20 bytes of zeros and the IPv4 header (UD-14,
+ * UD-15).
+ */
+static __attribute__((noinline)) void
+place_grh(const struct worker *w, const struct context *c, const struct ring_recv_copy *a)
+{
+	const uint32_t len = (c->p->flags & PKT_IPV6) != 0 ? WIRE_IPV6_LEN : WIRE_IPV4_LEN;
+	uint8_t grh[WIRE_GRH_LEN] = { 0 };
+
+	memcpy(grh + sizeof(grh) - len, c->p->frame + c->p->l3_off, len);
+	mem_scatter(w->mem, a->sge, a->num_sge, qp_recv_pd(c->qp), 0, grh, sizeof(grh));
+}
+
 /** A region that goes away between check and copy takes its bytes with it: nothing is written. */
 static void
 place_send(const struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
 	const struct ring_recv_copy *a = c->qp->active;
 
+	if (UNLIKELY(c->qp->resp.head != 0) && a != NULL)
+		place_grh(w, c, a);
 	if (a != NULL && c->p->payload_len != 0)
 		mem_scatter(w->mem, a->sge, a->num_sge, qp_recv_pd(c->qp), v->offset,
 			wire_payload(c->p), c->p->payload_len);
@@ -90,6 +106,8 @@ comm_established(struct worker *w, const struct context *c)
 {
 	const struct responder_verdict v = { .event = EVENT_COMM_EST, .fault = VERDICT_NO_FAULT };
 
+	if (!wire_is_connected(c->qp->resp.transport))
+		return; /* with whom? */
 	c->qp->flags |= QPF_COMM_EST;
 	event_raise(w, c, &v);
 }
@@ -156,7 +174,8 @@ pipeline_act_responder(struct worker *w, const struct context *c, struct respond
 		take_wqe(qp);
 	if ((a & ACT_PLACE_WRITE) != 0)
 		place_write(c, v);
-	if ((a & ACT_PLACE_SEND) != 0)
+	if ((a & ACT_PLACE_SEND) != 0 ||
+		(UNLIKELY(qp->resp.head != 0) && (a & (ACT_TAKE_WQE | ACT_ERR)) == ACT_TAKE_WQE))
 		place_send(w, c, v);
 	if (UNLIKELY((a & rare) != 0))
 		act_rare(w, c, v);

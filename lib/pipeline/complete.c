@@ -43,6 +43,7 @@ pipeline_complete(struct worker *w, const struct context *c, const struct respon
 			.byte_len = v->byte_len,
 			.imm_data = v->imm,
 			.vendor_err = v->fatal,
+			.src_qp = op_has(c->p->op, OPF_DETH) ? wire_deth(c->p).src_qpn : 0,
 			.psn = c->p->psn.v,
 			.cause = v->rule,
 			.status = v->wc_status,

@@ -52,7 +52,8 @@ pipeline_congestion_mark(struct worker *w, uint8_t port, struct qp *qp, const st
 {
 	count(w, port, qp, STAT_np_ecn_marked_roce_packets);
 	qp->ce_seen++;
-	if ((qp->flags & QPF_CNP) == 0 || w->now < qp->cnp_next || op_has(p->op, OPF_CNP))
+	if ((qp->flags & QPF_CNP) == 0 || w->now < qp->cnp_next || op_has(p->op, OPF_CNP) ||
+		!wire_is_connected(qp->resp.transport))
 		return;
 	if (UNLIKELY((qp->flags & QPF_CNP_CONTROL) != 0)) {
 		schedule(w, qp);

@@ -127,11 +127,24 @@ label_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 	return f;
 }
 
+/** A datagram comes from anywhere, and shows a key instead (UD-02, UD-10, UD-18). */
+static fault_mask_t
+datagram_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
+{
+	const bool has_key = p->payload_off != 0 && op_has(p->op, OPF_DETH);
+
+	return fault_if(has_key && wire_deth(p).qkey != qp->attr.qkey, FAULT_QKEY) |
+	       fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY) |
+	       fault_if(port != qp->port, FAULT_PORT);
+}
+
 fault_mask_t
 pipeline_faults_all(const struct qp *qp, uint8_t state, const struct wire_pkt *p, uint8_t port)
 {
 	fault_mask_t f = kind_faults(qp, state, p);
 
+	if (UNLIKELY(!wire_is_connected(qp->resp.transport)))
+		return f | datagram_faults(qp, p, port);
 	if (is_migration(qp, p))
 		return f | pipeline_faults_alternate(qp, p, port);
 	if (UNLIKELY((qp->flags & QPF_CHECK_SRC_MAC) != 0))

@@ -53,7 +53,7 @@ pass(struct worker *w, struct burst *b, uint32_t i)
 	}
 	if (UNLIKELY((qp->flags & QPF_MIGRATION) != 0))
 		pipeline_migration_receive(w, qp, &b->pkt[i]);
-	if (UNLIKELY((qp->flags & QPF_RESOLVED) == 0))
+	if (UNLIKELY((qp->flags & QPF_RESOLVED) == 0) && wire_is_connected(qp->resp.transport))
 		pipeline_path_learn(w, qp, &b->pkt[i]);
 	return true;
 }

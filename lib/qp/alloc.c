@@ -210,6 +210,7 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 	qp->type = p->type != 0 ? p->type : QPT_RC;
 	qp->req.qp_type = qp->type;
 	qp->req.transport = qp->resp.transport = wire_transport_on(qp->type);
+	qp->resp.head = wire_is_connected(qp->resp.transport) ? 0 : WIRE_GRH_LEN;
 	qp->qpn = p->qpn;
 	qp->pd = p->pd;
 	qp->worker = p->worker;

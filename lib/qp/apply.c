@@ -140,6 +140,8 @@ store(struct qp_attr *to, const struct qp_attr *from, uint32_t mask)
 		to->sq_psn = from->sq_psn & PSN_MASK;
 	if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) != 0)
 		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if ((mask & QP_ATTR_QKEY) != 0)
+		to->qkey = from->qkey;
 	if ((mask & QP_ATTR_DEST_QPN) != 0)
 		to->dest_qp_num = from->dest_qp_num & PSN_MASK;
 }

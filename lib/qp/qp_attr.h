@@ -40,6 +40,7 @@ struct qp_attr {
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
+	uint32_t qkey; /* of datagrams that it takes */
 	struct wire_path path; /* AV: dmac all zero until resolved */
 	bool path_resolved;
 	bool trace; /* record in the flight recorder */

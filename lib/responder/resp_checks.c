@@ -189,7 +189,8 @@ check_fits(const struct request *q)
 
 	if (!op_has(q->p->op, OPF_SEND) || q->f->wqe_fault == WQE_FAULT_MALFORMED)
 		return RULE_NONE;
-	return unless(sum <= q->f->wqe_bytes && sum <= VERBS_MESSAGE_MAX, RULE_INV_TOO_LONG);
+	return unless(
+		sum + q->r->head <= q->f->wqe_bytes && sum <= VERBS_MESSAGE_MAX, RULE_INV_TOO_LONG);
 }
 
 static enum responder_rule

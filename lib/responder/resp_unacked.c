@@ -20,7 +20,8 @@ uint32_t
 responder_resync(struct responder *r, const struct wire_pkt *p)
 {
 	const bool starts = op_has(p->op, OPF_REQUEST) && op_has(p->op, OPF_FIRST | OPF_ONLY);
-	const bool gap = !psn_eq(p->psn, r->epsn) && (starts || r->open != OPEN_NONE);
+	const bool counts = wire_is_connected(r->transport); /* PSNs of one peer */
+	const bool gap = counts && !psn_eq(p->psn, r->epsn) && (starts || r->open != OPEN_NONE);
 	uint32_t what = gap ? RESYNC_GAP : 0;
 
 	ASSERT(!wire_is_acked(r->transport) && p->psn.v <= PSN_MASK);

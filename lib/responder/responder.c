@@ -30,8 +30,8 @@ struct plan {
 #define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_RECV_RDMA_WITH_IMM)
 #define IS_PART(pos)      (AT_##pos == AT_FIRST || AT_##pos == AT_MIDDLE)
 
-/* Services up to UC: their opcodes are the lowest. */
-#define PLANS (2 * OP_RC_END)
+/* Services up to UD. */
+#define PLANS (4 * OP_RC_END)
 
 static const struct plan plans[PLANS] = {
 #define PLAN(op, knd, pos, bef, aft, acts, flags, cnt, rl)                      \
@@ -92,7 +92,7 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 	odd |= wire_transport_of(p->opcode) != r->transport;
 	if (pl->kind == PLAN_SEND) {
 		odd |= !(f->has_wqe | r->wqe_active) | (f->wqe_fault != WQE_FAULT_NONE);
-		odd |= (sum > f->wqe_bytes) | (sum > VERBS_MESSAGE_MAX);
+		odd |= (sum + r->head > f->wqe_bytes) | (sum > VERBS_MESSAGE_MAX);
 		odd |= ((pl->act & ACT_INVALIDATE) != 0) & !f->invalidate_ok;
 	} else {
 		odd |= (pl->ends != 0 ? sum != dma_len : sum > dma_len) |
@@ -143,7 +143,7 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 	} else {
 		act |= len != 0 ? ACT_PLACE_SEND : 0;
 	}
-	if (UNLIKELY(pl->wc_flags != 0)) {
+	if (UNLIKELY((pl->wc_flags & (WC_WITH_IMM | WC_WITH_INV)) != 0)) {
 		imm = wire_imm_or_inv(p);
 		rkey = (act & ACT_INVALIDATE) != 0 ? imm : rkey;
 	}
@@ -156,8 +156,8 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 		.reply_msn = r->msn,
 		.va = va,
 		.rkey = rkey,
-		.offset = offset,
-		.byte_len = (act & ACT_COMPLETE) != 0 ? sum : 0,
+		.offset = offset + r->head,
+		.byte_len = (act & ACT_COMPLETE) != 0 ? sum + r->head : 0,
 		.imm = imm,
 		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
 		.wc_opcode = pl->wc_opcode,

@@ -14,7 +14,7 @@
  * is this key valid), hands the answers in as facts, and carries the verdict out: place, execute,
  * reply, complete, raise. The verdict has already changed the state.
  *
- * A service without ACKs (UC) is judged by the same checks. It differs in three things: a message
+ * A service without ACKs (UC, UD) is judged by the same checks. Three things differ: a message
  * may begin at any PSN (responder_resync()), what fails is dropped with the rest of its message
  * (failures.def), and nothing is answered.
  */
@@ -74,7 +74,8 @@ struct responder {
 	uint32_t rkey;           /* open WRITE */
 	uint8_t saved_n;         /* slots of `saved`, at least max_dest_rd_atomic */
 	uint8_t transport;       /* enum wire_transport (constant) */
-	uint8_t reserved[2];
+	uint8_t head;            /* bytes of a receive before the payload (constant) */
+	uint8_t reserved;
 	ns_t rnr_until;          /* a retry before this is early (RESP-RNR-08) */
 	struct responder_saved *saved; /* NULL: none, and max_dest_rd_atomic is 0 */
 };

@@ -87,6 +87,7 @@ struct ring_completion {
 	uint32_t byte_len;
 	uint32_t imm_data;
 	uint32_t vendor_err;
+	uint32_t src_qp;
 	uint32_t psn;
 	uint16_t cause;
 	uint8_t status;
@@ -116,7 +117,7 @@ ring_cqe_write(
 	__builtin_memcpy(&word[0], &c->wr_id, sizeof(*word));
 	__builtin_memcpy(&word[1], &(uint64_t){ qp_num | (uint64_t)c->byte_len << 32 }, 8);
 	__builtin_memcpy(&word[2], &(uint64_t){ c->imm_data | (uint64_t)c->vendor_err << 32 }, 8);
-	__builtin_memcpy(&word[3], &(uint64_t){ (uint64_t)c->psn << 32 }, 8);
+	__builtin_memcpy(&word[3], &(uint64_t){ c->src_qp | (uint64_t)c->psn << 32 }, 8);
 	__builtin_memcpy(&word[4], &time_ns, 8);
 	__builtin_memcpy(&word[5], &what, 8);
 	__builtin_memcpy(&word[6], &(uint64_t){ 0 }, 8);

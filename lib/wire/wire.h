@@ -97,10 +97,26 @@ wire_opcode_on(uint8_t transport, uint8_t rc_opcode)
 
 enum { /* services whose requests are answered, a bit for each enum wire_transport */
 	WIRE_ACKED = 0
-#define SERVICE(type, transport, acked, clause) | (acked) << WIRE_##transport
+#define SERVICE(type, transport, acked, connected, clause) | (acked) << WIRE_##transport
 #include "tables/services.def"
 #undef SERVICE
 };
+
+enum { /* services whose queue pairs have one peer */
+	WIRE_CONNECTED = 0
+#define SERVICE(type, transport, acked, connected, clause) | (connected) << WIRE_##transport
+#include "tables/services.def"
+#undef SERVICE
+};
+
+#define WIRE_GRH_LEN 40 /* what a datagram's receive begins with: its IP header (UD-03) */
+
+/** Has a queue pair of this service one peer, whose packets alone are its own? */
+static ALWAYS_INLINE bool
+wire_is_connected(uint8_t transport)
+{
+	return (WIRE_CONNECTED >> transport & 1) != 0;
+}
 
 /** Are requests of this service answered, in order, and sent again when they are lost? */
 static ALWAYS_INLINE bool

@@ -17,7 +17,7 @@ static inline uint8_t
 wire_transport_on(uint32_t qp_type)
 {
 	static const uint8_t transports[] = {
-#define SERVICE(type, transport, acked, clause) [QPT_##type] = WIRE_##transport,
+#define SERVICE(type, transport, acked, connected, clause) [QPT_##type] = WIRE_##transport,
 #include "tables/services.def"
 #undef SERVICE
 	};

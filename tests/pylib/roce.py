@@ -27,6 +27,7 @@ CNP = 0x81
 # UC has the same SENDs and WRITEs; the three high bits of an opcode are the service.
 UC = 0x20
 UNLIKE_RC = frozenset(range(UC | 0x0C, 2 * UC)) | frozenset(range(2 * UC, 256))
+UD_SEND_ONLY, UD_SEND_ONLY_IMM = 0x64, 0x65
 
 
 def operation(opcode):
@@ -105,6 +106,10 @@ def imm_dt(value):
 
 def ieth(rkey):
     return struct.pack(">I", rkey)
+
+
+def deth(qkey, src_qpn):
+    return struct.pack(">II", qkey, src_qpn)
 
 
 def aeth(syndrome, msn):

@@ -112,7 +112,7 @@ create_refusals(void **state UNUSED)
 		{ "worker", "2", REFUSED(EINVAL), "worker" },
 		{ "path_mtu", "2048", REFUSED(EINVAL), "mtu" },
 		{ "timeout", "32", -32602, "timeout" },
-		{ "qp_type", "\"UD\"", -32602, "qp_type" },
+		{ "qp_type", "\"RD\"", -32602, "qp_type" },
 		{ "qp_state", "\"ERR\"", -32602, "qp_state" },
 		{ "dest_qp_num", "null", -32602, "dest_qp_num" },
 		{ "cap", "{\"max_recv_sge\":17}", -32602, "cap/max_recv_sge" },

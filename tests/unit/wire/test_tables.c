@@ -235,6 +235,7 @@ RX_HDR_03_reasons_without_syndrome(void **state)
 		{ FAULT_VLAN, 37, "rx_vlan_mismatch", "WIRE-01" },
 		{ FAULT_PORT, 38, "rx_wrong_port", "RX-SYN-08" },
 		{ FAULT_UDP_CHECKSUM, 39, "rx_udp_checksum", "WIRE-15" },
+		{ FAULT_QKEY, 40, "rx_qkey_violation", "UD-02" },
 	};
 
 	(void)state;
@@ -247,7 +248,7 @@ RX_HDR_03_reasons_without_syndrome(void **state)
 		assert_string_equal(f->impact, "drop");
 		assert_true(f->precedence > 14);
 	}
-	for (unsigned int bit = 40; bit < FAULT_MAX; bit++)
+	for (unsigned int bit = 41; bit < FAULT_MAX; bit++)
 		assert_null(wire_faults[bit].name);
 }
 
