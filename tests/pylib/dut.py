@@ -60,8 +60,8 @@ class DutCase(unittest.TestCase):
     @staticmethod
     def condition(dut):
         """What a process is like for whoever gets it."""
-        return [dut.rpc(method) for method in
-                ("save_config", "neighbor_list", "port_list", "qp_count")]
+        ports = [{k: v for k, v in p.items() if k != "counters"} for p in dut.rpc("port_list")]
+        return [ports] + [dut.rpc(m) for m in ("save_config", "neighbor_list", "qp_count")]
 
     @classmethod
     def take_spare(cls, config):
