@@ -50,7 +50,6 @@ static const struct vector_opcode vector_opcodes[] = {
 	{ 0x14, "RC_FETCH_ADD",            "BTH AtomicETH",                   "only",    "request",   "0",             false, false },
 	{ 0x16, "RC_SEND_LAST_INV",        "BTH IETH",                        "last",    "request",   "1..pmtu",       false, true },
 	{ 0x17, "RC_SEND_ONLY_INV",        "BTH IETH",                        "only",    "request",   "0..pmtu",       true,  true },
-	{ 0x1B, "RC_WRITE_ONLY_MARK",      "BTH RETH",                        "only",    "request",   "0..pmtu",       false, false },
 	{ 0x20, "UC_SEND_FIRST",           "BTH",                             "first",   "request",   "pmtu",          true,  false },
 	{ 0x21, "UC_SEND_MIDDLE",          "BTH",                             "middle",  "request",   "pmtu",          false, false },
 	{ 0x22, "UC_SEND_LAST",            "BTH",                             "last",    "request",   "1..pmtu",       false, true },

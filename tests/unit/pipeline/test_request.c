@@ -122,6 +122,7 @@ REQ_CLS_B_05_malformed_requests(void **state)
 		uint32_t inline_len;
 		uint8_t status;
 	} rows[] = {
+		{ 7, 0, 1, 8, 0, LOC_QP_OP },
 		{ 8, 0, 1, 8, 0, LOC_QP_OP },
 		{ 10, 0, 1, 8, 0, LOC_QP_OP },
 		{ 255, 0, 1, 8, 0, LOC_QP_OP },
