@@ -60,7 +60,7 @@ set_requester(struct qp_settings *s, const struct conf_knobs *k)
 	s->window = k->req_max_outstanding_psn;
 	if (k->cc_algo == KNOB_cc_algo_ernic_window)
 		s->window = min_u32(s->window, k->cc_window);
-	s->min_timeout = (uint8_t)min_u32(k->tmr_min_timeout, k->tmr_max_timeout);
+	s->min_timeout = (uint8_t)k->tmr_min_timeout;
 	s->req_knobs = requester_knobs(k);
 	s->ackreq_interval = (uint8_t)min_u32(k->req_ackreq_interval, UINT8_MAX);
 }

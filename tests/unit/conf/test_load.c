@@ -233,7 +233,6 @@ static const struct knob_row {
 		K(resp_imm_access_status), 0, 0, 1 },
 	{ "resp.psn_check", "\"on\"", "\"on\"", "\"resync\"", K(resp_psn_check), 0, 0, 1 },
 	{ "tmr.min_timeout", "5", "5", "31", K(tmr_min_timeout), 5, 5, 31 },
-	{ "tmr.max_timeout", "31", "31", "0", K(tmr_max_timeout), 31, 31, 0 },
 	{ "ae.with_cqe", "\"off\"", "\"off\"", "\"on\"", K(ae_with_cqe), 0, 0, 1 },
 	{ "cc.cnp", "\"on\"", "\"on\"", "\"off\"", K(cc_cnp), 1, 1, 0 },
 	{ "cc.window", "256", "16", "1", K(cc_window), 256, 16, 1 },
