@@ -111,20 +111,11 @@ worker_list(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
-static int
-worker_count(struct rpc_call *call)
-{
-	const struct methods *ctx = call->m;
-
-	return rpc_result(call, json_pack("{s:I}", "workers", (json_int_t)ctx->env->w.workers_n));
-}
-
 const struct rpc_method methods_base[] = {
 	{ "rpc_get_methods", get_methods, &method_no_params },
 	{ "version", version, &method_no_params },
 	{ "port_list", port_list, &method_no_params },
 	{ "worker_list", worker_list, &method_no_params },
-	{ "worker_count", worker_count, &method_no_params },
 	{ "shutdown", shut_down, &method_no_params },
 	{ NULL, NULL, NULL },
 };
