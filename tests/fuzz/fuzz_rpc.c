@@ -6,19 +6,11 @@
  *
  * Input: the lines.
  */
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#include "../unit/control/fake.h"
-#include "fuzz.h"
+#include "fuzz_control.h"
 
-enum { LINES_MAX = 64, FILE_LIMIT = 4 << 20 };
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
-#define CALL(method, params) \
-	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}\n"
+enum { LINES_MAX = 64 };
 
 #define QP                                                                                      \
 	"{\"qp_num\":17,\"qp_type\":\"RC\",\"port\":\"p0\",\"pd\":\"pd0\",\"send_cq\":\"cq0\"," \
@@ -61,24 +53,6 @@ size_t
 fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 {
 	return index < ARRAY_LEN(seeds) ? fuzz_text(seeds[index], buf, room) : 0;
-}
-
-int
-LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	/* Regions and queues are files in memory: none may be so large that this takes long. */
-	const struct rlimit limit = { FILE_LIMIT, RLIM_INFINITY };
-	static bool started;
-
-	(void)argc;
-	(void)argv;
-	if (started)
-		return 0;
-	started = true;
-	signal(SIGXFSZ, SIG_IGN);
-	FUZZ_CHECK(fake_eal(NULL) == 0);
-	FUZZ_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-	return 0;
 }
 
 static void
