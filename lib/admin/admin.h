@@ -278,7 +278,14 @@ struct admin_way {
 	struct wire_path *path; /* out */
 	bool *resolved;         /* out */
 };
-/** Path of an address vector from a port, without dmac. */
+/**
+ * May an application put this on the port's wire? VLAN, priority, traffic class and MAC are the
+ * port's own unless its "allow" says more; the source addresses are always the port's.
+ * @param owner NULL or an operator's: he may. @param key of the vector, for the refusal (EPERM).
+ */
+int admin_permit(struct admin *adm, const struct owner *owner, int16_t port, const char *key,
+	const struct conf_ah *ah, struct refusal *r);
+/** Path of an address vector from a port, without dmac; what its owner may not use is refused. */
 int admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
 	struct refusal *r);
 /** The longest datagram of a UD QP (UD-12): what its configuration says, or what fits the port. */

@@ -35,6 +35,8 @@ admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admi
 		return refuse(r, EINVAL,
 			"%s.dest_ip is IPv%d, and port \"%s\" has no IPv%d address", way->key,
 			ipv6 ? 6 : 4, port->name, ipv6 ? 6 : 4);
+	if (admin_permit(adm, rec->shared->owner, way->port, way->key, ah, r) != 0)
+		return -r->err;
 	*path = (struct wire_path){ .ipv6 = ipv6,
 		.ttl = ah->hop_limit,
 		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (cc ? ECN_ECT0 : 0)),

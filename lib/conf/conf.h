@@ -270,6 +270,17 @@ struct conf_route {
 	struct conf_ip via;
 };
 
+/** What applications may put on a port's wire beside the port's own. */
+struct conf_allow {
+	uint32_t *vlans; /* 1..4094; default none: untagged */
+	uint32_t n_vlans;
+	uint32_t *priorities; /* 0..7; 0 is always allowed */
+	uint32_t n_priorities;
+	uint32_t *traffic_classes; /* 0..252, multiples of 4: without ECN; 0 is always allowed */
+	uint32_t n_traffic_classes;
+	bool dest_mac; /* any; default: what neighbours answer */
+};
+
 struct conf_port {
 	uint64_t given; /* CONF_PORT_* */
 	char name[CONF_NAME_MAX];
@@ -287,6 +298,7 @@ struct conf_port {
 	uint8_t gateway6[16]; /* valid with CONF_PORT_GATEWAY6: the route to ::/0 */
 	struct conf_route *routes;
 	uint32_t n_routes;
+	struct conf_allow allow;
 	struct impair_conf impair; /* valid with CONF_PORT_IMPAIR: of what the port receives */
 };
 

@@ -169,6 +169,17 @@ static const struct conf_field route_rows[] = {
 static const struct conf_table route_table = { .name = "route", TABLE_ROWS(route_rows),
 	.size = sizeof(struct conf_route), .given_offset = CONF_NO_GIVEN };
 
+#define NUMBERS(S, m, lo, hi, most) { .name = #m, .type = CONF_T_NUMBERS, \
+	.offset = TYPED(S, m, uint32_t *), .n_offset = offsetof(struct S, n_##m), .n_max = most, .min = lo, .max = hi }
+static const struct conf_field allow_rows[] = {
+	NUMBERS(conf_allow, vlans, 1, 4094, 4094),
+	NUMBERS(conf_allow, priorities, 0, 7, 8),
+	NUMBERS(conf_allow, traffic_classes, 0, 252, 64),
+	ROW_BOOL(conf_allow, dest_mac, "dest_mac", WITH(CONF_F_DEFAULT), DEFAULT(0)),
+};
+static const struct conf_table allow_table = { .name = "allow", TABLE_ROWS(allow_rows),
+	.size = sizeof(struct conf_allow), .given_offset = CONF_NO_GIVEN };
+
 static const struct conf_field port_rows[] = {
 	ROW_NAME(conf_port, name, "name", WITH(REQUIRED)),
 	ROW_NAME(conf_port, device, "device", WITH(REQUIRED)),
@@ -183,6 +194,7 @@ static const struct conf_field port_rows[] = {
 	ROW_IPV4(conf_port, gateway, "gateway", WITH(NULLABLE), GIVEN(CONF_PORT_GATEWAY)),
 	ROW_IPV6(conf_port, gateway6, "gateway6", WITH(NULLABLE), GIVEN(CONF_PORT_GATEWAY6)),
 	ROW_ARRAY(conf_port, routes, n_routes, "routes", &route_table, 0, CONF_MAX_ROUTES),
+	ROW_OBJECT(conf_port, allow, "allow", &allow_table, WITH(CONF_F_DEFAULT)),
 	ROW_OBJECT(conf_port, impair, "impair", &conf_table_impair, WITH(NULLABLE), GIVEN(CONF_PORT_IMPAIR)),
 };
 const struct conf_table conf_table_port = { .name = "port", TABLE_ROWS(port_rows),

@@ -5,7 +5,7 @@
 The program gets the path of the socket as its first argument. The dataplane (environment: ROCELANE)
 has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
 Options before PROGRAM: --control JSON (merged into "control"), --workers N, --queues N (of each
-port: without, a port is one worker's).
+port: without, a port is one worker's), --allow JSON (of port "right").
 """
 import json
 import os
@@ -20,7 +20,7 @@ import time
 START_S = 60
 
 
-def config(where, workers, queues, control):
+def config(where, workers, queues, control, allow=None):
     return {
         "version": 1,
         "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
@@ -31,7 +31,8 @@ def config(where, workers, queues, control):
             {"name": "left", "device": "net_pair0a", "mac": "02:00:00:00:00:01",
              "ipv4": "10.77.0.1", "prefix": 24, "mtu": 4200, "rx_queues": queues},
             {"name": "right", "device": "net_pair0b", "mac": "02:00:00:00:00:02",
-             "ipv4": "10.77.0.2", "prefix": 24, "mtu": 4200, "rx_queues": queues}],
+             "ipv4": "10.77.0.2", "prefix": 24, "mtu": 4200, "rx_queues": queues,
+             **({"allow": allow} if allow else {})}],
     }
 
 
@@ -55,7 +56,7 @@ def read(path):
 
 
 def main():
-    workers, queues, control, args = 1, 1, {}, sys.argv[1:]
+    workers, queues, control, allow, args = 1, 1, {}, None, sys.argv[1:]
     while args and args[0].startswith("--"):
         if args[0] == "--workers":
             workers = int(args[1])
@@ -63,6 +64,8 @@ def main():
             queues = int(args[1])
         elif args[0] == "--control":
             control = json.loads(args[1])
+        elif args[0] == "--allow":
+            allow = json.loads(args[1])
         args = args[2:]
     where = tempfile.mkdtemp(prefix="rocelane-client-")
     if "client_socket" in control:
@@ -72,7 +75,7 @@ def main():
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
-        json.dump(config(where, workers, queues, control), f)
+        json.dump(config(where, workers, queues, control, allow), f)
     with open(log, "wb") as out:
         # EAL wants distinct CPUs for its lcores unless told that they may share.
         dataplane = subprocess.Popen(

@@ -121,8 +121,8 @@ class Connections(Case):
         self.soon(lambda: self.turned_away(self.connect(GREEDY)) is None, "the place stays taken")
 
 
-class Objects(Case):
-    """What is made until nothing more can be had, with several clients of one user."""
+class Maker(Case):
+    """Makes objects, with a PD and a CQ that go with them."""
 
     def make_qp(self, c, again=False, **more):
         """With a PD and a CQ of its own, or those of the first one."""
@@ -141,6 +141,70 @@ class Objects(Case):
                                                       "access": 15}, [fd])
         finally:
             os.close(fd)
+
+
+class Wire(Maker):
+    """What a client may put on the wire: the port's own, and what its "allow" adds."""
+
+    VALUES = {"vlan": ({"vlan": 666}, "666"),
+              "vlan_priority": ({"vlan": 20, "vlan_priority": 7}, "7"),
+              "traffic_class": ({"traffic_class": 184}, "184"),
+              "dest_mac": ({"dest_mac": "02:de:ad:be:ef:01"}, "02:de:ad:be:ef:01")}
+
+    def qp_in_init(self, c, port):
+        number = self.make_qp(c)["qp_num"]
+        c.call("client_qp_modify", qp_num=number, qp_state="INIT", pkey=0xffff, port=port,
+               qp_access_flags=[])
+        return number
+
+    def to_rtr(self, c, number, **ah):
+        c.call("client_qp_modify", qp_num=number, qp_state="RTR", path_mtu=1024, dest_qp_num=5,
+               rq_psn=0, max_dest_rd_atomic=1, min_rnr_timer=12,
+               ah_attr=dict({"dest_ip": "10.77.0.9"}, **ah))
+
+    def test_the_ports_own(self):
+        """VID 666, PCP 7, a forged MAC and any TOS were on the wire."""
+        c = self.client(GREEDY)
+        for name, (ah, value) in self.VALUES.items():
+            for port in ("left", "right"):
+                if name == "dest_mac" and port == "right":
+                    continue
+                with self.subTest(name=name, port=port):
+                    number = self.qp_in_init(c, port)
+                    e = self.refusal(self.to_rtr, c, number, **ah)
+                    self.assertEqual(1, e.errno)
+                    attr = "vlan" if port == "left" and name == "vlan_priority" else name
+                    self.assertIn("ah_attr.%s: " % attr, e.message)
+                    self.assertIn(value if attr == name else "20", e.message)
+                    self.assertIn('port "%s"' % port, e.message)
+                    self.assertIn("allowed is", e.message)
+                    self.to_rtr(c, number)              # it is where it was
+        number = self.qp_in_init(c, "left")
+        self.to_rtr(c, number, traffic_class=2)         # ECN is no class
+
+    def test_the_alternate_path(self):
+        c = self.client(GREEDY)
+        number = self.qp_in_init(c, "left")
+        self.to_rtr(c, number)
+        e = self.refusal(c.call, "client_qp_modify", qp_num=number, qp_state="RTS", sq_psn=0,
+                         timeout=14, retry_cnt=7, rnr_retry=7, max_rd_atomic=1,
+                         alt_ah_attr={"dest_ip": "10.77.0.9", "vlan": 20}, path_mig_state="REARM")
+        self.assertEqual(1, e.errno)
+        self.assertIn("alt_ah_attr.vlan: 20", e.message)
+
+    def test_what_allow_adds_and_the_operator(self):
+        good = [{"vlan": 20}, {"vlan": 20, "vlan_priority": 3}, {"traffic_class": 32},
+                {"dest_mac": "02:de:ad:be:ef:01"}]
+        c = self.client(GREEDY)
+        for ah in good:
+            self.to_rtr(c, self.qp_in_init(c, "right"), **ah)
+        c = self.client()
+        for ah, _ in self.VALUES.values():
+            self.to_rtr(c, self.qp_in_init(c, "left"), **ah)
+
+
+class Objects(Maker):
+    """What is made until nothing more can be had, with several clients of one user."""
 
     def users(self):
         return {u["uid"]: u for u in self.operator.call("client_users") if not u["operator"]}
