@@ -155,6 +155,27 @@ class Follower(ApmCase):
         _, got = self.until(3 * transport_ns(10))
         self.assertEqual([(1, SEND_ONLY, psn + 1, 1)], self.where(got))
 
+    def test_AE_12_a_response_on_a_path_whose_mac_is_unknown(self):
+        """Who answers what is outstanding is the peer, and is followed; who answers nothing of it
+        is not."""
+        self.apm(alt_ah_attr={"dest_ip": "198.51.100.9"})
+        self.post_raw(self.wr("SEND", 64))
+        self.dut.run()
+        self.put(self.peer.acknowledge(S, msn=1, mig=0))
+        self.post_raw(*[self.wr("SEND", 64) for _ in range(3)])
+        self.dut.run()
+        self.assertEqual(("ARMED", False), tuple(
+            self.qp()[k] for k in ("path_mig_state", "alt_path_resolved")))
+        self.peers[1] = self.peers[1].with_(src_ip="198.51.100.9", src_mac="02:00:00:00:00:99")
+        forged = self.peers[1].with_(src_mac="02:00:00:00:00:66")
+        for psn in (S, S - 1, S + 4, S + 5):     # done before, not sent yet
+            self.assertEqual([], self.put(forged.acknowledge(psn, msn=1), port=1))
+        self.assertEqual([], self.put(self.peers[1].acknowledge(S + 1, msn=2), port=1))
+        self.assertEqual([(100, "SUCCESS"), (101, "SUCCESS")], self.statuses())
+        _, got = self.until(3 * transport_ns(10))
+        self.assertEqual([(1, SEND_ONLY, S + 2, 1), (1, SEND_ONLY, S + 3, 1)], self.where(got))
+        self.assertEqual("MIGRATED", self.mig_state())
+
     def test_answers_that_were_owed_leave_on_the_new_path(self):
         self.apm()
         self.arm()
