@@ -10,7 +10,7 @@
  *          ones have a record only while somebody looks, or once it is changed (admin_fold.c).
  * Depends: conf qp mbox mem.
  * Circles: its files call each other, since making a QP walks it to its state, a walk that fails
- *          ends the QP, and whoever looks a record up may have it made again (admin_fold.c).
+ *          ends the QP, and a look-up may make a folded record again (admin_fold.c).
  * Spec:    QP-01..20, RX-LNK-02, WIRE-14, WIRE-15.
  */
 #include <jansson.h>

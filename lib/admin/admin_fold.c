@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of compact QPs that say no more than their template does. Such a record is not kept: its
- * slot has the QP alone, the QP has the template, and whoever asks for the record gets one that is
- * made again. A record is folded only if what would be made again is the same to the last byte, so
- * one that was changed, or waits for something, or goes to a neighbour, stays.
+ * Records of compact QPs that say no more than their template does are not kept. The slot then
+ * points to the QP alone, the QP to its template, and a look-up makes the record again. A record is
+ * folded only if the new one would be the same to the last byte: one that was changed, waits for
+ * something or uses a neighbour stays.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -227,8 +227,8 @@ admin_walk_late_detach(void *ctx UNUSED, struct ask *a)
 }
 
 /*
- * The same question again while the worker says that it still flushes the QP: so much in a turn. A
- * QP with the deepest queues takes milliseconds; whoever keeps us longer has to come again.
+ * Ask again while the worker says that it still flushes the QP, a part in each turn. A QP with the
+ * deepest queues takes milliseconds; if it takes longer, the caller has to try again.
  */
 static bool
 ask_again(struct admin *adm, struct flushing *f, int rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests to the dataplane, and what comes of a connection that is lost. */
+/* Requests to the dataplane, and what happens when the connection is lost. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

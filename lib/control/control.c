@@ -70,7 +70,7 @@ gone(void *ctx, enum object_kind kind, uint32_t number)
 	apps_event_forget(&c->apps, kind, number);
 }
 
-/* Its failure is over: whoever keeps something of it for later does it now. */
+/* The QP's failure is over: keep what is needed later, forget the rest. */
 static void
 left(void *ctx, struct admin_qp *rec, enum admin_end how)
 {
@@ -80,7 +80,7 @@ left(void *ctx, struct admin_qp *rec, enum admin_end how)
 	explain_forget(&c->diagnose, rec);
 }
 
-/* To whoever follows events on the control socket, and to the application that it concerns. */
+/* Tell the connections that follow events, and the application that owns the object. */
 static uint32_t
 event(void *ctx, const struct event *e)
 {
@@ -93,7 +93,7 @@ event(void *ctx, const struct event *e)
 	return told;
 }
 
-/* To whoever follows events on the control socket. */
+/* Tell the connections that follow events. */
 static void
 fired(void *ctx, const struct object_cq *cq)
 {
@@ -195,7 +195,10 @@ control_print_counters(const struct control *c, void (*out)(void *ctx, const cha
 	}
 }
 
-/* @return rc. A fault that only making the object shows is told as those of the file are. */
+/*
+ * Report a fault that shows only when the object is made, in the same way as faults of the file.
+ * @return rc.
+ */
 static int
 made(const char *list, uint32_t index, int rc, const struct refusal *r)
 {

@@ -56,7 +56,7 @@ struct share {
 };
 
 /*
- * Place of the oldest record of whoever has most of them, the newcomer included.
+ * Place of the oldest record of the owner that has most of them, with the new one counted.
  * @param user only records of this one's user count; NULL: all.
  */
 static uint32_t

@@ -60,8 +60,8 @@ struct env_port {
 };
 
 /**
- * Has the worker a transmit queue of a port to itself? `owner` has queue owner % queues, whoever
- * else can send has the queue of his number: no queue has two workers.
+ * Has the worker a transmit queue of a port to itself? `owner` has queue owner % queues, any other
+ * worker that can send has the queue of its own number: no queue has two workers.
  */
 static inline bool
 env_can_send(uint32_t owner, uint32_t queues, uint32_t worker)

@@ -296,8 +296,7 @@ neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], 
 	same = neigh_has_mac(n) && memcmp(n->mac, mac, sizeof(n->mac)) == 0;
 	if (neigh_has_mac(n) && !same &&
 		(n->told == 0 || net->env->now >= n->told + TIME_NS_PER_S)) {
-		n->told =
-			net->env->now; /* whoever claims it again and again does not fill the log */
+		n->told = net->env->now; /* once a second: repeated claims must not fill the log */
 		log_warn("neighbour %s has another MAC now", neigh_ip_text(&n->ip, text));
 	}
 	n->state = NEIGH_REACHABLE;

@@ -100,8 +100,8 @@ void neigh_leave(struct net *net, struct neigh_link *link);
 /** `link` goes where `other` goes. */
 void neigh_join(struct net *net, struct neigh_link *link, const struct neigh_link *other);
 /**
- * The path of a QP that runs goes there from now on: as neigh_use(), and the worker is told of the
- * new MAC, or that there is none yet. @return 1 if it went elsewhere before; 0, -ENOMEM, -ENOSPC.
+ * Point the path of a running QP to another neighbour: as neigh_use(), and the worker is told the
+ * new MAC, or that it is not known yet. @return 1 if it went elsewhere before; 0, -ENOMEM, -ENOSPC.
  */
 int neigh_reroute(struct net *net, const struct neigh_key *key, struct neigh_link *link);
 /**

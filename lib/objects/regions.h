@@ -8,7 +8,7 @@
  * Memory:  the newest REGIONS_GONE deregistered regions, by value.
  * Depends: objects, mem.
  *
- * An application is told of its own regions only: whoever asks for it says whose view it is.
+ * An application is told of its own regions only: the caller says for whom it asks.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@
 
 #include "count.h"
 
-/** CQ-05: reported once per queue, whoever of its producers meets the overflow first. */
+/** CQ-05: reported once for each queue, by the first producer that meets the overflow. */
 void pipeline_cq_failed(struct worker *w, struct qp_cq *cq);
 
 /** @return the place of the next completion; NULL: there is none. See cq_take(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a failure was about, for whoever asks why: memory that was refused, and the work request.
- * Nothing here is on a good path; the checks that said no are made again, and asked for numbers.
+ * The details of a failure, for explanations: which memory was refused, and which work request
+ * failed. Nothing here runs on a good path. The check that failed runs again and gives its numbers.
  */
 #include "count.h"
 #include "failure.h"

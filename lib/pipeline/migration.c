@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Path migration: what the peer's packets and exhausted retries do to a QP's paths, and who hears
- * of it. Which path a packet must have come on is stage 5's to see. And the peer's MAC, where
- * nobody has answered for its address yet.
+ * Path migration: what the peer's packets and exhausted retries do to a QP's paths, and which
+ * events report it. Stage 5 checks on which path a packet came. Also here: a QP learns its peer's
+ * MAC from the peer's packets while no neighbour has answered for the address.
  */
 #include "count.h"
 #include "migration.h"
@@ -24,10 +24,10 @@ is_in_window(const struct qp *qp, const struct wire_pkt *p)
 }
 
 /**
- * Answers to a peer that knows us before we know it would be lost, and cost it a timeout each. They
- * go to where its packet came from: the peer, or the router that it used. Only a packet inside the
- * window is followed: whoever sends it could have the QP take its data as well. The neighbour's own
- * answer counts more when it comes (QP_ATTR_NEW_MAC).
+ * Without the peer's MAC our answers would be lost, and each would cost the peer a timeout. So they
+ * go to the MAC that its packet came from: the peer's, or a router's. Only a packet inside the
+ * window is trusted: its sender could write the QP's data as well. The neighbour's own answer
+ * replaces what was learned (QP_ATTR_NEW_MAC).
  */
 void
 pipeline_path_learn(struct worker *w, struct qp *qp, const struct wire_pkt *p)
@@ -121,7 +121,7 @@ pipeline_migration_refuse(struct worker *w, struct qp *qp, const struct wire_pkt
 	count_both(w, qp, STAT_path_migration_errors);
 	trace_path(w, qp, p, RULE_PATH_REFUSED);
 	if ((qp->flags & QPF_MIG_REFUSED) != 0)
-		return; /* whoever sends more of them shall not fill the event queue */
+		return; /* one event: more of these packets must not fill the event queue */
 	qp->flags |= QPF_MIG_REFUSED;
 	tell(w, qp, p, RULE_PATH_REFUSED, EVENT_PATH_MIG_ERR);
 }

@@ -29,7 +29,7 @@
 #define PIPELINE_BURST       32
 #define PIPELINE_MAX_PORTS   32
 #define PIPELINE_MAX_WORKERS 64
-/** mbuf dynamic flag: the frame's Ethernet FCS was wrong (RX-SYN-31). Set by whoever knows. */
+/** mbuf dynamic flag: the frame's Ethernet FCS was wrong (RX-SYN-31). Drivers set it. */
 #define PIPELINE_FCS_FLAG "rocelane_fcs_bad"
 
 struct rte_mempool;

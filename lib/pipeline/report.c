@@ -158,9 +158,9 @@ pipeline_report_failure(struct worker *w, struct qp *qp, const struct report *r,
 
 	ASSERT(qp->worker == w->index && (to == QPS_ERR || to == QPS_SQE));
 	/*
-	 * QP-16, AE-11: whoever hears of this finds the QP there. The fence orders the state
-	 * before the flush's look at the queues: a host that posts and then sees a state that is
-	 * neither has been seen by that flush.
+	 * QP-16, AE-11: the QP is in this state before anybody hears of it. The fence orders the
+	 * state before the flush reads the queues: if a host posts and still sees an older state,
+	 * the flush has seen what it posted.
 	 */
 	atomic_store_explicit(&qp->state, to, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);

@@ -36,7 +36,7 @@ struct report pipeline_report_of_send(const struct qp *qp, const struct wire_pkt
 
 /** Raise the event of the report: to the control lcore, and to the recorder if the QP is traced. */
 void pipeline_report_event(struct worker *w, struct qp *qp, const struct report *r);
-/** The same for whoever writes his own line to the recorder. */
+/** The same without the recorder: the caller has written a line of its own there. */
 void pipeline_report_event_only(struct worker *w, struct qp *qp, const struct report *r);
 /**
  * The QP goes to ERR, or SQE: its state, last_error, the FATAL code for the control lcore, the

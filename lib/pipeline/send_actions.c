@@ -229,8 +229,7 @@ pipeline_act_requester(
 	}
 	if ((v->act & REQACT_COMPLETE) != 0 &&
 		UNLIKELY(pipeline_sends_complete(w, qp, v->head_was, v->completed) != 0)) {
-		/* One queue full, one QP dead: the fault above, if any, has nobody to tell it to.
-		 */
+		/* The CQ is full and the QP fails: a fault found above cannot be completed. */
 		pipeline_sends_overflow(w, qp, p);
 		return;
 	}

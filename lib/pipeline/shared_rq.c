@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * WQEs of a shared receive queue: looked at with the facts, taken with the verdict. Its QPs may be
- * on any worker. What it has to tell, it tells once: whoever finds out first raises the event.
+ * WQEs of a shared receive queue: read for the facts, taken with the verdict. Its QPs may be on any
+ * worker. Each event is raised once, by the first worker that finds the reason.
  */
 #include "report.h"
 #include "shared_rq.h"

@@ -78,7 +78,7 @@ qp_migrate(struct qp *qp)
 	qp->pkey = a->pkey;
 	qp_path_changed(qp);
 	qp_send_apply(qp, QP_ATTR_TIMEOUT, a->qp_state, a->qp_state);
-	qp->req.retry_left = qp->req.retry_cnt; /* REQ-RETRY-09: whoever began it */
+	qp->req.retry_left = qp->req.retry_cnt; /* REQ-RETRY-09: on either side's initiative */
 	qp_migration_set(qp, MIG_MIGRATED);
 	ASSERT(!qp->req.armed && !qp->req.unmigrated);
 	atomic_fetch_add_explicit(&qp->migrations, 1, memory_order_release);

@@ -34,9 +34,9 @@ req_syndrome_kind(uint8_t syndrome)
 }
 
 /**
- * The peer took nothing from the PSN of its NAK on, and is silent until that comes again: whatever
- * is answered from there on is answered for the first time, and comes of the pass that begins now.
- * So this pass is like a first one (REQ-IMPL-01).
+ * The peer took nothing from the PSN of its NAK on, and is silent until that PSN comes again. So
+ * every answer from there on is a first one and belongs to the pass that begins now: this pass is
+ * like a first one (REQ-IMPL-01).
  */
 static void
 all_anew(struct requester *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands against the next packet, for whoever asks why nothing happens. */
+/* Why the next packet is not sent: for explanations of a QP that does nothing. */
 #include "requester_priv.h"
 
 enum requester_stop

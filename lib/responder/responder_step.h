@@ -116,8 +116,8 @@ responder_ready_at(const struct responder *r, ns_t now)
 }
 
 /**
- * Did an RNR NAK answer the request at ePSN in this very moment? Then this copy of it was sent
- * before its peer can have heard the NAK, which tells it all (RESP-RNR-08).
+ * Was an RNR NAK sent for the request at ePSN at this very time? Then the peer sent this copy
+ * before it can have received the NAK, and needs no second one (RESP-RNR-08).
  */
 static ALWAYS_INLINE bool
 responder_is_waiting(const struct responder *r, ns_t now)

@@ -99,8 +99,8 @@ struct ring_completion {
 
 /**
  * Write all of a completion but `seq`, in as few stores as there are words (hosts are
- * little-endian). The one writer of completions: whoever has a slot of ring_cq_reserve() calls it,
- * then ring_cq_publish(). Members known when this is compiled cost nothing.
+ * little-endian). The one writer of completions: called with a slot of ring_cq_reserve(), before
+ * ring_cq_publish(). Members known when this is compiled cost nothing.
  * @param qp_num the QP's number. @param time_ns the dataplane's clock.
  */
 static ALWAYS_INLINE void

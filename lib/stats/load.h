@@ -4,8 +4,8 @@
 /**
  * @file load.h  What a worker does with its time: busy turns, and cycles by stage when asked for.
  *
- * Owner:   the worker writes; any lcore reads (as stats.h). `measure` is set by whoever wants to
- *          know.
+ * Owner:   the worker writes; any lcore reads (as stats.h). `measure` turns the cycles by
+ *          stage on.
  * Memory:  embedded in the worker.
  * Time:    nanoseconds of the dataplane's clock, cycles of the TSC.
  * Depends: base.

@@ -178,7 +178,7 @@ wire_read_near6(const struct wire_port *us, const struct wire_near *n, struct wi
 		return false;
 	words = wire_words(_mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), at),
 		at[WIRE_PLAIN_BTH]);
-	/* The word that compares the lengths of IPv4 and UDP is none of IPv6. */
+	/* IPv6 has no length that the last word could compare with UDP's. */
 	words = _mm256_maskz_mov_epi16(0x7fff, words);
 	if (wire_words_are_wrong(words))
 		return false;
