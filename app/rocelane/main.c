@@ -27,6 +27,7 @@
 #include "mem_guard.h"
 #include "notify.h"
 #include "runtime.h"
+#include "sandbox.h"
 #include "telemetry.h"
 #include "timebase.h"
 
@@ -177,6 +178,29 @@ print_line(void *ctx UNUSED, const char *line)
 	puts(line);
 }
 
+/* Ports, memory and sockets are there: the rest is given up. */
+static int
+enter_sandbox(const struct conf *conf)
+{
+	const bool huge = rte_eal_has_hugepages() != 0;
+	const struct sandbox_needs needs = {
+		.writes_files = huge || (conf->error_buffer.given & CONF_EB_PCAPNG) != 0,
+		.physical = huge && rte_eal_iova_mode() == RTE_IOVA_PA,
+	};
+	int rc;
+
+	if (!conf->control.sandbox)
+		return 0;
+	if (sandbox_is_left_out()) {
+		log_info("built with a sanitizer: there is no sandbox");
+		return 0;
+	}
+	rc = sandbox_enter(&needs);
+	if (rc != 0)
+		log_error("control.sandbox: false starts it all the same");
+	return rc;
+}
+
 static int
 run(const struct args *args, const struct conf *conf)
 {
@@ -188,6 +212,8 @@ run(const struct args *args, const struct conf *conf)
 	rc = workers_launch();
 	if (rc == 0)
 		rc = dataplane_start(&dp);
+	if (rc == 0)
+		rc = enter_sandbox(conf);
 	if (rc == 0) {
 		log_info("running: %u worker%s, %u port%s, control socket %s",
 			conf->lcores.n_workers, conf->lcores.n_workers == 1 ? "" : "s",
@@ -236,7 +262,7 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 
 /* Each region and each connection is a descriptor, and a shell's soft limit is low. */
 static void
-raise_files(void)
+raise_limits(void)
 {
 	struct rlimit l;
 
@@ -244,6 +270,9 @@ raise_files(void)
 		l.rlim_cur = l.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &l);
 	}
+	/* Without its capabilities the process may lock no more than this. */
+	if (geteuid() == 0)
+		setrlimit(RLIMIT_MEMLOCK, &(const struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 }
 
 int
@@ -276,7 +305,7 @@ main(int argc, char **argv)
 		return EXIT_CLEAN;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	raise_files();
+	raise_limits();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	/* The terminal is gone: stop cleanly, unless the signal was ignored when we started. */

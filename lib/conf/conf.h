@@ -349,6 +349,7 @@ struct conf_control {
 	uint32_t mode;                       /* permission bits, default 0600 */
 	char client_socket[CONF_SOCKET_MAX]; /* valid with CONF_CONTROL_CLIENT_SOCKET */
 	uint32_t client_mode;                /* default 0600 */
+	bool sandbox;                        /* default true */
 	struct conf_client_limits client_limits;
 };
 

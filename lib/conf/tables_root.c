@@ -139,6 +139,7 @@ static const struct conf_field control_rows[] = {
 		GIVEN(CONF_CONTROL_CLIENT_SOCKET)),
 	ROW_CUSTOM(conf_control, client_mode, "client_mode", &client_mode, WITH(CONF_F_DEFAULT),
 		.def_str = "0600"),
+	ROW_BOOL(conf_control, sandbox, "sandbox", WITH(CONF_F_DEFAULT), DEFAULT(1)),
 	ROW_OBJECT(conf_control, client_limits, "client_limits", &client_limits_table, WITH(CONF_F_DEFAULT)),
 };
 static const struct conf_table control_table = { .name = "control", TABLE_ROWS(control_rows),

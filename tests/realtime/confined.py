@@ -55,6 +55,20 @@ def allowed_calls(lines):
     return allowed
 
 
+def threads(pid):
+    """/proc/PID/task/TID/status of each thread, as dictionaries."""
+    found = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid), encoding="ascii") as f:
+            found.append(dict(line.split(":\t", 1) for line in f.read().splitlines()))
+    return found
+
+
+def has_sandbox(live):
+    """A build with a sanitizer says that it has none."""
+    return "there is no sandbox" not in live.stderr()
+
+
 class Confined:
     """Everything is looked up here; apply() runs between fork and exec."""
 

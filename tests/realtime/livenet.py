@@ -108,7 +108,7 @@ class Process:
         if config is None:
             config = live_config()
         if isinstance(config, dict):
-            config.setdefault("control", {"socket": os.path.join(self.dir, "sock")})
+            config.setdefault("control", {}).setdefault("socket", os.path.join(self.dir, "sock"))
             self.socket_path = config["control"]["socket"]
         with open(config_path, "w", encoding="utf-8") as f:
             f.write(config if isinstance(config, str) else json.dumps(config))

@@ -44,17 +44,35 @@ class Service(unittest.TestCase):
         self.addCleanup(live.close)
         self.assertEqual([], [line for line in live.stderr().split("\n")
                               if "ermitted" in line or "cannot" in line], live.stderr())
-        with open("/proc/%d/status" % live.proc.pid, encoding="ascii") as f:
-            status = dict(line.split(":\t", 1) for line in f.read().splitlines())
-        self.assertEqual("%016x" % sum(1 << cap for cap in limits.caps), status["CapEff"])
-        self.assertEqual(("1", "2"), (status["NoNewPrivs"], status["Seccomp"]))
-        if limits.user is not None:
-            self.assertEqual({str(limits.user)}, set(status["Uid"].split()))
+        left = 0 if confined.has_sandbox(live) else sum(1 << cap for cap in limits.caps)
+        for status in confined.threads(live.proc.pid):
+            self.assertEqual("%016x" % left, status["CapEff"], status)
+            self.assertEqual(("1", "2"), (status["NoNewPrivs"], status["Seccomp"]), status)
+            if limits.user is not None:
+                self.assertEqual({str(limits.user)}, set(status["Uid"].split()))
         peer = dut.Peer()
         live.rx(peer.send_only(1, b"x"))
         got = [dut.Frame(raw) for _, raw in live.frames(1)]
         self.assertTrue(dut.Rnr(1, 12, 0).matches(got[0]), got)
         self.assertEqual(0, live.process.stop(), live.stderr())
+
+    def test_gives_everything_up_by_itself(self):
+        """Without systemd, as root if need be: no capability is left to any thread, and all of them
+        have a filter (tests/sandbox: what it refuses). `control.sandbox` turns it off."""
+        for wanted in (True, False):
+            with self.subTest(sandbox=wanted):
+                live = livenet.Live(livenet.live_config(control={"sandbox": wanted}))
+                self.addCleanup(live.close)
+                sandbox = wanted and confined.has_sandbox(live)
+                found = confined.threads(live.proc.pid)
+                self.assertGreater(len(found), 1)
+                for status in found:
+                    self.assertEqual(sandbox, status["Seccomp"] == "2", status)
+                    self.assertEqual(sandbox, status["NoNewPrivs"] == "1", status)
+                    if sandbox:
+                        for kind in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
+                            self.assertEqual(0, int(status[kind], 16), status)
+                self.assertEqual(0, live.process.stop(), live.stderr())
 
 
 if __name__ == "__main__":
