@@ -106,6 +106,8 @@ struct conf_table {
 	 * but their given bit is set.
 	 */
 	void (*check)(void *obj, enum conf_mode mode, struct conf_errors *err);
+	/** Take what this object does not have out of its encoding; may be NULL. */
+	void (*hide)(const void *obj, json_t *out);
 };
 
 extern const struct conf_table conf_table_root;

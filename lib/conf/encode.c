@@ -218,5 +218,7 @@ conf_encode(const struct conf_table *table, const void *obj)
 		if (json_object_set_new(out, f->name, v) != 0)
 			json_decrefp(&out);
 	}
+	if (out != NULL && table->hide != NULL)
+		table->hide(obj, out);
 	return out;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "conf_json.h"
-#include "service.h"
 
 /* The tables by name, for RPC. */
 
@@ -67,11 +66,7 @@ conf_encode_srq(const struct conf_srq *srq)
 json_t *
 conf_encode_qp(const struct conf_qp *qp)
 {
-	json_t *o = conf_encode(&conf_table_qp, qp);
-
-	if (o != NULL)
-		conf_hide_service(qp, o);
-	return o;
+	return conf_encode(&conf_table_qp, qp);
 }
 
 json_t *

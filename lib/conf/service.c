@@ -52,9 +52,11 @@ conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
 }
 
 void
-conf_hide_service(const struct conf_qp *qp, json_t *o)
+conf_hide_service(const void *obj, json_t *out)
 {
+	const struct conf_qp *qp = obj;
+
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (!conf_has_key(qp->qp_type, keys[i].bit))
-			json_object_del(o, keys[i].key);
+			json_object_del(out, keys[i].key);
 }

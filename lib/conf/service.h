@@ -15,7 +15,7 @@
 bool conf_has_key(uint32_t qp_type, uint64_t bit);
 /** A key, or a feed, that queue pairs of this type do not have. */
 void conf_check_service(const struct conf_qp *qp, struct conf_errors *err);
-/** Take such keys out of the object made of `qp`. */
-void conf_hide_service(const struct conf_qp *qp, json_t *o);
+/** Take such keys out of the encoding of a struct conf_qp: conf_table.hide. */
+void conf_hide_service(const void *obj, json_t *out);
 
 #endif

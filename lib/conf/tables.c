@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
+#include "service.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -231,5 +232,5 @@ static const struct conf_field qp_rows[] = {
 };
 const struct conf_table conf_table_qp = { .name = "qp", TABLE_ROWS(qp_rows),
 	.size = sizeof(struct conf_qp), .given_offset = offsetof(struct conf_qp, given),
-	.check = conf_check_qp };
+	.check = conf_check_qp, .hide = conf_hide_service };
 /* clang-format on */

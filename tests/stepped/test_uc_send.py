@@ -216,6 +216,14 @@ class Transitions(dut_uc.UcCase):
             self.assertEqual(state, self.state())
             before = state
 
+    def test_UC_21_saved_and_made_again(self):
+        """What save_config prints has no key that the service does not."""
+        self.req()
+        saved = self.rpc("save_config")["qps"][0]
+        self.assertEqual([], [k for k in self.REFUSED if k in saved])
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.assertEqual("UC", self.rpc("qp_create", **saved)["qp_type"])
+
     def test_UC_21_create_refuses_what_uc_never_has(self):
         self.bare()
         for key, value in self.REFUSED.items():

@@ -275,6 +275,16 @@ class Transitions(dut_ud.UdCase):
             self.rpc("qp_create", **self.ud_params(qp_num=0x33, qkey=None))
         self.assertIn("qkey", caught.exception.message)
 
+    def test_UD_24_saved_and_made_again(self):
+        self.ud()
+        saved = self.rpc("save_config")["qps"][0]
+        self.assertEqual(["path_mtu"], [k for k in self.REFUSED if k in saved])
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.rpc("qp_create", **saved)
+        self.post_recv(1)
+        self.quiet(self.datagram(b"x"))
+        self.received((4, b"x"))
+
     def test_no_comm_est(self):
         """AE-05 is about connections."""
         self.ud(qp_state="RTR", sq_psn=None)
