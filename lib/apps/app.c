@@ -169,20 +169,23 @@ end_objects(struct apps *apps, struct app *app)
 		if (cq->channel != NULL)
 			TAILQ_REMOVE(&apps->watched, cq, watched);
 		if (object_cq_destroy(apps->objects, cq->cq, &r) != 0)
-			log_error("client %u: %s", app->o.id, r.text);
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
 		free(cq);
 	}
 	for (uint32_t i = 0; i < app->srqs.room; i++) {
 		struct app_srq *srq = app->srqs.v[i];
 
 		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
-			log_error("client %u: %s", app->o.id, r.text);
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
 		free(srq);
 	}
 	for (uint32_t i = 0; i < app->pds.room; i++) {
 		if (app->pds.v[i] != NULL &&
 			object_pd_destroy(apps->objects, app->pds.v[i], &r) != 0)
-			log_error("client %u: %s", app->o.id, r.text);
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
 	}
 	for (uint32_t i = 0; i < app->channels.room; i++) {
 		struct app_channel *ch = app->channels.v[i];
@@ -221,7 +224,7 @@ reap(struct apps *apps, struct app *app)
 		return;
 	}
 	end_objects(apps, app);
-	log_info("client %u: gone", app->o.id);
+	log_rated(&apps->told.gone, apps->env->now, LOG_INFO, "client %u: gone", app->o.id);
 	release(apps, app);
 }
 
@@ -236,11 +239,12 @@ app_close(struct apps *apps, struct app *app)
 }
 
 void
-app_end(struct app *app, const char *why)
+app_end(struct apps *apps, struct app *app, const char *why)
 {
 	if (app->conn == NULL || app->conn->dead)
 		return;
-	log_warn("client %u (pid %d): %s; disconnected", app->o.id, app->o.process.pid, why);
+	log_rated(&apps->told.ended, apps->env->now, LOG_WARN,
+		"client %u (pid %d): %s; disconnected", app->o.id, app->o.process.pid, why);
 	app->conn->dead = true;
 }
 
@@ -301,8 +305,9 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct re
 		return rc;
 	}
 	conn->app = app;
-	log_info("client %u: pid %d, uid %u%s%s", app->o.id, app->o.process.pid, app->o.process.uid,
-		name[0] != '\0' ? ", " : "", name);
+	log_rated(&apps->told.come, apps->env->now, LOG_INFO, "client %u: pid %d, uid %u%s%s",
+		app->o.id, app->o.process.pid, app->o.process.uid, name[0] != '\0' ? ", " : "",
+		name);
 	return 0;
 }
 
@@ -325,7 +330,7 @@ end_faulty(struct apps *apps)
 			hit = hit || (mr != NULL && mem_guard_is_hit(&mr->region->area));
 		}
 		if (hit)
-			app_end(app, "its memory went away");
+			app_end(apps, app, "its memory went away");
 	}
 }
 

@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "env.h"
 #include "events.h"
+#include "log_rate.h"
 #include "objects.h"
 #include "owner.h"
 #include "qp_client.h"
@@ -101,6 +102,9 @@ struct apps {
 	TAILQ_HEAD(, app) all;
 	TAILQ_HEAD(, app_cq) watched;
 	struct owner_users users;
+	struct {
+		struct log_rate come, gone, ended, left;
+	} told; /* lines that applications can cause */
 	uint32_t n;
 	uint32_t last_id;
 	uint32_t waiting;         /* CQs that were armed when we looked last */
@@ -122,7 +126,7 @@ int app_open(struct apps *apps, struct rpc_client *conn, const char *name, struc
 /** The connection is gone: end what was the client's. */
 void app_close(struct apps *apps, struct app *app);
 /** It has done what it must not: disconnect it. */
-void app_end(struct app *app, const char *why);
+void app_end(struct apps *apps, struct app *app, const char *why);
 
 /** @return the handle, or 0: no memory. */
 uint32_t app_table_add(struct app_table *t, void *object);

@@ -356,6 +356,8 @@ struct conf_control {
 struct conf_error_buffer {
 	uint32_t entries;           /* of each worker, default 4096 */
 	char pcapng[CONF_PATH_MAX]; /* "": no file */
+	uint64_t pcapng_size;       /* bytes of the file before it is begun anew, default 64 MiB */
+	uint32_t pcapng_age;        /* seconds likewise, default a day */
 	bool present;               /* the record is on (by this key or by knob rx.errbuf) */
 	uint64_t given;             /* internal: CONF_EB_PCAPNG */
 };

@@ -149,6 +149,9 @@ static const struct conf_field error_buffer_rows[] = {
 	ROW_U32(conf_error_buffer, entries, "entries", 1, 1 << 20, WITH(CONF_F_DEFAULT), DEFAULT(4096)),
 	ROW_STR(conf_error_buffer, pcapng, "pcapng", 1, CONF_PATH_MAX - 1, WITH(NULLABLE),
 		GIVEN(CONF_EB_PCAPNG)),
+	ROW_SIZE64(conf_error_buffer, pcapng_size, "pcapng_size", 65536, UINT64_C(1) << 40, WITH(CONF_F_DEFAULT),
+		DEFAULT(64 << 20)),
+	ROW_U32(conf_error_buffer, pcapng_age, "pcapng_age", 1, 31536000, WITH(CONF_F_DEFAULT), DEFAULT(86400)),
 };
 static const struct conf_table error_buffer_table = { .name = "error_buffer",
 	TABLE_ROWS(error_buffer_rows), .size = sizeof(struct conf_error_buffer),

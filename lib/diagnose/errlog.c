@@ -210,6 +210,63 @@ why_not(int rc)
 	}
 }
 
+/* What every file begins with. */
+static void
+begin(struct diagnose *dg)
+{
+	struct errlog *l = &dg->errlog;
+	struct stat st;
+
+	l->regular = fstat(fileno(l->file), &st) == 0 && S_ISREG(st.st_mode);
+	l->began = dg->env->now;
+	l->whole = 0;
+	put_section(l);
+	for (uint32_t p = 0; p < dg->env->w.conf->n_ports; p++)
+		put_interface(l, dg->env->w.conf->ports[p].name);
+	settle(dg);
+}
+
+static bool
+is_over(const struct diagnose *dg)
+{
+	const struct conf_error_buffer *conf = &dg->env->w.conf->error_buffer;
+	const struct errlog *l = &dg->errlog;
+
+	return l->file != NULL && l->regular &&
+	       ((uint64_t)l->whole >= conf->pcapng_size ||
+		       dg->env->now - l->began >= conf->pcapng_age * TIME_NS_PER_S);
+}
+
+/**
+ * The file is large or old enough: it becomes FILE.1, in place of the one before. Where the folder
+ * allows no other name it is begun anew as it is. A peer who sends rubbish fills no disk.
+ */
+static void
+rotate(struct diagnose *dg)
+{
+	const char *path = dg->env->w.conf->error_buffer.pcapng;
+	struct errlog *l = &dg->errlog;
+	char old[CONF_PATH_MAX + 2];
+	int fd = -1;
+
+	snprintf(old, sizeof(old), "%s.1", path);
+	if (rename(path, old) == 0)
+		fd = file_open(path);
+	l->files++;
+	if (fd >= 0) {
+		FILE *f = fdopen(fd, "w");
+
+		if (f == NULL)
+			close(fd);
+		else
+			fclose(l->file);
+		l->file = f != NULL ? f : l->file;
+	} else if (ftruncate(fileno(l->file), 0) != 0 || fseeko(l->file, 0, SEEK_SET) != 0) {
+		l->error = errno;
+	}
+	begin(dg);
+}
+
 int
 errlog_open(struct diagnose *dg)
 {
@@ -234,10 +291,7 @@ errlog_open(struct diagnose *dg)
 		log_error("error_buffer.pcapng %s: %s", conf->pcapng, why_not(rc));
 		return rc;
 	}
-	put_section(l);
-	for (uint32_t p = 0; p < dg->env->w.conf->n_ports; p++)
-		put_interface(l, dg->env->w.conf->ports[p].name);
-	settle(dg);
+	begin(dg);
 	return 0;
 }
 
@@ -281,6 +335,8 @@ errlog_poll(struct diagnose *dg)
 	}
 	if (n > 0)
 		settle(dg);
+	if (UNLIKELY(is_over(dg)))
+		rotate(dg);
 	return n;
 }
 

@@ -30,9 +30,12 @@ struct errlog {
 	uint32_t room;
 	uint32_t head;
 	uint32_t n;
-	uint64_t lost; /* taken from a worker, but the queue here was full */
-	int error;     /* errno of a write that failed; the file is closed then */
-	off_t whole;   /* bytes of whole blocks in the file */
+	uint64_t lost;  /* taken from a worker, but the queue here was full */
+	int error;      /* errno of a write that failed; the file is closed then */
+	off_t whole;    /* bytes of whole blocks in the file */
+	ns_t began;     /* when it was begun */
+	bool regular;   /* a file, not a pipe: there is a limit to it */
+	uint64_t files; /* begun anew so often */
 };
 
 /** Opens the pcapng file, if one is configured. @return 0 or -errno. */

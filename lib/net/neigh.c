@@ -294,11 +294,9 @@ neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], 
 	if (n->state == NEIGH_STATIC)
 		return;
 	same = neigh_has_mac(n) && memcmp(n->mac, mac, sizeof(n->mac)) == 0;
-	if (neigh_has_mac(n) && !same &&
-		(n->told == 0 || net->env->now >= n->told + TIME_NS_PER_S)) {
-		n->told = net->env->now; /* once a second: repeated claims must not fill the log */
-		log_warn("neighbour %s has another MAC now", neigh_ip_text(&n->ip, text));
-	}
+	if (neigh_has_mac(n) && !same)
+		log_rated(&net->told.mac, net->env->now, LOG_WARN,
+			"neighbour %s has another MAC now", neigh_ip_text(&n->ip, text));
 	n->state = NEIGH_REACHABLE;
 	n->heard = net->env->now;
 	n->tries = 0;

@@ -66,7 +66,6 @@ struct neigh {
 	ns_t first_try; /* time of the first of `tries` */
 	ns_t last_try;
 	ns_t heard; /* when it said its MAC, 0: never */
-	ns_t told;  /* when the log was told that it has another one */
 };
 
 TAILQ_HEAD(neigh_list, neigh);

@@ -33,7 +33,8 @@ send_request(struct net *net, struct neigh *n)
 	n->asked++;
 	n->next = net->env->now + request_gap(++n->tries);
 	if (n->tries == NEIGH_FAILED)
-		log_warn("port %s: neighbour %s does not answer; still asking",
+		log_rated(&net->told.silent, net->env->now, LOG_WARN,
+			"port %s: neighbour %s does not answer; still asking",
 			net->env->w.conf->ports[n->port].name, neigh_ip_text(&n->ip, text));
 }
 

@@ -12,6 +12,7 @@
 #include "env.h"
 #include "frames.h"
 #include "link.h"
+#include "log_rate.h"
 #include "neigh.h"
 #include "routes.h"
 
@@ -35,6 +36,9 @@ struct net {
 	ns_t link_next; /* when to look at the ports' links again */
 	struct link_watch links[ENV_MAX_PORTS];
 	struct frame_stats frames;
+	struct {
+		struct log_rate mac, silent, full;
+	} told; /* lines that peers and applications can cause */
 	struct neigh_table neighs;
 	struct route_table routes[ENV_MAX_PORTS];
 	uint8_t frame_rx[FRAME_MAX];

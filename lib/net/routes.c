@@ -61,7 +61,8 @@ reroute(struct net *net, struct neigh_link *link, struct routes_moved *m)
 	key.no_route = !routes_hop(net, key.port, routes_dest(link), &key.ip);
 	rc = neigh_reroute(net, &key, link);
 	if (rc < 0)
-		log_error("QP %u keeps its next hop: no room for another neighbour", link->qpn);
+		log_rated(&net->told.full, net->env->now, LOG_ERROR,
+			"QP %u keeps its next hop: no room for another neighbour", link->qpn);
 	m->moved += rc == 1;
 	m->unreachable += rc == 1 && key.no_route;
 }

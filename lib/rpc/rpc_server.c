@@ -133,7 +133,8 @@ rpc_server_send(struct rpc_server *srv, struct rpc_client *cl, const char *line,
 	if (cl->dead)
 		return;
 	if (!make_room(cl, len + 1)) {
-		log_warn("control socket: a client does not read; disconnected");
+		log_rated(&srv->told_slow, srv->env->now, LOG_WARN,
+			"control socket: a client does not read; disconnected");
 		cl->dead = true;
 		return;
 	}

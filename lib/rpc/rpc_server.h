@@ -81,6 +81,7 @@ struct rpc_server {
 	struct methods *m;              /* what the methods work on; rpc hands it over, no more */
 	TAILQ_HEAD(rpc_clients, rpc_client) clients;
 	struct rpc_admission admission;
+	struct log_rate told_slow;
 	uint32_t followers;
 	int epoll_fd;
 	struct rpc_listener main;

@@ -257,7 +257,7 @@ RX_ERR_01_records_of_dropped_packets(void **state UNUSED)
 
 /** With a pcapng file of its own, whose name goes into `path`. @return the file, open. */
 static int
-start_with_file(char path[32])
+start_with_file(char path[32], const char *more)
 {
 	char conf[1024];
 	int fd;
@@ -268,8 +268,8 @@ start_with_file(char path[32])
 	snprintf(conf, sizeof(conf),
 		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
 		"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}],"
-		"\"error_buffer\":{\"entries\":64,\"pcapng\":\"%s\"}}",
-		path);
+		"\"error_buffer\":{\"entries\":64,\"pcapng\":\"%s\"%s}}",
+		path, more);
 	fake_start(conf);
 	return fd;
 }
@@ -284,7 +284,7 @@ RX_ERR_01_pcapng_file(void **state UNUSED)
 	json_t *v;
 	size_t n;
 	FILE *f;
-	int fd = start_with_file(path);
+	int fd = start_with_file(path, "");
 
 	drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
 	control_poll(fake.c, fake.now);
@@ -315,12 +315,67 @@ RX_ERR_01_pcapng_file(void **state UNUSED)
 	assert_int_equal(strncmp(comment, "syndrome 0x40000000: ICRC [RX-SYN-30] (QP 17,", 45), 0);
 }
 
+/* Packets of one section, read back by hand; the file is whole blocks. */
+static uint32_t
+packets_in(const char *path)
+{
+	static uint32_t words[1 << 17];
+	FILE *f = fopen(path, "r");
+	uint32_t packets = 0;
+	size_t n, at = 0;
+
+	assert_non_null(f);
+	n = fread(words, 4, ARRAY_LEN(words), f);
+	fclose(f);
+	assert_int_equal(words[0], 0x0a0d0d0a);
+	while (at < n) {
+		packets += words[at] == 6;
+		at += words[at + 1] / 4;
+	}
+	assert_int_equal(at, n);
+	return packets;
+}
+
+/* RX-ERR-03: a flood fills two files of a limited size; an old file is begun anew, too. */
+static void
+RX_ERR_03_the_pcapng_file_is_limited(void **state UNUSED)
+{
+	static const char *const more[] = { ",\"pcapng_size\":65536", ",\"pcapng_age\":60" };
+
+	for (uint32_t how = 0; how < 2; how++) {
+		char path[32], old[40];
+		struct stat st;
+
+		close(start_with_file(path, more[how]));
+		snprintf(old, sizeof(old), "%s.1", path);
+		for (uint32_t i = 0; i < (how == 0 ? 3000u : 10u); i++) {
+			drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+			fake.now += how == 0 ? 1000 : 9 * TIME_NS_PER_S;
+			control_poll(fake.c, fake.now);
+			assert_int_equal(stat(path, &st), 0);
+			assert_in_range(st.st_size, 0, 65536 + 1024);
+			assert_int_equal(st.st_mode & 0777, 0600);
+		}
+		fake_stop();
+		assert_int_equal(stat(old, &st), 0);
+		assert_in_range(st.st_size, 100, 65536 + 1024);
+		assert_int_equal(st.st_mode & 0777, 0600);
+		/* The old one is full, and the new one has what came later. */
+		if (how == 0)
+			assert_true(packets_in(old) > 200);
+		else
+			assert_int_equal(packets_in(old) + packets_in(path), 10);
+		remove(path);
+		remove(old);
+	}
+}
+
 /* The disk is full: the file ends with a whole block, and the records are there by RPC as ever. */
 static void
 RX_ERR_03_pcapng_file_on_a_full_disk(void **state UNUSED)
 {
 	char path[32];
-	int fd = start_with_file(path);
+	int fd = start_with_file(path, "");
 	struct rlimit was, limit;
 	uint32_t end[2], records = 0;
 	struct stat at, full;
@@ -433,6 +488,7 @@ main(void)
 		WITH_FAKE(RX_ERR_01_records_of_dropped_packets),
 		cmocka_unit_test(RX_ERR_01_pcapng_file),
 		cmocka_unit_test(RX_ERR_03_pcapng_file_on_a_full_disk),
+		cmocka_unit_test(RX_ERR_03_the_pcapng_file_is_limited),
 		WITH_FAKE(counters_at_every_scope),
 		WITH_FAKE(printed_counters),
 	};

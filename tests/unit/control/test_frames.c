@@ -2,6 +2,8 @@
 /* ARP, ICMP, ICMPv6 and what QPs make of them. Frames are typed from the RFCs. */
 #include "fake.h"
 
+#include "log.h"
+
 #include <stdio.h>
 
 #include <rte_mbuf.h>
@@ -341,6 +343,35 @@ neighbours_are_asked_for(void **state UNUSED)
 	nothing_sent();
 }
 
+static uint32_t lines;
+
+static void
+count_lines(void *ctx UNUSED, enum log_level level UNUSED, const char *line UNUSED)
+{
+	lines++;
+}
+
+/* Two who claim one address a thousand times a second do not fill the log. */
+static void
+a_flip_flop_is_a_few_lines(void **state UNUSED)
+{
+	uint8_t other[sizeof(arp_reply)];
+
+	memcpy(other, arp_reply, sizeof(other));
+	other[27] = 0x77;
+	json_decref(rpc_ok("qp_create", waiting_qp));
+	lines = 0;
+	log_set_sink(count_lines, NULL);
+	for (uint32_t i = 0; i < 100000; i++) {
+		fake.now += TIME_NS_PER_MS;
+		feed((i & 1) != 0 ? other : arp_reply, sizeof(other));
+		poll_after(0);
+		fake.frames_n = 0;
+	}
+	log_set_sink(NULL, NULL);
+	assert_in_range(lines, 2, 5 + 100 / 10 + 1);
+}
+
 static void
 a_neighbour_that_moves(void **state UNUSED)
 {
@@ -456,6 +487,7 @@ main(void)
 		WITH_FAKE(pings_that_are_wrong),
 		WITH_FAKE(ipv6_ping_and_solicitation),
 		WITH_FAKE(neighbours_are_asked_for),
+		WITH_FAKE(a_flip_flop_is_a_few_lines),
 		WITH_FAKE(a_neighbour_that_moves),
 		WITH_FAKE(static_and_given_macs_stay),
 		WITH_FAKE(ipv6_neighbours_are_asked_for),
