@@ -93,6 +93,21 @@ class Messages(dut_uc.UcCase):
                    p.send_only(E + 5, b"end"))
         self.received((0, data(2000, 8)), (1, b"end"))
 
+    def test_RESP_CLS_D1_01_dropped_until_the_next_message(self):
+        """Its PSN may be ahead of ePSN; the receive of the broken one is used then."""
+        self.resp(recv=1)
+        p = self.peer
+        self.quiet(p.send_first(E, data(MTU)), p.send_middle(E + 2, data(MTU)),
+                   p.send_last(E + 3, b"end"), p.send(E + 9, data(2000, 4)))
+        self.received((0, data(2000, 4)))
+        self.alive(E + 11)
+
+    def test_RESP_CLS_D1_02_begins_while_another_is_open(self):
+        self.resp(recv=1)
+        self.quiet(self.peer.send_first(E, data(MTU)), self.peer.send_only(E + 1, b"whole"))
+        self.received((0, b"whole"))
+        self.alive(E + 2)
+
     def test_UC_08_middle_or_last_without_first(self):
         self.resp()
         p = self.peer
@@ -340,7 +355,7 @@ class Feed(dut_uc.UcCase):
 
 
 class Shared(dut_uc.UcCase):
-    """UC-22: class E. A WQE of a shared queue cannot be given back: it completes in error."""
+    """UC-22, RESP-CLS-E-01: a WQE of a shared queue cannot be given back: it completes in error."""
 
     def shared(self, recv=4, size=BUF):
         self.clear()
