@@ -5,11 +5,20 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "mem.h"
 #include "mem_guard.h"
 #include "invariant.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
 #define PAGE_MAX ((size_t)1 << 30)
+/* Page tables of so many bytes at a time: whoever else changes mappings waits for no more. */
+#define PIECE ((size_t)4 << 20)
 
 /* May this descriptor be mapped from `offset` on for `len` bytes, for ever? */
 static int
@@ -26,22 +35,136 @@ check(int fd, uint64_t offset, uint64_t len, struct stat *st)
 	return 0;
 }
 
+/* For a kernel before 5.14: make each page writable here, and change nothing in it. */
+static void
+touch(uint8_t *base, size_t len, size_t page)
+{
+	for (size_t at = 0; at < len; at += page)
+		atomic_fetch_or_explicit(
+			(_Atomic uint8_t *)(base + at), 0, memory_order_relaxed);
+}
+
+/* Every page now: a failure is reported here, and no worker waits for a page later. */
+static int
+populate(const struct mem_area *a)
+{
+	for (size_t at = 0; at < a->len;) {
+		size_t n = a->page_size > PIECE ? a->page_size : PIECE;
+		int rc = -1;
+
+		n = n < a->len - at ? n : a->len - at;
+		errno = EINVAL;
+#ifdef MADV_POPULATE_WRITE
+		rc = madvise(a->base + at, n, MADV_POPULATE_WRITE);
+#endif
+		if (rc != 0 && errno == EINTR)
+			continue;
+		if (rc != 0 && errno != EINVAL)
+			return errno == EFAULT ? -ENOMEM : -errno;
+		if (rc != 0)
+			touch(a->base + at, n, a->page_size);
+		/* A worker must not wait for swap, either; where we may not, it might. */
+		(void)!mlock(a->base + at, n);
+		at += n;
+	}
+	return 0;
+}
+
+/* Map [from, from + bytes), whole pages. */
+static int
+map(struct mem_area *a, int fd, uint64_t from, uint64_t bytes, size_t page)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+
+	if (base == MAP_FAILED)
+		return errno == ENOMEM ? -ENOMEM : -EACCES;
+	*a = (struct mem_area){
+		.base = base, .len = bytes, .page_size = page, .fd = -1, .node = -1
+	};
+	return 0;
+}
+
+static int
+page_of(const struct stat *st, size_t *page)
+{
+	*page = (size_t)st->st_blksize;
+	return *page == 0 || *page > PAGE_MAX || (*page & (*page - 1)) != 0 ? -EBADF : 0;
+}
+
+static int
+fill_and_guard(struct mem_area *a)
+{
+	int rc = mem_guard_add(a);
+
+	if (rc == 0)
+		rc = populate(a);
+	if (rc == 0 && mem_guard_is_hit(a))
+		rc = -ENOMEM;
+	if (rc != 0)
+		mem_area_destroy(a);
+	return rc;
+}
+
+static bool
+has_holes(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
+}
+
 /*
- * Allocate every page now: a failure is reported here, and no worker waits for a page later.
- * Blocks of the file that are allocated already do not count against available memory.
+ * From here on nobody can map it for writing or take a page out of it, and its size stays. Blocks
+ * behind the end would be counted with the others: what truncates it to its size takes them away.
  */
 static int
-populate(void *base, size_t len, const struct stat *st)
+freeze(int fd, struct stat *st)
 {
-	const uint64_t there = (uint64_t)st->st_blocks * 512;
+	const int want = F_SEAL_FUTURE_WRITE | F_SEAL_GROW;
+	const off_t size = st->st_size;
 
-	if (len > there && len - there > mem_available_bytes())
-		return -ENOMEM;
-#ifdef MADV_POPULATE_WRITE
-	if (madvise(base, len, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-		return errno == EFAULT ? -ENOMEM : -errno;
-#endif
-	return 0;
+	if (fcntl(fd, F_ADD_SEALS, want) != 0 || (fcntl(fd, F_GET_SEALS) & want) != want)
+		return -EOPNOTSUPP;
+	while (ftruncate(fd, size) != 0) {
+		if (errno != EINTR)
+			return -EOPNOTSUPP;
+	}
+	if (fstat(fd, st) != 0 || st->st_size != size)
+		return -EBADF;
+	return has_holes(st) ? -ENODATA : 0;
+}
+
+int
+mem_area_take(struct mem_area *a, int fd)
+{
+	struct stat st;
+	uint64_t bytes;
+	size_t page;
+	int rc;
+
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	rc = check(fd, 0, 1, &st);
+	if (rc == 0)
+		rc = page_of(&st, &page);
+	if (rc != 0)
+		return rc;
+	/* What is refused here was not changed. */
+	if ((fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0)
+		return -EROFS;
+	if ((fcntl(fd, F_GET_SEALS) & F_SEAL_SEAL) != 0)
+		return -EOPNOTSUPP;
+	if (has_holes(&st))
+		return -ENODATA;
+	bytes = ((uint64_t)st.st_size + page - 1) & ~(uint64_t)(page - 1);
+	if (bytes > SIZE_MAX / 2)
+		return -ERANGE;
+	rc = map(a, fd, 0, bytes, page);
+	if (rc != 0)
+		return rc;
+	rc = freeze(fd, &st);
+	if (rc != 0) {
+		mem_area_destroy(a);
+		return rc;
+	}
+	return fill_and_guard(a);
 }
 
 int
@@ -50,32 +173,26 @@ mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_
 	struct stat st;
 	uint64_t from, bytes;
 	size_t page;
-	void *base;
 	int rc = check(fd, offset, len, &st);
 
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	if (rc == 0)
+		rc = page_of(&st, &page);
 	if (rc != 0)
 		return rc;
-	page = (size_t)st.st_blksize;
-	if (page == 0 || page > PAGE_MAX || (page & (page - 1)) != 0)
-		return -EBADF;
 	from = offset & ~(uint64_t)(page - 1);
 	bytes = (offset + len - from + page - 1) & ~(uint64_t)(page - 1);
 	if (bytes < len || bytes > SIZE_MAX)
 		return -ERANGE;
-	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
-	if (base == MAP_FAILED)
-		return errno == ENOMEM ? -ENOMEM : -EACCES;
-	*a = (struct mem_area){
-		.base = base, .len = bytes, .page_size = page, .fd = -1, .node = -1
-	};
-	rc = populate(base, bytes, &st);
+	/* Holes are filled at the dataplane's cost. */
+	if (bytes > (uint64_t)st.st_blocks * 512 &&
+		bytes - (uint64_t)st.st_blocks * 512 > mem_available_bytes())
+		return -ENOMEM;
+	rc = map(a, fd, from, bytes, page);
 	if (rc == 0)
-		rc = mem_guard_add(a);
-	if (rc != 0) {
-		mem_area_destroy(a);
+		rc = fill_and_guard(a);
+	if (rc != 0)
 		return rc;
-	}
 	ASSERT(offset - from + len <= a->len);
 	*host = a->base + (offset - from);
 	return 0;

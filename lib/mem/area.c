@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define UNMAP_PIECE   ((size_t)8 << 20)
 #define HUGE_PAGE     (2u << 20)
 #define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
 
@@ -114,14 +115,29 @@ mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags)
 	return create(a, len, (size_t)sysconf(_SC_PAGESIZE), node, 0);
 }
 
+/* From the end: whoever else changes mappings waits for a piece, not for all of it. */
+static void
+unmap(const struct mem_area *a)
+{
+	const size_t piece = a->page_size > UNMAP_PIECE ? a->page_size : UNMAP_PIECE;
+	size_t left = a->len;
+
+	while (left != 0) {
+		const size_t n = left % piece != 0 ? left % piece : piece;
+
+		left -= n;
+		munmap(a->base + left, n);
+	}
+}
+
 void
 mem_area_destroy(struct mem_area *a)
 {
 	if (a->base == NULL)
 		return;
 	ASSERT(a->len != 0 && (uintptr_t)a->base % a->page_size == 0);
-	munmap(a->base, a->len);
-	mem_guard_remove(a);
+	mem_guard_remove(a); /* before somebody else's is mapped there */
+	unmap(a);
 	if (a->fd >= 0)
 		close(a->fd);
 	*a = (struct mem_area){ .fd = -1, .node = -1 };

@@ -7,8 +7,10 @@
 
 #define GUARDS 65536u /* as many mappings as Linux allows a process by default */
 
-/* An entry is in use while `len` is not 0; `len` is written last and cleared first. */
+/* An entry is in use while `len` is not 0; `len` is written last and cleared first. Threads of
+ * connections add and remove, each in an entry that it has claimed. */
 static struct guard {
+	_Atomic bool taken;
 	_Atomic uintptr_t base;
 	_Atomic size_t len;
 	_Atomic size_t page;
@@ -24,15 +26,19 @@ mem_guard_add(struct mem_area *a)
 	ASSERT(a->len != 0 && (a->page_size & (a->page_size - 1)) == 0);
 	for (uint32_t i = 0; i < GUARDS; i++) {
 		struct guard *g = &guards[i];
+		uint32_t high;
 
-		if (atomic_load_explicit(&g->len, memory_order_relaxed) != 0)
+		if (atomic_load_explicit(&g->taken, memory_order_relaxed) ||
+			atomic_exchange_explicit(&g->taken, true, memory_order_acquire))
 			continue;
 		atomic_store_explicit(&g->base, (uintptr_t)a->base, memory_order_relaxed);
 		atomic_store_explicit(&g->page, a->page_size, memory_order_relaxed);
 		atomic_store_explicit(&g->hit, false, memory_order_relaxed);
 		atomic_store_explicit(&g->len, a->len, memory_order_release);
-		if (i >= atomic_load_explicit(&guards_high, memory_order_relaxed))
-			atomic_store_explicit(&guards_high, i + 1, memory_order_release);
+		high = atomic_load_explicit(&guards_high, memory_order_relaxed);
+		while (i >= high && !atomic_compare_exchange_weak_explicit(&guards_high, &high,
+					    i + 1, memory_order_release, memory_order_relaxed))
+			;
 		a->guard = i + 1;
 		return 0;
 	}
@@ -43,8 +49,10 @@ void
 mem_guard_remove(struct mem_area *a)
 {
 	ASSERT(a->guard <= GUARDS);
-	if (a->guard != 0)
+	if (a->guard != 0) {
 		atomic_store_explicit(&guards[a->guard - 1].len, 0, memory_order_release);
+		atomic_store_explicit(&guards[a->guard - 1].taken, false, memory_order_release);
+	}
 	a->guard = 0;
 }
 

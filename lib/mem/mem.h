@@ -36,13 +36,27 @@ enum { MEM_AREA_HUGE = 1 << 0 }; /* try hugepages first */
 /** Zeroed memory. @param node -1 for any. @return 0 or -errno. Cost: system calls, page faults. */
 int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags);
 /**
- * Map a client's memfd: [offset, offset + len) of it, for good. Every page is there on success.
+ * Map a client's memfd: [offset, offset + len) of it. Every page is there on success, but its owner
+ * can take them out again: workers may wait for them.
  * @param host out: where the byte at `offset` is. The descriptor stays the caller's.
  * @return 0; -EBADF: it is no memfd; -EPERM: F_SEAL_SHRINK is not set; -ERANGE: it is smaller;
  * -EACCES: it cannot be mapped for writing; -ENOMEM; -ENOSPC: too many areas.
  */
 int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host);
-/** Unmap it and close its descriptor. Nothing is done to one that is all zero, or destroyed. */
+/**
+ * Map all of a client's memfd, and seal it: nobody can take a page out of it from then on, map it
+ * for writing, or change its size. All of its pages have to be there already, so that they are
+ * charged to the client; workers wait for none.
+ * @return as mem_area_adopt(); -EROFS: it is sealed against writing already, by an earlier
+ * connection for example; -EOPNOTSUPP: the seals cannot be set (F_SEAL_SEAL is, or Linux is older
+ * than 5.1); -ENODATA: it has holes. The descriptor stays the caller's.
+ * Cost: page tables, in pieces of 4 MiB.
+ */
+int mem_area_take(struct mem_area *a, int fd);
+/**
+ * Unmap it, in pieces, and close its descriptor. Nothing is done to one that is all zero, or
+ * destroyed.
+ */
 void mem_area_destroy(struct mem_area *a);
 /** Bytes that the system can still give; SIZE_MAX where it does not say. */
 size_t mem_available_bytes(void);

@@ -4,8 +4,8 @@
 /**
  * @file mem_guard.h  Memory shared with clients must not be able to kill the process.
  *
- * Owner:   the control lcore adds and removes; mem_guard_fault() runs in a signal handler of any
- *          thread.
+ * Owner:   any thread adds and removes an area of its own; mem_guard_fault() runs in a signal
+ *          handler of any thread.
  * Memory:  one static table: a signal handler has no argument of its own.
  * Depends: mem.h.
  *
