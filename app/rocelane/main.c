@@ -54,6 +54,12 @@ on_bus_error(int sig, siginfo_t *info, void *ctx UNUSED)
 		signal(sig, SIG_DFL); /* ours: as if there were no handler */
 }
 
+/* It has come: whoever waited in the kernel comes back (a close() that lingers). */
+static void
+on_nudge(int sig UNUSED)
+{
+}
+
 static void
 print_errors(const struct conf_errors *err)
 {
@@ -280,6 +286,7 @@ main(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct sigaction bus = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+	struct sigaction nudge = { .sa_handler = on_nudge };
 	struct sigaction hup;
 	struct eal_args ea = { 0 };
 	struct conf *conf = NULL;
@@ -313,6 +320,7 @@ main(int argc, char **argv)
 		sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGBUS, &bus, NULL);
+	sigaction(SIGURG, &nudge, NULL);
 	runtime_begin();
 	rc = eal_start(&args, conf, &ea);
 	atomic_store_explicit(&starting, false, memory_order_relaxed);

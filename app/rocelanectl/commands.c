@@ -85,6 +85,7 @@ const struct command commands[] = {
 	{ "route",    "del",        "route_del",       "port to",                "via",                              NULL,          run_pairs,   "take a route away; queue pairs that have none left send to nobody" },
 	{ "client",   "list",       "client_list",     NULL,                     NULL,                               "client name pid uid qps cqs srqs mrs memory outstanding weight rate gone", run_table, "applications on this machine" },
 	{ "client",   "users",      "client_users",    NULL,                     NULL,                               "uid operator connections clients qps cqs srqs mrs channels memory private_memory outstanding", run_table, "what the applications of each user hold together" },
+	{ "client",   "end",        "client_end",      "#id",                    NULL,                               NULL,          run_quiet,   "disconnect an application; all that it made goes" },
 	{ "post",     "send",       "post_send",       "#qp_num",                SEND_KEYS,                          NULL,          run_post,    "post send work requests" },
 	{ "post",     "recv",       "post_recv",       "#qp_num",                "wr_id " SGE " count",              NULL,          run_post,    "post receive work requests; to a shared queue: post recv srq NAME" },
 	{ "post",     "srq",        "post_srq_recv",   "srq",                    "wr_id " SGE " count",              NULL,          run_post,    "post receives to a shared receive queue" },

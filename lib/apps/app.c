@@ -203,6 +203,7 @@ release(struct apps *apps, struct app *app)
 	apps->n--;
 	owner_areas_free(&app->o);
 	owner_user_leave(&apps->users, &app->o);
+	broker_conn_put(app->o.home);
 	if (app->async_fd >= 0)
 		close(app->async_fd);
 	free(app->pds.v);
@@ -291,6 +292,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct re
 	}
 	app->o.id = ++apps->last_id;
 	app->conn = conn;
+	app->o.home = broker_conn_hold(conn->conn);
 	snprintf(app->o.name, sizeof(app->o.name), "%s", name);
 	TAILQ_INIT(&app->o.qps);
 	TAILQ_INSERT_TAIL(&apps->all, app, all);
@@ -304,7 +306,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct re
 		app_close(apps, app);
 		return rc;
 	}
-	conn->app = app;
+	rpc_server_is_app(conn, app);
 	log_rated(&apps->told.come, apps->env->now, LOG_INFO, "client %u: pid %d, uid %u%s%s",
 		app->o.id, app->o.process.pid, app->o.process.uid, name[0] != '\0' ? ", " : "",
 		name);
@@ -327,7 +329,8 @@ end_faulty(struct apps *apps)
 		for (uint32_t i = 0; i < app->mrs.room; i++) {
 			const struct object_mr *mr = app->mrs.v[i];
 
-			hit = hit || (mr != NULL && mem_guard_is_hit(&mr->region->area));
+			hit = hit || (mr != NULL && mr->memory != NULL &&
+					     mem_guard_is_hit(broker_memory_area(mr->memory)));
 		}
 		if (hit)
 			app_end(apps, app, "its memory went away");

@@ -79,6 +79,7 @@ struct memory {
 	size_t len; /* mapped */
 	int fd;
 	uint32_t users;
+	uint32_t known; /* what the dataplane calls it; 0: it does not know of it */
 };
 
 struct pd {

@@ -60,16 +60,22 @@ rl_dealloc_pd(struct rl_pd *pub)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Every page now, with an error: one that is missing later would be a SIGBUS. */
+/*
+ * Every page now, with an error: one that is missing later would be a SIGBUS, and the dataplane
+ * takes no memory with holes.
+ */
 static int
 populate(int fd, void *base, size_t len)
 {
 	if (fallocate(fd, 0, 0, (off_t)len) != 0 && errno != EOPNOTSUPP)
 		return -ENOMEM;
 #ifdef MADV_POPULATE_WRITE
-	if (madvise(base, len, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+	if (madvise(base, len, MADV_POPULATE_WRITE) == 0)
+		return 0;
+	if (errno != EINVAL)
 		return -ENOMEM;
 #endif
+	memset(base, 0, len); /* a kernel before 5.14 */
 	return 0;
 }
 
@@ -85,7 +91,8 @@ map_memory(struct memory *m, size_t length, size_t page, unsigned int flags)
 	if (m->fd < 0)
 		return -errno;
 	if (ftruncate(m->fd, (off_t)len) != 0 ||
-		fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		/* The dataplane adds F_SEAL_FUTURE_WRITE. */
+		fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		goto failed;
 	base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (base == MAP_FAILED)
@@ -139,9 +146,13 @@ memory_new(struct context *ctx, size_t length, struct memory **out)
 	return 0;
 }
 
+/* Lock held. @param dead the connection is over: nobody has to be told. */
 static void
-memory_free(struct context *ctx, struct memory *m)
+memory_free(struct context *ctx, struct memory *m, bool dead)
 {
+	if (m->known != 0 && !dead)
+		client_call(ctx, "client_memory_forget",
+			json_pack("{s:I}", "handle", (json_int_t)m->known), -1, NULL);
 	TAILQ_REMOVE(&ctx->memories, m, all);
 	munmap(m->base, m->len);
 	close(m->fd);
@@ -194,7 +205,7 @@ rl_mem_free(struct rl_context *pub, void *addr)
 	else if (m->users != 0)
 		rc = client_fail(EBUSY, "%u regions are registered there", m->users);
 	else
-		memory_free(ctx, m);
+		memory_free(ctx, m, false);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }
@@ -208,6 +219,8 @@ struct request {
 	void *addr;
 	size_t length;
 	int access;
+	bool once; /* no further region will be made there */
+	uint32_t *known; /* out: what the dataplane calls the memory; or NULL */
 };
 
 /* Lock held. */
@@ -220,11 +233,11 @@ mr_new(struct context *ctx, struct rl_pd *pub, const struct request *q, struct m
 
 	if (mr == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	params = json_pack("{s:I, s:I, s:I, s:I, s:i, s:b}", "pd",
+	params = json_pack("{s:I, s:I, s:I, s:I, s:i, s:b, s:b}", "pd",
 		(json_int_t)((struct pd *)pub)->handle, "length", (json_int_t)q->length, "addr",
 		(json_int_t)(uintptr_t)q->addr, "offset", (json_int_t)q->offset, "access",
 		q->access & ACCESS_BITS, "remote_invalidate",
-		(q->access & RL_ACCESS_REMOTE_INVALIDATE) != 0);
+		(q->access & RL_ACCESS_REMOTE_INVALIDATE) != 0, "once", q->once);
 	rc = client_call(ctx, "client_mr_register", params, q->fd, &result);
 	if (rc != 0) {
 		free(mr);
@@ -237,6 +250,8 @@ mr_new(struct context *ctx, struct rl_pd *pub, const struct request *q, struct m
 		.length = q->length,
 		.lkey = (uint32_t)json_integer_value(json_object_get(result, "key")) };
 	mr->pub.rkey = mr->pub.lkey;
+	if (q->known != NULL)
+		*q->known = (uint32_t)json_integer_value(json_object_get(result, "memory"));
 	json_decref(result);
 	TAILQ_INSERT_TAIL(&ctx->mrs, mr, all);
 	*out = mr;
@@ -268,7 +283,9 @@ rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr 
 			.offset = (uint64_t)((uint8_t *)addr - m->base),
 			.addr = addr,
 			.length = length,
-			.access = access };
+			.access = access,
+			.once = own,
+			.known = own ? NULL : &m->known };
 
 		rc = mr_new(ctx, pd, &q, &mr);
 	}
@@ -278,7 +295,7 @@ rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr 
 		m->users++;
 		*out = &mr->pub;
 	} else if (own && m != NULL) {
-		memory_free(ctx, m);
+		memory_free(ctx, m, false);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
@@ -289,7 +306,11 @@ rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t lengt
 	struct rl_mr **out)
 {
 	struct context *ctx = context_of(pd->context);
-	const struct request q = { fd, offset, addr, length, access };
+	const struct request q = { .fd = fd,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = access };
 	struct mr *mr = NULL;
 	int rc;
 
@@ -318,7 +339,7 @@ rl_dereg_mr(struct rl_mr *pub)
 	if (mr->memory != NULL)
 		mr->memory->users--;
 	if (mr->own_memory)
-		memory_free(ctx, mr->memory);
+		memory_free(ctx, mr->memory, false);
 	pthread_mutex_unlock(&ctx->lock);
 	free(mr);
 	return 0;
@@ -336,7 +357,7 @@ client_free_memory(struct context *ctx)
 		free(mr);
 	}
 	while ((m = TAILQ_FIRST(&ctx->memories)) != NULL)
-		memory_free(ctx, m);
+		memory_free(ctx, m, true);
 	while ((pd = TAILQ_FIRST(&ctx->pds)) != NULL) {
 		TAILQ_REMOVE(&ctx->pds, pd, all);
 		free(pd);

@@ -343,6 +343,12 @@ struct conf_client_limits {
 
 enum { CONF_CONTROL_CLIENT_SOCKET = 1 << 0 };
 
+/** Which memfds of applications become regions. */
+enum conf_client_memory {
+	CONF_CLIENT_MEMORY_SEALED, /* those that nobody can take pages out of */
+	CONF_CLIENT_MEMORY_ANY,
+};
+
 struct conf_control {
 	uint64_t given; /* CONF_CONTROL_* */
 	char socket[CONF_SOCKET_MAX];
@@ -351,6 +357,7 @@ struct conf_control {
 	uint32_t client_mode;                /* default 0600 */
 	bool sandbox;                        /* default true */
 	struct conf_client_limits client_limits;
+	enum conf_client_memory client_memory;
 };
 
 struct conf_error_buffer {

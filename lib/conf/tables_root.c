@@ -16,6 +16,9 @@ static const struct conf_name idles[] = {
 	{ "poll", CONF_IDLE_POLL }, { "pause", CONF_IDLE_PAUSE }, { "sleep", CONF_IDLE_SLEEP },
 	{ NULL, 0 },
 };
+static const struct conf_name client_memories[] = {
+	{ "sealed", CONF_CLIENT_MEMORY_SEALED }, { "any", CONF_CLIENT_MEMORY_ANY }, { NULL, 0 },
+};
 static const struct conf_name versions[] = { { "1", 1 }, { NULL, 0 } };
 /* clang-format on */
 
@@ -141,6 +144,8 @@ static const struct conf_field control_rows[] = {
 		.def_str = "0600"),
 	ROW_BOOL(conf_control, sandbox, "sandbox", WITH(CONF_F_DEFAULT), DEFAULT(1)),
 	ROW_OBJECT(conf_control, client_limits, "client_limits", &client_limits_table, WITH(CONF_F_DEFAULT)),
+	ROW_ENUM(conf_control, client_memory, "client_memory", client_memories, WITH(CONF_F_DEFAULT),
+		DEFAULT(CONF_CLIENT_MEMORY_SEALED)),
 };
 static const struct conf_table control_table = { .name = "control", TABLE_ROWS(control_rows),
 	.size = sizeof(struct conf_control), .given_offset = offsetof(struct conf_control, given) };

@@ -297,6 +297,7 @@ connect_modules(struct control *c)
 		.rpc = &c->server };
 	rpc_server_init(&c->server, &c->env, &rpc_up);
 	c->server.tables = methods_all;
+	c->server.slow = methods_slow;
 	c->server.m = &c->methods;
 }
 

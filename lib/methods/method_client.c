@@ -233,111 +233,6 @@ pd_destroy(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
-/* ---- regions --------------------------------------------------------------------------------- */
-
-struct p_mr {
-	uint32_t pd;
-	uint32_t access;
-	uint64_t addr;
-	uint64_t length;
-	uint64_t offset;
-	bool remote_invalidate;
-};
-
-static const struct conf_field mr_rows[] = {
-	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),
-	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
-	P_U64(p_mr, addr, P_REQUIRED),
-	P_U64(p_mr, offset, P_DEFAULT(0)),
-	P_U32(p_mr, access, 0, 15, P_REQUIRED),
-	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
-};
-static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
-
-/* What the client asks for as the configuration would; the decoder's checks are made here. */
-static int
-mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
-{
-	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
-	struct app *app = call->client->app;
-	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
-
-	if (pd == NULL)
-		return method_client_refuse(call, ENOENT, "pd", p->pd);
-	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
-		return rpc_invalid(
-			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
-	*conf = (struct conf_mr){ .given = CONF_MR_ADDR,
-		.length = p->length,
-		.addr = p->addr,
-		.access = p->access,
-		.remote_invalidate = p->remote_invalidate };
-	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
-	owner_name(&app->o, "mr", conf->name);
-	return 0;
-}
-
-static int
-mr_register(struct rpc_call *call)
-{
-	const struct p_mr *p = call->params;
-	struct app *app = call->client->app;
-	struct object_memfd from = { .offset = p->offset };
-	struct object_mr *mr;
-	struct conf_mr conf;
-	struct refusal r;
-	uint32_t handle;
-	int rc = mr_conf(call, p, &conf);
-
-	if (rc != 0)
-		return rc;
-	from.fd = rpc_server_take_fd(call->client);
-	if (from.fd < 0)
-		return rpc_invalid(call, "no descriptor came with the request");
-	rc = owner_charge_region(&app->o, p->length, &r);
-	if (rc != 0) {
-		close(from.fd);
-		return rpc_refused(call, &r);
-	}
-	rc = object_mr_create_in(call->m->objects, &conf, &from, &mr, &r);
-	close(from.fd);
-	if (rc != 0) {
-		owner_uncharge_region(&app->o, p->length);
-		return rpc_refused(call, &r);
-	}
-	/* Whole pages are mapped. */
-	rc = owner_charge(&app->o, OWNER_MEMORY, mr->region->area.len - p->length, &r);
-	handle = rc == 0 ? app_table_add(&app->mrs, mr) : 0;
-	if (handle == 0) {
-		struct refusal ignored;
-
-		owner_uncharge_region(&app->o, rc == 0 ? mr->region->area.len : p->length);
-		object_mr_destroy(call->m->objects, mr, &ignored);
-		return rc == 0 ? rpc_result(call, NULL) : rpc_refused(call, &r);
-	}
-	return rpc_result(call, json_pack("{s:I, s:I}", "handle", (json_int_t)handle, "key",
-					(json_int_t)mr->region->key));
-}
-
-static int
-mr_deregister(struct rpc_call *call)
-{
-	const struct p_handle *p = call->params;
-	struct app *app = call->client->app;
-	struct object_mr *mr = app_table_get(&app->mrs, p->handle);
-	struct refusal r;
-	uint64_t bytes;
-
-	if (mr == NULL)
-		return method_client_refuse(call, ENOENT, "mr", p->handle);
-	bytes = mr->region->area.len;
-	if (object_mr_destroy(call->m->objects, mr, &r) != 0)
-		return rpc_refused(call, &r);
-	owner_uncharge_region(&app->o, bytes);
-	app_table_remove(&app->mrs, p->handle);
-	return rpc_result(call, json_object());
-}
-
 /* ---- channels, events ------------------------------------------------------------------------ */
 
 static int
@@ -426,8 +321,6 @@ const struct rpc_method methods_client[] = {
 	{ "client_ports", ports, &method_no_params },
 	{ "client_pd_create", pd_create, &method_no_params },
 	{ "client_pd_destroy", pd_destroy, &method_handle_table },
-	{ "client_mr_register", mr_register, &mr_table },
-	{ "client_mr_deregister", mr_deregister, &method_handle_table },
 	{ "client_channel_create", channel_create, &method_no_params },
 	{ "client_channel_destroy", channel_destroy, &method_handle_table },
 	{ "client_events", events, &events_table },

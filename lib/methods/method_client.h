@@ -15,6 +15,9 @@ struct p_handle {
 };
 extern const struct conf_table method_handle_table;
 
+/** The thread's: maps the memfd that came with client_mr_register. */
+void method_client_mr_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 /** Where a client finds a ring: area, offset, entries, stride. */
 json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
 /** "cq 3 does not exist". */

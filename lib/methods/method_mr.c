@@ -73,13 +73,39 @@ mr_json(const struct object_mr *mr)
 	return o;
 }
 
+/* From here on memory is made, and filled, in the connection's thread: 1 GiB takes 5 s. */
+#define SLOW_FROM (1u << 20)
+
+void
+method_mr_prepare(const void *ctx, struct broker_conn *c UNUSED, struct broker_gift *gift,
+	const json_t *params)
+{
+	const struct rpc_server *srv = ctx;
+	struct conf_errors err;
+	struct conf_mr conf;
+	struct refusal r;
+
+	conf_errors_init(&err);
+	/* What is wrong is told, or tried again, by the handler. */
+	if (conf_decode(&conf_table_mr, params, CONF_CREATE, &conf, &err) == 0) {
+		if (conf.length >= SLOW_FROM)
+			gift->rc = object_mr_prepare(srv->env->w.numa_node, &conf, &gift->area, &r);
+		conf_release(&conf_table_mr, &conf);
+	}
+	conf_errors_free(&err);
+}
+
 static int
 mr_register(struct rpc_call *call)
 {
 	const struct conf_mr *conf = call->params;
+	struct broker_gift *gift = rpc_gift(call);
+	const struct object_memory from = { .made = gift != NULL && gift->area.base != NULL ?
+							    &gift->area : NULL };
+	struct object_mr *mr;
 	struct refusal r;
 
-	if (object_mr_create(call->m->objects, conf, &r) != 0)
+	if (object_mr_create_in(call->m->objects, conf, &from, &mr, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, mr_json(object_mr_find(call->m->objects, conf->name, &r)));
 }
@@ -91,7 +117,9 @@ mr_deregister(struct rpc_call *call)
 	struct refusal r;
 	struct object_mr *mr = object_mr_find(call->m->objects, p->name, &r);
 
-	if (mr == NULL || object_mr_destroy(call->m->objects, mr, &r) != 0)
+	struct broker_conn *home = call->client != NULL ? call->client->conn : NULL;
+
+	if (mr == NULL || object_mr_destroy(call->m->objects, mr, home) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Methods of protection domains and completion queues. */
+#include <errno.h>
+
 #include "methods.h"
 
 static int
@@ -92,14 +94,15 @@ list_clients(struct rpc_call *call)
 		list = conf_json_append(list,
 			json_pack(
 				"{s:I, s:s, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, "
-				"s:o, s:o, s:I, s:o}",
+				"s:o, s:o, s:o, s:I, s:o}",
 				"client", (json_int_t)app->o.id, "name", app->o.name, "pid",
 				app->o.process.pid, "uid", (json_int_t)app->o.process.uid, "gid",
 				(json_int_t)app->o.process.gid, "gone", app->conn == NULL, "pds",
 				(json_int_t)app->pds.n, "mrs", (json_int_t)app->mrs.n, "cqs",
 				(json_int_t)app->cqs.n, "srqs", (json_int_t)app->srqs.n, "qps",
 				(json_int_t)app->o.qps_n, "channels", (json_int_t)app->channels.n,
-				"memory", conf_json_u64(app->o.has[OWNER_MEMORY]), "private_memory",
+				"memory", conf_json_u64(app->o.has[OWNER_MEMORY]), "mapped",
+				conf_json_u64(broker_conn_mapped(app->o.home)), "private_memory",
 				conf_json_u64(app->o.has[OWNER_PRIVATE]), "outstanding",
 				conf_json_u64(app->o.has[OWNER_OUTSTANDING]), "weight",
 				(json_int_t)l->weight, "rate", conf_json_u64(l->rate)));
@@ -128,9 +131,39 @@ list_users(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+struct p_client {
+	uint32_t id;
+};
+
+static const struct conf_field client_rows[] = {
+	P_U32(p_client, id, 1, UINT32_MAX, P_REQUIRED),
+};
+static const struct conf_table client_table = P_TABLE(p_client, client_rows, "params");
+
+/* Its connection ends, and all that is its own. */
+static int
+end_client(struct rpc_call *call)
+{
+	const struct p_client *p = call->params;
+	struct refusal r;
+	struct app *app;
+
+	TAILQ_FOREACH (app, &call->m->apps->all, all) {
+		if (app->o.id == p->id && app->conn != NULL && !app->conn->dead)
+			break;
+	}
+	if (app == NULL) {
+		refuse(&r, ENOENT, "client %u is not here", p->id);
+		return rpc_refused(call, &r);
+	}
+	app_end(call->m->apps, app, "ended by the operator");
+	return rpc_result(call, json_object());
+}
+
 const struct rpc_method methods_object[] = {
 	{ "client_list", list_clients, &method_no_params },
 	{ "client_users", list_users, &method_no_params },
+	{ "client_end", end_client, &client_table },
 	{ "pd_create", pd_create, &conf_table_pd },
 	{ "pd_dealloc", pd_dealloc, &method_name_table },
 	{ "pd_list", pd_list, &method_no_params },

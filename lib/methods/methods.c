@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "methods.h"
 
+#include "method_client.h"
+
 const struct rpc_table methods_all[] = {
 	{ methods_base, RPC_FOR_OPERATORS },
 	{ methods_net, RPC_FOR_OPERATORS },
@@ -20,7 +22,14 @@ const struct rpc_table methods_all[] = {
 	{ methods_latency, RPC_FOR_OPERATORS },
 	{ methods_client_open, RPC_FOR_ALL },
 	{ methods_client, RPC_FOR_APPS },
+	{ methods_client_mr, RPC_FOR_APPS },
 	{ methods_client_qp, RPC_FOR_APPS },
 	{ methods_client_srq, RPC_FOR_APPS },
 	{ NULL, RPC_FOR_OPERATORS },
+};
+
+const struct rpc_slow methods_slow[] = {
+	{ "client_mr_register", method_client_mr_prepare },
+	{ "mr_register", method_mr_prepare },
+	{ NULL, NULL },
 };

@@ -32,6 +32,8 @@ struct methods {
 
 /** All of them, with who may call which. */
 extern const struct rpc_table methods_all[];
+/** Those that take long. */
+extern const struct rpc_slow methods_slow[];
 
 extern const struct rpc_method methods_base[];
 extern const struct rpc_method methods_net[];
@@ -51,9 +53,13 @@ extern const struct rpc_method methods_impair[];
 extern const struct rpc_method methods_latency[];
 extern const struct rpc_method methods_client_open[];
 extern const struct rpc_method methods_client[];
+extern const struct rpc_method methods_client_mr[];
 extern const struct rpc_method methods_client_qp[];
 extern const struct rpc_method methods_client_srq[];
 
+/** The thread's: makes and fills the memory of mr_register. */
+void method_mr_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 /** Handlers that operators' and applications' methods share. */
 int method_qp_modify(struct rpc_call *call);
 /** Answers with the QP's attributes and live state. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker.h"
 #include "env.h"
 #include "log.h"
 #include "objects.h"
@@ -62,8 +63,7 @@ log_memory(struct objects *objs, const struct mem_area *a)
  * be one in this process, too (RESP-07).
  */
 static int
-region_memory(struct objects *objs, struct mem_region *region, uint64_t va, uint64_t bytes,
-	struct refusal *r)
+make_area(int node, uint64_t va, uint64_t bytes, struct mem_area *out, struct refusal *r)
 {
 	const unsigned int flags = bytes >= HUGE_FROM ? MEM_AREA_HUGE : 0;
 	const uint64_t skew = va & ATOMIC_MASK;
@@ -71,16 +71,50 @@ region_memory(struct objects *objs, struct mem_region *region, uint64_t va, uint
 
 	if (bytes >= HUGE_FROM && bytes > memory_available())
 		return refuse(r, ENOMEM, "length %" PRIu64 " is more memory than there is", bytes);
-	rc = bytes + skew < bytes
-		     ? -EINVAL
-		     : mem_area_create(&region->area, bytes + skew, objs->env->w.numa_node, flags);
+	rc = bytes + skew < bytes ? -EINVAL : mem_area_create(out, bytes + skew, node, flags);
 	if (rc != 0)
 		return refuse(r, -rc, "no memory for a region of %" PRIu64 " bytes: %s", bytes,
 			strerror(-rc));
-	log_memory(objs, &region->area);
-	region->host = region->area.base + skew;
-	region->length = bytes;
 	return 0;
+}
+
+static void
+region_over(struct objects *objs, struct mem_region *region, uint64_t bytes)
+{
+	log_memory(objs, &region->area);
+	region->host = region->area.base + (region->va & ATOMIC_MASK);
+	region->length = bytes;
+}
+
+static int
+region_memory(
+	struct objects *objs, struct mem_region *region, uint64_t bytes, struct refusal *r)
+{
+	const int rc = make_area(objs->env->w.numa_node, region->va, bytes, &region->area, r);
+
+	if (rc == 0)
+		region_over(objs, region, bytes);
+	return rc;
+}
+
+static void
+fill(const struct conf_mr *conf, uint8_t *host)
+{
+	if (conf->fill == CONF_FILL_PATTERN)
+		mem_pattern_fill(host, conf->length, (uint32_t)conf->fill_seed, 0);
+}
+
+int
+object_mr_prepare(
+	int numa_node, const struct conf_mr *conf, struct mem_area *out, struct refusal *r)
+{
+	/* What is picked later is a multiple of the page. */
+	const uint64_t va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : 0;
+	const int rc = make_area(numa_node, va, conf->length, out, r);
+
+	if (rc == 0)
+		fill(conf, out->base + (va & ATOMIC_MASK));
+	return rc;
 }
 
 static uint64_t
@@ -120,39 +154,10 @@ publish(struct objects *objs, struct mem_region *region, bool key_given, struct 
 	return 0;
 }
 
-/* The pages of a client's memfd. */
-static int
-region_adopt(struct mem_region *region, const struct object_memfd *from, uint64_t bytes,
-	struct refusal *r)
-{
-	const int rc = mem_area_adopt(&region->area, from->fd, from->offset, bytes, &region->host);
-
-	region->length = bytes;
-	switch (rc) {
-	case 0:
-		return 0;
-	case -EBADF:
-		return refuse(r, EINVAL, "the descriptor is no memfd");
-	case -EPERM:
-		return refuse(r, EPERM,
-			"the memfd has no F_SEAL_SHRINK: set it with fcntl(fd, F_ADD_SEALS, "
-			"F_SEAL_SHRINK)");
-	case -ERANGE:
-		return refuse(r, EINVAL,
-			"the memfd ends before offset %" PRIu64 " plus length %" PRIu64,
-			from->offset, bytes);
-	case -EACCES:
-		return refuse(r, EACCES, "the memfd cannot be mapped for reading and writing");
-	default:
-		return refuse(r, -rc, "%" PRIu64 " bytes of the memfd cannot be had: %s", bytes,
-			strerror(-rc));
-	}
-}
-
 /* Where its bytes are is the client's choice: what no atomic unit can do is refused here. */
 static int
 check_atomic(const struct mem_region *region, const struct conf_mr *conf,
-	const struct object_memfd *from, struct refusal *r)
+	const struct object_memory *from, struct refusal *r)
 {
 	if ((conf->access & ACCESS_REMOTE_ATOMIC) == 0 ||
 		((region->va ^ (uintptr_t)region->host) & ATOMIC_MASK) == 0)
@@ -166,11 +171,11 @@ check_atomic(const struct mem_region *region, const struct conf_mr *conf,
 
 static int
 mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
-	const struct object_memfd *from, struct refusal *r)
+	const struct object_memory *from, struct refusal *r)
 {
 	struct mem_region *region = mr->region;
 	const bool key_given = (conf->given & CONF_MR_RKEY) != 0;
-	int rc;
+	int rc = 0;
 
 	if ((conf->given & CONF_MR_ADDR) != 0 && conf->addr + conf->length < conf->addr)
 		return refuse(r, EINVAL,
@@ -179,14 +184,21 @@ mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
 	if (key_given && mem_table_find(objs->env->w.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
 	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(objs, conf->length);
-	rc = from != NULL ? region_adopt(region, from, conf->length, r)
-			  : region_memory(objs, region, region->va, conf->length, r);
-	if (rc == 0 && from != NULL)
+	if (from != NULL && from->host != NULL) {
+		region->host = from->host;
+		region->length = conf->length;
 		rc = check_atomic(region, conf, from, r);
+	} else if (from != NULL && from->made != NULL) {
+		region->area = *from->made;
+		*from->made = (struct mem_area){ .fd = -1, .node = -1 };
+		region_over(objs, region, conf->length);
+	} else {
+		rc = region_memory(objs, region, conf->length, r);
+		if (rc == 0)
+			fill(conf, region->host);
+	}
 	if (rc != 0)
 		return rc;
-	if (conf->fill == CONF_FILL_PATTERN)
-		mem_pattern_fill(region->host, conf->length, (uint32_t)conf->fill_seed, 0);
 	region->key = conf->rkey;
 	region->pd = mr->pd->id;
 	region->access = (uint8_t)conf->access;
@@ -210,7 +222,7 @@ object_mr_create(struct objects *objs, const struct conf_mr *conf, struct refusa
 
 int
 object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
-	const struct object_memfd *from, struct object_mr **out, struct refusal *r)
+	const struct object_memory *from, struct object_mr **out, struct refusal *r)
 {
 	struct object_pd *pd = object_pd_find(objs, conf->pd, r);
 	struct object_mr *mr;
@@ -242,15 +254,24 @@ object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
 	return names_add(&objs->mrs, &mr->n, conf->name);
 }
 
-void
-object_region_retire(struct objects *objs, struct mem_region *region)
+/* @return false: a worker did not answer, and may still be at it. */
+static bool
+let_go(struct objects *objs, struct mem_region *region)
 {
 	mem_table_remove(objs->env->w.mem, region->key);
-	if (ask_all(objs->env) != 0) {
-		log_error("region 0x%x is not given back: a worker did not answer", region->key);
-		return;
-	}
+	if (ask_all(objs->env) == 0)
+		return true;
+	log_error("region 0x%x is not given back: a worker did not answer", region->key);
+	return false;
+}
+
+bool
+object_region_retire(struct objects *objs, struct mem_region *region)
+{
+	if (!let_go(objs, region))
+		return false;
 	mem_region_free(region);
+	return true;
 }
 
 static void
@@ -275,15 +296,21 @@ void
 object_mr_free_revoked(struct objects *objs, struct object_mr *mr)
 {
 	mem_region_free(mr->region);
+	if (mr->memory != NULL)
+		broker_memory_put(mr->memory);
 	mr_free(objs, mr);
 }
 
 int
-object_mr_destroy(struct objects *objs, struct object_mr *mr, struct refusal *r)
+object_mr_destroy(struct objects *objs, struct object_mr *mr, struct broker_conn *where)
 {
-	(void)r;
 	regions_note_gone(objs, mr);
-	object_region_retire(objs, mr->region);
+	if (let_go(objs, mr->region)) {
+		broker_area_free(where, &mr->region->area);
+		mem_region_free(mr->region);
+		if (mr->memory != NULL)
+			broker_memory_put(mr->memory);
+	}
 	mr_free(objs, mr);
 	return 0;
 }
@@ -298,7 +325,7 @@ object_feed_region(struct objects *objs, struct object_pd *pd, uint64_t bytes,
 	if (region == NULL)
 		return refuse(r, ENOMEM, "out of memory");
 	region->va = pick_addr(objs, bytes);
-	rc = region_memory(objs, region, region->va, bytes, r);
+	rc = region_memory(objs, region, bytes, r);
 	if (rc == 0) {
 		region->pd = pd->id;
 		region->access = ACCESS_LOCAL_WRITE;

@@ -35,7 +35,7 @@ objects_fini(struct objects *objs)
 		}
 	}
 	while ((o = TAILQ_FIRST(&objs->mrs.all)) != NULL)
-		object_mr_destroy(objs, (struct object_mr *)(void *)o, &r);
+		object_mr_destroy(objs, (struct object_mr *)(void *)o, NULL);
 	while ((o = TAILQ_FIRST(&objs->cqs.all)) != NULL) {
 		if (object_cq_destroy(objs, (struct object_cq *)(void *)o, &r) != 0) {
 			log_error("%s: left behind", r.text);

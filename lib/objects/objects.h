@@ -23,6 +23,8 @@
 
 struct app_cq;
 struct app_srq;
+struct broker_conn;
+struct broker_memory;
 struct env;
 struct objects;
 
@@ -42,12 +44,14 @@ struct object_mr {
 	struct mem_region *region;
 	struct conf_mr conf; /* as asked for, addr and rkey filled in */
 	bool revoked;        /* its key is gone; the memory waits for the workers */
+	struct broker_memory *memory; /* a use of it: the client's memory it lies in, or NULL */
 };
 
-/** Memory that a client made. */
-struct object_memfd {
-	int fd;
+/** Memory that is there already. */
+struct object_memory {
+	uint8_t *host; /* in a client's memory, whose byte `offset` is there; or NULL */
 	uint64_t offset;
+	struct mem_area *made; /* by object_mr_prepare(); taken over */
 };
 
 struct object_cq {
@@ -124,9 +128,15 @@ int object_mr_create(struct objects *objs, const struct conf_mr *conf, struct re
 int object_cq_create(struct objects *objs, const struct conf_cq *conf, struct refusal *r);
 /** A shared receive queue in memory of the dataplane's own. @return 0 or a refusal. */
 int object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refusal *r);
-/** The same over a client's memory. @param from NULL: over the dataplane's own. */
+/**
+ * Any thread: the memory of a region that the dataplane makes, filled as asked for.
+ * @return 0 or a refusal.
+ */
+int object_mr_prepare(
+	int numa_node, const struct conf_mr *conf, struct mem_area *out, struct refusal *r);
+/** The same over memory that is there. @param from NULL: over the dataplane's own. */
 int object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
-	const struct object_memfd *from, struct object_mr **out, struct refusal *r);
+	const struct object_memory *from, struct object_mr **out, struct refusal *r);
 /** The same in `mem`, of ring_size(ring_entries(cqe), sizeof(struct ring_cqe)); NULL: its own. */
 int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
 	struct object_cq **out, struct refusal *r);
@@ -156,8 +166,11 @@ int object_pd_destroy(struct objects *objs, struct object_pd *pd, struct refusal
 int object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r);
 /** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r);
-/** Never refused because of work; freed after every worker has left the burst before. */
-int object_mr_destroy(struct objects *objs, struct object_mr *mr, struct refusal *r);
+/**
+ * Never refused because of work; freed after every worker has left the burst before.
+ * @param where whose thread gives a large area back; NULL: here.
+ */
+int object_mr_destroy(struct objects *objs, struct object_mr *mr, struct broker_conn *where);
 /** Many at once: revoke all, make one round trip to every worker, then free each. */
 void object_mr_revoke(struct objects *objs, struct object_mr *mr);
 /** Every worker has left the burst in which it was revoked. */
@@ -169,8 +182,8 @@ void object_mr_free_revoked(struct objects *objs, struct object_mr *mr);
  */
 int object_feed_region(struct objects *objs, struct object_pd *pd, uint64_t bytes,
 	struct mem_region **out, struct refusal *r);
-/** Revoke a region's key, wait for every worker, free it. */
-void object_region_retire(struct objects *objs, struct mem_region *region);
+/** Revoke a region's key, wait for every worker, free it. @return false: left behind. */
+bool object_region_retire(struct objects *objs, struct mem_region *region);
 
 /** After all QPs are gone: frees every object. */
 void objects_fini(struct objects *objs);

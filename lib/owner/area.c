@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broker.h"
 #include "env.h"
 #include "mem_guard.h"
 #include "qp_control.h"
@@ -150,7 +151,7 @@ owner_areas_free(struct owner *o)
 {
 	for (uint32_t i = 0; i < o->areas_n; i++) {
 		owner_uncharge(o, OWNER_MEMORY, o->areas[i].mem.len);
-		mem_area_destroy(&o->areas[i].mem);
+		broker_area_free(o->home, &o->areas[i].mem);
 		free(o->areas[i].map);
 	}
 	free(o->areas);

@@ -24,6 +24,7 @@
 #define OWNER_GRAIN 256u /* bytes: places begin and end at multiples of it */
 #define OWNER_AREAS 4096
 
+struct broker_conn;
 struct env;
 struct qp_alloc_params;
 struct admin_qp;
@@ -70,6 +71,8 @@ struct owner {
 	uint64_t has[OWNER_KINDS]; /* charge.h */
 	struct owner_user *user;
 	struct owner_users *users;
+	/* Its connection's thread, held until all is released: it maps regions. Or NULL. */
+	struct broker_conn *home;
 	struct owner_qps qps; /* by the administration of QPs */
 	uint32_t qps_n;
 	struct owner_area *areas;
@@ -97,7 +100,7 @@ owner_place_offset(const struct owner_place *p)
 {
 	return (uint64_t)p->first * OWNER_GRAIN;
 }
-/** Unmap all of them. The workers must have let go. */
+/** Unmap all of them, in its thread. The workers must have let go. */
 void owner_areas_free(struct owner *o);
 
 /** Memory for the rings of a QP: sets rq_mem and sq_mem of `p`. @return 0 or a refusal. */

@@ -183,9 +183,14 @@ error_object(struct rpc_call *call)
 
 /* @return the reply object, or NULL for a notification. */
 static json_t *
-one_request(struct rpc_server *srv, struct rpc_client *client, const json_t *request)
+one_request(struct rpc_server *srv, struct rpc_client *client, const struct rpc_work *work,
+	const json_t *request)
 {
-	struct rpc_call call = { .server = srv, .m = srv->m, .client = client };
+	struct rpc_call call = { .server = srv,
+		.m = srv->m,
+		.client = client,
+		.from = work->from,
+		.request = request };
 	const json_t *id = json_object_get(request, "id");
 	json_t *reply;
 
@@ -215,30 +220,6 @@ one_request(struct rpc_server *srv, struct rpc_client *client, const json_t *req
 	return reply;
 }
 
-static json_t *
-batch(struct rpc_server *srv, struct rpc_client *client, const json_t *list)
-{
-	json_t *replies = json_array();
-	size_t total = 0, i;
-	json_t *request;
-
-	json_array_foreach (list, i, request) {
-		json_t *reply = one_request(srv, client, request);
-
-		if (reply == NULL)
-			continue;
-		total += conf_json_size(reply);
-		replies = conf_json_append(replies, reply);
-		if (total > BATCH_REPLY_MAX)
-			break; /* what was not run is not answered: the client sees which */
-	}
-	if (json_array_size(replies) == 0) {
-		json_decref(replies);
-		return NULL;
-	}
-	return replies;
-}
-
 char *
 rpc_error_line(int code, const char *message)
 {
@@ -250,12 +231,67 @@ rpc_error_line(int code, const char *message)
 	return text;
 }
 
+struct broker_gift *
+rpc_gift(const struct rpc_call *call)
+{
+	return call->from != NULL ? broker_gift_of(call->from, call->request) : NULL;
+}
+
+static char *
+text_of(json_t *reply)
+{
+	char *text = reply != NULL ? json_dumps(reply, JSON_COMPACT) : NULL;
+
+	json_decref(reply);
+	return text;
+}
+
+/* One request of a batch. @return true: that was the last one. */
+static bool
+batch_step(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work, char **text)
+{
+	json_t *reply = one_request(srv, client, work, json_array_get(work->json, work->next++));
+
+	if (work->replies == NULL)
+		work->replies = json_array();
+	if (reply != NULL) {
+		work->total += conf_json_size(reply);
+		work->replies = conf_json_append(work->replies, reply);
+	}
+	/* What was not run is not answered: the client sees which. */
+	if (work->next < json_array_size(work->json) && work->total <= BATCH_REPLY_MAX)
+		return false;
+	if (json_array_size(work->replies) != 0)
+		*text = text_of(json_incref(work->replies));
+	json_decref(work->replies);
+	work->replies = NULL;
+	return true;
+}
+
+bool
+rpc_work_step(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work, char **text)
+{
+	const size_t n = json_array_size(work->json);
+
+	*text = NULL;
+	if (!json_is_array(work->json)) {
+		*text = text_of(one_request(srv, client, work, work->json));
+		return true;
+	}
+	if (n != 0 && n <= BATCH_MAX)
+		return batch_step(srv, client, work, text);
+	*text = rpc_error_line(RPC_INVALID_REQUEST,
+		n == 0 ? "a batch must not be empty" : "a batch may have 64 requests");
+	return true;
+}
+
 char *
 rpc_line(struct rpc_server *srv, struct rpc_client *client, const char *line, size_t len)
 {
 	char message[sizeof(((json_error_t *)0)->text) + 64];
+	struct rpc_work work = { 0 };
 	json_error_t error;
-	json_t *request, *reply;
+	json_t *request;
 	char *text;
 
 	request = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
@@ -265,18 +301,9 @@ rpc_line(struct rpc_server *srv, struct rpc_client *client, const char *line, si
 		text = rpc_error_line(RPC_PARSE_ERROR, message);
 		return text != NULL ? text : rpc_error_line(RPC_PARSE_ERROR, "not JSON");
 	}
-	if (json_is_array(request) && json_array_size(request) == 0) {
-		json_decref(request);
-		return rpc_error_line(RPC_INVALID_REQUEST, "a batch must not be empty");
-	}
-	if (json_is_array(request) && json_array_size(request) > BATCH_MAX) {
-		json_decref(request);
-		return rpc_error_line(RPC_INVALID_REQUEST, "a batch may have 64 requests");
-	}
-	reply = json_is_array(request) ? batch(srv, client, request)
-				       : one_request(srv, client, request);
-	text = reply != NULL ? json_dumps(reply, JSON_COMPACT) : NULL;
-	json_decref(reply);
+	work.json = request;
+	while (!rpc_work_step(srv, client, &work, &text))
+		;
 	json_decref(request);
 	return text;
 }

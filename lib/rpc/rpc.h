@@ -33,7 +33,9 @@ struct rpc_call {
 	struct rpc_server *server;
 	struct methods *m;         /* what methods work on: methods.h */
 	struct rpc_client *client; /* NULL: control_rpc() */
-	const json_t *raw;         /* params, or NULL */
+	struct broker_request *from; /* what it came with, or NULL */
+	const json_t *request;
+	const json_t *raw; /* params, or NULL */
 	void *params;              /* decoded by the method's table */
 	json_t *result;
 	int code;     /* of the error, 0: none */
@@ -68,7 +70,16 @@ int rpc_refused(struct rpc_call *call, const struct refusal *r);
 /** Hand over the result; NULL is "no memory". @return 0 or -1. */
 int rpc_result(struct rpc_call *call, json_t *result);
 
-/** One line. @return the reply (free() it) or NULL: nothing to send. */
+/** What was prepared for this request, or NULL. */
+struct broker_gift *rpc_gift(const struct rpc_call *call);
+/**
+ * One request of a line.
+ * @param reply out, at the end: the reply (free() it) or NULL: nothing to send.
+ * @return true: that was the last one.
+ */
+bool rpc_work_step(
+	struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work, char **reply);
+/** One line, all of it. @return the reply (free() it) or NULL: nothing to send. */
 char *rpc_line(struct rpc_server *srv, struct rpc_client *client, const char *line, size_t len);
 /**
  * A notification to everybody who follows. Takes `params` over; NULL: no memory, nobody hears.

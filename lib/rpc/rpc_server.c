@@ -11,366 +11,180 @@
 #include <unistd.h>
 
 #include "env.h"
-#include "fds.h"
-#include "log.h"
 #include "rpc.h"
 
-/* The share of one client in one turn. */
-#define READ_SHARE   (64u << 10)
-#define LINES_SHARE  8
 #define EVENTS       32
 #define ACCEPT_SHARE 8
+/* Threads that are on their way out; what they wait in may take a while. */
+#define ENDING_MAX   64
 #define CLOSING_NS   ((ns_t)2 * TIME_NS_PER_S)
+/* For what a peer that is gone has sent before. */
+#define GONE_NS      ((ns_t)500 * TIME_NS_PER_MS)
 
-static void
-set_events(struct rpc_server *srv, struct rpc_client *cl, bool wants_out)
-{
-	struct epoll_event e = { .events = (cl->eof ? 0 : (uint32_t)EPOLLIN) |
-					   (wants_out ? (uint32_t)EPOLLOUT : 0),
-		.data.ptr = cl };
+/* ---- the end of a connection ----------------------------------------------------------------- */
 
-	cl->wants_out = wants_out;
-	if (epoll_ctl(srv->epoll_fd, EPOLL_CTL_MOD, cl->fd, &e) != 0)
-		cl->dead = true;
-}
-
-static void
-close_fds(int *fds, uint32_t *n)
-{
-	for (uint32_t i = 0; i < *n; i++)
-		close(fds[i]);
-	*n = 0;
-}
-
-/* As much as goes in one call: no further than to where descriptors are due, or with them. */
-static ssize_t
-send_some(struct rpc_client *cl)
-{
-	union {
-		uint8_t bytes[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control = { 0 };
-	const bool pending = cl->out_fds_n != 0 && cl->out_len > cl->out_fds_at;
-	const bool due = pending && cl->out_sent == cl->out_fds_at;
-	const size_t end = pending && !due ? cl->out_fds_at : cl->out_len;
-	struct iovec iov = { cl->out + cl->out_sent, end - cl->out_sent };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t n;
-
-	if (due) {
-		const size_t bytes = cl->out_fds_n * sizeof(int);
-		struct cmsghdr *h;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(bytes);
-		h = CMSG_FIRSTHDR(&msg);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(bytes);
-		memcpy(CMSG_DATA(h), cl->out_fds, bytes);
-	}
-	n = sendmsg(cl->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n > 0 && due)
-		close_fds(cl->out_fds, &cl->out_fds_n);
-	return n;
-}
-
-/* Write what the peer takes. */
-static void
-flush(struct rpc_server *srv, struct rpc_client *cl)
-{
-	while (cl->out_sent < cl->out_len) {
-		ssize_t n = send_some(cl);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
-			cl->dead = true;
-		if (n <= 0)
-			break;
-		cl->out_sent += (size_t)n;
-	}
-	if (cl->out_sent == cl->out_len) {
-		cl->out_sent = 0;
-		cl->out_len = 0;
-	}
-	if (cl->wants_out != (cl->out_len > 0))
-		set_events(srv, cl, cl->out_len > 0);
-}
-
-/* Room for `more` bytes behind the pending ones. @return false: too much, or no memory. */
-static bool
-make_room(struct rpc_client *cl, size_t more)
-{
-	size_t room = cl->out_room != 0 ? cl->out_room : 4096;
-	char *out;
-
-	if (cl->out_sent > 0) {
-		memmove(cl->out, cl->out + cl->out_sent, cl->out_len - cl->out_sent);
-		cl->out_len -= cl->out_sent;
-		if (cl->out_fds_at != SIZE_MAX)
-			cl->out_fds_at -=
-				cl->out_fds_at < cl->out_sent ? cl->out_fds_at : cl->out_sent;
-		cl->out_sent = 0;
-	}
-	if (cl->out_len + more > RPC_OUT_MAX)
-		return false;
-	while (room < cl->out_len + more)
-		room *= 2;
-	if (room == cl->out_room)
-		return true;
-	out = realloc(cl->out, room);
-	if (out == NULL)
-		return false;
-	cl->out = out;
-	cl->out_room = room;
-	return true;
-}
+/* Whose place it is, until the thread has ended. */
+struct place {
+	uint32_t uid;
+	bool operator;
+};
 
 void
-rpc_server_send(struct rpc_server *srv, struct rpc_client *cl, const char *line, size_t len)
+rpc_server_ended(void *ctx, void *tag)
 {
-	if (cl->dead)
-		return;
-	if (!make_room(cl, len + 1)) {
-		log_rated(&srv->told_slow, srv->env->now, LOG_WARN,
-			"control socket: a client does not read; disconnected");
-		cl->dead = true;
-		return;
-	}
-	if (cl->out_fds_at == SIZE_MAX)
-		cl->out_fds_at = cl->out_len;
-	memcpy(cl->out + cl->out_len, line, len);
-	cl->out[cl->out_len + len] = '\n';
-	cl->out_len += len + 1;
-	flush(srv, cl);
-}
+	struct rpc_server *s = ctx;
+	struct place *p = tag;
 
-void
-rpc_server_follow(struct rpc_server *srv, struct rpc_client *cl)
-{
-	if (!cl->follow)
-		srv->followers++;
-	cl->follow = true;
-}
-
-int
-rpc_server_take_fd(struct rpc_client *cl)
-{
-	return fds_take(cl->in_fds, &cl->in_fds_n);
-}
-
-int
-rpc_server_attach_fd(struct rpc_client *cl, int fd)
-{
-	/* A client that waits for each answer never has two lines with descriptors under way. */
-	if ((cl->out_fds_n != 0 && cl->out_fds_at != SIZE_MAX) || cl->out_fds_n == RPC_FDS_MAX) {
-		close(fd);
-		cl->dead = true;
-		return -ENOSPC;
-	}
-	cl->out_fds[cl->out_fds_n++] = fd;
-	cl->out_fds_at = SIZE_MAX; /* of the next line */
-	return 0;
+	rpc_admit_end(&s->admission, p->uid, p->operator);
+	free(p);
 }
 
 static void
-free_client(struct rpc_server *srv, struct rpc_client *cl)
+work_end(struct rpc_work *w)
 {
-	struct rpc_server *s = srv;
+	json_decref(w->replies);
+	if (w->from != NULL)
+		broker_conn_done(w->from);
+	*w = (struct rpc_work){ 0 };
+}
 
+static void
+free_client(struct rpc_server *s, struct rpc_client *cl)
+{
+	work_end(&cl->work);
 	if (cl->app != NULL)
-		srv->up.closed(srv->up.ctx, cl);
-	rpc_admit_end(&s->admission, cl->peer.uid, cl->operator);
-	close_fds(cl->in_fds, &cl->in_fds_n);
-	close_fds(cl->out_fds, &cl->out_fds_n);
-
+		s->up.closed(s->up.ctx, cl);
+	rpc_server_drop_fds(cl);
 	TAILQ_REMOVE(&s->clients, cl, all);
+	s->n--;
 	if (cl->follow)
 		s->followers--;
-	close(cl->fd);
-	free(cl->in);
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, cl->fd, NULL);
+	if (cl->process >= 0)
+		close(cl->process);
+	broker_conn_end(cl->conn);
+	broker_conn_put(cl->conn);
 	free(cl->out);
 	free(cl);
 }
 
-/* The line is too long: say so, then read and forget until the peer closes or time is up. */
+/* The process that connected is gone, whoever else has its socket now. */
 static void
-refuse_line(struct rpc_server *srv, struct rpc_client *cl)
+peer_is_gone(struct rpc_server *s, struct rpc_client *cl)
 {
-	char *reply = rpc_error_line(
-		RPC_INVALID_REQUEST, "line longer than 1048576 bytes; the connection is closed");
-
-	if (reply != NULL)
-		rpc_server_send(srv, cl, reply, strlen(reply));
-	free(reply);
-	shutdown(cl->fd, SHUT_WR);
-	cl->closing = true;
-	cl->close_by = srv->env->now + CLOSING_NS;
-	free(cl->in);
-	cl->in = NULL;
-	cl->in_len = cl->in_room = cl->scanned = 0;
+	if (cl->app != NULL)
+		cl->dead = true;
+	broker_conn_drain(cl->conn);
+	if (cl->close_by == UINT64_MAX)
+		cl->close_by = s->env->now + GONE_NS;
+	cl->follow = cl->follow && cl->app != NULL;
 }
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void
-run_line(struct rpc_server *srv, struct rpc_client *cl, const char *line, size_t len)
+reply(struct rpc_server *s, struct rpc_client *cl, char *line)
 {
-	char *reply;
-
-	if (len > 0 && line[len - 1] == '\r')
-		len--;
-	if (len == 0)
-		return;
-	reply = rpc_line(srv, cl, line, len);
-	if (reply != NULL)
-		rpc_server_send(srv, cl, reply, strlen(reply));
-	free(reply);
+	if (line != NULL)
+		rpc_server_send(s, cl, line, strlen(line));
+	free(line);
 }
 
-/* Whole lines in the input buffer. @return how many were run. */
-static uint32_t
-run_lines(struct rpc_server *srv, struct rpc_client *cl)
+/* No line: say so. After the last one what comes is thrown away until the peer closes. */
+static void
+refuse_line(struct rpc_server *s, struct rpc_client *cl, struct broker_request *q)
 {
-	size_t start = 0;
-	uint32_t n = 0;
-
-	while (n < LINES_SHARE && !cl->dead && cl->in_len > start + cl->scanned) {
-		const char *line = cl->in + start;
-		const char *nl = memchr(line + cl->scanned, '\n', cl->in_len - start - cl->scanned);
-		const size_t len = nl != NULL ? (size_t)(nl - line) : cl->in_len - start;
-
-		if (len > RPC_LINE_MAX) {
-			refuse_line(srv, cl);
-			return n;
-		}
-		if (nl == NULL) {
-			cl->scanned = len;
-			break;
-		}
-		cl->scanned = 0;
-		run_line(srv, cl, line, len);
-		start += len + 1;
-		n++;
+	reply(s, cl, rpc_error_line(q->code, q->message));
+	if (q->last) {
+		shutdown(cl->fd, SHUT_WR);
+		cl->closing = true;
+		cl->close_by = s->env->now + CLOSING_NS;
 	}
-	if (start > 0) {
-		memmove(cl->in, cl->in + start, cl->in_len - start);
-		cl->in_len -= start;
-		/* What no request took was sent with one that needs none, or was refused. */
-		if (cl->in_len == 0)
-			close_fds(cl->in_fds, &cl->in_fds_n);
-	}
-	return n;
+	broker_conn_done(q);
 }
 
+/* @return false: there is nothing to do for this connection now. */
 static bool
-grow_input(struct rpc_client *cl)
+next_line(struct rpc_server *s, struct rpc_client *cl)
 {
-	size_t room = cl->in_room == 0 ? 4096 : cl->in_room * 2;
-	char *in;
+	struct broker_request *q;
 
-	if (cl->in_len < cl->in_room)
+	if (cl->work.from != NULL)
 		return true;
-	if (room > RPC_LINE_MAX + 4096)
-		room = RPC_LINE_MAX + 4096;
-	in = room > cl->in_room ? realloc(cl->in, room) : NULL;
-	if (in == NULL)
+	q = broker_conn_take(cl->conn);
+	if (q == NULL)
 		return false;
-	cl->in = in;
-	cl->in_room = room;
+	switch (q->kind) {
+	case BROKER_LINE:
+		cl->work.from = q;
+		cl->work.json = q->json;
+		break;
+	case BROKER_BAD:
+		refuse_line(s, cl, q);
+		break;
+	case BROKER_END:
+		cl->eof = true;
+		broker_conn_done(q);
+		break;
+	}
 	return true;
 }
 
-static ssize_t
-receive(struct rpc_client *cl, char *to, size_t room)
+/* One request. @return false: there is none. */
+static bool
+serve(struct rpc_server *s, struct rpc_client *cl)
 {
-	union {
-		uint8_t bytes[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { to, room };
-	struct msghdr msg = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes) };
-	const ssize_t n = recvmsg(cl->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	char *line;
 
-	if (n > 0)
-		cl->in_fds_n =
-			fds_keep(&msg, cl->in_fds, cl->in_fds_n, cl->closing ? 0 : RPC_FDS_MAX);
-	return n;
-}
-
-/* @return bytes read; 0: nothing more now. */
-static size_t
-read_some(struct rpc_client *cl)
-{
-	char scrap[4096];
-	ssize_t n;
-
-	if (!cl->closing && !grow_input(cl))
-		return 0; /* full of whole lines that wait for their turn */
-	do {
-		n = receive(cl, cl->closing ? scrap : cl->in + cl->in_len,
-			cl->closing ? sizeof(scrap) : cl->in_room - cl->in_len);
-	} while (n < 0 && errno == EINTR);
-	if (n > 0) {
-		cl->in_len += cl->closing ? 0 : (size_t)n;
-		return (size_t)n;
+	if (cl->dead || !next_line(s, cl))
+		return false;
+	if (cl->work.from != NULL && rpc_work_step(s, cl, &cl->work, &line)) {
+		reply(s, cl, line);
+		work_end(&cl->work);
 	}
-	cl->readable = false;
-	if (n == 0)
-		cl->eof = true;
-	else if (errno != EAGAIN && errno != EWOULDBLOCK)
-		cl->dead = true;
-	return 0;
+	return true;
 }
 
+/* Each connection in turn, until there is nothing left or time is up. */
 static uint32_t
-serve(struct rpc_server *srv, struct rpc_client *cl)
+serve_all(struct rpc_server *s)
 {
-	const bool was_eof = cl->eof;
-	uint32_t work = run_lines(srv, cl);
-	size_t got = 0, n;
+	const ns_t end = s->env->w.clock() + RPC_TURN_NS;
+	uint32_t work = 0, idle = 0;
 
-	while (cl->readable && !cl->dead && got < READ_SHARE && work < LINES_SHARE) {
-		n = read_some(cl);
-		if (n == 0)
+	while (idle < s->n) {
+		struct rpc_client *cl = TAILQ_FIRST(&s->clients);
+
+		TAILQ_REMOVE(&s->clients, cl, all);
+		TAILQ_INSERT_TAIL(&s->clients, cl, all);
+		if (!serve(s, cl)) {
+			idle++;
+			continue;
+		}
+		idle = 0;
+		work++;
+		if (s->env->w.clock() >= end)
 			break;
-		got += n;
-		if (!cl->closing)
-			work += run_lines(srv, cl);
 	}
-	if (cl->eof && !was_eof)
-		set_events(srv, cl, cl->wants_out);
-	return work + (got > 0);
+	return work;
 }
 
 /* Has the peer closed its side, and all been said? Half a line is nothing. */
 static bool
 is_finished(const struct rpc_client *cl)
 {
-	return cl->eof && cl->in_len == cl->scanned && cl->out_len == 0 &&
-	       (cl->closing || !cl->follow);
+	if (cl->eof && cl->hup)
+		return true;
+	return cl->eof && cl->out_len == 0 && (cl->closing || !cl->follow);
 }
 
-static struct owner_process
-peer_of(int fd)
-{
-	struct owner_process p = { .pid = 0, .uid = UINT32_MAX, .gid = UINT32_MAX };
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
+/* ---- connections ----------------------------------------------------------------------------- */
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-		p = (struct owner_process){ .pid = cred.pid, .uid = cred.uid, .gid = cred.gid };
-	return p;
-}
-
-/* With the reason: what was sent already is taken, or the kernel would throw our line away. */
+/* With the reason, for whoever reads it. */
 static void
 turn_away(struct rpc_server *s, int fd, const struct refusal *r)
 {
 	char *line = rpc_error_line(RPC_REFUSED - r->err, r->text);
-	char scrap[4096];
 
 	log_rated(&s->admission.told, s->env->now, LOG_WARN, "control socket: %s", r->text);
 	if (line != NULL) {
@@ -380,26 +194,66 @@ turn_away(struct rpc_server *s, int fd, const struct refusal *r)
 		(void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	free(line);
-	shutdown(fd, SHUT_RDWR);
-	while (recv(fd, scrap, sizeof(scrap), MSG_DONTWAIT) > 0)
-		; /* no more than a socket's buffer: nothing can be sent after shutdown() */
-	close(fd);
+	broker_turn_away(s->broker, fd);
+}
+
+static void
+watch_process(struct rpc_server *s, struct rpc_client *cl)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = &cl->on_process };
+
+	cl->process = rpc_peer_process(cl->fd, &cl->peer);
+	if (cl->process == -ESRCH)
+		peer_is_gone(s, cl);
+	if (cl->process >= 0)
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, cl->process, &e);
+}
+
+static void
+set_limits(const struct rpc_client *cl, bool app)
+{
+	const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
+	const struct broker_limits large = { RPC_LINE_MAX, 0 };
+
+	broker_conn_limit(cl->conn, app ? &small : &large);
+}
+
+void
+rpc_server_is_app(struct rpc_client *cl, struct app *app)
+{
+	cl->app = app;
+	set_limits(cl, true);
 }
 
 /* One that is admitted. */
 static int
 take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusal *r)
 {
+	static const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
 	struct rpc_client *cl = calloc(1, sizeof(*cl));
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = cl };
+	struct place *place = malloc(sizeof(*place));
 
-	if (cl == NULL || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0) {
+	if (cl != NULL && place != NULL) {
+		*place = (struct place){ as->peer.uid, as->operator};
+		*cl = *as;
+		cl->fd = fd;
+		cl->conn = broker_conn_start(s->broker, fd, &small, place);
+	}
+	if (cl == NULL || cl->conn == NULL) {
 		free(cl);
+		free(place);
 		return refuse(r, ENOMEM, "no memory for another connection");
 	}
-	*cl = *as;
-	cl->fd = fd;
+	cl->close_by = UINT64_MAX;
+	cl->process = -1;
+	cl->on_socket = (struct rpc_watch){ cl, false };
+	cl->on_process = (struct rpc_watch){ cl, true };
+	set_limits(cl, cl->limited);
 	TAILQ_INSERT_TAIL(&s->clients, cl, all);
+	s->n++;
+	if (!rpc_server_watch(s, cl, EPOLL_CTL_ADD, false))
+		cl->dead = true;
+	watch_process(s, cl);
 	return 0;
 }
 
@@ -408,14 +262,14 @@ accept_some(struct rpc_server *s, const struct rpc_listener *from)
 {
 	uint32_t n;
 
-	for (n = 0; n < ACCEPT_SHARE; n++) {
+	for (n = 0; n < ACCEPT_SHARE && broker_ending(s->broker) < ENDING_MAX; n++) {
 		const int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct rpc_client as = { .limited = from == &s->clients_only };
 		struct refusal r;
 
 		if (fd < 0)
 			break;
-		as.peer = peer_of(fd);
+		as.peer = rpc_peer(fd);
 		as.operator= rpc_is_operator(&as.peer, as.limited);
 		if (rpc_admit(&s->admission, as.peer.uid, as.operator, & r) != 0) {
 			turn_away(s, fd, &r);
@@ -429,52 +283,69 @@ accept_some(struct rpc_server *s, const struct rpc_listener *from)
 	return n;
 }
 
-uint32_t
-rpc_server_poll(struct rpc_server *srv)
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void
+hear(struct rpc_server *s, const struct rpc_watch *w, uint32_t events)
 {
-	struct rpc_server *s = srv;
+	struct rpc_client *cl = w->cl;
+
+	if (w->process) {
+		peer_is_gone(s, cl);
+		return;
+	}
+	if ((events & (EPOLLOUT | EPOLLHUP)) != 0)
+		rpc_server_flush(s, cl);
+	/* Its thread reads what was sent, and then the end; but it may be kept from it. */
+	if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+		cl->hup = true;
+		if (cl->close_by == UINT64_MAX)
+			cl->close_by = s->env->now + GONE_NS;
+	}
+}
+
+uint32_t
+rpc_server_poll(struct rpc_server *s)
+{
 	struct epoll_event events[EVENTS];
 	struct rpc_client *cl, *next;
 	uint32_t work = 0;
 	int n;
 
-	if (s->epoll_fd < 0)
+	if (s->broker == NULL)
 		return 0;
 	n = epoll_wait(s->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
-		const struct rpc_listener *from = events[i].data.ptr;
+		void *from = events[i].data.ptr;
 
-		if (from == &s->main || from == &s->clients_only) {
-			work += accept_some(srv, from);
-			continue;
-		}
-		cl = events[i].data.ptr;
-		if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
-			cl->readable = true;
-		if ((events[i].events & (EPOLLOUT | EPOLLHUP)) != 0)
-			flush(srv, cl);
-		if (cl->eof && (events[i].events & (EPOLLHUP | EPOLLERR)) != 0)
-			cl->dead = true;
+		if (from == &s->main || from == &s->clients_only)
+			work += accept_some(s, from);
+		else if (from == s->broker)
+			broker_clear(s->broker);
+		else
+			hear(s, from, events[i].events);
 	}
+	broker_poll(s->broker, s->env->now / TIME_NS_PER_MS);
+	work += serve_all(s);
 	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
-		if (cl->readable || cl->in_len > cl->scanned)
-			work += serve(srv, cl);
-		if (is_finished(cl) || (cl->closing && srv->env->now >= cl->close_by))
+		if (is_finished(cl) || s->env->now >= cl->close_by)
 			cl->dead = true;
-		if (cl->dead)
-			free_client(srv, cl);
+		if (cl->dead) {
+			free_client(s, cl);
+			work++;
+		}
 	}
 	return work;
 }
 
 void
-rpc_server_drop_all(struct rpc_server *srv)
+rpc_server_drop_all(struct rpc_server *s)
 {
 	struct rpc_client *cl;
 
-	while ((cl = TAILQ_FIRST(&srv->clients)) != NULL) {
-		flush(srv, cl);
-		free_client(srv, cl);
+	while ((cl = TAILQ_FIRST(&s->clients)) != NULL) {
+		rpc_server_flush(s, cl);
+		free_client(s, cl);
 	}
 }

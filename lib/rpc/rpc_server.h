@@ -2,12 +2,14 @@
 #ifndef RPC_SERVER_H
 #define RPC_SERVER_H
 /**
- * @file rpc_server.h  The control socket: lines in, lines out, never waiting for a client.
+ * @file rpc_server.h  The control socket: requests in, lines out, never waiting for a client.
  *
- * Owner:   control lcore.
- * Memory:  a client has an input buffer of at most RPC_LINE_MAX and an output buffer of at most
- *          RPC_OUT_MAX: one that does not read is disconnected.
- * Depends: libc.
+ * Owner:   control lcore. What comes in is received by the connection's thread (broker.h).
+ * Memory:  a client has an output buffer of at most RPC_OUT_MAX: one that does not read is
+ *          disconnected. Lines of clients are short and have few values, an operator's may be long.
+ * Time:    a turn runs requests for RPC_TURN_NS and the one that is under way then, a request of
+ *          each connection after the other.
+ * Depends: broker.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,43 +17,63 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "broker.h"
 #include "clock.h"
 #include "owner.h"
 #include "rpc_admit.h"
 
-#define RPC_LINE_MAX    (1u << 20) /* bytes of a line without its newline */
-#define RPC_OUT_MAX     (8u << 20)
+#define RPC_LINE_MAX      (1u << 20)  /* bytes of a line without its newline */
+#define RPC_APP_LINE_MAX  (64u << 10) /* of an application's, or by the clients' socket */
+#define RPC_APP_VALUES    4096        /* JSON values in it, about */
+#define RPC_OUT_MAX       (8u << 20)
+#define RPC_TURN_NS       (2 * TIME_NS_PER_MS)
 
-#define RPC_FDS_MAX 8 /* descriptors that came and were not used yet, or go with one line */
+#define RPC_FDS_MAX 8 /* descriptors that go with one line */
 
 struct app;
 struct env;
 struct methods;
 
+struct rpc_client;
+
+/** What epoll tells of: the connection's socket, or the process at its other end. */
+struct rpc_watch {
+	struct rpc_client *cl;
+	bool process;
+};
+
+/** A line under way: one request of it after the other. */
+struct rpc_work {
+	struct broker_request *from; /* NULL: there is none */
+	const json_t *json;
+	json_t *replies; /* of a batch */
+	size_t next;
+	size_t total; /* bytes of `replies`, about */
+};
+
 struct rpc_client {
 	TAILQ_ENTRY(rpc_client) all;
-	int fd;
+	int fd; /* written here, read and closed by the thread */
+	int process;  /* pidfd of the peer, -1: it cannot be had */
+	struct broker_conn *conn;
+	struct rpc_watch on_socket;
+	struct rpc_watch on_process;
+	struct rpc_work work;
 	bool follow;  /* carries async_event notifications */
 	bool closing; /* error sent; input is thrown away until the peer closes */
 	bool eof;     /* the peer sends no more; what it sent is still answered */
+	bool hup;     /* it reads no more either */
 	bool dead;    /* to be freed at the end of the turn */
-	ns_t close_by;
-	char *in;
-	size_t in_len;
-	size_t in_room;
-	size_t scanned; /* bytes of `in` known to hold no newline */
+	ns_t close_by; /* UINT64_MAX: no need to */
 	char *out;
 	size_t out_len;
 	size_t out_sent;
 	size_t out_room;
 	bool wants_out;  /* EPOLLOUT is armed */
-	bool readable;   /* level seen by epoll and not yet exhausted */
 	bool limited;    /* came by the clients' socket: nothing but clients' methods */
 	bool operator;   /* rpc_is_operator() */
 	struct app *app; /* after client_open */
 	struct owner_process peer;
-	int in_fds[RPC_FDS_MAX]; /* in the order in which they came */
-	uint32_t in_fds_n;
 	int out_fds[RPC_FDS_MAX]; /* to go with the byte out_fds_at of `out`; closed then */
 	uint32_t out_fds_n;
 	size_t out_fds_at;
@@ -67,6 +89,12 @@ struct rpc_listener {
 
 struct rpc_table;
 
+/** A method whose slow part is done before it is called, in the connection's thread. */
+struct rpc_slow {
+	const char *name;
+	broker_prepare_fn prepare; /* its context is the struct rpc_server */
+};
+
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */
 struct rpc_up {
 	/** The connection ends; its `app` ends with it. */
@@ -79,7 +107,10 @@ struct rpc_server {
 	struct rpc_up up;
 	const struct rpc_table *tables; /* one without methods ends the list */
 	struct methods *m;              /* what the methods work on; rpc hands it over, no more */
-	TAILQ_HEAD(rpc_clients, rpc_client) clients;
+	const struct rpc_slow *slow;    /* of them, what takes long; one without a name ends it */
+	struct broker *broker;          /* NULL: not open */
+	TAILQ_HEAD(rpc_clients, rpc_client) clients; /* the next to be served is the first */
+	uint32_t n; /* of them */
 	struct rpc_admission admission;
 	struct log_rate told_slow;
 	uint32_t followers;
@@ -92,6 +123,8 @@ struct rpc_server {
 void rpc_server_init(struct rpc_server *srv, struct env *env, const struct rpc_up *up);
 /** @return 0 or -errno with the reason logged; -EADDRINUSE: somebody is listening there. */
 int rpc_server_open(struct rpc_server *srv);
+/** For hooks.ended: the connection's place is free. */
+void rpc_server_ended(void *ctx, void *tag);
 /** Every connection ends, the socket's file is taken away. */
 void rpc_server_close(struct rpc_server *srv);
 /** Every connection: what can be written is, then it ends. */
@@ -105,10 +138,20 @@ void rpc_listener_close(struct rpc_listener *l);
 uint32_t rpc_server_poll(struct rpc_server *srv);
 /** Queue a line (newline is added) for one client. */
 void rpc_server_send(struct rpc_server *srv, struct rpc_client *cl, const char *line, size_t len);
-/** Oldest descriptor that came with the connection's lines, now the caller's; -1: there is none. */
-int rpc_server_take_fd(struct rpc_client *cl);
 /** A descriptor to send with the next line, and to close then. @return 0 or -ENOSPC: closed. */
 int rpc_server_attach_fd(struct rpc_client *cl, int fd);
+/** It is an application from now on. */
+void rpc_server_is_app(struct rpc_client *cl, struct app *app);
+/** What the peer takes is written; never waits. */
+void rpc_server_flush(struct rpc_server *srv, struct rpc_client *cl);
+/** Close descriptors of the dataplane's own that were to go to the peer. */
+void rpc_server_drop_fds(struct rpc_client *cl);
+/** What epoll watches on the connection's socket. @return false: it cannot be watched. */
+bool rpc_server_watch(struct rpc_server *srv, struct rpc_client *cl, int op, bool wants_out);
+/** Process, user and group at the other end of a socket. */
+struct owner_process rpc_peer(int fd);
+/** A pidfd of that process. @return -1: none can be had; -ESRCH: it is gone. */
+int rpc_peer_process(int fd, const struct owner_process *peer);
 /** Notifications go to this connection, too, from now on. */
 void rpc_server_follow(struct rpc_server *srv, struct rpc_client *cl);
 

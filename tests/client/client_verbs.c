@@ -248,6 +248,9 @@ own_memfd(struct pair *p)
 	CHECK(strstr(rl_last_error(), "F_SEAL_SHRINK") != NULL);
 	OK(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
 	CHECK(rl_reg_mr_fd(p->pd, fd, 4096, at, 16384, ALL, &mr) == -EINVAL);
+	CHECK(rl_reg_mr_fd(p->pd, fd, 5000, at + 5000, 8000, ALL, &mr) == -ENODATA);
+	CHECK(strstr(rl_last_error(), "MADV_POPULATE_WRITE") != NULL);
+	memset(at, 0, 16384);
 	OK(rl_reg_mr_fd(p->pd, fd, 5000, at + 5000, 8000, ALL, &mr));
 	CHECK(ftruncate(fd, 4096) == -1);
 	memcpy(p->mr->addr, "into a memfd", 13);

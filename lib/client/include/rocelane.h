@@ -11,6 +11,8 @@
  *     within a fraction of a second; there is no way back but rl_close() and rl_open();
  *   - memory of a region is the library's (rl_mem_alloc()) or a memfd of yours (rl_reg_mr_fd()):
  *     the dataplane maps it, so that a private mapping or the heap will not do;
+ *   - the connection ends with the process that called rl_open(): a child that it leaves behind
+ *     has none;
  *   - paths are made from IP addresses (rl_gid_from_ip()); the port finds the MAC.
  *
  * How it works: creating, changing and destroying go over the control socket, data goes over rings
@@ -167,9 +169,14 @@ int rl_mem_free(struct rl_context *ctx, void *addr);
  */
 int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr **mr);
 /**
- * Register `length` bytes at `offset` of your own memfd, which must have F_SEAL_SHRINK set.
+ * Register `length` bytes at `offset` of your own memfd. It must have F_SEAL_SHRINK set, not
+ * F_SEAL_SEAL, and no holes: write to all of its pages first. The dataplane maps all of it once,
+ * counts all of it against limits.max_memory, and adds F_SEAL_FUTURE_WRITE and F_SEAL_GROW: map it
+ * before; your mappings go on writing. Another context cannot register it any more
+ * (`control.client_memory` of the dataplane may allow what this does not).
  * @param addr where you have mapped them; the addresses of work requests count from here.
- * @return -EPERM: not sealed; -EINVAL: no memfd, or too small, or REMOTE_ATOMIC is asked for and
+ * @return -EPERM: not sealed, or cannot be; -ENODATA: holes; -EINVAL: no memfd, or too small, or
+ * REMOTE_ATOMIC is asked for and
  * `addr` and `offset` differ modulo 8, so that no processor could do an ATOMIC there.
  */
 int rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BROKER_H
+#define BROKER_H
+/**
+ * @file broker.h  A thread for each connection of the control socket: whatever a client can make
+ *                 slow happens there, and costs that client alone.
+ *
+ * Owner:   the control lcore, but for what is marked "The thread's".
+ * Memory:  a connection has one line of input, a bounded queue of requests, and what the client
+ *          gave it: descriptors until they are judged, memory until it is released.
+ * Time:    CLOCK_MONOTONIC, for half a line alone.
+ * Depends: base, mem, jansson, threads.
+ *
+ * A descriptor that came over the socket may block whoever closes it (SO_LINGER, FUSE), and so may
+ * the socket itself while descriptors wait in it. The thread alone receives and closes; it judges a
+ * descriptor at once: a memfd stays, anything else goes. It cuts the lines, parses them and hands
+ * them over whole. It maps, seals, checks and unmaps the client's memory. The control lcore never
+ * waits for it: it takes what is in the queue. Replies are written by the control lcore, which
+ * never waits for room in the socket.
+ */
+#include <jansson.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "broker_queue.h"
+#include "mem.h"
+
+#define BROKER_FDS 8 /* memfds that came and were not used yet */
+
+struct broker;
+struct broker_conn;
+struct broker_memory;
+
+/** What a line may be. */
+struct broker_limits {
+	size_t line;     /* bytes without the newline */
+	uint32_t values; /* JSON values, about; 0: any number */
+};
+
+/** What was made in the thread for one request, before it was handed over. */
+struct broker_gift {
+	struct broker_gift *next;
+	const json_t *of;             /* the request */
+	int rc;                       /* 0 or -errno */
+	struct broker_memory *memory; /* one use of it; NULL: none, or taken */
+	struct mem_area area;         /* base NULL: none, or taken */
+};
+
+enum broker_kind {
+	BROKER_LINE, /* a request, or several */
+	BROKER_BAD,  /* a line that is none: code, message */
+	BROKER_END,  /* the peer sends no more */
+};
+
+struct broker_request {
+	struct broker_job job;
+	struct broker_conn *conn;
+	enum broker_kind kind;
+	bool last; /* BROKER_BAD: nothing is read any more */
+	size_t len;
+	json_t *json;
+	int code;
+	char message[256];
+	struct broker_gift *gifts;
+};
+
+/** The thread's: what a request needs that may take long. Sets gift->rc and what it made. */
+typedef void (*broker_prepare_fn)(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
+
+/** Set once; used by all threads at a time. */
+struct broker_hooks {
+	/** @return what is to be called for a request, or NULL. */
+	broker_prepare_fn (*find)(const void *ctx, const json_t *request);
+	const void *ctx;
+	/** The control lcore's: the thread of the connection with this tag has ended. */
+	void (*ended)(void *ctx, void *tag);
+	void *ended_ctx;
+	cpu_set_t cpus; /* where the threads run */
+	bool pinned;
+};
+
+/* ---- broker.c -------------------------------------------------------------------------------- */
+
+/** @return the broker, or NULL with errno set. */
+struct broker *broker_new(const struct broker_hooks *hooks);
+/**
+ * After each connection was put. Waits a moment for threads to end; one that the kernel holds is
+ * left behind, with all that it may touch.
+ */
+void broker_free(struct broker *b);
+/** Readable when a request may have come. */
+int broker_fd(const struct broker *b);
+/** It is not readable any more. */
+void broker_clear(struct broker *b);
+/** Threads that have ended are gone. @param now_ms any clock. */
+void broker_poll(struct broker *b, uint64_t now_ms);
+/** Threads of connections that were put and have not ended yet. */
+uint32_t broker_ending(const struct broker *b);
+
+/**
+ * A thread for a connected socket, which is closed by it.
+ * @param tag for hooks.ended, if it is not NULL.
+ * @return NULL: the socket stays the caller's.
+ */
+struct broker_conn *broker_conn_start(
+	struct broker *b, int fd, const struct broker_limits *limits, void *tag);
+/** Close a socket that nobody serves, with what waits in it. Never waits. */
+void broker_turn_away(struct broker *b, int fd);
+/** From the next line on. */
+void broker_conn_limit(struct broker_conn *c, const struct broker_limits *limits);
+/** Next request, or NULL. It is given back by broker_conn_done() before the next is taken. */
+struct broker_request *broker_conn_take(struct broker_conn *c);
+/** It is answered: gifts that were not taken go back, too. */
+void broker_conn_done(struct broker_request *q);
+/** Its gift for one request of it, or NULL. */
+struct broker_gift *broker_gift_of(const struct broker_request *q, const json_t *one);
+/** The peer is gone: read what it has sent, and no more. */
+void broker_conn_drain(struct broker_conn *c);
+/** The socket is closed, soon: nothing may be done with it any more. */
+void broker_conn_end(struct broker_conn *c);
+/** One more who needs the connection's thread. */
+struct broker_conn *broker_conn_hold(struct broker_conn *c);
+/** One less. After the last one the thread ends, when it has given back all that it has. */
+void broker_conn_put(struct broker_conn *c);
+/** Run it in the connection's thread: slow ends of things. Never waits. */
+void broker_conn_run(struct broker_conn *c, struct broker_job *job);
+/** Give an area back, a large one in the thread. Never waits then. @param c NULL: here. */
+void broker_area_free(struct broker_conn *c, struct mem_area *a);
+/** Bytes of the client's memory that are mapped. */
+uint64_t broker_conn_mapped(const struct broker_conn *c);
+/** Bytes that count against the same limit, and are not mapped by the thread. */
+void broker_conn_count(struct broker_conn *c, uint64_t bytes);
+
+/* ---- broker_memory.c ------------------------------------------------------------------------- */
+
+/** How a memfd is taken. */
+struct broker_terms {
+	uint64_t offset;
+	uint64_t length;
+	uint64_t most;   /* bytes that the connection may have mapped, with what is counted */
+	bool any;        /* control.client_memory: also one that cannot be sealed */
+	bool once;       /* no further region will be made of it */
+};
+
+/**
+ * The thread's. The oldest memfd that came: map all of it, seal it, see that all is there; or find
+ * it mapped already. @return 0 with gift->memory; -ENODEV: no descriptor came; -EBADF: it was no
+ * memfd; -EFBIG: over `most`; -ERANGE: it ends before; and what mem_area_take() returns.
+ */
+int broker_memory_get(
+	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);
+/** The thread's: throw the oldest descriptor away. */
+void broker_fd_drop(struct broker_conn *c);
+/** Where byte `offset` of the memfd is. */
+uint8_t *broker_memory_at(const struct broker_memory *m, uint64_t offset);
+/** The mapping, for mem_guard.h. */
+const struct mem_area *broker_memory_area(const struct broker_memory *m);
+/** A number that stands for it in the connection. */
+uint32_t broker_memory_id(const struct broker_memory *m);
+/** One use less. No worker may touch it any more. Never waits. */
+void broker_memory_put(struct broker_memory *m);
+/** No further region will be made of this one: unmap it with its last use. Never waits. */
+void broker_memory_forget(struct broker_conn *c, uint32_t id);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BROKER_CONN_H
+#define BROKER_CONN_H
+/**
+ * @file broker_conn.h  What the files of this module know of a connection.
+ *
+ * Owner:   as each member says; atomics are for both sides.
+ * Memory:  one allocation, freed by the control lcore after the thread has ended.
+ * Depends: broker.h.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "broker.h"
+
+struct broker_memory {
+	struct broker_job job; /* on its way while `puts` is not 0 */
+	_Atomic uint32_t puts; /* uses that have ended */
+	struct broker_conn *conn;
+
+	/* The thread's; what does not change after the first use is for everybody. */
+	TAILQ_ENTRY(broker_memory) all;
+	uint32_t users;
+	bool once;
+	uint32_t id;
+	bool whole; /* sealed, and found again by dev and ino */
+	dev_t dev;
+	ino_t ino;
+	uint64_t from; /* offset of the first byte that is of use */
+	uint64_t size; /* bytes behind it */
+	uint64_t head; /* where it is in the area */
+	struct mem_area area;
+};
+
+TAILQ_HEAD(broker_memories, broker_memory);
+
+struct broker_conn {
+	struct broker *b;
+	LIST_ENTRY(broker_conn) all; /* control's */
+	uint32_t refs;               /* control's */
+	bool counted;                /* control's: among the ending ones */
+	bool parked;                 /* control's: it has no thread yet */
+	void *tag;                   /* control's */
+	pthread_t thread;
+	int fd;   /* the thread's to close */
+	int wake; /* eventfd: the thread has something to do */
+
+	struct broker_queue queue;
+	struct broker_jobs jobs;
+	_Atomic bool stop;   /* close the socket */
+	_Atomic bool finish; /* give everything back, and end */
+	_Atomic bool waits;  /* for room in the queue, or for the answers to all in it */
+	_Atomic bool closed; /* the socket is */
+	_Atomic bool ended;
+	_Atomic size_t line_max;
+	_Atomic uint32_t values_max;
+	_Atomic size_t bytes_done;
+	_Atomic uint64_t mapped;
+	_Atomic uint64_t counted_bytes;
+
+	/* The thread's. */
+	size_t bytes_put;
+	char *in;
+	size_t in_at;   /* first byte that was not cut into lines yet */
+	size_t in_len;  /* bytes behind it */
+	size_t in_room;
+	size_t scanned; /* bytes behind in_at known to hold no newline */
+	int64_t half_ms; /* when half a line is too old; 0: there is none */
+	bool late;
+	bool eof;
+	bool ended_input; /* BROKER_END is on its way */
+	bool discard;     /* a line was too long, or too slow */
+	struct broker_request *pending;
+	int fds[BROKER_FDS]; /* -1: one that was refused */
+	uint32_t fds_n;
+	struct broker_memories memories;
+	uint32_t last_memory;
+};
+
+/** The thread's life. @param arg the connection. */
+void *broker_conn_main(void *arg);
+/** Tell the control lcore to look. Any thread. */
+void broker_wake(struct broker *b);
+/** What all connections share. */
+const struct broker_hooks *broker_hooks_of(const struct broker *b);
+/** The thread's: free a request with what nobody took of it. */
+void broker_request_free(struct broker_request *q);
+/** The thread's, at its end: unmap what is not in use. */
+void broker_memories_end(struct broker_conn *c);
+
+#endif

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection's thread: receives, judges descriptors, cuts lines, parses, hands over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker_conn.h"
+#include "fds.h"
+
+#define HALF_LINE_MS    5000
+#define PARSE_ERROR     (-32700) /* JSON-RPC's */
+#define INVALID_REQUEST (-32600)
+#define READ_ROOM       4096u
+
+static int64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* F_GET_SEALS first: it asks nobody. fstat() of a file of FUSE would wait for its server. */
+static bool
+is_memfd(int fd)
+{
+	struct stat st;
+
+	return fcntl(fd, F_GET_SEALS) >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void
+judge(struct broker_conn *c, uint32_t from)
+{
+	for (uint32_t i = from; i < c->fds_n; i++) {
+		if (is_memfd(c->fds[i]))
+			continue;
+		close(c->fds[i]); /* as long as it takes */
+		c->fds[i] = -1;
+	}
+}
+
+static void
+drop_fds(struct broker_conn *c)
+{
+	for (uint32_t i = 0; i < c->fds_n; i++) {
+		if (c->fds[i] >= 0)
+			close(c->fds[i]);
+	}
+	c->fds_n = 0;
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+static size_t
+line_max(const struct broker_conn *c)
+{
+	return atomic_load_explicit(&c->line_max, memory_order_relaxed);
+}
+
+/* Room behind what is there. @return false: no memory. */
+static bool
+make_room(struct broker_conn *c)
+{
+	size_t room = c->in_room;
+	char *in;
+
+	if (c->in_at != 0)
+		memmove(c->in, c->in + c->in_at, c->in_len);
+	c->in_at = 0;
+	if (c->in_len < c->in_room)
+		return true;
+	room = room == 0 ? READ_ROOM : room * 2;
+	in = realloc(c->in, room);
+	if (in == NULL)
+		return false;
+	c->in = in;
+	c->in_room = room;
+	return true;
+}
+
+static ssize_t
+receive_some(struct broker_conn *c, char *to, size_t room)
+{
+	union {
+		uint8_t bytes[CMSG_SPACE(BROKER_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { to, room };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	const ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const uint32_t had = c->fds_n;
+
+	if (n > 0) {
+		c->fds_n = fds_keep(&msg, c->fds, had, c->discard ? 0 : BROKER_FDS);
+		judge(c, had);
+	}
+	return n;
+}
+
+static void
+receive(struct broker_conn *c)
+{
+	char scrap[READ_ROOM];
+	ssize_t n;
+
+	if (!c->discard && !make_room(c)) {
+		c->eof = true;
+		return;
+	}
+	n = c->discard ? receive_some(c, scrap, sizeof(scrap))
+		       : receive_some(c, c->in + c->in_len, c->in_room - c->in_len);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+		c->eof = true;
+	if (n <= 0 || c->discard)
+		return;
+	c->in_len += (size_t)n;
+	if (c->half_ms == 0)
+		c->half_ms = now_ms() + HALF_LINE_MS;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static struct broker_request *
+request_new(struct broker_conn *c, enum broker_kind kind)
+{
+	struct broker_request *q = calloc(1, sizeof(*q));
+
+	if (q != NULL) {
+		q->conn = c;
+		q->kind = kind;
+	} else {
+		c->eof = c->ended_input = true; /* the control lcore sees the peer end */
+		shutdown(c->fd, SHUT_RDWR);
+	}
+	return q;
+}
+
+void
+broker_request_free(struct broker_request *q)
+{
+	struct broker_gift *g, *next;
+
+	for (g = q->gifts; g != NULL; g = next) {
+		next = g->next;
+		if (g->memory != NULL)
+			broker_memory_put(g->memory);
+		mem_area_destroy(&g->area);
+		free(g);
+	}
+	json_decref(q->json);
+	free(q);
+}
+
+/* What is not a request, and why. Nothing is read after the `last` one. */
+static struct broker_request *
+bad(struct broker_conn *c, int code, bool last, const char *text)
+{
+	struct broker_request *q = request_new(c, BROKER_BAD);
+
+	if (last) {
+		c->discard = true;
+		c->in_len = c->scanned = 0;
+		c->half_ms = 0;
+		drop_fds(c);
+	}
+	if (q == NULL)
+		return NULL;
+	q->code = code;
+	q->last = last;
+	snprintf(q->message, sizeof(q->message), "%s", text);
+	return q;
+}
+
+/* Each value has one of these before it; a string may have some, too. */
+static bool
+is_too_much(const char *line, size_t len, uint32_t most)
+{
+	uint32_t n = 0;
+
+	if (most == 0)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		n += line[i] == ',' || line[i] == '[' || line[i] == '{' || line[i] == ':';
+	return n > most;
+}
+
+static struct broker_request *
+parse(struct broker_conn *c, const char *line, size_t len)
+{
+	const uint32_t most = atomic_load_explicit(&c->values_max, memory_order_relaxed);
+	struct broker_request *q;
+	char text[sizeof(q->message)];
+	json_error_t error;
+	json_t *json;
+
+	if (is_too_much(line, len, most)) {
+		snprintf(text, sizeof(text), "more than %u values in a line", most);
+		return bad(c, INVALID_REQUEST, false, text);
+	}
+	json = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	if (json == NULL) {
+		snprintf(text, sizeof(text), "not JSON: %s at byte %d", error.text,
+			error.position);
+		return bad(c, PARSE_ERROR, false, text);
+	}
+	q = request_new(c, BROKER_LINE);
+	if (q == NULL) {
+		json_decref(json);
+		return NULL;
+	}
+	q->json = json;
+	q->len = len;
+	return q;
+}
+
+static struct broker_request *
+too_long(struct broker_conn *c)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "line longer than %zu bytes; the connection is closed",
+		line_max(c));
+	return bad(c, INVALID_REQUEST, true, text);
+}
+
+/* Cut one line off. @param len out: 0 of an empty one. @return false: there is no whole line. */
+static bool
+cut(struct broker_conn *c, const char **line, size_t *len)
+{
+	const char *at = c->in + c->in_at;
+	const char *nl = c->in_len > c->scanned
+				 ? memchr(at + c->scanned, '\n', c->in_len - c->scanned)
+				 : NULL;
+
+	if (nl == NULL) {
+		c->scanned = c->in_len;
+		*len = c->in_len;
+		return false;
+	}
+	*line = at;
+	*len = (size_t)(nl - at);
+	c->in_at += *len + 1;
+	c->in_len -= *len + 1;
+	c->scanned = 0;
+	c->half_ms = c->in_len != 0 ? now_ms() + HALF_LINE_MS : 0;
+	return true;
+}
+
+/* The next thing to hand over, or NULL: more has to come first. */
+static struct broker_request *
+next_request(struct broker_conn *c)
+{
+	const char *line = NULL;
+	size_t len = 0;
+
+	while (!c->discard && cut(c, &line, &len)) {
+		if (len > line_max(c))
+			return too_long(c);
+		if (len != 0 && line[len - 1] == '\r')
+			len--;
+		if (len != 0)
+			return parse(c, line, len);
+	}
+	if (!c->discard && len > line_max(c))
+		return too_long(c);
+	/* What no request took was sent with one that needs none, or was refused. */
+	if (c->in_len == 0)
+		drop_fds(c);
+	if (!c->discard && c->late)
+		return bad(c, INVALID_REQUEST, true,
+			"half a line, and no more for 5 s; the connection is closed");
+	if (!c->eof || c->ended_input)
+		return NULL;
+	c->ended_input = true;
+	return request_new(c, BROKER_END);
+}
+
+/* ---- handing over ---------------------------------------------------------------------------- */
+
+static broker_prepare_fn
+prepares(const struct broker_conn *c, const json_t *one)
+{
+	const struct broker_hooks *h = broker_hooks_of(c->b);
+
+	return json_is_object(one) ? h->find(h->ctx, one) : NULL;
+}
+
+static bool
+is_slow(const struct broker_conn *c, const struct broker_request *q)
+{
+	const json_t *one;
+	size_t i;
+
+	if (!json_is_array(q->json))
+		return prepares(c, q->json) != NULL;
+	json_array_foreach (q->json, i, one) {
+		if (prepares(c, one) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static void
+prepare_one(struct broker_conn *c, struct broker_request *q, const json_t *one)
+{
+	const broker_prepare_fn fn = prepares(c, one);
+	struct broker_gift *g = fn != NULL ? calloc(1, sizeof(*g)) : NULL;
+
+	if (g == NULL)
+		return;
+	g->area = (struct mem_area){ .fd = -1, .node = -1 };
+	g->of = one;
+	g->next = q->gifts;
+	q->gifts = g;
+	fn(broker_hooks_of(c->b)->ctx, c, g, json_object_get(one, "params"));
+}
+
+static void
+prepare(struct broker_conn *c, struct broker_request *q)
+{
+	const json_t *one;
+	size_t i;
+
+	if (!json_is_array(q->json))
+		prepare_one(c, q, q->json);
+	json_array_foreach (q->json, i, one)
+		prepare_one(c, q, one);
+}
+
+/* Is there room? Slow work is done when nothing before it is under way: it may depend on that. */
+static bool
+may_go(const struct broker_conn *c)
+{
+	const uint32_t open = broker_queue_open(&c->queue);
+	const struct broker_request *q = c->pending;
+	const size_t bytes =
+		c->bytes_put - atomic_load_explicit(&c->bytes_done, memory_order_relaxed);
+
+	if (open == 0)
+		return true;
+	return open < BROKER_QUEUE && bytes + q->len <= line_max(c) && !is_slow(c, q);
+}
+
+/* Hand over what there is. @return false: the control lcore has to take something first. */
+static bool
+advance(struct broker_conn *c)
+{
+	for (;;) {
+		if (c->pending == NULL)
+			c->pending = next_request(c);
+		if (c->pending == NULL)
+			return true;
+		if (!may_go(c))
+			return false;
+		prepare(c, c->pending);
+		c->bytes_put += c->pending->len;
+		broker_queue_put(&c->queue, c->pending);
+		c->pending = NULL;
+		broker_wake(c->b);
+	}
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void
+run_jobs(struct broker_conn *c)
+{
+	struct broker_job *job = broker_jobs_take(&c->jobs), *next;
+
+	for (; job != NULL; job = next) {
+		next = job->next;
+		job->run(job);
+	}
+}
+
+static void
+clear(int fd)
+{
+	uint64_t n;
+
+	(void)!read(fd, &n, sizeof(n));
+}
+
+static int
+patience(const struct broker_conn *c, bool blocked)
+{
+	int64_t left;
+
+	if (blocked || c->half_ms == 0 || c->late)
+		return -1;
+	left = c->half_ms - now_ms();
+	return left > 0 ? (int)left : 0;
+}
+
+/* Until the peer sends something, or the control lcore wants something. */
+static void
+wait_for(struct broker_conn *c, bool blocked)
+{
+	struct pollfd p[2] = { { .fd = c->wake, .events = POLLIN },
+		{ .fd = blocked || c->eof ? -1 : c->fd, .events = POLLIN } };
+	int n;
+
+	atomic_store_explicit(&c->waits, blocked, memory_order_seq_cst);
+	if (blocked && may_go(c))
+		return;
+	n = poll(p, 2, patience(c, blocked));
+	if (n == 0)
+		c->late = true;
+	if (n <= 0)
+		return;
+	if (p[0].revents != 0)
+		clear(c->wake);
+	if (p[1].revents != 0)
+		receive(c);
+}
+
+static bool
+is_set(const _Atomic bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_acquire);
+}
+
+/* The socket, with all that waits in it: as long as it takes, but for a signal. */
+static void
+hang_up(struct broker_conn *c)
+{
+	char scrap[READ_ROOM];
+
+	drop_fds(c);
+	/* The peer loses what was said to it last if something of its own was not read. After
+	 * shutdown() there is no more than fits the socket. Without room for them, the kernel
+	 * closes descriptors here. */
+	while (recv(c->fd, scrap, sizeof(scrap), MSG_DONTWAIT) > 0)
+		;
+	close(c->fd);
+	atomic_store_explicit(&c->closed, true, memory_order_release);
+}
+
+static void
+give_back(struct broker_conn *c)
+{
+	struct broker_request *q;
+
+	while ((q = broker_queue_take(&c->queue)) != NULL)
+		broker_request_free(q);
+	if (c->pending != NULL)
+		broker_request_free(c->pending);
+	c->pending = NULL;
+	run_jobs(c);
+	broker_memories_end(c);
+	free(c->in);
+}
+
+void *
+broker_conn_main(void *arg)
+{
+	struct broker_conn *c = arg;
+	struct broker *b = c->b;
+	sigset_t all;
+
+	/* The program's signals are not for us; one of them takes us out of a close(). */
+	sigfillset(&all);
+	sigdelset(&all, SIGURG);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	while (!is_set(&c->stop)) {
+		wait_for(c, !advance(c));
+		run_jobs(c);
+	}
+	hang_up(c);
+	while (!is_set(&c->finish)) {
+		struct pollfd p = { .fd = c->wake, .events = POLLIN };
+
+		poll(&p, 1, -1);
+		clear(c->wake);
+		run_jobs(c);
+	}
+	give_back(c);
+	atomic_store_explicit(&c->ended, true, memory_order_release);
+	broker_wake(b);
+	return NULL;
+}

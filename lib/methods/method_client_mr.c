@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Methods of applications: regions of their own memory. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "method_client.h"
+
+struct p_mr {
+	uint32_t pd;
+	uint32_t access;
+	uint64_t addr;
+	uint64_t length;
+	uint64_t offset;
+	bool remote_invalidate;
+	bool once;
+};
+
+static const struct conf_field mr_rows[] = {
+	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),
+	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
+	P_U64(p_mr, addr, P_REQUIRED),
+	P_U64(p_mr, offset, P_DEFAULT(0)),
+	P_U32(p_mr, access, 0, 15, P_REQUIRED),
+	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
+	P_BOOL(p_mr, once, P_DEFAULT(0)),
+};
+static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
+
+/* ---- the connection's thread ----------------------------------------------------------------- */
+
+void
+method_client_mr_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params)
+{
+	const struct rpc_server *srv = ctx;
+	const struct conf_control *conf = &srv->env->w.conf->control;
+	struct conf_errors err;
+	struct p_mr p;
+
+	conf_errors_init(&err);
+	if (conf_decode(&mr_table, json_is_object(params) ? params : NULL, CONF_CREATE, &p, &err) ==
+		0) {
+		const struct broker_terms terms = { .offset = p.offset,
+			.length = p.length,
+			.most = conf->client_limits.memory,
+			.any = conf->client_memory == CONF_CLIENT_MEMORY_ANY,
+			.once = p.once };
+
+		gift->rc = broker_memory_get(c, &terms, gift);
+		conf_release(&mr_table, &p);
+	} else {
+		broker_fd_drop(c); /* the handler says what is wrong */
+	}
+	conf_errors_free(&err);
+}
+
+/* ---- the control lcore ----------------------------------------------------------------------- */
+
+static int
+refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
+{
+	const uint64_t most = call->m->env->w.conf->control.client_limits.memory;
+	struct refusal r;
+
+	switch (rc) {
+	case -ENODEV:
+		return rpc_invalid(call, "no descriptor came with the request");
+	case -EBADF:
+		refuse(&r, EINVAL, "the descriptor is no memfd");
+		break;
+	case -EPERM:
+		refuse(&r, EPERM,
+			"the memfd has no F_SEAL_SHRINK: set it with fcntl(fd, F_ADD_SEALS, "
+			"F_SEAL_SHRINK)");
+		break;
+	case -ERANGE:
+		refuse(&r, EINVAL,
+			"the memfd ends before offset %" PRIu64 " plus length %" PRIu64, p->offset,
+			p->length);
+		break;
+	case -EACCES:
+		refuse(&r, EACCES, "the memfd cannot be mapped for reading and writing");
+		break;
+	case -EFBIG:
+		refuse(&r, ENOMEM,
+			"a region of %" PRIu64 " bytes: its memfd, all of which is mapped, and the "
+			"%" PRIu64
+			" bytes that are mapped are over control.client_limits.memory (%" PRIu64
+			")",
+			p->length, broker_conn_mapped(call->client->conn), most);
+		break;
+	case -ENODATA:
+		refuse(&r, ENODATA,
+			"the memfd has holes: write to each of its pages first, or "
+			"madvise(MADV_POPULATE_WRITE) them; memory is charged to who touches it "
+			"first");
+		break;
+	case -EROFS:
+		refuse(&r, EPERM,
+			"the memfd is sealed against writing (F_SEAL_FUTURE_WRITE), perhaps since "
+			"another connection registered it: take a new one");
+		break;
+	case -EOPNOTSUPP:
+		refuse(&r, EPERM,
+			"the memfd cannot be sealed with F_SEAL_FUTURE_WRITE: leave F_SEAL_SEAL "
+			"out (Linux before 5.1 does not have it: control.client_memory \"any\")");
+		break;
+	default:
+		refuse(&r, -rc, "%" PRIu64 " bytes of the memfd cannot be had: %s", p->length,
+			strerror(-rc));
+	}
+	return rpc_refused(call, &r);
+}
+
+/* What the client asks for as the configuration would; the decoder's checks are made here. */
+static int
+mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
+{
+	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
+	struct app *app = call->client->app;
+	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
+
+	if (pd == NULL)
+		return method_client_refuse(call, ENOENT, "pd", p->pd);
+	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
+		return rpc_invalid(
+			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	*conf = (struct conf_mr){ .given = CONF_MR_ADDR,
+		.length = p->length,
+		.addr = p->addr,
+		.access = p->access,
+		.remote_invalidate = p->remote_invalidate };
+	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
+	owner_name(&app->o, "mr", conf->name);
+	return 0;
+}
+
+static int
+mr_register(struct rpc_call *call)
+{
+	const struct p_mr *p = call->params;
+	struct app *app = call->client->app;
+	struct broker_gift *gift = rpc_gift(call);
+	struct object_memory from = { .offset = p->offset };
+	struct object_mr *mr;
+	struct conf_mr conf;
+	struct refusal r;
+	uint32_t handle;
+	int rc = mr_conf(call, p, &conf);
+
+	if (rc != 0)
+		return rc;
+	if (gift == NULL || gift->rc != 0)
+		return refuse_memory(call, p, gift != NULL ? gift->rc : -ENOMEM);
+	from.host = broker_memory_at(gift->memory, p->offset);
+	if (owner_charge_region(&app->o, p->length, &r) != 0)
+		return rpc_refused(call, &r);
+	if (object_mr_create_in(call->m->objects, &conf, &from, &mr, &r) != 0) {
+		owner_uncharge_region(&app->o, p->length);
+		return rpc_refused(call, &r);
+	}
+	mr->memory = gift->memory;
+	gift->memory = NULL;
+	handle = app_table_add(&app->mrs, mr);
+	if (handle == 0) {
+		owner_uncharge_region(&app->o, p->length);
+		object_mr_destroy(call->m->objects, mr, call->client->conn);
+		return rpc_result(call, NULL);
+	}
+	return rpc_result(call, json_pack("{s:I, s:I, s:I}", "handle", (json_int_t)handle, "key",
+					(json_int_t)mr->region->key, "memory",
+					(json_int_t)broker_memory_id(mr->memory)));
+}
+
+static int
+mr_deregister(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct app *app = call->client->app;
+	struct object_mr *mr = app_table_get(&app->mrs, p->handle);
+
+	if (mr == NULL)
+		return method_client_refuse(call, ENOENT, "mr", p->handle);
+	owner_uncharge_region(&app->o, mr->region->length);
+	object_mr_destroy(call->m->objects, mr, call->client->conn);
+	app_table_remove(&app->mrs, p->handle);
+	return rpc_result(call, json_object());
+}
+
+/* No further region of this memory: it is given back with the last one. */
+static int
+memory_forget(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+
+	broker_memory_forget(call->client->conn, p->handle);
+	return rpc_result(call, json_object());
+}
+
+const struct rpc_method methods_client_mr[] = {
+	{ "client_mr_register", mr_register, &mr_table },
+	{ "client_mr_deregister", mr_deregister, &method_handle_table },
+	{ "client_memory_forget", memory_forget, &method_handle_table },
+	{ NULL, NULL, NULL },
+};

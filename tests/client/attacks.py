@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What attacks share: an operator who asks all the time, and what the dataplane has in use.
+
+While an attack is under way an operator asks something, over and over. No answer may take longer
+than SLOW_S: far more than it ever takes, and far less than the attacks cost before (8 to 21 s).
+When the attacker is gone, the dataplane has as many descriptors and threads as before, soon.
+The socket's path is the first argument, the clients' own socket stands next to it.
+"""
+import contextlib
+import fcntl
+import mmap
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
+import jsonrpc  # noqa: E402
+
+SOCKET = sys.argv.pop(1)
+CLIENTS = os.path.join(os.path.dirname(SOCKET), "clients")
+SLOW_S = 2.0
+SOON_S = 10.0
+F_ADD_SEALS, F_GET_SEALS = 1033, 1034
+F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE = 1, 2, 4, 16
+EPERM, ENOENT, EINVAL, ENOMEM, ENODATA = 1, 2, 22, 12, 61
+MIB = 1 << 20
+
+
+def memfd(size, filled=True, seals=F_SEAL_SHRINK):
+    fd = os.memfd_create("attack", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    if filled:
+        with mmap.mmap(fd, size) as m:
+            for at in range(0, size, mmap.PAGESIZE):
+                m[at] = 1
+    if seals:
+        fcntl.fcntl(fd, F_ADD_SEALS, seals)
+    return fd
+
+
+def connect(path=CLIENTS):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.setblocking(False)
+    end = time.monotonic() + SOON_S
+    while True:
+        with contextlib.suppress(BlockingIOError):  # so many wait to be accepted
+            s.connect(path)
+            break
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.001)
+    s.settimeout(SOON_S)
+    return s
+
+
+def dataplane():
+    """Its process, as the kernel knows it."""
+    with connect(SOCKET) as s:
+        cred = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", cred)[0]
+
+
+PID = dataplane()
+
+
+def used():
+    """Descriptors and threads of the dataplane."""
+    return tuple(len(os.listdir("/proc/%d/%s" % (PID, what))) for what in ("fd", "task"))
+
+
+def shared_kib():
+    with open("/proc/%d/status" % PID, encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssShmem"))
+
+
+def soon(what):
+    end = time.monotonic() + SOON_S
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Operator(threading.Thread):
+    """Asks all the time; .worst is the longest answer in seconds."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.worst, self.asked, self.done = 0.0, 0, False
+        self.c = jsonrpc.Connection(SOCKET, 60)
+
+    def run(self):
+        while not self.done:
+            start = time.monotonic()
+            self.c.call("version")
+            self.worst = max(self.worst, time.monotonic() - start)
+            self.asked += 1
+            time.sleep(0.001)
+
+
+def warm_up():
+    """What the first client brings along stays."""
+    with jsonrpc.Connection(CLIENTS) as c:
+        c.call("client_open", abi=1)
+
+
+class Case(unittest.TestCase):
+
+    @contextlib.contextmanager
+    def watched(self):
+        """No answer is slow while this runs."""
+        op = Operator()
+        op.start()
+        try:
+            yield op
+            # What was asked during the attack is answered, and something behind it.
+            asked = op.asked
+            self.assertTrue(soon(lambda: op.asked > asked + 2))
+        finally:
+            op.done = True
+            op.join()
+            op.c.close()
+        print("%s: slowest answer %.1f ms of %d" % (self.id(), op.worst * 1e3, op.asked))
+        self.assertLess(op.worst, SLOW_S)
+
+    def setUp(self):
+        self.before = None
+        # What an earlier test had may still be on its way out.
+        self.assertTrue(soon(lambda: self.clients() == 0))
+        self.before, seen = used(), 0
+        while seen < 5:
+            time.sleep(0.02)
+            seen = seen + 1 if used() == self.before else 0
+            self.before = used()
+
+    def assert_back(self):
+        self.assertTrue(soon(lambda: self.clients() == 0), "a client is left")
+        self.assertTrue(soon(lambda: used() == self.before), (self.before, used()))
+
+    def clients(self):
+        with jsonrpc.Connection(SOCKET) as c:
+            return len(c.call("client_list"))
+
+    def client(self, path=CLIENTS):
+        c = jsonrpc.Connection(path)
+        self.addCleanup(c.close)
+        c.me = c.call("client_open", abi=1, name="attacker")
+        return c
+
+    def refused(self, errno, c, method, params=None, fds=()):
+        with self.assertRaises(jsonrpc.RpcError) as e:
+            c.call_with(method, params, fds)
+        self.assertEqual(errno, e.exception.errno, e.exception)
+        return str(e.exception)
+
+    def region(self, c, pd, fd, **more):
+        params = dict({"pd": pd, "length": 4096, "addr": 0x10000, "access": 15}, **more)
+        return c.call_with("client_mr_register", params, [fd])

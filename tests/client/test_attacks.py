@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clients that want to hurt others, over the socket alone: what they do costs them alone.
+
+Run by run.py; attacks.py says what is expected while an attack goes on, and after it.
+"""
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+import unittest
+
+from attacks import (Case, CLIENTS, EINVAL, ENOENT, EPERM, MIB, PID, SOCKET, connect, jsonrpc,
+                     memfd, soon, warm_up)
+
+setUpModule = warm_up
+
+
+def lingering():
+    """A TCP socket whose close() waits for a minute: nobody takes what was sent. And its peer."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1)
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    s.connect(listener.getsockname())
+    peer, _ = listener.accept()
+    listener.close()
+    s.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            s.send(b"x" * 65536)
+    return s, peer
+
+
+class Descriptors(Case):
+    """A descriptor whose close() takes long is closed at its sender's cost."""
+
+    def send_lingering(self, s, text, n=1):
+        peers = []
+        for _ in range(n):
+            tcp, peer = lingering()
+            os.kill(PID, signal.SIGSTOP)    # the last close() has to be the dataplane's
+            try:
+                socket.send_fds(s, [text], [tcp.fileno()])
+                tcp.close()
+            finally:
+                os.kill(PID, signal.SIGCONT)
+            peers.append(peer)
+        return peers
+
+    def attack(self, text, first=None, n=1):
+        with self.watched():
+            s = connect()
+            if first:
+                s.sendall(first)
+                s.recv(1 << 16)
+            peers = self.send_lingering(s, text, n)
+            # Another connection of the same kind works meanwhile.
+            other = self.client()
+            other.call("client_pd_create")
+            other.close()
+            time.sleep(0.3)
+            s.close()
+        self.assert_back()
+        for p in peers:
+            p.close()
+
+    def test_linger_without_client_open(self):
+        self.attack(b"{")
+
+    def test_linger_with_a_request(self):
+        self.attack(b'{"jsonrpc":"2.0","id":2,"method":"client_ports"}\n',
+                    jsonrpc.request(1, "client_open", {"abi": 1}).encode() + b"\n")
+
+    def test_linger_many_in_the_queue(self):
+        """The socket itself takes long to close: descriptors wait in it."""
+        self.attack(b"x", n=12)
+
+    def test_linger_of_one_that_is_turned_away(self):
+        """No place for it: what it has sent is thrown away somewhere else, too."""
+        with self.watched():
+            kept, peers = [], []
+            for _ in range(140):
+                s = connect()
+                kept.append(s)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    if len(kept) > 100 and len(kept) % 8 == 0:
+                        peers += self.send_lingering(s, b"x")
+            for s in kept:
+                s.close()
+        self.assert_back()
+        for p in peers:
+            p.close()
+
+    def test_a_refused_descriptor_keeps_its_place(self):
+        """What was no memfd is refused by the request that it came with, and the next is fine."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        r, w = os.pipe()
+        good = memfd(4096)
+        params = {"pd": pd, "length": 4096, "addr": 0, "access": 1}
+        lines = b""
+        for i, fd in ((10, r), (11, good)):
+            lines = jsonrpc.request(i, "client_mr_register", params).encode() + b"\n"
+            socket.send_fds(c.sock, [lines], [fd])
+        answers = [json.loads(c.line()), json.loads(c.line())]
+        self.assertEqual([10, 11], [a["id"] for a in answers])
+        self.assertEqual(-32000 - EINVAL, answers[0]["error"]["code"])
+        self.assertIn("key", answers[1]["result"])
+        for fd in (r, w, good):
+            os.close(fd)
+        c.close()
+        self.assert_back()
+
+
+class Ghosts(Case):
+    """A connection ends with the process that made it."""
+
+    def child(self, what):
+        """Run `what` in a process of its own. It exits at once, without closing anything."""
+        pid = os.fork()
+        if pid == 0:
+            what()
+            os._exit(0)
+        return pid
+
+    def test_own_socket_in_half_a_line(self):
+        """Its other end is in the queue of the one that is to read it: nobody closes it."""
+        def ghost():
+            c = jsonrpc.Connection(CLIENTS)
+            c.call("client_open", abi=1)
+            c.call("client_pd_create")
+            socket.send_fds(c.sock, [b'{"jsonrpc":'], [c.sock.fileno()])
+        pids = [self.child(ghost) for _ in range(8)]
+        for pid in pids:
+            os.waitpid(pid, 0)
+        self.assert_back()
+
+    def test_a_child_keeps_the_socket(self):
+        """The process that connected is gone; one that it left behind has its socket."""
+        hold, told = os.pipe()
+
+        def parent():
+            c = jsonrpc.Connection(CLIENTS)
+            c.call("client_open", abi=1)
+            if os.fork() == 0:
+                os.close(told)
+                os.read(hold, 1)
+                os._exit(0)
+        pid = self.child(parent)
+        os.waitpid(pid, 0)
+        self.assert_back()
+        os.close(told)
+        os.close(hold)
+
+    def test_killed_with_much_under_way(self):
+        def flood():
+            c = jsonrpc.Connection(CLIENTS)
+            c.call("client_open", abi=1)
+            line = jsonrpc.request(1, "client_pd_create").encode() + b"\n"
+            c.sock.setblocking(False)
+            with contextlib.suppress(OSError):
+                while True:
+                    socket.send_fds(c.sock, [line * 50], [c.sock.fileno()])
+        pid = self.child(flood)
+        os.waitpid(pid, 0)
+        self.assert_back()
+
+    def test_half_a_line_ends(self):
+        s = connect()
+        s.sendall(b'{"jsonrpc":"2.0"')
+        got = b""
+        while True:
+            more = s.recv(65536)
+            if not more:
+                break
+            got += more
+        self.assertIn("half a line", json.loads(got)["error"]["message"])
+        s.close()
+        self.assert_back()
+
+    def test_the_operator_ends_a_client(self):
+        c, other = self.client(), self.client()
+        with jsonrpc.Connection(SOCKET) as op:
+            op.call("client_end", id=c.me["client"])
+            self.assertIsNone(c.line())
+            self.assertTrue(soon(lambda: [r["client"] for r in op.call("client_list")] ==
+                                 [other.me["client"]]))
+            self.refused(ENOENT, op, "client_end", {"id": c.me["client"]})
+        self.refused(EPERM, other, "client_end", {"id": other.me["client"]})
+        other.call("client_pd_create")
+        c.close()
+        other.close()
+        self.assert_back()
+
+
+class Work(Case):
+    """What one asks for does not keep others waiting."""
+
+    def test_pipelined_registrations(self):
+        """Of holes, and of memory that is there: mapped and given back by the client's thread."""
+        c = self.client(SOCKET)
+        pd = c.call("client_pd_create")["handle"]
+        fds = [memfd(48 * MIB, filled=False), memfd(48 * MIB)]
+        with self.watched():
+            for i in range(40):
+                params = {"pd": pd, "length": 4096, "addr": 0, "access": 1}
+                line = jsonrpc.request(i, "client_mr_register", params).encode() + b"\n"
+                socket.send_fds(c.sock, [line], [fds[i % 2]])
+            for i in range(40):
+                answer = json.loads(c.line())
+                self.assertEqual(i, answer["id"])
+                self.assertEqual(i % 2 == 1, "result" in answer, answer)
+            c.close()
+        self.assert_back()
+        for fd in fds:
+            os.close(fd)
+
+    def test_much_json_on_many_connections(self):
+        """A line of a client is short, and has few values; an operator's may be long."""
+        line = b"[" + b"[]," * 349000 + b"[]]\n"
+        with self.watched():
+            conns = [connect() for _ in range(30)]
+            for s in conns:
+                with contextlib.suppress(OSError):
+                    s.sendall(line)
+            for s in conns:
+                got = b""
+                with contextlib.suppress(ConnectionResetError):
+                    got = s.recv(65536)
+                self.assertIn(b"line longer than 65536", got)
+                s.close()
+        self.assert_back()
+
+    def test_many_values_in_a_short_line(self):
+        s = connect()
+        s.sendall(b"[" + b"[]," * 20000 + b"[]]\n")
+        self.assertIn(b"values", s.recv(65536))
+        s.sendall(jsonrpc.request(1, "client_open", {"abi": 1}).encode() + b"\n")
+        self.assertIn(b"result", s.recv(65536))
+        s.close()
+
+    def test_deep_json(self):
+        """As deep as the parser goes, in a small stack."""
+        with connect(SOCKET) as s:
+            s.sendall(b"[" * 2040 + b"]" * 2040 + b"\n" + b"[" * 500000 + b"\n")
+            s.recv(65536)
+        with self.watched():
+            pass
+
+    def test_batches_and_pipelines(self):
+        """64 requests a line, many lines, from several connections: others have their turn."""
+        def batch(c):
+            one = {"jsonrpc": "2.0", "id": 1, "method": "client_cq_create", "params": {"cqe": 64}}
+            two = {"jsonrpc": "2.0", "id": 2, "method": "client_cq_destroy",
+                   "params": {"handle": 1}}
+            c.sock.setblocking(False)
+            line = json.dumps([one, two] * 32).encode() + b"\n"
+            end = time.monotonic() + 1.5
+            buf = b""
+            while time.monotonic() < end:
+                r, w, _ = select.select([c.sock], [c.sock], [], 0.1)
+                if w:
+                    buf = buf or line
+                    with contextlib.suppress(BlockingIOError):
+                        buf = buf[c.sock.send(buf):]
+                if r:
+                    c.sock.recv(1 << 20)
+        conns = [self.client() for _ in range(6)]
+        with self.watched():
+            threads = [threading.Thread(target=batch, args=[c]) for c in conns]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        for c in conns:
+            c.close()
+        self.assert_back()
+
+    def test_fill_of_a_large_region(self):
+        """An operator's, too: 200 MiB of pattern take a second."""
+        with jsonrpc.Connection(SOCKET, 60) as op, self.watched():
+            op.call("pd_create", name="large")
+            op.call("mr_register", name="large", pd="large", length=200 * MIB, fill="pattern:7")
+            one = op.call("mr_read", name="large", offset=100 * MIB, length=16)["data"]
+            op.call("mr_fill", name="large", offset=100 * MIB, length=16, seed=7)
+            self.assertEqual(one, op.call("mr_read", name="large", offset=100 * MIB,
+                                          length=16)["data"])
+            op.call("mr_deregister", name="large")
+            op.call("pd_dealloc", name="large")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection's thread and the one that takes its requests: order, memory, the end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "broker.h"
+
+#define PATIENCE_MS 20000
+#define LINES       2000
+
+static struct broker *b;
+static struct broker_conn *c;
+static int mine; /* our end of the connection */
+static int tag;
+static unsigned int ended;
+
+static void
+prepare(const void *ctx, struct broker_conn *conn, struct broker_gift *gift, const json_t *params)
+{
+	const struct broker_terms *terms = ctx;
+
+	(void)params;
+	gift->rc = broker_memory_get(conn, terms, gift);
+}
+
+static broker_prepare_fn
+find(const void *ctx, const json_t *request)
+{
+	(void)ctx;
+	return json_object_get(request, "slow") != NULL ? prepare : NULL;
+}
+
+static void
+on_end(void *ctx, void *what)
+{
+	assert_ptr_equal(ctx, &tag);
+	assert_ptr_equal(what, &tag);
+	ended++;
+}
+
+static int
+setup(void **state UNUSED)
+{
+	static const struct broker_terms terms = { .length = 1, .most = 1 << 20 };
+	const struct broker_hooks hooks = {
+		.find = find, .ctx = &terms, .ended = on_end, .ended_ctx = &tag
+	};
+	const struct broker_limits limits = { 4096, 100 };
+	int pair[2];
+
+	ended = 0;
+	b = broker_new(&hooks);
+	assert_non_null(b);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	mine = pair[0];
+	c = broker_conn_start(b, pair[1], &limits, &tag);
+	assert_non_null(c);
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	if (c != NULL)
+		broker_conn_put(c);
+	broker_free(b);
+	assert_int_equal(ended, 1);
+	close(mine);
+	return 0;
+}
+
+/* The next request. The test fails when none comes. */
+static struct broker_request *
+next(void)
+{
+	struct pollfd p = { .fd = broker_fd(b), .events = POLLIN };
+	struct broker_request *q;
+
+	while ((q = broker_conn_take(c)) == NULL) {
+		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+		broker_clear(b);
+	}
+	return q;
+}
+
+static void
+say(const char *text)
+{
+	assert_int_equal(send(mine, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void
+pass(const char *text, int fd)
+{
+	union {
+		uint8_t bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(mine, &msg, MSG_NOSIGNAL), strlen(text));
+}
+
+/* More than the queue holds, while they are taken. */
+static void
+all_come_in_order(void **state UNUSED)
+{
+	char line[64];
+	int sent = 0, got = 0;
+
+	while (got < LINES) {
+		struct broker_request *q;
+		int n = snprintf(line, sizeof(line), "{\"n\":%d}\n", sent);
+
+		while (sent < LINES && send(mine, line, (size_t)n, MSG_DONTWAIT) == n)
+			n = snprintf(line, sizeof(line), "{\"n\":%d}\n", ++sent);
+		q = next();
+		assert_int_equal(q->kind, BROKER_LINE);
+		assert_int_equal(json_integer_value(json_object_get(q->json, "n")), got++);
+		broker_conn_done(q);
+	}
+	assert_int_equal(shutdown(mine, SHUT_WR), 0);
+	struct broker_request *q = next();
+
+	assert_int_equal(q->kind, BROKER_END);
+	broker_conn_done(q);
+}
+
+static void
+what_is_no_request(void **state UNUSED)
+{
+	static const struct {
+		const char *line;
+		int code;
+	} rows[] = { { "{\n", -32700 }, { "[1,2", 0 }, { ",3]\r\n", 1 }, { "\n\n7\n", 1 },
+		{ "[,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"
+		  ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,]\n",
+			-32600 } };
+	char *long_line = malloc(5000);
+	struct broker_request *q;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		say(rows[i].line);
+		if (rows[i].code == 0)
+			continue;
+		q = next();
+		assert_int_equal(q->kind, rows[i].code == 1 ? BROKER_LINE : BROKER_BAD);
+		assert_int_equal(q->code, rows[i].code == 1 ? 0 : rows[i].code);
+		assert_false(q->last);
+		broker_conn_done(q);
+	}
+	memset(long_line, ' ', 4999);
+	long_line[4999] = '\0';
+	say(long_line);
+	q = next();
+	assert_int_equal(q->kind, BROKER_BAD);
+	assert_true(q->last);
+	assert_non_null(strstr(q->message, "4096 bytes"));
+	broker_conn_done(q);
+	free(long_line);
+}
+
+/* Registered, used twice, given back in any order, again and again: mapped once. */
+static void
+memory_is_mapped_once(void **state UNUSED)
+{
+	const int fd = memfd_create("test", MFD_ALLOW_SEALING);
+	struct broker_memory *kept = NULL;
+	uint32_t id = 0;
+
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(fallocate(fd, 0, 0, 8192), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	for (int i = 0; i < 200; i++) {
+		struct broker_gift *g;
+		struct broker_request *q;
+
+		pass("{\"slow\":1}\n", fd);
+		q = next();
+		g = broker_gift_of(q, q->json);
+		assert_non_null(g);
+		assert_int_equal(g->rc, 0);
+		id = id != 0 ? id : broker_memory_id(g->memory);
+		assert_int_equal(broker_memory_id(g->memory), id);
+		assert_int_equal(broker_conn_mapped(c), 8192);
+		broker_memory_at(g->memory, 0)[0] = (uint8_t)i;
+		if (kept != NULL && i % 3 != 0) {
+			broker_memory_put(kept);
+			kept = NULL;
+		}
+		if (kept == NULL) { /* else it goes back with the request */
+			kept = g->memory;
+			g->memory = NULL;
+		}
+		broker_conn_done(q);
+	}
+	broker_memory_forget(c, id);
+	broker_memory_put(kept);
+	for (int i = 0; i < PATIENCE_MS && broker_conn_mapped(c) != 0; i++)
+		usleep(1000);
+	assert_int_equal(broker_conn_mapped(c), 0);
+	close(fd);
+}
+
+static void
+what_is_no_memfd(void **state UNUSED)
+{
+	const int fd = open("/dev/null", O_RDWR);
+	struct broker_request *q;
+
+	pass("{\"slow\":1}\n", fd);
+	q = next();
+	assert_int_equal(broker_gift_of(q, q->json)->rc, -EBADF);
+	broker_conn_done(q);
+	say("{\"slow\":1}\n");
+	q = next();
+	assert_int_equal(broker_gift_of(q, q->json)->rc, -ENODEV);
+	broker_conn_done(q);
+	close(fd);
+}
+
+/* With requests in the queue, one taken, one line half there, and a descriptor nobody took. */
+static void
+the_end_in_the_middle(void **state UNUSED)
+{
+	const int fd = memfd_create("test", MFD_ALLOW_SEALING);
+	struct broker_request *q;
+	char byte;
+
+	for (int i = 0; i < 30; i++)
+		say("{\"n\":1}\n");
+	pass("{\"n\":", fd);
+	close(fd);
+	q = next();
+	broker_conn_done(q);
+	broker_conn_end(c);
+	broker_conn_put(c);
+	c = NULL;
+	while (recv(mine, &byte, 1, 0) > 0)
+		;
+	while (broker_ending(b) != 0) {
+		broker_poll(b, 0);
+		usleep(100);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_come_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_is_mapped_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_memfd, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_end_in_the_middle, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("broker", tests, NULL, NULL);
+}
