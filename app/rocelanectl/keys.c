@@ -9,13 +9,19 @@ static const char wr_opcodes[] =
 	;
 #undef WR_OPCODE
 
+#define QP_TYPE(value, name) #name " "
+static const char qp_types[] =
+#include "tables/qp_types.def"
+	;
+#undef QP_TYPE
+
 /* Rows of an object come before those of any. */
 /* clang-format off */
 const struct key command_keys[] = {
 	{ "qp",     "qp_num",       "2 to 16777214", "qp_list", "qp_num", "number of the queue pair; left out: picked" },
 	{ "impair", "qp_num",       "0 to 16777215", "qp_list", "qp_num", "destination QP of the packet; left out: any" },
 	{ NULL,     "qp_num",       "0 to 16777215", "qp_list", "qp_num", "number of a queue pair" },
-	{ "qp",     "qp_type",      NULL, NULL, "RC", "transport service" },
+	{ "qp",     "qp_type",      NULL, NULL, qp_types, "transport service" },
 	{ NULL,     "port",         "name", "port_list", "name", "a port" },
 	{ NULL,     "pd",           "name", "pd_list", "name", "a protection domain" },
 	{ NULL,     "cq",           "name", "cq_list", "name", "a completion queue" },
