@@ -161,7 +161,7 @@ class Descriptors(Case):
             self.mr(c, pd, memfd(12288), addr=addr, offset=offset, access=access)
 
     def test_punched(self):
-        """Nobody takes a page out of a region (client_memory "any": test_any_memory.py)."""
+        """Nobody takes a page out of a region that is registered."""
         c = self.client()
         pd = c.call("client_pd_create")["handle"]
         fd = memfd(1 << 20)
