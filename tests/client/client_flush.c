@@ -4,6 +4,7 @@
  * on while they are flushed.
  *
  *   client-flush SOCKET [ROUNDS]
+ *   client-flush SOCKET attack      without the neighbour, until it is killed
  *
  * The neighbour's longest wait for a WRITE of 64 bytes is printed, and not judged: it depends on
  * what else the machine does. What is judged is that his WRITEs complete in the middle of a flush.
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client_priv.h"
@@ -30,15 +30,6 @@ struct shared {
 	_Atomic uint64_t longest_ns;
 };
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static void
 neighbour(const char *socket, struct shared *sh)
 {
@@ -47,13 +38,13 @@ neighbour(const char *socket, struct shared *sh)
 	pair_open(&p, socket, 64, 4096);
 	pair_connect(&p, 16);
 	for (uint64_t n = 1; !atomic_load(&sh->stop); n++) {
-		const uint64_t began = now_ns();
+		const uint64_t began = pair_now_ns();
 		uint64_t took;
 
 		OK(pair_post(p.a, RL_WR_RDMA_WRITE, pair_sge(&p, 0, 64),
 			(uintptr_t)p.mr->addr + 2048, p.mr->rkey, n));
 		CHECK(pair_wait(p.cq).wr_id == n);
-		took = now_ns() - began;
+		took = pair_now_ns() - began;
 		if (n > 1 && took > atomic_load(&sh->longest_ns))
 			atomic_store(&sh->longest_ns, took);
 		atomic_fetch_add(&sh->writes, 1);
@@ -119,9 +110,30 @@ attack(struct pair *p, struct qp *const *qp, const struct shared *sh)
 	return atomic_load(&sh->writes) - writes;
 }
 
+/* A client with QPs in ERR: what is posted to them is flushed. */
+static void
+open_all(struct pair *p, const char *socket, struct qp *qp[QPS])
+{
+	pair_open(p, socket, 64, 4096);
+	for (uint32_t i = 0; i < QPS; i++) {
+		struct rl_qp_init_attr init = { .send_cq = p->cq,
+			.qp_type = RL_QPT_RC,
+			.cap = { .max_send_wr = 1, .max_recv_wr = DEPTH, .max_recv_sge = 1 } };
+		struct rl_qp_attr a = { .qp_state = RL_QPS_ERR };
+		struct rl_qp *made;
+
+		OK(rl_create_cq(p->ctx, DEPTH, NULL, NULL, &init.recv_cq));
+		OK(rl_create_qp(p->pd, &init, &made));
+		qp[i] = (struct qp *)made;
+		pair_move(p, made, RL_QPS_INIT, 1, 0, 2);
+		OK(rl_modify_qp(made, &a, RL_QP_STATE));
+	}
+}
+
 int
 main(int argc, char **argv)
 {
+	const bool alone = argc > 2 && strcmp(argv[2], "attack") == 0;
 	const int rounds = argc > 2 ? atoi(argv[2]) : 40;
 	struct shared *sh =
 		mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -132,23 +144,12 @@ main(int argc, char **argv)
 	pid_t pid;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	pid = fork();
-	if (pid == 0)
+	pid = alone ? 0 : fork();
+	if (pid == 0 && !alone)
 		neighbour(argv[1], sh);
-	pair_open(&p, argv[1], 64, 4096);
-	for (uint32_t i = 0; i < QPS; i++) {
-		struct rl_qp_init_attr init = { .send_cq = p.cq,
-			.qp_type = RL_QPT_RC,
-			.cap = { .max_send_wr = 1, .max_recv_wr = DEPTH, .max_recv_sge = 1 } };
-		struct rl_qp_attr a = { .qp_state = RL_QPS_ERR };
-		struct rl_qp *made;
-
-		OK(rl_create_cq(p.ctx, DEPTH, NULL, NULL, &init.recv_cq));
-		OK(rl_create_qp(p.pd, &init, &made));
-		qp[i] = (struct qp *)made;
-		pair_move(&p, made, RL_QPS_INIT, 1, 0, 2);
-		OK(rl_modify_qp(made, &a, RL_QP_STATE));
-	}
+	open_all(&p, argv[1], qp);
+	while (alone)
+		attack(&p, qp, sh);
 	while (!atomic_load(&sh->ready))
 		sched_yield();
 	atomic_store(&sh->longest_ns, 0);

@@ -3,6 +3,9 @@
  * Clients that write rubbish, stop, or are killed, next to one whose data must keep flowing.
  *
  *   client-hostile SOCKET [ROUNDS [SEED]]
+ *   client-hostile SOCKET attack NUMBER SEED    one attack, until it is killed
+ *   client-hostile SOCKET victim FD             the victim alone; its report lies in the memfd FD
+ *   client-hostile - count                      how many attacks there are
  *
  * Each round is a process of its own that makes QPs on both ports, starts work, and then does its
  * worst until it is killed at a random moment. The victim writes and reads back all the while and
@@ -22,8 +25,7 @@
 
 #include "client_priv.h"
 #include "pair.h"
-
-#define BLOCK 2048
+#include "victim.h"
 
 static uint32_t seed;
 
@@ -34,53 +36,6 @@ draw(void)
 	seed ^= seed >> 17;
 	seed ^= seed << 5;
 	return seed;
-}
-
-static double
-now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-/* ---- the victim ------------------------------------------------------------------------------ */
-
-struct report {
-	_Atomic bool stop;
-	_Atomic uint64_t blocks; /* written, read back and compared */
-};
-
-static void
-victim(const char *socket, struct report *r)
-{
-	struct pair p;
-	uint8_t *m;
-
-	pair_open(&p, socket, 64, 3 * BLOCK);
-	pair_connect(&p, 16);
-	m = p.mr->addr;
-	for (uint32_t n = 1; !atomic_load(&r->stop); n++) {
-		for (uint32_t i = 0; i < BLOCK; i++)
-			m[i] = (uint8_t)((n * 2654435761u + i * 40503u) >> 8);
-		OK(pair_post(p.a, RL_WR_RDMA_WRITE, pair_sge(&p, 0, BLOCK), (uintptr_t)m + BLOCK,
-			p.mr->rkey, n));
-		OK(pair_post(p.a, RL_WR_RDMA_READ, pair_sge(&p, 2 * BLOCK, BLOCK),
-			(uintptr_t)m + BLOCK, p.mr->rkey, n + 1));
-		for (uint64_t k = 0; k < 2; k++) {
-			const struct rl_wc wc = pair_wait(p.cq);
-
-			CHECK(wc.status == RL_WC_SUCCESS && wc.wr_id == n + k);
-		}
-		CHECK(memcmp(m, m + 2 * BLOCK, BLOCK) == 0);
-		memset(m + BLOCK, 0, 2 * BLOCK);
-		atomic_fetch_add(&r->blocks, 1);
-	}
-	CHECK(pair_is_quiet(p.cq));
-	pair_disconnect(&p);
-	pair_close(&p);
-	exit(0);
 }
 
 /* ---- attackers ------------------------------------------------------------------------------- */
@@ -123,6 +78,30 @@ rubbish_in_bells(struct pair *p)
 		else if (number % 4 == 1)
 			number &= 0xffffff;
 		atomic_store(&b->slot[draw() & b->mask], number);
+	}
+}
+
+/* A queue to flush, and its producer's index back and forth while the worker looks. */
+static void
+index_goes_back(struct pair *p)
+{
+	struct rl_qp_attr error = { .qp_state = RL_QPS_ERR };
+	struct qp *qp = (struct qp *)p->a;
+	struct context *ctx = context_of(p->ctx);
+	struct ring *r = &qp->rq;
+
+	OK(rl_modify_qp(p->a, &error, RL_QP_STATE));
+	for (uint32_t n = 0;; n++) {
+		const uint32_t cons = atomic_load(&r->sh->cons);
+
+		atomic_store(&r->sh->prod, cons + 1 + n % 4);
+		ring_bells_put(
+			&ctx->bells[atomic_load(&qp->worker)], p->a->qp_num | RING_BELL_RECV);
+		for (int k = 0; k < 64; k++) {
+			atomic_store(&r->sh->prod, cons + 2);
+			atomic_store(&r->sh->prod, cons + 1);
+			atomic_store(&r->sh->prod, cons);
+		}
 	}
 }
 
@@ -312,9 +291,10 @@ works(struct pair *p)
 	}
 }
 
+#define ATTACKS (sizeof(attacks) / sizeof(attacks[0]))
 static void (*const attacks[])(struct pair *) = { works, rubbish_everywhere, rubbish_in_bells,
-	rubbish_in_queues, rubbish_in_srq, rubbish_in_cq, take_memory_away, never_reads_events,
-	comes_and_goes, never_reads_answers };
+	rubbish_in_queues, index_goes_back, rubbish_in_srq, rubbish_in_cq, take_memory_away,
+	never_reads_events, comes_and_goes, never_reads_answers };
 
 static void
 attacker(const char *socket, uint32_t round)
@@ -328,7 +308,7 @@ attacker(const char *socket, uint32_t round)
 	for (int i = 0; i < 8; i++)
 		pair_post(p.a, RL_WR_RDMA_WRITE, pair_sge(&p, 0, 1024),
 			(uintptr_t)p.mr->addr + 4096, p.mr->rkey, 0);
-	attacks[round % (sizeof(attacks) / sizeof(attacks[0]))](&p);
+	attacks[round % ATTACKS](&p);
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -355,34 +335,57 @@ run_round(const char *socket, uint32_t round)
 
 /* The victim goes on: so many blocks more within some seconds. */
 static void
-flows(struct report *r, uint64_t more)
+flows(struct victim_report *r, uint64_t more)
 {
 	const uint64_t from = atomic_load(&r->blocks);
-	const double end = now() + 30;
+	const uint64_t end = pair_now_ns() + 30 * UINT64_C(1000000000);
 
 	while (atomic_load(&r->blocks) < from + more) {
-		CHECK(now() < end);
+		CHECK(pair_now_ns() < end);
 		sched_yield();
 	}
+}
+
+/* The forms of the command in which something else starts and ends the processes. */
+static int
+one_part(const char *socket, const char *part, const char *n, const char *seed_text)
+{
+	void *at;
+
+	if (strcmp(part, "count") == 0)
+		return printf("%zu\n", ATTACKS) > 0 ? 0 : 1;
+	if (strcmp(part, "attack") == 0) {
+		seed = (uint32_t)strtoul(seed_text, NULL, 0) | 1;
+		attacker(socket, (uint32_t)strtoul(n, NULL, 0));
+		return 0;
+	}
+	at = mmap(
+		NULL, sizeof(struct victim_report), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(n), 0);
+	CHECK(at != MAP_FAILED);
+	victim_run(socket, at);
+	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
 	const uint32_t rounds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 30;
-	struct report *r =
+	struct victim_report *r =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t pid;
 
 	CHECK(argc > 1 && r != MAP_FAILED);
+	if (argc > 2 && (argv[2][0] < '0' || argv[2][0] > '9'))
+		return one_part(
+			argv[1], argv[2], argc > 3 ? argv[3] : "0", argc > 4 ? argv[4] : "1");
 	seed = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : (uint32_t)time(NULL) | 1;
 	printf("%u rounds, seed %u\n", rounds, seed);
 	fflush(stdout);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0)
-		victim(argv[1], r);
+		victim_run(argv[1], r);
 	flows(r, 1);
 	for (uint32_t i = 0; i < rounds; i++) {
 		run_round(argv[1], i);

@@ -6,13 +6,19 @@
 
 #define PATIENCE_S 20
 
-static double
-now(void)
+uint64_t
+pair_now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static double
+now(void)
+{
+	return (double)pair_now_ns() * 1e-9;
 }
 
 void

@@ -49,6 +49,8 @@ struct rl_qp *pair_qp(struct pair *p, uint32_t depth);
 void pair_move(struct pair *p, struct rl_qp *qp, enum rl_qp_state state, uint8_t port,
 	uint32_t dest, uint8_t dest_port);
 
+/** CLOCK_MONOTONIC. */
+uint64_t pair_now_ns(void);
 /** One completion within some seconds. */
 struct rl_wc pair_wait(struct rl_cq *cq);
 /** None for a moment. */

@@ -6,36 +6,18 @@ Run by run.py; attacks.py says what is expected while an attack goes on, and aft
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
-import struct
 import threading
 import time
 import unittest
 
-from attacks import (Case, CLIENTS, EINVAL, ENOENT, EPERM, MIB, PID, SOCKET, connect, jsonrpc,
-                     memfd, soon, warm_up)
+from attackers import (DEEP, LONG_LINE, MANY_VALUES, OPEN, batches, flood, ghost, heir, lingering,
+                       listener)
+from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, PID, SOCKET, connect, jsonrpc, memfd, soon,
+                     warm_up)
 
 setUpModule = warm_up
-
-
-def lingering():
-    """A TCP socket whose close() waits for a minute: nobody takes what was sent. And its peer."""
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(1)
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
-    s.connect(listener.getsockname())
-    peer, _ = listener.accept()
-    listener.close()
-    s.setblocking(False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            s.send(b"x" * 65536)
-    return s, peer
 
 
 class Descriptors(Case):
@@ -44,12 +26,17 @@ class Descriptors(Case):
     def send_lingering(self, s, text, n=1):
         peers = []
         for _ in range(n):
-            tcp, peer = lingering()
+            with listener() as server:
+                tcp = lingering(server.getsockname())
+                peer, _ = server.accept()
             os.kill(PID, signal.SIGSTOP)    # the last close() has to be the dataplane's
             try:
                 socket.send_fds(s, [text], [tcp.fileno()])
-                tcp.close()
+            except OSError:
+                peer.close()    # or our own close() would wait
+                raise
             finally:
+                tcp.close()
                 os.kill(PID, signal.SIGCONT)
             peers.append(peer)
         return peers
@@ -76,7 +63,7 @@ class Descriptors(Case):
 
     def test_linger_with_a_request(self):
         self.attack(b'{"jsonrpc":"2.0","id":2,"method":"client_ports"}\n',
-                    jsonrpc.request(1, "client_open", {"abi": 1}).encode() + b"\n")
+                    OPEN)
 
     def test_linger_many_in_the_queue(self):
         """The socket itself takes long to close: descriptors wait in it."""
@@ -132,11 +119,6 @@ class Ghosts(Case):
 
     def test_own_socket_in_half_a_line(self):
         """Its other end is in the queue of the one that is to read it: nobody closes it."""
-        def ghost():
-            c = jsonrpc.Connection(CLIENTS)
-            c.call("client_open", abi=1)
-            c.call("client_pd_create")
-            socket.send_fds(c.sock, [b'{"jsonrpc":'], [c.sock.fileno()])
         pids = [self.child(ghost) for _ in range(8)]
         for pid in pids:
             os.waitpid(pid, 0)
@@ -147,12 +129,10 @@ class Ghosts(Case):
         hold, told = os.pipe()
 
         def parent():
-            c = jsonrpc.Connection(CLIENTS)
-            c.call("client_open", abi=1)
-            if os.fork() == 0:
-                os.close(told)
-                os.read(hold, 1)
-                os._exit(0)
+            c = heir()
+            os.close(told)
+            os.read(hold, 1)
+            c.close()
         pid = self.child(parent)
         os.waitpid(pid, 0)
         self.assert_back()
@@ -160,14 +140,6 @@ class Ghosts(Case):
         os.close(hold)
 
     def test_killed_with_much_under_way(self):
-        def flood():
-            c = jsonrpc.Connection(CLIENTS)
-            c.call("client_open", abi=1)
-            line = jsonrpc.request(1, "client_pd_create").encode() + b"\n"
-            c.sock.setblocking(False)
-            with contextlib.suppress(OSError):
-                while True:
-                    socket.send_fds(c.sock, [line * 50], [c.sock.fileno()])
         pid = self.child(flood)
         os.waitpid(pid, 0)
         self.assert_back()
@@ -224,12 +196,11 @@ class Work(Case):
 
     def test_much_json_on_many_connections(self):
         """A line of a client is short, and has few values; an operator's may be long."""
-        line = b"[" + b"[]," * 349000 + b"[]]\n"
         with self.watched():
             conns = [connect() for _ in range(30)]
             for s in conns:
                 with contextlib.suppress(OSError):
-                    s.sendall(line)
+                    s.sendall(LONG_LINE)
             for s in conns:
                 got = b""
                 with contextlib.suppress(ConnectionResetError):
@@ -240,41 +211,25 @@ class Work(Case):
 
     def test_many_values_in_a_short_line(self):
         s = connect()
-        s.sendall(b"[" + b"[]," * 20000 + b"[]]\n")
+        s.sendall(MANY_VALUES)
         self.assertIn(b"values", s.recv(65536))
-        s.sendall(jsonrpc.request(1, "client_open", {"abi": 1}).encode() + b"\n")
+        s.sendall(OPEN)
         self.assertIn(b"result", s.recv(65536))
         s.close()
 
     def test_deep_json(self):
         """As deep as the parser goes, in a small stack."""
         with connect(SOCKET) as s:
-            s.sendall(b"[" * 2040 + b"]" * 2040 + b"\n" + b"[" * 500000 + b"\n")
+            s.sendall(DEEP + b"[" * 500000 + b"\n")
             s.recv(65536)
         with self.watched():
             pass
 
     def test_batches_and_pipelines(self):
         """64 requests a line, many lines, from several connections: others have their turn."""
-        def batch(c):
-            one = {"jsonrpc": "2.0", "id": 1, "method": "client_cq_create", "params": {"cqe": 64}}
-            two = {"jsonrpc": "2.0", "id": 2, "method": "client_cq_destroy",
-                   "params": {"handle": 1}}
-            c.sock.setblocking(False)
-            line = json.dumps([one, two] * 32).encode() + b"\n"
-            end = time.monotonic() + 1.5
-            buf = b""
-            while time.monotonic() < end:
-                r, w, _ = select.select([c.sock], [c.sock], [], 0.1)
-                if w:
-                    buf = buf or line
-                    with contextlib.suppress(BlockingIOError):
-                        buf = buf[c.sock.send(buf):]
-                if r:
-                    c.sock.recv(1 << 20)
         conns = [self.client() for _ in range(6)]
         with self.watched():
-            threads = [threading.Thread(target=batch, args=[c]) for c in conns]
+            threads = [threading.Thread(target=batches, args=[c, 1.5]) for c in conns]
             for t in threads:
                 t.start()
             for t in threads:

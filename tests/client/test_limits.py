@@ -6,18 +6,14 @@ The greedy user comes by the clients' socket, where nobody is an operator. Other
 connection's user is who made it (seteuid()); without root these parts say that they are left out.
 """
 import contextlib
-import fcntl
 import json
 import os
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
-import jsonrpc  # noqa: E402
+from attackers import WIRE, make_mr, make_qp, qp_in_init, to_rtr
+from attacks import CLIENTS, SOCKET, jsonrpc
 
-SOCKET = sys.argv.pop(1)
-CLIENTS = os.path.join(os.path.dirname(SOCKET), "clients")
 ROOT = os.geteuid() == 0
 GREEDY, OTHER = (65533, 65534) if ROOT else (os.geteuid(), None)
 EUSERS, EDQUOT, ENOSPC, ENOMEM = 87, 122, 28, 12
@@ -121,71 +117,33 @@ class Connections(Case):
         self.soon(lambda: self.turned_away(self.connect(GREEDY)) is None, "the place stays taken")
 
 
-class Maker(Case):
-    """Makes objects, with a PD and a CQ that go with them."""
-
-    def make_qp(self, c, again=False, **more):
-        """With a PD and a CQ of its own, or those of the first one."""
-        pd = 1 if again else c.call("client_pd_create")["handle"]
-        cq = 1 if again else c.call("client_cq_create", cqe=16)["handle"]
-        return c.call("client_qp_create", **dict({
-            "pd": pd, "send_cq": cq, "recv_cq": cq, "qp_type": "RC", "max_send_wr": 8,
-            "max_recv_wr": 8, "max_send_sge": 1, "max_recv_sge": 1, "max_inline_data": 0}, **more))
-
-    def make_mr(self, c, pd):
-        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
-        try:
-            os.write(fd, bytes(4096))
-            fcntl.fcntl(fd, 1033, 2)    # F_ADD_SEALS, F_SEAL_SHRINK
-            return c.call_with("client_mr_register", {"pd": pd, "length": 4096, "addr": 0x10000,
-                                                      "access": 15}, [fd])
-        finally:
-            os.close(fd)
-
-
-class Wire(Maker):
+class Wire(Case):
     """What a client may put on the wire: the port's own, and what its "allow" adds."""
-
-    VALUES = {"vlan": ({"vlan": 666}, "666"),
-              "vlan_priority": ({"vlan": 20, "vlan_priority": 7}, "7"),
-              "traffic_class": ({"traffic_class": 184}, "184"),
-              "dest_mac": ({"dest_mac": "02:de:ad:be:ef:01"}, "02:de:ad:be:ef:01")}
-
-    def qp_in_init(self, c, port):
-        number = self.make_qp(c)["qp_num"]
-        c.call("client_qp_modify", qp_num=number, qp_state="INIT", pkey=0xffff, port=port,
-               qp_access_flags=[])
-        return number
-
-    def to_rtr(self, c, number, **ah):
-        c.call("client_qp_modify", qp_num=number, qp_state="RTR", path_mtu=1024, dest_qp_num=5,
-               rq_psn=0, max_dest_rd_atomic=1, min_rnr_timer=12,
-               ah_attr=dict({"dest_ip": "10.77.0.9"}, **ah))
 
     def test_the_ports_own(self):
         """VID 666, PCP 7, a forged MAC and any TOS were on the wire."""
         c = self.client(GREEDY)
-        for name, (ah, value) in self.VALUES.items():
+        for name, (ah, value) in WIRE.items():
             for port in ("left", "right"):
                 if name == "dest_mac" and port == "right":
                     continue
                 with self.subTest(name=name, port=port):
-                    number = self.qp_in_init(c, port)
-                    e = self.refusal(self.to_rtr, c, number, **ah)
+                    number = qp_in_init(c, port)
+                    e = self.refusal(to_rtr, c, number, **ah)
                     self.assertEqual(1, e.errno)
                     attr = "vlan" if port == "left" and name == "vlan_priority" else name
                     self.assertIn("ah_attr.%s: " % attr, e.message)
                     self.assertIn(value if attr == name else "20", e.message)
                     self.assertIn('port "%s"' % port, e.message)
                     self.assertIn("allowed is", e.message)
-                    self.to_rtr(c, number)              # it is where it was
-        number = self.qp_in_init(c, "left")
-        self.to_rtr(c, number, traffic_class=2)         # ECN is no class
+                    to_rtr(c, number)              # it is where it was
+        number = qp_in_init(c, "left")
+        to_rtr(c, number, traffic_class=2)         # ECN is no class
 
     def test_the_alternate_path(self):
         c = self.client(GREEDY)
-        number = self.qp_in_init(c, "left")
-        self.to_rtr(c, number)
+        number = qp_in_init(c, "left")
+        to_rtr(c, number)
         e = self.refusal(c.call, "client_qp_modify", qp_num=number, qp_state="RTS", sq_psn=0,
                          timeout=14, retry_cnt=7, rnr_retry=7, max_rd_atomic=1,
                          alt_ah_attr={"dest_ip": "10.77.0.9", "vlan": 20}, path_mig_state="REARM")
@@ -197,13 +155,13 @@ class Wire(Maker):
                 {"dest_mac": "02:de:ad:be:ef:01"}]
         c = self.client(GREEDY)
         for ah in good:
-            self.to_rtr(c, self.qp_in_init(c, "right"), **ah)
+            to_rtr(c, qp_in_init(c, "right"), **ah)
         c = self.client()
-        for ah, _ in self.VALUES.values():
-            self.to_rtr(c, self.qp_in_init(c, "left"), **ah)
+        for ah, _ in WIRE.values():
+            to_rtr(c, qp_in_init(c, "left"), **ah)
 
 
-class Objects(Maker):
+class Objects(Case):
     """What is made until nothing more can be had, with several clients of one user."""
 
     def users(self):
@@ -221,8 +179,8 @@ class Objects(Maker):
         for who in self.others():
             c = self.client(who)
             for _ in range(3):
-                self.make_qp(c)
-                self.make_mr(c, c.call("client_pd_create")["handle"])
+                make_qp(c)
+                make_mr(c, c.call("client_pd_create")["handle"])
                 c.call("client_channel_create")
                 c.call("client_srq_create", pd=1, max_wr=16, max_sge=1)
             c.close()
@@ -267,7 +225,7 @@ class Objects(Maker):
         """One-page regions: the key table was full at 4095."""
         def make(c, pd):
             pd = c.call("client_pd_create")["handle"] if pd is None else pd
-            self.make_mr(c, pd)
+            make_mr(c, pd)
             return pd
         held, last = self.take_all(make)
         self.over(last, "mrs")
@@ -278,7 +236,7 @@ class Objects(Maker):
     def test_private_memory(self):
         """QPs with the deepest queues: 21 of them emptied the heap."""
         def make(c, state):
-            self.make_qp(c, state, max_send_wr=65536, max_send_sge=16)
+            make_qp(c, state, max_send_wr=65536, max_send_sge=16)
             return True
         held, last = self.take_all(make)
         self.over(last, "private_memory")
@@ -301,7 +259,7 @@ class Objects(Maker):
 
     def test_qps(self):
         def make(c, state):
-            self.make_qp(c, state)
+            make_qp(c, state)
             return True
         held, last = self.take_all(make)
         self.over(last, "qps")
@@ -310,7 +268,7 @@ class Objects(Maker):
         # One is destroyed, one is made.
         c = held[0]
         c.call("client_qp_destroy", qp_num=self.some_qp(c))
-        self.make_qp(c, True)
+        make_qp(c, True)
         self.gone(held)
 
     def some_qp(self, c):
@@ -342,8 +300,8 @@ class Objects(Maker):
     def test_a_client_that_is_killed_in_the_middle(self):
         for _ in range(20):
             c = self.client(GREEDY)
-            self.make_qp(c)
-            self.make_mr(c, 1)
+            make_qp(c)
+            make_mr(c, 1)
             c.send("client_qp_create", {"pd": 1, "send_cq": 1, "recv_cq": 1, "qp_type": "RC",
                                         "max_send_wr": 8, "max_recv_wr": 8, "max_send_sge": 1,
                                         "max_recv_sge": 1, "max_inline_data": 0})

@@ -29,7 +29,12 @@ def request(ident, method, params=None):
 
 
 def result(reply, ident):
-    """What a decoded reply to request `ident` has as its result. Raises RpcError."""
+    """What a decoded reply to request `ident` has as its result. Raises RpcError.
+
+    An error without an id is about the connection: it was turned away.
+    """
+    if reply is not None and reply.get("id", 0) is None and "error" in reply:
+        raise RpcError(reply["error"])
     if reply is None or reply.get("id") != ident:
         raise AssertionError("no reply to request %r, but %r" % (ident, reply))
     if "error" in reply:
