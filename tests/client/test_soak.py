@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""All attacks of clients together, round after round, beside a victim that verifies its data.
+
+    test_soak.py SOCKET CLIENT-HOSTILE CLIENT-FLUSH [--rounds N] [--seed N] [--only NAME]...
+
+In each round hive.py starts one process for each attack and kills it at a random moment. Meanwhile
+an operator asks all the time, and the victim, a client like the others, writes and reads back.
+After the round the dataplane's descriptors, threads, mapped memory, clients and what users hold are
+what they were; after the last one its memory has not grown. What depends on what else the machine
+does is printed: the victim's longest gap, the slowest answer, how long it took until all was back.
+
+The suite plays a few rounds. A thousand of them take a quarter of an hour:
+
+    meson test -C build/default --no-rebuild client-soak --test-args='--rounds 1000' -t 60 -v
+"""
+import argparse
+import mmap
+import os
+import struct
+import subprocess
+import sys
+import time
+
+from attacks import CLIENTS, PID, SLOW_S, SOCKET, Operator, jsonrpc, soon, used, warm_up
+from hive import ROOT, Hive, programs
+
+VICTIM_USER = 59999
+WARM_ROUNDS = 3         # the first ones touch memory that the dataplane has from the beginning
+GROWTH_KIB = 16 * 1024
+EAL = "/memfd:nohuge"
+FLOW_S = 30
+
+
+def resident_kib():
+    """Without EAL's memory: that has its size from the beginning, and is touched bit by bit."""
+    kib, counts = 0, False
+    with open("/proc/%d/smaps" % PID, encoding="utf-8") as f:
+        for line in f:
+            word = line.split()
+            if "-" in word[0]:
+                counts = EAL not in line
+            elif word[0] == "Rss:" and counts:
+                kib += int(word[1])
+    return kib
+
+
+def mapped_memory():
+    """Clients' memory and rings' areas that the dataplane maps: how many, and their bytes."""
+    with open("/proc/%d/maps" % PID, encoding="utf-8") as f:
+        at = [line.split()[0].split("-") for line in f if "/memfd:" in line and EAL not in line]
+    return len(at), sum(int(end, 16) - int(start, 16) for start, end in at)
+
+
+def sanitized():
+    """Freed memory is kept by AddressSanitizer: what it has says nothing then."""
+    with open("/proc/%d/maps" % PID, encoding="utf-8") as f:
+        return "libasan" in f.read()
+
+
+class Victim:
+    """client-hostile's: its report is memory that both sides see."""
+    FORMAT = "QQB"
+
+    def __init__(self, program):
+        fd = os.memfd_create("victim")
+        os.ftruncate(fd, mmap.PAGESIZE)
+        os.fchmod(fd, 0o666)
+        self.report = mmap.mmap(fd, mmap.PAGESIZE)
+        as_user = {"user": VICTIM_USER, "group": VICTIM_USER, "extra_groups": []} if ROOT else {}
+        self.process = subprocess.Popen([program, CLIENTS, "victim", str(fd)], pass_fds=[fd],
+                                        **as_user)
+        os.close(fd)
+        self.longest_ns = []
+        self.flows()
+
+    def blocks(self):
+        return struct.unpack_from("Q", self.report, 0)[0]
+
+    def flows(self):
+        """Some blocks more, within a time that does not depend on the machine."""
+        start, end = self.blocks(), time.monotonic() + FLOW_S
+        while self.blocks() < start + 2:
+            assert self.process.poll() is None, "the victim ended: %r" % self.process.returncode
+            assert time.monotonic() < end, "the victim stands still"
+            time.sleep(0.001)
+
+    def round_ends(self):
+        self.flows()
+        self.longest_ns.append(struct.unpack_from("Q", self.report, 8)[0])
+        struct.pack_into("Q", self.report, 8, 0)
+
+    def close(self):
+        struct.pack_into("B", self.report, 16, 1)
+        code = self.process.wait(FLOW_S)
+        assert code == 0, "the victim found an error: %d" % code
+
+
+class Soak:
+
+    def __init__(self, args):
+        count = int(subprocess.run([args.hostile, "-", "count"], check=True,
+                                   capture_output=True).stdout)
+        self.hive = Hive(programs(args.hostile, args.flush, count), args.seed, args.only)
+        warm_up()
+        self.victim = Victim(args.hostile)
+        self.op = jsonrpc.Connection(SOCKET, 60)
+        self.operator = Operator()
+        self.operator.start()
+        self.slowest, self.backs = [], []
+        assert soon(lambda: len(self.op.call("client_list")) == 1)
+        self.before = self.state()
+        while self.before != self.again():
+            self.before = self.state()
+
+    def again(self):
+        time.sleep(0.1)
+        return self.state()
+
+    def state(self):
+        """What must be there again. Of the victim's own, what it has does not change."""
+        clients = [{k: c[k] for k in c if k != "client"} for c in self.op.call("client_list")]
+        users = sorted((u for u in self.op.call("client_users")), key=str)
+        return used(), mapped_memory(), clients, users
+
+    def back(self):
+        return self.state() == self.before
+
+    def round(self, n):
+        self.operator.worst, asked = 0.0, self.operator.asked
+        self.hive.round()
+        start = time.monotonic()
+        assert soon(self.back), "round %d: was %r, is %r" % (n, self.before, self.state())
+        self.backs.append(time.monotonic() - start)
+        self.victim.round_ends()
+        assert soon(lambda: self.operator.asked > asked + 2), "the operator has no answer"
+        self.slowest.append(self.operator.worst)
+        assert self.operator.worst < SLOW_S, "round %d: an answer took %.1f s" % (
+            n, self.operator.worst)
+
+    def close(self):
+        self.operator.done = True
+        self.operator.join()
+        self.hive.close()
+        self.victim.close()
+        self.op.close()
+
+
+def spread(what, values, unit):
+    v = sorted(values)
+    print("%s: median %.1f, 99 %% %.1f, most %.1f %s" % (
+        what, v[len(v) // 2], v[int(len(v) * 0.99)], v[-1], unit))
+
+
+def report(soak, rounds, seconds):
+    print("%d rounds in %.0f s; %d blocks of the victim, each verified" % (
+        rounds, seconds, soak.victim.blocks()))
+    gaps = [ns / 1e6 for ns in soak.victim.longest_ns]
+    spread("longest gap of the victim in a round", gaps, "ms")
+    spread("slowest answer in a round", [s * 1e3 for s in soak.slowest], "ms")
+    spread("all back after a round", [s * 1e3 for s in soak.backs], "ms")
+    for name, n in soak.hive.counts().items():
+        print("    %-18s %s" % (name, ", ".join("%d %s" % (n[k], k) for k in n)))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("hostile")
+    p.add_argument("flush")
+    p.add_argument("--rounds", type=int, default=4)
+    p.add_argument("--seed", type=int, default=int(time.time()))
+    p.add_argument("--only", action="append", help="this attack, as the report names it")
+    args = p.parse_args()
+    print("%d rounds, seed %d%s" % (args.rounds, args.seed,
+                                    "" if ROOT else "; not root: all are one user"), flush=True)
+    soak, start = Soak(args), time.monotonic()
+    warm = resident_kib()
+    for n in range(args.rounds):
+        soak.round(n)
+        if n + 1 == WARM_ROUNDS:
+            warm = resident_kib()
+        if n % 50 == 49:
+            print("round %d: %.0f s, resident %d KiB, slowest %.1f ms, gap %.1f ms" % (
+                n + 1, time.monotonic() - start, resident_kib(), max(soak.slowest) * 1e3,
+                max(soak.victim.longest_ns) / 1e6), flush=True)
+    grown = resident_kib() - warm
+    soak.close()
+    report(soak, args.rounds, time.monotonic() - start)
+    print("resident memory: %+d KiB since round %d" % (grown, WARM_ROUNDS))
+    assert sanitized() or grown < GROWTH_KIB, "the dataplane's memory grows"
+    counts = soak.hive.counts()
+    broken = [name for name in counts if counts[name]["broken"]]
+    never = [name for name, n in counts.items() if not n["passes"] + n["killed"]]
+    assert not broken, "attackers with mistakes of their own: %s" % broken
+    assert not never, "never carried out: %s" % never
+
+
+if __name__ == "__main__":
+    sys.exit(main())
