@@ -47,6 +47,9 @@ class Outsider(Case):
 
     def test_a_terminal_that_goes_away(self):
         """SIGHUP is a clean stop; who was told to live without a terminal does."""
+        # These tests may run under nohup themselves.
+        self.addCleanup(signal.signal, signal.SIGHUP,
+                        signal.signal(signal.SIGHUP, signal.SIG_DFL))
         p = self.start()
         p.send_signal(signal.SIGHUP)
         self.assertEqual(0, p.wait(WAIT_S), self.said())

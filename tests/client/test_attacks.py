@@ -20,6 +20,16 @@ from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, PID, SOCKET, connect, jso
 setUpModule = warm_up
 
 
+def is_stopped():
+    """Each thread of the dataplane: a signal only asks them to stop."""
+    for task in os.listdir("/proc/%d/task" % PID):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open("/proc/%d/task/%s/stat" % (PID, task), encoding="ascii") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] != "T":
+                    return False
+    return True
+
+
 class Descriptors(Case):
     """A descriptor whose close() takes long is closed at its sender's cost."""
 
@@ -31,6 +41,7 @@ class Descriptors(Case):
                 peer, _ = server.accept()
             os.kill(PID, signal.SIGSTOP)    # the last close() has to be the dataplane's
             try:
+                soon(is_stopped)
                 socket.send_fds(s, [text], [tcp.fileno()])
             except OSError:
                 peer.close()    # or our own close() would wait
