@@ -18,31 +18,11 @@
 enum conf_mode { CONF_CREATE, CONF_MODIFY };
 
 enum conf_type {
-	CONF_T_U8,      /* uint8_t; numbers may be "0x..." strings everywhere */
-	CONF_T_U16,     /* uint16_t */
-	CONF_T_U32,     /* uint32_t */
-	CONF_T_U64,     /* uint64_t */
-	CONF_T_SIZE32,  /* uint32_t bytes, also "64K" "16M" "1G" */
-	CONF_T_SIZE64,  /* uint64_t bytes, likewise */
-	CONF_T_REAL,    /* double; min, max and def are whole */
-	CONF_T_BOOL,    /* bool */
-	CONF_T_NAME,    /* char[CONF_NAME_MAX]: 1..63 printing ASCII characters, no blanks */
-	CONF_T_STR,     /* char[max + 1]: any text of min..max bytes */
-	CONF_T_ENUM,    /* uint32_t; `names` */
-	CONF_T_PICK,    /* uint32_t: a number that must be one of `names` (by its value) */
-	CONF_T_FLAGS,   /* uint32_t: array of `names` */
-	CONF_T_MAC,     /* uint8_t[6], unicast */
-	CONF_T_IPV4,    /* uint8_t[4], unicast */
-	CONF_T_IPV6,    /* uint8_t[16], unicast */
-	CONF_T_IP,      /* struct conf_ip, unicast; `min`..`max` are the families (4, 6) */
-	CONF_T_HEX,     /* struct conf_bytes: hex digits, allocated */
-	CONF_T_OBJECT,  /* a struct at `offset`, by `sub` */
-	CONF_T_ARRAY,   /* pointer at `offset`, uint32_t count at `n_offset`, elements by `sub` */
-	CONF_T_STRINGS, /* char ** at `offset`, uint32_t count at `n_offset` */
-	CONF_T_NUMBERS, /* uint32_t * at `offset`, uint32_t count at `n_offset`; min..max of each */
-	CONF_T_JSON,    /* const json_t *: the value itself, borrowed */
-	CONF_T_CUSTOM,  /* `custom` */
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) CONF_T_##name,
+#include "tables/types.def"
+#undef TYPE
 };
+#define CONF_TYPES (CONF_T_CUSTOM + 1)
 
 enum {
 	CONF_F_REQUIRED = 1 << 0,

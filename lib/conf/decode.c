@@ -50,40 +50,56 @@ wrong(const struct conf_field *f, const json_t *v, struct conf_errors *err)
 }
 
 static int
-decode_number(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+number(const struct conf_field *f, const json_t *v, bool size, void *out, struct conf_errors *err)
 {
-	const bool size = f->type == CONF_T_SIZE32 || f->type == CONF_T_SIZE64;
 	uint64_t n;
 
 	if (conf_value_u64(v, size, &n) != 0 || n < f->min || n > f->max)
 		return wrong(f, v, err);
-	conf_rows_store(f, at, n);
+	conf_rows_store(f, field_at(f, out), n);
 	return 0;
 }
 
 static int
-decode_real(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+decode_number(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	return number(f, v, false, out, err);
+}
+
+static int
+decode_size(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	return number(f, v, true, out, err);
+}
+
+static int
+decode_real(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
 	const double x = json_number_value(v);
 
 	if (!json_is_number(v) || x < (double)f->min || x > (double)f->max)
 		return wrong(f, v, err);
-	memcpy(at, &x, sizeof(x));
+	memcpy(field_at(f, out), &x, sizeof(x));
 	return 0;
 }
 
 static int
-decode_pick(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+decode_bool(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	if (!json_is_boolean(v))
+		return wrong(f, v, err);
+	conf_rows_store(f, field_at(f, out), json_is_true(v) ? 1 : 0);
+	return 0;
+}
+
+static int
+decode_enum(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
 	const char *text = json_string_value(v);
-	uint64_t n = 0;
 
-	if (f->type == CONF_T_PICK && conf_value_u64(v, false, &n) != 0)
-		return wrong(f, v, err);
-	for (const struct conf_name *e = f->names; e->name != NULL; e++) {
-		if (f->type == CONF_T_PICK ? e->value == n
-					   : text != NULL && strcmp(e->name, text) == 0) {
-			memcpy(at, &e->value, sizeof(e->value));
+	for (const struct conf_name *e = f->names; text != NULL && e->name != NULL; e++) {
+		if (strcmp(e->name, text) == 0) {
+			conf_rows_store(f, field_at(f, out), e->value);
 			return 0;
 		}
 	}
@@ -91,7 +107,19 @@ decode_pick(const struct conf_field *f, const json_t *v, void *at, struct conf_e
 }
 
 static int
-decode_flags(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+decode_pick(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	uint64_t n;
+
+	if (conf_value_u64(v, false, &n) != 0 || n > UINT32_MAX ||
+		conf_name_of(f->names, (uint32_t)n) == NULL)
+		return wrong(f, v, err);
+	conf_rows_store(f, field_at(f, out), n);
+	return 0;
+}
+
+static int
+decode_flags(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
 	const struct conf_field one = { .type = CONF_T_ENUM, .names = f->names };
 	uint32_t bits = 0;
@@ -103,7 +131,7 @@ decode_flags(const struct conf_field *f, const json_t *v, void *at, struct conf_
 		uint32_t mark = conf_enter_index(err, (uint32_t)i);
 		uint32_t bit = 0;
 
-		if (decode_pick(&one, json_array_get(v, i), &bit, err) != 0)
+		if (decode_enum(&one, json_array_get(v, i), &bit, err) != 0)
 			ret = -EINVAL;
 		bits |= bit;
 		conf_leave(err, mark);
@@ -111,93 +139,110 @@ decode_flags(const struct conf_field *f, const json_t *v, void *at, struct conf_
 			break; /* nobody reads more */
 	}
 	if (ret == 0)
-		memcpy(at, &bits, sizeof(bits));
+		conf_rows_store(f, field_at(f, out), bits);
 	return ret;
 }
 
 static int
-decode_text(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+decode_name(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
 	const char *text = json_string_value(v);
-	size_t len = text != NULL ? strlen(text) : 0;
 
-	if (text == NULL || (f->type == CONF_T_NAME && !conf_value_is_name(v)))
+	if (text == NULL || !conf_value_is_name(v))
 		return wrong(f, v, err);
-	if (f->type == CONF_T_STR && (len < f->min || len > f->max))
-		return wrong(f, v, err);
-	memcpy(at, text, len + 1);
+	memcpy(field_at(f, out), text, strlen(text) + 1);
 	return 0;
 }
 
 static int
-decode_address(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+decode_string(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
-	const bool only6 = f->type == CONF_T_IPV6;
-	const bool only4 = f->type == CONF_T_IPV4;
-	struct conf_ip ip;
+	const char *text = json_string_value(v);
+	const size_t len = text != NULL ? strlen(text) : 0;
+
+	if (text == NULL || len < f->min || len > f->max)
+		return wrong(f, v, err);
+	memcpy(field_at(f, out), text, len + 1);
+	return 0;
+}
+
+static int
+decode_mac(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
 	uint8_t mac[6];
 
-	if (f->type == CONF_T_MAC) {
-		if (conf_value_mac(v, mac) != 0)
-			return wrong(f, v, err);
-		memcpy(at, mac, sizeof(mac));
-		return 0;
-	}
-	if (conf_value_ip(v,
-		    only6   ? 6
-		    : only4 ? 4
-			    : f->min,
-		    only4   ? 4
-		    : only6 ? 6
-			    : f->max,
-		    &ip) != 0)
+	if (conf_value_mac(v, mac) != 0)
 		return wrong(f, v, err);
-	if (f->type == CONF_T_IP)
-		memcpy(at, &ip, sizeof(ip));
-	else
-		memcpy(at, ip.addr, only4 ? 4 : 16);
+	memcpy(field_at(f, out), mac, sizeof(mac));
 	return 0;
 }
 
-/* Bytes of one element in memory. */
-static size_t
-element_size(const struct conf_field *f)
+static int
+decode_ipv4(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
-	if (f->type == CONF_T_ARRAY)
-		return f->sub->size;
-	return f->type == CONF_T_STRINGS ? sizeof(char *) : sizeof(uint32_t);
+	struct conf_ip ip;
+
+	if (conf_value_ip(v, 4, 4, &ip) != 0)
+		return wrong(f, v, err);
+	memcpy(field_at(f, out), ip.addr, 4);
+	return 0;
 }
 
 static int
-decode_string_element(
-	const struct conf_field *f, const json_t *v, char **at, struct conf_errors *err)
+decode_ipv6(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
-	const struct conf_field one = { .type = CONF_T_STR, .min = f->min, .max = f->max };
-	const char *text = json_string_value(v);
+	struct conf_ip ip;
 
-	if (text == NULL || strlen(text) < f->min || strlen(text) > f->max)
-		return wrong(&one, v, err);
-	*at = strdup(text);
-	return *at != NULL ? 0 : -ENOMEM;
+	if (conf_value_ip(v, 6, 6, &ip) != 0)
+		return wrong(f, v, err);
+	memcpy(field_at(f, out), ip.addr, 16);
+	return 0;
 }
 
 static int
-decode_element(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+decode_ip(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
-	const struct conf_field one = { .type = CONF_T_U32, .min = f->min, .max = f->max };
+	struct conf_ip ip;
 
-	if (f->type == CONF_T_ARRAY)
-		return decode_object(f->sub, v, CONF_CREATE, at, err);
-	if (f->type == CONF_T_STRINGS)
-		return decode_string_element(f, v, at, err);
-	return decode_number(&one, v, at, err);
+	if (conf_value_ip(v, f->min, f->max, &ip) != 0)
+		return wrong(f, v, err);
+	memcpy(field_at(f, out), &ip, sizeof(ip));
+	return 0;
 }
 
 static int
-decode_array(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+decode_bytes(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	struct conf_bytes b = { NULL, 0 };
+	int ret = conf_value_hex(v, &b);
+
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret != 0 || b.len < f->min || b.len > f->max) {
+		free(b.data);
+		return wrong(f, v, err);
+	}
+	memcpy(field_at(f, out), &b, sizeof(b));
+	return 0;
+}
+
+static int
+decode_sub(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	return decode_object(f->sub, v, CONF_CREATE, field_at(f, out), err);
+}
+
+/* ---- arrays ----------------------------------------------------------------------------- */
+
+typedef int (*decode_fn)(
+	const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err);
+
+/** @param size bytes of an element in memory. @param one decodes it. */
+static int
+decode_array(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err,
+	size_t size, decode_fn one)
 {
 	const size_t n = json_array_size(v);
-	const size_t size = element_size(f);
 	uint8_t *mem;
 	int ret = 0;
 
@@ -215,17 +260,72 @@ decode_array(const struct conf_field *f, const json_t *v, void *out, struct conf
 	*count_at(f, out) = mem != NULL ? (uint32_t)n : 0;
 	if (mem == NULL)
 		return n != 0 ? -ENOMEM : 0;
-	if (f->type == CONF_T_NUMBERS)
-		memset(mem, 0xff, n * size); /* what has a fault is no number that anyone means */
 	for (size_t i = 0; i < n && ret != -ENOMEM; i++) {
 		uint32_t mark = conf_enter_index(err, (uint32_t)i);
-		int one = decode_element(f, json_array_get(v, i), mem + i * size, err);
+		int rc = one(f, json_array_get(v, i), mem + i * size, err);
 
 		conf_leave(err, mark);
-		if (one != 0)
-			ret = one;
+		if (rc != 0)
+			ret = rc;
 	}
 	return ret;
+}
+
+static int
+one_object(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+{
+	return decode_object(f->sub, v, CONF_CREATE, at, err);
+}
+
+static int
+one_string(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+{
+	const struct conf_field one = { .type = CONF_T_STR, .min = f->min, .max = f->max };
+	const char *text = json_string_value(v);
+	char *copy;
+
+	if (text == NULL || strlen(text) < f->min || strlen(text) > f->max)
+		return wrong(&one, v, err);
+	copy = strdup(text);
+	memcpy(at, &copy, sizeof(copy));
+	return copy != NULL ? 0 : -ENOMEM;
+}
+
+static int
+one_number(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
+{
+	const struct conf_field one = { .type = CONF_T_U32, .min = f->min, .max = f->max };
+
+	memset(at, 0xff, sizeof(uint32_t)); /* with a fault it is no number that anyone means */
+	return decode_number(&one, v, at, err);
+}
+
+static int
+decode_objects(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	return decode_array(f, v, out, err, f->sub->size, one_object);
+}
+
+static int
+decode_strings(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	return decode_array(f, v, out, err, sizeof(char *), one_string);
+}
+
+static int
+decode_numbers(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	return decode_array(f, v, out, err, sizeof(uint32_t), one_number);
+}
+
+/* ---- others ----------------------------------------------------------------------------- */
+
+static int
+decode_json(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	(void)err;
+	memcpy(field_at(f, out), &v, sizeof(v));
+	return 0;
 }
 
 static int
@@ -236,71 +336,12 @@ decode_custom(const struct conf_field *f, const json_t *v, void *out, struct con
 	return 0;
 }
 
-static int
-decode_bytes(const struct conf_field *f, const json_t *v, void *at, struct conf_errors *err)
-{
-	struct conf_bytes b = { NULL, 0 };
-	int ret = conf_value_hex(v, &b);
-
-	if (ret == -ENOMEM)
-		return ret;
-	if (ret != 0 || b.len < f->min || b.len > f->max) {
-		free(b.data);
-		return wrong(f, v, err);
-	}
-	memcpy(at, &b, sizeof(b));
-	return 0;
-}
-
-static int
-decode_field(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
-{
-	void *at = field_at(f, out);
-
-	switch ((enum conf_type)f->type) {
-	case CONF_T_U8:
-	case CONF_T_U16:
-	case CONF_T_U32:
-	case CONF_T_U64:
-	case CONF_T_SIZE32:
-	case CONF_T_SIZE64:
-		return decode_number(f, v, at, err);
-	case CONF_T_REAL:
-		return decode_real(f, v, at, err);
-	case CONF_T_BOOL:
-		if (!json_is_boolean(v))
-			return wrong(f, v, err);
-		*(bool *)at = json_is_true(v);
-		return 0;
-	case CONF_T_NAME:
-	case CONF_T_STR:
-		return decode_text(f, v, at, err);
-	case CONF_T_ENUM:
-	case CONF_T_PICK:
-		return decode_pick(f, v, at, err);
-	case CONF_T_FLAGS:
-		return decode_flags(f, v, at, err);
-	case CONF_T_MAC:
-	case CONF_T_IPV4:
-	case CONF_T_IPV6:
-	case CONF_T_IP:
-		return decode_address(f, v, at, err);
-	case CONF_T_HEX:
-		return decode_bytes(f, v, at, err);
-	case CONF_T_OBJECT:
-		return decode_object(f->sub, v, CONF_CREATE, at, err);
-	case CONF_T_ARRAY:
-	case CONF_T_STRINGS:
-	case CONF_T_NUMBERS:
-		return decode_array(f, v, out, err);
-	case CONF_T_JSON:
-		memcpy(at, &v, sizeof(v));
-		return 0;
-	case CONF_T_CUSTOM:
-		return decode_custom(f, v, out, err);
-	}
-	return -EINVAL;
-}
+static const decode_fn decoders[CONF_TYPES] = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) \
+	[CONF_T_##name] = decode_##decode,
+#include "tables/types.def"
+#undef TYPE
+};
 
 /* Required rows that were left out. */
 static int
@@ -337,7 +378,7 @@ decode_key(const struct conf_table *t, const char *key, const json_t *v, enum co
 		ret = 0;
 	} else {
 		set_given(t, f, out);
-		ret = decode_field(f, v, out, err);
+		ret = decoders[f->type](f, v, out, err);
 	}
 	conf_leave(err, mark);
 	return ret;
@@ -358,7 +399,7 @@ decode_object(const struct conf_table *t, const json_t *obj, enum conf_mode mode
 		const struct conf_field *f = conf_rows_find(t, t->shorthand, mode);
 
 		set_given(t, f, out);
-		return decode_field(f, obj, out, err);
+		return decoders[f->type](f, obj, out, err);
 	}
 	if (obj != NULL && !json_is_object(obj)) {
 		char got[64];

@@ -8,41 +8,53 @@
 #include "conf_json_value.h"
 #include "rows.h"
 
-static uint64_t
-number_at(const struct conf_field *f, const uint8_t *at)
-{
-	uint16_t n16;
-	uint32_t n32;
-	uint64_t n64;
-
-	switch ((enum conf_type)f->type) {
-	case CONF_T_U8:
-		return *at;
-	case CONF_T_U16:
-		memcpy(&n16, at, sizeof(n16));
-		return n16;
-	case CONF_T_U64:
-	case CONF_T_SIZE64:
-		memcpy(&n64, at, sizeof(n64));
-		return n64;
-	default:
-		memcpy(&n32, at, sizeof(n32));
-		return n32;
-	}
-}
+typedef json_t *(*encode_fn)(const struct conf_field *f, const uint8_t *obj);
 
 static json_t *
-encode_number(const struct conf_field *f, const uint8_t *at)
+number(const struct conf_field *f, uint64_t n)
 {
-	const uint64_t n = number_at(f, at);
-
 	return (f->flags & CONF_F_HEX) != 0 ? conf_json_hex(n) : conf_json_u64(n);
 }
 
 static json_t *
-encode_flags(const struct conf_field *f, const uint8_t *at)
+encode_number(const struct conf_field *f, const uint8_t *obj)
 {
-	const uint64_t bits = number_at(f, at);
+	return number(f, conf_rows_number(f, obj + f->offset));
+}
+
+static json_t *
+encode_real(const struct conf_field *f, const uint8_t *obj)
+{
+	double real;
+
+	memcpy(&real, obj + f->offset, sizeof(real));
+	return json_real(real);
+}
+
+static json_t *
+encode_bool(const struct conf_field *f, const uint8_t *obj)
+{
+	return json_boolean(conf_rows_number(f, obj + f->offset) != 0);
+}
+
+static json_t *
+encode_string(const struct conf_field *f, const uint8_t *obj)
+{
+	return json_string((const char *)obj + f->offset);
+}
+
+static json_t *
+encode_enum(const struct conf_field *f, const uint8_t *obj)
+{
+	const uint64_t n = conf_rows_number(f, obj + f->offset);
+
+	return json_string(conf_name_of(f->names, (uint32_t)n));
+}
+
+static json_t *
+encode_flags(const struct conf_field *f, const uint8_t *obj)
+{
+	const uint64_t bits = conf_rows_number(f, obj + f->offset);
 	json_t *list = json_array();
 
 	for (const struct conf_name *e = f->names; list != NULL && e->name != NULL; e++) {
@@ -54,7 +66,13 @@ encode_flags(const struct conf_field *f, const uint8_t *at)
 }
 
 static json_t *
-encode_address(int family, const void *addr)
+encode_mac(const struct conf_field *f, const uint8_t *obj)
+{
+	return conf_json_mac(obj + f->offset);
+}
+
+static json_t *
+address(int family, const void *addr)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -62,25 +80,37 @@ encode_address(int family, const void *addr)
 }
 
 static json_t *
-encode_ip(const uint8_t *at)
+encode_ipv4(const struct conf_field *f, const uint8_t *obj)
 {
-	struct conf_ip ip;
-
-	memcpy(&ip, at, sizeof(ip));
-	if (ip.family == 0)
-		return json_null();
-	return encode_address(ip.family == 4 ? AF_INET : AF_INET6, ip.addr);
+	return address(AF_INET, obj + f->offset);
 }
 
 static json_t *
-encode_bytes(const uint8_t *at)
+encode_ipv6(const struct conf_field *f, const uint8_t *obj)
+{
+	return address(AF_INET6, obj + f->offset);
+}
+
+static json_t *
+encode_ip(const struct conf_field *f, const uint8_t *obj)
+{
+	struct conf_ip ip;
+
+	memcpy(&ip, obj + f->offset, sizeof(ip));
+	if (ip.family == 0)
+		return json_null();
+	return address(ip.family == 4 ? AF_INET : AF_INET6, ip.addr);
+}
+
+static json_t *
+encode_bytes(const struct conf_field *f, const uint8_t *obj)
 {
 	static const char digits[] = "0123456789abcdef";
 	struct conf_bytes b;
 	json_t *v;
 	char *text;
 
-	memcpy(&b, at, sizeof(b));
+	memcpy(&b, obj + f->offset, sizeof(b));
 	text = malloc((size_t)b.len * 2 + 1);
 	if (text == NULL)
 		return NULL;
@@ -93,30 +123,38 @@ encode_bytes(const uint8_t *at)
 	return v;
 }
 
-static json_t *encode_field(const struct conf_field *f, const uint8_t *obj);
-
 static json_t *
-encode_element(const struct conf_field *f, const uint8_t *at)
+encode_sub(const struct conf_field *f, const uint8_t *obj)
 {
-	const struct conf_field number = { .type = CONF_T_U32 };
-	const char *text;
-
-	if (f->type == CONF_T_NUMBERS)
-		return encode_number(&number, at);
-	if (f->type == CONF_T_STRINGS) {
-		memcpy(&text, at, sizeof(text));
-		return json_string(text);
-	}
-	if (f->sub->shorthand != NULL)
-		return encode_field(conf_rows_find(f->sub, f->sub->shorthand, CONF_CREATE), at);
-	return conf_encode(f->sub, at);
+	return conf_encode(f->sub, obj + f->offset);
 }
 
 static json_t *
-encode_array(const struct conf_field *f, const uint8_t *obj)
+encode_json(const struct conf_field *f, const uint8_t *obj)
 {
-	const size_t plain = f->type == CONF_T_STRINGS ? sizeof(char *) : sizeof(uint32_t);
-	const size_t size = f->type == CONF_T_ARRAY ? f->sub->size : plain;
+	const json_t *any;
+
+	memcpy(&any, obj + f->offset, sizeof(any));
+	return json_deep_copy((json_t *)(uintptr_t)any);
+}
+
+static json_t *
+encode_custom(const struct conf_field *f, const uint8_t *obj)
+{
+	char text[128];
+
+	f->custom->encode(obj, text, sizeof(text));
+	return json_string(text);
+}
+
+/* ---- arrays ----------------------------------------------------------------------------- */
+
+static json_t *encode_field(const struct conf_field *f, const uint8_t *obj);
+
+/** @param size bytes of an element in memory. @param one encodes it. */
+static json_t *
+encode_array(const struct conf_field *f, const uint8_t *obj, size_t size, encode_fn one)
+{
 	json_t *list = json_array();
 	const uint8_t *mem;
 	uint32_t n;
@@ -124,65 +162,68 @@ encode_array(const struct conf_field *f, const uint8_t *obj)
 	memcpy(&mem, obj + f->offset, sizeof(mem));
 	memcpy(&n, obj + f->n_offset, sizeof(n));
 	for (uint32_t i = 0; list != NULL && i < n; i++) {
-		if (json_array_append_new(list, encode_element(f, mem + i * size)) != 0)
+		if (json_array_append_new(list, one(f, mem + i * size)) != 0)
 			json_decrefp(&list);
 	}
 	return list;
 }
 
 static json_t *
+one_object(const struct conf_field *f, const uint8_t *at)
+{
+	if (f->sub->shorthand != NULL)
+		return encode_field(conf_rows_find(f->sub, f->sub->shorthand, CONF_CREATE), at);
+	return conf_encode(f->sub, at);
+}
+
+static json_t *
+one_string(const struct conf_field *f, const uint8_t *at)
+{
+	const char *text;
+
+	(void)f;
+	memcpy(&text, at, sizeof(text));
+	return json_string(text);
+}
+
+static json_t *
+one_number(const struct conf_field *f, const uint8_t *at)
+{
+	uint32_t n;
+
+	memcpy(&n, at, sizeof(n));
+	return number(f, n);
+}
+
+static json_t *
+encode_objects(const struct conf_field *f, const uint8_t *obj)
+{
+	return encode_array(f, obj, f->sub->size, one_object);
+}
+
+static json_t *
+encode_strings(const struct conf_field *f, const uint8_t *obj)
+{
+	return encode_array(f, obj, sizeof(char *), one_string);
+}
+
+static json_t *
+encode_numbers(const struct conf_field *f, const uint8_t *obj)
+{
+	return encode_array(f, obj, sizeof(uint32_t), one_number);
+}
+
+static json_t *
 encode_field(const struct conf_field *f, const uint8_t *obj)
 {
-	const uint8_t *at = obj + f->offset;
-	const json_t *any;
-	double real;
-	char text[128];
+	static const encode_fn encoders[CONF_TYPES] = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) \
+	[CONF_T_##name] = encode_##encode,
+#include "tables/types.def"
+#undef TYPE
+	};
 
-	switch ((enum conf_type)f->type) {
-	case CONF_T_U8:
-	case CONF_T_U16:
-	case CONF_T_U32:
-	case CONF_T_U64:
-	case CONF_T_SIZE32:
-	case CONF_T_SIZE64:
-	case CONF_T_PICK:
-		return encode_number(f, at);
-	case CONF_T_REAL:
-		memcpy(&real, at, sizeof(real));
-		return json_real(real);
-	case CONF_T_BOOL:
-		return json_boolean(*(const bool *)at);
-	case CONF_T_NAME:
-	case CONF_T_STR:
-		return json_string((const char *)at);
-	case CONF_T_ENUM:
-		return json_string(conf_name_of(f->names, (uint32_t)number_at(f, at)));
-	case CONF_T_FLAGS:
-		return encode_flags(f, at);
-	case CONF_T_MAC:
-		return conf_json_mac(at);
-	case CONF_T_IPV4:
-		return encode_address(AF_INET, at);
-	case CONF_T_IPV6:
-		return encode_address(AF_INET6, at);
-	case CONF_T_IP:
-		return encode_ip(at);
-	case CONF_T_HEX:
-		return encode_bytes(at);
-	case CONF_T_OBJECT:
-		return conf_encode(f->sub, at);
-	case CONF_T_ARRAY:
-	case CONF_T_STRINGS:
-	case CONF_T_NUMBERS:
-		return encode_array(f, obj);
-	case CONF_T_JSON:
-		memcpy(&any, at, sizeof(any));
-		return json_deep_copy((json_t *)(uintptr_t)any);
-	case CONF_T_CUSTOM:
-		f->custom->encode(obj, text, sizeof(text));
-		return json_string(text);
-	}
-	return NULL;
+	return encoders[f->type](f, obj);
 }
 
 static bool

@@ -34,36 +34,94 @@ conf_name_of(const struct conf_name *names, uint32_t value)
 	return NULL;
 }
 
+/* ---- in memory -------------------------------------------------------------------------- */
+
+static const uint8_t widths[CONF_TYPES] = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) [CONF_T_##name] = (bytes),
+#include "tables/types.def"
+#undef TYPE
+};
+
 void
 conf_rows_store(const struct conf_field *f, void *at, uint64_t n)
 {
 	const uint8_t n8 = (uint8_t)n;
 	const uint16_t n16 = (uint16_t)n;
 	const uint32_t n32 = (uint32_t)n;
-	const double real = (double)n;
 
-	switch ((enum conf_type)f->type) {
-	case CONF_T_U8:
+	switch (widths[f->type]) {
+	case sizeof(n8):
 		memcpy(at, &n8, sizeof(n8));
 		break;
-	case CONF_T_U16:
+	case sizeof(n16):
 		memcpy(at, &n16, sizeof(n16));
 		break;
-	case CONF_T_U64:
-	case CONF_T_SIZE64:
-		memcpy(at, &n, sizeof(n));
-		break;
-	case CONF_T_REAL:
-		memcpy(at, &real, sizeof(real));
+	case sizeof(n32):
+		memcpy(at, &n32, sizeof(n32));
 		break;
 	default:
-		memcpy(at, &n32, sizeof(n32));
+		memcpy(at, &n, sizeof(n));
 		break;
 	}
 }
 
+uint64_t
+conf_rows_number(const struct conf_field *f, const void *at)
+{
+	uint64_t n = 0;
+
+	/* Little-endian, as everything here. */
+	memcpy(&n, at, widths[f->type]);
+	return n;
+}
+
+/* ---- defaults --------------------------------------------------------------------------- */
+
 static int
-default_numbers(const struct conf_field *f, uint8_t *out)
+fill_nothing(const struct conf_field *f, uint8_t *out)
+{
+	(void)f;
+	(void)out;
+	return 0;
+}
+
+static int
+fill_number(const struct conf_field *f, uint8_t *out)
+{
+	conf_rows_store(f, out + f->offset, f->def);
+	return 0;
+}
+
+static int
+fill_real(const struct conf_field *f, uint8_t *out)
+{
+	const double real = (double)f->def;
+
+	memcpy(out + f->offset, &real, sizeof(real));
+	return 0;
+}
+
+static int
+fill_string(const struct conf_field *f, uint8_t *out)
+{
+	memcpy(out + f->offset, f->def_str, strlen(f->def_str) + 1);
+	return 0;
+}
+
+static int
+fill_custom(const struct conf_field *f, uint8_t *out)
+{
+	return f->custom->decode(f->def_str, out);
+}
+
+static int
+fill_sub(const struct conf_field *f, uint8_t *out)
+{
+	return conf_rows_defaults(f->sub, out + f->offset);
+}
+
+static int
+fill_numbers(const struct conf_field *f, uint8_t *out)
 {
 	const uint32_t n = 1;
 	uint32_t *one;
@@ -83,52 +141,79 @@ default_numbers(const struct conf_field *f, uint8_t *out)
 int
 conf_rows_defaults(const struct conf_table *t, void *out)
 {
+	static int (*const fillers[CONF_TYPES])(const struct conf_field *f, uint8_t *out) = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) \
+	[CONF_T_##name] = fill_##fill,
+#include "tables/types.def"
+#undef TYPE
+	};
 	int ret = 0;
 
 	for (uint32_t i = 0; i < t->n_fields && ret == 0; i++) {
 		const struct conf_field *f = &t->fields[i];
-		uint8_t *at = (uint8_t *)out + f->offset;
 
 		/* A required row's `def` stands in for a value that has a fault. */
 		if ((f->flags & (CONF_F_DEFAULT | CONF_F_REQUIRED)) == 0 ||
 			((f->flags & CONF_F_REQUIRED) != 0 && f->def == 0))
 			continue;
-		if (f->type == CONF_T_OBJECT)
-			ret = conf_rows_defaults(f->sub, at);
-		else if (f->type == CONF_T_NUMBERS)
-			ret = default_numbers(f, out);
-		else if (f->type == CONF_T_CUSTOM)
-			ret = f->custom->decode(f->def_str, out);
-		else if (f->type == CONF_T_STR)
-			memcpy(at, f->def_str, strlen(f->def_str) + 1);
-		else if (f->type == CONF_T_BOOL)
-			*(bool *)at = f->def != 0;
-		else
-			conf_rows_store(f, at, f->def);
+		ret = fillers[f->type](f, out);
 	}
 	return ret;
 }
 
+/* ---- the end ---------------------------------------------------------------------------- */
+
 static void
-release_field(const struct conf_field *f, uint8_t *out)
+release_nothing(const struct conf_field *f, uint8_t *out)
+{
+	(void)f;
+	(void)out;
+}
+
+/* Every allocating row starts with its pointer. */
+static void
+release_memory(const struct conf_field *f, uint8_t *out)
 {
 	uint8_t *mem;
+
+	memcpy(&mem, out + f->offset, sizeof(mem));
+	free(mem);
+}
+
+static void
+release_sub(const struct conf_field *f, uint8_t *out)
+{
+	conf_release(f->sub, out + f->offset);
+}
+
+static uint32_t
+elements(const struct conf_field *f, const uint8_t *out, uint8_t **mem)
+{
 	uint32_t n;
 
-	if (f->type == CONF_T_OBJECT) {
-		conf_release(f->sub, out + f->offset);
-		return;
-	}
-	if (f->type < CONF_T_HEX || f->type > CONF_T_NUMBERS)
-		return;
-	/* Every allocating row starts with its pointer. */
-	memcpy(&mem, out + f->offset, sizeof(mem));
-	if (mem == NULL)
-		return;
+	memcpy(mem, out + f->offset, sizeof(*mem));
 	memcpy(&n, out + f->n_offset, sizeof(n));
-	for (uint32_t i = 0; i < n && f->type == CONF_T_ARRAY; i++)
+	return *mem != NULL ? n : 0;
+}
+
+static void
+release_objects(const struct conf_field *f, uint8_t *out)
+{
+	uint8_t *mem;
+	const uint32_t n = elements(f, out, &mem);
+
+	for (uint32_t i = 0; i < n; i++)
 		conf_release(f->sub, mem + (size_t)i * f->sub->size);
-	for (uint32_t i = 0; i < n && f->type == CONF_T_STRINGS; i++) {
+	free(mem);
+}
+
+static void
+release_strings(const struct conf_field *f, uint8_t *out)
+{
+	uint8_t *mem;
+	const uint32_t n = elements(f, out, &mem);
+
+	for (uint32_t i = 0; i < n; i++) {
 		char *text;
 
 		memcpy(&text, mem + i * sizeof(text), sizeof(text));
@@ -140,8 +225,15 @@ release_field(const struct conf_field *f, uint8_t *out)
 void
 conf_release(const struct conf_table *table, void *out)
 {
+	static void (*const releases[CONF_TYPES])(const struct conf_field *f, uint8_t *out) = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) \
+	[CONF_T_##name] = release_##release,
+#include "tables/types.def"
+#undef TYPE
+	};
+
 	for (uint32_t i = 0; i < table->n_fields; i++)
-		release_field(&table->fields[i], out);
+		releases[table->fields[i].type](&table->fields[i], out);
 	memset(out, 0, table->size);
 }
 
@@ -158,10 +250,8 @@ static void PRINTF(3, 4) append(char *buf, size_t room, const char *fmt, ...)
 }
 
 static void
-allowed_names(const struct conf_field *f, char *buf, size_t room)
+list_names(const struct conf_field *f, const char *quote, char *buf, size_t room)
 {
-	const char *quote = f->type == CONF_T_PICK ? "" : "\"";
-
 	for (const struct conf_name *e = f->names; e->name != NULL; e++) {
 		const char *between = e[1].name == NULL ? " or " : ", ";
 
@@ -170,101 +260,104 @@ allowed_names(const struct conf_field *f, char *buf, size_t room)
 }
 
 static void
+allowed_names(const struct conf_field *f, char *buf, size_t room)
+{
+	list_names(f, "\"", buf, room);
+}
+
+static void
+allowed_numbers(const struct conf_field *f, char *buf, size_t room)
+{
+	list_names(f, "", buf, room);
+}
+
+static void
+allowed_flags(const struct conf_field *f, char *buf, size_t room)
+{
+	append(buf, room, "an array of ");
+	list_names(f, "\"", buf, room);
+}
+
+static void
 allowed_number(const struct conf_field *f, char *buf, size_t room)
 {
-	const bool size = f->type == CONF_T_SIZE32 || f->type == CONF_T_SIZE64;
-
-	append(buf, room, "%s from %" PRIu64 " to ", size ? "a size" : "a number", f->min);
+	append(buf, room, "a number from %" PRIu64 " to ", f->min);
 	if (f->max == UINT64_MAX)
 		append(buf, room, "0x%" PRIx64, f->max);
-	else if (f->max >= 65535 && !size)
+	else if (f->max >= 65535)
 		append(buf, room, "%" PRIu64 " (0x%" PRIx64 ")", f->max, f->max);
 	else
 		append(buf, room, "%" PRIu64, f->max);
-	if (size)
-		append(buf, room, " bytes (as 4096, \"0x1000\", \"64K\", \"16M\" or \"1G\")");
+}
+
+static void
+allowed_size(const struct conf_field *f, char *buf, size_t room)
+{
+	append(buf, room, "a size from %" PRIu64 " to ", f->min);
+	append(buf, room, f->max == UINT64_MAX ? "0x%" PRIx64 : "%" PRIu64, f->max);
+	append(buf, room, " bytes (as 4096, \"0x1000\", \"64K\", \"16M\" or \"1G\")");
+}
+
+static void
+allowed_real(const struct conf_field *f, char *buf, size_t room)
+{
+	append(buf, room, "a number from %" PRIu64 ".0 to %" PRIu64 ".0", f->min, f->max);
+}
+
+static void
+allowed_string(const struct conf_field *f, char *buf, size_t room)
+{
+	append(buf, room, "a string of %" PRIu64 " to %" PRIu64 " bytes", f->min, f->max);
 }
 
 static void
 allowed_ip(const struct conf_field *f, char *buf, size_t room)
 {
-	const bool no4 = f->type == CONF_T_IPV6 || (f->type == CONF_T_IP && f->min > 4);
-	const bool no6 = f->type == CONF_T_IPV4 || (f->type == CONF_T_IP && f->max < 6);
-
 	append(buf, room, "a unicast %s address as a string",
-		no4   ? "IPv6"
-		: no6 ? "IPv4"
-		      : "IPv4 or IPv6");
+		f->min > 4   ? "IPv6"
+		: f->max < 6 ? "IPv4"
+			     : "IPv4 or IPv6");
 }
 
 static void
-allowed_plain(const struct conf_field *f, char *buf, size_t room)
+allowed_bytes(const struct conf_field *f, char *buf, size_t room)
 {
-	switch ((enum conf_type)f->type) {
-	case CONF_T_REAL:
-		append(buf, room, "a number from %" PRIu64 ".0 to %" PRIu64 ".0", f->min, f->max);
-		break;
-	case CONF_T_BOOL:
-		append(buf, room, "true or false");
-		break;
-	case CONF_T_NAME:
-		append(buf, room, "a name of 1 to 63 printing ASCII characters without blanks");
-		break;
-	case CONF_T_STR:
-		append(buf, room, "a string of %" PRIu64 " to %" PRIu64 " bytes", f->min, f->max);
-		break;
-	case CONF_T_MAC:
-		append(buf, room, "a unicast MAC address like \"02:00:00:00:00:01\"");
-		break;
-	case CONF_T_HEX:
-		append(buf, room,
-			"a string of hex digits, two for each of %" PRIu64 " to %" PRIu64 " bytes",
-			f->min, f->max);
-		break;
-	case CONF_T_OBJECT:
-		append(buf, room, "an object");
-		break;
-	case CONF_T_CUSTOM:
-		append(buf, room, "%s", f->custom->what);
-		break;
-	case CONF_T_JSON:
-		append(buf, room, "a value");
-		break;
-	default:
-		append(buf, room, "an array");
-		break;
-	}
+	append(buf, room,
+		"a string of hex digits, two for each of %" PRIu64 " to %" PRIu64 " bytes", f->min,
+		f->max);
+}
+
+static void
+allowed_custom(const struct conf_field *f, char *buf, size_t room)
+{
+	append(buf, room, "%s", f->custom->what);
+}
+
+static void
+allowed_text(const struct conf_field *f, char *buf, size_t room)
+{
+	static const char *const texts[CONF_TYPES] = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) [CONF_T_##name] = text,
+#include "tables/types.def"
+#undef TYPE
+	};
+
+	append(buf, room, "%s", texts[f->type]);
 }
 
 const char *
 conf_rows_allowed(const struct conf_field *f, char *buf, size_t room)
 {
+	static void (*const sayers[CONF_TYPES])(
+		const struct conf_field *f, char *buf, size_t room) = {
+#define TYPE(name, bytes, decode, encode, allowed, text, fill, release) \
+	[CONF_T_##name] = allowed_##allowed,
+#include "tables/types.def"
+#undef TYPE
+	};
+
 	buf[0] = '\0';
-	switch ((enum conf_type)f->type) {
-	case CONF_T_U8:
-	case CONF_T_U16:
-	case CONF_T_U32:
-	case CONF_T_U64:
-	case CONF_T_SIZE32:
-	case CONF_T_SIZE64:
-		allowed_number(f, buf, room);
-		break;
-	case CONF_T_FLAGS:
-		append(buf, room, "an array of ");
-		__attribute__((fallthrough));
-	case CONF_T_ENUM:
-	case CONF_T_PICK:
-		allowed_names(f, buf, room);
-		break;
-	case CONF_T_IPV4:
-	case CONF_T_IPV6:
-	case CONF_T_IP:
-		allowed_ip(f, buf, room);
-		break;
-	default:
-		allowed_plain(f, buf, room);
-		break;
-	}
+	sayers[f->type](f, buf, room);
 	if ((f->flags & CONF_F_NULL) != 0)
 		append(buf, room, ", or null");
 	return buf;

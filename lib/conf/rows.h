@@ -22,6 +22,8 @@ void conf_rows_unknown(
 const char *conf_rows_allowed(const struct conf_field *f, char *buf, size_t room);
 /** Write a number in the width of the row's type. */
 void conf_rows_store(const struct conf_field *f, void *at, uint64_t n);
+/** Read it. */
+uint64_t conf_rows_number(const struct conf_field *f, const void *at);
 /** Fill in every default of a struct. @return 0 or -ENOMEM. */
 int conf_rows_defaults(const struct conf_table *t, void *out);
 /** conf_decode, but what was decoded stays in `out` when there are faults; -ENOMEM too. */
