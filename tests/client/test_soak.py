@@ -184,7 +184,10 @@ def main():
     assert sanitized() or grown < GROWTH_KIB, "the dataplane's memory grows"
     counts = soak.hive.counts()
     broken = [name for name in counts if counts[name]["broken"]]
-    never = [name for name, n in counts.items() if not n["passes"] + n["killed"]]
+    # In a few rounds, or as one user, an attack may be refused each time.
+    may_fail = 0 if ROOT and args.rounds >= 100 else 1
+    never = [name for name, n in counts.items()
+             if not n["passes"] + n["killed"] + may_fail * n["refused"]]
     assert not broken, "attackers with mistakes of their own: %s" % broken
     assert not never, "never carried out: %s" % never
 
