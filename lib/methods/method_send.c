@@ -275,17 +275,13 @@ static int
 post_send(struct rpc_call *call)
 {
 	const struct p_post_send *p = call->params;
-	struct refusal r;
-	struct admin_qp *rec = admin_get(call->m->admin, p->qp_num, &r);
+	struct method_posting to = { .post = post_one,
+		.tell = ring_doorbell,
+		.wrs = p->wrs,
+		.wr_size = sizeof(p->wrs[0]),
+		.n_wrs = p->n_wrs };
 
-	if (rec == NULL)
-		return rpc_refused(call, &r);
-	return method_post_all(call, &(struct method_posting){ .queue = rec,
-					     .post = post_one,
-					     .tell = ring_doorbell,
-					     .wrs = p->wrs,
-					     .wr_size = sizeof(p->wrs[0]),
-					     .n_wrs = p->n_wrs });
+	return method_post_to_qp(call, p->qp_num, &to);
 }
 
 const struct rpc_method methods_send[] = {

@@ -56,5 +56,7 @@ struct method_posting {
 };
 /** Post until one is refused. Result: {posted, refused}. @return 0 or -1. */
 int method_post_all(struct rpc_call *call, const struct method_posting *p);
+/** The same for the QP of this number, which becomes p->queue (struct admin_qp). */
+int method_post_to_qp(struct rpc_call *call, uint32_t qp_num, struct method_posting *p);
 
 #endif

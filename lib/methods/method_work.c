@@ -176,21 +176,26 @@ method_post_all(struct rpc_call *call, const struct method_posting *p)
 					refused != NULL ? refused : json_null()));
 }
 
+int
+method_post_to_qp(struct rpc_call *call, uint32_t qp_num, struct method_posting *p)
+{
+	struct refusal r;
+
+	p->queue = admin_get(call->m->admin, qp_num, &r);
+	return p->queue != NULL ? method_post_all(call, p) : rpc_refused(call, &r);
+}
+
 static int
 post_recv(struct rpc_call *call)
 {
 	const struct p_post_recv *p = call->params;
-	struct refusal r;
-	struct admin_qp *rec = admin_get(call->m->admin, p->qp_num, &r);
+	struct method_posting to = { .post = post_one,
+		.tell = flush_if_dead,
+		.wrs = p->wrs,
+		.wr_size = sizeof(p->wrs[0]),
+		.n_wrs = p->n_wrs };
 
-	if (rec == NULL)
-		return rpc_refused(call, &r);
-	return method_post_all(call, &(struct method_posting){ .queue = rec,
-					     .post = post_one,
-					     .tell = flush_if_dead,
-					     .wrs = p->wrs,
-					     .wr_size = sizeof(p->wrs[0]),
-					     .n_wrs = p->n_wrs });
+	return method_post_to_qp(call, p->qp_num, &to);
 }
 
 /* ---- poll_cq ------------------------------------------------------------------------------- */
