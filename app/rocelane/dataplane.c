@@ -13,6 +13,7 @@
 #include <rte_vect.h>
 
 #include "cpu.h"
+#include "qp_ah.h"
 #include "crc_isal.h"
 #include "crc_zlib.h"
 #include "log.h"
@@ -65,8 +66,9 @@ tables_create(struct dataplane *dp)
 	}
 	dp->qps = qp_table_create(qp_table_entries(conf), SOCKET_ID_ANY);
 	dp->mem = mem_table_create(regions);
-	if (dp->qps == NULL || dp->mem == NULL) {
-		log_error("no memory for the QP and key tables");
+	dp->ahs = qp_ah_table_create();
+	if (dp->qps == NULL || dp->mem == NULL || dp->ahs == NULL) {
+		log_error("no memory for the tables of QPs, keys and address handles");
 		return -ENOMEM;
 	}
 	return 0;
@@ -85,6 +87,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 		.crc = dp->crc,
 		.qps = dp->qps,
 		.mem = dp->mem,
+		.ahs = dp->ahs,
 		.mbox = &dp->mbox[i],
 		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
 		.trace_entries = TRACE_ENTRIES,
@@ -178,6 +181,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 	e->crc = dp->crc;
 	e->qps = dp->qps;
 	e->mem = dp->mem;
+	e->ahs = dp->ahs;
 	e->workers_n = conf->lcores.n_workers;
 	e->ports_n = conf->n_ports;
 	e->numa_node = conf->n_ports > 0 ? rte_eth_dev_socket_id(dp->ports[0].id) : -1;
@@ -278,6 +282,7 @@ dataplane_destroy(struct dataplane *dp)
 			mbox_destroy(&dp->mbox[i]);
 		rte_ring_free(dp->handoff[i]);
 	}
+	qp_ah_table_destroy(dp->ahs);
 	if (dp->mem != NULL)
 		mem_table_destroy(dp->mem);
 	if (dp->qps != NULL)

@@ -40,6 +40,7 @@ struct dataplane {
 	struct dataplane_port ports[CONF_MAX_PORTS];
 	struct qp_table *qps;
 	struct mem_table *mem;
+	struct qp_ah_table *ahs;
 	struct mbox mbox[CONF_MAX_WORKERS];
 	bool mbox_made[CONF_MAX_WORKERS];
 	struct rte_ring *handoff[CONF_MAX_WORKERS];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_ah.h"
 #include "ask.h"
 #include "log.h"
 
@@ -86,6 +87,7 @@ drop(struct admin *adm, struct admin_qp *rec)
 
 	neigh_leave(adm->net, &rec->link);
 	neigh_leave(adm->net, &rec->alt_link);
+	admin_ahs_free(adm, rec);
 	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, rec->qpn);
 	admin_slot_set(slot, NULL);
 	slot->last_qpn = rec->qpn;
@@ -235,8 +237,9 @@ admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r)
 	return ask_all(adm->env) == 0 ? 0 : refuse(r, ETIMEDOUT, "a worker does not answer");
 }
 
-int
-admin_new_mac(struct admin *adm, struct neigh_link *link)
+/* The worker of a QP is told. @return 0, -EAGAIN: later. */
+static int
+tell_mac(struct admin *adm, struct neigh_link *link)
 {
 	struct admin_qp *rec = link->user;
 	const bool alternate = link == &rec->alt_link, known = neigh_has_mac(link->neigh);
@@ -259,6 +262,15 @@ admin_new_mac(struct admin *adm, struct neigh_link *link)
 	if (a == NULL)
 		return -EAGAIN;
 	ask_forget(a, NULL, NULL, NULL);
+	return 0;
+}
+
+int
+admin_new_mac(struct admin *adm, struct neigh_link *link)
+{
+	if (!link->of_handle)
+		return tell_mac(adm, link);
+	admin_ah_new_mac(adm, link->user);
 	return 0;
 }
 

@@ -31,6 +31,7 @@
 
 struct ask;
 struct admin;
+struct admin_ahs;
 struct story;
 
 /** What was heard of a QP last (AEQ-12). */
@@ -103,6 +104,7 @@ struct admin_qp {
 	struct owner_rings rings; /* in the client's memory */
 	uint16_t holds;           /* handlers that are at work on it (AEQ-06) */
 	bool doomed;              /* destroyed while held: freed with the last hold */
+	struct admin_ahs *ahs;    /* admin_ah.h: where the operator's posts to it go, or NULL */
 };
 
 /** Its transport service. */
@@ -285,7 +287,16 @@ struct admin_way {
  */
 int admin_permit(struct admin *adm, const struct owner *owner, int16_t port, const char *key,
 	const struct conf_ah *ah, struct refusal *r);
+/** Who sends over a path. */
+struct admin_sender {
+	const struct owner *owner; /* bound by admin_permit() */
+	uint32_t qpn;              /* 0: many queue pairs */
+	bool ect;                  /* packets may be marked instead of dropped */
+};
 /** Path of an address vector from a port, without dmac; what its owner may not use is refused. */
+int admin_path_fill(struct admin *adm, const struct admin_sender *from,
+	const struct admin_way *way, struct refusal *r);
+/** The same for a QP. */
 int admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
 	struct refusal *r);
 /** The longest datagram of a UD QP (UD-12): what its configuration says, or what fits the port. */

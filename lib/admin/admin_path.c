@@ -21,7 +21,7 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 }
 
 int
-admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
+admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct admin_way *way,
 	struct refusal *r)
 {
 	const struct conf_port *port = &adm->env->w.conf->ports[way->port];
@@ -29,18 +29,17 @@ admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admi
 	const struct conf_ah *ah = way->ah;
 	struct wire_path *path = way->path;
 	const bool ipv6 = ah->dest_ip.family == 6;
-	const bool cc = rec->shared->knobs.cc_algo != KNOB_cc_algo_none;
 
 	if (ipv6 ? !us->has_ipv6 : !us->has_ipv4)
 		return refuse(r, EINVAL,
 			"%s.dest_ip is IPv%d, and port \"%s\" has no IPv%d address", way->key,
 			ipv6 ? 6 : 4, port->name, ipv6 ? 6 : 4);
-	if (admin_permit(adm, rec->shared->owner, way->port, way->key, ah, r) != 0)
+	if (admin_permit(adm, from->owner, way->port, way->key, ah, r) != 0)
 		return -r->err;
 	*path = (struct wire_path){ .ipv6 = ipv6,
 		.ttl = ah->hop_limit,
-		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (cc ? ECN_ECT0 : 0)),
-		.sport = source_port(rec->qpn, &ah->dest_ip) };
+		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (from->ect ? ECN_ECT0 : 0)),
+		.sport = source_port(from->qpn, &ah->dest_ip) };
 	memcpy(path->smac, us->mac, sizeof(path->smac));
 	memcpy(path->src_ip, ipv6 ? us->ipv6 : us->ipv4, ipv6 ? 16 : 4);
 	memcpy(path->dst_ip, ah->dest_ip.addr, ipv6 ? 16 : 4);
@@ -51,6 +50,17 @@ admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admi
 	if ((ah->given & CONF_AH_DEST_MAC) != 0)
 		memcpy(path->dmac, ah->dest_mac, sizeof(path->dmac));
 	return 0;
+}
+
+int
+admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
+	struct refusal *r)
+{
+	const struct admin_sender from = { .owner = rec->shared->owner,
+		.qpn = rec->qpn,
+		.ect = rec->shared->knobs.cc_algo != KNOB_cc_algo_none };
+
+	return admin_path_fill(adm, &from, way, r);
 }
 
 int

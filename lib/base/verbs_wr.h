@@ -11,7 +11,7 @@
  * Owner:   pure functions: any thread, any lcore.
  * Memory:  none.
  * Depends: nothing.
- * Spec:    CQ-09, REQ-10, REQ-18, REQ-CLS-B-05.
+ * Spec:    CQ-09, REQ-10, REQ-18, REQ-CLS-B-05, UD-12, UD-25.
  */
 #include "verbs.h"
 
@@ -23,7 +23,7 @@ enum verbs_wr_fault {
 	VERBS_WR_SGES,          /* more entries than max_send_sge */
 	VERBS_WR_NOT_INLINE,    /* READ or ATOMIC with inline bytes */
 	VERBS_WR_INLINE_LENGTH, /* more than max_inline_data */
-	VERBS_WR_LENGTH,        /* more than 2^31 bytes (REQ-18) */
+	VERBS_WR_LENGTH,        /* more than 2^31 bytes, or than a datagram has (REQ-18, UD-12) */
 	VERBS_WR_ATOMIC_SHORT,  /* an ATOMIC with less than 8 bytes for its result */
 	VERBS_WR_ATOMIC_LONG,   /* ... or more: a worker uses the first 8 */
 };
@@ -34,7 +34,15 @@ struct verbs_wr_limits {
 	uint32_t max_inline; /* bytes */
 	uint32_t max_rd_atomic;
 	uint32_t qp_type;
+	uint32_t max_bytes; /* verbs_wr_longest() */
 };
+
+/** Bytes of the longest message of a type of queue pairs; a datagram is one packet (UD-12). */
+static ALWAYS_INLINE uint32_t
+verbs_wr_longest(uint32_t qp_type, uint32_t pmtu)
+{
+	return qp_type == QPT_UD ? pmtu : VERBS_MESSAGE_MAX;
+}
 
 /** May a QP in this state be posted to? In ERR what is posted is flushed (QP-06, QP-10, QP-13). */
 static ALWAYS_INLINE bool
@@ -72,7 +80,7 @@ verbs_wr_length(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags
 {
 	if (UNLIKELY((flags & SEND_INLINE) != 0) && bytes > l->max_inline)
 		return VERBS_WR_INLINE_LENGTH;
-	if (UNLIKELY(bytes > VERBS_MESSAGE_MAX))
+	if (UNLIKELY(bytes > l->max_bytes))
 		return VERBS_WR_LENGTH;
 	if (LIKELY(!verbs_wr_is_atomic(opcode)) || bytes == VERBS_ATOMIC_LEN)
 		return VERBS_WR_GOOD;

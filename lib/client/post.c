@@ -54,7 +54,7 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 {
 	/* What max_rd_atomic is the dataplane knows. */
 	const struct verbs_wr_limits limits = { qp->cap.max_send_sge, qp->cap.max_inline_data,
-		UINT32_MAX, qp->pub.qp_type };
+		UINT32_MAX, qp->pub.qp_type, VERBS_MESSAGE_MAX };
 	const uint32_t flags = wr->send_flags, n = (uint32_t)wr->num_sge;
 	const bool listed = (flags & SEND_INLINE) == 0 || wr->num_sge < 0;
 	enum verbs_wr_fault fault = verbs_wr_form(&limits, wr->opcode, flags, listed ? n : 0);

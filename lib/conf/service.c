@@ -46,7 +46,9 @@ conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
 		if ((qp->given & keys[i].bit) != 0 && !conf_has_key(qp->qp_type, keys[i].bit))
 			conf_fault(err, keys[i].key, "a %s QP has no such attribute", type);
 	}
-	if ((qp->given & CONF_QP_SEND_FEED) != 0 && !verbs_wr_is_on(f->opcode, qp->qp_type))
+	if ((qp->given & CONF_QP_SEND_FEED) != 0 && qp->qp_type == QPT_UD)
+		conf_fault(err, "send_feed", "a UD QP has none: each request has its own ah_attr");
+	else if ((qp->given & CONF_QP_SEND_FEED) != 0 && !verbs_wr_is_on(f->opcode, qp->qp_type))
 		conf_fault(err, "send_feed", "a %s QP has no %s", type,
 			verbs_wr_opcode_name(f->opcode));
 }

@@ -25,6 +25,7 @@
 #include "load.h"
 #include "mbox.h"
 #include "mem.h"
+#include "qp_ah.h"
 #include "qp_table.h"
 #include "stats.h"
 #include "trace.h"
@@ -75,6 +76,7 @@ struct env_wiring {
 	const struct crc_ops *crc;
 	struct qp_table *qps;
 	struct mem_table *mem;
+	struct qp_ah_table *ahs;
 	struct env_worker workers[ENV_MAX_WORKERS];
 	struct env_port ports[ENV_MAX_PORTS];
 	uint32_t workers_n;

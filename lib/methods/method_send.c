@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "admin_ah.h"
 #include "methods.h"
 #include "method_sge.h"
 #include "ring_send.h"
@@ -12,7 +13,25 @@
 #define INLINE_MAX 65536 /* bytes that are decoded, if only to be refused */
 #define OPCODE_MAX 63
 
-enum { WR_GIVEN_INLINE = 1 };
+enum { WR_GIVEN_INLINE = 1, WR_GIVEN_UD = 2 };
+
+/** Where a request of a UD QP goes. */
+struct p_ud {
+	struct conf_ah ah_attr;
+	uint32_t remote_qpn;
+	uint32_t remote_qkey;
+};
+
+static const struct conf_field ud_rows[] = {
+	{ .name = "ah_attr",
+		.type = CONF_T_OBJECT,
+		.offset = offsetof(struct p_ud, ah_attr),
+		.sub = &conf_table_ah,
+		P_REQUIRED },
+	P_QPN(p_ud, remote_qpn, P_REQUIRED),
+	P_U32(p_ud, remote_qkey, 0, UINT32_MAX, P_REQUIRED),
+};
+static const struct conf_table ud_table = P_TABLE(p_ud, ud_rows, "ud");
 
 struct p_send_wr {
 	uint64_t wr_id; /* first: struct method_posting */
@@ -28,6 +47,7 @@ struct p_send_wr {
 	uint32_t rkey;
 	uint32_t imm_data;
 	uint32_t invalidate_rkey;
+	struct p_ud ud;
 };
 
 static const struct conf_name flag_names[] = {
@@ -51,6 +71,12 @@ static const struct conf_field wr_rows[] = {
 	P_U32(p_send_wr, rkey, 0, UINT32_MAX, P_DEFAULT(0)),
 	P_U32(p_send_wr, imm_data, 0, UINT32_MAX, P_DEFAULT(0)),
 	P_U32(p_send_wr, invalidate_rkey, 0, UINT32_MAX, P_DEFAULT(0)),
+	{ .name = "ud",
+		.type = CONF_T_OBJECT,
+		.offset = offsetof(struct p_send_wr, ud),
+		.sub = &ud_table,
+		.flags = CONF_F_NULL,
+		.given = WR_GIVEN_UD },
 	P_U64(p_send_wr, compare_add, P_DEFAULT(0)),
 	P_U64(p_send_wr, swap, P_DEFAULT(0)),
 	{ .name = "send_flags",
@@ -95,6 +121,7 @@ struct request {
 	uint32_t opcode; /* enum wr_opcode */
 	uint32_t flags;  /* SEND_* */
 	bool is_inline;
+	uint32_t ah; /* handle, of a UD QP's */
 	uint64_t bytes;
 	struct ring_sge sge[RING_MAX_SGE];
 	uint8_t data[RING_MAX_INLINE];
@@ -134,7 +161,8 @@ find_opcode(const struct admin_qp *rec, struct request *q, struct refusal *r)
 		(q->wr->given & WR_GIVEN_INLINE) != 0 || (q->wr->send_flags & SEND_INLINE) != 0;
 	q->flags = q->wr->send_flags | (q->is_inline ? SEND_INLINE : 0);
 	q->limits = (struct verbs_wr_limits){ limits.max_send_sge, limits.max_inline,
-		rec->attr.max_rd_atomic, admin_qp_type(rec) };
+		rec->attr.max_rd_atomic, admin_qp_type(rec),
+		verbs_wr_longest(admin_qp_type(rec), rec->attr.path_mtu) };
 	return 0;
 }
 
@@ -148,11 +176,6 @@ refuse_form(const struct admin_qp *rec, const struct request *q, enum verbs_wr_f
 	case VERBS_WR_GOOD:
 		return 0;
 	case VERBS_WR_NO_SERVICE:
-		if (admin_qp_type(rec) == QPT_UD)
-			return refuse(r, ENOTSUP,
-				"QP %u is UD: it receives; sending to address handles is not "
-				"implemented",
-				rec->qpn);
 		return refuse(r, EINVAL, "%s: QP %u is %s, which has no such operation",
 			q->wr->opcode, rec->qpn, verbs_qp_type_name(admin_qp_type(rec)));
 	case VERBS_WR_NO_READS:
@@ -167,7 +190,13 @@ refuse_form(const struct admin_qp *rec, const struct request *q, enum verbs_wr_f
 		return refuse(r, EINVAL, "%llu bytes inline, and max_inline_data is %u", bytes,
 			q->limits.max_inline);
 	case VERBS_WR_LENGTH:
-		return refuse(r, EINVAL, "a message of %llu bytes is longer than 2^31", bytes);
+		return admin_qp_type(rec) == QPT_UD
+			       ? refuse(r, EMSGSIZE,
+					 "a message of %llu bytes, and a datagram of QP %u has %u at "
+					 "most: its path_mtu, or what fits the port's mtu",
+					 bytes, rec->qpn, q->limits.max_bytes)
+			       : refuse(r, EINVAL, "a message of %llu bytes is longer than 2^31",
+					 bytes);
 	default:
 		return refuse(
 			r, EINVAL, "an ATOMIC needs an sg_list of 8 bytes, not of %llu", bytes);
@@ -209,6 +238,25 @@ take_inline(struct rpc_call *call, const struct admin_qp *rec, struct request *q
 	return 0;
 }
 
+/* UD-05: each request says where it goes. */
+static int
+take_address(struct rpc_call *call, struct admin_qp *rec, struct request *q, struct refusal *r)
+{
+	const bool given = (q->wr->given & WR_GIVEN_UD) != 0;
+
+	if (admin_qp_type(rec) != QPT_UD)
+		return given ? refuse(r, EINVAL,
+				       "ud: QP %u is %s: its packets go to its own ah_attr",
+				       rec->qpn, verbs_qp_type_name(admin_qp_type(rec)))
+			     : 0;
+	if (!given)
+		return refuse(r, EINVAL,
+			"QP %u is UD: each request needs \"ud\": {ah_attr, remote_qpn, "
+			"remote_qkey}",
+			rec->qpn);
+	return admin_ah_of_qp(call->m->admin, rec, &q->wr->ud.ah_attr, &q->ah, r);
+}
+
 static void
 fill(struct ring_send_wqe *wqe, const struct request *q)
 {
@@ -222,6 +270,10 @@ fill(struct ring_send_wqe *wqe, const struct request *q)
 		.imm = verbs_wr_has(q->opcode, WR_HAS_INV) ? wr->invalidate_rkey : wr->imm_data,
 		.opcode = (uint8_t)q->opcode,
 		.flags = (uint8_t)wr->send_flags };
+	if (q->ah != 0) {
+		wqe->rkey = q->ah;
+		wqe->remote_addr = ring_send_to(wr->ud.remote_qpn, wr->ud.remote_qkey);
+	}
 	if (q->is_inline) {
 		wqe->flags |= SEND_INLINE;
 		wqe->inline_len = (uint32_t)q->bytes;
@@ -251,6 +303,8 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	if (rc != 0)
 		return rc;
 	wqe = ring_produce_slot(&rec->sq, qp_limits(rec->qp).max_send_wr);
+	if (wqe != NULL && take_address(call, rec, &q, r) != 0)
+		return -r->err;
 	if (wqe == NULL)
 		return refuse(r, ENOMEM, "the send queue is full: max_send_wr is %u",
 			qp_limits(rec->qp).max_send_wr);

@@ -32,7 +32,8 @@ struct neigh_link {
 	TAILQ_ENTRY(neigh_link) on;
 	const struct conf_ah *ah; /* where the path leads to */
 	void *user;               /* whose path it is: struct net_up */
-	uint32_t qpn;             /* the same, for the log */
+	bool of_handle;           /* ... an address handle; else a QP */
+	uint32_t qpn;             /* the QP, for the log */
 	uint32_t turn;            /* of neigh->turn, as the worker has it */
 };
 

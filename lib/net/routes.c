@@ -62,7 +62,8 @@ reroute(struct net *net, struct neigh_link *link, struct routes_moved *m)
 	rc = neigh_reroute(net, &key, link);
 	if (rc < 0)
 		log_rated(&net->told.full, net->env->now, LOG_ERROR,
-			"QP %u keeps its next hop: no room for another neighbour", link->qpn);
+			"%s %u keeps its next hop: no room for another neighbour",
+			link->of_handle ? "address handle of QPs" : "QP", link->qpn);
 	m->moved += rc == 1;
 	m->unreachable += rc == 1 && key.no_route;
 }

@@ -56,6 +56,7 @@ struct worker_conf {
 	const struct crc_ops *crc;
 	struct qp_table *qps;
 	struct mem_table *mem;
+	const struct qp_ah_table *ahs;
 	struct mbox *mbox;
 	struct rte_ring *handoff_in; /* packets other workers received for our QPs, or NULL */
 	struct rte_ring *handoff[PIPELINE_MAX_WORKERS]; /* by owner */

@@ -5,17 +5,20 @@
 
 #include "count.h"
 #include "mem_reach.h"
+#include "qp_ah.h"
 #include "sending.h"
 #include "tx.h"
 #include "wire_ext.h"
 
-#define REQUEST_EXT (OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
+#define REQUEST_EXT (OPF_DETH | OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
 
 static ALWAYS_INLINE void
-put_headers(uint8_t *to, const struct requester_packet *p, const struct requester_wr *wr)
+put_headers(uint8_t *to, const struct qp *qp, const struct requester_packet *p,
+	const struct requester_wr *wr)
 {
 	const bool swaps = wr->opcode == WR_ATOMIC_CMP_AND_SWP;
-	const struct wire_fields f = { .reth = { p->va, p->rkey, p->dma_len },
+	const struct wire_fields f = { .deth = { request_qkey(qp, wr), qp->qpn },
+		.reth = { p->va, p->rkey, p->dma_len },
 		.atomiceth = { p->va, p->rkey, swaps ? wr->swap : wr->compare_add,
 			swaps ? wr->compare_add : 0 },
 		.imm = p->imm,
@@ -88,23 +91,48 @@ pipeline_requests_seal(struct worker *w)
 	w->unsealed_bytes = 0;
 }
 
+/** Where a datagram goes: what its own request names (UD-05). @return 0, -EBADF, -EHOSTUNREACH. */
+static __attribute__((noinline)) int
+find_dest(struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p,
+	struct qp_ah_dest *to)
+{
+	if (!qp_ah_copy(w->ahs, p->rkey, qp->pd, qp->port, to))
+		return -EBADF;
+	if (LIKELY(to->known))
+		return 0;
+	return pipeline_request_lose(w, qp, port, p) == 0 ? -EHOSTUNREACH : -EFAULT;
+}
+
 int
 pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,
 	const struct requester_packet *p)
 {
 	const struct requester_wr *wr = &qp->req.wr[p->position & qp->req.wr_mask];
+	const bool datagram = (qp->flags & QPF_DATAGRAM) != 0;
+	const uint32_t ext = (uint32_t)wire_opcodes[p->opcode].hdr_len - WIRE_BTH_LEN;
 	const struct wire_template *t = &qp->tmpl;
-	uint32_t ext = (uint32_t)wire_opcodes[p->opcode].hdr_len - WIRE_BTH_LEN;
-	uint32_t total = t->len + ext + p->len + p->pad + WIRE_ICRC_LEN;
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	uint8_t *payload = frame + t->len + ext;
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *payload;
+	struct qp_ah_dest to;
+	uint32_t total;
+
+	if (UNLIKELY(datagram)) {
+		const int rc = find_dest(w, qp, port, p, &to);
+
+		if (rc != 0)
+			return rc;
+		t = &to.tmpl;
+	}
+	total = t->len + ext + p->len + p->pad + WIRE_ICRC_LEN;
+	payload = frame + t->len + ext;
 
 	/* The template writer stores whole vectors. */
 	if (UNLIKELY(rte_pktmbuf_tailroom(m) < total || rte_pktmbuf_tailroom(m) < sizeof(t->bytes)))
 		return -EMSGSIZE;
 	wire_template_write(
 		t, frame, p->opcode, p->flags, p->pad, p->psn, (uint16_t)(ext + p->len + p->pad));
-	put_headers(frame + t->len, p, wr);
+	if (UNLIKELY(datagram))
+		request_address(qp, wr, &to, frame + t->bth_off);
+	put_headers(frame + t->len, qp, p, wr);
 	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;
 	memset(payload + p->len, 0, p->pad);
@@ -131,7 +159,8 @@ pipeline_request_lose(
 		mem_check_sges(w->mem, request_sges(qp, p->position), wr->num_sge, qp->pd,
 			stores ? ACCESS_LOCAL_WRITE : 0) != MEM_OK)
 		return -EFAULT;
-	qp->flags |= QPF_SENT_NOWHERE;
+	if (LIKELY((qp->flags & QPF_DATAGRAM) == 0))
+		qp->flags |= QPF_SENT_NOWHERE;
 	count(w, port, qp, STAT_tx_no_neighbor);
 	if (traced(w, qp))
 		trace_request(w, qp, p, TRACE_tx_nowhere);

@@ -31,7 +31,8 @@ check_copy(const struct qp *qp, struct shape c, const struct ring_sge *from, str
 {
 	const struct qp_sendq *q = &qp->sq;
 	struct ring_sge *to = c.num_sge == 1 && !verbs_wr_is_atomic(c.opcode) ? &wr->sge : sges;
-	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX, qp->type };
+	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX, qp->type,
+		verbs_wr_longest(qp->type, qp->req.pmtu) };
 	const bool listed = (c.flags & SEND_INLINE) == 0;
 	uint64_t bytes = c.inline_len;
 

@@ -8,7 +8,9 @@
  * Memory:  none.
  * Depends: count.h, send_feed.h.
  */
+#include "be.h"
 #include "count.h"
+#include "qp_ah.h"
 #include "send_feed.h"
 
 /** Rule index of a verdict, as it stands in traces and messages. */
@@ -60,6 +62,25 @@ request_sges(const struct qp *qp, uint32_t position)
 		return &wr->sge;
 	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
 }
+/** The Q_Key that a datagram shows: with its highest bit set the QP's own is meant (UD-07). */
+static ALWAYS_INLINE uint32_t
+request_qkey(const struct qp *qp, const struct requester_wr *wr)
+{
+	const uint32_t qkey = (uint32_t)(wr->remote_addr >> 32);
+
+	return UNLIKELY((qkey & BIT32(31)) != 0) ? qp->attr.qkey : qkey;
+}
+/** What of a datagram's headers its handle does not know. @param bth of the frame. */
+static ALWAYS_INLINE void
+request_address(const struct qp *qp, const struct requester_wr *wr, const struct qp_ah_dest *to,
+	uint8_t *bth)
+{
+	const uint32_t mix = qp->qpn * 0x9e3779b1u >> 16;
+
+	be16_store(bth - WIRE_UDP_LEN, (uint16_t)(to->sport ^ (mix & to->by_qp)));
+	be16_store(bth + 2, qp->pkey);
+	be32_store(bth + 4, (uint32_t)wr->remote_addr & PSN_MASK);
+}
 /** Of the QP's send queue: the indices, the next entry, and where it is copied. */
 static ALWAYS_INLINE void
 sendq_fetch(const struct qp *qp)
@@ -99,7 +120,8 @@ void pipeline_sends_left(struct worker *w, struct qp *qp, psn_t end);
 
 /**
  * Make one packet in `m` and hand it to the port.
- * @return 0; -EFAULT: a buffer of the request is not accessible; -EMSGSIZE: `m` is too small.
+ * @return 0; -EFAULT: a buffer of the request is not accessible; -EBADF: it names no address handle
+ * of the QP's; -EHOSTUNREACH: nobody knows the MAC, which was counted; -EMSGSIZE: `m` is too small.
  * Unless 0, `m` stays the caller's.
  */
 int pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf *m,

@@ -21,14 +21,16 @@ is_corrupt(const struct requester *r)
 	return r->tail - r->head > r->wr_mask + 1;
 }
 
-/** A source buffer cannot be read: the packet is not sent, nor anything behind it. */
+/** A source buffer, or an address handle, is none: not sent, nor anything behind it. */
 static void
-local_fault(struct worker *w, struct qp *qp, uint32_t position)
+local_fault(struct worker *w, struct qp *qp, uint32_t position, int rc)
 {
+	const bool memory = rc == -EFAULT;
 	struct requester_verdict v = { 0 };
 
-	pipeline_failure_of_list(w, qp, position);
-	requester_local_fault(&qp->req, position, WR_FAULT_PROT, &v);
+	if (memory)
+		pipeline_failure_of_list(w, qp, position);
+	requester_local_fault(&qp->req, position, memory ? WR_FAULT_PROT : WR_FAULT_MALFORMED, &v);
 	pipeline_act_requester(w, qp, NULL, &v);
 }
 
@@ -61,6 +63,13 @@ may_send(struct worker *w, struct qp *qp, uint8_t port)
 		return false;
 	}
 	return true;
+}
+
+/** Is there somewhere to send to? Where a datagram goes its request says. */
+static inline bool
+has_way(const struct qp *qp)
+{
+	return (qp->flags & (QPF_RESOLVED | QPF_DATAGRAM)) != 0;
 }
 
 /** Buffers for the packets of a QP, so many at once. */
@@ -149,9 +158,9 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 			b.n--;
 			continue;
 		}
-		if (rc == -EFAULT)
-			local_fault(w, qp, p.position);
-		else /* as if lost on the wire */
+		if (rc == -EFAULT || rc == -EBADF)
+			local_fault(w, qp, p.position, rc);
+		else if (rc != -EHOSTUNREACH) /* as if lost on the wire */
 			count(w, port, qp, STAT_tx_error_drop);
 	}
 	if (UNLIKELY(b.n != 0))
@@ -178,7 +187,7 @@ serve_nobody(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 		}
 		(*left)--;
 		if (pipeline_request_lose(w, qp, port, &p) != 0)
-			local_fault(w, qp, p.position);
+			local_fault(w, qp, p.position, -EFAULT);
 	}
 	return true;
 }
@@ -245,8 +254,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		some = pays ? RTE_MIN(left, share_packets(s, qp)) : left;
 		left -= some;
 		more = may_send(w, qp, port) &&
-		       (LIKELY((qp->flags & QPF_RESOLVED) != 0) ? serve(w, qp, port, &some)
-								: serve_nobody(w, qp, port, &some));
+		       (LIKELY(has_way(qp)) ? serve(w, qp, port, &some)
+					    : serve_nobody(w, qp, port, &some));
 		left += some;
 		if (pays)
 			pipeline_share_pay(w, s, qp, first, before - left);

@@ -100,6 +100,7 @@ worker_create(const struct worker_conf *c)
 	w->crc = c->crc;
 	w->qps = c->qps;
 	w->mem = c->mem;
+	w->ahs = c->ahs;
 	w->mbox = c->mbox;
 	TAILQ_INIT(&w->peers);
 	for (uint32_t i = 0; i < ANSWER_PEERS; i++)

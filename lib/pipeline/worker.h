@@ -113,6 +113,7 @@ struct worker {
 	const struct crc_ops *crc;
 	struct qp_table *qps;
 	struct mem_table *mem;
+	const struct qp_ah_table *ahs;
 	struct mbox *mbox;
 	struct trace *trace;
 	struct errbuf *errbuf;

@@ -211,6 +211,7 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 	qp->req.qp_type = qp->type;
 	qp->req.transport = qp->resp.transport = wire_transport_on(qp->type);
 	qp->resp.head = wire_is_connected(qp->resp.transport) ? 0 : WIRE_GRH_LEN;
+	qp->flags |= wire_is_connected(qp->resp.transport) ? 0 : QPF_DATAGRAM;
 	qp->qpn = p->qpn;
 	qp->pd = p->pd;
 	qp->worker = p->worker;

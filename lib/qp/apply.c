@@ -219,7 +219,8 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 		qp->pkey = qp->attr.pkey;
 	if ((mask & QP_ATTR_AV) != 0)
 		apply_path(qp);
-	if ((mask & in_template) != 0)
+	/* A datagram's is its address handle's. */
+	if ((mask & in_template) != 0 && (qp->flags & QPF_DATAGRAM) == 0)
 		make_template(qp);
 	if ((mask & QP_ATTR_NEW_MAC) != 0)
 		apply_mac(qp, &attr->path, attr->path_resolved);

@@ -18,7 +18,7 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	ASSERT((s->flags & QPF_RECV_FEED) == 0 || s->recv_feed.buffers <= qp->rq.mask + 1);
 	qp->worker = s->worker;
 	qp->port = s->port;
-	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED)) | s->flags;
+	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_DATAGRAM)) | s->flags;
 	qp->resp.knobs = s->resp_knobs;
 	qp->cnp_interval_ns = s->cnp_interval;
 	qp->cnp = s->cnp;

@@ -40,6 +40,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
 	QPF_SENT_NOWHERE = BIT32(26),  /* requests were sent while nobody knew where to */
 	QPF_FLUSHING = BIT32(27),      /* in ERR, and in line for the rest of its flush */
+	QPF_DATAGRAM = BIT32(28),      /* each request has its own destination: UD (constant) */
 };
 
 /** Those that the control lcore decides (struct qp_settings); all others are the worker's. */

@@ -21,8 +21,9 @@ static enum requester_fault
 find_fault(const struct requester *r, const struct requester_wr *w, const struct segment *s)
 {
 	/* The queue's limits were the poster's; max_rd_atomic may be another one since. */
-	const struct verbs_wr_limits limits = { UINT32_MAX, UINT32_MAX, r->max_rd_atomic,
-		r->qp_type != 0 ? r->qp_type : QPT_RC };
+	const uint32_t type = r->qp_type != 0 ? r->qp_type : QPT_RC;
+	const struct verbs_wr_limits limits = { UINT32_MAX, UINT32_MAX, r->max_rd_atomic, type,
+		verbs_wr_longest(type, r->pmtu) };
 	uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu);
 
 	if (w->fault != WR_FAULT_NONE)

@@ -15,6 +15,16 @@
 
 #define RING_MAX_INLINE 256 /* bytes */
 
+/**
+ * Where a request of a UD QP goes: the address handle in `rkey`, these in `remote_addr`.
+ * @param qkey with its highest bit set: the QP's own (UD-07).
+ */
+static inline uint64_t
+ring_send_to(uint32_t qpn, uint32_t qkey)
+{
+	return (uint64_t)qkey << 32 | qpn;
+}
+
 /** A send work request; `sge` has the ring's max_sge entries, or as many inline bytes instead. */
 struct ring_send_wqe {
 	uint64_t wr_id;

@@ -25,7 +25,7 @@ SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
 CNP = 0x81
 
 # UC has the same SENDs and WRITEs; the three high bits of an opcode are the service.
-UC = 0x20
+UC, UD = 0x20, 0x60
 UNLIKE_RC = frozenset(range(UC | 0x0C, 2 * UC)) | frozenset(range(2 * UC, 256))
 UD_SEND_ONLY, UD_SEND_ONLY_IMM = 0x64, 0x65
 
@@ -215,6 +215,7 @@ class Peer:
     pkey: int = 0xFFFF
     vlan: int = None
     mtu: int = 1024
+    ttl: int = 64             # of what it gets
     service: int = 0          # UC: SENDs and WRITEs get this service's opcodes
 
     def with_(self, **kw):
@@ -391,9 +392,12 @@ class Frame:
         self.ackreq, self.resv7 = b[8] >> 7, b[8] & 0x7F
         self.psn = int.from_bytes(b[9:12], "big")
         self.syndrome = self.msn = self.original = self.va = self.rkey = self.length = None
-        self.swap_add = self.compare = self.imm = self.inv = None
+        self.swap_add = self.compare = self.imm = self.inv = self.qkey = self.src_qpn = None
         at = 12
-        kind = operation(self.opcode)
+        if self.opcode >> 5 == UD >> 5:
+            self.qkey, self.src_qpn = struct.unpack_from(">II", b, at)
+            at += 8
+        kind = operation(self.opcode & 0x1F if self.qkey is not None else self.opcode)
         if kind in HAS_RETH:
             self.va, self.rkey, self.length = struct.unpack_from(">QII", b, at)
             at += 16
@@ -457,7 +461,7 @@ def check_frame(f, peer, cc=False):
         need(f.raw[f.l3] == 0x45, "WIRE-14 IHL")
         need(f.frag == 0x4000, "WIRE-14 flags and fragment offset %04x" % f.frag)
         need(ip_sum(f.raw[f.l3:f.udp]) == 0xFFFF, "WIRE-14 header checksum")
-    need(f.ttl == 64, "WIRE-14 TTL %d" % f.ttl)
+    need(f.ttl == peer.ttl, "WIRE-14 TTL %d" % f.ttl)
     need(f.tos & 3 == (2 if cc and f.opcode != CNP else 0), "WIRE-14 ECN bits %d" % (f.tos & 3))
     need(0xC000 <= f.sport <= 0xFFFF, "WIRE-15 source port %#x" % f.sport)
     need(f.udp_sum == 0, "WIRE-15 UDP checksum %04x" % f.udp_sum)

@@ -202,15 +202,6 @@ class Faults(dut_ud.UdCase):
         self.quiet(roce.flip(frame, 8 * (len(frame) - 8)))
         self.assertEqual((1, []), (self.delta("rx_syndrome_30"), self.cqes()))
 
-    def test_sending_is_refused(self):
-        self.ud()
-        result = self.rpc("post_send", qp_num=QPN, wrs=[{"opcode": "SEND"}])
-        self.assertEqual(0, result["posted"])
-        self.assertIn("UD", result["refused"]["reason"])
-        result = self.rpc("post_send", qp_num=QPN, wrs=[{"opcode": "RDMA_WRITE"}])
-        self.assertEqual(0, result["posted"])
-        self.alive()
-
 
 class Shared(dut_ud.UdCase):
 

@@ -162,7 +162,8 @@ REQ_18_lengths(void **state UNUSED)
 static void
 CQ_09_form(void **state UNUSED)
 {
-	const struct verbs_wr_limits some = { 4, 64, 1, QPT_RC }, none = { 0, 0, 0, QPT_RC };
+	const struct verbs_wr_limits some = { 4, 64, 1, QPT_RC, VERBS_MESSAGE_MAX },
+				     none = { 0, 0, 0, QPT_RC, VERBS_MESSAGE_MAX };
 
 	for (uint32_t v = 0; v < 300; v++) {
 		const bool exists = v <= 6 || v == 9, returns = v >= 4 && v <= 6;
@@ -186,7 +187,7 @@ CQ_09_form(void **state UNUSED)
 static void
 REQ_18_length_of_work_requests(void **state UNUSED)
 {
-	const struct verbs_wr_limits l = { 4, 64, 1, QPT_RC };
+	const struct verbs_wr_limits l = { 4, 64, 1, QPT_RC, VERBS_MESSAGE_MAX };
 	const uint64_t longest = UINT64_C(1) << 31;
 
 	for (uint32_t v = 0; v <= 9; v++) {
@@ -213,7 +214,7 @@ UC_16_operations_of_a_service(void **state)
 		WR_RDMA_WRITE_WITH_IMM };
 	static const uint8_t rc[] = { WR_RDMA_READ, WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD,
 		WR_SEND_WITH_INV };
-	const struct verbs_wr_limits uc = { 4, 64, 1, QPT_UC };
+	const struct verbs_wr_limits uc = { 4, 64, 1, QPT_UC, VERBS_MESSAGE_MAX };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(both); i++) {

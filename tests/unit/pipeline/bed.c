@@ -12,6 +12,7 @@
 #include "../../clib/eal.h"
 #include "../../clib/qp_new.h"
 #include "cpu.h"
+#include "qp_ah.h"
 #include "crc_isal.h"
 #include "net_pair.h"
 
@@ -317,6 +318,7 @@ bed_setup(void **state)
 	b->now = TIME_NS_PER_S;
 	b->qps = qp_table_create(64, 0);
 	b->mem = mem_table_create(64);
+	b->ahs = qp_ah_table_create();
 	assert_int_equal(mbox_create(&b->mbox, 0, 64, 0), 0);
 	assert_int_equal(mem_area_create(&b->cq.area, ring_size(64, 64), -1, 0), 0);
 	ring_cq_attach(&b->cq.ring, b->cq.area.base, 64, 64, true);
@@ -331,6 +333,7 @@ bed_setup(void **state)
 		.crc = crc_isal(),
 		.qps = b->qps,
 		.mem = b->mem,
+		.ahs = b->ahs,
 		.mbox = &b->mbox,
 		.errbuf_entries = 64,
 		.trace_entries = 64,
@@ -372,6 +375,7 @@ bed_teardown(void **state)
 	mem_region_free(b->mr);
 	mem_region_free(b->rq_mr);
 	mem_table_destroy(b->mem);
+	qp_ah_table_destroy(b->ahs);
 	mem_area_destroy(&b->cq.area);
 	mbox_destroy(&b->mbox);
 	qp_table_destroy(b->qps);

@@ -44,6 +44,7 @@ struct bed {
 	struct worker_conf conf;
 	struct qp_table *qps;
 	struct mem_table *mem;
+	struct qp_ah_table *ahs;
 	struct mbox mbox;
 	struct qp *qp;
 	struct qp_cq cq;
