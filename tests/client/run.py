@@ -5,7 +5,8 @@
 The program gets the path of the socket as its first argument. The dataplane (environment: ROCELANE)
 has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
 Options before PROGRAM: --control JSON (merged into "control"), --workers N, --queues N (of each
-port: without, a port is one worker's), --allow JSON (of port "right").
+port: without, a port is one worker's), --allow JSON (of port "right"), --ipv6 (addresses of both
+families).
 """
 import json
 import os
@@ -20,7 +21,7 @@ import time
 START_S = 60
 
 
-def config(where, workers, queues, control, allow=None):
+def config(where, workers, queues, control, allow=None, ipv6=False):
     return {
         "version": 1,
         "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
@@ -29,9 +30,11 @@ def config(where, workers, queues, control, allow=None):
         "control": dict({"socket": os.path.join(where, "sock")}, **control),
         "ports": [
             {"name": "left", "device": "net_pair0a", "mac": "02:00:00:00:00:01",
-             "ipv4": "10.77.0.1", "prefix": 24, "mtu": 4200, "rx_queues": queues},
+             "ipv4": "10.77.0.1", "prefix": 24, **({"ipv6": "fd77::1"} if ipv6 else {}),
+             "mtu": 4200, "rx_queues": queues},
             {"name": "right", "device": "net_pair0b", "mac": "02:00:00:00:00:02",
-             "ipv4": "10.77.0.2", "prefix": 24, "mtu": 4200, "rx_queues": queues,
+             "ipv4": "10.77.0.2", "prefix": 24, **({"ipv6": "fd77::2"} if ipv6 else {}),
+             "mtu": 4200, "rx_queues": queues,
              **({"allow": allow} if allow else {})}],
     }
 
@@ -56,7 +59,7 @@ def read(path):
 
 
 def main():
-    workers, queues, control, allow, args = 1, 1, {}, None, sys.argv[1:]
+    workers, queues, control, allow, ipv6, args = 1, 1, {}, None, False, sys.argv[1:]
     while args and args[0].startswith("--"):
         if args[0] == "--workers":
             workers = int(args[1])
@@ -66,6 +69,10 @@ def main():
             control = json.loads(args[1])
         elif args[0] == "--allow":
             allow = json.loads(args[1])
+        elif args[0] == "--ipv6":
+            ipv6 = True
+            args = args[1:]
+            continue
         args = args[2:]
     where = tempfile.mkdtemp(prefix="rocelane-client-")
     if "client_socket" in control:
@@ -75,7 +82,7 @@ def main():
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
-        json.dump(config(where, workers, queues, control, allow), f)
+        json.dump(config(where, workers, queues, control, allow, ipv6), f)
     with open(log, "wb") as out:
         # EAL wants distinct CPUs for its lcores unless told that they may share.
         dataplane = subprocess.Popen(

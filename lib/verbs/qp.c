@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "vl.h"
+
+/* The attributes that verbs' modify has for RoCE: bits 0 to 20. */
+#define KNOWN_ATTRS ((1 << 21) - 1)
+
+/* What a program posts is handed on as it is: ours reads no member behind these. */
+#define SAME(field)     \
+	_Static_assert( \
+		offsetof(struct ibv_send_wr, field) == offsetof(struct rl_send_wr, field), #field)
+SAME(wr_id);
+SAME(next);
+SAME(sg_list);
+SAME(num_sge);
+SAME(opcode);
+SAME(send_flags);
+SAME(imm_data);
+SAME(wr.rdma.remote_addr);
+SAME(wr.rdma.rkey);
+SAME(wr.atomic.compare_add);
+SAME(wr.atomic.swap);
+SAME(wr.atomic.rkey);
+_Static_assert(sizeof(struct ibv_sge) == sizeof(struct rl_sge), "sge");
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+static int
+type_of(enum ibv_qp_type type, enum rl_qp_type *to)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		*to = (enum rl_qp_type)type;
+		return 0;
+	default:
+		return EOPNOTSUPP;
+	}
+}
+
+static struct rl_cq *
+cq_behind(struct ibv_cq *cq)
+{
+	return cq != NULL ? ((struct vl_cq *)cq)->rl : NULL;
+}
+
+static int
+create(struct vl_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *init,
+	struct rl_qp_cap *cap)
+{
+	struct rl_qp_init_attr a = { .qp_context = qp,
+		.send_cq = cq_behind(init->send_cq),
+		.recv_cq = cq_behind(init->recv_cq),
+		.srq = init->srq != NULL ? ((struct vl_srq *)init->srq)->rl : NULL,
+		.cap = { init->cap.max_send_wr, init->cap.max_recv_wr, init->cap.max_send_sge,
+			init->cap.max_recv_sge, init->cap.max_inline_data },
+		.sq_sig_all = init->sq_sig_all };
+	int rc = type_of(init->qp_type, &a.qp_type);
+
+	if (rc != 0)
+		return rc;
+	rc = rl_create_qp(((struct vl_pd *)pd)->rl, &a, &qp->rl);
+	*cap = a.cap;
+	return -rc;
+}
+
+struct ibv_qp *
+vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	struct rl_qp_cap cap;
+	struct vl_qp *qp;
+	int rc;
+
+	if ((init->comp_mask & ~known) != 0 ||
+		((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0))
+		return vl_none(EOPNOTSUPP);
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL)
+		return vl_none(EINVAL);
+	qp = calloc(1, sizeof(*qp));
+	if (qp == NULL)
+		return vl_none(ENOMEM);
+	rc = create(qp, init->pd, init, &cap);
+	if (rc == 0 && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0)
+		rc = vl_builder_init(qp, &cap, init->send_ops_flags);
+	if (rc != 0) {
+		if (qp->rl != NULL)
+			rl_destroy_qp(qp->rl);
+		free(qp);
+		return vl_none(rc);
+	}
+	qp->pub.qp_base = (struct ibv_qp){ .context = ctx,
+		.qp_context = init->qp_context,
+		.pd = init->pd,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.srq = init->srq,
+		.qp_num = qp->rl->qp_num,
+		.handle = qp->rl->qp_num,
+		.state = IBV_QPS_RESET,
+		.qp_type = init->qp_type };
+	pthread_mutex_init(&qp->pub.qp_base.mutex, NULL);
+	pthread_cond_init(&qp->pub.qp_base.cond, NULL);
+	init->cap = (struct ibv_qp_cap){ cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge,
+		cap.max_recv_sge, cap.max_inline_data };
+	return &qp->pub.qp_base;
+}
+
+struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex ex = { .qp_context = init->qp_context,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.srq = init->srq,
+		.cap = init->cap,
+		.qp_type = init->qp_type,
+		.sq_sig_all = init->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd };
+	struct ibv_qp *qp = vl_create_qp_ex(pd->context, &ex);
+
+	if (qp != NULL)
+		init->cap = ex.cap;
+	return qp;
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *pub)
+{
+	struct vl_qp *qp = (struct vl_qp *)pub;
+	const int rc = rl_destroy_qp(qp->rl);
+
+	if (rc != 0)
+		return vl_result(rc);
+	vl_builder_free(qp);
+	pthread_mutex_destroy(&pub->mutex);
+	pthread_cond_destroy(&pub->cond);
+	free(qp);
+	return 0;
+}
+
+struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *pub)
+{
+	struct vl_qp *qp = (struct vl_qp *)pub;
+
+	return qp->builder != NULL ? &qp->pub : NULL;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+/* Members that are plain numbers, the same on both sides. */
+#define NUMBERS(X)                                                                            \
+	X(qkey)                                                                               \
+	X(rq_psn) X(sq_psn) X(dest_qp_num) X(qp_access_flags) X(pkey_index) X(alt_pkey_index) \
+		X(en_sqd_async_notify) X(sq_draining) X(max_rd_atomic) X(max_dest_rd_atomic)  \
+			X(min_rnr_timer) X(timeout) X(retry_cnt) X(rnr_retry) X(alt_timeout)
+#define COPY(member) to->member = from->member;
+
+static int
+attr_to(struct vl_context *c, const struct ibv_qp_attr *from, int mask, struct rl_qp_attr *to)
+{
+	*to = (struct rl_qp_attr){ .qp_state = (enum rl_qp_state)from->qp_state,
+		.cur_qp_state = (enum rl_qp_state)from->cur_qp_state,
+		.path_mtu = (enum rl_mtu)from->path_mtu,
+		.path_mig_state = (enum rl_mig_state)from->path_mig_state,
+		.port_num = c->port };
+	NUMBERS(COPY)
+	if ((mask & IBV_QP_PORT) != 0 && from->port_num != 1)
+		return EINVAL;
+	return (mask & IBV_QP_AV) != 0 ? vl_path_to(c, &from->ah_attr, &to->ah_attr) : 0;
+}
+
+static void
+path_from(struct vl_context *c, const struct rl_ah_attr *from, struct ibv_ah_attr *to)
+{
+	const uint8_t v4 = from->grh.dgid.raw[10];
+	union rl_gid own;
+
+	*to = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
+	memcpy(to->grh.dgid.raw, from->grh.dgid.raw, sizeof(to->grh.dgid.raw));
+	to->grh.flow_label = from->grh.flow_label;
+	to->grh.hop_limit = from->grh.hop_limit;
+	to->grh.traffic_class = from->grh.traffic_class;
+	/* The port's address of the same family. */
+	for (int i = 0; rl_query_gid(c->rl, c->port, i, &own) == 0; i++) {
+		if ((own.raw[10] == 0xff) == (v4 == 0xff)) {
+			to->grh.sgid_index = (uint8_t)i;
+			break;
+		}
+	}
+}
+
+int
+ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
+{
+	struct vl_qp *qp = (struct vl_qp *)pub;
+	struct rl_qp_attr a;
+	int rc;
+
+	if ((mask & ~KNOWN_ATTRS) != 0)
+		return vl_result(-EINVAL);
+	rc = attr_to(vl_context_of(pub->context), attr, mask, &a);
+	if (rc != 0)
+		return vl_result(-rc);
+	rc = rl_modify_qp(qp->rl, &a, mask);
+	if (rc == 0 && (mask & IBV_QP_STATE) != 0)
+		pub->state = attr->qp_state;
+	return vl_result(rc);
+}
+
+int
+ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *to, int mask, struct ibv_qp_init_attr *init)
+{
+	struct vl_context *c = vl_context_of(pub->context);
+	struct vl_qp *qp = (struct vl_qp *)pub;
+	struct rl_qp_init_attr i;
+	struct rl_qp_attr a;
+	const struct rl_qp_attr *from = &a;
+	const int rc = rl_query_qp(qp->rl, &a, mask, &i);
+
+	if (rc != 0)
+		return vl_result(rc);
+	*to = (struct ibv_qp_attr){ .qp_state = (enum ibv_qp_state)a.qp_state,
+		.cur_qp_state = (enum ibv_qp_state)a.cur_qp_state,
+		.path_mtu = (enum ibv_mtu)a.path_mtu,
+		.path_mig_state = (enum ibv_mig_state)a.path_mig_state,
+		.cap = { i.cap.max_send_wr, i.cap.max_recv_wr, i.cap.max_send_sge,
+			i.cap.max_recv_sge, i.cap.max_inline_data },
+		.port_num = a.port_num != 0 };
+	NUMBERS(COPY)
+	if (a.ah_attr.is_global != 0)
+		path_from(c, &a.ah_attr, &to->ah_attr);
+	pub->state = to->qp_state;
+	if (init != NULL)
+		*init = (struct ibv_qp_init_attr){ .qp_context = pub->qp_context,
+			.send_cq = pub->send_cq,
+			.recv_cq = pub->recv_cq,
+			.srq = pub->srq,
+			.cap = to->cap,
+			.qp_type = pub->qp_type,
+			.sq_sig_all = i.sq_sig_all };
+	return 0;
+}
+
+/* ---- enhanced connection establishment, order of data: neither is there ---------------------- */
+
+int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	memset(ece, 0, sizeof(*ece));
+	return vl_result(-EOPNOTSUPP);
+}
+
+int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return vl_result(-EOPNOTSUPP);
+}
+
+/* 0: nothing is promised. */
+int
+ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	return 0;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+int
+vl_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct vl_qp *qp = (struct vl_qp *)pub;
+
+	if (__builtin_expect(pub->qp_type == IBV_QPT_UD, 0)) {
+		*bad = wr;
+		return vl_result(-EOPNOTSUPP);
+	}
+	return vl_result(rl_post_send(
+		qp->rl, (struct rl_send_wr *)(void *)wr, (struct rl_send_wr **)(void *)bad));
+}
+
+int
+vl_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return vl_result(rl_post_recv(((struct vl_qp *)pub)->rl, (struct rl_recv_wr *)(void *)wr,
+		(struct rl_recv_wr **)(void *)bad));
+}

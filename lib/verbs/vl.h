@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VL_H
+#define VL_H
+/**
+ * @file vl.h  Inside libibverbs.so.1: verbs' objects, and librocelane's behind them.
+ *
+ * Each struct begins with the public one of verbs.h, whose fields programs read, and points to
+ * librocelane's object; that one's `…_context` points back. Functions with ibv_ in their names are
+ * what the library exports (symbols.def) and are declared by verbs.h; vl_ is for what they share.
+ *
+ * Owner:   any thread, as libibverbs promises; librocelane has the locks.
+ * Memory:  one allocation an object, from create to destroy. Devices stay for ever.
+ * Depends: rocelane.h; verbs.h of libibverbs, at compile time only.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "include/rocelane.h"
+
+/* Macros of verbs.h around functions that are defined here. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/* Exported, and not declared by verbs.h. */
+/** Where sysfs is. */
+const char *ibv_get_sysfs_path(void);
+/** A file's text without its last newline. @return its length; -1: not there, or empty. */
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+/** @return 0: nothing has to be done for a fork. */
+int ibv_dontfork_range(void *base, size_t size);
+/** As ibv_dontfork_range(). */
+int ibv_dofork_range(void *base, size_t size);
+/** Type 1 is RoCE v2. @return 0, or -1 with errno. */
+int ibv_query_gid_type(
+	struct ibv_context *ctx, uint8_t port, unsigned int index, unsigned int *type);
+
+struct vl_device {
+	struct ibv_device pub;
+	/*
+	 * The rest of rdma-core's verbs_device: libmlx5 and libefa compare `ops` with their own
+	 * when a program asks whether a device is theirs.
+	 */
+	const void *ops;
+	int refcount;
+	void *entry[2];
+	void *sysfs;
+	uint64_t core_support;
+	/* Ours. */
+	TAILQ_ENTRY(vl_device) all;
+	uint8_t port; /* of the dataplane, from 1 */
+	int index;
+	uint8_t mac[6];
+};
+
+struct vl_context {
+	struct rl_context *rl;
+	uint8_t port;             /* of the dataplane */
+	struct verbs_context pub; /* last: verbs.h goes backwards from its end */
+};
+
+struct vl_pd {
+	struct ibv_pd pub;
+	struct rl_pd *rl;
+};
+
+struct vl_mr {
+	struct ibv_mr pub;
+	struct rl_mr *rl;
+	struct vl_span *span; /* memory that it holds; NULL: none of ours */
+};
+
+struct vl_channel {
+	struct ibv_comp_channel pub;
+	struct rl_comp_channel *rl;
+};
+
+struct vl_cq {
+	struct ibv_cq_ex pub;
+	struct rl_cq *rl;
+	struct rl_wc wc; /* the one that start_poll() and next_poll() stand on */
+};
+
+struct vl_srq {
+	struct ibv_srq pub;
+	struct rl_srq *rl;
+};
+
+struct vl_qp {
+	struct ibv_qp_ex pub;
+	struct rl_qp *rl;
+	struct vl_builder *builder; /* of wr_start() and the calls after it; NULL: not asked for */
+};
+
+/** A call of verbs that returns an errno. @param rc of librocelane: 0 or -errno. */
+static inline int
+vl_result(int rc)
+{
+	if (__builtin_expect(rc != 0, 0))
+		errno = -rc;
+	return -rc;
+}
+
+/** The same for a call that returns an object. */
+static inline void *
+vl_none(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+/** Ours behind the context that the program has. */
+static inline struct vl_context *
+vl_context_of(struct ibv_context *ctx)
+{
+	return (struct vl_context *)(void *)((uint8_t *)ctx -
+					     offsetof(struct vl_context, pub.context));
+}
+
+/** Fill the tables of calls that verbs.h makes without the linker. */
+void vl_context_ops(struct vl_context *c);
+
+/** verbs_context.query_port: at most `len` bytes are written. @return 0 or an errno. */
+int vl_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len);
+/** verbs_context.query_device_ex: at most `len` bytes are written. @return 0 or an errno. */
+int vl_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+	struct ibv_device_attr_ex *attr, size_t len);
+/** How many GIDs the port has. */
+int vl_gids(struct ibv_context *ctx);
+
+/** Tables of ibv_cq and ibv_qp: poll, arm, post. @return as verbs.h says of the inline calls. */
+int vl_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/** @return 0 or an errno. */
+int vl_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/** @return 0 or an errno, with *bad at the request that was refused. */
+int vl_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/** As vl_post_send(). */
+int vl_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/** As vl_post_send(). */
+int vl_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/** verbs_context.create_cq_ex. @return NULL with errno. */
+struct ibv_cq_ex *vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init);
+/** verbs_context.create_qp_ex. @return NULL with errno. */
+struct ibv_qp *vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init);
+/** verbs_context.create_srq_ex. @return NULL with errno. */
+struct ibv_srq *vl_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *init);
+/** Fill the calls of ibv_qp_ex. @param ops IBV_QP_EX_WITH_…. @return 0 or an errno. */
+int vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops);
+/** What it took. */
+void vl_builder_free(struct vl_qp *qp);
+/** Fill the calls of ibv_cq_ex. */
+void vl_cq_ex_init(struct vl_cq *cq);
+
+/** A path as librocelane has it. @return 0 or an errno: it is none of this port. */
+int vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_attr *to);
+
+#endif
