@@ -8,6 +8,7 @@
 
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 #include <rte_vect.h>
@@ -17,18 +18,19 @@
 #include "crc_isal.h"
 #include "crc_zlib.h"
 #include "log.h"
+#include "qp_cq.h"
 
 _Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= ENV_MAX_PORTS &&
-		CONF_MAX_WORKERS <= PIPELINE_MAX_WORKERS &&
-		CONF_MAX_WORKERS <= ENV_MAX_WORKERS,
+		       CONF_MAX_WORKERS <= PIPELINE_MAX_WORKERS &&
+		       CONF_MAX_WORKERS <= ENV_MAX_WORKERS,
 	"every configuration fits");
 
-#define MBOX_ENTRIES     4096
-#define HANDOFF_ENTRIES  4096
-#define TRACE_ENTRIES    8192
-#define MEM_REGIONS_MIN  32768u /* half as many mappings as Linux allows a process by default */
-#define QP_TABLE_MIN     65536u
-#define QP_TABLE_MAX     (1u << 20)
+#define MBOX_ENTRIES    4096
+#define HANDOFF_ENTRIES 4096
+#define TRACE_ENTRIES   8192
+#define MEM_REGIONS_MIN 32768u /* half as many mappings as Linux allows a process by default */
+#define QP_TABLE_MIN    65536u
+#define QP_TABLE_MAX    (1u << 20)
 
 const struct crc_ops *
 dataplane_crc(void)
@@ -67,8 +69,9 @@ tables_create(struct dataplane *dp)
 	dp->qps = qp_table_create(qp_table_entries(conf), SOCKET_ID_ANY);
 	dp->mem = mem_table_create(regions);
 	dp->ahs = qp_ah_table_create();
-	if (dp->qps == NULL || dp->mem == NULL || dp->ahs == NULL) {
-		log_error("no memory for the tables of QPs, keys and address handles");
+	dp->srqs = rte_zmalloc("srq_table", sizeof(*dp->srqs), CACHE_LINE);
+	if (dp->qps == NULL || dp->mem == NULL || dp->ahs == NULL || dp->srqs == NULL) {
+		log_error("no memory for the tables of QPs, keys, address handles and SRQs");
 		return -ENOMEM;
 	}
 	return 0;
@@ -88,6 +91,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 		.qps = dp->qps,
 		.mem = dp->mem,
 		.ahs = dp->ahs,
+		.srqs = dp->srqs,
 		.mbox = &dp->mbox[i],
 		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
 		.trace_entries = TRACE_ENTRIES,
@@ -159,10 +163,11 @@ check_qp_workers(const struct dataplane *dp)
 			if (strcmp(conf->ports[k].name, q->port) != 0)
 				continue;
 			if ((q->given & CONF_QP_WORKER) == 0 ||
-				env_can_send(dp->ports[k].rx_worker, dp->ports[k].tx_queues,
-					q->worker))
+				env_can_send(
+					dp->ports[k].rx_worker, dp->ports[k].tx_queues, q->worker))
 				continue;
-			log_error("/qps/%u: worker %u cannot send on port %s: its driver has %u transmit queue; use worker %u",
+			log_error(
+				"/qps/%u: worker %u cannot send on port %s: its driver has %u transmit queue; use worker %u",
 				i, q->worker, q->port, dp->ports[k].tx_queues,
 				dp->ports[k].rx_worker);
 			return -EINVAL;
@@ -180,6 +185,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 	e->conf = conf;
 	e->crc = dp->crc;
 	e->qps = dp->qps;
+	e->srqs = dp->srqs;
 	e->mem = dp->mem;
 	e->ahs = dp->ahs;
 	e->workers_n = conf->lcores.n_workers;
@@ -283,6 +289,7 @@ dataplane_destroy(struct dataplane *dp)
 		rte_ring_free(dp->handoff[i]);
 	}
 	qp_ah_table_destroy(dp->ahs);
+	rte_free(dp->srqs);
 	if (dp->mem != NULL)
 		mem_table_destroy(dp->mem);
 	if (dp->qps != NULL)

@@ -41,6 +41,7 @@ struct dataplane {
 	struct qp_table *qps;
 	struct mem_table *mem;
 	struct qp_ah_table *ahs;
+	struct qp_srq_table *srqs;
 	struct mbox mbox[CONF_MAX_WORKERS];
 	bool mbox_made[CONF_MAX_WORKERS];
 	struct rte_ring *handoff[CONF_MAX_WORKERS];

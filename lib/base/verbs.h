@@ -111,6 +111,7 @@ enum { /* column `on` of wr_opcodes.def */
 	WR_ON_RC = 1 << QPT_RC,
 	WR_ON_UC = 1 << QPT_UC,
 	WR_ON_UD = 1 << QPT_UD,
+	WR_ON_XRC = 1 << QPT_XRC_SEND,
 };
 
 /** Has a work request of this opcode one of `what`, WR_HAS_*? Cost: a compare with a constant. */

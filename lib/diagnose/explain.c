@@ -91,9 +91,10 @@ opcode_text(uint8_t opcode)
 
 /* "NAK 0x62 (remote access error)" */
 static json_t *
-syndrome_text(uint8_t syndrome)
+syndrome_text(const struct qp_error *e)
 {
-	const char *text = wire_nak_text(syndrome & AETH_CODE_MASK);
+	const uint8_t syndrome = e->syndrome;
+	const char *text = wire_nak_text(wire_transport_of(e->opcode), syndrome & AETH_CODE_MASK);
 
 	switch (syndrome & AETH_KIND_MASK) {
 	case AETH_ACK:
@@ -147,7 +148,7 @@ answer_json(const struct qp_error *e)
 {
 	if ((e->flags & (QP_ERROR_NAK | QP_ERROR_ACK)) == 0)
 		return json_null();
-	return json_pack("{s:i, s:o}", "syndrome", e->syndrome, "text", syndrome_text(e->syndrome));
+	return json_pack("{s:i, s:o}", "syndrome", e->syndrome, "text", syndrome_text(e));
 }
 
 void
@@ -179,8 +180,8 @@ failure_json(struct diagnose *dg, const struct failure *f)
 	json_object_set_new(o, "packet", packet_json(e));
 	json_object_set_new(o, "peer", peer_json(f));
 	json_object_set_new(o, "fault", fault_json(e));
-	json_object_set_new(o, "received_syndrome",
-		told && e->syndrome != 0 ? syndrome_text(e->syndrome) : json_null());
+	json_object_set_new(
+		o, "received_syndrome", told && e->syndrome != 0 ? syndrome_text(e) : json_null());
 	json_object_set_new(o, "answer", answer_json(e));
 	failure_set_reports(o, e);
 	json_object_set_new(o, "memory", why_memory(dg, &view, &f->about.mem));

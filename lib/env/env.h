@@ -77,6 +77,7 @@ struct env_wiring {
 	struct qp_table *qps;
 	struct mem_table *mem;
 	struct qp_ah_table *ahs;
+	struct qp_srq_table *srqs;
 	struct env_worker workers[ENV_MAX_WORKERS];
 	struct env_port ports[ENV_MAX_PORTS];
 	uint32_t workers_n;

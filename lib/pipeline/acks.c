@@ -9,6 +9,12 @@
 #include "migration.h"
 #include "reply.h"
 
+static inline uint8_t
+ack_opcode(const struct qp *qp)
+{
+	return wire_opcode_on(qp->resp.transport, OP_RC_ACKNOWLEDGE);
+}
+
 /**
  * Make the template an ACK of PSN 0 with an AETH of zeros. A CRC is linear: that of any other ACK
  * is this one's, with what PSN and AETH make of a state of 0 added.
@@ -22,7 +28,7 @@ prime(struct worker *w, struct qp *qp)
 
 	/* To its place at once: what is written in small pieces is slow to copy in large ones. */
 	wire_template_write(
-		&from, t->bytes, OP_RC_ACKNOWLEDGE, migreq_of(qp), 0, psn(0), WIRE_AETH_LEN);
+		&from, t->bytes, ack_opcode(qp), migreq_of(qp), 0, psn(0), WIRE_AETH_LEN);
 	if (UNLIKELY(t->len + WIRE_AETH_LEN > (int)sizeof(t->bytes))) {
 		memcpy(frame, t->bytes, sizeof(t->bytes));
 		at = frame;
@@ -41,6 +47,7 @@ nak_count(struct worker *w, uint8_t port, struct qp *qp, uint8_t syndrome)
 		[NAK_INV_REQ] = STAT_resp_nak_invalid_sent,
 		[NAK_REM_ACCESS] = STAT_resp_remote_access_errors,
 		[NAK_REM_OP] = STAT_resp_nak_operation_sent,
+		[NAK_INV_RD_REQ] = STAT_resp_nak_srq_sent,
 	};
 	uint8_t code = syndrome & AETH_CODE_MASK;
 
@@ -80,7 +87,7 @@ trace_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, uint32_t m
 	const struct resp_answer a = { .psn = p, .msn = msn, .syndrome = syndrome };
 	bool nak = (syndrome & AETH_KIND_MASK) != AETH_ACK;
 
-	pipeline_trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, OP_RC_ACKNOWLEDGE);
+	pipeline_trace_reply(w, qp, &a, nak ? TRACE_nak : TRACE_ack, ack_opcode(qp));
 }
 
 /** Of what ack_tail() made. */

@@ -6,6 +6,7 @@
 #include "answers.h"
 #include "count.h"
 #include "report.h"
+#include "shared_rq.h"
 #include "verdict.h"
 
 /**
@@ -82,7 +83,7 @@ atomic_execute(const struct context *c)
 	ASSERT(((uintptr_t)target & 7) == 0); /* else exec_fault, and no ATOMIC */
 	if (target == NULL)
 		return 0;
-	if (c->p->opcode == OP_RC_FETCH_ADD)
+	if (wire_operation(c->p->opcode) == OP_RC_FETCH_ADD)
 		return __atomic_fetch_add(target, a.swap_add, __ATOMIC_ACQ_REL);
 	__atomic_compare_exchange_n(
 		target, &expected, a.swap_add, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -119,6 +120,8 @@ cq_is_full(struct worker *w, const struct context *c)
 	struct responder_verdict lost;
 
 	responder_cq_overflow(&c->qp->resp, &lost);
+	if ((c->qp->flags & QPF_XRC) != 0)
+		pipeline_srq_fail(w, c->qp->srq); /* class L */
 	pipeline_fail(w, c, &lost, SOURCE_CQ);
 }
 
@@ -140,6 +143,7 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 		mem_invalidate(w->mem, v->rkey);
 	if ((a & ACT_READ) != 0) {
 		rte_prefetch0(c->host); /* read when the burst is done */
+		v->pd = c->qp->pd;
 		pipeline_owe_read(w, c->qp, v);
 	}
 	if ((a & ACT_ATOMIC) != 0) {

@@ -225,6 +225,8 @@ pipeline_flush_receives(struct worker *w, struct qp *qp)
 {
 	uint32_t n;
 
+	if (UNLIKELY((qp->flags & QPF_XRC) != 0) && qp->active != NULL)
+		pipeline_srq_again(w, qp);
 	/* The WQE of a SEND that will never end is the oldest one. */
 	if (qp->active != NULL) {
 		const struct ring_recv_copy *a = qp->active;
@@ -244,6 +246,7 @@ pipeline_flush_receives(struct worker *w, struct qp *qp)
 	ring_consume_count(&qp->rq);
 	n = may_begin(w, qp) ? some_receives(w, qp, w->flush_left) : 0;
 	flushed(w, qp, n, posted(&qp->rq) != 0);
-	if (UNLIKELY((qp->flags & (QPF_SRQ | QPF_LAST_WQE)) == QPF_SRQ))
+	/* An XRC target is tied to no SRQ. */
+	if (UNLIKELY((qp->flags & (QPF_SRQ | QPF_LAST_WQE | QPF_XRC)) == QPF_SRQ))
 		pipeline_srq_last_wqe(w, qp);
 }

@@ -40,6 +40,7 @@ pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer 
 {
 	const struct wire_template *t = &qp->tmpl;
 	const uint32_t after = WIRE_AETH_LEN + WIRE_ATOMICACK_LEN;
+	const uint8_t opcode = wire_opcode_on(qp->resp.transport, OP_RC_ATOMIC_ACKNOWLEDGE);
 	uint8_t port = out_port(w, qp);
 	uint32_t len = t->len + after + WIRE_ICRC_LEN;
 	struct rte_mbuf *m;
@@ -51,13 +52,12 @@ pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer 
 	if (UNLIKELY(m == NULL))
 		return -EAGAIN;
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(
-		t, frame, OP_RC_ATOMIC_ACKNOWLEDGE, migreq_of(qp), 0, a->psn, (uint16_t)after);
+	wire_template_write(t, frame, opcode, migreq_of(qp), 0, a->psn, (uint16_t)after);
 	wire_ext_write(frame + t->len, (opflags_t){ OPF_AETH | OPF_ATOMICACKETH },
 		&(struct wire_fields){ .aeth = { a->syndrome, a->msn }, .atomicack = a->va });
 	icrc_seal(w->crc, frame, t->l3_off, t->ipv6 != 0, len);
 	if (traced(w, qp))
-		pipeline_trace_reply(w, qp, a, TRACE_atomic_ack, OP_RC_ATOMIC_ACKNOWLEDGE);
+		pipeline_trace_reply(w, qp, a, TRACE_atomic_ack, opcode);
 	send_frame(w, port, qp, m, len);
 	return 0;
 }
@@ -68,8 +68,9 @@ pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a
 	const uint8_t *data, uint32_t len)
 {
 	const struct wire_template *t = &qp->tmpl;
-	uint8_t opcode = resp_answer_opcode(a, len == a->len_left);
-	uint32_t aeth = opcode != OP_RC_READ_RESPONSE_MIDDLE ? WIRE_AETH_LEN : 0;
+	const uint8_t operation = resp_answer_opcode(a, len == a->len_left);
+	const uint8_t opcode = wire_opcode_on(qp->resp.transport, operation);
+	uint32_t aeth = operation != OP_RC_READ_RESPONSE_MIDDLE ? WIRE_AETH_LEN : 0;
 	uint32_t pad = -len & 3;
 	uint32_t total = t->len + aeth + len + pad + WIRE_ICRC_LEN;
 	uint8_t port = out_port(w, qp);

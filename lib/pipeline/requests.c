@@ -10,7 +10,7 @@
 #include "tx.h"
 #include "wire_ext.h"
 
-#define REQUEST_EXT (OPF_DETH | OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
+#define REQUEST_EXT (OPF_DETH | OPF_XRCETH | OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
 
 static ALWAYS_INLINE void
 put_headers(uint8_t *to, const struct qp *qp, const struct requester_packet *p,
@@ -21,6 +21,7 @@ put_headers(uint8_t *to, const struct qp *qp, const struct requester_packet *p,
 		.reth = { p->va, p->rkey, p->dma_len },
 		.atomiceth = { p->va, p->rkey, swaps ? wr->swap : wr->compare_add,
 			swaps ? wr->compare_add : 0 },
+		.xrc_srqn = be24_load(wr->xrc_srqn),
 		.imm = p->imm,
 		.ieth = p->imm };
 

@@ -98,6 +98,7 @@ take_slow(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 	wr->len = 0;
 	wr->first = wr->last = psn(0);
 	wr->num_sge = 0;
+	be24_store(wr->xrc_srqn, RING_LOAD(uint32_t, &wqe->xrc_srqn));
 	what = c.opcode | flags_of(qp, c.flags) << 8;
 	what |= (uint32_t)check_copy(
 			qp, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
@@ -192,7 +193,7 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 		struct requester_wr *wr = &r->wr[(tail + i) & r->wr_mask];
 		const uint8_t *host;
 
-		if (LIKELY(qp->sq.max_sge != 0) && LIKELY(take_fast(qp, wqe, wr))) {
+		if (LIKELY(qp->sq.takes_fast) && LIKELY(take_fast(qp, wqe, wr))) {
 			if (LIKELY(out->n < REQUEST_QP)) {
 				host = wr->opcode == WR_RDMA_READ
 					       ? NULL

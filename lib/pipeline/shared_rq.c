@@ -20,14 +20,54 @@ check_limit(struct worker *w, struct qp_srq *srq, uint32_t left)
 		pipeline_report_srq(w, srq, EVENT_SRQ_LIMIT_REACHED);
 }
 
-/** RESP-CLS-A-03, SRQ-04: the queue itself is broken. */
-static void
-fail_srq(struct worker *w, struct qp_srq *srq)
+void
+pipeline_srq_fail(struct worker *w, struct qp_srq *srq)
 {
-	if (atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
+	if (srq == NULL || atomic_exchange_explicit(&srq->error, true, memory_order_acq_rel))
 		return;
 	ring_srq_fail(&srq->ring); /* before the event: who knows of it cannot post any more */
 	pipeline_report_srq(w, srq, EVENT_SRQ_ERR);
+}
+
+static void
+set_srq(struct qp *qp, struct qp_srq *srq)
+{
+	qp->srq = srq;
+	qp->recv_cq = srq != NULL ? srq->cq : NULL;
+	if (srq != NULL)
+		qp->max_recv_sge = (uint8_t)srq->max_sge;
+}
+
+bool
+pipeline_srq_select(const struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	struct qp_srq *srq =
+		op_has(p->op, OPF_XRCETH) ? qp_srq_lookup(w->srqs, wire_xrceth(p), qp->xrcd) : NULL;
+
+	if (srq != NULL)
+		qp->pd = srq->pd;
+	if (UNLIKELY(qp->resp.wqe_active)) {
+		pipeline_srq_again(w, qp);
+		return srq != NULL && srq == qp->srq;
+	}
+	set_srq(qp, srq);
+	if (srq == NULL)
+		return false;
+	qp->srq_num = srq->num;
+	qp->srq_id = srq->id;
+	return true;
+}
+
+void
+pipeline_srq_again(const struct worker *w, struct qp *qp)
+{
+	struct qp_srq *srq = qp_srq_lookup(w->srqs, qp->srq_num, qp->xrcd);
+
+	if (srq != NULL && srq->id != qp->srq_id)
+		srq = NULL;
+	set_srq(qp, srq);
+	if (srq == NULL)
+		qp->active = NULL;
 }
 
 bool
@@ -44,7 +84,7 @@ pipeline_srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
 		check_limit(w, srq, 0);
 		return false;
 	}
-	fail_srq(w, srq);
+	pipeline_srq_fail(w, srq);
 	f->wqe_fault = WQE_FAULT_QUEUE;
 	return false;
 }
@@ -64,7 +104,7 @@ pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_facts 
 	if (!ring_srq_take(&srq->ring, qp->copy))
 		return false;
 	if (UNLIKELY(f->wqe_fault == WQE_FAULT_MALFORMED))
-		fail_srq(w, srq);
+		pipeline_srq_fail(w, srq);
 	check_limit(w, srq, ring_srq_count(&srq->ring));
 	return true;
 }

@@ -13,6 +13,18 @@
 
 /** The head of the QP's SRQ into its private copy. @return false: there is none. */
 bool pipeline_srq_head(struct worker *w, struct qp *qp, struct responder_facts *f);
+/**
+ * XRC target: the SRQ that the packet names is the QP's from here on, with its CQ and its PD; while
+ * a SEND is open, that SEND's stays (XRC-04, XRC-05). @return false: there is none, or another one.
+ */
+bool pipeline_srq_select(const struct worker *w, struct qp *qp, const struct wire_pkt *p);
+/**
+ * XRC target: the SRQ of its open SEND once more. If that is gone, so is the WQE: nobody hears of
+ * it any more.
+ */
+void pipeline_srq_again(const struct worker *w, struct qp *qp);
+/** RESP-CLS-A-03, RESP-CLS-L-01, SRQ-04: the queue itself is broken. NULL: there is none. */
+void pipeline_srq_fail(struct worker *w, struct qp_srq *srq);
 /** Is a WQE posted, or must this be told otherwise? */
 bool pipeline_srq_has_wqe(const struct qp *qp);
 /** Take what pipeline_srq_head() copied. @return false: another QP has it. */

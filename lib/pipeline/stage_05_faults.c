@@ -96,6 +96,13 @@ pipeline_faults_alternate(const struct qp *qp, const struct wire_pkt *p, uint8_t
 	return f | fault_if(differs(wire_src_ip(p) + n, alt->src_ip, n), FAULT_DST_IP);
 }
 
+/** XRC: requests are for the target, responses for the initiator (XRC-01). */
+static bool
+is_for_end(const struct qp *qp, const struct wire_pkt *p)
+{
+	return op_has(p->op, OPF_RESPONSE) == (qp->type == QPT_XRC_SEND);
+}
+
 /** What the path in use does not say, but the QP's other attributes. */
 static inline fault_mask_t
 kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
@@ -109,6 +116,8 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 		f |= fault_if(!pipeline_cnp_is_good(p), FAULT_CNP);
 	else if (UNLIKELY(op_has(p->op, OPF_RESPONSE)))
 		f |= fault_if(!sends(state), FAULT_RESPONSE_STATE);
+	if (UNLIKELY((qp->flags & QPF_XRC) != 0) && !cnp && !is_for_end(qp, p))
+		f |= FAULT_BIT(FAULT_QP_TYPE);
 	return f;
 }
 

@@ -96,6 +96,10 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 
 	responder_query(&qp->resp, c->p, &q);
 	*f = (struct responder_facts){ 0 };
+	if (UNLIKELY((qp->flags & QPF_XRC) != 0) && !pipeline_srq_select(w, qp, c->p)) {
+		f->wqe_fault = WQE_FAULT_NO_SRQ;
+		return;
+	}
 	c->host = NULL;
 	c->va = q.va;
 	c->len = q.len;
@@ -150,6 +154,7 @@ static const uint16_t counter_stat[] = {
 	[RC_NAK_INVALID] = STAT_MAX,
 	[RC_NAK_ACCESS] = STAT_MAX,
 	[RC_NAK_OPERATION] = STAT_MAX,
+	[RC_NAK_SRQ] = STAT_MAX,
 	[RC_LOCAL_LENGTH] = STAT_resp_local_length_error,
 	[RC_SILENT] = STAT_resp_silent_drops,
 };

@@ -21,7 +21,7 @@
 /* ---- peers, and QPs that owe them answers ---------------------------------------------------- */
 
 #define HASH_FACTOR 0x9e3779b1u /* the golden ratio's bits */
-#define LINGER 64 /* turns without answers, until a peer leaves the list */
+#define LINGER      64          /* turns without answers, until a peer leaves the list */
 _Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers_to");
 
 /** The place of a QP's peer, for its owner: what is asked of another client is another's. */
@@ -199,9 +199,9 @@ answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 	int rc;
 
 	if (LIKELY(len != 0)) {
-		host = mem_reach(w->mem, a->rkey, qp->pd, a->va, len, ACCESS_REMOTE_READ, &region);
+		host = mem_reach(w->mem, a->rkey, a->pd, a->va, len, ACCESS_REMOTE_READ, &region);
 		if (UNLIKELY(host == NULL) &&
-			UNLIKELY(mem_check(w->mem, a->rkey, qp->pd, a->va, len, ACCESS_REMOTE_READ,
+			UNLIKELY(mem_check(w->mem, a->rkey, a->pd, a->va, len, ACCESS_REMOTE_READ,
 					 &host) != MEM_OK)) {
 			read_lost(w, qp);
 			return 1;

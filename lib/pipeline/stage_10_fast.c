@@ -25,8 +25,9 @@ enum {
 static ALWAYS_INLINE bool
 is_fast_sender(const struct qp *qp, struct rte_mempool *pool)
 {
-	return (qp->flags & (QPF_TRACE | QPF_SEND_FEED)) == 0 && qp->tmpl.len == FAST_HEAD &&
-	       qp->tmpl.ipv6 == 0 && rte_pktmbuf_priv_flags(pool) == 0 &&
+	return (qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_XRC)) == 0 &&
+	       qp->tmpl.len == FAST_HEAD && qp->tmpl.ipv6 == 0 &&
+	       rte_pktmbuf_priv_flags(pool) == 0 &&
 	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + qp->req.pmtu;
 }
 

@@ -101,6 +101,7 @@ worker_create(const struct worker_conf *c)
 	w->qps = c->qps;
 	w->mem = c->mem;
 	w->ahs = c->ahs;
+	w->srqs = c->srqs;
 	w->mbox = c->mbox;
 	TAILQ_INIT(&w->peers);
 	for (uint32_t i = 0; i < ANSWER_PEERS; i++)

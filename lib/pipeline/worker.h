@@ -114,6 +114,7 @@ struct worker {
 	struct qp_table *qps;
 	struct mem_table *mem;
 	const struct qp_ah_table *ahs;
+	const struct qp_srq_table *srqs;
 	struct mbox *mbox;
 	struct trace *trace;
 	struct errbuf *errbuf;
@@ -140,14 +141,14 @@ struct worker {
 	struct qp *nak[PIPELINE_BURST]; /* the same of nak_owe(), in order */
 	uint64_t nak_tail[PIPELINE_BURST];
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
-	uint32_t senders_n; /* QPs with something to send */
+	uint32_t senders_n;                     /* QPs with something to send */
 	uint32_t shares_n;
-	uint8_t heaviest;    /* weight among them */
-	bool crowded;        /* a port had more frames than a turn takes */
-	struct qp_share *alone; /* the only one of them, and it has no rate; or NULL */
-	TAILQ_HEAD(, qp_share) shares; /* those that such QPs had lately, in turn */
-	struct qp_share own;           /* of QPs of no client */
-	uint32_t flush_left; /* requests that this turn may still flush */
+	uint8_t heaviest;                /* weight among them */
+	bool crowded;                    /* a port had more frames than a turn takes */
+	struct qp_share *alone;          /* the only one of them, and it has no rate; or NULL */
+	TAILQ_HEAD(, qp_share) shares;   /* those that such QPs had lately, in turn */
+	struct qp_share own;             /* of QPs of no client */
+	uint32_t flush_left;             /* requests that this turn may still flush */
 	TAILQ_HEAD(, qp_share) flushing; /* clients whose QPs wait for it, in turn */
 	uint32_t clients_n;
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */

@@ -167,6 +167,7 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 	qp->window = r->window;
 	qp->max_send_wr = p->max_send_wr;
 	qp->sq.max_sge = (uint8_t)p->max_send_sge;
+	qp->sq.takes_fast = p->max_send_sge != 0 && p->type != QPT_XRC_SEND;
 	qp->sq.max_inline = (uint16_t)p->max_inline;
 	if (base == NULL)
 		return;
@@ -219,6 +220,9 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 	qp->recv_cq = p->recv_cq;
 	qp->srq = p->srq;
 	qp->client = p->client;
+	qp->xrcd = p->xrcd;
+	if (qp->resp.transport == WIRE_XRC)
+		qp->flags |= QPF_XRC;
 	ASSERT(p->max_dest_rd_atomic == 0 || qp->saved != NULL);
 	ASSERT(qp->rq.sh != NULL);
 	qp->max_dest_alloc = p->max_dest_rd_atomic;

@@ -12,18 +12,19 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 
 	ASSERT(qp_state_now(qp) <= QPS_INIT);
 	ASSERT((s->flags & ~(uint32_t)QPF_SETTINGS) == 0);
-	ASSERT(((s->flags & QPF_SRQ) != 0) == (qp->srq != NULL));
+	ASSERT(((s->flags & QPF_SRQ) != 0) == (qp->srq != NULL || qp->type == QPT_XRC_RECV));
 	ASSERT(((s->flags & QPF_SEND_FEED) != 0) == (f != NULL));
 	ASSERT(f == NULL || s->send_feed.depth <= qp->max_send_wr);
 	ASSERT((s->flags & QPF_RECV_FEED) == 0 || s->recv_feed.buffers <= qp->rq.mask + 1);
 	qp->worker = s->worker;
 	qp->port = s->port;
-	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_DATAGRAM)) | s->flags;
+	qp->flags =
+		(qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_DATAGRAM | QPF_XRC)) | s->flags;
 	qp->resp.knobs = s->resp_knobs;
 	qp->cnp_interval_ns = s->cnp_interval;
 	qp->cnp = s->cnp;
 	qp->window = s->window;
-	qp->sq.min_timeout = s->min_timeout;
+	qp->min_timeout = s->min_timeout;
 	qp->req.window = s->window;
 	qp->req.knobs = s->req_knobs;
 	qp->req.ackreq_interval = s->ackreq_interval;

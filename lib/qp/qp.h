@@ -61,14 +61,14 @@ struct qp {
 	uint32_t flags; /* QPF_* */
 	uint32_t pd;
 	uint16_t pkey;
-	uint8_t dirty_at; /* QPF_DIRTY: place in the worker's list of ACKs */
-	uint8_t answers_to; /* QPF_ANSWERING: place of its peer */
-	uint32_t ack_crc; /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
-	uint8_t peer_ipv4[4];  /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
+	uint8_t dirty_at;     /* QPF_DIRTY: place in the worker's list of ACKs */
+	uint8_t answers_to;   /* QPF_ANSWERING: place of its peer */
+	uint32_t ack_crc;     /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
+	uint8_t peer_ipv4[4]; /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
 	struct qp_few few;
 	struct responder resp; /* its first RESPONDER_HOT bytes end line 0, the rest is line 1 */
 	struct qp_cq *recv_cq;
-	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (constant) */
+	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (constant, but with QPF_XRC) */
 
 	/* line 2: counters of the good path. writer: worker */
 	uint64_t hot[STATS_HOT] CACHE_ALIGNED;
@@ -91,7 +91,7 @@ struct qp {
 	ns_t cnp_next;             /* earliest next CNP (CC-03) */
 	uint8_t peer_mac[6];
 	uint8_t fatal;        /* last FATAL code, 0: none */
-	uint8_t max_recv_sge; /* (constant) */
+	uint8_t max_recv_sge; /* (constant, but with QPF_XRC) */
 
 	/*
 	 * lines 6, 7: requester state; 8, 9: send queue, and what an ACK looks for. writer: worker
@@ -103,7 +103,7 @@ struct qp {
 
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
-	ns_t cnp_interval_ns; /* cc.cnp_interval (settings) */
+	ns_t cnp_interval_ns;              /* cc.cnp_interval (settings) */
 	uint32_t ce_seen;
 	_Atomic uint32_t migrations; /* since attach; goes up when the path in `attr` has changed */
 	uint16_t migration_rule;     /* of the newest one */
@@ -115,14 +115,18 @@ struct qp {
 	uint32_t max_send_wr;          /* (constant) */
 	uint8_t max_dest_alloc;        /* slots of `saved` (constant) */
 	bool compact;                  /* (constant) qp_parts.h */
+	uint8_t min_timeout;           /* tmr.min_timeout (settings) */
 	struct wire_cnp cnp;           /* cc.cnp_dscp, cc.cnp_802p_prio (settings) */
 	struct qp_side *side;          /* of a compact QP, once it has one */
 	struct qp_work *work;          /* likewise */
 	struct qp_areas *areas;        /* own_area: memory of the rings (constant) */
 	struct qp_failure *failure;    /* NULL: a compact QP that has no side yet */
-	uint32_t client; /* whose doorbells count; 0: nobody's (constant) */
-	uint32_t window; /* request packets in flight before any CNP (settings) */
-	void *user;                    /* the control lcore's own: no worker looks at it */
+	uint32_t client;               /* whose doorbells count; 0: nobody's (constant) */
+	uint32_t window;               /* request packets in flight before any CNP (settings) */
+	uint32_t xrcd;                 /* XRC target: its domain; 0: none (constant) */
+	uint32_t srq_num; /* ... what `srq` was when a request named it last: between two packets */
+	uint32_t srq_id;  /* it may go away */
+	void *user;       /* the control lcore's own: no worker looks at it */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");
 _Static_assert(offsetof(struct qp, hot) == 128, "line 2: counters");

@@ -63,6 +63,7 @@ struct qp_alloc_params {
 	struct qp_cq *send_cq;
 	struct qp_cq *recv_cq;
 	struct qp_srq *srq; /* NULL: it has a receive queue of its own */
+	uint32_t xrcd;      /* of an XRC target: its domain */
 	uint32_t client;    /* whose doorbells count; 0: nobody's */
 	uint8_t worker;     /* who will have it; the settings say it again */
 	uint32_t max_recv_wr;

@@ -22,10 +22,10 @@
 struct qp_cq {
 	struct ring_cq ring; /* producers: workers; consumer: control (or a client) */
 	uint32_t id;
-	_Atomic bool error; /* overflowed: EVENT_CQ_ERR was raised, nothing is added any more */
+	_Atomic bool error;     /* overflowed: EVENT_CQ_ERR was raised, nothing is added any more */
 	_Atomic uint8_t notify; /* enum qp_cq_notify */
-	_Atomic uint8_t producer; /* 1 + the worker that alone adds to it; or enum (control) */
-	_Atomic uint32_t users; /* QPs (control) */
+	_Atomic uint8_t producer;   /* 1 + the worker that alone adds to it; or enum (control) */
+	_Atomic uint32_t users;     /* QPs (control) */
 	_Atomic uint32_t solicited; /* ring.tail behind the last solicited one, or error */
 	struct mem_area area;
 	char name[64];
@@ -76,6 +76,30 @@ struct qp_srq {
 	uint32_t max_sge;
 	uint32_t users; /* QPs */
 	struct mem_area area;
+	/* of type XRC; constant while it is in the table */
+	uint32_t num;     /* that requests name; 0: it is not of type XRC */
+	uint32_t xrcd;    /* its domain */
+	struct qp_cq *cq; /* of its completions */
 };
+
+/**
+ * XRC SRQs by their number, any domain's: the low bits are the place. Who is in it is the control
+ * lcore's to say: one that is taken out is nobody's once every worker has answered a message.
+ */
+#define QP_SRQ_TABLE 4096
+
+struct qp_srq_table {
+	struct qp_srq *_Atomic slot[QP_SRQ_TABLE];
+};
+
+/** Any worker: the SRQ of this number in this domain, or NULL. */
+static inline struct qp_srq *
+qp_srq_lookup(const struct qp_srq_table *t, uint32_t num, uint32_t xrcd)
+{
+	struct qp_srq *srq =
+		atomic_load_explicit(&t->slot[num % QP_SRQ_TABLE], memory_order_acquire);
+
+	return srq != NULL && srq->num == num && srq->xrcd == xrcd ? srq : NULL;
+}
 
 #endif

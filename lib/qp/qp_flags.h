@@ -41,6 +41,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_SENT_NOWHERE = BIT32(26),  /* requests were sent while nobody knew where to */
 	QPF_FLUSHING = BIT32(27),      /* in ERR, and in line for the rest of its flush */
 	QPF_DATAGRAM = BIT32(28),      /* each request has its own destination: UD (constant) */
+	QPF_XRC = BIT32(29), /* XRC; a target's `srq` is that of the packet (constant) */
 };
 
 /** Those that the control lcore decides (struct qp_settings); all others are the worker's. */

@@ -46,7 +46,7 @@ struct qp_sendq {
 	uint32_t taken;          /* ring entries copied into req.wr and not completed */
 	uint16_t max_inline;     /* bytes (constant) */
 	uint8_t max_sge;         /* (constant) */
-	uint8_t min_timeout;     /* tmr.min_timeout (settings) */
+	bool takes_fast; /* entries have SGEs, and nothing that its service adds (constant) */
 	/* the next one: doorbells, and what struct qp has there */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
 	struct qp_feed *feed;    /* with QPF_SEND_FEED (constant) */

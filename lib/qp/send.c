@@ -11,7 +11,7 @@ honoured_timeout(const struct qp *qp)
 
 	if (!wire_is_acked(qp->req.transport)) /* nothing is waited for */
 		return 0;
-	return n != 0 && n < qp->sq.min_timeout ? qp->sq.min_timeout : n;
+	return n != 0 && n < qp->min_timeout ? qp->min_timeout : n;
 }
 
 /** Nothing posted, nothing sent, the window as before any CNP (CC-06). */

@@ -19,7 +19,7 @@ struct transition {
 	bool legal;
 };
 
-enum { TYPES = QPT_UD + 1 };
+enum { TYPES = QPT_XRC_RECV + 1 };
 
 static const struct transition transitions[TYPES][QPS_MAX][QPS_MAX] = {
 #define QP_STATE(type, from, to, required, optional, clause) \

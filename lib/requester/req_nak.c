@@ -13,9 +13,9 @@ static const struct fatal_nak {
 #undef FATAL_NAK
 };
 
-/* Bit 7 is reserved too; NAK codes 4 to 31 are on RC (AMB-13). */
+/* Bit 7 is reserved too; NAK codes 4 to 31 are on RC (AMB-13), 5 to 31 on XRC. */
 enum syndrome_kind
-req_syndrome_kind(uint8_t syndrome)
+req_syndrome_kind(const struct requester *r, uint8_t syndrome)
 {
 	uint8_t code = syndrome & (uint8_t)~AETH_KIND_MASK;
 
@@ -25,6 +25,8 @@ req_syndrome_kind(uint8_t syndrome)
 	case AETH_RNR:
 		return SYNDROME_RNR;
 	case AETH_NAK:
+		if (code == NAK_INV_RD_REQ && r->transport != WIRE_XRC)
+			return SYNDROME_RESERVED;
 		if (code == NAK_PSN_SEQ_ERR || fatal_naks[code].status != 0)
 			return SYNDROME_NAK;
 		return SYNDROME_RESERVED;
@@ -77,7 +79,7 @@ refused(struct requester *r, const struct fatal_nak *nak, struct requester_verdi
 void
 req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct requester_verdict *v)
 {
-	enum syndrome_kind kind = req_syndrome_kind(syndrome);
+	enum syndrome_kind kind = req_syndrome_kind(r, syndrome);
 	uint8_t code = syndrome & (uint8_t)~AETH_KIND_MASK;
 
 	switch (req_acknowledge(r, psn_distance(p, r->una), now, v)) {

@@ -35,7 +35,7 @@ syndrome_fits(struct requester *r, const struct wire_pkt *p, struct requester_ve
 {
 	if (!op_has(p->op, OPF_AETH))
 		return true;
-	switch (req_syndrome_kind(wire_aeth(p).syndrome)) {
+	switch (req_syndrome_kind(r, wire_aeth(p).syndrome)) {
 	case SYNDROME_ACK:
 		return true;
 	case SYNDROME_RESERVED:

@@ -11,7 +11,7 @@ unmatched_rule(const struct requester *r, const struct wire_pkt *p)
 {
 	uint8_t syndrome = wire_aeth(p).syndrome;
 
-	switch (req_syndrome_kind(syndrome)) {
+	switch (req_syndrome_kind(r, syndrome)) {
 	case SYNDROME_ACK:
 		if ((r->knobs & REQ_KNOB_CREDITS) != 0 && psn_eq(psn_add(p->psn, 1), r->una))
 			return REQRULE_UNMATCHED_CREDIT;
@@ -51,7 +51,7 @@ take_credits(struct requester *r, const struct wire_pkt *p)
 	if (psn_eq(p->psn, below) && !op_has(p->op, OPF_ACK))
 		return;
 	aeth = wire_aeth(p);
-	if (req_syndrome_kind(aeth.syndrome) != SYNDROME_ACK)
+	if (req_syndrome_kind(r, aeth.syndrome) != SYNDROME_ACK)
 		return;
 	credits = requester_credits(aeth.syndrome);
 	r->limited = credits != UINT32_MAX;
@@ -63,7 +63,7 @@ static bool
 is_ignored(const struct requester *r, const struct wire_pkt *p, struct requester_verdict *v)
 {
 	if ((r->knobs & REQ_KNOB_BAD_AETH_DROP) != 0 && op_has(p->op, OPF_AETH) &&
-		req_syndrome_kind(wire_aeth(p).syndrome) == SYNDROME_RESERVED) {
+		req_syndrome_kind(r, wire_aeth(p).syndrome) == SYNDROME_RESERVED) {
 		v->fault = FAULT_AETH;
 		verdict_drop(v, REQRULE_SYNDROME_DROP);
 		return true;
@@ -83,7 +83,8 @@ response(struct requester *r, const struct wire_pkt *p, ns_t now, struct request
 	uint32_t ahead = psn_distance(p->psn, r->una);
 
 	*v = verdict_blank(r);
-	if (!op_has(p->op, OPF_RESPONSE) || !op_has(p->op, OPF_ACK | OPF_READ | OPF_ATOMIC)) {
+	if (!op_has(p->op, OPF_RESPONSE) || !op_has(p->op, OPF_ACK | OPF_READ | OPF_ATOMIC) ||
+		wire_transport_of(p->opcode) != r->transport) {
 		verdict_drop(v, REQRULE_NOT_A_RESPONSE);
 		return;
 	}
@@ -103,7 +104,7 @@ response(struct requester *r, const struct wire_pkt *p, ns_t now, struct request
 		req_read_response(r, p, now, v);
 	else if (op_has(p->op, OPF_ATOMIC))
 		req_atomic_response(r, p, now, v);
-	else if (req_syndrome_kind(wire_aeth(p).syndrome) == SYNDROME_ACK)
+	else if (req_syndrome_kind(r, wire_aeth(p).syndrome) == SYNDROME_ACK)
 		req_ack(r, ahead, now, v);
 	else
 		req_nak(r, p->psn, wire_aeth(p).syndrome, now, v);

@@ -43,25 +43,25 @@ struct requester_wr {
 		struct ring_sge sge; /* the caller's, of any other with num_sge 1 */
 	};
 	uint32_t rkey;
-	uint32_t imm;     /* immediate (host order), or the key to invalidate */
-	uint32_t len;     /* bytes of the message; 8 for an ATOMIC */
-	psn_t first;      /* assigned when it is first sent */
+	uint32_t imm; /* immediate (host order), or the key to invalidate */
+	uint32_t len; /* bytes of the message; 8 for an ATOMIC */
+	psn_t first;  /* assigned when it is first sent */
 	psn_t last;
-	uint8_t opcode;   /* enum wr_opcode */
-	uint8_t flags;    /* SEND_* */
-	uint8_t fault;    /* enum requester_fault */
-	uint8_t resumed;  /* READ: how often its response stream was asked for again part-way */
-	uint8_t num_sge;  /* the caller's */
-	uint8_t reserved[3];
-	uint32_t sent_at; /* READ, ATOMIC: when it last left, requester_stamp() */
+	uint8_t opcode;      /* enum wr_opcode */
+	uint8_t flags;       /* SEND_* */
+	uint8_t fault;       /* enum requester_fault */
+	uint8_t resumed;     /* READ: how often its response stream was asked for again part-way */
+	uint8_t num_sge;     /* the caller's */
+	uint8_t xrc_srqn[3]; /* XRC: the peer's SRQ, big-endian; the caller's */
+	uint32_t sent_at;    /* READ, ATOMIC: when it last left, requester_stamp() */
 };
 _Static_assert(sizeof(struct requester_wr) == 64, "one cache line");
 
-enum { /* struct requester.knobs */
-	REQ_KNOB_BAD_AETH_DROP = BIT32(0),   /* req.bad_aeth=drop */
+enum {                                          /* struct requester.knobs */
+	REQ_KNOB_BAD_AETH_DROP = BIT32(0),      /* req.bad_aeth=drop */
 	REQ_KNOB_ACK_FOR_READ_FATAL = BIT32(1), /* req.ack_for_read=fatal */
-	REQ_KNOB_CREDITS = BIT32(2),         /* req.credits=on */
-	REQ_KNOB_LEN_PAD_DROP = BIT32(3),    /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
+	REQ_KNOB_CREDITS = BIT32(2),            /* req.credits=on */
+	REQ_KNOB_LEN_PAD_DROP = BIT32(3), /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */
@@ -84,45 +84,45 @@ struct requester {
 	uint32_t window;     /* attribute: most request packets in flight; may change at any time */
 	uint32_t reply_psns; /* PSNs of una..cur that only READ responses use */
 	struct requester_wr *wr; /* attribute */
-	uint16_t pmtu;       /* attribute, bytes */
-	uint8_t since_ackreq; /* packets sent since one that asks for a response */
+	uint16_t pmtu;           /* attribute, bytes */
+	uint8_t since_ackreq;    /* packets sent since one that asks for a response */
 	uint8_t ackreq_interval; /* attribute */
-	uint8_t reads;       /* READs and ATOMICs started and not completed */
-	uint8_t timeout;     /* attribute: exponent, 0: no transport timer */
-	uint8_t knobs;       /* attribute: REQ_KNOB_* */
-	bool timing;         /* a timer is running, the transport's or `doubting`: see `deadline` */
-	bool waiting_rnr;    /* nothing at or behind `cur` leaves before `deadline` */
-	bool draining;       /* SQD: no new work request starts */
-	bool failed;         /* a local fault stopped sending; the head decides when to report it */
-	bool dead;           /* an error or class C event was reported: nothing happens any more */
-	bool implied;        /* a response beyond una was looked at, and una has not moved since */
-	bool recovering;     /* una is below `recover`: second copies may be in flight */
-	bool limited;        /* limit_msn is valid */
-	bool unmigrated;     /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
+	uint8_t reads;           /* READs and ATOMICs started and not completed */
+	uint8_t timeout;         /* attribute: exponent, 0: no transport timer */
+	uint8_t knobs;           /* attribute: REQ_KNOB_* */
+	bool timing;      /* a timer is running, the transport's or `doubting`: see `deadline` */
+	bool waiting_rnr; /* nothing at or behind `cur` leaves before `deadline` */
+	bool draining;    /* SQD: no new work request starts */
+	bool failed;      /* a local fault stopped sending; the head decides when to report it */
+	bool dead;        /* an error or class C event was reported: nothing happens any more */
+	bool implied;     /* a response beyond una was looked at, and una has not moved since */
+	bool recovering;  /* una is below `recover`: second copies may be in flight */
+	bool limited;     /* limit_msn is valid */
+	bool unmigrated;  /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
 	/* line 1: timer, counters, resends */
-	ns_t deadline;       /* transport timer, or end of the RNR wait */
-	uint32_t limit_msn;  /* credits: newest MSN allowed */
-	uint32_t failed_at;  /* `failed`: position of the work request at fault */
-	psn_t asked;         /* newest PSN from which a READ was asked for again part-way */
-	psn_t heard;         /* `implied`: newest PSN of a response beyond una */
-	psn_t recover;       /* `next` at the newest resend */
+	ns_t deadline;      /* transport timer, or end of the RNR wait */
+	uint32_t limit_msn; /* credits: newest MSN allowed */
+	uint32_t failed_at; /* `failed`: position of the work request at fault */
+	psn_t asked;        /* newest PSN from which a READ was asked for again part-way */
+	psn_t heard;        /* `implied`: newest PSN of a response beyond una */
+	psn_t recover;      /* `next` at the newest resend */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	bool doubting;       /* `timing` is for the response at una, of which nothing is heard */
-	uint8_t retry_cnt;   /* attribute, 0..7 */
-	uint8_t rnr_retry;   /* attribute, 0..7; 7: for ever */
+	bool doubting;         /* `timing` is for the response at una, of which nothing is heard */
+	uint8_t retry_cnt;     /* attribute, 0..7 */
+	uint8_t rnr_retry;     /* attribute, 0..7; 7: for ever */
 	uint8_t max_rd_atomic; /* attribute */
-	bool armed;          /* attribute: another path is there for when retries are used up */
-	uint8_t rnr_code;    /* `waiting_rnr`: of the RNR NAK that began it */
-	uint32_t open;       /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
-	uint32_t knee;       /* below it `open` doubles in a round trip, then it grows by one */
-	psn_t timed;         /* `timed_at`: the response to this PSN ends a round trip */
-	uint32_t timed_at;   /* when it was sent, low bits of ns; 0: no round trip is being timed */
-	uint32_t rtt;        /* newest round trip since `open` was reduced, ns; 0: none */
-	uint32_t rtt_min;    /* shortest of late, ns; 0: none */
-	bool overlaps;       /* `recovering`: answers to the pass before may be on their way */
-	uint8_t transport;   /* attribute: enum wire_transport */
-	uint8_t qp_type;     /* attribute: enum qp_type */
+	bool armed;            /* attribute: another path is there for when retries are used up */
+	uint8_t rnr_code;      /* `waiting_rnr`: of the RNR NAK that began it */
+	uint32_t open;     /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
+	uint32_t knee;     /* below it `open` doubles in a round trip, then it grows by one */
+	psn_t timed;       /* `timed_at`: the response to this PSN ends a round trip */
+	uint32_t timed_at; /* when it was sent, low bits of ns; 0: no round trip is being timed */
+	uint32_t rtt;      /* newest round trip since `open` was reduced, ns; 0: none */
+	uint32_t rtt_min;  /* shortest of late, ns; 0: none */
+	bool overlaps;     /* `recovering`: answers to the pass before may be on their way */
+	uint8_t transport; /* attribute: enum wire_transport */
+	uint8_t qp_type;   /* attribute: enum qp_type */
 	uint8_t reserved;
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
@@ -196,19 +196,19 @@ struct requester_packet {
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t dma_len;
-	uint32_t imm;      /* or the key to invalidate */
+	uint32_t imm; /* or the key to invalidate */
 };
 
 enum requester_stop {
-	REQ_SEND,         /* *out is the packet; state has moved on */
-	REQ_IDLE,         /* nothing to send */
-	REQ_WINDOW,       /* PSN window or cc window full */
-	REQ_READ_LIMIT,   /* max_rd_atomic */
+	REQ_SEND,       /* *out is the packet; state has moved on */
+	REQ_IDLE,       /* nothing to send */
+	REQ_WINDOW,     /* PSN window or cc window full */
+	REQ_READ_LIMIT, /* max_rd_atomic */
 	REQ_FENCED,
 	REQ_RNR_WAIT,
-	REQ_DRAINED,      /* SQD */
+	REQ_DRAINED, /* SQD */
 	REQ_NO_CREDIT,
-	REQ_FAULT,        /* the next work request is at fault: sending stops (class B) */
+	REQ_FAULT, /* the next work request is at fault: sending stops (class B) */
 };
 
 /**
@@ -234,50 +234,50 @@ ns_t requester_waits_since(const struct requester *r);
 
 /* ---- what happens --------------------------------------------------------------------------- */
 
-enum { /* verdict.act */
-	REQACT_COMPLETE = BIT32(0),  /* `completed` work requests from `head_was` on succeeded */
-	REQACT_PLACE = BIT32(1),     /* READ data: payload to `offset` of work request `position` */
-	REQACT_ATOMIC = BIT32(2),    /* store `original` to work request `position` */
-	REQACT_ERROR = BIT32(3),     /* work request `failed`, right behind those completed, fails
+enum {                              /* verdict.act */
+	REQACT_COMPLETE = BIT32(0), /* `completed` work requests from `head_was` on succeeded */
+	REQACT_PLACE = BIT32(1),    /* READ data: payload to `offset` of work request `position` */
+	REQACT_ATOMIC = BIT32(2),   /* store `original` to work request `position` */
+	REQACT_ERROR = BIT32(3),    /* work request `failed`, right behind those completed, fails
 	                              * with wc_status; QP to ERR, everything later is flushed */
-	REQACT_RESEND = BIT32(4),    /* `cur` was moved back: packets will be sent again */
-	REQACT_TIMER = BIT32(5),     /* r->deadline or r->timing changed: look at them */
-	REQACT_DROP = BIT32(6),      /* no effect; `rule` says why */
-	REQACT_EVENT = BIT32(7),     /* asynchronous event (class C) */
-	REQACT_DRAINED = BIT32(8),   /* SQD: everything started is finished */
-	REQACT_MIGRATE = BIT32(9),   /* with RESEND: go on over the alternate path from now on */
+	REQACT_RESEND = BIT32(4),   /* `cur` was moved back: packets will be sent again */
+	REQACT_TIMER = BIT32(5),    /* r->deadline or r->timing changed: look at them */
+	REQACT_DROP = BIT32(6),     /* no effect; `rule` says why */
+	REQACT_EVENT = BIT32(7),    /* asynchronous event (class C) */
+	REQACT_DRAINED = BIT32(8),  /* SQD: everything started is finished */
+	REQACT_MIGRATE = BIT32(9),  /* with RESEND: go on over the alternate path from now on */
 };
 
 enum requester_counter {
 	QC_NONE,
-	QC_RNR_NAK,           /* rcvd_rnr_err, rnr_nak_retry_err */
-	QC_SEQ_NAK,           /* packet_seq_err, rcvd_seq_err */
-	QC_IMPLIED_NAK,       /* implied_nak_seq_err */
-	QC_TIMEOUT,           /* local_ack_timeout_err */
-	QC_RETRY_EXCEEDED,    /* retry_exceeded_err, req_transport_retries_exceeded */
-	QC_RNR_EXCEEDED,      /* retry_rnr_exceeded_err, req_rnr_retries_exceeded */
-	QC_REMOTE_INVALID,    /* req_remote_invalid_request */
-	QC_REMOTE_ACCESS,     /* req_remote_access_errors */
+	QC_RNR_NAK,        /* rcvd_rnr_err, rnr_nak_retry_err */
+	QC_SEQ_NAK,        /* packet_seq_err, rcvd_seq_err */
+	QC_IMPLIED_NAK,    /* implied_nak_seq_err */
+	QC_TIMEOUT,        /* local_ack_timeout_err */
+	QC_RETRY_EXCEEDED, /* retry_exceeded_err, req_transport_retries_exceeded */
+	QC_RNR_EXCEEDED,   /* retry_rnr_exceeded_err, req_rnr_retries_exceeded */
+	QC_REMOTE_INVALID, /* req_remote_invalid_request */
+	QC_REMOTE_ACCESS,  /* req_remote_access_errors */
 	QC_REMOTE_OPERATION,
-	QC_UNMATCHED,             /* dropped: outside the unacknowledged range, or duplicate */
+	QC_UNMATCHED, /* dropped: outside the unacknowledged range, or duplicate */
 };
 
 /** To be carried out in the order place (store), complete, error. */
 struct requester_verdict {
 	uint32_t act;
-	uint32_t head_was;    /* position of the first work request completed */
-	uint32_t completed;   /* how many succeeded */
-	uint32_t position;    /* REQACT_PLACE, REQACT_ATOMIC */
-	uint32_t failed;      /* REQACT_ERROR: position; always head_was + completed */
-	uint32_t offset;      /* REQACT_PLACE, bytes */
-	uint64_t original;    /* REQACT_ATOMIC */
-	uint8_t wc_status;    /* REQACT_ERROR: ibv_wc_status */
-	uint8_t fatal;        /* FATAL code, 0: none */
-	uint8_t fault;        /* enum wire_fault to charge, 0xff none */
-	uint8_t event;        /* ibv_event_type */
-	uint8_t cause;        /* enum requester_counter: what began it (QC_SEQ_NAK ...) */
-	uint8_t outcome;      /* enum requester_counter: what it ended in (QC_RETRY_EXCEEDED ...) */
-	uint16_t rule;        /* enum requester_rule */
+	uint32_t head_was;  /* position of the first work request completed */
+	uint32_t completed; /* how many succeeded */
+	uint32_t position;  /* REQACT_PLACE, REQACT_ATOMIC */
+	uint32_t failed;    /* REQACT_ERROR: position; always head_was + completed */
+	uint32_t offset;    /* REQACT_PLACE, bytes */
+	uint64_t original;  /* REQACT_ATOMIC */
+	uint8_t wc_status;  /* REQACT_ERROR: ibv_wc_status */
+	uint8_t fatal;      /* FATAL code, 0: none */
+	uint8_t fault;      /* enum wire_fault to charge, 0xff none */
+	uint8_t event;      /* ibv_event_type */
+	uint8_t cause;      /* enum requester_counter: what began it (QC_SEQ_NAK ...) */
+	uint8_t outcome;    /* enum requester_counter: what it ended in (QC_RETRY_EXCEEDED ...) */
+	uint16_t rule;      /* enum requester_rule */
 };
 
 /**
@@ -285,8 +285,8 @@ struct requester_verdict {
  * READ data must be placed by the caller before it completes anything of the same verdict; if that
  * fails it hands the verdict to requester_local_fault() first. Whatever came, more may be sent now.
  */
-void requester_response(struct requester *r, const struct wire_pkt *p, ns_t now,
-	struct requester_verdict *v);
+void requester_response(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
 
 /**
  * Is it a positive ACK of nothing that is outstanding? Then all that comes of it is a count

@@ -186,7 +186,7 @@ void req_bad_response(
 
 enum syndrome_kind { SYNDROME_ACK, SYNDROME_RNR, SYNDROME_NAK, SYNDROME_RESERVED };
 /** What the syndrome of an AETH means. */
-enum syndrome_kind req_syndrome_kind(uint8_t syndrome);
+enum syndrome_kind req_syndrome_kind(const struct requester *r, uint8_t syndrome);
 /** An ACKNOWLEDGE at PSN `p` with any other than an ACK syndrome. */
 void req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct requester_verdict *v);
 

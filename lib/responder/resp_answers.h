@@ -34,6 +34,7 @@ struct resp_answer {
 	psn_t ack_psn;
 	uint32_t ack_msn;
 	uint32_t rkey;
+	uint32_t pd;       /* READ: the caller's, of its key */
 	uint32_t len_left; /* bytes */
 	uint64_t va;       /* of the next response; ATOMIC: original value */
 };
@@ -133,6 +134,7 @@ resp_answer_fill_read(
 	a->psn = a->first = v->first;
 	a->last = psn_add(v->first, resp_answer_psns(r, v->len) - 1);
 	a->rkey = v->rkey;
+	a->pd = v->pd;
 	a->len_left = v->len;
 	a->va = v->va;
 }
@@ -210,7 +212,7 @@ resp_answer_len(const struct resp_answer *a, const struct responder *r)
 	return a->len_left < r->pmtu ? a->len_left : r->pmtu;
 }
 
-/** READ: opcode of its next response, by its place in the stream. */
+/** READ: opcode of its next response, by its place in the stream; as RC has it. */
 static inline uint8_t
 resp_answer_opcode(const struct resp_answer *a, bool is_last)
 {

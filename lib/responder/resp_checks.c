@@ -102,6 +102,13 @@ check_pad_or_length(const struct request *q)
 	return rule != RULE_NONE ? rule : check_length(q);
 }
 
+/** XRC-05, XRC-10: whatever the request is, its SRQ is known before it is executed. */
+static enum responder_rule
+check_srq(const struct request *q)
+{
+	return unless(q->f->wqe_fault != WQE_FAULT_NO_SRQ, RULE_NO_SRQ);
+}
+
 static enum responder_rule
 check_resources(const struct request *q)
 {
@@ -154,7 +161,7 @@ check_receive_wqe(const struct request *q)
 
 	if (q->f->has_wqe || (!send && !is_immediate_write(q->p)))
 		return RULE_NONE;
-	if (q->f->wqe_fault == WQE_FAULT_QUEUE) /* the next check's matter */
+	if (q->f->wqe_fault >= WQE_FAULT_QUEUE) /* another check's matter */
 		return RULE_NONE;
 	return send ? RULE_RNR_SEND : RULE_RNR_IMMEDIATE;
 }

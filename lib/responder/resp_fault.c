@@ -10,12 +10,14 @@ static const struct {
 	uint8_t status;
 	uint8_t event;
 	bool drops; /* on a service without ACKs */
+	bool tells; /* on XRC: the event, too */
 } failures[] = {
-#define FAILURE(name, cls, unacked, syn, stat, ev, clause) \
-	[FAIL_##name] = { .syndrome = (syn),               \
-		.status = WC_##stat,                       \
-		.event = EVENT_##ev,                       \
-		.drops = (unacked) == 'D' },
+#define FAILURE(name, cls, unacked, xrc, syn, stat, ev, clause) \
+	[FAIL_##name] = { .syndrome = (syn),                    \
+		.status = WC_##stat,                            \
+		.event = EVENT_##ev,                            \
+		.drops = (unacked) == 'D',                      \
+		.tells = (xrc) == 'K' },
 #include "tables/failures.def"
 #undef FAILURE
 };
@@ -46,7 +48,10 @@ tie_wqe(struct request *q, const struct check *c, struct responder_verdict *v)
 	r->wqe_active = false;
 }
 
-/** One report, never both unless the knob says so (AMB-16). */
+/**
+ * One report, never both unless the knob says so (AMB-16), or on XRC: the SRQ's owner may be
+ * another one than the target's (RESP-CLS-K-01).
+ */
 static void
 report(struct request *q, const struct check *c, struct responder_verdict *v)
 {
@@ -60,7 +65,8 @@ report(struct request *q, const struct check *c, struct responder_verdict *v)
 	if (c->failure == FAIL_ACCESS && (q->r->knobs & RESP_KNOB_IMM_LOC) != 0)
 		v->wc_status = WC_LOC_ACCESS_ERR;
 	v->solicited = 1; /* an error always counts as solicited (CQ-06) */
-	if ((q->r->knobs & RESP_KNOB_EVENT_WITH_CQE) != 0)
+	if ((q->r->knobs & RESP_KNOB_EVENT_WITH_CQE) != 0 ||
+		(q->r->transport == WIRE_XRC && failures[c->failure].tells))
 		v->act |= ACT_EVENT;
 }
 
@@ -133,5 +139,5 @@ responder_cq_overflow(struct responder *r, struct responder_verdict *v)
 	*v = verdict_blank(r);
 	v->act = ACT_EVENT | ACT_ERR;
 	v->event = EVENT_QP_FATAL;
-	v->rule = RULE_CQ_OVERFLOW;
+	v->rule = r->transport == WIRE_XRC ? RULE_CQ_OVERFLOW_XRC : RULE_CQ_OVERFLOW;
 }

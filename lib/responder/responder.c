@@ -30,7 +30,7 @@ struct plan {
 #define WC_OP_WRITE(acts) (((acts) / ACT_COMPLETE & 1) * WC_RECV_RDMA_WITH_IMM)
 #define IS_PART(pos)      (AT_##pos == AT_FIRST || AT_##pos == AT_MIDDLE)
 
-/* Services up to UD. */
+/* Services up to UD; XRC has RC's. */
 #define PLANS (4 * OP_RC_END)
 
 static const struct plan plans[PLANS] = {
@@ -53,6 +53,15 @@ static const struct plan plans[PLANS] = {
 #undef PLAN
 };
 
+/** The plan of an opcode; NULL: the service has none. */
+static ALWAYS_INLINE const struct plan *
+plan_of(uint8_t opcode)
+{
+	if (opcode < PLANS)
+		return &plans[opcode];
+	return wire_transport_of(opcode) == WIRE_XRC ? &plans[wire_operation(opcode)] : NULL;
+}
+
 void
 responder_reset(struct responder *r, psn_t rq_psn)
 {
@@ -73,10 +82,20 @@ responder_reset(struct responder *r, psn_t rq_psn)
 
 /* ---- the fast path --------------------------------------------------------------------------- */
 
-/** A SEND or WRITE at ePSN that no check would refuse. Short of that it may say no wrongly. */
+/** The RETH. @param rc the caller knows that no XRCETH is ahead of it. */
+static ALWAYS_INLINE struct wire_reth
+reth_of(const struct wire_pkt *p, bool rc)
+{
+	return rc ? wire_reth_at(wire_ext(p)) : wire_reth(p);
+}
+
+/**
+ * A SEND or WRITE at ePSN that no check would refuse. Short of that it may say no wrongly.
+ * @param rc it is a constant plan: a packet of RC.
+ */
 static ALWAYS_INLINE bool
 is_fast(const struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
-	const struct plan *pl)
+	const struct plan *pl, bool rc)
 {
 	uint32_t len = p->payload_len, dma_len = r->dma_len;
 	uint32_t least = (r->pmtu & pl->full) | pl->least;
@@ -84,7 +103,7 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 	bool odd;
 
 	if (pl->kind == PLAN_WRITE && pl->starts != 0)
-		dma_len = wire_reth(p).dma_len;
+		dma_len = reth_of(p, rc).dma_len;
 	odd = (p->psn.v != r->epsn.v) | (r->open != pl->before) |
 	      ((pl->access & ~(uint32_t)r->access) != 0);
 	odd |= (len < least) | (len > r->pmtu) | ((p->pad & pl->full) != 0);
@@ -100,6 +119,7 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 		odd |= !f->key_ok & (dma_len != 0);
 		odd |= ((pl->act & ACT_TAKE_WQE) != 0) &
 		       (!f->has_wqe | (f->wqe_fault == WQE_FAULT_MALFORMED));
+		odd |= !rc & (f->wqe_fault == WQE_FAULT_NO_SRQ);
 	}
 	return !odd;
 }
@@ -118,7 +138,7 @@ offer_credits(
 
 static ALWAYS_INLINE void
 accept(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
-	const struct plan *pl, struct responder_verdict *v)
+	const struct plan *pl, bool rc, struct responder_verdict *v)
 {
 	uint32_t len = p->payload_len, offset = r->received, sum = offset + len;
 	uint32_t act = pl->act | ((p->flags & pl->asks) != 0 ? ACT_ACK : 0);
@@ -131,7 +151,7 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 		struct wire_reth reth = { r->va, r->rkey, r->dma_len };
 
 		if (pl->starts != 0)
-			reth = wire_reth(p);
+			reth = reth_of(p, rc);
 		if (pl->starts != 0 && pl->after == OPEN_WRITE) {
 			r->va = reth.va;
 			r->rkey = reth.rkey;
@@ -185,7 +205,7 @@ accept_slow(struct request *q, struct responder_verdict *v)
 	else if (op_has(q->p->op, OPF_ATOMIC))
 		resp_accept_atomic(q, v);
 	else
-		accept(r, q->p, q->f, &plans[q->p->opcode], v);
+		accept(r, q->p, q->f, plan_of(q->p->opcode), false, v);
 }
 
 static __attribute__((noinline)) void
@@ -227,10 +247,10 @@ static __attribute__((noinline)) void
 receive_planned(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f,
 	ns_t now, struct responder_verdict *v)
 {
-	const struct plan *pl = &plans[p->opcode % PLANS];
+	const struct plan *pl = plan_of(p->opcode);
 
-	if (LIKELY(p->opcode < PLANS && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl)))
-		accept(r, p, f, pl, v);
+	if (LIKELY(pl != NULL && pl->kind != PLAN_SLOW && is_fast(r, p, f, pl, false)))
+		accept(r, p, f, pl, false, v);
 	else
 		receive_slow(r, p, f, now, v);
 }
@@ -244,10 +264,10 @@ static ALWAYS_INLINE void
 receive(struct responder *r, const struct wire_pkt *p, const struct responder_facts *f, ns_t now,
 	struct responder_verdict *v)
 {
-	if (p->opcode == OP_RC_WRITE_ONLY && is_fast(r, p, f, &plans[OP_RC_WRITE_ONLY]))
-		accept(r, p, f, &plans[OP_RC_WRITE_ONLY], v);
-	else if (p->opcode == OP_RC_SEND_ONLY && is_fast(r, p, f, &plans[OP_RC_SEND_ONLY]))
-		accept(r, p, f, &plans[OP_RC_SEND_ONLY], v);
+	if (p->opcode == OP_RC_WRITE_ONLY && is_fast(r, p, f, &plans[OP_RC_WRITE_ONLY], true))
+		accept(r, p, f, &plans[OP_RC_WRITE_ONLY], true, v);
+	else if (p->opcode == OP_RC_SEND_ONLY && is_fast(r, p, f, &plans[OP_RC_SEND_ONLY], true))
+		accept(r, p, f, &plans[OP_RC_SEND_ONLY], true, v);
 	else
 		receive_planned(r, p, f, now, v);
 }

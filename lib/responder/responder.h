@@ -28,16 +28,16 @@
 
 enum responder_open { OPEN_NONE, OPEN_SEND, OPEN_WRITE };
 
-enum { /* struct responder.knobs */
-	RESP_KNOB_LEN_PAD_DROP = BIT32(0),  /* rx.len_pad_impact=drop */
-	RESP_KNOB_RNR_FIRST = BIT32(1),     /* profile ernic: RNR before the opcode sequence */
-	RESP_KNOB_EARLY_DROP = BIT32(2),    /* resp.early_retry=drop */
-	RESP_KNOB_HALF_DUP = BIT32(3),      /* resp.half_window=duplicate */
-	RESP_KNOB_J_ACK = BIT32(4),         /* resp.class_j_ack=ack */
-	RESP_KNOB_IMM_LOC = BIT32(5),       /* resp.imm_access_status=loc_access */
-	RESP_KNOB_CREDITS = BIT32(6),       /* resp.credits=on */
-	RESP_KNOB_EVENT_WITH_CQE = BIT32(7),/* ae.with_cqe=on */
-	RESP_KNOB_RESYNC = BIT32(8),        /* resp.psn_check=resync (benchmarks only) */
+enum {                                       /* struct responder.knobs */
+	RESP_KNOB_LEN_PAD_DROP = BIT32(0),   /* rx.len_pad_impact=drop */
+	RESP_KNOB_RNR_FIRST = BIT32(1),      /* profile ernic: RNR before the opcode sequence */
+	RESP_KNOB_EARLY_DROP = BIT32(2),     /* resp.early_retry=drop */
+	RESP_KNOB_HALF_DUP = BIT32(3),       /* resp.half_window=duplicate */
+	RESP_KNOB_J_ACK = BIT32(4),          /* resp.class_j_ack=ack */
+	RESP_KNOB_IMM_LOC = BIT32(5),        /* resp.imm_access_status=loc_access */
+	RESP_KNOB_CREDITS = BIT32(6),        /* resp.credits=on */
+	RESP_KNOB_EVENT_WITH_CQE = BIT32(7), /* ae.with_cqe=on */
+	RESP_KNOB_RESYNC = BIT32(8),         /* resp.psn_check=resync (benchmarks only) */
 };
 
 /** Saved READ or ATOMIC, for duplicates (RESP-DUP-03..07, -11). */
@@ -47,7 +47,7 @@ struct responder_saved {
 	uint64_t va;
 	uint64_t original; /* ATOMIC: value before the operation */
 	uint32_t rkey;
-	uint32_t len;      /* READ: bytes */
+	uint32_t len; /* READ: bytes */
 	uint8_t kind; /* 0 empty, else OP_RC_READ_REQUEST, OP_RC_COMPARE_SWAP, OP_RC_FETCH_ADD */
 	uint8_t reserved[7];
 };
@@ -56,27 +56,27 @@ _Static_assert(sizeof(struct responder_saved) == 40, "slot layout");
 /** writer: worker (control only while the QP is detached). */
 struct responder {
 	psn_t epsn;
-	uint32_t msn;            /* completed messages modulo 2^24 */
-	uint16_t pmtu;           /* bytes */
-	uint16_t knobs;          /* RESP_KNOB_* */
-	uint8_t open;            /* enum responder_open */
-	bool latched;            /* a sequence or RNR NAK was sent for ePSN (AMB-06) */
-	uint8_t access;          /* qp_access_flags, values of ibv_access_flags */
-	uint8_t min_rnr_timer;   /* code 0..31 */
+	uint32_t msn;          /* completed messages modulo 2^24 */
+	uint16_t pmtu;         /* bytes */
+	uint16_t knobs;        /* RESP_KNOB_* */
+	uint8_t open;          /* enum responder_open */
+	bool latched;          /* a sequence or RNR NAK was sent for ePSN (AMB-06) */
+	uint8_t access;        /* qp_access_flags, values of ibv_access_flags */
+	uint8_t min_rnr_timer; /* code 0..31 */
 	uint8_t max_dest_rd_atomic;
-	uint8_t unfinished;      /* READs and ATOMICs whose responses are not all sent */
-	uint8_t saved_next;      /* next slot of `saved` to write */
-	bool wqe_active;         /* a receive WQE was taken for the open SEND */
-	uint32_t received;       /* payload bytes of the open message so far */
+	uint8_t unfinished; /* READs and ATOMICs whose responses are not all sent */
+	uint8_t saved_next; /* next slot of `saved` to write */
+	bool wqe_active;    /* a receive WQE was taken for the open SEND */
+	uint32_t received;  /* payload bytes of the open message so far */
 	/* RESPONDER_HOT bytes: a request in order and without an open message looks no further */
-	uint32_t dma_len;        /* open WRITE: RETH length */
-	uint64_t va;             /* open WRITE: RETH address */
-	uint32_t rkey;           /* open WRITE */
-	uint8_t saved_n;         /* slots of `saved`, at least max_dest_rd_atomic */
-	uint8_t transport;       /* enum wire_transport (constant) */
-	uint8_t head;            /* bytes of a receive before the payload (constant) */
+	uint32_t dma_len;  /* open WRITE: RETH length */
+	uint64_t va;       /* open WRITE: RETH address */
+	uint32_t rkey;     /* open WRITE */
+	uint8_t saved_n;   /* slots of `saved`, at least max_dest_rd_atomic */
+	uint8_t transport; /* enum wire_transport (constant) */
+	uint8_t head;      /* bytes of a receive before the payload (constant) */
 	uint8_t reserved;
-	ns_t rnr_until;          /* a retry before this is early (RESP-RNR-08) */
+	ns_t rnr_until;                /* a retry before this is early (RESP-RNR-08) */
 	struct responder_saved *saved; /* NULL: none, and max_dest_rd_atomic is 0 */
 };
 _Static_assert(sizeof(struct responder) == 64, "as large as a cache line");
@@ -86,7 +86,7 @@ _Static_assert(offsetof(struct responder, dma_len) == RESPONDER_HOT, "what comes
 /** What must be looked up before responder_receive(). */
 struct responder_query {
 	bool wqe; /* state of the receive queue's head (or the active WQE when one is open) */
-	bool key;        /* may [va, va + len) be reached through rkey with `access`? */
+	bool key; /* may [va, va + len) be reached through rkey with `access`? */
 	bool invalidate; /* may inv_key be invalidated by the peer? */
 	uint8_t access;  /* MEM_* value of the operation */
 	uint32_t rkey;
@@ -99,18 +99,20 @@ enum responder_wqe_fault {
 	WQE_FAULT_NONE,
 	WQE_FAULT_MALFORMED,
 	WQE_FAULT_PROT,
-	WQE_FAULT_QUEUE, /* no WQE: the shared receive queue is in error */
+	WQE_FAULT_QUEUE,  /* no WQE: the shared receive queue is in error */
+	WQE_FAULT_NO_SRQ, /* XRC: the number is of no SRQ of the QP's domain, or of another one
+			   * than that of the open SEND; has_wqe is false then */
 };
 
 struct responder_facts {
-	bool has_wqe;         /* a receive WQE is posted, besides the active one */
+	bool has_wqe; /* a receive WQE is posted, besides the active one */
 	bool key_ok;
 	bool invalidate_ok;
 	bool short_of_resources; /* no mbuf or response slot: RNR-11 */
-	bool exec_fault;      /* fault injection: ATOMIC or READ unit failed (RESP-NAK-ROE-02) */
-	uint8_t wqe_fault;    /* enum responder_wqe_fault of the head or active WQE */
-	uint32_t free_wqes;   /* for credits */
-	uint64_t wqe_bytes;   /* size of the head (FIRST, ONLY) or active WQE */
+	bool exec_fault;         /* fault injection: ATOMIC or READ unit failed (RESP-NAK-ROE-02) */
+	uint8_t wqe_fault;       /* enum responder_wqe_fault of the head or active WQE */
+	uint32_t free_wqes;      /* for credits */
+	uint64_t wqe_bytes;      /* size of the head (FIRST, ONLY) or active WQE */
 };
 
 enum {                              /* verdict.act */
@@ -147,25 +149,26 @@ const char *responder_rule_text(enum responder_rule r);
 
 struct responder_verdict {
 	uint32_t act;
-	psn_t reply_psn;     /* ACT_ACK, ACT_NAK */
+	psn_t reply_psn; /* ACT_ACK, ACT_NAK */
 	uint32_t reply_msn;
-	psn_t first;         /* ACT_READ, ACT_ATOMIC, ACT_REPLAY */
-	uint32_t len;        /* ACT_READ: bytes */
+	psn_t first;  /* ACT_READ, ACT_ATOMIC, ACT_REPLAY */
+	uint32_t len; /* ACT_READ: bytes */
 	uint64_t va;
-	uint32_t rkey;       /* or the key to invalidate */
-	uint32_t offset;     /* ACT_PLACE_SEND; ACT_ERR: bytes of the open message before */
-	uint32_t byte_len;   /* ACT_COMPLETE */
-	uint32_t imm;        /* immediate, or invalidated R_Key */
-	uint8_t syndrome;    /* AETH */
-	uint8_t wc_status;   /* ibv_wc_status */
-	uint8_t wc_opcode;   /* ibv_wc_opcode */
+	uint32_t rkey;     /* or the key to invalidate */
+	uint32_t pd;       /* ACT_READ: the caller's, for the answer */
+	uint32_t offset;   /* ACT_PLACE_SEND; ACT_ERR: bytes of the open message before */
+	uint32_t byte_len; /* ACT_COMPLETE */
+	uint32_t imm;      /* immediate, or invalidated R_Key */
+	uint8_t syndrome;  /* AETH */
+	uint8_t wc_status; /* ibv_wc_status */
+	uint8_t wc_opcode; /* ibv_wc_opcode */
 	uint8_t wc_flags;
-	uint8_t event;       /* ibv_event_type */
-	uint8_t fatal;       /* FATAL code, 0: none */
-	uint8_t fault;       /* enum wire_fault to charge, 0xff: none */
-	uint8_t solicited;   /* SE bit of the packet that completes */
-	uint16_t rule;       /* enum responder_rule */
-	uint16_t counter;    /* enum responder_counter */
+	uint8_t event;     /* ibv_event_type */
+	uint8_t fatal;     /* FATAL code, 0: none */
+	uint8_t fault;     /* enum wire_fault to charge, 0xff: none */
+	uint8_t solicited; /* SE bit of the packet that completes */
+	uint16_t rule;     /* enum responder_rule */
+	uint16_t counter;  /* enum responder_counter */
 	struct responder_saved *saved;
 };
 #define VERDICT_NO_FAULT 0xff
@@ -173,27 +176,28 @@ struct responder_verdict {
 /** What the verdict counts besides the fault; the pipeline maps these to lib/stats' counters. */
 enum responder_counter {
 	RC_NONE,
-	RC_SEND,       /* request accepted, by kind: one count per message start */
+	RC_SEND, /* request accepted, by kind: one count per message start */
 	RC_WRITE,
 	RC_READ,
 	RC_ATOMIC,
 	RC_OUT_OF_SEQUENCE,
 	RC_DUPLICATE,
-	RC_OUT_OF_BUFFER,  /* RNR NAK */
-	RC_RNR_OTHER,      /* RNR NAK for another shortage */
+	RC_OUT_OF_BUFFER, /* RNR NAK */
+	RC_RNR_OTHER,     /* RNR NAK for another shortage */
 	RC_NAK_INVALID,
 	RC_NAK_ACCESS,
 	RC_NAK_OPERATION,
-	RC_LOCAL_LENGTH,   /* SEND longer than the WQE: NAK-INV too */
-	RC_SILENT,         /* dropped without an answer */
+	RC_NAK_SRQ,
+	RC_LOCAL_LENGTH, /* SEND longer than the WQE: NAK-INV too */
+	RC_SILENT,       /* dropped without an answer */
 };
 
 /** Back to the start: all latches, messages and slots cleared; ePSN = rq_psn, MSN 0. */
 void responder_reset(struct responder *r, psn_t rq_psn);
 
-enum {                            /* responder_resync() */
-	RESYNC_GAP = BIT32(0),    /* PSNs are missing */
-	RESYNC_CUT = BIT32(1),    /* the open SEND ends here: its WQE is as with ACT_CUT */
+enum {                         /* responder_resync() */
+	RESYNC_GAP = BIT32(0), /* PSNs are missing */
+	RESYNC_CUT = BIT32(1), /* the open SEND ends here: its WQE is as with ACT_CUT */
 };
 
 /**
@@ -204,8 +208,8 @@ enum {                            /* responder_resync() */
 uint32_t responder_resync(struct responder *r, const struct wire_pkt *p);
 
 /** Which facts does this packet need? Cost: a few cycles; touches the state's line only. */
-void responder_query(const struct responder *r, const struct wire_pkt *p,
-	struct responder_query *q);
+void responder_query(
+	const struct responder *r, const struct wire_pkt *p, struct responder_query *q);
 
 /**
  * Judge one request packet (op has OPF_REQUEST or is not OPF_KNOWN) that passed header validation.
@@ -222,8 +226,7 @@ void responder_answered(struct responder *r);
  * A READ response could not be made: its region was lost after `sent` responses, or the unit
  * failed. Fatal NAK at the PSN of the response replaced (RESP-NAK-03, RESP-NAK-ROE-02).
  */
-void responder_read_failed(struct responder *r, psn_t at, bool access,
-	struct responder_verdict *v);
+void responder_read_failed(struct responder *r, psn_t at, bool access, struct responder_verdict *v);
 
 /** A completion queue was full when a receive completion was due (class G). */
 void responder_cq_overflow(struct responder *r, struct responder_verdict *v);

@@ -149,7 +149,7 @@ void resp_duplicate(const struct request *q, struct responder_verdict *v);
 /* ---- resp_checks.c */
 
 enum failure {
-#define FAILURE(name, cls, unacked, syndrome, status, event, clause) FAIL_##name,
+#define FAILURE(name, cls, unacked, xrc, syndrome, status, event, clause) FAIL_##name,
 #include "tables/failures.def"
 #undef FAILURE
 };

@@ -37,7 +37,9 @@ struct ring_send_wqe {
 	uint32_t inline_len; /* bytes at `sge`, with the flag INLINE */
 	uint8_t opcode;      /* enum wr_opcode */
 	uint8_t flags;       /* SEND_* */
-	uint8_t reserved[14];
+	uint8_t reserved[2];
+	uint32_t xrc_srqn; /* XRC: number of the peer's SRQ */
+	uint8_t reserved2[8];
 	struct ring_sge sge[];
 };
 _Static_assert(sizeof(struct ring_send_wqe) == 64, "one cache line before the SGEs");

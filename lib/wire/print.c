@@ -29,9 +29,10 @@ static void PRINTF(2, 3) add(struct line *l, const char *fmt, ...)
 }
 
 static void
-add_aeth(struct line *l, struct wire_aeth a)
+add_aeth(struct line *l, uint8_t transport, struct wire_aeth a)
 {
 	uint8_t value = a.syndrome & 0x1f;
+	const char *nak = wire_nak_text(transport, value);
 
 	add(l, " Syndrome=0x%02x", a.syndrome);
 	switch (a.syndrome & AETH_KIND_MASK) {
@@ -42,8 +43,7 @@ add_aeth(struct line *l, struct wire_aeth a)
 		add(l, " (RNR NAK %u us)", wire_rnr_us(value));
 		break;
 	case AETH_NAK:
-		add(l, " (NAK %s)",
-			wire_nak_text(value) != NULL ? wire_nak_text(value) : "reserved");
+		add(l, " (NAK %s)", nak != NULL ? nak : "reserved");
 		break;
 	default:
 		add(l, " (reserved)");
@@ -60,6 +60,8 @@ add_ext(struct line *l, const struct wire_pkt *p)
 
 		add(l, " QKey=0x%08x SrcQP=0x%06x", d.qkey, d.src_qpn);
 	}
+	if (op_has(p->op, OPF_XRCETH))
+		add(l, " SRQ=0x%06x", wire_xrceth(p));
 	if (op_has(p->op, OPF_RETH)) {
 		struct wire_reth r = wire_reth(p);
 
@@ -74,7 +76,7 @@ add_ext(struct line *l, const struct wire_pkt *p)
 			(unsigned long long)a.compare);
 	}
 	if (op_has(p->op, OPF_AETH))
-		add_aeth(l, wire_aeth(p));
+		add_aeth(l, wire_transport_of(p->opcode), wire_aeth(p));
 	if (op_has(p->op, OPF_ATOMICACKETH))
 		add(l, " Original=0x%016llx", (unsigned long long)wire_atomicack(p));
 	if (op_has(p->op, OPF_IMM))

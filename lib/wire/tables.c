@@ -6,6 +6,7 @@
 #define HDR_IF(hdrs, bit, len) (((hdrs) & (bit)) != 0 ? (len) : 0)
 #define HDR_LEN(hdrs)                                                \
 	(WIRE_BTH_LEN + HDR_IF(hdrs, OPF_DETH, WIRE_DETH_LEN) +      \
+		HDR_IF(hdrs, OPF_XRCETH, WIRE_XRCETH_LEN) +          \
 		HDR_IF(hdrs, OPF_RETH, WIRE_RETH_LEN) +              \
 		HDR_IF(hdrs, OPF_ATOMICETH, WIRE_ATOMICETH_LEN) +    \
 		HDR_IF(hdrs, OPF_AETH, WIRE_AETH_LEN) +              \
@@ -86,8 +87,10 @@ static const char *const fatal_texts[32] = {
 static const struct {
 	const char *text;
 	const char *status;
+	uint8_t on; /* a bit for each enum wire_transport */
 } naks[32] = {
-#define NAK_CODE(code, name, txt, st, clause) [code] = { .text = (txt), .status = (st) },
+#define NAK_CODE(code, name, txt, st, services, clause) \
+	[code] = { .text = (txt), .status = (st), .on = (services) },
 #include "tables/nak_codes.def"
 #undef NAK_CODE
 };
@@ -117,13 +120,13 @@ wire_fatal_text(uint8_t code)
 }
 
 const char *
-wire_nak_text(uint8_t code)
+wire_nak_text(uint8_t transport, uint8_t code)
 {
-	return naks[code & 31].text;
+	return (naks[code & 31].on >> transport & 1) != 0 ? naks[code & 31].text : NULL;
 }
 
 const char *
-wire_nak_status(uint8_t code)
+wire_nak_status(uint8_t transport, uint8_t code)
 {
-	return naks[code & 31].status;
+	return (naks[code & 31].on >> transport & 1) != 0 ? naks[code & 31].status : NULL;
 }

@@ -33,6 +33,7 @@
 #define WIRE_IMM_LEN         4
 #define WIRE_IETH_LEN        4
 #define WIRE_DETH_LEN        8
+#define WIRE_XRCETH_LEN      4
 #define WIRE_ICRC_LEN        4
 #define WIRE_CNP_PAYLOAD_LEN 16
 
@@ -67,7 +68,11 @@ enum {
 	OPF_TAKES_WQE = BIT32(20), /* a receive WQE is taken with this packet (data.opcodes) */
 	OPF_RECV_CQE = BIT32(21),  /* a receive completion follows from this packet */
 	OPF_PAYLOAD = BIT32(22),   /* may carry payload */
+	OPF_XRCETH = BIT32(23),
 };
+
+/** In tables: these bits, where `flags` are those of a request. */
+#define OPF_IF_REQUEST(flags, bits) (((flags)&OPF_REQUEST) != 0 ? (bits) : 0)
 
 enum wire_transport {
 	WIRE_RC = 0,
@@ -213,15 +218,15 @@ enum {
 #define AETH_CREDIT_NONE 0x1f /* ACK syndrome without credit information */
 
 enum nak_code {
-#define NAK_CODE(code, name, text, status, clause) NAK_##name = code,
+#define NAK_CODE(code, name, text, status, on, clause) NAK_##name = code,
 #include "tables/nak_codes.def"
 #undef NAK_CODE
 };
 
-/** What a NAK code (0..31) means, or NULL for a reserved one. */
-const char *wire_nak_text(uint8_t code);
+/** What a NAK code (0..31) means on a service, enum wire_transport; NULL: it is reserved there. */
+const char *wire_nak_text(uint8_t transport, uint8_t code);
 /** Completion status of the request that got this NAK; NULL: it is retried, or reserved. */
-const char *wire_nak_status(uint8_t code);
+const char *wire_nak_status(uint8_t transport, uint8_t code);
 
 /** RNR NAK timer code (0..31) to microseconds: code 0 is 655,360. */
 extern const uint32_t wire_rnr_times[32];
@@ -339,21 +344,42 @@ wire_ext(const struct wire_pkt *p)
 	return p->frame + p->bth_off + WIRE_BTH_LEN;
 }
 
+/** The same behind an XRCETH, where there is one. */
+static inline const uint8_t *
+wire_ext_inner(const struct wire_pkt *p)
+{
+	_Static_assert(OPF_XRCETH >> 21 == WIRE_XRCETH_LEN, "the flag is the length, shifted");
+	return wire_ext(p) + (p->op.v >> 21 & WIRE_XRCETH_LEN);
+}
+
+/** Number of the SRQ that a request of XRC is for (OPF_XRCETH). */
+static inline uint32_t
+wire_xrceth(const struct wire_pkt *p)
+{
+	ASSERT(op_has(p->op, OPF_XRCETH));
+	return be24_load(wire_ext(p) + 1);
+}
+
+/** The RETH at this place. */
+static ALWAYS_INLINE struct wire_reth
+wire_reth_at(const uint8_t *e)
+{
+	return (struct wire_reth){ be64_load(e), be32_load(e + 8), be32_load(e + 12) };
+}
+
 /** The RETH of a packet whose opcode has one (OPF_RETH). */
 static inline struct wire_reth
 wire_reth(const struct wire_pkt *p)
 {
-	const uint8_t *e = wire_ext(p);
-
 	ASSERT(op_has(p->op, OPF_RETH));
-	return (struct wire_reth){ be64_load(e), be32_load(e + 8), be32_load(e + 12) };
+	return wire_reth_at(wire_ext_inner(p));
 }
 
 /** The AtomicETH of a packet whose opcode has one (OPF_ATOMICETH). */
 static inline struct wire_atomiceth
 wire_atomiceth(const struct wire_pkt *p)
 {
-	const uint8_t *e = wire_ext(p);
+	const uint8_t *e = wire_ext_inner(p);
 
 	ASSERT(op_has(p->op, OPF_ATOMICETH));
 	return (struct wire_atomiceth){ be64_load(e), be32_load(e + 8), be64_load(e + 12),
@@ -386,6 +412,13 @@ wire_atomicack(const struct wire_pkt *p)
 {
 	ASSERT(op_has(p->op, OPF_ATOMICACKETH));
 	return be64_load(wire_ext(p) + WIRE_AETH_LEN);
+}
+
+/** An opcode as RC has it: the operation, without the service. Of RC, UC and XRC. */
+static ALWAYS_INLINE uint8_t
+wire_operation(uint8_t opcode)
+{
+	return opcode & (OP_RC_END - 1);
 }
 
 /** ImmDt or IETH, whichever the opcode has: both are the last four header bytes. */

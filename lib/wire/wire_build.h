@@ -38,6 +38,7 @@ struct wire_fields {
 	struct wire_atomiceth atomiceth;
 	struct wire_aeth aeth;
 	struct wire_deth deth;
+	uint32_t xrc_srqn; /* XRCETH */
 	uint64_t atomicack;
 	uint32_t imm;
 	uint32_t ieth;

@@ -33,6 +33,10 @@ wire_ext_write(uint8_t *p, opflags_t op, const struct wire_fields *f)
 		be32_store(p + 4, f->deth.src_qpn & PSN_MASK);
 		p += WIRE_DETH_LEN;
 	}
+	if (op_has(op, OPF_XRCETH)) {
+		be32_store(p, f->xrc_srqn & PSN_MASK);
+		p += WIRE_XRCETH_LEN;
+	}
 	if (op_has(op, OPF_RETH)) {
 		wire_reth_write(p, f->reth.va, f->reth.rkey, f->reth.dma_len);
 		p += WIRE_RETH_LEN;

@@ -65,6 +65,29 @@ static const struct vector_opcode vector_opcodes[] = {
 	{ 0x64, "UD_SEND_ONLY",            "BTH DETH",                        "only",    "request",   "0..pmtu",       true,  true },
 	{ 0x65, "UD_SEND_ONLY_IMM",        "BTH DETH ImmDt",                  "only",    "request",   "0..pmtu",       true,  true },
 	{ 0x81, "CNP",                     "BTH",                             "only",    "cnp",       "16 zero bytes", false, false },
+	{ 0xA0, "XRC_SEND_FIRST",          "BTH XRCETH",                     "first",  "request",   "pmtu",          true,  false },
+	{ 0xA1, "XRC_SEND_MIDDLE",         "BTH XRCETH",                     "middle", "request",   "pmtu",          false, false },
+	{ 0xA2, "XRC_SEND_LAST",           "BTH XRCETH",                     "last",   "request",   "1..pmtu",       false, true },
+	{ 0xA3, "XRC_SEND_LAST_IMM",       "BTH XRCETH ImmDt",               "last",   "request",   "1..pmtu",       false, true },
+	{ 0xA4, "XRC_SEND_ONLY",           "BTH XRCETH",                     "only",   "request",   "0..pmtu",       true,  true },
+	{ 0xA5, "XRC_SEND_ONLY_IMM",       "BTH XRCETH ImmDt",               "only",   "request",   "0..pmtu",       true,  true },
+	{ 0xA6, "XRC_WRITE_FIRST",         "BTH XRCETH RETH",                "first",  "request",   "pmtu",          false, false },
+	{ 0xA7, "XRC_WRITE_MIDDLE",        "BTH XRCETH",                     "middle", "request",   "pmtu",          false, false },
+	{ 0xA8, "XRC_WRITE_LAST",          "BTH XRCETH",                     "last",   "request",   "1..pmtu",       false, false },
+	{ 0xA9, "XRC_WRITE_LAST_IMM",      "BTH XRCETH ImmDt",               "last",   "request",   "1..pmtu",       true,  true },
+	{ 0xAA, "XRC_WRITE_ONLY",          "BTH XRCETH RETH",                "only",   "request",   "0..pmtu",       false, false },
+	{ 0xAB, "XRC_WRITE_ONLY_IMM",      "BTH XRCETH RETH ImmDt",          "only",   "request",   "0..pmtu",       true,  true },
+	{ 0xAC, "XRC_READ_REQUEST",        "BTH XRCETH RETH",                "only",   "request",   "0",             false, false },
+	{ 0xAD, "XRC_READ_RESPONSE_FIRST", "BTH AETH",                       "first",  "response",  "pmtu",          false, false },
+	{ 0xAE, "XRC_READ_RESPONSE_MIDDLE", "BTH",                            "middle", "response",  "pmtu",          false, false },
+	{ 0xAF, "XRC_READ_RESPONSE_LAST",  "BTH AETH",                       "last",   "response",  "1..pmtu",       false, false },
+	{ 0xB0, "XRC_READ_RESPONSE_ONLY",  "BTH AETH",                       "only",   "response",  "0..pmtu",       false, false },
+	{ 0xB1, "XRC_ACKNOWLEDGE",         "BTH AETH",                       "only",   "response",  "0",             false, false },
+	{ 0xB2, "XRC_ATOMIC_ACKNOWLEDGE",  "BTH AETH AtomicAckETH",          "only",   "response",  "0",             false, false },
+	{ 0xB3, "XRC_COMPARE_SWAP",        "BTH XRCETH AtomicETH",           "only",   "request",   "0",             false, false },
+	{ 0xB4, "XRC_FETCH_ADD",           "BTH XRCETH AtomicETH",           "only",   "request",   "0",             false, false },
+	{ 0xB6, "XRC_SEND_LAST_INV",       "BTH XRCETH IETH",                "last",   "request",   "1..pmtu",       false, true },
+	{ 0xB7, "XRC_SEND_ONLY_INV",       "BTH XRCETH IETH",                "only",   "request",   "0..pmtu",       true,  true },
 };
 
 struct vector_header {
@@ -81,6 +104,7 @@ static const struct vector_header vector_headers[] = {
 	{ "ImmDt",         4 },
 	{ "IETH",          4 },
 	{ "DETH",          8 },
+	{ "XRCETH",        4 },
 	{ "ICRC",          4 },
 };
 
@@ -99,13 +123,16 @@ struct vector_nak {
 	const char *status; /* of the requester's completion; NULL: none by itself */
 };
 
-/* Those that exist on RC; every other code is reserved there. */
+/* Those that exist on RC and XRC; every other code is reserved there, but for the one of XRC below. */
 static const struct vector_nak vector_naks[] = {
 	{ 0, 0x60, true, NULL },
 	{ 1, 0x61, false, "IBV_WC_REM_INV_REQ_ERR" },
 	{ 2, 0x62, false, "IBV_WC_REM_ACCESS_ERR" },
 	{ 3, 0x63, false, "IBV_WC_REM_OP_ERR" },
 };
+
+/* XRC alone. */
+static const struct vector_nak vector_nak_xrc = { 4, 0x64, false, "IBV_WC_REM_INV_RD_REQ_ERR" };
 
 struct vector_syndrome {
 	uint8_t bit;

@@ -9,7 +9,13 @@
  * Depends: nothing.
  */
 
-enum rl_qp_type { RL_QPT_RC = 2, RL_QPT_UC = 3, RL_QPT_UD = 4 };
+enum rl_qp_type {
+	RL_QPT_RC = 2,
+	RL_QPT_UC = 3,
+	RL_QPT_UD = 4,
+	RL_QPT_XRC_SEND = 9,
+	RL_QPT_XRC_RECV = 10
+};
 
 enum rl_qp_state {
 	RL_QPS_RESET,

@@ -99,7 +99,7 @@ settings(void **state)
 	assert_int_equal(qp->cnp.prio, 5);
 	assert_int_equal(qp->resp.knobs, RESP_KNOB_RESYNC);
 	assert_int_equal(qp->req.knobs, REQ_KNOB_CREDITS);
-	assert_int_equal(qp->sq.min_timeout, 9);
+	assert_int_equal(qp->min_timeout, 9);
 	assert_int_equal(qp->req.ackreq_interval, 3);
 	assert_int_equal(qp->port, 4);
 	assert_int_equal(qp->worker, 2);

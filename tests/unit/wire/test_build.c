@@ -139,6 +139,15 @@ WIRE_05_extension_headers_in_order(void **state)
 		{ "SEND LAST IMM: ImmDt", 0x03, 2, "41424344 aabb0000" },
 		{ "UD SEND ONLY IMM: DETH, ImmDt", 0x65, 3,
 			"b1b2b3b4 00 c1c2c3 41424344 aabbcc00" },
+		{ "XRC SEND MIDDLE: XRCETH", 0xa1, 4, "00 f4f5f6 aabbccdd" }, /* XRC-02 */
+		{ "XRC WRITE ONLY IMM: XRCETH, RETH, ImmDt", 0xab, 1,
+			"00 f4f5f6 0102030405060708 11121314 21222324 41424344 aa 00 00 00" },
+		{ "XRC READ REQUEST: XRCETH, RETH", 0xac, 0,
+			"00 f4f5f6 0102030405060708 11121314 21222324" },
+		{ "XRC FETCH ADD: XRCETH, AtomicETH", 0xb4, 0,
+			"00 f4f5f6 5152535455565758 61626364 7172737475767778 8182838485868788" },
+		{ "XRC SEND ONLY INV: XRCETH, IETH", 0xb7, 4, "00 f4f5f6 31323334 aabbccdd" },
+		{ "XRC ATOMIC ACK: no XRCETH", 0xb2, 0, "63 a1a2a3 9192939495969798" },
 		{ "READ RESPONSE MIDDLE: none", 0x0e, 4, "aabbccdd" },
 		{ "reserved opcode: none", 0x1f, 4, "aabbccdd" },
 	};
@@ -155,6 +164,7 @@ WIRE_05_extension_headers_in_order(void **state)
 			.aeth = { 0x63, 0xa1a2a3 },
 			.atomicack = UINT64_C(0x9192939495969798),
 			.deth = { 0xb1b2b3b4, 0xffc1c2c3 },
+			.xrc_srqn = 0xfff4f5f6,
 			.payload = "\xaa\xbb\xcc\xdd",
 			.payload_len = rows[i].payload_len,
 		};

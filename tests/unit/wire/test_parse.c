@@ -327,6 +327,52 @@ WIRE_04_extension_headers(void **state)
 	assert_int_equal(wire_imm_or_inv(&p), 0x31323334);
 }
 
+/* XRC-02: behind an XRCETH stands what RC has; responses have none. */
+static void
+XRC_02_extension_headers(void **state)
+{
+	uint8_t f[FRAME_MAX];
+	uint8_t *e = f + BTH4 + 12;
+	struct wire_pkt p;
+
+	(void)state;
+	wire_parse(&port, f, (uint32_t)frame_of(f, 0xab, 0, 24), &p);
+	hex_bytes("ff 000123 0102030405060708 11121314 21222324 31323334", e, 24);
+	assert_int_equal(p.payload_off, BTH4 + 12 + 24);
+	assert_int_equal(wire_xrceth(&p), 0x123);
+	assert_true(wire_reth(&p).va == UINT64_C(0x0102030405060708));
+	assert_int_equal(wire_reth(&p).rkey, 0x11121314);
+	assert_int_equal(wire_reth(&p).dma_len, 0x21222324);
+	assert_int_equal(wire_imm_or_inv(&p), 0x31323334);
+
+	wire_parse(&port, f, (uint32_t)frame_of(f, 0xb3, 0, 32), &p);
+	hex_bytes("00 fffffe 0102030405060708 11121314 2122232425262728 3132333435363738", e, 32);
+	assert_int_equal(wire_xrceth(&p), 0xfffffe);
+	assert_true(wire_atomiceth(&p).va == UINT64_C(0x0102030405060708));
+	assert_int_equal(wire_atomiceth(&p).rkey, 0x11121314);
+	assert_true(wire_atomiceth(&p).compare == UINT64_C(0x3132333435363738));
+
+	wire_parse(&port, f, (uint32_t)frame_of(f, 0xb2, 0, 12), &p);
+	hex_bytes("61 a1a2a3 0102030405060708", e, 12);
+	assert_int_equal(wire_aeth(&p).syndrome, 0x61);
+	assert_true(wire_atomicack(&p) == UINT64_C(0x0102030405060708));
+}
+
+/* XRC-12: a packet that ends inside its XRCETH. */
+static void
+XRC_12_cut_inside_the_xrceth(void **state)
+{
+	uint8_t f[FRAME_MAX];
+	struct wire_pkt p;
+
+	(void)state;
+	for (uint32_t n = 0; n < 4; n++) {
+		assert_int_equal(wire_parse(&port, f, (uint32_t)frame_of(f, 0xa4, 0, n), &p),
+			WIRE_CLASS_ROCE);
+		assert_true((p.faults & FAULT_BIT(FAULT_TRUNCATED)) != 0);
+	}
+}
+
 static void
 print_says_what_wireshark_says(void **state)
 {
@@ -376,6 +422,8 @@ main(void)
 		cmocka_unit_test(RX_HDR_03_every_opcode_truncated),
 		cmocka_unit_test(WIRE_07_pad),
 		cmocka_unit_test(WIRE_04_extension_headers),
+		cmocka_unit_test(XRC_02_extension_headers),
+		cmocka_unit_test(XRC_12_cut_inside_the_xrceth),
 		cmocka_unit_test(print_says_what_wireshark_says),
 	};
 

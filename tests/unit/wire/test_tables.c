@@ -49,6 +49,7 @@ header_bit(const char *name)
 		{ "ImmDt", OPF_IMM },
 		{ "IETH", OPF_IETH },
 		{ "DETH", OPF_DETH },
+		{ "XRCETH", OPF_XRCETH },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -72,12 +73,13 @@ role_bit(const char *role)
 static uint32_t
 operation_bit(const char *name)
 {
-	return strstr(name, "SEND") != NULL          ? OPF_SEND
-	       : strstr(name, "WRITE") != NULL       ? OPF_WRITE
-	       : strstr(name, "READ") != NULL        ? OPF_READ
-	       : strstr(name, "CNP") != NULL         ? OPF_CNP
-	       : strcmp(name, "RC_ACKNOWLEDGE") == 0 ? OPF_ACK
-						     : OPF_ATOMIC;
+	return strstr(name, "SEND") != NULL    ? OPF_SEND
+	       : strstr(name, "WRITE") != NULL ? OPF_WRITE
+	       : strstr(name, "READ") != NULL  ? OPF_READ
+	       : strstr(name, "CNP") != NULL   ? OPF_CNP
+	       : strstr(name, "C_ACKNOWLEDGE") != NULL && strstr(name, "ATOMIC") == NULL
+		       ? OPF_ACK
+		       : OPF_ATOMIC;
 }
 
 /* Every flag of a row, from the words of the vector. */
@@ -101,7 +103,7 @@ flags_of(const struct vector_opcode *v, unsigned int *hdr_len)
 	return want;
 }
 
-/* WIRE-06 over all 256 values; UC, UD and CNP come along. */
+/* WIRE-06 over all 256 values; UC, UD, CNP and XRC (XRC-02) come along. */
 static void
 WIRE_06_all_256_opcodes(void **state)
 {
@@ -128,7 +130,7 @@ WIRE_06_all_256_opcodes(void **state)
 		assert_memory_equal(o->wireshark, v->name, 2);
 		assert_true(o->clause != NULL && o->clause[0] != '\0');
 	}
-	assert_int_equal(listed, 38);
+	assert_int_equal(listed, 61);
 }
 
 /* WIRE-06: 0x15, 0x18..0x1F are reserved, 0x1C and 0x1D of newer releases included. */
@@ -159,33 +161,50 @@ RESP_RNR_03_timer_codes(void **state)
 	assert_int_equal(wire_rnr_us(AETH_RNR | 12), 640);
 }
 
-/* RESP-NAK-01: codes 0..3 exist on RC, the other 28 are reserved. */
-static void
-RESP_NAK_01_codes(void **state)
+static const struct vector_nak *
+vector_nak_of(uint8_t transport, uint8_t code)
+{
+	if (transport == WIRE_XRC && code == vector_nak_xrc.code)
+		return &vector_nak_xrc;
+	for (size_t i = 0; i < ARRAY_LEN(vector_naks); i++) {
+		if (vector_naks[i].code == code)
+			return &vector_naks[i];
+	}
+	return NULL;
+}
+
+static unsigned int
+naks_of(uint8_t transport)
 {
 	unsigned int listed = 0;
 
-	(void)state;
 	for (uint8_t c = 0; c < 32; c++) {
-		const struct vector_nak *v = NULL;
+		const struct vector_nak *v = vector_nak_of(transport, c);
 
-		for (size_t i = 0; i < ARRAY_LEN(vector_naks); i++) {
-			if (vector_naks[i].code == c)
-				v = &vector_naks[i];
-		}
-		assert_int_equal(wire_nak_text(c) != NULL, v != NULL);
+		assert_int_equal(wire_nak_text(transport, c) != NULL, v != NULL);
 		if (v == NULL) {
-			assert_null(wire_nak_status(c));
+			assert_null(wire_nak_status(transport, c));
 			continue;
 		}
 		listed++;
 		assert_int_equal(AETH_NAK | c, v->syndrome);
 		if (v->retry)
-			assert_null(wire_nak_status(c));
+			assert_null(wire_nak_status(transport, c));
 		else
-			assert_string_equal(wire_nak_status(c), v->status + strlen("IBV_WC_"));
+			assert_string_equal(
+				wire_nak_status(transport, c), v->status + strlen("IBV_WC_"));
 	}
-	assert_int_equal(listed, 4);
+	return listed;
+}
+
+/* RESP-NAK-01: codes 0..3 exist on RC, the other 28 are reserved. XRC-05: 4 exists on XRC. */
+static void
+RESP_NAK_01_codes(void **state)
+{
+	(void)state;
+	assert_int_equal(naks_of(WIRE_RC), 4);
+	assert_int_equal(naks_of(WIRE_XRC), 5);
+	assert_int_equal(NAK_INV_RD_REQ, 4);
 	assert_int_equal(NAK_PSN_SEQ_ERR, 0);
 	assert_int_equal(NAK_INV_REQ, 1);
 	assert_int_equal(NAK_REM_ACCESS, 2);
