@@ -13,6 +13,7 @@
 #include "log.h"
 #include "mem_guard.h"
 #include "admin.h"
+#include "admin_ah.h"
 
 #define RETRY_NS (500 * TIME_NS_PER_MS)
 
@@ -181,6 +182,15 @@ end_objects(struct apps *apps, struct app *app)
 				app->o.id, r.text);
 		free(srq);
 	}
+	for (uint32_t i = 0; i < app->ahs.room; i++) {
+		struct app_ah *h = app->ahs.v[i];
+
+		if (h == NULL)
+			continue;
+		admin_ah_destroy(apps->admin, h->ah);
+		h->pd->users--;
+		free(h);
+	}
 	for (uint32_t i = 0; i < app->pds.room; i++) {
 		if (app->pds.v[i] != NULL &&
 			object_pd_destroy(apps->objects, app->pds.v[i], &r) != 0)
@@ -210,6 +220,7 @@ release(struct apps *apps, struct app *app)
 	free(app->mrs.v);
 	free(app->cqs.v);
 	free(app->srqs.v);
+	free(app->ahs.v);
 	free(app->channels.v);
 	free(app->bells);
 	free(app->events);

@@ -30,6 +30,7 @@
 #define APP_ABI    1   /* of the rings and the client_* methods */
 #define APP_EVENTS 256 /* asynchronous events that wait for a client */
 
+struct admin_ah;
 struct admin_qp;
 
 /** Handles: 1 .. room; an entry that is NULL is free. */
@@ -61,6 +62,12 @@ struct app_srq {
 	uint32_t handle;
 };
 
+struct app_ah {
+	struct admin_ah *ah;
+	struct object_pd *pd;
+	uint32_t handle;
+};
+
 /** A client's doorbells, at one worker. */
 struct app_bells {
 	struct qp_client worker_side; /* the worker's from attach to detach */
@@ -77,6 +84,7 @@ struct app {
 	struct app_table mrs;
 	struct app_table cqs;
 	struct app_table srqs;
+	struct app_table ahs;
 	struct app_table channels;
 	struct app_bells *bells; /* one a worker */
 	int async_fd;            /* eventfd, semaphore */

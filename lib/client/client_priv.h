@@ -131,6 +131,7 @@ struct qp {
 	struct acks async;
 	struct rl_qp_cap cap;
 	bool sig_all;
+	_Atomic uint32_t longest; /* bytes of a message */
 	_Atomic uint32_t worker;
 	_Atomic uint32_t state; /* enum rl_qp_state: what pub.state says, for other threads */
 	struct spin sq_lock CACHE_ALIGNED;
@@ -141,6 +142,13 @@ struct qp {
 	/* writer: who polls. Entries whose completions were polled: the others count as posted. */
 	_Atomic uint32_t sq_done CACHE_ALIGNED;
 	_Atomic uint32_t rq_done;
+};
+
+struct ah {
+	struct rl_ah pub;
+	TAILQ_ENTRY(ah) all;
+	uint32_t handle;
+	uint32_t key; /* what work requests name it by */
 };
 
 struct srq {
@@ -176,6 +184,7 @@ struct context {
 	TAILQ_HEAD(, channel) channels;
 	TAILQ_HEAD(, cq) cqs;
 	TAILQ_HEAD(, srq) srqs;
+	TAILQ_HEAD(, ah) ahs;
 	TAILQ_HEAD(, qp) qps;
 	struct spin by_number_lock; /* taken by polls, too */
 	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
@@ -222,6 +231,8 @@ client_gone(struct context *ctx)
 /** Parameters of a modify, or NULL with the error filled in. */
 json_t *client_attr_encode(
 	struct context *ctx, const struct qp *qp, const struct rl_qp_attr *attr, int mask);
+/** An address vector as the dataplane reads it. */
+json_t *client_path_encode(const struct rl_ah_attr *ah);
 /** What a reply says of a QP, as attributes; keys that are not there leave theirs alone. */
 void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *attr);
 

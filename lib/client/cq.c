@@ -323,12 +323,17 @@ client_free_cqs(struct context *ctx)
 {
 	struct channel *ch;
 	struct srq *srq;
+	struct ah *ah;
 	struct cq *cq;
 	struct qp *qp;
 
 	while ((qp = TAILQ_FIRST(&ctx->qps)) != NULL) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
 		client_qp_free(qp);
+	}
+	while ((ah = TAILQ_FIRST(&ctx->ahs)) != NULL) {
+		TAILQ_REMOVE(&ctx->ahs, ah, all);
+		free(ah);
 	}
 	while ((srq = TAILQ_FIRST(&ctx->srqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->srqs, srq, all);

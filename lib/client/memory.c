@@ -219,7 +219,7 @@ struct request {
 	void *addr;
 	size_t length;
 	int access;
-	bool once; /* no further region will be made there */
+	bool once;       /* no further region will be made there */
 	uint32_t *known; /* out: what the dataplane calls the memory; or NULL */
 };
 
@@ -306,11 +306,9 @@ rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t lengt
 	struct rl_mr **out)
 {
 	struct context *ctx = context_of(pd->context);
-	const struct request q = { .fd = fd,
-		.offset = offset,
-		.addr = addr,
-		.length = length,
-		.access = access };
+	const struct request q = {
+		.fd = fd, .offset = offset, .addr = addr, .length = length, .access = access
+	};
 	struct mr *mr = NULL;
 	int rc;
 

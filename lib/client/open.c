@@ -105,6 +105,7 @@ take_limits(struct rl_device_attr *a, const json_t *result)
 	a->max_mr = (int)number(l, "mrs");
 	a->max_pd = (int)number(l, "pds");
 	a->max_srq = (int)number(l, "srqs");
+	a->max_ah = (int)number(l, "ahs");
 	a->max_qp_rd_atom = (int)number(l, "rd_atomic");
 }
 
@@ -283,6 +284,7 @@ rl_open(const char *path, struct rl_context **out)
 	TAILQ_INIT(&ctx->channels);
 	TAILQ_INIT(&ctx->cqs);
 	TAILQ_INIT(&ctx->srqs);
+	TAILQ_INIT(&ctx->ahs);
 	TAILQ_INIT(&ctx->qps);
 	for (uint32_t i = 0; i < QP_BUCKETS; i++)
 		TAILQ_INIT(&ctx->by_number[i]);

@@ -39,7 +39,9 @@ refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum v
 		return client_fail(EINVAL, "%llu bytes inline, and max_inline_data is %u",
 			(unsigned long long)bytes, qp->cap.max_inline_data);
 	case VERBS_WR_LENGTH:
-		return client_fail(EINVAL, "a message is longer than 2^31 bytes");
+		return client_fail(EINVAL,
+			"a message of %llu bytes, and at most %u are sent in one",
+			(unsigned long long)bytes, atomic_load(&qp->longest));
 	case VERBS_WR_ATOMIC_SHORT:
 	case VERBS_WR_ATOMIC_LONG:
 		return client_fail(EINVAL, "an ATOMIC needs 8 bytes for its result");
@@ -48,13 +50,25 @@ refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum v
 	}
 }
 
+/* Of a UD QP: does it say where to? @return 0 or -errno. */
+static __attribute__((noinline)) int
+check_address(const struct qp *qp, const struct rl_send_wr *wr)
+{
+	if (wr->wr.ud.ah == NULL)
+		return client_fail(EINVAL, "a UD QP's requests need wr.ud.ah: rl_create_ah()");
+	if (wr->wr.ud.ah->pd != qp->pub.pd)
+		return client_fail(EINVAL, "wr.ud.ah is of another protection domain than the QP");
+	return 0;
+}
+
 /* @return 0 with the sum of the SGEs, or -errno. */
 static int
 check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 {
 	/* What max_rd_atomic is the dataplane knows. */
 	const struct verbs_wr_limits limits = { qp->cap.max_send_sge, qp->cap.max_inline_data,
-		UINT32_MAX, qp->pub.qp_type, VERBS_MESSAGE_MAX };
+		UINT32_MAX, qp->pub.qp_type,
+		atomic_load_explicit(&qp->longest, memory_order_relaxed) };
 	const uint32_t flags = wr->send_flags, n = (uint32_t)wr->num_sge;
 	const bool listed = (flags & SEND_INLINE) == 0 || wr->num_sge < 0;
 	enum verbs_wr_fault fault = verbs_wr_form(&limits, wr->opcode, flags, listed ? n : 0);
@@ -64,7 +78,9 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 		*bytes = bytes_of(wr->sg_list, n);
 		fault = verbs_wr_length(&limits, wr->opcode, flags, *bytes);
 	}
-	return LIKELY(fault == VERBS_WR_GOOD) ? 0 : refused(qp, wr, *bytes, fault);
+	if (UNLIKELY(fault != VERBS_WR_GOOD))
+		return refused(qp, wr, *bytes, fault);
+	return UNLIKELY(qp->pub.qp_type == RL_QPT_UD) ? check_address(qp, wr) : 0;
 }
 
 static void
@@ -79,7 +95,7 @@ put_inline(uint8_t *to, const struct rl_send_wr *wr)
 }
 
 static void
-fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes)
+fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, bool datagram)
 {
 	struct ring_send_wqe w = { .wr_id = wr->wr_id,
 		.remote_addr = wr->wr.rdma.remote_addr,
@@ -87,7 +103,10 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes)
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->send_flags };
 
-	if (verbs_wr_is_atomic(wr->opcode)) {
+	if (UNLIKELY(datagram)) {
+		w.remote_addr = ring_send_to(wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		w.rkey = ((const struct ah *)wr->wr.ud.ah)->key;
+	} else if (verbs_wr_is_atomic(wr->opcode)) {
 		w.remote_addr = wr->wr.atomic.remote_addr;
 		w.rkey = wr->wr.atomic.rkey;
 		w.compare_add = wr->wr.atomic.compare_add;
@@ -163,7 +182,7 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 			rc = -ENOMEM;
 			break;
 		}
-		fill(wqe, wr, bytes);
+		fill(wqe, wr, bytes, pub->qp_type == RL_QPT_UD);
 		qp->signaled[qp->sq.prod & qp->sq.mask] =
 			qp->sig_all || (wr->send_flags & RL_SEND_SIGNALED) != 0;
 		ring_produce_commit(&qp->sq);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client_priv.h"
+#include "verbs.h"
 
 #define FLUSH_TRIES 250 /* the dataplane spends up to 20 ms on each */
 
@@ -139,6 +140,7 @@ qp_new(struct rl_pd *pd, struct rl_qp_init_attr *init)
 	}
 	qp->cap = init->cap;
 	qp->sig_all = init->sq_sig_all != 0;
+	atomic_store(&qp->longest, VERBS_MESSAGE_MAX);
 	return qp;
 }
 
@@ -223,15 +225,16 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 	int rc;
 
 	if (params == NULL)
-		return (mask & (RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)) !=
-				       0
-			       ? -ENOTSUP
-			       : -EINVAL;
+		return (mask & (RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)) != 0 ? -ENOTSUP
+											 : -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	rc = call_flushed(ctx, "client_qp_modify", params, &result);
 	if (rc == 0) {
 		atomic_store(&qp->worker,
 			(uint32_t)json_integer_value(json_object_get(result, "worker")));
+		if (qp->pub.qp_type == RL_QPT_UD && json_object_get(result, "path_mtu") != NULL)
+			atomic_store(&qp->longest,
+				(uint32_t)json_integer_value(json_object_get(result, "path_mtu")));
 		json_decref(result);
 		if ((mask & RL_QP_STATE) != 0 && attr->qp_state == RL_QPS_RESET)
 			rewind_rings(qp);

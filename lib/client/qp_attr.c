@@ -55,8 +55,8 @@ ip_of(const union rl_gid *gid, char text[INET6_ADDRSTRLEN])
 		inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
 }
 
-static json_t *
-encode_path(const struct rl_ah_attr *ah)
+json_t *
+client_path_encode(const struct rl_ah_attr *ah)
 {
 	static const uint8_t none[6];
 	char ip[INET6_ADDRSTRLEN], mac[18];
@@ -151,7 +151,7 @@ client_attr_encode(
 	if ((mask & RL_QP_PORT) != 0)
 		json_object_set_new(o, "port", json_string(ctx->ports[attr->port_num - 1].name));
 	if ((mask & RL_QP_AV) != 0)
-		json_object_set_new(o, "ah_attr", encode_path(&attr->ah_attr));
+		json_object_set_new(o, "ah_attr", client_path_encode(&attr->ah_attr));
 	if ((mask & RL_QP_PATH_MTU) != 0)
 		json_object_set_new(o, "path_mtu", json_integer(128 << attr->path_mtu));
 #define NUMBER(bit, field, key)  \

@@ -8,17 +8,17 @@
 
 #define SAME(ours, value) _Static_assert((int)RL_##ours == (int)(value), #ours);
 
-#define WC_STATUS(value, name)                  SAME(WC_##name, value)
-#define WC_OPCODE(value, name)                  SAME(WC_##name, value)
-#define WC_FLAG(bit, name)                      SAME(WC_##name, 1 << (bit))
-#define EVENT_TYPE(value, name)                 SAME(EVENT_##name, value)
-#define ACCESS_FLAG(bit, name)                  SAME(ACCESS_##name, 1 << (bit))
-#define QP_TYPE(value, name)                    SAME(QPT_##name, value)
-#define QP_STATE_NAME(value, name)              SAME(QPS_##name, value)
-#define MIG_STATE(value, name)                  SAME(MIG_##name, value)
-#define QP_ATTR(bit, name)                      SAME(QP_##name, 1 << (bit))
+#define WC_STATUS(value, name)                      SAME(WC_##name, value)
+#define WC_OPCODE(value, name)                      SAME(WC_##name, value)
+#define WC_FLAG(bit, name)                          SAME(WC_##name, 1 << (bit))
+#define EVENT_TYPE(value, name)                     SAME(EVENT_##name, value)
+#define ACCESS_FLAG(bit, name)                      SAME(ACCESS_##name, 1 << (bit))
+#define QP_TYPE(value, name)                        SAME(QPT_##name, value)
+#define QP_STATE_NAME(value, name)                  SAME(QPS_##name, value)
+#define MIG_STATE(value, name)                      SAME(MIG_##name, value)
+#define QP_ATTR(bit, name)                          SAME(QP_##name, 1 << (bit))
 #define WR_OPCODE(value, name, completion, has, on) SAME(WR_##name, value)
-#define SEND_FLAG(bit, name)                    SAME(SEND_##name, 1 << (bit))
+#define SEND_FLAG(bit, name)                        SAME(SEND_##name, 1 << (bit))
 #include "tables/access_flags.def"
 #include "tables/event_types.def"
 #include "tables/mig_states.def"

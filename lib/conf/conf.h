@@ -317,6 +317,7 @@ struct conf_user_limits {
 	uint32_t mrs;            /* default 16384 */
 	uint32_t cqs;            /* default 16384 */
 	uint32_t srqs;           /* default 4096 */
+	uint32_t ahs;            /* default 16384 */
 	uint32_t qps;            /* default 16384 */
 	uint32_t channels;       /* default 512 */
 	uint32_t outstanding;    /* default 16777216 */
@@ -331,6 +332,7 @@ struct conf_client_limits {
 	uint32_t mrs;            /* default 1024 */
 	uint32_t cqs;            /* default 1024 */
 	uint32_t srqs;           /* default 256 */
+	uint32_t ahs;            /* address handles, default 1024 */
 	uint32_t qps;            /* default 1024 */
 	uint32_t outstanding;    /* entries of all its work queues, default 1048576 */
 	uint32_t channels;       /* default 256 */

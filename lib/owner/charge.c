@@ -14,6 +14,7 @@
 
 #include "invariant.h"
 #include "owner.h"
+#include "qp_ah.h"
 
 /* More than anybody has: the bound is the machine's, or the configuration's. */
 #define NO_END (UINT64_C(1) << 62)
@@ -120,6 +121,9 @@ owner_users_supply(struct owner_users *u, const struct owner_supply *s)
 			break;
 		case OWNER_MRS:
 			total = s->keys;
+			break;
+		case OWNER_AHS:
+			total = QP_AH_MAX;
 			break;
 		case OWNER_QPS:
 			total = s->qps;

@@ -31,6 +31,7 @@
 	ROW(MRS,         mrs,            ENOSPC, "regions") \
 	ROW(CQS,         cqs,            ENOSPC, "completion queues") \
 	ROW(SRQS,        srqs,           ENOSPC, "shared receive queues") \
+	ROW(AHS,         ahs,            ENOSPC, "address handles") \
 	ROW(QPS,         qps,            ENOSPC, "queue pairs") \
 	ROW(CHANNELS,    channels,       ENOSPC, "completion channels") \
 	ROW(OUTSTANDING, outstanding,    ENOSPC, "work requests") \

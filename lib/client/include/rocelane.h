@@ -77,6 +77,11 @@ struct rl_cq {
 	int cqe; /* entries, at least as many as were asked for */
 };
 
+struct rl_ah {
+	struct rl_context *context;
+	struct rl_pd *pd;
+};
+
 struct rl_srq {
 	struct rl_context *context;
 	struct rl_pd *pd;
@@ -112,6 +117,7 @@ struct rl_device_attr {
 	int max_mr;
 	int max_pd;
 	int max_srq;
+	int max_ah;
 	int max_qp_rd_atom;
 	uint8_t phys_port_cnt;
 };
@@ -336,6 +342,18 @@ int rl_query_srq(struct rl_srq *srq, struct rl_srq_attr *attr);
 /** Waits until the SRQ's events are acknowledged. @return -EBUSY: a QP uses it. */
 int rl_destroy_srq(struct rl_srq *srq);
 
+/* ---- address handles ------------------------------------------------------------------------- */
+
+/**
+ * Where datagrams go: for work requests of UD QPs of the PD on attr->port_num. Waits up to three
+ * seconds for the neighbour to answer; when its MAC changes later, the handle follows.
+ * @return -EHOSTUNREACH: it does not answer; -ENETUNREACH: no route; -EPERM: a VLAN, traffic class
+ * or MAC that the port does not allow; -ENOSPC: over a limit of this client.
+ */
+int rl_create_ah(struct rl_pd *pd, struct rl_ah_attr *attr, struct rl_ah **ah);
+/** A request that has not completed and names it fails with RL_WC_LOC_QP_OP_ERR. @return 0. */
+int rl_destroy_ah(struct rl_ah *ah);
+
 /* ---- work ------------------------------------------------------------------------------------ */
 
 struct rl_sge {
@@ -366,6 +384,11 @@ struct rl_send_wr {
 			uint64_t swap;
 			uint32_t rkey;
 		} atomic;
+		struct {
+			struct rl_ah *ah;
+			uint32_t remote_qpn;
+			uint32_t remote_qkey; /* highest bit set: the QP's own */
+		} ud;
 	} wr;
 };
 
@@ -379,7 +402,8 @@ struct rl_recv_wr {
 /**
  * Post a list. With RL_SEND_INLINE the bytes are copied now, from any memory of yours.
  * @param bad out, may be NULL: the first request that was refused; those before it are posted.
- * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes; -ENOMEM: the queue is full: a
+ * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes (a datagram has the path MTU at
+ * most), no wr.ud.ah with a UD QP, or one of another PD; -ENOMEM: the queue is full: a
  * place in it is free again when its completion, or a later one of the queue, was polled.
  * -EIO: the dataplane is gone.
  * Memory is checked when the request runs: what is wrong with it is told by a completion.

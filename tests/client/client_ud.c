@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams of an application: argv[1] is the socket. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "client_priv.h"
+#include "pair.h"
+
+#define QKEY 0x11111111u
+#define GRH  40u
+#define SLOT 2048u
+
+struct peers {
+	struct pair p;
+	struct rl_qp *qp[2]; /* on port 1, on port 2 */
+	struct rl_ah *to[2]; /* to port 2, to port 1 */
+};
+
+static struct rl_qp *
+datagram_qp(struct rl_pd *pd, struct rl_cq *cq, uint8_t port, uint32_t qkey)
+{
+	struct rl_qp_init_attr init = { .send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = RL_QPT_UD,
+		.cap = { .max_send_wr = 16,
+			.max_recv_wr = 16,
+			.max_send_sge = 2,
+			.max_recv_sge = 2,
+			.max_inline_data = 64 } };
+	struct rl_qp_attr a = {
+		.qp_state = RL_QPS_INIT, .port_num = port, .qkey = qkey, .sq_psn = 7
+	};
+	struct rl_qp *qp;
+
+	OK(rl_create_qp(pd, &init, &qp));
+	OK(rl_modify_qp(qp, &a, RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_QKEY));
+	a.qp_state = RL_QPS_RTR;
+	OK(rl_modify_qp(qp, &a, RL_QP_STATE));
+	a.qp_state = RL_QPS_RTS;
+	OK(rl_modify_qp(qp, &a, RL_QP_STATE | RL_QP_SQ_PSN));
+	return qp;
+}
+
+static struct rl_ah_attr
+address(const struct pair *p, uint8_t port, uint8_t dest_port)
+{
+	struct rl_ah_attr a = { .is_global = 1, .port_num = port };
+
+	OK(rl_query_gid(p->ctx, dest_port, 0, &a.grh.dgid));
+	return a;
+}
+
+static void
+peers_open(struct peers *s, const char *socket)
+{
+	pair_open(&s->p, socket, 256, 1 << 20);
+	for (uint8_t i = 0; i < 2; i++) {
+		struct rl_ah_attr a = address(&s->p, i + 1, 2 - i);
+
+		s->qp[i] = datagram_qp(s->p.pd, s->p.cq, i + 1, QKEY);
+		OK(rl_create_ah(s->p.pd, &a, &s->to[i]));
+		CHECK(s->to[i]->pd == s->p.pd && s->to[i]->context == s->p.ctx);
+	}
+}
+
+static void
+peers_close(struct peers *s)
+{
+	for (int i = 0; i < 2; i++) {
+		OK(rl_destroy_ah(s->to[i]));
+		OK(rl_destroy_qp(s->qp[i]));
+	}
+	OK(rl_destroy_cq(s->p.cq));
+	OK(rl_dereg_mr(s->p.mr));
+	OK(rl_dealloc_pd(s->p.pd));
+	pair_close(&s->p);
+}
+
+static struct rl_send_wr
+request(const struct peers *s, int from, struct rl_sge *sge)
+{
+	return (struct rl_send_wr){ .wr_id = 1,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = RL_WR_SEND,
+		.send_flags = RL_SEND_SIGNALED,
+		.wr.ud = { .ah = s->to[from],
+			.remote_qpn = s->qp[1 - from]->qp_num,
+			.remote_qkey = QKEY } };
+}
+
+/* UD-03, UD-05, UD-10, UD-11: there and back, answered to where the completion says. */
+static void
+UD_05_UD_10_ping_pong(struct peers *s)
+{
+	uint8_t *mem = s->p.mr->addr;
+
+	for (uint32_t n = 0; n < 200; n++) {
+		const int from = n % 2;
+		struct rl_sge out = pair_sge(&s->p, 0, n % 100), in = pair_sge(&s->p, SLOT, SLOT);
+		struct rl_send_wr wr = request(s, from, &out);
+		struct rl_wc wc[2];
+
+		OK(pair_recv(s->qp[1 - from], in, 50));
+		memset(mem, (int)n, 100);
+		wr.opcode = RL_WR_SEND_WITH_IMM;
+		wr.imm_data = htonl(n);
+		OK(rl_post_send(s->qp[from], &wr, NULL));
+		wc[0] = pair_wait(s->p.cq);
+		wc[1] = pair_wait(s->p.cq);
+		if (wc[0].opcode == RL_WC_RECV) {
+			const struct rl_wc first = wc[0];
+
+			wc[0] = wc[1];
+			wc[1] = first;
+		}
+		CHECK(wc[0].status == RL_WC_SUCCESS && wc[0].opcode == RL_WC_SEND);
+		CHECK(wc[1].status == RL_WC_SUCCESS && wc[1].opcode == RL_WC_RECV);
+		CHECK(wc[1].byte_len == GRH + n % 100 && ntohl(wc[1].imm_data) == n);
+		CHECK(wc[1].wc_flags == (RL_WC_GRH | RL_WC_WITH_IMM));
+		CHECK(wc[1].src_qp == s->qp[from]->qp_num);
+		CHECK(memcmp(mem, mem + SLOT + GRH, n % 100) == 0);
+		CHECK(mem[SLOT + 20] == 0x45); /* the IPv4 header is its second half */
+	}
+}
+
+/* UD-12, UD-25: what can be known is refused at once; the queue goes on. */
+static void
+UD_12_UD_25_refused(struct peers *s)
+{
+	struct rl_sge sge = pair_sge(&s->p, 0, 4096);
+	struct rl_send_wr wr = request(s, 0, &sge), *bad;
+	struct rl_pd *other;
+	struct rl_ah_attr a = address(&s->p, 1, 2);
+	struct rl_ah *foreign;
+
+	OK(rl_post_send(s->qp[0], &wr, NULL)); /* all that fits the port; nobody receives it */
+	CHECK(pair_wait(s->p.cq).status == RL_WC_SUCCESS);
+	sge.length++;
+	CHECK(rl_post_send(s->qp[0], &wr, &bad) == -EINVAL && bad == &wr);
+	sge.length = 8;
+	wr.opcode = RL_WR_RDMA_WRITE;
+	CHECK(rl_post_send(s->qp[0], &wr, &bad) == -EINVAL);
+	wr.opcode = RL_WR_SEND;
+	wr.wr.ud.ah = NULL;
+	CHECK(rl_post_send(s->qp[0], &wr, &bad) == -EINVAL);
+	CHECK(strstr(rl_last_error(), "wr.ud.ah") != NULL);
+	OK(rl_alloc_pd(s->p.ctx, &other));
+	OK(rl_create_ah(other, &a, &foreign));
+	CHECK(rl_dealloc_pd(other) == -EBUSY);
+	wr.wr.ud.ah = foreign;
+	CHECK(rl_post_send(s->qp[0], &wr, &bad) == -EINVAL);
+	OK(rl_destroy_ah(foreign));
+	OK(rl_dealloc_pd(other));
+	CHECK(pair_is_quiet(s->p.cq));
+}
+
+/* UD-16, UD-17: back to RTS from SQE. */
+static void
+resume(struct rl_qp *qp)
+{
+	struct rl_qp_attr a = { .qp_state = RL_QPS_RTS, .cur_qp_state = RL_QPS_SQE };
+	struct rl_qp_attr now;
+
+	OK(rl_query_qp(qp, &now, 0, NULL));
+	CHECK(now.qp_state == RL_QPS_SQE);
+	OK(rl_modify_qp(qp, &a, RL_QP_STATE | RL_QP_CUR_STATE));
+}
+
+/*
+ * A handle is named by a number in memory that the application may write: one that is not the
+ * QP's protection domain's, of another port, that has ended, or that never was, ends in a
+ * completion, and nothing is sent.
+ */
+static void
+UD_05_handles_that_are_none(struct peers *s)
+{
+	struct rl_sge sge = pair_sge(&s->p, 0, 8);
+	struct rl_send_wr wr = request(s, 0, &sge);
+	struct rl_ah_attr a = address(&s->p, 1, 2);
+	struct rl_ah *ended, *foreign;
+	struct rl_pd *other;
+	uint32_t keys[6];
+
+	OK(rl_create_ah(s->p.pd, &a, &ended));
+	keys[0] = ((struct ah *)ended)->key;
+	OK(rl_destroy_ah(ended));
+	OK(rl_alloc_pd(s->p.ctx, &other));
+	OK(rl_create_ah(other, &a, &foreign));
+	keys[1] = ((struct ah *)foreign)->key;
+	keys[2] = ((struct ah *)s->to[1])->key;
+	keys[3] = 0;
+	keys[4] = UINT32_MAX;
+	keys[5] = ((struct ah *)s->to[0])->key + 0x10000;
+	for (uint32_t i = 0; i < 6; i++) {
+		struct ah forged = { .pub = *s->to[0], .key = keys[i] };
+
+		wr.wr.ud.ah = &forged.pub;
+		OK(pair_recv(s->qp[1], pair_sge(&s->p, SLOT, SLOT), 60));
+		OK(rl_post_send(s->qp[0], &wr, NULL));
+		CHECK(pair_wait(s->p.cq).status == RL_WC_LOC_QP_OP_ERR);
+		resume(s->qp[0]);
+		wr.wr.ud.ah = s->to[0];
+		OK(rl_post_send(s->qp[0], &wr, NULL));
+		CHECK(pair_wait(s->p.cq).status == RL_WC_SUCCESS);
+		CHECK(pair_wait(s->p.cq).status == RL_WC_SUCCESS);
+	}
+	OK(rl_destroy_ah(foreign));
+	OK(rl_dealloc_pd(other));
+}
+
+/* RT-04, RT-05: an address that nobody has, and one that no route reaches. */
+static void
+RT_05_nobody_answers(struct peers *s)
+{
+	struct rl_ah_attr a = { .is_global = 1, .port_num = 1 };
+	struct rl_ah *ah;
+
+	OK(rl_gid_from_ip("10.77.0.99", &a.grh.dgid));
+	CHECK(rl_create_ah(s->p.pd, &a, &ah) == -EHOSTUNREACH && ah == NULL);
+	CHECK(strstr(rl_last_error(), "10.77.0.99") != NULL);
+	OK(rl_gid_from_ip("198.51.100.1", &a.grh.dgid));
+	CHECK(rl_create_ah(s->p.pd, &a, &ah) == -ENETUNREACH);
+	a.port_num = 3;
+	CHECK(rl_create_ah(s->p.pd, &a, &ah) == -EINVAL);
+	a = address(&s->p, 1, 2);
+	a.is_global = 0;
+	CHECK(rl_create_ah(s->p.pd, &a, &ah) == -EINVAL);
+}
+
+/* As many as client_limits.ahs says, and not one more. */
+static void
+limit(struct peers *s)
+{
+	struct rl_ah_attr a = address(&s->p, 1, 2);
+	struct rl_device_attr d;
+	struct rl_ah *ah;
+	int n = 2, rc;
+
+	OK(rl_query_device(s->p.ctx, &d));
+	CHECK(d.max_ah == 40);
+	while ((rc = rl_create_ah(s->p.pd, &a, &ah)) == 0)
+		n++;
+	CHECK(rc == -ENOSPC && n == d.max_ah);
+	CHECK(strstr(rl_last_error(), "client_limits.ahs") != NULL);
+	/* They go with the connection. */
+}
+
+int
+main(int argc, char **argv)
+{
+	struct peers s;
+
+	CHECK(argc >= 2);
+	for (int round = 0; round < 2; round++) {
+		peers_open(&s, argv[1]);
+		UD_05_UD_10_ping_pong(&s);
+		UD_12_UD_25_refused(&s);
+		UD_05_handles_that_are_none(&s);
+		peers_close(&s);
+	}
+	peers_open(&s, argv[1]);
+	RT_05_nobody_answers(&s);
+	limit(&s);
+	pair_close(&s.p);
+	return 0;
+}
