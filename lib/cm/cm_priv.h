@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CM_PRIV_H
+#define CM_PRIV_H
+/**
+ * @file cm_priv.h  What the files of the connection manager share.
+ *
+ * Owner:   as cm.h.
+ * Memory:  as cm.h.
+ * Depends: cm.h.
+ */
+#include "cm.h"
+
+/* cm_table.c: places, chains, listeners, sources */
+/** A free place with a new id, in REQ_SENT or REQ_RCVD. @return NULL: all are taken. */
+struct cm_conn *cm_new(struct cm *cm, bool active);
+/** Put it on a chain; its key must be set. */
+void cm_link(struct cm *cm, struct cm_conn *c, uint32_t chain);
+/** The connection that this peer calls by this id, with this REQ. */
+struct cm_conn *cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid);
+/** The connection with this queue pair of the peer (CM-24). */
+struct cm_conn *cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t guid, uint32_t qpn);
+/** The connection of our queue pair. */
+struct cm_conn *cm_by_own_qpn(struct cm *cm, uint32_t qpn);
+/** Who listens there; NULL: nobody. */
+struct cm_listener *cm_listener_of(struct cm *cm, uint16_t port, uint64_t service_id);
+/** May this source send one more REQ in this second? Counts it. */
+bool cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now);
+/** Count a connection that its peer has begun as unfinished. @return CM_DROP_NONE, or why not. */
+enum cm_drop cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path);
+/** It has begun. */
+void cm_half_open_begin(struct cm *cm, struct cm_conn *c);
+/** It is not any more: established, or over. */
+void cm_half_open_end(struct cm *cm, struct cm_conn *c);
+
+/* cm_message.c: what is sent */
+/** One more message in the verdict, to where the connection's peer is. */
+uint8_t *cm_out(struct cm_verdict *v, const struct cm_path *path);
+/** c->sent becomes the REQ. */
+void cm_make_req(struct cm *cm, struct cm_conn *c, const struct cm_ask *ask);
+/** c->sent becomes the REP. */
+void cm_make_rep(struct cm *cm, struct cm_conn *c, const uint8_t *private, uint32_t private_len);
+/** c->sent becomes a DREQ. */
+void cm_make_dreq(struct cm *cm, struct cm_conn *c);
+/** Which message a REJ of the connection rejects: 0 REQ, 1 REP, 2 other. */
+void cm_send_rej(struct cm_verdict *v, const struct cm_conn *c, uint16_t reason,
+	const uint8_t *private, uint32_t private_len);
+/** A REJ for a message of no connection; `mad` is that message. */
+void cm_send_stray_rej(struct cm_verdict *v, const struct cm_packet *p, uint16_t reason);
+/** RTU, MRA, DREP and APR: ids alone. */
+void cm_send_short(struct cm_verdict *v, const struct cm_conn *c, enum cm_message m, uint64_t tid);
+/** A DREP that mirrors a DREQ of no connection (CM-34). */
+void cm_send_stray_drep(struct cm_verdict *v, const struct cm_packet *p);
+/** Answer a SIDR_REQ. @param l NULL: nobody listens. */
+void cm_send_sidr_rep(struct cm_verdict *v, const struct cm_packet *p, const struct cm_listener *l);
+/** Remember the user's part of a message's private data. */
+void cm_keep_private(struct cm_conn *c, const uint8_t *mad);
+
+/* cm_request.c */
+/** A REQ that belongs to no connection yet. */
+void cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v);
+/** The terms in a REQ. */
+struct cm_terms cm_req_terms(const uint8_t *mad);
+/** The terms in a REP. */
+struct cm_terms cm_rep_terms(const uint8_t *mad);
+
+/* cm.c */
+/** No verdict yet. */
+void cm_verdict_init(struct cm_verdict *v);
+
+/* cm_step.c */
+struct cm_step {
+	uint8_t next; /* enum cm_state */
+	uint8_t send;
+	uint8_t todo;
+	uint8_t event;
+	const char *rule; /* NULL: no row */
+};
+
+extern const struct cm_step cm_steps[CM_STATES][CM_INPUTS];
+
+/** What the step says besides its row. */
+struct cm_said {
+	uint16_t reason; /* of a REJ, received or to be sent */
+	uint16_t status; /* of the event */
+	uint8_t timeout; /* of an MRA */
+	const uint8_t *private;
+	uint32_t private_len;
+};
+
+/** Carry out a row: state, timers, messages. @return false: there is none. */
+bool cm_step(struct cm *cm, struct cm_conn *c, enum cm_input in, const struct cm_said *said,
+	ns_t now, struct cm_verdict *v);
+/** The next repetition, or the end of what the state waits for. */
+void cm_arm(struct cm *cm, struct cm_conn *c, ns_t after, ns_t now);
+
+#endif

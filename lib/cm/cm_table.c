@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Places of connections, the chains by which they are found, listeners, and limits of sources. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "be.h"
+#include "cm_priv.h"
+#include "compiler.h"
+#include "invariant.h"
+
+enum { ID_BITS = 16 }; /* of a local id: the place; the others say which connection on it */
+
+static uint64_t
+mix(uint64_t h)
+{
+	h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	h = (h ^ h >> 27) * UINT64_C(0x94d049bb133111eb);
+	return h ^ h >> 31;
+}
+
+uint64_t
+cm_random(struct cm *cm)
+{
+	cm->random += UINT64_C(0x9e3779b97f4a7c15);
+	return mix(cm->random ^ cm->key);
+}
+
+static uint64_t
+hash_gid(const struct cm *cm, const uint8_t gid[16])
+{
+	return mix(mix(be64_load(gid) ^ cm->key) ^ be64_load(gid + 8));
+}
+
+int
+cm_init(struct cm *cm, const struct cm_limits *limits, uint64_t seed, uint64_t guid, ns_t now)
+{
+	const uint32_t n = limits->connections;
+	bool all;
+
+	ASSERT(n != 0 && (n & (n - 1)) == 0 && n <= BIT32(ID_BITS));
+	memset(cm, 0, sizeof(*cm));
+	cm->limits = *limits;
+	cm->random = seed;
+	cm->key = mix(seed + 1);
+	cm->guid = guid;
+	wheel_init(&cm->wheel, tick_of(now));
+	/* Pages that are never used are never there. */
+	cm->conns = calloc(n, sizeof(*cm->conns));
+	cm->free = calloc(n, sizeof(*cm->free));
+	all = cm->conns != NULL && cm->free != NULL;
+	for (uint32_t k = 0; k < CM_CHAINS; k++) {
+		cm->heads[k] = calloc(n, sizeof(*cm->heads[k]));
+		all = all && cm->heads[k] != NULL;
+	}
+	return all ? 0 : -ENOMEM;
+}
+
+void
+cm_fini(struct cm *cm)
+{
+	free(cm->conns);
+	free(cm->free);
+	for (uint32_t k = 0; k < CM_CHAINS; k++)
+		free(cm->heads[k]);
+	memset(cm, 0, sizeof(*cm));
+}
+
+struct cm_conn *
+cm_new(struct cm *cm, bool active)
+{
+	uint32_t at;
+	struct cm_conn *c;
+
+	if (cm->n == cm->limits.connections)
+		return NULL;
+	at = cm->free_n != 0 ? cm->free[--cm->free_n] : cm->used_n++;
+	c = &cm->conns[at];
+	ASSERT(c->local_id == 0);
+	memset(c, 0, sizeof(*c));
+	do
+		c->local_id = (uint32_t)cm_random(cm) << ID_BITS | at;
+	while (c->local_id == 0);
+	c->state = active ? CM_REQ_SENT : CM_REQ_RCVD;
+	c->active = active;
+	cm->n++;
+	return c;
+}
+
+static uint32_t *
+head(struct cm *cm, uint32_t chain, const struct cm_path *path, uint64_t number)
+{
+	uint64_t h = path != NULL ? hash_gid(cm, path->peer_gid) : cm->key;
+
+	return &cm->heads[chain][mix(h ^ number) & (cm->limits.connections - 1)];
+}
+
+static uint32_t *
+head_of(struct cm *cm, uint32_t chain, const struct cm_conn *c)
+{
+	switch (chain) {
+	case CM_BY_REMOTE:
+		return head(cm, chain, &c->path, c->remote_id);
+	case CM_BY_QPN:
+		return head(cm, chain, &c->path, c->peer.qpn);
+	default:
+		return head(cm, chain, NULL, c->own.qpn);
+	}
+}
+
+void
+cm_link(struct cm *cm, struct cm_conn *c, uint32_t chain)
+{
+	uint32_t *h = head_of(cm, chain, c);
+
+	c->next[chain] = *h;
+	*h = (uint32_t)(c - cm->conns) + 1;
+}
+
+static void
+unlink_conn(struct cm *cm, struct cm_conn *c, uint32_t chain)
+{
+	const uint32_t self = (uint32_t)(c - cm->conns) + 1;
+
+	for (uint32_t *at = head_of(cm, chain, c); *at != 0; at = &cm->conns[*at - 1].next[chain]) {
+		if (*at != self)
+			continue;
+		*at = c->next[chain];
+		return;
+	}
+}
+
+void
+cm_forget(struct cm *cm, struct cm_conn *c)
+{
+	ASSERT(c->local_id != 0 && cm->n != 0);
+	wheel_cancel(&cm->wheel, &c->timer);
+	cm_half_open_end(cm, c);
+	for (uint32_t k = 0; k < CM_CHAINS; k++)
+		unlink_conn(cm, c, k);
+	c->local_id = 0;
+	c->state = CM_IDLE;
+	cm->free[cm->free_n++] = (uint32_t)(c - cm->conns);
+	cm->n--;
+}
+
+struct cm_conn *
+cm_find(struct cm *cm, uint32_t local_id)
+{
+	const uint32_t at = local_id & (BIT32(ID_BITS) - 1);
+
+	if (local_id == 0 || at >= cm->used_n || cm->conns[at].local_id != local_id)
+		return NULL;
+	return &cm->conns[at];
+}
+
+struct cm_conn *
+cm_each(struct cm *cm, uint32_t *at)
+{
+	while (*at < cm->used_n) {
+		struct cm_conn *c = &cm->conns[(*at)++];
+
+		if (c->local_id != 0)
+			return c;
+	}
+	return NULL;
+}
+
+static bool
+is_peer(const struct cm_conn *c, const struct cm_path *path)
+{
+	return c->path.port == path->port && memcmp(c->path.peer_gid, path->peer_gid, 16) == 0;
+}
+
+struct cm_conn *
+cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid)
+{
+	uint32_t at = *head(cm, CM_BY_REMOTE, path, id);
+
+	for (; at != 0; at = cm->conns[at - 1].next[CM_BY_REMOTE]) {
+		struct cm_conn *c = &cm->conns[at - 1];
+
+		if (!c->active && c->remote_id == id && c->tid == tid && is_peer(c, path))
+			return c;
+	}
+	return NULL;
+}
+
+struct cm_conn *
+cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t guid, uint32_t qpn)
+{
+	uint32_t at = *head(cm, CM_BY_QPN, path, qpn);
+
+	for (; at != 0; at = cm->conns[at - 1].next[CM_BY_QPN]) {
+		struct cm_conn *c = &cm->conns[at - 1];
+
+		if (c->peer.qpn == qpn && c->peer_guid == guid && is_peer(c, path))
+			return c;
+	}
+	return NULL;
+}
+
+struct cm_conn *
+cm_by_own_qpn(struct cm *cm, uint32_t qpn)
+{
+	uint32_t at = *head(cm, CM_BY_OWN_QPN, NULL, qpn);
+
+	for (; at != 0; at = cm->conns[at - 1].next[CM_BY_OWN_QPN])
+		if (cm->conns[at - 1].own.qpn == qpn)
+			return &cm->conns[at - 1];
+	return NULL;
+}
+
+struct cm_listener *
+cm_listener_of(struct cm *cm, uint16_t port, uint64_t service_id)
+{
+	for (uint32_t i = 0; i < CM_LISTENERS; i++) {
+		struct cm_listener *l = &cm->listeners[i];
+
+		if (l->used && l->service_id == service_id && l->port == port)
+			return l;
+	}
+	return NULL;
+}
+
+struct cm_listener *
+cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, int *rc)
+{
+	*rc = cm_listener_of(cm, port, service_id) != NULL ? -EADDRINUSE : -ENOSPC;
+	if (*rc == -EADDRINUSE)
+		return NULL;
+	for (uint32_t i = 0; i < CM_LISTENERS; i++) {
+		struct cm_listener *l = &cm->listeners[i];
+
+		if (l->used)
+			continue;
+		*l = (struct cm_listener){ .service_id = service_id,
+			.port = port,
+			.backlog = CM_BACKLOG,
+			.mtu = 5,
+			.used = true };
+		*rc = 0;
+		return l;
+	}
+	return NULL;
+}
+
+void
+cm_unlisten(struct cm *cm, struct cm_listener *l)
+{
+	struct cm_conn *c;
+
+	for (uint32_t at = 0; (c = cm_each(cm, &at)) != NULL;)
+		if (c->listener == l)
+			c->listener = NULL;
+	*l = (struct cm_listener){ .used = false };
+}
+
+static uint32_t
+source_of(const struct cm *cm, const uint8_t gid[16])
+{
+	return hash_gid(cm, gid) & (CM_SOURCES - 1);
+}
+
+bool
+cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now)
+{
+	struct cm_source *s = &cm->sources[source_of(cm, gid)];
+
+	if (s->second != now / TIME_NS_PER_S) {
+		s->second = now / TIME_NS_PER_S;
+		s->reqs = 0;
+	}
+	return s->reqs++ < cm->limits.reqs;
+}
+
+enum cm_drop
+cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path)
+{
+	if (cm->n == cm->limits.connections)
+		return CM_DROP_connections;
+	/* One source leaves half of the places to others. */
+	if (cm->half_open >= cm->limits.half_open ||
+		cm->sources[source_of(cm, path->peer_gid)].half_open >=
+			(cm->limits.half_open + 1) / 2)
+		return CM_DROP_half_open;
+	return l->pending >= l->backlog ? CM_DROP_backlog : CM_DROP_NONE;
+}
+
+void
+cm_half_open_begin(struct cm *cm, struct cm_conn *c)
+{
+	c->half_open = true;
+	c->source = (uint16_t)source_of(cm, c->path.peer_gid);
+	cm->sources[c->source].half_open++;
+	cm->half_open++;
+	c->listener->pending++;
+}
+
+void
+cm_half_open_end(struct cm *cm, struct cm_conn *c)
+{
+	if (!c->half_open)
+		return;
+	ASSERT(cm->half_open != 0 && cm->sources[c->source].half_open != 0);
+	c->half_open = false;
+	cm->sources[c->source].half_open--;
+	cm->half_open--;
+	if (c->listener != NULL)
+		c->listener->pending--;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* REQs that cannot be served, SIDR, floods, and the tables themselves. */
+#include <errno.h>
+
+#include "bed.h"
+
+/* CM_20, CM_30, CM_31: the REJ says why; no place is taken. */
+static void
+refused(void **state)
+{
+	static const struct {
+		enum mad_field field;
+		uint64_t value;
+		uint16_t reason;
+	} rows[] = {
+		{ REQ_service_id, 0x106270f, 8 }, /* another port */
+		{ REQ_service_id, 0x13f1d2f, 8 }, /* another port space */
+		{ REQ_service_id, 0x1234567800, 8 },
+		{ REQ_transport_service_type, 1, 9 },
+		{ REQ_transport_service_type, 2, 9 },
+		{ REQ_transport_service_type, 3, 9 },
+		{ REQ_path_mtu, 0, 26 },
+		{ REQ_path_mtu, 5, 26 }, /* larger than the port's */
+		{ REQ_path_mtu, 6, 26 },
+		{ REQ_local_qpn, 1, 5 },
+		{ REQ_pkey, 0x1234, 5 },
+	};
+	struct bed b;
+	const uint8_t *rej;
+
+	(void)state;
+	bed_init(&b);
+	b.l->mtu = 4;
+	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
+		bed_message(&b, CM_REQ);
+		mad_set(b.mad, rows[i].field, rows[i].value);
+		bed_receive(&b);
+		bed_dropped(&b, CM_DROP_refused);
+		rej = bed_sent(&b, CM_REJ);
+		assert_int_equal(mad_get(rej, REJ_reason), rows[i].reason);
+		assert_int_equal(mad_get(rej, REJ_local_comm_id), 0);
+		assert_int_equal(mad_get(rej, REJ_remote_comm_id), PEER_ID);
+		assert_int_equal(mad_get(rej, REJ_message_rejected), 0);
+		assert_int_equal(mad_get(rej, MAD_tid), PEER_TID);
+	}
+	bed_message(&b, CM_REQ);
+	mad_at(b.mad, REQ_primary_remote_gid)[15] = 9;
+	bed_receive(&b);
+	assert_int_equal(mad_get(bed_sent(&b, CM_REJ), REJ_reason), 12);
+	bed_message(&b, CM_REQ);
+	mad_at(b.mad, REQ_primary_local_gid)[15] = 9;
+	bed_receive(&b);
+	assert_int_equal(mad_get(bed_sent(&b, CM_REJ), REJ_reason), 12);
+	for (unsigned int i = 0; i < 2; i++) {
+		bed_message(&b, CM_REQ);
+		mad_set(mad_at(b.mad, REQ_private_data), i == 0 ? IP_version : IP_ip_version,
+			i == 0 ? 1 : 5);
+		bed_receive(&b);
+		assert_int_equal(mad_get(bed_sent(&b, CM_REJ), REJ_reason), 28);
+	}
+	assert_int_equal(b.cm.n, 0);
+	for (uint8_t mtu = 1; mtu <= 4; mtu++) {
+		bed_message(&b, CM_REQ);
+		mad_set(b.mad, REQ_path_mtu, mtu);
+		bed_receive(&b);
+		assert_int_equal(b.v.todo, CM_DO_ASK);
+		cm_forget(&b.cm, b.v.conn);
+	}
+	bed_fini(&b);
+}
+
+/* CM_38: dropped by name; reserved fields and the modifier do not matter. */
+static void
+bad_mads(void **state)
+{
+	static const struct {
+		enum mad_field field;
+		uint64_t value;
+		enum cm_drop drop;
+	} rows[] = {
+		{ MAD_base_version, 2, CM_DROP_base_version },
+		{ MAD_mgmt_class, 3, CM_DROP_class },
+		{ MAD_class_version, 1, CM_DROP_class_version },
+		{ MAD_method, 1, CM_DROP_method },
+		{ MAD_attr_id, 0x0f, CM_DROP_attribute },
+		{ MAD_attr_id, 0xff, CM_DROP_attribute },
+	};
+	struct bed b;
+
+	(void)state;
+	bed_init(&b);
+	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
+		bed_message(&b, CM_REQ);
+		mad_set(b.mad, rows[i].field, rows[i].value);
+		bed_receive(&b);
+		bed_dropped(&b, rows[i].drop);
+		bed_silent(&b);
+	}
+	bed_message(&b, CM_REQ);
+	cm_receive(&b.cm, &(struct cm_packet){ b.mad, 255, b.path }, b.now, &b.v);
+	bed_dropped(&b, CM_DROP_length);
+	bed_message(&b, CM_REQ);
+	mad_set(b.mad, MAD_attr_mod, 1);
+	mad_set(b.mad, MAD_reserved, 1);
+	b.mad[MAD_HEADER_LEN + 4] = 0xff;
+	bed_receive(&b);
+	assert_int_equal(b.v.todo, CM_DO_ASK);
+	bed_fini(&b);
+}
+
+static void
+from(struct bed *b, uint32_t source, uint32_t id)
+{
+	bed_message(b, CM_REQ);
+	mad_set(b->mad, REQ_local_comm_id, id);
+	mad_set(b->mad, REQ_local_qpn, 0x1000 + id);
+	b->path.peer_gid[12] = (uint8_t)(source >> 16);
+	b->path.peer_gid[13] = (uint8_t)(source >> 8);
+	b->path.peer_gid[14] = (uint8_t)source;
+	memcpy(mad_at(b->mad, REQ_primary_local_gid), b->path.peer_gid, 16);
+	bed_receive(b);
+}
+
+/* CM_40: unfinished connections are bounded, in all and for one source; then all is as before. */
+static void
+flood(void **state)
+{
+	struct bed b;
+	struct cm_conn *c;
+	uint32_t taken = 0, dropped = 0, source = 1;
+
+	(void)state;
+	bed_init(&b);
+	for (uint32_t i = 1; i <= 12; i++) {
+		from(&b, 1, i);
+		taken += b.v.drop == CM_DROP_NONE;
+	}
+	assert_int_equal(taken, 8); /* half of 16 */
+	assert_int_equal(b.v.drop, CM_DROP_half_open);
+	for (uint32_t i = 1; i <= 10000; i++) {
+		from(&b, ++source, 100 + i);
+		taken += b.v.drop == CM_DROP_NONE;
+		dropped += b.v.drop == CM_DROP_half_open;
+	}
+	assert_int_equal(taken, 16);
+	assert_int_equal(dropped, 10000 - 8);
+	assert_int_equal(b.cm.n, 16);
+	assert_int_equal(b.l->pending, 16);
+	/* They answer nothing, and go. */
+	for (int i = 0; i < 100; i++)
+		while (bed_due(&b, TIME_NS_PER_S))
+			if (b.v.over)
+				cm_forget(&b.cm, b.v.conn);
+	assert_int_equal(b.cm.n, 0);
+	assert_int_equal(b.cm.half_open, 0);
+	assert_int_equal(b.l->pending, 0);
+	memcpy(b.path.peer_gid, peer_gid, 16);
+	bed_passive_up(&b);
+	assert_int_equal(b.cm.half_open, 0);
+	for (uint32_t at = 0; (c = cm_each(&b.cm, &at)) != NULL;)
+		assert_ptr_equal(c, b.c);
+	bed_fini(&b);
+}
+
+/* CM_40: REQs of one source in a second. CM_31: the listener's backlog. */
+static void
+rates(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init_with(&b, (struct cm_limits){ 64, 32, 5 });
+	b.l->backlog = 2;
+	for (uint32_t i = 1; i <= 5; i++) {
+		from(&b, 1, i);
+		assert_int_equal(b.v.drop, i <= 2 ? CM_DROP_NONE : CM_DROP_backlog);
+	}
+	from(&b, 1, 6);
+	bed_dropped(&b, CM_DROP_rate);
+	bed_silent(&b);
+	b.now += TIME_NS_PER_S;
+	from(&b, 1, 7);
+	bed_dropped(&b, CM_DROP_backlog);
+	cm_unlisten(&b.cm, b.l);
+	from(&b, 1, 8);
+	bed_dropped(&b, CM_DROP_refused);
+	assert_int_equal(b.cm.n, 2); /* those that it had can still be answered */
+	bed_fini(&b);
+}
+
+/* CM_40: a table that is full takes nothing, and says so. */
+static void
+full(void **state)
+{
+	struct cm_ask ask = { .terms = { .qpn = 9 }, .time = TIME_NS_PER_S };
+	struct bed b;
+
+	(void)state;
+	bed_init_with(&b, (struct cm_limits){ 4, 4, 1000 });
+	for (int round = 0; round < 3; round++) {
+		struct cm_conn *c[4];
+
+		for (int i = 0; i < 4; i++) {
+			assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), 0);
+			c[i] = b.v.conn;
+			assert_ptr_equal(cm_find(&b.cm, c[i]->local_id), c[i]);
+		}
+		assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), -ENOSPC);
+		from(&b, 1, 1);
+		bed_dropped(&b, CM_DROP_connections);
+		for (int i = 0; i < 4; i++) {
+			const uint32_t id = c[i]->local_id;
+
+			cm_forget(&b.cm, c[i]);
+			assert_null(cm_find(&b.cm, id));
+		}
+	}
+	assert_null(cm_find(&b.cm, 0));
+	bed_fini(&b);
+}
+
+/* CM_41 */
+static void
+sidr(void **state)
+{
+	struct bed b;
+	struct cm_listener *l;
+	const uint8_t *m;
+	int rc;
+
+	(void)state;
+	bed_init(&b);
+	l = cm_listen(&b.cm, 0, 0x1111d2f, &rc);
+	assert_non_null(l);
+	l->service = CM_UD;
+	l->ud = (struct cm_terms){ .qpn = 0x55, .qkey = 0x11223344 };
+	assert_null(cm_listen(&b.cm, 0, 0x1111d2f, &rc));
+	assert_int_equal(rc, -EADDRINUSE);
+	for (int i = 0; i < 3; i++) {
+		mad_init(b.mad, CM_SIDR_REQ, 0x44);
+		mad_set(b.mad, SIDR_REQ_request_id, 0x99);
+		mad_set(b.mad, SIDR_REQ_service_id, i < 2 ? 0x1111d2f : SERVICE);
+		bed_receive(&b);
+		m = bed_sent(&b, CM_SIDR_REP);
+		assert_int_equal(mad_get(m, MAD_tid), 0x44);
+		assert_int_equal(mad_get(m, SIDR_REP_request_id), 0x99);
+		assert_int_equal(mad_get(m, SIDR_REP_service_id), i < 2 ? 0x1111d2f : SERVICE);
+		assert_int_equal(mad_get(m, SIDR_REP_status), i < 2 ? 0 : 1);
+		assert_int_equal(mad_get(m, SIDR_REP_qpn), i < 2 ? 0x55 : 0);
+		assert_int_equal(mad_get(m, SIDR_REP_qkey), i < 2 ? 0x11223344 : 0);
+	}
+	bed_message(&b, CM_REQ);
+	mad_set(b.mad, REQ_service_id, 0x1111d2f);
+	bed_receive(&b);
+	assert_int_equal(mad_get(bed_sent(&b, CM_REJ), REJ_reason), 8);
+	bed_fini(&b);
+}
+
+/* Each event, state and drop has its name. */
+static void
+words(void **state)
+{
+	(void)state;
+	for (int s = 0; s < CM_STATES; s++)
+		assert_non_null(cm_state_name((enum cm_state)s));
+	for (int e = 1; e < CM_EVENTS; e++)
+		assert_non_null(cm_event_name((enum cm_event)e));
+	for (int d = 1; d < CM_DROPS; d++)
+		assert_true(strlen(cm_drop_text((enum cm_drop)d)) > 5);
+	assert_int_equal(cm_response_timeout(TIME_NS_PER_S, 15), 13);
+	assert_int_equal(cm_response_timeout(0, 15), CM_TIMEOUT_MIN);
+	assert_int_equal(cm_response_timeout(UINT64_MAX, 15), CM_TIMEOUT_MAX);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refused),
+		cmocka_unit_test(bad_mads),
+		cmocka_unit_test(flood),
+		cmocka_unit_test(rates),
+		cmocka_unit_test(full),
+		cmocka_unit_test(sidr),
+		cmocka_unit_test(words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
