@@ -2,6 +2,8 @@
 /* The dataplane program: arguments, config, EAL, workers; then the control loop until told to stop.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,6 +34,9 @@
 #include "timebase.h"
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
+
+#define DESCRIPTORS 65536 /* there is room for at once */
+#define ARENAS      256   /* of malloc(); each connection has a thread */
 
 static struct dataplane dp;
 
@@ -281,6 +286,26 @@ raise_limits(void)
 		setrlimit(RLIMIT_MEMLOCK, &(const struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 }
 
+/*
+ * What grows later makes the control lcore wait for others: the kernel for all CPUs when the table
+ * of descriptors does, malloc() for a lock when more threads come than it has arenas.
+ */
+static void
+grow_now(void)
+{
+	struct rlimit l;
+	int fd;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+		const rlim_t n = l.rlim_cur < DESCRIPTORS ? l.rlim_cur : DESCRIPTORS;
+
+		fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n - 1);
+		if (fd >= 0)
+			close(fd);
+	}
+	mallopt(M_ARENA_MAX, ARENAS);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -313,6 +338,7 @@ main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	raise_limits();
+	grow_now();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	/* The terminal is gone: stop cleanly, unless the signal was ignored when we started. */

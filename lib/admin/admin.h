@@ -369,6 +369,11 @@ int admin_many_start(struct admin *adm, struct admin_qp *rec, const struct conf_
 /** Wait for what admin_many_start() sent. @return 0 or the first refusal. */
 int admin_many_finish(
 	struct admin *adm, struct admin_qp *rec, struct admin_walk *walk, struct refusal *r);
+/**
+ * An attached QP goes to ERR and is detached; it is `pending` until then, and can be destroyed
+ * after it. Never waits. @return false: later, there is no room for the messages.
+ */
+bool admin_end_begin(struct admin *adm, struct admin_qp *rec);
 /** At the end: n QPs (at most ADMIN_WINDOW) to ERR, detached, freed. */
 void admin_many_end(struct admin *adm, struct admin_qp *const *recs, uint32_t n);
 

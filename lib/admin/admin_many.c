@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "ask.h"
+#include "invariant.h"
 #include "log.h"
 #include "admin.h"
 
@@ -117,6 +118,30 @@ post_end(struct admin *adm, struct admin_qp *rec)
 		ask_forget(a, NULL, NULL, NULL);
 	q.msg = (struct mbox_msg){ .type = MBOX_QP_DETACH, .qp = { rec->qp, .drop = true } };
 	return ask_send(adm->env, &q);
+}
+
+bool
+admin_end_begin(struct admin *adm, struct admin_qp *rec)
+{
+	struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_MODIFY,
+			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
+	struct ask *a;
+
+	ASSERT(rec->attached && !rec->pending);
+	rec->attr.cur_qp_state = (uint8_t)admin_state(rec);
+	rec->attr.qp_state = QPS_ERR;
+	a = ask_try(adm->env, &q);
+	if (a == NULL)
+		return false;
+	ask_forget(a, NULL, NULL, NULL);
+	q.msg = (struct mbox_msg){ .type = MBOX_QP_DETACH, .qp = { rec->qp, .drop = true } };
+	a = ask_try(adm->env, &q);
+	if (a == NULL)
+		return false;
+	ask_forget(a, admin_walk_late_detach, adm, rec);
+	rec->pending = true;
+	return true;
 }
 
 void

@@ -228,12 +228,13 @@ admin_walk_late_detach(void *ctx UNUSED, struct ask *a)
 
 /*
  * Ask again while the worker says that it still flushes the QP, a part in each turn. A QP with the
- * deepest queues takes milliseconds; if it takes longer, the caller has to try again.
+ * deepest queues takes milliseconds: a request that can be put off is; if it takes longer, the
+ * caller has to try again.
  */
 static bool
 ask_again(struct admin *adm, struct flushing *f, int rc)
 {
-	if (rc != -EINPROGRESS)
+	if (rc != -EINPROGRESS || env_put_off(adm->env))
 		return false;
 	if (f->asked++ == 0)
 		f->until = adm->env->w.clock() + FLUSH_WAIT_NS;

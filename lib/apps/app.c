@@ -13,9 +13,6 @@
 #include "log.h"
 #include "mem_guard.h"
 #include "admin.h"
-#include "admin_ah.h"
-
-#define RETRY_NS (500 * TIME_NS_PER_MS)
 
 /* ---- handles and names ----------------------------------------------------------------------- */
 
@@ -59,9 +56,9 @@ app_table_remove(struct app_table *t, uint32_t handle)
 
 /* Two slots for each QP that the client may have, and some to spare. */
 static uint32_t
-bell_entries(const struct apps *apps)
+bell_entries(const struct conf *conf)
 {
-	const uint32_t most = apps->env->w.conf->control.client_limits.qps;
+	const uint32_t most = conf->control.client_limits.qps;
 	uint32_t entries = 64;
 
 	while (entries < RING_BELLS_MAX && entries / 3 < most)
@@ -69,10 +66,18 @@ bell_entries(const struct apps *apps)
 	return entries;
 }
 
+size_t
+app_first_area(const struct conf *conf)
+{
+	const size_t bells = conf->lcores.n_workers * ring_bells_size(bell_entries(conf));
+
+	return bells > OWNER_AREA_FIRST ? bells : OWNER_AREA_FIRST;
+}
+
 static int
 bells_open(struct apps *apps, struct app *app, struct refusal *r)
 {
-	const uint32_t entries = bell_entries(apps);
+	const uint32_t entries = bell_entries(apps->env->w.conf);
 
 	app->bells = calloc(apps->env->w.workers_n, sizeof(app->bells[0]));
 	if (app->bells == NULL)
@@ -98,156 +103,6 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 			return ask_refuse(apps->env, (uint16_t)w, rc, r);
 	}
 	return 0;
-}
-
-/* @return 0, or -EAGAIN: a worker has not answered. */
-static int
-bells_close(struct apps *apps, struct app *app)
-{
-	int rc = 0;
-
-	for (uint32_t w = 0; app->bells != NULL && w < apps->env->w.workers_n; w++) {
-		struct app_bells *b = &app->bells[w];
-		const struct ask_request q = { .worker = (uint16_t)w,
-			.msg = { .type = MBOX_CLIENT_DETACH, .client.client = &b->worker_side } };
-
-		if (b->attached && ask_and_wait(apps->env, &q) == 0)
-			b->attached = false;
-		if (b->attached)
-			rc = -EAGAIN;
-	}
-	return rc;
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-/* To ERR, flushed, detached, freed. @return 0, or -EAGAIN: a worker has not answered. */
-static int
-end_qps(struct apps *apps, struct app *app)
-{
-	struct admin_qp *recs[ADMIN_WINDOW], *rec;
-	uint32_t n, before;
-
-	do {
-		before = app->o.qps_n;
-		n = 0;
-		TAILQ_FOREACH (rec, &app->o.qps, of_owner) {
-			if (n < ADMIN_WINDOW && !rec->pending)
-				recs[n++] = rec;
-		}
-		admin_many_end(apps->admin, recs, n);
-	} while (n != 0 && app->o.qps_n < before);
-	return app->o.qps_n == 0 ? 0 : -EAGAIN;
-}
-
-/* All keys first, then one round trip for all of them. */
-static int
-end_regions(struct apps *apps, struct app *app)
-{
-	for (uint32_t i = 0; i < app->mrs.room; i++) {
-		if (app->mrs.v[i] != NULL)
-			object_mr_revoke(apps->objects, app->mrs.v[i]);
-	}
-	if (app->mrs.n != 0 && ask_all(apps->env) != 0)
-		return -EAGAIN;
-	for (uint32_t i = 0; i < app->mrs.room; i++) {
-		if (app->mrs.v[i] != NULL)
-			object_mr_free_revoked(apps->objects, app->mrs.v[i]);
-	}
-	return 0;
-}
-
-static void
-end_objects(struct apps *apps, struct app *app)
-{
-	struct refusal r;
-
-	for (uint32_t i = 0; i < app->cqs.room; i++) {
-		struct app_cq *cq = app->cqs.v[i];
-
-		if (cq == NULL)
-			continue;
-		if (cq->channel != NULL)
-			TAILQ_REMOVE(&apps->watched, cq, watched);
-		if (object_cq_destroy(apps->objects, cq->cq, &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-		free(cq);
-	}
-	for (uint32_t i = 0; i < app->srqs.room; i++) {
-		struct app_srq *srq = app->srqs.v[i];
-
-		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-		free(srq);
-	}
-	for (uint32_t i = 0; i < app->ahs.room; i++) {
-		struct app_ah *h = app->ahs.v[i];
-
-		if (h == NULL)
-			continue;
-		admin_ah_destroy(apps->admin, h->ah);
-		h->pd->users--;
-		free(h);
-	}
-	for (uint32_t i = 0; i < app->pds.room; i++) {
-		if (app->pds.v[i] != NULL &&
-			object_pd_destroy(apps->objects, app->pds.v[i], &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-	}
-	for (uint32_t i = 0; i < app->channels.room; i++) {
-		struct app_channel *ch = app->channels.v[i];
-
-		if (ch != NULL)
-			close(ch->fd);
-		free(ch);
-	}
-}
-
-static void
-release(struct apps *apps, struct app *app)
-{
-	TAILQ_REMOVE(&apps->all, app, all);
-	apps->n--;
-	owner_areas_free(&app->o);
-	owner_user_leave(&apps->users, &app->o);
-	broker_conn_put(app->o.home);
-	if (app->async_fd >= 0)
-		close(app->async_fd);
-	free(app->pds.v);
-	free(app->mrs.v);
-	free(app->cqs.v);
-	free(app->srqs.v);
-	free(app->ahs.v);
-	free(app->channels.v);
-	free(app->bells);
-	free(app->events);
-	free(app);
-}
-
-/* Whatever may still be touched by a worker goes first; memory goes last. */
-static void
-reap(struct apps *apps, struct app *app)
-{
-	if (end_qps(apps, app) != 0 || bells_close(apps, app) != 0 || end_regions(apps, app) != 0) {
-		app->retry_at = apps->env->now + RETRY_NS;
-		return;
-	}
-	end_objects(apps, app);
-	log_rated(&apps->told.gone, apps->env->now, LOG_INFO, "client %u: gone", app->o.id);
-	release(apps, app);
-}
-
-void
-app_close(struct apps *apps, struct app *app)
-{
-	if (app->conn != NULL)
-		app->conn->app = NULL;
-	app->conn = NULL;
-	app->o.gone = true;
-	reap(apps, app);
 }
 
 void
@@ -278,7 +133,8 @@ count_supply(struct apps *apps)
 }
 
 int
-app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct refusal *r)
+app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct mem_area *first,
+	struct refusal *r)
 {
 	struct app *app;
 	int rc;
@@ -312,7 +168,11 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct re
 	app->events = calloc(APP_EVENTS, sizeof(app->events[0]));
 	rc = app->async_fd < 0 || app->events == NULL
 		     ? refuse(r, ENOMEM, "no memory, or no descriptor")
-		     : bells_open(apps, app, r);
+		     : 0;
+	if (rc == 0 && first->base != NULL)
+		rc = owner_area_give(&app->o, first, r);
+	if (rc == 0)
+		rc = bells_open(apps, app, r);
 	if (rc != 0) {
 		app_close(apps, app);
 		return rc;
@@ -364,10 +224,8 @@ apps_poll(struct apps *apps)
 	}
 	for (app = TAILQ_FIRST(&apps->all); app != NULL; app = next) {
 		next = TAILQ_NEXT(app, all);
-		if (app->conn == NULL && apps->env->now >= app->retry_at) {
-			reap(apps, app);
+		if (app->conn == NULL && app_reap(apps, app))
 			work++;
-		}
 	}
 	return work + app_notify_poll(apps);
 }
@@ -391,5 +249,6 @@ apps_fini(struct apps *apps)
 		next = TAILQ_NEXT(app, all);
 		app_close(apps, app);
 	}
+	app_reap_all(apps);
 	app_signal_fini(apps);
 }

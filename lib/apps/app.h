@@ -76,6 +76,24 @@ struct app_bells {
 	bool attached;
 };
 
+/** The end of an application, in this order: app_end.c. */
+enum app_step {
+	APP_DETACH_QPS,
+	APP_SYNC_QPS,
+	APP_FREE_QPS,
+	APP_BELLS,
+	APP_REVOKE,
+	APP_SYNC_REGIONS,
+	APP_FREE_REGIONS,
+	APP_RELEASE,
+};
+
+struct app_ending {
+	enum app_step step;
+	uint32_t next;  /* worker to ask, or region to look at, in this step */
+	uint32_t asked; /* workers that have not answered */
+};
+
 struct app {
 	struct owner o; /* first: app_of() casts to it */
 	TAILQ_ENTRY(app) all;
@@ -92,7 +110,7 @@ struct app {
 	uint32_t events_head;
 	uint32_t events_n;
 	uint64_t events_lost;
-	ns_t retry_at; /* gone: when to try again */
+	struct app_ending ending;
 };
 
 /** The application that is this owner; NULL of NULL. */
@@ -129,9 +147,15 @@ void apps_init(struct apps *apps);
 void apps_fini(struct apps *apps);
 /** One turn: events of CQs, clients that are gone. @return pieces of work. */
 uint32_t apps_poll(struct apps *apps);
-/** @return 0 with the connection's client made, or a refusal. */
-int app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct refusal *r);
-/** The connection is gone: end what was the client's. */
+/** Bytes of an application's first area, where its doorbells have room. Any thread. */
+size_t app_first_area(const struct conf *conf);
+/**
+ * @param first an area for it, taken over unless its base is NULL: then it is made here.
+ * @return 0 with the connection's client made, or a refusal.
+ */
+int app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct mem_area *first,
+	struct refusal *r);
+/** The connection is gone: what was the client's ends, in this turn and the next ones. */
 void app_close(struct apps *apps, struct app *app);
 /** It has done what it must not: disconnect it. */
 void app_end(struct apps *apps, struct app *app, const char *why);
@@ -142,6 +166,13 @@ uint32_t app_table_add(struct app_table *t, void *object);
 void *app_table_get(const struct app_table *t, uint32_t handle);
 /** The handle, which is in use, is free again. */
 void app_table_remove(struct app_table *t, uint32_t handle);
+
+/* ---- app_end.c ------------------------------------------------------------------------------- */
+
+/** The next step of one whose connection is gone; never waits. @return was something done? */
+bool app_reap(struct apps *apps, struct app *app);
+/** All of them to the end, unless a worker does not answer. */
+void app_reap_all(struct apps *apps);
 
 /* ---- app_notify.c ---------------------------------------------------------------------------- */
 

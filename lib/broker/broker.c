@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -18,15 +20,29 @@
 
 /* jansson's parser goes 2,048 levels deep; pages that are not touched cost nothing. */
 #define STACK_BYTES ((size_t)1 << 20)
-/* A request up to here is freed by whoever is done with it. */
+/* A request up to here may wait until the thread has more to do. */
 #define SMALL_LINE 4096u
 /* How often a thread that has to end is taken out of what it waits in. */
 #define NUDGE_MS 20u
 #define PATIENCE_MS 2000u
 
+/*
+ * What the control lcore never does itself: to map or unmap anything, it would have to wait for a
+ * connection's thread that does so, and that may wait for a CPU. A thread's stack is mapped, so a
+ * thread of its own starts the others, and joins them.
+ */
+struct helper {
+	pthread_t thread;
+	struct broker_jobs jobs;
+	int wake;
+	_Atomic bool stop;
+	TAILQ_HEAD(, broker_conn) parked; /* the thread's: to be started later */
+};
+
 struct broker {
 	struct broker_hooks hooks;
 	int fd;
+	struct helper helper;
 	LIST_HEAD(, broker_conn) all;
 	uint32_t stopped; /* told to close, and not ended */
 	uint32_t ending;
@@ -53,37 +69,6 @@ broker_hooks_of(const struct broker *b)
 	return &b->hooks;
 }
 
-struct broker *
-broker_new(const struct broker_hooks *hooks)
-{
-	struct broker *b = calloc(1, sizeof(*b));
-
-	if (b == NULL)
-		return NULL;
-	b->hooks = *hooks;
-	LIST_INIT(&b->all);
-	b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (b->fd < 0) {
-		free(b);
-		return NULL;
-	}
-	return b;
-}
-
-int
-broker_fd(const struct broker *b)
-{
-	return b->fd;
-}
-
-uint32_t
-broker_ending(const struct broker *b)
-{
-	return b->ending;
-}
-
-/* ---- a connection ---------------------------------------------------------------------------- */
-
 static int
 start_thread(struct broker_conn *c)
 {
@@ -101,6 +86,141 @@ start_thread(struct broker_conn *c)
 	pthread_attr_destroy(&attr);
 	return rc;
 }
+
+/* In the helper. Without memory or a number for it, again later. */
+static void
+start(struct broker_conn *c)
+{
+	struct helper *h = &c->b->helper;
+
+	if (start_thread(c) == 0)
+		atomic_store_explicit(&c->started, true, memory_order_release);
+	else
+		TAILQ_INSERT_TAIL(&h->parked, c, parked);
+}
+
+static void
+run_start(struct broker_job *job)
+{
+	start((struct broker_conn *)(void *)job);
+}
+
+/* In the helper: nothing is left for the thread to do but to return. */
+static void
+run_join(struct broker_job *job)
+{
+	struct broker_conn *c = (struct broker_conn *)(void *)job;
+
+	pthread_join(c->thread, NULL);
+	close(c->wake);
+	free(c);
+}
+
+static void
+let_help(struct broker_conn *c, void (*run)(struct broker_job *job))
+{
+	struct helper *h = &c->b->helper;
+
+	c->job.run = run;
+	broker_jobs_put(&h->jobs, &c->job);
+	wake(h->wake);
+}
+
+static void *
+helper_main(void *arg)
+{
+	struct helper *h = arg;
+	struct pollfd p = { .fd = h->wake, .events = POLLIN };
+	sigset_t all;
+
+	/* The program's signals are not for us, but those by which it asks each of its threads. */
+	sigfillset(&all);
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++)
+		sigdelset(&all, s);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	while (!atomic_load_explicit(&h->stop, memory_order_acquire)) {
+		struct broker_conn *c = TAILQ_FIRST(&h->parked);
+
+		poll(&p, 1, c != NULL ? (int)NUDGE_MS : -1);
+		broker_clear_fd(h->wake);
+		if (c != NULL) {
+			TAILQ_REMOVE(&h->parked, c, parked);
+			start(c);
+		}
+		broker_jobs_run(&h->jobs);
+	}
+	broker_jobs_run(&h->jobs);
+	return NULL;
+}
+
+static int
+helper_start(struct broker *b)
+{
+	struct helper *h = &b->helper;
+	pthread_attr_t attr;
+	int rc;
+
+	TAILQ_INIT(&h->parked);
+	h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->wake < 0)
+		return -errno;
+	rc = pthread_attr_init(&attr);
+	if (rc == 0) {
+		if (b->hooks.pinned)
+			pthread_attr_setaffinity_np(&attr, sizeof(b->hooks.cpus), &b->hooks.cpus);
+		rc = pthread_create(&h->thread, &attr, helper_main, h);
+		pthread_attr_destroy(&attr);
+	}
+	if (rc != 0)
+		close(h->wake);
+	return -rc;
+}
+
+static void
+helper_stop(struct helper *h)
+{
+	atomic_store_explicit(&h->stop, true, memory_order_release);
+	wake(h->wake);
+	pthread_join(h->thread, NULL);
+	close(h->wake);
+}
+
+struct broker *
+broker_new(const struct broker_hooks *hooks)
+{
+	struct broker *b = aligned_alloc(
+		CACHE_LINE, (sizeof(*b) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	int rc;
+
+	if (b == NULL)
+		return NULL;
+	memset(b, 0, sizeof(*b));
+	b->hooks = *hooks;
+	LIST_INIT(&b->all);
+	b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = b->fd < 0 ? -errno : helper_start(b);
+	if (rc == 0)
+		return b;
+	if (b->fd >= 0)
+		close(b->fd);
+	free(b);
+	errno = -rc;
+	return NULL;
+}
+
+int
+broker_fd(const struct broker *b)
+{
+	return b->fd;
+}
+
+uint32_t
+broker_ending(const struct broker *b)
+{
+	return b->ending;
+}
+
+/* ---- a connection ---------------------------------------------------------------------------- */
 
 static struct broker_conn *
 conn_new(struct broker *b, int fd)
@@ -127,13 +247,9 @@ broker_conn_start(struct broker *b, int fd, const struct broker_limits *limits, 
 	if (c == NULL)
 		return NULL;
 	broker_conn_limit(c, limits);
-	if (start_thread(c) != 0) {
-		close(c->wake);
-		free(c);
-		return NULL;
-	}
 	c->tag = tag;
 	LIST_INSERT_HEAD(&b->all, c, all);
+	let_help(c, run_start);
 	return c;
 }
 
@@ -154,7 +270,7 @@ broker_turn_away(struct broker *b, int fd)
 		return; /* without memory: better a descriptor less than a close() that waits */
 	LIST_INSERT_HEAD(&b->all, c, all);
 	broker_conn_put(c);
-	c->parked = start_thread(c) != 0;
+	let_help(c, run_start);
 }
 
 void
@@ -162,6 +278,12 @@ broker_conn_limit(struct broker_conn *c, const struct broker_limits *limits)
 {
 	atomic_store_explicit(&c->line_max, limits->line, memory_order_relaxed);
 	atomic_store_explicit(&c->values_max, limits->values, memory_order_relaxed);
+}
+
+bool
+broker_conn_has(const struct broker_conn *c)
+{
+	return broker_queue_has(&c->queue);
 }
 
 struct broker_request *
@@ -192,12 +314,12 @@ broker_conn_done(struct broker_request *q)
 	struct broker_conn *c = q->conn;
 	const size_t len = q->len;
 
-	if (q->gifts == NULL && len <= SMALL_LINE) {
-		broker_request_free(q);
-	} else {
-		q->job.run = run_free;
+	/* Always in the thread, whose memory it is: malloc() has a lock for each. */
+	q->job.run = run_free;
+	if (q->gifts == NULL && len <= SMALL_LINE)
+		broker_jobs_put(&c->jobs, &q->job); /* when it wakes up */
+	else
 		broker_conn_run(c, &q->job);
-	}
 	atomic_fetch_add_explicit(&c->bytes_done, len, memory_order_relaxed);
 	broker_queue_done(&c->queue);
 	if (atomic_exchange_explicit(&c->waits, false, memory_order_seq_cst))
@@ -265,22 +387,18 @@ broker_conn_count(struct broker_conn *c, uint64_t bytes)
 static void
 reap(struct broker_conn *c)
 {
-	pthread_join(c->thread, NULL); /* nothing is left for it to do but to return */
 	if (c->tag != NULL)
 		c->b->hooks.ended(c->b->hooks.ended_ctx, c->tag);
 	LIST_REMOVE(c, all);
 	c->b->stopped--;
 	c->b->ending--;
-	close(c->wake);
-	free(c);
+	let_help(c, run_join);
 }
 
 void
 broker_clear(struct broker *b)
 {
-	uint64_t n;
-
-	(void)!read(b->fd, &n, sizeof(n));
+	broker_clear_fd(b->fd);
 }
 
 void
@@ -295,9 +413,9 @@ broker_poll(struct broker *b, uint64_t now_ms)
 		b->nudged_ms = now_ms;
 	for (c = LIST_FIRST(&b->all); c != NULL; c = next) {
 		next = LIST_NEXT(c, all);
-		if (c->parked)
-			c->parked = !nudge || start_thread(c) != 0;
-		else if (c->counted && atomic_load_explicit(&c->ended, memory_order_acquire))
+		if (!atomic_load_explicit(&c->started, memory_order_acquire))
+			continue;
+		if (c->counted && atomic_load_explicit(&c->ended, memory_order_acquire))
 			reap(c);
 		/* A close() that lingers ends with a signal; its handler does nothing. */
 		else if (nudge && atomic_load_explicit(&c->stop, memory_order_relaxed) &&
@@ -340,6 +458,7 @@ broker_free(struct broker *b)
 		(void)left;
 		return;
 	}
+	helper_stop(&b->helper);
 	close(b->fd);
 	free(b);
 }

@@ -32,6 +32,7 @@
 struct broker;
 struct broker_conn;
 struct broker_memory;
+struct broker_making;
 
 /** What a line may be. */
 struct broker_limits {
@@ -111,6 +112,8 @@ struct broker_conn *broker_conn_start(
 void broker_turn_away(struct broker *b, int fd);
 /** From the next line on. */
 void broker_conn_limit(struct broker_conn *c, const struct broker_limits *limits);
+/** Is there a next request? */
+bool broker_conn_has(const struct broker_conn *c);
 /** Next request, or NULL. It is given back by broker_conn_done() before the next is taken. */
 struct broker_request *broker_conn_take(struct broker_conn *c);
 /** It is answered: gifts that were not taken go back, too. */
@@ -127,8 +130,18 @@ struct broker_conn *broker_conn_hold(struct broker_conn *c);
 void broker_conn_put(struct broker_conn *c);
 /** Run it in the connection's thread: slow ends of things. Never waits. */
 void broker_conn_run(struct broker_conn *c, struct broker_job *job);
-/** Give an area back, a large one in the thread. Never waits then. @param c NULL: here. */
+/** Give an area back, in the thread. Never waits then. @param c NULL: here. */
 void broker_area_free(struct broker_conn *c, struct mem_area *a);
+/**
+ * Make an area in the thread: mem_area_create(). Never waits.
+ * @return what broker_area_made() is asked with, or NULL: no memory.
+ */
+struct broker_making *broker_area_make(
+	struct broker_conn *c, size_t len, int node, unsigned int flags);
+/** @return -EINPROGRESS; or what mem_area_create() returned, and *m is NULL from now on. */
+int broker_area_made(struct broker_making **m, struct mem_area *out);
+/** Nobody wants it any more. @param m NULL: nothing. */
+void broker_area_drop(struct broker_making *m);
 /** Bytes of the client's memory that are mapped. */
 uint64_t broker_conn_mapped(const struct broker_conn *c);
 /** Bytes that count against the same limit, and are not mapped by the thread. */

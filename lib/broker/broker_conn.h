@@ -37,18 +37,20 @@ struct broker_memory {
 TAILQ_HEAD(broker_memories, broker_memory);
 
 struct broker_conn {
+	struct broker_job job; /* the helper's: start its thread, join it */
 	struct broker *b;
 	LIST_ENTRY(broker_conn) all; /* control's */
+	TAILQ_ENTRY(broker_conn) parked; /* the helper's */
 	uint32_t refs;               /* control's */
 	bool counted;                /* control's: among the ending ones */
-	bool parked;                 /* control's: it has no thread yet */
 	void *tag;                   /* control's */
-	pthread_t thread;
+	pthread_t thread; /* when it is `started` */
 	int fd;   /* the thread's to close */
 	int wake; /* eventfd: the thread has something to do */
 
 	struct broker_queue queue;
 	struct broker_jobs jobs;
+	_Atomic bool started; /* it has a thread */
 	_Atomic bool stop;   /* close the socket */
 	_Atomic bool finish; /* give everything back, and end */
 	_Atomic bool waits;  /* for room in the queue, or for the answers to all in it */
@@ -83,6 +85,10 @@ struct broker_conn {
 void *broker_conn_main(void *arg);
 /** Tell the control lcore to look. Any thread. */
 void broker_wake(struct broker *b);
+/** An eventfd is not readable any more. */
+void broker_clear_fd(int fd);
+/** Run all of them. The thread's that they are for. */
+void broker_jobs_run(struct broker_jobs *jobs);
 /** What all connections share. */
 const struct broker_hooks *broker_hooks_of(const struct broker *b);
 /** The thread's: free a request with what nobody took of it. */

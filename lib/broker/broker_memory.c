@@ -10,8 +10,6 @@
 #include "fds.h"
 #include "invariant.h"
 
-#define SMALL_AREA ((size_t)1 << 20)
-
 static void
 unmap(struct broker_memory *m)
 {
@@ -250,7 +248,7 @@ run_area_end(struct broker_job *job)
 void
 broker_area_free(struct broker_conn *c, struct mem_area *a)
 {
-	struct area_end *e = c != NULL && a->len > SMALL_AREA ? malloc(sizeof(*e)) : NULL;
+	struct area_end *e = c != NULL && a->base != NULL ? malloc(sizeof(*e)) : NULL;
 
 	if (e == NULL) {
 		mem_area_destroy(a);
@@ -260,6 +258,76 @@ broker_area_free(struct broker_conn *c, struct mem_area *a)
 	e->area = *a;
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	broker_conn_run(c, &e->job);
+}
+
+enum { MAKING, MADE, DROPPED };
+
+struct broker_making {
+	struct broker_job job;
+	struct broker_conn *conn;
+	size_t len;
+	int node;
+	unsigned int flags;
+	int rc;
+	struct mem_area area;
+	_Atomic int state; /* who comes second frees it */
+};
+
+static void
+run_make(struct broker_job *job)
+{
+	struct broker_making *m = (struct broker_making *)(void *)job;
+	struct broker *b = m->conn->b;
+
+	m->rc = mem_area_create(&m->area, m->len, m->node, m->flags);
+	if (atomic_exchange_explicit(&m->state, MADE, memory_order_acq_rel) == DROPPED) {
+		mem_area_destroy(&m->area);
+		free(m);
+	}
+	broker_wake(b);
+}
+
+struct broker_making *
+broker_area_make(struct broker_conn *c, size_t len, int node, unsigned int flags)
+{
+	struct broker_making *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return NULL;
+	m->job.run = run_make;
+	m->conn = c;
+	m->len = len;
+	m->node = node;
+	m->flags = flags;
+	m->area = (struct mem_area){ .fd = -1, .node = -1 };
+	broker_conn_run(c, &m->job);
+	return m;
+}
+
+int
+broker_area_made(struct broker_making **m, struct mem_area *out)
+{
+	struct broker_making *done = *m;
+	int rc;
+
+	if (atomic_load_explicit(&done->state, memory_order_acquire) == MAKING)
+		return -EINPROGRESS;
+	rc = done->rc;
+	*out = done->area;
+	*m = NULL;
+	free(done);
+	return rc;
+}
+
+void
+broker_area_drop(struct broker_making *m)
+{
+	if (m == NULL)
+		return;
+	if (atomic_exchange_explicit(&m->state, DROPPED, memory_order_acq_rel) == MAKING)
+		return;
+	broker_area_free(m->conn, &m->area);
+	free(m);
 }
 
 /* ---- looked at ------------------------------------------------------------------------------- */

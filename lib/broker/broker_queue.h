@@ -48,6 +48,14 @@ broker_queue_put(struct broker_queue *q, void *item)
 	return true;
 }
 
+/** Is there an entry? The control lcore's. */
+static inline bool
+broker_queue_has(const struct broker_queue *q)
+{
+	return atomic_load_explicit(&q->taken, memory_order_relaxed) !=
+	       atomic_load_explicit(&q->put, memory_order_acquire);
+}
+
 /** Oldest entry, or NULL. */
 static inline void *
 broker_queue_take(struct broker_queue *q)

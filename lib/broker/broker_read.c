@@ -377,10 +377,10 @@ advance(struct broker_conn *c)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void
-run_jobs(struct broker_conn *c)
+void
+broker_jobs_run(struct broker_jobs *jobs)
 {
-	struct broker_job *job = broker_jobs_take(&c->jobs), *next;
+	struct broker_job *job = broker_jobs_take(jobs), *next;
 
 	for (; job != NULL; job = next) {
 		next = job->next;
@@ -388,8 +388,8 @@ run_jobs(struct broker_conn *c)
 	}
 }
 
-static void
-clear(int fd)
+void
+broker_clear_fd(int fd)
 {
 	uint64_t n;
 
@@ -424,7 +424,7 @@ wait_for(struct broker_conn *c, bool blocked)
 	if (n <= 0)
 		return;
 	if (p[0].revents != 0)
-		clear(c->wake);
+		broker_clear_fd(c->wake);
 	if (p[1].revents != 0)
 		receive(c);
 }
@@ -461,7 +461,7 @@ give_back(struct broker_conn *c)
 	if (c->pending != NULL)
 		broker_request_free(c->pending);
 	c->pending = NULL;
-	run_jobs(c);
+	broker_jobs_run(&c->jobs);
 	broker_memories_end(c);
 	free(c->in);
 }
@@ -480,15 +480,15 @@ broker_conn_main(void *arg)
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	while (!is_set(&c->stop)) {
 		wait_for(c, !advance(c));
-		run_jobs(c);
+		broker_jobs_run(&c->jobs);
 	}
 	hang_up(c);
 	while (!is_set(&c->finish)) {
 		struct pollfd p = { .fd = c->wake, .events = POLLIN };
 
 		poll(&p, 1, -1);
-		clear(c->wake);
-		run_jobs(c);
+		broker_clear_fd(c->wake);
+		broker_jobs_run(&c->jobs);
 	}
 	give_back(c);
 	atomic_store_explicit(&c->ended, true, memory_order_release);

@@ -140,19 +140,27 @@ link_changed(void *ctx, uint32_t port, bool up)
 uint32_t
 control_poll(struct control *c, ns_t now)
 {
+	struct turns *t = &c->env.turns;
 	uint32_t work;
 
 	c->env.now = now;
+	env_turn_begin(t, c->env.w.clock, now);
 	work = ask_drain(&c->env);
 	work += drain(c);
+	env_turn_piece(t, "workers' messages");
 	work += object_notify_poll(&c->objects);
+	env_turn_piece(t, "completion events");
 	work += rpc_server_poll(&c->server);
 	work += apps_poll(&c->apps);
+	env_turn_piece(t, "applications");
 	work += net_poll(&c->net);
+	env_turn_piece(t, "network");
 	work += admin_stock_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
 	post_mortem_poll(&c->diagnose);
 	admin_fold_poll(&c->admin);
+	env_turn_piece(t, "records");
+	env_turn_end(t);
 	return work;
 }
 

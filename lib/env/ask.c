@@ -17,22 +17,22 @@ _Static_assert(ASK_SLOTS == 1 << SLOT_BITS, "cookies have room for the slots");
 /* A clock that stands still must not make a wait endless. */
 #define MAX_TURNS 50000000u
 
-struct patience {
-	ns_t until;
-	uint32_t turns;
-};
-
-static struct patience
+static struct ask_patience
 patience_start(const struct env *env, uint16_t worker)
 {
 	const ns_t length = env->asks.silent[worker] ? ASK_SHORT_NS : ASK_TIMEOUT_NS;
 
-	return (struct patience){ env->w.clock() + length, 0 };
+	return (struct ask_patience){ env->w.clock() + length, 0 };
 }
 
-/* Let the workers run a little. @return false: waited long enough. */
-static bool
-patience_turn(struct env *env, struct patience *p)
+struct ask_patience
+ask_patience(const struct env *env)
+{
+	return (struct ask_patience){ env->w.clock() + ASK_TIMEOUT_NS, 0 };
+}
+
+bool
+ask_patience_turn(struct env *env, struct ask_patience *p)
 {
 	if (++p->turns > MAX_TURNS || env->w.clock() > p->until)
 		return false;
@@ -54,35 +54,59 @@ free_slot(struct asks *a)
 	return NULL;
 }
 
-struct ask *
-ask_send(struct env *env, const struct ask_request *q)
+/* Fill a free slot; `m` gets what it is sent with. */
+static void
+fill(struct env *env, struct ask *s, const struct ask_request *q, struct mbox_msg *m)
 {
-	struct patience p = patience_start(env, q->worker);
-	struct mbox_msg m = q->msg;
-	struct ask *s;
-
-	while ((s = free_slot(&env->asks)) == NULL) {
-		if (!patience_turn(env, &p))
-			return NULL;
-	}
+	*m = q->msg;
 	s->turn++;
 	s->worker = q->worker;
 	s->late = NULL;
 	s->arg = NULL;
-	m.cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - env->asks.slot);
-	if (m.type == MBOX_QP_MODIFY) {
-		s->attr = *m.modify.attr;
-		m.modify.attr = &s->attr;
-	} else if (m.type == MBOX_QP_ATTACH) {
-		s->settings = *m.attach.settings;
-		m.attach.settings = &s->settings;
-	} else if (m.type == MBOX_QP_QUERY) {
-		m.query.snapshot = &s->snapshot;
+	m->cookie = (uint64_t)s->turn << SLOT_BITS | (uint64_t)(s - env->asks.slot);
+	if (m->type == MBOX_QP_MODIFY) {
+		s->attr = *m->modify.attr;
+		m->modify.attr = &s->attr;
+	} else if (m->type == MBOX_QP_ATTACH) {
+		s->settings = *m->attach.settings;
+		m->attach.settings = &s->settings;
+	} else if (m->type == MBOX_QP_QUERY) {
+		m->query.snapshot = &s->snapshot;
 	}
-	while (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0) {
-		if (!patience_turn(env, &p))
+}
+
+struct ask *
+ask_send(struct env *env, const struct ask_request *q)
+{
+	struct ask_patience p = patience_start(env, q->worker);
+	struct mbox_msg m;
+	struct ask *s;
+
+	while ((s = free_slot(&env->asks)) == NULL) {
+		if (!ask_patience_turn(env, &p))
 			return NULL;
 	}
+	fill(env, s, q, &m);
+	while (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0) {
+		if (!ask_patience_turn(env, &p))
+			return NULL;
+	}
+	s->state = ASK_SENT;
+	env->asks.busy++;
+	return s;
+}
+
+struct ask *
+ask_try(struct env *env, const struct ask_request *q)
+{
+	struct ask *s = env->asks.busy < ASK_SLOTS - ASK_KEPT ? free_slot(&env->asks) : NULL;
+	struct mbox_msg m;
+
+	if (s == NULL)
+		return NULL;
+	fill(env, s, q, &m);
+	if (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0)
+		return NULL;
 	s->state = ASK_SENT;
 	env->asks.busy++;
 	return s;
@@ -91,11 +115,11 @@ ask_send(struct env *env, const struct ask_request *q)
 int
 ask_wait(struct env *env, struct ask *a)
 {
-	struct patience p = patience_start(env, a->worker);
+	struct ask_patience p = patience_start(env, a->worker);
 
 	ask_drain(env);
 	while (a->state == ASK_SENT) {
-		if (patience_turn(env, &p))
+		if (ask_patience_turn(env, &p))
 			continue;
 		a->state = ASK_FORGOTTEN;
 		env->asks.silent[a->worker] = true;

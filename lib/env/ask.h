@@ -19,6 +19,7 @@
 #include "refusal.h"
 
 #define ASK_SLOTS      256
+#define ASK_KEPT       64 /* of them, not for ask_try() */
 #define ASK_TIMEOUT_NS ((ns_t)5 * TIME_NS_PER_S)
 #define ASK_SHORT_NS   (20 * TIME_NS_PER_MS)
 
@@ -47,6 +48,12 @@ struct asks {
 	uint32_t busy;
 };
 
+/** For how long to wait for workers. */
+struct ask_patience {
+	ns_t until;
+	uint32_t turns;
+};
+
 /** A message, and who gets it. The cookie is ask_send()'s, and the room for a snapshot too. */
 struct ask_request {
 	uint16_t worker;
@@ -55,6 +62,8 @@ struct ask_request {
 
 /** Send. @return the slot, or NULL when the worker's queue or the slots stay full. */
 struct ask *ask_send(struct env *env, const struct ask_request *q);
+/** The same without any wait. @return NULL: there is no room now. */
+struct ask *ask_try(struct env *env, const struct ask_request *q);
 /**
  * Wait for the DONE. @return its rc, or -ETIMEDOUT: the slot is forgotten then and `late` is
  * called when the DONE comes. Otherwise the caller reads what it wants and calls ask_release().
@@ -71,6 +80,10 @@ int ask_and_answer(struct env *env, const struct ask_request *q, struct mbox_don
  * @param late called before that with `ctx` and the slot, whose `arg` it may read; NULL: nobody.
  */
 void ask_forget(struct ask *a, void (*late)(void *ctx, struct ask *a), void *ctx, void *arg);
+/** A wait begins. */
+struct ask_patience ask_patience(const struct env *env);
+/** Let the workers run a little, and take their answers. @return false: waited long enough. */
+bool ask_patience_turn(struct env *env, struct ask_patience *p);
 /** A SYNC round trip to every worker. @return 0 or -ETIMEDOUT. */
 int ask_all(struct env *env);
 /** Take DONE messages. @return how many. */

@@ -29,6 +29,7 @@
 #include "qp_table.h"
 #include "stats.h"
 #include "trace.h"
+#include "turn.h"
 #include "wire.h"
 
 #define ENV_MAX_WORKERS 64
@@ -98,6 +99,9 @@ struct env {
 	ns_t now;            /* of this turn */
 	int64_t wall_offset; /* wall.c */
 	struct asks asks;
+	struct turns turns;
+	bool may_put_off; /* env_put_off(): set by rpc around a request */
+	bool put_off;
 	/* Upwards: carries out what workers have said. Set once, by the owner of the loop. */
 	uint32_t (*drain)(void *ctx);
 	void *drain_ctx;
@@ -112,6 +116,19 @@ static inline uint32_t
 env_drain(struct env *env)
 {
 	return env->drain(env->drain_ctx);
+}
+
+/**
+ * What the request needs is not there yet, and nobody is to wait for it here. A request that
+ * changed nothing is refused now and tried again in a later turn, without an answer until then.
+ * @return false: it has been put off for long, or cannot be: refuse it for good, or wait.
+ */
+static inline bool
+env_put_off(struct env *env)
+{
+	if (env->may_put_off)
+		env->put_off = true;
+	return env->may_put_off;
 }
 
 /** Index of the port with this DPDK id, or -1. */

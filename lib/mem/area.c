@@ -8,10 +8,13 @@
 #include <numa.h>
 #include <numaif.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define UNMAP_PIECE   ((size_t)8 << 20)
+/* Whoever else changes mappings waits for a piece, not for all. */
+#define UNMAP_PIECE    ((size_t)8 << 20)
+#define POPULATE_PIECE ((size_t)4 << 20)
 #define HUGE_PAGE     (2u << 20)
 #define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
 
@@ -51,8 +54,14 @@ populate(int fd, void *base, size_t len)
 		return errno == ENOSPC ? -ENOMEM : -errno;
 	}
 #ifdef MADV_POPULATE_WRITE
-	if (madvise(base, len, MADV_POPULATE_WRITE) != 0)
-		return errno == EINVAL ? 0 : -errno; /* EINVAL: a kernel before 5.14 */
+	for (size_t at = 0; at < len;) {
+		const size_t n = POPULATE_PIECE < len - at ? POPULATE_PIECE : len - at;
+
+		if (madvise((uint8_t *)base + at, n, MADV_POPULATE_WRITE) == 0)
+			at += n;
+		else if (errno != EINTR)
+			return errno == EINVAL ? 0 : -errno; /* EINVAL: a kernel before 5.14 */
+	}
 #endif
 	return 0;
 }
@@ -101,12 +110,35 @@ close_fd:
 	return rc;
 }
 
+/* Pages are large where the system has such pages to spare. */
+static int
+create_private(struct mem_area *a, size_t len, int node)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (len + page - 1) / page * page;
+	void *base;
+
+	if (bytes < len)
+		return -EINVAL;
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	node = bind_node(base, bytes, node);
+	(void)!madvise(base, bytes, MADV_HUGEPAGE);
+	memset(base, 0, bytes); /* every page now */
+	*a = (struct mem_area){
+		.base = base, .len = bytes, .page_size = page, .fd = -1, .node = node
+	};
+	return 0;
+}
+
 int
 mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags)
 {
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	if (len == 0)
 		return -EINVAL;
+	if ((flags & MEM_AREA_PRIVATE) != 0)
+		return len > mem_available_bytes() ? -ENOMEM : create_private(a, len, node);
 	if ((flags & MEM_AREA_HUGE) != 0 && create(a, len, HUGE_PAGE, node, MEMFD_HUGE_2M) == 0)
 		return 0;
 	/* All of it is taken at once, below: better refused here than killed there. */

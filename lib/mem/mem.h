@@ -31,7 +31,10 @@ struct mem_area {
 	uint32_t guard; /* of mem_guard.h, 0: none */
 };
 
-enum { MEM_AREA_HUGE = 1 << 0 }; /* try hugepages first */
+enum {
+	MEM_AREA_HUGE = 1 << 0,    /* try hugepages first */
+	MEM_AREA_PRIVATE = 1 << 1, /* shared with nobody: there is no descriptor */
+};
 
 /** Zeroed memory. @param node -1 for any. @return 0 or -errno. Cost: system calls, page faults. */
 int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags);

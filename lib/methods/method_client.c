@@ -158,10 +158,22 @@ bells_json(const struct methods *ctx, const struct app *app)
 	return list;
 }
 
+/* The connection's thread: its first area. */
+void
+method_client_open_prepare(const void *ctx, struct broker_conn *c UNUSED, struct broker_gift *gift,
+	const json_t *params UNUSED)
+{
+	const struct env_wiring *w = &((const struct rpc_server *)ctx)->env->w;
+
+	gift->rc = mem_area_create(&gift->area, app_first_area(w->conf), w->numa_node, 0);
+}
+
 static int
 open_client(struct rpc_call *call)
 {
 	const struct p_open *p = call->params;
+	struct broker_gift *gift = rpc_gift(call);
+	struct mem_area none = { .fd = -1, .node = -1 };
 	struct methods *ctx = call->m;
 	struct app *app;
 	struct refusal r;
@@ -172,7 +184,8 @@ open_client(struct rpc_call *call)
 		refuse(&r, EPROTO, "abi %u: this dataplane's rings are of abi %u", p->abi, APP_ABI);
 		return rpc_refused(call, &r);
 	}
-	if (app_open(ctx->apps, call->client, p->name, &r) != 0)
+	ctx->env->may_put_off = false; /* a client is made whole, or not at all */
+	if (app_open(ctx->apps, call->client, p->name, gift != NULL ? &gift->area : &none, &r) != 0)
 		return rpc_refused(call, &r);
 	app = call->client->app;
 	give_fd(call, app->async_fd);

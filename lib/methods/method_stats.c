@@ -226,8 +226,41 @@ worker_load(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+struct p_turns {
+	bool reset;
+};
+
+static const struct conf_field turns_rows[] = {
+	P_BOOL(p_turns, reset, P_DEFAULT(0)),
+};
+static const struct conf_table turns_table = P_TABLE(p_turns, turns_rows, "params");
+
+static json_int_t
+us(ns_t ns)
+{
+	return (json_int_t)(ns / TIME_NS_PER_US);
+}
+
+/* How long whoever asks may have to wait for the turn that is under way. */
+static int
+control_load(struct rpc_call *call)
+{
+	const struct p_turns *p = call->params;
+	struct turns *t = &call->m->env->turns;
+	const struct turn_worst worst = t->worst;
+
+	if (p->reset)
+		t->worst = (struct turn_worst){ 0 };
+	return rpc_result(call,
+		json_pack("{s:I, s:I, s:I, s:I, s:s}", "turns", (json_int_t)t->n, "turn_max_us",
+			us(worst.took), "turn_max_cpu_us", us(worst.cpu), "turn_max_piece_us",
+			us(worst.piece_took), "turn_max_piece",
+			worst.piece != NULL ? worst.piece : ""));
+}
+
 const struct rpc_method methods_stats[] = {
 	{ "stats", stats, &stats_table },
+	{ "control_load", control_load, &turns_table },
 	{ "worker_load", worker_load, &load_table },
 	{ NULL, NULL, NULL },
 };

@@ -13,7 +13,7 @@
 #include "qp_control.h"
 
 /* A client's areas grow with it: 256 KiB for the first, then each as large as all before. */
-#define AREA_FIRST (256u << 10)
+#define AREA_FIRST OWNER_AREA_FIRST
 #define AREA_MOST  (64u << 20)
 #define HUGE_FROM  (2u << 20)
 
@@ -56,27 +56,115 @@ find(const struct owner_area *a, uint32_t n)
 	return UINT32_MAX;
 }
 
-/* `len` bytes, which were charged; what pages add to that is charged here. */
-static int
-make(struct env *env, struct owner *o, struct owner_area *a, size_t len, struct refusal *r)
-{
-	int rc;
+/* ---- made here, or in the application's thread ----------------------------------------------- */
 
-	memset(a, 0, sizeof(*a));
-	rc = mem_area_create(&a->mem, len, env->w.numa_node, len >= HUGE_FROM ? MEM_AREA_HUGE : 0);
-	if (rc != 0)
-		return refuse(r, -rc, "no memory for %zu bytes of rings: %s", len, strerror(-rc));
-	a->grains = (uint32_t)(a->mem.len / OWNER_GRAIN);
-	a->map = calloc(a->grains / 64 + 1, sizeof(a->map[0]));
-	if (a->map == NULL || mem_guard_add(&a->mem) != 0)
+static unsigned int
+flags_of(const struct owner *o)
+{
+	return o->making_work ? MEM_AREA_PRIVATE : o->making_len >= HUGE_FROM ? MEM_AREA_HUGE : 0;
+}
+
+static int
+refuse_area(size_t len, int rc, struct refusal *r)
+{
+	return refuse(r, -rc, "no memory for %zu bytes of rings: %s", len, strerror(-rc));
+}
+
+/* It is made, for making_len bytes that were charged; what pages add to that is charged here. */
+static int
+add_area(struct owner *o, struct mem_area *mem, struct refusal *r)
+{
+	struct owner_area *a = realloc(o->areas, (o->areas_n + 1) * sizeof(*a));
+	int rc = 0;
+
+	if (a != NULL) {
+		o->areas = a;
+		a = &a[o->areas_n];
+		*a = (struct owner_area){ .mem = *mem,
+			.grains = (uint32_t)(mem->len / OWNER_GRAIN) };
+		a->map = calloc(a->grains / 64 + 1, sizeof(a->map[0]));
+	}
+	if (a == NULL || a->map == NULL || mem_guard_add(&a->mem) != 0)
 		rc = refuse(r, ENOMEM, "out of memory");
 	else
-		rc = owner_charge(o, OWNER_MEMORY, a->mem.len - len, r);
-	if (rc != 0) {
-		free(a->map);
-		mem_area_destroy(&a->mem);
+		rc = owner_charge(o, OWNER_MEMORY, mem->len - o->making_len, r);
+	if (rc == 0) {
+		o->areas_n++;
+		return 0;
 	}
+	if (a != NULL) {
+		free(a->map);
+		*mem = a->mem; /* with its guard */
+	}
+	broker_area_free(o->home, mem);
 	return rc;
+}
+
+int
+owner_area_give(struct owner *o, struct mem_area *mem, struct refusal *r)
+{
+	const size_t len = mem->len;
+	int rc = owner_charge(o, OWNER_MEMORY, len, r);
+
+	if (rc != 0)
+		return -r->err;
+	o->making_len = len;
+	rc = add_area(o, mem, r);
+	*mem = (struct mem_area){ .fd = -1, .node = -1 };
+	if (rc != 0)
+		owner_uncharge(o, OWNER_MEMORY, len);
+	return rc;
+}
+
+/*
+ * One that the application's thread was making, if any. @return 0: it is there, or there was none;
+ * or a refusal.
+ */
+static int
+settle(struct env *env, struct owner *o, struct refusal *r)
+{
+	struct mem_area mem;
+	int rc;
+
+	if (o->making == NULL)
+		return 0;
+	rc = broker_area_made(&o->making, &mem);
+	if (rc == -EINPROGRESS) {
+		env_put_off(env);
+		return refuse(r, EAGAIN, "memory is still being made: ask again");
+	}
+	if (rc == 0 && o->making_work)
+		o->work = mem;
+	else if (rc == 0)
+		rc = add_area(o, &mem, r);
+	else
+		rc = refuse_area(o->making_len, rc, r);
+	if (rc != 0 && !o->making_work)
+		owner_uncharge(o, OWNER_MEMORY, o->making_len);
+	return rc;
+}
+
+/* Make `len` bytes. @return 0, or a refusal. */
+static int
+make(struct env *env, struct owner *o, size_t len, bool work, struct refusal *r)
+{
+	struct mem_area mem;
+	int rc;
+
+	ASSERT(o->making == NULL);
+	o->making_len = len;
+	o->making_work = work;
+	if (o->home != NULL && env_put_off(env)) {
+		o->making = broker_area_make(o->home, len, env->w.numa_node, flags_of(o));
+		return refuse(r, o->making != NULL ? EAGAIN : ENOMEM, "out of memory");
+	}
+	rc = mem_area_create(&mem, len, env->w.numa_node, flags_of(o));
+	if (rc != 0)
+		return refuse_area(len, rc, r);
+	if (!work)
+		return add_area(o, &mem, r);
+	o->work = mem;
+	return 0;
 }
 
 /* One more area with room for `bytes`. */
@@ -84,7 +172,6 @@ static int
 grow(struct env *env, struct owner *o, size_t bytes, struct refusal *r)
 {
 	uint64_t total = 0;
-	struct owner_area *areas;
 	size_t len;
 	int rc;
 
@@ -98,17 +185,19 @@ grow(struct env *env, struct owner *o, size_t bytes, struct refusal *r)
 		if (owner_charge(o, OWNER_MEMORY, len, r) != 0)
 			return -r->err;
 	}
-	areas = realloc(o->areas, (o->areas_n + 1) * sizeof(*areas));
-	if (areas != NULL)
-		o->areas = areas;
-	rc = areas == NULL ? refuse(r, ENOMEM, "out of memory")
-			   : make(env, o, &areas[o->areas_n], len, r);
-	if (rc != 0) {
+	rc = make(env, o, len, false, r);
+	if (rc != 0 && o->making == NULL)
 		owner_uncharge(o, OWNER_MEMORY, len);
-		return rc;
-	}
-	o->areas_n++;
-	return 0;
+	return rc;
+}
+
+static void
+clear(struct owner_area *a, uint32_t first, uint32_t n)
+{
+	const size_t left = first < a->fresh ? OWNER_CLEARED : 0, len = (size_t)n * OWNER_GRAIN;
+
+	memset(a->mem.base + (size_t)first * OWNER_GRAIN, 0, left < len ? left : len);
+	a->fresh = first + n > a->fresh ? first + n : a->fresh;
 }
 
 int
@@ -117,8 +206,10 @@ owner_place_get(struct env *env, struct owner *o, size_t bytes, struct owner_pla
 {
 	const uint32_t n = (uint32_t)((bytes + OWNER_GRAIN - 1) / OWNER_GRAIN);
 	uint32_t first = UINT32_MAX, i;
-	int rc;
+	int rc = settle(env, o, r);
 
+	if (rc != 0)
+		return rc;
 	for (i = 0; i < o->areas_n; i++) {
 		first = find(&o->areas[i], n);
 		if (first != UINT32_MAX)
@@ -132,9 +223,9 @@ owner_place_get(struct env *env, struct owner *o, size_t bytes, struct owner_pla
 		first = 0;
 	}
 	mark(&o->areas[i], first, n, true);
+	clear(&o->areas[i], first, n);
 	*out = (struct owner_place){ .area = i, .first = first, .n = n };
 	*mem = o->areas[i].mem.base + owner_place_offset(out);
-	memset(*mem, 0, (size_t)n * OWNER_GRAIN);
 	return 0;
 }
 
@@ -154,6 +245,9 @@ owner_areas_free(struct owner *o)
 		broker_area_free(o->home, &o->areas[i].mem);
 		free(o->areas[i].map);
 	}
+	broker_area_drop(o->making);
+	o->making = NULL;
+	broker_area_free(o->home, &o->work);
 	free(o->areas);
 	o->areas = NULL;
 	o->areas_n = 0;
@@ -172,6 +266,29 @@ charge_qp(struct owner *o, struct owner_rings *rings, struct refusal *r)
 	}
 	owner_uncharge(o, OWNER_QPS, 1);
 	return -r->err;
+}
+
+/* A QP's private requests: many of them are not in its block. */
+static int
+lend_work(struct env *env, struct owner *o, struct qp_alloc_params *p, struct owner_rings *rings,
+	struct refusal *r)
+{
+	const size_t bytes = qp_work_bytes(p);
+	int rc;
+
+	if (bytes <= AREA_FIRST)
+		return 0;
+	rc = settle(env, o, r);
+	if (rc == 0 && o->work.len < bytes) {
+		broker_area_free(o->home, &o->work);
+		rc = make(env, o, bytes, true, r);
+	}
+	if (rc != 0)
+		return rc;
+	rings->work = o->work;
+	o->work = (struct mem_area){ .fd = -1, .node = -1 };
+	p->work_mem = rings->work.base;
+	return 0;
 }
 
 int
@@ -193,6 +310,8 @@ owner_rings_lend(struct env *env, struct owner *o, struct qp_alloc_params *p,
 	rc = owner_place_get(env, o, rq, &rings->rq, &p->rq_mem, r);
 	if (rc == 0 && sq != 0)
 		rc = owner_place_get(env, o, sq, &rings->sq, &p->sq_mem, r);
+	if (rc == 0)
+		rc = lend_work(env, o, p, rings, r);
 	if (rc != 0)
 		owner_rings_return(o, rings);
 	return rc;
@@ -203,6 +322,7 @@ owner_rings_return(struct owner *o, struct owner_rings *rings)
 {
 	owner_place_put(o, &rings->rq);
 	owner_place_put(o, &rings->sq);
+	broker_area_free(o->home, &rings->work);
 	if (rings->charged) {
 		owner_uncharge(o, OWNER_QPS, 1);
 		owner_uncharge(o, OWNER_OUTSTANDING, rings->entries);

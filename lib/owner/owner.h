@@ -23,8 +23,11 @@
 
 #define OWNER_GRAIN 256u /* bytes: places begin and end at multiples of it */
 #define OWNER_AREAS 4096
+#define OWNER_AREA_FIRST (256u << 10) /* bytes, at least */
+#define OWNER_CLEARED 4096u
 
 struct broker_conn;
+struct broker_making;
 struct env;
 struct qp_alloc_params;
 struct admin_qp;
@@ -41,6 +44,7 @@ struct owner_area {
 	uint64_t *map; /* a bit for each grain: taken */
 	uint32_t grains;
 	uint32_t taken;
+	uint32_t fresh; /* grains from here on were never given out */
 	bool told; /* the application has its descriptor, and we do not any more */
 };
 
@@ -58,6 +62,7 @@ struct owner_rings {
 	uint32_t entries;  /* of both, charged as OWNER_OUTSTANDING */
 	size_t private_bytes; /* of the QP, charged as OWNER_PRIVATE */
 	bool charged; /* also one of OWNER_QPS */
+	struct mem_area work; /* the QP's private requests, if they are many */
 };
 
 TAILQ_HEAD(owner_qps, admin_qp);
@@ -77,6 +82,11 @@ struct owner {
 	uint32_t qps_n;
 	struct owner_area *areas;
 	uint32_t areas_n;
+	/* An area is made by its thread; the request that needs it is put off (env_put_off). */
+	struct broker_making *making;
+	bool making_work; /* for a QP's private requests, not for rings */
+	size_t making_len;     /* of rings: charged */
+	struct mem_area work; /* made for the QP of the request under way */
 };
 
 /** "client 3 pd 7", unique, for the next object of this kind. */
@@ -87,11 +97,14 @@ bool owner_is_name(const char *name);
 bool owner_may_see(const struct owner *viewer, const char *name);
 
 /**
- * Zeroed memory of at least `bytes`, on a cache line, charged as OWNER_MEMORY.
- * @return 0 or a refusal.
+ * Memory of at least `bytes`, on a cache line, charged as OWNER_MEMORY. All of it is zero if it was
+ * never given out, else the first OWNER_CLEARED bytes are: the rest is what the application left.
+ * @return 0 or a refusal, perhaps of a request that is put off.
  */
 int owner_place_get(struct env *env, struct owner *o, size_t bytes, struct owner_place *out,
 	void **mem, struct refusal *r);
+/** An area that was made for it, which is taken over in any case. @return 0 or a refusal. */
+int owner_area_give(struct owner *o, struct mem_area *mem, struct refusal *r);
 /** The workers must have let go of it. A place with n 0 is none. */
 void owner_place_put(struct owner *o, struct owner_place *p);
 /** Bytes from the beginning of its area. */
@@ -100,7 +113,7 @@ owner_place_offset(const struct owner_place *p)
 {
 	return (uint64_t)p->first * OWNER_GRAIN;
 }
-/** Unmap all of them, in its thread. The workers must have let go. */
+/** Unmap all of them, and what was being made, in its thread. The workers must have let go. */
 void owner_areas_free(struct owner *o);
 
 /** Memory for the rings of a QP: sets rq_mem and sq_mem of `p`. @return 0 or a refusal. */

@@ -21,7 +21,7 @@ struct layout {
 	size_t saved;
 	size_t copy;
 	size_t wrs;
-	size_t sges;
+	size_t sges; /* from `wrs` on */
 	size_t feed;
 	size_t areas;     /* 0: none */
 	size_t ring;      /* 0: in an area of its own */
@@ -29,6 +29,7 @@ struct layout {
 	size_t total;
 	size_t ring_bytes;
 	size_t send_bytes; /* 0: no ring */
+	size_t work_bytes; /* at `wrs`, in this block or in the caller's memory */
 	uint32_t entries;
 	uint32_t stride;
 	uint32_t answers_n;
@@ -75,12 +76,17 @@ layout_send(const struct qp_alloc_params *p, struct layout *l)
 	if (l->send_entries == 0 || l->send_stride == 0)
 		return -EINVAL;
 	/* The requester reads a slot even if nothing is ever posted. */
-	l->wrs = take(l, l->send_entries * sizeof(struct requester_wr));
+	l->sges = line_up(l->send_entries * sizeof(struct requester_wr));
+	l->work_bytes = l->sges;
+	if (!p->send_feed && p->max_send_wr != 0)
+		l->work_bytes += line_up((size_t)l->send_entries * p->max_send_sge *
+					 sizeof(struct ring_sge));
+	if (p->work_mem == NULL)
+		l->wrs = take(l, l->work_bytes);
 	if (p->send_feed)
 		l->feed = take(l, sizeof(struct qp_feed));
 	if (p->send_feed || p->max_send_wr == 0)
 		return 0;
-	l->sges = take(l, (size_t)l->send_entries * p->max_send_sge * sizeof(struct ring_sge));
 	l->send_bytes = ring_size(l->send_entries, l->send_stride);
 	return l->send_bytes != 0 ? 0 : -EINVAL;
 }
@@ -161,6 +167,7 @@ static void
 make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l, uint8_t *base)
 {
 	struct requester *r = &qp->req;
+	uint8_t *work;
 
 	r->window = 256;
 	r->ackreq_interval = 16;
@@ -171,11 +178,12 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 	qp->sq.max_inline = (uint16_t)p->max_inline;
 	if (base == NULL)
 		return;
-	r->wr = (struct requester_wr *)(void *)(base + l->wrs);
+	work = p->work_mem != NULL ? p->work_mem : base + l->wrs;
+	r->wr = (struct requester_wr *)(void *)work;
 	r->wr_mask = l->send_entries - 1;
 	ASSERT((l->send_entries & r->wr_mask) == 0);
-	if (l->sges != 0)
-		qp->sq.sges = (struct ring_sge *)(void *)(base + l->sges);
+	if (l->work_bytes > l->sges)
+		qp->sq.sges = (struct ring_sge *)(void *)(work + l->sges);
 	if (l->feed != 0)
 		qp->sq.feed = (struct qp_feed *)(void *)(base + l->feed);
 }
@@ -190,6 +198,14 @@ qp_ring_bytes(const struct qp_alloc_params *p, size_t *rq, size_t *sq)
 	*rq = l.ring_bytes;
 	*sq = l.send_bytes;
 	return 0;
+}
+
+size_t
+qp_work_bytes(const struct qp_alloc_params *p)
+{
+	struct layout l;
+
+	return layout_of(p, &l) == 0 ? l.work_bytes : 0;
 }
 
 int

@@ -78,6 +78,7 @@ struct qp_alloc_params {
 	bool compact;               /* nothing but struct qp, until it is needed: qp_parts.h */
 	void *rq_mem; /* the caller's memory for the rings, of qp_ring_bytes(); NULL: none of it */
 	void *sq_mem;
+	void *work_mem; /* zeroed, for its private requests, of qp_work_bytes(); NULL: likewise */
 };
 
 /**
@@ -91,6 +92,9 @@ void qp_free(struct qp *qp);
 
 /** Bytes of each ring; *sq is 0 when there is none. @return 0 or -EINVAL. */
 int qp_ring_bytes(const struct qp_alloc_params *p, size_t *rq, size_t *sq);
+
+/** Bytes of its private requests and their SGEs. @return 0: it has none. */
+size_t qp_work_bytes(const struct qp_alloc_params *p);
 
 /** Bytes of memory one QP of these parameters takes, all rings included. @return 0 or -EINVAL. */
 int qp_footprint(const struct qp_alloc_params *p, size_t *bytes);

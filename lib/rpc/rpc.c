@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env.h"
+
 #define BATCH_MAX       64
 #define BATCH_REPLY_MAX (2u << 20)
 
@@ -163,6 +165,7 @@ call_method(struct rpc_call *call, const json_t *request)
 		if (!json_is_object(call->raw))
 			call->raw = NULL;
 		run(call, m);
+		env_turn_piece(&call->server->env->turns, m->name);
 	}
 }
 
@@ -181,10 +184,37 @@ error_object(struct rpc_call *call)
 	return error;
 }
 
-/* @return the reply object, or NULL for a notification. */
-static json_t *
-one_request(struct rpc_server *srv, struct rpc_client *client, const struct rpc_work *work,
-	const json_t *request)
+/* Run it. @return false: it was put off, and nothing has happened. */
+static bool
+try_call(struct rpc_call *call, struct rpc_work *work)
+{
+	struct env *env = call->server->env;
+
+	env->put_off = false;
+	env->may_put_off = call->client != NULL &&
+			   (work->since == 0 || env->now - work->since < RPC_PUT_OFF_NS);
+	if (!json_is_object(call->request))
+		fail(call, RPC_INVALID_REQUEST, "a request must be an object");
+	else
+		call_method(call, call->request);
+	env->may_put_off = false;
+	if (!env->put_off || call->code == 0) {
+		work->since = 0;
+		return true;
+	}
+	json_decref(call->data);
+	work->since = work->since != 0 ? work->since : env->now;
+	work->turn = env->turns.n;
+	return false;
+}
+
+/*
+ * @param out the reply object, or NULL for a notification.
+ * @return false: put off.
+ */
+static bool
+one_request(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work,
+	const json_t *request, json_t **out)
 {
 	struct rpc_call call = { .server = srv,
 		.m = srv->m,
@@ -194,17 +224,16 @@ one_request(struct rpc_server *srv, struct rpc_client *client, const struct rpc_
 	const json_t *id = json_object_get(request, "id");
 	json_t *reply;
 
-	if (!json_is_object(request))
-		fail(&call, RPC_INVALID_REQUEST, "a request must be an object");
-	else
-		call_method(&call, request);
+	*out = NULL;
+	if (!try_call(&call, work))
+		return false;
 	if (call.code == 0 && call.result == NULL)
 		fail(&call, RPC_INTERNAL, "out of memory");
 	/* A notification is a valid request without an id; what is not valid gets an answer. */
 	if (id == NULL && call.code != RPC_INVALID_REQUEST) {
 		json_decref(call.result);
 		json_decref(call.data);
-		return NULL;
+		return true;
 	}
 	reply = json_object();
 	json_object_set_new(reply, "jsonrpc", json_string("2.0"));
@@ -217,7 +246,8 @@ one_request(struct rpc_server *srv, struct rpc_client *client, const struct rpc_
 		json_object_set_new(reply, "error", error_object(&call));
 		json_decref(call.result);
 	}
-	return reply;
+	*out = reply;
+	return true;
 }
 
 char *
@@ -250,8 +280,11 @@ text_of(json_t *reply)
 static bool
 batch_step(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work, char **text)
 {
-	json_t *reply = one_request(srv, client, work, json_array_get(work->json, work->next++));
+	json_t *reply;
 
+	if (!one_request(srv, client, work, json_array_get(work->json, work->next), &reply))
+		return false;
+	work->next++;
 	if (work->replies == NULL)
 		work->replies = json_array();
 	if (reply != NULL) {
@@ -272,10 +305,13 @@ bool
 rpc_work_step(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work, char **text)
 {
 	const size_t n = json_array_size(work->json);
+	json_t *reply;
 
 	*text = NULL;
 	if (!json_is_array(work->json)) {
-		*text = text_of(one_request(srv, client, work, work->json));
+		if (!one_request(srv, client, work, work->json, &reply))
+			return false;
+		*text = text_of(reply);
 		return true;
 	}
 	if (n != 0 && n <= BATCH_MAX)

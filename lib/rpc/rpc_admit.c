@@ -67,6 +67,7 @@ rpc_admit(struct rpc_admission *a, uint32_t uid, bool operator, struct refusal *
 	if (i == a->users_n) {
 		a->user[i].uid = uid;
 		a->user[i].n = 0;
+		a->user[i].used = a->used;
 		a->users_n++;
 	}
 	a->user[i].n++;
@@ -87,4 +88,25 @@ rpc_admit_end(struct rpc_admission *a, uint32_t uid, bool operator)
 	quota_give(&a->places, a->user[i].n, 1, false);
 	if (--a->user[i].n == 0)
 		a->user[i] = a->user[--a->users_n];
+}
+
+ns_t
+rpc_used(const struct rpc_admission *a, uint32_t uid, bool operator)
+{
+	const uint32_t i = operator? 0 : find(a, uid);
+	const ns_t used = operator? a->operators_used : i < a->users_n ? a->user[i].used : 0;
+
+	return used > a->used ? used : a->used;
+}
+
+void
+rpc_paid(struct rpc_admission *a, uint32_t uid, bool operator, ns_t took)
+{
+	const uint32_t i = operator? 0 : find(a, uid);
+
+	a->used = rpc_used(a, uid, operator);
+	if (operator)
+		a->operators_used = a->used + took;
+	else if (i < a->users_n)
+		a->user[i].used = a->used + took;
 }

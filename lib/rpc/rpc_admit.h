@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "conf.h"
 #include "log_rate.h"
 #include "owner.h"
@@ -28,7 +29,10 @@ struct rpc_admission {
 	struct {
 		uint32_t uid;
 		uint32_t n;
+		ns_t used; /* rpc_paid() */
 	} user[RPC_PLACES]; /* those with connections */
+	ns_t operators_used;
+	ns_t used; /* by whoever had used least, when it was served last */
 	uint32_t users_n;
 	struct log_rate told;
 };
@@ -44,6 +48,13 @@ bool rpc_is_operator(const struct owner_process *who, bool limited);
 int rpc_admit(struct rpc_admission *a, uint32_t uid, bool operator, struct refusal * r);
 /** A connection that was admitted is gone. */
 void rpc_admit_end(struct rpc_admission *a, uint32_t uid, bool operator);
+/**
+ * How much of the control lcore's time the user has had, as far as it counts: who has had least is
+ * served first. Who was silent for long has saved nothing up. Operators are one user.
+ */
+ns_t rpc_used(const struct rpc_admission *a, uint32_t uid, bool operator);
+/** The user, who had used so much before, has been served for so long. */
+void rpc_paid(struct rpc_admission *a, uint32_t uid, bool operator, ns_t took);
 /** Connections of this user that are not an operator's. */
 uint32_t rpc_admitted(const struct rpc_admission *a, uint32_t uid);
 

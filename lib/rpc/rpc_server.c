@@ -103,7 +103,7 @@ refuse_line(struct rpc_server *s, struct rpc_client *cl, struct broker_request *
 	broker_conn_done(q);
 }
 
-/* @return false: there is nothing to do for this connection now. */
+/* The next line, if none is under way. @return is one under way now? */
 static bool
 next_line(struct rpc_server *s, struct rpc_client *cl)
 {
@@ -112,8 +112,6 @@ next_line(struct rpc_server *s, struct rpc_client *cl)
 	if (cl->work.from != NULL)
 		return true;
 	q = broker_conn_take(cl->conn);
-	if (q == NULL)
-		return false;
 	switch (q->kind) {
 	case BROKER_LINE:
 		cl->work.from = q;
@@ -127,44 +125,70 @@ next_line(struct rpc_server *s, struct rpc_client *cl)
 		broker_conn_done(q);
 		break;
 	}
-	return true;
+	return cl->work.from != NULL;
 }
 
-/* One request. @return false: there is none. */
+/* Is there a request, and was it not tried in this turn? */
 static bool
+wants(const struct rpc_server *s, const struct rpc_client *cl)
+{
+	if (cl->dead)
+		return false;
+	if (cl->work.from == NULL)
+		return broker_conn_has(cl->conn);
+	return cl->work.since == 0 || cl->work.turn != s->env->turns.n;
+}
+
+/* Of the user who has had least of our time, the connection that has waited longest. */
+static struct rpc_client *
+most_urgent(const struct rpc_server *s)
+{
+	struct rpc_client *cl, *best = NULL;
+	ns_t least = 0;
+
+	TAILQ_FOREACH (cl, &s->clients, all) {
+		ns_t used;
+
+		if (!wants(s, cl))
+			continue;
+		used = rpc_used(&s->admission, cl->peer.uid, cl->operator);
+		if (best == NULL || used < least) {
+			best = cl;
+			least = used;
+		}
+	}
+	return best;
+}
+
+/* One request. */
+static void
 serve(struct rpc_server *s, struct rpc_client *cl)
 {
 	char *line;
 
-	if (cl->dead || !next_line(s, cl))
-		return false;
-	if (cl->work.from != NULL && rpc_work_step(s, cl, &cl->work, &line)) {
+	if (next_line(s, cl) && rpc_work_step(s, cl, &cl->work, &line)) {
 		reply(s, cl, line);
 		work_end(&cl->work);
 	}
-	return true;
 }
 
-/* Each connection in turn, until there is nothing left or time is up. */
+/* One request after the other, until there is nothing left or time is up. */
 static uint32_t
 serve_all(struct rpc_server *s)
 {
-	const ns_t end = s->env->w.clock() + RPC_TURN_NS;
-	uint32_t work = 0, idle = 0;
+	ns_t now = s->env->w.clock(), before;
+	const ns_t end = now + RPC_TURN_NS;
+	struct rpc_client *cl;
+	uint32_t work = 0;
 
-	while (idle < s->n) {
-		struct rpc_client *cl = TAILQ_FIRST(&s->clients);
-
+	while (now < end && (cl = most_urgent(s)) != NULL) {
 		TAILQ_REMOVE(&s->clients, cl, all);
 		TAILQ_INSERT_TAIL(&s->clients, cl, all);
-		if (!serve(s, cl)) {
-			idle++;
-			continue;
-		}
-		idle = 0;
-		work++;
-		if (s->env->w.clock() >= end)
-			break;
+		serve(s, cl);
+		before = now;
+		now = s->env->w.clock();
+		rpc_paid(&s->admission, cl->peer.uid, cl->operator, now - before);
+		work += cl->work.since == 0;
 	}
 	return work;
 }
@@ -326,13 +350,16 @@ rpc_server_poll(struct rpc_server *s)
 			hear(s, from, events[i].events);
 	}
 	broker_poll(s->broker, s->env->now / TIME_NS_PER_MS);
+	env_turn_piece(&s->env->turns, "connections");
 	work += serve_all(s);
+	env_turn_piece(&s->env->turns, "replies");
 	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
 		if (is_finished(cl) || s->env->now >= cl->close_by)
 			cl->dead = true;
 		if (cl->dead) {
 			free_client(s, cl);
+			env_turn_piece(&s->env->turns, "ends of connections");
 			work++;
 		}
 	}

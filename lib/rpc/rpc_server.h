@@ -27,6 +27,7 @@
 #define RPC_APP_VALUES    4096        /* JSON values in it, about */
 #define RPC_OUT_MAX       (8u << 20)
 #define RPC_TURN_NS       (2 * TIME_NS_PER_MS)
+#define RPC_PUT_OFF_NS    (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
 
 #define RPC_FDS_MAX 8 /* descriptors that go with one line */
 
@@ -49,6 +50,8 @@ struct rpc_work {
 	json_t *replies; /* of a batch */
 	size_t next;
 	size_t total; /* bytes of `replies`, about */
+	ns_t since;   /* the request under way was put off then, 0: it was not */
+	uint64_t turn; /* of the last try */
 };
 
 struct rpc_client {

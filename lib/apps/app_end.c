@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of an application, in steps: in each turn what can be done without waiting for a worker.
+ * Whatever may still be touched by a worker goes first; memory goes last.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "admin.h"
+#include "admin_ah.h"
+#include "app.h"
+#include "ask.h"
+#include "invariant.h"
+#include "log.h"
+
+#define QPS_TURN     64  /* QPs freed in a step */
+#define REGIONS_TURN 256 /* regions revoked, or freed, in a step */
+
+/* ---- answers of workers ---------------------------------------------------------------------- */
+
+static void
+answered(void *ctx UNUSED, struct ask *a)
+{
+	struct app *app = a->arg;
+
+	app->ending.asked--;
+}
+
+static void
+bells_answered(void *ctx UNUSED, struct ask *a)
+{
+	struct app_bells *b = a->arg;
+
+	b->attached = false;
+}
+
+/* Behind all that workers are at now. @return false: not all are asked; the next step goes on. */
+static bool
+ask_each(struct apps *apps, struct app *app)
+{
+	while (app->ending.next < apps->env->w.workers_n) {
+		const struct ask_request q = { .worker = (uint16_t)app->ending.next,
+			.msg.type = MBOX_SYNC };
+		struct ask *a = ask_try(apps->env, &q);
+
+		if (a == NULL)
+			return false;
+		ask_forget(a, answered, apps, app);
+		app->ending.asked++;
+		app->ending.next++;
+	}
+	return true;
+}
+
+static void
+go_on(struct app *app, enum app_step step)
+{
+	app->ending.step = step;
+	app->ending.next = 0;
+}
+
+/* ---- steps: each returns true when it has done something ------------------------------------- */
+
+/* To ERR, flushed, detached. */
+static bool
+detach_qps(struct apps *apps, struct app *app)
+{
+	bool done = false, left = false;
+	struct admin_qp *rec;
+
+	TAILQ_FOREACH (rec, &app->o.qps, of_owner) {
+		if (rec->attached && !rec->pending) {
+			if (!admin_end_begin(apps->admin, rec))
+				return done;
+			done = true;
+		}
+		left = left || rec->pending;
+	}
+	if (!left)
+		go_on(app, APP_SYNC_QPS);
+	return done || !left;
+}
+
+/* Another worker may have looked one up for a packet that it is handing over. */
+static bool
+sync_qps(struct apps *apps, struct app *app)
+{
+	const bool several = apps->env->w.workers_n > 1 && app->o.qps_n != 0;
+
+	if ((several && !ask_each(apps, app)) || app->ending.asked != 0)
+		return false;
+	go_on(app, APP_FREE_QPS);
+	return true;
+}
+
+static bool
+free_qps(struct apps *apps, struct app *app)
+{
+	struct admin_qp *rec, *next;
+	struct refusal r;
+	uint32_t n = 0;
+
+	env_drain(apps->env); /* what they had to say while they were attached */
+	for (rec = TAILQ_FIRST(&app->o.qps); rec != NULL && n < QPS_TURN; rec = next, n++) {
+		next = TAILQ_NEXT(rec, of_owner);
+		/* One that is held goes with the last hold. */
+		if (!rec->doomed && admin_destroy(apps->admin, rec, &r) != 0)
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
+	}
+	if (app->o.qps_n == 0)
+		go_on(app, APP_BELLS);
+	return n != 0 || app->o.qps_n == 0;
+}
+
+static bool
+close_bells(struct apps *apps, struct app *app)
+{
+	uint32_t attached = 0;
+
+	for (; app->bells != NULL && app->ending.next < apps->env->w.workers_n;
+		app->ending.next++) {
+		struct app_bells *b = &app->bells[app->ending.next];
+		const struct ask_request q = { .worker = (uint16_t)app->ending.next,
+			.msg = { .type = MBOX_CLIENT_DETACH, .client.client = &b->worker_side } };
+		struct ask *a = b->attached ? ask_try(apps->env, &q) : NULL;
+
+		if (b->attached && a == NULL)
+			return false;
+		if (a != NULL)
+			ask_forget(a, bells_answered, apps, b);
+	}
+	for (uint32_t w = 0; app->bells != NULL && w < apps->env->w.workers_n; w++)
+		attached += app->bells[w].attached;
+	if (attached == 0)
+		go_on(app, APP_REVOKE);
+	return attached == 0;
+}
+
+/* All keys first. */
+static bool
+revoke_regions(struct apps *apps, struct app *app)
+{
+	for (uint32_t n = 0; app->ending.next < app->mrs.room && n < REGIONS_TURN; n++) {
+		struct object_mr *mr = app->mrs.v[app->ending.next++];
+
+		if (mr != NULL)
+			object_mr_revoke(apps->objects, mr);
+	}
+	if (app->ending.next == app->mrs.room)
+		go_on(app, APP_SYNC_REGIONS);
+	return true;
+}
+
+/* Then one round trip for all of them. */
+static bool
+sync_regions(struct apps *apps, struct app *app)
+{
+	if ((app->mrs.n != 0 && !ask_each(apps, app)) || app->ending.asked != 0)
+		return false;
+	go_on(app, APP_FREE_REGIONS);
+	return true;
+}
+
+static bool
+free_regions(struct apps *apps, struct app *app)
+{
+	for (uint32_t n = 0; app->ending.next < app->mrs.room && n < REGIONS_TURN; n++) {
+		struct object_mr *mr = app->mrs.v[app->ending.next++];
+
+		if (mr != NULL)
+			object_mr_free_revoked(apps->objects, mr);
+	}
+	if (app->ending.next == app->mrs.room)
+		go_on(app, APP_RELEASE);
+	return true;
+}
+
+static void
+end_objects(struct apps *apps, struct app *app)
+{
+	struct refusal r;
+
+	for (uint32_t i = 0; i < app->cqs.room; i++) {
+		struct app_cq *cq = app->cqs.v[i];
+
+		if (cq == NULL)
+			continue;
+		if (cq->channel != NULL)
+			TAILQ_REMOVE(&apps->watched, cq, watched);
+		if (object_cq_destroy(apps->objects, cq->cq, &r) != 0)
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
+		free(cq);
+	}
+	for (uint32_t i = 0; i < app->srqs.room; i++) {
+		struct app_srq *srq = app->srqs.v[i];
+
+		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
+		free(srq);
+	}
+	for (uint32_t i = 0; i < app->ahs.room; i++) {
+		struct app_ah *h = app->ahs.v[i];
+
+		if (h == NULL)
+			continue;
+		admin_ah_destroy(apps->admin, h->ah);
+		h->pd->users--;
+		free(h);
+	}
+	for (uint32_t i = 0; i < app->pds.room; i++) {
+		if (app->pds.v[i] != NULL &&
+			object_pd_destroy(apps->objects, app->pds.v[i], &r) != 0)
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
+	}
+	for (uint32_t i = 0; i < app->channels.room; i++) {
+		struct app_channel *ch = app->channels.v[i];
+
+		if (ch != NULL)
+			close(ch->fd);
+		free(ch);
+	}
+}
+
+static void
+release(struct apps *apps, struct app *app)
+{
+	TAILQ_REMOVE(&apps->all, app, all);
+	apps->n--;
+	owner_areas_free(&app->o);
+	owner_user_leave(&apps->users, &app->o);
+	broker_conn_put(app->o.home);
+	if (app->async_fd >= 0)
+		close(app->async_fd);
+	free(app->pds.v);
+	free(app->mrs.v);
+	free(app->cqs.v);
+	free(app->srqs.v);
+	free(app->ahs.v);
+	free(app->channels.v);
+	free(app->bells);
+	free(app->events);
+	free(app);
+}
+
+/* ---- in turns -------------------------------------------------------------------------------- */
+
+bool
+app_reap(struct apps *apps, struct app *app)
+{
+	ASSERT(app->conn == NULL);
+	switch (app->ending.step) {
+	case APP_DETACH_QPS:
+		return detach_qps(apps, app);
+	case APP_SYNC_QPS:
+		return sync_qps(apps, app);
+	case APP_FREE_QPS:
+		return free_qps(apps, app);
+	case APP_BELLS:
+		return close_bells(apps, app);
+	case APP_REVOKE:
+		return revoke_regions(apps, app);
+	case APP_SYNC_REGIONS:
+		return sync_regions(apps, app);
+	case APP_FREE_REGIONS:
+		return free_regions(apps, app);
+	case APP_RELEASE:
+		break;
+	}
+	end_objects(apps, app);
+	log_rated(&apps->told.gone, apps->env->now, LOG_INFO, "client %u: gone", app->o.id);
+	release(apps, app);
+	return true;
+}
+
+void
+app_close(struct apps *apps, struct app *app)
+{
+	if (app->conn != NULL)
+		app->conn->app = NULL;
+	app->conn = NULL;
+	app->o.gone = true;
+	app_reap(apps, app);
+}
+
+void
+app_reap_all(struct apps *apps)
+{
+	struct ask_patience p = ask_patience(apps->env);
+	struct app *app, *next;
+
+	while (!TAILQ_EMPTY(&apps->all) && ask_patience_turn(apps->env, &p)) {
+		for (app = TAILQ_FIRST(&apps->all); app != NULL; app = next) {
+			next = TAILQ_NEXT(app, all);
+			if (app_reap(apps, app))
+				p = ask_patience(apps->env);
+		}
+	}
+}
