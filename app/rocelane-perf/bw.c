@@ -101,12 +101,29 @@ bw_client(struct perf *p, uint64_t size, struct perf_result *r)
 	return 0;
 }
 
+/*
+ * Has the client said that it is done, and has nothing come since? Where messages may be lost, that
+ * is how a run by iterations ends. @param quiet since when nothing came, 0: something did.
+ */
+static bool
+is_over(const struct perf *p, uint64_t *quiet)
+{
+	const uint64_t now = now_ns();
+
+	if (p->o.type == RL_QPT_RC || !work_peer_speaks(p))
+		return false;
+	if (*quiet == 0)
+		*quiet = now;
+	return now - *quiet > LINGER_NS;
+}
+
 /* By iterations until all are there, by time until the client says that it is done. */
 int
 bw_server_recv(struct perf *p, uint64_t size, struct perf_result *r)
 {
 	const bool timed = p->o.duration_s > 0;
 	const uint64_t total = p->o.iters * p->o.qps;
+	uint64_t quiet = 0;
 	uint32_t spins = 0;
 	uint32_t turns = 0;
 	struct meter m;
@@ -132,6 +149,10 @@ bw_server_recv(struct perf *p, uint64_t size, struct perf_result *r)
 			}
 		}
 		if (n == 0 && timed && work_peer_speaks(p))
+			break;
+		if (n > 0)
+			quiet = 0;
+		else if (is_over(p, &quiet))
 			break;
 		if (n == 0 && work_idle(p, p->recv_cq, &spins) != 0)
 			return -1;

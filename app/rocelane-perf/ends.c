@@ -117,15 +117,18 @@ qp_make(struct perf *p, uint32_t i)
 			.max_recv_sge = 1,
 			.max_inline_data = p->o.inline_size },
 		.qp_type = p->o.type };
+	const bool datagram = p->o.type == RL_QPT_UD;
 	struct rl_qp_attr attr = { .qp_state = RL_QPS_INIT,
 		.port_num = p->port_num,
+		.qkey = PERF_QKEY,
 		.qp_access_flags = RL_ACCESS_LOCAL_WRITE | RL_ACCESS_REMOTE_WRITE |
 				   RL_ACCESS_REMOTE_READ | RL_ACCESS_REMOTE_ATOMIC };
 	int rc = rl_create_qp(p->pd, &init, &p->qp[i]);
 
 	if (rc == 0)
 		rc = rl_modify_qp(p->qp[i], &attr,
-			RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_ACCESS_FLAGS);
+			RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT |
+				(datagram ? RL_QP_QKEY : RL_QP_ACCESS_FLAGS));
 	return rc == 0 ? 0 : refused("queue pair", rc);
 }
 
@@ -161,17 +164,21 @@ slots_of(const struct perf_options *o)
 int
 ends_make(struct perf *p)
 {
-	const uint64_t largest = p->o.all_sizes ? 1u << 23 : p->o.size;
+	const uint64_t most = p->o.type == RL_QPT_UD ? p->mtu : 1u << 23;
+	const uint64_t largest = p->o.all_sizes ? most : p->o.size;
 	int rc;
 
+	p->head = p->o.type == RL_QPT_UD ? PERF_GRH : 0;
 	p->slots = slots_of(&p->o);
-	p->room = largest * p->slots;
+	p->room = (largest + p->head) * p->slots;
 	p->room = p->room < p->cycle_buffer ? p->cycle_buffer : (p->room + 63) & ~63ull;
 	p->qp = calloc(p->o.qps, sizeof(struct rl_qp *));
+	p->ah = calloc(p->o.qps, sizeof(struct rl_ah *));
 	p->mine = calloc(p->o.qps, sizeof(*p->mine));
 	p->theirs = calloc(p->o.qps, sizeof(*p->theirs));
 	p->count = calloc(p->o.qps, sizeof(*p->count));
-	if (p->qp == NULL || p->mine == NULL || p->theirs == NULL || p->count == NULL)
+	if (p->qp == NULL || p->ah == NULL || p->mine == NULL || p->theirs == NULL ||
+		p->count == NULL)
 		return refused("queue pairs", -ENOMEM);
 	rc = rl_alloc_pd(p->ctx, &p->pd);
 	if (rc == 0)
@@ -193,6 +200,25 @@ ends_make(struct perf *p)
 	return 0;
 }
 
+/* No connection: where the peer is, each request says. */
+static int
+address_peer(struct perf *p, uint32_t i)
+{
+	struct rl_ah_attr to = {
+		.grh = { .dgid = p->theirs[i].gid }, .is_global = 1, .port_num = p->port_num
+	};
+	struct rl_qp_attr attr = { .qp_state = RL_QPS_RTR, .sq_psn = p->mine[i].psn };
+	int rc = rl_create_ah(p->pd, &to, &p->ah[i]);
+
+	if (rc != 0)
+		return refused("address of the peer", rc);
+	rc = rl_modify_qp(p->qp[i], &attr, RL_QP_STATE);
+	attr.qp_state = RL_QPS_RTS;
+	if (rc == 0)
+		rc = rl_modify_qp(p->qp[i], &attr, RL_QP_STATE | RL_QP_SQ_PSN);
+	return rc == 0 ? 0 : refused("queue pair to RTS", rc);
+}
+
 int
 ends_connect(struct perf *p)
 {
@@ -210,7 +236,14 @@ ends_connect(struct perf *p)
 			.ah_attr = { .grh = { .dgid = d->gid },
 				.is_global = 1,
 				.port_num = p->port_num } };
-		int rc = rl_modify_qp(p->qp[i], &attr,
+		int rc;
+
+		if (p->o.type == RL_QPT_UD) {
+			if (address_peer(p, i) != 0)
+				return -1;
+			continue;
+		}
+		rc = rl_modify_qp(p->qp[i], &attr,
 			RL_QP_STATE | RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN |
 				(rc_only ? RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER : 0));
 
@@ -236,6 +269,10 @@ ends_connect(struct perf *p)
 void
 ends_free(struct perf *p)
 {
+	for (uint32_t i = 0; p->ah != NULL && i < p->o.qps; i++) {
+		if (p->ah[i] != NULL)
+			rl_destroy_ah(p->ah[i]);
+	}
 	for (uint32_t i = 0; p->qp != NULL && i < p->o.qps; i++) {
 		if (p->qp[i] != NULL)
 			rl_destroy_qp(p->qp[i]);
@@ -253,6 +290,7 @@ ends_free(struct perf *p)
 	if (p->ctx != NULL)
 		rl_close(p->ctx);
 	free(p->qp);
+	free(p->ah);
 	free(p->mine);
 	free(p->theirs);
 	free(p->count);

@@ -70,7 +70,7 @@ all_sizes(struct perf *p, struct perf_result *r)
 {
 	if (!p->o.all_sizes)
 		return one_size(p, p->o.size, r);
-	for (uint64_t size = 2; size <= 1u << 23; size *= 2) {
+	for (uint64_t size = 2; size <= (p->o.type == RL_QPT_UD ? p->mtu : 1u << 23); size *= 2) {
 		if (one_size(p, size, r) != 0)
 			return -1;
 	}
@@ -133,6 +133,14 @@ agree(struct perf *p)
 {
 	if (oob_agree(p) != 0)
 		return -1;
+	if (p->o.type == RL_QPT_UD && p->o.size > p->mtu) {
+		if (p->o.size_given)
+			fprintf(stderr,
+				"rocelane-perf: a datagram has %u bytes at most: so many "
+				"are sent\n",
+				p->mtu);
+		p->o.size = p->mtu;
+	}
 	if (p->o.validate && !p->peer_is_us) {
 		fprintf(stderr,
 			"rocelane-perf: --validate needs a rocelane-perf at the other end\n");

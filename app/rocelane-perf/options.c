@@ -34,13 +34,20 @@ options_verb_name(const struct perf_options *o)
 	return verbs[o->verb].title;
 }
 
+const char *
+options_type_name(const struct perf_options *o)
+{
+	return o->type == RL_QPT_UD ? "UD" : o->type == RL_QPT_UC ? "UC" : "RC";
+}
+
 static int
 usage(void)
 {
 	fputs("usage: rocelane-perf {send|write|read|atomic}_{bw|lat} [OPTIONS] [HOST]\n"
 	      "Without HOST it is the server. Both ends take the same options; either may be\n"
 	      "perftest's ib_send_bw and so on (version 4.5) on another host.\n\n"
-	      "  -c, --connection TYPE   RC (default) or UC; UC has no read and no atomic\n"
+	      "  -c, --connection TYPE   RC (default), UC or UD; UC has no read and no atomic, UD has\n"
+	      "                          send alone, of a path MTU at most\n"
 	      "  -s, --size BYTES        message size, also 64K, 4M (65536 for bw, 2 for lat, 8 for\n"
 	      "                          atomic)\n"
 	      "  -a, --all               all sizes from 2 to 2^23\n"
@@ -173,8 +180,10 @@ connection_parse(struct perf_options *o, const char *text)
 		o->type = RL_QPT_RC;
 	else if (strcmp(text, "UC") == 0)
 		o->type = RL_QPT_UC;
+	else if (strcmp(text, "UD") == 0)
+		o->type = RL_QPT_UD;
 	else
-		return bad("-c", text, "RC or UC");
+		return bad("-c", text, "RC, UC or UD");
 	return PERF_OK;
 }
 
@@ -279,6 +288,10 @@ settle(struct perf_options *o)
 		fprintf(stderr, "rocelane-perf: -c UC has no read and no atomic\n");
 		return PERF_USAGE;
 	}
+	if (o->type == RL_QPT_UD && o->verb != PERF_SEND) {
+		fprintf(stderr, "rocelane-perf: -c UD has send alone\n");
+		return PERF_USAGE;
+	}
 	if (o->lat && o->qps > 1) {
 		fprintf(stderr, "rocelane-perf: a latency test has one queue pair: leave -q out\n");
 		return PERF_USAGE;
@@ -291,6 +304,7 @@ settle(struct perf_options *o)
 		fprintf(stderr, "rocelane-perf: write_lat goes by iterations: use -n\n");
 		return PERF_USAGE;
 	}
+	o->size_given = o->size != 0;
 	if (o->size == 0)
 		o->size = o->verb == PERF_ATOMIC ? 8 : o->lat ? 2 : 65536;
 	if (o->iters == 0)

@@ -16,6 +16,8 @@
 #include "rocelane.h"
 
 #define PERF_MAX_QPS 1024
+#define PERF_QKEY    0x11111111 /* perftest's */
+#define PERF_GRH     40         /* bytes ahead of a received datagram */
 
 enum perf_verb { PERF_SEND, PERF_WRITE, PERF_READ, PERF_ATOMIC };
 enum perf_atomic { PERF_CMP_AND_SWAP, PERF_FETCH_AND_ADD };
@@ -33,6 +35,7 @@ struct perf_options {
 	int gid_index;
 	unsigned int port; /* TCP */
 	uint64_t size;     /* bytes */
+	bool size_given;
 	bool all_sizes;
 	uint64_t iters;
 	double duration_s; /* 0: by iterations */
@@ -144,7 +147,9 @@ struct perf {
 	uint32_t slots; /* messages in it, when they are validated; else 1 */
 	uint8_t port_num;
 	union rl_gid gid;
+	uint32_t head;  /* bytes ahead of each message received: PERF_GRH with UD */
 	struct rl_qp **qp;
+	struct rl_ah **ah; /* where QP i's datagrams go */
 	struct perf_dest *mine;
 	struct perf_dest *theirs;
 	struct perf_count *count; /* by QP */
@@ -158,6 +163,7 @@ struct perf {
 /** @return PERF_OK; PERF_USAGE; -1: help was printed. */
 int options_parse(struct perf_options *o, int argc, char **argv);
 const char *options_verb_name(const struct perf_options *o); /* "RDMA_Write" */
+const char *options_type_name(const struct perf_options *o); /* "UC" */
 
 /* oob.c: perftest 4.5's conversation over TCP. Each returns 0 or -1 with a message printed. */
 int oob_connect(struct perf *p);

@@ -18,7 +18,7 @@ report_head(const struct perf *p)
 	fputs(LINE, stdout);
 	printf("                    %s %s Test\n", options_verb_name(o), o->lat ? "Latency" : "BW");
 	printf(" Transport type  : RoCEv2 (rocelane)   Connection type : %s\n",
-		p->o.type == RL_QPT_UC ? "UC" : "RC");
+		options_type_name(&p->o));
 	printf(" Number of qps   : %-19u Mtu             : %u[B]\n", o->qps, p->mtu);
 	printf(" TX depth        : %-19u CQ Moderation   : %u\n", o->tx_depth, o->cq_mod);
 	printf(" Outstand reads  : %-19u GID index       : %d\n", o->out_reads, o->gid_index);

@@ -91,6 +91,13 @@ slot_of(const struct perf *p, uint64_t n, uint64_t size)
 	return n % p->slots * size;
 }
 
+/* Where message n is received; ahead of a datagram is its IP header. */
+static uint8_t *
+receive_at(const struct perf *p, uint32_t qp, uint64_t n, uint64_t size)
+{
+	return ends_remote(p, qp) + slot_of(p, n, size + p->head);
+}
+
 void
 work_reset(struct perf *p)
 {
@@ -199,6 +206,11 @@ work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 		wr.opcode = opcodes[p->o.verb];
 		wr.wr.rdma.remote_addr = p->theirs[qp].vaddr + offset;
 		wr.wr.rdma.rkey = p->theirs[qp].rkey;
+		if (p->o.type == RL_QPT_UD) {
+			wr.wr.ud.ah = p->ah[qp];
+			wr.wr.ud.remote_qpn = p->theirs[qp].qpn;
+			wr.wr.ud.remote_qkey = PERF_QKEY;
+		}
 		if (size <= p->o.inline_size && p->o.verb != PERF_READ)
 			wr.send_flags |= RL_SEND_INLINE;
 	}
@@ -215,9 +227,8 @@ int
 work_post_recv(struct perf *p, uint32_t qp, uint64_t size)
 {
 	struct perf_count *c = &p->count[qp];
-	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)ends_remote(p, qp) +
-				      slot_of(p, c->recv_posted, size),
-		.length = (uint32_t)size,
+	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)receive_at(p, qp, c->recv_posted, size),
+		.length = (uint32_t)size + p->head,
 		.lkey = p->mr->lkey };
 	struct rl_recv_wr wr = { .wr_id = (uint64_t)qp << 32 | 1, .sg_list = &sge, .num_sge = 1 };
 	int rc = rl_post_recv(p->qp[qp], &wr, NULL);
@@ -278,7 +289,7 @@ count_received(struct perf *p, uint32_t qp, uint64_t size)
 
 	if (p->o.validate)
 		p->wrong += !message_is(
-			ends_remote(p, qp) + slot_of(p, c->received, size), qp, c->received, size);
+			receive_at(p, qp, c->received, size) + p->head, qp, c->received, size);
 	c->received++;
 	p->received++;
 }

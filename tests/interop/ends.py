@@ -12,6 +12,7 @@ import zlib
 
 SRC_LEN = 1 << 20
 DST_LEN = 2 << 20
+QKEY = 0x11111111       # of UD queue pairs
 CHUNK = 128 << 10       # bytes a request that carries memory may hold
 WAIT_S = 30             # without anything that moves
 SLICE_S = 1.0           # how long the guest's peer looks for completions at one go
@@ -176,18 +177,31 @@ class Side:
 
     def to_init(self):
         port = {} if self.end.name == LINUX else {"port": "p0", "pkey": "0xffff"}
-        self.modify(qp_state="INIT", qp_access_flags=self.attrs["qp_access_flags"], **port)
+        what = {"qkey": hex(QKEY)} if self.is_ud else {
+            "qp_access_flags": self.attrs["qp_access_flags"]}
+        self.modify(qp_state="INIT", **what, **port)
+
+    @property
+    def is_ud(self):
+        return self.attrs["qp_type"] == "UD"
+
+    def address_of(self, other):
+        """The other end's, as an address vector."""
+        to = other.end.ip6 if self.attrs.get("ipv6") else other.end.ip
+        return dict({"dest_ip": to, "hop_limit": 64}, **self.attrs.get("ah_attr", {}))
 
     def connect(self, other):
         """To RTS, or as far as the attribute stay_in says."""
         a = self.attrs
         if a.get("stay_in") == "INIT":
             return
-        to = other.end.ip6 if a.get("ipv6") else other.end.ip
-        self.modify(qp_state="RTR", path_mtu=a["path_mtu"], dest_qp_num=other.qpn,
-                    rq_psn=other.attrs["sq_psn"],
-                    **self.has("max_dest_rd_atomic", "min_rnr_timer"),
-                    ah_attr=dict({"dest_ip": to, "hop_limit": 64}, **a.get("ah_attr", {})))
+        if self.is_ud:
+            self.modify(qp_state="RTR")
+        else:
+            self.modify(qp_state="RTR", path_mtu=a["path_mtu"], dest_qp_num=other.qpn,
+                        rq_psn=other.attrs["sq_psn"],
+                        **self.has("max_dest_rd_atomic", "min_rnr_timer"),
+                        ah_attr=self.address_of(other))
         if a.get("stay_in") != "RTR":
             self.to_rts()
 

@@ -16,7 +16,7 @@ import struct
 import time
 
 import roce
-from ends import ALL_ACCESS, READ, Link
+from ends import ALL_ACCESS, QKEY, READ, Link
 from wire import TO_GUEST, TO_HOST
 
 SCRATCH_LEN = 512 << 10
@@ -128,6 +128,9 @@ class Play:
             wr["imm_data"] = 0x11223344
         if op.startswith("ATOMIC"):
             wr.update(compare_add="0x3", swap="0x9")
+        if self.a.is_ud:
+            wr["ud"] = {"ah_attr": self.a.address_of(self.b), "remote_qpn": self.b.qpn,
+                        "remote_qkey": over.pop("qkey", QKEY)}
         wr.update(over)
         return wr
 

@@ -101,6 +101,13 @@ class Perftest(InteropCase):
                 with self.subTest(test=test, guest_serves=guest_serves):
                     self.both(test, guest_serves, "-c", "UC", "-n", n)
 
+    def test_datagrams(self):
+        """UD, as for UC; perftest's sizes end with the path MTU."""
+        for guest_serves in (True, False):
+            for test, n in (("send_lat", "200"), ("send_bw", "100")):
+                with self.subTest(test=test, guest_serves=guest_serves):
+                    self.both(test, guest_serves, "-c", "UD", "-n", n, "-s", "1024")
+
     def test_rocelane_asks_with_loss(self):
         rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
         self.every_test(True, "-n", "200")

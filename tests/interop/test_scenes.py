@@ -13,6 +13,7 @@ import scenes_requester_sends  # noqa: F401
 import scenes_responder  # noqa: F401
 import scenes_responder_repeats  # noqa: F401
 import scenes_uc  # noqa: F401
+import scenes_ud  # noqa: F401
 from bench import InteropCase
 from scene import SCENES, Play, open_scratch
 

@@ -121,7 +121,23 @@ class Perf(unittest.TestCase):
             _, err = self.finish(self.start(test, "-c", "UC", "127.0.0.1"), 2)
             self.assertIn("UC", err)
         _, err = self.finish(self.start("send_bw", "-c", "RD", "127.0.0.1"), 2)
-        self.assertIn("RC or UC", err)
+        self.assertIn("RC, UC or UD", err)
+
+    def test_datagrams(self):
+        """UD: the same, a packet a message; the default size is a path MTU."""
+        for test, size in (("send_bw", "4096"), ("send_bw", "1"), ("send_lat", "3000")):
+            with self.subTest(test=test, size=size):
+                for out in self.pair(test, "-c", "UD", "-s", size, "-n", "300", "--validate",
+                                     "--json"):
+                    r = json.loads(out)
+                    self.assertEqual((int(size), 300, 0),
+                                     (r["bytes"], r["iterations"], r["wrong_messages"]))
+        for out in self.pair("send_bw", "-c", "UD", "-n", "300", "--json"):
+            self.assertEqual(4096, json.loads(out)["bytes"])
+        self.pair("send_lat", "-c", "UD", "-a", "-n", "50")
+        for test in ("read_bw", "write_bw", "atomic_lat"):
+            _, err = self.finish(self.start(test, "-c", "UD", "127.0.0.1"), 2)
+            self.assertIn("UD", err)
 
     def test_every_test_validates(self):
         for test, size in (("send_bw", "3000"), ("write_bw", "65537"), ("read_bw", "8192"),

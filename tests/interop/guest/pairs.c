@@ -124,13 +124,14 @@ gid_index(struct peer *p, const union ibv_gid *peer_gid)
 	return 0;
 }
 
-static int
-address(struct peer *p, json_t *ah, struct ibv_ah_attr *attr)
+int
+pair_address(struct peer *p, json_t *ah, struct ibv_ah_attr *attr)
 {
 	union ibv_gid gid;
 
 	if (gid_from_text(value_text(ah, "dest_ip"), &gid) != 0)
 		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
 	*attr = (struct ibv_ah_attr){
 		.is_global = 1,
 		.port_num = 1,
@@ -217,7 +218,7 @@ qp_modify(struct peer *p, json_t *params)
 	}
 	if (json_object_get(params, "ah_attr") != NULL) {
 		mask |= IBV_QP_AV;
-		if (address(p, json_object_get(params, "ah_attr"), &attr.ah_attr) != 0)
+		if (pair_address(p, json_object_get(params, "ah_attr"), &attr.ah_attr) != 0)
 			return peer_fail(EINVAL, "dest_ip");
 	}
 	err = ibv_modify_qp(qp, &attr, mask);

@@ -83,6 +83,8 @@ uint32_t value_crc32(const uint8_t *data, size_t length);
 struct region *region_find(struct peer *p, const char *name);
 struct ibv_cq *queue_find(struct peer *p, const char *name);
 struct ibv_qp *pair_find(struct peer *p, json_t *params);
+/* Of an "ah_attr". @return 0 or -EINVAL. */
+int pair_address(struct peer *p, json_t *ah, struct ibv_ah_attr *attr);
 json_t *mr_register(struct peer *p, json_t *params);
 json_t *mr_deregister(struct peer *p, json_t *params);
 json_t *mr_read(struct peer *p, json_t *params);
