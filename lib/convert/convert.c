@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The window: pages go aside, are copied, and other pages come in. See convert.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "convert.h"
+
+#ifndef __x86_64__
+#error "the helper is started by x86-64 code"
+#endif
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+#define HELPER_STACK ((size_t)64 << 10)
+
+/* What the helper must not use: the program's stack guard and anything that looks at memory. */
+#define BARE __attribute__((noinline, no_stack_protector, no_sanitize("address", "undefined")))
+#define BARE_INLINE \
+	__attribute__((always_inline, no_stack_protector, no_sanitize("address", "undefined")))
+
+/* ---- the helper ------------------------------------------------------------------------------ */
+
+/* It lies behind the helper's stack, far from the range. */
+struct window {
+	uintptr_t at;
+	uintptr_t target; /* what shall come in */
+	uintptr_t aside;  /* where the pages go */
+	size_t len;
+	int prot;
+	int uffd; /* -1: none */
+	struct uffdio_register trap;
+	struct uffdio_range range;
+	long result; /* 0 or -errno */
+};
+
+static inline BARE_INLINE long
+call(long number, long a, long b, long c, long d, long e)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline BARE_INLINE void
+copy(uintptr_t to, uintptr_t from, size_t n)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+/* Whoever touches [at, at + len) between the two moves sleeps. */
+static BARE void
+pass(struct window *w)
+{
+	const long n = (long)w->len;
+	long rc = 0;
+
+	if (w->uffd >= 0)
+		rc = call(SYS_ioctl, w->uffd, (long)UFFDIO_REGISTER, (long)&w->trap, 0, 0);
+	if (rc == 0)
+		rc = call(SYS_mremap, (long)w->at, n, n,
+			MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)w->aside);
+	if (rc == (long)w->aside) {
+		copy(w->target, w->aside, w->len);
+		if (w->prot != (PROT_READ | PROT_WRITE))
+			call(SYS_mprotect, (long)w->target, n, w->prot, 0, 0);
+		rc = call(SYS_mremap, (long)w->target, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
+			(long)w->at);
+		if (rc == (long)w->at)
+			rc = 0;
+		else /* back to where they were */
+			call(SYS_mremap, (long)w->aside, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
+				(long)w->at);
+	}
+	if (w->uffd >= 0)
+		call(SYS_ioctl, w->uffd, (long)UFFDIO_WAKE, (long)&w->range, 0, 0);
+	w->result = rc;
+}
+
+/*
+ * pass(w) on another stack, by a thread that shares all with this one. The kernel holds the caller
+ * until it has ended (CLONE_VFORK).
+ */
+static long
+run_helper(uint8_t *stack, struct window *w)
+{
+	const long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+			   CLONE_SYSVSEM | CLONE_VFORK;
+	void **top = (void **)(void *)(stack + HELPER_STACK);
+	register long r10 __asm__("r10") = 0;
+	register long r8 __asm__("r8") = 0;
+	long ret;
+
+	*--top = (void *)(uintptr_t)pass;
+	*--top = w;
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "pop %%rdi\n\t"
+			 "pop %%rax\n\t"
+			 "call *%%rax\n\t"
+			 "mov $60, %%eax\n\t" /* exit: of this thread */
+			 "xor %%edi, %%edi\n\t"
+			 "syscall\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "0"((long)SYS_clone), "D"(flags), "S"(top), "d"(0L), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* ---- userfaultfd ----------------------------------------------------------------------------- */
+
+static int
+open_uffd(uint64_t features, enum convert_way *way)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+	int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	int fd = -1;
+
+	*way = CONVERT_WAY_FULL;
+#ifdef USERFAULTFD_IOC_NEW
+	if (dev >= 0)
+		fd = ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC);
+#endif
+	if (dev >= 0)
+		close(dev);
+	if (fd < 0)
+		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (fd < 0) {
+		*way = CONVERT_WAY_USER_MODE;
+		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	}
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	*way = CONVERT_WAY_NONE;
+	return -1;
+}
+
+enum convert_way
+convert_ways(void)
+{
+	enum convert_way way;
+	const int fd = open_uffd(0, &way);
+
+	if (fd >= 0)
+		close(fd);
+	return way;
+}
+
+static bool
+is_alone(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	const struct dirent *e;
+	int n = 0;
+
+	if (d == NULL)
+		return false;
+	while ((e = readdir(d)) != NULL)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n == 1;
+}
+
+/* ---- one part -------------------------------------------------------------------------------- */
+
+/* @return 0 with w->uffd and w->trap, or -errno. */
+static int
+set_trap(struct window *w, bool from_shared)
+{
+	const uint64_t features =
+		from_shared ? UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM : 0;
+	enum convert_way way;
+
+	w->uffd = -1;
+	if (is_alone())
+		return 0;
+	w->uffd = open_uffd(features, &way);
+	if (w->uffd < 0)
+		return -EOPNOTSUPP;
+	w->range = (struct uffdio_range){ .start = w->at, .len = w->len };
+	w->trap.range = w->range;
+	w->trap.mode = UFFDIO_REGISTER_MODE_MISSING;
+	if (from_shared) /* the memfd's page is still there: what is missing is the table's entry */
+		w->trap.mode |= UFFDIO_REGISTER_MODE_MINOR;
+	return 0;
+}
+
+/* No signal finds the helper, and none the caller in between. */
+static int
+run_blocked(uint8_t *stack, struct window *w)
+{
+	sigset_t all, before;
+	long rc;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	rc = run_helper(stack, w);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc < 0 ? (int)rc : (int)w->result;
+}
+
+/* The pages of `part` go away, those at `target` come in. @return 0, or -errno and both stay. */
+static int
+swap_pages(const struct convert_part *part, void *target, bool from_shared)
+{
+	const size_t bytes = HELPER_STACK + sizeof(struct window);
+	uint8_t *stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *aside = mmap(NULL, part->len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct window *w;
+	int rc = -ENOMEM;
+
+	if (stack != MAP_FAILED && aside != MAP_FAILED) {
+		w = (struct window *)(void *)(stack + HELPER_STACK);
+		w->at = part->at;
+		w->len = part->len;
+		w->prot = part->prot;
+		w->target = (uintptr_t)target;
+		w->aside = (uintptr_t)aside;
+		rc = set_trap(w, from_shared);
+		if (rc == 0)
+			rc = run_blocked(stack, w);
+		if (w->uffd >= 0)
+			close(w->uffd);
+	}
+	if (stack != MAP_FAILED)
+		munmap(stack, bytes);
+	if (aside != MAP_FAILED)
+		munmap(aside, part->len);
+	return rc;
+}
+
+int
+convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
+{
+	void *target;
+	int rc;
+
+	if ((part->prot & PROT_READ) == 0)
+		return -EFAULT;
+	if (part->kind == CONVERT_NOT || (part->kind == CONVERT_FILE && !is_alone()))
+		return -EOPNOTSUPP;
+	/* An error now, instead of SIGBUS later. */
+	if (fallocate(fd, 0, (off_t)offset, (off_t)part->len) != 0)
+		return -errno;
+	target = mmap(NULL, part->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+		(off_t)offset);
+	if (target == MAP_FAILED)
+		return -errno;
+	rc = swap_pages(part, target, part->kind == CONVERT_SHARED);
+	if (rc != 0)
+		munmap(target, part->len);
+	return rc;
+}
+
+int
+convert_to_private(const struct convert_part *part)
+{
+	void *target = mmap(NULL, part->len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	int rc;
+
+	if (target == MAP_FAILED)
+		return -errno;
+	rc = swap_pages(part, target, true);
+	if (rc != 0)
+		munmap(target, part->len);
+	return rc;
+}

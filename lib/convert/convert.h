@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONVERT_H
+#define CONVERT_H
+/**
+ * @file convert.h  Memory of a running program becomes shared memory, in place.
+ *
+ * Pages of the heap, of a stack or of any private mapping are moved onto a memfd at the same
+ * addresses, while other threads read and write them: no write is lost. Who touches the range
+ * meanwhile sleeps until it is done. convert_to_private() is the way back.
+ *
+ * How: the pages are moved away in one step (mremap with MREMAP_DONTUNMAP), which leaves a range
+ * where each access goes to a userfaultfd and sleeps there; they are copied into the memfd's pages
+ * elsewhere, and those are moved in. A helper without a stack, errno or heap of the program does
+ * it, since all of these may lie in the range; the caller sleeps in the kernel. A program with one
+ * thread needs no userfaultfd.
+ *
+ * Limits: where only UFFD_USER_MODE_ONLY is allowed, a system call of another thread that touches
+ * the range meanwhile gives EFAULT. Pages that the kernel writes to by itself (O_DIRECT, AIO,
+ * io_uring, vmsplice) must be at rest. Private mappings of files need a program with one thread.
+ * Locks (mlock), NUMA policies and huge pages of the old pages are lost.
+ *
+ * Owner:   any thread; one at a time (the caller has a lock), and that one not from a signal
+ *          handler.
+ * Memory:  none that stays; the memfd is the caller's.
+ * Depends: Linux 5.13, x86-64, libc.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CONVERT_PARTS 64
+
+/** What a part of a range is now. */
+enum convert_kind {
+	CONVERT_PRIVATE, /* can be converted */
+	CONVERT_FILE,    /* a private mapping of a file: while the program has one thread */
+	CONVERT_SHARED,  /* a shared mapping: of a memfd, a file, or shared memory */
+	CONVERT_NOT      /* neither: a device, a hugetlb page, without access, of the kernel's */
+};
+
+/** A part of a range that lies in one mapping. */
+struct convert_part {
+	uintptr_t at;
+	size_t len; /* bytes */
+	int prot;   /* PROT_… */
+	enum convert_kind kind;
+	uint64_t offset; /* of `at` in the file; for CONVERT_SHARED */
+	uint64_t inode;
+	uint32_t major; /* device of the inode */
+	uint32_t minor;
+	char path[96]; /* as /proc/self/maps has it, cut off */
+};
+
+/** What can be done here; convert_ways() asks the kernel. */
+enum convert_way {
+	CONVERT_WAY_NONE,      /* programs with one thread only */
+	CONVERT_WAY_USER_MODE, /* see "Limits" */
+	CONVERT_WAY_FULL
+};
+
+/**
+ * What [at, at + len) consists of. @param len bytes, whole pages. @param parts CONVERT_PARTS of
+ * them. @return how many; -EFAULT: something of the range is not mapped; -E2BIG: too many parts;
+ * -errno of /proc.
+ */
+int convert_look(uintptr_t at, size_t len, struct convert_part *parts);
+
+/**
+ * Move one part onto [offset, offset + len) of a memfd, which must have no other pages there.
+ * Costs two page tables, a copy, and the time of 20 system calls or so.
+ * @return 0; or -errno, with nothing changed: -EOPNOTSUPP, with several threads and no userfaultfd
+ * or a mapping of a file; -ENOMEM; -ENOSPC.
+ */
+int convert_to_shared(const struct convert_part *part, int fd, uint64_t offset);
+
+/**
+ * Move one part, which is shared, to private pages of its own. The memfd's pages stay as they are.
+ * @return 0; or -errno, with nothing changed.
+ */
+int convert_to_private(const struct convert_part *part);
+
+/** Which way a program with several threads has. */
+enum convert_way convert_ways(void);
+
+#endif

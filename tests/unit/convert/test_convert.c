@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Private memory becomes shared memory at the same addresses, and private again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "convert.h"
+
+#define PAGE ((size_t)4096)
+
+static uint8_t initialized[4 * 4096] __attribute__((aligned(4096))) = { 1, 2, 3 };
+
+static int
+memfd_of(size_t bytes)
+{
+	const int fd = memfd_create("rocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(0, ftruncate(fd, (off_t)bytes));
+	return fd;
+}
+
+static uint8_t *
+map(size_t bytes)
+{
+	uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	return p;
+}
+
+/* All parts of a range onto a memfd. @return the memfd, or -errno of the first that failed. */
+static int
+convert(void *at, size_t bytes)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	const int n = convert_look((uintptr_t)at, bytes, parts), fd = memfd_of(bytes);
+
+	assert_true(n > 0);
+	for (int i = 0; i < n; i++) {
+		const int rc = convert_to_shared(&parts[i], fd, parts[i].at - (uintptr_t)at);
+
+		if (rc != 0) {
+			close(fd);
+			return rc;
+		}
+	}
+	return fd;
+}
+
+static void
+convert_back(void *at, size_t bytes)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	const int n = convert_look((uintptr_t)at, bytes, parts);
+
+	assert_true(n > 0);
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(CONVERT_SHARED, parts[i].kind);
+		assert_int_equal(0, convert_to_private(&parts[i]));
+	}
+}
+
+/* The same bytes through the memfd and at the old address, in both directions. */
+static void
+assert_shared(uint8_t *at, int fd, size_t offset)
+{
+	uint8_t seen;
+
+	at[offset] ^= 0x5a;
+	assert_int_equal(1, pread(fd, &seen, 1, (off_t)offset));
+	assert_int_equal(at[offset], seen);
+	seen = 0x77;
+	assert_int_equal(1, pwrite(fd, &seen, 1, (off_t)offset));
+	assert_int_equal(0x77, at[offset]);
+}
+
+static void
+bytes_stay(void **state)
+{
+	uint8_t *p = map(8 * PAGE);
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < 4 * PAGE; i++) /* the rest was never touched */
+		p[i] = (uint8_t)(i * 7);
+	fd = convert(p, 8 * PAGE);
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < 8 * PAGE; i++)
+		assert_int_equal(i < 4 * PAGE ? (uint8_t)(i * 7) : 0, p[i]);
+	assert_shared(p, fd, 1);
+	assert_shared(p, fd, 8 * PAGE - 1);
+	convert_back(p, 8 * PAGE);
+	assert_int_equal(0x77, p[1]);
+	assert_int_equal(0x77, p[8 * PAGE - 1]);
+	p[1] = 1;
+	uint8_t seen;
+	assert_int_equal(1, pread(fd, &seen, 1, 1));
+	assert_int_equal(0x77, seen); /* the memfd has no part in it any more */
+	close(fd);
+	munmap(p, 8 * PAGE);
+}
+
+/* The heap goes on working while a part of it is shared. */
+static void
+heap(void **state)
+{
+	uint8_t *p = malloc(100000), *more;
+	const uintptr_t at = (uintptr_t)p & ~(PAGE - 1);
+	const size_t bytes = ((uintptr_t)p + 100000 - at + PAGE - 1) & ~(PAGE - 1);
+	int fd;
+
+	(void)state;
+	memset(p, 0x11, 100000);
+	fd = convert((void *)at, bytes);
+	assert_true(fd >= 0);
+	more = malloc(3000);
+	memset(more, 0x22, 3000);
+	p = realloc(p, 90000);
+	assert_non_null(p);
+	assert_int_equal(0x11, p[89999]);
+	free(more);
+	convert_back((void *)at, bytes);
+	assert_int_equal(0x11, p[0]);
+	free(p);
+	close(fd);
+}
+
+/* The caller's own frames lie in the range. */
+static void
+own_stack(void **state)
+{
+	uint8_t mine[3 * PAGE];
+	const uintptr_t at = (uintptr_t)mine & ~(PAGE - 1);
+	int fd;
+
+	(void)state;
+	memset(mine, 0x33, sizeof(mine));
+	/* A page below: the frames of the calls. */
+	fd = convert((void *)(at - PAGE), 4 * PAGE);
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < sizeof(mine); i++)
+		assert_int_equal(0x33, mine[i]);
+	convert_back((void *)(at - PAGE), 4 * PAGE);
+	assert_int_equal(0x33, mine[sizeof(mine) - 1]);
+	close(fd);
+}
+
+/* .data is a private mapping of the program's file: with one thread it can be converted. */
+static void
+data_segment(void **state)
+{
+	int fd;
+
+	(void)state;
+	fd = convert(initialized, sizeof(initialized));
+	assert_true(fd >= 0);
+	assert_int_equal(3, initialized[2]);
+	assert_shared(initialized, fd, 0);
+	convert_back(initialized, sizeof(initialized));
+	assert_int_equal(3, initialized[2]);
+	close(fd);
+}
+
+/* Read-only stays read-only, and a range of two mappings has two parts. */
+static void
+protection(void **state)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	uint8_t *p = map(4 * PAGE);
+	int fd;
+
+	(void)state;
+	memset(p, 0x44, 4 * PAGE);
+	assert_int_equal(0, mprotect(p, 2 * PAGE, PROT_READ));
+	assert_int_equal(2, convert_look((uintptr_t)p, 4 * PAGE, parts));
+	assert_int_equal(PROT_READ, parts[0].prot);
+	assert_int_equal(PROT_READ | PROT_WRITE, parts[1].prot);
+	fd = convert(p, 4 * PAGE);
+	assert_true(fd >= 0);
+	assert_int_equal(2, convert_look((uintptr_t)p, 4 * PAGE, parts));
+	assert_int_equal(PROT_READ, parts[0].prot);
+	assert_int_equal(CONVERT_SHARED, parts[0].kind);
+	assert_int_equal(2 * PAGE, parts[1].offset);
+	assert_int_equal(0x44, p[4 * PAGE - 1]);
+	close(fd);
+	munmap(p, 4 * PAGE);
+}
+
+static void
+what_cannot_be(void **state)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	uint8_t *p = map(4 * PAGE);
+	const int fd = memfd_of(PAGE);
+
+	(void)state;
+	assert_int_equal(0, mprotect(p + PAGE, PAGE, PROT_NONE));
+	assert_int_equal(3, convert_look((uintptr_t)p, 4 * PAGE, parts));
+	assert_int_equal(CONVERT_NOT, parts[1].kind);
+	assert_int_equal(-EFAULT, convert_to_shared(&parts[1], fd, 0));
+	assert_int_equal(0, munmap(p + 2 * PAGE, PAGE));
+	assert_int_equal(-EFAULT, convert_look((uintptr_t)p, 4 * PAGE, parts));
+	munmap(p, 4 * PAGE);
+	close(fd);
+}
+
+static atomic_bool stop;
+static uint64_t turns;
+static uint8_t *shared_page;
+
+static void *
+write_on(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		++*(volatile uint64_t *)(void *)shared_page;
+		turns++;
+	}
+	return NULL;
+}
+
+/* A second thread writes all the time. The large one is tests/verbs/convert_writers.c. */
+static void
+no_write_is_lost(void **state)
+{
+	const int exe = open("/proc/self/exe", O_RDONLY);
+	void *of_file = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, exe, 0);
+	pthread_t t;
+
+	(void)state;
+	assert_true(of_file != MAP_FAILED);
+	close(exe);
+	if (convert_ways() == CONVERT_WAY_NONE)
+		fail_msg("this kernel gives no userfaultfd, not even for user mode");
+	shared_page = map(PAGE);
+	atomic_store(&stop, false);
+	assert_int_equal(0, pthread_create(&t, NULL, write_on, NULL));
+	for (int i = 0; i < 100; i++) {
+		const int fd = convert(shared_page, PAGE);
+
+		assert_true(fd >= 0);
+		convert_back(shared_page, PAGE);
+		close(fd);
+	}
+	/* The mapping of a file has pages that a userfaultfd does not watch. */
+	assert_int_equal(-EOPNOTSUPP, convert(of_file, PAGE));
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	assert_int_equal(turns, *(uint64_t *)(void *)shared_page);
+	munmap(shared_page, PAGE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_stay),
+		cmocka_unit_test(heap),
+		cmocka_unit_test(own_stack),
+		cmocka_unit_test(data_segment),
+		cmocka_unit_test(protection),
+		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(no_write_is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
