@@ -301,26 +301,47 @@ rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr 
 	return rc;
 }
 
-int
-rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
-	struct rl_mr **out)
+static int
+reg_fd(struct rl_pd *pd, const struct request *q, struct rl_mr **out)
 {
 	struct context *ctx = context_of(pd->context);
-	const struct request q = {
-		.fd = fd, .offset = offset, .addr = addr, .length = length, .access = access
-	};
 	struct mr *mr = NULL;
 	int rc;
 
 	*out = NULL;
-	if (fd < 0)
-		return client_fail(EBADF, "descriptor %d", fd);
+	if (q->fd < 0)
+		return client_fail(EBADF, "descriptor %d", q->fd);
 	pthread_mutex_lock(&ctx->lock);
-	rc = mr_new(ctx, pd, &q, &mr);
+	rc = mr_new(ctx, pd, q, &mr);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
 		*out = &mr->pub;
 	return rc;
+}
+
+int
+rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **out)
+{
+	const struct request q = {
+		.fd = fd, .offset = offset, .addr = addr, .length = length, .access = access
+	};
+
+	return reg_fd(pd, &q, out);
+}
+
+int
+rl_reg_mr_once(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **out)
+{
+	const struct request q = { .fd = fd,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.once = true };
+
+	return reg_fd(pd, &q, out);
 }
 
 int

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains and memory regions. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "span.h"
 #include "vl.h"
+
+#define REASONS       20
+#define REGION_ACCESS 15u
 
 /* ---- protection domains ---------------------------------------------------------------------- */
 
@@ -36,15 +42,77 @@ ibv_dealloc_pd(struct ibv_pd *pub)
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
+/* A program sees an errno only: the reason goes to stderr, the first few times. */
+static void
+say(const void *addr, size_t length, const char *why)
+{
+	static int said;
+
+	if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) < REASONS)
+		fprintf(stderr, "rocelane: no region of %zu bytes at %p: %s\n", length, addr, why);
+}
+
+static int
+check_access(unsigned int access, const char **why)
+{
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if ((access & ~(known | IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)) != 0) {
+		*why = "an access flag that is not there: on demand paging, memory windows, "
+		       "zero-based";
+		return EOPNOTSUPP;
+	}
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
+		(access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+		*why = "REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE";
+		return EINVAL;
+	}
+	return 0;
+}
+
+static struct ibv_mr *
+refused(const void *addr, size_t length, int err, const char *why)
+{
+	say(addr, length, why);
+	return vl_none(err);
+}
+
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	(void)pd;
-	(void)addr;
-	(void)length;
-	(void)iova;
-	(void)access;
-	return vl_none(EOPNOTSUPP);
+	struct vl_mr *mr = calloc(1, sizeof(*mr));
+	const char *reason = "out of memory";
+	struct vl_memory m;
+	char why[256];
+	int err = mr != NULL ? check_access(access, &reason) : ENOMEM;
+
+	if (err == 0) {
+		reason = why;
+		err = vl_span_get(addr, length, &m, why);
+	}
+	if (err != 0) {
+		free(mr);
+		return refused(addr, length, err, reason);
+	}
+	/* The dataplane, too, has a span for as long as regions are in it. */
+	err = -(m.span != NULL ? rl_reg_mr_once : rl_reg_mr_fd)(((struct vl_pd *)pd)->rl, m.fd,
+		m.offset, (void *)(uintptr_t)iova, length, (int)(access & REGION_ACCESS), &mr->rl);
+	if (m.span == NULL)
+		close(m.fd);
+	if (err != 0) {
+		vl_span_put(m.span);
+		free(mr);
+		return refused(addr, length, err, rl_last_error());
+	}
+	mr->span = m.span;
+	mr->pub = (struct ibv_mr){ .context = pd->context,
+		.pd = pd,
+		.addr = addr,
+		.length = length,
+		.lkey = mr->rl->lkey,
+		.rkey = mr->rl->rkey };
+	return &mr->pub;
 }
 
 struct ibv_mr *
@@ -86,10 +154,17 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 }
 
 int
-ibv_dereg_mr(struct ibv_mr *mr)
+ibv_dereg_mr(struct ibv_mr *pub)
 {
-	(void)mr;
-	return vl_result(-EOPNOTSUPP);
+	struct vl_mr *mr = (struct vl_mr *)pub;
+	const int rc = rl_dereg_mr(mr->rl);
+
+	/* Without a dataplane nobody has the memory any more. */
+	if (rc != 0 && rc != -EIO)
+		return vl_result(rc);
+	vl_span_put(mr->span);
+	free(mr);
+	return 0;
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */
@@ -103,7 +178,7 @@ ibv_fork_init(void)
 enum ibv_fork_status
 ibv_is_fork_initialized(void)
 {
-	return IBV_FORK_DISABLED;
+	return IBV_FORK_UNNEEDED; /* span.h: a child gets copies */
 }
 
 int

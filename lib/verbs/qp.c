@@ -156,10 +156,11 @@ ibv_qp_to_qp_ex(struct ibv_qp *pub)
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Members that are plain numbers, the same on both sides. */
-#define NUMBERS(X)                                                                            \
-	X(qkey)                                                                               \
-	X(rq_psn) X(sq_psn) X(dest_qp_num) X(qp_access_flags) X(pkey_index) X(alt_pkey_index) \
-		X(en_sqd_async_notify) X(sq_draining) X(max_rd_atomic) X(max_dest_rd_atomic)  \
+#define NUMBERS(X)                                                                           \
+	X(qkey)                                                                              \
+	X(rq_psn)                                                                            \
+	X(sq_psn) X(dest_qp_num) X(qp_access_flags) X(pkey_index) X(alt_pkey_index)          \
+		X(en_sqd_async_notify) X(sq_draining) X(max_rd_atomic) X(max_dest_rd_atomic) \
 			X(min_rnr_timer) X(timeout) X(retry_cnt) X(rnr_retry) X(alt_timeout)
 #define COPY(member) to->member = from->member;
 

@@ -2,8 +2,10 @@
 """Programs of Debian, run with our libibverbs.so.1."""
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 
 OURS = os.environ["LIBIBVERBS"]
 TIMEOUT = 120
@@ -39,3 +41,37 @@ def run(sock, program, *args, **more):
         proc.kill()
         out = proc.communicate()[0] + "\n(it did not end)"
     return proc.returncode, out
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+def listens(port):
+    """Does somebody? Without a connection, which the program would take for its peer."""
+    want = f":{port:04X}"
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(path, encoding="ascii") as f:
+            if any(row.split()[1].endswith(want) and row.split()[3] == "0A"
+                   for row in f.readlines()[1:]):
+                return True
+    return False
+
+
+def pair(sock, program, options, **more):
+    """Port "left" serves, port "right" asks. [(exit code, what it printed) of each]"""
+    port = free_port()
+    args = ["-p", str(port), *options]
+    server = start(sock, program, "-d", "left", *args, **more)
+    end = time.monotonic() + TIMEOUT
+    while not listens(port) and server.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    client = run(sock, program, "-d", "right", *args, "127.0.0.1", **more)
+    try:
+        out = server.communicate(timeout=10 if client[0] else TIMEOUT)[0]
+    except subprocess.TimeoutExpired:
+        server.kill()
+        out = server.communicate()[0] + "\n(it did not end)"
+    return [(server.returncode, out), client]

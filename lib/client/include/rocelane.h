@@ -187,6 +187,12 @@ int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl
  */
 int rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
 	struct rl_mr **mr);
+/**
+ * The same as rl_reg_mr_fd() for memory that regions come and go with: when the last region of the
+ * memfd is deregistered the dataplane gives it back, and cannot have it again.
+ */
+int rl_reg_mr_once(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **mr);
 /** Never refused because of posted or running work: what comes later fails its key check. */
 int rl_dereg_mr(struct rl_mr *mr);
 

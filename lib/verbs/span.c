@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Converted memory: see span.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "convert.h"
+#include "span.h"
+
+#define WHY 256
+
+struct vl_span {
+	TAILQ_ENTRY(vl_span) all;
+	uintptr_t at;
+	size_t len;
+	int fd;
+	uint64_t inode;
+	uint32_t users;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TAILQ_HEAD(, vl_span) spans = TAILQ_HEAD_INITIALIZER(spans);
+static int held[2] = { -1, -1 }; /* from fork() until the child has its copies */
+
+static int
+refuse(char *why, int err, const char *text)
+{
+	snprintf(why, WHY, "%s", text);
+	return err;
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+	if (TAILQ_EMPTY(&spans) || pipe2(held, O_CLOEXEC) != 0)
+		held[0] = held[1] = -1;
+}
+
+/* Nobody writes to the pipe: it ends when the child has closed it, or is dead, or never was. */
+static void
+in_parent(void)
+{
+	char none;
+
+	if (held[0] >= 0) {
+		close(held[1]);
+		while (read(held[0], &none, 1) < 0 && errno == EINTR)
+			;
+		close(held[0]);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The child has one thread: a copy, and the mapping is replaced. */
+static void
+in_child(void)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	struct vl_span *s;
+
+	TAILQ_FOREACH (s, &spans, all) {
+		const int n = convert_look(s->at, s->len, parts);
+
+		for (int i = 0; i < n; i++) {
+			if (parts[i].kind == CONVERT_SHARED && parts[i].inode == s->inode)
+				convert_to_private(&parts[i]);
+		}
+		close(s->fd);
+	}
+	/* The regions are the parent's; the list is left to the child's end. */
+	TAILQ_INIT(&spans);
+	if (held[0] >= 0) {
+		close(held[0]);
+		close(held[1]);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+watch_forks(void)
+{
+	static bool watched;
+
+	if (!watched)
+		watched = pthread_atfork(before_fork, in_parent, in_child) == 0;
+}
+
+/* ---- a new span ------------------------------------------------------------------------------ */
+
+/* Those that are converted already become private again. */
+static void
+undo(const struct vl_span *s)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	const int n = convert_look(s->at, s->len, parts);
+
+	for (int i = 0; i < n; i++) {
+		if (parts[i].kind == CONVERT_SHARED && parts[i].inode == s->inode)
+			convert_to_private(&parts[i]);
+	}
+}
+
+static void
+span_free(struct vl_span *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+}
+
+static int
+memfd_for(struct vl_span *s)
+{
+	struct stat st;
+
+	s->fd = memfd_create("rocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (s->fd < 0 || ftruncate(s->fd, (off_t)s->len) != 0 ||
+		fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0 ||
+		fstat(s->fd, &st) != 0)
+		return errno;
+	s->inode = st.st_ino;
+	return 0;
+}
+
+static int
+say_convert(char *why, const struct convert_part *p, int rc)
+{
+	if (rc == -EOPNOTSUPP && p->kind == CONVERT_FILE)
+		snprintf(why, WHY,
+			"%s is mapped there, privately: such memory can be converted while the "
+			"program has one thread only",
+			p->path);
+	else if (rc == -EOPNOTSUPP)
+		snprintf(why, WHY,
+			"the kernel gives no userfaultfd (seccomp, or Linux before 5.11), which a "
+			"program with several threads needs");
+	else if (rc == -EFAULT)
+		snprintf(why, WHY, "memory without access (PROT_NONE) is in the range");
+	else
+		snprintf(why, WHY, "%zu bytes at %p cannot be made shared memory: %s", p->len,
+			(void *)p->at, strerror(-rc));
+	return -rc;
+}
+
+static int
+convert_all(struct vl_span *s, const struct convert_part *parts, int n, char *why)
+{
+	for (int i = 0; i < n; i++) {
+		const int rc = convert_to_shared(&parts[i], s->fd, parts[i].at - s->at);
+
+		if (rc != 0) {
+			undo(s);
+			return say_convert(why, &parts[i], rc);
+		}
+	}
+	return 0;
+}
+
+static int
+span_new(uintptr_t at, size_t len, const struct convert_part *parts, int n, struct vl_span **out,
+	char *why)
+{
+	struct vl_span *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (s == NULL)
+		return refuse(why, ENOMEM, "out of memory");
+	*s = (struct vl_span){ .at = at, .len = len, .fd = -1 };
+	err = memfd_for(s);
+	if (err != 0) {
+		refuse(why, err, "no memfd for the pages (RLIMIT_FSIZE, too many open files?)");
+		span_free(s);
+		return err;
+	}
+	err = convert_all(s, parts, n, why);
+	if (err != 0) {
+		span_free(s);
+		return err;
+	}
+	watch_forks();
+	TAILQ_INSERT_TAIL(&spans, s, all);
+	*out = s;
+	return 0;
+}
+
+/* ---- memory that the program shares itself --------------------------------------------------- */
+
+static bool
+is_it(int fd, const struct convert_part *p)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_ino == p->inode && major(st.st_dev) == p->major &&
+	       minor(st.st_dev) == p->minor;
+}
+
+/* A descriptor of the program's for the same file, as a new one; or -1. */
+static int
+find_fd(const struct convert_part *p)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *e;
+	int fd = -1;
+
+	if (d == NULL)
+		return -1;
+	while (fd < 0 && (e = readdir(d)) != NULL) {
+		const int n = (int)strtol(e->d_name, NULL, 10);
+
+		if (e->d_name[0] != '.' && is_it(n, p))
+			fd = fcntl(n, F_DUPFD_CLOEXEC, 0);
+	}
+	closedir(d);
+	if (fd < 0 && p->path[0] == '/') {
+		fd = open(p->path, O_RDWR | O_CLOEXEC);
+		if (fd >= 0 && !is_it(fd, p)) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	return fd;
+}
+
+static int
+foreign(const struct convert_part *p, const void *addr, struct vl_memory *out, char *why)
+{
+	out->fd = find_fd(p);
+	if (out->fd < 0) {
+		snprintf(why, WHY,
+			"shared memory (%s) whose descriptor this process does not have: keep the "
+			"memfd open",
+			p->path[0] != '\0' ? p->path : "anonymous");
+		return EOPNOTSUPP;
+	}
+	out->offset = p->offset + ((uintptr_t)addr - p->at);
+	out->span = NULL;
+	return 0;
+}
+
+/* ---- what a range is ------------------------------------------------------------------------- */
+
+/* The span that the part is a part of, with regions in it; or NULL. */
+static struct vl_span *
+span_of(const struct convert_part *p)
+{
+	struct vl_span *s;
+
+	TAILQ_FOREACH (s, &spans, all) {
+		if (p->kind == CONVERT_SHARED && s->inode == p->inode && p->at >= s->at &&
+			p->offset == p->at - s->at)
+			return s;
+	}
+	return NULL;
+}
+
+/* Pages of a span that is gone, which could not be made private. */
+static bool
+is_left_over(const struct convert_part *p)
+{
+	return p->kind == CONVERT_SHARED && strncmp(p->path, "/memfd:rocelane ", 16) == 0;
+}
+
+static int
+get(const void *addr, size_t len, struct vl_memory *out, char *why)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr;
+	const uintptr_t at = from & ~(page - 1), end = (from + len + page - 1) & ~(page - 1);
+	struct convert_part parts[CONVERT_PARTS];
+	int n, ours = 0, others = 0, err;
+	struct vl_span *s = NULL;
+
+	if (len == 0 || end <= from)
+		return refuse(why, EINVAL, "no bytes, or more than there are addresses");
+	n = convert_look(at, end - at, parts);
+	if (n < 0)
+		return refuse(why, n == -EFAULT ? EFAULT : EOPNOTSUPP,
+			n == -EFAULT ? "not all of it is mapped"
+				     : "it consists of too many mappings");
+	for (int i = 0; i < n; i++) {
+		struct vl_span *of = span_of(&parts[i]);
+
+		if (parts[i].kind == CONVERT_NOT)
+			return refuse(why, EFAULT,
+				"it has pages that nobody can share: of a device, of the kernel, "
+				"huge ones, or without access");
+		if (of != NULL && (s == NULL || s == of)) {
+			s = of;
+			ours++;
+		} else if (of != NULL ||
+			   (parts[i].kind == CONVERT_SHARED && !is_left_over(&parts[i]))) {
+			others++;
+		}
+	}
+	if (others == 0 && ours == 0) {
+		err = span_new(at, end - at, parts, n, &s, why);
+		if (err != 0)
+			return err;
+	} else if (n == 1 && others == 1) {
+		return foreign(&parts[0], addr, out, why);
+	} else if (ours != n) {
+		return refuse(why, EOPNOTSUPP,
+			"it shares a page with another region, or consists of memory of several "
+			"kinds: register a range that holds both, or one that begins and ends with "
+			"a page");
+	}
+	s->users++;
+	*out = (struct vl_memory){ .fd = s->fd, .offset = from - s->at, .span = s };
+	return 0;
+}
+
+int
+vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[WHY])
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = get(addr, len, out, why);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+void
+vl_span_put(struct vl_span *s)
+{
+	if (s == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	if (--s->users == 0) {
+		undo(s);
+		TAILQ_REMOVE(&spans, s, all);
+		span_free(s);
+	}
+	pthread_mutex_unlock(&lock);
+}

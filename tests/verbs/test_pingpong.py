@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ibv_rc_pingpong and its relatives between the two ports, with data checked by themselves."""
+import re
+import sys
+import unittest
+
+import programs
+
+SOCKET = sys.argv.pop(1)
+ROUNDS = 200
+
+
+class PingPong(unittest.TestCase):
+    def play(self, program, *options, each=1, iters=ROUNDS):
+        """Both ends exchange `iters` messages; with -c each compares what it received."""
+        outs = programs.pair(SOCKET, program, ["-g", "0", "-n", str(iters), *options])
+        for code, out in outs:
+            self.assertEqual(0, code, out)
+            self.assertRegex(out, rf"(?m)^{iters * each} iters in ")
+            self.assertNotIn("invalid data", out)
+        return outs
+
+    def test_rc(self):
+        (_, left), (_, right) = self.play("ibv_rc_pingpong", "-c")
+        qpn = r"QPN 0x([0-9a-f]{6}), PSN 0x[0-9a-f]{6}, GID ::ffff:10\.77\.0\.(\d)"
+        self.assertEqual(re.findall(qpn, left), re.findall(qpn, right)[::-1])
+
+    def test_rc_events(self):
+        self.play("ibv_rc_pingpong", "-c", "-e")
+
+    def test_rc_ipv6(self):
+        self.play("ibv_rc_pingpong", "-g", "1")
+
+    def test_rc_small_mtu_large_messages(self):
+        self.play("ibv_rc_pingpong", "-c", "-m", "256", "-s", "100000", iters=20)
+
+    def test_rc_new_post_send(self):
+        """ibv_qp_ex: requests are put together by calls."""
+        self.play("ibv_rc_pingpong", "-c", "-N")
+
+    def test_rc_timestamps(self):
+        """ibv_cq_ex: completions are read member by member, with their time."""
+        self.play("ibv_rc_pingpong", "-c", "-t")
+
+    def test_srq(self):
+        self.play("ibv_srq_pingpong", "-c", "-q", "4")
+
+    def test_uc(self):
+        self.play("ibv_uc_pingpong", "-c")
+
+    def test_no_such_gid(self):
+        code, out = programs.run(SOCKET, "ibv_rc_pingpong", "-d", "left", "-g", "2")
+        self.assertEqual(1, code, out)
+        self.assertIn("can't read sgid of index 2", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
