@@ -163,7 +163,7 @@ worker_poll(struct worker *w, ns_t now)
 
 	w->crowded = more;
 	if (w->answering != 0) {
-		stage_answers(w);
+		stage_answers(w, done);
 		lap(w, STAGE_RESPOND, &since);
 	}
 	/* After a long pause, the ACK that a timer waits for may be among those frames (TMR-02). */

@@ -21,7 +21,7 @@
 /* ---- peers, and QPs that owe them answers ---------------------------------------------------- */
 
 #define HASH_FACTOR 0x9e3779b1u /* the golden ratio's bits */
-#define LINGER      64          /* turns without answers, until a peer leaves the list */
+#define LINGER      64          /* turns without answers (a peer leaves), or other frames */
 _Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers_to");
 
 /** The place of a QP's peer, for its owner: what is asked of another client is another's. */
@@ -106,6 +106,7 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 	if (LIKELY(owed == OWED_QUEUED)) {
 		ack_flush(w, qp);
 		line_add(w, qp);
+		w->asked++;
 	} else if (owed == OWED_NO_ROOM) {
 		stats_inc(&w->stats, STAT_read_duplicates_dropped);
 		qp_count(w, qp, STAT_read_duplicates_dropped, 1);
@@ -237,15 +238,16 @@ answer_one(struct worker *w, struct qp *qp)
 	return 1;
 }
 
-/** What the next packet costs, as shares.h has it. */
+/** What the next packet costs, as shares.h has it, with the request that asked for it. */
 static int64_t
-cost_of(const struct qp *qp)
+cost_of(const struct answer_peer *p, const struct qp *qp)
 {
 	const struct resp_answer *a = resp_answer_at(&qp->answers, 0);
+	const int64_t cost = COST_PACKET + (p->last != qp ? COST_SWITCH : 0);
 
-	if (a->kind != ANSWER_READ)
-		return COST_PACKET;
-	return COST_PACKET + COST_FULL + cost_bytes(resp_answer_len(a, &qp->resp));
+	if (a->kind == ANSWER_READ)
+		return cost + COST_FULL + cost_bytes(resp_answer_len(a, &qp->resp));
+	return a->kind == ANSWER_ATOMIC ? cost + COST_ATOMIC : cost;
 }
 
 /**
@@ -264,7 +266,7 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 
 		ASSERT(qp->worker == w->index && (qp->flags & QPF_ANSWERING) != 0);
 		for (uint32_t i = 0; i < ANSWER_QP && left != 0 && qp->answers.count != 0; i++) {
-			const int64_t cost = pays ? cost_of(qp) : 0;
+			const int64_t cost = pays ? cost_of(p, qp) : 0;
 
 			if (port != PORT_NONE && tx_is_congested(w, port))
 				break;
@@ -272,6 +274,7 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 				break;
 			left--;
 			p->credit -= cost;
+			p->last = qp;
 			if (pays && p->credit <= 0)
 				break;
 		}
@@ -287,7 +290,7 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 	return left;
 }
 
-/** Several peers wait for answers: each gets a quantum, or waits for the next turn. */
+/** Each peer that waits for answers gets a quantum, or waits for the next turn. */
 static __attribute__((noinline)) void
 serve_several(struct worker *w)
 {
@@ -309,10 +312,25 @@ serve_several(struct worker *w)
 	}
 }
 
-void
-stage_answers(struct worker *w)
+/**
+ * Who sends what is answered at once waits for its turn no less than who asks for answers: while
+ * such frames come, and for so many turns after them, a peer has no more than its quantum.
+ */
+static bool
+others_wait(struct worker *w, uint32_t frames)
 {
-	if (LIKELY(w->peers_n == 1))
+	if (frames > w->asked)
+		w->mixed = LINGER;
+	else if (w->mixed != 0)
+		w->mixed--;
+	w->asked = 0;
+	return w->mixed != 0 || w->peers_n != 1;
+}
+
+void
+stage_answers(struct worker *w, uint32_t frames)
+{
+	if (LIKELY(!others_wait(w, frames)))
 		serve_peer(w, TAILQ_FIRST(&w->peers), ANSWER_TURN, false);
 	else
 		serve_several(w);

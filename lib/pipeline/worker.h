@@ -90,6 +90,7 @@ struct answer_peer {
 	bool listed;          /* on the worker's list */
 	uint8_t reserved[5];
 	int64_t credit; /* what answers may still cost in this turn; below 0: a debt */
+	const struct qp *last; /* that was answered; it may be gone: it is only compared */
 	TAILQ_ENTRY(answer_peer) turn;
 };
 
@@ -130,6 +131,8 @@ struct worker {
 	uint32_t spare_n;
 	uint32_t answering; /* QPs with answers owed */
 	uint32_t peers_n;
+	uint32_t asked; /* answers that were queued in this turn, one for each frame */
+	uint32_t mixed; /* so many turns from now on others have sent frames lately, too */
 	TAILQ_HEAD(, answer_peer) peers; /* to whom answers were owed lately, in turn */
 	struct answer_peer peer[ANSWER_PEERS];
 	/*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers of one worker: what one asks for does not keep the other waiting. Both read; what is
- * counted is the packets that answer them in so many turns.
+ * Peers of one worker: what one asks for does not keep the other waiting. Both read, or one writes;
+ * what is counted is the packets that answer them in so many turns.
  */
 #include "bed.h"
 
@@ -142,6 +142,70 @@ what_one_leaves_the_other_has(void **state)
 	end(b, 0);
 }
 
+/** So many WRITEs of the first reader of a peer arrive. */
+static void
+write_some(struct bed *b, struct peer *p, uint32_t n)
+{
+	struct reader *r = &p->reader[0];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct wire_fields f = write_only(r->psn++, MR_VA, 64);
+
+		f.dest_qpn = r->qp->qpn;
+		bed_put(b, bed_frame_on(&p->path, &f));
+	}
+}
+
+/** A turn; only what answers the second peer is counted. */
+static uint32_t
+answered_in_turn(struct bed *b)
+{
+	uint32_t n = 0;
+
+	ask(b, &peers[1]);
+	bed_turn(b);
+	for (uint32_t i = 0; i < b->out_n; i++) {
+		const uint32_t at = b->pkt[i].dest_qpn - FIRST_QPN;
+
+		if (at < MOST)
+			continue;
+		peers[1].reader[at % MOST].owed--;
+		n++;
+	}
+	return n;
+}
+
+/*
+ * A peer that asks for nothing that is answered later, but writes: beside it the other one has a
+ * quantum in each turn as well, and not all of it that 64 answers take. A packet of 1024 bytes
+ * costs somewhat less than a third of the quantum, and to go over to another QP as much.
+ */
+static void
+WRITEs_do_not_wait_for_answers(void **state)
+{
+	struct bed *b = *state;
+	uint32_t n = 0;
+
+	begin(b, 0, 2, 1, 0);
+	begin(b, 1, 3, 4, 65536);
+	for (uint32_t t = 0; t < 8; t++)
+		answered_in_turn(b);
+	assert_int_equal(answered_in_turn(b), 4 * 8);
+	for (uint32_t t = 0; t < 100; t++) {
+		write_some(b, &peers[0], 8);
+		n += answered_in_turn(b);
+	}
+	assert_in_range(n, 100 * 2, 100 * 3);
+	/* It writes again when the ACKs have come to it, some turns later. */
+	for (uint32_t t = 0; t < 16; t++)
+		assert_in_range(answered_in_turn(b), 1, 4);
+	for (uint32_t t = 0; t < 200; t++)
+		n = answered_in_turn(b);
+	assert_int_equal(n, 4 * 8);
+	end(b, 1);
+	end(b, 0);
+}
+
 int
 main(void)
 {
@@ -149,6 +213,7 @@ main(void)
 		TEST(more_QPs_and_longer_READs_bring_no_more),
 		TEST(a_peer_is_an_address),
 		TEST(what_one_leaves_the_other_has),
+		TEST(WRITEs_do_not_wait_for_answers),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
