@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a client keeps of its share of a worker beside a client that takes all it can. The yardstick
- * is a neighbour that does as the victim does: one QP, as many WRITEs of 64 bytes as it gets.
+ * What a client, or a peer, keeps of its share of a worker beside others that take all they can:
+ * one of them, or seven. The yardstick is a neighbour that does as the victim does, or seven of
+ * them: one QP, as many WRITEs of 64 bytes as it gets.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,28 +17,53 @@ enum { MAX_REPEATS = 1001 };
 
 #define SAMPLE_NS (4 * TIME_NS_PER_MS)
 
-static const struct fair_case neighbour = { .name = "neighbour",
-	.act = ACT_POST,
-	.opcode = WR_RDMA_WRITE,
-	.qps = 1,
-	.depth = VICTIM_DEPTH,
-	.len = VICTIM_LEN };
-
-static const struct fair_case cases[] = {
-	{ "alone", ACT_NOTHING, 0, 0, 0, 0, 0 },
-	{ "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN },
-	{ "write_64", ACT_POST, WR_RDMA_WRITE, 1, OTHER_QPS, 32, 64 },
-	{ "write_lists", ACT_POST, WR_RDMA_WRITE, SGES, OTHER_QPS, 32, 64 },
-	{ "write_1m", ACT_POST, WR_RDMA_WRITE, 1, 16, 4, 1 << 20 },
-	{ "read_8", ACT_POST, WR_RDMA_READ, 1, OTHER_QPS, 32, 8 },
-	{ "read_1m", ACT_POST, WR_RDMA_READ, 1, OTHER_QPS, 4, 1 << 20 },
-	{ "atomic", ACT_POST, WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 32, 8 },
-	{ "rnr_storm", ACT_POST, WR_SEND, 1, OTHER_QPS, 32, 64 },
-	{ "flush", ACT_FLUSH, WR_SEND, 1, DEEP_QPS, DEEP, 64 },
-	{ "malformed", ACT_MALFORMED, WR_SEND, 1, OTHER_QPS, 32, 64 },
-	{ "bells", ACT_BELLS, 0, 0, OTHER_QPS, 0, 0 },
-	{ "garbage", ACT_GARBAGE, 0, 0, 0, 0, 0 },
+/* What it does as the victim does: the yardstick. One, or several. */
+static const struct fair_case yardsticks[WORLDS][2] = {
+	{ { "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
+		  WORLD_CLIENTS },
+		{ "neighbours", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS,
+			0, WORLD_CLIENTS } },
+	{ { "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
+		  WORLD_PEERS },
+		{ "neighbours", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS,
+			0, WORLD_PEERS } },
 };
+
+/* clang-format off */
+static const struct fair_case cases[] = {
+	{ "alone",       ACT_NOTHING,   0,                       0, 0, 0, 0, 0, 0, WORLD_CLIENTS },
+	{ "neighbour",   ACT_POST,      WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_CLIENTS },
+	{ "write_64",    ACT_POST,      WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
+	{ "write_lists", ACT_POST,      WR_RDMA_WRITE,           SGES, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
+	{ "write_1m",    ACT_POST,      WR_RDMA_WRITE,           1, 16, 4, 1 << 20, 0, 0, WORLD_CLIENTS },
+	{ "read_8",      ACT_POST,      WR_RDMA_READ,            1, OTHER_QPS, 32, 8, 0, 0, WORLD_CLIENTS },
+	{ "read_1m",     ACT_POST,      WR_RDMA_READ,            1, OTHER_QPS, 4, 1 << 20, 0, 0, WORLD_CLIENTS },
+	{ "atomic",      ACT_POST,      WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 32, 8, 0, 0, WORLD_CLIENTS },
+	{ "rnr_storm",   ACT_POST,      WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
+	{ "flush",       ACT_FLUSH,     WR_SEND,                 1, DEEP_QPS, DEEP, 64, 0, 0, WORLD_CLIENTS },
+	{ "malformed",   ACT_MALFORMED, WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
+	{ "bells",       ACT_BELLS,     0,                       0, OTHER_QPS, 0, 0, 0, 0, WORLD_CLIENTS },
+	{ "garbage",     ACT_GARBAGE,   0,                       0, 0, 0, 0, 0, 0, WORLD_CLIENTS },
+	{ "7_neighbours", ACT_POST,     WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS, 0, WORLD_CLIENTS },
+	{ "7_write_64",  ACT_POST,      WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS },
+	{ "7_write_1m",  ACT_POST,      WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS },
+	{ "7_read_1m",   ACT_POST,      WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS },
+	{ "7_rnr_storm", ACT_POST,      WR_SEND,                 1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS },
+	{ "peer_alone",     ACT_NOTHING, 0,                       0, 0, 0, 0, 0, 0, WORLD_PEERS },
+	{ "peer_neighbour", ACT_POST,    WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_PEERS },
+	{ "peer_write_64",  ACT_POST,    WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS },
+	{ "peer_write_1m",  ACT_POST,    WR_RDMA_WRITE,           1, 16, 4, 1 << 20, 0, 0, WORLD_PEERS },
+	{ "peer_read_8",    ACT_POST,    WR_RDMA_READ,            1, OTHER_QPS, 16, 8, 0, 0, WORLD_PEERS },
+	{ "peer_read_1m",   ACT_POST,    WR_RDMA_READ,            1, OTHER_QPS, 4, 1 << 20, 0, 0, WORLD_PEERS },
+	{ "peer_atomic",    ACT_POST,    WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 16, 8, 0, 0, WORLD_PEERS },
+	{ "peer_rnr_storm", ACT_POST,    WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS },
+	{ "peer_write_twice", ACT_POST,  WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 7, WORLD_PEERS },
+	{ "peer_read_twice", ACT_POST,   WR_RDMA_READ,            1, OTHER_QPS, 4, 65536, 0, 7, WORLD_PEERS },
+	{ "peer_7_neighbours", ACT_POST, WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS, 0, WORLD_PEERS },
+	{ "peer_7_write_64", ACT_POST,   WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_PEERS },
+	{ "peer_7_read_1m", ACT_POST,    WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_PEERS },
+};
+/* clang-format on */
 
 struct figures {
 	double rate; /* medians */
@@ -54,7 +80,9 @@ measure(const struct fair_case *c, uint32_t repeats, ns_t ns)
 	static double kept[MAX_REPEATS], later[MAX_REPEATS];
 
 	for (uint32_t i = 0; i < repeats; i++) {
-		const struct fair_sample good = fair_run(&neighbour, ns), s = fair_run(c, ns);
+		const struct fair_sample good =
+			fair_run(&yardsticks[c->world][c->others > 1], ns);
+		const struct fair_sample s = fair_run(c, ns);
 
 		rate[i] = s.rate;
 		p99[i] = s.p99;
@@ -69,7 +97,7 @@ measure(const struct fair_case *c, uint32_t repeats, ns_t ns)
 static void
 print_row(const struct fair_case *c, const struct figures *f)
 {
-	printf("%-12s %5u %8u %10.0f %9.2f %9.1f %9.1f %7.2f\n", c->name, c->qps, c->len,
+	printf("%-18s %5u %8u %10.0f %9.2f %9.1f %9.1f %7.2f\n", c->name, c->qps, c->len,
 		f->rate / 1e3, f->kept, f->p99 / 1e3, f->turn / 1e3, f->later);
 	fflush(stdout);
 }
@@ -87,25 +115,34 @@ print_json(FILE *out, const struct fair_case *c, const struct figures *f, bool f
 static void
 run(uint32_t repeats, ns_t ns, FILE *json, int argc, char **argv, int at)
 {
+	int world = WORLDS;
 	bool first = true;
 
-	printf("A client with one QP and %d WRITEs of %d bytes under way, beside another client.\n"
-	       "Time is the worker's. kept, later: rate and 99th percentile, to those beside the\n"
-	       "neighbour, who does the same; median of %u samples of each in turn, %.1f ms long.\n\n",
+	printf("One QP with %d WRITEs of %d bytes under way, of a client beside one other client\n"
+	       "or seven (7_), or of a peer beside others (peer_). Time is the worker's. kept, later:\n"
+	       "rate and 99th percentile, to those beside as many that do the same; median of %u\n"
+	       "samples of each in turn, %.1f ms long.\n\n",
 		VICTIM_DEPTH, VICTIM_LEN, repeats, (double)ns / 1e6);
-	printf("%-12s %5s %8s %10s %9s %9s %9s %7s\n", "other", "QPs", "bytes", "1000/s", "kept",
+	printf("%-18s %5s %8s %10s %9s %9s %9s %7s\n", "other", "QPs", "bytes", "1000/s", "kept",
 		"p99 us", "turn us", "later");
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct figures f;
 
 		if (!is_chosen(cases[i].name, argc, argv, at))
 			continue;
+		if (cases[i].world != world && world != WORLDS)
+			fair_tear_down();
+		if (cases[i].world != world)
+			fair_set_up(cases[i].world);
+		world = cases[i].world;
 		f = measure(&cases[i], repeats, ns);
 		print_row(&cases[i], &f);
 		if (json != NULL)
 			print_json(json, &cases[i], &f, first);
 		first = false;
 	}
+	if (world != WORLDS)
+		fair_tear_down();
 }
 
 int
@@ -131,7 +168,7 @@ main(int argc, char **argv)
 	}
 	if (repeats == 0 || repeats > MAX_REPEATS || ns == 0 || ns > TIME_NS_PER_S)
 		die("--repeats is 1 to 1001, --ms 1 to 1000");
-	fair_set_up();
+	fair_start();
 	if (json != NULL)
 		fprintf(json,
 			"{\n  \"unit\": \"requests a second of the worker's time, median\",\n"
@@ -142,6 +179,5 @@ main(int argc, char **argv)
 		fprintf(json, "\n  ]\n}\n");
 		fclose(json);
 	}
-	fair_tear_down();
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the two clients of bench_fair_rig.h do between two turns, and what the victim got for it. */
+/* What the clients or peers of bench_fair_rig.h do between two turns, and what the victim got. */
 #include <stdlib.h>
 
 #include "bench_fair_world.h"
@@ -52,13 +52,13 @@ fair_victim_acts(void)
 				die("a WRITE of the victim failed");
 			if (fair.latencies_n < MAX_LATENCIES)
 				fair.latencies[fair.latencies_n++] =
-					(double)(fair.now - fair.posted[cqe[i].wr_id]);
+					(double)(fair_worked() - fair.posted[cqe[i].wr_id]);
 			e->under_way--;
 		}
 	for (; e->under_way < VICTIM_DEPTH; e->under_way++) {
 		const uint32_t slot = e->sq.prod % VICTIM_DEPTH;
 
-		fair.posted[slot] = fair.now;
+		fair.posted[slot] = fair_worked();
 		if (!put(&small, VICTIM, slot))
 			die("the victim's send queue is full");
 	}
@@ -66,7 +66,7 @@ fair_victim_acts(void)
 }
 
 static void
-fill(const struct fair_case *c, uint32_t i)
+fill(const struct fair_case *c, uint32_t app, uint32_t i)
 {
 	struct end *e = &fair.requester[i];
 	uint32_t before = e->under_way;
@@ -76,7 +76,7 @@ fill(const struct fair_case *c, uint32_t i)
 	while (e->under_way < c->depth && put(c, i, i))
 		e->under_way++;
 	if (e->under_way != before)
-		ring_bell(OTHER, i);
+		ring_bell(app, i);
 }
 
 /** Many, but never so many that the ring is full: then the client would wait. */
@@ -95,12 +95,13 @@ ring_bells(const struct fair_case *c)
 }
 
 static void
-other_acts(const struct fair_case *c)
+other_acts(const struct fair_case *c, uint32_t app)
 {
+	const uint32_t first = fair_first_qp(app, NULL);
 	struct ring_cqe cqe[32];
 	uint32_t n;
 
-	while ((n = ring_cq_poll(&fair.app[OTHER].cq.ring, cqe, 32)) != 0)
+	while ((n = ring_cq_poll(&fair.app[app].cq.ring, cqe, 32)) != 0)
 		for (uint32_t i = 0; i < n; i++)
 			fair.requester[cqe[i].wr_id].under_way--;
 	switch (c->act) {
@@ -111,10 +112,18 @@ other_acts(const struct fair_case *c)
 		ring_bells(c);
 		break;
 	default:
-		for (uint32_t i = OTHER; i < OTHER + (uint32_t)c->qps; i++)
-			fill(c, i);
+		for (uint32_t i = first; i < first + c->qps; i++)
+			fill(c, app, i);
 		break;
 	}
+}
+
+/** The others of a case are these apps and the ones behind. */
+static uint32_t
+others(const struct fair_case *c, uint32_t *n)
+{
+	*n = c->others > 1 ? c->others : 1;
+	return c->others > 1 ? CROWD : OTHER;
 }
 
 /* ---- a sample -------------------------------------------------------------------------------- */
@@ -123,25 +132,38 @@ static void
 begin(const struct fair_case *c)
 {
 	struct qp_attr a = { 0 };
+	uint32_t n, app = others(c, &n);
 
+	fair.again = c->again;
 	fair_begin_pair(VICTIM);
-	for (uint32_t i = OTHER; i < OTHER + (uint32_t)c->qps; i++) {
-		fair_begin_pair(i);
-		if (c->act == ACT_FLUSH)
-			fair_modify(fair.requester[i].qp, &a, QPS_ERR, 0);
+	for (uint32_t end = app + n; app != end; app++) {
+		const uint32_t first = fair_first_qp(app, NULL);
+
+		for (uint32_t i = first; i < first + c->qps; i++) {
+			fair_begin_pair(i);
+			if (c->act == ACT_FLUSH)
+				fair_modify(&fair.requester[i], &a, QPS_ERR, 0);
+		}
 	}
 }
 
 static void
 end(const struct fair_case *c)
 {
+	uint32_t n, app = others(c, &n);
 	struct ring_cqe cqe[32];
 
-	for (uint32_t i = 0; i < OTHER + (uint32_t)c->qps; i++)
-		fair_end_pair(i);
+	fair.again = 0;
+	fair_end_pair(VICTIM);
+	for (uint32_t end = app + n; app != end; app++) {
+		const uint32_t first = fair_first_qp(app, NULL);
+
+		for (uint32_t i = first; i < first + c->qps; i++)
+			fair_end_pair(i);
+	}
 	for (uint32_t i = 0; i < 10000; i++) /* what is on the wires, and in doorbells */
 		fair_turn();
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < APPS; i++)
 		while (ring_cq_poll(&fair.app[i].cq.ring, cqe, 32) != 0)
 			;
 }
@@ -149,12 +171,14 @@ end(const struct fair_case *c)
 static void
 work(const struct fair_case *c, ns_t ns)
 {
-	const ns_t until = fair.now + ns;
+	const ns_t until = fair_worked() + ns;
+	uint32_t n, first = others(c, &n);
 
 	fair.working = true;
-	while (fair.now < until) {
+	while (fair_worked() < until) {
 		fair_victim_acts();
-		other_acts(c);
+		for (uint32_t i = 0; i < n; i++)
+			other_acts(c, first + i);
 		fair_turn();
 	}
 	fair.working = false;
@@ -171,9 +195,9 @@ fair_run(const struct fair_case *c, ns_t ns)
 	fair.latencies_n = 0;
 	fair.longest = 0;
 	fair_lost_cpu();
-	from = fair.now;
+	from = fair_worked();
 	work(c, ns);
-	s.rate = (double)fair.latencies_n * 1e9 / (double)(fair.now - from);
+	s.rate = (double)fair.latencies_n * 1e9 / (double)(fair_worked() - from);
 	s.turn = (double)fair.longest;
 	if (fair.latencies_n != 0) {
 		qsort(fair.latencies, fair.latencies_n, sizeof(double), stat_compare);

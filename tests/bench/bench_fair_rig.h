@@ -2,10 +2,12 @@
 #ifndef BENCH_FAIR_RIG_H
 #define BENCH_FAIR_RIG_H
 /**
- * @file bench_fair_rig.h  Two clients of one worker: a victim with one QP, and another with many.
+ * @file bench_fair_rig.h  A victim with one QP, and others with many, clients or peers of a worker.
  *
- * Both ends of each QP are on the worker, on two ports that face each other. The clients post and
- * poll between two turns; the clock stands meanwhile.
+ * Clients: both ends of each QP are on the worker, on two ports that face each other. The clients
+ * post and poll between two turns; the clock stands meanwhile. Peers: they are on workers of their
+ * own that take no time, each with a port to one link. The link gives those that send as many bytes
+ * each, as a switch does, up to the measured port's receive queue.
  *
  * Owner:   bench_fair.c; one thread.
  * Memory:  huge pages by advice.
@@ -18,6 +20,8 @@
 
 enum {
 	OTHER_QPS = 256,
+	CROWD_APPS = 7,    /* others of a row with several */
+	CROWD_QPS = 32,    /* of each of them */
 	DEEP_QPS = 16,     /* those with a deep send queue */
 	DEEP = 4096,       /* its entries */
 	SHALLOW = 64,      /* entries of all other queues */
@@ -26,7 +30,9 @@ enum {
 	VICTIM_LEN = 64,
 };
 
-/** What the other client does. */
+enum fair_world_kind { WORLD_CLIENTS, WORLD_PEERS, WORLDS };
+
+/** What each other one does. */
 enum fair_act {
 	ACT_NOTHING,
 	ACT_POST,     /* keeps its send queues full */
@@ -41,9 +47,12 @@ struct fair_case {
 	uint8_t act;    /* enum fair_act */
 	uint8_t opcode; /* WR_* */
 	uint8_t sges;   /* its bytes are in so many pieces */
-	uint16_t qps;
+	uint16_t qps;   /* of each other one */
 	uint16_t depth; /* requests of each QP under way */
 	uint32_t len;   /* bytes of a request */
+	uint8_t others; /* 0: one; or CROWD_APPS */
+	uint8_t again;  /* each frame of theirs comes so many times more */
+	uint8_t world;  /* enum fair_world_kind */
 };
 
 /** What the victim had. */
@@ -53,7 +62,9 @@ struct fair_sample {
 	double turn; /* ns of the worker's longest turn */
 };
 
-void fair_set_up(void);
+/** Once; then set a world up, and take it down before the next one. */
+void fair_start(void);
+void fair_set_up(enum fair_world_kind world);
 void fair_tear_down(void);
 /** Let both work for a while, then measure the victim. @param ns of the worker's time. */
 struct fair_sample fair_run(const struct fair_case *c, ns_t ns);

@@ -2,9 +2,10 @@
 #ifndef BENCH_FAIR_WORLD_H
 #define BENCH_FAIR_WORLD_H
 /**
- * @file bench_fair_world.h  What bench_fair_rig.c makes and bench_fair_clients.c uses.
+ * @file bench_fair_world.h  What bench_fair_rig.c and bench_fair_link.c make, and
+ * bench_fair_clients.c uses.
  *
- * Owner:   those two; one thread.
+ * Owner:   those three; one thread.
  * Memory:  huge pages by advice.
  * Depends: bench_fair_rig.h.
  */
@@ -16,17 +17,32 @@ enum {
 	MAX_LATENCIES = 1 << 20,
 	VICTIM = 0, /* clients, and the first QP of each */
 	OTHER = 1,
-	QPS = OTHER + OTHER_QPS,
+	CROWD = 2,
+	APPS = CROWD + CROWD_APPS,
+	CROWD_QP = OTHER + OTHER_QPS, /* the crowd's first QP */
+	QPS = CROWD_QP + CROWD_APPS * CROWD_QPS,
 	REQUESTER_QPN = 0x400,
 	RESPONDER_QPN = 0x800,
+	HOSTS = 3, /* of a world with peers: the measured one, the victim's, that of the others */
+	MEASURED = 0,
 };
 
 #define REGION_VA  0x10000000u
 #define REGION_KEY 0x1001u
 #define REGION_LEN (64u << 20)
 
+/** A worker with its tables. */
+struct host {
+	struct worker_conf conf;
+	struct worker *w;
+	struct mbox mbox;
+};
+
+/** One end of a connection, and which of the link's addresses it has. */
 struct end {
+	struct host *host;
 	struct qp *qp;
+	uint8_t address;
 	struct ring sq; /* the client's view */
 	uint32_t under_way;
 };
@@ -38,15 +54,15 @@ struct app {
 };
 
 struct fair_world {
-	struct worker_conf conf;
-	struct worker *w;
-	struct mbox mbox;
-	uint16_t port[2];
-	struct app app[2];
+	struct host host[HOSTS];
+	uint32_t hosts_n; /* 1: both ends of each QP are on the measured worker */
+	struct app app[APPS];
 	struct end requester[QPS];
-	struct qp *responder[QPS];
+	struct end responder[QPS];
+	uint32_t again; /* frames of the others reach the measured host so often */
 	uint32_t random;
-	ns_t now;           /* the worker's time: it goes on in turns alone */
+	ns_t now;           /* the measured worker's time: it goes on in its turns alone */
+	ns_t lost;          /* of it the time for which the worker had no CPU */
 	uint64_t turn_from; /* cycles; 0: between two turns */
 	double ns_per_cycle;
 	ns_t longest;
@@ -58,14 +74,30 @@ struct fair_world {
 };
 extern struct fair_world fair;
 
-/** One turn of the worker; its clock goes on meanwhile. */
+/** One turn of the measured worker; its clock goes on meanwhile. Peers have several. */
 void fair_turn(void);
+/** What the measured worker has worked so far. */
+static inline ns_t
+fair_worked(void)
+{
+	return fair.now - fair.lost;
+}
+/** The first QP of an app, and how many there are. */
+uint32_t fair_first_qp(uint32_t app, uint32_t *n);
+/** Where an app is, and by which of the host's ports its requests leave. */
+struct host *fair_host_of(uint32_t app, uint32_t *port);
+/** The ports of a world with peers: one of the measured host, one of each peer. */
+void fair_link_make(struct rte_mempool *pool);
+/** Frames on their way, both ways: peers with something to send have so many bytes each. */
+void fair_link_move(void);
+/** @return the path from an address of the link to another. */
+struct wire_path fair_path(uint8_t from, uint8_t to);
 /** Has this thread lost its CPU since it was asked last? */
 bool fair_lost_cpu(void);
 /** Another number each time. */
 uint32_t fair_random(void);
 /** A message of the control lcore. */
-void fair_modify(struct qp *qp, struct qp_attr *a, enum qp_state state, uint32_t mask);
+void fair_modify(struct end *e, struct qp_attr *a, enum qp_state state, uint32_t mask);
 /** Bring both ends up anew, with an empty send queue. */
 void fair_begin_pair(uint32_t i);
 /** Both ends are in RESET from then on. */
