@@ -107,11 +107,13 @@ worker_make(struct dataplane *dp, uint16_t i)
 			.id = p->id,
 			.tx_queue = (uint16_t)(i % p->tx_queues),
 			.rx_queue = turn,
+			.rx_worker = p->rx_worker,
 			.polls_rx = turn < p->rx_queues,
 			.max_frame = (uint16_t)RTE_MIN(p->max_frame, UINT16_MAX),
 			.check_udp = conf->knobs.rx_udp_checksum == KNOB_rx_udp_checksum_check,
 			.addr = p->addr,
 			.pool = p->pool,
+			.impair = &p->local,
 		};
 	}
 	if (conf->lcores.n_workers > 1) {

@@ -29,6 +29,7 @@ struct dataplane_port {
 	uint32_t max_frame;
 	ns_t (*clock)(void);
 	struct impair *_Atomic impair; /* control makes it, the worker that polls looks at it */
+	struct pipeline_impair local;  /* the same for frames that come from no wire */
 	bool started;
 	bool paired; /* in-memory, made here: `id` is valid already */
 };

@@ -28,10 +28,9 @@ set(void *ctx, const struct impair_conf *conf)
 {
 	struct dataplane_port *p = ctx;
 	struct impair *im = impair_of(p);
-	const struct impair_port port = { .port_id = p->id,
-		.pool = p->pool,
-		.clock = clock_of,
-		.clock_arg = p };
+	const struct impair_port port = {
+		.port_id = p->id, .pool = p->pool, .clock = clock_of, .clock_arg = p
+	};
 	int rc;
 
 	/* One order of packets is what makes a run repeatable. */
@@ -43,6 +42,26 @@ set(void *ctx, const struct impair_conf *conf)
 	if (rc == 0)
 		atomic_store_explicit(&p->impair, im, memory_order_release);
 	return rc;
+}
+
+static bool
+is_on(void *ctx)
+{
+	return impair_of(ctx) != NULL;
+}
+
+static uint16_t
+receive(void *ctx, struct rte_mbuf **m, uint16_t n, uint16_t max)
+{
+	struct impair *im = impair_of(ctx);
+
+	return im != NULL ? impair_receive(im, m, n, max) : n;
+}
+
+static void
+locals_pass(struct dataplane_port *p)
+{
+	p->local = (struct pipeline_impair){ .is_on = is_on, .receive = receive, .ctx = p };
 }
 
 static const struct impair_conf *
@@ -83,6 +102,7 @@ impairs_open(struct dataplane_port *p, const struct conf_port *cp)
 {
 	int rc;
 
+	locals_pass(p);
 	if ((cp->given & CONF_PORT_IMPAIR) == 0)
 		return 0;
 	rc = set(p, &cp->impair);

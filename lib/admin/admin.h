@@ -292,6 +292,7 @@ struct admin_sender {
 	const struct owner *owner; /* bound by admin_permit() */
 	uint32_t qpn;              /* 0: many queue pairs */
 	bool ect;                  /* packets may be marked instead of dropped */
+	bool wire;                 /* path.local=wire: no destination is local */
 };
 /** Path of an address vector from a port, without dmac; what its owner may not use is refused. */
 int admin_path_fill(struct admin *adm, const struct admin_sender *from,

@@ -30,7 +30,8 @@ find_way(struct admin *adm, struct admin_ah *ah, const struct admin_ah_for *who,
 		.link = &ah->link,
 		.path = &ah->path,
 		.resolved = &ah->known };
-	const struct admin_sender from = { .owner = who->owner };
+	const struct admin_sender from = { .owner = who->owner,
+		.wire = adm->env->w.conf->knobs.path_local == KNOB_path_local_wire };
 	int rc = admin_path_fill(adm, &from, &way, r);
 
 	return rc == 0 ? admin_path_resolve(adm, &way, r) : rc;

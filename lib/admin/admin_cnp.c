@@ -26,5 +26,7 @@ admin_cnp_send(struct admin *adm, const struct mbox_msg *m, uint16_t worker)
 	len = wire_cnp_write(&t, frame, &cnp);
 	icrc_seal(adm->env->w.crc, frame, t.l3_off, t.ipv6 != 0, len);
 	frames_send_cnp(adm->net,
-		&(struct frames_cnp){ rec->qpn, (uint16_t)rec->port, rec->worker }, frame, len);
+		&(struct frames_cnp){
+			rec->qpn, (uint16_t)rec->port, rec->worker, rec->attr.path.local },
+		frame, len);
 }

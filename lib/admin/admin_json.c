@@ -181,6 +181,17 @@ set_requester(struct admin *adm, json_t *o, const struct admin_qp *rec, const st
 				(json_int_t)s->feed_completed));
 }
 
+/* LB-01: whose address a path leads to; null: nobody's in this dataplane. */
+static json_t *
+local_port_json(const struct admin *adm, int16_t from, const struct wire_path *path)
+{
+	const int to = path->local
+			       ? env_port_with(adm->env, (uint32_t)from, path->ipv6, path->dst_ip)
+			       : -1;
+
+	return to >= 0 ? json_string(adm->env->w.conf->ports[to].name) : json_null();
+}
+
 json_t *
 admin_json_live(struct admin *adm, struct admin_qp *rec, const struct qp_snapshot *s)
 {
@@ -192,6 +203,11 @@ admin_json_live(struct admin *adm, struct admin_qp *rec, const struct qp_snapsho
 	if (o == NULL)
 		return NULL;
 	json_object_set_new(o, "neighbor", neigh_json(adm->net, &rec->link));
+	json_object_set_new(o, "local_port", local_port_json(adm, rec->port, &a->path));
+	if (rec->alt_loaded)
+		json_object_set_new(o, "alt_local_port",
+			local_port_json(
+				adm, rec->alt_port >= 0 ? rec->alt_port : rec->port, &a->alt_path));
 	if (rec->alt_loaded)
 		json_object_set_new(o, "alt_neighbor", neigh_json(adm->net, &rec->alt_link));
 	json_object_set_new(o, "path_mig_state",

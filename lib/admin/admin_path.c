@@ -20,6 +20,24 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 	return (uint16_t)(0xc000 | (h & 0x3fff));
 }
 
+/** LB-01, LB-06: the port that a path leads to. @return -1: none, or the QP is to use the wire. */
+static int
+local_port(
+	const struct admin *adm, const struct admin_sender *from, const struct admin_way *way)
+{
+	const struct conf_ah *ah = way->ah;
+	const bool ipv6 = ah->dest_ip.family == 6;
+	const int port = env_port_with(adm->env, (uint32_t)way->port, ipv6, ah->dest_ip.addr);
+
+	if (port < 0 || from->wire)
+		return -1;
+	/* Whoever names the MAC of somebody else means somebody else. */
+	if ((ah->given & CONF_AH_DEST_MAC) != 0 &&
+		memcmp(ah->dest_mac, adm->env->w.ports[port].addr->mac, sizeof(ah->dest_mac)) != 0)
+		return -1;
+	return port;
+}
+
 int
 admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct admin_way *way,
 	struct refusal *r)
@@ -29,6 +47,7 @@ admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct
 	const struct conf_ah *ah = way->ah;
 	struct wire_path *path = way->path;
 	const bool ipv6 = ah->dest_ip.family == 6;
+	int local;
 
 	if (ipv6 ? !us->has_ipv6 : !us->has_ipv4)
 		return refuse(r, EINVAL,
@@ -49,6 +68,10 @@ admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct
 	}
 	if ((ah->given & CONF_AH_DEST_MAC) != 0)
 		memcpy(path->dmac, ah->dest_mac, sizeof(path->dmac));
+	local = local_port(adm, from, way);
+	path->local = local >= 0;
+	if (path->local)
+		memcpy(path->dmac, adm->env->w.ports[local].addr->mac, sizeof(path->dmac));
 	return 0;
 }
 
@@ -58,7 +81,8 @@ admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admi
 {
 	const struct admin_sender from = { .owner = rec->shared->owner,
 		.qpn = rec->qpn,
-		.ect = rec->shared->knobs.cc_algo != KNOB_cc_algo_none };
+		.ect = rec->shared->knobs.cc_algo != KNOB_cc_algo_none,
+		.wire = rec->shared->knobs.path_local == KNOB_path_local_wire };
 
 	return admin_path_fill(adm, &from, way, r);
 }
@@ -110,7 +134,7 @@ resolve(struct admin *adm, const struct admin_way *way, bool must, struct refusa
 		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 
-	if ((ah->given & CONF_AH_DEST_MAC) != 0) {
+	if ((ah->given & CONF_AH_DEST_MAC) != 0 || way->path->local) {
 		neigh_leave(adm->net, way->link);
 		*way->resolved = true;
 		return 0;

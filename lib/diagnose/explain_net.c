@@ -33,6 +33,22 @@ is_trouble(const struct neigh_link *link)
 	       (!neigh_has_mac(link->neigh) || link->neigh->state == NEIGH_STALE);
 }
 
+/* LB-01: what no wire has anything to do with. */
+static bool
+local_text(struct diagnose *dg, const struct admin_qp *rec, char *buf, size_t room)
+{
+	const struct wire_path *path = &rec->attr.path;
+	int to;
+
+	if (!path->local)
+		return false;
+	to = env_port_with(dg->env, (uint32_t)rec->port, path->ipv6, path->dst_ip);
+	snprintf(buf, room,
+		"local destination: it is an address of port %s, and packets do not leave the process",
+		dg->env->w.conf->ports[to >= 0 ? to : rec->port].name);
+	return true;
+}
+
 bool
 explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char *buf, size_t room)
 {
@@ -51,9 +67,11 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char 
 			lost == 1 ? "" : "s");
 		add(&t, one);
 	}
-	if (has_path && link_text(dg->net, (uint16_t)rec->port,
-				conf_datagram_len(rec->attr.path_mtu, rec->attr.path.ipv6), one,
-				sizeof(one)))
+	if (has_path && local_text(dg, rec, one, sizeof(one)))
+		add(&t, one);
+	else if (has_path && link_text(dg->net, (uint16_t)rec->port,
+				     conf_datagram_len(rec->attr.path_mtu, rec->attr.path.ipv6),
+				     one, sizeof(one)))
 		add(&t, one);
 	if (rec->alt_loaded && is_trouble(&rec->alt_link) &&
 		neigh_text(dg->net, &rec->alt_link, other, sizeof(other))) {

@@ -73,7 +73,7 @@ surroundings(struct waits *x)
 	const int16_t port = rec->port;
 	char text[256];
 
-	if (port >= 0 && link_is_down(x->dg->net, (uint16_t)port))
+	if (port >= 0 && !rec->attr.path.local && link_is_down(x->dg->net, (uint16_t)port))
 		since(x,
 			add(x, "PORT_DOWN", "the link comes up", "the link of port %s is down",
 				x->dg->env->w.conf->ports[port].name),

@@ -120,7 +120,8 @@ static void
 surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 {
 	q->port = rec->port;
-	q->port_down = rec->port >= 0 && link_is_down(dg->net, (uint16_t)rec->port);
+	q->port_down = rec->port >= 0 && !rec->attr.path.local &&
+		       link_is_down(dg->net, (uint16_t)rec->port);
 	q->neigh = FAILED_NO_NEIGHBOR;
 	if (rec->link.neigh != NULL) {
 		q->neigh = rec->link.neigh->state;

@@ -23,6 +23,17 @@ env_port_named(const struct env *env, const char *name)
 	return -1;
 }
 
+int
+env_port_with(const struct env *env, uint32_t first, bool ipv6, const uint8_t *ip)
+{
+	if (wire_port_has(env->w.ports[first].addr, ipv6, ip))
+		return (int)first;
+	for (uint32_t i = 0; i < env->w.ports_n; i++)
+		if (wire_port_has(env->w.ports[i].addr, ipv6, ip))
+			return (int)i;
+	return -1;
+}
+
 bool
 env_worker_sends(const struct env *env, int port, uint32_t worker)
 {

@@ -135,6 +135,11 @@ env_put_off(struct env *env)
 int env_port_index(const struct env *env, uint16_t dpdk_port);
 /** Index of the port with this name, or -1. */
 int16_t env_port_named(const struct env *env, const char *name);
+/**
+ * Index of the port with this address; `first` itself where it has it, as two networks may use the
+ * same ones. -1: none. @param ip 4 or 16 bytes.
+ */
+int env_port_with(const struct env *env, uint32_t first, bool ipv6, const uint8_t *ip);
 /** May this worker send on the port? One without a queue of its own there may not; -1: any may. */
 bool env_worker_sends(const struct env *env, int port, uint32_t worker);
 

@@ -9,6 +9,7 @@
 #include "be.h"
 #include "env.h"
 #include "net.h"
+#include "qp_flags.h"
 
 #define FRAME_MIN 60 /* without FCS */
 
@@ -47,11 +48,11 @@ frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len)
 
 /* A frame to a worker that can send on the port. */
 static int
-send_by(struct net *net, uint16_t port, uint16_t worker, uint32_t cnp_of, const uint8_t *frame,
-	uint32_t len)
+send_by(struct net *net, const struct frames_cnp *of, const uint8_t *frame, uint32_t len)
 {
-	const struct env_port *p = &net->env->w.ports[port];
-	struct mbox_msg msg = { .type = MBOX_TX, .tx = { .cnp_of = cnp_of, .port = p->id } };
+	const struct env_port *p = &net->env->w.ports[of->port];
+	struct mbox_msg msg = { .type = MBOX_TX,
+		.tx = { .cnp_of = of->qpn, .port = p->id | (of->local ? QP_OUT_LOCAL : 0) } };
 	const uint32_t padded = len < FRAME_MIN ? FRAME_MIN : len;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool);
 	char *data = m != NULL ? rte_pktmbuf_append(m, (uint16_t)padded) : NULL;
@@ -64,7 +65,7 @@ send_by(struct net *net, uint16_t port, uint16_t worker, uint32_t cnp_of, const 
 	memcpy(data, frame, len);
 	memset(data + len, 0, padded - len);
 	msg.tx.m = m;
-	if (mbox_send_down(net->env->w.workers[worker].mbox, &msg) != 0) {
+	if (mbox_send_down(net->env->w.workers[of->worker].mbox, &msg) != 0) {
 		rte_pktmbuf_free(m);
 		net->frames.tx_lost++;
 		return -ENOBUFS;
@@ -76,13 +77,15 @@ send_by(struct net *net, uint16_t port, uint16_t worker, uint32_t cnp_of, const 
 int
 frames_send(struct net *net, uint16_t port, const uint8_t *frame, uint32_t len)
 {
-	return send_by(net, port, net->env->w.ports[port].worker, 0, frame, len);
+	const struct frames_cnp none = { 0, port, net->env->w.ports[port].worker, false };
+
+	return send_by(net, &none, frame, len);
 }
 
 int
 frames_send_cnp(struct net *net, const struct frames_cnp *of, const uint8_t *frame, uint32_t len)
 {
-	return send_by(net, of->port, of->worker, of->qpn, frame, len);
+	return send_by(net, of, frame, len);
 }
 
 void

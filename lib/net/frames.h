@@ -44,6 +44,7 @@ struct frames_cnp {
 	uint32_t qpn;
 	uint16_t port;   /* index */
 	uint16_t worker; /* the QP's */
+	bool local;      /* not to the port's wire (LB-01) */
 };
 
 /** Frame of a PACKET message; the mbuf is freed. */

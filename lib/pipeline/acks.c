@@ -141,7 +141,7 @@ struct ack_run {
 	struct rte_mbuf *const *spare;
 	uint32_t tail;    /* of the queue */
 	uint32_t spare_n; /* the worker's */
-	uint8_t id;       /* the QPs' */
+	uint8_t id;       /* the QPs' `out` */
 };
 
 /** Frames of the run are the queue's, and the worker knows what is left. */
@@ -185,8 +185,8 @@ send_fast(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, u
 	if (UNLIKELY((qp->flags & want) != want) || UNLIKELY(qp->tmpl.len != PLAIN_LEN) ||
 		UNLIKELY(run->spare_n == 0))
 		return false;
-	if ((UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->port)) &&
-		!run_begin(w, run, qp->port))
+	if ((UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->out)) &&
+		!run_begin(w, run, qp->out))
 		return false;
 	m = run->spare[run->spare_n - 1];
 	if (UNLIKELY(!is_reusable(m)) || UNLIKELY(run->tail == TX_ROOM))

@@ -72,7 +72,7 @@ pipeline_congestion_sent(struct worker *w, uint32_t qpn)
 
 	if (qp == NULL || qp->worker != w->index || qp == w->moving.qp)
 		return; /* it was detached meanwhile, or is on its way to another worker */
-	port = w->port_of[qp->port];
+	port = w->port_of[qp->out];
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED;
 	if (port != PORT_NONE) {
 		count(w, port, qp, STAT_np_cnp_sent);

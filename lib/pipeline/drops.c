@@ -3,6 +3,7 @@
 #include "count.h"
 #include "drops.h"
 #include "failure.h"
+#include "local.h"
 #include "spare.h"
 
 /** The memory that the packet which killed the QP asked for. @return false: it was not that. */
@@ -43,6 +44,8 @@ record(struct worker *w, const struct burst *b, uint32_t i, struct charge c)
 	r->charged = c.fault;
 	r->impact = c.impact;
 	r->memory = c.impact == ERRBUF_FATAL && record_memory(b->qp[i], c.rule, &r->refusal);
+	if (UNLIKELY(w->local_burst))
+		pipeline_local_seal(w, b->m[i]);
 	memcpy(r->header, p->frame, len);
 	trace_errbuf_commit(w->errbuf);
 	return true;

@@ -9,6 +9,7 @@
 
 #include "count.h"
 #include "handoff.h"
+#include "local.h"
 #include "spare.h"
 
 /**
@@ -69,6 +70,8 @@ send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
 	uint8_t port[PIPELINE_BURST];
 
 	ASSERT(those != 0 && owner != w->index);
+	for (uint32_t left = UNLIKELY(w->local_burst) ? those : 0; left != 0; left &= left - 1)
+		pipeline_local_seal(w, b->m[__builtin_ctz(left)]);
 	if (UNLIKELY(owner == MOVE_KEEP)) {
 		keep_some(w, b, those);
 		return;
@@ -152,9 +155,15 @@ pipeline_handoff_receive(struct worker *w, struct burst *b)
 	uint32_t n =
 		rte_ring_dequeue_burst(w->conf.handoff_in, (void **)b->m, PIPELINE_BURST, NULL);
 
+	uint32_t local = 0;
+
 	if (n != 0)
 		clock_read(w); /* the other worker received them after our turn began, perhaps */
 	pipeline_handoff_take(w, b, b->m, n);
+	for (uint32_t i = 0; i < n; i++)
+		local |= b->port[i] >= w->ports_n;
+	if (UNLIKELY(local != 0))
+		n = pipeline_local_arrive(w, b);
 	count_at_ports(w, b->port, n, STAT_rx_handoff_in);
 	stats_add(&w->stats, STAT_rx_handoff_in, n);
 }

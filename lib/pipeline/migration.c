@@ -5,6 +5,7 @@
  * MAC from the peer's packets while no neighbour has answered for the address.
  */
 #include "count.h"
+#include "local.h"
 #include "migration.h"
 #include "report.h"
 #include "sending.h"
@@ -83,6 +84,7 @@ count_both(struct worker *w, struct qp *qp, enum stats_counter s)
 void
 pipeline_migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
 {
+	local_note(w, qp->out);
 	qp->migration_rule = rule;
 	qp->migration_ns = w->now;
 	count_both(w, qp, STAT_path_migrations);

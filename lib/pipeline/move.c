@@ -20,6 +20,7 @@
 #include "count.h"
 #include "flush.h"
 #include "handoff.h"
+#include "local.h"
 #include "report.h"
 #include "sending.h"
 #include "shares.h"
@@ -74,10 +75,30 @@ pipeline_move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
 	mbuf_done(w, m);
 }
 
+/**
+ * What the QP has sent to addresses of this process comes before what its new worker sends. Packets
+ * that are served make others wait there: answers, and no more than three in a row.
+ * @return false: their owners have no room.
+ */
+static bool
+locals_leave(struct worker *w)
+{
+	for (uint32_t out = w->ports_n; out < w->outs_n; out++) {
+		while (w->tx[out].head != w->tx[out].tail) {
+			if (pipeline_local_receive(w, &w->burst, out, PIPELINE_BURST) == 0)
+				return false;
+			if (w->burst.n != 0)
+				pipeline_burst_run(w, &w->burst);
+			local_over(w);
+		}
+	}
+	return true;
+}
+
 int
 pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 {
-	uint8_t port = w->port_of[qp->port];
+	uint8_t port = w->port_of[qp->out];
 	int rc;
 	uint32_t left = w->conf.handoff_in != NULL ? rte_ring_count(w->conf.handoff_in) : 0;
 
@@ -90,6 +111,8 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 	}
 	/* What it sends from now on goes through another queue: this one's comes first. */
 	stage_tx(w);
+	if (local_is_used(w) && !locals_leave(w))
+		return -EAGAIN;
 	if (port != PORT_NONE && w->tx[port].head != w->tx[port].tail)
 		return -EAGAIN;
 	clock_read(w);
@@ -113,6 +136,7 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING | QPF_FLUSHING)) ==
 		0); /* released */
 	qp->worker = (uint8_t)w->index;
+	local_note(w, qp->out);
 	pipeline_share_join(w, qp);
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
 	pipeline_answers_join(w, qp);

@@ -4,6 +4,7 @@
 #include "drops.h"
 #include "flush.h"
 #include "handoff.h"
+#include "local.h"
 #include "spare.h"
 #include "stage.h"
 #include "tx.h"
@@ -116,6 +117,27 @@ hurry(struct worker *w, bool *asked, uint64_t *since)
 	return done;
 }
 
+/** Frames for addresses of this process. @return how many were taken from their queues. */
+static __attribute__((noinline)) uint32_t
+run_local(struct worker *w, struct burst *b, uint64_t *since)
+{
+	uint32_t done = 0;
+
+	for (uint32_t out = w->ports_n; out < w->outs_n; out++) {
+		for (uint32_t left = local_waiting(w, out), n; left != 0; left -= n) {
+			n = pipeline_local_receive(w, b, out, left);
+			lap(w, STAGE_RX, since);
+			if (n == 0)
+				break;
+			done += n;
+			if (LIKELY(b->n != 0))
+				run(w, b, since);
+			local_over(w);
+		}
+	}
+	return done;
+}
+
 uint32_t
 worker_poll(struct worker *w, ns_t now)
 {
@@ -148,6 +170,11 @@ worker_poll(struct worker *w, ns_t now)
 		more |= b->n == PIPELINE_BURST;
 		done += b->n;
 		run(w, b, &since);
+		if (UNLIKELY(w->hurry != 0))
+			done += hurry(w, &asked, &since);
+	}
+	if (local_is_used(w)) {
+		done += run_local(w, b, &since);
 		if (UNLIKELY(w->hurry != 0))
 			done += hurry(w, &asked, &since);
 	}
@@ -189,6 +216,8 @@ worker_poll(struct worker *w, ns_t now)
 
 	if (++w->turns >= MAILBOX_TURNS || done == 0) {
 		w->turns = 0;
+		if (local_is_used(w))
+			pipeline_local_settle(w);
 		done += stage_mailbox(w); /* while commands come, the worker stays awake */
 	}
 	return done;

@@ -28,23 +28,39 @@
 
 #define PIPELINE_BURST       32
 #define PIPELINE_MAX_PORTS   32
+#define PIPELINE_MAX_OUTS    (2 * PIPELINE_MAX_PORTS) /* ports' wires, then local destinations */
 #define PIPELINE_MAX_WORKERS 64
 /** mbuf dynamic flag: the frame's Ethernet FCS was wrong (RX-SYN-31). Drivers set it. */
 #define PIPELINE_FCS_FLAG "rocelane_fcs_bad"
 
+struct rte_mbuf;
 struct rte_mempool;
 struct rte_ring;
+
+/** A bad wire in front of a port, as far as frames go that come from no wire. */
+struct pipeline_impair {
+	/** Any lcore: has the port one? */
+	bool (*is_on)(void *ctx);
+	/**
+	 * The worker that polls the port: n frames are received, as by the port. @return how many
+	 * go on, in the same array; at most `max`, and n is at most that.
+	 */
+	uint16_t (*receive)(void *ctx, struct rte_mbuf **m, uint16_t n, uint16_t max);
+	void *ctx;
+};
 
 /** A port as a worker sees it. */
 struct pipeline_port {
 	uint16_t id; /* DPDK port id */
 	uint16_t rx_queue;
 	uint16_t tx_queue;
+	uint16_t rx_worker; /* that polls its first receive queue */
 	bool polls_rx;      /* this worker polls the port's receive queue */
 	bool check_udp;     /* rx.udp_checksum=check */
 	uint16_t max_frame; /* bytes, without FCS; longer ones are dropped; 0: any length */
 	struct wire_port addr;
 	struct rte_mempool *pool; /* for replies; data room fits the port's longest frame */
+	const struct pipeline_impair *impair; /* NULL: it cannot be impaired */
 };
 
 struct worker_conf {
@@ -52,7 +68,8 @@ struct worker_conf {
 	uint16_t ports_n;
 	uint16_t workers_n;
 	int socket;
-	struct pipeline_port ports[PIPELINE_MAX_PORTS];
+	struct pipeline_port
+		ports[PIPELINE_MAX_OUTS]; /* ports_n of them; the rest is the worker's */
 	const struct crc_ops *crc;
 	struct qp_table *qps;
 	struct mem_table *mem;

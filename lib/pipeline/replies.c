@@ -99,7 +99,8 @@ pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a
 	memset(payload + len, 0, pad);
 	if (LIKELY(len != 0))
 		mem_copy(payload, data, len);
-	request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
+	if (LIKELY(port < w->ports_n)) /* else local.h */
+		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
 	count(w, port, qp, STAT_read_responses_sent);
 	if (traced(w, qp))
 		pipeline_trace_reply(w, qp, a, TRACE_read_resp, opcode);

@@ -65,7 +65,7 @@ uint8_t pipeline_no_port(struct worker *w, struct qp *qp, uint8_t port);
 static inline uint8_t
 out_port(struct worker *w, struct qp *qp)
 {
-	uint8_t port = w->port_of[qp->port];
+	uint8_t port = w->port_of[qp->out];
 
 	if (UNLIKELY(port == PORT_NONE || (qp->flags & QPF_RESOLVED) == 0))
 		return pipeline_no_port(w, qp, port);

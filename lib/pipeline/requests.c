@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "count.h"
+#include "local.h"
 #include "mem_reach.h"
 #include "qp_ah.h"
 #include "sending.h"
@@ -92,16 +93,34 @@ pipeline_requests_seal(struct worker *w)
 	w->unsealed_bytes = 0;
 }
 
-/** Where a datagram goes: what its own request names (UD-05). @return 0, -EBADF, -EHOSTUNREACH. */
+/**
+ * LB-04: a local datagram has another queue than those of its QP that are not. One that does not
+ * take more loses it, so that answers of others have room there. @return 0, -EHOSTUNREACH.
+ */
+static int
+turn_inside(struct worker *w, struct qp *qp, uint8_t *port)
+{
+	*port = (uint8_t)(*port + w->ports_n);
+	local_note(w, QP_OUT_LOCAL);
+	if (LIKELY(!tx_is_congested(w, *port)))
+		return 0;
+	count(w, *port, qp, STAT_tx_backlog_drop);
+	return -EHOSTUNREACH;
+}
+
+/**
+ * Where a datagram goes: what its own request names (UD-05). @param port in: the QP's; out: with
+ * whose frames it goes. @return 0, -EBADF, -EHOSTUNREACH.
+ */
 static __attribute__((noinline)) int
-find_dest(struct worker *w, struct qp *qp, uint8_t port, const struct requester_packet *p,
+find_dest(struct worker *w, struct qp *qp, uint8_t *port, const struct requester_packet *p,
 	struct qp_ah_dest *to)
 {
 	if (!qp_ah_copy(w->ahs, p->rkey, qp->pd, qp->port, to))
 		return -EBADF;
-	if (LIKELY(to->known))
-		return 0;
-	return pipeline_request_lose(w, qp, port, p) == 0 ? -EHOSTUNREACH : -EFAULT;
+	if (UNLIKELY(!to->known))
+		return pipeline_request_lose(w, qp, *port, p) == 0 ? -EHOSTUNREACH : -EFAULT;
+	return UNLIKELY(to->local) ? turn_inside(w, qp, port) : 0;
 }
 
 int
@@ -117,7 +136,7 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	uint32_t total;
 
 	if (UNLIKELY(datagram)) {
-		const int rc = find_dest(w, qp, port, p, &to);
+		const int rc = find_dest(w, qp, &port, p, &to);
 
 		if (rc != 0)
 			return rc;
@@ -137,7 +156,8 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;
 	memset(payload + p->len, 0, p->pad);
-	request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
+	if (LIKELY(port < w->ports_n)) /* else local.h */
+		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
 	m->data_len = (uint16_t)total;
 	m->pkt_len = total;
 	count(w, port, qp, STAT_sent_pkts);

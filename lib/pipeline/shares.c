@@ -137,7 +137,7 @@ pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, ui
 	uint32_t packets)
 {
 	const struct requester *r = &qp->req;
-	const uint8_t port = w->port_of[qp->port];
+	const uint8_t port = w->port_of[qp->out];
 	int64_t cost = (int64_t)packets * COST_PACKET;
 	uint32_t begun = r->sending - first;
 	uint64_t bytes = 0;

@@ -14,6 +14,8 @@
 
 /** 1: take a burst from the port with this index into the worker's ports; b->n may become 0. */
 void stage_rx(struct worker *w, struct burst *b, uint32_t port);
+/** The rest of 1 for b->n frames that came to the port in another way. */
+void stage_rx_taken(struct worker *w, struct burst *b, uint32_t port);
 /** 2: read the headers. ARP and ICMP go to the control lcore; what is not RoCE is dropped. */
 void stage_parse(struct worker *w, struct burst *b);
 /**

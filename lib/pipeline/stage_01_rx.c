@@ -55,12 +55,11 @@ drop_oversize(struct worker *w, struct burst *b, uint32_t port, uint32_t max)
 	b->n = kept;
 }
 
-void
-stage_rx(struct worker *w, struct burst *b, uint32_t port)
+static ALWAYS_INLINE void
+taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 {
 	const struct pipeline_port *p = &w->conf.ports[port];
 	struct stats_block *ps = &w->port_stats[port];
-	uint32_t n = rte_eth_rx_burst(p->id, p->rx_queue, b->m, PIPELINE_BURST);
 	const uint32_t max = p->max_frame != 0 ? p->max_frame : UINT16_MAX;
 	uint32_t kept = 0, longest = 0;
 	uint64_t bytes = 0;
@@ -99,4 +98,18 @@ stage_rx(struct worker *w, struct burst *b, uint32_t port)
 	stats_add(&w->stats, STAT_rx_bytes, bytes);
 	stats_add(ps, STAT_rx_packets, n);
 	stats_add(ps, STAT_rx_bytes, bytes);
+}
+
+void
+stage_rx(struct worker *w, struct burst *b, uint32_t port)
+{
+	const struct pipeline_port *p = &w->conf.ports[port];
+
+	taken(w, b, port, rte_eth_rx_burst(p->id, p->rx_queue, b->m, PIPELINE_BURST));
+}
+
+void
+stage_rx_taken(struct worker *w, struct burst *b, uint32_t port)
+{
+	taken(w, b, port, b->n);
 }

@@ -22,7 +22,7 @@
 
 #define HASH_FACTOR 0x9e3779b1u /* the golden ratio's bits */
 #define LINGER      64          /* turns without answers (a peer leaves), or other frames */
-_Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers_to");
+_Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers.peer");
 
 /** The place of a QP's peer, for its owner: what is asked of another client is another's. */
 static uint8_t
@@ -45,8 +45,8 @@ line_add(struct worker *w, struct qp *qp)
 	if ((qp->flags & QPF_ANSWERING) != 0)
 		return;
 	qp->flags |= QPF_ANSWERING;
-	qp->answers_to = place_of(qp);
-	p = &w->peer[qp->answers_to];
+	qp->answers.peer = place_of(qp);
+	p = &w->peer[qp->answers.peer];
 	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
 	w->answering++;
 	if (UNLIKELY(!p->listed)) {
@@ -60,7 +60,7 @@ line_add(struct worker *w, struct qp *qp)
 static void
 line_remove(struct worker *w, struct qp *qp)
 {
-	struct answer_peer *p = &w->peer[qp->answers_to];
+	struct answer_peer *p = &w->peer[qp->answers.peer];
 
 	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0);
 	qp->flags &= ~(uint32_t)QPF_ANSWERING;
@@ -262,7 +262,7 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 
 	while (visits-- != 0 && left != 0 && !TAILQ_EMPTY(&p->qps) && (!pays || p->credit > 0)) {
 		struct qp *qp = TAILQ_FIRST(&p->qps);
-		uint8_t port = w->port_of[qp->port];
+		uint8_t port = w->port_of[qp->out];
 
 		ASSERT(qp->worker == w->index && (qp->flags & QPF_ANSWERING) != 0);
 		for (uint32_t i = 0; i < ANSWER_QP && left != 0 && qp->answers.count != 0; i++) {

@@ -78,7 +78,7 @@ worker_next(const struct worker *w)
 
 	if (w->senders_n != 0 || w->answering != 0)
 		return 0;
-	for (uint32_t i = 0; i < w->ports_n; i++)
+	for (uint32_t i = 0; i < w->outs_n; i++)
 		if (w->tx[i].head != w->tx[i].tail)
 			return 0;
 	return next > tick_of(UINT64_MAX) ? UINT64_MAX : next << TICK_SHIFT;

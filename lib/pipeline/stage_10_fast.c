@@ -69,9 +69,10 @@ headers_write(const struct qp *qp, uint8_t service, struct wire_head *head,
 	return frame + FAST_HEAD + ext;
 }
 
-uint32_t
-pipeline_fast_requests(
-	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+/** @param local nobody looks at the ICRC of these frames. */
+static ALWAYS_INLINE uint32_t
+requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n,
+	const bool local)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
@@ -105,7 +106,9 @@ pipeline_fast_requests(
 		payload += len + pad + WIRE_ICRC_LEN;
 		frame_len_set(one, (uint32_t)(payload - frame));
 		out[sent] = one;
-		request_unsealed(w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
+		if (!local)
+			request_unsealed(
+				w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
 	}
 	if (LIKELY(sent != 0))
 		requester_run_end(r, &run, w->now);
@@ -114,4 +117,19 @@ pipeline_fast_requests(
 	q->made += sent; /* the port's and the worker's count follow with the burst */
 	qp_count(w, qp, STAT_sent_pkts, sent);
 	return sent;
+}
+
+static __attribute__((noinline)) uint32_t
+requests_make_local(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	return requests_make(w, qp, port, m, n, true);
+}
+
+uint32_t
+pipeline_fast_requests(
+	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	if (UNLIKELY((qp->out & QP_OUT_LOCAL) != 0))
+		return requests_make_local(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, false);
 }

@@ -237,7 +237,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 	look_ahead(w, TAILQ_FIRST(&s->senders), &w->sources[0]);
 	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&s->senders); turn ^= 1) {
 		struct qp *qp = TAILQ_FIRST(&s->senders);
-		uint8_t port = w->port_of[qp->port];
+		uint8_t port = w->port_of[qp->out];
 		const uint32_t before = left, first = qp->req.sending;
 		uint32_t some;
 		bool more = true;

@@ -21,7 +21,7 @@ pipeline_tx_push(struct worker *w, uint8_t port, struct rte_mbuf *m)
 {
 	struct tx_queue *q = &w->tx[port];
 
-	ASSERT(port < w->ports_n);
+	ASSERT(port < w->outs_n);
 	ASSERT(q->head <= q->tail && q->tail <= TX_ROOM);
 	if (UNLIKELY(q->tail == TX_ROOM)) {
 		if (q->head == 0) {
@@ -79,7 +79,7 @@ starts_settle(struct worker *w, struct tx_queue *q)
 void
 pipeline_tx_departed(struct worker *w)
 {
-	for (uint32_t i = 0; i < w->ports_n; i++)
+	for (uint32_t i = 0; i < w->outs_n; i++)
 		starts_settle(w, &w->tx[i]);
 }
 
@@ -98,7 +98,7 @@ pipeline_tx_starts_room(struct worker *w, struct tx_queue *q)
 ns_t
 pipeline_tx_waits_since(const struct worker *w, const struct qp *qp)
 {
-	const uint8_t port = w->port_of[qp->port];
+	const uint8_t port = w->port_of[qp->out];
 	const struct tx_queue *q = &w->tx[port];
 
 	if (port == PORT_NONE)
@@ -115,7 +115,7 @@ pipeline_tx_waits_since(const struct worker *w, const struct qp *qp)
 void
 pipeline_tx_forget(struct worker *w, const struct qp *qp)
 {
-	for (uint32_t p = 0; p < w->ports_n; p++) {
+	for (uint32_t p = 0; p < w->outs_n; p++) {
 		struct tx_queue *q = &w->tx[p];
 
 		for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {

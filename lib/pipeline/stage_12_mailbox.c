@@ -6,6 +6,7 @@
 #include "congestion.h"
 #include "count.h"
 #include "flush.h"
+#include "local.h"
 #include "migration.h"
 #include "report.h"
 #include "qp_control.h"
@@ -54,6 +55,7 @@ qp_attach(struct worker *w, const struct mbox_attach *m)
 {
 	if (m->settings != NULL)
 		qp_configure(m->qp, m->settings);
+	local_note(w, m->qp->out);
 	pipeline_share_join(w, m->qp);
 	return qp_table_insert(w->qps, m->qp);
 }
@@ -162,6 +164,7 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 		pipeline_sends_stop(w, qp);
 	}
 	qp_apply(qp, attr, mask);
+	local_note(w, qp->out);
 	if (moves && attr->qp_state == QPS_ERR) {
 		atomic_thread_fence(memory_order_seq_cst);
 		pipeline_flush_sends(w, qp);
@@ -191,6 +194,7 @@ transmit(struct worker *w, uint16_t id, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return -ENODEV;
 	}
+	local_note(w, (uint8_t)id);
 	pipeline_tx_push(w, port, m);
 	return 0;
 }
@@ -199,7 +203,7 @@ transmit(struct worker *w, uint16_t id, struct rte_mbuf *m)
 static void
 look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
 {
-	uint8_t port = w->port_of[qp->port];
+	uint8_t port = w->port_of[qp->out];
 
 	qp_snapshot(qp, w->now, out);
 	if (port == PORT_NONE)

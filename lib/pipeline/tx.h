@@ -26,7 +26,7 @@ void pipeline_tx_departed(struct worker *w);
 static ALWAYS_INLINE bool
 tx_has_starts(const struct worker *w)
 {
-	for (uint32_t i = 0; i < w->ports_n; i++)
+	for (uint32_t i = 0; i < w->outs_n; i++)
 		if (w->tx[i].starts_head != w->tx[i].starts_tail)
 			return true;
 	return false;
@@ -44,7 +44,7 @@ tx_departs(struct worker *w, uint8_t port, struct qp *qp, enum tx_what what)
 	const uint32_t upto = q->gone + (q->tail - q->head);
 	struct tx_start *s;
 
-	ASSERT(port < w->ports_n && qp->worker == w->index);
+	ASSERT(port < w->outs_n && qp->worker == w->index);
 	ASSERT(q->starts_tail - q->starts_head <= TX_STARTS);
 	if (UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS) &&
 		!pipeline_tx_starts_room(w, q))

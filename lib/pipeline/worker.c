@@ -38,11 +38,15 @@ map_ports(struct worker *w)
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		uint16_t id = w->conf.ports[i].id;
 
-		if (id >= ARRAY_LEN(w->port_of))
+		if (id >= QP_OUT_LOCAL)
 			return -ERANGE;
 		w->port_of[id] = (uint8_t)i;
+		w->port_of[id | QP_OUT_LOCAL] = (uint8_t)(w->ports_n + i);
+		w->conf.ports[w->ports_n + i] = w->conf.ports[i];
 		w->steer[i] = steer_owner(w->index, id);
 		wire_front_init(&w->front[i], &w->conf.ports[i].addr);
+	}
+	for (uint32_t i = 0; i < 2u * w->ports_n; i++) {
 		w->tx[i].m = rte_zmalloc_socket(
 			"tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]), CACHE_LINE, w->conf.socket);
 		w->tx[i].starts = rte_zmalloc_socket("tx_starts",
@@ -97,6 +101,7 @@ worker_create(const struct worker_conf *c)
 	w->conf = *c;
 	w->index = c->index;
 	w->ports_n = c->ports_n;
+	w->outs_n = c->ports_n;
 	w->crc = c->crc;
 	w->qps = c->qps;
 	w->mem = c->mem;
@@ -130,7 +135,7 @@ worker_destroy(struct worker *w)
 		return;
 	pipeline_mbufs_free_spare(w);
 	rte_pktmbuf_free_bulk(w->moving.kept, w->moving.kept_n);
-	for (uint32_t i = 0; i < w->ports_n; i++) {
+	for (uint32_t i = 0; i < 2u * w->ports_n; i++) {
 		struct tx_queue *q = &w->tx[i];
 
 		if (q->m != NULL && q->tail != q->head)

@@ -122,6 +122,8 @@ struct worker {
 	uint32_t records_left; /* of the error buffer, before packets are left out; 0: it is off */
 	uint64_t fcs_bad;      /* ol_flags of a frame with a wrong FCS */
 	uint16_t index, ports_n;
+	uint16_t outs_n; /* queues that may hold frames: ports_n, or twice that (local.h) */
+	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
 	uint32_t late; /* turns since timers were looked at */
@@ -157,7 +159,7 @@ struct worker {
 	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
 	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */
 	bool sides_short;                /* there were none, which was told */
-	struct tx_queue tx[PIPELINE_MAX_PORTS];
+	struct tx_queue tx[PIPELINE_MAX_OUTS]; /* by port_of[], as port_stats and conf.ports */
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
 	const struct request_sources *source;     /* the former */
 	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */
@@ -173,9 +175,9 @@ struct worker {
 	struct stats_block stats;
 	struct burst burst;
 	struct burst few; /* a part of it */
-	struct stats_block port_stats[PIPELINE_MAX_PORTS];
+	struct stats_block port_stats[PIPELINE_MAX_OUTS];
 	uint16_t fault_stat[FAULT_MAX];              /* counter of a fault */
-	uint8_t port_of[256];                        /* DPDK port id -> index, or PORT_NONE */
+	uint8_t port_of[256]; /* DPDK port id, or qp.out -> index, or PORT_NONE */
 	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
 	uint64_t steer[PIPELINE_MAX_PORTS];          /* steer_owner() */
 	struct control_source control[CONTROL_PLACES];

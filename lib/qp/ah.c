@@ -47,6 +47,7 @@ fill(struct qp_ah_dest *d, const struct wire_path *path, uint16_t by_qp, bool kn
 	d->sport = path->sport;
 	d->by_qp = by_qp;
 	d->known = known;
+	d->local = path->local;
 }
 
 /** The slot that was given back longest ago, or one that nobody had. 0: none. */

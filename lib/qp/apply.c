@@ -26,6 +26,7 @@ apply_path(struct qp *qp)
 {
 	const struct wire_path *path = &qp->attr.path;
 
+	qp->out = qp_out_of(qp->port, path);
 	memcpy(qp->peer_ipv4, path->dst_ip, sizeof(qp->peer_ipv4));
 	memcpy(qp->peer_mac, path->dmac, sizeof(qp->peer_mac));
 	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED | QPF_VLAN);

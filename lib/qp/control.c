@@ -18,6 +18,7 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	ASSERT((s->flags & QPF_RECV_FEED) == 0 || s->recv_feed.buffers <= qp->rq.mask + 1);
 	qp->worker = s->worker;
 	qp->port = s->port;
+	qp->out = qp_out_of(s->port, &qp->attr.path);
 	qp->flags =
 		(qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_DATAGRAM | QPF_XRC)) | s->flags;
 	qp->resp.knobs = s->resp_knobs;

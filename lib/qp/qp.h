@@ -38,6 +38,13 @@ struct qp_areas {
 	struct mem_area sq; /* base NULL: none */
 };
 
+/** Where the frames of a path over this DPDK port go, as qp.out has it. */
+static inline uint8_t
+qp_out_of(uint8_t port, const struct wire_path *path)
+{
+	return path->local ? port | QP_OUT_LOCAL : port;
+}
+
 /**
  * Counts of WRITEs in order and of their ACKs, in the line that they touch anyway. They are part of
  * the counters in `hot`: qp_few_carry() moves them there before they overflow, qp_stat() adds them.
@@ -62,7 +69,7 @@ struct qp {
 	uint32_t pd;
 	uint16_t pkey;
 	uint8_t dirty_at;     /* QPF_DIRTY: place in the worker's list of ACKs */
-	uint8_t answers_to;   /* QPF_ANSWERING: place of its peer */
+	uint8_t out;          /* where frames go: `port`; with QP_OUT_LOCAL: a local path */
 	uint32_t ack_crc;     /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
 	uint8_t peer_ipv4[4]; /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
 	struct qp_few few;

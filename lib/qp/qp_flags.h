@@ -44,6 +44,9 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_XRC = BIT32(29), /* XRC; a target's `srq` is that of the packet (constant) */
 };
 
+/** In qp.out: not to the port's wire, but to addresses of this process (LB-01). */
+#define QP_OUT_LOCAL 0x80
+
 /** Those that the control lcore decides (struct qp_settings); all others are the worker's. */
 #define QPF_SETTINGS                                                                               \
 	(QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_TRACE | QPF_CNP | QPF_CNP_CONTROL |              \

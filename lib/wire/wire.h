@@ -301,6 +301,14 @@ struct wire_port {
 	uint8_t ipv6[16];
 };
 
+/** Is this the port's address? @param ip 4 or 16 bytes. */
+static inline bool
+wire_port_has(const struct wire_port *us, bool ipv6, const uint8_t *ip)
+{
+	return ipv6 ? us->has_ipv6 && memcmp(us->ipv6, ip, sizeof(us->ipv6)) == 0
+		    : us->has_ipv4 && memcmp(us->ipv4, ip, sizeof(us->ipv4)) == 0;
+}
+
 /**
  * Read a frame. Never reads outside [frame, frame + len); trailing bytes after the IP length are
  * ignored. All faults that can be found without a QP are set in out->faults (RX-SYN rules, except

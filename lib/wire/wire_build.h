@@ -16,7 +16,8 @@ struct wire_path {
 	uint8_t smac[6];
 	uint8_t dmac[6];
 	bool ipv6;
-	bool vlan;          /* send an 802.1Q tag */
+	bool vlan : 1;      /* send an 802.1Q tag */
+	bool local : 1;     /* dst_ip is of this process: nothing goes to the wire (LB-01) */
 	uint16_t vlan_tci;  /* priority << 13 | VLAN id */
 	uint8_t src_ip[16]; /* IPv4 uses the first four bytes */
 	uint8_t dst_ip[16];

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Both sides inside one dataplane: a requester on port 0, a responder on port 1, crossed wires."""
+"""Both sides inside one dataplane: a requester on port 0, a responder on port 1, crossed wires; or
+without a wire (LOCAL)."""
 import dut
+import variant
 from dut import ALL_REMOTE, MS
 
 ASK, ANSWER = 0x31, 0x32
@@ -14,10 +16,11 @@ class LoopCase(dut.DutCase):
     """Neighbours are found by ARP over the same wire."""
 
     CONFIG = {"ports": PORTS}
+    LOCAL = False               # the ports' addresses are local destinations: nothing may leave
 
     def setUp(self):
         super().setUp()
-        self.dut.command("link 0 1 0")
+        self.dut.command("unlink" if self.LOCAL else "link 0 1 0")
         self.clear()
         for name, rkey, fill in (("asker", 0x101, "pattern:1"), ("answerer", 0x202, "pattern:2")):
             self.make("mr_register", name=name, pd="pd0", length=LEN, addr=hex(rkey << 32),
@@ -32,6 +35,20 @@ class LoopCase(dut.DutCase):
         return b"".join(super(LoopCase, self).mem(offset + i, min(step, length - i), mr)
                         for i in range(0, length, step))
 
+    def qp_params(self, v6=None, **qp):
+        where = "inside" if self.LOCAL else "wire"
+        qp["knobs"] = {"path.local": where, **qp.get("knobs", {})}
+        return super().qp_params(v6, **qp)
+
+    def lose(self, every):
+        """One frame in `every` is lost, in both directions; 0: none."""
+        if not self.LOCAL:
+            self.dut.command("link 0 1 %d" % every)
+            return
+        for port in ("p0", "p1"):
+            self.rpc("impair_set", port=port, impair={"rules": [
+                {"action": "drop", "probability": 1 / every}]} if every else None)
+
     def pair(self, ask=None, answer=None, **both):
         cap = {"max_send_wr": 256, "max_recv_wr": 256, "max_send_sge": 4, "max_recv_sge": 4}
         both_ends = []
@@ -43,7 +60,9 @@ class LoopCase(dut.DutCase):
                 ah_attr={"dest_ip": "192.0.2.%d" % (2 - port), "hop_limit": 64})
             both_ends.append(self.qp_params(**{**params, **both, **(own or {})}))
         # The smaller number first: a compact QP's template needs those behind its own.
-        for params in sorted(both_ends, key=lambda p: p["qp_num"]):
+        # Over a wire the neighbour has to be found before anything is sent.
+        for params in sorted(both_ends, key=lambda p: p["qp_num"],
+                             reverse=self.LOCAL and variant.qps() == 1):
             self.make("qp_create", **params)
         self.settle()
         self.drain()

@@ -152,6 +152,10 @@ def with_icrc(frame):
     return frame[:end] + struct.pack("<I", value) + frame[end + 4:]
 
 
+def has_good_icrc(frame):
+    return with_icrc(frame) == frame
+
+
 def ip_sum(header):
     total = sum(struct.unpack(">%dH" % (len(header) // 2), header))
     while total >> 16:

@@ -87,6 +87,7 @@ class InMemory(unittest.TestCase):
             {"name": "mr0", "pd": "pd0", "length": "64K", "addr": hex(VA), "rkey": hex(RKEY),
              "access": ["LOCAL_WRITE", "REMOTE_WRITE"]}]))
         ports[1]["rx_queues"] = right
+        config["knobs"] = {"path.local": "wire"}
         config["qps"] = [
             {"qp_num": own + w, "qp_type": "RC", "port": port, "pd": "pd0", "send_cq": "cq0",
              "recv_cq": "cq0", "qp_state": "RTS", "path_mtu": 1024, "dest_qp_num": far + w,

@@ -48,7 +48,8 @@ def config(ports, window, *eal):
             "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
                     "--log-level=error", *eal],
             "lcores": {"control": 0, "workers": [1], "idle": "sleep"},
-            "knobs": {"cc.cnp": "off", "cc.window": window}, "ports": ports, "pds": ["pd0"]}
+            "knobs": {"cc.cnp": "off", "cc.window": window, "path.local": "wire"},
+            "ports": ports, "pds": ["pd0"]}
 
 
 class Client:

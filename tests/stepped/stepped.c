@@ -12,6 +12,7 @@
  *   step NS TOTAL  advance by NS until a frame leaves, or TOTAL nanoseconds have passed
  *   link A B [N]   frames that leave port A arrive at port B, and the other way round, from now
  *                  on; one in N of them is lost, at random but always the same (0: none)
+ *   unlink         no port is linked any more
  *   rpc JSON       one control request; prints the reply
  *   turn [N]       N turns of each worker (default 1) without waiting for idleness
  *   aeq WORKER ID CODE SOURCE WQE   an event record in a worker's queue (numbers)

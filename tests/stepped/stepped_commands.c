@@ -198,6 +198,13 @@ cmd_link(char *arg)
 }
 
 static void
+cmd_unlink(char *arg)
+{
+	(void)arg;
+	memset(link_to, 0, sizeof(link_to));
+}
+
+static void
 cmd_turn(char *arg)
 {
 	unsigned long n = strtoul(arg, NULL, 10);
@@ -307,6 +314,7 @@ static const struct {
 	{ "run", cmd_run },
 	{ "step", cmd_step },
 	{ "link", cmd_link },
+	{ "unlink", cmd_unlink },
 	{ "rpc", cmd_rpc },
 	{ "turn", cmd_turn },
 	{ "aeq", cmd_aeq },

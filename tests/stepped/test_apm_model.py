@@ -90,7 +90,8 @@ class Loop(dut.DutCase):
                 qp_num=0x31 + i, dest_qp_num=0x32 - i, port="p%d" % i, rq_psn=0x100, sq_psn=0x100,
                 sq_sig_all=True, timeout=10, retry_cnt=2,
                 ah_attr={"dest_ip": "192.0.2.%d" % (2 - i)}, alt_port="p%d" % (2 + i),
-                alt_ah_attr={"dest_ip": "192.0.3.%d" % (2 - i)}, path_mig_state="REARM"),
+                alt_ah_attr={"dest_ip": "192.0.3.%d" % (2 - i)}, path_mig_state="REARM",
+                knobs={"path.local": "wire"}),
                 **both}))
         for _ in range(20):
             self.assertEqual([], self.dut.run(MS))

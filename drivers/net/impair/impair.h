@@ -22,6 +22,7 @@
 #include "impair_log.h"
 #include "impair_ops.h"
 
+struct rte_mbuf;
 struct rte_mempool;
 struct impair;
 
@@ -68,6 +69,12 @@ uint32_t impair_log(
 	const struct impair *im, uint64_t *from, struct impair_record *out, uint32_t max);
 /** Control lcore: all decisions that are still known as exact rules; see impair_log_print(). */
 int impair_log_script(const struct impair *im, char *buf, size_t room);
+
+/**
+ * Poller: frames that come to the port in another way than over its wire are received, too. As the
+ * RX callback: what goes on, at most `max`, replaces them; n is at most `max`.
+ */
+uint16_t impair_receive(struct impair *im, struct rte_mbuf **m, uint16_t n, uint16_t max);
 
 /** Poller: when to poll next at the latest (clock's ns; 0: now; UINT64_MAX: nothing waits). */
 ns_t impair_next(const struct impair *im);

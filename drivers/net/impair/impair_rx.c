@@ -189,8 +189,7 @@ impair_on_receive(
 
 	(void)port;
 	(void)queue;
-	if (impair_hold_count(&im->hold) == 0 &&
-		(n == 0 || impair_model_is_spent(rules->model))) {
+	if (impair_hold_count(&im->hold) == 0 && (n == 0 || impair_model_is_spent(rules->model))) {
 		count(im, C_in, n);
 		count(im, C_out, n);
 		return n;
@@ -215,6 +214,12 @@ impair_on_receive(
 	atomic_store_explicit(
 		&im->counters[C_held], impair_hold_count(&im->hold), memory_order_relaxed);
 	return out;
+}
+
+uint16_t
+impair_receive(struct impair *im, struct rte_mbuf **m, uint16_t n, uint16_t max)
+{
+	return impair_on_receive(im->port.port_id, im->port.queue, m, n, max, im);
 }
 
 ns_t

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LOCAL_H
+#define LOCAL_H
+/**
+ * @file local.h  Local destinations: frames for addresses of this process come back without a wire.
+ *
+ * A QP whose path is local (wire_path.local) has an `out` of its own: the queue behind those of the
+ * ports, one for each port. Its frames wait there as in any other queue, and a later turn takes
+ * them as a burst of the port that has the address: through all stages, counted as received by it.
+ *
+ * The worker made these frames itself a turn ago, so their ICRCs need neither be computed nor
+ * judged. They are computed before somebody else sees such a frame: another worker, a port's
+ * impairment, the error buffer.
+ *
+ * A QP of another worker gets its packets as from any port: by that worker's hand-off ring. While
+ * such a ring is full, frames stay in their queue, as with a full port.
+ *
+ * Owner:   the worker's lcore, for all functions here.
+ * Memory:  none; mbufs of the bursts.
+ * Depends: worker.h.
+ * Spec:    LB-01..06.
+ */
+#include "worker.h"
+
+#define LOCAL_TURN 128 /* frames of one queue in one turn */
+
+_Static_assert(RTE_MAX_ETHPORTS <= QP_OUT_LOCAL, "a DPDK port id leaves that bit of qp.out alone");
+
+/** Frames may go to this `out` from now on: turns look at the queues of local destinations, too. */
+static ALWAYS_INLINE void
+local_note(struct worker *w, uint8_t out)
+{
+	if (UNLIKELY((out & QP_OUT_LOCAL) != 0))
+		w->outs_n = 2 * w->ports_n;
+}
+
+/** Is there a queue of local destinations to be looked at? */
+static ALWAYS_INLINE bool
+local_is_used(const struct worker *w)
+{
+	return UNLIKELY(w->outs_n != w->ports_n);
+}
+
+/** Frames that a turn takes from this queue. */
+static inline uint32_t
+local_waiting(const struct worker *w, uint32_t out)
+{
+	return RTE_MIN(w->tx[out].tail - w->tx[out].head, (uint32_t)LOCAL_TURN);
+}
+
+/**
+ * Take up to so many frames of a queue as a burst of the port that has their address. Until
+ * local_over() their ICRCs are not looked at. @return frames taken, of which all, some or none are
+ * in the burst; 0: none, as their owners have no room.
+ */
+uint32_t pipeline_local_receive(struct worker *w, struct burst *b, uint32_t out, uint32_t most);
+
+/** The burst has been served. */
+static inline void
+local_over(struct worker *w)
+{
+	w->local_burst = false;
+}
+
+/** A local frame is going to be looked at by others: write its ICRC. */
+void pipeline_local_seal(struct worker *w, struct rte_mbuf *m);
+/**
+ * Hand-off: some of the frames are local ones of other workers for impaired ports of this one.
+ * Their impairment has its way with them. @return the others, which are first in the burst then.
+ */
+uint32_t pipeline_local_arrive(struct worker *w, struct burst *b);
+/** What was counted at these queues is their ports'. Cost: a block of counters for each port. */
+void pipeline_local_settle(struct worker *w);
+
+#endif

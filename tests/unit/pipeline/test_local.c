@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Local destinations (LB): the queue of a QP whose path leads to an address of its own worker's
+ * port. What a full port does, it does; nothing of it is seen on the wire.
+ */
+#include "bed.h"
+#include "local.h"
+#include "reply.h"
+#include "worker.h"
+
+/** The QP's path leads to its own port, and it is connected to the QP of this number. */
+static void
+make_local(struct bed *b, struct qp *qp, uint32_t to)
+{
+	struct qp_attr a = qp->attr;
+	const struct wire_path was = bed_path();
+
+	memcpy(a.path.smac, was.dmac, 6);
+	memcpy(a.path.dmac, was.dmac, 6);
+	memcpy(a.path.src_ip, was.dst_ip, 4);
+	memcpy(a.path.dst_ip, was.dst_ip, 4);
+	a.path.local = true;
+	a.path_resolved = true;
+	a.dest_qp_num = to;
+	assert_int_equal(bed_modify(b, qp, &a, QP_ATTR_AV | QP_ATTR_DEST_QPN), 0);
+}
+
+static uint32_t
+waiting(const struct bed *b)
+{
+	const struct tx_queue *q = &b->w->tx[b->w->ports_n];
+
+	return q->tail - q->head;
+}
+
+/** One ACK of the bed's QP, of which nobody knows at the other end. */
+static void
+make_ack(struct bed *b, uint32_t p)
+{
+	struct qp *qp = b->qp;
+
+	qp_path_changed(qp);
+	pipeline_reply_ack(b->w, qp, 0x1f, psn(p), 1);
+}
+
+/* LB-01, LB-03: what is sent comes back as received by the port, and the wire sees nothing. */
+static void
+LB_03_frames_come_back(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(b->w->outs_n, b->w->ports_n);
+	make_local(b, b->qp, 0x77);
+	assert_int_equal(b->w->outs_n, 2 * b->w->ports_n);
+	make_ack(b, E);
+	assert_int_equal(waiting(b), 1);
+	bed_turns(b);
+	expect_silence(b);
+	assert_int_equal(waiting(b), 0);
+	assert_int_equal(bed_stat(b, STAT_local_packets), 1);
+	assert_int_equal(bed_stat(b, STAT_tx_packets), 1);
+	assert_int_equal(bed_stat(b, STAT_rx_packets), 1);
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), 1); /* QP 0x77 is nowhere */
+	assert_int_equal(worker_port_stats(b->w, 0)->c[STAT_sent_pkts], 1);
+	assert_int_equal(worker_port_stats(b->w, 0)->c[STAT_rx_packets], 1);
+}
+
+/* A turn takes a bounded part of what waits, and the rest stays in order. */
+static void
+a_turn_is_bounded(void **state)
+{
+	struct bed *b = *state;
+
+	make_local(b, b->qp, 0x77);
+	for (uint32_t i = 0; i < LOCAL_TURN + 40; i++)
+		make_ack(b, E + i);
+	worker_poll(b->w, b->now);
+	assert_int_equal(waiting(b), 40);
+	assert_int_equal(worker_next(b->w), 0); /* not asleep with these */
+	worker_poll(b->w, b->now);
+	assert_int_equal(waiting(b), 0);
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), LOCAL_TURN + 40);
+}
+
+/* LB-05: as with a full port, frames wait while another worker's ring is full; none is lost. */
+static void
+LB_05_owners_without_room(void **state)
+{
+	struct bed *b = *state;
+	struct rte_ring *r = rte_ring_create("local_owner", 64, SOCKET_ID_ANY, 0);
+
+	assert_non_null(r);
+	make_local(b, b->qp, 0x77);
+	b->w->conf.workers_n = 2;
+	b->w->conf.handoff[1] = r;
+	while (rte_ring_free_count(r) >= PIPELINE_BURST)
+		assert_int_equal(rte_ring_enqueue(r, b), 0);
+	for (uint32_t i = 0; i < TX_HIGH + 1; i++)
+		make_ack(b, E + i);
+	for (uint32_t i = 0; i < 10; i++)
+		worker_poll(b->w, b->now);
+	assert_int_equal(waiting(b), TX_HIGH + 1);
+	assert_true(tx_is_congested(b->w, b->w->port_of[b->qp->out])); /* requests pause */
+	assert_int_equal(bed_stat(b, STAT_tx_packets), 0);
+	rte_ring_reset(r);
+	for (uint32_t i = 0; i < 10; i++)
+		worker_poll(b->w, b->now);
+	assert_int_equal(waiting(b), 0);
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), TX_HIGH + 1);
+	assert_int_equal(bed_stat(b, STAT_tx_backlog_drop), 0);
+	b->w->conf.workers_n = 1;
+	b->w->conf.handoff[1] = NULL;
+	rte_ring_free(r);
+}
+
+/* What is left in the queue when a worker ends is given back: the bed counts the buffers. */
+static void
+the_end(void **state)
+{
+	struct bed *b = *state;
+
+	make_local(b, b->qp, 0x77);
+	for (uint32_t i = 0; i < 100; i++)
+		make_ack(b, E + i);
+	bed_worker_again(b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(LB_03_frames_come_back),
+		TEST(a_turn_is_bounded),
+		TEST(LB_05_owners_without_room),
+		TEST(the_end),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
