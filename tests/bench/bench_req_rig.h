@@ -36,6 +36,7 @@ enum request_part {
 	PART_RESPONSES, /* the latter */
 	PART_TIMERS,    /* PART_BOTH on a worker with TIMERS armed, next to one without */
 	PART_IDLE,      /* a turn that finds nothing, next to that of a worker with one QP */
+	PART_LOCAL,     /* both ends of a local destination, next to the same over two ports */
 };
 
 struct req_rig {

@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "bench_local.h"
 #include "bench_requests.h"
 
 enum { IDLE_QPS = 100000, TURNS_MAX = 4096 };
@@ -27,6 +28,8 @@ const struct request_case request_cases[] = {
 	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true },
 	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false },
 	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false },
+	{ "local_write_4096", WR_RDMA_WRITE, PART_LOCAL, 4096, 4096, 1, 1, 1, false },
+	{ "local_write_64", WR_RDMA_WRITE, PART_LOCAL, 64, 1024, 1, 1, 1, false },
 };
 /* clang-format on */
 const uint32_t request_cases_n = ARRAY_LEN(request_cases);
@@ -40,6 +43,7 @@ requests_set_up(struct bench_rig *r, uint32_t qps)
 	req_set_up(&rig, r, 0, qps);
 	req_set_up(&other, r, 1, SENDERS);
 	req_set_up(&single, r, 2, 1);
+	local_set_up(r);
 }
 
 void
@@ -48,11 +52,14 @@ requests_tear_down(void)
 	req_tear_down(&rig);
 	req_tear_down(&other);
 	req_tear_down(&single);
+	local_tear_down();
 }
 
 uint32_t
 requests_begin(const struct request_case *c)
 {
+	if (c->part == PART_LOCAL)
+		return local_begin(c);
 	if (c->part == PART_TIMERS && !timers_armed) {
 		req_arm_timers(&other);
 		timers_armed = true;
@@ -200,6 +207,8 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 	uint64_t before[STAGE_MAX];
 	double without = 0, lapped;
 
+	if (c->part == PART_LOCAL)
+		return local_round(c, n, v);
 	memset(v, 0, COLUMNS * sizeof(v[0]));
 	if (c->part == PART_IDLE)
 		return idle_round(n, v);
