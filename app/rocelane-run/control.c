@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the dataplane is asked as its operator: faults of the wire, queue pairs that failed. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define ANSWER_MAX (64u << 20)
+#define WAIT_MS    10000
+
+static json_int_t newest; /* failures up to this time were there before */
+
+/* One call on a connection of its own. @return 0 with *result, or -1 with the reason in `why`. */
+static int
+ask(const char *path, const char *method, json_t *params, json_t **result, char why[512])
+{
+	struct jsonrpc c = { .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		.most = ANSWER_MAX };
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	const int64_t end = jsonrpc_end(WAIT_MS);
+	json_t *o = NULL, *error;
+	int rc;
+
+	*result = NULL;
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+	if (c.fd < 0 || connect(c.fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
+		snprintf(why, 512, "%s: %s", path, strerror(errno));
+		json_decref(params);
+		jsonrpc_close(&c);
+		return -1;
+	}
+	rc = jsonrpc_send(&c, method, params, -1, end);
+	while (rc == 0 && (rc = jsonrpc_receive(&c, end, &o)) == 0 && !jsonrpc_is_answer(&c, o))
+		json_decref(o);
+	error = rc == 0 ? json_object_get(o, "error") : NULL;
+	if (rc != 0)
+		snprintf(why, 512, "%s", strerror(-rc));
+	else if (error != NULL)
+		snprintf(why, 512, "%s", json_string_value(json_object_get(error, "message")));
+	else
+		*result = json_incref(json_object_get(o, "result"));
+	if (rc == 0)
+		json_decref(o);
+	jsonrpc_close(&c);
+	return *result != NULL ? 0 : -1;
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static void
+set_port(const char *path, const char *name, json_t *rules)
+{
+	json_t *result;
+	char why[512];
+
+	if (ask(path, "impair_set", json_pack("{s:s, s:O}", "port", name, "impair", rules), &result,
+		    why) != 0)
+		run_die("faults of port %s: %s", name, why);
+	json_decref(result);
+}
+
+void
+control_faults(const char *path, const char *file)
+{
+	json_t *ports, *port, *rules = json_null();
+	json_error_t e;
+	char why[512];
+	size_t i;
+
+	if (file != NULL)
+		rules = json_load_file(file, JSON_REJECT_DUPLICATES, &e);
+	if (rules == NULL)
+		run_die("%s:%d: %s", file, e.line, e.text);
+	if (ask(path, "impair_get", NULL, &ports, why) != 0)
+		run_die("faults: %s", why);
+	json_array_foreach (ports, i, port) {
+		const char *name = json_string_value(json_object_get(port, "port"));
+		json_t *own = json_object_get(rules, name);
+
+		if (own != NULL || file == NULL || json_object_get(rules, "rules") != NULL)
+			set_port(path, name, own != NULL ? own : rules);
+	}
+	json_decref(ports);
+	json_decref(rules);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+static json_int_t
+time_of(const json_t *failure)
+{
+	const json_t *t = json_object_get(failure, "time_ns");
+
+	/* Beyond what JavaScript can count it is a string. */
+	return json_is_string(t) ? strtoll(json_string_value(t), NULL, 0) : json_integer_value(t);
+}
+
+void
+control_mark(const char *path)
+{
+	json_t *list, *failure;
+	char why[512];
+	size_t i;
+
+	if (ask(path, "qp_post_mortem", NULL, &list, why) != 0)
+		return;
+	json_array_foreach (list, i, failure) {
+		if (time_of(failure) > newest)
+			newest = time_of(failure);
+	}
+	json_decref(list);
+}
+
+static const char *
+text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text != NULL ? text : "";
+}
+
+unsigned int
+control_report(const char *path)
+{
+	json_t *list, *failure;
+	unsigned int n = 0;
+	char why[512];
+	size_t i;
+
+	if (ask(path, "qp_post_mortem", NULL, &list, why) != 0) {
+		fprintf(stderr, "rocelane-run: whether queue pairs failed is not known: %s\n", why);
+		return 0;
+	}
+	/* The newest comes first: tell them in the order of their failures. */
+	for (i = json_array_size(list); i-- > 0;) {
+		const json_t *owner;
+
+		failure = json_array_get(list, i);
+		owner = json_object_get(failure, "owner");
+		if (time_of(failure) <= newest || strcmp(text_of(owner, "kind"), "client") != 0 ||
+			json_integer_value(json_object_get(owner, "uid")) != (json_int_t)getuid())
+			continue;
+		fprintf(stderr, "rocelane-run: QP 0x%06x of %s failed: %s\n",
+			(unsigned int)json_integer_value(json_object_get(failure, "qp_num")),
+			text_of(owner, "text"), text_of(failure, "summary"));
+		n++;
+	}
+	json_decref(list);
+	return n;
+}

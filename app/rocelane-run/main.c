@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocelane-run: options, the program, its exit status. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define DEFAULT_SOCKET "/run/rocelane.sock"
+
+static struct plane plane;
+static _Atomic pid_t child; /* a signal handler reads it */
+
+static void
+usage(FILE *to)
+{
+	fprintf(to,
+		"usage: rocelane-run [OPTION...] PROGRAM [ARGUMENT...]\n"
+		"\n"
+		"Run a program that uses libibverbs over rocelane, as it is: no RDMA NIC, no kernel\n"
+		"module, no privileges. Its devices are the ports of a dataplane.\n"
+		"\n"
+		"  -s, --socket PATH   of the dataplane ($ROCELANE_SOCKET, or else " DEFAULT_SOCKET
+		")\n"
+		"  -p, --private       start a dataplane for this run alone, with two ports that are\n"
+		"                      connected in memory: rocelane0 (10.77.0.1) and rocelane1\n"
+		"                      (10.77.0.2); without this, only if nobody answers\n"
+		"      --poll          a private dataplane's worker never sleeps: lowest latency\n"
+		"  -f, --faults FILE   rules for a bad wire, as for \"rocelanectl impair set\": of all\n"
+		"                      ports, or {\"PORT\": {...}, ...}\n"
+		"  -h, --help\n"
+		"      --version\n"
+		"\n"
+		"The exit status is the program's; 128 + N if signal N ended it; 125 if it could not be\n"
+		"started over rocelane, 126 or 127 if it cannot be run or was not found. At the end\n"
+		"there is a line on standard error for each queue pair that failed, and why.\n");
+}
+
+void
+run_die(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "rocelane-run: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	plane_stop(&plane);
+	exit(RUN_FAILED);
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static void
+prepend(const char *variable, const char *value)
+{
+	const char *old = getenv(variable);
+	char *text;
+
+	if (old == NULL || *old == '\0') {
+		setenv(variable, value, 1);
+		return;
+	}
+	if (asprintf(&text, "%s:%s", value, old) < 0)
+		run_die("out of memory");
+	setenv(variable, text, 1);
+	free(text);
+}
+
+static void
+pass_on(int sig)
+{
+	if (child > 0)
+		kill(child, sig);
+}
+
+/* Signals of the terminal reach the program by themselves; others are passed on. */
+static void
+set_signals(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGQUIT, &sa, NULL);
+	sa.sa_handler = pass_on;
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+}
+
+static _Noreturn void
+become(char **argv)
+{
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	execvp(argv[0], argv);
+	fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+static int
+run_program(char **argv)
+{
+	int status;
+	pid_t pid;
+
+	set_signals();
+	pid = fork();
+	if (pid < 0)
+		run_die("fork: %s", strerror(errno));
+	if (pid == 0)
+		become(argv);
+	child = pid;
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			run_die("waitpid: %s", strerror(errno));
+	}
+	child = 0;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+struct options {
+	const char *socket; /* NULL: none was named */
+	const char *faults;
+	bool own;
+	bool polls;
+};
+
+enum { OPT_POLL = 256, OPT_VERSION };
+
+static void
+parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = { { "socket", required_argument, NULL, 's' },
+		{ "private", no_argument, NULL, 'p' }, { "poll", no_argument, NULL, OPT_POLL },
+		{ "faults", required_argument, NULL, 'f' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, OPT_VERSION }, { 0 } };
+	int c;
+
+	/* +: what follows PROGRAM is its own */
+	while ((c = getopt_long(argc, argv, "+s:pf:h", longs, NULL)) >= 0) {
+		if (c == 's') {
+			o->socket = optarg;
+		} else if (c == 'p') {
+			o->own = true;
+		} else if (c == OPT_POLL) {
+			o->polls = true;
+		} else if (c == 'f') {
+			o->faults = optarg;
+		} else if (c == 'h') {
+			usage(stdout);
+			exit(0);
+		} else if (c == OPT_VERSION) {
+			puts("rocelane-run " ROCELANE_VERSION);
+			exit(0);
+		} else {
+			fprintf(stderr, "See rocelane-run --help\n");
+			exit(RUN_FAILED);
+		}
+	}
+	if (optind == argc) {
+		usage(stderr);
+		exit(RUN_FAILED);
+	}
+	if (o->own && o->socket != NULL)
+		run_die("--private and --socket: a private dataplane has a socket of its own");
+}
+
+static void
+choose_plane(const struct options *o)
+{
+	const char *named = o->socket != NULL ? o->socket : getenv("ROCELANE_SOCKET");
+	const char *socket = named != NULL ? named : DEFAULT_SOCKET;
+
+	if (!o->own && plane_answers(socket)) {
+		snprintf(plane.socket, sizeof(plane.socket), "%s", socket);
+		return;
+	}
+	/* Who named one means that one. */
+	if (!o->own && named != NULL)
+		run_die("%s: nobody answers there (is rocelane running?)", socket);
+	plane_start(&plane, o->polls);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = { .socket = NULL };
+	char library[PATH_MAX];
+	int status;
+
+	parse(argc, argv, &o);
+	plane_library(library);
+	choose_plane(&o);
+	if (o.faults != NULL)
+		control_faults(plane.socket, o.faults);
+	control_mark(plane.socket);
+	prepend("LD_LIBRARY_PATH", library);
+	setenv("ROCELANE_SOCKET", plane.socket, 1);
+	status = run_program(argv + optind);
+	control_report(plane.socket);
+	if (o.faults != NULL && plane.pid == 0)
+		control_faults(plane.socket, NULL);
+	plane_stop(&plane);
+	return status;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A dataplane of this run's own, and where the library is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define START_MS 60000
+#define STOP_MS  15000
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* The build's before the installed one. @param near relative to this program's directory. */
+static bool
+find(const char *const near[], const char *installed, char out[PATH_MAX])
+{
+	char exe[PATH_MAX / 2] = "";
+	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	const char *dir = n > 0 ? dirname(exe) : ".";
+
+	for (int i = 0; near[i] != NULL; i++) {
+		snprintf(out, PATH_MAX, "%s/%s", dir, near[i]);
+		if (access(out, R_OK) == 0)
+			return true;
+	}
+	snprintf(out, PATH_MAX, "%s", installed);
+	return access(out, R_OK) == 0;
+}
+
+void
+plane_library(char dir[PATH_MAX])
+{
+	static const char *const near[] = { "../../lib/verbs/libibverbs.so.1", NULL };
+
+	if (!find(near, VERBS_DIR "/libibverbs.so.1", dir))
+		run_die("%s is not there", dir);
+	*strrchr(dir, '/') = '\0';
+}
+
+static void
+path_in(const struct plane *p, const char *name, char out[PATH_MAX])
+{
+	if (snprintf(out, PATH_MAX, "%s/%s", p->dir, name) >= PATH_MAX)
+		run_die("%s: the path is too long", p->dir);
+}
+
+static json_t *
+port(int n)
+{
+	char name[16], device[16], mac[18], ip4[16], ip6[16];
+
+	snprintf(name, sizeof(name), "rocelane%d", n);
+	snprintf(device, sizeof(device), "net_pair0%c", 'a' + n);
+	snprintf(mac, sizeof(mac), "02:00:00:00:00:%02x", 1 + n);
+	snprintf(ip4, sizeof(ip4), "10.77.0.%d", 1 + n);
+	snprintf(ip6, sizeof(ip6), "fd77::%d", 1 + n);
+	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:i}", "name", name, "device", device,
+		"mac", mac, "ipv4", ip4, "prefix", 24, "ipv6", ip6, "mtu", 4200);
+}
+
+static void
+write_config(const struct plane *p, const char *path, bool polls)
+{
+	json_t *conf =
+		json_pack("{s:i, s:[s, s, s, s, s, s, s], s:{s:i, s:[i], s:s}, s:{s:s}, s:[o, o]}",
+			"version", 1, "eal", "--no-huge", "-m", "256", "--no-pci", "--no-shconf",
+			"--no-telemetry", "--log-level=error", "lcores", "control", 0, "workers", 1,
+			"idle", polls ? "poll" : "sleep", "control", "socket", p->socket, "ports",
+			port(0), port(1));
+
+	if (conf == NULL || json_dump_file(conf, path, JSON_INDENT(1)) != 0)
+		run_die("%s cannot be written", path);
+	json_decref(conf);
+}
+
+/* ---- start and stop -------------------------------------------------------------------------- */
+
+bool
+plane_answers(const char *socket_path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool yes;
+
+	if (fd < 0 || strlen(socket_path) >= sizeof(sa.sun_path))
+		return false;
+	memcpy(sa.sun_path, socket_path, strlen(socket_path));
+	yes = connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0;
+	close(fd);
+	return yes;
+}
+
+static void
+wait_ms(long ms)
+{
+	const struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+static _Noreturn void
+become(const char *program, const char *config, const char *log)
+{
+	const int out = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char lcores[64];
+
+	/* It ends with us, and not by the terminal's signals. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	setsid();
+	if (out >= 0) {
+		dup2(out, 1);
+		dup2(out, 2);
+	}
+	/* Lcores of EAL may share CPUs if they are told so. */
+	snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(0-%ld)",
+		sysconf(_SC_NPROCESSORS_CONF) - 1);
+	execl(program, program, lcores, "--", "--config", config, (char *)NULL);
+	_exit(127);
+}
+
+static void
+tell_log(const char *log)
+{
+	char line[512];
+	FILE *f = fopen(log, "re");
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		fprintf(stderr, "  %s", line);
+	if (f != NULL)
+		fclose(f);
+}
+
+static bool
+has_ended(struct plane *p)
+{
+	if (p->pid != 0 && waitpid(p->pid, NULL, WNOHANG) == p->pid)
+		p->pid = 0;
+	return p->pid == 0;
+}
+
+void
+plane_start(struct plane *p, bool polls)
+{
+	static const char *const near[] = { "rocelane", "../rocelane/rocelane", NULL };
+	const char *top = getenv("XDG_RUNTIME_DIR");
+	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
+	const int64_t end = jsonrpc_now_ms() + START_MS;
+
+	if (!find(near, BIN_DIR "/rocelane", program) || access(program, X_OK) != 0)
+		run_die("%s is not there", program);
+	if (top == NULL || access(top, W_OK) != 0)
+		top = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+	snprintf(p->dir, sizeof(p->dir), "%s/rocelane-run-XXXXXX", top);
+	if (mkdtemp(p->dir) == NULL)
+		run_die("%s: %s", p->dir, strerror(errno));
+	path_in(p, "sock", p->socket);
+	path_in(p, "config.json", config);
+	path_in(p, "log", log);
+	write_config(p, config, polls);
+	p->pid = fork();
+	if (p->pid < 0)
+		run_die("fork: %s", strerror(errno));
+	if (p->pid == 0)
+		become(program, config, log);
+	while (!plane_answers(p->socket)) {
+		if (has_ended(p) || jsonrpc_now_ms() > end) {
+			tell_log(log);
+			run_die("the dataplane did not start");
+		}
+		wait_ms(5);
+	}
+}
+
+void
+plane_stop(struct plane *p)
+{
+	static const char *const files[] = { "sock", "config.json", "log" };
+	const int64_t end = jsonrpc_now_ms() + STOP_MS;
+	char path[PATH_MAX];
+
+	if (p->pid > 0)
+		kill(p->pid, SIGTERM);
+	while (!has_ended(p)) {
+		if (jsonrpc_now_ms() > end) {
+			kill(p->pid, SIGKILL);
+			waitpid(p->pid, NULL, 0);
+			p->pid = 0;
+		} else {
+			wait_ms(5);
+		}
+	}
+	if (p->dir[0] == '\0')
+		return;
+	for (unsigned int i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		path_in(p, files[i], path);
+		unlink(path);
+	}
+	rmdir(p->dir);
+	p->dir[0] = '\0';
+}

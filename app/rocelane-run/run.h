@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RUN_H
+#define RUN_H
+/**
+ * @file run.h  rocelane-run: a program over a dataplane, with nothing changed in the program.
+ *
+ * main.c     options, the program, its exit status    plane.c  a dataplane of its own
+ * control.c  calls, faults, queue pairs that failed
+ *
+ * Owner:   one thread.
+ * Memory:  what is left at the end goes with the process.
+ * Depends: jsonrpc, jansson.
+ */
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "jsonrpc.h"
+
+#define RUN_FAILED 125 /* exit status: the program was not started, for reasons of ours */
+
+/** Print and end with RUN_FAILED. A dataplane of its own ends first. */
+_Noreturn void run_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/** A dataplane that was started for this run. */
+struct plane {
+	pid_t pid;             /* 0: none */
+	char dir[PATH_MAX];    /* its files */
+	char socket[PATH_MAX]; /* of the dataplane that is used, whoever started it */
+};
+
+/** Start it, with two ports that are connected in memory, and wait until it answers. */
+void plane_start(struct plane *p, bool polls);
+/** End it and remove its files. May be called at any time, also twice. */
+void plane_stop(struct plane *p);
+/** Does anybody answer there? */
+bool plane_answers(const char *socket);
+/** Directory of our libibverbs.so.1; ends the program if there is none. */
+void plane_library(char dir[PATH_MAX]);
+
+/** Rules of a file: of all ports, or {"PORT": rules, …}. NULL: take all rules away. */
+void control_faults(const char *socket, const char *file);
+/** Remember which queue pairs have failed so far. */
+void control_mark(const char *socket);
+/** A line for each that failed since then. @return how many. */
+unsigned int control_report(const char *socket);
+
+#endif

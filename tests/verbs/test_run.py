@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocelane-run: a private dataplane, exit statuses, faults, and what it says of failures."""
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+RUN = os.environ["ROCELANE_RUN"]
+FRAGILE = os.environ["FRAGILE"]
+TIMES = 10      # the same faults, the same failure: as often as that
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="rocelane-test-run-")
+        self.addCleanup(self.dir.cleanup)
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=self.dir.name)
+        self.env.pop("ROCELANE_SOCKET", None)
+        if self.env.get("SANITIZER"):
+            self.env.update(LD_PRELOAD=self.env["SANITIZER"], ASAN_OPTIONS="detect_leaks=0")
+
+    def start(self, *args):
+        return subprocess.Popen([RUN, *args], env=self.env, stdin=subprocess.DEVNULL, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run_it(self, *args):
+        """(exit status, standard output, standard error); nothing is left behind."""
+        proc = self.start(*args)
+        out, err = proc.communicate(timeout=120)
+        self.assertEqual([], os.listdir(self.dir.name))
+        return proc.returncode, out, err
+
+    def faults(self, rules):
+        # Not in the run's own directory, which must be empty at the end.
+        with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as f:
+            json.dump(rules, f)
+        self.addCleanup(os.unlink, f.name)
+        return f.name
+
+    def test_devices(self):
+        code, out, err = self.run_it("--private", "ibv_devinfo")
+        self.assertEqual((0, ""), (code, err))
+        self.assertEqual(["rocelane0", "rocelane1"], re.findall(r"hca_id:\s+(\w+)", out))
+        self.assertEqual(2, out.count("PORT_ACTIVE"))
+
+    def test_exit_status(self):
+        for want, *program in ((0, "true"), (7, "sh", "-c", "exit 7"), (127, "/no/such/program"),
+                               (126, "/dev/null"), (128 + 9, "sh", "-c", "kill -9 $$")):
+            self.assertEqual(want, self.run_it("-p", *program)[0], program)
+
+    def test_wrong_usage(self):
+        for args in ((), ("--no-such-option", "true"), ("-p", "-s", "x", "true"),
+                     ("-s", "/no/such/socket", "true"), ("-p", "-f", "/no/such/file", "true")):
+            code, _, err = self.run_it(*args)
+            self.assertEqual(125, code, args)
+            self.assertTrue(err, args)
+
+    def test_signal_reaches_the_program(self):
+        proc = self.start("-p", "sh", "-c", "trap 'echo got it; exit 5' TERM; echo ready; "
+                          "while :; do sleep 0.05; done")
+        self.assertEqual("ready\n", proc.stdout.readline())
+        proc.send_signal(signal.SIGTERM)
+        out, _ = proc.communicate(timeout=60)
+        self.assertEqual((5, "got it\n"), (proc.returncode, out))
+
+    def test_dataplane_ends_with_it(self):
+        proc = self.start("-p", "sh", "-c", "echo $PPID; exec sleep 1000")
+        proc.stdout.readline()
+        children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(proc.pid)],
+                                  stdout=subprocess.PIPE, text=True, check=True).stdout
+        plane, = re.findall(r"(\d+) \S*rocelane --lcores", children)
+        program, = re.findall(r"(\d+) sleep 1000", children)
+        proc.kill()
+        proc.wait()
+        os.kill(int(program), signal.SIGKILL)
+        proc.communicate()
+        end = time.monotonic() + 60
+        while os.path.exists(f"/proc/{plane}/exe") and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertFalse(os.path.exists(f"/proc/{plane}/exe"))
+
+    def test_all_goes_through(self):
+        code, out, err = self.run_it("-p", FRAGILE, "7")
+        self.assertEqual((0, "all went through\n", ""), (code, out, err))
+
+    def test_loss_is_repaired(self):
+        rules = {"seed": 3, "rules": [{"action": "drop", "probability": 0.01}]}
+        code, out, err = self.run_it("-p", "-f", self.faults(rules), FRAGILE, "7")
+        self.assertEqual((0, "all went through\n", ""), (code, out, err))
+
+    def test_one_exact_drop(self):
+        """Without retries the request whose packet is dropped fails, and the reason names it."""
+        rules = {"rocelane1": {"rules": [{"action": "drop", "psn": 1042, "times": 1}]}}
+        code, out, err = self.run_it("-p", "-f", self.faults(rules), FRAGILE, "0")
+        self.assertEqual(3, code, err)
+        self.assertRegex(out, r"^write 42 failed: transport retry counter exceeded, vendor_err 0x")
+        self.assertRegex(err, r"^rocelane-run: QP 0x[0-9a-f]{6} of client .*fragile.* failed: "
+                              r".*\b1042\b")
+
+    def test_same_faults_same_failure(self):
+        rules = {"seed": 11, "rules": [{"action": "drop", "probability": 0.01},
+                                       {"action": "drop", "psn": 1900, "times": 1}]}
+        path, seen = self.faults(rules), set()
+        for _ in range(TIMES):
+            code, out, err = self.run_it("-p", "-f", path, FRAGILE, "0")
+            self.assertEqual(3, code, out + err)
+            # Numbers of queue pairs and processes are others each time.
+            seen.add(out + re.sub(r"0x[0-9a-f]{6} of client \d+ \(pid \d+", "", err))
+        self.assertEqual(1, len(seen), seen)
+
+
+if __name__ == "__main__":
+    unittest.main()
