@@ -18,6 +18,7 @@
 #include "crc_isal.h"
 #include "crc_zlib.h"
 #include "log.h"
+#include "mem_window.h"
 #include "qp_cq.h"
 
 _Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= ENV_MAX_PORTS &&
@@ -70,7 +71,8 @@ tables_create(struct dataplane *dp)
 	dp->mem = mem_table_create(regions);
 	dp->ahs = qp_ah_table_create();
 	dp->srqs = rte_zmalloc("srq_table", sizeof(*dp->srqs), CACHE_LINE);
-	if (dp->qps == NULL || dp->mem == NULL || dp->ahs == NULL || dp->srqs == NULL) {
+	if (dp->qps == NULL || dp->mem == NULL || dp->ahs == NULL || dp->srqs == NULL ||
+		mem_table_readers(dp->mem, conf->lcores.n_workers) != 0) {
 		log_error("no memory for the tables of QPs, keys, address handles and SRQs");
 		return -ENOMEM;
 	}

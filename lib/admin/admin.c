@@ -94,6 +94,7 @@ drop(struct admin *adm, struct admin_qp *rec)
 	adm->qps_n--;
 	adm->worker_qps[rec->worker]--;
 	rec->pd->users--;
+	object_mws_leave(rec->pd, rec->qpn);
 	atomic_fetch_sub_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
 	if (rec->srq != NULL)

@@ -105,6 +105,8 @@ enum {                            /* column `has` of wr_opcodes.def */
 	WR_HAS_INV = 1 << 2,      /* a key to invalidate */
 	WR_HAS_RESPONSE = 1 << 3, /* data comes back into its list: READ, ATOMIC (REQ-10) */
 	WR_HAS_OPERANDS = 1 << 4, /* operands of an ATOMIC */
+	WR_HAS_BIND = 1 << 5,     /* a range and rights for a key of one's own */
+	WR_HAS_LOCAL = 1 << 6,    /* no packet: carried out here, in order */
 };
 
 enum { /* column `on` of wr_opcodes.def */
@@ -143,6 +145,13 @@ static ALWAYS_INLINE bool
 verbs_wr_is_atomic(uint32_t opcode)
 {
 	return verbs_wr_has(opcode, WR_HAS_OPERANDS);
+}
+
+/** Is it carried out here, without a packet: a bind, an invalidate? */
+static ALWAYS_INLINE bool
+verbs_wr_is_local(uint32_t opcode)
+{
+	return verbs_wr_has(opcode, WR_HAS_LOCAL);
 }
 
 /** Is there a work request of this opcode? */

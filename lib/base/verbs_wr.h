@@ -21,7 +21,7 @@ enum verbs_wr_fault {
 	VERBS_WR_NO_SERVICE,    /* queue pairs of this type have no such operation (UC-16) */
 	VERBS_WR_NO_READS,      /* READ or ATOMIC, and max_rd_atomic is 0 (REQ-10) */
 	VERBS_WR_SGES,          /* more entries than max_send_sge */
-	VERBS_WR_NOT_INLINE,    /* READ or ATOMIC with inline bytes */
+	VERBS_WR_NOT_INLINE,    /* READ, ATOMIC, bind or invalidate with inline bytes */
 	VERBS_WR_INLINE_LENGTH, /* more than max_inline_data */
 	VERBS_WR_LENGTH,        /* more than 2^31 bytes, or than a datagram has (REQ-18, UD-12) */
 	VERBS_WR_ATOMIC_SHORT,  /* an ATOMIC with less than 8 bytes for its result */
@@ -64,10 +64,12 @@ verbs_wr_form(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags, 
 		return VERBS_WR_NO_SERVICE;
 	if (UNLIKELY(num_sge > l->max_sge))
 		return VERBS_WR_SGES;
-	if (LIKELY(!verbs_wr_returns(opcode)))
+	if (LIKELY(!verbs_wr_has(opcode, WR_HAS_RESPONSE | WR_HAS_LOCAL)))
 		return VERBS_WR_GOOD;
 	if (UNLIKELY((flags & SEND_INLINE) != 0))
 		return VERBS_WR_NOT_INLINE;
+	if (verbs_wr_is_local(opcode))
+		return num_sge == 0 ? VERBS_WR_GOOD : VERBS_WR_SGES;
 	return LIKELY(l->max_rd_atomic != 0) ? VERBS_WR_GOOD : VERBS_WR_NO_READS;
 }
 

@@ -69,6 +69,9 @@ conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 			mr->addr, mr->length, UINT64_MAX - (mr->length - 1));
 	if ((mr->access & needs_local) != 0 && (mr->access & ACCESS_LOCAL_WRITE) == 0)
 		conf_fault(err, "access", "REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	if ((mr->access & ACCESS_ZERO_BASED) != 0 && (mr->given & CONF_MR_ADDR) != 0 &&
+		mr->addr != 0)
+		conf_fault(err, "addr", "goes without ZERO_BASED: the first byte is address 0");
 }
 
 void

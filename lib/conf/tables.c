@@ -16,6 +16,12 @@ const struct conf_name conf_names_access[] = {
 #undef ACCESS_FLAG
 	{ NULL, 0 },
 };
+/* A queue pair is not bound to, and has no first byte. */
+static const struct conf_name qp_access[] = {
+	{ "LOCAL_WRITE", ACCESS_LOCAL_WRITE }, { "REMOTE_WRITE", ACCESS_REMOTE_WRITE },
+	{ "REMOTE_READ", ACCESS_REMOTE_READ }, { "REMOTE_ATOMIC", ACCESS_REMOTE_ATOMIC },
+	{ NULL, 0 },
+};
 const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { "UD", QPT_UD }, { NULL, 0 } };
 const struct conf_name conf_names_qp_state[] = {
 #define QP_STATE_NAME(value, name) { #name, value },
@@ -220,7 +226,7 @@ static const struct conf_field qp_rows[] = {
 	ROW_U8(conf_qp, max_dest_rd_atomic, "max_dest_rd_atomic", 0, CONF_MAX_RD_ATOMIC, WITH(CONF_F_DEFAULT),
 		GIVEN(QP_ATTR_MAX_DEST_RD_ATOMIC), DEFAULT(16)),
 	ROW_U16(conf_qp, pkey, "pkey", 1, 0xffff, WITH(CONF_F_DEFAULT | CONF_F_HEX), GIVEN(QP_ATTR_PKEY_INDEX), DEFAULT(0xffff)),
-	ROW_FLAGS(conf_qp, qp_access_flags, "qp_access_flags", conf_names_access, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_ACCESS_FLAGS)),
+	ROW_FLAGS(conf_qp, qp_access_flags, "qp_access_flags", qp_access, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_ACCESS_FLAGS)),
 	ROW_OBJECT(conf_qp, cap, "cap", &conf_table_cap, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(QP_ATTR_CAP)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_WORKER)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_WORKER)),

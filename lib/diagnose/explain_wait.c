@@ -189,6 +189,18 @@ wait_stop(struct waits *x)
 	case REQ_FENCED:
 		wait_reads(x);
 		break;
+	case REQ_ORDERED:
+		since(x,
+			add(x, "ORDER", "what is older completes",
+				"a bind or invalidate is carried out when all requests before it "
+				"have completed (MW-12)"),
+			x->w->since);
+		break;
+	case REQ_LOCAL:
+		add(x, "OTHER_WORKERS", "each of them ends its turn",
+			"a bind or invalidate waits until no other worker can still use the key "
+			"that was revoked");
+		break;
 	case REQ_NO_CREDIT:
 		since(x,
 			add(x, "CREDITS", "an acknowledgement with more credits",

@@ -28,12 +28,14 @@ learn(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m
 	/* Another's region: to this viewer there is none. */
 	if (m->region && !k->has_region && v->owner != NULL) {
 		k->m.region = false;
-		if (m->why == MEM_WHY_OTHER_PD || m->why == MEM_WHY_REVOKED)
+		if (m->why == MEM_WHY_OTHER_PD || m->why == MEM_WHY_REVOKED ||
+			m->why == MEM_WHY_OTHER_QP || m->why == MEM_WHY_UNBOUND)
 			k->m.why = MEM_WHY_UNKNOWN_KEY;
 	}
 	switch (k->m.why) {
 	case MEM_WHY_UNKNOWN_KEY:
 	case MEM_WHY_REVOKED:
+	case MEM_WHY_UNBOUND:
 	case MEM_WHY_OTHER_PD:
 	case MEM_WHY_BELOW:
 	case MEM_WHY_BEYOND:
@@ -99,7 +101,12 @@ put_bytes(FILE *f, uint64_t n)
 static void
 put_key(FILE *f, const struct known *k)
 {
-	fprintf(f, "%s 0x%x", k->m.by == MEM_BY_PEER ? "R_Key" : "L_Key", k->m.key);
+	static const char *const names[] = { [MEM_BY_PEER] = "R_Key",
+		[MEM_BY_SEND] = "L_Key",
+		[MEM_BY_RECEIVE] = "L_Key",
+		[MEM_BY_BIND] = "key" };
+
+	fprintf(f, "%s 0x%x", names[k->m.by], k->m.key);
 }
 
 static void
@@ -190,6 +197,21 @@ put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 		put_it(f, k);
 		fputs(" was revoked by a SEND with Invalidate, or as it was deregistered", f);
 		return;
+	case MEM_WHY_UNBOUND:
+		put_key(f, k);
+		fputs(" is that of ", f);
+		put_it(f, k);
+		fputs(", a memory window that is not bound, or is bound with another key by now",
+			f);
+		return;
+	case MEM_WHY_OTHER_QP:
+		put_key(f, k);
+		fputs(" is that of ", f);
+		put_it(f, k);
+		fputs(", a memory window of type 2 that another queue pair has bound: it alone may "
+		      "use it",
+			f);
+		return;
 	case MEM_WHY_OTHER_PD:
 		put_pd(f, k, regions_pd_name(dg->objects, m->pd));
 		return;
@@ -221,6 +243,15 @@ put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 		return;
 	case MEM_WHY_LIST_TOO_SHORT:
 		put_list_room(f, k);
+		return;
+	case MEM_WHY_NO_WINDOW:
+	case MEM_WHY_BOUND:
+	case MEM_WHY_NEW_KEY:
+	case MEM_WHY_NO_MW_BIND:
+	case MEM_WHY_NO_LOCAL_WRITE:
+	case MEM_WHY_NOT_OF_TYPE_2:
+		put_key(f, k);
+		fprintf(f, ": %s", mem_why_text((enum mem_why)m->why));
 		return;
 	default:
 		fputs(mem_why_text((enum mem_why)m->why), f);
@@ -255,8 +286,8 @@ text_of(struct diagnose *dg, const struct known *k, ns_t when)
 
 	if (f == NULL)
 		return json_null();
-	if (k->m.by != MEM_BY_PEER && k->m.why != MEM_WHY_LIST_TOO_SHORT &&
-		k->m.why != MEM_WHY_LIST_TOO_LONG)
+	if ((k->m.by == MEM_BY_SEND || k->m.by == MEM_BY_RECEIVE) &&
+		k->m.why != MEM_WHY_LIST_TOO_SHORT && k->m.why != MEM_WHY_LIST_TOO_LONG)
 		fprintf(f, "sg_list[%u] of %u: ", k->m.sge, k->m.sges);
 	put_reason(f, dg, k, when);
 	put_meant(f, k);
@@ -316,10 +347,11 @@ meant_json(const struct known *k)
 json_t *
 why_memory(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m)
 {
-	static const char *const by[] = {
-		[MEM_BY_PEER] = "packet", [MEM_BY_SEND] = "send", [MEM_BY_RECEIVE] = "receive"
-	};
-	const bool list = m->by != MEM_BY_PEER;
+	static const char *const by[] = { [MEM_BY_PEER] = "packet",
+		[MEM_BY_SEND] = "send",
+		[MEM_BY_RECEIVE] = "receive",
+		[MEM_BY_BIND] = "bind" };
+	const bool list = m->by == MEM_BY_SEND || m->by == MEM_BY_RECEIVE;
 	const bool range = list || m->need != 0; /* a key to be revoked has none */
 	struct known k;
 	json_t *o;

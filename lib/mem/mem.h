@@ -66,16 +66,42 @@ size_t mem_available_bytes(void);
 
 /* ---- regions -------------------------------------------------------------------------------- */
 
+enum mem_kind {
+	MEM_REGION,   /* in the table for as long as it is registered */
+	MEM_WINDOW_1, /* mem_window.h: any queue pair of its protection domain binds and uses it */
+	MEM_WINDOW_2, /* ... of the queue pair that bound it, until it is invalidated */
+};
+
+/* Numbers of protection domains; `pd` of what one queue pair alone may use is above. */
+#define MEM_PD_MAX UINT32_C(0x7fffffff)
+#define MEM_REMOTE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+
+/** Who names a key: a protection domain, and the queue pair where it is one; qpn 0: nobody's. */
+static inline uint64_t
+mem_user(uint32_t pd, uint32_t qpn)
+{
+	return pd | (uint64_t)qpn << 32;
+}
+
+/** What `pd` of a region is that only this queue pair may use. */
+static inline uint32_t
+mem_pd_of_qp(uint32_t qpn)
+{
+	return qpn | (MEM_PD_MAX + 1);
+}
+
 struct mem_region {
-	uint64_t va;            /* what a peer writes into a RETH */
-	uint64_t length;        /* bytes; va + length does not wrap */
-	uint8_t *host;          /* where byte `va` is in this process */
-	uint32_t key;           /* R_Key and L_Key */
-	uint32_t pd;            /* number of the protection domain */
-	uint8_t access;         /* ACCESS_* */
-	bool remote_invalidate; /* a peer's SEND with Invalidate may revoke it */
-	_Atomic bool valid;     /* cleared by invalidation; a worker may clear it */
-	struct mem_area area;   /* backing, owned when area.base != NULL */
+	uint64_t va;             /* what a peer writes into a RETH */
+	uint64_t length;         /* bytes; va + length does not wrap */
+	uint8_t *host;           /* where byte `va` is in this process */
+	uint32_t key;            /* R_Key and L_Key */
+	uint32_t pd;             /* number of the protection domain */
+	uint8_t access;          /* ACCESS_* */
+	bool remote_invalidate;  /* a peer's SEND with Invalidate may revoke it */
+	_Atomic bool valid;      /* cleared by invalidation; a worker may clear it */
+	uint8_t kind;            /* enum mem_kind */
+	_Atomic int32_t windows; /* bound to it; below 0: there will be none */
+	struct mem_area area;    /* backing, owned when area.base != NULL */
 };
 
 enum mem_fault {
@@ -107,20 +133,24 @@ void mem_table_destroy(struct mem_table *t);
 int mem_table_add(struct mem_table *t, struct mem_region *r);
 /** Control lcore: later checks fail with MEM_BAD_KEY. @return 0 or -ENOENT. */
 int mem_table_remove(struct mem_table *t, uint32_t key);
-/** Any lcore: region of a key (valid or not), or NULL. Cost: one or two cache lines. */
+/** Any lcore: region or window of a key (valid or not), or NULL. Cost: one or two cache lines. */
 struct mem_region *mem_table_find(const struct mem_table *t, uint32_t key);
 
 /**
- * Any lcore: may `pd` touch [va, va + len) through `key` with all of `access`?
+ * Any lcore: may `user` touch [va, va + len) through `key` with all of `access`? A window is for
+ * remote access alone.
  * The order of the checks is key, PD, range, access. A length of 0 is checked too (`va` may then be
  * the region's end): do not call it for a zero-length request whose key must not be checked.
  * @param host out: where `va` is; set on MEM_OK only.
  * Cost: hash, one table line, one region line.
  */
-enum mem_fault mem_check(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va,
+enum mem_fault mem_check(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va,
 	uint64_t len, uint8_t access, uint8_t **host);
-/** Any lcore: may `pd` invalidate `key` remotely? Does not do it. */
-enum mem_fault mem_check_invalidate(const struct mem_table *t, uint32_t key, uint32_t pd);
+/**
+ * Any lcore: may the peer of `user` invalidate `key`? Does not do it. A region is not revoked under
+ * windows that are bound to it (MW-10).
+ */
+enum mem_fault mem_check_invalidate(const struct mem_table *t, uint32_t key, uint64_t user);
 /** Any lcore: revoke a key that mem_check_invalidate() allowed. */
 void mem_invalidate(const struct mem_table *t, uint32_t key);
 

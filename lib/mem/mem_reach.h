@@ -16,12 +16,28 @@ struct mem_slot {
 	_Atomic uint32_t key;
 };
 
+struct mem_window;
+
+/** How far workers have come: see mem_window.h. A line for each, which it alone writes. */
+struct mem_reader {
+	_Atomic uint32_t seen; /* revocations there were when it began its turn */
+} CACHE_ALIGNED;
+
+struct mem_readers {
+	_Atomic uint32_t revocations;
+	uint32_t n;
+	struct mem_reader of[];
+};
+
 struct mem_table {
 	uint32_t mask;
 	uint32_t shift; /* of the hash */
 	_Atomic uint32_t moves;
 	uint32_t used; /* (control) */
 	uint32_t capacity;
+	uint32_t windows_n;                    /* (control) at most `capacity` */
+	_Atomic(struct mem_window *) *windows; /* by the low bits of a key's index */
+	struct mem_readers *readers;
 	struct mem_slot s[] CACHE_ALIGNED;
 };
 
@@ -34,6 +50,30 @@ mem_home(const struct mem_table *t, uint32_t key)
 	ASSERT(slot <= t->mask);
 	return slot;
 }
+
+/** A key but for the byte that a bind changes. */
+static inline uint32_t
+mem_index(uint32_t key)
+{
+	return key >> 8;
+}
+
+/** The worker begins a turn: what was revoked before, it does not use any more. */
+static ALWAYS_INLINE void
+mem_reader_turn(struct mem_table *t, uint32_t worker)
+{
+	struct mem_readers *all = t->readers;
+	uint32_t n;
+
+	if (all->n <= 1)
+		return;
+	n = atomic_load_explicit(&all->revocations, memory_order_acquire);
+	if (UNLIKELY(atomic_load_explicit(&all->of[worker].seen, memory_order_relaxed) != n))
+		atomic_store_explicit(&all->of[worker].seen, n, memory_order_release);
+}
+
+/** The window that is bound to this key, as a region; NULL: none is. */
+const struct mem_region *mem_window_bound(const struct mem_table *t, uint32_t key);
 
 /** Does the key still hold? A worker may have revoked it a moment ago. Cost: one load. */
 static ALWAYS_INLINE bool
@@ -56,24 +96,29 @@ mem_reach_in(const struct mem_region *r, uint64_t va, uint64_t len)
 }
 
 /**
- * mem_check() where the key is in its first slot and all is good.
+ * mem_check() where the key is in its first slot, or a window's, and all is good.
  * @param region out: that the key named; while it is `valid` the answer stands, for this worker.
  * @return where `va` is; NULL: ask mem_check(). Cost: about 20 instructions.
  */
 static ALWAYS_INLINE uint8_t *
-mem_reach(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
+mem_reach(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
 	uint8_t access, const struct mem_region **region)
 {
 	const struct mem_region *r =
 		atomic_load_explicit(&t->s[mem_home(t, key)].region, memory_order_acquire);
 	uint64_t offset;
 
-	if (UNLIKELY(r == NULL))
-		return NULL;
+	if (UNLIKELY(r == NULL) || UNLIKELY(r->key != key)) {
+		r = (access & MEM_REMOTE) != 0 ? mem_window_bound(t, key) : NULL;
+		if (r == NULL)
+			return NULL;
+	}
 	offset = va - r->va;
 	/* One test of all, and not mem_reach_in(): a SEND takes 15 cycles less. */
-	if (UNLIKELY(r->key != key || r->pd != pd || (access & ~r->access) != 0 ||
-		     !mem_is_valid(r) || offset > r->length || len > r->length - offset))
+	if (UNLIKELY((access & ~r->access) != 0 || !mem_is_valid(r) || offset > r->length ||
+		     len > r->length - offset))
+		return NULL;
+	if (UNLIKELY(r->pd != (uint32_t)user) && r->pd != mem_pd_of_qp((uint32_t)(user >> 32)))
 		return NULL;
 	*region = r;
 	return r->host + offset;

@@ -27,6 +27,7 @@ enum mem_list {
 	MEM_BY_PEER,    /* an R_Key, by a packet's header */
 	MEM_BY_SEND,    /* an L_Key, by the list of a send request */
 	MEM_BY_RECEIVE, /* an L_Key, by the list of a receive request */
+	MEM_BY_BIND,    /* an L_Key or a window's key, by a bind or invalidate */
 };
 
 struct mem_refusal {
@@ -50,11 +51,13 @@ _Static_assert(sizeof(struct mem_refusal) == 48, "travels with records of droppe
 
 /**
  * Check va, length, key, pd and need of `r` as mem_check() does, and fill in the region.
+ * @param qpn whose request it was.
  * @return the reason; r->why is left to the caller. Cost: a look into the key table.
  */
-enum mem_why mem_refusal_look(const struct mem_table *t, struct mem_refusal *r);
+enum mem_why mem_refusal_look(const struct mem_table *t, uint32_t qpn, struct mem_refusal *r);
 /** The same for r->key and r->pd as mem_check_invalidate() checks them. */
-enum mem_why mem_refusal_look_invalidate(const struct mem_table *t, struct mem_refusal *r);
+enum mem_why mem_refusal_look_invalidate(
+	const struct mem_table *t, uint32_t qpn, struct mem_refusal *r);
 /**
  * Find the first entry of a list that is refused. The caller sets r->pd, r->need and r->by; all
  * other fields are filled in. r->why is MEM_WHY_GONE if no entry is refused any more.

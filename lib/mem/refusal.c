@@ -2,7 +2,7 @@
 #include "mem_refusal.h"
 #include "invariant.h"
 
-#include "mem_reach.h"
+#include "mem_window.h"
 
 static const struct {
 	const char *name;
@@ -26,30 +26,41 @@ mem_why_text(enum mem_why why)
 	return (unsigned int)why < MEM_WHY_MAX ? reasons[why].text : "";
 }
 
-/** The region of the key, its numbers in *r; NONE while nothing speaks against it. */
-static enum mem_why
-look_key(const struct mem_table *t, struct mem_refusal *r, const struct mem_region **out)
+static void
+numbers_of(const struct mem_region *region, struct mem_refusal *r)
 {
-	const struct mem_region *region = mem_table_find(t, r->key);
-
-	r->region = region != NULL;
-	if (region == NULL)
-		return MEM_WHY_UNKNOWN_KEY;
+	r->region = true;
 	r->region_va = region->va;
 	r->region_length = region->length;
 	r->region_pd = region->pd;
 	r->region_access = region->access;
+}
+
+/** The region of the key, its numbers in *r; NONE while nothing speaks against it. */
+static enum mem_why
+look_key(const struct mem_table *t, uint32_t qpn, struct mem_refusal *r,
+	const struct mem_region **out)
+{
+	const struct mem_region *region = mem_table_find(t, r->key);
+	const bool window = region != NULL && region->kind != MEM_REGION;
+
+	r->region = region != NULL;
+	if (region == NULL)
+		return mem_window_at(t, r->key) != NULL ? MEM_WHY_UNBOUND : MEM_WHY_UNKNOWN_KEY;
+	numbers_of(region, r);
 	*out = region;
 	if (!mem_is_valid(region))
-		return MEM_WHY_REVOKED;
-	return region->pd != r->pd ? MEM_WHY_OTHER_PD : MEM_WHY_NONE;
+		return window ? MEM_WHY_UNBOUND : MEM_WHY_REVOKED;
+	if (region->pd == r->pd || region->pd == mem_pd_of_qp(qpn))
+		return MEM_WHY_NONE;
+	return region->pd > MEM_PD_MAX ? MEM_WHY_OTHER_QP : MEM_WHY_OTHER_PD;
 }
 
 enum mem_why
-mem_refusal_look(const struct mem_table *t, struct mem_refusal *r)
+mem_refusal_look(const struct mem_table *t, uint32_t qpn, struct mem_refusal *r)
 {
 	const struct mem_region *region;
-	enum mem_why why = look_key(t, r, &region);
+	enum mem_why why = look_key(t, qpn, r, &region);
 	uint64_t offset;
 
 	if (why != MEM_WHY_NONE)
@@ -67,14 +78,40 @@ mem_refusal_look(const struct mem_table *t, struct mem_refusal *r)
 }
 
 enum mem_why
-mem_refusal_look_invalidate(const struct mem_table *t, struct mem_refusal *r)
+mem_refusal_look_invalidate(const struct mem_table *t, uint32_t qpn, struct mem_refusal *r)
 {
 	const struct mem_region *region;
-	enum mem_why why = look_key(t, r, &region);
+	enum mem_why why = look_key(t, qpn, r, &region);
 
 	if (why == MEM_WHY_NONE && !region->remote_invalidate)
 		why = MEM_WHY_NOT_REVOCABLE;
 	return why;
+}
+
+void
+mem_refusal_of_bind(const struct mem_table *t, const struct mem_bind *b, enum mem_why why,
+	struct mem_refusal *r)
+{
+	const struct mem_region *region = NULL;
+
+	r->why = (uint8_t)why;
+	switch (why) {
+	case MEM_WHY_NEW_KEY:
+		r->key = b->key;
+		return;
+	case MEM_WHY_NO_WINDOW:
+	case MEM_WHY_BOUND:
+	case MEM_WHY_NO_LENGTH:
+	case MEM_WHY_WINDOW_ACCESS:
+		r->key = b->window;
+		return;
+	default:
+		r->key = b->lkey;
+		region = mem_table_region(t, b->lkey);
+		if (region != NULL)
+			numbers_of(region, r);
+		return;
+	}
 }
 
 void
@@ -88,7 +125,7 @@ mem_refusal_of_list(
 		r->length = sge[i].length;
 		r->key = sge[i].lkey;
 		r->sge = (uint8_t)i;
-		r->why = r->length != 0 ? (uint8_t)mem_refusal_look(t, r) : MEM_WHY_NONE;
+		r->why = r->length != 0 ? (uint8_t)mem_refusal_look(t, 0, r) : MEM_WHY_NONE;
 		if (r->why != MEM_WHY_NONE)
 			return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mem_reach.h"
+#include "mem_window.h"
 #include "invariant.h"
 
 #include <errno.h>
@@ -54,6 +54,11 @@ mem_table_create(uint32_t capacity)
 	if (t == NULL)
 		return NULL;
 	memset(t, 0, bytes);
+	t->windows = calloc((size_t)1 << bits, sizeof(t->windows[0]));
+	if (t->windows == NULL || mem_table_readers(t, 1) != 0) {
+		mem_table_destroy(t);
+		return NULL;
+	}
 	t->mask = BIT32(bits) - 1;
 	t->shift = 32 - bits;
 	t->capacity = capacity;
@@ -70,6 +75,10 @@ mem_table_room(const struct mem_table *t)
 void
 mem_table_destroy(struct mem_table *t)
 {
+	if (t == NULL)
+		return;
+	free((void *)t->windows);
+	free(t->readers);
 	free(t);
 }
 
@@ -99,7 +108,7 @@ probe(const struct mem_table *t, uint32_t key, struct mem_region **region)
 }
 
 struct mem_region *
-mem_table_find(const struct mem_table *t, uint32_t key)
+mem_table_region(const struct mem_table *t, uint32_t key)
 {
 	uint32_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
 	struct mem_region *r;
@@ -114,6 +123,15 @@ mem_table_find(const struct mem_table *t, uint32_t key)
 		if (LIKELY(moves == before))
 			return NULL;
 	}
+}
+
+struct mem_region *
+mem_table_find(const struct mem_table *t, uint32_t key)
+{
+	struct mem_region *r = mem_table_region(t, key);
+	struct mem_window *w = r == NULL ? mem_window_at(t, key) : NULL;
+
+	return w != NULL && w->r.key == key ? &w->r : r;
 }
 
 static void
@@ -133,10 +151,11 @@ mem_table_add(struct mem_table *t, struct mem_region *r)
 	if (r->va + r->length < r->va || (r->host == NULL && r->length != 0))
 		return -EINVAL;
 	i = probe(t, r->key, &other);
-	if (other != NULL)
+	if (other != NULL || mem_window_at(t, r->key) != NULL)
 		return -EEXIST;
 	if (t->used >= t->capacity)
 		return -ENOSPC;
+	atomic_store_explicit(&r->windows, 0, memory_order_relaxed);
 	atomic_store_explicit(&r->valid, true, memory_order_relaxed);
 	fill(t, i, r);
 	t->used++;
@@ -183,28 +202,32 @@ mem_table_remove(struct mem_table *t, uint32_t key)
 
 /* The region behind a key that is still good for `pd`. */
 static inline enum mem_fault
-resolve(const struct mem_table *t, uint32_t key, uint32_t pd, struct mem_region **region)
+resolve(const struct mem_table *t, uint32_t key, uint64_t user, struct mem_region **region)
 {
 	struct mem_region *r = mem_table_find(t, key);
 
-	if (UNLIKELY(r == NULL || !atomic_load_explicit(&r->valid, memory_order_relaxed)))
+	/* A window's other fields may be read once it is valid, its key among them. */
+	if (UNLIKELY(r == NULL || !atomic_load_explicit(&r->valid, memory_order_acquire)) ||
+		UNLIKELY(r->key != key))
 		return MEM_BAD_KEY;
-	if (r->pd != pd)
+	if (r->pd != (uint32_t)user && r->pd != mem_pd_of_qp((uint32_t)(user >> 32)))
 		return MEM_BAD_PD;
 	*region = r;
 	return MEM_OK;
 }
 
 enum mem_fault
-mem_check(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
+mem_check(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
 	uint8_t access, uint8_t **host)
 {
 	struct mem_region *r;
-	enum mem_fault fault = resolve(t, key, pd, &r);
+	enum mem_fault fault = resolve(t, key, user, &r);
 	uint64_t offset;
 
 	if (UNLIKELY(fault != MEM_OK))
 		return fault;
+	if (UNLIKELY(r->kind != MEM_REGION) && (access & MEM_REMOTE) == 0)
+		return MEM_BAD_KEY; /* a window has no L_Key */
 	/* Below the region the difference wraps, and is larger than any region's length. */
 	offset = va - r->va;
 	if (UNLIKELY(offset > r->length || len > r->length - offset))
@@ -217,12 +240,13 @@ mem_check(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 }
 
 enum mem_fault
-mem_check_invalidate(const struct mem_table *t, uint32_t key, uint32_t pd)
+mem_check_invalidate(const struct mem_table *t, uint32_t key, uint64_t user)
 {
 	struct mem_region *r;
-	enum mem_fault fault = resolve(t, key, pd, &r);
+	enum mem_fault fault = resolve(t, key, user, &r);
 
-	if (fault == MEM_OK && !r->remote_invalidate)
+	if (fault == MEM_OK && (!r->remote_invalidate ||
+				       atomic_load_explicit(&r->windows, memory_order_relaxed) > 0))
 		fault = MEM_BAD_ACCESS;
 	return fault;
 }
@@ -232,6 +256,8 @@ mem_invalidate(const struct mem_table *t, uint32_t key)
 {
 	struct mem_region *r = mem_table_find(t, key);
 
-	if (r != NULL)
+	if (r != NULL && r->kind != MEM_REGION)
+		mem_window_take_back((struct mem_window *)(void *)r);
+	else if (r != NULL)
 		atomic_store_explicit(&r->valid, false, memory_order_relaxed);
 }

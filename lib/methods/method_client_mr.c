@@ -21,7 +21,7 @@ static const struct conf_field mr_rows[] = {
 	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
 	P_U64(p_mr, addr, P_REQUIRED),
 	P_U64(p_mr, offset, P_DEFAULT(0)),
-	P_U32(p_mr, access, 0, 15, P_REQUIRED),
+	P_U32(p_mr, access, 0, 63, P_REQUIRED),
 	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
 	P_BOOL(p_mr, once, P_DEFAULT(0)),
 };
@@ -75,9 +75,8 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 			"F_SEAL_SHRINK)");
 		break;
 	case -ERANGE:
-		refuse(&r, EINVAL,
-			"the memfd ends before offset %" PRIu64 " plus length %" PRIu64, p->offset,
-			p->length);
+		refuse(&r, EINVAL, "the memfd ends before offset %" PRIu64 " plus length %" PRIu64,
+			p->offset, p->length);
 		break;
 	case -EACCES:
 		refuse(&r, EACCES, "the memfd cannot be mapped for reading and writing");
@@ -165,7 +164,7 @@ mr_register(struct rpc_call *call)
 	handle = app_table_add(&app->mrs, mr);
 	if (handle == 0) {
 		owner_uncharge_region(&app->o, p->length);
-		object_mr_destroy(call->m->objects, mr, call->client->conn);
+		object_mr_destroy(call->m->objects, mr, call->client->conn, &r);
 		return rpc_result(call, NULL);
 	}
 	return rpc_result(call, json_pack("{s:I, s:I, s:I}", "handle", (json_int_t)handle, "key",
@@ -179,11 +178,15 @@ mr_deregister(struct rpc_call *call)
 	const struct p_handle *p = call->params;
 	struct app *app = call->client->app;
 	struct object_mr *mr = app_table_get(&app->mrs, p->handle);
+	struct refusal r;
+	uint64_t bytes;
 
 	if (mr == NULL)
 		return method_client_refuse(call, ENOENT, "mr", p->handle);
-	owner_uncharge_region(&app->o, mr->region->length);
-	object_mr_destroy(call->m->objects, mr, call->client->conn);
+	bytes = mr->region->length;
+	if (object_mr_destroy(call->m->objects, mr, call->client->conn, &r) != 0)
+		return rpc_refused(call, &r);
+	owner_uncharge_region(&app->o, bytes);
 	app_table_remove(&app->mrs, p->handle);
 	return rpc_result(call, json_object());
 }

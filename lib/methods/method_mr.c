@@ -100,8 +100,9 @@ mr_register(struct rpc_call *call)
 {
 	const struct conf_mr *conf = call->params;
 	struct broker_gift *gift = rpc_gift(call);
-	const struct object_memory from = { .made = gift != NULL && gift->area.base != NULL ?
-							    &gift->area : NULL };
+	const struct object_memory from = {
+		.made = gift != NULL && gift->area.base != NULL ? &gift->area : NULL
+	};
 	struct object_mr *mr;
 	struct refusal r;
 
@@ -119,7 +120,7 @@ mr_deregister(struct rpc_call *call)
 
 	struct broker_conn *home = call->client != NULL ? call->client->conn : NULL;
 
-	if (mr == NULL || object_mr_destroy(call->m->objects, mr, home) != 0)
+	if (mr == NULL || object_mr_destroy(call->m->objects, mr, home, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }

@@ -6,6 +6,7 @@
 #include "ask.h"
 #include "admin_ah.h"
 #include "methods.h"
+#include "method_mw.h"
 #include "method_sge.h"
 #include "ring_send.h"
 #include "verbs_wr.h"
@@ -13,7 +14,7 @@
 #define INLINE_MAX 65536 /* bytes that are decoded, if only to be refused */
 #define OPCODE_MAX 63
 
-enum { WR_GIVEN_INLINE = 1, WR_GIVEN_UD = 2 };
+enum { WR_GIVEN_INLINE = 1, WR_GIVEN_UD = 2, WR_GIVEN_BIND = 4 };
 
 /** Where a request of a UD QP goes. */
 struct p_ud {
@@ -48,6 +49,7 @@ struct p_send_wr {
 	uint32_t imm_data;
 	uint32_t invalidate_rkey;
 	struct p_ud ud;
+	struct p_bind_mw bind_mw;
 };
 
 static const struct conf_name flag_names[] = {
@@ -79,6 +81,12 @@ static const struct conf_field wr_rows[] = {
 		.given = WR_GIVEN_UD },
 	P_U64(p_send_wr, compare_add, P_DEFAULT(0)),
 	P_U64(p_send_wr, swap, P_DEFAULT(0)),
+	{ .name = "bind_mw",
+		.type = CONF_T_OBJECT,
+		.offset = offsetof(struct p_send_wr, bind_mw),
+		.sub = &method_bind_table,
+		.given = WR_GIVEN_BIND,
+		.flags = CONF_F_NULL },
 	{ .name = "send_flags",
 		.type = CONF_T_FLAGS,
 		.offset = offsetof(struct p_send_wr, send_flags),
@@ -93,6 +101,8 @@ check_wr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 
 	if ((wr->given & WR_GIVEN_INLINE) != 0 && wr->n_sge != 0)
 		conf_fault(err, "inline", "goes without sg_list");
+	if ((strcmp(wr->opcode, "BIND_MW") == 0) != ((wr->given & WR_GIVEN_BIND) != 0))
+		conf_fault(err, "bind_mw", "is that of the opcode BIND_MW, which needs it");
 }
 
 static const struct conf_table wr_table = { .name = "wr",
@@ -257,8 +267,8 @@ take_address(struct rpc_call *call, struct admin_qp *rec, struct request *q, str
 	return admin_ah_of_qp(call->m->admin, rec, &q->wr->ud.ah_attr, &q->ah, r);
 }
 
-static void
-fill(struct ring_send_wqe *wqe, const struct request *q)
+static int
+fill(struct rpc_call *call, struct ring_send_wqe *wqe, const struct request *q, struct refusal *r)
 {
 	const struct p_send_wr *wr = q->wr;
 
@@ -282,6 +292,8 @@ fill(struct ring_send_wqe *wqe, const struct request *q)
 		wqe->num_sge = wr->n_sge;
 		memcpy(wqe->sge, q->sge, wr->n_sge * sizeof(q->sge[0]));
 	}
+	return verbs_wr_has(q->opcode, WR_HAS_BIND) ? method_bind_fill(call, &wr->bind_mw, wqe, r)
+						    : 0;
 }
 
 static int
@@ -308,9 +320,10 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 	if (wqe == NULL)
 		return refuse(r, ENOMEM, "the send queue is full: max_send_wr is %u",
 			qp_limits(rec->qp).max_send_wr);
-	fill(wqe, &q);
-	ring_produce_commit(&rec->sq);
-	return 0;
+	rc = fill(call, wqe, &q, r);
+	if (rc == 0)
+		ring_produce_commit(&rec->sq);
+	return rc;
 }
 
 /* The worker looks at the ring; in ERR it flushes what it finds there (QP-13, QP-17). */

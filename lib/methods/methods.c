@@ -9,6 +9,7 @@ const struct rpc_table methods_all[] = {
 	{ methods_object, RPC_FOR_OPERATORS },
 	{ methods_srq, RPC_FOR_OPERATORS },
 	{ methods_mr, RPC_FOR_OPERATORS },
+	{ methods_mw, RPC_FOR_OPERATORS },
 	{ methods_qp, RPC_FOR_OPERATORS },
 	{ methods_work, RPC_FOR_OPERATORS },
 	{ methods_send, RPC_FOR_OPERATORS },

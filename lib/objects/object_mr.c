@@ -8,6 +8,7 @@
 #include "broker.h"
 #include "env.h"
 #include "log.h"
+#include "mem_window.h"
 #include "objects.h"
 
 /* Below this a 2 MiB page would mostly be air. */
@@ -87,8 +88,7 @@ region_over(struct objects *objs, struct mem_region *region, uint64_t bytes)
 }
 
 static int
-region_memory(
-	struct objects *objs, struct mem_region *region, uint64_t bytes, struct refusal *r)
+region_memory(struct objects *objs, struct mem_region *region, uint64_t bytes, struct refusal *r)
 {
 	const int rc = make_area(objs->env->w.numa_node, region->va, bytes, &region->area, r);
 
@@ -184,6 +184,8 @@ mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
 	if (key_given && mem_table_find(objs->env->w.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
 	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(objs, conf->length);
+	if ((conf->access & ACCESS_ZERO_BASED) != 0)
+		region->va = 0;
 	if (from != NULL && from->host != NULL) {
 		region->host = from->host;
 		region->length = conf->length;
@@ -302,8 +304,15 @@ object_mr_free_revoked(struct objects *objs, struct object_mr *mr)
 }
 
 int
-object_mr_destroy(struct objects *objs, struct object_mr *mr, struct broker_conn *where)
+object_mr_destroy(
+	struct objects *objs, struct object_mr *mr, struct broker_conn *where, struct refusal *r)
 {
+	const uint32_t windows = mem_region_claim(mr->region);
+
+	if (windows != 0)
+		return refuse(r, EBUSY,
+			"%u memory windows are bound to mr \"%s\": invalidate or deallocate them",
+			windows, mr->n.name);
 	regions_note_gone(objs, mr);
 	if (let_go(objs, mr->region)) {
 		broker_area_free(where, &mr->region->area);

@@ -38,10 +38,13 @@ object_pd_create(struct objects *objs, const struct conf_pd *conf, struct refusa
 
 	if (rc != 0)
 		return rc;
+	if (objs->next_pd == MEM_PD_MAX)
+		return refuse(r, ENOSPC, "every number of a protection domain was used once");
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return refuse(r, ENOMEM, "out of memory");
 	pd->id = ++objs->next_pd;
+	TAILQ_INIT(&pd->mws);
 	return names_add(&objs->pds, &pd->n, conf->name);
 }
 
@@ -49,7 +52,7 @@ int
 object_pd_destroy(struct objects *objs, struct object_pd *pd, struct refusal *r)
 {
 	if (pd->users != 0)
-		return refuse(r, EBUSY, "pd \"%s\" is in use by %u objects (MRs, SRQs, QPs)",
+		return refuse(r, EBUSY, "pd \"%s\" is in use by %u objects (MRs, MWs, SRQs, QPs)",
 			pd->n.name, pd->users);
 	names_remove(&objs->pds, &pd->n);
 	free(pd);

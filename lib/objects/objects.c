@@ -14,10 +14,12 @@ objects_init(struct objects *objs, struct env *env, const struct objects_up *up)
 	objs->up = *up;
 	TAILQ_INIT(&objs->pds.all);
 	TAILQ_INIT(&objs->mrs.all);
+	TAILQ_INIT(&objs->mws.all);
 	TAILQ_INIT(&objs->cqs.all);
 	TAILQ_INIT(&objs->srqs.all);
 	return names_init(&objs->pds) != 0 || names_init(&objs->mrs) != 0 ||
-			       names_init(&objs->cqs) != 0 || names_init(&objs->srqs) != 0
+			       names_init(&objs->mws) != 0 || names_init(&objs->cqs) != 0 ||
+			       names_init(&objs->srqs) != 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -34,8 +36,14 @@ objects_fini(struct objects *objs)
 			break;
 		}
 	}
-	while ((o = TAILQ_FIRST(&objs->mrs.all)) != NULL)
-		object_mr_destroy(objs, (struct object_mr *)(void *)o, NULL);
+	while ((o = TAILQ_FIRST(&objs->mws.all)) != NULL)
+		object_mw_dealloc(objs, (struct object_mw *)(void *)o);
+	while ((o = TAILQ_FIRST(&objs->mrs.all)) != NULL) {
+		if (object_mr_destroy(objs, (struct object_mr *)(void *)o, NULL, &r) != 0) {
+			log_error("%s: left behind", r.text);
+			break;
+		}
+	}
 	while ((o = TAILQ_FIRST(&objs->cqs.all)) != NULL) {
 		if (object_cq_destroy(objs, (struct object_cq *)(void *)o, &r) != 0) {
 			log_error("%s: left behind", r.text);
@@ -50,6 +58,7 @@ objects_fini(struct objects *objs)
 	}
 	names_fini(&objs->srqs);
 	names_fini(&objs->mrs);
+	names_fini(&objs->mws);
 	names_fini(&objs->cqs);
 	names_fini(&objs->pds);
 }

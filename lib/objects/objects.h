@@ -2,7 +2,8 @@
 #ifndef OBJECTS_H
 #define OBJECTS_H
 /**
- * @file objects.h  Protection domains, memory regions, completion queues, shared receive queues.
+ * @file objects.h  Protection domains, memory regions and windows, completion queues, shared
+ *                  receive queues.
  *
  * Owner:   control lcore.
  * Memory:  each object is allocated by its create function and freed by its destroy function.
@@ -35,15 +36,23 @@ struct qp;
 struct object_pd {
 	struct named n; /* first: a struct named * is cast to it */
 	uint32_t id;
-	uint32_t users; /* MRs, SRQs, QPs */
+	uint32_t users; /* MRs, MWs, SRQs, QPs */
+	TAILQ_HEAD(, object_mw) mws;
+};
+
+struct object_mw {
+	struct named n;
+	struct object_pd *pd;
+	TAILQ_ENTRY(object_mw) of_pd;
+	struct mem_window *window;
 };
 
 struct object_mr {
 	struct named n;
 	struct object_pd *pd;
 	struct mem_region *region;
-	struct conf_mr conf; /* as asked for, addr and rkey filled in */
-	bool revoked;        /* its key is gone; the memory waits for the workers */
+	struct conf_mr conf;          /* as asked for, addr and rkey filled in */
+	bool revoked;                 /* its key is gone; the memory waits for the workers */
 	struct broker_memory *memory; /* a use of it: the client's memory it lies in, or NULL */
 };
 
@@ -90,10 +99,12 @@ struct objects {
 	struct objects_up up;
 	struct names pds;
 	struct names mrs;
+	struct names mws;
 	struct names cqs;
 	struct names srqs;
 	struct regions_gone regions_gone;
 	uint32_t next_pd; /* last number that was given away; the same for the next two */
+	uint32_t next_mw;
 	uint32_t next_cq;
 	uint32_t next_srq;
 	uint32_t armed; /* CQs that wait for a completion */
@@ -167,14 +178,35 @@ int object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal
 /** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r);
 /**
- * Never refused because of work; freed after every worker has left the burst before.
+ * Never refused because of work; freed after every worker has left the burst before. -EBUSY while
+ * windows are bound to it.
  * @param where whose thread gives a large area back; NULL: here.
  */
-int object_mr_destroy(struct objects *objs, struct object_mr *mr, struct broker_conn *where);
+int object_mr_destroy(
+	struct objects *objs, struct object_mr *mr, struct broker_conn *where, struct refusal *r);
 /** Many at once: revoke all, make one round trip to every worker, then free each. */
 void object_mr_revoke(struct objects *objs, struct object_mr *mr);
 /** Every worker has left the burst in which it was revoked. */
 void object_mr_free_revoked(struct objects *objs, struct object_mr *mr);
+
+/** The same as object_mr_find() for a memory window. */
+struct object_mw *object_mw_find(struct objects *objs, const char *name, struct refusal *r);
+/**
+ * An unbound window with an unpredictable key. @param type 1 or 2. @param name "": one is picked.
+ * @return 0 or a refusal.
+ */
+int object_mw_alloc(struct objects *objs, struct object_pd *pd, uint32_t type, const char *name,
+	struct object_mw **out, struct refusal *r);
+/** Bound or not: its key dies, then it is freed after a round trip to every worker. */
+void object_mw_dealloc(struct objects *objs, struct object_mw *mw);
+/** Many at once: all keys die, then, behind a round trip to every worker, each is freed. */
+void object_mw_revoke(struct objects *objs, struct object_mw *mw);
+/** Every worker has left the burst in which it was revoked. */
+void object_mw_free_revoked(struct objects *objs, struct object_mw *mw);
+/** The queue pair of this number, which is detached, is going away: what it bound is unbound. */
+void object_mws_leave(struct object_pd *pd, uint32_t qpn);
+/** As it was made, and as it is bound. */
+json_t *object_mw_json(struct objects *objs, const struct object_mw *mw);
 
 /**
  * A region of `bytes` with an unpredictable key, for the dataplane's own buffers (recv_feed).

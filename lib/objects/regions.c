@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "mem_window.h"
 #include "objects.h"
 
 static void
@@ -49,6 +50,31 @@ is_it(const struct region_view *v, const struct mem_refusal *m)
 	return !m->region || (v->va == m->region_va && v->length == m->region_length);
 }
 
+/* A window that has the key, or had it: its index stays. */
+static bool
+view_window(struct objects *objs, uint32_t key, struct region_view *out)
+{
+	const struct named *n;
+
+	TAILQ_FOREACH (n, &objs->mws.all, all) {
+		const struct object_mw *mw = (const struct object_mw *)(const void *)n;
+		const struct mem_region *r = &mw->window->r;
+
+		if (mem_index(r->key) != mem_index(key))
+			continue;
+		*out = (struct region_view){ .va = r->va,
+			.length = r->length,
+			.key = key,
+			.pd_id = mw->pd->id,
+			.access = r->access,
+			.revoked = !mem_is_valid(r) || r->key != key };
+		memcpy(out->name, mw->n.name, sizeof(out->name));
+		memcpy(out->pd, mw->pd->n.name, sizeof(out->pd));
+		return true;
+	}
+	return false;
+}
+
 bool
 regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
 	struct region_view *out)
@@ -66,6 +92,8 @@ regions_of(struct objects *objs, const struct owner *viewer, const struct mem_re
 		if (is_it(out, m))
 			return owner_may_see(viewer, out->name);
 	}
+	if (view_window(objs, m->key, out))
+		return owner_may_see(viewer, out->name);
 	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
 		if (is_it(gone, m)) {
 			*out = *gone;
@@ -89,6 +117,8 @@ regions_by_key(struct objects *objs, uint32_t key, struct region_view *out)
 			return true;
 		}
 	}
+	if (view_window(objs, key, out))
+		return true;
 	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
 		if (gone->key == key) {
 			*out = *gone;

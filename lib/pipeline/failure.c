@@ -65,27 +65,27 @@ ask_of(const struct context *c, const struct responder_verdict *v, struct mem_re
 
 /** Refused for what it asks, not for where: the region is looked up all the same. */
 static void
-refused_as(const struct worker *w, enum mem_why why, struct mem_refusal *m)
+refused_as(const struct worker *w, const struct qp *qp, enum mem_why why, struct mem_refusal *m)
 {
-	mem_refusal_look(w->mem, m);
+	mem_refusal_look(w->mem, qp->qpn, m);
 	m->why = (uint8_t)why;
 }
 
 static void
-refused_key(const struct worker *w, struct mem_refusal *m)
+refused_key(const struct worker *w, const struct qp *qp, struct mem_refusal *m)
 {
-	const enum mem_why why = mem_refusal_look(w->mem, m);
+	const enum mem_why why = mem_refusal_look(w->mem, qp->qpn, m);
 
 	m->why = why != MEM_WHY_NONE ? (uint8_t)why : MEM_WHY_GONE;
 }
 
 static void
-refused_invalidate(const struct worker *w, const struct wire_pkt *p, struct mem_refusal *m)
+refused_invalidate(const struct worker *w, const struct context *c, struct mem_refusal *m)
 {
 	enum mem_why why;
 
-	m->key = wire_imm_or_inv(p);
-	why = mem_refusal_look_invalidate(w->mem, m);
+	m->key = wire_imm_or_inv(c->p);
+	why = mem_refusal_look_invalidate(w->mem, c->qp->qpn, m);
 	m->why = why != MEM_WHY_NONE ? (uint8_t)why : MEM_WHY_GONE;
 }
 
@@ -123,21 +123,21 @@ refused_memory(const struct worker *w, const struct context *c, const struct res
 	case RULE_KEY_IMMEDIATE:
 	case RULE_KEY_REVOKED:
 	case RULE_READ_REVOKED:
-		refused_key(w, m);
+		refused_key(w, c->qp, m);
 		return;
 	case RULE_INVALIDATE_KEY:
-		refused_invalidate(w, c->p, m);
+		refused_invalidate(w, c, m);
 		return;
 	case RULE_INV_NOT_ENABLED:
 		m->have = c->qp->resp.access;
-		refused_as(w, MEM_WHY_QP_NO_RIGHT, m);
+		refused_as(w, c->qp, MEM_WHY_QP_NO_RIGHT, m);
 		return;
 	case RULE_INV_MISALIGNED:
-		refused_as(w, MEM_WHY_MISALIGNED, m);
+		refused_as(w, c->qp, MEM_WHY_MISALIGNED, m);
 		return;
 	case RULE_INV_READ_LIMIT:
 	case RULE_INV_WRITE_LIMIT:
-		refused_as(w, MEM_WHY_MESSAGE_LIMIT, m);
+		refused_as(w, c->qp, MEM_WHY_MESSAGE_LIMIT, m);
 		return;
 	case RULE_INV_TOO_LONG:
 	case RULE_WQE:
@@ -184,10 +184,23 @@ pipeline_failure_of_list(struct worker *w, struct qp *qp, uint32_t position)
 }
 
 void
+pipeline_failure_of_local(
+	struct worker *w, struct qp *qp, uint32_t position, const struct mem_refusal *m)
+{
+	struct qp_failure *f = begin(w, qp, 0);
+
+	if (f == NULL)
+		return;
+	f->position = position;
+	f->mem = *m;
+}
+
+void
 pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	const struct requester_wr *wr = &qp->req.wr[v->failed & qp->req.wr_mask];
-	const bool by_list = v->rule == REQRULE_LOCAL_PROT || v->rule == REQRULE_LOCAL_GONE;
+	const bool by_list = v->rule == REQRULE_LOCAL_PROT || v->rule == REQRULE_LOCAL_GONE ||
+			     v->rule == REQRULE_LOCAL_BIND || v->rule == REQRULE_LOCAL_KEY;
 	struct mem_refusal mem = { .why = MEM_WHY_NONE };
 	struct qp_failure *f;
 

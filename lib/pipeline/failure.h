@@ -16,6 +16,9 @@ void pipeline_failure_of_request(
 	struct worker *w, const struct context *c, const struct responder_verdict *v);
 /** The list of send request `position` was refused: its report may have to wait. */
 void pipeline_failure_of_list(struct worker *w, struct qp *qp, uint32_t position);
+/** Send request `position`, a bind or invalidate, was refused; `m` has the range, keys and why. */
+void pipeline_failure_of_local(
+	struct worker *w, struct qp *qp, uint32_t position, const struct mem_refusal *m);
 /** The send request of an error, when it is reported. */
 void pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v);
 /** The QP is in ERR: a line in the recorder, behind the error's place in it, if memory did it. */

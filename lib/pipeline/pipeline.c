@@ -5,6 +5,7 @@
 #include "flush.h"
 #include "handoff.h"
 #include "local.h"
+#include "mem_reach.h"
 #include "spare.h"
 #include "stage.h"
 #include "tx.h"
@@ -138,6 +139,15 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 	return done;
 }
 
+static inline void
+turn_begin(struct worker *w, ns_t now)
+{
+	mem_reader_turn(w->mem, w->index);
+	w->now = now;
+	w->flush_left = FLUSH_TURN;
+	records_allow(w);
+}
+
 uint32_t
 worker_poll(struct worker *w, ns_t now)
 {
@@ -147,9 +157,7 @@ worker_poll(struct worker *w, ns_t now)
 	bool more = false;  /* a port has more frames than this turn took */
 	bool asked = false; /* stage 10 has run in this turn */
 
-	w->now = now;
-	w->flush_left = FLUSH_TURN;
-	records_allow(w);
+	turn_begin(w, now);
 	w->measuring = atomic_load_explicit(&w->load.measure, memory_order_relaxed);
 	if (UNLIKELY(w->measuring))
 		since = rte_rdtsc(); /* not hot: only while somebody measures */

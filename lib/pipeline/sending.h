@@ -119,6 +119,11 @@ void pipeline_sends_posted(struct worker *w, struct qp *qp);
 void pipeline_sends_left(struct worker *w, struct qp *qp, psn_t end);
 
 /**
+ * Carry out the request whose turn it is: a bind or an invalidate (local_work.c). Where another
+ * worker may still use the key, it goes on in a later turn.
+ */
+void pipeline_local_work(struct worker *w, struct qp *qp);
+/**
  * Make one packet in `m` and hand it to the port.
  * @return 0; -EFAULT: a buffer of the request is not accessible; -EBADF: it names no address handle
  * of the QP's; -EHOSTUNREACH: nobody knows the MAC, which was counted; -EMSGSIZE: `m` is too small.

@@ -30,8 +30,8 @@ place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 		UNLIKELY(!responder_fits_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)) ||
 		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
 		return false;
-	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
-		ACCESS_REMOTE_WRITE, &at->region);
+	at->host = mem_reach(w->mem, be32_load(reth + 8), mem_user(qp->pd, qp->qpn),
+		be64_load(reth), p->payload_len, ACCESS_REMOTE_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
 	return false;
 }

@@ -104,8 +104,8 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 	c->va = q.va;
 	c->len = q.len;
 	if (q.key) {
-		f->key_ok = mem_check(w->mem, q.rkey, qp->pd, q.va, q.len, q.access, &c->host) ==
-			    MEM_OK;
+		f->key_ok = mem_check(w->mem, q.rkey, mem_user(qp->pd, qp->qpn), q.va, q.len,
+				    q.access, &c->host) == MEM_OK;
 		/* No atomic unit does that; registration keeps such regions away. */
 		if (UNLIKELY((q.access & ACCESS_REMOTE_ATOMIC) != 0) && f->key_ok &&
 			((uintptr_t)c->host & 7) != 0)
@@ -116,7 +116,8 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 	if (UNLIKELY(op_has(c->p->op, OPF_READ | OPF_ATOMIC)) && !has_side(w, qp))
 		f->short_of_resources = true;
 	if (UNLIKELY(q.invalidate))
-		f->invalidate_ok = mem_check_invalidate(w->mem, q.inv_key, qp->pd) == MEM_OK;
+		f->invalidate_ok = mem_check_invalidate(
+					   w->mem, q.inv_key, mem_user(qp->pd, qp->qpn)) == MEM_OK;
 	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_CREDITS) != 0))
 		f->free_wqes = (qp->flags & QPF_SRQ) != 0 ? UINT32_MAX /* SRQ-03 */
 							  : ring_consume_count(&qp->rq);

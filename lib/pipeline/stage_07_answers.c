@@ -200,9 +200,11 @@ answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 	int rc;
 
 	if (LIKELY(len != 0)) {
-		host = mem_reach(w->mem, a->rkey, a->pd, a->va, len, ACCESS_REMOTE_READ, &region);
+		const uint64_t user = mem_user(a->pd, qp->qpn);
+
+		host = mem_reach(w->mem, a->rkey, user, a->va, len, ACCESS_REMOTE_READ, &region);
 		if (UNLIKELY(host == NULL) &&
-			UNLIKELY(mem_check(w->mem, a->rkey, a->pd, a->va, len, ACCESS_REMOTE_READ,
+			UNLIKELY(mem_check(w->mem, a->rkey, user, a->va, len, ACCESS_REMOTE_READ,
 					 &host) != MEM_OK)) {
 			read_lost(w, qp);
 			return 1;

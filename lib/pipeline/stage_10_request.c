@@ -34,16 +34,25 @@ local_fault(struct worker *w, struct qp *qp, uint32_t position, int rc)
 	pipeline_act_requester(w, qp, NULL, &v);
 }
 
-/** What stops sending for another reason than having nothing to send. */
-static void
-stopped(struct worker *w, struct qp *qp, enum requester_stop why)
+/**
+ * What stops sending for another reason than having nothing to send. @return is there more to do
+ * for the QP? Then *left has paid for what was done.
+ */
+static bool
+stopped(struct worker *w, struct qp *qp, enum requester_stop why, uint32_t *left)
 {
 	struct requester_verdict v;
 
+	if (why == REQ_LOCAL) {
+		(*left)--;
+		pipeline_local_work(w, qp);
+		return true;
+	}
 	if (why != REQ_FAULT)
-		return;
+		return false;
 	requester_check_fault(&qp->req, &v);
 	pipeline_act_requester(w, qp, NULL, &v);
+	return false;
 }
 
 /** May packets of the QP leave now? Otherwise it sleeps; a modify or its timer wakes it. */
@@ -148,8 +157,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 		}
 		why = requester_next(&qp->req, w->now, &p);
 		if (why != REQ_SEND) {
-			more = false;
-			stopped(w, qp, why);
+			more = stopped(w, qp, why, left);
 			break;
 		}
 		(*left)--;
@@ -181,10 +189,8 @@ serve_nobody(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	for (uint32_t i = 0; i < most; i++) {
 		const enum requester_stop why = requester_next(&qp->req, w->now, &p);
 
-		if (why != REQ_SEND) {
-			stopped(w, qp, why);
-			return false;
-		}
+		if (why != REQ_SEND)
+			return stopped(w, qp, why, left);
 		(*left)--;
 		if (pipeline_request_lose(w, qp, port, &p) != 0)
 			local_fault(w, qp, p.position, -EFAULT);

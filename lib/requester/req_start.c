@@ -66,7 +66,27 @@ req_may_start(struct requester *r, struct requester_wr *w)
 	}
 	if ((w->flags & SEND_FENCE) != 0 && r->reads != 0)
 		return REQ_FENCED;
+	/* No PSN is its own: when all that has one is acknowledged, it is the oldest. */
+	if (s->kind == SEGMENT_NONE)
+		return r->head == r->fresh ? REQ_LOCAL : REQ_ORDERED;
 	if (s->kind != SEGMENT_DATA && r->reads >= r->max_rd_atomic)
 		return REQ_READ_LIMIT;
 	return lacks_credit(r, s) ? REQ_NO_CREDIT : REQ_SEND;
+}
+
+void
+requester_local_done(struct requester *r, struct requester_verdict *v)
+{
+	*v = verdict_blank(r);
+	ASSERT(!r->dead && r->head == r->fresh && r->sending == r->fresh && r->fresh != r->tail);
+	ASSERT(verbs_wr_is_local(requester_slot(r, r->head)->opcode));
+	requester_slot(r, r->head)->last = psn_sub(r->next, 1);
+	r->fresh++;
+	r->sending++;
+	r->head++;
+	v->act = REQACT_COMPLETE;
+	v->completed = 1;
+	v->rule = REQRULE_LOCAL_DONE;
+	req_check_state(r);
+	req_check_verdict(r, v);
 }

@@ -29,6 +29,8 @@ enum requester_fault { /* found by the caller when it checked its copy of the WQ
 	WR_FAULT_MALFORMED, /* unknown opcode, too many SGEs: LOC_QP_OP_ERR */
 	WR_FAULT_LENGTH,    /* message above 2^31 bytes: LOC_LEN_ERR */
 	WR_FAULT_PROT,      /* bad lkey: LOC_PROT_ERR */
+	WR_FAULT_BIND,      /* a bind that the window or the region refuses: MW_BIND_ERR */
+	WR_FAULT_KEY,       /* LOCAL_INV of a key that is no such one: LOC_PROT_ERR */
 };
 
 /** One work request, 64 bytes; its SGEs or inline bytes are kept beside it by the caller. */
@@ -50,7 +52,8 @@ struct requester_wr {
 	uint8_t opcode;      /* enum wr_opcode */
 	uint8_t flags;       /* SEND_* */
 	uint8_t fault;       /* enum requester_fault */
-	uint8_t resumed;     /* READ: how often its response stream was asked for again part-way */
+	uint8_t resumed;     /* READ: how often its response stream was asked for again part-way;
+	                      * of a local one it is the caller's, 0 at first */
 	uint8_t num_sge;     /* the caller's */
 	uint8_t xrc_srqn[3]; /* XRC: the peer's SRQ, big-endian; the caller's */
 	uint32_t sent_at;    /* READ, ATOMIC: when it last left, requester_stamp() */
@@ -205,6 +208,8 @@ enum requester_stop {
 	REQ_WINDOW,     /* PSN window or cc window full */
 	REQ_READ_LIMIT, /* max_rd_atomic */
 	REQ_FENCED,
+	REQ_ORDERED,      /* a bind or invalidate: what is older has to complete first */
+	REQ_LOCAL,        /* it is the turn of one: see requester_local_done() */
 	REQ_RNR_WAIT,
 	REQ_DRAINED, /* SQD */
 	REQ_NO_CREDIT,
@@ -216,6 +221,7 @@ enum requester_stop {
  * A stop may be preceded by a second copy of the newest packet, with AckReq set, when what is in
  * flight would otherwise never be acknowledged.
  * After REQ_FAULT call requester_check_fault(); after REQ_RNR_WAIT wait for requester_timer().
+ * After REQ_LOCAL carry the work request at `head` out, now or later, and say so.
  * Any other stop can end with any response, so ask again after each.
  * @param out filled for REQ_SEND only. An ATOMIC's operands are in the work request.
  * Cost: the state's lines and the work request's.
@@ -336,6 +342,12 @@ void requester_local_fault(struct requester *r, uint32_t position, enum requeste
  * the last older work request reports it. May be called at any time. @param v filled completely.
  */
 void requester_check_fault(struct requester *r, struct requester_verdict *v);
+
+/**
+ * The work request of REQ_LOCAL is carried out: it completes (MW-12: nothing older is left). One
+ * that cannot be is a local fault.
+ */
+void requester_local_done(struct requester *r, struct requester_verdict *v);
 
 /** The send context is corrupt (class C): QP to ERR, everything flushed, IBV_EVENT_QP_FATAL. */
 void requester_context_fault(struct requester *r, struct requester_verdict *v);

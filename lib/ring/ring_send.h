@@ -25,6 +25,14 @@ ring_send_to(uint32_t qpn, uint32_t qkey)
 	return (uint64_t)qkey << 32 | qpn;
 }
 
+/**
+ * BIND_MW: `rkey` is any key of the window's index, `imm` the new one (0 with type 1: the next),
+ * `remote_addr` and `compare_add` address and length in the region, `swap` its L_Key, and the
+ * access flags above that. LOCAL_INV: `imm` is the key.
+ */
+#define RING_BIND_ACCESS(swap)  ((uint8_t)((swap) >> 32))
+#define RING_BIND(lkey, access) ((uint64_t)(lkey) | (uint64_t)(access) << 32)
+
 /** A send work request; `sge` has the ring's max_sge entries, or as many inline bytes instead. */
 struct ring_send_wqe {
 	uint64_t wr_id;

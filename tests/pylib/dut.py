@@ -183,7 +183,7 @@ class DutCase(unittest.TestCase):
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
         undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister",
                 "cq_create": "cq_destroy", "srq_create": "srq_destroy",
-                "pd_create": "pd_dealloc"}[method]
+                "pd_create": "pd_dealloc", "mw_alloc": "mw_dealloc"}[method]
         self.made.append((undo, key))
         return result
 
@@ -194,7 +194,8 @@ class DutCase(unittest.TestCase):
             try:
                 cls.rpc(method, **key)
             except RpcError as e:
-                if "deregister" not in method:   # a test may have removed a region itself
+                # A test may have removed a region or a window itself.
+                if method not in ("mr_deregister", "mw_dealloc"):
                     raise AssertionError("%s %s: %s" % (method, key, e)) from e
 
     def resp(self, recv=4, v6=None, mr_access=None, cqe=64, mr_fill="zero", mr_params=None, **qp):

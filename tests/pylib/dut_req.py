@@ -68,7 +68,7 @@ class ReqCase(dut.DutCase):
         self.send_id += 1
         if length is not None:
             wr["sg_list"] = [{"mr": "lmr", "offset": offset, "length": length}]
-        if opcode not in ("SEND", "SEND_WITH_IMM", "SEND_WITH_INV"):
+        if opcode not in ("SEND", "SEND_WITH_IMM", "SEND_WITH_INV", "BIND_MW", "LOCAL_INV"):
             wr.update(remote_addr=hex(RVA), rkey=hex(RRKEY))
         wr.update(kw)
         return wr

@@ -38,6 +38,8 @@ enum rl_access_flags {
 	RL_ACCESS_REMOTE_WRITE = 1 << 1,
 	RL_ACCESS_REMOTE_READ = 1 << 2,
 	RL_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	RL_ACCESS_MW_BIND = 1 << 4,
+	RL_ACCESS_ZERO_BASED = 1 << 5,
 	/* Not of libibverbs: a peer's SEND with Invalidate may revoke the region's key. */
 	RL_ACCESS_REMOTE_INVALIDATE = 1 << 30
 };
@@ -76,7 +78,9 @@ enum rl_wr_opcode {
 	RL_WR_RDMA_READ,
 	RL_WR_ATOMIC_CMP_AND_SWP,
 	RL_WR_ATOMIC_FETCH_AND_ADD,
-	RL_WR_SEND_WITH_INV = 9
+	RL_WR_LOCAL_INV,
+	RL_WR_BIND_MW,
+	RL_WR_SEND_WITH_INV
 };
 
 enum rl_send_flags {
@@ -117,6 +121,8 @@ enum rl_wc_opcode {
 	RL_WC_RDMA_READ,
 	RL_WC_COMP_SWAP,
 	RL_WC_FETCH_ADD,
+	RL_WC_BIND_MW,
+	RL_WC_LOCAL_INV,
 	RL_WC_RECV = 1 << 7,
 	RL_WC_RECV_RDMA_WITH_IMM
 };

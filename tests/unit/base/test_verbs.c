@@ -55,8 +55,8 @@ static void
 names_of_completions(void **state UNUSED)
 {
 	static const struct word words[] = { { 0, "SEND" }, { 1, "RDMA_WRITE" }, { 2, "RDMA_READ" },
-		{ 3, "COMP_SWAP" }, { 4, "FETCH_ADD" }, { 128, "RECV" },
-		{ 129, "RECV_RDMA_WITH_IMM" } };
+		{ 3, "COMP_SWAP" }, { 4, "FETCH_ADD" }, { 5, "BIND_MW" }, { 6, "LOCAL_INV" },
+		{ 128, "RECV" }, { 129, "RECV_RDMA_WITH_IMM" } };
 
 	check(verbs_wc_opcode_name, words, ARRAY_LEN(words), 300);
 	assert_int_equal(WC_RECV, 128);
@@ -100,7 +100,7 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		uint32_t value;
 		const char *name;
 		uint8_t completion;
-		const char *has; /* remote, immediate, key, data back, operands */
+		const char *has; /* remote, immediate, key, data back, operands, bind, local */
 	} rows[] = {
 		{ 0, "RDMA_WRITE", 1, "r" },
 		{ 1, "RDMA_WRITE_WITH_IMM", 1, "ri" },
@@ -109,6 +109,8 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		{ 4, "RDMA_READ", 2, "rd" },
 		{ 5, "ATOMIC_CMP_AND_SWP", 3, "rdo" },
 		{ 6, "ATOMIC_FETCH_AND_ADD", 4, "rdo" },
+		{ 7, "LOCAL_INV", 6, "kl" },
+		{ 8, "BIND_MW", 5, "bl" },
 		{ 9, "SEND_WITH_INV", 0, "k" },
 	};
 
@@ -133,6 +135,8 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		assert_int_equal(verbs_wr_has(v, WR_HAS_INV), strchr(has, 'k') != NULL);
 		assert_int_equal(verbs_wr_returns(v), strchr(has, 'd') != NULL);
 		assert_int_equal(verbs_wr_is_atomic(v), strchr(has, 'o') != NULL);
+		assert_int_equal(verbs_wr_has(v, WR_HAS_BIND), strchr(has, 'b') != NULL);
+		assert_int_equal(verbs_wr_is_local(v), strchr(has, 'l') != NULL);
 	}
 	assert_int_equal(SEND_FENCE | SEND_SIGNALED << 8 | SEND_SOLICITED << 16 | SEND_INLINE << 24,
 		0x08040201);
@@ -145,6 +149,8 @@ access_and_attributes(void **state UNUSED)
 	assert_int_equal(ACCESS_REMOTE_WRITE, 2);
 	assert_int_equal(ACCESS_REMOTE_READ, 4);
 	assert_int_equal(ACCESS_REMOTE_ATOMIC, 8);
+	assert_int_equal(ACCESS_MW_BIND, 16);
+	assert_int_equal(ACCESS_ZERO_BASED, 32);
 	assert_int_equal(QP_ATTR_STATE, 1);
 	assert_int_equal(QP_ATTR_TIMEOUT, 1 << 9);
 	assert_int_equal(QP_ATTR_DEST_QPN, 1 << 20);
@@ -166,19 +172,20 @@ CQ_09_form(void **state UNUSED)
 				     none = { 0, 0, 0, QPT_RC, VERBS_MESSAGE_MAX };
 
 	for (uint32_t v = 0; v < 300; v++) {
-		const bool exists = v <= 6 || v == 9, returns = v >= 4 && v <= 6;
-		const bool good = exists && !returns;
+		const bool exists = v <= 9, returns = v >= 4 && v <= 6, local = v == 7 || v == 8;
+		const bool good = exists && !returns && !local;
 
-		assert_int_equal(
-			verbs_wr_form(&some, v, 0, 4), exists ? VERBS_WR_GOOD : VERBS_WR_NO_OPCODE);
+		assert_int_equal(verbs_wr_form(&some, v, 0, 4), local    ? VERBS_WR_SGES
+								: exists ? VERBS_WR_GOOD
+									 : VERBS_WR_NO_OPCODE);
 		assert_int_equal(
 			verbs_wr_form(&some, v, 0, 5), exists ? VERBS_WR_SGES : VERBS_WR_NO_OPCODE);
 		assert_int_equal(verbs_wr_form(&some, v, 8, 0), good     ? VERBS_WR_GOOD
 								: exists ? VERBS_WR_NOT_INLINE
 									 : VERBS_WR_NO_OPCODE);
-		assert_int_equal(verbs_wr_form(&none, v, 0, 0), good     ? VERBS_WR_GOOD
-								: exists ? VERBS_WR_NO_READS
-									 : VERBS_WR_NO_OPCODE);
+		assert_int_equal(verbs_wr_form(&none, v, 0, 0), good || local ? VERBS_WR_GOOD
+								: exists      ? VERBS_WR_NO_READS
+									      : VERBS_WR_NO_OPCODE);
 	}
 	for (uint32_t s = 0; s < 7; s++) /* RTS, SQD, SQE, ERR (QP-06, QP-13) */
 		assert_int_equal(verbs_wr_may_post(s), s >= 3);

@@ -71,7 +71,7 @@ asked(uint32_t key, uint64_t va, uint32_t length)
 		.pd = pd_id("client 3 pd 1"),
 		.need = ACCESS_REMOTE_WRITE };
 
-	m.why = (uint8_t)mem_refusal_look(fake.env.mem, &m);
+	m.why = (uint8_t)mem_refusal_look(fake.env.mem, 0, &m);
 	return m;
 }
 
@@ -148,13 +148,14 @@ static void
 deregistered_region_of_another(void **state UNUSED)
 {
 	struct mem_refusal m;
+	struct refusal refusal;
 	char *all, *own;
 
 	regions_make();
 	assert_int_equal(object_mr_destroy(&fake.c->objects,
 				 (struct object_mr *)(void *)names_find(
 					 &fake.c->objects.mrs, "client 4 mr 2"),
-				 NULL),
+				 NULL, &refusal),
 		0);
 	m = asked(THEIR, 0x20000, 8);
 	all = told(NULL, &m);

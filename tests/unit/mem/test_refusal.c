@@ -76,7 +76,8 @@ static const struct row {
 	{ "over the end of 64 bits", KEY, UINT64_MAX, 2, 0, MEM_WHY_WRAPS, 0 },
 	{ "up to the end of 64 bits", KEY + 1, UINT64_MAX, 1, 0, MEM_WHY_BEYOND, 1 },
 	{ "a right that is not there", KEY, VA, 1, ACCESS_REMOTE_WRITE, MEM_WHY_NO_RIGHT, 0 },
-	{ "one of two", KEY, VA, 1, ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC, MEM_WHY_NO_RIGHT, 0 },
+	{ "one of two", KEY, VA, 1, ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC, MEM_WHY_NO_RIGHT,
+		0 },
 	{ "too long comes first", KEY, VA, ROOM + 1, ACCESS_REMOTE_WRITE, MEM_WHY_TOO_LONG, 1 },
 };
 
@@ -96,9 +97,8 @@ every_cause(void **state UNUSED)
 		uint8_t *host;
 
 		print_message("%s\n", r->name);
-		m.why = (uint8_t)mem_refusal_look(b.t, &m);
-		assert_string_equal(
-			mem_why_name((enum mem_why)m.why), mem_why_name(r->why));
+		m.why = (uint8_t)mem_refusal_look(b.t, 0, &m);
+		assert_string_equal(mem_why_name((enum mem_why)m.why), mem_why_name(r->why));
 		assert_true(mem_refusal_excess(&m) == r->excess);
 		assert_int_equal(m.region, r->why != MEM_WHY_UNKNOWN_KEY);
 		fault = mem_check(b.t, r->key, PD, r->va, r->length, r->need, &host);
@@ -115,7 +115,7 @@ region_of_the_key(void **state UNUSED)
 	struct bed b;
 
 	bed_make(&b);
-	assert_int_equal(mem_refusal_look(b.t, &m), MEM_WHY_OTHER_PD);
+	assert_int_equal(mem_refusal_look(b.t, 0, &m), MEM_WHY_OTHER_PD);
 	assert_true(m.region && m.region_va == VA && m.region_length == ROOM);
 	assert_int_equal(m.region_pd, OTHER);
 	assert_int_equal(m.region_access, ACCESS_REMOTE_READ);
@@ -130,13 +130,13 @@ invalidate(void **state UNUSED)
 	struct bed b;
 
 	bed_make(&b);
-	assert_int_equal(mem_refusal_look_invalidate(b.t, &m), MEM_WHY_NOT_REVOCABLE);
+	assert_int_equal(mem_refusal_look_invalidate(b.t, 0, &m), MEM_WHY_NOT_REVOCABLE);
 	b.own.remote_invalidate = true;
-	assert_int_equal(mem_refusal_look_invalidate(b.t, &m), MEM_WHY_NONE);
+	assert_int_equal(mem_refusal_look_invalidate(b.t, 0, &m), MEM_WHY_NONE);
 	m.key = THEIR;
-	assert_int_equal(mem_refusal_look_invalidate(b.t, &m), MEM_WHY_OTHER_PD);
+	assert_int_equal(mem_refusal_look_invalidate(b.t, 0, &m), MEM_WHY_OTHER_PD);
 	m.key = KEY ^ 1 << 20;
-	assert_int_equal(mem_refusal_look_invalidate(b.t, &m), MEM_WHY_UNKNOWN_KEY);
+	assert_int_equal(mem_refusal_look_invalidate(b.t, 0, &m), MEM_WHY_UNKNOWN_KEY);
 	mem_table_destroy(b.t);
 }
 
