@@ -84,8 +84,6 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 		return refuse(r, ENOMEM, "out of memory");
 	for (uint32_t w = 0; w < apps->env->w.workers_n; w++) {
 		struct app_bells *b = &app->bells[w];
-		const struct ask_request q = { .worker = (uint16_t)w,
-			.msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &b->worker_side } };
 		void *mem;
 		int rc = owner_place_get(
 			apps->env, &app->o, ring_bells_size(entries), &b->place, &mem, r);
@@ -97,12 +95,42 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 		b->worker_side.id = app->o.id;
 		b->worker_side.weight = apps->env->w.conf->control.client_limits.weight;
 		b->worker_side.rate = apps->env->w.conf->control.client_limits.rate;
+	}
+	return 0;
+}
+
+/* Workers hear them from now on: nobody can take their pages away any more. */
+static int
+bells_attach(struct apps *apps, struct app *app)
+{
+	for (uint32_t w = 0; w < apps->env->w.workers_n; w++) {
+		struct app_bells *b = &app->bells[w];
+		const struct ask_request q = { .worker = (uint16_t)w,
+			.msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &b->worker_side } };
+		int rc;
+
 		b->attached = true; /* or about to be: it has to be detached in any case */
 		rc = ask_and_wait(apps->env, &q);
 		if (rc != 0)
-			return ask_refuse(apps->env, (uint16_t)w, rc, r);
+			return rc;
 	}
+	app->heard = true;
 	return 0;
+}
+
+bool
+app_ready(struct apps *apps, struct app *app)
+{
+	int rc = owner_areas_seal(&app->o);
+
+	app->o.map_first = false;
+	if (rc == 0 && !app->heard)
+		rc = bells_attach(apps, app);
+	if (rc == -EINPROGRESS && env_put_off(apps->env))
+		return false;
+	if (rc != 0)
+		app_end(apps, app, "its rings cannot be sealed, or a worker does not answer");
+	return rc == 0;
 }
 
 void
@@ -169,10 +197,12 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 	rc = app->async_fd < 0 || app->events == NULL
 		     ? refuse(r, ENOMEM, "no memory, or no descriptor")
 		     : 0;
+	app->o.opening = true;
 	if (rc == 0 && first->base != NULL)
 		rc = owner_area_give(&app->o, first, r);
 	if (rc == 0)
 		rc = bells_open(apps, app, r);
+	app->o.opening = false;
 	if (rc != 0) {
 		app_close(apps, app);
 		return rc;

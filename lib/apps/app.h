@@ -105,6 +105,7 @@ struct app {
 	struct app_table ahs;
 	struct app_table channels;
 	struct app_bells *bells; /* one a worker */
+	bool heard;              /* by the workers */
 	int async_fd;            /* eventfd, semaphore */
 	struct event *events;    /* APP_EVENTS */
 	uint32_t events_head;
@@ -157,6 +158,11 @@ int app_open(struct apps *apps, struct rpc_client *conn, const char *name, struc
 	struct refusal *r);
 /** The connection is gone: what was the client's ends, in this turn and the next ones. */
 void app_close(struct apps *apps, struct app *app);
+/**
+ * It asks for something: it has mapped what it was told of, so that this can be sealed and used.
+ * @return false: the request is put off, or the application is at its end.
+ */
+bool app_ready(struct apps *apps, struct app *app);
 /** It has done what it must not: disconnect it. */
 void app_end(struct apps *apps, struct app *app, const char *why);
 

@@ -138,7 +138,9 @@ void broker_area_free(struct broker_conn *c, struct mem_area *a);
  */
 struct broker_making *broker_area_make(
 	struct broker_conn *c, size_t len, int node, unsigned int flags);
-/** @return -EINPROGRESS; or what mem_area_create() returned, and *m is NULL from now on. */
+/** Seal an area in the thread: mem_area_seal(), which takes its descriptor. Never waits. */
+struct broker_making *broker_area_seal(struct broker_conn *c, struct mem_area *a);
+/** @return -EINPROGRESS; or what mem_area_create() or mem_area_seal() returned, and *m is NULL. */
 int broker_area_made(struct broker_making **m, struct mem_area *out);
 /** Nobody wants it any more. @param m NULL: nothing. */
 void broker_area_drop(struct broker_making *m);

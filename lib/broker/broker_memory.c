@@ -268,6 +268,7 @@ struct broker_making {
 	size_t len;
 	int node;
 	unsigned int flags;
+	int seal; /* descriptor of `area`, to be sealed; -1: it is made */
 	int rc;
 	struct mem_area area;
 	_Atomic int state; /* who comes second frees it */
@@ -279,28 +280,49 @@ run_make(struct broker_job *job)
 	struct broker_making *m = (struct broker_making *)(void *)job;
 	struct broker *b = m->conn->b;
 
-	m->rc = mem_area_create(&m->area, m->len, m->node, m->flags);
+	if (m->seal >= 0)
+		m->rc = mem_area_seal(&m->area, m->seal);
+	else
+		m->rc = mem_area_create(&m->area, m->len, m->node, m->flags);
 	if (atomic_exchange_explicit(&m->state, MADE, memory_order_acq_rel) == DROPPED) {
-		mem_area_destroy(&m->area);
+		if (m->seal < 0)
+			mem_area_destroy(&m->area);
 		free(m);
 	}
 	broker_wake(b);
 }
 
-struct broker_making *
-broker_area_make(struct broker_conn *c, size_t len, int node, unsigned int flags)
+static struct broker_making *
+making(struct broker_conn *c, const struct broker_making *what)
 {
-	struct broker_making *m = calloc(1, sizeof(*m));
+	struct broker_making *m = malloc(sizeof(*m));
 
 	if (m == NULL)
 		return NULL;
+	*m = *what;
 	m->job.run = run_make;
 	m->conn = c;
-	m->len = len;
-	m->node = node;
-	m->flags = flags;
-	m->area = (struct mem_area){ .fd = -1, .node = -1 };
 	broker_conn_run(c, &m->job);
+	return m;
+}
+
+struct broker_making *
+broker_area_make(struct broker_conn *c, size_t len, int node, unsigned int flags)
+{
+	return making(c, &(struct broker_making){ .len = len,
+				 .node = node,
+				 .flags = flags,
+				 .seal = -1,
+				 .area = { .fd = -1, .node = -1 } });
+}
+
+struct broker_making *
+broker_area_seal(struct broker_conn *c, struct mem_area *a)
+{
+	struct broker_making *m = making(c, &(struct broker_making){ .seal = a->fd, .area = *a });
+
+	if (m != NULL)
+		a->fd = -1;
 	return m;
 }
 
@@ -326,7 +348,8 @@ broker_area_drop(struct broker_making *m)
 		return;
 	if (atomic_exchange_explicit(&m->state, DROPPED, memory_order_acq_rel) == MAKING)
 		return;
-	broker_area_free(m->conn, &m->area);
+	if (m->seal < 0)
+		broker_area_free(m->conn, &m->area);
 	free(m);
 }
 

@@ -97,10 +97,32 @@ exchange(struct context *ctx, const char *method, json_t *params, int fd, json_t
 	return lost(ctx, rc);
 }
 
+/* One request, with areas that come with the answer. @param params ours. */
+static int
+ask(struct context *ctx, const char *method, json_t *params, int fd, json_t **result)
+{
+	json_t *answer = NULL, *error;
+	int rc;
+
+	while (ctx->line.fds_n != 0)
+		close(client_take_fd(ctx));
+	rc = exchange(ctx, method, json_incref(params), fd, &answer);
+	if (rc == 0) {
+		error = json_object_get(answer, "error");
+		rc = error != NULL ? refusal(error) : 0;
+	}
+	if (rc == 0)
+		rc = client_map_areas(ctx, json_object_get(answer, "result"));
+	*result = rc == 0 ? json_incref(json_object_get(answer, "result")) : NULL;
+	json_decref(answer);
+	return rc;
+}
+
 int
 client_call(struct context *ctx, const char *method, json_t *params, int fd, json_t **result)
 {
-	json_t *answer = NULL, *error;
+	json_t *got = NULL;
+	bool again;
 	int rc;
 
 	if (result != NULL)
@@ -111,18 +133,18 @@ client_call(struct context *ctx, const char *method, json_t *params, int fd, jso
 			       ? client_no_dataplane()
 			       : client_fail(EIO, "the connection to the dataplane is lost");
 	}
-	while (ctx->line.fds_n != 0)
-		close(client_take_fd(ctx));
-	rc = exchange(ctx, method, params, fd, &answer);
-	if (rc == 0) {
-		error = json_object_get(answer, "error");
-		rc = error != NULL ? refusal(error) : 0;
-	}
-	if (rc == 0)
-		rc = client_map_areas(ctx, json_object_get(answer, "result"));
+	/* Areas come before what lies in them: the dataplane uses them once they are mapped. */
+	do {
+		rc = ask(ctx, method, params, fd, &got);
+		again = rc == 0 && json_is_true(json_object_get(got, "again"));
+		if (again)
+			json_decref(got);
+	} while (again);
+	json_decref(params);
 	if (rc == 0 && result != NULL)
-		*result = json_incref(json_object_get(answer, "result"));
-	json_decref(answer);
+		*result = got;
+	else
+		json_decref(got);
 	return rc;
 }
 

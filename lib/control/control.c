@@ -112,6 +112,21 @@ closed(void *ctx, struct rpc_client *cl)
 	app_close(&c->apps, cl->app);
 }
 
+/* What it was told of is mapped, since it asks for more. */
+static bool
+ready(void *ctx, struct rpc_client *cl)
+{
+	struct control *c = ctx;
+
+	return app_ready(&c->apps, cl->app);
+}
+
+static json_t *
+first(void *ctx UNUSED, struct rpc_client *cl)
+{
+	return method_client_map_first(cl);
+}
+
 /* A path's worker is told of its next hop's MAC. */
 static int
 new_mac(void *ctx, struct neigh_link *link)
@@ -278,7 +293,7 @@ init_tables(struct control *c)
 static void
 connect_modules(struct control *c)
 {
-	const struct rpc_up rpc_up = { .closed = closed, .ctx = c };
+	const struct rpc_up rpc_up = { .closed = closed, .ready = ready, .first = first, .ctx = c };
 
 	c->env.drain = drain;
 	c->env.drain_ctx = c;

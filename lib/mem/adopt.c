@@ -12,10 +12,6 @@
 #include "mem_guard.h"
 #include "invariant.h"
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
-#endif
-
 #define PAGE_MAX ((size_t)1 << 30)
 /* Page tables of so many bytes at a time: whoever else changes mappings waits for no more. */
 #define PIECE ((size_t)4 << 20)

@@ -67,8 +67,10 @@ populate(int fd, void *base, size_t len)
 }
 
 static int
-create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int fd_flags)
+create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int fd_flags,
+	bool open)
 {
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (open ? 0 : F_SEAL_SEAL);
 	size_t bytes = (len + page_size - 1) / page_size * page_size;
 	int fd, rc;
 	void *base;
@@ -83,7 +85,7 @@ create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int 
 		goto close_fd;
 	}
 	/* A client that gets the descriptor can neither shrink the file nor remove the seals. */
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+	if (fcntl(fd, F_ADD_SEALS, seals) != 0) {
 		rc = -errno;
 		goto close_fd;
 	}
@@ -134,17 +136,36 @@ create_private(struct mem_area *a, size_t len, int node)
 int
 mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags)
 {
+	const bool open = (flags & MEM_AREA_OPEN) != 0;
+
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	if (len == 0)
 		return -EINVAL;
 	if ((flags & MEM_AREA_PRIVATE) != 0)
 		return len > mem_available_bytes() ? -ENOMEM : create_private(a, len, node);
-	if ((flags & MEM_AREA_HUGE) != 0 && create(a, len, HUGE_PAGE, node, MEMFD_HUGE_2M) == 0)
+	if ((flags & MEM_AREA_HUGE) != 0 &&
+		create(a, len, HUGE_PAGE, node, MEMFD_HUGE_2M, open) == 0)
 		return 0;
 	/* All of it is taken at once, below: better refused here than killed there. */
 	if (len > mem_available_bytes())
 		return -ENOMEM;
-	return create(a, len, (size_t)sysconf(_SC_PAGESIZE), node, 0);
+	return create(a, len, (size_t)sysconf(_SC_PAGESIZE), node, 0, open);
+}
+
+int
+mem_area_seal(const struct mem_area *a, int fd)
+{
+	int rc = 0;
+
+	/* EINVAL: a kernel before 5.1. */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL)
+		rc = -errno;
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) != 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = populate(fd, a->base, a->len);
+	close(fd);
+	return rc;
 }
 
 /* From the end: whoever else changes mappings waits for a piece, not for all of it. */

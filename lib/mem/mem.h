@@ -34,6 +34,7 @@ struct mem_area {
 enum {
 	MEM_AREA_HUGE = 1 << 0,    /* try hugepages first */
 	MEM_AREA_PRIVATE = 1 << 1, /* shared with nobody: there is no descriptor */
+	MEM_AREA_OPEN = 1 << 2,    /* it can still be mapped for writing: mem_area_seal() */
 };
 
 /** Zeroed memory. @param node -1 for any. @return 0 or -errno. Cost: system calls, page faults. */
@@ -61,6 +62,12 @@ int mem_area_take(struct mem_area *a, int fd);
  * destroyed.
  */
 void mem_area_destroy(struct mem_area *a);
+/**
+ * Who maps it for writing now has done so: from here on nobody else can, and nobody can take a page
+ * out of it. All pages are there, again. @param fd its descriptor, which the area has not any more;
+ * closed. @return 0 or -errno.
+ */
+int mem_area_seal(const struct mem_area *a, int fd);
 /** Bytes that the system can still give; SIZE_MAX where it does not say. */
 size_t mem_available_bytes(void);
 

@@ -19,6 +19,10 @@
 
 #include "mem.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
 /** Guard this area from now on. @return 0, or -ENOSPC: table full. Cost: a search of the table. */
 int mem_guard_add(struct mem_area *a);
 /** Guard it no longer. An area that was never added is left alone. */

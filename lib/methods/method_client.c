@@ -25,29 +25,38 @@ method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t 
 	return rpc_refused(call, &r);
 }
 
-int
-method_client_result(struct rpc_call *call, json_t *result)
+/* Areas that the client does not know yet; NULL: none. It gets a copy of each descriptor. */
+static json_t *
+new_areas(struct rpc_client *cl)
 {
-	struct app *app = call->client->app;
+	struct owner *o = &cl->app->o;
 	json_t *list = NULL;
 
-	for (uint32_t i = 0; i < app->o.areas_n && result != NULL; i++) {
-		struct owner_area *a = &app->o.areas[i];
+	for (uint32_t i = 0; i < o->areas_n; i++) {
+		struct owner_area *a = &o->areas[i];
+		int copy;
 
 		if (a->told)
 			continue;
+		copy = fcntl(a->mem.fd, F_DUPFD_CLOEXEC, 0);
+		if (copy < 0)
+			break;
 		if (list == NULL)
 			list = json_array();
 		list = conf_json_append(list,
 			json_pack("{s:i, s:I}", "area", (int)i, "bytes", (json_int_t)a->mem.len));
-		/* The connection closes it: mappings are enough for us. */
-		rpc_server_attach_fd(call->client, a->mem.fd);
-		a->mem.fd = -1;
+		rpc_server_attach_fd(cl, copy);
 		a->told = true;
 	}
-	if (list != NULL)
-		json_object_set_new(result, "areas", list);
-	return rpc_result(call, result);
+	return list;
+}
+
+json_t *
+method_client_map_first(struct rpc_client *cl)
+{
+	json_t *areas = cl->app->o.map_first ? new_areas(cl) : NULL;
+
+	return areas != NULL ? json_pack("{s:b, s:o}", "again", true, "areas", areas) : NULL;
 }
 
 /* A copy of an eventfd for the client. */
@@ -165,7 +174,8 @@ method_client_open_prepare(const void *ctx, struct broker_conn *c UNUSED, struct
 {
 	const struct env_wiring *w = &((const struct rpc_server *)ctx)->env->w;
 
-	gift->rc = mem_area_create(&gift->area, app_first_area(w->conf), w->numa_node, 0);
+	gift->rc = mem_area_create(
+		&gift->area, app_first_area(w->conf), w->numa_node, MEM_AREA_OPEN);
 }
 
 static int
@@ -189,10 +199,11 @@ open_client(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	app = call->client->app;
 	give_fd(call, app->async_fd);
-	return method_client_result(
-		call, json_pack("{s:I, s:s, s:o, s:o, s:o}", "client", (json_int_t)app->o.id,
+	return rpc_result(
+		call, json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "client", (json_int_t)app->o.id,
 			      "version", ROCELANE_VERSION, "limits", limits_json(ctx), "ports",
-			      ports_json(ctx), "bells", bells_json(ctx, app)));
+			      ports_json(ctx), "bells", bells_json(ctx, app), "areas",
+			      new_areas(call->client)));
 }
 
 static int

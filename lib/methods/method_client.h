@@ -25,7 +25,5 @@ void method_client_mr_prepare(
 json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
 /** "cq 3 does not exist". */
 int method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle);
-/** Hand over the result, with areas that the client does not know yet, and their descriptors. */
-int method_client_result(struct rpc_call *call, json_t *result);
 
 #endif

@@ -83,7 +83,7 @@ cq_create(struct rpc_call *call)
 		ch->users++;
 		TAILQ_INSERT_TAIL(&call->m->apps->watched, q, watched);
 	}
-	return method_client_result(
+	return rpc_result(
 		call, json_pack("{s:I, s:i, s:I, s:I, s:I}", "handle", (json_int_t)q->handle,
 			      "area", (int)q->place.area, "offset",
 			      (json_int_t)owner_place_offset(&q->place), "entries",
@@ -205,7 +205,7 @@ qp_create(struct rpc_call *call)
 		return rc;
 	if (admin_create_for(call->m->admin, &app->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
-	return method_client_result(
+	return rpc_result(
 		call, json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
 			      rec->worker, "rq",
 			      rec->srq == NULL ? method_client_ring(&rec->rings.rq, &rec->rq)

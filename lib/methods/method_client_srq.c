@@ -106,7 +106,7 @@ srq_create(struct rpc_call *call)
 		free(s);
 		return rpc_refused(call, &r);
 	}
-	return method_client_result(call, srq_json(s));
+	return rpc_result(call, srq_json(s));
 }
 
 /* ---- modify, query, destroy ------------------------------------------------------------------ */
@@ -151,7 +151,7 @@ srq_modify(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	}
 	owner_uncharge(&app->o, OWNER_OUTSTANDING, charged - s->srq->conf.max_wr);
-	return method_client_result(call, srq_json(s));
+	return rpc_result(call, srq_json(s));
 }
 
 static int

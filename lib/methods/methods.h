@@ -80,4 +80,7 @@ struct p_qp {
 };
 extern const struct conf_table method_qp_table;
 
+/** The areas that the application has to map before its request can be done; or NULL. */
+json_t *method_client_map_first(struct rpc_client *cl);
+
 #endif

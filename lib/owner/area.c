@@ -61,7 +61,9 @@ find(const struct owner_area *a, uint32_t n)
 static unsigned int
 flags_of(const struct owner *o)
 {
-	return o->making_work ? MEM_AREA_PRIVATE : o->making_len >= HUGE_FROM ? MEM_AREA_HUGE : 0;
+	if (o->making_work)
+		return MEM_AREA_PRIVATE;
+	return (o->making_len >= HUGE_FROM ? MEM_AREA_HUGE : 0u) | MEM_AREA_OPEN;
 }
 
 static int
@@ -81,7 +83,8 @@ add_area(struct owner *o, struct mem_area *mem, struct refusal *r)
 		o->areas = a;
 		a = &a[o->areas_n];
 		*a = (struct owner_area){ .mem = *mem,
-			.grains = (uint32_t)(mem->len / OWNER_GRAIN) };
+			.grains = (uint32_t)(mem->len / OWNER_GRAIN),
+			.open = true };
 		a->map = calloc(a->grains / 64 + 1, sizeof(a->map[0]));
 	}
 	if (a == NULL || a->map == NULL || mem_guard_add(&a->mem) != 0)
@@ -90,6 +93,7 @@ add_area(struct owner *o, struct mem_area *mem, struct refusal *r)
 		rc = owner_charge(o, OWNER_MEMORY, mem->len - o->making_len, r);
 	if (rc == 0) {
 		o->areas_n++;
+		o->open_n++;
 		return 0;
 	}
 	if (a != NULL) {
@@ -222,6 +226,10 @@ owner_place_get(struct env *env, struct owner *o, size_t bytes, struct owner_pla
 		i = o->areas_n - 1;
 		first = 0;
 	}
+	if (o->areas[i].open && !o->opening) {
+		o->map_first = true;
+		return refuse(r, EAGAIN, "there is a new area: map it, and ask again");
+	}
 	mark(&o->areas[i], first, n, true);
 	clear(&o->areas[i], first, n);
 	*out = (struct owner_place){ .area = i, .first = first, .n = n };
@@ -237,6 +245,30 @@ owner_place_put(struct owner *o, struct owner_place *p)
 	p->n = 0;
 }
 
+int
+owner_areas_seal(struct owner *o)
+{
+	struct mem_area ignored;
+	int rc;
+
+	while (o->open_n != 0) {
+		struct owner_area *a = &o->areas[o->areas_n - o->open_n];
+
+		if (!a->told) /* the next answer tells of it */
+			return 0;
+		if (o->sealing == NULL)
+			o->sealing = broker_area_seal(o->home, &a->mem);
+		if (o->sealing == NULL)
+			return -ENOMEM;
+		rc = broker_area_made(&o->sealing, &ignored);
+		if (rc != 0)
+			return rc;
+		a->open = false;
+		o->open_n--;
+	}
+	return 0;
+}
+
 void
 owner_areas_free(struct owner *o)
 {
@@ -246,7 +278,8 @@ owner_areas_free(struct owner *o)
 		free(o->areas[i].map);
 	}
 	broker_area_drop(o->making);
-	o->making = NULL;
+	broker_area_drop(o->sealing);
+	o->making = o->sealing = NULL;
 	broker_area_free(o->home, &o->work);
 	free(o->areas);
 	o->areas = NULL;

@@ -45,7 +45,8 @@ struct owner_area {
 	uint32_t grains;
 	uint32_t taken;
 	uint32_t fresh; /* grains from here on were never given out */
-	bool told; /* the application has its descriptor, and we do not any more */
+	bool told; /* the application has its descriptor, too */
+	bool open; /* not sealed: the application can take pages out of it. No worker touches it */
 };
 
 /** A stretch of an area; n 0: none. */
@@ -87,6 +88,10 @@ struct owner {
 	bool making_work; /* for a QP's private requests, not for rings */
 	size_t making_len;     /* of rings: charged */
 	struct mem_area work; /* made for the QP of the request under way */
+	uint32_t open_n;       /* of the areas; they are the last ones */
+	struct broker_making *sealing; /* the first of them */
+	bool opening; /* its doorbells may be in an open area: they are not rung yet */
+	bool map_first; /* the request was refused until the application has mapped an area */
 };
 
 /** "client 3 pd 7", unique, for the next object of this kind. */
@@ -105,6 +110,11 @@ int owner_place_get(struct env *env, struct owner *o, size_t bytes, struct owner
 	void **mem, struct refusal *r);
 /** An area that was made for it, which is taken over in any case. @return 0 or a refusal. */
 int owner_area_give(struct owner *o, struct mem_area *mem, struct refusal *r);
+/**
+ * Seal what the application has mapped: it knows the areas, and asks for more.
+ * @return 0: no area is open; -EINPROGRESS; or -errno: there can be none.
+ */
+int owner_areas_seal(struct owner *o);
 /** The workers must have let go of it. A place with n 0 is none. */
 void owner_place_put(struct owner *o, struct owner_place *p);
 /** Bytes from the beginning of its area. */

@@ -184,6 +184,28 @@ error_object(struct rpc_call *call)
 	return error;
 }
 
+static bool
+is_app(const struct rpc_call *call)
+{
+	return call->client != NULL && call->client->app != NULL;
+}
+
+/* It was refused, but what it lacks is there as soon as the application has done its part. */
+static void
+ask_for_more(struct rpc_call *call)
+{
+	json_t *first = call->code != 0 && is_app(call)
+				? call->server->up.first(call->server->up.ctx, call->client)
+				: NULL;
+
+	if (first == NULL)
+		return;
+	json_decref(call->data);
+	call->data = NULL;
+	call->code = 0;
+	call->result = first;
+}
+
 /* Run it. @return false: it was put off, and nothing has happened. */
 static bool
 try_call(struct rpc_call *call, struct rpc_work *work)
@@ -195,11 +217,14 @@ try_call(struct rpc_call *call, struct rpc_work *work)
 			   (work->since == 0 || env->now - work->since < RPC_PUT_OFF_NS);
 	if (!json_is_object(call->request))
 		fail(call, RPC_INVALID_REQUEST, "a request must be an object");
+	else if (is_app(call) && !call->server->up.ready(call->server->up.ctx, call->client))
+		fail(call, RPC_INTERNAL, "not now");
 	else
 		call_method(call, call->request);
 	env->may_put_off = false;
 	if (!env->put_off || call->code == 0) {
 		work->since = 0;
+		ask_for_more(call);
 		return true;
 	}
 	json_decref(call->data);

@@ -102,6 +102,10 @@ struct rpc_slow {
 struct rpc_up {
 	/** The connection ends; its `app` ends with it. */
 	void (*closed)(void *ctx, struct rpc_client *cl);
+	/** May a request of this application run? Else it is put off, or the connection ends. */
+	bool (*ready)(void *ctx, struct rpc_client *cl);
+	/** The answer instead of a refusal: what the application has to do first. Or NULL. */
+	json_t *(*first)(void *ctx, struct rpc_client *cl);
 	void *ctx;
 };
 

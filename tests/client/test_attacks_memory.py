@@ -5,10 +5,13 @@ Run by run.py; attacks.py says what is expected while an attack goes on, and aft
 """
 import ctypes
 import fcntl
+import json
 import mmap
 import os
+import stat
 import unittest
 
+import attackers
 from attacks import (Case, EINVAL, ENODATA, EPERM, F_GET_SEALS, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL,
                      F_SEAL_SHRINK, MIB, SOCKET, jsonrpc, memfd, shared_kib, soon, warm_up)
 
@@ -141,6 +144,87 @@ class Memory(Case):
                         (shared, shared_kib()))
         for fd in kept:
             os.close(fd)
+
+
+class Rings(Case):
+    """The dataplane makes them, their client maps them, and workers read them."""
+
+    def areas(self, c):
+        """Descriptors of ring memory that came, which are this client's from now on."""
+        fds = [fd for fd in c.fds if stat.S_ISREG(os.fstat(fd).st_mode)]
+        c.fds = [fd for fd in c.fds if fd not in fds]
+        for fd in fds:
+            self.addCleanup(os.close, fd)
+        return fds
+
+    def assert_sealed(self, fd, m):
+        with self.assertRaises(OSError) as e:
+            m.madvise(mmap.MADV_REMOVE)
+        self.assertEqual(EPERM, e.exception.errno)
+        with self.assertRaises(OSError) as e:
+            mmap.mmap(fd, 0)
+        self.assertEqual(EPERM, e.exception.errno)
+        m[-1] = 7   # what was mapped before can be written to
+
+    def test_no_holes_in_the_first_area(self):
+        """Doorbells: no worker looks at them before they are sealed."""
+        c = self.client()
+        fd, = self.areas(c)
+        with mmap.mmap(fd, 0) as m:
+            m.madvise(mmap.MADV_REMOVE)     # still open, and nobody reads it
+            c.call("client_pd_create")
+            self.assert_sealed(fd, m)
+            # What was taken out is there again, at its client's cost only once.
+            self.assertEqual(os.fstat(fd).st_size, os.fstat(fd).st_blocks * 512)
+
+    def test_no_holes_in_a_later_area(self):
+        """Its descriptor comes first, and the queue is made in it when it is sealed."""
+        c = self.client()
+        pd, cq = c.call("client_pd_create"), c.call("client_cq_create", cqe=16)
+        self.areas(c)
+        c.send("client_qp_create", {
+            "pd": pd["handle"], "send_cq": cq["handle"], "recv_cq": cq["handle"], "qp_type": "RC",
+            "max_send_wr": 1900, "max_recv_wr": 8, "max_send_sge": 8, "max_recv_sge": 1,
+            "max_inline_data": 0})
+        first = json.loads(c.line())["result"]
+        self.assertIs(True, first["again"])
+        self.assertNotIn("qp_num", first)
+        fd, = self.areas(c)
+        self.assertEqual(first["areas"][0]["bytes"], os.fstat(fd).st_size)
+        with mmap.mmap(fd, 0) as m:
+            m.madvise(mmap.MADV_REMOVE)
+            made = attackers.make_qp(c, True, max_send_wr=1900, max_send_sge=8)
+            self.assertEqual(first["areas"][0]["area"], made["sq"]["area"])
+            self.assert_sealed(fd, m)
+
+    def test_what_was_never_mapped(self):
+        """It is the client's own loss."""
+        c = self.client()
+        fd, = self.areas(c)
+        c.call("client_pd_create")
+        with self.assertRaises(OSError):
+            mmap.mmap(fd, 0)
+        attackers.make_qp(c, True, pd=1, send_cq=c.call("client_cq_create", cqe=16)["handle"])
+        c.close()
+        self.assert_back()
+
+    def test_a_hole_is_punched_all_the_time(self):
+        """By another process, which tries to keep the seal away."""
+        c = self.client()
+        fd, = self.areas(c)
+        pid = os.fork()
+        if pid == 0:
+            with mmap.mmap(fd, 0) as m:
+                try:
+                    while True:
+                        m.madvise(mmap.MADV_REMOVE)
+                except OSError:
+                    os._exit(0)
+        with self.watched():
+            for _ in range(20):
+                c.call("client_pd_destroy", handle=c.call("client_pd_create")["handle"])
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(0, status)     # it was refused at last
 
 
 if __name__ == "__main__":

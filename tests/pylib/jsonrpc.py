@@ -83,12 +83,18 @@ class Connection:
             self.sock.sendall(line)
 
     def call_with(self, method, params=None, fds=()):
-        """The result of a request. Raises RpcError, or ConnectionError at the end of the stream."""
-        self.send(method, params, fds)
-        answer = self.line()
-        if answer is None:
-            raise ConnectionError("closed")
-        return result(json.loads(answer), self._ident)
+        """The result of a request. Raises RpcError, or ConnectionError at the end of the stream.
+
+        A client's is sent again once it has got the memory that its result lies in.
+        """
+        while True:
+            self.send(method, params, fds)
+            answer = self.line()
+            if answer is None:
+                raise ConnectionError("closed")
+            got = result(json.loads(answer), self._ident)
+            if not isinstance(got, dict) or got.get("again") is not True:
+                return got
 
     def call(self, method, /, **params):
         return self.call_with(method, params)

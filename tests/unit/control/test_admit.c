@@ -97,6 +97,36 @@ who_is_an_operator(void **state UNUSED)
 	assert_false(rpc_is_operator(&own, true));
 }
 
+/* Who has had least of the control lcore's time is served first. */
+static void
+time_is_shared_by_user(void **state UNUSED)
+{
+	assert_int_equal(rpc_admit(&a, 7, false, &r), 0);
+	assert_int_equal(rpc_admit(&a, 8, false, &r), 0);
+	rpc_paid(&a, 7, false, 5000);
+	assert_true(rpc_used(&a, 8, false) < rpc_used(&a, 7, false));
+	assert_true(rpc_used(&a, 0, true) < rpc_used(&a, 7, false));
+	/* More connections are not more time. */
+	assert_int_equal(rpc_admit(&a, 7, false, &r), 0);
+	assert_true(rpc_used(&a, 8, false) < rpc_used(&a, 7, false));
+	rpc_paid(&a, 8, false, 9000);
+	assert_true(rpc_used(&a, 7, false) < rpc_used(&a, 8, false));
+}
+
+/* A user who asks for nothing saves nothing up, and one who comes again has no better place. */
+static void
+silence_saves_nothing_up(void **state UNUSED)
+{
+	assert_int_equal(rpc_admit(&a, 7, false, &r), 0);
+	assert_int_equal(rpc_admit(&a, 8, false, &r), 0);
+	for (uint32_t i = 0; i < 1000; i++)
+		rpc_paid(&a, 7, false, 1000);
+	assert_true(rpc_used(&a, 7, false) - rpc_used(&a, 8, false) <= 1000);
+	assert_int_equal(rpc_admit(&a, 9, false, &r), 0);
+	assert_true(rpc_used(&a, 9, false) >= rpc_used(&a, 8, false));
+	assert_true(rpc_used(&a, 9, false) >= 999 * 1000);
+}
+
 int
 main(void)
 {
@@ -105,6 +135,8 @@ main(void)
 		cmocka_unit_test_setup(who_leaves_makes_room, setup),
 		cmocka_unit_test_setup(a_user_for_each_place, setup),
 		cmocka_unit_test_setup(who_is_an_operator, setup),
+		cmocka_unit_test_setup(time_is_shared_by_user, setup),
+		cmocka_unit_test_setup(silence_saves_nothing_up, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
