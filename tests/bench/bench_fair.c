@@ -80,8 +80,7 @@ measure(const struct fair_case *c, uint32_t repeats, ns_t ns)
 	static double kept[MAX_REPEATS], later[MAX_REPEATS];
 
 	for (uint32_t i = 0; i < repeats; i++) {
-		const struct fair_sample good =
-			fair_run(&yardsticks[c->world][c->others > 1], ns);
+		const struct fair_sample good = fair_run(&yardsticks[c->world][c->others > 1], ns);
 		const struct fair_sample s = fair_run(c, ns);
 
 		rate[i] = s.rate;
@@ -90,8 +89,8 @@ measure(const struct fair_case *c, uint32_t repeats, ns_t ns)
 		kept[i] = s.rate / good.rate;
 		later[i] = s.p99 != 0 ? s.p99 / good.p99 : 0;
 	}
-	return (struct figures){ median(rate, repeats), median(p99, repeats),
-		median(turn, repeats), median(kept, repeats), median(later, repeats) };
+	return (struct figures){ median(rate, repeats), median(p99, repeats), median(turn, repeats),
+		median(kept, repeats), median(later, repeats) };
 }
 
 static void

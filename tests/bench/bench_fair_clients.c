@@ -22,9 +22,9 @@ put(const struct fair_case *c, uint32_t i, uint64_t wr_id)
 		.opcode = c->act == ACT_MALFORMED ? 99 : c->opcode,
 		.flags = SEND_SIGNALED };
 	for (uint32_t k = 0; k < pieces; k++)
-		w->sge[k] = (struct ring_sge){ REGION_VA +
-						       fair_random() % (REGION_LEN / step) * step,
-			c->len / pieces, REGION_KEY };
+		w->sge[k] =
+			(struct ring_sge){ REGION_VA + fair_random() % (REGION_LEN / step) * step,
+				c->len / pieces, REGION_KEY };
 	ring_produce_commit(&e->sq);
 	return true;
 }

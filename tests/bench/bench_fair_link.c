@@ -14,7 +14,7 @@
 #include "net_pair.h"
 
 enum {
-	RX_RING = 64,     /* frames that the measured port holds */
+	RX_RING = 64,      /* frames that the measured port holds */
 	PEER_RING = 2048,  /* frames of a peer that wait */
 	ROOM = 2048,       /* of the measured port's rings */
 	QUANTUM = 2048,    /* bytes of a peer's turn */
@@ -24,8 +24,8 @@ enum {
 static struct {
 	struct rte_ring *to;
 	struct rte_ring *from;
-	int64_t credit;        /* bytes */
-} wire[1 + APPS];              /* the measured host, then the peers */
+	int64_t credit; /* bytes */
+} wire[1 + APPS];       /* the measured host, then the peers */
 
 static void
 make_port(struct pipeline_port *p, const char *name, uint8_t address, uint32_t room,
@@ -57,8 +57,8 @@ fair_link_make(struct rte_mempool *pool)
 		struct host *h = fair_host_of(i, &port);
 
 		snprintf(name, sizeof(name), "peer%u", i);
-		make_port(&h->conf.ports[port], name, (uint8_t)(FIRST_ADDRESS + i), PEER_RING,
-			pool);
+		make_port(
+			&h->conf.ports[port], name, (uint8_t)(FIRST_ADDRESS + i), PEER_RING, pool);
 		h->conf.ports_n++;
 	}
 }

@@ -145,8 +145,8 @@ fair_path(uint8_t from, uint8_t to)
 
 /** @param port  index of the host's ports. @param address  of that port. */
 static void
-make_end(struct end *e, struct host *h, uint32_t client, uint32_t qpn, uint32_t port,
-	uint32_t depth)
+make_end(
+	struct end *e, struct host *h, uint32_t client, uint32_t qpn, uint32_t port, uint32_t depth)
 {
 	const struct qp_alloc_params params = { .qpn = qpn,
 		.pd = 1,
@@ -220,8 +220,8 @@ fair_begin_pair(uint32_t i)
 	bring_up(e, &fair.responder[i]);
 	bring_up(&fair.responder[i], e);
 	/* As an application that made the QP anew. */
-	ring_attach(&e->sq, e->qp->sq.ring.sh, e->qp->sq.ring.mask + 1, e->qp->sq.ring.stride,
-		false);
+	ring_attach(
+		&e->sq, e->qp->sq.ring.sh, e->qp->sq.ring.mask + 1, e->qp->sq.ring.stride, false);
 	e->sq.prod = e->sq.cons = atomic_load(&e->sq.sh->cons);
 	atomic_store(&e->sq.sh->prod, e->sq.prod);
 	atomic_store(&e->sq.sh->bell, 0);
@@ -265,10 +265,9 @@ make_ports(struct host *h)
 
 		if (net_pair_start(id[i], pool) != 0)
 			die("a port does not start");
-		*p = (struct pipeline_port){ .id = id[i],
-			.polls_rx = true,
-			.pool = pool,
-			.addr = { .has_ipv4 = true } };
+		*p = (struct pipeline_port){
+			.id = id[i], .polls_rx = true, .pool = pool, .addr = { .has_ipv4 = true }
+		};
 		memcpy(p->addr.mac, out.smac, sizeof(p->addr.mac));
 		memcpy(p->addr.ipv4, out.src_ip, sizeof(p->addr.ipv4));
 	}
@@ -341,8 +340,8 @@ make_app_qps(uint32_t app)
 		const uint32_t i = first + k;
 		const bool deep = app == OTHER && k < DEEP_QPS;
 
-		make_end(&fair.requester[i], h, app, REQUESTER_QPN + i, port,
-			deep ? DEEP : SHALLOW);
+		make_end(
+			&fair.requester[i], h, app, REQUESTER_QPN + i, port, deep ? DEEP : SHALLOW);
 		make_end(&fair.responder[i], &fair.host[MEASURED], app, RESPONDER_QPN + i,
 			fair.hosts_n > 1 ? 0 : 1, SHALLOW);
 	}
