@@ -27,18 +27,24 @@
 #define ERROR_COLUMNS "time port worker qp_num opcode psn length impact syndrome names why"
 #define TRACE_COLUMNS \
 	"time worker kind qp_num opcode psn msn len syndrome rule fault qp_state detail"
-#define MR_KEYS       "name pd length addr rkey access fill remote_invalidate"
-#define SRQ_KEYS      "name pd max_wr max_sge srq_limit"
-#define SRQ_COLUMNS   "name pd max_wr max_sge posted srq_limit users error"
-#define IMPAIR_KEYS                                                                            \
-	"action frames direction qp_num psn psn_last opcode packet probability every burst.p " \
+#define MR_KEYS     "name pd length addr rkey access fill remote_invalidate"
+#define SRQ_KEYS    "name pd max_wr max_sge srq_limit"
+#define SRQ_COLUMNS "name pd max_wr max_sge posted srq_limit users error"
+#define IMPAIR_KEYS                                                                             \
+	"action frames direction qp_num psn psn_last opcode packet probability every burst.p "  \
 	"burst.r burst.loss_good burst.loss_bad skip times delay_us jitter_us copies distance " \
 	"hold_us offset bits xor seed held_max log_size"
-#define IMPAIR_COLUMNS                                                                         \
-	"port counters.in counters.out counters.held counters.dropped counters.duplicated "    \
+#define IMPAIR_COLUMNS                                                                      \
+	"port counters.in counters.out counters.held counters.dropped counters.duplicated " \
 	"counters.reordered counters.corrupted counters.delayed counters.ce_marked"
-#define STAT_KEYS     "total port worker qp --all --watch --stages"
-#define TOP_KEYS      "interval qps count"
+#define CM_QP                                                                         \
+	"qp.qp_type qp.pd qp.send_cq qp.recv_cq qp.srq qp.path_mtu qp.timeout "       \
+	"qp.min_rnr_timer qp.max_rd_atomic qp.max_dest_rd_atomic qp.qp_access_flags " \
+	"qp.recv_feed.buffers qp.recv_feed.size"
+#define CM_COLUMNS       "id state listener port peer_ip qp_num remote_qp_num event reason"
+#define CM_EVENT_COLUMNS "time event id listener qp_num status peer.ip peer.qp_num private_data"
+#define STAT_KEYS        "total port worker qp --all --watch --stages"
+#define TOP_KEYS         "interval qps count"
 
 /* clang-format off */
 const struct command commands[] = {
@@ -98,6 +104,15 @@ const struct command commands[] = {
 	{ "error",    "monitor",    "rx_errors",       NULL,                     NULL,                               NULL,          run_watch,   "take records of such packets as they come, and print them" },
 	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]; --stages [SECONDS]: cycles per packet and stage, busy share" },
 	{ "stat",     "latency",    "latency",         NULL,                     NULL,                               NULL,          run_table,   "from posting to completion, in nanoseconds, of what send_feeds asked for" },
+	{ "cm",       "list",       "cm_list",         NULL,                     NULL,                               CM_COLUMNS,    run_table,   "connections by the connection manager, those that ended last too" },
+	{ "cm",       "explain",    "cm_explain",      "#id",                    NULL,                               NULL,          run_pairs,   "one connection: ids, what was proposed and taken, and why it is as it is" },
+	{ "cm",       "listen",     "cm_listen",       "name",                   "port ps service_port accept backlog " CM_QP, NULL, run_pairs, "let peers connect to a service port" },
+	{ "cm",       "unlisten",   "cm_unlisten",     "name",                   NULL,                               NULL,          run_quiet,   "end a listener; its connections live on" },
+	{ "cm",       "connect",    "cm_connect",      "port dest_ip #service_port", "ps private_data responder_resources initiator_depth retry_count rnr_retry_count timeout_ms traffic_class " CM_QP, NULL, run_pairs, "ask a peer for a connection" },
+	{ "cm",       "accept",     "cm_accept",       "#id",                    "private_data " CM_QP,              NULL,          run_pairs,   "say yes to a peer that asks" },
+	{ "cm",       "reject",     "cm_reject",       "#id",                    "private_data reason",              NULL,          run_quiet,   "say no" },
+	{ "cm",       "disconnect", "cm_disconnect",   "#id",                    NULL,                               NULL,          run_quiet,   "end a connection, or an attempt" },
+	{ "cm",       "events",     "cm_events",       "?#max",                  NULL,                               CM_EVENT_COLUMNS, run_table, "take the events that wait: CONNECT_REQUEST, ESTABLISHED, ..." },
 	{ "trace",    "start",      "trace_start",     "?#qp_num",               NULL,                               NULL,          run_quiet,   "start the flight recorder" },
 	{ "trace",    "stop",       "trace_stop",      "?#qp_num",               NULL,                               NULL,          run_quiet,   "stop it" },
 	{ "trace",    "read",       "trace_read",      "?#qp_num",               "max",                              TRACE_COLUMNS, run_table,   "the last packets and decisions" },

@@ -20,6 +20,12 @@ static const char *const text_keys[] = {
 	"mr",
 	"data",
 	"inline",
+	"dest_ip",
+	"private_data",
+	"qp.pd",
+	"qp.send_cq",
+	"qp.recv_cq",
+	"qp.srq",
 	"ah_attr.dest_ip",
 	"ah_attr.dest_mac",
 	"alt_ah_attr.dest_ip",
@@ -34,7 +40,8 @@ static const char *const text_keys[] = {
 	"device",
 };
 /* Values of these are lists of names: "A,B". */
-static const char *const list_keys[] = { "access", "qp_access_flags", "send_flags" };
+static const char *const list_keys[] = { "access", "qp_access_flags", "qp.qp_access_flags",
+	"send_flags" };
 
 static bool
 listed(const char *key, const char *const *list, size_t n)

@@ -248,6 +248,30 @@ struct conf_qp {
 	struct conf_knobs knobs; /* those with their bit in knobs.given; see conf_qp_knobs */
 };
 
+/* ---- connections ------------------------------------------------------------------------ */
+
+enum conf_cm_ps { CONF_PS_TCP = 0x0106, CONF_PS_UDP = 0x0111, CONF_PS_IB = 0x013f };
+enum conf_cm_accept { CONF_ACCEPT_ALWAYS, CONF_ACCEPT_ASK };
+
+/** A service that peers can connect to by the connection manager. */
+struct conf_cm_listen {
+	char name[CONF_NAME_MAX];
+	char port[CONF_NAME_MAX];
+	uint32_t ps; /* enum conf_cm_ps, default TCP */
+	uint16_t service_port;
+	uint32_t accept;   /* enum conf_cm_accept, default always */
+	uint32_t backlog;  /* connections that are not finished, default 128 */
+	struct conf_qp qp; /* what each connection gets; without number, state, peer, PSNs */
+};
+
+struct conf_cm {
+	uint32_t connections; /* at a time, default 16384 */
+	uint32_t half_open;   /* begun by peers and not finished, default 1024 */
+	uint32_t reqs;        /* a second from one source, default 2000 */
+	struct conf_cm_listen *listen;
+	uint32_t n_listen;
+};
+
 enum { CONF_NEIGHBOR_IPV4 = 1 << 0, CONF_NEIGHBOR_IPV6 = 1 << 1 };
 
 struct conf_neighbor {
@@ -396,6 +420,7 @@ struct conf {
 	uint32_t n_srqs;
 	struct conf_qp *qps; /* entries of the file; each stands for `count` QPs */
 	uint32_t n_qps;
+	struct conf_cm cm;
 };
 
 /* ---- faults ----------------------------------------------------------------------------- */

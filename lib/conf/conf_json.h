@@ -102,6 +102,8 @@ extern const struct conf_table conf_table_mr;
 extern const struct conf_table conf_table_cq;
 extern const struct conf_table conf_table_srq;
 extern const struct conf_table conf_table_qp;
+extern const struct conf_table conf_table_cm;
+extern const struct conf_table conf_table_cm_listen;
 extern const struct conf_table conf_table_ah;
 extern const struct conf_table conf_table_cap;
 extern const struct conf_table conf_table_recv_feed;
@@ -109,6 +111,8 @@ extern const struct conf_table conf_table_send_feed;
 
 extern const struct conf_name conf_names_qp_state[]; /* all seven */
 extern const struct conf_name conf_names_qp_type[];
+extern const struct conf_name conf_names_cm_ps[];
+extern const struct conf_name conf_names_cm_accept[];
 extern const struct conf_name conf_names_profile[];
 extern const struct conf_name conf_names_access[];
 extern const struct conf_name conf_names_wr_opcode[];

@@ -228,6 +228,7 @@ static const struct conf_field root_rows[] = {
 	ROW_ARRAY(conf, cqs, n_cqs, "cqs", &conf_table_cq, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, srqs, n_srqs, "srqs", &conf_table_srq, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, qps, n_qps, "qps", &conf_table_qp, 0, CONF_MAX_OBJECTS),
+	ROW_OBJECT(conf, cm, "cm", &conf_table_cm, WITH(CONF_F_DEFAULT)),
 };
 const struct conf_table conf_table_root = { .name = "configuration", TABLE_ROWS(root_rows),
 	.size = sizeof(struct conf), .given_offset = offsetof(struct conf, given) };

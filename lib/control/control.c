@@ -87,10 +87,31 @@ event(void *ctx, const struct event *e)
 	struct control *c = ctx;
 	uint32_t told = 0;
 
+	if (e->event == EVENT_COMM_EST && e->of == OBJECT_QP)
+		connect_data(&c->connect, e->number);
 	if (c->server.followers != 0)
 		told = rpc_notify(&c->server, "async_event", events_json(&c->diagnose, e));
 	apps_event(&c->apps, e);
 	return told;
+}
+
+/* Somebody follows, or it waits for who asks. */
+static uint32_t
+cm_event(void *ctx, const struct connect_event *e)
+{
+	struct control *c = ctx;
+
+	if (c->server.followers == 0)
+		return 0;
+	return rpc_notify(&c->server, "cm_event", connect_event_json(&c->connect, e));
+}
+
+static void
+datagram(void *ctx, uint16_t port, const uint8_t *frame, uint32_t len)
+{
+	struct control *c = ctx;
+
+	connect_frame(&c->connect, port, frame, len);
 }
 
 /* Tell the connections that follow events. */
@@ -170,6 +191,8 @@ control_poll(struct control *c, ns_t now)
 	env_turn_piece(t, "applications");
 	work += net_poll(&c->net);
 	env_turn_piece(t, "network");
+	work += connect_poll(&c->connect);
+	env_turn_piece(t, "connections");
 	work += admin_stock_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
 	post_mortem_poll(&c->diagnose);
@@ -267,6 +290,7 @@ static void
 release(struct control *c)
 {
 	apps_fini(&c->apps);
+	connect_fini(&c->connect);
 	admin_fini(&c->admin);
 	objects_fini(&c->objects);
 	net_fini(&c->net);
@@ -279,9 +303,11 @@ release(struct control *c)
 static int
 init_tables(struct control *c)
 {
-	const struct net_up net_up = {
-		.new_mac = new_mac, .device = device_lost, .link = link_changed, .ctx = c
-	};
+	const struct net_up net_up = { .new_mac = new_mac,
+		.device = device_lost,
+		.datagram = datagram,
+		.link = link_changed,
+		.ctx = c };
 	const struct objects_up up = { .gone = gone, .fired = fired, .ctx = c };
 
 	if (objects_init(&c->objects, &c->env, &up) != 0 || admin_init(&c->admin) != 0)
@@ -301,6 +327,10 @@ connect_modules(struct control *c)
 	c->admin.objects = &c->objects;
 	c->admin.net = &c->net;
 	c->admin.up = (struct admin_up){ .left = left, .ctx = c };
+	c->connect.env = &c->env;
+	c->connect.net = &c->net;
+	c->connect.admin = &c->admin;
+	c->connect.up = (struct connect_up){ .event = cm_event, .ctx = c };
 	c->diagnose.env = &c->env;
 	c->diagnose.objects = &c->objects;
 	c->diagnose.net = &c->net;
@@ -315,6 +345,7 @@ connect_modules(struct control *c)
 		.objects = &c->objects,
 		.net = &c->net,
 		.admin = &c->admin,
+		.connect = &c->connect,
 		.diagnose = &c->diagnose,
 		.apps = &c->apps,
 		.rpc = &c->server };
@@ -346,6 +377,8 @@ control_create(const struct env_wiring *env, struct control **out)
 	if (rc == 0) {
 		rc = configure_objects(c, &r);
 	}
+	if (rc == 0)
+		rc = connect_init(&c->connect, &r);
 	if (rc != 0) {
 		release(c);
 		return rc;

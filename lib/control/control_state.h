@@ -16,6 +16,7 @@ struct control {
 	struct objects objects;
 	struct net net;
 	struct admin admin;
+	struct connect connect;
 	struct diagnose diagnose;
 	struct rpc_server server;
 	struct apps apps;

@@ -51,6 +51,7 @@ total_json(struct methods *ctx)
 	json_object_set_new(o, "control_rx_ignored", conf_json_u64(ctx->net->frames.rx_ignored));
 	json_object_set_new(o, "control_tx", conf_json_u64(ctx->net->frames.tx));
 	json_object_set_new(o, "control_tx_lost", conf_json_u64(ctx->net->frames.tx_lost));
+	connect_counters(ctx->connect, o);
 	return o;
 }
 

@@ -13,6 +13,7 @@ const struct rpc_table methods_all[] = {
 	{ methods_qp, RPC_FOR_OPERATORS },
 	{ methods_work, RPC_FOR_OPERATORS },
 	{ methods_send, RPC_FOR_OPERATORS },
+	{ methods_cm, RPC_FOR_OPERATORS },
 	{ methods_event, RPC_FOR_OPERATORS },
 	{ methods_explain, RPC_FOR_OPERATORS },
 	{ methods_post_mortem, RPC_FOR_OPERATORS },

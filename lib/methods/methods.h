@@ -12,6 +12,7 @@
  * file it belongs to.
  */
 #include "app.h"
+#include "connect.h"
 #include "diagnose.h"
 #include "net.h"
 #include "objects.h"
@@ -25,6 +26,7 @@ struct methods {
 	struct objects *objects;
 	struct net *net;
 	struct admin *admin;
+	struct connect *connect;
 	struct diagnose *diagnose;
 	struct apps *apps;
 	struct rpc_server *rpc;
@@ -44,6 +46,7 @@ extern const struct rpc_method methods_mw[];
 extern const struct rpc_method methods_qp[];
 extern const struct rpc_method methods_work[];
 extern const struct rpc_method methods_send[];
+extern const struct rpc_method methods_cm[];
 extern const struct rpc_method methods_event[];
 extern const struct rpc_method methods_explain[];
 extern const struct rpc_method methods_post_mortem[];

@@ -9,7 +9,7 @@
 #include "net.h"
 
 enum { TYPE_IPV4 = 0x0800, TYPE_ARP = 0x0806, TYPE_VLAN = 0x8100, TYPE_IPV6 = 0x86dd };
-enum { PROTO_ICMP = 1, PROTO_ICMPV6 = 58 };
+enum { PROTO_ICMP = 1, PROTO_UDP = 17, PROTO_ICMPV6 = 58 };
 
 /* Ethernet and at most one tag. @return false: too short. */
 static bool
@@ -33,8 +33,16 @@ open_frame(struct frame_in *f, uint32_t len)
 	return true;
 }
 
+/* The workers send no other UDP than what is for QP 1. */
+static bool
+is_udp(const struct frame_in *f)
+{
+	return (f->ethertype == TYPE_IPV4 && f->l3_len >= WIRE_IPV4_LEN && f->l3[9] == PROTO_UDP) ||
+	       (f->ethertype == TYPE_IPV6 && f->l3_len >= WIRE_IPV6_LEN && f->l3[6] == PROTO_UDP);
+}
+
 static void
-dispatch(struct net *net, const struct frame_in *f)
+dispatch(struct net *net, const struct frame_in *f, uint32_t len)
 {
 	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	const uint8_t *mac = net->env->w.ports[f->port].addr->mac;
@@ -51,6 +59,8 @@ dispatch(struct net *net, const struct frame_in *f)
 	else if (f->ethertype == TYPE_IPV6 && f->l3_len >= WIRE_IPV6_LEN &&
 		 f->l3[6] == PROTO_ICMPV6)
 		icmp6_receive(net, f);
+	else if (is_udp(f) && net->up.datagram != NULL)
+		net->up.datagram(net->up.ctx, f->port, f->l2, len);
 	else
 		net->frames.rx_ignored++;
 }
@@ -66,7 +76,7 @@ frames_receive(struct net *net, struct rte_mbuf *m, uint16_t dpdk_port)
 	if (port >= 0 && len <= sizeof(net->frame_rx))
 		f.l2 = rte_pktmbuf_read(m, 0, len, net->frame_rx);
 	if (f.l2 != NULL && open_frame(&f, len))
-		dispatch(net, &f);
+		dispatch(net, &f, len);
 	else
 		net->frames.rx_ignored++;
 	rte_pktmbuf_free(m);

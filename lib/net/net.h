@@ -25,6 +25,8 @@ struct net_up {
 	int (*new_mac)(void *ctx, struct neigh_link *link);
 	/** The port's device is gone. @param port index. */
 	void (*device)(void *ctx, uint32_t port);
+	/** A RoCEv2 datagram of the control lcore's. @param port index. */
+	void (*datagram)(void *ctx, uint16_t port, const uint8_t *frame, uint32_t len);
 	/** The port's link has come up, or gone down. */
 	void (*link)(void *ctx, uint32_t port, bool up);
 	void *ctx;

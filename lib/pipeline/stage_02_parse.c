@@ -5,45 +5,8 @@
 #include "count.h"
 #include "spare.h"
 #include "stage.h"
+#include "to_control.h"
 #include "wire_near.h"
-
-/**
- * The control lcore's queue is for all: one source fills no more than a part of it. A source is a
- * MAC address at a port; those that fall on the same place share it.
- */
-static bool
-is_over_limit(struct worker *w, uint16_t port, const struct rte_mbuf *m)
-{
-	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
-	const uint32_t hash = (be32_load(mac + 2) ^ port) * 0x9e3779b1u ^ be16_load(mac);
-	struct control_source *s = &w->control[hash * 0x9e3779b1u >> 16 & (CONTROL_PLACES - 1)];
-
-	if (w->now >= s->until) {
-		s->until = w->now + TIME_NS_PER_MS;
-		s->n = 0;
-	}
-	return s->n++ >= CONTROL_SOURCE;
-}
-
-/** ARP, ICMP and ICMPv6 are the control lcore's. */
-static void
-to_control(struct worker *w, struct burst *b, uint32_t i)
-{
-	struct mbox_msg msg = { .type = MBOX_PACKET,
-		.pkt = { .m = b->m[i], .time_ns = w->now, .port = w->conf.ports[b->port[i]].id } };
-
-	if (UNLIKELY(is_over_limit(w, b->port[i], b->m[i]))) {
-		count(w, b->port[i], NULL, STAT_rx_control_limited);
-		mbuf_done(w, b->m[i]);
-		return;
-	}
-	if (w->mbox != NULL && mbox_send_up(w->mbox, &msg) == 0) {
-		count(w, b->port[i], NULL, STAT_rx_control);
-		return;
-	}
-	count(w, b->port[i], NULL, STAT_rx_control_lost);
-	mbuf_done(w, b->m[i]);
-}
 
 /** Anything but the common packet. */
 static bool
@@ -56,7 +19,7 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
 	if (LIKELY(class == WIRE_CLASS_ROCE))
 		return true;
 	if (class == WIRE_CLASS_CONTROL) {
-		to_control(w, b, i);
+		pipeline_to_control(w, b, i);
 		return false;
 	}
 	count(w, b->port[i], NULL, STAT_rx_not_roce);

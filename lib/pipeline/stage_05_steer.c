@@ -11,6 +11,7 @@
 #include "spare.h"
 #include "stage.h"
 #include "stage_05_faults.h"
+#include "to_control.h"
 
 /** What its QP finds about a packet, which has faults or is not plain. */
 static fault_mask_t
@@ -144,6 +145,13 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 		if (UNLIKELY(f == 0)) {
 			stay |= (uint32_t)pass(w, b, i) << i;
 			continue;
+		}
+		if (UNLIKELY(is_management(&b->pkt[i], f))) {
+			f = pipeline_management_faults(&b->pkt[i]);
+			if (f == 0) {
+				pipeline_to_control(w, b, i);
+				continue;
+			}
 		}
 		gone |= BIT32(i);
 		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))

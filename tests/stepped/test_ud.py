@@ -167,7 +167,8 @@ class Faults(dut_ud.UdCase):
             self.quiet(self.datagram(b"x", qpn=number))
             with self.assertRaises(dut.RpcError):
                 self.rpc("qp_create", **self.ud_params(qp_num=number))
-        self.assertEqual(3, self.delta("rx_syndrome_14"))
+        # QP 1 takes datagrams, of whoever has its Q_Key (CM-37).
+        self.assertEqual((2, 1), (self.delta("rx_syndrome_14"), self.delta("rx_qkey_violation")))
 
     def test_UD_30_bad_receive_buffer(self):
         """Class A."""

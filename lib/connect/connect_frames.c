@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams of QP 1: frames to messages and back (CM-01). */
+#include <string.h>
+
+#include "connect_priv.h"
+#include "frames.h"
+#include "icrc.h"
+#include "log.h"
+#include "wire_build.h"
+
+enum { PKEY = 0xffff, SPORT = 0xc001, HOPS = 64, GID_IPV4 = 12 };
+
+void
+connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t len)
+{
+	struct connect_inbox *in;
+
+	if (len > CONNECT_FRAME) {
+		cx->drops[CM_DROP_length]++;
+		return;
+	}
+	if (cx->inbox.n == CONNECT_INBOX) {
+		cx->inbox.lost++;
+		return;
+	}
+	in = &cx->inbox.at[(cx->inbox.head + cx->inbox.n++) % CONNECT_INBOX];
+	in->port = port;
+	in->len = (uint16_t)len;
+	memcpy(in->frame, frame, len);
+}
+
+static void
+gid_of(const uint8_t *ip, bool ipv6, uint8_t gid[16])
+{
+	struct conf_ip a = { .family = ipv6 ? 6 : 4 };
+
+	memcpy(a.addr, ip, ipv6 ? 16 : 4);
+	connect_gid(&a, gid);
+}
+
+bool
+connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_packet *out)
+{
+	const struct wire_port *addr = cx->env->w.ports[in->port].addr;
+	struct wire_pkt p;
+	const uint8_t *src;
+	bool ipv6;
+
+	if (wire_parse(addr, in->frame, in->len, &p) != WIRE_CLASS_ROCE ||
+		p.faults != FAULT_BIT(FAULT_DST_QP) || p.payload_off == 0)
+		return false;
+	ipv6 = (p.flags & PKT_IPV6) != 0;
+	src = wire_src_ip(&p);
+	*out = (struct cm_packet){ .mad = wire_payload(&p),
+		.len = p.payload_len,
+		.path = { .port = in->port, .has_mac = true } };
+	gid_of(src, ipv6, out->path.peer_gid);
+	gid_of(src + (ipv6 ? 16 : 4), ipv6, out->path.own_gid);
+	memcpy(out->path.peer_mac, in->frame + 6, 6);
+	if ((p.flags & PKT_VLAN) != 0)
+		out->path.tci = be16_load(in->frame + WIRE_ETH_LEN);
+	return true;
+}
+
+/* Back to where a message came from. */
+static struct wire_path
+path_back(const struct connect *cx, const struct cm_path *from)
+{
+	static const uint8_t mapped[GID_IPV4] = { [10] = 0xff, [11] = 0xff };
+	const uint32_t at = memcmp(from->own_gid, mapped, GID_IPV4) == 0 ? GID_IPV4 : 0;
+	struct wire_path to = { .ipv6 = at == 0,
+		.vlan = from->tci != 0,
+		.vlan_tci = from->tci,
+		.ttl = HOPS,
+		.sport = SPORT };
+
+	memcpy(to.smac, cx->env->w.ports[from->port].addr->mac, 6);
+	memcpy(to.dmac, from->peer_mac, 6);
+	memcpy(to.src_ip, from->own_gid + at, 16 - at);
+	memcpy(to.dst_ip, from->peer_gid + at, 16 - at);
+	return to;
+}
+
+void
+connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_out *out)
+{
+	const struct wire_fields f = { .opcode = OP_UD_SEND_ONLY,
+		.pkey = PKEY,
+		.dest_qpn = MAD_QPN,
+		.psn = psn(cx->psn),
+		.deth = { .qkey = MAD_QKEY, .src_qpn = MAD_QPN },
+		.payload = out->mad,
+		.payload_len = MAD_LEN };
+	const enum cm_message message = mad_message(out->mad);
+	uint8_t frame[CONNECT_FRAME];
+	struct wire_path path;
+	int len;
+
+	if (cc != NULL && cc->ah != NULL) {
+		path = cc->ah->path;
+		path.sport = SPORT;
+		if (!cc->ah->known) { /* as if it were lost: it is repeated */
+			cx->tx_lost++;
+			return;
+		}
+	} else {
+		path = path_back(cx, &out->path);
+	}
+	len = wire_build(&path, &f, 0, frame, sizeof(frame));
+	ASSERT(len > 0);
+	icrc_seal(cx->env->w.crc, frame, path.vlan ? WIRE_ETH_LEN + WIRE_VLAN_LEN : WIRE_ETH_LEN,
+		path.ipv6, (uint32_t)len);
+	cx->psn = (cx->psn + 1) & PSN_MASK;
+	cx->tx[message]++;
+	if (frames_send(cx->net, out->path.port, frame, (uint32_t)len) != 0)
+		cx->tx_lost++;
+}

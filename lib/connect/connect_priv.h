@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONNECT_PRIV_H
+#define CONNECT_PRIV_H
+/**
+ * @file connect_priv.h  What the files of lib/connect share.
+ *
+ * Owner:   as connect.h.
+ * Memory:  as connect.h.
+ * Depends: connect.h.
+ */
+#include "connect.h"
+
+/** Send the messages of a verdict, do what it says to the QP, tell, forget. */
+void connect_carry_out(struct connect *cx, struct cm_verdict *v);
+/** A new record. @return NULL: no memory. */
+struct connect_conn *connect_new(struct connect *cx);
+/** It never was. */
+void connect_drop(struct connect *cx, struct connect_conn *cc);
+
+/* connect_frames.c */
+/** Send one message. @param cc whose; NULL: nobody's. */
+void connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_out *out);
+/** The frame as the manager reads it. @return false: it is none. */
+bool connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_packet *out);
+/** An address as a GID. */
+void connect_gid(const struct conf_ip *ip, uint8_t gid[16]);
+
+/* connect_qp.c */
+/** The QP of a connection that a peer asks for, in RTR. @return 0 or a refusal. */
+int connect_qp_passive(
+	struct connect *cx, struct connect_conn *cc, const struct cm_terms *own, struct refusal *r);
+/** The QP of one that we ask for, in INIT. @return 0 or a refusal. */
+int connect_qp_active(struct connect *cx, struct connect_conn *cc, struct refusal *r);
+/** To RTR by what was agreed. @return 0 or a refusal. */
+int connect_qp_rtr(struct connect *cx, struct connect_conn *cc, struct refusal *r);
+/** To RTS by what was agreed. @return 0 or a refusal. */
+int connect_qp_rts(struct connect *cx, struct connect_conn *cc, struct refusal *r);
+/** To ERR. */
+void connect_qp_down(struct connect *cx, struct connect_conn *cc);
+/** Destroyed. */
+void connect_qp_end(struct connect *cx, struct connect_conn *cc);
+/** 1..5 of a path MTU. */
+uint8_t connect_mtu_code(uint32_t mtu);
+
+/* connect_events.c */
+/** The program hears of it. */
+void connect_event(struct connect *cx, const struct connect_conn *cc, const struct cm_verdict *v);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue pair of a connection: made from a template, and walked by what was agreed. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "connect_priv.h"
+#include "log.h"
+#include "verbs.h"
+
+enum { MTU_LEAST = 128 }; /* shifted by the code: 256 for 1 */
+
+uint8_t
+connect_mtu_code(uint32_t mtu)
+{
+	uint8_t code = 1;
+
+	while (code < 5 && (uint32_t)MTU_LEAST << code < mtu)
+		code++;
+	return code;
+}
+
+static void
+set_address(struct conf_qp *q, const struct cm_conn *c)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	const bool ipv4 = memcmp(c->path.peer_gid, mapped, sizeof(mapped)) == 0;
+
+	if ((q->given & QP_ATTR_AV) == 0)
+		q->ah_attr.hop_limit = 64;
+	q->ah_attr.dest_ip = (struct conf_ip){ .family = ipv4 ? 4 : 6 };
+	memcpy(q->ah_attr.dest_ip.addr, c->path.peer_gid + (ipv4 ? 12 : 0), ipv4 ? 4 : 16);
+	if (c->path.tci != 0) {
+		q->ah_attr.given |= CONF_AH_VLAN;
+		q->ah_attr.vlan = c->path.tci & 0xfff;
+		q->ah_attr.vlan_priority = (uint8_t)(c->path.tci >> 13);
+	}
+	q->given |= QP_ATTR_AV;
+}
+
+/* What both ends have agreed on, up to a state. */
+static void
+set_agreed(struct conf_qp *q, const struct cm_conn *c, const struct cm_taken *t, enum qp_state to)
+{
+	const bool rc = q->qp_type == QPT_RC;
+
+	q->qp_state = to;
+	q->given |= QP_ATTR_STATE;
+	if (to == QPS_RTR) {
+		set_address(q, c);
+		q->dest_qp_num = t->dest_qpn;
+		q->rq_psn = t->rq_psn;
+		q->path_mtu = (uint32_t)MTU_LEAST << t->mtu;
+		q->given |= QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_PATH_MTU;
+		if (!rc)
+			return;
+		q->max_dest_rd_atomic = t->max_dest_rd_atomic;
+		q->given |= QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+	} else {
+		q->sq_psn = t->sq_psn;
+		q->given |= QP_ATTR_SQ_PSN;
+		if (!rc)
+			return;
+		q->timeout = t->timeout;
+		q->retry_cnt = t->retry_cnt;
+		q->rnr_retry = t->rnr_retry;
+		q->max_rd_atomic = t->max_rd_atomic;
+		q->given |= QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			    QP_ATTR_MAX_QP_RD_ATOMIC;
+	}
+}
+
+static int
+create(struct connect *cx, struct connect_conn *cc, struct conf_qp *q, struct refusal *r)
+{
+	struct admin_qp *rec;
+	int rc;
+
+	snprintf(q->port, sizeof(q->port), "%s", cx->env->w.conf->ports[cc->port].name);
+	q->given |= QP_ATTR_PORT | QP_ATTR_STATE;
+	q->count = 1;
+	rc = admin_create(cx->admin, q, &rec, r);
+	if (rc == 0)
+		cc->qpn = rec->qpn;
+	return rc;
+}
+
+int
+connect_qp_passive(
+	struct connect *cx, struct connect_conn *cc, const struct cm_terms *own, struct refusal *r)
+{
+	const struct cm_taken t = { .dest_qpn = cc->c->peer.qpn,
+		.rq_psn = own->psn,
+		.mtu = cc->c->peer.mtu,
+		.max_dest_rd_atomic = own->responder_resources };
+	struct conf_qp q = cc->qp;
+
+	set_agreed(&q, cc->c, &t, QPS_RTR);
+	return create(cx, cc, &q, r);
+}
+
+int
+connect_qp_active(struct connect *cx, struct connect_conn *cc, struct refusal *r)
+{
+	struct conf_qp q = cc->qp;
+
+	q.qp_state = QPS_INIT;
+	return create(cx, cc, &q, r);
+}
+
+static int
+modify(struct connect *cx, struct connect_conn *cc, struct conf_qp *m, struct refusal *r)
+{
+	struct admin_qp *rec = admin_get(cx->admin, cc->qpn, r);
+
+	if (rec == NULL)
+		return -ENOENT;
+	m->qp_num = cc->qpn;
+	m->given |= CONF_QP_QP_NUM;
+	return admin_modify(cx->admin, rec, m, r);
+}
+
+static int
+walk(struct connect *cx, struct connect_conn *cc, enum qp_state to, struct refusal *r)
+{
+	struct conf_qp m = { .given = 0 };
+
+	m.qp_type = cc->qp.qp_type;
+	m.ah_attr = cc->qp.ah_attr;
+	m.given = cc->qp.given & QP_ATTR_AV;
+	m.min_rnr_timer = cc->qp.min_rnr_timer;
+	if (to == QPS_RTS)
+		m.given = 0;
+	set_agreed(&m, cc->c, &cc->c->taken, to);
+	return modify(cx, cc, &m, r);
+}
+
+int
+connect_qp_rtr(struct connect *cx, struct connect_conn *cc, struct refusal *r)
+{
+	return walk(cx, cc, QPS_RTR, r);
+}
+
+int
+connect_qp_rts(struct connect *cx, struct connect_conn *cc, struct refusal *r)
+{
+	return walk(cx, cc, QPS_RTS, r);
+}
+
+void
+connect_qp_down(struct connect *cx, struct connect_conn *cc)
+{
+	struct conf_qp m = { .given = QP_ATTR_STATE, .qp_state = QPS_ERR };
+	struct admin_qp *rec = cc->qpn != 0 ? admin_find(cx->admin, cc->qpn) : NULL;
+	struct refusal r;
+
+	if (rec == NULL || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
+		return;
+	if (modify(cx, cc, &m, &r) != 0)
+		log_warn("connection %u: QP %u does not go to ERR: %s", cc->id, cc->qpn, r.text);
+}
+
+void
+connect_qp_end(struct connect *cx, struct connect_conn *cc)
+{
+	struct admin_qp *rec = cc->qpn != 0 ? admin_find(cx->admin, cc->qpn) : NULL;
+	struct refusal r;
+
+	if (rec != NULL && admin_destroy(cx->admin, rec, &r) != 0)
+		log_warn("connection %u: QP %u stays: %s", cc->id, cc->qpn, r.text);
+}
