@@ -2,8 +2,10 @@
 /*
  * sim-unacked [--seeds N] [--first S] [--packets MIN]
  *
- * Two queue pairs without ACKs (UC) and a link that loses, repeats, overtakes and delays, on both
- * sides of it what lib/requester and lib/responder are. A seed is a run; a failure prints the seed.
+ * Two queue pairs without ACKs and a link that loses, repeats, overtakes and delays, on both sides
+ * of it what lib/requester and lib/responder are. Of three seeds two are UC, and one is UD, where
+ * each packet is a message that is received if a receive is there, in whatever order they arrive. A
+ * seed is a run; a failure prints the seed.
  *
  * The oracle knows each packet by its message and its part, which nothing under test looks at: a
  * message is received if its parts arrive one behind the other with nothing between them, and if a
@@ -48,7 +50,9 @@ struct frame {
 
 struct run {
 	struct rng g;
-	uint64_t seed, packets, received, lost, completed, faults;
+	uint64_t seed, packets, received, lost, completed, faults, datagrams;
+	bool ud;
+	uint32_t head; /* bytes ahead of what is received */
 	/* the sender */
 	struct requester req;
 	struct requester_wr wr[SLOTS];
@@ -107,13 +111,15 @@ post(void)
 	struct requester_wr *w = &r.wr[r.posted % SLOTS];
 
 	*w = (struct requester_wr){ .wr_id = r.posted,
-		.opcode = ops[below(&r.g, 4)],
+		.opcode = ops[below(&r.g, r.ud ? 2 : 4)],
 		.flags = rarely(&r.g, 2) ? SEND_SIGNALED : 0,
 		.imm = (uint32_t)r.posted,
 		.rkey = rarely(&r.g, 12) ? KEY + 1 : KEY };
 	w->len = rarely(&r.g, 8) ? 0 : range(&r.g, 1, ROOM);
 	if (rarely(&r.g, 3))
 		w->len = (w->len + PMTU - 1) / PMTU * PMTU;
+	if (r.ud && !rarely(&r.g, 300)) /* UD-12: now and then one is too long */
+		w->len = rarely(&r.g, 3) ? PMTU : w->len % (PMTU + 1);
 	w->remote_addr = below(&r.g, TARGET - ROOM);
 	r.posted++;
 	requester_posted(&r.req, (uint32_t)r.posted);
@@ -137,9 +143,15 @@ completed(const struct requester_verdict *v)
 	}
 	if ((v->act & REQACT_ERROR) == 0)
 		return;
-	CHECK(r.faulty && v->failed == (uint32_t)r.broken && r.done == r.broken,
-		"UC-15: fails %u at %" PRIu64, v->failed, r.done);
-	CHECK(v->wc_status == WC_LOC_PROT_ERR, "status %u", v->wc_status);
+	if (r.ud && r.wr[v->failed % SLOTS].len > PMTU && !(r.faulty && r.broken <= r.done)) {
+		CHECK(v->failed == (uint32_t)r.done && v->wc_status == WC_LOC_LEN_ERR,
+			"UD-12: fails %u at %" PRIu64 ", status %u", v->failed, r.done,
+			v->wc_status);
+	} else {
+		CHECK(r.faulty && v->failed == (uint32_t)r.broken && r.done == r.broken,
+			"UC-15: fails %u at %" PRIu64, v->failed, r.done);
+		CHECK(v->wc_status == WC_LOC_PROT_ERR, "status %u", v->wc_status);
+	}
 	/* SQE, flushed, and back to RTS */
 	r.faults++;
 	r.done = r.posted;
@@ -159,6 +171,7 @@ build(const struct requester_packet *p)
 		.pkey = 0xffff,
 		.dest_qpn = 17,
 		.psn = p->psn,
+		.deth = { 0x11111111, 0x22 },
 		.reth = { p->va, p->rkey, p->dma_len },
 		.imm = p->imm,
 		.payload = payload,
@@ -222,6 +235,7 @@ depart(uint32_t n)
 		const struct frame *f = &r.port[i];
 
 		r.packets++;
+		r.datagrams += r.ud;
 		p.psn = psn(be24_load(f->raw + 14 + 20 + 8 + 9));
 		if (chance(&r.g, r.loss)) {
 			r.lost++;
@@ -258,7 +272,7 @@ expect(const struct frame *f, bool *places)
 	r.want.part = 0;
 	if (takes && !r.want.held && r.receives == 0)
 		return false; /* UC-03 */
-	if (sends && f->part * PMTU + (last ? f->bytes - f->part * PMTU : PMTU) > r.room)
+	if (sends && r.head + f->part * PMTU + (last ? f->bytes - f->part * PMTU : PMTU) > r.room)
 		return false; /* UC-12: the receive is for the next one */
 	if (!sends && f->bad_key)
 		return false; /* UC-04 */
@@ -290,9 +304,9 @@ place(const struct frame *f, const struct wire_pkt *p, const struct responder_ve
 	}
 	if (f->op != WR_SEND && f->op != WR_SEND_WITH_IMM)
 		return;
-	for (uint32_t i = 0; (v->act & ACT_COMPLETE) != 0 && i < v->byte_len; i++)
-		CHECK(r.buffer[i] == byte_of(f->message, i), "byte %u of %u is another's", i,
-			v->byte_len);
+	for (uint32_t i = 0; (v->act & ACT_COMPLETE) != 0 && i + r.head < v->byte_len; i++)
+		CHECK(r.buffer[r.head + i] == byte_of(f->message, i), "byte %u of %u is another's",
+			i, v->byte_len);
 }
 
 /** Facts of a packet, as a worker finds them. `had` are the receives before the oracle took one. */
@@ -338,8 +352,8 @@ receive(const struct frame *f)
 	CHECK(((v.act & ACT_COMPLETE) != 0) == (whole && f->op != WR_RDMA_WRITE),
 		"message %" PRIu64 ": completion %u", f->message, (v.act & ACT_COMPLETE) != 0);
 	if ((v.act & ACT_COMPLETE) != 0) {
-		CHECK(v.wc_status == WC_SUCCESS && v.byte_len == f->bytes, "%u bytes of %u",
-			v.byte_len, f->bytes);
+		CHECK(v.wc_status == WC_SUCCESS && v.byte_len == r.head + f->bytes,
+			"%u bytes of %u", v.byte_len, f->bytes);
 		CHECK((v.wc_flags & WC_WITH_IMM) == 0 || v.imm == (uint32_t)f->message,
 			"immediate of another message");
 		r.active = false;
@@ -371,7 +385,8 @@ arrive(void)
 static void
 begin(uint64_t seed)
 {
-	const uint64_t sums[] = { r.packets, r.received, r.lost, r.completed, r.faults };
+	const uint64_t sums[] = { r.packets, r.received, r.lost, r.completed, r.faults,
+		r.datagrams };
 
 	memset(&r, 0, sizeof(r));
 	r.packets = sums[0];
@@ -379,19 +394,23 @@ begin(uint64_t seed)
 	r.lost = sums[2];
 	r.completed = sums[3];
 	r.faults = sums[4];
+	r.datagrams = sums[5];
+	r.ud = seed % 3 == 0;
+	r.head = r.ud ? WIRE_GRH_LEN : 0;
 	r.seed = seed;
 	r.g.x = (seed * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 	r.loss = rarely(&r.g, 4) ? 0 : below(&r.g, rarely(&r.g, 4) ? 300000 : 20000);
 	r.repeat = rarely(&r.g, 2) ? 0 : below(&r.g, 30000);
 	r.overtake = rarely(&r.g, 2) ? 0 : below(&r.g, 30000);
-	r.room = rarely(&r.g, 4) ? range(&r.g, 1, ROOM) : ROOM;
+	r.room = rarely(&r.g, 4) ? range(&r.g, 1, r.ud ? 2 * PMTU : ROOM) : ROOM;
 	r.req.wr = r.wr;
 	r.req.wr_mask = SLOTS - 1;
 	r.req.pmtu = r.resp.pmtu = PMTU;
 	r.req.window = range(&r.g, 1, 64);
 	r.req.ackreq_interval = 16;
-	r.req.transport = r.resp.transport = WIRE_UC;
-	r.req.qp_type = QPT_UC;
+	r.req.transport = r.resp.transport = r.ud ? WIRE_UD : WIRE_UC;
+	r.req.qp_type = r.ud ? QPT_UD : QPT_UC;
+	r.resp.head = (uint8_t)r.head;
 	r.resp.access = ACCESS_REMOTE_WRITE;
 	r.next = psn((uint32_t)rng_next(&r.g));
 	requester_reset(&r.req, r.next);
@@ -443,8 +462,9 @@ main(int argc, char **argv)
 	}
 	for (; n < seeds || r.packets < packets; n++)
 		play(first + n);
-	printf("%" PRIu64 " seeds, %" PRIu64 " packets, %" PRIu64 " lost; %" PRIu64
-	       " messages sent, %" PRIu64 " received whole; %" PRIu64 " times SQE and back\n",
-		n, r.packets, r.lost, r.completed, r.received, r.faults);
+	printf("%" PRIu64 " seeds, %" PRIu64 " packets, %" PRIu64 " of them datagrams, %" PRIu64
+	       " lost; %" PRIu64 " messages sent, %" PRIu64 " received whole; %" PRIu64
+	       " times SQE and back\n",
+		n, r.packets, r.datagrams, r.lost, r.completed, r.received, r.faults);
 	return 0;
 }
