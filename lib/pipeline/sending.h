@@ -68,7 +68,7 @@ request_qkey(const struct qp *qp, const struct requester_wr *wr)
 {
 	const uint32_t qkey = (uint32_t)(wr->remote_addr >> 32);
 
-	return UNLIKELY((qkey & BIT32(31)) != 0) ? qp->attr.qkey : qkey;
+	return UNLIKELY((qkey & BIT32(31)) != 0) ? qp->qkey : qkey;
 }
 /** What of a datagram's headers its handle does not know. @param bth of the frame. */
 static ALWAYS_INLINE void

@@ -142,7 +142,7 @@ datagram_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
 	const bool has_key = p->payload_off != 0 && op_has(p->op, OPF_DETH);
 
-	return fault_if(has_key && wire_deth(p).qkey != qp->attr.qkey, FAULT_QKEY) |
+	return fault_if(has_key && wire_deth(p).qkey != qp->qkey, FAULT_QKEY) |
 	       fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY) |
 	       fault_if(port != qp->port, FAULT_PORT);
 }

@@ -193,7 +193,9 @@ stage_steer(struct worker *w, struct burst *b)
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(qp == NULL || p->faults != 0 || !is_fast(qp, p, w->steer[b->port[i]])))
+		if (UNLIKELY(qp == NULL || p->faults != 0 ||
+			     (!is_fast(qp, p, w->steer[b->port[i]]) &&
+				     !is_fast_datagram(qp, p, w->steer[b->port[i]]))))
 			slow |= BIT32(i);
 		else if (op_has(p->op, OPF_RESPONSE))
 			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);

@@ -71,6 +71,56 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	return i;
 }
 
+/** Ahead of a datagram, in one piece: as place_grh() of the full path (UD-14, UD-15). */
+static ALWAYS_INLINE void
+fast_grh(uint8_t *to, const struct wire_pkt *p)
+{
+	const uint8_t *ip = p->frame + p->l3_off;
+
+	if (UNLIKELY((p->flags & PKT_IPV6) != 0)) {
+		memcpy(to, ip, WIRE_IPV6_LEN);
+		return;
+	}
+	memset(to, 0, WIRE_GRH_LEN - WIRE_IPV4_LEN);
+	memcpy(to + WIRE_GRH_LEN - WIRE_IPV4_LEN, ip, WIRE_IPV4_LEN);
+}
+
+/** A datagram, whatever its PSN is (UD-08). @return false: nothing was done. */
+static __attribute__((noinline)) bool
+fast_datagram(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
+{
+	const uint32_t bytes = WIRE_GRH_LEN + p->payload_len;
+	struct qp_cq *cq = qp->recv_cq;
+	struct ring_cqe *slot;
+	uint32_t index;
+
+	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
+		     !responder_fits_fast(&qp->resp, p, 0) || bytes > at->room || cq == NULL) ||
+		UNLIKELY(traced(w, qp)))
+		return false;
+	slot = cq_begin(w, cq, &index);
+	if (UNLIKELY(slot == NULL))
+		return false;
+	fast_grh(at->host, p);
+	if (LIKELY(p->payload_len != 0))
+		fast_copy(at->host + WIRE_GRH_LEN, wire_payload(p), p->payload_len);
+	ring_consume_done(&qp->rq, 1);
+	cq_put(w, qp, cq, slot, index,
+		&(const struct ring_completion){ .wr_id = at->wr_id,
+			.byte_len = bytes,
+			.src_qp = wire_deth(p).src_qpn,
+			.psn = p->psn.v,
+			.cause = RULE_SEND_ONLY,
+			.opcode = WC_RECV,
+			.wc_flags = WC_GRH,
+			.peer_opcode = OP_UD_SEND_ONLY,
+			.solicited = (p->flags & PKT_SE) != 0 });
+	qp->resp.epsn = p->psn;
+	responder_take_fast(&qp->resp);
+	return true;
+}
+
 /** @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
@@ -95,10 +145,10 @@ fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struc
 			.psn = p->psn.v,
 			.cause = RULE_SEND_ONLY,
 			.opcode = WC_RECV,
-			.peer_opcode = OP_RC_SEND_ONLY,
+			.peer_opcode = p->opcode,
 			.solicited = (p->flags & PKT_SE) != 0 });
 	responder_take_fast(&qp->resp);
-	if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+	if (LIKELY(fast_asks(p)))
 		fast_ack(w, qp, p->psn);
 	return true;
 }
@@ -243,7 +293,7 @@ fast_expected(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
 	struct qp *qp = b->qp[i];
 
-	if (b->pkt[i].opcode != OP_RC_SEND_ONLY)
+	if (FAST_OPERATION(b->pkt[i].opcode) != OP_RC_SEND_ONLY)
 		return false;
 	if (UNLIKELY(!fast_send(w, qp, &b->pkt[i], &f->at[i])))
 		return !traced(w, qp) && not_ready(w, b, i, f);
@@ -271,26 +321,38 @@ fast_duplicate(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	return true;
 }
 
+/** What its PSN makes of it. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_by_psn(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+
+	switch (responder_region(&qp->resp, b->pkt[i].psn)) {
+	case REGION_EXPECTED:
+		return fast_expected(w, b, i, f);
+	case REGION_DUPLICATE:
+		return fast_duplicate(w, b, i, f);
+	default:
+		return LIKELY(responder_is_fast_gap(&qp->resp, &b->pkt[i])) && !traced(w, qp) &&
+		       gap(w, b, i, f);
+	}
+}
+
 /** One request that is no WRITE ONLY in order. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_request(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
 	struct qp *qp = b->qp[i];
-	bool taken = false;
+	bool taken;
 
 	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])))
 		return false;
-	switch (responder_region(&qp->resp, b->pkt[i].psn)) {
-	case REGION_EXPECTED:
-		taken = fast_expected(w, b, i, f);
-		break;
-	case REGION_DUPLICATE:
-		taken = fast_duplicate(w, b, i, f);
-		break;
-	case REGION_AHEAD:
-		taken = LIKELY(responder_is_fast_gap(&qp->resp, &b->pkt[i])) && !traced(w, qp) &&
-			gap(w, b, i, f);
-		break;
+	if (UNLIKELY(b->pkt[i].opcode == OP_UD_SEND_ONLY)) {
+		taken = fast_datagram(w, qp, &b->pkt[i], &f->at[i]);
+		qp_count(w, qp, STAT_rx_send_requests, taken);
+		f->n.sends += taken;
+	} else {
+		taken = fast_by_psn(w, b, i, f);
 	}
 	if (UNLIKELY(!taken))
 		return false;

@@ -17,7 +17,9 @@ place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 
 	at->host = NULL;
 	if (UNLIKELY(FAST_OPERATION(p->opcode) != OP_RC_WRITE_ONLY)) {
-		if (p->opcode != OP_RC_SEND_ONLY || (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
+		if ((FAST_OPERATION(p->opcode) != OP_RC_SEND_ONLY &&
+			    p->opcode != OP_UD_SEND_ONLY) ||
+			(qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
 			return false;
 		if (UNLIKELY(qp->resp.latched) && ring_is_empty(&qp->rq))
 			return false; /* its peer was told so */
@@ -60,6 +62,8 @@ place_posted(const struct worker *w, struct qp *qp, struct fast_place *at)
 		return;
 	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
+	if (UNLIKELY(qp->resp.head != 0))
+		__builtin_prefetch(at->host + CACHE_LINE, 1);
 }
 
 /**

@@ -27,7 +27,8 @@ apply_path(struct qp *qp)
 	const struct wire_path *path = &qp->attr.path;
 
 	qp->out = qp_out_of(qp->port, path);
-	memcpy(qp->peer_ipv4, path->dst_ip, sizeof(qp->peer_ipv4));
+	if ((qp->flags & QPF_DATAGRAM) == 0)
+		memcpy(qp->peer_ipv4, path->dst_ip, sizeof(qp->peer_ipv4));
 	memcpy(qp->peer_mac, path->dmac, sizeof(qp->peer_mac));
 	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED | QPF_VLAN);
 	if (path->vlan)
@@ -218,6 +219,8 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 	apply_responder(qp, mask);
 	if ((mask & QP_ATTR_PKEY_INDEX) != 0)
 		qp->pkey = qp->attr.pkey;
+	if ((mask & QP_ATTR_QKEY) != 0)
+		qp->qkey = qp->attr.qkey;
 	if ((mask & QP_ATTR_AV) != 0)
 		apply_path(qp);
 	/* A datagram's is its address handle's. */

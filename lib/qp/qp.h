@@ -71,7 +71,10 @@ struct qp {
 	uint8_t dirty_at;     /* QPF_DIRTY: place in the worker's list of ACKs */
 	uint8_t out;          /* where frames go: `port`; with QP_OUT_LOCAL: a local path */
 	uint32_t ack_crc;     /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
-	uint8_t peer_ipv4[4]; /* where an IPv4 QP's packets come from; others: attr.path.dst_ip */
+	union {
+		uint8_t peer_ipv4[4]; /* where packets come from; IPv6: attr.path.dst_ip */
+		uint32_t qkey;        /* QPF_DATAGRAM: what packets have to show */
+	};
 	struct qp_few few;
 	struct responder resp; /* its first RESPONDER_HOT bytes end line 0, the rest is line 1 */
 	struct qp_cq *recv_cq;

@@ -46,6 +46,7 @@ static const struct bench_case cases[] = {
 	{ "write_64", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
 	{ "uc_write_64", OP_UC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
 	{ "uc_send_64", OP_UC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
+	{ "ud_send_64", OP_UD_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
 	{ "write_64_coalesced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1, false, false },
 	{ "write_64_traced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, true },
 	{ "write_1024", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false },

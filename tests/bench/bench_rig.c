@@ -177,18 +177,26 @@ bring_up(struct qp *qp, const struct bench_case *c)
 		.dest_qp_num = qp->qpn,
 		.max_dest_rd_atomic = qp->max_dest_alloc,
 		.min_rnr_timer = 12,
+		.qkey = 0x11111111,
 		.path = b.to_peer,
 		.path_resolved = true };
 
-	qp->type = c->opcode < OP_RC_END ? QPT_RC : QPT_UC;
-	qp->resp.transport = qp->req.transport = wire_transport_of(c->opcode);
+	const uint8_t types[] = { [WIRE_RC] = QPT_RC, [WIRE_UC] = QPT_UC, [WIRE_UD] = QPT_UD };
+	const uint8_t transport = wire_transport_of(c->opcode);
+
+	qp->type = types[transport];
+	qp->resp.head = transport == WIRE_UD ? WIRE_GRH_LEN : 0;
+	qp->flags &= ~(uint32_t)(QPF_DATAGRAM | QPF_RESOLVED);
+	qp->flags |= transport == WIRE_UD ? QPF_DATAGRAM : 0;
+	qp->resp.transport = qp->req.transport = transport;
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	a.qp_state = QPS_INIT;
 	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS);
 	a.qp_state = QPS_RTR;
 	qp_apply(qp, &a,
 		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER |
+			(transport == WIRE_UD ? QP_ATTR_QKEY : 0));
 	a.qp_state = QPS_RTS;
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	qp->flags = c->trace ? qp->flags | QPF_TRACE : qp->flags & ~(uint32_t)QPF_TRACE;
@@ -214,7 +222,7 @@ next_place(uint32_t len)
 }
 
 static void
-post(uint32_t q, uint64_t va)
+post(uint32_t q, uint64_t va, uint32_t len)
 {
 	struct ring_recv_wqe *w = ring_produce_slot(&b.rq[q], MAX_PACKETS);
 
@@ -222,7 +230,7 @@ post(uint32_t q, uint64_t va)
 		die("receive queue is full");
 	w->wr_id = q;
 	w->num_sge = 1;
-	w->sge[0] = (struct ring_sge){ va, 64, REGION_KEY };
+	w->sge[0] = (struct ring_sge){ va, len, REGION_KEY };
 	ring_produce_commit(&b.rq[q]);
 }
 
@@ -239,12 +247,14 @@ psn_for(const struct bench_case *c, uint32_t q)
 static struct rte_mbuf *
 packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 {
-	uint64_t va = next_place(c->len);
+	const uint32_t head = c->opcode == OP_UD_SEND_ONLY ? WIRE_GRH_LEN : 0;
+	uint64_t va = next_place(head + c->len);
 	struct wire_fields f = { .opcode = c->opcode,
 		.flags = PKT_ACKREQ,
 		.pkey = 0xffff,
 		.dest_qpn = c->kind == KIND_NO_QP ? 0x800000 : MAX_QPS + q,
 		.psn = psn(psn_for(c, q)),
+		.deth = { 0x11111111, 0x22 },
 		.reth = { va, REGION_KEY, c->len },
 		.payload = b.payload,
 		.payload_len = c->opcode == OP_RC_READ_REQUEST ? 0 : c->len };
@@ -264,7 +274,7 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	if (op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE))
-		post(q, va);
+		post(q, va, head + 64);
 	return m;
 }
 

@@ -128,7 +128,7 @@ class Play:
             wr["imm_data"] = 0x11223344
         if op.startswith("ATOMIC"):
             wr.update(compare_add="0x3", swap="0x9")
-        if self.a.is_ud:
+        if self.link is not None and self.a.is_ud:
             wr["ud"] = {"ah_attr": self.a.address_of(self.b), "remote_qpn": self.b.qpn,
                         "remote_qkey": over.pop("qkey", QKEY)}
         wr.update(over)

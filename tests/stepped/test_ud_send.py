@@ -133,6 +133,28 @@ class Datagrams(dut_ud.UdCase):
         self.quiet(back)
         self.received((0, pattern(9, 64)))
 
+    def test_UD_31_to_a_group(self):
+        """Refused when it is posted."""
+        self.sender()
+        group = "ff0e::1" if variant.v6() else "239.1.2.3"
+        with self.assertRaises(dut.RpcError) as caught:
+            self.post_raw(self.wr(8, ud=self.to(2, dest_ip=group)))
+        self.assertIn("unicast", caught.exception.message)
+        self.assertEqual(1, len(self.post(self.wr(8))))
+        self.alive()
+
+    @variant.fixed(vlan="none")
+    def test_UD_31_from_a_group(self):
+        """To the group's MAC and queue pair: dropped, and nothing follows."""
+        self.sender()
+        kw = {"dst_ip": "ff0e::1", "dst_mac": "33:33:00:00:00:01"} if variant.v6() else \
+            {"dst_ip": "239.1.2.3", "dst_mac": "01:00:5e:01:02:03"}
+        self.quiet(self.datagram(b"x", qpn=0xFFFFFF, **kw), self.datagram(b"x", **kw))
+        self.assertEqual([], self.cqes())
+        self.quiet(self.datagram(b"taken"))
+        self.received((0, b"taken"))
+        self.alive()
+
     def test_WIRE_15_source_port(self):
         """The same for a QP and an address; others have others."""
         self.sender()
@@ -168,7 +190,9 @@ class Refused(dut_ud.UdCase):
         self.sender()
         for opcode in ("RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP",
                        "ATOMIC_FETCH_AND_ADD", "SEND_WITH_INV", "BIND_MW"):
-            result = self.post_raw(self.wr(8), self.wr(8, opcode), self.wr(8))
+            bind = {"bind_mw": {"mw": "none", "length": 0}} if opcode == "BIND_MW" else {}
+            result = self.post_raw(self.wr(8), self.wr(None if bind else 8, opcode, **bind),
+                                   self.wr(8))
             self.assertEqual((1, 22), (result["posted"], result["refused"]["errno"]), opcode)
             self.assertIn(opcode, result["refused"]["reason"])
             self.assertEqual(1, len(self.feed()))
