@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Paths, address handles, multicast. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "vl.h"
@@ -35,28 +36,81 @@ vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_at
 struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	(void)pd;
-	(void)attr;
-	return vl_none(EOPNOTSUPP);
+	struct vl_context *c = vl_context_of(pd->context);
+	struct vl_ah *ah = calloc(1, sizeof(*ah));
+	struct rl_ah_attr a;
+	int err;
+
+	if (ah == NULL)
+		return vl_none(ENOMEM);
+	err = attr->port_num == 1 ? vl_path_to(c, attr, &a) : EINVAL;
+	if (err == 0)
+		err = -rl_create_ah(((struct vl_pd *)pd)->rl, &a, &ah->rl);
+	if (err != 0) {
+		free(ah);
+		return vl_none(err);
+	}
+	ah->pub.context = pd->context;
+	ah->pub.pd = pd;
+	return &ah->pub;
 }
 
 int
-ibv_destroy_ah(struct ibv_ah *ah)
+ibv_destroy_ah(struct ibv_ah *pub)
 {
-	(void)ah;
-	return vl_result(-EOPNOTSUPP);
+	struct vl_ah *ah = (struct vl_ah *)pub;
+	const int rc = rl_destroy_ah(ah->rl);
+
+	if (rc == 0)
+		free(ah);
+	return vl_result(rc);
+}
+
+/*
+ * The 40 bytes in front of a datagram hold an IPv6 header, or an IPv4 header in their second half,
+ * behind 20 bytes that nobody has written.
+ */
+static int
+header_to_path(struct vl_context *c, const uint8_t *header, struct ibv_ah_attr *attr)
+{
+	const uint8_t *v4 = header + 20;
+	union rl_gid own;
+
+	if (v4[0] == 0x45 && (header[0] >> 4) != 6) {
+		memcpy(attr->grh.dgid.raw, v4_mapped, sizeof(v4_mapped));
+		memcpy(attr->grh.dgid.raw + sizeof(v4_mapped), v4 + 12, 4);
+		attr->grh.traffic_class = v4[1];
+	} else if ((header[0] >> 4) == 6) {
+		memcpy(attr->grh.dgid.raw, header + 8, sizeof(attr->grh.dgid.raw));
+		attr->grh.traffic_class = (uint8_t)(header[0] << 4 | header[1] >> 4);
+		attr->grh.flow_label =
+			(uint32_t)(header[1] & 15) << 16 | (uint32_t)header[2] << 8 | header[3];
+	} else {
+		return EBADMSG;
+	}
+	for (int i = 0; rl_query_gid(c->rl, c->port, i, &own) == 0; i++) {
+		if (is_v4(own.raw) == is_v4(attr->grh.dgid.raw)) {
+			attr->grh.sgid_index = (uint8_t)i;
+			return 0;
+		}
+	}
+	return ENOENT;
 }
 
 int
 ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_wc *wc,
-	struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	(void)ctx;
-	(void)port_num;
-	(void)wc;
-	(void)grh;
-	(void)ah_attr;
-	return vl_result(-EOPNOTSUPP);
+	int err;
+
+	memset(attr, 0, sizeof(*attr));
+	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0)
+		return vl_result(-EINVAL);
+	attr->port_num = port_num;
+	attr->is_global = 1;
+	attr->grh.hop_limit = UINT8_MAX;
+	err = header_to_path(vl_context_of(ctx), (const uint8_t *)grh, attr);
+	return vl_result(-err);
 }
 
 struct ibv_ah *

@@ -156,12 +156,13 @@ ibv_qp_to_qp_ex(struct ibv_qp *pub)
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Members that are plain numbers, the same on both sides. */
-#define NUMBERS(X)                                                                           \
-	X(qkey)                                                                              \
-	X(rq_psn)                                                                            \
-	X(sq_psn) X(dest_qp_num) X(qp_access_flags) X(pkey_index) X(alt_pkey_index)          \
-		X(en_sqd_async_notify) X(sq_draining) X(max_rd_atomic) X(max_dest_rd_atomic) \
-			X(min_rnr_timer) X(timeout) X(retry_cnt) X(rnr_retry) X(alt_timeout)
+#define NUMBERS(X)                                                                                \
+	X(qkey)                                                                                   \
+	X(rq_psn)                                                                                 \
+	X(sq_psn)                                                                                 \
+	X(dest_qp_num) X(qp_access_flags) X(pkey_index) X(alt_pkey_index) X(en_sqd_async_notify)  \
+		X(sq_draining) X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(timeout) \
+			X(retry_cnt) X(rnr_retry) X(alt_timeout)
 #define COPY(member) to->member = from->member;
 
 static int
@@ -280,15 +281,35 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+/* A datagram's request names the program's handle: a copy has ours. */
+static int
+post_datagrams(struct vl_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	for (; wr != NULL; wr = wr->next) {
+		struct rl_send_wr copy, *failed;
+		int rc;
+
+		memcpy(&copy, wr, offsetof(struct rl_send_wr, wr));
+		copy.next = NULL;
+		copy.wr.ud.ah = wr->wr.ud.ah != NULL ? ((struct vl_ah *)wr->wr.ud.ah)->rl : NULL;
+		copy.wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
+		copy.wr.ud.remote_qkey = wr->wr.ud.remote_qkey;
+		rc = rl_post_send(qp->rl, &copy, &failed);
+		if (rc != 0) {
+			*bad = wr;
+			return vl_result(rc);
+		}
+	}
+	return 0;
+}
+
 int
 vl_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct vl_qp *qp = (struct vl_qp *)pub;
 
-	if (__builtin_expect(pub->qp_type == IBV_QPT_UD, 0)) {
-		*bad = wr;
-		return vl_result(-EOPNOTSUPP);
-	}
+	if (__builtin_expect(pub->qp_type == IBV_QPT_UD, 0))
+		return post_datagrams(qp, wr, bad);
 	return vl_result(rl_post_send(
 		qp->rl, (struct rl_send_wr *)(void *)wr, (struct rl_send_wr **)(void *)bad));
 }

@@ -216,6 +216,18 @@ wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
 	wr_set_inline_data_list(qp, 1, &buf);
 }
 
+static void
+wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct rl_send_wr *wr = current(builder_of(qp));
+
+	if (wr == NULL)
+		return;
+	wr->wr.ud.ah = ((struct vl_ah *)ah)->rl;
+	wr->wr.ud.remote_qpn = qpn;
+	wr->wr.ud.remote_qkey = qkey;
+}
+
 /* ---- made and freed -------------------------------------------------------------------------- */
 
 static void
@@ -232,6 +244,7 @@ put_calls(struct ibv_qp_ex *qp)
 	qp->wr_rdma_read = wr_rdma_read;
 	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	qp->wr_set_ud_addr = wr_set_ud_addr;
 	qp->wr_set_sge = wr_set_sge;
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_set_inline_data = wr_set_inline_data;
@@ -247,7 +260,7 @@ vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
 	struct vl_builder *b;
 
-	if ((ops & ~known) != 0 || qp->rl->qp_type == RL_QPT_UD)
+	if ((ops & ~known) != 0)
 		return EOPNOTSUPP;
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)

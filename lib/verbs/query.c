@@ -43,6 +43,7 @@ fill_device(struct ibv_context *ctx, const struct rl_device_attr *a, struct ibv_
 		.max_res_rd_atom = a->max_qp_rd_atom * a->max_qp,
 		.max_qp_init_rd_atom = a->max_qp_rd_atom,
 		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_ah = a->max_ah,
 		.max_srq = a->max_srq,
 		.max_srq_wr = a->max_qp_wr,
 		.max_srq_sge = a->max_sge,

@@ -90,6 +90,11 @@ struct vl_srq {
 	struct rl_srq *rl;
 };
 
+struct vl_ah {
+	struct ibv_ah pub;
+	struct rl_ah *rl;
+};
+
 struct vl_qp {
 	struct ibv_qp_ex pub;
 	struct rl_qp *rl;

@@ -8,7 +8,7 @@ import unittest
 import programs
 
 SOCKET = sys.argv.pop(1)
-ROUNDS = 200
+ROUNDS = 30        # each may take time slices of several programs
 
 
 class PingPong(unittest.TestCase):
@@ -48,6 +48,10 @@ class PingPong(unittest.TestCase):
 
     def test_uc(self):
         self.play("ibv_uc_pingpong", "-c")
+
+    def test_ud(self):
+        self.play("ibv_ud_pingpong", "-c")
+        self.play("ibv_ud_pingpong", "-g", "1", "-e")
 
     def test_no_such_gid(self):
         code, out = programs.run(SOCKET, "ibv_rc_pingpong", "-d", "left", "-g", "2")

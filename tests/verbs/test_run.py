@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -87,6 +88,37 @@ class Run(unittest.TestCase):
     def test_all_goes_through(self):
         code, out, err = self.run_it("-p", FRAGILE, "7")
         self.assertEqual((0, "all went through\n", ""), (code, out, err))
+
+    def test_all_kinds_of_memory(self):
+        code, out, err = self.run_it("-p", os.environ["VERBS_MEMORY"])
+        self.assertEqual((0, "all kinds of memory\n"), (code, out), err)
+        # Each refusal says why.
+        for why in ("without access", "not all of it is mapped", "no bytes",
+                    "require LOCAL_WRITE", "on demand paging"):
+            self.assertIn(why, err)
+
+    def test_own_address(self):
+        """Both ends on one device."""
+        with socket.socket() as s:
+            s.bind(("", 0))
+            port = s.getsockname()[1]
+        one = f"ibv_rc_pingpong -d rocelane0 -g 0 -c -n 10 -p {port}"
+        code, out, err = self.run_it("-p", "sh", "-c", f"{one} & until {one} 127.0.0.1; do "
+                                     "sleep 0.1; done; wait $!")
+        self.assertEqual(0, code, err)
+        self.assertEqual(2, out.count("10 iters in "), out)
+
+    def test_ordinary_user(self):
+        """Without any right."""
+        if os.getuid() != 0:
+            return      # all of this class runs so
+        os.chmod(self.dir.name, 0o777)
+        code = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                               "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", RUN,
+                               "-p", os.environ["VERBS_MEMORY"]], env=self.env, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((0, "all kinds of memory\n"), (code.returncode, code.stdout),
+                         code.stderr)
 
     def test_loss_is_repaired(self):
         rules = {"seed": 3, "rules": [{"action": "drop", "probability": 0.01}]}

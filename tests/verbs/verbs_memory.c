@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Regions in all kinds of memory of a program, with plain verbs; what cannot be is refused. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+#define BYTES      10000
+#define PEER_BYTES 12288
+
+static struct end e[2];
+static char zeroed[3 * BYTES]; /* .bss */
+
+/* What is written to `at` by the other device arrives, and what is there can be read. */
+static void
+move(void *at)
+{
+	struct ibv_mr *mine = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), *other;
+	char *peer = aligned_alloc(4096, PEER_BYTES); /* pages of its own: another device's */
+
+	CHECK(mine != NULL && mine->addr == at && mine->length == BYTES);
+	CHECK((other = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	memset(peer, 'w', BYTES);
+	memset(at, '-', BYTES);
+	CHECK(end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, BYTES, mine, at, 1).status ==
+		IBV_WC_SUCCESS);
+	CHECK(memcmp(at, peer, BYTES) == 0);
+	memset(at, 'r', BYTES);
+	CHECK(end_run(&e[1], IBV_WR_RDMA_READ, other, peer, BYTES, mine, at, 2).status ==
+		IBV_WC_SUCCESS);
+	CHECK(memcmp(at, peer, BYTES) == 0);
+	CHECK(ibv_dereg_mr(mine) == 0);
+	CHECK(ibv_dereg_mr(other) == 0);
+	/* They are the program's still. */
+	CHECK(memcmp(at, peer, BYTES) == 0);
+	free(peer);
+}
+
+static void
+on_the_stack(void)
+{
+	char mine[2 * BYTES];
+
+	move(mine + 123);
+}
+
+/* A memfd of the program's own. */
+static void
+own_memfd(void)
+{
+	const int fd = memfd_create("mine", MFD_ALLOW_SEALING);
+	char *at;
+
+	CHECK(ftruncate(fd, 16384) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+	at = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	memset(at, 1, 16384);
+	move(at + 5);
+	munmap(at, 16384);
+	close(fd);
+}
+
+/* One region in another, and the same twice: the pages stay until the last is gone. */
+static void
+nested(void)
+{
+	char *at = malloc(100000);
+	struct ibv_mr *mr[3];
+
+	memset(at, 'n', 100000);
+	CHECK((mr[0] = ibv_reg_mr(e[0].pd, at, 100000, ALL_ACCESS)) != NULL);
+	CHECK((mr[1] = ibv_reg_mr(e[0].pd, at + 50000, 10, ALL_ACCESS)) != NULL);
+	CHECK((mr[2] = ibv_reg_mr(e[0].pd, at, 100000, ALL_ACCESS)) != NULL);
+	CHECK(ibv_dereg_mr(mr[0]) == 0);
+	move(at + 20000);
+	CHECK(ibv_dereg_mr(mr[2]) == 0);
+	CHECK(ibv_dereg_mr(mr[1]) == 0);
+	CHECK(at[99999] == 'n');
+	free(at);
+}
+
+/* The child has what was there, and what it writes is not the parent's. */
+static void
+fork_copies(void)
+{
+	char *at = malloc(BYTES);
+	struct ibv_mr *mr;
+	int status;
+	pid_t pid;
+
+	memset(at, 'p', BYTES);
+	CHECK((mr = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS)) != NULL);
+	CHECK(ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		const int good = at[0] == 'p' && at[BYTES - 1] == 'p';
+
+		memset(at, 'c', BYTES);
+		_exit(good ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(at[0] == 'p' && at[BYTES - 1] == 'p');
+	CHECK(ibv_dereg_mr(mr) == 0);
+	move(at);
+	free(at);
+}
+
+static void
+refused(void *at, size_t length, int access, int err)
+{
+	errno = 0;
+	CHECK(ibv_reg_mr(e[0].pd, at, length, access) == NULL && errno == err);
+}
+
+static void
+what_cannot_be(void)
+{
+	char *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(mprotect(p + 4096, 4096, PROT_NONE) == 0);
+	refused(p, 3 * 4096, ALL_ACCESS, EFAULT);
+	CHECK(munmap(p + 4096, 4096) == 0);
+	refused(p, 3 * 4096, ALL_ACCESS, EFAULT);
+	refused(p, 0, ALL_ACCESS, EINVAL);
+	refused(p, 4096, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+	refused(p, 4096, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
+	munmap(p, 3 * 4096);
+}
+
+static atomic_bool stop;
+
+/* Another thread allocates and writes all the time. */
+static void *
+busy(void *arg)
+{
+	while (!atomic_load(&stop)) {
+		char *p = malloc(5000);
+
+		memset(p, 1, 5000);
+		free(p);
+	}
+	return arg;
+}
+
+int
+main(void)
+{
+	char *heap = malloc(4 * BYTES);
+	pthread_t t;
+
+	ends_open(e, 7);
+	move(heap + 77);
+	move(zeroed + BYTES);
+	on_the_stack();
+	own_memfd();
+	nested();
+	fork_copies();
+	what_cannot_be();
+	CHECK(pthread_create(&t, NULL, busy, NULL) == 0);
+	for (int i = 0; i < 20; i++)
+		move(heap + 77 * i);
+	nested();
+	fork_copies();
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	printf("all kinds of memory\n");
+	return 0;
+}
