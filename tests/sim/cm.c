@@ -173,7 +173,7 @@ finish(struct sim *s)
 			if (e->state != END_OVER)
 				sim_die(s, "one side was never told of the end", n);
 			if (s->loss == 0 && !s->crash && !s->pair[n].refuse && !e->was_up &&
-				!s->pair[n].end[1 - side].own_end)
+				!e->again && !s->pair[n].end[1 - side].own_end)
 				sim_die(s, "it failed without any loss", n);
 		}
 }

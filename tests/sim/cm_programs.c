@@ -108,9 +108,10 @@ sim_carry_out(struct sim *s, uint32_t side, const struct cm_verdict *v)
 			sim_die(s, "a REQ from nowhere", n);
 		if (e->conn != NULL) /* a late copy of a REQ may begin anew what is over */
 			sim_die(s, "asked twice for one attempt", n);
-		*e = (struct end){
-			.conn = v->conn, .state = END_WAITS, .lost = e->lost, .was_up = e->was_up
-		};
+		*e = (struct end){ .conn = v->conn,
+			.state = END_WAITS,
+			.lost = e->lost,
+			.again = e->state != END_NONE };
 		v->conn->user = (void *)(uintptr_t)(n + 1);
 		sim_later(s, sim_random(s, 3) == 0 ? sim_random(s, s->delay * 30) : 0, 1,
 			ACT_ANSWER, n);

@@ -23,6 +23,7 @@ struct end {
 	bool was_up;
 	bool own_end; /* it said so itself */
 	bool lost;    /* its side has forgotten it */
+	bool again;   /* a late copy of the REQ began it anew */
 	struct cm_taken taken;
 };
 
