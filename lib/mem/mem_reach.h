@@ -95,6 +95,10 @@ mem_reach_in(const struct mem_region *r, uint64_t va, uint64_t len)
 	return r->host + offset;
 }
 
+/** mem_reach() of a key that is a window's, if it is. */
+uint8_t *mem_reach_window(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va,
+	uint64_t len, uint8_t access, const struct mem_region **region);
+
 /**
  * mem_check() where the key is in its first slot, or a window's, and all is good.
  * @param region out: that the key named; while it is `valid` the answer stands, for this worker.
@@ -108,18 +112,13 @@ mem_reach(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, u
 		atomic_load_explicit(&t->s[mem_home(t, key)].region, memory_order_acquire);
 	uint64_t offset;
 
-	if (UNLIKELY(r == NULL) || UNLIKELY(r->key != key)) {
-		r = (access & MEM_REMOTE) != 0 ? mem_window_bound(t, key) : NULL;
-		if (r == NULL)
-			return NULL;
-	}
+	if (UNLIKELY(r == NULL))
+		return mem_reach_window(t, key, user, va, len, access, region);
 	offset = va - r->va;
 	/* One test of all, and not mem_reach_in(): a SEND takes 15 cycles less. */
-	if (UNLIKELY((access & ~r->access) != 0 || !mem_is_valid(r) || offset > r->length ||
-		     len > r->length - offset))
-		return NULL;
-	if (UNLIKELY(r->pd != (uint32_t)user) && r->pd != mem_pd_of_qp((uint32_t)(user >> 32)))
-		return NULL;
+	if (UNLIKELY(r->key != key || r->pd != (uint32_t)user || (access & ~r->access) != 0 ||
+		     !mem_is_valid(r) || offset > r->length || len > r->length - offset))
+		return mem_reach_window(t, key, user, va, len, access, region);
 	*region = r;
 	return r->host + offset;
 }

@@ -167,6 +167,20 @@ mem_window_bound(const struct mem_table *t, uint32_t key)
 	return &w->r;
 }
 
+uint8_t *
+mem_reach_window(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
+	uint8_t access, const struct mem_region **region)
+{
+	const struct mem_region *r = (access & MEM_REMOTE) != 0 ? mem_window_bound(t, key) : NULL;
+
+	if (r == NULL || (access & ~r->access) != 0 || !mem_reach_in(r, va, len))
+		return NULL;
+	if (r->pd != (uint32_t)user && r->pd != mem_pd_of_qp((uint32_t)(user >> 32)))
+		return NULL;
+	*region = r;
+	return r->host + (va - r->va);
+}
+
 /* Nobody looks at the window as it was when it was found not valid: every other worker has begun
  * another turn since. */
 static bool
