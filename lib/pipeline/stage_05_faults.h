@@ -67,34 +67,30 @@ is_own(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	return (steer_diff(qp, p, owner) & STEER_MASK) == 0;
 }
 
-/** The type of a QP that has this opcode's service, as it stands in steer_diff(). RC or UC. */
-static ALWAYS_INLINE uint64_t
-steer_service(uint8_t opcode)
-{
-	return (uint64_t)(opcode / OP_RC_END) << 40;
-}
-_Static_assert((QPT_RC ^ WIRE_UC) == QPT_UC && WIRE_RC == 0, "the type of an owner's word is RC");
+/** The bit in which the types of RC and UC differ. */
+#define STEER_UC (UINT64_C(1) << 40)
+_Static_assert((QPT_RC ^ 1) == QPT_UC && ((QPT_RC ^ QPT_UD) & ~1) != 0 &&
+		       ((QPT_RC ^ QPT_XRC_SEND) & ~1) != 0 && ((QPT_RC ^ QPT_XRC_RECV) & ~1) != 0,
+	"no other type is like RC but for that bit");
 
 /**
  * An RC or UC packet over untagged IPv4 for a QP of this worker that receives, from its peer, to
  * its port, with its key and as a full member: one test for all of it. Responses are for a QP in
- * RTS. Whatever else may be good is pipeline_faults_all()'s.
+ * RTS. Whatever else may be good is pipeline_faults_all()'s. A CNP has a service of its own.
  */
 static ALWAYS_INLINE bool
 is_fast(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {
 	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF |
-			       QPF_MIGRATION | QPF_RESOLVED;
+			       QPF_MIGRATION | QPF_RESOLVED | QPF_SERVICE;
 
 	return (p->flags & (PKT_IPV6 | PKT_VLAN)) == 0 &&
-	       (steer_diff(qp, p, owner ^ steer_service(p->opcode)) & (STEER_MASK | STEER_PORT)) ==
-		       0 &&
+	       (steer_diff(qp, p, owner) & ((STEER_MASK & ~STEER_UC) | STEER_PORT)) == 0 &&
 	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
 	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
-	       (qp->flags & flags) == QPF_RESOLVED &&
+	       ((qp->flags ^ (p->opcode & QPF_SERVICE)) & flags) == QPF_RESOLVED &&
 	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4) &&
-	       p->pkey == qp->pkey && (p->pkey & WIRE_PKEY_FULL) != 0 &&
-	       p->opcode < 2 * OP_RC_END && !op_has(p->op, OPF_CNP);
+	       p->pkey == qp->pkey && (p->pkey & WIRE_PKEY_FULL) != 0;
 }
 
 /** The same for a datagram without a tag: whoever it is from, it has to show the Q_Key. */

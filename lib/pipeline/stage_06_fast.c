@@ -44,10 +44,14 @@ place_holds(const struct worker *w, const struct burst *b, uint32_t i, const str
 	       responder_fits_fast(&qp->resp, &b->pkt[i], ACCESS_REMOTE_WRITE);
 }
 
-/** WRITE ONLYs at ePSN whose place is known, from b->pkt[i] on. @return the first that is left. */
+/**
+ * WRITE ONLYs at ePSN whose place is known, from b->pkt[i] on: those of one service.
+ * @return the first that is left.
+ */
 static ALWAYS_INLINE uint32_t
-fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const uint8_t opcode)
 {
+	const bool acked = wire_is_acked(wire_transport_of(opcode));
 	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
 	const uint32_t from = i;
 
@@ -55,13 +59,13 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		const struct wire_pkt *p = &b->pkt[i];
 		struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(FAST_OPERATION(p->opcode) != OP_RC_WRITE_ONLY) ||
-			UNLIKELY(f->at[i].host == NULL) || UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
+		if (UNLIKELY(p->opcode != opcode) || UNLIKELY(f->at[i].host == NULL) ||
+			UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
 			(UNLIKELY(!calm) && !place_holds(w, b, i, f)))
 			break;
 		fast_copy(f->at[i].host, wire_payload(p), p->payload_len);
 		responder_take_fast(&qp->resp);
-		if (LIKELY(fast_asks(p)))
+		if (acked && LIKELY((p->flags & PKT_ACKREQ) != 0))
 			fast_ack(w, qp, p->psn);
 		qp_few_write(qp, p->frame_len);
 		if (traced(w, qp))
@@ -69,6 +73,13 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	}
 	f->n.writes += i - from;
 	return i;
+}
+
+/** The same of UC. @return how many. */
+static __attribute__((noinline)) uint32_t
+fast_writes_uc(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	return fast_writes(w, b, i, f, OP_UC_WRITE_ONLY) - i;
 }
 
 /** Ahead of a datagram, in one piece: as place_grh() of the full path (UD-14, UD-15). */
@@ -373,6 +384,8 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 
 	if (UNLIKELY(!f->one_port) && b->port[i] != b->port[0])
 		return 0;
+	if (b->pkt[i].opcode == OP_UC_WRITE_ONLY)
+		return fast_writes_uc(w, b, i, f);
 	if (b->pkt[i].opcode == OP_RC_ACKNOWLEDGE) {
 		n = pipeline_fast_acks(w, b, i, f->one_port ? b->n : i + 1, &f->n);
 		/* The queue for completions may have been full. */
@@ -392,7 +405,7 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 uint32_t
 pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
-	while ((i = fast_writes(w, b, i, f)) < b->n) {
+	while ((i = fast_writes(w, b, i, f, OP_RC_WRITE_ONLY)) < b->n) {
 		const uint32_t n = fast_others(w, b, i, f);
 
 		if (UNLIKELY(n == 0))

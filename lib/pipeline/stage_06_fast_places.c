@@ -16,7 +16,7 @@ place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 	const uint8_t *reth = wire_ext(p);
 
 	at->host = NULL;
-	if (UNLIKELY(FAST_OPERATION(p->opcode) != OP_RC_WRITE_ONLY)) {
+	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY) && p->opcode != OP_UC_WRITE_ONLY) {
 		if ((FAST_OPERATION(p->opcode) != OP_RC_SEND_ONLY &&
 			    p->opcode != OP_UD_SEND_ONLY) ||
 			(qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)

@@ -19,14 +19,13 @@ enum {
 };
 
 /**
- * May packets be made here, in buffers of this pool? An untagged IPv4 template, nobody who looks at
- * each packet, and room for the longest. Then no mbuf is read: all of a pool are alike.
+ * May packets be made here, in buffers of this pool? An untagged IPv4 template, and room for the
+ * longest. Then no mbuf is read: all of a pool are alike.
  */
 static ALWAYS_INLINE bool
 is_fast_sender(const struct qp *qp, struct rte_mempool *pool)
 {
-	return (qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_XRC)) == 0 &&
-	       qp->tmpl.len == FAST_HEAD && qp->tmpl.ipv6 == 0 &&
+	return qp->tmpl.len == FAST_HEAD && qp->tmpl.ipv6 == 0 &&
 	       rte_pktmbuf_priv_flags(pool) == 0 &&
 	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + qp->req.pmtu;
 }
@@ -69,17 +68,18 @@ headers_write(const struct qp *qp, uint8_t service, struct wire_head *head,
 	return frame + FAST_HEAD + ext;
 }
 
-/** @param local nobody looks at the ICRC of these frames. */
+/** @param plain an RC QP whose path is not local. */
 static ALWAYS_INLINE uint32_t
 requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n,
-	const bool local)
+	const bool plain)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
-	const uint8_t service = wire_opcode_on(r->transport, 0);
+	const uint8_t service = plain ? 0 : wire_opcode_on(r->transport, 0);
+	const bool seals = plain || (qp->flags & QPF_LOCAL) == 0; /* else local.h */
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
 	struct requester_run run;
 	struct wire_head head;
@@ -87,6 +87,8 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	if (UNLIKELY(!is_fast_sender(qp, pool)))
 		return 0;
 	most = RTE_MIN(most, requester_run_begin(r, &run));
+	if (plain)
+		run.acked = true;
 	wire_head_init(&head);
 	for (sent = 0; sent < most; sent++) {
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
@@ -106,7 +108,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 		payload += len + pad + WIRE_ICRC_LEN;
 		frame_len_set(one, (uint32_t)(payload - frame));
 		out[sent] = one;
-		if (!local)
+		if (seals)
 			request_unsealed(
 				w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
 	}
@@ -120,16 +122,18 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 }
 
 static __attribute__((noinline)) uint32_t
-requests_make_local(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
-	return requests_make(w, qp, port, m, n, true);
+	if ((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_XRC)) != 0)
+		return 0;
+	return requests_make(w, qp, port, m, n, false);
 }
 
 uint32_t
 pipeline_fast_requests(
 	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
-	if (UNLIKELY((qp->out & QP_OUT_LOCAL) != 0))
-		return requests_make_local(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, false);
+	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_SERVICE | QPF_LOCAL)) != 0))
+		return requests_make_other(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, true);
 }

@@ -224,7 +224,9 @@ look(struct worker *w, struct qp *qp, struct request_sources *s)
 static inline void
 departs(struct worker *w, uint8_t port, struct qp *qp)
 {
-	if (UNLIKELY(!wire_is_acked(qp->req.transport)))
+	const bool asks = LIKELY((qp->flags & QPF_NOT_RC) == 0) || wire_is_acked(qp->req.transport);
+
+	if (UNLIKELY(!asks))
 		tx_departs(w, port, qp, TX_UNACKED);
 	else if (LIKELY((qp->flags & QPF_RESOLVED) != 0))
 		tx_departs(w, port, qp, TX_REQUESTS);

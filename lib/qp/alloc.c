@@ -226,9 +226,8 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 {
 	qp->type = p->type != 0 ? p->type : QPT_RC;
 	qp->req.qp_type = qp->type;
-	qp->req.transport = qp->resp.transport = wire_transport_on(qp->type);
+	qp_service_set(qp, wire_transport_on(qp->type));
 	qp->resp.head = wire_is_connected(qp->resp.transport) ? 0 : WIRE_GRH_LEN;
-	qp->flags |= wire_is_connected(qp->resp.transport) ? 0 : QPF_DATAGRAM;
 	qp->qpn = p->qpn;
 	qp->pd = p->pd;
 	qp->worker = p->worker;
@@ -237,8 +236,6 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 	qp->srq = p->srq;
 	qp->client = p->client;
 	qp->xrcd = p->xrcd;
-	if (qp->resp.transport == WIRE_XRC)
-		qp->flags |= QPF_XRC;
 	ASSERT(p->max_dest_rd_atomic == 0 || qp->saved != NULL);
 	ASSERT(qp->rq.sh != NULL);
 	qp->max_dest_alloc = p->max_dest_rd_atomic;

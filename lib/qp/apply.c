@@ -30,7 +30,9 @@ apply_path(struct qp *qp)
 	if ((qp->flags & QPF_DATAGRAM) == 0)
 		memcpy(qp->peer_ipv4, path->dst_ip, sizeof(qp->peer_ipv4));
 	memcpy(qp->peer_mac, path->dmac, sizeof(qp->peer_mac));
-	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED | QPF_VLAN);
+	qp->flags &= ~(uint32_t)(QPF_IPV6 | QPF_RESOLVED | QPF_VLAN | QPF_LOCAL);
+	if (path->local)
+		qp->flags |= QPF_LOCAL;
 	if (path->vlan)
 		qp->flags |= QPF_VLAN;
 	if (path->ipv6)

@@ -19,8 +19,7 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	qp->worker = s->worker;
 	qp->port = s->port;
 	qp->out = qp_out_of(s->port, &qp->attr.path);
-	qp->flags =
-		(qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_DATAGRAM | QPF_XRC)) | s->flags;
+	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_SERVICE | QPF_LOCAL)) | s->flags;
 	qp->resp.knobs = s->resp_knobs;
 	qp->cnp_interval_ns = s->cnp_interval;
 	qp->cnp = s->cnp;

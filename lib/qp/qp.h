@@ -145,6 +145,14 @@ _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
 _Static_assert(offsetof(struct qp, attr) == 640, "line 9: the rest of it, send_cq, stats");
 
+/** The QP is one of this service. @param transport WIRE_RC .. WIRE_XRC. */
+static inline void
+qp_service_set(struct qp *qp, uint8_t transport)
+{
+	qp->req.transport = qp->resp.transport = transport;
+	qp->flags = (qp->flags & ~(uint32_t)QPF_SERVICE) | wire_opcode_on(transport, 0);
+}
+
 /** What `few` adds to a counter. */
 static inline uint32_t
 qp_few_of(const struct qp *qp, enum stats_counter s)

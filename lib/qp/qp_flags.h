@@ -18,9 +18,9 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_REQUIRE_DF = BIT32(2),    /* rx.ip_df */
 	QPF_TRACE = BIT32(3),
 	QPF_CNP = BIT32(4),         /* cc.cnp=on */
-	QPF_CNP_CONTROL = BIT32(5), /* cc.cnp_path=control */
-	QPF_DIRTY = BIT32(6),       /* on the worker's list of owed ACKs */
-	QPF_ANSWERING = BIT32(7),   /* on the worker's list of answer queues */
+	QPF_NOT_RC = BIT32(5),   /* these three are QPF_SERVICE (constant) */
+	QPF_DATAGRAM = BIT32(6), /* UD: each request has its own destination */
+	QPF_XRC = BIT32(7),      /* a target's `srq` is that of the packet */
 	QPF_COMM_EST = BIT32(8),    /* event raised */
 	QPF_RESOLVED = BIT32(9),    /* template has a destination MAC */
 	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
@@ -40,9 +40,14 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
 	QPF_SENT_NOWHERE = BIT32(26),  /* requests were sent while nobody knew where to */
 	QPF_FLUSHING = BIT32(27),      /* in ERR, and in line for the rest of its flush */
-	QPF_DATAGRAM = BIT32(28),      /* each request has its own destination: UD (constant) */
-	QPF_XRC = BIT32(29), /* XRC; a target's `srq` is that of the packet (constant) */
+	QPF_CNP_CONTROL = BIT32(28),   /* cc.cnp_path=control */
+	QPF_DIRTY = BIT32(29),         /* on the worker's list of owed ACKs */
+	QPF_ANSWERING = BIT32(30),     /* on the worker's list of answer queues */
+	QPF_LOCAL = BIT32(15),         /* QP_OUT_LOCAL in qp.out */
 };
+
+/** The high bits of the opcodes of a QP's service stand where an opcode has them. */
+#define QPF_SERVICE (QPF_NOT_RC | QPF_DATAGRAM | QPF_XRC)
 
 /** In qp.out: not to the port's wire, but to addresses of this process (LB-01). */
 #define QP_OUT_LOCAL 0x80

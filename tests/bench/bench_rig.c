@@ -186,9 +186,8 @@ bring_up(struct qp *qp, const struct bench_case *c)
 
 	qp->type = types[transport];
 	qp->resp.head = transport == WIRE_UD ? WIRE_GRH_LEN : 0;
-	qp->flags &= ~(uint32_t)(QPF_DATAGRAM | QPF_RESOLVED);
-	qp->flags |= transport == WIRE_UD ? QPF_DATAGRAM : 0;
-	qp->resp.transport = qp->req.transport = transport;
+	qp->flags &= ~(uint32_t)QPF_RESOLVED;
+	qp_service_set(qp, transport);
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	a.qp_state = QPS_INIT;
 	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS);

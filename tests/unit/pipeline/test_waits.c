@@ -296,7 +296,7 @@ UC_02_not_before_the_port_has_it(void **state)
 	struct bed *b = *state;
 
 	b->qp->type = b->qp->req.qp_type = QPT_UC;
-	b->qp->req.transport = b->qp->resp.transport = WIRE_UC;
+	qp_service_set(b->qp, WIRE_UC);
 	b->qp->req.timeout = 0;
 	fill_port(b);
 	post_send(b);
@@ -321,7 +321,7 @@ UC_02_gone_from_a_backlog(void **state)
 	struct bed *b = *state;
 
 	b->qp->type = b->qp->req.qp_type = QPT_UC;
-	b->qp->req.transport = b->qp->resp.transport = WIRE_UC;
+	qp_service_set(b->qp, WIRE_UC);
 	fill_port(b);
 	post_send(b);
 	bed_qp_gone(b, b->qp);
