@@ -100,6 +100,7 @@ struct app {
 	struct rpc_client *conn; /* NULL: gone */
 	struct app_table pds;
 	struct app_table mrs;
+	struct app_table mws;
 	struct app_table cqs;
 	struct app_table srqs;
 	struct app_table ahs;

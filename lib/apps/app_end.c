@@ -137,18 +137,30 @@ close_bells(struct apps *apps, struct app *app)
 	return attached == 0;
 }
 
+/* Windows, then regions: each takes one more step. */
+static void
+each_region(struct apps *apps, struct app *app, void (*mw)(struct objects *, struct object_mw *),
+	void (*mr)(struct objects *, struct object_mr *), enum app_step then)
+{
+	const uint32_t windows = app->mws.room, all = windows + app->mrs.room;
+
+	for (uint32_t n = 0; app->ending.next < all && n < REGIONS_TURN; n++) {
+		const uint32_t i = app->ending.next++;
+
+		if (i < windows && app->mws.v[i] != NULL)
+			mw(apps->objects, app->mws.v[i]);
+		else if (i >= windows && app->mrs.v[i - windows] != NULL)
+			mr(apps->objects, app->mrs.v[i - windows]);
+	}
+	if (app->ending.next == all)
+		go_on(app, then);
+}
+
 /* All keys first. */
 static bool
 revoke_regions(struct apps *apps, struct app *app)
 {
-	for (uint32_t n = 0; app->ending.next < app->mrs.room && n < REGIONS_TURN; n++) {
-		struct object_mr *mr = app->mrs.v[app->ending.next++];
-
-		if (mr != NULL)
-			object_mr_revoke(apps->objects, mr);
-	}
-	if (app->ending.next == app->mrs.room)
-		go_on(app, APP_SYNC_REGIONS);
+	each_region(apps, app, object_mw_revoke, object_mr_revoke, APP_SYNC_REGIONS);
 	return true;
 }
 
@@ -156,7 +168,7 @@ revoke_regions(struct apps *apps, struct app *app)
 static bool
 sync_regions(struct apps *apps, struct app *app)
 {
-	if ((app->mrs.n != 0 && !ask_each(apps, app)) || app->ending.asked != 0)
+	if ((app->mrs.n + app->mws.n != 0 && !ask_each(apps, app)) || app->ending.asked != 0)
 		return false;
 	go_on(app, APP_FREE_REGIONS);
 	return true;
@@ -165,14 +177,7 @@ sync_regions(struct apps *apps, struct app *app)
 static bool
 free_regions(struct apps *apps, struct app *app)
 {
-	for (uint32_t n = 0; app->ending.next < app->mrs.room && n < REGIONS_TURN; n++) {
-		struct object_mr *mr = app->mrs.v[app->ending.next++];
-
-		if (mr != NULL)
-			object_mr_free_revoked(apps->objects, mr);
-	}
-	if (app->ending.next == app->mrs.room)
-		go_on(app, APP_RELEASE);
+	each_region(apps, app, object_mw_free_revoked, object_mr_free_revoked, APP_RELEASE);
 	return true;
 }
 
@@ -237,6 +242,7 @@ release(struct apps *apps, struct app *app)
 		close(app->async_fd);
 	free(app->pds.v);
 	free(app->mrs.v);
+	free(app->mws.v);
 	free(app->cqs.v);
 	free(app->srqs.v);
 	free(app->ahs.v);

@@ -10,6 +10,7 @@
  * Depends: base, jsonrpc, ring, jansson, pthread.
  *
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
+ * mw.c       memory windows
  * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
  * srq.c      shared receive queues                  post.c   work requests
@@ -96,6 +97,12 @@ struct mr {
 	bool own_memory;       /* goes with the region */
 };
 
+struct mw {
+	struct rl_mw pub;
+	TAILQ_ENTRY(mw) all;
+	uint32_t handle;
+};
+
 struct channel {
 	struct rl_comp_channel pub;
 	TAILQ_ENTRY(channel) all;
@@ -180,6 +187,7 @@ struct context {
 	int event_fd;
 	TAILQ_HEAD(, pd) pds;
 	TAILQ_HEAD(, mr) mrs;
+	TAILQ_HEAD(, mw) mws;
 	TAILQ_HEAD(, memory) memories;
 	TAILQ_HEAD(, channel) channels;
 	TAILQ_HEAD(, cq) cqs;
@@ -250,6 +258,8 @@ void client_qp_completed(struct qp *qp, bool is_recv);
 void client_qp_free(struct qp *qp);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
+/** The same of memory windows. */
+void client_free_mws(struct context *ctx);
 /** The same of the memory that was mapped. */
 void client_free_memory(struct context *ctx);
 

@@ -249,6 +249,7 @@ release(struct context *ctx)
 {
 	jsonrpc_close(&ctx->line);
 	client_free_cqs(ctx);
+	client_free_mws(ctx);
 	client_free_memory(ctx);
 	for (uint32_t i = 0; i < ctx->areas_n; i++)
 		munmap(ctx->areas[i].base, ctx->areas[i].len);
@@ -280,6 +281,7 @@ rl_open(const char *path, struct rl_context **out)
 	pthread_cond_init(&ctx->acked, NULL);
 	TAILQ_INIT(&ctx->pds);
 	TAILQ_INIT(&ctx->mrs);
+	TAILQ_INIT(&ctx->mws);
 	TAILQ_INIT(&ctx->memories);
 	TAILQ_INIT(&ctx->channels);
 	TAILQ_INIT(&ctx->cqs);

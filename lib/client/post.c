@@ -34,7 +34,7 @@ refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum v
 		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
 			qp->cap.max_send_sge);
 	case VERBS_WR_NOT_INLINE:
-		return client_fail(EINVAL, "READ and ATOMIC cannot be inline");
+		return client_fail(EINVAL, "opcode %d cannot be inline", (int)wr->opcode);
 	case VERBS_WR_INLINE_LENGTH:
 		return client_fail(EINVAL, "%llu bytes inline, and max_inline_data is %u",
 			(unsigned long long)bytes, qp->cap.max_inline_data);
@@ -74,6 +74,9 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 	enum verbs_wr_fault fault = verbs_wr_form(&limits, wr->opcode, flags, listed ? n : 0);
 
 	*bytes = 0;
+	if (UNLIKELY(fault == VERBS_WR_GOOD && wr->opcode == RL_WR_BIND_MW) &&
+		wr->bind_mw.mw == NULL)
+		return client_fail(EINVAL, "bind_mw.mw is missing");
 	if (LIKELY(fault == VERBS_WR_GOOD)) {
 		*bytes = bytes_of(wr->sg_list, n);
 		fault = verbs_wr_length(&limits, wr->opcode, flags, *bytes);
@@ -92,6 +95,18 @@ put_inline(uint8_t *to, const struct rl_send_wr *wr)
 		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		to += wr->sg_list[i].length;
 	}
+}
+
+static __attribute__((noinline)) void
+put_bind(struct ring_send_wqe *w, const struct rl_send_wr *wr)
+{
+	const struct rl_mw_bind_info *b = &wr->bind_mw.bind_info;
+
+	w->rkey = wr->bind_mw.mw->rkey;
+	w->imm = wr->bind_mw.rkey;
+	w->remote_addr = b->addr;
+	w->compare_add = b->length;
+	w->swap = RING_BIND(b->mr != NULL ? b->mr->lkey : 0, b->mw_access_flags & UINT8_MAX);
 }
 
 static void
@@ -113,6 +128,8 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, boo
 		w.swap = wr->wr.atomic.swap;
 	}
 	w.imm = verbs_wr_has(wr->opcode, WR_HAS_INV) ? wr->invalidate_rkey : ntohl(wr->imm_data);
+	if (UNLIKELY(verbs_wr_has(wr->opcode, WR_HAS_BIND)))
+		put_bind(&w, wr);
 	if ((wr->send_flags & RL_SEND_INLINE) != 0) {
 		w.inline_len = (uint32_t)bytes;
 		put_inline((uint8_t *)wqe->sge, wr);

@@ -25,6 +25,7 @@ const struct rpc_table methods_all[] = {
 	{ methods_client_open, RPC_FOR_ALL },
 	{ methods_client, RPC_FOR_APPS },
 	{ methods_client_mr, RPC_FOR_APPS },
+	{ methods_client_mw, RPC_FOR_APPS },
 	{ methods_client_qp, RPC_FOR_APPS },
 	{ methods_client_srq, RPC_FOR_APPS },
 	{ methods_client_ah, RPC_FOR_APPS },

@@ -43,6 +43,7 @@ extern const struct rpc_method methods_object[];
 extern const struct rpc_method methods_srq[];
 extern const struct rpc_method methods_mr[];
 extern const struct rpc_method methods_mw[];
+extern const struct rpc_method methods_client_mw[];
 extern const struct rpc_method methods_qp[];
 extern const struct rpc_method methods_work[];
 extern const struct rpc_method methods_send[];
