@@ -17,6 +17,8 @@
 #define SGE "mr offset length lkey addr"
 #define SEND_KEYS                                                                            \
 	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
+	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length " \
+	"bind_mw.mw_access_flags " \
 	"invalidate_rkey count"
 #define QP_COLUMNS                                                                                \
 	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
@@ -64,6 +66,10 @@ const struct command commands[] = {
 	{ "mr",       "write",      "mr_write",        "name @offset data",      NULL,                               NULL,          run_quiet,   "write bytes, given in hexadecimal" },
 	{ "mr",       "fill",       "mr_fill",         "name @offset @length #seed", NULL,                           NULL,          run_quiet,   "fill with the pattern of a seed, as \"fill\": \"pattern:SEED\"" },
 	{ "mr",       "crc",        "mr_crc",          "name @offset @length",   NULL,                               NULL,          run_pairs,   "CRC-32 of a region's bytes, at most 16 MiB" },
+	{ "mw",       "list",       "mw_list",         NULL,                     NULL,                               "name pd type rkey bound mr addr length qp_num", run_table, "memory windows" },
+	{ "mw",       "show",       "mw_list",         "name",                   NULL,                               NULL,          run_find,    "one memory window" },
+	{ "mw",       "alloc",      "mw_alloc",        "?name",                  "name pd type",                     NULL,          run_pairs,   "make a memory window, unbound" },
+	{ "mw",       "dealloc",    "mw_dealloc",      "name",                   NULL,                               NULL,          run_quiet,   "give a memory window back, bound or not" },
 	{ "cq",       "list",       "cq_list",         NULL,                     NULL,                               NULL,          run_table,   "completion queues" },
 	{ "cq",       "show",       "cq_list",         "name",                   NULL,                               NULL,          run_find,    "one completion queue" },
 	{ "cq",       "create",     "cq_create",       "?name",                  "name cqe",                         NULL,          run_pairs,   "make a completion queue" },

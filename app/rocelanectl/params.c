@@ -18,6 +18,8 @@ static const char *const text_keys[] = {
 	"cq",
 	"srq",
 	"mr",
+	"bind_mw.mw",
+	"bind_mw.mr",
 	"data",
 	"inline",
 	"dest_ip",
@@ -41,7 +43,7 @@ static const char *const text_keys[] = {
 };
 /* Values of these are lists of names: "A,B". */
 static const char *const list_keys[] = { "access", "qp_access_flags", "qp.qp_access_flags",
-	"send_flags" };
+	"send_flags", "bind_mw.mw_access_flags" };
 
 static bool
 listed(const char *key, const char *const *list, size_t n)

@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "rocelane_enums.h"
+#include "rocelane_mw.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,29 +64,6 @@ struct rl_mr {
 	size_t length; /* bytes */
 	uint32_t lkey;
 	uint32_t rkey;
-};
-
-enum rl_mw_type { RL_MW_TYPE_1 = 1, RL_MW_TYPE_2 = 2 };
-
-struct rl_mw {
-	struct rl_context *context;
-	struct rl_pd *pd;
-	uint32_t rkey; /* of type 1: what the newest rl_bind_mw() makes it */
-	enum rl_mw_type type;
-};
-
-/** A range of a region, and the rights to it. */
-struct rl_mw_bind_info {
-	struct rl_mr *mr; /* with RL_ACCESS_MW_BIND */
-	uint64_t addr;
-	uint64_t length;              /* bytes; 0 with type 1: unbind */
-	unsigned int mw_access_flags; /* remote rights; RL_ACCESS_ZERO_BASED with type 2 */
-};
-
-struct rl_mw_bind {
-	uint64_t wr_id;
-	unsigned int send_flags; /* enum rl_send_flags */
-	struct rl_mw_bind_info bind_info;
 };
 
 struct rl_comp_channel {
@@ -221,24 +199,6 @@ int rl_reg_mr_once(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t
  * @return -EBUSY: memory windows are bound to it.
  */
 int rl_dereg_mr(struct rl_mr *mr);
-
-/* ---- memory windows -------------------------------------------------------------------------- */
-
-/**
- * A window, unbound: mw->rkey is no key yet. One of type 1 is bound by rl_bind_mw(), again and
- * again, and serves every QP of its PD. One of type 2 is bound by RL_WR_BIND_MW, serves the QP that
- * bound it, and is invalidated by RL_WR_LOCAL_INV or by the peer's SEND with Invalidate. It counts
- * as a region (max_mr).
- */
-int rl_alloc_mw(struct rl_pd *pd, enum rl_mw_type type, struct rl_mw **mw);
-/** Bound or not: its key is no key from now on. */
-int rl_dealloc_mw(struct rl_mw *mw);
-/**
- * Post a bind of a window of type 1; mw->rkey is its key once that has completed. A bind or an
- * invalidate is carried out when all requests posted before it have completed, and those behind
- * it wait for it. @return as rl_post_send(); -EINVAL: a window of type 2.
- */
-int rl_bind_mw(struct rl_qp *qp, struct rl_mw *mw, const struct rl_mw_bind *bind);
 
 /* ---- completion queues ----------------------------------------------------------------------- */
 
