@@ -6,7 +6,6 @@ Run by run.py; attacks.py says what is expected while an attack goes on, and aft
 import contextlib
 import json
 import os
-import signal
 import socket
 import threading
 import time
@@ -14,20 +13,10 @@ import unittest
 
 from attackers import (DEEP, LONG_LINE, MANY_VALUES, OPEN, batches, flood, ghost, heir, lingering,
                        listener)
-from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, PID, SOCKET, connect, jsonrpc, memfd, soon,
-                     warm_up)
+from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, SOCKET, connect, jsonrpc, memfd, soon,
+                     stopped, warm_up)
 
 setUpModule = warm_up
-
-
-def is_stopped():
-    """Each thread of the dataplane: a signal only asks them to stop."""
-    for task in os.listdir("/proc/%d/task" % PID):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open("/proc/%d/task/%s/stat" % (PID, task), encoding="ascii") as f:
-                if f.read().rsplit(")", 1)[1].split()[0] != "T":
-                    return False
-    return True
 
 
 class Descriptors(Case):
@@ -39,16 +28,14 @@ class Descriptors(Case):
             with listener() as server:
                 tcp = lingering(server.getsockname())
                 peer, _ = server.accept()
-            os.kill(PID, signal.SIGSTOP)    # the last close() has to be the dataplane's
-            try:
-                soon(is_stopped)
-                socket.send_fds(s, [text], [tcp.fileno()])
-            except OSError:
-                peer.close()    # or our own close() would wait
-                raise
-            finally:
-                tcp.close()
-                os.kill(PID, signal.SIGCONT)
+            with stopped():     # the last close() has to be the dataplane's
+                try:
+                    socket.send_fds(s, [text], [tcp.fileno()])
+                except OSError:
+                    peer.close()    # or our own close() would wait
+                    raise
+                finally:
+                    tcp.close()
             peers.append(peer)
         return peers
 

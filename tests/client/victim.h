@@ -16,9 +16,13 @@ struct victim_report {
 	_Atomic uint64_t blocks;     /* of 2 KiB: written, read back and compared */
 	_Atomic uint64_t longest_ns; /* from one block to the next; whoever looks may zero it */
 	_Atomic bool stop;
+	_Atomic uint64_t longest_net_ns; /* without our waits for a CPU, and the workers' */
 };
 
-/** Works until it is told to stop. Whatever is wrong ends the process with 1, and says what. */
+/**
+ * Works until it is told to stop. VICTIM_WAITS: files of the workers, "/proc/1/task/2/schedstat",
+ * with colons between them. Whatever is wrong ends the process with 1, and says what.
+ */
 void victim_run(const char *socket, struct victim_report *r);
 
 #endif
