@@ -25,6 +25,7 @@
 /* How often a thread that has to end is taken out of what it waits in. */
 #define NUDGE_MS 20u
 #define PATIENCE_MS 2000u
+#define STRANGERS   64u
 
 /*
  * What the control lcore never does itself: to map or unmap anything, it would have to wait for a
@@ -46,6 +47,8 @@ struct broker {
 	LIST_HEAD(, broker_conn) all;
 	uint32_t stopped; /* told to close, and not ended */
 	uint32_t ending;
+	uint32_t strangers; /* threads that close what was turned away */
+	uint32_t left;      /* sockets that none was to be had for */
 	uint64_t nudged_ms;
 };
 
@@ -220,6 +223,12 @@ broker_ending(const struct broker *b)
 	return b->ending;
 }
 
+uint32_t
+broker_left(const struct broker *b)
+{
+	return b->left;
+}
+
 /* ---- a connection ---------------------------------------------------------------------------- */
 
 static struct broker_conn *
@@ -265,9 +274,13 @@ broker_turn_away(struct broker *b, int fd)
 		close(fd);
 		return;
 	}
-	c = conn_new(b, fd);
-	if (c == NULL)
-		return; /* without memory: better a descriptor less than a close() that waits */
+	/* Better a descriptor less than a close() that waits. Some may wait for ever (FUSE). */
+	c = b->strangers < STRANGERS ? conn_new(b, fd) : NULL;
+	if (c == NULL) {
+		b->left++;
+		return;
+	}
+	b->strangers++;
 	LIST_INSERT_HEAD(&b->all, c, all);
 	broker_conn_put(c);
 	let_help(c, run_start);
@@ -392,6 +405,7 @@ reap(struct broker_conn *c)
 	LIST_REMOVE(c, all);
 	c->b->stopped--;
 	c->b->ending--;
+	c->b->strangers -= c->tag == NULL;
 	let_help(c, run_join);
 }
 

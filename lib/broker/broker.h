@@ -100,6 +100,8 @@ void broker_clear(struct broker *b);
 void broker_poll(struct broker *b, uint64_t now_ms);
 /** Threads of connections that were put and have not ended yet. */
 uint32_t broker_ending(const struct broker *b);
+/** Sockets that were turned away and can never be closed: they could keep a thread for ever. */
+uint32_t broker_left(const struct broker *b);
 
 /**
  * A thread for a connected socket, which is closed by it.

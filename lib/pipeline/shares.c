@@ -117,6 +117,26 @@ pipeline_share_next(struct worker *w)
 	return NULL;
 }
 
+ns_t
+pipeline_shares_next(const struct worker *w)
+{
+	const struct qp_share *s;
+	ns_t first = UINT64_MAX;
+
+	TAILQ_FOREACH (s, &w->shares, turn) {
+		ns_t at;
+
+		if (s->senders_n == 0)
+			continue;
+		if (s->rate == 0 || s->tokens > 0 || s->credit <= 0)
+			return 0;
+		at = s->filled + (ns_t)((double)(1 - s->tokens) * (double)TIME_NS_PER_S /
+					 (double)s->rate) + 1;
+		first = RTE_MIN(first, at);
+	}
+	return first;
+}
+
 /** What a request costs beside its packets. */
 static int64_t
 cost_of(const struct requester_wr *wr)

@@ -48,6 +48,8 @@ cost_bytes(uint64_t bytes)
  * @return NULL: nobody has both work and credit.
  */
 struct qp_share *pipeline_share_next(struct worker *w);
+/** When somebody has both work and bytes that its rate lets it move; 0: now. */
+ns_t pipeline_shares_next(const struct worker *w);
 /** So many packets of a QP have just been made, of requests from position `first` on. */
 void pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, uint32_t first,
 	uint32_t packets);

@@ -8,6 +8,7 @@
 #include "requester_fast.h"
 #include "send_feed.h"
 #include "sending.h"
+#include "shares.h"
 #include "stage.h"
 #include "tx.h"
 
@@ -75,13 +76,16 @@ ns_t
 worker_next(const struct worker *w)
 {
 	const tick_t next = wheel_next(&w->wheel);
+	ns_t timer = next > tick_of(UINT64_MAX) ? UINT64_MAX : next << TICK_SHIFT;
 
-	if (w->senders_n != 0 || w->answering != 0)
+	if (w->answering != 0)
 		return 0;
+	if (w->senders_n != 0)
+		timer = RTE_MIN(timer, pipeline_shares_next(w));
 	for (uint32_t i = 0; i < w->outs_n; i++)
 		if (w->tx[i].head != w->tx[i].tail)
 			return 0;
-	return next > tick_of(UINT64_MAX) ? UINT64_MAX : next << TICK_SHIFT;
+	return timer;
 }
 
 uint32_t

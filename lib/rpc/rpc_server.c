@@ -15,8 +15,8 @@
 
 #define EVENTS       32
 #define ACCEPT_SHARE 8
-/* Threads that are on their way out; what they wait in may take a while. */
-#define ENDING_MAX   64
+/* Turned away with descriptors that nobody can close, before nobody comes in any more. */
+#define LEFT_MAX     1024
 #define CLOSING_NS   ((ns_t)2 * TIME_NS_PER_S)
 /* For what a peer that is gone has sent before. */
 #define GONE_NS      ((ns_t)500 * TIME_NS_PER_MS)
@@ -286,7 +286,7 @@ accept_some(struct rpc_server *s, const struct rpc_listener *from)
 {
 	uint32_t n;
 
-	for (n = 0; n < ACCEPT_SHARE && broker_ending(s->broker) < ENDING_MAX; n++) {
+	for (n = 0; n < ACCEPT_SHARE && broker_left(s->broker) < LEFT_MAX; n++) {
 		const int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct rpc_client as = { .limited = from == &s->clients_only };
 		struct refusal r;

@@ -329,6 +329,23 @@ a_rate_bounds_READs(void **state)
 	detach(b, OTHER);
 }
 
+/* A client with work and without bytes does not keep the worker awake. */
+static void
+over_its_rate_the_worker_may_sleep(void **state)
+{
+	const struct qp_client limited = { .rate = 1000000 };
+	struct bed *b = *state;
+
+	attach_as(b, OTHER, limited, 4, WR_RDMA_WRITE, 64);
+	apps[VICTIM].qps_n = 0;
+	run(b, 2000);
+	assert_true(worker_next(b->w) > b->now);
+	b->now += 10 * TIME_NS_PER_MS; /* now it has some again */
+	run(b, 1);
+	assert_int_not_equal(apps[OTHER].packets, 0);
+	detach(b, OTHER);
+}
+
 int
 main(void)
 {
@@ -341,6 +358,7 @@ main(void)
 		TEST(a_weight_is_so_many_shares),
 		TEST(a_rate_bounds_a_client_alone),
 		TEST(a_rate_bounds_READs),
+		TEST(over_its_rate_the_worker_may_sleep),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
