@@ -70,6 +70,7 @@ rebuild(const struct wire_pkt *p, uint8_t options)
 	const struct wire_fields f = fields_of(p);
 	const fault_mask_t bth_faults = FAULT_BIT(FAULT_TVER) | FAULT_BIT(FAULT_DST_QP);
 	const size_t headers = p->payload_off - p->bth_off;
+	const size_t xrceth = op_has(p->op, OPF_XRCETH) ? WIRE_XRCETH_LEN : 0;
 	static uint8_t b[FRAME_ROOM];
 	struct wire_path path = { .ipv6 = (p->flags & PKT_IPV6) != 0,
 		.vlan = (p->flags & PKT_VLAN) != 0,
@@ -94,9 +95,10 @@ rebuild(const struct wire_pkt *p, uint8_t options)
 	FUZZ_CHECK((q.flags | PKT_CE) == (p->flags | PKT_CE));
 	FUZZ_CHECK(q.payload_len == p->payload_len);
 	FUZZ_CHECK((size_t)(q.payload_off - q.bth_off) == headers);
-	/* Extension headers survive; DETH's reserved byte alone is cleared. */
+	/* Extension headers survive, but for DETH's reserved byte and XRCETH: no field has it. */
 	if (!op_has(p->op, OPF_DETH))
-		FUZZ_CHECK(memcmp(wire_ext(&q), wire_ext(p), headers - WIRE_BTH_LEN) == 0);
+		FUZZ_CHECK(memcmp(wire_ext(&q) + xrceth, wire_ext(p) + xrceth,
+				   headers - WIRE_BTH_LEN - xrceth) == 0);
 	FUZZ_CHECK(memcmp(wire_payload(&q), wire_payload(p), p->payload_len) == 0);
 }
 
