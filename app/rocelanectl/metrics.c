@@ -22,7 +22,8 @@ static const struct text counter_help[] = {
 #define COUNTER(name, unit, drop, help) { #name, drop, help },
 #include "counters.def"
 #undef COUNTER
-	{ "control_rx", false, "frames that the control lcore got: ARP, neighbour discovery, ICMP" },
+	{ "control_rx", false,
+		"frames that the control lcore got: ARP, neighbour discovery, ICMP" },
 	{ "control_rx_ignored", false, "those of them that nothing was done with" },
 	{ "control_tx", false, "frames that the control lcore sent" },
 	{ "control_tx_lost", false, "frames of the control lcore that no worker took" },
@@ -32,10 +33,39 @@ static const struct text counter_help[] = {
 	{ "dev_rx_errors", false, "frames that the device refused" },
 	{ "dev_tx_errors", false, "frames that the device could not send" },
 	{ "dev_rx_nombuf", false, "frames that the device dropped for want of a buffer" },
+#define MESSAGE(attribute, NAME, name, text)                                             \
+	{ "cm_rx_" #name, false, "messages of the connection manager received: " text }, \
+		{ "cm_tx_" #name, false, "messages of the connection manager sent: " text },
+#include "tables/cm_messages.def"
+#undef MESSAGE
+#define DROP(name, text, rule) \
+	{ "cm_drops_" #name, false, "messages of the connection manager dropped: " text },
+#include "tables/cm_drops.def"
+#undef DROP
+	{ "cm_rx_duplicates", false, "messages of the connection manager that had come before" },
+	{ "cm_rx_lost", false, "messages of the connection manager for which there was no room" },
+	{ "cm_tx_lost", false, "messages of the connection manager that could not be sent" },
+	{ "cm_events_lost", false, "events of connections that nobody fetched in time" },
+	{ "cm_connections", false, "connections that the connection manager knows" },
+	{ "cm_half_open", false, "those of them that are not established yet" },
 };
+
+/* What rises and falls. */
+static const char *const gauges[] = { "cm_connections", "cm_half_open" };
 
 /* In the total are losses that no worker can count. */
 static const char *const of_all[] = { "aeq_overflow" };
+
+#define IS_IN(name, list) is_in(name, list, sizeof(list) / sizeof((list)[0]))
+
+static bool
+is_in(const char *name, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], name) == 0)
+			return true;
+	return false;
+}
 
 static const char *
 help_of(const char *name)
@@ -84,27 +114,21 @@ print_head(const char *prefix, const char *name, const char *suffix, const char 
 
 /* One sample a block, with its label; label NULL: the one block has none. */
 static void
-print_counter(const char *prefix, const char *name, const char *label, const json_t *blocks)
+print_stat(const char *prefix, const char *name, const char *label, const json_t *blocks)
 {
-	print_head(prefix, name, "_total", "counter", help_of(name));
+	const bool gauge = IS_IN(name, gauges);
+	const char *suffix = gauge ? "" : "_total";
+
+	print_head(prefix, name, suffix, gauge ? "gauge" : "counter", help_of(name));
 	for (size_t b = 0; b < json_array_size(blocks); b++) {
 		const json_t *of = json_object_get(json_array_get(blocks, b), "label");
 
 		print_name(prefix, name);
-		fputs("_total", stdout);
+		fputs(suffix, stdout);
 		if (label != NULL)
 			print_label(label, json_string_value(of), true, true);
 		printf(" %" JSON_INTEGER_FORMAT "\n", stats_counter(blocks, b, name));
 	}
-}
-
-static bool
-is_of_all(const char *name)
-{
-	for (size_t i = 0; i < sizeof(of_all) / sizeof(of_all[0]); i++)
-		if (strcmp(of_all[i], name) == 0)
-			return true;
-	return false;
 }
 
 /* All that makes a packet leave early as one family: its sum is all drops. */
@@ -146,14 +170,14 @@ print_counters(const json_t *total, const json_t *workers, const json_t *ports)
 
 	json_object_update_missing(names, by_worker);
 	json_object_foreach (names, name, v) {
-		if (json_object_get(by_worker, name) != NULL && !is_of_all(name))
-			print_counter("", name, "worker", workers);
+		if (json_object_get(by_worker, name) != NULL && !IS_IN(name, of_all))
+			print_stat("", name, "worker", workers);
 		else
-			print_counter("", name, NULL, total);
+			print_stat("", name, NULL, total);
 	}
 	print_drops(workers);
 	json_object_foreach (by_port, name, v)
-		print_counter("port_", name, "port", ports);
+		print_stat("port_", name, "port", ports);
 	json_decref(names);
 	json_decref(by_port);
 	json_decref(by_worker);
@@ -169,8 +193,8 @@ print_build(const json_t *v)
 	print_head("", "build_info", "", "gauge", "version of the dataplane; always 1");
 	print_name("", "build_info");
 	for (size_t i = 0; i < 3; i++)
-		print_label(keys[i], json_string_value(json_object_get(v, keys[i])), i == 0,
-			i == 2);
+		print_label(
+			keys[i], json_string_value(json_object_get(v, keys[i])), i == 0, i == 2);
 	puts(" 1");
 }
 
@@ -262,8 +286,7 @@ print_seconds(const json_t *load, const char *name, const char *key, const char 
 		print_name("", name);
 		fputs("_total", stdout);
 		print_label("worker", text, true, true);
-		printf(" %.9f\n",
-			(double)json_integer_value(json_object_get(w, key)) / 1e9);
+		printf(" %.9f\n", (double)json_integer_value(json_object_get(w, key)) / 1e9);
 		free(text);
 	}
 }
