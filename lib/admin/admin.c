@@ -95,8 +95,12 @@ drop(struct admin *adm, struct admin_qp *rec)
 	adm->worker_qps[rec->worker]--;
 	rec->pd->users--;
 	object_mws_leave(rec->pd, rec->qpn);
-	atomic_fetch_sub_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
+	if (rec->send_cq != NULL)
+		atomic_fetch_sub_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
+	if (rec->recv_cq != NULL)
+		atomic_fetch_sub_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
+	if (rec->xrcd != NULL)
+		rec->xrcd->users--;
 	if (rec->srq != NULL)
 		rec->srq->q.users--;
 	if (rec->feed != NULL)

@@ -72,9 +72,10 @@ struct admin_qp {
 	uint8_t worker; /* who has it, or will when it is attached */
 	struct admin_shared *shared;
 	struct object_pd *pd;
-	struct object_cq *send_cq;
+	struct object_cq *send_cq; /* either may be NULL: XRC */
 	struct object_cq *recv_cq;
-	struct object_srq *srq; /* NULL: a receive queue of its own */
+	struct object_srq *srq;   /* NULL: a receive queue of its own, or none (XRC) */
+	struct object_xrcd *xrcd; /* of an XRC target; then there are no CQs */
 	struct mem_region *feed;
 	struct neigh_link link;     /* of the primary path */
 	struct neigh_link alt_link; /* of the alternate one */
@@ -295,8 +296,8 @@ struct admin_sender {
 	bool wire;                 /* path.local=wire: no destination is local */
 };
 /** Path of an address vector from a port, without dmac; what its owner may not use is refused. */
-int admin_path_fill(struct admin *adm, const struct admin_sender *from,
-	const struct admin_way *way, struct refusal *r);
+int admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct admin_way *way,
+	struct refusal *r);
 /** The same for a QP. */
 int admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admin_way *way,
 	struct refusal *r);

@@ -85,18 +85,26 @@ admin_paths_link(struct admin_qp *rec, struct admin_qp *at)
 	rec->link.qpn = rec->alt_link.qpn = rec->qpn;
 }
 
+/* Neither end of XRC has a receive queue. */
+static bool
+is_xrc(const struct conf_qp *conf)
+{
+	return conf->qp_type == QPT_XRC_SEND || conf->qp_type == QPT_XRC_RECV;
+}
+
 static int
 alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, struct admin_qp *rec,
 	struct refusal *r)
 {
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
-	const bool reads = verbs_wr_is_on(WR_RDMA_READ, conf->qp_type);
+	const bool reads = conf->qp_type == QPT_RC || conf->qp_type == QPT_XRC_RECV;
 	struct qp_alloc_params p = { .qpn = rec->qpn,
 		.type = (uint8_t)conf->qp_type,
 		.pd = rec->pd->id,
-		.send_cq = &rec->send_cq->q,
-		.recv_cq = &rec->recv_cq->q,
+		.send_cq = rec->send_cq != NULL ? &rec->send_cq->q : NULL,
+		.recv_cq = rec->recv_cq != NULL ? &rec->recv_cq->q : NULL,
 		.srq = rec->srq != NULL ? &rec->srq->q : NULL,
+		.xrcd = rec->xrcd != NULL ? rec->xrcd->id : 0,
 		.client = owner != NULL ? owner->id : 0,
 		.worker = rec->worker,
 		.max_recv_wr = conf->cap.max_recv_wr,
@@ -117,6 +125,10 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 		p.max_recv_wr = 0;
 		p.max_recv_sge = rec->srq->q.max_sge;
 	}
+	if (rec->xrcd != NULL)
+		p.max_send_wr = 0;
+	if (is_xrc(conf))
+		p.max_recv_wr = p.max_recv_sge = 0;
 	if (p.max_recv_wr == 0)
 		p.max_recv_wr = 1; /* never used, but a ring has an entry */
 	if (p.max_recv_sge == 0)
@@ -124,7 +136,8 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 	if (conf->count < MANY && reads && p.max_dest_rd_atomic < CONF_MAX_RD_ATOMIC)
 		p.max_dest_rd_atomic = CONF_MAX_RD_ATOMIC;
 	/* What receives without a post needs its memory from the beginning. */
-	p.compact = conf->count >= MANY && owner == NULL && rec->srq == NULL && !feed;
+	p.compact =
+		conf->count >= MANY && owner == NULL && rec->srq == NULL && !feed && !is_xrc(conf);
 	if (owner != NULL) {
 		rc = owner_rings_lend(adm->env, owner, &p, &rec->rings, r);
 		if (rc != 0)
@@ -146,12 +159,21 @@ admin_references(
 	rec->pd = object_pd_find(adm->objects, conf->pd, r);
 	if (rec->pd == NULL)
 		return -ENOENT;
-	rec->send_cq = object_cq_find(adm->objects, conf->send_cq, r);
-	if (rec->send_cq == NULL)
-		return -ENOENT;
-	rec->recv_cq = object_cq_find(adm->objects, conf->recv_cq, r);
-	if (rec->recv_cq == NULL)
-		return -ENOENT;
+	if ((conf->given & CONF_QP_SEND_CQ) != 0) {
+		rec->send_cq = object_cq_find(adm->objects, conf->send_cq, r);
+		if (rec->send_cq == NULL)
+			return -ENOENT;
+	}
+	if ((conf->given & CONF_QP_RECV_CQ) != 0) {
+		rec->recv_cq = object_cq_find(adm->objects, conf->recv_cq, r);
+		if (rec->recv_cq == NULL)
+			return -ENOENT;
+	}
+	if ((conf->given & CONF_QP_XRCD) != 0) {
+		rec->xrcd = object_xrcd_find(adm->objects, conf->xrcd, r);
+		if (rec->xrcd == NULL)
+			return -ENOENT;
+	}
 	if ((conf->given & CONF_QP_SRQ) != 0) {
 		rec->srq = object_srq_find(adm->objects, conf->srq, r);
 		if (rec->srq == NULL)
@@ -189,8 +211,12 @@ link_in(struct admin *adm, struct admin_qp *rec)
 		rec->shared->owner->qps_n++;
 	}
 	admin_rings_attach(rec);
-	atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
+	if (rec->send_cq != NULL)
+		atomic_fetch_add_explicit(&rec->send_cq->q.users, 1, memory_order_relaxed);
+	if (rec->recv_cq != NULL)
+		atomic_fetch_add_explicit(&rec->recv_cq->q.users, 1, memory_order_relaxed);
+	if (rec->xrcd != NULL)
+		rec->xrcd->users++;
 	rec->pd->users++;
 	admin_slot_set(&adm->slots[rec->qpn & adm->env->w.qps->mask], rec);
 	adm->worker_qps[rec->worker]++;

@@ -116,7 +116,7 @@ qp_flags(const struct admin_qp *rec)
 		v |= QPF_TRACE;
 	if (rec->feed != NULL)
 		v |= QPF_RECV_FEED;
-	if (rec->srq != NULL)
+	if (rec->srq != NULL || rec->xrcd != NULL)
 		v |= QPF_SRQ;
 	return v;
 }

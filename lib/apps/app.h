@@ -92,6 +92,7 @@ struct app_ending {
 	enum app_step step;
 	uint32_t next;  /* worker to ask, or region to look at, in this step */
 	uint32_t asked; /* workers that have not answered */
+	bool hidden; /* XRC SRQs of it were in use, perhaps by others' targets */
 };
 
 struct app {
@@ -102,6 +103,7 @@ struct app {
 	struct app_table mrs;
 	struct app_table mws;
 	struct app_table cqs;
+	struct app_table xrcds; /* struct object_xrcd: what it has opened */
 	struct app_table srqs;
 	struct app_table ahs;
 	struct app_table channels;

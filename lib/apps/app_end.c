@@ -156,10 +156,24 @@ each_region(struct apps *apps, struct app *app, void (*mw)(struct objects *, str
 		go_on(app, then);
 }
 
+/* XRC SRQs may be those of another application's targets, which go on: nobody finds them. */
+static void
+hide_srqs(struct apps *apps, struct app *app)
+{
+	for (uint32_t i = 0; i < app->srqs.room; i++) {
+		const struct app_srq *srq = app->srqs.v[i];
+
+		if (srq != NULL)
+			app->ending.hidden |= object_srq_hide(apps->objects, srq->srq);
+	}
+}
+
 /* All keys first. */
 static bool
 revoke_regions(struct apps *apps, struct app *app)
 {
+	if (app->ending.next == 0)
+		hide_srqs(apps, app);
 	each_region(apps, app, object_mw_revoke, object_mr_revoke, APP_SYNC_REGIONS);
 	return true;
 }
@@ -168,7 +182,9 @@ revoke_regions(struct apps *apps, struct app *app)
 static bool
 sync_regions(struct apps *apps, struct app *app)
 {
-	if ((app->mrs.n + app->mws.n != 0 && !ask_each(apps, app)) || app->ending.asked != 0)
+	const bool shared = app->mrs.n + app->mws.n != 0 || app->ending.hidden;
+
+	if ((shared && !ask_each(apps, app)) || app->ending.asked != 0)
 		return false;
 	go_on(app, APP_FREE_REGIONS);
 	return true;
@@ -186,6 +202,20 @@ end_objects(struct apps *apps, struct app *app)
 {
 	struct refusal r;
 
+	for (uint32_t i = 0; i < app->srqs.room; i++) {
+		struct app_srq *srq = app->srqs.v[i];
+
+		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
+		free(srq);
+	}
+	for (uint32_t i = 0; i < app->xrcds.room; i++) {
+		if (app->xrcds.v[i] != NULL &&
+			object_xrcd_close(apps->objects, app->xrcds.v[i], &r) != 0)
+			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
+				app->o.id, r.text);
+	}
 	for (uint32_t i = 0; i < app->cqs.room; i++) {
 		struct app_cq *cq = app->cqs.v[i];
 
@@ -197,14 +227,6 @@ end_objects(struct apps *apps, struct app *app)
 			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
 				app->o.id, r.text);
 		free(cq);
-	}
-	for (uint32_t i = 0; i < app->srqs.room; i++) {
-		struct app_srq *srq = app->srqs.v[i];
-
-		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-		free(srq);
 	}
 	for (uint32_t i = 0; i < app->ahs.room; i++) {
 		struct app_ah *h = app->ahs.v[i];
@@ -245,6 +267,7 @@ release(struct apps *apps, struct app *app)
 	free(app->mws.v);
 	free(app->cqs.v);
 	free(app->srqs.v);
+	free(app->xrcds.v);
 	free(app->ahs.v);
 	free(app->channels.v);
 	free(app->bells);

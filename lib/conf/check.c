@@ -74,6 +74,17 @@ conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 		conf_fault(err, "addr", "goes without ZERO_BASED: the first byte is address 0");
 }
 
+/* Keys of an SRQ of type XRC (XRC-09). */
+static const struct {
+	const char *key;
+	uint64_t bit;
+	const char *what; /* NULL: it need not be given */
+} xrc_keys[] = {
+	{ "xrcd", CONF_SRQ_XRCD, "the name of an XRC domain" },
+	{ "cq", CONF_SRQ_CQ, "the name of a completion queue" },
+	{ "srq_num", CONF_SRQ_NUM, NULL },
+};
+
 void
 conf_check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
@@ -82,6 +93,24 @@ conf_check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 	if (srq->srq_limit > srq->max_wr)
 		conf_fault(err, "srq_limit", "must be a number from 0 to max_wr (%u), not %u",
 			srq->max_wr, srq->srq_limit);
+	for (size_t i = 0; i < ARRAY_LEN(xrc_keys); i++) {
+		const bool given = (srq->given & xrc_keys[i].bit) != 0;
+
+		if (srq->srq_type != CONF_SRQ_XRC && given)
+			conf_fault(err, xrc_keys[i].key, "goes with srq_type \"XRC\" alone");
+		if (srq->srq_type == CONF_SRQ_XRC && !given && xrc_keys[i].what != NULL)
+			conf_fault(err, xrc_keys[i].key,
+				"is missing: an SRQ of type XRC requires %s", xrc_keys[i].what);
+	}
+}
+
+void
+conf_hide_srq(const void *obj, json_t *out)
+{
+	const struct conf_srq *srq = obj;
+
+	if (srq->srq_type != CONF_SRQ_XRC)
+		json_object_del(out, "srq_type");
 }
 
 void
@@ -237,6 +266,7 @@ conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 	if (mode == CONF_MODIFY)
 		return;
 	check_required(qp, err);
+	conf_check_objects(qp, err);
 	conf_check_service(qp, err);
 	check_migration(qp, err);
 	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & KNOB_GIVEN(resp_psn_check)) != 0)

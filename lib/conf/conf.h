@@ -156,12 +156,24 @@ struct conf_cq {
 	uint32_t cqe; /* entries, default 1024 */
 };
 
+enum conf_srq_type { CONF_SRQ_BASIC, CONF_SRQ_XRC };
+enum { CONF_SRQ_XRCD = 1 << 0, CONF_SRQ_CQ = 1 << 1, CONF_SRQ_NUM = 1 << 2 };
+
 struct conf_srq {
+	uint64_t given; /* CONF_SRQ_*: of type XRC */
 	char name[CONF_NAME_MAX];
 	char pd[CONF_NAME_MAX];
 	uint32_t max_wr;    /* default 1024 */
 	uint32_t max_sge;   /* default 4 */
 	uint32_t srq_limit; /* default 0: no event */
+	uint32_t srq_type;  /* enum conf_srq_type, default BASIC */
+	uint32_t srq_num;   /* what requests name; without CONF_SRQ_NUM the dataplane picks */
+	char xrcd[CONF_NAME_MAX];
+	char cq[CONF_NAME_MAX];
+};
+
+struct conf_xrcd {
+	char name[CONF_NAME_MAX];
 };
 
 struct conf_cap {
@@ -203,6 +215,9 @@ struct conf_send_feed {
 #define CONF_QP_SEND_FEED   BIT64(36)
 #define CONF_QP_PROFILE     BIT64(37)
 #define CONF_QP_KNOBS       BIT64(38)
+#define CONF_QP_SEND_CQ     BIT64(39)
+#define CONF_QP_RECV_CQ     BIT64(40)
+#define CONF_QP_XRCD        BIT64(41)
 #define CONF_QP_ALT_PORT    BIT64(48) /* these go with QP_ATTR_ALT_PATH */
 #define CONF_QP_ALT_TIMEOUT BIT64(49)
 #define CONF_QP_ALT_PKEY    BIT64(50)
@@ -232,7 +247,8 @@ struct conf_qp {
 	char pd[CONF_NAME_MAX];
 	char send_cq[CONF_NAME_MAX];
 	char recv_cq[CONF_NAME_MAX];
-	char srq[CONF_NAME_MAX]; /* "" when the QP has its own RQ */
+	char srq[CONF_NAME_MAX];  /* "" when the QP has its own RQ */
+	char xrcd[CONF_NAME_MAX]; /* of an XRC_RECV QP */
 	struct conf_ah ah_attr;
 	struct conf_ah alt_ah_attr;   /* valid with QP_ATTR_ALT_PATH */
 	char alt_port[CONF_NAME_MAX]; /* without CONF_QP_ALT_PORT: the same as `port` */
@@ -416,6 +432,8 @@ struct conf {
 	uint32_t n_mrs;
 	struct conf_cq *cqs;
 	uint32_t n_cqs;
+	struct conf_xrcd *xrcds;
+	uint32_t n_xrcds;
 	struct conf_srq *srqs;
 	uint32_t n_srqs;
 	struct conf_qp *qps; /* entries of the file; each stands for `count` QPs */

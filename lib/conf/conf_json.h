@@ -100,6 +100,7 @@ extern const struct conf_table conf_table_impair;
 extern const struct conf_table conf_table_pd;
 extern const struct conf_table conf_table_mr;
 extern const struct conf_table conf_table_cq;
+extern const struct conf_table conf_table_xrcd;
 extern const struct conf_table conf_table_srq;
 extern const struct conf_table conf_table_qp;
 extern const struct conf_table conf_table_cm;
@@ -167,6 +168,8 @@ int conf_decode_qp_modify(const json_t *obj, struct conf_qp *out, struct conf_er
 json_t *conf_encode_pd(const struct conf_pd *pd);
 /** A region as its entry of `mrs`. */
 json_t *conf_encode_mr(const struct conf_mr *mr);
+/** An XRC domain: its name. */
+json_t *conf_encode_xrcd(const struct conf_xrcd *xrcd);
 /** A CQ as its entry of `cqs`. */
 json_t *conf_encode_cq(const struct conf_cq *cq);
 /** An SRQ as its entry of `srqs`. */

@@ -113,7 +113,7 @@ refer(const struct entries *e, const char *key, const char *name, struct conf_er
 }
 
 struct tables {
-	struct entries port, device, pd, mr, cq, srq;
+	struct entries port, device, pd, mr, cq, xrcd, srq;
 };
 
 static void
@@ -131,6 +131,8 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 
 		conf_enter_index(err, i);
 		refer(&t->pd, "pd", c->srqs[i].pd, err);
+		refer(&t->xrcd, "xrcd", c->srqs[i].xrcd, err);
+		refer(&t->cq, "cq", c->srqs[i].cq, err);
 		conf_leave(err, mark);
 	}
 	for (uint32_t i = 0; i < c->n_qps; i++) {
@@ -144,6 +146,7 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 		refer(&t->cq, "send_cq", qp->send_cq, err);
 		refer(&t->cq, "recv_cq", qp->recv_cq, err);
 		refer(&t->srq, "srq", qp->srq, err);
+		refer(&t->xrcd, "xrcd", qp->xrcd, err);
 		if ((qp->given & CONF_QP_WORKER) != 0 && c->lcores.n_workers != 0 &&
 			qp->worker >= c->lcores.n_workers)
 			conf_fault(err, "worker",
@@ -242,9 +245,10 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 		.pd = { .array = "pds" },
 		.mr = { .array = "mrs", .key = "name" },
 		.cq = { .array = "cqs", .key = "name" },
+		.xrcd = { .array = "xrcds" },
 		.srq = { .array = "srqs", .key = "name" },
 	};
-	struct entries *all[] = { &t.port, &t.device, &t.pd, &t.mr, &t.cq, &t.srq };
+	struct entries *all[] = { &t.port, &t.device, &t.pd, &t.mr, &t.cq, &t.xrcd, &t.srq };
 	int ret = 0;
 
 #define NAMES(e, array, n, S, m) names_make(&t.e, array, n, sizeof(struct S), offsetof(struct S, m))
@@ -253,6 +257,7 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 		NAMES(pd, c->pds, c->n_pds, conf_pd, name) != 0 ||
 		NAMES(mr, c->mrs, c->n_mrs, conf_mr, name) != 0 ||
 		NAMES(cq, c->cqs, c->n_cqs, conf_cq, name) != 0 ||
+		NAMES(xrcd, c->xrcds, c->n_xrcds, conf_xrcd, name) != 0 ||
 		NAMES(srq, c->srqs, c->n_srqs, conf_srq, name) != 0)
 		ret = -ENOMEM;
 #undef NAMES

@@ -52,6 +52,12 @@ conf_encode_mr(const struct conf_mr *mr)
 }
 
 json_t *
+conf_encode_xrcd(const struct conf_xrcd *xrcd)
+{
+	return conf_encode(&conf_table_xrcd, xrcd);
+}
+
+json_t *
 conf_encode_cq(const struct conf_cq *cq)
 {
 	return conf_encode(&conf_table_cq, cq);

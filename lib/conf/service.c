@@ -5,6 +5,7 @@
 #include "verbs_wr.h"
 
 #define ON(type) (1u << QPT_##type)
+#define XRC      (ON(XRC_SEND) | ON(XRC_RECV))
 
 /* Keys that not every type of queue pairs has (UC-21, UD-24). */
 static const struct {
@@ -12,19 +13,25 @@ static const struct {
 	uint64_t bit;
 	uint32_t on;
 } keys[] = {
-	{ "timeout", QP_ATTR_TIMEOUT, ON(RC) },
-	{ "retry_cnt", QP_ATTR_RETRY_CNT, ON(RC) },
-	{ "rnr_retry", QP_ATTR_RNR_RETRY, ON(RC) },
-	{ "min_rnr_timer", QP_ATTR_MIN_RNR_TIMER, ON(RC) },
-	{ "max_rd_atomic", QP_ATTR_MAX_QP_RD_ATOMIC, ON(RC) },
-	{ "max_dest_rd_atomic", QP_ATTR_MAX_DEST_RD_ATOMIC, ON(RC) },
-	{ "ah_attr", QP_ATTR_AV, ON(RC) | ON(UC) },
-	{ "dest_qp_num", QP_ATTR_DEST_QPN, ON(RC) | ON(UC) },
-	{ "rq_psn", QP_ATTR_RQ_PSN, ON(RC) | ON(UC) },
-	{ "qp_access_flags", QP_ATTR_ACCESS_FLAGS, ON(RC) | ON(UC) },
-	{ "alt_ah_attr", QP_ATTR_ALT_PATH, ON(RC) | ON(UC) },
-	{ "path_mig_state", QP_ATTR_PATH_MIG_STATE, ON(RC) | ON(UC) },
+	{ "timeout", QP_ATTR_TIMEOUT, ON(RC) | XRC },
+	{ "retry_cnt", QP_ATTR_RETRY_CNT, ON(RC) | ON(XRC_SEND) },
+	{ "rnr_retry", QP_ATTR_RNR_RETRY, ON(RC) | ON(XRC_SEND) },
+	{ "min_rnr_timer", QP_ATTR_MIN_RNR_TIMER, ON(RC) | ON(XRC_RECV) },
+	{ "max_rd_atomic", QP_ATTR_MAX_QP_RD_ATOMIC, ON(RC) | ON(XRC_SEND) },
+	{ "max_dest_rd_atomic", QP_ATTR_MAX_DEST_RD_ATOMIC, ON(RC) | ON(XRC_RECV) },
+	{ "ah_attr", QP_ATTR_AV, ON(RC) | ON(UC) | XRC },
+	{ "dest_qp_num", QP_ATTR_DEST_QPN, ON(RC) | ON(UC) | XRC },
+	{ "rq_psn", QP_ATTR_RQ_PSN, ON(RC) | ON(UC) | XRC },
+	{ "qp_access_flags", QP_ATTR_ACCESS_FLAGS, ON(RC) | ON(UC) | XRC },
+	{ "alt_ah_attr", QP_ATTR_ALT_PATH, ON(RC) | ON(UC) | XRC },
+	{ "path_mig_state", QP_ATTR_PATH_MIG_STATE, ON(RC) | ON(UC) | XRC },
 	{ "qkey", QP_ATTR_QKEY, ON(UD) },
+	{ "send_cq", CONF_QP_SEND_CQ, ~ON(XRC_RECV) },
+	{ "recv_cq", CONF_QP_RECV_CQ, ~ON(XRC_RECV) },
+	{ "srq", CONF_QP_SRQ, ~XRC },
+	{ "recv_feed", CONF_QP_RECV_FEED, ~XRC },
+	{ "send_feed", CONF_QP_SEND_FEED, ~XRC },
+	{ "xrcd", CONF_QP_XRCD, ON(XRC_RECV) },
 };
 
 bool
@@ -34,6 +41,26 @@ conf_has_key(uint32_t qp_type, uint64_t bit)
 		if (keys[i].bit == bit)
 			return (keys[i].on >> qp_type & 1) != 0;
 	return true;
+}
+
+void
+conf_check_objects(const struct conf_qp *qp, struct conf_errors *err)
+{
+	static const struct {
+		const char *key;
+		uint64_t bit;
+		uint32_t on;
+		const char *what;
+	} needed[] = {
+		{ "send_cq", CONF_QP_SEND_CQ, ~ON(XRC_RECV), "the name of a completion queue" },
+		{ "recv_cq", CONF_QP_RECV_CQ, ~XRC, "the name of a completion queue" },
+		{ "xrcd", CONF_QP_XRCD, ON(XRC_RECV), "the name of an XRC domain" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+		if ((qp->given & needed[i].bit) == 0 && (needed[i].on >> qp->qp_type & 1) != 0)
+			conf_fault(err, needed[i].key, "is missing: a %s QP requires %s",
+				verbs_qp_type_name(qp->qp_type), needed[i].what);
 }
 
 void

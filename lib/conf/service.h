@@ -13,6 +13,8 @@
 
 /** Have queue pairs of this type the key with this bit, QP_ATTR_*? */
 bool conf_has_key(uint32_t qp_type, uint64_t bit);
+/** A completion queue or XRC domain that queue pairs of this type need. */
+void conf_check_objects(const struct conf_qp *qp, struct conf_errors *err);
 /** A key, or a feed, that queue pairs of this type do not have. */
 void conf_check_service(const struct conf_qp *qp, struct conf_errors *err);
 /** Take such keys out of the encoding of a struct conf_qp: conf_table.hide. */

@@ -77,7 +77,9 @@ void conf_check_impair_rule(void *obj, enum conf_mode mode, struct conf_errors *
 void conf_check_impair(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** A region ends below 2^64, and its rights go together. */
 void conf_check_mr(void *obj, enum conf_mode mode, struct conf_errors *err);
-/** An SRQ: its limit is within its depth. */
+/** Take what an SRQ that is not of type XRC does not have out of its encoding. */
+void conf_hide_srq(const void *obj, json_t *out);
+/** An SRQ: its limit is within its depth, and what its type has. */
 void conf_check_srq(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** An address vector: the destination. */
 void check_ah(void *obj, enum conf_mode mode, struct conf_errors *err);

@@ -22,7 +22,9 @@ static const struct conf_name qp_access[] = {
 	{ "REMOTE_READ", ACCESS_REMOTE_READ }, { "REMOTE_ATOMIC", ACCESS_REMOTE_ATOMIC },
 	{ NULL, 0 },
 };
-const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { "UD", QPT_UD }, { NULL, 0 } };
+const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { "UD", QPT_UD },
+	{ "XRC_SEND", QPT_XRC_SEND }, { "XRC_RECV", QPT_XRC_RECV }, { NULL, 0 } };
+static const struct conf_name srq_types[] = { { "BASIC", CONF_SRQ_BASIC }, { "XRC", CONF_SRQ_XRC }, { NULL, 0 } };
 const struct conf_name conf_names_qp_state[] = {
 #define QP_STATE_NAME(value, name) { #name, value },
 #include "tables/qp_state_names.def"
@@ -107,6 +109,8 @@ static const struct conf_custom fill = { "\"zero\" or \"pattern:SEED\" (SEED of 
 	decode_fill, encode_fill };
 
 /* clang-format off */
+#define PSN_MAX 0xffffff
+
 static const struct conf_field pd_rows[] = {
 	ROW_NAME(conf_pd, name, "name", WITH(REQUIRED)),
 };
@@ -134,15 +138,26 @@ static const struct conf_field cq_rows[] = {
 const struct conf_table conf_table_cq = { .name = "cq", TABLE_ROWS(cq_rows),
 	.size = sizeof(struct conf_cq), .given_offset = CONF_NO_GIVEN };
 
+static const struct conf_field xrcd_rows[] = {
+	ROW_NAME(conf_xrcd, name, "name", WITH(REQUIRED)),
+};
+const struct conf_table conf_table_xrcd = { .name = "xrcd", TABLE_ROWS(xrcd_rows),
+	.size = sizeof(struct conf_xrcd), .given_offset = CONF_NO_GIVEN, .shorthand = "name" };
+
 static const struct conf_field srq_rows[] = {
 	ROW_NAME(conf_srq, name, "name", WITH(REQUIRED)),
 	ROW_NAME(conf_srq, pd, "pd", WITH(REQUIRED)),
 	ROW_U32(conf_srq, max_wr, "max_wr", 1, CONF_MAX_WR, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
 	ROW_U32(conf_srq, max_sge, "max_sge", 1, CONF_MAX_SGE, WITH(CONF_F_DEFAULT), DEFAULT(4)),
 	ROW_U32(conf_srq, srq_limit, "srq_limit", 0, CONF_MAX_WR, WITH(CONF_F_DEFAULT)),
+	ROW_ENUM(conf_srq, srq_type, "srq_type", srq_types, WITH(CONF_F_DEFAULT)),
+	ROW_NAME(conf_srq, xrcd, "xrcd", WITH(0), GIVEN(CONF_SRQ_XRCD)),
+	ROW_NAME(conf_srq, cq, "cq", WITH(0), GIVEN(CONF_SRQ_CQ)),
+	ROW_U32(conf_srq, srq_num, "srq_num", 1, PSN_MAX, WITH(0), GIVEN(CONF_SRQ_NUM)),
 };
 const struct conf_table conf_table_srq = { .name = "srq", TABLE_ROWS(srq_rows),
-	.size = sizeof(struct conf_srq), .given_offset = CONF_NO_GIVEN, .check = conf_check_srq };
+	.size = sizeof(struct conf_srq), .given_offset = offsetof(struct conf_srq, given),
+	.check = conf_check_srq, .hide = conf_hide_srq };
 
 static const struct conf_field ah_rows[] = {
 	ROW_IP(conf_ah, dest_ip, "dest_ip", 4, 6, WITH(REQUIRED)),
@@ -188,16 +203,15 @@ const struct conf_table conf_table_send_feed = { .name = "send_feed", TABLE_ROWS
 	.size = sizeof(struct conf_send_feed), .given_offset = offsetof(struct conf_send_feed, given),
 	.check = conf_check_send_feed };
 
-#define PSN_MAX 0xffffff
-
 static const struct conf_field qp_rows[] = {
 	ROW_U32(conf_qp, qp_num, "qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_QP_NUM)),
 	ROW_U32(conf_qp, qp_num, "qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(REQUIRED | CONF_F_MODIFY), GIVEN(CONF_QP_QP_NUM)),
 	ROW_ENUM(conf_qp, qp_type, "qp_type", conf_names_qp_type, WITH(REQUIRED | CONF_F_CREATE)),
 	ROW_NAME(conf_qp, port, "port", WITH(NULLABLE), GIVEN(QP_ATTR_PORT)),
 	ROW_NAME(conf_qp, pd, "pd", WITH(REQUIRED | CONF_F_CREATE)),
-	ROW_NAME(conf_qp, send_cq, "send_cq", WITH(REQUIRED | CONF_F_CREATE)),
-	ROW_NAME(conf_qp, recv_cq, "recv_cq", WITH(REQUIRED | CONF_F_CREATE)),
+	ROW_NAME(conf_qp, send_cq, "send_cq", WITH(CONF_F_CREATE), GIVEN(CONF_QP_SEND_CQ)),
+	ROW_NAME(conf_qp, recv_cq, "recv_cq", WITH(CONF_F_CREATE), GIVEN(CONF_QP_RECV_CQ)),
+	ROW_NAME(conf_qp, xrcd, "xrcd", WITH(CONF_F_CREATE), GIVEN(CONF_QP_XRCD)),
 	ROW_NAME(conf_qp, srq, "srq", WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_SRQ)),
 	ROW_BOOL(conf_qp, sq_sig_all, "sq_sig_all", WITH(CONF_F_DEFAULT | CONF_F_CREATE)),
 	ROW_ENUM(conf_qp, qp_state, "qp_state", start_states, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(QP_ATTR_STATE)),

@@ -226,6 +226,7 @@ static const struct conf_field root_rows[] = {
 	ROW_ARRAY(conf, pds, n_pds, "pds", &conf_table_pd, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, mrs, n_mrs, "mrs", &conf_table_mr, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, cqs, n_cqs, "cqs", &conf_table_cq, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, xrcds, n_xrcds, "xrcds", &conf_table_xrcd, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, srqs, n_srqs, "srqs", &conf_table_srq, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, qps, n_qps, "qps", &conf_table_qp, 0, CONF_MAX_OBJECTS),
 	ROW_OBJECT(conf, cm, "cm", &conf_table_cm, WITH(CONF_F_DEFAULT)),

@@ -269,8 +269,15 @@ configure_objects(struct control *c, struct refusal *r)
 		rc = made("mrs", i, object_mr_create(&c->objects, &conf->mrs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_cqs && rc == 0; i++)
 		rc = made("cqs", i, object_cq_create(&c->objects, &conf->cqs[i], r), r);
+	for (uint32_t i = 0; i < conf->n_xrcds && rc == 0; i++)
+		rc = made("xrcds", i, object_xrcd_create(&c->objects, &conf->xrcds[i], r), r);
+	/* As with QPs: numbers that are asked for come first. */
 	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
-		rc = made("srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
+		if ((conf->srqs[i].given & CONF_SRQ_NUM) != 0)
+			rc = made("srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
+	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
+		if ((conf->srqs[i].given & CONF_SRQ_NUM) == 0)
+			rc = made("srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
 	/* Numbers that are asked for come first, so that none is picked away. */
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num != 0)

@@ -360,8 +360,9 @@ explain_waits(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapsho
 	if (s->state != QPS_RTR)
 		wait_requester(&x);
 	wait_responder(&x);
-	wait_cq(&x, rec->send_cq);
-	if (rec->recv_cq != rec->send_cq)
+	if (rec->send_cq != NULL)
+		wait_cq(&x, rec->send_cq);
+	if (rec->recv_cq != rec->send_cq && rec->recv_cq != NULL)
 		wait_cq(&x, rec->recv_cq);
 	return x.list;
 }

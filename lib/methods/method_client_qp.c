@@ -119,7 +119,8 @@ struct p_create {
 	uint32_t pd;
 	uint32_t send_cq;
 	uint32_t recv_cq;
-	uint32_t srq; /* 0: none */
+	uint32_t srq;  /* 0: none */
+	uint32_t xrcd; /* 0: none */
 	uint32_t qp_type;
 	bool sq_sig_all;
 	uint32_t max_send_wr;
@@ -131,9 +132,10 @@ struct p_create {
 
 static const struct conf_field create_rows[] = {
 	P_U32(p_create, pd, 1, UINT32_MAX, P_REQUIRED),
-	P_U32(p_create, send_cq, 1, UINT32_MAX, P_REQUIRED),
-	P_U32(p_create, recv_cq, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_create, send_cq, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_U32(p_create, recv_cq, 0, UINT32_MAX, P_DEFAULT(0)),
 	P_U32(p_create, srq, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_U32(p_create, xrcd, 0, UINT32_MAX, P_DEFAULT(0)),
 	P_ENUM(p_create, qp_type, conf_names_qp_type, P_REQUIRED),
 	P_BOOL(p_create, sq_sig_all, P_DEFAULT(0)),
 	P_U32(p_create, max_send_wr, 0, CONF_MAX_WR, P_REQUIRED),
@@ -154,35 +156,43 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 	const struct app_cq *scq = app_table_get(&app->cqs, p->send_cq);
 	const struct app_cq *rcq = app_table_get(&app->cqs, p->recv_cq);
 	const struct app_srq *srq = app_table_get(&app->srqs, p->srq);
+	const struct object_xrcd *xrcd = app_table_get(&app->xrcds, p->xrcd);
 	json_t *bare;
 	struct conf_errors err;
 	int rc;
 
 	if (pd == NULL)
 		return method_client_refuse(call, ENOENT, "pd", p->pd);
-	if (scq == NULL || rcq == NULL)
-		return method_client_refuse(
-			call, ENOENT, "cq", scq == NULL ? p->send_cq : p->recv_cq);
+	/* What its type needs, and does not have, the decoder says. */
+	if (p->send_cq != 0 && scq == NULL)
+		return method_client_refuse(call, ENOENT, "cq", p->send_cq);
+	if (p->recv_cq != 0 && rcq == NULL)
+		return method_client_refuse(call, ENOENT, "cq", p->recv_cq);
+	if (p->xrcd != 0 && xrcd == NULL)
+		return method_client_refuse(call, ENOENT, "xrcd", p->xrcd);
 	if (p->srq != 0 && srq == NULL)
 		return method_client_refuse(call, ENOENT, "srq", p->srq);
-	bare = json_pack("{s:s, s:s, s:s, s:s}", "qp_type",
-		conf_name_of(conf_names_qp_type, p->qp_type), "pd", "-", "send_cq", "-", "recv_cq",
-		"-");
+	bare = json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s*}", "qp_type",
+		conf_name_of(conf_names_qp_type, p->qp_type), "pd", "-", "send_cq",
+		scq != NULL ? "-" : NULL, "recv_cq", rcq != NULL ? "-" : NULL, "srq",
+		srq != NULL ? "-" : NULL, "xrcd", xrcd != NULL ? "-" : NULL);
 	conf_errors_init(&err);
 	rc = conf_decode_qp(bare, conf, &err);
 	if (rc != 0)
-		rc = rpc_faults(call, RPC_INTERNAL, &err);
+		rc = rpc_faults(call, RPC_INVALID_PARAMS, &err);
 	conf_errors_free(&err);
 	json_decref(bare);
 	if (rc != 0)
 		return rc;
 	memcpy(conf->pd, pd->n.name, sizeof(conf->pd));
-	memcpy(conf->send_cq, scq->cq->n.name, sizeof(conf->send_cq));
-	memcpy(conf->recv_cq, rcq->cq->n.name, sizeof(conf->recv_cq));
-	if (srq != NULL) {
+	if (scq != NULL)
+		memcpy(conf->send_cq, scq->cq->n.name, sizeof(conf->send_cq));
+	if (rcq != NULL)
+		memcpy(conf->recv_cq, rcq->cq->n.name, sizeof(conf->recv_cq));
+	if (xrcd != NULL)
+		memcpy(conf->xrcd, xrcd->n.name, sizeof(conf->xrcd));
+	if (srq != NULL)
 		memcpy(conf->srq, srq->srq->n.name, sizeof(conf->srq));
-		conf->given |= CONF_QP_SRQ;
-	}
 	conf->sq_sig_all = p->sq_sig_all;
 	conf->cap = (struct conf_cap){ .max_send_wr = p->max_send_wr,
 		.max_recv_wr = p->max_recv_wr,
@@ -208,8 +218,10 @@ qp_create(struct rpc_call *call)
 	return rpc_result(
 		call, json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
 			      rec->worker, "rq",
-			      rec->srq == NULL ? method_client_ring(&rec->rings.rq, &rec->rq)
-					       : json_null(),
+			      rec->srq == NULL && conf.qp_type != QPT_XRC_SEND &&
+					      conf.qp_type != QPT_XRC_RECV
+				      ? method_client_ring(&rec->rings.rq, &rec->rq)
+				      : json_null(),
 			      "sq",
 			      rec->sq.sh != NULL ? method_client_ring(&rec->rings.sq, &rec->sq)
 						 : json_null()));

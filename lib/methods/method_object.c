@@ -43,6 +43,45 @@ pd_list(struct rpc_call *call)
 }
 
 static int
+xrcd_create(struct rpc_call *call)
+{
+	struct conf_xrcd *conf = call->params;
+	struct refusal r;
+
+	if (object_xrcd_create(call->m->objects, conf, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, conf_encode_xrcd(conf));
+}
+
+static int
+xrcd_dealloc(struct rpc_call *call)
+{
+	const struct p_name *p = call->params;
+	struct refusal r;
+	struct object_xrcd *xrcd = object_xrcd_find(call->m->objects, p->name, &r);
+
+	if (xrcd == NULL || object_xrcd_close(call->m->objects, xrcd, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
+static int
+xrcd_list(struct rpc_call *call)
+{
+	json_t *list = json_array();
+	struct named *o;
+
+	TAILQ_FOREACH (o, &call->m->objects->xrcds.all, all) {
+		const struct object_xrcd *x = (const struct object_xrcd *)(const void *)o;
+
+		list = conf_json_append(
+			list, json_pack("{s:s, s:I, s:I}", "name", o->name, "users",
+				      (json_int_t)x->users, "opened", (json_int_t)x->opened));
+	}
+	return rpc_result(call, list);
+}
+
+static int
 cq_create(struct rpc_call *call)
 {
 	struct conf_cq *conf = call->params;
@@ -167,6 +206,9 @@ const struct rpc_method methods_object[] = {
 	{ "pd_create", pd_create, &conf_table_pd },
 	{ "pd_dealloc", pd_dealloc, &method_name_table },
 	{ "pd_list", pd_list, &method_no_params },
+	{ "xrcd_create", xrcd_create, &conf_table_xrcd },
+	{ "xrcd_dealloc", xrcd_dealloc, &method_name_table },
+	{ "xrcd_list", xrcd_list, &method_no_params },
 	{ "cq_create", cq_create, &conf_table_cq },
 	{ "cq_destroy", cq_destroy, &method_name_table },
 	{ "cq_list", cq_list, &method_no_params },

@@ -90,12 +90,17 @@ objects_save(struct methods *ctx, struct conf *out)
 
 	if (!room(&out->pds, &ctx->objects->pds, sizeof(*out->pds)) ||
 		!room(&out->mrs, &ctx->objects->mrs, sizeof(*out->mrs)) ||
+		!room(&out->xrcds, &ctx->objects->xrcds, sizeof(*out->xrcds)) ||
 		!room(&out->cqs, &ctx->objects->cqs, sizeof(*out->cqs)) ||
 		!room(&out->srqs, &ctx->objects->srqs, sizeof(*out->srqs)))
 		return -ENOMEM;
 	TAILQ_FOREACH (o, &ctx->objects->pds.all, all) {
 		if (!owner_is_name(o->name))
 			memcpy(out->pds[out->n_pds++].name, o->name, sizeof(o->name));
+	}
+	TAILQ_FOREACH (o, &ctx->objects->xrcds.all, all) {
+		if (!owner_is_name(o->name))
+			memcpy(out->xrcds[out->n_xrcds++].name, o->name, sizeof(o->name));
 	}
 	TAILQ_FOREACH (o, &ctx->objects->mrs.all, all) {
 		if (!owner_is_name(o->name))
@@ -176,6 +181,8 @@ save_config(struct rpc_call *call)
 
 	now.pds = NULL;
 	now.n_pds = 0;
+	now.xrcds = NULL;
+	now.n_xrcds = 0;
 	now.mrs = NULL;
 	now.n_mrs = 0;
 	now.cqs = NULL;
@@ -187,6 +194,7 @@ save_config(struct rpc_call *call)
 		o = conf_encode_all(&now);
 	ports_free(&now);
 	free(now.pds);
+	free(now.xrcds);
 	free(now.mrs);
 	free(now.cqs);
 	free(now.srqs);

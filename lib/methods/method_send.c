@@ -14,7 +14,7 @@
 #define INLINE_MAX 65536 /* bytes that are decoded, if only to be refused */
 #define OPCODE_MAX 63
 
-enum { WR_GIVEN_INLINE = 1, WR_GIVEN_UD = 2, WR_GIVEN_BIND = 4 };
+enum { WR_GIVEN_INLINE = 1, WR_GIVEN_UD = 2, WR_GIVEN_BIND = 4, WR_GIVEN_SRQN = 8 };
 
 /** Where a request of a UD QP goes. */
 struct p_ud {
@@ -50,6 +50,7 @@ struct p_send_wr {
 	uint32_t invalidate_rkey;
 	struct p_ud ud;
 	struct p_bind_mw bind_mw;
+	uint32_t xrc_remote_srqn;
 };
 
 static const struct conf_name flag_names[] = {
@@ -79,6 +80,7 @@ static const struct conf_field wr_rows[] = {
 		.sub = &ud_table,
 		.flags = CONF_F_NULL,
 		.given = WR_GIVEN_UD },
+	P_U32(p_send_wr, xrc_remote_srqn, 0, PSN_MASK, P_OPTIONAL, .given = WR_GIVEN_SRQN),
 	P_U64(p_send_wr, compare_add, P_DEFAULT(0)),
 	P_U64(p_send_wr, swap, P_DEFAULT(0)),
 	{ .name = "bind_mw",
@@ -148,6 +150,8 @@ may_send(const struct admin_qp *rec, struct refusal *r)
 	if (qp_limits(rec->qp).send_feed)
 		return refuse(r, EINVAL, "QP %u has a send_feed: the dataplane posts to its queue",
 			rec->qpn);
+	if (admin_qp_type(rec) == QPT_XRC_RECV)
+		return refuse(r, EINVAL, "QP %u is XRC_RECV, which has no send queue", rec->qpn);
 	if (!verbs_wr_may_post(state))
 		return refuse(r, EINVAL, "QP %u is in %s: send requests need RTS", rec->qpn,
 			verbs_qp_state_name(state));
@@ -248,12 +252,21 @@ take_inline(struct rpc_call *call, const struct admin_qp *rec, struct request *q
 	return 0;
 }
 
-/* UD-05: each request says where it goes. */
+/* UD-05, XRC-09: each request says where it goes. */
 static int
 take_address(struct rpc_call *call, struct admin_qp *rec, struct request *q, struct refusal *r)
 {
 	const bool given = (q->wr->given & WR_GIVEN_UD) != 0;
+	const bool numbered = (q->wr->given & WR_GIVEN_SRQN) != 0;
 
+	if (numbered != (admin_qp_type(rec) == QPT_XRC_SEND))
+		return numbered ? refuse(r, EINVAL,
+					  "xrc_remote_srqn: QP %u is %s: its peer has no such SRQs",
+					  rec->qpn, verbs_qp_type_name(admin_qp_type(rec)))
+				: refuse(r, EINVAL,
+					  "xrc_remote_srqn is missing: QP %u is XRC_SEND, and each "
+					  "request names an SRQ of its peer",
+					  rec->qpn);
 	if (admin_qp_type(rec) != QPT_UD)
 		return given ? refuse(r, EINVAL,
 				       "ud: QP %u is %s: its packets go to its own ah_attr",
@@ -279,7 +292,8 @@ fill(struct rpc_call *call, struct ring_send_wqe *wqe, const struct request *q, 
 		.rkey = wr->rkey,
 		.imm = verbs_wr_has(q->opcode, WR_HAS_INV) ? wr->invalidate_rkey : wr->imm_data,
 		.opcode = (uint8_t)q->opcode,
-		.flags = (uint8_t)wr->send_flags };
+		.flags = (uint8_t)wr->send_flags,
+		.xrc_srqn = wr->xrc_remote_srqn };
 	if (q->ah != 0) {
 		wqe->rkey = q->ah;
 		wqe->remote_addr = ring_send_to(wr->ud.remote_qpn, wr->ud.remote_qkey);

@@ -67,6 +67,11 @@ may_receive(const struct admin_qp *rec, struct refusal *r)
 	if (rec->feed != NULL)
 		return refuse(r, EINVAL, "QP %u has a recv_feed: the dataplane fills its queue",
 			rec->qpn);
+	if (admin_qp_type(rec) == QPT_XRC_SEND || admin_qp_type(rec) == QPT_XRC_RECV)
+		return refuse(r, EINVAL,
+			"QP %u is %s, which has no receive queue: post_srq_recv to an SRQ of type "
+			"XRC",
+			rec->qpn, verbs_qp_type_name(admin_qp_type(rec)));
 	if (rec->srq != NULL)
 		return refuse(r, EINVAL, "QP %u receives from srq \"%s\": post_srq_recv", rec->qpn,
 			rec->srq->n.name);

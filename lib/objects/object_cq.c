@@ -71,18 +71,10 @@ object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
 }
 
 static int
-claim(struct objects *objs, struct qp_cq *cq, uint32_t worker)
+share(struct objects *objs, struct qp_cq *cq)
 {
-	const uint8_t own = (uint8_t)(worker + 1);
-	const uint8_t now = atomic_load_explicit(&cq->producer, memory_order_relaxed);
 	int rc;
 
-	if (now == own || now == CQ_PRODUCER_ANY)
-		return 0;
-	if (now == CQ_PRODUCER_NONE) {
-		atomic_store_explicit(&cq->producer, own, memory_order_relaxed);
-		return 0;
-	}
 	/* Relaxed, since the messages behind it carry it. CHANGING: somebody did not answer. */
 	atomic_store_explicit(&cq->producer, CQ_PRODUCER_CHANGING, memory_order_relaxed);
 	rc = ask_all(objs->env);
@@ -91,13 +83,36 @@ claim(struct objects *objs, struct qp_cq *cq, uint32_t worker)
 	return rc;
 }
 
+static int
+claim(struct objects *objs, struct qp_cq *cq, uint32_t worker)
+{
+	const uint8_t own = (uint8_t)(worker + 1);
+	const uint8_t now = atomic_load_explicit(&cq->producer, memory_order_relaxed);
+
+	if (now == own || now == CQ_PRODUCER_ANY)
+		return 0;
+	if (now == CQ_PRODUCER_NONE) {
+		atomic_store_explicit(&cq->producer, own, memory_order_relaxed);
+		return 0;
+	}
+	return share(objs, cq);
+}
+
 int
 object_cqs_claim(
 	struct objects *objs, struct object_cq *send, struct object_cq *recv, uint32_t worker)
 {
-	int rc = claim(objs, &send->q, worker);
+	int rc = send != NULL ? claim(objs, &send->q, worker) : 0;
 
-	return rc != 0 ? rc : claim(objs, &recv->q, worker);
+	return rc != 0 || recv == NULL ? rc : claim(objs, &recv->q, worker);
+}
+
+int
+object_cq_share(struct objects *objs, struct object_cq *cq)
+{
+	if (atomic_load_explicit(&cq->q.producer, memory_order_relaxed) == CQ_PRODUCER_ANY)
+		return 0;
+	return share(objs, &cq->q);
 }
 
 int
@@ -106,8 +121,8 @@ object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r)
 	const uint32_t users = atomic_load_explicit(&cq->q.users, memory_order_relaxed);
 
 	if (users != 0)
-		return refuse(
-			r, EBUSY, "cq \"%s\" is in use by %u queues of QPs", cq->n.name, users);
+		return refuse(r, EBUSY, "cq \"%s\" is in use by %u queues of QPs, or SRQs",
+			cq->n.name, users);
 	/* Its QPs were detached, so nothing behind these messages can name it any more. */
 	env_drain(objs->env);
 	objs->up.gone(objs->up.ctx, OBJECT_CQ, cq->q.id);

@@ -102,6 +102,88 @@ object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refu
 	return object_srq_create_in(objs, conf, NULL, &srq, r);
 }
 
+/* ---- of type XRC ----------------------------------------------------------------------------- */
+
+static struct qp_srq *_Atomic *
+slot_of(const struct objects *objs, uint32_t num)
+{
+	return &objs->env->w.srqs->slot[num % QP_SRQ_TABLE];
+}
+
+/* A number whose place in the workers' table is free: the one that is asked for, or any. */
+static int
+number_pick(struct objects *objs, const struct conf_srq *conf, uint32_t *num, struct refusal *r)
+{
+	const struct qp_srq *there;
+
+	if ((conf->given & CONF_SRQ_NUM) != 0) {
+		there = atomic_load_explicit(slot_of(objs, conf->srq_num), memory_order_relaxed);
+		*num = conf->srq_num;
+		return there == NULL
+			       ? 0
+			       : refuse(r, EEXIST,
+					 "srq_num %u is taken, or its place is: by SRQ %u (numbers "
+					 "that differ by a multiple of %u have one place)",
+					 *num, there->num, QP_SRQ_TABLE);
+	}
+	*num = (uint32_t)object_random(objs) & 0xffffff;
+	for (uint32_t i = 0; i < QP_SRQ_TABLE; i++, *num = (*num + 1) & 0xffffff)
+		if (*num != 0 &&
+			atomic_load_explicit(slot_of(objs, *num), memory_order_relaxed) == NULL)
+			return 0;
+	return refuse(r, ENOSPC, "there are %u XRC SRQs, and no more are possible", QP_SRQ_TABLE);
+}
+
+/* Domain, completion queue and number, of the SRQ's own and found again by its conf. */
+static int
+take_xrc(struct objects *objs, struct object_srq *srq, struct refusal *r)
+{
+	int rc;
+
+	if (srq->conf.srq_type != CONF_SRQ_XRC)
+		return 0;
+	srq->xrcd = object_xrcd_find(objs, srq->conf.xrcd, r);
+	if (srq->xrcd == NULL)
+		return -ENOENT;
+	srq->cq = object_cq_find(objs, srq->conf.cq, r);
+	if (srq->cq == NULL)
+		return -ENOENT;
+	rc = number_pick(objs, &srq->conf, &srq->q.num, r);
+	if (rc != 0)
+		return rc;
+	if (object_cq_share(objs, srq->cq) != 0)
+		return refuse(r, EBUSY, "cq \"%s\": a worker does not answer", srq->cq->n.name);
+	srq->conf.srq_num = srq->q.num;
+	srq->conf.given |= CONF_SRQ_NUM;
+	srq->q.xrcd = srq->xrcd->id;
+	srq->q.cq = &srq->cq->q;
+	return 0;
+}
+
+/* From here on requests find it. */
+static void
+show(struct objects *objs, struct object_srq *srq)
+{
+	if (srq->xrcd == NULL)
+		return;
+	srq->xrcd->users++;
+	atomic_fetch_add_explicit(&srq->cq->q.users, 1, memory_order_relaxed);
+	srq->hidden = false;
+	atomic_store_explicit(slot_of(objs, srq->q.num), &srq->q, memory_order_release);
+}
+
+bool
+object_srq_hide(struct objects *objs, struct object_srq *srq)
+{
+	if (srq->xrcd == NULL)
+		return false;
+	atomic_store_explicit(slot_of(objs, srq->q.num), NULL, memory_order_relaxed);
+	srq->hidden = true;
+	return true;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 int
 object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct owner *owner,
 	struct object_srq **out, struct refusal *r)
@@ -121,7 +203,9 @@ object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct o
 		return refuse(r, ENOMEM, "out of memory");
 	srq->owner = owner;
 	srq->conf = *conf;
-	rc = memory_get(objs, srq, conf->max_wr, &m, r);
+	rc = take_xrc(objs, srq, r);
+	if (rc == 0)
+		rc = memory_get(objs, srq, conf->max_wr, &m, r);
 	if (rc != 0) {
 		free(srq);
 		return rc;
@@ -136,6 +220,7 @@ object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct o
 	srq->q.max_sge = conf->max_sge;
 	srq->pd = pd;
 	pd->users++;
+	show(objs, srq);
 	*out = srq;
 	return names_add(&objs->srqs, &srq->n, conf->name);
 }
@@ -220,10 +305,20 @@ object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal 
 	if (srq->q.users != 0)
 		return refuse(
 			r, EBUSY, "srq \"%s\" is in use by %u QPs", srq->n.name, srq->q.users);
+	/* Targets do not count: what comes next names no SRQ. */
+	if (!srq->hidden && object_srq_hide(objs, srq) && ask_all(objs->env) != 0) {
+		srq->hidden = false;
+		atomic_store_explicit(slot_of(objs, srq->q.num), &srq->q, memory_order_release);
+		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
+	}
 	/* Its QPs were detached: no worker has it, and no later message can name it. */
 	env_drain(objs->env);
 	objs->up.gone(objs->up.ctx, OBJECT_SRQ, srq->q.id);
 	srq->pd->users--;
+	if (srq->xrcd != NULL) {
+		srq->xrcd->users--;
+		atomic_fetch_sub_explicit(&srq->cq->q.users, 1, memory_order_relaxed);
+	}
 	names_remove(&objs->srqs, &srq->n);
 	memory_put(srq, &m);
 	free(srq);

@@ -17,9 +17,10 @@ objects_init(struct objects *objs, struct env *env, const struct objects_up *up)
 	TAILQ_INIT(&objs->mws.all);
 	TAILQ_INIT(&objs->cqs.all);
 	TAILQ_INIT(&objs->srqs.all);
+	TAILQ_INIT(&objs->xrcds.all);
 	return names_init(&objs->pds) != 0 || names_init(&objs->mrs) != 0 ||
 			       names_init(&objs->mws) != 0 || names_init(&objs->cqs) != 0 ||
-			       names_init(&objs->srqs) != 0
+			       names_init(&objs->srqs) != 0 || names_init(&objs->xrcds) != 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -32,6 +33,12 @@ objects_fini(struct objects *objs)
 
 	while ((o = TAILQ_FIRST(&objs->srqs.all)) != NULL) {
 		if (object_srq_destroy(objs, (struct object_srq *)(void *)o, &r) != 0) {
+			log_error("%s: left behind", r.text);
+			break;
+		}
+	}
+	while ((o = TAILQ_FIRST(&objs->xrcds.all)) != NULL) {
+		if (object_xrcd_close(objs, (struct object_xrcd *)(void *)o, &r) != 0) {
 			log_error("%s: left behind", r.text);
 			break;
 		}
@@ -57,6 +64,7 @@ objects_fini(struct objects *objs)
 		}
 	}
 	names_fini(&objs->srqs);
+	names_fini(&objs->xrcds);
 	names_fini(&objs->mrs);
 	names_fini(&objs->mws);
 	names_fini(&objs->cqs);

@@ -47,6 +47,14 @@ struct object_mw {
 	struct mem_window *window;
 };
 
+/** An XRC domain: what its targets and its SRQs have in common. */
+struct object_xrcd {
+	struct named n;
+	uint32_t id;
+	uint32_t users;  /* SRQs, QPs */
+	uint32_t opened; /* how often: by the configuration, the operator, applications */
+};
+
 struct object_mr {
 	struct named n;
 	struct object_pd *pd;
@@ -82,6 +90,9 @@ struct object_srq {
 	struct app_srq *app;      /* who posts, with an owner */
 	struct ring rq;           /* producer's view */
 	struct conf_srq conf;     /* as modified last; q.limit is the limit in effect */
+	struct object_xrcd *xrcd; /* of type XRC, else NULL */
+	struct object_cq *cq;     /* ... where its completions go */
+	bool hidden;              /* ... no request finds it any more */
 };
 
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */
@@ -101,12 +112,14 @@ struct objects {
 	struct names mrs;
 	struct names mws;
 	struct names cqs;
+	struct names xrcds;
 	struct names srqs;
 	struct regions_gone regions_gone;
 	uint32_t next_pd; /* last number that was given away; the same for the next two */
 	uint32_t next_mw;
 	uint32_t next_cq;
 	uint32_t next_srq;
+	uint32_t next_xrcd;
 	uint32_t armed; /* CQs that wait for a completion */
 	uint64_t random_fallback;
 	bool memory_logged;
@@ -126,6 +139,8 @@ struct object_mr *object_mr_find(struct objects *objs, const char *name, struct 
 struct object_cq *object_cq_find(struct objects *objs, const char *name, struct refusal *r);
 /** The same for a shared receive queue. */
 struct object_srq *object_srq_find(struct objects *objs, const char *name, struct refusal *r);
+/** The same for an XRC domain. */
+struct object_xrcd *object_xrcd_find(struct objects *objs, const char *name, struct refusal *r);
 /** CQ with this number, or NULL. Cost: linear; for events only. */
 struct object_cq *object_cq_by_id(struct objects *objs, uint32_t id);
 /** SRQ with this number, or NULL. Cost: linear; for events only. */
@@ -137,6 +152,10 @@ int object_pd_create(struct objects *objs, const struct conf_pd *conf, struct re
 int object_mr_create(struct objects *objs, const struct conf_mr *conf, struct refusal *r);
 /** A completion queue in memory of the dataplane's own. @return 0 or a refusal. */
 int object_cq_create(struct objects *objs, const struct conf_cq *conf, struct refusal *r);
+/** An XRC domain. @return 0 or a refusal: EEXIST, ENOSPC, ENOMEM. */
+int object_xrcd_create(struct objects *objs, const struct conf_xrcd *conf, struct refusal *r);
+/** One opening less; the last one frees it. -EBUSY: it is the last, and something is left in it. */
+int object_xrcd_close(struct objects *objs, struct object_xrcd *xrcd, struct refusal *r);
 /** A shared receive queue in memory of the dataplane's own. @return 0 or a refusal. */
 int object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refusal *r);
 /**
@@ -158,6 +177,8 @@ int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *
  */
 int object_cqs_claim(
 	struct objects *objs, struct object_cq *send, struct object_cq *recv, uint32_t worker);
+/** Any worker may add to it from now on. @return 0, or -ETIMEDOUT as above. */
+int object_cq_share(struct objects *objs, struct object_cq *cq);
 /** The same in a place of the owner's memory. */
 int object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct owner *owner,
 	struct object_srq **out, struct refusal *r);
@@ -175,6 +196,11 @@ json_t *object_srq_json(struct object_srq *srq);
 int object_pd_destroy(struct objects *objs, struct object_pd *pd, struct refusal *r);
 /** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r);
+/**
+ * Of type XRC: no request finds it any more. Whoever frees it asks every worker before.
+ * @return is it of type XRC?
+ */
+bool object_srq_hide(struct objects *objs, struct object_srq *srq);
 /** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r);
 /**
