@@ -171,7 +171,7 @@ class DutCase(unittest.TestCase):
             if variant.handed_over() and params["port"] == "p0":
                 params.setdefault("worker", 1)
             # From 256 of a template on they are compact (lib/qp/qp_parts.h).
-            if variant.qps() > 1 and not {"count", "recv_feed", "srq"} & set(params):
+            if variant.qps() > 1 and not {"count", "recv_feed", "srq", "xrcd"} & set(params):
                 others = variant.qps() - 1
                 params["count"] = variant.qps()
         result = self.rpc(method, **params)
@@ -183,7 +183,8 @@ class DutCase(unittest.TestCase):
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}
         undo = {"qp_create": "qp_destroy", "mr_register": "mr_deregister",
                 "cq_create": "cq_destroy", "srq_create": "srq_destroy",
-                "pd_create": "pd_dealloc", "mw_alloc": "mw_dealloc"}[method]
+                "pd_create": "pd_dealloc", "mw_alloc": "mw_dealloc",
+                "xrcd_create": "xrcd_dealloc"}[method]
         self.made.append((undo, key))
         return result
 

@@ -26,7 +26,10 @@ CNP = 0x81
 
 # UC has the same SENDs and WRITEs; the three high bits of an opcode are the service.
 UC, UD = 0x20, 0x60
-UNLIKE_RC = frozenset(range(UC | 0x0C, 2 * UC)) | frozenset(range(2 * UC, 256))
+# XRC has all that RC has.
+XRC = 0xA0
+UNLIKE_RC = (frozenset(range(UC | 0x0C, 2 * UC)) | frozenset(range(2 * UC, 256))) - frozenset(
+    range(XRC, XRC + 0x18))
 UD_SEND_ONLY, UD_SEND_ONLY_IMM = 0x64, 0x65
 
 
@@ -51,7 +54,8 @@ def name_of(opcode):
     """For people: "SEND_ONLY", "UC SEND_ONLY"."""
     if opcode in UNLIKE_RC or opcode < UC:
         return NAMES.get(opcode, "opcode 0x%02x" % opcode)
-    return "UC " + NAMES[operation(opcode)]
+    service = "XRC " if opcode >= XRC else "UC "
+    return service + NAMES.get(operation(opcode), "opcode 0x%02x" % opcode)
 
 
 RESPONSES = frozenset((READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
@@ -64,6 +68,7 @@ HAS_AETH = frozenset((READ_FIRST, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
 # AETH syndromes
 SYN_ACK, SYN_RNR = 0x1F, 0x20
 NAK_SEQ, NAK_INV, NAK_RAE, NAK_ROE = 0x60, 0x61, 0x62, 0x63
+NAK_XRC = 0x64                  # of XRC: no such SRQ
 
 
 def psn_add(psn, n):
@@ -98,6 +103,10 @@ def reth(va, rkey, length):
 
 def atomic_eth(va, rkey, swap_add, compare):
     return struct.pack(">QIQQ", va & 0xFFFFFFFFFFFFFFFF, rkey, swap_add, compare)
+
+
+def xrceth(srqn):
+    return struct.pack(">I", srqn)
 
 
 def imm_dt(value):
@@ -220,7 +229,8 @@ class Peer:
     vlan: int = None
     mtu: int = 1024
     ttl: int = 64             # of what it gets
-    service: int = 0          # UC: SENDs and WRITEs get this service's opcodes
+    service: int = 0          # UC, XRC: packets get this service's opcodes
+    srqn: int = 0             # XRC: what requests name
 
     def with_(self, **kw):
         return replace(self, **kw)
@@ -236,6 +246,8 @@ class Peer:
         """One frame, its ICRC right. `pad` alone sets the field; pad_bytes the bytes as well."""
         if opcode < UC:
             opcode |= self.service
+            if self.service == XRC and opcode & 0x1F not in RESPONSES:
+                ext = xrceth(self.srqn) + ext
         if pad is None:
             pad = -len(payload) % 4
         if pad_bytes is None:
@@ -401,6 +413,12 @@ class Frame:
         if self.opcode >> 5 == UD >> 5:
             self.qkey, self.src_qpn = struct.unpack_from(">II", b, at)
             at += 8
+        self.srqn = None
+        if self.opcode >> 5 == XRC >> 5 and self.opcode & 0x1F not in RESPONSES:
+            if b[at] != 0:
+                raise AssertionError("XRC-02 reserved byte of the XRCETH: %s" % raw.hex())
+            self.srqn = int.from_bytes(b[at + 1:at + 4], "big")
+            at += 4
         kind = operation(self.opcode & 0x1F if self.qkey is not None else self.opcode)
         if kind in HAS_RETH:
             self.va, self.rkey, self.length = struct.unpack_from(">QII", b, at)
@@ -425,11 +443,11 @@ class Frame:
 
     @property
     def is_response(self):
-        return self.opcode in RESPONSES
+        return operation(self.opcode) in RESPONSES
 
     @property
     def is_nak(self):
-        return self.opcode == ACK and self.syndrome >> 5 in (1, 3)
+        return operation(self.opcode) == ACK and self.syndrome >> 5 in (1, 3)
 
     def key(self):
         """What two answers are compared by."""
@@ -481,7 +499,7 @@ def check_frame(f, peer, cc=False):
         need(f.ackreq == 0 and f.se == 0, "WIRE-16 AckReq or SE in a response")
     need(f.pad == -len(f.payload) % 4, "WIRE-07 pad count %d" % f.pad)
     need(not any(f.pad_bytes), "WIRE-07 pad bytes not zero")
-    if f.opcode in (ACK, ATOMIC_ACK, READ_REQ, CMP_SWAP, FETCH_ADD):
+    if operation(f.opcode) in (ACK, ATOMIC_ACK, READ_REQ, CMP_SWAP, FETCH_ADD):
         need(not f.payload and f.pad == 0, "WIRE-10 payload")
     value, at = icrc(f.raw)
     need(f.raw[at:at + 4] == struct.pack("<I", value), "ICRC-05 ICRC")
