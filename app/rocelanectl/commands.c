@@ -11,15 +11,15 @@
 	"qp_access_flags alt_ah_attr.dest_ip alt_ah_attr.dest_mac alt_ah_attr.vlan "          \
 	"alt_ah_attr.vlan_priority alt_ah_attr.traffic_class alt_ah_attr.hop_limit alt_port " \
 	"alt_timeout alt_pkey path_mig_state"
-#define QP_INIT                                                                       \
-	"qp_num qp_type port pd send_cq recv_cq srq cap.max_send_wr cap.max_recv_wr " \
+#define QP_INIT                                                                            \
+	"qp_num qp_type port pd send_cq recv_cq srq xrcd cap.max_send_wr cap.max_recv_wr " \
 	"cap.max_send_sge cap.max_recv_sge worker count profile "
 #define SGE "mr offset length lkey addr"
 #define SEND_KEYS                                                                            \
 	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
 	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length " \
 	"bind_mw.mw_access_flags " \
-	"invalidate_rkey count"
+	"invalidate_rkey xrc_remote_srqn count"
 #define QP_COLUMNS                                                                                \
 	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
 	"outstanding"
@@ -30,8 +30,8 @@
 #define TRACE_COLUMNS \
 	"time worker kind qp_num opcode psn msn len syndrome rule fault qp_state detail"
 #define MR_KEYS     "name pd length addr rkey access fill remote_invalidate"
-#define SRQ_KEYS    "name pd max_wr max_sge srq_limit"
-#define SRQ_COLUMNS "name pd max_wr max_sge posted srq_limit users error"
+#define SRQ_KEYS    "name pd max_wr max_sge srq_limit srq_type xrcd cq srq_num"
+#define SRQ_COLUMNS "name pd max_wr max_sge posted srq_limit users error xrcd srq_num cq"
 #define IMPAIR_KEYS                                                                             \
 	"action frames direction qp_num psn psn_last opcode packet probability every burst.p "  \
 	"burst.r burst.loss_good burst.loss_bad skip times delay_us jitter_us copies distance " \
@@ -85,6 +85,9 @@ const struct command commands[] = {
 	{ "pd",       "list",       "pd_list",         NULL,                     NULL,                               NULL,          run_table,   "protection domains" },
 	{ "pd",       "create",     "pd_create",       "?name",                  "name",                             NULL,          run_pairs,   "make a protection domain" },
 	{ "pd",       "destroy",    "pd_dealloc",      "name",                   NULL,                               NULL,          run_quiet,   "destroy a protection domain" },
+	{ "xrcd",     "list",       "xrcd_list",       NULL,                     NULL,                               NULL,          run_table,   "XRC domains: what is in them, how often they are open" },
+	{ "xrcd",     "create",     "xrcd_create",     "?name",                  "name",                             NULL,          run_pairs,   "make an XRC domain" },
+	{ "xrcd",     "destroy",    "xrcd_dealloc",    "name",                   NULL,                               NULL,          run_quiet,   "destroy an XRC domain" },
 	{ "port",     "list",       "port_list",       NULL,                     NULL,                               "name device state mac ipv4 prefix ipv6 prefix6 mtu interface interface_mtu warning", run_table, "ports" },
 	{ "port",     "show",       "port_list",       "name",                   NULL,                               NULL,          run_find,    "one port" },
 	{ "worker",   "list",       "worker_list",     NULL,                     NULL,                               NULL,          run_table,   "worker lcores" },

@@ -17,6 +17,7 @@ static const char *const text_keys[] = {
 	"recv_cq",
 	"cq",
 	"srq",
+	"xrcd",
 	"mr",
 	"bind_mw.mw",
 	"bind_mw.mr",

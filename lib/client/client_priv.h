@@ -158,6 +158,12 @@ struct ah {
 	uint32_t key; /* what work requests name it by */
 };
 
+struct xrcd {
+	struct rl_xrcd pub;
+	TAILQ_ENTRY(xrcd) all;
+	uint32_t handle;
+};
+
 struct srq {
 	struct rl_srq pub;
 	TAILQ_ENTRY(srq) all;
@@ -191,6 +197,7 @@ struct context {
 	TAILQ_HEAD(, memory) memories;
 	TAILQ_HEAD(, channel) channels;
 	TAILQ_HEAD(, cq) cqs;
+	TAILQ_HEAD(, xrcd) xrcds;
 	TAILQ_HEAD(, srq) srqs;
 	TAILQ_HEAD(, ah) ahs;
 	TAILQ_HEAD(, qp) qps;

@@ -322,6 +322,7 @@ void
 client_free_cqs(struct context *ctx)
 {
 	struct channel *ch;
+	struct xrcd *xrcd;
 	struct srq *srq;
 	struct ah *ah;
 	struct cq *cq;
@@ -338,6 +339,10 @@ client_free_cqs(struct context *ctx)
 	while ((srq = TAILQ_FIRST(&ctx->srqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->srqs, srq, all);
 		free(srq);
+	}
+	while ((xrcd = TAILQ_FIRST(&ctx->xrcds)) != NULL) {
+		TAILQ_REMOVE(&ctx->xrcds, xrcd, all);
+		free(xrcd);
 	}
 	while ((cq = TAILQ_FIRST(&ctx->cqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->cqs, cq, all);

@@ -286,6 +286,7 @@ rl_open(const char *path, struct rl_context **out)
 	TAILQ_INIT(&ctx->channels);
 	TAILQ_INIT(&ctx->cqs);
 	TAILQ_INIT(&ctx->srqs);
+	TAILQ_INIT(&ctx->xrcds);
 	TAILQ_INIT(&ctx->ahs);
 	TAILQ_INIT(&ctx->qps);
 	for (uint32_t i = 0; i < QP_BUCKETS; i++)

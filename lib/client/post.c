@@ -50,10 +50,17 @@ refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum v
 	}
 }
 
-/* Of a UD QP: does it say where to? @return 0 or -errno. */
+/* Of a UD or an XRC QP: does it say where to? @return 0 or -errno. */
 static __attribute__((noinline)) int
 check_address(const struct qp *qp, const struct rl_send_wr *wr)
 {
+	if (qp->pub.qp_type == RL_QPT_XRC_SEND)
+		return wr->qp_type.xrc.remote_srqn - 1 < 0xffffff
+			       ? 0
+			       : client_fail(EINVAL,
+					 "qp_type.xrc.remote_srqn %u: must be the number of the "
+					 "peer's SRQ, from 1 to 0xffffff",
+					 wr->qp_type.xrc.remote_srqn);
 	if (wr->wr.ud.ah == NULL)
 		return client_fail(EINVAL, "a UD QP's requests need wr.ud.ah: rl_create_ah()");
 	if (wr->wr.ud.ah->pd != qp->pub.pd)
@@ -83,7 +90,7 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 	}
 	if (UNLIKELY(fault != VERBS_WR_GOOD))
 		return refused(qp, wr, *bytes, fault);
-	return UNLIKELY(qp->pub.qp_type == RL_QPT_UD) ? check_address(qp, wr) : 0;
+	return UNLIKELY(qp->pub.qp_type >= RL_QPT_UD) ? check_address(qp, wr) : 0;
 }
 
 static void
@@ -110,7 +117,7 @@ put_bind(struct ring_send_wqe *w, const struct rl_send_wr *wr)
 }
 
 static void
-fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, bool datagram)
+fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, enum rl_qp_type type)
 {
 	struct ring_send_wqe w = { .wr_id = wr->wr_id,
 		.remote_addr = wr->wr.rdma.remote_addr,
@@ -118,7 +125,9 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, boo
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->send_flags };
 
-	if (UNLIKELY(datagram)) {
+	if (UNLIKELY(type == RL_QPT_XRC_SEND))
+		w.xrc_srqn = wr->qp_type.xrc.remote_srqn;
+	if (UNLIKELY(type == RL_QPT_UD)) {
 		w.remote_addr = ring_send_to(wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		w.rkey = ((const struct ah *)wr->wr.ud.ah)->key;
 	} else if (verbs_wr_is_atomic(wr->opcode)) {
@@ -199,7 +208,7 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 			rc = -ENOMEM;
 			break;
 		}
-		fill(wqe, wr, bytes, pub->qp_type == RL_QPT_UD);
+		fill(wqe, wr, bytes, pub->qp_type);
 		qp->signaled[qp->sq.prod & qp->sq.mask] =
 			qp->sig_all || (wr->send_flags & RL_SEND_SIGNALED) != 0;
 		ring_produce_commit(&qp->sq);
@@ -280,12 +289,13 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 		return client_no_dataplane();
 	}
 	if (UNLIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) == RL_QPS_RESET ||
-		     pub->srq != NULL)) {
+		     qp->rq.sh == NULL)) {
 		if (bad != NULL)
 			*bad = wr;
 		return client_fail(EINVAL,
-			pub->srq != NULL ? "QP %u receives from an SRQ: use rl_post_srq_recv()"
-					 : "QP %u is in RESET",
+			qp->rq.sh == NULL
+				? "QP %u has no receive queue of its own: use rl_post_srq_recv()"
+				: "QP %u is in RESET",
 			pub->qp_num);
 	}
 	spin_lock(&qp->rq_lock);

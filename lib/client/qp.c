@@ -71,13 +71,20 @@ client_take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ri
 	return 0;
 }
 
+/* Has the type a receive queue, its own or a shared one? */
+static bool
+receives(enum rl_qp_type type)
+{
+	return type != RL_QPT_XRC_SEND && type != RL_QPT_XRC_RECV;
+}
+
 static int
 take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 {
 	const json_t *sq = json_object_get(o, "sq");
 	int rc = 0;
 
-	if (qp->pub.srq == NULL)
+	if (qp->pub.srq == NULL && receives(qp->pub.qp_type))
 		rc = client_take_ring(ctx, json_object_get(o, "rq"),
 			ring_recv_stride(qp->cap.max_recv_sge), &qp->rq);
 	if (rc == 0 && json_is_object(sq))
@@ -98,22 +105,46 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 	return 0;
 }
 
+static json_int_t
+cq_handle(const struct rl_cq *cq)
+{
+	return cq != NULL ? ((const struct cq *)cq)->handle : 0;
+}
+
+/* Which queues its type has the dataplane checks as well; this is what the library reads. */
+static int
+check_init(const struct rl_qp_init_attr *init)
+{
+	const bool target = init->qp_type == RL_QPT_XRC_RECV;
+
+	if (target)
+		return init->xrcd != NULL && init->send_cq == NULL && init->recv_cq == NULL &&
+				       init->srq == NULL
+			       ? 0
+			       : client_fail(
+					 EINVAL, "an XRC_RECV QP has an xrcd, and no CQ or SRQ");
+	if (init->xrcd != NULL)
+		return client_fail(EINVAL, "an xrcd is for an XRC_RECV QP alone");
+	if (init->send_cq == NULL || (init->recv_cq == NULL && init->qp_type != RL_QPT_XRC_SEND))
+		return client_fail(EINVAL, "a QP needs a send_cq and a recv_cq");
+	return 0;
+}
+
 static json_t *
 create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init)
 {
 	const struct srq *srq = (const struct srq *)init->srq;
+	const struct xrcd *xrcd = (const struct xrcd *)init->xrcd;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
-		(json_int_t)((struct pd *)pd)->handle, "send_cq",
-		(json_int_t)((struct cq *)init->send_cq)->handle, "recv_cq",
-		(json_int_t)((struct cq *)init->recv_cq)->handle, "srq",
-		(json_int_t)(srq != NULL ? srq->handle : 0), "qp_type",
-		init->qp_type == RL_QPT_RC   ? "RC"
-		: init->qp_type == RL_QPT_UC ? "UC"
-					     : "UD",
-		"sq_sig_all", init->sq_sig_all != 0, "max_send_wr",
-		(json_int_t)init->cap.max_send_wr, "max_recv_wr", (json_int_t)init->cap.max_recv_wr,
-		"max_send_sge", (json_int_t)init->cap.max_send_sge, "max_recv_sge",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
+		(json_int_t)((struct pd *)pd)->handle, "send_cq", cq_handle(init->send_cq),
+		"recv_cq", cq_handle(init->recv_cq), "srq",
+		(json_int_t)(srq != NULL ? srq->handle : 0), "xrcd",
+		(json_int_t)(xrcd != NULL ? xrcd->handle : 0), "qp_type",
+		verbs_qp_type_name(init->qp_type), "sq_sig_all", init->sq_sig_all != 0,
+		"max_send_wr", (json_int_t)init->cap.max_send_wr, "max_recv_wr",
+		(json_int_t)init->cap.max_recv_wr, "max_send_sge",
+		(json_int_t)init->cap.max_send_sge, "max_recv_sge",
 		(json_int_t)init->cap.max_recv_sge, "max_inline_data",
 		(json_int_t)init->cap.max_inline_data);
 }
@@ -134,7 +165,8 @@ qp_new(struct rl_pd *pd, struct rl_qp_init_attr *init)
 		.recv_cq = init->recv_cq,
 		.srq = init->srq,
 		.qp_type = init->qp_type };
-	if (init->srq != NULL) { /* as with verbs: the QP has no receive queue of its own */
+	/* As with verbs: the QP has no receive queue of its own. */
+	if (init->srq != NULL || !receives(init->qp_type)) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
 	}
@@ -153,8 +185,9 @@ rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 	int rc;
 
 	*out = NULL;
-	if (init->send_cq == NULL || init->recv_cq == NULL)
-		return client_fail(EINVAL, "a QP needs a send_cq and a recv_cq");
+	rc = check_init(init);
+	if (rc != 0)
+		return rc;
 	qp = qp_new(pd, init);
 	if (qp == NULL)
 		return client_fail(ENOMEM, "out of memory");

@@ -38,17 +38,32 @@ rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **o
 	*out = NULL;
 	if (srq == NULL)
 		return client_fail(ENOMEM, "out of memory");
+	if (init->srq_type == RL_SRQT_XRC && (init->xrcd == NULL || init->cq == NULL)) {
+		free(srq);
+		return client_fail(EINVAL, "an SRQ of type XRC needs an xrcd and a cq");
+	}
 	memset(srq, 0, bytes);
 	srq->pub = (struct rl_srq){
 		.context = pd->context, .pd = pd, .srq_context = init->srq_context
 	};
+	if (init->srq_type == RL_SRQT_XRC) {
+		srq->pub.srq_type = RL_SRQT_XRC;
+		srq->pub.xrcd = init->xrcd;
+		srq->pub.cq = init->cq;
+	}
 	/* As with verbs, srq_limit counts in rl_modify_srq() alone. */
 	params = json_pack("{s:I, s:I, s:I}", "pd", (json_int_t)((struct pd *)pd)->handle, "max_wr",
 		(json_int_t)init->attr.max_wr, "max_sge", (json_int_t)init->attr.max_sge);
+	if (init->srq_type == RL_SRQT_XRC) {
+		json_object_set_new(
+			params, "xrcd", json_integer(((struct xrcd *)init->xrcd)->handle));
+		json_object_set_new(params, "cq", json_integer(((struct cq *)init->cq)->handle));
+	}
 	pthread_mutex_lock(&ctx->lock);
 	rc = client_call(ctx, "client_srq_create", params, -1, &result);
 	if (rc == 0) {
 		srq->handle = number(result, "handle");
+		srq->pub.srq_num = number(result, "srq_num");
 		rc = take_srq(ctx, srq, result);
 		json_decref(result);
 	}
@@ -91,6 +106,15 @@ rl_modify_srq(struct rl_srq *pub, const struct rl_srq_attr *attr, int mask)
 	spin_unlock(&srq->lock);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
+}
+
+int
+rl_get_srq_num(struct rl_srq *pub, uint32_t *srq_num)
+{
+	if (pub->srq_type != RL_SRQT_XRC)
+		return client_fail(EINVAL, "the SRQ is not of type XRC: it has no number");
+	*srq_num = pub->srq_num;
+	return 0;
 }
 
 int

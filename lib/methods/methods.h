@@ -61,6 +61,7 @@ extern const struct rpc_method methods_client[];
 extern const struct rpc_method methods_client_mr[];
 extern const struct rpc_method methods_client_qp[];
 extern const struct rpc_method methods_client_srq[];
+extern const struct rpc_method methods_client_xrcd[];
 extern const struct rpc_method methods_client_ah[];
 
 /** The thread's: makes and fills the memory of mr_register. */

@@ -24,12 +24,9 @@ ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD = range(0x11, 0x15)
 SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
 CNP = 0x81
 
-# UC has the same SENDs and WRITEs; the three high bits of an opcode are the service.
-UC, UD = 0x20, 0x60
-# XRC has all that RC has.
-XRC = 0xA0
-UNLIKE_RC = (frozenset(range(UC | 0x0C, 2 * UC)) | frozenset(range(2 * UC, 256))) - frozenset(
-    range(XRC, XRC + 0x18))
+# UC has the same SENDs and WRITEs, XRC all; the three high bits of an opcode are the service.
+UC, UD, XRC = 0x20, 0x60, 0xA0
+UNLIKE_RC = frozenset([*range(UC | 0x0C, XRC), *range(XRC + 0x18, 256)])
 UD_SEND_ONLY, UD_SEND_ONLY_IMM = 0x64, 0x65
 
 
@@ -67,8 +64,7 @@ HAS_AETH = frozenset((READ_FIRST, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
 
 # AETH syndromes
 SYN_ACK, SYN_RNR = 0x1F, 0x20
-NAK_SEQ, NAK_INV, NAK_RAE, NAK_ROE = 0x60, 0x61, 0x62, 0x63
-NAK_XRC = 0x64                  # of XRC: no such SRQ
+NAK_SEQ, NAK_INV, NAK_RAE, NAK_ROE, NAK_XRC = range(0x60, 0x65)     # the last: no such SRQ
 
 
 def psn_add(psn, n):

@@ -6,7 +6,8 @@ static void
 reply_ack(struct sim *s, struct end *e, uint8_t syndrome, psn_t p, uint32_t msn)
 {
 	link_send(s, e,
-		&(struct wire_fields){ .opcode = OP_RC_ACKNOWLEDGE,
+		&(struct wire_fields){
+			.opcode = wire_opcode_on(e->resp.transport, OP_RC_ACKNOWLEDGE),
 			.flags = PKT_MIGREQ,
 			.pkey = 0xffff,
 			.dest_qpn = peer_of(s, e)->qpn,
@@ -88,7 +89,7 @@ reply(struct sim *s, struct end *e, const struct resp_answer *a, uint8_t opcode,
 	const uint8_t *payload, uint32_t len)
 {
 	link_send(s, e,
-		&(struct wire_fields){ .opcode = opcode,
+		&(struct wire_fields){ .opcode = wire_opcode_on(e->resp.transport, opcode),
 			.flags = PKT_MIGREQ,
 			.pkey = 0xffff,
 			.dest_qpn = peer_of(s, e)->qpn,

@@ -175,6 +175,11 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->knobs = ernic ? REQ_KNOB_BAD_AETH_DROP | REQ_KNOB_LEN_PAD_DROP : 0;
 	q->knobs |= credits ? REQ_KNOB_CREDITS : 0;
 
+	/* XRC is RC with a number in each request (XRC-01): a third of the connections. */
+	q->transport = r->transport =
+		(s->seed + e->index / 2) % 3 == 2 ? (uint8_t)WIRE_XRC : (uint8_t)WIRE_RC;
+	q->qp_type = q->transport == WIRE_XRC ? QPT_XRC_SEND : QPT_RC;
+
 	r->access = 0xf;
 	r->min_rnr_timer = (uint8_t)(rarely(g, 8) ? below(g, 32) : range(g, 1, 11));
 	r->max_dest_rd_atomic = (uint8_t)range(g, 1, RD_MAX);

@@ -48,9 +48,9 @@ execute(const struct wire_pkt *p, uint8_t *host)
 	uint64_t original, result;
 
 	memcpy(&original, host, sizeof(original));
-	result = p->opcode == OP_RC_FETCH_ADD ? original + a.swap_add
-		 : original == a.compare      ? a.swap_add
-					      : original;
+	result = wire_operation(p->opcode) == OP_RC_FETCH_ADD ? original + a.swap_add
+		 : original == a.compare                      ? a.swap_add
+							      : original;
 	memcpy(host, &result, sizeof(result));
 	return original;
 }
@@ -141,6 +141,8 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 	struct responder_verdict v;
 	uint8_t *host = gather_facts(s, e, p, &q, &f);
 
+	if (e->resp.transport == WIRE_XRC && op_has(p->op, OPF_XRCETH))
+		CHECK(s, wire_xrceth(p) == end_srqn(e), "XRC-02: SRQ %u", wire_xrceth(p));
 	responder_receive(&e->resp, p, &f, s->now, &v);
 	TRACE(s, e, "responder: act %x syndrome %02x %s %s", v.act, v.syndrome,
 		responder_rule_id((enum responder_rule)v.rule),

@@ -87,6 +87,7 @@ put(struct sim *s, struct end *e, const struct requester_packet *p)
 		.reth = { p->va, p->rkey, p->dma_len },
 		.atomiceth = { p->va, p->rkey, swap ? w->swap : w->compare_add,
 			swap ? w->compare_add : 0 },
+		.xrc_srqn = end_srqn(peer_of(s, e)),
 		.imm = p->imm,
 		.ieth = p->imm,
 		.payload = s->payload,

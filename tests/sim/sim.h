@@ -162,7 +162,7 @@ struct end {
 	uint8_t ack_syndrome;
 	psn_t ack_psn;
 	uint32_t ack_msn;
-	ns_t ack_at; /* `ack_pending`: when it leaves at the latest */
+	ns_t ack_at;        /* `ack_pending`: when it leaves at the latest */
 	struct cause asked; /* newest request that was dealt with */
 	struct receive rq[RQ_SLOTS];
 	uint32_t rq_head, rq_tail;
@@ -199,12 +199,12 @@ struct end {
 	ns_t progress_at;
 	bool recovering; /* what was resent is not all acknowledged: una is below `recovered` */
 	psn_t recovered;
-	psn_t next_out; /* leaves next, for the first time or again */
-	bool out_asked; /* the one before asked for a response */
-	uint32_t pass;  /* resends so far */
+	psn_t next_out;          /* leaves next, for the first time or again */
+	bool out_asked;          /* the one before asked for a response */
+	uint32_t pass;           /* resends so far */
 	struct cause answers_to; /* of the response that is looked at */
-	ns_t pass_at;   /* when the newest resend began */
-	ns_t told_at;   /* when a response to this pass has shown that the one at una is lost */
+	ns_t pass_at;            /* when the newest resend began */
+	ns_t told_at; /* when a response to this pass has shown that the one at una is lost */
 	bool draining, drained;
 	bool doomed_gone;
 
@@ -317,6 +317,13 @@ wr_is_send(const struct requester_wr *w)
 {
 	return w->opcode == WR_SEND || w->opcode == WR_SEND_WITH_IMM ||
 	       w->opcode == WR_SEND_WITH_INV;
+}
+
+/** XRC: what names the receive queue of this end. */
+static inline uint32_t
+end_srqn(const struct end *e)
+{
+	return 0x700000u | e->qpn;
 }
 
 /** Can a packet of this opcode be of it? Immediate and invalidated key stand in the last only. */

@@ -106,7 +106,8 @@ class Target(XrcCase):
 
     def test_XRC_04_in_one_burst(self):
         self.target(srqs=2)
-        self.expect(self.feed(*[self.to((SRQN, SRQN2)[i % 2]).send_only(E + i, b"%d" % i, ack=i == 7)
+        peers = self.peer, self.to(SRQN2)
+        self.expect(self.feed(*[peers[i % 2].send_only(E + i, b"%d" % i, ack=i == 7)
                                 for i in range(8)]), Ack(E + 7, 8))
         self.assertEqual([(i, "SUCCESS", 1, QPN) for i in range(4)], self.done("xcq0"))
         self.assertEqual([(i, "SUCCESS", 1, QPN) for i in range(4, 8)], self.done("xcq1"))

@@ -68,6 +68,8 @@ enum rl_qp_attr_mask {
 	RL_QP_DEST_QPN = 1 << 20
 };
 
+enum rl_srq_type { RL_SRQT_BASIC, RL_SRQT_XRC };
+
 enum rl_srq_attr_mask { RL_SRQ_MAX_WR = 1 << 0, RL_SRQ_LIMIT = 1 << 1 };
 
 enum rl_wr_opcode {

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An XRC target shared by applications. argv[1] is the socket. The first one has the target and an
+ * SRQ, the second one an SRQ in the same domain, the third one sends to both. Each is a connection
+ * of its own, so they are applications to the dataplane.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "client_priv.h"
+#include "pair.h"
+
+#define SLOT   2048u
+#define DOMAIN "shared by two"
+
+/** An application that receives. */
+struct member {
+	struct pair p;
+	struct rl_xrcd *xrcd;
+	struct rl_srq *srq;
+	uint32_t num;
+};
+
+struct world {
+	const char *socket;
+	struct member one; /* owns the target */
+	struct member two;
+	struct pair asker;
+	struct rl_qp *target;
+	struct rl_qp *from;
+};
+
+static void
+member_open(struct member *m, const char *socket, int oflags)
+{
+	struct rl_srq_init_attr init = { .attr = { .max_wr = 64, .max_sge = 2 },
+		.srq_type = RL_SRQT_XRC };
+
+	pair_open(&m->p, socket, 128, 1 << 20);
+	OK(rl_open_xrcd(m->p.ctx, DOMAIN, oflags, &m->xrcd));
+	init.xrcd = m->xrcd;
+	init.cq = m->p.cq;
+	OK(rl_create_srq(m->p.pd, &init, &m->srq));
+	OK(rl_get_srq_num(m->srq, &m->num));
+	CHECK(m->num != 0 && m->num == m->srq->srq_num && m->srq->cq == m->p.cq);
+}
+
+static void
+receive(struct member *m, uint64_t wr_id)
+{
+	struct rl_sge sge = pair_sge(&m->p, (size_t)(wr_id % 64) * SLOT, SLOT);
+	struct rl_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+
+	OK(rl_post_srq_recv(m->srq, &wr, NULL));
+}
+
+/* RESET to RTS; each type with what it needs (XRC-11). */
+static void
+up(struct rl_context *ctx, struct rl_qp *qp, uint8_t port, uint32_t dest, uint8_t dest_port)
+{
+	const bool target = qp->qp_type == RL_QPT_XRC_RECV;
+	struct rl_qp_attr a = { .qp_state = RL_QPS_INIT,
+		.port_num = port,
+		.qp_access_flags = RL_ACCESS_REMOTE_READ | RL_ACCESS_REMOTE_WRITE |
+				   RL_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = RL_MTU_1024,
+		.dest_qp_num = dest,
+		.rq_psn = 17,
+		.sq_psn = 17,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = { .is_global = 1, .port_num = port } };
+
+	OK(rl_query_gid(ctx, dest_port, 0, &a.ah_attr.grh.dgid));
+	OK(rl_modify_qp(
+		qp, &a, RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_ACCESS_FLAGS));
+	a.qp_state = RL_QPS_RTR;
+	OK(rl_modify_qp(qp, &a,
+		RL_QP_STATE | RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN |
+			(target ? RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER : 0)));
+	a.qp_state = RL_QPS_RTS;
+	OK(rl_modify_qp(qp, &a,
+		RL_QP_STATE | RL_QP_TIMEOUT | RL_QP_SQ_PSN |
+			(target ? 0
+				: RL_QP_RETRY_CNT | RL_QP_RNR_RETRY | RL_QP_MAX_QP_RD_ATOMIC)));
+}
+
+static struct rl_qp *
+make_target(struct member *m)
+{
+	struct rl_qp_init_attr init = { .qp_type = RL_QPT_XRC_RECV, .xrcd = m->xrcd };
+	struct rl_qp *qp;
+
+	OK(rl_create_qp(m->p.pd, &init, &qp));
+	return qp;
+}
+
+static struct rl_qp *
+make_initiator(struct pair *p)
+{
+	struct rl_qp_init_attr init = { .qp_type = RL_QPT_XRC_SEND,
+		.send_cq = p->cq,
+		.cap = { .max_send_wr = 64, .max_send_sge = 2, .max_inline_data = 64 } };
+	struct rl_qp *qp;
+
+	OK(rl_create_qp(p->pd, &init, &qp));
+	return qp;
+}
+
+static void
+connect_world(struct world *w)
+{
+	w->target = make_target(&w->one);
+	w->from = make_initiator(&w->asker);
+	up(w->one.p.ctx, w->target, 2, w->from->qp_num, 1);
+	up(w->asker.ctx, w->from, 1, w->target->qp_num, 2);
+}
+
+static void
+world_open(struct world *w, const char *socket)
+{
+	*w = (struct world){ .socket = socket };
+	member_open(&w->one, socket, O_CREAT | O_EXCL);
+	member_open(&w->two, socket, 0);
+	CHECK(w->one.num != w->two.num);
+	pair_open(&w->asker, socket, 128, 1 << 20);
+	connect_world(w);
+}
+
+static void
+world_close(struct world *w)
+{
+	pair_close(&w->asker);
+	pair_close(&w->two.p);
+	pair_close(&w->one.p);
+}
+
+static struct rl_send_wr
+request(struct world *w, struct member *to, enum rl_wr_opcode opcode, struct rl_sge *sge)
+{
+	(void)w;
+	return (struct rl_send_wr){ .wr_id = 1,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.send_flags = RL_SEND_SIGNALED,
+		.qp_type.xrc.remote_srqn = to->num };
+}
+
+/* XRC-04: each application hears of what named its own SRQ, and of nothing else. */
+static void
+XRC_04_to_each_its_own(struct world *w)
+{
+	struct member *all[] = { &w->one, &w->two };
+	uint8_t *mem = w->asker.mr->addr;
+
+	for (uint32_t n = 0; n < 100; n++) {
+		struct member *m = all[n * 7 / 3 % 2];
+		const uint32_t len = n * 37 % SLOT;
+		struct rl_sge sge = pair_sge(&w->asker, 0, len);
+		struct rl_send_wr wr = request(w, m, RL_WR_SEND_WITH_IMM, &sge);
+		struct rl_wc wc;
+
+		receive(m, n);
+		memset(mem, (int)n, SLOT);
+		wr.imm_data = htonl(n);
+		OK(rl_post_send(w->from, &wr, NULL));
+		CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+		wc = pair_wait(m->p.cq);
+		CHECK(wc.status == RL_WC_SUCCESS && wc.opcode == RL_WC_RECV && wc.wr_id == n);
+		CHECK(wc.byte_len == len && ntohl(wc.imm_data) == n);
+		CHECK(wc.qp_num == w->target->qp_num);
+		CHECK(memcmp((uint8_t *)m->p.mr->addr + n % 64 * SLOT, mem, len) == 0);
+		CHECK(pair_is_quiet(all[m == all[0]]->p.cq));
+	}
+}
+
+/* XRC-03, XRC-10: READ, WRITE and ATOMIC reach the regions of the SRQ's application. */
+static void
+XRC_10_regions_of_the_named_one(struct world *w)
+{
+	struct member *all[] = { &w->one, &w->two };
+
+	for (int i = 0; i < 2; i++) {
+		struct rl_mr *theirs = all[i]->p.mr;
+		uint8_t *mem = theirs->addr;
+		struct rl_sge sge = pair_sge(&w->asker, 0, 5000);
+		struct rl_send_wr wr = request(w, all[i], RL_WR_RDMA_WRITE, &sge);
+
+		memset(w->asker.mr->addr, 0x40 + i, 5000);
+		wr.wr.rdma.remote_addr = (uintptr_t)mem + 65536;
+		wr.wr.rdma.rkey = theirs->rkey;
+		OK(rl_post_send(w->from, &wr, NULL));
+		CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+		CHECK(mem[65536] == 0x40 + i && mem[65536 + 4999] == 0x40 + i);
+		sge = pair_sge(&w->asker, 8192, 5000);
+		wr.opcode = RL_WR_RDMA_READ;
+		OK(rl_post_send(w->from, &wr, NULL));
+		CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+		CHECK(memcmp((uint8_t *)w->asker.mr->addr + 8192, mem + 65536, 5000) == 0);
+		*(uint64_t *)(void *)(mem + 65536) = 41;
+		sge.length = 8;
+		wr.opcode = RL_WR_ATOMIC_FETCH_AND_ADD;
+		wr.wr.atomic.remote_addr = (uintptr_t)mem + 65536;
+		wr.wr.atomic.rkey = theirs->rkey;
+		wr.wr.atomic.compare_add = 1;
+		OK(rl_post_send(w->from, &wr, NULL));
+		CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+		CHECK(*(uint64_t *)(void *)(mem + 65536) == 42);
+	}
+}
+
+/* The region of one application under the SRQ of the other: another protection domain. */
+static void
+XRC_10_not_those_of_another(struct world *w)
+{
+	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
+	struct rl_send_wr wr = request(w, &w->two, RL_WR_RDMA_WRITE, &sge);
+
+	wr.wr.rdma.remote_addr = (uintptr_t)w->one.p.mr->addr;
+	wr.wr.rdma.rkey = w->one.p.mr->rkey;
+	OK(rl_post_send(w->from, &wr, NULL));
+	CHECK(pair_wait(w->asker.cq).status == RL_WC_REM_ACCESS_ERR);
+}
+
+/* What can be known is refused at once (XRC-09). */
+static void
+XRC_09_refused(struct world *w)
+{
+	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
+	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge), *bad;
+	struct rl_recv_wr recv = { .wr_id = 1 }, *bad_recv;
+	struct rl_qp_init_attr init = { .qp_type = RL_QPT_XRC_RECV };
+	struct rl_srq_init_attr basic = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct rl_xrcd *again;
+	struct rl_srq *srq;
+	struct rl_qp *qp;
+	uint32_t num;
+
+	wr.qp_type.xrc.remote_srqn = 0;
+	CHECK(rl_post_send(w->from, &wr, &bad) == -EINVAL && bad == &wr);
+	CHECK(strstr(rl_last_error(), "remote_srqn") != NULL);
+	wr.qp_type.xrc.remote_srqn = 0x1000000;
+	CHECK(rl_post_send(w->from, &wr, &bad) == -EINVAL);
+	CHECK(rl_post_send(w->target, &wr, &bad) == -EINVAL);
+	CHECK(rl_post_recv(w->target, &recv, &bad_recv) == -EINVAL);
+	CHECK(rl_post_recv(w->from, &recv, &bad_recv) == -EINVAL);
+	CHECK(rl_create_qp(w->one.p.pd, &init, &qp) == -EINVAL);
+	init.xrcd = w->one.xrcd;
+	init.send_cq = w->one.p.cq;
+	CHECK(rl_create_qp(w->one.p.pd, &init, &qp) == -EINVAL);
+	CHECK(rl_open_xrcd(w->one.p.ctx, DOMAIN, O_CREAT | O_EXCL, &again) == -EEXIST);
+	CHECK(rl_open_xrcd(w->one.p.ctx, "another name", 0, &again) == -ENOENT);
+	CHECK(rl_close_xrcd(w->two.xrcd) == -EBUSY);
+	CHECK(rl_close_xrcd(w->one.xrcd) == -EBUSY);
+	CHECK(rl_destroy_cq(w->two.p.cq) == -EBUSY);
+	OK(rl_create_srq(w->one.p.pd, &basic, &srq));
+	CHECK(rl_get_srq_num(srq, &num) == -EINVAL);
+	OK(rl_destroy_srq(srq));
+	/* A domain of one's own, which nobody else can name. */
+	OK(rl_create_xrcd(w->one.p.ctx, &again));
+	OK(rl_close_xrcd(again));
+}
+
+/* XRC-05, XRC-06: an SRQ of another domain is none; the target's owner hears of it. */
+static void
+XRC_05_of_another_domain(struct world *w)
+{
+	struct rl_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 },
+		.srq_type = RL_SRQT_XRC,
+		.cq = w->two.p.cq };
+	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
+	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
+	struct rl_async_event e;
+	struct rl_srq *srq;
+
+	OK(rl_create_xrcd(w->two.p.ctx, &init.xrcd));
+	OK(rl_create_srq(w->two.p.pd, &init, &srq));
+	OK(rl_get_srq_num(srq, &wr.qp_type.xrc.remote_srqn));
+	OK(rl_post_send(w->from, &wr, NULL));
+	CHECK(pair_wait(w->asker.cq).status == RL_WC_REM_INV_RD_REQ_ERR);
+	OK(rl_get_async_event(w->one.p.ctx, &e));
+	while (e.event_type == RL_EVENT_COMM_EST) {
+		rl_ack_async_event(&e);
+		OK(rl_get_async_event(w->one.p.ctx, &e));
+	}
+	CHECK(e.event_type == RL_EVENT_QP_ACCESS_ERR && e.element.qp == w->target);
+	CHECK(strstr(e.detail, "XRC-05") != NULL);
+	rl_ack_async_event(&e);
+	OK(rl_destroy_srq(srq));
+	OK(rl_close_xrcd(init.xrcd));
+}
+
+/* The second application ends in the middle of its messages: the target serves the first on. */
+static void
+one_ends_the_other_goes_on(struct world *w)
+{
+	for (int round = 0; round < 20; round++) {
+		struct rl_sge sge = pair_sge(&w->asker, 0, 100);
+		struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
+
+		for (int i = 0; i < 16; i++) {
+			receive(&w->two, (uint64_t)i);
+			OK(rl_post_send(w->from, &wr, NULL));
+		}
+		if (round % 2 == 0)
+			for (int i = 0; i < 16; i++)
+				CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+		pair_close(&w->two.p);
+		if (round % 2 != 0) {
+			int failed = 0;
+
+			/* What came too late named an SRQ that is no more. */
+			for (int i = 0; i < 16; i++)
+				failed += pair_wait(w->asker.cq).status != RL_WC_SUCCESS;
+			if (failed != 0) {
+				OK(rl_destroy_qp(w->from));
+				OK(rl_destroy_qp(w->target));
+				connect_world(w);
+			}
+		}
+		wr.qp_type.xrc.remote_srqn = w->one.num;
+		receive(&w->one, 7);
+		OK(rl_post_send(w->from, &wr, NULL));
+		CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+		CHECK(pair_wait(w->one.p.cq).wr_id == 7);
+		member_open(&w->two, w->socket, 0);
+	}
+}
+
+/* The target's owner ends: the domain and the other one's SRQ stay. */
+static void
+the_owner_ends(struct world *w)
+{
+	struct rl_sge sge = pair_sge(&w->asker, 0, 100);
+	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
+
+	pair_close(&w->one.p);
+	OK(rl_destroy_qp(w->from));
+	member_open(&w->one, w->socket, 0);
+	connect_world(w);
+	receive(&w->two, 3);
+	OK(rl_post_send(w->from, &wr, NULL));
+	CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+	CHECK(pair_wait(w->two.p.cq).wr_id == 3);
+}
+
+/*
+ * The ring of an SRQ is its application's memory. An index that cannot be ends the queue, and by
+ * class K the target, whose domain it was let into; nothing else.
+ */
+static void
+RESP_CLS_K_01_a_ring_that_lies(struct world *w)
+{
+	struct srq *srq = (struct srq *)w->two.srq;
+	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
+	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
+	struct rl_async_event e;
+
+	atomic_store(&srq->ring.sh->prod, srq->ring.prod + 0x12345);
+	OK(rl_post_send(w->from, &wr, NULL));
+	CHECK(pair_wait(w->asker.cq).status == RL_WC_REM_OP_ERR);
+	OK(rl_get_async_event(w->two.p.ctx, &e));
+	CHECK(e.event_type == RL_EVENT_SRQ_ERR && e.element.srq == w->two.srq);
+	rl_ack_async_event(&e);
+	OK(rl_destroy_qp(w->from));
+	OK(rl_destroy_qp(w->target));
+	connect_world(w);
+	wr.qp_type.xrc.remote_srqn = w->one.num;
+	receive(&w->one, 9);
+	OK(rl_post_send(w->from, &wr, NULL));
+	CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+	CHECK(pair_wait(w->one.p.cq).wr_id == 9);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct world w;
+
+	CHECK(argc >= 2);
+	world_open(&w, argv[1]);
+	XRC_04_to_each_its_own(&w);
+	XRC_10_regions_of_the_named_one(&w);
+	XRC_09_refused(&w);
+	one_ends_the_other_goes_on(&w);
+	the_owner_ends(&w);
+	XRC_10_not_those_of_another(&w);
+	world_close(&w);
+	world_open(&w, argv[1]);
+	XRC_05_of_another_domain(&w);
+	world_close(&w);
+	world_open(&w, argv[1]);
+	RESP_CLS_K_01_a_ring_that_lies(&w);
+	world_close(&w);
+	return 0;
+}
