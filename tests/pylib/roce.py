@@ -101,10 +101,6 @@ def atomic_eth(va, rkey, swap_add, compare):
     return struct.pack(">QIQQ", va & 0xFFFFFFFFFFFFFFFF, rkey, swap_add, compare)
 
 
-def xrceth(srqn):
-    return struct.pack(">I", srqn)
-
-
 def imm_dt(value):
     return struct.pack(">I", value)
 
@@ -243,7 +239,7 @@ class Peer:
         if opcode < UC:
             opcode |= self.service
             if self.service == XRC and opcode & 0x1F not in RESPONSES:
-                ext = xrceth(self.srqn) + ext
+                ext = imm_dt(self.srqn) + ext
         if pad is None:
             pad = -len(payload) % 4
         if pad_bytes is None:

@@ -330,20 +330,6 @@ int rl_query_qp(struct rl_qp *qp, struct rl_qp_attr *attr, int mask, struct rl_q
 /** Waits until the QP's events are acknowledged; posted work vanishes without completions. */
 int rl_destroy_qp(struct rl_qp *qp);
 
-/* ---- XRC domains ----------------------------------------------------------------------------- */
-
-/** An XRC domain of this application alone. @return -ENOSPC: over the limit of its PDs. */
-int rl_create_xrcd(struct rl_context *ctx, struct rl_xrcd **xrcd);
-/**
- * The XRC domain of this name, for all applications of this user that open it: an SRQ of each can
- * be reached through one target QP. Another user's application cannot open it.
- * @param name 1 to 40 characters. @param oflags as open(2): O_CREAT, O_EXCL.
- * @return -ENOENT: there is none, and no O_CREAT; -EEXIST: there is, and O_EXCL.
- */
-int rl_open_xrcd(struct rl_context *ctx, const char *name, int oflags, struct rl_xrcd **xrcd);
-/** The last one closes the domain. @return -EBUSY: an SRQ or a QP of this application is in it. */
-int rl_close_xrcd(struct rl_xrcd *xrcd);
-
 /* ---- shared receive queues ------------------------------------------------------------------- */
 
 struct rl_srq_attr {
@@ -356,8 +342,8 @@ struct rl_srq_init_attr {
 	void *srq_context;
 	struct rl_srq_attr attr;
 	enum rl_srq_type srq_type; /* 0: RL_SRQT_BASIC */
-	struct rl_xrcd *xrcd;      /* of type XRC */
-	struct rl_cq *cq;          /* of type XRC: its completions; qp_num is the target's */
+	struct rl_xrcd *xrcd;      /* of type XRC, with the CQ of its completions: */
+	struct rl_cq *cq;          /* their qp_num is the target's */
 };
 
 /**
@@ -374,8 +360,6 @@ int rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq
  * limit above max_wr: nothing changed.
  */
 int rl_modify_srq(struct rl_srq *srq, const struct rl_srq_attr *attr, int mask);
-/** @return -EINVAL: the SRQ is not of type XRC. */
-int rl_get_srq_num(struct rl_srq *srq, uint32_t *srq_num);
 /** srq_limit is 0 again when its event was raised. */
 int rl_query_srq(struct rl_srq *srq, struct rl_srq_attr *attr);
 /** Waits until the SRQ's events are acknowledged. @return -EBUSY: a QP uses it. */
@@ -434,10 +418,10 @@ struct rl_send_wr {
 		uint32_t rkey; /* the new one: mw->rkey with another low byte */
 		struct rl_mw_bind_info bind_info;
 	} bind_mw;
-	union {
+	struct { /* RL_QPT_XRC_SEND: rl_get_srq_num() of the peer's SRQ */
 		struct {
-			uint32_t remote_srqn; /* of the peer: rl_get_srq_num() there */
-		} xrc;                        /* RL_QPT_XRC_SEND */
+			uint32_t remote_srqn;
+		} xrc;
 	} qp_type;
 };
 
@@ -496,6 +480,8 @@ struct rl_async_event {
 int rl_get_async_event(struct rl_context *ctx, struct rl_async_event *event);
 /** Say that an event was dealt with: destroying its object waits for that. */
 void rl_ack_async_event(struct rl_async_event *event);
+
+#include "rocelane_xrc.h"
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
