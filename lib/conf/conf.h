@@ -132,6 +132,8 @@ struct conf_ah {
 
 /* ---- objects ---------------------------------------------------------------------------- */
 
+#include "conf_srq.h"
+
 struct conf_pd {
 	char name[CONF_NAME_MAX];
 };
@@ -154,26 +156,6 @@ struct conf_mr {
 struct conf_cq {
 	char name[CONF_NAME_MAX];
 	uint32_t cqe; /* entries, default 1024 */
-};
-
-enum conf_srq_type { CONF_SRQ_BASIC, CONF_SRQ_XRC };
-enum { CONF_SRQ_XRCD = 1 << 0, CONF_SRQ_CQ = 1 << 1, CONF_SRQ_NUM = 1 << 2 };
-
-struct conf_srq {
-	uint64_t given; /* CONF_SRQ_*: of type XRC */
-	char name[CONF_NAME_MAX];
-	char pd[CONF_NAME_MAX];
-	uint32_t max_wr;    /* default 1024 */
-	uint32_t max_sge;   /* default 4 */
-	uint32_t srq_limit; /* default 0: no event */
-	uint32_t srq_type;  /* enum conf_srq_type, default BASIC */
-	uint32_t srq_num;   /* what requests name; without CONF_SRQ_NUM the dataplane picks */
-	char xrcd[CONF_NAME_MAX];
-	char cq[CONF_NAME_MAX];
-};
-
-struct conf_xrcd {
-	char name[CONF_NAME_MAX];
 };
 
 struct conf_cap {

@@ -482,7 +482,6 @@ int rl_get_async_event(struct rl_context *ctx, struct rl_async_event *event);
 void rl_ack_async_event(struct rl_async_event *event);
 
 #include "rocelane_xrc.h"
-
 /* ---- words ----------------------------------------------------------------------------------- */
 
 /** Why the last call of this thread that failed did; "" if none has. */
