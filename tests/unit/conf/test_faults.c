@@ -159,9 +159,9 @@ static const struct fault {
 	{ L_QP2, "{ \"qp_type\": \"RC\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\" } ]", "/qps/1/pd",
 		"is required", 0 },
 	{ L_QP2, "{ \"qp_type\": \"RC\", \"pd\": \"pd0\", \"recv_cq\": \"cq0\" } ]", "/qps/1/send_cq",
-		"is required", 0 },
+		"is missing: a RC QP requires", 0 },
 	{ L_QP2, "{ \"qp_type\": \"RC\", \"pd\": \"pd0\", \"send_cq\": \"cq0\" } ]", "/qps/1/recv_cq",
-		"is required", 0 },
+		"is missing: a RC QP requires", 0 },
 	/* references */
 	{ L_QP2, "{ \"qp_type\": \"RC\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq1\" } ]",
 		"/qps/1/recv_cq", "\"cq1\" does not exist: must be a name of /cqs, as \"cq0\"", 0 },

@@ -54,7 +54,7 @@ defaults(void **state UNUSED)
 	assert_int_equal(c->mrs[0].access, 0);
 	assert_int_equal(c->mrs[0].fill, CONF_FILL_ZERO);
 	assert_false(c->mrs[0].remote_invalidate);
-	assert_int_equal(qp->given, 0);
+	assert_int_equal(qp->given, CONF_QP_SEND_CQ | CONF_QP_RECV_CQ);
 	assert_int_equal(qp->qp_type, 2); /* IBV_QPT_RC */
 	assert_int_equal(qp->qp_state, QPS_RESET);
 	assert_int_equal(qp->path_mtu, 1024);
@@ -114,7 +114,8 @@ values(void **state UNUSED)
 	assert_int_equal(qp->given & UINT32_MAX,
 		1 << 0 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11 |
 			1 << 12 | 1 << 13 | 1 << 15 | 1 << 16 | 1 << 17 | 1 << 19 | 1 << 20);
-	assert_int_equal(qp->given >> 32 << 32, CONF_QP_QP_NUM | CONF_QP_WORKER);
+	assert_int_equal(qp->given >> 32 << 32,
+		CONF_QP_QP_NUM | CONF_QP_WORKER | CONF_QP_SEND_CQ | CONF_QP_RECV_CQ);
 	assert_non_null(conf_port_find(c, "p0"));
 	assert_null(conf_port_find(c, "p1"));
 	conf_free(c);
