@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client_priv.h"
 #include "pair.h"
@@ -37,9 +38,17 @@ member_open(struct member *m, const char *socket, int oflags)
 {
 	struct rl_srq_init_attr init = { .attr = { .max_wr = 64, .max_sge = 2 },
 		.srq_type = RL_SRQT_XRC };
+	int rc = -EEXIST;
 
 	pair_open(&m->p, socket, 128, 1 << 20);
-	OK(rl_open_xrcd(m->p.ctx, DOMAIN, oflags, &m->xrcd));
+	/* The applications that had the name before may still be on their way out. */
+	for (int i = 0; i < 10000; i++) {
+		rc = rl_open_xrcd(m->p.ctx, DOMAIN, oflags, &m->xrcd);
+		if (rc != -EEXIST)
+			break;
+		usleep(1000);
+	}
+	OK(rc);
 	init.xrcd = m->xrcd;
 	init.cq = m->p.cq;
 	OK(rl_create_srq(m->p.pd, &init, &m->srq));
