@@ -163,7 +163,8 @@ asked(struct connect *cx, struct cm_conn *c)
 	if (connect_accept(cx, cc, NULL, NULL, 0, &r) == 0)
 		return;
 	snprintf(cc->note, sizeof(cc->note), "%s", r.text);
-	log_warn("listener \"%s\": no queue pair for a connection: %s", l->conf.name, r.text);
+	log_rated(&cx->refused_said, cx->env->now, LOG_WARN,
+		"listener \"%s\": no queue pair for a connection: %s", l->conf.name, r.text);
 	connect_reject(cx, cc, CM_REJ_NO_RESOURCES, NULL, 0, &r);
 }
 
@@ -193,7 +194,8 @@ walk(struct connect *cx, struct connect_conn *cc, uint8_t todo)
 	if (rc == 0)
 		return;
 	snprintf(cc->note, sizeof(cc->note), "%s", r.text);
-	log_warn("connection %u: QP %u: %s", cc->id, cc->qpn, r.text);
+	log_rated(&cx->failed_said, cx->env->now, LOG_WARN, "connection %u: QP %u: %s", cc->id,
+		cc->qpn, r.text);
 	connect_disconnect(cx, cc, &r);
 }
 

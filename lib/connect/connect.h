@@ -23,6 +23,7 @@
 #include "admin_ah.h"
 #include "cm.h"
 #include "env.h"
+#include "log_rate.h"
 #include "net.h"
 #include "refusal.h"
 
@@ -111,6 +112,7 @@ struct connect {
 	uint64_t rx[CM_MESSAGE_LAST + 1], tx[CM_MESSAGE_LAST + 1];
 	uint64_t duplicates, tx_lost;
 	uint64_t drops[CM_DROPS];
+	struct log_rate refused_said, failed_said; /* lines that peers can cause */
 };
 
 /** Listeners of the configuration. @return 0, -ENOMEM, or another -errno with the refusal. */

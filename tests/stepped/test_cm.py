@@ -182,6 +182,20 @@ class Passive(CmCase):
         self.assertEqual(6, self.cm_count("cm_drops_refused"))
         self.assertEqual([], [c for c in self.rpc("cm_list") if c["state"] != "IDLE"])
 
+    def test_CM_31_no_queue_pair(self):
+        """Each REQ is rejected; the log has a few lines of it, whoever asks and how often."""
+        self.cm()
+        self.rpc("cq_destroy", name="cq0")
+        said = "no queue pair for a connection"
+        before = self.dut.stderr().count(said)
+        for i in range(40):
+            self.tid += 1
+            rej = self.one("REJ", self.answers(self.req(local_comm_id=0x600 + i,
+                                                        local_qpn=0x600 + i)))
+            self.assertEqual(3, rej.reason)     # no resources
+        self.assertIn(self.dut.stderr().count(said) - before, range(1, 6))
+        self.rpc("cq_create", name="cq0", cqe=64)
+
     def test_CM_34_dreq_of_nobody(self):
         self.cm()
         drep = self.one("DREP", self.answers(mad.make(
