@@ -230,7 +230,7 @@ class Completions(ReqCase):
         self.req(cap={"max_send_wr": 2, "max_recv_wr": 1, "max_send_sge": 2, "max_recv_sge": 1,
                       "max_inline_data": 16})
         sge = {"mr": "lmr", "offset": 0, "length": 8}
-        for wr, word in ((self.wr("BIND_MW", 8), "opcode"),
+        for wr, word in ((self.wr("TSO", 8), "opcode"),
                          (self.wr("SEND", sg_list=[sge] * 3), "max_send_sge"),
                          (self.wr("SEND", inline="00" * 17), "max_inline_data"),
                          (self.wr("SEND", 17, send_flags=["INLINE"]), "max_inline_data"),

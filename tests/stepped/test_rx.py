@@ -241,7 +241,7 @@ class Drops(dut.DutCase):
         self.expect(self.feed(self.peer.send_only(E, b"x", pkey=0x7FFF)), Ack(E, 1))
 
     def test_RX_HDR_02_other_transports(self):
-        for opcode, ext in ((0x24, b""), (0x64, bytes(8)), (0x44, bytes(4)), (0xA4, b"")):
+        for opcode, ext in ((0x24, b""), (0x64, bytes(8)), (0x44, bytes(4)), (0xA4, bytes(4))):
             self.resp()
             self.dropped(self.peer.packet(opcode, E, b"x", ext), counter="rx_qp_type_mismatch")
 

@@ -61,7 +61,7 @@ NOT_RC = {"uc": "UC", "ud": "UD"}
 class Replay(dut.DutCase):
 
     CONFIG = {"ports": capture.PORTS,
-              "knobs": {"cc.cnp": "off", "cc.algo": "none"}}
+              "knobs": {"cc.cnp": "off", "cc.algo": "none", "path.local": "wire"}}
 
     # -- set-up --
 

@@ -69,7 +69,7 @@ class Asker:
 class Requests(dut.DutCase):
 
     CONFIG = {"ports": capture.PORTS,
-              "knobs": {"cc.cnp": "off", "cc.algo": "none"}}
+              "knobs": {"cc.cnp": "off", "cc.algo": "none", "path.local": "wire"}}
 
     # -- set-up --
 
