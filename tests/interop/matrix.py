@@ -37,6 +37,8 @@ of it needs a knob:
   it would, unless `rx.udp_checksum` is `check` (WIRE-15).
 - A READ that the kernel is asked to resume goes on with READ RESPONSE MIDDLE; rocelane takes that
   (REQ-IMPL-09).
+- Soft-RoCE has RC, UC and UD alone: it refuses to make an XRC queue pair (EOPNOTSUPP), so nothing
+  of XRC can be tried against it.
 """
 TABLE = "| rule | situation | the specification | rocelane | Linux | right |\n" \
         "| --- | --- | --- | --- | --- | --- |\n"
