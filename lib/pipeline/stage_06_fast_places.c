@@ -4,6 +4,17 @@
 #include "sending.h"
 #include "stage_06_fast.h"
 
+/** The place of a WRITE ONLY whose key is no region's, and may be a window's. */
+static __attribute__((noinline)) void
+place_window(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	struct fast_place *at)
+{
+	const struct wire_reth reth = wire_reth_at(wire_ext(p));
+
+	at->host = mem_reach_window(w->mem, reth.rkey, mem_user(qp->pd, qp->qpn), reth.va,
+		p->payload_len, ACCESS_REMOTE_WRITE, &at->region);
+}
+
 /**
  * Look a WRITE ONLY's place up and fetch it for writing, before the first packet of the burst is
  * judged: memory that a peer writes to is in no cache yet. Of a SEND ONLY the WQE is fetched.
@@ -32,8 +43,10 @@ place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 		UNLIKELY(!responder_fits_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)) ||
 		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
 		return false;
-	at->host = mem_reach(w->mem, be32_load(reth + 8), mem_user(qp->pd, qp->qpn),
-		be64_load(reth), p->payload_len, ACCESS_REMOTE_WRITE, &at->region);
+	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
+		ACCESS_REMOTE_WRITE, &at->region);
+	if (UNLIKELY(at->host == NULL))
+		place_window(w, qp, p, at);
 	__builtin_prefetch(at->host, 1);
 	return false;
 }

@@ -202,7 +202,8 @@ answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 	if (LIKELY(len != 0)) {
 		const uint64_t user = mem_user(a->pd, qp->qpn);
 
-		host = mem_reach(w->mem, a->rkey, user, a->va, len, ACCESS_REMOTE_READ, &region);
+		host = mem_reach_remote(
+			w->mem, a->rkey, user, a->va, len, ACCESS_REMOTE_READ, &region);
 		if (UNLIKELY(host == NULL) &&
 			UNLIKELY(mem_check(w->mem, a->rkey, user, a->va, len, ACCESS_REMOTE_READ,
 					 &host) != MEM_OK)) {

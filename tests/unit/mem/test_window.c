@@ -95,7 +95,7 @@ ask(const struct bed *b, uint32_t key, uint64_t user, uint64_t va, uint64_t len)
 	uint8_t *host = NULL, *fast;
 	const enum mem_fault f = mem_check(b->t, key, user, va, len, ACCESS_REMOTE_WRITE, &host);
 
-	fast = mem_reach(b->t, key, user, va, len, ACCESS_REMOTE_WRITE, &region);
+	fast = mem_reach_remote(b->t, key, user, va, len, ACCESS_REMOTE_WRITE, &region);
 	assert_int_equal(fast != NULL, f == MEM_OK);
 	if (fast != NULL)
 		assert_ptr_equal(fast, host);
@@ -248,7 +248,7 @@ writer(void *arg)
 		mem_reader_turn(shared->t, worker);
 		key = atomic_load(&current);
 		for (uint32_t at = 0; at < LEN && host == NULL; at += 64)
-			host = mem_reach(
+			host = mem_reach_remote(
 				shared->t, key, USER, VA + at, 64, ACCESS_REMOTE_WRITE, &region);
 		if (host != NULL && mem_is_valid(region))
 			memset(host, (int)worker, 64);
