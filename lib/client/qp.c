@@ -258,8 +258,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 	int rc;
 
 	if (params == NULL)
-		return (mask & (RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)) != 0 ? -ENOTSUP
-											 : -EINVAL;
+		return (mask & RL_QP_CAP) != 0 ? -ENOTSUP : -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	rc = call_flushed(ctx, "client_qp_modify", params, &result);
 	if (rc == 0) {

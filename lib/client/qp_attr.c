@@ -7,8 +7,9 @@
 #include <arpa/inet.h>
 
 #include "client_priv.h"
+#include "verbs.h"
 
-#define NOT_HERE (RL_QP_ALT_PATH | RL_QP_PATH_MIG_STATE | RL_QP_CAP)
+#define NOT_HERE RL_QP_CAP
 
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -121,10 +122,37 @@ check(const struct context *ctx, const struct rl_qp_attr *attr, int mask)
 	if ((mask & RL_QP_PORT) != 0 && (attr->port_num < 1 || attr->port_num > ctx->pub.num_ports))
 		return client_fail(EINVAL, "port_num %u does not exist: there are %u, from 1",
 			attr->port_num, ctx->pub.num_ports);
+	if ((mask & RL_QP_ALT_PATH) != 0 &&
+		(attr->alt_ah_attr.is_global == 0 || attr->alt_pkey_index != 0 ||
+			attr->alt_port_num < 1 || attr->alt_port_num > ctx->pub.num_ports))
+		return client_fail(EINVAL,
+			"alternate path: needs alt_ah_attr.is_global, alt_pkey_index 0 and an "
+			"alt_port_num from 1 to %u",
+			ctx->pub.num_ports);
+	if ((mask & RL_QP_PATH_MIG_STATE) != 0 &&
+		(unsigned int)attr->path_mig_state > (unsigned int)RL_MIG_ARMED)
+		return client_fail(EINVAL, "path_mig_state %d is no enum rl_mig_state",
+			(int)attr->path_mig_state);
 	if ((mask & RL_QP_PATH_MTU) != 0 &&
 		(attr->path_mtu < RL_MTU_256 || attr->path_mtu > RL_MTU_4096))
 		return client_fail(EINVAL, "path_mtu %d is no enum rl_mtu", (int)attr->path_mtu);
 	return 0;
+}
+
+static void
+encode_alternate(
+	const struct context *ctx, const struct rl_qp_attr *attr, int mask, json_t *o)
+{
+	if ((mask & RL_QP_ALT_PATH) != 0) {
+		json_object_set_new(o, "alt_ah_attr", client_path_encode(&attr->alt_ah_attr));
+		json_object_set_new(
+			o, "alt_port", json_string(ctx->ports[attr->alt_port_num - 1].name));
+		json_object_set_new(o, "alt_timeout", json_integer(attr->alt_timeout));
+		json_object_set_new(o, "alt_pkey", json_integer(0xffff));
+	}
+	if ((mask & RL_QP_PATH_MIG_STATE) != 0)
+		json_object_set_new(o, "path_mig_state",
+			json_string(verbs_mig_state_name((enum mig_state)attr->path_mig_state)));
 }
 
 json_t *
@@ -154,6 +182,7 @@ client_attr_encode(
 		json_object_set_new(o, "ah_attr", client_path_encode(&attr->ah_attr));
 	if ((mask & RL_QP_PATH_MTU) != 0)
 		json_object_set_new(o, "path_mtu", json_integer(128 << attr->path_mtu));
+	encode_alternate(ctx, attr, mask, o);
 #define NUMBER(bit, field, key)  \
 	if ((mask & (bit)) != 0) \
 		json_object_set_new(o, key, json_integer(attr->field));
@@ -184,10 +213,38 @@ mtu_of(const json_t *bytes)
 	return code;
 }
 
+/* Number of the port that `key` names; 0: of none. */
+static uint8_t
+port_of(const struct context *ctx, const json_t *o, const char *key)
+{
+	const char *name = json_string_value(json_object_get(o, key));
+
+	for (uint8_t p = 0; name != NULL && p < ctx->pub.num_ports; p++) {
+		if (strcmp(ctx->ports[p].name, name) == 0)
+			return (uint8_t)(p + 1);
+	}
+	return 0;
+}
+
+static void
+decode_alternate(const struct context *ctx, const json_t *o, struct rl_qp_attr *a)
+{
+	const char *state = json_string_value(json_object_get(o, "path_mig_state"));
+
+	for (int s = RL_MIG_MIGRATED; state != NULL && s <= RL_MIG_ARMED; s++) {
+		if (strcmp(state, verbs_mig_state_name((enum mig_state)s)) == 0)
+			a->path_mig_state = (enum rl_mig_state)s;
+	}
+	if (!json_is_object(json_object_get(o, "alt_ah_attr")))
+		return;
+	decode_path(json_object_get(o, "alt_ah_attr"), &a->alt_ah_attr);
+	a->alt_port_num = a->alt_ah_attr.port_num = port_of(ctx, o, "alt_port");
+	a->alt_timeout = (uint8_t)json_integer_value(json_object_get(o, "alt_timeout"));
+}
+
 void
 client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *a)
 {
-	const char *port = json_string_value(json_object_get(o, "port"));
 	const json_t *flag;
 	size_t i;
 
@@ -203,11 +260,8 @@ client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *a)
 	}
 	if (json_is_object(json_object_get(o, "ah_attr")))
 		decode_path(json_object_get(o, "ah_attr"), &a->ah_attr);
-	for (uint8_t p = 0; port != NULL && p < ctx->pub.num_ports; p++) {
-		if (strcmp(ctx->ports[p].name, port) == 0)
-			a->port_num = (uint8_t)(p + 1);
-	}
-	a->ah_attr.port_num = a->port_num;
+	a->ah_attr.port_num = a->port_num = port_of(ctx, o, "port");
+	decode_alternate(ctx, o, a);
 	/* clang-format off */
 #define NUMBER(bit, field, key) \
 	a->field = (__typeof__(a->field))json_integer_value(json_object_get(o, key));

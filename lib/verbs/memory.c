@@ -8,7 +8,7 @@
 #include "vl.h"
 
 #define REASONS       20
-#define REGION_ACCESS 15u
+#define REGION_ACCESS 31u
 
 /* ---- protection domains ---------------------------------------------------------------------- */
 
@@ -56,11 +56,11 @@ static int
 check_access(unsigned int access, const char **why)
 {
 	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED;
 
 	if ((access & ~(known | IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)) != 0) {
-		*why = "an access flag that is not there: on demand paging, memory windows, "
-		       "zero-based";
+		*why = "an access flag that is not there: on demand paging, flushes";
 		return EOPNOTSUPP;
 	}
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
@@ -95,6 +95,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 		free(mr);
 		return refused(addr, length, err, reason);
 	}
+	if ((access & IBV_ACCESS_ZERO_BASED) != 0)
+		iova = 0;
 	/* The dataplane, too, has a span for as long as regions are in it. */
 	err = -(m.span != NULL ? rl_reg_mr_once : rl_reg_mr_fd)(((struct vl_pd *)pd)->rl, m.fd,
 		m.offset, (void *)(uintptr_t)iova, length, (int)(access & REGION_ACCESS), &mr->rl);

@@ -24,6 +24,7 @@ SAME(wr.rdma.rkey);
 SAME(wr.atomic.compare_add);
 SAME(wr.atomic.swap);
 SAME(wr.atomic.rkey);
+SAME(qp_type.xrc.remote_srqn);
 _Static_assert(sizeof(struct ibv_sge) == sizeof(struct rl_sge), "sge");
 
 /* ---- create ---------------------------------------------------------------------------------- */
@@ -35,11 +36,25 @@ type_of(enum ibv_qp_type type, enum rl_qp_type *to)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
 		*to = (enum rl_qp_type)type;
 		return 0;
 	default:
 		return EOPNOTSUPP;
 	}
+}
+
+/*
+ * Adapters have room for 64 requests or so in any queue, and programs have come to need that:
+ * "ib_send_lat -e" asks for one place and posts two requests before it polls.
+ */
+#define LEAST_WR 64
+
+static uint32_t
+at_least(uint32_t wr)
+{
+	return wr != 0 && wr < LEAST_WR ? LEAST_WR : wr;
 }
 
 static struct rl_cq *
@@ -49,43 +64,66 @@ cq_behind(struct ibv_cq *cq)
 }
 
 static int
-create(struct vl_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *init,
-	struct rl_qp_cap *cap)
+create(struct vl_qp *qp, const struct ibv_qp_init_attr_ex *init, struct rl_qp_cap *cap)
 {
+	struct vl_xrcd *xrcd =
+		init->qp_type == IBV_QPT_XRC_RECV ? (struct vl_xrcd *)init->xrcd : NULL;
 	struct rl_qp_init_attr a = { .qp_context = qp,
 		.send_cq = cq_behind(init->send_cq),
 		.recv_cq = cq_behind(init->recv_cq),
 		.srq = init->srq != NULL ? ((struct vl_srq *)init->srq)->rl : NULL,
-		.cap = { init->cap.max_send_wr, init->cap.max_recv_wr, init->cap.max_send_sge,
-			init->cap.max_recv_sge, init->cap.max_inline_data },
+		.cap = { at_least(init->cap.max_send_wr), at_least(init->cap.max_recv_wr),
+			init->cap.max_send_sge, init->cap.max_recv_sge, init->cap.max_inline_data },
 		.sq_sig_all = init->sq_sig_all };
 	int rc = type_of(init->qp_type, &a.qp_type);
 
 	if (rc != 0)
 		return rc;
-	rc = rl_create_qp(((struct vl_pd *)pd)->rl, &a, &qp->rl);
+	/* A target has none of the queues that a program may name, its peer nothing to receive. */
+	if (xrcd != NULL || init->qp_type == IBV_QPT_XRC_SEND) {
+		a.recv_cq = NULL;
+		a.srq = NULL;
+		a.cap.max_recv_wr = a.cap.max_recv_sge = 0;
+	}
+	if (xrcd != NULL) {
+		a.send_cq = NULL;
+		a.cap = (struct rl_qp_cap){ 0 };
+		a.xrcd = xrcd->rl;
+	}
+	rc = rl_create_qp(xrcd != NULL ? xrcd->pd : ((struct vl_pd *)init->pd)->rl, &a, &qp->rl);
 	*cap = a.cap;
 	return -rc;
+}
+
+/* @return 0 or an errno. */
+static int
+check_init(const struct ibv_qp_init_attr_ex *init)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+	if ((init->comp_mask & ~known) != 0 ||
+		((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0))
+		return EOPNOTSUPP;
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		return (init->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || init->xrcd == NULL ? EINVAL
+											    : 0;
+	return (init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL ? EINVAL : 0;
 }
 
 struct ibv_qp *
 vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	struct rl_qp_cap cap;
 	struct vl_qp *qp;
-	int rc;
+	int rc = check_init(init);
 
-	if ((init->comp_mask & ~known) != 0 ||
-		((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0))
-		return vl_none(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL)
-		return vl_none(EINVAL);
+	if (rc != 0)
+		return vl_none(rc);
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return vl_none(ENOMEM);
-	rc = create(qp, init->pd, init, &cap);
+	rc = create(qp, init, &cap);
 	if (rc == 0 && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0)
 		rc = vl_builder_init(qp, &cap, init->send_ops_flags);
 	if (rc != 0) {
@@ -176,6 +214,13 @@ attr_to(struct vl_context *c, const struct ibv_qp_attr *from, int mask, struct r
 	NUMBERS(COPY)
 	if ((mask & IBV_QP_PORT) != 0 && from->port_num != 1)
 		return EINVAL;
+	if ((mask & IBV_QP_ALT_PATH) != 0) {
+		/* Each port is a device of its own. */
+		to->alt_port_num = c->port;
+		if (from->alt_port_num != 1 ||
+			vl_path_to(c, &from->alt_ah_attr, &to->alt_ah_attr) != 0)
+			return EINVAL;
+	}
 	return (mask & IBV_QP_AV) != 0 ? vl_path_to(c, &from->ah_attr, &to->ah_attr) : 0;
 }
 
@@ -199,6 +244,17 @@ path_from(struct vl_context *c, const struct rl_ah_attr *from, struct ibv_ah_att
 	}
 }
 
+/* As the kernel does it: programs set of both halves of an XRC connection what RC has. */
+static int
+without_other_half(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 int
 ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 {
@@ -208,6 +264,7 @@ ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 
 	if ((mask & ~KNOWN_ATTRS) != 0)
 		return vl_result(-EINVAL);
+	mask = without_other_half(pub->qp_type, mask);
 	rc = attr_to(vl_context_of(pub->context), attr, mask, &a);
 	if (rc != 0)
 		return vl_result(-rc);
@@ -239,6 +296,10 @@ ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *to, int mask, struct ibv_qp
 	NUMBERS(COPY)
 	if (a.ah_attr.is_global != 0)
 		path_from(c, &a.ah_attr, &to->ah_attr);
+	if (a.alt_ah_attr.is_global != 0) {
+		path_from(c, &a.alt_ah_attr, &to->alt_ah_attr);
+		to->alt_port_num = 1;
+	}
 	pub->state = to->qp_state;
 	if (init != NULL)
 		*init = (struct ibv_qp_init_attr){ .qp_context = pub->qp_context,
@@ -281,19 +342,21 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* A datagram's request names the program's handle: a copy has ours. */
+/* A request that names the program's address handle or window: a copy names ours. */
 static int
-post_datagrams(struct vl_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+post_copies(struct vl_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	for (; wr != NULL; wr = wr->next) {
 		struct rl_send_wr copy, *failed;
 		int rc;
 
-		memcpy(&copy, wr, offsetof(struct rl_send_wr, wr));
+		memcpy(&copy, wr, offsetof(struct rl_send_wr, bind_mw));
 		copy.next = NULL;
-		copy.wr.ud.ah = wr->wr.ud.ah != NULL ? ((struct vl_ah *)wr->wr.ud.ah)->rl : NULL;
-		copy.wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
-		copy.wr.ud.remote_qkey = wr->wr.ud.remote_qkey;
+		if (qp->pub.qp_base.qp_type == IBV_QPT_UD)
+			copy.wr.ud.ah =
+				wr->wr.ud.ah != NULL ? ((struct vl_ah *)wr->wr.ud.ah)->rl : NULL;
+		else if (wr->opcode == IBV_WR_BIND_MW)
+			vl_bind_to(wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, &copy);
 		rc = rl_post_send(qp->rl, &copy, &failed);
 		if (rc != 0) {
 			*bad = wr;
@@ -308,8 +371,9 @@ vl_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 {
 	struct vl_qp *qp = (struct vl_qp *)pub;
 
-	if (__builtin_expect(pub->qp_type == IBV_QPT_UD, 0))
-		return post_datagrams(qp, wr, bad);
+	if (__builtin_expect(
+		    pub->qp_type == IBV_QPT_UD || vl_context_of(pub->context)->windows, 0))
+		return post_copies(qp, wr, bad);
 	return vl_result(rl_post_send(
 		qp->rl, (struct rl_send_wr *)(void *)wr, (struct rl_send_wr **)(void *)bad));
 }

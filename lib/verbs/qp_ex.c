@@ -97,6 +97,19 @@ wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 }
 
 static void
+wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	begin(qp, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void
+wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+	const struct ibv_mw_bind_info *info)
+{
+	vl_bind_to(mw, rkey, info, begin(qp, IBV_WR_BIND_MW));
+}
+
+static void
 wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
 	begin(qp, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
@@ -228,6 +241,15 @@ wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t q
 	wr->wr.ud.remote_qkey = qkey;
 }
 
+static void
+wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t srqn)
+{
+	struct rl_send_wr *wr = current(builder_of(qp));
+
+	if (wr != NULL)
+		wr->qp_type.xrc.remote_srqn = srqn;
+}
+
 /* ---- made and freed -------------------------------------------------------------------------- */
 
 static void
@@ -244,7 +266,10 @@ put_calls(struct ibv_qp_ex *qp)
 	qp->wr_rdma_read = wr_rdma_read;
 	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	qp->wr_local_inv = wr_local_inv;
+	qp->wr_bind_mw = wr_bind_mw;
 	qp->wr_set_ud_addr = wr_set_ud_addr;
+	qp->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	qp->wr_set_sge = wr_set_sge;
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_set_inline_data = wr_set_inline_data;
@@ -257,7 +282,8 @@ vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 	const uint64_t known = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
 			       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
 			       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
+			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
+			       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
 	struct vl_builder *b;
 
 	if ((ops & ~known) != 0)

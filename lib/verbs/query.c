@@ -32,12 +32,15 @@ fill_device(struct ibv_context *ctx, const struct rl_device_attr *a, struct ibv_
 		.max_qp_wr = a->max_qp_wr,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_SRQ_RESIZE,
+				    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |
+				    IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = a->max_sge,
 		.max_sge_rd = a->max_sge,
 		.max_cq = a->max_cq,
 		.max_cqe = a->max_cqe,
 		.max_mr = a->max_mr,
+		.max_mw = a->max_mr, /* they count as regions */
 		.max_pd = a->max_pd,
 		.max_qp_rd_atom = a->max_qp_rd_atom,
 		.max_res_rd_atom = a->max_qp_rd_atom * a->max_qp,

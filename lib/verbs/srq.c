@@ -4,55 +4,69 @@
 
 #include "vl.h"
 
+_Static_assert((int)IBV_SRQT_XRC == (int)RL_SRQT_XRC, "types of SRQs");
 _Static_assert(
 	sizeof(struct ibv_recv_wr) == sizeof(struct rl_recv_wr) &&
 		offsetof(struct ibv_recv_wr, sg_list) == offsetof(struct rl_recv_wr, sg_list) &&
 		offsetof(struct ibv_recv_wr, num_sge) == offsetof(struct rl_recv_wr, num_sge),
 	"a receive is handed on as it is");
 
-struct ibv_srq *
-ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+/* @param a type, domain and CQ, if it has them. */
+static struct ibv_srq *
+srq_new(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr, struct rl_srq_init_attr *a)
 {
-	struct rl_srq_init_attr a = { .attr = { .max_wr = init->attr.max_wr,
-					      .max_sge = init->attr.max_sge } };
 	struct vl_srq *srq = calloc(1, sizeof(*srq));
 	int rc;
 
 	if (srq == NULL)
 		return vl_none(ENOMEM);
-	a.srq_context = srq;
-	rc = rl_create_srq(((struct vl_pd *)pd)->rl, &a, &srq->rl);
+	a->srq_context = srq;
+	a->attr.max_wr = attr->max_wr;
+	a->attr.max_sge = attr->max_sge;
+	rc = rl_create_srq(((struct vl_pd *)pd)->rl, a, &srq->rl);
 	if (rc != 0) {
 		free(srq);
 		return vl_none(-rc);
 	}
 	srq->pub.context = pd->context;
-	srq->pub.srq_context = init->srq_context;
+	srq->pub.srq_context = srq_context;
 	srq->pub.pd = pd;
 	pthread_mutex_init(&srq->pub.mutex, NULL);
 	pthread_cond_init(&srq->pub.cond, NULL);
-	init->attr.max_wr = a.attr.max_wr;
-	init->attr.max_sge = a.attr.max_sge;
+	attr->max_wr = a->attr.max_wr;
+	attr->max_sge = a->attr.max_sge;
 	return &srq->pub;
+}
+
+struct ibv_srq *
+ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct rl_srq_init_attr a = { .srq_type = RL_SRQT_BASIC };
+
+	return srq_new(pd, init->srq_context, &init->attr, &a);
 }
 
 struct ibv_srq *
 vl_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *init)
 {
-	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-	struct ibv_srq_init_attr a = { .srq_context = init->srq_context, .attr = init->attr };
-	struct ibv_srq *srq;
+	const uint32_t of_xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | of_xrc;
+	const enum ibv_srq_type type = (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0
+					       ? init->srq_type
+					       : IBV_SRQT_BASIC;
+	struct rl_srq_init_attr a = { .srq_type = (enum rl_srq_type)type };
 
 	(void)ctx;
-	if ((init->comp_mask & ~known) != 0 || ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 &&
-						       init->srq_type != IBV_SRQT_BASIC))
+	if ((init->comp_mask & ~known) != 0 || type > IBV_SRQT_XRC)
 		return vl_none(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0)
+	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 ||
+		(type == IBV_SRQT_XRC) != ((init->comp_mask & of_xrc) == of_xrc))
 		return vl_none(EINVAL);
-	srq = ibv_create_srq(init->pd, &a);
-	if (srq != NULL)
-		init->attr = a.attr;
-	return srq;
+	if (type == IBV_SRQT_XRC) {
+		a.xrcd = ((struct vl_xrcd *)init->xrcd)->rl;
+		a.cq = ((struct vl_cq *)init->cq)->rl;
+	}
+	return srq_new(init->pd, init->srq_context, &init->attr, &a);
 }
 
 int

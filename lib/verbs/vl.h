@@ -13,6 +13,7 @@
  * Depends: rocelane.h; verbs.h of libibverbs, at compile time only.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -60,6 +61,7 @@ struct vl_device {
 struct vl_context {
 	struct rl_context *rl;
 	uint8_t port;             /* of the dataplane */
+	bool windows;             /* memory windows were made */
 	struct verbs_context pub; /* last: verbs.h goes backwards from its end */
 };
 
@@ -72,6 +74,17 @@ struct vl_mr {
 	struct ibv_mr pub;
 	struct rl_mr *rl;
 	struct vl_span *span; /* memory that it holds; NULL: none of ours */
+};
+
+struct vl_mw {
+	struct ibv_mw pub;
+	struct rl_mw *rl;
+};
+
+struct vl_xrcd {
+	struct ibv_xrcd pub;
+	struct rl_xrcd *rl;
+	struct rl_pd *pd; /* for target QPs, which verbs give none; keys are checked by SRQs' */
 };
 
 struct vl_channel {
@@ -101,20 +114,29 @@ struct vl_qp {
 	struct vl_builder *builder; /* of wr_start() and the calls after it; NULL: not asked for */
 };
 
+/**
+ * A call is refused: errno is set. With $ROCELANE_WHY the reason goes to standard error, for
+ * programs say "failed" alone. @param call a name of verbs'.
+ */
+void vl_refused(const char *call, int err);
+
+#define vl_result(rc) vl_result_of(__func__, rc)
+#define vl_none(err)  vl_none_of(__func__, err)
+
 /** A call of verbs that returns an errno. @param rc of librocelane: 0 or -errno. */
 static inline int
-vl_result(int rc)
+vl_result_of(const char *call, int rc)
 {
 	if (__builtin_expect(rc != 0, 0))
-		errno = -rc;
+		vl_refused(call, -rc);
 	return -rc;
 }
 
 /** The same for a call that returns an object. */
 static inline void *
-vl_none(int err)
+vl_none_of(const char *call, int err)
 {
-	errno = err;
+	vl_refused(call, err);
 	return NULL;
 }
 
@@ -159,6 +181,14 @@ int vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 void vl_builder_free(struct vl_qp *qp);
 /** Fill the calls of ibv_cq_ex. */
 void vl_cq_ex_init(struct vl_cq *cq);
+
+/** Calls for memory windows. */
+void vl_mw_ops(struct ibv_context_ops *ops);
+/** Calls for XRC domains. */
+void vl_xrc_ops(struct verbs_context *pub);
+/** What a bind names, as librocelane has it. */
+void vl_bind_to(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
+	struct rl_send_wr *wr);
 
 /** A path as librocelane has it. @return 0 or an errno: it is none of this port. */
 int vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_attr *to);

@@ -42,6 +42,13 @@ class Perftest(unittest.TestCase):
         self.play("ib_send_bw", "-c", "UD", "-s", "4096", size=4096)
         self.play("ib_send_lat", "-c", "UD", size=2)
 
+    def test_xrc(self):
+        for kind in ("send", "write", "read"):
+            self.play(f"ib_{kind}_bw", "-c", "XRC", size=65536)
+            self.play(f"ib_{kind}_lat", "-c", "XRC", size=2)
+        self.play("ib_atomic_bw", "-c", "XRC", size=8)
+        self.play("ib_atomic_lat", "-c", "XRC", size=8)
+
     def test_write_bw(self):
         self.play("ib_write_bw", size=65536)
 

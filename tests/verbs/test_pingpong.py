@@ -46,6 +46,14 @@ class PingPong(unittest.TestCase):
     def test_srq(self):
         self.play("ibv_srq_pingpong", "-c", "-q", "4")
 
+    def test_xrc(self):
+        """A target queue pair, and shared receive queues that requests name."""
+        for options in ((), ("-e",)):
+            for code, out in programs.pair(SOCKET, "ibv_xsrq_pingpong",
+                                           ["-g", "0", "-n", str(ROUNDS), *options]):
+                self.assertEqual(0, code, out)
+                self.assertRegex(out, "(?m)^success$")
+
     def test_uc(self):
         self.play("ibv_uc_pingpong", "-c")
 

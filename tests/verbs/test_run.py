@@ -97,6 +97,10 @@ class Run(unittest.TestCase):
                     "require LOCAL_WRITE", "on demand paging"):
             self.assertIn(why, err)
 
+    def test_windows_and_paths(self):
+        code, out, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
+        self.assertEqual((0, "windows and paths\n"), (code, out), err)
+
     def test_own_address(self):
         """Both ends on one device."""
         with socket.socket() as s:

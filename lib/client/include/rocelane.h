@@ -413,16 +413,16 @@ struct rl_send_wr {
 			uint32_t remote_qkey; /* highest bit set: the QP's own */
 		} ud;
 	} wr;
-	struct { /* RL_WR_BIND_MW, without an sg_list */
-		struct rl_mw *mw;
-		uint32_t rkey; /* the new one: mw->rkey with another low byte */
-		struct rl_mw_bind_info bind_info;
-	} bind_mw;
 	struct { /* RL_QPT_XRC_SEND: rl_get_srq_num() of the peer's SRQ */
 		struct {
 			uint32_t remote_srqn;
 		} xrc;
 	} qp_type;
+	struct { /* RL_WR_BIND_MW, without an sg_list */
+		struct rl_mw *mw;
+		uint32_t rkey; /* the new one: mw->rkey with another low byte */
+		struct rl_mw_bind_info bind_info;
+	} bind_mw;
 };
 
 struct rl_recv_wr {

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows of both types, an alternate path, what ibv_query_qp() says: plain verbs. */
+#include "ends.h"
+
+#define BYTES 8192
+#define PART  4096 /* what a window opens: from here on, so many bytes */
+
+static struct end e[2];
+static struct ibv_mr *mine, *peers;
+static char *at, *peer;
+
+/* The peer writes `len` bytes to offset `to`, by this key. */
+static enum ibv_wc_status
+write_by(uint32_t rkey, size_t to, uint32_t len)
+{
+	const struct ibv_mr key = { .rkey = rkey };
+	enum ibv_wc_status status;
+
+	memset(at, 0, BYTES);
+	memset(peer, 'w', BYTES);
+	status = end_run(&e[1], IBV_WR_RDMA_WRITE, peers, peer, len, &key, at + to, 1).status;
+	CHECK(status != IBV_WC_SUCCESS || memcmp(at + to, peer, len) == 0);
+	return status;
+}
+
+static struct ibv_wc
+wait_for(struct end *of)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(of->cq, 1, &wc)) == 0)
+		;
+	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+	return wc;
+}
+
+static struct ibv_wc
+post(struct end *of, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	wr->send_flags = IBV_SEND_SIGNALED;
+	CHECK(ibv_post_send(of->qp, wr, &bad) == 0);
+	return wait_for(of);
+}
+
+static const struct ibv_mw_bind_info *
+part(void)
+{
+	static struct ibv_mw_bind_info info;
+
+	info = (struct ibv_mw_bind_info){ .mr = mine,
+		.addr = (uintptr_t)at + PART,
+		.length = PART,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	return &info;
+}
+
+static void
+type_1(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = { .wr_id = 7,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = *part() };
+
+	CHECK(mw != NULL && mw->pd == e[0].pd && mw->type == IBV_MW_TYPE_1);
+	CHECK(ibv_bind_mw(e[0].qp, mw, &bind) == 0);
+	CHECK(wait_for(&e[0]).opcode == IBV_WC_BIND_MW);
+	CHECK(write_by(mw->rkey, PART, PART) == IBV_WC_SUCCESS);
+	CHECK(ibv_dereg_mr(mine) == EBUSY);
+	CHECK(ibv_dealloc_mw(mw) == 0);
+}
+
+static void
+bind_2(struct ibv_mw *mw)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
+		.bind_mw = { mw, ibv_inc_rkey(mw->rkey), *part() } };
+
+	CHECK(post(&e[0], &wr).opcode == IBV_WC_BIND_MW);
+	mw->rkey = wr.bind_mw.rkey;
+}
+
+/* Bound by a request, ended by the peer; bound again, ended here. */
+static void
+type_2(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_INV };
+	struct ibv_recv_wr recv = { .wr_id = 3 }, *bad;
+	struct ibv_wc wc;
+
+	CHECK(mw != NULL);
+	bind_2(mw);
+	CHECK(write_by(mw->rkey, PART, PART) == IBV_WC_SUCCESS);
+	CHECK(ibv_post_recv(e[0].qp, &recv, &bad) == 0);
+	wr.invalidate_rkey = mw->rkey;
+	post(&e[1], &wr);
+	wc = wait_for(&e[0]);
+	CHECK(wc.wr_id == 3 && (wc.wc_flags & IBV_WC_WITH_INV) != 0 &&
+		wc.invalidated_rkey == mw->rkey);
+	bind_2(mw);
+	CHECK(write_by(mw->rkey, PART, 1) == IBV_WC_SUCCESS);
+	wr = (struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey };
+	CHECK(post(&e[0], &wr).opcode == IBV_WC_LOCAL_INV);
+	CHECK(write_by(mw->rkey, PART, 1) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(ibv_dealloc_mw(mw) == 0);
+}
+
+static void
+alternate_path(void)
+{
+	struct ibv_qp_attr a = { .alt_port_num = 1,
+		.alt_timeout = 13,
+		.alt_ah_attr = { .is_global = 1,
+			.port_num = 1,
+			.grh = { .dgid = e[1].gid, .hop_limit = 9 } },
+		.path_mig_state = IBV_MIG_REARM };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr got;
+
+	CHECK(ibv_query_qp(e[0].qp, &got, IBV_QP_PATH_MIG_STATE, &init) == 0);
+	CHECK(got.path_mig_state == IBV_MIG_MIGRATED && got.alt_port_num == 0);
+	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE) == 0);
+	CHECK(ibv_query_qp(e[0].qp, &got, IBV_QP_ALT_PATH, &init) == 0);
+	CHECK(got.path_mig_state == IBV_MIG_REARM && got.alt_port_num == 1 &&
+		got.alt_timeout == 13 && got.alt_ah_attr.grh.hop_limit == 9 &&
+		memcmp(&got.alt_ah_attr.grh.dgid, &e[1].gid, sizeof(e[1].gid)) == 0);
+	a.alt_port_num = 2;
+	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_ALT_PATH) == EINVAL);
+}
+
+/* Each attribute that end_connect() gave. */
+static void
+all_attributes(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr got;
+
+	CHECK(ibv_query_qp(e[0].qp, &got, IBV_QP_STATE, &init) == 0);
+	CHECK(got.qp_state == IBV_QPS_RTS && got.cur_qp_state == IBV_QPS_RTS);
+	CHECK(got.path_mtu == IBV_MTU_1024 && got.dest_qp_num == e[1].qp->qp_num);
+	CHECK(got.rq_psn == 1000 && got.sq_psn == 1000 && got.port_num == 1);
+	CHECK(got.max_rd_atomic == 4 && got.max_dest_rd_atomic == 4 && got.min_rnr_timer == 12);
+	CHECK(got.timeout == 14 && got.retry_cnt == 7 && got.rnr_retry == 7);
+	CHECK(((got.qp_access_flags ^ ALL_ACCESS) & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE) == 0);
+	CHECK(got.ah_attr.is_global == 1 && got.ah_attr.grh.sgid_index == 0 &&
+		got.ah_attr.grh.hop_limit == 64 && got.ah_attr.port_num == 1);
+	CHECK(memcmp(&got.ah_attr.grh.dgid, &e[1].gid, sizeof(e[1].gid)) == 0);
+	CHECK(init.qp_type == IBV_QPT_RC && init.send_cq == e[0].cq && init.recv_cq == e[0].cq &&
+		init.srq == NULL && init.sq_sig_all == 0);
+	CHECK(init.cap.max_send_wr >= 64 && init.cap.max_send_sge >= 4 &&
+		got.cap.max_send_wr == init.cap.max_send_wr);
+}
+
+int
+main(void)
+{
+	at = aligned_alloc(4096, BYTES);
+	peer = aligned_alloc(4096, BYTES);
+	ends_open(e, 7);
+	CHECK((mine = ibv_reg_mr(e[0].pd, at, BYTES,
+		       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != NULL);
+	CHECK((peers = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	all_attributes();
+	alternate_path();
+	type_1();
+	type_2();
+	CHECK(ibv_dereg_mr(mine) == 0 && ibv_dereg_mr(peers) == 0);
+	printf("windows and paths\n");
+	return 0;
+}
