@@ -154,6 +154,9 @@ count_supply(struct apps *apps)
 
 	owner_supply_look(&s);
 	s.keys = mem_table_room(w->mem);
+	s.cm_ids = w->conf->cm.connections;
+	s.cm_listeners = CONF_CM_LISTENERS;
+	s.cm_pending = w->conf->cm.half_open;
 	s.qps = w->qps->entries;
 	for (uint32_t i = 0; i < w->workers_n; i++)
 		s.qps -= apps->admin->worker_qps[i];

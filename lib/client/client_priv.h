@@ -10,7 +10,7 @@
  * Depends: base, jsonrpc, ring, jansson, pthread.
  *
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
- * mw.c       memory windows
+ * mw.c       memory windows                         cm.c, cm_event.c  connections
  * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
  * srq.c      shared receive queues                  post.c   work requests
@@ -201,6 +201,8 @@ struct context {
 	TAILQ_HEAD(, srq) srqs;
 	TAILQ_HEAD(, ah) ahs;
 	TAILQ_HEAD(, qp) qps;
+	TAILQ_HEAD(, cm_channel) cm_channels;
+	TAILQ_HEAD(, cm_id) cm_ids;
 	struct spin by_number_lock; /* taken by polls, too */
 	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
 };
@@ -263,8 +265,12 @@ struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
 void client_qp_completed(struct qp *qp, bool is_recv);
 /** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
+/** Until it is readable, one is taken off. @return 0, -EAGAIN, or -EIO: the dataplane is gone. */
+int client_fd_wait(struct context *ctx, int fd);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
+/** The same of connections. */
+void client_free_cm(struct context *ctx);
 /** The same of memory windows. */
 void client_free_mws(struct context *ctx);
 /** The same of the memory that was mapped. */

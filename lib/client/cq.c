@@ -83,12 +83,11 @@ fired_cq(struct channel *ch)
 	return NULL;
 }
 
-/* Until the channel is readable, or the dataplane is gone. @return 0 or -errno. */
-static int
-channel_wait(struct context *ctx, const struct channel *ch)
+int
+client_fd_wait(struct context *ctx, int fd)
 {
-	const int flags = fcntl(ch->pub.fd, F_GETFL);
-	struct pollfd p[2] = { { .fd = ch->pub.fd, .events = POLLIN },
+	const int flags = fcntl(fd, F_GETFL);
+	struct pollfd p[2] = { { .fd = fd, .events = POLLIN },
 		{ .fd = ctx->line.fd, .events = POLLRDHUP } };
 	uint64_t one;
 
@@ -99,7 +98,7 @@ channel_wait(struct context *ctx, const struct channel *ch)
 			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
 				return client_no_dataplane();
 		}
-		if (read(ch->pub.fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+		if (read(fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
 			return 0;
 		if (errno == EAGAIN && (flags & O_NONBLOCK) == 0)
 			continue;
@@ -116,7 +115,7 @@ rl_get_cq_event(struct rl_comp_channel *pub, struct rl_cq **out, void **cq_conte
 	int rc;
 
 	do {
-		rc = channel_wait(ctx, ch);
+		rc = client_fd_wait(ctx, pub->fd);
 		if (rc != 0)
 			return rc;
 		pthread_mutex_lock(&ctx->lock);

@@ -249,6 +249,7 @@ release(struct context *ctx)
 {
 	jsonrpc_close(&ctx->line);
 	client_free_cqs(ctx);
+	client_free_cm(ctx);
 	client_free_mws(ctx);
 	client_free_memory(ctx);
 	for (uint32_t i = 0; i < ctx->areas_n; i++)
@@ -289,6 +290,8 @@ rl_open(const char *path, struct rl_context **out)
 	TAILQ_INIT(&ctx->xrcds);
 	TAILQ_INIT(&ctx->ahs);
 	TAILQ_INIT(&ctx->qps);
+	TAILQ_INIT(&ctx->cm_channels);
+	TAILQ_INIT(&ctx->cm_ids);
 	for (uint32_t i = 0; i < QP_BUCKETS; i++)
 		TAILQ_INIT(&ctx->by_number[i]);
 	if (path == NULL)

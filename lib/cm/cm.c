@@ -83,6 +83,7 @@ cm_connect(struct cm *cm, const struct cm_ask *ask, ns_t now, struct cm_verdict 
 	c->path = ask->path;
 	c->service_id = ask->service_id;
 	c->ip = ask->ip;
+	c->source_port = ask->source_port;
 	c->packet_life = ask->packet_life;
 	c->own = ask->terms;
 	c->own.ack_timeout = cm_ack_timeout(CM_ACK_DELAY, ask->packet_life);

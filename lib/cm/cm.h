@@ -20,7 +20,7 @@
 #include "mad.h"
 #include "wheel.h"
 
-#define CM_LISTENERS   64
+#define CM_LISTENERS   256
 #define CM_SOURCES     1024 /* places for peers' addresses, shared by those that fall together */
 #define CM_CONNECTIONS 16384
 #define CM_HALF_OPEN   1024
@@ -198,6 +198,7 @@ struct cm_conn {
 	uint16_t source;              /* place in cm->sources while half open */
 	uint8_t last;                 /* enum cm_event that ended it */
 	bool ip;                      /* of an IP port space */
+	uint16_t source_port;         /* of that space: who asks */
 	ns_t interval;                /* between repetitions */
 	ns_t give_up;                 /* 0: by retries alone */
 	ns_t time_req, time_rep, time_rtu;

@@ -112,6 +112,9 @@ begin(struct cm *cm, const struct cm_packet *p, struct cm_listener *l, ns_t now,
 	c->user = NULL;
 	c->service_id = l->service_id;
 	c->ip = is_ip(l->service_id);
+	if (c->ip)
+		c->source_port = (uint16_t)mad_get(
+			mad_peek(m, REQ_private_data), IP_source_port);
 	c->tid = mad_get(m, MAD_tid);
 	c->remote_id = (uint32_t)mad_get(m, REQ_local_comm_id);
 	c->peer_guid = mad_get(m, REQ_local_ca_guid);

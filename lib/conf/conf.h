@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "compiler.h"
+#include "conf_limits.h"
 #include "impair_conf.h"
 #include "route.h"
 #include "verbs.h"
@@ -27,6 +28,7 @@
 #define CONF_SOCKET_MAX 108 /* sun_path */
 
 /* Limits of this device: what the decoder lets through. */
+#define CONF_CM_LISTENERS   256
 #define CONF_MAX_LCORE      127
 #define CONF_MAX_WORKERS    64
 #define CONF_MAX_PORTS      32
@@ -329,40 +331,6 @@ struct conf_lcores {
 	uint32_t *workers; /* lcore ids, default { 1 } */
 	uint32_t n_workers;
 	uint32_t idle; /* enum conf_idle */
-};
-
-/** What all clients of one user may have together; an operator's are not bound by it. */
-struct conf_user_limits {
-	uint32_t connections;    /* default 80 */
-	uint32_t clients;        /* default 64 */
-	uint32_t pds;            /* default 4096 */
-	uint32_t mrs;            /* default 16384 */
-	uint32_t cqs;            /* default 16384 */
-	uint32_t srqs;           /* default 4096 */
-	uint32_t ahs;            /* default 16384 */
-	uint32_t qps;            /* default 16384 */
-	uint32_t channels;       /* default 512 */
-	uint32_t outstanding;    /* default 16777216 */
-	uint64_t memory;         /* default 16 GiB */
-	uint64_t private_memory; /* default 512 MiB */
-};
-
-/** What one client of the host rings may have. */
-struct conf_client_limits {
-	uint32_t clients;        /* at a time, of all users, default 96 */
-	uint32_t pds;            /* default 64 */
-	uint32_t mrs;            /* default 1024 */
-	uint32_t cqs;            /* default 1024 */
-	uint32_t srqs;           /* default 256 */
-	uint32_t ahs;            /* address handles, default 1024 */
-	uint32_t qps;            /* default 1024 */
-	uint32_t outstanding;    /* entries of all its work queues, default 1048576 */
-	uint32_t channels;       /* default 256 */
-	uint64_t memory;         /* bytes of its regions and rings, default 1 GiB */
-	uint64_t private_memory; /* bytes that its QPs take beside them, default 128 MiB */
-	uint64_t rate;           /* bytes a second of its requests, at a worker; 0: any */
-	uint32_t weight;         /* of its share of a worker, default 1 */
-	struct conf_user_limits user;
 };
 
 enum { CONF_CONTROL_CLIENT_SOCKET = 1 << 0 };

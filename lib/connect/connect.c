@@ -7,10 +7,13 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "connect_client.h"
 #include "connect_priv.h"
 #include "log.h"
 
 enum { GUID_FLIP = 0x02 };
+
+_Static_assert(CM_LISTENERS == CONF_CM_LISTENERS, "what applications share is what there is");
 
 /* CM-44: of the first port's MAC (modified EUI-64), so that it stays after a restart. */
 static uint64_t
@@ -33,6 +36,8 @@ connect_init(struct connect *cx, struct refusal *r)
 
 	TAILQ_INIT(&cx->conns);
 	TAILQ_INIT(&cx->ended);
+	TAILQ_INIT(&cx->clients);
+	TAILQ_INIT(&cx->resolving);
 	while (limits.connections < conf->connections)
 		limits.connections <<= 1;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
@@ -55,6 +60,7 @@ free_conn(struct connect *cx, struct connect_conn *cc)
 {
 	if (cc->ah != NULL)
 		admin_ah_destroy(cx->admin, cc->ah);
+	connect_client_forget(cc);
 	free(cc);
 }
 
@@ -92,6 +98,10 @@ void
 connect_drop(struct connect *cx, struct connect_conn *cc)
 {
 	connect_qp_end(cx, cc);
+	if (cc->of != NULL) { /* for another attempt */
+		cc->of->ah = cc->ah;
+		cc->ah = NULL;
+	}
 	TAILQ_REMOVE(&cx->conns, cc, all);
 	free_conn(cx, cc);
 }
@@ -119,6 +129,7 @@ end(struct connect *cx, struct connect_conn *cc, struct cm_conn *c)
 	cc->c = NULL;
 	cc->ended = cx->env->now;
 	connect_qp_end(cx, cc);
+	connect_client_over(cx, cc);
 	if (cc->ah != NULL)
 		admin_ah_destroy(cx->admin, cc->ah);
 	cc->ah = NULL;
@@ -131,6 +142,15 @@ end(struct connect *cx, struct connect_conn *cc, struct cm_conn *c)
 		free_conn(cx, oldest);
 		cx->ended_n--;
 	}
+}
+
+void
+connect_end(struct connect *cx, struct connect_conn *cc)
+{
+	struct cm_conn *c = cc->c;
+
+	end(cx, cc, c);
+	cm_forget(&cx->cm, c);
 }
 
 /* A peer asks. */
@@ -154,6 +174,11 @@ asked(struct connect *cx, struct cm_conn *c)
 	cc->qp = l->conf.qp;
 	cc->port = c->path.port;
 	memcpy(cc->listener, l->conf.name, sizeof(cc->listener));
+	if (l->of != NULL) {
+		if (!connect_client_asked(cx, l->of, cc))
+			connect_reject(cx, cc, CM_REJ_NO_RESOURCES, NULL, 0, &r);
+		return;
+	}
 	if (l->conf.accept != CONF_ACCEPT_ALWAYS) {
 		const struct cm_verdict told = { .conn = c, .event = CM_EVENT_CONNECT_REQUEST };
 
@@ -175,6 +200,8 @@ walk(struct connect *cx, struct connect_conn *cc, uint8_t todo)
 	struct refusal r = { .err = 0 };
 	int rc = 0;
 
+	if (cc->foreign)
+		return;
 	switch ((enum cm_todo)todo) {
 	case CM_DO_CONNECT:
 		rc = connect_qp_rtr(cx, cc, &r);
@@ -199,6 +226,20 @@ walk(struct connect *cx, struct connect_conn *cc, uint8_t todo)
 	connect_disconnect(cx, cc, &r);
 }
 
+/* An RTU says that the queue pair is ready: its application has to make it so. */
+static void
+hold(struct connect_conn *cc, struct cm_verdict *v)
+{
+	if (!cc->foreign || v->outs == 0 || mad_message(v->out[0].mad) != CM_RTU)
+		return;
+	if (v->todo == CM_DO_CONNECT) {
+		cc->rtu = v->out[0];
+		cc->held = true;
+	}
+	if (cc->held)
+		v->outs = 0;
+}
+
 void
 connect_carry_out(struct connect *cx, struct cm_verdict *v)
 {
@@ -213,6 +254,8 @@ connect_carry_out(struct connect *cx, struct cm_verdict *v)
 	/* Data may come as soon as the peer has the RTU. */
 	if (cc != NULL && v->todo == CM_DO_CONNECT)
 		walk(cx, cc, v->todo);
+	if (cc != NULL)
+		hold(cc, v);
 	for (uint32_t i = 0; i < v->outs; i++)
 		connect_send(cx, cc, &v->out[i]);
 	if (cc == NULL)
@@ -266,5 +309,5 @@ connect_poll(struct connect *cx)
 		connect_carry_out(cx, &v);
 		work++;
 	}
-	return work;
+	return work + connect_client_poll(cx);
 }

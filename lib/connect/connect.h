@@ -33,6 +33,9 @@
 #define CONNECT_ENDED  256
 #define CONNECT_TURN   32 /* messages in a turn */
 
+struct connect_id;
+struct connect_client;
+
 struct connect_inbox {
 	uint16_t port; /* index */
 	uint16_t len;
@@ -43,6 +46,7 @@ struct connect_listener {
 	struct conf_cm_listen conf;
 	struct cm_listener *l; /* NULL: free */
 	uint32_t qpn;          /* UD: the QP that datagrams go to */
+	struct connect_id *of; /* an application that listens; NULL: others */
 };
 
 /** One connection, or attempt. */
@@ -57,8 +61,14 @@ struct connect_conn {
 	char listener[CONF_NAME_MAX]; /* "": we asked */
 	struct admin_ah *ah;          /* we asked: where to */
 	ns_t ended;
-	uint64_t pkey_drops; /* of the port, when it began */
-	char note[320];      /* what failed on this side */
+	uint64_t pkey_drops;   /* of the port, when it began */
+	struct connect_id *of; /* an application's, and its QP; NULL: ours */
+	bool foreign;          /* the QP is an application's, which moves it */
+	bool orphan;           /* ... which is gone */
+	bool held;             /* the RTU waits until the application has done so */
+	struct cm_out rtu;
+	uint32_t psn;   /* where the peer begins to send; an application hears of it first */
+	char note[320]; /* what failed on this side */
 };
 
 TAILQ_HEAD(connect_list, connect_conn);
@@ -81,6 +91,8 @@ struct connect_event {
 struct connect_up {
 	/** @return how many heard it. */
 	uint32_t (*event)(void *ctx, const struct connect_event *e);
+	/** Add one to an application's eventfd; never waits. */
+	void (*wake)(void *ctx, int fd);
 	void *ctx;
 };
 
@@ -95,6 +107,9 @@ struct connect {
 	struct connect_listener listeners[CM_LISTENERS];
 	struct connect_list conns, ended;
 	uint32_t ended_n;
+	TAILQ_HEAD(, connect_client) clients;
+	TAILQ_HEAD(, connect_id) resolving; /* neighbours that are asked for */
+	uint32_t orphans;                   /* connections whose application is gone */
 	struct {
 		struct connect_inbox at[CONNECT_INBOX];
 		uint32_t head, n;
@@ -143,6 +158,10 @@ struct connect_request {
 	uint32_t private_len;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 	ns_t time;
+	uint16_t source_port;  /* 0: any */
+	uint32_t qpn;          /* of an application's QP; 0: made from `qp` */
+	bool srq;              /* that one has an SRQ */
+	struct connect_id *of; /* ... of its connection, with the way to the peer */
 };
 
 /** Ask a peer. @return 0 with the connection, or a refusal. */
@@ -156,6 +175,9 @@ int connect_reject(struct connect *cx, struct connect_conn *cc, uint16_t reason,
 	const uint8_t *private, uint32_t private_len, struct refusal *r);
 /** End it. @return 0 or a refusal. */
 int connect_disconnect(struct connect *cx, struct connect_conn *cc, struct refusal *r);
+/** Answer a REQ with these terms, by a QP that is there. @return 0 or a refusal. */
+int connect_say_yes(struct connect *cx, struct connect_conn *cc, struct cm_terms *own,
+	const uint8_t *private, uint32_t private_len, struct refusal *r);
 /** With this id, over or not. @return NULL and ENOENT. */
 struct connect_conn *connect_find(struct connect *cx, uint32_t id, struct refusal *r);
 
@@ -174,6 +196,8 @@ void connect_counters(const struct connect *cx, json_t *to);
 json_t *connect_event_json(struct connect *cx, const struct connect_event *e);
 /** The oldest, taken out; NULL: none. */
 json_t *connect_event_take(struct connect *cx);
+/** An address as a GID. */
+void connect_gid(const struct conf_ip *ip, uint8_t gid[16]);
 /** "192.0.2.1" of a GID. */
 void connect_gid_text(const uint8_t gid[16], char *buf, size_t room);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conf_json_value.h"
+#include "connect_client.h"
 #include "connect_priv.h"
 #include "wall.h"
 
@@ -30,7 +31,7 @@ connect_gid(const struct conf_ip *ip, uint8_t gid[16])
 }
 
 void
-connect_event(struct connect *cx, const struct connect_conn *cc, const struct cm_verdict *v)
+connect_event(struct connect *cx, struct connect_conn *cc, const struct cm_verdict *v)
 {
 	const struct cm_conn *c = v->conn;
 	struct connect_event e = { .time_ns = cx->env->now,
@@ -40,6 +41,10 @@ connect_event(struct connect *cx, const struct connect_conn *cc, const struct cm
 		.status = v->status,
 		.event = v->event };
 
+	if (cc->foreign) {
+		connect_client_event(cx, cc, v);
+		return;
+	}
 	if (c->active)
 		e.peer_port = (uint16_t)c->service_id;
 	memcpy(e.peer_gid, c->path.peer_gid, 16);
@@ -56,8 +61,8 @@ connect_event(struct connect *cx, const struct connect_conn *cc, const struct cm
 	cx->events.at[(cx->events.head + cx->events.n++) % CONNECT_EVENTS] = e;
 }
 
-static json_t *
-hex(const uint8_t *bytes, uint32_t n)
+json_t *
+connect_hex(const uint8_t *bytes, uint32_t n)
 {
 	static const char digits[] = "0123456789abcdef";
 	char text[2 * CM_PRIVATE_MAX];
@@ -86,7 +91,7 @@ connect_event_json(struct connect *cx, const struct connect_event *e)
 		o, "listener", e->listener[0] != '\0' ? json_string(e->listener) : json_null());
 	json_object_set_new(o, "qp_num", json_integer(e->qpn));
 	json_object_set_new(o, "status", json_integer(e->status));
-	json_object_set_new(o, "private_data", hex(e->private, e->private_len));
+	json_object_set_new(o, "private_data", connect_hex(e->private, e->private_len));
 	json_object_set_new(o, "peer", peer);
 	wall_set(cx->env, o, e->time_ns);
 	return o;

@@ -62,6 +62,17 @@ connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_pack
 	return true;
 }
 
+/* Is it one of our own ports' (LB-01)? */
+static bool
+is_ours(const struct connect *cx, const struct cm_path *to)
+{
+	static const uint8_t mapped[GID_IPV4] = { [10] = 0xff, [11] = 0xff };
+	const bool ipv4 = memcmp(to->peer_gid, mapped, GID_IPV4) == 0;
+
+	return cx->env->w.conf->knobs.path_local != KNOB_path_local_wire &&
+	       env_port_with(cx->env, to->port, !ipv4, to->peer_gid + (ipv4 ? GID_IPV4 : 0)) >= 0;
+}
+
 /* Back to where a message came from. */
 static struct wire_path
 path_back(const struct connect *cx, const struct cm_path *from)
@@ -93,6 +104,9 @@ connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_
 		.payload_len = MAD_LEN };
 	const enum cm_message message = mad_message(out->mad);
 	uint8_t frame[CONNECT_FRAME];
+	const struct frames_cnp way = { .port = out->path.port,
+		.worker = cx->env->w.ports[out->path.port].worker,
+		.local = is_ours(cx, &out->path) };
 	struct wire_path path;
 	int len;
 
@@ -112,6 +126,6 @@ connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_
 		path.ipv6, (uint32_t)len);
 	cx->psn = (cx->psn + 1) & PSN_MASK;
 	cx->tx[message]++;
-	if (frames_send(cx->net, out->path.port, frame, (uint32_t)len) != 0)
+	if (frames_send_cnp(cx->net, &way, frame, (uint32_t)len) != 0)
 		cx->tx_lost++;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "connect_client.h"
 #include "connect_priv.h"
 
 enum { PSN_BITS = 0xffffff, LIFE_MAX = 30 };
@@ -20,8 +21,8 @@ service_of(uint32_t qp_type)
 	return qp_type == QPT_UC ? CM_UC : qp_type == QPT_UD ? CM_UD : CM_RC;
 }
 
-static struct connect_listener *
-named(struct connect *cx, const char *name)
+struct connect_listener *
+connect_listener_named(struct connect *cx, const char *name)
 {
 	for (uint32_t i = 0; i < CM_LISTENERS; i++)
 		if (cx->listeners[i].l != NULL && strcmp(cx->listeners[i].conf.name, name) == 0)
@@ -58,7 +59,7 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 
 	if (port < 0)
 		return refuse(r, ENOENT, "port \"%s\" does not exist", conf->port);
-	if (named(cx, conf->name) != NULL)
+	if (connect_listener_named(cx, conf->name) != NULL)
 		return refuse(r, EEXIST, "listener \"%s\" exists", conf->name);
 	for (uint32_t i = 0; i < CM_LISTENERS && l == NULL; i++)
 		if (cx->listeners[i].l == NULL)
@@ -67,6 +68,7 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 		return refuse(r, ENOSPC, "there are %u listeners already", CM_LISTENERS);
 	l->conf = *conf;
 	l->qpn = 0;
+	l->of = NULL;
 	l->l = cm_listen(&cx->cm, (uint16_t)port, service_id(conf->ps, conf->service_port), &rc);
 	if (l->l == NULL)
 		return refuse(r, -rc, "service port %u of port \"%s\" has a listener",
@@ -86,7 +88,7 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 int
 connect_unlisten(struct connect *cx, const char *name, struct refusal *r)
 {
-	struct connect_listener *l = named(cx, name);
+	struct connect_listener *l = connect_listener_named(cx, name);
 	struct admin_qp *rec;
 
 	if (l == NULL)
@@ -133,7 +135,9 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 	const struct admin_ah_for who = { .port = q->port, .key = "dest_ip" };
 	const uint8_t life = q->qp.timeout > 1 ? (uint8_t)(q->qp.timeout - 1) : 0;
 	struct cm_ask ask = { .service_id = service_id(q->ps, q->service_port),
-		.source_port = (uint16_t)(0x8000 | (cm_random(&cx->cm) & 0x7fff)),
+		.source_port = q->source_port != 0
+				       ? q->source_port
+				       : (uint16_t)(0x8000 | (cm_random(&cx->cm) & 0x7fff)),
 		.packet_life = life < LIFE_MAX ? life : LIFE_MAX,
 		.ip = true,
 		.traffic_class = q->ah.traffic_class,
@@ -145,10 +149,18 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 	struct cm_verdict v;
 	int rc = own_gid(cx, q, ask.path.own_gid, r);
 
-	if (rc == 0)
+	if (rc == 0 && q->of != NULL) {
+		cc->ah = q->of->ah;
+		q->of->ah = NULL;
+		cc->qpn = q->qpn;
+		cc->foreign = true;
+		cc->of = q->of;
+		q->of->cc = cc;
+	} else if (rc == 0) {
 		rc = admin_ah_create(cx->admin, &who, &q->ah, &cc->ah, r);
-	if (rc == 0)
-		rc = connect_qp_active(cx, cc, r);
+		if (rc == 0)
+			rc = connect_qp_active(cx, cc, r);
+	}
 	if (rc != 0)
 		return rc;
 	ask.path.port = cc->port;
@@ -163,7 +175,7 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 		.rnr_retry_count = q->rnr_retry_count,
 		.mtu = connect_mtu_code(q->qp.path_mtu),
 		.service = service_of(q->qp.qp_type),
-		.srq = (q->qp.given & CONF_QP_SRQ) != 0 };
+		.srq = q->srq || (q->qp.given & CONF_QP_SRQ) != 0 };
 	rc = cm_connect(&cx->cm, &ask, cx->env->now, &v);
 	if (rc == -EINVAL)
 		return refuse(r, EINVAL, "private_data: %u bytes, but a REQ has room for 56",
@@ -213,36 +225,49 @@ least(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
+static bool
+waits_for_us(const struct connect_conn *cc)
+{
+	return cc->c != NULL && (cc->c->state == CM_REQ_RCVD || cc->c->state == CM_MRA_REQ_SENT);
+}
+
+int
+connect_say_yes(struct connect *cx, struct connect_conn *cc, struct cm_terms *own,
+	const uint8_t *private, uint32_t private_len, struct refusal *r)
+{
+	struct cm_verdict v;
+
+	if (!waits_for_us(cc))
+		return over(cc, r);
+	if (private_len > mad_bytes(REP_private_data))
+		return refuse(r, EINVAL, "private_data: %u bytes, but a REP has room for %zu",
+			private_len, mad_bytes(REP_private_data));
+	if (service_of(cc->qp.qp_type) != cc->c->peer.service)
+		return refuse(r, EINVAL, "qp: the peer's is of another type");
+	if (!cc->foreign && connect_qp_passive(cx, cc, own, r) != 0)
+		return -r->err;
+	own->qpn = cc->qpn;
+	if (cm_accept(&cx->cm, cc->c, own, private, private_len, cx->env->now, &v) != 0)
+		return over(cc, r);
+	connect_carry_out(cx, &v);
+	return 0;
+}
+
 int
 connect_accept(struct connect *cx, struct connect_conn *cc, const struct conf_qp *qp,
 	const uint8_t *private, uint32_t private_len, struct refusal *r)
 {
 	struct cm_terms own = { .psn = (uint32_t)cm_random(&cx->cm) & PSN_BITS };
-	struct cm_verdict v;
-	int rc;
 
-	if (cc->c == NULL || (cc->c->state != CM_REQ_RCVD && cc->c->state != CM_MRA_REQ_SENT))
+	if (!waits_for_us(cc))
 		return over(cc, r);
-	if (private_len > mad_bytes(REP_private_data))
-		return refuse(r, EINVAL, "private_data: %u bytes, but a REP has room for %zu",
-			private_len, mad_bytes(REP_private_data));
 	if (qp != NULL)
 		cc->qp = *qp;
 	own.responder_resources = least(cc->qp.max_dest_rd_atomic, cc->c->peer.initiator_depth);
 	own.initiator_depth = least(cc->qp.max_rd_atomic, cc->c->peer.responder_resources);
 	own.rnr_retry_count = cc->qp.rnr_retry;
 	own.srq = (cc->qp.given & CONF_QP_SRQ) != 0;
-	if (service_of(cc->qp.qp_type) != cc->c->peer.service)
-		return refuse(r, EINVAL, "qp: the peer's is of another type");
-	rc = connect_qp_passive(cx, cc, &own, r);
-	if (rc != 0)
-		return rc;
-	own.qpn = cc->qpn;
-	rc = cm_accept(&cx->cm, cc->c, &own, private, private_len, cx->env->now, &v);
-	if (rc != 0)
-		return over(cc, r);
-	connect_carry_out(cx, &v);
-	return 0;
+	return connect_say_yes(cx, cc, &own, private, private_len, r);
 }
 
 int

@@ -14,6 +14,8 @@
 void connect_carry_out(struct connect *cx, struct cm_verdict *v);
 /** A new record. @return NULL: no memory. */
 struct connect_conn *connect_new(struct connect *cx);
+/** It is over at once, whatever the peer knows. */
+void connect_end(struct connect *cx, struct connect_conn *cc);
 /** It never was. */
 void connect_drop(struct connect *cx, struct connect_conn *cc);
 
@@ -22,8 +24,10 @@ void connect_drop(struct connect *cx, struct connect_conn *cc);
 void connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_out *out);
 /** The frame as the manager reads it. @return false: it is none. */
 bool connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_packet *out);
-/** An address as a GID. */
-void connect_gid(const struct conf_ip *ip, uint8_t gid[16]);
+
+/* connect_listen.c */
+/** @return NULL: none has this name. */
+struct connect_listener *connect_listener_named(struct connect *cx, const char *name);
 
 /* connect_qp.c */
 /** The QP of a connection that a peer asks for, in RTR. @return 0 or a refusal. */
@@ -43,7 +47,9 @@ void connect_qp_end(struct connect *cx, struct connect_conn *cc);
 uint8_t connect_mtu_code(uint32_t mtu);
 
 /* connect_events.c */
+/** Bytes as hex digits. */
+json_t *connect_hex(const uint8_t *bytes, uint32_t n);
 /** The program hears of it. */
-void connect_event(struct connect *cx, const struct connect_conn *cc, const struct cm_verdict *v);
+void connect_event(struct connect *cx, struct connect_conn *cc, const struct cm_verdict *v);
 
 #endif

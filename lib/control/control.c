@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connect_client.h"
 #include "control_state.h"
 #include "log.h"
 #include "object_notify.h"
@@ -107,6 +108,14 @@ cm_event(void *ctx, const struct connect_event *e)
 }
 
 static void
+wake(void *ctx, int fd)
+{
+	struct control *c = ctx;
+
+	app_signal(&c->apps, fd);
+}
+
+static void
 datagram(void *ctx, uint16_t port, const uint8_t *frame, uint32_t len)
 {
 	struct control *c = ctx;
@@ -130,6 +139,7 @@ closed(void *ctx, struct rpc_client *cl)
 {
 	struct control *c = ctx;
 
+	connect_client_gone(&c->connect, &cl->app->o);
 	app_close(&c->apps, cl->app);
 }
 
@@ -296,6 +306,7 @@ configure_objects(struct control *c, struct refusal *r)
 static void
 release(struct control *c)
 {
+	connect_client_all_gone(&c->connect);
 	apps_fini(&c->apps);
 	connect_fini(&c->connect);
 	admin_fini(&c->admin);
@@ -337,7 +348,7 @@ connect_modules(struct control *c)
 	c->connect.env = &c->env;
 	c->connect.net = &c->net;
 	c->connect.admin = &c->admin;
-	c->connect.up = (struct connect_up){ .event = cm_event, .ctx = c };
+	c->connect.up = (struct connect_up){ .event = cm_event, .wake = wake, .ctx = c };
 	c->diagnose.env = &c->env;
 	c->diagnose.objects = &c->objects;
 	c->diagnose.net = &c->net;

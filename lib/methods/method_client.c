@@ -59,9 +59,8 @@ method_client_map_first(struct rpc_client *cl)
 	return areas != NULL ? json_pack("{s:b, s:o}", "again", true, "areas", areas) : NULL;
 }
 
-/* A copy of an eventfd for the client. */
-static int
-give_fd(struct rpc_call *call, int fd)
+int
+method_client_give_fd(struct rpc_call *call, int fd)
 {
 	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -198,7 +197,7 @@ open_client(struct rpc_call *call)
 	if (app_open(ctx->apps, call->client, p->name, gift != NULL ? &gift->area : &none, &r) != 0)
 		return rpc_refused(call, &r);
 	app = call->client->app;
-	give_fd(call, app->async_fd);
+	method_client_give_fd(call, app->async_fd);
 	return rpc_result(
 		call, json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "client", (json_int_t)app->o.id,
 			      "version", ROCELANE_VERSION, "limits", limits_json(ctx), "ports",
@@ -276,7 +275,7 @@ channel_create(struct rpc_call *call)
 	}
 	ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	handle = ch->fd >= 0 ? app_table_add(&app->channels, ch) : 0;
-	if (handle == 0 || give_fd(call, ch->fd) != 0) {
+	if (handle == 0 || method_client_give_fd(call, ch->fd) != 0) {
 		if (handle != 0)
 			app_table_remove(&app->channels, handle);
 		if (ch->fd >= 0)

@@ -23,6 +23,8 @@ void method_client_mr_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 /** Where a client finds a ring: area, offset, entries, stride. */
 json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
+/** A copy of an eventfd for the client. @return 0 or -errno. */
+int method_client_give_fd(struct rpc_call *call, int fd);
 /** "cq 3 does not exist". */
 int method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle);
 

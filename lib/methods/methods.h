@@ -63,6 +63,7 @@ extern const struct rpc_method methods_client_qp[];
 extern const struct rpc_method methods_client_srq[];
 extern const struct rpc_method methods_client_xrcd[];
 extern const struct rpc_method methods_client_ah[];
+extern const struct rpc_method methods_client_cm[];
 
 /** The thread's: makes and fills the memory of mr_register. */
 void method_mr_prepare(

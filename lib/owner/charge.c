@@ -131,6 +131,15 @@ owner_users_supply(struct owner_users *u, const struct owner_supply *s)
 		case OWNER_CHANNELS:
 			total = s->descriptors;
 			break;
+		case OWNER_CM_IDS:
+			total = s->cm_ids;
+			break;
+		case OWNER_CM_LISTENERS:
+			total = s->cm_listeners;
+			break;
+		case OWNER_CM_PENDING:
+			total = s->cm_pending;
+			break;
 		case OWNER_OUTSTANDING:
 		case OWNER_MEMORY:
 			total = NO_END;

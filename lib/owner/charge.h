@@ -34,6 +34,9 @@
 	ROW(AHS,         ahs,            ENOSPC, "address handles") \
 	ROW(QPS,         qps,            ENOSPC, "queue pairs") \
 	ROW(CHANNELS,    channels,       ENOSPC, "completion channels") \
+	ROW(CM_IDS,      cm_ids,         ENOSPC, "connections") \
+	ROW(CM_LISTENERS, cm_listeners,  ENOSPC, "listeners") \
+	ROW(CM_PENDING,  cm_pending,     ENOSPC, "connections that wait for an answer") \
 	ROW(OUTSTANDING, outstanding,    ENOSPC, "work requests") \
 	ROW(MEMORY,      memory,         ENOMEM, "bytes of regions and rings") \
 	ROW(PRIVATE,     private_memory, ENOMEM, "bytes for the work of queue pairs")
@@ -69,6 +72,9 @@ struct owner_supply {
 	uint64_t qps;         /* queue pairs */
 	uint64_t descriptors; /* that can still be opened */
 	uint64_t heap;        /* bytes that EAL's heap can still give */
+	uint64_t cm_ids;      /* connections */
+	uint64_t cm_listeners;
+	uint64_t cm_pending; /* connections that are not finished */
 };
 
 /** @param u all zero. */

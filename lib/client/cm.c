@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: channels, ids, addresses. */
+#include "cm.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+int
+rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **out)
+{
+	struct context *ctx = context_of(pub);
+	struct cm_channel *ch = calloc(1, sizeof(*ch));
+	json_t *result;
+	int rc;
+
+	*out = NULL;
+	if (ch == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	ch->pub = (struct rl_cm_event_channel){ .context = pub, .fd = -1 };
+	STAILQ_INIT(&ch->local);
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_cm_channel_create", NULL, -1, &result);
+	if (rc == 0) {
+		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+		ch->pub.fd = client_take_fd(ctx);
+		json_decref(result);
+		if (ch->pub.fd < 0)
+			rc = client_fail(EMFILE, "the channel's descriptor did not arrive");
+	}
+	if (rc == 0)
+		TAILQ_INSERT_TAIL(&ctx->cm_channels, ch, all);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0)
+		free(ch);
+	else
+		*out = &ch->pub;
+	return rc;
+}
+
+static void
+free_channel(struct context *ctx, struct cm_channel *ch)
+{
+	struct cm_local *e;
+
+	while ((e = STAILQ_FIRST(&ch->local)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ch->local, next);
+		free(e);
+	}
+	TAILQ_REMOVE(&ctx->cm_channels, ch, all);
+	close(ch->pub.fd);
+	free(ch);
+}
+
+int
+rl_cm_destroy_event_channel(struct rl_cm_event_channel *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cm_channel *ch = (struct cm_channel *)pub;
+	int rc = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (ch->ids != 0)
+		rc = client_fail(EBUSY, "the channel is in use by %u ids", ch->ids);
+	if (rc == 0)
+		rc = client_call(ctx, "client_cm_channel_destroy",
+			json_pack("{s:I}", "handle", (json_int_t)ch->handle), -1, NULL);
+	if (rc == 0)
+		free_channel(ctx, ch);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+struct cm_id *
+client_cm_id(struct context *ctx, uint32_t handle)
+{
+	struct cm_id *id;
+
+	TAILQ_FOREACH (id, &ctx->cm_ids, all)
+		if (id->handle == handle && handle != 0)
+			return id;
+	return NULL;
+}
+
+struct cm_id *
+client_cm_id_new(struct cm_channel *ch, void *id_context, enum rl_cm_port_space ps)
+{
+	struct cm_id *id = calloc(1, sizeof(*id));
+
+	if (id == NULL)
+		return NULL;
+	id->pub = (struct rl_cm_id){ .context = ch->pub.context,
+		.channel = &ch->pub,
+		.id_context = id_context,
+		.ps = ps,
+		.qp_type = ps == RL_PS_UDP ? RL_QPT_UD : RL_QPT_RC };
+	ch->ids++;
+	TAILQ_INSERT_TAIL(&context_of(ch->pub.context)->cm_ids, id, all);
+	return id;
+}
+
+int
+rl_cm_create_id(struct rl_cm_event_channel *channel, struct rl_cm_id **out, void *id_context,
+	enum rl_cm_port_space ps)
+{
+	struct context *ctx = context_of(channel->context);
+	struct cm_id *id;
+
+	pthread_mutex_lock(&ctx->lock);
+	id = client_cm_id_new((struct cm_channel *)channel, id_context, ps);
+	pthread_mutex_unlock(&ctx->lock);
+	*out = id != NULL ? &id->pub : NULL;
+	return id != NULL ? 0 : client_fail(ENOMEM, "out of memory");
+}
+
+int
+client_cm_call(struct context *ctx, const struct cm_id *id, const char *method)
+{
+	return client_call(
+		ctx, method, json_pack("{s:I}", "handle", (json_int_t)id->handle), -1, NULL);
+}
+
+int
+rl_cm_destroy_id(struct rl_cm_id *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cm_id *id = cm_id_of(pub);
+	struct cm_channel *ch = (struct cm_channel *)pub->channel;
+	struct cm_local *e, *next;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (id->handle != 0)
+		client_cm_call(ctx, id, "client_cm_destroy");
+	id->handle = 0;
+	for (e = STAILQ_FIRST(&ch->local); e != NULL; e = next) {
+		next = STAILQ_NEXT(e, next);
+		if (e->id != id)
+			continue;
+		STAILQ_REMOVE(&ch->local, e, cm_local, next);
+		free(e);
+	}
+	client_wait_acks(ctx, &id->events);
+	((struct cm_channel *)pub->channel)->ids--;
+	TAILQ_REMOVE(&ctx->cm_ids, id, all);
+	pthread_mutex_unlock(&ctx->lock);
+	free(id);
+	return 0;
+}
+
+static void
+move_local(struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
+{
+	const uint64_t one = 1;
+	struct cm_local *e, *next;
+
+	for (e = STAILQ_FIRST(&from->local); e != NULL; e = next) {
+		next = STAILQ_NEXT(e, next);
+		if (e->id != id)
+			continue;
+		STAILQ_REMOVE(&from->local, e, cm_local, next);
+		STAILQ_INSERT_TAIL(&to->local, e, next);
+		(void)!write(to->pub.fd, &one, sizeof(one));
+	}
+}
+
+int
+rl_cm_migrate_id(struct rl_cm_id *pub, struct rl_cm_event_channel *channel)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cm_id *id = cm_id_of(pub);
+	struct cm_channel *from = (struct cm_channel *)pub->channel;
+	struct cm_channel *to = (struct cm_channel *)channel;
+	int rc = 0;
+
+	if (channel->context != pub->context)
+		return client_fail(EINVAL, "the channel is of another context");
+	if (from == to)
+		return 0;
+	pthread_mutex_lock(&ctx->lock);
+	if (id->handle != 0)
+		rc = client_call(ctx, "client_cm_migrate",
+			json_pack("{s:I, s:I}", "handle", (json_int_t)id->handle, "channel",
+				(json_int_t)to->handle),
+			-1, NULL);
+	if (rc == 0) {
+		move_local(id, from, to);
+		from->ids--;
+		to->ids++;
+		pub->channel = channel;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+void
+client_free_cm(struct context *ctx)
+{
+	struct cm_channel *ch;
+	struct cm_id *id;
+
+	while ((id = TAILQ_FIRST(&ctx->cm_ids)) != NULL) {
+		TAILQ_REMOVE(&ctx->cm_ids, id, all);
+		free(id);
+	}
+	while ((ch = TAILQ_FIRST(&ctx->cm_channels)) != NULL)
+		free_channel(ctx, ch);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+void
+client_cm_address(struct sockaddr_storage *out, const char *ip, uint16_t port)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)out;
+
+	memset(out, 0, sizeof(*out));
+	if (ip != NULL && inet_pton(AF_INET, ip, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+	} else if (ip != NULL && inet_pton(AF_INET6, ip, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+	}
+}
+
+struct sockaddr *
+rl_cm_get_local_addr(struct rl_cm_id *id)
+{
+	return (struct sockaddr *)&cm_id_of(id)->local;
+}
+
+struct sockaddr *
+rl_cm_get_peer_addr(struct rl_cm_id *id)
+{
+	return (struct sockaddr *)&cm_id_of(id)->peer;
+}
+
+static int
+take_address(struct sockaddr_storage *out, const struct sockaddr *from)
+{
+	if (from->sa_family != AF_INET && from->sa_family != AF_INET6)
+		return client_fail(EAFNOSUPPORT, "an address is IPv4 or IPv6");
+	memset(out, 0, sizeof(*out));
+	memcpy(out, from,
+		from->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					   : sizeof(struct sockaddr_in6));
+	return 0;
+}
+
+uint16_t
+client_cm_port(const struct sockaddr_storage *a)
+{
+	/* At the same place in both. */
+	return ntohs(((const struct sockaddr_in *)(const void *)a)->sin_port);
+}
+
+/* As text for a call. @return NULL: any. */
+static json_t *
+ip_json(const struct sockaddr_storage *a)
+{
+	static const struct in6_addr any;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
+	char text[INET6_ADDRSTRLEN];
+
+	if (a->ss_family == AF_INET && in->sin_addr.s_addr != 0)
+		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+	else if (a->ss_family == AF_INET6 && memcmp(&in6->sin6_addr, &any, sizeof(any)) != 0)
+		inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+	else
+		return NULL;
+	return json_string(text);
+}
+
+const char *
+client_cm_space(enum rl_cm_port_space ps)
+{
+	return ps == RL_PS_TCP ? "TCP" : ps == RL_PS_UDP ? "UDP" : "IB";
+}
+
+int
+rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
+{
+	struct cm_id *id = cm_id_of(pub);
+
+	if (id->handle != 0)
+		return client_fail(EINVAL, "the id listens, or has a peer");
+	return take_address(&id->local, addr);
+}
+
+int
+rl_cm_listen(struct rl_cm_id *pub, int backlog)
+{
+	static const char *const types[] = {
+		[RL_QPT_RC] = "RC", [RL_QPT_UC] = "UC", [RL_QPT_UD] = "UD"
+	};
+	struct context *ctx = context_of(pub->context);
+	struct cm_id *id = cm_id_of(pub);
+	json_t *params, *result, *ip = ip_json(&id->local);
+	int rc;
+
+	if (id->handle != 0 || pub->qp_type < RL_QPT_RC || pub->qp_type > RL_QPT_UD) {
+		json_decref(ip);
+		return client_fail(EINVAL, "the id listens, or has a peer, or is of no such type");
+	}
+	params = json_pack("{s:I, s:s, s:i, s:i, s:s}", "channel",
+		(json_int_t)((struct cm_channel *)pub->channel)->handle, "ps",
+		client_cm_space(pub->ps), "service_port", client_cm_port(&id->local), "backlog",
+		backlog > 0 ? backlog : 0, "qp_type", types[pub->qp_type]);
+	if (ip != NULL)
+		json_object_set_new(params, "ip", ip);
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_cm_listen", params, -1, &result);
+	if (rc == 0) {
+		struct sockaddr_in *in = (struct sockaddr_in *)(void *)&id->local;
+
+		id->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+		if (in->sin_family == 0)
+			in->sin_family = AF_INET;
+		in->sin_port = htons(
+			(uint16_t)json_integer_value(json_object_get(result, "service_port")));
+		json_decref(result);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+/* @param ctx its lock is held. */
+static int
+resolve(struct context *ctx, struct cm_id *id, int timeout_ms)
+{
+	json_t *result, *source = ip_json(&id->local), *dest = ip_json(&id->peer);
+	json_t *params = json_pack("{s:I, s:i}", "channel",
+		(json_int_t)((struct cm_channel *)id->pub.channel)->handle, "timeout_ms",
+		timeout_ms > 0 ? timeout_ms : 1);
+	const uint16_t port = client_cm_port(&id->local);
+	int rc;
+
+	if (source != NULL)
+		json_object_set_new(params, "source_ip", source);
+	if (dest != NULL)
+		json_object_set_new(params, "dest_ip", dest);
+	rc = client_call(ctx, "client_cm_resolve", params, -1, &result);
+	if (rc != 0)
+		return rc;
+	id->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+	id->pub.port_num = (uint8_t)json_integer_value(json_object_get(result, "port_num"));
+	client_cm_address(&id->local, json_string_value(json_object_get(result, "own_ip")), port);
+	json_decref(result);
+	return 0;
+}
+
+int
+rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struct sockaddr *dst,
+	int timeout_ms)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cm_id *id = cm_id_of(pub);
+	int rc;
+
+	if (id->handle != 0)
+		return client_fail(EINVAL, "the id listens, or has a peer");
+	rc = take_address(&id->peer, dst);
+	if (rc == 0 && src != NULL)
+		rc = take_address(&id->local, src);
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	rc = resolve(ctx, id, timeout_ms);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_cm_resolve_route(struct rl_cm_id *pub, int timeout_ms UNUSED)
+{
+	struct cm_id *id = cm_id_of(pub);
+
+	if (id->handle == 0 || id->peers)
+		return client_fail(EINVAL, "the peer's address is not resolved");
+	return client_cm_tell(id, RL_CM_EVENT_ROUTE_RESOLVED);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events of connections: the dataplane's, and some of the library's own. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cm.h"
+
+static const char *const names[] = { "ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR",
+	"CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR", "UNREACHABLE", "REJECTED",
+	"ESTABLISHED", "DISCONNECTED", "DEVICE_REMOVAL", "MULTICAST_JOIN", "MULTICAST_ERROR",
+	"ADDR_CHANGE", "TIMEWAIT_EXIT" };
+
+const char *
+rl_cm_event_str(enum rl_cm_event_type event)
+{
+	return (unsigned int)event < ARRAY_LEN(names) ? names[event] : "unknown";
+}
+
+int
+client_cm_tell(struct cm_id *id, enum rl_cm_event_type event)
+{
+	struct context *ctx = context_of(id->pub.context);
+	struct cm_local *e = calloc(1, sizeof(*e));
+	struct cm_channel *ch;
+	const uint64_t one = 1;
+
+	if (e == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	e->id = id;
+	e->event = event;
+	pthread_mutex_lock(&ctx->lock);
+	ch = (struct cm_channel *)id->pub.channel;
+	STAILQ_INSERT_TAIL(&ch->local, e, next);
+	pthread_mutex_unlock(&ctx->lock);
+	(void)!write(ch->pub.fd, &one, sizeof(one));
+	return 0;
+}
+
+/* ---- what the dataplane tells ---------------------------------------------------------------- */
+
+static uint32_t
+number(const json_t *o, const char *key)
+{
+	return (uint32_t)json_integer_value(json_object_get(o, key));
+}
+
+static uint8_t
+nibble(char c)
+{
+	return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+static void
+take_param(struct cm_event *e, const json_t *o)
+{
+	const char *hex = json_string_value(json_object_get(o, "private_data"));
+	const size_t n = hex != NULL ? strlen(hex) / 2 : 0;
+
+	for (size_t i = 0; i < n && i < CM_PRIVATE_DATA; i++)
+		e->private_data[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
+	e->pub.conn = (struct rl_cm_conn_param){ .private_data = n != 0 ? e->private_data : NULL,
+		.private_data_len = (uint8_t)(n < CM_PRIVATE_DATA ? n : CM_PRIVATE_DATA),
+		.responder_resources = (uint8_t)number(o, "responder_resources"),
+		.initiator_depth = (uint8_t)number(o, "initiator_depth"),
+		.flow_control = 1,
+		.retry_count = (uint8_t)number(o, "retry_count"),
+		.rnr_retry_count = (uint8_t)number(o, "rnr_retry_count"),
+		.srq = number(o, "srq") != 0,
+		.qp_num = number(o, "qp_num") };
+}
+
+static void
+take_addresses(struct cm_id *id, const json_t *o)
+{
+	const char *peer = json_string_value(json_object_get(o, "peer_ip"));
+
+	if (peer == NULL)
+		return;
+	client_cm_address(&id->peer, peer, (uint16_t)number(o, "peer_port"));
+	client_cm_address(&id->local, json_string_value(json_object_get(o, "own_ip")),
+		(uint16_t)number(o, "own_port"));
+	id->pub.port_num = (uint8_t)number(o, "port_num");
+}
+
+/* A peer has asked: a new id, as the listener is. @return NULL: no memory. */
+static struct cm_id *
+new_id(struct context *ctx, const json_t *o, struct cm_id *listener)
+{
+	static const enum rl_qp_type types[] = { RL_QPT_RC, RL_QPT_UC };
+	struct cm_id *id = client_cm_id_new((struct cm_channel *)listener->pub.channel,
+		listener->pub.id_context, listener->pub.ps);
+	const uint32_t service = number(o, "service");
+
+	if (id == NULL)
+		return NULL;
+	id->handle = number(o, "handle");
+	id->peers = true;
+	if (service < ARRAY_LEN(types))
+		id->pub.qp_type = types[service];
+	(void)ctx;
+	return id;
+}
+
+/* Lock held. @return NULL: of an id that is gone. */
+static struct cm_event *
+take_event(struct context *ctx, const json_t *o)
+{
+	struct cm_id *listener = client_cm_id(ctx, number(o, "listener"));
+	struct cm_id *id = client_cm_id(ctx, number(o, "handle"));
+	const json_t *qp = json_object_get(o, "qp");
+	struct cm_event *e = calloc(1, sizeof(*e));
+
+	if (id == NULL && listener != NULL && e != NULL)
+		id = new_id(ctx, o, listener);
+	if (id == NULL || e == NULL) {
+		free(e);
+		return NULL;
+	}
+	e->pub.event = (enum rl_cm_event_type)number(o, "event");
+	e->pub.status = (int)json_integer_value(json_object_get(o, "status"));
+	e->pub.id = &id->pub;
+	e->counted = id;
+	if (e->pub.event == RL_CM_EVENT_CONNECT_REQUEST && listener != NULL) {
+		e->pub.listen_id = &listener->pub;
+		e->counted = listener;
+	}
+	take_addresses(id, o);
+	take_param(e, o);
+	if (json_is_object(qp)) {
+		client_attr_decode(ctx, qp, &id->attr);
+		id->has_attr = true;
+	}
+	e->counted->events.given++;
+	return e;
+}
+
+static struct cm_event *
+take_local(struct cm_channel *ch)
+{
+	struct cm_local *l = STAILQ_FIRST(&ch->local);
+	struct cm_event *e = l != NULL ? calloc(1, sizeof(*e)) : NULL;
+
+	if (e == NULL)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&ch->local, next);
+	e->pub.event = l->event;
+	e->pub.id = &l->id->pub;
+	e->counted = l->id;
+	l->id->events.given++;
+	free(l);
+	return e;
+}
+
+/* The peer has said yes, and the QP is ours: it is ready before the peer hears so. */
+static void
+finish(struct cm_event *e)
+{
+	struct cm_id *id = cm_id_of(e->pub.id);
+	int rc = client_cm_walk(id, RL_QPS_RTR);
+
+	if (rc == 0)
+		rc = client_cm_walk(id, RL_QPS_RTS);
+	if (rc == 0)
+		rc = rl_cm_establish(&id->pub);
+	e->pub.event = rc == 0 ? RL_CM_EVENT_ESTABLISHED : RL_CM_EVENT_CONNECT_ERROR;
+	e->pub.status = rc;
+	if (rc != 0)
+		rl_cm_disconnect(&id->pub);
+}
+
+int
+rl_cm_get_event(struct rl_cm_event_channel *pub, struct rl_cm_event **out)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cm_channel *ch = (struct cm_channel *)pub;
+	struct cm_event *e;
+	json_t *list;
+	int rc;
+
+	*out = NULL;
+	do {
+		rc = client_fd_wait(ctx, pub->fd);
+		if (rc != 0)
+			return rc;
+		list = NULL;
+		pthread_mutex_lock(&ctx->lock);
+		e = take_local(ch);
+		if (e == NULL)
+			rc = client_call(ctx, "client_cm_events",
+				json_pack("{s:I}", "channel", (json_int_t)ch->handle), -1, &list);
+		if (json_array_size(list) > 0)
+			e = take_event(ctx, json_array_get(list, 0));
+		json_decref(list);
+		pthread_mutex_unlock(&ctx->lock);
+		if (rc != 0)
+			return rc;
+	} while (e == NULL); /* of an id that was destroyed meanwhile */
+	if (e->pub.event == RL_CM_EVENT_CONNECT_RESPONSE && e->pub.id->qp != NULL)
+		finish(e);
+	*out = &e->pub;
+	return 0;
+}
+
+int
+rl_cm_ack_event(struct rl_cm_event *pub)
+{
+	struct cm_event *e = (struct cm_event *)pub;
+	struct context *ctx = context_of(e->counted->pub.context);
+
+	pthread_mutex_lock(&ctx->lock);
+	e->counted->events.acked++;
+	pthread_cond_broadcast(&ctx->acked);
+	pthread_mutex_unlock(&ctx->lock);
+	free(e);
+	return 0;
+}

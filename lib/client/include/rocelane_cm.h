@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ROCELANE_CM_H
+#define ROCELANE_CM_H
+/**
+ * @file rocelane_cm.h  librocelane's connections: queue pairs set up by address and port.
+ *
+ * Names are librdmacm's with rl_cm_ for rdma_ and RL_CM_ for RDMA_CM_; values are the same. The
+ * other end may be rocelane, Linux, or whatever else speaks RDMA IP CM. What differs:
+ *   - a call returns 0 or -errno, rl_last_error() says why; objects come out by a parameter;
+ *   - every channel is of one context, and every id has a channel: there is no synchronous mode;
+ *   - a port of the dataplane takes the place of a device; IPv4 and IPv6 addresses are the ports'.
+ *
+ * A server: create_event_channel, create_id, bind_addr, listen; for each CONNECT_REQUEST, whose
+ * event->id is new: create_qp, post receives, accept; ESTABLISHED follows.
+ * A client: create_id, resolve_addr (ADDR_RESOLVED), resolve_route (ROUTE_RESOLVED), create_qp,
+ * connect; ESTABLISHED, or REJECTED, UNREACHABLE.
+ * Either end: disconnect; DISCONNECTED comes to both.
+ *
+ * The library walks the QP that rl_cm_create_qp() made: to INIT there, to RTR and RTS when the
+ * connection is accepted, to ERR by rl_cm_disconnect(). A QP of your own (conn_param.qp_num) is
+ * yours to move, by rl_cm_init_qp_attr(); then the client hears CONNECT_RESPONSE, and says
+ * rl_cm_establish() when its QP is in RTS.
+ *
+ * Owner:   as rocelane.h.
+ * Memory:  the library's, until the destroy call; an event's until rl_cm_ack_event().
+ * Depends: rocelane.h.
+ * Spec:    IBTA vol. 1, chapter 12 and annex A11.
+ */
+#include <sys/socket.h>
+
+#include "rocelane.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum rl_cm_port_space { RL_PS_TCP = 0x0106, RL_PS_UDP = 0x0111, RL_PS_IB = 0x013f };
+
+enum rl_cm_event_type {
+	RL_CM_EVENT_ADDR_RESOLVED,
+	RL_CM_EVENT_ADDR_ERROR,
+	RL_CM_EVENT_ROUTE_RESOLVED,
+	RL_CM_EVENT_ROUTE_ERROR,
+	RL_CM_EVENT_CONNECT_REQUEST,
+	RL_CM_EVENT_CONNECT_RESPONSE,
+	RL_CM_EVENT_CONNECT_ERROR,
+	RL_CM_EVENT_UNREACHABLE,
+	RL_CM_EVENT_REJECTED,
+	RL_CM_EVENT_ESTABLISHED,
+	RL_CM_EVENT_DISCONNECTED,
+	RL_CM_EVENT_DEVICE_REMOVAL,
+	RL_CM_EVENT_MULTICAST_JOIN,
+	RL_CM_EVENT_MULTICAST_ERROR,
+	RL_CM_EVENT_ADDR_CHANGE,
+	RL_CM_EVENT_TIMEWAIT_EXIT
+};
+
+/** As many as the QP and the peer can have: for responder_resources and initiator_depth. */
+#define RL_CM_MAX_RESP_RES   0xff
+#define RL_CM_MAX_INIT_DEPTH 0xff
+
+struct rl_cm_event_channel {
+	struct rl_context *context;
+	int fd; /* readable: rl_cm_get_event() has something */
+};
+
+struct rl_cm_id {
+	struct rl_context *context;
+	struct rl_cm_event_channel *channel;
+	void *id_context;
+	struct rl_qp *qp; /* of rl_cm_create_qp() */
+	enum rl_cm_port_space ps;
+	enum rl_qp_type qp_type; /* RL_QPT_RC; set it before rl_cm_listen() to have another one */
+	uint8_t port_num;        /* of the dataplane, from 1; 0: not known yet */
+};
+
+struct rl_cm_conn_param {
+	const void *private_data;
+	uint8_t private_data_len;    /* connect: 56 at most, accept: 196, reject: 148 */
+	uint8_t responder_resources; /* READs and ATOMICs of the peer at a time */
+	uint8_t initiator_depth;     /* ... of this side */
+	uint8_t flow_control;        /* not used */
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;     /* without rl_cm_create_qp(): does the QP have one? */
+	uint32_t qp_num; /* ... its number */
+};
+
+struct rl_cm_event {
+	struct rl_cm_id *id;
+	struct rl_cm_id *listen_id; /* of a CONNECT_REQUEST */
+	enum rl_cm_event_type event;
+	int status; /* REJECTED: the reason, 8: nobody listens, 28: by the program; else -errno */
+	struct rl_cm_conn_param conn; /* what the peer said; private data with zeros behind it */
+};
+
+/** For events of ids. @return 0; -ENOSPC: over a limit of this client. */
+int rl_cm_create_event_channel(struct rl_context *ctx, struct rl_cm_event_channel **channel);
+/** @return -EBUSY: ids are on it. */
+int rl_cm_destroy_event_channel(struct rl_cm_event_channel *channel);
+/** @param id_context yours. @return 0 or -ENOMEM. */
+int rl_cm_create_id(struct rl_cm_event_channel *channel, struct rl_cm_id **id, void *id_context,
+	enum rl_cm_port_space ps);
+/**
+ * Its connection ends, its listener too; its QP stays, until rl_cm_destroy_qp() before this. Waits
+ * until its events are acknowledged.
+ */
+int rl_cm_destroy_id(struct rl_cm_id *id);
+/** Its events come on another channel of the context from now on. */
+int rl_cm_migrate_id(struct rl_cm_id *id, struct rl_cm_event_channel *channel);
+
+/** Address and port to listen at, or to connect from; zeros: any. @return -EAFNOSUPPORT. */
+int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
+/** @param backlog requests that wait; 0: as many as may be. @return -EADDRINUSE, -ENOSPC. */
+int rl_cm_listen(struct rl_cm_id *id, int backlog);
+/**
+ * Find the port and the neighbour that lead to a peer: ADDR_RESOLVED or ADDR_ERROR follows.
+ * @param src NULL: any. @return -ENETUNREACH: no port has a route; -EADDRNOTAVAIL.
+ */
+int rl_cm_resolve_addr(struct rl_cm_id *id, const struct sockaddr *src, const struct sockaddr *dst,
+	int timeout_ms);
+/** There is nothing to look for: ROUTE_RESOLVED follows. */
+int rl_cm_resolve_route(struct rl_cm_id *id, int timeout_ms);
+/** The QP of this connection, in INIT. @param init qp_type is the id's. */
+int rl_cm_create_qp(struct rl_cm_id *id, struct rl_pd *pd, struct rl_qp_init_attr *init);
+/** @return as rl_destroy_qp(). */
+int rl_cm_destroy_qp(struct rl_cm_id *id);
+/** Ask the peer. @param param NULL: no private data, depths as large as may be, 7 retries. */
+int rl_cm_connect(struct rl_cm_id *id, const struct rl_cm_conn_param *param);
+/** Answer a CONNECT_REQUEST. @param param NULL: as for rl_cm_connect(). */
+int rl_cm_accept(struct rl_cm_id *id, const struct rl_cm_conn_param *param);
+/** Without rl_cm_create_qp(): the QP is in RTS, after a CONNECT_RESPONSE. */
+int rl_cm_establish(struct rl_cm_id *id);
+/** Say no to a CONNECT_REQUEST, or to a CONNECT_RESPONSE. */
+int rl_cm_reject(struct rl_cm_id *id, const void *private_data, uint8_t private_data_len);
+/** Its QP goes to ERR, the peer is told. Right, too, when the peer was faster. */
+int rl_cm_disconnect(struct rl_cm_id *id);
+/**
+ * Attributes for the state in attr->qp_state: INIT always, RTR and RTS after CONNECT_REQUEST or
+ * CONNECT_RESPONSE. @return -EINVAL: not known yet.
+ */
+int rl_cm_init_qp_attr(struct rl_cm_id *id, struct rl_qp_attr *attr, int *mask);
+/**
+ * The QP's timeout, which says how long an answer may take (4.096 us * 2^timeout): 14 without this.
+ * Before rl_cm_connect(); the peer's comes from it as well. @return -EINVAL: above 31.
+ */
+int rl_cm_set_timeout(struct rl_cm_id *id, uint8_t timeout);
+
+/** Wait for an event (O_NONBLOCK on channel->fd: -EAGAIN). @return -EIO: the dataplane is gone. */
+int rl_cm_get_event(struct rl_cm_event_channel *channel, struct rl_cm_event **event);
+/** It was dealt with. A CONNECT_REQUEST counts for the id that listens. */
+int rl_cm_ack_event(struct rl_cm_event *event);
+/** "CONNECT_REQUEST" */
+const char *rl_cm_event_str(enum rl_cm_event_type event);
+
+/** This side's address and port, in an id's own memory; ss_family 0: not known yet. */
+struct sockaddr *rl_cm_get_local_addr(struct rl_cm_id *id);
+/** The peer's. */
+struct sockaddr *rl_cm_get_peer_addr(struct rl_cm_id *id);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an application has of connections: channels, ids, and the end of all of it. */
+#include "connect_client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "connect_priv.h"
+
+enum { ORPHANS_PART = 8 }; /* of all connections: those whose applications are gone */
+
+struct connect_client *
+connect_client_of(struct connect *cx, struct owner *o)
+{
+	struct connect_client *cl;
+
+	TAILQ_FOREACH (cl, &cx->clients, all)
+		if (cl->owner == o)
+			return cl;
+	cl = calloc(1, sizeof(*cl));
+	if (cl == NULL)
+		return NULL;
+	cl->owner = o;
+	TAILQ_INIT(&cl->channels);
+	TAILQ_INIT(&cl->ids);
+	TAILQ_INSERT_TAIL(&cx->clients, cl, all);
+	return cl;
+}
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+int
+connect_channel_create(struct connect_client *cl, struct connect_channel **out, struct refusal *r)
+{
+	struct connect_channel *ch;
+
+	if (owner_charge(cl->owner, OWNER_CHANNELS, 1, r) != 0)
+		return -r->err;
+	ch = calloc(1, sizeof(*ch));
+	if (ch != NULL)
+		ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	if (ch == NULL || ch->fd < 0) {
+		free(ch);
+		owner_uncharge(cl->owner, OWNER_CHANNELS, 1);
+		return refuse(r, ENOMEM, "no memory, or no descriptor");
+	}
+	STAILQ_INIT(&ch->notices);
+	ch->handle = ++cl->last;
+	TAILQ_INSERT_TAIL(&cl->channels, ch, all);
+	*out = ch;
+	return 0;
+}
+
+static void
+free_channel(struct connect_client *cl, struct connect_channel *ch)
+{
+	TAILQ_REMOVE(&cl->channels, ch, all);
+	owner_uncharge(cl->owner, OWNER_CHANNELS, 1);
+	close(ch->fd);
+	free(ch);
+}
+
+struct connect_channel *
+connect_channel_find(struct connect_client *cl, uint32_t handle, struct refusal *r)
+{
+	struct connect_channel *ch;
+
+	TAILQ_FOREACH (ch, &cl->channels, all)
+		if (ch->handle == handle)
+			return ch;
+	refuse(r, ENOENT, "channel %u does not exist", handle);
+	return NULL;
+}
+
+int
+connect_channel_destroy(struct connect_client *cl, uint32_t handle, struct refusal *r)
+{
+	struct connect_channel *ch = connect_channel_find(cl, handle, r);
+
+	if (ch == NULL)
+		return -ENOENT;
+	if (ch->ids != 0)
+		return refuse(r, EBUSY, "channel %u is in use by %u ids", handle, ch->ids);
+	free_channel(cl, ch);
+	return 0;
+}
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+int
+connect_id_new(struct connect_client *cl, struct connect_channel *ch, struct connect_id **out,
+	struct refusal *r)
+{
+	struct connect_id *id;
+
+	if (owner_charge(cl->owner, OWNER_CM_IDS, 1, r) != 0)
+		return -r->err;
+	id = calloc(1, sizeof(*id));
+	if (id == NULL) {
+		owner_uncharge(cl->owner, OWNER_CM_IDS, 1);
+		return refuse(r, ENOMEM, "out of memory");
+	}
+	id->client = cl;
+	id->channel = ch;
+	id->handle = ++cl->last;
+	ch->ids++;
+	TAILQ_INSERT_TAIL(&cl->ids, id, all);
+	*out = id;
+	return 0;
+}
+
+struct connect_id *
+connect_id_find(struct connect_client *cl, uint32_t handle, struct refusal *r)
+{
+	struct connect_id *id;
+
+	TAILQ_FOREACH (id, &cl->ids, all)
+		if (id->handle == handle && id->channel != NULL)
+			return id;
+	refuse(r, ENOENT, "id %u does not exist", handle);
+	return NULL;
+}
+
+void
+connect_id_answered(struct connect_id *id)
+{
+	if (id->pending)
+		owner_uncharge(id->client->owner, OWNER_CM_PENDING, 1);
+	id->pending = false;
+}
+
+void
+connect_id_resolved(struct connect *cx, struct connect_id *id)
+{
+	if (id->is_resolving)
+		TAILQ_REMOVE(&cx->resolving, id, resolving);
+	id->is_resolving = false;
+}
+
+static void
+free_notice(struct connect_notice *n)
+{
+	n->id->notices--;
+	json_decref(n->more);
+	free(n);
+}
+
+/* Nothing waits on its channel any more, and nothing will. */
+static void
+leave_channel(struct connect_id *id)
+{
+	struct connect_channel *ch = id->channel;
+	STAILQ_HEAD(, connect_notice) kept = STAILQ_HEAD_INITIALIZER(kept);
+	struct connect_notice *n;
+
+	while (id->notices != 0 && (n = STAILQ_FIRST(&ch->notices)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ch->notices, next);
+		if (n->id == id)
+			free_notice(n);
+		else
+			STAILQ_INSERT_TAIL(&kept, n, next);
+	}
+	while ((n = STAILQ_FIRST(&ch->notices)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ch->notices, next);
+		STAILQ_INSERT_TAIL(&kept, n, next);
+	}
+	STAILQ_CONCAT(&ch->notices, &kept);
+	ch->ids--;
+	id->channel = NULL;
+}
+
+static void
+free_id(struct connect_id *id)
+{
+	TAILQ_REMOVE(&id->client->ids, id, all);
+	owner_uncharge(id->client->owner, OWNER_CM_IDS, 1);
+	free(id);
+}
+
+static void
+stop_listening(struct connect *cx, struct connect_id *id)
+{
+	struct refusal r;
+
+	for (uint32_t i = 0; i < CM_LISTENERS && id->listeners != 0; i++) {
+		struct connect_listener *l = &cx->listeners[i];
+
+		if (l->l == NULL || l->of != id)
+			continue;
+		l->of = NULL;
+		connect_unlisten(cx, l->conf.name, &r);
+		owner_uncharge(id->client->owner, OWNER_CM_LISTENERS, 1);
+		id->listeners--;
+	}
+}
+
+void
+connect_id_destroy(struct connect *cx, struct connect_id *id)
+{
+	struct refusal r;
+
+	leave_channel(id);
+	stop_listening(cx, id);
+	connect_id_resolved(cx, id);
+	if (id->ah != NULL)
+		admin_ah_destroy(cx->admin, id->ah);
+	id->ah = NULL;
+	/* That may be its end: connect_client_over() frees what no channel has. */
+	if (id->cc != NULL && id->cc->c != NULL) {
+		connect_disconnect(cx, id->cc, &r);
+		return;
+	}
+	if (id->cc != NULL)
+		id->cc->of = NULL;
+	free_id(id);
+}
+
+void
+connect_id_migrate(struct connect *cx, struct connect_id *id, struct connect_channel *to)
+{
+	struct connect_channel *from = id->channel;
+	struct connect_notice *n, *next;
+
+	for (n = STAILQ_FIRST(&from->notices); n != NULL; n = next) {
+		next = STAILQ_NEXT(n, next);
+		if (n->id != id || from == to)
+			continue;
+		STAILQ_REMOVE(&from->notices, n, connect_notice, next);
+		STAILQ_INSERT_TAIL(&to->notices, n, next);
+		cx->up.wake(cx->up.ctx, to->fd);
+	}
+	from->ids--;
+	to->ids++;
+	id->channel = to;
+}
+
+void
+connect_client_over(struct connect *cx, struct connect_conn *cc)
+{
+	struct connect_id *id = cc->of;
+
+	cc->held = false;
+	if (cc->orphan)
+		cx->orphans--;
+	cc->orphan = false;
+	if (id == NULL)
+		return;
+	connect_id_answered(id);
+	if (id->channel != NULL)
+		return;
+	cc->of = NULL;
+	free_id(id);
+}
+
+void
+connect_client_forget(struct connect_conn *cc)
+{
+	if (cc->of != NULL)
+		cc->of->cc = NULL;
+	cc->of = NULL;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Peers are told, and answers may come back for a while; but only so many are kept for that. */
+static void
+orphan(struct connect *cx, struct connect_conn *cc)
+{
+	connect_client_forget(cc);
+	cc->orphan = true;
+	if (++cx->orphans > cx->cm.limits.connections / ORPHANS_PART)
+		connect_end(cx, cc);
+}
+
+static void
+free_client(struct connect *cx, struct connect_client *cl)
+{
+	struct connect_channel *ch;
+	struct connect_id *id, *next;
+
+	for (id = TAILQ_FIRST(&cl->ids); id != NULL; id = next) {
+		next = TAILQ_NEXT(id, all);
+		if (id->channel != NULL)
+			connect_id_destroy(cx, id);
+	}
+	while ((id = TAILQ_FIRST(&cl->ids)) != NULL) {
+		connect_id_answered(id);
+		orphan(cx, id->cc);
+		free_id(id);
+	}
+	while ((ch = TAILQ_FIRST(&cl->channels)) != NULL)
+		free_channel(cl, ch);
+	TAILQ_REMOVE(&cx->clients, cl, all);
+	free(cl);
+}
+
+void
+connect_client_gone(struct connect *cx, const struct owner *o)
+{
+	struct connect_client *cl;
+
+	TAILQ_FOREACH (cl, &cx->clients, all) {
+		if (cl->owner == o) {
+			free_client(cx, cl);
+			return;
+		}
+	}
+}
+
+void
+connect_client_all_gone(struct connect *cx)
+{
+	struct connect_client *cl;
+
+	while ((cl = TAILQ_FIRST(&cx->clients)) != NULL)
+		free_client(cx, cl);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+int
+connect_tell_id(struct connect *cx, struct connect_id *id, struct connect_notice *n)
+{
+	if (id->channel == NULL) {
+		json_decref(n->more);
+		free(n);
+		return -ENOENT;
+	}
+	n->id = id;
+	id->notices++;
+	STAILQ_INSERT_TAIL(&id->channel->notices, n, next);
+	cx->up.wake(cx->up.ctx, id->channel->fd);
+	return 0;
+}
+
+json_t *
+connect_notice_take(struct connect_channel *ch)
+{
+	struct connect_notice *n = STAILQ_FIRST(&ch->notices);
+	json_t *o;
+
+	if (n == NULL)
+		return NULL;
+	o = n->more != NULL ? json_incref(n->more) : json_object();
+	json_object_set_new(o, "event", json_integer(n->event));
+	json_object_set_new(o, "handle", json_integer(n->id->handle));
+	json_object_set_new(o, "listener", json_integer(n->listener));
+	json_object_set_new(o, "status", json_integer(n->status));
+	STAILQ_REMOVE_HEAD(&ch->notices, next);
+	free_notice(n);
+	return o;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What applications ask for: a way to a peer, listeners, connections, answers to REQs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "connect_client.h"
+#include "connect_priv.h"
+
+enum {
+	NOTICES_MAX = 8,    /* of an id: an application that does not fetch them asks no more */
+	EPHEMERAL = 0xc000, /* service ports that nobody asked for by number */
+	EPHEMERAL_MASK = 0x3fff,
+	TRIES = 64,
+};
+
+/* ---- the way to a peer ----------------------------------------------------------------------- */
+
+/* Our own address first, then the first port with a route. @return -1: none. */
+static int
+port_to(const struct connect *cx, const struct connect_resolve *q, struct refusal *r)
+{
+	const struct conf_ip *d = &q->dest;
+	struct conf_ip hop;
+	int port, own;
+
+	if (q->source.family != 0) {
+		port = env_port_with(cx->env, 0, q->source.family == 6, q->source.addr);
+		if (port < 0)
+			refuse(r, EADDRNOTAVAIL, "source: no port has this address");
+		return port;
+	}
+	own = env_port_with(cx->env, 0, d->family == 6, d->addr);
+	port = cx->env->w.conf->knobs.path_local == KNOB_path_local_wire ? -1 : own;
+	for (uint32_t i = 0; port < 0 && i < cx->env->w.ports_n; i++) {
+		const struct wire_port *us = cx->env->w.ports[i].addr;
+
+		if ((int)i != own && (d->family == 6 ? us->has_ipv6 : us->has_ipv4) &&
+			routes_hop(cx->net, (uint16_t)i, d, &hop))
+			port = (int)i;
+	}
+	if (port < 0)
+		refuse(r, ENETUNREACH, "dest_ip: no port has a route to it");
+	return port;
+}
+
+static void
+tell_resolved(struct connect *cx, struct connect_id *id, bool good)
+{
+	struct connect_notice *n = calloc(1, sizeof(*n));
+
+	if (n == NULL)
+		return; /* as if the neighbour never answered: the application waits with a limit */
+	n->event = good ? CONNECT_ADDR_RESOLVED : CONNECT_ADDR_ERROR;
+	n->status = good ? 0 : -EHOSTUNREACH;
+	connect_tell_id(cx, id, n);
+}
+
+int
+connect_client_resolve(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
+	const struct connect_resolve *q, struct connect_id **out, struct refusal *r)
+{
+	struct admin_ah_for who = { .owner = cl->owner, .key = "to" };
+	const int port = port_to(cx, q, r);
+	struct connect_id *id;
+	int rc;
+
+	if (port < 0)
+		return -r->err;
+	rc = connect_id_new(cl, ch, &id, r);
+	if (rc != 0)
+		return rc;
+	id->port = (int16_t)port;
+	id->way = (struct conf_ah){
+		.dest_ip = q->dest, .traffic_class = q->traffic_class, .hop_limit = 64
+	};
+	who.port = id->port;
+	rc = admin_ah_create(cx->admin, &who, &id->way, &id->ah, r);
+	if (rc != 0) {
+		connect_id_destroy(cx, id);
+		return rc;
+	}
+	*out = id;
+	if (id->ah->known) {
+		tell_resolved(cx, id, true);
+		return 0;
+	}
+	id->resolve_by = cx->env->now + q->time;
+	id->is_resolving = true;
+	TAILQ_INSERT_TAIL(&cx->resolving, id, resolving);
+	return 0;
+}
+
+uint32_t
+connect_client_poll(struct connect *cx)
+{
+	struct connect_id *id, *first = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t looks = 0; looks < CONNECT_TURN; looks++) {
+		id = TAILQ_FIRST(&cx->resolving);
+		if (id == NULL || id == first)
+			break;
+		if (id->ah->known || cx->env->now >= id->resolve_by) {
+			connect_id_resolved(cx, id);
+			tell_resolved(cx, id, id->ah->known);
+			n++;
+			continue;
+		}
+		if (first == NULL)
+			first = id;
+		TAILQ_REMOVE(&cx->resolving, id, resolving);
+		TAILQ_INSERT_TAIL(&cx->resolving, id, resolving);
+	}
+	return n;
+}
+
+/* ---- listeners ------------------------------------------------------------------------------- */
+
+static int
+listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen_for *q,
+	uint16_t port, struct refusal *r)
+{
+	struct conf_cm_listen *conf = calloc(1, sizeof(*conf));
+	struct connect_listener *l;
+	int rc;
+
+	if (conf == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	owner_name(id->client->owner, "listener", conf->name);
+	snprintf(conf->port, sizeof(conf->port), "%s", cx->env->w.conf->ports[port].name);
+	conf->ps = q->ps;
+	conf->service_port = q->service_port;
+	conf->accept = CONF_ACCEPT_ASK;
+	conf->backlog = q->backlog;
+	conf->qp.qp_type = q->qp_type;
+	rc = owner_charge(id->client->owner, OWNER_CM_LISTENERS, 1, r);
+	if (rc == 0) {
+		rc = connect_listen(cx, conf, r);
+		if (rc != 0)
+			owner_uncharge(id->client->owner, OWNER_CM_LISTENERS, 1);
+	}
+	if (rc == 0) {
+		l = connect_listener_named(cx, conf->name);
+		l->of = id;
+		id->listeners++;
+	}
+	free(conf);
+	return rc;
+}
+
+static int
+listen_all(struct connect *cx, struct connect_id *id, const struct connect_listen_for *q,
+	struct refusal *r)
+{
+	int port;
+
+	if (q->ip.family != 0) {
+		port = env_port_with(cx->env, 0, q->ip.family == 6, q->ip.addr);
+		if (port < 0)
+			return refuse(r, EADDRNOTAVAIL, "ip: no port has this address");
+		return listen_on(cx, id, q, (uint16_t)port, r);
+	}
+	for (uint32_t i = 0; i < cx->env->w.ports_n; i++) {
+		const int rc = listen_on(cx, id, q, (uint16_t)i, r);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void
+stop(struct connect *cx, struct connect_id **id)
+{
+	connect_id_destroy(cx, *id);
+	*id = NULL;
+}
+
+int
+connect_client_listen(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
+	struct connect_listen_for *q, struct connect_id **out, struct refusal *r)
+{
+	const bool any = q->service_port == 0;
+	struct connect_id *id;
+	int rc;
+
+	for (uint32_t i = 0;; i++) {
+		if (any)
+			q->service_port =
+				(uint16_t)(EPHEMERAL | (cm_random(&cx->cm) & EPHEMERAL_MASK));
+		rc = connect_id_new(cl, ch, &id, r);
+		if (rc != 0)
+			return rc;
+		rc = listen_all(cx, id, q, r);
+		if (rc == 0)
+			break;
+		stop(cx, &id);
+		if (rc != -EADDRINUSE || !any || i == TRIES)
+			return rc;
+	}
+	*out = id;
+	return 0;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+int
+connect_client_qp(
+	const struct connect *cx, const struct connect_client *cl, uint32_t qpn, struct refusal *r)
+{
+	const struct admin_qp *rec = admin_find(cx->admin, qpn);
+	const struct owner *o = rec != NULL ? rec->shared->owner : NULL;
+
+	/* A program may have several connections to the dataplane: libibverbs' devices are some. */
+	if (o == NULL || o->gone || o->process.uid != cl->owner->process.uid)
+		return refuse(r, ENOENT, "QP %u does not exist", qpn);
+	return 0;
+}
+
+int
+connect_client_ask(
+	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r)
+{
+	const struct admin_qp *rec = admin_find(cx->admin, q->qpn);
+	struct connect_conn *cc;
+
+	if (id->ah == NULL || id->is_resolving || id->cc != NULL || id->notices >= NOTICES_MAX)
+		return refuse(r, EINVAL, "id %u: %s", id->handle,
+			id->cc != NULL ? "it has, or had, a connection"
+				       : "its peer's address is not resolved");
+	q->port = id->port;
+	q->ah = id->way;
+	q->of = id;
+	q->qp.qp_type = rec->shared->conf.qp_type;
+	q->qp.path_mtu = conf_path_mtu(cx->env->w.conf->ports[id->port].mtu);
+	return connect_ask(cx, q, &cc, r);
+}
+
+int
+connect_client_accept(struct connect *cx, struct connect_id *id, struct cm_terms *own,
+	const uint8_t *private, uint32_t private_len, struct refusal *r)
+{
+	const struct admin_qp *rec = admin_find(cx->admin, own->qpn);
+	struct connect_conn *cc = id->cc;
+
+	if (cc == NULL || cc->c == NULL || cc->c->active)
+		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
+	own->psn = cc->psn;
+	own->responder_resources = own->responder_resources < cc->c->peer.initiator_depth
+					   ? own->responder_resources
+					   : cc->c->peer.initiator_depth;
+	cc->qp.qp_type = rec->shared->conf.qp_type;
+	cc->qpn = own->qpn;
+	if (connect_say_yes(cx, cc, own, private, private_len, r) != 0)
+		return -r->err;
+	return 0;
+}
+
+int
+connect_client_establish(struct connect *cx, struct connect_id *id, struct refusal *r)
+{
+	struct connect_conn *cc = id->cc;
+
+	if (cc == NULL || cc->c == NULL || !cc->held)
+		return refuse(r, EINVAL, "id %u: no answer of the peer is waiting", id->handle);
+	cc->held = false;
+	connect_send(cx, cc, &cc->rtu);
+	return 0;
+}
+
+int
+connect_client_reject(struct connect *cx, struct connect_id *id, const uint8_t *private,
+	uint32_t private_len, struct refusal *r)
+{
+	if (id->cc == NULL || id->cc->c == NULL)
+		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
+	if (id->cc->held)
+		return connect_disconnect(cx, id->cc, r);
+	return connect_reject(cx, id->cc, CM_REJ_CONSUMER_DEFINED, private, private_len, r);
+}
+
+int
+connect_client_disconnect(struct connect *cx, struct connect_id *id, struct refusal *r)
+{
+	if (id->cc == NULL && id->listeners + (id->ah != NULL) != 0)
+		return refuse(r, EINVAL, "id %u has no connection", id->handle);
+	if (id->cc != NULL && id->cc->c != NULL)
+		connect_disconnect(cx, id->cc, r);
+	return 0;
+}
