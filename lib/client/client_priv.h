@@ -34,6 +34,7 @@
 #define CLIENT_ABI 1
 #define ANSWER_MAX (2u << 20) /* bytes of an answer */
 #define QP_BUCKETS 1024
+#define ARMED_NEVER (-1)
 #define ERROR_CODE (-32000) /* minus errno: a refusal */
 
 /** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
@@ -129,6 +130,7 @@ struct cq {
 	uint32_t idle;   /* polls that found nothing */
 	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
+	int64_t armed_from; /* index from which on a completion counts, or ARMED_NEVER */
 };
 
 struct qp {

@@ -161,6 +161,7 @@ take_cq(struct context *ctx, struct cq *cq, const json_t *o)
 		return client_fail(EPROTO, "the completion queue lies nowhere");
 	cq->handle = (uint32_t)json_integer_value(json_object_get(o, "handle"));
 	cq->pub.cqe = (int)cqe;
+	cq->armed_from = ARMED_NEVER;
 	ring_cq_attach(&cq->ring, mem, entries, cqe, false);
 	return 0;
 }
@@ -303,16 +304,26 @@ int
 rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
 {
 	struct cq *cq = (struct cq *)pub;
-	uint32_t fired;
+	uint32_t fired, from;
+	bool waiting;
 
 	if (pub->channel == NULL)
 		return client_fail(EINVAL, "the CQ was created without a completion channel");
 	spin_lock(&cq->lock);
 	/* Armed for any completion, it stays so when solicited ones are asked for as well. */
 	fired = atomic_load_explicit(&cq->ring.sh->fired, memory_order_relaxed);
-	cq->armed_next = solicited_only == 0 || (cq->armed_next && cq->armed_at == fired);
+	waiting = cq->armed_from != ARMED_NEVER && cq->armed_at == fired;
+	cq->armed_next =
+		(solicited_only & ~RL_NOTIFY_NEW) == 0 || (cq->armed_next && cq->armed_at == fired);
 	cq->armed_at = fired;
-	ring_cq_arm(&cq->ring, cq->armed_next ? RING_CQ_NEXT : RING_CQ_SOLICITED);
+	from = cq->ring.cons;
+	/* What the request before this one asked for, and has not had, stays asked for. */
+	if ((solicited_only & RL_NOTIFY_NEW) != 0)
+		from = waiting && (int32_t)((uint32_t)cq->armed_from - from) >= 0
+			       ? (uint32_t)cq->armed_from
+			       : ring_cq_end(&cq->ring);
+	cq->armed_from = from;
+	ring_cq_arm_at(&cq->ring, cq->armed_next ? RING_CQ_NEXT : RING_CQ_SOLICITED, from);
 	spin_unlock(&cq->lock);
 	return 0;
 }

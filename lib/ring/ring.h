@@ -318,6 +318,10 @@ enum ring_cq_level { RING_CQ_QUIET, RING_CQ_SOLICITED, RING_CQ_NEXT };
  * the consumer's index (bits 0..31), the level (32, 33), and a turn that makes it a new one.
  */
 void ring_cq_arm(struct ring_cq *q, enum ring_cq_level level);
+/** The same for a completion at `at` or behind it; at ring_cq_end(): for new ones alone. */
+void ring_cq_arm_at(struct ring_cq *q, enum ring_cq_level level, uint32_t at);
+/** Consumer: index behind the last completion that could be polled now. Cost: a line each. */
+uint32_t ring_cq_end(const struct ring_cq *q);
 /**
  * Adding side, any lcore: is an event due by this arm word? The client may have written anything
  * into it: that can only cause or delay its own events. @param solicited `tail` behind the last

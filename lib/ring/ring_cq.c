@@ -103,14 +103,31 @@ ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n)
 	return got;
 }
 
-void
-ring_cq_arm(struct ring_cq *q, enum ring_cq_level level)
+uint32_t
+ring_cq_end(const struct ring_cq *q)
 {
-	const uint64_t word =
-		q->cons | (uint64_t)level << ARM_LEVEL | (uint64_t)++q->turn << ARM_TURN;
+	uint32_t at = q->cons;
+
+	while (at - q->cons <= q->mask &&
+		atomic_load_explicit(&ring_cq_at(q, at)->seq, memory_order_acquire) ==
+			ring_cq_seq(q, at))
+		at++;
+	return at;
+}
+
+void
+ring_cq_arm_at(struct ring_cq *q, enum ring_cq_level level, uint32_t at)
+{
+	const uint64_t word = at | (uint64_t)level << ARM_LEVEL | (uint64_t)++q->turn << ARM_TURN;
 
 	ASSERT(level <= RING_CQ_NEXT);
 	atomic_store_explicit(&q->sh->arm, word, memory_order_release);
+}
+
+void
+ring_cq_arm(struct ring_cq *q, enum ring_cq_level level)
+{
+	ring_cq_arm_at(q, level, q->cons);
 }
 
 bool

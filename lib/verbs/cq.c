@@ -173,7 +173,8 @@ vl_req_notify_cq(struct ibv_cq *pub, int solicited_only)
 	/* Without a channel nobody can hear of it: the kernel does not refuse it either. */
 	if (pub->channel == NULL)
 		return 0;
-	return vl_result(rl_req_notify_cq(((struct vl_cq *)pub)->rl, solicited_only));
+	return vl_result(rl_req_notify_cq(
+		((struct vl_cq *)pub)->rl, (solicited_only != 0) | RL_NOTIFY_NEW));
 }
 
 int

@@ -49,6 +49,11 @@ class Perftest(unittest.TestCase):
         self.play("ib_atomic_bw", "-c", "XRC", size=8)
         self.play("ib_atomic_lat", "-c", "XRC", size=8)
 
+    def test_lat_events(self):
+        """It counts on events of new completions alone, and on room beyond what it asked for."""
+        self.play("ib_send_lat", "-e", size=2)
+        self.play("ib_read_lat", "-e", size=2)
+
     def test_write_bw(self):
         self.play("ib_write_bw", size=65536)
 

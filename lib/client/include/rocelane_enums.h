@@ -68,6 +68,9 @@ enum rl_qp_attr_mask {
 	RL_QP_DEST_QPN = 1 << 20
 };
 
+/* Added to solicited_only of rl_req_notify_cq(): not for what is there, as libibverbs has it. */
+enum rl_notify { RL_NOTIFY_NEW = 2 };
+
 enum rl_srq_type { RL_SRQT_BASIC, RL_SRQT_XRC };
 
 enum rl_srq_attr_mask { RL_SRQ_MAX_WR = 1 << 0, RL_SRQ_LIMIT = 1 << 1 };

@@ -252,6 +252,39 @@ arm_words(void **state UNUSED)
 	free(mem);
 }
 
+/* Armed behind those that are there, before they are polled: as libibverbs has it. */
+static void
+arm_behind(void **state UNUSED)
+{
+	void *mem = cq_memory(8);
+	struct ring_cq_shared *sh = mem;
+	struct ring_cqe out[8];
+	struct ring_cqe *slot;
+	struct ring_cq q;
+	uint32_t index;
+
+	ring_cq_attach(&q, mem, 8, 8, true);
+	assert_int_equal(ring_cq_end(&q), 0);
+	assert_int_equal(push(&q, 1), 0);
+	assert_int_equal(push(&q, 2), 0);
+	ring_cq_arm_at(&q, RING_CQ_NEXT, ring_cq_end(&q));
+	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 0));
+	assert_int_equal(ring_cq_poll(&q, out, 8), 2);
+	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 0));
+	/* One that a worker is about to add cannot be polled yet: it counts as new. */
+	slot = ring_cq_reserve(&q, &index);
+	assert_non_null(slot);
+	ring_cq_arm_at(&q, RING_CQ_NEXT, ring_cq_end(&q));
+	assert_true(ring_cq_is_due(&q, atomic_load(&sh->arm), 0));
+	ring_cq_publish(&q, slot, index);
+	/* Full, all the way round. */
+	assert_int_equal(ring_cq_poll(&q, out, 8), 1);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(push(&q, i), 0);
+	assert_int_equal(ring_cq_end(&q), 11);
+	free(mem);
+}
+
 #define ITEMS ROUNDS(500000)
 
 struct pusher {
@@ -444,6 +477,7 @@ main(void)
 		cmocka_unit_test(hostile_indices),
 		cmocka_unit_test(hostile_live),
 		cmocka_unit_test(arm_words),
+		cmocka_unit_test(arm_behind),
 		cmocka_unit_test(two_producers),
 		cmocka_unit_test(CQ_05_alone),
 		cmocka_unit_test(second_producer),
