@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_POLLS 65536 /* empty polls before the peer is looked at */
+#define LOOK_POLLS 1024 /* empty polls before the peer is looked at */
 #define PATIENCE_S 30    /* for what the peer says of itself */
 
 void

@@ -76,6 +76,42 @@ class Examples(unittest.TestCase):
         for text in self.both("pingpong"):
             self.assertRegex(text, r"1000 round trips of 64 bytes: [\d.]+ us each")
 
+    def rping(self, served, asked):
+        """A server and a client by the connection manager: what each prints."""
+        program = os.path.join(self.built, "rping")
+        server = subprocess.Popen([program, "-s"] + served, env=self.env, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for _ in range(1000):       # until it listens, nobody is there: REJ 8
+                client = subprocess.run([program, "-c"] + asked, env=self.env, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        timeout=120, check=False)
+                if "REJECTED instead of ESTABLISHED, status 8" not in client.stdout:
+                    break
+                self.assertIsNone(server.poll())
+            text, _ = server.communicate(timeout=60)
+        finally:
+            server.kill()
+            server.wait()
+        self.assertEqual((0, 0), (client.returncode, server.returncode), client.stdout + text)
+        return text, client.stdout
+
+    def test_rping(self):
+        """The text of rdma-core's rping, both ways; the server ends with its client."""
+        first = "ping data: rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqr\n"
+        served, asked = self.rping(["-a", "10.77.0.2", "-v"],
+                                   ["-a", "10.77.0.2", "-C", "100", "-v"])
+        self.assertTrue(asked.startswith(first), asked[:200])
+        self.assertTrue(served.startswith("server " + first), served[:200])
+        self.assertIn("rdma-ping-99: ", served)
+        for text in (served, asked):
+            self.assertEqual(101, text.count("\n"), text)
+            self.assertTrue(text.endswith("100 rounds\n"), text)
+
+    def test_rping_large_and_any_address(self):
+        self.rping(["-p", "9999", "-S", "100000"],
+                   ["-a", "10.77.0.2", "-p", "9999", "-C", "10", "-S", "100000"])
+
     def test_write_imm(self):
         served, _ = self.both("write_imm")
         self.assertEqual(["this is record %d" % (n * 5 % 16) for n in range(16)],
