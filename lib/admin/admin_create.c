@@ -93,9 +93,10 @@ is_xrc(const struct conf_qp *conf)
 }
 
 static int
-alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, struct admin_qp *rec,
-	struct refusal *r)
+alloc_qp(struct admin *adm, const struct admin_shared *shared, const struct conf_qp *conf,
+	struct admin_qp *rec, struct refusal *r)
 {
+	struct owner *owner = shared->owner;
 	const bool feed = (conf->given & CONF_QP_RECV_FEED) != 0;
 	const bool reads = conf->qp_type == QPT_RC || conf->qp_type == QPT_XRC_RECV;
 	struct qp_alloc_params p = { .qpn = rec->qpn,
@@ -114,6 +115,7 @@ alloc_qp(struct admin *adm, struct owner *owner, const struct conf_qp *conf, str
 		.max_inline = conf->cap.max_inline_data,
 		.send_feed = (conf->given & CONF_QP_SEND_FEED) != 0,
 		.max_dest_rd_atomic = reads ? conf->max_dest_rd_atomic : 0,
+		.has_rate = admin_knobs_rate(&shared->knobs),
 		.socket = adm->env->w.numa_node };
 	int rc;
 
@@ -251,7 +253,7 @@ create_one(struct admin *adm, const struct conf_qp *conf, struct admin_shared *s
 	if (rc != 0)
 		goto free_rec;
 	rec->worker = (uint8_t)pick_worker(adm, rec, conf);
-	rc = alloc_qp(adm, shared->owner, conf, rec, r);
+	rc = alloc_qp(adm, shared, conf, rec, r);
 	if (rc != 0)
 		goto free_rec;
 	if ((conf->given & CONF_QP_RECV_FEED) != 0) {

@@ -5,6 +5,7 @@
 #include "conf_json.h"
 #include "conf_json_value.h"
 #include "admin.h"
+#include "cc.h"
 #include "wall.h"
 
 /* The alternate path, as far as there is one. */
@@ -154,6 +155,15 @@ set_receive(json_t *o, const struct admin_qp *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "srq_attr", object_srq_json(rec->srq));
 }
 
+/* CC-09: rates in Mb/s. */
+static json_t *
+rate_json(const struct qp_rate *r)
+{
+	return json_pack("{s:f, s:f, s:f, s:s, s:I}", "rate_current", r->current / 1000.0,
+		"rate_target", r->target / 1000.0, "alpha", r->alpha, "stage",
+		cc_stage_name(r->stage), "cnps", (json_int_t)r->cnps);
+}
+
 static void
 set_requester(struct admin *adm, json_t *o, const struct admin_qp *rec, const struct qp_snapshot *s)
 {
@@ -175,6 +185,8 @@ set_requester(struct admin *adm, json_t *o, const struct admin_qp *rec, const st
 	json_object_set_new(timers, "transport_us", timer_json(adm, s->timing, s->deadline));
 	json_object_set_new(timers, "rnr_us", timer_json(adm, s->waiting_rnr, s->deadline));
 	json_object_set_new(o, "timers", timers);
+	if (s->rate.has)
+		json_object_set_new(o, "cc", rate_json(&s->rate));
 	if (qp_limits(rec->qp).send_feed)
 		json_object_set_new(o, "feed",
 			json_pack("{s:I, s:I}", "posted", (json_int_t)s->feed_posted, "completed",

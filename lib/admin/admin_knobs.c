@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the knobs and the configuration mean for the data path of a QP: its worker is told so. */
+#include <rte_ethdev.h>
+
 #include "ask.h"
 #include "admin.h"
 #include "requester.h"
@@ -108,6 +110,8 @@ qp_flags(const struct admin_qp *rec)
 		v |= QPF_EVENT_WITH_CQE;
 	if (k->cc_algo == KNOB_cc_algo_ernic_window)
 		v |= QPF_CC_WINDOW;
+	if (admin_knobs_rate(k))
+		v |= QPF_CC_RATE;
 	if (rec->shared->conf.sq_sig_all)
 		v |= QPF_SIG_ALL;
 	if (qp_limits(rec->qp).send_feed)
@@ -119,6 +123,29 @@ qp_flags(const struct admin_qp *rec)
 	if (rec->srq != NULL || rec->xrcd != NULL)
 		v |= QPF_SRQ;
 	return v;
+}
+
+bool
+admin_knobs_rate(const struct conf_knobs *k)
+{
+	return k->cc_algo == KNOB_cc_algo_dcqcn || k->cc_algo == KNOB_cc_algo_rate;
+}
+
+/** CC-09: the preset, and over it what was given by itself. @param port DPDK port id. */
+static void
+set_rate(struct qp_settings *s, const struct conf_knobs *k, uint16_t port)
+{
+	struct rte_eth_link link = { 0 };
+
+	cc_preset((enum cc_preset)k->cc_preset, &s->cc);
+#define CC_PARAM(name, mlx5, paper, hpcc)               \
+	if ((k->given & KNOB_GIVEN(cc_##name)) != 0) \
+		s->cc.name = k->cc_##name;
+#include "tables/cc_params.def"
+#undef CC_PARAM
+	if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_speed != 0 &&
+		link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		s->cc.line_rate = link.link_speed;
 }
 
 struct wire_cnp
@@ -140,6 +167,8 @@ admin_knobs_settings(struct admin *adm, const struct admin_qp *rec, struct qp_se
 		.cnp_interval = rec->shared->knobs.cc_cnp_interval * TIME_NS_PER_US,
 		.cnp = admin_knobs_cnp(rec) };
 	set_requester(s, &rec->shared->knobs);
+	if ((s->flags & QPF_CC_RATE) != 0)
+		set_rate(s, &rec->shared->knobs, s->port);
 	if (qp_limits(rec->qp).send_feed)
 		set_send_feed(s, rec);
 	if (rec->feed != NULL)

@@ -34,9 +34,9 @@
 enum cc_preset { CC_MLX5, CC_PAPER, CC_HPCC, CC_PRESETS };
 enum cc_stage { CC_FULL, CC_FAST_RECOVERY, CC_ADDITIVE, CC_HYPER };
 
-/** Parameters as users have them: tables/cc_params.def has their units. */
+/** Parameters as users have them: knobs.def has their units. */
 struct cc_params {
-#define CC_PARAM(name, least, most, mlx5, paper, hpcc, text) uint32_t name;
+#define CC_PARAM(name, mlx5, paper, hpcc) uint32_t name;
 #include "tables/cc_params.def"
 #undef CC_PARAM
 	uint32_t line_rate; /* Mb/s, of the port */

@@ -5,19 +5,19 @@ void
 cc_preset(enum cc_preset preset, struct cc_params *out)
 {
 	static const struct cc_params all[CC_PRESETS] = {
-#define CC_PARAM(name, least, most, mlx5, paper, hpcc, text) .name = mlx5,
+#define CC_PARAM(name, mlx5, paper, hpcc) .name = mlx5,
 		[CC_MLX5] = {
 #include "tables/cc_params.def"
 			.line_rate = CC_LINE_UNKNOWN,
 		},
 #undef CC_PARAM
-#define CC_PARAM(name, least, most, mlx5, paper, hpcc, text) .name = paper,
+#define CC_PARAM(name, mlx5, paper, hpcc) .name = paper,
 		[CC_PAPER] = {
 #include "tables/cc_params.def"
 			.line_rate = CC_LINE_UNKNOWN, .hai_grows = true,
 		},
 #undef CC_PARAM
-#define CC_PARAM(name, least, most, mlx5, paper, hpcc, text) .name = hpcc,
+#define CC_PARAM(name, mlx5, paper, hpcc) .name = hpcc,
 		[CC_HPCC] = {
 #include "tables/cc_params.def"
 			.line_rate = CC_LINE_UNKNOWN,

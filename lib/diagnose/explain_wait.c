@@ -226,6 +226,20 @@ wait_stop(struct waits *x)
 		wait_ack(x);
 }
 
+/* CC-20: CNPs, or rpg_max_rate, have made it slower than its port. */
+static void
+wait_rate(struct waits *x)
+{
+	const struct qp_rate *r = &x->s->rate;
+
+	if (r->waits_until != 0)
+		until(x,
+			add(x, "CONGESTION", "its turn at that rate",
+				"packets leave at %u.%03u Mb/s (cc.algo dcqcn, %u CNPs since RESET)",
+				r->current / 1000, r->current % 1000, r->cnps),
+			r->waits_until);
+}
+
 static void
 wait_requester(struct waits *x)
 {
@@ -252,6 +266,7 @@ wait_requester(struct waits *x)
 	if (idle && w->unstarted != 0 && x->s->resolved)
 		add(x, "TURN", "the worker looks at its send queue",
 			"%u requests are posted, and were not started yet", w->unstarted);
+	wait_rate(x);
 	wait_stop(x);
 }
 

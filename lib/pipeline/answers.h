@@ -26,5 +26,7 @@ void pipeline_answers_drop(struct worker *w, struct qp *qp);
 void pipeline_answers_leave(struct worker *w, struct qp *qp);
 /** Onto the circle of this worker with what the QP brings, after pipeline_answers_leave(). */
 void pipeline_answers_join(struct worker *w, struct qp *qp);
+/** A paced QP's turn has come (pace.h). */
+void pipeline_answers_wake(struct worker *w, struct qp *qp);
 
 #endif

@@ -2,6 +2,7 @@
 /* Marks on the way in, CNPs on the way out, and CNPs that arrive (CC-01 .. CC-08). */
 #include "congestion.h"
 #include "count.h"
+#include "qp_cc.h"
 #include "reply.h"
 #include "tx.h"
 
@@ -83,19 +84,21 @@ pipeline_congestion_sent(struct worker *w, uint32_t qpn)
 
 /**
  * CC-05, CC-06: the first CNP halves the number of packets in flight, for good; what is in flight
- * drains first. A QP without an algorithm notices and goes on.
+ * drains first. CC-11: it cuts the QP's rate. A QP without an algorithm notices and goes on.
  */
 void
 pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 
-	if (state == QPS_RTS || state == QPS_SQD) {
+	if ((qp->flags & QPF_CC_RATE) != 0 && state >= QPS_RTR && state <= QPS_SQD) {
 		count(w, port, qp, STAT_rp_cnp_handled);
-		if ((qp->flags & (QPF_CC_WINDOW | QPF_CC_HALVED)) == QPF_CC_WINDOW) {
-			qp->flags |= QPF_CC_HALVED;
+		cc_notified(&qp_cc(qp)->cc, w->now);
+		qp_cc_note(qp);
+	} else if (state == QPS_RTS || state == QPS_SQD) {
+		count(w, port, qp, STAT_rp_cnp_handled);
+		if ((qp->flags & QPF_CC_WINDOW) != 0)
 			qp->req.window = qp->window > 1 ? qp->window / 2 : 1;
-		}
 	} else {
 		count(w, port, qp, STAT_rp_cnp_ignored);
 	}

@@ -11,6 +11,8 @@
 #include "count.h"
 #include "failure.h"
 #include "mem_reach.h"
+#include "pace.h"
+#include "qp_cc.h"
 #include "reply.h"
 #include "sending.h"
 #include "shares.h"
@@ -62,10 +64,24 @@ line_remove(struct worker *w, struct qp *qp)
 {
 	struct answer_peer *p = &w->peer[qp->answers.peer];
 
-	ASSERT((qp->flags & QPF_ANSWERING) != 0 && w->answering != 0);
+	ASSERT((qp->flags & QPF_ANSWERING) != 0);
 	qp->flags &= ~(uint32_t)QPF_ANSWERING;
+	if (UNLIKELY((qp->flags & QPF_CC_RATE) != 0) && qp_cc(qp)->answers_wait) {
+		qp_cc(qp)->answers_wait = false; /* it is on no list */
+		return;
+	}
+	ASSERT(w->answering != 0);
 	TAILQ_REMOVE(&p->qps, qp, answering);
 	w->answering--;
+}
+
+/** Until pipeline_answers_wake(): off the list. What comes meanwhile stands behind its answers. */
+static void
+line_wait(struct worker *w, struct qp *qp)
+{
+	line_remove(w, qp);
+	qp->flags |= QPF_ANSWERING;
+	qp_cc(qp)->answers_wait = true;
 }
 
 /** Behind the others, with a new quantum. @return false: it has no answers, or a debt. */
@@ -214,6 +230,8 @@ answer_read(struct worker *w, struct qp *qp, struct resp_answer *a)
 	rc = pipeline_reply_read(w, qp, a, host, len);
 	if (rc == -EAGAIN)
 		return 0;
+	if (UNLIKELY((qp->flags & QPF_PACED) != 0) && rc == 0)
+		pipeline_pace_sent_one(w, qp);
 	/* -EMSGSIZE: nothing of it can be sent, the peer will ask again. */
 	if (rc != 0 || !resp_answer_step(a, len))
 		pop(w, qp);
@@ -239,6 +257,15 @@ answer_one(struct worker *w, struct qp *qp)
 	}
 	pop(w, qp);
 	return 1;
+}
+
+/** CC-22, CC-23: READ responses are paced, what else is owed is not. */
+static __attribute__((noinline)) bool
+is_its_turn(struct worker *w, struct qp *qp)
+{
+	const struct resp_answer *a = resp_answer_at(&qp->answers, 0);
+
+	return a->kind != ANSWER_READ || pipeline_pace_response(w, qp);
 }
 
 /** What the next packet costs, as shares.h has it, with the request that asked for it. */
@@ -273,6 +300,10 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 
 			if (port != PORT_NONE && tx_is_congested(w, port))
 				break;
+			if (UNLIKELY((qp->flags & QPF_PACED) != 0) && !is_its_turn(w, qp)) {
+				line_wait(w, qp);
+				break;
+			}
 			if (answer_one(w, qp) == 0)
 				break;
 			left--;
@@ -281,8 +312,8 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 			if (pays && p->credit <= 0)
 				break;
 		}
-		if ((qp->flags & QPF_ANSWERING) == 0)
-			continue; /* it has failed */
+		if (TAILQ_FIRST(&p->qps) != qp)
+			continue; /* it has failed, or waits for its turn */
 		if (qp->answers.count == 0) {
 			line_remove(w, qp);
 		} else { /* the next one's turn */
@@ -353,6 +384,13 @@ pipeline_answers_join(struct worker *w, struct qp *qp)
 {
 	if (qp->answers.count != 0)
 		line_add(w, qp);
+}
+
+void
+pipeline_answers_wake(struct worker *w, struct qp *qp)
+{
+	line_remove(w, qp);
+	pipeline_answers_join(w, qp);
 }
 
 void

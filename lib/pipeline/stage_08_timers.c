@@ -4,6 +4,7 @@
  * too early for it is armed again (lazy re-arm), and one that fires for nothing is forgotten.
  */
 #include "count.h"
+#include "pace.h"
 #include "report.h"
 #include "requester_fast.h"
 #include "send_feed.h"
@@ -50,6 +51,8 @@ expired(struct worker *w, struct qp *qp)
 
 	ASSERT(qp->worker == w->index);
 	qp->sq.alarm = 0;
+	if (UNLIKELY((qp->flags & QPF_CC_RATE) != 0))
+		pipeline_pace_timer(w, qp);
 	if ((state != QPS_RTS && state != QPS_SQD) || pipeline_feed_timer(w, qp))
 		return;
 	wait_for_port(w, qp);

@@ -5,6 +5,7 @@
  */
 #include "count.h"
 #include "failure.h"
+#include "pace.h"
 #include "reply.h"
 #include "send_feed.h"
 #include "sending.h"
@@ -198,6 +199,27 @@ serve_nobody(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	return true;
 }
 
+/** The same of a QP that may not send at its port's rate: at most `some`, and in its turn. */
+static __attribute__((noinline)) bool
+serve_paced(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left, uint32_t some)
+{
+	uint32_t turn, place;
+	bool more;
+
+	if (!may_send(w, qp, port))
+		return false;
+	turn = pipeline_pace_requests(w, qp);
+	some = RTE_MIN(some, turn);
+	if (some == 0)
+		return false;
+	place = pace_place(&w->tx[port]);
+	*left -= some;
+	more = has_way(qp) ? serve(w, qp, port, &some) : serve_nobody(w, qp, port, &some);
+	*left += some;
+	pipeline_pace_sent(w, qp, port, place);
+	return more;
+}
+
 /** A QP is going to be served: copy what was posted, fetch what its packets are made from. */
 static inline void
 look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
@@ -260,11 +282,15 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		}
 		look(w, qp, &w->sources[turn]);
 		some = pays ? RTE_MIN(left, share_packets(s, qp)) : left;
-		left -= some;
-		more = may_send(w, qp, port) &&
-		       (LIKELY(has_way(qp)) ? serve(w, qp, port, &some)
-					    : serve_nobody(w, qp, port, &some));
-		left += some;
+		if (UNLIKELY((qp->flags & QPF_PACED) != 0)) {
+			more = serve_paced(w, qp, port, &left, some);
+		} else {
+			left -= some;
+			more = may_send(w, qp, port) &&
+			       (LIKELY(has_way(qp)) ? serve(w, qp, port, &some)
+						    : serve_nobody(w, qp, port, &some));
+			left += some;
+		}
 		if (pays)
 			pipeline_share_pay(w, s, qp, first, before - left);
 		/* It may have failed meanwhile, and be off the list. */

@@ -6,6 +6,7 @@
 
 #include "invariant.h"
 #include "qp.h"
+#include "qp_cc.h"
 #include "qp_control.h"
 #include "qp_parts.h"
 #include "wire_service.h"
@@ -106,7 +107,7 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 	l->answers_n = answers_of(p->max_dest_rd_atomic);
 	ASSERT(l->answers_n > p->max_dest_rd_atomic);
 
-	take(l, sizeof(struct qp));
+	take(l, p->has_rate ? sizeof(struct qp) + sizeof(struct qp_cc) : sizeof(struct qp));
 	l->stats = take(l, sizeof(struct stats_block));
 	l->failure = take(l, sizeof(struct qp_failure));
 	l->answers = take(l, l->answers_n * sizeof(struct resp_answer));

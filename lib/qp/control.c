@@ -4,6 +4,7 @@
 
 #include "invariant.h"
 #include "qp.h"
+#include "qp_cc.h"
 
 void
 qp_configure(struct qp *qp, const struct qp_settings *s)
@@ -28,6 +29,8 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	qp->req.window = s->window;
 	qp->req.knobs = s->req_knobs;
 	qp->req.ackreq_interval = s->ackreq_interval;
+	if ((s->flags & QPF_CC_RATE) != 0)
+		qp_cc_start(qp, &s->cc);
 	if (f != NULL) {
 		f->count = s->send_feed.count;
 		f->remote_addr = s->send_feed.remote_addr;

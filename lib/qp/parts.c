@@ -188,7 +188,7 @@ qp_side_take(struct qp *qp, struct qp_side *side)
 bool
 qp_is_compact(const struct qp_alloc_params *p)
 {
-	return p->compact && !p->send_feed && !p->own_area && p->rq_mem == NULL &&
+	return p->compact && !p->has_rate && !p->send_feed && !p->own_area && p->rq_mem == NULL &&
 	       p->max_dest_rd_atomic <= QP_SIDE_READS;
 }
 

@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cc.h"
 #include "clock.h"
 #include "qp_attr.h"
 #include "qp_failure.h"
@@ -76,6 +77,7 @@ struct qp_alloc_params {
 	int socket;                 /* NUMA node, or SOCKET_ID_ANY */
 	bool own_area;              /* each ring in a mem_area of its own */
 	bool compact;               /* nothing but struct qp, until it is needed: qp_parts.h */
+	bool has_rate;              /* cc.algo=dcqcn: qp_cc.h */
 	void *rq_mem; /* the caller's memory for the rings, of qp_ring_bytes(); NULL: none of it */
 	void *sq_mem;
 	void *work_mem; /* zeroed, for its private requests, of qp_work_bytes(); NULL: likewise */
@@ -108,6 +110,7 @@ bool qp_is_compact(const struct qp_alloc_params *p);
 struct qp_settings {
 	uint32_t flags;      /* QPF_SETTINGS */
 	uint32_t window;     /* request packets in flight before any CNP */
+	struct cc_params cc; /* with QPF_CC_RATE, of a QP that was made with has_rate */
 	ns_t cnp_interval;   /* cc.cnp_interval */
 	struct wire_cnp cnp; /* cc.cnp_dscp, cc.cnp_802p_prio */
 	uint16_t resp_knobs; /* RESP_KNOB_* */

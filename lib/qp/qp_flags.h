@@ -32,7 +32,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_SIG_ALL = BIT32(17),       /* sq_sig_all: every send request is signalled */
 	QPF_SEND_FEED = BIT32(18),     /* the worker posts to itself: sq.feed */
 	QPF_CC_WINDOW = BIT32(19),     /* cc.algo=ernic_window: a CNP halves the window, once */
-	QPF_CC_HALVED = BIT32(20),     /* ... and has */
+	QPF_PACED = BIT32(20),         /* with QPF_CC_RATE: not at the port's rate, for now */
 	QPF_SQD_NOTIFY = BIT32(21),    /* en_sqd_async_notify of the move to SQD */
 	QPF_MIGRATION = BIT32(22),     /* path_mig_state is REARM or ARMED: MigReq is 0 */
 	QPF_MIG_REFUSED = BIT32(23),   /* PATH_MIG_ERR was raised since ARMED */
@@ -46,6 +46,9 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_LOCAL = BIT32(15),         /* QP_OUT_LOCAL in qp.out */
 };
 
+/** cc.algo=dcqcn: there is a struct qp_cc. An enumerator is an int, and this is none. */
+#define QPF_CC_RATE BIT32(31)
+
 /** The high bits of the opcodes of a QP's service stand where an opcode has them. */
 #define QPF_SERVICE (QPF_NOT_RC | QPF_DATAGRAM | QPF_XRC)
 
@@ -56,6 +59,6 @@ enum {                                /* struct qp.flags; writer: worker */
 #define QPF_SETTINGS                                                                               \
 	(QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_TRACE | QPF_CNP | QPF_CNP_CONTROL |              \
 		QPF_RECV_FEED | QPF_EVENT_WITH_CQE | QPF_SIG_ALL | QPF_SEND_FEED | QPF_CC_WINDOW | \
-		QPF_SRQ)
+		QPF_SRQ | QPF_CC_RATE)
 
 #endif

@@ -43,6 +43,17 @@ struct qp_waiting {
 	ns_t rnr_until;     /* the peer was told not to come before; 0: it was not */
 };
 
+/** With cc.algo=dcqcn: kb/s, and what they come from. */
+struct qp_rate {
+	ns_t waits_until; /* packets wait for their turn at that rate; 0: they do not */
+	double alpha;
+	uint32_t current;
+	uint32_t target;
+	uint32_t cnps;
+	uint8_t stage; /* enum cc_stage */
+	bool has;
+};
+
 struct qp_snapshot {
 	struct qp_attr attr;
 	uint8_t state;
@@ -72,6 +83,7 @@ struct qp_snapshot {
 	uint16_t migration_rule; /* of the newest one */
 	ns_t migration_ns;
 	struct qp_error error;
+	struct qp_rate rate;
 	struct qp_waiting waiting;
 	struct stats_block stats;
 };

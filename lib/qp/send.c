@@ -2,6 +2,7 @@
 /* The requester's share of a modify. */
 #include "invariant.h"
 #include "qp.h"
+#include "qp_cc.h"
 
 /** TMR-04: shorter than a software peer can answer is not honoured; 0 stays "no timer". */
 static uint8_t
@@ -14,6 +15,15 @@ honoured_timeout(const struct qp *qp)
 	return n != 0 && n < qp->min_timeout ? qp->min_timeout : n;
 }
 
+/** The rate is that before any CNP. */
+static void
+restart_rate(struct qp *qp)
+{
+	const struct cc_params p = qp_cc(qp)->cc.p;
+
+	qp_cc_start(qp, &p);
+}
+
 /** Nothing posted, nothing sent, the window as before any CNP (CC-06). */
 static void
 start_again(struct qp *qp)
@@ -22,7 +32,9 @@ start_again(struct qp *qp)
 		ring_consume_done(&qp->sq.ring, ring_consume_count(&qp->sq.ring));
 	qp->sq.taken = 0;
 	qp->req.window = qp->window;
-	qp->flags &= ~(uint32_t)(QPF_CC_HALVED | QPF_SQD_NOTIFY);
+	qp->flags &= ~(uint32_t)QPF_SQD_NOTIFY;
+	if ((qp->flags & QPF_CC_RATE) != 0)
+		restart_rate(qp);
 	if (qp->sq.feed != NULL) {
 		qp->sq.feed->posted = 0;
 		qp->sq.feed->completed = 0;

@@ -6,6 +6,7 @@
 
 #include "invariant.h"
 #include "qp.h"
+#include "qp_cc.h"
 #include "requester_fast.h"
 
 /** Entries posted and not given back. A copy of the view: looking leaves no trace in the QP. */
@@ -45,7 +46,7 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 	const struct qp_feed *feed = qp->sq.feed;
 
 	out->established = (qp->flags & QPF_COMM_EST) != 0 || qp->resp.msn != 0;
-	out->halved = (qp->flags & QPF_CC_HALVED) != 0;
+	out->halved = qp->req.window < qp->window;
 	out->rnr_until = qp->resp.latched ? qp->resp.rnr_until : 0;
 	if (r->dead)
 		return;
@@ -65,6 +66,23 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 	}
 	if (r->tail != r->head)
 		snapshot_oldest(r, out);
+}
+
+/** A copy is brought up to `now`: the QP's own rate is when it sends. */
+static void
+snapshot_rate(const struct qp *qp, ns_t now, struct qp_rate *out)
+{
+	const struct qp_cc *at = (const struct qp_cc *)(const void *)(qp + 1);
+	struct cc c = at->cc;
+
+	cc_advance(&c, now);
+	*out = (struct qp_rate){ .current = c.rate,
+		.target = c.target,
+		.alpha = (double)c.alpha / CC_ALPHA_ONE,
+		.cnps = c.cnps,
+		.stage = c.stage,
+		.has = true,
+		.waits_until = at->sends_wait || at->answers_wait ? c.due : 0 };
 }
 
 /** From RTS on the PSN is live, before that it is the configured one (QP-19). */
@@ -125,6 +143,8 @@ qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
 	for (uint32_t s = 0; s < STATS_HOT; s++)
 		out->stats.c[s] = qp_stat(qp, (enum stats_counter)s);
 	snapshot_send(qp, state, out);
+	if ((qp->flags & QPF_CC_RATE) != 0)
+		snapshot_rate(qp, now, &out->rate);
 	if (state >= QPS_RTR && state <= QPS_SQD)
 		snapshot_waiting(qp, now, &out->waiting);
 }

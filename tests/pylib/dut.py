@@ -33,6 +33,7 @@ class DutCase(unittest.TestCase):
     """F-RESP: call self.resp() first; it may be called again for a fresh QP."""
 
     CONFIG = {}
+    CC = False                  # do its QPs react to marks (ECT(0))?
     FIXED = {}                  # what it is about (variant.py), if its tests are about one value
     ACCOUNT_S = 0               # for how long counters may still move
     ALONE = False               # its process has to be a new one, in any case
@@ -289,7 +290,7 @@ class DutCase(unittest.TestCase):
         for out_port, raw in self.dut.run(ns):
             self.assertEqual(out_port, port)
             f = Frame(raw)
-            check_frame(f, self.peer_for(f))
+            check_frame(f, self.peer_for(f), cc=self.CC)
             out.append(f)
         return out
 

@@ -130,7 +130,7 @@ class ReqCase(dut.DutCase):
         for line in lines:
             if line.startswith("tx "):
                 f = roce.Frame(bytes.fromhex(line.split()[2]))
-                roce.check_frame(f, self.peer, cc=getattr(self, "CC", False))
+                roce.check_frame(f, self.peer, cc=self.CC)
                 out.append(f)
         return self.dut.now() - start, out
 

@@ -272,14 +272,6 @@ class Congestion(ReqCase):
     CC = True
     CONFIG = {"knobs": {"cc.cnp": "off", "cc.algo": "ernic_window", "cc.window": 16}}
 
-    def feed(self, *frames, **kw):
-        check, roce_check = dut.check_frame, roce.check_frame
-        dut.check_frame = lambda f, peer: roce_check(f, peer, cc=True)
-        try:
-            return super().feed(*frames, **kw)
-        finally:
-            dut.check_frame = check
-
     def test_CC_06_sixteen_then_eight(self):
         """Also CC-05: not acknowledged, PSN state untouched."""
         self.req(cap={"max_send_wr": 128, "max_recv_wr": 1, "max_send_sge": 1, "max_recv_sge": 1},
