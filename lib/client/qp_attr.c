@@ -2,6 +2,7 @@
 /* Attributes of QPs and paths: verbs' structs to the dataplane's JSON, and back. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
@@ -191,6 +192,14 @@ client_attr_encode(
 	return o;
 }
 
+/* Some are strings: "0x80010000". */
+static uint32_t
+number_of(const json_t *value)
+{
+	return json_is_string(value) ? (uint32_t)strtoul(json_string_value(value), NULL, 0)
+				     : (uint32_t)json_integer_value(value);
+}
+
 static enum rl_qp_state
 state_of(const json_t *name)
 {
@@ -264,7 +273,7 @@ client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *a)
 	decode_alternate(ctx, o, a);
 	/* clang-format off */
 #define NUMBER(bit, field, key) \
-	a->field = (__typeof__(a->field))json_integer_value(json_object_get(o, key));
+	a->field = (__typeof__(a->field))number_of(json_object_get(o, key));
 	NUMBERS(NUMBER)
 #undef NUMBER
 	/* clang-format on */

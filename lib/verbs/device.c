@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices: one for each port of the dataplane, with the port's name. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vl.h"
 
@@ -160,7 +162,8 @@ ibv_open_device(struct ibv_device *device)
 	c->port = d->port;
 	c->pub.sz = sizeof(c->pub);
 	c->pub.context.device = device;
-	c->pub.context.cmd_fd = -1;
+	/* Nothing is written to it; programs duplicate it, and ask for its flags. */
+	c->pub.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	c->pub.context.async_fd = c->rl->async_fd;
 	c->pub.context.num_comp_vectors = 1;
 	c->pub.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -175,6 +178,8 @@ ibv_close_device(struct ibv_context *context)
 	struct vl_context *c = vl_context_of(context);
 
 	rl_close(c->rl);
+	if (context->cmd_fd >= 0)
+		close(context->cmd_fd);
 	pthread_mutex_destroy(&c->pub.context.mutex);
 	free(c);
 	return 0;

@@ -37,6 +37,11 @@ dealloc_mw(struct ibv_mw *pub)
 	return vl_result(rc);
 }
 
+/* Adapters read the remote rights alone: programs add LOCAL_WRITE, as regions need it. */
+#define WINDOW_ACCESS                                                                       \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+		IBV_ACCESS_ZERO_BASED)
+
 static struct rl_mw_bind_info
 info_to(const struct ibv_mw_bind_info *from)
 {
@@ -44,7 +49,7 @@ info_to(const struct ibv_mw_bind_info *from)
 								: NULL,
 		.addr = from->addr,
 		.length = from->length,
-		.mw_access_flags = from->mw_access_flags };
+		.mw_access_flags = from->mw_access_flags & WINDOW_ACCESS };
 }
 
 static int

@@ -7,6 +7,7 @@
 #include "vl.h"
 
 #define DEFAULT_PKEY  0xffff
+#define VENDOR_NONE   0xffffff /* as of the kernel's software devices; 0 would be an error */
 #define ACK_DELAY     15 /* 4.096 us * 2^15 */
 #define LINK_UP       5
 #define LINK_DISABLED 3
@@ -27,6 +28,7 @@ fill_device(struct ibv_context *ctx, const struct rl_device_attr *a, struct ibv_
 		.node_guid = ibv_get_device_guid(ctx->device),
 		.sys_image_guid = ibv_get_device_guid(ctx->device),
 		.max_mr_size = a->max_mr_size,
+		.vendor_id = VENDOR_NONE,
 		.page_size_cap = ~(uint64_t)0xfff,
 		.max_qp = a->max_qp,
 		.max_qp_wr = a->max_qp_wr,

@@ -273,6 +273,15 @@ is_left_over(const struct convert_part *p)
 	return p->kind == CONVERT_SHARED && strncmp(p->path, "/memfd:rocelane ", 16) == 0;
 }
 
+/* What $ROCELANE_MR says of private memory: "convert" (as without it), or "refuse". */
+static bool
+only_shared(void)
+{
+	const char *how = getenv("ROCELANE_MR");
+
+	return how != NULL && strcmp(how, "refuse") == 0;
+}
+
 static int
 get(const void *addr, size_t len, struct vl_memory *out, char *why)
 {
@@ -305,6 +314,10 @@ get(const void *addr, size_t len, struct vl_memory *out, char *why)
 		}
 	}
 	if (others == 0 && ours == 0) {
+		if (only_shared())
+			return refuse(why, EOPNOTSUPP,
+				"it is private memory, and ROCELANE_MR=refuse leaves such memory "
+				"as it is: use memory that is shared, of a memfd for example");
 		err = span_new(at, end - at, parts, n, &s, why);
 		if (err != 0)
 			return err;

@@ -124,6 +124,31 @@ class Run(unittest.TestCase):
         self.assertEqual((0, "all kinds of memory\n"), (code.returncode, code.stdout),
                          code.stderr)
 
+    def test_user_namespace(self):
+        """A namespace as of a rootless container: nobody's number, no capability."""
+        os.chmod(self.dir.name, 0o777)
+        drop = [] if os.getuid() != 0 else ["setpriv", "--reuid=65534", "--regid=65534",
+                                            "--clear-groups"]
+        run = subprocess.run([*drop, "unshare", "--user", "sh", "-c",
+                              "grep CapEff /proc/self/status; exec \"$@\"", "sh", RUN, "-p",
+                              os.environ["VERBS_MEMORY"]], env=self.env, check=False,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((0, "CapEff:\t0000000000000000\nall kinds of memory\n"),
+                         (run.returncode, run.stdout), run.stderr)
+
+    def test_only_shared_memory(self):
+        """ROCELANE_MR=refuse: private memory stays what it is."""
+        self.env["ROCELANE_MR"] = "refuse"
+        code, _, err = self.run_it("-p", FRAGILE, "7")
+        self.assertEqual(1, code)
+        self.assertIn("ROCELANE_MR=refuse leaves such memory as it is", err)
+
+    def test_why(self):
+        """ROCELANE_WHY: what a program does not print."""
+        self.env["ROCELANE_WHY"] = "1"
+        _, _, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
+        self.assertRegex(err, "(?m)^rocelane: ibv_dereg_mr: Device or resource busy .*windows")
+
     def test_loss_is_repaired(self):
         rules = {"seed": 3, "rules": [{"action": "drop", "probability": 0.01}]}
         code, out, err = self.run_it("-p", "-f", self.faults(rules), FRAGILE, "7")

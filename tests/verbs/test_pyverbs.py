@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rdma-core's own tests, as Debian packages them: none fails, and those that are skipped say why.
+
+    test_pyverbs.py --long     all of them; without it those that are quick
+"""
+import collections
+import glob
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LONG = "--long" in sys.argv
+SOURCE = "/usr/share/doc/rdma-core/tests"
+QUICK = ("test_addr", "test_atomic", "test_cq", "test_cqex", "test_device", "test_mr", "test_pd",
+         "test_qp")
+PASS = 60       # at least; the rest needs other hardware, or what is not there
+# What a test may be skipped for.
+REASONS = r"MLX5|mlx5|EFA|ODP|[Dd]evice memory|dmabuf|Raw Packet|QP type 8|Parent Domain|" \
+    r"huge pages|CUDA|PCI device|real time|timestamp|gid indices|Extended CQ|Rereg MR|" \
+    r"Resize CQ|Extended QP|[Ii]mport|multicast"
+
+
+class PyVerbs(unittest.TestCase):
+    def setUp(self):
+        tmp = tempfile.TemporaryDirectory(prefix="rocelane-pyverbs-")
+        self.addCleanup(tmp.cleanup)
+        self.tests = os.path.join(tmp.name, "tests")
+        self.assertTrue(os.path.isdir(SOURCE), "rdma-core is not installed: scripts/setup")
+        shutil.copytree(SOURCE, self.tests)
+        for path in glob.glob(os.path.join(self.tests, "*.gz")):
+            with gzip.open(path) as packed, open(path[:-3], "wb") as f:
+                shutil.copyfileobj(packed, f)
+
+    def test_all(self):
+        chosen = [] if LONG else [arg for name in QUICK for arg in ("-k", f"tests.{name}.*")]
+        env = dict(os.environ)
+        if env.get("SANITIZER"):
+            env.update(LD_PRELOAD=env["SANITIZER"], ASAN_OPTIONS="detect_leaks=0")
+        run = subprocess.run([os.environ["ROCELANE_RUN"], "-p", "/usr/bin/python3", "-B",
+                              os.path.join(self.tests, "run_tests.py"), "-v", "--dev",
+                              "rocelane0", "--port", "1", "--gid", "0", *chosen], env=env,
+                             check=False, timeout=200, text=True, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        out = run.stdout
+        self.assertEqual(0, run.returncode, out)
+        self.assertGreaterEqual(len(re.findall(r"\.\.\. ok$", out, re.M)), PASS, out)
+        reasons = collections.Counter(re.findall(r"skipped ['\"](.*)['\"]$", out, re.M))
+        for reason in reasons:
+            self.assertRegex(reason, REASONS)
+        for reason, n in reasons.most_common():
+            print(f"{n:4} skipped: {reason}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[a for a in sys.argv if a != "--long"])
