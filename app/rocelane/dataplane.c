@@ -98,6 +98,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
 		.trace_entries = TRACE_ENTRIES,
 		.clock = dp->clock,
+		.by_arrival = conf->knobs.rx_turns == KNOB_rx_turns_arrival,
 		.start_paused = true,
 	};
 

@@ -4,6 +4,7 @@
 #include "drops.h"
 #include "flush.h"
 #include "handoff.h"
+#include "intake.h"
 #include "local.h"
 #include "mem_reach.h"
 #include "spare.h"
@@ -139,6 +140,54 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 	return done;
 }
 
+/** A burst of each port. @return frames. */
+static ALWAYS_INLINE uint32_t
+run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
+{
+	uint32_t done = 0;
+
+	for (uint32_t i = 0; i < w->ports_n; i++) {
+		if (!w->conf.ports[i].polls_rx)
+			continue;
+		stage_rx(w, b, i);
+		lap(w, STAGE_RX, since);
+		if (b->n == 0)
+			continue;
+		if (UNLIKELY(w->full_turns >= INTAKE_FULL))
+			pipeline_intake_look(w, b);
+		*more |= b->n == PIPELINE_BURST;
+		done += b->n;
+		run(w, b, since);
+		if (UNLIKELY(w->hurry != 0))
+			done += hurry(w, asked, since);
+	}
+	return done;
+}
+
+/** Ports have more than the worker can do: each peer has its turn. @return frames served. */
+static __attribute__((noinline)) uint32_t
+run_fairly(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
+{
+	uint32_t done = 0, ports = 0;
+
+	for (uint32_t i = 0; i < w->ports_n; i++) {
+		if (!w->conf.ports[i].polls_rx)
+			continue;
+		ports++;
+		*more |= pipeline_intake_fill(w, b, i) >= PIPELINE_BURST;
+		lap(w, STAGE_RX, since);
+	}
+	for (; ports != 0 && pipeline_intake_take(w, b); ports--) {
+		clock_read(w);
+		done += b->n;
+		run(w, b, since);
+		if (UNLIKELY(w->hurry != 0))
+			done += hurry(w, asked, since);
+	}
+	*more |= pipeline_intake_settle(w, *more) != 0;
+	return done;
+}
+
 static inline void
 turn_begin(struct worker *w, ns_t now)
 {
@@ -168,19 +217,10 @@ worker_poll(struct worker *w, ns_t now)
 		return done + stage_tx(w);
 	}
 
-	for (uint32_t i = 0; i < w->ports_n; i++) {
-		if (!w->conf.ports[i].polls_rx)
-			continue;
-		stage_rx(w, b, i);
-		lap(w, STAGE_RX, &since);
-		if (b->n == 0)
-			continue;
-		more |= b->n == PIPELINE_BURST;
-		done += b->n;
-		run(w, b, &since);
-		if (UNLIKELY(w->hurry != 0))
-			done += hurry(w, &asked, &since);
-	}
+	if (UNLIKELY(w->intake_on))
+		done = run_fairly(w, b, &more, &asked, &since);
+	else
+		done = run_ports(w, b, &more, &asked, &since);
 	if (local_is_used(w)) {
 		done += run_local(w, b, &since);
 		if (UNLIKELY(w->hurry != 0))
@@ -197,6 +237,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 
 	w->crowded = more;
+	w->full_turns = more ? w->full_turns + 1 : 0;
 	if (w->answering != 0) {
 		stage_answers(w, done);
 		lap(w, STAGE_RESPOND, &since);

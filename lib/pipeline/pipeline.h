@@ -81,6 +81,7 @@ struct worker_conf {
 	uint32_t errbuf_entries;                        /* 0: off */
 	uint32_t trace_entries;                         /* power of two, 0: off */
 	ns_t (*clock)(void); /* NULL: within a turn no time passes; never goes back */
+	bool by_arrival;     /* rx.turns=arrival */
 	bool start_paused;   /* leave frames in the ports until worker_receive() */
 };
 

@@ -8,6 +8,7 @@
 #include "count.h"
 #include "drops.h"
 #include "failure.h"
+#include "intake.h"
 #include "shared_rq.h"
 #include "spare.h"
 #include "stage.h"
@@ -305,6 +306,8 @@ stage_respond(struct worker *w, struct burst *b)
 		f.calm = false;
 		/* The full path may answer in the buffer of a packet before this one. */
 		mbufs_done(w, b, done, i);
+		if (UNLIKELY(w->intake_on))
+			pipeline_intake_charge(w, b, i);
 		respond(w, b, i);
 		mbuf_done(w, b->m[i]);
 		done = i + 1;

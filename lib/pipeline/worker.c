@@ -10,6 +10,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include "flush.h"
+#include "intake.h"
 #include "qp_control.h"
 #include "shares.h"
 #include "spare.h"
@@ -121,7 +122,8 @@ worker_create(const struct worker_conf *c)
 	bit = rte_mbuf_dynflag_register(&fcs_flag);
 	w->fcs_bad = bit >= 0 ? UINT64_C(1) << bit : 0;
 	map_faults(w);
-	if (map_ports(w) != 0 || make_buffers(w) != 0) {
+	w->intake = c->by_arrival ? NULL : pipeline_intake_create(c->socket);
+	if ((w->intake == NULL && !c->by_arrival) || map_ports(w) != 0 || make_buffers(w) != 0) {
 		worker_destroy(w);
 		return NULL;
 	}
@@ -143,6 +145,7 @@ worker_destroy(struct worker *w)
 		rte_free(q->m);
 		rte_free(q->starts);
 	}
+	pipeline_intake_destroy(w->intake);
 	qp_sides_free(w->sides);
 	rte_free(w->errbuf);
 	rte_free(w->trace);

@@ -128,6 +128,9 @@ struct worker {
 	uint32_t turns;
 	uint32_t late; /* turns since timers were looked at */
 	uint8_t hurry; /* HURRY_* */
+	bool intake_on;         /* peers take turns (intake.h) */
+	uint32_t full_turns;    /* in a row, in which a port had a full burst */
+	struct intake *intake;  /* NULL: frames are served in the order of their arrival */
 	uint32_t dirty_n;
 	uint32_t naks_n;
 	uint32_t spare_n;

@@ -218,6 +218,7 @@ static const struct knob_row {
 	{ "rx.len_pad_impact", "\"nak\"", "\"drop\"", NULL, K(rx_len_pad_impact), 0, 1, 0 },
 	{ "rx.ip_df", "\"ignore\"", "\"require\"", NULL, K(rx_ip_df), 0, 1, 0 },
 	{ "rx.udp_checksum", "\"ignore\"", "\"ignore\"", "\"check\"", K(rx_udp_checksum), 0, 0, 1 },
+	{ "rx.turns", "\"peers\"", "\"peers\"", "\"arrival\"", K(rx_turns), 0, 0, 1 },
 	{ "rx.check_src_mac", "\"off\"", "\"on\"", NULL, K(rx_check_src_mac), 0, 1, 0 },
 	{ "rx.errbuf", "\"off\"", "\"off\"", "\"on\"", K(rx_errbuf), 0, 0, 1 },
 	{ "req.bad_aeth", "\"fatal\"", "\"drop\"", NULL, K(req_bad_aeth), 0, 1, 0 },
