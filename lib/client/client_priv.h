@@ -10,6 +10,7 @@
  * Depends: base, jsonrpc, ring, jansson, pthread.
  *
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
+ * users.c    the QPs of a completion queue
  * mw.c       memory windows                         cm.c, cm_event.c  connections
  * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
@@ -117,6 +118,12 @@ struct acks {
 	uint32_t acked;
 };
 
+/** A QP among those of a completion queue. */
+struct cq_user {
+	struct cq_user *next;
+	struct qp *qp;
+};
+
 struct cq {
 	struct rl_cq pub;
 	TAILQ_ENTRY(cq) all;
@@ -127,6 +134,9 @@ struct cq {
 	struct acks async;
 	struct spin lock;
 	struct ring_cq ring;
+	struct cq_user **users; /* by QP number, users_mask + 1 lists; NULL: none yet */
+	uint32_t users_mask;
+	uint32_t users_n;
 	uint32_t idle;   /* polls that found nothing */
 	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
@@ -137,6 +147,8 @@ struct qp {
 	struct rl_qp pub;
 	TAILQ_ENTRY(qp) all;
 	TAILQ_ENTRY(qp) bucket;
+	struct cq_user of_send; /* of send_cq */
+	struct cq_user of_recv; /* of recv_cq, where that is another one */
 	struct acks async;
 	struct rl_qp_cap cap;
 	bool sig_all;
@@ -205,7 +217,6 @@ struct context {
 	TAILQ_HEAD(, qp) qps;
 	TAILQ_HEAD(, cm_channel) cm_channels;
 	TAILQ_HEAD(, cm_id) cm_ids;
-	struct spin by_number_lock; /* taken by polls, too */
 	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
 };
 
@@ -261,10 +272,16 @@ void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr 
 void client_wait_acks(struct context *ctx, const struct acks *a);
 /** A queue's ring, as the dataplane laid it out, with entries of at least `least` bytes. */
 int client_take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r);
-/** ctx->lock or by_number_lock held. */
+/** ctx->lock held. */
 struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
 /** A completion of one of its queues was polled. */
 void client_qp_completed(struct qp *qp, bool is_recv);
+/** Its completions come to these queues from now on. @return 0 or -ENOMEM. */
+int client_cqs_join(struct qp *qp);
+/** They do not any more: no poll looks at the QP behind this. */
+void client_cqs_leave(struct qp *qp);
+/** The QP of this number whose completions come to the queue, or NULL; cq->lock held. */
+struct qp *client_cq_user(const struct cq *cq, uint32_t qpn);
 /** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
 /** Until it is readable, one is taken off. @return 0, -EAGAIN, or -EIO: the dataplane is gone. */

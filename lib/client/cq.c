@@ -221,6 +221,7 @@ rl_destroy_cq(struct rl_cq *pub)
 	client_wait_acks(ctx, &cq->completion);
 	client_wait_acks(ctx, &cq->async);
 	pthread_mutex_unlock(&ctx->lock);
+	free(cq->users);
 	free(cq);
 	return 0;
 }
@@ -249,18 +250,16 @@ fill(struct rl_wc *wc, const struct ring_cqe *e)
  * as the queues that use it never overflows.
  */
 static void
-give_back(struct context *ctx, const struct ring_cqe *e, uint32_t n)
+give_back(const struct cq *cq, const struct ring_cqe *e, uint32_t n)
 {
 	struct qp *qp = NULL;
 
-	spin_lock(&ctx->by_number_lock);
 	for (uint32_t i = 0; i < n; i++) {
 		if (qp == NULL || qp->pub.qp_num != e[i].qp_num)
-			qp = client_qp_by_number(ctx, e[i].qp_num);
+			qp = client_cq_user(cq, e[i].qp_num);
 		if (qp != NULL)
 			client_qp_completed(qp, (e[i].opcode & RL_WC_RECV) != 0);
 	}
-	spin_unlock(&ctx->by_number_lock);
 }
 
 /* The queue is empty: is there still anybody to fill it? */
@@ -288,7 +287,7 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 		const uint32_t n = ring_cq_poll(&cq->ring, e, want);
 
 		if (n != 0)
-			give_back(context_of(pub->context), e, n);
+			give_back(cq, e, n);
 		for (uint32_t i = 0; i < n; i++)
 			fill(&wc[got++], &e[i]);
 		if (n < want)
@@ -356,6 +355,7 @@ client_free_cqs(struct context *ctx)
 	}
 	while ((cq = TAILQ_FIRST(&ctx->cqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->cqs, cq, all);
+		free(cq->users);
 		free(cq);
 	}
 	while ((ch = TAILQ_FIRST(&ctx->channels)) != NULL) {

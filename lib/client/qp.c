@@ -98,10 +98,11 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 		qp->signaled = calloc(1, (size_t)qp->sq.mask + 1);
 	if (qp->sq.sh != NULL && qp->signaled == NULL)
 		return client_fail(ENOMEM, "out of memory");
+	rc = client_cqs_join(qp);
+	if (rc != 0)
+		return rc;
 	TAILQ_INSERT_TAIL(&ctx->qps, qp, all);
-	spin_lock(&ctx->by_number_lock);
 	TAILQ_INSERT_TAIL(&ctx->by_number[bucket_of(qp->pub.qp_num)], qp, bucket);
-	spin_unlock(&ctx->by_number_lock);
 	return 0;
 }
 
@@ -319,9 +320,8 @@ rl_destroy_qp(struct rl_qp *pub)
 		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), NULL);
 	if (rc == 0) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
-		spin_lock(&ctx->by_number_lock);
 		TAILQ_REMOVE(&ctx->by_number[bucket_of(pub->qp_num)], qp, bucket);
-		spin_unlock(&ctx->by_number_lock);
+		client_cqs_leave(qp);
 		client_wait_acks(ctx, &qp->async);
 	}
 	pthread_mutex_unlock(&ctx->lock);
