@@ -104,7 +104,9 @@ ping_write(struct perf *p, struct run *run)
 
 		while ((p->o.client || n > 0) &&
 			atomic_load_explicit(in, memory_order_acquire) != want) {
-			if (work_idle(p, NULL, &run->spins) != 0)
+			/* No completion comes: a worker on the same CPU gets it. */
+			if (work_poll(p, p->send_cq, run->size) < 0 ||
+				work_idle(p, NULL, &run->spins) != 0)
 				return -1;
 		}
 		if (n == run->iters)

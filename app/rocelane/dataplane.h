@@ -14,7 +14,9 @@
 #include "conf.h"
 #include "control.h"
 #include "impair_ops.h"
+#include "mem_guard.h"
 #include "pipeline.h"
+#include "ring_presence.h"
 
 struct impair;
 struct rte_ring;
@@ -48,6 +50,7 @@ struct dataplane {
 	struct rte_ring *handoff[CONF_MAX_WORKERS];
 	struct worker *workers[CONF_MAX_WORKERS];
 	struct env_wiring env;
+	struct mem_area presence; /* env.presence, or nothing */
 	struct control *control;
 	_Atomic bool stop; /* asked to end: by a signal, --duration or the method "shutdown" */
 	_Atomic bool workers_stop; /* workers leave their loops; set after control is gone */
@@ -75,6 +78,12 @@ int dataplane_start(struct dataplane *dp);
 void dataplane_stop_control(struct dataplane *dp);
 /** The workers must have left their loops. */
 void dataplane_destroy(struct dataplane *dp);
+
+/* presence.c */
+/** Workers can be woken by clients from now on. A failure is logged, and no more than a pity. */
+void presence_open(struct dataplane *dp);
+/** After the control and the workers; also where it was never opened. */
+void presence_close(struct dataplane *dp);
 
 /* ports.c */
 int ports_open(struct dataplane *dp);

@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,6 +26,10 @@
 #define PART       8 /* of the time that nothing came */
 #define HELD_NS    (150 * TIME_NS_PER_US) /* before a frame that is held back goes on: awake */
 #define VAIN_MAX   64 /* a descriptor that tells nothing is not listened to until there is work */
+#define AWAY       (2 * TIME_NS_PER_US) /* a yield that takes so long has let somebody else run */
+#define CROWD      256                  /* idle turns after it: each yields */
+#define LOOK       32                   /* ... and else one of so many */
+#define WAKES      16                   /* taken at a time */
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
@@ -56,7 +62,7 @@ listen_to(struct idle *i, unsigned int interface)
 	DIR *dir = opendir("/proc/self/fd");
 	const struct dirent *e;
 
-	while (dir != NULL && i->fds_n < CONF_MAX_PORTS && (e = readdir(dir)) != NULL) {
+	while (dir != NULL && i->fds_n < ARRAY_LEN(i->fds) && (e = readdir(dir)) != NULL) {
 		const int fd = (int)strtol(e->d_name, NULL, 10);
 
 		if (e->d_name[0] != '.' && fd != dirfd(dir) && interface_of(fd) == interface)
@@ -66,12 +72,35 @@ listen_to(struct idle *i, unsigned int interface)
 		closedir(dir);
 }
 
+/* ---- clients --------------------------------------------------------------------------------- */
+
+/* Clients on the same CPU let us have it while they wait. */
+static void
+tell_cpu(struct idle *i)
+{
+	const uint32_t cpu = (uint32_t)sched_getcpu();
+
+	if (i->presence != NULL)
+		ring_presence_move(i->presence, i->cpu, cpu);
+	i->cpu = cpu;
+}
+
+static int
+wake_set(const struct idle *i)
+{
+	return i->dp->env.workers[i->worker].wake_set;
+}
+
 void
 idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker)
 {
-	*i = (struct idle){ .dp = dp, .worker = worker };
+	*i = (struct idle){ .dp = dp, .worker = worker, .cpu = UINT32_MAX };
+	i->presence = dp->env.presence != NULL ? (void *)dp->env.presence->base : NULL;
+	tell_cpu(i);
 	if (dp->conf->lcores.idle != CONF_IDLE_SLEEP)
 		return;
+	if (i->presence != NULL)
+		i->fds[i->fds_n++] = (struct pollfd){ .fd = wake_set(i), .events = POLLIN };
 	prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's: by default it sleeps 50 us longer */
 	for (uint32_t p = 0; p < dp->conf->n_ports; p++) {
 		const struct dataplane_port *port = &dp->ports[p];
@@ -108,6 +137,42 @@ may_sleep(const struct idle *i, ns_t now)
 	return timer > now ? RTE_MIN(most, timer - now) : 0;
 }
 
+/* Is there somebody who wants this CPU? Only a yield shows that. */
+static void
+give_way(struct idle *i, uint32_t turns)
+{
+	ns_t began;
+
+	if (i->crowd == 0 && turns % LOOK != 0) {
+		rte_pause();
+		return;
+	}
+	began = timebase_now();
+	sched_yield();
+	if (timebase_now() - began > AWAY)
+		i->crowd = CROWD;
+	else if (i->crowd != 0)
+		i->crowd--;
+}
+
+/* Until a descriptor tells something. A client that rings a doorbell writes to its own. */
+static void
+sleep_for(struct idle *i, const struct timespec *ts)
+{
+	struct epoll_event e[WAKES];
+
+	if (i->presence != NULL)
+		ring_presence_sleeps(i->presence, i->worker);
+	if ((i->presence == NULL || !worker_is_rung(i->dp->workers[i->worker])) &&
+		ppoll(i->fds, i->vain < VAIN_MAX ? i->fds_n : 0, ts, NULL) > 0) {
+		i->vain++;
+		if (i->presence != NULL && i->fds[0].revents != 0)
+			(void)epoll_wait(wake_set(i), e, WAKES, 0);
+	}
+	if (i->presence != NULL)
+		ring_presence_wakes(i->presence, i->worker);
+}
+
 void
 idle_sleep(void *ctx, uint32_t turns)
 {
@@ -116,9 +181,10 @@ idle_sleep(void *ctx, uint32_t turns)
 	ns_t now;
 
 	if (turns < SPIN_TURNS) {
-		rte_pause();
+		give_way(i, turns);
 		return;
 	}
+	tell_cpu(i);
 	now = timebase_now();
 	if (turns == SPIN_TURNS) {
 		i->since = now;
@@ -126,7 +192,7 @@ idle_sleep(void *ctx, uint32_t turns)
 	}
 	ts.tv_nsec = (long)may_sleep(i, now);
 	if (ts.tv_nsec == 0)
-		rte_pause();
-	else if (ppoll(i->fds, i->vain < VAIN_MAX ? i->fds_n : 0, &ts, NULL) > 0)
-		i->vain++;
+		give_way(i, turns);
+	else
+		sleep_for(i, &ts);
 }

@@ -18,8 +18,11 @@ struct idle {
 	uint32_t worker;
 	uint32_t vain; /* a descriptor woke it for nothing, since it had work */
 	ns_t since;    /* it has nothing to do */
+	uint32_t cpu;   /* where it was when it said so last */
+	uint32_t crowd; /* idle turns for which others are believed to want this CPU, too */
+	struct ring_presence *presence; /* or NULL */
 	uint32_t fds_n;
-	struct pollfd fds[CONF_MAX_PORTS]; /* what wakes it: of ports that it alone polls */
+	struct pollfd fds[CONF_MAX_PORTS + 1]; /* what wakes it: clients; ports it alone polls */
 };
 
 /** Find the descriptors of the worker's ports, with their drivers (af_packet, tap) open. */
@@ -27,9 +30,10 @@ void idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker);
 /** idle: pause. */
 void idle_pause(void *ctx, uint32_t turns);
 /**
- * idle: sleep. A thousand turns it stays awake. Then it sleeps until its next timer, until a frame
- * arrives at a port with a descriptor, but no longer than an eighth of the time that nothing came,
- * and 1 ms: rings in memory (doorbells, mailbox, hand-off) wake nobody.
+ * idle: sleep. A thousand turns it stays awake, and leaves its CPU to others that want it. Then it
+ * sleeps until its next timer, until a client rings a doorbell, until a frame arrives at a port
+ * with a descriptor, but no longer than an eighth of the time that nothing came, and 1 ms: mailbox
+ * and hand-off wake nobody.
  */
 void idle_sleep(void *ctx, uint32_t turns);
 

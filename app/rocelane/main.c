@@ -220,6 +220,7 @@ run(const struct args *args, const struct conf *conf)
 
 	if (rc != 0)
 		return rc;
+	presence_open(&dp);
 	rc = workers_launch();
 	if (rc == 0)
 		rc = dataplane_start(&dp);
@@ -240,6 +241,7 @@ run(const struct args *args, const struct conf *conf)
 	dataplane_stop_control(&dp);
 	atomic_store_explicit(&dp.workers_stop, true, memory_order_relaxed);
 	rte_eal_mp_wait_lcore();
+	presence_close(&dp);
 	dataplane_destroy(&dp);
 	return rc;
 }

@@ -188,6 +188,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 		free(app);
 		return rc;
 	}
+	app->wake_fd = -1;
 	app->o.id = ++apps->last_id;
 	app->conn = conn;
 	app->o.home = broker_conn_hold(conn->conn);

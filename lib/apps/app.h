@@ -110,6 +110,7 @@ struct app {
 	struct app_bells *bells; /* one a worker */
 	bool heard;              /* by the workers */
 	int async_fd;            /* eventfd, semaphore */
+	int wake_fd;             /* eventfd; -1: it did not ask for it */
 	struct event *events;    /* APP_EVENTS */
 	uint32_t events_head;
 	uint32_t events_n;
@@ -182,6 +183,13 @@ void app_table_remove(struct app_table *t, uint32_t handle);
 bool app_reap(struct apps *apps, struct app *app);
 /** All of them to the end, unless a worker does not answer. */
 void app_reap_all(struct apps *apps);
+
+/* ---- app_wake.c ------------------------------------------------------------------------------ */
+
+/** The client wants to wake workers that sleep: wake_fd. @return 0 or a refusal. */
+int app_wake_open(struct apps *apps, struct app *app, struct refusal *r);
+/** Also of one that did not ask for it. */
+void app_wake_close(struct apps *apps, struct app *app);
 
 /* ---- app_notify.c ---------------------------------------------------------------------------- */
 

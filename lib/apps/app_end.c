@@ -260,6 +260,7 @@ release(struct apps *apps, struct app *app)
 	owner_areas_free(&app->o);
 	owner_user_leave(&apps->users, &app->o);
 	broker_conn_put(app->o.home);
+	app_wake_close(apps, app);
 	if (app->async_fd >= 0)
 		close(app->async_fd);
 	free(app->pds.v);

@@ -10,7 +10,7 @@
  * Depends: base, jsonrpc, ring, jansson, pthread.
  *
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
- * users.c    the QPs of a completion queue
+ * presence.c waiting for workers, waking them       users.c  the QPs of a completion queue
  * mw.c       memory windows                         cm.c, cm_event.c  connections
  * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
@@ -30,6 +30,7 @@
 #include "jsonrpc.h"
 #include "ring.h"
 #include "ring_bell.h"
+#include "ring_presence.h"
 #include "ring_send.h"
 
 #define CLIENT_ABI 1
@@ -202,6 +203,9 @@ struct context {
 	uint32_t areas_n;
 	struct ring_bells *bells; /* one a worker */
 	uint32_t workers;
+	const struct ring_presence *presence; /* of the workers; NULL: nobody says */
+	size_t presence_len;
+	int wake_fd; /* a write wakes the workers that sleep; -1: nothing does */
 	struct rl_device_attr limits;
 	struct port *ports;
 	int event_fd;
@@ -248,6 +252,20 @@ bool client_is_gone(struct context *ctx);
 bool client_lost(struct context *ctx);
 /** @return -EIO, and why. */
 int client_no_dataplane(void);
+
+/* ---- presence.c ------------------------------------------------------------------------------ */
+
+/** Ask where the workers are. A dataplane that does not say so is as good, but for one core. */
+void client_presence_open(struct context *ctx);
+/** Also of one that was never asked. */
+void client_presence_close(struct context *ctx);
+/** A doorbell was rung at a worker that sleeps. Cost: a system call. */
+void client_wake(struct context *ctx);
+/**
+ * There is nothing to do but to wait for a worker: if one needs this CPU, it gets it. Cost: a
+ * system call on a worker's CPU, a few cycles on any other.
+ */
+void client_give_way(const struct context *ctx);
 
 /** As far as is known already. */
 static inline bool

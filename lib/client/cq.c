@@ -296,6 +296,8 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 	if (UNLIKELY(got == 0) && num_entries > 0)
 		got = nothing(cq);
 	spin_unlock(&cq->lock);
+	if (got == 0)
+		client_give_way(context_of(pub->context));
 	return got;
 }
 

@@ -241,6 +241,8 @@ greet(struct context *ctx)
 	if (rc == 0)
 		rc = take_bells(ctx, json_object_get(result, "bells"));
 	json_decref(result);
+	if (rc == 0)
+		client_presence_open(ctx);
 	return rc;
 }
 
@@ -252,6 +254,7 @@ release(struct context *ctx)
 	client_free_cm(ctx);
 	client_free_mws(ctx);
 	client_free_memory(ctx);
+	client_presence_close(ctx);
 	for (uint32_t i = 0; i < ctx->areas_n; i++)
 		munmap(ctx->areas[i].base, ctx->areas[i].len);
 	if (ctx->event_fd >= 0)
@@ -277,6 +280,7 @@ rl_open(const char *path, struct rl_context **out)
 		return client_fail(ENOMEM, "out of memory");
 	ctx->line = (struct jsonrpc){ .fd = -1, .most = ANSWER_MAX };
 	ctx->event_fd = -1;
+	ctx->wake_fd = -1;
 	ctx->pub.async_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_cond_init(&ctx->acked, NULL);

@@ -163,6 +163,8 @@ ring_doorbell(struct qp *qp, struct ring *r, uint32_t which)
 		return client_lost(ctx)
 			       ? client_no_dataplane()
 			       : client_fail(EIO, "the dataplane does not answer its doorbell");
+	if (ctx->presence != NULL && ring_presence_is_asleep(ctx->presence, worker))
+		client_wake(ctx);
 	return 0;
 }
 

@@ -47,6 +47,7 @@ struct env_worker {
 	const struct stats_block *port_stats[ENV_MAX_PORTS]; /* by index in conf->ports */
 	struct trace *trace;                                 /* or NULL */
 	struct errbuf *errbuf;                               /* or NULL */
+	int wake_set; /* epoll: what wakes it when it sleeps; with env_wiring.presence */
 };
 
 /** One port, in the order of conf->ports. */
@@ -84,6 +85,7 @@ struct env_wiring {
 	uint32_t workers_n;
 	uint32_t ports_n;
 	int numa_node; /* for regions; -1: any */
+	const struct mem_area *presence; /* ring_presence.h, sealed; NULL: clients wake nobody */
 	/* Called again and again while control waits for a worker: a pause, or (in a program with
 	 * one thread) a turn of the workers. */
 	void (*pump)(void *ctx);

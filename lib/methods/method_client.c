@@ -205,6 +205,24 @@ open_client(struct rpc_call *call)
 			      new_areas(call->client)));
 }
 
+/* Where the workers are, to be mapped for reading, and what wakes them. */
+static int
+presence(struct rpc_call *call)
+{
+	const struct mem_area *area = call->m->env->w.presence;
+	struct app *app = call->client->app;
+	struct refusal r;
+
+	if (app_wake_open(call->m->apps, app, &r) != 0)
+		return rpc_refused(call, &r);
+	if (method_client_give_fd(call, area->fd) != 0 ||
+		method_client_give_fd(call, app->wake_fd) != 0) {
+		refuse(&r, EMFILE, "too many open files");
+		return rpc_refused(call, &r);
+	}
+	return rpc_result(call, json_pack("{s:I}", "bytes", (json_int_t)area->len));
+}
+
 static int
 ports(struct rpc_call *call)
 {
@@ -342,6 +360,7 @@ const struct rpc_method methods_client_open[] = {
 
 const struct rpc_method methods_client[] = {
 	{ "client_ports", ports, &method_no_params },
+	{ "client_presence", presence, &method_no_params },
 	{ "client_pd_create", pd_create, &method_no_params },
 	{ "client_pd_destroy", pd_destroy, &method_handle_table },
 	{ "client_channel_create", channel_create, &method_no_params },

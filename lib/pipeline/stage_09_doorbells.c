@@ -93,6 +93,18 @@ stage_doorbells(struct worker *w)
 	return done;
 }
 
+bool
+worker_is_rung(const struct worker *w)
+{
+	const struct qp_client *c;
+
+	TAILQ_FOREACH (c, &w->clients, polled) {
+		if (ring_bells_ring(&c->bells))
+			return true;
+	}
+	return false;
+}
+
 void
 pipeline_client_attach(struct worker *w, struct qp_client *c)
 {

@@ -38,7 +38,7 @@ ring_bells_put(struct ring_bells *b, uint32_t number)
 		uint32_t none = 0;
 
 		if (LIKELY(atomic_compare_exchange_strong_explicit(
-			    slot, &none, number, memory_order_release, memory_order_relaxed)))
+			    slot, &none, number, memory_order_seq_cst, memory_order_relaxed)))
 			return 0;
 		if (i >= PUT_SPINS)
 			sched_yield();

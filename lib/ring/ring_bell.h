@@ -52,6 +52,7 @@ ring_bell_is_due(struct ring *r)
 
 /**
  * Producer, any thread: a number that is not 0.
+ * What is read behind it is read later, for ring_presence.h.
  * @return 0, or -ENOSPC: the consumer has left no slot free for long; the ring is useless then.
  */
 int ring_bells_put(struct ring_bells *b, uint32_t number);
@@ -69,6 +70,15 @@ ring_bells_take(struct ring_bells *b)
 	atomic_store_explicit(slot, 0, memory_order_release);
 	atomic_store_explicit(&b->next, next + 1, memory_order_relaxed);
 	return number;
+}
+
+/** Consumer: is there a number to take? */
+static inline bool
+ring_bells_ring(const struct ring_bells *b)
+{
+	const uint32_t next = atomic_load_explicit(&b->next, memory_order_relaxed);
+
+	return atomic_load_explicit(&b->slot[next & b->mask], memory_order_acquire) != 0;
 }
 
 /** Consumer: from here on every entry that was published before is seen. */

@@ -75,6 +75,54 @@ class Case(unittest.TestCase):
         return pd, cq, c.call("client_qp_create", params)
 
 
+class Presence(Case):
+    """Where the workers are: to be read by everybody, to be written by nobody but them."""
+
+    def presence(self):
+        c = self.client()
+        for fd in c.fds:
+            os.close(fd)
+        c.fds = []
+        size = c.call("client_presence")["bytes"]
+        self.assertEqual(2, len(c.fds))
+        return c, c.fds[0], c.fds[1], size
+
+    def test_it_is_read_only(self):
+        _, fd, _, size = self.presence()
+        with mmap.mmap(fd, size, prot=mmap.PROT_READ) as page:
+            self.assertEqual(size, len(page))
+        with self.assertRaises(PermissionError):
+            mmap.mmap(fd, size)
+        with self.assertRaises(PermissionError):
+            os.pwrite(fd, b"x", 0)
+        with self.assertRaises(PermissionError):
+            os.ftruncate(fd, 0)
+        with self.assertRaises(PermissionError):
+            os.ftruncate(fd, 1 << 30)
+        with self.assertRaises(PermissionError):
+            fcntl.fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)
+
+    def test_asked_twice_it_is_the_same_descriptor(self):
+        c, _, wake, size = self.presence()
+        self.assertEqual(size, c.call("client_presence")["bytes"])
+        os.write(wake, (7).to_bytes(8, "little"))
+        self.assertEqual(7, int.from_bytes(os.read(c.fds[3], 8), "little"))
+
+    def test_a_counter_that_is_full_stops_nobody(self):
+        """Nobody reads it; a client that fills it up and goes leaves the others what they had."""
+        c, _, wake, _ = self.presence()
+        os.write(wake, (0xfffffffffffffffe).to_bytes(8, "little"))
+        with self.assertRaises(BlockingIOError):
+            os.write(wake, (1).to_bytes(8, "little"))
+        kept = os.dup(wake)
+        c.close()
+        self.addCleanup(os.close, kept)
+        for _ in range(100):
+            os.read(kept, 8)
+            os.write(kept, (1).to_bytes(8, "little"))
+        self.assertEqual([], self.client().call("client_events"))
+
+
 class Descriptors(Case):
     """A region is made of a memfd that cannot shrink, or not at all."""
 
