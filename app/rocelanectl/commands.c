@@ -128,6 +128,7 @@ const struct command commands[] = {
 	{ "impair",   "show",       "impair_get",      "?port",                  NULL,                               IMPAIR_COLUMNS, run_impair_show, "the bad wire in front of the ports: what it did, its rules" },
 	{ "impair",   "set",        "impair_set",      "port ?rules",            IMPAIR_KEYS,                        NULL,          run_impair_set, "new rules for what a port receives: a JSON file, -, none, or one rule as pairs" },
 	{ "impair",   "log",        "impair_log",      "port",                   "from max",                         NULL,          run_impair_log, "what was decided since the rules were set, as a file for impair set" },
+	{ "explain",  NULL,         "qp_post_mortem",  "#vendor_err",            NULL,                               NULL,          run_vendor_err, "what the vendor_err of a completion means, and which queue pairs failed of it" },
 	{ "top",      NULL,         "worker_load",     NULL,                     TOP_KEYS,                           NULL,          run_top,     "live rates of workers, ports, queue pairs: [interval SECONDS] [qps N] [count N]; q ends it" },
 	{ "metrics",  NULL,         "stats",           NULL,                     NULL,                               NULL,          run_metrics, "counters in Prometheus' text format" },
 	{ "config",   "save",       "save_config",     NULL,                     NULL,                               NULL,          run_json,    "the objects as they are now, as a file that starts the same dataplane" },

@@ -123,6 +123,7 @@ int run_look(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_clear(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_vendor_err(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_post_mortem(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv);

@@ -161,6 +161,7 @@ const struct key command_keys[] = {
 	{ "impair", "seed",         "number", NULL, NULL, "the same seed: the same decisions" },
 	{ "impair", "held_max",     "1 to 65536", NULL, NULL, "packets held back at a time; left out: 2048" },
 	{ "impair", "log_size",     "1 to 65536", NULL, NULL, "decisions remembered; a power of two" },
+	{ "explain", "vendor_err",  "0 to 31", NULL, NULL, "of struct ibv_wc, on an error; 0x06 will do" },
 	{ "top",    "interval",     "0.01 to 86400 s", NULL, NULL, "between two pictures; left out: 1" },
 	{ "top",    "qps",          "0 to 256", NULL, NULL, "queue pairs to show; left out: 16" },
 	{ "top",    "count",        "1 to 1000000000", NULL, NULL, "pictures; left out: without end" },

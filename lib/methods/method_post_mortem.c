@@ -55,6 +55,7 @@ head_json(struct methods *ctx, const struct failed_qp *q)
 	json_object_set_new(o, "owner", owner_json(&q->owner));
 	json_object_set_new(o, "summary", failure_summary(ctx->diagnose, &q->f));
 	failure_set_reports(o, e);
+	json_object_set_new(o, "fatal_code", json_integer(e->fatal));
 	json_object_set_new(o, "end", json_string(ends[q->end]));
 	json_object_set_new(
 		o, "ended_ns", q->ended_ns != 0 ? conf_json_u64(q->ended_ns) : json_null());

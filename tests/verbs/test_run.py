@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocelane-run: a private dataplane, exit statuses, faults, and what it says of failures."""
+import importlib.util
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -10,6 +12,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 RUN = os.environ["ROCELANE_RUN"]
 FRAGILE = os.environ["FRAGILE"]
@@ -148,6 +151,37 @@ class Run(unittest.TestCase):
         self.env["ROCELANE_WHY"] = "1"
         _, _, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
         self.assertRegex(err, "(?m)^rocelane: ibv_dereg_mr: Device or resource busy .*windows")
+
+    def test_vendor_err(self):
+        """The number that a program prints leads to what it means, and to the queue pair."""
+        rules = {"rocelane1": {"rules": [{"action": "drop", "psn": 1042, "times": 1}]}}
+        ctl = os.environ["ROCELANECTL"]
+        code, out, err = self.run_it(
+            "-p", "-f", self.faults(rules), "sh", "-c",
+            f"code=$({FRAGILE} 0 | sed 's/.*vendor_err //'); exec {ctl} -s $ROCELANE_SOCKET "
+            "explain $code")
+        self.assertEqual(0, code, out + err)
+        self.assertRegex(out, r"^6 \(0x06\) RESPONSE_HANDLER: transport retries exhausted "
+                              r"\(RX-FATAL-06\)\n")
+        self.assertRegex(out, r"(?m)fragile\).*\b1042\b")
+
+    def test_example(self):
+        """What app/examples/verbs has for pytest, without pytest."""
+        path = os.environ["EXAMPLE"]
+        spec = importlib.util.spec_from_file_location("example", path)
+        example = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(example)
+        with socket.socket() as s:
+            s.bind(("", 0))
+            port = str(s.getsockname()[1])
+        example.BOTH_ENDS = example.BOTH_ENDS.replace("-F", f"-F -p {port}").replace(
+            ":18515", f":{port}")
+        self.env["PATH"] = os.path.dirname(RUN) + ":" + self.env["PATH"]
+        with tempfile.TemporaryDirectory() as tmp, \
+                unittest.mock.patch.dict(os.environ, self.env):
+            example.test_both_ends()
+            example.test_one_percent_loss(pathlib.Path(tmp))
+            example.test_nobody_answers(pathlib.Path(tmp))
 
     def test_loss_is_repaired(self):
         rules = {"seed": 3, "rules": [{"action": "drop", "probability": 0.01}]}
