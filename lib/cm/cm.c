@@ -8,8 +8,9 @@
 #include "cm_priv.h"
 #include "compiler.h"
 
-static const char *const states[CM_STATES] = { "IDLE", "REQ_SENT", "MRA_REQ_RCVD", "REQ_RCVD",
-	"MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "ESTABLISHED", "DREQ_SENT", "TIMEWAIT" };
+static const char *const states[CM_STATES] = { "IDLE", "SIDR_REQ_SENT", "REQ_SENT", "MRA_REQ_RCVD",
+	"REQ_RCVD", "MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "ESTABLISHED", "DREQ_SENT",
+	"TIMEWAIT", "SIDR_REP_RCVD" };
 
 static const char *const events[CM_EVENTS] = { NULL, "CONNECT_REQUEST", "ESTABLISHED", "REJECTED",
 	"UNREACHABLE", "CONNECT_ERROR", "DISCONNECTED", "TIMEWAIT_EXIT" };
@@ -68,14 +69,22 @@ cm_verdict_init(struct cm_verdict *v)
 	memset(v, 0, offsetof(struct cm_verdict, out));
 }
 
+uint32_t
+cm_ask_room(const struct cm_ask *ask)
+{
+	const enum mad_field f =
+		ask->terms.service == CM_UD ? SIDR_REQ_private_data : REQ_private_data;
+
+	return (uint32_t)mad_bytes(f) - (ask->ip ? MAD_IP_LEN : 0);
+}
+
 int
 cm_connect(struct cm *cm, const struct cm_ask *ask, ns_t now, struct cm_verdict *v)
 {
-	const uint32_t room = (uint32_t)mad_bytes(REQ_private_data) - (ask->ip ? MAD_IP_LEN : 0);
 	struct cm_conn *c;
 
 	cm_verdict_init(v);
-	if (ask->private_len > room)
+	if (ask->private_len > cm_ask_room(ask))
 		return -EINVAL;
 	c = cm_new(cm, true);
 	if (c == NULL)
@@ -96,7 +105,12 @@ cm_connect(struct cm *cm, const struct cm_ask *ask, ns_t now, struct cm_verdict 
 		cm_time(cm_response_timeout(ask->time, CM_RETRIES)) + 2 * cm_time(ask->packet_life);
 	c->time_req = now;
 	c->sent_n = 1;
-	cm_make_req(cm, c, ask);
+	if (ask->terms.service == CM_UD) {
+		c->state = CM_SIDR_REQ_SENT;
+		cm_make_sidr_req(c, ask);
+	} else {
+		cm_make_req(cm, c, ask);
+	}
 	cm_link(cm, c, CM_BY_OWN_QPN);
 	cm_arm(cm, c, c->interval, now);
 	memcpy(cm_out(v, &c->path), c->sent, MAD_LEN);

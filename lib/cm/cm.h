@@ -33,9 +33,11 @@
 #define CM_MRA_TIMEOUT 24 /* the program's time to answer: 69 s */
 #define CM_TIMEOUT_MIN 8  /* of a peer's response timeout that is believed: 1 ms */
 #define CM_TIMEOUT_MAX 20 /* ... 4.3 s */
+#define CM_UD_QKEY     UINT32_C(0x01234567) /* of datagram services where nobody says another */
 
 enum cm_state {
 	CM_IDLE,
+	CM_SIDR_REQ_SENT,
 	CM_REQ_SENT,
 	CM_MRA_REQ_RCVD,
 	CM_REQ_RCVD,
@@ -45,6 +47,7 @@ enum cm_state {
 	CM_ESTABLISHED,
 	CM_DREQ_SENT,
 	CM_TIMEWAIT,
+	CM_SIDR_REP_RCVD,
 	CM_STATES
 };
 
@@ -61,6 +64,8 @@ enum cm_input {
 	CM_IN_DREP,
 	CM_IN_LAP,
 	CM_IN_APR,
+	CM_IN_SIDR_REP,   /* with a number */
+	CM_IN_SIDR_NO,    /* ... without */
 	CM_IN_DATA,       /* a packet at the queue pair */
 	CM_IN_TIMEOUT,    /* an interval is over */
 	CM_IN_LAST,       /* ... the last one */
@@ -294,7 +299,13 @@ struct cm_ask {
 	void *user;
 };
 
-/** Send a REQ. @return 0 and v->conn; -EINVAL: private data is too long; -ENOSPC. */
+/** How much private data of the user's has room in its first message. */
+uint32_t cm_ask_room(const struct cm_ask *ask);
+
+/**
+ * Send a REQ; with terms.service CM_UD a SIDR_REQ, whose answer is only where datagrams may go.
+ * @return 0 and v->conn; -EINVAL: private data is too long; -ENOSPC.
+ */
 int cm_connect(struct cm *cm, const struct cm_ask *ask, ns_t now, struct cm_verdict *v);
 /**
  * Answer a REQ with a REP. What `own` offers is cut to what the REQ asks for.

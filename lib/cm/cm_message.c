@@ -47,6 +47,18 @@ put_ip(uint8_t *private, const struct cm_conn *c, uint16_t source_port)
 	memcpy(mad_at(private, IP_destination_ip) + from, c->path.peer_gid + from, 16 - from);
 }
 
+/* The user's part, behind the IP port spaces' header. */
+static void
+put_ask(uint8_t *private, const struct cm_conn *c, const struct cm_ask *ask)
+{
+	if (ask->ip) {
+		put_ip(private, c, ask->source_port);
+		private += MAD_IP_LEN;
+	}
+	if (ask->private_len != 0)
+		memcpy(private, ask->private, ask->private_len);
+}
+
 void
 cm_make_req(struct cm *cm, struct cm_conn *c, const struct cm_ask *ask)
 {
@@ -80,14 +92,19 @@ cm_make_req(struct cm *cm, struct cm_conn *c, const struct cm_ask *ask)
 	mad_set(m, REQ_primary_traffic_class, ask->traffic_class);
 	mad_set(m, REQ_primary_hop_limit, ask->hop_limit);
 	mad_set(m, REQ_primary_local_ack_timeout, t->ack_timeout);
-	if (ask->ip) {
-		put_ip(mad_at(m, REQ_private_data), c, ask->source_port);
-		if (ask->private_len != 0)
-			memcpy(mad_at(m, REQ_private_data) + MAD_IP_LEN, ask->private,
-				ask->private_len);
-	} else {
-		put_private(m, ask->private, ask->private_len);
-	}
+	put_ask(mad_at(m, REQ_private_data), c, ask);
+}
+
+void
+cm_make_sidr_req(struct cm_conn *c, const struct cm_ask *ask)
+{
+	uint8_t *m = c->sent;
+
+	mad_init(m, CM_SIDR_REQ, c->tid);
+	mad_set(m, SIDR_REQ_request_id, c->local_id);
+	mad_set(m, SIDR_REQ_pkey, PKEY);
+	mad_set(m, SIDR_REQ_service_id, c->service_id);
+	put_ask(mad_at(m, SIDR_REQ_private_data), c, ask);
 }
 
 void
@@ -99,7 +116,8 @@ cm_make_rep(struct cm *cm, struct cm_conn *c, const uint8_t *private, uint32_t p
 	mad_init(m, CM_REP, c->tid);
 	mad_set(m, REP_local_comm_id, c->local_id);
 	mad_set(m, REP_remote_comm_id, c->remote_id);
-	mad_set(m, REP_local_qpn, t->qpn);
+	/* An XRC target is named in the place of an EE context, and all it has is SRQs. */
+	mad_set(m, c->peer.service == CM_XRC ? REP_local_eecn : REP_local_qpn, t->qpn);
 	mad_set(m, REP_starting_psn, t->psn);
 	mad_set(m, REP_responder_resources, t->responder_resources);
 	mad_set(m, REP_initiator_depth, t->initiator_depth);
@@ -107,7 +125,7 @@ cm_make_rep(struct cm *cm, struct cm_conn *c, const uint8_t *private, uint32_t p
 	mad_set(m, REP_failover_accepted, 1); /* not supported */
 	mad_set(m, REP_end_to_end_flow_control, 1);
 	mad_set(m, REP_rnr_retry_count, t->rnr_retry_count);
-	mad_set(m, REP_srq, t->srq);
+	mad_set(m, REP_srq, t->srq || c->peer.service == CM_XRC);
 	mad_set(m, REP_local_ca_guid, cm->guid);
 	put_private(m, private, private_len);
 }

@@ -37,6 +37,8 @@ void cm_half_open_end(struct cm *cm, struct cm_conn *c);
 uint8_t *cm_out(struct cm_verdict *v, const struct cm_path *path);
 /** c->sent becomes the REQ. */
 void cm_make_req(struct cm *cm, struct cm_conn *c, const struct cm_ask *ask);
+/** c->sent becomes the SIDR_REQ. */
+void cm_make_sidr_req(struct cm_conn *c, const struct cm_ask *ask);
 /** c->sent becomes the REP. */
 void cm_make_rep(struct cm *cm, struct cm_conn *c, const uint8_t *private, uint32_t private_len);
 /** c->sent becomes a DREQ. */
@@ -60,8 +62,8 @@ void cm_keep_private(struct cm_conn *c, const uint8_t *mad);
 void cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v);
 /** The terms in a REQ. */
 struct cm_terms cm_req_terms(const uint8_t *mad);
-/** The terms in a REP. */
-struct cm_terms cm_rep_terms(const uint8_t *mad);
+/** The terms in a REP to a REQ for this service (enum cm_service). */
+struct cm_terms cm_rep_terms(const uint8_t *mad, uint8_t service);
 
 /* cm.c */
 /** No verdict yet. */

@@ -108,7 +108,7 @@ least(uint8_t a, uint8_t b)
 static void
 take(struct cm *cm, struct cm_conn *c, const uint8_t *m, ns_t now)
 {
-	const struct cm_terms t = cm_rep_terms(m);
+	const struct cm_terms t = cm_rep_terms(m, c->own.service);
 
 	c->remote_id = (uint32_t)mad_get(m, REP_local_comm_id);
 	c->peer_guid = mad_get(m, REP_local_ca_guid);
@@ -215,6 +215,35 @@ sidr(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v)
 	cm_send_sidr_rep(v, p, l);
 }
 
+/** The answer to a SIDR_REQ (CM-41). */
+static void
+sidr_answer(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v)
+{
+	const uint8_t *m = p->mad;
+	struct cm_conn *c = cm_find(cm, (uint32_t)mad_get(m, SIDR_REP_request_id));
+	struct cm_said said = { .status = (uint16_t)mad_get(m, SIDR_REP_status) };
+	const enum cm_input in = said.status == 0 ? CM_IN_SIDR_REP : CM_IN_SIDR_NO;
+
+	if (c == NULL || !is_from_peer(c, p)) {
+		v->drop = CM_DROP_unknown;
+		return;
+	}
+	v->conn = c;
+	if (!tid_fits(c, m)) {
+		v->drop = CM_DROP_transaction;
+		return;
+	}
+	if (in == CM_IN_SIDR_NO)
+		c->reason = said.status;
+	if (c->state == CM_SIDR_REQ_SENT) {
+		c->peer.qpn = (uint32_t)mad_get(m, SIDR_REP_qpn);
+		c->peer.qkey = (uint32_t)mad_get(m, SIDR_REP_qkey);
+		c->time_rep = now;
+		cm_keep_private(c, m);
+	}
+	cm_step(cm, c, in, &said, now, v);
+}
+
 void
 cm_receive(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v)
 {
@@ -237,7 +266,7 @@ cm_receive(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict
 		sidr(cm, p, now, v);
 		break;
 	case CM_SIDR_REP:
-		v->drop = CM_DROP_unknown;
+		sidr_answer(cm, p, now, v);
 		break;
 	default:
 		c = named(cm, p);

@@ -26,10 +26,10 @@ cm_req_terms(const uint8_t *m)
 }
 
 struct cm_terms
-cm_rep_terms(const uint8_t *m)
+cm_rep_terms(const uint8_t *m, uint8_t service)
 {
 	return (struct cm_terms){
-		.qpn = (uint32_t)mad_get(m, REP_local_qpn),
+		.qpn = (uint32_t)mad_get(m, service == CM_XRC ? REP_local_eecn : REP_local_qpn),
 		.psn = (uint32_t)mad_get(m, REP_starting_psn),
 		.qkey = (uint32_t)mad_get(m, REP_local_qkey),
 		.responder_resources = (uint8_t)mad_get(m, REP_responder_resources),

@@ -54,6 +54,7 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 	uint8_t n = said->timeout < CM_MRA_TIMEOUT ? said->timeout : CM_MRA_TIMEOUT;
 
 	switch ((enum cm_state)c->state) {
+	case CM_SIDR_REQ_SENT:
 	case CM_REQ_SENT:
 	case CM_REP_SENT:
 	case CM_DREQ_SENT:
@@ -83,6 +84,7 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 		break;
 	case CM_IDLE:
 	case CM_ESTABLISHED:
+	case CM_SIDR_REP_RCVD:
 	case CM_STATES:
 		wheel_cancel(&cm->wheel, &c->timer);
 		break;
@@ -133,7 +135,7 @@ is_again(const struct cm_step *s, uint8_t from, enum cm_input in)
 {
 	if (in == CM_IN_REQ)
 		return true;
-	return s->next == from && in <= CM_IN_DREP && in != CM_IN_MRA;
+	return s->next == from && (in <= CM_IN_DREP || in == CM_IN_SIDR_REP) && in != CM_IN_MRA;
 }
 
 bool
@@ -161,7 +163,8 @@ cm_step(struct cm *cm, struct cm_conn *c, enum cm_input in, const struct cm_said
 	v->over = c->state == CM_IDLE;
 	if (s->event != CM_EVENT_NONE) {
 		v->status = said->status;
-		if (s->event == CM_EVENT_UNREACHABLE || s->event == CM_EVENT_CONNECT_ERROR)
+		if (in == CM_IN_LAST && (s->event == CM_EVENT_UNREACHABLE ||
+						s->event == CM_EVENT_CONNECT_ERROR))
 			v->status = ETIMEDOUT;
 		if (s->event != CM_EVENT_ESTABLISHED && s->event != CM_EVENT_TIMEWAIT_EXIT)
 			c->last = s->event;

@@ -55,6 +55,8 @@ conf_check_cm_listen(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 		conf_fault(err, "count", "a connection has one queue pair: leave it out");
 	if (l->qp.qp_type == QPT_UD && l->ps == CONF_PS_TCP)
 		conf_fault(err, "qp_type",
-			"connections of port space TCP are RC or UC; UD goes with UDP");
+			"connections of port space TCP are not UD; that goes with UDP");
+	if (l->qp.qp_type == QPT_XRC_SEND)
+		conf_fault(err, "qp_type", "an XRC_SEND queue pair asks; its peer is XRC_RECV");
 	conf_leave(err, mark);
 }

@@ -129,6 +129,8 @@ end(struct connect *cx, struct connect_conn *cc, struct cm_conn *c)
 	cc->c = NULL;
 	cc->ended = cx->env->now;
 	connect_qp_end(cx, cc);
+	if (cc->ah != NULL && !cc->ah->known && cc->note[0] == '\0')
+		neigh_text(cx->net, &cc->ah->link, cc->note, sizeof(cc->note));
 	connect_client_over(cx, cc);
 	if (cc->ah != NULL)
 		admin_ah_destroy(cx->admin, cc->ah);

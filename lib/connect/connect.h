@@ -80,6 +80,7 @@ struct connect_event {
 	uint32_t peer_qpn;
 	uint16_t status;
 	uint16_t peer_port; /* 0: not known */
+	uint32_t peer_qkey; /* UD */
 	uint8_t event;      /* enum cm_event */
 	uint8_t private_len;
 	uint8_t peer_gid[16];

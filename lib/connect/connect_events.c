@@ -38,6 +38,7 @@ connect_event(struct connect *cx, struct connect_conn *cc, const struct cm_verdi
 		.id = cc->id,
 		.qpn = cc->qpn,
 		.peer_qpn = c->peer.qpn,
+		.peer_qkey = c->peer.qkey,
 		.status = v->status,
 		.event = v->event };
 
@@ -85,6 +86,8 @@ connect_event_json(struct connect *cx, const struct connect_event *e)
 	json_object_set_new(
 		peer, "service_port", e->peer_port != 0 ? json_integer(e->peer_port) : json_null());
 	json_object_set_new(peer, "qp_num", json_integer(e->peer_qpn));
+	if (e->peer_qkey != 0)
+		json_object_set_new(peer, "qkey", json_integer(e->peer_qkey));
 	json_object_set_new(o, "event", json_string(cm_event_name((enum cm_event)e->event)));
 	json_object_set_new(o, "id", json_integer(e->id));
 	json_object_set_new(

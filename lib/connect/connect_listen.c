@@ -18,7 +18,17 @@ service_id(uint32_t ps, uint16_t port)
 static uint8_t
 service_of(uint32_t qp_type)
 {
-	return qp_type == QPT_UC ? CM_UC : qp_type == QPT_UD ? CM_UD : CM_RC;
+	switch (qp_type) {
+	case QPT_UC:
+		return CM_UC;
+	case QPT_UD:
+		return CM_UD;
+	case QPT_XRC_SEND:
+	case QPT_XRC_RECV:
+		return CM_XRC;
+	default:
+		return CM_RC;
+	}
 }
 
 struct connect_listener *
@@ -40,9 +50,8 @@ make_ud(struct connect *cx, struct connect_listener *l, struct refusal *r)
 	snprintf(q.port, sizeof(q.port), "%s", l->conf.port);
 	q.qp_state = QPS_RTS;
 	q.sq_psn = (uint32_t)cm_random(&cx->cm) & PSN_BITS;
-	if ((q.given & QP_ATTR_QKEY) == 0)
-		q.qkey = (uint32_t)cm_random(&cx->cm) & INT32_MAX;
-	q.given |= QP_ATTR_PORT | QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_QKEY;
+	connect_qp_qkey(&q);
+	q.given |= QP_ATTR_PORT | QP_ATTR_STATE | QP_ATTR_SQ_PSN;
 	if (admin_create(cx->admin, &q, &rec, r) != 0)
 		return -r->err;
 	l->qpn = rec->qpn;
@@ -178,8 +187,8 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 		.srq = q->srq || (q->qp.given & CONF_QP_SRQ) != 0 };
 	rc = cm_connect(&cx->cm, &ask, cx->env->now, &v);
 	if (rc == -EINVAL)
-		return refuse(r, EINVAL, "private_data: %u bytes, but a REQ has room for 56",
-			q->private_len);
+		return refuse(r, EINVAL, "private_data: %u bytes, but a REQ has room for %u",
+			q->private_len, cm_ask_room(&ask));
 	if (rc != 0)
 		return refuse(
 			r, ENOSPC, "there are %u connections already", cx->cm.limits.connections);
@@ -195,8 +204,8 @@ connect_ask(struct connect *cx, const struct connect_request *q, struct connect_
 	struct connect_conn *cc;
 	int rc;
 
-	if (q->qp.qp_type == QPT_UD)
-		return refuse(r, EOPNOTSUPP, "qp: a UD QP is not connected");
+	if (q->qp.qp_type == QPT_XRC_RECV)
+		return refuse(r, EINVAL, "qp: an XRC_RECV QP does not ask, it is asked");
 	cc = connect_new(cx);
 	if (cc == NULL)
 		return refuse(r, ENOMEM, "out of memory");

@@ -43,6 +43,8 @@ int connect_qp_rts(struct connect *cx, struct connect_conn *cc, struct refusal *
 void connect_qp_down(struct connect *cx, struct connect_conn *cc);
 /** Destroyed. */
 void connect_qp_end(struct connect *cx, struct connect_conn *cc);
+/** A datagram QP's key, where nobody has said it. */
+void connect_qp_qkey(struct conf_qp *q);
 /** 1..5 of a path MTU. */
 uint8_t connect_mtu_code(uint32_t mtu);
 

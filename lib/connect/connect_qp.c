@@ -6,6 +6,7 @@
 
 #include "connect_priv.h"
 #include "log.h"
+#include "service.h"
 #include "verbs.h"
 
 enum { MTU_LEAST = 128 }; /* shifted by the code: 256 for 1 */
@@ -38,11 +39,26 @@ set_address(struct conf_qp *q, const struct cm_conn *c)
 	q->given |= QP_ATTR_AV;
 }
 
+/* Of these attributes, those that this type of queue pair has. */
+static uint64_t
+those_of(uint32_t qp_type, uint64_t wanted)
+{
+	uint64_t has = 0;
+
+	for (uint64_t left = wanted; left != 0; left &= left - 1) {
+		const uint64_t bit = left & -left;
+
+		if (conf_has_key(qp_type, bit))
+			has |= bit;
+	}
+	return has;
+}
+
 /* What both ends have agreed on, up to a state. */
 static void
 set_agreed(struct conf_qp *q, const struct cm_conn *c, const struct cm_taken *t, enum qp_state to)
 {
-	const bool rc = q->qp_type == QPT_RC;
+	uint64_t agreed;
 
 	q->qp_state = to;
 	q->given |= QP_ATTR_STATE;
@@ -51,23 +67,27 @@ set_agreed(struct conf_qp *q, const struct cm_conn *c, const struct cm_taken *t,
 		q->dest_qp_num = t->dest_qpn;
 		q->rq_psn = t->rq_psn;
 		q->path_mtu = (uint32_t)MTU_LEAST << t->mtu;
-		q->given |= QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_PATH_MTU;
-		if (!rc)
-			return;
 		q->max_dest_rd_atomic = t->max_dest_rd_atomic;
-		q->given |= QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+		agreed = QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_PATH_MTU |
+			 QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
 	} else {
 		q->sq_psn = t->sq_psn;
-		q->given |= QP_ATTR_SQ_PSN;
-		if (!rc)
-			return;
 		q->timeout = t->timeout;
 		q->retry_cnt = t->retry_cnt;
 		q->rnr_retry = t->rnr_retry;
 		q->max_rd_atomic = t->max_rd_atomic;
-		q->given |= QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-			    QP_ATTR_MAX_QP_RD_ATOMIC;
+		agreed = QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			 QP_ATTR_MAX_QP_RD_ATOMIC;
 	}
+	q->given |= those_of(q->qp_type, agreed);
+}
+
+void
+connect_qp_qkey(struct conf_qp *q)
+{
+	if ((q->given & QP_ATTR_QKEY) == 0)
+		q->qkey = CM_UD_QKEY;
+	q->given |= QP_ATTR_QKEY;
 }
 
 static int
@@ -105,6 +125,12 @@ connect_qp_active(struct connect *cx, struct connect_conn *cc, struct refusal *r
 	struct conf_qp q = cc->qp;
 
 	q.qp_state = QPS_INIT;
+	if (q.qp_type == QPT_UD) { /* it needs no peer */
+		q.qp_state = QPS_RTS;
+		q.sq_psn = (uint32_t)cm_random(&cx->cm) & PSN_MASK;
+		q.given = (q.given | QP_ATTR_SQ_PSN) & ~(uint64_t)QP_ATTR_AV;
+		connect_qp_qkey(&q);
+	}
 	return create(cx, cc, &q, r);
 }
 
@@ -125,6 +151,8 @@ walk(struct connect *cx, struct connect_conn *cc, enum qp_state to, struct refus
 {
 	struct conf_qp m = { .given = 0 };
 
+	if (cc->qp.qp_type == QPT_UD)
+		return 0;
 	m.qp_type = cc->qp.qp_type;
 	m.ah_attr = cc->qp.ah_attr;
 	m.given = cc->qp.given & QP_ATTR_AV;

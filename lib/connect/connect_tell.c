@@ -19,11 +19,12 @@ conn_of(const struct connect_conn *cc)
 static json_t *
 terms_json(const struct cm_terms *t)
 {
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "qp_num", (int)t->qpn,
-		"starting_psn", (int)t->psn, "responder_resources", t->responder_resources,
-		"initiator_depth", t->initiator_depth, "retry_count", t->retry_count,
-		"rnr_retry_count", t->rnr_retry_count, "ack_timeout", t->ack_timeout, "path_mtu",
-		t->mtu == 0 ? 0 : 128 << t->mtu, "srq", t->srq);
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:I}", "qp_num",
+		(int)t->qpn, "starting_psn", (int)t->psn, "responder_resources",
+		t->responder_resources, "initiator_depth", t->initiator_depth, "retry_count",
+		t->retry_count, "rnr_retry_count", t->rnr_retry_count, "ack_timeout",
+		t->ack_timeout, "path_mtu", t->mtu == 0 ? 0 : 128 << t->mtu, "srq", t->srq, "qkey",
+		(json_int_t)t->qkey);
 }
 
 static json_t *
@@ -100,9 +101,9 @@ say_unreachable(struct connect *cx, const struct connect_conn *cc, json_t *why)
 			pkeys += cx->env->w.workers[w]
 					 .port_stats[cc->port]
 					 ->c[STAT_rx_pkey_violation];
-	if (cc->note[0] != '\0')
-		say(why, json_sprintf("unreachable: %s", cc->note));
-	else
+	if (c->reason != 0)
+		say(why, json_sprintf("no listener: the SIDR_REP says status %u", c->reason));
+	else if (cc->note[0] == '\0')
 		say(why, json_sprintf("timeout: the REQ was sent %u times, and nothing came back. "
 				      "Is the address a host that serves RDMA connections?",
 				 c->sent_n));
@@ -146,6 +147,14 @@ say_state(struct connect *cx, const struct connect_conn *cc, json_t *why)
 	const struct cm_conn *c = conn_of(cc);
 
 	switch ((enum cm_state)c->state) {
+	case CM_SIDR_REQ_SENT:
+		say(why, json_sprintf("the SIDR_REQ was sent %u times and is not answered yet",
+				 c->sent_n));
+		break;
+	case CM_SIDR_REP_RCVD:
+		say(why, json_sprintf("datagrams go to QP %u with Q_Key 0x%x", c->peer.qpn,
+				 c->peer.qkey));
+		break;
 	case CM_REQ_SENT:
 		say(why, json_sprintf(
 				 "the REQ was sent %u times and is not answered yet", c->sent_n));
@@ -219,7 +228,8 @@ connect_explain(struct connect *cx, const struct connect_conn *cc)
 		break;
 	}
 	if (cc->note[0] != '\0')
-		say(why, json_string(cc->note));
+		say(why, json_sprintf(c->last == CM_EVENT_UNREACHABLE ? "unreachable: %s" : "%s",
+				 cc->note));
 	json_object_set_new(o, "why", why);
 	return o;
 }
