@@ -266,6 +266,10 @@ struct cm {
 	struct wheel wheel;
 	struct cm_listener listeners[CM_LISTENERS];
 	struct cm_source sources[CM_SOURCES];
+	struct {
+		uint64_t second; /* of the map that is written */
+		uint64_t *map;   /* bits of the REQs of the last seconds: cm_crowd.c */
+	} crowd;
 };
 
 /**

@@ -5,6 +5,7 @@
 #include "cm_priv.h"
 
 enum { MTU_MIN = 1, MTU_MAX = 5, QPN_FIRST = 2, PKEY_KEY = 0x7fff };
+enum { CROWDED_TIMEOUT = 18 }; /* 1.1 s for an RTU */
 enum { PS_TCP = 0x0106, PS_UDP = 0x0111, PS_IB = 0x013f };
 
 struct cm_terms
@@ -121,6 +122,8 @@ begin(struct cm *cm, const struct cm_packet *p, struct cm_listener *l, ns_t now,
 	c->peer = cm_req_terms(m);
 	c->retries_max = (uint8_t)mad_get(m, REQ_max_cm_retries);
 	c->interval = repeat_time(m);
+	if (cm_is_crowded(cm, l) && c->interval > cm_time(CROWDED_TIMEOUT))
+		c->interval = cm_time(CROWDED_TIMEOUT);
 	c->time_req = now;
 	cm_keep_private(c, m);
 	cm_link(cm, c, CM_BY_REMOTE);
@@ -173,6 +176,13 @@ cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict
 		return;
 	}
 	v->drop = cm_half_open(cm, l, &p->path);
+	if (cm_is_crowded(cm, l) &&
+		!cm_is_repeated(cm,
+			cm_hash_req(cm, &p->path, (uint32_t)mad_get(m, REQ_local_comm_id),
+				mad_get(m, MAD_tid)),
+			now) &&
+		v->drop == CM_DROP_NONE)
+		v->drop = CM_DROP_crowded;
 	if (v->drop == CM_DROP_NONE)
 		begin(cm, p, l, now, v);
 }

@@ -48,7 +48,9 @@ cm_init(struct cm *cm, const struct cm_limits *limits, uint64_t seed, uint64_t g
 	/* Pages that are never used are never there. */
 	cm->conns = calloc(n, sizeof(*cm->conns));
 	cm->free = calloc(n, sizeof(*cm->free));
-	all = cm->conns != NULL && cm->free != NULL;
+	cm->crowd.map = calloc(1, cm_crowd_bytes());
+	cm->crowd.second = now / TIME_NS_PER_S;
+	all = cm->conns != NULL && cm->free != NULL && cm->crowd.map != NULL;
 	for (uint32_t k = 0; k < CM_CHAINS; k++) {
 		cm->heads[k] = calloc(n, sizeof(*cm->heads[k]));
 		all = all && cm->heads[k] != NULL;
@@ -61,6 +63,7 @@ cm_fini(struct cm *cm)
 {
 	free(cm->conns);
 	free(cm->free);
+	free(cm->crowd.map);
 	for (uint32_t k = 0; k < CM_CHAINS; k++)
 		free(cm->heads[k]);
 	memset(cm, 0, sizeof(*cm));
@@ -272,6 +275,12 @@ cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now)
 		s->reqs = 0;
 	}
 	return s->reqs++ < cm->limits.reqs;
+}
+
+uint64_t
+cm_hash_req(const struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid)
+{
+	return mix(mix(hash_gid(cm, path->peer_gid) ^ id) ^ tid);
 }
 
 enum cm_drop
