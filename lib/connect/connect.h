@@ -146,6 +146,8 @@ void connect_data(struct connect *cx, uint32_t qpn);
 /* connect_listen.c */
 /** @return 0 or a refusal: EEXIST, EADDRINUSE, ENOSPC, ENOENT. */
 int connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct refusal *r);
+/** The queue pair of a UD listener, to which datagrams go; 0: it has none. */
+uint32_t connect_listener_qpn(struct connect *cx, const char *name);
 /** Its connections live on. @return 0 or -ENOENT. */
 int connect_unlisten(struct connect *cx, const char *name, struct refusal *r);
 

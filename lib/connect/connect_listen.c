@@ -94,6 +94,14 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 	return rc;
 }
 
+uint32_t
+connect_listener_qpn(struct connect *cx, const char *name)
+{
+	const struct connect_listener *l = connect_listener_named(cx, name);
+
+	return l != NULL ? l->qpn : 0;
+}
+
 int
 connect_unlisten(struct connect *cx, const char *name, struct refusal *r)
 {

@@ -119,6 +119,18 @@ decode_qp(struct rpc_call *call, const json_t *from, struct conf_qp *qp)
 	return good;
 }
 
+/* The listener as it is, and where its datagrams go. */
+static int
+listening(struct rpc_call *call, const struct conf_cm_listen *conf)
+{
+	const uint32_t qpn = connect_listener_qpn(call->m->connect, conf->name);
+	json_t *o = conf_encode(&conf_table_cm_listen, conf);
+
+	if (qpn != 0)
+		json_object_set_new(o, "qp_num", json_integer(qpn));
+	return rpc_result(call, o);
+}
+
 static int
 cm_listen_method(struct rpc_call *call)
 {
@@ -135,7 +147,7 @@ cm_listen_method(struct rpc_call *call)
 	else if (connect_listen(call->m->connect, conf, &r) != 0)
 		rc = rpc_refused(call, &r);
 	else
-		rc = rpc_result(call, conf_encode(&conf_table_cm_listen, conf));
+		rc = listening(call, conf);
 	conf_errors_free(&err);
 	free(conf);
 	return rc;

@@ -29,14 +29,15 @@ LIB = "usr/lib/x86_64-linux-gnu"
 KERNEL = "linux-image-amd64"    # stands for the package that it depends on
 PACKAGES = (
     "busybox-static", "iproute2", "perftest", "ibverbs-utils", "ibverbs-providers", "libibverbs1",
-    "librdmacm1", "libibumad3", "libjansson4",
+    "librdmacm1", "rdmacm-utils", "libibumad3", "libjansson4",
     # what their programs are linked with
     "libc6", "libgcc-s1", "libnl-3-200", "libnl-route-3-200", "libpci3", "zlib1g", "libudev1",
     "libmnl0", "libbpf1", "libelf1", "libcap2", "libbsd0", "libmd0")
 PROGRAMS = (
     "usr/bin/rdma", "bin/ip", "usr/bin/ibv_devinfo",
     "usr/bin/ib_send_bw", "usr/bin/ib_send_lat", "usr/bin/ib_write_bw", "usr/bin/ib_write_lat",
-    "usr/bin/ib_read_bw", "usr/bin/ib_read_lat", "usr/bin/ib_atomic_bw", "usr/bin/ib_atomic_lat")
+    "usr/bin/ib_read_bw", "usr/bin/ib_read_lat", "usr/bin/ib_atomic_bw", "usr/bin/ib_atomic_lat",
+    "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy", "usr/bin/cmtime")
 PROVIDER = LIB + "/libibverbs/librxe-rdmav34.so"    # opened by libibverbs by its name
 MODULES = ("virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "crc32_generic",
            "ib_uverbs", "rdma_ucm", "rdma_rxe")

@@ -61,13 +61,14 @@ class Seen:
 class Rule:
     """What happens to frames: the first `skip` that match pass, then `count` of them are hit.
 
-    act: "drop", "twice", "late" (after the next frame of its direction), "flip" (a bit of the last
+    act: "drop", "twice", "late" (after the next frame of its direction; or after `hold` seconds,
+    whatever passes it), "flip" (a bit of the last
     byte before the ICRC, which stays as it is), or a function that makes a new frame of the old one
     (its ICRC is put right). count -1: all of them. chance: hit each with this probability.
     """
 
-    def __init__(self, act, to, match=None, skip=0, count=1, chance=None, seed=0):
-        self.act, self.to, self.match = act, to, match
+    def __init__(self, act, to, match=None, skip=0, count=1, chance=None, seed=0, hold=None):
+        self.act, self.to, self.match, self.hold = act, to, match, hold
         self.skip, self.left = skip, count
         self.chance, self.random = chance, random.Random(seed)
         self.hits = 0
@@ -242,13 +243,14 @@ class Wire:
         with self.lock:
             self.seen.append(seen)      # before anybody can see what it does
         if rule is not None:
-            self._do(rule.act, seen)
+            self._do(rule, seen)
         else:
             self._put(to, raw)
         if self.held:
             self._release(to, seen)
 
-    def _do(self, act, seen):
+    def _do(self, rule, seen):
+        act = rule.act
         if callable(act):
             seen.act = "rewritten"
             seen.raw = roce.with_icrc(act(seen.raw))
@@ -261,7 +263,9 @@ class Wire:
             self._put(seen.to, seen.raw)
             self._put(seen.to, seen.raw)
         elif act == "late":
-            self.held.append([1, time.monotonic() + HOLD_S, seen.to, seen])
+            for_s = rule.hold or HOLD_S
+            self.held.append([1 if rule.hold is None else 1 << 30, time.monotonic() + for_s,
+                              seen.to, seen])
 
     def _release(self, to, passing=None):
         now, keep = time.monotonic(), []

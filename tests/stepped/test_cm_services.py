@@ -172,10 +172,10 @@ class Services(CmCase):
     def test_CM_41_key_of_a_service(self):
         """Both ends know the key of the IP port spaces; Linux accepts no other."""
         self.cm(listen=False)
-        self.rpc("cm_listen", name="l1", port="p0", service_port=PORT, ps="UDP", qp=self.UD)
+        got = self.rpc("cm_listen", name="l1", port="p0", service_port=PORT, ps="UDP", qp=self.UD)
         rep = self.one("SIDR_REP", self.answers(mad.make(
             "SIDR_REQ", 7, request_id=1, pkey=0xFFFF, service_id=UD_SERVICE)))
-        self.assertEqual(UD_QKEY, rep.qkey)
+        self.assertEqual((UD_QKEY, got["qp_num"]), (rep.qkey, rep.qpn))
 
 
 class IPv6(CmCase):
