@@ -20,8 +20,8 @@ refused(const char *what, int rc)
 	return -1;
 }
 
-static int
-pick_port(struct perf *p)
+int
+ends_port(struct perf *p)
 {
 	struct rl_port_attr attr;
 	uint32_t first = p->o.ib_port != 0 ? p->o.ib_port : 1;
@@ -75,7 +75,7 @@ ends_open(struct perf *p)
 				"control.client_socket, in the dataplane's configuration\n");
 		return -1;
 	}
-	return pick_port(p);
+	return ends_port(p);
 }
 
 uint8_t *
@@ -224,6 +224,9 @@ ends_connect(struct perf *p)
 {
 	const bool rc_only = p->o.type == RL_QPT_RC; /* it waits, and reads */
 
+	if (p->o.by_cm)
+		return cm_connect(p);
+
 	for (uint32_t i = 0; i < p->o.qps; i++) {
 		const struct perf_dest *d = &p->theirs[i];
 		const uint32_t reads = d->out_reads < 16 ? d->out_reads : 16;
@@ -269,6 +272,7 @@ ends_connect(struct perf *p)
 void
 ends_free(struct perf *p)
 {
+	cm_free(p);
 	for (uint32_t i = 0; p->ah != NULL && i < p->o.qps; i++) {
 		if (p->ah[i] != NULL)
 			rl_destroy_ah(p->ah[i]);

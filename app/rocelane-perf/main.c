@@ -162,7 +162,8 @@ run(struct perf *p)
 		!p->o.client && p->o.verb != PERF_SEND && !(p->o.lat && p->o.verb == PERF_WRITE);
 	int rc;
 
-	if (ends_open(p) != 0 || oob_connect(p) != 0 || agree(p) != 0 || ends_make(p) != 0)
+	if (ends_open(p) != 0 || (p->o.by_cm ? cm_meet(p) : oob_connect(p)) != 0 || agree(p) != 0 ||
+		ends_make(p) != 0)
 		return PERF_FAILED;
 	rc = waits ? passive(p) : active(p);
 	if (rc == 0)

@@ -98,21 +98,30 @@ dial_once(struct perf *p, const struct addrinfo *list)
 	return -1;
 }
 
-static int
-dial(struct perf *p)
+int
+oob_find_host(const struct perf *p, struct addrinfo **list)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const struct timespec pause = { .tv_nsec = 100000000 };
-	struct addrinfo *list;
 	char port[8];
 	int rc;
 
 	snprintf(port, sizeof(port), "%u", p->o.port);
-	rc = getaddrinfo(p->o.host, port, &hints, &list);
-	if (rc != 0) {
-		fprintf(stderr, "rocelane-perf: %s: %s\n", p->o.host, gai_strerror(rc));
+	rc = getaddrinfo(p->o.host, port, &hints, list);
+	if (rc == 0)
+		return 0;
+	fprintf(stderr, "rocelane-perf: %s: %s\n", p->o.host, gai_strerror(rc));
+	return -1;
+}
+
+static int
+dial(struct perf *p)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	struct addrinfo *list;
+	int rc;
+
+	if (oob_find_host(p, &list) != 0)
 		return -1;
-	}
 	rc = dial_once(p, list);
 	for (int i = 0; rc != 0 && errno == ECONNREFUSED && i < CONNECT_TRIES && !work_stopped();
 		i++) {
@@ -121,8 +130,8 @@ dial(struct perf *p)
 	}
 	freeaddrinfo(list);
 	if (rc != 0)
-		fprintf(stderr, "rocelane-perf: %s port %s: %s; start the server there first\n",
-			p->o.host, port, strerror(errno));
+		fprintf(stderr, "rocelane-perf: %s port %u: %s; start the server there first\n",
+			p->o.host, p->o.port, strerror(errno));
 	return rc;
 }
 
@@ -251,8 +260,9 @@ check_test(const char *mine, const char *theirs)
 
 	if (memcmp(mine, theirs, 2) == 0 || t == NULL || (theirs[1] != 'B' && theirs[1] != 'L'))
 		return 0; /* the same, or one that does not tell */
-	fprintf(stderr, "rocelane-perf: the peer runs %s_%s, and this is %s_%s: both ends need the "
-			"same test\n",
+	fprintf(stderr,
+		"rocelane-perf: the peer runs %s_%s, and this is %s_%s: both ends need the "
+		"same test\n",
 		names[t - verbs], theirs[1] == 'L' ? "lat" : "bw", names[m - verbs],
 		mine[1] == 'L' ? "lat" : "bw");
 	return -1;

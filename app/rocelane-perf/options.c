@@ -67,6 +67,9 @@ usage(void)
 	      "  -i, --ib-port N         the same by number, from 1\n"
 	      "  -x, --gid-index N       address of the port: 0 IPv4, then IPv6\n"
 	      "  -p, --port N            TCP port of the handshake (18515)\n"
+	      "  -R, --rdma_cm           connect by the connection manager at service port -p, without\n"
+	      "                          TCP: HOST is an RDMA address. RC and UC; a rocelane-perf at\n"
+	      "                          the other end\n"
 	      "  -F, --CPU-freq          accepted and ignored\n"
 	      "      --socket PATH       the dataplane's socket ($ROCELANE_SOCKET)\n"
 	      "      --handshake_timeout SECONDS  for each answer of the peer before the test (30)\n"
@@ -249,6 +252,9 @@ option(struct perf_options *o, int c, const char *arg)
 	case 'e':
 		o->events = true;
 		return PERF_OK;
+	case 'R':
+		o->by_cm = true;
+		return PERF_OK;
 	case 'F':
 		return PERF_OK;
 	case O_SOCKET:
@@ -290,6 +296,10 @@ settle(struct perf_options *o)
 	}
 	if (o->type == RL_QPT_UD && o->verb != PERF_SEND) {
 		fprintf(stderr, "rocelane-perf: -c UD has send alone\n");
+		return PERF_USAGE;
+	}
+	if (o->type == RL_QPT_UD && o->by_cm) {
+		fprintf(stderr, "rocelane-perf: -R connects RC and UC: leave it out, or -c UD\n");
 		return PERF_USAGE;
 	}
 	if (o->lat && o->qps > 1) {
@@ -340,6 +350,7 @@ options_parse(struct perf_options *o, int argc, char **argv)
 		{ "ib-port", required_argument, NULL, 'i' },
 		{ "gid-index", required_argument, NULL, 'x' },
 		{ "port", required_argument, NULL, 'p' },
+		{ "rdma_cm", no_argument, NULL, 'R' },
 		{ "CPU-freq", no_argument, NULL, 'F' },
 		{ "socket", required_argument, NULL, O_SOCKET },
 		{ "handshake_timeout", required_argument, NULL, O_HANDSHAKE },
@@ -363,7 +374,7 @@ options_parse(struct perf_options *o, int argc, char **argv)
 		.port = 18515,
 		.handshake_s = 30,
 		.atomic = PERF_FETCH_AND_ADD };
-	while ((c = getopt_long(argc, argv, "c:s:an:D:q:t:r:Q:m:I:o:A:u:ed:i:x:p:FhV", longs,
+	while ((c = getopt_long(argc, argv, "c:s:an:D:q:t:r:Q:m:I:o:A:u:ed:i:x:p:RFhV", longs,
 			NULL)) != -1) {
 		rc = option(o, c, optarg);
 		if (rc != PERF_OK)

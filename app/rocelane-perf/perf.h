@@ -52,6 +52,7 @@ struct perf_options {
 	bool report_gbits;
 	bool json;
 	bool validate;
+	bool by_cm; /* connections by address and port, no TCP */
 	uint32_t handshake_s;
 };
 
@@ -128,9 +129,12 @@ struct perf_result {
 	double seconds;
 };
 
+struct addrinfo;
+
 struct perf {
 	struct perf_options o;
-	int sock; /* TCP */
+	int sock; /* TCP, or what stands for it */
+	struct perf_cm *cm;
 	/* agreed on with the peer */
 	uint32_t cycle_buffer; /* bytes a message has room for at least */
 	uint32_t mtu;          /* bytes */
@@ -147,7 +151,7 @@ struct perf {
 	uint32_t slots; /* messages in it, when they are validated; else 1 */
 	uint8_t port_num;
 	union rl_gid gid;
-	uint32_t head;  /* bytes ahead of each message received: PERF_GRH with UD */
+	uint32_t head; /* bytes ahead of each message received: PERF_GRH with UD */
 	struct rl_qp **qp;
 	struct rl_ah **ah; /* where QP i's datagrams go */
 	struct perf_dest *mine;
@@ -167,6 +171,8 @@ const char *options_type_name(const struct perf_options *o); /* "UC" */
 
 /* oob.c: perftest 4.5's conversation over TCP. Each returns 0 or -1 with a message printed. */
 int oob_connect(struct perf *p);
+/** Addresses of o.host and o.port: for freeaddrinfo(). */
+int oob_find_host(const struct perf *p, struct addrinfo **list);
 /** Versions, buffer sizes, path MTU. */
 int oob_agree(struct perf *p);
 int oob_keys(struct perf *p, uint32_t qp);
@@ -175,7 +181,17 @@ int oob_report(struct perf *p, const struct perf_result *mine, struct perf_resul
 /** The last keys, and "done". */
 int oob_close(struct perf *p);
 
+/* cm.c: -R. Each returns 0 or -1 with a message printed. */
+/** Find each other: p->sock is the conversation then, and the port is known. */
+int cm_meet(struct perf *p);
+/** All queue pairs, one after the other, to RTS. */
+int cm_connect(struct perf *p);
+/** p->sock is closed. */
+void cm_free(struct perf *p);
+
 /* ends.c: verbs objects */
+/** The port by the options, its path MTU and address. @return 0 or -1 with a message. */
+int ends_port(struct perf *p);
 int ends_open(struct perf *p);
 int ends_make(struct perf *p);
 int ends_connect(struct perf *p);

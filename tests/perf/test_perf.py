@@ -70,7 +70,7 @@ class Dataplane:
         return code
 
 
-class Perf(unittest.TestCase):
+class Ends(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dataplane = Dataplane()
@@ -106,6 +106,9 @@ class Perf(unittest.TestCase):
         server = self.start(test, "-d", "right", "-p", port, *args)
         client = self.start(test, "-d", "left", "-p", port, *args, host)
         return self.finish(client)[0], self.finish(server)[0]
+
+
+class Perf(Ends):
 
     def test_unreliable_connections(self):
         """UC: what has receives posted for it arrives, since the link loses nothing."""
