@@ -61,6 +61,7 @@ const struct command commands[] = {
 	{ "mr",       "list",       "mr_list",         NULL,                     NULL,                               "name pd addr length rkey lkey access", run_table, "memory regions" },
 	{ "mr",       "show",       "mr_list",         "name",                   NULL,                               NULL,          run_find,    "one memory region" },
 	{ "mr",       "register",   "mr_register",     "?name",                  MR_KEYS,                            NULL,          run_pairs,   "make and register a memory region" },
+	{ "mr",       "rereg",      "mr_rereg",        "name",                  "pd access",                        NULL,          run_pairs,   "change a memory region's domain or rights" },
 	{ "mr",       "deregister", "mr_deregister",   "name",                   NULL,                               NULL,          run_quiet,   "give a memory region back" },
 	{ "mr",       "read",       "mr_read",         "name @offset @length",   NULL,                               NULL,          run_mr_read, "hexdump of a region's bytes" },
 	{ "mr",       "write",      "mr_write",        "name @offset data",      NULL,                               NULL,          run_quiet,   "write bytes, given in hexadecimal" },

@@ -98,6 +98,7 @@ struct mr {
 	uint32_t handle;
 	struct memory *memory; /* or NULL: the application's memfd */
 	bool own_memory;       /* goes with the region */
+	int access;            /* enum rl_access_flags */
 };
 
 struct mw {

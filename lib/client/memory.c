@@ -250,6 +250,7 @@ mr_new(struct context *ctx, struct rl_pd *pub, const struct request *q, struct m
 		.length = q->length,
 		.lkey = (uint32_t)json_integer_value(json_object_get(result, "key")) };
 	mr->pub.rkey = mr->pub.lkey;
+	mr->access = q->access;
 	if (q->known != NULL)
 		*q->known = (uint32_t)json_integer_value(json_object_get(result, "memory"));
 	json_decref(result);
@@ -342,6 +343,107 @@ rl_reg_mr_once(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t len
 		.once = true };
 
 	return reg_fd(pd, &q, out);
+}
+
+/* Lock held. Where the region moves: memory that rl_reg_mr() would take. */
+static int
+rereg_memory(struct context *ctx, struct mr *mr, struct request *q)
+{
+	struct memory *m = memory_of(ctx, q->addr, q->length);
+
+	if (mr->own_memory)
+		return client_fail(EINVAL, "the region's memory is its own, and goes with it");
+	if (m == NULL)
+		return client_fail(EINVAL, "%p, %zu bytes, is not memory of rl_mem_alloc()",
+			q->addr, q->length);
+	q->fd = m->fd;
+	q->offset = (uint64_t)((uint8_t *)q->addr - m->base);
+	q->known = &m->known;
+	return 0;
+}
+
+/* Lock held. */
+static int
+rereg(struct context *ctx, struct mr *mr, struct rl_pd *pd, bool moves, const struct request *q)
+{
+	json_t *params = json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:i, s:b, s:b}", "handle",
+		(json_int_t)mr->handle, "memory", moves, "pd",
+		(json_int_t)((const struct pd *)pd)->handle, "length", (json_int_t)q->length,
+		"addr", (json_int_t)(uintptr_t)q->addr, "offset", (json_int_t)q->offset, "access",
+		q->access & ACCESS_BITS, "remote_invalidate",
+		(q->access & RL_ACCESS_REMOTE_INVALIDATE) != 0, "once", q->once);
+	json_t *result;
+	const int rc = client_call(ctx, "client_mr_rereg", params, q->fd, &result);
+
+	if (rc != 0)
+		return rc;
+	mr->pub.pd = pd;
+	mr->pub.addr = q->addr;
+	mr->pub.length = q->length;
+	mr->pub.lkey = (uint32_t)json_integer_value(json_object_get(result, "key"));
+	mr->pub.rkey = mr->pub.lkey;
+	mr->access = q->access;
+	if (q->known != NULL)
+		*q->known = (uint32_t)json_integer_value(json_object_get(result, "memory"));
+	json_decref(result);
+	return 0;
+}
+
+int
+rl_rereg_mr(struct rl_mr *pub, int flags, struct rl_pd *pd, void *addr, size_t length, int access)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = (struct mr *)pub;
+	const bool moves = (flags & RL_REREG_MR_CHANGE_TRANSLATION) != 0;
+	struct request q = { .fd = -1,
+		.addr = moves ? addr : pub->addr,
+		.length = moves ? length : pub->length,
+		.access = (flags & RL_REREG_MR_CHANGE_ACCESS) != 0 ? access : mr->access };
+	int rc = 0;
+
+	if (flags == 0 || (flags & ~RL_REREG_MR_ALL) != 0)
+		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
+	if ((flags & RL_REREG_MR_CHANGE_PD) == 0)
+		pd = pub->pd;
+	pthread_mutex_lock(&ctx->lock);
+	if (moves)
+		rc = rereg_memory(ctx, mr, &q);
+	if (rc == 0)
+		rc = rereg(ctx, mr, pd, moves, &q);
+	if (rc == 0 && moves) {
+		if (mr->memory != NULL)
+			mr->memory->users--;
+		mr->memory = memory_of(ctx, addr, length);
+		mr->memory->users++;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_rereg_mr_fd(struct rl_mr *pub, int flags, struct rl_pd *pd, int fd, uint64_t offset, void *addr,
+	size_t length, int access)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = (struct mr *)pub;
+	const struct request q = { .fd = fd,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = (flags & RL_REREG_MR_CHANGE_ACCESS) != 0 ? access : mr->access,
+		.once = true };
+	int rc;
+
+	if ((flags & RL_REREG_MR_CHANGE_TRANSLATION) == 0 || (flags & ~RL_REREG_MR_ALL) != 0)
+		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
+	if (mr->memory != NULL || fd < 0)
+		return client_fail(EINVAL, "the region is not of rl_reg_mr_fd()");
+	if ((flags & RL_REREG_MR_CHANGE_PD) == 0)
+		pd = pub->pd;
+	pthread_mutex_lock(&ctx->lock);
+	rc = rereg(ctx, mr, pd, true, &q);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
 }
 
 int

@@ -21,6 +21,9 @@ void method_client_open_prepare(
 /** The thread's: maps the memfd that came with client_mr_register. */
 void method_client_mr_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
+/** The same of a region that moves to it. */
+void method_client_mr_rereg_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 /** Where a client finds a ring: area, offset, entries, stride. */
 json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
 /** A copy of an eventfd for the client. @return 0 or -errno. */

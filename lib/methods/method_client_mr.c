@@ -14,6 +14,8 @@ struct p_mr {
 	uint64_t offset;
 	bool remote_invalidate;
 	bool once;
+	uint32_t handle; /* of a region that changes, from here on */
+	bool memory;     /* it moves to other memory */
 };
 
 static const struct conf_field mr_rows[] = {
@@ -27,20 +29,33 @@ static const struct conf_field mr_rows[] = {
 };
 static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
 
+static const struct conf_field rereg_rows[] = {
+	P_U32(p_mr, handle, 1, UINT32_MAX, P_REQUIRED),
+	P_BOOL(p_mr, memory, P_DEFAULT(0)),
+	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),
+	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
+	P_U64(p_mr, addr, P_REQUIRED),
+	P_U64(p_mr, offset, P_DEFAULT(0)),
+	P_U32(p_mr, access, 0, 63, P_REQUIRED),
+	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
+	P_BOOL(p_mr, once, P_DEFAULT(0)),
+};
+static const struct conf_table rereg_table = P_TABLE(p_mr, rereg_rows, "params");
+
 /* ---- the connection's thread ----------------------------------------------------------------- */
 
-void
-method_client_mr_prepare(
-	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params)
+static void
+prepare(const struct rpc_server *srv, const struct conf_table *table, struct broker_conn *c,
+	struct broker_gift *gift, const json_t *params)
 {
-	const struct rpc_server *srv = ctx;
 	const struct conf_control *conf = &srv->env->w.conf->control;
 	struct conf_errors err;
 	struct p_mr p;
 
 	conf_errors_init(&err);
-	if (conf_decode(&mr_table, json_is_object(params) ? params : NULL, CONF_CREATE, &p, &err) ==
-		0) {
+	if (conf_decode(table, json_is_object(params) ? params : NULL, CONF_CREATE, &p, &err) ==
+			0 &&
+		(table == &mr_table || p.memory)) {
 		const struct broker_terms terms = { .offset = p.offset,
 			.length = p.length,
 			.most = conf->client_limits.memory,
@@ -48,11 +63,25 @@ method_client_mr_prepare(
 			.once = p.once };
 
 		gift->rc = broker_memory_get(c, &terms, gift);
-		conf_release(&mr_table, &p);
+		conf_release(table, &p);
 	} else {
 		broker_fd_drop(c); /* the handler says what is wrong */
 	}
 	conf_errors_free(&err);
+}
+
+void
+method_client_mr_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params)
+{
+	prepare(ctx, &mr_table, c, gift, params);
+}
+
+void
+method_client_mr_rereg_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params)
+{
+	prepare(ctx, &rereg_table, c, gift, params);
 }
 
 /* ---- the control lcore ----------------------------------------------------------------------- */
@@ -172,6 +201,56 @@ mr_register(struct rpc_call *call)
 					(json_int_t)broker_memory_id(mr->memory)));
 }
 
+/* What is given back is charged last: the client may be at its limit with either. */
+static int
+recharge(struct owner *o, uint64_t before, uint64_t after, struct refusal *r)
+{
+	return after > before ? owner_charge(o, OWNER_MEMORY, after - before, r) : 0;
+}
+
+static int
+mr_rereg(struct rpc_call *call)
+{
+	const struct p_mr *p = call->params;
+	struct app *app = call->client->app;
+	struct object_mr *mr = app_table_get(&app->mrs, p->handle);
+	struct broker_gift *gift = rpc_gift(call);
+	struct object_memory from = { .offset = p->offset };
+	struct broker_memory *was;
+	struct conf_mr conf;
+	struct refusal r;
+	uint64_t before;
+	int rc;
+
+	if (mr == NULL)
+		return method_client_refuse(call, ENOENT, "mr", p->handle);
+	rc = mr_conf(call, p, &conf);
+	if (rc != 0)
+		return rc;
+	if (p->memory && (gift == NULL || gift->rc != 0))
+		return refuse_memory(call, p, gift != NULL ? gift->rc : -ENOMEM);
+	before = mr->region->length;
+	if (p->memory && recharge(&app->o, before, p->length, &r) != 0)
+		return rpc_refused(call, &r);
+	if (p->memory)
+		from.host = broker_memory_at(gift->memory, p->offset);
+	rc = object_mr_rereg(call->m->objects, mr, &conf, p->memory ? &from : NULL, &r);
+	if (p->memory && rc != 0 && p->length > before)
+		owner_uncharge(&app->o, OWNER_MEMORY, p->length - before);
+	if (rc != 0)
+		return rpc_refused(call, &r);
+	if (p->memory) {
+		if (before > p->length)
+			owner_uncharge(&app->o, OWNER_MEMORY, before - p->length);
+		was = mr->memory;
+		mr->memory = gift->memory;
+		gift->memory = NULL;
+		broker_memory_put(was);
+	}
+	return rpc_result(call, json_pack("{s:I, s:I}", "key", (json_int_t)mr->region->key,
+					"memory", (json_int_t)broker_memory_id(mr->memory)));
+}
+
 static int
 mr_deregister(struct rpc_call *call)
 {
@@ -203,6 +282,7 @@ memory_forget(struct rpc_call *call)
 
 const struct rpc_method methods_client_mr[] = {
 	{ "client_mr_register", mr_register, &mr_table },
+	{ "client_mr_rereg", mr_rereg, &rereg_table },
 	{ "client_mr_deregister", mr_deregister, &method_handle_table },
 	{ "client_memory_forget", memory_forget, &method_handle_table },
 	{ NULL, NULL, NULL },

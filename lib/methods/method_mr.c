@@ -60,6 +60,27 @@ static const struct conf_field crc_rows[] = {
 };
 static const struct conf_table crc_table = P_TABLE(p_mr_read, crc_rows, "params");
 
+enum { REREG_PD = 1, REREG_ACCESS = 2 };
+
+struct p_mr_rereg {
+	uint64_t given;
+	char name[CONF_NAME_MAX];
+	char pd[CONF_NAME_MAX];
+	uint32_t access;
+};
+
+static const struct conf_field rereg_rows[] = {
+	P_NAME(p_mr_rereg, name, P_REQUIRED),
+	P_NAME(p_mr_rereg, pd, P_OPTIONAL, .given = REREG_PD),
+	{ .name = "access",
+		.type = CONF_T_FLAGS,
+		.offset = offsetof(struct p_mr_rereg, access),
+		.names = conf_names_access,
+		P_OPTIONAL,
+		.given = REREG_ACCESS },
+};
+static const struct conf_table rereg_table = P_TABLE_GIVEN(p_mr_rereg, rereg_rows, "params");
+
 static json_t *
 mr_json(const struct object_mr *mr)
 {
@@ -109,6 +130,31 @@ mr_register(struct rpc_call *call)
 	if (object_mr_create_in(call->m->objects, conf, &from, &mr, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, mr_json(object_mr_find(call->m->objects, conf->name, &r)));
+}
+
+/* The operator's regions are the dataplane's memory: they stay where they are. */
+static int
+mr_rereg(struct rpc_call *call)
+{
+	const struct p_mr_rereg *p = call->params;
+	struct refusal r;
+	struct object_mr *mr = object_mr_find(call->m->objects, p->name, &r);
+	struct conf_mr conf;
+
+	if (mr == NULL)
+		return rpc_refused(call, &r);
+	conf = mr->conf;
+	if ((p->given & REREG_PD) != 0)
+		memcpy(conf.pd, p->pd, sizeof(conf.pd));
+	if ((p->given & REREG_ACCESS) != 0)
+		conf.access = p->access;
+	if ((conf.access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) != 0 &&
+		(conf.access & ACCESS_LOCAL_WRITE) == 0)
+		return rpc_invalid(
+			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	if (object_mr_rereg(call->m->objects, mr, &conf, NULL, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, mr_json(mr));
 }
 
 static int
@@ -226,6 +272,7 @@ mr_crc(struct rpc_call *call)
 
 const struct rpc_method methods_mr[] = {
 	{ "mr_register", mr_register, &conf_table_mr },
+	{ "mr_rereg", mr_rereg, &rereg_table },
 	{ "mr_deregister", mr_deregister, &method_name_table },
 	{ "mr_list", mr_list, &method_no_params },
 	{ "mr_read", mr_read, &read_table },

@@ -7,6 +7,7 @@
 
 #include "broker.h"
 #include "env.h"
+#include "invariant.h"
 #include "log.h"
 #include "mem_window.h"
 #include "objects.h"
@@ -156,8 +157,8 @@ publish(struct objects *objs, struct mem_region *region, bool key_given, struct 
 
 /* Where its bytes are is the client's choice: what no atomic unit can do is refused here. */
 static int
-check_atomic(const struct mem_region *region, const struct conf_mr *conf,
-	const struct object_memory *from, struct refusal *r)
+check_atomic(const struct mem_region *region, const struct conf_mr *conf, uint64_t offset,
+	struct refusal *r)
 {
 	if ((conf->access & ACCESS_REMOTE_ATOMIC) == 0 ||
 		((region->va ^ (uintptr_t)region->host) & ATOMIC_MASK) == 0)
@@ -166,7 +167,7 @@ check_atomic(const struct mem_region *region, const struct conf_mr *conf,
 		"REMOTE_ATOMIC needs addr and offset to have the same remainder by 8, and addr "
 		"0x%" PRIx64 " and offset %" PRIu64 " have not: no processor does an ATOMIC on "
 		"bytes that lie so; choose another of the two, or leave the right out",
-		region->va, from->offset);
+		region->va, offset);
 }
 
 static int
@@ -189,7 +190,7 @@ mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
 	if (from != NULL && from->host != NULL) {
 		region->host = from->host;
 		region->length = conf->length;
-		rc = check_atomic(region, conf, from, r);
+		rc = check_atomic(region, conf, from->offset, r);
 	} else if (from != NULL && from->made != NULL) {
 		region->area = *from->made;
 		*from->made = (struct mem_area){ .fd = -1, .node = -1 };
@@ -254,6 +255,62 @@ object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
 	pd->users++;
 	*out = mr;
 	return names_add(&objs->mrs, &mr->n, conf->name);
+}
+
+int
+object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
+	const struct object_memory *from, struct refusal *r)
+{
+	struct object_pd *pd = object_pd_find(objs, conf->pd, r);
+	struct mem_region *region = mr->region;
+	const struct mem_region next = { .va = (conf->access & ACCESS_ZERO_BASED) != 0 ? 0
+										       : conf->addr,
+		.length = from != NULL ? conf->length : region->length,
+		.host = from != NULL ? from->host : region->host };
+	uint32_t windows;
+	int rc, added;
+
+	if (pd == NULL)
+		return -ENOENT;
+	if (next.va + next.length < next.va)
+		return refuse(r, EINVAL,
+			"addr 0x%" PRIx64 " with length %" PRIu64 " runs over the end of 64 bits",
+			next.va, next.length);
+	rc = check_atomic(
+		&next, conf, from != NULL ? from->offset : (uintptr_t)next.host & ATOMIC_MASK, r);
+	if (rc != 0)
+		return rc;
+	windows = mem_region_claim(region);
+	if (windows != 0)
+		return refuse(r, EBUSY,
+			"%u memory windows are bound to mr \"%s\": invalidate or deallocate them",
+			windows, mr->n.name);
+	mem_table_remove(objs->env->w.mem, region->key);
+	rc = ask_all(objs->env);
+	if (rc == 0) {
+		region->va = next.va;
+		region->length = next.length;
+		region->host = next.host;
+		region->pd = pd->id;
+		region->access = (uint8_t)conf->access;
+		region->remote_invalidate = conf->remote_invalidate;
+	}
+	/* Its key is free, and there is room: it was there a moment ago. */
+	added = mem_table_add(objs->env->w.mem, region);
+	ASSERT(added == 0);
+	(void)added;
+	if (rc != 0)
+		return refuse(r, ETIMEDOUT, "mr \"%s\" is as before: a worker does not answer",
+			mr->n.name);
+	mr->pd->users--;
+	pd->users++;
+	mr->pd = pd;
+	memcpy(mr->conf.pd, conf->pd, sizeof(mr->conf.pd));
+	mr->conf.access = conf->access;
+	mr->conf.remote_invalidate = conf->remote_invalidate;
+	mr->conf.addr = next.va;
+	mr->conf.length = next.length;
+	return 0;
 }
 
 /* @return false: a worker did not answer, and may still be at it. */

@@ -167,6 +167,15 @@ int object_mr_prepare(
 /** The same over memory that is there. @param from NULL: over the dataplane's own. */
 int object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
 	const struct object_memory *from, struct object_mr **out, struct refusal *r);
+/**
+ * Change a region in place, its keys stay: workers do not know it meanwhile.
+ * @param conf pd, access, remote_invalidate and addr from now on; with `from` also length.
+ * @param from the memory from now on, a client's; NULL: it stays.
+ * @return 0 or a refusal, after which the region is as before; -EBUSY: windows are bound to it.
+ * Cost: a round trip to every worker.
+ */
+int object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
+	const struct object_memory *from, struct refusal *r);
 /** The same in `mem`, of ring_size(ring_entries(cqe), sizeof(struct ring_cqe)); NULL: its own. */
 int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
 	struct object_cq **out, struct refusal *r);

@@ -44,6 +44,13 @@ enum rl_access_flags {
 	RL_ACCESS_REMOTE_INVALIDATE = 1 << 30
 };
 
+enum rl_rereg_mr_flags {
+	RL_REREG_MR_CHANGE_TRANSLATION = 1,
+	RL_REREG_MR_CHANGE_PD = 1 << 1,
+	RL_REREG_MR_CHANGE_ACCESS = 1 << 2,
+	RL_REREG_MR_ALL = 7
+};
+
 enum rl_qp_attr_mask {
 	RL_QP_STATE = 1 << 0,
 	RL_QP_CUR_STATE = 1 << 1,

@@ -8,6 +8,7 @@
  * Memory:  the library's, from rl_alloc_mw() to rl_dealloc_mw().
  * Depends: nothing.
  */
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -41,6 +42,26 @@ struct rl_mw_bind {
 	unsigned int send_flags; /* enum rl_send_flags */
 	struct rl_mw_bind_info bind_info;
 };
+
+/* ---- regions that change --------------------------------------------------------------------- */
+
+/**
+ * Change what `flags` names (enum rl_rereg_mr_flags): the protection domain; the access; the
+ * translation, to other memory of rl_mem_alloc(). The keys stay. Work that uses the region
+ * meanwhile may fail its key check. A region that a peer had invalidated is valid again.
+ * @return 0; or -errno, and the region is as before. -EBUSY: memory windows are bound to it.
+ * Unlike ibv_rereg_mr() there is no third outcome.
+ */
+int rl_rereg_mr(
+	struct rl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, int access);
+/**
+ * The same with RL_REREG_MR_CHANGE_TRANSLATION, of a region of rl_reg_mr_fd() or rl_reg_mr_once(),
+ * to memory as rl_reg_mr_once() takes it.
+ */
+int rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64_t offset,
+	void *addr, size_t length, int access);
+
+/* ---- windows --------------------------------------------------------------------------------- */
 
 /**
  * A window, unbound: mw->rkey is no key yet. One of type 1 is bound by rl_bind_mw(), again and
