@@ -227,9 +227,27 @@ look_ahead(struct worker *w, struct qp *qp, struct request_sources *s)
 	s->qp = NULL;
 	if (qp == NULL)
 		return;
-	if (TAILQ_NEXT(qp, sq.sending) != NULL)
-		sender_fetch(TAILQ_NEXT(qp, sq.sending));
 	pipeline_requests_take(w, qp, s);
+}
+
+/** Senders further down the list, which may be in no cache. */
+struct senders_ahead {
+	const struct qp *lines; /* the next one whose own lines are fetched */
+	const struct qp *queue; /* ... whose queue is: AHEAD before, as its own lines say where */
+};
+
+static inline void
+fetch_next(struct senders_ahead *a, bool queue)
+{
+	if (LIKELY(a->lines != NULL)) {
+		sender_fetch(a->lines);
+		a->lines = TAILQ_NEXT(a->lines, sq.sending);
+	}
+	if (queue && LIKELY(a->queue != NULL)) {
+		if (LIKELY(a->queue->sq.ring.sh != NULL))
+			sendq_fetch(a->queue);
+		a->queue = TAILQ_NEXT(a->queue, sq.sending);
+	}
 }
 
 /** What look_ahead() found, if it still holds. */
@@ -263,7 +281,10 @@ static ALWAYS_INLINE uint32_t
 serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays)
 {
 	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0;
+	struct senders_ahead a = { TAILQ_FIRST(&s->senders), TAILQ_FIRST(&s->senders) };
 
+	for (uint32_t i = 0; i < 2 * AHEAD && i < visits; i++)
+		fetch_next(&a, i >= AHEAD);
 	look_ahead(w, TAILQ_FIRST(&s->senders), &w->sources[0]);
 	for (; visits-- != 0 && left != 0 && !TAILQ_EMPTY(&s->senders); turn ^= 1) {
 		struct qp *qp = TAILQ_FIRST(&s->senders);
@@ -274,6 +295,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 
 		ASSERT((qp->flags & QPF_SENDING) != 0 && qp->worker == w->index);
 		w->sources[turn ^ 1].qp = NULL;
+		if (visits > AHEAD)
+			fetch_next(&a, true);
 		if (visits != 0)
 			look_ahead(w, TAILQ_NEXT(qp, sq.sending), &w->sources[turn ^ 1]);
 		if (port != PORT_NONE && tx_is_congested(w, port)) {
