@@ -93,8 +93,8 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 		b->entries = entries;
 		ring_bells_attach(&b->worker_side.bells, mem, entries);
 		b->worker_side.id = app->o.id;
-		b->worker_side.weight = apps->env->w.conf->control.client_limits.weight;
-		b->worker_side.rate = apps->env->w.conf->control.client_limits.rate;
+		b->worker_side.weight = app->weight;
+		b->worker_side.rate = app->rate;
 	}
 	return 0;
 }
@@ -116,6 +116,29 @@ bells_attach(struct apps *apps, struct app *app)
 	}
 	app->heard = true;
 	return 0;
+}
+
+int
+app_share_told(struct apps *apps, struct app *app, struct refusal *r)
+{
+	int rc = 0;
+
+	for (uint32_t w = 0; rc == 0 && w < apps->env->w.workers_n; w++) {
+		struct app_bells *b = &app->bells[w];
+		const struct ask_request q = { .worker = (uint16_t)w,
+			.msg = { .type = MBOX_CLIENT_SET,
+				.client = { &b->worker_side, app->rate, app->weight } } };
+
+		if (!b->attached) { /* it is told so with what it gets then */
+			b->worker_side.weight = app->weight;
+			b->worker_side.rate = app->rate;
+			continue;
+		}
+		rc = ask_and_wait(apps->env, &q);
+		if (rc != 0)
+			ask_refuse(apps->env, (uint16_t)w, rc, r);
+	}
+	return rc;
 }
 
 bool
@@ -191,6 +214,8 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 	app->wake_fd = -1;
 	app->o.id = ++apps->last_id;
 	app->conn = conn;
+	app->weight = apps->env->w.conf->control.client_limits.weight;
+	app->rate = apps->env->w.conf->control.client_limits.rate;
 	app->o.home = broker_conn_hold(conn->conn);
 	snprintf(app->o.name, sizeof(app->o.name), "%s", name);
 	TAILQ_INIT(&app->o.qps);

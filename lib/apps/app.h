@@ -108,6 +108,8 @@ struct app {
 	struct app_table ahs;
 	struct app_table channels;
 	struct app_bells *bells; /* one a worker */
+	uint32_t weight;         /* of its share of each worker */
+	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
 	int async_fd;            /* eventfd, semaphore */
 	int wake_fd;             /* eventfd; -1: it did not ask for it */
@@ -167,6 +169,8 @@ void app_close(struct apps *apps, struct app *app);
  * @return false: the request is put off, or the application is at its end.
  */
 bool app_ready(struct apps *apps, struct app *app);
+/** Its weight or rate is another one: tell the workers. @return 0 or a refusal. */
+int app_share_told(struct apps *apps, struct app *app, struct refusal *r);
 /** It has done what it must not: disconnect it. */
 void app_end(struct apps *apps, struct app *app, const char *why);
 

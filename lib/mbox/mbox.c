@@ -91,6 +91,7 @@ is_complete(const struct mbox_msg *m)
 	case MBOX_SIDES:
 		return m->sides.list != NULL;
 	case MBOX_CLIENT_ATTACH:
+	case MBOX_CLIENT_SET:
 	case MBOX_CLIENT_DETACH:
 		return m->client.client != NULL;
 	case MBOX_TX:

@@ -94,6 +94,8 @@ struct mbox_sides {
 
 struct mbox_client {
 	struct qp_client *client; /* the worker's until the DONE of CLIENT_DETACH */
+	uint64_t rate;            /* CLIENT_SET */
+	uint32_t weight;          /* CLIENT_SET */
 };
 
 struct mbox_tx {

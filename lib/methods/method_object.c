@@ -125,7 +125,6 @@ cq_list(struct rpc_call *call)
 static int
 list_clients(struct rpc_call *call)
 {
-	const struct conf_client_limits *l = &call->m->env->w.conf->control.client_limits;
 	json_t *list = json_array();
 	const struct app *app;
 
@@ -144,7 +143,7 @@ list_clients(struct rpc_call *call)
 				conf_json_u64(broker_conn_mapped(app->o.home)), "private_memory",
 				conf_json_u64(app->o.has[OWNER_PRIVATE]), "outstanding",
 				conf_json_u64(app->o.has[OWNER_OUTSTANDING]), "weight",
-				(json_int_t)l->weight, "rate", conf_json_u64(l->rate)));
+				(json_int_t)app->weight, "rate", conf_json_u64(app->rate)));
 	return rpc_result(call, list);
 }
 
@@ -179,22 +178,81 @@ static const struct conf_field client_rows[] = {
 };
 static const struct conf_table client_table = P_TABLE(p_client, client_rows, "params");
 
+/* The application with this number, which is not on its way out. */
+static struct app *
+find_client(const struct rpc_call *call, uint32_t id, struct refusal *r)
+{
+	struct app *app;
+
+	TAILQ_FOREACH (app, &call->m->apps->all, all)
+		if (app->o.id == id && app->conn != NULL && !app->conn->dead)
+			return app;
+	refuse(r, ENOENT, "client %u is not here", id);
+	return NULL;
+}
+
+enum { GIVEN_WEIGHT = 1, GIVEN_RATE = 2, GIVEN_MOST = 4 }; /* of each kind: shifted by it */
+
+struct p_set {
+	uint64_t given;
+	uint64_t rate;
+	uint32_t id;
+	uint32_t weight;
+#define MEMBER(name, key, err, what) uint64_t key;
+	OWNER_CLIENT_CHARGES(MEMBER)
+#undef MEMBER
+};
+
+static const struct conf_field set_rows[] = {
+	P_U32(p_set, id, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_set, weight, 1, 100, P_OPTIONAL, .given = GIVEN_WEIGHT),
+	P_SIZE64(p_set, rate, P_OPTIONAL, .given = GIVEN_RATE),
+#define FIELD(name, key, err, what) \
+	P_SIZE64(p_set, key, P_OPTIONAL, .given = (uint64_t)GIVEN_MOST << OWNER_##name),
+	OWNER_CLIENT_CHARGES(FIELD)
+#undef FIELD
+};
+static const struct conf_table set_table = P_TABLE_GIVEN(p_set, set_rows, "params");
+
+/*
+ * Other limits for an application that is here, until it goes. What it has beyond a new limit it
+ * keeps, and gets no more.
+ */
+static int
+set_client(struct rpc_call *call)
+{
+	const struct p_set *p = call->params;
+	struct refusal r;
+	struct app *app = find_client(call, p->id, &r);
+	int rc = 0;
+
+	if (app == NULL)
+		return rpc_refused(call, &r);
+#define LIMIT(name, key, err, what)                                            \
+	if (rc == 0 && (p->given & (uint64_t)GIVEN_MOST << OWNER_##name) != 0) \
+		rc = owner_limit(&app->o, OWNER_##name, p->key, &r);
+	OWNER_CLIENT_CHARGES(LIMIT)
+#undef LIMIT
+	if (rc != 0)
+		return rpc_refused(call, &r);
+	if ((p->given & GIVEN_WEIGHT) != 0)
+		app->weight = p->weight;
+	if ((p->given & GIVEN_RATE) != 0)
+		app->rate = p->rate;
+	rc = app_share_told(call->m->apps, app, &r);
+	return rc == 0 ? rpc_result(call, json_object()) : rpc_refused(call, &r);
+}
+
 /* Its connection ends, and all that is its own. */
 static int
 end_client(struct rpc_call *call)
 {
 	const struct p_client *p = call->params;
 	struct refusal r;
-	struct app *app;
+	struct app *app = find_client(call, p->id, &r);
 
-	TAILQ_FOREACH (app, &call->m->apps->all, all) {
-		if (app->o.id == p->id && app->conn != NULL && !app->conn->dead)
-			break;
-	}
-	if (app == NULL) {
-		refuse(&r, ENOENT, "client %u is not here", p->id);
+	if (app == NULL)
 		return rpc_refused(call, &r);
-	}
 	app_end(call->m->apps, app, "ended by the operator");
 	return rpc_result(call, json_object());
 }
@@ -203,6 +261,7 @@ const struct rpc_method methods_object[] = {
 	{ "client_list", list_clients, &method_no_params },
 	{ "client_users", list_users, &method_no_params },
 	{ "client_end", end_client, &client_table },
+	{ "client_set", set_client, &set_table },
 	{ "pd_create", pd_create, &conf_table_pd },
 	{ "pd_dealloc", pd_dealloc, &method_name_table },
 	{ "pd_list", pd_list, &method_no_params },

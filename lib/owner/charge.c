@@ -188,6 +188,8 @@ owner_user_join(struct owner_users *u, struct owner *o, bool operator, struct re
 	user->owners++;
 	o->user = user;
 	o->users = u;
+	for (uint32_t k = 0; k < OWNER_KINDS; k++)
+		o->most[k] = limit_of_client(u->limits, (enum owner_kind)k);
 	return owner_charge(o, OWNER_CLIENTS, 1, r);
 }
 
@@ -235,7 +237,7 @@ refuse_all(const struct quota *q, enum owner_kind kind, uint64_t n, struct refus
 int
 owner_charge(struct owner *o, enum owner_kind kind, uint64_t n, struct refusal *r)
 {
-	const uint64_t most = limit_of_client(o->users->limits, kind);
+	const uint64_t most = o->most[kind];
 	struct quota *q = &o->users->quota[kind];
 	struct owner_user *user = o->user;
 
@@ -255,6 +257,19 @@ owner_charge(struct owner *o, enum owner_kind kind, uint64_t n, struct refusal *
 	quota_take(q, user->has[kind], n, user->operator);
 	user->has[kind] += n;
 	o->has[kind] += n;
+	return 0;
+}
+
+int
+owner_limit(struct owner *o, enum owner_kind kind, uint64_t most, struct refusal *r)
+{
+	const uint64_t all = limit_of_client(o->users->limits, kind);
+
+	if (most > all)
+		return refuse(r, EINVAL,
+			"%" PRIu64 " %s are over control.client_limits.%s (%" PRIu64 ")", most,
+			kinds[kind].what, kinds[kind].key, all);
+	o->most[kind] = most;
 	return 0;
 }
 

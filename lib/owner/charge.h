@@ -27,6 +27,8 @@
 /* clang-format off */
 #define OWNER_CHARGES(ROW) \
 	ROW(CLIENTS,     clients,        ENOSPC, "clients") \
+	OWNER_CLIENT_CHARGES(ROW)
+#define OWNER_CLIENT_CHARGES(ROW) /* of one application */ \
 	ROW(PDS,         pds,            ENOSPC, "protection domains") \
 	ROW(MRS,         mrs,            ENOSPC, "regions") \
 	ROW(CQS,         cqs,            ENOSPC, "completion queues") \
@@ -89,6 +91,11 @@ int owner_user_join(struct owner_users *u, struct owner *o, bool operator, struc
 void owner_user_leave(struct owner_users *u, struct owner *o);
 /** `n` more of this kind. @return 0, or a refusal that says which limit it is over. */
 int owner_charge(struct owner *o, enum owner_kind kind, uint64_t n, struct refusal *r);
+/**
+ * Another limit than control.client_limits for this application: a lower one. What it has beyond
+ * that it keeps. @return 0 or a refusal.
+ */
+int owner_limit(struct owner *o, enum owner_kind kind, uint64_t most, struct refusal *r);
 /** Give `n` back. */
 void owner_uncharge(struct owner *o, enum owner_kind kind, uint64_t n);
 /** A region of so many bytes: its key, and the bytes. @return 0 or a refusal. */

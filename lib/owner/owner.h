@@ -75,6 +75,7 @@ struct owner {
 	bool gone;            /* its connection ended: it is being taken down */
 	uint32_t named;       /* objects that got a name, ever */
 	uint64_t has[OWNER_KINDS]; /* charge.h */
+	uint64_t most[OWNER_KINDS]; /* control.client_limits, or what client_set said */
 	struct owner_user *user;
 	struct owner_users *users;
 	/* Its connection's thread, held until all is released: it maps regions. Or NULL. */

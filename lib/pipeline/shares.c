@@ -28,6 +28,17 @@ look_at_list(struct worker *w)
 }
 
 void
+pipeline_share_set(struct worker *w, struct qp_client *c, uint32_t weight, uint64_t rate)
+{
+	ASSERT(weight != 0 && weight <= 100);
+	c->share.weight = (uint8_t)weight;
+	if (c->share.rate == 0)
+		c->share.filled = w->now; /* it has saved nothing up */
+	c->share.rate = rate;
+	look_at_list(w);
+}
+
+void
 pipeline_share_enter(struct worker *w, struct qp_share *s)
 {
 	s->listed = true;

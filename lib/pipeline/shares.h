@@ -15,6 +15,8 @@
  * @param weight of its quantum, up to 100; 0: 1. @param rate bytes a second; 0: any.
  */
 void pipeline_share_init(struct qp_share *s, uint32_t weight, uint64_t rate);
+/** A client that is here has another weight and rate: what it owes or has saved up stays. */
+void pipeline_share_set(struct worker *w, struct qp_client *c, uint32_t weight, uint64_t rate);
 /** Its client is gone, after its QPs. */
 void pipeline_share_leave(struct worker *w, struct qp_share *s);
 /** Put it on the worker's list. */

@@ -254,6 +254,9 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 	case MBOX_CLIENT_ATTACH:
 		pipeline_client_attach(w, m->client.client);
 		return 0;
+	case MBOX_CLIENT_SET:
+		pipeline_share_set(w, m->client.client, m->client.weight, m->client.rate);
+		return 0;
 	case MBOX_CLIENT_DETACH:
 		pipeline_client_detach(w, m->client.client);
 		return 0;

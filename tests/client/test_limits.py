@@ -16,7 +16,7 @@ from attacks import CLIENTS, SOCKET, jsonrpc
 
 ROOT = os.geteuid() == 0
 GREEDY, OTHER = (65533, 65534) if ROOT else (os.geteuid(), None)
-EUSERS, EDQUOT, ENOSPC, ENOMEM = 87, 122, 28, 12
+EPERM, ENOENT, EUSERS, EDQUOT, ENOSPC, ENOMEM = 1, 2, 87, 122, 28, 12
 SOON_S = 1.0
 
 
@@ -296,6 +296,34 @@ class Objects(Case):
         self.assertEqual(30, len(held))
         self.all_have_theirs()
         self.gone(held)
+
+    def test_the_operator_sets_another_limit(self):
+        """client_set: for one client that is here, until it goes; others are as before."""
+        c, other = self.client(GREEDY), self.client(GREEDY)
+        ids = [r["client"] for r in self.operator.call("client_list")][-2:]
+        make_qp(c)
+        before = self.row(ids[0])
+        self.operator.call("client_set", id=ids[0], qps=1, weight=7, rate=1 << 30)
+        self.assertEqual((7, 1 << 30), tuple(self.row(ids[0])[k] for k in ("weight", "rate")))
+        e = self.refusal(make_qp, c)
+        self.assertEqual(ENOSPC, e.errno)
+        self.assertIn("1 more queue pairs than the 1", e.message)
+        make_qp(other)
+        make_qp(other)
+        # What is not named stays as it is.
+        self.operator.call("client_set", id=ids[0], qps=2)
+        self.assertEqual(7, self.row(ids[0])["weight"])
+        make_qp(c)
+        self.operator.call("client_set", id=ids[0], weight=before["weight"], rate=0)
+        self.assertEqual(0, self.row(ids[0])["rate"])
+        for bad in ({"weight": 0}, {"weight": 101}, {"qps": 1 << 40}, {"clients": 1}):
+            self.refusal(self.operator.call, "client_set", id=ids[0], **bad)
+        self.assertEqual(EPERM, self.refusal(c.call, "client_set", id=ids[0], weight=9).errno)
+        self.assertEqual(ENOENT, self.refusal(self.operator.call, "client_set", id=99999).errno)
+        self.gone([c, other])
+
+    def row(self, client):
+        return next(r for r in self.operator.call("client_list") if r["client"] == client)
 
     def test_a_client_that_is_killed_in_the_middle(self):
         for _ in range(20):

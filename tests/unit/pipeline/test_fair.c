@@ -284,6 +284,56 @@ a_weight_is_so_many_shares(void **state)
 	detach(b, VICTIM);
 }
 
+/** CLIENT_SET, while the client is at work. */
+static void
+set(struct bed *b, uint32_t i, uint32_t weight, uint64_t rate)
+{
+	struct mbox_msg m = { .type = MBOX_CLIENT_SET,
+		.client = { .client = &apps[i].client, .weight = weight, .rate = rate } };
+
+	assert_int_equal(bed_tell(b, &m), 0);
+}
+
+static void
+a_weight_may_change(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 1, WR_RDMA_WRITE, 64);
+	compete(b, 256);
+	assert_near((double)apps[VICTIM].packets, (double)apps[OTHER].packets, 0.03);
+	set(b, VICTIM, 4, 0);
+	compete(b, 256);
+	assert_near((double)apps[VICTIM].packets, 4 * (double)apps[OTHER].packets, 0.03);
+	set(b, VICTIM, 1, 0);
+	compete(b, 256);
+	assert_near((double)apps[VICTIM].packets, (double)apps[OTHER].packets, 0.03);
+	detach(b, OTHER);
+	detach(b, VICTIM);
+}
+
+/* A rate for one that had none: it has saved nothing up. And none again. */
+static void
+a_rate_may_change(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b, OTHER, 1, WR_RDMA_WRITE, 64);
+	apps[VICTIM].qps_n = 0;
+	run(b, 8);
+	assert_int_not_equal(apps[OTHER].packets, 0);
+	set(b, OTHER, 1, 1000000);
+	run(b, 2000);
+	b->now += 100 * TIME_NS_PER_MS; /* 16 KiB is what it may save up */
+	run(b, 2000);
+	assert_in_range(apps[OTHER].bytes, 15000, 18000);
+	set(b, OTHER, 1, 0);
+	run(b, 100);
+	assert_true(apps[OTHER].packets > 100 * 4);
+	detach(b, OTHER);
+}
+
 /* Bytes of frames in so many turns of so many ns, to what the rate allows. */
 static double
 moved(struct bed *b, uint64_t rate, uint32_t turns, ns_t each)
@@ -356,6 +406,8 @@ main(void)
 		TEST(what_one_leaves_the_other_has),
 		TEST(silence_earns_nothing),
 		TEST(a_weight_is_so_many_shares),
+		TEST(a_weight_may_change),
+		TEST(a_rate_may_change),
 		TEST(a_rate_bounds_a_client_alone),
 		TEST(a_rate_bounds_READs),
 		TEST(over_its_rate_the_worker_may_sleep),
