@@ -179,10 +179,12 @@ enum { GIVEN_MEASURE = 1 };
 struct p_load {
 	uint64_t given;
 	bool measure;
+	bool reset;
 };
 
 static const struct conf_field load_rows[] = {
 	P_BOOL(p_load, measure, P_OPTIONAL, .given = GIVEN_MEASURE),
+	P_BOOL(p_load, reset, P_DEFAULT(0)),
 };
 static const struct conf_table load_table = P_TABLE_GIVEN(p_load, load_rows, "params");
 
@@ -203,11 +205,15 @@ load_json(const struct methods *ctx, uint32_t worker)
 	json_object_set_new(o, "busy_turns", conf_json_u64(l->busy_turns));
 	json_object_set_new(o, "busy_ns", conf_json_u64(l->busy_ns));
 	json_object_set_new(o, "total_ns", conf_json_u64(l->total_ns));
+	json_object_set_new(o, "turn_max_cpu_us", conf_json_u64(l->turn_cpu_ns / TIME_NS_PER_US));
 	json_object_set_new(o, "tsc_hz", conf_json_u64(rte_get_tsc_hz()));
 	return o;
 }
 
-/* What each worker does with its time; `measure` turns the count of cycles by stage on or off. */
+/*
+ * What each worker does with its time. `measure` turns the count of cycles by stage, and the look
+ * at the longest turn, on or off; `reset` forgets the longest turn.
+ */
 static int
 worker_load(struct rpc_call *call)
 {
@@ -222,6 +228,8 @@ worker_load(struct rpc_call *call)
 			continue;
 		if ((p->given & GIVEN_MEASURE) != 0)
 			atomic_store_explicit(&l->measure, p->measure, memory_order_relaxed);
+		if (p->reset)
+			atomic_store_explicit(&l->turn_new, true, memory_order_relaxed);
 		list = conf_json_append(list, load_json(ctx, w));
 	}
 	return rpc_result(call, list);

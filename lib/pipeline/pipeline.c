@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's loop: the table of contents of the stages. */
+#include <time.h>
+
 #include "acks.h"
 #include "drops.h"
 #include "flush.h"
@@ -272,6 +274,33 @@ worker_poll(struct worker *w, ns_t now)
 	return done;
 }
 
+/** What this thread has used of a CPU. */
+static ns_t
+cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* not hot: only while somebody measures */
+	return (ns_t)t.tv_sec * TIME_NS_PER_S + (ns_t)t.tv_nsec;
+}
+
+/** The same, and the longest turn, by what the thread ran. */
+static __attribute__((noinline)) bool
+measured_poll(struct worker *w, ns_t now)
+{
+	const ns_t before = cpu_now();
+	const bool busy = worker_poll(w, now) != 0;
+	const ns_t took = cpu_now() - before;
+
+	if (atomic_load_explicit(&w->load.turn_new, memory_order_relaxed)) {
+		w->load.turn_cpu_ns = 0;
+		atomic_store_explicit(&w->load.turn_new, false, memory_order_relaxed);
+	}
+	if (took > w->load.turn_cpu_ns)
+		w->load.turn_cpu_ns = took;
+	return busy;
+}
+
 void
 worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint32_t turns),
 	void *idle_ctx)
@@ -283,7 +312,8 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
 		ns_t began = now;
-		const bool busy = worker_poll(w, began) != 0;
+		const bool busy = UNLIKELY(w->measuring) ? measured_poll(w, began)
+							  : worker_poll(w, began) != 0;
 
 		load->turns++;
 		load->busy_turns += busy;

@@ -29,13 +29,18 @@ enum pipeline_stage {
 extern const char *const stats_stage_names[STAGE_MAX];
 
 struct stats_load {
-	_Atomic bool measure; /* count cycles by stage; costs about 25 cycles a stage and burst */
+	_Atomic bool measure; /* count cycles by stage; costs about 25 cycles a stage and burst, and
+				 two system calls a turn */
+	_Atomic bool turn_new; /* control: forget the longest turn; the worker clears it */
 	uint64_t turns;
 	uint64_t busy_turns;        /* that received, sent or timed something */
 	uint64_t busy_ns;           /* time of those */
 	uint64_t total_ns;          /* since the worker began to turn */
 	uint64_t packets;           /* received while `measure` was set */
 	uint64_t cycles[STAGE_MAX]; /* likewise */
+	/* Of a turn while `measure` was set, by the CPU time of its thread: waits for a CPU are not
+	 * in it. */
+	uint64_t turn_cpu_ns;
 };
 
 #endif
