@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import time
 
 import roce
 from bench import GUEST_IP, GUEST_IP6, HOST_IP, HOST_IP6, InteropCase
@@ -304,7 +305,9 @@ class InForce(CmCase):
         play = self.unanswered(TO_GUEST, TO_HOST)
         taken = next(play)
         self.assertEqual(14, taken["proposed"]["local"]["ack_timeout"])
-        self.ours.event("DISCONNECTED")
+        self.ours.until("six times", lambda: len(
+            self.bench.wire.frames(TO_HOST, roce.SEND_ONLY)) >= 6)
+        time.sleep(2 * 4.096e-6 * 2 ** 19)  # for a seventh
         times = next(play)
         self.assertEqual(1 + 5, len(times))
         self.apart(times, 19)
