@@ -334,6 +334,8 @@ void cm_forget(struct cm *cm, struct cm_conn *c);
 
 /** The connection with this id, or NULL. */
 struct cm_conn *cm_find(struct cm *cm, uint32_t local_id);
+/** The connection of our queue pair, or NULL. */
+struct cm_conn *cm_by_own_qpn(struct cm *cm, uint32_t qpn);
 /** Go through the connections: from 0. @return NULL at the end. */
 struct cm_conn *cm_each(struct cm *cm, uint32_t *at);
 

@@ -19,8 +19,6 @@ void cm_link(struct cm *cm, struct cm_conn *c, uint32_t chain);
 struct cm_conn *cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid);
 /** The connection with this queue pair of the peer (CM-24). */
 struct cm_conn *cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t guid, uint32_t qpn);
-/** The connection of our queue pair. */
-struct cm_conn *cm_by_own_qpn(struct cm *cm, uint32_t qpn);
 /** Who listens there; NULL: nobody. */
 struct cm_listener *cm_listener_of(struct cm *cm, uint16_t port, uint64_t service_id);
 /** May this source send one more REQ in this second? Counts it. */

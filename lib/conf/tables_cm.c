@@ -28,7 +28,7 @@ static const struct conf_field cm_rows[] = {
 	ROW_U32(conf_cm, connections, "connections", 1, 65536, WITH(CONF_F_DEFAULT), DEFAULT(16384)),
 	ROW_U32(conf_cm, half_open, "half_open", 1, 65536, WITH(CONF_F_DEFAULT), DEFAULT(1024)),
 	ROW_U32(conf_cm, reqs, "reqs", 1, 1000000, WITH(CONF_F_DEFAULT), DEFAULT(2000)),
-	ROW_ARRAY(conf_cm, listen, n_listen, "listen", &conf_table_cm_listen, 0, 64),
+	ROW_ARRAY(conf_cm, listen, n_listen, "listen", &conf_table_cm_listen, 0, 256),
 };
 const struct conf_table conf_table_cm = { .name = "cm", TABLE_ROWS(cm_rows),
 	.size = sizeof(struct conf_cm), .given_offset = CONF_NO_GIVEN };

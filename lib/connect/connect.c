@@ -61,6 +61,7 @@ free_conn(struct connect *cx, struct connect_conn *cc)
 	if (cc->ah != NULL)
 		admin_ah_destroy(cx->admin, cc->ah);
 	connect_client_forget(cc);
+	LIST_REMOVE(cc, same);
 	free(cc);
 }
 
@@ -91,6 +92,7 @@ connect_new(struct connect *cx)
 		cx->next_id = 1;
 	cc->id = cx->next_id;
 	TAILQ_INSERT_TAIL(&cx->conns, cc, all);
+	LIST_INSERT_HEAD(&cx->by_id[cc->id % CONNECT_IDS], cc, same);
 	return cc;
 }
 
@@ -111,10 +113,7 @@ connect_find(struct connect *cx, uint32_t id, struct refusal *r)
 {
 	struct connect_conn *cc;
 
-	TAILQ_FOREACH (cc, &cx->conns, all)
-		if (cc->id == id)
-			return cc;
-	TAILQ_FOREACH (cc, &cx->ended, all)
+	LIST_FOREACH (cc, &cx->by_id[id % CONNECT_IDS], same)
 		if (cc->id == id)
 			return cc;
 	refuse(r, ENOENT, "connection %u does not exist", id);

@@ -31,6 +31,7 @@
 #define CONNECT_FRAME  384 /* bytes of a frame that is kept; those of MADs have up to 350 */
 #define CONNECT_EVENTS 4096
 #define CONNECT_ENDED  256
+#define CONNECT_IDS    1024 /* places for ids, shared by those that fall together */
 #define CONNECT_TURN   32 /* messages in a turn */
 
 struct connect_id;
@@ -52,6 +53,7 @@ struct connect_listener {
 /** One connection, or attempt. */
 struct connect_conn {
 	TAILQ_ENTRY(connect_conn) all;
+	LIST_ENTRY(connect_conn) same; /* of the ids that fall together */
 	uint32_t id;
 	struct cm_conn *c;            /* NULL: over */
 	struct cm_conn last;          /* ... as it was then */
@@ -107,6 +109,7 @@ struct connect {
 	uint32_t psn; /* of the next datagram */
 	struct connect_listener listeners[CM_LISTENERS];
 	struct connect_list conns, ended;
+	LIST_HEAD(, connect_conn) by_id[CONNECT_IDS];
 	uint32_t ended_n;
 	TAILQ_HEAD(, connect_client) clients;
 	TAILQ_HEAD(, connect_id) resolving; /* neighbours that are asked for */
@@ -150,6 +153,11 @@ int connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct
 uint32_t connect_listener_qpn(struct connect *cx, const char *name);
 /** Its connections live on. @return 0 or -ENOENT. */
 int connect_unlisten(struct connect *cx, const char *name, struct refusal *r);
+
+/** Is this the queue pair of a connection, or of a listener? Such are not saved. */
+bool connect_has_qp(struct connect *cx, uint32_t qpn);
+/** An operator's listeners as they are now. @param out room for CM_LISTENERS. @return how many. */
+uint32_t connect_save(const struct connect *cx, struct conf_cm_listen *out);
 
 struct connect_request {
 	int16_t port; /* index */

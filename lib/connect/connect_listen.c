@@ -94,6 +94,26 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 	return rc;
 }
 
+bool
+connect_has_qp(struct connect *cx, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < CM_LISTENERS; i++)
+		if (cx->listeners[i].l != NULL && cx->listeners[i].qpn == qpn)
+			return true;
+	return cm_by_own_qpn(&cx->cm, qpn) != NULL;
+}
+
+uint32_t
+connect_save(const struct connect *cx, struct conf_cm_listen *out)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < CM_LISTENERS; i++)
+		if (cx->listeners[i].l != NULL && cx->listeners[i].of == NULL)
+			out[n++] = cx->listeners[i].conf;
+	return n;
+}
+
 uint32_t
 connect_listener_qpn(struct connect *cx, const char *name)
 {

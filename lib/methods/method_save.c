@@ -61,8 +61,8 @@ qps_save(struct methods *ctx, struct conf *out)
 	while ((rec = admin_next(ctx->admin, &slot)) != NULL && out->n_qps < ctx->admin->qps_n) {
 		struct conf_qp *q = &out->qps[out->n_qps];
 
-		if (rec->shared->owner != NULL)
-			continue; /* goes with its application */
+		if (rec->shared->owner != NULL || connect_has_qp(ctx->connect, rec->qpn))
+			continue; /* goes with its application, or its connection */
 		admin_conf(ctx->admin, rec, q);
 		q->qp_state = state_to_save(rec);
 		if (out->n_qps > 0 && continues(q - 1, q))
@@ -190,8 +190,13 @@ save_config(struct rpc_call *call)
 	now.srqs = NULL;
 	now.n_srqs = 0;
 	now.qps = NULL;
+	now.cm.listen = calloc(CM_LISTENERS, sizeof(*now.cm.listen));
+	if (now.cm.listen == NULL)
+		return rpc_result(call, NULL);
+	now.cm.n_listen = connect_save(call->m->connect, now.cm.listen);
 	if (ports_save(call->m, &now) == 0 && objects_save(call->m, &now) == 0)
 		o = conf_encode_all(&now);
+	free(now.cm.listen);
 	ports_free(&now);
 	free(now.pds);
 	free(now.xrcds);

@@ -36,6 +36,11 @@ class Save(unittest.TestCase):
         conn.call("qp_create", qp_num=900, qp_type="RC", pd="pd9", send_cq="cq9", recv_cq="cq9",
              port="asks", qp_state="RTR", dest_qp_num=901, rq_psn=7, path_mtu=256,
              ah_attr={"dest_ip": "10.77.0.2"})
+        template = {"qp_type": "RC", "pd": "pd9", "send_cq": "cq9", "recv_cq": "cq9"}
+        conn.call("cm_listen", name="l0", port="asks", service_port=7471, backlog=5, accept="ask",
+                  qp=template)
+        conn.call("cm_listen", name="l1", port="asks", service_port=7471, ps="UDP",
+                  qp=dict(template, qp_type="UD", qkey=77))
         changed = config["qps"][0]["qp_num"] + 1
         conn.call("qp_modify", qp_num=changed, min_rnr_timer=9, qp_state="RTS")
         saved = conn.call("save_config")
@@ -58,9 +63,13 @@ class Save(unittest.TestCase):
         saved_again = second.call("save_config")
         for s in (saved, saved_again):
             s["control"].pop("socket")
+        self.assertEqual([("l0", 7471, "TCP", "ask", 5), ("l1", 7471, "UDP", "always", 128)],
+                         [tuple(x[k] for k in ("name", "service_port", "ps", "accept", "backlog"))
+                          for x in saved["cm"]["listen"]])
         self.assertEqual(saved, saved_again)
-        want = {q["qp_num"]: q for q in conn.call("qp_list", limit=1000)}
-        got = {q["qp_num"]: q for q in second.call("qp_list", limit=1000)}
+        # The UD listener's own QP has another number each time.
+        want, got = ({q["qp_num"]: q for q in c.call("qp_list", limit=1000)
+                      if q["qp_type"] != "UD"} for c in (conn, second))
         self.assertEqual(sorted(want), sorted(got))
         for number, q in want.items():
             for key in ("qp_state", "dest_qp_num", "min_rnr_timer", "path_mtu", "pd"):

@@ -178,6 +178,20 @@ class Services(CmCase):
         self.assertEqual((UD_QKEY, got["qp_num"]), (rep.qkey, rep.qpn))
 
 
+class Saved(CmCase):
+
+    def test_CM_11_CM_43_connections_are_not_saved(self):
+        """A file starts listeners; the queue pairs of connections are their peers' matter."""
+        self.cm()
+        rep = self.passive_up()
+        _, active, _ = self.connect()
+        saved = self.rpc("save_config")
+        self.assertEqual(["l0"], [x["name"] for x in saved["cm"]["listen"]])
+        self.assertEqual([], [q for q in saved["qps"]
+                              if q["qp_num"] in (rep.local_qpn, active)])
+        self.assertEqual("RTS", self.qp(rep.local_qpn)["qp_state"])
+
+
 class IPv6(CmCase):
 
     def test_CM_42_ipv6(self):
