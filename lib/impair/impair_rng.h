@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** The next number of a stream. */
 static inline uint64_t
 impair_rng_next(uint64_t *state)
 {
