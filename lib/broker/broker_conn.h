@@ -28,6 +28,8 @@ struct broker_memory {
 	bool whole; /* sealed, and found again by dev and ino */
 	dev_t dev;
 	ino_t ino;
+	pid_t pid; /* whose it is; 0: not known */
+	TAILQ_ENTRY(broker_memory) taken; /* while it is `whole`; under a lock of broker_memory.c */
 	uint64_t from; /* offset of the first byte that is of use */
 	uint64_t size; /* bytes behind it */
 	uint64_t head; /* where it is in the area */

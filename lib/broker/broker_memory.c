@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory that a client made: mapped once for each memfd, by the connection's thread alone. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,11 +12,61 @@
 #include "fds.h"
 #include "invariant.h"
 
+/*
+ * What all connections have taken: another connection of the same process may have the same memory,
+ * which is sealed by then. Nobody else: to have a descriptor is not yet the right to write.
+ */
+static pthread_mutex_t taken_lock = PTHREAD_MUTEX_INITIALIZER;
+static TAILQ_HEAD(, broker_memory) taken = TAILQ_HEAD_INITIALIZER(taken);
+
+static pid_t
+process_of(const struct broker_conn *c)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
+}
+
+static void
+set_taken(struct broker_memory *m)
+{
+	m->whole = true;
+	m->pid = process_of(m->conn);
+	pthread_mutex_lock(&taken_lock);
+	TAILQ_INSERT_TAIL(&taken, m, taken);
+	pthread_mutex_unlock(&taken_lock);
+}
+
+/* @return 0, or -EROFS: no other connection of the process has it. */
+static int
+take_again(struct broker_memory *m)
+{
+	const pid_t pid = process_of(m->conn);
+	struct broker_memory *other;
+	int rc = -EROFS;
+
+	pthread_mutex_lock(&taken_lock);
+	TAILQ_FOREACH (other, &taken, taken) {
+		if (pid > 0 && other->pid == pid && other->dev == m->dev && other->ino == m->ino) {
+			rc = mem_area_again(&m->area, &other->area);
+			break;
+		}
+	}
+	pthread_mutex_unlock(&taken_lock);
+	return rc;
+}
+
 static void
 unmap(struct broker_memory *m)
 {
 	struct broker_conn *c = m->conn;
 
+	if (m->whole) {
+		pthread_mutex_lock(&taken_lock);
+		TAILQ_REMOVE(&taken, m, taken);
+		pthread_mutex_unlock(&taken_lock);
+	}
 	TAILQ_REMOVE(&c->memories, m, all);
 	atomic_fetch_sub_explicit(&c->mapped, m->area.len, memory_order_relaxed);
 	mem_area_destroy(&m->area);
@@ -143,9 +195,11 @@ map(struct broker_memory *m, int fd, const struct stat *st, const struct broker_
 	m->dev = st->st_dev;
 	m->ino = st->st_ino;
 	rc = mem_area_take(&m->area, fd);
+	if (rc == -EROFS)
+		rc = take_again(m);
 	if (rc == 0) {
-		m->whole = true;
 		m->size = (uint64_t)st->st_size;
+		set_taken(m);
 	} else if (t->any && (rc == -EOPNOTSUPP || rc == -ENODATA || rc == -EROFS)) {
 		rc = mem_area_adopt(&m->area, fd, t->offset, t->length, &host);
 		m->from = t->offset;
@@ -168,13 +222,13 @@ map_new(struct broker_conn *c, int fd, const struct stat *st, const struct broke
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return -ENOMEM;
+	m->conn = c;
 	rc = map(m, fd, st, t);
 	if (rc != 0) {
 		free(m);
 		return rc;
 	}
 	m->job.run = run_put;
-	m->conn = c;
 	m->id = ++c->last_memory;
 	TAILQ_INSERT_TAIL(&c->memories, m, all);
 	atomic_fetch_add_explicit(&c->mapped, m->area.len, memory_order_relaxed);

@@ -164,6 +164,23 @@ mem_area_take(struct mem_area *a, int fd)
 }
 
 int
+mem_area_again(struct mem_area *a, const struct mem_area *taken)
+{
+	/* From a length of 0 the kernel makes another mapping of the same pages. */
+	void *base = mremap(taken->base, 0, taken->len, MREMAP_MAYMOVE);
+
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	if (base == MAP_FAILED)
+		return errno == ENOMEM ? -ENOMEM : -EROFS;
+	*a = (struct mem_area){ .base = base,
+		.len = taken->len,
+		.page_size = taken->page_size,
+		.fd = -1,
+		.node = -1 };
+	return fill_and_guard(a);
+}
+
+int
 mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host)
 {
 	struct stat st;

@@ -58,6 +58,11 @@ int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, ui
  */
 int mem_area_take(struct mem_area *a, int fd);
 /**
+ * A second mapping of memory that was taken: sealed, it cannot be mapped by its descriptor any
+ * more. Each of the two is destroyed by itself. @return as mem_area_take(); -EROFS: no more of it.
+ */
+int mem_area_again(struct mem_area *a, const struct mem_area *taken);
+/**
  * Unmap it, in pieces, and close its descriptor. Nothing is done to one that is all zero, or
  * destroyed.
  */

@@ -84,6 +84,33 @@ nested(void)
 	free(at);
 }
 
+/* The same pages are regions of both devices, in any order of their ends, again and again. */
+static void
+on_two_devices(void)
+{
+	char *at = aligned_alloc(4096, PEER_BYTES);
+	struct ibv_mr *mr[2];
+
+	for (int round = 0; round < 6; round++) {
+		const int first = round & 1, last = round >> 1 & 1;
+
+		memset(at, 'a' + round, PEER_BYTES);
+		CHECK((mr[first] = ibv_reg_mr(e[first].pd, at, PEER_BYTES, ALL_ACCESS)) != NULL);
+		CHECK((mr[!first] = ibv_reg_mr(e[!first].pd, at, PEER_BYTES, ALL_ACCESS)) != NULL);
+		memset(at, 'A' + round, 100);
+		CHECK(end_run(&e[1], IBV_WR_RDMA_WRITE, mr[1], at, 100, mr[0], at + 8000, 1)
+				.status == IBV_WC_SUCCESS);
+		CHECK(memcmp(at, at + 8000, 100) == 0 && at[8100] == 'a' + round);
+		CHECK(ibv_dereg_mr(mr[last]) == 0);
+		/* It comes back while the other device has the pages. */
+		CHECK((mr[last] = ibv_reg_mr(e[last].pd, at, 5000, ALL_ACCESS)) != NULL);
+		CHECK(ibv_dereg_mr(mr[!last]) == 0);
+		CHECK(ibv_dereg_mr(mr[last]) == 0);
+		CHECK(at[8050] == 'A' + round);
+	}
+	free(at);
+}
+
 /* The child has what was there, and what it writes is not the parent's. */
 static void
 fork_copies(void)
@@ -160,12 +187,14 @@ main(void)
 	on_the_stack();
 	own_memfd();
 	nested();
+	on_two_devices();
 	fork_copies();
 	what_cannot_be();
 	CHECK(pthread_create(&t, NULL, busy, NULL) == 0);
 	for (int i = 0; i < 20; i++)
 		move(heap + 77 * i);
 	nested();
+	on_two_devices();
 	fork_copies();
 	atomic_store(&stop, true);
 	pthread_join(t, NULL);

@@ -187,7 +187,7 @@ int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl
  * Register `length` bytes at `offset` of your own memfd. It must have F_SEAL_SHRINK set, not
  * F_SEAL_SEAL, and no holes: write to all of its pages first. The dataplane maps all of it once,
  * counts all of it against limits.max_memory, and adds F_SEAL_FUTURE_WRITE and F_SEAL_GROW: map it
- * before; your mappings go on writing. Another context cannot register it any more
+ * before; your mappings go on writing. Another process cannot register it any more
  * (`control.client_memory` of the dataplane may allow what this does not).
  * @param addr where you have mapped them; the addresses of work requests count from here.
  * @return -EPERM: not sealed, or cannot be; -ENODATA: holes; -EINVAL: no memfd, or too small, or
