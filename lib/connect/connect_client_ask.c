@@ -229,6 +229,8 @@ connect_client_ask(
 		return refuse(r, EINVAL, "id %u: %s", id->handle,
 			id->cc != NULL ? "it has, or had, a connection"
 				       : "its peer's address is not resolved");
+	if (rec->shared->conf.qp_type == QPT_UD)
+		return refuse(r, EOPNOTSUPP, "QP %u is of type UD, which is not connected", q->qpn);
 	q->port = id->port;
 	q->ah = id->way;
 	q->of = id;

@@ -8,6 +8,7 @@
  * other end may be rocelane, Linux, or whatever else speaks RDMA IP CM. What differs:
  *   - a call returns 0 or -errno, rl_last_error() says why; objects come out by a parameter;
  *   - every channel is of one context, and every id has a channel: there is no synchronous mode;
+ *   - RC and UC (and XRC_SEND, which asks); services of datagrams are not found by this yet;
  *   - a port of the dataplane takes the place of a device; IPv4 and IPv6 addresses are the ports'.
  *
  * A server: create_event_channel, create_id, bind_addr, listen; for each CONNECT_REQUEST, whose
