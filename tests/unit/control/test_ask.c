@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions to workers that nobody waits for, and requests that are put off. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_memory.h>
+
+#include "ask.h"
+#include "compiler.h"
+#include "env.h"
+#include "fake.h"
+
+static struct env env;
+static struct mbox mbox;
+static ns_t now;
+static uint32_t pumped;
+
+static ns_t
+clock_now(void)
+{
+	return now;
+}
+
+/* Whoever waits lets time pass. */
+static void
+pump(void *ctx UNUSED)
+{
+	pumped++;
+	now += ASK_TIMEOUT_NS;
+}
+
+/** A worker that takes nothing, with a queue of so many messages. */
+static void
+begin(uint32_t entries)
+{
+	memset(&env, 0, sizeof(env));
+	now = TIME_NS_PER_S;
+	pumped = 0;
+	assert_int_equal(mbox_create(&mbox, 0, entries, SOCKET_ID_ANY), 0);
+	env.w.workers_n = 1;
+	env.w.workers[0].mbox = &mbox;
+	env.w.clock = clock_now;
+	env.w.pump = pump;
+}
+
+static const struct ask_request sync_request = { .msg = { .type = MBOX_SYNC } };
+
+/* Slots are kept for those who wait, and for them alone. */
+static void
+a_try_leaves_slots_for_others(void **state UNUSED)
+{
+	uint32_t n = 0, more = 0;
+
+	begin(1024);
+	while (ask_try(&env, &sync_request) != NULL)
+		n++;
+	assert_int_equal(n, ASK_SLOTS - ASK_KEPT);
+	assert_int_equal(env.asks.busy, n);
+	while (more < ASK_KEPT && ask_send(&env, &sync_request) != NULL)
+		more++;
+	assert_int_equal(more, ASK_KEPT);
+	assert_int_equal(pumped, 0);
+	mbox_destroy(&mbox);
+}
+
+/* A worker that does not take its messages costs nobody time, and no slot. */
+static void
+a_try_waits_for_nobody(void **state UNUSED)
+{
+	uint32_t n = 0;
+
+	begin(16);
+	while (ask_try(&env, &sync_request) != NULL)
+		n++;
+	assert_in_range(n, 1, 16);
+	for (uint32_t i = 0; i < 2 * ASK_SLOTS; i++)
+		assert_null(ask_try(&env, &sync_request));
+	assert_int_equal(env.asks.busy, n);
+	assert_int_equal(pumped, 0);
+	assert_int_equal(now, TIME_NS_PER_S);
+	/* One that waits does: the worker has not taken any meanwhile. */
+	assert_null(ask_send(&env, &sync_request));
+	assert_true(pumped != 0);
+	assert_int_equal(env.asks.busy, n);
+	mbox_destroy(&mbox);
+}
+
+static uint32_t told;
+
+static void
+late(void *ctx, struct ask *a)
+{
+	assert_ptr_equal(ctx, &told);
+	assert_int_equal(a->done.rc, -7);
+	told++;
+}
+
+/* The answer comes some time, is told once, and frees the slot. */
+static void
+what_is_forgotten_frees_itself(void **state UNUSED)
+{
+	struct mbox_msg m;
+	struct ask *a;
+
+	begin(16);
+	told = 0;
+	for (uint32_t i = 0; i < 3 * ASK_SLOTS; i++) {
+		a = ask_try(&env, &sync_request);
+		assert_non_null(a);
+		ask_forget(a, late, &told, NULL);
+		assert_int_equal(ask_drain(&env), 0);
+		assert_int_equal(mbox_recv_down(&mbox, &m, 1), 1);
+		m.type = MBOX_DONE;
+		m.done = (struct mbox_done){ .rc = -7 };
+		assert_int_equal(mbox_send_done(&mbox, &m), 0);
+		assert_int_equal(ask_drain(&env), 1);
+		assert_int_equal(told, i + 1);
+		assert_int_equal(env.asks.busy, 0);
+	}
+	mbox_destroy(&mbox);
+}
+
+/* Only a request that may be tried again is put off; what is not one has to wait, or is refused. */
+static void
+only_a_request_is_put_off(void **state UNUSED)
+{
+	memset(&env, 0, sizeof(env));
+	assert_false(env_put_off(&env));
+	assert_false(env.put_off);
+	env.may_put_off = true;
+	assert_true(env_put_off(&env));
+	assert_true(env.put_off);
+	assert_true(env_put_off(&env)); /* a second thing that it needs: the same */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_try_leaves_slots_for_others),
+		cmocka_unit_test(a_try_waits_for_nobody),
+		cmocka_unit_test(what_is_forgotten_frees_itself),
+		cmocka_unit_test(only_a_request_is_put_off),
+	};
+
+	return cmocka_run_group_tests(tests, fake_eal, NULL);
+}
