@@ -138,6 +138,8 @@ CM_40_waiting_peers(const char *socket)
 	param = by_qp(pair_qp(&c.p, 4));
 	OK(rl_cm_connect(ids[0], &param));
 	side_expect(&s, RL_CM_EVENT_CONNECT_REQUEST);
+	for (int i = 0; i < PENDING; i++)
+		OK(rl_cm_ack_event(e[i]));
 	pair_close(&s.p);
 	for (int i = 0; i < PENDING; i++)
 		side_expect(&c, RL_CM_EVENT_REJECTED);
