@@ -29,6 +29,9 @@
 #define AWAY       (2 * TIME_NS_PER_US) /* a yield that takes so long has let somebody else run */
 #define CROWD      256                  /* idle turns after it: each yields */
 #define LOOK       32                   /* ... and else one of so many */
+#define HOG        (200 * TIME_NS_PER_US) /* who ran so long did not wait for us: not again soon */
+#define HOG_TIME   (100 * TIME_NS_PER_MS)
+#define CROWD_HOG  (CROWD / 4) /* fewer turns that yield */
 #define WAKES      16                   /* taken at a time */
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
@@ -141,18 +144,27 @@ may_sleep(const struct idle *i, ns_t now)
 static void
 give_way(struct idle *i, uint32_t turns)
 {
-	ns_t began;
+	ns_t began, now;
 
 	if (i->crowd == 0 && turns % LOOK != 0) {
 		rte_pause();
 		return;
 	}
 	began = timebase_now();
+	if (i->crowd == 0 && began < i->hogged) {
+		rte_pause();
+		return;
+	}
 	sched_yield();
-	if (timebase_now() - began > AWAY)
+	now = timebase_now();
+	if (now - began > HOG) {
+		i->hogged = now + HOG_TIME;
+		i->crowd -= RTE_MIN(i->crowd, (uint32_t)CROWD_HOG);
+	} else if (now - began > AWAY) {
 		i->crowd = CROWD;
-	else if (i->crowd != 0)
+	} else if (i->crowd != 0) {
 		i->crowd--;
+	}
 }
 
 /* Until a descriptor tells something. A client that rings a doorbell writes to its own. */

@@ -19,6 +19,7 @@ struct idle {
 	uint32_t vain; /* a descriptor woke it for nothing, since it had work */
 	ns_t since;    /* it has nothing to do */
 	uint32_t cpu;   /* where it was when it said so last */
+	ns_t hogged;    /* until then it does not yield */
 	uint32_t crowd; /* idle turns for which others are believed to want this CPU, too */
 	struct ring_presence *presence; /* or NULL */
 	uint32_t fds_n;
