@@ -15,6 +15,7 @@
 
 #include "cpu.h"
 #include "qp_ah.h"
+#include "qp_mcast.h"
 #include "crc_isal.h"
 #include "crc_zlib.h"
 #include "log.h"
@@ -70,10 +71,12 @@ tables_create(struct dataplane *dp)
 	dp->qps = qp_table_create(qp_table_entries(conf), SOCKET_ID_ANY);
 	dp->mem = mem_table_create(regions);
 	dp->ahs = qp_ah_table_create();
+	dp->mcasts = qp_mcast_table_create();
 	dp->srqs = rte_zmalloc("srq_table", sizeof(*dp->srqs), CACHE_LINE);
 	if (dp->qps == NULL || dp->mem == NULL || dp->ahs == NULL || dp->srqs == NULL ||
-		mem_table_readers(dp->mem, conf->lcores.n_workers) != 0) {
-		log_error("no memory for the tables of QPs, keys, address handles and SRQs");
+		dp->mcasts == NULL || mem_table_readers(dp->mem, conf->lcores.n_workers) != 0) {
+		log_error(
+			"no memory for the tables of QPs, keys, address handles, groups and SRQs");
 		return -ENOMEM;
 	}
 	return 0;
@@ -94,6 +97,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 		.mem = dp->mem,
 		.ahs = dp->ahs,
 		.srqs = dp->srqs,
+		.mcasts = dp->mcasts,
 		.mbox = &dp->mbox[i],
 		.errbuf_entries = conf->error_buffer.present ? conf->error_buffer.entries : 0,
 		.trace_entries = TRACE_ENTRIES,
@@ -191,6 +195,9 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 	e->crc = dp->crc;
 	e->qps = dp->qps;
 	e->srqs = dp->srqs;
+	e->mcasts = dp->mcasts;
+	e->port_groups = ports_groups;
+	e->port_groups_ctx = dp;
 	e->mem = dp->mem;
 	e->ahs = dp->ahs;
 	e->workers_n = conf->lcores.n_workers;
@@ -294,6 +301,7 @@ dataplane_destroy(struct dataplane *dp)
 		rte_ring_free(dp->handoff[i]);
 	}
 	qp_ah_table_destroy(dp->ahs);
+	qp_mcast_table_destroy(dp->mcasts);
 	rte_free(dp->srqs);
 	if (dp->mem != NULL)
 		mem_table_destroy(dp->mem);

@@ -45,6 +45,7 @@ struct dataplane {
 	struct mem_table *mem;
 	struct qp_ah_table *ahs;
 	struct qp_srq_table *srqs;
+	struct qp_mcast_table *mcasts;
 	struct mbox mbox[CONF_MAX_WORKERS];
 	bool mbox_made[CONF_MAX_WORKERS];
 	struct rte_ring *handoff[CONF_MAX_WORKERS];
@@ -87,6 +88,8 @@ void presence_close(struct dataplane *dp);
 
 /* ports.c */
 int ports_open(struct dataplane *dp);
+/** env_wiring.port_groups. @param ctx the dataplane. */
+int ports_groups(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n);
 /** The device of port i is one end of an in-memory pair: make both. @return 0, -ENODEV: it is not.
  */
 int pair_open(struct dataplane *dp, uint32_t i);

@@ -17,12 +17,12 @@
  * mbufs of a port: a receive ring full, for each worker a transmit ring full and as many that wait
  * or are at work, and room for caches.
  */
-#define POOL_MBUFS     2047
-#define POOL_WORKER    2048
-#define POOL_MAX       8191u
-#define QUEUE_MBUFS    4096 /* for each receive queue but the first */
-#define POOL_CACHE     256
-#define MIN_DATA_ROOM  2048
+#define POOL_MBUFS    2047
+#define POOL_WORKER   2048
+#define POOL_MAX      8191u
+#define QUEUE_MBUFS   4096 /* for each receive queue but the first */
+#define POOL_CACHE    256
+#define MIN_DATA_ROOM 2048
 
 /* A slot of the device's ring, or 0: af_packet wants mbufs that hold a whole one. */
 static uint32_t
@@ -239,6 +239,27 @@ ports_open(struct dataplane *dp)
 			return rc;
 	}
 	return 0;
+}
+
+/* A device that takes everything needs no list: it was asked to, and most do. */
+int
+ports_groups(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n)
+{
+	struct dataplane *dp = ctx;
+	const uint16_t id = dp->ports[port].id;
+	struct rte_ether_addr *list;
+	int rc;
+
+	if (rte_eth_promiscuous_get(id) == 1 || rte_eth_allmulticast_get(id) == 1)
+		return 0;
+	list = calloc((size_t)n + 1, sizeof(*list));
+	if (list == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(list[i].addr_bytes, macs[i], sizeof(list[i].addr_bytes));
+	rc = rte_eth_dev_set_mc_addr_list(id, n != 0 ? list : NULL, n);
+	free(list);
+	return rc;
 }
 
 void

@@ -17,8 +17,8 @@
 #define SGE "mr offset length lkey addr"
 #define SEND_KEYS                                                                            \
 	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
-	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length " \
-	"bind_mw.mw_access_flags " \
+	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length "                    \
+	"bind_mw.mw_access_flags "                                                           \
 	"invalidate_rkey xrc_remote_srqn count"
 #define QP_COLUMNS                                                                                \
 	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
@@ -71,6 +71,9 @@ const struct command commands[] = {
 	{ "mw",       "show",       "mw_list",         "name",                   NULL,                               NULL,          run_find,    "one memory window" },
 	{ "mw",       "alloc",      "mw_alloc",        "?name",                  "name pd type",                     NULL,          run_pairs,   "make a memory window, unbound" },
 	{ "mw",       "dealloc",    "mw_dealloc",      "name",                   NULL,                               NULL,          run_quiet,   "give a memory window back, bound or not" },
+	{ "mcast",    "list",       "mcast_list",      NULL,                     NULL,                               "group port qp_num mac", run_table, "multicast groups, and the queue pairs that are members" },
+	{ "mcast",    "attach",     "mcast_attach",    "#qp_num group",          NULL,                               NULL,          run_quiet,   "a UD queue pair gets what is sent to a group" },
+	{ "mcast",    "detach",     "mcast_detach",    "#qp_num group",          NULL,                               NULL,          run_quiet,   "it does not get it any more" },
 	{ "cq",       "list",       "cq_list",         NULL,                     NULL,                               NULL,          run_table,   "completion queues" },
 	{ "cq",       "show",       "cq_list",         "name",                   NULL,                               NULL,          run_find,    "one completion queue" },
 	{ "cq",       "create",     "cq_create",       "?name",                  "name cqe",                         NULL,          run_pairs,   "make a completion queue" },

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "admin_ah.h"
+#include "admin_mcast.h"
 #include "ask.h"
 #include "log.h"
 
 int
 admin_init(struct admin *adm)
 {
+	TAILQ_INIT(&adm->mcasts);
 	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
 	return adm->slots != NULL ? 0 : -ENOMEM;
 }
@@ -88,6 +90,7 @@ drop(struct admin *adm, struct admin_qp *rec)
 	neigh_leave(adm->net, &rec->link);
 	neigh_leave(adm->net, &rec->alt_link);
 	admin_ahs_free(adm, rec);
+	admin_mcast_leave(adm, rec);
 	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, rec->qpn);
 	admin_slot_set(slot, NULL);
 	slot->last_qpn = rec->qpn;

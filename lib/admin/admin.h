@@ -105,6 +105,7 @@ struct admin_qp {
 	struct owner_rings rings; /* in the client's memory */
 	uint16_t holds;           /* handlers that are at work on it (AEQ-06) */
 	bool doomed;              /* destroyed while held: freed with the last hold */
+	uint16_t mcasts_n;        /* admin_mcast.h: groups that it is a member of */
 	struct admin_ahs *ahs;    /* admin_ah.h: where the operator's posts to it go, or NULL */
 };
 
@@ -144,8 +145,9 @@ struct admin {
 	struct admin_up up;
 	struct admin_slot *slots; /* env->w.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
-	uint32_t fold_at;   /* admin_fold_poll(): the next slot */
-	uint32_t fold_left; /* slots that it has still to look at */
+	TAILQ_HEAD(, admin_mcast) mcasts; /* admin_mcast.h */
+	uint32_t fold_at;                 /* admin_fold_poll(): the next slot */
+	uint32_t fold_left;               /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];
 	struct admin_stock stock[ENV_MAX_WORKERS];
 	bool running;                /* what the configuration asks for is made */

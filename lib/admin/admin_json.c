@@ -5,6 +5,7 @@
 #include "conf_json.h"
 #include "conf_json_value.h"
 #include "admin.h"
+#include "admin_mcast.h"
 #include "cc.h"
 #include "wall.h"
 
@@ -90,6 +91,8 @@ admin_json(struct admin *adm, struct admin_qp *rec)
 	json_object_set_new(o, "qp_state", json_string(verbs_qp_state_name(state)));
 	json_object_set_new(o, "cur_qp_state", json_string(verbs_qp_state_name(state)));
 	json_object_set_new(o, "path_resolved", json_boolean(rec->attr.path_resolved));
+	if (admin_qp_type(rec) == QPT_UD)
+		json_object_set_new(o, "mcasts", admin_mcast_json(adm, rec->qpn));
 	if (rec->alt_loaded)
 		json_object_set_new(o, "alt_path_resolved", json_boolean(rec->attr.alt_resolved));
 	return o;

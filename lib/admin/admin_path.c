@@ -5,6 +5,8 @@
 #include "ask.h"
 #include "log.h"
 #include "admin.h"
+#include "conf_mcast.h"
+#include "wire_group.h"
 
 enum { ECN_MASK = 3, ECN_ECT0 = 2 };
 
@@ -22,8 +24,7 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 
 /** LB-01, LB-06: the port that a path leads to. @return -1: none, or the QP is to use the wire. */
 static int
-local_port(
-	const struct admin *adm, const struct admin_sender *from, const struct admin_way *way)
+local_port(const struct admin *adm, const struct admin_sender *from, const struct admin_way *way)
 {
 	const struct conf_ah *ah = way->ah;
 	const bool ipv6 = ah->dest_ip.family == 6;
@@ -68,6 +69,8 @@ admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct
 	}
 	if ((ah->given & CONF_AH_DEST_MAC) != 0)
 		memcpy(path->dmac, ah->dest_mac, sizeof(path->dmac));
+	else if (conf_ip_is_group(&ah->dest_ip))
+		wire_group_mac(ipv6, ah->dest_ip.addr, path->dmac);
 	local = local_port(adm, from, way);
 	path->local = local >= 0;
 	if (path->local)
@@ -134,7 +137,9 @@ resolve(struct admin *adm, const struct admin_way *way, bool must, struct refusa
 		.vlan = (ah->given & CONF_AH_VLAN) != 0 ? ah->vlan : 0 };
 	int rc;
 
-	if ((ah->given & CONF_AH_DEST_MAC) != 0 || way->path->local) {
+	/* UD-31: a group's MAC follows from its address. */
+	if ((ah->given & CONF_AH_DEST_MAC) != 0 || way->path->local ||
+		conf_ip_is_group(&ah->dest_ip)) {
 		neigh_leave(adm->net, way->link);
 		*way->resolved = true;
 		return 0;

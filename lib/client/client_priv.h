@@ -282,6 +282,8 @@ json_t *client_attr_encode(
 	struct context *ctx, const struct qp *qp, const struct rl_qp_attr *attr, int mask);
 /** An address vector as the dataplane reads it. */
 json_t *client_path_encode(const struct rl_ah_attr *ah);
+/** An address as text. @param text INET6_ADDRSTRLEN bytes. */
+void client_ip_of(const union rl_gid *gid, char *text);
 /** What a reply says of a QP, as attributes; keys that are not there leave theirs alone. */
 void client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *attr);
 

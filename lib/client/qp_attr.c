@@ -48,8 +48,8 @@ rl_gid_from_ip(const char *ip, union rl_gid *gid)
 	return 0;
 }
 
-static void
-ip_of(const union rl_gid *gid, char text[INET6_ADDRSTRLEN])
+void
+client_ip_of(const union rl_gid *gid, char *text)
 {
 	if (memcmp(gid->raw, v4_mapped, sizeof(v4_mapped)) == 0)
 		inet_ntop(AF_INET, gid->raw + 12, text, INET6_ADDRSTRLEN);
@@ -64,7 +64,7 @@ client_path_encode(const struct rl_ah_attr *ah)
 	char ip[INET6_ADDRSTRLEN], mac[18];
 	json_t *o;
 
-	ip_of(&ah->grh.dgid, ip);
+	client_ip_of(&ah->grh.dgid, ip);
 	o = json_pack("{s:s, s:i, s:i}", "dest_ip", ip, "traffic_class", ah->grh.traffic_class,
 		"hop_limit", ah->grh.hop_limit != 0 ? ah->grh.hop_limit : 64);
 	if (memcmp(ah->dmac, none, sizeof(none)) != 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
+#include "conf_mcast.h"
 #include "service.h"
 
 #include <inttypes.h>
@@ -248,12 +249,27 @@ check_migration(const struct conf_qp *qp, struct conf_errors *err)
 			conf_name_of(conf_names_qp_state, qp->qp_state));
 }
 
+/* Groups are for datagrams: a connection has one peer. */
+static void
+check_unicast(const struct conf_ah *ah, const char *key, struct conf_errors *err)
+{
+	const uint32_t mark = conf_enter(err, key);
+
+	if (conf_ip_is_group(&ah->dest_ip))
+		conf_fault(err, "dest_ip", "must be a unicast address");
+	conf_leave(err, mark);
+}
+
 void
 conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 {
 	const struct conf_qp *qp = obj;
 
 	check_alternate(qp, err);
+	if ((qp->given & QP_ATTR_AV) != 0)
+		check_unicast(&qp->ah_attr, "ah_attr", err);
+	if ((qp->given & QP_ATTR_ALT_PATH) != 0)
+		check_unicast(&qp->alt_ah_attr, "alt_ah_attr", err);
 	if (qp->pkey == 0x8000) /* 0 is out of the row's range */
 		conf_fault(err, "pkey", "0x8000 is no valid key: its low 15 bits must not be 0");
 	if ((qp->given & QP_ATTR_TIMEOUT) != 0 && qp->timeout == 0)

@@ -391,6 +391,8 @@ struct conf {
 	uint32_t n_srqs;
 	struct conf_qp *qps; /* entries of the file; each stands for `count` QPs */
 	uint32_t n_qps;
+	struct conf_mcast *mcasts;
+	uint32_t n_mcasts;
 	struct conf_cm cm;
 };
 

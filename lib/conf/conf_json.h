@@ -105,6 +105,7 @@ extern const struct conf_table conf_table_srq;
 extern const struct conf_table conf_table_qp;
 extern const struct conf_table conf_table_cm;
 extern const struct conf_table conf_table_cm_listen;
+extern const struct conf_table conf_table_mcast;
 extern const struct conf_table conf_table_ah;
 extern const struct conf_table conf_table_cap;
 extern const struct conf_table conf_table_recv_feed;

@@ -19,6 +19,7 @@ struct conf_user_limits {
 	uint32_t cqs;            /* default 16384 */
 	uint32_t srqs;           /* default 4096 */
 	uint32_t ahs;            /* default 16384 */
+	uint32_t mcasts;         /* default 1024 */
 	uint32_t qps;            /* default 16384 */
 	uint32_t channels;       /* default 512 */
 	uint32_t cm_ids;         /* default 8192 */
@@ -37,6 +38,7 @@ struct conf_client_limits {
 	uint32_t cqs;            /* default 1024 */
 	uint32_t srqs;           /* default 256 */
 	uint32_t ahs;            /* address handles, default 1024 */
+	uint32_t mcasts;         /* QPs in multicast groups, default 256 */
 	uint32_t qps;            /* default 1024 */
 	uint32_t outstanding;    /* entries of all its work queues, default 1048576 */
 	uint32_t channels;       /* of completions and of connections, default 256 */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Routes: those of a port make sense together, and one of them leads to each QP's peer. */
+#include "conf_mcast.h"
 #include "cross.h"
 #include "conf_routes.h"
 
@@ -171,8 +172,8 @@ path_reached(const struct conf_qp *qp, bool alternate, const struct conf_port *p
 		is_blank(ipv6, p->ipv4, p->ipv6) ||
 		((p->given & gateway) != 0 && is_blank(ipv6, p->gateway, p->gateway6)))
 		return; /* conf_cross_frames() says so, or the decoder did */
-	if ((ah->given & CONF_AH_DEST_MAC) != 0 || route_find(t, &dest) != NULL ||
-		conf_is_neighbor(p, &ah->dest_ip))
+	if ((ah->given & CONF_AH_DEST_MAC) != 0 || conf_ip_is_group(&ah->dest_ip) ||
+		route_find(t, &dest) != NULL || conf_is_neighbor(p, &ah->dest_ip))
 		return;
 	mark = conf_enter(err, alternate ? "alt_ah_attr" : "ah_attr");
 	conf_fault(err, "dest_ip",

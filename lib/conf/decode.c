@@ -211,6 +211,28 @@ decode_ip(const struct conf_field *f, const json_t *v, void *out, struct conf_er
 }
 
 static int
+decode_any_ip(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	struct conf_ip ip;
+
+	if (conf_value_ip(v, 4, 6, &ip) != 0 && conf_value_group(v, &ip) != 0)
+		return wrong(f, v, err);
+	memcpy(field_at(f, out), &ip, sizeof(ip));
+	return 0;
+}
+
+static int
+decode_group(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
+{
+	struct conf_ip ip;
+
+	if (conf_value_group(v, &ip) != 0)
+		return wrong(f, v, err);
+	memcpy(field_at(f, out), &ip, sizeof(ip));
+	return 0;
+}
+
+static int
 decode_bytes(const struct conf_field *f, const json_t *v, void *out, struct conf_errors *err)
 {
 	struct conf_bytes b = { NULL, 0 };

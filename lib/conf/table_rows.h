@@ -50,6 +50,10 @@
 	{ .name = key, .type = CONF_T_IPV6, .offset = TYPED(S, m, uint8_t *), __VA_ARGS__ }
 #define ROW_IP(S, m, key, lo, hi, ...) \
 	{ .name = key, .type = CONF_T_IP, .offset = TYPED(S, m, struct conf_ip), .min = lo, .max = hi, __VA_ARGS__ }
+#define ROW_ANY_IP(S, m, key, ...) \
+	{ .name = key, .type = CONF_T_ANY_IP, .offset = TYPED(S, m, struct conf_ip), __VA_ARGS__ }
+#define ROW_GROUP(S, m, key, ...) \
+	{ .name = key, .type = CONF_T_GROUP, .offset = TYPED(S, m, struct conf_ip), __VA_ARGS__ }
 #define ROW_OBJECT(S, m, key, table, ...) \
 	{ .name = key, .type = CONF_T_OBJECT, .offset = offsetof(struct S, m), .sub = table, __VA_ARGS__ }
 #define ROW_ARRAY(S, m, n_m, key, table, lo, hi, ...) \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
+#include "conf_mcast.h"
 #include "service.h"
 
 #include <errno.h>
@@ -159,8 +160,15 @@ const struct conf_table conf_table_srq = { .name = "srq", TABLE_ROWS(srq_rows),
 	.size = sizeof(struct conf_srq), .given_offset = offsetof(struct conf_srq, given),
 	.check = conf_check_srq, .hide = conf_hide_srq };
 
+static const struct conf_field mcast_rows[] = {
+	ROW_U32(conf_mcast, qp_num, "qp_num", CONF_QPN_MIN, CONF_QPN_MAX, WITH(REQUIRED)),
+	ROW_GROUP(conf_mcast, group, "group", WITH(REQUIRED)),
+};
+const struct conf_table conf_table_mcast = { .name = "mcast", TABLE_ROWS(mcast_rows),
+	.size = sizeof(struct conf_mcast), .given_offset = CONF_NO_GIVEN };
+
 static const struct conf_field ah_rows[] = {
-	ROW_IP(conf_ah, dest_ip, "dest_ip", 4, 6, WITH(REQUIRED)),
+	ROW_ANY_IP(conf_ah, dest_ip, "dest_ip", WITH(REQUIRED)),
 	ROW_MAC(conf_ah, dest_mac, "dest_mac", WITH(NULLABLE), GIVEN(CONF_AH_DEST_MAC)),
 	ROW_U8(conf_ah, traffic_class, "traffic_class", 0, 255, WITH(CONF_F_DEFAULT)),
 	ROW_U8(conf_ah, hop_limit, "hop_limit", 1, 255, WITH(CONF_F_DEFAULT), DEFAULT(64)),

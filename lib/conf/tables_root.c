@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
+#include "conf_mcast.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,6 +108,7 @@ static const struct conf_field user_limits_rows[] = {
 	LIMIT32(conf_user_limits, cqs, 1, CONF_MAX_OBJECTS, 16384),
 	LIMIT32(conf_user_limits, srqs, 1, CONF_MAX_OBJECTS, 4096),
 	LIMIT32(conf_user_limits, ahs, 1, CONF_MAX_OBJECTS, 16384),
+	LIMIT32(conf_user_limits, mcasts, 1, CONF_MAX_OBJECTS, 1024),
 	LIMIT32(conf_user_limits, qps, 1, CONF_MAX_QPS, 16384),
 	LIMIT32(conf_user_limits, channels, 1, CONF_MAX_OBJECTS, 512),
 	LIMIT32(conf_user_limits, cm_ids, 1, CONF_MAX_OBJECTS, 8192),
@@ -126,6 +128,7 @@ static const struct conf_field client_limits_rows[] = {
 	LIMIT32(conf_client_limits, cqs, 1, CONF_MAX_OBJECTS, 1024),
 	LIMIT32(conf_client_limits, srqs, 1, CONF_MAX_OBJECTS, 256),
 	LIMIT32(conf_client_limits, ahs, 1, CONF_MAX_OBJECTS, 1024),
+	LIMIT32(conf_client_limits, mcasts, 1, CONF_MAX_OBJECTS, 256),
 	LIMIT32(conf_client_limits, qps, 1, CONF_MAX_QPS, 1024),
 	LIMIT32(conf_client_limits, outstanding, 1, UINT32_MAX, 1048576),
 	LIMIT32(conf_client_limits, channels, 1, CONF_MAX_OBJECTS, 256),
@@ -235,6 +238,7 @@ static const struct conf_field root_rows[] = {
 	ROW_ARRAY(conf, xrcds, n_xrcds, "xrcds", &conf_table_xrcd, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, srqs, n_srqs, "srqs", &conf_table_srq, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, qps, n_qps, "qps", &conf_table_qp, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, mcasts, n_mcasts, "mcasts", &conf_table_mcast, 0, CONF_MAX_OBJECTS),
 	ROW_OBJECT(conf, cm, "cm", &conf_table_cm, WITH(CONF_F_DEFAULT)),
 };
 const struct conf_table conf_table_root = { .name = "configuration", TABLE_ROWS(root_rows),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value.h"
+#include "conf_mcast.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -118,8 +119,14 @@ is_unicast(const struct conf_ip *ip)
 	       memcmp(ip->addr, mapped, 12) != 0;
 }
 
-int
-conf_value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
+bool
+conf_ip_is_group(const struct conf_ip *ip)
+{
+	return ip->family == 4 ? ip->addr[0] >> 4 == 0xe : ip->addr[0] == 0xff;
+}
+
+static int
+address(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
 {
 	const char *s = json_string_value(v);
 
@@ -132,7 +139,19 @@ conf_value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
 		out->family = 6;
 	else
 		return -EINVAL;
-	return is_unicast(out) ? 0 : -EINVAL;
+	return 0;
+}
+
+int
+conf_value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
+{
+	return address(v, min, max, out) == 0 && is_unicast(out) ? 0 : -EINVAL;
+}
+
+int
+conf_value_group(const json_t *v, struct conf_ip *out)
+{
+	return address(v, 4, 6, out) == 0 && conf_ip_is_group(out) ? 0 : -EINVAL;
 }
 
 bool

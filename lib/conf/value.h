@@ -16,6 +16,8 @@ int conf_value_u64(const json_t *v, bool size, uint64_t *out);
 int conf_value_mac(const json_t *v, uint8_t mac[6]);
 /** An IPv4 (with min 4) or IPv6 (with max 6) unicast address. 0 or -EINVAL. */
 int conf_value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out);
+/** An address of 224.0.0.0/4 or ff00::/8. @return 0, -EINVAL. */
+int conf_value_group(const json_t *v, struct conf_ip *out);
 /** A name of an object: 1..63 printing ASCII characters without blanks. */
 bool conf_value_is_name(const json_t *v);
 /** An even number of hex digits; *out is allocated. 0, -EINVAL, -ENOMEM. */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "connect_client.h"
+#include "admin_mcast.h"
+#include "conf_mcast.h"
 #include "control_state.h"
 #include "log.h"
 #include "object_notify.h"
@@ -268,6 +270,14 @@ made(const char *list, uint32_t index, int rc, const struct refusal *r)
 }
 
 static int
+join(struct control *c, const struct conf_mcast *m, struct refusal *r)
+{
+	struct admin_qp *rec = admin_get(&c->admin, m->qp_num, r);
+
+	return rec != NULL ? admin_mcast_attach(&c->admin, rec, &m->group, r) : -ENOENT;
+}
+
+static int
 configure_objects(struct control *c, struct refusal *r)
 {
 	const struct conf *conf = c->env.w.conf;
@@ -297,6 +307,8 @@ configure_objects(struct control *c, struct refusal *r)
 		if (conf->qps[i].qp_num == 0)
 			rc = made("qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
+	for (uint32_t i = 0; i < conf->n_mcasts && rc == 0; i++)
+		rc = made("mcasts", i, join(c, &conf->mcasts[i], r), r);
 	if (rc == 0)
 		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->objects.pds.n,
 			c->objects.mrs.n, c->objects.cqs.n, c->objects.srqs.n, c->admin.qps_n);

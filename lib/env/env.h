@@ -26,6 +26,7 @@
 #include "mbox.h"
 #include "mem.h"
 #include "qp_ah.h"
+#include "qp_mcast.h"
 #include "qp_table.h"
 #include "stats.h"
 #include "trace.h"
@@ -80,6 +81,7 @@ struct env_wiring {
 	struct mem_table *mem;
 	struct qp_ah_table *ahs;
 	struct qp_srq_table *srqs;
+	struct qp_mcast_table *mcasts; /* multicast groups */
 	struct env_worker workers[ENV_MAX_WORKERS];
 	struct env_port ports[ENV_MAX_PORTS];
 	uint32_t workers_n;
@@ -90,6 +92,12 @@ struct env_wiring {
 	 * one thread) a turn of the workers. */
 	void (*pump)(void *ctx);
 	void *pump_ctx;
+	/**
+	 * These multicast MACs are all that the port is to receive; NULL: it receives any.
+	 * @return 0 or -errno.
+	 */
+	int (*port_groups)(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n);
+	void *port_groups_ctx;
 	ns_t (*clock)(void); /* the dataplane's clock, for waits outside control_poll() */
 	_Atomic bool *stop;  /* set by the method "shutdown" */
 	bool no_socket;      /* tests: control_rpc() only */

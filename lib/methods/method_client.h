@@ -28,6 +28,11 @@ void method_client_mr_rereg_prepare(
 json_t *method_client_ring(const struct owner_place *at, const struct ring *r);
 /** A copy of an eventfd for the client. @return 0 or -errno. */
 int method_client_give_fd(struct rpc_call *call, int fd);
+/**
+ * Is the QP in the parameters this client's? What is not does not exist for it. @return 0, or that
+ * the call was refused.
+ */
+int method_client_own_qp(struct rpc_call *call);
 /** "cq 3 does not exist". */
 int method_client_refuse(struct rpc_call *call, int err, const char *what, uint32_t handle);
 

@@ -227,9 +227,8 @@ qp_create(struct rpc_call *call)
 						 : json_null()));
 }
 
-/* Is the QP in the parameters this client's? What is not does not exist for it. */
-static int
-check_own(struct rpc_call *call)
+int
+method_client_own_qp(struct rpc_call *call)
 {
 	const json_t *number = json_object_get(call->raw, "qp_num");
 	const json_int_t qpn = json_integer_value(number);
@@ -246,7 +245,7 @@ check_own(struct rpc_call *call)
 static int
 qp_modify(struct rpc_call *call)
 {
-	const int rc = check_own(call);
+	const int rc = method_client_own_qp(call);
 
 	return rc == 0 ? method_qp_modify(call) : rc;
 }
@@ -254,7 +253,7 @@ qp_modify(struct rpc_call *call)
 static int
 qp_query(struct rpc_call *call)
 {
-	const int rc = check_own(call);
+	const int rc = method_client_own_qp(call);
 
 	return rc == 0 ? method_qp_query(call) : rc;
 }
@@ -262,7 +261,7 @@ qp_query(struct rpc_call *call)
 static int
 qp_destroy(struct rpc_call *call)
 {
-	const int rc = check_own(call);
+	const int rc = method_client_own_qp(call);
 
 	return rc == 0 ? method_qp_destroy(call) : rc;
 }

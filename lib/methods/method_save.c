@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_mcast.h"
+#include "conf_mcast.h"
 #include "methods.h"
 
 /*
@@ -73,6 +75,27 @@ qps_save(struct methods *ctx, struct conf *out)
 	return 0;
 }
 
+static int
+mcasts_save(struct methods *ctx, struct conf *out)
+{
+	const struct admin_mcast *m;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH (m, &ctx->admin->mcasts, all)
+		n++;
+	out->mcasts = calloc((size_t)n + 1, sizeof(*out->mcasts));
+	if (out->mcasts == NULL)
+		return -ENOMEM;
+	TAILQ_FOREACH (m, &ctx->admin->mcasts, all) {
+		const struct admin_qp *rec = admin_find(ctx->admin, m->qpn);
+
+		if (rec != NULL && rec->shared->owner == NULL)
+			out->mcasts[out->n_mcasts++] =
+				(struct conf_mcast){ .qp_num = m->qpn, .group = m->group };
+	}
+	return 0;
+}
+
 /* Room for all of a kind. @return false: no memory. */
 static bool
 room(void *array, const struct names *t, size_t size)
@@ -120,7 +143,7 @@ objects_save(struct methods *ctx, struct conf *out)
 		memcpy(cq->name, o->name, sizeof(cq->name));
 		cq->cqe = ((const struct object_cq *)(const void *)o)->cqe;
 	}
-	return qps_save(ctx, out);
+	return qps_save(ctx, out) == 0 ? mcasts_save(ctx, out) : -ENOMEM;
 }
 
 /* The port's routes and fixed neighbours of now, in arrays of their own. @return 0 or -ENOMEM. */
@@ -190,6 +213,8 @@ save_config(struct rpc_call *call)
 	now.srqs = NULL;
 	now.n_srqs = 0;
 	now.qps = NULL;
+	now.mcasts = NULL;
+	now.n_mcasts = 0;
 	now.cm.listen = calloc(CM_LISTENERS, sizeof(*now.cm.listen));
 	if (now.cm.listen == NULL)
 		return rpc_result(call, NULL);
@@ -204,6 +229,7 @@ save_config(struct rpc_call *call)
 	free(now.cqs);
 	free(now.srqs);
 	free(now.qps);
+	free(now.mcasts);
 	return rpc_result(call, o);
 }
 

@@ -10,6 +10,7 @@ const struct rpc_table methods_all[] = {
 	{ methods_srq, RPC_FOR_OPERATORS },
 	{ methods_mr, RPC_FOR_OPERATORS },
 	{ methods_mw, RPC_FOR_OPERATORS },
+	{ methods_mcast, RPC_FOR_OPERATORS },
 	{ methods_qp, RPC_FOR_OPERATORS },
 	{ methods_work, RPC_FOR_OPERATORS },
 	{ methods_send, RPC_FOR_OPERATORS },
@@ -31,6 +32,7 @@ const struct rpc_table methods_all[] = {
 	{ methods_client_xrcd, RPC_FOR_APPS },
 	{ methods_client_ah, RPC_FOR_APPS },
 	{ methods_client_cm, RPC_FOR_APPS },
+	{ methods_client_mcast, RPC_FOR_APPS },
 	{ NULL, RPC_FOR_OPERATORS },
 };
 

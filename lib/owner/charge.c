@@ -15,6 +15,7 @@
 #include "invariant.h"
 #include "owner.h"
 #include "qp_ah.h"
+#include "qp_mcast.h"
 
 /* More than anybody has: the bound is the machine's, or the configuration's. */
 #define NO_END (UINT64_C(1) << 62)
@@ -124,6 +125,9 @@ owner_users_supply(struct owner_users *u, const struct owner_supply *s)
 			break;
 		case OWNER_AHS:
 			total = QP_AH_MAX;
+			break;
+		case OWNER_MCASTS: /* each may be in a group of its own */
+			total = QP_MCAST_GROUPS;
 			break;
 		case OWNER_QPS:
 			total = s->qps;

@@ -34,6 +34,7 @@
 	ROW(CQS,         cqs,            ENOSPC, "completion queues") \
 	ROW(SRQS,        srqs,           ENOSPC, "shared receive queues") \
 	ROW(AHS,         ahs,            ENOSPC, "address handles") \
+	ROW(MCASTS,      mcasts,         ENOSPC, "memberships in multicast groups") \
 	ROW(QPS,         qps,            ENOSPC, "queue pairs") \
 	ROW(CHANNELS,    channels,       ENOSPC, "completion channels") \
 	ROW(CM_IDS,      cm_ids,         ENOSPC, "connections") \

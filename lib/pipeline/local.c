@@ -7,6 +7,7 @@
 #include "count.h"
 #include "spare.h"
 #include "stage.h"
+#include "wire_group.h"
 
 #define TYPE_VLAN 0x8100
 
@@ -39,7 +40,7 @@ destination(const struct worker *w, uint32_t own, const struct rte_mbuf *m)
 	for (uint32_t i = 0; i < w->ports_n; i++)
 		if (has_address(w, i, l3))
 			return (uint8_t)i;
-	return PORT_NONE;
+	return wire_ip_is_group(l3) ? (uint8_t)own : PORT_NONE; /* mcast.h */
 }
 
 /** May a whole burst go to any of the other workers? */

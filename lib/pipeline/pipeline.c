@@ -8,6 +8,7 @@
 #include "handoff.h"
 #include "intake.h"
 #include "local.h"
+#include "mcast.h"
 #include "mem_reach.h"
 #include "spare.h"
 #include "stage.h"
@@ -101,7 +102,8 @@ pipeline_burst_run(struct worker *w, struct burst *b)
 
 /**
  * After a loss, packets are wasted until the other end knows of it. So NAKs, resends and requests
- * that an ACK lets out do not wait for the end of the turn.
+ * that an ACK lets out do not wait for the end of the turn. Datagrams to groups are served here,
+ * behind their burst.
  * @param asked out: true when stage 10 has run. @return request packets made plus frames sent.
  */
 static __attribute__((noinline)) uint32_t
@@ -110,6 +112,8 @@ hurry(struct worker *w, bool *asked, uint64_t *since)
 	const bool requests = (w->hurry & HURRY_REQUESTS) != 0;
 	uint32_t done = 0;
 
+	if (UNLIKELY((w->hurry & HURRY_MCAST) != 0))
+		pipeline_mcast_serve(w);
 	w->hurry = 0;
 	if (requests && w->senders_n != 0) {
 		*asked = true;
@@ -137,6 +141,8 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 			if (LIKELY(b->n != 0))
 				run(w, b, since);
 			local_over(w);
+			if (UNLIKELY((w->hurry & HURRY_MCAST) != 0))
+				pipeline_mcast_serve(w); /* there is room for one burst's */
 		}
 	}
 	return done;
@@ -235,6 +241,8 @@ worker_poll(struct worker *w, ns_t now)
 			more |= b->n == PIPELINE_BURST;
 			done += b->n;
 			run(w, b, &since);
+			if (UNLIKELY(w->hurry != 0))
+				done += hurry(w, &asked, &since);
 		}
 	}
 

@@ -74,7 +74,8 @@ struct worker_conf {
 	struct qp_table *qps;
 	struct mem_table *mem;
 	const struct qp_ah_table *ahs;
-	const struct qp_srq_table *srqs; /* XRC SRQs; NULL: there never are any */
+	const struct qp_srq_table *srqs;     /* XRC SRQs; NULL: there never are any */
+	const struct qp_mcast_table *mcasts; /* multicast groups; NULL: likewise */
 	struct mbox *mbox;
 	struct rte_ring *handoff_in; /* packets other workers received for our QPs, or NULL */
 	struct rte_ring *handoff[PIPELINE_MAX_WORKERS]; /* by owner */

@@ -5,6 +5,7 @@
 
 #include "count.h"
 #include "local.h"
+#include "mcast.h"
 #include "mem_reach.h"
 #include "qp_ah.h"
 #include "sending.h"
@@ -165,6 +166,8 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 		count(w, port, qp, STAT_req_resent_pkts);
 	if (traced(w, qp))
 		trace_request(w, qp, p, TRACE_tx);
+	if (UNLIKELY(datagram) && UNLIKELY((frame[0] & 1) != 0)) /* to a group's MAC */
+		pipeline_mcast_loop(w, port, m, t->l3_off);
 	pipeline_tx_push(w, port, m);
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "spare.h"
+#include "mcast.h"
 #include "stage.h"
 #include "to_control.h"
 #include "wire_near.h"
@@ -87,7 +88,8 @@ udp_sum_is_wrong(const struct wire_pkt *p)
 	const void *ip = p->frame + p->l3_off, *udp = p->frame + p->bth_off - WIRE_UDP_LEN;
 	uint16_t rest;
 
-	if (p->faults != 0 || be16_load((const uint8_t *)udp + 6) == 0)
+	if ((p->faults & ~MCAST_FAULTS) != 0 || p->bth_off == 0 ||
+		be16_load((const uint8_t *)udp + 6) == 0)
 		return false;
 	rest = (p->flags & PKT_IPV6) != 0 ? rte_ipv6_udptcp_cksum(ip, udp)
 					  : rte_ipv4_udptcp_cksum(ip, udp);

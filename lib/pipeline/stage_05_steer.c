@@ -6,6 +6,7 @@
 #include "count.h"
 #include "drops.h"
 #include "handoff.h"
+#include "mcast.h"
 #include "migration.h"
 #include "reply.h"
 #include "spare.h"
@@ -153,6 +154,8 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 				continue;
 			}
 		}
+		if (UNLIKELY(is_to_group(&b->pkt[i], f)) && pipeline_mcast_take(w, b, i))
+			continue;
 		gone |= BIT32(i);
 		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))
 			continue;

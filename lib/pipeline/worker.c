@@ -108,6 +108,7 @@ worker_create(const struct worker_conf *c)
 	w->mem = c->mem;
 	w->ahs = c->ahs;
 	w->srqs = c->srqs;
+	w->mcasts = c->mcasts;
 	w->mbox = c->mbox;
 	TAILQ_INIT(&w->peers);
 	for (uint32_t i = 0; i < ANSWER_PEERS; i++)

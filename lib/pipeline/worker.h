@@ -20,6 +20,7 @@
 #include "pipeline.h"
 #include "qp.h"
 #include "qp_client.h"
+#include "qp_mcast.h"
 #include "qp_parts.h"
 #include "qp_rule.h"
 #include "qp_share.h"
@@ -57,6 +58,7 @@
 enum {                        /* worker.hurry: what goes out before the next burst is looked at */
 	HURRY_NAK = BIT32(0), /* a NAK that was made */
 	HURRY_REQUESTS = BIT32(1), /* what a response lets out on a link that loses packets */
+	HURRY_MCAST = BIT32(2),    /* datagrams to groups have come in */
 };
 
 /** The first word of an RC QP of this worker and DPDK port, but for number and state. */
@@ -89,7 +91,7 @@ struct answer_peer {
 	uint16_t idle;        /* turns without any, while it is listed */
 	bool listed;          /* on the worker's list */
 	uint8_t reserved[5];
-	int64_t credit; /* what answers may still cost in this turn; below 0: a debt */
+	int64_t credit;        /* what answers may still cost in this turn; below 0: a debt */
 	const struct qp *last; /* that was answered; it may be gone: it is only compared */
 	TAILQ_ENTRY(answer_peer) turn;
 };
@@ -122,7 +124,7 @@ struct worker {
 	uint32_t records_left; /* of the error buffer, before packets are left out; 0: it is off */
 	uint64_t fcs_bad;      /* ol_flags of a frame with a wrong FCS */
 	uint16_t index, ports_n;
-	uint16_t outs_n; /* queues that may hold frames: ports_n, or twice that (local.h) */
+	uint16_t outs_n;  /* queues that may hold frames: ports_n, or twice that (local.h) */
 	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
@@ -159,9 +161,9 @@ struct worker {
 	uint32_t flush_left;             /* requests that this turn may still flush */
 	TAILQ_HEAD(, qp_share) flushing; /* clients whose QPs wait for it, in turn */
 	uint32_t clients_n;
-	TAILQ_HEAD(, qp_client) clients; /* whose doorbells are polled */
-	struct qp_side *sides;           /* for compact QPs; mbox.sides_taken */
-	bool sides_short;                /* there were none, which was told */
+	TAILQ_HEAD(, qp_client) clients;       /* whose doorbells are polled */
+	struct qp_side *sides;                 /* for compact QPs; mbox.sides_taken */
+	bool sides_short;                      /* there were none, which was told */
 	struct tx_queue tx[PIPELINE_MAX_OUTS]; /* by port_of[], as port_stats and conf.ports */
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
 	const struct request_sources *source;     /* the former */
@@ -179,8 +181,8 @@ struct worker {
 	struct burst burst;
 	struct burst few; /* a part of it */
 	struct stats_block port_stats[PIPELINE_MAX_OUTS];
-	uint16_t fault_stat[FAULT_MAX];              /* counter of a fault */
-	uint8_t port_of[256]; /* DPDK port id, or qp.out -> index, or PORT_NONE */
+	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
+	uint8_t port_of[256];           /* DPDK port id, or qp.out -> index, or PORT_NONE */
 	struct wire_front front[PIPELINE_MAX_PORTS]; /* of ports' addresses */
 	uint64_t steer[PIPELINE_MAX_PORTS];          /* steer_owner() */
 	struct control_source control[CONTROL_PLACES];
@@ -189,6 +191,8 @@ struct worker {
 	struct stats_load load;
 	struct latency latency[LATENCY_KINDS];
 	struct move moving;
+	const struct qp_mcast_table *mcasts;
+	struct burst mcast; /* datagrams to groups, for their members: mcast.h */
 };
 
 /** Packet i stays: close the gap that those before it left. */

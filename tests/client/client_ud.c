@@ -2,6 +2,7 @@
 /* Datagrams of an application: argv[1] is the socket. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client_priv.h"
@@ -210,6 +211,89 @@ UD_05_handles_that_are_none(struct peers *s)
 	OK(rl_dealloc_pd(other));
 }
 
+/* Takes what completes, until `receives` have: of which QPs, as bits of s->qp. */
+static unsigned int
+receivers(struct peers *s, unsigned int receives)
+{
+	unsigned int who = 0;
+
+	while (receives != 0) {
+		const struct rl_wc wc = pair_wait(s->p.cq);
+
+		CHECK(wc.status == RL_WC_SUCCESS);
+		if (wc.opcode != RL_WC_RECV)
+			continue;
+		CHECK(wc.src_qp == s->qp[0]->qp_num && (wc.wc_flags & RL_WC_GRH) != 0);
+		who |= wc.qp_num == s->qp[1]->qp_num ? 2u : 1u;
+		receives--;
+	}
+	return who;
+}
+
+/* UD-31: members at both ports, the sender among them; then one of them leaves. */
+static void
+UD_31_groups(struct peers *s)
+{
+	struct rl_ah_attr a = { .is_global = 1, .port_num = 1 };
+	struct rl_sge sge = pair_sge(&s->p, 0, 100);
+	struct rl_send_wr wr = request(s, 0, &sge);
+	struct rl_ah *to;
+	union rl_gid none;
+
+	OK(rl_gid_from_ip("239.9.8.7", &a.grh.dgid));
+	OK(rl_gid_from_ip("10.77.0.9", &none));
+	CHECK(rl_attach_mcast(s->qp[0], &none, 0) == -EINVAL);
+	CHECK(rl_detach_mcast(s->qp[0], &a.grh.dgid, 0) == -EINVAL);
+	OK(rl_attach_mcast(s->qp[0], &a.grh.dgid, 0));
+	OK(rl_attach_mcast(s->qp[1], &a.grh.dgid, 0));
+	CHECK(rl_attach_mcast(s->qp[1], &a.grh.dgid, 0) == -EEXIST);
+	OK(rl_create_ah(s->p.pd, &a, &to)); /* nobody is asked */
+	wr.wr.ud.ah = to;
+	wr.wr.ud.remote_qpn = RL_MCAST_QPN;
+	memset(s->p.mr->addr, 0x5a, 100);
+	for (unsigned int i = 0; i < 2; i++)
+		OK(pair_recv(s->qp[i], pair_sge(&s->p, SLOT * (i + 1), SLOT), 70 + i));
+	OK(rl_post_send(s->qp[0], &wr, NULL));
+	CHECK(receivers(s, 2) == 3);
+	for (unsigned int i = 0; i < 2; i++) {
+		const uint8_t *got = (const uint8_t *)s->p.mr->addr + SLOT * (i + 1);
+
+		CHECK(memcmp(got + GRH, s->p.mr->addr, 100) == 0);
+		CHECK(got[GRH - 4] == 239 && got[GRH - 1] == 7);
+	}
+	OK(rl_detach_mcast(s->qp[0], &a.grh.dgid, 0));
+	for (unsigned int i = 0; i < 2; i++)
+		OK(pair_recv(s->qp[i], pair_sge(&s->p, SLOT * (i + 1), SLOT), 80 + i));
+	OK(rl_post_send(s->qp[0], &wr, NULL));
+	CHECK(receivers(s, 1) == 2);
+	OK(rl_detach_mcast(s->qp[1], &a.grh.dgid, 0));
+	OK(rl_destroy_ah(to));
+}
+
+/* A client may have so many memberships; another's queue pair does not exist for it. */
+static void
+memberships(struct peers *s)
+{
+	union rl_gid gid;
+	char ip[32];
+	int rc = 0, n = 0;
+
+	for (; n < 30 && rc == 0; n++) {
+		snprintf(ip, sizeof(ip), "239.1.1.%d", n);
+		OK(rl_gid_from_ip(ip, &gid));
+		rc = rl_attach_mcast(s->qp[1], &gid, 0);
+	}
+	CHECK(rc == -ENOSPC && n == 21);
+	CHECK(strstr(rl_last_error(), "client_limits.mcasts") != NULL);
+	OK(rl_gid_from_ip("239.1.1.3", &gid));
+	OK(rl_detach_mcast(s->qp[1], &gid, 0));
+	OK(rl_attach_mcast(s->qp[1], &gid, 0));
+	s->qp[1]->qp_num ^= 1; /* whose? */
+	CHECK(rl_attach_mcast(s->qp[1], &gid, 0) == -ENOENT);
+	s->qp[1]->qp_num ^= 1;
+	/* They go with the queue pair. */
+}
+
 /* RT-04, RT-05: an address that nobody has, and one that no route reaches. */
 static void
 RT_05_nobody_answers(struct peers *s)
@@ -258,6 +342,8 @@ main(int argc, char **argv)
 		UD_05_UD_10_ping_pong(&s);
 		UD_12_UD_25_refused(&s);
 		UD_05_handles_that_are_none(&s);
+		UD_31_groups(&s);
+		memberships(&s);
 		peers_close(&s);
 	}
 	peers_open(&s, argv[1]);

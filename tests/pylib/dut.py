@@ -169,7 +169,7 @@ class DutCase(unittest.TestCase):
         """Create an object that goes away with the next resp()."""
         others = 0
         if method == "qp_create":
-            if variant.handed_over() and params["port"] == "p0":
+            if variant.handed_over() and params.get("port") == "p0":
                 params.setdefault("worker", 1)
             # From 256 of a template on they are compact (lib/qp/qp_parts.h).
             if variant.qps() > 1 and not {"count", "recv_feed", "srq", "xrcd"} & set(params):

@@ -60,7 +60,7 @@ def unexplained(case, scopes):
     for c in scopes:
         drops = {name: c[name] for name in names if c[name]}
         case.assertEqual(
-            c["rx_packets"] + c["rx_handoff_in"],
+            c["rx_packets"] + c["rx_handoff_in"] + c["rx_mcast_copies"],
             c["rcvd_pkts"] + c["rx_control"] + c["rx_handoff"] + sum(drops.values()),
             "packets unexplained: rx_packets %d (+%d), rcvd_pkts %d, rx_control %d, "
             "rx_handoff %d, %r" % (c["rx_packets"], c["rx_handoff_in"], c["rcvd_pkts"],

@@ -480,7 +480,7 @@ struct rl_async_event {
 int rl_get_async_event(struct rl_context *ctx, struct rl_async_event *event);
 /** Say that an event was dealt with: destroying its object waits for that. */
 void rl_ack_async_event(struct rl_async_event *event);
-
+#include "rocelane_mcast.h"
 #include "rocelane_xrc.h"
 /* ---- words ----------------------------------------------------------------------------------- */
 

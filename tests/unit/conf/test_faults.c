@@ -143,7 +143,8 @@ static const struct fault {
 		"from 1 to 4094, or null", 0 },
 	{ L_AH, "\"ah_attr\": { \"dest_ip\": \"10.77.0.2\", \"hop_limit\": 0 },", "/qps/0/ah_attr/hop_limit",
 		"from 1 to 255", 0 },
-	{ L_AH, "\"ah_attr\": { \"dest_ip\": \"0.0.0.0\" },", "/qps/0/ah_attr/dest_ip", "unicast IPv4 or", 0 },
+	{ L_AH, "\"ah_attr\": { \"dest_ip\": \"0.0.0.0\" },", "/qps/0/ah_attr/dest_ip", "unicast or multicast IPv4 or", 0 },
+	{ L_AH, "\"ah_attr\": { \"dest_ip\": \"239.1.2.3\" },", "/qps/0/ah_attr/dest_ip", "must be a unicast address", 0 },
 	{ L_AH, "\"ah_attr\": { \"dest_ip\": null },", "/qps/0/ah_attr/dest_ip", "not null", 0 },
 	/* what the state needs */
 	{ L_STATE, "\"qp_state\": \"SQD\",", "/qps/0/qp_state", "\"RTR\" or \"RTS\", not \"SQD\"", 0 },

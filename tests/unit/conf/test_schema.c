@@ -207,6 +207,8 @@ compare_type(const json_t *node, const struct conf_field *f)
 	case CONF_T_IPV4:
 	case CONF_T_IPV6:
 	case CONF_T_IP:
+	case CONF_T_ANY_IP:
+	case CONF_T_GROUP:
 	case CONF_T_CUSTOM:
 		assert_true(has_type(node, "string"));
 		break;

@@ -195,6 +195,7 @@ make_env(bool no_socket)
 	e->qps = qp_table_create(FAKE_QPS, SOCKET_ID_ANY);
 	e->mem = mem_table_create(64);
 	e->ahs = qp_ah_table_create();
+	e->mcasts = qp_mcast_table_create();
 	e->workers_n = FAKE_WORKERS;
 	e->ports_n = 1;
 	e->numa_node = -1;
@@ -279,6 +280,7 @@ fake_stop(void)
 	qp_table_destroy(fake.env.qps);
 	mem_table_destroy(fake.env.mem);
 	qp_ah_table_destroy(fake.env.ahs);
+	qp_mcast_table_destroy(fake.env.mcasts);
 	conf_free(fake.conf);
 	fake.c = NULL;
 }

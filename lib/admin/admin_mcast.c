@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin_mcast.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "charge.h"
+#include "conf_json_value.h"
+#include "qp_mcast.h"
+#include "wire_group.h"
+
+static struct admin_mcast *
+find(const struct admin *adm, uint32_t qpn, const struct conf_ip *group)
+{
+	struct admin_mcast *m;
+
+	TAILQ_FOREACH (m, &adm->mcasts, all)
+		if (m->qpn == qpn && m->group.family == group->family &&
+			memcmp(m->group.addr, group->addr, sizeof(group->addr)) == 0)
+			return m;
+	return NULL;
+}
+
+static const char *
+text_of(const struct conf_ip *group, char text[INET6_ADDRSTRLEN])
+{
+	return inet_ntop(
+		group->family == 4 ? AF_INET : AF_INET6, group->addr, text, INET6_ADDRSTRLEN);
+}
+
+static struct qp_mcast_group
+key_of(const struct admin *adm, const struct admin_mcast *m)
+{
+	struct qp_mcast_group g = { .port = adm->env->w.ports[m->port].id };
+
+	wire_group_gid(m->group.family == 6, m->group.addr, g.addr);
+	return g;
+}
+
+/* Every MAC of the port's groups once, for a device that has to be told. @return 0 or -errno. */
+static int
+filter(const struct admin *adm, int16_t port)
+{
+	const struct env_wiring *w = &adm->env->w;
+	const struct admin_mcast *m;
+	uint8_t(*macs)[6];
+	uint32_t n = 0, room = 0;
+	int rc;
+
+	if (w->port_groups == NULL)
+		return 0;
+	TAILQ_FOREACH (m, &adm->mcasts, all)
+		room += m->port == port;
+	macs = calloc((size_t)room + 1, sizeof(macs[0]));
+	if (macs == NULL)
+		return -ENOMEM;
+	TAILQ_FOREACH (m, &adm->mcasts, all) {
+		uint32_t i = 0;
+
+		if (m->port != port)
+			continue;
+		wire_group_mac(m->group.family == 6, m->group.addr, macs[n]);
+		while (memcmp(macs[i], macs[n], sizeof(macs[0])) != 0)
+			i++;
+		n += i == n;
+	}
+	rc = w->port_groups(w->port_groups_ctx, (uint32_t)port, macs, n);
+	free(macs);
+	return rc;
+}
+
+static void
+take_out(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m)
+{
+	const struct qp_mcast_group g = key_of(adm, m);
+	const int16_t port = m->port;
+
+	qp_mcast_remove(adm->env->w.mcasts, &g, m->qpn);
+	TAILQ_REMOVE(&adm->mcasts, m, all);
+	rec->mcasts_n--;
+	free(m);
+	if (rec->shared->owner != NULL)
+		owner_uncharge(rec->shared->owner, OWNER_MCASTS, 1);
+	filter(adm, port);
+}
+
+/* What can be said of the request alone. */
+static int
+may_join(const struct admin *adm, const struct admin_qp *rec, const struct conf_ip *group,
+	struct refusal *r)
+{
+	const struct wire_port *us;
+	char text[INET6_ADDRSTRLEN];
+
+	if (admin_qp_type(rec) != QPT_UD)
+		return refuse(r, EINVAL, "QP %u is of type %s: groups are for UD", rec->qpn,
+			verbs_qp_type_name(admin_qp_type(rec)));
+	if (rec->port < 0)
+		return refuse(r, EINVAL, "QP %u has no port yet: it gets one with INIT", rec->qpn);
+	us = adm->env->w.ports[rec->port].addr;
+	if (group->family == 6 ? !us->has_ipv6 : !us->has_ipv4)
+		return refuse(r, EINVAL, "group is IPv%u, and port \"%s\" has no IPv%u address",
+			group->family, adm->env->w.conf->ports[rec->port].name, group->family);
+	if (find(adm, rec->qpn, group) != NULL)
+		return refuse(r, EEXIST, "QP %u is a member of %s already", rec->qpn,
+			text_of(group, text));
+	return 0;
+}
+
+static int
+put_in(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m, struct refusal *r)
+{
+	const struct qp_mcast_group g = key_of(adm, m);
+	char text[INET6_ADDRSTRLEN];
+	int rc = qp_mcast_add(adm->env->w.mcasts, &g, m->qpn);
+
+	if (rc != 0 && rec->shared->owner != NULL)
+		owner_uncharge(rec->shared->owner, OWNER_MCASTS, 1);
+	if (rc == -ENOSPC)
+		return refuse(r, ENOSPC, "%s has %u members at port \"%s\" already",
+			text_of(&m->group, text), QP_MCAST_QPS,
+			adm->env->w.conf->ports[m->port].name);
+	if (rc != 0)
+		return refuse(r, ENOSPC, "there are %u multicast groups already", QP_MCAST_GROUPS);
+	TAILQ_INSERT_TAIL(&adm->mcasts, m, all);
+	rec->mcasts_n++;
+	return 0;
+}
+
+int
+admin_mcast_attach(
+	struct admin *adm, struct admin_qp *rec, const struct conf_ip *group, struct refusal *r)
+{
+	struct owner *owner = rec->shared->owner;
+	struct admin_mcast *m;
+	int rc = may_join(adm, rec, group, r);
+
+	if (rc == 0 && owner != NULL)
+		rc = owner_charge(owner, OWNER_MCASTS, 1, r);
+	if (rc != 0)
+		return rc;
+	m = calloc(1, sizeof(*m));
+	if (m == NULL) {
+		if (owner != NULL)
+			owner_uncharge(owner, OWNER_MCASTS, 1);
+		return refuse(r, ENOMEM, "out of memory");
+	}
+	*m = (struct admin_mcast){ .qpn = rec->qpn, .port = rec->port, .group = *group };
+	rc = put_in(adm, rec, m, r);
+	if (rc != 0) {
+		free(m);
+		return rc;
+	}
+	rc = filter(adm, rec->port);
+	if (rc != 0) {
+		take_out(adm, rec, m);
+		return refuse(r, -rc, "the device of port \"%s\" does not take the group's MAC: %s",
+			adm->env->w.conf->ports[rec->port].name, strerror(-rc));
+	}
+	return 0;
+}
+
+int
+admin_mcast_detach(
+	struct admin *adm, struct admin_qp *rec, const struct conf_ip *group, struct refusal *r)
+{
+	struct admin_mcast *m = find(adm, rec->qpn, group);
+	char text[INET6_ADDRSTRLEN];
+
+	if (m == NULL)
+		return refuse(
+			r, EINVAL, "QP %u is no member of %s", rec->qpn, text_of(group, text));
+	take_out(adm, rec, m);
+	return 0;
+}
+
+void
+admin_mcast_leave(struct admin *adm, struct admin_qp *rec)
+{
+	struct admin_mcast *m, *next;
+
+	if (rec->mcasts_n == 0)
+		return;
+	for (m = TAILQ_FIRST(&adm->mcasts); m != NULL; m = next) {
+		next = TAILQ_NEXT(m, all);
+		if (m->qpn == rec->qpn)
+			take_out(adm, rec, m);
+	}
+}
+
+json_t *
+admin_mcast_json(const struct admin *adm, uint32_t qpn)
+{
+	json_t *list = json_array();
+	const struct admin_mcast *m;
+	char text[INET6_ADDRSTRLEN], mac[18];
+	uint8_t b[6];
+
+	TAILQ_FOREACH (m, &adm->mcasts, all) {
+		if (qpn != 0 && m->qpn != qpn)
+			continue;
+		wire_group_mac(m->group.family == 6, m->group.addr, b);
+		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3],
+			b[4], b[5]);
+		list = conf_json_append(
+			list, json_pack("{s:I, s:s, s:s, s:s}", "qp_num", (json_int_t)m->qpn,
+				      "group", text_of(&m->group, text), "port",
+				      adm->env->w.conf->ports[m->port].name, "mac", mac));
+	}
+	return list;
+}

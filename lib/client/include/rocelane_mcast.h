@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ROCELANE_MCAST_H
+#define ROCELANE_MCAST_H
+/**
+ * @file rocelane_mcast.h  librocelane's multicast groups. Include rocelane.h.
+ *
+ * Owner:   any thread.
+ * Memory:  none; a queue pair that is destroyed leaves its groups.
+ * Depends: rocelane.h.
+ *
+ * To send to a group: an address handle whose dgid is the group's address (::ffff:239.1.2.3 for an
+ * IPv4 one), and remote_qpn RL_MCAST_QPN. Members of the same port get it, too, the sender among
+ * them. Neither IGMP nor MLD is spoken.
+ */
+#include "rocelane.h"
+
+#define RL_MCAST_QPN 0xffffffu
+
+/**
+ * The UD queue pair gets what is sent to this group at its port, as if it named its number: its
+ * Q_Key is asked for. It needs a port, so it is in INIT or further.
+ * @param gid an address of ff00::/8, or ::ffff:a.b.c.d of 224.0.0.0/4. @param lid ignored.
+ * @return -EEXIST: it is a member already; -EINVAL: no UD queue pair, no group, a port without an
+ * address of its family; -ENOSPC: over a limit of this client, or of the group (56 members).
+ */
+int rl_attach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
+/** @return -EINVAL: it is no member. */
+int rl_detach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONF_MCAST_H
+#define CONF_MCAST_H
+/**
+ * @file conf_mcast.h  A part of conf.h: multicast groups.
+ *
+ * Owner:   the configuration's.
+ * Memory:  none of its own.
+ * Depends: conf.h.
+ */
+#include "conf.h"
+
+/** A UD QP and a group that it is a member of. */
+struct conf_mcast {
+	uint32_t qp_num;
+	struct conf_ip group;
+};
+
+/** Is it an address of 224.0.0.0/4 or ff00::/8? */
+bool conf_ip_is_group(const struct conf_ip *ip);
+
+#endif
