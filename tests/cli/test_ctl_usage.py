@@ -150,7 +150,8 @@ class Completion(Case):
 
     def test_words(self):
         self.assertEqual(self.words("mr"),
-                         ["list", "show", "register", "deregister", "read", "write", "fill", "crc"])
+                         ["list", "show", "register", "rereg", "deregister", "read", "write",
+                          "fill", "crc"])
         self.assertEqual(self.words("qp", "show"), ["17", "1048593"])
         self.assertEqual(self.words("mr", "read"), ["mr0"])
         self.assertEqual(self.words("post", "recv", "17", "mr"), ["mr0"])
