@@ -133,16 +133,6 @@ class Datagrams(dut_ud.UdCase):
         self.quiet(back)
         self.received((0, pattern(9, 64)))
 
-    def test_UD_31_to_a_group(self):
-        """Refused when it is posted."""
-        self.sender()
-        group = "ff0e::1" if variant.v6() else "239.1.2.3"
-        with self.assertRaises(dut.RpcError) as caught:
-            self.post_raw(self.wr(8, ud=self.to(2, dest_ip=group)))
-        self.assertIn("unicast", caught.exception.message)
-        self.assertEqual(1, len(self.post(self.wr(8))))
-        self.alive()
-
     @variant.fixed(vlan="none")
     def test_UD_31_from_a_group(self):
         """To the group's MAC and queue pair: dropped, and nothing follows."""
