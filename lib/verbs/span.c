@@ -273,13 +273,20 @@ is_left_over(const struct convert_part *p)
 	return p->kind == CONVERT_SHARED && strncmp(p->path, "/memfd:rocelane ", 16) == 0;
 }
 
-/* What $ROCELANE_MR says of private memory: "convert" (as without it), or "refuse". */
-static bool
-only_shared(void)
+/*
+ * What $ROCELANE_MR says of private memory: "convert" (as without it), or "refuse". A word that
+ * means nothing asks for something that is not there.
+ */
+static int
+read_policy(bool *only_shared, char *why)
 {
 	const char *how = getenv("ROCELANE_MR");
 
-	return how != NULL && strcmp(how, "refuse") == 0;
+	*only_shared = how != NULL && strcmp(how, "refuse") == 0;
+	if (how == NULL || *how == '\0' || *only_shared || strcmp(how, "convert") == 0)
+		return 0;
+	snprintf(why, WHY, "ROCELANE_MR=%.64s is not known: convert or refuse", how);
+	return EINVAL;
 }
 
 static int
@@ -290,7 +297,11 @@ get(const void *addr, size_t len, struct vl_memory *out, char *why)
 	struct convert_part parts[CONVERT_PARTS];
 	int n, ours = 0, others = 0, err;
 	struct vl_span *s = NULL;
+	bool only_shared;
 
+	err = read_policy(&only_shared, why);
+	if (err != 0)
+		return err;
 	if (len == 0 || end <= from)
 		return refuse(why, EINVAL, "no bytes, or more than there are addresses");
 	n = convert_look(at, end - at, parts);
@@ -314,7 +325,7 @@ get(const void *addr, size_t len, struct vl_memory *out, char *why)
 		}
 	}
 	if (others == 0 && ours == 0) {
-		if (only_shared())
+		if (only_shared)
 			return refuse(why, EOPNOTSUPP,
 				"it is private memory, and ROCELANE_MR=refuse leaves such memory "
 				"as it is: use memory that is shared, of a memfd for example");

@@ -28,6 +28,8 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		IBV_ACCESS_REMOTE_ATOMIC)
 
+#define END_TIMEOUT 10 /* 4 ms: what is lost is soon sent again */
+
 struct end {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -66,7 +68,7 @@ end_connect(struct end *e, const struct end *peer, int retry_cnt)
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
 		.min_rnr_timer = 12,
-		.timeout = 14,
+		.timeout = retry_cnt > 0 ? END_TIMEOUT : 14,
 		.retry_cnt = (uint8_t)retry_cnt,
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1,

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocelane-run: a private dataplane, exit statuses, faults, and what it says of failures."""
+"""rocelane-run: a private dataplane, exit statuses, faults, and what it says of failures.
+
+    test_run.py --long     also what takes long
+"""
 import importlib.util
 import json
 import os
@@ -9,6 +12,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -16,7 +20,8 @@ import unittest.mock
 
 RUN = os.environ["ROCELANE_RUN"]
 FRAGILE = os.environ["FRAGILE"]
-TIMES = 10      # the same faults, the same failure: as often as that
+LONG = "--long" in sys.argv
+TIMES = 10 if LONG else 3       # the same faults, the same failure: as often as that
 
 
 class Run(unittest.TestCase):
@@ -146,6 +151,17 @@ class Run(unittest.TestCase):
         self.assertEqual(1, code)
         self.assertIn("ROCELANE_MR=refuse leaves such memory as it is", err)
 
+    def test_no_such_way(self):
+        """ROCELANE_MR: a word that means nothing is no reason to convert memory."""
+        for word in ("bounce", "Convert", "refuse "):
+            self.env["ROCELANE_MR"] = word
+            code, _, err = self.run_it("-p", FRAGILE, "7")
+            self.assertEqual(1, code, word)
+            self.assertIn(f"ROCELANE_MR={word} is not known: convert or refuse", err)
+        for word in ("convert", ""):
+            self.env["ROCELANE_MR"] = word
+            self.assertEqual(0, self.run_it("-p", FRAGILE, "7")[0], word)
+
     def test_why(self):
         """ROCELANE_WHY: what a program does not print."""
         self.env["ROCELANE_WHY"] = "1"
@@ -167,6 +183,8 @@ class Run(unittest.TestCase):
 
     def test_example(self):
         """What app/examples/verbs has for pytest, without pytest."""
+        if not LONG:
+            return      # by hand: test_run.py --long
         path = os.environ["EXAMPLE"]
         spec = importlib.util.spec_from_file_location("example", path)
         example = importlib.util.module_from_spec(spec)
@@ -184,7 +202,7 @@ class Run(unittest.TestCase):
             example.test_nobody_answers(pathlib.Path(tmp))
 
     def test_loss_is_repaired(self):
-        rules = {"seed": 3, "rules": [{"action": "drop", "probability": 0.01}]}
+        rules = {"seed": 3, "rules": [{"action": "drop", "probability": 0.05}]}
         code, out, err = self.run_it("-p", "-f", self.faults(rules), FRAGILE, "7")
         self.assertEqual((0, "all went through\n", ""), (code, out, err))
 
@@ -199,7 +217,7 @@ class Run(unittest.TestCase):
 
     def test_same_faults_same_failure(self):
         rules = {"seed": 11, "rules": [{"action": "drop", "probability": 0.01},
-                                       {"action": "drop", "psn": 1900, "times": 1}]}
+                                       {"action": "drop", "psn": 1150, "times": 1}]}
         path, seen = self.faults(rules), set()
         for _ in range(TIMES):
             code, out, err = self.run_it("-p", "-f", path, FRAGILE, "0")
@@ -210,4 +228,4 @@ class Run(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=[a for a in sys.argv if a != "--long"])

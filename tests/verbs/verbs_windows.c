@@ -144,7 +144,7 @@ all_attributes(void)
 	CHECK(got.path_mtu == IBV_MTU_1024 && got.dest_qp_num == e[1].qp->qp_num);
 	CHECK(got.rq_psn == 1000 && got.sq_psn == 1000 && got.port_num == 1);
 	CHECK(got.max_rd_atomic == 4 && got.max_dest_rd_atomic == 4 && got.min_rnr_timer == 12);
-	CHECK(got.timeout == 14 && got.retry_cnt == 7 && got.rnr_retry == 7);
+	CHECK(got.timeout == END_TIMEOUT && got.retry_cnt == 7 && got.rnr_retry == 7);
 	CHECK(((got.qp_access_flags ^ ALL_ACCESS) & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE) == 0);
 	CHECK(got.ah_attr.is_global == 1 && got.ah_attr.grh.sgid_index == 0 &&
 		got.ah_attr.grh.hop_limit == 64 && got.ah_attr.port_num == 1);
