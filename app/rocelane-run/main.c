@@ -58,17 +58,17 @@ run_die(const char *fmt, ...)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
+/* Both, with a colon in between; a variable that was not there has one. */
 static void
-prepend(const char *variable, const char *value)
+join(const char *variable, const char *first, const char *second)
 {
-	const char *old = getenv(variable);
 	char *text;
 
-	if (old == NULL || *old == '\0') {
-		setenv(variable, value, 1);
+	if (first == NULL || *first == '\0' || second == NULL || *second == '\0') {
+		setenv(variable, first != NULL && *first != '\0' ? first : second, 1);
 		return;
 	}
-	if (asprintf(&text, "%s:%s", value, old) < 0)
+	if (asprintf(&text, "%s:%s", first, second) < 0)
 		run_die("out of memory");
 	setenv(variable, text, 1);
 	free(text);
@@ -205,7 +205,9 @@ main(int argc, char **argv)
 	if (o.faults != NULL)
 		control_faults(plane.socket, o.faults);
 	control_mark(plane.socket);
-	prepend("LD_LIBRARY_PATH", library);
+	join("LD_LIBRARY_PATH", library, getenv("LD_LIBRARY_PATH"));
+	/* Found in that folder; behind others, for a sanitizer has to be the first. */
+	join("LD_PRELOAD", getenv("LD_PRELOAD"), "librocelane-rdmacm.so");
 	setenv("ROCELANE_SOCKET", plane.socket, 1);
 	status = run_program(argv + optind);
 	control_report(plane.socket);

@@ -6,14 +6,6 @@
 
 #include "vl.h"
 
-void
-vl_refused(const char *call, int err)
-{
-	if (getenv("ROCELANE_WHY") != NULL)
-		fprintf(stderr, "rocelane: %s: %s (%s)\n", call, strerror(err), rl_last_error());
-	errno = err;
-}
-
 /* A slot of verbs_context that is NULL gives EOPNOTSUPP in verbs.h itself. */
 void
 vl_context_ops(struct vl_context *c)

@@ -126,13 +126,7 @@ ibv_get_device_name(struct ibv_device *device)
 __be64
 ibv_get_device_guid(struct ibv_device *device)
 {
-	const struct vl_device *d = (const struct vl_device *)device;
-	uint8_t eui[8] = { d->mac[0] ^ 2, d->mac[1], d->mac[2], 0xff, 0xfe, d->mac[3], d->mac[4],
-		d->mac[5] };
-	__be64 guid;
-
-	memcpy(&guid, eui, sizeof(guid));
-	return guid;
+	return vl_guid(((const struct vl_device *)device)->mac);
 }
 
 int

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include <infiniband/verbs.h>
@@ -119,6 +120,8 @@ struct vl_qp {
  * programs say "failed" alone. @param call a name of verbs'.
  */
 void vl_refused(const char *call, int err);
+/** As vl_refused(), for a reason that librocelane does not know. */
+void vl_refused_because(const char *call, int err, const char *why);
 
 #define vl_result(rc) vl_result_of(__func__, rc)
 #define vl_none(err)  vl_none_of(__func__, err)
@@ -146,6 +149,17 @@ vl_context_of(struct ibv_context *ctx)
 {
 	return (struct vl_context *)(void *)((uint8_t *)ctx -
 					     offsetof(struct vl_context, pub.context));
+}
+
+/** The GUID of a port's device: its MAC as EUI-64. */
+static inline __be64
+vl_guid(const uint8_t mac[6])
+{
+	const uint8_t eui[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
+	__be64 guid;
+
+	memcpy(&guid, eui, sizeof(guid));
+	return guid;
 }
 
 /** Fill the tables of calls that verbs.h makes without the linker. */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Refusals: errno for the program, the reason for whoever asks for it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vl.h"
+
+void
+vl_refused_because(const char *call, int err, const char *why)
+{
+	if (getenv("ROCELANE_WHY") != NULL)
+		fprintf(stderr, "rocelane: %s: %s (%s)\n", call, strerror(err), why);
+	errno = err;
+}
+
+void
+vl_refused(const char *call, int err)
+{
+	vl_refused_because(call, err, rl_last_error());
+}

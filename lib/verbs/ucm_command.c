@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands to /dev/infiniband/rdma_cm, and the ids that they name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ucm.h"
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ucm_id **ids; /* by number */
+static uint32_t ids_n;
+
+/* Lock held. @return a number that nobody has; ids_n: no memory. */
+static uint32_t
+free_number(void)
+{
+	struct ucm_id **more;
+	const uint32_t n = ids_n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (ids[i] == NULL)
+			return i;
+	}
+	more = reallocarray(ids, n + 64u, sizeof(ids[0]));
+	if (more == NULL)
+		return n;
+	ids = more;
+	ids_n = n + 64;
+	memset(&ids[n], 0, 64 * sizeof(ids[0]));
+	return n;
+}
+
+struct ucm_id *
+ucm_id_new(struct rl_cm_id *rl)
+{
+	struct ucm_id *id = calloc(1, sizeof(*id));
+
+	if (id == NULL)
+		return NULL;
+	id->rl = rl;
+	pthread_mutex_lock(&lock);
+	id->number = free_number();
+	if (id->number < ids_n) {
+		ids[id->number] = id;
+		rl->id_context = id;
+	} else {
+		free(id);
+		id = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return id;
+}
+
+static struct ucm_id *
+id_of(uint32_t number)
+{
+	struct ucm_id *id;
+
+	pthread_mutex_lock(&lock);
+	id = number < ids_n ? ids[number] : NULL;
+	pthread_mutex_unlock(&lock);
+	return id;
+}
+
+/* @return events that were told of it: librdmacm waits until it has seen as many. */
+static uint32_t
+end_id(struct ucm_id *id)
+{
+	uint32_t events;
+
+	pthread_mutex_lock(&lock);
+	ids[id->number] = NULL;
+	pthread_mutex_unlock(&lock);
+	rl_cm_destroy_id(id->rl);
+	events = id->events;
+	free(id);
+	return events;
+}
+
+static struct ucm_id *
+one_of(const struct ucm_file *f)
+{
+	struct ucm_id *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < ids_n && found == NULL; i++) {
+		if (ids[i] != NULL && ids[i]->rl->channel == f->channel)
+			found = ids[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void
+ucm_end_ids(struct ucm_file *f)
+{
+	struct ucm_id *id;
+
+	while ((id = one_of(f)) != NULL)
+		end_id(id);
+}
+
+/* ---- ids' commands --------------------------------------------------------------------------- */
+
+static int
+create_id(const struct ucm_call *call)
+{
+	const struct rdma_ucm_create_id *c = &call->in->create_id;
+	struct rdma_ucm_create_id_resp resp;
+	struct rl_cm_id *rl;
+	struct ucm_id *id;
+	int rc;
+
+	if (c->ps != RDMA_PS_TCP && c->ps != RDMA_PS_UDP && c->ps != RDMA_PS_IB)
+		return ucm_fail(EPROTONOSUPPORT, "port spaces are TCP, UDP, and IB");
+	rc = rl_cm_create_id(call->file->channel, &rl, NULL, (enum rl_cm_port_space)c->ps);
+	if (rc != 0)
+		return rc;
+	rl->qp_type = (enum rl_qp_type)c->qp_type;
+	id = ucm_id_new(rl);
+	if (id == NULL) {
+		rl_cm_destroy_id(rl);
+		return ucm_fail(ENOMEM, "out of memory");
+	}
+	id->uid = c->uid;
+	resp.id = id->number;
+	ucm_answer(call, c->response, &resp, sizeof(resp));
+	return 0;
+}
+
+static int
+destroy_id(const struct ucm_call *call)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+
+	resp.events_reported = end_id(call->id);
+	ucm_answer(call, call->in->destroy_id.response, &resp, sizeof(resp));
+	return 0;
+}
+
+static int
+migrate_id(const struct ucm_call *call)
+{
+	struct rdma_ucm_migrate_resp resp;
+	const int rc = rl_cm_migrate_id(call->id->rl, call->file->channel);
+
+	if (rc != 0)
+		return rc;
+	resp.events_reported = call->id->events;
+	ucm_answer(call, call->in->migrate_id.response, &resp, sizeof(resp));
+	return 0;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static int
+bind_ip(const struct ucm_call *call)
+{
+	const struct sockaddr *addr = (const struct sockaddr *)&call->in->bind_ip.addr;
+
+	if (!ucm_is_any(addr) && ucm_port_of(call->file->channel->context, addr) == 0)
+		return ucm_fail(EADDRNOTAVAIL, "no port of the dataplane has the address");
+	return rl_cm_bind_addr(call->id->rl, addr);
+}
+
+static int
+resolve_ip(const struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_ip *c = &call->in->resolve_ip;
+	const struct sockaddr *source = (const struct sockaddr *)&c->src_addr;
+
+	return rl_cm_resolve_addr(call->id->rl, source->sa_family != 0 ? source : NULL,
+		(const struct sockaddr *)&c->dst_addr, (int)c->timeout_ms);
+}
+
+static int
+resolve_route(const struct ucm_call *call)
+{
+	call->id->routed = true;
+	return rl_cm_resolve_route(call->id->rl, (int)call->in->resolve_route.timeout_ms);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static struct rl_cm_conn_param
+param_of(const struct rdma_ucm_conn_param *p)
+{
+	return (struct rl_cm_conn_param){ .private_data = p->private_data,
+		.private_data_len = p->private_data_len,
+		.responder_resources = p->responder_resources,
+		.initiator_depth = p->initiator_depth,
+		.flow_control = p->flow_control,
+		.retry_count = p->retry_count,
+		.rnr_retry_count = p->rnr_retry_count,
+		.srq = p->srq,
+		.qp_num = p->qp_num };
+}
+
+static int
+connect_to(const struct ucm_call *call)
+{
+	struct rl_cm_conn_param param = param_of(&call->in->connect.conn_param);
+
+	return rl_cm_connect(call->id->rl, &param);
+}
+
+static int
+listen_at(const struct ucm_call *call)
+{
+	return rl_cm_listen(call->id->rl, (int)call->in->listen.backlog);
+}
+
+static int
+accept_it(const struct ucm_call *call)
+{
+	struct rl_cm_conn_param param = param_of(&call->in->accept.conn_param);
+
+	/* Without parameters it follows a CONNECT_RESPONSE: the QP is in RTS. */
+	if (call->in->accept.conn_param.valid == 0)
+		return rl_cm_establish(call->id->rl);
+	call->id->uid = call->in->accept.uid; /* events may come at once */
+	return rl_cm_accept(call->id->rl, &param);
+}
+
+static int
+reject_it(const struct ucm_call *call)
+{
+	return rl_cm_reject(
+		call->id->rl, call->in->reject.private_data, call->in->reject.private_data_len);
+}
+
+static int
+disconnect_it(const struct ucm_call *call)
+{
+	return rl_cm_disconnect(call->id->rl);
+}
+
+/* The dataplane sees by itself that a peer's first packet is there. */
+static int
+notify(const struct ucm_call *call)
+{
+	(void)call;
+	return 0;
+}
+
+static int
+set_option(const struct ucm_call *call)
+{
+	const struct rdma_ucm_set_option *o = &call->in->set_option;
+	const uint8_t *value = (const uint8_t *)(uintptr_t)o->optval;
+
+	if (o->optlen == 0)
+		return ucm_fail(EINVAL, "an option without a value");
+	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_ACK_TIMEOUT)
+		return rl_cm_set_timeout(call->id->rl, *value);
+	/* A port is free again as soon as its listener is gone. */
+	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_REUSEADDR)
+		return 0;
+	if (o->level == RDMA_OPTION_ID && *value == 0 &&
+		(o->optname == RDMA_OPTION_ID_TOS || o->optname == RDMA_OPTION_ID_AFONLY))
+		return 0;
+	return ucm_fail(EOPNOTSUPP, "options are REUSEADDR and ACK_TIMEOUT");
+}
+
+/* ---- the device's write() -------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	ucm_command *run; /* NULL: not here */
+	size_t size;      /* at least */
+	size_t id;        /* where it names one */
+} commands[] = {
+#define NAMES_NONE               SIZE_MAX
+#define OF(member)               sizeof(((union ucm_in *)0)->member)
+#define ROW(cmd, run, member)    WITH(cmd, run, OF(member), offsetof(union ucm_in, member.id))
+#define WITH(cmd, run, size, id) [RDMA_USER_CM_CMD_##cmd] = { "rdma_cm " #cmd, run, size, id }
+#define NOT_HERE(cmd)            WITH(cmd, NULL, 0, NAMES_NONE)
+	WITH(CREATE_ID, create_id, OF(create_id), NAMES_NONE),
+	ROW(DESTROY_ID, destroy_id, destroy_id),
+	ROW(BIND_IP, bind_ip, bind_ip),
+	ROW(RESOLVE_IP, resolve_ip, resolve_ip),
+	ROW(RESOLVE_ROUTE, resolve_route, resolve_route),
+	ROW(QUERY_ROUTE, ucm_query_route, query),
+	/* Older ones end before `ece`. */
+	WITH(CONNECT, connect_to, offsetof(struct rdma_ucm_connect, ece),
+		offsetof(union ucm_in, connect.id)),
+	ROW(LISTEN, listen_at, listen),
+	WITH(ACCEPT, accept_it, offsetof(struct rdma_ucm_accept, ece),
+		offsetof(union ucm_in, accept.id)),
+	ROW(REJECT, reject_it, reject),
+	ROW(DISCONNECT, disconnect_it, disconnect),
+	ROW(INIT_QP_ATTR, ucm_init_qp_attr, init_qp_attr),
+	WITH(GET_EVENT, ucm_get_event, OF(get_event), NAMES_NONE),
+	NOT_HERE(GET_OPTION),
+	ROW(SET_OPTION, set_option, set_option),
+	ROW(NOTIFY, notify, notify),
+	NOT_HERE(JOIN_IP_MCAST),
+	NOT_HERE(LEAVE_MCAST),
+	ROW(MIGRATE_ID, migrate_id, migrate_id),
+	NOT_HERE(QUERY),
+	NOT_HERE(BIND),
+	NOT_HERE(RESOLVE_ADDR),
+	NOT_HERE(JOIN_MCAST),
+};
+
+static _Thread_local const char *reason; /* NULL: rl_last_error() has it */
+
+int
+ucm_fail(int err, const char *why)
+{
+	reason = why;
+	return -err;
+}
+
+void
+ucm_answer(const struct ucm_call *call, uint64_t response, const void *what, size_t size)
+{
+	memcpy((void *)(uintptr_t)response, what, size < call->room ? size : call->room);
+}
+
+static int
+run(uint32_t cmd, struct ucm_call *call, size_t len)
+{
+	const size_t at = commands[cmd].id;
+	uint32_t number;
+
+	reason = NULL;
+	if (commands[cmd].run == NULL)
+		return ucm_fail(EOPNOTSUPP, "not over rocelane");
+	if (len < commands[cmd].size)
+		return ucm_fail(EINVAL, "the command is too short");
+	if (at != NAMES_NONE) {
+		memcpy(&number, (const uint8_t *)call->in + at, sizeof(number));
+		call->id = id_of(number);
+		if (call->id == NULL)
+			return ucm_fail(ENOENT, "no such id");
+	}
+	return commands[cmd].run(call);
+}
+
+ssize_t
+ucm_write(struct ucm_file *f, const void *buf, size_t len)
+{
+	struct rdma_ucm_cmd_hdr hdr = { .cmd = UINT32_MAX };
+	union ucm_in in = { 0 };
+	struct ucm_call call = { .file = f, .in = &in };
+	int rc;
+
+	if (len >= sizeof(hdr))
+		memcpy(&hdr, buf, sizeof(hdr));
+	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in > len - sizeof(hdr)) {
+		vl_refused_because("rdma_cm", EINVAL, "no such command, or it is cut");
+		return -1;
+	}
+	memcpy(&in, (const uint8_t *)buf + sizeof(hdr), hdr.in < sizeof(in) ? hdr.in : sizeof(in));
+	call.room = hdr.out;
+	rc = run(hdr.cmd, &call, hdr.in);
+	if (rc == 0)
+		return (ssize_t)len;
+	if (rc == -EAGAIN)
+		errno = EAGAIN;
+	else
+		vl_refused_because(
+			commands[hdr.cmd].name, -rc, reason != NULL ? reason : rl_last_error());
+	return -1;
+}

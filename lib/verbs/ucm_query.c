@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What librdmacm asks about an id: its device, addresses, path, and its queue pair's attributes. */
+#include <netinet/in.h>
+#include <string.h>
+
+#include "ucm.h"
+
+#define NO_INDEX     0xffffffffu /* devices are told apart by their GUIDs */
+#define DEFAULT_PKEY 0xffff
+#define UDP_QKEY     0x01234567
+#define PATH_LIFE    18
+#define HOP_LIMIT    64
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+static union rl_gid
+gid_of(const struct sockaddr *addr)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)addr;
+	union rl_gid gid = { 0 };
+
+	if (addr->sa_family == AF_INET6) {
+		memcpy(gid.raw, &in6->sin6_addr, sizeof(gid.raw));
+	} else if (addr->sa_family == AF_INET) {
+		gid.raw[10] = gid.raw[11] = 0xff;
+		memcpy(&gid.raw[12], &in->sin_addr, sizeof(in->sin_addr));
+	}
+	return gid;
+}
+
+bool
+ucm_is_any(const struct sockaddr *addr)
+{
+	static const uint8_t none[16];
+	const union rl_gid gid = gid_of(addr);
+	const size_t at = addr->sa_family == AF_INET ? 12 : 0;
+
+	return memcmp(&gid.raw[at], none, sizeof(none) - at) == 0;
+}
+
+/* @return its index at the port, or -1. */
+static int
+index_of(struct rl_context *ctx, uint8_t port, const union rl_gid *gid)
+{
+	union rl_gid own;
+
+	for (int i = 0; rl_query_gid(ctx, port, i, &own) == 0; i++) {
+		if (memcmp(own.raw, gid->raw, sizeof(own.raw)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+uint8_t
+ucm_port_of(struct rl_context *ctx, const struct sockaddr *addr)
+{
+	const union rl_gid gid = gid_of(addr);
+
+	for (uint8_t port = 1; port <= ctx->num_ports; port++) {
+		if (index_of(ctx, port, &gid) >= 0)
+			return port;
+	}
+	return 0;
+}
+
+uint8_t
+ucm_port(const struct rl_cm_id *id)
+{
+	struct sockaddr *own = rl_cm_get_local_addr((struct rl_cm_id *)id);
+
+	if (id->port_num != 0 || own->sa_family == 0 || ucm_is_any(own))
+		return id->port_num;
+	return ucm_port_of(id->context, own);
+}
+
+/* ---- device, addresses, path ----------------------------------------------------------------- */
+
+static void
+fill_path(const struct ucm_id *id, const struct rl_port_attr *attr, struct ib_user_path_rec *path)
+{
+	const union rl_gid own = gid_of(rl_cm_get_local_addr(id->rl));
+	const union rl_gid peer = gid_of(rl_cm_get_peer_addr(id->rl));
+
+	memcpy(path->sgid, own.raw, sizeof(own.raw));
+	memcpy(path->dgid, peer.raw, sizeof(peer.raw));
+	path->pkey = htons(DEFAULT_PKEY);
+	path->reversible = 1;
+	path->numb_path = 1;
+	path->hop_limit = HOP_LIMIT;
+	path->mtu = attr->active_mtu;
+	path->mtu_selector = path->packet_life_time_selector = 2; /* exactly */
+	path->packet_life_time = PATH_LIFE;
+}
+
+int
+ucm_query_route(const struct ucm_call *call)
+{
+	struct rdma_ucm_query_route_resp resp = { .ibdev_index = NO_INDEX };
+	struct ucm_id *id = call->id;
+	struct rl_port_attr attr;
+	uint8_t port;
+	int rc;
+
+	memcpy(&resp.src_addr, rl_cm_get_local_addr(id->rl), sizeof(resp.src_addr));
+	memcpy(&resp.dst_addr, rl_cm_get_peer_addr(id->rl), sizeof(resp.dst_addr));
+	port = ucm_port(id->rl);
+	if (port != 0) {
+		rc = rl_query_port(call->file->channel->context, port, &attr);
+		if (rc != 0)
+			return rc;
+		resp.node_guid = vl_guid(attr.mac);
+		resp.port_num = 1; /* each port is a device of its own */
+		resp.num_paths = id->routed ? 1 : 0;
+		fill_path(id, &attr, &resp.ib_route[0]);
+	}
+	ucm_answer(call, call->in->query.response, &resp, sizeof(resp));
+	return 0;
+}
+
+/* ---- queue pairs ----------------------------------------------------------------------------- */
+
+/* Datagrams' queue pairs have no peer. */
+static int
+datagram_attr(const struct rl_cm_id *id, struct rl_qp_attr *attr, int *mask)
+{
+	attr->qkey = UDP_QKEY;
+	*mask = RL_QP_STATE;
+	if (attr->qp_state == RL_QPS_INIT)
+		*mask |= RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_QKEY;
+	else if (attr->qp_state == RL_QPS_RTS)
+		*mask |= RL_QP_SQ_PSN;
+	return ucm_port(id) != 0 ? 0 : ucm_fail(EINVAL, "the id has no port yet");
+}
+
+static void
+put_path(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to)
+{
+	const union rl_gid own = gid_of(rl_cm_get_local_addr(id));
+	const int at = index_of(id->context, ucm_port(id), &own);
+
+	memcpy(to->grh.dgid, from->grh.dgid.raw, sizeof(to->grh.dgid));
+	to->grh.flow_label = from->grh.flow_label;
+	to->grh.sgid_index = (uint8_t)(at > 0 ? at : 0);
+	to->grh.hop_limit = from->grh.hop_limit;
+	to->grh.traffic_class = from->grh.traffic_class;
+	to->is_global = 1;
+	to->port_num = 1;
+}
+
+int
+ucm_init_qp_attr(const struct ucm_call *call)
+{
+	struct rl_qp_attr a = { .qp_state = (enum rl_qp_state)call->in->init_qp_attr.qp_state };
+	struct ucm_id *id = call->id;
+	struct ib_uverbs_qp_attr resp = { 0 };
+	int rc, mask;
+
+	rc = id->rl->qp_type == RL_QPT_UD ? datagram_attr(id->rl, &a, &mask)
+					  : rl_cm_init_qp_attr(id->rl, &a, &mask);
+	if (rc != 0)
+		return rc;
+	resp.qp_attr_mask = (uint32_t)mask;
+	resp.qp_state = a.qp_state;
+	resp.path_mtu = a.path_mtu;
+	resp.qkey = a.qkey;
+	resp.rq_psn = a.rq_psn;
+	resp.sq_psn = a.sq_psn;
+	resp.dest_qp_num = a.dest_qp_num;
+	resp.qp_access_flags = a.qp_access_flags;
+	resp.max_rd_atomic = a.max_rd_atomic;
+	resp.max_dest_rd_atomic = a.max_dest_rd_atomic;
+	resp.min_rnr_timer = a.min_rnr_timer;
+	resp.timeout = a.timeout;
+	resp.retry_cnt = a.retry_cnt;
+	resp.rnr_retry = a.rnr_retry;
+	resp.port_num = 1;
+	if ((mask & RL_QP_AV) != 0)
+		put_path(id->rl, &a.ah_attr, &resp.ah_attr);
+	ucm_answer(call, call->in->init_qp_attr.response, &resp, sizeof(resp));
+	return 0;
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs of Debian's librdmacm as they are: each end is a rocelane-run of one dataplane."""
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+import programs
+
+SOCKET = sys.argv.pop(1)
+RUN = os.environ["ROCELANE_RUN"]
+LEFT, RIGHT, RIGHT6 = "10.77.0.1", "10.77.0.2", "fd77::2"
+READY_S = 60
+
+
+def start(program, *args, **more):
+    return programs.start(SOCKET, RUN, "-s", SOCKET, programs.installed(program), *args, **more)
+
+
+def run(program, *args, **more):
+    return programs.run(SOCKET, RUN, "-s", SOCKET, programs.installed(program), *args, **more)
+
+
+class Rdmacm(unittest.TestCase):
+    def end(self, proc):
+        proc.terminate()    # rocelane-run passes it on
+        proc.communicate()
+
+    def play(self, program, server, client):
+        """What both print; both succeed. A client is refused until the server listens."""
+        serves = start(program, *server)
+        self.addCleanup(self.end, serves)
+        end = time.monotonic() + READY_S
+        while True:
+            code, out = run(program, *client)
+            if code == 0 or serves.poll() is not None or time.monotonic() > end:
+                break
+        self.assertEqual(0, code, out)
+        served = serves.communicate(timeout=programs.TIMEOUT)[0]
+        self.assertEqual(0, serves.returncode, served)
+        return served, out
+
+    def rping(self, server, *client):
+        outs = self.play("rping", ["-s", "-a", server, "-C", "10", "-v"],
+                         ["-c", "-a", server, "-C", "10", "-v", "-V", *client])
+        for out, word in zip(outs, ("server ping data: ", "ping data: ")):
+            for n in range(10):
+                self.assertIn(f"{word}rdma-ping-{n}: {chr(65 + n)}{chr(66 + n)}", out)
+
+    def test_rping(self):
+        self.rping(RIGHT, "-I", LEFT)
+
+    def test_rping_ipv6(self):
+        self.rping(RIGHT6)
+
+    def test_ucmatose(self):
+        """Messages both ways."""
+        sizes = ["-C", "20", "-S", "1000"]
+        for out in self.play("ucmatose", ["-b", RIGHT, *sizes], ["-s", RIGHT, *sizes]):
+            self.assertIn("data transfers complete", out)
+            self.assertIn("return status 0", out)
+
+    def test_perftest(self):
+        options = ["-R", "-F", "-n", "100", "-s", "65536"]
+        for out in self.play("ib_write_bw", ["-d", "right", *options],
+                             ["-d", "left", *options, RIGHT]):
+            self.assertRegex(out, r"(?m)^ 65536 +100 ")
+
+    def test_rsockets(self):
+        sizes = ["-S", "65536", "-C", "20"]
+        for out in self.play("rstream", ["-b", RIGHT, *sizes], ["-s", RIGHT, *sizes]):
+            self.assertRegex(out, r"(?m)^custom +64k +20 ")
+
+    def test_rcopy(self):
+        """A file, whole. Its server goes on for ever."""
+        data = os.urandom(300000)
+        serves = start("rcopy")
+        self.addCleanup(self.end, serves)
+        with tempfile.TemporaryDirectory() as tmp:
+            here, there = os.path.join(tmp, "in"), os.path.join(tmp, "out")
+            with open(here, "wb") as f:
+                f.write(data)
+            end, code = time.monotonic() + READY_S, None
+            while code != 0 and serves.poll() is None and time.monotonic() < end:
+                code, out = run("rcopy", here, f"{RIGHT}:{there}")
+            self.assertEqual(0, code, out)
+            with open(there, "rb") as f:
+                self.assertEqual(data, f.read())
+
+    def test_refusals(self):
+        """Each as the kernel's: nobody listens, no port has the address, no way leads there."""
+        for want, *args in (("RDMA_CM_EVENT_REJECTED, error 8", "-c", "-a", RIGHT, "-p", "9"),
+                            ("Cannot assign requested address", "-s", "-a", "10.9.9.9"),
+                            ("Network is unreachable", "-c", "-a", "10.9.9.9")):
+            code, out = run("rping", *args)
+            self.assertNotEqual(0, code, out)
+            self.assertIn(want, out)
+
+    def test_datagrams_are_refused(self):
+        code, out = run("udaddy", "-b", RIGHT, ROCELANE_WHY="1")
+        self.assertNotEqual(0, code, out)
+        self.assertRegex(out, "rocelane: rdma_cm LISTEN: Operation not supported .*UD")
+
+    def test_other_files(self):
+        """Programs that have nothing to do with it: their files are libc's."""
+        with tempfile.NamedTemporaryFile() as f:
+            code, out = run("sh", "-c", f"seq 1000 > {f.name} && sort -n {f.name} | tail -n 1")
+        self.assertEqual((0, "1000\n"), (code, out))
+
+
+if __name__ == "__main__":
+    unittest.main()
