@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regions that change in place, against a real dataplane: argv[1] is its socket. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
 
 #include "pair.h"
 
@@ -161,6 +165,53 @@ while_it_is_used(struct bed *b)
 	printf("%u of 16 WRITEs were done\n", done);
 }
 
+static uint8_t *
+memfd_map(int *fd)
+{
+	uint8_t *at;
+
+	*fd = memfd_create("own", MFD_ALLOW_SEALING);
+	CHECK(*fd >= 0);
+	OK(ftruncate(*fd, 2 * LEN));
+	at = mmap(NULL, 2 * LEN, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	CHECK(at != MAP_FAILED);
+	memset(at, 0, 2 * LEN);
+	OK(fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK));
+	return at;
+}
+
+/* From one memfd of the application's own to another, not from its beginning, and with rights. */
+static void
+moves_to_another_memfd(struct bed *b)
+{
+	const int move = RL_REREG_MR_CHANGE_TRANSLATION, rights = RL_REREG_MR_CHANGE_ACCESS;
+	struct rl_mr *const given = b->mr;
+	uint8_t *at[2];
+	uint32_t key;
+	int fd[2];
+
+	for (int i = 0; i < 2; i++)
+		at[i] = memfd_map(&fd[i]);
+	OK(rl_reg_mr_fd(b->p.pd, fd[0], 0, at[0], LEN, RIGHTS, &b->mr));
+	key = b->mr->rkey;
+	CHECK(write_to(b, at[0], LEN) == RL_WC_SUCCESS && at[0][LEN - 1] == 0x5a);
+	memset(at[0], 0, LEN);
+	OK(rl_rereg_mr_fd(b->mr, move, NULL, fd[1], 4096, at[1] + 4096, LEN, 0));
+	CHECK(b->mr->addr == at[1] + 4096 && b->mr->length == LEN && b->mr->rkey == key);
+	CHECK(write_to(b, at[1] + 4096, LEN) == RL_WC_SUCCESS);
+	CHECK(at[1][4095] == 0 && at[1][4096] == 0x5a && at[1][4095 + LEN] == 0x5a);
+	CHECK(at[1][4096 + LEN] == 0 && at[0][0] == 0 && at[0][4096] == 0);
+	CHECK(write_to(b, at[0], 64) == RL_WC_REM_ACCESS_ERR);
+	OK(rl_rereg_mr_fd(b->mr, move | rights, NULL, fd[1], 0, at[1], LEN, RL_ACCESS_REMOTE_READ));
+	CHECK(write_to(b, at[1], 64) == RL_WC_REM_ACCESS_ERR && at[1][0] == 0);
+	OK(rl_dereg_mr(b->mr));
+	b->mr = given;
+	for (int i = 0; i < 2; i++) {
+		munmap(at[i], 2 * LEN);
+		close(fd[i]);
+	}
+}
+
 /* Whatever it was charged is given back: a limit is met neither early nor late. */
 static void
 charged(struct bed *b)
@@ -174,7 +225,8 @@ int
 main(int argc, char **argv)
 {
 	static void (*const cases[])(struct bed *) = { access_changes, translation_changes,
-		pd_changes, refused, MW_10_bound, while_it_is_used, charged };
+		pd_changes, refused, MW_10_bound, while_it_is_used, moves_to_another_memfd,
+		charged };
 	struct bed b;
 
 	CHECK(argc == 2);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Regions that begin at any virtual address, as verbs allow: ATOMICs in them (RESP-07)."""
 import dut
-from dut import ALL_REMOTE, MR_LEN, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse
+from dut import ALL_REMOTE, MR_LEN, QPN, RKEY, VA, Ack, AtomicAck, E, Nak, ReadResponse
 from roce import NAK_INV, NAK_RAE, data, pattern
 
 
@@ -71,6 +71,30 @@ class Alignment(dut.DutCase):
         self.expect(self.feed(self.peer.fetch_add(E, int(str(mr["addr"]), 0) + 8,
                                                   int(str(mr["rkey"]), 0), 1)), AtomicAck(E, 0))
         self.assertEqual((1).to_bytes(8, "little"), self.mem(8, 8, "any"))
+
+    def test_an_operators_region_changes_in_place(self):
+        """Rights, then the domain, then both back: the key and what is in it stay."""
+        p = self.peer
+
+        def write(good, psn, payload):
+            got = self.feed(*p.write(psn, payload, VA, RKEY))
+            self.assertEqual(not good, got[-1].is_nak)
+
+        self.region(VA)
+        self.make("pd_create", name="pd1")
+        write(True, E, data(64))
+        for change, back in (({"access": ["REMOTE_READ"]}, {"access": ALL_REMOTE}),
+                             ({"pd": "pd1"}, {"pd": "pd0"})):
+            with self.subTest(change=change):
+                mr = self.rpc("mr_rereg", name="mr0", **change)
+                self.assertEqual(RKEY, int(str(mr["rkey"]), 0))
+                self.assertEqual(change, {k: mr[k] for k in change})
+                write(False, E + 1, bytes(64))
+                self.assertEqual(data(64), self.mem(0, 64))
+                self.rpc("mr_rereg", name="mr0", **back)
+                self.rpc("qp_destroy", qp_num=QPN)  # the refused WRITE has failed it
+                self.rpc("qp_create", **self.qp_params())
+                write(True, E, data(64))
 
 
 if __name__ == "__main__":
