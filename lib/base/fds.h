@@ -56,6 +56,20 @@ fds_keep(struct msghdr *msg, int *fds, uint32_t n, uint32_t most)
 	return n;
 }
 
+/** @return the process that sent it, as the kernel says with SO_PASSCRED; 0: not known. */
+static inline pid_t
+fds_sender(struct msghdr *msg)
+{
+	struct ucred sender = { 0 };
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS &&
+		    h->cmsg_len == CMSG_LEN(sizeof(sender)))
+			memcpy(&sender, CMSG_DATA(h), sizeof(sender));
+	}
+	return sender.pid;
+}
+
 /** Take the oldest of the `n` in `fds`. @return the descriptor, now the caller's; -1: none. */
 static inline int
 fds_take(int *fds, uint32_t *n)

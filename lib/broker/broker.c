@@ -231,6 +231,20 @@ broker_left(const struct broker *b)
 
 /* ---- a connection ---------------------------------------------------------------------------- */
 
+/* Who connected. Each message is to say who sent it: a socket can be inherited or passed. */
+static pid_t
+peer_of(int fd)
+{
+	const int on = 1;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
+		return 0;
+	return peer.pid;
+}
+
 static struct broker_conn *
 conn_new(struct broker *b, int fd)
 {
@@ -239,7 +253,7 @@ conn_new(struct broker *b, int fd)
 
 	if (c == NULL)
 		return NULL;
-	*c = (struct broker_conn){ .b = b, .refs = 1, .fd = fd };
+	*c = (struct broker_conn){ .b = b, .refs = 1, .fd = fd, .pid = peer_of(fd) };
 	TAILQ_INIT(&c->memories);
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->wake >= 0)

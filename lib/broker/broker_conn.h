@@ -48,6 +48,7 @@ struct broker_conn {
 	void *tag;                   /* control's */
 	pthread_t thread; /* when it is `started` */
 	int fd;   /* the thread's to close */
+	pid_t pid; /* who connected; 0: not known, or not to be told from others */
 	int wake; /* eventfd: the thread has something to do */
 
 	struct broker_queue queue;
@@ -79,6 +80,7 @@ struct broker_conn {
 	struct broker_request *pending;
 	int fds[BROKER_FDS]; /* -1: one that was refused */
 	uint32_t fds_n;
+	bool shared; /* another process than the one that connected has sent descriptors */
 	struct broker_memories memories;
 	uint32_t last_memory;
 };

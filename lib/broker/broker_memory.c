@@ -19,13 +19,11 @@
 static pthread_mutex_t taken_lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, broker_memory) taken = TAILQ_HEAD_INITIALIZER(taken);
 
+/* @return 0: not one process alone. */
 static pid_t
 process_of(const struct broker_conn *c)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
+	return c->shared ? 0 : c->pid;
 }
 
 static void

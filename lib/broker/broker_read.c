@@ -94,7 +94,8 @@ static ssize_t
 receive_some(struct broker_conn *c, char *to, size_t room)
 {
 	union {
-		uint8_t bytes[CMSG_SPACE(BROKER_FDS * sizeof(int))];
+		uint8_t bytes[CMSG_SPACE(BROKER_FDS * sizeof(int)) +
+			      CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = { to, room };
@@ -107,6 +108,8 @@ receive_some(struct broker_conn *c, char *to, size_t room)
 
 	if (n > 0) {
 		c->fds_n = fds_keep(&msg, c->fds, had, c->discard ? 0 : BROKER_FDS);
+		if (c->fds_n != had && fds_sender(&msg) != c->pid)
+			c->shared = true;
 		judge(c, had);
 	}
 	return n;

@@ -97,6 +97,31 @@ class Memory(Case):
         self.assertEqual(4 * MIB, row["mapped"])
         os.close(fd)
 
+    def test_a_socket_that_is_inherited(self):
+        """What is sealed may be taken by another connection of its process, but not for another one
+        that holds that connection's socket."""
+        one, two = self.client(), self.client()
+        pds = [c.call("client_pd_create")["handle"] for c in (one, two)]
+        fd = memfd(4096)
+        attackers.make_mr(two, pds[1], fd=fd)
+        attackers.make_mr(one, pds[0], fd=fd)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                other = memfd(4096)
+                attackers.make_mr(two, pds[1], fd=other)   # its own: taken, and sealed by that
+                attackers.make_mr(one, pds[0], fd=other)
+            except jsonrpc.RpcError:
+                code = 7
+            finally:
+                os._exit(code)
+        self.assertEqual(7, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        fd = memfd(4096)                                   # no connection of one process any more
+        attackers.make_mr(two, pds[1], fd=fd)
+        with self.assertRaises(jsonrpc.RpcError):
+            attackers.make_mr(one, pds[0], fd=fd)
+
     def test_memory_comes_back(self):
         """With its last region if it was the only one, when it is forgotten, or for room."""
         c = self.client()
