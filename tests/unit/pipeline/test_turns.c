@@ -80,10 +80,11 @@ read_answers(struct bed *b)
 {
 	for (uint32_t i = 0; i < b->out_n; i++) {
 		const uint32_t at = b->pkt[i].dest_qpn - FIRST_QPN;
-		struct peer *p = &peers[at / QPS];
+		struct peer *p;
 
 		if (b->pkt[i].dest_qpn == PEER_QPN)
 			continue;
+		p = &peers[at / QPS];
 		if (wire_aeth(&b->pkt[i]).syndrome >> 5 != 0)
 			p->naks++;
 		else
