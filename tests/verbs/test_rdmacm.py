@@ -11,6 +11,7 @@ import programs
 
 SOCKET = sys.argv.pop(1)
 RUN = os.environ["ROCELANE_RUN"]
+EXAMPLE = os.environ["EXAMPLE_RPING"]    # app/examples/rping.c
 LEFT, RIGHT, RIGHT6 = "10.77.0.1", "10.77.0.2", "fd77::2"
 READY_S = 60
 
@@ -29,12 +30,15 @@ class Rdmacm(unittest.TestCase):
         proc.communicate()
 
     def play(self, program, server, client):
-        """What both print; both succeed. A client is refused until the server listens."""
-        serves = start(program, *server)
+        """What both print; both succeed."""
+        return self.meet(start(program, *server), lambda: run(program, *client))
+
+    def meet(self, serves, ask):
+        """A client is refused until the server listens."""
         self.addCleanup(self.end, serves)
         end = time.monotonic() + READY_S
         while True:
-            code, out = run(program, *client)
+            code, out = ask()
             if code == 0 or serves.poll() is not None or time.monotonic() > end:
                 break
         self.assertEqual(0, code, out)
@@ -54,6 +58,18 @@ class Rdmacm(unittest.TestCase):
 
     def test_rping_ipv6(self):
         self.rping(RIGHT6)
+
+    def test_rping_of_the_examples(self):
+        """It talks to rdma-core's, as either end."""
+        listen, ask = (["-s", "-a", RIGHT, "-C", "5", "-v"],
+                       ["-c", "-a", RIGHT, "-C", "5", "-v"])
+        for outs in (self.meet(start("rping", *listen),
+                               lambda: programs.run(SOCKET, EXAMPLE, *ask)),
+                     self.meet(programs.start(SOCKET, EXAMPLE, *listen),
+                               lambda: run("rping", *ask))):
+            for out, word in zip(outs, ("server ping data: ", "ping data: ")):
+                for n in range(5):
+                    self.assertIn(f"{word}rdma-ping-{n}: {chr(65 + n)}{chr(66 + n)}", out)
 
     def test_ucmatose(self):
         """Messages both ways."""
