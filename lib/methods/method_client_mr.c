@@ -18,27 +18,21 @@ struct p_mr {
 	bool memory;     /* it moves to other memory */
 };
 
-static const struct conf_field mr_rows[] = {
-	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),
-	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
-	P_U64(p_mr, addr, P_REQUIRED),
-	P_U64(p_mr, offset, P_DEFAULT(0)),
-	P_U32(p_mr, access, 0, 63, P_REQUIRED),
-	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
-	P_BOOL(p_mr, once, P_DEFAULT(0)),
-};
+/* What a region is, when it is made and when it changes. */
+#define REGION_ROWS \
+	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED), \
+	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED), \
+	P_U64(p_mr, addr, P_REQUIRED), P_U64(p_mr, offset, P_DEFAULT(0)), \
+	P_U32(p_mr, access, 0, 63, P_REQUIRED), \
+	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)), P_BOOL(p_mr, once, P_DEFAULT(0))
+
+static const struct conf_field mr_rows[] = { REGION_ROWS };
 static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
 
 static const struct conf_field rereg_rows[] = {
 	P_U32(p_mr, handle, 1, UINT32_MAX, P_REQUIRED),
 	P_BOOL(p_mr, memory, P_DEFAULT(0)),
-	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),
-	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
-	P_U64(p_mr, addr, P_REQUIRED),
-	P_U64(p_mr, offset, P_DEFAULT(0)),
-	P_U32(p_mr, access, 0, 63, P_REQUIRED),
-	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)),
-	P_BOOL(p_mr, once, P_DEFAULT(0)),
+	REGION_ROWS,
 };
 static const struct conf_table rereg_table = P_TABLE(p_mr, rereg_rows, "params");
 

@@ -294,6 +294,15 @@ class Membership(GroupCase):
             self.detach(QPN, group)
         self.assertEqual((100, []), (self.delta("rx_mcast"), self.rpc("mcast_list")))
 
+    def test_UD_31_saved(self):
+        """As the configuration would have it; nothing is saved of a member that left."""
+        self.ud()
+        self.attach()
+        self.attach(QPN, self.group(1))
+        self.detach(QPN, self.group(1))
+        group = str(ipaddress.ip_address(self.group()))
+        self.assertEqual([{"qp_num": QPN, "group": group}], self.rpc("save_config")["mcasts"])
+
 
 class Send(GroupCase):
 
