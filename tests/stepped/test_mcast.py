@@ -115,6 +115,18 @@ class Receive(GroupCase):
                 self.assertEqual((2, 2 * (n - 1)),
                                  (self.delta("rx_mcast"), self.delta("rx_mcast_copies")))
 
+    def test_UD_31_no_buffer_is_lost(self):
+        """More datagrams than the tester has buffers, with room in a member and without."""
+        self.ud(recv=2)
+        self.members(2, recv=2)
+        self.attach()
+        self.attach(QPN + 1)
+        self.dut.command("starve 0 0")      # frames are the tester's own now: 255
+        self.addCleanup(self.dut.command, "sate")
+        for n in range(300):
+            self.quiet(self.to_group(b"%d" % n))
+        self.assertEqual({QPN: [0, 1], QPN + 1: [2, 3]}, self.by_qp())
+
     def test_UD_31_its_own_group_alone(self):
         """Members of a group get no other group's; one QP may be in several."""
         self.ud()
