@@ -110,7 +110,7 @@ is_over(const struct perf *p, uint64_t *quiet)
 {
 	const uint64_t now = now_ns();
 
-	if (p->o.type == RL_QPT_RC || !work_peer_speaks(p))
+	if (!options_may_lose(&p->o) || !work_peer_speaks(p))
 		return false;
 	if (*quiet == 0)
 		*quiet = now;

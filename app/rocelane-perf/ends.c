@@ -106,17 +106,48 @@ queues_make(struct perf *p)
 	return rc == 0 ? 0 : refused("completion queue (-t, -r, -q)", rc);
 }
 
+/* Of XRC: does QP i receive? The passive end's do, and half of them where both ends send. */
+static bool
+is_target(const struct perf *p, uint32_t i)
+{
+	return p->o.type == RL_QPT_XRC_SEND &&
+	       (p->num_qps > p->o.qps ? i >= p->o.qps : !p->o.client);
+}
+
+/* An SRQ for each QP that receives, so that its messages come in the order of their buffers. */
+static int
+srqs_make(struct perf *p)
+{
+	struct rl_srq_init_attr init = { .attr = { .max_wr = p->o.rx_depth, .max_sge = 1 },
+		.srq_type = RL_SRQT_XRC,
+		.cq = p->recv_cq };
+	int rc = rl_create_xrcd(p->ctx, &p->xrcd);
+
+	init.xrcd = p->xrcd;
+	for (uint32_t i = 0; rc == 0 && i < p->o.qps; i++)
+		rc = rl_create_srq(p->pd, &init, &p->srq[i]);
+	return rc == 0 ? 0 : refused("shared receive queue (-r, -q)", rc);
+}
+
+const struct perf_dest *
+ends_peer(const struct perf *p, uint32_t i)
+{
+	return &p->theirs[p->num_qps > p->o.qps ? (i + p->o.qps) % p->num_qps : i];
+}
+
 static int
 qp_make(struct perf *p, uint32_t i)
 {
-	struct rl_qp_init_attr init = { .send_cq = p->send_cq,
-		.recv_cq = p->recv_cq,
+	const bool target = is_target(p, i);
+	struct rl_qp_init_attr init = { .send_cq = target ? NULL : p->send_cq,
+		.recv_cq = target ? NULL : p->recv_cq,
+		.xrcd = target ? p->xrcd : NULL,
 		.cap = { .max_send_wr = p->o.tx_depth,
 			.max_recv_wr = p->o.rx_depth,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = p->o.inline_size },
-		.qp_type = p->o.type };
+		.qp_type = target ? RL_QPT_XRC_RECV : p->o.type };
 	const bool datagram = p->o.type == RL_QPT_UD;
 	struct rl_qp_attr attr = { .qp_state = RL_QPS_INIT,
 		.port_num = p->port_num,
@@ -144,8 +175,9 @@ dest_fill(struct perf *p, uint32_t i)
 		.qpn = p->qp[i]->qp_num,
 		.psn = random & 0xffffff,
 		.rkey = p->mr->rkey,
-		.vaddr = (uint64_t)(uintptr_t)ends_remote(p, i),
-		.gid = p->gid };
+		.vaddr = (uint64_t)(uintptr_t)ends_remote(p, i % p->o.qps),
+		.gid = p->gid,
+		.srqn = p->srq[i % p->o.qps] != NULL ? p->srq[i % p->o.qps]->srq_num : 0 };
 }
 
 /* Messages that are validated stay in memory of their own: as many as are under way. */
@@ -172,13 +204,15 @@ ends_make(struct perf *p)
 	p->slots = slots_of(&p->o);
 	p->room = (largest + p->head) * p->slots;
 	p->room = p->room < p->cycle_buffer ? p->cycle_buffer : (p->room + 63) & ~63ull;
-	p->qp = calloc(p->o.qps, sizeof(struct rl_qp *));
+	p->num_qps = p->o.type == RL_QPT_XRC_SEND && p->o.lat ? 2 * p->o.qps : p->o.qps;
+	p->qp = calloc(p->num_qps, sizeof(struct rl_qp *));
+	p->srq = calloc(p->o.qps, sizeof(struct rl_srq *));
 	p->ah = calloc(p->o.qps, sizeof(struct rl_ah *));
-	p->mine = calloc(p->o.qps, sizeof(*p->mine));
-	p->theirs = calloc(p->o.qps, sizeof(*p->theirs));
+	p->mine = calloc(p->num_qps, sizeof(*p->mine));
+	p->theirs = calloc(p->num_qps, sizeof(*p->theirs));
 	p->count = calloc(p->o.qps, sizeof(*p->count));
-	if (p->qp == NULL || p->ah == NULL || p->mine == NULL || p->theirs == NULL ||
-		p->count == NULL)
+	if (p->qp == NULL || p->srq == NULL || p->ah == NULL || p->mine == NULL ||
+		p->theirs == NULL || p->count == NULL)
 		return refused("queue pairs", -ENOMEM);
 	rc = rl_alloc_pd(p->ctx, &p->pd);
 	if (rc == 0)
@@ -190,9 +224,9 @@ ends_make(struct perf *p)
 		return refused(p->o.validate ? "memory for what is under way (less: -s, -q, -t, -r)"
 					     : "memory for the messages (less: -s, -q)",
 			rc);
-	if (queues_make(p) != 0)
+	if (queues_make(p) != 0 || (is_target(p, p->num_qps - 1) && srqs_make(p) != 0))
 		return -1;
-	for (uint32_t i = 0; i < p->o.qps; i++) {
+	for (uint32_t i = 0; i < p->num_qps; i++) {
 		if (qp_make(p, i) != 0)
 			return -1;
 		dest_fill(p, i);
@@ -222,13 +256,14 @@ address_peer(struct perf *p, uint32_t i)
 int
 ends_connect(struct perf *p)
 {
-	const bool rc_only = p->o.type == RL_QPT_RC; /* it waits, and reads */
-
 	if (p->o.by_cm)
 		return cm_connect(p);
 
-	for (uint32_t i = 0; i < p->o.qps; i++) {
-		const struct perf_dest *d = &p->theirs[i];
+	for (uint32_t i = 0; i < p->num_qps; i++) {
+		const bool acked = !options_may_lose(&p->o); /* it waits, and reads */
+		const bool target = is_target(p, i);
+		const bool xrc = p->o.type == RL_QPT_XRC_SEND;
+		const struct perf_dest *d = ends_peer(p, i);
 		const uint32_t reads = d->out_reads < 16 ? d->out_reads : 16;
 		struct rl_qp_attr attr = { .qp_state = RL_QPS_RTR,
 			.path_mtu = (enum rl_mtu)(__builtin_ctz(p->mtu) - 7),
@@ -248,7 +283,9 @@ ends_connect(struct perf *p)
 		}
 		rc = rl_modify_qp(p->qp[i], &attr,
 			RL_QP_STATE | RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN |
-				(rc_only ? RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER : 0));
+				(acked && target == xrc
+						? RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER
+						: 0));
 
 		if (rc != 0)
 			return refused("queue pair to RTR", rc);
@@ -260,9 +297,10 @@ ends_connect(struct perf *p)
 			.max_rd_atomic = (uint8_t)(reads != 0 ? reads : 1) };
 		rc = rl_modify_qp(p->qp[i], &attr,
 			RL_QP_STATE | RL_QP_SQ_PSN |
-				(rc_only ? RL_QP_TIMEOUT | RL_QP_RETRY_CNT | RL_QP_RNR_RETRY |
-							RL_QP_MAX_QP_RD_ATOMIC
-					 : 0));
+				(acked ? RL_QP_TIMEOUT : 0) |
+				(acked && !target ? RL_QP_RETRY_CNT | RL_QP_RNR_RETRY |
+							    RL_QP_MAX_QP_RD_ATOMIC
+						  : 0));
 		if (rc != 0)
 			return refused("queue pair to RTS", rc);
 	}
@@ -277,10 +315,16 @@ ends_free(struct perf *p)
 		if (p->ah[i] != NULL)
 			rl_destroy_ah(p->ah[i]);
 	}
-	for (uint32_t i = 0; p->qp != NULL && i < p->o.qps; i++) {
+	for (uint32_t i = 0; p->qp != NULL && i < p->num_qps; i++) {
 		if (p->qp[i] != NULL)
 			rl_destroy_qp(p->qp[i]);
 	}
+	for (uint32_t i = 0; p->srq != NULL && i < p->o.qps; i++) {
+		if (p->srq[i] != NULL)
+			rl_destroy_srq(p->srq[i]);
+	}
+	if (p->xrcd != NULL)
+		rl_close_xrcd(p->xrcd);
 	if (p->recv_cq != NULL)
 		rl_destroy_cq(p->recv_cq);
 	if (p->send_cq != NULL)
@@ -294,6 +338,7 @@ ends_free(struct perf *p)
 	if (p->ctx != NULL)
 		rl_close(p->ctx);
 	free(p->qp);
+	free(p->srq);
 	free(p->ah);
 	free(p->mine);
 	free(p->theirs);

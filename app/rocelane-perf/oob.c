@@ -379,7 +379,7 @@ oob_keys(struct perf *p, uint32_t qp)
 int
 oob_all_keys(struct perf *p)
 {
-	for (uint32_t i = 0; i < p->o.qps; i++) {
+	for (uint32_t i = 0; i < p->num_qps; i++) {
 		if (oob_keys(p, i) != 0)
 			return -1;
 	}

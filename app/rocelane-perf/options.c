@@ -28,6 +28,16 @@ static const struct {
 	{ "atomic", PERF_ATOMIC, "Atomic" },
 };
 
+static const struct {
+	const char *name;
+	enum rl_qp_type type;
+} types[] = {
+	{ "RC", RL_QPT_RC },
+	{ "UC", RL_QPT_UC },
+	{ "UD", RL_QPT_UD },
+	{ "XRC", RL_QPT_XRC_SEND },
+};
+
 const char *
 options_verb_name(const struct perf_options *o)
 {
@@ -37,7 +47,16 @@ options_verb_name(const struct perf_options *o)
 const char *
 options_type_name(const struct perf_options *o)
 {
-	return o->type == RL_QPT_UD ? "UD" : o->type == RL_QPT_UC ? "UC" : "RC";
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].type == o->type)
+			return types[i].name;
+	return "?";
+}
+
+bool
+options_may_lose(const struct perf_options *o)
+{
+	return o->type == RL_QPT_UC || o->type == RL_QPT_UD;
 }
 
 static int
@@ -46,8 +65,8 @@ usage(void)
 	fputs("usage: rocelane-perf {send|write|read|atomic}_{bw|lat} [OPTIONS] [HOST]\n"
 	      "Without HOST it is the server. Both ends take the same options; either may be\n"
 	      "perftest's ib_send_bw and so on (version 4.5) on another host.\n\n"
-	      "  -c, --connection TYPE   RC (default), UC or UD; UC has no read and no atomic, UD has\n"
-	      "                          send alone, of a path MTU at most\n"
+	      "  -c, --connection TYPE   RC (default), UC, UD or XRC; UC has no read and no atomic, UD\n"
+	      "                          has send alone, of a path MTU at most\n"
 	      "  -s, --size BYTES        message size, also 64K, 4M (65536 for bw, 2 for lat, 8 for\n"
 	      "                          atomic)\n"
 	      "  -a, --all               all sizes from 2 to 2^23\n"
@@ -179,15 +198,13 @@ atomic_parse(struct perf_options *o, const char *text)
 static int
 connection_parse(struct perf_options *o, const char *text)
 {
-	if (strcmp(text, "RC") == 0)
-		o->type = RL_QPT_RC;
-	else if (strcmp(text, "UC") == 0)
-		o->type = RL_QPT_UC;
-	else if (strcmp(text, "UD") == 0)
-		o->type = RL_QPT_UD;
-	else
-		return bad("-c", text, "RC, UC or UD");
-	return PERF_OK;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (strcmp(text, types[i].name) != 0)
+			continue;
+		o->type = types[i].type;
+		return PERF_OK;
+	}
+	return bad("-c", text, "RC, UC, UD or XRC");
 }
 
 static int
@@ -298,8 +315,9 @@ settle(struct perf_options *o)
 		fprintf(stderr, "rocelane-perf: -c UD has send alone\n");
 		return PERF_USAGE;
 	}
-	if (o->type == RL_QPT_UD && o->by_cm) {
-		fprintf(stderr, "rocelane-perf: -R connects RC and UC: leave it out, or -c UD\n");
+	if (o->by_cm && o->type != RL_QPT_RC && o->type != RL_QPT_UC) {
+		fprintf(stderr, "rocelane-perf: -R connects RC and UC: leave it out, or -c %s\n",
+			options_type_name(o));
 		return PERF_USAGE;
 	}
 	if (o->lat && o->qps > 1) {

@@ -25,7 +25,7 @@ enum perf_exit { PERF_OK = 0, PERF_FAILED = 1, PERF_USAGE = 2 };
 
 struct perf_options {
 	enum perf_verb verb;
-	enum rl_qp_type type;
+	enum rl_qp_type type; /* RL_QPT_XRC_SEND: XRC, whose QPs send or receive */
 	bool lat;
 	bool client; /* a host was given */
 	const char *host;
@@ -152,7 +152,11 @@ struct perf {
 	uint8_t port_num;
 	union rl_gid gid;
 	uint32_t head; /* bytes ahead of each message received: PERF_GRH with UD */
+	/* As the handshake counts them: twice o.qps for XRC both ways, those that send first. */
+	uint32_t num_qps;
 	struct rl_qp **qp;
+	struct rl_xrcd *xrcd;
+	struct rl_srq **srq; /* XRC: where the messages for i arrive */
 	struct rl_ah **ah; /* where QP i's datagrams go */
 	struct perf_dest *mine;
 	struct perf_dest *theirs;
@@ -168,6 +172,7 @@ struct perf {
 int options_parse(struct perf_options *o, int argc, char **argv);
 const char *options_verb_name(const struct perf_options *o); /* "RDMA_Write" */
 const char *options_type_name(const struct perf_options *o); /* "UC" */
+bool options_may_lose(const struct perf_options *o);         /* are messages not acknowledged? */
 
 /* oob.c: perftest 4.5's conversation over TCP. Each returns 0 or -1 with a message printed. */
 int oob_connect(struct perf *p);
@@ -196,6 +201,8 @@ int ends_open(struct perf *p);
 int ends_make(struct perf *p);
 int ends_connect(struct perf *p);
 void ends_free(struct perf *p);
+/** The peer of QP i. */
+const struct perf_dest *ends_peer(const struct perf *p, uint32_t i);
 /** Where QP i's messages start: what it sends from, or what its peer writes to. */
 uint8_t *ends_local(const struct perf *p, uint32_t i);
 uint8_t *ends_remote(const struct perf *p, uint32_t i);

@@ -186,6 +186,7 @@ work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 		[PERF_WRITE] = RL_WR_RDMA_WRITE,
 		[PERF_READ] = RL_WR_RDMA_READ };
 	struct perf_count *c = &p->count[qp];
+	const struct perf_dest *to = ends_peer(p, qp);
 	const uint64_t n = c->posted;
 	const uint64_t offset = slot_of(p, n, size);
 	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)ends_local(p, qp) + offset,
@@ -200,20 +201,22 @@ work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 		before_post(p, qp, n, size);
 	if (p->o.verb == PERF_ATOMIC) {
 		fill_atomic(p, &wr, n);
-		wr.wr.atomic.remote_addr = p->theirs[qp].vaddr;
-		wr.wr.atomic.rkey = p->theirs[qp].rkey;
+		wr.wr.atomic.remote_addr = to->vaddr;
+		wr.wr.atomic.rkey = to->rkey;
 	} else {
 		wr.opcode = opcodes[p->o.verb];
-		wr.wr.rdma.remote_addr = p->theirs[qp].vaddr + offset;
-		wr.wr.rdma.rkey = p->theirs[qp].rkey;
+		wr.wr.rdma.remote_addr = to->vaddr + offset;
+		wr.wr.rdma.rkey = to->rkey;
 		if (p->o.type == RL_QPT_UD) {
 			wr.wr.ud.ah = p->ah[qp];
-			wr.wr.ud.remote_qpn = p->theirs[qp].qpn;
+			wr.wr.ud.remote_qpn = to->qpn;
 			wr.wr.ud.remote_qkey = PERF_QKEY;
 		}
 		if (size <= p->o.inline_size && p->o.verb != PERF_READ)
 			wr.send_flags |= RL_SEND_INLINE;
 	}
+	if (p->o.type == RL_QPT_XRC_SEND)
+		wr.qp_type.xrc.remote_srqn = to->srqn;
 	c->unsignaled++;
 	wr.wr_id = (uint64_t)qp << 32 | c->unsignaled;
 	if (signaled)
@@ -231,7 +234,8 @@ work_post_recv(struct perf *p, uint32_t qp, uint64_t size)
 		.length = (uint32_t)size + p->head,
 		.lkey = p->mr->lkey };
 	struct rl_recv_wr wr = { .wr_id = (uint64_t)qp << 32 | 1, .sg_list = &sge, .num_sge = 1 };
-	int rc = rl_post_recv(p->qp[qp], &wr, NULL);
+	int rc = p->srq[qp] != NULL ? rl_post_srq_recv(p->srq[qp], &wr, NULL)
+				    : rl_post_recv(p->qp[qp], &wr, NULL);
 
 	c->recv_posted++;
 	return rc == 0 ? 0 : refused("post of a receive", rc);

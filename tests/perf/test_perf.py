@@ -124,7 +124,17 @@ class Perf(Ends):
             _, err = self.finish(self.start(test, "-c", "UC", "127.0.0.1"), 2)
             self.assertIn("UC", err)
         _, err = self.finish(self.start("send_bw", "-c", "RD", "127.0.0.1"), 2)
-        self.assertIn("RC, UC or UD", err)
+        self.assertIn("RC, UC, UD or XRC", err)
+
+    def test_targets_of_shared_receive_queues(self):
+        """XRC: what RC has, and a queue pair for each direction."""
+        self.every_test("-c", "XRC")
+        client, _ = self.pair("write_lat", "-c", "XRC", "-s", "64", "-n", "300")
+        self.assertIn("Connection type : XRC", client)
+        self.pair("send_bw", "-c", "XRC", "-D", "0.2", "-e")
+        self.pair("send_bw", "-c", "XRC", "-a", "-n", "5")
+        _, err = self.finish(self.start("send_bw", "-c", "XRC", "-R", "127.0.0.1"), 2)
+        self.assertIn("-R", err)
 
     def test_datagrams(self):
         """UD: the same, a packet a message; the default size is a path MTU."""
@@ -143,12 +153,16 @@ class Perf(Ends):
             self.assertIn("UD", err)
 
     def test_every_test_validates(self):
+        self.every_test()
+
+    def every_test(self, *args):
         for test, size in (("send_bw", "3000"), ("write_bw", "65537"), ("read_bw", "8192"),
                            ("atomic_bw", "8"), ("send_lat", "5000"), ("read_lat", "2"),
                            ("atomic_lat", "8")):
             with self.subTest(test=test):
                 more = ("-q", "3") if test.endswith("_bw") else ()
-                for out in self.pair(test, "-s", size, "-n", "300", "--validate", "--json", *more):
+                for out in self.pair(test, "-s", size, "-n", "300", "--validate", "--json", *more,
+                                     *args):
                     if not out and test in ("read_lat", "atomic_lat"):
                         continue  # the passive end has measured nothing
                     r = json.loads(out)

@@ -60,15 +60,19 @@ def listens(port):
     return False
 
 
-def pair(sock, program, options, **more):
-    """Port "left" serves, port "right" asks. [(exit code, what it printed) of each]"""
+def pair(sock, program, options, asks=None, **more):
+    """
+    Port "left" serves, port "right" asks, with the same program or with `asks`; each is a name or a
+    list of words. [(exit code, what it printed) of each]
+    """
     port = free_port()
     args = ["-p", str(port), *options]
-    server = start(sock, program, "-d", "left", *args, **more)
+    serves, asks = ([p] if isinstance(p, str) else p for p in (program, asks or program))
+    server = start(sock, *serves, "-d", "left", *args, **more)
     end = time.monotonic() + TIMEOUT
     while not listens(port) and server.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
-    client = run(sock, program, "-d", "right", *args, "127.0.0.1", **more)
+    client = run(sock, *asks, "-d", "right", *args, "127.0.0.1", **more)
     try:
         out = server.communicate(timeout=10 if client[0] else TIMEOUT)[0]
     except subprocess.TimeoutExpired:

@@ -1,21 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """perftest's programs between the two ports: each ends with a row of results at both ends."""
+import os
 import re
 import sys
 import unittest
 
 import programs
 
+PERF = os.environ["ROCELANE_PERF"]
 SOCKET = sys.argv.pop(1)
 ITERS = 20
 LONG = "--long" in sys.argv
 
 
 class Perftest(unittest.TestCase):
-    def play(self, program, *options, size=None, iters=ITERS):
+    def play(self, program, *options, size=None, iters=ITERS, asks=None):
         each = iters // 8 if "-q" in options else iters
-        outs = programs.pair(SOCKET, program, ["-n", str(each), "-F", *options])
+        outs = programs.pair(SOCKET, program, ["-n", str(each), "-F", *options], asks)
         for code, out in outs:
             self.assertEqual(0, code, out)
             for word in ("Completion with error", "Failed", "failed"):
@@ -48,6 +50,14 @@ class Perftest(unittest.TestCase):
         self.play("ib_send_bw", "-c", "XRC", size=65536)
         self.play("ib_read_lat", "-c", "XRC", size=2)
         self.play("ib_atomic_bw", "-c", "XRC", size=8)
+
+    def test_xrc_with_ours_at_one_end(self):
+        """rocelane-perf and perftest pair their queue pairs alike, whichever serves."""
+        for test in ("send_bw", "send_lat", "read_lat"):
+            ours, theirs = [PERF, test], "ib_" + test
+            for serves, asks in ((ours, theirs), (theirs, ours)):
+                with self.subTest(test, serves=serves):
+                    self.play(serves, "-c", "XRC", asks=asks)
 
     def test_long(self):
         """Each program with each option that it takes."""
