@@ -77,6 +77,7 @@ set_send_feed(struct qp_settings *s, const struct admin_qp *rec)
 	s->send_feed.remote_addr = conf->remote_addr + rec->nth * conf->stride;
 	s->send_feed.rkey = conf->rkey;
 	s->send_feed.depth = min_u32(conf->depth, qp_limits(rec->qp).max_send_wr);
+	s->send_feed.xrc_srqn = conf->xrc_remote_srqn;
 	s->send_feed.opcode = (uint8_t)conf->opcode;
 	s->send_feed.sge = (struct ring_sge){ .addr = rec->shared->send_region->va,
 		.length = conf->size,

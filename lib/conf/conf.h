@@ -176,7 +176,12 @@ struct conf_recv_feed {
 	uint32_t size;    /* bytes of each, default 4096 */
 };
 
-enum { CONF_FEED_RKEY = 1 << 0, CONF_FEED_REMOTE_ADDR = 1 << 1, CONF_FEED_SIZE = 1 << 2 };
+enum {
+	CONF_FEED_RKEY = 1 << 0,
+	CONF_FEED_REMOTE_ADDR = 1 << 1,
+	CONF_FEED_SIZE = 1 << 2,
+	CONF_FEED_SRQN = 1 << 3
+};
 
 struct conf_send_feed {
 	uint64_t given;  /* CONF_FEED_* */
@@ -184,6 +189,7 @@ struct conf_send_feed {
 	uint32_t size;   /* bytes of a message, default 64 (8 for an ATOMIC) */
 	uint32_t depth;  /* requests in flight, default 64 */
 	uint32_t rkey;
+	uint32_t xrc_remote_srqn; /* XRC_SEND: number of the peer's SRQ */
 	uint64_t remote_addr;
 	uint64_t stride; /* bytes from one QP of the template to the next, default 0 */
 	uint64_t count;  /* requests in all, 0: no end */

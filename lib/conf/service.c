@@ -30,7 +30,7 @@ static const struct {
 	{ "recv_cq", CONF_QP_RECV_CQ, ~ON(XRC_RECV) },
 	{ "srq", CONF_QP_SRQ, ~XRC },
 	{ "recv_feed", CONF_QP_RECV_FEED, ~XRC },
-	{ "send_feed", CONF_QP_SEND_FEED, ~XRC },
+	{ "send_feed", CONF_QP_SEND_FEED, ~ON(XRC_RECV) },
 	{ "xrcd", CONF_QP_XRCD, ON(XRC_RECV) },
 };
 
@@ -63,21 +63,36 @@ conf_check_objects(const struct conf_qp *qp, struct conf_errors *err)
 				verbs_qp_type_name(qp->qp_type), needed[i].what);
 }
 
+static void
+check_send_feed(const struct conf_qp *qp, const char *type, struct conf_errors *err)
+{
+	const struct conf_send_feed *f = &qp->send_feed;
+	const bool named = (f->given & CONF_FEED_SRQN) != 0;
+
+	if (qp->qp_type == QPT_UD)
+		conf_fault(err, "send_feed", "a UD QP has none: each request has its own ah_attr");
+	else if (!verbs_wr_is_on(f->opcode, qp->qp_type))
+		conf_fault(err, "send_feed", "a %s QP has no %s", type,
+			verbs_wr_opcode_name(f->opcode));
+	else if (qp->qp_type == QPT_XRC_SEND && !named)
+		conf_fault(err, "send_feed",
+			"xrc_remote_srqn is missing: an XRC_SEND QP requires the number of the "
+			"peer's SRQ");
+	else if (qp->qp_type != QPT_XRC_SEND && named)
+		conf_fault(err, "send_feed", "xrc_remote_srqn is for an XRC_SEND QP alone");
+}
+
 void
 conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
 {
-	const struct conf_send_feed *f = &qp->send_feed;
 	const char *type = verbs_qp_type_name(qp->qp_type);
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if ((qp->given & keys[i].bit) != 0 && !conf_has_key(qp->qp_type, keys[i].bit))
 			conf_fault(err, keys[i].key, "a %s QP has no such attribute", type);
 	}
-	if ((qp->given & CONF_QP_SEND_FEED) != 0 && qp->qp_type == QPT_UD)
-		conf_fault(err, "send_feed", "a UD QP has none: each request has its own ah_attr");
-	else if ((qp->given & CONF_QP_SEND_FEED) != 0 && !verbs_wr_is_on(f->opcode, qp->qp_type))
-		conf_fault(err, "send_feed", "a %s QP has no %s", type,
-			verbs_wr_opcode_name(f->opcode));
+	if ((qp->given & CONF_QP_SEND_FEED) != 0)
+		check_send_feed(qp, type, err);
 }
 
 void

@@ -204,6 +204,7 @@ static const struct conf_field send_feed_rows[] = {
 	ROW_U32(conf_send_feed, rkey, "rkey", 0, UINT32_MAX, WITH(NULLABLE | CONF_F_HEX), GIVEN(CONF_FEED_RKEY)),
 	ROW_U64(conf_send_feed, remote_addr, "remote_addr", 0, UINT64_MAX, WITH(NULLABLE | CONF_F_HEX),
 		GIVEN(CONF_FEED_REMOTE_ADDR)),
+	ROW_U32(conf_send_feed, xrc_remote_srqn, "xrc_remote_srqn", 1, PSN_MAX, WITH(NULLABLE), GIVEN(CONF_FEED_SRQN)),
 	ROW_SIZE64(conf_send_feed, stride, "stride", 0, UINT64_C(1) << 40, WITH(CONF_F_DEFAULT)),
 	ROW_U64(conf_send_feed, count, "count", 0, INT64_MAX, WITH(CONF_F_DEFAULT)),
 };

@@ -25,7 +25,8 @@ pipeline_feed_take(struct qp *qp, ns_t now)
 			.rkey = f->rkey,
 			.len = f->sge.length,
 			.opcode = f->opcode,
-			.num_sge = 1 };
+			.num_sge = 1,
+			.xrc_srqn = { f->xrc_srqn[0], f->xrc_srqn[1], f->xrc_srqn[2] } };
 		f->posted++;
 		requester_posted(r, r->tail + 1);
 	}

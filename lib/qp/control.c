@@ -2,6 +2,7 @@
 /* What the control lcore may see of a QP, and what a worker takes over from it. */
 #include "qp_control.h"
 
+#include "be.h"
 #include "invariant.h"
 #include "qp.h"
 #include "qp_cc.h"
@@ -37,6 +38,7 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 		f->sge = s->send_feed.sge;
 		f->rkey = s->send_feed.rkey;
 		f->depth = s->send_feed.depth;
+		be24_store(f->xrc_srqn, s->send_feed.xrc_srqn);
 		f->opcode = s->send_feed.opcode;
 	}
 	if ((s->flags & QPF_RECV_FEED) == 0)

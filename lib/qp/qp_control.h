@@ -125,6 +125,7 @@ struct qp_settings {
 		struct ring_sge sge; /* source, or where READ data goes */
 		uint32_t rkey;
 		uint32_t depth;
+		uint32_t xrc_srqn;
 		uint8_t opcode; /* ibv_wr_opcode */
 	} send_feed;
 	struct { /* QPF_RECV_FEED: the buffers that it keeps posted */

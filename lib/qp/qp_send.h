@@ -32,7 +32,8 @@ struct qp_feed {
 	uint32_t depth;       /* (settings) */
 	uint8_t opcode;       /* ibv_wr_opcode (settings) */
 	bool resting;         /* the peer was not there: nothing is sent before `rest_until` */
-	uint8_t reserved[6];
+	uint8_t xrc_srqn[3];  /* big-endian (settings) */
+	uint8_t reserved[3];
 	ns_t rest_until;
 	ns_t rest; /* how long the last rest was */
 };

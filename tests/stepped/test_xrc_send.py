@@ -122,6 +122,26 @@ class Initiator(XrcCase):
         self.rnr(S, 1)
         self.ended("RNR_RETRY_EXC_ERR", 100)
 
+    def test_XRC_02_send_feed(self):
+        """The dataplane's own requests name an SRQ, too, and as often as they are sent."""
+        self.initiator(send_feed={"opcode": "SEND", "size": 64, "depth": 2, "count": 3,
+                                  "xrc_remote_srqn": "0xabcdef"})
+        again = self.nak(S, NAK_SEQ)
+        self.expect(again, [Sent(roce.SEND_ONLY, S), Sent(roce.SEND_ONLY, S + 1)])
+        more = self.ack(S + 1, 2)
+        self.expect(more, Sent(roce.SEND_ONLY, S + 2))
+        self.assertEqual({0xABCDEF}, {f.srqn for f in again + more})
+        self.assertEqual(0xABCDEF, self.qp()["send_feed"]["xrc_remote_srqn"])
+
+    def test_XRC_09_send_feed_and_the_number(self):
+        """A feed of XRC needs the number; one of another service has no use for it."""
+        feed = {"opcode": "SEND", "size": 64}
+        for make, more in ((self.initiator, {}), (self.initiator, {"xrc_remote_srqn": 0}),
+                           (self.req, {"xrc_remote_srqn": 1})):
+            with self.assertRaises(dut.RpcError) as caught:
+                make(send_feed={**feed, **more})
+            self.assertIn("xrc_remote_srqn", caught.exception.message)
+
 
 if __name__ == "__main__":
     dut.main()
