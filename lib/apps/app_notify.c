@@ -78,17 +78,18 @@ app_notify_poll(struct apps *apps)
 	apps->waiting = 0;
 	TAILQ_FOREACH (cq, &apps->watched, watched) {
 		struct qp_cq *q = &cq->cq->q;
-		const uint64_t arm = atomic_load_explicit(&q->ring.sh->arm, memory_order_acquire);
+		struct ring_cq *ring = qp_cq_ring(q);
+		const uint64_t arm = atomic_load_explicit(&ring->sh->arm, memory_order_acquire);
 
 		if (arm == cq->arm_seen)
 			continue;
-		if (!ring_cq_is_due(&q->ring, arm,
-			    atomic_load_explicit(&q->solicited, memory_order_relaxed))) {
+		if (!ring_cq_is_due(
+			    ring, arm, atomic_load_explicit(&q->solicited, memory_order_relaxed))) {
 			apps->waiting++;
 			continue;
 		}
 		cq->arm_seen = arm;
-		atomic_fetch_add_explicit(&q->ring.sh->fired, 1, memory_order_release);
+		atomic_fetch_add_explicit(&ring->sh->fired, 1, memory_order_release);
 		app_signal(apps, cq->channel->fd);
 		fired++;
 	}

@@ -33,11 +33,11 @@
 #include "ring_presence.h"
 #include "ring_send.h"
 
-#define CLIENT_ABI 1
-#define ANSWER_MAX (2u << 20) /* bytes of an answer */
-#define QP_BUCKETS 1024
+#define CLIENT_ABI  1
+#define ANSWER_MAX  (2u << 20) /* bytes of an answer */
+#define QP_BUCKETS  1024
 #define ARMED_NEVER (-1)
-#define ERROR_CODE (-32000) /* minus errno: a refusal */
+#define ERROR_CODE  (-32000) /* minus errno: a refusal */
 
 /** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
 struct spin {
@@ -139,6 +139,9 @@ struct cq {
 	struct cq_user **users; /* by QP number, users_mask + 1 lists; NULL: none yet */
 	uint32_t users_mask;
 	uint32_t users_n;
+	struct ring_cqe *left; /* what stood in it when it was resized, or NULL */
+	uint32_t left_at;      /* the next of them */
+	uint32_t left_n;
 	uint32_t idle;   /* polls that found nothing */
 	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;

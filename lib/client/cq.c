@@ -204,6 +204,75 @@ rl_create_cq(struct rl_context *pub, int cqe, void *cq_context, struct rl_comp_c
 	return rc;
 }
 
+/*
+ * The queue's lock is held. No worker writes to the old ring: what stands there comes before all of
+ * the new one. What was asked for is asked for anew; with something left, an event is due at once.
+ */
+static void
+switch_ring(struct cq *cq, void *mem, uint32_t entries, uint32_t cqe, struct ring_cqe *left)
+{
+	const uint32_t fired = atomic_load_explicit(&cq->ring.sh->fired, memory_order_relaxed);
+	const bool waiting = cq->armed_from != ARMED_NEVER && cq->armed_at == fired;
+	const uint32_t had = cq->left_n - cq->left_at;
+
+	if (had != 0)
+		memcpy(left, &cq->left[cq->left_at], had * sizeof(*left));
+	free(cq->left);
+	cq->left = left;
+	cq->left_at = 0;
+	cq->left_n = had + ring_cq_poll(&cq->ring, left + had, cq->ring.mask + 1);
+	cq->pub.cqe = (int)cqe;
+	ring_cq_attach(&cq->ring, mem, entries, cqe, false);
+	if (!waiting)
+		return;
+	cq->armed_next = cq->armed_next || cq->left_n != 0;
+	cq->armed_from = cq->ring.cons - (cq->left_n != 0);
+	ring_cq_arm_at(&cq->ring, cq->armed_next ? RING_CQ_NEXT : RING_CQ_SOLICITED,
+		(uint32_t)cq->armed_from);
+}
+
+int
+rl_resize_cq(struct rl_cq *pub, int cqe)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cq *cq = (struct cq *)pub;
+	struct ring_cqe *left;
+	uint32_t entries = 0;
+	json_t *result;
+	void *mem = NULL;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	spin_lock(&cq->lock);
+	rc = (int)(cq->left_n - cq->left_at);
+	spin_unlock(&cq->lock);
+	left = aligned_alloc(CACHE_LINE, ((uint32_t)rc + cq->ring.mask + 1) * sizeof(*left));
+	if (left == NULL)
+		rc = client_fail(ENOMEM, "out of memory");
+	else if (cqe < rc)
+		rc = client_fail(EINVAL, "cqe %d: %d completions stand in it", cqe, rc);
+	else
+		rc = client_call(ctx, "client_cq_resize",
+			json_pack("{s:I, s:i}", "handle", (json_int_t)cq->handle, "cqe", cqe), -1,
+			&result);
+	if (rc == 0) {
+		entries = (uint32_t)json_integer_value(json_object_get(result, "entries"));
+		mem = client_place(ctx, result, ring_size(entries, sizeof(struct ring_cqe)));
+		json_decref(result);
+		if (mem == NULL)
+			rc = client_fail(EPROTO, "the completion queue lies nowhere");
+	}
+	if (rc == 0) {
+		spin_lock(&cq->lock);
+		switch_ring(cq, mem, entries, (uint32_t)cqe, left);
+		spin_unlock(&cq->lock);
+	} else {
+		free(left);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
 int
 rl_destroy_cq(struct rl_cq *pub)
 {
@@ -221,6 +290,7 @@ rl_destroy_cq(struct rl_cq *pub)
 	client_wait_acks(ctx, &cq->completion);
 	client_wait_acks(ctx, &cq->async);
 	pthread_mutex_unlock(&ctx->lock);
+	free(cq->left);
 	free(cq->users);
 	free(cq);
 	return 0;
@@ -273,6 +343,25 @@ nothing(struct cq *cq)
 	return client_no_dataplane();
 }
 
+/* What stood in the queue before it was resized comes first. */
+static uint32_t
+take(struct cq *cq, struct ring_cqe *e, uint32_t want)
+{
+	uint32_t n = cq->left_n - cq->left_at;
+
+	if (LIKELY(n == 0))
+		return ring_cq_poll(&cq->ring, e, want);
+	n = n < want ? n : want;
+	memcpy(e, &cq->left[cq->left_at], n * sizeof(*e));
+	cq->left_at += n;
+	if (cq->left_at == cq->left_n) {
+		free(cq->left);
+		cq->left = NULL;
+		cq->left_at = cq->left_n = 0;
+	}
+	return n;
+}
+
 int
 rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 {
@@ -284,7 +373,7 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 	while (got < num_entries) {
 		const uint32_t want =
 			num_entries - got < POLL_BATCH ? (uint32_t)(num_entries - got) : POLL_BATCH;
-		const uint32_t n = ring_cq_poll(&cq->ring, e, want);
+		const uint32_t n = take(cq, e, want);
 
 		if (n != 0)
 			give_back(cq, e, n);
@@ -317,7 +406,9 @@ rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
 	cq->armed_next =
 		(solicited_only & ~RL_NOTIFY_NEW) == 0 || (cq->armed_next && cq->armed_at == fired);
 	cq->armed_at = fired;
-	from = cq->ring.cons;
+	/* What is left of an older ring was not polled: an event is due. */
+	from = cq->ring.cons - (cq->left_n != 0);
+	cq->armed_next = cq->armed_next || cq->left_n != 0;
 	/* What the request before this one asked for, and has not had, stays asked for. */
 	if ((solicited_only & RL_NOTIFY_NEW) != 0)
 		from = waiting && (int32_t)((uint32_t)cq->armed_from - from) >= 0
@@ -357,6 +448,7 @@ client_free_cqs(struct context *ctx)
 	}
 	while ((cq = TAILQ_FIRST(&ctx->cqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->cqs, cq, all);
+		free(cq->left);
 		free(cq->users);
 		free(cq);
 	}

@@ -331,7 +331,7 @@ wait_responder(struct waits *x)
 static void
 wait_cq(struct waits *x, struct object_cq *cq)
 {
-	struct ring_cq *q = &cq->q.ring;
+	struct ring_cq *q = qp_cq_ring(&cq->q);
 	const uint32_t waiting = atomic_load_explicit(&q->tail, memory_order_relaxed) -
 				 atomic_load_explicit(&q->sh->cons, memory_order_relaxed);
 

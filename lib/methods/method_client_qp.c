@@ -55,6 +55,15 @@ cq_make(struct methods *ctx, struct app_cq *q, uint32_t cqe, struct refusal *r)
 	return 0;
 }
 
+/* As the client needs it. */
+static json_t *
+cq_json(struct app_cq *q)
+{
+	return json_pack("{s:I, s:i, s:I, s:I, s:I}", "handle", (json_int_t)q->handle, "area",
+		(int)q->place.area, "offset", (json_int_t)owner_place_offset(&q->place), "entries",
+		(json_int_t)qp_cq_ring(&q->cq->q)->mask + 1, "cqe", (json_int_t)q->cq->cqe);
+}
+
 static int
 cq_create(struct rpc_call *call)
 {
@@ -83,11 +92,50 @@ cq_create(struct rpc_call *call)
 		ch->users++;
 		TAILQ_INSERT_TAIL(&call->m->apps->watched, q, watched);
 	}
-	return rpc_result(
-		call, json_pack("{s:I, s:i, s:I, s:I, s:I}", "handle", (json_int_t)q->handle,
-			      "area", (int)q->place.area, "offset",
-			      (json_int_t)owner_place_offset(&q->place), "entries",
-			      (json_int_t)q->cq->q.ring.mask + 1, "cqe", (json_int_t)q->cq->cqe));
+	return rpc_result(call, cq_json(q));
+}
+
+struct p_resize {
+	uint32_t handle;
+	uint32_t cqe;
+};
+
+static const struct conf_field resize_rows[] = {
+	P_U32(p_resize, handle, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_resize, cqe, 1, CONF_MAX_CQE, P_REQUIRED),
+};
+static const struct conf_table resize_table = P_TABLE(p_resize, resize_rows, "params");
+
+/*
+ * The old place is the client's own, and is given out again by its next request at the earliest:
+ * it has taken by then what stands there.
+ */
+static int
+cq_resize(struct rpc_call *call)
+{
+	const struct p_resize *p = call->params;
+	struct app *app = call->client->app;
+	struct app_cq *q = app_table_get(&app->cqs, p->handle);
+	struct owner_place place;
+	struct refusal r;
+	void *mem;
+	int rc;
+
+	if (q == NULL)
+		return method_client_refuse(call, ENOENT, "cq", p->handle);
+	if (owner_place_get(call->m->env, &app->o,
+		    ring_size(ring_entries(p->cqe), sizeof(struct ring_cqe)), &place, &mem,
+		    &r) != 0)
+		return rpc_refused(call, &r);
+	rc = object_cq_resize(call->m->objects, q->cq, mem, p->cqe, &r);
+	if (rc != 0) {
+		if (rc != -ETIMEDOUT)
+			owner_place_put(&app->o, &place);
+		return rpc_refused(call, &r);
+	}
+	owner_place_put(&app->o, &q->place);
+	q->place = place;
+	return rpc_result(call, cq_json(q));
 }
 
 static int
@@ -268,6 +316,7 @@ qp_destroy(struct rpc_call *call)
 
 const struct rpc_method methods_client_qp[] = {
 	{ "client_cq_create", cq_create, &cq_table },
+	{ "client_cq_resize", cq_resize, &resize_table },
 	{ "client_cq_destroy", cq_destroy, &method_handle_table },
 	{ "client_qp_create", qp_create, &create_table },
 	{ "client_qp_modify", qp_modify, NULL },

@@ -283,7 +283,7 @@ poll_cq(struct rpc_call *call)
 		return rpc_refused(call, &r);
 	}
 	for (uint32_t n = 0; n < p->max && list != NULL; n++) {
-		if (ring_cq_poll(&cq->q.ring, &e, 1) == 0)
+		if (ring_cq_poll(qp_cq_ring(&cq->q), &e, 1) == 0)
 			break;
 		list = conf_json_append(list, cqe_json(call->m, &e));
 	}

@@ -70,6 +70,46 @@ object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
 	return names_add(&objs->cqs, &cq->n, conf->name);
 }
 
+/* By the application's index, which it may have written anything to. */
+static uint32_t
+standing(const struct ring_cq *q, uint32_t cqe)
+{
+	const uint32_t n = atomic_load_explicit(&q->tail, memory_order_relaxed) -
+			   atomic_load_explicit(&q->sh->cons, memory_order_relaxed);
+
+	return n < cqe ? n : cqe;
+}
+
+int
+object_cq_resize(
+	struct objects *objs, struct object_cq *cq, void *mem, uint32_t cqe, struct refusal *r)
+{
+	const size_t bytes = (sizeof(struct ring_cq) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	struct ring_cq *old = qp_cq_ring(&cq->q), *now;
+	const uint32_t n = standing(old, cq->cqe);
+
+	if (atomic_load_explicit(&cq->q.error, memory_order_relaxed))
+		return refuse(r, EIO, "cq \"%s\" has overflowed: make another", cq->n.name);
+	if (cqe < n)
+		return refuse(
+			r, EINVAL, "cqe %u: %u completions stand in cq \"%s\"", cqe, n, cq->n.name);
+	now = aligned_alloc(CACHE_LINE, bytes);
+	if (now == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	memset(now, 0, bytes);
+	ring_cq_attach(now, mem, ring_entries(cqe), cqe, true);
+	ring_cq_follow(now, old);
+	atomic_store_explicit(&cq->q.moved, now, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	RING_STORE(uint32_t, &old->limit, 0);
+	if (ask_all(objs->env) != 0)
+		return refuse(r, ETIMEDOUT, "cq \"%s\": a worker does not answer", cq->n.name);
+	cq->cqe = cqe;
+	if (old != &cq->q.ring)
+		free(old);
+	return 0;
+}
+
 static int
 share(struct objects *objs, struct qp_cq *cq)
 {
@@ -129,6 +169,7 @@ object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r)
 	object_notify_forget(objs, cq);
 	names_remove(&objs->cqs, &cq->n);
 	mem_area_destroy(&cq->q.area);
+	free(atomic_load_explicit(&cq->q.moved, memory_order_relaxed));
 	free(cq);
 	return 0;
 }

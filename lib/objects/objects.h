@@ -180,6 +180,15 @@ int object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct con
 int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
 	struct object_cq **out, struct refusal *r);
 /**
+ * Completions go to `mem` from now on, of the size as above, an application's. What stands in the
+ * old memory stays there, for the application to take first; no worker writes there any more.
+ * @return 0; or a refusal: -EINVAL, more stands in it; -EIO: it has overflowed; -ETIMEDOUT: a
+ * worker did not answer, and neither memory can be given back.
+ * Cost: a round trip to every worker.
+ */
+int object_cq_resize(
+	struct objects *objs, struct object_cq *cq, void *mem, uint32_t cqe, struct refusal *r);
+/**
  * The QP is going to be attached to this worker: are its queues that worker's alone, or shared?
  * See qp_cq_is_alone(). @return 0, or -ETIMEDOUT: a worker did not answer, do not attach.
  * Cost: a round trip to every worker when a queue gets its second one.

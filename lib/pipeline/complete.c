@@ -18,6 +18,22 @@ pipeline_cq_failed(struct worker *w, struct qp_cq *cq)
 		pipeline_report_cq(w, cq, EVENT_CQ_ERR);
 }
 
+struct ring_cqe *
+pipeline_cq_moved(struct qp_cq *cq, uint32_t *seq)
+{
+	struct ring_cqe *slot;
+	struct ring_cq *to;
+	uint32_t index;
+
+	/* Whoever made the first one full has said before where the other one is. */
+	atomic_thread_fence(memory_order_acquire);
+	to = atomic_load_explicit(&cq->moved, memory_order_acquire);
+	slot = to != NULL ? ring_cq_reserve(to, &index) : NULL;
+	if (slot != NULL)
+		*seq = ring_cq_seq(to, index);
+	return slot;
+}
+
 int
 pipeline_cq_add(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c)
 {

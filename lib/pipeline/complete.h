@@ -18,21 +18,34 @@
 /** CQ-05: reported once for each queue, by the first producer that meets the overflow. */
 void pipeline_cq_failed(struct worker *w, struct qp_cq *cq);
 
-/** @return the place of the next completion; NULL: there is none. See cq_take(). */
+/** The queue's first ring is full: the place in the one that it was resized to, or NULL. */
+struct ring_cqe *pipeline_cq_moved(struct qp_cq *cq, uint32_t *seq);
+
+/**
+ * @param seq out: what publishes it. @return the place of the next completion; NULL: there is
+ * none. See cq_take().
+ */
 static ALWAYS_INLINE struct ring_cqe *
-cq_begin(const struct worker *w, struct qp_cq *cq, uint32_t *index)
+cq_begin(const struct worker *w, struct qp_cq *cq, uint32_t *seq)
 {
+	struct ring_cqe *slot;
+	uint32_t index;
+
 	if (UNLIKELY(atomic_load_explicit(&cq->error, memory_order_relaxed)))
 		return NULL;
-	return LIKELY(qp_cq_is_alone(cq, w->index)) ? ring_cq_reserve_alone(&cq->ring, index)
-						    : ring_cq_reserve(&cq->ring, index);
+	slot = LIKELY(qp_cq_is_alone(cq, w->index)) ? ring_cq_reserve_alone(&cq->ring, &index)
+						    : ring_cq_reserve(&cq->ring, &index);
+	if (UNLIKELY(slot == NULL))
+		return pipeline_cq_moved(cq, seq);
+	*seq = ring_cq_seq(&cq->ring, index);
+	return slot;
 }
 
 /** The same for callers without another way: a full queue goes to error, and that is reported. */
 static ALWAYS_INLINE struct ring_cqe *
-cq_take(struct worker *w, struct qp_cq *cq, uint32_t *index)
+cq_take(struct worker *w, struct qp_cq *cq, uint32_t *seq)
 {
-	struct ring_cqe *slot = cq_begin(w, cq, index);
+	struct ring_cqe *slot = cq_begin(w, cq, seq);
 
 	if (UNLIKELY(slot == NULL))
 		pipeline_cq_failed(w, cq);
@@ -41,11 +54,11 @@ cq_take(struct worker *w, struct qp_cq *cq, uint32_t *index)
 
 /** Write the completion to its place, publish it, and do what follows: events, the recorder. */
 static ALWAYS_INLINE void
-cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *slot, uint32_t index,
+cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *slot, uint32_t seq,
 	const struct ring_completion *c)
 {
 	ring_cqe_write(slot, qp->qpn, w->now, c);
-	ring_cq_publish(&cq->ring, slot, index);
+	ring_cqe_publish(slot, seq);
 	/* The entry is the host's as well by now: it is not read back. */
 	qp_cq_notify(cq, c->solicited || c->status != WC_SUCCESS);
 	if (traced(w, qp))
@@ -66,14 +79,14 @@ static ALWAYS_INLINE int
 cq_add(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c)
 {
 	struct ring_cqe *slot;
-	uint32_t index;
+	uint32_t seq;
 
 	if (UNLIKELY(cq == NULL))
 		return 0;
-	slot = cq_take(w, cq, &index);
+	slot = cq_take(w, cq, &seq);
 	if (UNLIKELY(slot == NULL))
 		return -ENOSPC;
-	cq_put(w, qp, cq, slot, index, c);
+	cq_put(w, qp, cq, slot, seq, c);
 	return 0;
 }
 

@@ -27,9 +27,23 @@ struct qp_cq {
 	_Atomic uint8_t producer;   /* 1 + the worker that alone adds to it; or enum (control) */
 	_Atomic uint32_t users;     /* QPs (control) */
 	_Atomic uint32_t solicited; /* ring.tail behind the last solicited one, or error */
+	/*
+	 * Resized: where completions go since then; or NULL. Then ring.limit is 0, so that who
+	 * does not know of it yet finds the old one full, and looks here. (control)
+	 */
+	_Atomic(struct ring_cq *) moved;
 	struct mem_area area;
 	char name[64];
 };
+
+/** Where completions are added now. */
+static inline struct ring_cq *
+qp_cq_ring(struct qp_cq *cq)
+{
+	struct ring_cq *moved = atomic_load_explicit(&cq->moved, memory_order_acquire);
+
+	return moved != NULL ? moved : &cq->ring;
+}
 
 enum { CQ_PRODUCER_NONE = 0, CQ_PRODUCER_CHANGING = 0xfe, CQ_PRODUCER_ANY = 0xff };
 
@@ -57,7 +71,7 @@ qp_cq_notify(struct qp_cq *cq, bool solicited)
 
 	if (UNLIKELY(solicited))
 		atomic_store_explicit(&cq->solicited,
-			atomic_load_explicit(&cq->ring.tail, memory_order_relaxed),
+			atomic_load_explicit(&qp_cq_ring(cq)->tail, memory_order_relaxed),
 			memory_order_relaxed);
 	if (LIKELY(armed == CQ_NOTIFY_NONE) || armed == CQ_NOTIFY_FIRED ||
 		(armed == CQ_NOTIFY_SOLICITED && !solicited))

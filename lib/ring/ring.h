@@ -252,6 +252,11 @@ struct ring_cq {
  * @param fresh clear the memory: by whoever made it, before anybody else attaches.
  */
 void ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, bool fresh);
+/**
+ * A new ring, in which nobody has added or polled: it goes on with indices that are behind all of
+ * `from`, which it takes the place of, and with its count of events.
+ */
+void ring_cq_follow(struct ring_cq *q, const struct ring_cq *from);
 /** Any worker: add a completion. @return 0, or -ENOSPC: full, nothing is overwritten (CQ-05). */
 int ring_cq_push(struct ring_cq *q, const struct ring_cqe *cqe);
 /**
@@ -300,12 +305,18 @@ ring_cq_seq(const struct ring_cq *q, uint32_t index)
 	return (index >> __builtin_popcount(q->mask)) + 1;
 }
 
-/** Publish a completion that is complete: the consumer may take it. */
+/** Publish a completion that is complete: the consumer may take it. @param seq ring_cq_seq(). */
+static inline void
+ring_cqe_publish(struct ring_cqe *slot, uint32_t seq)
+{
+	atomic_store_explicit(&slot->seq, seq, memory_order_release);
+}
+
 static inline void
 ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
 {
 	ASSERT(slot == ring_cq_at(q, index));
-	atomic_store_explicit(&slot->seq, ring_cq_seq(q, index), memory_order_release);
+	ring_cqe_publish(slot, ring_cq_seq(q, index));
 }
 /** Consumer: copy up to n completions out, in order. @return how many. */
 uint32_t ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n);

@@ -37,6 +37,23 @@ ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, boo
 	q->seen = q->cons;
 }
 
+/* Far behind what can be added to the old one before all know of the new one. */
+#define FOLLOW (1u << 20)
+
+void
+ring_cq_follow(struct ring_cq *q, const struct ring_cq *from)
+{
+	const uint32_t tail = atomic_load_explicit(&from->tail, memory_order_relaxed);
+	const uint32_t at = (tail + 2 * FOLLOW) & ~(FOLLOW - 1);
+
+	atomic_store_explicit(&q->tail, at, memory_order_relaxed);
+	atomic_store_explicit(&q->sh->fired,
+		atomic_load_explicit(&from->sh->fired, memory_order_relaxed), memory_order_relaxed);
+	atomic_store_explicit(&q->sh->cons, at, memory_order_release);
+	q->cons = at;
+	q->seen = at;
+}
+
 /*
  * The consumer's index is read first: what it has consumed was reserved before,
  * so the difference of the two is never negative. It may be too large when both moved meanwhile;
@@ -108,9 +125,8 @@ ring_cq_end(const struct ring_cq *q)
 {
 	uint32_t at = q->cons;
 
-	while (at - q->cons <= q->mask &&
-		atomic_load_explicit(&ring_cq_at(q, at)->seq, memory_order_acquire) ==
-			ring_cq_seq(q, at))
+	while (at - q->cons <= q->mask && atomic_load_explicit(&ring_cq_at(q, at)->seq,
+						  memory_order_acquire) == ring_cq_seq(q, at))
 		at++;
 	return at;
 }

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 struct rl_context;
+struct rl_cq;
 struct rl_mr;
 struct rl_pd;
 struct rl_qp;
@@ -60,6 +61,9 @@ int rl_rereg_mr(
  */
 int rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64_t offset,
 	void *addr, size_t length, int access);
+
+/** Completions stay, in order. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed. */
+int rl_resize_cq(struct rl_cq *cq, int cqe);
 
 /* ---- windows --------------------------------------------------------------------------------- */
 

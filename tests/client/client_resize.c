@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues that are resized at work , against a dataplane: argv[1] is its socket. */
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+
+#define DEPTH 16u
+#define LEN   4096u
+
+static void
+write_one(struct pair *p, struct rl_qp *qp, uint64_t wr_id)
+{
+	OK(pair_post(qp, RL_WR_RDMA_WRITE, pair_sge(p, 0, 64), (uintptr_t)p->mr->addr + LEN / 2,
+		p->mr->rkey, wr_id));
+}
+
+/* Completions of `n` WRITEs stand in the queue. */
+static void
+let_stand(struct pair *p, uint32_t n, uint64_t first)
+{
+	struct rl_cq *cq;
+	void *context;
+
+	for (uint32_t i = 0; i < n; i++) {
+		OK(rl_req_notify_cq(p->cq, RL_NOTIFY_NEW));
+		write_one(p, p->a, first + i);
+		OK(rl_get_cq_event(p->channel, &cq, &context));
+		rl_ack_cq_events(cq, 1);
+	}
+}
+
+static void
+drain(struct pair *p, uint32_t n, uint64_t first)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rl_wc wc = pair_wait(p->cq);
+
+		CHECK(wc.status == RL_WC_SUCCESS && wc.wr_id == first + i);
+	}
+}
+
+/* Grown and shrunk with completions in it, once and again: all are there, in order. */
+static void
+CQ_order_is_kept(struct pair *p)
+{
+	static const int sizes[] = { 256, 20, 1024, 64 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		let_stand(p, 10, 100);
+		OK(rl_resize_cq(p->cq, sizes[i]));
+		CHECK(p->cq->cqe == sizes[i]);
+		OK(rl_resize_cq(p->cq, sizes[i] + 1));
+		drain(p, 10, 100);
+	}
+	OK(rl_resize_cq(p->cq, 64));
+}
+
+/* Two senders, the queue resized all the while: nothing is lost, each one's are in order. */
+static void
+while_both_work(struct pair *p)
+{
+	struct rl_qp *qp[2] = { p->a, p->b };
+	uint64_t posted[2] = { 0 }, done[2] = { 0 };
+	struct rl_wc wc[8];
+
+	for (int round = 0; round < 300; round++) {
+		for (int i = 0; i < 2; i++) {
+			while (posted[i] - done[i] < DEPTH)
+				write_one(p, qp[i], posted[i]++);
+		}
+		if (round % 3 == 0)
+			OK(rl_resize_cq(p->cq, round % 2 == 0 ? 40 : 200));
+		const int n = rl_poll_cq(p->cq, 8, wc);
+
+		CHECK(n >= 0);
+		for (int i = 0; i < n; i++) {
+			const int at = wc[i].qp_num == qp[1]->qp_num;
+
+			CHECK(wc[i].status == RL_WC_SUCCESS && wc[i].wr_id == done[at]);
+			done[at]++;
+		}
+	}
+	while (done[0] != posted[0] || done[1] != posted[1]) {
+		const struct rl_wc one = pair_wait(p->cq);
+		const int at = one.qp_num == qp[1]->qp_num;
+
+		CHECK(one.status == RL_WC_SUCCESS && one.wr_id == done[at]);
+		done[at]++;
+	}
+	CHECK(pair_is_quiet(p->cq));
+	OK(rl_resize_cq(p->cq, 64));
+}
+
+static void
+refused(struct pair *p)
+{
+	CHECK(rl_resize_cq(p->cq, 0) == -EINVAL);
+	CHECK(rl_resize_cq(p->cq, 1 << 30) == -EINVAL);
+	let_stand(p, 10, 500);
+	CHECK(rl_resize_cq(p->cq, 9) == -EINVAL);
+	CHECK(p->cq->cqe == 64);
+	drain(p, 10, 500);
+}
+
+/* CQ-06: asked for before, it comes after. */
+static void
+CQ_06_events(struct pair *p)
+{
+	struct rl_cq *cq;
+	void *context;
+
+	for (int i = 0; i < 3; i++) {
+		OK(rl_req_notify_cq(p->cq, 0));
+		OK(rl_resize_cq(p->cq, 100 + i));
+		write_one(p, p->a, 7);
+		OK(rl_get_cq_event(p->channel, &cq, &context));
+		CHECK(cq == p->cq);
+		rl_ack_cq_events(cq, 1);
+		CHECK(pair_wait(cq).wr_id == 7);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	static void (*const cases[])(
+		struct pair *) = { CQ_order_is_kept, while_both_work, refused, CQ_06_events };
+	struct pair p;
+
+	CHECK(argc == 2);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pair_open(&p, argv[1], 64, LEN);
+		pair_connect(&p, DEPTH);
+		cases[i](&p);
+		pair_disconnect(&p);
+		pair_close(&p);
+	}
+	return 0;
+}
