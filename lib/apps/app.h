@@ -51,6 +51,7 @@ struct app_cq {
 	struct object_cq *cq;
 	struct app_channel *channel; /* or NULL */
 	struct owner_place place;
+	struct owner_place old; /* with cq->leaving: of that one */
 	uint32_t handle;
 	uint64_t arm_seen;           /* arm word that was answered with an event */
 	TAILQ_ENTRY(app_cq) watched; /* with a channel */

@@ -213,7 +213,7 @@ switch_ring(struct cq *cq, void *mem, uint32_t entries, uint32_t cqe, struct rin
 {
 	const uint32_t fired = atomic_load_explicit(&cq->ring.sh->fired, memory_order_relaxed);
 	const bool waiting = cq->armed_from != ARMED_NEVER && cq->armed_at == fired;
-	const uint32_t had = cq->left_n - cq->left_at;
+	const uint32_t had = cq->left_n - cq->left_at, turn = cq->ring.turn;
 
 	if (had != 0)
 		memcpy(left, &cq->left[cq->left_at], had * sizeof(*left));
@@ -223,6 +223,7 @@ switch_ring(struct cq *cq, void *mem, uint32_t entries, uint32_t cqe, struct rin
 	cq->left_n = had + ring_cq_poll(&cq->ring, left + had, cq->ring.mask + 1);
 	cq->pub.cqe = (int)cqe;
 	ring_cq_attach(&cq->ring, mem, entries, cqe, false);
+	cq->ring.turn = turn; /* no word is ever like the one that was answered last */
 	if (!waiting)
 		return;
 	cq->armed_next = cq->armed_next || cq->left_n != 0;
@@ -231,44 +232,55 @@ switch_ring(struct cq *cq, void *mem, uint32_t entries, uint32_t cqe, struct rin
 		(uint32_t)cq->armed_from);
 }
 
+/* The context's lock is held. Also ends a resize that was begun: then with that one's cqe. */
+static int
+resize(struct context *ctx, struct cq *cq, int cqe)
+{
+	struct ring_cqe *left;
+	uint32_t entries = 0, now = 0;
+	json_t *result;
+	void *mem = NULL;
+	int rc;
+
+	spin_lock(&cq->lock);
+	rc = (int)(cq->left_n - cq->left_at);
+	spin_unlock(&cq->lock);
+	if (cqe < rc)
+		return client_fail(EINVAL, "cqe %d: %d completions stand in it", cqe, rc);
+	left = aligned_alloc(CACHE_LINE, ((uint32_t)rc + cq->ring.mask + 1) * sizeof(*left));
+	if (left == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	rc = client_call(ctx, "client_cq_resize",
+		json_pack("{s:I, s:i}", "handle", (json_int_t)cq->handle, "cqe", cqe), -1, &result);
+	if (rc == 0) {
+		entries = (uint32_t)json_integer_value(json_object_get(result, "entries"));
+		now = (uint32_t)json_integer_value(json_object_get(result, "cqe"));
+		mem = client_place(ctx, result, ring_size(entries, sizeof(struct ring_cqe)));
+		json_decref(result);
+		if (mem == NULL || now == 0)
+			rc = client_fail(EPROTO, "the completion queue lies nowhere");
+	}
+	if (rc != 0) {
+		free(left);
+		return rc;
+	}
+	spin_lock(&cq->lock);
+	switch_ring(cq, mem, entries, now, left);
+	spin_unlock(&cq->lock);
+	return 0;
+}
+
 int
 rl_resize_cq(struct rl_cq *pub, int cqe)
 {
 	struct context *ctx = context_of(pub->context);
 	struct cq *cq = (struct cq *)pub;
-	struct ring_cqe *left;
-	uint32_t entries = 0;
-	json_t *result;
-	void *mem = NULL;
 	int rc;
 
 	pthread_mutex_lock(&ctx->lock);
-	spin_lock(&cq->lock);
-	rc = (int)(cq->left_n - cq->left_at);
-	spin_unlock(&cq->lock);
-	left = aligned_alloc(CACHE_LINE, ((uint32_t)rc + cq->ring.mask + 1) * sizeof(*left));
-	if (left == NULL)
-		rc = client_fail(ENOMEM, "out of memory");
-	else if (cqe < rc)
-		rc = client_fail(EINVAL, "cqe %d: %d completions stand in it", cqe, rc);
-	else
-		rc = client_call(ctx, "client_cq_resize",
-			json_pack("{s:I, s:i}", "handle", (json_int_t)cq->handle, "cqe", cqe), -1,
-			&result);
-	if (rc == 0) {
-		entries = (uint32_t)json_integer_value(json_object_get(result, "entries"));
-		mem = client_place(ctx, result, ring_size(entries, sizeof(struct ring_cqe)));
-		json_decref(result);
-		if (mem == NULL)
-			rc = client_fail(EPROTO, "the completion queue lies nowhere");
-	}
-	if (rc == 0) {
-		spin_lock(&cq->lock);
-		switch_ring(cq, mem, entries, (uint32_t)cqe, left);
-		spin_unlock(&cq->lock);
-	} else {
-		free(left);
-	}
+	rc = resize(ctx, cq, cqe);
+	if (rc == 0 && pub->cqe != cqe)
+		rc = resize(ctx, cq, cqe);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }

@@ -106,9 +106,31 @@ static const struct conf_field resize_rows[] = {
 };
 static const struct conf_table resize_table = P_TABLE(p_resize, resize_rows, "params");
 
+/* With cq->leaving it has begun, also if a worker did not answer. */
+static int
+cq_move(struct methods *m, struct app_cq *q, uint32_t cqe, struct refusal *r)
+{
+	struct owner_place place;
+	void *mem;
+	int rc = owner_place_get(m->env, &q->app->o,
+		ring_size(ring_entries(cqe), sizeof(struct ring_cqe)), &place, &mem, r);
+
+	if (rc != 0)
+		return rc;
+	rc = object_cq_resize(m->objects, q->cq, mem, cqe, r);
+	if (rc != 0 && q->cq->leaving == NULL) {
+		owner_place_put(&q->app->o, &place);
+		return rc;
+	}
+	q->old = q->place;
+	q->place = place;
+	return rc;
+}
+
 /*
  * The old place is the client's own, and is given out again by its next request at the earliest:
- * it has taken by then what stands there.
+ * it has taken by then what stands there. While a worker does not answer, the client is told of
+ * no new place, and whatever it asks for next ends what was begun.
  */
 static int
 cq_resize(struct rpc_call *call)
@@ -116,25 +138,16 @@ cq_resize(struct rpc_call *call)
 	const struct p_resize *p = call->params;
 	struct app *app = call->client->app;
 	struct app_cq *q = app_table_get(&app->cqs, p->handle);
-	struct owner_place place;
 	struct refusal r;
-	void *mem;
 	int rc;
 
 	if (q == NULL)
 		return method_client_refuse(call, ENOENT, "cq", p->handle);
-	if (owner_place_get(call->m->env, &app->o,
-		    ring_size(ring_entries(p->cqe), sizeof(struct ring_cqe)), &place, &mem,
-		    &r) != 0)
+	rc = q->cq->leaving != NULL ? object_cq_resize_end(call->m->objects, q->cq, &r)
+				    : cq_move(call->m, q, p->cqe, &r);
+	if (rc != 0)
 		return rpc_refused(call, &r);
-	rc = object_cq_resize(call->m->objects, q->cq, mem, p->cqe, &r);
-	if (rc != 0) {
-		if (rc != -ETIMEDOUT)
-			owner_place_put(&app->o, &place);
-		return rpc_refused(call, &r);
-	}
-	owner_place_put(&app->o, &q->place);
-	q->place = place;
+	owner_place_put(&app->o, &q->old);
 	return rpc_result(call, cq_json(q));
 }
 
@@ -156,6 +169,7 @@ cq_destroy(struct rpc_call *call)
 	}
 	owner_uncharge(&app->o, OWNER_CQS, 1);
 	app_table_remove(&app->cqs, p->handle);
+	owner_place_put(&app->o, &q->old);
 	owner_place_put(&app->o, &q->place);
 	free(q);
 	return rpc_result(call, json_object());

@@ -88,11 +88,16 @@ object_cq_resize(
 	struct ring_cq *old = qp_cq_ring(&cq->q), *now;
 	const uint32_t n = standing(old, cq->cqe);
 
+	ASSERT(cq->leaving == NULL);
 	if (atomic_load_explicit(&cq->q.error, memory_order_relaxed))
 		return refuse(r, EIO, "cq \"%s\" has overflowed: make another", cq->n.name);
 	if (cqe < n)
 		return refuse(
 			r, EINVAL, "cqe %u: %u completions stand in cq \"%s\"", cqe, n, cq->n.name);
+	/* Of a worker that is known not to answer nothing is made to depend. */
+	if (ask_all(objs->env) != 0)
+		return refuse(r, ETIMEDOUT, "cq \"%s\" is as before: a worker does not answer",
+			cq->n.name);
 	now = aligned_alloc(CACHE_LINE, bytes);
 	if (now == NULL)
 		return refuse(r, ENOMEM, "out of memory");
@@ -102,11 +107,20 @@ object_cq_resize(
 	atomic_store_explicit(&cq->q.moved, now, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	RING_STORE(uint32_t, &old->limit, 0);
-	if (ask_all(objs->env) != 0)
-		return refuse(r, ETIMEDOUT, "cq \"%s\": a worker does not answer", cq->n.name);
 	cq->cqe = cqe;
-	if (old != &cq->q.ring)
-		free(old);
+	cq->leaving = old;
+	return object_cq_resize_end(objs, cq, r);
+}
+
+int
+object_cq_resize_end(struct objects *objs, struct object_cq *cq, struct refusal *r)
+{
+	if (ask_all(objs->env) != 0)
+		return refuse(r, ETIMEDOUT, "cq \"%s\": a worker does not answer: call again",
+			cq->n.name);
+	if (cq->leaving != &cq->q.ring)
+		free(cq->leaving);
+	cq->leaving = NULL;
 	return 0;
 }
 
@@ -169,6 +183,8 @@ object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal *r)
 	object_notify_forget(objs, cq);
 	names_remove(&objs->cqs, &cq->n);
 	mem_area_destroy(&cq->q.area);
+	if (cq->leaving != &cq->q.ring)
+		free(cq->leaving);
 	free(atomic_load_explicit(&cq->q.moved, memory_order_relaxed));
 	free(cq);
 	return 0;

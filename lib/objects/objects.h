@@ -75,6 +75,7 @@ struct object_cq {
 	struct named n;
 	struct qp_cq q;
 	uint32_t cqe;
+	struct ring_cq *leaving; /* resized: a worker may still write to this one; or NULL */
 	bool quiet;         /* nobody listens to its events: the dataplane's own */
 	bool armed;         /* waits for a completion */
 	struct app_cq *app; /* the application's side of it, or NULL */
@@ -183,11 +184,14 @@ int object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *
  * Completions go to `mem` from now on, of the size as above, an application's. What stands in the
  * old memory stays there, for the application to take first; no worker writes there any more.
  * @return 0; or a refusal: -EINVAL, more stands in it; -EIO: it has overflowed; -ETIMEDOUT: a
- * worker did not answer, and neither memory can be given back.
- * Cost: a round trip to every worker.
+ * worker did not answer. With cq->leaving it has begun then, both memories are in use, and
+ * object_cq_resize_end() is next; else all is as before.
+ * Cost: two round trips to every worker.
  */
 int object_cq_resize(
 	struct objects *objs, struct object_cq *cq, void *mem, uint32_t cqe, struct refusal *r);
+/** With cq->leaving. @return 0: nobody writes to the old memory; or -ETIMEDOUT: not yet. */
+int object_cq_resize_end(struct objects *objs, struct object_cq *cq, struct refusal *r);
 /**
  * The QP is going to be attached to this worker: are its queues that worker's alone, or shared?
  * See qp_cq_is_alone(). @return 0, or -ETIMEDOUT: a worker did not answer, do not attach.

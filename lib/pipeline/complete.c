@@ -21,17 +21,26 @@ pipeline_cq_failed(struct worker *w, struct qp_cq *cq)
 struct ring_cqe *
 pipeline_cq_moved(struct qp_cq *cq, uint32_t *seq)
 {
+	struct ring_cq *to = NULL, *last;
 	struct ring_cqe *slot;
-	struct ring_cq *to;
 	uint32_t index;
 
-	/* Whoever made the first one full has said before where the other one is. */
-	atomic_thread_fence(memory_order_acquire);
-	to = atomic_load_explicit(&cq->moved, memory_order_acquire);
-	slot = to != NULL ? ring_cq_reserve(to, &index) : NULL;
-	if (slot != NULL)
+	/*
+	 * Whoever made a ring full has said before where the next one is. This one may be left as
+	 * well meanwhile, once: before it is left again, this worker has answered.
+	 */
+	for (;;) {
+		last = to;
+		atomic_thread_fence(memory_order_acquire);
+		to = atomic_load_explicit(&cq->moved, memory_order_acquire);
+		if (to == last)
+			return NULL;
+		slot = ring_cq_reserve(to, &index);
+		if (slot == NULL)
+			continue;
 		*seq = ring_cq_seq(to, index);
-	return slot;
+		return slot;
+	}
 }
 
 int

@@ -239,7 +239,7 @@ bool ring_is_corrupt(const struct ring *r);
 struct ring_cq {
 	struct ring_cq_shared *sh;
 	uint32_t mask;
-	uint32_t limit;        /* cqe asked for: overflow above it */
+	uint32_t limit;        /* cqe asked for: overflow above it; 0: left, `sh` may be gone */
 	uint32_t cons;         /* consumer's own index */
 	uint32_t turn;         /* consumer: counts calls of ring_cq_arm() */
 	_Atomic uint32_t tail; /* producers' index; those of one ring share one view */
@@ -289,6 +289,8 @@ ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
 
 	ASSERT(q->limit <= q->mask + 1);
 	if (UNLIKELY(prod - q->seen >= q->limit)) {
+		if (RING_LOAD(uint32_t, &q->limit) == 0)
+			return NULL;
 		q->seen = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
 		if (prod - q->seen >= q->limit)
 			return NULL;

@@ -62,10 +62,12 @@ ring_cq_follow(struct ring_cq *q, const struct ring_cq *from)
 struct ring_cqe *
 ring_cq_reserve(struct ring_cq *q, uint32_t *index)
 {
-	uint32_t cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+	uint32_t cons, prod;
 
-	uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
-
+	if (UNLIKELY(RING_LOAD(uint32_t, &q->limit) == 0))
+		return NULL;
+	cons = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+	prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
 	for (unsigned int full = 0; full < FULL_TRIES; full++) {
 		uint32_t before = cons;
 

@@ -62,7 +62,11 @@ int rl_rereg_mr(
 int rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64_t offset,
 	void *addr, size_t length, int access);
 
-/** Completions stay, in order. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed. */
+/**
+ * Completions stay, in order. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed;
+ * -ETIMEDOUT: a worker does not answer. It may have begun then: newer completions are polled once
+ * another call has ended it.
+ */
 int rl_resize_cq(struct rl_cq *cq, int cqe);
 
 /* ---- windows --------------------------------------------------------------------------------- */
