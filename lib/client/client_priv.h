@@ -33,11 +33,11 @@
 #include "ring_presence.h"
 #include "ring_send.h"
 
-#define CLIENT_ABI  1
-#define ANSWER_MAX  (2u << 20) /* bytes of an answer */
-#define QP_BUCKETS  1024
+#define CLIENT_ABI 1
+#define ANSWER_MAX (2u << 20) /* bytes of an answer */
+#define QP_BUCKETS 1024
 #define ARMED_NEVER (-1)
-#define ERROR_CODE  (-32000) /* minus errno: a refusal */
+#define ERROR_CODE (-32000) /* minus errno: a refusal */
 
 /** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
 struct spin {

@@ -314,6 +314,7 @@ ring_cqe_publish(struct ring_cqe *slot, uint32_t seq)
 	atomic_store_explicit(&slot->seq, seq, memory_order_release);
 }
 
+/** The same by the entry's index. */
 static inline void
 ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
 {

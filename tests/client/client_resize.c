@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues that are resized at work , against a dataplane: argv[1] is its socket. */
+/* Completion queues that are resized at work, against a dataplane: argv[1] is its socket. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "pair.h"
@@ -11,23 +12,35 @@
 static void
 write_one(struct pair *p, struct rl_qp *qp, uint64_t wr_id)
 {
-	OK(pair_post(qp, RL_WR_RDMA_WRITE, pair_sge(p, 0, 64), (uintptr_t)p->mr->addr + LEN / 2,
+	OK(pair_post(qp, RL_WR_RDMA_WRITE, pair_sge(p, 64, 64), (uintptr_t)p->mr->addr + LEN / 2,
 		p->mr->rkey, wr_id));
+}
+
+/* Not signalled. Once its data is here, completions of all before the one before it are. */
+static void
+read_one(struct pair *p)
+{
+	volatile uint64_t *local = p->mr->addr, *remote = local + 1;
+	struct rl_sge sge = pair_sge(p, 0, 8);
+	struct rl_send_wr *bad, wr = { .sg_list = &sge,
+		.num_sge = 1,
+		.opcode = RL_WR_RDMA_READ,
+		.wr.rdma = { .remote_addr = (uintptr_t)remote, .rkey = p->mr->rkey } };
+
+	*remote = *local + 1;
+	OK(rl_post_send(p->a, &wr, &bad));
+	while (*local != *remote)
+		sched_yield();
 }
 
 /* Completions of `n` WRITEs stand in the queue. */
 static void
 let_stand(struct pair *p, uint32_t n, uint64_t first)
 {
-	struct rl_cq *cq;
-	void *context;
-
-	for (uint32_t i = 0; i < n; i++) {
-		OK(rl_req_notify_cq(p->cq, RL_NOTIFY_NEW));
+	for (uint32_t i = 0; i < n; i++)
 		write_one(p, p->a, first + i);
-		OK(rl_get_cq_event(p->channel, &cq, &context));
-		rl_ack_cq_events(cq, 1);
-	}
+	read_one(p);
+	read_one(p);
 }
 
 static void

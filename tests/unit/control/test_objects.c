@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "objects.h"
+
 static void
 made_from_the_configuration(void **state UNUSED)
 {
@@ -252,6 +254,139 @@ a_transmit_queue_has_one_worker(void **state UNUSED)
 	}
 }
 
+/* ---- completion queues that are resized ------------------------------------------------------ */
+
+static struct object_cq *
+cq_of_application(void **mem)
+{
+	const struct conf_cq conf = { .name = "of an application", .cqe = 8 };
+	struct object_cq *cq;
+	struct refusal r;
+
+	for (int i = 0; i < 3; i++)
+		mem[i] = aligned_alloc(64, ring_size(8u << i, sizeof(struct ring_cqe)));
+	assert_int_equal(object_cq_create_in(control_objects(fake.c), &conf, mem[0], &cq, &r), 0);
+	return cq;
+}
+
+static void
+cq_gone(struct object_cq *cq, void **mem)
+{
+	struct refusal r;
+
+	assert_int_equal(object_cq_destroy(control_objects(fake.c), cq, &r), 0);
+	for (int i = 0; i < 3; i++)
+		free(mem[i]);
+}
+
+static void
+workers_hear_again(void)
+{
+	fake.deaf = false;
+	fake.step = 1000;
+	fake.hook = NULL;
+	fake.env.pump(NULL);
+	control_poll(fake.c, fake.now);
+}
+
+static void
+cq_resize(void **state UNUSED)
+{
+	struct objects *objs = control_objects(fake.c);
+	const struct ring_cqe cqe = { .wr_id = 1 };
+	struct ring_cq *first;
+	struct refusal r;
+	void *mem[3];
+	struct object_cq *cq = cq_of_application(mem);
+
+	first = &cq->q.ring;
+	assert_ptr_equal(qp_cq_ring(&cq->q), first);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ring_cq_push(first, &cqe), 0);
+	/* Smaller than what stands in it: refused, and as before. */
+	assert_int_equal(object_cq_resize(objs, cq, mem[1], 4, &r), -EINVAL);
+	assert_non_null(strstr(r.text, "5 completions"));
+	assert_ptr_equal(qp_cq_ring(&cq->q), first);
+	assert_int_equal(cq->cqe, 8);
+	/* What stands there stays there, and nobody adds to it. */
+	assert_int_equal(object_cq_resize(objs, cq, mem[1], 16, &r), 0);
+	assert_int_equal(cq->cqe, 16);
+	assert_int_equal(ring_cq_push(first, &cqe), -ENOSPC);
+	assert_int_equal(ring_cq_end(first) - first->cons, 5);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(ring_cq_push(qp_cq_ring(&cq->q), &cqe), 0);
+	assert_int_equal(ring_cq_push(qp_cq_ring(&cq->q), &cqe), -ENOSPC);
+	/* CQ-05: it has overflowed, and no resize mends that. */
+	atomic_store(&cq->q.error, true);
+	assert_int_equal(object_cq_resize(objs, cq, mem[2], 32, &r), -EIO);
+	cq_gone(cq, mem);
+}
+
+/* Of a worker that is known to be silent nothing is made to depend: all is as before. */
+static void
+cq_resize_with_a_silent_worker(void **state UNUSED)
+{
+	struct objects *objs = control_objects(fake.c);
+	const struct ring_cqe cqe = { .wr_id = 1 };
+	struct refusal r;
+	void *mem[3];
+	struct object_cq *cq = cq_of_application(mem);
+
+	fake.step = 10 * TIME_NS_PER_MS;
+	fake.deaf = true;
+	assert_int_equal(object_cq_resize(objs, cq, mem[1], 16, &r), -ETIMEDOUT);
+	assert_null(cq->leaving);
+	assert_ptr_equal(qp_cq_ring(&cq->q), &cq->q.ring);
+	assert_int_equal(cq->cqe, 8);
+	assert_int_equal(ring_cq_push(&cq->q.ring, &cqe), 0);
+	workers_hear_again();
+	assert_int_equal(object_cq_resize(objs, cq, mem[1], 16, &r), 0);
+	assert_null(cq->leaving);
+	cq_gone(cq, mem);
+}
+
+static void
+silent_from_the_second_question_on(void)
+{
+	fake.deaf = fake.seen[MBOX_SYNC] >= FAKE_WORKERS;
+	fake.step = fake.deaf ? 10 * TIME_NS_PER_MS : 1000;
+	fake.hook = silent_from_the_second_question_on;
+}
+
+/* It falls silent in between: both rings are in use until the next call has its answer. */
+static void
+cq_resize_and_a_worker_falls_silent(void **state UNUSED)
+{
+	struct objects *objs = control_objects(fake.c);
+	struct ring_cq *second;
+	struct refusal r;
+	void *mem[3];
+	struct object_cq *cq = cq_of_application(mem);
+
+	assert_int_equal(object_cq_resize(objs, cq, mem[1], 16, &r), 0);
+	second = qp_cq_ring(&cq->q);
+	fake.seen[MBOX_SYNC] = 0;
+	fake.hook = silent_from_the_second_question_on;
+	assert_int_equal(object_cq_resize(objs, cq, mem[2], 32, &r), -ETIMEDOUT);
+	assert_ptr_equal(cq->leaving, second);
+	assert_int_equal(second->limit, 0); /* read: not freed yet */
+	assert_ptr_equal(second->sh, mem[1]);
+	assert_ptr_equal(qp_cq_ring(&cq->q)->sh, mem[2]);
+	fake.hook = NULL;
+	assert_int_equal(object_cq_resize_end(objs, cq, &r), -ETIMEDOUT);
+	assert_ptr_equal(cq->leaving, second);
+	workers_hear_again();
+	assert_int_equal(object_cq_resize_end(objs, cq, &r), 0);
+	assert_null(cq->leaving);
+	/* Or the queue goes before that. */
+	fake.seen[MBOX_SYNC] = 0;
+	fake.hook = silent_from_the_second_question_on;
+	assert_int_equal(object_cq_resize(objs, cq, mem[0], 8, &r), -ETIMEDOUT);
+	assert_non_null(cq->leaving);
+	workers_hear_again();
+	cq_gone(cq, mem);
+}
+
 int
 main(void)
 {
@@ -265,6 +400,9 @@ main(void)
 		WITH_FAKE(mr_bytes),
 		WITH_FAKE(mr_deregister_waits_for_every_worker),
 		WITH_FAKE(cq),
+		WITH_FAKE(cq_resize),
+		WITH_FAKE(cq_resize_with_a_silent_worker),
+		WITH_FAKE(cq_resize_and_a_worker_falls_silent),
 		WITH_FAKE(srq),
 		WITH_FAKE(many_names),
 	};

@@ -8,7 +8,7 @@
 #include "ring_send.h"
 
 static struct {
-	uint8_t *sq, *rq, *srq, *cq, *bells;
+	uint8_t *sq, *rq, *srq, *cq, *cq2, *bells;
 	size_t sq_len, rq_len, srq_len, cq_len, bells_len;
 } mem;
 static void
@@ -23,8 +23,9 @@ map_all(void)
 	mem.rq = unstable_map(mem.rq_len);
 	mem.srq = unstable_map(mem.srq_len);
 	mem.cq = unstable_map(mem.cq_len);
+	mem.cq2 = unstable_map(mem.cq_len);
 	mem.bells = unstable_map(mem.bells_len);
-	assert_true(mem.sq && mem.rq && mem.srq && mem.cq && mem.bells);
+	assert_true(mem.sq && mem.rq && mem.srq && mem.cq && mem.cq2 && mem.bells);
 }
 
 static void
@@ -34,6 +35,7 @@ clear(void)
 	memset(mem.rq, 0, mem.rq_len);
 	memset(mem.srq, 0, mem.srq_len);
 	memset(mem.cq, 0, mem.cq_len);
+	memset(mem.cq2, 0, mem.cq_len);
 	memset(mem.bells, 0, mem.bells_len);
 }
 
@@ -77,6 +79,15 @@ rig_make(struct rig *r, struct bed *b, bool shared, bool crowded)
 		r->qp->srq = &r->srq;
 		r->qp->flags |= QPF_SRQ;
 	}
+}
+
+void
+rig_resize(struct rig *r)
+{
+	ring_cq_attach(&r->resized, mem.cq2, CQES, CQES, true);
+	ring_cq_follow(&r->resized, &r->cq.ring);
+	atomic_store(&r->cq.moved, &r->resized);
+	r->cq.ring.limit = 0;
 }
 
 void

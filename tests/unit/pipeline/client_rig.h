@@ -17,6 +17,7 @@ struct rig {
 	struct bed *bed;
 	struct qp *qp;
 	struct qp_cq cq;
+	struct ring_cq resized; /* another ring for it: rig_resize() */
 	struct qp_srq srq;
 	struct qp_client client;
 	struct ring sq; /* the client's views */
@@ -31,6 +32,8 @@ struct rig {
  * has more than one producer.
  */
 void rig_make(struct rig *r, struct bed *b, bool shared, bool crowded);
+/** The CQ is resized: completions go to another ring, which the client can write to as well. */
+void rig_resize(struct rig *r);
 /** Take it away again; messages of the worker that nobody has read go with it. */
 void rig_end(struct rig *r);
 /** A request of each kind. */

@@ -17,6 +17,7 @@
 
 #include "../../clib/rng.h"
 #include "../../clib/unstable.h"
+#include "complete.h"
 
 enum {
 	FOREIGN_KEY = 0x3003,
@@ -151,6 +152,15 @@ run_completions(struct rig *r)
 	turns(r, 2);
 }
 
+/** The same, of a queue that is resized between the two. */
+static void
+run_resized(struct rig *r)
+{
+	turns(r, 1);
+	rig_resize(r);
+	run_completions(r);
+}
+
 static void
 run_receives(struct rig *r)
 {
@@ -225,6 +235,7 @@ static const struct scene scenes[] = {
 	{ "bad sends", rig_post_bad_sends, run_sends, false, false, 0 },
 	{ "completions", rig_post_sends, run_completions, false, false, 0 },
 	{ "completions beside another worker", rig_post_sends, run_completions, false, true, 0 },
+	{ "completions of a resized queue", rig_post_sends, run_resized, false, false, 0 },
 	{ "receives", rig_post_receives, run_receives, false, false, 0 },
 	{ "receives with credits", rig_post_receives, run_receives, false, true,
 		RESP_KNOB_CREDITS },
@@ -369,11 +380,67 @@ each_scene(void **state)
 	mem_region_free(foreign);
 }
 
+/** What pipeline_cq_moved() finds left again when it looks into it. */
+static struct {
+	struct qp_cq cq;
+	struct ring_cq *second; /* in memory that is watched */
+	struct ring_cq third;
+	uint32_t left; /* at the first look: it was left, so many times */
+} again;
+
+static void
+leave_second(void *ctx, uint32_t n, uint8_t *at, size_t len)
+{
+	struct ring_cq *second = unstable_alias(again.second);
+
+	(void)ctx;
+	(void)at;
+	(void)len;
+	if (n != 0)
+		return;
+	atomic_store(&again.cq.moved, &again.third);
+	second->limit = 0;
+	again.left++;
+}
+
+/* A worker that has read where a queue goes on, just before it is resized once more. */
+static void
+CQ_05_no_overflow_beside_a_second_resize(void **state)
+{
+	enum { SMALL = 8 };
+	static _Alignas(64) uint8_t mem[3][64 + (SMALL + 1) * sizeof(struct ring_cqe)];
+	struct bed *b = *state;
+	struct ring_cqe *slot;
+	uint32_t seq = 0;
+
+	assert_true(ring_size(SMALL, sizeof(struct ring_cqe)) <= sizeof(mem[0]));
+	again.second = (void *)unstable_map((sizeof(struct ring_cq) + 63) / 64 * 64);
+	assert_non_null(again.second);
+	ring_cq_attach(&again.cq.ring, mem[0], SMALL, SMALL, true);
+	ring_cq_attach(again.second, mem[1], SMALL, SMALL, true);
+	ring_cq_attach(&again.third, mem[2], SMALL, SMALL, true);
+	again.cq.ring.limit = 0;
+	atomic_store(&again.cq.moved, again.second);
+	unstable_begin(leave_second, NULL, MOST);
+	slot = pipeline_cq_moved(&again.cq, &seq);
+	unstable_end();
+	assert_int_equal(again.left, 1);
+	assert_ptr_equal(slot, ring_cq_at(&again.third, 0));
+	assert_int_equal(seq, ring_cq_seq(&again.third, 0));
+	assert_int_equal(atomic_load(&again.second->tail), 0);
+	assert_int_equal(bed_stat(b, STAT_cq_overflow), 0);
+	/* Full is full, behind any number of them. */
+	for (int i = 1; i < SMALL; i++)
+		assert_non_null(pipeline_cq_moved(&again.cq, &seq));
+	assert_null(pipeline_cq_moved(&again.cq, &seq));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_scene),
+		TEST(CQ_05_no_overflow_beside_a_second_resize),
 	};
 
 	return cmocka_run_group_tests_name("pipeline_unstable", tests, group_setup, NULL);
