@@ -18,7 +18,10 @@ env_turn_begin(struct turns *t, ns_t (*clock)(void), ns_t now)
 {
 	t->clock = clock;
 	t->began = now;
-	t->cpu_began = cpu_now();
+	if (t->n == 0 || now - t->cpu_read_at >= TURN_CPU_EVERY) {
+		t->cpu_read_at = now;
+		t->cpu_read = cpu_now();
+	}
 	t->piece_began = now;
 	t->piece_took = 0;
 	t->piece = NULL;
@@ -45,10 +48,13 @@ env_turn_end(struct turns *t)
 {
 	const ns_t took = t->piece_began - t->began;
 
-	if (took > t->worst.took)
+	if (took > t->worst.took) {
+		const ns_t ran = cpu_now() - t->cpu_read;
+
 		t->worst = (struct turn_worst){ .took = took,
-			.cpu = cpu_now() - t->cpu_began,
+			.cpu = ran < took ? ran : took,
 			.piece_took = t->piece_took,
 			.piece = t->piece };
+	}
 	t->clock = NULL;
 }

@@ -7,6 +7,7 @@
  * Owner:   the control lcore.
  * Memory:  part of struct env.
  * Time:    a turn is a few pieces of work, each ended by env_turn_piece(), which reads the clock.
+ *          The time of the CPU costs a system call: it is read every TURN_CPU_EVERY at most.
  * Depends: base.
  *
  * Whoever asks the control lcore waits for the turn that is under way. What others ask for is part
@@ -16,10 +17,15 @@
 
 #include "clock.h"
 
+#define TURN_CPU_EVERY (100 * TIME_NS_PER_US)
+
 /** The longest turn, and its longest piece. */
 struct turn_worst {
 	ns_t took;
-	ns_t cpu; /* of it: this thread ran. The rest it waited, for a CPU or a worker */
+	/* Of it, this thread ran; of short turns the ones just before may count, too, up to
+	 * TURN_CPU_EVERY. The rest it waited, for a CPU or a worker.
+	 */
+	ns_t cpu;
 	ns_t piece_took;
 	const char *piece; /* a method, or a part of the loop; NULL: there was no turn */
 };
@@ -27,7 +33,8 @@ struct turn_worst {
 struct turns {
 	ns_t (*clock)(void);
 	ns_t began;
-	ns_t cpu_began;
+	ns_t cpu_read_at; /* on `clock`, in this turn or shortly before it */
+	ns_t cpu_read;    /* what the CPU's time was then */
 	ns_t piece_began;
 	ns_t piece_took; /* the longest piece of this turn */
 	const char *piece;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Boot a guest once and run the interoperation tests against it: TAP on standard output.
 
-usage: run.py [TEST...]     (MODULE.CLASS.test, MODULE.CLASS, MODULE or a part of a test's name)
+usage: run.py [TEST...]   (MODULE.CLASS.test, MODULE.CLASS, MODULE, or a part of a test's name)
 
 environment: ROCELANE, the program; VERBOSE=1 tells how long each test took; INTEROP_ACCEL=kvm.
 Without QEMU, the guest's packages, /dev/net/tun or a network namespace (as root, or by a user
@@ -29,6 +29,13 @@ def skip(why):
     netns.skip(why, status=0)       # its plan tells meson
 
 
+def is_named(test_id, name):
+    """The name of a module is one: test_loss is not test_cm.BadWire.test_loss_of_1_percent."""
+    if name.split(".")[0] in MODULES:
+        return (test_id + ".").startswith(name + ".")
+    return name in test_id
+
+
 def prepare():
     """(kernel, initramfs), inside of a namespace of our own; or skip."""
     if shutil.which("qemu-system-x86_64") is None:
@@ -48,7 +55,7 @@ def prepare():
 def main():
     tests = list(tap.cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
     if len(sys.argv) > 1:
-        tests = [t for t in tests if any(name in t.id() for name in sys.argv[1:])]
+        tests = [t for t in tests if any(is_named(t.id(), name) for name in sys.argv[1:])]
     made = prepare()
     print("1..%d" % len(tests), flush=True)
     b = bench.InteropCase.bench = bench.Bench(made)
