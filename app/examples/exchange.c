@@ -53,10 +53,27 @@ connect_qp(struct end *e, uint8_t port)
 		"to RTS");
 }
 
-void
-end_open(struct end *e, int argc, char **argv, size_t bytes)
+static void
+address_peer(struct end *e, uint8_t port)
 {
-	struct rl_qp_init_attr init = { .qp_type = RL_QPT_RC,
+	struct rl_qp_attr a = {
+		.qp_state = RL_QPS_INIT, .port_num = port, .qkey = END_QKEY, .sq_psn = e->mine.psn
+	};
+	struct rl_ah_attr to = { .is_global = 1, .port_num = port, .grh.dgid = e->peer.gid };
+
+	must(rl_modify_qp(e->qp, &a, RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_QKEY),
+		"to INIT");
+	a.qp_state = RL_QPS_RTR;
+	must(rl_modify_qp(e->qp, &a, RL_QP_STATE), "to RTR");
+	a.qp_state = RL_QPS_RTS;
+	must(rl_modify_qp(e->qp, &a, RL_QP_STATE | RL_QP_SQ_PSN), "to RTS");
+	must(rl_create_ah(e->pd, &to, &e->to), "rl_create_ah");
+}
+
+static void
+open_as(struct end *e, enum rl_qp_type type, int argc, char **argv, size_t bytes)
+{
+	struct rl_qp_init_attr init = { .qp_type = type,
 		.cap = { .max_send_wr = 16,
 			.max_recv_wr = 16,
 			.max_send_sge = 1,
@@ -90,9 +107,24 @@ end_open(struct end *e, int argc, char **argv, size_t bytes)
 	e->tcp = tcp_open(serves ? NULL : argv[2], argv[serves ? 2 : 3]);
 	tcp_patience(e->tcp, PATIENCE_S);
 	tcp_swap(e->tcp, &e->mine, &e->peer, sizeof(e->mine));
-	connect_qp(e, port);
+	if (type == RL_QPT_UD)
+		address_peer(e, port);
+	else
+		connect_qp(e, port);
 	end_meet(e);
 	tcp_patience(e->tcp, 0);
+}
+
+void
+end_open(struct end *e, int argc, char **argv, size_t bytes)
+{
+	open_as(e, RL_QPT_RC, argc, argv, bytes);
+}
+
+void
+end_open_datagrams(struct end *e, int argc, char **argv, size_t bytes)
+{
+	open_as(e, RL_QPT_UD, argc, argv, bytes);
 }
 
 void
@@ -124,8 +156,17 @@ poll_one(struct end *e, struct rl_wc *wc)
 	return n;
 }
 
+bool
+end_poll(struct end *e, struct rl_wc *wc)
+{
+	if (poll_one(e, wc) == 0)
+		return false;
+	check(*wc);
+	return true;
+}
+
 struct rl_wc
-end_wait(struct end *e)
+end_wait_any(struct end *e)
 {
 	struct rl_wc wc;
 
@@ -134,7 +175,13 @@ end_wait(struct end *e)
 		if (i % LOOK_POLLS == 0)
 			tcp_check(e->tcp);
 	}
-	return check(wc);
+	return wc;
+}
+
+struct rl_wc
+end_wait(struct end *e)
+{
+	return check(end_wait_any(e));
 }
 
 struct rl_wc

@@ -20,6 +20,8 @@
 
 #include <rocelane.h>
 
+#define END_QKEY 0x11111111 /* datagrams: who does not know it is not heard */
+
 /** What one side tells the other. */
 struct address {
 	union rl_gid gid;
@@ -38,15 +40,22 @@ struct end {
 	struct rl_cq *cq;
 	struct rl_mr *mr;
 	struct rl_qp *qp;
+	struct rl_ah *to; /* of datagrams: where the peer is */
 	struct address mine;
 	struct address peer;
 };
 
 /** A region of `bytes`, and a connected QP; ends the program with a message when that fails. */
 void end_open(struct end *e, int argc, char **argv, size_t bytes);
+/** The same, and a QP for datagrams: nobody is connected, and the peer knows END_QKEY. */
+void end_open_datagrams(struct end *e, int argc, char **argv, size_t bytes);
 /** Wait until the other side is here, too. */
 void end_meet(struct end *e);
 void end_close(struct end *e);
+/** @return false: there is no completion. As end_wait(). */
+bool end_poll(struct end *e, struct rl_wc *wc);
+/** One completion, whatever it says. */
+struct rl_wc end_wait_any(struct end *e);
 /** One successful completion; anything else ends the program. */
 struct rl_wc end_wait(struct end *e);
 /** The same without spinning: the process sleeps until there is one. */

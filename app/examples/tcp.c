@@ -93,13 +93,14 @@ tcp_patience(int fd, int seconds)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
 }
 
-void
+bool
 tcp_check(int fd)
 {
 	char byte;
+	const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-	if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
-		return;
+	if (n != 0)
+		return n > 0;
 	fprintf(stderr, "the other side is gone\n");
 	exit(1);
 }

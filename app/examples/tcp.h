@@ -18,8 +18,8 @@ int tcp_open(const char *host, const char *port);
 void tcp_swap(int fd, const void *mine, void *theirs, size_t len);
 /** How long tcp_swap() waits; 0: for ever. */
 void tcp_patience(int fd, int seconds);
-/** Ends the program when the other side is gone. */
-void tcp_check(int fd);
+/** Ends the program when the other side is gone. @return has it said something? */
+bool tcp_check(int fd);
 /** Sleep until `event` is readable, but not for long. @return is it? */
 bool tcp_sleep(int fd, int event);
 

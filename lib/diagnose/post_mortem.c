@@ -238,6 +238,17 @@ write_line(struct diagnose *dg, const struct admin_qp *rec, const struct failure
 		fed ? "; its send_feed stopped" : "");
 }
 
+bool
+post_mortem_has(const struct diagnose *dg, uint32_t qpn)
+{
+	const struct post_mortem *p = &dg->post_mortem;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->v[i].f.qpn == qpn)
+			return true;
+	return false;
+}
+
 void
 post_mortem_poll(struct diagnose *dg)
 {

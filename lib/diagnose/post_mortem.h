@@ -91,6 +91,8 @@ void post_mortem_add(struct diagnose *dg, struct admin_qp *rec, const struct mbo
  * was full) is written down now.
  */
 void post_mortem_end(struct diagnose *dg, struct admin_qp *rec, enum admin_end how);
+/** Is a failure of a QP with this number kept? */
+bool post_mortem_has(const struct diagnose *dg, uint32_t qpn);
 /** Tell how many lines were left out, once a second at most. */
 void post_mortem_poll(struct diagnose *dg);
 

@@ -125,6 +125,16 @@ put_unknown(FILE *f, const struct known *k, ns_t when)
 }
 
 static void
+put_window(FILE *f, const struct known *k)
+{
+	put_key(f, k);
+	fputs(" is that of ", f);
+	if (k->has_region && !k->own && k->region.name[0] != '\0')
+		fprintf(f, "%s, ", k->region.name);
+	fputs("a memory window", f);
+}
+
+static void
 put_rights(FILE *f, const struct known *k)
 {
 	put_it(f, k);
@@ -198,19 +208,12 @@ put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 		fputs(" was revoked by a SEND with Invalidate, or as it was deregistered", f);
 		return;
 	case MEM_WHY_UNBOUND:
-		put_key(f, k);
-		fputs(" is that of ", f);
-		put_it(f, k);
-		fputs(", a memory window that is not bound, or is bound with another key by now",
-			f);
+		put_window(f, k);
+		fputs(", which is not bound, or is bound with another key by now", f);
 		return;
 	case MEM_WHY_OTHER_QP:
-		put_key(f, k);
-		fputs(" is that of ", f);
-		put_it(f, k);
-		fputs(", a memory window of type 2 that another queue pair has bound: it alone may "
-		      "use it",
-			f);
+		put_window(f, k);
+		fputs(" of type 2, which another queue pair has bound: it alone may use it", f);
 		return;
 	case MEM_WHY_OTHER_PD:
 		put_pd(f, k, regions_pd_name(dg->objects, m->pd));

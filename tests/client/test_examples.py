@@ -58,19 +58,25 @@ class Examples(unittest.TestCase):
             s.bind(("127.0.0.1", 0))
             return str(s.getsockname()[1])
 
-    def both(self, name):
-        """What the two sides print."""
-        program, port = os.path.join(self.built, name), self.free_port()
-        server = subprocess.Popen([program, "serve", port], env=self.env, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        try:
-            asked = run([program, "ask", "127.0.0.1", port], env=self.env)
-            served, _ = server.communicate(timeout=60)
-        finally:
-            server.kill()
-            server.wait()
-        self.assertEqual(0, server.returncode, served)
-        return served, asked
+    def both(self, name, serve=("serve",)):
+        """What each side prints: those that serve, then the one that asks them all."""
+        program, ports = os.path.join(self.built, name), [self.free_port() for _ in serve]
+        servers = [subprocess.Popen([program, how, port], env=self.env, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                   for how, port in zip(serve, ports)]
+        for server in servers:
+            self.addCleanup(self.end, server)
+        asked = run([program, "ask", "127.0.0.1", *ports], env=self.env)
+        served = [server.communicate(timeout=60)[0] for server in servers]
+        self.assertEqual([0] * len(serve), [server.returncode for server in servers], served)
+        return *served, asked
+
+    def ctl(self, *words):
+        """(exit code, all that rocelanectl prints)"""
+        done = subprocess.run([os.environ["ROCELANECTL"], "-s", SOCKET, *words], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                              check=False)
+        return done.returncode, done.stdout
 
     def test_pingpong(self):
         for text in self.both("pingpong"):
@@ -121,6 +127,43 @@ class Examples(unittest.TestCase):
         _, asked = self.both("kv_get")
         self.assertIn("RNR: try again later", asked)
         self.assertEqual(6, len(asked.splitlines()))
+
+    def test_UD_datagrams_between_two_processes(self):
+        for text in self.both("datagram"):
+            self.assertRegex(text, r"^200 datagrams of 64 bytes there and back, \d+ sent again\n$")
+
+    def test_XRC_a_target_of_two_processes(self):
+        """Each application has what named its own receive queue, by the same target."""
+        served, joined, asked = self.both("xrc", ("serve", "join"))
+        target = asked.split()[-1]
+        self.assertIn("16 messages, half of them for each", asked)
+        for name, text in (("serve", served), ("join", joined)):
+            self.assertEqual(["message %d for %s, by target %s" % (i, name, target)
+                              for i in range(8)], text.splitlines())
+
+    def test_MW_a_window_taken_back(self):
+        """Bound, used, invalidated, used again: refused; the event and rocelanectl say why."""
+        served, asked = self.both("window")
+        self.assertEqual("the same WRITE again: REM_ACCESS_ERR\n", asked)
+        came, event, hint = served.splitlines()
+        self.assertEqual("through the window came: hello", came)
+        why = r"R_Key 0x[0-9a-f]+ is that of a memory window, which is not bound, or is bound " \
+              r"with another key by now"
+        self.assertRegex(event, "^QP_ACCESS_ERR: RESP-NAK-RAE-01: .*: %s; the region with "
+                         r"key 0x[0-9a-f]+ has these addresses$" % why)
+        number = hint.split()[-1]
+        # The queue pair goes with its application: who asks for it is told where it is told of.
+        code, text = self.ctl("qp", "explain", number)
+        deadline = time.monotonic() + 60
+        while code == 0 and time.monotonic() < deadline:
+            self.assertRegex(text, why)
+            code, text = self.ctl("qp", "explain", number)
+        self.assertEqual(1, code)
+        self.assertIn("qp post-mortem %s" % number, text)
+        code, text = self.ctl("qp", "post-mortem", number)
+        self.assertEqual(0, code, text)
+        self.assertRegex(text, why)
+        self.assertIn("RC_WRITE_ONLY", text)
 
     # -- nobody there any more --
 
@@ -191,7 +234,7 @@ class Examples(unittest.TestCase):
         return proc, dict(self.env, ROCELANE_SOCKET=at)
 
     def test_the_peer_ends(self):
-        for name in ("pingpong", "write_imm", "kv_get"):
+        for name in ("pingpong", "write_imm", "kv_get", "datagram"):
             with self.subTest(name):
                 server, tcp = self.waits(name, self.env)
                 tcp.close()

@@ -470,7 +470,7 @@ struct rl_async_event {
 	uint8_t fatal_code; /* of the dataplane, 0: none */
 	uint32_t psn;       /* of the packet that caused it */
 	uint64_t lost;      /* events lost before this one: nobody fetched them in time */
-	char detail[128];   /* the rule behind it and what it says, or "" */
+	char detail[256];   /* the rule behind it and what it says, or "" */
 };
 
 /**
