@@ -183,7 +183,7 @@ cm_timer(struct cm *cm, ns_t now, struct cm_verdict *v)
 	cm_verdict_init(v);
 	if (wheel_advance(&cm->wheel, tick_of(now), &node, 1) == 0)
 		return false;
-	c = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, timer));
+	c = (void *)((char *)node - offsetof(struct cm_conn, timer));
 	ASSERT(c->local_id != 0);
 	in = CM_IN_TIMEOUT;
 	if (c->state == CM_MRA_REQ_SENT || c->state == CM_TIMEWAIT)
