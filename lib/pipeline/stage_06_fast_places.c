@@ -75,7 +75,7 @@ place_posted(const struct worker *w, struct qp *qp, struct fast_place *at)
 		return;
 	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
-	if (UNLIKELY(qp->resp.head != 0))
+	if (UNLIKELY(qp->resp.head != 0) && LIKELY(at->host != NULL))
 		__builtin_prefetch(at->host + CACHE_LINE, 1);
 }
 

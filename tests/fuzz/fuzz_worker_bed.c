@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fuzz_worker.h"
+
+#include <rte_eal.h>
+#include <rte_mempool.h>
+
+#include "../clib/eal.h"
+#include "crc_isal.h"
+#include "net_pair.h"
+
+enum { MBUFS = 1023, DATA_ROOM = 2048, WIRE_RING = 64, HANDOFF = 256, WAITS = 400, TURNS_END = 64 };
+
+struct bed fw;
+
+static uint8_t arena_fill[ARENA];
+
+static ns_t
+bed_clock(void)
+{
+	return fw.now;
+}
+
+static uint8_t *
+lines(size_t bytes)
+{
+	uint8_t *at = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+	FUZZ_CHECK(at != NULL);
+	return at;
+}
+
+/* ---- once ------------------------------------------------------------------------------------ */
+
+static void
+worker_once(uint32_t i)
+{
+	struct worker_bed *b = &fw.w[i];
+	char name[16];
+
+	snprintf(name, sizeof(name), "handoff%u", i);
+	b->handoff = rte_ring_create(name, HANDOFF, SOCKET_ID_ANY, 0);
+	FUZZ_CHECK(b->handoff != NULL && mbox_create(&b->mbox, i, 64, 0) == 0);
+	b->bells_mem = lines(ring_bells_size(BELLS));
+	b->conf = (struct worker_conf){ .index = (uint16_t)i,
+		.ports_n = 1,
+		.workers_n = WORKERS,
+		.crc = crc_isal(),
+		.mbox = &b->mbox,
+		.srqs = &fw.srqs,
+		.handoff_in = b->handoff,
+		.errbuf_entries = 8,
+		.trace_entries = 64,
+		.clock = bed_clock };
+	b->conf.ports[0] = (struct pipeline_port){ .id = fw.port,
+		.polls_rx = i == 0,
+		.pool = fw.pool,
+		.max_frame = 1514,
+		.addr = { .mac = { 2, 0, 0, 0, 0, 1 },
+			.has_ipv4 = true,
+			.has_ipv6 = true,
+			.ipv4 = { 192, 0, 2, 1 },
+			.ipv6 = { 0xfd, [15] = 1 } } };
+}
+
+void
+bed_start(void)
+{
+	static bool started;
+	const size_t sq = ring_size(ENTRIES, ring_send_stride(SGES, INLINE));
+	const size_t rq = ring_size(ENTRIES, ring_recv_stride(SGES));
+
+	if (started)
+		return;
+	started = true;
+	FUZZ_CHECK(eal_start("64") == 0);
+	FUZZ_CHECK(net_pair_create_open("fuzz", WIRE_RING, 0, &fw.port, &fw.to, &fw.from) == 0);
+	fw.pool = rte_pktmbuf_pool_create("fuzz", MBUFS, 0, 0, DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);
+	FUZZ_CHECK(fw.pool != NULL && net_pair_start(fw.port, fw.pool) == 0);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		worker_once(i);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		for (uint32_t k = 0; k < WORKERS; k++)
+			fw.w[i].conf.handoff[k] = fw.w[k].handoff;
+	for (uint32_t i = 0; i < QPS; i++) {
+		fw.q[i].plan = &fuzz_plans[i];
+		fw.q[i].sq.mem = lines(fw.q[i].sq.len = sq);
+		fw.q[i].rq.mem = lines(fw.q[i].rq.len = rq);
+	}
+	for (uint32_t i = 0; i < SRQS; i++)
+		fw.srq[i].post.mem = lines(fw.srq[i].post.len = rq);
+	for (uint32_t i = 0; i < CQS; i++)
+		FUZZ_CHECK(mem_area_create(&fw.cq[i].cq.area, ring_size(CQES, 64), -1, 0) == 0);
+	for (uint32_t i = 0; i < ARENA; i++)
+		arena_fill[i] = (uint8_t)(i * 37 + (i >> 8));
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void
+look_completions(uint32_t i)
+{
+	struct ring_cqe c;
+
+	while (ring_cq_poll(&fw.cq[i].polled, &c, 1) == 1) {
+		if (fw.scribbled)
+			continue;
+		FUZZ_CHECK(c.wr_id < fw.serial && fw.fate[c.wr_id] == FATE_POSTED);
+		fw.fate[c.wr_id] = FATE_DONE;
+	}
+}
+
+static void
+look_up(struct mbox *b)
+{
+	struct ring_aeq_event e;
+	struct mbox_msg m;
+
+	while (mbox_recv_up(b, &m, 1) == 1)
+		if (m.type == MBOX_PACKET)
+			rte_pktmbuf_free(m.pkt.m);
+	while (mbox_next_event(b, &e))
+		;
+	mbox_events_done(b);
+}
+
+static void
+drain(void)
+{
+	void *m;
+
+	while (!fw.stuck && rte_ring_dequeue(fw.from, &m) == 0)
+		rte_pktmbuf_free(m);
+}
+
+/** What no key of the client allows to change has not been changed. */
+static void
+look_memory(void)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i <= REGIONS; i++) {
+		const struct region_plan *r = i < REGIONS ? &fuzz_regions[i] : NULL;
+		const uint32_t end = r != NULL ? r->at : ARENA;
+
+		if (r != NULL && (r->pd != PD || (r->access & ACCESS_LOCAL_WRITE) == 0))
+			continue; /* the same as what is between regions */
+		FUZZ_CHECK(memcmp(fw.arena + at, arena_fill + at, end - at) == 0);
+		at = r != NULL ? r->at + r->len : ARENA;
+	}
+}
+
+void
+bed_turn(void)
+{
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		worker_poll(fw.w[i].w, fw.now);
+		look_up(&fw.w[i].mbox);
+	}
+	drain();
+	for (uint32_t i = 0; i < CQS; i++)
+		look_completions(i);
+	look_memory();
+}
+
+int
+bed_tell(uint32_t worker, struct mbox_msg *m)
+{
+	struct mbox_msg done;
+
+	m->cookie = ++fw.cookie;
+	FUZZ_CHECK(mbox_send_down(&fw.w[worker].mbox, m) == 0);
+	for (int i = 0; i < WAITS; i++) {
+		bed_turn();
+		if (mbox_recv_done(&fw.w[worker].mbox, &done, 1) == 1) {
+			FUZZ_CHECK(done.type == MBOX_DONE && done.cookie == m->cookie);
+			return done.done.rc;
+		}
+	}
+	FUZZ_CHECK(!"the worker answers");
+	return -1;
+}
+
+void
+bed_round_trip(void)
+{
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct mbox_msg m = { .type = MBOX_SYNC };
+
+		FUZZ_CHECK(bed_tell(i, &m) == 0);
+	}
+}
+
+/* ---- one input ------------------------------------------------------------------------------- */
+
+static void
+open_queues(void)
+{
+	for (uint32_t i = 0; i < CQS; i++) {
+		struct qp_cq *cq = &fw.cq[i].cq;
+
+		ring_cq_attach(&cq->ring, cq->area.base, CQES, CQES, true);
+		ring_cq_attach(&fw.cq[i].polled, cq->area.base, CQES, CQES, false);
+		cq->id = 90 + i;
+		atomic_store(&cq->error, false);
+		atomic_store(&cq->producer, CQ_PRODUCER_ANY);
+	}
+	memset(&fw.srqs, 0, sizeof(fw.srqs));
+	for (uint32_t i = 0; i < SRQS; i++) {
+		struct queue *post = &fw.srq[i].post;
+		struct qp_srq *q = &fw.srq[i].q;
+
+		memset(q, 0, sizeof(*q));
+		memset(post->mem, 0, post->len);
+		ring_srq_attach(&q->ring, post->mem, ENTRIES, ring_recv_stride(SGES));
+		ring_srq_producer(&q->ring, &post->ring);
+		q->id = 70 + i;
+		q->pd = PD;
+		q->max_sge = SGES;
+		q->num = i;
+		q->xrcd = i != 0 ? XRCD : 0;
+		q->cq = i != 0 ? &fw.cq[1].cq : NULL;
+		fw.srq[i].on = false;
+		if (i != 0)
+			bed_srq(i, true);
+	}
+}
+
+static void
+open_worker(uint32_t i)
+{
+	struct worker_bed *b = &fw.w[i];
+	struct mbox_msg m = { .type = MBOX_CLIENT_ATTACH };
+
+	b->conf.qps = fw.qps;
+	b->conf.mem = fw.mem;
+	b->conf.ahs = fw.ahs;
+	b->conf.mcasts = fw.mcasts;
+	b->w = worker_create(&b->conf);
+	FUZZ_CHECK(b->w != NULL);
+	memset(&b->client, 0, sizeof(b->client));
+	memset(b->bells_mem, 0, ring_bells_size(BELLS));
+	b->client.id = CLIENT;
+	ring_bells_attach(&b->client.bells, b->bells_mem, BELLS);
+	ring_bells_attach(&b->bells, b->bells_mem, BELLS);
+	m.client.client = &b->client;
+	m.cookie = ++fw.cookie;
+	FUZZ_CHECK(mbox_send_down(&b->mbox, &m) == 0);
+}
+
+void
+bed_open(void)
+{
+	struct mbox_msg done;
+
+	fw.now = TIME_NS_PER_S;
+	fw.serial = 0;
+	fw.scribbled = fw.stuck = false;
+	memcpy(fw.arena, arena_fill, ARENA);
+	fw.qps = qp_table_create(64, 0);
+	fw.mem = mem_table_create(64);
+	fw.ahs = qp_ah_table_create();
+	fw.mcasts = qp_mcast_table_create();
+	FUZZ_CHECK(fw.qps != NULL && fw.mem != NULL && fw.ahs != NULL && fw.mcasts != NULL);
+	FUZZ_CHECK(mem_table_readers(fw.mem, WORKERS) == 0);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		open_worker(i);
+	for (uint32_t i = 0; i < CQS; i++)
+		ring_cq_attach(&fw.cq[i].polled, fw.cq[i].cq.area.base, CQES, CQES, true);
+	for (int t = 0; t < 2; t++)
+		bed_turn();
+	for (uint32_t i = 0; i < WORKERS; i++)
+		FUZZ_CHECK(mbox_recv_done(&fw.w[i].mbox, &done, 1) == 1 && done.done.rc == 0);
+	open_queues();
+	for (uint32_t i = 0; i < REGIONS; i++)
+		bed_region(i, true);
+	for (uint32_t i = 0; i < WINDOWS; i++)
+		bed_window(i, true);
+	for (uint32_t i = 0; i < HANDLES; i++)
+		bed_handle(i, 1);
+	for (uint32_t i = 0; i < QPS; i++) {
+		bed_attach(i);
+		for (uint8_t s = QPS_INIT; s <= QPS_RTS; s++)
+			bed_state(i, s);
+	}
+	for (uint32_t g = 0; g < GROUPS; g++)
+		for (uint32_t i = 6; i < 8; i++)
+			bed_group(g, i, true);
+}
+
+void
+bed_close(void)
+{
+	fw.stuck = false;
+	for (int i = 0; i < TURNS_END; i++)
+		bed_turn();
+	for (uint32_t i = 0; i < QPS; i++) {
+		bed_state(i, QPS_ERR);
+		bed_detach(i);
+	}
+	for (uint32_t i = 0; i < WINDOWS; i++)
+		bed_window(i, false);
+	for (uint32_t i = 0; i < REGIONS; i++) {
+		bed_region(i, false);
+		FUZZ_CHECK(fw.mr[i] == NULL); /* no window is left */
+	}
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct mbox_msg m = { .type = MBOX_CLIENT_DETACH };
+
+		m.client.client = &fw.w[i].client;
+		FUZZ_CHECK(bed_tell(i, &m) == 0);
+	}
+	for (int i = 0; i < TURNS_END; i++)
+		bed_turn();
+	for (uint32_t i = 0; i < WORKERS; i++)
+		worker_destroy(fw.w[i].w);
+	drain();
+	for (uint32_t i = 0; i < HANDLES; i++)
+		bed_handle(i, 0);
+	FUZZ_CHECK(fw.ahs->used == 0);
+	qp_ah_table_destroy(fw.ahs);
+	qp_mcast_table_destroy(fw.mcasts);
+	mem_table_destroy(fw.mem);
+	qp_table_destroy(fw.qps);
+	FUZZ_CHECK(rte_mempool_avail_count(fw.pool) == MBUFS);
+}

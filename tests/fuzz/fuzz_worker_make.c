@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the control lcore makes and takes away: regions, windows, handles, groups, queue pairs. */
+#include <errno.h>
+
+#include "../clib/qp_new.h"
+#include "fuzz_worker.h"
+#include "wire_group.h"
+
+enum { FLUSH_TRIES = 64 };
+
+/* clang-format off */
+const struct plan fuzz_plans[QPS] = {
+	{ QPT_RC, -1, 0, -1, false },
+	{ QPT_RC, 2, 0, -1, false },
+	{ QPT_RC, 1, 1, -1, false }, /* its peer's frames go from worker to worker */
+	{ QPT_UC, -1, 0, -1, true },
+	{ QPT_UC, 5, 0, 0, false },
+	{ QPT_UC, 4, 0, -1, false },
+	{ QPT_UD, -1, 0, -1, false },
+	{ QPT_UD, -1, 1, 0, false },
+	{ QPT_XRC_SEND, 9, 0, -1, false },
+	{ QPT_XRC_RECV, 8, 1, -1, false },
+	{ QPT_XRC_SEND, -1, 1, -1, false },
+	{ QPT_XRC_RECV, -1, 0, -1, true },
+	{ QPT_RC, 12, 0, 0, false }, /* connected to itself */
+	{ QPT_RC, -1, 1, -1, true },
+};
+
+const struct region_plan fuzz_regions[REGIONS] = {
+	{ 0x10000, 16384, 0x100001, 256, PD, 31, false },
+	{ 0x20000, 4096, 0x200002, 17000, PD, ACCESS_REMOTE_READ | ACCESS_MW_BIND, false },
+	{ 0x30000, 16384, 0x300003, 22000, PD, ACCESS_LOCAL_WRITE, true },
+	{ 0x40000, 4096, 0x400004, 40000, OTHER_PD, 31, false },
+	{ 0xfffffffffffff001, 4094, 0x500005, 45001, PD, 31, true },
+};
+/* clang-format on */
+
+uint32_t
+bed_qpn(uint32_t i)
+{
+	return 0x10u + i;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void
+bed_region(uint32_t i, bool on)
+{
+	const struct region_plan *p = &fuzz_regions[i];
+	struct mem_region *r = fw.mr[i];
+
+	if (on == (r != NULL))
+		return;
+	if (on) {
+		fw.mr[i] = r = mem_region_alloc();
+		FUZZ_CHECK(r != NULL);
+		r->va = p->va;
+		r->length = p->len;
+		r->host = fw.arena + p->at;
+		r->key = p->key;
+		r->pd = p->pd;
+		r->access = p->access;
+		r->remote_invalidate = p->inv;
+		FUZZ_CHECK(mem_table_add(fw.mem, r) == 0);
+		return;
+	}
+	if (mem_region_claim(r) != 0)
+		return; /* windows are bound to it (MW-10) */
+	FUZZ_CHECK(mem_table_remove(fw.mem, p->key) == 0);
+	bed_round_trip();
+	mem_region_free(r);
+	fw.mr[i] = NULL;
+}
+
+void
+bed_window(uint32_t i, bool on)
+{
+	struct mem_window *w = fw.mw[i];
+
+	if (on == (w != NULL))
+		return;
+	if (on) {
+		fw.mw[i] = w = mem_window_alloc();
+		FUZZ_CHECK(w != NULL);
+		w->r.kind = i == 0 ? MEM_WINDOW_1 : MEM_WINDOW_2;
+		w->home_pd = PD;
+		FUZZ_CHECK(mem_window_add(fw.mem, w, (0x6000u + i) << 8) == 0);
+		return;
+	}
+	mem_window_remove(fw.mem, w);
+	bed_round_trip();
+	mem_window_free(w);
+	fw.mw[i] = NULL;
+}
+
+/* ---- where packets go ------------------------------------------------------------------------ */
+
+struct wire_path
+bed_path(uint32_t i, bool of_peer)
+{
+	const struct plan *p = &fuzz_plans[i];
+	const uint8_t dut = of_peer ? 2 : 1, peer = p->peer >= 0 ? 1 : of_peer ? 1 : 2;
+	const uint8_t v4[] = { 192, 0, 2, 0 };
+	struct wire_path path = { .smac = { 2, 0, 0, 0, 0, dut },
+		.dmac = { 2, 0, 0, 0, 0, peer },
+		.ipv6 = p->ipv6,
+		.local = p->peer >= 0 && !of_peer,
+		.tos = 2,
+		.ttl = 64,
+		.sport = 0xc123 };
+	const uint32_t last = p->ipv6 ? 15 : 3;
+
+	if (p->ipv6)
+		path.src_ip[0] = path.dst_ip[0] = 0xfd;
+	else {
+		memcpy(path.src_ip, v4, sizeof(v4));
+		memcpy(path.dst_ip, v4, sizeof(v4));
+	}
+	path.src_ip[last] = dut;
+	path.dst_ip[last] = peer;
+	return path;
+}
+
+void
+bed_group_path(uint32_t group, struct wire_path *path)
+{
+	path->ipv6 = (group & 1) != 0;
+	memset(path->dst_ip, 0, sizeof(path->dst_ip));
+	memset(path->src_ip, 0, sizeof(path->src_ip));
+	if (path->ipv6) {
+		path->src_ip[0] = 0xfd;
+		path->src_ip[15] = path->smac[5];
+		path->dst_ip[0] = 0xff;
+		path->dst_ip[1] = 0x0e;
+		path->dst_ip[15] = 9;
+	} else {
+		memcpy(path->src_ip, (const uint8_t[]){ 192, 0, 2, path->smac[5] }, 4);
+		memcpy(path->dst_ip, (const uint8_t[]){ 239, 1, 2, 3 }, 4);
+	}
+	wire_group_mac(path->ipv6, path->dst_ip, path->dmac);
+}
+
+void
+bed_group(uint32_t group, uint32_t i, bool on)
+{
+	struct wire_path path = { .smac = { 2, 0, 0, 0, 0, 1 } };
+	struct qp_mcast_group g = { .port = fw.port };
+
+	bed_group_path(group, &path);
+	wire_group_gid(path.ipv6, path.dst_ip, g.addr);
+	if (on)
+		qp_mcast_add(fw.mcasts, &g, bed_qpn(i));
+	else
+		qp_mcast_remove(fw.mcasts, &g, bed_qpn(i));
+}
+
+/** Kind: 0 to a peer, 1 to a group, 2 local, 3 of IPv6, 4 nobody knows where, 5 another PD. */
+void
+bed_handle(uint32_t i, uint8_t what)
+{
+	const uint32_t local = 2, group = 1, ipv6 = 3, unknown = 4, strange = 5;
+	const uint32_t kind = i % 6;
+	struct wire_path path = bed_path(kind == local ? 1 : kind == ipv6 ? 3 : 0, false);
+
+	if (kind == group)
+		bed_group_path(i, &path);
+	if (what == 0 && fw.ah[i] != 0) {
+		qp_ah_remove(fw.ahs, fw.ah[i]);
+		fw.ah[i] = 0;
+	} else if (what == 1 && fw.ah[i] == 0) {
+		fw.ah[i] = qp_ah_add(fw.ahs, kind == strange ? OTHER_PD : PD, fw.port, &path, 0xff,
+			kind != unknown);
+		FUZZ_CHECK(fw.ah[i] != 0);
+	} else if (fw.ah[i] != 0) {
+		path.dmac[5] = what;
+		qp_ah_change(fw.ahs, fw.ah[i], &path, what != 2);
+	}
+}
+
+/* ---- queue pairs ----------------------------------------------------------------------------- */
+
+static void
+client_queue(struct queue *q, uint32_t stride)
+{
+	ring_attach(&q->ring, q->mem, ENTRIES, stride, false);
+}
+
+void
+bed_attach(uint32_t i)
+{
+	struct qp_bed *q = &fw.q[i];
+	const struct plan *p = q->plan;
+	const bool xrc = p->type == QPT_XRC_SEND || p->type == QPT_XRC_RECV;
+	struct mbox_msg m = { .type = MBOX_QP_ATTACH };
+	const struct qp_alloc_params params = { .qpn = bed_qpn(i),
+		.type = p->type,
+		.pd = PD,
+		.send_cq = &fw.cq[0].cq,
+		.recv_cq = &fw.cq[p->worker].cq,
+		.srq = p->srq >= 0 ? &fw.srq[p->srq].q : NULL,
+		.xrcd = p->type == QPT_XRC_RECV ? XRCD : 0,
+		.client = CLIENT,
+		.worker = p->worker,
+		.max_recv_wr = xrc ? 0 : ENTRIES,
+		.max_recv_sge = SGES,
+		.max_send_wr = p->type == QPT_XRC_RECV ? 0 : ENTRIES,
+		.max_send_sge = p->type == QPT_XRC_RECV ? 0 : SGES,
+		.max_inline = INLINE,
+		.max_dest_rd_atomic = p->type == QPT_RC || p->type == QPT_XRC_RECV ? 4 : 0,
+		.rq_mem = q->rq.mem,
+		.sq_mem = q->sq.mem };
+
+	if (q->qp != NULL)
+		return;
+	memset(q->sq.mem, 0, q->sq.len);
+	memset(q->rq.mem, 0, q->rq.len);
+	q->qp = qp_new(&params);
+	FUZZ_CHECK(q->qp != NULL);
+	q->qp->port = (uint8_t)fw.port;
+	q->qp->flags |= p->srq >= 0 ? QPF_SRQ : 0;
+	q->qp->flags |= i % 2 != 0 ? QPF_CNP | QPF_TRACE : 0;
+	client_queue(&q->rq, q->qp->rq.stride);
+	if (q->qp->sq.ring.sh != NULL)
+		client_queue(&q->sq, q->qp->sq.ring.stride);
+	m.attach.qp = q->qp;
+	FUZZ_CHECK(bed_tell(p->worker, &m) == 0);
+}
+
+void
+bed_detach(uint32_t i)
+{
+	struct qp_bed *q = &fw.q[i];
+	struct mbox_msg m = { .type = MBOX_QP_DETACH };
+
+	if (q->qp == NULL)
+		return;
+	m.qp.qp = q->qp;
+	m.qp.drop = true;
+	FUZZ_CHECK(bed_tell(q->plan->worker, &m) == 0);
+	for (uint32_t k = 0; k < WINDOWS; k++)
+		if (fw.mw[k] != NULL)
+			mem_window_leave(fw.mw[k], bed_qpn(i));
+	bed_round_trip();
+	qp_free(q->qp);
+	q->qp = NULL;
+}
+
+void
+bed_state(uint32_t i, uint8_t to)
+{
+	struct qp_bed *q = &fw.q[i];
+	const struct plan *p = q->plan;
+	struct mbox_msg m = { .type = MBOX_QP_MODIFY };
+	struct qp_attr a = { .qp_state = to,
+		.pkey = 0xffff,
+		.path_mtu = PMTU,
+		.qp_access_flags = 15,
+		.dest_qp_num = p->peer >= 0 ? bed_qpn((uint32_t)p->peer) : 0x100u + i,
+		.rq_psn = 0xfffffe,
+		.sq_psn = 0xfffffe,
+		.min_rnr_timer = 1,
+		.max_dest_rd_atomic = 4,
+		.max_rd_atomic = 4,
+		.timeout = 8,
+		.retry_cnt = 2,
+		.rnr_retry = 2,
+		.qkey = QKEY,
+		.path = bed_path(i, false),
+		.path_resolved = true };
+	uint32_t required, optional;
+	int rc = -EINPROGRESS;
+
+	if (q->qp == NULL)
+		return;
+	a.cur_qp_state = atomic_load(&q->qp->state);
+	if (!qp_transition_attrs(p->type, a.cur_qp_state, to, &required, &optional))
+		return;
+	if (p->type == QPT_UD && to == QPS_INIT)
+		required |= QP_ATTR_PATH_MTU; /* as the control lcore does: the port's */
+	m.modify = (struct mbox_modify){ q->qp, &a, required | QP_ATTR_STATE };
+	/* What was posted before is flushed first; meanwhile a packet may have ended the QP. */
+	for (int n = 0; rc == -EINPROGRESS && n < FLUSH_TRIES; n++)
+		rc = bed_tell(p->worker, &m);
+	FUZZ_CHECK(rc == 0 || atomic_load(&q->qp->state) != a.cur_qp_state);
+}
+
+void
+bed_srq(uint32_t i, bool on)
+{
+	struct qp_srq *q = &fw.srq[i].q;
+
+	if (i == 0 || on == fw.srq[i].on)
+		return;
+	fw.srq[i].on = on;
+	atomic_store(&fw.srqs.slot[q->num % QP_SRQ_TABLE], on ? q : NULL);
+	bed_round_trip();
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet step's bytes: 1 QP and how, 2 opcode, 3 PSN or what is changed, 4 length, 5 key and
+ * address, 6 Q_Key, source or SRQ; of a response its syndrome, 7 flags (HOW_). PSNs are those that
+ * the QP waits for, unless byte 3 says otherwise: a fuzzer does not find them in 2^24.
+ */
+#include "fuzz_worker.h"
+
+#include "crc_isal.h"
+
+enum {
+	HOW_ACKREQ = 1,
+	HOW_SE = 2,
+	HOW_QP1 = 4,
+	HOW_CE = 8,
+	HOW_GROUP = 0x10,
+	HOW_FLIP = 0x20,
+	HOW_V6 = 0x40
+};
+enum { ETH = 14, PAYLOAD = 1024, MIN_SEALED = 14 + 40 + 8 + 12 + 4 };
+
+static uint8_t
+opcode_of(const struct plan *p, uint8_t sel)
+{
+	if (sel >= 0xc0)
+		return sel; /* reserved, or of manufacturers */
+	if (sel >= 0x80)
+		return (uint8_t)((sel & 0x1f) | (sel & 0x60) << 1); /* whatever the QP is */
+	if (sel == 0x7f)
+		return OP_CNP;
+	sel %= 0x18;
+	switch (p->type) {
+	case QPT_UC:
+		return (uint8_t)(0x20 + sel % 12);
+	case QPT_UD:
+		return (uint8_t)(0x64 + sel % 2);
+	case QPT_XRC_SEND:
+	case QPT_XRC_RECV:
+		return (uint8_t)(0xa0 + sel);
+	default:
+		return sel;
+	}
+}
+
+static uint16_t
+length_of(uint8_t sel)
+{
+	static const uint16_t lens[] = { 0, 1, 3, 4, 8, 16, 40, 64, 255, 256, 257, 300, 512, 1000 };
+
+	return sel % 16 < 14 ? lens[sel % 16] : PMTU;
+}
+
+static uint32_t
+key_of(uint8_t sel)
+{
+	const struct mem_window *w;
+
+	if (sel % 8 < REGIONS)
+		return fuzz_regions[sel % 8].key;
+	w = fw.mw[sel % 8 - REGIONS];
+	return w != NULL ? w->r.key : 0x77;
+}
+
+static uint64_t
+address_of(uint8_t sel)
+{
+	const struct region_plan *r = &fuzz_regions[sel % 8 < REGIONS ? sel % 8 : 0];
+
+	switch (sel >> 3 & 7) {
+	case 7:
+		return r->va + r->len - 8;
+	case 6:
+		return r->va + r->len - 7;
+	case 5:
+		return UINT64_MAX - 7;
+	case 4:
+		return (sel & 0x40) != 0 ? 0 : r->va + 4093;
+	default:
+		return r->va + (sel >> 3 & 7) * 64u;
+	}
+}
+
+static bool
+is_response(uint8_t opcode)
+{
+	const uint8_t op = opcode & 0x1f;
+
+	return (opcode >> 5 == 0 || opcode >> 5 == 5) && op >= 0x0d && op <= 0x12;
+}
+
+static void
+fill(const struct qp_bed *q, const uint8_t *s, struct wire_fields *f)
+{
+	static uint8_t bytes[PAYLOAD];
+	const bool response = is_response(f->opcode);
+	const struct requester *req = &q->qp->req;
+
+	for (uint32_t i = 0; bytes[1] == 0 && i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7 + 1);
+	f->psn = response ? req->una : q->qp->resp.epsn;
+	if (response && (s[3] & 0xf0) == 0x70) /* the last one that was sent */
+		f->psn = psn_add(req->next, PSN_MASK);
+	else if (s[3] >= 0x80 || response)
+		f->psn = psn_add(f->psn, (uint32_t)(int32_t)(int8_t)s[3]);
+	f->payload = bytes;
+	f->payload_len = length_of(s[4]);
+	f->reth = (struct wire_reth){ address_of(s[5]), key_of(s[5]),
+		s[4] < 0x80 ? f->payload_len : (uint32_t)s[4] << (s[6] & 31) };
+	f->atomiceth = (struct wire_atomiceth){
+		.va = address_of(s[5]) & ~UINT64_C(7), .rkey = key_of(s[5]), .swap_add = s[6]
+	};
+	f->ieth = key_of(s[5]);
+	f->imm = s[6];
+	f->aeth = (struct wire_aeth){ .syndrome = s[6], .msn = s[5] };
+	f->atomicack = s[6];
+	f->deth = (struct wire_deth){ .qkey = s[6] < 0xf0 ? QKEY : s[6], .src_qpn = s[6] };
+	f->xrc_srqn = s[6] % 4;
+}
+
+/** A byte of the headers, behind Ethernet: the ICRC is right all the same. */
+static void
+flip(uint8_t *frame, int *len, const uint8_t *s, bool ipv6)
+{
+	const uint32_t behind = (ipv6 ? 40 : 20) + 8;
+	const uint32_t at = ETH + behind + s[3] % 28u;
+
+	if (at < (uint32_t)*len)
+		frame[at] ^= s[6];
+	if (s[3] >= 0xf0)
+		*len -= s[3] & 15;
+}
+
+void
+packet_step(const uint8_t s[STEP])
+{
+	const uint32_t i = s[1] % QPS;
+	const struct qp_bed *q = &fw.q[i];
+	struct wire_path path = bed_path(i, true);
+	struct wire_fields f = {
+		.opcode = opcode_of(q->plan, s[2]), .pkey = 0xffff, .dest_qpn = bed_qpn(i)
+	};
+	struct rte_mbuf *m;
+	uint8_t *frame;
+	int len;
+
+	if (q->qp == NULL)
+		return;
+	fill(q, s, &f);
+	f.flags = (uint8_t)(((s[7] & HOW_ACKREQ) != 0 ? PKT_ACKREQ : 0) |
+			    ((s[7] & HOW_SE) != 0 ? PKT_SE : 0));
+	if ((s[7] & HOW_CE) != 0)
+		path.tos |= 3;
+	if ((s[7] & HOW_GROUP) != 0) {
+		bed_group_path((s[7] & HOW_V6) != 0, &path);
+		f.dest_qpn = QP_MCAST_QPN;
+	}
+	if ((s[7] & HOW_QP1) != 0)
+		f.dest_qpn = 1;
+	m = rte_pktmbuf_alloc(fw.pool);
+	if (m == NULL)
+		return;
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	len = wire_build(&path, &f, 1, frame, rte_pktmbuf_tailroom(m));
+	FUZZ_CHECK(len > 0);
+	if ((s[7] & HOW_FLIP) != 0)
+		flip(frame, &len, s, path.ipv6);
+	m->data_len = (uint16_t)len;
+	m->pkt_len = (uint32_t)len;
+	m->port = fw.port;
+	if (len >= MIN_SEALED)
+		icrc_seal(crc_isal(), frame, ETH, path.ipv6, (uint32_t)len);
+	if (rte_ring_enqueue(fw.to, m) != 0)
+		rte_pktmbuf_free(m);
+}
