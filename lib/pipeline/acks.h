@@ -60,6 +60,16 @@ ack_take(struct worker *w, struct qp *qp)
 	return w->dirty_tail[qp->dirty_at];
 }
 
+/** Send the ACK that the QP owes: something else is to leave behind it (stage_07_answers.c). */
+void pipeline_ack_flush(struct worker *w, struct qp *qp);
+/** The same, without a call if it owes none. */
+static ALWAYS_INLINE void
+pipeline_ack_now(struct worker *w, struct qp *qp)
+{
+	if (UNLIKELY((qp->flags & QPF_DIRTY) != 0))
+		pipeline_ack_flush(w, qp);
+}
+
 /**
  * Owe a NAK, at the latest when the burst's requests are done, and before any ACK that is owed
  * from here on. What was owed so far is on its way: the QP has no QPF_DIRTY.

@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "migration.h"
+#include "read_response.h"
 #include "reply.h"
 #include "sending.h"
 #include "wire_ext.h"
@@ -62,49 +63,41 @@ pipeline_reply_atomic(struct worker *w, struct qp *qp, const struct resp_answer 
 	return 0;
 }
 
-/** Its ICRC is still missing: pipeline_requests_seal(). */
+void
+pipeline_trace_read(struct worker *w, struct qp *qp, const struct read_response *r)
+{
+	const struct resp_answer a = { .psn = r->psn, .msn = r->msn, .syndrome = r->syndrome };
+
+	pipeline_trace_reply(
+		w, qp, &a, TRACE_read_resp, wire_opcode_on(qp->resp.transport, r->operation));
+}
+
 int
 pipeline_reply_read(struct worker *w, struct qp *qp, const struct resp_answer *a,
 	const uint8_t *data, uint32_t len)
 {
-	const struct wire_template *t = &qp->tmpl;
-	const uint8_t operation = resp_answer_opcode(a, len == a->len_left);
-	const uint8_t opcode = wire_opcode_on(qp->resp.transport, operation);
-	uint32_t aeth = operation != OP_RC_READ_RESPONSE_MIDDLE ? WIRE_AETH_LEN : 0;
-	uint32_t pad = -len & 3;
-	uint32_t total = t->len + aeth + len + pad + WIRE_ICRC_LEN;
+	const struct read_response r = { .psn = a->psn,
+		.msn = a->msn,
+		.syndrome = a->syndrome,
+		.operation = resp_answer_opcode(a, len == a->len_left),
+		.len = len,
+		.data = data };
+	const uint32_t total = read_response_total(qp, &r);
 	uint8_t port = out_port(w, qp);
 	struct rte_mbuf *m;
-	uint8_t *frame, *payload;
 
 	if (UNLIKELY(port == PORT_NONE))
 		return -ENETUNREACH;
 	m = rte_mbuf_raw_alloc(w->conf.ports[port].pool);
 	if (UNLIKELY(m == NULL))
 		return -EAGAIN;
-	mbuf_renew(m);
-	m->data_len = 0; /* tailroom counts from there */
-	/* The template writer stores whole vectors. */
-	if (UNLIKELY(rte_pktmbuf_tailroom(m) < total ||
-		     rte_pktmbuf_tailroom(m) < sizeof(t->bytes))) {
-		rte_pktmbuf_free(m);
+	if (UNLIKELY(!read_response_fits(m, total))) {
+		rte_mbuf_raw_free(m);
 		count(w, port, qp, STAT_tx_error_drop);
 		return -EMSGSIZE;
 	}
-	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	wire_template_write(t, frame, opcode, migreq_of(qp), (uint8_t)pad, a->psn,
-		(uint16_t)(aeth + len + pad));
-	payload = wire_ext_write(frame + t->len, (opflags_t){ aeth != 0 ? OPF_AETH : 0 },
-		&(struct wire_fields){ .aeth = { a->syndrome, a->msn } });
-	memset(payload + len, 0, pad);
-	if (LIKELY(len != 0))
-		mem_copy(payload, data, len);
-	if (LIKELY(port < w->ports_n)) /* else local.h */
-		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
-	count(w, port, qp, STAT_read_responses_sent);
-	if (traced(w, qp))
-		pipeline_trace_reply(w, qp, a, TRACE_read_resp, opcode);
-	send_frame(w, port, qp, m, total);
+	mbuf_renew(m);
+	read_response_send(w, qp, port, m, &r, total);
 	return 0;
 }
 

@@ -20,12 +20,18 @@ mbuf_done(struct worker *w, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 }
 
-/** The same of packets from .. to - 1. */
+/** The same of packets from .. to - 1. @param reused of which these have become answers already. */
 static inline void
-mbufs_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to)
+mbufs_done(struct worker *w, const struct burst *b, uint32_t from, uint32_t to, uint32_t reused)
 {
 	ASSERT(from <= to && to <= PIPELINE_BURST);
 	ASSERT(w->spare_n <= PIPELINE_BURST);
+	if (UNLIKELY(reused != 0)) {
+		for (; from < to; from++)
+			if ((reused & BIT32(from)) == 0)
+				mbuf_done(w, b->m[from]);
+		return;
+	}
 	if (LIKELY(w->spare_n + (to - from) <= PIPELINE_BURST)) {
 		memcpy(w->spare + w->spare_n, b->m + from, (to - from) * sizeof(b->m[0]));
 		w->spare_n += to - from;

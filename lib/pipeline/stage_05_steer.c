@@ -123,7 +123,7 @@ leave(struct worker *w, const struct burst *b, uint64_t gone)
 		uint32_t from = (uint32_t)__builtin_ctzll(gone);
 		uint32_t n = (uint32_t)__builtin_ctzll(~(gone >> from));
 
-		mbufs_done(w, b, from, from + n);
+		mbufs_done(w, b, from, from + n, 0);
 		gone &= ~(((UINT64_C(1) << n) - 1) << from);
 	}
 }

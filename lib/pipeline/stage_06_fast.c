@@ -8,14 +8,15 @@
 #include "count.h"
 #include "drops.h"
 #include "mem_reach.h"
+#include "sending.h"
 #include "stage_06_fast.h"
 #include "verdict.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/** What its verdict would say in the recorder. */
-static __attribute__((noinline)) void
-fast_trace(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
+void
+pipeline_fast_trace(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
 {
 	const struct responder_verdict v = { .rule = (uint16_t)rule,
 		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
@@ -63,13 +64,13 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const
 			UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
 			(UNLIKELY(!calm) && !place_holds(w, b, i, f)))
 			break;
-		fast_copy(f->at[i].host, wire_payload(p), p->payload_len);
+		payload_copy(f->at[i].host, wire_payload(p), p->payload_len);
 		responder_take_fast(&qp->resp);
 		if (acked && LIKELY((p->flags & PKT_ACKREQ) != 0))
 			fast_ack(w, qp, p->psn);
 		qp_few_write(qp, p->frame_len);
 		if (traced(w, qp))
-			fast_trace(w, qp, p, RULE_WRITE);
+			pipeline_fast_trace(w, qp, p, RULE_WRITE);
 	}
 	f->n.writes += i - from;
 	return i;
@@ -115,7 +116,7 @@ fast_datagram(
 		return false;
 	fast_grh(at->host, p);
 	if (LIKELY(p->payload_len != 0))
-		fast_copy(at->host + WIRE_GRH_LEN, wire_payload(p), p->payload_len);
+		payload_copy(at->host + WIRE_GRH_LEN, wire_payload(p), p->payload_len);
 	ring_consume_done(&qp->rq, 1);
 	cq_put(w, qp, cq, slot, seq,
 		&(const struct ring_completion){ .wr_id = at->wr_id,
@@ -148,7 +149,7 @@ fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struc
 	slot = cq_begin(w, cq, &seq);
 	if (UNLIKELY(slot == NULL))
 		return false;
-	fast_copy(at->host, wire_payload(p), p->payload_len);
+	payload_copy(at->host, wire_payload(p), p->payload_len);
 	ring_consume_done(&qp->rq, 1);
 	cq_put(w, qp, cq, slot, seq,
 		&(const struct ring_completion){ .wr_id = at->wr_id,
@@ -311,7 +312,7 @@ fast_expected(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	qp_count(w, qp, STAT_rx_send_requests, 1);
 	f->n.sends++;
 	if (traced(w, qp))
-		fast_trace(w, qp, &b->pkt[i], RULE_SEND_ONLY);
+		pipeline_fast_trace(w, qp, &b->pkt[i], RULE_SEND_ONLY);
 	return true;
 }
 
@@ -328,7 +329,8 @@ fast_duplicate(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	qp_count(w, qp, STAT_duplicate_request, 1);
 	f->n.duplicates++;
 	if (traced(w, qp))
-		fast_trace(w, qp, p, op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE);
+		pipeline_fast_trace(
+			w, qp, p, op_has(p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE);
 	return true;
 }
 
@@ -392,6 +394,11 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		f->calm &= qp_state_of(qp) == QPS_RTS;
 		return n;
 	}
+	if (b->pkt[i].opcode == OP_RC_READ_REQUEST) {
+		n = pipeline_fast_reads(w, b, i, f->one_port ? b->n : i + 1, f);
+		if (LIKELY(n != 0))
+			return n;
+	}
 	if (UNLIKELY(qp->resp.latched) && f->one_port && i + 1 < b->n && qp == b->qp[i + 1]) {
 		n = refuse_run(w, b, i, &f->n);
 		if (n != 0) {
@@ -421,6 +428,7 @@ count_in(const struct worker *w, struct stats_block *b, const struct fast_counts
 	stats_add(b, STAT_rcvd_pkts, all);
 	stats_add(b, STAT_rx_write_requests, n->writes);
 	stats_add(b, STAT_rx_send_requests, n->sends);
+	stats_add(b, STAT_rx_read_requests, n->reads);
 	stats_add(b, STAT_duplicate_request, n->duplicates);
 	stats_add(b, STAT_rx_responses, n->acks);
 	if (LIKELY(n->ahead + n->unready + n->unmatched == 0))
@@ -437,7 +445,8 @@ void
 pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f)
 {
 	struct fast_counts *n = &f->n;
-	uint32_t all = n->writes + n->sends + n->duplicates + n->ahead + n->acks + n->unready;
+	uint32_t all =
+		n->writes + n->sends + n->reads + n->duplicates + n->ahead + n->acks + n->unready;
 
 	if (UNLIKELY(n->skipped != 0) && w->errbuf != NULL) {
 		errbuf_leave_out(w->errbuf, n->skipped);
@@ -445,4 +454,6 @@ pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f)
 	}
 	count_in(w, &w->stats, n, all);
 	count_in(w, &w->port_stats[b->port[0]], n, all);
+	if (w->unsealed_n != 0)
+		pipeline_requests_seal(w);
 }

@@ -10,6 +10,7 @@
  *
  * stage_06_fast_places.c  where payloads go
  * stage_06_fast.c         WRITE ONLY, SEND ONLY, duplicates of both, gaps, SENDs without a WQE
+ * stage_06_fast_reads.c   READs that one packet answers
  * stage_06_fast_acks.c    positive ACKs
  *
  * What the fast path does not take it leaves as it was, for the full path in stage_06_respond.c.
@@ -17,6 +18,7 @@
  * requester_step.h.
  */
 #include "acks.h"
+#include "copy.h"
 #include "count.h"
 #include "responder_fast.h"
 #include "verdict.h"
@@ -25,6 +27,7 @@
 struct fast_counts {
 	uint32_t writes;
 	uint32_t sends;
+	uint32_t reads;
 	uint32_t duplicates;
 	uint32_t acks;
 	uint32_t unmatched; /* of these */
@@ -36,7 +39,7 @@ struct fast_counts {
 
 /** Where a packet's payload goes if its QP takes it. */
 struct fast_place {
-	uint8_t *host; /* NULL: not known */
+	uint8_t *host; /* NULL: not known; of a READ: where its data is */
 	const struct mem_region *region;
 	uint64_t wr_id; /* of the receive WQE that a SEND takes */
 	uint32_t room;  /* bytes of it */
@@ -47,8 +50,9 @@ struct fast_place {
 struct fast {
 	struct fast_counts n;
 	struct fast_place at[PIPELINE_BURST];
-	bool one_port; /* all packets came to one port */
-	bool calm;     /* so far nothing can have changed what `at` was made from */
+	uint32_t reused; /* packets whose buffer is their answer's now, a bit each */
+	bool one_port;   /* all packets came to one port */
+	bool calm;       /* so far nothing can have changed what `at` was made from */
 };
 
 /** The opcode's service left out: stage 5 has seen that it is the QP's. */
@@ -75,30 +79,6 @@ fast_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 	       LIKELY(w->dirty_n != PIPELINE_BURST);
 }
 
-/**
- * Copy a payload. Up to 64 bytes there is no call: 16 bytes at a time, some of them twice.
- * @param len not 0.
- */
-static ALWAYS_INLINE void
-fast_copy(uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	if (LIKELY(len - 16 <= 64 - 16)) {
-		uint32_t middle = len > 32 ? 16 : 0;
-		__uint128_t a, b, c, d;
-
-		memcpy(&a, from, 16);
-		memcpy(&b, from + middle, 16);
-		memcpy(&c, from + len - 16 - middle, 16);
-		memcpy(&d, from + len - 16, 16);
-		memcpy(to, &a, 16);
-		memcpy(to + middle, &b, 16);
-		memcpy(to + len - 16 - middle, &c, 16);
-		memcpy(to + len - 16, &d, 16);
-		return;
-	}
-	mem_copy(to, from, len);
-}
-
 /* ---- stage_06_fast_places.c */
 
 /** Look up where the burst's payloads go, and fetch those places. The burst has a packet. */
@@ -113,6 +93,16 @@ void pipeline_fast_begin(const struct worker *w, const struct burst *b, struct f
 uint32_t pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f);
 /** The burst is over: count what the fast path took. */
 void pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f);
+
+/** What the verdict of a packet that was taken would say in the recorder. */
+void pipeline_fast_trace(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule);
+
+/* ---- stage_06_fast_reads.c */
+
+/** Take READs that stand one behind the other: as pipeline_fast_acks(). */
+uint32_t pipeline_fast_reads(
+	struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct fast *f);
 
 /* ---- stage_06_fast_acks.c */
 

@@ -4,20 +4,39 @@
 #include "sending.h"
 #include "stage_06_fast.h"
 
-/** The place of a WRITE ONLY whose key is no region's, and may be a window's. */
+/** The place of a WRITE ONLY or READ whose key is no region's, and may be a window's. */
 static __attribute__((noinline)) void
-place_window(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+place_window(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t access,
 	struct fast_place *at)
 {
 	const struct wire_reth reth = wire_reth_at(wire_ext(p));
 
 	at->host = mem_reach_window(w->mem, reth.rkey, mem_user(qp->pd, qp->qpn), reth.va,
-		p->payload_len, ACCESS_REMOTE_WRITE, &at->region);
+		reth.dma_len, access, &at->region);
+}
+
+/** Where the data of a READ is that one packet answers: it is fetched. */
+static __attribute__((noinline)) void
+place_read(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	struct fast_place *at)
+{
+	const struct wire_reth reth = wire_reth_at(wire_ext(p));
+
+	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
+		UNLIKELY(!fast_qp(w, qp, p)) ||
+		!responder_fits_fast_read(&qp->resp, p, reth.dma_len, ACCESS_REMOTE_READ))
+		return;
+	at->host = mem_reach(
+		w->mem, reth.rkey, qp->pd, reth.va, reth.dma_len, ACCESS_REMOTE_READ, &at->region);
+	if (UNLIKELY(at->host == NULL))
+		place_window(w, qp, p, ACCESS_REMOTE_READ, at);
+	__builtin_prefetch(at->host);
 }
 
 /**
  * Look a WRITE ONLY's place up and fetch it for writing, before the first packet of the burst is
- * judged: memory that a peer writes to is in no cache yet. Of a SEND ONLY the WQE is fetched.
+ * judged: memory that a peer writes to is in no cache yet. Of a SEND ONLY the WQE is fetched, of a
+ * READ what it asks for.
  * @return is it a SEND ONLY? Then place_posted() follows.
  */
 static ALWAYS_INLINE bool
@@ -28,6 +47,10 @@ place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 
 	at->host = NULL;
 	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY) && p->opcode != OP_UC_WRITE_ONLY) {
+		if (p->opcode == OP_RC_READ_REQUEST) {
+			place_read(w, qp, p, at);
+			return false;
+		}
 		if ((FAST_OPERATION(p->opcode) != OP_RC_SEND_ONLY &&
 			    p->opcode != OP_UD_SEND_ONLY) ||
 			(qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
@@ -46,7 +69,7 @@ place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
 		ACCESS_REMOTE_WRITE, &at->region);
 	if (UNLIKELY(at->host == NULL))
-		place_window(w, qp, p, at);
+		place_window(w, qp, p, ACCESS_REMOTE_WRITE, at);
 	__builtin_prefetch(at->host, 1);
 	return false;
 }
@@ -115,6 +138,7 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	uint32_t sends = 0;
 
 	f->n = (struct fast_counts){ 0 };
+	f->reused = 0;
 	/* Packets of several ports are in a burst of handed-over ones only. */
 	f->one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
 	f->calm = f->one_port;

@@ -305,14 +305,14 @@ stage_respond(struct worker *w, struct burst *b)
 	for (uint32_t i = 0; (i = pipeline_fast_run(w, b, i, &f)) < b->n; i++) {
 		f.calm = false;
 		/* The full path may answer in the buffer of a packet before this one. */
-		mbufs_done(w, b, done, i);
+		mbufs_done(w, b, done, i, f.reused);
 		if (UNLIKELY(w->intake_on))
 			pipeline_intake_charge(w, b, i);
 		respond(w, b, i);
 		mbuf_done(w, b->m[i]);
 		done = i + 1;
 	}
-	mbufs_done(w, b, done, b->n);
+	mbufs_done(w, b, done, b->n, f.reused);
 	naks_send(w);
 	pipeline_fast_end(w, b, &f);
 }

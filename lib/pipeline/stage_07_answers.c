@@ -105,8 +105,8 @@ begin_turn(struct worker *w, struct answer_peer *p)
 
 /* ---- what is owed ---------------------------------------------------------------------------- */
 
-static void
-ack_flush(struct worker *w, struct qp *qp)
+void
+pipeline_ack_flush(struct worker *w, struct qp *qp)
 {
 	uint64_t t = __builtin_bswap64(ack_take(w, qp));
 
@@ -120,7 +120,7 @@ static inline void
 queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 {
 	if (LIKELY(owed == OWED_QUEUED)) {
-		ack_flush(w, qp);
+		pipeline_ack_flush(w, qp);
 		line_add(w, qp);
 		w->asked++;
 	} else if (owed == OWED_NO_ROOM) {
@@ -147,7 +147,7 @@ pipeline_owe_nak(struct worker *w, struct qp *qp, const struct responder_verdict
 {
 	enum resp_owed owed;
 
-	ack_flush(w, qp);
+	pipeline_ack_flush(w, qp);
 	owed = resp_answers_nak(&qp->answers, &qp->resp, v);
 	if (owed == OWED_NOW && LIKELY(!traced(w, qp)))
 		nak_owe(w, qp, ack_tail(v->syndrome, v->reply_psn.v, v->reply_msn));
@@ -357,7 +357,6 @@ others_wait(struct worker *w, uint32_t frames)
 		w->mixed = LINGER;
 	else if (w->mixed != 0)
 		w->mixed--;
-	w->asked = 0;
 	return w->mixed != 0 || w->peers_n != 1;
 }
 

@@ -5,28 +5,6 @@
  */
 #include "responder_priv.h"
 
-/*
- * Slots are used in turn, all that there are: max_dest_rd_atomic may change while the peer can
- * still repeat what was done before. At most so many requests are unfinished, in order, so the slot
- * written over is always that of a finished one.
- */
-static struct responder_saved *
-save(struct responder *r, uint32_t psns, uint8_t kind)
-{
-	struct responder_saved *s = &r->saved[r->saved_next];
-
-	ASSERT(r->saved != NULL && r->saved_next < r->saved_n);
-	ASSERT(r->unfinished < r->saved_n);
-	r->saved_next++;
-	if (r->saved_next >= r->saved_n)
-		r->saved_next = 0;
-	r->unfinished++;
-	*s = (struct responder_saved){
-		.first = r->epsn, .last = psn_add(r->epsn, psns - 1), .kind = kind
-	};
-	return s;
-}
-
 static void
 account(struct request *q, uint32_t psns, struct responder_verdict *v)
 {
@@ -44,11 +22,8 @@ resp_accept_read(struct request *q, struct responder_verdict *v)
 {
 	struct wire_reth reth = wire_reth(q->p);
 	uint32_t psns = read_psns(reth.dma_len, q->r->pmtu);
-	struct responder_saved *s = save(q->r, psns, OP_RC_READ_REQUEST);
+	struct responder_saved *s = responder_save_read(q->r, psns, &reth);
 
-	s->va = reth.va;
-	s->len = reth.dma_len;
-	s->rkey = reth.rkey;
 	account(q, psns, v);
 	v->act = ACT_READ;
 	v->va = reth.va;
@@ -63,7 +38,7 @@ void
 resp_accept_atomic(struct request *q, struct responder_verdict *v)
 {
 	struct wire_atomiceth a = wire_atomiceth(q->p);
-	struct responder_saved *s = save(q->r, 1, q->p->opcode);
+	struct responder_saved *s = responder_save(q->r, 1, q->p->opcode);
 
 	s->va = a.va;
 	s->len = 8;
@@ -95,11 +70,4 @@ resp_saved_find(const struct responder *r, psn_t p, uint8_t kind)
 			return s;
 	}
 	return NULL;
-}
-
-void
-responder_answered(struct responder *r)
-{
-	if (r->unfinished > 0)
-		r->unfinished--;
 }

@@ -220,7 +220,12 @@ void responder_receive(struct responder *r, const struct wire_pkt *p,
 	const struct responder_facts *f, ns_t now, struct responder_verdict *v);
 
 /** All responses of one READ or ATOMIC have been handed to the port. */
-void responder_answered(struct responder *r);
+static inline void
+responder_answered(struct responder *r)
+{
+	if (r->unfinished > 0)
+		r->unfinished--;
+}
 
 /**
  * A READ response could not be made: its region was lost after `sent` responses, or the unit

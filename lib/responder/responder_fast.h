@@ -7,12 +7,13 @@
  * Owner:   the worker that owns the QP.
  * Memory:  the caller's.
  * Depends: responder_step.h.
- * Spec:    RESP-01, RESP-02, RESP-05: what responder_receive() does with the same packets.
+ * Spec:    RESP-01, RESP-02, RESP-05, RESP-06: what responder_receive() does with the same packets.
  *
  * A WRITE ONLY or SEND ONLY at ePSN, between messages, of a QP that owes no explanation: the only
  * open question is where its payload goes. A caller that has found a place for it takes it with
- * responder_take_fast(); one that has not leaves everything to responder_receive(). The predicate
- * may be stricter than the rules but never laxer.
+ * responder_take_fast(); one that has not leaves everything to responder_receive(). The same goes
+ * for a READ that one packet answers, where the question is what its response is made from. The
+ * predicates may be stricter than the rules but never laxer.
  */
 #include <string.h>
 
@@ -50,6 +51,19 @@ responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t a
 	return responder_fits_fast(r, p, access) && LIKELY(p->psn.v == r->epsn.v);
 }
 
+/**
+ * A READ of so many bytes that one packet answers, but for its PSN and key, while nothing else is
+ * unfinished. @param access as above.
+ */
+static ALWAYS_INLINE bool
+responder_fits_fast_read(
+	const struct responder *r, const struct wire_pkt *p, uint32_t dma_len, uint8_t access)
+{
+	return responder_fits_fast(r, p, access) && LIKELY((p->payload_len | p->pad) == 0) &&
+	       LIKELY(dma_len - 1 < r->pmtu) &&
+	       LIKELY(r->unfinished == 0 && r->max_dest_rd_atomic != 0);
+}
+
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */
 static ALWAYS_INLINE bool
 responder_is_fast_duplicate(const struct responder *r, const struct wire_pkt *p)
@@ -83,6 +97,15 @@ responder_take_fast(struct responder *r)
 {
 	ASSERT(r->open == OPEN_NONE && r->received == 0 && !r->wqe_active);
 	responder_advance(r, 1, 1);
+}
+
+/** The READ is taken, and its response made. */
+static ALWAYS_INLINE void
+responder_take_fast_read(struct responder *r, const struct wire_reth *reth)
+{
+	responder_save_read(r, 1, reth);
+	responder_answered(r);
+	responder_take_fast(r);
 }
 
 #endif

@@ -9,7 +9,8 @@
  * Owner:   the worker that owns the QP.
  * Memory:  the caller's.
  * Depends: responder.h.
- * Spec:    RESP-01..08, RESP-SEQ-01, RESP-SEQ-02, RESP-RNR-01, RESP-RNR-05, RESP-RNR-08, FLOW-02.
+ * Spec:    RESP-01..08, RESP-SEQ-01, RESP-SEQ-02, RESP-RNR-01, RESP-RNR-05, RESP-RNR-08,
+ *          RESP-DUP-11, FLOW-02.
  *
  * Whether a packet may be taken is judged elsewhere: in responder_fast.h for the commonest
  * requests, in resp_checks.c for all. What follows is here.
@@ -106,6 +107,41 @@ responder_gap(struct responder *r, psn_t p, bool *told)
 	ASSERT(r->rnr_until == 0);
 	r->latched = true;
 	return psn_distance(p, r->epsn) == PSN_HALF ? RULE_GAP_HALF : RULE_GAP;
+}
+
+/**
+ * A READ or ATOMIC at ePSN is kept for duplicates, and is unfinished until it is answered (RESP-06,
+ * RESP-07, RESP-DUP-11). Slots are used in turn, all that there are: max_dest_rd_atomic may change
+ * while the peer can still repeat what was done before. At most so many requests are unfinished, in
+ * order, so the slot written over is always that of a finished one.
+ */
+static ALWAYS_INLINE struct responder_saved *
+responder_save(struct responder *r, uint32_t psns, uint8_t kind)
+{
+	struct responder_saved *s = &r->saved[r->saved_next];
+
+	ASSERT(r->saved != NULL && r->saved_next < r->saved_n);
+	ASSERT(r->unfinished < r->saved_n);
+	r->saved_next++;
+	if (r->saved_next >= r->saved_n)
+		r->saved_next = 0;
+	r->unfinished++;
+	*s = (struct responder_saved){
+		.first = r->epsn, .last = psn_add(r->epsn, psns - 1), .kind = kind
+	};
+	return s;
+}
+
+/** The same of a READ, with what it asks for. */
+static ALWAYS_INLINE struct responder_saved *
+responder_save_read(struct responder *r, uint32_t psns, const struct wire_reth *reth)
+{
+	struct responder_saved *s = responder_save(r, psns, OP_RC_READ_REQUEST);
+
+	s->va = reth->va;
+	s->len = reth->dma_len;
+	s->rkey = reth->rkey;
+	return s;
 }
 
 /** The end of an RNR wait that begins now. */

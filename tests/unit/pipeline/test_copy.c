@@ -21,12 +21,12 @@ RESP_05_no_byte_outside(void **state)
 		const uint8_t *src = guard_before_end(&from, bytes, len);
 		uint8_t *dst = guard_before_end(&to, before, sizeof(before));
 
-		fast_copy(dst + sizeof(before) - len, src, len);
+		payload_copy(dst + sizeof(before) - len, src, len);
 		assert_memory_equal(dst + sizeof(before) - len, bytes, len);
 		assert_memory_equal(dst, before, sizeof(before) - len);
 
 		dst = guard_from_start(&to, before, sizeof(before));
-		fast_copy(dst, guard_from_start(&from, bytes, len), len);
+		payload_copy(dst, guard_from_start(&from, bytes, len), len);
 		assert_memory_equal(dst, bytes, len);
 		assert_memory_equal(dst + len, before, sizeof(before) - len);
 	}

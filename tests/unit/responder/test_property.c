@@ -34,7 +34,30 @@ psns_of(const struct bed *s, const struct spec *p)
 				responder_rule_id((enum responder_rule)s->v.rule));            \
 	} while (0)
 
-static uint64_t fast_writes, fast_duplicates;
+static uint64_t fast_writes, fast_reads, fast_duplicates;
+
+/** The same of a READ that is answered at once (RESP-06, RESP-DUP-11). */
+static void
+fast_read_agrees(const struct bed *s, const struct spec *p)
+{
+	const struct wire_reth reth = { .va = p->va, .rkey = p->rkey, .dma_len = p->dma_len };
+	struct responder_saved saved[16];
+	struct responder r = s->before;
+
+	memcpy(saved, s->saved, sizeof(saved));
+	memset(&saved[r.saved_next], 0xa5, sizeof(saved[0]));
+	r.saved = saved;
+	responder_take_fast_read(&r, &reth);
+	CHECK_THAT(s->v.act == ACT_READ && s->v.first.v == s->before.epsn.v);
+	CHECK_THAT(s->v.va == p->va && s->v.len == p->dma_len && s->v.rkey == p->rkey);
+	CHECK_THAT(s->v.reply_msn == r.msn && s->v.syndrome == 0x1f && s->v.counter == RC_READ);
+	CHECK_THAT(memcmp(saved, s->saved, sizeof(saved)) == 0);
+	CHECK_THAT(r.unfinished == 0 && s->r.unfinished == 1);
+	r.unfinished = 1; /* its answer is still to come there */
+	r.saved = s->r.saved;
+	CHECK_THAT(memcmp(&r, &s->r, sizeof(r)) == 0);
+	fast_reads++;
+}
 
 /** What the short way says of a packet is what the long way did (RESP-01, RESP-02, RESP-DUP-01). */
 static void
@@ -58,6 +81,11 @@ fast_agrees(const struct bed *s, const struct spec *p)
 		CHECK_THAT(s->v.syndrome == 0x1f && s->v.counter == RC_WRITE);
 		fast_writes++;
 	}
+	key_ok = p->rkey == MR_RKEY && !s->mr_gone && p->va >= MR_VA && p->va - MR_VA <= MR_LEN &&
+		 p->dma_len <= MR_LEN - (p->va - MR_VA);
+	if (p->op == OP_RC_READ_REQUEST && psn_eq(s->pkt.psn, s->before.epsn) && key_ok &&
+		responder_fits_fast_read(&s->before, &s->pkt, p->dma_len, REMOTE_READ))
+		fast_read_agrees(s, p);
 	if (responder_is_fast_duplicate(&s->before, &s->pkt)) {
 		CHECK_THAT(s->v.act == (ACT_DUPLICATE | ACT_ACK));
 		CHECK_THAT(s->v.reply_psn.v == ((s->before.epsn.v - 1) & 0xffffff));
@@ -230,6 +258,7 @@ random_streams(void **state)
 	print_message("# %llu packets accepted\n", (unsigned long long)good);
 	assert_true(good > 50000); /* the streams live long enough to mean something */
 	assert_true(fast_writes > 5000 && fast_duplicates > 5000);
+	assert_true(fast_reads > 1000);
 }
 
 /** Every opcode, in every state, at, before and ahead of ePSN, with good and bad surroundings. */
