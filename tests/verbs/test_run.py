@@ -109,6 +109,11 @@ class Run(unittest.TestCase):
         code, out, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
         self.assertEqual((0, "windows and paths\n"), (code, out), err)
 
+    def test_XRC_two_processes(self):
+        """ibv_open_xrcd() of one file by two processes: one target serves the queues of both."""
+        code, out, err = self.run_it("-p", os.environ["VERBS_XRC"])
+        self.assertEqual((0, "one target, two processes\n"), (code, out), err)
+
     def test_own_address(self):
         """Both ends on one device."""
         with socket.socket() as s:
