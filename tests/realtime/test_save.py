@@ -22,13 +22,25 @@ class Save(unittest.TestCase):
         self.addCleanup(conn.close)
         return conn
 
+    @staticmethod
+    def groups(conn):
+        """UD-31: those that QP 77 is a member of."""
+        return sorted(m["group"] for m in conn.call("mcast_list") if m["qp_num"] == 77)
+
     def test_saved_config_starts_the_same_dataplane(self):
         with open(EXAMPLE, encoding="utf-8") as f:
             config = json.load(f)
         del config["control"]
         for qp in config["qps"]:
             qp.pop("send_feed", None)  # nothing moves: both ends are as they start
+        config["qps"].append({"qp_num": 77, "qp_type": "UD", "port": "asks", "pd": "pd0",
+                              "send_cq": config["cqs"][0]["name"],
+                              "recv_cq": config["cqs"][0]["name"], "qkey": 1, "sq_psn": 0,
+                              "qp_state": "RTS"})
+        config["mcasts"] = [{"qp_num": 77, "group": "239.1.2.3"}]
         conn = self.start(config)
+        self.assertEqual(["239.1.2.3"], self.groups(conn))
+        conn.call("mcast_attach", qp_num=77, group="224.0.1.5")
         conn.call("pd_create", name="pd9")
         conn.call("mr_register", name="mr9", pd="pd9", length=8192, access=["REMOTE_READ"],
              addr="0x90000", rkey="0x1ff")
@@ -67,6 +79,7 @@ class Save(unittest.TestCase):
                          [tuple(x[k] for k in ("name", "service_port", "ps", "accept", "backlog"))
                           for x in saved["cm"]["listen"]])
         self.assertEqual(saved, saved_again)
+        self.assertEqual(["224.0.1.5", "239.1.2.3"], self.groups(second))
         # The UD listener's own QP has another number each time.
         want, got = ({q["qp_num"]: q for q in c.call("qp_list", limit=1000)
                       if q["qp_type"] != "UD"} for c in (conn, second))
