@@ -42,6 +42,7 @@
 #define CONF_MAX_SGE        16
 #define CONF_MAX_INLINE     256        /* bytes */
 #define CONF_MAX_CLIENTS    112        /* connections of clients: some are left for operators */
+#define CONF_SRQ_PLACES     4096u      /* XRC SRQs by the low bits of their numbers */
 #define CONF_MAX_MESSAGE    (1u << 30) /* bytes of a feed's message */
 #define CONF_MTU_MIN        256        /* bytes of an IP datagram */
 #define CONF_MTU_MAX        16000

@@ -157,11 +157,29 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 	}
 }
 
-/* Two regions may not have the same key. */
-static int
-rkeys_unique(const struct conf *c, struct conf_errors *err)
+/* Two regions may not have the same key, nor two SRQs the same number. @param v is sorted. */
+static void
+numbers_unique(struct entry *v, uint32_t n, const char *array, const char *key, const char *what,
+	struct conf_errors *err)
 {
-	struct entry *v = malloc((c->n_mrs == 0 ? 1 : c->n_mrs) * sizeof(*v));
+	qsort(v, n, sizeof(*v), by_number);
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t mark = err->at_len;
+
+		if (v[i].number != v[i - 1].number)
+			continue;
+		conf_enter(err, array);
+		conf_enter_index(err, v[i].index);
+		conf_fault(err, key, "0x%" PRIx64 " is taken by /%s/%u: %s", v[i].number, array,
+			v[i - 1].index, what);
+		conf_leave(err, mark);
+	}
+}
+
+static int
+keys_unique(const struct conf *c, struct conf_errors *err)
+{
+	struct entry *v = malloc((c->n_mrs + c->n_srqs + 1) * sizeof(*v));
 	uint32_t n = 0;
 
 	if (v == NULL)
@@ -170,18 +188,15 @@ rkeys_unique(const struct conf *c, struct conf_errors *err)
 		if ((c->mrs[i].given & CONF_MR_RKEY) != 0)
 			v[n++] = (struct entry){ .number = c->mrs[i].rkey, .index = i };
 	}
-	qsort(v, n, sizeof(*v), by_number);
-	for (uint32_t i = 1; i < n; i++) {
-		uint32_t mark = err->at_len;
-
-		if (v[i].number != v[i - 1].number)
-			continue;
-		conf_enter(err, "mrs");
-		conf_enter_index(err, v[i].index);
-		conf_fault(err, "rkey", "0x%" PRIx64 " is taken by /mrs/%u: each must be different",
-			v[i].number, v[i - 1].index);
-		conf_leave(err, mark);
+	numbers_unique(v, n, "mrs", "rkey", "each must be different", err);
+	n = 0;
+	for (uint32_t i = 0; i < c->n_srqs; i++) {
+		if ((c->srqs[i].given & CONF_SRQ_NUM) != 0)
+			v[n++] = (struct entry){ .number = c->srqs[i].srq_num % CONF_SRQ_PLACES,
+				.index = i };
 	}
+	numbers_unique(
+		v, n, "srqs", "srq_num", "each must be different in its low 12 bits", err);
 	free(v);
 	return 0;
 }
@@ -269,7 +284,7 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 		refer_all(c, &t, err);
 		addresses_unique(c, err);
 		queues_polled(c, err);
-		ret = rkeys_unique(c, err);
+		ret = keys_unique(c, err);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		free(all[i]->v);

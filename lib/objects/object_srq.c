@@ -104,6 +104,8 @@ object_srq_create(struct objects *objs, const struct conf_srq *conf, struct refu
 
 /* ---- of type XRC ----------------------------------------------------------------------------- */
 
+_Static_assert(QP_SRQ_TABLE == CONF_SRQ_PLACES, "what the configuration checks");
+
 static struct qp_srq *_Atomic *
 slot_of(const struct objects *objs, uint32_t num)
 {

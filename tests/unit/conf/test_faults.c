@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 /* clang-format off */
+#define XRC_SRQ(num) "\"pd\": \"pd0\", \"srq_type\": \"XRC\", \"xrcd\": \"x\", \"cq\": \"cq0\", \"srq_num\": " num
+
 /* One line of a good configuration spoiled; exactly one fault must come of it. */
 static const struct fault {
 	int line;
@@ -117,6 +119,11 @@ static const struct fault {
 		"/mrs/1/fill", "\"zero\" or \"pattern:SEED\"", 0 },
 	{ L_SRQS, "\"srqs\": [ { \"name\": \"srq0\", \"pd\": \"pd0\", \"max_wr\": 8, \"srq_limit\": 9 } ],",
 		"/srqs/0/srq_limit", "from 0 to max_wr (8), not 9", 0 },
+	/* XRC-09: a number once, and one of each 4096 that share a place */
+	{ L_SRQS, "\"xrcds\": [\"x\"], \"srqs\": [ { \"name\": \"a\", " XRC_SRQ("5") " }, "
+		"{ \"name\": \"srq0\", " XRC_SRQ("5") " } ],", "/srqs/1/srq_num", "taken by /srqs/0", 0 },
+	{ L_SRQS, "\"xrcds\": [\"x\"], \"srqs\": [ { \"name\": \"srq0\", " XRC_SRQ("5") " }, "
+		"{ \"name\": \"b\", " XRC_SRQ("4101") " } ],", "/srqs/1/srq_num", "taken by /srqs/0", 0 },
 	{ L_SRQS, "\"srqs\": [ { \"name\": \"srq0\", \"pd\": \"pdx\" } ],", "/srqs/0/pd", "does not exist", 0 },
 	/* QP-04: ranges of QP attributes */
 	{ L_TIMEOUT, "\"timeout\": 32,", "/qps/0/timeout", "must be a number from 0 to 31, not 32", 0 },
