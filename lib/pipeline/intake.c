@@ -10,10 +10,11 @@
 
 #define LINGER      64          /* turns that did not need it, until it is over */
 #define HASH_FACTOR 0x9e3779b1u /* the golden ratio's bits */
-#define COST_FRAME  48 /* beside its bytes: one more packet of the same QP on the fast path */
-#define QUANTUM     (COST_TURN / 2)
+#define COST_FRAME  48   /* beside its bytes: one more packet of the same QP on the fast path */
+#define COST_DROP   128  /* of one that finds no room */
+#define QUANTUM     2336 /* 16 frames of 130 bytes */
 #define HEADERS     (14 + 4 + 40 + 8 + 12) /* bytes up to the end of the longest BTH */
-#define MOST        (4 * COST_TURN)        /* that a burst may cost */
+#define MOST        (2 * QUANTUM)          /* that a burst may cost */
 
 enum {
 	PLACES = 128, /* for peers; a power of two */
@@ -135,6 +136,17 @@ look_at(const struct rte_mbuf *m)
 		COST_FRAME + cost_of(frame[WIRE_PLAIN_BTH]) };
 }
 
+/**
+ * So many bytes of a frame: its ICRC and its way to memory that is in no cache. Costs are a model
+ * rather than measured cycles, because a burst has frames of several peers, and because whose turn
+ * it is must not depend on when the worker lost its CPU.
+ */
+static inline int64_t
+cost_frame_bytes(uint32_t bytes)
+{
+	return (int64_t)bytes * 3 / 4;
+}
+
 static ALWAYS_INLINE struct peer *
 peer_of(struct intake *in, uint32_t from)
 {
@@ -178,10 +190,11 @@ put(struct worker *w, struct burst *b, uint32_t port)
 		const struct look l = look_at(m);
 		struct peer *p = peer_of(in, l.from);
 		const uint16_t at = in->free;
-		int64_t cost = l.cost + cost_bytes(m->pkt_len);
+		int64_t cost = l.cost + cost_frame_bytes(m->pkt_len);
 
 		if (UNLIKELY(p->n >= DEPTH * (ROOM - in->n))) {
-			p->credit -= COST_BELL;
+			if (p->credit > 0) /* who floods still has turns */
+				p->credit -= COST_DROP;
 			b->m[away++] = m;
 			continue;
 		}
@@ -267,13 +280,19 @@ bool
 pipeline_intake_take(struct worker *w, struct burst *b)
 {
 	struct intake *in = w->intake;
-	uint32_t cost = 0;
+	uint32_t cost = 0, most = MOST;
 
 	b->n = 0;
-	while (b->n < PIPELINE_BURST && in->n != 0 && cost < MOST) {
+	while (b->n < PIPELINE_BURST && in->n != 0 && cost < most) {
 		struct peer *p = TAILQ_FIRST(&in->peers);
 
 		cost += pop(w, p, b);
+		/*
+		 * Frames of this peer that are still at its port wait for the end of the turn: what
+		 * others get of it meanwhile is its wait.
+		 */
+		if (p->n == 0)
+			most = RTE_MIN(most, cost + QUANTUM);
 		if (p->n != 0 && p->credit > 0)
 			break; /* it goes on with the next burst */
 		TAILQ_REMOVE(&in->peers, p, turn);

@@ -26,12 +26,20 @@ lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
 	}
 }
 
+/** A few long packets, or all short ones up to the next long one. */
 static inline uint32_t
-few_n(const struct burst *b, uint32_t at, uint32_t part)
+few_n(const struct burst *b, uint32_t at)
 {
-	uint32_t n = RTE_MAX(part, 2u);
+	const uint32_t len = b->pkt[at].frame_len;
+	uint32_t n = 1;
 
-	return RTE_MIN(RTE_MIN(n, LARGE_PART), b->n - at);
+	if (LIKELY(len > LARGE_FRAME)) {
+		n = RTE_MAX(LARGE_BYTES / len, 2u);
+		return RTE_MIN(RTE_MIN(n, LARGE_PART), b->n - at);
+	}
+	while (at + n < b->n && b->pkt[at + n].frame_len <= LARGE_FRAME)
+		n++;
+	return n;
 }
 
 /** Stages 4 to 6 read a packet's payload: they run close together. */
@@ -51,12 +59,12 @@ deliver(struct worker *w, struct burst *b, uint64_t *since)
  * is still in the cache when it is copied.
  */
 static void
-deliver_parts(struct worker *w, const struct burst *b, uint32_t part, uint64_t *since)
+deliver_parts(struct worker *w, const struct burst *b, uint64_t *since)
 {
 	struct burst *few = &w->few;
 
-	for (uint32_t at = 0; at < b->n; at += few_n(b, at, part)) {
-		uint32_t n = few_n(b, at, part);
+	for (uint32_t at = 0; at < b->n; at += few_n(b, at)) {
+		uint32_t n = few_n(b, at);
 
 		ASSERT(n != 0 && at + n <= b->n);
 		for (uint32_t i = 0; i < n; i++) {
@@ -82,7 +90,7 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	stage_lookup(w, b);
 	lap(w, STAGE_STEER, since);
 	if (UNLIKELY(b->n != 0 && b->pkt[0].frame_len > LARGE_FRAME))
-		deliver_parts(w, b, LARGE_BYTES / b->pkt[0].frame_len, since);
+		deliver_parts(w, b, since);
 	else
 		deliver(w, b, since);
 	pipeline_acks_send(w);
