@@ -34,6 +34,8 @@ usage(FILE *to)
 		"      --poll          a private dataplane's worker never sleeps: lowest latency\n"
 		"  -f, --faults FILE   rules for a bad wire, as for \"rocelanectl impair set\": of all\n"
 		"                      ports, or {\"PORT\": {...}, ...}\n"
+		"  -r, --record FILE   what is on the wire of a private dataplane (pcapng); what a rule\n"
+		"                      did to a packet stands in its comment\n"
 		"  -h, --help\n"
 		"      --version\n"
 		"\n"
@@ -132,6 +134,7 @@ run_program(char **argv)
 struct options {
 	const char *socket; /* NULL: none was named */
 	const char *faults;
+	const char *record;
 	bool own;
 	bool polls;
 };
@@ -143,12 +146,13 @@ parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = { { "socket", required_argument, NULL, 's' },
 		{ "private", no_argument, NULL, 'p' }, { "poll", no_argument, NULL, OPT_POLL },
-		{ "faults", required_argument, NULL, 'f' }, { "help", no_argument, NULL, 'h' },
+		{ "faults", required_argument, NULL, 'f' },
+		{ "record", required_argument, NULL, 'r' }, { "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, OPT_VERSION }, { 0 } };
 	int c;
 
 	/* +: what follows PROGRAM is its own */
-	while ((c = getopt_long(argc, argv, "+s:pf:h", longs, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "+s:pf:r:h", longs, NULL)) >= 0) {
 		if (c == 's') {
 			o->socket = optarg;
 		} else if (c == 'p') {
@@ -157,6 +161,8 @@ parse(int argc, char **argv, struct options *o)
 			o->polls = true;
 		} else if (c == 'f') {
 			o->faults = optarg;
+		} else if (c == 'r') {
+			o->record = optarg;
 		} else if (c == 'h') {
 			usage(stdout);
 			exit(0);
@@ -182,6 +188,8 @@ choose_plane(const struct options *o)
 	const char *named = o->socket != NULL ? o->socket : getenv("ROCELANE_SOCKET");
 	const char *socket = named != NULL ? named : DEFAULT_SOCKET;
 
+	if (o->record != NULL && !o->own && (named != NULL || plane_answers(socket)))
+		run_die("--record: only a dataplane of this run's own is recorded: add --private");
 	if (!o->own && plane_answers(socket)) {
 		snprintf(plane.socket, sizeof(plane.socket), "%s", socket);
 		return;
@@ -189,7 +197,7 @@ choose_plane(const struct options *o)
 	/* Who named one means that one. */
 	if (!o->own && named != NULL)
 		run_die("%s: nobody answers there (is rocelane running?)", socket);
-	plane_start(&plane, o->polls);
+	plane_start(&plane, o->polls, o->record);
 }
 
 int

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -109,11 +110,31 @@ wait_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
+/* Data of the program comes into it: it is nobody else's, and nobody else reads along. */
+static int
+record_open(const char *path)
+{
+	const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+	struct stat st;
+
+	if (fd < 0 && errno == ELOOP)
+		run_die("%s: a symbolic link is not followed", path);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		run_die("%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		run_die("%s: not a regular file", path);
+	if (st.st_uid != geteuid())
+		run_die("%s: it belongs to another user", path);
+	if (fchmod(fd, 0600) != 0)
+		run_die("%s: %s", path, strerror(errno));
+	return fd;
+}
+
 static _Noreturn void
-become(const char *program, const char *config, const char *log)
+become(const char *program, const char *config, const char *log, int record)
 {
 	const int out = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	char lcores[64];
+	char lcores[64], fd[16];
 
 	/* It ends with us, and not by the terminal's signals. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -125,18 +146,27 @@ become(const char *program, const char *config, const char *log)
 	/* Lcores of EAL may share CPUs if they are told so. */
 	snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(0-%ld)",
 		sysconf(_SC_NPROCESSORS_CONF) - 1);
-	execl(program, program, lcores, "--", "--config", config, (char *)NULL);
+	snprintf(fd, sizeof(fd), "%d", record);
+	if (record >= 0)
+		fcntl(record, F_SETFD, 0);
+	execl(program, program, lcores, "--", "--config", config,
+		record >= 0 ? "--record-fd" : NULL, fd, (char *)NULL);
 	_exit(127);
 }
 
+/* Lines that have `what` in them, from there on. */
 static void
-tell_log(const char *log)
+tell_log(const char *log, const char *before, const char *what)
 {
 	char line[512];
 	FILE *f = fopen(log, "re");
 
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		fprintf(stderr, "  %s", line);
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		const char *at = strstr(line, what);
+
+		if (at != NULL)
+			fprintf(stderr, "%s%s", before, at);
+	}
 	if (f != NULL)
 		fclose(f);
 }
@@ -150,15 +180,18 @@ has_ended(struct plane *p)
 }
 
 void
-plane_start(struct plane *p, bool polls)
+plane_start(struct plane *p, bool polls, const char *record)
 {
 	static const char *const near[] = { "rocelane", "../rocelane/rocelane", NULL };
 	const char *top = getenv("XDG_RUNTIME_DIR");
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
 	const int64_t end = jsonrpc_now_ms() + START_MS;
+	int fd = -1;
 
 	if (!find(near, BIN_DIR "/rocelane", program) || access(program, X_OK) != 0)
 		run_die("%s is not there", program);
+	if (record != NULL)
+		fd = record_open(record);
 	if (top == NULL || access(top, W_OK) != 0)
 		top = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
 	snprintf(p->dir, sizeof(p->dir), "%s/rocelane-run-XXXXXX", top);
@@ -172,10 +205,12 @@ plane_start(struct plane *p, bool polls)
 	if (p->pid < 0)
 		run_die("fork: %s", strerror(errno));
 	if (p->pid == 0)
-		become(program, config, log);
+		become(program, config, log, fd);
+	if (fd >= 0)
+		close(fd);
 	while (!plane_answers(p->socket)) {
 		if (has_ended(p) || jsonrpc_now_ms() > end) {
-			tell_log(log);
+			tell_log(log, "  ", "");
 			run_die("the dataplane did not start");
 		}
 		wait_ms(5);
@@ -202,6 +237,8 @@ plane_stop(struct plane *p)
 	}
 	if (p->dir[0] == '\0')
 		return;
+	path_in(p, "log", path);
+	tell_log(path, "rocelane-run: ", "record: ");
 	for (unsigned int i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		path_in(p, files[i], path);
 		unlink(path);

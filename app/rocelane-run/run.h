@@ -30,9 +30,12 @@ struct plane {
 	char socket[PATH_MAX]; /* of the dataplane that is used, whoever started it */
 };
 
-/** Start it, with two ports that are connected in memory, and wait until it answers. */
-void plane_start(struct plane *p, bool polls);
-/** End it and remove its files. May be called at any time, also twice. */
+/**
+ * Start it, with two ports that are connected in memory, and wait until it answers.
+ * @param record a file for what is on the wire; NULL: none.
+ */
+void plane_start(struct plane *p, bool polls, const char *record);
+/** End it, tell what a record lacks, remove its files. May be called at any time, also twice. */
 void plane_stop(struct plane *p);
 /** Does anybody answer there? */
 bool plane_answers(const char *socket);

@@ -2,9 +2,11 @@
 #include "args.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void
 usage(FILE *out)
@@ -15,6 +17,7 @@ usage(FILE *out)
 	      "  -c, --config FILE       JSON configuration (config/schema.json describes it)\n"
 	      "      --check             only validate FILE: print every fault, exit 0 or 2\n"
 	      "  -d, --duration SECONDS  stop cleanly after that time\n"
+	      "      --record-fd FD      write what comes to the ports to this open file (pcapng)\n"
 	      "  -v, --verbose           log debug lines\n"
 	      "  -h, --help\n"
 	      "      --version\n"
@@ -62,14 +65,28 @@ duration_parse(const char *text, double *out)
 	return end != text && *end == '\0' && *out > 0 && *out < 1e9;
 }
 
+/* A regular file that was opened for us. */
+static bool
+descriptor_parse(const char *text, int *out)
+{
+	struct stat st;
+	char *end;
+	const long fd = strtol(text, &end, 10);
+
+	*out = (int)fd;
+	return end != text && *end == '\0' && fd > 2 && fd <= INT_MAX &&
+	       fstat((int)fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 enum args_result
 args_parse(int argc, char **argv, struct args *out)
 {
-	enum { OPT_CHECK = 256, OPT_VERSION };
+	enum { OPT_CHECK = 256, OPT_RECORD, OPT_VERSION };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "check", no_argument, NULL, OPT_CHECK },
 		{ "duration", required_argument, NULL, 'd' },
+		{ "record-fd", required_argument, NULL, OPT_RECORD },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, OPT_VERSION },
@@ -79,6 +96,7 @@ args_parse(int argc, char **argv, struct args *out)
 	int skip, opt;
 
 	memset(out, 0, sizeof(*out));
+	out->record_fd = -1;
 	skip = split(argc, argv, out);
 	argc -= skip;
 	argv += skip;
@@ -95,6 +113,14 @@ args_parse(int argc, char **argv, struct args *out)
 		case 'd':
 			if (!duration_parse(optarg, &out->duration_s)) {
 				fprintf(stderr, "rocelane: --duration wants seconds above 0, not '%s'\n",
+					optarg);
+				return ARGS_BAD;
+			}
+			break;
+		case OPT_RECORD:
+			if (!descriptor_parse(optarg, &out->record_fd)) {
+				fprintf(stderr,
+					"rocelane: --record-fd wants the descriptor of a file that is open, not '%s'\n",
 					optarg);
 				return ARGS_BAD;
 			}

@@ -17,6 +17,7 @@ struct args {
 	bool check;
 	bool verbose;
 	double duration_s; /* 0: until told to stop */
+	int record_fd;     /* of a file for what comes to the ports; -1: none */
 	int eal_argc;      /* EAL arguments in front of "--" */
 	char **eal_argv;
 };

@@ -257,6 +257,8 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 	obey_simd_limit();
 	dp->crc = dataplane_crc();
 	dp->clock = hooks->clock;
+	for (uint32_t i = 0; i < conf->n_ports; i++)
+		dp->ports[i].record = hooks->record;
 	rc = ports_open(dp);
 	if (rc == 0)
 		rc = check_qp_workers(dp);

@@ -19,6 +19,7 @@
 #include "ring_presence.h"
 
 struct impair;
+struct record;
 struct rte_ring;
 
 struct dataplane_port {
@@ -32,6 +33,8 @@ struct dataplane_port {
 	ns_t (*clock)(void);
 	struct impair *_Atomic impair; /* control makes it, the worker that polls looks at it */
 	struct pipeline_impair local;  /* the same for frames that come from no wire */
+	struct record *record;         /* NULL, or of all that comes, before it is impaired */
+	uint32_t index;                /* in the configuration */
 	bool started;
 	bool paired; /* in-memory, made here: `id` is valid already */
 };
@@ -62,6 +65,7 @@ struct dataplane_hooks {
 	ns_t (*clock)(void);
 	void (*pump)(void *ctx);
 	void *pump_ctx;
+	struct record *record; /* NULL: nothing is recorded */
 	bool no_socket;
 };
 

@@ -7,6 +7,7 @@
 #include "dataplane.h"
 #include "impair.h"
 #include "log.h"
+#include "record.h"
 
 static struct impair *
 impair_of(const struct dataplane_port *p)
@@ -29,7 +30,12 @@ set(void *ctx, const struct impair_conf *conf)
 	struct dataplane_port *p = ctx;
 	struct impair *im = impair_of(p);
 	const struct impair_port port = {
-		.port_id = p->id, .pool = p->pool, .clock = clock_of, .clock_arg = p
+		.port_id = p->id,
+		.pool = p->pool,
+		.clock = clock_of,
+		.clock_arg = p,
+		.tap = p->record != NULL ? record_packet : NULL,
+		.tap_arg = p,
 	};
 	int rc;
 
@@ -103,7 +109,7 @@ impairs_open(struct dataplane_port *p, const struct conf_port *cp)
 	int rc;
 
 	locals_pass(p);
-	if ((cp->given & CONF_PORT_IMPAIR) == 0)
+	if ((cp->given & CONF_PORT_IMPAIR) == 0 && p->record == NULL)
 		return 0;
 	rc = set(p, &cp->impair);
 	if (rc != 0)

@@ -28,6 +28,7 @@
 #include "log.h"
 #include "mem_guard.h"
 #include "notify.h"
+#include "record.h"
 #include "runtime.h"
 #include "sandbox.h"
 #include "telemetry.h"
@@ -215,11 +216,17 @@ enter_sandbox(const struct conf *conf)
 static int
 run(const struct args *args, const struct conf *conf)
 {
-	const struct dataplane_hooks hooks = { .clock = timebase_now, .pump = pump_pause };
-	int rc = dataplane_create(&dp, conf, &hooks);
+	struct dataplane_hooks hooks = { .clock = timebase_now, .pump = pump_pause };
+	int rc = 0;
 
-	if (rc != 0)
+	if (args->record_fd >= 0)
+		rc = record_open(args->record_fd, conf, timebase_now, &hooks.record);
+	if (rc == 0)
+		rc = dataplane_create(&dp, conf, &hooks);
+	if (rc != 0) {
+		record_close(hooks.record);
 		return rc;
+	}
 	presence_open(&dp);
 	rc = workers_launch();
 	if (rc == 0)
@@ -241,6 +248,7 @@ run(const struct args *args, const struct conf *conf)
 	dataplane_stop_control(&dp);
 	atomic_store_explicit(&dp.workers_stop, true, memory_order_relaxed);
 	rte_eal_mp_wait_lcore();
+	record_close(hooks.record);
 	presence_close(&dp);
 	dataplane_destroy(&dp);
 	return rc;

@@ -201,6 +201,7 @@ port_open(struct dataplane *dp, uint32_t i)
 		return -ENODEV;
 	}
 	p->clock = dp->clock;
+	p->index = i;
 	/* Single queues go round; where there are more, queue n is worker n's on every port. */
 	p->rx_worker = cp->rx_queues == 1 ? (uint16_t)(i % dp->conf->lcores.n_workers) : 0;
 	rc = pool_create(p, dp->conf, cp);

@@ -11,20 +11,10 @@
 
 #include "diagnose.h"
 #include "log.h"
+#include "pcapng.h"
 
-/* pcapng block types and options; the file is in this machine's byte order. */
-enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_PACKET = 6 };
-enum { OPT_COMMENT = 1, OPT_IF_NAME = 2, OPT_IF_TSRESOL = 9, LINK_ETHERNET = 1 };
-
-#define QUEUE_MAX   65536
-#define POLL_SHARE  64
-#define COMMENT_MAX 512
-
-static uint32_t
-pad4(uint32_t n)
-{
-	return (n + 3) & ~3u;
-}
+#define QUEUE_MAX  65536
+#define POLL_SHARE 64
 
 static void
 put(struct errlog *l, const void *p, size_t n)
@@ -59,63 +49,6 @@ settle(struct diagnose *dg)
 	l->file = NULL;
 }
 
-static void
-put32(struct errlog *l, uint32_t v)
-{
-	put(l, &v, sizeof(v));
-}
-
-static void
-put16(struct errlog *l, uint16_t v)
-{
-	put(l, &v, sizeof(v));
-}
-
-static void
-put_padded(struct errlog *l, const void *p, uint32_t n)
-{
-	static const uint8_t zeros[4];
-
-	put(l, p, n);
-	put(l, zeros, pad4(n) - n);
-}
-
-static void
-put_section(struct errlog *l)
-{
-	const int64_t unknown = -1;
-
-	put32(l, BLOCK_SECTION);
-	put32(l, 28);
-	put32(l, 0x1a2b3c4d);
-	put16(l, 1);
-	put16(l, 0);
-	put(l, &unknown, sizeof(unknown));
-	put32(l, 28);
-}
-
-static void
-put_interface(struct errlog *l, const char *name)
-{
-	const uint16_t len = (uint16_t)strlen(name);
-	const uint8_t nanoseconds = 9;
-	const uint32_t total = 20 + 4 + pad4(len) + 4 + 4 + 4;
-
-	put32(l, BLOCK_INTERFACE);
-	put32(l, total);
-	put16(l, LINK_ETHERNET);
-	put16(l, 0);
-	put32(l, ERRBUF_HEADER_BYTES);
-	put16(l, OPT_IF_NAME);
-	put16(l, len);
-	put_padded(l, name, len);
-	put16(l, OPT_IF_TSRESOL);
-	put16(l, 1);
-	put_padded(l, &nanoseconds, 1);
-	put32(l, 0); /* end of options */
-	put32(l, total);
-}
-
 static const char *
 rule_of(const struct errbuf_record *r)
 {
@@ -125,7 +58,7 @@ rule_of(const struct errbuf_record *r)
 }
 
 /* "syndrome 0x40000000: ICRC [RX-SYN-30] (QP 17, worker 0)": the rule is that of the decision. */
-static uint16_t
+static void
 comment_of(const struct errlog_entry *e, char *buf, size_t room)
 {
 	int n = snprintf(buf, room, "syndrome 0x%08x:", (uint32_t)e->r.faults);
@@ -138,9 +71,8 @@ comment_of(const struct errlog_entry *e, char *buf, size_t room)
 		n += snprintf(buf + n, room - (size_t)n, " %s",
 			mem_why_name((enum mem_why)e->r.refusal.why));
 	if (n < (int)room)
-		n += snprintf(buf + n, room - (size_t)n, " [%s] (QP %u, worker %u)", rule_of(&e->r),
+		snprintf(buf + n, room - (size_t)n, " [%s] (QP %u, worker %u)", rule_of(&e->r),
 			e->r.qpn, e->worker);
-	return (uint16_t)(n < (int)room ? n : (int)room - 1);
 }
 
 static void
@@ -150,23 +82,17 @@ put_packet(struct diagnose *dg, const struct errlog_entry *e)
 	const uint32_t len =
 		e->r.header_len <= ERRBUF_HEADER_BYTES ? e->r.header_len : ERRBUF_HEADER_BYTES;
 	const int port = env_port_index(dg->env, e->r.port);
-	char text[COMMENT_MAX];
-	const uint16_t comment = comment_of(e, text, sizeof(text));
-	const uint32_t total = 32 + pad4(len) + 4 + pad4(comment) + 4;
+	char text[PCAPNG_COMMENT_MAX];
+	uint8_t block[PCAPNG_PACKET_MAX(ERRBUF_HEADER_BYTES)];
+	const struct pcapng_packet p = { .interface = port >= 0 ? (uint32_t)port : 0,
+		.captured = len,
+		.length = e->r.frame_len,
+		.time_ns = e->r.time_ns,
+		.data = e->r.header,
+		.comment = text };
 
-	put32(l, BLOCK_PACKET);
-	put32(l, total);
-	put32(l, port >= 0 ? (uint32_t)port : 0);
-	put32(l, (uint32_t)(e->r.time_ns >> 32));
-	put32(l, (uint32_t)e->r.time_ns);
-	put32(l, len);
-	put32(l, e->r.frame_len);
-	put_padded(l, e->r.header, len);
-	put16(l, OPT_COMMENT);
-	put16(l, comment);
-	put_padded(l, text, comment);
-	put32(l, 0);
-	put32(l, total);
+	comment_of(e, text, sizeof(text));
+	put(l, block, trace_pcapng_packet(block, &p));
 }
 
 /**
@@ -215,14 +141,17 @@ static void
 begin(struct diagnose *dg)
 {
 	struct errlog *l = &dg->errlog;
+	uint8_t block[PCAPNG_INTERFACE_MAX];
 	struct stat st;
 
 	l->regular = fstat(fileno(l->file), &st) == 0 && S_ISREG(st.st_mode);
 	l->began = dg->env->now;
 	l->whole = 0;
-	put_section(l);
+	put(l, block, trace_pcapng_section(block));
 	for (uint32_t p = 0; p < dg->env->w.conf->n_ports; p++)
-		put_interface(l, dg->env->w.conf->ports[p].name);
+		put(l, block,
+			trace_pcapng_interface(
+				block, dg->env->w.conf->ports[p].name, ERRBUF_HEADER_BYTES));
 	settle(dg);
 }
 

@@ -11,6 +11,7 @@ import pathlib
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,53 @@ import time
 import unittest
 import unittest.mock
 
+from scapy.utils import RawPcapNgReader
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
+import roce  # noqa: E402
+
 RUN = os.environ["ROCELANE_RUN"]
 FRAGILE = os.environ["FRAGILE"]
 LONG = "--long" in sys.argv
 TIMES = 10 if LONG else 3       # the same faults, the same failure: as often as that
+
+
+def read_pcapng(text):
+    """[(name of the interface, comment, frame) of each packet]"""
+    names, packets, at = [], [], 0
+    while at < len(text):
+        kind, total = struct.unpack_from("<II", text, at)
+        body, ends = text[at + 8:at + total - 4], struct.unpack_from("<I", text, at + total - 4)
+        assert (total,) == ends and total % 4 == 0
+        if kind == 1:
+            names.append(options(body[8:])[2].decode())
+        elif kind == 5:
+            assert options(body[12:])[5] == bytes(8), "packets are missing"
+        elif kind == 6:
+            port, _, _, captured, _ = struct.unpack_from("<5I", body)
+            packets.append((names[port], options(body[20 + (captured + 3) // 4 * 4:]).get(
+                1, b"").decode(), body[20:20 + captured]))
+        at += total
+    return packets
+
+
+def options(text):
+    """{code: value}"""
+    found, at = {}, 0
+    while at < len(text) and struct.unpack_from("<H", text, at) != (0,):
+        code, length = struct.unpack_from("<HH", text, at)
+        found[code] = text[at + 4:at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+    return found
+
+
+def is_roce(frame):
+    return frame[12:14] == b"\x08\0" and frame[23] == 17 and frame[36:38] == b"\x12\xb7"
+
+
+def bth_of(frame):
+    """(opcode, PSN)"""
+    return frame[42], int.from_bytes(frame[51:54], "big")
 
 
 class Run(unittest.TestCase):
@@ -219,6 +263,56 @@ class Run(unittest.TestCase):
         self.assertRegex(out, r"^write 42 failed: transport retry counter exceeded, vendor_err 0x")
         self.assertRegex(err, r"^rocelane-run: QP 0x[0-9a-f]{6} of client .*fragile.* failed: "
                               r".*\b1042\b")
+
+    def record(self, *args):
+        """(exit status, [(interface, comment, frame) of each packet]) of a run that is recorded."""
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "wire.pcapng")
+            code, _, err = self.run_it("-p", "--record", path, *args)
+            self.assertNotIn("record:", err)
+            self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
+            packets = read_pcapng(pathlib.Path(path).read_bytes())
+            scapys = RawPcapNgReader(path)
+            self.assertEqual([frame for frame, _ in scapys], [p[2] for p in packets])
+            scapys.close()
+        for _, _, frame in packets:
+            if is_roce(frame):
+                self.assertTrue(roce.has_good_icrc(frame), frame.hex())
+                self.assertEqual(frame[-4:], roce.scapy_icrc(frame))
+        return code, packets
+
+    def test_record(self):
+        """What was on the wire, with its ICRC: each WRITE to port 1, its ACK to port 0."""
+        code, packets = self.record(FRAGILE, "7")
+        self.assertEqual(0, code)
+        self.assertEqual({""}, {comment for _, comment, _ in packets})
+        to = {port: [bth_of(f) for p, _, f in packets if p == port and is_roce(f)]
+              for port in ("rocelane0", "rocelane1")}
+        self.assertEqual([(roce.WRITE_ONLY, 1000 + i) for i in range(200)], to["rocelane1"])
+        self.assertEqual([(roce.ACK, 1000 + i) for i in range(200)], to["rocelane0"])
+
+    def test_record_of_faults(self):
+        """A packet that a rule dropped is in the record, and says so; its repetition does not."""
+        rules = {"rocelane1": {"rules": [{"action": "drop", "psn": 1042, "times": 1}]}}
+        code, packets = self.record("-f", self.faults(rules), FRAGILE, "7")
+        self.assertEqual(0, code)
+        comments = [comment for port, comment, frame in packets if port == "rocelane1" and
+                    is_roce(frame) and bth_of(frame) == (roce.WRITE_ONLY, 1042)]
+        self.assertEqual(["impair: drop", ""], comments)
+
+    def test_record_is_nobody_elses(self):
+        with tempfile.TemporaryDirectory() as tmp:
+            link = os.path.join(tmp, "link")
+            os.symlink(os.path.join(tmp, "aim"), link)
+            for path, why in ((link, "a symbolic link is not followed"),
+                              ("/dev/null", "not a regular file"), (tmp, "Is a directory")):
+                code, _, err = self.run_it("-p", "-r", path, "true")
+                self.assertEqual(125, code)
+                self.assertIn(why, err)
+            self.assertEqual(["link"], os.listdir(tmp))
+        code, _, err = self.run_it("-s", "/no/such/socket", "-r", link, "true")
+        self.assertEqual(125, code)
+        self.assertIn("add --private", err)
 
     def test_same_faults_same_failure(self):
         rules = {"seed": 11, "rules": [{"action": "drop", "probability": 0.01},

@@ -32,6 +32,12 @@ struct impair_port {
 	struct rte_mempool *pool; /* for copies; frames should fit one mbuf */
 	ns_t (*clock)(void *arg); /* must not go back */
 	void *clock_arg;
+	/**
+	 * NULL, or told of every packet, in order, before anything is done to it. Poller.
+	 * @param actions bits of enum impair_action: what will be done.
+	 */
+	void (*tap)(void *arg, const struct rte_mbuf *m, uint32_t actions, ns_t now);
+	void *tap_arg;
 };
 
 /**

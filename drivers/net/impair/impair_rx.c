@@ -148,6 +148,8 @@ apply(struct impair *im, struct rte_mbuf *m, uint32_t i, ns_t now)
 	const struct impair_pkt *p = &im->pkts[i];
 	const struct impair_verdict *v = &im->verdicts[i];
 
+	if (UNLIKELY(im->port.tap != NULL))
+		im->port.tap(im->port.tap_arg, m, v->actions, now);
 	if (LIKELY(v->actions == 0 && im->hold.n_over == 0)) {
 		impair_hold_pass(&im->hold, m);
 		return;
@@ -174,6 +176,16 @@ hand_on(struct impair *im, struct rte_mbuf *pkts[], uint32_t out, uint32_t limit
 	return (uint16_t)out;
 }
 
+/* No rule has anything to say about these. */
+static __attribute__((noinline)) void
+tell(const struct impair *im, struct rte_mbuf *pkts[], uint16_t n)
+{
+	const ns_t now = im->port.clock(im->port.clock_arg);
+
+	for (uint16_t i = 0; i < n; i++)
+		im->port.tap(im->port.tap_arg, pkts[i], 0, now);
+}
+
 /*
  * `pkts` is both what came and what goes. A chunk's places are free once it has been copied away,
  * so the queue of those that go out gets no longer by packets that only pass.
@@ -190,6 +202,8 @@ impair_on_receive(
 	(void)port;
 	(void)queue;
 	if (impair_hold_count(&im->hold) == 0 && (n == 0 || impair_model_is_spent(rules->model))) {
+		if (UNLIKELY(im->port.tap != NULL) && n != 0)
+			tell(im, pkts, n);
 		count(im, C_in, n);
 		count(im, C_out, n);
 		return n;
