@@ -86,18 +86,19 @@ object_cq_resize(
 {
 	const size_t bytes = (sizeof(struct ring_cq) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 	struct ring_cq *old = qp_cq_ring(&cq->q), *now;
-	const uint32_t n = standing(old, cq->cqe);
+	uint32_t n;
 
 	ASSERT(cq->leaving == NULL);
 	if (atomic_load_explicit(&cq->q.error, memory_order_relaxed))
 		return refuse(r, EIO, "cq \"%s\" has overflowed: make another", cq->n.name);
-	if (cqe < n)
-		return refuse(
-			r, EINVAL, "cqe %u: %u completions stand in cq \"%s\"", cqe, n, cq->n.name);
 	/* Of a worker that is known not to answer nothing is made to depend. */
 	if (ask_all(objs->env) != 0)
 		return refuse(r, ETIMEDOUT, "cq \"%s\" is as before: a worker does not answer",
 			cq->n.name);
+	n = standing(old, cq->cqe); /* with that of what was posted before */
+	if (cqe < n)
+		return refuse(
+			r, EINVAL, "cqe %u: %u completions stand in cq \"%s\"", cqe, n, cq->n.name);
 	now = aligned_alloc(CACHE_LINE, bytes);
 	if (now == NULL)
 		return refuse(r, ENOMEM, "out of memory");

@@ -18,29 +18,27 @@ pipeline_cq_failed(struct worker *w, struct qp_cq *cq)
 		pipeline_report_cq(w, cq, EVENT_CQ_ERR);
 }
 
-struct ring_cqe *
-pipeline_cq_moved(struct qp_cq *cq, uint32_t *seq)
+struct cq_place
+pipeline_cq_moved(struct qp_cq *cq)
 {
-	struct ring_cq *to = NULL, *last;
-	struct ring_cqe *slot;
-	uint32_t index;
+	struct cq_place to = { .slot = NULL };
+	struct ring_cq *last;
 
+	if (atomic_load_explicit(&cq->error, memory_order_relaxed))
+		return to;
 	/*
 	 * Whoever made a ring full has said before where the next one is. This one may be left as
 	 * well meanwhile, once: before it is left again, this worker has answered.
 	 */
-	for (;;) {
-		last = to;
+	do {
+		last = to.ring;
 		atomic_thread_fence(memory_order_acquire);
-		to = atomic_load_explicit(&cq->moved, memory_order_acquire);
-		if (to == last)
-			return NULL;
-		slot = ring_cq_reserve(to, &index);
-		if (slot == NULL)
-			continue;
-		*seq = ring_cq_seq(to, index);
-		return slot;
-	}
+		to.ring = atomic_load_explicit(&cq->moved, memory_order_acquire);
+		if (to.ring == last)
+			return to;
+		to.slot = ring_cq_reserve(to.ring, &to.index);
+	} while (to.slot == NULL);
+	return to;
 }
 
 int

@@ -18,47 +18,54 @@
 /** CQ-05: reported once for each queue, by the first producer that meets the overflow. */
 void pipeline_cq_failed(struct worker *w, struct qp_cq *cq);
 
-/** The queue's first ring is full: the place in the one that it was resized to, or NULL. */
-struct ring_cqe *pipeline_cq_moved(struct qp_cq *cq, uint32_t *seq);
-
-/**
- * @param seq out: what publishes it. @return the place of the next completion; NULL: there is
- * none. See cq_take().
- */
-static ALWAYS_INLINE struct ring_cqe *
-cq_begin(const struct worker *w, struct qp_cq *cq, uint32_t *seq)
-{
-	struct ring_cqe *slot;
+/** Where a completion goes. Returned by value, so that it stays in registers. */
+struct cq_place {
+	struct ring_cq *ring;
+	struct ring_cqe *slot; /* or NULL */
 	uint32_t index;
+};
 
+/** The first ring is full, left, or has failed: the place in the one that it was resized to. */
+struct cq_place pipeline_cq_moved(struct qp_cq *cq);
+
+/** @return the place in the queue's first ring; NULL: it is full, or left. */
+static ALWAYS_INLINE struct ring_cqe *
+cq_begin_first(const struct worker *w, struct qp_cq *cq, uint32_t *index)
+{
 	if (UNLIKELY(atomic_load_explicit(&cq->error, memory_order_relaxed)))
 		return NULL;
-	slot = LIKELY(qp_cq_is_alone(cq, w->index)) ? ring_cq_reserve_alone(&cq->ring, &index)
-						    : ring_cq_reserve(&cq->ring, &index);
-	if (UNLIKELY(slot == NULL))
-		return pipeline_cq_moved(cq, seq);
-	*seq = ring_cq_seq(&cq->ring, index);
-	return slot;
+	return LIKELY(qp_cq_is_alone(cq, w->index)) ? ring_cq_reserve_alone(&cq->ring, index)
+						    : ring_cq_reserve(&cq->ring, index);
+}
+
+/** @return false: there is no place. See cq_take(). */
+static ALWAYS_INLINE bool
+cq_begin(const struct worker *w, struct qp_cq *cq, struct cq_place *to)
+{
+	to->ring = &cq->ring;
+	to->slot = cq_begin_first(w, cq, &to->index);
+	if (UNLIKELY(to->slot == NULL))
+		*to = pipeline_cq_moved(cq);
+	return LIKELY(to->slot != NULL);
 }
 
 /** The same for callers without another way: a full queue goes to error, and that is reported. */
-static ALWAYS_INLINE struct ring_cqe *
-cq_take(struct worker *w, struct qp_cq *cq, uint32_t *seq)
+static ALWAYS_INLINE bool
+cq_take(struct worker *w, struct qp_cq *cq, struct cq_place *to)
 {
-	struct ring_cqe *slot = cq_begin(w, cq, seq);
-
-	if (UNLIKELY(slot == NULL))
-		pipeline_cq_failed(w, cq);
-	return slot;
+	if (LIKELY(cq_begin(w, cq, to)))
+		return true;
+	pipeline_cq_failed(w, cq);
+	return false;
 }
 
 /** Write the completion to its place, publish it, and do what follows: events, the recorder. */
 static ALWAYS_INLINE void
-cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *slot, uint32_t seq,
+cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct cq_place *to,
 	const struct ring_completion *c)
 {
-	ring_cqe_write(slot, qp->qpn, w->now, c);
-	ring_cqe_publish(slot, seq);
+	ring_cqe_write(to->slot, qp->qpn, w->now, c);
+	ring_cq_publish(to->ring, to->slot, to->index);
 	/* The entry is the host's as well by now: it is not read back. */
 	qp_cq_notify(cq, c->solicited || c->status != WC_SUCCESS);
 	if (traced(w, qp))
@@ -78,15 +85,13 @@ cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, struct ring_cqe *slot,
 static ALWAYS_INLINE int
 cq_add(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c)
 {
-	struct ring_cqe *slot;
-	uint32_t seq;
+	struct cq_place to;
 
 	if (UNLIKELY(cq == NULL))
 		return 0;
-	slot = cq_take(w, cq, &seq);
-	if (UNLIKELY(slot == NULL))
+	if (UNLIKELY(!cq_take(w, cq, &to)))
 		return -ENOSPC;
-	cq_put(w, qp, cq, slot, seq, c);
+	cq_put(w, qp, cq, &to, c);
 	return 0;
 }
 

@@ -104,21 +104,19 @@ fast_datagram(
 {
 	const uint32_t bytes = WIRE_GRH_LEN + p->payload_len;
 	struct qp_cq *cq = qp->recv_cq;
-	struct ring_cqe *slot;
-	uint32_t seq;
+	struct cq_place to;
 
 	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
 		     !responder_fits_fast(&qp->resp, p, 0) || bytes > at->room || cq == NULL) ||
 		UNLIKELY(traced(w, qp)))
 		return false;
-	slot = cq_begin(w, cq, &seq);
-	if (UNLIKELY(slot == NULL))
+	if (UNLIKELY(!cq_begin(w, cq, &to)))
 		return false;
 	fast_grh(at->host, p);
 	if (LIKELY(p->payload_len != 0))
 		payload_copy(at->host + WIRE_GRH_LEN, wire_payload(p), p->payload_len);
 	ring_consume_done(&qp->rq, 1);
-	cq_put(w, qp, cq, slot, seq,
+	cq_put(w, qp, cq, &to,
 		&(const struct ring_completion){ .wr_id = at->wr_id,
 			.byte_len = bytes,
 			.src_qp = wire_deth(p).src_qpn,
@@ -138,20 +136,18 @@ static ALWAYS_INLINE bool
 fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
 {
 	struct qp_cq *cq = qp->recv_cq;
-	struct ring_cqe *slot;
-	uint32_t seq;
+	struct cq_place to;
 
 	/* A packet before this one may have taken the WQE. */
 	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
 		     !responder_is_fast(&qp->resp, p, 0) || p->payload_len > at->room ||
 		     cq == NULL))
 		return false;
-	slot = cq_begin(w, cq, &seq);
-	if (UNLIKELY(slot == NULL))
+	if (UNLIKELY(!cq_begin(w, cq, &to)))
 		return false;
 	payload_copy(at->host, wire_payload(p), p->payload_len);
 	ring_consume_done(&qp->rq, 1);
-	cq_put(w, qp, cq, slot, seq,
+	cq_put(w, qp, cq, &to,
 		&(const struct ring_completion){ .wr_id = at->wr_id,
 			.byte_len = p->payload_len,
 			.psn = p->psn.v,

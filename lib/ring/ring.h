@@ -307,20 +307,18 @@ ring_cq_seq(const struct ring_cq *q, uint32_t index)
 	return (index >> __builtin_popcount(q->mask)) + 1;
 }
 
-/** Publish a completion that is complete: the consumer may take it. @param seq ring_cq_seq(). */
-static inline void
-ring_cqe_publish(struct ring_cqe *slot, uint32_t seq)
-{
-	atomic_store_explicit(&slot->seq, seq, memory_order_release);
-}
-
-/** The same by the entry's index. */
+/** Publish a completion that is complete: the consumer may take it. */
 static inline void
 ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
 {
 	ASSERT(slot == ring_cq_at(q, index));
-	ring_cqe_publish(slot, ring_cq_seq(q, index));
+	atomic_store_explicit(&slot->seq, ring_cq_seq(q, index), memory_order_release);
 }
+/**
+ * Consumer: completions of this QP, which adds no more, are as if they had never been; others keep
+ * their order.
+ */
+void ring_cq_forget(struct ring_cq *q, uint32_t qp_num);
 /** Consumer: copy up to n completions out, in order. @return how many. */
 uint32_t ring_cq_poll(struct ring_cq *q, struct ring_cqe *out, uint32_t n);
 

@@ -134,6 +134,22 @@ ring_cq_end(const struct ring_cq *q)
 	return at;
 }
 
+/* What is published is the consumer's own: those that stay move up to the newest one's place. */
+void
+ring_cq_forget(struct ring_cq *q, uint32_t qp_num)
+{
+	uint32_t at = ring_cq_end(q), to = at;
+
+	while (at != q->cons) {
+		const struct ring_cqe *e = ring_cq_at(q, --at);
+
+		if (e->qp_num != qp_num && --to != at)
+			memcpy(ring_cq_at(q, to), e, BODY_BYTES);
+	}
+	q->cons = to;
+	atomic_store_explicit(&q->sh->cons, to, memory_order_release);
+}
+
 void
 ring_cq_arm_at(struct ring_cq *q, enum ring_cq_level level, uint32_t at)
 {

@@ -410,8 +410,7 @@ CQ_05_no_overflow_beside_a_second_resize(void **state)
 	enum { SMALL = 8 };
 	static _Alignas(64) uint8_t mem[3][64 + (SMALL + 1) * sizeof(struct ring_cqe)];
 	struct bed *b = *state;
-	struct ring_cqe *slot;
-	uint32_t seq = 0;
+	struct cq_place at;
 
 	assert_true(ring_size(SMALL, sizeof(struct ring_cqe)) <= sizeof(mem[0]));
 	again.second = (void *)unstable_map((sizeof(struct ring_cq) + 63) / 64 * 64);
@@ -422,17 +421,18 @@ CQ_05_no_overflow_beside_a_second_resize(void **state)
 	again.cq.ring.limit = 0;
 	atomic_store(&again.cq.moved, again.second);
 	unstable_begin(leave_second, NULL, MOST);
-	slot = pipeline_cq_moved(&again.cq, &seq);
+	at = pipeline_cq_moved(&again.cq);
 	unstable_end();
 	assert_int_equal(again.left, 1);
-	assert_ptr_equal(slot, ring_cq_at(&again.third, 0));
-	assert_int_equal(seq, ring_cq_seq(&again.third, 0));
+	assert_ptr_equal(at.slot, ring_cq_at(&again.third, 0));
+	assert_ptr_equal(at.ring, &again.third);
+	assert_int_equal(at.index, 0);
 	assert_int_equal(atomic_load(&again.second->tail), 0);
 	assert_int_equal(bed_stat(b, STAT_cq_overflow), 0);
 	/* Full is full, behind any number of them. */
 	for (int i = 1; i < SMALL; i++)
-		assert_non_null(pipeline_cq_moved(&again.cq, &seq));
-	assert_null(pipeline_cq_moved(&again.cq, &seq));
+		assert_non_null(pipeline_cq_moved(&again.cq).slot);
+	assert_null(pipeline_cq_moved(&again.cq).slot);
 }
 
 int
