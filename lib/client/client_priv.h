@@ -306,6 +306,8 @@ int client_cqs_join(struct qp *qp);
 void client_cqs_leave(struct qp *qp);
 /** The QP of this number whose completions come to the queue, or NULL; cq->lock held. */
 struct qp *client_cq_user(const struct cq *cq, uint32_t qpn);
+/** The QP is in RESET, or gone: nobody polls what it completed. `cq` may be NULL. */
+void client_cq_forget(struct rl_cq *cq, uint32_t qp_num);
 /** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
 /** Until it is readable, one is taken off. @return 0, -EAGAIN, or -EIO: the dataplane is gone. */

@@ -374,6 +374,24 @@ take(struct cq *cq, struct ring_cqe *e, uint32_t want)
 	return n;
 }
 
+void
+client_cq_forget(struct rl_cq *pub, uint32_t qp_num)
+{
+	struct cq *cq = (struct cq *)pub;
+	uint32_t n = 0;
+
+	if (cq == NULL)
+		return;
+	spin_lock(&cq->lock);
+	for (uint32_t i = cq->left_at; i < cq->left_n; i++)
+		if (cq->left[i].qp_num != qp_num)
+			cq->left[n++] = cq->left[i];
+	cq->left_at = 0;
+	cq->left_n = n;
+	ring_cq_forget(&cq->ring, qp_num);
+	spin_unlock(&cq->lock);
+}
+
 int
 rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 {

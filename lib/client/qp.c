@@ -226,6 +226,15 @@ rewind_rings(struct qp *qp)
 	rewind_ring(&qp->sq_lock, &qp->sq, &qp->sq_done);
 }
 
+/* As verbs' drivers have it: completions of a QP that is reset or destroyed go with it. */
+static void
+forget_completions(const struct rl_qp *qp)
+{
+	client_cq_forget(qp->send_cq, qp->qp_num);
+	if (qp->recv_cq != qp->send_cq)
+		client_cq_forget(qp->recv_cq, qp->qp_num);
+}
+
 static void
 set_state(struct qp *qp, enum rl_qp_state state)
 {
@@ -269,8 +278,10 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 			atomic_store(&qp->longest,
 				(uint32_t)json_integer_value(json_object_get(result, "path_mtu")));
 		json_decref(result);
-		if ((mask & RL_QP_STATE) != 0 && attr->qp_state == RL_QPS_RESET)
+		if ((mask & RL_QP_STATE) != 0 && attr->qp_state == RL_QPS_RESET) {
+			forget_completions(pub);
 			rewind_rings(qp);
+		}
 		if ((mask & RL_QP_STATE) != 0)
 			set_state(qp, attr->qp_state);
 	}
@@ -321,6 +332,7 @@ rl_destroy_qp(struct rl_qp *pub)
 	if (rc == 0) {
 		TAILQ_REMOVE(&ctx->qps, qp, all);
 		TAILQ_REMOVE(&ctx->by_number[bucket_of(pub->qp_num)], qp, bucket);
+		forget_completions(pub);
 		client_cqs_leave(qp);
 		client_wait_acks(ctx, &qp->async);
 	}

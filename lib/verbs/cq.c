@@ -142,11 +142,13 @@ vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 }
 
 int
-ibv_resize_cq(struct ibv_cq *cq, int cqe)
+ibv_resize_cq(struct ibv_cq *pub, int cqe)
 {
-	(void)cq;
-	(void)cqe;
-	return vl_result(-EOPNOTSUPP);
+	struct vl_cq *cq = (struct vl_cq *)pub;
+	const int rc = rl_resize_cq(cq->rl, cqe);
+
+	pub->cqe = cq->rl->cqe;
+	return vl_result(rc);
 }
 
 int

@@ -142,17 +142,65 @@ ibv_reg_dmabuf_mr(
 	return vl_none(EOPNOTSUPP);
 }
 
-int
-ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+/* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */
+static int
+move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, int access,
+	char said[256], const char **why)
 {
-	(void)mr;
-	(void)flags;
-	(void)pd;
-	(void)addr;
-	(void)length;
-	(void)access;
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT;
+	struct vl_memory m;
+	int err = vl_span_get(addr, length, &m, said);
+
+	*why = said;
+	if (err != 0)
+		return err;
+	if (m.span == NULL) {
+		/* It would go with this region, and could not be registered again. */
+		close(m.fd);
+		*why = "a region cannot move to memory that the program shares itself";
+		return EOPNOTSUPP;
+	}
+	*why = NULL;
+	err = -rl_rereg_mr_fd(mr->rl, flags, pd, m.fd, m.offset, addr, length, access);
+	if (err != 0) {
+		vl_span_put(m.span);
+		return err;
+	}
+	vl_span_put(mr->span);
+	mr->span = m.span;
+	mr->pub.addr = addr;
+	mr->pub.length = length;
+	return 0;
+}
+
+int
+ibv_rereg_mr(
+	struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct vl_mr *mr = (struct vl_mr *)pub;
+	const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	struct rl_pd *to = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct vl_pd *)pd)->rl : NULL;
+	const char *why = NULL;
+	char said[256];
+	int err = 0;
+
+	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
+		err = check_access((unsigned int)access, &why);
+	access &= (int)REGION_ACCESS;
+	if (err == 0 && moves)
+		err = move(mr, flags, to, addr, length, access, said, &why);
+	else if (err == 0)
+		err = -rl_rereg_mr(mr->rl, flags, to, NULL, 0, access);
+	if (err != 0) {
+		say(moves ? addr : pub->addr, moves ? length : pub->length,
+			why != NULL ? why : rl_last_error());
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT; /* the one that says: it is as before */
+	}
+	if (to != NULL)
+		pub->pd = pd;
+	pub->lkey = mr->rl->lkey;
+	pub->rkey = mr->rl->rkey;
+	return 0;
 }
 
 int

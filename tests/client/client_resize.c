@@ -18,7 +18,7 @@ write_one(struct pair *p, struct rl_qp *qp, uint64_t wr_id)
 
 /* Not signalled. Once its data is here, completions of all before the one before it are. */
 static void
-read_one(struct pair *p)
+read_one(struct pair *p, struct rl_qp *qp)
 {
 	volatile uint64_t *local = p->mr->addr, *remote = local + 1;
 	struct rl_sge sge = pair_sge(p, 0, 8);
@@ -28,19 +28,25 @@ read_one(struct pair *p)
 		.wr.rdma = { .remote_addr = (uintptr_t)remote, .rkey = p->mr->rkey } };
 
 	*remote = *local + 1;
-	OK(rl_post_send(p->a, &wr, &bad));
+	OK(rl_post_send(qp, &wr, &bad));
 	while (*local != *remote)
 		sched_yield();
 }
 
 /* Completions of `n` WRITEs stand in the queue. */
 static void
-let_stand(struct pair *p, uint32_t n, uint64_t first)
+let_stand_of(struct pair *p, struct rl_qp *qp, uint32_t n, uint64_t first)
 {
 	for (uint32_t i = 0; i < n; i++)
-		write_one(p, p->a, first + i);
-	read_one(p);
-	read_one(p);
+		write_one(p, qp, first + i);
+	read_one(p, qp);
+	read_one(p, qp);
+}
+
+static void
+let_stand(struct pair *p, uint32_t n, uint64_t first)
+{
+	let_stand_of(p, p->a, n, first);
 }
 
 static void
@@ -116,6 +122,39 @@ refused(struct pair *p)
 	drain(p, 10, 500);
 }
 
+/*
+ * Completions of a QP go with it, others stay, in order: as mlx5 and mlx4 have it. Also those that
+ * stood in the queue when it was resized.
+ */
+static void
+QP_05_reset_takes_completions_with_it(struct pair *p)
+{
+	struct rl_qp_attr reset = { .qp_state = RL_QPS_RESET };
+
+	let_stand_of(p, p->a, 3, 100);
+	let_stand_of(p, p->b, 4, 200);
+	let_stand_of(p, p->a, 2, 103);
+	OK(rl_resize_cq(p->cq, 128));
+	let_stand_of(p, p->a, 2, 105);
+	let_stand_of(p, p->b, 2, 204);
+	let_stand_of(p, p->a, 1, 107);
+	CHECK(pair_wait(p->cq).wr_id == 100);
+	OK(rl_modify_qp(p->a, &reset, RL_QP_STATE));
+	drain(p, 6, 200);
+	CHECK(pair_is_quiet(p->cq));
+	/* The same of one that is destroyed. */
+	pair_disconnect(p);
+	pair_connect(p, DEPTH);
+	let_stand_of(p, p->a, 2, 300);
+	let_stand_of(p, p->b, 3, 400);
+	let_stand_of(p, p->a, 1, 302);
+	OK(rl_destroy_qp(p->b));
+	p->b = pair_qp(p, DEPTH);
+	drain(p, 3, 300);
+	CHECK(pair_is_quiet(p->cq));
+	OK(rl_resize_cq(p->cq, 64));
+}
+
 /* CQ-06: asked for before, it comes after. */
 static void
 CQ_06_events(struct pair *p)
@@ -137,8 +176,8 @@ CQ_06_events(struct pair *p)
 int
 main(int argc, char **argv)
 {
-	static void (*const cases[])(
-		struct pair *) = { CQ_order_is_kept, while_both_work, refused, CQ_06_events };
+	static void (*const cases[])(struct pair *) = { CQ_order_is_kept, while_both_work, refused,
+		QP_05_reset_takes_completions_with_it, CQ_06_events };
 	struct pair p;
 
 	CHECK(argc == 2);

@@ -323,11 +323,11 @@ struct rl_qp_attr {
 
 /** The number is unpredictable. @return -ENOMEM, -ENOSPC: over a limit of this client. */
 int rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **qp);
-/** @param mask enum rl_qp_attr_mask. @return -EINVAL: nothing changed, rl_last_error() says why. */
+/** @param mask enum rl_qp_attr_mask. RESET drops completions, too. @return -EINVAL: as before. */
 int rl_modify_qp(struct rl_qp *qp, const struct rl_qp_attr *attr, int mask);
 /** All attributes, whatever the mask; `init` may be NULL. */
 int rl_query_qp(struct rl_qp *qp, struct rl_qp_attr *attr, int mask, struct rl_qp_init_attr *init);
-/** Waits until the QP's events are acknowledged; posted work vanishes without completions. */
+/** Waits until the QP's events are acknowledged; posted work vanishes, as with RESET. */
 int rl_destroy_qp(struct rl_qp *qp);
 
 /* ---- shared receive queues ------------------------------------------------------------------- */

@@ -218,44 +218,6 @@ hostile_live(void **state UNUSED)
 	free(mem);
 }
 
-/* A QP that was reset: its completions are gone, others' are in order, and the ring goes on. */
-static void
-forget(void **state UNUSED)
-{
-	static const uint32_t of[][8] = { { 7, 1, 7, 2, 3, 7, 4, 7 }, { 1, 2, 3, 4, 0 },
-		{ 7, 7, 7, 7, 1, 2, 3, 4 }, { 1, 2, 3, 4, 7, 7, 7, 7 }, { 7, 7, 0 }, { 0 } };
-
-	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-		void *mem = cq_memory(8);
-		struct ring_cqe out[8];
-		struct ring_cq q;
-
-		ring_cq_attach(&q, mem, 8, 8, true);
-		for (uint32_t turn = 0; turn < 20; turn++) {
-			uint32_t want = 0, n = 0;
-
-			assert_int_equal(push(&q, 99), 0); /* so that it begins anywhere */
-			assert_int_equal(ring_cq_poll(&q, out, 8), 1);
-			for (; n < 8 && of[i][n] != 0; n++) {
-				const struct ring_cqe e = { .wr_id = of[i][n], .qp_num = of[i][n] };
-
-				assert_int_equal(ring_cq_push(&q, &e), 0);
-				want += of[i][n] != 7;
-			}
-			ring_cq_forget(&q, 7);
-			assert_int_equal(ring_cq_end(&q) - q.cons, want);
-			/* Their places are free. */
-			for (uint32_t k = want; k < 8; k++)
-				assert_int_equal(push(&q, 5 + k), 0);
-			assert_int_equal(push(&q, 0), -ENOSPC);
-			assert_int_equal(ring_cq_poll(&q, out, 8), 8);
-			for (uint32_t k = 0; k < 8; k++)
-				assert_int_equal(out[k].wr_id, k < want ? k + 1 : 5 + k);
-		}
-		free(mem);
-	}
-}
-
 /* CQ-06: an event is due once something is there that was not polled; arm words are all new. */
 static void
 arm_words(void **state UNUSED)
@@ -514,7 +476,6 @@ main(void)
 		cmocka_unit_test(index_wraps_2_to_32),
 		cmocka_unit_test(hostile_indices),
 		cmocka_unit_test(hostile_live),
-		cmocka_unit_test(forget),
 		cmocka_unit_test(arm_words),
 		cmocka_unit_test(arm_behind),
 		cmocka_unit_test(two_producers),
