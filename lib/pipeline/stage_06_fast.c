@@ -395,6 +395,11 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		if (LIKELY(n != 0))
 			return n;
 	}
+	if (b->pkt[i].opcode == OP_RC_READ_RESPONSE_ONLY) {
+		n = pipeline_fast_data(w, b, i, f);
+		f->calm &= qp_state_of(qp) == QPS_RTS;
+		return n;
+	}
 	if (UNLIKELY(qp->resp.latched) && f->one_port && i + 1 < b->n && qp == b->qp[i + 1]) {
 		n = refuse_run(w, b, i, &f->n);
 		if (n != 0) {

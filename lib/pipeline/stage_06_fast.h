@@ -11,7 +11,7 @@
  * stage_06_fast_places.c  where payloads go
  * stage_06_fast.c         WRITE ONLY, SEND ONLY, duplicates of both, gaps, SENDs without a WQE
  * stage_06_fast_reads.c   READs that one packet answers
- * stage_06_fast_acks.c    positive ACKs
+ * stage_06_fast_acks.c    positive ACKs, READ responses of one packet
  *
  * What the fast path does not take it leaves as it was, for the full path in stage_06_respond.c.
  * Both make the same changes to the protocol's state, by the functions of responder_step.h and
@@ -29,7 +29,7 @@ struct fast_counts {
 	uint32_t sends;
 	uint32_t reads;
 	uint32_t duplicates;
-	uint32_t acks;
+	uint32_t acks; /* and READ responses */
 	uint32_t unmatched; /* of these */
 	uint32_t ahead;
 	uint32_t unready;
@@ -42,8 +42,8 @@ struct fast_place {
 	uint8_t *host; /* NULL: not known; of a READ: where its data is */
 	const struct mem_region *region;
 	uint64_t wr_id; /* of the receive WQE that a SEND takes */
-	uint32_t room;  /* bytes of it */
-	uint32_t wqe;   /* its index */
+	uint32_t room;  /* bytes of it; of what a READ response is for */
+	uint32_t wqe;   /* its index; of a READ response: the work request's position */
 };
 
 /** A burst on its way through stage 6. */
@@ -113,6 +113,9 @@ uint32_t pipeline_fast_reads(
  */
 uint32_t pipeline_fast_acks(
 	struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct fast_counts *n);
+
+/** Take the READ response b->pkt[i]. @return 1; 0: it has to take the full path. */
+uint32_t pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct fast *f);
 
 /* ---- stage_06_respond.c */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 6, fast path: positive ACKs that acknowledge only SENDs and WRITEs sent once, and positive
- * ACKs of nothing that is outstanding.
+ * Stage 6, fast path: positive ACKs that acknowledge only SENDs and WRITEs sent once, positive ACKs
+ * of nothing that is outstanding, and READ responses of one packet.
  */
 #include "count.h"
+#include "mem_reach.h"
 #include "requester_fast.h"
 #include "sending.h"
 #include "stage_06_fast.h"
@@ -39,6 +40,27 @@ acks_find(const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 	return LIKELY(at != i);
 }
 
+/** May responses of the QP take the fast path at all? */
+static ALWAYS_INLINE bool
+may_complete(const struct qp *qp)
+{
+	return LIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED)) == 0) &&
+	       LIKELY(qp_state_of(qp) == QPS_RTS);
+}
+
+/** The n work requests from `first` on are done. @param p the response that says so. */
+static ALWAYS_INLINE void
+completed(struct worker *w, struct qp *qp, uint32_t first, uint32_t n, const struct wire_pkt *p)
+{
+	if (UNLIKELY(pipeline_sends_complete(w, qp, first, n) != 0)) {
+		pipeline_sends_overflow(w, qp, p);
+		return;
+	}
+	timer_update(w, qp);
+	if (qp->req.sending != qp->req.tail)
+		pipeline_send_wake(w, qp);
+}
+
 /** ACKs of what is outstanding. @param a out. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a)
@@ -48,17 +70,10 @@ acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, str
 	const uint32_t first = r->head;
 	uint32_t n;
 
-	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED)) != 0) ||
-		UNLIKELY(qp_state_of(qp) != QPS_RTS) || UNLIKELY(!acks_find(b, i, end, a)))
+	if (!may_complete(qp) || UNLIKELY(!acks_find(b, i, end, a)))
 		return false;
 	n = requester_take_acks(r, a->ahead, w->now);
-	if (UNLIKELY(pipeline_sends_complete(w, qp, first, n) != 0)) {
-		pipeline_sends_overflow(w, qp, &b->pkt[i + a->n - 1]);
-		return true;
-	}
-	timer_update(w, qp);
-	if (r->sending != r->tail)
-		pipeline_send_wake(w, qp);
+	completed(w, qp, first, n, &b->pkt[i + a->n - 1]);
 	return true;
 }
 
@@ -109,4 +124,29 @@ pipeline_fast_acks(
 	qp_count(w, qp, STAT_rx_packets, a.n);
 	qp_count(w, qp, STAT_rx_bytes, a.bytes);
 	return a.n;
+}
+
+uint32_t
+pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	const struct fast_place *at = &f->at[i];
+	struct qp *qp = b->qp[i];
+	const uint32_t head = qp->req.head;
+
+	/* The oldest work request may be another one than when its place was looked up. */
+	if (UNLIKELY(at->host == NULL) || UNLIKELY(at->wqe != head) ||
+		UNLIKELY(p->payload_len > at->room) || UNLIKELY(!mem_is_valid(at->region)) ||
+		UNLIKELY((p->flags & PKT_CE) != 0) || !may_complete(qp) ||
+		UNLIKELY(!requester_fits_read(&qp->req, p)))
+		return 0;
+	payload_copy(at->host, wire_payload(p), p->payload_len);
+	requester_take_read(&qp->req, w->now);
+	completed(w, qp, head, 1, p);
+	f->n.acks++;
+	qp_count(w, qp, STAT_rx_responses, 1);
+	qp_count(w, qp, STAT_rcvd_pkts, 1);
+	qp_count(w, qp, STAT_rx_packets, 1);
+	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
+	return 1;
 }

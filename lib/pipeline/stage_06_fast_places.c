@@ -104,18 +104,18 @@ place_posted(const struct worker *w, struct qp *qp, struct fast_place *at)
 
 /**
  * Fetch for writing where the data of a READ response goes if it is in order: it is the answer to
- * the request so many PSNs behind the oldest one, or a part of the oldest one's answer.
+ * the request so many PSNs behind the oldest one, or a part of the oldest one's answer. The place
+ * is where the work request's buffer begins.
  */
 static __attribute__((noinline)) void
-response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	struct fast_place *place)
 {
 	const struct requester *r = &qp->req;
 	uint32_t at = psn_distance(p->psn, r->una), started = r->fresh - r->head;
-	const struct mem_region *region;
 	const struct requester_wr *wr;
 	const struct ring_sge *g;
 	uint64_t offset = 0;
-	uint8_t *host;
 
 	if (started == 0)
 		return;
@@ -127,9 +127,12 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 	if (at == 0)
 		offset = (uint64_t)psn_distance(p->psn, wr->first) * r->pmtu;
 	g = request_sges(qp, r->head + at);
-	host = mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, ACCESS_LOCAL_WRITE, &region);
-	if (host != NULL && offset < g->length)
-		__builtin_prefetch(host + offset, 1);
+	place->host = mem_reach(
+		w->mem, g->lkey, qp->pd, g->addr, g->length, ACCESS_LOCAL_WRITE, &place->region);
+	place->wqe = r->head + at;
+	place->room = g->length;
+	if (place->host != NULL && offset < g->length)
+		__builtin_prefetch(place->host + offset, 1);
 }
 
 void
@@ -145,7 +148,7 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	for (uint32_t i = 0; i < b->n; i++) {
 		sends |= (uint32_t)place_find(w, b->qp[i], &b->pkt[i], &f->at[i]) << i;
 		if (op_has_all(b->pkt[i].op, OPF_READ | OPF_RESPONSE))
-			response_fetch(w, b->qp[i], &b->pkt[i]);
+			response_fetch(w, b->qp[i], &b->pkt[i], &f->at[i]);
 	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);

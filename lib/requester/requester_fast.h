@@ -7,7 +7,7 @@
  * Owner:   the QP's worker.
  * Memory:  the caller's.
  * Depends: requester_step.h.
- * Spec:    rules REQ-01, REQ-03, REQ-04, REQ-07, TMR-06.
+ * Spec:    rules REQ-01, REQ-03, REQ-04, REQ-05, REQ-07, TMR-06.
  *
  * Whatever the fast path does not take is left alone, and goes to requester_response() and
  * requester_next(), which would do the same.
@@ -33,6 +33,14 @@ requester_departed(struct requester *r, ns_t made, ns_t left)
 		r->deadline = left + wait - 1;
 }
 
+/** 0: what is in flight was sent once, and nothing but progress comes of a response. */
+static ALWAYS_INLINE uint32_t
+requester_odd(const struct requester *r)
+{
+	return (r->waiting_rnr | r->draining | r->failed | r->dead | r->recovering) |
+	       (r->knobs & REQ_KNOB_CREDITS) | (r->cur.v ^ r->next.v) | ~r->open;
+}
+
 /**
  * Positive ACKs of PSNs less than so far beyond una are for the fast path: in flight is nothing but
  * SENDs and WRITEs, sent once, and no round trip ends with them. 0: none is.
@@ -40,11 +48,9 @@ requester_departed(struct requester *r, ns_t made, ns_t left)
 static ALWAYS_INLINE uint32_t
 requester_ack_limit(const struct requester *r)
 {
-	uint32_t odd, limit = psn_distance(r->next, r->una);
+	uint32_t limit = psn_distance(r->next, r->una);
 
-	odd = r->reads | r->waiting_rnr | r->draining | r->failed | r->dead | r->recovering;
-	odd |= (r->knobs & REQ_KNOB_CREDITS) | (r->cur.v ^ r->next.v) | ~r->open;
-	if (UNLIKELY(odd != 0))
+	if (UNLIKELY((requester_odd(r) | r->reads) != 0))
 		return 0;
 	if (r->timed_at != 0) {
 		const int32_t timed = psn_cmp(r->timed, r->una);
@@ -81,6 +87,37 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
+
+/**
+ * Is this the whole answer to the oldest work request, a READ of one packet that was sent once, and
+ * does no round trip end with it? Then it is all that comes of it that its data is placed, and
+ * requester_take_read().
+ */
+static ALWAYS_INLINE bool
+requester_fits_read(const struct requester *r, const struct wire_pkt *p)
+{
+	const struct requester_wr *w = requester_slot(r, r->head);
+	uint32_t odd = requester_odd(r) | (p->psn.v ^ r->una.v);
+
+	odd |= (uint32_t)(p->opcode ^ OP_RC_READ_RESPONSE_ONLY) | (r->rtt_min == 0) |
+	       (wire_ext(p)[0] & AETH_KIND_MASK);
+	if (UNLIKELY(odd != 0) || UNLIKELY(r->head == r->fresh) ||
+		(r->timed_at != 0 && UNLIKELY(psn_cmp(r->timed, r->una) <= 0)))
+		return false;
+	return LIKELY(w->opcode == WR_RDMA_READ) && LIKELY(w->len == p->payload_len) &&
+	       LIKELY(p->payload_len != 0) && LIKELY(psn_eq(w->first, r->una)) &&
+	       LIKELY(psn_eq(w->last, r->una));
+}
+
+/** It is answered: the caller completes it. r->deadline may have changed, as with REQACT_TIMER. */
+static ALWAYS_INLINE void
+requester_take_read(struct requester *r, ns_t now)
+{
+	ASSERT(r->reads != 0 && requester_is_read_or_atomic(requester_slot(r, r->head)));
+	r->reads--;
+	requester_acknowledge(r, 1, 1);
+	requester_timer_restart(r, now);
+}
 
 /**
  * opcode, flags, fault and `resumed` of a work request, lowest byte first. Read at once: a byte

@@ -240,6 +240,22 @@ make_rsp(struct bed *s, const struct rsp *p)
 	be64_store(e + 4, p->original);
 }
 
+/** REQ-05: the same of a READ that one packet answers. */
+static UNUSED void
+short_read_agrees(const struct bed *s)
+{
+	struct requester r = s->before;
+
+	requester_take_read(&r, s->now);
+	assert_memory_equal(&r, &s->r, sizeof(r));
+	assert_int_equal(s->v.act, REQACT_TIMER | REQACT_COMPLETE | REQACT_PLACE);
+	assert_int_equal(s->v.completed, 1);
+	assert_int_equal(s->v.position, s->v.head_was);
+	assert_int_equal(s->v.head_was, s->before.head);
+	assert_int_equal(s->v.offset, 0);
+	assert_int_equal(s->v.cause, QC_NONE);
+}
+
 /** REQ-03, REQ-04: what is taken without a verdict comes to the same as with one. */
 static UNUSED void
 short_way_agrees(const struct bed *s)
@@ -247,6 +263,8 @@ short_way_agrees(const struct bed *s)
 	struct requester r = s->before;
 	uint32_t n, ahead;
 
+	if (requester_fits_read(&r, &s->pkt))
+		short_read_agrees(s);
 	if (s->pkt.opcode != OP_RC_ACKNOWLEDGE)
 		return;
 	ahead = requester_ack_ahead(&r, &s->pkt);
