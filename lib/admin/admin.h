@@ -292,6 +292,8 @@ struct admin_way {
  */
 int admin_permit(struct admin *adm, const struct owner *owner, int16_t port, const char *key,
 	const struct conf_ah *ah, struct refusal *r);
+/** Neighbours of this path count for its owner's user (neigh.h). @param owner NULL: for nobody. */
+void admin_link_charge(struct neigh_link *link, const struct owner *owner);
 /** Who sends over a path. */
 struct admin_sender {
 	const struct owner *owner; /* bound by admin_permit() */

@@ -51,6 +51,7 @@ admin_ah_create(struct admin *adm, const struct admin_ah_for *who, const struct 
 	a->link.ah = &a->ah;
 	a->link.user = a;
 	a->link.of_handle = true;
+	admin_link_charge(&a->link, who->owner);
 	rc = find_way(adm, a, who, r);
 	if (rc == 0) {
 		a->handle = qp_ah_add(adm->env->w.ahs, who->pd, adm->env->w.ports[a->port].id,

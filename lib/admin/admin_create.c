@@ -209,6 +209,8 @@ link_in(struct admin *adm, struct admin_qp *rec)
 	qp_user_set(rec->qp, rec);
 	admin_paths_link(rec, rec);
 	if (rec->shared->owner != NULL) {
+		admin_link_charge(&rec->link, rec->shared->owner);
+		admin_link_charge(&rec->alt_link, rec->shared->owner);
 		TAILQ_INSERT_TAIL(&rec->shared->owner->qps, rec, of_owner);
 		rec->shared->owner->qps_n++;
 	}

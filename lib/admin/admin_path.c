@@ -148,6 +148,11 @@ resolve(struct admin *adm, const struct admin_way *way, bool must, struct refusa
 	if (key.no_route && must)
 		return unreachable(adm, way, r);
 	rc = neigh_use(adm->net, &key, way->link);
+	if (rc == -EDQUOT)
+		return refuse(r, EDQUOT,
+			"applications of user %u have paths to %u neighbours, and more is not "
+			"for one user: give %s.dest_mac",
+			way->link->uid, NEIGH_USER, way->key);
 	if (rc != 0)
 		return refuse(r, -rc, "no room for another neighbour: give %s.dest_mac", way->key);
 	*way->resolved = neigh_has_mac(way->link->neigh);

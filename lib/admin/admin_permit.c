@@ -8,6 +8,19 @@
 #define ECN 3u /* congestion control's, whatever the application says */
 
 static bool
+is_operators(const struct owner *owner)
+{
+	return owner == NULL || (owner->user != NULL && owner->user->operator);
+}
+
+void
+admin_link_charge(struct neigh_link *link, const struct owner *owner)
+{
+	link->of_user = !is_operators(owner);
+	link->uid = link->of_user ? owner->process.uid : 0;
+}
+
+static bool
 is_listed(const uint32_t *list, uint32_t n, uint32_t v)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -42,7 +55,7 @@ admin_permit(struct admin *adm, const struct owner *owner, int16_t port, const c
 	const uint32_t class = ah->traffic_class & ~ECN;
 	char attr[64];
 
-	if (owner == NULL || (owner->user != NULL && owner->user->operator))
+	if (is_operators(owner))
 		return 0;
 	snprintf(attr, sizeof(attr), "%s.vlan", key);
 	if ((ah->given & CONF_AH_VLAN) != 0 && !is_listed(a->vlans, a->n_vlans, ah->vlan))

@@ -44,14 +44,92 @@ find(const struct neigh_table *t, const struct neigh_key *key)
 	return n;
 }
 
+/* ---- whose an entry is ----------------------------------------------------------------------- */
+
+/* The user of this path; NULL: the operator, or no memory. */
+static struct neigh_maker *
+maker_of(struct neigh_table *t, const struct neigh_link *link)
+{
+	struct neigh_maker *m;
+
+	if (link == NULL || !link->of_user)
+		return NULL;
+	TAILQ_FOREACH (m, &t->makers, all)
+		if (m->uid == link->uid)
+			return m;
+	m = calloc(1, sizeof(*m));
+	if (m == NULL)
+		return NULL;
+	m->uid = link->uid;
+	TAILQ_INSERT_TAIL(&t->makers, m, all);
+	return m;
+}
+
+static enum quota_answer
+maker_ask(const struct neigh_table *t, const struct neigh_maker *m)
+{
+	return quota_ask(&t->quota, m != NULL ? m->has : 0, 1, m == NULL);
+}
+
+static void
+maker_set(struct neigh_table *t, struct neigh *n, struct neigh_maker *m)
+{
+	n->maker = m;
+	quota_take(&t->quota, m != NULL ? m->has : 0, 1, m == NULL);
+	if (m != NULL)
+		m->has++;
+}
+
+static void
+maker_clear(struct neigh_table *t, struct neigh *n)
+{
+	struct neigh_maker *m = n->maker;
+
+	quota_give(&t->quota, m != NULL ? m->has : 1, 1, m == NULL);
+	n->maker = NULL;
+	if (m != NULL)
+		m->has--;
+}
+
+static void
+maker_put(struct neigh_table *t, struct neigh_maker *m)
+{
+	if (m == NULL || m->has != 0)
+		return;
+	TAILQ_REMOVE(&t->makers, m, all);
+	free(m);
+}
+
+/* Somebody else uses what he made: it is theirs from now on, also beyond what they may have. */
+static void
+pass(struct neigh_table *t, struct neigh *n, const struct neigh_link *to)
+{
+	struct neigh_maker *before = n->maker, *m = maker_of(t, to);
+
+	if (before == NULL || m == before || (m == NULL && to != NULL && to->of_user))
+		return;
+	maker_clear(t, n);
+	maker_set(t, n, m);
+	maker_put(t, before);
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* Of the user whose path it is for. */
 static struct neigh *
-make(struct neigh_table *t, const struct neigh_key *key)
+make(struct neigh_table *t, const struct neigh_key *key, const struct neigh_link *link)
 {
 	struct neigh **head = &t->bucket[bucket_of(key)];
-	struct neigh *n = t->n < NEIGH_MAX ? calloc(1, sizeof(*n)) : NULL;
+	struct neigh_maker *m = maker_of(t, link);
+	struct neigh *n = NULL;
 
-	if (n == NULL)
+	if ((m != NULL || link == NULL || !link->of_user) && maker_ask(t, m) == QUOTA_OK)
+		n = calloc(1, sizeof(*n));
+	if (n == NULL) {
+		maker_put(t, m);
 		return NULL;
+	}
+	maker_set(t, n, m);
 	n->ip = key->ip;
 	n->port = key->port;
 	n->vlan = key->vlan;
@@ -69,7 +147,7 @@ static void
 set_waiting(struct neigh_table *t, struct neigh *n, bool on)
 {
 	if (on && !n->is_waiting)
-		TAILQ_INSERT_TAIL(&t->waiting, n, waits);
+		TAILQ_INSERT_HEAD(&t->waiting, n, waits); /* before those asked for in vain */
 	else if (!on && n->is_waiting)
 		TAILQ_REMOVE(&t->waiting, n, waits);
 	n->is_waiting = on;
@@ -103,6 +181,7 @@ forget(struct neigh_table *t, struct neigh *n)
 {
 	const struct neigh_key key = { .ip = n->ip, .port = n->port, .vlan = n->vlan };
 	struct neigh **at = &t->bucket[bucket_of(&key)];
+	struct neigh_maker *m = n->maker;
 
 	while (*at != n)
 		at = &(*at)->chain;
@@ -112,6 +191,8 @@ forget(struct neigh_table *t, struct neigh *n)
 	neigh_set_changed(t, n, false);
 	t->n--;
 	t->learned -= n->is_learned;
+	maker_clear(t, n);
+	maker_put(t, m);
 	free(n);
 }
 
@@ -134,6 +215,7 @@ void
 neigh_fix_mac(struct net *net, struct neigh *n, const uint8_t mac[6])
 {
 	set_waiting(&net->neighs, n, false);
+	pass(&net->neighs, n, NULL);
 	memcpy(n->mac, mac, sizeof(n->mac));
 	n->state = NEIGH_STATIC;
 	n->heard = net->env->now;
@@ -148,6 +230,8 @@ neigh_init(struct neigh_table *t)
 	TAILQ_INIT(&t->all);
 	TAILQ_INIT(&t->waiting);
 	TAILQ_INIT(&t->changed);
+	TAILQ_INIT(&t->makers);
+	quota_init(&t->quota, NEIGH_MAX, NEIGH_MAX / 8, NEIGH_USER);
 	t->n = 0;
 	t->learned = 0;
 }
@@ -155,11 +239,16 @@ neigh_init(struct neigh_table *t)
 void
 neigh_fini(struct neigh_table *t)
 {
+	struct neigh_maker *m;
 	struct neigh *n;
 
 	while ((n = TAILQ_FIRST(&t->all)) != NULL) {
 		TAILQ_REMOVE(&t->all, n, all);
 		free(n);
+	}
+	while ((m = TAILQ_FIRST(&t->makers)) != NULL) {
+		TAILQ_REMOVE(&t->makers, m, all);
+		free(m);
 	}
 	neigh_init(t);
 }
@@ -169,7 +258,7 @@ neigh_get(struct net *net, const struct neigh_key *key)
 {
 	struct neigh *n = find(&net->neighs, key);
 
-	return n != NULL ? n : make(&net->neighs, key);
+	return n != NULL ? n : make(&net->neighs, key, NULL);
 }
 
 bool
@@ -183,19 +272,35 @@ neigh_is_static(const struct net *net, uint16_t port, const struct conf_ip *ip)
 
 /* The entry for a path: of its VLAN, or a fixed one, which says nothing of VLANs: for all. */
 static struct neigh *
-entry_for(struct net *net, const struct neigh_key *key)
+entry_for(struct net *net, const struct neigh_key *key, const struct neigh_link *link)
 {
 	const struct neigh_key untagged = { .ip = key->ip, .port = key->port };
+	struct neigh *n;
 
 	if (!key->no_route && neigh_is_static(net, key->port, &key->ip))
 		return find(&net->neighs, &untagged);
-	return neigh_get(net, key);
+	n = find(&net->neighs, key);
+	return n != NULL ? n : make(&net->neighs, key, link);
 }
 
+/* Why there was none. */
 static int
-no_entry(const struct net *net)
+no_entry(const struct net *net, const struct neigh_link *link)
 {
-	return net->neighs.n >= NEIGH_MAX ? -ENOSPC : -ENOMEM;
+	const struct neigh_table *t = &net->neighs;
+	const struct neigh_maker *m;
+	uint32_t has = 0;
+
+	TAILQ_FOREACH (m, &t->makers, all)
+		has += link->of_user && m->uid == link->uid ? m->has : 0;
+	switch (quota_ask(&t->quota, has, 1, !link->of_user)) {
+	case QUOTA_USER:
+		return -EDQUOT;
+	case QUOTA_ALL:
+		return -ENOSPC;
+	default:
+		return -ENOMEM;
+	}
 }
 
 /* Links that have the newest MAC stand at the end, others at the beginning. */
@@ -220,10 +325,10 @@ link_to(struct net *net, struct neigh_link *link, struct neigh *n, uint32_t turn
 int
 neigh_use(struct net *net, const struct neigh_key *key, struct neigh_link *link)
 {
-	struct neigh *n = entry_for(net, key);
+	struct neigh *n = entry_for(net, key, link);
 
 	if (n == NULL)
-		return no_entry(net);
+		return no_entry(net, link);
 	link_to(net, link, n, n->turn);
 	return 0;
 }
@@ -231,10 +336,10 @@ neigh_use(struct net *net, const struct neigh_key *key, struct neigh_link *link)
 int
 neigh_reroute(struct net *net, const struct neigh_key *key, struct neigh_link *link)
 {
-	struct neigh *n = entry_for(net, key);
+	struct neigh *n = entry_for(net, key, link);
 
 	if (n == NULL)
-		return no_entry(net);
+		return no_entry(net, link);
 	if (link->neigh == n)
 		return 0;
 	link_to(net, link, n, n->turn - 1);
@@ -245,6 +350,7 @@ neigh_reroute(struct net *net, const struct neigh_key *key, struct neigh_link *l
 void
 neigh_leave(struct net *net, struct neigh_link *link)
 {
+	struct neigh_table *t = &net->neighs;
 	struct neigh *n = link->neigh;
 
 	if (n == NULL)
@@ -252,12 +358,20 @@ neigh_leave(struct net *net, struct neigh_link *link)
 	TAILQ_REMOVE(&n->links, link, on);
 	n->links_n--;
 	link->neigh = NULL;
-	if (!TAILQ_EMPTY(&n->links))
+	if (!TAILQ_EMPTY(&n->links)) {
+		if (n->maker != NULL && link->of_user && link->uid == n->maker->uid)
+			pass(t, n, TAILQ_FIRST(&n->links));
 		return;
-	set_waiting(&net->neighs, n, false);
-	neigh_set_changed(&net->neighs, n, false);
-	if (n->state != NEIGH_REACHABLE && n->state != NEIGH_STATIC)
-		forget(&net->neighs, n);
+	}
+	set_waiting(t, n, false);
+	neigh_set_changed(t, n, false);
+	if (n->state == NEIGH_REACHABLE && (n->is_learned || t->learned < NEIGH_LEARNED)) {
+		t->learned += !n->is_learned;
+		n->is_learned = true;
+		pass(t, n, NULL);
+	} else if (n->state != NEIGH_STATIC) {
+		forget(t, n);
+	}
 }
 
 void
@@ -285,7 +399,7 @@ neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], 
 	if (n == NULL) {
 		if (!for_us || net->neighs.learned >= NEIGH_LEARNED)
 			return;
-		n = make(&net->neighs, key);
+		n = make(&net->neighs, key, NULL);
 		if (n == NULL)
 			return;
 		n->is_learned = true;

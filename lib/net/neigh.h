@@ -5,7 +5,8 @@
  * @file neigh.h  Neighbours: which MAC an IP address has, and the QPs that wait for it.
  *
  * Owner:   control lcore.
- * Memory:  entries are allocated and bounded by NEIGH_MAX; paths of QPs are linked into them.
+ * Memory:  entries are allocated and bounded by NEIGH_MAX, those for one user's applications by
+ *          NEIGH_USER, and a part is the operator's (quota.h); paths of QPs are linked into them.
  * Time:    `now` from the control's turn. Requests go out at once, after 100 ms, 300 ms, then each
  *          second for as long as a QP wants the address.
  * Depends: conf wire.
@@ -18,9 +19,12 @@
 
 #include "clock.h"
 #include "conf.h"
+#include "quota.h"
 
-#define NEIGH_MAX     65536
-#define NEIGH_LEARNED 4096 /* entries made for strangers that asked for us */
+#define NEIGH_MAX  65536
+#define NEIGH_USER 16384 /* of these, entries for applications of one user */
+#define NEIGH_LEARNED \
+	4096 /* entries that no path uses: strangers asked for us, or paths are gone */
 #define NEIGH_BUCKETS 4096
 #define NEIGH_FAILED  5 /* requests without an answer: still asked, but said to have failed */
 
@@ -33,8 +37,10 @@ struct neigh_link {
 	const struct conf_ah *ah; /* where the path leads to */
 	void *user;               /* whose path it is: struct net_up */
 	bool of_handle;           /* ... an address handle; else a QP */
-	uint32_t qpn;             /* the QP, for the log */
-	uint32_t turn;            /* of neigh->turn, as the worker has it */
+	bool of_user;             /* it is an application's, of user `uid`; else the operator's */
+	uint32_t uid;
+	uint32_t qpn;  /* the QP, for the log */
+	uint32_t turn; /* of neigh->turn, as the worker has it */
 };
 
 enum neigh_state {
@@ -45,8 +51,16 @@ enum neigh_state {
 	NEIGH_NO_ROUTE, /* no next hop at all: `ip` is the destination, and nobody is asked */
 };
 
+/** A user whose applications have paths. */
+struct neigh_maker {
+	TAILQ_ENTRY(neigh_maker) all;
+	uint32_t uid;
+	uint32_t has; /* entries */
+};
+
 struct neigh {
 	struct neigh *chain;
+	struct neigh_maker *maker; /* whose it is; NULL: the operator's, or learned */
 	TAILQ_ENTRY(neigh) all;
 	TAILQ_ENTRY(neigh) waits;   /* on `waiting`, with `is_waiting` */
 	TAILQ_ENTRY(neigh) changes; /* on `changed`, with `is_changed` */
@@ -76,6 +90,8 @@ struct neigh_table {
 	struct neigh_list all;
 	struct neigh_list waiting;
 	struct neigh_list changed;
+	TAILQ_HEAD(, neigh_maker) makers; /* of at least one entry */
+	struct quota quota;               /* of entries */
 	uint32_t n;
 	uint32_t learned;
 };
@@ -93,7 +109,10 @@ void neigh_init(struct neigh_table *t);
 void neigh_fini(struct neigh_table *t);
 /** Static entries of the configuration. @return 0 or -ENOMEM. */
 int neigh_configure(struct net *net);
-/** The path goes there: find or make the entry and link it. @return 0, -ENOMEM, -ENOSPC. */
+/**
+ * The path goes there: find or make the entry and link it. @return 0, -ENOMEM, -ENOSPC, or -EDQUOT:
+ * its user has as many entries as one may have.
+ */
 int neigh_use(struct net *net, const struct neigh_key *key, struct neigh_link *link);
 /** The path does not go there any more. */
 void neigh_leave(struct net *net, struct neigh_link *link);
@@ -101,7 +120,7 @@ void neigh_leave(struct net *net, struct neigh_link *link);
 void neigh_join(struct net *net, struct neigh_link *link, const struct neigh_link *other);
 /**
  * Point the path of a running QP to another neighbour: as neigh_use(), and the worker is told the
- * new MAC, or that it is not known yet. @return 1 if it went elsewhere before; 0, -ENOMEM, -ENOSPC.
+ * new MAC, or that it is not known yet. @return 1 if it went elsewhere before; else as neigh_use().
  */
 int neigh_reroute(struct net *net, const struct neigh_key *key, struct neigh_link *link);
 /**

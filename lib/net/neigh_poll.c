@@ -9,6 +9,7 @@
 
 /* Work of one turn: the control lcore has other things to do too. */
 #define REQUESTS_PER_TURN 32
+#define LOOKS_PER_TURN    256 /* at entries that are asked for */
 #define UPDATES_PER_TURN  64
 
 static ns_t
@@ -41,19 +42,24 @@ send_request(struct net *net, struct neigh *n)
 static uint32_t
 send_requests(struct net *net)
 {
+	struct neigh_list *waiting = &net->neighs.waiting;
+	const struct neigh *last = TAILQ_LAST(waiting, neigh_list);
 	uint32_t sent = 0;
-	struct neigh *n, *next;
+	struct neigh *n;
 
-	for (n = TAILQ_FIRST(&net->neighs.waiting); n != NULL && sent < REQUESTS_PER_TURN;
-		n = next) {
-		next = TAILQ_NEXT(n, waits);
-		if (n->next > net->env->now)
-			continue;
-		send_request(net, n);
+	for (uint32_t i = 0; i < LOOKS_PER_TURN && sent < REQUESTS_PER_TURN; i++) {
+		n = TAILQ_FIRST(waiting);
+		if (n == NULL)
+			break;
 		/* To the end, so that all of a long list have their turn. */
-		TAILQ_REMOVE(&net->neighs.waiting, n, waits);
-		TAILQ_INSERT_TAIL(&net->neighs.waiting, n, waits);
-		sent++;
+		TAILQ_REMOVE(waiting, n, waits);
+		TAILQ_INSERT_TAIL(waiting, n, waits);
+		if (n->next <= net->env->now) {
+			send_request(net, n);
+			sent++;
+		}
+		if (n == last)
+			break;
 	}
 	return sent;
 }

@@ -85,6 +85,8 @@ neigh_list_json(struct net *net)
 			o, n->ip.family == 4 ? "ipv4" : "ipv6", json_string(ip_text(&n->ip, text)));
 		set_state(net, n, o);
 		json_object_set_new(o, "paths", json_integer(n->links_n));
+		json_object_set_new(
+			o, "user", n->maker != NULL ? json_integer(n->maker->uid) : json_null());
 		if (o == NULL || json_array_append_new(list, o) != 0) {
 			json_decref(list);
 			return NULL;

@@ -281,6 +281,21 @@ class Objects(Case):
                 pass
         return self.fail("it has none")
 
+    def test_neighbours(self):
+        """They count for who asks; how many one may have: tests/unit/control/test_neighbours.c."""
+        def whose(last):
+            ip = f"10.77.0.{last}"
+            return [n["user"] for n in self.operator.call("neighbor_list") if n.get("ipv4") == ip]
+        c = self.client(GREEDY)
+        to_rtr(c, qp_in_init(c, "left"), dest_ip="10.77.0.101")
+        operators = self.client()
+        to_rtr(operators, qp_in_init(operators, "left"), dest_ip="10.77.0.102")
+        to_rtr(operators, qp_in_init(operators, "left"), dest_ip="10.77.0.101")
+        self.assertEqual([GREEDY], whose(101))
+        self.assertEqual([None], whose(102))
+        self.gone([c])
+        self.assertEqual([None], whose(101))      # the operator's goes on using it
+
     def test_clients(self):
         """Sixty-four clients of a user kept all others out."""
         held = []
