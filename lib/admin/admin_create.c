@@ -232,8 +232,13 @@ static int
 send_region(struct admin *adm, struct object_pd *pd, struct admin_shared *shared, struct refusal *r)
 {
 	const uint32_t size = shared->conf.send_feed.size;
-	int rc = object_feed_region(adm->objects, pd, size < 8 ? 8 : size, &shared->send_region, r);
+	int rc;
 
+	if (verbs_wr_has(shared->conf.send_feed.opcode, WR_HAS_ANSWER) &&
+		shared->knobs.ops_placement == 0)
+		return refuse(r, EINVAL, "send_feed.opcode: %s requires the knob ops.placement",
+			verbs_wr_opcode_name(shared->conf.send_feed.opcode));
+	rc = object_feed_region(adm->objects, pd, size < 8 ? 8 : size, &shared->send_region, r);
 	if (rc == 0)
 		mem_pattern_fill(shared->send_region->host, size, 0, 0);
 	return rc;

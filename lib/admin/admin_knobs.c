@@ -30,6 +30,8 @@ responder_knobs(const struct conf_knobs *k)
 		v |= RESP_KNOB_CREDITS;
 	if (k->ae_with_cqe != 0)
 		v |= RESP_KNOB_EVENT_WITH_CQE;
+	if (k->ops_placement != 0)
+		v |= RESP_KNOB_PLACEMENT;
 	return v;
 }
 
@@ -46,6 +48,8 @@ requester_knobs(const struct conf_knobs *k)
 		v |= REQ_KNOB_CREDITS;
 	if (k->rx_len_pad_impact == KNOB_rx_len_pad_impact_drop)
 		v |= REQ_KNOB_LEN_PAD_DROP;
+	if (k->ops_placement != 0)
+		v |= REQ_KNOB_PLACEMENT;
 	return v;
 }
 
@@ -139,7 +143,7 @@ set_rate(struct qp_settings *s, const struct conf_knobs *k, uint16_t port)
 	struct rte_eth_link link = { 0 };
 
 	cc_preset((enum cc_preset)k->cc_preset, &s->cc);
-#define CC_PARAM(name, mlx5, paper, hpcc)               \
+#define CC_PARAM(name, mlx5, paper, hpcc)            \
 	if ((k->given & KNOB_GIVEN(cc_##name)) != 0) \
 		s->cc.name = k->cc_##name;
 #include "tables/cc_params.def"

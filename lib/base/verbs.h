@@ -107,6 +107,7 @@ enum {                            /* column `has` of wr_opcodes.def */
 	WR_HAS_OPERANDS = 1 << 4, /* operands of an ATOMIC */
 	WR_HAS_BIND = 1 << 5,     /* a range and rights for a key of one's own */
 	WR_HAS_LOCAL = 1 << 6,    /* no packet: carried out here, in order */
+	WR_HAS_ANSWER = 1 << 7,   /* an empty READ response, with the knob ops.placement only */
 };
 
 enum { /* column `on` of wr_opcodes.def */
@@ -145,6 +146,13 @@ static ALWAYS_INLINE bool
 verbs_wr_is_atomic(uint32_t opcode)
 {
 	return verbs_wr_has(opcode, WR_HAS_OPERANDS);
+}
+
+/** Are there 8 bytes in its list: is it an ATOMIC, or an ATOMIC WRITE? */
+static ALWAYS_INLINE bool
+verbs_wr_is_word(uint32_t opcode)
+{
+	return verbs_wr_is_atomic(opcode) || opcode == WR_ATOMIC_WRITE;
 }
 
 /** Is it carried out here, without a packet: a bind, an invalidate? */

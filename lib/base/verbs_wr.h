@@ -19,13 +19,13 @@ enum verbs_wr_fault {
 	VERBS_WR_GOOD,
 	VERBS_WR_NO_OPCODE,     /* there is none of this value */
 	VERBS_WR_NO_SERVICE,    /* queue pairs of this type have no such operation (UC-16) */
-	VERBS_WR_NO_READS,      /* READ or ATOMIC, and max_rd_atomic is 0 (REQ-10) */
+	VERBS_WR_NO_READS,      /* READ, ATOMIC or the like, and max_rd_atomic is 0 (REQ-10) */
 	VERBS_WR_SGES,          /* more entries than max_send_sge */
 	VERBS_WR_NOT_INLINE,    /* READ, ATOMIC, bind or invalidate with inline bytes */
 	VERBS_WR_INLINE_LENGTH, /* more than max_inline_data */
 	VERBS_WR_LENGTH,        /* more than 2^31 bytes, or than a datagram has (REQ-18, UD-12) */
 	VERBS_WR_ATOMIC_SHORT,  /* an ATOMIC with less than 8 bytes for its result */
-	VERBS_WR_ATOMIC_LONG,   /* ... or more: a worker uses the first 8 */
+	VERBS_WR_ATOMIC_LONG,   /* ... or more: a worker uses the first 8 of a result */
 };
 
 /** Limits of the send queue that it is for. */
@@ -64,9 +64,9 @@ verbs_wr_form(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags, 
 		return VERBS_WR_NO_SERVICE;
 	if (UNLIKELY(num_sge > l->max_sge))
 		return VERBS_WR_SGES;
-	if (LIKELY(!verbs_wr_has(opcode, WR_HAS_RESPONSE | WR_HAS_LOCAL)))
+	if (LIKELY(!verbs_wr_has(opcode, WR_HAS_RESPONSE | WR_HAS_LOCAL | WR_HAS_ANSWER)))
 		return VERBS_WR_GOOD;
-	if (UNLIKELY((flags & SEND_INLINE) != 0))
+	if (UNLIKELY((flags & SEND_INLINE) != 0) && opcode != WR_ATOMIC_WRITE)
 		return VERBS_WR_NOT_INLINE;
 	if (verbs_wr_is_local(opcode))
 		return num_sge == 0 ? VERBS_WR_GOOD : VERBS_WR_SGES;
@@ -84,7 +84,7 @@ verbs_wr_length(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags
 		return VERBS_WR_INLINE_LENGTH;
 	if (UNLIKELY(bytes > l->max_bytes))
 		return VERBS_WR_LENGTH;
-	if (LIKELY(!verbs_wr_is_atomic(opcode)) || bytes == VERBS_ATOMIC_LEN)
+	if (LIKELY(!verbs_wr_is_word(opcode)) || bytes == VERBS_ATOMIC_LEN)
 		return VERBS_WR_GOOD;
 	return bytes < VERBS_ATOMIC_LEN ? VERBS_WR_ATOMIC_SHORT : VERBS_WR_ATOMIC_LONG;
 }

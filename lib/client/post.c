@@ -44,7 +44,8 @@ refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum v
 			(unsigned long long)bytes, atomic_load(&qp->longest));
 	case VERBS_WR_ATOMIC_SHORT:
 	case VERBS_WR_ATOMIC_LONG:
-		return client_fail(EINVAL, "an ATOMIC needs 8 bytes for its result");
+		return client_fail(
+			EINVAL, "an ATOMIC needs 8 bytes in its list, no more and no less");
 	default:
 		return client_fail(EINVAL, "opcode %d does not exist", (int)wr->opcode);
 	}

@@ -119,7 +119,7 @@ conf_check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 {
 	struct conf_send_feed *f = obj;
 
-	if (verbs_wr_is_atomic(f->opcode)) {
+	if (verbs_wr_is_word(f->opcode)) {
 		if ((f->given & CONF_FEED_SIZE) == 0)
 			f->size = VERBS_ATOMIC_LEN;
 		if (f->size != VERBS_ATOMIC_LEN)

@@ -62,6 +62,7 @@ static const struct conf_name feed_opcodes[] = {
 	{ "RDMA_READ", WR_RDMA_READ },
 	{ "ATOMIC_CMP_AND_SWP", WR_ATOMIC_CMP_AND_SWP },
 	{ "ATOMIC_FETCH_AND_ADD", WR_ATOMIC_FETCH_AND_ADD },
+	{ "ATOMIC_WRITE", WR_ATOMIC_WRITE },
 	{ NULL, 0 },
 };
 static const struct conf_name path_mtus[] = {

@@ -171,6 +171,9 @@ find_opcode(const struct admin_qp *rec, struct request *q, struct refusal *r)
 	if (n->name == NULL)
 		return refuse(r, EINVAL, "opcode \"%s\" does not exist", q->wr->opcode);
 	q->opcode = n->value;
+	if (verbs_wr_has(q->opcode, WR_HAS_ANSWER) && rec->shared->knobs.ops_placement == 0)
+		return refuse(r, EINVAL, "%s: knob ops.placement of QP %u is off", q->wr->opcode,
+			rec->qpn);
 	q->is_inline =
 		(q->wr->given & WR_GIVEN_INLINE) != 0 || (q->wr->send_flags & SEND_INLINE) != 0;
 	q->flags = q->wr->send_flags | (q->is_inline ? SEND_INLINE : 0);

@@ -90,6 +90,18 @@ atomic_execute(const struct context *c)
 	return expected;
 }
 
+/** 8 bytes as they came, in one piece: nobody sees a part of them. */
+static void
+store_word(const struct context *c)
+{
+	uint64_t word;
+
+	ASSERT(((uintptr_t)c->host & 7) == 0 && c->p->payload_len == sizeof(word));
+	memcpy(&word, wire_payload(c->p), sizeof(word));
+	if (c->host != NULL)
+		__atomic_store_n((uint64_t *)(void *)c->host, word, __ATOMIC_RELEASE);
+}
+
 static void
 event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
@@ -141,6 +153,8 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 	ASSERT((a & (ACT_ATOMIC | ACT_REPLAY)) == 0 || v->saved != NULL);
 	if ((a & ACT_INVALIDATE) != 0)
 		mem_invalidate(w->mem, v->rkey);
+	if ((a & ACT_STORE) != 0)
+		store_word(c);
 	if ((a & ACT_READ) != 0) {
 		rte_prefetch0(c->host); /* read when the burst is done */
 		v->pd = c->qp->pd;

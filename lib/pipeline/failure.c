@@ -28,7 +28,7 @@ right_of(opflags_t op)
 		return ACCESS_REMOTE_ATOMIC;
 	if (op_has(op, OPF_READ))
 		return ACCESS_REMOTE_READ;
-	return op_has(op, OPF_WRITE) ? ACCESS_REMOTE_WRITE : 0;
+	return op_has(op, OPF_WRITE | OPF_ATOMIC_WRITE) ? ACCESS_REMOTE_WRITE : 0;
 }
 
 /** What the packet asks for: its own header, or that of the open WRITE it goes on with. */
@@ -218,8 +218,7 @@ pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester
 	f->opcode = wr->opcode;
 	f->length = wr->len;
 	f->fed = is_fed(qp);
-	if (wr->opcode == WR_RDMA_WRITE || wr->opcode == WR_RDMA_WRITE_WITH_IMM ||
-		wr->opcode == WR_RDMA_READ || verbs_wr_is_atomic(wr->opcode)) {
+	if (verbs_wr_has(wr->opcode, WR_HAS_REMOTE)) {
 		f->remote_addr = wr->remote_addr;
 		f->rkey = wr->rkey;
 	}

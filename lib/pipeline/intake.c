@@ -89,7 +89,7 @@ cost_of(uint8_t opcode)
 {
 	const opflags_t op = wire_opcodes[opcode].flags;
 
-	if (LIKELY(!op_has(op, OPF_ATOMIC | OPF_READ)) || op_has(op, OPF_RESPONSE))
+	if (LIKELY(!op_has(op, OPF_ATOMIC | OPF_READ | OPF_PLACEMENT)) || op_has(op, OPF_RESPONSE))
 		return 0;
 	return op_has(op, OPF_ATOMIC) ? COST_ATOMIC : COST_READ;
 }

@@ -41,6 +41,7 @@ pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, u
 		[WC_RDMA_READ] = LATENCY_READ,
 		[WC_COMP_SWAP] = LATENCY_ATOMIC,
 		[WC_FETCH_ADD] = LATENCY_ATOMIC,
+		[WC_ATOMIC_WRITE] = LATENCY_ATOMIC,
 	};
 	struct latency *l = &w->latency[kinds[verbs_wc_opcode(qp->sq.feed->opcode)]];
 

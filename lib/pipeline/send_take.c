@@ -36,6 +36,9 @@ check_copy(const struct qp *qp, struct shape c, const struct ring_sge *from, str
 	const bool listed = (c.flags & SEND_INLINE) == 0;
 	uint64_t bytes = c.inline_len;
 
+	if (UNLIKELY(verbs_wr_has(c.opcode, WR_HAS_ANSWER)) &&
+		(qp->req.knobs & REQ_KNOB_PLACEMENT) == 0)
+		return WR_FAULT_MALFORMED;
 	if (UNLIKELY(verbs_wr_form(&limits, c.opcode, c.flags, listed ? c.num_sge : 0) !=
 		     VERBS_WR_GOOD))
 		return WR_FAULT_MALFORMED;
@@ -48,6 +51,8 @@ check_copy(const struct qp *qp, struct shape c, const struct ring_sge *from, str
 	case VERBS_WR_GOOD:
 		break;
 	case VERBS_WR_ATOMIC_LONG: /* the result goes to the first of them */
+		if (!verbs_wr_is_atomic(c.opcode))
+			return WR_FAULT_LENGTH;
 		bytes = VERBS_ATOMIC_LEN;
 		break;
 	case VERBS_WR_INLINE_LENGTH:

@@ -108,13 +108,13 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 		f->key_ok = mem_check(w->mem, q.rkey, mem_user(qp->pd, qp->qpn), q.va, q.len,
 				    q.access, &c->host) == MEM_OK;
 		/* No atomic unit does that; registration keeps such regions away. */
-		if (UNLIKELY((q.access & ACCESS_REMOTE_ATOMIC) != 0) && f->key_ok &&
+		if (UNLIKELY(op_has(c->p->op, OPF_ATOMIC | OPF_ATOMIC_WRITE)) && f->key_ok &&
 			((uintptr_t)c->host & 7) != 0)
 			f->exec_fault = true;
 	}
 	if (q.wqe)
 		wqe_facts(w, qp, c->p->op, f);
-	if (UNLIKELY(op_has(c->p->op, OPF_READ | OPF_ATOMIC)) && !has_side(w, qp))
+	if (UNLIKELY(op_has(c->p->op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT)) && !has_side(w, qp))
 		f->short_of_resources = true;
 	if (UNLIKELY(q.invalidate))
 		f->invalidate_ok = mem_check_invalidate(
@@ -148,6 +148,7 @@ static const uint16_t counter_stat[] = {
 	[RC_WRITE] = STAT_rx_write_requests,
 	[RC_READ] = STAT_rx_read_requests,
 	[RC_ATOMIC] = STAT_rx_atomic_requests,
+	[RC_ATOMIC_WRITE] = STAT_rx_atomic_write_requests,
 	[RC_OUT_OF_SEQUENCE] = STAT_out_of_sequence,
 	[RC_DUPLICATE] = STAT_duplicate_request,
 	[RC_OUT_OF_BUFFER] = STAT_out_of_buffer,

@@ -70,7 +70,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	uint32_t offset = starts ? 0 : psn_distance(r->cur, w->first) << shift;
 	uint32_t left = w->len - offset, span = data ? 1 : span_of(r, w, s, starts);
 	bool last = !data | (left <= r->pmtu), ask = data & ((how & EMIT_ASK) != 0);
-	uint32_t len = !data ? 0 : last ? left : r->pmtu;
+	uint32_t len = !data ? s->bytes : last ? left : r->pmtu;
 	psn_t at = r->cur;
 	bool resend = !starts && !psn_eq(at, r->next);
 	uint8_t flags = requester_migreq(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READ and ATOMIC responses: each must be the one due at una. */
+/* READ and ATOMIC responses, and what looks like them: each must be the one due at una. */
 #include "requester_priv.h"
 
 void
@@ -97,6 +97,42 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	req_moved(r, from, now, v);
 }
 
+/** Does the place in the stream fit, and the syndrome? If not, the verdict says so. */
+static bool
+head_fits(struct requester *r, const struct requester_wr *w, const struct wire_pkt *p,
+	struct requester_verdict *v)
+{
+	if (!position_fits(r, w, p->op)) {
+		bool single = psn_eq(w->first, w->last) && op_has(p->op, OPF_LAST);
+
+		req_bad_response(r, single ? REQRULE_LAST_FOR_ONLY : REQRULE_BAD_POSITION,
+			single ? FATAL_LAST_FOR_ONLY : FATAL_UNEXPECTED_RESPONSE, v);
+		return false;
+	}
+	return syndrome_fits(r, p, v);
+}
+
+/** A READ response where no READ is due: right for what is answered by one without data alone. */
+static __attribute__((noinline)) void
+empty_response(struct requester *r, struct requester_wr *w, const struct wire_pkt *p, ns_t now,
+	struct requester_verdict *v)
+{
+	if (!is_placement(w)) {
+		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
+		return;
+	}
+	if (!head_fits(r, w, p, v))
+		return;
+	if (p->payload_len != 0) {
+		v->rule = REQRULE_READ_LENGTH;
+		v->fault = FAULT_PAYLOAD_LEN;
+		fail_head(r, v, WC_LOC_LEN_ERR, FATAL_READ_LENGTH);
+		return;
+	}
+	v->rule = REQRULE_PLACEMENT;
+	take(r, w, now, v);
+}
+
 void
 req_read_response(
 	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
@@ -108,18 +144,11 @@ req_read_response(
 	if (!is_due(r, p->psn, now, v))
 		return;
 	w = requester_slot(r, r->head);
-	if (!is_read(w)) {
-		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
+	if (UNLIKELY(!is_read(w))) {
+		empty_response(r, w, p, now, v);
 		return;
 	}
-	if (!position_fits(r, w, p->op)) {
-		bool single = psn_eq(w->first, w->last) && op_has(p->op, OPF_LAST);
-
-		req_bad_response(r, single ? REQRULE_LAST_FOR_ONLY : REQRULE_BAD_POSITION,
-			single ? FATAL_LAST_FOR_ONLY : FATAL_UNEXPECTED_RESPONSE, v);
-		return;
-	}
-	if (!syndrome_fits(r, p, v))
+	if (!head_fits(r, w, p, v))
 		return;
 	offset = psn_distance(r->una, w->first) << __builtin_ctz(r->pmtu);
 	fatal = length_fault(r, w, p, offset);
@@ -146,7 +175,7 @@ req_atomic_response(
 	if (!is_due(r, p->psn, now, v))
 		return;
 	w = requester_slot(r, r->head);
-	if (!requester_is_read_or_atomic(w) || is_read(w)) {
+	if (!verbs_wr_is_atomic(w->opcode)) {
 		req_bad_response(r, REQRULE_BAD_KIND, FATAL_RESPONSE_OPCODE, v);
 		return;
 	}

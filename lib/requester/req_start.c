@@ -11,7 +11,8 @@ const struct segment req_segments[WR_OPCODES + 1] = {
 			      [AT_ONLY] = OP_RC_##only },                         \
 		.kind = SEGMENT_##knd,                                            \
 		.se = (solicited)*PKT_SE,                                         \
-		.wqe = (takes_wqe) },
+		.wqe = (takes_wqe),                                               \
+		.bytes = SEGMENT_##knd == SEGMENT_STORE ? VERBS_ATOMIC_LEN : 0 },
 #include "tables/segments.def"
 #undef SEGMENT
 };

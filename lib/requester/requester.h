@@ -65,6 +65,7 @@ enum {                                          /* struct requester.knobs */
 	REQ_KNOB_ACK_FOR_READ_FATAL = BIT32(1), /* req.ack_for_read=fatal */
 	REQ_KNOB_CREDITS = BIT32(2),            /* req.credits=on */
 	REQ_KNOB_LEN_PAD_DROP = BIT32(3), /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
+	REQ_KNOB_PLACEMENT = BIT32(4),    /* ops.placement=on */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */
@@ -208,8 +209,8 @@ enum requester_stop {
 	REQ_WINDOW,     /* PSN window or cc window full */
 	REQ_READ_LIMIT, /* max_rd_atomic */
 	REQ_FENCED,
-	REQ_ORDERED,      /* a bind or invalidate: what is older has to complete first */
-	REQ_LOCAL,        /* it is the turn of one: see requester_local_done() */
+	REQ_ORDERED, /* a bind or invalidate: what is older has to complete first */
+	REQ_LOCAL,   /* it is the turn of one: see requester_local_done() */
 	REQ_RNR_WAIT,
 	REQ_DRAINED, /* SQD */
 	REQ_NO_CREDIT,

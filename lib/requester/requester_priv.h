@@ -48,6 +48,13 @@ is_read(const struct requester_wr *w)
 	return w->opcode == WR_RDMA_READ;
 }
 
+/** Is it answered by a READ response without data? */
+static ALWAYS_INLINE bool
+is_placement(const struct requester_wr *w)
+{
+	return verbs_wr_has(w->opcode, WR_HAS_ANSWER);
+}
+
 /** PSNs of a message of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two (WIRE-12). */
 static ALWAYS_INLINE uint32_t
 psns_of(uint32_t len, uint32_t shift)
@@ -136,7 +143,7 @@ fail_head(struct requester *r, struct requester_verdict *v, uint8_t status, uint
 
 /* ---- req_start.c */
 
-enum segment_kind { SEGMENT_NONE, SEGMENT_DATA, SEGMENT_READ, SEGMENT_ATOMIC };
+enum segment_kind { SEGMENT_NONE, SEGMENT_DATA, SEGMENT_READ, SEGMENT_ATOMIC, SEGMENT_STORE };
 enum { AT_MIDDLE = 0, AT_FIRST = 1, AT_LAST = 2, AT_ONLY = AT_FIRST | AT_LAST };
 
 /** One row of tables/segments.def; all zero for opcodes that are not listed. */
@@ -145,6 +152,7 @@ struct segment {
 	uint8_t kind;  /* enum segment_kind */
 	uint8_t se;    /* PKT_SE or 0 */
 	uint8_t wqe;
+	uint8_t bytes; /* of payload, where it is not SEGMENT_DATA */
 };
 
 #define WR_OPCODES 16

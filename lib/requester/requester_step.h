@@ -25,11 +25,11 @@ requester_slot(const struct requester *r, uint32_t position)
 	return &r->wr[position & r->wr_mask];
 }
 
-/** Does its response carry data: READ, FETCH_ADD, CMP_AND_SWP? */
+/** Is it answered by more than an ACK: READ, FETCH_ADD, CMP_AND_SWP, ATOMIC WRITE? */
 static ALWAYS_INLINE bool
 requester_is_read_or_atomic(const struct requester_wr *w)
 {
-	return verbs_wr_returns(w->opcode);
+	return verbs_wr_has(w->opcode, WR_HAS_RESPONSE | WR_HAS_ANSWER);
 }
 
 /** Request packets sent in this pass and not acknowledged. */

@@ -8,9 +8,11 @@
 enum opcode_class { CLASS_STARTS, CLASS_SEND_REST, CLASS_WRITE_REST, CLASS_OTHER };
 
 static enum opcode_class
-class_of(opflags_t op)
+class_of(const struct request *q)
 {
-	if (!op_has(op, OPF_REQUEST))
+	const opflags_t op = q->p->op;
+
+	if (!op_has(op, OPF_REQUEST) || is_disabled(q->r, q->p))
 		return CLASS_OTHER;
 	if (op_has(op, OPF_FIRST | OPF_ONLY))
 		return CLASS_STARTS;
@@ -45,13 +47,13 @@ check_nothing(UNUSED const struct request *q)
 static enum responder_rule
 check_sequence(const struct request *q)
 {
-	return succession[q->r->open][class_of(q->p->op)];
+	return succession[q->r->open][class_of(q)];
 }
 
 static enum responder_rule
 check_supported(const struct request *q)
 {
-	return unless(op_has(q->p->op, OPF_REQUEST), RULE_INV_OPCODE);
+	return unless(op_has(q->p->op, OPF_REQUEST) && !is_disabled(q->r, q->p), RULE_INV_OPCODE);
 }
 
 static enum responder_rule
@@ -60,7 +62,7 @@ check_enabled(const struct request *q)
 	opflags_t op = q->p->op;
 	uint32_t need = 0;
 
-	if (op_has(op, OPF_WRITE))
+	if (op_has(op, OPF_WRITE | OPF_ATOMIC_WRITE))
 		need = ACCESS_REMOTE_WRITE;
 	else if (op_has(op, OPF_READ))
 		need = ACCESS_REMOTE_READ;
@@ -87,6 +89,8 @@ check_length(const struct request *q)
 
 	if (!op_has(op, OPF_PAYLOAD))
 		good = len == 0;
+	else if (op_has(op, OPF_ATOMIC_WRITE))
+		good = len == VERBS_ATOMIC_LEN;
 	else if (op_has(op, OPF_FIRST | OPF_MIDDLE))
 		good = len == pmtu;
 	else
@@ -114,7 +118,7 @@ check_resources(const struct request *q)
 {
 	const struct responder *r = q->r;
 
-	if (!op_has(q->p->op, OPF_READ | OPF_ATOMIC))
+	if (!op_has(q->p->op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT))
 		return RULE_NONE;
 	return unless(
 		r->saved != NULL && r->unfinished < r->max_dest_rd_atomic, RULE_INV_RESOURCES);
@@ -128,7 +132,7 @@ check_dma_len(const struct request *q)
 	uint64_t sum = (uint64_t)q->r->received + q->p->payload_len;
 	uint32_t dma_len = q->r->dma_len;
 
-	if (!op_has(op, OPF_READ | OPF_WRITE))
+	if (!op_has(op, OPF_READ | OPF_WRITE | OPF_ATOMIC_WRITE))
 		return RULE_NONE;
 	if (op_has(op, OPF_RETH)) {
 		sum = q->p->payload_len;
@@ -145,6 +149,8 @@ check_dma_len(const struct request *q)
 static enum responder_rule
 check_alignment(const struct request *q)
 {
+	if (op_has(q->p->op, OPF_ATOMIC_WRITE))
+		return unless((wire_reth(q->p).va & 7) == 0, RULE_INV_MISALIGNED);
 	if (!op_has(q->p->op, OPF_ATOMIC))
 		return RULE_NONE;
 	return unless((wire_atomiceth(q->p).va & 7) == 0, RULE_INV_MISALIGNED);

@@ -67,6 +67,26 @@ atomic_again(const struct request *q, struct responder_verdict *v)
 	v->saved = s;
 }
 
+/** It was done: only the answer is given again. */
+static void
+placement_again(const struct request *q, struct responder_verdict *v)
+{
+	const struct wire_pkt *p = q->p;
+	struct responder_saved *s = resp_saved_find(q->r, p->psn, p->opcode);
+	struct wire_reth reth = wire_reth(p);
+
+	if (s == NULL || reth.va != s->va || reth.rkey != s->rkey || reth.dma_len != s->len) {
+		verdict_drop(v, RULE_DUP_ATOMIC_UNKNOWN, RC_DUPLICATE);
+		return;
+	}
+	v->act |= ACT_READ;
+	v->rule = RULE_DUP_PLACEMENT;
+	v->first = p->psn;
+	v->va = s->va;
+	v->rkey = s->rkey;
+	v->saved = s;
+}
+
 void
 resp_duplicate(const struct request *q, struct responder_verdict *v)
 {
@@ -79,12 +99,14 @@ resp_duplicate(const struct request *q, struct responder_verdict *v)
 	v->syndrome = responder_ack_syndrome(q->r, q->f->free_wqes);
 	if (op_has(op, OPF_SEND | OPF_WRITE))
 		acknowledge_again(q, v);
-	else if (!op_has(op, OPF_READ | OPF_ATOMIC))
+	else if (!op_has(op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT) || is_disabled(q->r, q->p))
 		verdict_drop(v, RULE_DUP_OPCODE, RC_DUPLICATE);
 	else if (q->f->short_of_resources || q->f->exec_fault)
 		verdict_drop(v, RULE_DUP_SHORTAGE, RC_DUPLICATE);
 	else if (op_has(op, OPF_READ))
 		read_again(q, v);
+	else if (op_has(op, OPF_PLACEMENT))
+		placement_again(q, v);
 	else
 		atomic_again(q, v);
 }

@@ -58,6 +58,8 @@ responder_query(const struct responder *r, const struct wire_pkt *p, struct resp
 			q->inv_key = wire_imm_or_inv(p);
 	} else if (op_has(p->op, OPF_READ)) {
 		query_reth(p, ACCESS_REMOTE_READ, q);
+	} else if (UNLIKELY(op_has(p->op, OPF_ATOMIC_WRITE))) {
+		query_reth(p, ACCESS_REMOTE_WRITE, q);
 	} else {
 		struct wire_atomiceth a = wire_atomiceth(p);
 

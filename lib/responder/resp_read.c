@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * READ and ATOMIC requests at ePSN that passed every check: saved for duplicates, counted as
+ * READ, ATOMIC and ATOMIC WRITE at ePSN that passed every check: saved for duplicates, counted as
  * unfinished until their responses are out (RESP-06, RESP-07, RESP-DUP-11).
  */
 #include "responder_priv.h"
@@ -51,6 +51,25 @@ resp_accept_atomic(struct request *q, struct responder_verdict *v)
 	v->saved = s;
 	v->rule = RULE_ATOMIC;
 	v->counter = RC_ATOMIC;
+}
+
+/* What answers is a READ without data: it stands in line with the READs, and looks like one. */
+void
+resp_accept_placement(struct request *q, struct responder_verdict *v)
+{
+	struct wire_reth reth = wire_reth(q->p);
+	struct responder_saved *s = responder_save(q->r, 1, q->p->opcode);
+
+	s->va = reth.va;
+	s->len = reth.dma_len;
+	s->rkey = reth.rkey;
+	account(q, 1, v);
+	v->act = ACT_READ | ACT_STORE;
+	v->va = reth.va;
+	v->rkey = reth.rkey;
+	v->saved = s;
+	v->rule = RULE_ATOMIC_WRITE;
+	v->counter = RC_ATOMIC_WRITE;
 }
 
 /* Newest first, so that a PSN used again 2^24 packets later finds its own slot. */

@@ -204,6 +204,8 @@ accept_slow(struct request *q, struct responder_verdict *v)
 		resp_accept_read(q, v);
 	else if (op_has(q->p->op, OPF_ATOMIC))
 		resp_accept_atomic(q, v);
+	else if (op_has(q->p->op, OPF_PLACEMENT))
+		resp_accept_placement(q, v);
 	else
 		accept(r, q->p, q->f, plan_of(q->p->opcode), false, v);
 }

@@ -38,6 +38,7 @@ enum {                                       /* struct responder.knobs */
 	RESP_KNOB_CREDITS = BIT32(6),        /* resp.credits=on */
 	RESP_KNOB_EVENT_WITH_CQE = BIT32(7), /* ae.with_cqe=on */
 	RESP_KNOB_RESYNC = BIT32(8),         /* resp.psn_check=resync (benchmarks only) */
+	RESP_KNOB_PLACEMENT = BIT32(9),      /* ops.placement=on */
 };
 
 /** Saved READ or ATOMIC, for duplicates (RESP-DUP-03..07, -11). */
@@ -48,7 +49,7 @@ struct responder_saved {
 	uint64_t original; /* ATOMIC: value before the operation */
 	uint32_t rkey;
 	uint32_t len; /* READ: bytes */
-	uint8_t kind; /* 0 empty, else OP_RC_READ_REQUEST, OP_RC_COMPARE_SWAP, OP_RC_FETCH_ADD */
+	uint8_t kind; /* 0 empty, else the opcode of the request */
 	uint8_t reserved[7];
 };
 _Static_assert(sizeof(struct responder_saved) == 40, "slot layout");
@@ -132,6 +133,7 @@ enum {                              /* verdict.act */
 	ACT_DUPLICATE = BIT32(13), /* packet was a duplicate */
 	ACT_CUT = BIT32(14),       /* with DROP: the message of the active WQE ends here; the WQE is
 				    * for the next one, or completes with wc_status (D1, E) */
+	ACT_STORE = BIT32(15),     /* with READ of no bytes: store the 8 of the payload to `va` */
 };
 
 /** Every decision names its rule: rows of tables/responder_rules.def. */
@@ -180,6 +182,7 @@ enum responder_counter {
 	RC_WRITE,
 	RC_READ,
 	RC_ATOMIC,
+	RC_ATOMIC_WRITE,
 	RC_OUT_OF_SEQUENCE,
 	RC_DUPLICATE,
 	RC_OUT_OF_BUFFER, /* RNR NAK */

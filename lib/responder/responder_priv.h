@@ -57,6 +57,13 @@ region_of(const struct responder *r, psn_t p)
 	return wire_is_acked(r->transport) ? responder_region(r, p) : REGION_EXPECTED;
 }
 
+/** Is it of the opcodes that the knob ops.placement has to allow, and does not? */
+static inline bool
+is_disabled(const struct responder *r, const struct wire_pkt *p)
+{
+	return op_has(p->op, OPF_PLACEMENT) && (r->knobs & RESP_KNOB_PLACEMENT) == 0;
+}
+
 /** A verdict that says nothing yet but where ePSN and MSN stand. */
 static inline struct responder_verdict
 verdict_blank(const struct responder *r)
@@ -99,7 +106,7 @@ resp_check_state(const struct responder *r)
 static ALWAYS_INLINE void
 resp_check_verdict(const struct responder *r, psn_t before, const struct responder_verdict *v)
 {
-	const uint32_t places = ACT_PLACE_SEND | ACT_PLACE_WRITE | ACT_INVALIDATE;
+	const uint32_t places = ACT_PLACE_SEND | ACT_PLACE_WRITE | ACT_INVALIDATE | ACT_STORE;
 	const uint32_t answers = ACT_READ | ACT_ATOMIC | ACT_REPLAY;
 
 	ASSERT(v->rule != RULE_NONE && v->rule < RULE_MAX);
@@ -196,6 +203,8 @@ void resp_drop_message(struct request *q, const struct check *c, enum responder_
 void resp_accept_read(struct request *q, struct responder_verdict *v);
 /** A good ATOMIC at ePSN: execute it once, save the result, and owe the answer. */
 void resp_accept_atomic(struct request *q, struct responder_verdict *v);
+/** A good ATOMIC WRITE at ePSN: store it once, and owe a READ response without data. */
+void resp_accept_placement(struct request *q, struct responder_verdict *v);
 /** The slot saved last that covers PSN `p` and is of this kind, or NULL. */
 struct responder_saved *resp_saved_find(const struct responder *r, psn_t p, uint8_t kind);
 

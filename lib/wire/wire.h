@@ -69,7 +69,10 @@ enum {
 	OPF_RECV_CQE = BIT32(21),  /* a receive completion follows from this packet */
 	OPF_PAYLOAD = BIT32(22),   /* may carry payload */
 	OPF_XRCETH = BIT32(23),
+	OPF_ATOMIC_WRITE = BIT32(24), /* only with the knob ops.placement */
 };
+/** Answered by a READ response without data. */
+#define OPF_PLACEMENT OPF_ATOMIC_WRITE
 
 /** In tables: these bits, where `flags` are those of a request. */
 #define OPF_IF_REQUEST(flags, bits) (((flags)&OPF_REQUEST) != 0 ? (bits) : 0)

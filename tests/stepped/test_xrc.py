@@ -62,8 +62,8 @@ class Target(XrcCase):
         for opcode in [0xB5] + list(range(0xB8, 0xC0)):
             with self.subTest(hex(opcode)):
                 self.target()
-                self.expect(self.feed(self.peer.packet(opcode, E, b"", roce.imm_dt(SRQN))),
-                            Nak(E, NAK_INV, 0))
+                ext = roce.imm_dt(SRQN) + bytes(16)     # a RETH, too: 0xBD has one
+                self.expect(self.feed(self.peer.packet(opcode, E, b"", ext)), Nak(E, NAK_INV, 0))
                 self.dead("QP_REQ_ERR")
                 self.assertEqual((4, []), (self.posted(), self.done()))
 

@@ -92,7 +92,9 @@ enum rl_wr_opcode {
 	RL_WR_ATOMIC_FETCH_AND_ADD,
 	RL_WR_LOCAL_INV,
 	RL_WR_BIND_MW,
-	RL_WR_SEND_WITH_INV
+	RL_WR_SEND_WITH_INV,
+	/* With the knob ops.placement of both queue pairs only. */
+	RL_WR_ATOMIC_WRITE = 15
 };
 
 enum rl_send_flags {
@@ -135,6 +137,7 @@ enum rl_wc_opcode {
 	RL_WC_FETCH_ADD,
 	RL_WC_BIND_MW,
 	RL_WC_LOCAL_INV,
+	RL_WC_ATOMIC_WRITE = 9,
 	RL_WC_RECV = 1 << 7,
 	RL_WC_RECV_RDMA_WITH_IMM
 };

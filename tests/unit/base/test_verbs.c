@@ -56,7 +56,7 @@ names_of_completions(void **state UNUSED)
 {
 	static const struct word words[] = { { 0, "SEND" }, { 1, "RDMA_WRITE" }, { 2, "RDMA_READ" },
 		{ 3, "COMP_SWAP" }, { 4, "FETCH_ADD" }, { 5, "BIND_MW" }, { 6, "LOCAL_INV" },
-		{ 128, "RECV" }, { 129, "RECV_RDMA_WITH_IMM" } };
+		{ 9, "ATOMIC_WRITE" }, { 128, "RECV" }, { 129, "RECV_RDMA_WITH_IMM" } };
 
 	check(verbs_wc_opcode_name, words, ARRAY_LEN(words), 300);
 	assert_int_equal(WC_RECV, 128);
@@ -100,7 +100,8 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		uint32_t value;
 		const char *name;
 		uint8_t completion;
-		const char *has; /* remote, immediate, key, data back, operands, bind, local */
+		const char *has; /* remote, immediate, key, data back, operands, bind, local,
+				  * answer */
 	} rows[] = {
 		{ 0, "RDMA_WRITE", 1, "r" },
 		{ 1, "RDMA_WRITE_WITH_IMM", 1, "ri" },
@@ -112,6 +113,7 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		{ 7, "LOCAL_INV", 6, "kl" },
 		{ 8, "BIND_MW", 5, "bl" },
 		{ 9, "SEND_WITH_INV", 0, "k" },
+		{ 15, "ATOMIC_WRITE", 9, "ra" },
 	};
 
 	for (uint32_t v = 0; v < 300; v++) {
@@ -137,6 +139,7 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		assert_int_equal(verbs_wr_is_atomic(v), strchr(has, 'o') != NULL);
 		assert_int_equal(verbs_wr_has(v, WR_HAS_BIND), strchr(has, 'b') != NULL);
 		assert_int_equal(verbs_wr_is_local(v), strchr(has, 'l') != NULL);
+		assert_int_equal(verbs_wr_has(v, WR_HAS_ANSWER), strchr(has, 'a') != NULL);
 	}
 	assert_int_equal(SEND_FENCE | SEND_SIGNALED << 8 | SEND_SOLICITED << 16 | SEND_INLINE << 24,
 		0x08040201);
@@ -172,7 +175,8 @@ CQ_09_form(void **state UNUSED)
 				     none = { 0, 0, 0, QPT_RC, VERBS_MESSAGE_MAX };
 
 	for (uint32_t v = 0; v < 300; v++) {
-		const bool exists = v <= 9, returns = v >= 4 && v <= 6, local = v == 7 || v == 8;
+		const bool exists = v <= 9 || v == 15, local = v == 7 || v == 8;
+		const bool returns = (v >= 4 && v <= 6) || v == 15; /* or an empty answer */
 		const bool good = exists && !returns && !local;
 
 		assert_int_equal(verbs_wr_form(&some, v, 0, 4), local    ? VERBS_WR_SGES
@@ -180,7 +184,7 @@ CQ_09_form(void **state UNUSED)
 									 : VERBS_WR_NO_OPCODE);
 		assert_int_equal(
 			verbs_wr_form(&some, v, 0, 5), exists ? VERBS_WR_SGES : VERBS_WR_NO_OPCODE);
-		assert_int_equal(verbs_wr_form(&some, v, 8, 0), good     ? VERBS_WR_GOOD
+		assert_int_equal(verbs_wr_form(&some, v, 8, 0), good || v == 15 ? VERBS_WR_GOOD
 								: exists ? VERBS_WR_NOT_INLINE
 									 : VERBS_WR_NO_OPCODE);
 		assert_int_equal(verbs_wr_form(&none, v, 0, 0), good || local ? VERBS_WR_GOOD
@@ -197,8 +201,8 @@ REQ_18_length_of_work_requests(void **state UNUSED)
 	const struct verbs_wr_limits l = { 4, 64, 1, QPT_RC, VERBS_MESSAGE_MAX };
 	const uint64_t longest = UINT64_C(1) << 31;
 
-	for (uint32_t v = 0; v <= 9; v++) {
-		const bool atomic = v == 5 || v == 6;
+	for (uint32_t v = 0; v <= 15; v = v == 9 ? 15 : v + 1) {
+		const bool atomic = v == 5 || v == 6 || v == 15;
 
 		assert_int_equal(verbs_wr_length(&l, v, 0, 8), VERBS_WR_GOOD);
 		assert_int_equal(verbs_wr_length(&l, v, 0, 7),

@@ -234,6 +234,7 @@ static const struct knob_row {
 	{ "resp.imm_access_status", "\"rem_access\"", "\"rem_access\"", "\"loc_access\"",
 		K(resp_imm_access_status), 0, 0, 1 },
 	{ "resp.psn_check", "\"on\"", "\"on\"", "\"resync\"", K(resp_psn_check), 0, 0, 1 },
+	{ "ops.placement", "\"off\"", "\"off\"", "\"on\"", K(ops_placement), 0, 0, 1 },
 	{ "path.local", "\"inside\"", "\"inside\"", "\"wire\"", K(path_local), 0, 0, 1 },
 	{ "tmr.min_timeout", "5", "5", "31", K(tmr_min_timeout), 5, 5, 31 },
 	{ "ae.with_cqe", "\"off\"", "\"off\"", "\"on\"", K(ae_with_cqe), 0, 0, 1 },
