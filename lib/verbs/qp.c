@@ -79,6 +79,11 @@ create(struct vl_qp *qp, const struct ibv_qp_init_attr_ex *init, struct rl_qp_ca
 
 	if (rc != 0)
 		return rc;
+	/* The bytes of an ATOMIC WRITE go inline, whatever the program does otherwise. */
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 &&
+		(init->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) != 0 &&
+		a.cap.max_inline_data < sizeof(uint64_t))
+		a.cap.max_inline_data = sizeof(uint64_t);
 	/* A target has none of the queues that a program may name, its peer nothing to receive. */
 	if (xrcd != NULL || init->qp_type == IBV_QPT_XRC_SEND) {
 		a.recv_cq = NULL;

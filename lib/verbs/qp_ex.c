@@ -103,8 +103,8 @@ wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 }
 
 static void
-wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
-	const struct ibv_mw_bind_info *info)
+wr_bind_mw(
+	struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	vl_bind_to(mw, rkey, info, begin(qp, IBV_WR_BIND_MW));
 }
@@ -229,6 +229,16 @@ wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
 	wr_set_inline_data_list(qp, 1, &buf);
 }
 
+/* Its 8 bytes are not named by an SGE: they go with the request. */
+static void
+wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, const void *word)
+{
+	const struct ibv_data_buf buf = { .addr = (void *)(uintptr_t)word, .length = 8 };
+
+	remote(begin(qp, IBV_WR_ATOMIC_WRITE), rkey, addr);
+	wr_set_inline_data_list(qp, 1, &buf);
+}
+
 static void
 wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
@@ -266,6 +276,7 @@ put_calls(struct ibv_qp_ex *qp)
 	qp->wr_rdma_read = wr_rdma_read;
 	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	qp->wr_atomic_write = wr_atomic_write;
 	qp->wr_local_inv = wr_local_inv;
 	qp->wr_bind_mw = wr_bind_mw;
 	qp->wr_set_ud_addr = wr_set_ud_addr;
@@ -283,7 +294,8 @@ vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 			       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
 			       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
-			       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+			       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+			       IBV_QP_EX_WITH_ATOMIC_WRITE;
 	struct vl_builder *b;
 
 	if ((ops & ~known) != 0)

@@ -97,6 +97,35 @@ atomics(struct pair *p)
 	CHECK(m[0] == 42 && m[4] == 1);
 }
 
+/* ATOMIC WRITE: 8 bytes, out of the list or with the request. */
+static void
+atomic_writes(struct pair *p)
+{
+	uint64_t *m = p->mr->addr, word = 0x1122334455667788;
+	struct rl_sge sge = pair_sge(p, 0, 8);
+	struct rl_send_wr wr = { .sg_list = &sge,
+		.num_sge = 1,
+		.opcode = RL_WR_ATOMIC_WRITE,
+		.send_flags = RL_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = (uintptr_t)&m[4], .rkey = p->mr->rkey } };
+	struct rl_wc wc;
+
+	m[0] = 99;
+	m[3] = m[4] = m[5] = 0;
+	OK(rl_post_send(p->a, &wr, NULL));
+	wc = pair_wait(p->cq);
+	CHECK(wc.status == RL_WC_SUCCESS && wc.opcode == RL_WC_ATOMIC_WRITE);
+	CHECK(m[3] == 0 && m[4] == 99 && m[5] == 0);
+	sge.addr = (uintptr_t)&word;
+	wr.send_flags |= RL_SEND_INLINE;
+	OK(rl_post_send(p->a, &wr, NULL));
+	CHECK(pair_wait(p->cq).status == RL_WC_SUCCESS && m[4] == word);
+	sge.length = 4;
+	CHECK(rl_post_send(p->a, &wr, NULL) == -EINVAL);
+	sge.length = 16;
+	CHECK(rl_post_send(p->a, &wr, NULL) == -EINVAL);
+}
+
 /* CQ-09: what the posting side can know is refused at once, and nothing of it is posted. */
 static void
 CQ_09_refused_at_once(struct pair *p)
@@ -417,9 +446,9 @@ int
 main(int argc, char **argv)
 {
 	static void (*const cases[])(struct pair *) = { write_and_read, send_immediate_inline,
-		atomics, CQ_09_refused_at_once, CQ_06_completion_events, QP_13_posted_in_ERR,
-		errors_and_events, reset_and_again, own_memfd, memory_and_use, ports_and_limits,
-		unsignaled, threads };
+		atomics, atomic_writes, CQ_09_refused_at_once, CQ_06_completion_events,
+		QP_13_posted_in_ERR, errors_and_events, reset_and_again, own_memfd, memory_and_use,
+		ports_and_limits, unsignaled, threads };
 	struct rl_context *nobody;
 	struct pair p;
 

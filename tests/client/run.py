@@ -28,7 +28,7 @@ def config(where, workers, queues, control, allow=None, ipv6=False, local=False)
                 "--log-level=error"],
         "lcores": {"control": 0, "workers": list(range(1, workers + 1)), "idle": "sleep"},
         "control": dict({"socket": os.path.join(where, "sock")}, **control),
-        "knobs": {"path.local": "inside" if local else "wire"},
+        "knobs": {"path.local": "inside" if local else "wire", "ops.placement": "on"},
         "ports": [
             {"name": "left", "device": "net_pair0a", "mac": "02:00:00:00:00:01",
              "ipv4": "10.77.0.1", "prefix": 24, **({"ipv6": "fd77::1"} if ipv6 else {}),

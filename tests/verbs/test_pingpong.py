@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ibv_rc_pingpong and its relatives between the two ports, with data checked by themselves."""
+import os
 import re
 import sys
 import unittest
@@ -34,6 +35,11 @@ class PingPong(unittest.TestCase):
 
     def test_rc_small_mtu_large_messages(self):
         self.play("ibv_rc_pingpong", "-c", "-m", "256", "-s", "100000", iters=20)
+
+    def test_atomic_write(self):
+        """ibv_wr_atomic_write(), which no program of Debian's calls."""
+        self.assertEqual((0, "atomic write\n"),
+                         programs.run(SOCKET, os.environ["VERBS_ATOMIC_WRITE"]))
 
     def test_rc_new_post_send(self):
         """ibv_qp_ex: requests are put together by calls."""
