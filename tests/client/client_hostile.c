@@ -5,6 +5,7 @@
  *   client-hostile SOCKET [ROUNDS [SEED]]
  *   client-hostile SOCKET attack NUMBER SEED    one attack, until it is killed
  *   client-hostile SOCKET victim FD             the victim alone; its report lies in the memfd FD
+ *   client-hostile CPU witness FD               what the victim must not count, into its report
  *   client-hostile - count                      how many attacks there are
  *
  * Each round is a process of its own that makes QPs on both ports, starts work, and then does its
@@ -362,7 +363,10 @@ one_part(const char *socket, const char *part, const char *n, const char *seed_t
 	at = mmap(
 		NULL, sizeof(struct victim_report), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(n), 0);
 	CHECK(at != MAP_FAILED);
-	victim_run(socket, at);
+	if (strcmp(part, "witness") == 0)
+		victim_witness(at, atoi(socket));
+	else
+		victim_run(socket, at);
 	return 0;
 }
 

@@ -2,13 +2,18 @@
 #include "victim.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pair.h"
 
-#define THREADS 4
+#define THREADS    4
+#define WITNESS_NS 500000 /* how often it looks, and what is late */
 
 #define BLOCK 2048
 
@@ -69,10 +74,29 @@ waited_ns(void)
 	return sum;
 }
 
+/* A moment, and what had been waited before it and behind it: we may lose our CPU in between. */
+struct moment {
+	uint64_t before;
+	uint64_t at;
+	uint64_t behind;
+};
+
+static struct moment
+moment(struct victim_report *r)
+{
+	struct moment m;
+
+	m.before = waited_ns() + atomic_load(&r->stalled_ns);
+	m.at = pair_now_ns();
+	m.behind = waited_ns() + atomic_load(&r->stalled_ns);
+	return m;
+}
+
 /* From one block to the next. */
 static void
-gap(struct victim_report *r, uint64_t took, uint64_t waited)
+gap(struct victim_report *r, const struct moment *from, const struct moment *to)
 {
+	const uint64_t took = to->at - from->at, waited = to->behind - from->before;
 	const uint64_t net = took > waited ? took - waited : 0;
 
 	if (took > atomic_load(&r->longest_ns))
@@ -82,26 +106,48 @@ gap(struct victim_report *r, uint64_t took, uint64_t waited)
 }
 
 void
+victim_witness(struct victim_report *r, int cpu)
+{
+	const struct sched_param ahead = { .sched_priority = 1 };
+	struct timespec due;
+	uint64_t now;
+	cpu_set_t set;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	CHECK(sched_setaffinity(0, sizeof(set), &set) == 0);
+	if (sched_setscheduler(0, SCHED_FIFO, &ahead) != 0)
+		return;
+	for (now = pair_now_ns(); !atomic_load(&r->stop); now = pair_now_ns()) {
+		const uint64_t at = now + WITNESS_NS;
+
+		due = (struct timespec){ (time_t)(at / 1000000000), (long)(at % 1000000000) };
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+		now = pair_now_ns();
+		if (now > at + WITNESS_NS)
+			atomic_fetch_add(&r->stalled_ns, now - at);
+	}
+}
+
+void
 victim_run(const char *socket, struct victim_report *r)
 {
+	struct moment last;
 	struct pair p;
-	uint64_t last, before;
 
 	open_waits();
 	pair_open(&p, socket, 64, 3 * BLOCK);
 	pair_connect(&p, 16);
 	transfer(&p, 1);
-	last = pair_now_ns();
-	before = waited_ns();
+	last = moment(r);
 	for (uint32_t n = 2; !atomic_load(&r->stop); n++) {
-		uint64_t at, waited;
+		struct moment now;
 
 		transfer(&p, n);
-		waited = waited_ns();
-		at = pair_now_ns();
-		gap(r, at - last, waited - before);
-		last = at;
-		before = waited;
+		now = moment(r);
+		gap(r, &last, &now);
+		last = now;
 		atomic_fetch_add(&r->blocks, 1);
 	}
 	CHECK(pair_is_quiet(p.cq));

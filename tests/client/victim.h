@@ -17,6 +17,7 @@ struct victim_report {
 	_Atomic uint64_t longest_ns; /* from one block to the next; whoever looks may zero it */
 	_Atomic bool stop;
 	_Atomic uint64_t longest_net_ns; /* without our waits for a CPU, and the workers' */
+	_Atomic uint64_t stalled_ns;     /* a witness's: no program had its CPU */
 };
 
 /**
@@ -24,5 +25,12 @@ struct victim_report {
  * with colons between them. Whatever is wrong ends the process with 1, and says what.
  */
 void victim_run(const char *socket, struct victim_report *r);
+
+/**
+ * Until it is told to stop: adds to r->stalled_ns how long nothing ran on this CPU, not even this
+ * thread, which is ahead of all others. The machine below us had the CPU then. No thread's counters
+ * tell of that. Without the right to be ahead it does nothing.
+ */
+void victim_witness(struct victim_report *r, int cpu);
 
 #endif
