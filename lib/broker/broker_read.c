@@ -245,7 +245,7 @@ too_long(struct broker_conn *c)
 static bool
 cut(struct broker_conn *c, const char **line, size_t *len)
 {
-	const char *at = c->in + c->in_at;
+	const char *at = c->in_len != 0 ? c->in + c->in_at : NULL;
 	const char *nl = c->in_len > c->scanned
 				 ? memchr(at + c->scanned, '\n', c->in_len - c->scanned)
 				 : NULL;

@@ -2,7 +2,7 @@
 """Descriptors whose reads, faults or close() wait for another program of the client's: files of a
 FUSE server of its own, and memory under userfaultfd. They cost their sender alone.
 
-The server stands in a user namespace, as any user can make one. Run by run.py, like test_attacks.py.
+The server stands in a user namespace, as any user can make one. Run by run.py.
 """
 import contextlib
 import ctypes

@@ -34,6 +34,10 @@ fuzz_text(const char *text, uint8_t *buf, size_t room)
 	return len;
 }
 
+/** A line of the control socket, for seeds. */
+#define CALL(method, params) \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}\n"
+
 /** An invariant that holds for every input, in any build type. */
 #define FUZZ_CHECK(cond)                                                                          \
 	do {                                                                                      \

@@ -6,7 +6,11 @@
  *
  * Input: lines. "#KINDS" are descriptors that go with the next request (descriptor()), "!HEX" is a
  * frame for the control lcore, "~" and two numbers write to the areas that the client got, "^"
- * punches a hole into its last memfd, "%" connects anew. All others are requests.
+ * punches a hole into its last memfd, "%" connects anew, "@" lets time pass. All others are
+ * requests, in which $0 to $9 are the numbers of the queue pairs that were made, drawn by lot.
+ *
+ * What the control lcore sends to the port's own address comes back to it: the client can be both
+ * ends of a connection.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -27,51 +31,19 @@ enum {
 	AREAS_MAX = 8,
 	FRAME_MAX = 1514,
 	WAITS = 20000, /* for an answer: beside other programs that takes long */
+	NUMBERS_MAX = 10,
+	REQUEST_MAX = 4096,
 };
 
-#define END  "{\"jsonrpc\":\"2.0\",\"id\":\"fuzz-end\",\"method\":\"client_ports\"}\n"
-#define OPEN CALL("client_open", "{\"abi\":1,\"name\":\"fuzz\"}")
-#define PD   CALL("client_pd_create", "{}")
-#define CQ   CALL("client_cq_create", "{\"cqe\":16,\"channel\":0}")
-#define MR   CALL("client_mr_register", "{\"pd\":1,\"length\":4096,\"addr\":65536,\"access\":15}")
-#define QP                                                                                    \
-	CALL("client_qp_create",                                                              \
-		"{\"pd\":1,\"send_cq\":1,\"recv_cq\":1,\"qp_type\":\"RC\",\"max_send_wr\":8," \
-		"\"max_recv_wr\":8,\"max_send_sge\":1,\"max_recv_sge\":1,\"max_inline_data\":0}")
-#define SRQ CALL("client_srq_create", "{\"pd\":1,\"max_wr\":8,\"max_sge\":2,\"srq_limit\":2}")
-#define ARP                                                         \
-	"!ffffffffffff02000000000208060001080006040001020000000002" \
-	"0a0000020000000000000a000001\n"
-#define ECHO                                                \
-	"!020000000001020000000002080045000020000100004001" \
-	"66da0a0000020a00000108004fe6000100013132\n"
-#define SOLICIT                                                            \
-	"!020000000001020000000002"                                        \
-	"86dd6000000000203aff"                                             \
-	"fd000000000000000000000000000002fd000000000000000000000000000001" \
-	"8700000000000000fd0000000000000000000000000000010101020000000002\n"
-
-static const char *const seeds[] = {
-	OPEN PD CQ "#s\n" MR QP CALL("client_mr_deregister", "{\"handle\":1}"),
-	OPEN PD "#u\n" MR "#a\n" MR "#b\n" MR "#e\n" MR "#h\n" MR "#r\n" MR "#p\n" MR "#k\n" MR,
-	OPEN PD "#nd\n" MR "#x\n" MR "#t\n" MR "#ssssssssss\n" MR "^\n" MR,
-	OPEN PD CQ SRQ
-	"~ 0 1\n~ 64 4294967295\n" CALL("client_srq_modify", "{\"handle\":1,\"max_wr\":32}") CALL(
-		"client_srq_query", "{\"handle\":1}") CALL("client_srq_destroy", "{\"handle\":1}"),
-	OPEN PD CQ QP
-	"~ 0 4294967295\n~ 128 3\n" CALL("client_events", "{\"max\":4}") "%\n" OPEN PD,
-	OPEN CALL("client_channel_create", "{}") CALL("client_cq_create",
-		"{\"cqe\":4,\"channel\":1}") "~ 0 8589934592\n" CALL("client_channel_destroy",
-		"{\"handle\":1}") CALL("client_cq_destroy", "{\"handle\":1}"),
-	ARP ECHO SOLICIT OPEN ARP "!0102\n",
-};
-
+#define END "{\"jsonrpc\":\"2.0\",\"id\":\"fuzz-end\",\"method\":\"client_ports\"}\n"
 static struct {
 	int fd;
 	bool gone;
 	int next[FDS_MAX]; /* with the next request */
 	uint32_t next_n;
-	int last; /* its newest memfd */
+	int last;                     /* its newest memfd */
+	uint32_t number[NUMBERS_MAX]; /* of its queue pairs, oldest first */
+	uint32_t numbers_n;
 	struct {
 		uint8_t *base;
 		size_t len;
@@ -81,20 +53,17 @@ static struct {
 	char path[64];
 } peer = { .fd = -1, .last = -1 };
 
-size_t
-fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
-{
-	return index < ARRAY_LEN(seeds) ? fuzz_text(seeds[index], buf, room) : 0;
-}
-
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 static int
-memfd(off_t bytes, int seals)
+memfd(off_t bytes, int seals, bool filled)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	FUZZ_CHECK(fd >= 0 && ftruncate(fd, bytes) == 0);
+	/* A page that nobody has written to is a hole, and a memfd with one is refused. */
+	for (off_t at = 0; filled && at < bytes; at += 4096)
+		FUZZ_CHECK(pwrite(fd, "", 1, at) == 1);
 	FUZZ_CHECK(seals == 0 || fcntl(fd, F_ADD_SEALS, seals) == 0);
 	if (peer.last >= 0)
 		close(peer.last);
@@ -121,7 +90,7 @@ static int
 reopened(void)
 {
 	char path[64];
-	int fd = memfd(4096, F_SEAL_SHRINK), again;
+	int fd = memfd(4096, F_SEAL_SHRINK, true), again;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, O_RDONLY | O_CLOEXEC);
@@ -136,16 +105,16 @@ descriptor(char kind)
 
 	switch (kind) {
 	case 's':
-		return memfd(4096, F_SEAL_SHRINK);
+		return memfd(4096, F_SEAL_SHRINK, true);
 	case 'b':
-		return memfd(65536, F_SEAL_SHRINK | F_SEAL_GROW);
+		return memfd(65536, F_SEAL_SHRINK | F_SEAL_GROW, true);
 	case 'a':
-		return memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+		return memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL, true);
 	case 'e':
-		return memfd(0, F_SEAL_SHRINK);
+		return memfd(0, F_SEAL_SHRINK, false);
 	case 'u':
 	case 'h':
-		return memfd(65536, 0);
+		return memfd(65536, 0, kind == 'u');
 	case 'r':
 		return reopened();
 	case 'p':
@@ -203,6 +172,22 @@ got_fd(int fd)
 	close(fd);
 }
 
+static void
+got_numbers(const char *text)
+{
+	static const char key[] = "\"qp_num\":";
+	const char *at = text;
+
+	if (getenv("FUZZ_VERBOSE") != NULL)
+		fprintf(stderr, "< %s", text);
+	while ((at = strstr(at, key)) != NULL && peer.numbers_n < NUMBERS_MAX) {
+		const uint32_t n = (uint32_t)strtoul(at += strlen(key), NULL, 10);
+
+		if (n != 0 && (peer.numbers_n == 0 || peer.number[peer.numbers_n - 1] != n))
+			peer.number[peer.numbers_n++] = n;
+	}
+}
+
 /** What has come. @return true: the answer to the last line is in it, or the connection ended. */
 static bool
 receive(void)
@@ -232,7 +217,25 @@ receive(void)
 			got_fd(fds[i]);
 	}
 	text[n] = '\0';
+	got_numbers(text);
 	return memmem(text, (size_t)n, "fuzz-end", 8) != NULL;
+}
+
+static void frame_in(const uint8_t *bytes, size_t len);
+
+/** What was sent to the port's own address is received. */
+static void
+frames_back(void)
+{
+	static const uint8_t own[4] = { 10, 0, 0, 1 };
+	const uint32_t n = fake.frames_n < FAKE_FRAMES ? fake.frames_n : FAKE_FRAMES;
+	static struct fake_frame f[FAKE_FRAMES];
+
+	fake.frames_n = 0;
+	memcpy(f, fake.frames, n * sizeof(f[0]));
+	for (uint32_t i = 0; i < n; i++)
+		if (f[i].len > 34 && memcmp(f[i].data + 30, own, sizeof(own)) == 0)
+			frame_in(f[i].data, f[i].len);
 }
 
 static void
@@ -241,6 +244,18 @@ poll_control(void)
 	fake.now += 1000;
 	control_poll(fake.c, fake.now);
 	fake.env.pump(NULL);
+	frames_back();
+}
+
+static void
+frame_in(const uint8_t *bytes, size_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(fake.env.ports[0].pool);
+	struct mbox_msg msg = { .type = MBOX_PACKET, .pkt = { .m = m, .port = 0 } };
+
+	FUZZ_CHECK(m != NULL);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), bytes, len);
+	FUZZ_CHECK(mbox_send_up(&fake.mbox[0], &msg) == 0);
 }
 
 static void
@@ -262,6 +277,7 @@ peer_close(void)
 	if (peer.fd >= 0)
 		close(peer.fd);
 	peer.fd = -1;
+	peer.numbers_n = 0;
 	for (; peer.areas_n != 0; peer.areas_n--)
 		munmap(peer.area[peer.areas_n - 1].base, peer.area[peer.areas_n - 1].len);
 	for (int i = 0; i < 4; i++)
@@ -280,15 +296,35 @@ peer_connect(void)
 	poll_control();
 }
 
-static void
-request(const char *text, size_t len)
+/** The line with numbers where it has $0 to $9. @return its length. */
+static size_t
+with_numbers(const char *text, size_t len, char *out)
 {
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n + 16 < REQUEST_MAX; i++) {
+		const uint32_t which = i + 1 < len ? (uint32_t)(text[i + 1] - '0') : UINT32_MAX;
+
+		if (text[i] == '$' && which < peer.numbers_n) {
+			n += (size_t)snprintf(out + n, 16, "%u", peer.number[which]);
+			i++;
+		} else {
+			out[n++] = text[i];
+		}
+	}
+	return n;
+}
+
+static void
+request(const char *line_of, size_t line_len)
+{
+	static char text[REQUEST_MAX];
+	const size_t len = with_numbers(line_of, line_len, text);
 	union {
 		uint8_t bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct iovec iov[] = { { (void *)(uintptr_t)text, len },
-		{ (void *)(uintptr_t) "\n" END, strlen("\n" END) } };
+	struct iovec iov[] = { { text, len }, { (void *)(uintptr_t) "\n" END, strlen("\n" END) } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
 	if (!peer.gone && peer.next_n != 0) {
@@ -319,19 +355,14 @@ nibble(char c)
 static void
 frame(const char *hex, size_t n)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(fake.env.ports[0].pool);
-	struct mbox_msg msg = { .type = MBOX_PACKET, .pkt = { .m = m, .port = 0 } };
 	uint8_t bytes[FRAME_MAX];
 	size_t len = 0;
 
-	FUZZ_CHECK(m != NULL);
 	for (size_t i = 0; i + 1 < n && len < sizeof(bytes); i += 2)
 		if (nibble(hex[i]) >= 0 && nibble(hex[i + 1]) >= 0)
 			bytes[len++] = (uint8_t)(nibble(hex[i]) << 4 | nibble(hex[i + 1]));
-	memcpy(rte_pktmbuf_append(m, (uint16_t)len), bytes, len);
-	FUZZ_CHECK(mbox_send_up(&fake.mbox[0], &msg) == 0);
+	frame_in(bytes, len);
 	poll_control();
-	fake.frames_n = 0;
 }
 
 static void
@@ -368,6 +399,12 @@ line(const char *text, size_t len)
 			fallocate(peer.last, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) !=
 				0)
 			poll_control(); /* sealed */
+		break;
+	case '@':
+		for (uint32_t i = 0; i < 20; i++) {
+			fake.now += 20 * TIME_NS_PER_MS;
+			poll_control();
+		}
 		break;
 	case '%':
 		peer_close();

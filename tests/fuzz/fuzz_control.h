@@ -14,9 +14,6 @@
 #include "../unit/control/fake.h"
 #include "fuzz.h"
 
-#define CALL(method, params) \
-	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}\n"
-
 /** libFuzzer calls it, and then each target does. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 

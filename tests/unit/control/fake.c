@@ -196,6 +196,7 @@ make_env(bool no_socket)
 	e->mem = mem_table_create(64);
 	e->ahs = qp_ah_table_create();
 	e->mcasts = qp_mcast_table_create();
+	e->srqs = calloc(1, sizeof(*e->srqs));
 	e->workers_n = FAKE_WORKERS;
 	e->ports_n = 1;
 	e->numa_node = -1;
@@ -281,6 +282,7 @@ fake_stop(void)
 	mem_table_destroy(fake.env.mem);
 	qp_ah_table_destroy(fake.env.ahs);
 	qp_mcast_table_destroy(fake.env.mcasts);
+	free(fake.env.srqs);
 	conf_free(fake.conf);
 	fake.c = NULL;
 }
