@@ -373,6 +373,8 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 		rc = take_address(&id->local, src);
 	if (rc != 0)
 		return rc;
+	if (client_cm_is_group(&id->peer))
+		return client_cm_resolve_group(id);
 	pthread_mutex_lock(&ctx->lock);
 	rc = resolve(ctx, id, timeout_ms);
 	pthread_mutex_unlock(&ctx->lock);

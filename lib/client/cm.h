@@ -62,6 +62,10 @@ const char *client_cm_space(enum rl_cm_port_space ps);
 int client_cm_call(struct context *ctx, const struct cm_id *id, const char *method);
 /** An event of the library's own. @return 0 or -ENOMEM. */
 int client_cm_tell(struct cm_id *id, enum rl_cm_event_type event);
+/** Is it a multicast address? */
+bool client_cm_is_group(const struct sockaddr_storage *a);
+/** The peer's address is a group's: find the port, and tell. @return 0 or -errno. */
+int client_cm_resolve_group(struct cm_id *id);
 /** The QP of rl_cm_create_qp() to a state. @return 0 or -errno. */
 int client_cm_walk(struct cm_id *id, enum rl_qp_state to);
 

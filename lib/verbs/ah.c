@@ -5,6 +5,8 @@
 
 #include "vl.h"
 
+#include "include/rocelane_mcast.h"
+
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 static int
@@ -140,17 +142,20 @@ ibv_resolve_eth_l2_from_gid(
 int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	(void)qp;
-	(void)gid;
-	(void)lid;
-	return vl_result(-EOPNOTSUPP);
+	union rl_gid group;
+	int rc;
+
+	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	rc = rl_attach_mcast(((struct vl_qp *)qp)->rl, &group, lid);
+	/* The kernel says yes to a member. */
+	return vl_result(rc != -EEXIST ? rc : 0);
 }
 
 int
 ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	(void)qp;
-	(void)gid;
-	(void)lid;
-	return vl_result(-EOPNOTSUPP);
+	union rl_gid group;
+
+	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	return vl_result(rl_detach_mcast(((struct vl_qp *)qp)->rl, &group, lid));
 }

@@ -8,7 +8,7 @@
  * rocelane-run preloads, opens a channel of the dataplane in its place:
  *
  * ucm_file.c  open, write, fstat, close    ucm_command.c  commands    ucm_query.c  what is known
- * ucm_event.c events
+ * ucm_event.c events                         ucm_mcast.c    groups
  *
  * Owner:   any thread, as librdmacm's; librocelane has the locks.
  * Memory:  a file until its descriptor is closed, an id until DESTROY_ID or its file's end.
@@ -22,6 +22,8 @@
 #include "vl.h"
 
 #include "include/rocelane_cm.h"
+
+#define UCM_QKEY 0x01234567 /* of all datagrams */
 
 /** An open /dev/infiniband/rdma_cm. */
 struct ucm_file {
@@ -56,6 +58,7 @@ union ucm_in {
 	struct rdma_ucm_set_option set_option;
 	struct rdma_ucm_notify notify;
 	struct rdma_ucm_migrate_id migrate_id;
+	struct rdma_ucm_join_ip_mcast join_ip;
 };
 
 /** A command that was written. */
@@ -87,6 +90,16 @@ uint8_t ucm_port_of(struct rl_context *ctx, const struct sockaddr *addr);
 /** Does the address say none? */
 bool ucm_is_any(const struct sockaddr *addr);
 
-ucm_command ucm_query_route, ucm_init_qp_attr, ucm_get_event;
+/** An address as librdmacm has it in paths. */
+union rl_gid ucm_gid_of(const struct sockaddr *addr);
+/** A path from an id's port, as librdmacm reads it. */
+void ucm_path_to(
+	struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to);
+/** Its groups are forgotten: the id ends. */
+void ucm_leave_all(const struct ucm_id *id);
+/** The event of the oldest join of the id that was not told. @return false: none waits. */
+bool ucm_joined(struct ucm_id *id, struct rdma_ucm_event_resp *resp);
+
+ucm_command ucm_query_route, ucm_init_qp_attr, ucm_get_event, ucm_join_ip, ucm_leave;
 
 #endif

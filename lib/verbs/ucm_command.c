@@ -72,6 +72,7 @@ end_id(struct ucm_id *id)
 	pthread_mutex_lock(&lock);
 	ids[id->number] = NULL;
 	pthread_mutex_unlock(&lock);
+	ucm_leave_all(id);
 	rl_cm_destroy_id(id->rl);
 	events = id->events;
 	free(id);
@@ -295,8 +296,8 @@ static const struct {
 	NOT_HERE(GET_OPTION),
 	ROW(SET_OPTION, set_option, set_option),
 	ROW(NOTIFY, notify, notify),
-	NOT_HERE(JOIN_IP_MCAST),
-	NOT_HERE(LEAVE_MCAST),
+	ROW(JOIN_IP_MCAST, ucm_join_ip, join_ip),
+	WITH(LEAVE_MCAST, ucm_leave, OF(destroy_id), NAMES_NONE),
 	ROW(MIGRATE_ID, migrate_id, migrate_id),
 	NOT_HERE(QUERY),
 	NOT_HERE(BIND),

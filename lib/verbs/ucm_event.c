@@ -24,11 +24,13 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 	}
 	if (of->uid == 0)
 		return false;
-	of->events++;
 	*resp = (struct rdma_ucm_event_resp){ .uid = of->uid,
 		.id = id->number,
 		.event = (uint32_t)e->event,
 		.status = (uint32_t)e->status };
+	if (e->event == RL_CM_EVENT_MULTICAST_JOIN)
+		return ucm_joined(id, resp);
+	of->events++;
 	conn->qp_num = e->conn.qp_num;
 	conn->private_data_len = e->conn.private_data_len;
 	if (e->conn.private_data_len != 0)

@@ -7,14 +7,13 @@
 
 #define NO_INDEX     0xffffffffu /* devices are told apart by their GUIDs */
 #define DEFAULT_PKEY 0xffff
-#define UDP_QKEY     0x01234567
 #define PATH_LIFE    18
 #define HOP_LIMIT    64
 
 /* ---- ports ----------------------------------------------------------------------------------- */
 
-static union rl_gid
-gid_of(const struct sockaddr *addr)
+union rl_gid
+ucm_gid_of(const struct sockaddr *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)addr;
@@ -33,7 +32,7 @@ bool
 ucm_is_any(const struct sockaddr *addr)
 {
 	static const uint8_t none[16];
-	const union rl_gid gid = gid_of(addr);
+	const union rl_gid gid = ucm_gid_of(addr);
 	const size_t at = addr->sa_family == AF_INET ? 12 : 0;
 
 	return memcmp(&gid.raw[at], none, sizeof(none) - at) == 0;
@@ -55,7 +54,7 @@ index_of(struct rl_context *ctx, uint8_t port, const union rl_gid *gid)
 uint8_t
 ucm_port_of(struct rl_context *ctx, const struct sockaddr *addr)
 {
-	const union rl_gid gid = gid_of(addr);
+	const union rl_gid gid = ucm_gid_of(addr);
 
 	for (uint8_t port = 1; port <= ctx->num_ports; port++) {
 		if (index_of(ctx, port, &gid) >= 0)
@@ -79,8 +78,8 @@ ucm_port(const struct rl_cm_id *id)
 static void
 fill_path(const struct ucm_id *id, const struct rl_port_attr *attr, struct ib_user_path_rec *path)
 {
-	const union rl_gid own = gid_of(rl_cm_get_local_addr(id->rl));
-	const union rl_gid peer = gid_of(rl_cm_get_peer_addr(id->rl));
+	const union rl_gid own = ucm_gid_of(rl_cm_get_local_addr(id->rl));
+	const union rl_gid peer = ucm_gid_of(rl_cm_get_peer_addr(id->rl));
 
 	memcpy(path->sgid, own.raw, sizeof(own.raw));
 	memcpy(path->dgid, peer.raw, sizeof(peer.raw));
@@ -124,7 +123,7 @@ ucm_query_route(const struct ucm_call *call)
 static int
 datagram_attr(const struct rl_cm_id *id, struct rl_qp_attr *attr, int *mask)
 {
-	attr->qkey = UDP_QKEY;
+	attr->qkey = UCM_QKEY;
 	*mask = RL_QP_STATE;
 	if (attr->qp_state == RL_QPS_INIT)
 		*mask |= RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_QKEY;
@@ -133,10 +132,10 @@ datagram_attr(const struct rl_cm_id *id, struct rl_qp_attr *attr, int *mask)
 	return ucm_port(id) != 0 ? 0 : ucm_fail(EINVAL, "the id has no port yet");
 }
 
-static void
-put_path(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to)
+void
+ucm_path_to(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to)
 {
-	const union rl_gid own = gid_of(rl_cm_get_local_addr(id));
+	const union rl_gid own = ucm_gid_of(rl_cm_get_local_addr(id));
 	const int at = index_of(id->context, ucm_port(id), &own);
 
 	memcpy(to->grh.dgid, from->grh.dgid.raw, sizeof(to->grh.dgid));
@@ -176,7 +175,7 @@ ucm_init_qp_attr(const struct ucm_call *call)
 	resp.rnr_retry = a.rnr_retry;
 	resp.port_num = 1;
 	if ((mask & RL_QP_AV) != 0)
-		put_path(id->rl, &a.ah_attr, &resp.ah_attr);
+		ucm_path_to(id->rl, &a.ah_attr, &resp.ah_attr);
 	ucm_answer(call, call->in->init_qp_attr.response, &resp, sizeof(resp));
 	return 0;
 }

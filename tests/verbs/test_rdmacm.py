@@ -9,6 +9,9 @@ import unittest
 
 import programs
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
+import jsonrpc  # noqa: E402
+
 SOCKET = sys.argv.pop(1)
 RUN = os.environ["ROCELANE_RUN"]
 EXAMPLE = os.environ["EXAMPLE_RPING"]    # app/examples/rping.c
@@ -113,6 +116,32 @@ class Rdmacm(unittest.TestCase):
             code, out = run("rping", *args)
             self.assertNotEqual(0, code, out)
             self.assertIn(want, out)
+
+    def mckey(self, group, members, sender):
+        """One sends ten datagrams, the others get each."""
+        def joined():
+            return jsonrpc.call(SOCKET, "mcast_list")
+
+        serve = [start("mckey", "-m", group, "-b", ip, "-C", "10") for ip in members]
+        for proc in serve:
+            self.addCleanup(self.end, proc)
+        end = time.monotonic() + READY_S
+        while len(joined()) < len(members) and time.monotonic() < end:
+            time.sleep(0.01)
+        code, out = run("mckey", "-m", group, "-b", sender, "-s", "-C", "10")
+        self.assertEqual(0, code, out)
+        for proc in serve:
+            out = proc.communicate(timeout=programs.TIMEOUT)[0]
+            self.assertEqual(0, proc.returncode, out)
+            self.assertIn("receiving data transfers\ndata transfers complete", out)
+        self.assertEqual([], joined())
+
+    def test_mckey(self):
+        """UD-31: members of two ports; the sender's is one."""
+        self.mckey("239.1.2.3", [LEFT, RIGHT], LEFT)
+
+    def test_mckey_ipv6(self):
+        self.mckey("ff05::1:3", [RIGHT6], RIGHT6)
 
     def test_datagrams_are_refused(self):
         code, out = run("udaddy", "-b", RIGHT, ROCELANE_WHY="1")

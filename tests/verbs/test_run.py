@@ -158,6 +158,10 @@ class Run(unittest.TestCase):
         code, out, err = self.run_it("-p", os.environ["VERBS_XRC"])
         self.assertEqual((0, "one target, two processes\n"), (code, out), err)
 
+    def test_members_of_groups(self):
+        code, out, err = self.run_it("-p", os.environ["VERBS_MCAST"])
+        self.assertEqual((0, "members\n"), (code, out), err)
+
     def test_own_address(self):
         """Both ends on one device."""
         with socket.socket() as s:

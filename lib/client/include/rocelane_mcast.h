@@ -6,13 +6,16 @@
  *
  * Owner:   any thread.
  * Memory:  none; a queue pair that is destroyed leaves its groups.
- * Depends: rocelane.h.
+ * Depends: rocelane.h; the calls on ids, rocelane_cm.h.
  *
  * To send to a group: an address handle whose dgid is the group's address (::ffff:239.1.2.3 for an
  * IPv4 one), and remote_qpn RL_MCAST_QPN. Members of the same port get it, too, the sender among
  * them. Neither IGMP nor MLD is spoken.
  */
 #include "rocelane.h"
+
+struct rl_cm_id;
+struct sockaddr;
 
 #define RL_MCAST_QPN 0xffffffu
 
@@ -26,5 +29,14 @@
 int rl_attach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
 /** @return -EINVAL: it is no member. */
 int rl_detach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
+
+/**
+ * As librdmacm's: the id's queue pair, if it has one, becomes a member, and MULTICAST_JOIN follows.
+ * A queue pair of your own you attach yourself. The id's address was resolved; a group's may be,
+ * that tells of the port alone. @return -EINVAL: no group, or no port yet; as rl_attach_mcast().
+ */
+int rl_cm_join_multicast(struct rl_cm_id *id, const struct sockaddr *group);
+/** @return as rl_detach_mcast(). */
+int rl_cm_leave_multicast(struct rl_cm_id *id, const struct sockaddr *group);
 
 #endif
