@@ -17,9 +17,9 @@ rl_cm_init_qp_attr(struct rl_cm_id *pub, struct rl_qp_attr *attr, int *mask)
 {
 	const struct cm_id *id = cm_id_of(pub);
 	const enum rl_qp_state to = attr->qp_state;
-	const bool rc = pub->qp_type == RL_QPT_RC;
+	const bool rc = pub->qp_type == RL_QPT_RC, ud = pub->qp_type == RL_QPT_UD;
 
-	if (to != RL_QPS_INIT && !id->has_attr)
+	if (to != RL_QPS_INIT && !ud && !id->has_attr)
 		return client_fail(EINVAL, "the peer has said nothing yet");
 	*attr = id->attr;
 	attr->qp_state = to;
@@ -29,10 +29,11 @@ rl_cm_init_qp_attr(struct rl_cm_id *pub, struct rl_qp_attr *attr, int *mask)
 		attr->pkey_index = 0;
 		attr->qp_access_flags =
 			RL_ACCESS_REMOTE_WRITE | RL_ACCESS_REMOTE_READ | RL_ACCESS_REMOTE_ATOMIC;
-		*mask |= RL_QP_PORT | RL_QP_PKEY_INDEX | RL_QP_ACCESS_FLAGS;
+		attr->qkey = RL_UDP_QKEY;
+		*mask |= RL_QP_PORT | RL_QP_PKEY_INDEX | (ud ? RL_QP_QKEY : RL_QP_ACCESS_FLAGS);
 		if (pub->port_num == 0)
 			return client_fail(EINVAL, "the id has no port yet");
-	} else if (to == RL_QPS_RTR) {
+	} else if (to == RL_QPS_RTR && !ud) {
 		attr->min_rnr_timer = RNR_TIMER;
 		*mask |= RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN;
 		if (rc)
@@ -76,6 +77,11 @@ rl_cm_create_qp(struct rl_cm_id *pub, struct rl_pd *pd, struct rl_qp_init_attr *
 	rc = rl_create_qp(pd, init, &pub->qp);
 	if (rc == 0)
 		rc = client_cm_walk(cm_id_of(pub), RL_QPS_INIT);
+	/* Datagrams need no peer. */
+	if (rc == 0 && pub->qp_type == RL_QPT_UD)
+		rc = client_cm_walk(cm_id_of(pub), RL_QPS_RTR);
+	if (rc == 0 && pub->qp_type == RL_QPT_UD)
+		rc = client_cm_walk(cm_id_of(pub), RL_QPS_RTS);
 	if (rc != 0 && pub->qp != NULL)
 		rl_cm_destroy_qp(pub);
 	return rc;
@@ -132,6 +138,8 @@ terms_json(const struct cm_id *id, const struct rl_cm_conn_param *p)
 		id->initiator_depth, "retry_count", p->retry_count & 7, "rnr_retry_count",
 		p->rnr_retry_count & 7, "srq", qp != NULL ? qp->srq != NULL : p->srq != 0);
 
+	if (id->pub.qp_type == RL_QPT_UD && qp == NULL && p->qkey != 0)
+		json_object_set_new(o, "qkey", json_integer(p->qkey));
 	if (p->private_data_len != 0)
 		json_object_set_new(
 			o, "private_data", private_json(p->private_data, p->private_data_len));
@@ -169,15 +177,16 @@ rl_cm_accept(struct rl_cm_id *pub, const struct rl_cm_conn_param *param)
 	const struct rl_cm_conn_param *p = param != NULL ? param : &usual;
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
+	const bool walks = pub->qp != NULL && pub->qp_type != RL_QPT_UD;
 	int rc = 0;
 
 	if (!id->peers || id->answered)
 		return client_fail(EINVAL, "no peer waits for an answer");
 	id->responder_resources = least(p->responder_resources, id->attr.max_dest_rd_atomic);
 	id->initiator_depth = least(p->initiator_depth, id->attr.max_rd_atomic);
-	if (pub->qp != NULL)
+	if (walks)
 		rc = client_cm_walk(id, RL_QPS_RTR);
-	if (rc == 0 && pub->qp != NULL)
+	if (rc == 0 && walks)
 		rc = client_cm_walk(id, RL_QPS_RTS);
 	if (rc != 0)
 		return rc;

@@ -7,6 +7,8 @@
 
 #include "cm.h"
 
+enum { SERVICE_UD = 8 };
+
 static const char *const names[] = { "ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR",
 	"CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR", "UNREACHABLE", "REJECTED",
 	"ESTABLISHED", "DISCONNECTED", "DEVICE_REMOVAL", "MULTICAST_JOIN", "MULTICAST_ERROR",
@@ -99,6 +101,8 @@ new_id(struct context *ctx, const json_t *o, struct cm_id *listener)
 	id->peers = true;
 	if (service < ARRAY_LEN(types))
 		id->pub.qp_type = types[service];
+	else if (service == SERVICE_UD)
+		id->pub.qp_type = RL_QPT_UD;
 	(void)ctx;
 	return id;
 }
@@ -132,6 +136,12 @@ take_event(struct context *ctx, const json_t *o)
 		client_attr_decode(ctx, qp, &id->attr);
 		id->has_attr = true;
 	}
+	if (number(o, "service") == SERVICE_UD)
+		e->pub.ud = (struct rl_cm_ud_param){ .private_data = e->pub.conn.private_data,
+			.private_data_len = e->pub.conn.private_data_len,
+			.ah_attr = id->attr.ah_attr,
+			.qp_num = number(o, "qp_num"),
+			.qkey = number(o, "qkey") };
 	e->counted->events.given++;
 	return e;
 }

@@ -10,7 +10,7 @@
 
 static const char *const states[CM_STATES] = { "IDLE", "SIDR_REQ_SENT", "REQ_SENT", "MRA_REQ_RCVD",
 	"REQ_RCVD", "MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "ESTABLISHED", "DREQ_SENT",
-	"TIMEWAIT", "SIDR_REP_RCVD" };
+	"TIMEWAIT", "SIDR_REP_RCVD", "SIDR_REQ_RCVD", "SIDR_REP_SENT" };
 
 static const char *const events[CM_EVENTS] = { NULL, "CONNECT_REQUEST", "ESTABLISHED", "REJECTED",
 	"UNREACHABLE", "CONNECT_ERROR", "DISCONNECTED", "TIMEWAIT_EXIT" };
@@ -124,6 +124,23 @@ least(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
+/* Datagrams may go to this queue pair. */
+static int
+accept_sidr(struct cm *cm, struct cm_conn *c, const struct cm_terms *own, const uint8_t *private,
+	uint32_t private_len, ns_t now, struct cm_verdict *v)
+{
+	static const struct cm_said nothing;
+
+	if (private_len > mad_bytes(SIDR_REP_private_data))
+		return -EINVAL;
+	c->own = *own;
+	c->time_rep = now;
+	cm_make_sidr_rep(c, CM_SIDR_GOOD, private, private_len);
+	cm_link(cm, c, CM_BY_OWN_QPN);
+	cm_step(cm, c, CM_IN_ACCEPT, &nothing, now, v);
+	return 0;
+}
+
 int
 cm_accept(struct cm *cm, struct cm_conn *c, const struct cm_terms *own, const uint8_t *private,
 	uint32_t private_len, ns_t now, struct cm_verdict *v)
@@ -132,8 +149,11 @@ cm_accept(struct cm *cm, struct cm_conn *c, const struct cm_terms *own, const ui
 	const struct cm_terms *peer = &c->peer;
 
 	cm_verdict_init(v);
-	if (cm_steps[c->state][CM_IN_ACCEPT].rule == NULL ||
-		private_len > mad_bytes(REP_private_data))
+	if (cm_steps[c->state][CM_IN_ACCEPT].rule == NULL)
+		return -EINVAL;
+	if (c->state == CM_SIDR_REQ_RCVD)
+		return accept_sidr(cm, c, own, private, private_len, now, v);
+	if (private_len > mad_bytes(REP_private_data))
 		return -EINVAL;
 	c->own = *own;
 	c->own.ack_timeout = CM_ACK_DELAY;
@@ -166,6 +186,12 @@ cm_reject(struct cm *cm, struct cm_conn *c, uint16_t reason, const uint8_t *priv
 	};
 
 	cm_verdict_init(v);
+	if (c->state == CM_SIDR_REQ_RCVD) {
+		if (private_len > mad_bytes(SIDR_REP_private_data))
+			return -EINVAL;
+		cm_make_sidr_rep(c, reason == CM_REJ_NO_RESOURCES ? CM_SIDR_NO_QP : CM_SIDR_REFUSED,
+			private, private_len);
+	}
 	if (private_len > mad_bytes(REJ_private_data))
 		return -EINVAL;
 	return cm_step(cm, c, CM_IN_REJECT, &said, now, v) ? 0 : -EINVAL;
@@ -177,6 +203,8 @@ cm_disconnect(struct cm *cm, struct cm_conn *c, ns_t now, struct cm_verdict *v)
 	const bool unanswered = c->state == CM_REQ_RCVD || c->state == CM_MRA_REQ_SENT;
 	const struct cm_said said = { 0 };
 
+	if (c->state == CM_SIDR_REQ_RCVD)
+		return cm_reject(cm, c, CM_REJ_CONSUMER_DEFINED, NULL, 0, now, v);
 	cm_verdict_init(v);
 	return cm_step(cm, c, unanswered ? CM_IN_REJECT : CM_IN_DISCONNECT, &said, now, v)
 		       ? 0

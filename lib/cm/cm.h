@@ -31,6 +31,7 @@
 #define CM_ACK_DELAY   14 /* what a REP says: 67 ms, for lcores that lose their CPU */
 #define CM_PRIVATE_MAX 224
 #define CM_MRA_TIMEOUT 24 /* the program's time to answer: 69 s */
+#define CM_SIDR_KEPT   21 /* how long an answer to a SIDR_REQ is repeated: 8.6 s */
 #define CM_TIMEOUT_MIN 8  /* of a peer's response timeout that is believed: 1 ms */
 #define CM_TIMEOUT_MAX 20 /* ... 4.3 s */
 #define CM_UD_QKEY     UINT32_C(0x01234567) /* of datagram services where nobody says another */
@@ -48,6 +49,8 @@ enum cm_state {
 	CM_DREQ_SENT,
 	CM_TIMEWAIT,
 	CM_SIDR_REP_RCVD,
+	CM_SIDR_REQ_RCVD,
+	CM_SIDR_REP_SENT,
 	CM_STATES
 };
 
@@ -90,7 +93,7 @@ enum cm_send {
 /** What becomes of the connection's queue pair. */
 enum cm_todo {
 	CM_DO_NONE,
-	CM_DO_ASK,     /* a new REQ: accept or reject it, now or later */
+	CM_DO_ASK,     /* a new REQ or SIDR_REQ: accept or reject it, now or later */
 	CM_DO_CONNECT, /* client: to RTR and RTS by conn->taken */
 	CM_DO_READY,   /* server: to RTS */
 	CM_DO_DOWN,    /* to ERR */
@@ -173,7 +176,8 @@ struct cm_listener {
 	uint8_t service; /* enum cm_service */
 	uint8_t mtu;     /* largest code that its port carries */
 	bool used;
-	struct cm_terms ud; /* UD: number and key that a SIDR_REP says */
+	bool asks;          /* UD: the program answers each SIDR_REQ */
+	struct cm_terms ud; /* ... else: number and key that a SIDR_REP says */
 };
 
 enum { CM_BY_REMOTE, CM_BY_QPN, CM_BY_OWN_QPN, CM_CHAINS };
@@ -312,12 +316,13 @@ uint32_t cm_ask_room(const struct cm_ask *ask);
  */
 int cm_connect(struct cm *cm, const struct cm_ask *ask, ns_t now, struct cm_verdict *v);
 /**
- * Answer a REQ with a REP. What `own` offers is cut to what the REQ asks for.
+ * Answer a REQ with a REP, a SIDR_REQ with a SIDR_REP. What `own` offers is cut to what the REQ
+ * asks for.
  * @return 0; -EINVAL: state, or private data is too long.
  */
 int cm_accept(struct cm *cm, struct cm_conn *c, const struct cm_terms *own, const uint8_t *private,
 	uint32_t private_len, ns_t now, struct cm_verdict *v);
-/** Answer it with a REJ. @return the same. */
+/** Answer it with a REJ, or with a SIDR_REP that says no. @return the same. */
 int cm_reject(struct cm *cm, struct cm_conn *c, uint16_t reason, const uint8_t *private,
 	uint32_t private_len, ns_t now, struct cm_verdict *v);
 /** End a connection, or an attempt. @return 0; -EINVAL: it is over. */

@@ -10,7 +10,6 @@
 enum { REJECTED_REQ = 0, REJECTED_REP = 1, REJECTED_OTHER = 2 };
 enum { NO_LID = 0xffff, PKEY = 0xffff, GUID_LEN = 8 };
 enum { AR_UNSUPPORTED = 2 }; /* status of an APR: no alternate paths */
-enum { SIDR_GOOD = 0, SIDR_NO_SERVICE = 1 };
 
 uint8_t *
 cm_out(struct cm_verdict *v, const struct cm_path *path)
@@ -212,7 +211,7 @@ cm_send_sidr_rep(struct cm_verdict *v, const struct cm_packet *p, const struct c
 	mad_init(m, CM_SIDR_REP, mad_get(p->mad, MAD_tid));
 	mad_set(m, SIDR_REP_request_id, mad_get(p->mad, SIDR_REQ_request_id));
 	mad_set(m, SIDR_REP_service_id, mad_get(p->mad, SIDR_REQ_service_id));
-	mad_set(m, SIDR_REP_status, l != NULL ? SIDR_GOOD : SIDR_NO_SERVICE);
+	mad_set(m, SIDR_REP_status, l != NULL ? CM_SIDR_GOOD : CM_SIDR_NO_SERVICE);
 	if (l == NULL)
 		return;
 	mad_set(m, SIDR_REP_qpn, l->ud.qpn);
@@ -220,10 +219,28 @@ cm_send_sidr_rep(struct cm_verdict *v, const struct cm_packet *p, const struct c
 }
 
 void
+cm_make_sidr_rep(struct cm_conn *c, uint8_t status, const uint8_t *private, uint32_t private_len)
+{
+	uint8_t *m = c->sent;
+
+	mad_init(m, CM_SIDR_REP, c->tid);
+	mad_set(m, SIDR_REP_request_id, c->remote_id);
+	mad_set(m, SIDR_REP_service_id, c->service_id);
+	mad_set(m, SIDR_REP_status, status);
+	if (status == CM_SIDR_GOOD) {
+		mad_set(m, SIDR_REP_qpn, c->own.qpn);
+		mad_set(m, SIDR_REP_qkey, c->own.qkey);
+	}
+	put_private(m, private, private_len);
+}
+
+void
 cm_keep_private(struct cm_conn *c, const uint8_t *mad)
 {
-	const enum mad_field f = mad_private(mad_message(mad));
-	const uint32_t skip = mad_message(mad) == CM_REQ && c->ip ? MAD_IP_LEN : 0;
+	const enum cm_message message = mad_message(mad);
+	const enum mad_field f = mad_private(message);
+	const bool asks = message == CM_REQ || message == CM_SIDR_REQ;
+	const uint32_t skip = asks && c->ip ? MAD_IP_LEN : 0;
 
 	c->private_len = (uint8_t)(mad_bytes(f) - skip);
 	memcpy(c->private, mad_peek(mad, f) + skip, c->private_len);

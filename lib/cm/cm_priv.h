@@ -41,6 +41,8 @@ bool cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now);
 size_t cm_crowd_bytes(void);
 
 /* cm_message.c: what is sent */
+/** Status of a SIDR_REP. */
+enum { CM_SIDR_GOOD = 0, CM_SIDR_NO_SERVICE = 1, CM_SIDR_REFUSED = 2, CM_SIDR_NO_QP = 3 };
 /** One more message in the verdict, to where the connection's peer is. */
 uint8_t *cm_out(struct cm_verdict *v, const struct cm_path *path);
 /** c->sent becomes the REQ. */
@@ -60,18 +62,30 @@ void cm_send_stray_rej(struct cm_verdict *v, const struct cm_packet *p, uint16_t
 void cm_send_short(struct cm_verdict *v, const struct cm_conn *c, enum cm_message m, uint64_t tid);
 /** A DREP that mirrors a DREQ of no connection (CM-34). */
 void cm_send_stray_drep(struct cm_verdict *v, const struct cm_packet *p);
-/** Answer a SIDR_REQ. @param l NULL: nobody listens. */
+/** Answer a SIDR_REQ of no connection. @param l NULL: nobody listens. */
 void cm_send_sidr_rep(struct cm_verdict *v, const struct cm_packet *p, const struct cm_listener *l);
+/** c->sent becomes the SIDR_REP. @param status 0: with c->own's number and key. */
+void cm_make_sidr_rep(
+	struct cm_conn *c, uint8_t status, const uint8_t *private, uint32_t private_len);
 /** Remember the user's part of a message's private data. */
 void cm_keep_private(struct cm_conn *c, const uint8_t *mad);
 
 /* cm_request.c */
 /** A REQ that belongs to no connection yet. */
 void cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v);
+/** May one more connection of this listener begin? Else v->drop says why not. */
+bool cm_may_begin(struct cm *cm, struct cm_listener *l, const struct cm_packet *p, uint32_t id,
+	ns_t now, struct cm_verdict *v);
+/** Is it a service of the IP port spaces, with their header before the private data? */
+bool cm_is_ip(uint64_t service_id);
 /** The terms in a REQ. */
 struct cm_terms cm_req_terms(const uint8_t *mad);
 /** The terms in a REP to a REQ for this service (enum cm_service). */
 struct cm_terms cm_rep_terms(const uint8_t *mad, uint8_t service);
+
+/* cm_sidr.c */
+/** A SIDR_REQ. */
+void cm_sidr_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v);
 
 /* cm.c */
 /** No verdict yet. */

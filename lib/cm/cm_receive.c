@@ -149,7 +149,7 @@ receive_for(
 		v->drop = CM_DROP_transaction;
 		return;
 	}
-	if (!role_fits(c, m) || cm_steps[c->state][in].rule == NULL) {
+	if (!role_fits(c, m) || cm_steps[c->state][in].rule == NULL || c->peer.service == CM_UD) {
 		v->drop = CM_DROP_state;
 		return;
 	}
@@ -194,25 +194,6 @@ stray(const struct cm_packet *p, struct cm_verdict *v)
 		cm_send_stray_drep(v, p);
 	else if (mad_message(p->mad) == CM_REP)
 		cm_send_stray_rej(v, p, CM_REJ_INVALID_COMM_ID);
-}
-
-static void
-sidr(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v)
-{
-	const uint64_t id = mad_get(p->mad, SIDR_REQ_service_id);
-	const struct cm_listener *l = cm_listener_of(cm, p->path.port, id);
-
-	if (!cm_source_may(cm, p->path.peer_gid, now)) {
-		v->drop = CM_DROP_rate;
-		return;
-	}
-	if (l != NULL && l->service != CM_UD)
-		l = NULL;
-	if (l == NULL) {
-		v->drop = CM_DROP_refused;
-		v->status = CM_REJ_INVALID_SERVICE_ID;
-	}
-	cm_send_sidr_rep(v, p, l);
 }
 
 /** The answer to a SIDR_REQ (CM-41). */
@@ -263,7 +244,7 @@ cm_receive(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict
 			cm_request(cm, p, now, v);
 		break;
 	case CM_SIDR_REQ:
-		sidr(cm, p, now, v);
+		cm_sidr_request(cm, p, now, v);
 		break;
 	case CM_SIDR_REP:
 		sidr_answer(cm, p, now, v);

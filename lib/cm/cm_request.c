@@ -41,9 +41,8 @@ cm_rep_terms(const uint8_t *m, uint8_t service)
 	};
 }
 
-/** Is it a service of the IP port spaces, with their header before the private data? */
-static bool
-is_ip(uint64_t service_id)
+bool
+cm_is_ip(uint64_t service_id)
 {
 	const uint64_t space = service_id >> 16;
 
@@ -76,7 +75,7 @@ fault_of(const struct cm_packet *p, const struct cm_listener *l)
 		return CM_REJ_INVALID_GID;
 	if (t.mtu < MTU_MIN || t.mtu > MTU_MAX || t.mtu > l->mtu)
 		return CM_REJ_INVALID_MTU;
-	if (is_ip(l->service_id) && !ip_is_good(mad_peek(m, REQ_private_data)))
+	if (cm_is_ip(l->service_id) && !ip_is_good(mad_peek(m, REQ_private_data)))
 		return CM_REJ_CONSUMER_DEFINED;
 	return CM_REJ_NONE;
 }
@@ -112,10 +111,9 @@ begin(struct cm *cm, const struct cm_packet *p, struct cm_listener *l, ns_t now,
 	c->listener = l;
 	c->user = NULL;
 	c->service_id = l->service_id;
-	c->ip = is_ip(l->service_id);
+	c->ip = cm_is_ip(l->service_id);
 	if (c->ip)
-		c->source_port = (uint16_t)mad_get(
-			mad_peek(m, REQ_private_data), IP_source_port);
+		c->source_port = (uint16_t)mad_get(mad_peek(m, REQ_private_data), IP_source_port);
 	c->tid = mad_get(m, MAD_tid);
 	c->remote_id = (uint32_t)mad_get(m, REQ_local_comm_id);
 	c->peer_guid = mad_get(m, REQ_local_ca_guid);
@@ -150,6 +148,18 @@ stale(struct cm *cm, struct cm_conn *old, const struct cm_packet *p, ns_t now, s
 	cm_step(cm, old, CM_IN_DISCONNECT, &nothing, now, v);
 }
 
+bool
+cm_may_begin(struct cm *cm, struct cm_listener *l, const struct cm_packet *p, uint32_t id, ns_t now,
+	struct cm_verdict *v)
+{
+	const uint64_t hash = cm_hash_req(cm, &p->path, id, mad_get(p->mad, MAD_tid));
+
+	v->drop = cm_half_open(cm, l, &p->path);
+	if (cm_is_crowded(cm, l) && !cm_is_repeated(cm, hash, now) && v->drop == CM_DROP_NONE)
+		v->drop = CM_DROP_crowded;
+	return v->drop == CM_DROP_NONE;
+}
+
 void
 cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v)
 {
@@ -175,14 +185,6 @@ cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict
 		stale(cm, old, p, now, v);
 		return;
 	}
-	v->drop = cm_half_open(cm, l, &p->path);
-	if (cm_is_crowded(cm, l) &&
-		!cm_is_repeated(cm,
-			cm_hash_req(cm, &p->path, (uint32_t)mad_get(m, REQ_local_comm_id),
-				mad_get(m, MAD_tid)),
-			now) &&
-		v->drop == CM_DROP_NONE)
-		v->drop = CM_DROP_crowded;
-	if (v->drop == CM_DROP_NONE)
+	if (cm_may_begin(cm, l, p, (uint32_t)mad_get(m, REQ_local_comm_id), now, v))
 		begin(cm, p, l, now, v);
 }

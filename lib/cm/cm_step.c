@@ -21,7 +21,7 @@ static bool
 is_half_open(uint8_t state)
 {
 	return state == CM_REQ_RCVD || state == CM_MRA_REQ_SENT || state == CM_REP_SENT ||
-	       state == CM_MRA_REP_RCVD;
+	       state == CM_MRA_REP_RCVD || state == CM_SIDR_REQ_RCVD;
 }
 
 void
@@ -80,7 +80,12 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 		if (entered)
 			cm_arm(cm, c, time_wait(c), now);
 		break;
+	case CM_SIDR_REP_SENT:
+		if (entered)
+			cm_arm(cm, c, cm_time(CM_SIDR_KEPT), now);
+		break;
 	case CM_REQ_RCVD:
+	case CM_SIDR_REQ_RCVD:
 		break;
 	case CM_IDLE:
 	case CM_ESTABLISHED:
@@ -163,8 +168,8 @@ cm_step(struct cm *cm, struct cm_conn *c, enum cm_input in, const struct cm_said
 	v->over = c->state == CM_IDLE;
 	if (s->event != CM_EVENT_NONE) {
 		v->status = said->status;
-		if (in == CM_IN_LAST && (s->event == CM_EVENT_UNREACHABLE ||
-						s->event == CM_EVENT_CONNECT_ERROR))
+		if (in == CM_IN_LAST &&
+			(s->event == CM_EVENT_UNREACHABLE || s->event == CM_EVENT_CONNECT_ERROR))
 			v->status = ETIMEDOUT;
 		if (s->event != CM_EVENT_ESTABLISHED && s->event != CM_EVENT_TIMEWAIT_EXIT)
 			c->last = s->event;
@@ -186,7 +191,8 @@ cm_timer(struct cm *cm, ns_t now, struct cm_verdict *v)
 	c = (void *)((char *)node - offsetof(struct cm_conn, timer));
 	ASSERT(c->local_id != 0);
 	in = CM_IN_TIMEOUT;
-	if (c->state == CM_MRA_REQ_SENT || c->state == CM_TIMEWAIT)
+	if (c->state == CM_MRA_REQ_SENT || c->state == CM_TIMEWAIT ||
+		c->state == CM_SIDR_REQ_RCVD || c->state == CM_SIDR_REP_SENT)
 		in = CM_IN_LAST;
 	else if (c->state == CM_REP_SENT && cm_is_crowded(cm, c->listener))
 		in = CM_IN_LAST; /* its place is for others */

@@ -175,6 +175,8 @@ asked(struct connect *cx, struct cm_conn *c)
 	cc->qp = l->conf.qp;
 	cc->port = c->path.port;
 	memcpy(cc->listener, l->conf.name, sizeof(cc->listener));
+	cc->shared = l->qpn != 0;
+	cc->qpn = l->qpn;
 	if (l->of != NULL) {
 		if (!connect_client_asked(cx, l->of, cc))
 			connect_reject(cx, cc, CM_REJ_NO_RESOURCES, NULL, 0, &r);

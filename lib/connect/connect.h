@@ -32,7 +32,7 @@
 #define CONNECT_EVENTS 4096
 #define CONNECT_ENDED  256
 #define CONNECT_IDS    1024 /* places for ids, shared by those that fall together */
-#define CONNECT_TURN   32 /* messages in a turn */
+#define CONNECT_TURN   32   /* messages in a turn */
 
 struct connect_id;
 struct connect_client;
@@ -66,6 +66,7 @@ struct connect_conn {
 	uint64_t pkey_drops;   /* of the port, when it began */
 	struct connect_id *of; /* an application's, and its QP; NULL: ours */
 	bool foreign;          /* the QP is an application's, which moves it */
+	bool shared;           /* the QP is the listener's, for all who ask it */
 	bool orphan;           /* ... which is gone */
 	bool held;             /* the RTU waits until the application has done so */
 	struct cm_out rtu;

@@ -24,7 +24,7 @@ struct connect_notice {
 	struct connect_id *id;
 	uint32_t listener; /* handle; 0: none */
 	uint8_t event;     /* enum connect_told */
-	int16_t status;    /* of a REJ: its reason; else 0 or -errno */
+	int16_t status;    /* of a REJ: its reason; of a SIDR_REP; else 0 or -errno */
 	json_t *more;      /* the peer, the QP's attributes, private data; or NULL */
 };
 
@@ -127,7 +127,7 @@ int connect_client_listen(struct connect *cx, struct connect_channel *ch, struct
 /** Ask the peer that the id is resolved to; port, way and `of` are set here. */
 int connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r);
-/** Say yes: `own` has the QP's number and what it offers. @return 0 or a refusal. */
+/** Say yes: `own` has the QP's number and what it offers; UD: its key. @return 0 or a refusal. */
 int connect_client_accept(struct connect *cx, struct connect_id *id, struct cm_terms *own,
 	const uint8_t *private, uint32_t private_len, struct refusal *r);
 /** The QP is ready: the RTU may go. @return 0 or a refusal. */

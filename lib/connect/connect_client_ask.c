@@ -122,7 +122,6 @@ listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen
 	uint16_t port, struct refusal *r)
 {
 	struct conf_cm_listen *conf = calloc(1, sizeof(*conf));
-	struct connect_listener *l;
 	int rc;
 
 	if (conf == NULL)
@@ -136,15 +135,12 @@ listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen
 	conf->qp.qp_type = q->qp_type;
 	rc = owner_charge(id->client->owner, OWNER_CM_LISTENERS, 1, r);
 	if (rc == 0) {
-		rc = connect_listen(cx, conf, r);
+		rc = connect_listen_for(cx, conf, id, r);
 		if (rc != 0)
 			owner_uncharge(id->client->owner, OWNER_CM_LISTENERS, 1);
 	}
-	if (rc == 0) {
-		l = connect_listener_named(cx, conf->name);
-		l->of = id;
+	if (rc == 0)
 		id->listeners++;
-	}
 	free(conf);
 	return rc;
 }
@@ -229,8 +225,9 @@ connect_client_ask(
 		return refuse(r, EINVAL, "id %u: %s", id->handle,
 			id->cc != NULL ? "it has, or had, a connection"
 				       : "its peer's address is not resolved");
-	if (rec->shared->conf.qp_type == QPT_UD)
-		return refuse(r, EOPNOTSUPP, "QP %u is of type UD, which is not connected", q->qpn);
+	if (rec->shared->conf.qp_type == QPT_UD && q->ps == CONF_PS_TCP)
+		return refuse(
+			r, EINVAL, "QP %u is of type UD, which goes with port space UDP", q->qpn);
 	q->port = id->port;
 	q->ah = id->way;
 	q->of = id;
@@ -256,6 +253,8 @@ connect_client_accept(struct connect *cx, struct connect_id *id, struct cm_terms
 	cc->qpn = own->qpn;
 	if (connect_say_yes(cx, cc, own, private, private_len, r) != 0)
 		return -r->err;
+	if (cc->c->state == CM_SIDR_REP_SENT) /* nothing more comes */
+		connect_id_answered(id);
 	return 0;
 }
 

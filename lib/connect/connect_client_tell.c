@@ -23,6 +23,12 @@ gid_json(const uint8_t gid[16])
 	return json_string(text);
 }
 
+static bool
+is_datagrams(const struct cm_conn *c)
+{
+	return c->own.service == CM_UD || c->peer.service == CM_UD;
+}
+
 /* By which its queue pair goes to RTR and RTS: as qp_query has them. */
 static json_t *
 attributes(struct connect *cx, const struct connect_conn *cc)
@@ -50,6 +56,10 @@ attributes(struct connect *cx, const struct connect_conn *cc)
 	}
 	json_object_set_new(o, "port", json_string(cx->env->w.conf->ports[cc->port].name));
 	json_object_set_new(o, "ah_attr", ah);
+	if (is_datagrams(c)) {
+		set_number(o, "qkey", p->qkey);
+		return o;
+	}
 	set_number(o, "dest_qp_num", t->dest_qpn);
 	set_number(o, "rq_psn", t->rq_psn);
 	set_number(o, "sq_psn", t->sq_psn);
@@ -83,7 +93,8 @@ story(struct connect *cx, const struct connect_conn *cc, bool with_qp)
 	set_number(o, "retry_count", c->peer.retry_count);
 	set_number(o, "rnr_retry_count", c->peer.rnr_retry_count);
 	set_number(o, "srq", c->peer.srq);
-	set_number(o, "service", c->peer.service);
+	set_number(o, "service", is_datagrams(c) ? CM_UD : c->peer.service);
+	set_number(o, "qkey", c->peer.qkey);
 	if (with_qp)
 		json_object_set_new(o, "qp", attributes(cx, cc));
 	return o;
@@ -130,7 +141,9 @@ connect_client_event(struct connect *cx, struct connect_conn *cc, const struct c
 		[CM_EVENT_DISCONNECTED] = CONNECT_DISCONNECTED,
 		[CM_EVENT_TIMEWAIT_EXIT] = CONNECT_TIMEWAIT_EXIT,
 	};
-	const bool answer = v->event == CM_EVENT_ESTABLISHED && cc->c->active;
+	const bool yes = v->event == CM_EVENT_ESTABLISHED && cc->c->active;
+	const bool answer = yes && !is_datagrams(cc->c);
+	bool said; /* by the peer; else it is an errno */
 	struct connect_notice *n;
 
 	if (cc->of == NULL || cc->of->channel == NULL)
@@ -141,7 +154,9 @@ connect_client_event(struct connect *cx, struct connect_conn *cc, const struct c
 	if (n == NULL)
 		return;
 	n->event = answer ? CONNECT_CONNECT_RESPONSE : told[v->event];
-	n->status = v->event == CM_EVENT_REJECTED ? (int16_t)v->status : (int16_t)-v->status;
-	n->more = story(cx, cc, answer);
+	said = v->event == CM_EVENT_REJECTED ||
+	       (v->event == CM_EVENT_UNREACHABLE && cc->c->reason != 0);
+	n->status = said ? (int16_t)v->status : (int16_t)-v->status;
+	n->more = story(cx, cc, yes);
 	connect_tell_id(cx, cc->of, n);
 }

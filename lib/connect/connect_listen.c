@@ -62,6 +62,13 @@ make_ud(struct connect *cx, struct connect_listener *l, struct refusal *r)
 int
 connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct refusal *r)
 {
+	return connect_listen_for(cx, conf, NULL, r);
+}
+
+int
+connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf, struct connect_id *of,
+	struct refusal *r)
+{
 	const int16_t port = env_port_named(cx->env, conf->port);
 	struct connect_listener *l = NULL;
 	int rc;
@@ -77,7 +84,7 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 		return refuse(r, ENOSPC, "there are %u listeners already", CM_LISTENERS);
 	l->conf = *conf;
 	l->qpn = 0;
-	l->of = NULL;
+	l->of = of;
 	l->l = cm_listen(&cx->cm, (uint16_t)port, service_id(conf->ps, conf->service_port), &rc);
 	if (l->l == NULL)
 		return refuse(r, -rc, "service port %u of port \"%s\" has a listener",
@@ -85,8 +92,10 @@ connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct ref
 	l->l->user = l;
 	l->l->backlog = conf->backlog;
 	l->l->service = service_of(conf->qp.qp_type);
+	l->l->asks = l->l->service == CM_UD && conf->accept == CONF_ACCEPT_ASK;
 	l->l->mtu = connect_mtu_code(conf_path_mtu(cx->env->w.conf->ports[port].mtu));
-	rc = l->l->service == CM_UD ? make_ud(cx, l, r) : 0;
+	/* An application says with each answer which of its own it is. */
+	rc = l->l->service == CM_UD && of == NULL ? make_ud(cx, l, r) : 0;
 	if (rc != 0) {
 		cm_unlisten(&cx->cm, l->l);
 		l->l = NULL;
@@ -265,7 +274,24 @@ least(uint8_t a, uint8_t b)
 static bool
 waits_for_us(const struct connect_conn *cc)
 {
-	return cc->c != NULL && (cc->c->state == CM_REQ_RCVD || cc->c->state == CM_MRA_REQ_SENT);
+	return cc->c != NULL && (cc->c->state == CM_REQ_RCVD || cc->c->state == CM_MRA_REQ_SENT ||
+					cc->c->state == CM_SIDR_REQ_RCVD);
+}
+
+/* Private data has room in the answer? @param f of that message. */
+static int
+fits(enum mad_field f, const char *message, uint32_t len, struct refusal *r)
+{
+	if (len <= mad_bytes(f))
+		return 0;
+	return refuse(r, EINVAL, "private_data: %u bytes, but a %s has room for %zu", len, message,
+		mad_bytes(f));
+}
+
+static bool
+is_sidr(const struct connect_conn *cc)
+{
+	return cc->c != NULL && cc->c->state == CM_SIDR_REQ_RCVD;
 }
 
 int
@@ -276,12 +302,12 @@ connect_say_yes(struct connect *cx, struct connect_conn *cc, struct cm_terms *ow
 
 	if (!waits_for_us(cc))
 		return over(cc, r);
-	if (private_len > mad_bytes(REP_private_data))
-		return refuse(r, EINVAL, "private_data: %u bytes, but a REP has room for %zu",
-			private_len, mad_bytes(REP_private_data));
+	if (is_sidr(cc) ? fits(SIDR_REP_private_data, "SIDR_REP", private_len, r)
+			: fits(REP_private_data, "REP", private_len, r))
+		return -r->err;
 	if (service_of(cc->qp.qp_type) != cc->c->peer.service)
 		return refuse(r, EINVAL, "qp: the peer's is of another type");
-	if (!cc->foreign && connect_qp_passive(cx, cc, own, r) != 0)
+	if (!cc->foreign && !cc->shared && connect_qp_passive(cx, cc, own, r) != 0)
 		return -r->err;
 	own->qpn = cc->qpn;
 	if (cm_accept(&cx->cm, cc->c, own, private, private_len, cx->env->now, &v) != 0)
@@ -298,6 +324,14 @@ connect_accept(struct connect *cx, struct connect_conn *cc, const struct conf_qp
 
 	if (!waits_for_us(cc))
 		return over(cc, r);
+	if (is_sidr(cc)) {
+		if (qp != NULL || cc->c->listener == NULL)
+			return refuse(r, EINVAL, "%s",
+				qp != NULL ? "qp: datagrams go to the listener's: leave it out"
+					   : "the listener is gone, and its QP");
+		own.qkey = cc->c->listener->ud.qkey;
+		return connect_say_yes(cx, cc, &own, private, private_len, r);
+	}
 	if (qp != NULL)
 		cc->qp = *qp;
 	own.responder_resources = least(cc->qp.max_dest_rd_atomic, cc->c->peer.initiator_depth);
@@ -313,9 +347,9 @@ connect_reject(struct connect *cx, struct connect_conn *cc, uint16_t reason, con
 {
 	struct cm_verdict v;
 
-	if (private_len > mad_bytes(REJ_private_data))
-		return refuse(r, EINVAL, "private_data: %u bytes, but a REJ has room for %zu",
-			private_len, mad_bytes(REJ_private_data));
+	if (is_sidr(cc) ? fits(SIDR_REP_private_data, "SIDR_REP", private_len, r)
+			: fits(REJ_private_data, "REJ", private_len, r))
+		return -r->err;
 	if (cc->c == NULL ||
 		cm_reject(&cx->cm, cc->c, reason, private, private_len, cx->env->now, &v) != 0)
 		return over(cc, r);

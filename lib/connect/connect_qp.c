@@ -191,7 +191,8 @@ connect_qp_down(struct connect *cx, struct connect_conn *cc)
 void
 connect_qp_end(struct connect *cx, struct connect_conn *cc)
 {
-	struct admin_qp *rec = cc->qpn != 0 && !cc->foreign ? admin_find(cx->admin, cc->qpn) : NULL;
+	const bool ours = cc->qpn != 0 && !cc->foreign && !cc->shared;
+	struct admin_qp *rec = ours ? admin_find(cx->admin, cc->qpn) : NULL;
 	struct refusal r;
 
 	if (rec != NULL && admin_destroy(cx->admin, rec, &r) != 0)

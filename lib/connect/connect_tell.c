@@ -162,6 +162,10 @@ say_state(struct connect *cx, const struct connect_conn *cc, json_t *why)
 	case CM_MRA_REQ_RCVD:
 		say(why, json_string("the peer has the REQ and asked for time (MRA)"));
 		break;
+	case CM_SIDR_REP_SENT:
+		say(why, json_sprintf("the peer was told where datagrams go: QP %u", c->own.qpn));
+		break;
+	case CM_SIDR_REQ_RCVD:
 	case CM_REQ_RCVD:
 	case CM_MRA_REQ_SENT:
 		say(why, json_string("the peer asks; cm_accept or cm_reject answers it"));

@@ -34,6 +34,7 @@ struct p_cm_terms {
 	uint32_t qp_num;
 	uint32_t ps, service_port, source_port;
 	uint32_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
+	uint32_t qkey;    /* of a UD QP that accepts */
 	uint32_t timeout; /* of the QP; 0: as it is usual */
 	uint32_t timeout_ms;
 	bool srq;
@@ -90,6 +91,7 @@ static const struct conf_field terms_rows[] = {
 	P_U32(p_cm_terms, initiator_depth, 0, 255, P_DEFAULT(0)),
 	P_U32(p_cm_terms, retry_count, 0, 7, P_DEFAULT(7)),
 	P_U32(p_cm_terms, rnr_retry_count, 0, 7, P_DEFAULT(7)),
+	P_U32(p_cm_terms, qkey, 0, UINT32_MAX, P_DEFAULT(CM_UD_QKEY)),
 	P_U32(p_cm_terms, timeout, 0, TIMEOUT_MAX, P_DEFAULT(0)),
 	P_U32(p_cm_terms, timeout_ms, 1, TIME_MS_MAX, P_DEFAULT(30000)),
 	P_BOOL(p_cm_terms, srq, P_DEFAULT(0)),
@@ -248,10 +250,8 @@ id_listen(struct rpc_call *call)
 
 	if (cl == NULL)
 		return -1;
-	if (p->qp_type == QPT_UD) {
-		refuse(&r, EOPNOTSUPP, "qp_type: a UD QP is not connected");
-		return rpc_refused(call, &r);
-	}
+	if (p->qp_type == QPT_UD && p->ps == CONF_PS_TCP)
+		return rpc_invalid(call, "qp_type: UD goes with port space UDP");
 	ch = connect_channel_find(cl, p->channel, &r);
 	if (ch == NULL || connect_client_listen(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);
@@ -297,6 +297,7 @@ id_accept(struct rpc_call *call)
 		.responder_resources = (uint8_t)p->responder_resources,
 		.initiator_depth = (uint8_t)p->initiator_depth,
 		.rnr_retry_count = (uint8_t)p->rnr_retry_count,
+		.qkey = p->qkey,
 		.srq = p->srq };
 	struct refusal r;
 	struct connect_id *id = id_of(call, p->handle, &r);

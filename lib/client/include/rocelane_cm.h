@@ -8,7 +8,7 @@
  * other end may be rocelane, Linux, or whatever else speaks RDMA IP CM. What differs:
  *   - a call returns 0 or -errno, rl_last_error() says why; objects come out by a parameter;
  *   - every channel is of one context, and every id has a channel: there is no synchronous mode;
- *   - RC and UC (and XRC_SEND, which asks); services of datagrams are not found by this yet;
+ *   - RC and UC (and XRC_SEND, which asks), and UD; groups are joined by rl_attach_mcast();
  *   - a port of the dataplane takes the place of a device; IPv4 and IPv6 addresses are the ports'.
  *
  * A server: create_event_channel, create_id, bind_addr, listen; for each CONNECT_REQUEST, whose
@@ -16,6 +16,10 @@
  * A client: create_id, resolve_addr (ADDR_RESOLVED), resolve_route (ROUTE_RESOLVED), create_qp,
  * connect; ESTABLISHED, or REJECTED, UNREACHABLE.
  * Either end: disconnect; DISCONNECTED comes to both.
+ *
+ * Datagrams (RL_PS_UDP, RL_QPT_UD): the same calls. A QP is in RTS as soon as it is made. The
+ * client's ESTABLISHED says in event->ud where datagrams go; the server hears of none, and nobody
+ * of an end.
  *
  * The library walks the QP that rl_cm_create_qp() made: to INIT there, to RTR and RTS when the
  * connection is accepted, to ERR by rl_cm_disconnect(). A QP of your own (conn_param.qp_num) is
@@ -77,7 +81,8 @@ struct rl_cm_id {
 
 struct rl_cm_conn_param {
 	const void *private_data;
-	uint8_t private_data_len;    /* connect: 56 at most, accept: 196, reject: 148 */
+	uint8_t private_data_len;    /* connect: 56 at most, accept: 196, reject: 148;
+					UD: 180, 136, 136 */
 	uint8_t responder_resources; /* READs and ATOMICs of the peer at a time */
 	uint8_t initiator_depth;     /* ... of this side */
 	uint8_t flow_control;        /* not used */
@@ -85,14 +90,28 @@ struct rl_cm_conn_param {
 	uint8_t rnr_retry_count;
 	uint8_t srq;     /* without rl_cm_create_qp(): does the QP have one? */
 	uint32_t qp_num; /* ... its number */
+	uint32_t qkey;   /* ... UD, accept: its key; 0: RL_UDP_QKEY */
+};
+
+/** The Q_Key of UD QPs that rl_cm_create_qp() made, and the only one that Linux takes. */
+#define RL_UDP_QKEY 0x01234567u
+
+struct rl_cm_ud_param {
+	const void *private_data;
+	uint8_t private_data_len;  /* CONNECT_REQUEST: 180, ESTABLISHED: 136 */
+	struct rl_ah_attr ah_attr; /* the way to the peer, as rl_create_ah() has it */
+	uint32_t qp_num;           /* ESTABLISHED: of the peer */
+	uint32_t qkey;             /* ... */
 };
 
 struct rl_cm_event {
 	struct rl_cm_id *id;
 	struct rl_cm_id *listen_id; /* of a CONNECT_REQUEST */
 	enum rl_cm_event_type event;
-	int status; /* REJECTED: the reason, 8: nobody listens, 28: by the program; else -errno */
+	int status; /* REJECTED: the reason, 8: nobody listens, 28: by the program; UNREACHABLE of
+		       UD: 1: nobody listens, 2: by the program; else -errno */
 	struct rl_cm_conn_param conn; /* what the peer said; private data with zeros behind it */
+	struct rl_cm_ud_param ud;     /* UD: the same */
 };
 
 /** For events of ids. @return 0; -ENOSPC: over a limit of this client. */
@@ -122,7 +141,7 @@ int rl_cm_resolve_addr(struct rl_cm_id *id, const struct sockaddr *src, const st
 	int timeout_ms);
 /** There is nothing to look for: ROUTE_RESOLVED follows. */
 int rl_cm_resolve_route(struct rl_cm_id *id, int timeout_ms);
-/** The QP of this connection, in INIT. @param init qp_type is the id's. */
+/** The QP of this connection, in INIT; UD: in RTS. @param init qp_type is the id's. */
 int rl_cm_create_qp(struct rl_cm_id *id, struct rl_pd *pd, struct rl_qp_init_attr *init);
 /** @return as rl_destroy_qp(). */
 int rl_cm_destroy_qp(struct rl_cm_id *id);
