@@ -14,9 +14,29 @@
 
 /**
  * In mbuf.packet_type, at which nothing else looks: another worker has taken the frame from a port,
- * and sends one to each worker that has members.
+ * and sends one to each worker that has members. While a QP moves, the sender says whether it is
+ * one of them, for the receiver may hold another view of the move.
  */
-#define HANDED UINT32_MAX
+enum {
+	HANDED = 0xff,      /* to all members of the worker */
+	HANDED_WITH = 0xfe, /* and to the QP in the low bits, which comes to this worker */
+	HANDED_BUT = 0xfd,  /* but not to that one */
+	HANDED_ONE = 0xfc,  /* to that one alone, wherever it is */
+};
+
+static inline uint32_t
+kind_of(const struct rte_mbuf *m)
+{
+	const uint32_t kind = m->packet_type >> 24;
+
+	return kind >= HANDED_ONE ? kind : 0;
+}
+
+static inline uint32_t
+handed_as(uint32_t kind, uint32_t qpn)
+{
+	return kind << 24 | qpn;
+}
 
 _Static_assert(PIPELINE_MAX_WORKERS <= 64, "a bit for each worker");
 
@@ -24,7 +44,9 @@ _Static_assert(PIPELINE_MAX_WORKERS <= 64, "a bit for each worker");
 struct takers {
 	struct qp *own[QP_MCAST_QPS];
 	uint32_t own_n;
-	uint64_t others; /* workers */
+	uint64_t others;  /* workers */
+	uint32_t one;     /* number of a QP that is somewhere else, 0: none */
+	uint32_t one_for; /* whose it is; this worker: kept aside until it has come */
 };
 
 static uint32_t
@@ -72,47 +94,89 @@ static void
 find_takers(const struct worker *w, uint32_t i, struct takers *t)
 {
 	const struct burst *b = &w->mcast;
-	const bool handed = b->m[i]->packet_type == HANDED;
+	const uint32_t kind = kind_of(b->m[i]), named = b->m[i]->packet_type & PSN_MASK;
 	const uint8_t *l3 = b->pkt[i].frame + b->pkt[i].l3_off;
+	const struct qp *moving = w->moving.qp;
 	uint32_t qpn[QP_MCAST_QPS];
 	const uint32_t n = members_of(w, b->port[i], l3, qpn);
 
-	t->own_n = 0;
-	t->others = 0;
+	*t = (struct takers){ .own_n = 0 };
 	for (uint32_t k = 0; k < n; k++) {
+		const bool asked = kind == 0 ||
+				   ((kind == HANDED_WITH || kind == HANDED_ONE) && qpn[k] == named);
 		struct qp *qp = qp_lookup(w->qps, qpn[k]);
+		uint32_t owner;
 
-		if (qp == NULL || qp == w->moving.qp)
+		if (qp == NULL || (kind == HANDED_BUT && qpn[k] == named) ||
+			(kind == HANDED_ONE && !asked))
 			continue;
-		if (qp->worker == w->index)
+		owner = UNLIKELY(qp == moving) ? w->moving.to : qp->worker;
+		if (owner == w->index && qp != moving) {
 			t->own[t->own_n++] = qp;
-		else if (!handed)
-			t->others |= UINT64_C(1) << qp->worker;
+		} else if (kind == 0 && owner != w->index) {
+			t->others |= UINT64_C(1) << owner;
+		} else if (asked) {
+			t->one = qpn[k];
+			t->one_for = owner;
+		}
 	}
+}
+
+/** A frame that says whom it is for. */
+static struct rte_mbuf *
+copy_of(const struct worker *w, uint32_t i, uint32_t as)
+{
+	const struct burst *b = &w->mcast;
+	const struct pipeline_port *port = &w->conf.ports[b->port[i]];
+	struct rte_mbuf *m = rte_pktmbuf_copy(b->m[i], port->pool, 0, UINT32_MAX);
+
+	if (m != NULL) {
+		m->port = port->id;
+		m->packet_type = as;
+	}
+	return m;
+}
+
+static void
+hand_over_as(struct worker *w, uint32_t i, uint32_t to, uint32_t as)
+{
+	struct rte_ring *r = w->conf.handoff[to];
+	struct rte_mbuf *m = copy_of(w, i, as);
+
+	if (m != NULL && r != NULL && rte_ring_enqueue(r, m) == 0) {
+		count(w, w->mcast.port[i], NULL, STAT_rx_handoff);
+		return;
+	}
+	count(w, w->mcast.port[i], NULL, STAT_rx_handoff_lost);
+	rte_pktmbuf_free(m);
 }
 
 /** One frame to each of these workers. */
 static void
-hand_over(struct worker *w, uint32_t i, uint64_t others)
+hand_over(struct worker *w, uint32_t i, const struct takers *t)
 {
-	const struct burst *b = &w->mcast;
-	const struct pipeline_port *port = &w->conf.ports[b->port[i]];
+	const struct qp *moving = w->moving.qp;
+	struct rte_mbuf *m;
 
-	for (; others != 0; others &= others - 1) {
-		struct rte_ring *r = w->conf.handoff[__builtin_ctzll(others)];
-		struct rte_mbuf *m = rte_pktmbuf_copy(b->m[i], port->pool, 0, UINT32_MAX);
+	for (uint64_t others = t->others; others != 0; others &= others - 1) {
+		const uint32_t to = (uint32_t)__builtin_ctzll(others);
+		const uint32_t kind = moving == NULL       ? HANDED
+				      : to == w->moving.to ? HANDED_WITH
+							   : HANDED_BUT;
 
-		if (m != NULL) {
-			m->port = port->id;
-			m->packet_type = HANDED;
-		}
-		if (m != NULL && r != NULL && rte_ring_enqueue(r, m) == 0) {
-			count(w, b->port[i], NULL, STAT_rx_handoff);
-			continue;
-		}
-		count(w, b->port[i], NULL, STAT_rx_handoff_lost);
-		rte_pktmbuf_free(m);
+		hand_over_as(w, i, to, handed_as(kind, moving != NULL ? moving->qpn : 0));
 	}
+	if (LIKELY(t->one == 0))
+		return;
+	if (t->one_for != w->index) {
+		hand_over_as(w, i, t->one_for, handed_as(HANDED_ONE, t->one));
+		return;
+	}
+	m = copy_of(w, i, handed_as(HANDED_ONE, t->one));
+	if (m != NULL)
+		pipeline_move_keep(w, m, w->mcast.port[i]);
+	else
+		count(w, w->mcast.port[i], NULL, STAT_rx_handoff_lost);
 }
 
 /** As if it named the QP's own number. @return false: the QP does not take it, which is counted. */
@@ -160,22 +224,21 @@ static void
 serve(struct worker *w, uint32_t i)
 {
 	struct burst *b = &w->mcast;
-	const bool handed = b->m[i]->packet_type == HANDED;
 	struct takers t;
 	uint32_t n;
 
 	find_takers(w, i, &t);
-	n = t.own_n + (uint32_t)__builtin_popcountll(t.others);
+	n = t.own_n + (uint32_t)__builtin_popcountll(t.others) + (t.one != 0);
 	if (UNLIKELY(n == 0)) { /* they have left meanwhile */
 		pipeline_drop_faulty(w, b, i);
 		rte_pktmbuf_free(b->m[i]);
 		return;
 	}
-	if (!handed)
+	if (kind_of(b->m[i]) == 0)
 		count(w, b->port[i], NULL, STAT_rx_mcast);
 	stats_add(&w->stats, STAT_rx_mcast_copies, n - 1);
 	stats_add(&w->port_stats[b->port[i]], STAT_rx_mcast_copies, n - 1);
-	hand_over(w, i, t.others);
+	hand_over(w, i, &t);
 	deliver(w, i, &t);
 	rte_pktmbuf_free(b->m[i]);
 }

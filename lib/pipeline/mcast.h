@@ -12,7 +12,8 @@
  * The parser knows the port's own addresses alone, so a datagram to a group has three faults: MAC,
  * IP address, and a QP number that nobody has. Stage 5 takes those with members here out of their
  * burst. They are served behind it: a member gets them as if they named its own number, with all of
- * a QP's checks; another worker with members gets a frame, and looks for its own.
+ * a QP's checks; another worker with members gets a frame, and looks for its own. While a QP moves
+ * from worker to worker, such frames say whether they are for it, too: it gets each once.
  */
 #include "qp_mcast.h"
 #include "stage.h"

@@ -95,11 +95,10 @@ locals_leave(struct worker *w)
 	return true;
 }
 
-int
-pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
+/** What other workers have handed over so far. */
+static void
+handed_serve(struct worker *w)
 {
-	uint8_t port = w->port_of[qp->out];
-	int rc;
 	uint32_t left = w->conf.handoff_in != NULL ? rte_ring_count(w->conf.handoff_in) : 0;
 
 	while (left != 0) {
@@ -109,6 +108,15 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 		left -= RTE_MIN(left, w->burst.n);
 		pipeline_burst_run(w, &w->burst);
 	}
+}
+
+int
+pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
+{
+	uint8_t port = w->port_of[qp->out];
+	int rc;
+
+	handed_serve(w);
 	/* What it sends from now on goes through another queue: this one's comes first. */
 	stage_tx(w);
 	if (local_is_used(w) && !locals_leave(w))
@@ -135,6 +143,8 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 
 	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING | QPF_FLUSHING)) ==
 		0); /* released */
+	/* Of groups' datagrams that were handed over before the move, the old owner had its own. */
+	handed_serve(w);
 	qp->worker = (uint8_t)w->index;
 	local_note(w, qp->out);
 	pipeline_share_join(w, qp);

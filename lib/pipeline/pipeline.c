@@ -106,6 +106,10 @@ pipeline_burst_run(struct worker *w, struct burst *b)
 	uint64_t since = w->measuring ? rte_rdtsc() : 0; /* not hot: only while a QP moves */
 
 	run(w, b, &since);
+	if (UNLIKELY((w->hurry & HURRY_MCAST) != 0)) {
+		w->hurry &= ~(uint32_t)HURRY_MCAST;
+		pipeline_mcast_serve(w); /* there is room for one burst's */
+	}
 }
 
 /**

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bed.h"
+#include "qp_mcast.h"
 
 /** Two workers that share the bed's port; the first one polls it. */
 struct two {
@@ -22,8 +23,7 @@ two_open(struct two *t, struct bed *b)
 	t->b = b;
 	t->next = E;
 	for (uint32_t i = 0; i < 2; i++) {
-		t->ring[i] = rte_ring_create(
-			i == 0 ? "move0" : "move1", 4096, 0, RING_F_SC_DEQ);
+		t->ring[i] = rte_ring_create(i == 0 ? "move0" : "move1", 4096, 0, RING_F_SC_DEQ);
 		assert_non_null(t->ring[i]);
 		b->conf.handoff[i] = t->ring[i];
 	}
@@ -329,6 +329,137 @@ TMR_01_timers_move_along(void **state)
 	two_close(&t);
 }
 
+/** A group with a QP that moves, and one more member on each worker. None has receives. */
+struct group {
+	struct two t;
+	struct qp_mcast_table *table;
+	struct qp_mcast_group g;
+	struct qp *own; /* the bed's */
+	struct qp *qp[3];
+	uint64_t sent;
+};
+
+static void
+group_open(struct group *g, struct bed *b, uint32_t from)
+{
+	const struct qp_alloc_params params = { .type = QPT_UD,
+		.max_recv_wr = 16,
+		.max_recv_sge = 4,
+		.max_send_wr = 16,
+		.max_send_sge = 4 };
+
+	*g = (struct group){ .table = qp_mcast_table_create(),
+		.g = { .addr = { [10] = 0xff, 0xff, 239, 1, 2, 3 }, .port = bed_port() } };
+	assert_non_null(g->table);
+	b->conf.mcasts = g->table;
+	two_open(&g->t, b);
+	g->own = b->qp;
+	for (uint32_t i = 0; i < 3; i++) {
+		g->qp[i] = bed_qp_with(b, 0x40 + i, PEER_QPN, &params);
+		assert_int_equal(qp_mcast_add(g->table, &g->g, 0x40 + i), 0);
+	}
+	g->qp[0]->worker = (uint8_t)from;
+	g->qp[2]->worker = 1;
+	b->qp = g->qp[0];
+}
+
+/** n more datagrams; the worker that polls the port takes them. */
+static void
+group_arrive(struct group *g, uint32_t n)
+{
+	static const uint8_t mac[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 };
+	const struct wire_fields f = {
+		.opcode = OP_UD_SEND_ONLY, .dest_qpn = QP_MCAST_QPN, .deth = { .src_qpn = PEER_QPN }
+	};
+	struct wire_path path = bed_path();
+
+	memcpy(path.dmac, mac, sizeof(mac));
+	memcpy(path.dst_ip, g->g.addr + 12, 4);
+	for (uint32_t i = 0; i < n; i++)
+		bed_put(g->t.b, bed_frame_on(&path, &f));
+	g->sent += n;
+	poll(&g->t, 0);
+}
+
+/** Each member had each datagram once. */
+static void
+group_close(struct group *g)
+{
+	struct bed *b = g->t.b;
+
+	poll(&g->t, 0);
+	poll(&g->t, 1);
+	poll(&g->t, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(qp_counter(g->qp[i], STAT_out_of_buffer), g->sent);
+		g->qp[i]->worker = 0;
+		assert_int_equal(qp_mcast_remove(g->table, &g->g, 0x40 + i), 0);
+		bed_qp_gone(b, g->qp[i]);
+	}
+	b->qp = g->own;
+	b->conf.mcasts = NULL;
+	two_close(&g->t);
+	qp_mcast_table_destroy(g->table);
+}
+
+/* UD-31: to the worker that polls the port; 33 wait at the old owner, more than a burst. */
+static void
+UD_31_towards_the_port(void **state)
+{
+	struct group g;
+
+	group_open(&g, *state, 1);
+	group_arrive(&g, 33);
+	assert_int_equal(tell(&g.t, 0, MBOX_QP_PARK, 0), 0);
+	group_arrive(&g, 7);
+	assert_int_equal(tell(&g.t, 1, MBOX_QP_RELEASE, 0), 0);
+	group_arrive(&g, 6);
+	poll(&g.t, 1);
+	group_arrive(&g, 3);
+	assert_int_equal(tell(&g.t, 0, MBOX_QP_ADOPT, 0), 0);
+	group_arrive(&g, 4);
+	poll(&g.t, 1);
+	tell(&g.t, 1, MBOX_QP_UNPARK, 0);
+	group_arrive(&g, 2);
+	group_close(&g);
+}
+
+/* UD-31: away from it; the new owner has datagrams in its ring that are the old one's. */
+static void
+UD_31_away_from_the_port(void **state)
+{
+	struct group g;
+
+	group_open(&g, *state, 0);
+	group_arrive(&g, 5);
+	assert_int_equal(tell(&g.t, 1, MBOX_QP_PARK, 1), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		group_arrive(&g, 32);
+	assert_int_equal(tell(&g.t, 0, MBOX_QP_RELEASE, 1), 0);
+	group_arrive(&g, 6);
+	assert_int_equal(tell(&g.t, 1, MBOX_QP_ADOPT, 1), 0);
+	group_arrive(&g, 3);
+	poll(&g.t, 1);
+	group_arrive(&g, 3);
+	tell(&g.t, 0, MBOX_QP_UNPARK, 0);
+	group_arrive(&g, 2);
+	group_close(&g);
+}
+
+/* UD-31: a move that is given up. */
+static void
+UD_31_given_up(void **state)
+{
+	struct group g;
+
+	group_open(&g, *state, 1);
+	assert_int_equal(tell(&g.t, 0, MBOX_QP_PARK, 0), 0);
+	group_arrive(&g, 40);
+	tell(&g.t, 0, MBOX_QP_UNPARK, 0);
+	group_arrive(&g, 3);
+	group_close(&g);
+}
+
 int
 main(void)
 {
@@ -339,6 +470,9 @@ main(void)
 		TEST(kept_aside_is_bounded),
 		TEST(RESP_13_answers_move_along),
 		TEST(TMR_01_timers_move_along),
+		TEST(UD_31_towards_the_port),
+		TEST(UD_31_away_from_the_port),
+		TEST(UD_31_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
