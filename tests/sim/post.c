@@ -115,7 +115,7 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		k->want = STATUS_LOC_PROT;
 		break;
 	case 4:
-		w->opcode = rarely(&s->g, 2) ? 15 : 200;
+		w->opcode = rarely(&s->g, 2) ? 13 : 200;
 		k->want = STATUS_LOC_QP_OP;
 		break;
 	case 5:
