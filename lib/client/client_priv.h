@@ -99,6 +99,7 @@ struct mr {
 	struct memory *memory; /* or NULL: the application's memfd */
 	bool own_memory;       /* goes with the region */
 	int access;            /* enum rl_access_flags */
+	bool fast;             /* of rl_alloc_mr(): the handle is a window's, there are no bytes */
 };
 
 struct mw {

@@ -401,6 +401,8 @@ rl_rereg_mr(struct rl_mr *pub, int flags, struct rl_pd *pd, void *addr, size_t l
 		.access = (flags & RL_REREG_MR_CHANGE_ACCESS) != 0 ? access : mr->access };
 	int rc = 0;
 
+	if (mr->fast)
+		return client_fail(EINVAL, "a fast-register region: RL_WR_REG_MR changes it");
 	if (flags == 0 || (flags & ~RL_REREG_MR_ALL) != 0)
 		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
 	if ((flags & RL_REREG_MR_CHANGE_PD) == 0)
@@ -434,6 +436,8 @@ rl_rereg_mr_fd(struct rl_mr *pub, int flags, struct rl_pd *pd, int fd, uint64_t 
 		.once = true };
 	int rc;
 
+	if (mr->fast)
+		return client_fail(EINVAL, "a fast-register region: RL_WR_REG_MR changes it");
 	if ((flags & RL_REREG_MR_CHANGE_TRANSLATION) == 0 || (flags & ~RL_REREG_MR_ALL) != 0)
 		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
 	if (mr->memory != NULL || fd < 0)
@@ -451,7 +455,8 @@ rl_dereg_mr(struct rl_mr *pub)
 {
 	struct context *ctx = context_of(pub->context);
 	struct mr *mr = (struct mr *)pub;
-	const int rc = client_call_handle(ctx, "client_mr_deregister", mr->handle);
+	const int rc = client_call_handle(
+		ctx, mr->fast ? "client_mw_dealloc" : "client_mr_deregister", mr->handle);
 
 	if (rc != 0)
 		return rc;

@@ -5,35 +5,74 @@
 
 #include "client_priv.h"
 
+#define FAST 3 /* type of a window that is a fast-register region */
+
+/* The context's lock is held. @param type enum rl_mw_type, or FAST. */
+static int
+alloc(struct context *ctx, struct rl_pd *pd, int type, uint32_t *handle, uint32_t *rkey)
+{
+	json_t *result;
+	const int rc = client_call(ctx, "client_mw_alloc",
+		json_pack("{s:I, s:i}", "pd", (json_int_t)((struct pd *)pd)->handle, "type", type),
+		-1, &result);
+
+	if (rc != 0)
+		return rc;
+	*handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+	*rkey = (uint32_t)json_integer_value(json_object_get(result, "rkey"));
+	json_decref(result);
+	return 0;
+}
+
 int
 rl_alloc_mw(struct rl_pd *pub, enum rl_mw_type type, struct rl_mw **out)
 {
 	struct context *ctx = context_of(pub->context);
 	struct mw *mw = calloc(1, sizeof(*mw));
-	json_t *result;
 	int rc;
 
 	*out = NULL;
 	if (mw == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	pthread_mutex_lock(&ctx->lock);
-	rc = client_call(ctx, "client_mw_alloc",
-		json_pack("{s:I, s:i}", "pd", (json_int_t)((struct pd *)pub)->handle, "type",
-			(int)type),
-		-1, &result);
-	if (rc == 0) {
-		mw->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
-		mw->pub = (struct rl_mw){ .context = pub->context,
-			.pd = pub,
-			.rkey = (uint32_t)json_integer_value(json_object_get(result, "rkey")),
-			.type = type };
-		json_decref(result);
-		TAILQ_INSERT_TAIL(&ctx->mws, mw, all);
-		*out = &mw->pub;
-	} else {
+	mw->pub = (struct rl_mw){ .context = pub->context, .pd = pub, .type = type };
+	if (type != RL_MW_TYPE_1 && type != RL_MW_TYPE_2) {
 		free(mw);
+		return client_fail(EINVAL, "a window is of type 1 or 2");
 	}
+	pthread_mutex_lock(&ctx->lock);
+	rc = alloc(ctx, pub, (int)type, &mw->handle, &mw->pub.rkey);
+	if (rc == 0)
+		TAILQ_INSERT_TAIL(&ctx->mws, mw, all);
 	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0)
+		*out = &mw->pub;
+	else
+		free(mw);
+	return rc;
+}
+
+int
+rl_alloc_mr(struct rl_pd *pub, struct rl_mr **out)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	*out = NULL;
+	if (mr == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	mr->pub = (struct rl_mr){ .context = pub->context, .pd = pub };
+	mr->fast = true;
+	pthread_mutex_lock(&ctx->lock);
+	rc = alloc(ctx, pub, FAST, &mr->handle, &mr->pub.rkey);
+	if (rc == 0)
+		TAILQ_INSERT_TAIL(&ctx->mrs, mr, all);
+	pthread_mutex_unlock(&ctx->lock);
+	mr->pub.lkey = mr->pub.rkey;
+	if (rc == 0)
+		*out = &mr->pub;
+	else
+		free(mr);
 	return rc;
 }
 

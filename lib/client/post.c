@@ -82,6 +82,12 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 	enum verbs_wr_fault fault = verbs_wr_form(&limits, wr->opcode, flags, listed ? n : 0);
 
 	*bytes = 0;
+	if (UNLIKELY(fault == VERBS_WR_NO_OPCODE && wr->opcode == RL_WR_REG_MR)) {
+		if (wr->reg_mr.mr == NULL || wr->reg_mr.of == NULL ||
+			!((const struct mr *)wr->reg_mr.mr)->fast)
+			return client_fail(EINVAL, "reg_mr needs `mr`, of rl_alloc_mr(), and `of`");
+		fault = verbs_wr_form(&limits, RL_WR_BIND_MW, flags, listed ? n : 0);
+	}
 	if (UNLIKELY(fault == VERBS_WR_GOOD && wr->opcode == RL_WR_BIND_MW) &&
 		wr->bind_mw.mw == NULL)
 		return client_fail(EINVAL, "bind_mw.mw is missing");
@@ -117,6 +123,24 @@ put_bind(struct ring_send_wqe *w, const struct rl_send_wr *wr)
 	w->swap = RING_BIND(b->mr != NULL ? b->mr->lkey : 0, b->mw_access_flags & UINT8_MAX);
 }
 
+/* To the dataplane it is a bind; the index of the key says of what. */
+static __attribute__((noinline)) void
+put_register(struct ring_send_wqe *w, const struct rl_send_wr *wr)
+{
+	struct rl_mr *mr = wr->reg_mr.mr;
+
+	w->rkey = mr->rkey;
+	w->imm = wr->reg_mr.key;
+	w->remote_addr = wr->reg_mr.addr;
+	w->compare_add = wr->reg_mr.length;
+	w->swap = RING_BIND(wr->reg_mr.of->lkey, wr->reg_mr.access & UINT8_MAX);
+	mr->lkey = mr->rkey = wr->reg_mr.key;
+	mr->addr = (wr->reg_mr.access & RL_ACCESS_ZERO_BASED) != 0
+			   ? NULL
+			   : (void *)(uintptr_t)wr->reg_mr.addr;
+	mr->length = wr->reg_mr.length;
+}
+
 static void
 fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, enum rl_qp_type type)
 {
@@ -138,8 +162,8 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, enu
 		w.swap = wr->wr.atomic.swap;
 	}
 	w.imm = verbs_wr_has(wr->opcode, WR_HAS_INV) ? wr->invalidate_rkey : ntohl(wr->imm_data);
-	if (UNLIKELY(verbs_wr_has(wr->opcode, WR_HAS_BIND)))
-		put_bind(&w, wr);
+	if (UNLIKELY(verbs_wr_has(w.opcode, WR_HAS_BIND)))
+		(wr->opcode == RL_WR_REG_MR ? put_register : put_bind)(&w, wr);
 	if ((wr->send_flags & RL_SEND_INLINE) != 0) {
 		w.inline_len = (uint32_t)bytes;
 		put_inline((uint8_t *)wqe->sge, wr);

@@ -82,6 +82,7 @@ enum mem_kind {
 	MEM_REGION,   /* in the table for as long as it is registered */
 	MEM_WINDOW_1, /* mem_window.h: any queue pair of its protection domain binds and uses it */
 	MEM_WINDOW_2, /* ... of the queue pair that bound it, until it is invalidated */
+	MEM_FAST,     /* a fast-register region: of all of its domain, until then; with an L_Key */
 };
 
 /* Numbers of protection domains; `pd` of what one queue pair alone may use is above. */

@@ -226,7 +226,7 @@ mem_check(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, u
 
 	if (UNLIKELY(fault != MEM_OK))
 		return fault;
-	if (UNLIKELY(r->kind != MEM_REGION) && (access & MEM_REMOTE) == 0)
+	if (UNLIKELY(r->kind != MEM_REGION) && r->kind != MEM_FAST && (access & MEM_REMOTE) == 0)
 		return MEM_BAD_KEY; /* a window has no L_Key */
 	/* Below the region the difference wraps, and is larger than any region's length. */
 	offset = va - r->va;

@@ -171,9 +171,10 @@ uint8_t *
 mem_reach_window(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
 	uint8_t access, const struct mem_region **region)
 {
-	const struct mem_region *r = (access & MEM_REMOTE) != 0 ? mem_window_bound(t, key) : NULL;
+	const struct mem_region *r = mem_window_bound(t, key);
 
-	if (r == NULL || (access & ~r->access) != 0 || !mem_reach_in(r, va, len))
+	if (r == NULL || ((access & MEM_REMOTE) == 0 && r->kind != MEM_FAST) ||
+		(access & ~r->access) != 0 || !mem_reach_in(r, va, len))
 		return NULL;
 	if (r->pd != (uint32_t)user && r->pd != mem_pd_of_qp((uint32_t)(user >> 32)))
 		return NULL;
@@ -202,8 +203,9 @@ is_settled(const struct mem_table *t, uint32_t worker, struct mem_window *w)
 }
 
 static enum mem_why
-judge_region(const struct mem_region *on, const struct mem_bind *b)
+judge_region(const struct mem_region *on, const struct mem_bind *b, bool fast)
 {
+	const uint8_t writes = fast ? ACCESS_LOCAL_WRITE : 0;
 	uint64_t offset;
 
 	if (on == NULL)
@@ -212,9 +214,9 @@ judge_region(const struct mem_region *on, const struct mem_bind *b)
 		return MEM_WHY_REVOKED;
 	if (on->pd != b->pd)
 		return MEM_WHY_OTHER_PD;
-	if ((on->access & ACCESS_MW_BIND) == 0)
+	if (!fast && (on->access & ACCESS_MW_BIND) == 0)
 		return MEM_WHY_NO_MW_BIND;
-	if ((b->access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) != 0 &&
+	if ((b->access & (writes | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) != 0 &&
 		(on->access & ACCESS_LOCAL_WRITE) == 0)
 		return MEM_WHY_NO_LOCAL_WRITE;
 	if (b->addr < on->va)
@@ -234,15 +236,20 @@ judge_region(const struct mem_region *on, const struct mem_bind *b)
 static enum mem_why
 judge_window(const struct mem_window *w, const struct mem_bind *b)
 {
-	const bool two = w->r.kind == MEM_WINDOW_2;
-	const uint8_t allowed = MEM_REMOTE | (two ? ACCESS_ZERO_BASED : 0);
+	const bool fast = w->r.kind == MEM_FAST, two = fast || w->r.kind == MEM_WINDOW_2;
+	const uint8_t allowed =
+		MEM_REMOTE | (two ? ACCESS_ZERO_BASED : 0) | (fast ? ACCESS_LOCAL_WRITE : 0);
 
 	if (w->gone || w->home_pd != b->pd)
 		return MEM_WHY_NO_WINDOW;
 	if ((b->access & ~allowed) != 0)
 		return MEM_WHY_WINDOW_ACCESS;
+	/* As with a region that is registered otherwise. */
+	if (fast && (b->access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) != 0 &&
+		(b->access & ACCESS_LOCAL_WRITE) == 0)
+		return MEM_WHY_NO_LOCAL_WRITE;
 	if ((two || b->key != 0) &&
-		(mem_index(b->key) != mem_index(w->r.key) || b->key == w->r.key))
+		(mem_index(b->key) != mem_index(w->r.key) || (!fast && b->key == w->r.key)))
 		return MEM_WHY_NEW_KEY;
 	if (two && mem_is_valid(&w->r))
 		return MEM_WHY_BOUND;
@@ -260,15 +267,13 @@ next_key(uint32_t key)
 static void
 put(struct mem_window *w, struct mem_region *on, const struct mem_bind *b)
 {
-	const bool two = w->r.kind == MEM_WINDOW_2;
-
 	w->on = on;
 	w->r.va = (b->access & ACCESS_ZERO_BASED) != 0 ? 0 : b->addr;
 	w->r.length = b->length;
 	w->r.host = on->host + (b->addr - on->va);
-	w->r.pd = two ? mem_pd_of_qp(b->qpn) : w->home_pd;
+	w->r.pd = w->r.kind == MEM_WINDOW_2 ? mem_pd_of_qp(b->qpn) : w->home_pd;
 	w->r.access = b->access;
-	w->r.remote_invalidate = two;
+	w->r.remote_invalidate = w->r.kind != MEM_WINDOW_1;
 	w->settling = 0;
 	ASSERT(w->r.va + w->r.length >= w->r.va);
 	atomic_store_explicit(&w->r.valid, true, memory_order_release);
@@ -283,7 +288,7 @@ bind(struct mem_table *t, uint32_t worker, struct mem_window *w, const struct me
 	*why = judge_window(w, b);
 	if (*why == MEM_WHY_NONE && b->length != 0) {
 		on = mem_table_region(t, b->lkey);
-		*why = judge_region(on, b);
+		*why = judge_region(on, b, w->r.kind == MEM_FAST);
 	}
 	if (*why != MEM_WHY_NONE)
 		return MEM_TURN_REFUSED;
@@ -321,10 +326,12 @@ judge_invalidate(const struct mem_window *w, uint32_t key, uint64_t user)
 {
 	if (w->home_pd != (uint32_t)user)
 		return MEM_WHY_UNKNOWN_KEY;
-	if (w->r.kind != MEM_WINDOW_2)
+	if (w->r.kind == MEM_WINDOW_1)
 		return MEM_WHY_NOT_OF_TYPE_2;
 	if (w->gone || !mem_is_valid(&w->r) || w->r.key != key)
 		return MEM_WHY_UNBOUND;
+	if (w->r.kind == MEM_FAST)
+		return MEM_WHY_NONE;
 	return w->r.pd == mem_pd_of_qp((uint32_t)(user >> 32)) ? MEM_WHY_NONE : MEM_WHY_OTHER_QP;
 }
 

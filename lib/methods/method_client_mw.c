@@ -12,7 +12,7 @@ struct p_mw {
 
 static const struct conf_field mw_rows[] = {
 	P_U32(p_mw, pd, 1, UINT32_MAX, P_REQUIRED),
-	P_U32(p_mw, type, 1, 2, P_REQUIRED),
+	P_U32(p_mw, type, 1, 3, P_REQUIRED), /* 3: a fast-register region */
 };
 static const struct conf_table mw_table = P_TABLE(p_mw, mw_rows, "params");
 

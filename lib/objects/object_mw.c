@@ -63,7 +63,7 @@ object_mw_alloc(struct objects *objs, struct object_pd *pd, uint32_t type, const
 		free(mw);
 		return refuse(r, ENOMEM, "out of memory");
 	}
-	mw->window->r.kind = type == 2 ? MEM_WINDOW_2 : MEM_WINDOW_1;
+	mw->window->r.kind = (uint8_t)(MEM_WINDOW_1 + type - 1);
 	mw->window->home_pd = pd->id;
 	rc = publish(objs, mw->window, r);
 	if (rc != 0) {
@@ -153,7 +153,7 @@ object_mw_json(struct objects *objs, const struct object_mw *mw)
 	const struct mem_region *r = &mw->window->r;
 	const bool bound = mem_is_valid(r);
 	json_t *o = json_pack("{s:s, s:s, s:i, s:o, s:b}", "name", mw->n.name, "pd", mw->pd->n.name,
-		"type", r->kind == MEM_WINDOW_2 ? 2 : 1, "rkey", conf_json_hex(r->key), "bound",
+		"type", r->kind - MEM_WINDOW_1 + 1, "rkey", conf_json_hex(r->key), "bound",
 		bound);
 
 	if (o == NULL || !bound)

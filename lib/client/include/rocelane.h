@@ -418,11 +418,10 @@ struct rl_send_wr {
 			uint32_t remote_srqn;
 		} xrc;
 	} qp_type;
-	struct { /* RL_WR_BIND_MW, without an sg_list */
-		struct rl_mw *mw;
-		uint32_t rkey; /* the new one: mw->rkey with another low byte */
-		struct rl_mw_bind_info bind_info;
-	} bind_mw;
+	union { /* RL_WR_BIND_MW, RL_WR_REG_MR: without an sg_list */
+		struct rl_wr_bind_mw bind_mw;
+		struct rl_wr_reg_mr reg_mr;
+	};
 };
 
 struct rl_recv_wr {

@@ -94,7 +94,8 @@ enum rl_wr_opcode {
 	RL_WR_BIND_MW,
 	RL_WR_SEND_WITH_INV,
 	/* With the knob ops.placement of both queue pairs only. */
-	RL_WR_ATOMIC_WRITE = 15
+	RL_WR_ATOMIC_WRITE = 15,
+	RL_WR_REG_MR = 1 << 8 | RL_WR_BIND_MW /* of a fast-register region; RL_WC_BIND_MW */
 };
 
 enum rl_send_flags {

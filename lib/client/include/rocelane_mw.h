@@ -38,6 +38,22 @@ struct rl_mw_bind_info {
 	unsigned int mw_access_flags; /* remote rights; RL_ACCESS_ZERO_BASED with type 2 */
 };
 
+/** Of a work request. */
+struct rl_wr_bind_mw {
+	struct rl_mw *mw;
+	uint32_t rkey; /* the new one: mw->rkey with another low byte */
+	struct rl_mw_bind_info bind_info;
+};
+
+struct rl_wr_reg_mr {
+	struct rl_mr *mr; /* of rl_alloc_mr(), FREE; its keys are `key` from now on */
+	uint32_t key;     /* mr->rkey, or rl_inc_rkey() of it */
+	int access;       /* enum rl_access_flags; ZERO_BASED: its first byte is at address 0 */
+	struct rl_mr *of; /* another region of its PD; with LOCAL_WRITE if `access` has it */
+	uint64_t addr;    /* in it */
+	uint64_t length;
+};
+
 struct rl_mw_bind {
 	uint64_t wr_id;
 	unsigned int send_flags; /* enum rl_send_flags */
@@ -86,6 +102,24 @@ int rl_dealloc_mw(struct rl_mw *mw);
  * it wait for it. @return as rl_post_send(); -EINVAL: a window of type 2.
  */
 int rl_bind_mw(struct rl_qp *qp, struct rl_mw *mw, const struct rl_mw_bind *bind);
+
+/* ---- fast-register regions ------------------------------------------------------------------- */
+
+/**
+ * A region without bytes, in the state FREE: its keys name nothing yet. RL_WR_REG_MR makes it name
+ * a range of another region, with rights and a key of its own: any QP of its PD may use it then, by
+ * its L_Key too. RL_WR_LOCAL_INV, or the peer's SEND with Invalidate, makes it FREE again. They are
+ * carried out in the order of the send queue, without a call to the dataplane. It counts as a
+ * region (max_mr); rl_dereg_mr() gives it back, in either state.
+ */
+int rl_alloc_mr(struct rl_pd *pd, struct rl_mr **mr);
+
+/** The same key with the next low byte: for the next RL_WR_REG_MR, so that the old one is dead. */
+static inline uint32_t
+rl_inc_rkey(uint32_t rkey)
+{
+	return (rkey & ~UINT32_C(0xff)) | ((rkey + 1) & UINT32_C(0xff));
+}
 
 #ifdef __cplusplus
 }

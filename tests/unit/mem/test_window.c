@@ -140,6 +140,67 @@ MW_09_type_2_is_one_queue_pairs(void **state UNUSED)
 	bed_end(b);
 }
 
+/* A fast-register region: of its whole domain, with an L_Key, and valid once at a time. */
+static void
+fast_register_region(void **state UNUSED)
+{
+	struct bed *b = bed_make(1, MEM_FAST);
+	const uint64_t other = mem_user(PD, QPN + 1), foreign = mem_user(PD + 1, QPN);
+	const uint8_t full = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE;
+	struct mem_bind bind = to(INDEX, 64, 64); /* the same low byte as before is good */
+	bool begun = false;
+	enum mem_why why;
+	uint8_t *host;
+
+	b->on->access = ACCESS_LOCAL_WRITE; /* no windows: it needs no MW_BIND */
+	assert_int_equal(ask(b, INDEX, USER, VA + 64, 8), MEM_BAD_KEY);
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
+	assert_int_equal(why, MEM_WHY_NO_LOCAL_WRITE); /* REMOTE_WRITE without LOCAL_WRITE */
+	bind.access = full;
+	b->on->access = 0;
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
+	assert_int_equal(why, MEM_WHY_NO_LOCAL_WRITE); /* the region below has not got it */
+	bind.access = ACCESS_LOCAL_WRITE;
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
+	b->on->access = ACCESS_LOCAL_WRITE;
+	bind.access = full | ACCESS_MW_BIND; /* no window is bound to it */
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
+	bind.access = full;
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_DONE);
+	assert_int_equal(ask(b, INDEX, other, VA + 64, 64), MEM_OK);
+	assert_int_equal(ask(b, INDEX, foreign, VA + 64, 64), MEM_BAD_PD);
+	assert_int_equal(ask(b, INDEX, USER, VA + 63, 1), MEM_BAD_RANGE);
+	assert_int_equal(ask(b, INDEX, USER, VA + 65, 64), MEM_BAD_RANGE);
+	assert_int_equal(
+		mem_check(b->t, INDEX, USER, VA + 64, 64, ACCESS_LOCAL_WRITE, &host), MEM_OK);
+	assert_ptr_equal(host, b->bytes + 64);
+	assert_int_equal(mem_check(b->t, INDEX, USER, VA + 64, 64, 0, &host), MEM_OK);
+	assert_int_equal(mem_check(b->t, INDEX, USER, VA + 64, 8, ACCESS_REMOTE_READ, &host),
+		MEM_BAD_ACCESS);
+	bind.key = INDEX + 1;
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
+	assert_int_equal(why, MEM_WHY_BOUND);
+	assert_int_equal(mem_region_claim(b->on), 1);
+	mem_window_leave(b->w, QPN); /* it is no queue pair's */
+	assert_int_equal(ask(b, INDEX, USER, VA + 64, 64), MEM_OK);
+	assert_int_equal(mem_check_invalidate(b->t, INDEX, other), MEM_OK);
+	assert_int_equal(mem_check_invalidate(b->t, INDEX, foreign), MEM_BAD_PD);
+	assert_int_equal(
+		mem_window_invalidate(b->t, 0, INDEX, foreign, &begun, &why), MEM_TURN_REFUSED);
+	begun = false;
+	assert_int_equal(mem_window_invalidate(b->t, 0, INDEX, other, &begun, &why), MEM_TURN_DONE);
+	assert_int_equal(mem_check(b->t, INDEX, USER, VA + 64, 8, 0, &host), MEM_BAD_KEY);
+	begun = false;
+	assert_int_equal(
+		mem_window_invalidate(b->t, 0, INDEX, USER, &begun, &why), MEM_TURN_REFUSED);
+	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_DONE);
+	assert_int_equal(ask(b, INDEX, USER, VA + 64, 8), MEM_BAD_KEY);
+	assert_int_equal(ask(b, INDEX + 1, USER, VA + 64, 8), MEM_OK);
+	mem_invalidate(b->t, INDEX + 1); /* by the peer */
+	assert_int_equal(ask(b, INDEX + 1, USER, VA + 64, 8), MEM_BAD_KEY);
+	bed_end(b);
+}
+
 static void
 MW_10_region_counts_its_windows(void **state UNUSED)
 {
@@ -296,6 +357,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(MW_02_checked_like_a_region),
 		cmocka_unit_test(MW_09_type_2_is_one_queue_pairs),
+		cmocka_unit_test(fast_register_region),
 		cmocka_unit_test(MW_10_region_counts_its_windows),
 		cmocka_unit_test(keys_are_apart),
 		cmocka_unit_test(MW_06_waits_for_other_workers),
