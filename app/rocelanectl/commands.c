@@ -96,7 +96,7 @@ const struct command commands[] = {
 	{ "port",     "show",       "port_list",       "name",                   NULL,                               NULL,          run_find,    "one port" },
 	{ "worker",   "list",       "worker_list",     NULL,                     NULL,                               NULL,          run_table,   "worker lcores" },
 	{ "control",  "load",       "control_load",    NULL,                     "reset",                            NULL,          run_pairs,   "how long the control lcore's turns take, and what the longest one did; reset true begins anew" },
-	{ "neighbor", "list",       "neighbor_list",   NULL,                     NULL,                               NULL,          run_table,   "IP to MAC; state, how often and when asked" },
+	{ "neighbor", "list",       "neighbor_list",   NULL,                     NULL,                               NULL,          run_table,   "IP to MAC; state, how often and when asked; the user whose applications it is kept for, if not the operator's" },
 	{ "neighbor", "add",        "neighbor_add",    "port",                   "ipv4 ipv6 mac",                    NULL,          run_quiet,   "fix an address's MAC; queue pairs use it at once" },
 	{ "neighbor", "del",        "neighbor_del",    "port",                   "ipv4 ipv6",                        NULL,          run_quiet,   "forget an address, fixed or not; queue pairs have it asked for anew" },
 	{ "neighbor", "flush",      "neighbor_flush",  "?port",                  NULL,                               NULL,          run_pairs,   "forget all that was learnt, of one port or of all" },

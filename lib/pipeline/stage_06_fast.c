@@ -453,6 +453,8 @@ pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f)
 		errbuf_leave_out(w->errbuf, n->skipped);
 		n->left_out += n->skipped;
 	}
+	for (uint32_t left = f->reads; left != 0; left &= left - 1)
+		responder_burst_done(&b->qp[__builtin_ctz(left)]->resp);
 	count_in(w, &w->stats, n, all);
 	count_in(w, &w->port_stats[b->port[0]], n, all);
 	if (w->unsealed_n != 0)

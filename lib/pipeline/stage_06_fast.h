@@ -51,6 +51,7 @@ struct fast {
 	struct fast_counts n;
 	struct fast_place at[PIPELINE_BURST];
 	uint32_t reused; /* packets whose buffer is their answer's now, a bit each */
+	uint32_t reads;  /* READs that are answered, a bit each */
 	bool one_port;   /* all packets came to one port */
 	bool calm;       /* so far nothing can have changed what `at` was made from */
 };

@@ -142,6 +142,7 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 
 	f->n = (struct fast_counts){ 0 };
 	f->reused = 0;
+	f->reads = 0;
 	/* Packets of several ports are in a burst of handed-over ones only. */
 	f->one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
 	f->calm = f->one_port;

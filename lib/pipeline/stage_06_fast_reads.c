@@ -68,6 +68,7 @@ fast_read(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
 	m = response_mbuf(w, b, i, f, port, total);
 	if (UNLIKELY(m == NULL))
 		return false;
+	f->reads |= BIT32(i);
 	naks_send(w); /* among them may be one of this QP */
 	pipeline_ack_now(w, qp);
 	responder_take_fast_read(r, &reth);

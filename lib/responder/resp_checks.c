@@ -120,8 +120,8 @@ check_resources(const struct request *q)
 
 	if (!op_has(q->p->op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT))
 		return RULE_NONE;
-	return unless(
-		r->saved != NULL && r->unfinished < r->max_dest_rd_atomic, RULE_INV_RESOURCES);
+	return unless(r->saved != NULL && r->unfinished + r->at_once < r->max_dest_rd_atomic,
+		RULE_INV_RESOURCES);
 }
 
 /** Limit of the RETH's length, and the bytes of a WRITE against it. */

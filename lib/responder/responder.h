@@ -76,7 +76,7 @@ struct responder {
 	uint8_t saved_n;   /* slots of `saved`, at least max_dest_rd_atomic */
 	uint8_t transport; /* enum wire_transport (constant) */
 	uint8_t head;      /* bytes of a receive before the payload (constant) */
-	uint8_t reserved;
+	uint8_t at_once;   /* READs of the burst under way that were answered within it */
 	ns_t rnr_until;                /* a retry before this is early (RESP-RNR-08) */
 	struct responder_saved *saved; /* NULL: none, and max_dest_rd_atomic is 0 */
 };

@@ -53,7 +53,8 @@ responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t a
 
 /**
  * A READ of so many bytes that one packet answers, but for its PSN and key, while nothing else is
- * unfinished. @param access as above.
+ * unfinished. The peer cannot have the responses of this burst: they count against its depth, too
+ * (RESP-NAK-INV-10). @param access as above.
  */
 static ALWAYS_INLINE bool
 responder_fits_fast_read(
@@ -61,7 +62,7 @@ responder_fits_fast_read(
 {
 	return responder_fits_fast(r, p, access) && LIKELY((p->payload_len | p->pad) == 0) &&
 	       LIKELY(dma_len - 1 < r->pmtu) &&
-	       LIKELY(r->unfinished == 0 && r->max_dest_rd_atomic != 0);
+	       LIKELY(r->unfinished == 0 && r->at_once < r->max_dest_rd_atomic);
 }
 
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */
@@ -105,7 +106,15 @@ responder_take_fast_read(struct responder *r, const struct wire_reth *reth)
 {
 	responder_save_read(r, 1, reth);
 	responder_answered(r);
+	r->at_once++;
 	responder_take_fast(r);
+}
+
+/** The burst is over: its responses are on their way. */
+static ALWAYS_INLINE void
+responder_burst_done(struct responder *r)
+{
+	r->at_once = 0;
 }
 
 #endif

@@ -49,6 +49,7 @@ enum {
 	SRQ_WRS = 8192, /* of the shared queue, in the course of an input */
 	RECORDS = 512,  /* READs and ATOMICs of a QP remembered: more than frames can wait */
 	BURST_MAX = 32, /* packets of a turn */
+	PMTU_MAX = 4096,
 	STEP = 8,       /* bytes of a program's step */
 	FRAME_ROOM = 2048,
 	ARENA = 40 * 1024,
@@ -86,6 +87,11 @@ struct record {
 	uint64_t va;
 	uint32_t len;
 	uint64_t original;
+	/* A READ of one packet may be answered with the burst that it came in: `taken` of this turn
+	 * is what memory had when its turn among the burst's packets came.
+	 */
+	uint64_t turn;
+	uint32_t taken;
 };
 
 /** What is constant about a QP of the bed. */
@@ -229,6 +235,9 @@ struct fuzz_bed {
 	struct qp_bed q[QPS];
 	struct srq_bed srq;
 	struct region mr[MRS];
+	uint64_t turn;
+	uint32_t taken_n;
+	uint8_t taken[BURST_MAX][PMTU_MAX];
 	uint32_t sent_n;
 	struct sent sent[BURST_MAX];
 	struct model model[QPS];

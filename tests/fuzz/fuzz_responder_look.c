@@ -11,6 +11,8 @@ void
 look_begin(void)
 {
 	fb.made = worker_stats(fb.w)->c[STAT_sent_pkts];
+	fb.turn++;
+	fb.taken_n = 0;
 }
 
 void
@@ -205,6 +207,8 @@ read_response(struct qp_bed *q, const struct wire_pkt *p, bool fresh)
 	if (ends && psn_eq(p->psn, r->last))
 		r->done = true;
 	if (!fresh || p->payload_len == 0)
+		return;
+	if (r->turn == fb.turn && memcmp(wire_payload(p), fb.taken[r->taken], p->payload_len) == 0)
 		return;
 	/* Only bytes that the peer may read, and those that are there. */
 	va = r->va + off;

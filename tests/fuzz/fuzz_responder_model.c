@@ -56,6 +56,14 @@ accept_read(struct qp_bed *q, struct model *m, const struct wire_pkt *p)
 	r->rkey = h.rkey;
 	r->va = h.va;
 	r->len = h.dma_len;
+	if (h.dma_len != 0 && psns == 1) {
+		const struct region *reg =
+			granted(h.rkey, q->plan->pd, h.va, h.dma_len, ACCESS_REMOTE_READ);
+
+		r->turn = fb.turn;
+		r->taken = fb.taken_n++;
+		memcpy(fb.taken[r->taken], shadow_at(reg, h.va), h.dma_len);
+	}
 	m->r.unfinished++;
 	m->reads = true;
 	return psns;

@@ -16,6 +16,8 @@ expect_bytes(struct bed *b, uint32_t p, uint32_t msn, uint32_t offset, uint32_t 
 	assert_memory_equal(wire_payload(k), b->memory + offset, len);
 }
 
+enum { DEPTH = 4 }; /* max_dest_rd_atomic of the bed's QP */
+
 static void
 fill(struct bed *b)
 {
@@ -23,7 +25,7 @@ fill(struct bed *b)
 		b->memory[i] = (uint8_t)(i * 31 + (i >> 8));
 }
 
-/* RESP-06: each byte of each length, in one burst; all is counted once. */
+/* RESP-06: each byte of each length, as many in a burst as may be; all is counted once. */
 static void
 RESP_06_reads_of_one_packet(void **state)
 {
@@ -36,11 +38,13 @@ RESP_06_reads_of_one_packet(void **state)
 		struct wire_fields f = read_request(E + i, MR_VA + i * 3, len[i]);
 
 		bed_send(b, &f);
+		if (i % DEPTH != DEPTH - 1 && i != n - 1)
+			continue;
+		bed_turns(b);
+		for (uint32_t k = i - i % DEPTH; k <= i; k++)
+			expect_bytes(b, E + k, k + 1, k * 3, len[k]);
+		expect_silence(b);
 	}
-	bed_turns(b);
-	for (uint32_t i = 0; i < n; i++)
-		expect_bytes(b, E + i, i + 1, i * 3, len[i]);
-	expect_silence(b);
 	assert_int_equal(bed_stat(b, STAT_rx_read_requests), n);
 	assert_int_equal(qp_stat(b->qp, STAT_rx_read_requests), n);
 	assert_int_equal(bed_stat(b, STAT_read_responses_sent), n);
@@ -146,6 +150,29 @@ RESP_08_others_are_judged(void **state)
 	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
 }
 
+/*
+ * RESP-NAK-INV-10: the peer has no response yet when it sends the fifth, so it does not keep to the
+ * depth; that the four before are answered with their burst is not its merit.
+ */
+static void
+RESP_NAK_INV_10_too_many_at_a_time(void **state)
+{
+	struct bed *b = *state;
+
+	fill(b);
+	for (uint32_t i = 0; i <= DEPTH; i++) {
+		struct wire_fields f = read_request(E + i, MR_VA + i, 64);
+
+		bed_send(b, &f);
+	}
+	bed_turns(b);
+	for (uint32_t i = 0; i < DEPTH; i++)
+		expect_bytes(b, E + i, i + 1, i, 64);
+	expect_ack(b, 0x61, E + DEPTH, DEPTH);
+	expect_silence(b);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+}
+
 /* RESP-SEQ-01: after a gap the NAK leaves before what answers the request that was missing. */
 static void
 RESP_SEQ_01_nak_first(void **state)
@@ -175,6 +202,7 @@ main(void)
 		TEST(RESP_13_between_writes),
 		TEST(RESP_13_behind_a_long_one),
 		TEST(RESP_08_others_are_judged),
+		TEST(RESP_NAK_INV_10_too_many_at_a_time),
 		TEST(RESP_SEQ_01_nak_first),
 	};
 

@@ -52,8 +52,9 @@ fast_read_agrees(const struct bed *s, const struct spec *p)
 	CHECK_THAT(s->v.va == p->va && s->v.len == p->dma_len && s->v.rkey == p->rkey);
 	CHECK_THAT(s->v.reply_msn == r.msn && s->v.syndrome == 0x1f && s->v.counter == RC_READ);
 	CHECK_THAT(memcmp(saved, s->saved, sizeof(saved)) == 0);
-	CHECK_THAT(r.unfinished == 0 && s->r.unfinished == 1);
+	CHECK_THAT(r.unfinished == 0 && s->r.unfinished == 1 && r.at_once == 1);
 	r.unfinished = 1; /* its answer is still to come there */
+	r.at_once = 0;    /* it counts for the rest of the burst */
 	r.saved = s->r.saved;
 	CHECK_THAT(memcmp(&r, &s->r, sizeof(r)) == 0);
 	fast_reads++;
