@@ -4,12 +4,40 @@
 
 #include "ucm.h"
 
+static void
+take_connection(const struct rl_cm_conn_param *from, struct rdma_ucm_conn_param *to)
+{
+	to->qp_num = from->qp_num;
+	to->private_data_len = from->private_data_len;
+	if (from->private_data_len != 0)
+		memcpy(to->private_data, from->private_data, from->private_data_len);
+	to->srq = from->srq;
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+}
+
+/* CM-41: what a SIDR_REQ or its answer said. */
+static void
+take_datagrams(
+	struct rl_cm_id *id, const struct rl_cm_ud_param *from, struct rdma_ucm_ud_param *to)
+{
+	to->qp_num = from->qp_num;
+	to->qkey = from->qkey;
+	to->private_data_len = from->private_data_len;
+	if (from->private_data_len != 0)
+		memcpy(to->private_data, from->private_data, from->private_data_len);
+	if (from->ah_attr.is_global != 0)
+		ucm_path_to(id, &from->ah_attr, &to->ah_attr);
+}
+
 /* @return false: it is not told, for nobody knows its id yet, or any more. */
 static bool
 take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 {
 	struct ucm_id *id = e->id->id_context, *of = id;
-	struct rdma_ucm_conn_param *conn = &resp->param.conn;
 
 	if (e->event == RL_CM_EVENT_CONNECT_REQUEST) {
 		/* It counts for the listener, under whose name the new id comes. */
@@ -31,16 +59,10 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 	if (e->event == RL_CM_EVENT_MULTICAST_JOIN)
 		return ucm_joined(id, resp);
 	of->events++;
-	conn->qp_num = e->conn.qp_num;
-	conn->private_data_len = e->conn.private_data_len;
-	if (e->conn.private_data_len != 0)
-		memcpy(conn->private_data, e->conn.private_data, e->conn.private_data_len);
-	conn->srq = e->conn.srq;
-	conn->responder_resources = e->conn.responder_resources;
-	conn->initiator_depth = e->conn.initiator_depth;
-	conn->flow_control = e->conn.flow_control;
-	conn->retry_count = e->conn.retry_count;
-	conn->rnr_retry_count = e->conn.rnr_retry_count;
+	if (e->id->qp_type == RL_QPT_UD)
+		take_datagrams(e->id, &e->ud, &resp->param.ud);
+	else
+		take_connection(&e->conn, &resp->param.conn);
 	return true;
 }
 
