@@ -38,7 +38,7 @@ def run(sock, program, *args, **more):
     try:
         out = proc.communicate(timeout=TIMEOUT)[0]
     except subprocess.TimeoutExpired:
-        proc.kill()
+        proc.terminate()        # rocelane-run passes it on; SIGKILL would leave its program
         out = proc.communicate()[0] + "\n(it did not end)"
     return proc.returncode, out
 
