@@ -164,6 +164,17 @@ icrc_seal(const struct crc_ops *ops, uint8_t *frame, uint16_t l3_off, bool ipv6,
 	icrc_store(frame + icrc_off, icrc_compute(ops, frame + l3_off, ipv6, icrc_off - l3_off));
 }
 
+bool
+icrc_copy_seal(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uint32_t len)
+{
+#if ICRC_CLMUL
+	if (LIKELY(icrc_has_wide()))
+		return icrc_copy_wide(f, at, from, len);
+#endif
+	(void)f, (void)at, (void)from, (void)len;
+	return false;
+}
+
 void
 icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint32_t n)
 {

@@ -63,6 +63,14 @@ struct icrc_frame {
 void icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint32_t n);
 
 /**
+ * Copy a payload into a frame that has all else, and write the frame's ICRC: in one pass over the
+ * payload, where this CPU can, and the payload is long and needs no pad.
+ * @param at where in the frame. @param from not in it. @param len up to the ICRC.
+ * @return false: nothing is sealed, and of the frame's payload nothing is said.
+ */
+bool icrc_copy_seal(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uint32_t len);
+
+/**
  * Incremental form: header first (IP .. BTH, masked), then any number of pieces.
  * icrc_final(icrc_update(icrc_begin(..), ..)) equals icrc_compute over the concatenation.
  */

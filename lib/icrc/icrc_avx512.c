@@ -14,8 +14,6 @@
 
 #include "icrc_fold.h"
 
-#define TARGET_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,vpclmulqdq,pclmul,sse4.1")))
-
 #define DUMMY 4   /* bytes of ones in front of the IP header */
 #define BLOCK 64u /* bytes */
 #define LONG  512 /* bytes behind two blocks from which on four are folded side by side */
@@ -64,6 +62,25 @@ load(const uint8_t *p)
 	return _mm512_loadu_si512((const void *)p);
 }
 
+/** Where blocks are: in their packet, or so many bytes away, and they are copied to it. */
+struct blocks {
+	bool away;
+	ptrdiff_t shift;
+};
+
+/** The block of a packet at p. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+block_at(const uint8_t *p, const struct blocks from)
+{
+	__m512i v;
+
+	if (!from.away)
+		return load(p);
+	v = load(p + from.shift);
+	_mm512_storeu_si512((void *)(uintptr_t)p, v);
+	return v;
+}
+
 /** `a` moved ahead, plus what stands there. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
 fold_wide(__m512i a, __m512i ahead, __m512i next)
@@ -94,63 +111,82 @@ parts_of_two(__m512i a, __m512i b)
  * @param a, b the first two blocks. @param p the third.
  */
 TARGET_WIDE static ALWAYS_INLINE __m512i
-parts_long(__m512i a, __m512i b, const uint8_t *p, const uint8_t *end)
+parts_long(__m512i a, __m512i b, const uint8_t *p, const uint8_t *end, const struct blocks from)
 {
 	__m512i a0 = a, a1 = b, a2, a3;
 	const uint32_t more = (uint32_t)(end - p) / BLOCK & 3;
 
 	if (more == 3) { /* one, and four */
 		a0 = b;
-		a1 = load(p);
-		a2 = load(p + BLOCK);
-		a3 = fold_wide(a, AHEAD_2048, load(p + 2 * BLOCK));
+		a1 = block_at(p, from);
+		a2 = block_at(p + BLOCK, from);
+		a3 = fold_wide(a, AHEAD_2048, block_at(p + 2 * BLOCK, from));
 		p += 3 * BLOCK;
 	} else if (more == 0) { /* two, and four */
-		a0 = load(p);
-		a1 = load(p + BLOCK);
-		a2 = fold_wide(a, AHEAD_2048, load(p + 2 * BLOCK));
-		a3 = fold_wide(b, AHEAD_2048, load(p + 3 * BLOCK));
+		a0 = block_at(p, from);
+		a1 = block_at(p + BLOCK, from);
+		a2 = fold_wide(a, AHEAD_2048, block_at(p + 2 * BLOCK, from));
+		a3 = fold_wide(b, AHEAD_2048, block_at(p + 3 * BLOCK, from));
 		p += 4 * BLOCK;
 	} else if (more == 1) { /* three, and four */
-		a0 = load(p + BLOCK);
-		a1 = fold_wide(a, AHEAD_2048, load(p + 2 * BLOCK));
-		a2 = fold_wide(b, AHEAD_2048, load(p + 3 * BLOCK));
-		a3 = fold_wide(load(p), AHEAD_2048, load(p + 4 * BLOCK));
+		a0 = block_at(p + BLOCK, from);
+		a1 = fold_wide(a, AHEAD_2048, block_at(p + 2 * BLOCK, from));
+		a2 = fold_wide(b, AHEAD_2048, block_at(p + 3 * BLOCK, from));
+		a3 = fold_wide(block_at(p, from), AHEAD_2048, block_at(p + 4 * BLOCK, from));
 		p += 5 * BLOCK;
 	} else {
-		a2 = load(p);
-		a3 = load(p + BLOCK);
+		a2 = block_at(p, from);
+		a3 = block_at(p + BLOCK, from);
 		p += 2 * BLOCK;
 	}
 	for (; p < end; p += 4 * BLOCK) {
-		a0 = fold_wide(a0, AHEAD_2048, load(p));
-		a1 = fold_wide(a1, AHEAD_2048, load(p + BLOCK));
-		a2 = fold_wide(a2, AHEAD_2048, load(p + 2 * BLOCK));
-		a3 = fold_wide(a3, AHEAD_2048, load(p + 3 * BLOCK));
+		a0 = fold_wide(a0, AHEAD_2048, block_at(p, from));
+		a1 = fold_wide(a1, AHEAD_2048, block_at(p + BLOCK, from));
+		a2 = fold_wide(a2, AHEAD_2048, block_at(p + 2 * BLOCK, from));
+		a3 = fold_wide(a3, AHEAD_2048, block_at(p + 3 * BLOCK, from));
 	}
 	return fold_wide(a0, AHEAD_PARTS_3, fold_wide(a1, AHEAD_PARTS_2, parts_of_two(a2, a3)));
+}
+
+/** Bytes of a packet's first block. */
+static ALWAYS_INLINE uint32_t
+first_len(uint32_t len)
+{
+	return (len + DUMMY - 1) % BLOCK + 1;
+}
+
+/** The first block, of `first` bytes, and the second. Neither reads the dummy's place. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+first_of(const uint8_t *l3, bool ipv6, uint32_t first)
+{
+	return _mm512_or_si512(load(masks[ipv6] + first),
+		_mm512_maskz_loadu_epi8(
+			~UINT64_C(0) << (BLOCK - first) << DUMMY, l3 - DUMMY + first - BLOCK));
+}
+
+TARGET_WIDE static ALWAYS_INLINE __m512i
+second_of(const uint8_t *l3, bool ipv6, uint32_t first)
+{
+	const uint32_t dummy = first < DUMMY ? DUMMY - first : 0;
+
+	return _mm512_or_si512(load(masks[ipv6] + BLOCK + first),
+		_mm512_maskz_loadu_epi8(~UINT64_C(0) << dummy, l3 - DUMMY + first));
 }
 
 /** Four parts whose sum is the remainder of the packet, in 128 bits. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
 parts(const uint8_t *l3, bool ipv6, uint32_t len)
 {
-	const uint8_t *mask = masks[ipv6], *p, *end = l3 + len;
-	uint32_t first = (len + DUMMY - 1) % BLOCK + 1; /* bytes of the first block */
-	uint32_t dummy = first < DUMMY ? DUMMY - first : 0;
-	__m512i a, b;
+	const uint32_t first = first_len(len);
+	const uint8_t *p = l3 - DUMMY + first, *end = l3 + len;
+	__m512i a = first_of(l3, ipv6, first), b;
 
-	/* Neither block reads the dummy's place, which may be outside the buffer. */
-	p = l3 - DUMMY + first;
-	a = _mm512_or_si512(load(mask + first),
-		_mm512_maskz_loadu_epi8(~UINT64_C(0) << (BLOCK - first) << DUMMY, p - BLOCK));
 	if (UNLIKELY(p == end))
 		return parts_of_one(a);
-	b = _mm512_or_si512(
-		load(mask + BLOCK + first), _mm512_maskz_loadu_epi8(~UINT64_C(0) << dummy, p));
+	b = second_of(l3, ipv6, first);
 	p += BLOCK;
 	if (end - p >= LONG)
-		return parts_long(a, b, p, end);
+		return parts_long(a, b, p, end, (struct blocks){ false, 0 });
 	if (((end - p) & BLOCK) != 0) {
 		__m512i third = fold_wide(a, AHEAD_1024, load(p));
 
@@ -220,14 +256,20 @@ parts_short_ipv6(const uint8_t *l3, uint32_t len, __m512i *out)
 	return true;
 }
 
+/** The remainder. */
 TARGET_WIDE static ALWAYS_INLINE uint32_t
-whole(const uint8_t *l3, bool ipv6, uint32_t len)
+reduce(__m512i a)
 {
-	__m512i a = parts(l3, ipv6, len);
 	__m256i b = _mm256_xor_si256(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
 
 	return fold_reduce(
 		_mm_xor_si128(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1)));
+}
+
+TARGET_WIDE static ALWAYS_INLINE uint32_t
+whole(const uint8_t *l3, bool ipv6, uint32_t len)
+{
+	return reduce(parts(l3, ipv6, len));
 }
 
 /** The sums of the four parts of a, b, c and d. */
@@ -296,34 +338,6 @@ remainders(__m512i a, __m512i b, __m512i c, __m512i d)
 		_mm512_permutexvar_epi32(second, reduce_four(sums(a, b, c, d))));
 }
 
-/** See update8() of icrc_clmul.c: here four states, over the four words that stand in `word`. */
-TARGET_WIDE static ALWAYS_INLINE __m128i
-update8_four(__m128i state, __m256i word)
-{
-	const __m512i inverse = _mm512_broadcast_i32x4(
-		_mm_set_epi64x(0x1db710641, (long long)0xb4e5b025f7011641ull));
-	const __m512i apart = _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
-	const __m512i third = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 14, 10, 6, 2);
-	__m256i w = _mm256_xor_si256(word, _mm256_cvtepu32_epi64(state));
-	__m512i q = _mm512_clmulepi64_epi128(
-		_mm512_permutexvar_epi64(apart, _mm512_castsi256_si512(w)), inverse, 0x00);
-
-	q = _mm512_clmulepi64_epi128(q, inverse, 0x10);
-	return _mm512_castsi512_si128(_mm512_permutexvar_epi32(third, q));
-}
-
-TARGET_WIDE void
-icrc_update8_burst_wide(uint32_t *state, const uint64_t *word, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i += 4) {
-		const __mmask8 some = (__mmask8)(n - i < 4 ? BIT32(n - i) - 1 : 0xf);
-		__m128i s = _mm_maskz_loadu_epi32(some, &state[i]);
-
-		s = update8_four(s, _mm256_maskz_loadu_epi64(some, &word[i]));
-		_mm_mask_storeu_epi32(&state[i], some, s);
-	}
-}
-
 TARGET_WIDE static ALWAYS_INLINE __m512i
 parts_of_frame(const struct icrc_frame *f)
 {
@@ -360,6 +374,33 @@ icrc_seal_wide(const struct icrc_frame *f, uint32_t n)
 	for (; i < n; i++)
 		seal(&f[i], ~whole(f[i].frame + f[i].l3_off, f[i].ipv6,
 				    f[i].len - WIRE_ICRC_LEN - f[i].l3_off));
+}
+
+TARGET_WIDE bool
+icrc_copy_wide(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uint32_t len)
+{
+	const uint32_t l3_len = f->len - WIRE_ICRC_LEN - f->l3_off, first = first_len(l3_len);
+	const uint8_t *l3 = f->frame + f->l3_off, *end = l3 + l3_len;
+	uint8_t *payload = f->frame + at, *p = f->frame + f->l3_off + first - DUMMY;
+	const struct blocks away = { true, from - payload };
+	__m512i a, b;
+
+	if (UNLIKELY(payload + len != end) || UNLIKELY(p + BLOCK < payload) ||
+		UNLIKELY(end - p < LONG + (int)BLOCK))
+		return false;
+	if (p >= payload) { /* no header in the second block */
+		if (p != payload)
+			memcpy(payload, from, (size_t)(p - payload));
+		b = block_at(p, away);
+		b = _mm512_or_si512(b, load(masks[f->ipv6] + BLOCK + first));
+	} else {
+		if (p + BLOCK != payload)
+			memcpy(payload, from, (size_t)(p + BLOCK - payload));
+		b = second_of(l3, f->ipv6, first);
+	}
+	a = first_of(l3, f->ipv6, first);
+	seal(f, ~reduce(parts_long(a, b, p + BLOCK, end, away)));
+	return true;
 }
 
 /** What is not inlined into the loop over short packets: it would make the loop too large. */

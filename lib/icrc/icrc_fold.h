@@ -14,6 +14,7 @@
 #include "compiler.h"
 
 #define TARGET_CLMUL __attribute__((target("pclmul,sse4.1")))
+#define TARGET_WIDE  __attribute__((target("avx512f,avx512bw,avx512vl,vpclmulqdq,pclmul,sse4.1")))
 
 /* Powers of x modulo 0x04C11DB7, bit-reflected: over 128 bits, then over 64, then Barrett's. */
 #define FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)

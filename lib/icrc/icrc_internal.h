@@ -68,6 +68,9 @@ uint32_t icrc_verify_wide(const struct wire_pkt *p, uint32_t n);
 
 /** icrc_seal_burst(), where icrc_has_wide(). */
 void icrc_seal_wide(const struct icrc_frame *f, uint32_t n);
+
+/** icrc_copy_seal(), where icrc_has_wide(). */
+bool icrc_copy_wide(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uint32_t len);
 #else
 #define ICRC_CLMUL 0
 #endif

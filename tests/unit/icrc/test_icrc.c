@@ -277,6 +277,66 @@ ICRC_05_seal_burst(void **state)
 	}
 }
 
+/** A payload is copied into a frame whose headers are `head` bytes from the IP header on. */
+static bool
+copy_sealed(struct guard *g, bool ipv6, uint32_t head, uint32_t len, bool from_start)
+{
+	static uint8_t payload[PACKET_MAX], frame[PACKET_MAX + 64], want[PACKET_MAX + 64];
+	const uint32_t at = 14 + head, end = at + len;
+	const struct icrc_frame f = { frame, end + WIRE_ICRC_LEN, 14, ipv6 };
+	const uint8_t *from;
+
+	for (uint32_t i = 0; i < len; i++)
+		payload[i] = random_byte();
+	from = from_start ? guard_from_start(g, payload, len) : guard_before_end(g, payload, len);
+	memset(frame, 0x77, sizeof(frame));
+	for (uint32_t i = 14; i < at; i++)
+		frame[i] = random_byte();
+	memcpy(want, frame, sizeof(want));
+	memcpy(want + at, payload, len);
+	icrc_store(want + end, reference(want + 14, ipv6, end - 14));
+	if (!icrc_copy_seal(&f, at, from, len)) {
+		/* Neither headers nor what is behind the frame. */
+		assert_memory_equal(frame, want, at);
+		assert_memory_equal(frame + f.len, want + f.len, (uint32_t)sizeof(frame) - f.len);
+		return false;
+	}
+	assert_memory_equal(frame, want, sizeof(frame));
+	return true;
+}
+
+/*
+ * ICRC-05: copied and sealed in one pass, a frame is what it is in two: for all extensions, all
+ * places where the second block may begin, and nothing before or behind the source.
+ */
+static void
+ICRC_05_copy_and_seal(void **state)
+{
+	static const uint32_t lens[] = { 0, 1, 64, 640, 768, 1020, 1024, 2048, 4096 };
+	struct guard g = { NULL };
+	uint32_t sealed_n = 0, all = 0;
+
+	(void)state;
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		for (uint32_t ext = 0; ext <= 28; ext += 4) {
+			const uint32_t head = icrc_head_len(ipv6) + ext;
+
+			for (uint32_t len = 768; len < 768 + 5 * 64; len += 4, all++)
+				sealed_n += copy_sealed(&g, ipv6, head, len, len % 8 == 0);
+			for (size_t i = 0; i < ARRAY_LEN(lens); i++)
+				copy_sealed(&g, ipv6, head, lens[i], i % 2 == 0);
+		}
+	}
+#if ICRC_CLMUL
+	if (icrc_has_wide()) {
+		assert_in_range(sealed_n, all * 3 / 4, all);
+		assert_true(copy_sealed(&g, false, ICRC_HEAD_IPV4 + WIRE_AETH_LEN, 4096, true));
+		assert_true(copy_sealed(&g, false, ICRC_HEAD_IPV4 + WIRE_RETH_LEN, 1024, true));
+		assert_true(copy_sealed(&g, true, ICRC_HEAD_IPV6 + WIRE_AETH_LEN, 4096, true));
+	}
+#endif
+}
+
 /* ICRC-01: eight bytes in a register give what the backend gives for them in memory. */
 static void
 ICRC_01_eight_bytes(void **state)
@@ -358,6 +418,7 @@ main(void)
 		cmocka_unit_test(ICRC_04_every_single_bit),
 		cmocka_unit_test(ICRC_05_seal),
 		cmocka_unit_test(ICRC_05_seal_burst),
+		cmocka_unit_test(ICRC_05_copy_and_seal),
 		cmocka_unit_test(ICRC_01_eight_bytes),
 		cmocka_unit_test(ICRC_01_bursts),
 	};
