@@ -13,6 +13,8 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 		r->since_ackreq = 0;
 	}
 	r->doubting = false;
+	r->probing = 0;
+	r->probes = 0;
 	if (r->waiting_rnr) {
 		r->waiting_rnr = false;
 		v->act |= REQACT_RESEND;
@@ -37,6 +39,8 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)
 		req_pace_round(r, now);
 	requester_timer_restart(r, now);
+	if (UNLIKELY(!requester_is_free(r)))
+		req_probe_arm(r, now);
 	v->act |= REQACT_TIMER;
 }
 

@@ -158,7 +158,11 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		return stop(r, REQ_WINDOW, now, out);
 	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
 	if (r->since_ackreq == 0 && LIKELY(is_acked(r))) {
-		requester_timer_start(r, now);
+		if (!r->timing) {
+			requester_timer_start(r, now);
+			if (UNLIKELY(!requester_is_free(r)))
+				req_probe_arm(r, now);
+		}
 		if (requester_is_timed(psn_distance(out->psn, r->una)) && !out->resend)
 			requester_time_round(r, out->psn, now);
 	}

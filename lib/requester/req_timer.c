@@ -25,6 +25,7 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->recover = r->next;
 	r->overlaps = true;
 	r->doubting = false;
+	r->probing = 0;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
 }
 
@@ -118,6 +119,7 @@ doubt(struct requester *r, ns_t until, struct requester_verdict *v)
 		return;
 	}
 	r->doubting = true;
+	r->probing = 0;
 	r->timing = true;
 	r->deadline = until;
 	v->rule = REQRULE_IMPLIED_UNCLEAR;
@@ -147,6 +149,46 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 		verdict_drop(v, REQRULE_IMPLIED_AGAIN);
 }
 
+/*
+ * A probe. Behind a lost packet a peer is silent once it has sent its NAK, and it says nothing at
+ * all if the lost one was the last. So if the NAK is lost, the packet that answers it, or the end
+ * of what was sent, only the transport timer helps, which is many round trips. On a link that
+ * loses packets, silence of some round trips therefore sends again what a timeout would: the few
+ * oldest packets, of which one wants a response. Whatever was lost, that response tells: the
+ * oldest is the one packet that the peer takes in any case, new or again. It is no retry: the
+ * transport timer begins anew with it, and after some probes without progress nothing but the timer
+ * is left, nor after a timeout: who has vanished sees its retries and no more. Where nothing was
+ * lost of late there are none, so that a quiet link does not pay.
+ */
+#define PROBES_MOST 3
+#define PROBE_GRACE (20 * TIME_NS_PER_US) /* until a peer that is not idle answers */
+
+void
+req_probe_arm(struct requester *r, ns_t now)
+{
+	const ns_t round = r->rtt > r->rtt_min ? r->rtt : 2 * (ns_t)r->rtt_min;
+	const ns_t wait = (2 * round + PROBE_GRACE) << r->probes;
+
+	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST ||
+		wait > requester_wait_ns(r->timeout) / 2)
+		return;
+	r->probing = 1;
+	r->deadline = now + wait;
+}
+
+static void
+probe(struct requester *r, struct requester_verdict *v)
+{
+	r->probing = 0;
+	v->act = REQACT_TIMER;
+	if (!requester_outstanding(r))
+		return;
+	r->probes++;
+	req_pace_lost(r, true);
+	req_rewind(r, v);
+	v->rule = REQRULE_PROBE;
+}
+
 static void
 timer(struct requester *r, ns_t now, struct requester_verdict *v)
 {
@@ -167,10 +209,16 @@ timer(struct requester *r, ns_t now, struct requester_verdict *v)
 		return;
 	}
 	r->implied = false;
-	if (requester_outstanding(r))
+	if (r->probing) {
+		probe(r, v);
+		return;
+	}
+	if (requester_outstanding(r)) {
+		r->probes = PROBES_MOST;
 		req_retry(r, QC_TIMEOUT, REQRULE_TIMEOUT, v);
-	else
+	} else {
 		v->act = REQACT_TIMER;
+	}
 	r->overlaps = false; /* after so long nothing is on its way */
 }
 

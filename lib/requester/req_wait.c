@@ -24,5 +24,7 @@ requester_waits_since(const struct requester *r)
 	const ns_t wait = r->waiting_rnr ? wire_rnr_us(r->rnr_code) * RNR_NS_PER_US
 					 : requester_wait_ns(r->timeout);
 
+	if (r->probing)
+		return 0;
 	return r->deadline > wait ? r->deadline - wait : 0;
 }

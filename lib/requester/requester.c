@@ -67,6 +67,8 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->heard = sq_psn;
 	r->recover = sq_psn;
 	r->doubting = false;
+	r->probing = 0;
+	r->probes = 0;
 	r->overlaps = false;
 	r->open = REQ_OPEN_ALL;
 	r->knee = 0;

@@ -127,7 +127,8 @@ struct requester {
 	bool overlaps;     /* `recovering`: answers to the pass before may be on their way */
 	uint8_t transport; /* attribute: enum wire_transport */
 	uint8_t qp_type;   /* attribute: enum qp_type */
-	uint8_t reserved;
+	uint8_t probing : 1; /* `timing` is for a probe, see req_probe_arm() */
+	uint8_t probes : 7;  /* sent since una moved */
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 

@@ -96,6 +96,7 @@ req_check_state(const struct requester *r)
 	ASSERT(!r->waiting_rnr || psn_eq(r->cur, r->una));
 	ASSERT(!r->waiting_rnr || !r->timing);
 	ASSERT(!r->doubting || r->timing || r->dead);
+	ASSERT(!r->probing || r->timing || r->dead);
 	ASSERT(r->dead || !r->failed || r->failed_at - r->head <= r->fresh - r->head);
 	ASSERT(!r->recovering || psn_between(r->recover, r->una, r->next));
 	ASSERT(r->timed_at == 0 || psn_between(r->timed, r->una, r->next));
@@ -205,6 +206,8 @@ void req_retry(struct requester *r, enum requester_counter cause, enum requester
 	struct requester_verdict *v);
 /** Go back to una. */
 void req_rewind(struct requester *r, struct requester_verdict *v);
+/** The timer runs: on a link that loses packets, let it end after some round trips of silence. */
+void req_probe_arm(struct requester *r, ns_t now);
 enum beyond { BEYOND_ACK, BEYOND_NAK, BEYOND_DATA };
 /** A positive ACK, any other, or data at PSN `p` beyond the READ or ATOMIC response due at una. */
 void req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_rule rule,

@@ -264,6 +264,93 @@ REQ_RETRY_09_other_path(void **state)
 	expect_run(s, S, 128);
 }
 
+/** The silence until the probe that comes next, and what it sends. */
+static void
+expect_probe(struct bed *s, ns_t silence)
+{
+	const uint8_t left = s->r.retry_left;
+	const ns_t since = s->now;
+	const psn_t una = s->r.una;
+
+	expire(s);
+	assert_int_equal(s->now - since, silence);
+	expect_resend(s, QC_NONE, "TMR-07");
+	assert_int_equal(s->r.retry_left, left);
+	pump(s);
+	expect_run(s, una.v, PROBE);
+	assert_int_equal(s->out[PROBE - 1].flags & ACKREQ, ACKREQ);
+}
+
+/*
+ * TMR-07, TMR-02: the answer to the NAK is lost, too. Two round trips (of the shortest, twice,
+ * as none is known since the loss) and 20 us, then the oldest come again: no retry. Then
+ * twice as long, and again; after three the timer runs its whole time.
+ */
+static void
+TMR_07_probes_where_packets_were_lost(void **state)
+{
+	struct bed bed, *s = &bed;
+	psn_t una;
+	ns_t since;
+
+	(void)state;
+	long_write(s, 2000);
+	round_trip(s, 10 * US);
+	pump(s);
+	una = s->r.una;
+	ack(s, una.v, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	pump(s);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_probe(s, (40 + 20) * US << i);
+	since = s->now;
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	assert_true(s->now - since >= UINT64_C(4096) << 14);
+	assert_int_equal(s->r.retry_left, 3 - 2);
+	/* Any progress, and there are three again. */
+	pump(s);
+	ack(s, una.v + PROBE - 1, ACK);
+	assert_int_equal(s->r.retry_left, 3);
+	pump(s);
+	s->now += 7 * US;
+	ack(s, una.v + PROBE, ACK);
+	since = s->now;
+	expire(s);
+	expect_resend(s, QC_NONE, "TMR-07");
+	assert_int_equal(s->now - since, (40 + 20) * US);
+}
+
+/*
+ * TMR-02: no probe where nothing was lost of late, none after a timeout, and none that would come
+ * near the timer.
+ */
+static void
+TMR_02_no_probe_on_a_quiet_link(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	long_write(s, 2000);
+	round_trip(s, 10 * US);
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	/* The resend itself is not answered: a peer that has vanished, and no probe. */
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+
+	long_write(s, 2000);
+	s->r.timeout = 5; /* 131 us */
+	round_trip(s, 30 * US);
+	pump(s);
+	ack(s, s->r.una.v, NSEQ);
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+}
+
 /* QP-09: a reset forgets it all. */
 static void
 QP_09_reset(void **state)
@@ -283,4 +370,5 @@ QP_09_reset(void **state)
 RUN(T(TMR_07_few_after_a_timeout), T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
 	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
 	T(REQ_NAK_01_least), T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
-	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset))
+	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset),
+	T(TMR_07_probes_where_packets_were_lost), T(TMR_02_no_probe_on_a_quiet_link))
