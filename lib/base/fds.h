@@ -2,7 +2,8 @@
 #ifndef FDS_H
 #define FDS_H
 /**
- * @file fds.h  Descriptors: those that come over a Unix socket, and the three of every program.
+ * @file fds.h  Descriptors: those that come over a Unix socket, the three of every program, and
+ *              eventfds that count events.
  *
  * Owner:   any thread.
  * Memory:  the caller's.
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /**
@@ -82,6 +84,20 @@ fds_take(int *fds, uint32_t *n)
 		memmove(fds, fds + 1, *n * sizeof(fds[0]));
 	}
 	return fd;
+}
+
+/**
+ * `n` events that an eventfd (EFD_SEMAPHORE) has counted are gone unseen: take them off, as far as
+ * nobody has done so. Never waits, whatever flags the open file has, which others may share.
+ */
+static inline void
+fds_uncount(int fd, uint32_t n)
+{
+	uint64_t one;
+	const struct iovec to = { .iov_base = &one, .iov_len = sizeof(one) };
+
+	while (n-- != 0 && preadv2(fd, &to, 1, -1, RWF_NOWAIT) == (ssize_t)sizeof(one))
+		;
 }
 
 #endif

@@ -92,3 +92,23 @@ verbs_wr_opcode_name(uint32_t opcode)
 
 	return NAME_OF(names, opcode);
 }
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+const char *
+verbs_region_fault(uint32_t access)
+{
+	const uint32_t writes = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC, all = 0
+#define ACCESS_FLAG(bit, name) | 1 << (bit)
+#include "tables/access_flags.def"
+#undef ACCESS_FLAG
+		;
+
+	if ((access & ~all) != 0)
+		return "a flag that does not exist";
+	if ((access & writes) != 0 && (access & ACCESS_LOCAL_WRITE) == 0)
+		return "REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE";
+	if ((access & ACCESS_FLUSH_PERSISTENT) != 0)
+		return "FLUSH_PERSISTENT: no memory that can be registered is persistent";
+	return NULL;
+}

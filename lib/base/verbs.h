@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "access.h"
 #include "compiler.h"
 
 /** Status of a completion (ibv_wc_status). */
@@ -155,6 +156,29 @@ verbs_wr_is_word(uint32_t opcode)
 	return verbs_wr_is_atomic(opcode) || opcode == WR_ATOMIC_WRITE;
 }
 
+/** What a FLUSH waits for, and of how much: bits of its FETH (annex A19). */
+enum {
+	FLUSH_GLOBAL = 1 << 0,     /* all who can see the memory see what was written */
+	FLUSH_PERSISTENT = 1 << 1, /* ... and it outlives a loss of power */
+	FLUSH_TYPES = FLUSH_GLOBAL | FLUSH_PERSISTENT,
+	FLUSH_MR = 1 << 4, /* all of the key's region; else the range that the request names */
+};
+
+/** Is there a FLUSH of these bits? */
+static inline bool
+verbs_flush_exists(uint64_t feth)
+{
+	return (feth & FLUSH_TYPES) != 0 && (feth & ~(uint64_t)(FLUSH_TYPES | FLUSH_MR)) == 0;
+}
+
+/** The rights that it needs, of the queue pair and of the region. */
+static inline access_t
+verbs_flush_access(uint32_t feth)
+{
+	return (access_t)(((feth & FLUSH_GLOBAL) != 0 ? ACCESS_FLUSH_GLOBAL : 0) |
+			  ((feth & FLUSH_PERSISTENT) != 0 ? ACCESS_FLUSH_PERSISTENT : 0));
+}
+
 /** Is it carried out here, without a packet: a bind, an invalidate? */
 static ALWAYS_INLINE bool
 verbs_wr_is_local(uint32_t opcode)
@@ -200,6 +224,9 @@ verbs_wr_is_on(uint32_t wr_opcode, uint32_t qp_type)
 
 	return wr_opcode < ARRAY_LEN(types) && (types[wr_opcode] >> qp_type & 1) != 0;
 }
+
+/** What is wrong with these rights of a region, or NULL. */
+const char *verbs_region_fault(uint32_t access);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

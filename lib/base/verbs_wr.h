@@ -21,7 +21,8 @@ enum verbs_wr_fault {
 	VERBS_WR_NO_SERVICE,    /* queue pairs of this type have no such operation (UC-16) */
 	VERBS_WR_NO_READS,      /* READ, ATOMIC or the like, and max_rd_atomic is 0 (REQ-10) */
 	VERBS_WR_SGES,          /* more entries than max_send_sge */
-	VERBS_WR_NOT_INLINE,    /* READ, ATOMIC, bind or invalidate with inline bytes */
+	VERBS_WR_NO_LIST,       /* a bind, invalidate or FLUSH with entries */
+	VERBS_WR_NOT_INLINE,    /* READ, ATOMIC, FLUSH, bind or invalidate with inline bytes */
 	VERBS_WR_INLINE_LENGTH, /* more than max_inline_data */
 	VERBS_WR_LENGTH,        /* more than 2^31 bytes, or than a datagram has (REQ-18, UD-12) */
 	VERBS_WR_ATOMIC_SHORT,  /* an ATOMIC with less than 8 bytes for its result */
@@ -53,7 +54,8 @@ verbs_wr_may_post(uint32_t qp_state)
 
 /**
  * Before the list is looked at. @param flags SEND_*. @param num_sge entries that will be read: 0
- * for inline bytes. @return VERBS_WR_GOOD, _NO_OPCODE, _NO_SERVICE, _NO_READS, _SGES, _NOT_INLINE.
+ * for inline bytes. @return VERBS_WR_GOOD, _NO_OPCODE, _NO_SERVICE, _NO_READS, _SGES, _NO_LIST,
+ * _NOT_INLINE.
  */
 static ALWAYS_INLINE enum verbs_wr_fault
 verbs_wr_form(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags, uint32_t num_sge)
@@ -68,13 +70,15 @@ verbs_wr_form(const struct verbs_wr_limits *l, uint32_t opcode, uint32_t flags, 
 		return VERBS_WR_GOOD;
 	if (UNLIKELY((flags & SEND_INLINE) != 0) && opcode != WR_ATOMIC_WRITE)
 		return VERBS_WR_NOT_INLINE;
+	if (num_sge != 0 && (verbs_wr_is_local(opcode) || opcode == WR_FLUSH))
+		return VERBS_WR_NO_LIST;
 	if (verbs_wr_is_local(opcode))
-		return num_sge == 0 ? VERBS_WR_GOOD : VERBS_WR_SGES;
+		return VERBS_WR_GOOD;
 	return LIKELY(l->max_rd_atomic != 0) ? VERBS_WR_GOOD : VERBS_WR_NO_READS;
 }
 
 /**
- * Once its form is good. @param bytes sum of the list, or inline bytes.
+ * Once its form is good. @param bytes sum of the list, inline bytes, or what a FLUSH names.
  * @return VERBS_WR_GOOD, _INLINE_LENGTH, _LENGTH, _ATOMIC_SHORT or _ATOMIC_LONG.
  */
 static ALWAYS_INLINE enum verbs_wr_fault

@@ -12,7 +12,7 @@
 
 #define HUGE_PAGE     ((size_t)2 << 20)
 #define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
-#define ACCESS_BITS   63
+#define ACCESS_BITS   UINT16_MAX
 
 /* ---- protection domains ---------------------------------------------------------------------- */
 

@@ -33,6 +33,8 @@ refused(const struct qp *qp, const struct rl_send_wr *wr, uint64_t bytes, enum v
 	case VERBS_WR_SGES:
 		return client_fail(EINVAL, "%d SGEs, and max_send_sge is %u", wr->num_sge,
 			qp->cap.max_send_sge);
+	case VERBS_WR_NO_LIST:
+		return client_fail(EINVAL, "opcode %d has no sg_list", (int)wr->opcode);
 	case VERBS_WR_NOT_INLINE:
 		return client_fail(EINVAL, "opcode %d cannot be inline", (int)wr->opcode);
 	case VERBS_WR_INLINE_LENGTH:
@@ -69,6 +71,12 @@ check_address(const struct qp *qp, const struct rl_send_wr *wr)
 	return 0;
 }
 
+static uint32_t
+feth_of(const struct rl_send_wr *wr)
+{
+	return wr->wr.flush.type | (uint32_t)wr->wr.flush.level << 4;
+}
+
 /* @return 0 with the sum of the SGEs, or -errno. */
 static int
 check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
@@ -91,8 +99,12 @@ check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 	if (UNLIKELY(fault == VERBS_WR_GOOD && wr->opcode == RL_WR_BIND_MW) &&
 		wr->bind_mw.mw == NULL)
 		return client_fail(EINVAL, "bind_mw.mw is missing");
+	if (UNLIKELY(fault == VERBS_WR_GOOD && wr->opcode == RL_WR_FLUSH) &&
+		!verbs_flush_exists(feth_of(wr)))
+		return client_fail(EINVAL, "wr.flush: a type is missing, or of no kind");
 	if (LIKELY(fault == VERBS_WR_GOOD)) {
-		*bytes = bytes_of(wr->sg_list, n);
+		*bytes = UNLIKELY(wr->opcode == RL_WR_FLUSH) ? wr->wr.flush.length
+							     : bytes_of(wr->sg_list, n);
 		fault = verbs_wr_length(&limits, wr->opcode, flags, *bytes);
 	}
 	if (UNLIKELY(fault != VERBS_WR_GOOD))
@@ -120,7 +132,7 @@ put_bind(struct ring_send_wqe *w, const struct rl_send_wr *wr)
 	w->imm = wr->bind_mw.rkey;
 	w->remote_addr = b->addr;
 	w->compare_add = b->length;
-	w->swap = RING_BIND(b->mr != NULL ? b->mr->lkey : 0, b->mw_access_flags & UINT8_MAX);
+	w->swap = RING_BIND(b->mr != NULL ? b->mr->lkey : 0, b->mw_access_flags & UINT16_MAX);
 }
 
 /* To the dataplane it is a bind; the index of the key says of what. */
@@ -133,7 +145,7 @@ put_register(struct ring_send_wqe *w, const struct rl_send_wr *wr)
 	w->imm = wr->reg_mr.key;
 	w->remote_addr = wr->reg_mr.addr;
 	w->compare_add = wr->reg_mr.length;
-	w->swap = RING_BIND(wr->reg_mr.of->lkey, wr->reg_mr.access & UINT8_MAX);
+	w->swap = RING_BIND(wr->reg_mr.of->lkey, wr->reg_mr.access & UINT16_MAX);
 	mr->lkey = mr->rkey = wr->reg_mr.key;
 	mr->addr = (wr->reg_mr.access & RL_ACCESS_ZERO_BASED) != 0
 			   ? NULL
@@ -160,6 +172,11 @@ fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, enu
 		w.rkey = wr->wr.atomic.rkey;
 		w.compare_add = wr->wr.atomic.compare_add;
 		w.swap = wr->wr.atomic.swap;
+	} else if (UNLIKELY(wr->opcode == RL_WR_FLUSH)) {
+		w.remote_addr = wr->wr.flush.remote_addr;
+		w.rkey = wr->wr.flush.rkey;
+		w.compare_add = wr->wr.flush.length;
+		w.swap = feth_of(wr);
 	}
 	w.imm = verbs_wr_has(wr->opcode, WR_HAS_INV) ? wr->invalidate_rkey : ntohl(wr->imm_data);
 	if (UNLIKELY(verbs_wr_has(w.opcode, WR_HAS_BIND)))

@@ -97,6 +97,7 @@ extern const struct conf_table conf_table_neighbor;
 /** A struct that begins with a struct route_prefix. */
 extern const struct conf_custom conf_custom_prefix;
 extern const struct conf_table conf_table_impair;
+extern const struct conf_table conf_table_bottleneck;
 extern const struct conf_table conf_table_pd;
 extern const struct conf_table conf_table_mr;
 extern const struct conf_table conf_table_cq;
@@ -106,6 +107,7 @@ extern const struct conf_table conf_table_qp;
 extern const struct conf_table conf_table_cm;
 extern const struct conf_table conf_table_cm_listen;
 extern const struct conf_table conf_table_mcast;
+extern const struct conf_table conf_table_mw;
 extern const struct conf_table conf_table_ah;
 extern const struct conf_table conf_table_cap;
 extern const struct conf_table conf_table_recv_feed;
@@ -120,6 +122,8 @@ extern const struct conf_name conf_names_access[];
 extern const struct conf_name conf_names_wr_opcode[];
 /** Name of a value, or NULL. */
 const char *conf_name_of(const struct conf_name *names, uint32_t value);
+/** Names of the bits that are set, as an array; a new reference, NULL: no memory. */
+json_t *conf_json_flags(const struct conf_name *names, uint32_t bits);
 
 /**
  * Decode an object into `out` (table->size bytes, cleared first): unknown keys, types, ranges,

@@ -2,7 +2,7 @@
 #ifndef CONF_MCAST_H
 #define CONF_MCAST_H
 /**
- * @file conf_mcast.h  A part of conf.h: multicast groups.
+ * @file conf_mcast.h  A part of conf.h: multicast groups, memory windows.
  *
  * Owner:   the configuration's.
  * Memory:  none of its own.
@@ -14,6 +14,13 @@
 struct conf_mcast {
 	uint32_t qp_num;
 	struct conf_ip group;
+};
+
+/** A memory window, not bound. */
+struct conf_mw {
+	char name[CONF_NAME_MAX];
+	char pd[CONF_NAME_MAX];
+	uint32_t type; /* 1, 2 */
 };
 
 /** Is it an address of 224.0.0.0/4 or ff00::/8? */

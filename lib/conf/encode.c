@@ -51,18 +51,23 @@ encode_enum(const struct conf_field *f, const uint8_t *obj)
 	return json_string(conf_name_of(f->names, (uint32_t)n));
 }
 
-static json_t *
-encode_flags(const struct conf_field *f, const uint8_t *obj)
+json_t *
+conf_json_flags(const struct conf_name *names, uint32_t bits)
 {
-	const uint64_t bits = conf_rows_number(f, obj + f->offset);
 	json_t *list = json_array();
 
-	for (const struct conf_name *e = f->names; list != NULL && e->name != NULL; e++) {
-		if ((bits & e->value) != 0 &&
-			json_array_append_new(list, json_string(e->name)) != 0)
+	for (; list != NULL && names->name != NULL; names++) {
+		if ((bits & names->value) != 0 &&
+			json_array_append_new(list, json_string(names->name)) != 0)
 			json_decrefp(&list);
 	}
 	return list;
+}
+
+static json_t *
+encode_flags(const struct conf_field *f, const uint8_t *obj)
+{
+	return conf_json_flags(f->names, (uint32_t)conf_rows_number(f, obj + f->offset));
 }
 
 static json_t *

@@ -21,6 +21,7 @@ const struct conf_name conf_names_access[] = {
 static const struct conf_name qp_access[] = {
 	{ "LOCAL_WRITE", ACCESS_LOCAL_WRITE }, { "REMOTE_WRITE", ACCESS_REMOTE_WRITE },
 	{ "REMOTE_READ", ACCESS_REMOTE_READ }, { "REMOTE_ATOMIC", ACCESS_REMOTE_ATOMIC },
+	{ "FLUSH_GLOBAL", ACCESS_FLUSH_GLOBAL }, { "FLUSH_PERSISTENT", ACCESS_FLUSH_PERSISTENT },
 	{ NULL, 0 },
 };
 const struct conf_name conf_names_qp_type[] = { { "RC", QPT_RC }, { "UC", QPT_UC }, { "UD", QPT_UD },
@@ -139,6 +140,14 @@ static const struct conf_field cq_rows[] = {
 };
 const struct conf_table conf_table_cq = { .name = "cq", TABLE_ROWS(cq_rows),
 	.size = sizeof(struct conf_cq), .given_offset = CONF_NO_GIVEN };
+
+static const struct conf_field mw_rows[] = {
+	ROW_NAME(conf_mw, name, "name", WITH(REQUIRED)),
+	ROW_NAME(conf_mw, pd, "pd", WITH(REQUIRED)),
+	ROW_U32(conf_mw, type, "type", 1, 2, WITH(CONF_F_DEFAULT), DEFAULT(1)),
+};
+const struct conf_table conf_table_mw = { .name = "mw", TABLE_ROWS(mw_rows),
+	.size = sizeof(struct conf_mw), .given_offset = CONF_NO_GIVEN };
 
 static const struct conf_field xrcd_rows[] = {
 	ROW_NAME(conf_xrcd, name, "name", WITH(REQUIRED)),

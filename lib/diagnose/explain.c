@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_mcast.h"
 #include "conf_json_value.h"
 #include "diagnose.h"
 #include "explain_net.h"
@@ -284,6 +285,8 @@ explain_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot
 	json_object_set_new(o, "network", explain_net_json(dg, rec, s));
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
 		json_object_set_new(o, "path", path_json(dg, s));
+	if (rec->mcasts_n != 0)
+		json_object_set_new(o, "mcasts", admin_mcast_json(dg->admin, rec->qpn));
 	json_object_set_new(o, "recorder", json_boolean(rec->trace));
 	json_object_set_new(o, "flushed",
 		json_integer((json_int_t)(s->stats.c[STAT_resp_cqe_flush_error] +

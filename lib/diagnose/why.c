@@ -49,19 +49,13 @@ learn(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m
 /* ---- words ---------------------------------------------------------------------------------- */
 
 static json_t *
-access_json(uint8_t access)
+access_json(access_t access)
 {
-	json_t *list = json_array();
-
-	for (const struct conf_name *n = conf_names_access; n->name != NULL; n++) {
-		if ((access & n->value) != 0)
-			json_array_append_new(list, json_string(n->name));
-	}
-	return list;
+	return conf_json_flags(conf_names_access, access);
 }
 
 static void
-put_access(FILE *f, uint8_t access)
+put_access(FILE *f, access_t access)
 {
 	json_t *list = access_json(access);
 
@@ -131,7 +125,30 @@ put_window(FILE *f, const struct known *k)
 	fputs(" is that of ", f);
 	if (k->has_region && !k->own && k->region.name[0] != '\0')
 		fprintf(f, "%s, ", k->region.name);
-	fputs("a memory window", f);
+	fputs(k->m.fast ? "a fast-register region" : "a memory window", f);
+}
+
+/* The key of a bind: of a window, or of a fast-register region, which is bound in the same way. */
+static void
+put_bind(FILE *f, const struct known *k)
+{
+	static const char *const fast[MEM_WHY_MAX] = {
+		[MEM_WHY_BOUND] = "the fast-register region is valid already: it has to be "
+				  "invalidated first",
+		[MEM_WHY_NEW_KEY] = "the new key is not the fast-register region's index with a "
+				    "low byte",
+		[MEM_WHY_NO_LOCAL_WRITE] =
+			"a fast-register region that is written to needs LOCAL_WRITE, and so does "
+			"the region that it is made of",
+		[MEM_WHY_NO_LENGTH] = "a fast-register region has at least one byte",
+		[MEM_WHY_WINDOW_ACCESS] =
+			"a fast-register region has LOCAL_WRITE, remote rights but "
+			"FLUSH_PERSISTENT, and ZERO_BASED",
+	};
+	const char *text = k->m.fast ? fast[k->m.why] : NULL;
+
+	put_key(f, k);
+	fprintf(f, ": %s", text != NULL ? text : mem_why_text((enum mem_why)k->m.why));
 }
 
 static void
@@ -139,9 +156,9 @@ put_rights(FILE *f, const struct known *k)
 {
 	put_it(f, k);
 	fputs(" does not grant ", f);
-	put_access(f, k->m.need & (uint8_t)~k->m.region_access);
+	put_access(f, k->m.need & (access_t)~k->m.have);
 	fputs(": its access is ", f);
-	put_access(f, k->m.region_access);
+	put_access(f, k->m.have);
 }
 
 static void
@@ -209,7 +226,9 @@ put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 		return;
 	case MEM_WHY_UNBOUND:
 		put_window(f, k);
-		fputs(", which is not bound, or is bound with another key by now", f);
+		fputs(m->fast ? ", which is not registered, or is with another key by now"
+			      : ", which is not bound, or is bound with another key by now",
+			f);
 		return;
 	case MEM_WHY_OTHER_QP:
 		put_window(f, k);
@@ -252,9 +271,10 @@ put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 	case MEM_WHY_NEW_KEY:
 	case MEM_WHY_NO_MW_BIND:
 	case MEM_WHY_NO_LOCAL_WRITE:
+	case MEM_WHY_NO_LENGTH:
+	case MEM_WHY_WINDOW_ACCESS:
 	case MEM_WHY_NOT_OF_TYPE_2:
-		put_key(f, k);
-		fprintf(f, ": %s", mem_why_text((enum mem_why)m->why));
+		put_bind(f, k);
 		return;
 	default:
 		fputs(mem_why_text((enum mem_why)m->why), f);

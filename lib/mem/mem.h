@@ -87,7 +87,10 @@ enum mem_kind {
 
 /* Numbers of protection domains; `pd` of what one queue pair alone may use is above. */
 #define MEM_PD_MAX UINT32_C(0x7fffffff)
-#define MEM_REMOTE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+/* Rights that a peer uses. Nobody grants FLUSH_PERSISTENT: verbs_region_fault(). */
+#define MEM_REMOTE                                                                               \
+	(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL | \
+		ACCESS_FLUSH_PERSISTENT)
 
 /** Who names a key: a protection domain, and the queue pair where it is one; qpn 0: nobody's. */
 static inline uint64_t
@@ -104,12 +107,12 @@ mem_pd_of_qp(uint32_t qpn)
 }
 
 struct mem_region {
-	uint64_t va;             /* what a peer writes into a RETH */
-	uint64_t length;         /* bytes; va + length does not wrap */
-	uint8_t *host;           /* where byte `va` is in this process */
-	uint32_t key;            /* R_Key and L_Key */
-	uint32_t pd;             /* number of the protection domain */
-	uint8_t access;          /* ACCESS_* */
+	uint64_t va;     /* what a peer writes into a RETH */
+	uint64_t length; /* bytes; va + length does not wrap */
+	uint8_t *host;   /* where byte `va` is in this process */
+	uint32_t key;    /* R_Key and L_Key */
+	uint32_t pd;     /* number of the protection domain */
+	access_t access;
 	bool remote_invalidate;  /* a peer's SEND with Invalidate may revoke it */
 	_Atomic bool valid;      /* cleared by invalidation; a worker may clear it */
 	uint8_t kind;            /* enum mem_kind */
@@ -158,7 +161,7 @@ struct mem_region *mem_table_find(const struct mem_table *t, uint32_t key);
  * Cost: hash, one table line, one region line.
  */
 enum mem_fault mem_check(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va,
-	uint64_t len, uint8_t access, uint8_t **host);
+	uint64_t len, access_t access, uint8_t **host);
 /**
  * Any lcore: may the peer of `user` invalidate `key`? Does not do it. A region is not revoked under
  * windows that are bound to it (MW-10).
@@ -171,7 +174,7 @@ void mem_invalidate(const struct mem_table *t, uint32_t key);
 
 /** Check every SGE of a WQE (lkey, PD, range, `access`). Zero-length SGEs are not checked. */
 enum mem_fault mem_check_sges(const struct mem_table *t, const struct ring_sge *sge, uint32_t n,
-	uint32_t pd, uint8_t access);
+	uint32_t pd, access_t access);
 /** Total bytes of a scatter list (64-bit: cannot overflow). */
 uint64_t mem_sge_bytes(const struct ring_sge *sge, uint32_t n);
 /**

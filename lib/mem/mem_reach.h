@@ -102,7 +102,7 @@ mem_reach_in(const struct mem_region *r, uint64_t va, uint64_t len)
  */
 static ALWAYS_INLINE uint8_t *
 mem_reach(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
-	uint8_t access, const struct mem_region **region)
+	access_t access, const struct mem_region **region)
 {
 	const struct mem_region *r =
 		atomic_load_explicit(&t->s[mem_home(t, key)].region, memory_order_acquire);
@@ -121,12 +121,12 @@ mem_reach(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 
 /** The same of a key that is a window's: for remote access alone. */
 uint8_t *mem_reach_window(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va,
-	uint64_t len, uint8_t access, const struct mem_region **region);
+	uint64_t len, access_t access, const struct mem_region **region);
 
 /** The same of a key that a peer names, of either. @param user mem_user(). */
 static ALWAYS_INLINE uint8_t *
 mem_reach_remote(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
-	uint8_t access, const struct mem_region **region)
+	access_t access, const struct mem_region **region)
 {
 	uint8_t *host = mem_reach(t, key, (uint32_t)user, va, len, access, region);
 

@@ -38,12 +38,12 @@ struct mem_refusal {
 	uint32_t key;
 	uint32_t pd; /* in which it was looked for */
 	uint32_t region_pd;
-	uint8_t why;           /* enum mem_why */
-	uint8_t need;          /* MEM_* of the operation */
-	uint8_t have;          /* QP_NO_RIGHT: qp_access_flags */
-	uint8_t region_access; /* MEM_* */
-	bool region;
-	uint8_t by;   /* enum mem_list */
+	access_t need;  /* of the operation */
+	access_t have;  /* of the region; QP_NO_RIGHT: of the queue pair, its qp_access_flags */
+	uint8_t why;    /* enum mem_why */
+	uint8_t by : 6; /* enum mem_list */
+	bool fast : 1;  /* the key's index is that of a fast-register region */
+	bool region : 1;
 	uint8_t sge;  /* of a list: which entry, from 0 */
 	uint8_t sges; /* ... of how many */
 };

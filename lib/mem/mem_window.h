@@ -40,8 +40,8 @@ struct mem_bind {
 	uint32_t lkey;   /* of the region */
 	uint32_t pd;     /* of the queue pair */
 	uint32_t qpn;
-	uint8_t access; /* ACCESS_*, ZERO_BASED among them */
-	uint64_t addr;  /* in the region */
+	access_t access; /* ZERO_BASED among them */
+	uint64_t addr;   /* in the region */
 	uint64_t length;
 };
 

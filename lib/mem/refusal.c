@@ -33,7 +33,15 @@ numbers_of(const struct mem_region *region, struct mem_refusal *r)
 	r->region_va = region->va;
 	r->region_length = region->length;
 	r->region_pd = region->pd;
-	r->region_access = region->access;
+	r->have = region->access;
+}
+
+static bool
+is_fast(const struct mem_table *t, uint32_t key)
+{
+	const struct mem_window *w = mem_window_at(t, key);
+
+	return w != NULL && w->r.kind == MEM_FAST;
 }
 
 /** The region of the key, its numbers in *r; NONE while nothing speaks against it. */
@@ -45,6 +53,7 @@ look_key(const struct mem_table *t, uint32_t qpn, struct mem_refusal *r,
 	const bool window = region != NULL && region->kind != MEM_REGION;
 
 	r->region = region != NULL;
+	r->fast = is_fast(t, r->key);
 	if (region == NULL)
 		return mem_window_at(t, r->key) != NULL ? MEM_WHY_UNBOUND : MEM_WHY_UNKNOWN_KEY;
 	numbers_of(region, r);
@@ -74,7 +83,7 @@ mem_refusal_look(const struct mem_table *t, uint32_t qpn, struct mem_refusal *r)
 		return MEM_WHY_BEYOND;
 	if (r->length > r->region_length - offset)
 		return MEM_WHY_TOO_LONG;
-	return (r->need & ~r->region_access) != 0 ? MEM_WHY_NO_RIGHT : MEM_WHY_NONE;
+	return (r->need & ~r->have) != 0 ? MEM_WHY_NO_RIGHT : MEM_WHY_NONE;
 }
 
 enum mem_why
@@ -95,6 +104,7 @@ mem_refusal_of_bind(const struct mem_table *t, const struct mem_bind *b, enum me
 	const struct mem_region *region = NULL;
 
 	r->why = (uint8_t)why;
+	r->fast = is_fast(t, b->window);
 	switch (why) {
 	case MEM_WHY_NEW_KEY:
 		r->key = b->key;

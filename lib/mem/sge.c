@@ -12,7 +12,7 @@ struct piece {
 
 enum mem_fault
 mem_check_sges(const struct mem_table *t, const struct ring_sge *sge, uint32_t n, uint32_t pd,
-	uint8_t access)
+	access_t access)
 {
 	uint8_t *host;
 
@@ -45,7 +45,7 @@ struct span {
 	uint32_t pd;
 	uint64_t offset; /* into the list */
 	uint32_t len;
-	uint8_t access;
+	access_t access;
 };
 
 /*

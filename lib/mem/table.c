@@ -218,7 +218,7 @@ resolve(const struct mem_table *t, uint32_t key, uint64_t user, struct mem_regio
 
 enum mem_fault
 mem_check(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
-	uint8_t access, uint8_t **host)
+	access_t access, uint8_t **host)
 {
 	struct mem_region *r;
 	enum mem_fault fault = resolve(t, key, user, &r);

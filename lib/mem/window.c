@@ -169,7 +169,7 @@ mem_window_bound(const struct mem_table *t, uint32_t key)
 
 uint8_t *
 mem_reach_window(const struct mem_table *t, uint32_t key, uint64_t user, uint64_t va, uint64_t len,
-	uint8_t access, const struct mem_region **region)
+	access_t access, const struct mem_region **region)
 {
 	const struct mem_region *r = mem_window_bound(t, key);
 
@@ -205,7 +205,7 @@ is_settled(const struct mem_table *t, uint32_t worker, struct mem_window *w)
 static enum mem_why
 judge_region(const struct mem_region *on, const struct mem_bind *b, bool fast)
 {
-	const uint8_t writes = fast ? ACCESS_LOCAL_WRITE : 0;
+	const access_t writes = fast ? ACCESS_LOCAL_WRITE : 0;
 	uint64_t offset;
 
 	if (on == NULL)
@@ -237,8 +237,8 @@ static enum mem_why
 judge_window(const struct mem_window *w, const struct mem_bind *b)
 {
 	const bool fast = w->r.kind == MEM_FAST, two = fast || w->r.kind == MEM_WINDOW_2;
-	const uint8_t allowed =
-		MEM_REMOTE | (two ? ACCESS_ZERO_BASED : 0) | (fast ? ACCESS_LOCAL_WRITE : 0);
+	const access_t allowed = (MEM_REMOTE & ~ACCESS_FLUSH_PERSISTENT) |
+				 (two ? ACCESS_ZERO_BASED : 0) | (fast ? ACCESS_LOCAL_WRITE : 0);
 
 	if (w->gone || w->home_pd != b->pd)
 		return MEM_WHY_NO_WINDOW;

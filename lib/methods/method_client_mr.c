@@ -19,12 +19,12 @@ struct p_mr {
 };
 
 /* What a region is, when it is made and when it changes. */
-#define REGION_ROWS \
-	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED), \
-	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED), \
-	P_U64(p_mr, addr, P_REQUIRED), P_U64(p_mr, offset, P_DEFAULT(0)), \
-	P_U32(p_mr, access, 0, 63, P_REQUIRED), \
-	P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)), P_BOOL(p_mr, once, P_DEFAULT(0))
+#define REGION_ROWS                                                                   \
+	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),                                   \
+		P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED), \
+		P_U64(p_mr, addr, P_REQUIRED), P_U64(p_mr, offset, P_DEFAULT(0)),     \
+		P_U32(p_mr, access, 0, UINT16_MAX, P_REQUIRED),                       \
+		P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)), P_BOOL(p_mr, once, P_DEFAULT(0))
 
 static const struct conf_field mr_rows[] = { REGION_ROWS };
 static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
@@ -139,15 +139,14 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 static int
 mr_conf(struct rpc_call *call, const struct p_mr *p, struct conf_mr *conf)
 {
-	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
+	const char *fault = verbs_region_fault(p->access);
 	struct app *app = call->client->app;
 	const struct object_pd *pd = app_table_get(&app->pds, p->pd);
 
 	if (pd == NULL)
 		return method_client_refuse(call, ENOENT, "pd", p->pd);
-	if ((p->access & needs_local) != 0 && (p->access & ACCESS_LOCAL_WRITE) == 0)
-		return rpc_invalid(
-			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	if (fault != NULL)
+		return rpc_invalid(call, "access: %s", fault);
 	*conf = (struct conf_mr){ .given = CONF_MR_ADDR,
 		.length = p->length,
 		.addr = p->addr,

@@ -140,6 +140,7 @@ mr_rereg(struct rpc_call *call)
 	struct refusal r;
 	struct object_mr *mr = object_mr_find(call->m->objects, p->name, &r);
 	struct conf_mr conf;
+	const char *fault;
 
 	if (mr == NULL)
 		return rpc_refused(call, &r);
@@ -148,10 +149,9 @@ mr_rereg(struct rpc_call *call)
 		memcpy(conf.pd, p->pd, sizeof(conf.pd));
 	if ((p->given & REREG_ACCESS) != 0)
 		conf.access = p->access;
-	if ((conf.access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) != 0 &&
-		(conf.access & ACCESS_LOCAL_WRITE) == 0)
-		return rpc_invalid(
-			call, "access: REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	fault = verbs_region_fault(conf.access);
+	if (fault != NULL)
+		return rpc_invalid(call, "access: %s", fault);
 	if (object_mr_rereg(call->m->objects, mr, &conf, NULL, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, mr_json(mr));

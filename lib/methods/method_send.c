@@ -14,7 +14,13 @@
 #define INLINE_MAX 65536 /* bytes that are decoded, if only to be refused */
 #define OPCODE_MAX 63
 
-enum { WR_GIVEN_INLINE = 1, WR_GIVEN_UD = 2, WR_GIVEN_BIND = 4, WR_GIVEN_SRQN = 8 };
+enum {
+	WR_GIVEN_INLINE = 1,
+	WR_GIVEN_UD = 2,
+	WR_GIVEN_BIND = 4,
+	WR_GIVEN_SRQN = 8,
+	WR_GIVEN_FLUSH = 16
+};
 
 /** Where a request of a UD QP goes. */
 struct p_ud {
@@ -34,6 +40,32 @@ static const struct conf_field ud_rows[] = {
 };
 static const struct conf_table ud_table = P_TABLE(p_ud, ud_rows, "ud");
 
+/** What a FLUSH waits for, and of how much. */
+struct p_flush {
+	uint32_t type;
+	uint32_t level;
+	uint64_t length;
+};
+
+static const struct conf_name flush_types[] = { { "GLOBAL", FLUSH_GLOBAL },
+	{ "PERSISTENT", FLUSH_PERSISTENT }, { NULL, 0 } };
+static const struct conf_name flush_levels[] = { { "RANGE", 0 }, { "MR", FLUSH_MR }, { NULL, 0 } };
+
+static const struct conf_field flush_rows[] = {
+	{ .name = "type",
+		.type = CONF_T_FLAGS,
+		.offset = offsetof(struct p_flush, type),
+		.names = flush_types,
+		P_REQUIRED },
+	{ .name = "level",
+		.type = CONF_T_ENUM,
+		.offset = offsetof(struct p_flush, level),
+		.names = flush_levels,
+		P_DEFAULT(0) },
+	P_SIZE64(p_flush, length, P_DEFAULT(0)),
+};
+static const struct conf_table flush_table = P_TABLE(p_flush, flush_rows, "flush");
+
 struct p_send_wr {
 	uint64_t wr_id; /* first: struct method_posting */
 	uint64_t given;
@@ -50,6 +82,7 @@ struct p_send_wr {
 	uint32_t invalidate_rkey;
 	struct p_ud ud;
 	struct p_bind_mw bind_mw;
+	struct p_flush flush;
 	uint32_t xrc_remote_srqn;
 };
 
@@ -89,6 +122,12 @@ static const struct conf_field wr_rows[] = {
 		.sub = &method_bind_table,
 		.given = WR_GIVEN_BIND,
 		.flags = CONF_F_NULL },
+	{ .name = "flush",
+		.type = CONF_T_OBJECT,
+		.offset = offsetof(struct p_send_wr, flush),
+		.sub = &flush_table,
+		.given = WR_GIVEN_FLUSH,
+		.flags = CONF_F_NULL },
 	{ .name = "send_flags",
 		.type = CONF_T_FLAGS,
 		.offset = offsetof(struct p_send_wr, send_flags),
@@ -105,6 +144,10 @@ check_wr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 		conf_fault(err, "inline", "goes without sg_list");
 	if ((strcmp(wr->opcode, "BIND_MW") == 0) != ((wr->given & WR_GIVEN_BIND) != 0))
 		conf_fault(err, "bind_mw", "is that of the opcode BIND_MW, which needs it");
+	if ((strcmp(wr->opcode, "FLUSH") == 0) != ((wr->given & WR_GIVEN_FLUSH) != 0))
+		conf_fault(err, "flush", "is that of the opcode FLUSH, which needs it");
+	else if ((wr->given & WR_GIVEN_FLUSH) != 0 && wr->flush.type == 0)
+		conf_fault(err, "flush.type", "needs GLOBAL, PERSISTENT or both");
 }
 
 static const struct conf_table wr_table = { .name = "wr",
@@ -201,6 +244,8 @@ refuse_form(const struct admin_qp *rec, const struct request *q, enum verbs_wr_f
 	case VERBS_WR_SGES:
 		return refuse(r, EINVAL, "sg_list has %u entries, and max_send_sge is %u",
 			q->wr->n_sge, q->limits.max_sge);
+	case VERBS_WR_NO_LIST:
+		return refuse(r, EINVAL, "%s has no sg_list", q->wr->opcode);
 	case VERBS_WR_NOT_INLINE:
 		return refuse(r, EINVAL, "%s cannot be inline", q->wr->opcode);
 	case VERBS_WR_INLINE_LENGTH:
@@ -232,6 +277,8 @@ take_sges(struct rpc_call *call, const struct admin_qp *rec, struct request *q, 
 		return rc;
 	q->bytes = (wr->given & WR_GIVEN_INLINE) != 0 ? wr->data.len
 						      : mem_sge_bytes(q->sge, wr->n_sge);
+	if (q->opcode == WR_FLUSH)
+		q->bytes = wr->flush.length;
 	return refuse_form(rec, q, verbs_wr_length(&q->limits, q->opcode, q->flags, q->bytes), r);
 }
 
@@ -297,6 +344,10 @@ fill(struct rpc_call *call, struct ring_send_wqe *wqe, const struct request *q, 
 		.opcode = (uint8_t)q->opcode,
 		.flags = (uint8_t)wr->send_flags,
 		.xrc_srqn = wr->xrc_remote_srqn };
+	if (q->opcode == WR_FLUSH) {
+		wqe->compare_add = q->bytes;
+		wqe->swap = wr->flush.type | wr->flush.level;
+	}
 	if (q->ah != 0) {
 		wqe->rkey = q->ah;
 		wqe->remote_addr = ring_send_to(wr->ud.remote_qpn, wr->ud.remote_qkey);

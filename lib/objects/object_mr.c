@@ -204,7 +204,7 @@ mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
 		return rc;
 	region->key = conf->rkey;
 	region->pd = mr->pd->id;
-	region->access = (uint8_t)conf->access;
+	region->access = (access_t)conf->access;
 	region->remote_invalidate = conf->remote_invalidate;
 	return publish(objs, region, key_given, r);
 }
@@ -292,7 +292,7 @@ object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr
 		region->length = next.length;
 		region->host = next.host;
 		region->pd = pd->id;
-		region->access = (uint8_t)conf->access;
+		region->access = (access_t)conf->access;
 		region->remote_invalidate = conf->remote_invalidate;
 	}
 	/* Its key is free, and there is room: it was there a moment ago. */

@@ -135,33 +135,20 @@ region_name(const struct objects *objs, const struct mem_region *on)
 	return "?";
 }
 
-static json_t *
-rights_json(uint8_t access)
-{
-	json_t *list = json_array();
-
-	for (const struct conf_name *n = conf_names_access; n->name != NULL; n++) {
-		if ((access & n->value) != 0)
-			json_array_append_new(list, json_string(n->name));
-	}
-	return list;
-}
-
 json_t *
 object_mw_json(struct objects *objs, const struct object_mw *mw)
 {
 	const struct mem_region *r = &mw->window->r;
 	const bool bound = mem_is_valid(r);
 	json_t *o = json_pack("{s:s, s:s, s:i, s:o, s:b}", "name", mw->n.name, "pd", mw->pd->n.name,
-		"type", r->kind - MEM_WINDOW_1 + 1, "rkey", conf_json_hex(r->key), "bound",
-		bound);
+		"type", r->kind - MEM_WINDOW_1 + 1, "rkey", conf_json_hex(r->key), "bound", bound);
 
 	if (o == NULL || !bound)
 		return o;
 	json_object_set_new(o, "mr", json_string(region_name(objs, mw->window->on)));
 	json_object_set_new(o, "addr", conf_json_hex(r->va));
 	json_object_set_new(o, "length", conf_json_u64(r->length));
-	json_object_set_new(o, "mw_access_flags", rights_json(r->access));
+	json_object_set_new(o, "mw_access_flags", conf_json_flags(conf_names_access, r->access));
 	if (r->pd > MEM_PD_MAX)
 		json_object_set_new(o, "qp_num", json_integer(r->pd & MEM_PD_MAX));
 	return o;

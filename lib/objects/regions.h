@@ -31,9 +31,9 @@ struct region_view {
 	uint64_t length;
 	uint32_t key;
 	uint32_t pd_id;
-	uint8_t access; /* MEM_* */
-	bool revoked;   /* its key */
-	ns_t gone_ns;   /* when it was deregistered, 0: it is there */
+	access_t access;
+	bool revoked; /* its key */
+	ns_t gone_ns; /* when it was deregistered, 0: it is there */
 };
 
 /** Why a region may have been meant. */

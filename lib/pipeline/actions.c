@@ -102,6 +102,16 @@ store_word(const struct context *c)
 		__atomic_store_n((uint64_t *)(void *)c->host, word, __ATOMIC_RELEASE);
 }
 
+/**
+ * Global visibility: what this worker wrote for the peer's earlier requests is there for every
+ * processor and device that can see the memory, before the answer is. No memory is persistent.
+ */
+static void
+flush(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 static void
 event_raise(struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
@@ -155,6 +165,8 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 		mem_invalidate(w->mem, v->rkey);
 	if ((a & ACT_STORE) != 0)
 		store_word(c);
+	if ((a & ACT_FENCE) != 0)
+		flush();
 	if ((a & ACT_READ) != 0) {
 		rte_prefetch0(c->host); /* read when the burst is done */
 		v->pd = c->qp->pd;

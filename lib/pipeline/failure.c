@@ -21,13 +21,17 @@ begin(struct worker *w, struct qp *qp, uint16_t rule)
 }
 
 /** The right that a request needs. */
-static uint8_t
-right_of(opflags_t op)
+static access_t
+right_of(const struct wire_pkt *p)
 {
+	const opflags_t op = p->op;
+
 	if (op_has(op, OPF_ATOMIC))
 		return ACCESS_REMOTE_ATOMIC;
 	if (op_has(op, OPF_READ))
 		return ACCESS_REMOTE_READ;
+	if (op_has(op, OPF_FLUSH))
+		return verbs_flush_access(wire_feth(p));
 	return op_has(op, OPF_WRITE | OPF_ATOMIC_WRITE) ? ACCESS_REMOTE_WRITE : 0;
 }
 
@@ -47,15 +51,15 @@ ask_of(const struct context *c, const struct responder_verdict *v, struct mem_re
 		m->key = c->key;
 		return;
 	}
-	m->need = right_of(p->op);
+	m->need = right_of(p);
 	if (op_has(p->op, OPF_ATOMICETH)) {
 		m->va = wire_atomiceth(p).va;
 		m->key = wire_atomiceth(p).rkey;
 		m->length = sizeof(uint64_t);
 	} else if (op_has(p->op, OPF_RETH)) {
-		m->va = wire_reth(p).va;
-		m->key = wire_reth(p).rkey;
-		m->length = wire_reth(p).dma_len;
+		m->va = wire_reth_any(p).va;
+		m->key = wire_reth_any(p).rkey;
+		m->length = wire_reth_any(p).dma_len;
 	} else if (op_has(p->op, OPF_WRITE)) {
 		m->va = r->va + v->offset;
 		m->key = r->rkey;
@@ -129,8 +133,8 @@ refused_memory(const struct worker *w, const struct context *c, const struct res
 		refused_invalidate(w, c, m);
 		return;
 	case RULE_INV_NOT_ENABLED:
-		m->have = c->qp->resp.access;
 		refused_as(w, c->qp, MEM_WHY_QP_NO_RIGHT, m);
+		m->have = c->qp->resp.access;
 		return;
 	case RULE_INV_MISALIGNED:
 		refused_as(w, c->qp, MEM_WHY_MISALIGNED, m);

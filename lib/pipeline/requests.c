@@ -12,7 +12,8 @@
 #include "tx.h"
 #include "wire_ext.h"
 
-#define REQUEST_EXT (OPF_DETH | OPF_XRCETH | OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
+#define REQUEST_EXT \
+	(OPF_DETH | OPF_XRCETH | OPF_FETH | OPF_RETH | OPF_ATOMICETH | OPF_IMM | OPF_IETH)
 
 static ALWAYS_INLINE void
 put_headers(uint8_t *to, const struct qp *qp, const struct requester_packet *p,
@@ -20,6 +21,7 @@ put_headers(uint8_t *to, const struct qp *qp, const struct requester_packet *p,
 {
 	const bool swaps = wr->opcode == WR_ATOMIC_CMP_AND_SWP;
 	const struct wire_fields f = { .deth = { request_qkey(qp, wr), qp->qpn },
+		.feth = (uint32_t)wr->swap,
 		.reth = { p->va, p->rkey, p->dma_len },
 		.atomiceth = { p->va, p->rkey, swaps ? wr->swap : wr->compare_add,
 			swaps ? wr->compare_add : 0 },

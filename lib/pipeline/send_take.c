@@ -42,7 +42,11 @@ check_copy(const struct qp *qp, struct shape c, const struct ring_sge *from, str
 	if (UNLIKELY(verbs_wr_form(&limits, c.opcode, c.flags, listed ? c.num_sge : 0) !=
 		     VERBS_WR_GOOD))
 		return WR_FAULT_MALFORMED;
-	if (listed) {
+	if (UNLIKELY(c.opcode == WR_FLUSH)) {
+		if (!verbs_flush_exists(wr->swap))
+			return WR_FAULT_MALFORMED;
+		bytes = wr->compare_add;
+	} else if (listed) {
 		memcpy(to, from, c.num_sge * sizeof(*to));
 		atomic_signal_fence(memory_order_seq_cst);
 		bytes = mem_sge_bytes(to, c.num_sge);

@@ -89,6 +89,15 @@ wqe_facts(struct worker *w, struct qp *qp, opflags_t op, struct responder_facts 
 		f->wqe_fault = WQE_FAULT_PROT;
 }
 
+/** The first byte of what a key names; 0 where it names nothing. */
+static __attribute__((noinline)) uint64_t
+first_of(const struct mem_table *t, uint32_t key)
+{
+	const struct mem_region *r = mem_table_find(t, key);
+
+	return r != NULL ? r->va : 0;
+}
+
 static inline void
 gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 {
@@ -101,6 +110,8 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 		f->wqe_fault = WQE_FAULT_NO_SRQ;
 		return;
 	}
+	if (UNLIKELY(q.whole))
+		q.va = first_of(w->mem, q.rkey);
 	c->host = NULL;
 	c->va = q.va;
 	c->len = q.len;
@@ -149,6 +160,7 @@ static const uint16_t counter_stat[] = {
 	[RC_READ] = STAT_rx_read_requests,
 	[RC_ATOMIC] = STAT_rx_atomic_requests,
 	[RC_ATOMIC_WRITE] = STAT_rx_atomic_write_requests,
+	[RC_FLUSH] = STAT_rx_flush_requests,
 	[RC_OUT_OF_SEQUENCE] = STAT_out_of_sequence,
 	[RC_DUPLICATE] = STAT_duplicate_request,
 	[RC_OUT_OF_BUFFER] = STAT_out_of_buffer,

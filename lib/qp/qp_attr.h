@@ -27,7 +27,6 @@ enum {                             /* bits of an attribute mask beyond verbs' QP
 struct qp_attr {
 	uint8_t qp_state;
 	uint8_t cur_qp_state;
-	uint8_t qp_access_flags;
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
@@ -35,12 +34,13 @@ struct qp_attr {
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
 	bool en_sqd_async_notify;
+	access_t qp_access_flags;
 	uint16_t path_mtu; /* bytes */
 	uint16_t pkey;
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
-	uint32_t qkey; /* of datagrams that it takes */
+	uint32_t qkey;         /* of datagrams that it takes */
 	struct wire_path path; /* AV: dmac all zero until resolved */
 	bool path_resolved;
 	bool trace; /* record in the flight recorder */

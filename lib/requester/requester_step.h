@@ -25,7 +25,7 @@ requester_slot(const struct requester *r, uint32_t position)
 	return &r->wr[position & r->wr_mask];
 }
 
-/** Is it answered by more than an ACK: READ, FETCH_ADD, CMP_AND_SWP, ATOMIC WRITE? */
+/** Is it answered by more than an ACK: READ, FETCH_ADD, CMP_AND_SWP, ATOMIC WRITE, FLUSH? */
 static ALWAYS_INLINE bool
 requester_is_read_or_atomic(const struct requester_wr *w)
 {

@@ -53,7 +53,11 @@ check_sequence(const struct request *q)
 static enum responder_rule
 check_supported(const struct request *q)
 {
-	return unless(op_has(q->p->op, OPF_REQUEST) && !is_disabled(q->r, q->p), RULE_INV_OPCODE);
+	if (!op_has(q->p->op, OPF_REQUEST) || is_disabled(q->r, q->p))
+		return RULE_INV_OPCODE;
+	/* Bits 6 to 31 are reserved, and nobody looks at them. */
+	return unless(!op_has(q->p->op, OPF_FLUSH) || verbs_flush_exists(wire_feth(q->p) & 0x3f),
+		RULE_INV_FLUSH);
 }
 
 static enum responder_rule
@@ -68,6 +72,8 @@ check_enabled(const struct request *q)
 		need = ACCESS_REMOTE_READ;
 	else if (op_has(op, OPF_ATOMIC))
 		need = ACCESS_REMOTE_ATOMIC;
+	else if (op_has(op, OPF_FLUSH))
+		need = verbs_flush_access(wire_feth(q->p));
 	return unless((q->r->access & need) == need, RULE_INV_NOT_ENABLED);
 }
 
@@ -132,6 +138,10 @@ check_dma_len(const struct request *q)
 	uint64_t sum = (uint64_t)q->r->received + q->p->payload_len;
 	uint32_t dma_len = q->r->dma_len;
 
+	if (op_has(op, OPF_FLUSH))
+		return unless((wire_feth(q->p) & FLUSH_MR) != 0 ||
+				      wire_reth_any(q->p).dma_len <= VERBS_MESSAGE_MAX,
+			RULE_INV_READ_LIMIT);
 	if (!op_has(op, OPF_READ | OPF_WRITE | OPF_ATOMIC_WRITE))
 		return RULE_NONE;
 	if (op_has(op, OPF_RETH)) {

@@ -73,9 +73,10 @@ placement_again(const struct request *q, struct responder_verdict *v)
 {
 	const struct wire_pkt *p = q->p;
 	struct responder_saved *s = resp_saved_find(q->r, p->psn, p->opcode);
-	struct wire_reth reth = wire_reth(p);
+	struct wire_reth reth = wire_reth_any(p);
 
-	if (s == NULL || reth.va != s->va || reth.rkey != s->rkey || reth.dma_len != s->len) {
+	if (s == NULL || reth.va != s->va || reth.rkey != s->rkey || reth.dma_len != s->len ||
+		(op_has(p->op, OPF_FETH) && wire_feth(p) != s->original)) {
 		verdict_drop(v, RULE_DUP_ATOMIC_UNKNOWN, RC_DUPLICATE);
 		return;
 	}

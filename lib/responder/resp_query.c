@@ -7,7 +7,7 @@
  * the first byte is asked for: whether the key is bad as well (RX-FATAL-22).
  */
 static ALWAYS_INLINE void
-query_reth(const struct wire_pkt *p, uint8_t access, struct responder_query *q)
+query_reth(const struct wire_pkt *p, access_t access, struct responder_query *q)
 {
 	struct wire_reth reth = wire_reth(p);
 
@@ -31,6 +31,20 @@ query_write(const struct responder *r, const struct wire_pkt *p, struct responde
 		q->len = p->payload_len;
 		q->va = r->va + r->received;
 	}
+}
+
+/** The key of a FLUSH is checked whatever its length; of a whole region no range is. */
+static void
+query_flush(const struct wire_pkt *p, struct responder_query *q)
+{
+	struct wire_reth reth = wire_reth_any(p);
+
+	q->key = true;
+	q->whole = (wire_feth(p) & FLUSH_MR) != 0;
+	q->access = verbs_flush_access(wire_feth(p));
+	q->rkey = reth.rkey;
+	q->len = q->whole ? 0 : reth.dma_len > VERBS_MESSAGE_MAX ? 1 : reth.dma_len;
+	q->va = reth.va;
 }
 
 void
@@ -60,6 +74,8 @@ responder_query(const struct responder *r, const struct wire_pkt *p, struct resp
 		query_reth(p, ACCESS_REMOTE_READ, q);
 	} else if (UNLIKELY(op_has(p->op, OPF_ATOMIC_WRITE))) {
 		query_reth(p, ACCESS_REMOTE_WRITE, q);
+	} else if (UNLIKELY(op_has(p->op, OPF_FLUSH))) {
+		query_flush(p, q);
 	} else {
 		struct wire_atomiceth a = wire_atomiceth(p);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * READ, ATOMIC and ATOMIC WRITE at ePSN that passed every check: saved for duplicates, counted as
- * unfinished until their responses are out (RESP-06, RESP-07, RESP-DUP-11).
+ * READ, ATOMIC, ATOMIC WRITE and FLUSH at ePSN that passed every check: saved for duplicates,
+ * counted as unfinished until their responses are out (RESP-06, RESP-07, RESP-DUP-11).
  */
 #include "responder_priv.h"
 
@@ -57,19 +57,21 @@ resp_accept_atomic(struct request *q, struct responder_verdict *v)
 void
 resp_accept_placement(struct request *q, struct responder_verdict *v)
 {
-	struct wire_reth reth = wire_reth(q->p);
+	const bool flush = op_has(q->p->op, OPF_FLUSH);
+	struct wire_reth reth = wire_reth_any(q->p);
 	struct responder_saved *s = responder_save(q->r, 1, q->p->opcode);
 
 	s->va = reth.va;
 	s->len = reth.dma_len;
 	s->rkey = reth.rkey;
+	s->original = flush ? wire_feth(q->p) : 0;
 	account(q, 1, v);
-	v->act = ACT_READ | ACT_STORE;
+	v->act = ACT_READ | (flush ? ACT_FENCE : ACT_STORE);
 	v->va = reth.va;
 	v->rkey = reth.rkey;
 	v->saved = s;
-	v->rule = RULE_ATOMIC_WRITE;
-	v->counter = RC_ATOMIC_WRITE;
+	v->rule = flush ? RULE_FLUSH : RULE_ATOMIC_WRITE;
+	v->counter = flush ? RC_FLUSH : RC_ATOMIC_WRITE;
 }
 
 /* Newest first, so that a PSN used again 2^24 packets later finds its own slot. */

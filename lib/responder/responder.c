@@ -16,10 +16,10 @@ struct plan {
 	uint8_t kind;   /* enum plan_kind */
 	uint8_t before; /* enum responder_open */
 	uint8_t after;
-	uint8_t access; /* right that the QP must grant */
-	uint8_t starts; /* FIRST or ONLY */
-	uint8_t ends;   /* LAST or ONLY: a message completed */
-	uint8_t asks;   /* PKT_ACKREQ, where that means something */
+	access_t access; /* right that the QP must grant */
+	uint8_t starts;  /* FIRST or ONLY */
+	uint8_t ends;    /* LAST or ONLY: a message completed */
+	uint8_t asks;    /* PKT_ACKREQ, where that means something */
 	uint8_t wc_opcode;
 	uint8_t wc_flags;
 	uint8_t counter;

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "access.h"
 #include "clock.h"
 #include "psn.h"
 #include "wire.h"
@@ -46,7 +47,7 @@ struct responder_saved {
 	psn_t first;
 	psn_t last;
 	uint64_t va;
-	uint64_t original; /* ATOMIC: value before the operation */
+	uint64_t original; /* ATOMIC: value before the operation; FLUSH: its FETH */
 	uint32_t rkey;
 	uint32_t len; /* READ: bytes */
 	uint8_t kind; /* 0 empty, else the opcode of the request */
@@ -57,27 +58,27 @@ _Static_assert(sizeof(struct responder_saved) == 40, "slot layout");
 /** writer: worker (control only while the QP is detached). */
 struct responder {
 	psn_t epsn;
-	uint32_t msn;          /* completed messages modulo 2^24 */
-	uint16_t pmtu;         /* bytes */
-	uint16_t knobs;        /* RESP_KNOB_* */
-	uint8_t open;          /* enum responder_open */
-	bool latched;          /* a sequence or RNR NAK was sent for ePSN (AMB-06) */
-	uint8_t access;        /* qp_access_flags, values of ibv_access_flags */
-	uint8_t min_rnr_timer; /* code 0..31 */
+	uint32_t msn;    /* completed messages modulo 2^24 */
+	uint16_t pmtu;   /* bytes */
+	uint16_t knobs;  /* RESP_KNOB_* */
+	uint8_t open;    /* enum responder_open */
+	bool latched;    /* a sequence or RNR NAK was sent for ePSN (AMB-06) */
+	access_t access; /* qp_access_flags */
 	uint8_t max_dest_rd_atomic;
 	uint8_t unfinished; /* READs and ATOMICs whose responses are not all sent */
 	uint8_t saved_next; /* next slot of `saved` to write */
 	bool wqe_active;    /* a receive WQE was taken for the open SEND */
 	uint32_t received;  /* payload bytes of the open message so far */
 	/* RESPONDER_HOT bytes: a request in order and without an open message looks no further */
-	uint32_t dma_len;  /* open WRITE: RETH length */
-	uint64_t va;       /* open WRITE: RETH address */
-	uint32_t rkey;     /* open WRITE */
-	uint8_t saved_n;   /* slots of `saved`, at least max_dest_rd_atomic */
-	uint8_t transport; /* enum wire_transport (constant) */
-	uint8_t head;      /* bytes of a receive before the payload (constant) */
-	uint8_t at_once;   /* READs of the burst under way that were answered within it */
-	ns_t rnr_until;                /* a retry before this is early (RESP-RNR-08) */
+	uint32_t dma_len;      /* open WRITE: RETH length */
+	uint8_t min_rnr_timer; /* code 0..31 */
+	uint64_t va;           /* open WRITE: RETH address */
+	uint32_t rkey;         /* open WRITE */
+	uint8_t saved_n;       /* slots of `saved`, at least max_dest_rd_atomic */
+	uint8_t transport;     /* enum wire_transport (constant) */
+	uint8_t head;          /* bytes of a receive before the payload (constant) */
+	uint8_t at_once;       /* READs of the burst under way that were answered within it */
+	ns_t rnr_until;        /* a retry before this is early (RESP-RNR-08) */
 	struct responder_saved *saved; /* NULL: none, and max_dest_rd_atomic is 0 */
 };
 _Static_assert(sizeof(struct responder) == 64, "as large as a cache line");
@@ -86,10 +87,11 @@ _Static_assert(offsetof(struct responder, dma_len) == RESPONDER_HOT, "what comes
 
 /** What must be looked up before responder_receive(). */
 struct responder_query {
-	bool wqe; /* state of the receive queue's head (or the active WQE when one is open) */
-	bool key; /* may [va, va + len) be reached through rkey with `access`? */
+	bool wqe;   /* state of the receive queue's head (or the active WQE when one is open) */
+	bool key;   /* may [va, va + len) be reached through rkey with `access`? */
+	bool whole; /* ... of all that rkey names: `va` is its first byte, `len` is 0 */
 	bool invalidate; /* may inv_key be invalidated by the peer? */
-	uint8_t access;  /* MEM_* value of the operation */
+	access_t access; /* of the operation */
 	uint32_t rkey;
 	uint32_t inv_key;
 	uint32_t len;
@@ -134,6 +136,7 @@ enum {                              /* verdict.act */
 	ACT_CUT = BIT32(14),       /* with DROP: the message of the active WQE ends here; the WQE is
 				    * for the next one, or completes with wc_status (D1, E) */
 	ACT_STORE = BIT32(15),     /* with READ of no bytes: store the 8 of the payload to `va` */
+	ACT_FENCE = BIT32(16),     /* the same: everybody sees what came before */
 };
 
 /** Every decision names its rule: rows of tables/responder_rules.def. */
@@ -183,6 +186,7 @@ enum responder_counter {
 	RC_READ,
 	RC_ATOMIC,
 	RC_ATOMIC_WRITE,
+	RC_FLUSH,
 	RC_OUT_OF_SEQUENCE,
 	RC_DUPLICATE,
 	RC_OUT_OF_BUFFER, /* RNR NAK */

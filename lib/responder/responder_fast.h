@@ -30,10 +30,10 @@ _Static_assert(
 
 /**
  * responder_is_fast() without the PSN: what no packet of the fast path changes.
- * @param access right that the QP must grant, value of ibv_access_flags; 0: none.
+ * @param access right that the QP must grant, ACCESS_*; 0: none.
  */
 static ALWAYS_INLINE bool
-responder_fits_fast(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+responder_fits_fast(const struct responder *r, const struct wire_pkt *p, access_t access)
 {
 	const uint64_t want = (uint64_t)access << 48;
 	const uint64_t mask = want | UINT64_C(0xffff) << 32 | /* open, latched */
@@ -46,7 +46,7 @@ responder_fits_fast(const struct responder *r, const struct wire_pkt *p, uint8_t
 
 /** The same, and the PSN is the expected one. */
 static ALWAYS_INLINE bool
-responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t access)
+responder_is_fast(const struct responder *r, const struct wire_pkt *p, access_t access)
 {
 	return responder_fits_fast(r, p, access) && LIKELY(p->psn.v == r->epsn.v);
 }
@@ -58,7 +58,7 @@ responder_is_fast(const struct responder *r, const struct wire_pkt *p, uint8_t a
  */
 static ALWAYS_INLINE bool
 responder_fits_fast_read(
-	const struct responder *r, const struct wire_pkt *p, uint32_t dma_len, uint8_t access)
+	const struct responder *r, const struct wire_pkt *p, uint32_t dma_len, access_t access)
 {
 	return responder_fits_fast(r, p, access) && LIKELY((p->payload_len | p->pad) == 0) &&
 	       LIKELY(dma_len - 1 < r->pmtu) &&

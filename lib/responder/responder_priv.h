@@ -106,7 +106,8 @@ resp_check_state(const struct responder *r)
 static ALWAYS_INLINE void
 resp_check_verdict(const struct responder *r, psn_t before, const struct responder_verdict *v)
 {
-	const uint32_t places = ACT_PLACE_SEND | ACT_PLACE_WRITE | ACT_INVALIDATE | ACT_STORE;
+	const uint32_t places =
+		ACT_PLACE_SEND | ACT_PLACE_WRITE | ACT_INVALIDATE | ACT_STORE | ACT_FENCE;
 	const uint32_t answers = ACT_READ | ACT_ATOMIC | ACT_REPLAY;
 
 	ASSERT(v->rule != RULE_NONE && v->rule < RULE_MAX);
@@ -134,7 +135,7 @@ resp_check_verdict(const struct responder *r, psn_t before, const struct respond
 static inline bool
 needs_key(const struct responder *r, const struct wire_pkt *p)
 {
-	if (op_has(p->op, OPF_ATOMIC))
+	if (op_has(p->op, OPF_ATOMIC | OPF_FLUSH))
 		return true;
 	if (op_has(p->op, OPF_RETH))
 		return wire_reth(p).dma_len != 0; /* RESP-08 */
@@ -203,7 +204,7 @@ void resp_drop_message(struct request *q, const struct check *c, enum responder_
 void resp_accept_read(struct request *q, struct responder_verdict *v);
 /** A good ATOMIC at ePSN: execute it once, save the result, and owe the answer. */
 void resp_accept_atomic(struct request *q, struct responder_verdict *v);
-/** A good ATOMIC WRITE at ePSN: store it once, and owe a READ response without data. */
+/** A good ATOMIC WRITE or FLUSH at ePSN: do it once, and owe a READ response without data. */
 void resp_accept_placement(struct request *q, struct responder_verdict *v);
 /** The slot saved last that covers PSN `p` and is of this kind, or NULL. */
 struct responder_saved *resp_saved_find(const struct responder *r, psn_t p, uint8_t kind);

@@ -30,8 +30,10 @@ ring_send_to(uint32_t qpn, uint32_t qkey)
  * `remote_addr` and `compare_add` address and length in the region, `swap` its L_Key, and the
  * access flags above that. LOCAL_INV: `imm` is the key.
  */
-#define RING_BIND_ACCESS(swap)  ((uint8_t)((swap) >> 32))
+#define RING_BIND_ACCESS(swap)  ((access_t)((swap) >> 32))
 #define RING_BIND(lkey, access) ((uint64_t)(lkey) | (uint64_t)(access) << 32)
+
+/** FLUSH: `remote_addr`, `rkey`, its length in `compare_add`, and its FETH (FLUSH_x) in `swap`. */
 
 /** A send work request; `sge` has the ring's max_sge entries, or as many inline bytes instead. */
 struct ring_send_wqe {

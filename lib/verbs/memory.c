@@ -8,7 +8,7 @@
 #include "vl.h"
 
 #define REASONS       20
-#define REGION_ACCESS 31u
+#define REGION_ACCESS (31u | VL_ACCESS_FLUSH_GLOBAL)
 
 /* ---- protection domains ---------------------------------------------------------------------- */
 
@@ -57,10 +57,11 @@ check_access(unsigned int access, const char **why)
 {
 	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED;
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+				   VL_ACCESS_FLUSH_GLOBAL;
 
 	if ((access & ~(known | IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)) != 0) {
-		*why = "an access flag that is not there: on demand paging, flushes";
+		*why = "an access flag that is not there: on demand paging, FLUSH_PERSISTENT";
 		return EOPNOTSUPP;
 	}
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&

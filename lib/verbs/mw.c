@@ -38,9 +38,9 @@ dealloc_mw(struct ibv_mw *pub)
 }
 
 /* Adapters read the remote rights alone: programs add LOCAL_WRITE, as regions need it. */
-#define WINDOW_ACCESS                                                                       \
+#define WINDOW_ACCESS                                                                  \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-		IBV_ACCESS_ZERO_BASED)
+		VL_ACCESS_FLUSH_GLOBAL | VL_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_ZERO_BASED)
 
 static struct rl_mw_bind_info
 info_to(const struct ibv_mw_bind_info *from)

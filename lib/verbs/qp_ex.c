@@ -240,6 +240,14 @@ wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, const void *
 }
 
 static void
+wr_flush(
+	struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t len, uint8_t type, uint8_t level)
+{
+	begin(qp, (enum ibv_wr_opcode)VL_WR_FLUSH)->wr.flush =
+		(struct rl_wr_flush){ addr, len, rkey, type, level };
+}
+
+static void
 wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct rl_send_wr *wr = current(builder_of(qp));
@@ -263,8 +271,11 @@ wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t srqn)
 /* ---- made and freed -------------------------------------------------------------------------- */
 
 static void
-put_calls(struct ibv_qp_ex *qp)
+put_calls(struct vl_qp *v)
 {
+	struct ibv_qp_ex *qp = &v->pub;
+
+	v->later.wr_flush = wr_flush;
 	qp->wr_start = wr_start;
 	qp->wr_complete = wr_complete;
 	qp->wr_abort = wr_abort;
@@ -295,7 +306,7 @@ vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 			       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
 			       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-			       IBV_QP_EX_WITH_ATOMIC_WRITE;
+			       IBV_QP_EX_WITH_ATOMIC_WRITE | VL_QP_EX_WITH_FLUSH;
 	struct vl_builder *b;
 
 	if ((ops & ~known) != 0)
@@ -316,7 +327,7 @@ vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 		return ENOMEM;
 	}
 	pthread_mutex_init(&b->lock, NULL);
-	put_calls(&qp->pub);
+	put_calls(qp);
 	return 0;
 }
 

@@ -109,8 +109,23 @@ struct vl_ah {
 	struct rl_ah *rl;
 };
 
+/* Of rdma-core 45 and later; Debian 12 has 44. */
+enum {
+	VL_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	VL_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	VL_WR_FLUSH = 14,
+	VL_QP_EX_WITH_FLUSH = 1 << 11,
+};
+
 struct vl_qp {
-	struct ibv_qp_ex pub;
+	union {
+		struct ibv_qp_ex pub;
+		struct { /* pub as rdma-core 45 has it: one call more */
+			uint8_t known[offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *)];
+			void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
+				size_t len, uint8_t type, uint8_t level);
+		} later;
+	};
 	struct rl_qp *rl;
 	struct vl_builder *builder; /* of wr_start() and the calls after it; NULL: not asked for */
 };
@@ -198,6 +213,8 @@ void vl_cq_ex_init(struct vl_cq *cq);
 
 /** Calls for memory windows. */
 void vl_mw_ops(struct ibv_context_ops *ops);
+/** A target of an XRC domain that another process made. */
+struct ibv_qp *vl_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
 /** Calls for XRC domains. */
 void vl_xrc_ops(struct verbs_context *pub);
 /** What a bind names, as librocelane has it. */

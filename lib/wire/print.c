@@ -63,8 +63,10 @@ add_ext(struct line *l, const struct wire_pkt *p)
 	if (op_has(p->op, OPF_XRCETH))
 		add(l, " SRQ=0x%06x", wire_xrceth(p));
 	if (op_has(p->op, OPF_RETH)) {
-		struct wire_reth r = wire_reth(p);
+		struct wire_reth r = wire_reth_any(p);
 
+		if (op_has(p->op, OPF_FETH))
+			add(l, " FETH=0x%08x", wire_feth(p));
 		add(l, " VA=0x%016llx RKey=0x%08x DMALen=%u", (unsigned long long)r.va, r.rkey,
 			r.dma_len);
 	}

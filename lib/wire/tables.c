@@ -7,6 +7,7 @@
 #define HDR_LEN(hdrs)                                                \
 	(WIRE_BTH_LEN + HDR_IF(hdrs, OPF_DETH, WIRE_DETH_LEN) +      \
 		HDR_IF(hdrs, OPF_XRCETH, WIRE_XRCETH_LEN) +          \
+		HDR_IF(hdrs, OPF_FETH, WIRE_FETH_LEN) +              \
 		HDR_IF(hdrs, OPF_RETH, WIRE_RETH_LEN) +              \
 		HDR_IF(hdrs, OPF_ATOMICETH, WIRE_ATOMICETH_LEN) +    \
 		HDR_IF(hdrs, OPF_AETH, WIRE_AETH_LEN) +              \

@@ -34,6 +34,7 @@
 #define WIRE_IETH_LEN        4
 #define WIRE_DETH_LEN        8
 #define WIRE_XRCETH_LEN      4
+#define WIRE_FETH_LEN        4
 #define WIRE_ICRC_LEN        4
 #define WIRE_CNP_PAYLOAD_LEN 16
 
@@ -70,9 +71,11 @@ enum {
 	OPF_PAYLOAD = BIT32(22),   /* may carry payload */
 	OPF_XRCETH = BIT32(23),
 	OPF_ATOMIC_WRITE = BIT32(24), /* only with the knob ops.placement */
+	OPF_FLUSH = BIT32(25),        /* the same */
+	OPF_FETH = BIT32(26),         /* ahead of the RETH */
 };
 /** Answered by a READ response without data. */
-#define OPF_PLACEMENT OPF_ATOMIC_WRITE
+#define OPF_PLACEMENT (OPF_ATOMIC_WRITE | OPF_FLUSH)
 
 /** In tables: these bits, where `flags` are those of a request. */
 #define OPF_IF_REQUEST(flags, bits) (((flags)&OPF_REQUEST) != 0 ? (bits) : 0)
@@ -378,12 +381,28 @@ wire_reth_at(const uint8_t *e)
 	return (struct wire_reth){ be64_load(e), be32_load(e + 8), be32_load(e + 12) };
 }
 
-/** The RETH of a packet whose opcode has one (OPF_RETH). */
+/** The RETH of a packet whose opcode has one, and no FETH (OPF_RETH, OPF_FETH). */
 static inline struct wire_reth
 wire_reth(const struct wire_pkt *p)
 {
-	ASSERT(op_has(p->op, OPF_RETH));
+	ASSERT((p->op.v & (OPF_RETH | OPF_FETH)) == OPF_RETH);
 	return wire_reth_at(wire_ext_inner(p));
+}
+
+/** The same with or without a FETH ahead of it. */
+static inline struct wire_reth
+wire_reth_any(const struct wire_pkt *p)
+{
+	ASSERT(op_has(p->op, OPF_RETH));
+	return wire_reth_at(wire_ext_inner(p) + (op_has(p->op, OPF_FETH) ? WIRE_FETH_LEN : 0));
+}
+
+/** The FETH of a packet whose opcode has one (OPF_FETH): FLUSH_x of verbs.h. */
+static inline uint32_t
+wire_feth(const struct wire_pkt *p)
+{
+	ASSERT(op_has(p->op, OPF_FETH));
+	return be32_load(wire_ext_inner(p));
 }
 
 /** The AtomicETH of a packet whose opcode has one (OPF_ATOMICETH). */

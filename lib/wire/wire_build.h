@@ -35,6 +35,7 @@ struct wire_fields {
 	uint16_t pkey;
 	uint32_t dest_qpn;
 	psn_t psn;
+	uint32_t feth; /* ahead of the RETH */
 	struct wire_reth reth;
 	struct wire_atomiceth atomiceth;
 	struct wire_aeth aeth;

@@ -19,6 +19,13 @@ wire_reth_write(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t dma_len)
 	be64_store(p + 8, (uint64_t)rkey << 32 | dma_len);
 }
 
+/** A DETH alone. */
+static ALWAYS_INLINE void
+wire_deth_write(uint8_t *p, uint32_t qkey, uint32_t src_qpn)
+{
+	be64_store(p, (uint64_t)qkey << 32 | (src_qpn & PSN_MASK));
+}
+
 /**
  * Those that `op` names, in the order of the wire. A caller that knows which ones can be there
  * masks `op` with OPF_x: the compiler then leaves the others out.
@@ -29,8 +36,7 @@ static ALWAYS_INLINE uint8_t *
 wire_ext_write(uint8_t *p, opflags_t op, const struct wire_fields *f)
 {
 	if (op_has(op, OPF_DETH)) {
-		be32_store(p, f->deth.qkey);
-		be32_store(p + 4, f->deth.src_qpn & PSN_MASK);
+		wire_deth_write(p, f->deth.qkey, f->deth.src_qpn);
 		p += WIRE_DETH_LEN;
 	}
 	if (op_has(op, OPF_XRCETH)) {
@@ -38,6 +44,10 @@ wire_ext_write(uint8_t *p, opflags_t op, const struct wire_fields *f)
 		p += WIRE_XRCETH_LEN;
 	}
 	if (op_has(op, OPF_RETH)) {
+		if (UNLIKELY(op_has(op, OPF_FETH))) {
+			be32_store(p, f->feth);
+			p += WIRE_FETH_LEN;
+		}
 		wire_reth_write(p, f->reth.va, f->reth.rkey, f->reth.dma_len);
 		p += WIRE_RETH_LEN;
 	}

@@ -25,7 +25,9 @@ fields_of(const struct wire_pkt *p)
 	};
 
 	if (op_has(p->op, OPF_RETH))
-		f.reth = wire_reth(p);
+		f.reth = wire_reth_any(p);
+	if (op_has(p->op, OPF_FETH))
+		f.feth = wire_feth(p);
 	if (op_has(p->op, OPF_ATOMICETH))
 		f.atomiceth = wire_atomiceth(p);
 	if (op_has(p->op, OPF_AETH))

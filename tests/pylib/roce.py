@@ -21,12 +21,12 @@ WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IM
                                                                                           0x0C)
 READ_REQ, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = range(0x0C, 0x11)
 ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD = range(0x11, 0x15)
-SEND_LAST_INV, SEND_ONLY_INV, ATOMIC_WRITE = 0x16, 0x17, 0x1D
+SEND_LAST_INV, SEND_ONLY_INV, FLUSH, ATOMIC_WRITE = 0x16, 0x17, 0x1C, 0x1D
 CNP = 0x81
 
 # UC has the same SENDs and WRITEs, XRC all; the three high bits of an opcode are the service.
 UC, UD, XRC = 0x20, 0x60, 0xA0
-UNLIKE_RC = frozenset([*range(UC | 0x0C, XRC), *range(XRC + 0x18, XRC + 0x1D), *range(0xBE, 256)])
+UNLIKE_RC = frozenset([*range(UC | 0x0C, XRC), *range(XRC + 0x18, XRC + FLUSH), *range(0xBE, 256)])
 UD_SEND_ONLY, UD_SEND_ONLY_IMM = 0x64, 0x65
 
 
@@ -44,7 +44,7 @@ NAMES = {
     READ_LAST: "READ_RESP_LAST", READ_ONLY: "READ_RESP_ONLY", ACK: "ACK",
     ATOMIC_ACK: "ATOMIC_ACK", CMP_SWAP: "CMP_SWAP", FETCH_ADD: "FETCH_ADD",
     SEND_LAST_INV: "SEND_LAST_INV", SEND_ONLY_INV: "SEND_ONLY_INV", ATOMIC_WRITE: "ATOMIC_WRITE",
-    CNP: "CNP",
+    FLUSH: "FLUSH", CNP: "CNP",
 }
 
 
@@ -57,7 +57,7 @@ def name_of(opcode):
 
 
 RESPONSES = frozenset((READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK))
-HAS_RETH = frozenset((WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM, READ_REQ, ATOMIC_WRITE))
+HAS_RETH = frozenset((WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM, READ_REQ, FLUSH, ATOMIC_WRITE))
 HAS_IMM = frozenset((SEND_LAST_IMM, SEND_ONLY_IMM, WRITE_LAST_IMM, WRITE_ONLY_IMM))
 HAS_IETH = frozenset((SEND_LAST_INV, SEND_ONLY_INV))
 HAS_ATOMIC = frozenset((CMP_SWAP, FETCH_ADD))
@@ -401,18 +401,20 @@ class Frame:
         self.ackreq, self.resv7 = b[8] >> 7, b[8] & 0x7F
         self.psn = int.from_bytes(b[9:12], "big")
         self.syndrome = self.msn = self.original = self.va = self.rkey = self.length = None
-        self.swap_add = self.compare = self.imm = self.inv = self.qkey = self.src_qpn = None
-        at = 12
+        self.swap_add = self.compare = self.imm = self.inv = self.qkey = None
+        self.src_qpn, self.srqn, at = None, None, 12
         if self.opcode >> 5 == UD >> 5:
             self.qkey, self.src_qpn = struct.unpack_from(">II", b, at)
             at += 8
-        self.srqn = None
         if self.opcode >> 5 == XRC >> 5 and self.opcode & 0x1F not in RESPONSES:
             if b[at] != 0:
                 raise AssertionError("XRC-02 reserved byte of the XRCETH: %s" % raw.hex())
             self.srqn = int.from_bytes(b[at + 1:at + 4], "big")
             at += 4
         kind = operation(self.opcode & 0x1F if self.qkey is not None else self.opcode)
+        if kind == FLUSH:
+            self.feth = struct.unpack_from(">I", b, at)[0]
+            at += 4
         if kind in HAS_RETH:
             self.va, self.rkey, self.length = struct.unpack_from(">QII", b, at)
             at += 16
@@ -425,12 +427,10 @@ class Frame:
         if kind == ATOMIC_ACK:
             self.original = struct.unpack_from(">Q", b, at)[0]
             at += 8
-        if kind in HAS_IMM:
-            self.imm = struct.unpack_from(">I", b, at)[0]
-            at += 4
-        if kind in HAS_IETH:
-            self.inv = struct.unpack_from(">I", b, at)[0]
-            at += 4
+        for name, kinds in (("imm", HAS_IMM), ("inv", HAS_IETH)):
+            if kind in kinds:
+                setattr(self, name, struct.unpack_from(">I", b, at)[0])
+                at += 4
         self.payload = b[at:len(b) - 4 - self.pad]
         self.pad_bytes = b[len(b) - 4 - self.pad:len(b) - 4]
 

@@ -1,13 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""ATOMIC WRITE (annex A19 of the base specification, release 1.5): knob ops.placement."""
+"""ATOMIC WRITE and FLUSH (annex A19 of the base specification, release 1.5): knob ops.placement."""
 import dut
 import roce
 from dut import E, QPN, RKEY, VA, DutCase, Nak, ReadResponse, Ack
 from dut_req import LKEY, LVA, RRKEY, RVA, S, ReqCase, Sent
+from jsonrpc import RpcError
 
 ON = {"knobs": {"ops.placement": "on"}}
+ALL_FLUSH = ["REMOTE_WRITE", "FLUSH_GLOBAL", "FLUSH_PERSISTENT"]
 WORD, OTHER = bytes(range(0x11, 0x19)), bytes(range(0x81, 0x89))
+
+
+def refuse(case, word, method, **params):
+    with case.assertRaises(RpcError) as caught:
+        case.rpc(method, **params)
+    case.assertIn(word, str(caught.exception))
 
 
 class Responder(DutCase):
@@ -100,6 +108,97 @@ class Responder(DutCase):
         self.assertEqual("ERR", self.state())
 
 
+class Flush(DutCase):
+    """RESP-07: as an ATOMIC WRITE, with rights of its own."""
+    RIGHTS = ["LOCAL_WRITE", "REMOTE_WRITE", "FLUSH_GLOBAL"]
+
+    def on(self, **kw):
+        self.resp(**{**ON, "qp_access_flags": ALL_FLUSH, "mr_access": self.RIGHTS, **kw})
+
+    def flush(self, psn, kind=1, level=0, va=VA + 64, rkey=RKEY, length=100, payload=b""):
+        return self.peer.packet(roce.FLUSH, psn, payload,
+                                roce.imm_dt(kind | level << 4) + roce.reth(va, rkey, length))
+
+    def fatal(self, frame, nak, event):
+        self.expect(self.feed(frame), nak)
+        self.assertEqual("ERR", self.state())
+        self.assertEqual([event], [e["event_type"] for e in self.rpc("async_events", max=9)
+                                   if e["event_type"] != "COMM_EST"])
+
+    def test_RESP_07_answered_with_an_empty_read_response(self):
+        self.on()
+        p = self.peer
+        self.expect(self.feed(p.write_only(E, WORD, VA, RKEY, ack=0), self.flush(E + 1),
+                              p.send_only(E + 2, b"x")),
+                    ReadResponse(E + 1, b"", 2), Ack(E + 2, 3))
+        self.assertEqual(WORD, self.mem(0, 8))
+        self.assertEqual(1, self.delta("rx_flush_requests"))
+        self.assertEqual(0, self.delta("rx_atomic_write_requests"))
+
+    def test_RESP_DUP_06_RESP_DUP_07_duplicates(self):
+        self.on()
+        self.feed(self.flush(E))
+        self.expect(self.feed(self.flush(E)), ReadResponse(E, b"", 1))
+        self.assertEqual((1, 1), (self.delta("duplicate_request"), self.delta("rx_flush_requests")))
+        for other in (dict(kind=3), dict(level=1), dict(va=VA), dict(length=8)):
+            self.silent(self.feed(self.flush(E, **other)))
+        self.assertEqual("RTS", self.state())
+
+    def test_RESP_NAK_INV_01_off_or_of_no_kind(self):
+        self.resp(qp_access_flags=ALL_FLUSH)
+        self.fatal(self.flush(E), Nak(E, roce.NAK_INV, 0), "QP_REQ_ERR")
+        self.assertEqual(1, self.delta("rx_syndrome_17"))
+        for kind, level in ((0, 0), (0, 1), (4, 0), (1, 2), (1, 3)):
+            self.on()
+            self.fatal(self.flush(E, kind, level), Nak(E, roce.NAK_INV, 0), "QP_REQ_ERR")
+        self.on()                                   # bits 6 to 31 are reserved: nobody looks
+        self.expect(self.feed(self.flush(E, 0xFFFFFFC1)), ReadResponse(E, b"", 1))
+
+    def test_RESP_NAK_INV_02_the_queue_pair_has_to_grant_it(self):
+        for rights, kind in ((["REMOTE_WRITE"], 1), (["FLUSH_GLOBAL"], 2), (["FLUSH_GLOBAL"], 3),
+                             (["FLUSH_PERSISTENT"], 1)):
+            self.on(qp_access_flags=rights)
+            self.fatal(self.flush(E, kind), Nak(E, roce.NAK_INV, 0), "QP_REQ_ERR")
+        self.assertIn("do not grant FLUSH_GLOBAL: they are FLUSH_PERSISTENT",
+                      str(self.rpc("qp_explain", qp_num=QPN)))
+
+    def test_RESP_NAK_RAE_01_the_region_has_to_grant_it(self):
+        self.on(mr_access=["LOCAL_WRITE", "REMOTE_WRITE"])
+        self.fatal(self.flush(E), Nak(E, roce.NAK_RAE, 0), "QP_ACCESS_ERR")
+        self.assertIn("does not grant FLUSH_GLOBAL", str(self.rpc("qp_explain", qp_num=QPN)))
+        self.on()                                   # nothing here is persistent
+        self.fatal(self.flush(E, kind=2), Nak(E, roce.NAK_RAE, 0), "QP_ACCESS_ERR")
+        self.assertIn("does not grant FLUSH_PERSISTENT", str(self.rpc("qp_explain", qp_num=QPN)))
+        for wrong in (dict(rkey=RKEY + 1), dict(rkey=RKEY + 1, length=0),
+                      dict(rkey=RKEY + 1, level=1), dict(va=VA + dut.MR_LEN, length=1),
+                      dict(va=VA - 1), dict(length=dut.MR_LEN)):
+            self.on()
+            self.fatal(self.flush(E, **wrong), Nak(E, roce.NAK_RAE, 0), "QP_ACCESS_ERR")
+
+    def test_RESP_07_of_a_whole_region_the_range_means_nothing(self):
+        self.on()
+        self.expect(self.feed(self.flush(E, level=1, va=0, length=0xFFFFFFFF)),
+                    ReadResponse(E, b"", 1))
+        self.expect(self.feed(self.flush(E + 1, va=VA + dut.MR_LEN, length=0)),
+                    ReadResponse(E + 1, b"", 2))
+
+    def test_RESP_NAK_INV_08_INV_10_INV_11(self):
+        for wrong in (dict(payload=b"1234"), dict(length=0x80000001)):
+            self.on()
+            self.fatal(self.flush(E, **wrong), Nak(E, roce.NAK_INV, 0), "QP_REQ_ERR")
+        self.on(max_dest_rd_atomic=1, mr_access=self.RIGHTS + ["REMOTE_READ"],
+                qp_access_flags=ALL_FLUSH + ["REMOTE_READ"])
+        self.assertEqual(roce.NAK_INV, self.feed(self.peer.read_req(E, VA, RKEY, 3000),
+                                                 self.flush(E + 3))[-1].syndrome)
+
+    def test_no_region_is_persistent(self):
+        self.on()
+        refuse(self, "FLUSH_PERSISTENT", "mr_register", name="mr9", pd="pd0", length=64,
+                    access=["FLUSH_PERSISTENT"])
+        refuse(self, "FLUSH_PERSISTENT", "mr_rereg", name="mr0",
+                    access=["LOCAL_WRITE", "FLUSH_PERSISTENT"])
+
+
 class Requester(ReqCase):
 
     def on(self, **kw):
@@ -168,6 +267,66 @@ class Requester(ReqCase):
             self.refused(self.post_raw(self.wr("ATOMIC_WRITE", length)), "8 bytes")
         self.on(max_rd_atomic=0)
         self.refused(self.post_raw(self.wr("ATOMIC_WRITE", 8)), "max_rd_atomic")
+
+
+class RequesterFlush(ReqCase):
+
+    def on(self, **kw):
+        self.req(**{**ON, **kw})
+
+    def flush(self, kind=("GLOBAL",), length=100, level=None, **kw):
+        flush = {"type": list(kind), "length": length, **({"level": level} if level else {})}
+        return self.wr("FLUSH", flush=flush, **kw)
+
+    def test_REQ_02_one_packet_with_a_feth_and_a_reth(self):
+        self.on()
+        self.expect(self.post(self.flush(), self.flush(["PERSISTENT"], level="MR", length=0),
+                              self.flush(["GLOBAL", "PERSISTENT"], level="RANGE", length=1 << 31)),
+                    Sent(roce.FLUSH, S, b"", va=RVA, rkey=RRKEY, length=100, feth=1, ackreq=1),
+                    Sent(roce.FLUSH, S + 1, b"", length=0, feth=0x12),
+                    Sent(roce.FLUSH, S + 2, b"", length=1 << 31, feth=3))
+        self.feed(*[self.read_answer(S + i, b"") for i in range(3)])
+        self.assertEqual([(100 + i, "SUCCESS", "FLUSH") for i in range(3)],
+                         [(c["wr_id"], c["status"], c["opcode"]) for c in self.cqes()])
+
+    def test_REQ_10_REQ_11_counts_as_a_read(self):
+        self.on(max_rd_atomic=1)
+        self.assertEqual([S], self.psns(self.post(self.flush(), self.flush())))
+        self.assertEqual([S + 1], self.psns(self.feed(self.read_answer(S, b""))))
+        self.on()
+        self.assertEqual([S], self.psns(self.post(self.flush(), self.wr(
+            "SEND", 8, send_flags=["FENCE"]))))
+        self.assertEqual([S + 1], self.psns(self.feed(self.read_answer(S, b""))))
+
+    def test_REQ_14_sent_again_as_it_was(self):
+        self.on()
+        first = self.post(self.flush(length=5000))
+        again = self.until_sent(200 * dut.MS)[1]
+        self.assertEqual([(f.opcode, f.psn, f.feth, f.length) for f in first],
+                         [(f.opcode, f.psn, f.feth, f.length) for f in again])
+
+    def test_REQ_CLS_B_wrong_answers(self):
+        for answer, status in ((lambda: self.read_answer(S, WORD), "LOC_LEN_ERR"),
+                               (lambda: self.atomic_ack(S, 1), "BAD_RESP_ERR"),
+                               (lambda: self.peer.acknowledge(S, roce.NAK_RAE), "REM_ACCESS_ERR")):
+            self.on()
+            self.post(self.flush())
+            self.feed(answer())
+            self.assertEqual([(100, status)], self.statuses())
+
+    def test_CQ_09_refused_at_once(self):
+        self.req()
+        self.refused(self.post_raw(self.flush()), "ops.placement")
+        self.on()
+        self.refused(self.post_raw(self.flush(length=(1 << 31) + 1)), "2^31")
+        self.refused(self.post_raw({**self.flush(), **{
+            "sg_list": [{"mr": "lmr", "offset": 0, "length": 8}]}}), "sg_list")
+        self.refused(self.post_raw({**self.flush(), "inline": "00"}), "inline")
+        refuse(self, "flush.type", "post_send", qp_num=QPN, wrs=[self.flush([])])
+        refuse(self, "flush", "post_send", qp_num=QPN, wrs=[self.wr("FLUSH")])
+        refuse(self, "flush", "post_send", qp_num=QPN, wrs=[{**self.flush(), "opcode": "SEND"}])
+        self.on(max_rd_atomic=0)
+        self.refused(self.post_raw(self.flush()), "max_rd_atomic")
 
 
 if __name__ == "__main__":

@@ -107,11 +107,11 @@ class Invalid(dut.DutCase):
             self.assertEqual(fatal_code, events[0]["fatal_code"])
 
     def test_RESP_NAK_INV_01_reserved_opcodes(self):
-        """RX-FATAL-04: the code is 00100."""
+        """RX-FATAL-04: the code is 00100. A FLUSH has 20 bytes of headers."""
         for opcode in (0x15, *range(0x18, 0x20)):
             with self.subTest(opcode=hex(opcode)):
                 self.resp()
-                self.invalid(self.peer.packet(opcode, E, bytes(16)), fatal_code=4)
+                self.invalid(self.peer.packet(opcode, E, bytes(20)), fatal_code=4)
 
     def test_RESP_NAK_INV_02_operation_not_enabled(self):
         for missing, make in (

@@ -50,6 +50,7 @@ static const struct vector_opcode vector_opcodes[] = {
 	{ 0x14, "RC_FETCH_ADD",            "BTH AtomicETH",                   "only",    "request",   "0",             false, false },
 	{ 0x16, "RC_SEND_LAST_INV",        "BTH IETH",                        "last",    "request",   "1..pmtu",       false, true },
 	{ 0x17, "RC_SEND_ONLY_INV",        "BTH IETH",                        "only",    "request",   "0..pmtu",       true,  true },
+	{ 0x1C, "RC_FLUSH",                "BTH FETH RETH",                   "only",    "request",   "0",             false, false },
 	{ 0x1D, "RC_ATOMIC_WRITE",         "BTH RETH",                        "only",    "request",   "8",             false, false },
 	{ 0x20, "UC_SEND_FIRST",           "BTH",                             "first",   "request",   "pmtu",          true,  false },
 	{ 0x21, "UC_SEND_MIDDLE",          "BTH",                             "middle",  "request",   "pmtu",          false, false },
@@ -89,6 +90,7 @@ static const struct vector_opcode vector_opcodes[] = {
 	{ 0xB4, "XRC_FETCH_ADD",           "BTH XRCETH AtomicETH",           "only",   "request",   "0",             false, false },
 	{ 0xB6, "XRC_SEND_LAST_INV",       "BTH XRCETH IETH",                "last",   "request",   "1..pmtu",       false, true },
 	{ 0xB7, "XRC_SEND_ONLY_INV",       "BTH XRCETH IETH",                "only",   "request",   "0..pmtu",       true,  true },
+	{ 0xBC, "XRC_FLUSH",               "BTH XRCETH FETH RETH",           "only",   "request",   "0",             false, false },
 	{ 0xBD, "XRC_ATOMIC_WRITE",        "BTH XRCETH RETH",                "only",   "request",   "8",             false, false },
 };
 
@@ -99,6 +101,7 @@ struct vector_header {
 
 static const struct vector_header vector_headers[] = {
 	{ "BTH",          12 },
+	{ "FETH",          4 },
 	{ "RETH",         16 },
 	{ "AtomicETH",    28 },
 	{ "AETH",          4 },

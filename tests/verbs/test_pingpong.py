@@ -36,10 +36,11 @@ class PingPong(unittest.TestCase):
     def test_rc_small_mtu_large_messages(self):
         self.play("ibv_rc_pingpong", "-c", "-m", "256", "-s", "100000", iters=20)
 
-    def test_atomic_write(self):
-        """ibv_wr_atomic_write(), which no program of Debian's calls."""
-        self.assertEqual((0, "atomic write\n"),
-                         programs.run(SOCKET, os.environ["VERBS_ATOMIC_WRITE"]))
+    def test_placement(self):
+        """ibv_wr_atomic_write() and ibv_wr_flush(), which no program of Debian's calls."""
+        rc, out = programs.run(SOCKET, os.environ["VERBS_PLACEMENT"])
+        self.assertEqual((0, "atomic write\nflush\n"), (rc, out[-19:]))
+        self.assertIn("FLUSH_PERSISTENT", out)      # of memory that is not persistent
 
     def test_rc_new_post_send(self):
         """ibv_qp_ex: requests are put together by calls."""

@@ -17,6 +17,22 @@ RUN = os.environ["ROCELANE_RUN"]
 EXAMPLE = os.environ["EXAMPLE_RPING"]    # app/examples/rping.c
 LEFT, RIGHT, RIGHT6 = "10.77.0.1", "10.77.0.2", "fd77::2"
 READY_S = 60
+# The server of qperf goes on for ever.
+QPERF = """
+run=$1 sock=$2 ip=$3 n=0
+shift 3
+ip link set lo up && ip addr add "$ip/32" dev lo || exit 1
+"$run" -s "$sock" qperf & server=$!
+until grep -q ":4D35 .* 0A " /proc/net/tcp /proc/net/tcp6; do
+    n=$((n + 1)); [ $n -lt 600 ] || exit 1
+    sleep 0.1
+done
+"$run" -s "$sock" qperf -cm 1 -t 1 "$ip" "$@"
+rc=$?
+kill $server
+wait $server
+exit $rc
+"""
 
 
 def start(program, *args, **more):
@@ -108,6 +124,26 @@ class Rdmacm(unittest.TestCase):
             with open(there, "rb") as f:
                 self.assertEqual(data, f.read())
 
+    def test_cmtime(self):
+        """Connections made and ended at once. Its server goes on for ever."""
+        serves = start("cmtime", "-b", RIGHT)
+        self.addCleanup(self.end, serves)
+        end, code = time.monotonic() + READY_S, None
+        while code != 0 and serves.poll() is None and time.monotonic() < end:
+            code, out = run("cmtime", "-b", LEFT, "-s", RIGHT, "-c", "5")
+        self.assertEqual(0, code, out)
+        self.assertRegex(out, r"(?m)^connect +: +[1-9]")
+
+    def test_qperf(self):
+        """Its server binds to any free port. It meets by TCP at the address of its connections."""
+        tests = ["rc_lat", "rc_compare_swap_mr"]
+        code, out = programs.run(
+            SOCKET, "unshare", "--user", "--map-root-user", "--net", "sh", "-c", QPERF, "sh", RUN,
+            SOCKET, RIGHT, *tests)
+        self.assertEqual(0, code, out)
+        for test in tests:
+            self.assertRegex(out, rf"(?m)^{test}:\n +(latency|msg_rate) +=  ")
+
     def test_refusals(self):
         """Each as the kernel's: nobody listens, no port has the address, no way leads there."""
         for want, *args in (("RDMA_CM_EVENT_REJECTED, error 8", "-c", "-a", RIGHT, "-p", "9"),
@@ -119,14 +155,9 @@ class Rdmacm(unittest.TestCase):
 
     def mckey(self, group, members, sender):
         """One sends ten datagrams, the others get each. mckey does not wait for its sends: it posts
-        them and destroys its address handle and queue pair. What the worker has not taken by then
-        fails, as rl_destroy_ah() says; then it is played again."""
+        them, destroys its address handle and queue pair, and they are sent all the same."""
         def joined():
             return jsonrpc.call(SOCKET, "mcast_list")
-
-        def failures():
-            stats = jsonrpc.call(SOCKET, "stats", scope="total")
-            return stats["req_cqe_error"] + stats["req_cqe_flush_error"]
 
         serve = [start("mckey", "-m", group, "-b", ip, "-C", "10") for ip in members]
         for proc in serve:
@@ -134,11 +165,8 @@ class Rdmacm(unittest.TestCase):
         end = time.monotonic() + READY_S
         while len(joined()) < len(members) and time.monotonic() < end:
             time.sleep(0.01)
-        failed = None
-        while failed != failures() and time.monotonic() < end:
-            failed = failures()
-            code, out = run("mckey", "-m", group, "-b", sender, "-s", "-C", "10")
-            self.assertEqual(0, code, out)
+        code, out = run("mckey", "-m", group, "-b", sender, "-s", "-C", "10")
+        self.assertEqual(0, code, out)
         for proc in serve:
             out = proc.communicate(timeout=programs.TIMEOUT)[0]
             self.assertEqual(0, proc.returncode, out)

@@ -94,6 +94,33 @@ received(struct member *m, char what, uint32_t target)
 		CHECK(memory[i] == what);
 }
 
+/* ibv_open_qp(): the parent's target, in the state that it has. */
+static void
+opens(const struct member *m, uint32_t number)
+{
+	struct ibv_qp_open_attr a = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+						   IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = number,
+		.xrcd = m->xrcd,
+		.qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr now;
+	struct ibv_qp *qp;
+
+	CHECK((qp = ibv_open_qp(m->ctx, &a)) != NULL);
+	CHECK(qp->qp_num == number && qp->qp_type == IBV_QPT_XRC_RECV);
+	CHECK(qp->state == IBV_QPS_RTS && ibv_query_qp(qp, &now, IBV_QP_STATE, &init) == 0);
+	CHECK(now.qp_state == IBV_QPS_RTS && now.min_rnr_timer == 12);
+	errno = 0;
+	CHECK(ibv_open_qp(m->ctx, &a) == NULL && errno == EEXIST);
+	CHECK(ibv_close_xrcd(m->xrcd) == EBUSY);
+	CHECK(ibv_destroy_qp(qp) == 0);
+	a.qp_num ^= 1;
+	CHECK(ibv_open_qp(m->ctx, &a) == NULL && errno == ENOENT);
+	a.comp_mask = IBV_QP_OPEN_ATTR_NUM;
+	CHECK(ibv_open_qp(m->ctx, &a) == NULL && errno == EINVAL);
+}
+
 /* The other process, which did not create the domain, and has the file open by itself. */
 static int
 child(int from, int to)
@@ -111,6 +138,7 @@ child(int from, int to)
 	errno = 0;
 	CHECK(open_domain(m.ctx, none, 0) == NULL && errno == ENOENT);
 	CHECK(open_domain(m.ctx, fd, O_CREAT | O_EXCL) == NULL && errno == EEXIST);
+	opens(&m, target);
 	CHECK(write(to, &m.num, sizeof(m.num)) == sizeof(m.num));
 	received(&m, 'c', target);
 	CHECK(ibv_destroy_srq(m.srq) == 0 && ibv_close_xrcd(m.xrcd) == 0);

@@ -327,7 +327,7 @@ int rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **
 int rl_modify_qp(struct rl_qp *qp, const struct rl_qp_attr *attr, int mask);
 /** All attributes, whatever the mask; `init` may be NULL. */
 int rl_query_qp(struct rl_qp *qp, struct rl_qp_attr *attr, int mask, struct rl_qp_init_attr *init);
-/** Waits until the QP's events are acknowledged; posted work vanishes, as with RESET. */
+/** Its sends are let go, then work vanishes, as with RESET. Waits for acknowledged events. */
 int rl_destroy_qp(struct rl_qp *qp);
 
 /* ---- shared receive queues ------------------------------------------------------------------- */
@@ -374,7 +374,7 @@ int rl_destroy_srq(struct rl_srq *srq);
  * or MAC that the port does not allow; -ENOSPC: over a limit of this client.
  */
 int rl_create_ah(struct rl_pd *pd, struct rl_ah_attr *attr, struct rl_ah **ah);
-/** A request that has not completed and names it fails with RL_WC_LOC_QP_OP_ERR. @return 0. */
+/** What was posted with it is sent all the same. @return 0 or -ENOMEM: nothing is done. */
 int rl_destroy_ah(struct rl_ah *ah);
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -407,6 +407,7 @@ struct rl_send_wr {
 			uint64_t swap;
 			uint32_t rkey;
 		} atomic;
+		struct rl_wr_flush flush;
 		struct {
 			struct rl_ah *ah;
 			uint32_t remote_qpn;

@@ -40,6 +40,8 @@ enum rl_access_flags {
 	RL_ACCESS_REMOTE_ATOMIC = 1 << 3,
 	RL_ACCESS_MW_BIND = 1 << 4,
 	RL_ACCESS_ZERO_BASED = 1 << 5,
+	RL_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	RL_ACCESS_FLUSH_PERSISTENT = 1 << 9, /* of queue pairs: no region here is persistent */
 	/* Not of libibverbs: a peer's SEND with Invalidate may revoke the region's key. */
 	RL_ACCESS_REMOTE_INVALIDATE = 1 << 30
 };
@@ -94,9 +96,15 @@ enum rl_wr_opcode {
 	RL_WR_BIND_MW,
 	RL_WR_SEND_WITH_INV,
 	/* With the knob ops.placement of both queue pairs only. */
-	RL_WR_ATOMIC_WRITE = 15,
+	RL_WR_FLUSH = 14,
+	RL_WR_ATOMIC_WRITE,
 	RL_WR_REG_MR = 1 << 8 | RL_WR_BIND_MW /* of a fast-register region; RL_WC_BIND_MW */
 };
+
+/* Bits: what a FLUSH waits for. ibv_placement_type, ibv_selectivity_level. */
+enum rl_flush_type { RL_FLUSH_GLOBAL = 1 << 0, RL_FLUSH_PERSISTENT = 1 << 1 };
+
+enum rl_flush_level { RL_FLUSH_RANGE, RL_FLUSH_MR };
 
 enum rl_send_flags {
 	RL_SEND_FENCE = 1 << 0,
@@ -138,7 +146,8 @@ enum rl_wc_opcode {
 	RL_WC_FETCH_ADD,
 	RL_WC_BIND_MW,
 	RL_WC_LOCAL_INV,
-	RL_WC_ATOMIC_WRITE = 9,
+	RL_WC_FLUSH = 8,
+	RL_WC_ATOMIC_WRITE,
 	RL_WC_RECV = 1 << 7,
 	RL_WC_RECV_RDMA_WITH_IMM
 };

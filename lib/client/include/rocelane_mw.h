@@ -54,6 +54,15 @@ struct rl_wr_reg_mr {
 	uint64_t length;
 };
 
+/** RL_WR_FLUSH: what earlier requests of the queue pair wrote is placed when this completes. */
+struct rl_wr_flush {
+	uint64_t remote_addr;
+	uint64_t length; /* bytes, 2^31 at most; with RL_FLUSH_MR of no meaning, as remote_addr */
+	uint32_t rkey;
+	uint8_t type;  /* enum rl_flush_type */
+	uint8_t level; /* enum rl_flush_level */
+};
+
 struct rl_mw_bind {
 	uint64_t wr_id;
 	unsigned int send_flags; /* enum rl_send_flags */
@@ -79,7 +88,8 @@ int rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64
 	void *addr, size_t length, int access);
 
 /**
- * Completions stay, in order. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed;
+ * Completions stay, in order; when the queue shrinks, those of sends that wait for no peer are
+ * waited for. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed;
  * -ETIMEDOUT: a worker does not answer. It may have begun then: newer completions are polled once
  * another call has ended it.
  */

@@ -23,4 +23,21 @@ int rl_close_xrcd(struct rl_xrcd *xrcd);
 /** @return -EINVAL: the SRQ is not of type XRC. */
 int rl_get_srq_num(struct rl_srq *srq, uint32_t *srq_num);
 
+struct rl_qp_open_attr {
+	struct rl_xrcd *xrcd;
+	uint32_t qp_num;
+	void *qp_context;
+};
+
+/**
+ * A target (RL_QPT_XRC_RECV) that another application made in this domain. It can be modified,
+ * queried and destroyed, and its events come here, too. rl_destroy_qp() and the end of an
+ * application close it; the QP is there until the last one that has it did so. It counts as a QP
+ * of each.
+ * @param pd any: keys are checked by the SRQs' domains.
+ * @return -ENOENT: there is no such QP in it; -EEXIST: this application has it already; -ENOSPC:
+ * over the limit of its QPs.
+ */
+int rl_open_qp(struct rl_pd *pd, const struct rl_qp_open_attr *attr, struct rl_qp **qp);
+
 #endif

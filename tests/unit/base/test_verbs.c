@@ -56,7 +56,8 @@ names_of_completions(void **state UNUSED)
 {
 	static const struct word words[] = { { 0, "SEND" }, { 1, "RDMA_WRITE" }, { 2, "RDMA_READ" },
 		{ 3, "COMP_SWAP" }, { 4, "FETCH_ADD" }, { 5, "BIND_MW" }, { 6, "LOCAL_INV" },
-		{ 9, "ATOMIC_WRITE" }, { 128, "RECV" }, { 129, "RECV_RDMA_WITH_IMM" } };
+		{ 8, "FLUSH" }, { 9, "ATOMIC_WRITE" }, { 128, "RECV" },
+		{ 129, "RECV_RDMA_WITH_IMM" } };
 
 	check(verbs_wc_opcode_name, words, ARRAY_LEN(words), 300);
 	assert_int_equal(WC_RECV, 128);
@@ -113,6 +114,7 @@ REQ_02_what_work_requests_have(void **state UNUSED)
 		{ 7, "LOCAL_INV", 6, "kl" },
 		{ 8, "BIND_MW", 5, "bl" },
 		{ 9, "SEND_WITH_INV", 0, "k" },
+		{ 14, "FLUSH", 8, "ra" },
 		{ 15, "ATOMIC_WRITE", 9, "ra" },
 	};
 
@@ -175,12 +177,12 @@ CQ_09_form(void **state UNUSED)
 				     none = { 0, 0, 0, QPT_RC, VERBS_MESSAGE_MAX };
 
 	for (uint32_t v = 0; v < 300; v++) {
-		const bool exists = v <= 9 || v == 15, local = v == 7 || v == 8;
-		const bool returns = (v >= 4 && v <= 6) || v == 15; /* or an empty answer */
+		const bool exists = v <= 9 || v == 14 || v == 15, local = v == 7 || v == 8;
+		const bool returns = (v >= 4 && v <= 6) || v >= 14; /* or an empty answer */
 		const bool good = exists && !returns && !local;
 
-		assert_int_equal(verbs_wr_form(&some, v, 0, 4), local    ? VERBS_WR_SGES
-								: exists ? VERBS_WR_GOOD
+		assert_int_equal(verbs_wr_form(&some, v, 0, 4), local || v == 14 ? VERBS_WR_NO_LIST
+								: exists         ? VERBS_WR_GOOD
 									 : VERBS_WR_NO_OPCODE);
 		assert_int_equal(
 			verbs_wr_form(&some, v, 0, 5), exists ? VERBS_WR_SGES : VERBS_WR_NO_OPCODE);
@@ -201,7 +203,7 @@ REQ_18_length_of_work_requests(void **state UNUSED)
 	const struct verbs_wr_limits l = { 4, 64, 1, QPT_RC, VERBS_MESSAGE_MAX };
 	const uint64_t longest = UINT64_C(1) << 31;
 
-	for (uint32_t v = 0; v <= 15; v = v == 9 ? 15 : v + 1) {
+	for (uint32_t v = 0; v <= 15; v = v == 9 ? 14 : v + 1) {
 		const bool atomic = v == 5 || v == 6 || v == 15;
 
 		assert_int_equal(verbs_wr_length(&l, v, 0, 8), VERBS_WR_GOOD);
@@ -215,6 +217,30 @@ REQ_18_length_of_work_requests(void **state UNUSED)
 	assert_int_equal(verbs_wr_length(&l, 2, 8, 65), VERBS_WR_INLINE_LENGTH);
 	assert_int_equal(verbs_wr_length(&l, 2, 8, longest + 1), VERBS_WR_INLINE_LENGTH);
 	assert_int_equal(verbs_wr_length(&l, 2, 2, 65), VERBS_WR_GOOD);
+}
+
+/* Annex A19: a type at least, and no bits that have no meaning. */
+static void
+what_a_flush_is(void **state UNUSED)
+{
+	for (uint32_t v = 0; v < 300; v++)
+		assert_int_equal(verbs_flush_exists(v),
+			v == 1 || v == 2 || v == 3 || v == 17 || v == 18 || v == 19);
+	assert_false(verbs_flush_exists(UINT64_C(1) << 32 | 1));
+	assert_int_equal(verbs_flush_access(1), 256);
+	assert_int_equal(verbs_flush_access(18), 512);
+	assert_int_equal(verbs_flush_access(3), 768);
+}
+
+static void
+rights_of_a_region(void **state UNUSED)
+{
+	for (uint32_t v = 0; v < 2048; v++) {
+		const bool unknown = (v & 0x4c0) != 0, writes = (v & (2 | 8)) != 0;
+
+		assert_int_equal(verbs_region_fault(v) == NULL,
+			!unknown && !(writes && (v & 1) == 0) && (v & 512) == 0);
+	}
 }
 
 /** UC-16: SENDs and WRITEs are on UC as on RC; READ, ATOMIC and invalidation are RC's alone. */
@@ -244,6 +270,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(UC_16_operations_of_a_service),
+		cmocka_unit_test(what_a_flush_is),
+		cmocka_unit_test(rights_of_a_region),
 		cmocka_unit_test(names_of_statuses),
 		cmocka_unit_test(names_of_completions),
 		cmocka_unit_test(names_of_events),

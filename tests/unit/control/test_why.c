@@ -190,6 +190,30 @@ own_region(void **state UNUSED)
 	json_decref(v);
 }
 
+/* A fast-register region is bound as a window is, and is called by its own name. */
+static void
+fast_register_regions(void **state UNUSED)
+{
+	static const enum mem_why whys[] = { MEM_WHY_BOUND, MEM_WHY_NEW_KEY, MEM_WHY_NO_LOCAL_WRITE,
+		MEM_WHY_NO_LENGTH, MEM_WHY_WINDOW_ACCESS, MEM_WHY_UNBOUND };
+
+	for (size_t i = 0; i < ARRAY_LEN(whys); i++) {
+		struct mem_refusal m = {
+			.key = 0x12345600, .by = MEM_BY_BIND, .why = (uint8_t)whys[i]
+		};
+		char *text = told(NULL, &m);
+
+		assert_non_null(strstr(text, "window"));
+		assert_non_null(strstr(text, "0x12345600"));
+		free(text);
+		m.fast = true;
+		text = told(NULL, &m);
+		assert_null(strstr(text, "window"));
+		assert_non_null(strstr(text, "fast-register region"));
+		free(text);
+	}
+}
+
 int
 main(void)
 {
@@ -198,6 +222,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(key_like_another, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(
 			deregistered_region_of_another, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(fast_register_regions, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(own_region, fake_setup, fake_teardown),
 	};
 

@@ -118,7 +118,7 @@ region_of_the_key(void **state UNUSED)
 	assert_int_equal(mem_refusal_look(b.t, 0, &m), MEM_WHY_OTHER_PD);
 	assert_true(m.region && m.region_va == VA && m.region_length == ROOM);
 	assert_int_equal(m.region_pd, OTHER);
-	assert_int_equal(m.region_access, ACCESS_REMOTE_READ);
+	assert_int_equal(m.have, ACCESS_REMOTE_READ);
 	mem_table_destroy(b.t);
 }
 

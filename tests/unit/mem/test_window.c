@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "mem_refusal.h"
 #include "mem_window.h"
 
 #define PD    7u
@@ -147,11 +148,14 @@ fast_register_region(void **state UNUSED)
 	struct bed *b = bed_make(1, MEM_FAST);
 	const uint64_t other = mem_user(PD, QPN + 1), foreign = mem_user(PD + 1, QPN);
 	const uint8_t full = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE;
+	struct mem_refusal m = { .key = INDEX, .pd = PD };
 	struct mem_bind bind = to(INDEX, 64, 64); /* the same low byte as before is good */
 	bool begun = false;
 	enum mem_why why;
 	uint8_t *host;
 
+	assert_int_equal(mem_refusal_look(b->t, QPN, &m), MEM_WHY_UNBOUND);
+	assert_true(m.fast); /* what is said of it does not speak of windows */
 	b->on->access = ACCESS_LOCAL_WRITE; /* no windows: it needs no MW_BIND */
 	assert_int_equal(ask(b, INDEX, USER, VA + 64, 8), MEM_BAD_KEY);
 	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
@@ -165,6 +169,8 @@ fast_register_region(void **state UNUSED)
 	b->on->access = ACCESS_LOCAL_WRITE;
 	bind.access = full | ACCESS_MW_BIND; /* no window is bound to it */
 	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);
+	mem_refusal_of_bind(b->t, &bind, why, &m);
+	assert_true(m.fast && m.why == MEM_WHY_WINDOW_ACCESS);
 	bind.access = full;
 	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_DONE);
 	assert_int_equal(ask(b, INDEX, other, VA + 64, 64), MEM_OK);

@@ -45,7 +45,7 @@ UD_05_whose_it_is(void **state UNUSED)
 	struct qp_ah_table *t = qp_ah_table_create();
 	const struct wire_path p = path(7), q = path(8);
 	uint32_t h = qp_ah_add(t, PD, PORT, &p, 0, true), other;
-	struct qp_ah_dest d;
+	struct qp_ah_dest d = { 0 };
 
 	assert_int_not_equal(h, 0);
 	assert_true(qp_ah_copy(t, h, PD, PORT, &d));
@@ -75,7 +75,7 @@ as_many_as_there_are(void **state UNUSED)
 	struct qp_ah_table *t = qp_ah_table_create();
 	uint32_t *h = calloc(QP_AH_MAX, sizeof(*h));
 	const struct wire_path p = path(1);
-	struct qp_ah_dest d;
+	struct qp_ah_dest d = { 0 };
 
 	for (uint32_t i = 0; i < QP_AH_MAX; i++) {
 		h[i] = qp_ah_add(t, PD, PORT, &p, 0, true);
@@ -104,7 +104,7 @@ many_lives(void **state UNUSED)
 {
 	struct qp_ah_table *t = qp_ah_table_create();
 	const struct wire_path p = path(1);
-	struct qp_ah_dest d;
+	struct qp_ah_dest d = { 0 };
 
 	t->made = QP_AH_MAX - 1; /* one slot left */
 	for (uint32_t i = 0; i < 70000; i++) {
@@ -124,7 +124,7 @@ static void *
 reader(void *arg)
 {
 	uintptr_t wrong = 0;
-	struct qp_ah_dest d;
+	struct qp_ah_dest d = { 0 };
 
 	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
 		const uint32_t h = atomic_load(&now_handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ATOMIC WRITE: a request of 8 bytes, answered by a READ response without data. */
+/* ATOMIC WRITE and FLUSH: one packet each, answered by a READ response without data. */
 #include "req.h"
 
 #define WORD .opcode = WR_ATOMIC_WRITE, .len = 8
@@ -87,6 +87,58 @@ REQ_CLS_B_wrong_answers(void **state UNUSED)
 	}
 }
 
+/* REQ-02: one packet and one PSN, whatever it names; sent again as it was. */
+static void
+REQ_02_flush(void **state UNUSED)
+{
+	static const uint32_t lengths[] = { 0, 100, 5000, 0x80000000 };
+
+	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+		struct bed bed, *s = &bed;
+
+		bed_init(s);
+		POST(s, .opcode = WR_FLUSH, .len = lengths[i]);
+		POST(s, SEND(8));
+		for (int pass = 0; pass < 2; pass++) {
+			pump(s);
+			assert_int_equal(s->n, 2);
+			assert_int_equal(s->out[0].opcode, OP_RC_FLUSH);
+			assert_int_equal(s->out[0].len, 0);
+			assert_int_equal(s->out[0].dma_len, lengths[i]);
+			assert_true(s->out[0].va == VA && s->out[0].rkey == RKEY);
+			assert_int_equal(s->out[0].psn.v, S);
+			assert_int_equal(s->out[0].resend, pass);
+			assert_int_equal(s->out[1].psn.v, S + 1);
+			assert_int_equal(s->r.reads, 1);
+			s->now += WAIT_14;
+			if (pass == 0)
+				requester_timer(&s->r, s->now, &s->v);
+		}
+		FEED(s, .op = OP_RC_READ_RESPONSE_ONLY, .psn = S, .syn = ACK);
+		assert_int_equal(s->done, 1);
+		assert_int_equal(s->r.reads, 0);
+	}
+}
+
+/* REQ-11: what is behind a fence waits for it. REQ-18: its limit is that of a message. */
+static void
+REQ_11_flush_and_fence(void **state UNUSED)
+{
+	struct bed bed, *s = &bed;
+
+	bed_init(s);
+	POST(s, .opcode = WR_FLUSH, .len = 8);
+	POSTF(s, FENCE, SEND(8));
+	assert_int_equal(pump(s), REQ_FENCED);
+	assert_int_equal(s->n, 1);
+	FEED(s, .op = OP_RC_READ_RESPONSE_ONLY, .psn = S, .syn = ACK);
+	pump(s);
+	assert_int_equal(s->n, 1);
+	bed_init(s);
+	POST(s, .opcode = WR_FLUSH, .len = 0x80000001);
+	assert_int_equal(pump(s), REQ_FAULT);
+}
+
 int
 main(void)
 {
@@ -95,6 +147,8 @@ main(void)
 		cmocka_unit_test(REQ_10_limit),
 		cmocka_unit_test(REQ_17_ack_beyond),
 		cmocka_unit_test(REQ_CLS_B_wrong_answers),
+		cmocka_unit_test(REQ_02_flush),
+		cmocka_unit_test(REQ_11_flush_and_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

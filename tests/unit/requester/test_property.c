@@ -55,7 +55,8 @@ state_holds(const struct bed *s)
 	for (uint32_t i = r->head; i != r->fresh; i++) {
 		uint8_t op = s->wr[i % SLOTS].opcode;
 
-		reads += op >= WR_RDMA_READ && op <= WR_ATOMIC_FETCH_AND_ADD;
+		reads += (op >= WR_RDMA_READ && op <= WR_ATOMIC_FETCH_AND_ADD) || op == WR_FLUSH ||
+			 op == WR_ATOMIC_WRITE;
 	}
 	CHECK_THAT(reads == r->reads);
 	CHECK_THAT(reads <= r->max_rd_atomic);
@@ -108,13 +109,15 @@ post_random(struct rng *g, struct bed *s)
 {
 	static const uint8_t ops[] = { WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND,
 		WR_SEND_WITH_IMM, WR_RDMA_READ, WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD,
-		WR_SEND_WITH_INV };
+		WR_SEND_WITH_INV, WR_FLUSH, WR_ATOMIC_WRITE };
 	struct requester_wr w = { .opcode = ops[below(g, ARRAY_LEN(ops))],
 		.flags = (uint8_t)below(g, 8),
 		.len = rarely(g, 4) ? below(g, 6000) : below(g, 300) };
 
 	if (s->posted - s->r.head >= SLOTS)
 		return;
+	if (w.opcode == WR_ATOMIC_WRITE)
+		w.len = 8;
 	if (rarely(g, 600))
 		w.opcode = (uint8_t)below(g, 256);
 	if (rarely(g, 600))
@@ -171,6 +174,9 @@ random_rsp(struct rng *g, const struct bed *s)
 	} else if (s->r.head != s->r.fresh && w->opcode > WR_RDMA_READ &&
 		   w->opcode <= WR_ATOMIC_FETCH_AND_ADD) {
 		p.op = OP_RC_ATOMIC_ACKNOWLEDGE;
+	} else if (s->r.head != s->r.fresh &&
+		   (w->opcode == WR_FLUSH || w->opcode == WR_ATOMIC_WRITE)) {
+		p.op = OP_RC_READ_RESPONSE_ONLY;
 	} else if (out != 0) {
 		p.psn += below(g, out < 20 ? out : 20);
 	}

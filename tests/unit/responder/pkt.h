@@ -30,7 +30,7 @@
 #define T0      UINT64_C(1000000000)
 
 /* Values of libibverbs, typed here on purpose. */
-enum { REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, ALL_ACCESS = 15 };
+enum { REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8, ALL_ACCESS = 15, FLUSH_ALL = 0x300 };
 enum {
 	WC_SUCCESS = 0,
 	WC_LOC_LEN = 1,
@@ -53,7 +53,7 @@ struct bed {
 	ns_t now;
 	uint32_t wqes; /* posted and free */
 	uint64_t wqe_bytes;
-	uint8_t mr_access;
+	uint16_t mr_access;
 	bool mr_gone;
 	bool may_invalidate;
 	uint8_t frame[PARSED_FRAME];
@@ -70,6 +70,7 @@ struct spec {
 	uint32_t rkey;
 	uint32_t dma_len;
 	uint32_t imm;
+	uint32_t feth;
 };
 
 static UNUSED void
@@ -99,6 +100,10 @@ make_pkt(struct bed *s, const struct spec *p)
 
 	s->pkt.flags = p->flags;
 	s->pkt.pad = p->pad;
+	if (op_has(op, OPF_FETH)) {
+		be32_store(e, p->feth);
+		e += 4;
+	}
 	if (op_has(op, OPF_RETH)) {
 		be64_store(e, p->va);
 		be32_store(e + 8, p->rkey);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ATOMIC WRITE (annex A19 of the base specification, release 1.5): knob ops.placement. */
+/* ATOMIC WRITE and FLUSH (annex A19 of the base specification, release 1.5): knob ops.placement. */
 #include "pkt.h"
 
 #define WORD_AS(p, at, key, bytes, dma)                                                  \
@@ -122,6 +122,136 @@ RESP_NAK_INV_what_is_refused(void **state UNUSED)
 	}
 }
 
+#define FLUSH_AS(p, kind, at, key, dma) \
+	.op = OP_RC_FLUSH, .psn = (p), .feth = (kind), .va = (at), .rkey = (key), .dma_len = (dma)
+#define FLUSH(p, kind) FLUSH_AS(p, kind, MR_VA + 16, MR_RKEY, 100)
+
+static void
+bed_flush(struct bed *s)
+{
+	bed_on(s);
+	s->r.access = s->mr_access = FLUSH_ALL;
+}
+
+/* RESP-07: as an ATOMIC WRITE, with the rights of its types; a whole region has no range. */
+static void
+RESP_07_flushed_and_answered(void **state UNUSED)
+{
+	static const struct {
+		uint32_t feth;
+		uint16_t access;
+		uint64_t va;
+		uint32_t dma_len, len;
+		bool whole;
+	} rows[] = {
+		{ 0x01, 0x100, MR_VA, 100, 100, false },
+		{ 0x02, 0x200, MR_VA, MR_LEN, MR_LEN, false },
+		{ 0x03, 0x300, MR_VA + MR_LEN, 0, 0, false },
+		{ 0x11, 0x100, 1, 0xffffffff, 0, true }, { 0x13, 0x300, MR_VA, 0, 0, true },
+		{ 0xffffffc1, 0x100, MR_VA, 8, 8, false }, /* reserved bits mean nothing */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bed bed, *s = &bed;
+
+		bed_flush(s);
+		make_pkt(s, &(struct spec){ FLUSH_AS(
+				    E, rows[i].feth, rows[i].va, MR_RKEY, rows[i].dma_len) });
+		responder_query(&s->r, &s->pkt, &s->q);
+		assert_true(s->q.key);
+		assert_int_equal(s->q.whole, rows[i].whole);
+		assert_int_equal(s->q.access, rows[i].access);
+		assert_int_equal(s->q.len, rows[i].len);
+		assert_int_equal(s->q.rkey, MR_RKEY);
+		s->f.key_ok = true;
+		responder_receive(&s->r, &s->pkt, &s->f, s->now, &s->v);
+		assert_int_equal(s->v.act, ACT_READ | ACT_FENCE);
+		assert_int_equal(s->v.first.v, E);
+		assert_int_equal(s->v.len, 0);
+		assert_int_equal(s->v.counter, RC_FLUSH);
+		expect_state(s, E + 1, 1);
+		assert_int_equal(s->r.unfinished, 1);
+		expect_rule(s, "RESP-07");
+	}
+}
+
+static void
+RESP_DUP_06_flush_answered_again(void **state UNUSED)
+{
+	struct bed bed, *s = &bed;
+
+	bed_flush(s);
+	FEED(s, FLUSH(E, 1));
+	FEED(s, FLUSH(E, 1));
+	assert_int_equal(s->v.act, ACT_READ | ACT_DUPLICATE);
+	assert_int_equal(s->v.first.v, E);
+	assert_int_equal(s->v.len, 0);
+	FEED(s, FLUSH(E, 2));
+	expect_silent(s);
+	expect_rule(s, "RESP-DUP-07");
+	FEED(s, FLUSH_AS(E, 1, MR_VA + 16, MR_RKEY, 99));
+	expect_silent(s);
+	FEED(s, WORD_AS(E, MR_VA + 16, MR_RKEY, 8, 100));
+	expect_silent(s);
+	s->r.knobs = 0;
+	FEED(s, FLUSH(E, 1));
+	expect_silent(s);
+	expect_rule(s, "RX-PREC-04");
+}
+
+static void
+RESP_NAK_INV_what_is_refused_of_a_flush(void **state UNUSED)
+{
+	static const struct {
+		struct spec p;
+		uint16_t access, mr_access;
+		uint8_t unfinished, knobs_off, nak;
+		const char *rule;
+	} rows[] = {
+		{ { FLUSH(E, 1) }, FLUSH_ALL, FLUSH_ALL, 0, 1, NAK_INV, "RESP-NAK-INV-01" },
+		{ { FLUSH(E, 0) }, FLUSH_ALL, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-01" },
+		{ { FLUSH(E, 4) }, FLUSH_ALL, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-01" },
+		{ { FLUSH(E, 9) }, FLUSH_ALL, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-01" },
+		{ { FLUSH(E, 0x21) }, FLUSH_ALL, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-01" },
+		{ { FLUSH(E, 1) }, ALL_ACCESS, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-02" },
+		{ { FLUSH(E, 3) }, 0x100, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-02" },
+		{ { FLUSH(E, 2) }, 0x200, FLUSH_ALL, 0, 0, 0, "RESP-07" },
+		{ { .op = OP_RC_FLUSH,
+			  .psn = E,
+			  .feth = 1,
+			  .va = MR_VA,
+			  .rkey = MR_RKEY,
+			  .dma_len = 4,
+			  .len = 4 },
+			FLUSH_ALL, FLUSH_ALL, 0, 0, NAK_INV, "RESP-NAK-INV-08" },
+		{ { FLUSH(E, 1) }, FLUSH_ALL, FLUSH_ALL, 4, 0, NAK_INV, "RESP-NAK-INV-10" },
+		{ { FLUSH(E, 1) }, FLUSH_ALL, FLUSH_ALL, 3, 0, 0, "RESP-07" },
+		{ { FLUSH_AS(E, 1, MR_VA, MR_RKEY, 0x80000001) }, FLUSH_ALL, FLUSH_ALL, 0, 0,
+			NAK_INV, "RESP-NAK-INV-11" },
+		{ { FLUSH(E, 1) }, FLUSH_ALL, ALL_ACCESS, 0, 0, NAK_RAE, "RESP-NAK-RAE-01" },
+		{ { FLUSH(E, 3) }, FLUSH_ALL, 0x100, 0, 0, NAK_RAE, "RESP-NAK-RAE-01" },
+		{ { FLUSH_AS(E, 1, MR_VA, BAD_KEY, 0) }, FLUSH_ALL, FLUSH_ALL, 0, 0, NAK_RAE,
+			"RESP-NAK-RAE-01" },
+		{ { FLUSH_AS(E, 1, MR_VA + 1, MR_RKEY, MR_LEN) }, FLUSH_ALL, FLUSH_ALL, 0, 0,
+			NAK_RAE, "RESP-NAK-RAE-01" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bed bed, *s = &bed;
+
+		bed_flush(s);
+		s->r.knobs = rows[i].knobs_off != 0 ? 0 : RESP_KNOB_PLACEMENT;
+		s->r.access = rows[i].access;
+		s->mr_access = rows[i].mr_access;
+		s->r.unfinished = rows[i].unfinished;
+		feed_spec(s, rows[i].p);
+		expect_rule(s, rows[i].rule);
+		assert_int_equal((s->v.act & ACT_NAK) != 0, rows[i].nak != 0);
+		if (rows[i].nak != 0)
+			assert_int_equal(s->v.syndrome, rows[i].nak);
+	}
+}
+
 int
 main(void)
 {
@@ -130,6 +260,9 @@ main(void)
 		cmocka_unit_test(RESP_DUP_06_answered_again),
 		cmocka_unit_test(RESP_NAK_INV_01_off),
 		cmocka_unit_test(RESP_NAK_INV_what_is_refused),
+		cmocka_unit_test(RESP_07_flushed_and_answered),
+		cmocka_unit_test(RESP_DUP_06_flush_answered_again),
+		cmocka_unit_test(RESP_NAK_INV_what_is_refused_of_a_flush),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,9 @@ WIRE_05_extension_headers_in_order(void **state)
 		{ "XRC SEND ONLY INV: XRCETH, IETH", 0xb7, 4, "00 f4f5f6 31323334 aabbccdd" },
 		{ "XRC ATOMIC ACK: no XRCETH", 0xb2, 0, "63 a1a2a3 9192939495969798" },
 		{ "READ RESPONSE MIDDLE: none", 0x0e, 4, "aabbccdd" },
+		{ "FLUSH: FETH, RETH", 0x1c, 0, "0d0e0f13 0102030405060708 11121314 21222324" },
+		{ "XRC FLUSH: XRCETH, FETH, RETH", 0xbc, 0,
+			"00 f4f5f6 0d0e0f13 0102030405060708 11121314 21222324" },
 		{ "reserved opcode: none", 0x1f, 4, "aabbccdd" },
 	};
 
@@ -157,6 +160,7 @@ WIRE_05_extension_headers_in_order(void **state)
 		const struct wire_fields f = {
 			.opcode = rows[i].opcode,
 			.reth = { UINT64_C(0x0102030405060708), 0x11121314, 0x21222324 },
+			.feth = 0x0d0e0f13,
 			.ieth = 0x31323334,
 			.imm = 0x41424344,
 			.atomiceth = { UINT64_C(0x5152535455565758), 0x61626364,
