@@ -18,7 +18,7 @@
 #define SEND_KEYS                                                                            \
 	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
 	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length "                    \
-	"bind_mw.mw_access_flags "                                                           \
+	"bind_mw.mw_access_flags flush.type flush.level flush.length "                       \
 	"invalidate_rkey xrc_remote_srqn count"
 #define QP_COLUMNS                                                                                \
 	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
@@ -35,10 +35,12 @@
 #define IMPAIR_KEYS                                                                             \
 	"action frames direction qp_num psn psn_last opcode packet probability every burst.p "  \
 	"burst.r burst.loss_good burst.loss_bad skip times delay_us jitter_us copies distance " \
-	"hold_us offset bits xor seed held_max log_size"
+	"hold_us offset bits xor seed held_max log_size bottleneck.rate bottleneck.buffer "       \
+	"bottleneck.kmin bottleneck.kmax bottleneck.pmax"
 #define IMPAIR_COLUMNS                                                                      \
 	"port counters.in counters.out counters.held counters.dropped counters.duplicated " \
-	"counters.reordered counters.corrupted counters.delayed counters.ce_marked"
+	"counters.reordered counters.corrupted counters.delayed counters.ce_marked "        \
+	"counters.queue_marked counters.queue_dropped counters.queue_bytes"
 #define CM_QP                                                                         \
 	"qp.qp_type qp.pd qp.send_cq qp.recv_cq qp.srq qp.path_mtu qp.timeout "       \
 	"qp.min_rnr_timer qp.max_rd_atomic qp.max_dest_rd_atomic qp.qp_access_flags " \
@@ -119,7 +121,7 @@ const struct command commands[] = {
 	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]; --stages [SECONDS]: cycles per packet and stage, busy share" },
 	{ "stat",     "latency",    "latency",         NULL,                     NULL,                               NULL,          run_table,   "from posting to completion, in nanoseconds, of what send_feeds asked for" },
 	{ "cm",       "list",       "cm_list",         NULL,                     NULL,                               CM_COLUMNS,    run_table,   "connections by the connection manager, those that ended last too" },
-	{ "cm",       "explain",    "cm_explain",      "#id",                    NULL,                               NULL,          run_pairs,   "one connection: ids, what was proposed and taken, and why it is as it is" },
+	{ "cm",       "explain",    "cm_explain",      "#id",                    NULL,                               NULL,          run_cm_explain, "one connection: why it is as it is, what each side proposed, what was taken, ids and times" },
 	{ "cm",       "listen",     "cm_listen",       "name",                   "port ps service_port accept backlog " CM_QP, NULL, run_pairs, "let peers connect to a service port" },
 	{ "cm",       "unlisten",   "cm_unlisten",     "name",                   NULL,                               NULL,          run_quiet,   "end a listener; its connections live on" },
 	{ "cm",       "connect",    "cm_connect",      "port dest_ip #service_port", "ps private_data responder_resources initiator_depth retry_count rnr_retry_count timeout_ms traffic_class " CM_QP, NULL, run_pairs, "ask a peer for a connection" },

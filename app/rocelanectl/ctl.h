@@ -125,6 +125,7 @@ int run_find(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_qp_list(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_vendor_err(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_post_mortem(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
+int run_cm_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_mr_read(struct ctl *ctl, const struct command *cmd, int argc, char **argv);
 int run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv);

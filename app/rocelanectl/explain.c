@@ -147,6 +147,19 @@ print_path(const json_t *path)
 	explain_parts("last one", json_object_get(path, "last"), last, labels);
 }
 
+/* Groups that it gets datagrams of. */
+static void
+print_mcasts(const json_t *mcasts)
+{
+	static const char *const keys[] = { "group", "port", "mac", NULL };
+	static const char *const labels[] = { "", "on ", "", NULL };
+	const json_t *m;
+	size_t i;
+
+	json_array_foreach (mcasts, i, m)
+		explain_parts("member of", m, keys, labels);
+}
+
 /* One paragraph for each thing that the QP waits for. */
 static void
 print_waits(const json_t *waits)
@@ -214,6 +227,7 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	}
 	print_waits(json_object_get(v, "waits"));
 	print_path(json_object_get(v, "path"));
+	print_mcasts(json_object_get(v, "mcasts"));
 	json_decref(v);
 	return CTL_OK;
 }

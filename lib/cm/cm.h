@@ -126,6 +126,9 @@ enum cm_drop {
 /** What it means; "" for CM_DROP_NONE. */
 const char *cm_drop_text(enum cm_drop d);
 
+/** Status of a SIDR_REP. */
+enum { CM_SIDR_GOOD = 0, CM_SIDR_NO_SERVICE = 1, CM_SIDR_REFUSED = 2, CM_SIDR_NO_QP = 3 };
+
 /** Types of queue pairs as a REQ names them; UD listeners are asked by SIDR. */
 enum cm_service { CM_RC = 0, CM_UC = 1, CM_RD = 2, CM_XRC = 3, CM_UD = 8 };
 
@@ -198,7 +201,7 @@ struct cm_conn {
 	struct cm_path path;
 	uint64_t service_id;
 	uint64_t tid;       /* of the REQ */
-	uint64_t dreq_tid;  /* of the peer's DREQ, for its DREP */
+	uint64_t their_tid; /* of the peer's DREQ or LAP, for its answer */
 	uint64_t peer_guid; /* of its port */
 	struct cm_terms own, peer;
 	struct cm_taken taken;

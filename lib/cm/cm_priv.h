@@ -41,8 +41,6 @@ bool cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now);
 size_t cm_crowd_bytes(void);
 
 /* cm_message.c: what is sent */
-/** Status of a SIDR_REP. */
-enum { CM_SIDR_GOOD = 0, CM_SIDR_NO_SERVICE = 1, CM_SIDR_REFUSED = 2, CM_SIDR_NO_QP = 3 };
 /** One more message in the verdict, to where the connection's peer is. */
 uint8_t *cm_out(struct cm_verdict *v, const struct cm_path *path);
 /** c->sent becomes the REQ. */

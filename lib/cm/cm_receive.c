@@ -170,10 +170,10 @@ receive_for(
 		break;
 	case CM_REJ:
 		said.status = (uint16_t)mad_get(m, REJ_reason);
-		c->reason = said.status;
 		break;
 	case CM_DREQ:
-		c->dreq_tid = mad_get(m, MAD_tid);
+	case CM_LAP:
+		c->their_tid = mad_get(m, MAD_tid);
 		break;
 	default:
 		break;
@@ -214,8 +214,6 @@ sidr_answer(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdic
 		v->drop = CM_DROP_transaction;
 		return;
 	}
-	if (in == CM_IN_SIDR_NO)
-		c->reason = said.status;
 	if (c->state == CM_SIDR_REQ_SENT) {
 		c->peer.qpn = (uint32_t)mad_get(m, SIDR_REP_qpn);
 		c->peer.qkey = (uint32_t)mad_get(m, SIDR_REP_qkey);

@@ -126,10 +126,10 @@ send(struct cm *cm, struct cm_conn *c, enum cm_send what, enum cm_input in,
 		cm_send_short(v, c, CM_RTU, c->tid);
 		break;
 	case CM_SEND_DREP:
-		cm_send_short(v, c, CM_DREP, c->dreq_tid);
+		cm_send_short(v, c, CM_DREP, c->their_tid);
 		break;
 	case CM_SEND_APR:
-		cm_send_short(v, c, CM_APR, c->tid);
+		cm_send_short(v, c, CM_APR, c->their_tid);
 		break;
 	}
 }
@@ -162,6 +162,8 @@ cm_step(struct cm *cm, struct cm_conn *c, enum cm_input in, const struct cm_said
 		cm_half_open_end(cm, c);
 	if (c->state == CM_ESTABLISHED)
 		c->is_up = true;
+	if (in == CM_IN_REJ || in == CM_IN_SIDR_NO)
+		c->reason = said->status;
 	v->todo = s->todo;
 	v->event = s->event;
 	v->duplicate = is_again(s, from, in);

@@ -130,6 +130,7 @@ struct connect {
 		uint64_t lost;
 	} events;
 	uint64_t rx[CM_MESSAGE_LAST + 1], tx[CM_MESSAGE_LAST + 1];
+	ns_t talked; /* the last message that went out or came in */
 	uint64_t duplicates, tx_lost;
 	uint64_t drops[CM_DROPS];
 	struct log_rate refused_said, failed_said; /* lines that peers can cause */
@@ -141,6 +142,9 @@ int connect_init(struct connect *cx, struct refusal *r);
 void connect_fini(struct connect *cx);
 /** One turn: messages, timers. @return how many. */
 uint32_t connect_poll(struct connect *cx);
+
+/** Did a message go or come a moment ago, so that the next may be near? */
+bool connect_is_talking(const struct connect *cx);
 
 /** A datagram for QP 1; the frame is copied. */
 void connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t len);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "connect_priv.h"
+#include "fds.h"
 
 enum { ORPHANS_PART = 8 }; /* of all connections: those whose applications are gone */
 
@@ -148,28 +149,44 @@ free_notice(struct connect_notice *n)
 	free(n);
 }
 
-/* Nothing waits on its channel any more, and nothing will. */
+/* The notices of ids that have left this channel go to the one where the id is, if any. */
 static void
-leave_channel(struct connect_id *id)
+sort_notices(struct connect *cx, struct connect_channel *ch)
 {
-	struct connect_channel *ch = id->channel;
 	STAILQ_HEAD(, connect_notice) kept = STAILQ_HEAD_INITIALIZER(kept);
+	struct connect_channel *to;
 	struct connect_notice *n;
+	uint32_t gone = 0;
 
-	while (id->notices != 0 && (n = STAILQ_FIRST(&ch->notices)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ch->notices, next);
-		if (n->id == id)
-			free_notice(n);
-		else
-			STAILQ_INSERT_TAIL(&kept, n, next);
-	}
 	while ((n = STAILQ_FIRST(&ch->notices)) != NULL) {
 		STAILQ_REMOVE_HEAD(&ch->notices, next);
-		STAILQ_INSERT_TAIL(&kept, n, next);
+		to = n->id->channel;
+		if (to == ch) {
+			STAILQ_INSERT_TAIL(&kept, n, next);
+			continue;
+		}
+		gone++;
+		if (to == NULL) {
+			free_notice(n);
+			continue;
+		}
+		STAILQ_INSERT_TAIL(&to->notices, n, next);
+		cx->up.wake(cx->up.ctx, to->fd);
 	}
 	STAILQ_CONCAT(&ch->notices, &kept);
+	fds_uncount(ch->fd, gone);
+}
+
+/* Nothing waits on its channel any more, and nothing will. */
+static void
+leave_channel(struct connect *cx, struct connect_id *id)
+{
+	struct connect_channel *ch = id->channel;
+
 	ch->ids--;
 	id->channel = NULL;
+	if (id->notices != 0)
+		sort_notices(cx, ch);
 }
 
 static void
@@ -197,12 +214,29 @@ stop_listening(struct connect *cx, struct connect_id *id)
 	}
 }
 
+/* One who asked this listener, and of whom the application has not heard. @return NULL: none. */
+static struct connect_id *
+unheard(const struct connect_id *listener)
+{
+	const struct connect_notice *n;
+
+	if (listener->listeners == 0)
+		return NULL;
+	STAILQ_FOREACH (n, &listener->channel->notices, next)
+		if (n->listener == listener->handle)
+			return n->id;
+	return NULL;
+}
+
 void
 connect_id_destroy(struct connect *cx, struct connect_id *id)
 {
+	struct connect_id *asker;
 	struct refusal r;
 
-	leave_channel(id);
+	while ((asker = unheard(id)) != NULL)
+		connect_id_destroy(cx, asker);
+	leave_channel(cx, id);
 	stop_listening(cx, id);
 	connect_id_resolved(cx, id);
 	if (id->ah != NULL)
@@ -218,23 +252,28 @@ connect_id_destroy(struct connect *cx, struct connect_id *id)
 	free_id(id);
 }
 
+static void
+move_id(struct connect_id *id, struct connect_channel *to)
+{
+	id->channel->ids--;
+	to->ids++;
+	id->channel = to;
+}
+
+/* Who has asked a listener goes with it, as long as the application has not heard of it. */
 void
 connect_id_migrate(struct connect *cx, struct connect_id *id, struct connect_channel *to)
 {
 	struct connect_channel *from = id->channel;
-	struct connect_notice *n, *next;
+	struct connect_notice *n;
 
-	for (n = STAILQ_FIRST(&from->notices); n != NULL; n = next) {
-		next = STAILQ_NEXT(n, next);
-		if (n->id != id || from == to)
-			continue;
-		STAILQ_REMOVE(&from->notices, n, connect_notice, next);
-		STAILQ_INSERT_TAIL(&to->notices, n, next);
-		cx->up.wake(cx->up.ctx, to->fd);
-	}
-	from->ids--;
-	to->ids++;
-	id->channel = to;
+	if (from == to)
+		return;
+	move_id(id, to);
+	STAILQ_FOREACH (n, &from->notices, next)
+		if (n->listener == id->handle)
+			move_id(n->id, to);
+	sort_notices(cx, from);
 }
 
 void
@@ -279,10 +318,11 @@ static void
 free_client(struct connect *cx, struct connect_client *cl)
 {
 	struct connect_channel *ch;
-	struct connect_id *id, *next;
+	struct connect_id *id, *before;
 
-	for (id = TAILQ_FIRST(&cl->ids); id != NULL; id = next) {
-		next = TAILQ_NEXT(id, all);
+	/* Youngest first: a listener takes along who has asked it since. */
+	for (id = TAILQ_LAST(&cl->ids, connect_ids); id != NULL; id = before) {
+		before = TAILQ_PREV(id, connect_ids, all);
 		if (id->channel != NULL)
 			connect_id_destroy(cx, id);
 	}

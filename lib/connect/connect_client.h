@@ -73,7 +73,7 @@ struct connect_client {
 	struct owner *owner;
 	uint32_t last; /* handle; none is used twice */
 	TAILQ_HEAD(, connect_channel) channels;
-	TAILQ_HEAD(, connect_id) ids;
+	TAILQ_HEAD(connect_ids, connect_id) ids;
 };
 
 /** Of this application; made if it has none yet. @return NULL: no memory. */
@@ -94,7 +94,7 @@ struct connect_channel *connect_channel_find(
 	struct connect_client *cl, uint32_t handle, struct refusal *r);
 /** @return NULL and ENOENT. */
 struct connect_id *connect_id_find(struct connect_client *cl, uint32_t handle, struct refusal *r);
-/** Ended: what it was is undone, its connection too. */
+/** Ended: what it was is undone, its connection too, and its events that wait. */
 void connect_id_destroy(struct connect *cx, struct connect_id *id);
 /** Its events come on another channel from now on, also those that wait. */
 void connect_id_migrate(struct connect *cx, struct connect_id *id, struct connect_channel *to);

@@ -10,6 +10,14 @@
 
 enum { PKEY = 0xffff, SPORT = 0xc001, HOPS = 64, GID_IPV4 = 12 };
 
+#define TALKING_NS (2 * TIME_NS_PER_MS)
+
+bool
+connect_is_talking(const struct connect *cx)
+{
+	return cx->talked != 0 && cx->env->now - cx->talked < TALKING_NS;
+}
+
 void
 connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t len)
 {
@@ -24,6 +32,7 @@ connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t 
 		return;
 	}
 	in = &cx->inbox.at[(cx->inbox.head + cx->inbox.n++) % CONNECT_INBOX];
+	cx->talked = cx->env->now;
 	in->port = port;
 	in->len = (uint16_t)len;
 	memcpy(in->frame, frame, len);
@@ -126,6 +135,7 @@ connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_
 		path.ipv6, (uint32_t)len);
 	cx->psn = (cx->psn + 1) & PSN_MASK;
 	cx->tx[message]++;
+	cx->talked = cx->env->now;
 	if (frames_send_cnp(cx->net, &way, frame, (uint32_t)len) != 0)
 		cx->tx_lost++;
 }

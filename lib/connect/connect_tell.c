@@ -89,7 +89,22 @@ say(json_t *list, json_t *sentence)
 	json_array_append_new(list, sentence);
 }
 
-/* Nobody has answered a REQ: which of the usual reasons is it? */
+static const char *
+sidr_text(uint16_t status)
+{
+	switch (status) {
+	case CM_SIDR_NO_SERVICE:
+		return "no listener";
+	case CM_SIDR_REFUSED:
+		return "refused by the program at the other end";
+	case CM_SIDR_NO_QP:
+		return "the peer has no queue pair for it";
+	default:
+		return "refused";
+	}
+}
+
+/* Nobody has answered a REQ, or a SIDR_REQ has no good answer: which of the usual reasons is it? */
 static void
 say_unreachable(struct connect *cx, const struct connect_conn *cc, json_t *why)
 {
@@ -102,7 +117,8 @@ say_unreachable(struct connect *cx, const struct connect_conn *cc, json_t *why)
 					 .port_stats[cc->port]
 					 ->c[STAT_rx_pkey_violation];
 	if (c->reason != 0)
-		say(why, json_sprintf("no listener: the SIDR_REP says status %u", c->reason));
+		say(why, json_sprintf("%s: the SIDR_REP says status %u", sidr_text(c->reason),
+				 c->reason));
 	else if (cc->note[0] == '\0')
 		say(why, json_sprintf("timeout: the REQ was sent %u times, and nothing came back. "
 				      "Is the address a host that serves RDMA connections?",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two connection managers and the wire between them: messages are lost, come twice, late, in
- * another order, or with other bytes, while the programs at both ends connect, accept, reject and
- * disconnect. Whatever comes, no table holds more than its limit, what is counted is there, and
- * when all has ended and time has passed both are empty.
+ * another order, or with other bytes, while the programs at both ends connect, ask where datagrams
+ * go, accept, reject and disconnect. Others invent messages of connections that there are.
+ * Whatever comes, no table holds more than its limit, what is counted is there, and when all has
+ * ended and time has passed both are empty.
  *
  * Input: steps of one byte and its operands (step()).
  */
@@ -14,10 +15,12 @@
 enum { SIDES = 2, WIRE = 16, CONNS = 16, HALF_OPEN = 8, REQS = 50, ENDLESS = 4096 };
 
 #define SERVICE UINT64_C(0x1061d2f) /* TCP, 7471 */
+#define SERVICE_UD \
+	UINT64_C(0x1111d2f) /* and UDP; the one behind it is answered without a program */
 
 static struct {
 	struct cm cm[SIDES];
-	struct cm_listener *listener[SIDES];
+	struct cm_listener *listener[SIDES], *ud[SIDES];
 	ns_t now;
 	struct {
 		struct cm_out out;
@@ -65,7 +68,7 @@ static void
 check(uint8_t side)
 {
 	const struct cm *cm = &bed.cm[side];
-	uint32_t at = 0, n = 0, half_open = 0, pending = 0, of_sources = 0;
+	uint32_t at = 0, n = 0, half_open = 0, pending = 0, of_sources = 0, of_listeners = 0;
 	struct cm_conn *c;
 
 	while ((c = cm_each(&bed.cm[side], &at)) != NULL) {
@@ -81,9 +84,11 @@ check(uint8_t side)
 	FUZZ_CHECK(n == cm->n && n <= CONNS);
 	FUZZ_CHECK(half_open == cm->half_open && half_open <= HALF_OPEN);
 	FUZZ_CHECK(of_sources == half_open);
-	FUZZ_CHECK(bed.listener[side] == NULL ||
-		   bed.listener[side]->pending <= bed.listener[side]->backlog);
-	FUZZ_CHECK(bed.listener[side] == NULL || bed.listener[side]->pending <= pending);
+	for (uint32_t i = 0; i < CM_LISTENERS; i++) {
+		FUZZ_CHECK(cm->listeners[i].pending <= cm->listeners[i].backlog);
+		of_listeners += cm->listeners[i].pending;
+	}
+	FUZZ_CHECK(of_listeners == pending);
 }
 
 /** A message of the wire arrives, with some of its bytes changed; it may come again. */
@@ -116,6 +121,24 @@ deliver(uint8_t which, uint8_t how)
 	carry_out(to, &v);
 }
 
+/** Where a listener is for datagrams, and another one that answers by itself. */
+static void
+listen_ud(uint8_t side)
+{
+	struct cm_listener *l;
+	int rc;
+
+	l = bed.ud[side] = cm_listen(&bed.cm[side], 0, SERVICE_UD, &rc);
+	FUZZ_CHECK(l != NULL);
+	l->service = CM_UD;
+	l->asks = true;
+	l = cm_listen(&bed.cm[side], 0, SERVICE_UD + 1, &rc);
+	if (l == NULL)
+		return; /* it is there already */
+	l->service = CM_UD;
+	l->ud = (struct cm_terms){ .qpn = 0x99, .qkey = CM_UD_QKEY };
+}
+
 /** The n-th connection of a side, or NULL. */
 static struct cm_conn *
 pick(uint8_t side, uint8_t n)
@@ -144,7 +167,7 @@ connect(uint8_t side, uint8_t how)
 			.retry_count = 7,
 			.mtu = 3,
 			.service = how % 9 },
-		.service_id = SERVICE + (how & 1),
+		.service_id = (how % 9 == CM_UD ? SERVICE_UD : SERVICE) + (how & 1),
 		.packet_life = next() & 15,
 		.ip = (how & 2) != 0,
 		.private = text,
@@ -170,6 +193,7 @@ say(uint8_t side, uint8_t how)
 	if (how % 3 == 0) {
 		const struct cm_terms own = { .qpn = 0x100u + next(),
 			.psn = 1,
+			.qkey = CM_UD_QKEY,
 			.responder_resources = next(),
 			.initiator_depth = next() };
 
@@ -181,6 +205,36 @@ say(uint8_t side, uint8_t how)
 	}
 	if (rc == 0)
 		carry_out(side, &v);
+}
+
+/** Any message, with the ids that a connection expects; its other fields are anybody's. */
+static void
+invent(uint8_t side, uint8_t how)
+{
+	const struct cm_conn *c = pick(side, next());
+	struct cm_packet p = { .len = MAD_LEN, .path = path_of(side) };
+	uint8_t mad[MAD_LEN];
+	struct cm_verdict v;
+
+	if (c == NULL)
+		return;
+	mad_init(mad, CM_MESSAGE_FIRST + how % (CM_MESSAGE_LAST - CM_MESSAGE_FIRST + 1),
+		(how & 0x80) != 0 ? next() : c->tid);
+	mad_set(mad, RTU_local_comm_id, c->remote_id);
+	if (mad_message(mad) == CM_SIDR_REP)
+		mad_set(mad, SIDR_REP_request_id, c->local_id);
+	else if (mad_message(mad) != CM_SIDR_REQ)
+		mad_set(mad, RTU_remote_comm_id, c->local_id);
+	if (mad_message(mad) == CM_DREQ)
+		mad_set(mad, DREQ_remote_qpn, c->own.qpn);
+	for (uint8_t i = next() & 3; i != 0; i--) {
+		const uint8_t at = next();
+
+		mad[32 + at % (MAD_LEN - 32)] = next();
+	}
+	p.mad = mad;
+	cm_receive(&bed.cm[side], &p, bed.now, &v);
+	carry_out(side, &v);
 }
 
 static void
@@ -218,7 +272,18 @@ step(uint8_t what)
 		if (cm_data(&bed.cm[side], 0x100u + next(), bed.now, &v))
 			carry_out(side, &v);
 		break;
+	case 6:
+		invent(side, next());
+		break;
 	case 4:
+		if ((what & 16) != 0) {
+			if (bed.ud[side] != NULL)
+				cm_unlisten(&bed.cm[side], bed.ud[side]);
+			bed.ud[side] = NULL;
+			if ((what & 8) == 0)
+				listen_ud(side);
+			break;
+		}
 		if (bed.listener[side] != NULL)
 			cm_unlisten(&bed.cm[side], bed.listener[side]);
 		bed.listener[side] =
@@ -263,6 +328,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(cm_init(&bed.cm[i], &limits, 42 + i, 0x200 + i, bed.now) == 0);
 		bed.listener[i] = cm_listen(&bed.cm[i], 0, SERVICE, &rc);
 		FUZZ_CHECK(bed.listener[i] != NULL);
+		listen_ud(i);
 	}
 	while (bed.at != bed.end) {
 		step(next());
@@ -285,11 +351,19 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 	static const uint8_t refused[] = { 0, 2, 3, 2, 14, 5, 80, 5, 0, 0x81, 1, 0, 28, 4, 5, 0 };
 	static const uint8_t lost[] = { 0, 0, 3, 2, 14, 5, 80, 2, 20, 2, 24, 5, 0x80, 5, 1, 140, 1,
 		2, 30 };
+	/* Datagrams: told, twice; refused; told without a program; a LAP. */
+	static const uint8_t told[] = { 0, 8, 3, 2, 14, 5, 80, 5, 0x80, 0x81, 0, 0, 9, 3, 2, 4, 5,
+		0, 5, 0, 2, 24, 1, 2, 0 };
+	static const uint8_t no[] = { 0, 26, 3, 2, 14, 5, 80, 5, 0, 0x81, 1, 0, 28, 4, 5, 0 };
+	static const uint8_t always[] = { 0, 17, 3, 2, 14, 5, 80, 5, 0, 5, 0, 6, 8, 0, 0, 1, 2, 0 };
+	static const uint8_t lap[] = { 0, 2, 3, 2, 14, 5, 80, 5, 0, 0x81, 0, 0, 9, 3, 2, 4, 5, 0, 5,
+		0, 0x86, 9, 0, 0, 5, 0, 0x81, 2, 0, 5, 0 };
 	static const struct {
 		const uint8_t *bytes;
 		size_t n;
 	} seeds[] = { { whole, sizeof(whole) }, { refused, sizeof(refused) },
-		{ lost, sizeof(lost) } };
+		{ lost, sizeof(lost) }, { told, sizeof(told) }, { no, sizeof(no) },
+		{ always, sizeof(always) }, { lap, sizeof(lap) } };
 
 	if (index >= ARRAY_LEN(seeds) || room < seeds[index].n)
 		return 0;

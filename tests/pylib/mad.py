@@ -60,7 +60,7 @@ class Mad:
         self.tid, self.attr_id = self.header["tid"], self.header["attr_id"]
         self.name = ATTRS[self.attr_id]
         rest = bytearray(data[24:])
-        for key, place in FIELDS[self.name].items():
+        for key, place in FIELDS.get(self.name, {}).items():
             value = get(data[24:], place)
             wide = place[1] > 64
             setattr(self, key, value.to_bytes(place[1] // 8, "big") if wide else value)

@@ -3,13 +3,15 @@
  * sim-cm [--seeds N] [--first S] [--connections N] [--verbose SEED]
  *
  * Two connection managers and a link that loses, doubles, delays and reorders, by seed. Programs on
- * both sides connect, answer (late, or with no), send data, and disconnect, one or both; a side may
- * forget everything, as after a crash. What must hold (CM-11..CM-36):
+ * both sides connect, answer (late, or with no), send data, and disconnect, one or both; some ask
+ * where datagrams go (SIDR), some ask where nobody listens, some get a LAP; a side may
+ * forget everything, as after a crash. What must hold (CM-11..CM-41):
  *
  * - a side is ESTABLISHED only with another that agreed to the same QPNs and PSNs;
  * - the passive side is ESTABLISHED only if the active one was before;
  * - each attempt ends, once, at each side that has heard of it; nothing is heard afterwards;
  * - without loss, what both programs want comes about;
+ * - who may send datagrams was told so by the listener, or by its program, which said yes;
  * - in the end both tables are empty: nothing is half open, no timer runs.
  */
 #include <getopt.h>
@@ -60,7 +62,7 @@ sim_fly(struct sim *s, uint32_t to, const struct cm_out *out)
 static void
 init_side(struct sim *s, uint32_t side)
 {
-	const struct cm_limits limits = { 1024, 512, 1000000 };
+	const struct cm_limits limits = { 128, 96, 1000000 };
 	struct cm_listener *l;
 	int rc;
 
@@ -69,7 +71,14 @@ init_side(struct sim *s, uint32_t side)
 	if (side != 1)
 		return;
 	l = cm_listen(&s->side[1], 0, SERVICE, &rc);
-	l->backlog = 512;
+	l->backlog = 96;
+	l = cm_listen(&s->side[1], 0, SERVICE_UD, &rc);
+	l->backlog = 96;
+	l->service = CM_UD;
+	l->asks = true;
+	l = cm_listen(&s->side[1], 0, SERVICE_UD_ALWAYS, &rc);
+	l->service = CM_UD;
+	l->ud = (struct cm_terms){ .qpn = ALWAYS_QPN, .qkey = UD_QKEY };
 }
 
 /** A side loses its memory. */
@@ -161,8 +170,9 @@ finish(struct sim *s)
 		for (uint32_t i = 0; i < CM_SOURCES; i++)
 			if (cm->sources[i].half_open != 0)
 				sim_die(s, "a source still has unfinished connections", 0);
-		if (side == 1 && cm->listeners[0].pending != 0)
-			sim_die(s, "the listener still has unfinished connections", 0);
+		for (uint32_t i = 0; i < CM_LISTENERS; i++)
+			if (cm->listeners[i].pending != 0)
+				sim_die(s, "a listener still has unfinished connections", 0);
 	}
 	for (uint32_t n = 0; n < PAIRS; n++)
 		for (uint32_t side = 0; side < 2; side++) {
@@ -232,7 +242,7 @@ main(int argc, char **argv)
 	static const struct option options[] = { { "seeds", 1, NULL, 's' },
 		{ "first", 1, NULL, 'f' }, { "connections", 1, NULL, 'c' },
 		{ "verbose", 1, NULL, 'v' }, { NULL, 0, NULL, 0 } };
-	uint64_t seeds = 1, first = 1, connections = 0, n = 0, sent = 0, up = 0;
+	uint64_t seeds = 1, first = 1, connections = 0, n = 0, sent = 0, up = 0, no = 0, ud = 0;
 	static struct sim s;
 	int o;
 
@@ -260,9 +270,11 @@ main(int argc, char **argv)
 		run(&s, first + n, false);
 		sent += s.sent;
 		up += s.up;
+		no += s.refused;
+		ud += s.datagrams;
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " attempts, %" PRIu64 " messages, %" PRIu64
-	       " ends established: ok\n",
-		n, n * PAIRS, sent, up);
+	       " ends established, %" PRIu64 " told of datagrams, %" PRIu64 " refused: ok\n",
+		n, n * PAIRS, sent, up, ud, no);
 	return 0;
 }

@@ -11,7 +11,14 @@
 #include "cm.h"
 #include "compiler.h"
 
-enum { PAIRS = 48, FLIGHT = 4096, PLANS = 512, SERVICE = 0x1061d2f };
+enum { PAIRS = 48, FLIGHT = 4096, PLANS = 512 };
+
+/** Service ids: of the listener for RC, and of those for datagrams. One more: nobody listens. */
+enum { SERVICE = 0x1061d2f, SERVICE_UD = 0x1111d2f, SERVICE_UD_ALWAYS = 0x1111e00 };
+enum { NOBODY = 0x10, ALWAYS_QPN = 0x777, UD_QKEY = 0x11223344 };
+
+/** What an attempt is for. */
+enum kind { KIND_RC, KIND_UD, KIND_UD_ALWAYS, KIND_NOBODY, KIND_UD_NOBODY, KINDS };
 
 enum end_state { END_NONE, END_WAITS, END_UP, END_OVER };
 
@@ -29,6 +36,7 @@ struct end {
 
 struct pair {
 	struct end end[2]; /* active, passive */
+	enum kind kind;
 	bool refuse;
 };
 
@@ -38,7 +46,7 @@ struct flight {
 	struct cm_out out;
 };
 
-enum act { ACT_ANSWER, ACT_DATA, ACT_DISCONNECT };
+enum act { ACT_ANSWER, ACT_DATA, ACT_DISCONNECT, ACT_LAP };
 
 struct later {
 	ns_t at;
@@ -60,7 +68,7 @@ struct sim {
 	uint32_t flights;
 	struct later later[PLANS];
 	uint32_t laters;
-	uint64_t sent, up;
+	uint64_t sent, up, refused, datagrams;
 };
 
 /** Say what broke, and how to play it again. */

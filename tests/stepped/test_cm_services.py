@@ -159,10 +159,14 @@ class Services(CmCase):
         self.assertTrue(0 < len(got) <= 15)
         self.assertEqual(110, self.heard("UNREACHABLE")[0]["status"])
         self.assertIn("timeout", self.rpc("cm_explain", id=cid)["why"][0])
-        cid, qpn, req = self.sidr()
-        self.assertEqual([], self.answers(self.sidr_rep(req, status=1, qpn=0, qkey=0)))
-        self.assertEqual(1, self.heard("UNREACHABLE")[0]["status"])
-        self.assertIn("no listener", self.rpc("cm_explain", id=cid)["why"][0])
+        for status, words in ((2, "refused by the program"), (3, "has no queue pair"),
+                              (9, "status 9"), (1, "no listener")):
+            cid, qpn, req = self.sidr()
+            self.assertEqual([], self.answers(self.sidr_rep(req, status=status, qpn=0, qkey=0)))
+            self.assertEqual(status, self.heard("UNREACHABLE")[0]["status"])
+            why = self.rpc("cm_explain", id=cid)["why"][0]
+            self.assertIn(words, why)
+            self.assertEqual(status == 1, "no listener" in why)
         with self.assertRaises(dut.RpcError):
             self.qp(qpn)
         with self.assertRaises(dut.RpcError) as e:

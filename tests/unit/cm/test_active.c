@@ -399,6 +399,38 @@ both_end(void **state)
 	bed_fini(&b);
 }
 
+/* CM_41: the first answer counts. */
+static void
+datagrams(void **state)
+{
+	struct bed b;
+	struct cm_ask ask = { .service_id = 0x1111d2f, .time = TIME_NS_PER_S };
+
+	(void)state;
+	bed_init(&b);
+	ask.path = b.path;
+	ask.terms = (struct cm_terms){ .qpn = OWN_QPN, .mtu = 3, .service = CM_UD };
+	assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), 0);
+	b.c = b.v.conn;
+	bed_sent(&b, CM_SIDR_REQ);
+	bed_state(&b, CM_SIDR_REQ_SENT);
+	mad_init(b.mad, CM_SIDR_REP, b.c->tid);
+	mad_set(b.mad, SIDR_REP_request_id, b.c->local_id);
+	mad_set(b.mad, SIDR_REP_qpn, PEER_QPN);
+	mad_set(b.mad, SIDR_REP_qkey, 0x11223344);
+	bed_receive(&b);
+	bed_event(&b, CM_EVENT_ESTABLISHED, 0);
+	bed_state(&b, CM_SIDR_REP_RCVD);
+	mad_set(b.mad, SIDR_REP_status, 2);
+	mad_set(b.mad, SIDR_REP_qpn, 0);
+	bed_receive(&b);
+	bed_dropped(&b, CM_DROP_state);
+	assert_int_equal(b.c->reason, 0);
+	assert_int_equal(b.c->peer.qpn, PEER_QPN);
+	assert_int_equal(b.c->peer.qkey, 0x11223344);
+	bed_fini(&b);
+}
+
 int
 main(void)
 {
@@ -413,6 +445,7 @@ main(void)
 		cmocka_unit_test(strangers),
 		cmocka_unit_test(late_rep),
 		cmocka_unit_test(both_end),
+		cmocka_unit_test(datagrams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -364,12 +364,36 @@ alternate(void **state)
 	bed_init(&b);
 	bed_passive_up(&b);
 	bed_message(&b, CM_LAP);
+	mad_set(b.mad, MAD_tid, 0x77);
 	bed_receive(&b);
 	assert_true(mad_get(bed_sent(&b, CM_APR), APR_status) != 0);
+	assert_int_equal(mad_get(bed_sent(&b, CM_APR), MAD_tid), 0x77); /* CM_03 */
 	bed_message(&b, CM_APR);
 	bed_receive(&b);
 	bed_dropped(&b, CM_DROP_state);
 	bed_state(&b, CM_ESTABLISHED);
+	bed_fini(&b);
+}
+
+/* CM_29: what comes when it is over is not why it ended. */
+static void
+late_rej(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b);
+	bed_passive_up(&b);
+	bed_message(&b, CM_DREQ);
+	memcpy(mad_at(b.mad, DREQ_private_data), "bye", 3);
+	bed_receive(&b);
+	bed_state(&b, CM_TIMEWAIT);
+	bed_message(&b, CM_REJ);
+	mad_set(b.mad, REJ_reason, 28);
+	bed_receive(&b);
+	bed_dropped(&b, CM_DROP_state);
+	assert_int_equal(b.c->reason, 0);
+	assert_memory_equal(b.c->private, "bye", 3);
 	bed_fini(&b);
 }
 
@@ -390,6 +414,7 @@ main(void)
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(mra_for_rep),
 		cmocka_unit_test(alternate),
+		cmocka_unit_test(late_rej),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
