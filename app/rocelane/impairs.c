@@ -41,7 +41,7 @@ set(void *ctx, const struct impair_conf *conf)
 
 	/* One order of packets is what makes a run repeatable. */
 	if (p->rx_queues > 1)
-		return conf->n_rules == 0 ? 0 : -ENOTSUP;
+		return conf->n_rules == 0 && conf->bottleneck.rate == 0 ? 0 : -ENOTSUP;
 	if (im != NULL)
 		return impair_set(im, conf);
 	rc = impair_attach(&port, conf, &im);
@@ -106,12 +106,21 @@ const struct impair_ops impairs_ops = { .set = set, .get = get, .log = read_log 
 int
 impairs_open(struct dataplane_port *p, const struct conf_port *cp)
 {
+	const uint64_t on = CONF_PORT_IMPAIR | CONF_PORT_BOTTLENECK;
+	struct impair_conf conf = { .held_max = IMPAIR_HELD_DEFAULT,
+		.log_size = IMPAIR_LOG_DEFAULT };
 	int rc;
 
 	locals_pass(p);
-	if ((cp->given & CONF_PORT_IMPAIR) == 0 && p->record == NULL)
+	if ((cp->given & on) == 0 && p->record == NULL)
 		return 0;
-	rc = set(p, &cp->impair);
+	if ((cp->given & CONF_PORT_IMPAIR) != 0)
+		conf = cp->impair;
+	if ((cp->given & CONF_PORT_BOTTLENECK) != 0) {
+		conf.bottleneck = cp->bottleneck;
+		conf.given |= IMPAIR_HAS_BOTTLENECK;
+	}
+	rc = set(p, &conf);
 	if (rc != 0)
 		log_error("port %s: cannot be impaired: %s", cp->name, strerror(-rc));
 	else if (cp->impair.n_rules != 0)

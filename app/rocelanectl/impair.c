@@ -12,7 +12,9 @@
 static void
 print_rules(const json_t *port)
 {
-	const json_t *rules = json_object_get(json_object_get(port, "impair"), "rules");
+	const json_t *impair = json_object_get(port, "impair");
+	const json_t *rules = json_object_get(impair, "rules");
+	const json_t *bottleneck = json_object_get(impair, "bottleneck");
 	char *name = fmt_value(json_object_get(port, "port"));
 	json_t *rule;
 	size_t i;
@@ -20,6 +22,10 @@ print_rules(const json_t *port)
 	json_array_foreach (rules, i, rule) {
 		printf("%s: ", name);
 		fmt_json_line(rule);
+	}
+	if (json_is_object(bottleneck)) {
+		printf("%s: bottleneck ", name);
+		fmt_json_line(bottleneck);
 	}
 	free(name);
 }
@@ -74,11 +80,11 @@ load_rules(const char *path, json_t **out)
 	return CTL_OK;
 }
 
-/* Pairs are one rule, but for the keys that belong beside the rules. */
+/* Pairs are one rule, but for the keys that belong beside the rules. A bottleneck needs no rule. */
 static json_t *
 one_rule(json_t *params)
 {
-	static const char *const beside[] = { "seed", "held_max", "log_size" };
+	static const char *const beside[] = { "seed", "held_max", "log_size", "bottleneck" };
 	json_t *impair = ctl_must(json_object());
 	json_t *rule = ctl_must(json_deep_copy(params));
 
@@ -90,7 +96,10 @@ one_rule(json_t *params)
 			json_object_set(impair, beside[i], v);
 		json_object_del(rule, beside[i]);
 	}
-	json_object_set_new(impair, "rules", ctl_must(json_pack("[o]", rule)));
+	if (json_object_size(rule) == 0 && json_object_get(impair, "bottleneck") != NULL)
+		json_decref(rule);
+	else
+		json_object_set_new(impair, "rules", ctl_must(json_pack("[o]", rule)));
 	return impair;
 }
 

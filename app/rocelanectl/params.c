@@ -41,10 +41,11 @@ static const char *const text_keys[] = {
 	"to",
 	"via",
 	"device",
+	"bottleneck.rate",
 };
 /* Values of these are lists of names: "A,B". */
 static const char *const list_keys[] = { "access", "qp_access_flags", "qp.qp_access_flags",
-	"send_flags", "bind_mw.mw_access_flags" };
+	"send_flags", "bind_mw.mw_access_flags", "flush.type" };
 
 static bool
 listed(const char *key, const char *const *list, size_t n)

@@ -55,21 +55,23 @@ conf_check_port(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 
 	if ((p->given & (CONF_PORT_IPV4 | CONF_PORT_IPV6)) == 0)
 		conf_fault(err, NULL, "has no address: ipv4, ipv6 or both are required");
+	if ((p->given & CONF_PORT_BOTTLENECK) != 0 && p->impair.bottleneck.rate != 0)
+		conf_fault(err, "bottleneck", "stands in impair, too: it is one or the other");
 }
 
 void
 conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
-	const uint32_t needs_local = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
 	const struct conf_mr *mr = obj;
+	const char *fault = verbs_region_fault(mr->access);
 
 	if (mr->length != 0 && mr->addr > UINT64_MAX - (mr->length - 1))
 		conf_fault(err, "addr",
 			"0x%" PRIx64 " plus length %" PRIu64 " wraps around: at most "
 			"0x%" PRIx64 " for this length",
 			mr->addr, mr->length, UINT64_MAX - (mr->length - 1));
-	if ((mr->access & needs_local) != 0 && (mr->access & ACCESS_LOCAL_WRITE) == 0)
-		conf_fault(err, "access", "REMOTE_WRITE and REMOTE_ATOMIC require LOCAL_WRITE");
+	if (fault != NULL)
+		conf_fault(err, "access", "%s", fault);
 	if ((mr->access & ACCESS_ZERO_BASED) != 0 && (mr->given & CONF_MR_ADDR) != 0 &&
 		mr->addr != 0)
 		conf_fault(err, "addr", "goes without ZERO_BASED: the first byte is address 0");

@@ -297,6 +297,7 @@ enum {
 	CONF_PORT_IMPAIR = 1 << 3,
 	CONF_PORT_GATEWAY = 1 << 4,
 	CONF_PORT_GATEWAY6 = 1 << 5,
+	CONF_PORT_BOTTLENECK = 1 << 6,
 };
 
 struct conf_route {
@@ -334,6 +335,7 @@ struct conf_port {
 	uint32_t n_routes;
 	struct conf_allow allow;
 	struct impair_conf impair; /* valid with CONF_PORT_IMPAIR: of what the port receives */
+	struct bottleneck_conf bottleneck; /* valid with CONF_PORT_BOTTLENECK: likewise */
 };
 
 struct conf_lcores {
@@ -400,6 +402,8 @@ struct conf {
 	uint32_t n_qps;
 	struct conf_mcast *mcasts;
 	uint32_t n_mcasts;
+	struct conf_mw *mws;
+	uint32_t n_mws;
 	struct conf_cm cm;
 };
 

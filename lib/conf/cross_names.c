@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf_mcast.h"
 #include "cross.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ refer(const struct entries *e, const char *key, const char *name, struct conf_er
 }
 
 struct tables {
-	struct entries port, device, pd, mr, cq, xrcd, srq;
+	struct entries port, device, pd, mr, cq, xrcd, srq, mw;
 };
 
 static void
@@ -124,6 +125,13 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 
 		conf_enter_index(err, i);
 		refer(&t->pd, "pd", c->mrs[i].pd, err);
+		conf_leave(err, mark);
+	}
+	for (uint32_t i = 0; i < c->n_mws; i++) {
+		uint32_t mark = conf_enter(err, "mws");
+
+		conf_enter_index(err, i);
+		refer(&t->pd, "pd", c->mws[i].pd, err);
 		conf_leave(err, mark);
 	}
 	for (uint32_t i = 0; i < c->n_srqs; i++) {
@@ -216,9 +224,12 @@ queues_polled(const struct conf *c, struct conf_errors *err)
 				p->rx_queues, c->lcores.n_workers,
 				c->lcores.n_workers == 1 ? "" : "s");
 		if (p->rx_queues > 1 && (p->given & CONF_PORT_IMPAIR) != 0 &&
-			p->impair.n_rules != 0)
+			(p->impair.n_rules != 0 || p->impair.bottleneck.rate != 0))
 			conf_fault(err, "impair",
 				"needs one order of packets to be repeatable: leave rx_queues at 1");
+		if (p->rx_queues > 1 && (p->given & CONF_PORT_BOTTLENECK) != 0)
+			conf_fault(err, "bottleneck",
+				"is one queue for all packets: leave rx_queues at 1");
 		conf_leave(err, mark);
 	}
 }
@@ -261,9 +272,10 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 		.mr = { .array = "mrs", .key = "name" },
 		.cq = { .array = "cqs", .key = "name" },
 		.xrcd = { .array = "xrcds" },
+		.mw = { .array = "mws", .key = "name" },
 		.srq = { .array = "srqs", .key = "name" },
 	};
-	struct entries *all[] = { &t.port, &t.device, &t.pd, &t.mr, &t.cq, &t.xrcd, &t.srq };
+	struct entries *all[] = { &t.port, &t.device, &t.pd, &t.mr, &t.cq, &t.xrcd, &t.srq, &t.mw };
 	int ret = 0;
 
 #define NAMES(e, array, n, S, m) names_make(&t.e, array, n, sizeof(struct S), offsetof(struct S, m))
@@ -273,6 +285,7 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 		NAMES(mr, c->mrs, c->n_mrs, conf_mr, name) != 0 ||
 		NAMES(cq, c->cqs, c->n_cqs, conf_cq, name) != 0 ||
 		NAMES(xrcd, c->xrcds, c->n_xrcds, conf_xrcd, name) != 0 ||
+		NAMES(mw, c->mws, c->n_mws, conf_mw, name) != 0 ||
 		NAMES(srq, c->srqs, c->n_srqs, conf_srq, name) != 0)
 		ret = -ENOMEM;
 #undef NAMES

@@ -79,6 +79,8 @@ void conf_check_port(void *obj, enum conf_mode mode, struct conf_errors *err);
 void conf_check_impair_rule(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** The rules of a port as a whole. */
 void conf_check_impair(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** A bottleneck: its thresholds are in order. */
+void conf_check_bottleneck(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** A region ends below 2^64, and its rights go together. */
 void conf_check_mr(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** Take what an SRQ that is not of type XRC does not have out of its encoding. */

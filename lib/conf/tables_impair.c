@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A port's "impair": lib/impair says what the keys mean. */
@@ -33,6 +37,69 @@ conf_check_impair(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err
 		conf_fault(err, "log_size", "must be a power of two from 1 to %d, not %u",
 			IMPAIR_LOG_MAX, c->log_size);
 }
+
+void
+conf_check_bottleneck(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const char *fault = has_fault(err) ? NULL : impair_bottleneck_fault(obj);
+
+	if (fault != NULL)
+		conf_fault(err, NULL, "%s", fault);
+}
+
+/* Where there is none it is not told of. */
+static void
+hide_bottleneck(const void *obj, json_t *out)
+{
+	if (((const struct impair_conf *)obj)->bottleneck.rate == 0)
+		json_object_del(out, "bottleneck");
+}
+
+/* Rates of links are decimal: "10G" are 10^10 bits a second. */
+static const struct {
+	char letter;
+	uint64_t times;
+} units[] = { { 'G', 1000000000 }, { 'M', 1000000 }, { 'K', 1000 }, { '\0', 1 } };
+
+static int
+decode_rate(const char *text, void *obj)
+{
+	struct bottleneck_conf *b = obj;
+	size_t digits = strspn(text, "0123456789");
+
+	if (digits == 0 || digits > 13)
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		const uint64_t n = strtoull(text, NULL, 10);
+
+		if (text[digits] != units[i].letter)
+			continue;
+		if (text[digits] != '\0' && text[digits + 1] != '\0')
+			return -EINVAL;
+		if (n > BOTTLENECK_RATE_MAX / units[i].times ||
+			n * units[i].times < BOTTLENECK_RATE_MIN)
+			return -EINVAL;
+		b->rate = n * units[i].times;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static void
+encode_rate(const void *obj, char *buf, size_t room)
+{
+	const struct bottleneck_conf *b = obj;
+	size_t i = 0;
+
+	while (b->rate % units[i].times != 0)
+		i++;
+	snprintf(buf, room, "%" PRIu64 "%.1s", b->rate / units[i].times, &units[i].letter);
+}
+
+static const struct conf_custom rate = {
+	"bits a second, from \"1M\" to \"1000G\": digits and K, M or G (decimal)", decode_rate,
+	encode_rate
+};
 
 #define BITS24 0xffffff
 
@@ -86,6 +153,17 @@ static const struct conf_table rule_table = { .name = "rule", TABLE_ROWS(rule_ro
 	.size = sizeof(struct impair_rule), .given_offset = offsetof(struct impair_rule, given),
 	.sparse = true, .check = conf_check_impair_rule };
 
+static const struct conf_field bottleneck_rows[] = {
+	ROW_CUSTOM(bottleneck_conf, rate, "rate", &rate, WITH(REQUIRED)),
+	ROW_SIZE32(bottleneck_conf, buffer, "buffer", 1, BOTTLENECK_BUFFER_MAX, WITH(REQUIRED)),
+	ROW_SIZE32(bottleneck_conf, kmin, "kmin", 0, BOTTLENECK_BUFFER_MAX, WITH(CONF_F_DEFAULT)),
+	ROW_SIZE32(bottleneck_conf, kmax, "kmax", 0, BOTTLENECK_BUFFER_MAX, WITH(CONF_F_DEFAULT)),
+	ROW_REAL(bottleneck_conf, pmax, "pmax", 0, 1, WITH(CONF_F_DEFAULT), DEFAULT(1)),
+};
+const struct conf_table conf_table_bottleneck = { .name = "bottleneck", TABLE_ROWS(bottleneck_rows),
+	.size = sizeof(struct bottleneck_conf), .given_offset = CONF_NO_GIVEN,
+	.check = conf_check_bottleneck };
+
 static const struct conf_field impair_rows[] = {
 	ROW_U64(impair_conf, seed, "seed", 0, UINT64_MAX, WITH(CONF_F_DEFAULT)),
 	ROW_U32(impair_conf, held_max, "held_max", 1, IMPAIR_HELD_MAX, WITH(CONF_F_DEFAULT),
@@ -93,7 +171,10 @@ static const struct conf_field impair_rows[] = {
 	ROW_U32(impair_conf, log_size, "log_size", 1, IMPAIR_LOG_MAX, WITH(CONF_F_DEFAULT),
 		DEFAULT(IMPAIR_LOG_DEFAULT)),
 	ROW_ARRAY(impair_conf, rules, n_rules, "rules", &rule_table, 0, IMPAIR_RULES_MAX),
+	ROW_OBJECT(impair_conf, bottleneck, "bottleneck", &conf_table_bottleneck, WITH(NULLABLE),
+		GIVEN(IMPAIR_HAS_BOTTLENECK)),
 };
 const struct conf_table conf_table_impair = { .name = "impair", TABLE_ROWS(impair_rows),
-	.size = sizeof(struct impair_conf), .given_offset = CONF_NO_GIVEN, .check = conf_check_impair };
+	.size = sizeof(struct impair_conf), .given_offset = offsetof(struct impair_conf, given),
+	.check = conf_check_impair, .hide = hide_bottleneck };
 /* clang-format on */

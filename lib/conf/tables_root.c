@@ -216,6 +216,8 @@ static const struct conf_field port_rows[] = {
 	ROW_ARRAY(conf_port, routes, n_routes, "routes", &route_table, 0, CONF_MAX_ROUTES),
 	ROW_OBJECT(conf_port, allow, "allow", &allow_table, WITH(CONF_F_DEFAULT)),
 	ROW_OBJECT(conf_port, impair, "impair", &conf_table_impair, WITH(NULLABLE), GIVEN(CONF_PORT_IMPAIR)),
+	ROW_OBJECT(conf_port, bottleneck, "bottleneck", &conf_table_bottleneck, WITH(NULLABLE),
+		GIVEN(CONF_PORT_BOTTLENECK)),
 };
 const struct conf_table conf_table_port = { .name = "port", TABLE_ROWS(port_rows),
 	.size = sizeof(struct conf_port), .given_offset = offsetof(struct conf_port, given),
@@ -239,6 +241,7 @@ static const struct conf_field root_rows[] = {
 	ROW_ARRAY(conf, srqs, n_srqs, "srqs", &conf_table_srq, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, qps, n_qps, "qps", &conf_table_qp, 0, CONF_MAX_OBJECTS),
 	ROW_ARRAY(conf, mcasts, n_mcasts, "mcasts", &conf_table_mcast, 0, CONF_MAX_OBJECTS),
+	ROW_ARRAY(conf, mws, n_mws, "mws", &conf_table_mw, 0, CONF_MAX_OBJECTS),
 	ROW_OBJECT(conf, cm, "cm", &conf_table_cm, WITH(CONF_F_DEFAULT)),
 };
 const struct conf_table conf_table_root = { .name = "configuration", TABLE_ROWS(root_rows),

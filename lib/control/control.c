@@ -15,7 +15,7 @@
 #include "object_notify.h"
 
 #define WAIT_US       1000
-#define WAIT_ARMED_US 20
+#define WAIT_SHORT_US 20
 #define DRAIN_MAX     256 /* messages of one worker in one turn */
 
 static void
@@ -217,7 +217,7 @@ control_poll(struct control *c, ns_t now)
 uint32_t
 control_wait_us(const struct control *c)
 {
-	return c->apps.waiting != 0 ? WAIT_ARMED_US : WAIT_US;
+	return c->apps.waiting != 0 || connect_is_talking(&c->connect) ? WAIT_SHORT_US : WAIT_US;
 }
 
 int
@@ -270,6 +270,16 @@ made(const char *list, uint32_t index, int rc, const struct refusal *r)
 }
 
 static int
+window(struct control *c, const struct conf_mw *mw, struct refusal *r)
+{
+	struct object_pd *pd = object_pd_find(&c->objects, mw->pd, r);
+	struct object_mw *made_mw;
+
+	return pd == NULL ? -ENOENT
+			  : object_mw_alloc(&c->objects, pd, mw->type, mw->name, &made_mw, r);
+}
+
+static int
 join(struct control *c, const struct conf_mcast *m, struct refusal *r)
 {
 	struct admin_qp *rec = admin_get(&c->admin, m->qp_num, r);
@@ -309,6 +319,8 @@ configure_objects(struct control *c, struct refusal *r)
 	}
 	for (uint32_t i = 0; i < conf->n_mcasts && rc == 0; i++)
 		rc = made("mcasts", i, join(c, &conf->mcasts[i], r), r);
+	for (uint32_t i = 0; i < conf->n_mws && rc == 0; i++)
+		rc = made("mws", i, window(c, &conf->mws[i], r), r);
 	if (rc == 0)
 		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->objects.pds.n,
 			c->objects.mrs.n, c->objects.cqs.n, c->objects.srqs.n, c->admin.qps_n);

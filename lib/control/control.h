@@ -28,7 +28,8 @@ int control_create(const struct env_wiring *env, struct control **out);
 void control_destroy(struct control *c);
 /** One turn: messages from workers, socket, timers. @return pieces of work done; 0: idle. */
 uint32_t control_poll(struct control *c, ns_t now);
-/** How long it may sleep when a turn was idle; shorter while an application waits for an event. */
+/** How long it may sleep when a turn was idle; shorter while an application waits for an event, or
+ * a peer may answer. */
 uint32_t control_wait_us(const struct control *c);
 /** A descriptor that becomes readable when the socket has work, for an idle wait; -1: none. */
 int control_wait_fd(const struct control *c);

@@ -9,10 +9,10 @@
 const char *
 impair_bottleneck_fault(const struct bottleneck_conf *conf)
 {
-	if (conf->rate < 1000000)
-		return "rate must be at least 1M";
-	if (conf->buffer == 0)
-		return "buffer must be at least 1";
+	if (conf->rate < BOTTLENECK_RATE_MIN || conf->rate > BOTTLENECK_RATE_MAX)
+		return "rate must be from 1M to 1000G";
+	if (conf->buffer == 0 || conf->buffer > BOTTLENECK_BUFFER_MAX)
+		return "buffer must be from 1 to 1G";
 	if (conf->kmax < conf->kmin)
 		return "kmax must not be less than kmin";
 	if (!(conf->pmax >= 0.0 && conf->pmax <= 1.0))

@@ -19,6 +19,10 @@
 
 #include "clock.h"
 
+#define BOTTLENECK_RATE_MIN   UINT64_C(1000000)
+#define BOTTLENECK_RATE_MAX   UINT64_C(1000000000000)
+#define BOTTLENECK_BUFFER_MAX (UINT32_C(1) << 30)
+
 struct bottleneck_conf {
 	uint64_t rate;   /* bits a second */
 	uint32_t buffer; /* bytes, with the frame that is being sent */

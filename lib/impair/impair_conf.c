@@ -135,6 +135,10 @@ impair_conf_check(const struct impair_conf *conf, char *why, size_t room)
 		say(why, room, "log_size must be a power of two up to %d", IMPAIR_LOG_MAX);
 		return -EINVAL;
 	}
+	if (conf->bottleneck.rate != 0 && impair_bottleneck_fault(&conf->bottleneck) != NULL) {
+		say(why, room, "bottleneck: %s", impair_bottleneck_fault(&conf->bottleneck));
+		return -EINVAL;
+	}
 	for (uint32_t i = 0; i < conf->n_rules; i++) {
 		const char *fault = impair_rule_fault(&conf->rules[i]);
 

@@ -22,6 +22,9 @@
  *   held_max     held_max     1 .. 65536        2048      packets held back at one time
  *   log_size     log_size     1 .. 65536        4096      decisions remembered (a power of two)
  *   rules        rules        0 .. 4096 objects none
+ *   bottleneck   bottleneck   object            none      see bottleneck.h; rate 0: none
+ *
+ * A bottleneck's `seed` is that of the rules; as many packets may wait in it as held_max says.
  *
  *   action       action       drop duplicate reorder corrupt delay ce      (required)
  *   frames       frames       roce other all              roce      RoCE packets, the rest, both
@@ -53,6 +56,8 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+
+#include "bottleneck.h"
 
 #define IMPAIR_RULES_MAX    4096
 #define IMPAIR_HELD_MAX     65536
@@ -132,12 +137,16 @@ struct impair_rule {
 	uint8_t opcode;
 };
 
+enum { IMPAIR_HAS_BOTTLENECK = 1 }; /* impair_conf.given, for an encoder */
+
 struct impair_conf {
+	uint64_t given;
 	uint64_t seed;
 	uint32_t held_max;
 	uint32_t log_size;
 	uint32_t n_rules;
 	struct impair_rule *rules;
+	struct bottleneck_conf bottleneck; /* rate 0: none */
 };
 
 /** What is wrong with a rule, for people; NULL: nothing. */

@@ -27,7 +27,11 @@
 	COUNTER(delayed, "packets sent on later")                   \
 	COUNTER(ce_marked, "packets marked congestion experienced") \
 	COUNTER(limited, "holds and copies left out: held_max")     \
-	COUNTER(no_mbuf, "copies and changes left out: no mbuf")
+	COUNTER(no_mbuf, "copies and changes left out: no mbuf")    \
+	COUNTER(queue_marked, "bottleneck: packets marked")         \
+	COUNTER(queue_dropped, "bottleneck: packets dropped")       \
+	COUNTER(queue_bytes, "bottleneck: bytes in its queue now")  \
+	COUNTER(queue_max, "bottleneck: the longest queue, bytes")
 
 struct impair_counters {
 #define COUNTER(name, help) uint64_t name;

@@ -80,6 +80,7 @@ port_list(struct rpc_call *call)
 		json_object_del(o, "neighbors"); /* neighbor_list, route_list */
 		json_object_del(o, "routes");
 		json_object_del(o, "impair"); /* impair_get tells what it is now */
+		json_object_del(o, "bottleneck");
 		json_object_set_new(o, "mac", conf_json_mac(m));
 		json_object_set_new(o, "port_id", json_integer(ctx->env->w.ports[p].id));
 		json_object_set_new(o, "max_frame", json_integer(ctx->env->w.ports[p].max_frame));

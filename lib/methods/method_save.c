@@ -6,6 +6,7 @@
 
 #include "admin_mcast.h"
 #include "conf_mcast.h"
+#include "mem_window.h"
 #include "methods.h"
 
 /*
@@ -106,6 +107,25 @@ room(void *array, const struct names *t, size_t size)
 	return v != NULL;
 }
 
+/* What they are bound to goes with the requests that did it. */
+static void
+mws_save(const struct methods *ctx, struct conf *out)
+{
+	struct named *o;
+
+	TAILQ_FOREACH (o, &ctx->objects->mws.all, all) {
+		const struct object_mw *mw = (const struct object_mw *)(const void *)o;
+		struct conf_mw *to = &out->mws[out->n_mws];
+
+		if (owner_is_name(o->name))
+			continue;
+		out->n_mws++;
+		memcpy(to->name, o->name, sizeof(to->name));
+		memcpy(to->pd, mw->pd->n.name, sizeof(to->pd));
+		to->type = mw->window->r.kind - MEM_WINDOW_1 + 1;
+	}
+}
+
 static int
 objects_save(struct methods *ctx, struct conf *out)
 {
@@ -115,7 +135,8 @@ objects_save(struct methods *ctx, struct conf *out)
 		!room(&out->mrs, &ctx->objects->mrs, sizeof(*out->mrs)) ||
 		!room(&out->xrcds, &ctx->objects->xrcds, sizeof(*out->xrcds)) ||
 		!room(&out->cqs, &ctx->objects->cqs, sizeof(*out->cqs)) ||
-		!room(&out->srqs, &ctx->objects->srqs, sizeof(*out->srqs)))
+		!room(&out->srqs, &ctx->objects->srqs, sizeof(*out->srqs)) ||
+		!room(&out->mws, &ctx->objects->mws, sizeof(*out->mws)))
 		return -ENOMEM;
 	TAILQ_FOREACH (o, &ctx->objects->pds.all, all) {
 		if (!owner_is_name(o->name))
@@ -143,6 +164,7 @@ objects_save(struct methods *ctx, struct conf *out)
 		memcpy(cq->name, o->name, sizeof(cq->name));
 		cq->cqe = ((const struct object_cq *)(const void *)o)->cqe;
 	}
+	mws_save(ctx, out);
 	return qps_save(ctx, out) == 0 ? mcasts_save(ctx, out) : -ENOMEM;
 }
 
@@ -215,6 +237,8 @@ save_config(struct rpc_call *call)
 	now.qps = NULL;
 	now.mcasts = NULL;
 	now.n_mcasts = 0;
+	now.mws = NULL;
+	now.n_mws = 0;
 	now.cm.listen = calloc(CM_LISTENERS, sizeof(*now.cm.listen));
 	if (now.cm.listen == NULL)
 		return rpc_result(call, NULL);
@@ -230,6 +254,7 @@ save_config(struct rpc_call *call)
 	free(now.srqs);
 	free(now.qps);
 	free(now.mcasts);
+	free(now.mws);
 	return rpc_result(call, o);
 }
 

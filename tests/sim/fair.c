@@ -3,7 +3,10 @@
  * Flows with DCQCN through one bottleneck, in virtual time (CC-27): M from the beginning, M more
  * at T0. Each flow always has something to send; what is marked draws a CNP, at most one in an
  * interval and flow. Without arguments a small table is made and judged; `fair M PRESET MS
- * [SEED]` plays one row, and prints rates and queue over time to standard error, as CSV.
+ * [SEED]` plays one row, and prints rates and queue over time to standard error, as CSV; its
+ * flows have a window each, and the buffer holds all windows. Without one, many flows that all
+ * begin at the link's rate fill any buffer before the first CNP is back, and who is dropped is not
+ * marked.
  *
  * Judged are, over the last half of the time: the sum of the rates, Jain's index (sum of
  * rates)^2 / (n * sum of squares), losses, and the queue, against the fixed point of the fluid
@@ -25,6 +28,11 @@
  * mean queue may be 30 % off (up to 26 % was seen). The queue's 99th percentile and the time
  * until the rates are even are printed, not judged: with many flows both are far from the model's.
  *
+ * Incast: n flows begin together, each with a window of so many packets, as the requester has.
+ * What is not acknowledged is in the queue or on its way, so a buffer of n windows loses nothing,
+ * whatever the rates are; and as all begin at the link's rate, faster than CNPs come back, a
+ * buffer of a quarter of that must lose something. Both are played.
+ *
  * What the rows do not show: the buffer is so large that no flow is ever dropped, larger than
  * any switch's, as the first CNP comes only when all flows have sent for a while at the link's
  * rate. With 64 flows and the paper's step of 40 Mb/s the queue runs empty at times (0.87 of the
@@ -40,6 +48,7 @@
 #include "cc.h"
 
 #define MOST    512
+#define WINDOW  128u /* packets */
 #define FRAME   1000u
 #define DELAY   (4 * TIME_NS_PER_US)  /* from the queue to the notified, and the CNP's way back */
 #define SAMPLE  (20 * TIME_NS_PER_US) /* of the queue */
@@ -48,16 +57,18 @@
 struct flow {
 	struct cc cc;
 	ns_t cnp_next;   /* the notified side */
+	uint32_t flying; /* packets not acknowledged */
 	uint64_t bytes;  /* delivered in the time that is judged */
 	uint64_t before; /* delivered at the last line of CSV */
 	uint64_t sent;
+	bool waits; /* for room in its window */
 };
 
 struct event {
 	ns_t at;
 	uint64_t nth; /* of two at the same time the older one comes first */
 	uint32_t flow;
-	bool cnp;
+	enum { SENDS, NOTIFIED, ACKED } what;
 };
 
 struct row {
@@ -66,6 +77,8 @@ struct row {
 	uint32_t ms;
 	uint32_t ai; /* rpg_ai_rate instead of the preset's; 0: the preset's */
 	uint64_t seed;
+	uint32_t window; /* packets; 0: no end */
+	bool together;   /* all begin at once */
 	bool csv;
 	struct bottleneck_conf link;
 	/* results */
@@ -75,7 +88,7 @@ struct row {
 };
 
 static struct flow flow[MOST];
-static struct event heap[MOST * 64];
+static struct event heap[MOST * 256];
 static uint32_t heap_n;
 static uint64_t events;
 static struct bottleneck link;
@@ -90,9 +103,9 @@ is_before(const struct event *a, const struct event *b)
 }
 
 static void
-push(ns_t at, uint32_t f, bool cnp)
+push(ns_t at, uint32_t f, int what)
 {
-	const struct event e = { at, events++, f, cnp };
+	const struct event e = { at, events++, f, what };
 	uint32_t i = heap_n++;
 
 	if (heap_n > ARRAY_LEN(heap))
@@ -127,6 +140,10 @@ send_one(struct row *r, const struct event *e)
 	struct flow *f = &flow[e->flow];
 	struct bottleneck_verdict v;
 
+	if (r->window != 0 && f->flying == r->window) {
+		f->waits = true;
+		return;
+	}
 	cc_advance(&f->cc, e->at);
 	if (cc_packets(&f->cc, FRAME, e->at) != 0) {
 		cc_sent(&f->cc, FRAME);
@@ -136,11 +153,27 @@ send_one(struct row *r, const struct event *e)
 			f->sent += FRAME;
 		if (v.marked && v.leaves >= f->cnp_next) {
 			f->cnp_next = v.leaves + 50 * TIME_NS_PER_US;
-			push(v.leaves + 2 * DELAY, e->flow, true);
+			push(v.leaves + 2 * DELAY, e->flow, NOTIFIED);
 			r->cnps++;
 		}
+		if (r->window != 0) {
+			f->flying++;
+			push((v.dropped ? link.empty_at : v.leaves) + 2 * DELAY, e->flow, ACKED);
+		}
 	}
-	push(f->cc.due > e->at ? f->cc.due : e->at + 1, e->flow, false);
+	push(f->cc.due > e->at ? f->cc.due : e->at + 1, e->flow, SENDS);
+}
+
+/** A packet is acknowledged, or known to be lost. */
+static void
+acked(const struct event *e)
+{
+	struct flow *f = &flow[e->flow];
+
+	f->flying--;
+	if (f->waits)
+		push(f->cc.due > e->at ? f->cc.due : e->at, e->flow, SENDS);
+	f->waits = false;
 }
 
 static void
@@ -224,7 +257,7 @@ play(struct row *r)
 	impair_bottleneck_init(&link, &r->link);
 	for (uint32_t i = 0; i < r->flows; i++) {
 		cc_start(&flow[i].cc, &p);
-		push((i < r->flows / 2 ? 0 : t0) + i * 7919 % 100000, i, false);
+		push(r->together ? 0 : (i < r->flows / 2 ? 0 : t0) + i * 7919 % 100000, i, SENDS);
 	}
 	while (heap[0].at < end) {
 		const struct event e = pop();
@@ -239,8 +272,10 @@ play(struct row *r)
 			for (uint32_t i = 0; i < r->flows; i++)
 				flow[i].bytes = flow[i].sent;
 		}
-		if (e.cnp)
+		if (e.what == NOTIFIED)
 			cc_notified(&flow[e.flow].cc, e.at);
+		else if (e.what == ACKED)
+			acked(&e);
 		else
 			send_one(r, &e);
 	}
@@ -324,6 +359,7 @@ one_row(int argc, char **argv)
 		.ms = (uint32_t)strtoul(argv[3], NULL, 10),
 		.seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1,
 		.csv = true,
+		.window = WINDOW,
 		.link = forty_gig };
 	double mark, model;
 
@@ -331,10 +367,34 @@ one_row(int argc, char **argv)
 		fprintf(stderr, "fair: 1 to %d flows, 8 to 4000 ms\n", MOST / 2);
 		return 2;
 	}
+	r.link.buffer = r.flows * WINDOW * FRAME;
 	play(&r);
 	model = model_queue(&r, &mark);
 	print_row(&r, model, mark);
 	return 0;
+}
+
+/** All begin at once; the buffer is `part` of what n windows are. @return is it as it must be? */
+static bool
+incast(uint32_t n, uint32_t part)
+{
+	struct row r = { .flows = n,
+		.preset = CC_PAPER,
+		.ms = 60,
+		.ai = n > 32 ? 10 : 0,
+		.seed = 1,
+		.window = WINDOW,
+		.together = true,
+		.link = forty_gig };
+
+	r.link.buffer = n * WINDOW * FRAME / part;
+	play(&r);
+	printf("%5u %9.0f %6.4f %9llu %8llu %10.0f %10.0f %10u %10u\n", n, r.sum, r.jain,
+		(unsigned long long)r.cnps, (unsigned long long)r.dropped, r.mean, r.p99,
+		link.longest, r.link.buffer);
+	if (part != 1)
+		return r.dropped != 0;
+	return r.dropped == 0 && r.sum >= 0.95 * (double)r.link.rate / 1e6 && r.jain >= 0.98;
 }
 
 int
@@ -368,6 +428,10 @@ main(int argc, char **argv)
 		play(&r);
 		failed += r.digest != digest; /* the same seed: the same bytes */
 	}
+	puts("\nincast     Mb/s   Jain      CNPs  dropped       mean        p99    longest     buffer");
+	for (uint32_t n = 2; n <= 64; n *= 2)
+		failed += !incast(n, 1);
+	failed += !incast(64, 4);
 	printf("%s\n", failed == 0 ? "ok" : "FAILED");
 	return failed != 0;
 }

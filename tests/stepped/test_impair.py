@@ -28,6 +28,13 @@ class ImpairCase(LoopCase):
         self.pair(ask={"dest_qp_num": QP, "sq_psn": 40}, answer={"qp_num": QP, "rq_psn": 40},
                   **both)
 
+    def asks(self, length):
+        """A WRITE to QP 17 whose packets are ECN-capable."""
+        self.pair(ask={"dest_qp_num": QP, "sq_psn": 40, "ah_attr": {
+            "dest_ip": "192.0.2.2", "hop_limit": 64, "traffic_class": 2}},
+                  answer={"qp_num": QP, "rq_psn": 40})
+        self.post(self.wr("RDMA_WRITE", length))
+
     def wire(self, port):
         return self.rpc("impair_get", port=port)["counters"]
 
@@ -53,6 +60,45 @@ class FromFile(ImpairCase):
                                         self.delta("local_ack_timeout_err")))
         self.assertEqual({"port": "p1", "next": 1, "lost": 0, "impair": {"seed": 0, "rules": [
             {**NAMED, "opcode": roce.WRITE_ONLY}]}}, self.rpc("impair_log", port="p1"))
+
+
+class Bottleneck(ImpairCase):
+
+    QUEUE = {"rate": "100M", "buffer": 65536, "kmin": 4096, "kmax": 4096, "pmax": 1.0}
+    CONFIG = {"ports": [PORTS[0], {**PORTS[1], "bottleneck": QUEUE}],
+              "knobs": {"cc.cnp": "on", "cc.algo": "dcqcn"}}
+
+    def test_CC_27_rate_and_marks_on_a_port(self):
+        """32 KB at 100 Mb/s take 2.6 ms; beyond 4 KiB in the queue marks draw CNPs."""
+        before = self.wire("p1")
+        self.assertEqual(self.QUEUE, self.rpc("impair_get", port="p1")["impair"]["bottleneck"])
+        self.asks(32768)
+        for _ in range(26):
+            self.dut.run(100 * US)
+        self.assertEqual([], self.done())
+        self.settle()
+        self.assertEqual(["SUCCESS"], [c["status"] for c in self.done()])
+        self.assertEqual(pattern(1, 32768), self.mem(0, 32768, "answerer"))
+        after = self.wire("p1")
+        marked = after["queue_marked"] - before["queue_marked"]
+        self.assertGreater(marked, 0)
+        self.assertEqual(marked, self.delta("np_ecn_marked_roce_packets"))
+        self.assertGreater(self.delta("rp_cnp_handled"), 0)
+        self.assertEqual((0, 0, 0), (after["queue_dropped"], after["queue_bytes"], after["held"]))
+        self.assertNotIn("bottleneck", self.rpc("port_list")[1])
+
+
+class SmallBuffer(ImpairCase):
+
+    def test_CC_27_what_the_buffer_does_not_hold(self):
+        """It is lost, and sent again: the data are right."""
+        self.impair("p1", bottleneck={"rate": "1G", "buffer": "8K"})
+        before = self.wire("p1")["queue_dropped"]
+        self.asks(65536)
+        self.settle(60)
+        self.assertEqual(["SUCCESS"], [c["status"] for c in self.done()])
+        self.assertEqual(pattern(1, 65536), self.mem(0, 65536, "answerer"))
+        self.assertGreater(self.wire("p1")["queue_dropped"], before)
 
 
 class Latency(ImpairCase):

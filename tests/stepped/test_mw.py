@@ -252,6 +252,14 @@ class Windows(MwCase):
             take(self.bound2())
             self.rpc("mr_deregister", name="base")
 
+    def test_MW_01_saved(self):
+        self.mw()
+        self.alloc("a")
+        self.alloc("b", type=2)
+        self.bind("a")
+        self.assertEqual([{"name": "a", "pd": "pd0", "type": 1},
+                          {"name": "b", "pd": "pd0", "type": 2}], self.rpc("save_config")["mws"])
+
     def test_MW_10_two_windows(self):
         self.mw()
         self.alloc("a")
@@ -272,6 +280,33 @@ class Windows(MwCase):
         self.wrote(key, at=8192 + FOUR - 7, va=FOUR - 7)
         self.denied(self.write(FOUR - 6, key))
         self.denied(self.write(BVA + 8192, key))
+
+    def test_MW_10_zero_based_region(self):
+        """Registered, not bound: its first byte is address 0, for both kinds of keys."""
+        self.mw()
+        key = 0x5005
+        self.make("mr_register", name="zero", pd="pd0", length=FOUR, rkey=hex(key),
+                  access=["LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "ZERO_BASED"])
+        data = roce.data(16)
+        for at in (0, 100, FOUR - 16):
+            self.feed(self.peer.write_only(self.epsn, data, at, key))
+            self.assertEqual(data, self.mem(at, 16, "zero"))
+            self.expect(self.feed(self.peer.read_req(self.epsn + 1, at, key, 16)),
+                        ReadResponse(self.epsn + 1, data))
+            self.epsn += 2
+        got = self.post(self.wr("SEND", sg_list=[
+            {"lkey": hex(key), "addr": "0x64", "length": 16}]))
+        self.assertEqual(data, got[0].payload)
+        self.feed(self.peer.acknowledge(S, msn=1))
+        zero = [m for m in self.rpc("mr_list") if m["name"] == "zero"][0]
+        self.assertEqual(0, int(zero["addr"], 0))
+        with self.assertRaises(RpcError) as caught:
+            self.rpc("mr_register", name="z2", pd="pd0", length=FOUR, addr="0x1000",
+                     access=["ZERO_BASED"])
+        self.assertIn("ZERO_BASED", str(caught.exception))
+        self.expect(self.feed(self.peer.write_only(self.epsn, data, FOUR - 15, key)),
+                    Nak(self.epsn, RAE))
+        self.assertIn("zero (0x0 plus 4096 bytes)", str(self.rpc("qp_explain", qp_num=QPN)))
 
     def test_MW_11_not_with_type_1(self):
         self.mw()

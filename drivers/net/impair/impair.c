@@ -38,6 +38,8 @@ rules_make(const struct impair_conf *conf, struct rules **out)
 		free(r);
 		return rc;
 	}
+	r->bottleneck = conf->bottleneck;
+	r->bottleneck.seed = conf->seed;
 	*out = r;
 	return 0;
 }
@@ -64,6 +66,7 @@ conf_copy(struct impair_conf *to, const struct impair_conf *from)
 int
 impair_attach(const struct impair_port *port, const struct impair_conf *conf, struct impair **out)
 {
+	const uint32_t held_max = conf->held_max != 0 ? conf->held_max : IMPAIR_HELD_DEFAULT;
 	struct impair *im;
 	struct rules *rules = NULL;
 	int rc;
@@ -77,10 +80,12 @@ impair_attach(const struct impair_port *port, const struct impair_conf *conf, st
 	if (im == NULL)
 		return -ENOMEM;
 	im->port = *port;
-	rc = impair_hold_init(
-		&im->hold, conf->held_max != 0 ? conf->held_max : IMPAIR_HELD_DEFAULT);
+	rc = impair_hold_init(&im->hold, held_max);
 	if (rc != 0)
 		goto no_hold;
+	rc = impair_queue_init(&im->queue, held_max);
+	if (rc != 0)
+		goto no_queue;
 	rc = conf_copy(&im->conf, conf);
 	if (rc != 0)
 		goto no_conf;
@@ -88,6 +93,7 @@ impair_attach(const struct impair_port *port, const struct impair_conf *conf, st
 	if (rc != 0)
 		goto no_rules;
 	atomic_store_explicit(&im->current, rules, memory_order_relaxed);
+	impair_queue_set(&im->queue, &rules->bottleneck);
 	im->callback = rte_eth_add_rx_callback(port->port_id, port->queue, impair_on_receive, im);
 	if (im->callback == NULL) {
 		rc = rte_errno != 0 ? -rte_errno : -EINVAL;
@@ -101,6 +107,8 @@ no_callback:
 no_rules:
 	free(im->conf.rules);
 no_conf:
+	impair_queue_fini(&im->queue);
+no_queue:
 	impair_hold_fini(&im->hold);
 no_hold:
 	free(im);
@@ -119,7 +127,10 @@ impair_detach(struct impair *im)
 		rte_free((void *)(uintptr_t)im->callback);
 	while ((m = impair_hold_take(&im->hold)) != NULL)
 		rte_pktmbuf_free(m);
+	while ((m = impair_queue_take(&im->queue)) != NULL)
+		rte_pktmbuf_free(m);
 	impair_hold_fini(&im->hold);
+	impair_queue_fini(&im->queue);
 	rules_free(atomic_load_explicit(&im->current, memory_order_acquire));
 	rules_free(atomic_load_explicit(&im->pending, memory_order_acquire));
 	rules_free(atomic_load_explicit(&im->retired, memory_order_acquire));

@@ -11,7 +11,8 @@
  * Time:    the clock given at attach, read once a burst.
  * Depends: base, wire, impair, DPDK (an RX callback of ethdev).
  *
- * in + duplicated = out + dropped + held, always. A packet is changed in place only where nobody
+ * in + duplicated = out + dropped + queue_dropped + held, always. A bottleneck comes last: what the
+ * rules let pass goes into its queue. A packet is changed in place only where nobody
  * else has it; otherwise it is copied first.
  */
 #include <stddef.h>

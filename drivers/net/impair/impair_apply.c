@@ -78,6 +78,18 @@ mark_ipv4(struct rte_mbuf *m, uint32_t l3_off)
 	*low = (uint8_t)sum;
 }
 
+bool
+impair_is_ect(struct rte_mbuf *m, const struct impair_pkt *p)
+{
+	const uint8_t *tos = byte_at(m, p->l3_off + 1u);
+
+	if (tos == NULL)
+		return false;
+	if ((p->kind & IMPAIR_PKT_IPV4) != 0)
+		return (*tos & ECN_CE) != 0;
+	return (p->kind & IMPAIR_PKT_IPV6) != 0 && (*tos >> 4 & ECN_CE) != 0;
+}
+
 void
 impair_mark_ce(struct rte_mbuf *m, const struct impair_pkt *p)
 {

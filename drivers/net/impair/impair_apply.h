@@ -8,6 +8,8 @@
  * Memory:  mbufs; whoever shares one with us never sees a change.
  * Depends: base, DPDK mbufs, this driver's peek and verdicts.
  */
+#include <stdbool.h>
+
 #include "impair_model.h"
 
 struct rte_mbuf;
@@ -21,6 +23,9 @@ struct rte_mbuf *impair_own(struct rte_mbuf *m, struct rte_mempool *pool);
 
 /** Flip what the verdict says. Offsets beyond the frame do nothing. `m` is ours alone. */
 void impair_corrupt(struct rte_mbuf *m, const struct impair_verdict *v);
+
+/** Is it ECN-capable (ECN field not 00), so that a queue may mark it? False where it is not IP. */
+bool impair_is_ect(struct rte_mbuf *m, const struct impair_pkt *p);
 
 /**
  * Set the ECN field to 11, whatever it was, with the IPv4 header checksum following (wrong if it

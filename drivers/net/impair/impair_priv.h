@@ -13,6 +13,7 @@
 #include "impair.h"
 #include "impair_hold.h"
 #include "impair_model.h"
+#include "impair_queue.h"
 
 struct rte_eth_rxtx_callback;
 struct rte_mbuf;
@@ -28,9 +29,10 @@ enum {
 };
 _Static_assert(sizeof(struct impair_counters) == C_MAX * sizeof(uint64_t), "one each");
 
-/** A model, and its place in the list of those that are not used any more. */
+/** A model and a bottleneck, and their place in the list of those that are not used any more. */
 struct rules {
 	struct impair_model *model;
+	struct bottleneck_conf bottleneck;
 	struct rules *next;
 };
 
@@ -38,6 +40,7 @@ struct impair {
 	/* poller */
 	struct impair_port port; /* constant */
 	struct impair_hold hold;
+	struct impair_queue queue; /* behind it */
 	struct impair_pkt pkts[CHUNK];
 	struct impair_verdict verdicts[CHUNK];
 	struct rte_mbuf *mbufs[CHUNK];

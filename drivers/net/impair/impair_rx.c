@@ -31,6 +31,7 @@ rules_now(struct impair *im)
 		return old;
 	atomic_store_explicit(&im->current, new, memory_order_release);
 	old->next = atomic_load_explicit(&im->retired, memory_order_relaxed);
+	impair_queue_set(&im->queue, &new->bottleneck);
 	while (!atomic_compare_exchange_weak_explicit(
 		&im->retired, &old->next, old, memory_order_release, memory_order_relaxed))
 		;
@@ -163,9 +164,57 @@ apply(struct impair *im, struct rte_mbuf *m, uint32_t i, ns_t now)
 	send_on(im, m, v, (p->kind & IMPAIR_PKT_ROCE) != 0 ? p->qpn : OTHER_FLOW, now);
 }
 
-static uint16_t
-hand_on(struct impair *im, struct rte_mbuf *pkts[], uint32_t out, uint32_t limit)
+/* To the bottleneck. */
+static void
+enqueue(struct impair *im, struct rte_mbuf *m, ns_t now)
 {
+	const struct impair_pkt p = look(m);
+	const bool full = impair_queue_is_full(&im->queue);
+	const struct bottleneck_verdict v =
+		impair_queue_offer(&im->queue, p.len, impair_is_ect(m, &p), now);
+
+	if (v.dropped) {
+		rte_pktmbuf_free(m);
+		count(im, C_queue_dropped, 1);
+		count(im, C_limited, full);
+		return;
+	}
+	if (v.marked) {
+		struct rte_mbuf *own = impair_own(m, im->port.pool);
+
+		if (own != NULL) {
+			m = own;
+			impair_mark_ce(m, &p);
+		}
+		count(im, own != NULL ? C_queue_marked : C_no_mbuf, 1);
+	}
+	impair_queue_push(&im->queue, m, v.leaves);
+}
+
+/* Everything that the rules let pass, and what has left the queue until now. */
+static __attribute__((noinline)) uint16_t
+through_queue(struct impair *im, struct rte_mbuf *pkts[], uint32_t limit, ns_t now)
+{
+	const struct bottleneck *b = &im->queue.bottleneck;
+	struct rte_mbuf *m;
+	uint32_t out = 0;
+
+	while ((m = impair_hold_pop(&im->hold)) != NULL)
+		enqueue(im, m, now);
+	while (out < limit && (m = impair_queue_pop(&im->queue, now)) != NULL)
+		pkts[out++] = m;
+	atomic_store_explicit(&im->counters[C_queue_bytes],
+		im->queue.on ? impair_bottleneck_queue(b, now) : 0, memory_order_relaxed);
+	atomic_store_explicit(&im->counters[C_queue_max], b->longest, memory_order_relaxed);
+	return (uint16_t)out;
+}
+
+/* What goes out, at most up to `limit`. With a bottleneck nothing does before all has gone in. */
+static uint16_t
+hand_on(struct impair *im, struct rte_mbuf *pkts[], uint32_t out, uint32_t limit, ns_t now)
+{
+	if (UNLIKELY(impair_queue_is_on(&im->queue)))
+		return through_queue(im, pkts, 0, now);
 	while (out < limit) {
 		struct rte_mbuf *m = impair_hold_pop(&im->hold);
 
@@ -201,7 +250,8 @@ impair_on_receive(
 
 	(void)port;
 	(void)queue;
-	if (impair_hold_count(&im->hold) == 0 && (n == 0 || impair_model_is_spent(rules->model))) {
+	if (impair_hold_count(&im->hold) == 0 && !impair_queue_is_on(&im->queue) &&
+		(n == 0 || impair_model_is_spent(rules->model))) {
 		if (UNLIKELY(im->port.tap != NULL) && n != 0)
 			tell(im, pkts, n);
 		count(im, C_in, n);
@@ -209,7 +259,7 @@ impair_on_receive(
 		return n;
 	}
 	now = im->port.clock(im->port.clock_arg);
-	if (n == 0 && impair_hold_next(&im->hold) > now)
+	if (n == 0 && impair_next(im) > now)
 		return 0;
 	impair_hold_due(&im->hold, now);
 	for (uint32_t first = 0, c; first < n; first += c) {
@@ -220,13 +270,14 @@ impair_on_receive(
 		impair_model_decide(rules->model, im->pkts, c, im->verdicts);
 		for (uint32_t i = 0; i < c; i++)
 			apply(im, im->mbufs[i], i, now);
-		out = hand_on(im, pkts, out, first + c);
+		out = hand_on(im, pkts, out, first + c, now);
 	}
-	out = hand_on(im, pkts, out, max);
+	out = impair_queue_is_on(&im->queue) ? through_queue(im, pkts, max, now)
+					     : hand_on(im, pkts, out, max, now);
 	count(im, C_in, n);
 	count(im, C_out, out);
-	atomic_store_explicit(
-		&im->counters[C_held], impair_hold_count(&im->hold), memory_order_relaxed);
+	atomic_store_explicit(&im->counters[C_held],
+		impair_hold_count(&im->hold) + im->queue.n, memory_order_relaxed);
 	return out;
 }
 
@@ -239,5 +290,7 @@ impair_receive(struct impair *im, struct rte_mbuf **m, uint16_t n, uint16_t max)
 ns_t
 impair_next(const struct impair *im)
 {
-	return impair_hold_next(&im->hold);
+	const ns_t hold = impair_hold_next(&im->hold), queue = impair_queue_next(&im->queue);
+
+	return hold < queue ? hold : queue;
 }

@@ -119,6 +119,9 @@ static const struct fault {
 		"/mrs/1/fill", "\"zero\" or \"pattern:SEED\"", 0 },
 	{ L_SRQS, "\"srqs\": [ { \"name\": \"srq0\", \"pd\": \"pd0\", \"max_wr\": 8, \"srq_limit\": 9 } ],",
 		"/srqs/0/srq_limit", "from 0 to max_wr (8), not 9", 0 },
+	{ L_SRQS, "\"mws\": [ { \"name\": \"w\", \"pd\": \"none\" } ],", "/mws/0/pd", "none", 0 },
+	{ L_SRQS, "\"mws\": [ { \"name\": \"w\", \"pd\": \"pd0\" }, { \"name\": \"w\", \"pd\": \"pd0\" } ],",
+		"/mws/1/name", "w", 0 },
 	/* XRC-09: a number once, and one of each 4096 that share a place */
 	{ L_SRQS, "\"xrcds\": [\"x\"], \"srqs\": [ { \"name\": \"a\", " XRC_SRQ("5") " }, "
 		"{ \"name\": \"srq0\", " XRC_SRQ("5") " } ],", "/srqs/1/srq_num", "taken by /srqs/0", 0 },

@@ -8,6 +8,8 @@
 	"{\"version\":1,\"ports\":[{\"name\":\"p\",\"device\":\"d\",\"ipv4\":\"10.0.0.1\",\"impair\":"
 #define TAIL "}]}"
 #define RULE(text) "{\"rules\":[" text "]}"
+#define QUEUE(rate, buffer, more) \
+	"{\"bottleneck\":{\"rate\":\"" rate "\",\"buffer\":" buffer more "}}"
 
 static int
 load(const char *impair, struct conf **out, struct conf_errors *err)
@@ -51,6 +53,14 @@ static const struct {
 	{ "{\"log_size\":1000}", "/log_size", "a power of two from 1 to 65536, not 1000" },
 	{ "{\"log_size\":131072}", "/log_size", "from 1 to 65536" },
 	{ "{\"rules\":{}}", "/rules", "must be an array" },
+	{ "{\"bottleneck\":{\"rate\":\"10G\"}}", "/bottleneck/buffer", "is missing" },
+	{ QUEUE("999K", "1", ""), "/bottleneck/rate", "from \"1M\" to \"1000G\"" },
+	{ QUEUE("1001G", "1", ""), "/bottleneck/rate", "(decimal), not \"1001G\"" },
+	{ QUEUE("10g", "1", ""), "/bottleneck/rate", "digits and K, M or G" },
+	{ QUEUE("10GB", "1", ""), "/bottleneck/rate", "digits and K, M or G" },
+	{ QUEUE("1G", "0", ""), "/bottleneck/buffer", "from 1 to" },
+	{ QUEUE("1G", "9", ",\"kmin\":8,\"kmax\":7"), "/bottleneck", "kmax must not be less" },
+	{ QUEUE("1G", "9", ",\"pmax\":1.5"), "/bottleneck/pmax", "from 0.0 to 1.0" },
 	{ RULE("5"), "/rules/0", "must be an object (rule), not 5" },
 	{ RULE("{}"), "/rules/0/action", "is missing: it is required and must be \"drop\", " },
 	{ RULE("{\"action\":\"loose\"}"), "/rules/0/action", "\"delay\" or \"ce\", not \"loose\"" },
@@ -201,6 +211,53 @@ written_rules_load_again(void **state UNUSED)
 	conf_free(c);
 }
 
+/* Rates are decimal, lengths are not; it is written as it was, and stands on the port, too. */
+static void
+a_bottleneck(void **state UNUSED)
+{
+	static const struct {
+		const char *text;
+		uint64_t rate;
+		const char *wrote;
+	} rates[] = { { "1000G", 1000000000000, "1000G" }, { "10G", 10000000000, "10G" },
+		{ "2500M", 2500000000, "2500M" }, { "1000001", 1000001, "1000001" },
+		{ "3000000K", 3000000000, "3G" } };
+	static const char on_port[] = "null,\"bottleneck\":{\"rate\":\"10G\",\"buffer\":\"256K\","
+				      "\"kmin\":\"40K\",\"kmax\":\"160K\",\"pmax\":0.2}";
+	static const char twice[] = "{\"bottleneck\":{\"rate\":\"10G\",\"buffer\":1}},"
+				    "\"bottleneck\":{\"rate\":\"10G\",\"buffer\":1}";
+	const struct bottleneck_conf *b;
+	struct conf_errors err;
+	struct conf *c;
+
+	for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
+		json_t *wrote, *o;
+		char *text;
+
+		assert_true(asprintf(&text, "{\"bottleneck\":{\"rate\":\"%s\",\"buffer\":4096}}",
+				    rates[i].text) > 0);
+		c = load_good(text);
+		free(text);
+		assert_true(c->ports[0].impair.bottleneck.rate == rates[i].rate);
+		wrote = conf_encode(&conf_table_impair, &c->ports[0].impair);
+		o = json_object_get(wrote, "bottleneck");
+		assert_string_equal(json_string_value(json_object_get(o, "rate")), rates[i].wrote);
+		assert_int_equal(json_integer_value(json_object_get(o, "buffer")), 4096);
+		json_decref(wrote);
+		conf_free(c);
+	}
+	c = load_good(on_port);
+	b = &c->ports[0].bottleneck;
+	assert_true((c->ports[0].given & CONF_PORT_BOTTLENECK) != 0);
+	assert_true(b->rate == 10000000000 && b->buffer == 256 << 10 && b->kmin == 40 << 10 &&
+		    b->kmax == 160 << 10 && b->pmax == 0.2);
+	conf_free(c);
+	assert_int_equal(load(twice, &c, &err), -EINVAL);
+	assert_string_equal(err.v[0].pointer, "/ports/0/bottleneck");
+	assert_non_null(strstr(err.v[0].message, "one or the other"));
+	conf_errors_free(&err);
+}
+
 int
 main(void)
 {
@@ -209,6 +266,7 @@ main(void)
 		cmocka_unit_test(left_out_null_and_empty),
 		cmocka_unit_test(every_key_reaches_its_member),
 		cmocka_unit_test(written_rules_load_again),
+		cmocka_unit_test(a_bottleneck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
