@@ -159,8 +159,13 @@ request_copy(uint8_t *to, const uint8_t *from, uint32_t len)
  */
 uint32_t pipeline_fast_requests(
 	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n);
+/** The same for a QPF_DATAGRAM QP (stage_10_fast_ud.c). */
+uint32_t pipeline_fast_datagrams(
+	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n);
 /** Write the ICRC of the frames of pipeline_request_send() and pipeline_reply_read(). */
 void pipeline_requests_seal(struct worker *w);
+/** Payloads from so many bytes on are copied by icrc_copy_seal(): their lines are read once. */
+#define COPY_SEAL_MIN 768
 /** Note a frame whose ICRC pipeline_requests_seal() is to write. @param len bytes up to it. */
 static ALWAYS_INLINE void
 request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, uint32_t len)

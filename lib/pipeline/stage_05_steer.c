@@ -129,6 +129,23 @@ leave(struct worker *w, const struct burst *b, uint64_t gone)
 }
 
 /**
+ * A packet to a QP number that no QP has: is it for the control lcore, or for a group?
+ * @param f its faults; here more may be found.
+ */
+static __attribute__((noinline)) bool
+taken_elsewhere(struct worker *w, struct burst *b, uint32_t i, fault_mask_t *f)
+{
+	if (is_management(&b->pkt[i], *f)) {
+		*f = pipeline_management_faults(&b->pkt[i]);
+		if (*f == 0) {
+			pipeline_to_control(w, b, i);
+			return true;
+		}
+	}
+	return is_to_group(&b->pkt[i], *f) && pipeline_mcast_take(w, b, i);
+}
+
+/**
  * Look closely at the packets of these bits. Under a flood most packets come here, so what only a
  * record would show is looked for only when there is one, and packets like the one before are only
  * counted. @return those that stay.
@@ -147,14 +164,7 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 			stay |= (uint32_t)pass(w, b, i) << i;
 			continue;
 		}
-		if (UNLIKELY(is_management(&b->pkt[i], f))) {
-			f = pipeline_management_faults(&b->pkt[i]);
-			if (f == 0) {
-				pipeline_to_control(w, b, i);
-				continue;
-			}
-		}
-		if (UNLIKELY(is_to_group(&b->pkt[i], f)) && pipeline_mcast_take(w, b, i))
+		if (UNLIKELY((f & FAULT_BIT(FAULT_DST_QP)) != 0) && taken_elsewhere(w, b, i, &f))
 			continue;
 		gone |= BIT32(i);
 		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))
@@ -187,23 +197,33 @@ _Static_assert(STAT_rx_responses / 8 == STAT_req_messages / 8 &&
 		       STAT_rx_responses / 8 == STAT_req_message_bytes / 8,
 	"one line of the counters");
 
+/** What the next stages look at. */
+static ALWAYS_INLINE void
+fetch(const struct burst *b, uint32_t i)
+{
+	const struct qp *qp = b->qp[i];
+
+	if (op_has(b->pkt[i].op, OPF_RESPONSE))
+		response_fetch(qp, b->pkt[i].psn, i != 0 && b->qp[i - 1] == qp);
+	else
+		rte_prefetch0(&qp->tmpl);
+}
+
 void
 stage_steer(struct worker *w, struct burst *b)
 {
-	uint32_t n = b->n, kept = 0, slow = 0, left;
+	uint32_t n = b->n, kept = 0, slow = 0, left, bit = 1;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++, bit <<= 1) {
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 
-		if (UNLIKELY(qp == NULL || p->faults != 0 ||
-			     (!is_fast(qp, p, w->steer[b->port[i]]) &&
-				     !is_fast_datagram(qp, p, w->steer[b->port[i]]))))
-			slow |= BIT32(i);
-		else if (op_has(p->op, OPF_RESPONSE))
-			response_fetch(qp, p->psn, i != 0 && b->qp[i - 1] == qp);
-		else
-			rte_prefetch0(&qp->tmpl); /* a core does not fetch more at once */
+		if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0))
+			slow |= bit;
+		else if (LIKELY(is_fast(qp, p, w->steer[b->port[i]])))
+			fetch(b, i); /* a core does not fetch more at once */
+		else if (!is_fast_datagram(qp, p, w->steer[b->port[i]]))
+			slow |= bit;
 	}
 	ASSERT(b->n == n);
 	if (LIKELY(slow == 0))

@@ -47,24 +47,26 @@ place_holds(const struct worker *w, const struct burst *b, uint32_t i, const str
 
 /**
  * WRITE ONLYs at ePSN whose place is known, from b->pkt[i] on: those of one service.
- * @return the first that is left.
+ * @return how many.
  */
 static ALWAYS_INLINE uint32_t
 fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const uint8_t opcode)
 {
 	const bool acked = wire_is_acked(wire_transport_of(opcode));
 	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
-	const uint32_t from = i;
+	const struct wire_pkt *p = &b->pkt[i], *const end = &b->pkt[b->n], *const from = p;
+	const struct fast_place *at = &f->at[i];
+	struct qp *const *qps = &b->qp[i];
 
-	for (; i < b->n; i++) {
-		const struct wire_pkt *p = &b->pkt[i];
-		struct qp *qp = b->qp[i];
+	/* Pointers, not i: three strides take an address each, again and again. */
+	for (; p != end; p++, at++, qps++) {
+		struct qp *qp = *qps;
 
-		if (UNLIKELY(p->opcode != opcode) || UNLIKELY(f->at[i].host == NULL) ||
+		if (UNLIKELY(p->opcode != opcode) || UNLIKELY(at->host == NULL) ||
 			UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
-			(UNLIKELY(!calm) && !place_holds(w, b, i, f)))
+			(UNLIKELY(!calm) && !place_holds(w, b, (uint32_t)(p - b->pkt), f)))
 			break;
-		payload_copy(f->at[i].host, wire_payload(p), p->payload_len);
+		payload_copy(at->host, wire_payload(p), p->payload_len);
 		responder_take_fast(&qp->resp);
 		if (acked && LIKELY((p->flags & PKT_ACKREQ) != 0))
 			fast_ack(w, qp, p->psn);
@@ -72,15 +74,15 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const
 		if (traced(w, qp))
 			pipeline_fast_trace(w, qp, p, RULE_WRITE);
 	}
-	f->n.writes += i - from;
-	return i;
+	f->n.writes += (uint32_t)(p - from);
+	return (uint32_t)(p - from);
 }
 
-/** The same of UC. @return how many. */
+/** The same of UC. */
 static __attribute__((noinline)) uint32_t
 fast_writes_uc(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
-	return fast_writes(w, b, i, f, OP_UC_WRITE_ONLY) - i;
+	return fast_writes(w, b, i, f, OP_UC_WRITE_ONLY);
 }
 
 /** Ahead of a datagram, in one piece: as place_grh() of the full path (UD-14, UD-15). */
@@ -347,31 +349,77 @@ fast_by_psn(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	}
 }
 
+static ALWAYS_INLINE void
+count_taken(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	qp_count(w, qp, STAT_rcvd_pkts, 1);
+	qp_count(w, qp, STAT_rx_packets, 1);
+	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
+}
+
 /** One request that is no WRITE ONLY in order. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_request(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
 	struct qp *qp = b->qp[i];
-	bool taken;
 
-	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])))
+	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])) || UNLIKELY(!fast_by_psn(w, b, i, f)))
 		return false;
-	if (UNLIKELY(b->pkt[i].opcode == OP_UD_SEND_ONLY)) {
-		taken = fast_datagram(w, qp, &b->pkt[i], &f->at[i]);
-		qp_count(w, qp, STAT_rx_send_requests, taken);
-		f->n.sends += taken;
-	} else {
-		taken = fast_by_psn(w, b, i, f);
-	}
-	if (UNLIKELY(!taken))
+	count_taken(w, qp, &b->pkt[i]);
+	return true;
+}
+
+/** One datagram. @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_datagram_in(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+
+	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])) ||
+		!fast_datagram(w, qp, &b->pkt[i], &f->at[i]))
 		return false;
-	qp_count(w, qp, STAT_rcvd_pkts, 1);
-	qp_count(w, qp, STAT_rx_packets, 1);
-	qp_count(w, qp, STAT_rx_bytes, b->pkt[i].frame_len);
+	qp_count(w, qp, STAT_rx_send_requests, 1);
+	f->n.sends++;
+	count_taken(w, qp, &b->pkt[i]);
 	return true;
 }
 
 /* ---- the burst ------------------------------------------------------------------------------- */
+
+#define NOT_SPECIAL UINT32_MAX
+
+/**
+ * What has a way of its own, of that which is neither a SEND nor a WRITE of RC. @return how many,
+ * from b->pkt[i] on, were taken; 0: the full path takes that one; NOT_SPECIAL: judge by its PSN.
+ */
+static ALWAYS_INLINE uint32_t
+fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	const uint32_t end = f->one_port ? b->n : i + 1;
+	struct qp *qp = b->qp[i];
+	uint32_t n;
+
+	switch (b->pkt[i].opcode) {
+	case OP_RC_ACKNOWLEDGE:
+		n = pipeline_fast_acks(w, b, i, end, &f->n);
+		/* The queue for completions may have been full. */
+		f->calm &= qp_state_of(qp) == QPS_RTS;
+		return n;
+	case OP_RC_READ_REQUEST:
+		n = pipeline_fast_reads(w, b, i, end, f);
+		return LIKELY(n != 0) ? n : NOT_SPECIAL;
+	case OP_RC_READ_RESPONSE_ONLY:
+		n = pipeline_fast_data(w, b, i, f);
+		f->calm &= qp_state_of(qp) == QPS_RTS;
+		return n;
+	case OP_UC_WRITE_ONLY:
+		return fast_writes_uc(w, b, i, f);
+	case OP_UD_SEND_ONLY:
+		return fast_datagram_in(w, b, i, f);
+	default:
+		return NOT_SPECIAL;
+	}
+}
 
 /** @return how many packets, from b->pkt[i] on, were taken; 0: the full path takes that one. */
 static ALWAYS_INLINE uint32_t
@@ -382,24 +430,9 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 
 	if (UNLIKELY(!f->one_port) && b->port[i] != b->port[0])
 		return 0;
-	if (b->pkt[i].opcode == OP_UC_WRITE_ONLY)
-		return fast_writes_uc(w, b, i, f);
-	if (b->pkt[i].opcode == OP_RC_ACKNOWLEDGE) {
-		n = pipeline_fast_acks(w, b, i, f->one_port ? b->n : i + 1, &f->n);
-		/* The queue for completions may have been full. */
-		f->calm &= qp_state_of(qp) == QPS_RTS;
+	if (b->pkt[i].opcode > OP_RC_WRITE_ONLY_IMM &&
+		LIKELY((n = fast_special(w, b, i, f)) != NOT_SPECIAL))
 		return n;
-	}
-	if (b->pkt[i].opcode == OP_RC_READ_REQUEST) {
-		n = pipeline_fast_reads(w, b, i, f->one_port ? b->n : i + 1, f);
-		if (LIKELY(n != 0))
-			return n;
-	}
-	if (b->pkt[i].opcode == OP_RC_READ_RESPONSE_ONLY) {
-		n = pipeline_fast_data(w, b, i, f);
-		f->calm &= qp_state_of(qp) == QPS_RTS;
-		return n;
-	}
 	if (UNLIKELY(qp->resp.latched) && f->one_port && i + 1 < b->n && qp == b->qp[i + 1]) {
 		n = refuse_run(w, b, i, &f->n);
 		if (n != 0) {
@@ -413,9 +446,13 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 uint32_t
 pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
-	while ((i = fast_writes(w, b, i, f, OP_RC_WRITE_ONLY)) < b->n) {
-		const uint32_t n = fast_others(w, b, i, f);
+	while (i < b->n) {
+		uint32_t n = 0;
 
+		if (b->pkt[i].opcode == OP_RC_WRITE_ONLY)
+			n = fast_writes(w, b, i, f, OP_RC_WRITE_ONLY);
+		if (n == 0)
+			n = fast_others(w, b, i, f);
 		if (UNLIKELY(n == 0))
 			break;
 		i += n;

@@ -6,7 +6,7 @@
 
 /** The place of a WRITE ONLY or READ whose key is no region's, and may be a window's. */
 static __attribute__((noinline)) void
-place_window(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t access,
+place_window(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, access_t access,
 	struct fast_place *at)
 {
 	const struct wire_reth reth = wire_reth_at(wire_ext(p));
@@ -33,45 +33,24 @@ place_read(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 	__builtin_prefetch(at->host);
 }
 
-/**
- * Look a WRITE ONLY's place up and fetch it for writing, before the first packet of the burst is
- * judged: memory that a peer writes to is in no cache yet. Of a SEND ONLY the WQE is fetched, of a
- * READ what it asks for.
- * @return is it a SEND ONLY? Then place_posted() follows.
- */
-static ALWAYS_INLINE bool
-place_find(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+/** The place of a WRITE ONLY: it is fetched for writing. */
+static ALWAYS_INLINE void
+place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	struct fast_place *at)
 {
 	const uint8_t *reth = wire_ext(p);
 
-	at->host = NULL;
-	if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY) && p->opcode != OP_UC_WRITE_ONLY) {
-		if (p->opcode == OP_RC_READ_REQUEST) {
-			place_read(w, qp, p, at);
-			return false;
-		}
-		if ((FAST_OPERATION(p->opcode) != OP_RC_SEND_ONLY &&
-			    p->opcode != OP_UD_SEND_ONLY) ||
-			(qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0)
-			return false;
-		if (UNLIKELY(qp->resp.latched) && ring_is_empty(&qp->rq))
-			return false; /* its peer was told so */
-		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
-		return true;
-	}
 	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
 	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
 		UNLIKELY(!fast_qp(w, qp, p)) ||
 		UNLIKELY(!responder_fits_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)) ||
 		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
-		return false;
+		return;
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
 		ACCESS_REMOTE_WRITE, &at->region);
 	if (UNLIKELY(at->host == NULL))
 		place_window(w, qp, p, ACCESS_REMOTE_WRITE, at);
 	__builtin_prefetch(at->host, 1);
-	return false;
 }
 
 /**
@@ -135,6 +114,30 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 		__builtin_prefetch(place->host + offset, 1);
 }
 
+/** Anything but a WRITE ONLY. @return is it a SEND ONLY? Then place_posted() follows. */
+static ALWAYS_INLINE bool
+place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	struct fast_place *at)
+{
+	if (op_has(p->op, OPF_RESPONSE)) {
+		if (op_has(p->op, OPF_READ))
+			response_fetch(w, qp, p, at);
+	} else if (p->opcode == OP_RC_READ_REQUEST) {
+		place_read(w, qp, p, at);
+	} else if ((FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY || p->opcode == OP_UD_SEND_ONLY) &&
+		   (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) == 0) {
+		if (UNLIKELY(qp->resp.latched) && ring_is_empty(&qp->rq))
+			return false; /* its peer was told so */
+		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Places are looked up before the first packet of the burst is judged: memory that a peer writes
+ * to is in no cache yet. Of a SEND ONLY the WQE is fetched, of a READ what it asks for.
+ */
 void
 pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f)
 {
@@ -147,9 +150,13 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	f->one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
 	f->calm = f->one_port;
 	for (uint32_t i = 0; i < b->n; i++) {
-		sends |= (uint32_t)place_find(w, b->qp[i], &b->pkt[i], &f->at[i]) << i;
-		if (op_has_all(b->pkt[i].op, OPF_READ | OPF_RESPONSE))
-			response_fetch(w, b->qp[i], &b->pkt[i], &f->at[i]);
+		const struct wire_pkt *p = &b->pkt[i];
+
+		f->at[i].host = NULL;
+		if (LIKELY(FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY))
+			place_write(w, b->qp[i], p, &f->at[i]);
+		else
+			sends |= (uint32_t)place_other(w, b->qp[i], p, &f->at[i]) << i;
 	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);

@@ -83,6 +83,8 @@ stage_doorbells(struct worker *w)
 				break;
 			n++;
 		}
+		if (LIKELY(n == 0))
+			continue;
 		if (n > 1)
 			fetch(w, number, n);
 		for (uint32_t i = 0; i < n; i++)

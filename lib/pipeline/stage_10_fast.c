@@ -2,54 +2,15 @@
 /*
  * Stage 10, fast path: SENDs and RDMA WRITEs of one packet that are sent for the first time while
  * nothing holds them up. What it leaves goes to requester_next() and pipeline_request_send(), which
- * would make the same packets.
+ * would make the same packets. Datagrams have a path of their own: stage_10_fast_ud.c.
  */
 #include "count.h"
+#include "fast_frame.h"
 #include "mem_reach.h"
 #include "reply.h"
-#include "requester_fast.h"
 #include "sending.h"
 #include "wire_ext.h"
 #include "wire_head.h"
-
-enum {
-	FAST_HEAD = WIRE_HEAD_LEN,
-	/* In a buffer, beside the payload: the pad is written as four bytes. */
-	FAST_ROOM = RTE_PKTMBUF_HEADROOM + FAST_HEAD + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
-};
-
-/**
- * May packets be made here, in buffers of this pool? An untagged IPv4 template, and room for the
- * longest. Then no mbuf is read: all of a pool are alike.
- */
-static ALWAYS_INLINE bool
-is_fast_sender(const struct qp *qp, struct rte_mempool *pool)
-{
-	return qp->tmpl.len == FAST_HEAD && qp->tmpl.ipv6 == 0 &&
-	       rte_pktmbuf_priv_flags(pool) == 0 &&
-	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + qp->req.pmtu;
-}
-
-/** Make a buffer as good as new, with a frame of so many bytes. @return the frame. */
-static ALWAYS_INLINE uint8_t *
-frame_begin(struct rte_mempool *pool, struct rte_mbuf *m)
-{
-	mbuf_renew(m);
-	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
-}
-
-/** Its length is known; the word has the VLAN behind, of which ol_flags says that there is none. */
-static ALWAYS_INLINE void
-frame_len_set(struct rte_mbuf *m, uint32_t len)
-{
-	const uint64_t both = (uint64_t)len << 32 | len;
-
-	memcpy(&m->pkt_len, &both, sizeof(both));
-}
-_Static_assert(
-	offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4 &&
-		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, pkt_len) + 6,
-	"the order of that word");
 
 /** Headers. @param service the high bits of the QP's opcodes. @return where the payload goes. */
 static ALWAYS_INLINE uint8_t *
@@ -64,14 +25,28 @@ headers_write(const struct qp *qp, uint8_t service, struct wire_head *head,
 			(uint8_t)pad, (uint16_t)(ext + wr->len + pad)),
 		s->ask, s->psn);
 	if (write)
-		wire_reth_write(frame + FAST_HEAD, wr->remote_addr, wr->rkey, wr->len);
-	return frame + FAST_HEAD + ext;
+		wire_reth_write(frame + WIRE_HEAD_LEN, wr->remote_addr, wr->rkey, wr->len);
+	return frame + WIRE_HEAD_LEN + ext;
 }
 
-/** @param plain an RC QP whose path is not local. */
+/** Payload and ICRC. @return false: the frame is still as it was, but for its payload. */
+static __attribute__((noinline)) bool
+fill_long(struct rte_mbuf *m, uint8_t *frame, const uint8_t *payload, const uint8_t *from,
+	uint32_t len)
+{
+	const uint32_t at = (uint32_t)(payload - frame), pad = -len & 3;
+	const struct icrc_frame f = { frame, at + len + pad + WIRE_ICRC_LEN, WIRE_PLAIN_IP, false };
+
+	if (!icrc_copy_seal(&f, at, from, len)) /* a pad is one of its reasons */
+		return false;
+	frame_len_set(m, f.len);
+	return true;
+}
+
+/** @param plain an RC QP whose path is not local. @param longs payloads may be long. */
 static ALWAYS_INLINE uint32_t
 requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n,
-	const bool plain)
+	const bool plain, const bool longs)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
@@ -84,7 +59,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	struct requester_run run;
 	struct wire_head head;
 
-	if (UNLIKELY(!is_fast_sender(qp, pool)))
+	if (UNLIKELY(!is_fast_template(&qp->tmpl) || !is_fast_pool(pool, r->pmtu)))
 		return 0;
 	most = RTE_MIN(most, requester_run_begin(r, &run));
 	if (plain)
@@ -92,7 +67,6 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	wire_head_init(&head);
 	for (sent = 0; sent < most; sent++) {
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
-		const uint32_t len = wr->len, pad = -len & 3;
 		struct rte_mbuf *one = *--in;
 		struct requester_start s;
 		uint8_t *frame, *payload;
@@ -103,21 +77,17 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 			break;
 		frame = frame_begin(pool, one);
 		payload = headers_write(qp, service, &head, wr, &s, frame);
-		request_copy(payload, from->host[sent], len);
-		memset(payload + len, 0, 4); /* pad; the ICRC is written later */
-		payload += len + pad + WIRE_ICRC_LEN;
-		frame_len_set(one, (uint32_t)(payload - frame));
 		out[sent] = one;
+		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
+			fill_long(one, frame, payload, from->host[sent], wr->len))
+			continue;
+		payload = frame_end(one, frame, payload, from->host[sent], wr->len);
 		if (seals)
 			request_unsealed(
 				w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
 	}
-	if (LIKELY(sent != 0))
-		requester_run_end(r, &run, w->now);
 	*n -= sent;
-	q->tail += sent;
-	q->made += sent; /* the port's and the worker's count follow with the burst */
-	qp_count(w, qp, STAT_sent_pkts, sent);
+	frames_made(w, qp, q, &run, sent);
 	return sent;
 }
 
@@ -126,7 +96,23 @@ requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mb
 {
 	if ((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_XRC)) != 0)
 		return 0;
-	return requests_make(w, qp, port, m, n, false);
+	if ((qp->flags & QPF_DATAGRAM) != 0)
+		return pipeline_fast_datagrams(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, false, true);
+}
+
+/** Of its own, so that the loop over small requests stays small. */
+static __attribute__((noinline)) uint32_t
+requests_make_long(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	return requests_make(w, qp, port, m, n, true, true);
+}
+
+/** Is the next work request long? Then the others probably are, too. */
+static ALWAYS_INLINE bool
+next_is_long(const struct requester *r)
+{
+	return r->wr[r->sending & r->wr_mask].len >= COPY_SEAL_MIN;
 }
 
 uint32_t
@@ -135,5 +121,7 @@ pipeline_fast_requests(
 {
 	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_SERVICE | QPF_LOCAL)) != 0))
 		return requests_make_other(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, true);
+	if (LIKELY(*n != 0) && next_is_long(&qp->req))
+		return requests_make_long(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, true, false);
 }

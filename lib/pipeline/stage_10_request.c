@@ -128,27 +128,17 @@ must_ask(const struct requester *r)
 	return r->since_ackreq != 0;
 }
 
-/** Up to *left packets of one QP. @return false: it has no more for now. */
-static bool
-serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
+/** Up to `most` packets that the fast path has left. @param b buffers for them. */
+static __attribute__((noinline)) bool
+serve_rest(struct worker *w, struct qp *qp, uint8_t port, struct buffers *b, uint32_t most,
+	uint32_t *left)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
-	bool most_at_once = LIKELY(requester_is_free(&qp->req)) || w->senders_n == 1;
-	uint32_t turn = most_at_once ? REQUEST_QP : REQUEST_LOSSY;
-	uint32_t most = RTE_MIN(*left, turn);
 	struct requester_packet p;
-	struct buffers b;
-	uint32_t sent;
 	bool more = true;
 
-	ASSERT(*left != 0 && *left <= REQUEST_TURN && w->source->n <= REQUEST_QP);
-	buffers_get(&b, pool, RTE_MIN(most, w->source->n));
-	sent = pipeline_fast_requests(w, qp, port, b.m, &b.n);
-	*left -= sent;
-	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req)))
-		return false;
-	for (uint32_t i = sent; i < most; i++) {
-		struct rte_mbuf *m = buffers_next(&b, pool);
+	for (; most != 0; most--) {
+		struct rte_mbuf *m = buffers_next(b, pool);
 		enum requester_stop why;
 		int rc;
 
@@ -164,7 +154,7 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 		(*left)--;
 		rc = pipeline_request_send(w, qp, port, m, &p);
 		if (LIKELY(rc == 0)) {
-			b.n--;
+			b->n--;
 			continue;
 		}
 		if (rc == -EFAULT || rc == -EBADF)
@@ -172,9 +162,27 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 		else if (rc != -EHOSTUNREACH) /* as if lost on the wire */
 			count(w, port, qp, STAT_tx_error_drop);
 	}
-	if (UNLIKELY(b.n != 0))
-		rte_pktmbuf_free_bulk(b.m, b.n);
+	if (UNLIKELY(b->n != 0))
+		rte_pktmbuf_free_bulk(b->m, b->n);
 	return more;
+}
+
+/** Up to *left packets of one QP. @return false: it has no more for now. */
+static ALWAYS_INLINE bool
+serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
+{
+	const bool most_at_once = LIKELY(requester_is_free(&qp->req)) || w->senders_n == 1;
+	const uint32_t most = RTE_MIN(*left, most_at_once ? REQUEST_QP : REQUEST_LOSSY);
+	struct buffers b;
+	uint32_t sent;
+
+	ASSERT(*left != 0 && *left <= REQUEST_TURN && w->source->n <= REQUEST_QP);
+	buffers_get(&b, w->conf.ports[port].pool, RTE_MIN(most, w->source->n));
+	sent = pipeline_fast_requests(w, qp, port, b.m, &b.n);
+	*left -= sent;
+	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req)))
+		return false;
+	return serve_rest(w, qp, port, &b, most - sent, left);
 }
 
 /**
@@ -264,11 +272,11 @@ look(struct worker *w, struct qp *qp, struct request_sources *s)
 static inline void
 departs(struct worker *w, uint8_t port, struct qp *qp)
 {
-	const bool asks = LIKELY((qp->flags & QPF_NOT_RC) == 0) || wire_is_acked(qp->req.transport);
-
-	if (UNLIKELY(!asks))
+	if (LIKELY((qp->flags & (QPF_NOT_RC | QPF_RESOLVED)) == QPF_RESOLVED))
+		tx_departs(w, port, qp, TX_REQUESTS);
+	else if ((qp->flags & QPF_NOT_RC) != 0 && !wire_is_acked(qp->req.transport))
 		tx_departs(w, port, qp, TX_UNACKED);
-	else if (LIKELY((qp->flags & QPF_RESOLVED) != 0))
+	else if ((qp->flags & QPF_RESOLVED) != 0)
 		tx_departs(w, port, qp, TX_REQUESTS);
 }
 

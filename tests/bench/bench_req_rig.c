@@ -9,9 +9,11 @@
 #include "bench_mem.h"
 #include "bench_req_rig.h"
 #include "sending.h"
+#include "wire_service.h"
 
 #define CLIENT   1
 #define CQ_DEPTH 1024
+#define QKEY     0x11111111u
 
 /** Where the time of the rig whose turn it is begins, in cycles. 0: a rig is being set up. */
 static uint64_t turn_origin;
@@ -112,6 +114,7 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 	const char *names[] = { "requests", "others", "single" };
 	struct qp_alloc_params deep, shallow;
 	size_t deep_bytes, shallow_bytes;
+	const struct wire_path to_peer = path(true);
 	uint32_t entries = SENDERS;
 
 	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps };
@@ -132,16 +135,18 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 		0, MAX_LEN + 256 + RTE_PKTMBUF_HEADROOM, q->conf.socket);
 	q->conf.qps = qp_table_create(entries, q->conf.socket);
 	q->conf.mbox = &q->mbox;
+	q->conf.ahs = q->ahs = qp_ah_table_create();
 	q->qp = calloc(qps, sizeof(struct qp *));
 	q->sq = calloc(qps, sizeof(q->sq[0]));
 	q->posted = calloc(qps, sizeof(q->posted[0]));
-	if (q->conf.ports[0].pool == NULL || q->conf.qps == NULL || q->qp == NULL ||
-		q->sq == NULL || q->posted == NULL ||
+	if (q->conf.ports[0].pool == NULL || q->conf.qps == NULL || q->ahs == NULL ||
+		q->qp == NULL || q->sq == NULL || q->posted == NULL ||
 		mbox_create(&q->mbox, 100 + id, 64, q->conf.socket) != 0 ||
 		mem_area_create(&q->cq.area, ring_size(CQ_DEPTH, 64), -1, 0) != 0)
 		die("no memory");
 	ring_cq_attach(&q->cq.ring, q->cq.area.base, CQ_DEPTH, CQ_DEPTH, true);
 	atomic_store(&q->cq.producer, 1); /* worker 0 */
+	q->ah = qp_ah_add(q->ahs, 1, q->r->port, &to_peer, 0, true);
 	for (uint32_t i = 0; i < qps; i++)
 		make_qp(q, i);
 	q->worker = worker_create(&q->conf);
@@ -160,6 +165,7 @@ req_tear_down(struct req_rig *q)
 {
 	worker_destroy(q->worker);
 	mbox_destroy(&q->mbox);
+	qp_ah_table_destroy(q->ahs);
 	free(q->qp);
 	free(q->sq);
 	free(q->posted);
@@ -186,6 +192,7 @@ req_arm_timers(struct req_rig *q)
 static void
 bring_up(struct qp *qp, const struct request_case *c)
 {
+	const uint8_t transport = wire_transport_on(c->service);
 	struct qp_attr a = { .qp_state = QPS_RESET,
 		.pkey = 0xffff,
 		.path_mtu = c->pmtu,
@@ -194,16 +201,22 @@ bring_up(struct qp *qp, const struct request_case *c)
 		.timeout = TIMEOUT,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
+		.qkey = QKEY,
 		.path = path(true),
 		.path_resolved = true };
 
+	qp->type = c->service;
+	qp->req.qp_type = c->service;
+	qp->flags &= ~(uint32_t)QPF_RESOLVED;
+	qp_service_set(qp, transport);
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	a.qp_state = QPS_INIT;
 	qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS);
 	a.qp_state = QPS_RTR;
 	qp_apply(qp, &a,
 		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER |
+			(transport == WIRE_UD ? QP_ATTR_QKEY : 0));
 	a.qp_state = QPS_RTS;
 	qp_apply(qp, &a,
 		QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
@@ -242,6 +255,10 @@ post(struct req_rig *q, const struct request_case *c, uint32_t i)
 		.num_sge = 1,
 		.opcode = c->opcode,
 		.flags = signals ? SEND_SIGNALED : 0 };
+	if (c->service == QPT_UD) {
+		w->remote_addr = (uint64_t)QKEY << 32 | (q->first_qpn + i);
+		w->rkey = q->ah;
+	}
 	w->sge[0] = (struct ring_sge){ next_place(c->len), c->len, REGION_KEY };
 	ring_produce_commit(&q->sq[i]);
 	if (ring_bell_is_due(&q->sq[i]) && ring_bells_put(&q->bells, q->first_qpn + i) != 0)
@@ -310,7 +327,7 @@ answer_burst(struct req_rig *q, const struct request_case *c, struct rte_mbuf **
 {
 	uint32_t made = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n && wire_is_acked(wire_transport_on(c->service)); i++) {
 		const uint8_t *bth = rte_pktmbuf_mtod(m[i], uint8_t *) + WIRE_PLAIN_BTH;
 		uint32_t qpn = be24_load(bth + 5);
 		bool last = (bth[8] & 0x80) != 0;

@@ -9,6 +9,7 @@
  * Depends: bench_rig.h (port, pool, memory region), lib/pipeline, DPDK.
  */
 #include "bench_rig.h"
+#include "qp_ah.h"
 
 enum {
 	SENDERS = 32,                    /* QPs of most rows */
@@ -28,6 +29,7 @@ struct request_case {
 	uint32_t signal_every; /* so many requests of a QP have one signalled */
 	uint32_t ack_every;    /* frames that one ACK of a QP is for, at most; 1: each */
 	bool random;           /* order of the QPs */
+	uint8_t service;       /* QPT_* */
 };
 
 /** What a row's time is. */
@@ -48,6 +50,8 @@ struct req_rig {
 	uint32_t qps_n;
 	uint32_t first_qpn;
 	struct qp_client client;
+	struct qp_ah_table *ahs;
+	uint32_t ah;             /* of the peer */
 	struct ring_bells bells; /* the client's view */
 	struct qp_cq cq;
 	struct mbox mbox;

@@ -14,22 +14,25 @@ enum { IDLE_QPS = 100000, TURNS_MAX = 4096 };
 
 /* clang-format off */
 const struct request_case request_cases[] = {
-	/* name, opcode, part, bytes, path MTU, QPs, one signalled of, frames of an ACK, random */
-	{ "req_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false },
-	{ "req_write_64_ack", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, SENDERS, 1, 1, false },
-	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false },
-	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false },
-	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false },
-	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false },
-	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false },
-	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false },
-	{ "req_write_64_1k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1024, 1, 1, true },
-	{ "req_write_64_64k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 65536, 1, 1, true },
-	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true },
-	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false },
-	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false },
-	{ "local_write_4096", WR_RDMA_WRITE, PART_LOCAL, 4096, 4096, 1, 1, 1, false },
-	{ "local_write_64", WR_RDMA_WRITE, PART_LOCAL, 64, 1024, 1, 1, 1, false },
+	/* name, opcode, part, bytes, path MTU, QPs, one signalled of, frames of an ACK, random,
+	 * service */
+	{ "req_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_write_64_ack", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false, QPT_RC },
+	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false, QPT_RC },
+	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_ud_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UD },
+	{ "req_uc_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UC },
+	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_write_64_1k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1024, 1, 1, true, QPT_RC },
+	{ "req_write_64_64k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 65536, 1, 1, true, QPT_RC },
+	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true, QPT_RC },
+	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false, QPT_RC },
+	{ "local_write_4096", WR_RDMA_WRITE, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC },
+	{ "local_write_64", WR_RDMA_WRITE, PART_LOCAL, 64, 1024, 1, 1, 1, false, QPT_RC },
 };
 /* clang-format on */
 const uint32_t request_cases_n = ARRAY_LEN(request_cases);
@@ -203,7 +206,8 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 {
 	struct req_rig *q = c->part == PART_TIMERS ? &other : &rig;
 	const struct stats_load *load = worker_load(q->worker);
-	const bool bare = c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE;
+	const bool bare =
+		c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE && c->service == QPT_RC;
 	uint64_t before[STAGE_MAX];
 	double without = 0, lapped;
 

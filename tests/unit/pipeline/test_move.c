@@ -5,6 +5,7 @@
 
 #include "bed.h"
 #include "qp_mcast.h"
+#include "worker.h"
 
 /** Two workers that share the bed's port; the first one polls it. */
 struct two {
@@ -446,6 +447,23 @@ UD_31_away_from_the_port(void **state)
 	group_close(&g);
 }
 
+/* UD-31: so many are in its ring that it adopts the QP before it has served them. */
+static void
+UD_31_many_in_the_new_owners_ring(void **state)
+{
+	struct group g;
+
+	group_open(&g, *state, 0);
+	assert_int_equal(tell(&g.t, 1, MBOX_QP_PARK, 1), 0);
+	while (g.sent < (MAILBOX_TURNS + 16) * PIPELINE_BURST)
+		group_arrive(&g, 32);
+	assert_int_equal(tell(&g.t, 0, MBOX_QP_RELEASE, 1), 0);
+	assert_int_equal(tell(&g.t, 1, MBOX_QP_ADOPT, 1), 0);
+	tell(&g.t, 0, MBOX_QP_UNPARK, 0);
+	group_arrive(&g, 2);
+	group_close(&g);
+}
+
 /* UD-31: a move that is given up. */
 static void
 UD_31_given_up(void **state)
@@ -472,6 +490,7 @@ main(void)
 		TEST(TMR_01_timers_move_along),
 		TEST(UD_31_towards_the_port),
 		TEST(UD_31_away_from_the_port),
+		TEST(UD_31_many_in_the_new_owners_ring),
 		TEST(UD_31_given_up),
 	};
 

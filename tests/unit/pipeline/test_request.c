@@ -108,6 +108,17 @@ REQ_03_write_and_its_completion(void **state)
 	expect_cqe(b, 1, SUCCESS);
 	/* The ring's entry is the host's again. */
 	assert_int_equal(atomic_load(&b->qp->sq.ring.sh->cons), 1);
+
+	/* ICRC-05, WIRE-13: long ones are copied and summed at once; the bed checks each ICRC. */
+	for (uint32_t i = 0; i < 1024; i++)
+		b->memory[i] = (uint8_t)(i * 7 >> 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		put(2 + i, WR_RDMA_WRITE, 1024 - i);
+		doorbell(b);
+		bed_turns(b);
+		k = expect_packet(b, OP_RC_WRITE_ONLY, S + 2 + i, 1024 - i);
+		assert_memory_equal(wire_payload(k), b->memory, 1024 - i);
+	}
 }
 
 /* REQ-CLS-B-05, REQ-18: what a host may write into its ring. */

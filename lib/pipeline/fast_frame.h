@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FAST_FRAME_H
+#define FAST_FRAME_H
+/**
+ * @file fast_frame.h  Frames of stage 10's fast paths: untagged IPv4, in a buffer of a plain pool.
+ *
+ * Owner:   the worker.
+ * Memory:  the caller's buffers.
+ * Depends: requester_fast.h, sending.h, wire_head.h.
+ */
+#include "count.h"
+#include "reply.h"
+#include "requester_fast.h"
+#include "sending.h"
+#include "wire_head.h"
+
+enum {
+	/* In a buffer, beside the payload: the pad is written as four bytes. */
+	FAST_ROOM = RTE_PKTMBUF_HEADROOM + WIRE_HEAD_LEN + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
+};
+
+/** An untagged IPv4 template? */
+static ALWAYS_INLINE bool
+is_fast_template(const struct wire_template *t)
+{
+	return t->len == WIRE_HEAD_LEN && t->ipv6 == 0;
+}
+
+/**
+ * May packets be made in buffers of this pool, with room for the longest? Then no mbuf is read: all
+ * of a pool are alike.
+ */
+static ALWAYS_INLINE bool
+is_fast_pool(struct rte_mempool *pool, uint32_t pmtu)
+{
+	return rte_pktmbuf_priv_flags(pool) == 0 &&
+	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + pmtu;
+}
+
+/** Make a buffer as good as new, with a frame of so many bytes. @return the frame. */
+static ALWAYS_INLINE uint8_t *
+frame_begin(struct rte_mempool *pool, struct rte_mbuf *m)
+{
+	mbuf_renew(m);
+	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
+}
+
+/** Its length is known; the word has the VLAN behind, of which ol_flags says that there is none. */
+static ALWAYS_INLINE void
+frame_len_set(struct rte_mbuf *m, uint32_t len)
+{
+	const uint64_t both = (uint64_t)len << 32 | len;
+
+	memcpy(&m->pkt_len, &both, sizeof(both));
+}
+_Static_assert(
+	offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4 &&
+		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, pkt_len) + 6,
+	"the order of that word");
+
+/** The payload, its pad, and room for the ICRC, which is written later. @return the end. */
+static ALWAYS_INLINE uint8_t *
+frame_end(struct rte_mbuf *m, const uint8_t *frame, uint8_t *payload, const uint8_t *host,
+	uint32_t len)
+{
+	request_copy(payload, host, len);
+	memset(payload + len, 0, 4); /* pad */
+	payload += len + (-len & 3) + WIRE_ICRC_LEN;
+	frame_len_set(m, (uint32_t)(payload - frame));
+	return payload;
+}
+
+/** So many frames of the run stand in the queue. */
+static ALWAYS_INLINE void
+frames_made(struct worker *w, struct qp *qp, struct tx_queue *q, const struct requester_run *run,
+	uint32_t n)
+{
+	if (LIKELY(n != 0))
+		requester_run_end(&qp->req, run, w->now);
+	q->tail += n;
+	q->made += n; /* the port's and the worker's count follow with the burst */
+	qp_count(w, qp, STAT_sent_pkts, n);
+}
+
+#endif
