@@ -99,11 +99,9 @@ send_of(uint32_t peer)
 }
 
 void
-fair_link_move(void)
+fair_link_deliver(void)
 {
-	static uint32_t turn;
 	struct rte_mbuf *m;
-	uint32_t idle = 0;
 
 	while (rte_ring_dequeue(wire[0].from, (void **)&m) == 0) {
 		const uint8_t to = rte_pktmbuf_mtod(m, uint8_t *)[5];
@@ -111,6 +109,14 @@ fair_link_move(void)
 		if (rte_ring_enqueue(wire[to - 1].to, m) != 0)
 			rte_pktmbuf_free(m); /* the peer is flooded, by its own wish */
 	}
+}
+
+void
+fair_link_collect(void)
+{
+	static uint32_t turn;
+	uint32_t idle = 0;
+
 	while (idle < APPS && rte_ring_count(wire[0].to) < RX_RING) {
 		struct rte_ring *from = wire[1 + turn].from;
 

@@ -85,17 +85,21 @@ fair_lost_cpu(void)
 	return fair.switches != before;
 }
 
-/** Peers do all that they can: what they are told in a turn, they have answered in the next. */
+/**
+ * Peers do all that they can: what they are told in a turn, they have answered in the next. Only
+ * then the link takes frames of all of them: it is as fast as the worker, so who always has more
+ * does not fill it before those who wait for an answer have theirs.
+ */
 static void
 peers_turn(void)
 {
+	fair_link_deliver();
 	for (uint32_t i = 0, busy = 1; busy != 0 && i < PEER_TURNS; i++) {
 		busy = 0;
-		fair_link_move();
 		for (uint32_t k = 1; k < fair.hosts_n; k++)
 			busy += worker_poll(fair.host[k].w, fair.now);
 	}
-	fair_link_move();
+	fair_link_collect();
 }
 
 /**

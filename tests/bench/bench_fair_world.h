@@ -88,8 +88,10 @@ uint32_t fair_first_qp(uint32_t app, uint32_t *n);
 struct host *fair_host_of(uint32_t app, uint32_t *port);
 /** The ports of a world with peers: one of the measured host, one of each peer. */
 void fair_link_make(struct rte_mempool *pool);
-/** Frames on their way, both ways: peers with something to send have so many bytes each. */
-void fair_link_move(void);
+/** Frames of the measured host: to their peers. */
+void fair_link_deliver(void);
+/** Frames of the peers: as many bytes of each, up to what the measured port's queue takes. */
+void fair_link_collect(void);
 /** @return the path from an address of the link to another. */
 struct wire_path fair_path(uint8_t from, uint8_t to);
 /** Has this thread lost its CPU since it was asked last? */
