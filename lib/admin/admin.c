@@ -7,6 +7,7 @@
 
 #include "admin_ah.h"
 #include "admin_mcast.h"
+#include "admin_open.h"
 #include "ask.h"
 #include "log.h"
 
@@ -91,6 +92,7 @@ drop(struct admin *adm, struct admin_qp *rec)
 	neigh_leave(adm->net, &rec->alt_link);
 	admin_ahs_free(adm, rec);
 	admin_mcast_leave(adm, rec);
+	admin_open_forget(rec);
 	adm->objects->up.gone(adm->objects->up.ctx, OBJECT_QP, rec->qpn);
 	admin_slot_set(slot, NULL);
 	slot->last_qpn = rec->qpn;

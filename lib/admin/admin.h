@@ -102,6 +102,7 @@ struct admin_qp {
 	struct event_last last_event;
 	struct story *story; /* flight recorder at the last error, or NULL */
 	TAILQ_ENTRY(admin_qp) of_owner;
+	TAILQ_HEAD(, admin_opener) openers; /* admin_open.h: who has it besides its owner */
 	struct owner_rings rings; /* in the client's memory */
 	uint16_t holds;           /* handlers that are at work on it (AEQ-06) */
 	bool doomed;              /* destroyed while held: freed with the last hold */

@@ -5,7 +5,7 @@
 #include "admin.h"
 
 #define QPN_BITS 24
-#define TRIES    32
+#define TRIES    256 /* of a table that is full but for a twentieth, one is found by 99.9998 % */
 
 /* Is this number outside of what may be given away? */
 static bool

@@ -91,7 +91,7 @@ admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 	if ((mask & QP_ATTR_EN_SQD_ASYNC_NOTIFY) != 0)
 		to->en_sqd_async_notify = from->en_sqd_async_notify;
 	if ((mask & QP_ATTR_ACCESS_FLAGS) != 0)
-		to->qp_access_flags = (uint8_t)from->qp_access_flags;
+		to->qp_access_flags = (access_t)from->qp_access_flags;
 	if ((mask & QP_ATTR_PKEY_INDEX) != 0)
 		to->pkey = from->pkey;
 	if ((mask & QP_ATTR_PATH_MTU) != 0)

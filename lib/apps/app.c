@@ -219,6 +219,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 	app->o.home = broker_conn_hold(conn->conn);
 	snprintf(app->o.name, sizeof(app->o.name), "%s", name);
 	TAILQ_INIT(&app->o.qps);
+	TAILQ_INIT(&app->o.opened);
 	TAILQ_INSERT_TAIL(&apps->all, app, all);
 	apps->n++;
 	app->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);

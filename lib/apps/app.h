@@ -54,6 +54,7 @@ struct app_cq {
 	struct owner_place old; /* with cq->leaving: of that one */
 	uint32_t handle;
 	uint64_t arm_seen;           /* arm word that was answered with an event */
+	uint32_t fired;              /* events */
 	TAILQ_ENTRY(app_cq) watched; /* with a channel */
 };
 

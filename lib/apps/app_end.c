@@ -8,6 +8,7 @@
 
 #include "admin.h"
 #include "admin_ah.h"
+#include "admin_open.h"
 #include "app.h"
 #include "ask.h"
 #include "invariant.h"
@@ -68,6 +69,7 @@ detach_qps(struct apps *apps, struct app *app)
 	bool done = false, left = false;
 	struct admin_qp *rec;
 
+	admin_close_all(&app->o);
 	TAILQ_FOREACH (rec, &app->o.qps, of_owner) {
 		if (rec->attached && !rec->pending) {
 			if (!admin_end_begin(apps->admin, rec))

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "admin_open.h"
 #include "app.h"
 #include "conf_json_value.h"
 #include "diagnose.h"
+#include "fds.h"
 
 /* ---- eventfds -------------------------------------------------------------------------------- */
 
@@ -91,6 +93,7 @@ app_notify_poll(struct apps *apps)
 		cq->arm_seen = arm;
 		atomic_fetch_add_explicit(&ring->sh->fired, 1, memory_order_release);
 		app_signal(apps, cq->channel->fd);
+		cq->fired++;
 		fired++;
 	}
 	return fired;
@@ -117,6 +120,7 @@ apps_event(struct apps *apps, const struct event *e)
 	const struct object_cq *cq;
 	const struct object_srq *srq;
 	const struct admin_qp *rec;
+	const struct admin_opener *by;
 	struct app *app;
 
 	if (apps->n == 0)
@@ -124,8 +128,11 @@ apps_event(struct apps *apps, const struct event *e)
 	switch ((enum object_kind)e->of) {
 	case OBJECT_QP:
 		rec = admin_find(apps->admin, e->number);
-		if (rec != NULL && rec->shared->owner != NULL)
-			app_event(apps, app_of(rec->shared->owner), e);
+		if (rec == NULL || rec->shared->owner == NULL)
+			break;
+		app_event(apps, app_of(rec->shared->owner), e);
+		TAILQ_FOREACH (by, &rec->openers, of_qp)
+			app_event(apps, app_of(by->owner), e);
 		break;
 	case OBJECT_CQ:
 		cq = object_cq_by_id(apps->objects, e->number);
@@ -191,6 +198,7 @@ app_event_take(struct apps *apps, struct app *app)
 static void
 forget(struct app *app, enum object_kind of, uint32_t number)
 {
+	const uint32_t had = app->events_n;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < app->events_n; i++) {
@@ -200,6 +208,7 @@ forget(struct app *app, enum object_kind of, uint32_t number)
 			app->events[(app->events_head + kept++) % APP_EVENTS] = e;
 	}
 	app->events_n = kept;
+	fds_uncount(app->async_fd, had - kept);
 }
 
 void

@@ -12,7 +12,7 @@
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
  * presence.c waiting for workers, waking them       users.c  the QPs of a completion queue
  * mw.c       memory windows                         cm.c, cm_event.c  connections
- * memory.c   PDs, memory, regions                   cq.c     completion queues and channels
+ * memory.c   PDs, memory, regions                   cq.c, channel.c  completion queues
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
  * srq.c      shared receive queues                  post.c   work requests
  * event.c    asynchronous events                    words.c  names of enumerators
@@ -176,6 +176,8 @@ struct ah {
 	TAILQ_ENTRY(ah) all;
 	uint32_t handle;
 	uint32_t key; /* what work requests name it by */
+	struct ah_use *uses; /* ended: who still needs it */
+	uint32_t uses_n;
 };
 
 struct xrcd {
@@ -222,7 +224,8 @@ struct context {
 	TAILQ_HEAD(, cq) cqs;
 	TAILQ_HEAD(, xrcd) xrcds;
 	TAILQ_HEAD(, srq) srqs;
-	TAILQ_HEAD(, ah) ahs;
+	TAILQ_HEAD(ahs, ah) ahs;
+	struct ahs ended_ahs; /* requests that have not completed name them */
 	TAILQ_HEAD(, qp) qps;
 	TAILQ_HEAD(, cm_channel) cm_channels;
 	TAILQ_HEAD(, cm_id) cm_ids;
@@ -309,6 +312,16 @@ void client_cqs_leave(struct qp *qp);
 struct qp *client_cq_user(const struct cq *cq, uint32_t qpn);
 /** The QP is in RESET, or gone: nobody polls what it completed. `cq` may be NULL. */
 void client_cq_forget(struct rl_cq *cq, uint32_t qp_num);
+/** The QP has forgotten its requests: give back the handles that only they named. */
+void client_ahs_left(struct context *ctx, const struct qp *qp);
+/** Free what is left of them; the connection is closed. */
+void client_free_ahs(struct context *ctx);
+/**
+ * A device knows of what was posted at once, a worker only when its turn comes: wait until the
+ * worker has heard of what was posted, or, of UC and UD, until that is sent, but not longer than
+ * about a second in which nothing was.
+ */
+void client_let_sends_go(struct context *ctx, struct qp *qp);
 /** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
 /** Until it is readable, one is taken off. @return 0, -EAGAIN, or -EIO: the dataplane is gone. */

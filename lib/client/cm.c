@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fds.h"
+
 /* ---- channels -------------------------------------------------------------------------------- */
 
 int
@@ -145,6 +147,7 @@ rl_cm_destroy_id(struct rl_cm_id *pub)
 			continue;
 		STAILQ_REMOVE(&ch->local, e, cm_local, next);
 		free(e);
+		fds_uncount(ch->pub.fd, 1);
 	}
 	client_wait_acks(ctx, &id->events);
 	((struct cm_channel *)pub->channel)->ids--;
@@ -166,6 +169,7 @@ move_local(struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
 			continue;
 		STAILQ_REMOVE(&from->local, e, cm_local, next);
 		STAILQ_INSERT_TAIL(&to->local, e, next);
+		fds_uncount(from->pub.fd, 1);
 		(void)!write(to->pub.fd, &one, sizeof(one));
 	}
 }

@@ -35,8 +35,8 @@ client_cm_tell(struct cm_id *id, enum rl_cm_event_type event)
 	pthread_mutex_lock(&ctx->lock);
 	ch = (struct cm_channel *)id->pub.channel;
 	STAILQ_INSERT_TAIL(&ch->local, e, next);
-	pthread_mutex_unlock(&ctx->lock);
 	(void)!write(ch->pub.fd, &one, sizeof(one));
+	pthread_mutex_unlock(&ctx->lock);
 	return 0;
 }
 

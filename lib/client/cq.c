@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues and their channels. */
+/* Completion queues. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,143 +10,10 @@
 #include <arpa/inet.h>
 
 #include "client_priv.h"
+#include "fds.h"
 
 #define POLL_BATCH 16
 #define IDLE_LOOK  8 /* empty polls for a look at the clock */
-
-/* ---- channels -------------------------------------------------------------------------------- */
-
-int
-rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
-{
-	struct context *ctx = context_of(pub);
-	struct channel *ch = calloc(1, sizeof(*ch));
-	json_t *result;
-	int rc;
-
-	*out = NULL;
-	if (ch == NULL)
-		return client_fail(ENOMEM, "out of memory");
-	TAILQ_INIT(&ch->cqs);
-	pthread_mutex_lock(&ctx->lock);
-	rc = client_call(ctx, "client_channel_create", NULL, -1, &result);
-	if (rc == 0) {
-		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
-		json_decref(result);
-		ch->pub.context = pub;
-		ch->pub.fd = client_take_fd(ctx);
-		if (ch->pub.fd < 0)
-			rc = client_fail(EMFILE, "the channel's descriptor did not arrive");
-	}
-	if (rc == 0) {
-		TAILQ_INSERT_TAIL(&ctx->channels, ch, all);
-		*out = &ch->pub;
-	} else {
-		free(ch);
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	return rc;
-}
-
-int
-rl_destroy_comp_channel(struct rl_comp_channel *pub)
-{
-	struct context *ctx = context_of(pub->context);
-	struct channel *ch = (struct channel *)pub;
-	const int rc = client_call_handle(ctx, "client_channel_destroy", ch->handle);
-
-	if (rc != 0)
-		return rc;
-	pthread_mutex_lock(&ctx->lock);
-	TAILQ_REMOVE(&ctx->channels, ch, all);
-	pthread_mutex_unlock(&ctx->lock);
-	close(ch->pub.fd);
-	free(ch);
-	return 0;
-}
-
-/* The CQ of the channel that has fired and was not told of; lock held. */
-static struct cq *
-fired_cq(struct channel *ch)
-{
-	struct cq *cq;
-
-	TAILQ_FOREACH (cq, &ch->cqs, of_channel) {
-		if (atomic_load_explicit(&cq->ring.sh->fired, memory_order_acquire) == cq->fired)
-			continue;
-		cq->fired++;
-		/* The others come first next time. */
-		TAILQ_REMOVE(&ch->cqs, cq, of_channel);
-		TAILQ_INSERT_TAIL(&ch->cqs, cq, of_channel);
-		return cq;
-	}
-	return NULL;
-}
-
-int
-client_fd_wait(struct context *ctx, int fd)
-{
-	const int flags = fcntl(fd, F_GETFL);
-	struct pollfd p[2] = { { .fd = fd, .events = POLLIN },
-		{ .fd = ctx->line.fd, .events = POLLRDHUP } };
-	uint64_t one;
-
-	for (;;) {
-		if ((flags & O_NONBLOCK) == 0) {
-			if (poll(p, 2, -1) < 0)
-				return -errno;
-			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
-				return client_no_dataplane();
-		}
-		if (read(fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
-			return 0;
-		if (errno == EAGAIN && (flags & O_NONBLOCK) == 0)
-			continue;
-		return client_is_gone(ctx) ? client_no_dataplane() : -errno;
-	}
-}
-
-int
-rl_get_cq_event(struct rl_comp_channel *pub, struct rl_cq **out, void **cq_context)
-{
-	struct context *ctx = context_of(pub->context);
-	struct channel *ch = (struct channel *)pub;
-	struct cq *cq;
-	int rc;
-
-	do {
-		rc = client_fd_wait(ctx, pub->fd);
-		if (rc != 0)
-			return rc;
-		pthread_mutex_lock(&ctx->lock);
-		cq = fired_cq(ch); /* NULL: of a CQ that is destroyed */
-		if (cq != NULL)
-			cq->completion.given++;
-		pthread_mutex_unlock(&ctx->lock);
-	} while (cq == NULL);
-	*out = &cq->pub;
-	if (cq_context != NULL)
-		*cq_context = cq->pub.cq_context;
-	return 0;
-}
-
-void
-rl_ack_cq_events(struct rl_cq *pub, unsigned int nevents)
-{
-	struct context *ctx = context_of(pub->context);
-
-	pthread_mutex_lock(&ctx->lock);
-	((struct cq *)pub)->completion.acked += nevents;
-	pthread_cond_broadcast(&ctx->acked);
-	pthread_mutex_unlock(&ctx->lock);
-}
-
-void
-client_wait_acks(struct context *ctx, const struct acks *a)
-{
-	while (a->given != a->acked)
-		pthread_cond_wait(&ctx->acked, &ctx->lock);
-}
 
 /* ---- completion queues ----------------------------------------------------------------------- */
 
@@ -232,6 +99,17 @@ switch_ring(struct cq *cq, void *mem, uint32_t entries, uint32_t cqe, struct rin
 		(uint32_t)cq->armed_from);
 }
 
+/* Programs count what they posted among what stands in it: a device is done with it by now. */
+static void
+let_completions_come(struct context *ctx, const struct cq *cq)
+{
+	struct qp *qp;
+
+	TAILQ_FOREACH (qp, &ctx->qps, all)
+		if (qp->pub.send_cq == &cq->pub)
+			client_let_sends_go(ctx, qp);
+}
+
 /* The context's lock is held. Also ends a resize that was begun: then with that one's cqe. */
 static int
 resize(struct context *ctx, struct cq *cq, int cqe)
@@ -278,6 +156,8 @@ rl_resize_cq(struct rl_cq *pub, int cqe)
 	int rc;
 
 	pthread_mutex_lock(&ctx->lock);
+	if (cqe < pub->cqe)
+		let_completions_come(ctx, cq);
 	rc = resize(ctx, cq, cqe);
 	if (rc == 0 && pub->cqe != cqe)
 		rc = resize(ctx, cq, cqe);
@@ -291,14 +171,23 @@ rl_destroy_cq(struct rl_cq *pub)
 	struct context *ctx = context_of(pub->context);
 	struct cq *cq = (struct cq *)pub;
 	struct channel *ch = (struct channel *)pub->channel;
-	const int rc = client_call_handle(ctx, "client_cq_destroy", cq->handle);
+	json_t *result;
+	int rc;
 
-	if (rc != 0)
-		return rc;
 	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_cq_destroy",
+		json_pack("{s:I}", "handle", (json_int_t)cq->handle), -1, &result);
+	if (rc != 0) {
+		pthread_mutex_unlock(&ctx->lock);
+		return rc;
+	}
 	TAILQ_REMOVE(&ctx->cqs, cq, all);
-	if (ch != NULL)
+	if (ch != NULL) {
 		TAILQ_REMOVE(&ch->cqs, cq, of_channel);
+		fds_uncount(ch->pub.fd,
+			(uint32_t)json_integer_value(json_object_get(result, "fired")) - cq->fired);
+	}
+	json_decref(result);
 	client_wait_acks(ctx, &cq->completion);
 	client_wait_acks(ctx, &cq->async);
 	pthread_mutex_unlock(&ctx->lock);
@@ -456,7 +345,6 @@ client_free_cqs(struct context *ctx)
 	struct channel *ch;
 	struct xrcd *xrcd;
 	struct srq *srq;
-	struct ah *ah;
 	struct cq *cq;
 	struct qp *qp;
 
@@ -464,10 +352,7 @@ client_free_cqs(struct context *ctx)
 		TAILQ_REMOVE(&ctx->qps, qp, all);
 		client_qp_free(qp);
 	}
-	while ((ah = TAILQ_FIRST(&ctx->ahs)) != NULL) {
-		TAILQ_REMOVE(&ctx->ahs, ah, all);
-		free(ah);
-	}
+	client_free_ahs(ctx);
 	while ((srq = TAILQ_FIRST(&ctx->srqs)) != NULL) {
 		TAILQ_REMOVE(&ctx->srqs, srq, all);
 		free(srq);

@@ -293,6 +293,7 @@ rl_open(const char *path, struct rl_context **out)
 	TAILQ_INIT(&ctx->srqs);
 	TAILQ_INIT(&ctx->xrcds);
 	TAILQ_INIT(&ctx->ahs);
+	TAILQ_INIT(&ctx->ended_ahs);
 	TAILQ_INIT(&ctx->qps);
 	TAILQ_INIT(&ctx->cm_channels);
 	TAILQ_INIT(&ctx->cm_ids);

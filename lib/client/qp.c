@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client_priv.h"
 #include "verbs.h"
 
 #define FLUSH_TRIES 250 /* the dataplane spends up to 20 ms on each */
+#define SEND_LOOK_NS 50000 /* between two looks whether requests were sent */
+#define SEND_LOOKS   20000 /* with no progress */
 
 static uint32_t
 bucket_of(uint32_t qpn)
@@ -177,11 +180,31 @@ qp_new(struct rl_pd *pd, struct rl_qp_init_attr *init)
 	return qp;
 }
 
+/* @param params taken. @param qp the same. */
+static int
+obtain(struct context *ctx, struct qp *qp, const char *method, json_t *params, struct rl_qp **out)
+{
+	json_t *result;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, method, params, -1, &result);
+	if (rc == 0) {
+		rc = take_qp(ctx, qp, result);
+		json_decref(result);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0)
+		client_qp_free(qp);
+	else
+		*out = &qp->pub;
+	return rc;
+}
+
 int
 rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 {
 	struct context *ctx = context_of(pd->context);
-	json_t *result;
 	struct qp *qp;
 	int rc;
 
@@ -192,19 +215,30 @@ rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 	qp = qp_new(pd, init);
 	if (qp == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	pthread_mutex_lock(&ctx->lock);
-	rc = client_call(ctx, "client_qp_create", create_params(pd, init), -1, &result);
-	if (rc == 0) {
-		rc = take_qp(ctx, qp, result);
-		json_decref(result);
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	if (rc != 0) {
-		client_qp_free(qp);
-		return rc;
-	}
-	*out = &qp->pub;
-	return 0;
+	return obtain(ctx, qp, "client_qp_create", create_params(pd, init), out);
+}
+
+int
+rl_open_qp(struct rl_pd *pd, const struct rl_qp_open_attr *attr, struct rl_qp **out)
+{
+	struct context *ctx = context_of(pd->context);
+	struct rl_qp_init_attr init = { .qp_context = attr->qp_context,
+		.qp_type = RL_QPT_XRC_RECV };
+	struct qp *qp = qp_new(pd, &init);
+	struct rl_qp_attr now;
+	int rc;
+
+	*out = NULL;
+	if (qp == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	rc = obtain(ctx, qp, "client_qp_open",
+		json_pack("{s:I, s:I, s:I}", "pd", (json_int_t)((struct pd *)pd)->handle, "xrcd",
+			(json_int_t)((struct xrcd *)attr->xrcd)->handle, "qp_num",
+			(json_int_t)attr->qp_num),
+		out);
+	if (rc == 0)
+		rl_query_qp(*out, &now, 0, NULL); /* its state */
+	return rc;
 }
 
 static void
@@ -281,6 +315,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 		if ((mask & RL_QP_STATE) != 0 && attr->qp_state == RL_QPS_RESET) {
 			forget_completions(pub);
 			rewind_rings(qp);
+			client_ahs_left(ctx, qp);
 		}
 		if ((mask & RL_QP_STATE) != 0)
 			set_state(qp, attr->qp_state);
@@ -319,6 +354,37 @@ rl_query_qp(
 	return rc;
 }
 
+/** Is something of the first `posted` left that a device would have sent by now? */
+static bool
+has_sends(struct qp *qp, uint32_t posted, uint32_t completed)
+{
+	const bool needs_peer = qp->pub.qp_type != RL_QPT_UD && qp->pub.qp_type != RL_QPT_UC;
+
+	/* What waits for a peer was heard of at least: the worker sends as much as it may. */
+	return (int32_t)(posted - completed) > 0 &&
+	       (!needs_peer || atomic_load_explicit(&qp->sq.sh->bell, memory_order_acquire) != 0);
+}
+
+void
+client_let_sends_go(struct context *ctx, struct qp *qp)
+{
+	uint32_t looks = 0, last = 0, now, posted;
+
+	if (qp->sq.sh == NULL || atomic_load(&qp->state) != RL_QPS_RTS)
+		return;
+	spin_lock(&qp->sq_lock);
+	posted = qp->sq.prod;
+	spin_unlock(&qp->sq_lock);
+	for (; looks < SEND_LOOKS && !client_gone(ctx); looks++, last = now) {
+		now = atomic_load_explicit(&qp->sq.sh->cons, memory_order_acquire);
+		if (!has_sends(qp, posted, now))
+			return;
+		if (now != last)
+			looks = 0;
+		nanosleep(&(struct timespec){ .tv_nsec = SEND_LOOK_NS }, NULL);
+	}
+}
+
 int
 rl_destroy_qp(struct rl_qp *pub)
 {
@@ -326,6 +392,7 @@ rl_destroy_qp(struct rl_qp *pub)
 	struct qp *qp = (struct qp *)pub;
 	int rc;
 
+	client_let_sends_go(ctx, qp);
 	pthread_mutex_lock(&ctx->lock);
 	rc = call_flushed(ctx, "client_qp_destroy",
 		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), NULL);
@@ -334,6 +401,7 @@ rl_destroy_qp(struct rl_qp *pub)
 		TAILQ_REMOVE(&ctx->by_number[bucket_of(pub->qp_num)], qp, bucket);
 		forget_completions(pub);
 		client_cqs_leave(qp);
+		client_ahs_left(ctx, qp);
 		client_wait_acks(ctx, &qp->async);
 	}
 	pthread_mutex_unlock(&ctx->lock);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_open.h"
 #include "methods.h"
 #include "method_client.h"
 
@@ -158,6 +159,7 @@ cq_destroy(struct rpc_call *call)
 	struct app *app = call->client->app;
 	struct app_cq *q = app_table_get(&app->cqs, p->handle);
 	struct refusal r;
+	uint32_t fired;
 
 	if (q == NULL)
 		return method_client_refuse(call, ENOENT, "cq", p->handle);
@@ -171,8 +173,10 @@ cq_destroy(struct rpc_call *call)
 	app_table_remove(&app->cqs, p->handle);
 	owner_place_put(&app->o, &q->old);
 	owner_place_put(&app->o, &q->place);
+	fired = q->fired;
 	free(q);
-	return rpc_result(call, json_object());
+	/* Its client knows how many of these it has fetched. */
+	return rpc_result(call, json_pack("{s:I}", "fired", (json_int_t)fired));
 }
 
 /* ---- queue pairs ----------------------------------------------------------------------------- */
@@ -299,7 +303,8 @@ method_client_own_qp(struct rpc_call *call)
 	if (!json_is_integer(number) || qpn < 0 || qpn > CONF_QPN_MAX)
 		return rpc_invalid(call, "qp_num: must be a number");
 	rec = admin_find(call->m->admin, (uint32_t)qpn);
-	if (rec == NULL || rec->shared->owner != &call->client->app->o)
+	if (rec == NULL || (rec->shared->owner != &call->client->app->o &&
+				   !admin_has_open(&call->client->app->o, rec)))
 		return method_client_refuse(call, ENOENT, "qp_num", (uint32_t)qpn);
 	return 0;
 }
@@ -320,12 +325,18 @@ qp_query(struct rpc_call *call)
 	return rc == 0 ? method_qp_query(call) : rc;
 }
 
+/* What others have, too, goes on without this application. */
 static int
 qp_destroy(struct rpc_call *call)
 {
+	const struct p_qp *p = call->params;
 	const int rc = method_client_own_qp(call);
 
-	return rc == 0 ? method_qp_destroy(call) : rc;
+	if (rc != 0)
+		return rc;
+	if (admin_close(&call->client->app->o, admin_find(call->m->admin, p->qp_num)))
+		return rpc_result(call, json_object());
+	return method_qp_destroy(call);
 }
 
 const struct rpc_method methods_client_qp[] = {

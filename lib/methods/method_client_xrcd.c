@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admin_open.h"
 #include "methods.h"
 #include "method_client.h"
 
@@ -94,7 +95,7 @@ is_used(const struct app *app, const struct object_xrcd *xrcd)
 	TAILQ_FOREACH (rec, &app->o.qps, of_owner)
 		if (rec->xrcd == xrcd)
 			return true;
-	return false;
+	return admin_has_open_in(&app->o, xrcd);
 }
 
 static int
@@ -118,8 +119,45 @@ xrcd_close(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
+struct p_qp_open {
+	uint32_t pd;
+	uint32_t xrcd;
+	uint32_t qp_num;
+};
+
+static const struct conf_field qp_open_rows[] = {
+	P_U32(p_qp_open, pd, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_qp_open, xrcd, 1, UINT32_MAX, P_REQUIRED),
+	P_QPN(p_qp_open, qp_num, P_REQUIRED),
+};
+static const struct conf_table qp_open_table = P_TABLE(p_qp_open, qp_open_rows, "params");
+
+/* A target of a domain that the application has: whoever made it. */
+static int
+qp_open(struct rpc_call *call)
+{
+	const struct p_qp_open *p = call->params;
+	struct app *app = call->client->app;
+	struct object_pd *pd = app_table_get(&app->pds, p->pd);
+	const struct object_xrcd *xrcd = app_table_get(&app->xrcds, p->xrcd);
+	struct admin_qp *rec = admin_find(call->m->admin, p->qp_num);
+	struct refusal r;
+
+	if (pd == NULL)
+		return method_client_refuse(call, ENOENT, "pd", p->pd);
+	if (xrcd == NULL)
+		return method_client_refuse(call, ENOENT, "xrcd", p->xrcd);
+	if (rec == NULL || rec->xrcd != xrcd || rec->shared->owner == NULL)
+		return method_client_refuse(call, ENOENT, "qp_num", p->qp_num);
+	if (admin_open(&app->o, rec, pd, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_pack("{s:I, s:i}", "qp_num", (json_int_t)rec->qpn, "worker",
+					rec->worker));
+}
+
 const struct rpc_method methods_client_xrcd[] = {
 	{ "client_xrcd_open", xrcd_open, &open_table },
+	{ "client_qp_open", qp_open, &qp_open_table },
 	{ "client_xrcd_close", xrcd_close, &method_handle_table },
 	{ NULL, NULL, NULL },
 };

@@ -328,11 +328,13 @@ int
 owner_rings_lend(struct env *env, struct owner *o, struct qp_alloc_params *p,
 	struct owner_rings *rings, struct refusal *r)
 {
+	/* Others may have a target longer than its owner does, and nobody posts to it. */
+	const bool own_block = p->type == QPT_XRC_RECV;
 	struct qp_alloc_params lent = *p;
 	size_t rq, sq;
 	int rc;
 
-	lent.rq_mem = rings; /* anything: the rings are not in the QP's own block */
+	lent.rq_mem = own_block ? NULL : rings; /* anything: they are not in the QP's own block */
 	if (qp_ring_bytes(p, &rq, &sq) != 0 || qp_footprint(&lent, &rings->private_bytes) != 0)
 		return refuse(r, EINVAL, "no queues of these capacities");
 	rings->entries = p->max_send_wr + p->max_recv_wr;
@@ -340,6 +342,8 @@ owner_rings_lend(struct env *env, struct owner *o, struct qp_alloc_params *p,
 	if (rc != 0)
 		return rc;
 	rings->charged = true;
+	if (own_block)
+		return 0;
 	rc = owner_place_get(env, o, rq, &rings->rq, &p->rq_mem, r);
 	if (rc == 0 && sq != 0)
 		rc = owner_place_get(env, o, sq, &rings->sq, &p->sq_mem, r);

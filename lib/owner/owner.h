@@ -67,6 +67,7 @@ struct owner_rings {
 };
 
 TAILQ_HEAD(owner_qps, admin_qp);
+TAILQ_HEAD(owner_opened, admin_opener);
 
 struct owner {
 	uint32_t id;
@@ -82,6 +83,7 @@ struct owner {
 	struct broker_conn *home;
 	struct owner_qps qps; /* by the administration of QPs */
 	uint32_t qps_n;
+	struct owner_opened opened; /* QPs of others: admin_open.h */
 	struct owner_area *areas;
 	uint32_t areas_n;
 	/* An area is made by its thread; the request that needs it is put off (env_put_off). */

@@ -116,6 +116,24 @@ check_init(const struct ibv_qp_init_attr_ex *init)
 	return (init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL ? EINVAL : 0;
 }
 
+/* What programs read of it. */
+static void
+put_base(struct vl_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *init)
+{
+	qp->pub.qp_base = (struct ibv_qp){ .context = ctx,
+		.qp_context = init->qp_context,
+		.pd = init->pd,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.srq = init->srq,
+		.qp_num = qp->rl->qp_num,
+		.handle = qp->rl->qp_num,
+		.state = (enum ibv_qp_state)qp->rl->state,
+		.qp_type = init->qp_type };
+	pthread_mutex_init(&qp->pub.qp_base.mutex, NULL);
+	pthread_cond_init(&qp->pub.qp_base.cond, NULL);
+}
+
 struct ibv_qp *
 vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
 {
@@ -137,20 +155,38 @@ vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
 		free(qp);
 		return vl_none(rc);
 	}
-	qp->pub.qp_base = (struct ibv_qp){ .context = ctx,
-		.qp_context = init->qp_context,
-		.pd = init->pd,
-		.send_cq = init->send_cq,
-		.recv_cq = init->recv_cq,
-		.srq = init->srq,
-		.qp_num = qp->rl->qp_num,
-		.handle = qp->rl->qp_num,
-		.state = IBV_QPS_RESET,
-		.qp_type = init->qp_type };
-	pthread_mutex_init(&qp->pub.qp_base.mutex, NULL);
-	pthread_cond_init(&qp->pub.qp_base.cond, NULL);
+	put_base(qp, ctx, init);
 	init->cap = (struct ibv_qp_cap){ cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge,
 		cap.max_recv_sge, cap.max_inline_data };
+	return &qp->pub.qp_base;
+}
+
+struct ibv_qp *
+vl_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed =
+		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	const struct vl_xrcd *xrcd = (const struct vl_xrcd *)attr->xrcd;
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV };
+	struct rl_qp_open_attr a;
+	struct vl_qp *qp;
+	int rc;
+
+	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
+		(attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) != 0)
+		return vl_none(EINVAL);
+	qp = calloc(1, sizeof(*qp));
+	if (qp == NULL)
+		return vl_none(ENOMEM);
+	if ((attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0)
+		init.qp_context = attr->qp_context;
+	a = (struct rl_qp_open_attr){ xrcd->rl, attr->qp_num, qp };
+	rc = rl_open_qp(xrcd->pd, &a, &qp->rl);
+	if (rc != 0) {
+		free(qp);
+		return vl_none(-rc);
+	}
+	put_base(qp, ctx, &init);
 	return &qp->pub.qp_base;
 }
 

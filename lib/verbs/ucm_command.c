@@ -2,8 +2,13 @@
 /* Commands to /dev/infiniband/rdma_cm, and the ids that they name. */
 #include <stdlib.h>
 #include <string.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/random.h>
 
 #include "ucm.h"
+
+#define PORT_ANY 0x8000u /* and above */
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
@@ -155,13 +160,31 @@ migrate_id(const struct ucm_call *call)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
+/*
+ * The kernel gives a port when an id is bound, and programs tell their peers of it before they
+ * listen. The dataplane hears of it at listen(), and refuses one that another took (EADDRINUSE).
+ */
+static void
+give_port(struct sockaddr *addr)
+{
+	/* At the same place in both families. */
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)addr;
+	uint16_t port = 0;
+
+	if (in->sin_port != 0 || getrandom(&port, sizeof(port), GRND_NONBLOCK) != sizeof(port))
+		return;
+	in->sin_port = htons(PORT_ANY | (port & (PORT_ANY - 1)));
+}
+
 static int
 bind_ip(const struct ucm_call *call)
 {
-	const struct sockaddr *addr = (const struct sockaddr *)&call->in->bind_ip.addr;
+	struct sockaddr_in6 to = call->in->bind_ip.addr;
+	struct sockaddr *addr = (struct sockaddr *)&to;
 
 	if (!ucm_is_any(addr) && ucm_port_of(call->file->channel->context, addr) == 0)
 		return ucm_fail(EADDRNOTAVAIL, "no port of the dataplane has the address");
+	give_port(addr);
 	return rl_cm_bind_addr(call->id->rl, addr);
 }
 

@@ -71,5 +71,6 @@ vl_xrc_ops(struct verbs_context *pub)
 {
 	pub->open_xrcd = open_xrcd;
 	pub->close_xrcd = close_xrcd;
+	pub->open_qp = vl_open_qp;
 	pub->get_srq_num = get_srq_num;
 }

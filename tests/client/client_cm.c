@@ -3,7 +3,6 @@
  * Connections by address and port, both ends in this process: rl_cm_*. argv[1] is the socket,
  * argv[2] the address of the server's port, argv[3] the one of the client's.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -20,21 +19,6 @@ struct world {
 	struct side s, c;
 	struct rl_cm_id *listener;
 };
-
-static struct sockaddr_storage
-address(const char *ip, uint16_t port)
-{
-	struct sockaddr_storage a = { .ss_family = AF_INET };
-	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&a;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&a;
-
-	if (inet_pton(AF_INET, ip, &in->sin_addr) != 1) {
-		a.ss_family = AF_INET6;
-		CHECK(inet_pton(AF_INET6, ip, &in6->sin6_addr) == 1);
-	}
-	in->sin_port = htons(port);
-	return a;
-}
 
 static void
 make_qp(struct side *side, struct rl_cm_id *id)
@@ -54,7 +38,7 @@ make_qp(struct side *side, struct rl_cm_id *id)
 static void
 listen_at(struct world *w, enum rl_qp_type type)
 {
-	struct sockaddr_storage at = address(w->server_ip, SERVICE);
+	struct sockaddr_storage at = side_address(w->server_ip, SERVICE);
 
 	OK(rl_cm_create_id(w->s.channel, &w->listener, w, RL_PS_TCP));
 	w->listener->qp_type = type;
@@ -65,7 +49,7 @@ listen_at(struct world *w, enum rl_qp_type type)
 static void
 resolve(struct world *w, uint16_t service)
 {
-	struct sockaddr_storage to = address(w->server_ip, service);
+	struct sockaddr_storage to = side_address(w->server_ip, service);
 
 	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
 	OK(rl_cm_resolve_addr(w->c.id, NULL, (struct sockaddr *)&to, 2000));
@@ -92,7 +76,7 @@ static void
 asked(struct world *w)
 {
 	struct rl_cm_event *e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
-	const struct sockaddr_storage from = address(w->client_ip, 0);
+	const struct sockaddr_storage from = side_address(w->client_ip, 0);
 	const struct sockaddr_in *peer;
 
 	CHECK(e->listen_id == w->listener && e->id != w->listener && e->id->id_context == w);
@@ -277,8 +261,9 @@ CM_12_own_queue_pairs(struct world *w)
 static void
 addresses(struct world *w)
 {
-	struct sockaddr_storage at = address(w->server_ip, SERVICE);
-	struct sockaddr_storage other = address("192.0.2.9", 1), mine = address(w->client_ip, 4242);
+	struct sockaddr_storage at = side_address(w->server_ip, SERVICE);
+	struct sockaddr_storage other = side_address("192.0.2.9", 1),
+				mine = side_address(w->client_ip, 4242);
 	struct rl_cm_id *id;
 
 	listen_at(w, RL_QPT_RC);
@@ -286,7 +271,7 @@ addresses(struct world *w)
 	OK(rl_cm_bind_addr(id, (struct sockaddr *)&at));
 	CHECK(rl_cm_listen(id, 0) == -EADDRINUSE);
 	/* Any address, any port: at both ports of the dataplane. */
-	at = address("0.0.0.0", 0);
+	at = side_address("0.0.0.0", 0);
 	OK(rl_cm_bind_addr(id, (struct sockaddr *)&at));
 	OK(rl_cm_listen(id, 0));
 	CHECK(((struct sockaddr_in *)(void *)rl_cm_get_local_addr(id))->sin_port != 0);
@@ -299,7 +284,7 @@ addresses(struct world *w)
 	CHECK(rl_cm_resolve_route(id, 10) == -EINVAL && rl_cm_connect(id, NULL) == -EINVAL);
 	OK(rl_cm_destroy_id(id));
 	/* In the subnet of a port, and nobody has it. */
-	other = address("10.77.0.99", 1);
+	other = side_address("10.77.0.99", 1);
 	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
 	OK(rl_cm_resolve_addr(w->c.id, NULL, (struct sockaddr *)&other, 50));
 	{
@@ -360,7 +345,7 @@ CM_33_gone(struct world *w)
 	drop(&w->c);
 	side_open(&w->s, w->socket);
 	for (int i = 0;; i++) { /* it may be on its way out still */
-		struct sockaddr_storage at = address(w->server_ip, SERVICE);
+		struct sockaddr_storage at = side_address(w->server_ip, SERVICE);
 		int rc;
 
 		OK(rl_cm_create_id(w->s.channel, &w->listener, w, RL_PS_TCP));

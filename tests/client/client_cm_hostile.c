@@ -17,20 +17,11 @@
 #define LISTENERS 4
 #define PENDING   5
 
-static struct sockaddr_in
-address(const char *ip, uint16_t port)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
-
-	CHECK(inet_pton(AF_INET, ip, &a.sin_addr) == 1);
-	return a;
-}
-
 /* An id with the way to the other port. @return NULL with -errno in *rc. */
 static struct rl_cm_id *
 resolve(struct side *s, int *rc)
 {
-	struct sockaddr_in to = address("10.77.0.2", SERVICE);
+	struct sockaddr_storage to = side_address("10.77.0.2", SERVICE);
 	struct rl_cm_id *id;
 
 	OK(rl_cm_create_id(s->channel, &id, NULL, RL_PS_TCP));
@@ -47,7 +38,7 @@ resolve(struct side *s, int *rc)
 static struct rl_cm_id *
 listen_at(struct side *s, const char *ip, uint16_t port, int *rc)
 {
-	struct sockaddr_in at = address(ip, port);
+	struct sockaddr_storage at = side_address(ip, port);
 
 	for (int i = 0;; i++) {
 		struct rl_cm_id *id;

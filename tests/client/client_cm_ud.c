@@ -22,20 +22,6 @@ struct world {
 };
 
 static void
-set_address(struct world *w, const char *ip)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&w->to;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&w->to;
-
-	w->to.ss_family = AF_INET;
-	if (inet_pton(AF_INET, ip, &in->sin_addr) != 1) {
-		w->to.ss_family = AF_INET6;
-		CHECK(inet_pton(AF_INET6, ip, &in6->sin6_addr) == 1);
-	}
-	in->sin_port = htons(SERVICE);
-}
-
-static void
 make_qp(struct side *side, struct rl_cm_id *id)
 {
 	struct rl_qp_init_attr init = { .send_cq = side->p.cq,
@@ -183,7 +169,7 @@ main(int argc, char **argv)
 	struct world w = { .listener = NULL };
 
 	CHECK(argc >= 3);
-	set_address(&w, argv[2]);
+	w.to = side_address(argv[2], SERVICE);
 	side_open(&w.s, argv[1]);
 	side_open(&w.c, argv[1]);
 	OK(rl_cm_create_id(w.s.channel, &w.listener, &w, RL_PS_TCP));

@@ -2,8 +2,10 @@
 /* Datagrams of an application: argv[1] is the socket. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "client_priv.h"
 #include "pair.h"
@@ -211,6 +213,137 @@ UD_05_handles_that_are_none(struct peers *s)
 	OK(rl_dealloc_pd(other));
 }
 
+static void
+to_state(struct rl_qp *qp, enum rl_qp_state state)
+{
+	struct rl_qp_attr a = { .qp_state = state };
+
+	OK(rl_modify_qp(qp, &a, RL_QP_STATE));
+}
+
+/* A request has the address of its handle from when it was posted; in SQD none is taken. */
+static void
+UD_05_handles_that_end_before_their_requests(struct peers *s)
+{
+	struct rl_sge sge = pair_sge(&s->p, 0, 8);
+	struct rl_send_wr wr = request(s, 0, &sge);
+	struct rl_ah_attr a = address(&s->p, 1, 2);
+	struct rl_ah *to, *next;
+
+	to_state(s->qp[0], RL_QPS_SQD);
+	OK(rl_create_ah(s->p.pd, &a, &to));
+	wr.wr.ud.ah = to;
+	for (int i = 0; i < 3; i++) {
+		OK(pair_recv(s->qp[1], pair_sge(&s->p, SLOT, SLOT), 90));
+		OK(rl_post_send(s->qp[0], &wr, NULL));
+	}
+	OK(rl_destroy_ah(to));
+	OK(rl_create_ah(s->p.pd, &a, &next));
+	OK(rl_destroy_ah(next));
+	to_state(s->qp[0], RL_QPS_RTS);
+	for (int i = 0; i < 6; i++)
+		CHECK(pair_wait(s->p.cq).status == RL_WC_SUCCESS);
+}
+
+/* Such a handle counts against client_limits.ahs (40) until its queue pair goes, too, or RESET. */
+static void
+ended_handles_go_with_their_requests(struct peers *s)
+{
+	struct rl_sge sge = pair_sge(&s->p, 0, 8);
+	struct rl_send_wr wr = request(s, 0, &sge);
+	struct rl_ah_attr a = address(&s->p, 1, 2);
+
+	for (int i = 0; i < 45; i++) {
+		struct rl_qp *qp = datagram_qp(s->p.pd, s->p.cq, 1, QKEY);
+		struct rl_ah *to;
+
+		to_state(qp, RL_QPS_SQD);
+		OK(rl_create_ah(s->p.pd, &a, &to));
+		wr.wr.ud.ah = to;
+		OK(rl_post_send(qp, &wr, NULL));
+		OK(rl_destroy_ah(to));
+		if (i % 2 == 0)
+			to_state(qp, RL_QPS_RESET);
+		OK(rl_destroy_qp(qp));
+	}
+}
+
+/* Tells the worker what the queue pair did not tell it. */
+struct late_bell {
+	struct ring_bells *bells;
+	uint32_t qp_num;
+};
+
+static void *
+ring_late(void *arg)
+{
+	const struct late_bell *late = arg;
+
+	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	CHECK(ring_bells_put(late->bells, late->qp_num) == 0);
+	return NULL;
+}
+
+/* What was posted is sent, although the QP goes at once, and the worker hears of it late. */
+static void
+sends_of_a_queue_pair_that_goes(struct peers *s)
+{
+	struct rl_sge sge = pair_sge(&s->p, 0, 8);
+	struct rl_send_wr wr = request(s, 0, &sge);
+	struct rl_qp *pub = datagram_qp(s->p.pd, s->p.cq, 1, QKEY);
+	struct qp *qp = (struct qp *)pub;
+	struct context *ctx = (struct context *)s->p.ctx;
+	struct late_bell late = { &ctx->bells[atomic_load(&qp->worker)], pub->qp_num };
+	pthread_t other;
+
+	CHECK(ring_bell_is_due(&qp->sq)); /* from here on its posts ring no bell */
+	for (int i = 0; i < 8; i++) {
+		OK(pair_recv(s->qp[1], pair_sge(&s->p, SLOT, SLOT), 95));
+		OK(rl_post_send(pub, &wr, NULL));
+	}
+	CHECK(pthread_create(&other, NULL, ring_late, &late) == 0);
+	OK(rl_destroy_qp(pub));
+	for (int i = 0; i < 8; i++) {
+		const struct rl_wc wc = pair_wait(s->p.cq);
+
+		CHECK(wc.status == RL_WC_SUCCESS && wc.opcode == RL_WC_RECV);
+	}
+	CHECK(pthread_join(other, NULL) == 0);
+}
+
+/* What was posted counts among the completions, although the worker hears of it late. */
+static void
+completions_of_a_queue_that_shrinks(struct peers *s)
+{
+	struct rl_sge sge = pair_sge(&s->p, 0, 8);
+	struct rl_send_wr wr = request(s, 0, &sge);
+	struct context *ctx = (struct context *)s->p.ctx;
+	struct rl_qp *pub;
+	struct rl_cq *cq;
+	struct late_bell late;
+	pthread_t other;
+
+	OK(rl_create_cq(s->p.ctx, 8, NULL, NULL, &cq));
+	pub = datagram_qp(s->p.pd, cq, 1, QKEY);
+	late = (struct late_bell){ &ctx->bells[atomic_load(&((struct qp *)pub)->worker)],
+		pub->qp_num };
+	CHECK(ring_bell_is_due(&((struct qp *)pub)->sq));
+	for (int i = 0; i < 4; i++) {
+		OK(pair_recv(s->qp[1], pair_sge(&s->p, SLOT, SLOT), 97));
+		OK(rl_post_send(pub, &wr, NULL));
+	}
+	CHECK(pthread_create(&other, NULL, ring_late, &late) == 0);
+	CHECK(rl_resize_cq(cq, 3) == -EINVAL);
+	CHECK(pthread_join(other, NULL) == 0);
+	for (int i = 0; i < 4; i++) {
+		CHECK(pair_wait(cq).status == RL_WC_SUCCESS);
+		CHECK(pair_wait(s->p.cq).opcode == RL_WC_RECV);
+	}
+	OK(rl_resize_cq(cq, 3));
+	OK(rl_destroy_qp(pub));
+	OK(rl_destroy_cq(cq));
+}
+
 /* Takes what completes, until `receives` have: of which QPs, as bits of s->qp. */
 static unsigned int
 receivers(struct peers *s, unsigned int receives)
@@ -342,6 +475,10 @@ main(int argc, char **argv)
 		UD_05_UD_10_ping_pong(&s);
 		UD_12_UD_25_refused(&s);
 		UD_05_handles_that_are_none(&s);
+		UD_05_handles_that_end_before_their_requests(&s);
+		ended_handles_go_with_their_requests(&s);
+		sends_of_a_queue_pair_that_goes(&s);
+		completions_of_a_queue_that_shrinks(&s);
 		UD_31_groups(&s);
 		memberships(&s);
 		peers_close(&s);

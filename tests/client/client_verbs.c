@@ -126,6 +126,31 @@ atomic_writes(struct pair *p)
 	CHECK(rl_post_send(p->a, &wr, NULL) == -EINVAL);
 }
 
+/* FLUSH: without a list, answered once what was written is seen by all. */
+static void
+flushes(struct pair *p)
+{
+	struct rl_send_wr *bad, wr = { .wr_id = 4,
+		.opcode = RL_WR_FLUSH,
+		.send_flags = RL_SEND_SIGNALED,
+		.wr.flush = { .remote_addr = (uintptr_t)p->mr->addr,
+			.length = 64,
+			.rkey = p->mr->rkey,
+			.type = RL_FLUSH_GLOBAL } };
+	struct rl_wc wc;
+
+	OK(rl_post_send(p->a, &wr, NULL));
+	wc = pair_wait(p->cq);
+	CHECK(wc.status == RL_WC_SUCCESS && wc.opcode == RL_WC_FLUSH && wc.wr_id == 4);
+	wr.wr.flush = (struct rl_wr_flush){ .rkey = p->mr->rkey, .type = 1, .level = RL_FLUSH_MR };
+	OK(rl_post_send(p->a, &wr, NULL));
+	CHECK(pair_wait(p->cq).status == RL_WC_SUCCESS);
+	wr.wr.flush.length = (UINT64_C(1) << 31) + 1;
+	CHECK(rl_post_send(p->a, &wr, &bad) == -EINVAL && bad == &wr);
+	wr.wr.flush = (struct rl_wr_flush){ .rkey = p->mr->rkey }; /* of no type */
+	CHECK(rl_post_send(p->a, &wr, &bad) == -EINVAL);
+}
+
 /* CQ-09: what the posting side can know is refused at once, and nothing of it is posted. */
 static void
 CQ_09_refused_at_once(struct pair *p)
@@ -446,7 +471,7 @@ int
 main(int argc, char **argv)
 {
 	static void (*const cases[])(struct pair *) = { write_and_read, send_immediate_inline,
-		atomics, atomic_writes, CQ_09_refused_at_once, CQ_06_completion_events,
+		atomics, atomic_writes, flushes, CQ_09_refused_at_once, CQ_06_completion_events,
 		QP_13_posted_in_ERR, errors_and_events, reset_and_again, own_memfd, memory_and_use,
 		ports_and_limits, unsignaled, threads };
 	struct rl_context *nobody;

@@ -72,8 +72,8 @@ up(struct rl_context *ctx, struct rl_qp *qp, uint8_t port, uint32_t dest, uint8_
 	const bool target = qp->qp_type == RL_QPT_XRC_RECV;
 	struct rl_qp_attr a = { .qp_state = RL_QPS_INIT,
 		.port_num = port,
-		.qp_access_flags = RL_ACCESS_REMOTE_READ | RL_ACCESS_REMOTE_WRITE |
-				   RL_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags =
+			RL_ACCESS_REMOTE_READ | RL_ACCESS_REMOTE_WRITE | RL_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = RL_MTU_1024,
 		.dest_qp_num = dest,
 		.rq_psn = 17,
@@ -87,8 +87,7 @@ up(struct rl_context *ctx, struct rl_qp *qp, uint8_t port, uint32_t dest, uint8_
 		.ah_attr = { .is_global = 1, .port_num = port } };
 
 	OK(rl_query_gid(ctx, dest_port, 0, &a.ah_attr.grh.dgid));
-	OK(rl_modify_qp(
-		qp, &a, RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_ACCESS_FLAGS));
+	OK(rl_modify_qp(qp, &a, RL_QP_STATE | RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_ACCESS_FLAGS));
 	a.qp_state = RL_QPS_RTR;
 	OK(rl_modify_qp(qp, &a,
 		RL_QP_STATE | RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN |
@@ -96,8 +95,7 @@ up(struct rl_context *ctx, struct rl_qp *qp, uint8_t port, uint32_t dest, uint8_
 	a.qp_state = RL_QPS_RTS;
 	OK(rl_modify_qp(qp, &a,
 		RL_QP_STATE | RL_QP_TIMEOUT | RL_QP_SQ_PSN |
-			(target ? 0
-				: RL_QP_RETRY_CNT | RL_QP_RNR_RETRY | RL_QP_MAX_QP_RD_ATOMIC)));
+			(target ? 0 : RL_QP_RETRY_CNT | RL_QP_RNR_RETRY | RL_QP_MAX_QP_RD_ATOMIC)));
 }
 
 static struct rl_qp *
@@ -238,6 +236,17 @@ XRC_10_not_those_of_another(struct world *w)
 	CHECK(pair_wait(w->asker.cq).status == RL_WC_REM_ACCESS_ERR);
 }
 
+static struct rl_qp *
+open_target(struct member *m, uint32_t qp_num)
+{
+	const struct rl_qp_open_attr a = { m->xrcd, qp_num, m };
+	struct rl_qp *qp;
+
+	OK(rl_open_qp(m->p.pd, &a, &qp));
+	CHECK(qp->qp_num == qp_num && qp->qp_context == m && qp->qp_type == RL_QPT_XRC_RECV);
+	return qp;
+}
+
 /* What can be known is refused at once (XRC-09). */
 static void
 XRC_09_refused(struct world *w)
@@ -281,27 +290,33 @@ XRC_09_refused(struct world *w)
 static void
 XRC_05_of_another_domain(struct world *w)
 {
-	struct rl_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 },
-		.srq_type = RL_SRQT_XRC,
-		.cq = w->two.p.cq };
+	struct rl_srq_init_attr init = {
+		.attr = { .max_wr = 4, .max_sge = 1 }, .srq_type = RL_SRQT_XRC, .cq = w->two.p.cq
+	};
 	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
 	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
 	struct rl_async_event e;
 	struct rl_srq *srq;
 
+	open_target(&w->two, w->target->qp_num);
 	OK(rl_create_xrcd(w->two.p.ctx, &init.xrcd));
 	OK(rl_create_srq(w->two.p.pd, &init, &srq));
 	OK(rl_get_srq_num(srq, &wr.qp_type.xrc.remote_srqn));
 	OK(rl_post_send(w->from, &wr, NULL));
 	CHECK(pair_wait(w->asker.cq).status == RL_WC_REM_INV_RD_REQ_ERR);
-	OK(rl_get_async_event(w->one.p.ctx, &e));
-	while (e.event_type == RL_EVENT_COMM_EST) {
+	for (int i = 0; i < 2; i++) { /* who opened it hears of it as well */
+		struct member *m = i == 0 ? &w->one : &w->two;
+
+		OK(rl_get_async_event(m->p.ctx, &e));
+		while (e.event_type == RL_EVENT_COMM_EST) {
+			rl_ack_async_event(&e);
+			OK(rl_get_async_event(m->p.ctx, &e));
+		}
+		CHECK(e.event_type == RL_EVENT_QP_ACCESS_ERR);
+		CHECK(e.element.qp->qp_num == w->target->qp_num);
+		CHECK(e.element.qp->context == m->p.ctx && strstr(e.detail, "XRC-05") != NULL);
 		rl_ack_async_event(&e);
-		OK(rl_get_async_event(w->one.p.ctx, &e));
 	}
-	CHECK(e.event_type == RL_EVENT_QP_ACCESS_ERR && e.element.qp == w->target);
-	CHECK(strstr(e.detail, "XRC-05") != NULL);
-	rl_ack_async_event(&e);
 	OK(rl_destroy_srq(srq));
 	OK(rl_close_xrcd(init.xrcd));
 }
@@ -360,6 +375,74 @@ the_owner_ends(struct world *w)
 	CHECK(pair_wait(w->two.p.cq).wr_id == 3);
 }
 
+static void
+reaches(struct world *w, struct member *m, uint32_t target)
+{
+	struct rl_sge sge = pair_sge(&w->asker, 0, 100);
+	struct rl_send_wr wr = request(w, m, RL_WR_SEND, &sge);
+	struct rl_wc wc;
+
+	receive(m, 3);
+	OK(rl_post_send(w->from, &wr, NULL));
+	CHECK(pair_wait(w->asker.cq).status == RL_WC_SUCCESS);
+	wc = pair_wait(m->p.cq);
+	CHECK(wc.wr_id == 3 && wc.qp_num == target);
+}
+
+static void
+refused_to_open(struct member *m, struct rl_xrcd *xrcd, uint32_t qp_num, int err)
+{
+	const struct rl_qp_open_attr a = { xrcd, qp_num, NULL };
+	struct rl_qp *qp;
+
+	CHECK(rl_open_qp(m->p.pd, &a, &qp) == err && qp == NULL);
+}
+
+/* XRC-09, rl_open_qp(): both have the target; it is there until the last one has closed it. */
+static void
+XRC_09_a_target_of_two(struct world *w)
+{
+	const uint32_t number = w->target->qp_num;
+	struct rl_qp_attr a = { .min_rnr_timer = 9 };
+	struct rl_xrcd *own;
+	struct rl_qp *qp;
+
+	OK(rl_create_xrcd(w->two.p.ctx, &own));
+	refused_to_open(&w->two, own, number, -ENOENT);
+	OK(rl_close_xrcd(own));
+	refused_to_open(&w->two, w->two.xrcd, w->from->qp_num, -ENOENT);
+	refused_to_open(&w->one, w->one.xrcd, number, -EEXIST);
+	qp = open_target(&w->two, number);
+	CHECK(qp->state == RL_QPS_RTS);
+	refused_to_open(&w->two, w->two.xrcd, number, -EEXIST);
+	OK(rl_modify_qp(qp, &a, RL_QP_MIN_RNR_TIMER));
+	OK(rl_query_qp(w->target, &a, RL_QP_MIN_RNR_TIMER, NULL));
+	CHECK(a.min_rnr_timer == 9);
+
+	OK(rl_destroy_qp(w->target)); /* by its owner: it is the other one's now */
+	reaches(w, &w->two, number);
+	reaches(w, &w->one, number);
+	w->target = open_target(&w->one, number);
+	OK(rl_destroy_srq(w->two.srq));
+	CHECK(rl_close_xrcd(w->two.xrcd) == -EBUSY);
+	pair_close(&w->two.p); /* the owner ends */
+	reaches(w, &w->one, number);
+	OK(rl_query_qp(w->target, &a, RL_QP_MIN_RNR_TIMER, NULL));
+	CHECK(a.qp_state == RL_QPS_RTS && a.min_rnr_timer == 9);
+
+	member_open(&w->two, w->socket, 0); /* who only opened it ends, or closes it */
+	qp = open_target(&w->two, number);
+	pair_close(&w->two.p);
+	member_open(&w->two, w->socket, 0);
+	qp = open_target(&w->two, number);
+	OK(rl_destroy_qp(qp));
+	reaches(w, &w->two, number);
+	OK(rl_destroy_qp(w->target));
+	refused_to_open(&w->two, w->two.xrcd, number, -ENOENT);
+	OK(rl_destroy_qp(w->from));
+	connect_world(w);
+}
+
 /*
  * The ring of an SRQ is its application's memory. An index that cannot be ends the queue, and by
  * class K the target, whose domain it was let into; nothing else.
@@ -400,6 +483,7 @@ main(int argc, char **argv)
 	XRC_09_refused(&w);
 	one_ends_the_other_goes_on(&w);
 	the_owner_ends(&w);
+	XRC_09_a_target_of_two(&w);
 	XRC_10_not_those_of_another(&w);
 	world_close(&w);
 	world_open(&w, argv[1]);

@@ -8,6 +8,7 @@
  * Memory:  pair_close() ends it.
  * Depends: pair.h, rocelane_cm.h.
  */
+#include <arpa/inet.h>
 #include <poll.h>
 
 #include "pair.h"
@@ -18,6 +19,22 @@ struct side {
 	struct rl_cm_event_channel *channel;
 	struct rl_cm_id *id;
 };
+
+/** Of either family. */
+static inline struct sockaddr_storage
+side_address(const char *ip, uint16_t port)
+{
+	struct sockaddr_storage a = { .ss_family = AF_INET };
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&a;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&a;
+
+	if (inet_pton(AF_INET, ip, &in->sin_addr) != 1) {
+		a.ss_family = AF_INET6;
+		CHECK(inet_pton(AF_INET6, ip, &in6->sin6_addr) == 1);
+	}
+	in->sin_port = htons(port);
+	return a;
+}
 
 /** A client with a channel. */
 static inline void

@@ -25,7 +25,7 @@ void
 pair_open(struct pair *p, const char *socket, int cqe, size_t bytes)
 {
 	const int all = RL_ACCESS_LOCAL_WRITE | RL_ACCESS_REMOTE_WRITE | RL_ACCESS_REMOTE_READ |
-			RL_ACCESS_REMOTE_ATOMIC;
+			RL_ACCESS_REMOTE_ATOMIC | RL_ACCESS_FLUSH_GLOBAL;
 
 	*p = (struct pair){ .timeout = 18 }; /* the machine may be busy */
 	OK(rl_open(socket, &p->ctx));
@@ -58,8 +58,8 @@ pair_move(struct pair *p, struct rl_qp *qp, enum rl_qp_state state, uint8_t port
 {
 	struct rl_qp_attr a = { .qp_state = RL_QPS_INIT,
 		.port_num = port,
-		.qp_access_flags =
-			RL_ACCESS_REMOTE_WRITE | RL_ACCESS_REMOTE_READ | RL_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = RL_ACCESS_REMOTE_WRITE | RL_ACCESS_REMOTE_READ |
+				   RL_ACCESS_REMOTE_ATOMIC | RL_ACCESS_FLUSH_GLOBAL,
 		.path_mtu = RL_MTU_1024,
 		.dest_qp_num = dest,
 		.rq_psn = 0x111111,

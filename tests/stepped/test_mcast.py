@@ -306,6 +306,14 @@ class Membership(GroupCase):
             self.detach(QPN, group)
         self.assertEqual((100, []), (self.delta("rx_mcast"), self.rpc("mcast_list")))
 
+    def test_UD_31_explained(self):
+        self.ud()
+        self.assertNotIn("mcasts", self.rpc("qp_explain", qp_num=QPN))
+        self.attach()
+        told = self.rpc("qp_explain", qp_num=QPN)["mcasts"]
+        self.assertEqual([(self.group(), "p0", mac_of(self.group()))],
+                         [(m["group"], m["port"], m["mac"]) for m in told])
+
     def test_UD_31_saved(self):
         """As the configuration would have it; nothing is saved of a member that left."""
         self.ud()

@@ -62,7 +62,7 @@ class Target(XrcCase):
         for opcode in [0xB5] + list(range(0xB8, 0xC0)):
             with self.subTest(hex(opcode)):
                 self.target()
-                ext = roce.imm_dt(SRQN) + bytes(16)     # a RETH, too: 0xBD has one
+                ext = roce.imm_dt(SRQN) + bytes(20)     # of 0xBC and 0xBD: FETH, RETH
                 self.expect(self.feed(self.peer.packet(opcode, E, b"", ext)), Nak(E, NAK_INV, 0))
                 self.dead("QP_REQ_ERR")
                 self.assertEqual((4, []), (self.posted(), self.done()))
