@@ -135,6 +135,19 @@ is_dead(const char *path, DIR *d)
 	return marked;
 }
 
+/*
+ * Unless something is in it. The folder of all who name none stays: one who starts has nothing in
+ * it for a moment, and EAL does not start if it goes away then.
+ */
+static void
+remove_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (slash == NULL || strcmp(slash, "/rte") != 0)
+		rmdir(path);
+}
+
 /* EAL's files and our marks, but no socket that is answered; then the folder, if that was all. */
 static void
 empty(const char *path, DIR *d)
@@ -151,7 +164,7 @@ empty(const char *path, DIR *d)
 			continue;
 		unlinkat(dirfd(d), e->d_name, 0);
 	}
-	rmdir(path);
+	remove_folder(path);
 }
 
 /* A folder of our user, and no link to one. */
@@ -240,7 +253,7 @@ leave(void)
 	if (dir == NULL || dir[0] != '/')
 		return;
 	if (mark < 0) {
-		rmdir(dir); /* EAL did not start: what is in it is somebody else's */
+		remove_folder(dir); /* EAL did not start: what is in it is somebody else's */
 		return;
 	}
 	mark_path(path, sizeof(path));
@@ -251,7 +264,7 @@ leave(void)
 		empty(dir, d);
 	if (d != NULL)
 		closedir(d);
-	rmdir(dir);
+	remove_folder(dir);
 	close(mark);
 	mark = -1;
 }

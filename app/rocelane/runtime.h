@@ -17,7 +17,8 @@
 bool runtime_is_shared(void);
 /**
  * Before EAL starts: at the very end, behind what EAL and its telemetry do there, the folder is
- * removed, unless somebody else is in it.
+ * removed, unless somebody else is in it, or it is that of --file-prefix's default: another
+ * dataplane may be about to start in that one.
  */
 void runtime_begin(void);
 /** EAL has started: claim its folder, and remove those of dataplanes that died. */
