@@ -7,20 +7,24 @@ import os
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "MATRIX.md")
 AS_WANTED = "as wanted"
-PARTS = ("responder", "requester")     # tables of MATRIX.md
+TITLES = {"responder": "The responder", "requester": "The requester",
+          "connections": "Connections"}    # tables of MATRIX.md
+PARTS = tuple(TITLES)
 
 HEAD = """# rocelane and the Linux kernel, rule by rule
 
 Made by a run of `tests/interop` against the Soft-RoCE of Linux %s; not to be edited.
 `scripts/test interop` compares rocelane's column with a new run and says where the kernel did
-otherwise, which depends on the pace of its emulated machine. `INTEROP_WRITE=1 scripts/test interop`
-makes it anew.
+otherwise, which depends on the pace of its emulated machine; connections are played with `--long`
+alone. README.md says how it is made anew.
 
 In each row one end was watched, once with rocelane there and once with the kernel; the other end
 was the other one of the two, over the same wire, which can lose, repeat and change single packets.
 How to read a cell: `2 SUCCESS, 1 WR_FLUSH_ERR` are completions in their order, `NAK-RAE +2` is a
 negative answer and its PSN counted from the first request, `QP_ACCESS_ERR` an asynchronous event,
-`ERR` the queue pair's state at the end (else RTS). *%s* means: exactly what the column before says.
+`ERR` the queue pair's state at the end (else RTS). Of connections `REP, DREQ` are the messages that
+were sent, `1 ESTABLISHED` is what the program heard, and values are read back from the queue pair.
+*%s* means: exactly what the column before says.
 Where the kernel does now this and now that, the cell has both (*or*). The last column says who does
 what the rule wants, every time.
 
@@ -39,6 +43,10 @@ of it needs a knob:
   (REQ-IMPL-09).
 - Soft-RoCE has RC, UC and UD alone: it refuses to make an XRC queue pair (EOPNOTSUPP), so nothing
   of XRC can be tried against it.
+- Of connections, Linux is the kernel's connection manager and a program that does what librdmacm
+  does. librdmacm leaves it to the program to say that data came before the RTU (rdma_notify). The
+  kernel does not repeat a REP or SIDR_REP when it is asked again; a REP comes again by its timer.
+  Soft-RoCE makes a power of two of the READs that it may have outstanding.
 """
 TABLE = "| rule | situation | the specification | rocelane | Linux | right |\n" \
         "| --- | --- | --- | --- | --- | --- |\n"
@@ -67,19 +75,18 @@ def rows(scenes, told):
              cell(s, told, "linux"), right(s, told)] for s in scenes]
 
 
-def in_order(scenes):
-    """As the tables have them."""
-    return [s for part in PARTS for s in scenes if s.part == part]
+def of(part, scenes):
+    return [s for s in scenes if s.part == part]
 
 
 def text(scenes, told, kernel):
     out = [HEAD % (kernel, AS_WANTED)]
     for part in PARTS:
-        some = [s for s in scenes if s.part == part]
+        some = of(part, scenes)
         verdicts = [right(s, told) for s in some]
         counts = [verdicts.count(v) for v in ("both", "rocelane", "Linux", "neither")]
-        out.append("\n## The %s\n\n%d situations: both do as wanted in %d, rocelane alone in %d, "
-                   "Linux alone in %d, neither in %d.\n\n" % (part, len(some), *counts))
+        out.append("\n## %s\n\n%d situations: both do as wanted in %d, rocelane alone in %d, "
+                   "Linux alone in %d, neither in %d.\n\n" % (TITLES[part], len(some), *counts))
         out.append(TABLE)
         out += ["| %s |\n" % " | ".join(row) for row in rows(some, told)]
     return "".join(out)
@@ -95,8 +102,13 @@ def committed():
         return f.read()
 
 
-def without_linux(markdown):
+def lines(markdown, part):
+    """A part's table, without its head."""
+    begin = markdown.index("\n## %s\n" % TITLES[part])
+    return [line for line in markdown[begin + 1:].split("\n## ")[0].splitlines()
+            if line.startswith("| ") and not line.startswith(("| rule", "| ---"))]
+
+
+def without_linux(markdown, part):
     """The first four cells of each row."""
-    lines = [line for line in markdown.splitlines() if line.startswith("| ")]
-    return [line.strip("| ").split(" | ")[:4] for line in lines
-            if not line.startswith(("| rule", "| ---"))]
+    return [line.strip("| ").split(" | ")[:4] for line in lines(markdown, part)]

@@ -56,6 +56,11 @@ def requester(rules, title, wants, **more):
     return _scene("requester", rules, title, wants, **more)
 
 
+def connection(rules, title, wants, **more):
+    """Played by a Meeting (meeting.py)."""
+    return _scene("connections", rules, title, wants, **more)
+
+
 def variant(name, fn, *args):
     """The scene that is fn with these arguments, under a name of its own."""
     def play(p):
@@ -80,7 +85,7 @@ class Play:
     def __init__(self, wire, a, b, scene):
         self.wire, self.a_end, self.b_end = wire, a, b
         self.link = None
-        self.observed = "a" if scene.part == "requester" else "b"
+        self.observed = "b" if scene.part == "responder" else "a"
         # An event that is wanted may take its time; that none comes is seen after a short one.
         self.event_s = 0.6 if any(e in w for w in scene.wants for e in EVENTS) else 0.08
         self.recvs = self.sends = 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scenes about unreliable connections: what is lost is lost, whole, and nobody says so."""
 from ends import READ, SEND, SEND_IMM, WRITE, WRITE_IMM
-from scene import RECV_LEN, counted, requester, responder, tell
+from scene import RECV_LEN, changed, counted, requester, responder, tell
 
 QUIET = {"qp_type": "UC"}
 SOON_S = 0.3        # nothing else comes
@@ -96,6 +96,17 @@ def uc_unknown_key(p):
     p.post(p.wr(WRITE, 3000, rkey="0x00deaf00"), p.wr(SEND, 500))
     p.sent()
     return arrived(p, 1, (0, 500))
+
+
+@responder("RX-HDR-01, UC-05", "a wrong P_Key in the second of three SENDs",
+           "receives: 2 SUCCESS; whole; no answer")
+def uc_wrong_pkey(p):
+    p.connect(**QUIET)
+    p.wire.rule(changed(2, b"\x92\x34"), p.to_b, lambda s: p.offset(s.psn) == 1)
+    p.post(*[p.wr(SEND, 500) for _ in range(3)])
+    sent = p.sent()
+    return tell("" if set(sent) == {"SUCCESS"} else "sends: " + counted(sent),
+                arrived(p, 2, (0, 500), (1, 500)))
 
 
 @responder("UC-12", "SEND longer than the receive, a shorter one behind it", ONE)

@@ -5,6 +5,7 @@ from scene import RECV_LEN, changed, counted, requester, responder, tell
 
 DATAGRAM = {"qp_type": "UD"}
 GRH = 40
+GROUP, GROUP_QPN = "ff15::7:7777", 0xFFFFFF
 SOON_S = 0.3        # nothing else comes
 
 
@@ -122,6 +123,29 @@ def ud_no_receive(p):
 def ud_other_service(p):
     sends = three(p, act=changed(0, b"\x04"))
     return tell(sends, arrived(p, 2, (0, 500), (1, 500)))
+
+
+@responder("UD-31", "to a group that it has joined, to itself, to the group that it has left", TWO)
+def ud_group(p):
+    def to_group():
+        wr = p.wr(SEND, 500)
+        return dict(wr, ud=dict(wr["ud"], ah_attr={"dest_ip": GROUP}, remote_qpn=GROUP_QPN))
+
+    p.connect(**DATAGRAM)
+    member = {"qp_num": p.b.qpn, "group": GROUP}
+    p.b.end.rpc("mcast_attach", **member)
+    try:
+        p.post(to_group(), p.wr(SEND, 500))
+        got = [c["status"] for c in p.b.received(2, 4)]
+    finally:
+        p.b.end.rpc("mcast_detach", **member)
+    p.post(to_group())
+    sent = p.sent()
+    got += [c["status"] for c in p.b.received(1, SOON_S)]
+    return tell("" if set(sent) == {"SUCCESS"} else "sends: " + counted(sent),
+                "receives: %s" % counted(got),
+                "whole" if whole(p, 0, 500) and whole(p, 1, 500) else "other bytes",
+                "no answer" if not p.frames("a") else "answers", *p._events(p.b))
 
 
 @requester("UD-22", "three SENDs, and nobody is there", "3 SUCCESS; each packet once; no AckReq")

@@ -65,7 +65,6 @@ class CmCase(InteropCase):
         self.assertEqual(0, status, output)
         return output
 
-
     def connected(self, ipv6=False, port=None, **more):
         """Ask the guest's program; it may not listen yet: then again."""
         for _ in range(200):
@@ -180,6 +179,18 @@ class CmCase(InteropCase):
         return out
 
 
+    def cmtime_serves(self, connections, ipv6=False):
+        """It accepts all, and never ends: tearDown() ends it."""
+        self.there("cmtime", "-b", GUEST_IP6 if ipv6 else GUEST_IP, "-p", self.port,
+                   "-c", connections)
+        cids = []
+        for _ in range(connections):
+            self.connected(ipv6)
+            cids.append(self.ours.cid)
+        for self.ours.cid in cids:
+            self.ours.disconnect()
+
+
 class Brief(CmCase):
     """What is played each time."""
 
@@ -236,6 +247,11 @@ class Cmtime(CmCase):
         for ipv6 in (False, True):
             with self.again(ipv6=ipv6):
                 self.cmtime_asks(100, ipv6)
+
+    def test_the_guest_serves(self):
+        for ipv6 in (False, True):
+            with self.again(ipv6=ipv6):
+                self.cmtime_serves(20, ipv6)
 
 
 class Udaddy(CmCase):
@@ -318,15 +334,21 @@ class InForce(CmCase):
 class BadWire(CmCase):
     """Each message of the connection manager lost, doubled or late once; and by chance."""
 
-    def once(self, play, to_host, to_guest):
+    def once(self, play, to_host, to_guest, *args):
         for act in ("drop", "twice", "late"):
             for to, names in ((TO_HOST, to_host), (TO_GUEST, to_guest)):
                 for name in names:
                     with self.again(act=act, message=name, to=to):
                         rule = self.bench.wire.rule(act, to, message(name), hold=HELD_S)
-                        play()
+                        play(*args)
                         self.bench.wire.drain()
                         self.assertEqual(1, rule.hits)
+
+    def test_each_message_of_rping_IPv6(self):
+        """The client ends it, whichever that is. The guest's leaves at once behind its DREQ, which
+        the kernel does not repeat then."""
+        self.once(self.rping_asks, ("REQ", "RTU"), ("REP", "DREP"), 3, True)
+        self.once(self.rping_serves, ("REP", "DREP"), ("REQ", "RTU", "DREQ"), 3, True)
 
     def test_each_message_the_guest_asks(self):
         """CM-21, CM-22, CM-23, CM-28, CM-32, CM-33, CM-36. ucmatose's server ends it."""
@@ -381,9 +403,9 @@ class BadWire(CmCase):
             b.wire.calm()
 
     def test_loss_of_1_and_5_percent(self):
-        for chance in (0.01, 0.05):
+        for chance, ipv6 in itertools.product((0.01, 0.05), (False, True)):
             for play, *args in ((self.rping_asks, 100), (self.rping_serves, 100),
                                 (self.ucmatose_asks, 5), (self.ucmatose_serves,),
-                                (self.cmtime_asks, 20)):
-                with self.again(chance=chance, play=play.__name__):
-                    self.by_chance(chance, play, *args)
+                                (self.cmtime_asks, 20), (self.cmtime_serves, 10)):
+                with self.again(chance=chance, ipv6=ipv6, play=play.__name__):
+                    self.by_chance(chance, play, *args, ipv6)

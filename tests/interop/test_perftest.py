@@ -6,11 +6,14 @@ import subprocess
 import time
 
 import livenet
-from bench import GUEST_IP, TAP, InteropCase
+from bench import GUEST_IP, HOST_IP, TAP, InteropCase
 
 PERF = os.environ.get("ROCELANE_PERF", "")
+RUN = os.environ.get("ROCELANE_RUN", "")
 TESTS = ("send_bw", "write_bw", "read_bw", "atomic_bw",
          "send_lat", "write_lat", "read_lat", "atomic_lat")
+BY_CM = ("write_bw", "send_lat")
+CM_TRY_S = 10
 HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
 WAIT_S = 60
 SEED = int(os.environ.get("INTEROP_SEED", "7"))
@@ -117,3 +120,74 @@ class Perftest(InteropCase):
         rule = self.bench.wire.rule("drop", None, chance=0.01, count=-1, seed=SEED)
         self.every_test(False, "-n", "200")
         self.assertGreater(rule.hits, 0)
+
+    # ---- -R: the connection manager instead of TCP ----------------------------------------------
+
+    def debian(self, test, port, *args):
+        """perftest itself, as it is, over our dataplane."""
+        p = subprocess.Popen([RUN, "-s", self.bench.process.socket_path, "ib_" + test, "-R", "-F",
+                              "-p", str(port), *args], stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(p.stdout.close)
+        return p
+
+    def debian_ended(self, p, wait_s):
+        try:
+            out = p.communicate(timeout=wait_s)[0]
+            return p.returncode, out
+        except subprocess.TimeoutExpired:
+            p.terminate()       # rocelane-run passes it on
+            out = p.communicate()[0]
+            return p.returncode, out + "(it did not end)"
+
+    def guest_listens(self, port):
+        """By the kernel's own list of what the connection manager has."""
+        end, listens = time.monotonic() + WAIT_S, False
+        while not listens and time.monotonic() < end:
+            pid = self.bench.guest.start(["rdma", "resource", "show", "cm_id"], log="ids")
+            out = self.bench.guest.wait(pid, log="ids")[1]
+            listens = any("LISTEN" in row and ":%d" % port in row for row in out.splitlines())
+        self.assertTrue(listens, out)
+
+    def guest_asks(self, test, port, *args):
+        """It is refused as long as nobody listens, and asks again. @return as debian_ended()."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            r = self.ended_there(self.there(test, port, "-R", *args, HOST_IP))
+            if r["status"] == 0 or time.monotonic() > end:
+                return r["status"], r["output"]
+
+    def guest_serves(self, test, port, *args):
+        """perftest connects twice, and its server does not listen in between: a client that is
+        faster than the guest is refused, and does not survive it. Then both begin again."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            pid = self.there(test, port, "-R", *args)
+            self.guest_listens(port)
+            asked = self.debian_ended(self.debian(test, port, *args, GUEST_IP), CM_TRY_S)
+            r = self.bench.guest.rpc("run_wait", pid=pid, kill=asked[0] != 0, log="perf",
+                                     wait_ms=WAIT_S * 1000, timeout_s=WAIT_S + 30)
+            if asked[0] == 0 or time.monotonic() > end:
+                return asked, (r["status"], r["output"])
+            port = next(self.ports)
+
+    def by_cm(self, test, guest_serves, *args):
+        port = next(self.ports)
+        if guest_serves:
+            asked, served = self.guest_serves(test, port, *args)
+        else:
+            p = self.debian(test, port, *args)
+            asked = self.guest_asks(test, port, *args)
+            served = self.debian_ended(p, WAIT_S)
+        self.assertEqual((0, 0), (asked[0], served[0]), (asked, served))
+        row = r"(?m)^ %s +%s " % (args[args.index("-s") + 1], args[args.index("-n") + 1])
+        self.assertRegex(asked[1], row)
+
+    def test_connection_manager(self):
+        """perftest -R at both ends, one of them on our dataplane: CM-16, both roles."""
+        if not RUN:
+            self.skipTest("rocelane-run of this build does not run Debian's programs")
+        for guest_serves in (False, True):
+            for test in BY_CM:
+                with self.subTest(test=test, guest_serves=guest_serves):
+                    self.by_cm(test, guest_serves, "-n", "200", "-s", "64")

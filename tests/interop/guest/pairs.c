@@ -2,6 +2,8 @@
 /* Queue pairs: every attribute of a transition comes from the request. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -209,7 +211,7 @@ qp_modify(struct peer *p, json_t *params)
 	if (json_object_get(params, "en_sqd_async_notify") != NULL) {
 		mask |= IBV_QP_EN_SQD_ASYNC_NOTIFY;
 		attr.en_sqd_async_notify =
-				json_is_true(json_object_get(params, "en_sqd_async_notify"));
+			json_is_true(json_object_get(params, "en_sqd_async_notify"));
 	}
 	if (json_object_get(params, "path_mtu") != NULL) {
 		mask |= IBV_QP_PATH_MTU;
@@ -235,9 +237,60 @@ qp_query(struct peer *p, json_t *params)
 
 	if (qp == NULL)
 		return peer_fail(ENOENT, "qp_num");
-	err = ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RQ_PSN, &init);
+	err = ibv_query_qp(qp, &attr,
+		IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_QP_RD_ATOMIC |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN,
+		&init);
 	if (err != 0)
 		return peer_fail(err, "ibv_query_qp");
-	return json_pack("{s:s, s:I, s:I}", "qp_state", value_name(state_words, attr.qp_state),
-		"sq_psn", (json_int_t)attr.sq_psn, "rq_psn", (json_int_t)attr.rq_psn);
+	return json_pack("{s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "qp_state",
+		value_name(state_words, attr.qp_state), "sq_psn", (json_int_t)attr.sq_psn, "rq_psn",
+		(json_int_t)attr.rq_psn, "dest_qp_num", (json_int_t)attr.dest_qp_num, "path_mtu",
+		128 << attr.path_mtu, "timeout", attr.timeout, "retry_cnt", attr.retry_cnt,
+		"rnr_retry", attr.rnr_retry, "min_rnr_timer", attr.min_rnr_timer, "max_rd_atomic",
+		attr.max_rd_atomic, "max_dest_rd_atomic", attr.max_dest_rd_atomic);
+}
+
+/* The kernel's IP drops what is for a group that no socket has joined, before rdma_rxe sees it. */
+static int
+socket_joins(const union ibv_gid *gid, int option)
+{
+	static int fd = -1;
+	struct ipv6_mreq group = { .ipv6mr_interface = if_nametoindex("eth0") };
+
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	memcpy(&group.ipv6mr_multiaddr, gid->raw, sizeof(gid->raw));
+	return setsockopt(fd, IPPROTO_IPV6, option, &group, sizeof(group)) == 0 ? 0 : errno;
+}
+
+static json_t *
+group_change(struct peer *p, json_t *params, int option,
+	int (*change)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid), const char *what)
+{
+	struct ibv_qp *qp = pair_find(p, params);
+	union ibv_gid gid;
+	int err;
+
+	if (qp == NULL)
+		return peer_fail(ENOENT, "qp_num");
+	if (gid_from_text(value_text(params, "group"), &gid) != 0)
+		return peer_fail(EINVAL, "group");
+	err = change(qp, &gid, 0);
+	if (err == 0 && (err = socket_joins(&gid, option)) != 0)
+		return peer_fail(err, "group of a socket");
+	return err == 0 ? json_object() : peer_fail(err, what);
+}
+
+json_t *
+mcast_attach(struct peer *p, json_t *params)
+{
+	return group_change(p, params, IPV6_JOIN_GROUP, ibv_attach_mcast, "ibv_attach_mcast");
+}
+
+json_t *
+mcast_detach(struct peer *p, json_t *params)
+{
+	return group_change(p, params, IPV6_LEAVE_GROUP, ibv_detach_mcast, "ibv_detach_mcast");
 }

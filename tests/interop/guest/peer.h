@@ -98,6 +98,21 @@ json_t *qp_create(struct peer *p, json_t *params);
 json_t *qp_modify(struct peer *p, json_t *params);
 json_t *qp_query(struct peer *p, json_t *params);
 json_t *qp_destroy(struct peer *p, json_t *params);
+json_t *mcast_attach(struct peer *p, json_t *params);
+json_t *mcast_detach(struct peer *p, json_t *params);
+
+/* connect.c: one command of the kernel's connection manager each; `id` is its own */
+json_t *cm_create(struct peer *p, json_t *params);
+json_t *cm_destroy(struct peer *p, json_t *params);
+json_t *cm_listen(struct peer *p, json_t *params);
+json_t *cm_resolve(struct peer *p, json_t *params);
+json_t *cm_route(struct peer *p, json_t *params);
+json_t *cm_qp(struct peer *p, json_t *params);
+json_t *cm_connect(struct peer *p, json_t *params);
+json_t *cm_accept(struct peer *p, json_t *params);
+json_t *cm_reject(struct peer *p, json_t *params);
+json_t *cm_disconnect(struct peer *p, json_t *params);
+json_t *cm_events(struct peer *p, json_t *params);
 
 /* work.c */
 json_t *post_send(struct peer *p, json_t *params);
