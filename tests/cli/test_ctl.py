@@ -100,6 +100,34 @@ class Output(Case):
             {"qp_explain": {"qp_num": 3, "qp_state": "RTS", "summary": "no error since RESET",
                             "error": None}}, "qp", "explain", 3))
 
+    def test_cm_explain(self):
+        """CM-43: why comes first, then each side's words beside what was taken."""
+        said = {"qp_num": 17, "starting_psn": 5, "path_mtu": 1024, "ack_timeout": 15,
+                "retry_count": 6, "rnr_retry_count": 7, "responder_resources": 1,
+                "initiator_depth": 2, "qkey": 0, "srq": False}
+        answer = {
+            "id": 3, "state": "IDLE", "event": "REJECTED", "reason": 8, "port": "p0",
+            "peer_ip": "192.0.2.2", "service_id": "0x1061d2f", "listener": None, "qp_num": 17,
+            "why": ["no listener: nobody listens on 7471", "the REJ has reason 8, told"],
+            "proposed": {"local": said, "remote": dict(said, ack_timeout=19)},
+            "taken": {"dest_qp_num": 34, "sq_psn": 9, "path_mtu": 1024, "timeout": 18,
+                      "retry_cnt": 6, "rnr_retry": 7, "max_rd_atomic": 1, "max_dest_rd_atomic": 2},
+            "local_comm_id": 77, "remote_comm_id": 0, "req_time": "12:00", "rep_time": None}
+        out = self.ctl({"cm_explain": answer}, "cm", "explain", 3)
+        self.assertEqual(self.asked, [("cm_explain", {"id": 3})])
+        for line in ("connection 3  IDLE  REJECTED  port p0  peer 192.0.2.2  "
+                     "service 0x1061d2f  QP 17\n"
+                     "why           no listener: nobody listens on 7471\n"
+                     "why           the REJ has reason 8, told\n",
+                     "                       this side    the peer       taken\n",
+                     "ack_timeout                   15          19          18  timeout\n",
+                     "responder_resources            1           1           2  "
+                     "max_dest_rd_atomic\n", "req_time      12:00\n"):
+            self.assertIn(line, out)
+        self.assertNotIn("rep_time", out)
+        self.assertEqual(answer, json.loads(self.ctl({"cm_explain": answer}, "-j", "cm", "explain",
+                                                     3)))
+
     def test_json_is_the_result(self):
         self.assertEqual(json.loads(self.ctl({"qp_query": QPS[0]}, "-j", "qp", "show", 17)), QPS[0])
         self.assertEqual(json.loads(self.ctl({"pd_create": {}}, "-j", "pd", "create", "x")), {})
@@ -283,9 +311,11 @@ class Failures(Case):
         commands = [("qp", "list"), ("qp", "show", 1), ("mr", "list"), ("mr", "show", "a"),
                     ("mr", "read", "a", 0, 1), ("cq", "poll", "c"), ("stat", "show"),
                     ("stat", "show", "worker"), ("metrics",), ("post", "recv", 1), ("methods",),
-                    ("trace", "read"), ("error", "show"), ("qp", "explain", 1)]
+                    ("trace", "read"), ("error", "show"), ("qp", "explain", 1),
+                    ("cm", "explain", 1)]
         methods = ["qp_list", "qp_query", "mr_list", "mr_read", "poll_cq", "stats", "post_recv",
-                   "rpc_get_methods", "trace_read", "rx_errors", "qp_explain"]
+                   "rpc_get_methods", "trace_read", "rx_errors", "qp_explain",
+                   "cm_explain"]
         for value in (None, True, 3, "text", [], {}, [1, "a", None], [[1]], [{}], {"a": []},
                       {"a": {"b": {"c": [{}]}}}, [{"qp_num": "x"}, 4]):
             raw = json.dumps(value)
@@ -326,6 +356,20 @@ class Impair(Case):
         self.assertEqual(self.asked[-1], ("impair_get", {}))
         self.assertEqual(self.ctl({"impair_get": self.PORT}, "impair", "show", "p0"), want)
         self.assertEqual(self.asked[-1], ("impair_get", {"port": "p0"}))
+
+    def test_a_bottleneck(self):
+        """It needs no rule, and its rate is text whatever it looks like."""
+        got = self.params({"impair_set": self.PORT}, "impair", "set", "p0", "bottleneck.rate",
+                          "10000000000", "bottleneck.buffer", "256K", "bottleneck.pmax", "0.2")
+        queue = {"rate": "10000000000", "buffer": "256K", "pmax": 0.2}
+        self.assertEqual(got, {"port": "p0", "impair": {"bottleneck": queue}})
+        got = self.params({"impair_set": self.PORT}, "impair", "set", "p0", "action", "drop",
+                          "bottleneck.rate", "10G", "bottleneck.buffer", "4K")
+        self.assertEqual(got, {"port": "p0", "impair": {
+            "rules": [{"action": "drop"}], "bottleneck": {"rate": "10G", "buffer": "4K"}}})
+        port = {**self.PORT, "impair": {"rules": [], "bottleneck": queue}}
+        self.assertIn('p0: bottleneck {"rate":"10000000000",',
+                      self.ctl({"impair_get": port}, "impair", "show", "p0"))
 
     def test_set_one_rule(self):
         got = self.params({"impair_set": self.PORT}, "impair", "set", "p0", "action", "drop",

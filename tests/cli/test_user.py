@@ -192,6 +192,11 @@ class Folders(Case):
             self.assertEqual(3, len(os.listdir(self.folder(mixed))))
             self.stops(p)
 
+    def test_the_default_folder_stays(self):
+        """Another one may be starting in it: EAL fails if it goes away then."""
+        self.stops(self.start(eal=["--no-shconf"]))
+        self.assertTrue(os.path.isdir(self.folder("rte")))
+
     def test_two_in_one_folder(self):
         """Without shared files two can have one name: who ends first leaves the folder."""
         name = next(self.names)

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_mbuf.h>
@@ -30,7 +31,7 @@ enum {
 	FDS_MAX = 10,
 	AREAS_MAX = 8,
 	FRAME_MAX = 1514,
-	WAITS = 20000, /* for an answer: beside other programs that takes long */
+	WAIT_S = 60, /* for an answer: beside other programs that takes long */
 	NUMBERS_MAX = 10,
 	REQUEST_MAX = 4096,
 };
@@ -261,7 +262,9 @@ frame_in(const uint8_t *bytes, size_t len)
 static void
 answered(void)
 {
-	for (uint32_t i = 0; i < WAITS; i++) {
+	const time_t from = time(NULL);
+
+	for (uint32_t i = 0; time(NULL) - from < WAIT_S; i++) {
 		poll_control();
 		if (receive())
 			return;

@@ -100,10 +100,11 @@ static const char *const seeds[] = {
 			RESPONDS) CALL("client_qp_create",
 			"{\"pd\":1,\"send_cq\":1,\"qp_type\":\"XRC_SEND\",\"max_send_wr\":8,"
 			"\"max_recv_wr\":0,\"max_send_sge\":1,\"max_recv_sge\":0,"
-			"\"max_inline_data\":0}") UP("1", "10.0.0.1", "") CALL("client_xrcd_close",
-			HANDLE("1")) CALL("client_srq_destroy", HANDLE("1"))
-			CALL("client_qp_destroy", "{\"qp_num\":$0}")
-				CALL("client_xrcd_close", HANDLE("1")),
+			"\"max_inline_data\":0}") UP("1", "10.0.0.1", "")
+			CALL("client_qp_open", "{\"pd\":1,\"xrcd\":1,\"qp_num\":$0}")
+				CALL("client_xrcd_close", HANDLE("1")) CALL("client_srq_destroy",
+					HANDLE("1")) CALL("client_qp_destroy", "{\"qp_num\":$0}")
+					CALL("client_xrcd_close", HANDLE("1")),
 	ATTACHED "#b\n" MR CALL("client_mw_alloc", "{\"pd\":1,\"type\":1}") CALL(
 		"client_mw_alloc", "{\"pd\":1,\"type\":2}") QP UP("0", "10.0.0.1", RESPONDS)
 		CALL("client_mr_deregister", HANDLE("1")) CALL("client_mw_dealloc", HANDLE("1"))

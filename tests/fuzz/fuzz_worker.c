@@ -78,7 +78,7 @@ operands(struct ring_send_wqe *w, const struct plan *p, const uint8_t *s)
 	w->rkey = (s[6] & 0x40) != 0 ? window_key(s[6]) : r->key;
 	w->remote_addr = r->va + (s[6] >> 4 & 3) * 64u;
 	w->compare_add = s[7];
-	w->swap = s[6];
+	w->swap = w->opcode == WR_FLUSH ? s[5] + 1u : s[6];
 	w->imm = s[7];
 	w->xrc_srqn = s[6] % 4;
 	if (w->opcode == WR_SEND_WITH_INV || w->opcode == WR_LOCAL_INV)
@@ -122,9 +122,9 @@ post_send(const uint8_t *s)
 		return;
 	memset(w, 0, q->sq.ring.stride);
 	w->wr_id = number();
-	w->opcode = s[2] % 12; /* two of them are none */
+	w->opcode = s[2] < 0xe0 ? s[2] % 12 : WR_FLUSH + (s[2] & 1); /* 10 and 11 are none */
 	w->flags = s[3] & 31;
-	if (w->opcode == WR_BIND_MW || w->opcode == WR_LOCAL_INV)
+	if (w->opcode == WR_BIND_MW || w->opcode == WR_LOCAL_INV || w->opcode == WR_FLUSH)
 		n = s[4] == 0xff; /* rightly none */
 	if ((w->flags & SEND_INLINE) != 0)
 		w->inline_len = s[4] % (INLINE + 2);
@@ -441,6 +441,11 @@ from_the_wire(struct program *p, uint8_t qp)
 		PUT(p, K_PACKET, qp, 0x0d + n % 6, n % 3 == 0 ? 0x70 : 0, n % 2 == 0 ? 9 : 0, 1,
 			n < 10 ? 0x1f : 0x20 + n * 8, 0);
 		PUT(p, K_TIME, 1, n * 16, 3);
+	}
+	for (uint8_t n = 0; n < 4; n++) { /* FLUSH and ATOMIC WRITE, at both ends */
+		PUT(p, K_SEND, qp, 0xe0 + n, SEND_SIGNALED, 0x12, 0, FIRST, 1);
+		PUT(p, K_PACKET, qp, 0x10, 0, 0, 1, 0x1f, 0);
+		PUT(p, K_PACKET, qp, 0x7d + n % 2, 0, n % 2 * 4, 0, 1, 1);
 	}
 	PUT(p, K_PACKET, qp, 4, 0, 5, 0, 3, 1 | 0x20);
 	PUT(p, K_PACKET, qp, 0x81, 0, 4, 0, 0, 0);

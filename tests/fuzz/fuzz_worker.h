@@ -136,7 +136,7 @@ struct region_plan {
 	uint32_t key;
 	uint32_t at;
 	uint32_t pd;
-	uint8_t access;
+	access_t access;
 	bool inv;
 };
 extern const struct region_plan fuzz_regions[REGIONS];

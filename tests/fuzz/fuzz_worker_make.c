@@ -27,11 +27,11 @@ const struct plan fuzz_plans[QPS] = {
 };
 
 const struct region_plan fuzz_regions[REGIONS] = {
-	{ 0x10000, 16384, 0x100001, 256, PD, 31, false },
+	{ 0x10000, 16384, 0x100001, 256, PD, 31 | ACCESS_FLUSH_GLOBAL, false },
 	{ 0x20000, 4096, 0x200002, 17000, PD, ACCESS_REMOTE_READ | ACCESS_MW_BIND, false },
 	{ 0x30000, 16384, 0x300003, 22000, PD, ACCESS_LOCAL_WRITE, true },
 	{ 0x40000, 4096, 0x400004, 40000, OTHER_PD, 31, false },
-	{ 0xfffffffffffff001, 4094, 0x500005, 45001, PD, 31, true },
+	{ 0xfffffffffffff001, 4094, 0x500005, 45001, PD, 31 | ACCESS_FLUSH_GLOBAL, true },
 };
 /* clang-format on */
 
@@ -224,6 +224,8 @@ bed_attach(uint32_t i)
 		client_queue(&q->sq, q->qp->sq.ring.stride);
 	m.attach.qp = q->qp;
 	FUZZ_CHECK(bed_tell(p->worker, &m) == 0);
+	q->qp->resp.knobs |= RESP_KNOB_PLACEMENT;
+	q->qp->req.knobs |= REQ_KNOB_PLACEMENT;
 }
 
 void
@@ -254,7 +256,7 @@ bed_state(uint32_t i, uint8_t to)
 	struct qp_attr a = { .qp_state = to,
 		.pkey = 0xffff,
 		.path_mtu = PMTU,
-		.qp_access_flags = 15,
+		.qp_access_flags = 15 | ACCESS_FLUSH_GLOBAL,
 		.dest_qp_num = p->peer >= 0 ? bed_qpn((uint32_t)p->peer) : 0x100u + i,
 		.rq_psn = 0xfffffe,
 		.sq_psn = 0xfffffe,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A packet step's bytes: 1 QP and how, 2 opcode, 3 PSN or what is changed, 4 length, 5 key and
- * address, 6 Q_Key, source or SRQ; of a response its syndrome, 7 flags (HOW_). PSNs are those that
+ * address, 6 Q_Key, source, SRQ, FETH; a response's syndrome, 7 flags (HOW_). PSNs are those that
  * the QP waits for, unless byte 3 says otherwise: a fuzzer does not find them in 2^24.
  */
 #include "fuzz_worker.h"
@@ -28,6 +28,9 @@ opcode_of(const struct plan *p, uint8_t sel)
 		return (uint8_t)((sel & 0x1f) | (sel & 0x60) << 1); /* whatever the QP is */
 	if (sel == 0x7f)
 		return OP_CNP;
+	if (sel >= 0x7d) /* FLUSH, ATOMIC WRITE */
+		return (uint8_t)(sel - 0x7d + OP_RC_FLUSH +
+				 (p->type == QPT_XRC_SEND || p->type == QPT_XRC_RECV ? 0xa0 : 0));
 	sel %= 0x18;
 	switch (p->type) {
 	case QPT_UC:
@@ -109,6 +112,7 @@ fill(const struct qp_bed *q, const uint8_t *s, struct wire_fields *f)
 	f->atomiceth = (struct wire_atomiceth){
 		.va = address_of(s[5]) & ~UINT64_C(7), .rkey = key_of(s[5]), .swap_add = s[6]
 	};
+	f->feth = s[6];
 	f->ieth = key_of(s[5]);
 	f->imm = s[6];
 	f->aeth = (struct wire_aeth){ .syndrome = s[6], .msn = s[5] };

@@ -16,7 +16,7 @@ static void
 first_packet(struct sim *s, struct end *e, const struct requester_packet *p)
 {
 	const struct requester_wr *w = wr_at(e, p->position);
-	bool reads = wr_is_read(w) || wr_is_atomic(w);
+	bool reads = wr_is_answered(w);
 
 	CHECK(s, p->position == e->started, "work request %u starts, %u is next", p->position,
 		e->started);
@@ -48,6 +48,8 @@ check_segment(struct sim *s, const struct end *e, const struct requester_packet 
 				op_has(op, OPF_LAST | OPF_ONLY) == last,
 			"REQ-02: opcode %02x at byte %u of %u", p->opcode, offset, w->len);
 	}
+	if (wr_is_store(w))
+		len = sizeof(uint64_t);
 	CHECK(s, offset < w->len || (offset == 0 && w->len == 0),
 		"REQ-14: PSN %06x is not of work request %u", p->psn.v, p->position);
 	CHECK(s, wr_is_of_kind(w, op, last), "REQ-02: opcode %02x for work request %u", p->opcode,
@@ -83,14 +85,14 @@ in_turn(struct sim *s, struct end *e, const struct requester_packet *p)
 	e->next_out = psn_add(p->psn, 1);
 	if (wr_is_read(w))
 		e->next_out = psn_add(e->work[p->position % SQ_SLOTS].first, wr_psns(e, w));
-	e->out_asked = asks || wr_is_read(w) || wr_is_atomic(w);
+	e->out_asked = asks || wr_is_answered(w);
 }
 
 void
 oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 {
 	const struct requester_wr *w = wr_at(e, p->position);
-	bool reads = wr_is_read(w) || wr_is_atomic(w);
+	bool reads = wr_is_answered(w);
 
 	CHECK(s, s->now >= e->rnr_until, "REQ-RNR-01: PSN %06x leaves %llu ns too early", p->psn.v,
 		(unsigned long long)(e->rnr_until - s->now));
@@ -143,7 +145,7 @@ oracle_expect(const struct end *e, const struct wire_pkt *p)
 		psn_t last = psn_add(first, wr_psns(e, w) - 1);
 		psn_t due = i == e->done ? e->req.una : first;
 
-		if (wr_is_read(w) || wr_is_atomic(w)) {
+		if (wr_is_answered(w)) {
 			x.implied = psn_distance(due, e->req.una) < ahead;
 			x.due = due;
 			x.completed += psn_eq(p->psn, last) && !x.implied;
@@ -179,7 +181,7 @@ apply(const struct sim *s, struct end *target, const struct requester_wr *w, con
 	uint8_t *at = target->shadow + k->target;
 	uint64_t value;
 
-	if (wr_is_write(w)) {
+	if (wr_is_write(w) || wr_is_store(w)) {
 		memcpy(at, s->pool + k->source, bytes);
 	} else if (wr_is_atomic(w)) {
 		memcpy(&value, at, sizeof(value));
@@ -239,9 +241,11 @@ oracle_completed(struct sim *s, struct end *e, uint32_t position)
 		"work request %u succeeds and was not carried out", position);
 	check_results(s, e, position);
 	apply(s, peer, w, k, w->len);
-	e->reads_out -= wr_is_read(w) || wr_is_atomic(w);
+	e->reads_out -= wr_is_answered(w);
 	e->done++;
 	s->t.completed++;
+	s->t.stores += wr_is_store(w);
+	s->t.flushes += wr_is_flush(w);
 }
 
 static bool

@@ -57,7 +57,7 @@ oracle_duplicate_dropped(struct sim *s, const struct end *e, const struct wire_p
 	for (uint32_t i = peer->done; i != e->executed && i != peer->started; i++) {
 		const struct requester_wr *w = wr_at(peer, i);
 		const struct work *k = &peer->work[i % SQ_SLOTS];
-		bool here = (wr_is_read(w) || wr_is_atomic(w)) &&
+		bool here = wr_is_answered(w) &&
 			    psn_between(p->psn, k->first, psn_add(k->first, wr_psns(peer, w) - 1));
 
 		CHECK(s, !here || e->mr[k->mr].gone,
@@ -94,7 +94,7 @@ oracle_executed(struct sim *s, struct end *e, const struct wire_pkt *p)
 		CHECK(s, e->partial == w->len, "message %u ends with %u of %u bytes", e->executed,
 			e->partial, w->len);
 	else
-		CHECK(s, psn_eq(p->psn, w->first), "READ or ATOMIC %u at another PSN", e->executed);
+		CHECK(s, psn_eq(p->psn, w->first), "message %u at another PSN", e->executed);
 	e->executed++;
 	e->partial = 0;
 }

@@ -21,7 +21,7 @@ mr_add(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes
 	r->pd = 1;
 	r->remote_invalidate = true;
 	r->access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-		    ACCESS_REMOTE_ATOMIC;
+		    ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL;
 	CHECK(s, mem_table_add(e->table, r) == 0, "key table is full");
 }
 
@@ -158,7 +158,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	struct rng *g = &s->g;
 	struct requester *q = &e->req;
 	struct responder *r = &e->resp;
-	bool ernic = rarely(g, 2);
+	bool ernic = rarely(g, 2), placement = (s->seed / 3 + e->index / 2) % 2 != 0;
 
 	e->depth = range(g, 1, SQ_SLOTS);
 	q->wr = e->wr;
@@ -174,19 +174,21 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->rnr_retry = (uint8_t)(rarely(g, 4) ? below(g, 8) : 7);
 	q->knobs = ernic ? REQ_KNOB_BAD_AETH_DROP | REQ_KNOB_LEN_PAD_DROP : 0;
 	q->knobs |= credits ? REQ_KNOB_CREDITS : 0;
+	q->knobs |= placement ? REQ_KNOB_PLACEMENT : 0;
 
 	/* XRC is RC with a number in each request (XRC-01): a third of the connections. */
 	q->transport = r->transport =
 		(s->seed + e->index / 2) % 3 == 2 ? (uint8_t)WIRE_XRC : (uint8_t)WIRE_RC;
 	q->qp_type = q->transport == WIRE_XRC ? QPT_XRC_SEND : QPT_RC;
 
-	r->access = 0xf;
+	r->access = 0xf | ACCESS_FLUSH_GLOBAL;
 	r->min_rnr_timer = (uint8_t)(rarely(g, 8) ? below(g, 32) : range(g, 1, 11));
 	r->max_dest_rd_atomic = (uint8_t)range(g, 1, RD_MAX);
 	r->saved = e->saved;
 	r->saved_n = (uint8_t)range(g, r->max_dest_rd_atomic, RD_MAX);
 	r->knobs = ernic ? RESP_KNOB_LEN_PAD_DROP | RESP_KNOB_RNR_FIRST : 0;
 	r->knobs |= credits ? RESP_KNOB_CREDITS : 0;
+	r->knobs |= placement ? RESP_KNOB_PLACEMENT : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_EARLY_DROP : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_HALF_DUP : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_IMM_LOC : 0;

@@ -45,11 +45,11 @@ overlap(uint32_t a, uint32_t a_len, uint32_t b, uint32_t b_len)
 	return a < b + b_len && b < a + a_len;
 }
 
-/** A WRITE or ATOMIC that may overtake the answer of a READ before it must be fenced. */
+/** What writes, and may overtake the answer of a READ before it, must be fenced. */
 static bool
 needs_fence(const struct end *e, const struct requester_wr *w, const struct work *k)
 {
-	if (!wr_is_write(w) && !wr_is_atomic(w))
+	if (!wr_is_write(w) && !wr_is_atomic(w) && !wr_is_store(w))
 		return false;
 	for (uint32_t i = e->done; i != e->req.tail; i++) {
 		const struct requester_wr *o = &e->wr[i % SQ_SLOTS];
@@ -68,7 +68,7 @@ aim(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	uint32_t bytes = pair_of(s, e)->mr_bytes, offset = below(&s->g, bytes - w->len + 1);
 
 	k->mr = (uint8_t)below(&s->g, MRS);
-	if (wr_is_atomic(w)) {
+	if (wr_is_atomic(w) || wr_is_store(w)) {
 		offset &= ~7u;
 		if (rarely(&s->g, 2))
 			offset = 8 * below(&s->g, 4);
@@ -79,12 +79,20 @@ aim(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		w->remote_addr = peer->mr[k->mr].region->va + offset;
 }
 
+/** Is it a FLUSH of a whole region, whatever the range? */
+static bool
+all_of_it(const struct requester_wr *w)
+{
+	return (w->swap & FLUSH_MR) != 0;
+}
+
 /** Something is wrong with it from the beginning, and so is what it leads to. */
 static void
 spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 {
 	struct end *peer = peer_of(s, e);
-	bool remote = (wr_is_read(w) || wr_is_write(w) || wr_is_atomic(w)) && w->len != 0;
+	bool flush = wr_is_flush(w), word = wr_is_atomic(w) || wr_is_store(w);
+	bool remote = flush || (!wr_is_send(w) && w->len != 0);
 
 	switch (below(&s->g, 8)) {
 	case 0: /* a key that never was */
@@ -94,7 +102,7 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		k->want = STATUS_REM_ACCESS;
 		break;
 	case 1: /* beyond the end of the region */
-		if (!remote || peer->mr[k->mr].region == NULL)
+		if (!remote || peer->mr[k->mr].region == NULL || (flush && all_of_it(w)))
 			return;
 		w->remote_addr = peer->mr[k->mr].region->va +
 				 ((peer->mr[k->mr].region->length - w->len + 8) & ~7ull);
@@ -108,7 +116,7 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		k->want = STATUS_REM_ACCESS;
 		break;
 	case 3:
-		if (w->len == 0)
+		if (w->len == 0 || flush)
 			return;
 		for (uint32_t i = 0; i < k->num_sge; i++)
 			k->sge[i].lkey = 0x77;
@@ -119,15 +127,18 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		k->want = STATUS_LOC_QP_OP;
 		break;
 	case 5:
-		if (wr_is_atomic(w))
+		if (word || flush)
 			return;
 		w->len = 0x80000001;
 		k->want = STATUS_LOC_LEN;
 		break;
 	case 6:
-		if (!wr_is_atomic(w))
+		if (!word && !flush)
 			return;
-		w->remote_addr += range(&s->g, 1, 7);
+		if (flush)
+			w->swap = rarely(&s->g, 2) ? 0 : 4 | FLUSH_GLOBAL; /* no such type */
+		else
+			w->remote_addr += range(&s->g, 1, 7);
 		k->want = STATUS_REM_INV_REQ;
 		break;
 	default: /* the peer gives up without a word: class J */
@@ -142,13 +153,15 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 }
 
 static uint8_t
-any_opcode(struct sim *s)
+any_opcode(struct sim *s, const struct end *e)
 {
 	static const uint8_t ops[] = { WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND,
 		WR_SEND_WITH_IMM, WR_SEND_WITH_INV, WR_RDMA_READ, WR_RDMA_READ,
 		WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD, WR_ATOMIC_FETCH_AND_ADD,
 		WR_RDMA_WRITE, WR_SEND };
 
+	if ((e->req.knobs & REQ_KNOB_PLACEMENT) != 0 && rarely(&s->g, 6))
+		return rarely(&s->g, 2) ? WR_FLUSH : WR_ATOMIC_WRITE;
 	return ops[below(&s->g, sizeof(ops))];
 }
 
@@ -171,6 +184,8 @@ fill_local(struct sim *s, struct end *e, const struct requester_wr *w, struct wo
 	uint32_t slot = e->req.tail % SQ_SLOTS, offset = slot * MESSAGE_TOP;
 	struct mr *m = &e->to_sink;
 
+	if (wr_is_flush(w))
+		return;
 	k->doomed = s->chaos != 0 && !e->doomed_gone && rarely(&s->g, 100);
 	if (wr_is_read(w) || wr_is_atomic(w)) {
 		m = k->doomed ? &e->doomed_sink : m;
@@ -191,10 +206,10 @@ post_one(struct sim *s, struct end *e)
 
 	*k = (struct work){ .want = WANT_SUCCESS };
 	*w = (struct requester_wr){
-		.opcode = any_opcode(s), .wr_id = s->next_wr_id++, .imm = (uint32_t)rng_next(g)
+		.opcode = any_opcode(s, e), .wr_id = s->next_wr_id++, .imm = (uint32_t)rng_next(g)
 	};
 	w->flags = (uint8_t)((rarely(g, 2) ? SEND_SIGNALED : 0) | (rarely(g, 30) ? SEND_FENCE : 0));
-	w->len = wr_is_atomic(w) ? 8 : any_len(s, pair_of(s, e));
+	w->len = wr_is_atomic(w) || wr_is_store(w) ? 8 : any_len(s, pair_of(s, e));
 	if (w->opcode == WR_SEND_WITH_INV && !choose_inv(s, e, w, k))
 		w->opcode = WR_SEND;
 	if (rarely(g, 4) && (wr_is_send(w) || w->opcode == WR_RDMA_WRITE_WITH_IMM))
@@ -203,6 +218,8 @@ post_one(struct sim *s, struct end *e)
 		aim(s, e, w, k);
 	w->compare_add = rarely(g, 2) ? 1 : rng_next(g);
 	w->swap = rng_next(g);
+	if (wr_is_flush(w))
+		w->swap = FLUSH_GLOBAL | (w->swap & FLUSH_MR);
 	if (w->opcode == WR_ATOMIC_CMP_AND_SWP && rarely(g, 2)) /* one that may succeed */
 		memcpy(&w->compare_add, peer_of(s, e)->shadow + k->target, 8);
 	fill_local(s, e, w, k);

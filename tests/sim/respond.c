@@ -20,6 +20,15 @@ wqe_facts(const struct end *e, struct responder_facts *f)
 		f->wqe_fault = WQE_FAULT_PROT;
 }
 
+/** The first byte of what a key names; 0 where it names nothing. */
+static uint64_t
+region_start(const struct end *e, uint32_t key)
+{
+	const struct mem_region *r = mem_table_find(e->table, key);
+
+	return r != NULL ? r->va : 0;
+}
+
 static uint8_t *
 gather_facts(struct sim *s, struct end *e, const struct wire_pkt *p, struct responder_query *q,
 	struct responder_facts *f)
@@ -28,6 +37,8 @@ gather_facts(struct sim *s, struct end *e, const struct wire_pkt *p, struct resp
 
 	responder_query(&e->resp, p, q);
 	*f = (struct responder_facts){ .free_wqes = e->rq_tail - e->rq_head };
+	if (q->whole)
+		q->va = region_start(e, q->rkey);
 	if (q->key)
 		f->key_ok =
 			mem_check(e->table, q->rkey, 1, q->va, q->len, q->access, &host) == MEM_OK;
@@ -160,7 +171,7 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 		oracle_refused(s, e, &v);
 	}
 	oracle_judged(s, e, epsn, p, &v);
-	if ((v.act & ACT_DROP) != 0 && op_has(p->op, OPF_READ | OPF_ATOMIC) &&
+	if ((v.act & ACT_DROP) != 0 && op_has(p->op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT) &&
 		!f.short_of_resources && !f.exec_fault)
 		oracle_duplicate_dropped(s, e, p);
 	if ((v.act & ACT_DUPLICATE) != 0 && (v.act & ACT_DROP) != 0)
@@ -174,6 +185,8 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 	oracle_acknowledged(s, e, p, &v);
 	if ((v.act & ACT_INVALIDATE) != 0)
 		mem_invalidate(e->table, v.rkey);
+	if ((v.act & ACT_STORE) != 0)
+		memcpy(host, wire_payload(p), sizeof(uint64_t));
 	if ((v.act & ACT_READ) != 0)
 		owe_read(s, e, &v);
 	if ((v.act & ACT_ATOMIC) != 0) {

@@ -84,6 +84,7 @@ put(struct sim *s, struct end *e, const struct requester_packet *p)
 		.pkey = 0xffff,
 		.dest_qpn = peer_of(s, e)->qpn,
 		.psn = p->psn,
+		.feth = (uint32_t)w->swap,
 		.reth = { p->va, p->rkey, p->dma_len },
 		.atomiceth = { p->va, p->rkey, swap ? w->swap : w->compare_add,
 			swap ? w->compare_add : 0 },

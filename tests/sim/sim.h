@@ -20,6 +20,7 @@
  * oracle_resp.c  the reference of a responder
  * oracle_retry.c the reference of retries: what they may be for
  * link.c         frames and the hostile link
+ * wr.h           kinds of work requests
  *
  * Owner:   one process; no threads.
  * Memory:  allocated once by sim_create(), used again for every seed.
@@ -35,6 +36,7 @@
 #include "responder.h"
 #include "wheel.h"
 #include "wire_build.h"
+#include "wr.h"
 
 enum {
 	PAIRS_MAX = 4,
@@ -234,7 +236,7 @@ struct pair {
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
-		migrations, needless, unheard;
+		migrations, needless, unheard, stores, flushes;
 	uint64_t status[32];
 };
 
@@ -294,49 +296,11 @@ pair_of(struct sim *s, const struct end *e)
 	return &s->pair[e->index / 2];
 }
 
-static inline bool
-wr_is_read(const struct requester_wr *w)
-{
-	return w->opcode == WR_RDMA_READ;
-}
-
-static inline bool
-wr_is_atomic(const struct requester_wr *w)
-{
-	return w->opcode == WR_ATOMIC_CMP_AND_SWP || w->opcode == WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static inline bool
-wr_is_write(const struct requester_wr *w)
-{
-	return w->opcode == WR_RDMA_WRITE || w->opcode == WR_RDMA_WRITE_WITH_IMM;
-}
-
-static inline bool
-wr_is_send(const struct requester_wr *w)
-{
-	return w->opcode == WR_SEND || w->opcode == WR_SEND_WITH_IMM ||
-	       w->opcode == WR_SEND_WITH_INV;
-}
-
 /** XRC: what names the receive queue of this end. */
 static inline uint32_t
 end_srqn(const struct end *e)
 {
 	return 0x700000u | e->qpn;
-}
-
-/** Can a packet of this opcode be of it? Immediate and invalidated key stand in the last only. */
-static inline bool
-wr_is_of_kind(const struct requester_wr *w, opflags_t op, bool last)
-{
-	bool imm = w->opcode == WR_RDMA_WRITE_WITH_IMM || w->opcode == WR_SEND_WITH_IMM;
-
-	if (wr_is_read(w) || wr_is_atomic(w))
-		return op_has(op, wr_is_read(w) ? OPF_READ : OPF_ATOMIC);
-	return op_has(op, wr_is_write(w) ? OPF_WRITE : OPF_SEND) &&
-	       op_has(op, OPF_IMM) == (last && imm) &&
-	       op_has(op, OPF_IETH) == (last && w->opcode == WR_SEND_WITH_INV);
 }
 
 static inline const struct requester_wr *
@@ -351,7 +315,8 @@ wr_psns(const struct end *e, const struct requester_wr *w)
 {
 	uint32_t pmtu = e->req.pmtu;
 
-	return wr_is_atomic(w) || w->len == 0 ? 1 : (w->len + pmtu - 1) / pmtu;
+	return (wr_is_answered(w) && !wr_is_read(w)) || w->len == 0 ? 1
+								    : (w->len + pmtu - 1) / pmtu;
 }
 
 /* ---- main.c, run.c */
