@@ -67,7 +67,7 @@ cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct cq_place 
 	ring_cqe_write(to->slot, qp->qpn, w->now, c);
 	ring_cq_publish(to->ring, to->slot, to->index);
 	/* The entry is the host's as well by now: it is not read back. */
-	qp_cq_notify(cq, c->solicited || c->status != WC_SUCCESS);
+	qp_cq_notify(cq, to->index, c->solicited || c->status != WC_SUCCESS);
 	if (traced(w, qp))
 		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 					    .qpn = qp->qpn,

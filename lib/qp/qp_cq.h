@@ -26,7 +26,7 @@ struct qp_cq {
 	_Atomic uint8_t notify; /* enum qp_cq_notify */
 	_Atomic uint8_t producer;   /* 1 + the worker that alone adds to it; or enum (control) */
 	_Atomic uint32_t users;     /* QPs (control) */
-	_Atomic uint32_t solicited; /* ring.tail behind the last solicited one, or error */
+	_Atomic uint32_t solicited; /* index behind the last solicited one, or error */
 	/*
 	 * Resized: where completions go since then; or NULL. Then ring.limit is 0, so that who
 	 * does not know of it yet finds the old one full, and looks here. (control)
@@ -63,16 +63,24 @@ qp_cq_is_alone(const struct qp_cq *cq, uint16_t worker)
 /** Completion notification (CQ-06). The control lcore arms; whoever adds a completion fires. */
 enum qp_cq_notify { CQ_NOTIFY_NONE, CQ_NOTIFY_SOLICITED, CQ_NOTIFY_NEXT, CQ_NOTIFY_FIRED };
 
-/** Worker: a completion was added. @param solicited the peer asked for an event, or an error. */
+/**
+ * Worker: a completion was published. @param index its own. @param solicited the peer asked for an
+ * event, or an error.
+ */
 static inline void
-qp_cq_notify(struct qp_cq *cq, bool solicited)
+qp_cq_notify(struct qp_cq *cq, uint32_t index, bool solicited)
 {
 	uint8_t armed = atomic_load_explicit(&cq->notify, memory_order_relaxed);
 
-	if (UNLIKELY(solicited))
-		atomic_store_explicit(&cq->solicited,
-			atomic_load_explicit(&qp_cq_ring(cq)->tail, memory_order_relaxed),
-			memory_order_relaxed);
+	if (UNLIKELY(solicited)) {
+		uint32_t last = atomic_load_explicit(&cq->solicited, memory_order_relaxed);
+
+		/* Another worker may have told of a later one of the ring meanwhile. */
+		while (last - (index + 1) > qp_cq_ring(cq)->mask &&
+			!atomic_compare_exchange_weak_explicit(&cq->solicited, &last, index + 1,
+				memory_order_relaxed, memory_order_relaxed))
+			;
+	}
 	if (LIKELY(armed == CQ_NOTIFY_NONE) || armed == CQ_NOTIFY_FIRED ||
 		(armed == CQ_NOTIFY_SOLICITED && !solicited))
 		return;

@@ -336,8 +336,8 @@ void ring_cq_arm_at(struct ring_cq *q, enum ring_cq_level level, uint32_t at);
 uint32_t ring_cq_end(const struct ring_cq *q);
 /**
  * Adding side, any lcore: is an event due by this arm word? The client may have written anything
- * into it: that can only cause or delay its own events. @param solicited `tail` behind the last
- * completion that was solicited or an error.
+ * into it: that can only cause or delay its own events. @param solicited index behind the last
+ * completion that is there and was solicited or an error.
  */
 bool ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited);
 

@@ -165,16 +165,26 @@ ring_cq_arm(struct ring_cq *q, enum ring_cq_level level)
 	ring_cq_arm_at(q, level, q->cons);
 }
 
+/* Reserved is not enough: who is woken before the entry is there finds an empty queue. */
+static bool
+is_there(const struct ring_cq *q, uint32_t index)
+{
+	const uint32_t seq = atomic_load_explicit(&ring_cq_at(q, index)->seq, memory_order_relaxed);
+
+	return seq != 0 && seq != ring_cq_seq(q, index - (q->mask + 1));
+}
+
 bool
 ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited)
 {
 	const uint32_t polled = (uint32_t)arm;
+	const uint32_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
 
 	switch ((enum ring_cq_level)(arm >> ARM_LEVEL & 3)) {
 	case RING_CQ_NEXT:
-		return atomic_load_explicit(&q->tail, memory_order_relaxed) != polled;
-	case RING_CQ_SOLICITED:
-		return (int32_t)(solicited - polled) > 0;
+		return tail != polled && is_there(q, polled);
+	case RING_CQ_SOLICITED: /* one of 2^31 ago looks as if it was still to come */
+		return (int32_t)(solicited - polled) > 0 && (int32_t)(tail - solicited) >= 0;
 	default:
 		return false;
 	}

@@ -3,35 +3,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../clib/rounds.h"
-#include "ring.h"
-
-static void *
-cq_memory(uint32_t entries)
-{
-	size_t bytes = ring_size(entries, sizeof(struct ring_cqe));
-	void *mem = aligned_alloc(CACHE_LINE, bytes);
-
-	assert_non_null(mem);
-	memset(mem, 0x5a, bytes);
-	return mem;
-}
-
-static int
-push(struct ring_cq *q, uint64_t wr_id)
-{
-	struct ring_cqe cqe = { .wr_id = wr_id, .qp_num = 17, .byte_len = (uint32_t)wr_id + 1 };
-
-	return ring_cq_push(q, &cqe);
-}
+#include "ring_cq_bed.h"
 
 static void
 every_field_arrives(void **state UNUSED)
@@ -215,73 +189,6 @@ hostile_live(void **state UNUSED)
 	atomic_store(&stop_flag, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(done, ROUNDS(10000));
-	free(mem);
-}
-
-/* CQ-06: an event is due once something is there that was not polled; arm words are all new. */
-static void
-arm_words(void **state UNUSED)
-{
-	void *mem = cq_memory(8);
-	struct ring_cq_shared *sh = mem;
-	struct ring_cqe out[8];
-	struct ring_cq q;
-	uint64_t first;
-
-	ring_cq_attach(&q, mem, 8, 8, true);
-	assert_int_equal(atomic_load(&sh->arm), 0);
-	assert_false(ring_cq_is_due(&q, 0, 0));
-	assert_int_equal(push(&q, 1), 0);
-	assert_false(ring_cq_is_due(&q, 0, 1)); /* not armed */
-
-	assert_int_equal(ring_cq_poll(&q, out, 8), 1);
-	ring_cq_arm(&q, RING_CQ_NEXT);
-	first = atomic_load(&sh->arm);
-	assert_false(ring_cq_is_due(&q, first, 1));
-	assert_int_equal(push(&q, 2), 0);
-	assert_true(ring_cq_is_due(&q, first, 1));
-	ring_cq_arm(&q, RING_CQ_NEXT); /* nothing was polled since */
-	assert_true(atomic_load(&sh->arm) != first);
-	assert_true(ring_cq_is_due(&q, atomic_load(&sh->arm), 1));
-
-	ring_cq_arm(&q, RING_CQ_SOLICITED);
-	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 1));
-	assert_true(ring_cq_is_due(&q, atomic_load(&sh->arm), 2));
-	ring_cq_arm(&q, RING_CQ_QUIET);
-	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 2));
-	free(mem);
-}
-
-/* Armed behind those that are there, before they are polled: as libibverbs has it. */
-static void
-arm_behind(void **state UNUSED)
-{
-	void *mem = cq_memory(8);
-	struct ring_cq_shared *sh = mem;
-	struct ring_cqe out[8];
-	struct ring_cqe *slot;
-	struct ring_cq q;
-	uint32_t index;
-
-	ring_cq_attach(&q, mem, 8, 8, true);
-	assert_int_equal(ring_cq_end(&q), 0);
-	assert_int_equal(push(&q, 1), 0);
-	assert_int_equal(push(&q, 2), 0);
-	ring_cq_arm_at(&q, RING_CQ_NEXT, ring_cq_end(&q));
-	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 0));
-	assert_int_equal(ring_cq_poll(&q, out, 8), 2);
-	assert_false(ring_cq_is_due(&q, atomic_load(&sh->arm), 0));
-	/* One that a worker is about to add cannot be polled yet: it counts as new. */
-	slot = ring_cq_reserve(&q, &index);
-	assert_non_null(slot);
-	ring_cq_arm_at(&q, RING_CQ_NEXT, ring_cq_end(&q));
-	assert_true(ring_cq_is_due(&q, atomic_load(&sh->arm), 0));
-	ring_cq_publish(&q, slot, index);
-	/* Full, all the way round. */
-	assert_int_equal(ring_cq_poll(&q, out, 8), 1);
-	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal(push(&q, i), 0);
-	assert_int_equal(ring_cq_end(&q), 11);
 	free(mem);
 }
 
@@ -476,8 +383,6 @@ main(void)
 		cmocka_unit_test(index_wraps_2_to_32),
 		cmocka_unit_test(hostile_indices),
 		cmocka_unit_test(hostile_live),
-		cmocka_unit_test(arm_words),
-		cmocka_unit_test(arm_behind),
 		cmocka_unit_test(two_producers),
 		cmocka_unit_test(CQ_05_alone),
 		cmocka_unit_test(second_producer),
