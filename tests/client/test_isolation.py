@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
@@ -42,13 +43,26 @@ def memfd(size, seals=F_SEAL_SHRINK, filled=True):
 
 
 class Case(unittest.TestCase):
+    has_clients = False
 
     def connect(self, path=SOCKET):
         c = Connection(path)
         self.addCleanup(c.close)
         return c
 
+    def others_gone(self):
+        """Clients of a test are counted until the dataplane is done with them."""
+        operator = Connection()
+        until = time.monotonic() + 60
+        while operator.call("client_list") and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertEqual([], operator.call("client_list"))
+        operator.close()
+
     def client(self, path=SOCKET):
+        if not self.has_clients:
+            self.has_clients = True
+            self.others_gone()
         c = self.connect(path)
         c.me = c.call("client_open", {"abi": 1, "name": "test"})
         return c
