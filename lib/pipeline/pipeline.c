@@ -286,12 +286,11 @@ worker_poll(struct worker *w, ns_t now)
 		pipeline_tx_departed(w);
 	}
 
-	if (++w->turns >= MAILBOX_TURNS || done == 0) {
-		w->turns = 0;
-		if (local_is_used(w))
-			pipeline_local_settle(w);
+	w->turns = done != 0 ? w->turns + 1 : 0;
+	if (w->turns % SETTLE_TURNS == 0 && local_is_used(w))
+		pipeline_local_settle(w);
+	if (w->turns % MAILBOX_TURNS == 0)
 		done += stage_mailbox(w); /* while commands come, the worker stays awake */
-	}
 	return done;
 }
 
@@ -334,7 +333,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
 		ns_t began = now;
 		const bool busy = UNLIKELY(w->measuring) ? measured_poll(w, began)
-							  : worker_poll(w, began) != 0;
+							 : worker_poll(w, began) != 0;
 
 		load->turns++;
 		load->busy_turns += busy;

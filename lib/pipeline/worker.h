@@ -45,7 +45,8 @@
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
 #define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
-#define MAILBOX_TURNS   64
+#define MAILBOX_TURNS   4    /* the control lcore waits for the answers */
+#define SETTLE_TURNS    64   /* for counters of local destinations */
 #define MAILBOX_BURST   16
 #define REPLY_ROOM      160 /* bytes: any packet that is not a READ response */
 #define PORT_NONE       0xff
@@ -128,11 +129,11 @@ struct worker {
 	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
-	uint32_t late; /* turns since timers were looked at */
-	uint8_t hurry; /* HURRY_* */
-	bool intake_on;         /* peers take turns (intake.h) */
-	uint32_t full_turns;    /* in a row, in which a port had a full burst */
-	struct intake *intake;  /* NULL: frames are served in the order of their arrival */
+	uint32_t late;         /* turns since timers were looked at */
+	uint8_t hurry;         /* HURRY_* */
+	bool intake_on;        /* peers take turns (intake.h) */
+	uint32_t full_turns;   /* in a row, in which a port had a full burst */
+	struct intake *intake; /* NULL: frames are served in the order of their arrival */
 	uint32_t dirty_n;
 	uint32_t naks_n;
 	uint32_t spare_n;

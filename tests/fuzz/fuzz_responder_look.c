@@ -317,9 +317,8 @@ frame(const struct rte_mbuf *m, uint64_t number)
 	FUZZ_CHECK((p.payload_len + p.pad) % 4 == 0);
 	for (uint32_t i = 0; i < p.pad; i++)
 		FUZZ_CHECK(wire_payload(&p)[p.payload_len + i] == 0);
-	/* Made before the turn in which its QP goes to RESET: of the life that has just ended. */
-	if (number < fb.made && fb.modifying == (int)(q - fb.q) &&
-		state_of((uint32_t)(q - fb.q)) == QPS_RESET)
+	/* No later than in the turn in which its QP goes to RESET: of the life that has ended. */
+	if (fb.modifying == (int)(q - fb.q) && state_of((uint32_t)(q - fb.q)) == QPS_RESET)
 		return;
 	if (q->qp != NULL && number >= q->stale)
 		answer(q, &p, number >= fb.made);
