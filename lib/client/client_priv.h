@@ -322,6 +322,11 @@ void client_free_ahs(struct context *ctx);
  * about a second in which nothing was.
  */
 void client_let_sends_go(struct context *ctx, struct qp *qp);
+/** rl_create_qp(). @param port_num a connection's: made in INIT, UD in RTS; 0: in RESET. */
+int client_create_qp(
+	struct rl_pd *pd, struct rl_qp_init_attr *init, uint8_t port_num, struct rl_qp **out);
+/** The dataplane has moved it. */
+void client_qp_is(struct qp *qp, enum rl_qp_state state);
 /** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
 /** Until it is readable, one is taken off. @return 0, -EAGAIN, or -EIO: the dataplane is gone. */

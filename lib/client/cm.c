@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fds.h"
-
 /* ---- channels -------------------------------------------------------------------------------- */
 
 int
@@ -25,7 +23,7 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 	if (ch == NULL)
 		return client_fail(ENOMEM, "out of memory");
 	ch->pub = (struct rl_cm_event_channel){ .context = pub, .fd = -1 };
-	STAILQ_INIT(&ch->local);
+	STAILQ_INIT(&ch->waiting);
 	pthread_mutex_lock(&ctx->lock);
 	rc = client_call(ctx, "client_cm_channel_create", NULL, -1, &result);
 	if (rc == 0) {
@@ -48,12 +46,7 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 static void
 free_channel(struct context *ctx, struct cm_channel *ch)
 {
-	struct cm_local *e;
-
-	while ((e = STAILQ_FIRST(&ch->local)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ch->local, next);
-		free(e);
-	}
+	client_cm_free_waiting(ch);
 	TAILQ_REMOVE(&ctx->cm_channels, ch, all);
 	close(ch->pub.fd);
 	free(ch);
@@ -135,43 +128,18 @@ rl_cm_destroy_id(struct rl_cm_id *pub)
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
 	struct cm_channel *ch = (struct cm_channel *)pub->channel;
-	struct cm_local *e, *next;
 
 	pthread_mutex_lock(&ctx->lock);
 	if (id->handle != 0)
 		client_cm_call(ctx, id, "client_cm_destroy");
+	client_cm_forget(ctx, ch, id);
 	id->handle = 0;
-	for (e = STAILQ_FIRST(&ch->local); e != NULL; e = next) {
-		next = STAILQ_NEXT(e, next);
-		if (e->id != id)
-			continue;
-		STAILQ_REMOVE(&ch->local, e, cm_local, next);
-		free(e);
-		fds_uncount(ch->pub.fd, 1);
-	}
 	client_wait_acks(ctx, &id->events);
-	((struct cm_channel *)pub->channel)->ids--;
+	ch->ids--;
 	TAILQ_REMOVE(&ctx->cm_ids, id, all);
 	pthread_mutex_unlock(&ctx->lock);
 	free(id);
 	return 0;
-}
-
-static void
-move_local(struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
-{
-	const uint64_t one = 1;
-	struct cm_local *e, *next;
-
-	for (e = STAILQ_FIRST(&from->local); e != NULL; e = next) {
-		next = STAILQ_NEXT(e, next);
-		if (e->id != id)
-			continue;
-		STAILQ_REMOVE(&from->local, e, cm_local, next);
-		STAILQ_INSERT_TAIL(&to->local, e, next);
-		fds_uncount(from->pub.fd, 1);
-		(void)!write(to->pub.fd, &one, sizeof(one));
-	}
 }
 
 int
@@ -181,20 +149,15 @@ rl_cm_migrate_id(struct rl_cm_id *pub, struct rl_cm_event_channel *channel)
 	struct cm_id *id = cm_id_of(pub);
 	struct cm_channel *from = (struct cm_channel *)pub->channel;
 	struct cm_channel *to = (struct cm_channel *)channel;
-	int rc = 0;
+	int rc;
 
 	if (channel->context != pub->context)
 		return client_fail(EINVAL, "the channel is of another context");
 	if (from == to)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
-	if (id->handle != 0)
-		rc = client_call(ctx, "client_cm_migrate",
-			json_pack("{s:I, s:I}", "handle", (json_int_t)id->handle, "channel",
-				(json_int_t)to->handle),
-			-1, NULL);
+	rc = client_cm_move(ctx, id, from, to);
 	if (rc == 0) {
-		move_local(id, from, to);
 		from->ids--;
 		to->ids++;
 		pub->channel = channel;
@@ -346,6 +309,7 @@ resolve(struct context *ctx, struct cm_id *id, int timeout_ms)
 		(json_int_t)((struct cm_channel *)id->pub.channel)->handle, "timeout_ms",
 		timeout_ms > 0 ? timeout_ms : 1);
 	const uint16_t port = client_cm_port(&id->local);
+	bool known;
 	int rc;
 
 	if (source != NULL)
@@ -358,8 +322,9 @@ resolve(struct context *ctx, struct cm_id *id, int timeout_ms)
 	id->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
 	id->pub.port_num = (uint8_t)json_integer_value(json_object_get(result, "port_num"));
 	client_cm_address(&id->local, json_string_value(json_object_get(result, "own_ip")), port);
+	known = json_is_true(json_object_get(result, "known"));
 	json_decref(result);
-	return 0;
+	return known ? client_cm_tell(id, RL_CM_EVENT_ADDR_RESOLVED) : 0;
 }
 
 int
@@ -377,10 +342,9 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 		rc = take_address(&id->local, src);
 	if (rc != 0)
 		return rc;
-	if (client_cm_is_group(&id->peer))
-		return client_cm_resolve_group(id);
 	pthread_mutex_lock(&ctx->lock);
-	rc = resolve(ctx, id, timeout_ms);
+	rc = client_cm_is_group(&id->peer) ? client_cm_resolve_group(id)
+					   : resolve(ctx, id, timeout_ms);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }
@@ -388,9 +352,14 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 int
 rl_cm_resolve_route(struct rl_cm_id *pub, int timeout_ms UNUSED)
 {
+	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
+	int rc;
 
 	if (id->handle == 0 || id->peers)
 		return client_fail(EINVAL, "the peer's address is not resolved");
-	return client_cm_tell(id, RL_CM_EVENT_ROUTE_RESOLVED);
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_cm_tell(id, RL_CM_EVENT_ROUTE_RESOLVED);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
 }

@@ -13,10 +13,11 @@
 
 #define CM_PRIVATE_DATA 224 /* bytes that an event has at most */
 
-/** An event of this library's own: it has no part in the dataplane. */
-struct cm_local {
-	STAILQ_ENTRY(cm_local) next;
-	struct cm_id *id;
+/** An event that the application has not taken yet. */
+struct cm_waiting {
+	STAILQ_ENTRY(cm_waiting) next;
+	json_t *told;     /* by the dataplane; NULL: it is this library's own */
+	struct cm_id *id; /* ... whose */
 	enum rl_cm_event_type event;
 };
 
@@ -25,7 +26,7 @@ struct cm_channel {
 	TAILQ_ENTRY(cm_channel) all;
 	uint32_t handle;
 	uint32_t ids;
-	STAILQ_HEAD(, cm_local) local;
+	STAILQ_HEAD(, cm_waiting) waiting;
 };
 
 struct cm_id {
@@ -60,14 +61,32 @@ uint16_t client_cm_port(const struct sockaddr_storage *a);
 const char *client_cm_space(enum rl_cm_port_space ps);
 /** A call that has only the id's handle to say; ctx->lock held. @return 0 or -errno. */
 int client_cm_call(struct context *ctx, const struct cm_id *id, const char *method);
-/** An event of the library's own. @return 0 or -ENOMEM. */
-int client_cm_tell(struct cm_id *id, enum rl_cm_event_type event);
 /** Is it a multicast address? */
 bool client_cm_is_group(const struct sockaddr_storage *a);
 /** The peer's address is a group's: find the port, and tell. @return 0 or -errno. */
 int client_cm_resolve_group(struct cm_id *id);
-/** The QP of rl_cm_create_qp() to a state. @return 0 or -errno. */
-int client_cm_walk(struct cm_id *id, enum rl_qp_state to);
+
+/** Has it a QP of rl_cm_create_qp() that is walked as the connection goes? */
+static inline bool
+client_cm_walks(const struct cm_id *id)
+{
+	return id->pub.qp != NULL && id->pub.qp_type != RL_QPT_UD;
+}
+
+/* cm_queue.c; ctx->lock held */
+/** An event of the library's own. @return 0 or -ENOMEM. */
+int client_cm_tell(struct cm_id *id, enum rl_cm_event_type event);
+/** With nothing waiting: ask the dataplane. @return 0 or -errno. */
+int client_cm_fetch(struct context *ctx, struct cm_channel *ch);
+/** The oldest, taken out; `told` is the caller's. @return false: none. */
+bool client_cm_next(struct cm_channel *ch, struct cm_waiting *out);
+/** The id ends: its events go, and who asked it unheard. */
+void client_cm_forget(struct context *ctx, struct cm_channel *ch, const struct cm_id *id);
+/** Its events, and who asked it unheard, come on another channel. @return 0 or -errno. */
+int client_cm_move(struct context *ctx, const struct cm_id *id, struct cm_channel *from,
+	struct cm_channel *to);
+/** The channel ends. */
+void client_cm_free_waiting(struct cm_channel *ch);
 
 /** The library's struct behind the one that the application has. */
 static inline struct cm_id *

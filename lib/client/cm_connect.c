@@ -54,37 +54,14 @@ least(uint8_t a, uint8_t b)
 }
 
 int
-client_cm_walk(struct cm_id *id, enum rl_qp_state to)
-{
-	struct rl_qp_attr attr = { .qp_state = to };
-	int mask, rc = rl_cm_init_qp_attr(&id->pub, &attr, &mask);
-
-	if (rc != 0)
-		return rc;
-	attr.max_dest_rd_atomic = least(attr.max_dest_rd_atomic, id->responder_resources);
-	attr.max_rd_atomic = least(attr.max_rd_atomic, id->initiator_depth);
-	return rl_modify_qp(id->pub.qp, &attr, mask);
-}
-
-int
 rl_cm_create_qp(struct rl_cm_id *pub, struct rl_pd *pd, struct rl_qp_init_attr *init)
 {
-	int rc;
-
 	if (pub->qp != NULL || pd->context != pub->context)
 		return client_fail(EINVAL, "the id has a QP, or the PD is of another context");
+	if (pub->port_num == 0)
+		return client_fail(EINVAL, "the id has no port yet");
 	pub->qp_type = init->qp_type;
-	rc = rl_create_qp(pd, init, &pub->qp);
-	if (rc == 0)
-		rc = client_cm_walk(cm_id_of(pub), RL_QPS_INIT);
-	/* Datagrams need no peer. */
-	if (rc == 0 && pub->qp_type == RL_QPT_UD)
-		rc = client_cm_walk(cm_id_of(pub), RL_QPS_RTR);
-	if (rc == 0 && pub->qp_type == RL_QPT_UD)
-		rc = client_cm_walk(cm_id_of(pub), RL_QPS_RTS);
-	if (rc != 0 && pub->qp != NULL)
-		rl_cm_destroy_qp(pub);
-	return rc;
+	return client_create_qp(pd, init, pub->port_num, &pub->qp);
 }
 
 int
@@ -138,6 +115,10 @@ terms_json(const struct cm_id *id, const struct rl_cm_conn_param *p)
 		id->initiator_depth, "retry_count", p->retry_count & 7, "rnr_retry_count",
 		p->rnr_retry_count & 7, "srq", qp != NULL ? qp->srq != NULL : p->srq != 0);
 
+	if (client_cm_walks(id)) {
+		json_object_set_new(o, "walk", json_true());
+		json_object_set_new(o, "min_rnr_timer", json_integer(RNR_TIMER));
+	}
 	if (id->pub.qp_type == RL_QPT_UD && qp == NULL && p->qkey != 0)
 		json_object_set_new(o, "qkey", json_integer(p->qkey));
 	if (p->private_data_len != 0)
@@ -177,22 +158,17 @@ rl_cm_accept(struct rl_cm_id *pub, const struct rl_cm_conn_param *param)
 	const struct rl_cm_conn_param *p = param != NULL ? param : &usual;
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
-	const bool walks = pub->qp != NULL && pub->qp_type != RL_QPT_UD;
-	int rc = 0;
+	int rc;
 
 	if (!id->peers || id->answered)
 		return client_fail(EINVAL, "no peer waits for an answer");
 	id->responder_resources = least(p->responder_resources, id->attr.max_dest_rd_atomic);
 	id->initiator_depth = least(p->initiator_depth, id->attr.max_rd_atomic);
-	if (walks)
-		rc = client_cm_walk(id, RL_QPS_RTR);
-	if (rc == 0 && walks)
-		rc = client_cm_walk(id, RL_QPS_RTS);
-	if (rc != 0)
-		return rc;
 	pthread_mutex_lock(&ctx->lock);
 	rc = client_call(ctx, "client_cm_accept", terms_json(id, p), -1, NULL);
 	id->answered = rc == 0;
+	if (rc == 0 && client_cm_walks(id))
+		client_qp_is((struct qp *)pub->qp, RL_QPS_RTS);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }
@@ -242,8 +218,22 @@ int
 rl_cm_disconnect(struct rl_cm_id *pub)
 {
 	struct rl_qp_attr attr = { .qp_state = RL_QPS_ERR };
+	struct context *ctx = context_of(pub->context);
+	const struct cm_id *id = cm_id_of(pub);
+	int rc;
 
+	if (id->handle == 0) {
+		if (pub->qp != NULL)
+			rl_modify_qp(pub->qp, &attr, RL_QP_STATE);
+		return client_fail(EINVAL, "the id has no connection");
+	}
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_call(ctx, "client_cm_disconnect",
+		json_pack("{s:I, s:I}", "handle", (json_int_t)id->handle, "qp_num",
+			(json_int_t)(pub->qp != NULL ? pub->qp->qp_num : 0)),
+		-1, NULL);
 	if (pub->qp != NULL)
-		rl_modify_qp(pub->qp, &attr, RL_QP_STATE);
-	return call_locked(pub, "client_cm_disconnect");
+		client_qp_is((struct qp *)pub->qp, RL_QPS_ERR);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cm.h"
 
@@ -18,26 +17,6 @@ const char *
 rl_cm_event_str(enum rl_cm_event_type event)
 {
 	return (unsigned int)event < ARRAY_LEN(names) ? names[event] : "unknown";
-}
-
-int
-client_cm_tell(struct cm_id *id, enum rl_cm_event_type event)
-{
-	struct context *ctx = context_of(id->pub.context);
-	struct cm_local *e = calloc(1, sizeof(*e));
-	struct cm_channel *ch;
-	const uint64_t one = 1;
-
-	if (e == NULL)
-		return client_fail(ENOMEM, "out of memory");
-	e->id = id;
-	e->event = event;
-	pthread_mutex_lock(&ctx->lock);
-	ch = (struct cm_channel *)id->pub.channel;
-	STAILQ_INSERT_TAIL(&ch->local, e, next);
-	(void)!write(ch->pub.fd, &one, sizeof(one));
-	pthread_mutex_unlock(&ctx->lock);
-	return 0;
 }
 
 /* ---- what the dataplane tells ---------------------------------------------------------------- */
@@ -136,6 +115,8 @@ take_event(struct context *ctx, const json_t *o)
 		client_attr_decode(ctx, qp, &id->attr);
 		id->has_attr = true;
 	}
+	if (e->pub.event == RL_CM_EVENT_ESTABLISHED && !id->peers && client_cm_walks(id))
+		client_qp_is((struct qp *)id->pub.qp, RL_QPS_RTS);
 	if (number(o, "service") == SERVICE_UD)
 		e->pub.ud = (struct rl_cm_ud_param){ .private_data = e->pub.conn.private_data,
 			.private_data_len = e->pub.conn.private_data_len,
@@ -147,37 +128,31 @@ take_event(struct context *ctx, const json_t *o)
 }
 
 static struct cm_event *
-take_local(struct cm_channel *ch)
+own_event(const struct cm_waiting *from)
 {
-	struct cm_local *l = STAILQ_FIRST(&ch->local);
-	struct cm_event *e = l != NULL ? calloc(1, sizeof(*e)) : NULL;
+	struct cm_event *e = calloc(1, sizeof(*e));
 
 	if (e == NULL)
 		return NULL;
-	STAILQ_REMOVE_HEAD(&ch->local, next);
-	e->pub.event = l->event;
-	e->pub.id = &l->id->pub;
-	e->counted = l->id;
-	l->id->events.given++;
-	free(l);
+	e->pub.event = from->event;
+	e->pub.id = &from->id->pub;
+	e->counted = from->id;
+	from->id->events.given++;
 	return e;
 }
 
-/* The peer has said yes, and the QP is ours: it is ready before the peer hears so. */
-static void
-finish(struct cm_event *e)
+/* Lock held. @return NULL: none, or of an id that is gone. */
+static struct cm_event *
+take(struct context *ctx, struct cm_channel *ch)
 {
-	struct cm_id *id = cm_id_of(e->pub.id);
-	int rc = client_cm_walk(id, RL_QPS_RTR);
+	struct cm_waiting next;
+	struct cm_event *e;
 
-	if (rc == 0)
-		rc = client_cm_walk(id, RL_QPS_RTS);
-	if (rc == 0)
-		rc = rl_cm_establish(&id->pub);
-	e->pub.event = rc == 0 ? RL_CM_EVENT_ESTABLISHED : RL_CM_EVENT_CONNECT_ERROR;
-	e->pub.status = rc;
-	if (rc != 0)
-		rl_cm_disconnect(&id->pub);
+	if (!client_cm_next(ch, &next))
+		return NULL;
+	e = next.told != NULL ? take_event(ctx, next.told) : own_event(&next);
+	json_decref(next.told);
+	return e;
 }
 
 int
@@ -186,7 +161,6 @@ rl_cm_get_event(struct rl_cm_event_channel *pub, struct rl_cm_event **out)
 	struct context *ctx = context_of(pub->context);
 	struct cm_channel *ch = (struct cm_channel *)pub;
 	struct cm_event *e;
-	json_t *list;
 	int rc;
 
 	*out = NULL;
@@ -194,21 +168,13 @@ rl_cm_get_event(struct rl_cm_event_channel *pub, struct rl_cm_event **out)
 		rc = client_fd_wait(ctx, pub->fd);
 		if (rc != 0)
 			return rc;
-		list = NULL;
 		pthread_mutex_lock(&ctx->lock);
-		e = take_local(ch);
-		if (e == NULL)
-			rc = client_call(ctx, "client_cm_events",
-				json_pack("{s:I}", "channel", (json_int_t)ch->handle), -1, &list);
-		if (json_array_size(list) > 0)
-			e = take_event(ctx, json_array_get(list, 0));
-		json_decref(list);
+		rc = client_cm_fetch(ctx, ch);
+		e = rc == 0 ? take(ctx, ch) : NULL;
 		pthread_mutex_unlock(&ctx->lock);
 		if (rc != 0)
 			return rc;
-	} while (e == NULL); /* of an id that was destroyed meanwhile */
-	if (e->pub.event == RL_CM_EVENT_CONNECT_RESPONSE && e->pub.id->qp != NULL)
-		finish(e);
+	} while (e == NULL);
 	*out = &e->pub;
 	return 0;
 }

@@ -101,6 +101,7 @@ client_cm_resolve_group(struct cm_id *id)
 int
 rl_cm_join_multicast(struct rl_cm_id *pub, const struct sockaddr *group)
 {
+	struct context *ctx = context_of(pub->context);
 	struct sockaddr_storage a = { 0 };
 	union rl_gid gid;
 	int rc = 0;
@@ -115,7 +116,12 @@ rl_cm_join_multicast(struct rl_cm_id *pub, const struct sockaddr *group)
 	gid_of(&a, &gid);
 	if (pub->qp != NULL)
 		rc = rl_attach_mcast(pub->qp, &gid, 0);
-	return rc != 0 ? rc : client_cm_tell(cm_id_of(pub), RL_CM_EVENT_MULTICAST_JOIN);
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	rc = client_cm_tell(cm_id_of(pub), RL_CM_EVENT_MULTICAST_JOIN);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
 }
 
 int

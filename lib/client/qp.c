@@ -6,9 +6,10 @@
 #include <time.h>
 
 #include "client_priv.h"
+#include "include/rocelane_cm.h"
 #include "verbs.h"
 
-#define FLUSH_TRIES 250 /* the dataplane spends up to 20 ms on each */
+#define FLUSH_TRIES  250   /* the dataplane spends up to 20 ms on each */
 #define SEND_LOOK_NS 50000 /* between two looks whether requests were sent */
 #define SEND_LOOKS   20000 /* with no progress */
 
@@ -81,6 +82,16 @@ receives(enum rl_qp_type type)
 	return type != RL_QPT_XRC_SEND && type != RL_QPT_XRC_RECV;
 }
 
+/* UD-12: the longest datagram. */
+static void
+take_longest(struct qp *qp, const json_t *o)
+{
+	const json_t *bytes = json_object_get(o, "path_mtu");
+
+	if (qp->pub.qp_type == RL_QPT_UD && json_integer_value(bytes) != 0)
+		atomic_store(&qp->longest, (uint32_t)json_integer_value(bytes));
+}
+
 static int
 take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 {
@@ -97,6 +108,7 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 		return rc;
 	qp->pub.qp_num = (uint32_t)json_integer_value(json_object_get(o, "qp_num"));
 	atomic_store(&qp->worker, (uint32_t)json_integer_value(json_object_get(o, "worker")));
+	take_longest(qp, o);
 	if (qp->sq.sh != NULL)
 		qp->signaled = calloc(1, (size_t)qp->sq.mask + 1);
 	if (qp->sq.sh != NULL && qp->signaled == NULL)
@@ -135,12 +147,12 @@ check_init(const struct rl_qp_init_attr *init)
 }
 
 static json_t *
-create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init)
+create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init, uint8_t port_num)
 {
 	const struct srq *srq = (const struct srq *)init->srq;
 	const struct xrcd *xrcd = (const struct xrcd *)init->xrcd;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
+	json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
 		(json_int_t)((struct pd *)pd)->handle, "send_cq", cq_handle(init->send_cq),
 		"recv_cq", cq_handle(init->recv_cq), "srq",
 		(json_int_t)(srq != NULL ? srq->handle : 0), "xrcd",
@@ -151,6 +163,12 @@ create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init)
 		(json_int_t)init->cap.max_send_sge, "max_recv_sge",
 		(json_int_t)init->cap.max_recv_sge, "max_inline_data",
 		(json_int_t)init->cap.max_inline_data);
+
+	if (port_num != 0)
+		json_object_set_new(o, "port_num", json_integer(port_num));
+	if (port_num != 0 && init->qp_type == RL_QPT_UD)
+		json_object_set_new(o, "qkey", json_integer(RL_UDP_QKEY));
+	return o;
 }
 
 static struct qp *
@@ -204,6 +222,13 @@ obtain(struct context *ctx, struct qp *qp, const char *method, json_t *params, s
 int
 rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 {
+	return client_create_qp(pd, init, 0, out);
+}
+
+int
+client_create_qp(
+	struct rl_pd *pd, struct rl_qp_init_attr *init, uint8_t port_num, struct rl_qp **out)
+{
 	struct context *ctx = context_of(pd->context);
 	struct qp *qp;
 	int rc;
@@ -215,7 +240,10 @@ rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **out)
 	qp = qp_new(pd, init);
 	if (qp == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	return obtain(ctx, qp, "client_qp_create", create_params(pd, init), out);
+	rc = obtain(ctx, qp, "client_qp_create", create_params(pd, init, port_num), out);
+	if (rc == 0 && port_num != 0)
+		client_qp_is(qp, init->qp_type == RL_QPT_UD ? RL_QPS_RTS : RL_QPS_INIT);
+	return rc;
 }
 
 int
@@ -269,8 +297,8 @@ forget_completions(const struct rl_qp *qp)
 		client_cq_forget(qp->recv_cq, qp->qp_num);
 }
 
-static void
-set_state(struct qp *qp, enum rl_qp_state state)
+void
+client_qp_is(struct qp *qp, enum rl_qp_state state)
 {
 	qp->pub.state = state;
 	atomic_store_explicit(&qp->state, (uint32_t)state, memory_order_release);
@@ -308,9 +336,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 	if (rc == 0) {
 		atomic_store(&qp->worker,
 			(uint32_t)json_integer_value(json_object_get(result, "worker")));
-		if (qp->pub.qp_type == RL_QPT_UD && json_object_get(result, "path_mtu") != NULL)
-			atomic_store(&qp->longest,
-				(uint32_t)json_integer_value(json_object_get(result, "path_mtu")));
+		take_longest(qp, result);
 		json_decref(result);
 		if ((mask & RL_QP_STATE) != 0 && attr->qp_state == RL_QPS_RESET) {
 			forget_completions(pub);
@@ -318,7 +344,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 			client_ahs_left(ctx, qp);
 		}
 		if ((mask & RL_QP_STATE) != 0)
-			set_state(qp, attr->qp_state);
+			client_qp_is(qp, attr->qp_state);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
@@ -339,7 +365,7 @@ rl_query_qp(
 	if (rc == 0) {
 		client_attr_decode(ctx, result, attr);
 		attr->cap = qp->cap;
-		set_state(qp, attr->qp_state);
+		client_qp_is(qp, attr->qp_state);
 		json_decref(result);
 	}
 	pthread_mutex_unlock(&ctx->lock);

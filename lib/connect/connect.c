@@ -196,15 +196,15 @@ asked(struct connect *cx, struct cm_conn *c)
 	connect_reject(cx, cc, CM_REJ_NO_RESOURCES, NULL, 0, &r);
 }
 
-/* The QP follows; what cannot be done ends the connection. */
-static void
+/* The QP follows; what cannot be done ends the connection. @return 0 or -errno. */
+static int
 walk(struct connect *cx, struct connect_conn *cc, uint8_t todo)
 {
 	struct refusal r = { .err = 0 };
 	int rc = 0;
 
-	if (cc->foreign)
-		return;
+	if (cc->foreign && !(cc->walks && todo == CM_DO_CONNECT))
+		return 0;
 	switch ((enum cm_todo)todo) {
 	case CM_DO_CONNECT:
 		rc = connect_qp_rtr(cx, cc, &r);
@@ -222,18 +222,32 @@ walk(struct connect *cx, struct connect_conn *cc, uint8_t todo)
 		break;
 	}
 	if (rc == 0)
-		return;
+		return 0;
 	snprintf(cc->note, sizeof(cc->note), "%s", r.text);
 	log_rated(&cx->failed_said, cx->env->now, LOG_WARN, "connection %u: QP %u: %s", cc->id,
 		cc->qpn, r.text);
 	connect_disconnect(cx, cc, &r);
+	return rc;
+}
+
+/* Data may come as soon as the peer has the RTU, so the QP is ready before; or there is none. */
+static void
+connected(struct connect *cx, struct connect_conn *cc, struct cm_verdict *v)
+{
+	const int rc = walk(cx, cc, v->todo);
+
+	if (rc == 0)
+		return;
+	v->outs = 0;
+	v->event = CM_EVENT_CONNECT_ERROR;
+	v->status = (uint16_t)-rc;
 }
 
 /* An RTU says that the queue pair is ready: its application has to make it so. */
 static void
 hold(struct connect_conn *cc, struct cm_verdict *v)
 {
-	if (!cc->foreign || v->outs == 0 || mad_message(v->out[0].mad) != CM_RTU)
+	if (!cc->foreign || cc->walks || v->outs == 0 || mad_message(v->out[0].mad) != CM_RTU)
 		return;
 	if (v->todo == CM_DO_CONNECT) {
 		cc->rtu = v->out[0];
@@ -254,9 +268,8 @@ connect_carry_out(struct connect *cx, struct cm_verdict *v)
 		asked(cx, v->conn);
 		return;
 	}
-	/* Data may come as soon as the peer has the RTU. */
 	if (cc != NULL && v->todo == CM_DO_CONNECT)
-		walk(cx, cc, v->todo);
+		connected(cx, cc, v);
 	if (cc != NULL)
 		hold(cc, v);
 	for (uint32_t i = 0; i < v->outs; i++)

@@ -66,6 +66,7 @@ struct connect_conn {
 	uint64_t pkey_drops;   /* of the port, when it began */
 	struct connect_id *of; /* an application's, and its QP; NULL: ours */
 	bool foreign;          /* the QP is an application's, which moves it */
+	bool walks;            /* ... but to RTR and RTS, where we do */
 	bool shared;           /* the QP is the listener's, for all who ask it */
 	bool orphan;           /* ... which is gone */
 	bool held;             /* the RTU waits until the application has done so */
@@ -177,6 +178,7 @@ struct connect_request {
 	uint16_t source_port;  /* 0: any */
 	uint32_t qpn;          /* of an application's QP; 0: made from `qp` */
 	bool srq;              /* that one has an SRQ */
+	bool walks;            /* that one is walked here, when the REP comes */
 	struct connect_id *of; /* ... of its connection, with the way to the peer */
 };
 

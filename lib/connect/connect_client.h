@@ -11,8 +11,9 @@
  * Depends: connect, owner.
  * Spec:    CM-11..13, CM-33, CM-40.
  *
- * As with librdmacm, the queue pair is the application's own, and it walks it through its states:
- * an event says by which attributes. So its RTU waits for connect_client_establish().
+ * As with librdmacm, the queue pair is the application's own. It walks it through its states, and
+ * an event says by which attributes: then its RTU waits for connect_client_establish(). Or it has
+ * it walked to RTR and RTS here, before the REP or the RTU goes, as the kernel does with an id's.
  * An id that the application has ended stays, and stays charged, until its connection is over.
  */
 #include <jansson.h>
@@ -108,7 +109,10 @@ struct connect_resolve {
 	ns_t time;
 };
 
-/** Which port leads there; an event tells of the neighbour. @return 0 or a refusal. */
+/**
+ * Which port leads there; an event tells of the neighbour, unless it is known already
+ * (out->ah->known). @return 0 or a refusal.
+ */
 int connect_client_resolve(struct connect *cx, struct connect_channel *ch,
 	struct connect_client *cl, const struct connect_resolve *q, struct connect_id **out,
 	struct refusal *r);
@@ -127,19 +131,34 @@ int connect_client_listen(struct connect *cx, struct connect_channel *ch, struct
 /** Ask the peer that the id is resolved to; port, way and `of` are set here. */
 int connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r);
-/** Say yes: `own` has the QP's number and what it offers; UD: its key. @return 0 or a refusal. */
-int connect_client_accept(struct connect *cx, struct connect_id *id, struct cm_terms *own,
-	const uint8_t *private, uint32_t private_len, struct refusal *r);
+/** What an application says yes with. */
+struct connect_answer {
+	struct cm_terms own; /* the QP's number and what it offers; UD: its key */
+	const uint8_t *private;
+	uint32_t private_len;
+	bool walk; /* the QP goes to RTR and RTS before the peer hears of it */
+	uint8_t min_rnr_timer;
+};
+
+/** Say yes. @return 0 or a refusal. */
+int connect_client_accept(struct connect *cx, struct connect_id *id, const struct connect_answer *a,
+	struct refusal *r);
 /** The QP is ready: the RTU may go. @return 0 or a refusal. */
 int connect_client_establish(struct connect *cx, struct connect_id *id, struct refusal *r);
 /** Say no, also to a REP. @return 0 or a refusal. */
 int connect_client_reject(struct connect *cx, struct connect_id *id, const uint8_t *private,
 	uint32_t private_len, struct refusal *r);
-/** Nothing is refused: the peer may have been faster. @return 0 or a refusal: no connection. */
-int connect_client_disconnect(struct connect *cx, struct connect_id *id, struct refusal *r);
-/** May the application name this QP? @return 0 or a refusal. */
-int connect_client_qp(
-	const struct connect *cx, const struct connect_client *cl, uint32_t qpn, struct refusal *r);
+/**
+ * Nothing is refused: the peer may have been faster. @param qpn a QP of the application that goes
+ * to ERR first; 0: none. @return 0 or a refusal: no connection.
+ */
+int connect_client_disconnect(
+	struct connect *cx, struct connect_id *id, uint32_t qpn, struct refusal *r);
+/** May the application name this QP? @param walk and have it walked? @return 0 or a refusal. */
+int connect_client_qp(const struct connect *cx, const struct connect_client *cl, uint32_t qpn,
+	bool walk, struct refusal *r);
+/** Is it this client's, and no other's of the same user? */
+bool connect_owns(const struct connect_client *cl, const struct admin_qp *rec);
 
 /* For connect.c. */
 /** A peer asks a listener of an application. @return false: it cannot be told. */

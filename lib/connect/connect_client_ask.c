@@ -81,10 +81,8 @@ connect_client_resolve(struct connect *cx, struct connect_channel *ch, struct co
 		return rc;
 	}
 	*out = id;
-	if (id->ah->known) {
-		tell_resolved(cx, id, true);
+	if (id->ah->known)
 		return 0;
-	}
 	id->resolve_by = cx->env->now + q->time;
 	id->is_resolving = true;
 	TAILQ_INSERT_TAIL(&cx->resolving, id, resolving);
@@ -201,15 +199,22 @@ connect_client_listen(struct connect *cx, struct connect_channel *ch, struct con
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
+bool
+connect_owns(const struct connect_client *cl, const struct admin_qp *rec)
+{
+	return rec->shared->owner == cl->owner;
+}
+
 int
-connect_client_qp(
-	const struct connect *cx, const struct connect_client *cl, uint32_t qpn, struct refusal *r)
+connect_client_qp(const struct connect *cx, const struct connect_client *cl, uint32_t qpn,
+	bool walk, struct refusal *r)
 {
 	const struct admin_qp *rec = admin_find(cx->admin, qpn);
 	const struct owner *o = rec != NULL ? rec->shared->owner : NULL;
 
 	/* A program may have several connections to the dataplane: libibverbs' devices are some. */
-	if (o == NULL || o->gone || o->process.uid != cl->owner->process.uid)
+	if (o == NULL || o->gone || o->process.uid != cl->owner->process.uid ||
+		(walk && !connect_owns(cl, rec)))
 		return refuse(r, ENOENT, "QP %u does not exist", qpn);
 	return 0;
 }
@@ -236,22 +241,31 @@ connect_client_ask(
 	return connect_ask(cx, q, &cc, r);
 }
 
-int
-connect_client_accept(struct connect *cx, struct connect_id *id, struct cm_terms *own,
-	const uint8_t *private, uint32_t private_len, struct refusal *r)
+static uint8_t
+least(uint8_t a, uint8_t b)
 {
-	const struct admin_qp *rec = admin_find(cx->admin, own->qpn);
+	return a < b ? a : b;
+}
+
+int
+connect_client_accept(struct connect *cx, struct connect_id *id, const struct connect_answer *a,
+	struct refusal *r)
+{
+	const struct admin_qp *rec = admin_find(cx->admin, a->own.qpn);
 	struct connect_conn *cc = id->cc;
+	struct cm_terms own = a->own;
 
 	if (cc == NULL || cc->c == NULL || cc->c->active)
 		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
-	own->psn = cc->psn;
-	own->responder_resources = own->responder_resources < cc->c->peer.initiator_depth
-					   ? own->responder_resources
-					   : cc->c->peer.initiator_depth;
+	own.psn = cc->psn;
+	own.responder_resources = least(own.responder_resources, cc->c->peer.initiator_depth);
+	own.initiator_depth = least(own.initiator_depth, cc->c->peer.responder_resources);
 	cc->qp.qp_type = rec->shared->conf.qp_type;
-	cc->qpn = own->qpn;
-	if (connect_say_yes(cx, cc, own, private, private_len, r) != 0)
+	cc->qp.min_rnr_timer = a->min_rnr_timer;
+	cc->qpn = own.qpn;
+	if (a->walk && connect_qp_ready(cx, cc, &own, r) != 0)
+		return -r->err;
+	if (connect_say_yes(cx, cc, &own, a->private, a->private_len, r) != 0)
 		return -r->err;
 	if (cc->c->state == CM_SIDR_REP_SENT) /* nothing more comes */
 		connect_id_answered(id);
@@ -282,8 +296,13 @@ connect_client_reject(struct connect *cx, struct connect_id *id, const uint8_t *
 }
 
 int
-connect_client_disconnect(struct connect *cx, struct connect_id *id, struct refusal *r)
+connect_client_disconnect(
+	struct connect *cx, struct connect_id *id, uint32_t qpn, struct refusal *r)
 {
+	struct admin_qp *rec = qpn != 0 ? admin_find(cx->admin, qpn) : NULL;
+
+	if (rec != NULL && connect_owns(id->client, rec))
+		connect_qp_error(cx, rec, r);
 	if (id->cc == NULL && id->listeners + (id->ah != NULL) != 0)
 		return refuse(r, EINVAL, "id %u has no connection", id->handle);
 	if (id->cc != NULL && id->cc->c != NULL)

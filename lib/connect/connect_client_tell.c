@@ -142,7 +142,7 @@ connect_client_event(struct connect *cx, struct connect_conn *cc, const struct c
 		[CM_EVENT_TIMEWAIT_EXIT] = CONNECT_TIMEWAIT_EXIT,
 	};
 	const bool yes = v->event == CM_EVENT_ESTABLISHED && cc->c->active;
-	const bool answer = yes && !is_datagrams(cc->c);
+	const bool answer = yes && !is_datagrams(cc->c) && !cc->walks;
 	bool said; /* by the peer; else it is an errno */
 	struct connect_notice *n;
 

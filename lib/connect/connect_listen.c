@@ -200,6 +200,7 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 		q->of->ah = NULL;
 		cc->qpn = q->qpn;
 		cc->foreign = true;
+		cc->walks = q->walks;
 		cc->of = q->of;
 		q->of->cc = cc;
 	} else if (rc == 0) {

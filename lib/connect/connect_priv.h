@@ -42,7 +42,12 @@ int connect_qp_active(struct connect *cx, struct connect_conn *cc, struct refusa
 int connect_qp_rtr(struct connect *cx, struct connect_conn *cc, struct refusal *r);
 /** To RTS by what was agreed. @return 0 or a refusal. */
 int connect_qp_rts(struct connect *cx, struct connect_conn *cc, struct refusal *r);
-/** To ERR. */
+/** A server's, before it answers: to RTR and RTS by these terms. @return 0 or a refusal. */
+int connect_qp_ready(
+	struct connect *cx, struct connect_conn *cc, const struct cm_terms *own, struct refusal *r);
+/** To ERR, from where that is a step. @return 0 or a refusal. */
+int connect_qp_error(struct connect *cx, struct admin_qp *rec, struct refusal *r);
+/** The same, and a line where it fails. */
 void connect_qp_down(struct connect *cx, struct connect_conn *cc);
 /** Destroyed. */
 void connect_qp_end(struct connect *cx, struct connect_conn *cc);

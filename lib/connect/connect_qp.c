@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "connect_client.h"
 #include "connect_priv.h"
 #include "log.h"
 #include "service.h"
@@ -105,14 +106,26 @@ create(struct connect *cx, struct connect_conn *cc, struct conf_qp *q, struct re
 	return rc;
 }
 
+/* What a server takes from a REQ, before cm_accept(): `own` is bounded by it already. */
+static struct cm_taken
+taken_of(const struct cm_conn *c, const struct cm_terms *own)
+{
+	return (struct cm_taken){ .dest_qpn = c->peer.qpn,
+		.rq_psn = own->psn,
+		.sq_psn = c->peer.psn,
+		.mtu = c->peer.mtu,
+		.timeout = c->peer.ack_timeout,
+		.retry_cnt = c->peer.retry_count,
+		.rnr_retry = c->peer.rnr_retry_count,
+		.max_rd_atomic = own->initiator_depth,
+		.max_dest_rd_atomic = own->responder_resources };
+}
+
 int
 connect_qp_passive(
 	struct connect *cx, struct connect_conn *cc, const struct cm_terms *own, struct refusal *r)
 {
-	const struct cm_taken t = { .dest_qpn = cc->c->peer.qpn,
-		.rq_psn = own->psn,
-		.mtu = cc->c->peer.mtu,
-		.max_dest_rd_atomic = own->responder_resources };
+	const struct cm_taken t = taken_of(cc->c, own);
 	struct conf_qp q = cc->qp;
 
 	set_agreed(&q, cc->c, &t, QPS_RTR);
@@ -134,6 +147,13 @@ connect_qp_active(struct connect *cx, struct connect_conn *cc, struct refusal *r
 	return create(cx, cc, &q, r);
 }
 
+/* An application may have destroyed its own meanwhile, and the number may be another's. */
+static bool
+is_its_own(const struct connect_conn *cc, const struct admin_qp *rec)
+{
+	return !cc->foreign || (cc->of != NULL && connect_owns(cc->of->client, rec));
+}
+
 static int
 modify(struct connect *cx, struct connect_conn *cc, struct conf_qp *m, struct refusal *r)
 {
@@ -141,13 +161,16 @@ modify(struct connect *cx, struct connect_conn *cc, struct conf_qp *m, struct re
 
 	if (rec == NULL)
 		return -ENOENT;
+	if (!is_its_own(cc, rec))
+		return refuse(r, ENOENT, "QP %u does not exist", cc->qpn);
 	m->qp_num = cc->qpn;
 	m->given |= CONF_QP_QP_NUM;
 	return admin_modify(cx->admin, rec, m, r);
 }
 
 static int
-walk(struct connect *cx, struct connect_conn *cc, enum qp_state to, struct refusal *r)
+walk(struct connect *cx, struct connect_conn *cc, const struct cm_taken *t, enum qp_state to,
+	struct refusal *r)
 {
 	struct conf_qp m = { .given = 0 };
 
@@ -159,32 +182,51 @@ walk(struct connect *cx, struct connect_conn *cc, enum qp_state to, struct refus
 	m.min_rnr_timer = cc->qp.min_rnr_timer;
 	if (to == QPS_RTS)
 		m.given = 0;
-	set_agreed(&m, cc->c, &cc->c->taken, to);
+	set_agreed(&m, cc->c, t, to);
 	return modify(cx, cc, &m, r);
 }
 
 int
 connect_qp_rtr(struct connect *cx, struct connect_conn *cc, struct refusal *r)
 {
-	return walk(cx, cc, QPS_RTR, r);
+	return walk(cx, cc, &cc->c->taken, QPS_RTR, r);
 }
 
 int
 connect_qp_rts(struct connect *cx, struct connect_conn *cc, struct refusal *r)
 {
-	return walk(cx, cc, QPS_RTS, r);
+	return walk(cx, cc, &cc->c->taken, QPS_RTS, r);
+}
+
+int
+connect_qp_ready(
+	struct connect *cx, struct connect_conn *cc, const struct cm_terms *own, struct refusal *r)
+{
+	const struct cm_taken t = taken_of(cc->c, own);
+	const int rc = walk(cx, cc, &t, QPS_RTR, r);
+
+	return rc == 0 ? walk(cx, cc, &t, QPS_RTS, r) : rc;
+}
+
+int
+connect_qp_error(struct connect *cx, struct admin_qp *rec, struct refusal *r)
+{
+	const struct conf_qp m = {
+		.given = QP_ATTR_STATE | CONF_QP_QP_NUM, .qp_num = rec->qpn, .qp_state = QPS_ERR
+	};
+
+	if (admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
+		return 0;
+	return admin_modify(cx->admin, rec, &m, r);
 }
 
 void
 connect_qp_down(struct connect *cx, struct connect_conn *cc)
 {
-	struct conf_qp m = { .given = QP_ATTR_STATE, .qp_state = QPS_ERR };
 	struct admin_qp *rec = cc->qpn != 0 ? admin_find(cx->admin, cc->qpn) : NULL;
 	struct refusal r;
 
-	if (rec == NULL || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
-		return;
-	if (modify(cx, cc, &m, &r) != 0)
+	if (rec != NULL && connect_qp_error(cx, rec, &r) != 0)
 		log_warn("connection %u: QP %u does not go to ERR: %s", cc->id, cc->qpn, r.text);
 }
 

@@ -13,7 +13,9 @@ enum {
 	EVENTS_ONCE = 64,
 	BACKLOG_MAX = 64,  /* a listener of an application */
 	LIFE_DEFAULT = 13, /* of a packet: 34 ms, which makes a timeout of 67 ms */
+	RNR_DEFAULT = 12,  /* 640 us */
 	TIMEOUT_MAX = 31,
+	RNR_MAX = 31,
 };
 
 struct p_cm_resolve {
@@ -38,7 +40,14 @@ struct p_cm_terms {
 	uint32_t timeout; /* of the QP; 0: as it is usual */
 	uint32_t timeout_ms;
 	bool srq;
+	bool walk; /* the QP is walked here */
+	uint32_t min_rnr_timer;
 	struct conf_bytes private_data;
+};
+
+struct p_cm_disconnect {
+	uint32_t handle;
+	uint32_t qp_num; /* it goes to ERR first; 0: none */
 };
 
 struct p_cm_reject {
@@ -95,9 +104,18 @@ static const struct conf_field terms_rows[] = {
 	P_U32(p_cm_terms, timeout, 0, TIMEOUT_MAX, P_DEFAULT(0)),
 	P_U32(p_cm_terms, timeout_ms, 1, TIME_MS_MAX, P_DEFAULT(30000)),
 	P_BOOL(p_cm_terms, srq, P_DEFAULT(0)),
+	P_BOOL(p_cm_terms, walk, P_DEFAULT(0)),
+	P_U32(p_cm_terms, min_rnr_timer, 0, RNR_MAX, P_DEFAULT(RNR_DEFAULT)),
 	P_HEX(p_cm_terms, private_data),
 };
 static const struct conf_table terms_table = P_TABLE(p_cm_terms, terms_rows, "params");
+
+static const struct conf_field disconnect_rows[] = {
+	P_U32(p_cm_disconnect, handle, 1, UINT32_MAX, P_REQUIRED),
+	P_QPN(p_cm_disconnect, qp_num, P_DEFAULT(0)),
+};
+static const struct conf_table disconnect_table =
+	P_TABLE(p_cm_disconnect, disconnect_rows, "params");
 
 static const struct conf_field reject_rows[] = {
 	P_U32(p_cm_reject, handle, 1, UINT32_MAX, P_REQUIRED),
@@ -230,8 +248,9 @@ id_resolve(struct rpc_call *call)
 	ch = connect_channel_find(cl, p->channel, &r);
 	if (ch == NULL || connect_client_resolve(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, json_pack("{s:I, s:i, s:o}", "handle", (json_int_t)id->handle,
-					"port_num", id->port + 1, "own_ip", own_ip(call->m, id)));
+	return rpc_result(call,
+		json_pack("{s:I, s:i, s:o, s:b}", "handle", (json_int_t)id->handle, "port_num",
+			id->port + 1, "own_ip", own_ip(call->m, id), "known", id->ah->known));
 }
 
 static int
@@ -274,16 +293,19 @@ id_connect(struct rpc_call *call)
 		.rnr_retry_count = (uint8_t)p->rnr_retry_count,
 		.qpn = p->qp_num,
 		.srq = p->srq,
+		.walks = p->walk,
 		.time = p->timeout_ms * TIME_NS_PER_MS };
 	struct refusal r;
 	struct connect_id *id = id_of(call, p->handle, &r);
 
+	q.qp.min_rnr_timer = (uint8_t)p->min_rnr_timer;
 	q.qp.timeout = (uint8_t)(p->timeout != 0 ? p->timeout : LIFE_DEFAULT + 1);
 	if (q.responder_resources > CONF_MAX_RD_ATOMIC)
 		q.responder_resources = CONF_MAX_RD_ATOMIC;
 	if (q.initiator_depth > CONF_MAX_RD_ATOMIC)
 		q.initiator_depth = CONF_MAX_RD_ATOMIC;
-	if (id == NULL || connect_client_qp(call->m->connect, id->client, p->qp_num, &r) != 0 ||
+	if (id == NULL ||
+		connect_client_qp(call->m->connect, id->client, p->qp_num, p->walk, &r) != 0 ||
 		connect_client_ask(call->m->connect, id, &q, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
@@ -293,18 +315,23 @@ static int
 id_accept(struct rpc_call *call)
 {
 	const struct p_cm_terms *p = call->params;
-	struct cm_terms own = { .qpn = p->qp_num,
-		.responder_resources = (uint8_t)p->responder_resources,
-		.initiator_depth = (uint8_t)p->initiator_depth,
-		.rnr_retry_count = (uint8_t)p->rnr_retry_count,
-		.qkey = p->qkey,
-		.srq = p->srq };
+	const struct connect_answer a = { .own = { .qpn = p->qp_num,
+						  .responder_resources =
+							  (uint8_t)p->responder_resources,
+						  .initiator_depth = (uint8_t)p->initiator_depth,
+						  .rnr_retry_count = (uint8_t)p->rnr_retry_count,
+						  .qkey = p->qkey,
+						  .srq = p->srq },
+		.private = p->private_data.data,
+		.private_len = p->private_data.len,
+		.walk = p->walk,
+		.min_rnr_timer = (uint8_t)p->min_rnr_timer };
 	struct refusal r;
 	struct connect_id *id = id_of(call, p->handle, &r);
 
-	if (id == NULL || connect_client_qp(call->m->connect, id->client, p->qp_num, &r) != 0 ||
-		connect_client_accept(call->m->connect, id, &own, p->private_data.data,
-			p->private_data.len, &r) != 0)
+	if (id == NULL ||
+		connect_client_qp(call->m->connect, id->client, p->qp_num, p->walk, &r) != 0 ||
+		connect_client_accept(call->m->connect, id, &a, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }
@@ -331,7 +358,13 @@ id_establish(struct rpc_call *call)
 static int
 id_disconnect(struct rpc_call *call)
 {
-	return with_id(call, connect_client_disconnect);
+	const struct p_cm_disconnect *p = call->params;
+	struct refusal r;
+	struct connect_id *id = id_of(call, p->handle, &r);
+
+	if (id == NULL || connect_client_disconnect(call->m->connect, id, p->qp_num, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
 }
 
 static int
@@ -385,7 +418,7 @@ const struct rpc_method methods_client_cm[] = {
 	{ "client_cm_accept", id_accept, &terms_table },
 	{ "client_cm_establish", id_establish, &method_handle_table },
 	{ "client_cm_reject", id_reject, &reject_table },
-	{ "client_cm_disconnect", id_disconnect, &method_handle_table },
+	{ "client_cm_disconnect", id_disconnect, &disconnect_table },
 	{ "client_cm_destroy", id_destroy, &method_handle_table },
 	{ "client_cm_migrate", id_migrate, &migrate_table },
 	{ NULL, NULL, NULL },

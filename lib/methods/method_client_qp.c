@@ -194,6 +194,8 @@ struct p_create {
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge;
 	uint32_t max_inline_data;
+	uint32_t port_num; /* a connection's: then it is made in INIT, of type UD in RTS; 0: no */
+	uint32_t qkey;     /* ... UD */
 };
 
 static const struct conf_field create_rows[] = {
@@ -209,6 +211,8 @@ static const struct conf_field create_rows[] = {
 	P_U32(p_create, max_send_sge, 0, CONF_MAX_SGE, P_REQUIRED),
 	P_U32(p_create, max_recv_sge, 0, CONF_MAX_SGE, P_REQUIRED),
 	P_U32(p_create, max_inline_data, 0, CONF_MAX_INLINE, P_REQUIRED),
+	P_U32(p_create, port_num, 0, CONF_MAX_PORTS, P_DEFAULT(0)),
+	P_U32(p_create, qkey, 0, UINT32_MAX, P_DEFAULT(0)),
 };
 static const struct conf_table create_table = P_TABLE(p_create, create_rows, "params");
 
@@ -268,6 +272,45 @@ make_conf(struct rpc_call *call, struct conf_qp *conf)
 	return 0;
 }
 
+/* What librdmacm moves the queue pair of an id to as soon as it is there. */
+static int
+make_ready(struct rpc_call *call, struct conf_qp *conf)
+{
+	const struct p_create *p = call->params;
+	const struct env_wiring *w = &call->m->env->w;
+
+	if (p->port_num == 0)
+		return 0;
+	if (p->port_num > w->ports_n)
+		return method_client_refuse(call, ENOENT, "port", p->port_num);
+	memcpy(conf->port, w->conf->ports[p->port_num - 1].name, sizeof(conf->port));
+	conf->given |= QP_ATTR_PORT | QP_ATTR_STATE;
+	if (conf->qp_type == QPT_UD) {
+		conf->qp_state = QPS_RTS;
+		conf->qkey = p->qkey;
+		conf->given |= QP_ATTR_QKEY | QP_ATTR_SQ_PSN;
+		return 0;
+	}
+	conf->qp_state = QPS_INIT;
+	conf->qp_access_flags = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
+	conf->given |= QP_ATTR_ACCESS_FLAGS;
+	return 0;
+}
+
+/* As the client needs it. */
+static json_t *
+qp_json(const struct admin_qp *rec)
+{
+	const enum qp_type type = admin_qp_type(rec);
+	const bool receives = rec->srq == NULL && type != QPT_XRC_SEND && type != QPT_XRC_RECV;
+
+	return json_pack("{s:I, s:i, s:o, s:o, s:i}", "qp_num", (json_int_t)rec->qpn, "worker",
+		rec->worker, "rq",
+		receives ? method_client_ring(&rec->rings.rq, &rec->rq) : json_null(), "sq",
+		rec->sq.sh != NULL ? method_client_ring(&rec->rings.sq, &rec->sq) : json_null(),
+		"path_mtu", (int)rec->attr.path_mtu);
+}
+
 static int
 qp_create(struct rpc_call *call)
 {
@@ -277,20 +320,13 @@ qp_create(struct rpc_call *call)
 	struct refusal r;
 	int rc = make_conf(call, &conf);
 
+	if (rc == 0)
+		rc = make_ready(call, &conf);
 	if (rc != 0)
 		return rc;
 	if (admin_create_for(call->m->admin, &app->o, &conf, &rec, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(
-		call, json_pack("{s:I, s:i, s:o, s:o}", "qp_num", (json_int_t)rec->qpn, "worker",
-			      rec->worker, "rq",
-			      rec->srq == NULL && conf.qp_type != QPT_XRC_SEND &&
-					      conf.qp_type != QPT_XRC_RECV
-				      ? method_client_ring(&rec->rings.rq, &rec->rq)
-				      : json_null(),
-			      "sq",
-			      rec->sq.sh != NULL ? method_client_ring(&rec->rings.sq, &rec->sq)
-						 : json_null()));
+	return rpc_result(call, qp_json(rec));
 }
 
 int

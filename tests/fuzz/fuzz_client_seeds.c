@@ -49,14 +49,16 @@
 #define TERMS(handle, qp, more)                  \
 	"{\"handle\":" handle ",\"qp_num\":$" qp \
 	",\"service_port\":9,\"private_data\":\"0102\"" more "}"
+#define MADE   ",\"port_num\":1,\"qkey\":17"
+#define WALKED ",\"walk\":true,\"min_rnr_timer\":12"
 /* One client is both: handle 1 is the channel, 2 listens, 3 asks, 4 is what comes. */
-#define BOTH_ENDS(ps, type)                                                                       \
-	CALL("client_cm_channel_create", "{}")                                                    \
-	CALL("client_cm_listen",                                                                  \
-		"{\"channel\":1,\"service_port\":9,\"ps\":\"" ps "\",\"backlog\":2}")             \
-	CALL("client_cm_resolve", "{\"channel\":1,\"dest_ip\":\"10.0.0.1\",\"timeout_ms\":5000}") \
-	"@\n" QP_OF(type, "8", "") QP_OF(type, "8", "") CALL("client_cm_events", CHANNEL("1"))    \
-		CALL("client_cm_connect", TERMS("3", "0", ",\"ps\":\"" ps "\"")) "@\n" CALL(      \
+#define BOTH_ENDS(ps, type, made, how)                                                             \
+	CALL("client_cm_channel_create", "{}")                                                     \
+	CALL("client_cm_listen",                                                                   \
+		"{\"channel\":1,\"service_port\":9,\"ps\":\"" ps "\",\"backlog\":2}")              \
+	CALL("client_cm_resolve", "{\"channel\":1,\"dest_ip\":\"10.0.0.1\",\"timeout_ms\":5000}")  \
+	"@\n" QP_OF(type, "8", made) QP_OF(type, "8", made) CALL("client_cm_events", CHANNEL("1")) \
+		CALL("client_cm_connect", TERMS("3", "0", ",\"ps\":\"" ps "\"" how)) "@\n" CALL(   \
 			"client_cm_events", CHANNEL("1"))
 #define ARP                                                         \
 	"!ffffffffffff02000000000208060001080006040001020000000002" \
@@ -122,24 +124,32 @@ static const char *const seeds[] = {
 						CALL("client_qp_destroy", "{\"qp_num\":$0}"),
 	ATTACHED CALL("client_cq_resize", "{\"handle\":1,\"cqe\":64}") QP CALL("client_cq_resize",
 		"{\"handle\":1,\"cqe\":4}") "~ 0 77\n" CALL("client_cq_destroy", HANDLE("1")),
-	ATTACHED BOTH_ENDS("TCP", "RC") CALL("client_cm_accept", TERMS("4", "1", "")) "@\n" CALL(
-		"client_cm_events", CHANNEL("1")) CALL("client_cm_establish",
-		HANDLE("3")) "@\n" CALL("client_cm_events", CHANNEL("1"))
-		CALL("client_cm_disconnect", HANDLE("4")) "@\n" CALL(
-			"client_cm_events", CHANNEL("1")) CALL("client_cm_destroy", HANDLE("3"))
-			CALL("client_cm_destroy", HANDLE("2")),
-	ATTACHED BOTH_ENDS("TCP", "UC")
+	ATTACHED BOTH_ENDS("TCP", "RC", "", "") CALL("client_cm_accept",
+		TERMS("4", "1", "")) "@\n" CALL("client_cm_events", CHANNEL("1"))
+		CALL("client_cm_establish", HANDLE("3")) "@\n" CALL(
+			"client_cm_events", CHANNEL("1")) CALL("client_cm_disconnect",
+			HANDLE("4")) "@\n" CALL("client_cm_events", CHANNEL("1"))
+			CALL("client_cm_destroy", HANDLE("3"))
+				CALL("client_cm_destroy", HANDLE("2")),
+	ATTACHED BOTH_ENDS("TCP", "RC", MADE, WALKED) CALL("client_cm_accept",
+		TERMS("4", "1", WALKED)) "@\n@\n" CALL("client_cm_events", CHANNEL("1"))
+		CALL("client_cm_disconnect", "{\"handle\":3,\"qp_num\":$0}") "@\n@\n" CALL(
+			"client_cm_events", CHANNEL("1"))
+			CALL("client_cm_disconnect", "{\"handle\":4,\"qp_num\":$1}"),
+	ATTACHED BOTH_ENDS("TCP", "RC", MADE, WALKED) CALL("client_qp_destroy", "{\"qp_num\":$0}")
+		CALL("client_cm_accept", TERMS("4", "1", WALKED)) "@\n@\n",
+	ATTACHED BOTH_ENDS("TCP", "UC", "", "")
 		CALL("client_cm_reject", "{\"handle\":4,\"private_data\":\"ff\"}") "@\n" CALL(
 			"client_cm_events", CHANNEL("1")) CALL("client_cm_migrate",
 			"{\"handle\":3,\"channel\":1}") CALL("client_cm_channel_create", "{}")
 			CALL("client_cm_migrate", "{\"handle\":3,\"channel\":5}")
 				CALL("client_cm_channel_destroy", HANDLE("1")) "%\n" OPEN,
-	ATTACHED BOTH_ENDS("UDP", "UD")
+	ATTACHED BOTH_ENDS("UDP", "UD", "", "")
 		CALL("client_cm_accept", TERMS("4", "1", ",\"ps\":\"UDP\"")) "@\n" CALL(
 			"client_cm_events", CHANNEL("1")) "@\n@\n@\n" CALL("client_cm_events",
 			CHANNEL("1")) CALL("client_qp_destroy", "{\"qp_num\":$0}"),
-	ATTACHED BOTH_ENDS("TCP", "RC") "@\n@\n@\n@\n" CALL("client_cm_destroy", HANDLE("2"))
-		CALL("client_qp_destroy", "{\"qp_num\":$0}") "%\n" OPEN,
+	ATTACHED BOTH_ENDS("TCP", "RC", "", "") "@\n@\n@\n@\n" CALL("client_cm_destroy",
+		HANDLE("2")) CALL("client_qp_destroy", "{\"qp_num\":$0}") "%\n" OPEN,
 };
 
 size_t

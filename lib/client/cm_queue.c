@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events that a channel has: those that the dataplane told of, fetched many at a time, and some of
+ * the library's own. Each is one in the channel's eventfd.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cm.h"
+#include "fds.h"
+
+enum { FETCH = 16 };
+
+static int
+append(struct cm_channel *ch, const struct cm_waiting *as)
+{
+	struct cm_waiting *e = malloc(sizeof(*e));
+
+	if (e == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	*e = *as;
+	STAILQ_INSERT_TAIL(&ch->waiting, e, next);
+	return 0;
+}
+
+int
+client_cm_tell(struct cm_id *id, enum rl_cm_event_type event)
+{
+	struct cm_channel *ch = (struct cm_channel *)id->pub.channel;
+	const struct cm_waiting own = { .id = id, .event = event };
+	const uint64_t one = 1;
+	int rc = append(ch, &own);
+
+	if (rc == 0)
+		(void)!write(ch->pub.fd, &one, sizeof(one));
+	return rc;
+}
+
+int
+client_cm_fetch(struct context *ctx, struct cm_channel *ch)
+{
+	struct cm_waiting e = { 0 };
+	json_t *list;
+	size_t i;
+	int rc;
+
+	if (!STAILQ_EMPTY(&ch->waiting))
+		return 0;
+	rc = client_call(ctx, "client_cm_events",
+		json_pack("{s:I, s:i}", "channel", (json_int_t)ch->handle, "max", FETCH), -1,
+		&list);
+	if (rc != 0)
+		return rc;
+	json_array_foreach (list, i, e.told) {
+		if (append(ch, &e) == 0)
+			json_incref(e.told);
+	}
+	json_decref(list);
+	return 0;
+}
+
+bool
+client_cm_next(struct cm_channel *ch, struct cm_waiting *out)
+{
+	struct cm_waiting *e = STAILQ_FIRST(&ch->waiting);
+
+	if (e == NULL)
+		return false;
+	STAILQ_REMOVE_HEAD(&ch->waiting, next);
+	*out = *e;
+	free(e);
+	return true;
+}
+
+static uint32_t
+number(const struct cm_waiting *e, const char *key)
+{
+	return (uint32_t)json_integer_value(json_object_get(e->told, key));
+}
+
+/* All of one id, to another channel, or NULL: they are dropped. */
+static void
+sort_out(struct cm_channel *ch, const struct cm_id *id, uint32_t handle, struct cm_channel *to)
+{
+	const uint64_t one = 1;
+	struct cm_waiting *e, *next;
+
+	for (e = STAILQ_FIRST(&ch->waiting); e != NULL; e = next) {
+		next = STAILQ_NEXT(e, next);
+		if (e->told != NULL ? number(e, "handle") != handle : e->id != id)
+			continue;
+		STAILQ_REMOVE(&ch->waiting, e, cm_waiting, next);
+		fds_uncount(ch->pub.fd, 1);
+		if (to == NULL) {
+			json_decref(e->told);
+			free(e);
+			continue;
+		}
+		STAILQ_INSERT_TAIL(&to->waiting, e, next);
+		(void)!write(to->pub.fd, &one, sizeof(one));
+	}
+}
+
+/* One who has asked the listener, and of whom the application has not heard. @return 0: none. */
+static uint32_t
+unheard(const struct cm_channel *ch, const struct cm_id *listener)
+{
+	const struct cm_waiting *e;
+
+	STAILQ_FOREACH(e, &ch->waiting, next)
+	if (e->told != NULL && number(e, "listener") == listener->handle)
+		return number(e, "handle");
+	return 0;
+}
+
+void
+client_cm_forget(struct context *ctx, struct cm_channel *ch, const struct cm_id *id)
+{
+	uint32_t asker;
+
+	while (id->handle != 0 && (asker = unheard(ch, id)) != 0) {
+		client_call(ctx, "client_cm_destroy",
+			json_pack("{s:I}", "handle", (json_int_t)asker), -1, NULL);
+		sort_out(ch, NULL, asker, NULL);
+	}
+	sort_out(ch, id, id->handle, NULL);
+}
+
+static int
+migrate(struct context *ctx, uint32_t handle, const struct cm_channel *to)
+{
+	return client_call(ctx, "client_cm_migrate",
+		json_pack("{s:I, s:I}", "handle", (json_int_t)handle, "channel",
+			(json_int_t)to->handle),
+		-1, NULL);
+}
+
+int
+client_cm_move(
+	struct context *ctx, const struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
+{
+	uint32_t asker;
+	int rc;
+
+	if (id->handle != 0) {
+		rc = migrate(ctx, id->handle, to);
+		if (rc != 0)
+			return rc;
+		while ((asker = unheard(from, id)) != 0) {
+			migrate(ctx, asker, to);
+			sort_out(from, NULL, asker, to);
+		}
+	}
+	sort_out(from, id, id->handle, to);
+	return 0;
+}
+
+void
+client_cm_free_waiting(struct cm_channel *ch)
+{
+	struct cm_waiting e;
+
+	while (client_cm_next(ch, &e))
+		json_decref(e.told);
+}
