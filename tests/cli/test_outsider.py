@@ -139,10 +139,21 @@ class Outsider(Case):
         """Those turned away are told why, a few times in the log; the others go on."""
         p = self.start()
         files = self.open_files(p)
-        held = [self.dial() for _ in range(128)]
-        for s in held:
-            s.sendall(VERSION)
-            self.assertIn(b"result", s.recv(4096))
+        held = []
+
+        def hold():
+            """All places; that of who looked whether it has started may not be free at first."""
+            while len(held) < 128:
+                s = self.dial()
+                try:
+                    s.sendall(VERSION)
+                    if b"result" not in s.recv(4096):
+                        return False
+                except (BrokenPipeError, ConnectionResetError):
+                    return False
+                held.append(s)
+            return True
+        self.until(hold)
         for _ in range(20):
             reply = json.loads(self.dial().makefile("rb").readline())
             self.assertIsNone(reply["id"])
