@@ -29,7 +29,8 @@ cm_arm(struct cm *cm, struct cm_conn *c, ns_t after, ns_t now)
 {
 	ns_t at = now + after;
 
-	if (c->give_up != 0 && c->state <= CM_MRA_REQ_RCVD && at > c->give_up)
+	/* Response timeouts are powers of two: the time that was asked for is longer. */
+	if (c->give_up != 0 && c->state <= CM_MRA_REQ_RCVD && (at > c->give_up || c->retries == 0))
 		at = c->give_up;
 	wheel_cancel(&cm->wheel, &c->timer);
 	wheel_arm(&cm->wheel, &c->timer, tick_after(at));
