@@ -43,6 +43,13 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 	return rc;
 }
 
+int
+rl_cm_accepted_only(struct rl_cm_event_channel *pub)
+{
+	return client_call_handle(context_of(pub->context), "client_cm_accepted_only",
+		((struct cm_channel *)pub)->handle);
+}
+
 static void
 free_channel(struct context *ctx, struct cm_channel *ch)
 {

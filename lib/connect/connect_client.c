@@ -364,10 +364,12 @@ connect_client_all_gone(struct connect *cx)
 int
 connect_tell_id(struct connect *cx, struct connect_id *id, struct connect_notice *n)
 {
-	if (id->channel == NULL) {
+	const struct connect_channel *ch = id->channel;
+
+	if (ch == NULL || (ch->accepted_only && id->asks && n->event != CONNECT_CONNECT_REQUEST)) {
 		json_decref(n->more);
 		free(n);
-		return -ENOENT;
+		return ch == NULL ? -ENOENT : 0;
 	}
 	n->id = id;
 	id->notices++;

@@ -48,6 +48,7 @@ struct connect_channel {
 	uint32_t handle;
 	int fd; /* eventfd, semaphore */
 	uint32_t ids;
+	bool accepted_only; /* of who asks, nothing more is told before it is accepted */
 	STAILQ_HEAD(, connect_notice) notices;
 };
 
@@ -59,6 +60,7 @@ struct connect_id {
 	uint32_t handle;
 	uint32_t notices;   /* that wait */
 	uint32_t listeners; /* of connect.listeners, charged */
+	bool asks;          /* it is a peer's, who was not accepted */
 	bool pending;       /* a peer waits for an answer: charged */
 	bool is_resolving;
 	ns_t resolve_by;

@@ -267,6 +267,7 @@ connect_client_accept(struct connect *cx, struct connect_id *id, const struct co
 		return -r->err;
 	if (connect_say_yes(cx, cc, &own, a->private, a->private_len, r) != 0)
 		return -r->err;
+	id->asks = false;
 	if (cc->c->state == CM_SIDR_REP_SENT) /* nothing more comes */
 		connect_id_answered(id);
 	return 0;

@@ -118,6 +118,7 @@ connect_client_asked(struct connect *cx, struct connect_id *listener, struct con
 		return false;
 	}
 	id->pending = true;
+	id->asks = true;
 	id->port = (int16_t)cc->port;
 	id->cc = cc;
 	cc->of = id;

@@ -194,6 +194,23 @@ id_channel_destroy(struct rpc_call *call)
 }
 
 static int
+id_accepted_only(struct rpc_call *call)
+{
+	const struct p_handle *p = call->params;
+	struct connect_client *cl = client_of(call);
+	struct connect_channel *ch;
+	struct refusal r;
+
+	if (cl == NULL)
+		return -1;
+	ch = connect_channel_find(cl, p->handle, &r);
+	if (ch == NULL)
+		return rpc_refused(call, &r);
+	ch->accepted_only = true;
+	return rpc_result(call, json_object());
+}
+
+static int
 id_events(struct rpc_call *call)
 {
 	const struct p_cm_events *p = call->params;
@@ -411,6 +428,7 @@ id_migrate(struct rpc_call *call)
 const struct rpc_method methods_client_cm[] = {
 	{ "client_cm_channel_create", id_channel_create, &method_no_params },
 	{ "client_cm_channel_destroy", id_channel_destroy, &method_handle_table },
+	{ "client_cm_accepted_only", id_accepted_only, &method_handle_table },
 	{ "client_cm_events", id_events, &events_table },
 	{ "client_cm_resolve", id_resolve, &resolve_table },
 	{ "client_cm_listen", id_listen, &listen_table },

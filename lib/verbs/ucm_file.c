@@ -100,6 +100,12 @@ open_device(int flags)
 
 	if (rc == 0)
 		rc = rl_cm_create_event_channel(ctx, &f->channel);
+	/* Else a program that polls would be told of an event that librdmacm does not see. */
+	if (rc == 0) {
+		rc = rl_cm_accepted_only(f->channel);
+		if (rc != 0)
+			rl_cm_destroy_event_channel(f->channel);
+	}
 	if (rc != 0) {
 		vl_refused("rdma_cm open", -rc);
 		free(f);

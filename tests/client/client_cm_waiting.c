@@ -180,14 +180,6 @@ an_asker_ends(struct world *w)
 }
 
 static void
-say_yes(struct world *w)
-{
-	make_qp(&w->s, w->s.id);
-	OK(rl_cm_accept(w->s.id, NULL));
-	CHECK(w->s.id->qp->state == RL_QPS_RTS);
-}
-
-static void
 refuse_next(struct world *w)
 {
 	struct rl_cm_event *e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
@@ -196,6 +188,46 @@ refuse_next(struct world *w)
 	OK(rl_cm_ack_event(e));
 	OK(rl_cm_reject(id, NULL, 0));
 	OK(rl_cm_destroy_id(id));
+}
+
+/* One who leaves before the answer: as with librdmacm, nothing is told, and accept fails. */
+static void
+an_asker_leaves(struct world *w)
+{
+	struct rl_cm_event_channel *first = w->s.channel;
+
+	for (int told = 1; told >= 0; told--) {
+		OK(rl_cm_create_event_channel(w->s.p.ctx, &w->s.channel));
+		if (told == 0)
+			OK(rl_cm_accepted_only(w->s.channel));
+		three_ask(w);
+		OK(rl_cm_destroy_qp(w->askers[0]));
+		OK(rl_cm_destroy_id(w->askers[0])); /* a REJ */
+		w->askers[0] = ask(w);              /* behind it */
+		wait_for(&w->s, ASKERS + (unsigned int)told);
+		for (int i = 1; i < ASKERS; i++)
+			refuse_next(w);
+		if (told != 0)
+			side_expect(&w->s, RL_CM_EVENT_REJECTED);
+		refuse_next(w);
+		quiet(w->s.channel);
+		make_qp(&w->s, w->s.id);
+		CHECK(rl_cm_accept(w->s.id, NULL) < 0);
+		OK(rl_cm_destroy_qp(w->s.id));
+		OK(rl_cm_destroy_id(w->s.id));
+		OK(rl_cm_destroy_id(w->listener));
+		OK(rl_cm_destroy_event_channel(w->s.channel));
+		all_refused(w);
+	}
+	w->s.channel = first;
+}
+
+static void
+say_yes(struct world *w)
+{
+	make_qp(&w->s, w->s.id);
+	OK(rl_cm_accept(w->s.id, NULL));
+	CHECK(w->s.id->qp->state == RL_QPS_RTS);
 }
 
 /* CM-12: the QP is gone when the REP comes: no RTU, and the peer hears of an end. */
@@ -284,6 +316,7 @@ main(int argc, char **argv)
 	the_listener_ends(&w);
 	the_listener_moves(&w);
 	an_asker_ends(&w);
+	an_asker_leaves(&w);
 	CM_12_the_queue_pair_is_gone(&w);
 	not_its_own(&w);
 	OK(rl_cm_destroy_event_channel(w.s.channel));

@@ -116,6 +116,11 @@ struct rl_cm_event {
 
 /** For events of ids. @return 0; -ENOSPC: over a limit of this client. */
 int rl_cm_create_event_channel(struct rl_context *ctx, struct rl_cm_event_channel **channel);
+/**
+ * As with librdmacm: who has asked is heard of again only once rl_cm_accept() was called. An
+ * error before that is not told; accept fails then. For a channel without ids.
+ */
+int rl_cm_accepted_only(struct rl_cm_event_channel *channel);
 /** @return -EBUSY: ids are on it. */
 int rl_cm_destroy_event_channel(struct rl_cm_event_channel *channel);
 /** @param id_context yours. @return 0 or -ENOMEM. */
