@@ -144,7 +144,8 @@ class CmCase(InteropCase):
 
     def udaddy_asks(self, ipv6=False):
         """The server takes the client's number from the datagrams' immediate, and sends back."""
-        self.ours.qpn = self.ours.listen(UDADDY, ps="UDP", qp=self.ours.template("UD"))["qp_num"]
+        self.ours.qpn = self.ours.listen(UDADDY, accept="always", ps="UDP",
+                                         qp=self.ours.template("UD"))["qp_num"]
         self.ours.post_recv(*range(MESSAGES))
         pid = self.there("udaddy", "-s", HOST_IP6 if ipv6 else HOST_IP, "-C", MESSAGES, "-S", SIZE)
         for i in range(MESSAGES):
