@@ -15,6 +15,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "clock.h"
 #include "mad.h"
@@ -22,6 +23,7 @@
 
 #define CM_LISTENERS   256
 #define CM_SOURCES     1024 /* places for peers' addresses, shared by those that fall together */
+#define CM_NEIGHBOURS  256  /* places for MACs, shared by those that fall together */
 #define CM_CONNECTIONS 16384
 #define CM_HALF_OPEN   1024
 #define CM_BACKLOG     128
@@ -208,6 +210,8 @@ struct cm_conn {
 	struct cm_listener *listener; /* NULL: it is gone, or we asked */
 	uint16_t reason;              /* of the REJ that ended it */
 	uint16_t source;              /* place in cm->sources while half open */
+	uint16_t neighbour;           /* ... in cm->neighbours */
+	TAILQ_ENTRY(cm_conn) beside;  /* ... among those of that one */
 	uint8_t last;                 /* enum cm_event that ended it */
 	bool ip;                      /* of an IP port space */
 	uint16_t source_port;         /* of that space: who asks */
@@ -253,6 +257,12 @@ struct cm_source {
 	uint32_t half_open;
 };
 
+/** Those whose frames come from one MAC: a host, or a router. */
+struct cm_neighbour {
+	TAILQ_HEAD(, cm_conn) half_open; /* oldest first */
+	uint32_t n;
+};
+
 struct cm_limits {
 	uint32_t connections; /* power of two, at most 65536 */
 	uint32_t half_open;
@@ -273,6 +283,7 @@ struct cm {
 	struct wheel wheel;
 	struct cm_listener listeners[CM_LISTENERS];
 	struct cm_source sources[CM_SOURCES];
+	struct cm_neighbour neighbours[CM_NEIGHBOURS];
 	struct {
 		uint64_t second; /* of the map that is written */
 		uint64_t *map;   /* bits of the REQs of the last seconds: cm_crowd.c */

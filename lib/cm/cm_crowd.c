@@ -4,6 +4,9 @@
  * that nobody repeats; a host that wants a connection repeats its REQ. So in a crowd a REQ finds a
  * place only if it was here in another second before, which costs an honest peer one repetition.
  *
+ * A host may repeat forged REQs as well. Then its MAC tells it from others: who has less than it
+ * gets a place of it. Nobody is bound while there are places.
+ *
  * REQs are remembered as bits of one map for each of the last seconds: of constant size, whatever
  * the rate. At 64,000 REQs a second one in 5,000 is taken for another.
  */
@@ -12,6 +15,7 @@
 #include "cm_priv.h"
 
 enum { SECONDS = 8, MAP_BITS = 22, HASHES = 4, WORD = 64 };
+enum { LOOKS = 64 };
 enum { WORDS = (1 << MAP_BITS) / WORD };
 
 size_t
@@ -68,4 +72,42 @@ cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now)
 		before = before || (found == HASHES && s != second % SECONDS);
 	}
 	return before;
+}
+
+/* The one with the most unfinished connections. */
+static const struct cm_neighbour *
+heaviest(const struct cm *cm)
+{
+	const struct cm_neighbour *most = &cm->neighbours[0];
+
+	for (uint32_t i = 1; i < CM_NEIGHBOURS; i++)
+		if (cm->neighbours[i].n > most->n)
+			most = &cm->neighbours[i];
+	return most;
+}
+
+bool
+cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now)
+{
+	const struct cm_neighbour *asks = &cm->neighbours[cm_neighbour_of(cm, path)], *most;
+	const bool any = l->pending < l->backlog;
+	struct cm_conn *c;
+	uint32_t looks = 0;
+
+	if (asks->n * 2 >= cm->half_open)
+		return false;
+	most = heaviest(cm);
+	if (most->n * 2 <= cm->half_open)
+		return false;
+	TAILQ_FOREACH (c, &most->half_open, beside) {
+		if (c->state == CM_REP_SENT && (any || c->listener == l)) {
+			cm_half_open_end(cm, c);
+			c->retries = 0;
+			cm_arm(cm, c, 0, now);
+			return true;
+		}
+		if (++looks == LOOKS)
+			break;
+	}
+	return false;
 }

@@ -25,6 +25,8 @@ struct cm_listener *cm_listener_of(struct cm *cm, uint16_t port, uint64_t servic
 bool cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now);
 /** Count a connection that its peer has begun as unfinished. @return CM_DROP_NONE, or why not. */
 enum cm_drop cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path);
+/** Place of the MAC that it came from. */
+uint16_t cm_neighbour_of(const struct cm *cm, const struct cm_path *path);
 /** Of its source, id and TID: not to be guessed. */
 uint64_t cm_hash_req(const struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid);
 /** It has begun. */
@@ -37,6 +39,12 @@ void cm_half_open_end(struct cm *cm, struct cm_conn *c);
 bool cm_is_crowded(const struct cm *cm, const struct cm_listener *l);
 /** Did a REQ of this hash come in one of the last seconds, before this one? Remembers it. */
 bool cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now);
+/**
+ * There is none left for a REQ that was repeated: the oldest unfinished connection of the neighbour
+ * that has more than half of all gives its place away. Its timer ends it; if its RTU comes before
+ * that, it is established. @return false: nobody has so many more than the one who asks.
+ */
+bool cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now);
 /** What cm->crowd.map has. */
 size_t cm_crowd_bytes(void);
 

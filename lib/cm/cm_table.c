@@ -50,6 +50,8 @@ cm_init(struct cm *cm, const struct cm_limits *limits, uint64_t seed, uint64_t g
 	cm->free = calloc(n, sizeof(*cm->free));
 	cm->crowd.map = calloc(1, cm_crowd_bytes());
 	cm->crowd.second = now / TIME_NS_PER_S;
+	for (uint32_t i = 0; i < CM_NEIGHBOURS; i++)
+		TAILQ_INIT(&cm->neighbours[i].half_open);
 	all = cm->conns != NULL && cm->free != NULL && cm->crowd.map != NULL;
 	for (uint32_t k = 0; k < CM_CHAINS; k++) {
 		cm->heads[k] = calloc(n, sizeof(*cm->heads[k]));
@@ -283,6 +285,17 @@ cm_hash_req(const struct cm *cm, const struct cm_path *path, uint32_t id, uint64
 	return mix(mix(hash_gid(cm, path->peer_gid) ^ id) ^ tid);
 }
 
+uint16_t
+cm_neighbour_of(const struct cm *cm, const struct cm_path *path)
+{
+	const uint8_t *m = path->peer_mac;
+
+	const uint64_t key =
+		(uint64_t)be32_load(m) << 32 | (uint64_t)be16_load(m + 4) << 16 | path->port;
+
+	return mix(key ^ cm->key) & (CM_NEIGHBOURS - 1);
+}
+
 enum cm_drop
 cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path)
 {
@@ -302,6 +315,9 @@ cm_half_open_begin(struct cm *cm, struct cm_conn *c)
 	c->half_open = true;
 	c->source = (uint16_t)source_of(cm, c->path.peer_gid);
 	cm->sources[c->source].half_open++;
+	c->neighbour = cm_neighbour_of(cm, &c->path);
+	TAILQ_INSERT_TAIL(&cm->neighbours[c->neighbour].half_open, c, beside);
+	cm->neighbours[c->neighbour].n++;
 	cm->half_open++;
 	c->listener->pending++;
 }
@@ -314,6 +330,8 @@ cm_half_open_end(struct cm *cm, struct cm_conn *c)
 	ASSERT(cm->half_open != 0 && cm->sources[c->source].half_open != 0);
 	c->half_open = false;
 	cm->sources[c->source].half_open--;
+	TAILQ_REMOVE(&cm->neighbours[c->neighbour].half_open, c, beside);
+	cm->neighbours[c->neighbour].n--;
 	cm->half_open--;
 	if (c->listener != NULL)
 		c->listener->pending--;

@@ -173,6 +173,75 @@ flood(void **state)
 	bed_fini(&b);
 }
 
+static void
+from_mac(struct bed *b, uint8_t mac, uint32_t source, uint32_t id)
+{
+	b->path.peer_mac[5] = mac;
+	from(b, source, id);
+}
+
+/* A program that says yes at once. */
+static bool
+answered(struct bed *b)
+{
+	const struct cm_terms own = { .qpn = 0x100 + b->path.peer_gid[14], .psn = 1 };
+
+	if (b->v.drop != CM_DROP_NONE || b->v.todo != CM_DO_ASK)
+		return false;
+	assert_int_equal(cm_accept(&b->cm, b->v.conn, &own, NULL, 0, b->now, &b->v), 0);
+	return true;
+}
+
+/*
+ * CM_40: a host that repeats the REQs that it forges, and takes all places: another one gets its
+ * place when it repeats, each time, and what it takes is of the flood's.
+ */
+static void
+repeated_flood(void **state)
+{
+	enum { HOSTILE = 1, HONEST = 2, FORGED = 100 };
+	struct bed b;
+	uint32_t ended = 0;
+
+	(void)state;
+	bed_init(&b);
+	for (int second = 0; second < 3; second++, b.now += TIME_NS_PER_S) {
+		for (uint32_t i = 1; i <= FORGED; i++) {
+			from_mac(&b, HOSTILE, i, i);
+			answered(&b);
+		}
+		while (bed_due(&b, 0))
+			if (b.v.over)
+				cm_forget(&b.cm, b.v.conn);
+	}
+	assert_int_equal(b.cm.half_open, 16);
+	for (uint32_t n = 1; n <= 6; n++) {
+		from_mac(&b, HONEST, 200 + n, 1000 + n);
+		assert_true(b.v.drop == CM_DROP_crowded || b.v.drop == CM_DROP_half_open);
+	}
+	b.now += TIME_NS_PER_S / 2;
+	for (uint32_t i = 1; i <= FORGED; i++)
+		from_mac(&b, HOSTILE, i, i);
+	b.now += TIME_NS_PER_S / 2;
+	for (uint32_t n = 1; n <= 6; n++) {
+		from_mac(&b, HONEST, 200 + n, 1000 + n);
+		assert_true(answered(&b));
+		assert_in_range(b.cm.half_open, 1, 16);
+		from_mac(&b, HOSTILE, FORGED, FORGED); /* it wants one, too */
+		assert_false(answered(&b));
+	}
+	b.now += TIME_NS_PER_MS;
+	while (bed_due(&b, 0))
+		if (b.v.over) {
+			assert_true(b.v.conn->path.peer_mac[5] == HOSTILE);
+			assert_int_equal(mad_get(b.v.out[0].mad, REJ_reason), CM_REJ_TIMEOUT);
+			cm_forget(&b.cm, b.v.conn);
+			ended++;
+		}
+	assert_true(ended >= 6);
+	bed_fini(&b);
+}
+
 /* CM_40: REQs of one source in a second. CM_31: the listener's backlog. */
 static void
 rates(void **state)
@@ -290,6 +359,7 @@ main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(bad_mads),
 		cmocka_unit_test(flood),
+		cmocka_unit_test(repeated_flood),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(full),
 		cmocka_unit_test(sidr),
