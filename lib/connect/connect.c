@@ -297,6 +297,7 @@ connect_data(struct connect *cx, uint32_t qpn)
 uint32_t
 connect_poll(struct connect *cx)
 {
+	struct connect_inbox in;
 	struct cm_verdict v;
 	uint32_t work = 0;
 
@@ -307,12 +308,9 @@ connect_poll(struct connect *cx)
 			connect_carry_out(cx, &v);
 		work++;
 	}
-	while (cx->inbox.n != 0 && work < CONNECT_TURN) {
-		const struct connect_inbox in = cx->inbox.at[cx->inbox.head];
+	while (work < CONNECT_TURN && connect_inbox_take(cx, &in)) {
 		struct cm_packet p;
 
-		cx->inbox.head = (cx->inbox.head + 1) % CONNECT_INBOX;
-		cx->inbox.n--;
 		work++;
 		if (!connect_parse(cx, &in, &p))
 			continue;

@@ -29,6 +29,7 @@
 
 #define CONNECT_INBOX  1024
 #define CONNECT_FRAME  384 /* bytes of a frame that is kept; those of MADs have up to 350 */
+#define CONNECT_MACS   256 /* places for MACs, shared by those that fall together */
 #define CONNECT_EVENTS 4096
 #define CONNECT_ENDED  256
 #define CONNECT_IDS    1024 /* places for ids, shared by those that fall together */
@@ -118,6 +119,7 @@ struct connect {
 	uint32_t orphans;                   /* connections whose application is gone */
 	struct {
 		struct connect_inbox at[CONNECT_INBOX];
+		uint16_t of[CONNECT_MACS]; /* that wait, of one MAC */
 		uint32_t head, n;
 		uint64_t lost;
 	} inbox;

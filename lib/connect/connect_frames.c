@@ -18,6 +18,35 @@ connect_is_talking(const struct connect *cx)
 	return cx->talked != 0 && cx->env->now - cx->talked < TALKING_NS;
 }
 
+static uint16_t *
+of_mac(struct connect *cx, const uint8_t *frame)
+{
+	const uint8_t *mac = frame + 6;
+	const uint32_t hash = (be32_load(mac + 2) ^ be16_load(mac)) * UINT32_C(0x9e3779b1);
+
+	return &cx->inbox.of[hash >> 24];
+}
+
+/* CM-40: who fills the inbox leaves half of it to others. */
+static bool
+has_room(struct connect *cx, const uint8_t *frame)
+{
+	return cx->inbox.n < CONNECT_INBOX / 2 ||
+	       (cx->inbox.n < CONNECT_INBOX && *of_mac(cx, frame) < CONNECT_INBOX / 2);
+}
+
+bool
+connect_inbox_take(struct connect *cx, struct connect_inbox *out)
+{
+	if (cx->inbox.n == 0)
+		return false;
+	*out = cx->inbox.at[cx->inbox.head];
+	cx->inbox.head = (cx->inbox.head + 1) % CONNECT_INBOX;
+	cx->inbox.n--;
+	--*of_mac(cx, out->frame);
+	return true;
+}
+
 void
 connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t len)
 {
@@ -27,11 +56,12 @@ connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t 
 		cx->drops[CM_DROP_length]++;
 		return;
 	}
-	if (cx->inbox.n == CONNECT_INBOX) {
+	if (len < WIRE_ETH_LEN || !has_room(cx, frame)) {
 		cx->inbox.lost++;
 		return;
 	}
 	in = &cx->inbox.at[(cx->inbox.head + cx->inbox.n++) % CONNECT_INBOX];
+	++*of_mac(cx, frame);
 	cx->talked = cx->env->now;
 	in->port = port;
 	in->len = (uint16_t)len;

@@ -22,6 +22,8 @@ void connect_drop(struct connect *cx, struct connect_conn *cc);
 /* connect_frames.c */
 /** Send one message. @param cc whose; NULL: nobody's. */
 void connect_send(struct connect *cx, const struct connect_conn *cc, const struct cm_out *out);
+/** The oldest frame. @return false: none waits. */
+bool connect_inbox_take(struct connect *cx, struct connect_inbox *out);
 /** The frame as the manager reads it. @return false: it is none. */
 bool connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_packet *out);
 
