@@ -10,7 +10,7 @@ import time
 
 import mad
 import roce
-from bench import GUEST_IP, GUEST_IP6
+from bench import GUEST_IP, GUEST_IP6, GUEST_MAC
 from ends import ALL_ACCESS
 
 WAIT_S = 120
@@ -67,8 +67,9 @@ class Ours:
         return got
 
     def datagram(self, ipv6, qpn, qkey):
-        """Where a datagram goes: of a work request."""
-        return {"ah_attr": {"dest_ip": GUEST_IP6 if ipv6 else GUEST_IP, "hop_limit": 64},
+        """Where a datagram goes. While a neighbour is asked for, they are lost."""
+        return {"ah_attr": {"dest_ip": GUEST_IP6 if ipv6 else GUEST_IP, "dest_mac": GUEST_MAC,
+                            "hop_limit": 64},
                 "remote_qpn": qpn, "remote_qkey": hex(qkey)}
 
     def until(self, what, look):
