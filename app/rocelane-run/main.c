@@ -54,6 +54,7 @@ run_die(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+	files_remove();
 	plane_stop(&plane);
 	exit(RUN_FAILED);
 }
@@ -217,7 +218,9 @@ main(int argc, char **argv)
 	/* Found in that folder; behind others, for a sanitizer has to be the first. */
 	join("LD_PRELOAD", getenv("LD_PRELOAD"), "librocelane-rdmacm.so");
 	setenv("ROCELANE_SOCKET", plane.socket, 1);
+	files_make(plane.socket);
 	status = run_program(argv + optind);
+	files_remove();
 	control_report(plane.socket);
 	if (o.faults != NULL && plane.pid == 0)
 		control_faults(plane.socket, NULL);

@@ -6,10 +6,11 @@
  *
  * main.c     options, the program, its exit status    plane.c  a dataplane of its own
  * control.c  calls, faults, queue pairs that failed
+ * files.c    what a kernel shows of RDMA devices
  *
  * Owner:   one thread.
  * Memory:  what is left at the end goes with the process.
- * Depends: jsonrpc, jansson.
+ * Depends: jsonrpc, jansson, client.
  */
 #include <jansson.h>
 #include <limits.h>
@@ -41,6 +42,11 @@ void plane_stop(struct plane *p);
 bool plane_answers(const char *socket);
 /** Directory of our libibverbs.so.1; ends the program if there is none. */
 void plane_library(char dir[PATH_MAX]);
+
+/** Files that a kernel shows of RDMA devices, for the ports of this dataplane. */
+void files_make(const char *socket);
+/** May be called at any time, also twice. */
+void files_remove(void);
 
 /** Rules of a file: of all ports, or {"PORT": rules, …}. NULL: take all rules away. */
 void control_faults(const char *socket, const char *file);

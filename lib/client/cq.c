@@ -209,6 +209,7 @@ fill(struct rl_wc *wc, const struct ring_cqe *e)
 		.src_qp = e->src_qp,
 		.wc_flags = e->wc_flags,
 		.psn = e->psn,
+		.grh_ip = e->grh_ip,
 		.timestamp_ns = e->time_ns };
 	if ((e->wc_flags & WC_WITH_INV) != 0)
 		wc->invalidated_rkey = e->imm_data;

@@ -73,6 +73,7 @@ pipeline_complete(struct worker *w, const struct context *c, const struct respon
 			.opcode = v->wc_opcode,
 			.wc_flags = v->wc_flags,
 			.peer_opcode = c->p->opcode,
+			.grh_ip = (v->wc_flags & WC_GRH) != 0 ? wire_ip_version(c->p) : 0,
 			.solicited = v->solicited != 0 });
 }
 

@@ -126,6 +126,7 @@ fast_datagram(
 			.cause = RULE_SEND_ONLY,
 			.opcode = WC_RECV,
 			.wc_flags = WC_GRH,
+			.grh_ip = wire_ip_version(p),
 			.peer_opcode = OP_UD_SEND_ONLY,
 			.solicited = (p->flags & PKT_SE) != 0 });
 	qp->resp.epsn = p->psn;

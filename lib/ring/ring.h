@@ -69,7 +69,8 @@ struct ring_cqe {
 	uint8_t wc_flags; /* WC_GRH, WC_WITH_IMM, WC_WITH_INV */
 	uint8_t solicited;
 	uint8_t peer_opcode; /* BTH opcode of the packet that caused an error */
-	uint8_t reserved[13];
+	uint8_t grh_ip;      /* with WC_GRH: version of the IP header there, 4 or 6 */
+	uint8_t reserved[12];
 	_Atomic uint32_t seq; /* written last: turn number of the slot + 1 */
 };
 _Static_assert(sizeof(struct ring_cqe) == 64, "one cache line");
@@ -94,6 +95,7 @@ struct ring_completion {
 	uint8_t opcode;
 	uint8_t wc_flags;
 	uint8_t peer_opcode;
+	uint8_t grh_ip;
 	bool solicited;
 };
 
@@ -109,7 +111,7 @@ ring_cqe_write(
 {
 	const uint64_t what = c->cause | (uint64_t)c->status << 16 | (uint64_t)c->opcode << 24 |
 			      (uint64_t)c->wc_flags << 32 | (uint64_t)c->solicited << 40 |
-			      (uint64_t)c->peer_opcode << 48;
+			      (uint64_t)c->peer_opcode << 48 | (uint64_t)c->grh_ip << 56;
 	uint64_t *word = (uint64_t *)(void *)cqe;
 	uint32_t *last = (uint32_t *)(void *)((uint8_t *)cqe + 7 * sizeof(*word));
 

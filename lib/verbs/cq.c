@@ -200,6 +200,7 @@ vl_poll_cq(struct ibv_cq *pub, int n, struct ibv_wc *wc)
 			memcpy(to, &from[i], offsetof(struct ibv_wc, pkey_index));
 			memset(&to->pkey_index, 0,
 				sizeof(*to) - offsetof(struct ibv_wc, pkey_index));
+			to->sl = vl_wc_sl(&from[i]);
 		}
 		if (k < want)
 			break;

@@ -45,7 +45,7 @@ READ(uint32_t, qp_num, cq->wc.qp_num)
 READ(uint32_t, src_qp, cq->wc.src_qp)
 READ(unsigned int, wc_flags, cq->wc.wc_flags)
 READ(uint32_t, slid, 0)
-READ(uint8_t, sl, 0)
+READ(uint8_t, sl, vl_wc_sl(&cq->wc))
 READ(uint8_t, dlid_path_bits, 0)
 READ(uint64_t, completion_ts, cq->wc.timestamp_ns)
 /* clang-format on */

@@ -2,7 +2,6 @@
 /* Calls of libc that librdmacm opens and uses its device by; those on other files go on to libc. */
 #undef _FILE_OFFSET_BITS /* open() is open(), and open64() a function of its own */
 #undef _FORTIFY_SOURCE   /* no inline forms of what is defined here */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,11 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "next.h"
+#include "sys_path.h"
 #include "ucm.h"
 
 #define DEVICE    "/dev/infiniband/rdma_cm"
 #define FILES_MAX 65536
-#define EXPORT    __attribute__((visibility("default")))
 
 /* By descriptor. Pages of it that nobody writes to cost nothing. */
 static struct ucm_file *_Atomic files[FILES_MAX];
@@ -23,18 +23,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* All channels are of one client, which stays. */
 static struct rl_context *context;
 static pid_t opened_by;
-
-/* libc's function of that name: resolved at the first call, which may come before constructors. */
-#define NEXT(name)                                                            \
-	({                                                                    \
-		static __typeof__(&(name)) _Atomic next_;                     \
-		__typeof__(&(name)) real_ = atomic_load(&next_);              \
-		if (real_ == NULL) {                                          \
-			real_ = (__typeof__(&(name)))dlsym(RTLD_NEXT, #name); \
-			atomic_store(&next_, real_);                          \
-		}                                                             \
-		real_;                                                        \
-	})
 
 static struct ucm_file *
 file_of(int fd)
@@ -127,13 +115,14 @@ open_device(int flags)
 	{                                                                       \
 		va_list ap;                                                     \
 		mode_t mode = 0;                                                \
+		char buf[SYS_PATH_MAX];                                         \
 		if (strcmp(path, DEVICE) == 0)                                  \
 			return open_device(flags);                              \
 		va_start(ap, flags);                                            \
 		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) \
 			mode = va_arg(ap, mode_t);                              \
 		va_end(ap);                                                     \
-		return NEXT(name)(path, flags, mode);                           \
+		return NEXT(name)(vl_path(path, buf), flags, mode);            \
 	}
 
 OPEN(open)

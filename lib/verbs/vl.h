@@ -177,6 +177,16 @@ vl_guid(const uint8_t mac[6])
 	return guid;
 }
 
+/**
+ * ibv_wc.sl: of a datagram the kind of its headers, as adapters for RoCE have it and UCX reads it:
+ * 8 for RoCE v2, and 2 for IPv4 or 1 for IPv6.
+ */
+static inline uint8_t
+vl_wc_sl(const struct rl_wc *wc)
+{
+	return (wc->wc_flags & RL_WC_GRH) == 0 ? 0 : wc->grh_ip == 4 ? 8 | 2 : 8 | 1;
+}
+
 /** Fill the tables of calls that verbs.h makes without the linker. */
 void vl_context_ops(struct vl_context *c);
 

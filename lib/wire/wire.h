@@ -466,6 +466,13 @@ wire_payload(const struct wire_pkt *p)
 	return p->frame + p->payload_off;
 }
 
+/** 4 or 6. */
+static inline uint8_t
+wire_ip_version(const struct wire_pkt *p)
+{
+	return (p->flags & PKT_IPV6) != 0 ? 6 : 4;
+}
+
 /** First byte of the source IP address: 4 bytes, or 16 with PKT_IPV6. */
 static inline const uint8_t *
 wire_src_ip(const struct wire_pkt *p)

@@ -121,7 +121,7 @@ UD_05_UD_10_ping_pong(struct peers *s)
 		CHECK(wc[0].status == RL_WC_SUCCESS && wc[0].opcode == RL_WC_SEND);
 		CHECK(wc[1].status == RL_WC_SUCCESS && wc[1].opcode == RL_WC_RECV);
 		CHECK(wc[1].byte_len == GRH + n % 100 && ntohl(wc[1].imm_data) == n);
-		CHECK(wc[1].wc_flags == (RL_WC_GRH | RL_WC_WITH_IMM));
+		CHECK(wc[1].wc_flags == (RL_WC_GRH | RL_WC_WITH_IMM) && wc[1].grh_ip == 4);
 		CHECK(wc[1].src_qp == s->qp[from]->qp_num);
 		CHECK(memcmp(mem, mem + SLOT + GRH, n % 100) == 0);
 		CHECK(mem[SLOT + 20] == 0x45); /* the IPv4 header is its second half */

@@ -233,9 +233,9 @@ struct rl_wc {
 	};
 	uint32_t qp_num; /* valid on errors, too */
 	uint32_t src_qp;
-	unsigned int wc_flags;
-	/* Not of libibverbs. */
+	unsigned int wc_flags; /* Below: not of libibverbs. */
 	uint32_t psn;          /* of the packet that caused an error */
+	uint8_t grh_ip;        /* with RL_WC_GRH: version of the IP header there, 4 or 6 */
 	uint64_t timestamp_ns; /* when the dataplane added it, on a clock of its own */
 };
 

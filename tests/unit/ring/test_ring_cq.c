@@ -12,7 +12,7 @@ every_field_arrives(void **state UNUSED)
 {
 	void *mem = cq_memory(4);
 	struct ring_cqe in = { 0x1122334455667788, 17, 2058, 0xcafe, 42, 18, 0xabcdef, 99, 7, 12,
-		128, WC_WITH_IMM, 1, 0x0a, { 0 }, 0 };
+		128, WC_WITH_IMM, 1, 0x0a, 6, { 0 }, 0 };
 	struct ring_cqe out;
 	struct ring_cq q;
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files of the devices. Some programs look for what a kernel with RDMA devices shows below
+ * /sys/class and /dev/infiniband (UCX takes no device without its character device). They are made
+ * in a folder of this run, and librocelane-rdmacm.so has the paths lead there.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rocelane.h>
+
+#include "run.h"
+
+#define DEEPEST 16
+
+static char top[PATH_MAX];
+
+/* A line of its own in a file; folders above it are made. @return false: errno says why. */
+static __attribute__((format(printf, 2, 3))) bool
+put(const char *name, const char *fmt, ...)
+{
+	char path[PATH_MAX + 256];
+	va_list ap;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", top, name);
+	for (char *p = strchr(path + strlen(top) + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		if (mkdir(path, 0755) != 0 && errno != EEXIST)
+			return false;
+		*p = '/';
+	}
+	f = fopen(path, "we");
+	if (f == NULL)
+		return false;
+	va_start(ap, fmt);
+	vfprintf(f, fmt, ap);
+	va_end(ap);
+	return (fputc('\n', f) != EOF) & (fclose(f) == 0);
+}
+
+static bool
+put_gids(struct rl_context *ctx, uint8_t port, const char *base, const char *device)
+{
+	char name[256];
+	union rl_gid g;
+	bool good = true;
+
+	for (int i = 0; good && rl_query_gid(ctx, port, i, &g) == 0; i++) {
+		const uint8_t *b = g.raw;
+
+		snprintf(name, sizeof(name), "%s/gids/%d", base, i);
+		good = put(name,
+			"%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x",
+			b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+			b[12], b[13], b[14], b[15]);
+		snprintf(name, sizeof(name), "%s/gid_attrs/types/%d", base, i);
+		good = good && put(name, "RoCE v2");
+		snprintf(name, sizeof(name), "%s/gid_attrs/ndevs/%d", base, i);
+		good = good && put(name, "%s", device);
+	}
+	return good;
+}
+
+/* As the kernel writes them; a port of the dataplane is a device with one port. */
+static bool
+put_port(const char *base, const struct rl_port_attr *a)
+{
+	const bool up = a->state == RL_PORT_ACTIVE;
+	const struct {
+		const char *name, *text;
+	} rows[] = {
+		{ "state", up ? "4: ACTIVE" : "1: DOWN" },
+		{ "phys_state", up ? "5: LinkUp" : "3: Disabled" },
+		{ "link_layer", "Ethernet" },
+		{ "rate", "40 Gb/sec (4X FDR10)" }, /* as query.c has it */
+		{ "lid", "0x0" },
+		{ "pkeys/0", "0xffff" },
+	};
+	char name[256];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(name, sizeof(name), "%s/%s", base, rows[i].name);
+		if (!put(name, "%s", rows[i].text))
+			return false;
+	}
+	return true;
+}
+
+static bool
+put_device(struct rl_context *ctx, uint8_t port)
+{
+	struct rl_port_attr a;
+	const uint8_t *m = a.mac;
+	char name[256], base[160];
+	bool good;
+
+	if (rl_query_port(ctx, port, &a) != 0 || strchr(a.name, '/') != NULL)
+		return false;
+	snprintf(base, sizeof(base), "/sys/class/infiniband/%s/ports/1", a.name);
+	good = put_port(base, &a) && put_gids(ctx, port, base, a.name);
+	snprintf(name, sizeof(name), "/sys/class/infiniband/%s/node_type", a.name);
+	good = good && put(name, "1: CA");
+	snprintf(name, sizeof(name), "/sys/class/infiniband/%s/node_guid", a.name);
+	good = good &&
+	       put(name, "%02x%02x:%02xff:fe%02x:%02x%02x", m[0] ^ 2, m[1], m[2], m[3], m[4], m[5]);
+	snprintf(name, sizeof(name), "/sys/class/infiniband/%s/device/numa_node", a.name);
+	good = good && put(name, "-1");
+	snprintf(base, sizeof(base), "/sys/class/infiniband_verbs/uverbs%u", port - 1u);
+	snprintf(name, sizeof(name), "%s/ibdev", base);
+	good = good && put(name, "%s", a.name);
+	snprintf(name, sizeof(name), "%s/abi_version", base);
+	good = good && put(name, "1");
+	snprintf(name, sizeof(name), "/dev/infiniband/uverbs%u", port - 1u);
+	return good && put(name, "%s", a.name);
+}
+
+void
+files_make(const char *socket)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	struct rl_context *ctx;
+	bool good = false;
+
+	snprintf(top, sizeof(top), "%s/rocelane-run-XXXXXX",
+		run != NULL && access(run, W_OK) == 0 ? run : "/tmp");
+	if (mkdtemp(top) == NULL) {
+		fprintf(stderr,
+			"rocelane-run: %s: %s: programs that look for devices' files"
+			" find none\n",
+			top, strerror(errno));
+		top[0] = '\0';
+		return;
+	}
+	if (rl_open(socket, &ctx) == 0) {
+		good = put("/sys/class/infiniband_verbs/abi_version", "6");
+		for (uint8_t port = 1; good && port <= ctx->num_ports; port++)
+			good = put_device(ctx, port);
+		rl_close(ctx);
+	}
+	if (!good)
+		fprintf(stderr, "rocelane-run: %s: not all files of devices could be made: %s\n",
+			top, errno != 0 ? strerror(errno) : rl_last_error());
+	setenv("ROCELANE_FILES", top, 1);
+}
+
+static int
+take_away(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+void
+files_remove(void)
+{
+	if (top[0] != '\0')
+		nftw(top, take_away, DEEPEST, FTW_DEPTH | FTW_PHYS);
+	top[0] = '\0';
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SYS_PATH_H
+#define SYS_PATH_H
+/**
+ * @file sys_path.h  Files that a kernel shows of RDMA devices: below $ROCELANE_FILES instead, where
+ *                   rocelane-run has made them.
+ *
+ * Owner:   any thread.
+ * Memory:  the caller's buffer.
+ * Depends: nothing.
+ */
+#include <stdbool.h>
+
+#define SYS_PATH_MAX 4096
+
+/** Where the file of this path is: in `buf`, or the path itself. Any other path is left alone. */
+const char *vl_path(const char *path, char buf[SYS_PATH_MAX]);
+/** Is it a device of libibverbs, as vl_path() has it? *minor is that of its number, 231:192+N. */
+bool vl_path_is_device(const char *path, unsigned int *minor);
+
+#endif
