@@ -180,7 +180,11 @@ class Ours:
                 addr, rkey, size = struct.unpack(">QII", self.read(slot, 16))
                 self.post_recv(slot)
                 self.do(op, 10, size, remote_addr=hex(addr), rkey=hex(rkey))
-                self.do("SEND", 11, 16)
+                # The client leaves with the last one: the ACK of that may be lost for ever.
+                if (i, op) == (count - 1, "RDMA_WRITE"):
+                    self.post("SEND", 11, 16)
+                else:
+                    self.do("SEND", 11, 16)
             texts.append(self.read(10, PING_LEN).split(b"\0")[0].decode())
         return texts
 
