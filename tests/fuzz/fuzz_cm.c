@@ -52,7 +52,11 @@ carry_out(uint8_t side, const struct cm_verdict *v)
 {
 	FUZZ_CHECK(v->outs <= ARRAY_LEN(v->out));
 	FUZZ_CHECK(v->drop < CM_DROPS && v->event < CM_EVENTS);
-	FUZZ_CHECK(v->drop == CM_DROP_NONE || (v->event == CM_EVENT_NONE && v->todo == CM_DO_NONE));
+	FUZZ_CHECK(v->drop == CM_DROP_NONE || v->event == CM_EVENT_NONE);
+	/* A REQ of a queue pair that is connected is refused, and the connection ends (CM-24). */
+	FUZZ_CHECK(v->drop == CM_DROP_NONE || v->todo == CM_DO_NONE ||
+		   (v->drop == CM_DROP_refused && v->status == CM_REJ_STALE_CONN &&
+			   v->todo == CM_DO_DOWN));
 	for (uint32_t i = 0; i < v->outs; i++) {
 		FUZZ_CHECK(mad_check(v->out[i].mad, MAD_LEN) == MAD_GOOD);
 		if (bed.wire_n == WIRE)
