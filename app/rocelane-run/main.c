@@ -98,12 +98,13 @@ set_signals(void)
 }
 
 static _Noreturn void
-become(char **argv)
+become(char **argv, const sigset_t *mask)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
@@ -112,16 +113,23 @@ become(char **argv)
 static int
 run_program(char **argv)
 {
+	sigset_t passed, before;
 	int status;
 	pid_t pid;
 
+	/* One that comes before it is known whom to pass it on to waits. */
+	sigemptyset(&passed);
+	sigaddset(&passed, SIGTERM);
+	sigaddset(&passed, SIGHUP);
+	sigprocmask(SIG_BLOCK, &passed, &before);
 	set_signals();
 	pid = fork();
 	if (pid < 0)
 		run_die("fork: %s", strerror(errno));
 	if (pid == 0)
-		become(argv);
+		become(argv, &before);
 	child = pid;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	while (waitpid(pid, &status, 0) < 0) {
 		if (errno != EINTR)
 			run_die("waitpid: %s", strerror(errno));
