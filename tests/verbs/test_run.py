@@ -116,10 +116,17 @@ class Run(unittest.TestCase):
     def test_signal_reaches_the_program(self):
         proc = self.start("-p", "sh", "-c", "trap 'echo got it; exit 5' TERM; echo ready; "
                           "while :; do sleep 0.05; done")
+        self.addCleanup(proc.terminate)     # nothing is left behind if the first one was lost
         self.assertEqual("ready\n", proc.stdout.readline())
         proc.send_signal(signal.SIGTERM)
         out, _ = proc.communicate(timeout=60)
         self.assertEqual((5, "got it\n"), (proc.returncode, out))
+
+    def test_signal_before_fork_returns(self):
+        """The program may run, and a signal come, before rocelane-run knows its process."""
+        first, late = self.env.get("LD_PRELOAD"), os.environ["LATE_FORK"]
+        self.env.update(LD_PRELOAD=f"{first}:{late}" if first else late, LATE_FORK="2")
+        self.test_signal_reaches_the_program()
 
     def test_dataplane_ends_with_it(self):
         proc = self.start("-p", "sh", "-c", "echo $PPID; exec sleep 1000")
