@@ -76,7 +76,7 @@ trace_request(struct worker *w, const struct qp *qp, const struct requester_pack
 	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
 				    .qpn = qp->qpn,
 				    .psn = p->psn.v,
-				    .msn = (p->position + 1) & PSN_MASK,
+				    .msn = requester_msn(&qp->req, p->position),
 				    .len = p->len,
 				    .kind = (uint8_t)kind,
 				    .opcode = p->opcode,

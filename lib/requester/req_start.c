@@ -42,7 +42,8 @@ find_fault(const struct requester *r, const struct requester_wr *w, const struct
 static bool
 lacks_credit(const struct requester *r, const struct segment *s)
 {
-	psn_t msn = psn(r->fresh + 1), limit = psn(r->limit_msn); /* both have 24 bits */
+	/* Both have 24 bits. */
+	psn_t msn = psn(requester_msn(r, r->fresh)), limit = psn(r->limit_msn);
 
 	return (r->knobs & REQ_KNOB_CREDITS) != 0 && r->limited && s->wqe != 0 &&
 	       psn_cmp(msn, limit) > 0 && requester_outstanding(r);
@@ -85,6 +86,7 @@ requester_local_done(struct requester *r, struct requester_verdict *v)
 	r->fresh++;
 	r->sending++;
 	r->head++;
+	r->locals++;
 	v->act = REQACT_COMPLETE;
 	v->completed = 1;
 	v->rule = REQRULE_LOCAL_DONE;

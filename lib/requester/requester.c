@@ -62,6 +62,7 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->deadline = 0;
 	r->rnr_code = 0;
 	r->limit_msn = 0;
+	r->locals = 0;
 	r->failed_at = 0;
 	r->asked = sq_psn;
 	r->heard = sq_psn;

@@ -104,31 +104,32 @@ struct requester {
 	bool limited;     /* limit_msn is valid */
 	bool unmigrated;  /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
 	/* line 1: timer, counters, resends */
-	ns_t deadline;      /* transport timer, or end of the RNR wait */
-	uint32_t limit_msn; /* credits: newest MSN allowed */
-	uint32_t failed_at; /* `failed`: position of the work request at fault */
-	psn_t asked;        /* newest PSN from which a READ was asked for again part-way */
-	psn_t heard;        /* `implied`: newest PSN of a response beyond una */
-	psn_t recover;      /* `next` at the newest resend */
+	ns_t deadline;           /* transport timer, or end of the RNR wait */
+	uint32_t limit_msn : 24; /* credits: newest MSN allowed */
+	uint32_t rnr_code : 8;   /* `waiting_rnr`: of the RNR NAK that began it */
+	uint32_t locals : 24;    /* of the work requests before `fresh`: those without a packet */
+	uint32_t qp_type : 8;    /* attribute: enum qp_type */
+	uint32_t failed_at;      /* `failed`: position of the work request at fault */
+	psn_t asked;             /* newest PSN from which a READ was asked for again part-way */
+	psn_t heard;             /* `implied`: newest PSN of a response beyond una */
+	psn_t recover;           /* `next` at the newest resend */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	bool doubting;         /* `timing` is for the response at una, of which nothing is heard */
 	uint8_t retry_cnt;     /* attribute, 0..7 */
 	uint8_t rnr_retry;     /* attribute, 0..7; 7: for ever */
 	uint8_t max_rd_atomic; /* attribute */
-	bool armed;            /* attribute: another path is there for when retries are used up */
-	uint8_t rnr_code;      /* `waiting_rnr`: of the RNR NAK that began it */
+	bool doubting : 1;     /* `timing` is for the response at una, of which nothing is heard */
+	bool armed : 1;        /* attribute: another path is there for when retries are used up */
+	bool overlaps : 1;     /* `recovering`: answers to the pass before may be on their way */
+	uint8_t transport;     /* attribute: enum wire_transport */
+	uint8_t probing : 1;   /* `timing` is for a probe, see req_probe_arm() */
+	uint8_t probes : 7;    /* sent since una moved */
 	uint32_t open;     /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
 	uint32_t knee;     /* below it `open` doubles in a round trip, then it grows by one */
 	psn_t timed;       /* `timed_at`: the response to this PSN ends a round trip */
 	uint32_t timed_at; /* when it was sent, low bits of ns; 0: no round trip is being timed */
 	uint32_t rtt;      /* newest round trip since `open` was reduced, ns; 0: none */
 	uint32_t rtt_min;  /* shortest of late, ns; 0: none */
-	bool overlaps;     /* `recovering`: answers to the pass before may be on their way */
-	uint8_t transport; /* attribute: enum wire_transport */
-	uint8_t qp_type;   /* attribute: enum qp_type */
-	uint8_t probing : 1; /* `timing` is for a probe, see req_probe_arm() */
-	uint8_t probes : 7;  /* sent since una moved */
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 
@@ -162,6 +163,16 @@ static inline void
 requester_posted(struct requester *r, uint32_t tail)
 {
 	r->tail = tail;
+}
+
+/**
+ * MSN of a work request that is under way or the next to start, as the peer counts it when it has
+ * done it: what has no packet, a bind for example, it never sees.
+ */
+static inline uint32_t
+requester_msn(const struct requester *r, uint32_t position)
+{
+	return (position + 1 - r->locals) & PSN_MASK;
 }
 
 /** Time in few bits: in 64 ns, comes round after 275 s. */

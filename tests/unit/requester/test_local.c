@@ -47,4 +47,31 @@ MW_04_local_fault(void **state)
 	expect_error(s, 0, 6, 5); /* IBV_WC_MW_BIND_ERR */
 }
 
-RUN(T(MW_12_local_work), T(MW_04_local_fault))
+/* The peer counts messages, and a bind is none: it uses no credit up, nor does it lend one. */
+static void
+FLOW_04_local_work_has_no_msn(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_CREDITS;
+	for (uint32_t i = 0; i < 8; i++) {
+		POST(s, .opcode = i % 2 == 0 ? WR_BIND_MW : WR_LOCAL_INV);
+		assert_int_equal(pump(s), REQ_LOCAL);
+		requester_local_done(&s->r, &s->v);
+		count_completions(s);
+	}
+	POST(s, SEND(64));
+	pump(s);
+	expect_psns(s, S);
+	FEED(s, .op = OP_RC_ACKNOWLEDGE, .psn = S, .syn = 2, .msn = 1); /* MSN 2 and 3 may go */
+	expect_done(s, 9);
+	POST(s, SEND(64));
+	POST(s, SEND(64));
+	POST(s, SEND(64));
+	assert_int_equal(pump(s), REQ_NO_CREDIT);
+	expect_psns(s, S + 1, S + 2);
+}
+
+RUN(T(MW_12_local_work), T(MW_04_local_fault), T(FLOW_04_local_work_has_no_msn))
