@@ -310,7 +310,7 @@ class Active(CmCase):
         cid, qpn, req = self.connect(retry_count=5, rnr_retry_count=6, responder_resources=3,
                                      initiator_depth=2)
         self.assertEqual("INIT", self.qp(qpn)["qp_state"])
-        rep = self.rep(req, private_data=b"well")
+        rep = self.rep(req, private_data=b"well", initiator_depth=3)
         for n in range(3):
             rtu = self.one("RTU", self.answers(rep))
             self.assertEqual((req.tid, req.local_comm_id, PEER_ID),
@@ -320,12 +320,21 @@ class Active(CmCase):
         self.assertEqual(2, self.cm_count("cm_rx_duplicates"))
         qp = self.qp(qpn)
         # CM-16: cm_ack_timeout(15, 13): 14 is less than 15, and not less than 14.
-        self.assertEqual(("RTS", 5, 1, 1, 1, 16, PEER_PSN, req.starting_psn),
+        self.assertEqual(("RTS", 5, 1, 1, 3, 16, PEER_PSN, req.starting_psn),
                          (qp["qp_state"], qp["retry_cnt"], qp["rnr_retry"], qp["max_rd_atomic"],
                           qp["max_dest_rd_atomic"], qp["timeout"], qp["sq_psn"], qp["rq_psn"]))
         self.post_recv(1, qp_num=qpn)
         got = self.feed(self.data_peer(qpn).send_only(req.starting_psn, b"x"))
         self.assertEqual([roce.ACK], [f.opcode for f in got])
+
+    def test_CM_18_more_than_was_asked_for(self):
+        """What a REP offers beyond the REQ is not taken."""
+        self.cm(listen=False)
+        _, qpn, req = self.connect(responder_resources=3, initiator_depth=2)
+        self.one("RTU", self.answers(self.rep(req, responder_resources=9, initiator_depth=9)))
+        self.heard("ESTABLISHED")
+        qp = self.qp(qpn)
+        self.assertEqual((2, 3), (qp["max_rd_atomic"], qp["max_dest_rd_atomic"]))
 
     def test_CM_27_silence(self):
         self.cm(listen=False)
@@ -368,6 +377,39 @@ class Active(CmCase):
                 self.qp(qpn)
             self.assertIn(words, " ".join(self.rpc("cm_explain", id=cid)["why"]))
 
+    def test_CM_29_rejected_when_established(self):
+        """It ends the connection that it names, by both ids and the transaction; no other."""
+        self.cm()
+        for of in (self.active_up()[2], self.passive_up(local_qpn=0x888)):
+            qpn = of.local_qpn
+            self.assertEqual([], self.answers(
+                self.reply("REJ", of, reason=28, local_comm_id=PEER_ID + 1),
+                self.reply("REJ", of, reason=28, remote_comm_id=of.local_comm_id ^ 1),
+                self.reply("REJ", of, reason=28, tid=of.tid + 1)))
+            self.heard()
+            self.assertEqual("RTS", self.qp(qpn)["qp_state"])
+            self.assertEqual([], self.answers(self.reply("REJ", of, reason=28)))
+            self.heard("DISCONNECTED")
+            self.assertEqual("ERR", self.qp(qpn)["qp_state"])
+
+    def test_CM_02_unused_private_data(self):
+        """Nothing of another message, or of memory, stands in it."""
+        self.cm()
+        rep = self.passive_up()
+        got = [rep, self.one("DREP", self.answers(
+            self.reply("DREQ", rep, tid=0x777, remote_qpn=rep.local_qpn)))]
+        cid, _, req = self.connect(private_data="ff" * 56)
+        mra = self.reply("MRA", req, message_mraed=0, service_timeout=20)
+        self.assertEqual([], self.answers(mra))
+        got.append(self.one("RTU", self.answers(self.rep(req, private_data=b"\xff" * 196))))
+        self.rpc("cm_disconnect", id=cid)
+        got += self.mads(self.feed())
+        self.tid += 1
+        got += self.answers(self.req(service_id=1, local_comm_id=9, user=b"\xff" * 56))
+        self.assertEqual(["REP", "DREP", "RTU", "DREQ", "REJ"], [m.name for m in got])
+        for m in got:
+            self.assertEqual(bytes(len(m.private_data)), m.private_data, m.name)
+
     def test_CM_33_disconnect(self):
         self.cm(listen=False)
         cid, qpn, req = self.active_up()
@@ -397,6 +439,19 @@ class Active(CmCase):
         for key in ("tid", "local_comm_id", "starting_psn", "local_qpn"):
             self.assertEqual(20, len({getattr(r, key) for r in reqs}), key)
         self.assertEqual(1, len({r.local_ca_guid for r in reqs}))
+
+    def test_CM_19_CM_44_many_servers(self):
+        """A REP has the GUID of a REQ, which is the port's, and a PSN that cannot be guessed."""
+        self.cm()
+        mac = bytes.fromhex(self.peer.dst_mac.replace(":", ""))
+        eui = bytes([mac[0] ^ 2]) + mac[1:3] + b"\xff\xfe" + mac[3:]
+        got = [self.connect()[2]]
+        for i in range(10):
+            self.tid += 1
+            got.append(self.accepted(local_comm_id=0x300 + i, local_qpn=0x300 + i))
+        self.assertEqual({int.from_bytes(eui, "big")}, {m.local_ca_guid for m in got})
+        steps = {b.starting_psn - a.starting_psn for a, b in zip(got, got[1:])}
+        self.assertEqual(10, len(steps))
 
 
 class Datagrams(CmCase):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """UD, received: datagrams of anybody with the Q_Key, behind 40 bytes of IP header."""
+import itertools
+
 import dut
 import dut_ud
 import roce
@@ -15,15 +17,18 @@ class Datagrams(dut_ud.UdCase):
 
     def test_UD_03_UD_14_UD_15_header_ahead_of_the_payload(self):
         """Byte for byte as it came: traffic class, hop limit, identification, checksum."""
-        for payload in (b"", b"x", data(PMTU)):
+        for payload, imm in itertools.product((b"", b"x", data(PMTU)), (None, 7)):
             self.ud()
-            frame = self.datagram(payload, tos=0x5C, ttl=17, **(
+            self.set_mem(0, b"\xee" * (GRH + PMTU), "rbuf")     # what was there before
+            frame = self.datagram(payload, imm=imm, tos=0x5C, ttl=17, **(
                 {"flow": 0xABCDE} if self.peer.v6 else {}))
             self.quiet(frame)
             got = self.cqes()
-            self.assertEqual([(0, "SUCCESS", "RECV", len(payload) + GRH, ["GRH"], 0x22)],
+            self.assertEqual([(0, "SUCCESS", "RECV", len(payload) + GRH, 0x22)],
                              [(c["wr_id"], c["status"], c["opcode"], c["byte_len"],
-                               c["wc_flags"], c["src_qp"]) for c in got])
+                               c["src_qp"]) for c in got])
+            self.assertEqual({"GRH"} | ({"WITH_IMM"} if imm else set()),
+                             set(got[0]["wc_flags"]))
             self.assertEqual(self.head_of(frame) + payload, self.slot(0, GRH + len(payload)))
             self.alive()
 
@@ -96,9 +101,11 @@ class Datagrams(dut_ud.UdCase):
         self.assertEqual(b"data", self.slot(0, GRH + 4)[GRH:])
 
     def test_UD_13_solicited(self):
-        self.ud()
-        self.quiet(self.datagram(b"a"), self.datagram(b"b", se=1))
-        self.assertEqual([False, True], [c["solicited"] for c in self.cqes()])
+        for imm in (None, 7):
+            self.ud()
+            for se in (0, 1, 0):
+                self.quiet(self.datagram(b"a", imm=imm, se=se))
+            self.assertEqual([False, True, False], [c["solicited"] for c in self.cqes()])
 
     def test_UD_21_never_acknowledged(self):
         self.ud()

@@ -99,6 +99,10 @@ class Datagrams(dut_ud.UdCase):
         self.sender()
         got = self.post(self.wr(8, send_flags=["SOLICITED"]), self.wr(8))
         self.assertEqual([1, 0], [f.se for f in got])
+        imm = {"opcode": "SEND_WITH_IMM", "imm_data": 7}
+        got = self.post(self.wr(8, **imm), self.wr(8, send_flags=["SOLICITED"], **imm),
+                        self.wr(inline="00", send_flags=["SOLICITED", "INLINE"]))
+        self.assertEqual([0, 1, 1], [f.se for f in got])
 
     def test_UD_21_UD_22_completion_at_transmit(self):
         """The tester is silent: no timer, nothing is sent again, nothing asks for an ACK."""

@@ -116,10 +116,11 @@ class Initiator(XrcCase):
         self.initiator(rnr_retry=2)
         self.sends(1)
         for _ in range(2):
-            self.rnr(S, 1)
-            took, got = self.until_sent(MS)
+            self.rnr(S, 20)
+            took, got = self.until_sent(40 * MS)
             self.expect(got, Sent(roce.SEND_ONLY, S))
-        self.rnr(S, 1)
+            self.assertIn(took, range(int(10.24 * MS), int(10.4 * MS)))
+        self.rnr(S, 20)
         self.ended("RNR_RETRY_EXC_ERR", 100)
 
     def test_XRC_02_send_feed(self):
