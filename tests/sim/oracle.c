@@ -12,6 +12,43 @@
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
+/** FLOW-04: is the next work request beyond what the peer has receive WQEs for? */
+static bool
+is_beyond(struct sim *s, const struct end *e)
+{
+	const uint32_t msn = (e->started + 1 - peer_of(s, e)->locals) & PSN_MASK;
+
+	return (e->req.knobs & REQ_KNOB_CREDITS) != 0 && e->limited &&
+	       psn_cmp(psn(msn), psn(e->offered)) > 0;
+}
+
+void
+oracle_held(struct sim *s, const struct end *e)
+{
+	CHECK(s, is_beyond(s, e) && e->started != e->done,
+		"FLOW-04: work request %u is held, the newest MSN allowed is %u", e->started,
+		e->offered);
+}
+
+/** FLOW-04, FLOW-05: of what was asked, or of the ACK just below it. */
+void
+oracle_offered(struct end *e, const struct wire_pkt *p)
+{
+	const uint32_t from = psn_distance(p->psn, psn_sub(e->req.una, 1));
+	struct wire_aeth aeth;
+	uint32_t credits;
+
+	if (e->req.dead || !op_has(p->op, OPF_AETH) || (from == 0 && !op_has(p->op, OPF_ACK)) ||
+		from > psn_distance(e->next_new, e->req.una))
+		return;
+	aeth = wire_aeth(p);
+	if ((aeth.syndrome & AETH_KIND_MASK) != AETH_ACK)
+		return;
+	credits = requester_credits(aeth.syndrome);
+	e->limited = credits != UINT32_MAX;
+	e->offered = (aeth.msn + credits) & PSN_MASK;
+}
+
 static void
 first_packet(struct sim *s, struct end *e, const struct requester_packet *p)
 {
@@ -21,6 +58,11 @@ first_packet(struct sim *s, struct end *e, const struct requester_packet *p)
 	CHECK(s, p->position == e->started, "work request %u starts, %u is next", p->position,
 		e->started);
 	CHECK(s, !e->draining, "QP-09: work request %u starts while draining", p->position);
+	CHECK(s,
+		!is_beyond(s, e) || e->started == e->done ||
+			(!wr_is_send(w) && w->opcode != WR_RDMA_WRITE_WITH_IMM),
+		"FLOW-04: work request %u leaves, the newest MSN allowed is %u", p->position,
+		e->offered);
 	CHECK(s, (w->flags & SEND_FENCE) == 0 || e->reads_out == 0,
 		"REQ-11: fenced work request %u overtakes %u READs", p->position, e->reads_out);
 	CHECK(s, !reads || e->reads_out < e->req.max_rd_atomic, "REQ-10: %u READs outstanding",
@@ -213,7 +255,10 @@ check_results(struct sim *s, struct end *e, uint32_t position)
 		CHECK(s, memcmp(&k->original, at, 8) == 0 && memcmp(sink, at, 8) == 0,
 			"RESP-DUP-06: ATOMIC %u has another original than memory", position);
 	}
-	if (w->opcode == WR_SEND_WITH_INV) {
+	if (w->opcode == WR_SEND_WITH_INV && k->fast != 0)
+		CHECK(s, mem_check_invalidate(peer->table, w->imm, 1) != MEM_OK,
+			"RESP-04: key of work request %u is not revoked", position);
+	else if (w->opcode == WR_SEND_WITH_INV) {
 		struct mr *m = &peer->inv[k->inv];
 
 		CHECK(s, mem_check_invalidate(peer->table, m->key, 1) != MEM_OK,
@@ -259,6 +304,7 @@ is_explained(const struct sim *s, const struct end *e, const struct end *peer,
 	case STATUS_LOC_PROT:
 		return k->want == STATUS_LOC_PROT || (k->doomed && e->doomed_gone);
 	case STATUS_LOC_LEN:
+	case STATUS_MW_BIND:
 	case STATUS_LOC_QP_OP:
 		return k->want == v->wc_status;
 	case STATUS_REM_INV_REQ:
@@ -318,8 +364,8 @@ oracle_idle(struct sim *s, struct end *e)
 		"end %u: una %06x, cur %06x, next %06x", e->index, r->una.v, r->cur.v, r->next.v);
 	CHECK(s, psn_eq(r->next, peer->resp.epsn), "next PSN %06x, ePSN %06x", r->next.v,
 		peer->resp.epsn.v);
-	CHECK(s, peer->resp.msn == (r->tail & PSN_MASK), "MSN %u after %u messages", peer->resp.msn,
-		r->tail);
+	CHECK(s, peer->resp.msn == ((r->tail - peer->locals) & PSN_MASK),
+		"MSN %u after %u messages", peer->resp.msn, r->tail - peer->locals);
 	CHECK(s, r->reads == 0 && r->reply_psns == 0 && e->reads_out == 0,
 		"end %u: %u READs, %u PSNs left", e->index, r->reads, r->reply_psns);
 	CHECK(s, !r->timing && !r->waiting_rnr, "end %u: a timer runs for nothing", e->index);

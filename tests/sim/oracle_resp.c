@@ -40,8 +40,8 @@ oracle_acknowledged(struct sim *s, const struct end *e, const struct wire_pkt *p
 		return;
 	CHECK(s, ack || !asked, "RESP-09: PSN %06x asks for an ACK and gets none", p->psn.v);
 	if ((v->act & (ACT_ACK | ACT_READ | ACT_ATOMIC | ACT_REPLAY)) != 0)
-		CHECK(s, v->reply_msn == (e->executed & PSN_MASK),
-			"RESP-12: MSN %u after %u messages", v->reply_msn, e->executed);
+		CHECK(s, v->reply_msn == msn_of(e), "RESP-12: MSN %u after %u messages",
+			v->reply_msn, msn_of(e));
 	if (ack)
 		CHECK(s, psn_eq(v->reply_psn, duplicate ? psn_sub(e->resp.epsn, 1) : p->psn),
 			"RESP-DUP-01: ACK of PSN %06x for %06x, ePSN is %06x", v->reply_psn.v,
@@ -60,8 +60,8 @@ oracle_duplicate_dropped(struct sim *s, const struct end *e, const struct wire_p
 		bool here = wr_is_answered(w) &&
 			    psn_between(p->psn, k->first, psn_add(k->first, wr_psns(peer, w) - 1));
 
-		CHECK(s, !here || e->mr[k->mr].gone,
-			"RESP-DUP-11: duplicate of message %u is dropped", i);
+		CHECK(s, !here || is_gone(e, k), "RESP-DUP-11: duplicate of message %u is dropped",
+			i);
 	}
 }
 
@@ -153,7 +153,7 @@ oracle_refused(struct sim *s, struct end *e, const struct responder_verdict *v)
 			 : v->syndrome == 0x63 ? STATUS_REM_OP
 					       : 0;
 	good = k->want == status;
-	good |= status == STATUS_REM_ACCESS && !send && e->mr[k->mr].gone;
+	good |= status == STATUS_REM_ACCESS && !send && is_gone(e, k);
 	good |= status == STATUS_REM_INV_REQ && send && r->bytes < w->len;
 	good |= status == STATUS_REM_OP && ((wqe && r->fault != 0) || e->exec_fault);
 	CHECK(s, good, "message %u is refused with syndrome %02x (%s)", e->executed, v->syndrome,

@@ -25,7 +25,7 @@ mr_add(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes
 	CHECK(s, mem_table_add(e->table, r) == 0, "key table is full");
 }
 
-static void
+void
 mr_add_local(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes)
 {
 	mr_add(s, e, m, host, bytes);
@@ -59,6 +59,7 @@ end_release(struct sim *s, struct end *e)
 	mr_remove(e, &e->to_sink);
 	mr_remove(e, &e->doomed_sink);
 	mr_remove(e, &e->to_inbox);
+	fast_destroy(e);
 	mem_table_destroy(e->table);
 	e->table = NULL;
 }
@@ -92,6 +93,8 @@ register_all(struct sim *s, struct end *e)
 	mr_add_local(s, e, &e->doomed_pool, s->pool, POOL_BYTES);
 	mr_add_local(s, e, &e->to_sink, e->sink, (uint64_t)SQ_SLOTS * MESSAGE_TOP);
 	mr_add_local(s, e, &e->doomed_sink, e->sink, (uint64_t)SQ_SLOTS * MESSAGE_TOP);
+	if ((s->seed / 5 + e->index) % 3 != 0)
+		fast_create(s, e);
 	mr_add_local(s, e, &e->to_inbox, e->inbox, (uint64_t)RQ_SLOTS * MESSAGE_TOP);
 }
 

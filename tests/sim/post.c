@@ -67,6 +67,8 @@ aim(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	struct end *peer = peer_of(s, e);
 	uint32_t bytes = pair_of(s, e)->mr_bytes, offset = below(&s->g, bytes - w->len + 1);
 
+	if (rarely(&s->g, 2) && fast_aim(s, e, w, k))
+		return;
 	k->mr = (uint8_t)below(&s->g, MRS);
 	if (wr_is_atomic(w) || wr_is_store(w)) {
 		offset &= ~7u;
@@ -94,6 +96,10 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	bool flush = wr_is_flush(w), word = wr_is_atomic(w) || wr_is_store(w);
 	bool remote = flush || (!wr_is_send(w) && w->len != 0);
 
+	if (remote && rarely(&s->g, 3) && fast_spoil(s, e, w, k)) {
+		TRACE(s, e, "work request %u has a bad key", e->req.tail);
+		return;
+	}
 	switch (below(&s->g, 8)) {
 	case 0: /* a key that never was */
 		if (!remote)
@@ -102,7 +108,8 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		k->want = STATUS_REM_ACCESS;
 		break;
 	case 1: /* beyond the end of the region */
-		if (!remote || peer->mr[k->mr].region == NULL || (flush && all_of_it(w)))
+		if (!remote || k->fast != 0 || peer->mr[k->mr].region == NULL ||
+			(flush && all_of_it(w)))
 			return;
 		w->remote_addr = peer->mr[k->mr].region->va +
 				 ((peer->mr[k->mr].region->length - w->len + 8) & ~7ull);
@@ -144,7 +151,10 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	default: /* the peer gives up without a word: class J */
 		if (w->opcode != WR_SEND_WITH_INV)
 			return;
-		peer->inv[k->inv].used = false;
+		if (k->fast != 0)
+			fast_keep(peer, k);
+		else
+			peer->inv[k->inv].used = false;
 		w->imm = 0x99;
 		k->want = WANT_SILENCE;
 		break;
@@ -170,6 +180,8 @@ choose_inv(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 {
 	struct end *peer = peer_of(s, e);
 
+	if (rarely(&s->g, 2) && fast_choose_inv(s, e, w, k))
+		return true;
 	k->inv = (uint8_t)below(&s->g, INVS);
 	if (peer->inv[k->inv].used || peer->inv[k->inv].region == NULL)
 		return false;
@@ -227,7 +239,8 @@ post_one(struct sim *s, struct end *e)
 		w->flags |= SEND_FENCE;
 	if (rarely(g, s->faults))
 		spoil(s, e, w, k);
-	if (!wr_is_send(w) && w->opcode < 7 && peer_of(s, e)->mr[k->mr].region == NULL) {
+	if (!wr_is_send(w) && w->opcode < 7 && k->fast == 0 &&
+		peer_of(s, e)->mr[k->mr].region == NULL) {
 		if (w->len == 0)
 			w->remote_addr = 0;
 	}
@@ -238,7 +251,8 @@ void
 app_post(struct sim *s, struct end *e, uint32_t n)
 {
 	while (n-- != 0 && e->req.tail - e->done < e->depth)
-		post_one(s, e);
+		if (!rarely(&s->g, 6) || !fast_post(s, e))
+			post_one(s, e);
 }
 
 void

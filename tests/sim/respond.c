@@ -99,7 +99,7 @@ respond_read_lost(struct sim *s, struct end *e)
 			break;
 	}
 	CHECK(s, i != peer->started, "READ answer at PSN %06x belongs to no READ", at.v);
-	CHECK(s, e->mr[peer->work[i % SQ_SLOTS].mr].gone, "READ lost a region that is there");
+	CHECK(s, is_gone(e, &peer->work[i % SQ_SLOTS]), "READ lost a region that is there");
 	/* A later request may have been refused already: its NAK waits behind this READ's. */
 	e->refused = true;
 	e->refused_status = STATUS_REM_ACCESS;
@@ -183,8 +183,10 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 		oracle_executed(s, e, p);
 	}
 	oracle_acknowledged(s, e, p, &v);
-	if ((v.act & ACT_INVALIDATE) != 0)
+	if ((v.act & ACT_INVALIDATE) != 0) {
 		mem_invalidate(e->table, v.rkey);
+		fast_invalidated(s, e, v.rkey);
+	}
 	if ((v.act & ACT_STORE) != 0)
 		memcpy(host, wire_payload(p), sizeof(uint64_t));
 	if ((v.act & ACT_READ) != 0)

@@ -125,10 +125,38 @@ stopped(struct sim *s, struct end *e, enum requester_stop why)
 		"TMR-05: stops (%u) with packets in flight and no timer", why);
 }
 
+/** A request without a packet. @return false: it has to wait, or has failed. */
+static bool
+local_work(struct sim *s, struct end *e)
+{
+	struct requester_verdict v = { .act = 0 };
+	enum requester_fault fault;
+
+	switch (fast_work(s, e, &fault)) {
+	case MEM_TURN_LATER:
+		return false;
+	case MEM_TURN_REFUSED:
+		TRACE(s, e, "work request %u: refused", e->req.head);
+		requester_local_fault(&e->req, e->req.head, fault, &v);
+		stopped(s, e, REQ_FAULT);
+		return false;
+	case MEM_TURN_DONE:
+		break;
+	}
+	TRACE(s, e, "work request %u is done here", e->req.head);
+	requester_local_done(&e->req, &v);
+	e->started++;
+	peer_of(s, e)->executed++;
+	peer_of(s, e)->locals++;
+	act(s, e, NULL, &v);
+	return true;
+}
+
 void
 send_some(struct sim *s, struct end *e, uint32_t turn)
 {
 	struct requester_packet p;
+	bool later = false;
 
 	e->busy = false;
 	if (e->state != END_RTS)
@@ -136,6 +164,13 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 	for (; turn != 0; turn--) {
 		enum requester_stop why = requester_next(&e->req, s->now, &p);
 
+		if (why == REQ_LOCAL && local_work(s, e))
+			continue;
+		later = why == REQ_LOCAL && e->state == END_RTS;
+		if (why == REQ_LOCAL)
+			break;
+		if (why == REQ_NO_CREDIT)
+			oracle_held(s, e);
 		if (why != REQ_SEND) {
 			stopped(s, e, why);
 			break;
@@ -156,7 +191,7 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 	}
 	CHECK(s, e->req.doubting || e->req.timing == (e->asked_at != 0 && e->req.timeout != 0),
 		"TMR-05: timer %d, response owed %d", e->req.timing, e->asked_at != 0);
-	e->busy = turn == 0 && e->state == END_RTS;
+	e->busy = (turn == 0 || later) && e->state == END_RTS;
 	send_timer_update(s, e);
 }
 
@@ -168,6 +203,7 @@ send_response(struct sim *s, struct end *e, const struct wire_pkt *p)
 	struct expected x = oracle_expect(e, p);
 	struct requester_verdict v;
 
+	oracle_offered(e, p);
 	requester_response(&e->req, p, s->now, &v);
 	if (UNLIKELY(s->verbose))
 		trace_verdict(s, e, &v);

@@ -20,6 +20,7 @@
  * oracle_resp.c  the reference of a responder
  * oracle_retry.c the reference of retries: what they may be for
  * link.c         frames and the hostile link
+ * fast.c         fast-register regions, and requests without a packet
  * wr.h           kinds of work requests
  *
  * Owner:   one process; no threads.
@@ -30,6 +31,7 @@
 #include <stdint.h>
 
 #include "../clib/rng.h"
+#include "fast.h"
 #include "mem.h"
 #include "requester.h"
 #include "resp_answers.h"
@@ -120,8 +122,11 @@ struct work {
 	uint8_t want;
 	uint8_t inv;
 	uint8_t num_sge;
-	bool doomed; /* its L_Key may go away */
-	bool got;    /* ATOMIC: the result has arrived */
+	bool doomed;  /* its L_Key may go away */
+	bool got;     /* ATOMIC: the result has arrived */
+	bool revoked; /* its R_Key was taken back before it was complete */
+	uint8_t fast; /* fast-register region of the peer that it names, from 1 on */
+	uint8_t own;  /* ... of this end, that it changes */
 	struct ring_sge sge[SGES];
 };
 
@@ -181,6 +186,8 @@ struct end {
 	uint8_t *inbox;  /* receive buffers, MESSAGE_TOP per slot */
 	struct mr mr[MRS];
 	struct mr inv[INVS];
+	struct mr base; /* all of `target`, under fast-register regions */
+	struct fast fast[FASTS];
 	struct mr pool, doomed_pool, to_sink, doomed_sink, to_inbox;
 	uint8_t inv_bytes[INVS][GUARD];
 
@@ -208,10 +215,13 @@ struct end {
 	ns_t pass_at;            /* when the newest resend began */
 	ns_t told_at; /* when a response to this pass has shown that the one at una is lost */
 	bool draining, drained;
+	bool limited;     /* credits were offered: */
+	uint32_t offered; /* newest MSN that they allow */
 	bool doomed_gone;
 
 	/* oracle: as responder */
-	uint32_t executed; /* messages */
+	uint32_t executed; /* messages, and requests of the peer that have no packet */
+	uint32_t locals;   /* the latter */
 	uint32_t partial;  /* bytes of the next one in memory */
 	uint32_t received; /* receive completions */
 	bool nakked;       /* a sequence or RNR NAK was sent for this ePSN */
@@ -236,7 +246,7 @@ struct pair {
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
-		migrations, needless, unheard, stores, flushes;
+		migrations, needless, unheard, stores, flushes, registered, invalidated;
 	uint64_t status[32];
 };
 
@@ -309,6 +319,20 @@ wr_at(const struct end *e, uint32_t position)
 	return &e->wr[position % SQ_SLOTS];
 }
 
+/** A key that it names does not lead to memory any more. */
+static inline bool
+is_gone(const struct end *e, const struct work *k)
+{
+	return k->fast != 0 ? k->revoked : e->mr[k->mr].gone;
+}
+
+/** Messages that the responder has taken, as it counts them. */
+static inline uint32_t
+msn_of(const struct end *e)
+{
+	return (e->executed - e->locals) & PSN_MASK;
+}
+
 /** PSNs that it uses. */
 static inline uint32_t
 wr_psns(const struct end *e, const struct requester_wr *w)
@@ -350,6 +374,8 @@ void pair_settle(struct sim *s, uint32_t pair);
 void pair_release(struct sim *s, uint32_t pair);
 /** New key for what stands at `host`. */
 void mr_add(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes);
+/** ... that is not for peers. */
+void mr_add_local(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes);
 void mr_remove(struct end *e, struct mr *m);
 
 /* ---- app.c, post.c */
@@ -387,6 +413,7 @@ enum { /* values of ibv_wc_status */
 	STATUS_LOC_LEN = 1,
 	STATUS_LOC_QP_OP = 2,
 	STATUS_LOC_PROT = 4,
+	STATUS_MW_BIND = 6,
 	STATUS_REM_INV_REQ = 9,
 	STATUS_REM_ACCESS = 10,
 	STATUS_REM_OP = 11,
@@ -414,6 +441,10 @@ void oracle_acknowledged(struct sim *s, const struct end *e, const struct wire_p
 /** A duplicate READ or ATOMIC is dropped although nothing was short. */
 void oracle_duplicate_dropped(struct sim *s, const struct end *e, const struct wire_pkt *p);
 void oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p);
+/** A response: credits that it offers. */
+void oracle_offered(struct end *e, const struct wire_pkt *p);
+/** The next work request is held for want of credits. */
+void oracle_held(struct sim *s, const struct end *e);
 void oracle_completed(struct sim *s, struct end *e, uint32_t position);
 void oracle_error(struct sim *s, struct end *e, const struct requester_verdict *v);
 /** The responder took a whole message. */
