@@ -131,6 +131,9 @@ class Faults(dut_ud.UdCase):
         self.received((0, b"a"), (1, b"c"))
         self.assertEqual(1, self.delta("rx_qkey_violation"))
         self.alive()
+        for bit in range(32):
+            self.quiet(self.datagram(b"b", qkey=QKEY ^ 1 << bit))
+        self.assertEqual((33, []), (self.delta("rx_qkey_violation"), self.cqes()))
         self.ud(recv=0)
         self.quiet(self.datagram(b"b", qkey=0))
         self.assertEqual((1, 0), (self.delta("rx_qkey_violation"), self.delta("out_of_buffer")))

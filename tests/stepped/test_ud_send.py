@@ -240,8 +240,8 @@ class SendQueueError(dut_ud.UdCase):
 
     def test_UD_16_receives_and_flushes(self):
         self.broken()
-        self.quiet(self.datagram(b"taken"))
-        self.received((0, b"taken"))
+        self.quiet(self.datagram(b"taken"), self.datagram(b"this, too", imm=7))
+        self.received((0, b"taken"), (1, b"this, too"))
         self.assertEqual([], self.post(self.wr(8), self.wr(8)))
         self.assertEqual([(103, "WR_FLUSH_ERR"), (104, "WR_FLUSH_ERR")], self.statuses())
         self.assertEqual("SQE", self.state())
