@@ -116,6 +116,23 @@ check_init(const struct ibv_qp_init_attr_ex *init)
 	return (init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL ? EINVAL : 0;
 }
 
+/* Programs take it from here whether there is ATOMIC WRITE and FLUSH. @return 0 or an errno. */
+static int
+check_ops(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *init)
+{
+	const uint64_t placement = IBV_QP_EX_WITH_ATOMIC_WRITE | VL_QP_EX_WITH_FLUSH;
+	struct rl_device_attr device;
+	int rc;
+
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0 ||
+		(init->send_ops_flags & placement) == 0)
+		return 0;
+	rc = rl_query_device(vl_context_of(ctx)->rl, &device);
+	if (rc != 0)
+		return -rc;
+	return device.placement != 0 ? 0 : EOPNOTSUPP;
+}
+
 /* What programs read of it. */
 static void
 put_base(struct vl_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *init)
@@ -141,6 +158,8 @@ vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
 	struct vl_qp *qp;
 	int rc = check_init(init);
 
+	if (rc == 0)
+		rc = check_ops(ctx, init);
 	if (rc != 0)
 		return vl_none(rc);
 	qp = calloc(1, sizeof(*qp));

@@ -62,7 +62,7 @@ class Perftest(unittest.TestCase):
     def test_long(self):
         """Each program with each option that it takes."""
         if not LONG:
-            return      # by hand: test_perftest.py SOCKET --long
+            return
         for kind in ("send", "write", "read", "atomic"):
             for way in ("bw", "lat"):
                 options = [("-c", "XRC")]

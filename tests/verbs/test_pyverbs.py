@@ -23,7 +23,7 @@ PASS = 60       # at least; the rest needs other hardware, or what is not there
 # What a test may be skipped for.
 REASONS = r"MLX5|mlx5|EFA|ODP|[Dd]evice memory|dmabuf|Raw Packet|QP type 8|Parent Domain|" \
     r"huge pages|CUDA|PCI device|real time|timestamp|gid indices|Extended CQ|" \
-    r"Extended QP|[Ii]mport|multicast"
+    r"Extended QP|[Ii]mport|multicast|rc_atomic_write|net interface"
 
 
 class PyVerbs(unittest.TestCase):

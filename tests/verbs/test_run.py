@@ -101,6 +101,11 @@ class Run(unittest.TestCase):
         self.assertEqual(["rocelane0", "rocelane1"], re.findall(r"hca_id:\s+(\w+)", out))
         self.assertEqual(2, out.count("PORT_ACTIVE"))
 
+    def test_placement_is_off(self):
+        """A queue pair for ATOMIC WRITE and FLUSH cannot be had, as with a device without them."""
+        code, out, _ = self.run_it("-p", os.environ["VERBS_PLACEMENT"])
+        self.assertEqual((3, "not supported\n"), (code, out))
+
     def test_exit_status(self):
         for want, *program in ((0, "true"), (7, "sh", "-c", "exit 7"), (127, "/no/such/program"),
                                (126, "/dev/null"), (128 + 9, "sh", "-c", "kill -9 $$")):
@@ -244,7 +249,7 @@ class Run(unittest.TestCase):
     def test_example(self):
         """What app/examples/verbs has for pytest, without pytest."""
         if not LONG:
-            return      # by hand: test_run.py --long
+            return
         path = os.environ["EXAMPLE"]
         spec = importlib.util.spec_from_file_location("example", path)
         example = importlib.util.module_from_spec(spec)

@@ -11,8 +11,7 @@
  *     within a fraction of a second; there is no way back but rl_close() and rl_open();
  *   - memory of a region is the library's (rl_mem_alloc()) or a memfd of yours (rl_reg_mr_fd()):
  *     the dataplane maps it, so that a private mapping or the heap will not do;
- *   - the connection ends with the process that called rl_open(): a child that it leaves behind
- *     has none;
+ *   - the connection ends with the process that called rl_open(): a child left behind has none;
  *   - paths are made from IP addresses (rl_gid_from_ip()); the port finds the MAC.
  *
  * How it works: creating, changing and destroying go over the control socket, data goes over rings
@@ -129,6 +128,7 @@ struct rl_device_attr {
 	int max_ah;
 	int max_qp_rd_atom;
 	uint8_t phys_port_cnt;
+	uint8_t placement; /* 1: ATOMIC WRITE and FLUSH can be posted (knob ops.placement) */
 };
 
 struct rl_port_attr {
