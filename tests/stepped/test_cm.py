@@ -310,6 +310,7 @@ class Active(CmCase):
         cid, qpn, req = self.connect(retry_count=5, rnr_retry_count=6, responder_resources=3,
                                      initiator_depth=2)
         self.assertEqual("INIT", self.qp(qpn)["qp_state"])
+        other = self.rep(req, starting_psn=7, local_qpn=0x777)
         rep = self.rep(req, private_data=b"well", initiator_depth=3)
         for n in range(3):
             rtu = self.one("RTU", self.answers(rep))
@@ -318,11 +319,15 @@ class Active(CmCase):
         event = self.heard("ESTABLISHED")[0]
         self.assertEqual((cid, b"well"), (event["id"], bytes.fromhex(event["private_data"])[:4]))
         self.assertEqual(2, self.cm_count("cm_rx_duplicates"))
+        self.one("RTU", self.answers(other))    # what counts is the first one
+        taken = self.of_qp(qpn)["taken"]
+        self.assertEqual((PEER_PSN, PEER_QPN), (taken["sq_psn"], taken["dest_qp_num"]))
         qp = self.qp(qpn)
         # CM-16: cm_ack_timeout(15, 13): 14 is less than 15, and not less than 14.
-        self.assertEqual(("RTS", 5, 1, 1, 3, 16, PEER_PSN, req.starting_psn),
-                         (qp["qp_state"], qp["retry_cnt"], qp["rnr_retry"], qp["max_rd_atomic"],
-                          qp["max_dest_rd_atomic"], qp["timeout"], qp["sq_psn"], qp["rq_psn"]))
+        self.assertEqual(("RTS", 1024, 5, 1, 1, 3, 16, PEER_PSN, req.starting_psn),
+                         (qp["qp_state"], qp["path_mtu"], qp["retry_cnt"], qp["rnr_retry"],
+                          qp["max_rd_atomic"], qp["max_dest_rd_atomic"], qp["timeout"],
+                          qp["sq_psn"], qp["rq_psn"]))
         self.post_recv(1, qp_num=qpn)
         got = self.feed(self.data_peer(qpn).send_only(req.starting_psn, b"x"))
         self.assertEqual([roce.ACK], [f.opcode for f in got])

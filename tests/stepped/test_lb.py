@@ -201,12 +201,19 @@ class Rules(LocalCase):
     def test_LB_06_source_and_counters(self):
         self.pair(retry_cnt=0)
         before = self.of_port("p0"), self.of_port("p1")
-        self.post(self.wr("RDMA_WRITE", 10))
+        self.post(self.wr("RDMA_WRITE", 5000))
         self.settle()
         after = self.of_port("p0"), self.of_port("p1")
-        moved = [{k: a[k] - b[k] for k in ("tx_packets", "rx_packets", "local_packets")}
-                 for a, b in zip(after, before)]
-        self.assertEqual([{"tx_packets": 1, "rx_packets": 1, "local_packets": 1}] * 2, moved)
+        ask, answer = [{k: a[k] - b[k] for k in ("tx_packets", "sent_pkts", "rx_packets",
+                                                 "local_packets", "tx_bytes", "rx_bytes")}
+                       for a, b in zip(after, before)]
+        acks = answer["tx_packets"]
+        self.assertIn(acks, range(1, 5))
+        for own, other, n in ((ask, answer, 5), (answer, ask, acks)):
+            self.assertEqual((n, n, n, n), (own["tx_packets"], own["sent_pkts"],
+                                            own["local_packets"], other["rx_packets"]))
+            self.assertEqual(own["tx_bytes"], other["rx_bytes"])
+        self.assertTrue(0 < answer["tx_bytes"] < 5000 < ask["tx_bytes"])
         self.rpc("qp_modify", qp_num=ANSWER, qp_state="RESET")
         self.post(self.wr("RDMA_WRITE", 10))
         self.settle(ms=30)

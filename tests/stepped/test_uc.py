@@ -306,6 +306,7 @@ class Faults(dut_uc.UcCase):
                 self.quiet(frames, self.peer.send_only(E + len(frames), b"whole"))
                 self.received((0, b"whole"))
                 self.alive(E + len(frames) + 1)
+                self.assertEqual(bytes(8), self.mem(MTU if len(frames) > 1 else 0, 8))
 
     def test_RESP_CLS_01_cq_overflow(self):
         """Class G is the same on every service."""

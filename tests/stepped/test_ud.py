@@ -92,6 +92,15 @@ class Datagrams(dut_ud.UdCase):
         self.received((0, b"four"), (1, b"six"))
         self.assertEqual(0x60, self.slot(1, 1)[0] & 0xF0)
 
+    @variant.fixed(ip="6")
+    def test_UD_15_header_of_ipv6(self):
+        """All 40 bytes, on both ways through the responder."""
+        for imm in (None, 7):
+            self.ud()
+            frame = self.datagram(b"x", imm=imm, tos=0x5C, ttl=17, flow=0xABCDE)
+            self.quiet(frame)
+            self.assertEqual(self.head_of(frame) + b"x", self.slot(0, GRH + 1))
+
     def test_UD_11_immediate(self):
         self.ud()
         self.quiet(self.datagram(b"data", imm=0x01020304))
