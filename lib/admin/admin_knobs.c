@@ -44,6 +44,8 @@ requester_knobs(const struct conf_knobs *k)
 		v |= REQ_KNOB_BAD_AETH_DROP;
 	if (k->req_ack_for_read == KNOB_req_ack_for_read_fatal)
 		v |= REQ_KNOB_ACK_FOR_READ_FATAL;
+	if (k->req_read_gap == KNOB_req_read_gap_fill)
+		v |= REQ_KNOB_READ_FILL;
 	if (k->req_credits != 0)
 		v |= REQ_KNOB_CREDITS;
 	if (k->rx_len_pad_impact == KNOB_rx_len_pad_impact_drop)

@@ -40,6 +40,19 @@ window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 	       (psn_distance(r->cur, r->una) + span >= PSNS_MAX);
 }
 
+/**
+ * Bytes that the READ asks for: as much as is left, or what is missing before those kept. Beyond
+ * them the answer to the request before is on its way.
+ */
+static ALWAYS_INLINE uint32_t
+read_asks(const struct requester *r, const struct requester_wr *w, uint32_t offset)
+{
+	if (LIKELY(w->imm == 0))
+		return w->len - offset;
+	ASSERT(req_piece(w).begin > psn_distance(r->cur, w->first));
+	return (req_piece(w).begin << __builtin_ctz(r->pmtu)) - offset;
+}
+
 /** A READ or ATOMIC went out. */
 static __attribute__((noinline)) void
 sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool starts, ns_t now)
@@ -47,7 +60,9 @@ sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool start
 	w->sent_at = requester_stamp(now);
 	r->reads += starts;
 	r->reply_psns += span - 1;
-	if (!psn_eq(r->cur, w->first)) { /* REQ-IMPL-04 */
+	if (starts && is_read(w))
+		w->imm = 0;                                             /* nothing is kept */
+	if (!psn_eq(r->cur, w->first) || (is_read(w) && w->imm != 0)) { /* REQ-IMPL-04 */
 		w->resumed += w->resumed < UINT8_MAX;
 		r->asked = r->cur;
 	}
@@ -100,7 +115,7 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		.psn = at,
 		.va = w->remote_addr + offset,
 		.rkey = w->rkey,
-		.dma_len = left,
+		.dma_len = s->kind == SEGMENT_READ && !starts ? read_asks(r, w, offset) : left,
 		.imm = w->imm };
 
 	if (starts) {

@@ -22,10 +22,14 @@ position_fits(const struct requester *r, const struct requester_wr *w, opflags_t
 	uint32_t opens = end ? OPF_ONLY : OPF_FIRST;
 	uint32_t continues = end ? OPF_LAST : OPF_MIDDLE;
 
-	if (psn_eq(r->una, w->first))
-		return op_has(op, opens);
+	if (is_read(w) && req_meets_piece(w, r->una)) { /* the request may have ended here */
+		opens |= OPF_ONLY;
+		continues |= OPF_LAST;
+	}
 	if (w->resumed != 0 && psn_eq(r->una, r->asked))
 		return op_has(op, opens | continues);
+	if (psn_eq(r->una, w->first))
+		return op_has(op, opens);
 	return op_has(op, continues);
 }
 
@@ -55,18 +59,24 @@ length_fault(const struct requester *r, const struct requester_wr *w, const stru
 {
 	if (op_has(p->op, OPF_FIRST | OPF_MIDDLE))
 		return p->payload_len == r->pmtu && p->pad == 0 ? 0 : FATAL_READ_MIDDLE_LENGTH;
-	if (p->payload_len == w->len - offset)
+	if (p->payload_len == (req_meets_piece(w, r->una) ? r->pmtu : w->len - offset))
 		return 0;
 	return op_has(p->op, OPF_LAST) ? FATAL_READ_LAST_LENGTH : FATAL_READ_LENGTH;
 }
 
 /** What lies below is acknowledged; is this packet the one due? */
 static bool
-is_due(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
+is_due(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
-	switch (req_acknowledge(r, psn_distance(p, r->una), now, v)) {
+	enum req_kept kept;
+
+	switch (req_acknowledge(r, psn_distance(p->psn, r->una), now, v)) {
 	case REACH_READ:
-		req_implied_nak(r, p, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
+		kept = op_has(p->op, OPF_READ) ? req_keep(r, p, now, v) : KEPT_NOTHING;
+		if (kept == KEPT_NOTHING || kept == KEPT_FIRST)
+			req_implied_nak(r, p->psn, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
+		else if (kept == KEPT_BEFORE)
+			verdict_drop(v, REQRULE_UNMATCHED_DATA);
 		return false;
 	case REACH_FAULT:
 		return false;
@@ -80,8 +90,11 @@ is_due(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 static void
 take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_verdict *v)
 {
-	psn_t from = r->una;
-	bool end = psn_eq(from, w->last);
+	const psn_t from = r->una;
+	const uint32_t psns =
+		1 +
+		(UNLIKELY(w->imm != 0) && is_read(w) ? req_piece_joins(w, psn_add(from, 1)) : 0);
+	const bool end = psn_eq(psn_add(from, psns - 1), w->last);
 
 	ASSERT(r->reads != 0 && requester_is_read_or_atomic(w));
 	ASSERT(psn_between(from, w->first, w->last));
@@ -89,11 +102,11 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	v->completed += end;
 	r->reads -= end;
 	/* Unless the READ waits to be resent, the rest of it is counted in reply_psns. */
-	if (!end && !psn_eq(r->cur, from))
-		r->reply_psns--;
+	if (!psn_eq(r->cur, from))
+		r->reply_psns -= psns - end;
 	if (UNLIKELY(r->rtt_min == 0) && !r->recovering)
 		r->rtt_min = 1 + req_age(w->sent_at, now);
-	requester_acknowledge(r, 1, end);
+	requester_acknowledge(r, psns, end);
 	req_moved(r, from, now, v);
 }
 
@@ -133,6 +146,19 @@ empty_response(struct requester *r, struct requester_wr *w, const struct wire_pk
 	take(r, w, now, v);
 }
 
+/**
+ * The missing part is there. The peer sent it behind all that it had to send before: if responses
+ * behind those kept are missing as well, none of them is on its way.
+ */
+static __attribute__((noinline)) void
+part_ends(struct requester *r, const struct requester_wr *w, struct requester_verdict *v)
+{
+	if (!psn_between(r->una, w->first, w->last) || psn_eq(r->cur, r->una))
+		return;
+	r->implied = true;
+	req_retry(r, QC_IMPLIED_NAK, REQRULE_IMPLIED_DATA, v);
+}
+
 void
 req_read_response(
 	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
@@ -140,8 +166,9 @@ req_read_response(
 	struct requester_wr *w;
 	uint32_t offset;
 	uint8_t fatal;
+	bool part;
 
-	if (!is_due(r, p->psn, now, v))
+	if (!is_due(r, p, now, v))
 		return;
 	w = requester_slot(r, r->head);
 	if (UNLIKELY(!is_read(w))) {
@@ -159,11 +186,14 @@ req_read_response(
 		fail_head(r, v, WC_LOC_LEN_ERR, fatal);
 		return;
 	}
+	part = op_has(p->op, OPF_LAST | OPF_ONLY) && !psn_eq(p->psn, w->last);
 	v->rule = REQRULE_READ_DATA;
 	v->act |= p->payload_len != 0 ? REQACT_PLACE : 0;
 	v->position = r->head;
 	v->offset = offset;
 	take(r, w, now, v);
+	if (UNLIKELY(part))
+		part_ends(r, w, v);
 }
 
 void
@@ -172,7 +202,7 @@ req_atomic_response(
 {
 	struct requester_wr *w;
 
-	if (!is_due(r, p->psn, now, v))
+	if (!is_due(r, p, now, v))
 		return;
 	w = requester_slot(r, r->head);
 	if (!verbs_wr_is_atomic(w->opcode)) {

@@ -45,7 +45,7 @@ struct requester_wr {
 		struct ring_sge sge; /* the caller's, of any other with num_sge 1 */
 	};
 	uint32_t rkey;
-	uint32_t imm; /* immediate (host order), or the key to invalidate */
+	uint32_t imm; /* immediate (host order), or the key to invalidate; READ: what was kept */
 	uint32_t len; /* bytes of the message; 8 for an ATOMIC */
 	psn_t first;  /* assigned when it is first sent */
 	psn_t last;
@@ -66,6 +66,7 @@ enum {                                          /* struct requester.knobs */
 	REQ_KNOB_CREDITS = BIT32(2),            /* req.credits=on */
 	REQ_KNOB_LEN_PAD_DROP = BIT32(3), /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
 	REQ_KNOB_PLACEMENT = BIT32(4),    /* ops.placement=on */
+	REQ_KNOB_READ_FILL = BIT32(5),    /* req.read_gap=fill */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */

@@ -11,6 +11,7 @@
  * req_response.c  entry of responses, PSN range             REQ-15, REQ-CLS-E, FLOW-05
  * req_ack.c       what a PSN acknowledges, positive ACKs    REQ-03, REQ-04, REQ-17
  * req_read.c      READ and ATOMIC responses                 REQ-05, REQ-06, REQ-IMPL-09
+ * req_gap.c       READ responses behind a missing one       REQ-IMPL-02, REQ-IMPL-04
  * req_nak.c       NAK, RNR NAK, reserved syndromes          REQ-NAK, REQ-RNR
  * req_timer.c     timers, retries, implied NAK              TMR, REQ-RETRY, REQ-IMPL
  * req_pace.c      how much is in flight on a lossy link     TMR-07, REQ-NAK-01
@@ -73,8 +74,8 @@ verdict_blank(const struct requester *r)
 static inline void
 verdict_drop(struct requester_verdict *v, enum requester_rule rule)
 {
-	/* Something that was acknowledged on the way stays acknowledged. */
-	if ((v->act & (REQACT_COMPLETE | REQACT_TIMER)) == 0)
+	/* Something that was acknowledged on the way stays acknowledged, what was kept is kept. */
+	if ((v->act & (REQACT_COMPLETE | REQACT_TIMER | REQACT_PLACE)) == 0)
 		v->act |= REQACT_DROP;
 	v->rule = (uint16_t)rule;
 }
@@ -190,6 +191,41 @@ void req_atomic_response(
 /** The response at una is wrong: BAD_RESP_ERR. */
 void req_bad_response(
 	struct requester *r, enum requester_rule rule, uint8_t fatal, struct requester_verdict *v);
+
+/* ---- req_gap.c */
+
+/** Responses of a READ that came before one below them: places from its first on; end 0: none. */
+struct req_piece {
+	uint32_t begin;
+	uint32_t end;
+};
+#define REQ_PIECE_MAX UINT16_MAX
+
+/** What was kept of a READ that is under way. */
+static ALWAYS_INLINE struct req_piece
+req_piece(const struct requester_wr *w)
+{
+	return (struct req_piece){ w->imm >> 16, w->imm & REQ_PIECE_MAX };
+}
+
+/** Of the READ: is the response at this PSN the last one missing before what was kept? */
+static ALWAYS_INLINE bool
+req_meets_piece(const struct requester_wr *w, psn_t at)
+{
+	return UNLIKELY(w->imm != 0) && psn_distance(at, w->first) + 1 == req_piece(w).begin;
+}
+
+enum req_kept {
+	KEPT_NOTHING, /* as if nothing could be kept */
+	KEPT_BEFORE,  /* it has come before */
+	KEPT_FIRST,   /* behind a gap */
+	KEPT_MORE,    /* of the same piece */
+};
+/** A READ response beyond the one due at una: keep it, if it may be kept. */
+enum req_kept req_keep(
+	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
+/** The response at `at` is the next one due: how many from there on were kept? No longer is. */
+uint32_t req_piece_joins(struct requester_wr *w, psn_t at);
 
 /* ---- req_nak.c */
 

@@ -47,6 +47,7 @@ class Setup:
     ms: int = 150
     seed: int = 1
     again: int = AGAIN_MAX
+    read_gap: str = "restart"
 
 
 @dataclass
@@ -87,6 +88,7 @@ def config(s):
     if s.window is None:
         del c["knobs"]["cc.window"]
     c["lcores"].update(workers=list(range(1, 1 + s.workers)), idle="poll")
+    c["knobs"]["req.read_gap"] = s.read_gap
     c["knobs"]["tmr.min_timeout"] = min(s.timeout, MIN_TIMEOUT)
     c["mrs"] = [{"name": "mr0", "pd": "pd0", "length": s.size * s.qps, "addr": hex(ADDR),
                  "rkey": hex(KEY), "access": ["LOCAL_WRITE", "REMOTE_READ", "REMOTE_WRITE"]}]
@@ -224,6 +226,8 @@ def main():
     p.add_argument("--seed", type=int, default=1, help="of the losses (1)")
     p.add_argument("--again", type=int, default=AGAIN_MAX, help="times that a sample which others "
                    "on the machine have disturbed is taken again, at most (%d)" % AGAIN_MAX)
+    p.add_argument("--read-gap", choices=("restart", "fill"), default="restart",
+                   help="req.read_gap (restart)")
     p.add_argument("--json", metavar="FILE", help="write the rows there, too (-: only them, here)")
     a = p.parse_args()
     rows = []
@@ -236,7 +240,7 @@ def main():
     for op in a.op.split(","):
         for qps in a.qps.split(","):
             bench = Bench(Setup(op, int(qps), a.size, a.mtu, a.delay, a.timeout, a.window,
-                                a.workers, a.ms, a.seed, a.again))
+                                a.workers, a.ms, a.seed, a.again, a.read_gap))
             try:
                 for row in bench.measure([float(x) / 100 for x in a.loss.split(",")], a.pairs):
                     rows.append(row)

@@ -174,11 +174,12 @@ report(const struct totals *t, double took)
 	printf("requester: %llu completed (%llu ATOMIC WRITEs, %llu FLUSHes), "
 	       "%llu REG_MRs, %llu invalidations, %llu flushed, "
 	       "%llu packets resent, %llu timeouts, "
-	       "%llu sequence NAKs, %llu implied, %llu needless, %llu RNR NAKs, %llu drained, "
+	       "%llu sequence NAKs, %llu implied, %llu needless, %llu kept, %llu RNR NAKs, %llu drained, "
 	       "%llu migrations, %llu timeouts for what was told\n",
 		N(t->completed), N(t->stores), N(t->flushes), N(t->registered), N(t->invalidated),
 		N(t->flushed), N(t->resent), N(t->timeouts), N(t->nak_seq), N(t->implied),
-		N(t->needless), N(t->rnr), N(t->drained), N(t->migrations), N(t->unheard));
+		N(t->needless), N(t->kept), N(t->rnr), N(t->drained), N(t->migrations),
+		N(t->unheard));
 	printf("connections: %llu made anew; failed work requests by status:", N(t->resets));
 	for (uint32_t i = 0; i < ARRAY_LEN(t->status); i++)
 		if (t->status[i] != 0)

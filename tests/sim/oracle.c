@@ -71,6 +71,46 @@ first_packet(struct sim *s, struct end *e, const struct requester_packet *p)
 	e->started++;
 }
 
+static bool
+has(const struct work *k, uint32_t packet)
+{
+	return (k->have[packet / 64] >> packet % 64 & 1) != 0;
+}
+
+/** All that is left; or what is missing before a packet that has arrived. */
+static bool
+asks_right(
+	const struct end *e, const struct work *k, uint32_t left, const struct requester_packet *p)
+{
+	const uint32_t from = psn_distance(p->psn, k->first), n = p->dma_len / e->req.pmtu;
+
+	if (p->dma_len == left)
+		return true;
+	if (p->opcode != wire_opcode_on(e->req.transport, OP_RC_READ_REQUEST) || n == 0 ||
+		p->dma_len > left || p->dma_len % e->req.pmtu != 0 || !has(k, from + n))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (has(k, from + i))
+			return false;
+	return true;
+}
+
+void
+oracle_placed(struct sim *s, struct end *e, struct work *k, uint32_t offset)
+{
+	const uint32_t packet = offset / e->req.pmtu;
+	const bool fills = (e->req.knobs & REQ_KNOB_READ_FILL) != 0;
+
+	CHECK(s, fills || offset == k->placed, "READ data at %u, %u expected", offset, k->placed);
+	CHECK(s, !has(k, packet), "REQ-16: READ data at %u for the second time", offset);
+	k->have[packet / 64] |= UINT64_C(1) << packet % 64;
+	if (psn_cmp(psn_add(k->first, packet), e->req.una) <= 0)
+		return;
+	s->t.kept++;
+	if (e->asked_at != 0) /* TMR-06 */
+		e->asked_at = s->now;
+}
+
 /** First copy or resent: it must be this part of the work request (REQ-01, -02, -07, -14). */
 static void
 check_segment(struct sim *s, const struct end *e, const struct requester_packet *p)
@@ -100,7 +140,7 @@ check_segment(struct sim *s, const struct end *e, const struct requester_packet 
 		"REQ-01: PSN %06x has %u bytes from %u on, not %u from %u", p->psn.v, p->len,
 		p->offset, len, offset);
 	if (op_has(op, OPF_RETH))
-		CHECK(s, p->va == w->remote_addr + offset && p->dma_len == w->len - offset,
+		CHECK(s, p->va == w->remote_addr + offset && asks_right(e, k, w->len - offset, p),
 			"REQ-IMPL-04: RETH of PSN %06x", p->psn.v);
 	CHECK(s, ((p->flags & PKT_SE) != 0) == (last && se && (w->flags & SEND_SOLICITED) != 0),
 		"WIRE-18: SE of PSN %06x", p->psn.v);
@@ -169,6 +209,15 @@ oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 
 /* ---- responses ---------------------------------------------------------------------------- */
 
+/** Is this the one packet of the READ that is missing? */
+static bool
+has_all(const struct end *e, uint32_t position, const struct wire_pkt *p)
+{
+	const struct requester_wr *w = wr_at(e, position);
+
+	return wr_is_read(w) && e->work[position % SQ_SLOTS].placed + p->payload_len == w->len;
+}
+
 /**
  * REQ-IMPL-01, -02, -07, -08: nothing but its data acknowledges a READ or ATOMIC. After a resend a
  * response beyond may be one to the copy before, or to a duplicate: then the timer may decide.
@@ -190,7 +239,7 @@ oracle_expect(const struct end *e, const struct wire_pkt *p)
 		if (wr_is_answered(w)) {
 			x.implied = psn_distance(due, e->req.una) < ahead;
 			x.due = due;
-			x.completed += psn_eq(p->psn, last) && !x.implied;
+			x.completed += !x.implied && (psn_eq(p->psn, last) || has_all(e, i, p));
 			return x;
 		}
 		if (psn_distance(last, e->req.una) > ahead)

@@ -113,11 +113,12 @@ enum { WANT_SUCCESS = 0, WANT_SILENCE = 0xff }; /* work.want: or an ibv_wc_statu
 
 /** What belongs to a work request beside the requester's copy. */
 struct work {
-	uint64_t original; /* ATOMIC */
-	psn_t first;       /* of its first packet */
-	uint32_t source;   /* offset of its bytes in the pool */
-	uint32_t target;   /* offset in the peer's target memory */
-	uint32_t placed;   /* READ: bytes that have arrived */
+	uint64_t original;                     /* ATOMIC */
+	psn_t first;                           /* of its first packet */
+	uint32_t source;                       /* offset of its bytes in the pool */
+	uint32_t target;                       /* offset in the peer's target memory */
+	uint32_t placed;                       /* READ: bytes that have arrived */
+	uint64_t have[MESSAGE_TOP / 256 / 64]; /* READ: packets that have arrived */
 	uint8_t mr;
 	uint8_t want;
 	uint8_t inv;
@@ -246,7 +247,7 @@ struct pair {
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
-		migrations, needless, unheard, stores, flushes, registered, invalidated;
+		migrations, needless, kept, unheard, stores, flushes, registered, invalidated;
 	uint64_t status[32];
 };
 
@@ -449,6 +450,8 @@ void oracle_completed(struct sim *s, struct end *e, uint32_t position);
 void oracle_error(struct sim *s, struct end *e, const struct requester_verdict *v);
 /** The responder took a whole message. */
 void oracle_executed(struct sim *s, struct end *e, const struct wire_pkt *p);
+/** READ data comes to this place. */
+void oracle_placed(struct sim *s, struct end *e, struct work *k, uint32_t offset);
 void oracle_placed_write(
 	struct sim *s, struct end *e, const struct wire_pkt *p, const struct responder_verdict *v);
 void oracle_received(

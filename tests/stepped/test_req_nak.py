@@ -125,6 +125,21 @@ class Implied(ReqCase):
                     Sent(roce.SEND_ONLY, S + 4))
         self.assertEqual(1, self.delta("implied_nak_seq_err"))
 
+    def test_REQ_IMPL_04_the_missing_part_alone(self):
+        self.req(knobs={"req.read_gap": "fill"})
+        data = pattern(3, 5120)
+        self.post(self.wr("RDMA_READ", 5120), self.wr("SEND", 10))
+        answer = self.read_answer(S, data)
+        got = self.feed(answer[0], answer[2])
+        self.expect(got, Sent(roce.READ_REQ, S + 1, va=RVA + 1024, length=1024),
+                    Sent(roce.SEND_ONLY, S + 5))
+        self.assertEqual([], self.feed(answer[3], answer[4]))
+        self.feed(self.read_answer(S + 1, data[1024:2048]), self.peer.acknowledge(S + 5))
+        self.succeeded(self.ids(2))
+        self.assertEqual(data, self.local(0, 5120))
+        self.assertEqual(1, self.delta("implied_nak_seq_err"))
+        self.well()
+
     def test_REQ_IMPL_09_a_new_stream(self):
         data, _ = self.lost_response()
         self.feed(self.read_answer(S + 2, data[2048:]), self.peer.acknowledge(S + 4))

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* req.read_gap=fill: READ responses behind a missing one are kept. */
+#include "req.h"
+
+enum { O_FIRST = 0x0d, O_MIDDLE = 0x0e, O_LAST = 0x0f, O_ONLY = 0x10 };
+
+static void
+started(struct bed *s, uint32_t packets)
+{
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_READ_FILL;
+	POST(s, READ(packets * PMTU), .imm = 0x10002); /* an immediate that a READ has no use for */
+	POST(s, READ(64));
+	pump(s);
+	expect_psns(s, S, S + packets);
+}
+
+/** The response at this place of the READ, as a stream goes on that has lost nothing. */
+static void
+data(struct bed *s, uint32_t at, uint32_t packets)
+{
+	const uint8_t op = at == 0 ? O_FIRST : at + 1 == packets ? O_LAST : O_MIDDLE;
+
+	read_rsp(s, op, S + at, PMTU);
+}
+
+static void
+expect_kept(struct bed *s, uint32_t at)
+{
+	assert_true((s->v.act & REQACT_PLACE) != 0);
+	assert_int_equal(s->v.act & (REQACT_COMPLETE | REQACT_DROP), 0);
+	assert_int_equal(s->v.position, 0);
+	assert_int_equal(s->v.offset, at * PMTU);
+	assert_int_equal(s->r.una.v, s->before.una.v);
+}
+
+static void
+expect_asked(struct bed *s, uint32_t at, uint32_t packets)
+{
+	pump(s);
+	assert_int_equal(s->n, 2);
+	assert_int_equal(s->out[0].opcode, 0x0c);
+	assert_int_equal(s->out[0].psn.v, S + at);
+	assert_true(s->out[0].va == VA + at * PMTU);
+	assert_int_equal(s->out[0].dma_len, packets * PMTU);
+	assert_true(s->out[0].resend);
+	assert_int_equal(s->out[1].position, 1);
+}
+
+/* REQ-IMPL-04: the missing part alone is asked for. REQ-IMPL-09: any stream may answer. */
+static void
+REQ_IMPL_04_the_missing_part(void **state)
+{
+	static const struct {
+		uint32_t packets, lost, n; /* places lost .. lost + n - 1 are missing */
+		uint8_t ops[3];            /* of the answer */
+	} rows[] = {
+		{ 4, 1, 1, { O_ONLY } },
+		{ 4, 1, 1, { O_LAST } },
+		{ 4, 1, 1, { O_FIRST } },
+		{ 4, 1, 1, { O_MIDDLE } },
+		{ 4, 1, 2, { O_FIRST, O_LAST } },
+		{ 4, 1, 2, { O_MIDDLE, O_LAST } },
+		{ 4, 1, 2, { O_MIDDLE, O_MIDDLE } },
+		{ 8, 3, 3, { O_FIRST, O_MIDDLE, O_LAST } },
+		{ 8, 4, 3, { O_MIDDLE, O_MIDDLE, O_LAST } },
+		{ 2, 0, 1, { O_ONLY } },
+		{ 2, 0, 1, { O_LAST } },
+		{ 2, 0, 1, { O_FIRST } },
+		{ 4, 0, 3, { O_FIRST, O_MIDDLE, O_LAST } },
+		{ 4, 0, 3, { O_MIDDLE, O_MIDDLE, O_LAST } },
+	};
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const uint32_t end = rows[i].lost + rows[i].n, all = rows[i].packets;
+
+		started(s, all);
+		for (uint32_t at = 0; at < rows[i].lost; at++)
+			data(s, at, all);
+		data(s, end, all);
+		expect_kept(s, end);
+		assert_true((s->v.act & REQACT_RESEND) != 0);
+		assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
+		expect_asked(s, rows[i].lost, rows[i].n);
+		for (uint32_t at = end + 1; at < all; at++) {
+			data(s, at, all);
+			expect_kept(s, at);
+			assert_int_equal(s->v.cause, QC_NONE);
+		}
+		for (uint32_t k = 0; k < rows[i].n; k++) {
+			expect_done(s, 0);
+			read_rsp(s, rows[i].ops[k], S + rows[i].lost + k, PMTU);
+			assert_int_equal(s->v.offset, (rows[i].lost + k) * PMTU);
+		}
+		expect_done(s, 1);
+		assert_int_equal(s->r.una.v, S + all);
+		assert_int_equal(s->r.retry_left, s->r.retry_cnt);
+		ONLY(s, S + all, 64);
+		expect_done(s, 2);
+		assert_int_equal(s->r.reply_psns, 0);
+	}
+}
+
+/* REQ-IMPL-05: one retry for each gap, and none for what shows it again. */
+static void
+REQ_IMPL_05_two_gaps(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 6);
+	data(s, 0, 6);
+	data(s, 2, 6);
+	expect_kept(s, 2);
+	expect_asked(s, 1, 1);
+	data(s, 4, 6); /* behind another gap: one piece is kept */
+	assert_int_equal(s->v.act & (REQACT_PLACE | REQACT_RESEND), 0);
+	ONLY(s, S + 1, PMTU); /* behind all that the peer had to send before */
+	assert_int_equal(s->v.act, REQACT_PLACE | REQACT_RESEND | REQACT_TIMER);
+	assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
+	assert_int_equal(s->r.una.v, S + 3);
+	expect_asked(s, 3, 3);
+	FIRST(s, S + 3);
+	MIDDLE(s, S + 4);
+	LAST(s, S + 5, PMTU);
+	expect_done(s, 1);
+}
+
+/* It was late, not lost: the rest of the stream is on its way, and nothing is asked for. */
+static void
+REQ_IMPL_05_overtaken(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 5);
+	data(s, 0, 5);
+	data(s, 2, 5);
+	data(s, 1, 5); /* before the resend is out */
+	assert_int_equal(s->r.una.v, S + 3);
+	data(s, 3, 5);
+	data(s, 4, 5);
+	expect_done(s, 1);
+
+	started(s, 5);
+	data(s, 0, 5);
+	data(s, 2, 5);
+	expect_asked(s, 1, 1);
+	data(s, 1, 5);
+	assert_int_equal(s->v.act & REQACT_RESEND, 0);
+	assert_int_equal(s->r.una.v, S + 3);
+	ONLY(s, S + 1, PMTU); /* the answer to the needless request */
+	expect_no_effect(s, "REQ-16");
+	data(s, 3, 5);
+	data(s, 4, 5);
+	expect_done(s, 1);
+
+	started(s, 5); /* the piece grows at both ends */
+	data(s, 0, 5);
+	data(s, 3, 5);
+	data(s, 2, 5);
+	expect_kept(s, 2);
+	data(s, 4, 5);
+	expect_kept(s, 4);
+	expect_asked(s, 1, 1);
+	data(s, 1, 5);
+	expect_done(s, 1);
+}
+
+static void
+REQ_16_kept_already(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 5);
+	data(s, 0, 5);
+	data(s, 2, 5);
+	data(s, 3, 5);
+	pump(s);
+	for (uint32_t at = 0; at < 4; at += at == 0 ? 2 : 1) {
+		data(s, at, 5);
+		expect_no_effect(s, "REQ-16");
+	}
+}
+
+/* REQ-CLS-B-03, REQ-CLS-B-02: what does not fit its place is not kept. */
+static void
+REQ_CLS_B_03_not_kept(void **state)
+{
+	static const struct rsp rows[] = {
+		{ .op = O_MIDDLE, .psn = S + 2, .len = PMTU - 4 },
+		{ .op = O_MIDDLE, .psn = S + 2, .len = PMTU, .pad = 1 },
+		{ .op = O_LAST, .psn = S + 2, .len = PMTU },
+		{ .op = O_FIRST, .psn = S + 2, .len = PMTU, .syn = 0x60 },
+		{ .op = O_LAST, .psn = S + 3, .len = PMTU - 1 },
+		{ .op = O_MIDDLE, .psn = S + 3, .len = PMTU },
+		{ .op = O_ONLY, .psn = S + 4, .len = 64 }, /* of the next READ */
+	};
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		started(s, 4);
+		data(s, 0, 4);
+		feed_rsp(s, rows[i]);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-02");
+		expect_asked(s, 1, 3);
+	}
+}
+
+/* What was kept stays kept over a timeout: the answer to the request before it may still come. */
+static void
+TMR_07_timeout_keeps(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 5);
+	data(s, 0, 5);
+	data(s, 3, 5);
+	expect_asked(s, 1, 2);
+	s->now = s->r.deadline - 1;
+	data(s, 4, 5); /* TMR-06: the peer is there */
+	expect_kept(s, 4);
+	assert_true(s->r.deadline > s->before.deadline);
+	for (uint32_t probes = 0; probes <= 3; probes++) { /* and silent from here on */
+		expire(s);
+		assert_true((s->v.act & REQACT_RESEND) != 0);
+		expect_asked(s, 1, 2);
+		if (s->v.cause == QC_TIMEOUT)
+			break;
+	}
+	assert_int_equal(s->v.cause, QC_TIMEOUT);
+	FIRST(s, S + 1);
+	LAST(s, S + 2, PMTU);
+	expect_done(s, 1);
+}
+
+/* REQ-19: the buffer of what is kept is gone. */
+static void
+REQ_19_kept_nowhere(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 4);
+	data(s, 0, 4);
+	memset(&s->v, 0, sizeof(s->v));
+	make_rsp(s, &(struct rsp){ .op = O_MIDDLE, .psn = S + 2, .len = PMTU });
+	requester_response(&s->r, &s->pkt, s->now, &s->v);
+	requester_local_fault(&s->r, 0, WR_FAULT_PROT, &s->v);
+	expect_rule(s, "REQ-19");
+	expect_error(s, 0, WC_LOC_PROT, 5);
+}
+
+RUN(T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_two_gaps), T(REQ_IMPL_05_overtaken),
+	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
+	T(REQ_19_kept_nowhere))
