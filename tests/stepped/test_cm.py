@@ -4,7 +4,7 @@ import dut
 import mad
 import roce
 from dut import MS
-from dut_cm import PEER_ID, PEER_PSN, PEER_QPN, PORT, SERVICE, CmCase, four, gid
+from dut_cm import PEER_GUID, PEER_ID, PEER_PSN, PEER_QPN, PORT, SERVICE, CmCase, four, gid
 
 
 class Passive(CmCase):
@@ -159,6 +159,15 @@ class Passive(CmCase):
         drep = self.reply("DREP", rep, tid=got[1].tid)
         self.assertEqual([], self.answers(drep))
         self.heard("DISCONNECTED")
+
+    def test_CM_24_same_number_of_another_adapter(self):
+        """A host may have several, each with numbers of its own."""
+        self.cm()
+        rep = self.passive_up()
+        self.tid += 1
+        other = self.accepted(local_comm_id=0x52, local_ca_guid=PEER_GUID + 1)
+        self.assertNotEqual(rep.local_qpn, other.local_qpn)
+        self.assertEqual("RTS", self.qp(rep.local_qpn)["qp_state"])
 
     def test_CM_30_no_listener(self):
         self.cm()
