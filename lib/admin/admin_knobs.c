@@ -46,6 +46,7 @@ requester_knobs(const struct conf_knobs *k)
 		v |= REQ_KNOB_ACK_FOR_READ_FATAL;
 	if (k->req_read_gap == KNOB_req_read_gap_fill)
 		v |= REQ_KNOB_READ_FILL;
+	v |= (uint8_t)(k->req_reorder << REQ_KNOB_REORDER_SHIFT);
 	if (k->req_credits != 0)
 		v |= REQ_KNOB_CREDITS;
 	if (k->rx_len_pad_impact == KNOB_rx_len_pad_impact_drop)

@@ -33,7 +33,7 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 {
 	bool overtaken = psn_distance(r->cur, from) < psn_distance(r->una, from);
 
-	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering |
+	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering | r->doubting |
 		     !requester_is_free(r)))
 		moved_rarely(r, from, overtaken, v);
 	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)

@@ -64,19 +64,36 @@ length_fault(const struct requester *r, const struct requester_wr *w, const stru
 	return op_has(p->op, OPF_LAST) ? FATAL_READ_LAST_LENGTH : FATAL_READ_LENGTH;
 }
 
+/** A response beyond the one due at una, which may be lost, or late (req.reorder). */
+static void
+beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
+{
+	const enum req_kept kept = op_has(p->op, OPF_READ) ? req_keep(r, p, now, v) : KEPT_NOTHING;
+	const uint32_t most = r->knobs >> REQ_KNOB_REORDER_SHIFT;
+	bool lost = kept == KEPT_NOTHING || kept == KEPT_FIRST;
+
+	if (kept == KEPT_BEFORE) {
+		verdict_drop(v, REQRULE_UNMATCHED_DATA);
+		return;
+	}
+	if (most > 1 && !r->recovering && kept != KEPT_NOTHING) {
+		const struct req_piece k = req_piece(requester_slot(r, r->head));
+
+		lost = k.end - k.begin >= most;
+		if (kept == KEPT_FIRST)
+			req_overtaken(r, now, v);
+	}
+	if (lost)
+		req_implied_nak(r, p->psn, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
+}
+
 /** What lies below is acknowledged; is this packet the one due? */
 static bool
 is_due(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
-	enum req_kept kept;
-
 	switch (req_acknowledge(r, psn_distance(p->psn, r->una), now, v)) {
 	case REACH_READ:
-		kept = op_has(p->op, OPF_READ) ? req_keep(r, p, now, v) : KEPT_NOTHING;
-		if (kept == KEPT_NOTHING || kept == KEPT_FIRST)
-			req_implied_nak(r, p->psn, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
-		else if (kept == KEPT_BEFORE)
-			verdict_drop(v, REQRULE_UNMATCHED_DATA);
+		beyond(r, p, now, v);
 		return false;
 	case REACH_FAULT:
 		return false;

@@ -149,6 +149,12 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 		verdict_drop(v, REQRULE_IMPLIED_AGAIN);
 }
 
+void
+req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
+{
+	doubt(r, now + patience(r, false, req_age(requester_slot(r, r->head)->sent_at, now)), v);
+}
+
 /*
  * A probe. Behind a lost packet a peer is silent once it has sent its NAK, and it says nothing at
  * all if the lost one was the last. So if the NAK is lost, the packet that answers it, or the end

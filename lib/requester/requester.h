@@ -67,6 +67,7 @@ enum {                                          /* struct requester.knobs */
 	REQ_KNOB_LEN_PAD_DROP = BIT32(3), /* rx.len_pad_impact=drop: pad on READ FIRST/MIDDLE */
 	REQ_KNOB_PLACEMENT = BIT32(4),    /* ops.placement=on */
 	REQ_KNOB_READ_FILL = BIT32(5),    /* req.read_gap=fill */
+	REQ_KNOB_REORDER_SHIFT = 6,       /* two bits: req.reorder */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */

@@ -248,6 +248,8 @@ enum beyond { BEYOND_ACK, BEYOND_NAK, BEYOND_DATA };
 /** A positive ACK, any other, or data at PSN `p` beyond the READ or ATOMIC response due at una. */
 void req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_rule rule,
 	ns_t now, struct requester_verdict *v);
+/** The response at una may have been overtaken: it is missed when it does not come soon. */
+void req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v);
 
 /* ---- req_pace.c */
 

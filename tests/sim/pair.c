@@ -179,6 +179,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->knobs |= credits ? REQ_KNOB_CREDITS : 0;
 	q->knobs |= placement ? REQ_KNOB_PLACEMENT : 0;
 	q->knobs |= s->seed % 5 < 3 ? REQ_KNOB_READ_FILL : 0;
+	q->knobs |= (uint8_t)(s->seed / 5 % 4 << REQ_KNOB_REORDER_SHIFT);
 
 	/* XRC is RC with a number in each request (XRC-01): a third of the connections. */
 	q->transport = r->transport =

@@ -140,6 +140,17 @@ class Implied(ReqCase):
         self.assertEqual(1, self.delta("implied_nak_seq_err"))
         self.well()
 
+    def test_REQ_IMPL_05_overtaken_by_two(self):
+        self.req(knobs={"req.read_gap": "fill", "req.reorder": 3})
+        data = pattern(3, 5120)
+        self.post(self.wr("RDMA_READ", 5120))
+        answer = self.read_answer(S, data)
+        self.assertEqual([], self.feed(*[answer[i] for i in (0, 2, 3, 1, 4)]))
+        self.succeeded(self.ids(1))
+        self.assertEqual(data, self.local(0, 5120))
+        self.assertEqual(0, self.delta("implied_nak_seq_err"))
+        self.well()
+
     def test_REQ_IMPL_09_a_new_stream(self):
         data, _ = self.lost_response()
         self.feed(self.read_answer(S + 2, data[2048:]), self.peer.acknowledge(S + 4))

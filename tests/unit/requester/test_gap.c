@@ -256,6 +256,62 @@ REQ_19_kept_nowhere(void **state)
 	expect_error(s, 0, WC_LOC_PROT, 5);
 }
 
+/* req.reorder: fewer than three that overtake it do not make it lost. */
+static void
+REQ_IMPL_05_reorder(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t late = 1; late <= 2; late++) {
+		started(s, 6);
+		s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+		data(s, 0, 6);
+		for (uint32_t at = 2; at < 2 + late; at++) {
+			data(s, at, 6);
+			expect_kept(s, at);
+			assert_int_equal(s->v.act & REQACT_RESEND, 0);
+		}
+		data(s, 1, 6);
+		assert_false(s->r.doubting);
+		for (uint32_t at = 2 + late; at < 6; at++)
+			data(s, at, 6);
+		expect_done(s, 1);
+		assert_int_equal(s->r.retry_left, s->r.retry_cnt);
+		pump(s);
+		assert_int_equal(s->n, 0);
+	}
+
+	started(s, 6); /* the third */
+	s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+	data(s, 0, 6);
+	data(s, 2, 6);
+	data(s, 3, 6);
+	data(s, 4, 6);
+	assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
+	expect_asked(s, 1, 1);
+	data(s, 5, 6);
+	ONLY(s, S + 1, PMTU);
+	expect_done(s, 1);
+
+	started(s, 3); /* nothing more comes */
+	s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+	data(s, 0, 3);
+	data(s, 2, 3);
+	assert_int_equal(s->v.act, REQACT_PLACE | REQACT_TIMER);
+	expire(s);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+	expect_asked(s, 1, 1);
+
+	started(s, 3); /* the next READ is answered */
+	s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+	data(s, 0, 3);
+	data(s, 2, 3);
+	ONLY(s, S + 3, 64);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-02");
+	expect_asked(s, 1, 1);
+}
+
 RUN(T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_two_gaps), T(REQ_IMPL_05_overtaken),
 	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
-	T(REQ_19_kept_nowhere))
+	T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
