@@ -34,7 +34,7 @@ ask(const char *path, const char *method, json_t *params, json_t **result, char 
 		jsonrpc_close(&c);
 		return -1;
 	}
-	rc = jsonrpc_send(&c, method, params, -1, end);
+	rc = jsonrpc_send(&c, method, params, NULL, 0, end);
 	while (rc == 0 && (rc = jsonrpc_receive(&c, end, &o)) == 0 && !jsonrpc_is_answer(&c, o))
 		json_decref(o);
 	error = rc == 0 ? json_object_get(o, "error") : NULL;

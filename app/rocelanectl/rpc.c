@@ -137,7 +137,7 @@ int
 rpc_call(struct rpc *r, const char *method, json_t *params, json_t **result)
 {
 	const int64_t end = jsonrpc_end(r->timeout_ms);
-	int rc = jsonrpc_send(&r->line, method, params, -1, end);
+	int rc = jsonrpc_send(&r->line, method, params, NULL, 0, end);
 
 	/* If it has closed the connection, it may have said why before. */
 	if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET)

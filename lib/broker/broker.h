@@ -153,24 +153,33 @@ void broker_conn_count(struct broker_conn *c, uint64_t bytes);
 
 /* ---- broker_memory.c ------------------------------------------------------------------------- */
 
-/** How a memfd is taken. */
-struct broker_terms {
+/** A piece of a region, of a memfd of its own: whole pages. */
+struct broker_piece {
 	uint64_t offset;
 	uint64_t length;
-	uint64_t most;   /* bytes that the connection may have mapped, with what is counted */
-	bool any;        /* control.client_memory: also one that cannot be sealed */
-	bool once;       /* no further region will be made of it */
+};
+
+/** How a memfd is taken. */
+struct broker_terms {
+	uint64_t offset; /* in the memfd; with pieces: from the first one's first byte */
+	uint64_t length;
+	const struct broker_piece *pieces;
+	uint32_t pieces_n; /* BROKER_FDS at most; 0: one memfd */
+	uint64_t most;     /* bytes that the connection may have mapped, with what is counted */
+	bool any;          /* control.client_memory: also one that cannot be sealed */
+	bool once;         /* no further region will be made of it */
 };
 
 /**
  * The thread's. The oldest memfd that came: map all of it, seal it, see that all is there; or find
  * it mapped already. @return 0 with gift->memory; -ENODEV: no descriptor came; -EBADF: it was no
  * memfd; -EFBIG: over `most`; -ERANGE: it ends before; and what mem_area_take() returns.
+ * With pieces: as many memfds, in their order; what they are together counts once more.
  */
 int broker_memory_get(
 	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);
-/** The thread's: throw the oldest descriptor away. */
-void broker_fd_drop(struct broker_conn *c);
+/** The thread's: throw the oldest descriptors away, so many or all that came. */
+void broker_fds_drop(struct broker_conn *c, size_t n);
 /** Where byte `offset` of the memfd is. */
 uint8_t *broker_memory_at(const struct broker_memory *m, uint64_t offset);
 /** The mapping, for mem_guard.h. */

@@ -33,6 +33,8 @@ struct broker_memory {
 	uint64_t from; /* offset of the first byte that is of use */
 	uint64_t size; /* bytes behind it */
 	uint64_t head; /* where it is in the area */
+	struct broker_memory *pieces[BROKER_FDS]; /* that it consists of: it uses each */
+	uint32_t pieces_n;
 	struct mem_area area;
 };
 

@@ -55,6 +55,8 @@ take_again(struct broker_memory *m)
 	return rc;
 }
 
+static void release_all(struct broker_memory *const *pieces, uint32_t n);
+
 static void
 unmap(struct broker_memory *m)
 {
@@ -68,7 +70,18 @@ unmap(struct broker_memory *m)
 	TAILQ_REMOVE(&c->memories, m, all);
 	atomic_fetch_sub_explicit(&c->mapped, m->area.len, memory_order_relaxed);
 	mem_area_destroy(&m->area);
+	release_all(m->pieces, m->pieces_n);
 	free(m);
+}
+
+/* Uses by one that consisted of them. A piece consists of none: this goes no deeper. */
+static void
+release_all(struct broker_memory *const *pieces, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (--pieces[i]->users == 0 && pieces[i]->once)
+			unmap(pieces[i]);
+	}
 }
 
 /* ---- uses ------------------------------------------------------------------------------------ */
@@ -208,6 +221,17 @@ map(struct broker_memory *m, int fd, const struct stat *st, const struct broker_
 	return rc;
 }
 
+static void
+add(struct broker_memory *m)
+{
+	struct broker_conn *c = m->conn;
+
+	m->job.run = run_put;
+	m->id = ++c->last_memory;
+	TAILQ_INSERT_TAIL(&c->memories, m, all);
+	atomic_fetch_add_explicit(&c->mapped, m->area.len, memory_order_relaxed);
+}
+
 static int
 map_new(struct broker_conn *c, int fd, const struct stat *st, const struct broker_terms *t,
 	struct broker_memory **out)
@@ -226,10 +250,7 @@ map_new(struct broker_conn *c, int fd, const struct stat *st, const struct broke
 		free(m);
 		return rc;
 	}
-	m->job.run = run_put;
-	m->id = ++c->last_memory;
-	TAILQ_INSERT_TAIL(&c->memories, m, all);
-	atomic_fetch_add_explicit(&c->mapped, m->area.len, memory_order_relaxed);
+	add(m);
 	*out = m;
 	return 0;
 }
@@ -251,10 +272,11 @@ get(struct broker_conn *c, int fd, const struct broker_terms *t, struct broker_m
 	return t->offset + t->length <= (*out)->size ? 0 : -ERANGE;
 }
 
-int
-broker_memory_get(struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift)
+/* The oldest memfd that came, with one use of it. */
+static int
+get_next(struct broker_conn *c, const struct broker_terms *t, struct broker_memory **out)
 {
-	struct broker_memory *m = NULL;
+	struct broker_memory *m;
 	int fd, rc;
 
 	if (c->fds_n == 0)
@@ -268,141 +290,86 @@ broker_memory_get(struct broker_conn *c, const struct broker_terms *t, struct br
 		return rc;
 	m->once = m->once || t->once;
 	m->users++;
-	gift->memory = m;
+	*out = m;
 	return 0;
 }
 
-void
-broker_fd_drop(struct broker_conn *c)
+/* ---- one that consists of pieces ------------------------------------------------------------- */
+
+static int
+join(struct broker_memory *m, const struct broker_terms *t)
 {
-	const int fd = fds_take(c->fds, &c->fds_n);
-
-	if (fd >= 0)
-		close(fd);
-}
-
-/* ---- areas of the dataplane's ---------------------------------------------------------------- */
-
-struct area_end {
-	struct broker_job job;
-	struct mem_area area;
-};
-
-static void
-run_area_end(struct broker_job *job)
-{
-	struct area_end *e = (struct area_end *)(void *)job;
-
-	mem_area_destroy(&e->area);
-	free(e);
-}
-
-void
-broker_area_free(struct broker_conn *c, struct mem_area *a)
-{
-	struct area_end *e = c != NULL && a->base != NULL ? malloc(sizeof(*e)) : NULL;
-
-	if (e == NULL) {
-		mem_area_destroy(a);
-		return;
-	}
-	e->job.run = run_area_end;
-	e->area = *a;
-	*a = (struct mem_area){ .fd = -1, .node = -1 };
-	broker_conn_run(c, &e->job);
-}
-
-enum { MAKING, MADE, DROPPED };
-
-struct broker_making {
-	struct broker_job job;
-	struct broker_conn *conn;
-	size_t len;
-	int node;
-	unsigned int flags;
-	int seal; /* descriptor of `area`, to be sealed; -1: it is made */
+	struct mem_part parts[BROKER_FDS];
+	uint64_t bytes = 0;
 	int rc;
-	struct mem_area area;
-	_Atomic int state; /* who comes second frees it */
-};
 
-static void
-run_make(struct broker_job *job)
-{
-	struct broker_making *m = (struct broker_making *)(void *)job;
-	struct broker *b = m->conn->b;
+	for (uint32_t i = 0; i < m->pieces_n; i++) {
+		const struct broker_piece *p = &t->pieces[i];
 
-	if (m->seal >= 0)
-		m->rc = mem_area_seal(&m->area, m->seal);
-	else
-		m->rc = mem_area_create(&m->area, m->len, m->node, m->flags);
-	if (atomic_exchange_explicit(&m->state, MADE, memory_order_acq_rel) == DROPPED) {
-		if (m->seal < 0)
-			mem_area_destroy(&m->area);
-		free(m);
+		parts[i] = (struct mem_part){ .at = broker_memory_at(m->pieces[i], p->offset),
+			.len = p->length };
+		bytes += p->length;
 	}
-	broker_wake(b);
+	if (t->offset > bytes || t->length > bytes - t->offset)
+		return -ERANGE;
+	rc = room_for(m->conn, t, bytes);
+	if (rc != 0)
+		return rc;
+	m->size = bytes;
+	m->once = true;
+	m->users = 1;
+	return mem_area_join(&m->area, parts, m->pieces_n);
 }
 
-static struct broker_making *
-making(struct broker_conn *c, const struct broker_making *what)
+static int
+get_pieces(struct broker_conn *c, const struct broker_terms *t, struct broker_memory **out)
 {
-	struct broker_making *m = malloc(sizeof(*m));
+	struct broker_memory *m = calloc(1, sizeof(*m));
+	struct broker_terms one = *t;
+	int rc = m != NULL ? 0 : -ENOMEM;
 
-	if (m == NULL)
-		return NULL;
-	*m = *what;
-	m->job.run = run_make;
-	m->conn = c;
-	broker_conn_run(c, &m->job);
-	return m;
-}
-
-struct broker_making *
-broker_area_make(struct broker_conn *c, size_t len, int node, unsigned int flags)
-{
-	return making(c, &(struct broker_making){ .len = len,
-				 .node = node,
-				 .flags = flags,
-				 .seal = -1,
-				 .area = { .fd = -1, .node = -1 } });
-}
-
-struct broker_making *
-broker_area_seal(struct broker_conn *c, struct mem_area *a)
-{
-	struct broker_making *m = making(c, &(struct broker_making){ .seal = a->fd, .area = *a });
-
+	ASSERT(t->pieces_n <= BROKER_FDS);
+	for (uint32_t i = 0; rc == 0 && i < t->pieces_n; i++) {
+		one.offset = t->pieces[i].offset;
+		one.length = t->pieces[i].length;
+		rc = get_next(c, &one, &m->pieces[i]);
+		if (rc == 0)
+			m->pieces_n++;
+		else
+			broker_fds_drop(c, t->pieces_n - 1 - i);
+	}
+	if (rc == 0) {
+		m->conn = c;
+		rc = join(m, t);
+	}
+	if (rc == 0) {
+		add(m);
+		*out = m;
+		return 0;
+	}
 	if (m != NULL)
-		a->fd = -1;
-	return m;
-}
-
-int
-broker_area_made(struct broker_making **m, struct mem_area *out)
-{
-	struct broker_making *done = *m;
-	int rc;
-
-	if (atomic_load_explicit(&done->state, memory_order_acquire) == MAKING)
-		return -EINPROGRESS;
-	rc = done->rc;
-	*out = done->area;
-	*m = NULL;
-	free(done);
+		release_all(m->pieces, m->pieces_n);
+	else
+		broker_fds_drop(c, t->pieces_n);
+	free(m);
 	return rc;
 }
 
-void
-broker_area_drop(struct broker_making *m)
+int
+broker_memory_get(struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift)
 {
-	if (m == NULL)
-		return;
-	if (atomic_exchange_explicit(&m->state, DROPPED, memory_order_acq_rel) == MAKING)
-		return;
-	if (m->seal < 0)
-		broker_area_free(m->conn, &m->area);
-	free(m);
+	return (t->pieces_n != 0 ? get_pieces : get_next)(c, t, &gift->memory);
+}
+
+void
+broker_fds_drop(struct broker_conn *c, size_t n)
+{
+	while (n-- != 0 && c->fds_n != 0) {
+		const int fd = fds_take(c->fds, &c->fds_n);
+
+		if (fd >= 0)
+			close(fd);
+	}
 }
 
 /* ---- looked at ------------------------------------------------------------------------------- */

@@ -80,10 +80,11 @@ refusal(const json_t *error)
 
 /* The answer to a request. @param params taken. */
 static int
-exchange(struct context *ctx, const char *method, json_t *params, int fd, json_t **answer)
+exchange(struct context *ctx, const char *method, json_t *params, const int *fds, uint32_t fds_n,
+	json_t **answer)
 {
 	const int64_t end = jsonrpc_end(PATIENCE_MS);
-	int rc = jsonrpc_send(&ctx->line, method, params, fd, end);
+	int rc = jsonrpc_send(&ctx->line, method, params, fds, fds_n, end);
 
 	if (rc == -EILSEQ)
 		return client_fail(ENOMEM, "out of memory");
@@ -99,14 +100,15 @@ exchange(struct context *ctx, const char *method, json_t *params, int fd, json_t
 
 /* One request, with areas that come with the answer. @param params ours. */
 static int
-ask(struct context *ctx, const char *method, json_t *params, int fd, json_t **result)
+ask(struct context *ctx, const char *method, json_t *params, const int *fds, uint32_t fds_n,
+	json_t **result)
 {
 	json_t *answer = NULL, *error;
 	int rc;
 
 	while (ctx->line.fds_n != 0)
 		close(client_take_fd(ctx));
-	rc = exchange(ctx, method, json_incref(params), fd, &answer);
+	rc = exchange(ctx, method, json_incref(params), fds, fds_n, &answer);
 	if (rc == 0) {
 		error = json_object_get(answer, "error");
 		rc = error != NULL ? refusal(error) : 0;
@@ -120,6 +122,13 @@ ask(struct context *ctx, const char *method, json_t *params, int fd, json_t **re
 
 int
 client_call(struct context *ctx, const char *method, json_t *params, int fd, json_t **result)
+{
+	return client_call_fds(ctx, method, params, &fd, fd >= 0 ? 1 : 0, result);
+}
+
+int
+client_call_fds(struct context *ctx, const char *method, json_t *params, const int *fds,
+	uint32_t fds_n, json_t **result)
 {
 	json_t *got = NULL;
 	bool again;
@@ -135,7 +144,7 @@ client_call(struct context *ctx, const char *method, json_t *params, int fd, jso
 	}
 	/* Areas come before what lies in them: the dataplane uses them once they are mapped. */
 	do {
-		rc = ask(ctx, method, params, fd, &got);
+		rc = ask(ctx, method, params, fds, fds_n, &got);
 		again = rc == 0 && json_is_true(json_object_get(got, "again"));
 		if (again)
 			json_decref(got);

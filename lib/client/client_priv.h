@@ -12,7 +12,7 @@
  * open.c     connection, areas, device, ports       call.c   one request, its answer, descriptors
  * presence.c waiting for workers, waking them       users.c  the QPs of a completion queue
  * mw.c       memory windows                         cm.c, cm_event.c  connections
- * memory.c   PDs, memory, regions                   cq.c, channel.c  completion queues
+ * memory.c, mr.c  PDs, memory; regions             cq.c, channel.c  completion queues
  * qp.c       queue pairs                            qp_attr.c  attributes to and from JSON
  * srq.c      shared receive queues                  post.c   work requests
  * event.c    asynchronous events                    words.c  names of enumerators
@@ -33,11 +33,11 @@
 #include "ring_presence.h"
 #include "ring_send.h"
 
-#define CLIENT_ABI 1
-#define ANSWER_MAX (2u << 20) /* bytes of an answer */
-#define QP_BUCKETS 1024
+#define CLIENT_ABI  1
+#define ANSWER_MAX  (2u << 20) /* bytes of an answer */
+#define QP_BUCKETS  1024
 #define ARMED_NEVER (-1)
-#define ERROR_CODE (-32000) /* minus errno: a refusal */
+#define ERROR_CODE  (-32000) /* minus errno: a refusal */
 
 /** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
 struct spin {
@@ -175,7 +175,7 @@ struct ah {
 	struct rl_ah pub;
 	TAILQ_ENTRY(ah) all;
 	uint32_t handle;
-	uint32_t key; /* what work requests name it by */
+	uint32_t key;        /* what work requests name it by */
 	struct ah_use *uses; /* ended: who still needs it */
 	uint32_t uses_n;
 };
@@ -243,10 +243,22 @@ int client_fail(int err, const char *fmt, ...) PRINTF(2, 3);
  * @return 0 or -errno: the dataplane's refusal, or -EIO, -ETIMEDOUT of the connection.
  */
 int client_call(struct context *ctx, const char *method, json_t *params, int fd, json_t **result);
+/** The same with several descriptors, JSONRPC_FDS at most. */
+int client_call_fds(struct context *ctx, const char *method, json_t *params, const int *fds,
+	uint32_t fds_n, json_t **result);
 /** Next descriptor that came with the last answer, now the caller's; -1: none. */
 int client_take_fd(struct context *ctx);
 /** The same as client_call() for {"handle": n} and no answer; takes the lock. */
 int client_call_handle(struct context *ctx, const char *method, uint32_t handle);
+
+/* ---- memory.c -------------------------------------------------------------------------------- */
+
+/** Memory to be shared, ctx->lock held. @return 0 or -errno. */
+int client_memory_new(struct context *ctx, size_t length, struct memory **out);
+/** The same's end, lock held. @param dead the connection is over: nobody has to be told. */
+void client_memory_free(struct context *ctx, struct memory *m, bool dead);
+/** The memory that holds all of [addr, addr + length), or NULL; lock held. */
+struct memory *client_memory_of(struct context *ctx, const void *addr, size_t length);
 
 /* ---- open.c ---------------------------------------------------------------------------------- */
 

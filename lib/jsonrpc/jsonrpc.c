@@ -46,10 +46,10 @@ wait_for(const struct jsonrpc *c, short events, int64_t end)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/** What is left of a line; the descriptor goes with the first byte. */
+/** What is left of a line; descriptors go with the first byte. */
 struct out {
 	union {
-		uint8_t bytes[CMSG_SPACE(sizeof(int))];
+		uint8_t bytes[CMSG_SPACE(JSONRPC_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov[2];
@@ -57,22 +57,22 @@ struct out {
 };
 
 static void
-out_init(struct out *o, char *text, int fd)
+out_init(struct out *o, char *text, const int *fds, uint32_t fds_n)
 {
 	static char newline[] = "\n";
 	struct cmsghdr *h;
 
 	*o = (struct out){ .iov = { { text, strlen(text) }, { newline, 1 } } };
 	o->msg = (struct msghdr){ .msg_iov = o->iov, .msg_iovlen = 2 };
-	if (fd < 0)
+	if (fds_n == 0)
 		return;
 	o->msg.msg_control = o->control.bytes;
-	o->msg.msg_controllen = sizeof(o->control.bytes);
+	o->msg.msg_controllen = CMSG_SPACE(fds_n * sizeof(int));
 	h = CMSG_FIRSTHDR(&o->msg);
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	h->cmsg_len = CMSG_LEN(fds_n * sizeof(int));
+	memcpy(CMSG_DATA(h), fds, fds_n * sizeof(int));
 }
 
 static void
@@ -90,11 +90,11 @@ out_advance(struct out *o, size_t n)
 }
 
 static int
-send_line(const struct jsonrpc *c, char *text, int fd, int64_t end)
+send_line(const struct jsonrpc *c, char *text, const int *fds, uint32_t fds_n, int64_t end)
 {
 	struct out o;
 
-	out_init(&o, text, fd);
+	out_init(&o, text, fds, fds_n);
 	while (o.iov[1].iov_len != 0) {
 		const ssize_t n = sendmsg(c->fd, &o.msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 		int rc;
@@ -115,7 +115,8 @@ send_line(const struct jsonrpc *c, char *text, int fd, int64_t end)
 }
 
 int
-jsonrpc_send(struct jsonrpc *c, const char *method, json_t *params, int fd, int64_t end)
+jsonrpc_send(struct jsonrpc *c, const char *method, json_t *params, const int *fds, uint32_t fds_n,
+	int64_t end)
 {
 	json_t *request = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id", ++c->id,
 		"method", method, "params", params);
@@ -125,7 +126,7 @@ jsonrpc_send(struct jsonrpc *c, const char *method, json_t *params, int fd, int6
 	json_decref(request);
 	if (text == NULL)
 		return -EILSEQ;
-	rc = send_line(c, text, fd, end);
+	rc = send_line(c, text, fds, fds_n, end);
 	free(text);
 	return rc;
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JSONRPC_FDS 8 /* descriptors of one answer */
+#define JSONRPC_FDS 8 /* descriptors of one request, or answer */
 
 /** A connection. Set `fd` and `most`, all else to zero. */
 struct jsonrpc {
@@ -36,11 +36,12 @@ int64_t jsonrpc_end(int timeout_ms);
 /**
  * Send a request; its id is in `id` then.
  * @param params taken; may be NULL.
- * @param fd descriptor to go with it, -1: none. It stays the caller's.
+ * @param fds descriptors to go with it, JSONRPC_FDS at most. They stay the caller's.
  * @return 0; -EILSEQ: nothing was sent, as it cannot be written as JSON; -ETIMEDOUT; or send's
  * -errno, with which the connection is useless.
  */
-int jsonrpc_send(struct jsonrpc *c, const char *method, json_t *params, int fd, int64_t end);
+int jsonrpc_send(struct jsonrpc *c, const char *method, json_t *params, const int *fds,
+	uint32_t fds_n, int64_t end);
 
 /**
  * The next object that the other side sent. @param out the caller's reference.

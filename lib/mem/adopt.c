@@ -36,8 +36,7 @@ static void
 touch(uint8_t *base, size_t len, size_t page)
 {
 	for (size_t at = 0; at < len; at += page)
-		atomic_fetch_or_explicit(
-			(_Atomic uint8_t *)(base + at), 0, memory_order_relaxed);
+		atomic_fetch_or_explicit((_Atomic uint8_t *)(base + at), 0, memory_order_relaxed);
 }
 
 /* Every page now: a failure is reported here, and no worker waits for a page later. */
@@ -172,9 +171,50 @@ mem_area_again(struct mem_area *a, const struct mem_area *taken)
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	if (base == MAP_FAILED)
 		return errno == ENOMEM ? -ENOMEM : -EROFS;
+	*a = (struct mem_area){
+		.base = base, .len = taken->len, .page_size = taken->page_size, .fd = -1, .node = -1
+	};
+	return fill_and_guard(a);
+}
+
+/* @return 0, with the same pages at `to`, or -errno. */
+static int
+map_again(uint8_t *to, const struct mem_part *part)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (part->len == 0 || (part->len | (uintptr_t)part->at) % page != 0)
+		return -EINVAL;
+	if (mremap(part->at, 0, part->len, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+		return errno == ENOMEM ? -ENOMEM : -EROFS;
+	return 0;
+}
+
+int
+mem_area_join(struct mem_area *a, const struct mem_part *parts, uint32_t n)
+{
+	uint8_t *base;
+	size_t len = 0;
+	int rc = 0;
+
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	for (uint32_t i = 0; i < n; i++) {
+		if (parts[i].len > SIZE_MAX / 2 - len)
+			return -EINVAL;
+		len += parts[i].len;
+	}
+	base = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	for (size_t i = 0, at = 0; i < n && rc == 0; at += parts[i++].len)
+		rc = map_again(base + at, &parts[i]);
+	if (rc != 0) {
+		munmap(base, len);
+		return rc;
+	}
 	*a = (struct mem_area){ .base = base,
-		.len = taken->len,
-		.page_size = taken->page_size,
+		.len = len,
+		.page_size = (size_t)sysconf(_SC_PAGESIZE),
 		.fd = -1,
 		.node = -1 };
 	return fill_and_guard(a);

@@ -62,6 +62,17 @@ int mem_area_take(struct mem_area *a, int fd);
  * more. Each of the two is destroyed by itself. @return as mem_area_take(); -EROFS: no more of it.
  */
 int mem_area_again(struct mem_area *a, const struct mem_area *taken);
+/** Whole pages of the system's size, of an area. */
+struct mem_part {
+	uint8_t *at;
+	size_t len; /* bytes */
+};
+/**
+ * Parts of areas once more, one behind the other: one range of addresses. Each of the areas is
+ * destroyed by itself. @param n at least 1. @return as mem_area_again(); -EINVAL: a part is not of
+ * whole pages.
+ */
+int mem_area_join(struct mem_area *a, const struct mem_part *parts, uint32_t n);
 /**
  * Unmap it, in pieces, and close its descriptor. Nothing is done to one that is all zero, or
  * destroyed.

@@ -14,17 +14,27 @@ struct p_mr {
 	uint64_t offset;
 	bool remote_invalidate;
 	bool once;
+	struct broker_piece *pieces; /* none: `offset` is in the memfd that comes */
+	uint32_t pieces_n;
 	uint32_t handle; /* of a region that changes, from here on */
 	bool memory;     /* it moves to other memory */
 };
 
+/* One memfd comes for each. What a piece is alone, mem_area_join() checks. */
+static const struct conf_field piece_rows[] = {
+	P_U64(broker_piece, offset, P_REQUIRED),
+	P_NUMBER(broker_piece, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
+};
+static const struct conf_table piece_table = P_TABLE(broker_piece, piece_rows, "pieces");
+
 /* What a region is, when it is made and when it changes. */
-#define REGION_ROWS                                                                   \
-	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),                                   \
-		P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED), \
-		P_U64(p_mr, addr, P_REQUIRED), P_U64(p_mr, offset, P_DEFAULT(0)),     \
-		P_U32(p_mr, access, 0, UINT16_MAX, P_REQUIRED),                       \
-		P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)), P_BOOL(p_mr, once, P_DEFAULT(0))
+#define REGION_ROWS                                                                              \
+	P_U32(p_mr, pd, 1, UINT32_MAX, P_REQUIRED),                                              \
+		P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),            \
+		P_U64(p_mr, addr, P_REQUIRED), P_U64(p_mr, offset, P_DEFAULT(0)),                \
+		P_U32(p_mr, access, 0, UINT16_MAX, P_REQUIRED),                                  \
+		P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)), P_BOOL(p_mr, once, P_DEFAULT(0)), \
+		P_ARRAY(p_mr, pieces, pieces_n, &piece_table, BROKER_FDS)
 
 static const struct conf_field mr_rows[] = { REGION_ROWS };
 static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
@@ -39,27 +49,40 @@ static const struct conf_table rereg_table = P_TABLE(p_mr, rereg_rows, "params")
 /* ---- the connection's thread ----------------------------------------------------------------- */
 
 static void
+take(const struct conf_control *conf, struct broker_conn *c, struct broker_gift *gift,
+	const struct p_mr *p)
+{
+	const struct broker_terms terms = { .offset = p->offset,
+		.length = p->length,
+		.pieces = p->pieces,
+		.pieces_n = p->pieces_n,
+		.most = conf->client_limits.memory,
+		.any = conf->client_memory == CONF_CLIENT_MEMORY_ANY,
+		.once = p->once };
+
+	gift->rc = broker_memory_get(c, &terms, gift);
+}
+
+static void
 prepare(const struct rpc_server *srv, const struct conf_table *table, struct broker_conn *c,
 	struct broker_gift *gift, const json_t *params)
 {
 	const struct conf_control *conf = &srv->env->w.conf->control;
 	struct conf_errors err;
+	const json_t *pieces = json_object_get(params, "pieces");
 	struct p_mr p;
 
 	conf_errors_init(&err);
-	if (conf_decode(table, json_is_object(params) ? params : NULL, CONF_CREATE, &p, &err) ==
-			0 &&
-		(table == &mr_table || p.memory)) {
-		const struct broker_terms terms = { .offset = p.offset,
-			.length = p.length,
-			.most = conf->client_limits.memory,
-			.any = conf->client_memory == CONF_CLIENT_MEMORY_ANY,
-			.once = p.once };
-
-		gift->rc = broker_memory_get(c, &terms, gift);
-		conf_release(table, &p);
+	if (conf_decode(table, json_is_object(params) ? params : NULL, CONF_CREATE, &p, &err) !=
+		0) {
+		/* The handler says what is wrong. */
+		broker_fds_drop(c, json_is_array(pieces) ? json_array_size(pieces) : 1);
 	} else {
-		broker_fd_drop(c); /* the handler says what is wrong */
+		if (table == &mr_table || p.memory)
+			take(conf, c, gift, &p);
+		else
+			broker_fds_drop(c, p.pieces_n != 0 ? p.pieces_n : 1);
+		conf_release(table, &p);
 	}
 	conf_errors_free(&err);
 }
@@ -98,8 +121,11 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 			"F_SEAL_SHRINK)");
 		break;
 	case -ERANGE:
-		refuse(&r, EINVAL, "the memfd ends before offset %" PRIu64 " plus length %" PRIu64,
-			p->offset, p->length);
+		refuse(&r, EINVAL, "the memfd%s before offset %" PRIu64 " plus length %" PRIu64,
+			p->pieces_n == 0 ? " ends" : ", or the pieces, end", p->offset, p->length);
+		break;
+	case -EINVAL:
+		refuse(&r, EINVAL, "a piece is not of whole pages");
 		break;
 	case -EACCES:
 		refuse(&r, EACCES, "the memfd cannot be mapped for reading and writing");

@@ -72,43 +72,64 @@ check_access(unsigned int access, const char **why)
 	return 0;
 }
 
-static struct ibv_mr *
-refused(const void *addr, size_t length, int err, const char *why)
+/* The dataplane, too, has a span for as long as regions are in it. @return 0, or an errno. */
+static int
+reg(struct rl_pd *pd, const struct vl_memory *m, void *addr, size_t length, int access,
+	struct rl_mr **out)
 {
-	say(addr, length, why);
-	return vl_none(err);
+	const struct rl_mr_piece *p = m->pieces;
+	int rc;
+
+	if (m->spans.n > 1)
+		return -rl_reg_mr_pieces(pd, p, m->spans.n, m->offset, addr, length, access, out);
+	if (m->spans.n == 1)
+		return -rl_reg_mr_once(pd, p->fd, p->offset + m->offset, addr, length, access, out);
+	rc = -rl_reg_mr_fd(pd, p->fd, m->offset, addr, length, access, out);
+	close(p->fd);
+	return rc;
+}
+
+/* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */
+static int
+make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iova, int access,
+	char said[256], const char **why)
+{
+	struct vl_memory m;
+	int err;
+
+	*why = said;
+	vl_spans_lock();
+	err = vl_span_get(addr, length, &m, said);
+	if (err == 0) {
+		*why = NULL;
+		err = reg(pd, &m, (void *)(uintptr_t)iova, length, access, &mr->rl);
+		if (err == 0)
+			mr->spans = m.spans;
+		else
+			vl_spans_put(&m.spans);
+	}
+	vl_spans_unlock();
+	return err;
 }
 
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct vl_mr *mr = calloc(1, sizeof(*mr));
-	const char *reason = "out of memory";
-	struct vl_memory m;
-	char why[256];
-	int err = mr != NULL ? check_access(access, &reason) : ENOMEM;
+	const char *why = "out of memory";
+	char said[256];
+	int err = mr != NULL ? check_access(access, &why) : ENOMEM;
 
-	if (err == 0) {
-		reason = why;
-		err = vl_span_get(addr, length, &m, why);
-	}
-	if (err != 0) {
-		free(mr);
-		return refused(addr, length, err, reason);
-	}
 	if ((access & IBV_ACCESS_ZERO_BASED) != 0)
 		iova = 0;
-	/* The dataplane, too, has a span for as long as regions are in it. */
-	err = -(m.span != NULL ? rl_reg_mr_once : rl_reg_mr_fd)(((struct vl_pd *)pd)->rl, m.fd,
-		m.offset, (void *)(uintptr_t)iova, length, (int)(access & REGION_ACCESS), &mr->rl);
-	if (m.span == NULL)
-		close(m.fd);
+	if (err == 0)
+		err = make(mr, ((struct vl_pd *)pd)->rl, addr, length, iova,
+			(int)(access & REGION_ACCESS), said, &why);
 	if (err != 0) {
-		vl_span_put(m.span);
 		free(mr);
-		return refused(addr, length, err, rl_last_error());
+		say(addr, length, why != NULL ? why : rl_last_error());
+		return vl_none(err);
 	}
-	mr->span = m.span;
 	mr->pub = (struct ibv_mr){ .context = pd->context,
 		.pd = pd,
 		.addr = addr,
@@ -154,20 +175,25 @@ move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, i
 	*why = said;
 	if (err != 0)
 		return err;
-	if (m.span == NULL) {
+	if (m.spans.n == 0) {
 		/* It would go with this region, and could not be registered again. */
-		close(m.fd);
+		close(m.pieces[0].fd);
 		*why = "a region cannot move to memory that the program shares itself";
 		return EOPNOTSUPP;
 	}
 	*why = NULL;
-	err = -rl_rereg_mr_fd(mr->rl, flags, pd, m.fd, m.offset, addr, length, access);
+	if (m.spans.n == 1)
+		err = -rl_rereg_mr_fd(mr->rl, flags, pd, m.pieces[0].fd,
+			m.pieces[0].offset + m.offset, addr, length, access);
+	else
+		err = -rl_rereg_mr_pieces(
+			mr->rl, flags, pd, m.pieces, m.spans.n, m.offset, addr, length, access);
 	if (err != 0) {
-		vl_span_put(m.span);
+		vl_spans_put(&m.spans);
 		return err;
 	}
-	vl_span_put(mr->span);
-	mr->span = m.span;
+	vl_spans_put(&mr->spans);
+	mr->spans = m.spans;
 	mr->pub.addr = addr;
 	mr->pub.length = length;
 	return 0;
@@ -187,9 +213,11 @@ ibv_rereg_mr(
 	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
 		err = check_access((unsigned int)access, &why);
 	access &= (int)REGION_ACCESS;
-	if (err == 0 && moves)
+	if (err == 0 && moves) {
+		vl_spans_lock();
 		err = move(mr, flags, to, addr, length, access, said, &why);
-	else if (err == 0)
+		vl_spans_unlock();
+	} else if (err == 0)
 		err = -rl_rereg_mr(mr->rl, flags, to, NULL, 0, access);
 	if (err != 0) {
 		say(moves ? addr : pub->addr, moves ? length : pub->length,
@@ -208,14 +236,19 @@ int
 ibv_dereg_mr(struct ibv_mr *pub)
 {
 	struct vl_mr *mr = (struct vl_mr *)pub;
-	const int rc = rl_dereg_mr(mr->rl);
+	int rc;
 
+	vl_spans_lock();
+	rc = rl_dereg_mr(mr->rl);
 	/* Without a dataplane nobody has the memory any more. */
-	if (rc != 0 && rc != -EIO)
-		return vl_result(rc);
-	vl_span_put(mr->span);
-	free(mr);
-	return 0;
+	if (rc == -EIO)
+		rc = 0;
+	if (rc == 0)
+		vl_spans_put(&mr->spans);
+	vl_spans_unlock();
+	if (rc == 0)
+		free(mr);
+	return vl_result(rc);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */

@@ -237,16 +237,17 @@ find_fd(const struct convert_part *p)
 static int
 foreign(const struct convert_part *p, const void *addr, struct vl_memory *out, char *why)
 {
-	out->fd = find_fd(p);
-	if (out->fd < 0) {
+	const int fd = find_fd(p);
+
+	if (fd < 0) {
 		snprintf(why, WHY,
 			"shared memory (%s) whose descriptor this process does not have: keep the "
 			"memfd open",
 			p->path[0] != '\0' ? p->path : "anonymous");
 		return EOPNOTSUPP;
 	}
-	out->offset = p->offset + ((uintptr_t)addr - p->at);
-	out->span = NULL;
+	*out = (struct vl_memory){ .pieces = { { .fd = fd } },
+		.offset = p->offset + ((uintptr_t)addr - p->at) };
 	return 0;
 }
 
@@ -289,15 +290,107 @@ read_policy(bool *only_shared, char *why)
 	return EINVAL;
 }
 
+/* Parts of a range that are one piece of the region: in a span, or none of them in one yet. */
+struct run {
+	uintptr_t at;
+	size_t len;
+	const struct convert_part *parts;
+	int n;
+	struct vl_span *span;
+};
+
+/* @return how many; or -1: too many. */
 static int
-get(const void *addr, size_t len, struct vl_memory *out, char *why)
+cut(const struct convert_part *parts, int n, struct run *runs)
+{
+	int k = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct vl_span *span = span_of(&parts[i]);
+
+		if (k != 0 && runs[k - 1].span == span) {
+			runs[k - 1].len += parts[i].len;
+			runs[k - 1].n++;
+			continue;
+		}
+		if (k == RL_MR_PIECES)
+			return -1;
+		runs[k++] = (struct run){ .at = parts[i].at,
+			.len = parts[i].len,
+			.parts = &parts[i],
+			.n = 1,
+			.span = span };
+	}
+	return k;
+}
+
+/* @return 0, or an errno; or -1: it is memory that the program shares itself. */
+static int
+judge(const struct convert_part *parts, int n, char *why)
+{
+	int others = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (parts[i].kind == CONVERT_NOT)
+			return refuse(why, EFAULT,
+				"it has pages that nobody can share: of a device, of the kernel, "
+				"huge ones, or without access");
+		others += parts[i].kind == CONVERT_SHARED && span_of(&parts[i]) == NULL &&
+			  !is_left_over(&parts[i]);
+	}
+	if (others == 0)
+		return 0;
+	if (others == 1 && n == 1)
+		return -1;
+	return refuse(why, EOPNOTSUPP,
+		"it consists of memory that the program shares itself and of other memory: "
+		"register each");
+}
+
+static void
+put(struct vl_span *s)
+{
+	if (--s->users != 0)
+		return;
+	undo(s);
+	TAILQ_REMOVE(&spans, s, all);
+	span_free(s);
+}
+
+/* Each run in a span of its own, used once more. @return 0; or an errno, and it is as before. */
+static int
+use_runs(struct run *runs, int n, bool only_shared, char *why)
+{
+	int err = 0, done = 0;
+
+	while (done < n && err == 0) {
+		struct run *r = &runs[done];
+
+		if (r->span == NULL && only_shared)
+			err = refuse(why, EOPNOTSUPP,
+				"it is private memory, and ROCELANE_MR=refuse leaves such memory "
+				"as it is: use memory that is shared, of a memfd for example");
+		else if (r->span == NULL)
+			err = span_new(r->at, r->len, r->parts, r->n, &r->span, why);
+		if (err == 0) {
+			r->span->users++;
+			done++;
+		}
+	}
+	while (err != 0 && done != 0)
+		put(runs[--done].span);
+	return err;
+}
+
+int
+vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[WHY])
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr;
 	const uintptr_t at = from & ~(page - 1), end = (from + len + page - 1) & ~(page - 1);
 	struct convert_part parts[CONVERT_PARTS];
-	int n, ours = 0, others = 0, err;
-	struct vl_span *s = NULL;
+	struct run runs[RL_MR_PIECES];
 	bool only_shared;
+	int n, err;
 
 	err = read_policy(&only_shared, why);
 	if (err != 0)
@@ -309,63 +402,42 @@ get(const void *addr, size_t len, struct vl_memory *out, char *why)
 		return refuse(why, n == -EFAULT ? EFAULT : EOPNOTSUPP,
 			n == -EFAULT ? "not all of it is mapped"
 				     : "it consists of too many mappings");
-	for (int i = 0; i < n; i++) {
-		struct vl_span *of = span_of(&parts[i]);
-
-		if (parts[i].kind == CONVERT_NOT)
-			return refuse(why, EFAULT,
-				"it has pages that nobody can share: of a device, of the kernel, "
-				"huge ones, or without access");
-		if (of != NULL && (s == NULL || s == of)) {
-			s = of;
-			ours++;
-		} else if (of != NULL ||
-			   (parts[i].kind == CONVERT_SHARED && !is_left_over(&parts[i]))) {
-			others++;
-		}
-	}
-	if (others == 0 && ours == 0) {
-		if (only_shared)
-			return refuse(why, EOPNOTSUPP,
-				"it is private memory, and ROCELANE_MR=refuse leaves such memory "
-				"as it is: use memory that is shared, of a memfd for example");
-		err = span_new(at, end - at, parts, n, &s, why);
-		if (err != 0)
-			return err;
-	} else if (n == 1 && others == 1) {
-		return foreign(&parts[0], addr, out, why);
-	} else if (ours != n) {
+	err = judge(parts, n, why);
+	if (err != 0)
+		return err < 0 ? foreign(&parts[0], addr, out, why) : err;
+	n = cut(parts, n, runs);
+	if (n < 0)
 		return refuse(why, EOPNOTSUPP,
-			"it shares a page with another region, or consists of memory of several "
-			"kinds: register a range that holds both, or one that begins and ends with "
-			"a page");
+			"it shares pages with too many other regions: it would consist of more "
+			"than 8 pieces");
+	err = use_runs(runs, n, only_shared, why);
+	if (err != 0)
+		return err;
+	*out = (struct vl_memory){ .offset = from - at, .spans = { .n = n } };
+	for (int i = 0; i < n; i++) {
+		out->spans.of[i] = runs[i].span;
+		out->pieces[i] = (struct rl_mr_piece){ .fd = runs[i].span->fd,
+			.offset = runs[i].at - runs[i].span->at,
+			.length = runs[i].len };
 	}
-	s->users++;
-	*out = (struct vl_memory){ .fd = s->fd, .offset = from - s->at, .span = s };
 	return 0;
 }
 
-int
-vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[WHY])
+void
+vl_spans_put(const struct vl_spans *of)
 {
-	int err;
-
-	pthread_mutex_lock(&lock);
-	err = get(addr, len, out, why);
-	pthread_mutex_unlock(&lock);
-	return err;
+	for (int i = 0; i < of->n; i++)
+		put(of->of[i]);
 }
 
 void
-vl_span_put(struct vl_span *s)
+vl_spans_lock(void)
 {
-	if (s == NULL)
-		return;
 	pthread_mutex_lock(&lock);
-	if (--s->users == 0) {
-		undo(s);
-		TAILQ_REMOVE(&spans, s, all);
-		span_free(s);
-	}
+}
+
+void
+vl_spans_unlock(void)
+{
 	pthread_mutex_unlock(&lock);
 }

@@ -8,32 +8,50 @@
  * A span is a range of whole pages on a memfd of its own, the n-th byte of the range at the n-th of
  * the memfd. It lives as long as a region is in it; then its pages become private again. What a
  * range is, /proc/self/maps says each time: the program may have unmapped it meanwhile.
- * The dataplane seals the memfd when it has mapped it, so that a span cannot grow.
+ * The dataplane seals the memfd when it has mapped it, so that a span cannot grow: a region that
+ * shares pages with others lies in several spans, one behind the other.
  *
  * After fork() the child gets private copies: the parent waits for that.
  *
- * Owner:   any thread; a lock of this file.
+ * Owner:   any thread, with the lock; fork() waits for it, too.
  * Memory:  one allocation a span.
  * Depends: convert.
  */
 #include <stddef.h>
 #include <stdint.h>
 
+#include "include/rocelane_mw.h"
+
 struct vl_span;
+
+/** The spans that a region lies in. */
+struct vl_spans {
+	struct vl_span *of[RL_MR_PIECES];
+	int n; /* 0: the program's own shared memory */
+};
 
 /** What a region of the range is registered with. */
 struct vl_memory {
-	int fd;
-	uint64_t offset;      /* of the range's first byte */
-	struct vl_span *span; /* NULL: the program's own shared memory; the caller closes fd */
+	struct rl_mr_piece pieces[RL_MR_PIECES]; /* one for each span; without a span one, whose fd
+						    the caller closes */
+	uint64_t offset; /* of the range's first byte, from the first piece's first; without a span
+			    from the descriptor's */
+	struct vl_spans spans;
 };
 
+/**
+ * From vl_span_get() until the dataplane has the region, and from its end there until
+ * vl_spans_put(): the two know of the same spans then, whatever other threads do meanwhile.
+ */
+void vl_spans_lock(void);
+/** The other end of it. */
+void vl_spans_unlock(void);
 /**
  * Make [addr, addr + len) something that can be registered. @param why out: the reason of an error,
  * in words. @return 0, or an errno.
  */
 int vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[256]);
-/** A region of the span is gone. NULL: none was. */
-void vl_span_put(struct vl_span *span);
+/** A region of the spans is gone. */
+void vl_spans_put(const struct vl_spans *spans);
 
 #endif

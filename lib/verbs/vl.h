@@ -22,6 +22,7 @@
 #include <infiniband/verbs.h>
 
 #include "include/rocelane.h"
+#include "span.h"
 
 /* Macros of verbs.h around functions that are defined here. */
 #undef ibv_query_port
@@ -74,7 +75,7 @@ struct vl_pd {
 struct vl_mr {
 	struct ibv_mr pub;
 	struct rl_mr *rl;
-	struct vl_span *span; /* memory that it holds; NULL: none of ours */
+	struct vl_spans spans; /* memory that it holds */
 };
 
 struct vl_mw {

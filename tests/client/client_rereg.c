@@ -212,6 +212,62 @@ moves_to_another_memfd(struct bed *b)
 	}
 }
 
+/* One region of two memfds, made so and moved there; what cannot be one leaves all as it was. */
+static void
+of_pieces(struct bed *b)
+{
+	const int move = RL_REREG_MR_CHANGE_TRANSLATION;
+	struct rl_mr *const given = b->mr, *none, *keeps;
+	struct rl_mr_piece p[RL_MR_PIECES + 1];
+	uint8_t *at[2], *iova = (uint8_t *)0x10000000;
+	uint32_t key;
+	int fd[2];
+
+	for (int i = 0; i < 2; i++)
+		at[i] = memfd_map(&fd[i]);
+	p[0] = (struct rl_mr_piece){ .fd = fd[1], .offset = 4096, .length = 4096 };
+	p[1] = (struct rl_mr_piece){ .fd = fd[0], .offset = 0, .length = 8192 };
+	OK(rl_reg_mr_pieces(b->p.pd, p, 2, 100, iova, LEN, RIGHTS, &b->mr));
+	CHECK(write_to(b, iova, LEN) == RL_WC_SUCCESS);
+	CHECK(at[1][4195] == 0 && at[1][4196] == 0x5a && at[1][8191] == 0x5a && at[1][8192] == 0);
+	CHECK(at[0][0] == 0x5a && at[0][4195] == 0x5a && at[0][4196] == 0);
+	CHECK(write_to(b, iova + LEN - 63, 64) == RL_WC_REM_ACCESS_ERR);
+	/* To other pieces and back to one. */
+	memset(at[0], 0, 2 * LEN);
+	key = b->mr->rkey;
+	p[0].offset = 0;
+	p[1].offset = 8192;
+	OK(rl_rereg_mr_pieces(b->mr, move, NULL, p, 2, 0, iova, LEN, 0));
+	CHECK(b->mr->rkey == key && write_to(b, iova + 4000, 4096) == RL_WC_SUCCESS);
+	CHECK(at[1][3999] == 0 && at[1][4095] == 0x5a && at[0][8192] == 0x5a);
+	CHECK(at[0][8192 + 3999] == 0x5a && at[0][8192 + 4000] == 0);
+	/* A memfd without a region would be given back, and could not be had again. */
+	OK(rl_reg_mr_fd(b->p.pd, fd[1], 0, iova, 1, RIGHTS, &keeps));
+	OK(rl_rereg_mr_fd(b->mr, move, NULL, fd[0], 4096, iova, 4096, 0));
+	CHECK(write_to(b, iova, 64) == RL_WC_SUCCESS && at[0][4096] == 0x5a);
+
+	for (int i = 0; i < 200; i++) {
+		CHECK(rl_reg_mr_pieces(b->p.pd, p, 0, 0, iova, 1, RIGHTS, &none) == -EINVAL);
+		CHECK(rl_reg_mr_pieces(b->p.pd, p, RL_MR_PIECES + 1, 0, iova, 1, RIGHTS, &none) ==
+			-EINVAL);
+		p[1].offset = 2 * LEN;
+		CHECK(rl_reg_mr_pieces(b->p.pd, p, 2, 0, iova, 1, RIGHTS, &none) == -EINVAL);
+		p[1].offset = 4097;
+		CHECK(rl_reg_mr_pieces(b->p.pd, p, 2, 0, iova, 1, RIGHTS, &none) == -EINVAL);
+		p[1].offset = 8192;
+		CHECK(rl_reg_mr_pieces(b->p.pd, p, 2, 12288, iova, 1, RIGHTS, &none) == -EINVAL);
+		CHECK(rl_rereg_mr_pieces(b->mr, move, NULL, p, 2, 0, iova, 12289, 0) == -EINVAL);
+		CHECK(write_to(b, iova, 64) == RL_WC_SUCCESS);
+	}
+	OK(rl_dereg_mr(keeps));
+	OK(rl_dereg_mr(b->mr));
+	b->mr = given;
+	for (int i = 0; i < 2; i++) {
+		munmap(at[i], 2 * LEN);
+		close(fd[i]);
+	}
+}
+
 /* Whatever it was charged is given back: a limit is met neither early nor late. */
 static void
 charged(struct bed *b)
@@ -226,7 +282,7 @@ main(int argc, char **argv)
 {
 	static void (*const cases[])(struct bed *) = { access_changes, translation_changes,
 		pd_changes, refused, MW_10_bound, while_it_is_used, moves_to_another_memfd,
-		charged };
+		of_pieces, charged };
 	struct bed b;
 
 	CHECK(argc == 2);

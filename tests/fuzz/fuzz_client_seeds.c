@@ -45,6 +45,9 @@
 #define REREG(more)             \
 	CALL("client_mr_rereg", \
 		"{\"handle\":1,\"pd\":1,\"length\":2048,\"addr\":65536,\"access\":7" more "}")
+#define IN_PIECES(list)            \
+	CALL("client_mr_register", \
+		"{\"pd\":1,\"length\":4096,\"addr\":65536,\"access\":15,\"pieces\":[" list "]}")
 #define TAKEN ",\"memory\":true,\"remote_invalidate\":true"
 #define TERMS(handle, qp, more)                  \
 	"{\"handle\":" handle ",\"qp_num\":$" qp \
@@ -116,6 +119,12 @@ static const char *const seeds[] = {
 			",\"memory\":true,\"once\":true") "^\n" REREG("") "#bb\n" REREG(TAKEN)
 			CALL("client_memory_forget", HANDLE("1"))
 				CALL("client_mr_deregister", HANDLE("1")),
+	OPEN PD
+	"#bb\n" IN_PIECES("{\"offset\":4096,\"length\":8192},{\"offset\":0,\"length\":4096}") MR
+	"#b\n" REREG(",\"memory\":true,\"pieces\":[{\"offset\":8192,\"length\":8192}]")
+		CALL("client_mr_deregister", HANDLE("1")) "#bu\n" IN_PIECES(
+			"{\"offset\":0,\"length\":4096},{\"offset\":1,\"length\":4095}") "#b\n" MR
+			CALL("client_mr_deregister", HANDLE("2")),
 	ATTACHED QP UP("0", "10.0.0.1", RESPONDS) CALL("client_qp_query", "{\"qp_num\":$0}")
 		CALL("client_qp_modify", "{\"qp_num\":$0,\"qp_state\":\"SQD\"}")
 			CALL("client_qp_modify", "{\"qp_num\":$0,\"qp_state\":\"RTS\"}")

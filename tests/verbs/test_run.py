@@ -161,6 +161,10 @@ class Run(unittest.TestCase):
                     "require LOCAL_WRITE", "on demand paging"):
             self.assertIn(why, err)
 
+    def test_regions_that_share_pages(self):
+        code, out, err = self.run_it("-p", os.environ["VERBS_OVERLAP"])
+        self.assertEqual((0, "regions that share pages\n"), (code, out), err)
+
     def test_windows_and_paths(self):
         code, out, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
         self.assertEqual((0, "windows and paths\n"), (code, out), err)

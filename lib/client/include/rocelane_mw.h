@@ -87,6 +87,28 @@ int rl_rereg_mr(
 int rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64_t offset,
 	void *addr, size_t length, int access);
 
+#define RL_MR_PIECES 8
+
+/** A piece of a region: whole pages of a memfd, as rl_reg_mr_once() takes it. */
+struct rl_mr_piece {
+	int fd;
+	uint64_t offset;
+	uint64_t length; /* bytes */
+};
+
+/**
+ * A region of several memfds, or of several places of one: the pieces, one behind the other. What
+ * they are together counts against limits.max_memory once more.
+ * @param n RL_MR_PIECES at most. @param offset of the region, from the first piece's first byte.
+ * @return as rl_reg_mr_fd(); -EINVAL: a piece is not of whole pages, or they end before.
+ */
+int rl_reg_mr_pieces(struct rl_pd *pd, const struct rl_mr_piece *pieces, int n, uint64_t offset,
+	void *addr, size_t length, int access, struct rl_mr **mr);
+/** rl_rereg_mr_fd() to such memory. */
+int rl_rereg_mr_pieces(struct rl_mr *mr, int flags, struct rl_pd *pd,
+	const struct rl_mr_piece *pieces, int n, uint64_t offset, void *addr, size_t length,
+	int access);
+
 /**
  * Completions stay, in order; when the queue shrinks, those of sends that wait for no peer are
  * waited for. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed;

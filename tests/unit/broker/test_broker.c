@@ -25,14 +25,13 @@ static struct broker_conn *c;
 static int mine; /* our end of the connection */
 static int tag;
 static unsigned int ended;
+static struct broker_terms terms;
 
 static void
 prepare(const void *ctx, struct broker_conn *conn, struct broker_gift *gift, const json_t *params)
 {
-	const struct broker_terms *terms = ctx;
-
 	(void)params;
-	gift->rc = broker_memory_get(conn, terms, gift);
+	gift->rc = broker_memory_get(conn, ctx, gift);
 }
 
 static broker_prepare_fn
@@ -53,13 +52,13 @@ on_end(void *ctx, void *what)
 static int
 setup(void **state UNUSED)
 {
-	static const struct broker_terms terms = { .length = 1, .most = 1 << 20 };
 	const struct broker_hooks hooks = {
 		.find = find, .ctx = &terms, .ended = on_end, .ended_ctx = &tag
 	};
 	const struct broker_limits limits = { 4096, 100 };
 	int pair[2];
 
+	terms = (struct broker_terms){ .length = 1, .most = 1 << 20 };
 	ended = 0;
 	b = broker_new(&hooks);
 	assert_non_null(b);
@@ -102,24 +101,49 @@ say(const char *text)
 }
 
 static void
-pass(const char *text, int fd)
+pass_all(const char *text, const int *fds, size_t n)
 {
 	union {
-		uint8_t bytes[CMSG_SPACE(sizeof(int))];
+		uint8_t bytes[CMSG_SPACE(BROKER_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
 	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
 	struct msghdr msg = { .msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes) };
+		.msg_controllen = CMSG_SPACE(n * sizeof(int)) };
 	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
 
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	h->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(h), fds, n * sizeof(int));
 	assert_int_equal(sendmsg(mine, &msg, MSG_NOSIGNAL), strlen(text));
+}
+
+static void
+pass(const char *text, int fd)
+{
+	pass_all(text, &fd, 1);
+}
+
+static int
+memfd_of(size_t bytes)
+{
+	const int fd = memfd_create("test", MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fallocate(fd, 0, 0, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return fd;
+}
+
+static void
+wait_for_mapped(uint64_t bytes)
+{
+	for (int i = 0; i < PATIENCE_MS && broker_conn_mapped(c) != bytes; i++)
+		usleep(1000);
+	assert_int_equal(broker_conn_mapped(c), bytes);
 }
 
 /* More than the queue holds, while they are taken. */
@@ -185,13 +209,10 @@ what_is_no_request(void **state UNUSED)
 static void
 memory_is_mapped_once(void **state UNUSED)
 {
-	const int fd = memfd_create("test", MFD_ALLOW_SEALING);
+	const int fd = memfd_of(8192);
 	struct broker_memory *kept = NULL;
 	uint32_t id = 0;
 
-	assert_int_equal(ftruncate(fd, 8192), 0);
-	assert_int_equal(fallocate(fd, 0, 0, 8192), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	for (int i = 0; i < 200; i++) {
 		struct broker_gift *g;
 		struct broker_request *q;
@@ -217,10 +238,127 @@ memory_is_mapped_once(void **state UNUSED)
 	}
 	broker_memory_forget(c, id);
 	broker_memory_put(kept);
-	for (int i = 0; i < PATIENCE_MS && broker_conn_mapped(c) != 0; i++)
-		usleep(1000);
-	assert_int_equal(broker_conn_mapped(c), 0);
+	wait_for_mapped(0);
 	close(fd);
+}
+
+/* Of what came last. @return the memory, which is ours; NULL: refused with rc. */
+static struct broker_memory *
+take(int rc)
+{
+	struct broker_request *q = next();
+	struct broker_gift *g = broker_gift_of(q, q->json);
+	struct broker_memory *m;
+
+	assert_non_null(g);
+	assert_int_equal(g->rc, rc);
+	m = g->memory;
+	g->memory = NULL;
+	broker_conn_done(q);
+	return m;
+}
+
+/* One range out of three pieces, in an order of its own; they stay while it is used. */
+static void
+memory_of_pieces(void **state UNUSED)
+{
+	static const struct broker_piece pieces[] = { { 4096, 4096 }, { 8192, 8192 }, { 0, 4096 } };
+	const int fd[] = { memfd_of(16384), memfd_of(16384) };
+	const int order[] = { fd[0], fd[1], fd[0] };
+	uint8_t *at[2];
+	struct broker_memory *m, *first;
+
+	for (int i = 0; i < 2; i++) {
+		at[i] = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd[i], 0);
+		assert_ptr_not_equal(at[i], MAP_FAILED);
+	}
+	terms = (struct broker_terms){ .offset = 100,
+		.length = 16284,
+		.pieces = pieces,
+		.pieces_n = 3,
+		.most = 1 << 20,
+		.once = true };
+	pass_all("{\"slow\":1}\n", order, 3);
+	m = take(0);
+	assert_int_equal(broker_conn_mapped(c), 3 * 16384);
+	for (size_t i = 0; i < 16384; i += 4096)
+		broker_memory_at(m, i)[0] = (uint8_t)('a' + i / 4096);
+	assert_int_equal(at[0][4096], 'a');
+	assert_int_equal(at[1][8192], 'b');
+	assert_int_equal(at[1][12288], 'c');
+	assert_int_equal(at[0][0], 'd');
+	/* Sealed by now: it is had from where it is mapped. */
+	terms = (struct broker_terms){ .length = 16384, .most = 1 << 20, .once = true };
+	pass("{\"slow\":1}\n", fd[0]);
+	first = take(0);
+	terms.length++;
+	pass("{\"slow\":1}\n", fd[0]);
+	assert_null(take(-ERANGE));
+	broker_memory_put(m);
+	wait_for_mapped(16384);
+	assert_int_equal(broker_memory_at(first, 4096)[0], 'a');
+	broker_memory_put(first);
+	wait_for_mapped(0);
+	for (int i = 0; i < 2; i++) {
+		munmap(at[i], 16384);
+		close(fd[i]);
+	}
+}
+
+/* The second or the third piece, or all of them, are bad: nothing is kept, nothing left over. */
+static void
+bad_pieces(void **state UNUSED)
+{
+	static const struct {
+		struct broker_piece pieces[3];
+		uint64_t offset;
+		uint64_t most;
+		int rc;
+	} rows[] = {
+		{ { { 0, 4096 }, { 4096, 8192 }, { 0, 4096 } }, 0, 1 << 20, -ERANGE },
+		{ { { 0, 4096 }, { UINT64_MAX, 2 }, { 0, 4096 } }, 0, 1 << 20, -ERANGE },
+		{ { { 0, 4096 }, { 0, 0 }, { 0, 4096 } }, 0, 1 << 20, -ERANGE },
+		{ { { 0, 4096 }, { 0, 4095 }, { 0, 4096 } }, 0, 1 << 20, -EINVAL },
+		{ { { 0, 4096 }, { 0, 4096 }, { 1, 4095 } }, 0, 1 << 20, -EINVAL },
+		{ { { 0, 4096 }, { 0, 4096 }, { 0, 4096 } }, 12289, 1 << 20, -ERANGE },
+		{ { { 0, 4096 }, { 0, 4096 }, { 0, 4096 } }, UINT64_MAX, 1 << 20, -ERANGE },
+		{ { { 0, 8192 }, { 0, 8192 }, { 0, 8192 } }, 0, 8192 + 24575, -EFBIG },
+		{ { { 0, 8192 }, { 0, 8192 }, { 0, 8192 } }, 0, 8192 + 24576, 0 },
+	};
+	const int bad = open("/dev/null", O_RDWR);
+	struct broker_memory *m;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		/* Given back, each is sealed, and cannot be had again. */
+		const int fd = memfd_of(8192), next_fd = memfd_of(8192), other = memfd_of(4096);
+		const int same[] = { fd, fd, fd }, one_bad[] = { next_fd, bad, next_fd };
+
+		terms = (struct broker_terms){ .offset = rows[i].offset,
+			.length = 1,
+			.pieces = rows[i].pieces,
+			.pieces_n = 3,
+			.most = rows[i].most,
+			.once = true };
+		pass_all("{\"slow\":1}\n", same, 3);
+		m = take(rows[i].rc);
+		if (m != NULL)
+			broker_memory_put(m);
+		terms.pieces = rows[ARRAY_LEN(rows) - 1].pieces;
+		pass_all("{\"slow\":1}\n", one_bad, 3);
+		assert_null(take(-EBADF));
+		/* No descriptor is left: the next one is the next request's. */
+		terms = (struct broker_terms){ .length = 1, .most = 1 << 20, .once = true };
+		pass("{\"slow\":1}\n", other);
+		m = take(0);
+		assert_non_null(m);
+		wait_for_mapped(4096);
+		broker_memory_put(m);
+		wait_for_mapped(0);
+		close(fd);
+		close(next_fd);
+		close(other);
+	}
+	close(bad);
 }
 
 static void
@@ -272,6 +410,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(all_come_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_is_mapped_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_of_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(bad_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_memfd, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_in_the_middle, setup, teardown),
 	};

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Regions: of memory that librocelane gave out, and of the application's own memfds. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client_priv.h"
+
+#define ACCESS_BITS UINT16_MAX
+
+/* What a registration needs, apart from where it is kept. */
+struct request {
+	int fd;          /* or, with pieces, -1 */
+	uint64_t offset; /* in the memfd, or from the first piece's first byte */
+	const struct rl_mr_piece *pieces;
+	uint32_t pieces_n;
+	void *addr;
+	size_t length;
+	int access;
+	bool once;       /* no further region will be made there */
+	uint32_t *known; /* out: what the dataplane calls the memory; or NULL */
+};
+
+static json_t *
+pieces_of(const struct request *q)
+{
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; i < q->pieces_n; i++)
+		json_array_append_new(
+			all, json_pack("{s:I, s:I}", "offset", (json_int_t)q->pieces[i].offset,
+				     "length", (json_int_t)q->pieces[i].length));
+	return all;
+}
+
+/* Lock held. @param more of the method's own, or NULL; taken. */
+static int
+ask(struct context *ctx, const char *method, json_t *more, struct rl_pd *pd,
+	const struct request *q, json_t **result)
+{
+	int fds[RL_MR_PIECES] = { q->fd };
+	uint32_t n = q->fd >= 0 ? 1 : 0;
+	json_t *params = json_pack("{s:I, s:I, s:I, s:I, s:i, s:b, s:b}", "pd",
+		(json_int_t)((struct pd *)pd)->handle, "length", (json_int_t)q->length, "addr",
+		(json_int_t)(uintptr_t)q->addr, "offset", (json_int_t)q->offset, "access",
+		q->access & ACCESS_BITS, "remote_invalidate",
+		(q->access & RL_ACCESS_REMOTE_INVALIDATE) != 0, "once", q->once);
+
+	if (more != NULL)
+		json_object_update(params, more);
+	json_decref(more);
+	if (q->pieces_n != 0)
+		json_object_set_new(params, "pieces", pieces_of(q));
+	for (uint32_t i = 0; i < q->pieces_n; i++)
+		fds[n++] = q->pieces[i].fd;
+	return client_call_fds(ctx, method, params, fds, n, result);
+}
+
+/* Lock held. */
+static int
+mr_new(struct context *ctx, struct rl_pd *pub, const struct request *q, struct mr **out)
+{
+	struct mr *mr = calloc(1, sizeof(*mr));
+	json_t *result;
+	int rc;
+
+	if (mr == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	rc = ask(ctx, "client_mr_register", NULL, pub, q, &result);
+	if (rc != 0) {
+		free(mr);
+		return rc;
+	}
+	mr->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+	mr->pub = (struct rl_mr){ .context = pub->context,
+		.pd = pub,
+		.addr = q->addr,
+		.length = q->length,
+		.lkey = (uint32_t)json_integer_value(json_object_get(result, "key")) };
+	mr->pub.rkey = mr->pub.lkey;
+	mr->access = q->access;
+	if (q->known != NULL)
+		*q->known = (uint32_t)json_integer_value(json_object_get(result, "memory"));
+	json_decref(result);
+	TAILQ_INSERT_TAIL(&ctx->mrs, mr, all);
+	*out = mr;
+	return 0;
+}
+
+int
+rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr **out)
+{
+	struct context *ctx = context_of(pd->context);
+	const bool own = addr == NULL;
+	struct memory *m = NULL;
+	struct mr *mr = NULL;
+	int rc = 0;
+
+	*out = NULL;
+	pthread_mutex_lock(&ctx->lock);
+	if (own) {
+		rc = client_memory_new(ctx, length, &m);
+		addr = rc == 0 ? m->base : NULL;
+	} else if ((m = client_memory_of(ctx, addr, length)) == NULL) {
+		rc = client_fail(EINVAL,
+			"%p, %zu bytes, is not memory of rl_mem_alloc(); for a memfd of your own "
+			"use rl_reg_mr_fd()",
+			addr, length);
+	}
+	if (rc == 0) {
+		const struct request q = { .fd = m->fd,
+			.offset = (uint64_t)((uint8_t *)addr - m->base),
+			.addr = addr,
+			.length = length,
+			.access = access,
+			.once = own,
+			.known = own ? NULL : &m->known };
+
+		rc = mr_new(ctx, pd, &q, &mr);
+	}
+	if (rc == 0) {
+		mr->memory = m;
+		mr->own_memory = own;
+		m->users++;
+		*out = &mr->pub;
+	} else if (own && m != NULL) {
+		client_memory_free(ctx, m, false);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+static int
+reg_fd(struct rl_pd *pd, const struct request *q, struct rl_mr **out)
+{
+	struct context *ctx = context_of(pd->context);
+	struct mr *mr = NULL;
+	int rc;
+
+	*out = NULL;
+	if (q->fd < 0 && q->pieces_n == 0)
+		return client_fail(EBADF, "descriptor %d", q->fd);
+	pthread_mutex_lock(&ctx->lock);
+	rc = mr_new(ctx, pd, q, &mr);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0)
+		*out = &mr->pub;
+	return rc;
+}
+
+int
+rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **out)
+{
+	const struct request q = {
+		.fd = fd, .offset = offset, .addr = addr, .length = length, .access = access
+	};
+
+	return reg_fd(pd, &q, out);
+}
+
+int
+rl_reg_mr_once(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
+	struct rl_mr **out)
+{
+	const struct request q = { .fd = fd,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.once = true };
+
+	return reg_fd(pd, &q, out);
+}
+
+/* Lock held. Where the region moves: memory that rl_reg_mr() would take. */
+static int
+rereg_memory(struct context *ctx, struct mr *mr, struct request *q)
+{
+	struct memory *m = client_memory_of(ctx, q->addr, q->length);
+
+	if (mr->own_memory)
+		return client_fail(EINVAL, "the region's memory is its own, and goes with it");
+	if (m == NULL)
+		return client_fail(EINVAL, "%p, %zu bytes, is not memory of rl_mem_alloc()",
+			q->addr, q->length);
+	q->fd = m->fd;
+	q->offset = (uint64_t)((uint8_t *)q->addr - m->base);
+	q->known = &m->known;
+	return 0;
+}
+
+/* Lock held. */
+static int
+rereg(struct context *ctx, struct mr *mr, struct rl_pd *pd, bool moves, const struct request *q)
+{
+	json_t *result;
+	const int rc = ask(ctx, "client_mr_rereg",
+		json_pack("{s:I, s:b}", "handle", (json_int_t)mr->handle, "memory", moves), pd, q,
+		&result);
+
+	if (rc != 0)
+		return rc;
+	mr->pub.pd = pd;
+	mr->pub.addr = q->addr;
+	mr->pub.length = q->length;
+	mr->pub.lkey = (uint32_t)json_integer_value(json_object_get(result, "key"));
+	mr->pub.rkey = mr->pub.lkey;
+	mr->access = q->access;
+	if (q->known != NULL)
+		*q->known = (uint32_t)json_integer_value(json_object_get(result, "memory"));
+	json_decref(result);
+	return 0;
+}
+
+int
+rl_rereg_mr(struct rl_mr *pub, int flags, struct rl_pd *pd, void *addr, size_t length, int access)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = (struct mr *)pub;
+	const bool moves = (flags & RL_REREG_MR_CHANGE_TRANSLATION) != 0;
+	struct request q = { .fd = -1,
+		.addr = moves ? addr : pub->addr,
+		.length = moves ? length : pub->length,
+		.access = (flags & RL_REREG_MR_CHANGE_ACCESS) != 0 ? access : mr->access };
+	int rc = 0;
+
+	if (mr->fast)
+		return client_fail(EINVAL, "a fast-register region: RL_WR_REG_MR changes it");
+	if (flags == 0 || (flags & ~RL_REREG_MR_ALL) != 0)
+		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
+	if ((flags & RL_REREG_MR_CHANGE_PD) == 0)
+		pd = pub->pd;
+	pthread_mutex_lock(&ctx->lock);
+	if (moves)
+		rc = rereg_memory(ctx, mr, &q);
+	if (rc == 0)
+		rc = rereg(ctx, mr, pd, moves, &q);
+	if (rc == 0 && moves) {
+		if (mr->memory != NULL)
+			mr->memory->users--;
+		mr->memory = client_memory_of(ctx, addr, length);
+		mr->memory->users++;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+/* To other memory of the application's. */
+static int
+rereg_fd(struct rl_mr *pub, int flags, struct rl_pd *pd, struct request *q)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = (struct mr *)pub;
+	int rc;
+
+	if (mr->fast)
+		return client_fail(EINVAL, "a fast-register region: RL_WR_REG_MR changes it");
+	if ((flags & RL_REREG_MR_CHANGE_TRANSLATION) == 0 || (flags & ~RL_REREG_MR_ALL) != 0)
+		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
+	if (mr->memory != NULL || (q->fd < 0 && q->pieces_n == 0))
+		return client_fail(EINVAL, "the region is not of rl_reg_mr_fd()");
+	if ((flags & RL_REREG_MR_CHANGE_PD) == 0)
+		pd = pub->pd;
+	if ((flags & RL_REREG_MR_CHANGE_ACCESS) == 0)
+		q->access = mr->access;
+	pthread_mutex_lock(&ctx->lock);
+	rc = rereg(ctx, mr, pd, true, q);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int
+rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64_t offset, void *addr,
+	size_t length, int access)
+{
+	struct request q = { .fd = fd,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.once = true };
+
+	return rereg_fd(mr, flags, pd, &q);
+}
+
+/* ---- of several memfds ----------------------------------------------------------------------- */
+
+static int
+check_pieces(int n)
+{
+	return n >= 1 && n <= RL_MR_PIECES
+		       ? 0
+		       : client_fail(EINVAL, "%d pieces: 1 to %d", n, RL_MR_PIECES);
+}
+
+int
+rl_reg_mr_pieces(struct rl_pd *pd, const struct rl_mr_piece *pieces, int n, uint64_t offset,
+	void *addr, size_t length, int access, struct rl_mr **out)
+{
+	const struct request q = { .fd = -1,
+		.pieces = pieces,
+		.pieces_n = (uint32_t)n,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.once = true };
+	const int rc = check_pieces(n);
+
+	*out = NULL;
+	return rc != 0 ? rc : reg_fd(pd, &q, out);
+}
+
+int
+rl_rereg_mr_pieces(struct rl_mr *mr, int flags, struct rl_pd *pd, const struct rl_mr_piece *pieces,
+	int n, uint64_t offset, void *addr, size_t length, int access)
+{
+	struct request q = { .fd = -1,
+		.pieces = pieces,
+		.pieces_n = (uint32_t)n,
+		.offset = offset,
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.once = true };
+	const int rc = check_pieces(n);
+
+	return rc != 0 ? rc : rereg_fd(mr, flags, pd, &q);
+}
+
+/* ---- their end ------------------------------------------------------------------------------- */
+
+int
+rl_dereg_mr(struct rl_mr *pub)
+{
+	struct context *ctx = context_of(pub->context);
+	struct mr *mr = (struct mr *)pub;
+	const int rc = client_call_handle(
+		ctx, mr->fast ? "client_mw_dealloc" : "client_mr_deregister", mr->handle);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&ctx->lock);
+	TAILQ_REMOVE(&ctx->mrs, mr, all);
+	if (mr->memory != NULL)
+		mr->memory->users--;
+	if (mr->own_memory)
+		client_memory_free(ctx, mr->memory, false);
+	pthread_mutex_unlock(&ctx->lock);
+	free(mr);
+	return 0;
+}
