@@ -274,6 +274,21 @@ convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
 }
 
 int
+convert_to_private_in_child(uintptr_t at, size_t len, int prot)
+{
+	void *target = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (target == MAP_FAILED)
+		return -errno;
+	copy((uintptr_t)target, at, len);
+	if (mprotect(target, len, prot) != 0 ||
+		mremap(target, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at) == MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
+int
 convert_to_private(const struct convert_part *part)
 {
 	void *target = mmap(NULL, part->len, PROT_READ | PROT_WRITE,

@@ -79,6 +79,12 @@ int convert_to_shared(const struct convert_part *part, int fd, uint64_t offset);
  */
 int convert_to_private(const struct convert_part *part);
 
+/**
+ * The same in the child of a fork(), where one thread runs and no page of the part may be written
+ * to before: the parent has it, too. No heap, no lock, nothing but system calls and a copy.
+ */
+int convert_to_private_in_child(uintptr_t at, size_t len, int prot);
+
 /** Which way a program with several threads has. */
 enum convert_way convert_ways(void);
 

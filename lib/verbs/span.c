@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -41,11 +43,53 @@ refuse(char *why, int err, const char *text)
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
+/* What the child makes private. */
+struct shared_part {
+	uintptr_t at;
+	size_t len;
+	int prot;
+};
+
+static struct shared_part *shared;
+static size_t shared_n, shared_room;
+static bool shared_cut; /* no memory for the list */
+
+static void
+note_shared(const struct convert_part *p)
+{
+	struct shared_part *more = shared;
+
+	if (shared_n == shared_room) {
+		more = reallocarray(shared, shared_room + CONVERT_PARTS, sizeof(*more));
+		if (more == NULL) {
+			shared_cut = true;
+			return;
+		}
+		shared = more;
+		shared_room += CONVERT_PARTS;
+	}
+	shared[shared_n++] = (struct shared_part){ .at = p->at, .len = p->len, .prot = p->prot };
+}
+
+/* The parent looks: the child has no heap before its pages are its own. */
 static void
 before_fork(void)
 {
+	struct convert_part parts[CONVERT_PARTS];
+	const struct vl_span *s;
+
 	pthread_mutex_lock(&lock);
-	if (TAILQ_EMPTY(&spans) || pipe2(held, O_CLOEXEC) != 0)
+	shared_n = 0;
+	shared_cut = false;
+	TAILQ_FOREACH (s, &spans, all) {
+		const int n = convert_look(s->at, s->len, parts);
+
+		for (int i = 0; i < n; i++) {
+			if (parts[i].kind == CONVERT_SHARED && parts[i].inode == s->inode)
+				note_shared(&parts[i]);
+		}
+	}
+	if (shared_n == 0 || pipe2(held, O_CLOEXEC) != 0)
 		held[0] = held[1] = -1;
 }
 
@@ -64,27 +108,31 @@ in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The child has one thread: a copy, and the mapping is replaced. */
+/*
+ * The child has one thread: a copy, and the mapping is replaced. Until then its heap is the
+ * parent's, too: nothing here may use it, so system calls are made as such, by no function that
+ * this library or another has put in front of libc's.
+ */
 static void
 in_child(void)
 {
-	struct convert_part parts[CONVERT_PARTS];
-	struct vl_span *s;
+	static const char words[] = "rocelane: no memory for the child of fork(): it ends\n";
+	const struct vl_span *s;
+	bool bad = shared_cut;
 
-	TAILQ_FOREACH (s, &spans, all) {
-		const int n = convert_look(s->at, s->len, parts);
-
-		for (int i = 0; i < n; i++) {
-			if (parts[i].kind == CONVERT_SHARED && parts[i].inode == s->inode)
-				convert_to_private(&parts[i]);
-		}
-		close(s->fd);
+	for (size_t i = 0; i < shared_n && !bad; i++)
+		bad = convert_to_private_in_child(shared[i].at, shared[i].len, shared[i].prot) != 0;
+	if (bad) { /* else it would write to its parent's memory */
+		syscall(SYS_write, STDERR_FILENO, words, sizeof(words) - 1);
+		syscall(SYS_kill, getpid(), SIGKILL);
 	}
+	TAILQ_FOREACH (s, &spans, all)
+		syscall(SYS_close, s->fd);
 	/* The regions are the parent's; the list is left to the child's end. */
 	TAILQ_INIT(&spans);
 	if (held[0] >= 0) {
-		close(held[0]);
-		close(held[1]);
+		syscall(SYS_close, held[0]);
+		syscall(SYS_close, held[1]);
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -138,6 +138,36 @@ fork_copies(void)
 	free(at);
 }
 
+/*
+ * Small buffers that are free lie in the region's pages: what the child's side of fork() does with
+ * its heap must not be seen in the parent's.
+ */
+static void
+fork_leaves_the_heap(void)
+{
+	char *small[200];
+	struct ibv_mr *mr;
+	int status;
+	pid_t pid;
+
+	for (int i = 0; i < 200; i++)
+		CHECK((small[i] = malloc(24)) != NULL);
+	CHECK((mr = ibv_reg_mr(e[0].pd, small[20], 24, ALL_ACCESS)) != NULL);
+	for (int i = 0; i < 200; i++) {
+		if (i != 20)
+			free(small[i]);
+	}
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	free(malloc(40000)); /* glibc looks at each of them now */
+	CHECK(ibv_dereg_mr(mr) == 0);
+	free(small[20]);
+	free(malloc(40000));
+}
+
 static void
 refused(void *at, size_t length, int access, int err)
 {
@@ -189,6 +219,7 @@ main(void)
 	nested();
 	on_two_devices();
 	fork_copies();
+	fork_leaves_the_heap();
 	what_cannot_be();
 	CHECK(pthread_create(&t, NULL, busy, NULL) == 0);
 	for (int i = 0; i < 20; i++)
@@ -196,6 +227,7 @@ main(void)
 	nested();
 	on_two_devices();
 	fork_copies();
+	fork_leaves_the_heap();
 	atomic_store(&stop, true);
 	pthread_join(t, NULL);
 	printf("all kinds of memory\n");
