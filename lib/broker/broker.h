@@ -153,6 +153,12 @@ void broker_conn_count(struct broker_conn *c, uint64_t bytes);
 
 /* ---- broker_memory.c ------------------------------------------------------------------------- */
 
+/**
+ * Mappings of a connection that are in no use, kept for the next region. The kernel gives a process
+ * 65,530; 128 connections leave half of them to regions, and those are bounded by number.
+ */
+enum { BROKER_IDLE = 256 };
+
 /** A piece of a region, of a memfd of its own: whole pages. */
 struct broker_piece {
 	uint64_t offset;

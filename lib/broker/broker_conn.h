@@ -84,6 +84,7 @@ struct broker_conn {
 	uint32_t fds_n;
 	bool shared; /* another process than the one that connected has sent descriptors */
 	struct broker_memories memories;
+	uint32_t idle; /* of them, those without a use */
 	uint32_t last_memory;
 };
 

@@ -68,6 +68,7 @@ unmap(struct broker_memory *m)
 		pthread_mutex_unlock(&taken_lock);
 	}
 	TAILQ_REMOVE(&c->memories, m, all);
+	c->idle--;
 	atomic_fetch_sub_explicit(&c->mapped, m->area.len, memory_order_relaxed);
 	mem_area_destroy(&m->area);
 	release_all(m->pieces, m->pieces_n);
@@ -79,22 +80,44 @@ static void
 release_all(struct broker_memory *const *pieces, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (--pieces[i]->users == 0 && pieces[i]->once)
+		if (--pieces[i]->users != 0)
+			continue;
+		pieces[i]->conn->idle++;
+		if (pieces[i]->once)
 			unmap(pieces[i]);
 	}
 }
 
 /* ---- uses ------------------------------------------------------------------------------------ */
 
+/* Those without a use, oldest first, until so many of them are left. */
+static void
+trim_idle(struct broker_conn *c)
+{
+	struct broker_memory *m, *next;
+
+	for (m = TAILQ_FIRST(&c->memories); m != NULL && c->idle > BROKER_IDLE; m = next) {
+		next = TAILQ_NEXT(m, all);
+		if (m->users == 0)
+			unmap(m);
+	}
+}
+
 /* In the thread: uses have ended. A put() that finds `puts` at 0 comes back here. */
 static void
 run_put(struct broker_job *job)
 {
 	struct broker_memory *m = (struct broker_memory *)(void *)job;
+	struct broker_conn *c = m->conn;
 
 	m->users -= atomic_exchange_explicit(&m->puts, 0, memory_order_acq_rel);
-	if (m->users == 0 && m->once)
+	if (m->users != 0)
+		return;
+	c->idle++;
+	if (m->once)
 		unmap(m);
+	else
+		trim_idle(c);
 }
 
 void
@@ -229,6 +252,7 @@ add(struct broker_memory *m)
 	m->job.run = run_put;
 	m->id = ++c->last_memory;
 	TAILQ_INSERT_TAIL(&c->memories, m, all);
+	c->idle += m->users == 0;
 	atomic_fetch_add_explicit(&c->mapped, m->area.len, memory_order_relaxed);
 }
 
@@ -289,7 +313,8 @@ get_next(struct broker_conn *c, const struct broker_terms *t, struct broker_memo
 	if (rc != 0)
 		return rc;
 	m->once = m->once || t->once;
-	m->users++;
+	if (m->users++ == 0)
+		c->idle--;
 	*out = m;
 	return 0;
 }
@@ -351,6 +376,7 @@ get_pieces(struct broker_conn *c, const struct broker_terms *t, struct broker_me
 		release_all(m->pieces, m->pieces_n);
 	else
 		broker_fds_drop(c, t->pieces_n);
+	trim_idle(c);
 	free(m);
 	return rc;
 }

@@ -19,6 +19,7 @@
 
 #define PATIENCE_MS 20000
 #define LINES       2000
+#define PAGE        4096
 
 static struct broker *b;
 static struct broker_conn *c;
@@ -361,6 +362,28 @@ bad_pieces(void **state UNUSED)
 	close(bad);
 }
 
+/* One page each, of no use any more: a process has 65,530 mappings, bytes do not bound them. */
+static void
+idle_memory_is_bounded_by_number(void **state UNUSED)
+{
+	terms.most = 2 * (uint64_t)BROKER_IDLE * PAGE;
+	for (uint32_t i = 0; i < BROKER_IDLE + 44; i++) {
+		const int fd = memfd_create("test", MFD_ALLOW_SEALING);
+		struct broker_request *q;
+
+		assert_int_equal(ftruncate(fd, PAGE), 0);
+		assert_int_equal(fallocate(fd, 0, 0, PAGE), 0);
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+		pass("{\"slow\":1}\n", fd);
+		q = next();
+		assert_int_equal(broker_gift_of(q, q->json)->rc, 0);
+		assert_in_range(broker_conn_mapped(c), PAGE, (BROKER_IDLE + 1) * PAGE);
+		broker_conn_done(q); /* the memory goes back with it */
+		close(fd);
+	}
+	assert_in_range(broker_conn_mapped(c), PAGE, (BROKER_IDLE + 1) * PAGE);
+}
+
 static void
 what_is_no_memfd(void **state UNUSED)
 {
@@ -412,6 +435,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(memory_is_mapped_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_of_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(idle_memory_is_bounded_by_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_memfd, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_in_the_middle, setup, teardown),
 	};
