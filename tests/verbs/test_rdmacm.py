@@ -55,12 +55,17 @@ class Rdmacm(unittest.TestCase):
     def meet(self, serves, ask):
         """A client is refused until the server listens."""
         self.addCleanup(self.end, serves)
-        end = time.monotonic() + READY_S
+        end, failed = time.monotonic() + READY_S, []
         while True:
             code, out = ask()
+            if code != 0:
+                failed.append(f"{code}: {out}")
             if code == 0 or serves.poll() is not None or time.monotonic() > end:
                 break
-        self.assertEqual(0, code, out)
+        if code != 0:
+            serves.terminate()
+            failed.append(f"The server: {serves.communicate()[0]}")
+            self.fail("\n".join(failed))
         served = serves.communicate(timeout=programs.TIMEOUT)[0]
         self.assertEqual(0, serves.returncode, served)
         return served, out
