@@ -46,12 +46,13 @@ static const struct text counter_help[] = {
 	{ "cm_rx_lost", false, "messages of the connection manager for which there was no room" },
 	{ "cm_tx_lost", false, "messages of the connection manager that could not be sent" },
 	{ "cm_events_lost", false, "events of connections that nobody fetched in time" },
+	{ "cm_listeners", false, "listeners of the connection manager, clients' and configured" },
 	{ "cm_connections", false, "connections that the connection manager knows" },
 	{ "cm_half_open", false, "those of them that are not established yet" },
 };
 
 /* What rises and falls. */
-static const char *const gauges[] = { "cm_connections", "cm_half_open" };
+static const char *const gauges[] = { "cm_listeners", "cm_connections", "cm_half_open" };
 
 /* In the total are losses that no worker can count. */
 static const char *const of_all[] = { "aeq_overflow" };

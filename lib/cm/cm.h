@@ -303,6 +303,8 @@ uint64_t cm_random(struct cm *cm);
 
 /** @return the listener, or NULL with -EADDRINUSE or -ENOSPC in `rc`. */
 struct cm_listener *cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, int *rc);
+/** @return how many there are. */
+uint32_t cm_listeners(const struct cm *cm);
 /** Its connections live on. */
 void cm_unlisten(struct cm *cm, struct cm_listener *l);
 

@@ -250,6 +250,16 @@ cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, int *rc)
 	return NULL;
 }
 
+uint32_t
+cm_listeners(const struct cm *cm)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < CM_LISTENERS; i++)
+		n += cm->listeners[i].used;
+	return n;
+}
+
 void
 cm_unlisten(struct cm *cm, struct cm_listener *l)
 {

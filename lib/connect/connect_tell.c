@@ -285,6 +285,7 @@ connect_counters(const struct connect *cx, json_t *to)
 	count(to, "tx", "lost", cx->tx_lost);
 	for (uint32_t d = 1; d < CM_DROPS; d++)
 		count(to, "drops", drops[d], cx->drops[d]);
+	json_object_set_new(to, "cm_listeners", json_integer(cm_listeners(&cx->cm)));
 	json_object_set_new(to, "cm_connections", json_integer(cx->cm.n));
 	json_object_set_new(to, "cm_half_open", json_integer(cx->cm.half_open));
 	json_object_set_new(to, "cm_events_lost", conf_json_u64(cx->events.lost));

@@ -12,7 +12,7 @@ from daemon import ROCELANE, Case, run  # noqa: E402
 
 
 class Metrics(Case):
-    GAUGES = ("cm_connections", "cm_half_open")
+    GAUGES = ("cm_listeners", "cm_connections", "cm_half_open")
 
     def test_metrics_of_a_dataplane(self):
         """Every family has help and type, sum() over labels is right, and states are gauges."""

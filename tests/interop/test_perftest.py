@@ -13,7 +13,7 @@ RUN = os.environ.get("ROCELANE_RUN", "")
 TESTS = ("send_bw", "write_bw", "read_bw", "atomic_bw",
          "send_lat", "write_lat", "read_lat", "atomic_lat")
 BY_CM = ("write_bw", "send_lat")
-CM_TRY_S = 10
+CM_TRY_S = 20
 HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
 WAIT_S = 60
 SEED = int(os.environ.get("INTEROP_SEED", "7"))
@@ -149,36 +149,47 @@ class Perftest(InteropCase):
             listens = any("LISTEN" in row and ":%d" % port in row for row in out.splitlines())
         self.assertTrue(listens, out)
 
-    def guest_asks(self, test, port, *args):
-        """It is refused as long as nobody listens, and asks again. @return as debian_ended()."""
+    def until_listeners(self, p, there):
+        """Of rocelane's own connection manager; p is whose it will be."""
         end = time.monotonic() + WAIT_S
-        while True:
-            r = self.ended_there(self.there(test, port, "-R", *args, HOST_IP))
-            if r["status"] == 0 or time.monotonic() > end:
-                return r["status"], r["output"]
+        while (self.bench.host.rpc("stats")["cm_listeners"] != 0) != there:
+            if p is not None and p.poll() is not None:
+                self.fail("%r: %s" % (p.returncode, p.communicate()[0]))
+            self.assertLess(time.monotonic(), end, "listeners")
+            time.sleep(0.01)
+
+    def guest_asks(self, test, port, *args):
+        """Once. @return both ends, the guest first, as debian_ended()."""
+        self.until_listeners(None, False)
+        p = self.debian(test, port, *args)
+        self.until_listeners(p, True)
+        pid = self.there(test, port, "-R", *args, HOST_IP)
+        r = self.bench.guest.rpc("run_wait", pid=pid, log="perf", wait_ms=CM_TRY_S * 1000,
+                                 timeout_s=CM_TRY_S + 30)
+        if r["status"] is None:
+            r = self.bench.guest.rpc("run_wait", pid=pid, kill=True, wait_ms=1000, log="perf")
+        return ((r["status"], r["output"]),
+                self.debian_ended(p, WAIT_S if r["status"] == 0 else 0))
 
     def guest_serves(self, test, port, *args):
-        """perftest connects twice, and its server does not listen in between: a client that is
-        faster than the guest is refused, and does not survive it. Then both begin again."""
-        end = time.monotonic() + WAIT_S
-        while True:
-            pid = self.there(test, port, "-R", *args)
-            self.guest_listens(port)
-            asked = self.debian_ended(self.debian(test, port, *args, GUEST_IP), CM_TRY_S)
-            r = self.bench.guest.rpc("run_wait", pid=pid, kill=asked[0] != 0, log="perf",
-                                     wait_ms=WAIT_S * 1000, timeout_s=WAIT_S + 30)
-            if asked[0] == 0 or time.monotonic() > end:
-                return asked, (r["status"], r["output"])
-            port = next(self.ports)
+        """Once. @return both ends, ours first."""
+        pid = self.there(test, port, "-R", *args)
+        self.guest_listens(port)
+        asked = self.debian_ended(self.debian(test, port, *args, GUEST_IP), CM_TRY_S)
+        r = self.bench.guest.rpc("run_wait", pid=pid, kill=asked[0] != 0, log="perf",
+                                 wait_ms=WAIT_S * 1000, timeout_s=WAIT_S + 30)
+        return asked, (r["status"], r["output"])
 
     def by_cm(self, test, guest_serves, *args):
-        port = next(self.ports)
-        if guest_serves:
-            asked, served = self.guest_serves(test, port, *args)
-        else:
-            p = self.debian(test, port, *args)
-            asked = self.guest_asks(test, port, *args)
-            served = self.debian_ended(p, WAIT_S)
+        """perftest connects twice, and its server does not listen in between: a client that is
+        faster is refused, and neither end survives it. Then both begin again."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            asked, served = (self.guest_serves if guest_serves else self.guest_asks)(
+                test, next(self.ports), *args)
+            if asked[0] == 0 or time.monotonic() > end:
+                break
+            print("# again: %r" % ((asked, served),), flush=True)
         self.assertEqual((0, 0), (asked[0], served[0]), (asked, served))
         row = r"(?m)^ %s +%s " % (args[args.index("-s") + 1], args[args.index("-n") + 1])
         self.assertRegex(asked[1], row)

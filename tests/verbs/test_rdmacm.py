@@ -17,6 +17,7 @@ RUN = os.environ["ROCELANE_RUN"]
 EXAMPLE = os.environ["EXAMPLE_RPING"]    # app/examples/rping.c
 LEFT, RIGHT, RIGHT6 = "10.77.0.1", "10.77.0.2", "fd77::2"
 READY_S = 60
+PERFTEST_REFUSED = "Unexpected CM event bl blka 8"
 # The server of qperf goes on for ever.
 QPERF = """
 run=$1 sock=$2 ip=$3 n=0
@@ -43,29 +44,40 @@ def run(program, *args, **more):
     return programs.run(SOCKET, RUN, "-s", SOCKET, programs.installed(program), *args, **more)
 
 
+def example(program, *args):
+    return programs.start(SOCKET, program, *args)
+
+
 class Rdmacm(unittest.TestCase):
     def end(self, proc):
         proc.terminate()    # rocelane-run passes it on
-        proc.communicate()
+        return proc.communicate()[0]
+
+    def until_listeners(self, serves, there):
+        end = time.monotonic() + READY_S
+        while (jsonrpc.call(SOCKET, "stats")["cm_listeners"] != 0) != there:
+            if serves is not None and serves.poll() is not None:
+                self.fail(f"The server ended: {serves.returncode}: {serves.communicate()[0]}")
+            self.assertLess(time.monotonic(), end, "listeners")
+            time.sleep(0.01)
+
+    def serve(self, program, *args, begin=start):
+        """A server that listens. Nobody else's listener is left."""
+        self.until_listeners(None, False)
+        serves = begin(program, *args)
+        self.addCleanup(self.end, serves)
+        self.until_listeners(serves, True)
+        return serves
 
     def play(self, program, server, client):
         """What both print; both succeed."""
-        return self.meet(start(program, *server), lambda: run(program, *client))
+        return self.meet(self.serve(program, *server), run(program, *client))
 
-    def meet(self, serves, ask):
-        """A client is refused until the server listens."""
-        self.addCleanup(self.end, serves)
-        end, failed = time.monotonic() + READY_S, []
-        while True:
-            code, out = ask()
-            if code != 0:
-                failed.append(f"{code}: {out}")
-            if code == 0 or serves.poll() is not None or time.monotonic() > end:
-                break
+    def meet(self, serves, asked):
+        """Both ends' output, once both have ended well."""
+        code, out = asked
         if code != 0:
-            serves.terminate()
-            failed.append(f"The server: {serves.communicate()[0]}")
-            self.fail("\n".join(failed))
+            self.fail(f"{code}: {out}\nThe server: {self.end(serves)}")
         served = serves.communicate(timeout=programs.TIMEOUT)[0]
         self.assertEqual(0, serves.returncode, served)
         return served, out
@@ -87,10 +99,8 @@ class Rdmacm(unittest.TestCase):
         """It talks to rdma-core's, as either end."""
         listen, ask = (["-s", "-a", RIGHT, "-C", "5", "-v"],
                        ["-c", "-a", RIGHT, "-C", "5", "-v"])
-        for outs in (self.meet(start("rping", *listen),
-                               lambda: programs.run(SOCKET, EXAMPLE, *ask)),
-                     self.meet(programs.start(SOCKET, EXAMPLE, *listen),
-                               lambda: run("rping", *ask))):
+        for outs in (self.meet(self.serve("rping", *listen), programs.run(SOCKET, EXAMPLE, *ask)),
+                     self.meet(self.serve(EXAMPLE, *listen, begin=example), run("rping", *ask))):
             for out, word in zip(outs, ("server ping data: ", "ping data: ")):
                 for n in range(5):
                     self.assertIn(f"{word}rdma-ping-{n}: {chr(65 + n)}{chr(66 + n)}", out)
@@ -103,9 +113,17 @@ class Rdmacm(unittest.TestCase):
             self.assertIn("return status 0", out)
 
     def test_perftest(self):
+        """Its server does not listen between the two connections of a client. Who is faster is
+        refused, and neither end survives it: then both begin again."""
         options = ["-R", "-F", "-n", "100", "-s", "65536"]
-        for out in self.play("ib_write_bw", ["-d", "right", *options],
-                             ["-d", "left", *options, RIGHT]):
+        end = time.monotonic() + READY_S
+        while True:
+            serves = self.serve("ib_write_bw", "-d", "right", *options)
+            asked = run("ib_write_bw", "-d", "left", *options, RIGHT)
+            if PERFTEST_REFUSED not in asked[1] or time.monotonic() > end:
+                break
+            print(f"# {self.end(serves)}", file=sys.stderr)
+        for out in self.meet(serves, asked):
             self.assertRegex(out, r"(?m)^ 65536 +100 ")
 
     def test_rsockets(self):
@@ -116,26 +134,20 @@ class Rdmacm(unittest.TestCase):
     def test_rcopy(self):
         """A file, whole. Its server goes on for ever."""
         data = os.urandom(300000)
-        serves = start("rcopy")
-        self.addCleanup(self.end, serves)
+        self.serve("rcopy")
         with tempfile.TemporaryDirectory() as tmp:
             here, there = os.path.join(tmp, "in"), os.path.join(tmp, "out")
             with open(here, "wb") as f:
                 f.write(data)
-            end, code = time.monotonic() + READY_S, None
-            while code != 0 and serves.poll() is None and time.monotonic() < end:
-                code, out = run("rcopy", here, f"{RIGHT}:{there}")
+            code, out = run("rcopy", here, f"{RIGHT}:{there}")
             self.assertEqual(0, code, out)
             with open(there, "rb") as f:
                 self.assertEqual(data, f.read())
 
     def test_cmtime(self):
         """Connections made and ended at once. Its server goes on for ever."""
-        serves = start("cmtime", "-b", RIGHT)
-        self.addCleanup(self.end, serves)
-        end, code = time.monotonic() + READY_S, None
-        while code != 0 and serves.poll() is None and time.monotonic() < end:
-            code, out = run("cmtime", "-b", LEFT, "-s", RIGHT, "-c", "5")
+        self.serve("cmtime", "-b", RIGHT)
+        code, out = run("cmtime", "-b", LEFT, "-s", RIGHT, "-c", "5")
         self.assertEqual(0, code, out)
         self.assertRegex(out, r"(?m)^connect +: +[1-9]")
 
