@@ -2,7 +2,6 @@
 /* rocelane-run: options, the program, its exit status. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #define DEFAULT_SOCKET "/run/rocelane.sock"
 
 static struct plane plane;
-static _Atomic pid_t child; /* a signal handler reads it */
+static bool faults_set; /* on a dataplane that lives on */
 
 static void
 usage(FILE *to)
@@ -44,6 +43,30 @@ usage(FILE *to)
 		"there is a line on standard error for each queue pair that failed, and why.\n");
 }
 
+/* Nothing is left of this run. */
+static void
+clean_up(void)
+{
+	const bool take_away = faults_set && plane.pid == 0;
+
+	files_remove();
+	faults_set = false;
+	if (take_away)
+		control_faults(plane.socket, NULL);
+	plane_stop(&plane);
+}
+
+void
+run_check(void)
+{
+	const int sig = signals_pending();
+
+	if (sig == 0)
+		return;
+	clean_up();
+	exit(128 + sig);
+}
+
 void
 run_die(const char *fmt, ...)
 {
@@ -54,8 +77,7 @@ run_die(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
-	files_remove();
-	plane_stop(&plane);
+	clean_up();
 	exit(RUN_FAILED);
 }
 
@@ -77,64 +99,26 @@ join(const char *variable, const char *first, const char *second)
 	free(text);
 }
 
-static void
-pass_on(int sig)
-{
-	if (child > 0)
-		kill(child, sig);
-}
-
-/* Signals of the terminal reach the program by themselves; others are passed on. */
-static void
-set_signals(void)
-{
-	struct sigaction sa = { .sa_handler = SIG_IGN };
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGQUIT, &sa, NULL);
-	sa.sa_handler = pass_on;
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
-}
-
-static _Noreturn void
-become(char **argv, const sigset_t *mask)
-{
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	execvp(argv[0], argv);
-	fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
-}
-
 static int
 run_program(char **argv)
 {
-	sigset_t passed, before;
-	int status;
+	int status, rc;
 	pid_t pid;
 
-	/* One that comes before it is known whom to pass it on to waits. */
-	sigemptyset(&passed);
-	sigaddset(&passed, SIGTERM);
-	sigaddset(&passed, SIGHUP);
-	sigprocmask(SIG_BLOCK, &passed, &before);
-	set_signals();
+	run_check();
 	pid = fork();
 	if (pid < 0)
 		run_die("fork: %s", strerror(errno));
-	if (pid == 0)
-		become(argv, &before);
-	child = pid;
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			run_die("waitpid: %s", strerror(errno));
+	if (pid == 0) {
+		signals_restore();
+		execvp(argv[0], argv);
+		fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
+		_exit(errno == ENOENT ? 127 : 126);
 	}
-	child = 0;
+	signals_pass_on(pid);
+	rc = signals_wait(pid, &status);
+	if (rc != 0)
+		run_die("waitid: %s", strerror(-rc));
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -218,8 +202,10 @@ main(int argc, char **argv)
 
 	parse(argc, argv, &o);
 	plane_library(library);
+	signals_hold();
 	choose_plane(&o);
-	if (o.faults != NULL)
+	faults_set = o.faults != NULL;
+	if (faults_set)
 		control_faults(plane.socket, o.faults);
 	control_mark(plane.socket);
 	join("LD_LIBRARY_PATH", library, getenv("LD_LIBRARY_PATH"));
@@ -228,10 +214,7 @@ main(int argc, char **argv)
 	setenv("ROCELANE_SOCKET", plane.socket, 1);
 	files_make(plane.socket);
 	status = run_program(argv + optind);
-	files_remove();
 	control_report(plane.socket);
-	if (o.faults != NULL && plane.pid == 0)
-		control_faults(plane.socket, NULL);
-	plane_stop(&plane);
+	clean_up();
 	return status;
 }

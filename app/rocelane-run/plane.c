@@ -20,6 +20,9 @@
 #define START_MS 60000
 #define STOP_MS  15000
 
+/* Of the directory: a socket's path, "/sock" in it, has 107 bytes. */
+enum { DIR_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/sock") };
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The build's before the installed one. @param near relative to this program's directory. */
@@ -52,8 +55,24 @@ plane_library(char dir[PATH_MAX])
 static void
 path_in(const struct plane *p, const char *name, char out[PATH_MAX])
 {
-	if (snprintf(out, PATH_MAX, "%s/%s", p->dir, name) >= PATH_MAX)
-		run_die("%s: the path is too long", p->dir);
+	snprintf(out, PATH_MAX, "%.*s/%s", DIR_MAX, p->dir, name);
+}
+
+static void
+make_dir(struct plane *p)
+{
+	const char *top = getenv("XDG_RUNTIME_DIR");
+
+	if (top == NULL || access(top, W_OK) != 0)
+		top = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+	if (snprintf(p->dir, sizeof(p->dir), "%s/rocelane-run-XXXXXX", top) > DIR_MAX) {
+		p->dir[0] = '\0';
+		run_die("%s: the path is too long for a socket", top);
+	}
+	if (mkdtemp(p->dir) == NULL) {
+		p->dir[0] = '\0';
+		run_die("%s: %s", top, strerror(errno));
+	}
 }
 
 static json_t *
@@ -136,6 +155,7 @@ become(const char *program, const char *config, const char *log, int record)
 	const int out = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	char lcores[64], fd[16];
 
+	signals_restore();
 	/* It ends with us, and not by the terminal's signals. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setsid();
@@ -183,7 +203,6 @@ void
 plane_start(struct plane *p, bool polls, const char *record)
 {
 	static const char *const near[] = { "rocelane", "../rocelane/rocelane", NULL };
-	const char *top = getenv("XDG_RUNTIME_DIR");
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
 	const int64_t end = jsonrpc_now_ms() + START_MS;
 	int fd = -1;
@@ -192,11 +211,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 		run_die("%s is not there", program);
 	if (record != NULL)
 		fd = record_open(record);
-	if (top == NULL || access(top, W_OK) != 0)
-		top = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
-	snprintf(p->dir, sizeof(p->dir), "%s/rocelane-run-XXXXXX", top);
-	if (mkdtemp(p->dir) == NULL)
-		run_die("%s: %s", p->dir, strerror(errno));
+	make_dir(p);
 	path_in(p, "sock", p->socket);
 	path_in(p, "config.json", config);
 	path_in(p, "log", log);
@@ -213,6 +228,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 			tell_log(log, "  ", "");
 			run_die("the dataplane did not start");
 		}
+		run_check();
 		wait_ms(5);
 	}
 }

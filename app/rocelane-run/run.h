@@ -4,8 +4,8 @@
 /**
  * @file run.h  rocelane-run: a program over a dataplane, with nothing changed in the program.
  *
- * main.c     options, the program, its exit status    plane.c  a dataplane of its own
- * control.c  calls, faults, queue pairs that failed
+ * main.c     options, the program, its exit status    plane.c    a dataplane of its own
+ * control.c  calls, faults, queue pairs that failed   signals.c  held, or passed on
  * files.c    what a kernel shows of RDMA devices
  *
  * Owner:   one thread.
@@ -21,8 +21,22 @@
 
 #define RUN_FAILED 125 /* exit status: the program was not started, for reasons of ours */
 
-/** Print and end with RUN_FAILED. A dataplane of its own ends first. */
+/** Print and end with RUN_FAILED. Nothing is left: no dataplane of its own, no file, no rule. */
 _Noreturn void run_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/** End, with nothing left, if a signal is held that would have ended us. */
+void run_check(void);
+
+/** Hold those that end a process, but for those that were ignored or blocked before. */
+void signals_hold(void);
+/** @return the number of one that is held; 0: none. */
+int signals_pending(void);
+/** In a child: as they were before signals_hold(). */
+void signals_restore(void);
+/** Hold none any more. Those that do not come from a terminal go to this process. */
+void signals_pass_on(pid_t to);
+/** Wait for the end of that process; from then on nothing is passed on. @return 0 or -errno. */
+int signals_wait(pid_t pid, int *status);
 
 /** A dataplane that was started for this run. */
 struct plane {

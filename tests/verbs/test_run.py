@@ -127,11 +127,86 @@ class Run(unittest.TestCase):
         out, _ = proc.communicate(timeout=60)
         self.assertEqual((5, "got it\n"), (proc.returncode, out))
 
+    def late_fork(self, number):
+        first, late = self.env.get("LD_PRELOAD"), os.environ["LATE_FORK"]
+        self.env.update(LD_PRELOAD=f"{first}:{late}" if first else late, LATE_FORK=str(number))
+
     def test_signal_before_fork_returns(self):
         """The program may run, and a signal come, before rocelane-run knows its process."""
-        first, late = self.env.get("LD_PRELOAD"), os.environ["LATE_FORK"]
-        self.env.update(LD_PRELOAD=f"{first}:{late}" if first else late, LATE_FORK="2")
+        self.late_fork(2)
         self.test_signal_reaches_the_program()
+
+    def test_signal_before_the_program(self):
+        """While the dataplane starts: nothing is left of it, and the program never runs."""
+        self.late_fork(1)
+        proc = self.start("-p", "echo", "it ran")
+        while not os.listdir(self.dir.name):
+            self.assertIsNone(proc.poll())
+            time.sleep(0.01)
+        proc.send_signal(signal.SIGTERM)
+        self.assertEqual(("", ""), proc.communicate(timeout=120))
+        self.assertEqual(128 + signal.SIGTERM, proc.returncode)
+        self.assertEqual([], os.listdir(self.dir.name))
+
+    def no_rules(self, shown):
+        """@param shown what "impair show" printed"""
+        self.assertEqual([[], []],
+                         [(p["impair"] or {}).get("rules", []) for p in json.loads(shown)])
+
+    def test_signal_before_the_program_takes_faults_away(self):
+        """Rules for somebody else's dataplane, read when the signal has come already."""
+        code, out, err = self.run_it("-p", "sh", "-c", f"""
+            mkfifo $1/rules || exit 9
+            {RUN} -f $1/rules echo it ran & pid=$!
+            exec 3> $1/rules
+            kill -TERM $pid
+            cat $0 >&3
+            exec 3>&-
+            wait $pid
+            echo "ended: $?"
+            rm $1/rules
+            {os.environ["ROCELANECTL"]} -s $ROCELANE_SOCKET --json impair show""",
+            self.faults({"rules": [{"action": "drop", "probability": 1}]}), self.dir.name)
+        self.assertEqual((0, ""), (code, err))
+        ended, shown = out.split("\n", 1)
+        self.assertEqual("ended: 143", ended)
+        self.no_rules(shown)
+
+    def test_wrong_faults_leave_none(self):
+        """Those of one port are good, the other's are not."""
+        rules = {"rocelane0": {"rules": [{"action": "drop", "probability": 1}]},
+                 "rocelane1": {"rules": [{"action": "no such thing"}]}}
+        code, out, err = self.run_it(
+            "-p", "sh", "-c", f"{RUN} -f $0 true; echo $?; "
+            f"{os.environ['ROCELANECTL']} -s $ROCELANE_SOCKET --json impair show",
+            self.faults(rules))
+        self.assertEqual(0, code, err)
+        self.assertIn("no such thing", err)
+        ended, shown = out.split("\n", 1)
+        self.assertEqual("125", ended)
+        self.no_rules(shown)
+
+    def test_signals_of_the_program(self):
+        """Ignored (nohup), blocked or neither: as without rocelane-run."""
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
+
+        look = ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"]
+        for prepare in (None, ignore):
+            wanted, got = (subprocess.run(argv, env=self.env, text=True, stdout=subprocess.PIPE,
+                                          check=True, preexec_fn=prepare, timeout=120).stdout
+                           for argv in (look, [RUN, "-p", *look]))
+            self.assertEqual(wanted, got)
+
+    def test_long_path(self):
+        """No socket can be there; that is said, and nothing is left."""
+        for n in (90, 5000):
+            self.env.update(XDG_RUNTIME_DIR="/no/such/directory", TMPDIR="/tmp/" + n * "x")
+            code, out, err = self.run_it("-p", "true")
+            self.assertEqual((125, ""), (code, out))
+            self.assertIn("too long", err)
 
     def test_dataplane_ends_with_it(self):
         proc = self.start("-p", "sh", "-c", "echo $PPID; exec sleep 1000")
