@@ -377,11 +377,12 @@ idle_memory_is_bounded_by_number(void **state UNUSED)
 		pass("{\"slow\":1}\n", fd);
 		q = next();
 		assert_int_equal(broker_gift_of(q, q->json)->rc, 0);
-		assert_in_range(broker_conn_mapped(c), PAGE, (BROKER_IDLE + 1) * PAGE);
+		/* And this one, and the last one, which may be on its way back still. */
+		assert_in_range(broker_conn_mapped(c), PAGE, (BROKER_IDLE + 2) * PAGE);
 		broker_conn_done(q); /* the memory goes back with it */
 		close(fd);
 	}
-	assert_in_range(broker_conn_mapped(c), PAGE, (BROKER_IDLE + 1) * PAGE);
+	assert_in_range(broker_conn_mapped(c), PAGE, (BROKER_IDLE + 2) * PAGE);
 }
 
 static void
