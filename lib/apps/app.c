@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "ask.h"
@@ -195,10 +194,6 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 
 	if (conn->app != NULL)
 		return refuse(r, EEXIST, "this connection is client %u already", conn->app->o.id);
-	rc = app_signal_init(apps);
-	if (rc != 0)
-		return refuse(
-			r, -rc, "this kernel cannot signal clients (io_setup: %s)", strerror(-rc));
 	if (!apps->users.counted)
 		count_supply(apps);
 	app = calloc(1, sizeof(*app));
@@ -222,9 +217,9 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 	TAILQ_INIT(&app->o.opened);
 	TAILQ_INSERT_TAIL(&apps->all, app, all);
 	apps->n++;
-	app->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	app->async = broker_signal_new(app->o.home);
 	app->events = calloc(APP_EVENTS, sizeof(app->events[0]));
-	rc = app->async_fd < 0 || app->events == NULL
+	rc = app->async == NULL || app->events == NULL
 		     ? refuse(r, ENOMEM, "no memory, or no descriptor")
 		     : 0;
 	app->o.opening = true;
@@ -296,7 +291,6 @@ apps_init(struct apps *apps)
 	TAILQ_INIT(&apps->all);
 	owner_users_init(&apps->users, &apps->env->w.conf->control.client_limits);
 	TAILQ_INIT(&apps->watched);
-	apps->null_fd = -1;
 	apps->faults_seen = mem_guard_faults();
 }
 
@@ -310,5 +304,4 @@ apps_fini(struct apps *apps)
 		app_close(apps, app);
 	}
 	app_reap_all(apps);
-	app_signal_fini(apps);
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "broker_signal.h"
 #include "clock.h"
 #include "env.h"
 #include "events.h"
@@ -42,7 +43,7 @@ struct app_table {
 
 /** Completion channel. */
 struct app_channel {
-	int fd; /* eventfd, semaphore */
+	struct broker_signal *signal;
 	uint32_t users;
 };
 
@@ -113,7 +114,7 @@ struct app {
 	uint32_t weight;         /* of its share of each worker */
 	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
-	int async_fd;            /* eventfd, semaphore */
+	struct broker_signal *async;
 	int wake_fd;             /* eventfd; -1: it did not ask for it */
 	struct event *events;    /* APP_EVENTS */
 	uint32_t events_head;
@@ -144,8 +145,6 @@ struct apps {
 	uint32_t last_id;
 	uint32_t waiting;         /* CQs that were armed when we looked last */
 	unsigned int faults_seen; /* mem_guard_faults() */
-	uint64_t aio;             /* kernel's handle, 0: none */
-	int null_fd;              /* what is read to signal */
 };
 
 /* ---- app.c ----------------------------------------------------------------------------------- */
@@ -199,19 +198,10 @@ void app_wake_close(struct apps *apps, struct app *app);
 
 /* ---- app_notify.c ---------------------------------------------------------------------------- */
 
-/** Ready to signal? @return 0 or -errno. */
-int app_signal_init(struct apps *apps);
-/** Also of one that was never ready. */
-void app_signal_fini(struct apps *apps);
-/**
- * Add one to an eventfd that the client has, too. Never waits, whatever flags the client set.
- * Cost: two system calls.
- */
-void app_signal(struct apps *apps, int fd);
 /** Fire what is due. @return how many. */
 uint32_t app_notify_poll(struct apps *apps);
 /** An event of one of the client's objects, or of a port: queued, and signalled. */
-void app_event(struct apps *apps, struct app *app, const struct event *e);
+void app_event(struct app *app, const struct event *e);
 /** To the client that it concerns, if any. */
 void apps_event(struct apps *apps, const struct event *e);
 /** Oldest event as JSON, taken out; NULL: none. */

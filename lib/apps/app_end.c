@@ -249,7 +249,7 @@ end_objects(struct apps *apps, struct app *app)
 		struct app_channel *ch = app->channels.v[i];
 
 		if (ch != NULL)
-			close(ch->fd);
+			broker_signal_free(ch->signal);
 		free(ch);
 	}
 }
@@ -261,10 +261,9 @@ release(struct apps *apps, struct app *app)
 	apps->n--;
 	owner_areas_free(&app->o);
 	owner_user_leave(&apps->users, &app->o);
-	broker_conn_put(app->o.home);
 	app_wake_close(apps, app);
-	if (app->async_fd >= 0)
-		close(app->async_fd);
+	broker_signal_free(app->async);
+	broker_conn_put(app->o.home);
 	free(app->pds.v);
 	free(app->mrs.v);
 	free(app->mws.v);

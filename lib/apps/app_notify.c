@@ -1,73 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What clients are told: events of CQs on their channels, asynchronous events on async_fd. */
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/aio_abi.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "ask.h"
 #include "admin_open.h"
 #include "app.h"
 #include "conf_json_value.h"
 #include "diagnose.h"
-#include "fds.h"
-
-/* ---- eventfds -------------------------------------------------------------------------------- */
-
-/*
- * A client shares the eventfd's open file: it can clear O_NONBLOCK and fill the counter up, and a
- * write() would wait for ever. The kernel adds without waiting when an asynchronous read ends, so
- * one is made to end: a read of /dev/null, which it does at once.
- */
-
-int
-app_signal_init(struct apps *apps)
-{
-	aio_context_t aio = 0;
-
-	if (apps->aio != 0)
-		return 0;
-	apps->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (apps->null_fd < 0 || syscall(SYS_io_setup, 8, &aio) != 0) {
-		const int rc = -errno;
-
-		app_signal_fini(apps);
-		return rc;
-	}
-	apps->aio = aio;
-	return 0;
-}
-
-void
-app_signal_fini(struct apps *apps)
-{
-	if (apps->aio != 0)
-		syscall(SYS_io_destroy, (aio_context_t)apps->aio);
-	if (apps->null_fd >= 0)
-		close(apps->null_fd);
-	apps->aio = 0;
-	apps->null_fd = -1;
-}
-
-void
-app_signal(struct apps *apps, int fd)
-{
-	static char nowhere;
-	struct iocb cb = { .aio_fildes = (uint32_t)apps->null_fd,
-		.aio_lio_opcode = IOCB_CMD_PREAD,
-		.aio_buf = (uintptr_t)&nowhere,
-		.aio_nbytes = 1,
-		.aio_flags = IOCB_FLAG_RESFD,
-		.aio_resfd = (uint32_t)fd };
-	struct iocb *one = &cb;
-	struct io_event done[8];
-	struct timespec none = { 0, 0 };
-
-	syscall(SYS_io_submit, (aio_context_t)apps->aio, 1, &one);
-	syscall(SYS_io_getevents, (aio_context_t)apps->aio, 0, 8, done, &none);
-}
 
 /* ---- completion events ----------------------------------------------------------------------- */
 
@@ -92,7 +30,7 @@ app_notify_poll(struct apps *apps)
 		}
 		cq->arm_seen = arm;
 		atomic_fetch_add_explicit(&ring->sh->fired, 1, memory_order_release);
-		app_signal(apps, cq->channel->fd);
+		broker_signal_add(cq->channel->signal);
 		cq->fired++;
 		fired++;
 	}
@@ -102,7 +40,7 @@ app_notify_poll(struct apps *apps)
 /* ---- asynchronous events --------------------------------------------------------------------- */
 
 void
-app_event(struct apps *apps, struct app *app, const struct event *e)
+app_event(struct app *app, const struct event *e)
 {
 	if (app->conn == NULL)
 		return;
@@ -111,7 +49,7 @@ app_event(struct apps *apps, struct app *app, const struct event *e)
 		return;
 	}
 	app->events[(app->events_head + app->events_n++) % APP_EVENTS] = *e;
-	app_signal(apps, app->async_fd);
+	broker_signal_add(app->async);
 }
 
 void
@@ -130,23 +68,23 @@ apps_event(struct apps *apps, const struct event *e)
 		rec = admin_find(apps->admin, e->number);
 		if (rec == NULL || rec->shared->owner == NULL)
 			break;
-		app_event(apps, app_of(rec->shared->owner), e);
+		app_event(app_of(rec->shared->owner), e);
 		TAILQ_FOREACH (by, &rec->openers, of_qp)
-			app_event(apps, app_of(by->owner), e);
+			app_event(app_of(by->owner), e);
 		break;
 	case OBJECT_CQ:
 		cq = object_cq_by_id(apps->objects, e->number);
 		if (cq != NULL && cq->app != NULL)
-			app_event(apps, cq->app->app, e);
+			app_event(cq->app->app, e);
 		break;
 	case OBJECT_PORT:
 		TAILQ_FOREACH (app, &apps->all, all)
-			app_event(apps, app, e);
+			app_event(app, e);
 		break;
 	case OBJECT_SRQ:
 		srq = object_srq_by_id(apps->objects, e->number);
 		if (srq != NULL && srq->app != NULL)
-			app_event(apps, srq->app->app, e);
+			app_event(srq->app->app, e);
 		break;
 	case OBJECT_NONE:
 		break;
@@ -208,7 +146,7 @@ forget(struct app *app, enum object_kind of, uint32_t number)
 			app->events[(app->events_head + kept++) % APP_EVENTS] = e;
 	}
 	app->events_n = kept;
-	fds_uncount(app->async_fd, had - kept);
+	broker_signal_drop(app->async, had - kept);
 }
 
 void

@@ -97,8 +97,6 @@ struct connect_event {
 struct connect_up {
 	/** @return how many heard it. */
 	uint32_t (*event)(void *ctx, const struct connect_event *e);
-	/** Add one to an application's eventfd; never waits. */
-	void (*wake)(void *ctx, int fd);
 	void *ctx;
 };
 

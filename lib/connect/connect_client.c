@@ -5,11 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "connect_priv.h"
-#include "fds.h"
 
 enum { ORPHANS_PART = 8 }; /* of all connections: those whose applications are gone */
 
@@ -42,8 +39,8 @@ connect_channel_create(struct connect_client *cl, struct connect_channel **out, 
 		return -r->err;
 	ch = calloc(1, sizeof(*ch));
 	if (ch != NULL)
-		ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	if (ch == NULL || ch->fd < 0) {
+		ch->signal = broker_signal_new(cl->owner->home);
+	if (ch == NULL || ch->signal == NULL) {
 		free(ch);
 		owner_uncharge(cl->owner, OWNER_CHANNELS, 1);
 		return refuse(r, ENOMEM, "no memory, or no descriptor");
@@ -60,7 +57,7 @@ free_channel(struct connect_client *cl, struct connect_channel *ch)
 {
 	TAILQ_REMOVE(&cl->channels, ch, all);
 	owner_uncharge(cl->owner, OWNER_CHANNELS, 1);
-	close(ch->fd);
+	broker_signal_free(ch->signal);
 	free(ch);
 }
 
@@ -151,7 +148,7 @@ free_notice(struct connect_notice *n)
 
 /* The notices of ids that have left this channel go to the one where the id is, if any. */
 static void
-sort_notices(struct connect *cx, struct connect_channel *ch)
+sort_notices(struct connect_channel *ch)
 {
 	STAILQ_HEAD(, connect_notice) kept = STAILQ_HEAD_INITIALIZER(kept);
 	struct connect_channel *to;
@@ -171,22 +168,22 @@ sort_notices(struct connect *cx, struct connect_channel *ch)
 			continue;
 		}
 		STAILQ_INSERT_TAIL(&to->notices, n, next);
-		cx->up.wake(cx->up.ctx, to->fd);
+		broker_signal_add(to->signal);
 	}
 	STAILQ_CONCAT(&ch->notices, &kept);
-	fds_uncount(ch->fd, gone);
+	broker_signal_drop(ch->signal, gone);
 }
 
 /* Nothing waits on its channel any more, and nothing will. */
 static void
-leave_channel(struct connect *cx, struct connect_id *id)
+leave_channel(struct connect_id *id)
 {
 	struct connect_channel *ch = id->channel;
 
 	ch->ids--;
 	id->channel = NULL;
 	if (id->notices != 0)
-		sort_notices(cx, ch);
+		sort_notices(ch);
 }
 
 static void
@@ -222,9 +219,9 @@ unheard(const struct connect_id *listener)
 
 	if (listener->listeners == 0)
 		return NULL;
-	STAILQ_FOREACH (n, &listener->channel->notices, next)
-		if (n->listener == listener->handle)
-			return n->id;
+	STAILQ_FOREACH(n, &listener->channel->notices, next)
+	if (n->listener == listener->handle)
+		return n->id;
 	return NULL;
 }
 
@@ -236,7 +233,7 @@ connect_id_destroy(struct connect *cx, struct connect_id *id)
 
 	while ((asker = unheard(id)) != NULL)
 		connect_id_destroy(cx, asker);
-	leave_channel(cx, id);
+	leave_channel(id);
 	stop_listening(cx, id);
 	connect_id_resolved(cx, id);
 	if (id->ah != NULL)
@@ -262,7 +259,7 @@ move_id(struct connect_id *id, struct connect_channel *to)
 
 /* Who has asked a listener goes with it, as long as the application has not heard of it. */
 void
-connect_id_migrate(struct connect *cx, struct connect_id *id, struct connect_channel *to)
+connect_id_migrate(struct connect_id *id, struct connect_channel *to)
 {
 	struct connect_channel *from = id->channel;
 	struct connect_notice *n;
@@ -270,10 +267,10 @@ connect_id_migrate(struct connect *cx, struct connect_id *id, struct connect_cha
 	if (from == to)
 		return;
 	move_id(id, to);
-	STAILQ_FOREACH (n, &from->notices, next)
-		if (n->listener == id->handle)
-			move_id(n->id, to);
-	sort_notices(cx, from);
+	STAILQ_FOREACH(n, &from->notices, next)
+	if (n->listener == id->handle)
+		move_id(n->id, to);
+	sort_notices(from);
 }
 
 void
@@ -362,7 +359,7 @@ connect_client_all_gone(struct connect *cx)
 /* ---- events ---------------------------------------------------------------------------------- */
 
 int
-connect_tell_id(struct connect *cx, struct connect_id *id, struct connect_notice *n)
+connect_tell_id(struct connect_id *id, struct connect_notice *n)
 {
 	const struct connect_channel *ch = id->channel;
 
@@ -374,7 +371,7 @@ connect_tell_id(struct connect *cx, struct connect_id *id, struct connect_notice
 	n->id = id;
 	id->notices++;
 	STAILQ_INSERT_TAIL(&id->channel->notices, n, next);
-	cx->up.wake(cx->up.ctx, id->channel->fd);
+	broker_signal_add(id->channel->signal);
 	return 0;
 }
 

@@ -18,6 +18,7 @@
  */
 #include <jansson.h>
 
+#include "broker_signal.h"
 #include "connect.h"
 
 struct connect_notice {
@@ -46,7 +47,7 @@ enum connect_told {
 struct connect_channel {
 	TAILQ_ENTRY(connect_channel) all;
 	uint32_t handle;
-	int fd; /* eventfd, semaphore */
+	struct broker_signal *signal;
 	uint32_t ids;
 	bool accepted_only; /* of who asks, nothing more is told before it is accepted */
 	STAILQ_HEAD(, connect_notice) notices;
@@ -100,7 +101,7 @@ struct connect_id *connect_id_find(struct connect_client *cl, uint32_t handle, s
 /** Ended: what it was is undone, its connection too, and its events that wait. */
 void connect_id_destroy(struct connect *cx, struct connect_id *id);
 /** Its events come on another channel from now on, also those that wait. */
-void connect_id_migrate(struct connect *cx, struct connect_id *id, struct connect_channel *to);
+void connect_id_migrate(struct connect_id *id, struct connect_channel *to);
 /** The oldest event, taken out; NULL: none. */
 json_t *connect_notice_take(struct connect_channel *ch);
 
@@ -183,6 +184,6 @@ void connect_id_answered(struct connect_id *id);
 /** Its neighbour is not asked for any more. */
 void connect_id_resolved(struct connect *cx, struct connect_id *id);
 /** Tell it. @param n taken. @return -ENOENT: the application has ended the id. */
-int connect_tell_id(struct connect *cx, struct connect_id *id, struct connect_notice *n);
+int connect_tell_id(struct connect_id *id, struct connect_notice *n);
 
 #endif

@@ -45,7 +45,7 @@ port_to(const struct connect *cx, const struct connect_resolve *q, struct refusa
 }
 
 static void
-tell_resolved(struct connect *cx, struct connect_id *id, bool good)
+tell_resolved(struct connect_id *id, bool good)
 {
 	struct connect_notice *n = calloc(1, sizeof(*n));
 
@@ -53,7 +53,7 @@ tell_resolved(struct connect *cx, struct connect_id *id, bool good)
 		return; /* as if the neighbour never answered: the application waits with a limit */
 	n->event = good ? CONNECT_ADDR_RESOLVED : CONNECT_ADDR_ERROR;
 	n->status = good ? 0 : -EHOSTUNREACH;
-	connect_tell_id(cx, id, n);
+	connect_tell_id(id, n);
 }
 
 int
@@ -101,7 +101,7 @@ connect_client_poll(struct connect *cx)
 			break;
 		if (id->ah->known || cx->env->now >= id->resolve_by) {
 			connect_id_resolved(cx, id);
-			tell_resolved(cx, id, id->ah->known);
+			tell_resolved(id, id->ah->known);
 			n++;
 			continue;
 		}

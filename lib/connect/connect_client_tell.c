@@ -127,7 +127,7 @@ connect_client_asked(struct connect *cx, struct connect_id *listener, struct con
 	n->event = CONNECT_CONNECT_REQUEST;
 	n->listener = listener->handle;
 	n->more = story(cx, cc, true);
-	connect_tell_id(cx, id, n);
+	connect_tell_id(id, n);
 	return true;
 }
 
@@ -159,5 +159,5 @@ connect_client_event(struct connect *cx, struct connect_conn *cc, const struct c
 	       (v->event == CM_EVENT_UNREACHABLE && cc->c->reason != 0);
 	n->status = said ? (int16_t)v->status : (int16_t)-v->status;
 	n->more = story(cx, cc, yes);
-	connect_tell_id(cx, cc->of, n);
+	connect_tell_id(cc->of, n);
 }

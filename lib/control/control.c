@@ -110,14 +110,6 @@ cm_event(void *ctx, const struct connect_event *e)
 }
 
 static void
-wake(void *ctx, int fd)
-{
-	struct control *c = ctx;
-
-	app_signal(&c->apps, fd);
-}
-
-static void
 datagram(void *ctx, uint16_t port, const uint8_t *frame, uint32_t len)
 {
 	struct control *c = ctx;
@@ -372,7 +364,7 @@ connect_modules(struct control *c)
 	c->connect.env = &c->env;
 	c->connect.net = &c->net;
 	c->connect.admin = &c->admin;
-	c->connect.up = (struct connect_up){ .event = cm_event, .wake = wake, .ctx = c };
+	c->connect.up = (struct connect_up){ .event = cm_event, .ctx = c };
 	c->diagnose.env = &c->env;
 	c->diagnose.objects = &c->objects;
 	c->diagnose.net = &c->net;

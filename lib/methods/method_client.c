@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "methods.h"
@@ -198,7 +197,7 @@ open_client(struct rpc_call *call)
 	if (app_open(ctx->apps, call->client, p->name, gift != NULL ? &gift->area : &none, &r) != 0)
 		return rpc_refused(call, &r);
 	app = call->client->app;
-	method_client_give_fd(call, app->async_fd);
+	method_client_give_fd(call, broker_signal_fd(app->async));
 	return rpc_result(
 		call, json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "client", (json_int_t)app->o.id,
 			      "version", ROCELANE_VERSION, "limits", limits_json(ctx), "ports",
@@ -292,13 +291,12 @@ channel_create(struct rpc_call *call)
 		owner_uncharge(&app->o, OWNER_CHANNELS, 1);
 		return rpc_result(call, NULL);
 	}
-	ch->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	handle = ch->fd >= 0 ? app_table_add(&app->channels, ch) : 0;
-	if (handle == 0 || method_client_give_fd(call, ch->fd) != 0) {
+	ch->signal = broker_signal_new(app->o.home);
+	handle = ch->signal != NULL ? app_table_add(&app->channels, ch) : 0;
+	if (handle == 0 || method_client_give_fd(call, broker_signal_fd(ch->signal)) != 0) {
 		if (handle != 0)
 			app_table_remove(&app->channels, handle);
-		if (ch->fd >= 0)
-			close(ch->fd);
+		broker_signal_free(ch->signal);
 		free(ch);
 		owner_uncharge(&app->o, OWNER_CHANNELS, 1);
 		return rpc_result(call, NULL);
@@ -322,7 +320,7 @@ channel_destroy(struct rpc_call *call)
 	}
 	app_table_remove(&app->channels, p->handle);
 	owner_uncharge(&app->o, OWNER_CHANNELS, 1);
-	close(ch->fd);
+	broker_signal_free(ch->signal);
 	free(ch);
 	return rpc_result(call, json_object());
 }

@@ -172,7 +172,7 @@ id_channel_create(struct rpc_call *call)
 		return -1;
 	if (connect_channel_create(cl, &ch, &r) != 0)
 		return rpc_refused(call, &r);
-	if (method_client_give_fd(call, ch->fd) != 0) {
+	if (method_client_give_fd(call, broker_signal_fd(ch->signal)) != 0) {
 		connect_channel_destroy(cl, ch->handle, &r);
 		return rpc_result(call, NULL);
 	}
@@ -421,7 +421,7 @@ id_migrate(struct rpc_call *call)
 
 	if (to == NULL)
 		return rpc_refused(call, &r);
-	connect_id_migrate(call->m->connect, id, to);
+	connect_id_migrate(id, to);
 	return rpc_result(call, json_object());
 }
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events are counted by the control lcore, and told by the thread: all that have come since. */
+#include "broker_signal.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "broker_conn.h"
+#include "fds.h"
+
+struct broker_signal {
+	struct broker_job job; /* on its way while `asked` */
+	struct broker_job end;
+	struct broker_conn *conn;
+	int fd;
+	_Atomic uint32_t more;
+	_Atomic uint32_t less;
+	_Atomic bool asked;
+};
+
+static struct broker_signal *
+of_end(struct broker_job *job)
+{
+	return (struct broker_signal *)(void *)((char *)job - offsetof(struct broker_signal, end));
+}
+
+/* One that is full wakes its reader without us. If it fills up just now, the thread waits: a signal
+ * ends that when the connection is over. */
+static void
+tell(int fd, uint64_t n)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) == 1)
+		(void)!write(fd, &n, sizeof(n));
+}
+
+static void
+run(struct broker_job *job)
+{
+	struct broker_signal *s = (struct broker_signal *)(void *)job;
+	uint32_t more, less;
+
+	/* Who counts from here on asks again. */
+	atomic_store_explicit(&s->asked, false, memory_order_seq_cst);
+	more = atomic_exchange_explicit(&s->more, 0, memory_order_seq_cst);
+	less = atomic_exchange_explicit(&s->less, 0, memory_order_seq_cst);
+	if (atomic_load_explicit(&s->conn->stop, memory_order_relaxed))
+		return;
+	if (more > less)
+		tell(s->fd, more - less);
+	else
+		fds_uncount(s->fd, less - more);
+}
+
+static void
+run_end(struct broker_job *job)
+{
+	struct broker_signal *s = of_end(job);
+
+	close(s->fd);
+	free(s);
+}
+
+struct broker_signal *
+broker_signal_new(struct broker_conn *c)
+{
+	struct broker_signal *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->job.run = run;
+	s->end.run = run_end;
+	s->conn = c;
+	s->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	if (s->fd >= 0)
+		return s;
+	free(s);
+	return NULL;
+}
+
+int
+broker_signal_fd(const struct broker_signal *s)
+{
+	return s->fd;
+}
+
+static void
+count(struct broker_signal *s, _Atomic uint32_t *what, uint32_t n)
+{
+	atomic_fetch_add_explicit(what, n, memory_order_seq_cst);
+	if (!atomic_exchange_explicit(&s->asked, true, memory_order_seq_cst))
+		broker_conn_run(s->conn, &s->job);
+}
+
+void
+broker_signal_add(struct broker_signal *s)
+{
+	count(s, &s->more, 1);
+}
+
+void
+broker_signal_drop(struct broker_signal *s, uint32_t n)
+{
+	if (n != 0)
+		count(s, &s->less, n);
+}
+
+void
+broker_signal_free(struct broker_signal *s)
+{
+	if (s != NULL)
+		broker_conn_run(s->conn, &s->end);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BROKER_SIGNAL_H
+#define BROKER_SIGNAL_H
+/**
+ * @file broker_signal.h  Eventfds that count events for a client, and that the client has, too.
+ *
+ * Owner:   the control lcore; reads and writes are the thread's of the connection.
+ * Memory:  one allocation for each; none for an event.
+ * Depends: broker, base.
+ *
+ * A client shares the open file: it can hang any number of watches on it, each of which the kernel
+ * looks at when the counter changes; clear O_NONBLOCK and fill the counter up, so that a write
+ * waits; and be the first to close it, so that our close() takes all watches away. So whoever
+ * touches it is the thread, and the client waits for itself.
+ */
+#include <stdint.h>
+
+#include "broker.h"
+
+struct broker_signal;
+
+/** A new eventfd, a semaphore. @return NULL: no memory, or no descriptor. */
+struct broker_signal *broker_signal_new(struct broker_conn *c);
+/** The descriptor, for copies. */
+int broker_signal_fd(const struct broker_signal *s);
+/** One more event. Never waits. Cost: a system call unless the thread has to come anyway. */
+void broker_signal_add(struct broker_signal *s);
+/** So many events are gone unseen: take them off, as far as nobody has done so. Never waits. */
+void broker_signal_drop(struct broker_signal *s, uint32_t n);
+/** What was added is still told, unless the connection ends. @param s NULL: nothing. */
+void broker_signal_free(struct broker_signal *s);
+
+#endif

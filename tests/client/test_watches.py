@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Watches on what a client shares with the dataplane: the kernel looks at each, at every event.
+
+Run by run.py; attacks.py says what is expected while an attack goes on, and after it.
+"""
+import contextlib
+import os
+import select
+import unittest
+
+from attacks import PID, SLOWER, Case, soon, warm_up
+
+setUpModule = warm_up
+COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
+MANY = 60
+ONE_S = 0.0001 * SLOWER     # of the control lcore's own time, for each
+PEER = "10.77.0.2"          # a port's own: resolved at once
+
+
+@contextlib.contextmanager
+def watches(fd):
+    """Epoll sets that have each of many descriptors of one open file."""
+    with contextlib.ExitStack() as mine:
+        copies = [os.dup(fd) for _ in range(COPIES)]
+        for copy in copies:
+            mine.callback(os.close, copy)
+        for _ in range(SETS):
+            one = mine.enter_context(select.epoll())
+            for copy in copies:
+                one.register(copy, select.EPOLLIN | select.EPOLLET)
+        yield
+
+
+def control_s():
+    """What the control lcore has run, whoever else had its CPU."""
+    with open("/proc/%d/task/%d/schedstat" % (PID, PID), encoding="ascii") as f:
+        return int(f.read().split()[0]) * 1e-9
+
+
+class Watches(Case):
+
+    @contextlib.contextmanager
+    def cheap(self):
+        """The control lcore does not look at them, and nobody else waits."""
+        with self.watched() as op:
+            before, asked = control_s(), op.asked
+            yield
+            each = (control_s() - before) / (MANY + op.asked - asked)
+        print("%s: %.0f us of the control lcore for each" % (self.id(), each * 1e6))
+        self.assertLess(each, ONE_S)
+
+    def test_an_eventfd(self):
+        """Of a channel: what comes, and what is gone before anybody has heard of it."""
+        c = self.client()
+        ch = c.call("client_cm_channel_create")["handle"]
+        fd, = c.fds[-1:]
+        with watches(fd):
+            with self.cheap():
+                ids = [c.call("client_cm_resolve", channel=ch, dest_ip=PEER)["handle"]
+                       for _ in range(MANY)]
+            self.assertTrue(soon(lambda: select.select([fd], [], [], 0)[0]))
+            with self.cheap():
+                for handle in ids:
+                    c.call("client_cm_destroy", handle=handle)
+            with self.cheap():
+                c.close()
+        self.assert_back()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events that a connection's thread tells: none is lost, none too many. */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "broker.h"
+#include "broker_signal.h"
+
+#define PATIENCE_MS 20000
+#define MANY        2000
+
+static struct broker *b;
+static struct broker_conn *c;
+static int mine; /* our end of the connection */
+static int tag;
+
+static broker_prepare_fn
+find(const void *ctx UNUSED, const json_t *request UNUSED)
+{
+	return NULL;
+}
+
+static void
+on_end(void *ctx UNUSED, void *what UNUSED)
+{
+}
+
+static int
+setup(void **state UNUSED)
+{
+	const struct broker_hooks hooks = { .find = find, .ended = on_end };
+	const struct broker_limits limits = { 4096, 100 };
+	int pair[2];
+
+	b = broker_new(&hooks);
+	assert_non_null(b);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	mine = pair[0];
+	c = broker_conn_start(b, pair[1], &limits, &tag);
+	assert_non_null(c);
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	broker_conn_put(c);
+	broker_free(b);
+	close(mine);
+	return 0;
+}
+
+struct done {
+	struct broker_job job;
+	_Atomic bool is;
+};
+
+static void
+set_done(struct broker_job *job)
+{
+	((struct done *)(void *)job)->is = true;
+}
+
+/* What the thread was asked for before is done. */
+static void
+wait_done(void)
+{
+	struct done d = { .job.run = set_done };
+
+	broker_conn_run(c, &d.job);
+	for (int i = 0; !d.is && i < PATIENCE_MS; i++)
+		usleep(1000);
+	assert_true(d.is);
+}
+
+/* Events that an eventfd has counted. */
+static uint32_t
+counted(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t one;
+	uint32_t n = 0;
+
+	while (poll(&p, 1, 0) == 1 && read(fd, &one, sizeof(one)) == sizeof(one))
+		n += (uint32_t)one;
+	return n;
+}
+
+static void
+events_are_told(void **state UNUSED)
+{
+	struct broker_signal *s = broker_signal_new(c);
+	uint32_t n = 0;
+	int fd;
+
+	assert_non_null(s);
+	fd = broker_signal_fd(s);
+	for (int i = 0; i < MANY; i++) {
+		broker_signal_add(s);
+		n += counted(fd);
+	}
+	wait_done();
+	assert_int_equal(n + counted(fd), MANY);
+	for (int i = 0; i < 50; i++)
+		broker_signal_add(s);
+	broker_signal_drop(s, 20);
+	wait_done();
+	assert_int_equal(counted(fd), 30);
+	broker_signal_add(s);
+	wait_done();
+	broker_signal_drop(s, 3); /* one is there */
+	wait_done();
+	assert_int_equal(counted(fd), 0);
+	fd = dup(fd);
+	broker_signal_add(s);
+	broker_signal_free(s);
+	wait_done();
+	assert_int_equal(counted(fd), 1);
+	close(fd);
+}
+
+/* The client filled it up: the thread goes on. */
+static void
+a_full_eventfd_holds_nobody(void **state UNUSED)
+{
+	const uint64_t full = UINT64_MAX - 1;
+	struct broker_signal *s = broker_signal_new(c);
+
+	assert_non_null(s);
+	assert_int_equal(write(broker_signal_fd(s), &full, sizeof(full)), sizeof(full));
+	broker_signal_add(s);
+	wait_done();
+	broker_signal_free(s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(events_are_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_eventfd_holds_nobody, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("signal", tests, NULL, NULL);
+}
