@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "broker_conn.h"
+#include "broker_out.h"
 #include "invariant.h"
 #include "log.h"
 
@@ -25,35 +25,9 @@
 /* How often a thread that has to end is taken out of what it waits in. */
 #define NUDGE_MS 20u
 #define PATIENCE_MS 2000u
-#define STRANGERS   64u
 
-/*
- * What the control lcore never does itself: to map or unmap anything, it would have to wait for a
- * connection's thread that does so, and that may wait for a CPU. A thread's stack is mapped, so a
- * thread of its own starts the others, and joins them.
- */
-struct helper {
-	pthread_t thread;
-	struct broker_jobs jobs;
-	int wake;
-	_Atomic bool stop;
-	TAILQ_HEAD(, broker_conn) parked; /* the thread's: to be started later */
-};
-
-struct broker {
-	struct broker_hooks hooks;
-	int fd;
-	struct helper helper;
-	LIST_HEAD(, broker_conn) all;
-	uint32_t stopped; /* told to close, and not ended */
-	uint32_t ending;
-	uint32_t strangers; /* threads that close what was turned away */
-	uint32_t left;      /* sockets that none was to be had for */
-	uint64_t nudged_ms;
-};
-
-static void
-wake(int fd)
+void
+broker_wake_fd(int fd)
 {
 	const uint64_t one = 1;
 
@@ -63,7 +37,7 @@ wake(int fd)
 void
 broker_wake(struct broker *b)
 {
-	wake(b->fd);
+	broker_wake_fd(b->fd);
 }
 
 const struct broker_hooks *
@@ -94,7 +68,7 @@ start_thread(struct broker_conn *c)
 static void
 start(struct broker_conn *c)
 {
-	struct helper *h = &c->b->helper;
+	struct broker_helper *h = &c->b->helper;
 
 	if (start_thread(c) == 0)
 		atomic_store_explicit(&c->started, true, memory_order_release);
@@ -116,23 +90,28 @@ run_join(struct broker_job *job)
 
 	pthread_join(c->thread, NULL);
 	close(c->wake);
+	broker_out_free(c);
 	free(c);
+}
+
+void
+broker_let_help(struct broker_helper *h, struct broker_job *job)
+{
+	broker_jobs_put(&h->jobs, job);
+	broker_wake_fd(h->wake);
 }
 
 static void
 let_help(struct broker_conn *c, void (*run)(struct broker_job *job))
 {
-	struct helper *h = &c->b->helper;
-
 	c->job.run = run;
-	broker_jobs_put(&h->jobs, &c->job);
-	wake(h->wake);
+	broker_let_help(&c->b->helper, &c->job);
 }
 
 static void *
 helper_main(void *arg)
 {
-	struct helper *h = arg;
+	struct broker_helper *h = arg;
 	struct pollfd p = { .fd = h->wake, .events = POLLIN };
 	sigset_t all;
 
@@ -157,9 +136,8 @@ helper_main(void *arg)
 }
 
 static int
-helper_start(struct broker *b)
+helper_start(struct broker *b, struct broker_helper *h)
 {
-	struct helper *h = &b->helper;
 	pthread_attr_t attr;
 	int rc;
 
@@ -180,10 +158,10 @@ helper_start(struct broker *b)
 }
 
 static void
-helper_stop(struct helper *h)
+helper_stop(struct broker_helper *h)
 {
 	atomic_store_explicit(&h->stop, true, memory_order_release);
-	wake(h->wake);
+	broker_wake_fd(h->wake);
 	pthread_join(h->thread, NULL);
 	close(h->wake);
 }
@@ -201,9 +179,13 @@ broker_new(const struct broker_hooks *hooks)
 	b->hooks = *hooks;
 	LIST_INIT(&b->all);
 	b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = b->fd < 0 ? -errno : helper_start(b);
-	if (rc == 0)
-		return b;
+	rc = b->fd < 0 ? -errno : helper_start(b, &b->helper);
+	if (rc == 0) {
+		rc = helper_start(b, &b->closer);
+		if (rc == 0)
+			return b;
+		helper_stop(&b->helper);
+	}
 	if (b->fd >= 0)
 		close(b->fd);
 	free(b);
@@ -223,12 +205,6 @@ broker_ending(const struct broker *b)
 	return b->ending;
 }
 
-uint32_t
-broker_left(const struct broker *b)
-{
-	return b->left;
-}
-
 /* ---- a connection ---------------------------------------------------------------------------- */
 
 /* Who connected. Each message is to say who sent it: a socket can be inherited or passed. */
@@ -245,8 +221,8 @@ peer_of(int fd)
 	return peer.pid;
 }
 
-static struct broker_conn *
-conn_new(struct broker *b, int fd)
+struct broker_conn *
+broker_conn_new(struct broker *b, int fd)
 {
 	struct broker_conn *c = aligned_alloc(
 		CACHE_LINE, (sizeof(*c) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
@@ -255,6 +231,7 @@ conn_new(struct broker *b, int fd)
 		return NULL;
 	*c = (struct broker_conn){ .b = b, .refs = 1, .fd = fd, .pid = peer_of(fd) };
 	TAILQ_INIT(&c->memories);
+	STAILQ_INIT(&c->out);
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->wake >= 0)
 		return c;
@@ -262,42 +239,24 @@ conn_new(struct broker *b, int fd)
 	return NULL;
 }
 
+void
+broker_conn_begin(struct broker_conn *c)
+{
+	LIST_INSERT_HEAD(&c->b->all, c, all);
+	let_help(c, run_start);
+}
+
 struct broker_conn *
 broker_conn_start(struct broker *b, int fd, const struct broker_limits *limits, void *tag)
 {
-	struct broker_conn *c = conn_new(b, fd);
+	struct broker_conn *c = broker_conn_new(b, fd);
 
 	if (c == NULL)
 		return NULL;
 	broker_conn_limit(c, limits);
 	c->tag = tag;
-	LIST_INSERT_HEAD(&b->all, c, all);
-	let_help(c, run_start);
+	broker_conn_begin(c);
 	return c;
-}
-
-void
-broker_turn_away(struct broker *b, int fd)
-{
-	struct broker_conn *c;
-	int waits = 0;
-
-	/* Nothing can come any more, and descriptors come with bytes. */
-	shutdown(fd, SHUT_RDWR);
-	if (ioctl(fd, FIONREAD, &waits) == 0 && waits == 0) {
-		close(fd);
-		return;
-	}
-	/* Better a descriptor less than a close() that waits. Some may wait for ever (FUSE). */
-	c = b->strangers < STRANGERS ? conn_new(b, fd) : NULL;
-	if (c == NULL) {
-		b->left++;
-		return;
-	}
-	b->strangers++;
-	LIST_INSERT_HEAD(&b->all, c, all);
-	broker_conn_put(c);
-	let_help(c, run_start);
 }
 
 void
@@ -350,20 +309,21 @@ broker_conn_done(struct broker_request *q)
 	atomic_fetch_add_explicit(&c->bytes_done, len, memory_order_relaxed);
 	broker_queue_done(&c->queue);
 	if (atomic_exchange_explicit(&c->waits, false, memory_order_seq_cst))
-		wake(c->wake);
+		broker_wake_fd(c->wake);
 }
 
 void
 broker_conn_run(struct broker_conn *c, struct broker_job *job)
 {
 	broker_jobs_put(&c->jobs, job);
-	wake(c->wake);
+	broker_wake_fd(c->wake);
 }
 
 void
 broker_conn_drain(struct broker_conn *c)
 {
-	shutdown(c->fd, SHUT_RD);
+	atomic_store_explicit(&c->drain, true, memory_order_release);
+	broker_wake_fd(c->wake);
 }
 
 void
@@ -372,9 +332,8 @@ broker_conn_end(struct broker_conn *c)
 	if (atomic_load_explicit(&c->stop, memory_order_relaxed))
 		return;
 	c->b->stopped++;
-	shutdown(c->fd, SHUT_RDWR);
 	atomic_store_explicit(&c->stop, true, memory_order_release);
-	wake(c->wake);
+	broker_wake_fd(c->wake);
 }
 
 struct broker_conn *
@@ -394,7 +353,7 @@ broker_conn_put(struct broker_conn *c)
 	c->counted = true;
 	c->b->ending++;
 	atomic_store_explicit(&c->finish, true, memory_order_release);
-	wake(c->wake);
+	broker_wake_fd(c->wake);
 }
 
 uint64_t
@@ -435,6 +394,7 @@ broker_poll(struct broker *b, uint64_t now_ms)
 	const bool nudge = b->stopped != 0 && now_ms - b->nudged_ms >= NUDGE_MS;
 	struct broker_conn *c, *next;
 
+	broker_away_poll(b);
 	if (b->stopped == 0)
 		return;
 	if (nudge)
@@ -474,7 +434,7 @@ broker_free(struct broker *b)
 	b->nudged_ms = 0;
 	for (;;) {
 		broker_poll(b, now_ms());
-		if (b->stopped == 0 || now_ms() >= end)
+		if ((b->stopped == 0 && b->leaving == 0) || now_ms() >= end)
 			break;
 		nanosleep(&moment, NULL);
 	}
@@ -486,6 +446,8 @@ broker_free(struct broker *b)
 		(void)left;
 		return;
 	}
+	helper_stop(&b->closer);
+	broker_away_poll(b);
 	helper_stop(&b->helper);
 	close(b->fd);
 	free(b);

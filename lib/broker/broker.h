@@ -14,9 +14,9 @@
  * A descriptor that came over the socket may block whoever closes it (SO_LINGER, FUSE), and so may
  * the socket itself while descriptors wait in it. The thread alone receives and closes; it judges a
  * descriptor at once: a memfd stays, anything else goes. It cuts the lines, parses them and hands
- * them over whole. It maps, seals, checks and unmaps the client's memory. The control lcore never
- * waits for it: it takes what is in the queue. Replies are written by the control lcore, which
- * never waits for room in the socket.
+ * them over whole. It maps, seals, checks and unmaps the client's memory. It writes to the client
+ * (broker_out.h, broker_signal.h): the kernel looks at each watch that the client has on its end.
+ * The control lcore never waits for it: it takes what is in the queue.
  */
 #include <jansson.h>
 #include <sched.h>
@@ -110,8 +110,10 @@ uint32_t broker_left(const struct broker *b);
  */
 struct broker_conn *broker_conn_start(
 	struct broker *b, int fd, const struct broker_limits *limits, void *tag);
-/** Close a socket that nobody serves, with what waits in it. Never waits. */
-void broker_turn_away(struct broker *b, int fd);
+/** Say so much, and close a socket that nobody serves, with what waits in it. Never waits. */
+void broker_turn_away(struct broker *b, int fd, const char *text, size_t len);
+/** Such that have not been seen off yet. */
+uint32_t broker_leaving(const struct broker *b);
 /** From the next line on. */
 void broker_conn_limit(struct broker_conn *c, const struct broker_limits *limits);
 /** Is there a next request? */

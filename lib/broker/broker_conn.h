@@ -56,6 +56,7 @@ struct broker_conn {
 	struct broker_queue queue;
 	struct broker_jobs jobs;
 	_Atomic bool started; /* it has a thread */
+	_Atomic bool drain;  /* read what has come, and no more */
 	_Atomic bool stop;   /* close the socket */
 	_Atomic bool finish; /* give everything back, and end */
 	_Atomic bool waits;  /* for room in the queue, or for the answers to all in it */
@@ -66,6 +67,9 @@ struct broker_conn {
 	_Atomic size_t bytes_done;
 	_Atomic uint64_t mapped;
 	_Atomic uint64_t counted_bytes;
+	_Atomic size_t unsaid;  /* bytes on their way to the peer */
+	_Atomic bool deaf;      /* it cannot be written to any more */
+	struct broker_jobs said; /* to be freed */
 
 	/* The thread's. */
 	size_t bytes_put;
@@ -83,11 +87,51 @@ struct broker_conn {
 	int fds[BROKER_FDS]; /* -1: one that was refused */
 	uint32_t fds_n;
 	bool shared; /* another process than the one that connected has sent descriptors */
+	STAILQ_HEAD(, broker_out) out; /* not written yet */
 	struct broker_memories memories;
 	uint32_t idle; /* of them, those without a use */
 	uint32_t last_memory;
 };
 
+/*
+ * What the control lcore never does itself: to map or unmap anything, it would have to wait for a
+ * connection's thread that does so, and that may wait for a CPU. A thread's stack is mapped, so a
+ * thread of its own starts the others, and joins them.
+ */
+struct broker_helper {
+	pthread_t thread;
+	struct broker_jobs jobs;
+	int wake;
+	_Atomic bool stop;
+	TAILQ_HEAD(, broker_conn) parked; /* the thread's: to be started later */
+};
+
+struct broker {
+	struct broker_hooks hooks;
+	int fd;
+	struct broker_helper helper;
+	LIST_HEAD(, broker_conn) all;
+	uint32_t stopped; /* told to close, and not ended */
+	uint32_t ending;
+	/* Those that are turned away, broker_away.c. */
+	struct broker_helper closer;
+	struct broker_jobs away; /* seen off, or not to be closed there */
+	uint32_t leaving;        /* asked for, and not seen off */
+	uint32_t strangers; /* threads that close what was turned away */
+	uint32_t left;      /* sockets that none was to be had for */
+	uint64_t nudged_ms;
+};
+
+/** Add one to an eventfd of ours. */
+void broker_wake_fd(int fd);
+/** One more thing for it to do. Never waits. */
+void broker_let_help(struct broker_helper *h, struct broker_job *job);
+/** Not begun yet. @return NULL: no memory, or no descriptor. */
+struct broker_conn *broker_conn_new(struct broker *b, int fd);
+/** It gets its thread. */
+void broker_conn_begin(struct broker_conn *c);
+/** What was turned away is seen off. */
+void broker_away_poll(struct broker *b);
 /** The thread's life. @param arg the connection. */
 void *broker_conn_main(void *arg);
 /** Tell the control lcore to look. Any thread. */
@@ -96,6 +140,16 @@ void broker_wake(struct broker *b);
 void broker_clear_fd(int fd);
 /** Run all of them. The thread's that they are for. */
 void broker_jobs_run(struct broker_jobs *jobs);
+/** The thread's: milliseconds of its clock. */
+int64_t broker_now_ms(void);
+/** The thread's: take what the peer has sent. */
+void broker_receive(struct broker_conn *c);
+/** The thread's: is there room for the next request? */
+bool broker_may_go(const struct broker_conn *c);
+/** The thread's: hand over what there is. @return false: control has to take something first. */
+bool broker_advance(struct broker_conn *c);
+/** The thread's: close descriptors that nobody took. */
+void broker_fds_end(struct broker_conn *c);
 /** What all connections share. */
 const struct broker_hooks *broker_hooks_of(const struct broker *b);
 /** The thread's: free a request with what nobody took of it. */

@@ -2,8 +2,6 @@
 /* A connection's thread: receives, judges descriptors, cuts lines, parses, hands over. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,8 @@
 #define INVALID_REQUEST (-32600)
 #define READ_ROOM       4096u
 
-static int64_t
-now_ms(void)
+int64_t
+broker_now_ms(void)
 {
 	struct timespec t;
 
@@ -51,8 +49,8 @@ judge(struct broker_conn *c, uint32_t from)
 	}
 }
 
-static void
-drop_fds(struct broker_conn *c)
+void
+broker_fds_end(struct broker_conn *c)
 {
 	for (uint32_t i = 0; i < c->fds_n; i++) {
 		if (c->fds[i] >= 0)
@@ -115,8 +113,8 @@ receive_some(struct broker_conn *c, char *to, size_t room)
 	return n;
 }
 
-static void
-receive(struct broker_conn *c)
+void
+broker_receive(struct broker_conn *c)
 {
 	char scrap[READ_ROOM];
 	ssize_t n;
@@ -133,7 +131,7 @@ receive(struct broker_conn *c)
 		return;
 	c->in_len += (size_t)n;
 	if (c->half_ms == 0)
-		c->half_ms = now_ms() + HALF_LINE_MS;
+		c->half_ms = broker_now_ms() + HALF_LINE_MS;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -179,7 +177,7 @@ bad(struct broker_conn *c, int code, bool last, const char *text)
 		c->discard = true;
 		c->in_len = c->scanned = 0;
 		c->half_ms = 0;
-		drop_fds(c);
+		broker_fds_end(c);
 	}
 	if (q == NULL)
 		return NULL;
@@ -260,7 +258,7 @@ cut(struct broker_conn *c, const char **line, size_t *len)
 	c->in_at += *len + 1;
 	c->in_len -= *len + 1;
 	c->scanned = 0;
-	c->half_ms = c->in_len != 0 ? now_ms() + HALF_LINE_MS : 0;
+	c->half_ms = c->in_len != 0 ? broker_now_ms() + HALF_LINE_MS : 0;
 	return true;
 }
 
@@ -283,7 +281,7 @@ next_request(struct broker_conn *c)
 		return too_long(c);
 	/* What no request took was sent with one that needs none, or was refused. */
 	if (c->in_len == 0)
-		drop_fds(c);
+		broker_fds_end(c);
 	if (!c->discard && c->late)
 		return bad(c, INVALID_REQUEST, true,
 			"half a line, and no more for 5 s; the connection is closed");
@@ -345,9 +343,9 @@ prepare(struct broker_conn *c, struct broker_request *q)
 		prepare_one(c, q, one);
 }
 
-/* Is there room? Slow work is done when nothing before it is under way: it may depend on that. */
-static bool
-may_go(const struct broker_conn *c)
+/* Slow work is done when nothing before it is under way: it may depend on that. */
+bool
+broker_may_go(const struct broker_conn *c)
 {
 	const uint32_t open = broker_queue_open(&c->queue);
 	const struct broker_request *q = c->pending;
@@ -359,142 +357,21 @@ may_go(const struct broker_conn *c)
 	return open < BROKER_QUEUE && bytes + q->len <= line_max(c) && !is_slow(c, q);
 }
 
-/* Hand over what there is. @return false: the control lcore has to take something first. */
-static bool
-advance(struct broker_conn *c)
+bool
+broker_advance(struct broker_conn *c)
 {
 	for (;;) {
 		if (c->pending == NULL)
 			c->pending = next_request(c);
 		if (c->pending == NULL)
 			return true;
-		if (!may_go(c))
+		if (!broker_may_go(c))
 			return false;
+		broker_jobs_run(&c->jobs); /* answers to what came before */
 		prepare(c, c->pending);
 		c->bytes_put += c->pending->len;
 		broker_queue_put(&c->queue, c->pending);
 		c->pending = NULL;
 		broker_wake(c->b);
 	}
-}
-
-/* ---- life ------------------------------------------------------------------------------------ */
-
-void
-broker_jobs_run(struct broker_jobs *jobs)
-{
-	struct broker_job *job = broker_jobs_take(jobs), *next;
-
-	for (; job != NULL; job = next) {
-		next = job->next;
-		job->run(job);
-	}
-}
-
-void
-broker_clear_fd(int fd)
-{
-	uint64_t n;
-
-	(void)!read(fd, &n, sizeof(n));
-}
-
-static int
-patience(const struct broker_conn *c, bool blocked)
-{
-	int64_t left;
-
-	if (blocked || c->half_ms == 0 || c->late)
-		return -1;
-	left = c->half_ms - now_ms();
-	return left > 0 ? (int)left : 0;
-}
-
-/* Until the peer sends something, or the control lcore wants something. */
-static void
-wait_for(struct broker_conn *c, bool blocked)
-{
-	struct pollfd p[2] = { { .fd = c->wake, .events = POLLIN },
-		{ .fd = blocked || c->eof ? -1 : c->fd, .events = POLLIN } };
-	int n;
-
-	atomic_store_explicit(&c->waits, blocked, memory_order_seq_cst);
-	if (blocked && may_go(c))
-		return;
-	n = poll(p, 2, patience(c, blocked));
-	if (n == 0)
-		c->late = true;
-	if (n <= 0)
-		return;
-	if (p[0].revents != 0)
-		broker_clear_fd(c->wake);
-	if (p[1].revents != 0)
-		receive(c);
-}
-
-static bool
-is_set(const _Atomic bool *flag)
-{
-	return atomic_load_explicit(flag, memory_order_acquire);
-}
-
-/* The socket, with all that waits in it: as long as it takes, but for a signal. */
-static void
-hang_up(struct broker_conn *c)
-{
-	char scrap[READ_ROOM];
-
-	drop_fds(c);
-	/* The peer loses what was said to it last if something of its own was not read. After
-	 * shutdown() there is no more than fits the socket. Without room for them, the kernel
-	 * closes descriptors here. */
-	while (recv(c->fd, scrap, sizeof(scrap), MSG_DONTWAIT) > 0)
-		;
-	close(c->fd);
-	atomic_store_explicit(&c->closed, true, memory_order_release);
-}
-
-static void
-give_back(struct broker_conn *c)
-{
-	struct broker_request *q;
-
-	while ((q = broker_queue_take(&c->queue)) != NULL)
-		broker_request_free(q);
-	if (c->pending != NULL)
-		broker_request_free(c->pending);
-	c->pending = NULL;
-	broker_jobs_run(&c->jobs);
-	broker_memories_end(c);
-	free(c->in);
-}
-
-void *
-broker_conn_main(void *arg)
-{
-	struct broker_conn *c = arg;
-	struct broker *b = c->b;
-	sigset_t all;
-
-	/* The program's signals are not for us; one of them takes us out of a close(). */
-	sigfillset(&all);
-	sigdelset(&all, SIGURG);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	while (!is_set(&c->stop)) {
-		wait_for(c, !advance(c));
-		broker_jobs_run(&c->jobs);
-	}
-	hang_up(c);
-	while (!is_set(&c->finish)) {
-		struct pollfd p = { .fd = c->wake, .events = POLLIN };
-
-		poll(&p, 1, -1);
-		broker_clear_fd(c->wake);
-		broker_jobs_run(&c->jobs);
-	}
-	give_back(c);
-	atomic_store_explicit(&c->ended, true, memory_order_release);
-	broker_wake(b);
-	return NULL;
 }

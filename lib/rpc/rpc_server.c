@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -17,6 +16,7 @@
 #define ACCEPT_SHARE 8
 /* Turned away with descriptors that nobody can close, before nobody comes in any more. */
 #define LEFT_MAX     1024
+#define LEAVING_MAX  64
 #define CLOSING_NS   ((ns_t)2 * TIME_NS_PER_S)
 /* For what a peer that is gone has sent before. */
 #define GONE_NS      ((ns_t)500 * TIME_NS_PER_MS)
@@ -64,7 +64,6 @@ free_client(struct rpc_server *s, struct rpc_client *cl)
 		close(cl->process);
 	broker_conn_end(cl->conn);
 	broker_conn_put(cl->conn);
-	free(cl->out);
 	free(cl);
 }
 
@@ -96,7 +95,7 @@ refuse_line(struct rpc_server *s, struct rpc_client *cl, struct broker_request *
 {
 	reply(s, cl, rpc_error_line(q->code, q->message));
 	if (q->last) {
-		shutdown(cl->fd, SHUT_WR);
+		broker_conn_hush(cl->conn);
 		cl->closing = true;
 		cl->close_by = s->env->now + CLOSING_NS;
 	}
@@ -199,7 +198,7 @@ is_finished(const struct rpc_client *cl)
 {
 	if (cl->eof && cl->hup)
 		return true;
-	return cl->eof && cl->out_len == 0 && (cl->closing || !cl->follow);
+	return cl->eof && broker_conn_unsaid(cl->conn) == 0 && (cl->closing || !cl->follow);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -209,16 +208,13 @@ static void
 turn_away(struct rpc_server *s, int fd, const struct refusal *r)
 {
 	char *line = rpc_error_line(RPC_REFUSED - r->err, r->text);
+	size_t len = line != NULL ? strlen(line) : 0;
 
 	log_rated(&s->admission.told, s->env->now, LOG_WARN, "control socket: %s", r->text);
-	if (line != NULL) {
-		struct iovec iov[2] = { { line, strlen(line) }, { (void *)(uintptr_t) "\n", 1 } };
-		const struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-
-		(void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-	}
+	if (len != 0)
+		line[len++] = '\n'; /* instead of its end */
+	broker_turn_away(s->broker, fd, line, len);
 	free(line);
-	broker_turn_away(s->broker, fd);
 }
 
 static void
@@ -256,6 +252,8 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 	static const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
 	struct rpc_client *cl = calloc(1, sizeof(*cl));
 	struct place *place = malloc(sizeof(*place));
+	/* What comes in is the thread's; the peer's end is told in any case. */
+	struct epoll_event e = { .events = EPOLLET };
 
 	if (cl != NULL && place != NULL) {
 		*place = (struct place){ as->peer.uid, as->operator};
@@ -271,14 +269,21 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 	cl->close_by = UINT64_MAX;
 	cl->process = -1;
 	cl->on_socket = (struct rpc_watch){ cl, false };
+	e.data.ptr = &cl->on_socket;
 	cl->on_process = (struct rpc_watch){ cl, true };
 	set_limits(cl, cl->limited);
 	TAILQ_INSERT_TAIL(&s->clients, cl, all);
 	s->n++;
-	if (!rpc_server_watch(s, cl, EPOLL_CTL_ADD, false))
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0)
 		cl->dead = true;
 	watch_process(s, cl);
 	return 0;
+}
+
+static bool
+has_room(const struct broker *b)
+{
+	return broker_left(b) < LEFT_MAX && broker_leaving(b) < LEAVING_MAX;
 }
 
 static uint32_t
@@ -286,7 +291,7 @@ accept_some(struct rpc_server *s, const struct rpc_listener *from)
 {
 	uint32_t n;
 
-	for (n = 0; n < ACCEPT_SHARE && broker_left(s->broker) < LEFT_MAX; n++) {
+	for (n = 0; n < ACCEPT_SHARE && has_room(s->broker); n++) {
 		const int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct rpc_client as = { .limited = from == &s->clients_only };
 		struct refusal r;
@@ -318,8 +323,6 @@ hear(struct rpc_server *s, const struct rpc_watch *w, uint32_t events)
 		peer_is_gone(s, cl);
 		return;
 	}
-	if ((events & (EPOLLOUT | EPOLLHUP)) != 0)
-		rpc_server_flush(s, cl);
 	/* Its thread reads what was sent, and then the end; but it may be kept from it. */
 	if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
 		cl->hup = true;
@@ -355,7 +358,8 @@ rpc_server_poll(struct rpc_server *s)
 	env_turn_piece(&s->env->turns, "replies");
 	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
-		if (is_finished(cl) || s->env->now >= cl->close_by)
+		if (is_finished(cl) || broker_conn_is_deaf(cl->conn) ||
+			s->env->now >= cl->close_by)
 			cl->dead = true;
 		if (cl->dead) {
 			free_client(s, cl);
@@ -371,8 +375,6 @@ rpc_server_drop_all(struct rpc_server *s)
 {
 	struct rpc_client *cl;
 
-	while ((cl = TAILQ_FIRST(&s->clients)) != NULL) {
-		rpc_server_flush(s, cl);
+	while ((cl = TAILQ_FIRST(&s->clients)) != NULL)
 		free_client(s, cl);
-	}
 }

@@ -17,7 +17,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "broker.h"
+#include "broker_out.h"
 #include "clock.h"
 #include "owner.h"
 #include "rpc_admit.h"
@@ -29,7 +29,7 @@
 #define RPC_TURN_NS       (2 * TIME_NS_PER_MS)
 #define RPC_PUT_OFF_NS    (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
 
-#define RPC_FDS_MAX 8 /* descriptors that go with one line */
+#define RPC_FDS_MAX BROKER_OUT_FDS
 
 struct app;
 struct env;
@@ -56,7 +56,7 @@ struct rpc_work {
 
 struct rpc_client {
 	TAILQ_ENTRY(rpc_client) all;
-	int fd; /* written here, read and closed by the thread */
+	int fd; /* read, written and closed by the thread */
 	int process;  /* pidfd of the peer, -1: it cannot be had */
 	struct broker_conn *conn;
 	struct rpc_watch on_socket;
@@ -68,18 +68,12 @@ struct rpc_client {
 	bool hup;     /* it reads no more either */
 	bool dead;    /* to be freed at the end of the turn */
 	ns_t close_by; /* UINT64_MAX: no need to */
-	char *out;
-	size_t out_len;
-	size_t out_sent;
-	size_t out_room;
-	bool wants_out;  /* EPOLLOUT is armed */
 	bool limited;    /* came by the clients' socket: nothing but clients' methods */
 	bool operator;   /* rpc_is_operator() */
 	struct app *app; /* after client_open */
 	struct owner_process peer;
-	int out_fds[RPC_FDS_MAX]; /* to go with the byte out_fds_at of `out`; closed then */
+	int out_fds[RPC_FDS_MAX]; /* to go with the next line; closed then */
 	uint32_t out_fds_n;
-	size_t out_fds_at;
 };
 
 struct rpc_listener {
@@ -145,16 +139,12 @@ void rpc_listener_close(struct rpc_listener *l);
 uint32_t rpc_server_poll(struct rpc_server *srv);
 /** Queue a line (newline is added) for one client. */
 void rpc_server_send(struct rpc_server *srv, struct rpc_client *cl, const char *line, size_t len);
-/** A descriptor to send with the next line, and to close then. @return 0 or -ENOSPC: closed. */
+/** A descriptor to go with the next line, and to be closed then. @return 0 or -ENOSPC: closed. */
 int rpc_server_attach_fd(struct rpc_client *cl, int fd);
 /** It is an application from now on. */
 void rpc_server_is_app(struct rpc_client *cl, struct app *app);
-/** What the peer takes is written; never waits. */
-void rpc_server_flush(struct rpc_server *srv, struct rpc_client *cl);
 /** Close descriptors of the dataplane's own that were to go to the peer. */
 void rpc_server_drop_fds(struct rpc_client *cl);
-/** What epoll watches on the connection's socket. @return false: it cannot be watched. */
-bool rpc_server_watch(struct rpc_server *srv, struct rpc_client *cl, int op, bool wants_out);
 /** Process, user and group at the other end of a socket. */
 struct owner_process rpc_peer(int fd);
 /** A pidfd of that process. @return -1: none can be had; -ESRCH: it is gone. */

@@ -6,14 +6,15 @@ Run by run.py; attacks.py says what is expected while an attack goes on, and aft
 import contextlib
 import os
 import select
+import socket
 import unittest
 
-from attacks import PID, SLOWER, Case, soon, warm_up
+from attacks import CLIENTS, PID, SLOWER, Case, connect, soon, warm_up
 
 setUpModule = warm_up
 COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
-MANY = 60
-ONE_S = 0.0001 * SLOWER     # of the control lcore's own time, for each
+MANY, AWAY = 60, 8
+ONE_S = 0.0003 * SLOWER     # of the control lcore's own time, for each
 PEER = "10.77.0.2"          # a port's own: resolved at once
 
 
@@ -40,12 +41,12 @@ def control_s():
 class Watches(Case):
 
     @contextlib.contextmanager
-    def cheap(self):
+    def cheap(self, n=MANY):
         """The control lcore does not look at them, and nobody else waits."""
         with self.watched() as op:
             before, asked = control_s(), op.asked
             yield
-            each = (control_s() - before) / (MANY + op.asked - asked)
+            each = (control_s() - before) / (n + op.asked - asked)
         print("%s: %.0f us of the control lcore for each" % (self.id(), each * 1e6))
         self.assertLess(each, ONE_S)
 
@@ -64,6 +65,30 @@ class Watches(Case):
                     c.call("client_cm_destroy", handle=handle)
             with self.cheap():
                 c.close()
+        self.assert_back()
+
+    def test_its_end_of_the_socket(self):
+        """Answers, and the end."""
+        c = self.client()
+        with watches(c.sock.fileno()):
+            with self.cheap():
+                for _ in range(MANY):
+                    c.call("client_pd_create")
+            with self.cheap():
+                c.sock.close()
+        self.assert_back()
+
+    def test_sockets_that_are_turned_away(self):
+        with contextlib.ExitStack() as mine:
+            for _ in range(140):
+                mine.enter_context(connect())
+            with self.cheap(AWAY):
+                for _ in range(AWAY):
+                    s = mine.enter_context(socket.socket(socket.AF_UNIX))
+                    with watches(s.fileno()):
+                        s.connect(CLIENTS)
+                        self.assertIn(b"error", s.recv(65536))
+                        self.assertEqual(b"", s.recv(65536))
         self.assert_back()
 
 
