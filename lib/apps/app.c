@@ -94,6 +94,7 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 		b->worker_side.id = app->o.id;
 		b->worker_side.weight = app->weight;
 		b->worker_side.rate = app->rate;
+		b->worker_side.user = (uint64_t)app->o.process.uid + 1;
 	}
 	return 0;
 }

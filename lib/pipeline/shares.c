@@ -6,12 +6,21 @@
 #define BURST_LEAST 16384 /* bytes */
 
 void
-pipeline_share_init(struct qp_share *s, uint32_t weight, uint64_t rate)
+pipeline_share_init(struct qp_share *s)
 {
-	*s = (struct qp_share){ .weight = (uint8_t)RTE_MAX(weight, 1u), .rate = rate };
-	ASSERT(weight <= 100);
+	*s = (struct qp_share){ .weight = 1 };
 	TAILQ_INIT(&s->senders);
 	TAILQ_INIT(&s->flushing);
+}
+
+void
+pipeline_share_init_for(struct qp_share *s, const struct qp_client *c)
+{
+	ASSERT(c->weight <= 100);
+	pipeline_share_init(s);
+	s->weight = (uint8_t)RTE_MAX(c->weight, 1u);
+	s->rate = c->rate;
+	s->user = c->user;
 }
 
 /** The list has changed. */
@@ -21,8 +30,11 @@ look_at_list(struct worker *w)
 	struct qp_share *s;
 
 	w->heaviest = 1;
-	TAILQ_FOREACH (s, &w->shares, turn)
+	w->fewest = UINT32_MAX;
+	TAILQ_FOREACH (s, &w->shares, turn) {
 		w->heaviest = RTE_MAX(w->heaviest, s->weight);
+		w->fewest = RTE_MIN(w->fewest, s->siblings);
+	}
 	s = TAILQ_FIRST(&w->shares);
 	w->alone = w->shares_n == 1 && s->rate == 0 ? s : NULL;
 }
@@ -38,11 +50,28 @@ pipeline_share_set(struct worker *w, struct qp_client *c, uint32_t weight, uint6
 	look_at_list(w);
 }
 
+/** One more share on the list, or one less, is of this user. @return how many others are. */
+static uint32_t
+count_siblings(struct worker *w, const struct qp_share *of, int more)
+{
+	struct qp_share *s;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH (s, &w->shares, turn) {
+		if (s == of || of->user == 0 || s->user != of->user)
+			continue;
+		s->siblings += (uint32_t)more;
+		n++;
+	}
+	return n;
+}
+
 void
 pipeline_share_enter(struct worker *w, struct qp_share *s)
 {
 	s->listed = true;
 	s->idle = 0;
+	s->siblings = count_siblings(w, s, 1) + 1;
 	TAILQ_INSERT_TAIL(&w->shares, s, turn);
 	w->shares_n++;
 	look_at_list(w);
@@ -52,6 +81,7 @@ static void
 unlist(struct worker *w, struct qp_share *s)
 {
 	s->listed = false;
+	count_siblings(w, s, -1);
 	TAILQ_REMOVE(&w->shares, s, turn);
 	w->shares_n--;
 	look_at_list(w);
@@ -71,11 +101,16 @@ pipeline_share_join(struct worker *w, struct qp *qp)
 	struct qp_client *c;
 
 	qp->sq.share = NULL;
+	qp->whose = qp->client;
 	if (qp->client == 0)
 		return;
 	TAILQ_FOREACH (c, &w->clients, polled)
-		if (c->id == qp->client)
+		if (c->id == qp->client) {
 			qp->sq.share = &c->share;
+			/* An id of a client is another number. */
+			if (c->user != 0)
+				qp->whose = ~(uint32_t)c->user;
+		}
 }
 
 /* ---- whose turn it is ------------------------------------------------------------------------ */
@@ -102,8 +137,10 @@ fill(struct qp_share *s, ns_t now)
 static bool
 begin_turn(struct worker *w, struct qp_share *s)
 {
-	const int64_t quantum = COST_TURN * s->weight / w->heaviest;
+	int64_t quantum = COST_TURN * s->weight / w->heaviest;
 
+	if (UNLIKELY(s->siblings != w->fewest))
+		quantum = RTE_MAX(quantum * w->fewest / s->siblings, (int64_t)1);
 	TAILQ_REMOVE(&w->shares, s, turn);
 	TAILQ_INSERT_TAIL(&w->shares, s, turn);
 	s->credit = RTE_MIN(s->credit + quantum, quantum);
@@ -141,8 +178,8 @@ pipeline_shares_next(const struct worker *w)
 			continue;
 		if (s->rate == 0 || s->tokens > 0 || s->credit <= 0)
 			return 0;
-		at = s->filled + (ns_t)((double)(1 - s->tokens) * (double)TIME_NS_PER_S /
-					 (double)s->rate) + 1;
+		at = s->filled +
+		     (ns_t)((double)(1 - s->tokens) * (double)TIME_NS_PER_S / (double)s->rate) + 1;
 		first = RTE_MIN(first, at);
 	}
 	return first;
@@ -164,8 +201,8 @@ cost_of(const struct requester_wr *wr)
 }
 
 void
-pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, uint32_t first,
-	uint32_t packets)
+pipeline_share_pay(
+	struct worker *w, struct qp_share *s, const struct qp *qp, uint32_t first, uint32_t packets)
 {
 	const struct requester *r = &qp->req;
 	const uint8_t port = w->port_of[qp->out];

@@ -2,7 +2,9 @@
 #ifndef SHARES_H
 #define SHARES_H
 /**
- * @file shares.h  Whose turn it is: clients first, then the QPs of each.
+ * @file shares.h  Whose turn it is: users first, then the clients of each, then their QPs.
+ *
+ * Who runs several clients has the turn of one: as long as others wait, they have parts of it.
  *
  * Owner:   the worker's lcore, for all functions here.
  * Memory:  none.
@@ -10,18 +12,17 @@
  */
 #include "worker.h"
 
-/**
- * A share that nobody has used yet.
- * @param weight of its quantum, up to 100; 0: 1. @param rate bytes a second; 0: any.
- */
-void pipeline_share_init(struct qp_share *s, uint32_t weight, uint64_t rate);
+/** A share that nobody has used yet, of the QPs of no client. */
+void pipeline_share_init(struct qp_share *s);
+/** A client's. Its weight is that of its quantum, up to 100. */
+void pipeline_share_init_for(struct qp_share *s, const struct qp_client *c);
 /** A client that is here has another weight and rate: what it owes or has saved up stays. */
 void pipeline_share_set(struct worker *w, struct qp_client *c, uint32_t weight, uint64_t rate);
 /** Its client is gone, after its QPs. */
 void pipeline_share_leave(struct worker *w, struct qp_share *s);
 /** Put it on the worker's list. */
 void pipeline_share_enter(struct worker *w, struct qp_share *s);
-/** The QP is this worker's from now on: find the share of its client. */
+/** The QP is this worker's from now on: find the share of its client, and whose turns it takes. */
 void pipeline_share_join(struct worker *w, struct qp *qp);
 
 /*

@@ -26,13 +26,13 @@
 #define LINGER      64          /* turns without answers (a peer leaves), or other frames */
 _Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers.peer");
 
-/** The place of a QP's peer, for its owner: what is asked of another client is another's. */
+/** The place of a QP's peer, for its user: what is asked of another user is another's. */
 static uint8_t
 place_of(const struct qp *qp)
 {
 	const struct wire_template *t = &qp->tmpl;
 	const uint8_t *ip = t->bytes + t->l3_off + (t->ipv6 != 0 ? 24 : 16);
-	uint32_t hash = qp->client * HASH_FACTOR;
+	uint32_t hash = qp->whose * HASH_FACTOR;
 
 	for (uint32_t at = 4; UNLIKELY(t->ipv6 != 0) && at < 16; at += 4)
 		hash = (hash ^ be32_load(ip + at)) * HASH_FACTOR;

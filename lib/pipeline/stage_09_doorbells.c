@@ -112,7 +112,7 @@ pipeline_client_attach(struct worker *w, struct qp_client *c)
 {
 	if (c->polls)
 		return;
-	pipeline_share_init(&c->share, c->weight, c->rate);
+	pipeline_share_init_for(&c->share, c);
 	TAILQ_INSERT_TAIL(&w->clients, c, polled);
 	c->polls = true;
 	w->clients_n++;

@@ -116,7 +116,7 @@ worker_create(const struct worker_conf *c)
 	TAILQ_INIT(&w->shares);
 	TAILQ_INIT(&w->flushing);
 	w->flush_left = FLUSH_TURN;
-	pipeline_share_init(&w->own, 1, 0);
+	pipeline_share_init(&w->own);
 	TAILQ_INIT(&w->clients);
 	wheel_init(&w->wheel, 0);
 	atomic_init(&w->receiving, !c->start_paused);

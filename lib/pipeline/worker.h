@@ -155,6 +155,7 @@ struct worker {
 	uint32_t senders_n;                     /* QPs with something to send */
 	uint32_t shares_n;
 	uint8_t heaviest;                /* weight among them */
+	uint32_t fewest;                 /* of them, of one user */
 	bool crowded;                    /* a port had more frames than a turn takes */
 	struct qp_share *alone;          /* the only one of them, and it has no rate; or NULL */
 	TAILQ_HEAD(, qp_share) shares;   /* those that such QPs had lately, in turn */

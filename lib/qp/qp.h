@@ -132,6 +132,7 @@ struct qp {
 	struct qp_areas *areas;        /* own_area: memory of the rings (constant) */
 	struct qp_failure *failure;    /* NULL: a compact QP that has no side yet */
 	uint32_t client;               /* whose doorbells count; 0: nobody's (constant) */
+	uint32_t whose;                /* whose turns it takes: a user or client; 0: nobody */
 	uint32_t window;               /* request packets in flight before any CNP (settings) */
 	uint32_t xrcd;                 /* XRC target: its domain; 0: none (constant) */
 	uint32_t srq_num; /* ... what `srq` was when a request named it last: between two packets */

@@ -23,6 +23,7 @@ struct qp_client {
 	uint32_t id;             /* of its QPs: client (control) */
 	uint32_t weight;         /* of its share; 0: 1 (control) */
 	uint64_t rate;           /* bytes a second that it may move; 0: any (control) */
+	uint64_t user;           /* who runs it: user id + 1 (control) */
 	TAILQ_ENTRY(qp_client) polled;
 	bool polls; /* it is on the list (worker) */
 };

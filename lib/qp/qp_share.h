@@ -22,6 +22,8 @@ struct qp_share {
 	uint16_t idle; /* turns without senders, while it is listed */
 	bool listed;   /* on the worker's list */
 	uint8_t weight; /* of its quantum (constant) */
+	uint32_t siblings; /* shares of its user on that list, with it */
+	uint64_t user;     /* whose it is; 0: it has no siblings (constant) */
 	const struct qp *last; /* that had a turn; it may be gone: it is only compared */
 	int64_t credit; /* what it may still cost in this turn; below 0: a debt */
 	uint64_t rate;   /* bytes a second, 0: any (constant) */

@@ -27,6 +27,10 @@ static const struct fair_case yardsticks[WORLDS][2] = {
 		  WORLD_PEERS },
 		{ "neighbours", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS,
 			0, WORLD_PEERS } },
+	{ { "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
+		  WORLD_USERS },
+		{ "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
+			WORLD_USERS } },
 };
 
 /* clang-format off */
@@ -49,6 +53,9 @@ static const struct fair_case cases[] = {
 	{ "7_write_1m",  ACT_POST,      WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS },
 	{ "7_read_1m",   ACT_POST,      WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS },
 	{ "7_rnr_storm", ACT_POST,      WR_SEND,                 1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS },
+	{ "user_7_write_64", ACT_POST,  WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_USERS },
+	{ "user_7_write_1m", ACT_POST,  WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_USERS },
+	{ "user_7_read_1m", ACT_POST,   WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_USERS },
 	{ "peer_alone",     ACT_NOTHING, 0,                       0, 0, 0, 0, 0, 0, WORLD_PEERS },
 	{ "peer_neighbour", ACT_POST,    WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_PEERS },
 	{ "peer_write_64",  ACT_POST,    WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS },
@@ -118,9 +125,9 @@ run(uint32_t repeats, ns_t ns, FILE *json, int argc, char **argv, int at)
 	bool first = true;
 
 	printf("One QP with %d WRITEs of %d bytes under way, of a client beside one other client\n"
-	       "or seven (7_), or of a peer beside others (peer_). Time is the worker's. kept, later:\n"
-	       "rate and 99th percentile, to those beside as many that do the same; median of %u\n"
-	       "samples of each in turn, %.1f ms long.\n\n",
+	       "or seven (7_), seven of one other user (user_7_), or of a peer beside others (peer_).\n"
+	       "Time is the worker's. kept, later: rate and 99th percentile, to those beside as many\n"
+	       "users or peers that do the same; median of %u samples of each in turn, %.1f ms long.\n\n",
 		VICTIM_DEPTH, VICTIM_LEN, repeats, (double)ns / 1e6);
 	printf("%-18s %5s %8s %10s %9s %9s %9s %7s\n", "other", "QPs", "bytes", "1000/s", "kept",
 		"p99 us", "turn us", "later");

@@ -274,16 +274,17 @@ fair_start(void)
 static void
 make_ports(struct host *h)
 {
-	uint16_t id[2];
+	static bool made; /* ports outlive a world; nothing is left on their wires */
+	static uint16_t id[2];
 
-	if (net_pair_create("fair", 1, WIRE_RING, &id[0], &id[1]) != 0)
+	if (!made && net_pair_create("fair", 1, WIRE_RING, &id[0], &id[1]) != 0)
 		die("no ports");
 	h->conf.ports_n = 2;
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct wire_path out = fair_path((uint8_t)(1 + i), 0);
 		struct pipeline_port *p = &h->conf.ports[i];
 
-		if (net_pair_start(id[i], pool) != 0)
+		if (!made && net_pair_start(id[i], pool) != 0)
 			die("a port does not start");
 		*p = (struct pipeline_port){
 			.id = id[i], .polls_rx = true, .pool = pool, .addr = { .has_ipv4 = true }
@@ -291,6 +292,7 @@ make_ports(struct host *h)
 		memcpy(p->addr.mac, out.smac, sizeof(p->addr.mac));
 		memcpy(p->addr.ipv4, out.src_ip, sizeof(p->addr.ipv4));
 	}
+	made = true;
 }
 
 static void
@@ -341,6 +343,7 @@ make_app(uint32_t i)
 	ring_bells_attach(&app->client.bells, bells, BELLS);
 	ring_bells_attach(&app->bells, bells, BELLS);
 	app->client.id = i + 1;
+	app->client.user = fair.one_user && i >= CROWD ? CROWD + 1 : i + 1;
 	app->cq.area.base = bench_huge_pages(ring_size(CQ_DEPTH, sizeof(struct ring_cqe)));
 	memset(app->cq.area.base, 0, ring_size(CQ_DEPTH, sizeof(struct ring_cqe)));
 	ring_cq_attach(&app->cq.ring, app->cq.area.base, CQ_DEPTH, CQ_DEPTH, true);
@@ -372,6 +375,7 @@ fair_set_up(enum fair_world_kind world)
 {
 	memset(&fair, 0, sizeof(fair));
 	fair.hosts_n = world == WORLD_PEERS ? HOSTS : 1;
+	fair.one_user = world == WORLD_USERS;
 	fair.ns_per_cycle = 1e9 / (double)rte_get_tsc_hz();
 	fair.now = TIME_NS_PER_S;
 	if (world == WORLD_PEERS)

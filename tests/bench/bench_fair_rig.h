@@ -30,7 +30,8 @@ enum {
 	VICTIM_LEN = 64,
 };
 
-enum fair_world_kind { WORLD_CLIENTS, WORLD_PEERS, WORLDS };
+/** Clients of one user each, peers, or a victim's user and one with all other clients. */
+enum fair_world_kind { WORLD_CLIENTS, WORLD_PEERS, WORLD_USERS, WORLDS };
 
 /** What each other one does. */
 enum fair_act {

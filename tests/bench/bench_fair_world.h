@@ -59,6 +59,7 @@ struct fair_world {
 	struct app app[APPS];
 	struct end requester[QPS];
 	struct end responder[QPS];
+	bool one_user;  /* has all clients of the crowd */
 	uint32_t again; /* frames of the others reach the measured host so often */
 	uint32_t random;
 	ns_t now;           /* the measured worker's time: it goes on in its turns alone */

@@ -9,7 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VICTIM, OTHER, CLIENTS, MOST_QPS = 8, BELLS = 64, SENDQ = 64, FIRST_QPN = 0x20 };
+enum {
+	VICTIM,
+	OTHER,
+	THIRD,
+	FOURTH,
+	CLIENTS,
+	MOST_QPS = 8,
+	BELLS = 64,
+	SENDQ = 64,
+	FIRST_QPN = 0x20
+};
 
 /** One QP of a client, and how far its peer has seen it. */
 struct sender {
@@ -34,8 +44,8 @@ struct app {
 static struct app apps[CLIENTS];
 
 static void
-attach_as(struct bed *b, uint32_t i, struct qp_client as, uint32_t qps, uint8_t opcode,
-	uint32_t len)
+attach_as(
+	struct bed *b, uint32_t i, struct qp_client as, uint32_t qps, uint8_t opcode, uint32_t len)
 {
 	struct mbox_msg m = { .type = MBOX_CLIENT_ATTACH, .client.client = &apps[i].client };
 	const struct qp_alloc_params params = { .max_recv_wr = 16,
@@ -53,6 +63,7 @@ attach_as(struct bed *b, uint32_t i, struct qp_client as, uint32_t qps, uint8_t 
 	ring_bells_attach(&a->bells, a->memory, BELLS);
 	a->client.weight = as.weight;
 	a->client.rate = as.rate;
+	a->client.user = as.user;
 	a->client.id = i + 1;
 	a->opcode = opcode;
 	a->len = len;
@@ -81,6 +92,7 @@ detach(struct bed *b, uint32_t i)
 
 	for (uint32_t k = 0; k < apps[i].qps_n; k++)
 		bed_qp_gone(b, apps[i].qp[k].qp);
+	apps[i].qps_n = 0; /* it posts no more */
 	assert_int_equal(bed_tell(b, &m), 0);
 	free(apps[i].memory);
 }
@@ -210,6 +222,38 @@ long_messages_bring_fewer_packets(void **state)
 	detach(b, VICTIM);
 }
 
+/* Clients of one user have no more together than the client of another one. */
+static void
+more_clients_bring_no_more(void **state)
+{
+	const struct qp_client mine = { .user = 1001 }, crowd = { .user = 1002 };
+	struct bed *b = *state;
+	uint64_t all;
+
+	attach_as(b, VICTIM, mine, 1, WR_RDMA_WRITE, 64);
+	attach_as(b, OTHER, crowd, 1, WR_RDMA_WRITE, 64);
+	attach_as(b, THIRD, crowd, 1, WR_RDMA_WRITE, 64);
+	attach_as(b, FOURTH, crowd, 1, WR_RDMA_WRITE, 64);
+	compete(b, 512);
+	all = apps[OTHER].packets + apps[THIRD].packets + apps[FOURTH].packets;
+	assert_near((double)apps[VICTIM].packets, (double)all, 0.03);
+	assert_near((double)apps[OTHER].packets, (double)all / 3, 0.03);
+	assert_near((double)apps[THIRD].packets, (double)all / 3, 0.03);
+	/* One of them leaves. */
+	detach(b, FOURTH);
+	compete(b, 512);
+	assert_near((double)apps[VICTIM].packets,
+		(double)(apps[OTHER].packets + apps[THIRD].packets), 0.03);
+	/* The other user leaves: each has a whole turn. */
+	detach(b, VICTIM);
+	run(b, 1);
+	run(b, 1);
+	assert_int_equal(b->out_n, 64);
+	assert_near((double)apps[OTHER].packets, (double)apps[THIRD].packets, 0.2);
+	detach(b, OTHER);
+	detach(b, THIRD);
+}
+
 /* A READ is paid for when it is asked for: by what it brings, not by the length of the request. */
 static void
 a_READ_costs_what_it_brings(void **state)
@@ -240,7 +284,6 @@ what_one_leaves_the_other_has(void **state)
 	compete(b, 32);
 	assert_in_range(b->out_n, 20, 40);
 	detach(b, VICTIM);
-	apps[VICTIM].qps_n = 0;
 	for (uint32_t i = 0; i < 4; i++) {
 		run(b, 1);
 		run(b, 1);
@@ -402,6 +445,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(more_QPs_bring_no_more),
 		TEST(long_messages_bring_fewer_packets),
+		TEST(more_clients_bring_no_more),
 		TEST(a_READ_costs_what_it_brings),
 		TEST(what_one_leaves_the_other_has),
 		TEST(silence_earns_nothing),

@@ -5,6 +5,7 @@
  */
 #include "bed.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 8, DEEP = 4, FIRST_QPN = 0x20 };
@@ -26,8 +27,43 @@ struct peer {
 
 static struct peer peers[2];
 
+/** Clients 1 .. n of the worker: the first one is of one user, the others of another one. */
+static struct {
+	struct qp_client client;
+	void *bells;
+} apps[3];
+
 static void
-begin(struct bed *b, uint32_t i, uint8_t address, uint32_t readers, uint32_t len)
+attach(struct bed *b)
+{
+	for (uint32_t i = 0; i < ARRAY_LEN(apps); i++) {
+		struct qp_client *c = &apps[i].client;
+		struct mbox_msg m = { .type = MBOX_CLIENT_ATTACH, .client.client = c };
+
+		*c = (struct qp_client){ .id = i + 1, .user = i == 0 ? 1001 : 1002 };
+		apps[i].bells = aligned_alloc(64, ring_bells_size(64));
+		memset(apps[i].bells, 0, ring_bells_size(64));
+		ring_bells_attach(&c->bells, apps[i].bells, 64);
+		assert_int_equal(bed_tell(b, &m), 0);
+	}
+}
+
+static void
+detach(struct bed *b)
+{
+	for (uint32_t i = 0; i < ARRAY_LEN(apps); i++) {
+		struct mbox_msg m = { .type = MBOX_CLIENT_DETACH,
+			.client.client = &apps[i].client };
+
+		assert_int_equal(bed_tell(b, &m), 0);
+		free(apps[i].bells);
+	}
+}
+
+/** @param client of its first QP, the next one's are the next ones; 0: of none. */
+static void
+begin_of(struct bed *b, uint32_t i, uint8_t address, uint32_t readers, uint32_t len,
+	uint32_t client, uint32_t clients)
 {
 	struct peer *p = &peers[i];
 	struct qp_attr attr = { .path_resolved = true, .path = bed_path() };
@@ -40,10 +76,20 @@ begin(struct bed *b, uint32_t i, uint8_t address, uint32_t readers, uint32_t len
 	memcpy(attr.path.dst_ip, p->path.src_ip, 4);
 	for (uint32_t k = 0; k < readers; k++) {
 		const uint32_t qpn = FIRST_QPN + i * MOST + k;
+		const struct qp_alloc_params params = { .max_recv_wr = 16,
+			.max_recv_sge = 4,
+			.max_dest_rd_atomic = DEEP,
+			.client = client + k % clients };
 
-		p->reader[k] = (struct reader){ .qp = bed_qp(b, qpn, qpn), .psn = E };
+		p->reader[k] = (struct reader){ .qp = bed_qp_with(b, qpn, qpn, &params), .psn = E };
 		assert_int_equal(bed_modify(b, p->reader[k].qp, &attr, QP_ATTR_AV), 0);
 	}
+}
+
+static void
+begin(struct bed *b, uint32_t i, uint8_t address, uint32_t readers, uint32_t len)
+{
+	begin_of(b, i, address, readers, len, 0, 1);
 }
 
 static void
@@ -104,6 +150,24 @@ more_QPs_and_longer_READs_bring_no_more(void **state)
 	assert_true(peers[1].answered >= 200 * 2);
 	end(b, 1);
 	end(b, 0);
+}
+
+/* All at one address. What two clients of a user are asked for has the turns of one. */
+static void
+a_user_has_turns(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b);
+	begin_of(b, 0, 2, 1, 65536, 1, 1);
+	begin_of(b, 1, 2, MOST, 65536, 2, 2);
+	run(b, 8);
+	run(b, 200);
+	assert_true(peers[0].answered * 100 >= peers[1].answered * 95);
+	assert_true(peers[1].answered * 2 >= peers[0].answered);
+	end(b, 1);
+	end(b, 0);
+	detach(b);
 }
 
 /* QPs of one peer share what it has. */
@@ -211,6 +275,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(more_QPs_and_longer_READs_bring_no_more),
+		TEST(a_user_has_turns),
 		TEST(a_peer_is_an_address),
 		TEST(what_one_leaves_the_other_has),
 		TEST(WRITEs_do_not_wait_for_answers),
