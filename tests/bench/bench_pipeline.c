@@ -4,10 +4,10 @@
  * same in-memory port and the same packets. `bare` answers WRITEs without any protocol, or sends
  * them and takes their ACKs (bench_bare.h), `empty` only receives and sends. `ratio` is total to
  * bare: the figure that may be compared between machines. Rows `req_*` (bench_requests.c) are the
- * requester's, in cycles per request; the `ratio` of the rows with timers and without work is to
- * the same work without the timers, and with one QP. Packets are made outside the timed part, the
- * samples of the loops are interleaved, and a sample whose process had less than 95 % of its time
- * is measured again. Nothing passes or fails here.
+ * requester's, in cycles per request; the `ratio` of the rows with timers, with cc.algo=dcqcn and
+ * without work is to the same work without the timers, with cc.algo=none, and with one QP. Packets
+ * are made outside the timed part, the samples of the loops are interleaved, and a sample whose
+ * process had less than 95 % of its time is measured again. Nothing passes or fails here.
  *
  *   bench_pipeline [--json FILE] [--repeats N] [CASE...]
  */

@@ -8,6 +8,7 @@
 #include "../clib/qp_new.h"
 #include "bench_mem.h"
 #include "bench_req_rig.h"
+#include "qp_cc.h"
 #include "sending.h"
 #include "wire_service.h"
 
@@ -69,6 +70,7 @@ params_of(const struct req_rig *q, uint32_t i)
 		.max_send_wr = i == 0 ? DEPTH : SHALLOW,
 		.max_send_sge = 1,
 		.max_dest_rd_atomic = 1,
+		.has_rate = q->rated,
 		.socket = q->conf.socket };
 }
 
@@ -77,6 +79,7 @@ make_qp(struct req_rig *q, uint32_t i)
 {
 	const struct qp_alloc_params params = params_of(q, i);
 	struct qp *qp = qp_new(&params);
+	struct cc_params rate;
 
 	if (qp == NULL)
 		die("no QP");
@@ -85,6 +88,11 @@ make_qp(struct req_rig *q, uint32_t i)
 	qp->port = (uint8_t)q->r->port;
 	qp->recv_cq = qp->send_cq = &q->cq;
 	qp->sq.share = &q->client.share;
+	if (q->rated) {
+		cc_preset(CC_MLX5, &rate);
+		qp->flags |= QPF_CC_RATE;
+		qp_cc_start(qp, &rate);
+	}
 	if (qp_table_insert(q->conf.qps, qp) != 0)
 		die("no slot");
 	ring_attach(&q->sq[i], qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
@@ -109,15 +117,15 @@ make_client(struct req_rig *q, uint32_t entries)
 }
 
 void
-req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps)
+req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps, bool rated)
 {
-	const char *names[] = { "requests", "others", "single" };
+	const char *names[] = { "requests", "others", "single", "rated" };
 	struct qp_alloc_params deep, shallow;
 	size_t deep_bytes, shallow_bytes;
 	const struct wire_path to_peer = path(true);
 	uint32_t entries = SENDERS;
 
-	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps };
+	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps, .rated = rated };
 	q->conf.clock = turn_clock;
 	turn_origin = 0;
 	ns_per_cycle = 1e9 / (double)rte_get_tsc_hz();

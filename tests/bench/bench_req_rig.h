@@ -37,6 +37,7 @@ enum request_part {
 	PART_BOTH,      /* sending and what comes back */
 	PART_RESPONSES, /* the latter */
 	PART_TIMERS,    /* PART_BOTH on a worker with TIMERS armed, next to one without */
+	PART_RATED,     /* PART_BOTH with cc.algo=dcqcn and no CNP, next to none (CC-28) */
 	PART_IDLE,      /* a turn that finds nothing, next to that of a worker with one QP */
 	PART_LOCAL,     /* both ends of a local destination, next to the same over two ports */
 };
@@ -49,6 +50,7 @@ struct req_rig {
 	uint32_t *posted;
 	uint32_t qps_n;
 	uint32_t first_qpn;
+	bool rated; /* QPs have cc.algo=dcqcn */
 	struct qp_client client;
 	struct qp_ah_table *ahs;
 	uint32_t ah;             /* of the peer */
@@ -61,8 +63,8 @@ struct req_rig {
 	uint64_t cycles;                    /* of its spans so far: the clock stands in between */
 };
 
-/** @param id of this rig: 0, 1, 2. @param qps how many. */
-void req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps);
+/** @param id of this rig: 0 .. 3. @param qps how many. @param rated with cc.algo=dcqcn. */
+void req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps, bool rated);
 void req_tear_down(struct req_rig *q);
 /** Timers of TIMERS QPs that are under way; they are looked at in turn, once in a timeout. */
 void req_arm_timers(struct req_rig *q);

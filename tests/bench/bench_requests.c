@@ -21,6 +21,8 @@ const struct request_case request_cases[] = {
 	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false, QPT_RC },
 	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false, QPT_RC },
 	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_write_64_dcqcn", WR_RDMA_WRITE, PART_RATED, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_write_1024_dcqcn", WR_RDMA_WRITE, PART_RATED, 1024, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "req_ud_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UD },
 	{ "req_uc_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UC },
@@ -37,15 +39,16 @@ const struct request_case request_cases[] = {
 /* clang-format on */
 const uint32_t request_cases_n = ARRAY_LEN(request_cases);
 
-static struct req_rig rig, other, single;
+static struct req_rig rig, other, single, rated;
 static bool timers_armed;
 
 void
 requests_set_up(struct bench_rig *r, uint32_t qps)
 {
-	req_set_up(&rig, r, 0, qps);
-	req_set_up(&other, r, 1, SENDERS);
-	req_set_up(&single, r, 2, 1);
+	req_set_up(&rig, r, 0, qps, false);
+	req_set_up(&other, r, 1, SENDERS, false);
+	req_set_up(&single, r, 2, 1, false);
+	req_set_up(&rated, r, 3, SENDERS, true);
 	local_set_up(r);
 }
 
@@ -55,6 +58,7 @@ requests_tear_down(void)
 	req_tear_down(&rig);
 	req_tear_down(&other);
 	req_tear_down(&single);
+	req_tear_down(&rated);
 	local_tear_down();
 }
 
@@ -69,6 +73,7 @@ requests_begin(const struct request_case *c)
 	}
 	req_begin(&other, c);
 	req_begin(&single, c);
+	req_begin(&rated, c);
 	return req_begin(&rig, c);
 }
 
@@ -204,7 +209,7 @@ idle_round(uint32_t n, double v[COLUMNS])
 bool
 requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 {
-	struct req_rig *q = c->part == PART_TIMERS ? &other : &rig;
+	struct req_rig *q = c->part == PART_TIMERS ? &other : c->part == PART_RATED ? &rated : &rig;
 	const struct stats_load *load = worker_load(q->worker);
 	const bool bare =
 		c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE && c->service == QPT_RC;
@@ -216,7 +221,7 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 	memset(v, 0, COLUMNS * sizeof(v[0]));
 	if (c->part == PART_IDLE)
 		return idle_round(n, v);
-	if (c->part == PART_TIMERS)
+	if (q != &rig)
 		without = sample(&rig, c, n, false);
 	v[TOTAL] = sample(q, c, n, false);
 	v[BARE] = bare ? bare_sample(q, c, n) : 0;
