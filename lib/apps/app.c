@@ -270,9 +270,11 @@ apps_poll(struct apps *apps)
 	const unsigned int faults = mem_guard_faults();
 	struct app *app, *next;
 	uint32_t work = 0;
+	ns_t end;
 
 	if (apps->n == 0)
 		return 0;
+	end = apps->env->w.clock() + APP_TURN_NS;
 	if (faults != apps->faults_seen) {
 		apps->faults_seen = faults;
 		end_faulty(apps);
@@ -280,8 +282,11 @@ apps_poll(struct apps *apps)
 	}
 	for (app = TAILQ_FIRST(&apps->all); app != NULL; app = next) {
 		next = TAILQ_NEXT(app, all);
-		if (app->conn == NULL && app_reap(apps, app))
-			work++;
+		if (app->conn != NULL || !app_reap(apps, app))
+			continue;
+		work++;
+		if (apps->env->w.clock() >= end)
+			break; /* the others in the next turn: the first ones come to their end */
 	}
 	return work + app_notify_poll(apps);
 }

@@ -28,8 +28,9 @@
 #include "qp_client.h"
 #include "rpc_server.h"
 
-#define APP_ABI    1   /* of the rings and the client_* methods */
-#define APP_EVENTS 256 /* asynchronous events that wait for a client */
+#define APP_ABI     1                    /* of the rings and the client_* methods */
+#define APP_TURN_NS (2 * TIME_NS_PER_MS) /* of a turn, for ends; and the step that is under way */
+#define APP_EVENTS  256                  /* asynchronous events that wait for a client */
 
 struct admin_ah;
 struct admin_qp;
@@ -88,14 +89,27 @@ enum app_step {
 	APP_REVOKE,
 	APP_SYNC_REGIONS,
 	APP_FREE_REGIONS,
+	APP_OBJECTS,
 	APP_RELEASE,
+};
+
+/** The order in which objects go. */
+enum app_table_kind {
+	APP_SRQS,
+	APP_XRCDS,
+	APP_CQS,
+	APP_AHS,
+	APP_PDS,
+	APP_CHANNELS,
+	APP_TABLES,
 };
 
 struct app_ending {
 	enum app_step step;
-	uint32_t next;  /* worker to ask, or region to look at, in this step */
-	uint32_t asked; /* workers that have not answered */
-	bool hidden; /* XRC SRQs of it were in use, perhaps by others' targets */
+	uint32_t next;             /* worker to ask, or region or object to look at, in this step */
+	enum app_table_kind table; /* with APP_OBJECTS */
+	uint32_t asked;            /* workers that have not answered */
+	bool hidden;               /* XRC SRQs of it were in use, perhaps by others' targets */
 };
 
 struct app {
@@ -115,8 +129,8 @@ struct app {
 	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
 	struct broker_signal *async;
-	int wake_fd;             /* eventfd; -1: it did not ask for it */
-	struct event *events;    /* APP_EVENTS */
+	int wake_fd;          /* eventfd; -1: it did not ask for it */
+	struct event *events; /* APP_EVENTS */
 	uint32_t events_head;
 	uint32_t events_n;
 	uint64_t events_lost;

@@ -16,6 +16,7 @@
 
 #define QPS_TURN     64  /* QPs freed in a step */
 #define REGIONS_TURN 256 /* regions revoked, or freed, in a step */
+#define OBJECTS_TURN 64  /* others: events that wait are looked through for each */
 
 /* ---- answers of workers ---------------------------------------------------------------------- */
 
@@ -195,63 +196,102 @@ sync_regions(struct apps *apps, struct app *app)
 static bool
 free_regions(struct apps *apps, struct app *app)
 {
-	each_region(apps, app, object_mw_free_revoked, object_mr_free_revoked, APP_RELEASE);
+	each_region(apps, app, object_mw_free_revoked, object_mr_free_revoked, APP_OBJECTS);
 	return true;
 }
 
+/* What is in use goes after what uses it. */
+static struct app_table *
+table_of(struct app *app, enum app_table_kind kind)
+{
+	switch (kind) {
+	case APP_SRQS:
+		return &app->srqs;
+	case APP_XRCDS:
+		return &app->xrcds;
+	case APP_CQS:
+		return &app->cqs;
+	case APP_AHS:
+		return &app->ahs;
+	case APP_PDS:
+		return &app->pds;
+	case APP_CHANNELS:
+		return &app->channels;
+	case APP_TABLES:
+		break;
+	}
+	return NULL;
+}
+
 static void
+end_cq(struct apps *apps, struct app_cq *cq, struct refusal *r)
+{
+	if (cq->channel != NULL)
+		TAILQ_REMOVE(&apps->watched, cq, watched);
+	object_cq_destroy(apps->objects, cq->cq, r);
+	free(cq);
+}
+
+static void
+end_ah(struct apps *apps, struct app_ah *h)
+{
+	admin_ah_destroy(apps->admin, h->ah);
+	h->pd->users--;
+	free(h);
+}
+
+static void
+end_object(struct apps *apps, const struct app *app, enum app_table_kind kind, void *object)
+{
+	struct refusal r = { 0 };
+
+	switch (kind) {
+	case APP_SRQS:
+		object_srq_destroy(apps->objects, ((struct app_srq *)object)->srq, &r);
+		free(object);
+		break;
+	case APP_XRCDS:
+		object_xrcd_close(apps->objects, object, &r);
+		break;
+	case APP_CQS:
+		end_cq(apps, object, &r);
+		break;
+	case APP_AHS:
+		end_ah(apps, object);
+		break;
+	case APP_PDS:
+		object_pd_destroy(apps->objects, object, &r);
+		break;
+	case APP_CHANNELS:
+		broker_signal_free(((struct app_channel *)object)->signal);
+		free(object);
+		break;
+	case APP_TABLES:
+		break;
+	}
+	if (r.err != 0)
+		log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s", app->o.id,
+			r.text);
+}
+
+static bool
 end_objects(struct apps *apps, struct app *app)
 {
-	struct refusal r;
+	struct app_ending *e = &app->ending;
 
-	for (uint32_t i = 0; i < app->srqs.room; i++) {
-		struct app_srq *srq = app->srqs.v[i];
+	for (uint32_t n = 0; n < OBJECTS_TURN && e->table != APP_TABLES; n++) {
+		const struct app_table *t = table_of(app, e->table);
 
-		if (srq != NULL && object_srq_destroy(apps->objects, srq->srq, &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-		free(srq);
+		if (e->next == t->room) {
+			e->table++;
+			e->next = 0;
+		} else if (t->v[e->next++] != NULL) {
+			end_object(apps, app, e->table, t->v[e->next - 1]);
+		}
 	}
-	for (uint32_t i = 0; i < app->xrcds.room; i++) {
-		if (app->xrcds.v[i] != NULL &&
-			object_xrcd_close(apps->objects, app->xrcds.v[i], &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-	}
-	for (uint32_t i = 0; i < app->cqs.room; i++) {
-		struct app_cq *cq = app->cqs.v[i];
-
-		if (cq == NULL)
-			continue;
-		if (cq->channel != NULL)
-			TAILQ_REMOVE(&apps->watched, cq, watched);
-		if (object_cq_destroy(apps->objects, cq->cq, &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-		free(cq);
-	}
-	for (uint32_t i = 0; i < app->ahs.room; i++) {
-		struct app_ah *h = app->ahs.v[i];
-
-		if (h == NULL)
-			continue;
-		admin_ah_destroy(apps->admin, h->ah);
-		h->pd->users--;
-		free(h);
-	}
-	for (uint32_t i = 0; i < app->pds.room; i++) {
-		if (app->pds.v[i] != NULL &&
-			object_pd_destroy(apps->objects, app->pds.v[i], &r) != 0)
-			log_rated(&apps->told.left, apps->env->now, LOG_ERROR, "client %u: %s",
-				app->o.id, r.text);
-	}
-	for (uint32_t i = 0; i < app->channels.room; i++) {
-		struct app_channel *ch = app->channels.v[i];
-
-		if (ch != NULL)
-			broker_signal_free(ch->signal);
-		free(ch);
-	}
+	if (e->table == APP_TABLES)
+		go_on(app, APP_RELEASE);
+	return true;
 }
 
 static void
@@ -298,10 +338,11 @@ app_reap(struct apps *apps, struct app *app)
 		return sync_regions(apps, app);
 	case APP_FREE_REGIONS:
 		return free_regions(apps, app);
+	case APP_OBJECTS:
+		return end_objects(apps, app);
 	case APP_RELEASE:
 		break;
 	}
-	end_objects(apps, app);
 	log_rated(&apps->told.gone, apps->env->now, LOG_INFO, "client %u: gone", app->o.id);
 	release(apps, app);
 	return true;
@@ -314,6 +355,7 @@ app_close(struct apps *apps, struct app *app)
 		app->conn->app = NULL;
 	app->conn = NULL;
 	app->o.gone = true;
+	app->events_n = 0; /* nobody fetches them */
 	app_reap(apps, app);
 }
 

@@ -133,17 +133,27 @@ app_event_take(struct apps *apps, struct app *app)
 	return o;
 }
 
+static bool
+is_of(const struct app *app, uint32_t i, enum object_kind of, uint32_t number)
+{
+	const struct event *e = &app->events[(app->events_head + i) % APP_EVENTS];
+
+	return e->of == of && e->number == number;
+}
+
 static void
 forget(struct app *app, enum object_kind of, uint32_t number)
 {
 	const uint32_t had = app->events_n;
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < app->events_n; i++) {
-		const struct event e = app->events[(app->events_head + i) % APP_EVENTS];
-
-		if (e.of != of || e.number != number)
-			app->events[(app->events_head + kept++) % APP_EVENTS] = e;
+	while (kept < had && !is_of(app, kept, of, number))
+		kept++;
+	for (uint32_t i = kept; i < had; i++) {
+		if (is_of(app, i, of, number))
+			continue;
+		app->events[(app->events_head + kept++) % APP_EVENTS] =
+			app->events[(app->events_head + i) % APP_EVENTS];
 	}
 	app->events_n = kept;
 	broker_signal_drop(app->async, had - kept);

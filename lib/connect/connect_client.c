@@ -316,7 +316,15 @@ free_client(struct connect *cx, struct connect_client *cl)
 {
 	struct connect_channel *ch;
 	struct connect_id *id, *before;
+	struct connect_notice *n;
 
+	/* Nobody hears of anything: nothing is sorted out for each id. */
+	TAILQ_FOREACH (ch, &cl->channels, all) {
+		while ((n = STAILQ_FIRST(&ch->notices)) != NULL) {
+			STAILQ_REMOVE_HEAD(&ch->notices, next);
+			free_notice(n);
+		}
+	}
 	/* Youngest first: a listener takes along who has asked it since. */
 	for (id = TAILQ_LAST(&cl->ids, connect_ids); id != NULL; id = before) {
 		before = TAILQ_PREV(id, connect_ids, all);

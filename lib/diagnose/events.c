@@ -393,16 +393,24 @@ events_check_lost(struct diagnose *dg)
 	}
 }
 
+static bool
+is_of(const struct event *e, enum object_kind of, uint32_t number)
+{
+	return e->of == of && e->number == number;
+}
+
 void
 events_forget(struct diagnose *dg, enum object_kind of, uint32_t number)
 {
 	struct events *q = &dg->events;
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < q->n; i++) {
+	while (kept < q->n && !is_of(event_at(q, kept), of, number))
+		kept++;
+	for (uint32_t i = kept; i < q->n; i++) {
 		const struct event e = *event_at(q, i);
 
-		if (e.of != of || e.number != number)
+		if (!is_of(&e, of, number))
 			*event_at(q, kept++) = e;
 	}
 	q->n = kept;

@@ -331,11 +331,34 @@ hear(struct rpc_server *s, const struct rpc_watch *w, uint32_t events)
 	}
 }
 
+/* Those that are over, for so long: the others in the next turn. */
+static uint32_t
+end_some(struct rpc_server *s)
+{
+	const ns_t end = s->env->w.clock() + RPC_TURN_NS;
+	struct rpc_client *cl, *next;
+	uint32_t work = 0;
+
+	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, all);
+		if (is_finished(cl) || broker_conn_is_deaf(cl->conn) ||
+			s->env->now >= cl->close_by)
+			cl->dead = true;
+		if (!cl->dead)
+			continue;
+		free_client(s, cl);
+		env_turn_piece(&s->env->turns, "ends of connections");
+		work++;
+		if (s->env->w.clock() >= end)
+			break;
+	}
+	return work;
+}
+
 uint32_t
 rpc_server_poll(struct rpc_server *s)
 {
 	struct epoll_event events[EVENTS];
-	struct rpc_client *cl, *next;
 	uint32_t work = 0;
 	int n;
 
@@ -356,18 +379,7 @@ rpc_server_poll(struct rpc_server *s)
 	env_turn_piece(&s->env->turns, "connections");
 	work += serve_all(s);
 	env_turn_piece(&s->env->turns, "replies");
-	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
-		next = TAILQ_NEXT(cl, all);
-		if (is_finished(cl) || broker_conn_is_deaf(cl->conn) ||
-			s->env->now >= cl->close_by)
-			cl->dead = true;
-		if (cl->dead) {
-			free_client(s, cl);
-			env_turn_piece(&s->env->turns, "ends of connections");
-			work++;
-		}
-	}
-	return work;
+	return work + end_some(s);
 }
 
 void

@@ -13,8 +13,8 @@ import unittest
 
 from attackers import (DEEP, LONG_LINE, MANY_VALUES, OPEN, batches, flood, ghost, heir, lingering,
                        listener)
-from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, SOCKET, connect, jsonrpc, memfd, soon,
-                     stopped, warm_up)
+from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, SOCKET, TURN_S, connect, jsonrpc, memfd,
+                     soon, stopped, warm_up)
 
 setUpModule = warm_up
 
@@ -234,6 +234,25 @@ class Work(Case):
                 t.join()
         for c in conns:
             c.close()
+        self.assert_back()
+
+    def test_many_ids_end_with_events(self):
+        """Each with an event that nobody fetched, of several clients, at once."""
+        conns = [self.client() for _ in range(8)]
+        for c in conns:
+            ch = c.call("client_cm_channel_create")["handle"]
+            for _ in range(1000):
+                c.call("client_cm_resolve", channel=ch, dest_ip="10.77.0.9", timeout_ms=1)
+        with jsonrpc.Connection(SOCKET, 60) as op:
+            op.call("control_load", reset=True)
+            with self.watched():
+                for c in conns:
+                    c.close()
+                self.assertTrue(soon(lambda: self.clients() == 0))
+            load = op.call("control_load")
+        print("%s: longest turn of the control lcore %.2f ms" % (
+            self.id(), load["turn_max_cpu_us"] * 1e-3))
+        self.assertLess(load["turn_max_cpu_us"] * 1e-6, TURN_S)
         self.assert_back()
 
     def test_fill_of_a_large_region(self):
