@@ -9,7 +9,6 @@
  * Depends: DPDK.
  */
 #include <stdint.h>
-#include <unistd.h>
 
 #include <rte_eal.h>
 
@@ -22,10 +21,8 @@ eal_start(const char *megabytes)
 		(char *)(uintptr_t) "--no-telemetry", (char *)(uintptr_t) "--log-level=critical",
 		(char *)(uintptr_t) "-m", (char *)(uintptr_t)megabytes, NULL };
 
-	if (rte_eal_init(8, argv) < 0)
-		return -1;
-	rmdir(rte_eal_get_runtime_dir()); /* nothing is in it */
-	return 0;
+	/* Its folder stays: it is that of all who name none, and one who starts needs it. */
+	return rte_eal_init(8, argv) < 0 ? -1 : 0;
 }
 
 #endif
