@@ -87,6 +87,17 @@ heaviest(const struct cm *cm)
 }
 
 bool
+cm_is_in_the_way(const struct cm *cm, const struct cm_conn *c)
+{
+	const struct cm_neighbour *most;
+
+	if (!cm_is_crowded(cm, c->listener))
+		return false;
+	most = heaviest(cm);
+	return most->n * 2 <= cm->half_open || most == &cm->neighbours[c->neighbour];
+}
+
+bool
 cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now)
 {
 	const struct cm_neighbour *asks = &cm->neighbours[cm_neighbour_of(cm, path)], *most;

@@ -37,6 +37,11 @@ void cm_half_open_end(struct cm *cm, struct cm_conn *c);
 /* cm_crowd.c */
 /** Are many connections unfinished, of all or of this listener's? */
 bool cm_is_crowded(const struct cm *cm, const struct cm_listener *l);
+/**
+ * In a crowd: an unfinished connection gives its place up when its peer has not answered once.
+ * Unless a neighbour has more than half of all, and it is not that one's: then others find room.
+ */
+bool cm_is_in_the_way(const struct cm *cm, const struct cm_conn *c);
 /** Did a REQ of this hash come in one of the last seconds, before this one? Remembers it. */
 bool cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now);
 /**

@@ -197,8 +197,8 @@ cm_timer(struct cm *cm, ns_t now, struct cm_verdict *v)
 	if (c->state == CM_MRA_REQ_SENT || c->state == CM_TIMEWAIT ||
 		c->state == CM_SIDR_REQ_RCVD || c->state == CM_SIDR_REP_SENT)
 		in = CM_IN_LAST;
-	else if (c->state == CM_REP_SENT && cm_is_crowded(cm, c->listener))
-		in = CM_IN_LAST; /* its place is for others */
+	else if (c->state == CM_REP_SENT && cm_is_in_the_way(cm, c))
+		in = CM_IN_LAST;
 	else if (c->state != CM_REQ_RCVD &&
 		 (c->retries == 0 ||
 			 (c->give_up != 0 && c->state <= CM_MRA_REQ_RCVD && now >= c->give_up)))

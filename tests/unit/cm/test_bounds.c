@@ -201,7 +201,7 @@ repeated_flood(void **state)
 {
 	enum { HOSTILE = 1, HONEST = 2, FORGED = 100 };
 	struct bed b;
-	uint32_t ended = 0;
+	uint32_t ended = 0, again = 0;
 
 	(void)state;
 	bed_init(&b);
@@ -239,6 +239,25 @@ repeated_flood(void **state)
 			ended++;
 		}
 	assert_true(ended >= 6);
+	/* RTUs are lost in the flood: who has no part in it is sent his REP again. */
+	for (int i = 0; i < 40; i++, b.now += TIME_NS_PER_S / 10) {
+		for (uint32_t k = 1; k <= FORGED; k++) {
+			from_mac(&b, HOSTILE, k, k);
+			answered(&b);
+		}
+		while (bed_due(&b, 0)) {
+			const bool honest = b.v.conn->path.peer_mac[5] == HONEST;
+
+			if (b.v.over) {
+				assert_false(honest);
+				cm_forget(&b.cm, b.v.conn);
+			} else if (honest && b.v.outs != 0) {
+				assert_int_equal(mad_message(b.v.out[0].mad), CM_REP);
+				again++;
+			}
+		}
+	}
+	assert_int_equal(again, 6 * REQ_RETRIES);
 	bed_fini(&b);
 }
 
