@@ -304,7 +304,7 @@ fast_spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	k->want = STATUS_REM_ACCESS;
 	if ((need_of(w) & ~f->access) != 0)
 		return true;
-	if (rarely(&s->g, 2))
+	if (rarely(&s->g, 2) || wr_is_whole_flush(w))
 		w->rkey = f->old;
 	else
 		w->remote_addr = f->va + ((f->bytes - w->len + 8) & ~7u);

@@ -81,13 +81,6 @@ aim(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		w->remote_addr = peer->mr[k->mr].region->va + offset;
 }
 
-/** Is it a FLUSH of a whole region, whatever the range? */
-static bool
-all_of_it(const struct requester_wr *w)
-{
-	return (w->swap & FLUSH_MR) != 0;
-}
-
 /** Something is wrong with it from the beginning, and so is what it leads to. */
 static void
 spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
@@ -109,7 +102,7 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		break;
 	case 1: /* beyond the end of the region */
 		if (!remote || k->fast != 0 || peer->mr[k->mr].region == NULL ||
-			(flush && all_of_it(w)))
+			wr_is_whole_flush(w))
 			return;
 		w->remote_addr = peer->mr[k->mr].region->va +
 				 ((peer->mr[k->mr].region->length - w->len + 8) & ~7ull);

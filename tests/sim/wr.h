@@ -30,6 +30,13 @@ wr_is_flush(const struct requester_wr *w)
 	return w->opcode == WR_FLUSH;
 }
 
+/** Is it a FLUSH of a whole region, whatever range it names? */
+static inline bool
+wr_is_whole_flush(const struct requester_wr *w)
+{
+	return wr_is_flush(w) && (w->swap & FLUSH_MR) != 0;
+}
+
 /** Is it answered by more than an ACK? */
 static inline bool
 wr_is_answered(const struct requester_wr *w)
