@@ -334,6 +334,10 @@ read_policy(bool *only_shared, char *why)
 	*only_shared = how != NULL && strcmp(how, "refuse") == 0;
 	if (how == NULL || *how == '\0' || *only_shared || strcmp(how, "convert") == 0)
 		return 0;
+	if (strcmp(how, "bounce") == 0)
+		return refuse(why, EOPNOTSUPP,
+			"ROCELANE_MR=bounce is not built, for a completion does not name the buffers "
+			"of a shared receive queue to copy back to: convert or refuse");
 	snprintf(why, WHY, "ROCELANE_MR=%.64s is not known: convert or refuse", how);
 	return EINVAL;
 }

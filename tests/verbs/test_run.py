@@ -297,11 +297,15 @@ class Run(unittest.TestCase):
 
     def test_no_such_way(self):
         """ROCELANE_MR: a word that means nothing is no reason to convert memory."""
-        for word in ("bounce", "Convert", "refuse "):
+        for word in ("Bounce", "Convert", "refuse "):
             self.env["ROCELANE_MR"] = word
             code, _, err = self.run_it("-p", FRAGILE, "7")
             self.assertEqual(1, code, word)
             self.assertIn(f"ROCELANE_MR={word} is not known: convert or refuse", err)
+        self.env["ROCELANE_MR"] = "bounce"
+        code, _, err = self.run_it("-p", FRAGILE, "7")
+        self.assertEqual(1, code)
+        self.assertIn("ROCELANE_MR=bounce is not built", err)
         for word in ("convert", ""):
             self.env["ROCELANE_MR"] = word
             self.assertEqual(0, self.run_it("-p", FRAGILE, "7")[0], word)
