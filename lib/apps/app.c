@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "ask.h"
@@ -207,7 +208,6 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 		free(app);
 		return rc;
 	}
-	app->wake_fd = -1;
 	app->o.id = ++apps->last_id;
 	app->conn = conn;
 	app->weight = apps->env->w.conf->control.client_limits.weight;
@@ -218,7 +218,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 	TAILQ_INIT(&app->o.opened);
 	TAILQ_INSERT_TAIL(&apps->all, app, all);
 	apps->n++;
-	app->async = broker_signal_new(app->o.home);
+	app->async = broker_signal_new(app->o.home, EFD_SEMAPHORE);
 	app->events = calloc(APP_EVENTS, sizeof(app->events[0]));
 	rc = app->async == NULL || app->events == NULL
 		     ? refuse(r, ENOMEM, "no memory, or no descriptor")

@@ -129,7 +129,8 @@ struct app {
 	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
 	struct broker_signal *async;
-	int wake_fd;          /* eventfd; -1: it did not ask for it */
+	struct broker_signal
+		*wake;        /* of workers, by the client alone; NULL: it did not ask for it */
 	struct event *events; /* APP_EVENTS */
 	uint32_t events_head;
 	uint32_t events_n;
@@ -205,7 +206,7 @@ void app_reap_all(struct apps *apps);
 
 /* ---- app_wake.c ------------------------------------------------------------------------------ */
 
-/** The client wants to wake workers that sleep: wake_fd. @return 0 or a refusal. */
+/** The client wants to wake workers that sleep: `wake`. @return 0 or a refusal. */
 int app_wake_open(struct apps *apps, struct app *app, struct refusal *r);
 /** Also of one that did not ask for it. */
 void app_wake_close(struct apps *apps, struct app *app);

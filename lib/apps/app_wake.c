@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "app.h"
 
@@ -18,13 +17,14 @@ app_wake_open(struct apps *apps, struct app *app, struct refusal *r)
 
 	if (w->presence == NULL)
 		return refuse(r, ENOTSUP, "the workers of this dataplane are woken by nobody");
-	if (app->wake_fd >= 0)
+	if (app->wake != NULL)
 		return 0;
-	app->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (app->wake_fd < 0)
+	app->wake = broker_signal_new(app->o.home, EFD_NONBLOCK);
+	if (app->wake == NULL)
 		return refuse(r, EMFILE, "no descriptor to wake workers by");
 	for (uint32_t i = 0; i < w->workers_n; i++) {
-		if (epoll_ctl(w->workers[i].wake_set, EPOLL_CTL_ADD, app->wake_fd, &e) == 0)
+		if (epoll_ctl(w->workers[i].wake_set, EPOLL_CTL_ADD, broker_signal_fd(app->wake),
+			    &e) == 0)
 			continue;
 		app_wake_close(apps, app);
 		return refuse(r, ENOMEM, "no memory to wake workers by");
@@ -37,11 +37,11 @@ app_wake_close(struct apps *apps, struct app *app)
 {
 	const struct env_wiring *w = &apps->env->w;
 
-	if (app->wake_fd < 0)
+	if (app->wake == NULL)
 		return;
 	/* The client has the same open file: closing ours does not take it out of the sets. */
 	for (uint32_t i = 0; i < w->workers_n; i++)
-		epoll_ctl(w->workers[i].wake_set, EPOLL_CTL_DEL, app->wake_fd, NULL);
-	close(app->wake_fd);
-	app->wake_fd = -1;
+		epoll_ctl(w->workers[i].wake_set, EPOLL_CTL_DEL, broker_signal_fd(app->wake), NULL);
+	broker_signal_free(app->wake);
+	app->wake = NULL;
 }

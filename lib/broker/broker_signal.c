@@ -65,7 +65,7 @@ run_end(struct broker_job *job)
 }
 
 struct broker_signal *
-broker_signal_new(struct broker_conn *c)
+broker_signal_new(struct broker_conn *c, int flags)
 {
 	struct broker_signal *s = calloc(1, sizeof(*s));
 
@@ -74,7 +74,7 @@ broker_signal_new(struct broker_conn *c)
 	s->job.run = run;
 	s->end.run = run_end;
 	s->conn = c;
-	s->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	s->fd = eventfd(0, EFD_CLOEXEC | flags);
 	if (s->fd >= 0)
 		return s;
 	free(s);

@@ -19,8 +19,11 @@
 
 struct broker_signal;
 
-/** A new eventfd, a semaphore. @return NULL: no memory, or no descriptor. */
-struct broker_signal *broker_signal_new(struct broker_conn *c);
+/**
+ * A new eventfd. @param flags EFD_SEMAPHORE for one that counts events, or those of one that the
+ * client alone writes to. @return NULL: no memory, or no descriptor.
+ */
+struct broker_signal *broker_signal_new(struct broker_conn *c, int flags);
 /** The descriptor, for copies. */
 int broker_signal_fd(const struct broker_signal *s);
 /** One more event. Never waits. Cost: a system call unless the thread has to come anyway. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "connect_priv.h"
 
@@ -39,7 +40,7 @@ connect_channel_create(struct connect_client *cl, struct connect_channel **out, 
 		return -r->err;
 	ch = calloc(1, sizeof(*ch));
 	if (ch != NULL)
-		ch->signal = broker_signal_new(cl->owner->home);
+		ch->signal = broker_signal_new(cl->owner->home, EFD_SEMAPHORE);
 	if (ch == NULL || ch->signal == NULL) {
 		free(ch);
 		owner_uncharge(cl->owner, OWNER_CHANNELS, 1);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "methods.h"
@@ -216,7 +217,7 @@ presence(struct rpc_call *call)
 	if (app_wake_open(call->m->apps, app, &r) != 0)
 		return rpc_refused(call, &r);
 	if (method_client_give_fd(call, area->fd) != 0 ||
-		method_client_give_fd(call, app->wake_fd) != 0) {
+		method_client_give_fd(call, broker_signal_fd(app->wake)) != 0) {
 		refuse(&r, EMFILE, "too many open files");
 		return rpc_refused(call, &r);
 	}
@@ -291,7 +292,7 @@ channel_create(struct rpc_call *call)
 		owner_uncharge(&app->o, OWNER_CHANNELS, 1);
 		return rpc_result(call, NULL);
 	}
-	ch->signal = broker_signal_new(app->o.home);
+	ch->signal = broker_signal_new(app->o.home, EFD_SEMAPHORE);
 	handle = ch->signal != NULL ? app_table_add(&app->channels, ch) : 0;
 	if (handle == 0 || method_client_give_fd(call, broker_signal_fd(ch->signal)) != 0) {
 		if (handle != 0)

@@ -19,16 +19,18 @@ PEER = "10.77.0.9"          # nobody's
 
 
 @contextlib.contextmanager
-def watches(fd):
-    """Epoll sets that have each of many descriptors of one open file."""
-    with contextlib.ExitStack() as mine:
+def watches(fd, open_=True):
+    """Epoll sets that have each of many descriptors of one open file; these are open, or not."""
+    with contextlib.ExitStack() as mine, contextlib.ExitStack() as copied:
         copies = [os.dup(fd) for _ in range(COPIES)]
         for copy in copies:
-            mine.callback(os.close, copy)
+            copied.callback(os.close, copy)
         for _ in range(SETS):
             one = mine.enter_context(select.epoll())
             for copy in copies:
                 one.register(copy, select.EPOLLIN | select.EPOLLET)
+        if not open_:
+            copied.close()
         yield
 
 
@@ -66,6 +68,20 @@ class Watches(Case):
                     c.call("client_cm_destroy", handle=handle)
             with self.cheap():
                 c.close()
+        self.assert_back()
+
+    def test_what_wakes_workers(self):
+        """The dataplane has it last: to close it takes all watches away."""
+        c = self.client()
+        del c.fds[:]
+        c.call("client_presence")
+        fd = c.fds[-1]
+        with watches(fd, open_=False):
+            os.close(fd)
+            del c.fds[-1]
+            with self.cheap(1):
+                c.close()
+                self.assertTrue(soon(lambda: self.clients() == 0))
         self.assert_back()
 
     def test_its_end_of_the_socket(self):

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -96,7 +97,7 @@ counted(int fd)
 static void
 events_are_told(void **state UNUSED)
 {
-	struct broker_signal *s = broker_signal_new(c);
+	struct broker_signal *s = broker_signal_new(c, EFD_SEMAPHORE);
 	uint32_t n = 0;
 	int fd;
 
@@ -131,7 +132,7 @@ static void
 a_full_eventfd_holds_nobody(void **state UNUSED)
 {
 	const uint64_t full = UINT64_MAX - 1;
-	struct broker_signal *s = broker_signal_new(c);
+	struct broker_signal *s = broker_signal_new(c, EFD_SEMAPHORE);
 
 	assert_non_null(s);
 	assert_int_equal(write(broker_signal_fd(s), &full, sizeof(full)), sizeof(full));
