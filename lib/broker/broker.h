@@ -157,9 +157,15 @@ void broker_conn_count(struct broker_conn *c, uint64_t bytes);
 
 /**
  * Mappings of a connection that are in no use, kept for the next region. The kernel gives a process
- * 65,530; 128 connections leave half of them to regions, and those are bounded by number.
+ * 65,530, of which regions may have half, by their number: 128 connections have a third of them.
  */
-enum { BROKER_IDLE = 256 };
+enum { BROKER_IDLE = 160 };
+
+/**
+ * Each piece of a region is a mapping, beside the one that it is a piece of. A connection has so
+ * many pieces in any case, and all together so many beyond that.
+ */
+enum { BROKER_JOINED = 16, BROKER_JOINED_ALL = 2048 };
 
 /** A piece of a region, of a memfd of its own: whole pages. */
 struct broker_piece {
@@ -182,7 +188,8 @@ struct broker_terms {
  * The thread's. The oldest memfd that came: map all of it, seal it, see that all is there; or find
  * it mapped already. @return 0 with gift->memory; -ENODEV: no descriptor came; -EBADF: it was no
  * memfd; -EFBIG: over `most`; -ERANGE: it ends before; and what mem_area_take() returns.
- * With pieces: as many memfds, in their order; what they are together counts once more.
+ * With pieces: as many memfds, in their order; what they are together counts once more; -ENFILE:
+ * there are too many pieces already.
  */
 int broker_memory_get(
 	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);

@@ -90,6 +90,7 @@ struct broker_conn {
 	STAILQ_HEAD(, broker_out) out; /* not written yet */
 	struct broker_memories memories;
 	uint32_t idle; /* of them, those without a use */
+	uint32_t joined; /* pieces of regions */
 	uint32_t last_memory;
 };
 

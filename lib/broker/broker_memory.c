@@ -55,6 +55,32 @@ take_again(struct broker_memory *m)
 	return rc;
 }
 
+/* Pieces of regions, of all connections: those beyond what each has in any case. */
+static _Atomic uint32_t beyond;
+
+static bool
+pieces_take(struct broker_conn *c, uint32_t n)
+{
+	const uint32_t own = c->joined < BROKER_JOINED ? BROKER_JOINED - c->joined : 0;
+	const uint32_t more = n > own ? n - own : 0;
+
+	if (more != 0 && atomic_fetch_add(&beyond, more) + more > BROKER_JOINED_ALL) {
+		atomic_fetch_sub(&beyond, more);
+		return false;
+	}
+	c->joined += n;
+	return true;
+}
+
+static void
+pieces_give(struct broker_conn *c, uint32_t n)
+{
+	const uint32_t has = c->joined > BROKER_JOINED ? c->joined - BROKER_JOINED : 0;
+
+	c->joined -= n;
+	atomic_fetch_sub(&beyond, n < has ? n : has);
+}
+
 static void release_all(struct broker_memory *const *pieces, uint32_t n);
 
 static void
@@ -71,6 +97,7 @@ unmap(struct broker_memory *m)
 	c->idle--;
 	atomic_fetch_sub_explicit(&c->mapped, m->area.len, memory_order_relaxed);
 	mem_area_destroy(&m->area);
+	pieces_give(c, m->pieces_n);
 	release_all(m->pieces, m->pieces_n);
 	free(m);
 }
@@ -331,7 +358,8 @@ join(struct broker_memory *m, const struct broker_terms *t)
 	for (uint32_t i = 0; i < m->pieces_n; i++) {
 		const struct broker_piece *p = &t->pieces[i];
 
-		parts[i] = (struct mem_part){ .at = broker_memory_at(m->pieces[i], p->offset),
+		parts[i] = (struct mem_part){ .area = &m->pieces[i]->area,
+			.at = broker_memory_at(m->pieces[i], p->offset),
 			.len = p->length };
 		bytes += p->length;
 	}
@@ -340,10 +368,15 @@ join(struct broker_memory *m, const struct broker_terms *t)
 	rc = room_for(m->conn, t, bytes);
 	if (rc != 0)
 		return rc;
+	if (!pieces_take(m->conn, m->pieces_n))
+		return -ENFILE;
 	m->size = bytes;
 	m->once = true;
 	m->users = 1;
-	return mem_area_join(&m->area, parts, m->pieces_n);
+	rc = mem_area_join(&m->area, parts, m->pieces_n);
+	if (rc != 0)
+		pieces_give(m->conn, m->pieces_n);
+	return rc;
 }
 
 static int

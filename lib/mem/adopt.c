@@ -162,11 +162,34 @@ mem_area_take(struct mem_area *a, int fd)
 	return fill_and_guard(a);
 }
 
+/* As much is locked as we may: what is locked cannot be mapped again. Its pages might be swapped
+ * then, as those of any other region. */
+static void
+unlock(const struct mem_area *a)
+{
+	for (size_t at = 0, n; at < a->len; at += n) {
+		n = a->len - at < PIECE ? a->len - at : PIECE;
+		munlock(a->base + at, n);
+	}
+}
+
+/* From a length of 0 the kernel makes another mapping of the pages. @param to NULL: anywhere. */
+static void *
+another(const struct mem_area *of, void *at, size_t len, void *to)
+{
+	const int flags = MREMAP_MAYMOVE | (to != NULL ? MREMAP_FIXED : 0);
+	void *base = mremap(at, 0, len, flags, to);
+
+	if (base != MAP_FAILED || errno != EAGAIN)
+		return base;
+	unlock(of);
+	return mremap(at, 0, len, flags, to);
+}
+
 int
 mem_area_again(struct mem_area *a, const struct mem_area *taken)
 {
-	/* From a length of 0 the kernel makes another mapping of the same pages. */
-	void *base = mremap(taken->base, 0, taken->len, MREMAP_MAYMOVE);
+	void *base = another(taken, taken->base, taken->len, NULL);
 
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	if (base == MAP_FAILED)
@@ -185,7 +208,7 @@ map_again(uint8_t *to, const struct mem_part *part)
 
 	if (part->len == 0 || (part->len | (uintptr_t)part->at) % page != 0)
 		return -EINVAL;
-	if (mremap(part->at, 0, part->len, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+	if (another(part->area, part->at, part->len, to) == MAP_FAILED)
 		return errno == ENOMEM ? -ENOMEM : -EROFS;
 	return 0;
 }

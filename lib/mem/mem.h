@@ -64,8 +64,9 @@ int mem_area_take(struct mem_area *a, int fd);
 int mem_area_again(struct mem_area *a, const struct mem_area *taken);
 /** Whole pages of the system's size, of an area. */
 struct mem_part {
-	uint8_t *at;
-	size_t len; /* bytes */
+	const struct mem_area *area;
+	uint8_t *at; /* in it */
+	size_t len;  /* bytes */
 };
 /**
  * Parts of areas once more, one behind the other: one range of addresses. Each of the areas is

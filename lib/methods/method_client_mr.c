@@ -138,6 +138,12 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 			")",
 			p->length, broker_conn_mapped(call->client->conn), most);
 		break;
+	case -ENFILE:
+		refuse(&r, ENOMEM,
+			"regions of several pieces: all connections have as many pieces as there "
+			"can be, and this one has %d",
+			BROKER_JOINED);
+		break;
 	case -ENODATA:
 		refuse(&r, ENODATA,
 			"the memfd has holes: write to each of its pages first, or "

@@ -252,5 +252,40 @@ class Rings(Case):
         self.assertEqual(0, status)     # it was refused at last
 
 
+class Pieces(Case):
+    """A region of several pieces is a mapping for each, and a process has 65,530."""
+
+    def region_of_pieces(self, c, pd, fd):
+        """Eight of them, none of which lies behind the one before."""
+        pieces = [{"offset": at * mmap.PAGESIZE, "length": mmap.PAGESIZE}
+                  for at in range(14, -1, -2)]
+        return c.call_with("client_mr_register", {
+            "pd": pd, "length": 8 * mmap.PAGESIZE, "addr": 0, "access": 1, "pieces": pieces},
+            [fd] * 8)
+
+    def test_many_beyond_what_may_be_locked(self):
+        """Some connections have all that there is; another one gets its own."""
+        conns, n = [], 0
+        with self.watched():
+            with self.assertRaises(jsonrpc.RpcError) as refused:
+                for _ in range(12):
+                    conns.append(self.client())
+                    pd = conns[-1].call("client_pd_create")["handle"]
+                    fd = memfd(16 * mmap.PAGESIZE)
+                    self.addCleanup(os.close, fd)
+                    for _ in range(200):
+                        self.region_of_pieces(conns[-1], pd, fd)
+                        n += 1
+            self.assertIn("pieces", str(refused.exception))
+            self.assertGreater(n, 250)
+            conns.append(self.client())
+            pd = conns[-1].call("client_pd_create")["handle"]
+            for _ in range(2):
+                self.region_of_pieces(conns[-1], pd, fd)
+            for c in conns:
+                c.close()
+        self.assert_back()
+
+
 if __name__ == "__main__":
     unittest.main()
