@@ -9,6 +9,7 @@
  *
  * ucm_file.c  open, write, fstat, close    ucm_command.c  commands    ucm_query.c  what is known
  * ucm_event.c events                         ucm_mcast.c    groups
+ * ifaddrs.c   getifaddrs(): ports' addresses
  *
  * Owner:   any thread, as librdmacm's; librocelane has the locks.
  * Memory:  a file until its descriptor is closed, an id until DESTROY_ID or its file's end.
@@ -38,6 +39,7 @@ struct ucm_id {
 	_Atomic uint64_t uid;    /* librdmacm's name of it; 0: it has not taken it yet */
 	_Atomic uint32_t events; /* that were told */
 	bool routed;
+	bool loopback; /* bound to 127.0.0.1 or ::1 */
 };
 
 /** The part of a command behind its header. */
@@ -89,12 +91,20 @@ uint8_t ucm_port(const struct rl_cm_id *id);
 uint8_t ucm_port_of(struct rl_context *ctx, const struct sockaddr *addr);
 /** Does the address say none? */
 bool ucm_is_any(const struct sockaddr *addr);
+/** Make it say none; its TCP port stays. */
+void ucm_make_any(struct sockaddr *addr);
+/** Is it one of this host alone, such as 127.0.0.1? */
+bool ucm_is_loopback(const struct sockaddr *addr);
+/**
+ * As the kernel, which takes a destination of this host alone for the first port that is up: put
+ * its address, or the one that the id is bound to, in the place of such a destination.
+ */
+int ucm_to_self(struct rl_context *ctx, const struct sockaddr *own, struct sockaddr *to);
 
 /** An address as librdmacm has it in paths. */
 union rl_gid ucm_gid_of(const struct sockaddr *addr);
 /** A path from an id's port, as librdmacm reads it. */
-void ucm_path_to(
-	struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to);
+void ucm_path_to(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to);
 /** Its groups are forgotten: the id ends. */
 void ucm_leave_all(const struct ucm_id *id);
 /** The event of the oldest join of the id that was not told. @return false: none waits. */

@@ -182,6 +182,10 @@ bind_ip(const struct ucm_call *call)
 	struct sockaddr_in6 to = call->in->bind_ip.addr;
 	struct sockaddr *addr = (struct sockaddr *)&to;
 
+	/* The kernel takes it for no address: the id has no device yet. */
+	call->id->loopback = ucm_is_loopback(addr);
+	if (call->id->loopback)
+		ucm_make_any(addr);
 	if (!ucm_is_any(addr) && ucm_port_of(call->file->channel->context, addr) == 0)
 		return ucm_fail(EADDRNOTAVAIL, "no port of the dataplane has the address");
 	give_port(addr);
@@ -193,9 +197,18 @@ resolve_ip(const struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_ip *c = &call->in->resolve_ip;
 	const struct sockaddr *source = (const struct sockaddr *)&c->src_addr;
+	struct sockaddr_in6 dst = c->dst_addr;
+	struct sockaddr *to = (struct sockaddr *)&dst;
+	int rc = 0;
 
-	return rl_cm_resolve_addr(call->id->rl, source->sa_family != 0 ? source : NULL,
-		(const struct sockaddr *)&c->dst_addr, (int)c->timeout_ms);
+	if (source->sa_family == 0 || ucm_is_loopback(source))
+		source = NULL;
+	if (ucm_is_any(to) || ucm_is_loopback(to))
+		rc = ucm_to_self(call->file->channel->context,
+			source != NULL ? source : rl_cm_get_local_addr(call->id->rl), to);
+	if (rc != 0)
+		return rc;
+	return rl_cm_resolve_addr(call->id->rl, source, to, (int)c->timeout_ms);
 }
 
 static int

@@ -28,6 +28,14 @@ ucm_gid_of(const struct sockaddr *addr)
 	return gid;
 }
 
+static bool
+is_ipv4(const union rl_gid *gid)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+
+	return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
+}
+
 bool
 ucm_is_any(const struct sockaddr *addr)
 {
@@ -36,6 +44,63 @@ ucm_is_any(const struct sockaddr *addr)
 	const size_t at = addr->sa_family == AF_INET ? 12 : 0;
 
 	return memcmp(&gid.raw[at], none, sizeof(none) - at) == 0;
+}
+
+bool
+ucm_is_loopback(const struct sockaddr *addr)
+{
+	static const union rl_gid one = { .raw = { [15] = 1 } };
+	static const uint8_t mapped[13] = { [10] = 0xff, 0xff, 127 };
+	const union rl_gid gid = ucm_gid_of(addr);
+
+	return memcmp(gid.raw, mapped, sizeof(mapped)) == 0 ||
+	       memcmp(gid.raw, one.raw, sizeof(one.raw)) == 0;
+}
+
+/* The port stays. */
+static void
+set_gid(struct sockaddr *addr, const union rl_gid *gid)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)addr;
+
+	if (addr->sa_family == AF_INET)
+		memcpy(&in->sin_addr, &gid->raw[12], sizeof(in->sin_addr));
+	else
+		memcpy(&in6->sin6_addr, gid->raw, sizeof(gid->raw));
+}
+
+void
+ucm_make_any(struct sockaddr *addr)
+{
+	static const union rl_gid none;
+
+	set_gid(addr, &none);
+}
+
+int
+ucm_to_self(struct rl_context *ctx, const struct sockaddr *own, struct sockaddr *to)
+{
+	const bool bound = own->sa_family == to->sa_family && !ucm_is_any(own);
+	union rl_gid gid = ucm_gid_of(own);
+	struct rl_port_attr attr;
+
+	if (to->sa_family != AF_INET && to->sa_family != AF_INET6)
+		return 0; /* the library refuses it */
+	for (uint8_t port = 1; !bound && port <= ctx->num_ports; port++) {
+		if (rl_query_port(ctx, port, &attr) != 0 || attr.state != RL_PORT_ACTIVE)
+			continue;
+		for (int i = 0; rl_query_gid(ctx, port, i, &gid) == 0; i++) {
+			if (is_ipv4(&gid) == (to->sa_family == AF_INET)) {
+				set_gid(to, &gid);
+				return 0;
+			}
+		}
+	}
+	if (!bound)
+		return ucm_fail(ENODEV, "no port that is up has an address of the family");
+	set_gid(to, &gid);
+	return 0;
 }
 
 /* @return its index at the port, or -1. */
@@ -92,6 +157,17 @@ fill_path(const struct ucm_id *id, const struct rl_port_attr *attr, struct ib_us
 	path->packet_life_time = PATH_LIFE;
 }
 
+/* What an id listens at that was bound to it: all ports hear it. */
+static void
+set_loopback(struct sockaddr *addr)
+{
+	union rl_gid gid = { 0 };
+
+	gid.raw[12] = addr->sa_family == AF_INET ? 127 : 0;
+	gid.raw[15] = 1;
+	set_gid(addr, &gid);
+}
+
 int
 ucm_query_route(const struct ucm_call *call)
 {
@@ -102,6 +178,8 @@ ucm_query_route(const struct ucm_call *call)
 	int rc;
 
 	memcpy(&resp.src_addr, rl_cm_get_local_addr(id->rl), sizeof(resp.src_addr));
+	if (id->loopback && ucm_is_any((struct sockaddr *)&resp.src_addr))
+		set_loopback((struct sockaddr *)&resp.src_addr);
 	memcpy(&resp.dst_addr, rl_cm_get_peer_addr(id->rl), sizeof(resp.dst_addr));
 	port = ucm_port(id->rl);
 	if (port != 0) {

@@ -95,6 +95,16 @@ class Rdmacm(unittest.TestCase):
     def test_rping_ipv6(self):
         self.rping(RIGHT6)
 
+    def test_loopback(self):
+        """As the kernel: who listens there hears all ports; who asks there takes the first."""
+        for address in ("127.0.0.1", "127.1.2.3", "::1"):
+            self.rping(address)
+
+    def test_loopback_is_any_address(self):
+        outs = self.play("rping", ["-s", "-a", "127.0.0.1", "-C", "2", "-v"],
+                         ["-c", "-a", RIGHT, "-C", "2", "-v", "-V"])
+        self.assertIn("server ping data: rdma-ping-1", outs[0])
+
     def test_rping_of_the_examples(self):
         """It talks to rdma-core's, as either end."""
         listen, ask = (["-s", "-a", RIGHT, "-C", "5", "-v"],
