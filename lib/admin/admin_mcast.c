@@ -11,6 +11,8 @@
 #include "qp_mcast.h"
 #include "wire_group.h"
 
+enum { MAC = 6 };
+
 static struct admin_mcast *
 find(const struct admin *adm, uint32_t qpn, const struct conf_ip *group)
 {
@@ -39,13 +41,33 @@ key_of(const struct admin *adm, const struct admin_mcast *m)
 	return g;
 }
 
+static int
+compare(const void *a, const void *b)
+{
+	return memcmp(a, b, MAC);
+}
+
+/* @return how many are left. */
+static uint32_t
+once_each(uint8_t (*macs)[MAC], uint32_t n)
+{
+	uint32_t kept = 0;
+
+	qsort(macs, n, sizeof(macs[0]), compare);
+	for (uint32_t i = 0; i < n; i++) {
+		if (kept == 0 || compare(macs[kept - 1], macs[i]) != 0)
+			memmove(macs[kept++], macs[i], sizeof(macs[0]));
+	}
+	return kept;
+}
+
 /* Every MAC of the port's groups once, for a device that has to be told. @return 0 or -errno. */
 static int
 filter(const struct admin *adm, int16_t port)
 {
 	const struct env_wiring *w = &adm->env->w;
 	const struct admin_mcast *m;
-	uint8_t(*macs)[6];
+	uint8_t(*macs)[MAC];
 	uint32_t n = 0, room = 0;
 	int rc;
 
@@ -57,15 +79,10 @@ filter(const struct admin *adm, int16_t port)
 	if (macs == NULL)
 		return -ENOMEM;
 	TAILQ_FOREACH (m, &adm->mcasts, all) {
-		uint32_t i = 0;
-
-		if (m->port != port)
-			continue;
-		wire_group_mac(m->group.family == 6, m->group.addr, macs[n]);
-		while (memcmp(macs[i], macs[n], sizeof(macs[0])) != 0)
-			i++;
-		n += i == n;
+		if (m->port == port)
+			wire_group_mac(m->group.family == 6, m->group.addr, macs[n++]);
 	}
+	n = once_each(macs, n);
 	rc = w->port_groups(w->port_groups_ctx, (uint32_t)port, macs, n);
 	free(macs);
 	return rc;
@@ -75,7 +92,6 @@ static void
 take_out(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m)
 {
 	const struct qp_mcast_group g = key_of(adm, m);
-	const int16_t port = m->port;
 
 	qp_mcast_remove(adm->env->w.mcasts, &g, m->qpn);
 	TAILQ_REMOVE(&adm->mcasts, m, all);
@@ -83,7 +99,6 @@ take_out(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m)
 	free(m);
 	if (rec->shared->owner != NULL)
 		owner_uncharge(rec->shared->owner, OWNER_MCASTS, 1);
-	filter(adm, port);
 }
 
 /* What can be said of the request alone. */
@@ -156,6 +171,7 @@ admin_mcast_attach(
 	rc = filter(adm, rec->port);
 	if (rc != 0) {
 		take_out(adm, rec, m);
+		adm->mcasts_left[rec->port] = true;
 		return refuse(r, -rc, "the device of port \"%s\" does not take the group's MAC: %s",
 			adm->env->w.conf->ports[rec->port].name, strerror(-rc));
 	}
@@ -172,6 +188,7 @@ admin_mcast_detach(
 	if (m == NULL)
 		return refuse(
 			r, EINVAL, "QP %u is no member of %s", rec->qpn, text_of(group, text));
+	adm->mcasts_left[m->port] = true;
 	take_out(adm, rec, m);
 	return 0;
 }
@@ -185,8 +202,20 @@ admin_mcast_leave(struct admin *adm, struct admin_qp *rec)
 		return;
 	for (m = TAILQ_FIRST(&adm->mcasts); m != NULL; m = next) {
 		next = TAILQ_NEXT(m, all);
-		if (m->qpn == rec->qpn)
-			take_out(adm, rec, m);
+		if (m->qpn != rec->qpn)
+			continue;
+		adm->mcasts_left[m->port] = true;
+		take_out(adm, rec, m);
+	}
+}
+
+void
+admin_mcast_poll(struct admin *adm)
+{
+	for (uint32_t i = 0; i < adm->env->w.conf->n_ports; i++) {
+		if (adm->mcasts_left[i])
+			filter(adm, (int16_t)i);
+		adm->mcasts_left[i] = false;
 	}
 }
 

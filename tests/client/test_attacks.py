@@ -12,7 +12,7 @@ import time
 import unittest
 
 from attackers import (DEEP, LONG_LINE, MANY_VALUES, OPEN, batches, flood, ghost, heir, lingering,
-                       listener)
+                       listener, make_qp)
 from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, SOCKET, TURN_S, connect, jsonrpc, memfd,
                      soon, stopped, warm_up)
 
@@ -243,6 +243,10 @@ class Work(Case):
             ch = c.call("client_cm_channel_create")["handle"]
             for _ in range(1000):
                 c.call("client_cm_resolve", channel=ch, dest_ip="10.77.0.9", timeout_ms=1)
+        self.ends_cheaply(conns)
+
+    def ends_cheaply(self, conns):
+        """All of them at the same time."""
         with jsonrpc.Connection(SOCKET, 60) as op:
             op.call("control_load", reset=True)
             with self.watched():
@@ -254,6 +258,17 @@ class Work(Case):
             self.id(), load["turn_max_cpu_us"] * 1e-3))
         self.assertLess(load["turn_max_cpu_us"] * 1e-6, TURN_S)
         self.assert_back()
+
+    def test_members_of_many_groups_end(self):
+        """Of each that is left the device is told, and of all at once."""
+        conns = [self.client() for _ in range(4)]
+        for i, c in enumerate(conns):
+            number = make_qp(c, qp_type="UD")["qp_num"]
+            c.call("client_qp_modify", qp_num=number, qp_state="INIT", pkey=0xffff, port="left",
+                   qkey=1)
+            for group in range(256):
+                c.call("client_mcast_attach", qp_num=number, group="239.1.%d.%d" % (i, group))
+        self.ends_cheaply(conns)
 
     def test_fill_of_a_large_region(self):
         """An operator's, too: 200 MiB of pattern take a second."""
