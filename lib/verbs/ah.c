@@ -21,10 +21,11 @@ vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_at
 	union rl_gid own;
 
 	if (from->is_global == 0)
-		return EINVAL; /* RoCE has no other paths */
-	if (rl_query_gid(c->rl, c->port, from->grh.sgid_index, &own) != 0 ||
-		is_v4(own.raw) != is_v4(from->grh.dgid.raw))
+		return vl_why(EINVAL, "a path without a GID (is_global 0): RoCE has no LIDs");
+	if (rl_query_gid(c->rl, c->port, from->grh.sgid_index, &own) != 0)
 		return EINVAL;
+	if (is_v4(own.raw) != is_v4(from->grh.dgid.raw))
+		return vl_why(EINVAL, "one of sgid_index's GID and dgid is IPv4, the other IPv6");
 	*to = (struct rl_ah_attr){ .is_global = 1, .port_num = c->port };
 	memcpy(to->grh.dgid.raw, from->grh.dgid.raw, sizeof(to->grh.dgid.raw));
 	to->grh.flow_label = from->grh.flow_label;
@@ -45,7 +46,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (ah == NULL)
 		return vl_none(ENOMEM);
-	err = attr->port_num == 1 ? vl_path_to(c, attr, &a) : EINVAL;
+	err = attr->port_num == 1 ? vl_path_to(c, attr, &a) : vl_why(EINVAL, VL_ONE_PORT);
 	if (err == 0)
 		err = -rl_create_ah(((struct vl_pd *)pd)->rl, &a, &ah->rl);
 	if (err != 0) {
@@ -88,7 +89,7 @@ header_to_path(struct vl_context *c, const uint8_t *header, struct ibv_ah_attr *
 		attr->grh.flow_label =
 			(uint32_t)(header[1] & 15) << 16 | (uint32_t)header[2] << 8 | header[3];
 	} else {
-		return EBADMSG;
+		return vl_why(EBADMSG, "no header of IPv4 or IPv6");
 	}
 	for (int i = 0; rl_query_gid(c->rl, c->port, i, &own) == 0; i++) {
 		if (is_v4(own.raw) == is_v4(attr->grh.dgid.raw)) {
@@ -106,8 +107,10 @@ ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, struct ibv_wc *wc
 	int err;
 
 	memset(attr, 0, sizeof(*attr));
-	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0)
-		return vl_result(-EINVAL);
+	if (port_num != 1)
+		return vl_result(vl_why(-EINVAL, VL_ONE_PORT));
+	if ((wc->wc_flags & IBV_WC_GRH) == 0)
+		return vl_result(vl_why(-EINVAL, "the completion has no IBV_WC_GRH"));
 	attr->port_num = port_num;
 	attr->is_global = 1;
 	attr->grh.hop_limit = UINT8_MAX;
@@ -134,7 +137,7 @@ ibv_resolve_eth_l2_from_gid(
 	(void)attr;
 	(void)eth_mac;
 	(void)vid;
-	return vl_result(-EOPNOTSUPP);
+	return vl_result(vl_why(-EOPNOTSUPP, "the dataplane finds MACs"));
 }
 
 /* ---- multicast ------------------------------------------------------------------------------- */

@@ -92,7 +92,7 @@ cq_new(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_chann
 	int rc;
 
 	if (cqe < 1 || comp_vector >= (uint32_t)ctx->num_comp_vectors)
-		return vl_none(EINVAL);
+		return vl_none(vl_why(EINVAL, "no entries, or no such completion vector"));
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
 		return vl_none(ENOMEM);
@@ -126,14 +126,14 @@ vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 	struct vl_cq *cq;
 
 	if ((init->wc_flags & ~known) != 0)
-		return vl_none(EOPNOTSUPP);
+		return vl_none(vl_why(EOPNOTSUPP, "a wc_flag that no completion has here"));
 	if ((init->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0)
-		return vl_none(EOPNOTSUPP);
+		return vl_none(vl_why(EOPNOTSUPP, "a comp_mask beyond FLAGS"));
 	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
 		(init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
-		return vl_none(EOPNOTSUPP);
+		return vl_none(vl_why(EOPNOTSUPP, "flags beyond SINGLE_THREADED"));
 	if (init->cqe > INT32_MAX)
-		return vl_none(EINVAL);
+		return vl_none(vl_why(EINVAL, "more entries than any queue has"));
 	cq = cq_new(ctx, (int)init->cqe, init->cq_context, init->channel, init->comp_vector);
 	if (cq == NULL)
 		return NULL;
@@ -175,8 +175,8 @@ vl_req_notify_cq(struct ibv_cq *pub, int solicited_only)
 	/* Without a channel nobody can hear of it: the kernel does not refuse it either. */
 	if (pub->channel == NULL)
 		return 0;
-	return vl_result(rl_req_notify_cq(
-		((struct vl_cq *)pub)->rl, (solicited_only != 0) | RL_NOTIFY_NEW));
+	return vl_result(
+		rl_req_notify_cq(((struct vl_cq *)pub)->rl, (solicited_only != 0) | RL_NOTIFY_NEW));
 }
 
 int

@@ -161,7 +161,7 @@ ibv_reg_dmabuf_mr(
 	(void)iova;
 	(void)fd;
 	(void)access;
-	return vl_none(EOPNOTSUPP);
+	return vl_none(vl_why(EOPNOTSUPP, "no regions of a dmabuf"));
 }
 
 /* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */

@@ -41,7 +41,7 @@ type_of(enum ibv_qp_type type, enum rl_qp_type *to)
 		*to = (enum rl_qp_type)type;
 		return 0;
 	default:
-		return EOPNOTSUPP;
+		return vl_why(EOPNOTSUPP, "queue pairs are RC, UC, UD, XRC_SEND and XRC_RECV");
 	}
 }
 
@@ -109,11 +109,15 @@ check_init(const struct ibv_qp_init_attr_ex *init)
 
 	if ((init->comp_mask & ~known) != 0 ||
 		((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0))
-		return EOPNOTSUPP;
-	if (init->qp_type == IBV_QPT_XRC_RECV)
-		return (init->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || init->xrcd == NULL ? EINVAL
-											    : 0;
-	return (init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL ? EINVAL : 0;
+		return vl_why(
+			EOPNOTSUPP, "a comp_mask beyond PD, XRCD, SEND_OPS_FLAGS; or create_flags");
+	if (init->qp_type == IBV_QPT_XRC_RECV &&
+		((init->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || init->xrcd == NULL))
+		return vl_why(EINVAL, "XRC_RECV without an xrcd");
+	if (init->qp_type != IBV_QPT_XRC_RECV &&
+		((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL))
+		return vl_why(EINVAL, "no pd");
+	return 0;
 }
 
 /* Programs take it from here whether there is ATOMIC WRITE and FLUSH. @return 0 or an errno. */
@@ -130,7 +134,9 @@ check_ops(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *init)
 	rc = rl_query_device(vl_context_of(ctx)->rl, &device);
 	if (rc != 0)
 		return -rc;
-	return device.placement != 0 ? 0 : EOPNOTSUPP;
+	if (device.placement == 0)
+		return vl_why(EOPNOTSUPP, "ATOMIC_WRITE and FLUSH: knob ops.placement is off");
+	return 0;
 }
 
 /* What programs read of it. */
@@ -193,7 +199,7 @@ vl_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr)
 
 	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
 		(attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) != 0)
-		return vl_none(EINVAL);
+		return vl_none(vl_why(EINVAL, "XRC_RECV alone is opened, by NUM, XRCD and TYPE"));
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return vl_none(ENOMEM);
@@ -254,13 +260,14 @@ ibv_qp_to_qp_ex(struct ibv_qp *pub)
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Members that are plain numbers, the same on both sides. */
-#define NUMBERS(X)                                                                                \
-	X(qkey)                                                                                   \
-	X(rq_psn)                                                                                 \
-	X(sq_psn)                                                                                 \
-	X(dest_qp_num) X(qp_access_flags) X(pkey_index) X(alt_pkey_index) X(en_sqd_async_notify)  \
-		X(sq_draining) X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(timeout) \
-			X(retry_cnt) X(rnr_retry) X(alt_timeout)
+#define NUMBERS(X)                                                                               \
+	X(qkey)                                                                                  \
+	X(rq_psn)                                                                                \
+	X(sq_psn)                                                                                \
+	X(dest_qp_num)                                                                           \
+	X(qp_access_flags) X(pkey_index) X(alt_pkey_index) X(en_sqd_async_notify) X(sq_draining) \
+		X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(timeout) X(retry_cnt)  \
+			X(rnr_retry) X(alt_timeout)
 #define COPY(member) to->member = from->member;
 
 static int
@@ -273,12 +280,13 @@ attr_to(struct vl_context *c, const struct ibv_qp_attr *from, int mask, struct r
 		.port_num = c->port };
 	NUMBERS(COPY)
 	if ((mask & IBV_QP_PORT) != 0 && from->port_num != 1)
-		return EINVAL;
+		return vl_why(EINVAL, VL_ONE_PORT);
 	if ((mask & IBV_QP_ALT_PATH) != 0) {
 		/* Each port is a device of its own. */
 		to->alt_port_num = c->port;
-		if (from->alt_port_num != 1 ||
-			vl_path_to(c, &from->alt_ah_attr, &to->alt_ah_attr) != 0)
+		if (from->alt_port_num != 1)
+			return vl_why(EINVAL, VL_ONE_PORT);
+		if (vl_path_to(c, &from->alt_ah_attr, &to->alt_ah_attr) != 0)
 			return EINVAL;
 	}
 	return (mask & IBV_QP_AV) != 0 ? vl_path_to(c, &from->ah_attr, &to->ah_attr) : 0;
@@ -323,7 +331,7 @@ ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 	int rc;
 
 	if ((mask & ~KNOWN_ATTRS) != 0)
-		return vl_result(-EINVAL);
+		return vl_result(vl_why(-EINVAL, "an attribute that no queue pair has here"));
 	mask = without_other_half(pub->qp_type, mask);
 	rc = attr_to(vl_context_of(pub->context), attr, mask, &a);
 	if (rc != 0)
@@ -374,12 +382,14 @@ ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *to, int mask, struct ibv_qp
 
 /* ---- enhanced connection establishment, order of data: neither is there ---------------------- */
 
+#define NO_ECE "no enhanced connection establishment: nothing but RoCE v2 to agree on"
+
 int
 ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;
 	memset(ece, 0, sizeof(*ece));
-	return vl_result(-EOPNOTSUPP);
+	return vl_result(vl_why(-EOPNOTSUPP, NO_ECE));
 }
 
 int
@@ -387,7 +397,7 @@ ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;
 	(void)ece;
-	return vl_result(-EOPNOTSUPP);
+	return vl_result(vl_why(-EOPNOTSUPP, NO_ECE));
 }
 
 /* 0: nothing is promised. */
@@ -431,8 +441,7 @@ vl_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 {
 	struct vl_qp *qp = (struct vl_qp *)pub;
 
-	if (__builtin_expect(
-		    pub->qp_type == IBV_QPT_UD || vl_context_of(pub->context)->windows, 0))
+	if (__builtin_expect(pub->qp_type == IBV_QPT_UD || vl_context_of(pub->context)->windows, 0))
 		return post_copies(qp, wr, bad);
 	return vl_result(rl_post_send(
 		qp->rl, (struct rl_send_wr *)(void *)wr, (struct rl_send_wr **)(void *)bad));

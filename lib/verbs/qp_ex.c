@@ -310,7 +310,7 @@ vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
 	struct vl_builder *b;
 
 	if ((ops & ~known) != 0)
-		return EOPNOTSUPP;
+		return vl_why(EOPNOTSUPP, "send_ops_flags has an operation that is not there");
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
 		return ENOMEM;

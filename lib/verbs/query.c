@@ -8,7 +8,7 @@
 
 #define DEFAULT_PKEY  0xffff
 #define VENDOR_NONE   0xffffff /* as of the kernel's software devices; 0 would be an error */
-#define ACK_DELAY     15 /* 4.096 us * 2^15 */
+#define ACK_DELAY     15       /* 4.096 us * 2^15 */
 #define LINK_UP       5
 #define LINK_DISABLED 3
 /*
@@ -78,9 +78,9 @@ vl_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_inp
 	int rc;
 
 	if (input != NULL && input->comp_mask != 0)
-		return vl_result(-EINVAL);
+		return vl_result(vl_why(-EINVAL, "a comp_mask of the input"));
 	if (len < sizeof(a.orig_attr))
-		return vl_result(-EOPNOTSUPP);
+		return vl_result(vl_why(-EOPNOTSUPP, "no room for the attributes"));
 	rc = ibv_query_device(ctx, &a.orig_attr);
 	if (rc != 0)
 		return rc;
@@ -117,8 +117,9 @@ vl_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
 	struct rl_port_attr p;
 	int rc = check_port(port);
 
-	if (rc == 0)
-		rc = rl_query_port(c->rl, c->port, &p);
+	if (rc != 0)
+		return vl_result(vl_why(rc, VL_ONE_PORT));
+	rc = rl_query_port(c->rl, c->port, &p);
 	if (rc != 0)
 		return vl_result(rc);
 	a.state = (enum ibv_port_state)p.state;
@@ -192,6 +193,8 @@ put_entry(struct ibv_gid_entry *to, size_t size, const union ibv_gid *gid, uint3
 	memcpy(to, &e, size < sizeof(e) ? size : sizeof(e));
 }
 
+#define NO_FLAGS "flags, of which none is known"
+
 int
 _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 	struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
@@ -199,9 +202,9 @@ _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 	union ibv_gid gid;
 
 	if (flags != 0)
-		return vl_result(-EOPNOTSUPP);
+		return vl_result(vl_why(-EOPNOTSUPP, NO_FLAGS));
 	if (port != 1)
-		return vl_result(-EINVAL);
+		return vl_result(vl_why(-EINVAL, VL_ONE_PORT));
 	if (index > INT32_MAX || ibv_query_gid(ctx, 1, (int)index, &gid) != 0)
 		return vl_result(-ENODATA);
 	memset(entry, 0, entry_size);
@@ -216,9 +219,9 @@ _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, siz
 	const int n = vl_gids(ctx);
 
 	if (flags != 0)
-		return -vl_result(-EOPNOTSUPP);
+		return -vl_result(vl_why(-EOPNOTSUPP, NO_FLAGS));
 	if ((size_t)n > max_entries)
-		return -vl_result(-EINVAL);
+		return -vl_result(vl_why(-EINVAL, "no room for all GIDs"));
 	for (int i = 0; i < n; i++) {
 		void *to = (uint8_t *)entries + (size_t)i * entry_size;
 		union ibv_gid gid;

@@ -6,6 +6,16 @@
 
 #include "vl.h"
 
+/* Of the call that is about to be refused; NULL: rl_last_error() has it. */
+static _Thread_local const char *reason;
+
+int
+vl_why(int err, const char *why)
+{
+	reason = why;
+	return err;
+}
+
 void
 vl_refused_because(const char *call, int err, const char *why)
 {
@@ -17,5 +27,6 @@ vl_refused_because(const char *call, int err, const char *why)
 void
 vl_refused(const char *call, int err)
 {
-	vl_refused_because(call, err, rl_last_error());
+	vl_refused_because(call, err, reason != NULL ? reason : rl_last_error());
+	reason = NULL;
 }

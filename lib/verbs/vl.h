@@ -139,8 +139,16 @@ void vl_refused(const char *call, int err);
 /** As vl_refused(), for a reason that librocelane does not know. */
 void vl_refused_because(const char *call, int err, const char *why);
 
+/**
+ * Why the next call of vl_refused() by this thread comes, where librocelane was not asked: what it
+ * knows is of another call. @return err.
+ */
+int vl_why(int err, const char *why);
+
 #define vl_result(rc) vl_result_of(__func__, rc)
 #define vl_none(err)  vl_none_of(__func__, err)
+
+#define VL_ONE_PORT "a device has one port, number 1"
 
 /** A call of verbs that returns an errno. @param rc of librocelane: 0 or -errno. */
 static inline int

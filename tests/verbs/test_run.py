@@ -315,6 +315,11 @@ class Run(unittest.TestCase):
         self.env["ROCELANE_WHY"] = "1"
         _, _, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
         self.assertRegex(err, "(?m)^rocelane: ibv_dereg_mr: Device or resource busy .*windows")
+        for call, why in (("ibv_modify_qp", "one port"), ("ibv_create_ah", "one port"),
+                          ("ibv_create_ah", "gid 99 does not exist"),
+                          ("ibv_create_ah", "IPv4, the other IPv6"),
+                          ("ibv_create_ah", "RoCE has no LIDs")):
+            self.assertRegex(err, f"(?m)^rocelane: {call}: Invalid argument .*{why}")
 
     def test_vendor_err(self):
         """The number that a program prints leads to what it means, and to the queue pair."""

@@ -132,6 +132,26 @@ alternate_path(void)
 	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_ALT_PATH) == EINVAL);
 }
 
+/* Each after a call that the dataplane refused: what it said then is not why. */
+static void
+no_paths(void)
+{
+	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 2, .grh = { .dgid = e[1].gid } };
+	struct ibv_qp_attr a = { .port_num = 2 };
+
+	CHECK(ibv_dealloc_pd(e[0].pd) == EBUSY);
+	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_PORT) == EINVAL);
+	CHECK(ibv_create_ah(e[0].pd, &ah) == NULL && errno == EINVAL);
+	ah.port_num = 1;
+	ah.grh.sgid_index = 99;
+	CHECK(ibv_create_ah(e[0].pd, &ah) == NULL && errno == EINVAL);
+	ah.grh.sgid_index = 0;
+	memset(&ah.grh.dgid, 0xfd, sizeof(ah.grh.dgid));
+	CHECK(ibv_create_ah(e[0].pd, &ah) == NULL && errno == EINVAL);
+	ah.is_global = 0;
+	CHECK(ibv_create_ah(e[0].pd, &ah) == NULL && errno == EINVAL);
+}
+
 /* Each attribute that end_connect() gave. */
 static void
 all_attributes(void)
@@ -168,6 +188,7 @@ main(void)
 	alternate_path();
 	type_1();
 	type_2();
+	no_paths();
 	CHECK(ibv_dereg_mr(mine) == 0 && ibv_dereg_mr(peers) == 0);
 	printf("windows and paths\n");
 	return 0;
