@@ -18,13 +18,15 @@ struct known {
 	bool has_region;
 	unsigned int likeness; /* of `meant`, 0: there is none */
 	bool own;              /* the viewer is an application */
+	bool blind;            /* there was no time to look for a region */
 };
 
 static void
 learn(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m, struct known *k)
 {
 	*k = (struct known){ .m = *m, .own = v->owner != NULL };
-	k->has_region = regions_of(dg->objects, v->owner, m, &k->region);
+	k->blind = !regions_may_look(dg->objects);
+	k->has_region = !k->blind && regions_of(dg->objects, v->owner, m, &k->region);
 	/* Another's region: to this viewer there is none. */
 	if (m->region && !k->has_region && v->owner != NULL) {
 		k->m.region = false;
@@ -32,6 +34,8 @@ learn(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m
 			m->why == MEM_WHY_OTHER_QP || m->why == MEM_WHY_UNBOUND)
 			k->m.why = MEM_WHY_UNKNOWN_KEY;
 	}
+	if (k->blind)
+		return;
 	switch (k->m.why) {
 	case MEM_WHY_UNKNOWN_KEY:
 	case MEM_WHY_REVOKED:
@@ -107,6 +111,10 @@ static void
 put_unknown(FILE *f, const struct known *k, ns_t when)
 {
 	put_key(f, k);
+	if (k->blind) {
+		fputs(" was not looked for: too many regions for as many failures", f);
+		return;
+	}
 	if (k->has_region && k->region.gone_ns != 0) {
 		const ns_t ago = when > k->region.gone_ns ? when - k->region.gone_ns : 0;
 

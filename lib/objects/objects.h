@@ -121,6 +121,8 @@ struct objects {
 	uint32_t next_cq;
 	uint32_t next_srq;
 	uint32_t next_xrcd;
+	uint32_t looked; /* regions.h: at so many regions in this turn */
+	uint64_t looked_turn;
 	uint32_t armed; /* CQs that wait for a completion */
 	uint64_t random_fallback;
 	bool memory_logged;

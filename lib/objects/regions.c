@@ -76,6 +76,23 @@ view_window(struct objects *objs, uint32_t key, struct region_view *out)
 }
 
 bool
+regions_may_look(struct objects *objs)
+{
+	const uint32_t gone = objs->regions_gone.n;
+	const uint32_t n =
+		objs->mrs.n + objs->mws.n + (gone < REGIONS_GONE ? gone : REGIONS_GONE);
+
+	if (objs->looked_turn != objs->env->turns.n) {
+		objs->looked_turn = objs->env->turns.n;
+		objs->looked = 0;
+	}
+	if (objs->looked != 0 && objs->looked + n > REGIONS_LOOKS)
+		return false;
+	objs->looked += n;
+	return true;
+}
+
+bool
 regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
 	struct region_view *out)
 {

@@ -37,6 +37,8 @@ struct region_view {
 };
 
 /** Why a region may have been meant. */
+enum { REGIONS_LOOKS = 32768 }; /* 2 ms */
+
 enum { REGION_HOLDS_RANGE = 1 << 0, REGION_KEY_BYTE = 1 << 1, REGION_KEY_DIGIT = 1 << 2 };
 
 struct regions_gone {
@@ -44,6 +46,11 @@ struct regions_gone {
 	uint32_t n; /* ever */
 };
 
+/**
+ * May all regions be looked at once more in this turn? Whoever asks does so. Failures of clients
+ * cost a look at each region that there is; a turn has time for REGIONS_LOOKS, and for one look.
+ */
+bool regions_may_look(struct objects *objs);
 /** It is being deregistered. */
 void regions_note_gone(struct objects *objs, const struct object_mr *mr);
 /**

@@ -13,7 +13,7 @@ import unittest
 
 import attackers
 from attacks import (Case, EINVAL, ENODATA, EPERM, F_GET_SEALS, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL,
-                     F_SEAL_SHRINK, MIB, SOCKET, jsonrpc, memfd, shared_kib, soon, warm_up)
+                     F_SEAL_SHRINK, MIB, SOCKET, TURN_S, jsonrpc, memfd, shared_kib, soon, warm_up)
 
 setUpModule = warm_up
 
@@ -284,6 +284,77 @@ class Pieces(Case):
                 self.region_of_pieces(conns[-1], pd, fd)
             for c in conns:
                 c.close()
+        self.assert_back()
+
+
+STEPS = (("INIT", ("port", "pkey", "qp_access_flags")),
+         ("RTR", ("ah_attr", "path_mtu", "dest_qp_num", "rq_psn", "max_dest_rd_atomic",
+                  "min_rnr_timer")),
+         ("RTS", ("sq_psn", "timeout", "retry_cnt", "rnr_retry", "max_rd_atomic")))
+
+
+def walk(call, qp_num, port, dest_ip, dest_qp_num):
+    attrs = {"port": port, "pkey": "0xffff", "qp_access_flags": ["REMOTE_WRITE"],
+             "ah_attr": {"dest_ip": dest_ip}, "path_mtu": 1024, "dest_qp_num": dest_qp_num,
+             "rq_psn": 0, "sq_psn": 0, "max_dest_rd_atomic": 1, "min_rnr_timer": 12,
+             "timeout": 14, "retry_cnt": 7, "rnr_retry": 7, "max_rd_atomic": 1}
+    for state, keys in STEPS:
+        call(qp_num=qp_num, qp_state=state, **{k: attrs[k] for k in keys})
+
+
+class Failures(Case):
+    """What is told of a refused key names the region that may have been meant."""
+
+    def failing(self, op, c):
+        """A queue pair of the client that an operator's writes to, if it had a key."""
+        mine = attackers.make_qp(c, True)["qp_num"]
+        own = op.call("qp_create", qp_type="RC", pd="pd", send_cq="cq", recv_cq="cq",
+                      port="left")["qp_num"]
+        walk(lambda **p: c.call("client_qp_modify", **p), mine, "right", "10.77.0.1", own)
+        walk(lambda **p: op.call("qp_modify", **p), own, "left", "10.77.0.2", mine)
+        return own
+
+    def test_many_events_beside_many_regions(self):
+        """Each would be looked at for each event."""
+        conns = [self.client() for _ in range(11)]
+        for c in conns:
+            own = memfd(4096)
+            pd = c.call("client_pd_create")["handle"]
+            for _ in range(600):
+                self.region(c, pd, own)
+            os.close(own)
+        c = self.client()
+        c.call("client_pd_create")
+        c.call("client_cq_create", cqe=64)
+        with jsonrpc.Connection(SOCKET, 60) as op:
+            op.call("pd_create", name="pd")
+            op.call("cq_create", name="cq", cqe=64)
+            op.call("mr_register", name="mr", pd="pd", length=4096, access=["LOCAL_WRITE"])
+            qps = [self.failing(op, c) for _ in range(40)]
+            for qp in qps:
+                op.call("post_send", qp_num=qp, wrs=[{
+                    "wr_id": 7, "opcode": "RDMA_WRITE", "rkey": "0x12345678",
+                    "sg_list": [{"mr": "mr", "offset": 0, "length": 64}],
+                    "remote_addr": "0x10000"}])
+            done = []
+            self.assertTrue(soon(lambda: len(
+                done.extend(op.call("poll_cq", cq="cq", max=64)) or done) == 40))
+            op.call("control_load", reset=True)
+            events = c.call("client_events", max=256)
+            load = op.call("control_load")
+            for qp in qps:
+                op.call("qp_destroy", qp_num=qp)
+            op.call("mr_deregister", name="mr")
+            op.call("cq_destroy", name="cq")
+            op.call("pd_dealloc", name="pd")
+        print("%s: longest turn of the control lcore %.2f ms" % (
+            self.id(), load["turn_max_cpu_us"] * 1e-3))
+        self.assertLess(load["turn_max_cpu_us"] * 1e-6, TURN_S)
+        self.assertEqual(40, len(events))
+        self.assertIn("is no region's", events[0]["detail"])
+        self.assertIn("was not looked for", events[-1]["detail"])
+        for c in conns + [c]:
+            c.close()
         self.assert_back()
 
 
