@@ -110,11 +110,15 @@ implied_nak(struct requester *r, enum requester_rule rule, struct requester_verd
 	req_retry(r, QC_IMPLIED_NAK, rule, v);
 }
 
-/** The first doubt counts: what follows does not put the retry off. Nor is a timer put off. */
+/**
+ * The first doubt counts: what follows does not put the retry off. Nor is a timer put off, but for
+ * a probe where the retry would be the last: that would be one copy more than there are retries
+ * (REQ-IMPL-06).
+ */
 static void
 doubt(struct requester *r, ns_t until, struct requester_verdict *v)
 {
-	if (r->timing && r->deadline <= until) {
+	if (r->timing && r->deadline <= until && (!r->probing || r->retry_left != 0)) {
 		verdict_drop(v, REQRULE_IMPLIED_UNCLEAR);
 		return;
 	}
@@ -134,6 +138,8 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 	uint32_t age = req_age(requester_slot(r, r->head)->sent_at, now);
 	enum pass pass = pass_of(r, p, goes_on, age);
 
+	if (!r->recovering && r->rtt_min == 0)
+		r->rtt_min = age; /* of what came behind the READ: it is no longer than this */
 	if (pass == PASS_NEW || (pass == PASS_UNKNOWN && age == 0)) {
 		r->heard = p;
 		implied_nak(r, rule, v);

@@ -33,9 +33,9 @@ oracle_lost(struct sim *s, struct end *e, psn_t p)
 /*
  * Which pass a response belongs to does not stand in it. The requester judges by the order in which
  * PSNs come, and an answer that had to wait and comes between those to second copies misleads it;
- * but seldom: about once in 500 retries, and here it may be one in 16.
+ * but seldom: about once in 1000 retries, and here it may be one in 64.
  */
-enum { NEEDLESS_MOST = 16, NEEDLESS_SHARE = 16 };
+enum { NEEDLESS_MOST = 8, NEEDLESS_SHARE = 64 };
 
 /** REQ-IMPL-05: one loss, one retry, however many responses show that something is missing. */
 static void
@@ -46,6 +46,8 @@ paid_for(struct sim *s, struct end *e, const struct requester_verdict *v)
 		s->needed++;
 		return;
 	}
+	if (peer_of(s, e)->state == END_ERR) /* it has taken its answers with it */
+		return;
 	s->t.needless++;
 	s->needless++;
 	TRACE(s, e, "needless: nothing was lost at PSN %06x since the last retry", e->req.una.v);

@@ -256,6 +256,42 @@ REQ_19_kept_nowhere(void **state)
 	expect_error(s, 0, WC_LOC_PROT, 5);
 }
 
+/*
+ * The first answer of all is lost: how long a round trip takes is seen by what lies beyond it. The
+ * rest of that pass comes right behind the resend, whose own answer has a round trip to go.
+ */
+static void
+REQ_IMPL_05_first_round_trip(void **state)
+{
+	const ns_t round = 24000, grain = 64;
+	struct bed bed, *s = &bed;
+	ns_t resent;
+
+	(void)state;
+	bed_init(s);
+	POST(s, READ(64));
+	post_sends(s, 3);
+	pump(s);
+	s->now += round;
+	ack(s, S + 1, ACK);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+	pump(s);
+	resent = s->now;
+	s->now += 704;
+	ack(s, S + 2, ACK);
+	expect_rule(s, "REQ-IMPL-05");
+	ack(s, S + 3, ACK);
+	expect_rule(s, "REQ-IMPL-05");
+	assert_true(s->r.doubting);
+	assert_true(s->r.deadline >= resent + round - grain);
+	s->now = resent + round - grain;
+	assert_int_equal(s->r.retry_left, 2);
+	ONLY(s, S, 64);
+	expect_done(s, 1);
+	ack(s, S + 3, ACK);
+	expect_done(s, 4);
+}
+
 /* req.reorder: fewer than three that overtake it do not make it lost. */
 static void
 REQ_IMPL_05_reorder(void **state)
@@ -312,6 +348,6 @@ REQ_IMPL_05_reorder(void **state)
 	expect_asked(s, 1, 1);
 }
 
-RUN(T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_two_gaps), T(REQ_IMPL_05_overtaken),
-	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
-	T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
+RUN(T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps),
+	T(REQ_IMPL_05_overtaken), T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept),
+	T(TMR_07_timeout_keeps), T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
