@@ -36,7 +36,7 @@ void pipeline_share_join(struct worker *w, struct qp *qp);
 #define COST_READ   1024 /* more for a READ; its data costs as if sent */
 #define COST_ATOMIC 2304 /* more for an ATOMIC */
 #define COST_BELL   64   /* a doorbell */
-#define COST_FLUSH  56   /* a request that is flushed */
+#define COST_FLUSH  88   /* a request that is flushed */
 #define COST_TURN   6912 /* what a client may cost in a turn, beside others */
 
 /** So many bytes of frames, or of the data that a READ asks for: memory that is in no cache. */
