@@ -195,6 +195,17 @@ class Turns:
         self.op.call("worker_load", measure=False)
 
 
+@contextlib.contextmanager
+def control_turns(op):
+    """Yields a list that gets the control lcore's longest turn meanwhile, in seconds of its CPU."""
+    op.call("control_load", reset=True)
+    before, longest = stolen_s(), []
+    yield longest
+    taken = op.call("control_load")["turn_max_cpu_us"] * 1e-6 - (stolen_s() - before)
+    print("longest turn of the control lcore %.2f ms" % (taken * 1e3))
+    longest.append(taken)
+
+
 class Operator(threading.Thread):
     """Asks all the time; .worst is the longest answer in seconds.
 
