@@ -285,27 +285,25 @@ rl_rereg_mr_fd(struct rl_mr *mr, int flags, struct rl_pd *pd, int fd, uint64_t o
 
 /* ---- of several memfds ----------------------------------------------------------------------- */
 
+/* @return 0, or -EINVAL: there cannot be so many pieces. */
 static int
-check_pieces(int n)
+of_pieces(struct request *q, const struct rl_mr_piece *pieces, int n)
 {
-	return n >= 1 && n <= RL_MR_PIECES
-		       ? 0
-		       : client_fail(EINVAL, "%d pieces: 1 to %d", n, RL_MR_PIECES);
+	if (n < 1 || n > RL_MR_PIECES)
+		return client_fail(EINVAL, "%d pieces: 1 to %d", n, RL_MR_PIECES);
+	q->fd = -1;
+	q->pieces = pieces;
+	q->pieces_n = (uint32_t)n;
+	q->once = true;
+	return 0;
 }
 
 int
 rl_reg_mr_pieces(struct rl_pd *pd, const struct rl_mr_piece *pieces, int n, uint64_t offset,
 	void *addr, size_t length, int access, struct rl_mr **out)
 {
-	const struct request q = { .fd = -1,
-		.pieces = pieces,
-		.pieces_n = (uint32_t)n,
-		.offset = offset,
-		.addr = addr,
-		.length = length,
-		.access = access,
-		.once = true };
-	const int rc = check_pieces(n);
+	struct request q = { .offset = offset, .addr = addr, .length = length, .access = access };
+	const int rc = of_pieces(&q, pieces, n);
 
 	*out = NULL;
 	return rc != 0 ? rc : reg_fd(pd, &q, out);
@@ -315,15 +313,8 @@ int
 rl_rereg_mr_pieces(struct rl_mr *mr, int flags, struct rl_pd *pd, const struct rl_mr_piece *pieces,
 	int n, uint64_t offset, void *addr, size_t length, int access)
 {
-	struct request q = { .fd = -1,
-		.pieces = pieces,
-		.pieces_n = (uint32_t)n,
-		.offset = offset,
-		.addr = addr,
-		.length = length,
-		.access = access,
-		.once = true };
-	const int rc = check_pieces(n);
+	struct request q = { .offset = offset, .addr = addr, .length = length, .access = access };
+	const int rc = of_pieces(&q, pieces, n);
 
 	return rc != 0 ? rc : rereg_fd(mr, flags, pd, &q);
 }
