@@ -129,9 +129,8 @@ struct app {
 	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
 	struct broker_signal *async;
-	struct broker_signal
-		*wake;        /* of workers, by the client alone; NULL: it did not ask for it */
-	struct event *events; /* APP_EVENTS */
+	struct broker_signal *wake; /* of workers, by the client; NULL: it did not ask for it */
+	struct event *events;       /* APP_EVENTS */
 	uint32_t events_head;
 	uint32_t events_n;
 	uint64_t events_lost;

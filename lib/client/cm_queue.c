@@ -108,9 +108,9 @@ unheard(const struct cm_channel *ch, const struct cm_id *listener)
 {
 	const struct cm_waiting *e;
 
-	STAILQ_FOREACH(e, &ch->waiting, next)
-	if (e->told != NULL && number(e, "listener") == listener->handle)
-		return number(e, "handle");
+	STAILQ_FOREACH (e, &ch->waiting, next)
+		if (e->told != NULL && number(e, "listener") == listener->handle)
+			return number(e, "handle");
 	return 0;
 }
 

@@ -220,9 +220,9 @@ unheard(const struct connect_id *listener)
 
 	if (listener->listeners == 0)
 		return NULL;
-	STAILQ_FOREACH(n, &listener->channel->notices, next)
-	if (n->listener == listener->handle)
-		return n->id;
+	STAILQ_FOREACH (n, &listener->channel->notices, next)
+		if (n->listener == listener->handle)
+			return n->id;
 	return NULL;
 }
 
@@ -268,9 +268,9 @@ connect_id_migrate(struct connect_id *id, struct connect_channel *to)
 	if (from == to)
 		return;
 	move_id(id, to);
-	STAILQ_FOREACH(n, &from->notices, next)
-	if (n->listener == id->handle)
-		move_id(n->id, to);
+	STAILQ_FOREACH (n, &from->notices, next)
+		if (n->listener == id->handle)
+			move_id(n->id, to);
 	sort_notices(from);
 }
 
