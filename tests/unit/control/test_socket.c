@@ -263,6 +263,21 @@ clients_that_die(void **state UNUSED)
 }
 
 static void
+a_client_takes_its_users_turns(void **state UNUSED)
+{
+	int fd = client();
+
+	put_text(fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"client_open\","
+		     "\"params\":{\"abi\":1}}\n");
+	expect_id(fd, 1);
+	ask(fd, 2, "client_pd_create");
+	expect_id(fd, 2);
+	assert_int_equal(fake.last.type, MBOX_CLIENT_ATTACH);
+	assert_int_equal(fake.last.client.client->user, (uint64_t)geteuid() + 1);
+	close(fd);
+}
+
+static void
 a_line_of_one_mebibyte_is_the_longest(void **state UNUSED)
 {
 	enum { MIB = 1 << 20 };
@@ -469,6 +484,7 @@ main(void)
 		WITH_SOCKET(many_lines_in_one_write),
 		WITH_SOCKET(a_client_that_has_written_all_it_wants),
 		WITH_SOCKET(clients_that_die),
+		WITH_SOCKET(a_client_takes_its_users_turns),
 		WITH_SOCKET(a_line_of_one_mebibyte_is_the_longest),
 		WITH_SOCKET(a_client_that_does_not_read),
 		WITH_SOCKET(replies_longer_than_the_sockets_buffer),
