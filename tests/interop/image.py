@@ -10,6 +10,7 @@ taken out of them. Packages that are there already are used without asking the a
 out is DIRECTORY/vmlinux and DIRECTORY/initramfs; they are made anew when anything they are made of
 has changed.
 """
+import argparse
 import fcntl
 import glob
 import hashlib
@@ -321,12 +322,16 @@ def build(directory=None):
 
 
 def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ", 1)[1].rstrip())
+    parser.add_argument("--missing", action="store_true")
+    parser.add_argument("directory", nargs="?")
+    args = parser.parse_args()
     try:
-        if sys.argv[1:2] == ["--missing"]:
-            for package in wanted_packages(os.path.join(folder(*sys.argv[2:3]), "debs"))[1]:
+        if args.missing:
+            for package in wanted_packages(os.path.join(folder(args.directory), "debs"))[1]:
                 print(package)
             return
-        for path in build(*sys.argv[1:2]):
+        for path in build(args.directory):
             print(path)
     except ImageError as e:
         print("interop: %s" % e, file=sys.stderr)
