@@ -50,7 +50,12 @@ line_add(struct worker *w, struct qp *qp)
 	qp->answers.peer = place_of(qp);
 	p = &w->peer[qp->answers.peer];
 	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
-	w->answering++;
+	if (w->answering++ == 0)
+		w->line++;
+	if (p->line != w->line) { /* nobody has waited since its debt was made */
+		p->line = w->line;
+		p->credit = 0;
+	}
 	if (UNLIKELY(!p->listed)) {
 		p->listed = true;
 		p->idle = 0;
@@ -374,6 +379,10 @@ stage_answers(struct worker *w, uint32_t frames)
 void
 pipeline_answers_leave(struct worker *w, struct qp *qp)
 {
+	struct answer_peer *p = &w->peer[qp->answers.peer];
+
+	if (p->last == qp) /* the next QP at this address is another one */
+		p->last = NULL;
 	if ((qp->flags & QPF_ANSWERING) != 0)
 		line_remove(w, qp);
 }

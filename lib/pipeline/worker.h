@@ -91,7 +91,8 @@ struct answer_peer {
 	TAILQ_HEAD(, qp) qps; /* in turn */
 	uint16_t idle;        /* turns without any, while it is listed */
 	bool listed;          /* on the worker's list */
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t line;         /* worker.line when it was owed answers last */
 	int64_t credit;        /* what answers may still cost in this turn; below 0: a debt */
 	const struct qp *last; /* that was answered; it may be gone: it is only compared */
 	TAILQ_ENTRY(answer_peer) turn;
@@ -138,6 +139,7 @@ struct worker {
 	uint32_t naks_n;
 	uint32_t spare_n;
 	uint32_t answering; /* QPs with answers owed */
+	uint32_t line;      /* counts how often it rose from 0 */
 	uint32_t peers_n;
 	uint32_t asked; /* answers that were queued in this turn, one for each frame */
 	uint32_t mixed; /* so many turns from now on others have sent frames lately, too */
