@@ -13,7 +13,7 @@
  */
 #include "requester_priv.h"
 
-#define OPEN_MIN 32u /* packets: what a NAK leaves at least */
+#define OPEN_MIN 40u /* packets: what a NAK leaves at least: a turn of a worker, a quarter more */
 #define PROBE    8u  /* packets of the first resend after a timeout */
 #define MIN_AGES 10  /* the shortest round trip moves to the newest by 1/2^n of the difference */
 

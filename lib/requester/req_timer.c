@@ -167,8 +167,9 @@ req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
  * of what was sent, only the transport timer helps, which is many round trips. On a link that
  * loses packets, silence of some round trips therefore sends again what a timeout would: the few
  * oldest packets, of which one wants a response. Whatever was lost, that response tells: the
- * oldest is the one packet that the peer takes in any case, new or again. It is no retry: the
- * transport timer begins anew with it, and after some probes without progress nothing but the timer
+ * oldest is the one packet that the peer takes in any case, new or again. It comes after two round
+ * trips and some, or shortly before a short timer would end. It is no retry: the transport timer
+ * begins anew with it, and after some probes without progress nothing but the timer
  * is left, nor after a timeout: who has vanished sees its retries and no more. Where nothing was
  * lost of late there are none, so that a quiet link does not pay.
  */
@@ -179,13 +180,13 @@ void
 req_probe_arm(struct requester *r, ns_t now)
 {
 	const ns_t round = r->rtt > r->rtt_min ? r->rtt : 2 * (ns_t)r->rtt_min;
+	const ns_t most = requester_wait_ns(r->timeout) / 4 * 3;
 	const ns_t wait = (2 * round + PROBE_GRACE) << r->probes;
 
-	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST ||
-		wait > requester_wait_ns(r->timeout) / 2)
+	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST || round > most)
 		return;
 	r->probing = 1;
-	r->deadline = now + wait;
+	r->deadline = now + (wait < most ? wait : most);
 }
 
 static void

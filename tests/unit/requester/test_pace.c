@@ -2,7 +2,7 @@
 /* How many packets are in flight once some were lost (TMR-07, REQ-NAK-01, REQ-07). */
 #include "req.h"
 
-enum { US = 1000, PROBE = 8, LEAST = 32 }; /* typed here on purpose */
+enum { US = 1000, PROBE = 8, LEAST = 40 }; /* typed here on purpose */
 
 static void
 long_write(struct bed *s, uint32_t packets)
@@ -322,8 +322,8 @@ TMR_07_probes_where_packets_were_lost(void **state)
 }
 
 /*
- * TMR-02: no probe where nothing was lost of late, none after a timeout, and none that would come
- * near the timer.
+ * TMR-02: no probe where nothing was lost of late, none after a timeout, and none where a round
+ * trip is longer than three quarters of the timer.
  */
 static void
 TMR_02_no_probe_on_a_quiet_link(void **state)
@@ -342,13 +342,47 @@ TMR_02_no_probe_on_a_quiet_link(void **state)
 	expect_resend(s, QC_TIMEOUT, "TMR-07");
 
 	long_write(s, 2000);
-	s->r.timeout = 5; /* 131 us */
-	round_trip(s, 30 * US);
+	s->r.timeout = 4; /* 65.6 us */
+	round_trip(s, 26 * US);
 	pump(s);
 	ack(s, s->r.una.v, NSEQ);
 	pump(s);
 	expire(s);
 	expect_resend(s, QC_TIMEOUT, "TMR-07");
+}
+
+/*
+ * TMR-07, TMR-02: where two round trips and 20 us are longer than the timer, or nearly so, the
+ * probe comes after three quarters of the timer, each of the three; then the timer runs its whole
+ * time.
+ */
+static void
+TMR_07_probes_before_a_short_timer(void **state)
+{
+	const ns_t timer = UINT64_C(4096) << 4;
+	struct bed bed, *s = &bed;
+	ns_t since;
+
+	(void)state;
+	long_write(s, 2000);
+	s->r.timeout = 4;
+	round_trip(s, 20 * US);
+	pump(s);
+	ack(s, s->r.una.v, NSEQ);
+	pump(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		since = s->now;
+		expire(s);
+		expect_resend(s, QC_NONE, "TMR-07");
+		assert_true(s->now - since >= timer * 3 / 4);
+		assert_true(s->now - since <= timer * 3 / 4 + timer / 512);
+		pump(s);
+	}
+	since = s->now;
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	assert_true(s->now - since >= timer);
+	assert_int_equal(s->r.retry_left, 3 - 2);
 }
 
 /* QP-09: a reset forgets it all. */
@@ -371,4 +405,5 @@ RUN(T(TMR_07_few_after_a_timeout), T(REQ_17_late_acks_open_the_window), T(TMR_07
 	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
 	T(REQ_NAK_01_least), T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
 	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset),
-	T(TMR_07_probes_where_packets_were_lost), T(TMR_02_no_probe_on_a_quiet_link))
+	T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
+	T(TMR_02_no_probe_on_a_quiet_link))
