@@ -106,8 +106,8 @@ answer_read(struct sim *s, struct end *e, struct resp_answer *a)
 	uint32_t len = resp_answer_len(a, &e->resp);
 	uint8_t *host = NULL;
 
-	if (len != 0 &&
-		mem_check(e->table, a->rkey, 1, a->va, len, ACCESS_REMOTE_READ, &host) != MEM_OK) {
+	if (len != 0 && mem_check(e->table, a->rkey, user_of(e), a->va, len, ACCESS_REMOTE_READ,
+				&host) != MEM_OK) {
 		if (!respond_read_lost(s, e)) {
 			oracle_lost(s, peer_of(s, e), a->psn);
 			pop(s, e);

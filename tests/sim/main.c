@@ -172,14 +172,14 @@ report(const struct totals *t, double took)
 	printf("link: %llu lost, %llu corrupt, %llu duplicated, %llu very late; %llu for a QP before\n",
 		N(t->lost), N(t->corrupt), N(t->duplicates), N(t->ghosts), N(t->strays));
 	printf("requester: %llu completed (%llu ATOMIC WRITEs, %llu FLUSHes), "
-	       "%llu REG_MRs, %llu invalidations, %llu flushed, "
+	       "%llu REG_MRs, %llu windows bound, %llu invalidations, %llu flushed, "
 	       "%llu packets resent, %llu timeouts, "
 	       "%llu sequence NAKs, %llu implied, %llu needless, %llu kept, %llu RNR NAKs, %llu drained, "
 	       "%llu migrations, %llu timeouts for what was told\n",
-		N(t->completed), N(t->stores), N(t->flushes), N(t->registered), N(t->invalidated),
-		N(t->flushed), N(t->resent), N(t->timeouts), N(t->nak_seq), N(t->implied),
-		N(t->needless), N(t->kept), N(t->rnr), N(t->drained), N(t->migrations),
-		N(t->unheard));
+		N(t->completed), N(t->stores), N(t->flushes), N(t->registered), N(t->bound),
+		N(t->invalidated), N(t->flushed), N(t->resent), N(t->timeouts), N(t->nak_seq),
+		N(t->implied), N(t->needless), N(t->kept), N(t->rnr), N(t->drained),
+		N(t->migrations), N(t->unheard));
 	printf("connections: %llu made anew; failed work requests by status:", N(t->resets));
 	for (uint32_t i = 0; i < ARRAY_LEN(t->status); i++)
 		if (t->status[i] != 0)

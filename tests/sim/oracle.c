@@ -320,8 +320,8 @@ check_results(struct sim *s, struct end *e, uint32_t position)
 		CHECK(s, memcmp(&k->original, at, 8) == 0 && memcmp(sink, at, 8) == 0,
 			"RESP-DUP-06: ATOMIC %u has another original than memory", position);
 	}
-	if (w->opcode == WR_SEND_WITH_INV && k->fast != 0)
-		CHECK(s, mem_check_invalidate(peer->table, w->imm, 1) != MEM_OK,
+	if (w->opcode == WR_SEND_WITH_INV && k->window != 0)
+		CHECK(s, mem_check_invalidate(peer->table, w->imm, user_of(peer)) != MEM_OK,
 			"RESP-04: key of work request %u is not revoked", position);
 	else if (w->opcode == WR_SEND_WITH_INV) {
 		struct mr *m = &peer->inv[k->inv];

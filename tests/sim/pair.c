@@ -18,7 +18,7 @@ mr_add(struct sim *s, struct end *e, struct mr *m, uint8_t *host, uint64_t bytes
 	r->length = bytes;
 	r->host = host;
 	r->key = m->key;
-	r->pd = 1;
+	r->pd = SIM_PD;
 	r->remote_invalidate = true;
 	r->access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
 		    ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL;
@@ -59,7 +59,7 @@ end_release(struct sim *s, struct end *e)
 	mr_remove(e, &e->to_sink);
 	mr_remove(e, &e->doomed_sink);
 	mr_remove(e, &e->to_inbox);
-	fast_destroy(e);
+	window_destroy(s, e);
 	mem_table_destroy(e->table);
 	e->table = NULL;
 }
@@ -94,7 +94,7 @@ register_all(struct sim *s, struct end *e)
 	mr_add_local(s, e, &e->to_sink, e->sink, (uint64_t)SQ_SLOTS * MESSAGE_TOP);
 	mr_add_local(s, e, &e->doomed_sink, e->sink, (uint64_t)SQ_SLOTS * MESSAGE_TOP);
 	if ((s->seed / 5 + e->index) % 3 != 0)
-		fast_create(s, e);
+		window_create(s, e);
 	mr_add_local(s, e, &e->to_inbox, e->inbox, (uint64_t)RQ_SLOTS * MESSAGE_TOP);
 }
 

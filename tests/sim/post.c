@@ -67,7 +67,7 @@ aim(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	struct end *peer = peer_of(s, e);
 	uint32_t bytes = pair_of(s, e)->mr_bytes, offset = below(&s->g, bytes - w->len + 1);
 
-	if (rarely(&s->g, 2) && fast_aim(s, e, w, k))
+	if (rarely(&s->g, 2) && window_aim(s, e, w, k))
 		return;
 	k->mr = (uint8_t)below(&s->g, MRS);
 	if (wr_is_atomic(w) || wr_is_store(w)) {
@@ -89,7 +89,7 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	bool flush = wr_is_flush(w), word = wr_is_atomic(w) || wr_is_store(w);
 	bool remote = flush || (!wr_is_send(w) && w->len != 0);
 
-	if (remote && rarely(&s->g, 3) && fast_spoil(s, e, w, k)) {
+	if (remote && rarely(&s->g, 3) && window_spoil(s, e, w, k)) {
 		TRACE(s, e, "work request %u has a bad key", e->req.tail);
 		return;
 	}
@@ -101,7 +101,7 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 		k->want = STATUS_REM_ACCESS;
 		break;
 	case 1: /* beyond the end of the region */
-		if (!remote || k->fast != 0 || peer->mr[k->mr].region == NULL ||
+		if (!remote || k->window != 0 || peer->mr[k->mr].region == NULL ||
 			wr_is_whole_flush(w))
 			return;
 		w->remote_addr = peer->mr[k->mr].region->va +
@@ -144,11 +144,9 @@ spoil(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 	default: /* the peer gives up without a word: class J */
 		if (w->opcode != WR_SEND_WITH_INV)
 			return;
-		if (k->fast != 0)
-			fast_keep(peer, k);
-		else
+		if (k->window == 0)
 			peer->inv[k->inv].used = false;
-		w->imm = 0x99;
+		window_spoil_inv(s, e, w, k);
 		k->want = WANT_SILENCE;
 		break;
 	}
@@ -173,7 +171,7 @@ choose_inv(struct sim *s, struct end *e, struct requester_wr *w, struct work *k)
 {
 	struct end *peer = peer_of(s, e);
 
-	if (rarely(&s->g, 2) && fast_choose_inv(s, e, w, k))
+	if (rarely(&s->g, 2) && window_choose_inv(s, e, w, k))
 		return true;
 	k->inv = (uint8_t)below(&s->g, INVS);
 	if (peer->inv[k->inv].used || peer->inv[k->inv].region == NULL)
@@ -232,7 +230,7 @@ post_one(struct sim *s, struct end *e)
 		w->flags |= SEND_FENCE;
 	if (rarely(g, s->faults))
 		spoil(s, e, w, k);
-	if (!wr_is_send(w) && w->opcode < 7 && k->fast == 0 &&
+	if (!wr_is_send(w) && w->opcode < 7 && k->window == 0 &&
 		peer_of(s, e)->mr[k->mr].region == NULL) {
 		if (w->len == 0)
 			w->remote_addr = 0;
@@ -244,7 +242,7 @@ void
 app_post(struct sim *s, struct end *e, uint32_t n)
 {
 	while (n-- != 0 && e->req.tail - e->done < e->depth)
-		if (!rarely(&s->g, 6) || !fast_post(s, e))
+		if (!rarely(&s->g, 6) || !window_post(s, e))
 			post_one(s, e);
 }
 

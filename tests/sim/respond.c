@@ -40,12 +40,12 @@ gather_facts(struct sim *s, struct end *e, const struct wire_pkt *p, struct resp
 	if (q->whole)
 		q->va = region_start(e, q->rkey);
 	if (q->key)
-		f->key_ok =
-			mem_check(e->table, q->rkey, 1, q->va, q->len, q->access, &host) == MEM_OK;
+		f->key_ok = mem_check(e->table, q->rkey, user_of(e), q->va, q->len, q->access,
+				    &host) == MEM_OK;
 	if (q->wqe)
 		wqe_facts(e, f);
 	if (q->invalidate)
-		f->invalidate_ok = mem_check_invalidate(e->table, q->inv_key, 1) == MEM_OK;
+		f->invalidate_ok = mem_check_invalidate(e->table, q->inv_key, user_of(e)) == MEM_OK;
 	f->short_of_resources = chance(&s->g, s->shortage);
 	if (UNLIKELY(s->faults != 0) && rarely(&s->g, s->faults * 64))
 		f->exec_fault = true;
@@ -125,8 +125,8 @@ act_place(struct sim *s, struct end *e, const struct wire_pkt *p, const struct r
 	if ((v->act & ACT_PLACE_WRITE) != 0) {
 		oracle_placed_write(s, e, p, v);
 		CHECK(s,
-			mem_check(e->table, v->rkey, 1, v->va, p->payload_len, ACCESS_REMOTE_WRITE,
-				&host) == MEM_OK,
+			mem_check(e->table, v->rkey, user_of(e), v->va, p->payload_len,
+				ACCESS_REMOTE_WRITE, &host) == MEM_OK,
 			"WRITE outside its region");
 		memcpy(host, wire_payload(p), p->payload_len);
 	}
@@ -185,7 +185,7 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 	oracle_acknowledged(s, e, p, &v);
 	if ((v.act & ACT_INVALIDATE) != 0) {
 		mem_invalidate(e->table, v.rkey);
-		fast_invalidated(s, e, v.rkey);
+		window_invalidated(s, e, v.rkey);
 	}
 	if ((v.act & ACT_STORE) != 0)
 		memcpy(host, wire_payload(p), sizeof(uint64_t));

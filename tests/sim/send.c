@@ -131,7 +131,7 @@ local_work(struct sim *s, struct end *e)
 	struct requester_verdict v = { .act = 0 };
 	enum requester_fault fault;
 
-	switch (fast_work(s, e, &fault)) {
+	switch (window_work(s, e, &fault)) {
 	case MEM_TURN_LATER:
 		return false;
 	case MEM_TURN_REFUSED:

@@ -19,8 +19,10 @@
  * oracle.c       the reference: what memory, completions and timers must be
  * oracle_resp.c  the reference of a responder
  * oracle_retry.c the reference of retries: what they may be for
+ * oracle_window.c the reference of windows' keys
  * link.c         frames and the hostile link
- * fast.c         fast-register regions, and requests without a packet
+ * windows.c      memory windows and fast-register regions, requests without a packet
+ * windows_peer.c ... as the peer uses them
  * wr.h           kinds of work requests
  *
  * Owner:   one process; no threads.
@@ -31,7 +33,7 @@
 #include <stdint.h>
 
 #include "../clib/rng.h"
-#include "fast.h"
+#include "windows.h"
 #include "mem.h"
 #include "requester.h"
 #include "resp_answers.h"
@@ -47,6 +49,7 @@ enum {
 	RQ_SLOTS = 16,
 	RD_MAX = 16, /* max_rd_atomic, max_dest_rd_atomic */
 	ANSWERS = RD_MAX + 8,
+	SIM_PD = 1,
 	MRS = 4,               /* regions that the peer may reach */
 	INVS = 8,              /* regions that the peer may invalidate */
 	MESSAGE_TOP = 1 << 17, /* bytes */
@@ -123,11 +126,11 @@ struct work {
 	uint8_t want;
 	uint8_t inv;
 	uint8_t num_sge;
-	bool doomed;  /* its L_Key may go away */
-	bool got;     /* ATOMIC: the result has arrived */
-	bool revoked; /* its R_Key was taken back before it was complete */
-	uint8_t fast; /* fast-register region of the peer that it names, from 1 on */
-	uint8_t own;  /* ... of this end, that it changes */
+	bool doomed;    /* its L_Key may go away */
+	bool got;       /* ATOMIC: the result has arrived */
+	bool revoked;   /* its R_Key was taken back before it was complete */
+	uint8_t window; /* key of the peer that it names, from 1 on */
+	uint8_t own;    /* ... of this end, that it changes */
 	struct ring_sge sge[SGES];
 };
 
@@ -187,8 +190,8 @@ struct end {
 	uint8_t *inbox;  /* receive buffers, MESSAGE_TOP per slot */
 	struct mr mr[MRS];
 	struct mr inv[INVS];
-	struct mr base; /* all of `target`, under fast-register regions */
-	struct fast fast[FASTS];
+	struct mr base, base_ro, base_other; /* all of `target`, under windows */
+	struct window windows[WINDOWS];
 	struct mr pool, doomed_pool, to_sink, doomed_sink, to_inbox;
 	uint8_t inv_bytes[INVS][GUARD];
 
@@ -247,7 +250,8 @@ struct pair {
 struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
-		migrations, needless, kept, unheard, stores, flushes, registered, invalidated;
+		migrations, needless, kept, unheard, stores, flushes, registered, bound,
+		invalidated;
 	uint64_t status[32];
 };
 
@@ -324,7 +328,7 @@ wr_at(const struct end *e, uint32_t position)
 static inline bool
 is_gone(const struct end *e, const struct work *k)
 {
-	return k->fast != 0 ? k->revoked : e->mr[k->mr].gone;
+	return k->window != 0 ? k->revoked : e->mr[k->mr].gone;
 }
 
 /** Messages that the responder has taken, as it counts them. */

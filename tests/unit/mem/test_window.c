@@ -292,6 +292,22 @@ MW_08_completes_when_nobody_uses_it(void **state UNUSED)
 	bed_end(b);
 }
 
+/* MW-08: who invalidates a window of type 1 is told that it is one. */
+static void
+MW_08_not_of_type_1(void **state UNUSED)
+{
+	struct bed *b = bed_make(1, MEM_WINDOW_1);
+	bool begun = false;
+	enum mem_why why;
+
+	assert_int_equal(bind_it(b, 0, INDEX + 1, 0), MEM_TURN_DONE);
+	assert_int_equal(
+		mem_window_invalidate(b->t, 0, INDEX + 1, USER, &begun, &why), MEM_TURN_REFUSED);
+	assert_int_equal(why, MEM_WHY_NOT_OF_TYPE_2);
+	assert_int_equal(ask(b, INDEX + 1, USER, VA, 1), MEM_OK);
+	bed_end(b);
+}
+
 /*
  * One worker binds the window to one 64-byte piece after another and, once it is revoked, writes to
  * the piece itself; others write through the key. What is revoked must not be written by them.
@@ -368,6 +384,7 @@ main(void)
 		cmocka_unit_test(keys_are_apart),
 		cmocka_unit_test(MW_06_waits_for_other_workers),
 		cmocka_unit_test(MW_08_completes_when_nobody_uses_it),
+		cmocka_unit_test(MW_08_not_of_type_1),
 		cmocka_unit_test(MW_06_no_write_after_revocation),
 	};
 
