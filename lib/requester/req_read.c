@@ -64,6 +64,13 @@ length_fault(const struct requester *r, const struct requester_wr *w, const stru
 	return op_has(p->op, OPF_LAST) ? FATAL_READ_LAST_LENGTH : FATAL_READ_LENGTH;
 }
 
+/** May a response that others have overtaken be late, and not lost (req.reorder)? */
+static inline bool
+waits_for_late(const struct requester *r)
+{
+	return r->knobs >> REQ_KNOB_REORDER_SHIFT > 1 && !r->recovering;
+}
+
 /** A response beyond the one due at una, which may be lost, or late (req.reorder). */
 static void
 beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
@@ -76,7 +83,7 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 		verdict_drop(v, REQRULE_UNMATCHED_DATA);
 		return;
 	}
-	if (most > 1 && !r->recovering && kept != KEPT_NOTHING) {
+	if (waits_for_late(r) && kept != KEPT_NOTHING) {
 		const struct req_piece k = req_piece(requester_slot(r, r->head));
 
 		lost = k.end - k.begin >= most;
@@ -103,6 +110,16 @@ is_due(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 	return !fault_is_due(r);
 }
 
+/** One of two that were overtaken was late: the other one is missing from now on. */
+static __attribute__((noinline)) void
+still_missing(struct requester *r, ns_t now, struct requester_verdict *v)
+{
+	const uint16_t rule = v->rule;
+
+	req_overtaken(r, now, v);
+	v->rule = rule;
+}
+
 /** The response at una was taken. */
 static void
 take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_verdict *v)
@@ -125,6 +142,8 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 		r->rtt_min = 1 + req_age(w->sent_at, now);
 	requester_acknowledge(r, psns, end);
 	req_moved(r, from, now, v);
+	if (UNLIKELY(w->imm != 0) && is_read(w) && !end && waits_for_late(r))
+		still_missing(r, now, v);
 }
 
 /** Does the place in the stream fit, and the syndrome? If not, the verdict says so. */

@@ -348,6 +348,37 @@ REQ_IMPL_05_reorder(void **state)
 	expect_asked(s, 1, 1);
 }
 
-RUN(T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps),
-	T(REQ_IMPL_05_overtaken), T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept),
-	T(TMR_07_timeout_keeps), T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
+/*
+ * REQ-IMPL-01, req.reorder: of two that are missing the first is late and the second is lost. It is
+ * missed as well, whether or not more comes behind it, and where no transport timer helps.
+ */
+static void
+REQ_IMPL_01_one_late_one_lost(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t more = 0; more <= 1; more++)
+		for (uint32_t timeout = 0; timeout <= 14; timeout += 14) {
+			started(s, 6);
+			s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+			s->r.timeout = (uint8_t)timeout;
+			s->r.timing &= timeout != 0;
+			data(s, 0, 6);
+			data(s, 3, 6);
+			assert_true(s->r.doubting);
+			data(s, 1, 6);
+			assert_int_equal(s->r.una.v, S + 2);
+			if (more)
+				data(s, 4, 6);
+			assert_true(s->r.doubting);
+			expire(s);
+			expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+			expect_asked(s, 2, 1);
+		}
+}
+
+RUN(T(REQ_IMPL_01_one_late_one_lost), T(REQ_IMPL_04_the_missing_part),
+	T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps), T(REQ_IMPL_05_overtaken),
+	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
+	T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
