@@ -20,6 +20,20 @@ SCRIPTS = os.environ["SCRIPTS"]
 WAIT_S = 240    # for a run of about a second, with sanitizers on a busy machine
 
 
+PERFTEST = r"""#!/bin/sh
+for word; do
+    case $word in init=*) folder=$(dirname "${word#init=}") ;; esac
+done
+while read -r label program options; do
+    n=1000
+    case $options in *" -l "*) n=2000 ;; esac
+    printf 'test %s\n #bytes     #iterations\n %d  %d  0.00  0.00  0.000000\n' "$label" \
+    	"${label#*/}" $n
+done <"$folder/tests" >"$folder/out"
+echo "end of tests" >>"$folder/out"
+"""
+
+
 def benchmark(name, *words, check=True):
     """@return what it printed."""
     p = subprocess.run([os.path.join(SCRIPTS, "bench", name), *words], stdin=subprocess.DEVNULL,
@@ -127,6 +141,23 @@ class Figures(unittest.TestCase):
                 self.above_0(row, "p50_us", "p99_us")
         for op in ("write", "atomic"):
             self.assertEqual([8, 8, 6, 6], [len(r) for r in self.rows_of(lines, op)])
+
+    def test_rxe(self):
+        """With a program in the place of the kernel that says what perftest in it would say."""
+        with tempfile.TemporaryDirectory(prefix="rl") as d:
+            kernel = os.path.join(d, "kernel")
+            with open(kernel, "w", encoding="ascii") as f:
+                f.write(PERFTEST)
+            os.chmod(kernel, 0o755)
+            lines, out = self.run_json("rxe", "--kernel", kernel, "--op", "write,read", "--size",
+                                       "64", "--rounds", "1")
+            self.assertEqual([("write", 64, 2000), ("read", 64, 2000)],
+                             [(row["op"], row["bytes"], row["rxe"]) for row in out["rows"]])
+            for row in out["rows"]:
+                self.above_0(row, "one", "two")
+                self.assertEqual(11, len(self.rows_of(lines, row["op"])[0]))
+            p = benchmark("rxe", "--kernel", kernel + "s", check=False)
+            self.assertEqual((2, True), (p.returncode, "no such program" in p.stderr))
 
     def test_loss(self):
         lines, out = self.run_json("loss", "--op", "write", "--qps", "1", "--loss", "1", "--pairs",

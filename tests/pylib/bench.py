@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the benchmarks of whole programs share: a release build, a dataplane, its CPU time."""
+import argparse
 import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -124,6 +126,25 @@ class Dataplane:
     def close(self):
         stop(self.process)
         self.folder.cleanup()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listed(kind, good, what):
+    """For argparse: values with commas between them, all of which are good."""
+    def parse(text):
+        try:
+            values = [kind(word) for word in text.split(",")]
+        except ValueError:
+            values = [None]
+        if not all(v is not None and good(v) for v in values):
+            raise argparse.ArgumentTypeError("'%s': %s, with commas" % (text, what))
+        return values
+    return parse
 
 
 def write_json(path, result):
