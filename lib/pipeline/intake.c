@@ -5,6 +5,7 @@
 #include "intake.h"
 
 #include "count.h"
+#include "handoff.h"
 #include "shares.h"
 #include "stage.h"
 
@@ -37,6 +38,7 @@ struct intake {
 	uint32_t n;               /* frames */
 	uint32_t turns;           /* since the worker began */
 	uint32_t calm;            /* turns in a row that did not need it */
+	uint32_t from;            /* of a frame that was looked at, before it began */
 	bool several;             /* peers had frames here in this turn */
 	uint16_t free;            /* the first free place for a frame */
 	TAILQ_HEAD(, peer) peers; /* with frames, in turn */
@@ -153,17 +155,17 @@ peer_of(struct intake *in, uint32_t from)
 }
 
 void
-pipeline_intake_look(struct worker *w, const struct burst *b)
+pipeline_intake_look(struct worker *w, const struct burst *b, bool anew)
 {
-	uint32_t first;
+	struct intake *in = w->intake;
 
-	w->full_turns = 0;
-	if (w->intake == NULL || b->n == 0)
+	if (in == NULL || b->n == 0)
 		return;
-	first = look_at(b->m[0]).from;
-	for (uint32_t i = 1; i < b->n; i++)
-		if (look_at(b->m[i]).from != first) {
-			w->intake->calm = 0;
+	if (anew)
+		in->from = look_at(b->m[0]).from;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (look_at(b->m[i]).from != in->from) {
+			in->calm = 0;
 			w->intake_on = true;
 			return;
 		}
@@ -177,9 +179,9 @@ pipeline_intake_charge(struct worker *w, const struct burst *b, uint32_t i)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-/** Frames of a port, in order: to their peers, or away. */
+/** Frames in the order of their arrival: to their peers, or away. */
 static void
-put(struct worker *w, struct burst *b, uint32_t port)
+put(struct worker *w, struct burst *b)
 {
 	struct intake *in = w->intake;
 	uint32_t away = 0;
@@ -194,13 +196,14 @@ put(struct worker *w, struct burst *b, uint32_t port)
 		if (UNLIKELY(p->n >= DEPTH * (ROOM - in->n))) {
 			if (p->credit > 0) /* who floods still has turns */
 				p->credit -= COST_DROP;
+			stats_inc(&w->port_stats[b->port[i]], STAT_rx_backlog_drop);
 			b->m[away++] = m;
 			continue;
 		}
 		if (l.qpn != p->qpn)
 			cost += COST_SWITCH;
 		p->qpn = l.qpn;
-		m->port = w->conf.ports[port].id;
+		m->port = w->conf.ports[b->port[i]].id;
 		in->free = in->next[at];
 		in->m[at] = m;
 		in->cost[at] = (uint16_t)RTE_MIN(cost, (int64_t)UINT16_MAX);
@@ -216,7 +219,6 @@ put(struct worker *w, struct burst *b, uint32_t port)
 	in->several |= in->n != 0 && TAILQ_NEXT(TAILQ_FIRST(&in->peers), turn) != NULL;
 	if (UNLIKELY(away != 0)) {
 		stats_add(&w->stats, STAT_rx_backlog_drop, away);
-		stats_add(&w->port_stats[port], STAT_rx_backlog_drop, away);
 		rte_pktmbuf_free_bulk(b->m, away);
 	}
 }
@@ -232,24 +234,44 @@ is_ending(const struct intake *in)
 	return in->calm == LINGER && !in->several;
 }
 
+static inline uint32_t
+bursts_n(const struct intake *in)
+{
+	if (is_ending(in))
+		return (in->turns & 1) != 0 ? 0 : 1;
+	return BURSTS;
+}
+
 uint32_t
 pipeline_intake_fill(struct worker *w, struct burst *b, uint32_t port)
 {
-	const bool ends = is_ending(w->intake);
 	uint32_t done = 0;
 
-	if (ends && (w->intake->turns & 1) != 0)
-		return 0;
-	for (uint32_t i = 0; i < (ends ? 1 : BURSTS); i++) {
+	for (uint32_t i = bursts_n(w->intake); i != 0; i--) {
 		const uint64_t before = w->stats.c[STAT_rx_packets];
 		uint32_t n;
 
 		stage_rx(w, b, port);
 		n = (uint32_t)(w->stats.c[STAT_rx_packets] - before);
 		done += n;
-		put(w, b, port);
+		put(w, b);
 		if (n < PIPELINE_BURST)
 			break;
+	}
+	b->n = 0;
+	return done;
+}
+
+uint32_t
+pipeline_intake_fill_handed(struct worker *w, struct burst *b)
+{
+	uint32_t done = 0, n = PIPELINE_BURST;
+
+	for (uint32_t i = bursts_n(w->intake); i != 0 && n == PIPELINE_BURST; i--) {
+		pipeline_handoff_receive(w, b);
+		n = b->n;
+		done += n;
+		put(w, b);
 	}
 	b->n = 0;
 	return done;

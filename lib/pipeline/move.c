@@ -20,6 +20,7 @@
 #include "count.h"
 #include "flush.h"
 #include "handoff.h"
+#include "intake.h"
 #include "local.h"
 #include "report.h"
 #include "sending.h"
@@ -95,12 +96,14 @@ locals_leave(struct worker *w)
 	return true;
 }
 
-/** What other workers have handed over so far. */
+/** What other workers have handed over so far: what waits for its peer's turn came first. */
 static void
 handed_serve(struct worker *w)
 {
 	uint32_t left = w->conf.handoff_in != NULL ? rte_ring_count(w->conf.handoff_in) : 0;
 
+	while (w->intake != NULL && pipeline_intake_take(w, &w->burst))
+		pipeline_burst_run(w, &w->burst);
 	while (left != 0) {
 		pipeline_handoff_receive(w, &w->burst);
 		if (w->burst.n == 0)

@@ -174,7 +174,7 @@ run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *
 		if (b->n == 0)
 			continue;
 		if (UNLIKELY(w->full_turns >= INTAKE_FULL))
-			pipeline_intake_look(w, b);
+			pipeline_intake_look(w, b, true);
 		*more |= b->n == PIPELINE_BURST;
 		done += b->n;
 		run(w, b, since);
@@ -184,20 +184,25 @@ run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *
 	return done;
 }
 
-/** Ports have more than the worker can do: each peer has its turn. @return frames served. */
+/** There is more than the worker can do: each peer has its turn. @return frames served. */
 static __attribute__((noinline)) uint32_t
 run_fairly(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
 {
-	uint32_t done = 0, ports = 0;
+	uint32_t done = 0, bursts = 0;
 
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		if (!w->conf.ports[i].polls_rx)
 			continue;
-		ports++;
+		bursts++;
 		*more |= pipeline_intake_fill(w, b, i) >= PIPELINE_BURST;
 		lap(w, STAGE_RX, since);
 	}
-	for (; ports != 0 && pipeline_intake_take(w, b); ports--) {
+	if (w->conf.handoff_in != NULL) {
+		bursts++;
+		*more |= pipeline_intake_fill_handed(w, b) >= PIPELINE_BURST;
+		lap(w, STAGE_RX, since);
+	}
+	for (; bursts != 0 && pipeline_intake_take(w, b); bursts--) {
 		clock_read(w);
 		done += b->n;
 		run(w, b, since);
@@ -205,6 +210,26 @@ run_fairly(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t 
 			done += hurry(w, asked, since);
 	}
 	*more |= pipeline_intake_settle(w, *more) != 0;
+	return done;
+}
+
+/** A burst of what other workers have handed over. @return frames. */
+static ALWAYS_INLINE uint32_t
+run_handed(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
+{
+	uint32_t done;
+
+	pipeline_handoff_receive(w, b);
+	lap(w, STAGE_RX, since);
+	done = b->n;
+	if (done == 0)
+		return 0;
+	if (UNLIKELY(w->full_turns >= INTAKE_FULL))
+		pipeline_intake_look(w, b, !*more);
+	*more |= done == PIPELINE_BURST;
+	run(w, b, since);
+	if (UNLIKELY(w->hurry != 0))
+		done += hurry(w, asked, since);
 	return done;
 }
 
@@ -226,6 +251,7 @@ worker_poll(struct worker *w, ns_t now)
 	uint32_t done = 0;
 	bool more = false;  /* a port has more frames than this turn took */
 	bool asked = false; /* stage 10 has run in this turn */
+	const bool fairly = w->intake_on;
 
 	turn_begin(w, now);
 	w->measuring = atomic_load_explicit(&w->load.measure, memory_order_relaxed);
@@ -238,29 +264,20 @@ worker_poll(struct worker *w, ns_t now)
 		return done + stage_tx(w);
 	}
 
-	if (UNLIKELY(w->intake_on))
-		done = run_fairly(w, b, &more, &asked, &since);
-	else
+	if (LIKELY(!fairly))
 		done = run_ports(w, b, &more, &asked, &since);
+	else
+		done = run_fairly(w, b, &more, &asked, &since);
 	if (local_is_used(w)) {
 		done += run_local(w, b, &since);
 		if (UNLIKELY(w->hurry != 0))
 			done += hurry(w, &asked, &since);
 	}
-	if (w->conf.handoff_in != NULL) {
-		pipeline_handoff_receive(w, b);
-		lap(w, STAGE_RX, &since);
-		if (b->n != 0) {
-			more |= b->n == PIPELINE_BURST;
-			done += b->n;
-			run(w, b, &since);
-			if (UNLIKELY(w->hurry != 0))
-				done += hurry(w, &asked, &since);
-		}
-	}
+	if (w->conf.handoff_in != NULL && LIKELY(!fairly))
+		done += run_handed(w, b, &more, &asked, &since);
 
 	w->crowded = more;
-	w->full_turns = more ? w->full_turns + 1 : 0;
+	w->full_turns = more && w->full_turns < INTAKE_FULL ? w->full_turns + 1 : 0;
 	if (w->answering != 0) {
 		stage_answers(w, done);
 		lap(w, STAGE_RESPOND, &since);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that another worker has received and handed over: a peer has the same share whichever
+ * worker its frames come to. What counts is turns of the worker that serves them.
+ */
+#include "peers_rig.h"
+
+#include "intake.h"
+#include "worker.h"
+
+enum {
+	FEW = 4,       /* WRITEs of the small one in a turn */
+	FLOOD = 400,   /* frames that wait, at the port or in the ring */
+	NOTICED = 100, /* turns, after which the worker has seen who is there */
+	TURNS = 300,
+};
+
+static struct rte_ring *handed;
+
+/** The bed's worker is one of two: frames of some peers come by its hand-off ring. */
+static void
+handed_begin(struct bed *b, uint32_t peers_n)
+{
+	handed = rte_ring_create("handed", 1024, 0, RING_F_SC_DEQ);
+	assert_non_null(handed);
+	bed_qp_gone(b, b->qp);
+	b->conf.handoff_in = handed;
+	bed_worker_again(b);
+	b->qp = bed_qp(b, QPN, PEER_QPN);
+	for (uint32_t i = 0; i < peers_n; i++)
+		peer_begin(b, i);
+}
+
+static void
+handed_end(struct bed *b, uint32_t peers_n)
+{
+	for (uint32_t i = 0; i < 1000; i++)
+		peers_turn(b);
+	assert_int_equal(rte_ring_count(handed) + rte_ring_count(bed_near_end()), 0);
+	bed_turn(b); /* each frame is explained by a counter */
+	for (uint32_t i = peers_n; i-- != 0;)
+		peer_end(b, i);
+	bed_qp_gone(b, b->qp);
+	b->conf.handoff_in = NULL;
+	bed_worker_again(b);
+	b->qp = bed_qp(b, QPN, PEER_QPN);
+	rte_ring_free(handed);
+}
+
+static void
+repeat(struct peer *p)
+{
+	while (rte_ring_count(p->way) < FLOOD && peer_repeats(p))
+		;
+}
+
+/* Behind one that floods the ring, another one by the same ring waits a few turns, no more. */
+static void
+behind_one_that_floods(void **state)
+{
+	struct bed *b = *state;
+	uint32_t most = 0;
+
+	handed_begin(b, 2);
+	peers[0].way = peers[1].way = handed;
+	for (uint32_t t = 0; t < TURNS; t++) {
+		while (rte_ring_count(handed) < FLOOD)
+			assert_true(peer_sends(&peers[1], 64, 1));
+		for (uint32_t i = 0; i < FEW; i++)
+			assert_true(peer_sends(&peers[0], 64, QPS));
+		peers_turn(b);
+		if (t >= NOTICED)
+			most = RTE_MAX(most, peer_owed(&peers[0]));
+	}
+	/* 400 are before its own in the ring, which the worker takes 128 of in a turn. */
+	assert_in_range(most, FEW, FEW * 6);
+	assert_int_equal(peers[0].naks, 0);
+	handed_end(b, 2);
+}
+
+/*
+ * One floods by the ring, two others flood the port: who comes by another worker has no more than
+ * those at the port, and no less.
+ */
+static void
+beside_those_at_the_port(void **state)
+{
+	uint64_t served[PEERS] = { 0 }, least;
+	struct bed *b = *state;
+
+	handed_begin(b, PEERS);
+	peers[1].way = handed;
+	for (uint32_t t = 0; t < TURNS; t++) {
+		repeat(&peers[1]);
+		while (rte_ring_count(bed_near_end()) < FLOOD)
+			assert_true(peer_repeats(&peers[0]) && peer_repeats(&peers[2]));
+		peers_turn(b);
+		for (uint32_t i = 0; i < PEERS && t == NOTICED; i++)
+			served[i] = peer_served(&peers[i]);
+	}
+	for (uint32_t i = 0; i < PEERS; i++)
+		served[i] = peer_served(&peers[i]) - served[i];
+	least = RTE_MIN(served[0], served[2]);
+	assert_true(least >= 200);
+	assert_in_range(served[1], least * 9 / 10, least * 11 / 10);
+	handed_end(b, PEERS);
+}
+
+/*
+ * RESP-SEQ-01: a QP leaves this worker while frames for it wait for their peer's turn. They came
+ * before all that goes to its new owner's ring from now on, so they are served first.
+ */
+static void
+RESP_SEQ_01_leaves_in_order(void **state)
+{
+	struct bed *b = *state;
+	struct mbox_msg m = { .type = MBOX_QP_RELEASE, .move = { b->qp, 1 } };
+
+	handed_begin(b, 0);
+	m.move.qp = b->qp;
+	b->w->intake_on = true;
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		struct wire_fields f = write_only(E + i, MR_VA, 4);
+
+		assert_int_equal(rte_ring_enqueue(handed, bed_frame(&f)), 0);
+	}
+	worker_poll(b->w, b->now);
+	assert_true(b->qp->resp.epsn.v < E + FLOOD && rte_ring_count(handed) < FLOOD - 32);
+	assert_int_equal(bed_tell(b, &m), 0);
+	assert_int_equal(b->qp->resp.epsn.v, E + FLOOD);
+	assert_int_equal(bed_stat(b, STAT_out_of_sequence), 0);
+	m = (struct mbox_msg){ .type = MBOX_QP_ADOPT, .qp.qp = b->qp };
+	assert_int_equal(bed_tell(b, &m), 0);
+	handed_end(b, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(behind_one_that_floods),
+		TEST(beside_those_at_the_port),
+		TEST(RESP_SEQ_01_leaves_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
