@@ -148,7 +148,7 @@ part(struct world *w)
 
 /* Data goes, by the values that both ends have agreed on; then both hear of the end. */
 static void
-CM_12_CM_16_CM_33_there_and_back(struct world *w)
+CM_12_CM_14_CM_16_CM_33_there_and_back(struct world *w)
 {
 	struct rl_qp_attr c, s;
 
@@ -395,7 +395,7 @@ main(int argc, char **argv)
 	w.client_ip = argv[3];
 	side_open(&w.s, w.socket);
 	side_open(&w.c, w.socket);
-	CM_12_CM_16_CM_33_there_and_back(&w);
+	CM_12_CM_14_CM_16_CM_33_there_and_back(&w);
 	CM_29_refused(&w);
 	CM_12_own_queue_pairs(&w);
 	channels(&w);

@@ -222,6 +222,22 @@ QP_13_posted_in_the_middle(void **state)
 	gone(b, qp, 0);
 }
 
+/* QP-13: in ERR, and until RESET, the ring tells its host that what it posts needs a bell. */
+static void
+QP_13_the_host_is_told(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = deep(b, 0);
+	_Atomic uint32_t *told = &qp->rq.sh->dead;
+
+	assert_int_equal(atomic_load(told), 0);
+	assert_int_equal(bed_state(b, qp, QPS_ERR), 0);
+	assert_int_equal(atomic_load(told), 1);
+	assert_int_equal(bed_state(b, qp, QPS_RESET), 0);
+	assert_int_equal(atomic_load(told), 0);
+	gone(b, qp, 0);
+}
+
 /* A host that goes on posting and ringing keeps neither a worker nor whoever wants the QP. */
 static void
 a_host_that_never_stops(void **state)
@@ -392,6 +408,7 @@ main(void)
 		TEST(QP_17_who_takes_the_QP_waits_for_its_flush),
 		TEST(QP_18_a_detach_that_drops),
 		TEST(QP_13_posted_in_the_middle),
+		TEST(QP_13_the_host_is_told),
 		TEST(a_host_that_never_stops),
 		TEST(QP_11_sends_alone_in_SQE),
 		TEST(clients_take_turns),

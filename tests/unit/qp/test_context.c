@@ -269,6 +269,7 @@ QP_05_reset(void **state)
 	qp->resp.unfinished = 2;
 	qp->saved[1].kind = OP_RC_READ_REQUEST;
 	qp->active = qp->copy;
+	qp->feed_next = 3; /* recv_feed begins at its first buffer again */
 	qp->answers.count = 3;
 	qp->flags |= QPF_DIRTY;
 	qp->cnp_next = 5000; /* CC-03: the next life's first mark is answered at once */
@@ -288,6 +289,7 @@ QP_05_reset(void **state)
 	assert_int_equal(qp->resp.unfinished, 0);
 	assert_int_equal(qp->saved[1].kind, 0);
 	assert_null(qp->active);
+	assert_int_equal(qp->feed_next, 0);
 	assert_int_equal(qp->answers.count, 0);
 	assert_int_equal(qp->flags & QPF_DIRTY, 0);
 	assert_int_equal(qp->cnp_next, 0);
