@@ -123,6 +123,17 @@ add(struct admin *adm, const struct admin_qp *rec, const struct conf_ah *ah, str
 	return 0;
 }
 
+/** Nobody has said where to send to. */
+static int
+refuse_unknown(struct admin *adm, const struct admin_ah *a, struct refusal *r)
+{
+	char text[256];
+
+	if (!neigh_text(adm->net, &a->link, text, sizeof(text)))
+		text[0] = '\0';
+	return refuse(r, EAGAIN, "ud.ah_attr: nobody has answered yet: %s", text);
+}
+
 int
 admin_ah_of_qp(struct admin *adm, struct admin_qp *rec, const struct conf_ah *ah, uint32_t *handle,
 	struct refusal *r)
@@ -146,7 +157,7 @@ admin_ah_of_qp(struct admin *adm, struct admin_qp *rec, const struct conf_ah *ah
 			return rc;
 	}
 	*handle = a->handle;
-	return 0;
+	return a->known ? 0 : refuse_unknown(adm, a, r);
 }
 
 void

@@ -50,7 +50,10 @@ int admin_ah_create(struct admin *adm, const struct admin_ah_for *who, const str
 void admin_ah_destroy(struct admin *adm, struct admin_ah *ah);
 /** The neighbour's MAC is another one, or not known any more. */
 void admin_ah_new_mac(struct admin *adm, struct admin_ah *ah);
-/** The QP's own handle for that destination. @return 0 or a refusal. */
+/**
+ * The QP's own handle for that destination. @return 0 or a refusal: also while the neighbour's MAC
+ * is not known. It is asked for from the first call on.
+ */
 int admin_ah_of_qp(struct admin *adm, struct admin_qp *rec, const struct conf_ah *ah,
 	uint32_t *handle, struct refusal *r);
 /** The QP is gone, and so are its handles. */

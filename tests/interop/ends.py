@@ -5,6 +5,7 @@ An End is rocelane's process or the guest's peer: both take the same requests (r
 region "src" full of random bytes that nothing may change, and a region "dst" that the other end and
 arriving messages write to; what "dst" should hold is kept here, byte for byte.
 """
+import errno
 import itertools
 import random
 import time
@@ -220,7 +221,14 @@ class Side:
         return self.query()["qp_state"]
 
     def post_send(self, *wrs):
-        return self.end.rpc("post_send", qp_num=self.qpn, wrs=list(wrs))
+        """Again while the neighbour of a datagram has not answered: nothing was posted then."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            answer = self.end.rpc("post_send", qp_num=self.qpn, wrs=list(wrs))
+            refused = answer["refused"] or {}
+            if answer["posted"] or refused.get("errno") != errno.EAGAIN or time.monotonic() > end:
+                return answer
+            time.sleep(0.005)
 
     def post_recv(self, *wrs):
         return self.end.rpc("post_recv", qp_num=self.qpn, wrs=list(wrs))

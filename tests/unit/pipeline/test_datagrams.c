@@ -205,11 +205,54 @@ UD_05_both_ways_agree(void **state UNUSED)
 		    completions > failed + SESSIONS * 4);
 }
 
+/*
+ * RT-05, UD-16: the neighbour's MAC is not known any more. What goes to it is sent as if lost, and
+ * a bad list is one, also where there is nobody to send to.
+ */
+static void
+RT_05_UD_16_nobody(void **state UNUSED)
+{
+	struct mbox_msg posted = { .type = MBOX_QP_POSTED };
+	const uint32_t lkeys[] = { MR_KEY, 0xdead00 };
+	uint32_t h[HANDLES];
+	void *bed = NULL;
+	struct ring sq;
+	struct bed *b;
+
+	assert_int_equal(bed_setup(&bed), 0);
+	b = bed;
+	make_handles(b, h);
+	posted.qp.qp = make_qp(b);
+	ring_attach(&sq, posted.qp.qp->sq.ring.sh, posted.qp.qp->sq.ring.mask + 1,
+		posted.qp.qp->sq.ring.stride, false);
+	for (uint32_t i = 0; i < ARRAY_LEN(lkeys); i++) {
+		struct ring_send_wqe *w = ring_produce_slot(&sq, QUEUE);
+
+		memset(w, 0, sq.stride);
+		w->opcode = WR_SEND;
+		w->flags = SEND_SIGNALED;
+		w->rkey = h[NOBODY];
+		w->num_sge = 1;
+		w->sge[0] = (struct ring_sge){ MR_VA, 8, lkeys[i] };
+		ring_produce_commit(&sq);
+	}
+	assert_int_equal(bed_tell(b, &posted), 0);
+	bed_turn(b);
+	expect_silence(b);
+	assert_int_equal(bed_cqe(b).status, WC_SUCCESS);
+	assert_int_equal(bed_cqe(b).status, WC_LOC_PROT_ERR);
+	assert_int_equal(atomic_load(&posted.qp.qp->state), QPS_SQE);
+	assert_int_equal(qp_stat(posted.qp.qp, STAT_tx_no_neighbor), 1);
+	bed_qp_gone(b, posted.qp.qp);
+	bed_teardown(&bed);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(UD_05_both_ways_agree),
+		cmocka_unit_test(RT_05_UD_16_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
