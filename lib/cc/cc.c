@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DCQCN: what a CNP, time and bytes do to a rate. */
+/* DCQCN: what a CNP, time and bytes do to a rate; and pacing, for any rate. */
 #include "cc.h"
 
 #define KB(mbps) ((mbps) * 1000u)
@@ -30,9 +30,8 @@ cc_top(const struct cc *c)
 	return KB(most != 0 ? min_u32(most, c->p.line_rate) : c->p.line_rate);
 }
 
-/** CC-13. */
-static uint32_t
-floor_of(const struct cc *c)
+uint32_t
+cc_floor(const struct cc *c)
 {
 	return min_u32(KB(c->p.rpg_min_rate), cc_top(c));
 }
@@ -41,8 +40,10 @@ void
 cc_start(struct cc *c, const struct cc_params *p)
 {
 	*c = (struct cc){ .p = *p, .increased = true, .alpha = p->initial_alpha_value << 20 };
-	ASSERT(p->line_rate != 0 && p->rpg_time_reset != 0 && p->dce_tcp_rtt != 0);
+	ASSERT(p->line_rate != 0);
+	ASSERT(p->by_delay || (p->rpg_time_reset != 0 && p->dce_tcp_rtt != 0));
 	c->rate = c->target = cc_top(c);
+	c->delay.window = p->delay.start << 16;
 }
 
 /* ---- alpha ----------------------------------------------------------------------------------- */
@@ -153,6 +154,8 @@ cc_advance(struct cc *c, ns_t now)
 {
 	const ns_t period = c->p.rpg_time_reset * TIME_NS_PER_US;
 
+	if (c->p.by_delay)
+		return;
 	alpha_advance(c, now);
 	while (c->stage != CC_FULL && now >= c->timer_at) {
 		c->timer_at += period;
@@ -176,7 +179,7 @@ cut(struct cc *c)
 		c->target = c->rate;
 	to = off < c->rate ? c->rate - (uint32_t)off : 0;
 	to = max_u32(to, (uint32_t)least);
-	c->rate = max_u32(to, floor_of(c));
+	c->rate = max_u32(to, cc_floor(c));
 	c->increased = false;
 }
 
@@ -188,7 +191,7 @@ set_first(struct cc *c)
 
 	if (c->stage != CC_FULL || to == 0)
 		return false;
-	c->rate = c->target = min_u32(max_u32(KB(to), floor_of(c)), cc_top(c));
+	c->rate = c->target = min_u32(max_u32(KB(to), cc_floor(c)), cc_top(c));
 	c->increased = false;
 	return true;
 }
@@ -196,6 +199,10 @@ set_first(struct cc *c)
 void
 cc_notified(struct cc *c, ns_t now)
 {
+	if (c->p.by_delay) {
+		c->cnps++;
+		return;
+	}
 	cc_advance(c, now);
 	if (c->cnps == 0)
 		c->alpha_from = now;

@@ -2,7 +2,8 @@
 #ifndef CC_H
 #define CC_H
 /**
- * @file cc.h  DCQCN, the reaction to CNPs: (state, event, now) -> rate; and packets at that rate.
+ * @file cc.h  A QP's rate: (state, event, now) -> rate, and packets at that rate. The events here
+ *             are CNPs, and the reaction is DCQCN; cc_delay.h has that to round trips.
  *
  * Owner:   the QP's worker, or whoever simulates one.
  * Memory:  the caller's; one struct cc a QP, all of it in there.
@@ -32,7 +33,14 @@
 #define CC_LINE_UNKNOWN 100000u /* Mb/s, of a port that does not know its speed */
 
 enum cc_preset { CC_MLX5, CC_PAPER, CC_HPCC, CC_PRESETS };
-enum cc_stage { CC_FULL, CC_FAST_RECOVERY, CC_ADDITIVE, CC_HYPER };
+enum cc_stage { CC_FULL, CC_FAST_RECOVERY, CC_ADDITIVE, CC_HYPER, CC_DECREASE };
+
+/** Parameters of cc.algo=delay; knobs.def has their units. */
+struct cc_delay_params {
+#define CC_DELAY_PARAM(name, value) uint32_t name;
+#include "tables/cc_delay_params.def"
+#undef CC_DELAY_PARAM
+};
 
 /** Parameters as users have them: knobs.def has their units. */
 struct cc_params {
@@ -41,6 +49,17 @@ struct cc_params {
 #undef CC_PARAM
 	uint32_t line_rate; /* Mb/s, of the port */
 	bool hai_grows;     /* preset paper */
+	bool by_delay;      /* cc.algo=delay; it has rpg_min_rate, and none of the others above */
+	struct cc_delay_params delay;
+};
+
+/** With `by_delay`. */
+struct cc_delay {
+	uint32_t window;  /* packets, in parts of 1 / CC_PACKET */
+	uint32_t rtt;     /* newest round trip, ns; 0: none */
+	uint32_t target;  /* what it was compared with, ns */
+	uint32_t frame;   /* bytes */
+	uint8_t timeouts; /* in a row */
 };
 
 struct cc {
@@ -61,6 +80,7 @@ struct cc {
 	ns_t cut_at;
 	uint32_t alpha;
 	uint32_t cnps;
+	struct cc_delay delay;
 	struct cc_params p;
 };
 
@@ -76,6 +96,8 @@ void cc_notified(struct cc *c, ns_t now);
 void cc_advance(struct cc *c, ns_t now);
 /** kb/s: the most that the QP ever has. */
 uint32_t cc_top(const struct cc *c);
+/** kb/s: the least (CC-13). */
+uint32_t cc_floor(const struct cc *c);
 /** The byte counter has come around. */
 void cc_byte_event(struct cc *c);
 

@@ -34,7 +34,8 @@ cc_stage_name(uint8_t stage)
 	static const char *const names[] = { [CC_FULL] = "line",
 		[CC_FAST_RECOVERY] = "fast_recovery",
 		[CC_ADDITIVE] = "additive",
-		[CC_HYPER] = "hyper" };
+		[CC_HYPER] = "hyper",
+		[CC_DECREASE] = "decrease" };
 
 	return stage < ARRAY_LEN(names) ? names[stage] : "?";
 }
