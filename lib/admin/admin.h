@@ -268,6 +268,8 @@ uint32_t admin_stock_poll(struct admin *adm);
 /* admin_knobs.c */
 /** Has a QP with these knobs a rate of its own? */
 bool admin_knobs_rate(const struct conf_knobs *k);
+/** May switches mark its packets? Only if it reacts to CNPs (CC-32). */
+bool admin_knobs_ect(const struct conf_knobs *k);
 /** What its worker is told with QP_ATTACH. */
 void admin_knobs_settings(struct admin *adm, const struct admin_qp *rec, struct qp_settings *s);
 /** How its CNPs look. */

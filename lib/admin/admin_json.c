@@ -158,10 +158,21 @@ set_receive(json_t *o, const struct admin_qp *rec, const struct qp_snapshot *s)
 	json_object_set_new(o, "srq_attr", object_srq_json(rec->srq));
 }
 
-/* CC-09: rates in Mb/s. */
+static json_t *
+delay_json(const struct qp_rate *r)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:s, s:I}", "rate_current", r->current / 1000.0,
+		"window", r->window, "rtt", r->rtt_ns / 1000.0, "rtt_target",
+		r->rtt_target_ns / 1000.0, "stage", cc_stage_name(r->stage), "cnps",
+		(json_int_t)r->cnps);
+}
+
+/* CC-09, CC-33: rates in Mb/s, times in microseconds. */
 static json_t *
 rate_json(const struct qp_rate *r)
 {
+	if (r->by_delay)
+		return delay_json(r);
 	return json_pack("{s:f, s:f, s:f, s:s, s:I}", "rate_current", r->current / 1000.0,
 		"rate_target", r->target / 1000.0, "alpha", r->alpha, "stage",
 		cc_stage_name(r->stage), "cnps", (json_int_t)r->cnps);

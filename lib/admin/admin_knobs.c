@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "admin.h"
+#include "cc_delay.h"
 #include "requester.h"
 #include "responder.h"
 
@@ -136,21 +137,47 @@ qp_flags(const struct admin_qp *rec)
 bool
 admin_knobs_rate(const struct conf_knobs *k)
 {
-	return k->cc_algo == KNOB_cc_algo_dcqcn || k->cc_algo == KNOB_cc_algo_rate;
+	return k->cc_algo == KNOB_cc_algo_dcqcn || k->cc_algo == KNOB_cc_algo_rate ||
+	       k->cc_algo == KNOB_cc_algo_delay;
 }
 
-/** CC-09: the preset, and over it what was given by itself. @param port DPDK port id. */
+bool
+admin_knobs_ect(const struct conf_knobs *k)
+{
+	return k->cc_algo != KNOB_cc_algo_none && k->cc_algo != KNOB_cc_algo_delay;
+}
+
+static void
+set_delay(struct cc_params *p, const struct conf_knobs *k)
+{
+	cc_delay_preset(p);
+#define CC_DELAY_PARAM(name, value) p->delay.name = k->cc_delay_##name;
+#include "tables/cc_delay_params.def"
+#undef CC_DELAY_PARAM
+}
+
+/** CC-09: the preset, and over it what was given by itself. */
+static void
+set_dcqcn(struct cc_params *p, const struct conf_knobs *k)
+{
+	cc_preset((enum cc_preset)k->cc_preset, p);
+#define CC_PARAM(name, mlx5, paper, hpcc)            \
+	if ((k->given & KNOB_GIVEN(cc_##name)) != 0) \
+		p->name = k->cc_##name;
+#include "tables/cc_params.def"
+#undef CC_PARAM
+}
+
+/** @param port DPDK port id. */
 static void
 set_rate(struct qp_settings *s, const struct conf_knobs *k, uint16_t port)
 {
 	struct rte_eth_link link = { 0 };
 
-	cc_preset((enum cc_preset)k->cc_preset, &s->cc);
-#define CC_PARAM(name, mlx5, paper, hpcc)            \
-	if ((k->given & KNOB_GIVEN(cc_##name)) != 0) \
-		s->cc.name = k->cc_##name;
-#include "tables/cc_params.def"
-#undef CC_PARAM
+	if (k->cc_algo == KNOB_cc_algo_delay)
+		set_delay(&s->cc, k);
+	else
+		set_dcqcn(&s->cc, k);
 	if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_speed != 0 &&
 		link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		s->cc.line_rate = link.link_speed;

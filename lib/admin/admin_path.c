@@ -84,7 +84,7 @@ admin_path_make(struct admin *adm, const struct admin_qp *rec, const struct admi
 {
 	const struct admin_sender from = { .owner = rec->shared->owner,
 		.qpn = rec->qpn,
-		.ect = rec->shared->knobs.cc_algo != KNOB_cc_algo_none,
+		.ect = admin_knobs_ect(&rec->shared->knobs),
 		.wire = rec->shared->knobs.path_local == KNOB_path_local_wire };
 
 	return admin_path_fill(adm, &from, way, r);

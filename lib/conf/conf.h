@@ -66,13 +66,13 @@ enum { /* KNOB_INDEX_x: which row of knobs.def; KNOB_x_value: its values, the fi
 #define KNOB_SWITCH(group, name, iba, ernic, text)              KNOB_ROW(group, name),
 #define KNOB_TWO(group, name, v0, v1, iba, ernic, text)         KNOB_ROW(group, name),
 #define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)   KNOB_ROW(group, name),
-#define KNOB_FOUR(group, name, v0, v1, v2, v3, iba, ernic, text) KNOB_ROW(group, name),
+#define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) KNOB_ROW(group, name),
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text) KNOB_ROW(group, name),
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
 #undef KNOB_TWO
 #undef KNOB_THREE
-#undef KNOB_FOUR
+#undef KNOB_FIVE
 #undef KNOB_NUMBER
 #undef KNOB_ROW
 	KNOB_MAX
@@ -86,15 +86,15 @@ _Static_assert(KNOB_MAX <= 64, "conf_knobs.given has a bit for each");
 	enum { KNOB_VALUE(group, name, v0), KNOB_VALUE(group, name, v1) };
 #define KNOB_THREE(g, name, v0, v1, v2, iba, ernic, text) \
 	enum { KNOB_VALUE(g, name, v0), KNOB_VALUE(g, name, v1), KNOB_VALUE(g, name, v2) };
-#define KNOB_FOUR(g, name, v0, v1, v2, v3, iba, ernic, text)                                \
+#define KNOB_FIVE(g, name, v0, v1, v2, v3, v4, iba, ernic, text)                            \
 	enum { KNOB_VALUE(g, name, v0), KNOB_VALUE(g, name, v1), KNOB_VALUE(g, name, v2), \
-		KNOB_VALUE(g, name, v3) };
+		KNOB_VALUE(g, name, v3), KNOB_VALUE(g, name, v4) };
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text)
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
 #undef KNOB_TWO
 #undef KNOB_THREE
-#undef KNOB_FOUR
+#undef KNOB_FIVE
 #undef KNOB_NUMBER
 
 /** A member for each knob, of its name with '_' for '.'. */
@@ -105,13 +105,13 @@ struct conf_knobs {
 #define KNOB_SWITCH(group, name, iba, ernic, text)              KNOB_MEMBER(group, name);
 #define KNOB_TWO(group, name, v0, v1, iba, ernic, text)         KNOB_MEMBER(group, name);
 #define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)   KNOB_MEMBER(group, name);
-#define KNOB_FOUR(group, name, v0, v1, v2, v3, iba, ernic, text) KNOB_MEMBER(group, name);
+#define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) KNOB_MEMBER(group, name);
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text) KNOB_MEMBER(group, name);
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
 #undef KNOB_TWO
 #undef KNOB_THREE
-#undef KNOB_FOUR
+#undef KNOB_FIVE
 #undef KNOB_NUMBER
 #undef KNOB_MEMBER
 };

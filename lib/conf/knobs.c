@@ -17,15 +17,16 @@ static const struct conf_name off_on[] = { { "off", KNOB_off }, { "on", KNOB_on 
 #define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text) \
 	KNOB_NAMES(group, name, KNOB_NAMED(group, name, v0), KNOB_NAMED(group, name, v1), \
 		KNOB_NAMED(group, name, v2))
-#define KNOB_FOUR(group, name, v0, v1, v2, v3, iba, ernic, text) \
+#define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) \
 	KNOB_NAMES(group, name, KNOB_NAMED(group, name, v0), KNOB_NAMED(group, name, v1), \
-		KNOB_NAMED(group, name, v2), KNOB_NAMED(group, name, v3))
+		KNOB_NAMED(group, name, v2), KNOB_NAMED(group, name, v3), \
+		KNOB_NAMED(group, name, v4))
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text)
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
 #undef KNOB_TWO
 #undef KNOB_THREE
-#undef KNOB_FOUR
+#undef KNOB_FIVE
 #undef KNOB_NUMBER
 
 #define KNOB_PICKED(group, name, list, value) \
@@ -37,7 +38,7 @@ static const struct conf_name off_on[] = { { "off", KNOB_off }, { "on", KNOB_on 
 	KNOB_PICKED(group, name, group##_##name##_values, KNOB_VALUE(group, name, iba))
 #define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text) \
 	KNOB_PICKED(group, name, group##_##name##_values, KNOB_VALUE(group, name, iba))
-#define KNOB_FOUR(group, name, v0, v1, v2, v3, iba, ernic, text) \
+#define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) \
 	KNOB_PICKED(group, name, group##_##name##_values, KNOB_VALUE(group, name, iba))
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text) \
 	ROW_U32(conf_knobs, group##_##name, #group "." #name, least, most, WITH(CONF_F_DEFAULT), \
@@ -48,7 +49,7 @@ static const struct conf_field knob_rows[] = {
 #undef KNOB_SWITCH
 #undef KNOB_TWO
 #undef KNOB_THREE
-#undef KNOB_FOUR
+#undef KNOB_FIVE
 #undef KNOB_NUMBER
 const struct conf_table conf_table_knobs = { .name = "knobs", TABLE_ROWS(knob_rows),
 	.size = sizeof(struct conf_knobs), .given_offset = offsetof(struct conf_knobs, given),
@@ -74,7 +75,7 @@ set_profile(struct conf_knobs *k, enum conf_profile profile)
 		(uint32_t)KNOB_VALUE(group, name, ernic))
 #define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text) \
 	KNOB_TWO(group, name, v0, v1, iba, ernic, text)
-#define KNOB_FOUR(group, name, v0, v1, v2, v3, iba, ernic, text) \
+#define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) \
 	KNOB_TWO(group, name, v0, v1, iba, ernic, text)
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text) \
 	KNOB_CHOSEN(group##_##name, iba##u, ernic##u)
@@ -82,7 +83,7 @@ set_profile(struct conf_knobs *k, enum conf_profile profile)
 #undef KNOB_SWITCH
 #undef KNOB_TWO
 #undef KNOB_THREE
-#undef KNOB_FOUR
+#undef KNOB_FIVE
 #undef KNOB_NUMBER
 }
 

@@ -226,7 +226,7 @@ wait_stop(struct waits *x)
 		wait_ack(x);
 }
 
-/* CC-20: CNPs, or rpg_max_rate, have made it slower than its port. */
+/* CC-20, CC-33: CNPs, rpg_max_rate or round trips have made it slower than its port. */
 static void
 wait_rate(struct waits *x)
 {
@@ -235,8 +235,9 @@ wait_rate(struct waits *x)
 	if (r->waits_until != 0)
 		until(x,
 			add(x, "CONGESTION", "its turn at that rate",
-				"packets leave at %u.%03u Mb/s (cc.algo dcqcn, %u CNPs since RESET)",
-				r->current / 1000, r->current % 1000, r->cnps),
+				"packets leave at %u.%03u Mb/s (cc.algo %s, %u CNPs since RESET)",
+				r->current / 1000, r->current % 1000,
+				r->by_delay ? "delay" : "dcqcn", r->cnps),
 			r->waits_until);
 }
 

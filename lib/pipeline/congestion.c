@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks on the way in, CNPs on the way out, and CNPs that arrive (CC-01 .. CC-08). */
+/* Marks on the way in, CNPs on the way out, CNPs that arrive (CC-01 .. CC-08), and round trips. */
+#include "cc_delay.h"
 #include "congestion.h"
 #include "count.h"
 #include "qp_cc.h"
 #include "reply.h"
 #include "tx.h"
+#include "wire_head.h"
 
 /** CC-08: BECN set, sixteen bytes behind the BTH. */
 bool
@@ -109,4 +111,35 @@ pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 					    .opcode = OP_CNP,
 					    .fault = VERDICT_NO_FAULT,
 					    .state = state });
+}
+
+/** What an IP header says that is left of the hop limit. */
+static uint8_t
+hop_limit(const struct wire_pkt *p)
+{
+	const uint8_t *ip = p->frame + p->l3_off;
+
+	return ip[0] >> 4 == 6 ? ip[7] : ip[8];
+}
+
+void
+pipeline_congestion_heard(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	const struct requester_verdict *v)
+{
+	const bool timeout = v->cause == QC_TIMEOUT;
+	struct cc *c;
+
+	if ((qp->flags & QPF_CC_RATE) == 0 || !qp_cc(qp)->cc.p.by_delay)
+		return;
+	c = &qp_cc(qp)->cc;
+	if ((v->act & REQACT_ROUND) != 0)
+		cc_delay_round(c,
+			&(struct cc_round){ .rtt = qp->req.rtt,
+				.hops = p != NULL ? cc_delay_hops(hop_limit(p)) : 0,
+				.frame = qp->req.pmtu + WIRE_HEAD_LEN + WIRE_ICRC_LEN },
+			w->now);
+	if (timeout || v->cause == QC_SEQ_NAK || v->cause == QC_IMPLIED_NAK)
+		cc_delay_lost(c, timeout, w->now);
+	qp_cc_note(qp);
+	qp_cc_window(qp);
 }

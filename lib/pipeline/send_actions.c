@@ -5,6 +5,7 @@
  */
 #include "answers.h"
 #include "complete.h"
+#include "congestion.h"
 #include "count.h"
 #include "failure.h"
 #include "flush.h"
@@ -215,6 +216,18 @@ pipeline_sends_overflow(struct worker *w, struct qp *qp, const struct wire_pkt *
 	failed(w, qp, p, &v, SOURCE_CQ);
 }
 
+/** What most verdicts have none of. */
+static __attribute__((noinline)) void
+rare(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct requester_verdict *v)
+{
+	if ((v->act & REQACT_MIGRATE) != 0)
+		pipeline_migration_exhausted(w, qp, p, send_rule(v));
+	else if ((v->act & REQACT_DRAINED) != 0)
+		drained(w, qp);
+	if ((v->act & (REQACT_ROUND | REQACT_RESEND)) == REQACT_ROUND)
+		pipeline_congestion_heard(w, qp, p, v);
+}
+
 void
 pipeline_act_requester(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v)
@@ -238,14 +251,12 @@ pipeline_act_requester(
 			failed(w, qp, p, v, SOURCE_SQ);
 		return;
 	}
-	if (UNLIKELY((v->act & (REQACT_DRAINED | REQACT_MIGRATE)) != 0)) {
-		if ((v->act & REQACT_MIGRATE) != 0)
-			pipeline_migration_exhausted(w, qp, p, send_rule(v));
-		else
-			drained(w, qp);
-	}
+	if (UNLIKELY((v->act & (REQACT_DRAINED | REQACT_MIGRATE | REQACT_ROUND)) != 0))
+		rare(w, qp, p, v);
 	if ((v->act & REQACT_TIMER) != 0)
 		timer_update(w, qp);
+	if (UNLIKELY((v->act & REQACT_RESEND) != 0))
+		pipeline_congestion_heard(w, qp, p, v);
 	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r)))
 		w->hurry |= HURRY_REQUESTS;
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))

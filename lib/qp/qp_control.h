@@ -77,7 +77,7 @@ struct qp_alloc_params {
 	int socket;                 /* NUMA node, or SOCKET_ID_ANY */
 	bool own_area;              /* each ring in a mem_area of its own */
 	bool compact;               /* nothing but struct qp, until it is needed: qp_parts.h */
-	bool has_rate;              /* cc.algo=dcqcn: qp_cc.h */
+	bool has_rate;              /* cc.algo=dcqcn, delay: qp_cc.h */
 	void *rq_mem; /* the caller's memory for the rings, of qp_ring_bytes(); NULL: none of it */
 	void *sq_mem;
 	void *work_mem; /* zeroed, for its private requests, of qp_work_bytes(); NULL: likewise */

@@ -46,7 +46,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_LOCAL = BIT32(15),         /* QP_OUT_LOCAL in qp.out */
 };
 
-/** cc.algo=dcqcn: there is a struct qp_cc. An enumerator is an int, and this is none. */
+/** cc.algo=dcqcn, delay: there is a struct qp_cc. An enumerator is an int, and this is none. */
 #define QPF_CC_RATE BIT32(31)
 
 /** The high bits of the opcodes of a QP's service stand where an opcode has them. */

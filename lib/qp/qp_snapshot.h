@@ -43,7 +43,7 @@ struct qp_waiting {
 	ns_t rnr_until;     /* the peer was told not to come before; 0: it was not */
 };
 
-/** With cc.algo=dcqcn: kb/s, and what they come from. */
+/** With cc.algo=dcqcn or delay: kb/s, and what they come from. */
 struct qp_rate {
 	ns_t waits_until; /* packets wait for their turn at that rate; 0: they do not */
 	double alpha;
@@ -52,6 +52,10 @@ struct qp_rate {
 	uint32_t cnps;
 	uint8_t stage; /* enum cc_stage */
 	bool has;
+	bool by_delay;   /* ... delay: */
+	double window;   /* packets */
+	uint32_t rtt_ns; /* 0: none was measured */
+	uint32_t rtt_target_ns;
 };
 
 struct qp_snapshot {

@@ -82,6 +82,10 @@ snapshot_rate(const struct qp *qp, ns_t now, struct qp_rate *out)
 		.cnps = c.cnps,
 		.stage = c.stage,
 		.has = true,
+		.by_delay = c.p.by_delay,
+		.window = (double)c.delay.window / CC_PACKET,
+		.rtt_ns = c.delay.rtt,
+		.rtt_target_ns = c.delay.target,
 		.waits_until = at->sends_wait || at->answers_wait ? c.due : 0 };
 }
 

@@ -37,7 +37,7 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 		     !requester_is_free(r)))
 		moved_rarely(r, from, overtaken, v);
 	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)
-		req_pace_round(r, now);
+		req_pace_round(r, now, v);
 	requester_timer_restart(r, now);
 	if (UNLIKELY(!requester_is_free(r)))
 		req_probe_arm(r, now);

@@ -178,7 +178,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 			if (UNLIKELY(!requester_is_free(r)))
 				req_probe_arm(r, now);
 		}
-		if (requester_is_timed(psn_distance(out->psn, r->una)) && !out->resend)
+		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) && !out->resend)
 			requester_time_round(r, out->psn, now);
 	}
 	return REQ_SEND;

@@ -54,7 +54,7 @@ req_pace_lost(struct requester *r, bool timeout)
 }
 
 void
-req_pace_round(struct requester *r, ns_t now)
+req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v)
 {
 	uint32_t rtt = ((uint32_t)now | 1) - r->timed_at;
 
@@ -62,6 +62,7 @@ req_pace_round(struct requester *r, ns_t now)
 	rtt += rtt == 0;
 	r->timed_at = 0;
 	r->rtt = rtt;
+	v->act |= r->rounds ? REQACT_ROUND : 0;
 	if (r->rtt_min == 0 || rtt < r->rtt_min)
 		r->rtt_min = rtt;
 	else

@@ -123,6 +123,7 @@ struct requester {
 	bool doubting : 1;     /* `timing` is for the response at una, of which nothing is heard */
 	bool armed : 1;        /* attribute: another path is there for when retries are used up */
 	bool overlaps : 1;     /* `recovering`: answers to the pass before may be on their way */
+	bool rounds : 1;       /* attribute: each round trip is wanted, see REQACT_ROUND */
 	uint8_t transport;     /* attribute: enum wire_transport */
 	uint8_t probing : 1;   /* `timing` is for a probe, see req_probe_arm() */
 	uint8_t probes : 7;    /* sent since una moved */
@@ -267,6 +268,7 @@ enum {                              /* verdict.act */
 	REQACT_EVENT = BIT32(7),    /* asynchronous event (class C) */
 	REQACT_DRAINED = BIT32(8),  /* SQD: everything started is finished */
 	REQACT_MIGRATE = BIT32(9),  /* with RESEND: go on over the alternate path from now on */
+	REQACT_ROUND = BIT32(10),   /* r->rounds: a round trip has ended, r->rtt */
 };
 
 enum requester_counter {

@@ -164,6 +164,7 @@ struct requester_run {
 	psn_t timed; /* with `times` */
 	bool times;  /* a round trip is being timed */
 	bool acked;  /* something answers */
+	uint8_t timed_from; /* requester_timed_from() */
 	uint8_t migreq;
 };
 
@@ -193,6 +194,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 		.pmtu = r->pmtu,
 		.times = r->timed_at != 0,
 		.acked = wire_is_acked(r->transport),
+		.timed_from = (uint8_t)requester_timed_from(r),
 		.migreq = requester_migreq(r) };
 	return most;
 }
@@ -218,7 +220,7 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 	out->flags = run->migreq;
 	if ((flags & SEND_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
 		out->flags |= PKT_SE;
-	if (ask && requester_is_timed(run->flying) && !run->times) {
+	if (ask && run->flying >= run->timed_from && !run->times) {
 		run->times = true;
 		run->timed = run->psn;
 	}

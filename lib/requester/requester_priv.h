@@ -256,7 +256,7 @@ void req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v);
 /** A resend begins, of everything that is in flight now: fewer packets from here on. */
 void req_pace_lost(struct requester *r, bool timeout);
 /** The response to `timed` is here: a round trip has ended. */
-void req_pace_round(struct requester *r, ns_t now);
+void req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v);
 /** `psns` more are acknowledged while `open` limits. */
 void req_pace_progress(struct requester *r, uint32_t psns);
 

@@ -204,11 +204,11 @@ requester_sent(struct requester *r, uint32_t sending, uint32_t fresh, psn_t cur,
 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts. */
 #define REQUESTER_PACED 4
 
-/** May a packet sent for the first time, `ahead` PSNs beyond una, time a round trip? */
-static ALWAYS_INLINE bool
-requester_is_timed(uint32_t ahead)
+/** A packet sent for the first time so many PSNs beyond una, or more, may time a round trip. */
+static ALWAYS_INLINE uint32_t
+requester_timed_from(const struct requester *r)
 {
-	return ahead >= REQUESTER_PACED;
+	return r->rounds ? 0 : REQUESTER_PACED;
 }
 
 /** Time the round trip of packet `p`, which owes a response, unless another is being timed. */

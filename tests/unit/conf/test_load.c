@@ -263,6 +263,18 @@ static const struct knob_row {
 	{ "cc.rate_reduce_monitor_period", "4", "4", "1", K(cc_rate_reduce_monitor_period), 4, 4, 1 },
 	{ "cc.initial_alpha_value", "1023", "1023", "1", K(cc_initial_alpha_value), 1023, 1023, 1 },
 	{ "cc.clamp_tgt_rate", "0", "0", "1", K(cc_clamp_tgt_rate), 0, 0, 1 },
+	{ "cc.delay_target", "50", "50", "1", K(cc_delay_target), 50, 50, 1 },
+	{ "cc.delay_hop", "1", "1", "0", K(cc_delay_hop), 1, 1, 0 },
+	{ "cc.delay_fs_range", "100", "100", "1000000", K(cc_delay_fs_range), 100, 100, 1000000 },
+	{ "cc.delay_fs_min", "100", "100", "1", K(cc_delay_fs_min), 100, 100, 1 },
+	{ "cc.delay_fs_max", "100000", "100000", "10000000", K(cc_delay_fs_max), 100000, 100000, 10000000 },
+	{ "cc.delay_ai", "1000", "1000", "1", K(cc_delay_ai), 1000, 1000, 1 },
+	{ "cc.delay_beta", "80", "80", "100", K(cc_delay_beta), 80, 80, 100 },
+	{ "cc.delay_max_mdf", "50", "50", "99", K(cc_delay_max_mdf), 50, 50, 99 },
+	{ "cc.delay_start", "32", "32", "65535", K(cc_delay_start), 32, 32, 65535 },
+	{ "cc.delay_min_window", "10", "10", "1", K(cc_delay_min_window), 10, 10, 1 },
+	{ "cc.delay_max_window", "256", "256", "65535", K(cc_delay_max_window), 256, 256, 65535 },
+	{ "cc.delay_timeouts", "3", "3", "255", K(cc_delay_timeouts), 3, 3, 255 },
 #undef K
 };
 /* clang-format on */
