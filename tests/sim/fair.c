@@ -2,7 +2,7 @@
 /*
  * Flows with DCQCN through one bottleneck, in virtual time (CC-27): M from the beginning, M more
  * at T0. Each flow always has something to send; what is marked draws a CNP, at most one in an
- * interval and flow. Without arguments small tables are made and judged; `fair M PRESET MS
+ * interval and flow. Without arguments small tables are made and judged; `fair M PRESET|delay MS
  * [SEED]` plays one row, and prints queue and rates over time to standard error, as CSV; its
  * flows have a window each, and the buffer holds all windows. Without one, many flows that all
  * begin at the link's rate fill any buffer before the first CNP is back, and who is dropped is not
@@ -30,19 +30,8 @@
  * in the table, come to rest in a third of the model's time. What happens before the first CNP,
  * and in a few round trips after it, is not in the equations.
  *
- * Incast: n flows begin together, each with a window of so many packets, as the requester has.
- * What is not acknowledged is in the queue or on its way, so a buffer of n windows loses nothing,
- * whatever the rates are; and as all begin at the link's rate, faster than CNPs come back, a
- * buffer of a quarter of that must lose something. Both are played.
- *
- * Victim: a flow beside an incast of 7, which is not for the bottleneck, and begins with it. Either
- * it shares its host's link with one of them: then its due is what that one's share of the
- * bottleneck leaves, 40 - 40 / 7 Gb/s. Or it shares a first switch's way out with all of them,
- * 100 Gb/s with marks of its own, which are enough once the incast is down to 40: then its due is
- * its host's 40 Gb/s. It may have 5 % less than its due, in each half of the time; but in the
- * case of the switch only in the second half. All eight begin at 40 Gb/s there, so the way out
- * marks everybody until the incast is down, and the way back up is that of DCQCN, whoever was to
- * blame: 40 Mb/s each 55 us, which takes tens of milliseconds.
+ * Incast and victims are in fair_incast.c, cc.algo=delay in fair_delay.c; --long plays more seeds
+ * of the first, and longer rows of the second.
  *
  * What the rows do not show: the buffer is so large that no flow is ever dropped, larger than
  * any switch's, as the first CNP comes only when all flows have sent for a while at the link's
@@ -55,28 +44,8 @@
 
 #include "fair.h"
 
-#define WINDOW     128u /* packets */
-#define TOGETHER   64u  /* newcomers whose mean is looked at, at least */
+#define TOGETHER   64u /* newcomers whose mean is looked at, at least */
 #define NEAR_MODEL 0.1
-#define VICTIM_DUE 0.95
-
-/* The paper's rate. RED is chosen: a published one for another rate, scaled. */
-static const struct bottleneck_conf forty_gig = {
-	.rate = 40000000000, .buffer = 256000000, .kmin = 160000, .kmax = 640000, .pmax = 0.2
-};
-
-/** The same for a link of so many Gb/s: the same time in the queue leads to the same marks. */
-static struct bottleneck_conf
-link_of(double gbps)
-{
-	struct bottleneck_conf c = forty_gig;
-
-	c.rate = (uint64_t)(gbps * 1e9);
-	c.kmin = (uint32_t)(gbps / 40 * c.kmin);
-	c.kmax = (uint32_t)(gbps / 40 * c.kmax);
-	c.buffer = BOTTLENECK_BUFFER_MAX;
-	return c;
-}
 
 static bool
 is_near(double x, double model, double part)
@@ -84,8 +53,8 @@ is_near(double x, double model, double part)
 	return fabs(x - model) <= part * model;
 }
 
-static bool
-is_shared(const struct fair_row *r)
+bool
+fair_is_shared(const struct fair_row *r)
 {
 	const double mbps = (double)r->link.rate / 1e6;
 
@@ -112,14 +81,14 @@ one_link(uint32_t flows, uint32_t ai)
 		.ms = 200,
 		.ai = ai,
 		.seed = 1,
-		.link = forty_gig };
+		.link = fair_link(40) };
 	double mark, model = fair_model_queue(&r, &mark);
 	uint64_t digest;
 	bool good;
 
 	fair_play(&r);
 	print_row(&r, model, mark);
-	good = is_shared(&r) && is_near(r.mean, model, 0.3);
+	good = fair_is_shared(&r) && is_near(r.mean, model, 0.3);
 	if (flows != 2)
 		return good;
 	digest = r.digest;
@@ -147,9 +116,8 @@ fair_is_settled(const double rate[2], uint32_t *slices)
 	return *slices >= TIME_NS_PER_MS / FAIR_SLICE;
 }
 
-/** @return ms after T0, of the halves' bytes in so many runs; 0: never. */
-static double
-settles(const struct fair_row *r, uint32_t runs)
+double
+fair_settles(const struct fair_row *r, uint32_t runs)
 {
 	const double fair =
 		(double)r->link.rate / 8e9 / 2 * (double)FAIR_SLICE * runs; /* of a half */
@@ -175,7 +143,7 @@ grows(const struct growth *g, uint64_t seed)
 		.ai = g->ai,
 		.line = g->line,
 		.halves = halves,
-		.link = link_of(g->share * 2 * g->m) };
+		.link = fair_link(g->share * 2 * g->m) };
 	const uint32_t runs = g->m < TOGETHER ? TOGETHER / g->m : 1;
 	const double model_settles = fair_model_settles(&r);
 	double mark, model = fair_model_queue(&r, &mark), jain = 1, p99 = 0, took;
@@ -185,11 +153,11 @@ grows(const struct growth *g, uint64_t seed)
 	for (uint32_t i = 0; i < runs; i++) {
 		r.seed = seed + i;
 		fair_play(&r);
-		good &= is_shared(&r);
+		good &= fair_is_shared(&r);
 		jain = fmin(jain, r.jain);
 		p99 += r.p99 / runs;
 	}
-	took = settles(&r, runs);
+	took = fair_settles(&r, runs);
 	printf("%5u %6.0f %5.2f %4u %9.0f %6.4f %10.0f %10.0f %+6.1f%% %8.2f %8.2f %+6.1f%%\n",
 		g->m, (double)r.link.rate / 1e9, g->share, runs, r.sum, jain, p99, model,
 		100 * (p99 / model - 1), took, model_settles, 100 * (took / model_settles - 1));
@@ -214,53 +182,6 @@ all_grow(uint64_t seed)
 	return failed;
 }
 
-/* ---- incast, and who is beside it ------------------------------------------------------------ */
-
-/** All begin at once; the buffer is `part` of what n windows are. @return is it as it must be? */
-static bool
-incast(uint32_t n, uint32_t part)
-{
-	struct fair_row r = { .flows = n,
-		.preset = CC_PAPER,
-		.ms = 60,
-		.ai = n > 32 ? 10 : 0,
-		.seed = 1,
-		.window = WINDOW,
-		.together = true,
-		.link = forty_gig };
-
-	r.link.buffer = n * WINDOW * FAIR_FRAME / part;
-	fair_play(&r);
-	printf("%5u %9.0f %6.4f %9llu %8llu %10.0f %10.0f %10u %10u\n", n, r.sum, r.jain,
-		(unsigned long long)r.cnps, (unsigned long long)r.dropped, r.mean, r.p99, r.longest,
-		r.link.buffer);
-	if (part != 1)
-		return r.dropped != 0;
-	return r.dropped == 0 && r.sum >= 0.95 * (double)r.link.rate / 1e6 && r.jain >= 0.98;
-}
-
-static bool
-victim(enum fair_victim kind, uint32_t n, const char *name)
-{
-	struct fair_row r = { .flows = n,
-		.preset = CC_PAPER,
-		.ms = 200,
-		.seed = 1,
-		.together = true,
-		.victim = kind,
-		.link = forty_gig,
-		.hop = link_of(100) };
-	const double line = (double)r.link.rate / 1e6;
-	const double due = kind == VICTIM_HOST ? line - line / n : line;
-
-	fair_play(&r);
-	printf("%-5s %2u:1 %9.0f %6.4f %8llu %9.0f %9.0f %7.1f%% %7.1f%%\n", name, n, r.sum, r.jain,
-		(unsigned long long)r.dropped, r.beside[1], due, 100 * (1 - r.beside[0] / due),
-		100 * (1 - r.beside[1] / due));
-	return r.dropped == 0 && r.beside[1] >= VICTIM_DUE * due && r.sum >= 0.95 * line &&
-	       (kind == VICTIM_HOP || r.beside[0] >= VICTIM_DUE * due);
-}
-
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static int
@@ -270,20 +191,23 @@ one_row(int argc, char **argv)
 		.preset = strcmp(argv[2], "mlx5") == 0   ? CC_MLX5
 			  : strcmp(argv[2], "hpcc") == 0 ? CC_HPCC
 							 : CC_PAPER,
+		.by_delay = strcmp(argv[2], "delay") == 0,
 		.ms = (uint32_t)strtoul(argv[3], NULL, 10),
 		.seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1,
 		.csv = true,
-		.window = WINDOW,
-		.link = forty_gig };
-	double mark, model;
+		.window = FAIR_WINDOW,
+		.link = fair_link(40) };
+	double mark = 0, model;
 
 	if (r.flows == 0 || r.flows > FAIR_MOST || r.ms < 8 || r.ms > 4000) {
 		fprintf(stderr, "fair: 1 to %u flows, 8 to 4000 ms\n", FAIR_MOST / 2);
 		return 2;
 	}
-	r.link.buffer = r.flows * WINDOW * FAIR_FRAME;
+	r.link.buffer = r.flows * FAIR_WINDOW * FAIR_FRAME;
+	if (r.by_delay)
+		r.link.kmin = r.link.kmax = 0;
 	fair_play(&r);
-	model = fair_model_queue(&r, &mark);
+	model = r.by_delay ? fair_model_delay(&r) : fair_model_queue(&r, &mark);
 	print_row(&r, model, mark);
 	return 0;
 }
@@ -294,6 +218,7 @@ main(int argc, char **argv)
 	static const struct {
 		uint32_t flows, ai;
 	} rows[] = { { 2, 0 }, { 8, 0 }, { 16, 0 }, { 32, 0 }, { 32, 10 }, { 64, 10 } };
+	const bool all = argc == 2 && strcmp(argv[1], "--long") == 0;
 	uint32_t failed = 0;
 
 	if (argc >= 4)
@@ -301,14 +226,8 @@ main(int argc, char **argv)
 	puts("flows      Mb/s   Jain      CNPs  dropped       mean        p99      model        p");
 	for (uint32_t i = 0; i < ARRAY_LEN(rows); i++)
 		failed += !one_link(rows[i].flows, rows[i].ai);
-	failed += all_grow(argc > 1 ? strtoull(argv[1], NULL, 10) : 1);
-	puts("\nincast     Mb/s   Jain      CNPs  dropped       mean        p99    longest     buffer");
-	for (uint32_t n = 2; n <= 64; n *= 2)
-		failed += !incast(n, 1);
-	failed += !incast(64, 4);
-	puts("\nbeside           Mb/s   Jain  dropped    victim       due   loses: first half, second");
-	failed += !victim(VICTIM_HOST, 7, "host");
-	failed += !victim(VICTIM_HOP, 7, "hop");
+	failed += all_grow(argc > 1 && !all ? strtoull(argv[1], NULL, 10) : 1);
+	failed += fair_incasts(all) + fair_delays(all);
 	printf("%s\n", failed == 0 ? "ok" : "FAILED");
 	return failed != 0;
 }

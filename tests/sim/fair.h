@@ -2,21 +2,23 @@
 #ifndef FAIR_H
 #define FAIR_H
 /**
- * @file fair.h  Flows with DCQCN that share queues, in virtual time, and the fluid model of them.
+ * @file fair.h  Flows with a rate that share queues, in virtual time, and models of them.
  *
- * Owner:   tests only: fair.c has the rows and judges, fair_play.c plays, fair_model.c foretells.
+ * Owner:   tests only: fair.c, fair_incast.c and fair_delay.c have the rows and judge, fair_play.c
+ *          plays, fair_model.c and fair_model_incast.c foretell.
  * Memory:  static; one row at a time.
  * Depends: cc, impair (bottleneck.h).
- * Spec:    CC-27.
+ * Spec:    CC-27, CC-34.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "bottleneck.h"
-#include "cc.h"
+#include "cc_delay.h"
 
 #define FAIR_MOST   512u
 #define FAIR_FRAME  1000u
+#define FAIR_WINDOW 128u                   /* packets, where a flow has a window */
 #define FAIR_DELAY  (4 * TIME_NS_PER_US)   /* from the queue to the notified; the CNP's way back */
 #define FAIR_SLICE  (250 * TIME_NS_PER_US) /* in which the halves' rates are looked at */
 #define FAIR_SLICES 4096u
@@ -32,6 +34,7 @@ enum fair_victim {
 struct fair_row {
 	uint32_t flows; /* half of them at T0, a quarter of the time */
 	enum cc_preset preset;
+	bool by_delay; /* cc.algo=delay instead, with its window and without CNPs */
 	uint32_t ms;
 	uint32_t ai;   /* rpg_ai_rate instead of the preset's; 0: the preset's */
 	uint32_t line; /* of each host, Mb/s; 0: the bottleneck's */
@@ -49,6 +52,17 @@ struct fair_row {
 	uint32_t longest;
 	uint64_t cnps, dropped, digest;
 };
+
+/** A link of so many Gb/s. At 40 RED is chosen: a published one for another rate, scaled. */
+static inline struct bottleneck_conf
+fair_link(double gbps)
+{
+	return (struct bottleneck_conf){ .rate = (uint64_t)(gbps * 1e9),
+		.buffer = BOTTLENECK_BUFFER_MAX,
+		.kmin = (uint32_t)(gbps / 40 * 160000),
+		.kmax = (uint32_t)(gbps / 40 * 640000),
+		.pmax = 0.2 };
+}
 
 /** When the second half begins. */
 static inline ns_t
@@ -68,5 +82,19 @@ double fair_model_settles(const struct fair_row *r);
  * flow of it, by that share. @param slices for so long, so far. @return is it so now?
  */
 bool fair_is_settled(const double rate[2], uint32_t *slices);
+/** ms after T0, of the halves' bytes in so many runs; 0: never. */
+double fair_settles(const struct fair_row *r, uint32_t runs);
+/** The sum, Jain's index and losses are as they must be. */
+bool fair_is_shared(const struct fair_row *r);
+/** The longest queue when flows begin together at their hosts' rate, bytes. */
+double fair_model_incast(const struct fair_row *r);
+/** cc.algo=delay: the queue where all windows have the round trip that they aim at, bytes. */
+double fair_model_delay(const struct fair_row *r);
+
+/* Rows; how many are not as they must be. @param all the long list. */
+uint32_t fair_incasts(bool all);
+uint32_t fair_delays(bool all);
+/** A victim has its due. */
+bool fair_victim(enum fair_victim kind, bool by_delay, const char *name);
 
 #endif

@@ -182,3 +182,33 @@ fair_model_settles(const struct fair_row *r)
 	}
 	return 0;
 }
+
+/* ---- cc.algo=delay --------------------------------------------------------------------------- */
+
+/** The round trip that a window of w packets aims at, ns (CC-29). */
+static double
+aim(const struct cc_delay_params *p, double w)
+{
+	const double low = 1 / sqrt(p->fs_max / 1000.0), high = 1 / sqrt(p->fs_min / 1000.0);
+	const double part = (1 / sqrt(w) - low) / (high - low);
+
+	return 1000 * (p->target + p->fs_range * within(part, 0, 1));
+}
+
+double
+fair_model_delay(const struct fair_row *r)
+{
+	const double capacity = (double)r->link.rate / 8e9; /* bytes a ns */
+	double low = 1e-3, high = 1e5, w = 1;
+	struct cc_params p;
+
+	fair_params(r, &p);
+	for (uint32_t i = 0; i < 100; i++) {
+		w = sqrt(low * high);
+		if (r->flows * w * FAIR_FRAME < capacity * aim(&p.delay, w))
+			low = w;
+		else
+			high = w;
+	}
+	return capacity * (aim(&p.delay, w) - 2 * (double)FAIR_DELAY) - FAIR_FRAME;
+}

@@ -15,6 +15,9 @@ struct flow {
 	struct cc cc;
 	ns_t cnp_next;   /* the notified side */
 	uint32_t flying; /* packets not acknowledged */
+	uint64_t out;    /* packets sent */
+	uint64_t timed;  /* `timed_at`: the one whose acknowledgement ends a round trip */
+	ns_t timed_at;   /* 0: none is being timed */
 	uint64_t half;   /* delivered when the time that is judged began */
 	uint64_t line;   /* delivered at the last line of CSV */
 	uint64_t sent;   /* delivered, bytes */
@@ -25,7 +28,7 @@ struct event {
 	ns_t at;
 	uint64_t nth; /* of two at the same time the older one comes first */
 	uint32_t flow;
-	enum { SENDS, ARRIVES, ARRIVES_MARKED, NOTIFIED, ACKED } what;
+	enum { SENDS, ARRIVES, ARRIVES_MARKED, NOTIFIED, ACKED, LOST } what;
 };
 
 static struct flow flow[FAIR_MOST + 1];
@@ -79,7 +82,10 @@ pop(void)
 void
 fair_params(const struct fair_row *r, struct cc_params *p)
 {
-	cc_preset(r->preset, p);
+	if (r->by_delay)
+		cc_delay_preset(p);
+	else
+		cc_preset(r->preset, p);
 	p->line_rate = r->line != 0 ? r->line : (uint32_t)(r->link.rate / 1000000);
 	if (r->ai != 0)
 		p->rpg_ai_rate = r->ai;
@@ -89,6 +95,12 @@ static uint32_t
 flows_of(const struct fair_row *r)
 {
 	return r->flows + (r->victim != VICTIM_NONE);
+}
+
+static bool
+has_window(const struct fair_row *r)
+{
+	return r->window != 0 || r->by_delay;
 }
 
 /** It comes to the receiver, or is known to be lost, at `at`. */
@@ -102,13 +114,13 @@ ends(struct fair_row *r, uint32_t n, ns_t at, bool delivered, bool marked)
 		if (r->halves != NULL && n < r->flows && at / FAIR_SLICE < FAIR_SLICES)
 			r->halves[n >= r->flows / 2][at / FAIR_SLICE] += FAIR_FRAME;
 	}
-	if (marked && at >= f->cnp_next) {
+	if (marked && !r->by_delay && at >= f->cnp_next) {
 		f->cnp_next = at + FAIR_CNP;
 		push(at + 2 * FAIR_DELAY, n, NOTIFIED);
 		r->cnps++;
 	}
-	if (r->window != 0)
-		push(at + 2 * FAIR_DELAY, n, ACKED);
+	if (has_window(r))
+		push(at + 2 * FAIR_DELAY, n, delivered ? ACKED : LOST);
 }
 
 /** A frame comes to a queue. @param last nothing is behind it but the receiver. */
@@ -146,7 +158,7 @@ send_one(struct fair_row *r, const struct event *e)
 	const bool shares = r->victim == VICTIM_HOST && (e->flow == 0 || e->flow == r->flows);
 	struct flow *f = &flow[e->flow];
 
-	if (r->window != 0 && f->flying == r->window) {
+	if (has_window(r) && f->flying >= (r->by_delay ? cc_delay_window(&f->cc) : r->window)) {
 		f->waits = true;
 		return;
 	}
@@ -158,6 +170,11 @@ send_one(struct fair_row *r, const struct event *e)
 	if (cc_packets(&f->cc, FAIR_FRAME, e->at) != 0) {
 		cc_sent(&f->cc, FAIR_FRAME);
 		f->flying++;
+		if (r->by_delay && f->timed_at == 0) {
+			f->timed = f->out;
+			f->timed_at = e->at + 1;
+		}
+		f->out++;
 		if (shares)
 			host_free = e->at + FAIR_FRAME * 8000ull / f->cc.p.line_rate;
 		leaves_host(r, e);
@@ -165,12 +182,30 @@ send_one(struct fair_row *r, const struct event *e)
 	push(f->cc.due > e->at ? f->cc.due : e->at + 1, e->flow, SENDS);
 }
 
-/** A packet is acknowledged, or known to be lost. */
+/** What the requester tells of a packet that was acknowledged, or lost. */
 static void
-acked(const struct event *e)
+heard(struct flow *f, const struct event *e)
+{
+	const struct cc_round s = { .rtt = (uint32_t)(e->at + 1 - f->timed_at),
+		.frame = FAIR_FRAME };
+
+	if (e->what == LOST) {
+		f->timed_at = 0;
+		cc_delay_lost(&f->cc, false, e->at);
+	} else if (f->timed_at != 0 && f->out - f->flying == f->timed) {
+		f->timed_at = 0;
+		cc_delay_round(&f->cc, &s, e->at);
+	}
+}
+
+/** A packet is acknowledged, or known to be lost: in the order in which they were sent. */
+static void
+acked(const struct fair_row *r, const struct event *e)
 {
 	struct flow *f = &flow[e->flow];
 
+	if (r->by_delay)
+		heard(f, e);
 	f->flying--;
 	if (f->waits)
 		push(f->cc.due > e->at ? f->cc.due : e->at, e->flow, SENDS);
@@ -182,8 +217,8 @@ happens(struct fair_row *r, const struct event *e)
 {
 	if (e->what == NOTIFIED)
 		cc_notified(&flow[e->flow].cc, e->at);
-	else if (e->what == ACKED)
-		acked(e);
+	else if (e->what == ACKED || e->what == LOST)
+		acked(r, e);
 	else if (e->what == SENDS)
 		send_one(r, e);
 	else
