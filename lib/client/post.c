@@ -274,12 +274,15 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 	return rc;
 }
 
-/* QP-13: a worker that moves the QP to ERR either sees what was posted, or we see that here. */
+/*
+ * QP-13, FLOW-07: a worker that flushes, or has told the peer that no receive is left, either sees
+ * what was posted, or we see here that it asks.
+ */
 static int
-tell_if_dead(struct qp *qp)
+tell_if_asked(struct qp *qp)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	if (LIKELY(atomic_load_explicit(&qp->rq.sh->dead, memory_order_relaxed) == 0))
+	if (LIKELY(atomic_load_explicit(&qp->rq.sh->alert, memory_order_relaxed) == 0))
 		return 0;
 	return ring_doorbell(qp, &qp->rq, RING_BELL_RECV);
 }
@@ -357,7 +360,7 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 				rc == -ENOMEM ? qp->cap.max_recv_wr : qp->cap.max_recv_sge);
 	}
 	if (posted != 0) {
-		const int rang = tell_if_dead(qp);
+		const int rang = tell_if_asked(qp);
 
 		rc = rc != 0 ? rc : rang;
 	}
@@ -383,7 +386,7 @@ rl_post_srq_recv(struct rl_srq *pub, struct rl_recv_wr *wr, struct rl_recv_wr **
 	spin_lock(&srq->lock);
 	q.max_wr = srq->max_wr;
 	q.max_sge = srq->max_sge;
-	dead = atomic_load_explicit(&srq->ring.sh->dead, memory_order_acquire) != 0;
+	dead = atomic_load_explicit(&srq->ring.sh->alert, memory_order_acquire) != 0;
 	rc = UNLIKELY(dead) ? -EINVAL : put_receives(&q, &wr, &posted);
 	spin_unlock(&srq->lock);
 	if (LIKELY(rc == 0))

@@ -83,7 +83,7 @@ is_complete(const struct mbox_msg *m)
 	case MBOX_QP_WORK:
 		return m->work.qp != NULL && m->work.work != NULL;
 	case MBOX_QP_DETACH:
-	case MBOX_QP_FLUSH:
+	case MBOX_QP_RECEIVES:
 	case MBOX_QP_POSTED:
 	case MBOX_QP_ADOPT:
 	case MBOX_QP_UNPARK:

@@ -138,17 +138,18 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 
 /*
  * QP-13, QP-17: a worker that moves the QP to ERR flushes what it sees posted. Either it sees our
- * last index, or we see its ERR here: the fences on both sides leave no third way.
+ * last index, or we see its ERR here: the fences on both sides leave no third way. With credits a
+ * peer may be waiting for them (FLOW-07).
  */
 static void
-flush_if_dead(struct methods *ctx, void *queue)
+tell_receives(struct methods *ctx, void *queue)
 {
 	const struct admin_qp *rec = queue;
 	const struct ask_request q = { .worker = rec->worker,
-		.msg = { .type = MBOX_QP_FLUSH, .qp.qp = rec->qp } };
+		.msg = { .type = MBOX_QP_RECEIVES, .qp.qp = rec->qp } };
 
 	atomic_thread_fence(memory_order_seq_cst);
-	if (rec->attached && admin_state(rec) == QPS_ERR)
+	if (rec->attached && (admin_state(rec) == QPS_ERR || rec->shared->knobs.resp_credits != 0))
 		ask_and_wait(ctx->env, &q);
 }
 
@@ -195,7 +196,7 @@ post_recv(struct rpc_call *call)
 {
 	const struct p_post_recv *p = call->params;
 	struct method_posting to = { .post = post_one,
-		.tell = flush_if_dead,
+		.tell = tell_receives,
 		.wrs = p->wrs,
 		.wr_size = sizeof(p->wrs[0]),
 		.n_wrs = p->n_wrs };

@@ -241,8 +241,7 @@ pipeline_flush_receives(struct worker *w, struct qp *qp)
 	qp->resp.open = OPEN_NONE;
 
 	/* A client that posts from here on either is seen below, or sees this and rings (QP-13). */
-	atomic_store_explicit(&qp->rq.sh->dead, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	ring_alert(&qp->rq, true);
 	ring_consume_count(&qp->rq);
 	n = may_begin(w, qp) ? some_receives(w, qp, w->flush_left) : 0;
 	flushed(w, qp, n, posted(&qp->rq) != 0);

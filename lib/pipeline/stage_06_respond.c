@@ -6,6 +6,7 @@
 #include "acks.h"
 #include "congestion.h"
 #include "count.h"
+#include "credits.h"
 #include "drops.h"
 #include "failure.h"
 #include "intake.h"
@@ -131,8 +132,7 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 		f->invalidate_ok = mem_check_invalidate(
 					   w->mem, q.inv_key, mem_user(qp->pd, qp->qpn)) == MEM_OK;
 	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_CREDITS) != 0))
-		f->free_wqes = (qp->flags & QPF_SRQ) != 0 ? UINT32_MAX /* SRQ-03 */
-							  : ring_consume_count(&qp->rq);
+		f->free_wqes = pipeline_credits_left(qp);
 }
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 9: read the doorbells of clients. They are shared memory, so each number is checked. */
 #include "count.h"
-#include "flush.h"
+#include "credits.h"
 #include "sending.h"
 #include "shares.h"
 #include "stage.h"
@@ -30,8 +30,7 @@ answer(struct worker *w, const struct qp_client *c, uint32_t number)
 	stats_inc(&w->stats, STAT_doorbells);
 	if (UNLIKELY((number & RING_BELL_RECV) != 0)) {
 		ring_bell_heard(&qp->rq);
-		if (qp_state_of(qp) == QPS_ERR)
-			pipeline_flush_receives(w, qp);
+		pipeline_receives_posted(w, qp);
 		return;
 	}
 	if (UNLIKELY(qp->sq.ring.sh == NULL))

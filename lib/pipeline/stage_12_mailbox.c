@@ -5,6 +5,7 @@
 #include "answers.h"
 #include "congestion.h"
 #include "count.h"
+#include "credits.h"
 #include "flush.h"
 #include "local.h"
 #include "migration.h"
@@ -227,9 +228,8 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 	case MBOX_QP_QUERY:
 		look_at(w, m->query.qp, m->query.snapshot);
 		return 0;
-	case MBOX_QP_FLUSH:
-		if (qp_state_of(m->qp.qp) == QPS_ERR)
-			pipeline_flush_receives(w, m->qp.qp);
+	case MBOX_QP_RECEIVES:
+		pipeline_receives_posted(w, m->qp.qp);
 		return 0;
 	case MBOX_QP_POSTED:
 		pipeline_sends_posted(w, m->qp.qp);

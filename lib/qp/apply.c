@@ -182,7 +182,7 @@ static void
 reset(struct qp *qp)
 {
 	ring_consume_done(&qp->rq, ring_consume_count(&qp->rq));
-	atomic_store_explicit(&qp->rq.sh->dead, 0, memory_order_relaxed);
+	atomic_store_explicit(&qp->rq.sh->alert, 0, memory_order_relaxed);
 	ring_bell_heard(&qp->rq); /* a bell that is still in the ring finds nothing to do */
 	if (qp->sq.ring.sh != NULL)
 		ring_bell_heard(&qp->sq.ring);

@@ -97,7 +97,7 @@ resp_duplicate(const struct request *q, struct responder_verdict *v)
 	v->act = ACT_DUPLICATE;
 	v->counter = RC_DUPLICATE;
 	v->reply_psn = responder_newest(q->r);
-	v->syndrome = responder_ack_syndrome(q->r, q->f->free_wqes);
+	v->syndrome = responder_offer(q->r, q->f->free_wqes);
 	if (op_has(op, OPF_SEND | OPF_WRITE))
 		acknowledge_again(q, v);
 	else if (!op_has(op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT) || is_disabled(q->r, q->p))

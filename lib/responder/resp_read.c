@@ -14,7 +14,7 @@ account(struct request *q, uint32_t psns, struct responder_verdict *v)
 	responder_advance(r, psns, 1);
 	v->reply_psn = responder_newest(r);
 	v->reply_msn = r->msn;
-	v->syndrome = responder_ack_syndrome(r, q->f->free_wqes);
+	v->syndrome = responder_offer(r, q->f->free_wqes);
 }
 
 void

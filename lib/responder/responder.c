@@ -69,6 +69,7 @@ responder_reset(struct responder *r, psn_t rq_psn)
 	r->msn = 0;
 	responder_message(r, OPEN_NONE, 0);
 	responder_unlatch(r);
+	r->starved = false;
 	r->unfinished = 0;
 	r->saved_next = 0;
 	r->dma_len = 0;
@@ -126,14 +127,27 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 
 /** Credits left once this packet has taken its receive WQE (FLOW-03). */
 static __attribute__((noinline)) void
-offer_credits(
-	const struct responder *r, const struct responder_facts *f, struct responder_verdict *v)
+offer_credits(struct responder *r, const struct responder_facts *f, struct responder_verdict *v)
 {
 	uint32_t free = f->free_wqes;
 
 	if ((v->act & ACT_TAKE_WQE) != 0 && free != UINT32_MAX && free != 0)
 		free--;
-	v->syndrome = responder_ack_syndrome(r, free);
+	if ((v->act & ACT_ACK) != 0)
+		v->syndrome = responder_offer(r, free);
+}
+
+bool
+responder_posted(struct responder *r, uint32_t free, struct responder_verdict *v)
+{
+	if (!r->starved || free == 0)
+		return false;
+	*v = verdict_blank(r);
+	v->act = ACT_ACK;
+	v->reply_psn = responder_newest(r);
+	v->syndrome = responder_offer(r, free);
+	v->rule = RULE_CREDIT_AGAIN;
+	return true;
 }
 
 static ALWAYS_INLINE void

@@ -72,6 +72,7 @@ struct responder {
 	/* RESPONDER_HOT bytes: a request in order and without an open message looks no further */
 	uint32_t dma_len;      /* open WRITE: RETH length */
 	uint8_t min_rnr_timer; /* code 0..31 */
+	bool starved;          /* the newest answer offered no credit (FLOW-07) */
 	uint64_t va;           /* open WRITE: RETH address */
 	uint32_t rkey;         /* open WRITE */
 	uint8_t saved_n;       /* slots of `saved`, at least max_dest_rd_atomic */
@@ -242,6 +243,13 @@ void responder_read_failed(struct responder *r, psn_t at, bool access, struct re
 
 /** A completion queue was full when a receive completion was due (class G). */
 void responder_cq_overflow(struct responder *r, struct responder_verdict *v);
+
+/**
+ * Receives were posted, and the caller was waiting for that: `free` are there now.
+ * @param v filled if the peer has to hear of them by an ACK that nothing asked for (FLOW-07).
+ * @return false: nothing is due.
+ */
+bool responder_posted(struct responder *r, uint32_t free, struct responder_verdict *v);
 
 /** Credit code (0..30) of the largest encodable count not above n; 31 stands for "no information".
  */

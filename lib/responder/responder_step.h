@@ -10,7 +10,7 @@
  * Memory:  the caller's.
  * Depends: responder.h.
  * Spec:    RESP-01..08, RESP-SEQ-01, RESP-SEQ-02, RESP-RNR-01, RESP-RNR-05, RESP-RNR-08,
- *          RESP-DUP-11, FLOW-02.
+ *          RESP-DUP-11, FLOW-02, FLOW-07.
  *
  * Whether a packet may be taken is judged elsewhere: in responder_fast.h for the commonest
  * requests, in resp_checks.c for all. What follows is here.
@@ -79,6 +79,17 @@ responder_ack_syndrome(const struct responder *r, uint32_t free)
 	if (free == UINT32_MAX || LIKELY((r->knobs & RESP_KNOB_CREDITS) == 0))
 		return AETH_ACK | AETH_CREDIT_NONE;
 	return AETH_ACK | responder_credit_code(free);
+}
+
+/** The same of an answer that is sent: the peer may be waiting for receives from here on. */
+static ALWAYS_INLINE uint8_t
+responder_offer(struct responder *r, uint32_t free)
+{
+	const uint8_t syndrome = responder_ack_syndrome(r, free);
+
+	if (UNLIKELY((r->knobs & RESP_KNOB_CREDITS) != 0))
+		r->starved = syndrome == AETH_ACK;
+	return syndrome;
 }
 
 /** A packet of a message is accepted: `open` behind it, with so many bytes of it taken. */

@@ -53,7 +53,7 @@ ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool f
 	if (fresh) {
 		atomic_store_explicit(&r->sh->prod, 0, memory_order_relaxed);
 		atomic_store_explicit(&r->sh->bell, 0, memory_order_relaxed);
-		atomic_store_explicit(&r->sh->dead, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->sh->alert, 0, memory_order_relaxed);
 		atomic_store_explicit(&r->sh->cons, 0, memory_order_relaxed);
 	}
 	r->prod = atomic_load_explicit(&r->sh->prod, memory_order_acquire);

@@ -132,8 +132,7 @@ _Static_assert(
 struct ring_shared {
 	_Atomic uint32_t prod CACHE_ALIGNED;
 	_Atomic uint32_t bell; /* 1: the consumer was told of entries, and has not looked yet */
-	_Atomic uint32_t
-		dead; /* writer: consumer. It flushes: tell it of every entry. SRQ: error */
+	_Atomic uint32_t alert; /* writer: consumer. Tell it of every entry. SRQ: it is in error */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint8_t slots[] CACHE_ALIGNED;
 };
@@ -233,6 +232,18 @@ ring_consume_done(struct ring *r, uint32_t n)
 	ASSERT(n <= r->prod - r->cons); /* they were counted before */
 	r->cons += n;
 	atomic_store_explicit(&r->sh->cons, r->cons, memory_order_release);
+}
+/**
+ * Consumer: is the producer to tell of every entry? What was published before is seen by the next
+ * ring_consume_count(); what comes later is told.
+ */
+static inline void
+ring_alert(struct ring *r, bool on)
+{
+	if (RING_LOAD(uint32_t, &r->sh->alert) == on)
+		return;
+	atomic_store_explicit(&r->sh->alert, on, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 /** Consumer: is the producer's index one that no honest producer can have? */
 bool ring_is_corrupt(const struct ring *r);

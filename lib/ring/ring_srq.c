@@ -105,7 +105,7 @@ ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries)
 void
 ring_srq_fail(struct ring_srq *q)
 {
-	atomic_store_explicit(&atomic_load(&q->at)->sh->dead, 1, memory_order_release);
+	atomic_store_explicit(&atomic_load(&q->at)->sh->alert, 1, memory_order_release);
 }
 
 int

@@ -49,7 +49,7 @@ int ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *o
 /** Any worker: take the entry that was copied. @return false: another worker has it. */
 bool ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy);
 /**
- * Anybody but the producer: nothing is taken any more; ring.h's `dead` tells the producer. Call it
+ * Anybody but the producer: nothing is taken any more; ring.h's `alert` tells the producer. Call it
  * again after a move.
  */
 void ring_srq_fail(struct ring_srq *q);

@@ -6,7 +6,7 @@ The program gets the path of the socket as its first argument. The dataplane (en
 has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
 Options before PROGRAM: --control JSON (merged into "control"), --workers N, --queues N (of each
 port: without, a port is one worker's), --allow JSON (of port "right"), --ipv6 (addresses of both
-families), --path local (no wire between the ports).
+families), --path local (no wire between the ports), --knobs JSON (more of them).
 """
 import json
 import os
@@ -21,14 +21,14 @@ import time
 START_S = 60
 
 
-def config(where, workers, queues, control, allow=None, ipv6=False, local=False):
+def config(where, workers, queues, control, allow=None, ipv6=False, knobs=None):
     return {
         "version": 1,
         "eal": ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
                 "--log-level=error"],
         "lcores": {"control": 0, "workers": list(range(1, workers + 1)), "idle": "sleep"},
         "control": dict({"socket": os.path.join(where, "sock")}, **control),
-        "knobs": {"path.local": "inside" if local else "wire", "ops.placement": "on"},
+        "knobs": {"path.local": "wire", "ops.placement": "on", **(knobs or {})},
         "ports": [
             {"name": "left", "device": "net_pair0a", "mac": "02:00:00:00:00:01",
              "ipv4": "10.77.0.1", "prefix": 24, **({"ipv6": "fd77::1"} if ipv6 else {}),
@@ -61,7 +61,7 @@ def read(path):
 
 def main():
     workers, queues, control, allow, args = 1, 1, {}, None, sys.argv[1:]
-    ipv6, local = False, False
+    ipv6, knobs = False, {}
     while args and args[0].startswith("--"):
         if args[0] == "--workers":
             workers = int(args[1])
@@ -76,7 +76,9 @@ def main():
             args = args[1:]
             continue
         elif args[0] == "--path":
-            local = args[1] == "local"
+            knobs["path.local"] = {"local": "inside"}.get(args[1], args[1])
+        elif args[0] == "--knobs":
+            knobs.update(json.loads(args[1]))
         args = args[2:]
     where = tempfile.mkdtemp(prefix="rocelane-client-")
     if "client_socket" in control:
@@ -86,7 +88,7 @@ def main():
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
-        json.dump(config(where, workers, queues, control, allow, ipv6, local), f)
+        json.dump(config(where, workers, queues, control, allow, ipv6, knobs), f)
     with open(log, "wb") as out:
         # EAL wants distinct CPUs for its lcores unless told that they may share.
         dataplane = subprocess.Popen(

@@ -117,7 +117,7 @@ static void
 post(uint32_t i, uint32_t n, uint8_t kind)
 {
 	struct qp_bed *q = &fb.q[i];
-	struct mbox_msg flush = { .type = MBOX_QP_FLUSH };
+	struct mbox_msg flush = { .type = MBOX_QP_RECEIVES };
 
 	if (!bed_attached(i) || state_of(i) == QPS_RESET)
 		return;

@@ -145,7 +145,7 @@ serve(const struct mbox_msg *m, struct mbox_done *out)
 	case MBOX_QP_QUERY:
 		qp_snapshot(m->query.qp, fake.now, m->query.snapshot);
 		return 0;
-	case MBOX_QP_FLUSH:
+	case MBOX_QP_RECEIVES:
 		flush_qp(m->qp.qp);
 		return 0;
 	case MBOX_QP_FAIL:

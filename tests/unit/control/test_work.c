@@ -159,7 +159,7 @@ QP_12_QP_13_error_flushes_old_and_new_work(void **state UNUSED)
 	v = post(WR(3));
 	assert_int_equal(number_of(v, "posted"), 1);
 	json_decref(v);
-	assert_int_equal(fake.seen[MBOX_QP_FLUSH], 1);
+	assert_int_equal(fake.seen[MBOX_QP_RECEIVES], 1);
 	v = rpc_ok("poll_cq", "{\"cq\":\"cq0\"}");
 	assert_int_equal(json_array_size(v), 3);
 	for (unsigned int i = 0; i < 3; i++) {

@@ -268,7 +268,7 @@ static void
 QP_13_post_in_err(void **state)
 {
 	struct bed *b = *state;
-	struct mbox_msg m = { .type = MBOX_QP_FLUSH };
+	struct mbox_msg m = { .type = MBOX_QP_RECEIVES };
 
 	assert_int_equal(bed_state(b, b->qp, QPS_ERR), 0);
 	for (int i = 0; i < 4; i++)

@@ -210,7 +210,7 @@ QP_13_posted_in_the_middle(void **state)
 		post(0, posted, 64);
 		posted += 64;
 		tell(b, MBOX_QP_POSTED, qp, false);
-		tell(b, MBOX_QP_FLUSH, qp, false);
+		tell(b, MBOX_QP_RECEIVES, qp, false);
 	}
 	for (uint32_t i = 0; i < 3 * DEPTH / TURN; i++) {
 		worker_poll(b->w, b->now);
@@ -228,7 +228,7 @@ QP_13_the_host_is_told(void **state)
 {
 	struct bed *b = *state;
 	struct qp *qp = deep(b, 0);
-	_Atomic uint32_t *told = &qp->rq.sh->dead;
+	_Atomic uint32_t *told = &qp->rq.sh->alert;
 
 	assert_int_equal(atomic_load(told), 0);
 	assert_int_equal(bed_state(b, qp, QPS_ERR), 0);

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""FLOW: what a responder tells its peer, and its host, of its receives."""
+import dut
+import roce
+from dut import Ack, DutCase, E, Nak, QPN, RKEY, VA
+
+NONE = 0x1F                     # no credit information
+
+
+class Credits(DutCase):
+    """resp.credits=on: the credit is the syndrome of an ACK."""
+
+    def credits(self, recv, **qp):
+        self.resp(recv=recv, knobs={"resp.credits": "on"}, **qp)
+
+    def test_FLOW_07_unsolicited_ack(self):
+        """After a credit of 0, what is posted is told: last acknowledged PSN, new credit."""
+        self.credits(1)
+        self.expect(self.feed(self.peer.send_only(E, b"x")), Nak(E, 0, 1))
+        self.silent()
+        self.post_recv(1)
+        self.expect(self.feed(), Nak(E, 1, 1))
+        self.post_recv(1)
+        self.silent(self.feed())
+        self.expect(self.feed(self.peer.send_only(E + 1, b"x")), Nak(E + 1, 1, 2))
+
+    def test_FLOW_07_of_several(self):
+        """Those posted at once are told of at once, as far as the code goes."""
+        self.credits(1)
+        self.feed(self.peer.send_only(E, b"x"))
+        self.rpc("post_recv", qp_num=QPN, wrs=[{"wr_id": 10 + i} for i in range(9)])
+        self.expect(self.feed(), Nak(E, 6, 1))                    # code 6: eight
+
+    def test_FLOW_07_credit_0_by_any_answer(self):
+        """A WRITE's ACK and a READ's response announce as well as a SEND's."""
+        for request in (lambda p: p.write_only(E, b"x", VA, RKEY),
+                        lambda p: p.read_req(E, VA, RKEY, 8)):
+            self.credits(0)
+            got = self.feed(request(self.peer))
+            self.assertEqual([0], [f.syndrome for f in got])
+            self.post_recv(1)
+            self.expect(self.feed(), Nak(E, 1, 1))
+
+    def test_FLOW_07_while_the_peer_waits(self):
+        """An RNR NAK is no announcement that replaces the credit: the ACK comes all the same."""
+        self.credits(1)
+        self.feed(self.peer.send_only(E, b"x"))
+        got = self.feed(self.peer.send_only(E + 1, b"probe"))
+        self.assertEqual([roce.SYN_RNR + 12], [f.syndrome for f in got])
+        self.post_recv(1)
+        self.expect(self.feed(), Nak(E, 1, 1))
+        self.expect(self.feed(self.peer.send_only(E + 1, b"probe")), Nak(E + 1, 0, 2))
+
+    def test_FLOW_07_not_in_ERR_nor_after_RESET(self):
+        for state in ("ERR", "RESET"):
+            self.credits(1)
+            self.feed(self.peer.send_only(E, b"x"))
+            self.rpc("qp_modify", qp_num=QPN, qp_state=state)
+            if state == "RESET":
+                self.walk_up("RTS")
+            self.post_recv(1)
+            self.silent(self.feed(), ms=1)
+
+    def test_FLOW_02_off_by_default(self):
+        self.resp(recv=1)
+        self.expect(self.feed(self.peer.send_only(E, b"x")), Ack(E, 1))
+        self.post_recv(1)
+        self.silent()
+
+    def test_SRQ_03_shared_queue_announces_nothing(self):
+        """Whose receives they are nobody knows: 31, and no ACK by itself."""
+        self.make("srq_create", name="srq0", pd="pd0", max_wr=16, max_sge=4)
+        self.addCleanup(self.clear)
+        made = self.made.pop()
+        self.resp(recv=0, srq="srq0", knobs={"resp.credits": "on"},
+                  cap={"max_send_wr": 16, "max_send_sge": 4})
+        self.made.insert(0, made)
+        self.rpc("post_srq_recv", srq="srq0", wrs=[{"wr_id": 1, "sg_list": [
+            {"mr": "rbuf", "offset": 0, "length": 64}]}])
+        self.expect(self.feed(self.peer.send_only(E, b"x")), Nak(E, NONE, 1))
+        self.rpc("post_srq_recv", srq="srq0", wrs=[{"wr_id": 2}])
+        self.silent()
+
+    def test_FLOW_03_recv_feed_is_never_empty(self):
+        """The worker keeps the queue filled: of 8 buffers 7 are free, code 5 stands for 6."""
+        self.credits(0, recv_feed={"buffers": 8, "size": 64})
+        for i in range(12):
+            self.expect(self.feed(self.peer.send_only(E + i, b"x")), Nak(E + i, 5, i + 1))
+
+
+if __name__ == "__main__":
+    dut.main()
