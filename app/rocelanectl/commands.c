@@ -10,7 +10,7 @@
 	"retry_cnt rnr_retry min_rnr_timer max_rd_atomic max_dest_rd_atomic pkey "            \
 	"qp_access_flags alt_ah_attr.dest_ip alt_ah_attr.dest_mac alt_ah_attr.vlan "          \
 	"alt_ah_attr.vlan_priority alt_ah_attr.traffic_class alt_ah_attr.hop_limit alt_port " \
-	"alt_timeout alt_pkey path_mig_state"
+	"alt_timeout alt_pkey path_mig_state rq_limit"
 #define QP_INIT                                                                            \
 	"qp_num qp_type port pd send_cq recv_cq srq xrcd cap.max_send_wr cap.max_recv_wr " \
 	"cap.max_send_sge cap.max_recv_sge worker count profile "

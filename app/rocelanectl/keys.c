@@ -83,6 +83,7 @@ const struct key command_keys[] = {
 	{ "qp",     "min_rnr_timer", "0 to 31", NULL, NULL, "code that is sent: 12 is 0.64 ms, 0 is 655.36 ms" },
 	{ "qp",     "max_rd_atomic",      "0 to 16", NULL, NULL, "READs and ATOMICs outstanding, as requester" },
 	{ "qp",     "max_dest_rd_atomic", "0 to 16", NULL, NULL, "the same as responder" },
+	{ "qp",     "rq_limit",     "0 to 65536", NULL, NULL, "an event when fewer receives are left; 0: none" },
 	{ "qp",     "pkey",         "1 to 65535", NULL, NULL, "partition key; its low 15 bits are not 0" },
 	{ "qp",     "qp_access_flags", "A,B", NULL, "LOCAL_WRITE REMOTE_READ REMOTE_WRITE REMOTE_ATOMIC FLUSH_GLOBAL FLUSH_PERSISTENT", "what the peer may do" },
 	{ "qp",     "alt_ah_attr.dest_ip",  "IPv4 or IPv6 address", NULL, NULL, "the peer on the alternate path" },

@@ -149,6 +149,33 @@ admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 	return 0;
 }
 
+/* FLOW-08 */
+static int
+set_rq_limit(struct admin *adm, struct admin_qp *rec, uint32_t limit, struct refusal *r)
+{
+	const uint32_t most = rec->shared->conf.cap.max_recv_wr;
+	const struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_RQ_LIMIT, .limit = { rec->qp, limit } } };
+	int rc = 0;
+
+	if (rec->srq != NULL || rec->xrcd != NULL || rec->feed != NULL ||
+		admin_qp_type(rec) == QPT_XRC_SEND)
+		return refuse(r, EINVAL,
+			"rq_limit: QP %u has no receive queue of its own that anybody posts to",
+			rec->qpn);
+	if (limit > most)
+		return refuse(r, EINVAL,
+			"rq_limit must be a number from 0 to max_recv_wr (%u), not %u", most,
+			limit);
+	if (rec->pending)
+		return admin_refuse_pending(rec, r);
+	if (rec->attached)
+		rc = ask_and_wait(adm->env, &q);
+	else
+		qp_rq_limit_set(rec->qp, limit);
+	return rc != 0 ? ask_refuse(adm->env, rec->worker, rc, r) : 0;
+}
+
 int
 admin_modify(struct admin *adm, struct admin_qp *rec, const struct conf_qp *m, struct refusal *r)
 {
@@ -160,6 +187,11 @@ admin_modify(struct admin *adm, struct admin_qp *rec, const struct conf_qp *m, s
 			return refuse(r, EINVAL, "worker: QP %u moves without other attributes",
 				rec->qpn);
 		return admin_move(adm, rec, m->worker, r);
+	}
+	if ((m->given & CONF_QP_RQ_LIMIT) != 0) {
+		if ((m->given & ~(uint64_t)(CONF_QP_RQ_LIMIT | CONF_QP_QP_NUM)) != 0)
+			return refuse(r, EINVAL, "rq_limit: it is set without other attributes");
+		return set_rq_limit(adm, rec, m->rq_limit, r);
 	}
 	admin_alternate_sync(adm, rec);
 	if ((mask & QP_ATTR_PATH_MIG_STATE) != 0 && admin_alternate_look(adm, rec, r) != 0)

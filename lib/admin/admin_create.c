@@ -110,6 +110,7 @@ alloc_qp(struct admin *adm, const struct admin_shared *shared, const struct conf
 		.worker = rec->worker,
 		.max_recv_wr = conf->cap.max_recv_wr,
 		.max_recv_sge = conf->cap.max_recv_sge,
+		.rq_limit = conf->rq_limit,
 		.max_send_wr = conf->cap.max_send_wr,
 		.max_send_sge = conf->cap.max_send_sge,
 		.max_inline = conf->cap.max_inline_data,

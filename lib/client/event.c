@@ -158,6 +158,7 @@ rl_ack_async_event(struct rl_async_event *event)
 	case RL_EVENT_PATH_MIG:
 	case RL_EVENT_PATH_MIG_ERR:
 	case RL_EVENT_QP_LAST_WQE_REACHED:
+	case RL_EVENT_RQ_LIMIT_REACHED:
 		ctx = context_of(event->element.qp->context);
 		a = &((struct qp *)event->element.qp)->async;
 		break;

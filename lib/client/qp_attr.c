@@ -34,7 +34,8 @@ static const struct {
 	X(RL_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, "max_rd_atomic")             \
 	X(RL_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, "max_dest_rd_atomic") \
 	X(RL_QP_MIN_RNR_TIMER, min_rnr_timer, "min_rnr_timer")                \
-	X(RL_QP_DEST_QPN, dest_qp_num, "dest_qp_num")
+	X(RL_QP_DEST_QPN, dest_qp_num, "dest_qp_num")                         \
+	X(RL_QP_RQ_LIMIT, rq_limit, "rq_limit")
 
 int
 rl_gid_from_ip(const char *ip, union rl_gid *gid)

@@ -262,6 +262,20 @@ check_unicast(const struct conf_ah *ah, const char *key, struct conf_errors *err
 	conf_leave(err, mark);
 }
 
+/* Of a shared queue srq_limit tells, and a feed is never low. */
+static void
+check_limit(const struct conf_qp *qp, struct conf_errors *err)
+{
+	if (qp->rq_limit == 0)
+		return;
+	if ((qp->given & (CONF_QP_SRQ | CONF_QP_XRCD | CONF_QP_RECV_FEED)) != 0 ||
+		qp->qp_type == QPT_XRC_SEND)
+		conf_fault(err, "rq_limit", "goes with a receive queue that the QP has of its own");
+	else if (qp->rq_limit > qp->cap.max_recv_wr)
+		conf_fault(err, "rq_limit", "must be a number from 0 to max_recv_wr (%u), not %u",
+			qp->cap.max_recv_wr, qp->rq_limit);
+}
+
 void
 conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 {
@@ -283,6 +297,7 @@ conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 			"0 means 655.36 ms, the longest of all (12 is 0.64 ms)");
 	if (mode == CONF_MODIFY)
 		return;
+	check_limit(qp, err);
 	check_required(qp, err);
 	conf_check_objects(qp, err);
 	conf_check_service(qp, err);

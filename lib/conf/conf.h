@@ -212,6 +212,7 @@ struct conf_send_feed {
 #define CONF_QP_SEND_CQ     BIT64(39)
 #define CONF_QP_RECV_CQ     BIT64(40)
 #define CONF_QP_XRCD        BIT64(41)
+#define CONF_QP_RQ_LIMIT    BIT64(42)
 #define CONF_QP_ALT_PORT    BIT64(48) /* these go with QP_ATTR_ALT_PATH */
 #define CONF_QP_ALT_TIMEOUT BIT64(49)
 #define CONF_QP_ALT_PKEY    BIT64(50)
@@ -250,6 +251,7 @@ struct conf_qp {
 	uint16_t alt_pkey;            /* without CONF_QP_ALT_PKEY: the same as `pkey` */
 	uint32_t path_mig_state;      /* enum mig_state, default MIGRATED */
 	struct conf_cap cap;
+	uint32_t rq_limit; /* default 0: no event */
 	uint32_t worker; /* index into lcores.workers; without CONF_QP_WORKER the dataplane picks */
 	uint32_t count;
 	struct conf_recv_feed recv_feed; /* valid with CONF_QP_RECV_FEED */

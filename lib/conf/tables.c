@@ -261,6 +261,7 @@ static const struct conf_field qp_rows[] = {
 	ROW_U16(conf_qp, pkey, "pkey", 1, 0xffff, WITH(CONF_F_DEFAULT | CONF_F_HEX), GIVEN(QP_ATTR_PKEY_INDEX), DEFAULT(0xffff)),
 	ROW_FLAGS(conf_qp, qp_access_flags, "qp_access_flags", qp_access, WITH(CONF_F_DEFAULT), GIVEN(QP_ATTR_ACCESS_FLAGS)),
 	ROW_OBJECT(conf_qp, cap, "cap", &conf_table_cap, WITH(CONF_F_DEFAULT | CONF_F_CREATE), GIVEN(QP_ATTR_CAP)),
+	ROW_U32(conf_qp, rq_limit, "rq_limit", 0, CONF_MAX_WR, WITH(CONF_F_DEFAULT), GIVEN(CONF_QP_RQ_LIMIT)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(NULLABLE | CONF_F_CREATE), GIVEN(CONF_QP_WORKER)),
 	ROW_U32(conf_qp, worker, "worker", 0, CONF_MAX_WORKERS - 1, WITH(CONF_F_MODIFY), GIVEN(CONF_QP_WORKER)),
 	ROW_U32(conf_qp, count, "count", 1, CONF_MAX_QPS, WITH(CONF_F_DEFAULT | CONF_F_CREATE), DEFAULT(1)),

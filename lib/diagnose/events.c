@@ -81,6 +81,8 @@ events_detail(struct diagnose *dg, const struct owner *viewer, const struct even
 		return json_string("the ring or one of its entries is malformed");
 	case EVENT_SRQ_LIMIT_REACHED:
 		return json_string("fewer are posted than srq_limit, which is disarmed now");
+	case EVENT_RQ_LIMIT_REACHED:
+		return json_string("fewer are posted than rq_limit, which is disarmed now");
 	case EVENT_QP_LAST_WQE_REACHED:
 		return json_string("the QP takes no more from its shared receive queue");
 	default:

@@ -304,9 +304,10 @@ wait_responder(struct waits *x)
 		json_t *o = add(x, "RECEIVE_QUEUE_EMPTY",
 			x->rec->srq != NULL ? "post_srq_recv" : "post_recv",
 			"the %sreceive queue is empty: a SEND, or a WRITE with immediate, gets an "
-			"RNR NAK of %u us%s",
+			"RNR NAK of %u us%s%s",
 			x->rec->srq != NULL ? "shared " : "", us,
-			x->w->rnr_until != 0 ? "; the peer waits with one" : "");
+			x->w->rnr_until != 0 ? "; the peer waits with one" : "",
+			x->w->starved ? "; the peer has no credit, and is told of the next one" : "");
 
 		json_object_set_new(o, "psn", json_integer(s->epsn));
 		if (x->w->rnr_until > us * TIME_NS_PER_US)

@@ -80,6 +80,8 @@ is_complete(const struct mbox_msg *m)
 	case MBOX_QP_PARK:
 	case MBOX_QP_RELEASE:
 		return m->move.qp != NULL;
+	case MBOX_QP_RQ_LIMIT:
+		return m->limit.qp != NULL;
 	case MBOX_QP_WORK:
 		return m->work.qp != NULL && m->work.work != NULL;
 	case MBOX_QP_DETACH:

@@ -88,6 +88,11 @@ struct mbox_move {
 	uint16_t to; /* the worker that it goes to */
 };
 
+struct mbox_limit {
+	struct qp *qp;
+	uint32_t limit; /* 0: none */
+};
+
 struct mbox_sides {
 	struct qp_side *list; /* the worker's from now on */
 };
@@ -151,6 +156,7 @@ struct mbox_msg {
 		struct mbox_query query;
 		struct mbox_fail fail;
 		struct mbox_move move;
+		struct mbox_limit limit;
 		struct mbox_sides sides;
 		struct mbox_client client;
 		struct mbox_tx tx;

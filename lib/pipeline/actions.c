@@ -5,6 +5,7 @@
  */
 #include "answers.h"
 #include "count.h"
+#include "credits.h"
 #include "report.h"
 #include "shared_rq.h"
 #include "verdict.h"
@@ -180,6 +181,8 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 		pipeline_owe_atomic(w, c->qp, v, v->saved->original);
 	if ((a & ACT_CUT) != 0)
 		pipeline_message_cut(w, c, v);
+	if ((a & ACT_LOW) != 0)
+		pipeline_receives_low(w, c->qp);
 	if ((a & ACT_EVENT) != 0 && (a & ACT_ERR) == 0)
 		event_raise(w, c, v);
 	if ((a & ACT_NAK) != 0 && (a & ACT_ERR) == 0)
@@ -190,7 +193,8 @@ void
 pipeline_act_responder(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
 	const uint32_t rare =
-		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_CUT | ACT_EVENT | ACT_NAK;
+		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_CUT | ACT_EVENT |
+		ACT_NAK | ACT_LOW;
 	const uint32_t no_talk = ACT_DUPLICATE | ACT_DROP | ACT_NAK | ACT_ERR;
 	struct qp *qp = c->qp;
 	uint32_t a = v->act;

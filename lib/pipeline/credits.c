@@ -9,7 +9,10 @@
 
 #include "acks.h"
 #include "flush.h"
+#include "qp_control.h"
 #include "reply.h"
+#include "report.h"
+#include "verdict.h"
 
 #define FEW 1 /* receives left, before the packet at hand has taken its own */
 
@@ -23,13 +26,25 @@ pipeline_credits_left(struct qp *qp)
 	if ((qp->flags & QPF_RECV_FEED) != 0)
 		return qp->feed_buffers;
 	n = ring_consume_count(&qp->rq);
-	if (n <= FEW) {
+	if (n <= FEW && (qp->resp.knobs & RESP_KNOB_CREDITS) != 0) {
 		ring_alert(&qp->rq, true);
 		n = ring_consume_count(&qp->rq);
 	}
 	if (n > FEW)
 		ring_alert(&qp->rq, false);
 	return n;
+}
+
+void
+pipeline_receives_low(struct worker *w, struct qp *qp)
+{
+	const struct report r = { .psn = qp->resp.epsn.v,
+		.event = EVENT_RQ_LIMIT_REACHED,
+		.fault = VERDICT_NO_FAULT,
+		.source = SOURCE_RQ };
+
+	qp_rq_limit_set(qp, 0);
+	pipeline_report_event(w, qp, &r);
 }
 
 void

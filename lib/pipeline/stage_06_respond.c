@@ -10,6 +10,7 @@
 #include "drops.h"
 #include "failure.h"
 #include "intake.h"
+#include "qp_control.h"
 #include "shared_rq.h"
 #include "spare.h"
 #include "stage.h"
@@ -131,8 +132,10 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 	if (UNLIKELY(q.invalidate))
 		f->invalidate_ok = mem_check_invalidate(
 					   w->mem, q.inv_key, mem_user(qp->pd, qp->qpn)) == MEM_OK;
-	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_CREDITS) != 0))
+	if (UNLIKELY((qp->resp.knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RQ_LIMIT)) != 0)) {
 		f->free_wqes = pipeline_credits_left(qp);
+		f->rq_limit = qp_rq_limit(qp);
+	}
 }
 
 /**

@@ -245,6 +245,9 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 	case MBOX_QP_UNPARK:
 		pipeline_move_unpark(w, m->qp.qp);
 		return 0;
+	case MBOX_QP_RQ_LIMIT:
+		qp_rq_limit_set(m->limit.qp, m->limit.limit);
+		return 0;
 	case MBOX_QP_WORK:
 		qp_work_take(m->work.qp, m->work.work);
 		return 0;

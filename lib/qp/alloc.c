@@ -244,6 +244,7 @@ begin(struct qp *qp, const struct qp_alloc_params *p)
 	qp->resp.saved_n = p->max_dest_rd_atomic;
 	qp->max_recv_wr = p->max_recv_wr;
 	qp->max_recv_sge = p->max_recv_sge;
+	qp_rq_limit_set(qp, p->rq_limit);
 	qp->last_error.fault = VERDICT_NO_FAULT;
 	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_release);
 }

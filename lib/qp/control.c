@@ -23,6 +23,7 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	qp->out = qp_out_of(s->port, &qp->attr.path);
 	qp->flags = (qp->flags & (QPF_IPV6 | QPF_RESOLVED | QPF_SERVICE | QPF_LOCAL)) | s->flags;
 	qp->resp.knobs = s->resp_knobs;
+	qp_rq_limit_set(qp, qp_rq_limit(qp));
 	qp->cnp_interval_ns = s->cnp_interval;
 	qp->cnp = s->cnp;
 	qp->window = s->window;
@@ -48,6 +49,26 @@ qp_configure(struct qp *qp, const struct qp_settings *s)
 	qp->feed_size = s->recv_feed.size;
 	qp->feed_lkey = s->recv_feed.lkey;
 	qp->feed_va = s->recv_feed.va;
+}
+
+void
+qp_rq_limit_set(struct qp *qp, uint32_t limit)
+{
+	ASSERT(limit == 0 || (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) == 0);
+	if (qp->type == QPT_XRC_RECV)
+		return;
+	atomic_store_explicit(&qp->rq_limit, limit, memory_order_relaxed);
+	qp->resp.knobs &= (uint16_t)~RESP_KNOB_RQ_LIMIT;
+	if (limit != 0)
+		qp->resp.knobs |= RESP_KNOB_RQ_LIMIT;
+}
+
+uint32_t
+qp_rq_limit(const struct qp *qp)
+{
+	if (qp->type == QPT_XRC_RECV)
+		return 0; /* the word is its srq_num */
+	return atomic_load_explicit(&qp->rq_limit, memory_order_relaxed);
 }
 
 struct qp_limits

@@ -135,8 +135,12 @@ struct qp {
 	uint32_t whose;                /* whose turns it takes: a user or client; 0: nobody */
 	uint32_t window;               /* request packets in flight before any CNP (settings) */
 	uint32_t xrcd;                 /* XRC target: its domain; 0: none (constant) */
-	uint32_t srq_num; /* ... what `srq` was when a request named it last: between two packets */
-	uint32_t srq_id;  /* it may go away */
+	union {
+		uint32_t srq_num; /* ... what `srq` was when a request named it last */
+		/* With a receive queue of its own: fewer than this raise an event; 0: none. */
+		_Atomic uint32_t rq_limit;
+	};
+	uint32_t srq_id; /* of an XRC target: between two packets its SRQ may go away */
 	void *user;       /* the control lcore's own: no worker looks at it */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");

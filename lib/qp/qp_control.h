@@ -18,6 +18,7 @@
  *
  *   word                        writer             reader
  *   qp.state, .migrations       worker             control: qp_state_now(), qp_migrations()
+ *   qp.rq_limit                worker             control: qp_rq_limit()
  *   qp.last_error, *qp.failure  worker, once       control, behind the message that tells of it
  *   counters of qp, worker      worker             any lcore: slightly old is fine (stats.h)
  *   qp.user                     control            control: no worker looks at it
@@ -69,6 +70,7 @@ struct qp_alloc_params {
 	uint8_t worker;     /* who will have it; the settings say it again */
 	uint32_t max_recv_wr;
 	uint32_t max_recv_sge;
+	uint32_t rq_limit;    /* see qp_rq_limit_set() */
 	uint32_t max_send_wr; /* 0: the QP never sends */
 	uint32_t max_send_sge;
 	uint32_t max_inline;        /* bytes */
@@ -135,6 +137,14 @@ struct qp_settings {
 		uint32_t lkey;
 	} recv_feed;
 };
+
+/**
+ * Raise one event when fewer receives than this are left in the QP's own queue, as a packet finds
+ * it; 0: none. Who may call it: the QP's worker; the control lcore while the QP is detached.
+ */
+void qp_rq_limit_set(struct qp *qp, uint32_t limit);
+/** Any lcore: that limit; 0 once the event was raised. */
+uint32_t qp_rq_limit(const struct qp *qp);
 
 /** Take over settings. Who may call it: the worker that attaches the QP, before others find it. */
 void qp_configure(struct qp *qp, const struct qp_settings *s);

@@ -26,6 +26,7 @@ struct qp_waiting {
 	uint8_t rnr_code;  /* of the RNR NAK that is waited for the end of */
 	bool halved;       /* a CNP has halved the window */
 	bool established;  /* the peer was heard of in RTR */
+	bool starved;      /* the peer was told of no credit (FLOW-07) */
 	bool has_oldest;   /* oldest_*: the oldest request not completed */
 	bool tx_full;      /* so many frames wait for the port that requests pause */
 	uint8_t oldest_opcode; /* ibv_wr_opcode */

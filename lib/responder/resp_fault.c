@@ -89,6 +89,8 @@ resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 	v->fault = c->fault;
 	if (UNLIKELY(!acked) && failures[c->failure].drops) {
 		resp_drop_message(q, c, rule, v);
+		if (q->f->free_wqes < q->f->rq_limit)
+			v->act |= ACT_LOW;
 		return;
 	}
 	if ((c->drop & r->knobs) != 0) {
@@ -97,6 +99,8 @@ resp_fail(struct request *q, const struct check *c, enum responder_rule rule,
 	}
 	if (c->failure == FAIL_NOT_READY) {
 		not_ready(q, v);
+		if (q->f->free_wqes < q->f->rq_limit)
+			v->act |= ACT_LOW;
 		return;
 	}
 

@@ -125,9 +125,9 @@ is_fast(const struct responder *r, const struct wire_pkt *p, const struct respon
 	return !odd;
 }
 
-/** Credits left once this packet has taken its receive WQE (FLOW-03). */
+/** Receives left once this packet has taken its own: credits (FLOW-03), and the limit (FLOW-08). */
 static __attribute__((noinline)) void
-offer_credits(struct responder *r, const struct responder_facts *f, struct responder_verdict *v)
+count_receives(struct responder *r, const struct responder_facts *f, struct responder_verdict *v)
 {
 	uint32_t free = f->free_wqes;
 
@@ -135,6 +135,8 @@ offer_credits(struct responder *r, const struct responder_facts *f, struct respo
 		free--;
 	if ((v->act & ACT_ACK) != 0)
 		v->syndrome = responder_offer(r, free);
+	if (free < f->rq_limit)
+		v->act |= ACT_LOW;
 }
 
 bool
@@ -202,8 +204,8 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 		.counter = pl->counter,
 	};
 
-	if (UNLIKELY((r->knobs & RESP_KNOB_CREDITS) != 0))
-		offer_credits(r, f, v);
+	if (UNLIKELY((r->knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RQ_LIMIT)) != 0))
+		count_receives(r, f, v);
 }
 
 /* ---- the slow path --------------------------------------------------------------------------- */

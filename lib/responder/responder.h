@@ -40,6 +40,7 @@ enum {                                       /* struct responder.knobs */
 	RESP_KNOB_EVENT_WITH_CQE = BIT32(7), /* ae.with_cqe=on */
 	RESP_KNOB_RESYNC = BIT32(8),         /* resp.psn_check=resync (benchmarks only) */
 	RESP_KNOB_PLACEMENT = BIT32(9),      /* ops.placement=on */
+	RESP_KNOB_RQ_LIMIT = BIT32(10),      /* facts.rq_limit is not 0 */
 };
 
 /** Saved READ or ATOMIC, for duplicates (RESP-DUP-03..07, -11). */
@@ -115,7 +116,8 @@ struct responder_facts {
 	bool short_of_resources; /* no mbuf or response slot: RNR-11 */
 	bool exec_fault;         /* fault injection: ATOMIC or READ unit failed (RESP-NAK-ROE-02) */
 	uint8_t wqe_fault;       /* enum responder_wqe_fault of the head or active WQE */
-	uint32_t free_wqes;      /* for credits */
+	uint32_t free_wqes;      /* with credits or a limit */
+	uint32_t rq_limit;       /* with RESP_KNOB_RQ_LIMIT: fewer than this are few */
 	uint64_t wqe_bytes;      /* size of the head (FIRST, ONLY) or active WQE */
 };
 
@@ -138,6 +140,7 @@ enum {                              /* verdict.act */
 				    * for the next one, or completes with wc_status (D1, E) */
 	ACT_STORE = BIT32(15),     /* with READ of no bytes: store the 8 of the payload to `va` */
 	ACT_FENCE = BIT32(16),     /* the same: everybody sees what came before */
+	ACT_LOW = BIT32(17),       /* fewer receives than rq_limit are left */
 };
 
 /** Every decision names its rule: rows of tables/responder_rules.def. */

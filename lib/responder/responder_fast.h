@@ -37,7 +37,8 @@ responder_fits_fast(const struct responder *r, const struct wire_pkt *p, access_
 {
 	const uint64_t want = (uint64_t)access << 48;
 	const uint64_t mask = want | UINT64_C(0xffff) << 32 | /* open, latched */
-			      (uint64_t)(RESP_KNOB_CREDITS | RESP_KNOB_RESYNC) << 16;
+			      (uint64_t)(RESP_KNOB_CREDITS | RESP_KNOB_RQ_LIMIT | RESP_KNOB_RESYNC)
+				      << 16;
 	uint64_t word;
 
 	memcpy(&word, &r->pmtu, sizeof(word));
@@ -89,7 +90,7 @@ responder_is_unready(const struct responder *r, const struct wire_pkt *p)
 {
 	return psn_eq(p->psn, r->epsn) && p->opcode == OP_RC_SEND_ONLY &&
 	       p->payload_len <= r->pmtu && r->open == OPEN_NONE &&
-	       (r->knobs & (RESP_KNOB_RESYNC | RESP_KNOB_EARLY_DROP)) == 0;
+	       (r->knobs & (RESP_KNOB_RESYNC | RESP_KNOB_EARLY_DROP | RESP_KNOB_RQ_LIMIT)) == 0;
 }
 
 /** The message of one packet is taken. */

@@ -113,7 +113,7 @@ resp_check_verdict(const struct responder *r, psn_t before, const struct respond
 	ASSERT(v->rule != RULE_NONE && v->rule < RULE_MAX);
 	ASSERT((v->act & (ACT_ACK | ACT_NAK)) != (ACT_ACK | ACT_NAK));
 	ASSERT((v->act & ACT_DROP) == 0 ||
-		(v->act & ~(uint32_t)(ACT_DROP | ACT_DUPLICATE | ACT_CUT)) == 0);
+		(v->act & ~(uint32_t)(ACT_DROP | ACT_DUPLICATE | ACT_CUT | ACT_LOW)) == 0);
 	ASSERT((v->act & ACT_CUT) == 0 || (v->act & ACT_DROP) != 0);
 	ASSERT((v->act & (ACT_ACK | ACT_NAK)) == 0 || wire_is_acked(r->transport));
 	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR)) == 0 ||

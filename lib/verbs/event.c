@@ -40,6 +40,10 @@ ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 			errno = -rc;
 			return -1;
 		}
+		if (e.event_type == RL_EVENT_RQ_LIMIT_REACHED) { /* an operator's wish */
+			rl_ack_async_event(&e);
+			continue;
+		}
 		event->event_type = (enum ibv_event_type)e.event_type;
 		/* Other ports are other devices. */
 	} while (element_of(event->event_type) == OF_PORT &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FLOW-07 from an application's side: argv[1] is the socket; both knobs of credits are on. */
+/* FLOW-07, FLOW-08 from an application's side: argv[1] is the socket; both credits knobs are on. */
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -60,6 +61,27 @@ FLOW_07_told_by_doorbells(struct pair *p)
 	}
 }
 
+/* FLOW-08: one event when fewer than the limit are left, which is disarmed by that. */
+static void
+FLOW_08_limit_event(struct pair *p)
+{
+	struct rl_qp_attr attr = { .rq_limit = 4 };
+	struct rl_async_event e;
+
+	receives(p, 6);
+	OK(rl_modify_qp(p->b, &attr, RL_QP_RQ_LIMIT));
+	OK(rl_query_qp(p->b, &attr, 0, NULL));
+	CHECK(attr.rq_limit == 4);
+	send(p, 6);
+	OK(rl_get_async_event(p->ctx, &e));
+	CHECK(e.event_type == RL_EVENT_RQ_LIMIT_REACHED && e.element.qp == p->b);
+	rl_ack_async_event(&e);
+	OK(rl_query_qp(p->b, &attr, 0, NULL));
+	CHECK(attr.rq_limit == 0);
+	attr.rq_limit = DEPTH + 1;
+	CHECK(rl_modify_qp(p->b, &attr, RL_QP_RQ_LIMIT) == -EINVAL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -71,6 +93,7 @@ main(int argc, char **argv)
 	receives(&p, 1);
 	send(&p, 1);
 	FLOW_07_told_by_doorbells(&p);
+	FLOW_08_limit_event(&p);
 	pair_disconnect(&p);
 	pair_close(&p);
 	return 0;

@@ -87,6 +87,113 @@ class Credits(DutCase):
         for i in range(12):
             self.expect(self.feed(self.peer.send_only(E + i, b"x")), Nak(E + i, 5, i + 1))
 
+    def test_FLOW_07_explain(self):
+        self.credits(1)
+        self.feed(self.peer.send_only(E, b"x"))
+        waits = {w["kind"]: w["text"] for w in self.rpc("qp_explain", qp_num=QPN)["waits"]}
+        self.assertIn("the peer has no credit", waits["RECEIVE_QUEUE_EMPTY"])
+
+
+class Limit(DutCase):
+    """FLOW-08: rq_limit of a QP, as srq_limit of a shared receive queue (SRQ-02)."""
+
+    LOW = [("RQ_LIMIT_REACHED", QPN)]
+
+    def arm(self, limit, qp_num=QPN):
+        self.assertEqual(limit, self.rpc("qp_modify", qp_num=qp_num, rq_limit=limit)["rq_limit"])
+
+    def take(self, psn, **kw):
+        return self.feed(self.peer.send_only(psn, b"x", **kw))
+
+    def test_FLOW_08_once(self):
+        """Below 2: one event, and no limit any more; qp_modify arms it again."""
+        self.resp(recv=4, rq_limit=2)
+        self.assertEqual(2, self.qp()["rq_limit"])
+        for i, want in enumerate(([], [], self.LOW, [])):
+            self.expect(self.take(E + i), Ack(E + i, i + 1))
+            self.assertEqual(want, self.event_types())
+        self.assertEqual(0, self.qp()["rq_limit"])
+        self.post_recv(3)
+        self.take(E + 4)
+        self.assertEqual([], self.events())
+        self.arm(2)
+        self.assertEqual([], self.events())
+        self.take(E + 5)
+        event = self.events()
+        self.assertEqual([("RQ_LIMIT_REACHED", QPN, "RQ")],
+                         [(e["event_type"], e["qp_num"], e["source"]) for e in event])
+        self.assertIn("rq_limit", event[0]["detail"])
+        self.assertEqual("RTS", self.state())
+
+    def test_FLOW_08_a_burst_is_one_event(self):
+        """Of many at once, on the short path or not, and nothing is answered otherwise for it."""
+        self.resp(recv=8, rq_limit=6)
+        self.feed(*(self.peer.send_only(E + i, b"x") for i in range(8)))
+        self.assertEqual(self.LOW, self.event_types())
+        self.assertEqual([(i, "SUCCESS") for i in range(8)], self.statuses())
+        self.assertEqual(E + 8, self.qp()["epsn"])
+
+    def test_FLOW_08_armed_below_the_limit(self):
+        """The next receive taken tells, and so does the first that is not there."""
+        self.resp(recv=2)
+        self.arm(3)
+        self.take(E)
+        self.assertEqual(self.LOW, self.event_types())
+        self.take(E + 1)
+        self.arm(3)
+        self.assertEqual([], self.events())
+        got = self.take(E + 2)
+        self.assertEqual([roce.SYN_RNR + 12], [f.syndrome for f in got])
+        self.assertEqual(self.LOW, self.event_types())
+
+    def test_FLOW_08_disarmed(self):
+        self.resp(recv=2, rq_limit=2)
+        self.arm(0)
+        self.take(E)
+        self.assertEqual([], self.events())
+
+    def test_FLOW_08_beside_credits(self):
+        self.resp(recv=2, rq_limit=2, knobs={"resp.credits": "on"})
+        self.expect(self.take(E), Nak(E, 1, 1))
+        self.assertEqual(self.LOW, self.event_types())
+        self.expect(self.take(E + 1), Nak(E + 1, 0, 2))
+        self.post_recv(1)
+        self.expect(self.feed(), Nak(E + 1, 1, 2))
+
+    def test_FLOW_08_no_receive_of_a_WRITE(self):
+        """A WRITE takes none; with immediate it does."""
+        self.resp(recv=2, rq_limit=2)
+        self.feed(self.peer.write_only(E, b"x", VA, RKEY))
+        self.assertEqual([], self.events())
+        self.feed(self.peer.write_only_imm(E + 1, b"x", VA, RKEY))
+        self.assertEqual(self.LOW, self.event_types())
+
+    def test_FLOW_08_stays_over_RESET(self):
+        self.resp(recv=2, rq_limit=2)
+        self.rpc("qp_modify", qp_num=QPN, qp_state="RESET")
+        self.walk_up("RTS", rq_psn=E)
+        self.post_recv(2)
+        self.assertEqual([], self.events())
+        self.take(E)
+        self.assertEqual(self.LOW, self.event_types())
+
+    def test_FLOW_08_refused(self):
+        self.resp(recv=2)
+        for limit, text in ((17, "max_recv_wr (16)"),):
+            with self.assertRaises(dut.RpcError) as e:
+                self.arm(limit)
+            self.assertIn(text, str(e.exception))
+        with self.assertRaises(dut.RpcError) as e:
+            self.rpc("qp_modify", qp_num=QPN, rq_limit=1, min_rnr_timer=3)
+        self.assertIn("without other attributes", str(e.exception))
+        with self.assertRaises(dut.RpcError) as e:
+            self.resp(recv=0, rq_limit=1, recv_feed={"buffers": 4, "size": 64})
+        self.assertIn("rq_limit", str(e.exception))
+        self.resp(recv=0, recv_feed={"buffers": 4, "size": 64})
+        with self.assertRaises(dut.RpcError) as e:
+            self.arm(1)
+        self.assertIn("no receive queue of its own", str(e.exception))
+
 
 if __name__ == "__main__":
     dut.main()

@@ -169,10 +169,7 @@ int rl_alloc_pd(struct rl_context *ctx, struct rl_pd **pd);
 /** @return -EBUSY: something is left in it. */
 int rl_dealloc_pd(struct rl_pd *pd);
 
-/**
- * Zeroed memory that regions can be registered in: on hugepages if 2 MiB or more are asked for and
- * there are any. @return -ENOMEM.
- */
+/** Zeroed memory for regions: on hugepages, if there are any, from 2 MiB on. @return -ENOMEM. */
 int rl_mem_alloc(struct rl_context *ctx, size_t length, void **addr);
 /** @return -EBUSY: a region is left in it; -EINVAL: no memory of rl_mem_alloc(). */
 int rl_mem_free(struct rl_context *ctx, void *addr);
@@ -319,6 +316,7 @@ struct rl_qp_attr {
 	uint8_t rnr_retry;
 	uint8_t alt_port_num;
 	uint8_t alt_timeout;
+	uint32_t rq_limit; /* RL_EVENT_RQ_LIMIT_REACHED once when fewer are posted; 0: none */
 };
 
 /** The number is unpredictable. @return -ENOMEM, -ENOSPC: over a limit of this client. */

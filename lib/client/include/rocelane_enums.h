@@ -74,7 +74,8 @@ enum rl_qp_attr_mask {
 	RL_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
 	RL_QP_PATH_MIG_STATE = 1 << 18,
 	RL_QP_CAP = 1 << 19,
-	RL_QP_DEST_QPN = 1 << 20
+	RL_QP_DEST_QPN = 1 << 20,
+	RL_QP_RQ_LIMIT = 1 << 28 /* by itself */
 };
 
 /* Added to solicited_only of rl_req_notify_cq(): not for what is there, as libibverbs has it. */
@@ -171,7 +172,8 @@ enum rl_event_type {
 	RL_EVENT_SM_CHANGE,
 	RL_EVENT_SRQ_ERR,
 	RL_EVENT_SRQ_LIMIT_REACHED,
-	RL_EVENT_QP_LAST_WQE_REACHED
+	RL_EVENT_QP_LAST_WQE_REACHED,
+	RL_EVENT_RQ_LIMIT_REACHED = 64 /* of a QP; verbs have no name for it */
 };
 
 #endif

@@ -72,7 +72,8 @@ names_of_events(void **state UNUSED)
 		{ 6, "PATH_MIG" }, { 7, "PATH_MIG_ERR" }, { 8, "DEVICE_FATAL" },
 		{ 9, "PORT_ACTIVE" }, { 10, "PORT_ERR" }, { 11, "LID_CHANGE" },
 		{ 12, "PKEY_CHANGE" }, { 13, "SM_CHANGE" }, { 14, "SRQ_ERR" },
-		{ 15, "SRQ_LIMIT_REACHED" }, { 16, "QP_LAST_WQE_REACHED" } };
+		{ 15, "SRQ_LIMIT_REACHED" }, { 16, "QP_LAST_WQE_REACHED" },
+		{ 64, "RQ_LIMIT_REACHED" } };
 
 	check(verbs_event_name, words, ARRAY_LEN(words), 300);
 	assert_int_equal(EVENT_SRQ_LIMIT_REACHED, 15);
