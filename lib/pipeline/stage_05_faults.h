@@ -84,14 +84,14 @@ is_fast(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF |
 			       QPF_MIGRATION | QPF_RESOLVED | QPF_SERVICE;
 
-	/* One test of all flags. */
-	return (steer_diff(qp, p, owner) & ((STEER_MASK & ~STEER_UC) | STEER_PORT)) == 0 &&
-	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR &&
-	       LIKELY(!op_has(p->op, OPF_RESPONSE) || qp_state_of(qp) == QPS_RTS) &&
-	       (((qp->flags ^ QPF_RESOLVED ^ (p->opcode & QPF_SERVICE)) & flags) |
-		       (p->flags & (PKT_IPV6 | PKT_VLAN))) == 0 &&
-	       wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4) &&
-	       p->pkey == qp->pkey && (p->pkey & WIRE_PKEY_FULL) != 0;
+	/* One test of all flags. That of a response is the last: fetch() goes on from it. */
+	return LIKELY((steer_diff(qp, p, owner) & ((STEER_MASK & ~STEER_UC) | STEER_PORT)) == 0) &&
+	       LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR) &&
+	       LIKELY((((qp->flags ^ QPF_RESOLVED ^ (p->opcode & QPF_SERVICE)) & flags) |
+			      (p->flags & (PKT_IPV6 | PKT_VLAN))) == 0) &&
+	       LIKELY(wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4)) &&
+	       LIKELY(p->pkey == qp->pkey) && LIKELY((p->pkey & WIRE_PKEY_FULL) != 0) &&
+	       (!op_has(p->op, OPF_RESPONSE) || LIKELY(qp_state_of(qp) == QPS_RTS));
 }
 
 /** The same for a datagram without a tag: whoever it is from, it has to show the Q_Key. */
