@@ -106,6 +106,33 @@ beside_those_at_the_port(void **state)
 	handed_end(b, PEERS);
 }
 
+/* One at the port and one by the ring are two, and one by either or both is one. */
+static void
+who_is_there(void **state)
+{
+	static const struct {
+		uint32_t at_port, by_ring; /* peers */
+		bool turns;
+	} rows[] = { { 0, 0, false }, { 0, 1, true }, { 1, 1, false }, { 2, 1, true } };
+	struct bed *b = *state;
+
+	handed_begin(b, PEERS);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		for (uint32_t t = 0; t < NOTICED; t++) {
+			peers[rows[i].at_port].way = bed_near_end();
+			repeat(&peers[rows[i].at_port]);
+			peers[rows[i].by_ring].way = handed;
+			repeat(&peers[rows[i].by_ring]);
+			peers_turn(b);
+		}
+		assert_int_equal(b->w->intake_on, rows[i].turns);
+		for (uint32_t t = 0; t < TURNS; t++)
+			peers_turn(b);
+		assert_false(b->w->intake_on);
+	}
+	handed_end(b, PEERS);
+}
+
 /*
  * RESP-SEQ-01: a QP leaves this worker while frames for it wait for their peer's turn. They came
  * before all that goes to its new owner's ring from now on, so they are served first.
@@ -140,6 +167,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(behind_one_that_floods),
 		TEST(beside_those_at_the_port),
+		TEST(who_is_there),
 		TEST(RESP_SEQ_01_leaves_in_order),
 	};
 
