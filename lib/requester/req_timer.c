@@ -35,6 +35,7 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 {
 	v->cause = (uint8_t)cause;
 	v->rule = (uint16_t)rule;
+	v->act &= ~(uint32_t)REQACT_ROUND;    /* r->rtt is forgotten */
 	if (r->retry_left == 0 && r->armed) { /* REQ-RETRY-09 */
 		r->armed = false;
 		r->retry_left = r->retry_cnt;

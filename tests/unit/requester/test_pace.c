@@ -401,7 +401,52 @@ QP_09_reset(void **state)
 	assert_int_equal(s->r.timed_at, 0);
 }
 
-RUN(T(TMR_07_few_after_a_timeout), T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
+/* CC-30: with `rounds` each round trip is told, that of a single packet too. */
+static void
+CC_30_rounds_are_told(void **state)
+{
+	(void)state;
+	for (int on = 0; on < 2; on++) {
+		struct bed bed, *s = &bed;
+
+		long_write(s, 1);
+		s->r.rounds = on != 0;
+		round_trip(s, 20 * US);
+		assert_int_equal(
+			s->v.act, REQACT_COMPLETE | REQACT_TIMER | (on ? REQACT_ROUND : 0));
+		assert_true(on == 0 || (s->r.rtt >= 20 * US - 1 && s->r.rtt <= 20 * US + 1));
+		POST(s, WRITE(20 * PMTU));
+		s->r.window = 20;
+		round_trip(s, 20 * US);
+		assert_int_equal((s->v.act & REQACT_ROUND) != 0, on);
+	}
+}
+
+/* CC-32: a NAK that ends a round trip tells of the loss alone, and the next round trip is told. */
+static void
+CC_32_loss_goes_before(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	long_write(s, 500);
+	s->r.rounds = true;
+	pump(s);
+	s->now += 20 * US;
+	ack(s, S + 100, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	assert_int_equal(s->r.rtt, 0);
+	pump(s);
+	s->now += 20 * US;
+	ack(s, s->r.next.v - 1, ACK);
+	pump(s);
+	s->now += 20 * US;
+	ack(s, s->r.next.v - 1, ACK);
+	assert_int_equal(s->v.act & REQACT_ROUND, REQACT_ROUND);
+}
+
+RUN(T(CC_30_rounds_are_told), T(CC_32_loss_goes_before), T(TMR_07_few_after_a_timeout),
+	T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
 	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
 	T(REQ_NAK_01_least), T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
 	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset),
