@@ -84,11 +84,11 @@ pop(struct sim *s, struct end *e)
 }
 
 /** One packet that carries more than an ACK's AETH. */
-static void
+static uint32_t
 reply(struct sim *s, struct end *e, const struct resp_answer *a, uint8_t opcode,
 	const uint8_t *payload, uint32_t len)
 {
-	link_send(s, e,
+	return link_send(s, e,
 		&(struct wire_fields){ .opcode = wire_opcode_on(e->resp.transport, opcode),
 			.flags = PKT_MIGREQ,
 			.pkey = 0xffff,
@@ -114,7 +114,7 @@ answer_read(struct sim *s, struct end *e, struct resp_answer *a)
 		}
 		return;
 	}
-	reply(s, e, a, resp_answer_opcode(a, len == a->len_left), host, len);
+	share_sent(s, e, reply(s, e, a, resp_answer_opcode(a, len == a->len_left), host, len));
 	if (!resp_answer_step(a, len))
 		pop(s, e);
 }
@@ -122,10 +122,14 @@ answer_read(struct sim *s, struct end *e, struct resp_answer *a)
 void
 answers_run(struct sim *s, struct end *e, uint32_t turn)
 {
+	e->share.answers_wait = false;
 	while (e->answers.count != 0 && turn-- != 0) {
 		struct resp_answer *a = resp_answer_at(&e->answers, 0);
 
-		if (a->kind == ANSWER_READ) {
+		if (a->kind == ANSWER_READ) { /* CC-22 */
+			e->share.answers_wait = !share_may(s, e);
+			if (e->share.answers_wait)
+				return;
 			answer_read(s, e, a);
 			continue;
 		}

@@ -26,7 +26,7 @@ packet_new(struct sim *s)
 	} else {
 		s->free = p->next;
 	}
-	p->corrupt = false;
+	p->corrupt = p->cnp = false;
 	return p;
 }
 
@@ -174,13 +174,15 @@ copy_later(struct sim *s, const struct packet *p, ns_t at)
 }
 
 static void
-launch(struct sim *s, struct link *l, struct packet *p)
+launch(struct sim *s, const struct end *e, struct packet *p)
 {
-	ns_t at = s->now + l->latency + below(&s->g, l->jitter);
+	struct link *l = &s->link[e->index & 1];
+	const ns_t leaves = share_queue(s, e, p);
+	ns_t at = leaves + l->latency + below(&s->g, l->jitter);
 
 	s->packets++;
-	if (is_lost(s, l)) {
-		s->t.lost++;
+	if (leaves == 0 || is_lost(s, l)) {
+		s->t.lost += leaves != 0;
 		oracle_lost(s, &s->end[p->asker], p->psn);
 		packet_free(s, p);
 		return;
@@ -217,11 +219,16 @@ trace_packet(struct sim *s, const struct end *e, const char *what, const struct 
 	sim_trace(s, e, "%s %s", what, line);
 }
 
-void
+uint32_t
 link_send(struct sim *s, struct end *e, const struct wire_fields *f)
 {
 	struct packet *p = packet_new(s);
-	int len = wire_build(&e->path, f, (uint16_t)s->order, p->frame, sizeof(p->frame));
+	struct wire_path path = e->path;
+	int len;
+
+	if (f->opcode == OP_CNP)
+		path.tos &= (uint8_t)~3; /* CC-01: Not-ECT */
+	len = wire_build(&path, f, (uint16_t)s->order, p->frame, sizeof(p->frame));
 
 	CHECK(s, len > 0, "frame of opcode %u does not fit", f->opcode);
 	p->len = (uint32_t)len;
@@ -233,7 +240,9 @@ link_send(struct sim *s, struct end *e, const struct wire_fields *f)
 		e->path.ipv6, p->len);
 	if (UNLIKELY(s->verbose))
 		trace_packet(s, e, "tx", p);
-	launch(s, &s->link[e->index & 1], p);
+	p->cnp = f->opcode == OP_CNP;
+	launch(s, e, p);
+	return (uint32_t)len;
 }
 
 bool

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sim [--seeds N] [--first S] [--packets MIN] [--jobs J] [--verbose SEED]
+ * sim [--seeds N] [--first S] [--packets MIN] [--jobs J] [--shared] [--verbose SEED]
  *
  * Plays N seeds from S on, and then more until MIN packets have been sent. Prints what was done; or
- * one line that says which seed failed, how to play it again, and what broke.
+ * one line that says which seed failed, how to play it again, and what broke. With --shared all
+ * runs that may lose packets share a queue with an end, marks and CNPs, have a rate by cc.algo, and
+ * req.read_gap=fill; without, one in seven shares a queue. The long run, at idle priority:
+ *
+ *   nice -n 19 sim --shared --packets 1000000000 --jobs 2
  */
 #include <errno.h>
 #include <getopt.h>
@@ -35,8 +39,8 @@ sim_fail(struct sim *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	printf("sim --verbose %llu # %.6f ms: %s\n", (unsigned long long)s->seed,
-		(double)s->now / 1e6, text);
+	printf("sim %s--verbose %llu # %.6f ms: %s\n", s->share.all ? "--shared " : "",
+		(unsigned long long)s->seed, (double)s->now / 1e6, text);
 	fflush(stdout);
 	_exit(1);
 }
@@ -57,10 +61,13 @@ static void
 crashed(int sig)
 {
 	static const char digits[] = "0123456789";
-	char line[80] = "sim --verbose ", number[24];
+	const bool shared = running != NULL && running->share.all;
+	char line[80] = "sim ", number[24];
 	uint64_t seed = running != NULL ? running->seed : 0;
-	size_t n = strlen(line), k = 0;
+	size_t n, k = 0;
 
+	strcat(line, shared ? "--shared --verbose " : "--verbose ");
+	n = strlen(line);
 	do {
 		number[k++] = digits[seed % 10];
 		seed /= 10;
@@ -91,7 +98,7 @@ catch_signals(void)
 struct options {
 	uint64_t seeds, first, packets;
 	uint32_t jobs;
-	bool verbose;
+	bool verbose, shared;
 	uint64_t verbose_seed;
 };
 
@@ -118,6 +125,7 @@ parse_options(int argc, char **argv)
 		{ "first", required_argument, NULL, 'f' },
 		{ "packets", required_argument, NULL, 'p' },
 		{ "jobs", required_argument, NULL, 'j' },
+		{ "shared", no_argument, NULL, 'q' },
 		{ "verbose", required_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -125,7 +133,7 @@ parse_options(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		uint64_t v = c == '?' ? 0 : number(optarg);
+		uint64_t v = c == '?' || optarg == NULL ? 0 : number(optarg);
 
 		switch (c) {
 		case 's':
@@ -140,13 +148,16 @@ parse_options(int argc, char **argv)
 		case 'j':
 			o.jobs = (uint32_t)(v < 1 ? 1 : v > JOBS_MAX ? JOBS_MAX : v);
 			break;
+		case 'q':
+			o.shared = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			o.verbose_seed = v;
 			break;
 		default:
 			fputs("usage: sim [--seeds N] [--first S] [--packets MIN] [--jobs J] "
-			      "[--verbose SEED]\n",
+			      "[--shared] [--verbose SEED]\n",
 				stderr);
 			exit(2);
 		}
@@ -180,6 +191,9 @@ report(const struct totals *t, double took)
 		N(t->invalidated), N(t->flushed), N(t->resent), N(t->timeouts), N(t->nak_seq),
 		N(t->implied), N(t->needless), N(t->kept), N(t->rnr), N(t->drained),
 		N(t->migrations), N(t->unheard));
+	printf("shared queue: %llu dropped, %llu marked, %llu CNPs, %llu waits for a turn, "
+	       "%llu round trips\n",
+		N(t->overflowed), N(t->marked), N(t->cnps), N(t->paced), N(t->rounds));
 	printf("connections: %llu made anew; failed work requests by status:", N(t->resets));
 	for (uint32_t i = 0; i < ARRAY_LEN(t->status); i++)
 		if (t->status[i] != 0)
@@ -204,6 +218,7 @@ play(const struct options *o, uint32_t job, struct totals *out)
 	uint64_t last = o->first + o->seeds, seed = o->first + job;
 
 	running = s;
+	s->share.all = o->shared;
 	for (; seed < last || s->t.packets * o->jobs < o->packets; seed += o->jobs) {
 		watch(SEED_SECONDS);
 		sim_run(s, seed);
@@ -219,6 +234,7 @@ play_verbose(const struct options *o)
 	struct sim *s = sim_create();
 
 	running = s;
+	s->share.all = o->shared;
 	s->verbose = true;
 	sim_run(s, o->verbose_seed);
 	puts("nothing broke");

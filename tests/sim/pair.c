@@ -237,6 +237,7 @@ pair_connect(struct sim *s, uint32_t pair)
 		register_all(s, e);
 		set_path(s, e, family);
 		set_attributes(s, e, credits);
+		share_begin(s, e);
 	}
 	start(s, &s->end[2 * pair]);
 	start(s, &s->end[2 * pair + 1]);

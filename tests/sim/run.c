@@ -89,6 +89,7 @@ choose(struct sim *s, uint64_t seed)
 	s->hostile = !rarely(g, 4);
 	s->perfect = !s->hostile && rarely(g, 4);
 	s->fifo = seed % 3 == 0;
+	share_choose(s);
 	s->pairs = rarely(g, 3) ? range(g, 2, PAIRS_MAX) : 1;
 	s->target_packets = rarely(g, 2) ? range(g, 12000, 24000) : range(g, 1000, 5000);
 	s->faults = rarely(g, 3) && !s->perfect ? range(g, 100, 2000) : 0;
@@ -131,6 +132,8 @@ arrive(struct sim *s, struct packet *p)
 		s->t.strays++;
 		return;
 	}
+	if (share_arrived(s, e, &w))
+		return;
 	e->answers_to = p->cause;
 	if (op_has(w.op, OPF_RESPONSE)) {
 		if (e->state == END_RTS || e->req.dead)
@@ -169,8 +172,12 @@ next_time(const struct sim *s)
 		if (s->end[i].ack_pending && s->end[i].ack_at < at)
 			at = s->end[i].ack_at;
 	for (uint32_t i = 0; i < 2 * s->pairs; i++)
-		if (s->end[i].busy || s->end[i].answers.count != 0)
+		if (s->end[i].busy ||
+			(s->end[i].answers.count != 0 && !s->end[i].share.answers_wait))
 			at = at < s->now + 500 ? at : s->now + 500;
+	for (uint32_t i = 0; i < 2 * s->pairs; i++)
+		if (s->end[i].share.wakes_at != 0 && s->end[i].share.wakes_at < at)
+			at = s->end[i].share.wakes_at;
 	at = at < link ? at : link;
 	if (tick != WHEEL_NEVER && tick << TICK_SHIFT < at)
 		at = tick << TICK_SHIFT;
@@ -200,6 +207,7 @@ turn(struct sim *s)
 	for (uint32_t i = 0; i < 2 * s->pairs; i++) {
 		struct end *e = &s->end[i ^ flip];
 
+		e->share.wakes_at = 0;
 		answers_run(s, e, s->answers_turn);
 		send_some(s, e, s->send_turn);
 	}

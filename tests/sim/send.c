@@ -15,6 +15,7 @@ act(struct sim *s, struct end *e, const struct wire_pkt *p, struct requester_ver
 
 	oracle_progress(s, e);
 	oracle_retry(s, e, v);
+	share_heard(s, e, v);
 	if (e->paths && !psn_eq(una, e->seen_una))
 		e->req.armed = e->armed = true;
 	if ((v->act & REQACT_PLACE) != 0) {
@@ -101,7 +102,7 @@ put(struct sim *s, struct end *e, const struct requester_packet *p)
 		fault = mem_gather(e->table, k->sge, k->num_sge, 1, p->offset, s->payload, p->len);
 	if (fault != MEM_OK)
 		return -EFAULT;
-	link_send(s, e, &f);
+	share_sent(s, e, link_send(s, e, &f));
 	return 0;
 }
 
@@ -161,8 +162,11 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 	if (e->state != END_RTS)
 		return;
 	for (; turn != 0; turn--) {
-		enum requester_stop why = requester_next(&e->req, s->now, &p);
+		enum requester_stop why;
 
+		if (e->req.sending != e->req.tail && !share_may(s, e))
+			break;
+		why = requester_next(&e->req, s->now, &p);
 		if (why == REQ_LOCAL && local_work(s, e))
 			continue;
 		later = why == REQ_LOCAL && e->state == END_RTS;

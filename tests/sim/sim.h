@@ -21,13 +21,14 @@
  * oracle_retry.c the reference of retries: what they may be for
  * oracle_window.c the reference of windows' keys
  * link.c         frames and the hostile link
+ * share.h        a queue that all share, and rates
  * windows.c      memory windows and fast-register regions, requests without a packet
  * windows_peer.c ... as the peer uses them
  * wr.h           kinds of work requests
  *
  * Owner:   one process; no threads.
  * Memory:  allocated once by sim_create(), used again for every seed.
- * Depends: base, wire, icrc, wheel, ring, mem, responder, requester.
+ * Depends: base, wire, icrc, wheel, ring, mem, responder, requester, cc, impair.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,7 @@
 #include "requester.h"
 #include "resp_answers.h"
 #include "responder.h"
+#include "share.h"
 #include "wheel.h"
 #include "wire_build.h"
 #include "wr.h"
@@ -75,7 +77,7 @@ struct cause {
 struct packet {
 	struct packet *next; /* free list */
 	uint32_t len;
-	bool corrupt;
+	bool corrupt, cnp;
 	uint8_t to;    /* end */
 	uint8_t asker; /* end whose request it is, or a response to it */
 	psn_t psn;
@@ -153,6 +155,7 @@ struct end {
 	uint8_t index; /* index ^ 1 is the peer */
 	uint8_t state; /* enum end_state */
 	bool busy;     /* more to send than the last turn allowed */
+	struct end_share share;
 	uint32_t qpn;
 	struct wire_path path;
 	struct wire_port port;
@@ -251,7 +254,7 @@ struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
 		migrations, needless, kept, unheard, stores, flushes, registered, bound,
-		invalidated;
+		invalidated, marked, overflowed, cnps, paced, rounds;
 	uint64_t status[32];
 };
 
@@ -269,6 +272,7 @@ struct sim {
 	struct pair pair[PAIRS_MAX];
 	struct end end[ENDS_MAX];
 	struct link link[2];
+	struct share share;
 	struct wheel wheel;
 	uint32_t flying_n;
 	struct flying flying[FLYING_MAX];
@@ -481,8 +485,8 @@ void oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *
 
 struct packet *packet_new(struct sim *s);
 void packet_free(struct sim *s, struct packet *p);
-/** Build, seal and send a frame of `e` to its peer. */
-void link_send(struct sim *s, struct end *e, const struct wire_fields *f);
+/** Build, seal and send a frame of `e` to its peer. @return its length. */
+uint32_t link_send(struct sim *s, struct end *e, const struct wire_fields *f);
 /** Next packet that arrives not after `now`, or NULL. */
 struct packet *link_receive(struct sim *s);
 ns_t link_next(const struct sim *s);
