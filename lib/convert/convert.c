@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "convert.h"
+#include "convert_stop.h"
 
 #ifndef __x86_64__
 #error "the helper is started by x86-64 code"
@@ -37,7 +38,8 @@ struct window {
 	uintptr_t aside;  /* where the pages go */
 	size_t len;
 	int prot;
-	int uffd; /* -1: none */
+	int uffd;  /* -1: none */
+	bool stop; /* the other threads */
 	struct uffdio_register trap;
 	struct uffdio_range range;
 	long result; /* 0 or -errno */
@@ -127,6 +129,8 @@ run_helper(uint8_t *stack, struct window *w)
 
 /* ---- userfaultfd ----------------------------------------------------------------------------- */
 
+static enum convert_way most = CONVERT_WAY_FULL;
+
 static int
 open_uffd(uint64_t features, enum convert_way *way)
 {
@@ -134,6 +138,9 @@ open_uffd(uint64_t features, enum convert_way *way)
 	int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
 	int fd = -1;
 
+	*way = CONVERT_WAY_STOP;
+	if (most == CONVERT_WAY_STOP)
+		return -1;
 	*way = CONVERT_WAY_FULL;
 #ifdef USERFAULTFD_IOC_NEW
 	if (dev >= 0)
@@ -151,8 +158,14 @@ open_uffd(uint64_t features, enum convert_way *way)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	*way = CONVERT_WAY_NONE;
+	*way = CONVERT_WAY_STOP;
 	return -1;
+}
+
+void
+convert_use(enum convert_way way)
+{
+	most = way;
 }
 
 enum convert_way
@@ -183,26 +196,26 @@ is_alone(void)
 
 /* ---- one part -------------------------------------------------------------------------------- */
 
-/* @return 0 with w->uffd and w->trap, or -errno. */
-static int
-set_trap(struct window *w, bool from_shared)
+/* What keeps other threads out: w->uffd and w->trap, or w->stop. A userfaultfd does not watch the
+ * pages of a file. */
+static void
+set_trap(struct window *w, bool from_shared, bool of_file)
 {
 	const uint64_t features =
 		from_shared ? UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM : 0;
 	enum convert_way way;
 
 	w->uffd = -1;
+	w->stop = false;
 	if (is_alone())
-		return 0;
-	w->uffd = open_uffd(features, &way);
-	if (w->uffd < 0)
-		return -EOPNOTSUPP;
+		return;
+	w->uffd = of_file ? -1 : open_uffd(features, &way);
+	w->stop = w->uffd < 0;
 	w->range = (struct uffdio_range){ .start = w->at, .len = w->len };
 	w->trap.range = w->range;
 	w->trap.mode = UFFDIO_REGISTER_MODE_MISSING;
 	if (from_shared) /* the memfd's page is still there: what is missing is the table's entry */
 		w->trap.mode |= UFFDIO_REGISTER_MODE_MINOR;
-	return 0;
 }
 
 /* No signal finds the helper, and none the caller in between. */
@@ -210,11 +223,17 @@ static int
 run_blocked(uint8_t *stack, struct window *w)
 {
 	sigset_t all, before;
-	long rc;
+	long rc = 0;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	rc = run_helper(stack, w);
+	if (w->stop)
+		rc = convert_stop();
+	if (rc == 0) {
+		rc = run_helper(stack, w);
+		if (w->stop)
+			convert_go();
+	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc < 0 ? (int)rc : (int)w->result;
 }
@@ -237,9 +256,8 @@ swap_pages(const struct convert_part *part, void *target, bool from_shared)
 		w->prot = part->prot;
 		w->target = (uintptr_t)target;
 		w->aside = (uintptr_t)aside;
-		rc = set_trap(w, from_shared);
-		if (rc == 0)
-			rc = run_blocked(stack, w);
+		set_trap(w, from_shared, part->kind == CONVERT_FILE);
+		rc = run_blocked(stack, w);
 		if (w->uffd >= 0)
 			close(w->uffd);
 	}
@@ -258,7 +276,7 @@ convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
 
 	if ((part->prot & PROT_READ) == 0)
 		return -EFAULT;
-	if (part->kind == CONVERT_NOT || (part->kind == CONVERT_FILE && !is_alone()))
+	if (part->kind == CONVERT_NOT)
 		return -EOPNOTSUPP;
 	/* An error now, instead of SIGBUS later. */
 	if (fallocate(fd, 0, (off_t)offset, (off_t)part->len) != 0)

@@ -12,11 +12,13 @@
  * where each access goes to a userfaultfd and sleeps there; they are copied into the memfd's pages
  * elsewhere, and those are moved in. A helper without a stack, errno or heap of the program does
  * it, since all of these may lie in the range; the caller sleeps in the kernel. A program with one
- * thread needs no userfaultfd.
+ * thread needs no userfaultfd. Where there is none (seccomp, as in containers), and for private
+ * mappings of files, which it does not watch, the other threads are stopped (convert_stop.h).
  *
  * Limits: where only UFFD_USER_MODE_ONLY is allowed, a system call of another thread that touches
- * the range meanwhile gives EFAULT. Pages that the kernel writes to by itself (O_DIRECT, AIO,
- * io_uring, vmsplice) must be at rest. Private mappings of files need a program with one thread.
+ * the range meanwhile gives EFAULT; where threads are stopped, one that waits for a limited time
+ * (poll, nanosleep) gives EINTR. Pages that the kernel writes to by itself (O_DIRECT, AIO,
+ * io_uring, vmsplice) must be at rest.
  * Locks (mlock), NUMA policies and huge pages of the old pages are lost.
  *
  * Owner:   any thread; one at a time (the caller has a lock), and that one not from a signal
@@ -33,7 +35,7 @@
 /** What a part of a range is now. */
 enum convert_kind {
 	CONVERT_PRIVATE, /* can be converted */
-	CONVERT_FILE,    /* a private mapping of a file: while the program has one thread */
+	CONVERT_FILE,    /* a private mapping of a file: can be, too */
 	CONVERT_SHARED,  /* a shared mapping: of a memfd, a file, or shared memory */
 	CONVERT_NOT      /* neither: a device, a hugetlb page, without access, of the kernel's */
 };
@@ -53,7 +55,7 @@ struct convert_part {
 
 /** What can be done here; convert_ways() asks the kernel. */
 enum convert_way {
-	CONVERT_WAY_NONE,      /* programs with one thread only */
+	CONVERT_WAY_STOP,      /* no userfaultfd: threads are stopped */
 	CONVERT_WAY_USER_MODE, /* see "Limits" */
 	CONVERT_WAY_FULL
 };
@@ -68,8 +70,8 @@ int convert_look(uintptr_t at, size_t len, struct convert_part *parts);
 /**
  * Move one part onto [offset, offset + len) of a memfd, which must have no other pages there.
  * Costs two page tables, a copy, and the time of 20 system calls or so.
- * @return 0; or -errno, with nothing changed: -EOPNOTSUPP, with several threads and no userfaultfd
- * or a mapping of a file; -ENOMEM; -ENOSPC.
+ * @return 0; or -errno, with nothing changed: -EOPNOTSUPP: CONVERT_NOT; -ETIMEDOUT: a thread could
+ * not be stopped; -ENOMEM; -ENOSPC.
  */
 int convert_to_shared(const struct convert_part *part, int fd, uint64_t offset);
 
@@ -87,5 +89,8 @@ int convert_to_private_in_child(uintptr_t at, size_t len, int prot);
 
 /** Which way a program with several threads has. */
 enum convert_way convert_ways(void);
+
+/** No better one than this, for tests: FULL or STOP. */
+void convert_use(enum convert_way way);
 
 #endif

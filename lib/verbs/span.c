@@ -186,15 +186,11 @@ memfd_for(struct vl_span *s)
 static int
 say_convert(char *why, const struct convert_part *p, int rc)
 {
-	if (rc == -EOPNOTSUPP && p->kind == CONVERT_FILE)
+	if (rc == -ETIMEDOUT)
 		snprintf(why, WHY,
-			"%s is mapped there, privately: such memory can be converted while the "
-			"program has one thread only",
-			p->path);
-	else if (rc == -EOPNOTSUPP)
-		snprintf(why, WHY,
-			"the kernel gives no userfaultfd (seccomp, or Linux before 5.11), which a "
-			"program with several threads needs");
+			"the kernel gives no userfaultfd for %s, and a thread did not stop in two "
+			"seconds: it sleeps in the kernel, or blocks every signal",
+			p->kind == CONVERT_FILE ? p->path : "it (seccomp?)");
 	else if (rc == -EFAULT)
 		snprintf(why, WHY, "memory without access (PROT_NONE) is in the range");
 	else

@@ -7,14 +7,19 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "convert.h"
@@ -235,33 +240,212 @@ write_on(void *arg)
 
 /* A second thread writes all the time. The large one is tests/verbs/convert_writers.c. */
 static void
-no_write_is_lost(void **state)
+write_while_converted(enum convert_way way)
 {
 	const int exe = open("/proc/self/exe", O_RDONLY);
-	void *of_file = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, exe, 0);
+	char *of_file = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, exe, 0);
 	pthread_t t;
+	int fd;
 
-	(void)state;
 	assert_true(of_file != MAP_FAILED);
 	close(exe);
-	if (convert_ways() == CONVERT_WAY_NONE)
-		fail_msg("this kernel gives no userfaultfd, not even for user mode");
+	convert_use(way);
 	shared_page = map(PAGE);
+	turns = 0;
 	atomic_store(&stop, false);
 	assert_int_equal(0, pthread_create(&t, NULL, write_on, NULL));
 	for (int i = 0; i < 100; i++) {
-		const int fd = convert(shared_page, PAGE);
-
+		fd = convert(shared_page, PAGE);
 		assert_true(fd >= 0);
 		convert_back(shared_page, PAGE);
 		close(fd);
 	}
-	/* The mapping of a file has pages that a userfaultfd does not watch. */
-	assert_int_equal(-EOPNOTSUPP, convert(of_file, PAGE));
+	/* A userfaultfd does not watch the pages of a file: threads are stopped. */
+	fd = convert(of_file, PAGE);
+	assert_true(fd >= 0);
+	assert_memory_equal("\x7f"
+			    "ELF",
+		of_file, 4);
+	close(fd);
 	atomic_store(&stop, true);
 	pthread_join(t, NULL);
 	assert_int_equal(turns, *(uint64_t *)(void *)shared_page);
+	munmap(of_file, PAGE);
 	munmap(shared_page, PAGE);
+	convert_use(CONVERT_WAY_FULL);
+}
+
+static void
+no_write_is_lost(void **state)
+{
+	(void)state;
+	if (convert_ways() == CONVERT_WAY_STOP)
+		fail_msg("this kernel gives no userfaultfd, not even for user mode");
+	write_while_converted(CONVERT_WAY_FULL);
+}
+
+static void
+no_write_is_lost_by_stopping(void **state)
+{
+	(void)state;
+	write_while_converted(CONVERT_WAY_STOP);
+}
+
+/* One that blocks every signal, which libc does not let it: nothing is changed, and it is said. */
+static void *
+block_on(void *arg)
+{
+	const unsigned long all = ~0ul;
+
+	(void)arg;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
+	return write_on(NULL);
+}
+
+static void
+a_thread_that_cannot_be_stopped(void **state)
+{
+	uint8_t *p = map(PAGE);
+	pthread_t t;
+
+	(void)state;
+	shared_page = map(PAGE);
+	convert_use(CONVERT_WAY_STOP);
+	atomic_store(&stop, false);
+	turns = 0;
+	assert_int_equal(0, pthread_create(&t, NULL, block_on, NULL));
+	while (*(volatile uint64_t *)(void *)shared_page == 0)
+		sched_yield();
+	p[0] = 7;
+	assert_int_equal(-ETIMEDOUT, convert(p, PAGE));
+	assert_int_equal(7, p[0]);
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	assert_true(convert(p, PAGE) >= 0);
+	convert_use(CONVERT_WAY_FULL);
+	munmap(p, PAGE);
+	munmap(shared_page, PAGE);
+}
+
+/* One that waits without a limit does not notice; with one it hears of a signal. */
+static int pipe_fds[2];
+
+static void *
+wait_on(void *arg)
+{
+	const struct timespec *limit = arg;
+	struct pollfd p = { .fd = pipe_fds[0], .events = POLLIN };
+	static int result;
+
+	result = ppoll(&p, 1, limit, NULL) < 0 ? -errno : p.revents;
+	return &result;
+}
+
+/* Does a thread that is not the first one sleep in ppoll() now? */
+static bool
+one_sleeps(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	char path[64], line[64] = "";
+	const struct dirent *e;
+
+	while ((e = readdir(d)) != NULL) {
+		FILE *f;
+
+		if (atoi(e->d_name) == 0 || atoi(e->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", atoi(e->d_name));
+		f = fopen(path, "r");
+		assert_non_null(f);
+		assert_non_null(fgets(line, sizeof(line), f));
+		fclose(f);
+	}
+	closedir(d);
+	return atoi(line) == SYS_ppoll;
+}
+
+/* @return what the other thread's ppoll() gave, during which memory was converted. */
+static int
+convert_while_it_waits(struct timespec *limit)
+{
+	uint8_t *p = map(PAGE);
+	void *result;
+	pthread_t t;
+	int fd;
+
+	assert_int_equal(0, pipe(pipe_fds));
+	assert_int_equal(0, pthread_create(&t, NULL, wait_on, limit));
+	while (!one_sleeps())
+		sched_yield();
+	fd = convert(p, PAGE);
+	assert_true(fd >= 0);
+	convert_back(p, PAGE);
+	close(fd);
+	assert_int_equal(1, write(pipe_fds[1], "x", 1));
+	pthread_join(t, &result);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	munmap(p, PAGE);
+	return *(int *)result;
+}
+
+static void
+waits_go_on(void **state)
+{
+	struct timespec limit = { .tv_sec = 1000 };
+
+	(void)state;
+	convert_use(CONVERT_WAY_STOP);
+	assert_int_equal(POLLIN, convert_while_it_waits(NULL));
+	assert_int_equal(-EINTR, convert_while_it_waits(&limit));
+	convert_use(CONVERT_WAY_FULL);
+}
+
+/* Threads that begin and end meanwhile, some of which change the user id in all of them: glibc's
+ * own use of the signal goes on. */
+static void *
+be_brief(void *arg)
+{
+	if (arg != NULL)
+		assert_int_equal(0, setuid(getuid()));
+	return NULL;
+}
+
+static void *
+make_threads(void *arg)
+{
+	for (int i = 0; !atomic_load(&stop); i++) {
+		pthread_t t;
+
+		if (pthread_create(&t, NULL, be_brief, i % 2 ? arg : NULL) == 0)
+			pthread_join(t, NULL);
+	}
+	return NULL;
+}
+
+static void
+threads_come_and_go(void **state)
+{
+	uint8_t *p = map(PAGE);
+	pthread_t t[2];
+
+	(void)state;
+	convert_use(CONVERT_WAY_STOP);
+	atomic_store(&stop, false);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(0, pthread_create(&t[i], NULL, make_threads, p));
+	for (int i = 0; i < 100; i++) {
+		const int fd = convert(p, PAGE);
+
+		assert_true(fd >= 0);
+		convert_back(p, PAGE);
+		close(fd);
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	convert_use(CONVERT_WAY_FULL);
+	munmap(p, PAGE);
 }
 
 int
@@ -275,6 +459,10 @@ main(void)
 		cmocka_unit_test(protection),
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(no_write_is_lost),
+		cmocka_unit_test(no_write_is_lost_by_stopping),
+		cmocka_unit_test(a_thread_that_cannot_be_stopped),
+		cmocka_unit_test(waits_go_on),
+		cmocka_unit_test(threads_come_and_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
