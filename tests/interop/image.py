@@ -30,16 +30,23 @@ LIB = "usr/lib/x86_64-linux-gnu"
 KERNEL = "linux-image-amd64"    # stands for the package that it depends on
 PACKAGES = (
     "busybox-static", "iproute2", "perftest", "ibverbs-utils", "ibverbs-providers", "libibverbs1",
-    "librdmacm1", "rdmacm-utils", "libibumad3", "libjansson4",
+    "librdmacm1", "rdmacm-utils", "libibumad3", "libjansson4", "qperf", "ucx-utils", "libucx0",
+    "libfabric-bin", "libfabric1",
     # what their programs are linked with
     "libc6", "libgcc-s1", "libnl-3-200", "libnl-route-3-200", "libpci3", "zlib1g", "libudev1",
-    "libmnl0", "libbpf1", "libelf1", "libcap2", "libbsd0", "libmd0")
+    "libmnl0", "libbpf1", "libelf1", "libcap2", "libbsd0", "libmd0", "libnuma1", "libgomp1",
+    "libpsm2-2", "libpsm-infinipath1", "libatomic1", "libuuid1")
 PROGRAMS = (
     "usr/bin/rdma", "bin/ip", "usr/bin/ibv_devinfo",
     "usr/bin/ib_send_bw", "usr/bin/ib_send_lat", "usr/bin/ib_write_bw", "usr/bin/ib_write_lat",
     "usr/bin/ib_read_bw", "usr/bin/ib_read_lat", "usr/bin/ib_atomic_bw", "usr/bin/ib_atomic_lat",
-    "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy", "usr/bin/cmtime")
-PROVIDER = LIB + "/libibverbs/librxe-rdmav34.so"    # opened by libibverbs by its name
+    "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy", "usr/bin/cmtime", "usr/bin/rstream",
+    "usr/bin/rcopy", "usr/bin/mckey", "usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong",
+    "usr/bin/ibv_ud_pingpong", "usr/bin/ibv_srq_pingpong", "usr/bin/qperf",
+    "usr/bin/ucx_perftest", "usr/bin/fi_pingpong")
+# Opened by their names: by libibverbs and by UCX.
+PLUGINS = (LIB + "/libibverbs/librxe-rdmav34.so", LIB + "/ucx/libuct_ib.so.0")
+LIBRARIES = (LIB, LIB[4:], "usr/lib/libpsm1")
 MODULES = ("virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "crc32_generic",
            "ib_uverbs", "rdma_ucm", "rdma_rxe")
 CFLAGS = ("-std=gnu11", "-O2", "-g0", "-Wall", "-Wextra", "-Werror", "-Wshadow",
@@ -126,10 +133,12 @@ class Files:
         return None
 
     def library(self, soname):
-        for folder in (LIB, LIB[4:]):
-            data = self.get(folder + "/" + soname)
-            if data is not None:
-                return data
+        """Its link may be one that the package makes when it is installed."""
+        for folder in LIBRARIES:
+            path = folder + "/" + soname
+            for name in [path, *(n for n in self.data if n.startswith(path + "."))]:
+                if self.get(name) is not None:
+                    return self.get(name)
         return None
 
 
@@ -243,12 +252,21 @@ def add_program(cpio, files, work, name, data):
                     else LIB + "/" + soname, library)
 
 
-def build_peer(work):
-    out = os.path.join(work, "peer")
-    sources = sorted(glob.glob(os.path.join(HERE, "guest", "*.c")))
-    run("gcc", *CFLAGS, "-o", out, *sources, "-libverbs", "-ljansson")
+def compiled(work, name, sources, *options):
+    out = os.path.join(work, name)
+    run("gcc", *CFLAGS, "-o", out, *sources, *options)
     with open(out, "rb") as f:
         return f.read()
+
+
+def own_programs():
+    """{name: (sources, options)} of those that are compiled for the guest."""
+    convert = os.path.join(SOURCE_ROOT, "lib/convert")
+    return {
+        "peer": (sorted(glob.glob(os.path.join(HERE, "guest", "*.c"))), ["-libverbs", "-ljansson"]),
+        "convert-writers": ([os.path.join(SOURCE_ROOT, "tests/verbs/convert_writers.c"),
+                             *sorted(glob.glob(os.path.join(convert, "*.c")))],
+                            ["-D_GNU_SOURCE", "-I" + convert, "-pthread"])}
 
 
 def make_initramfs(work, packages, modules):
@@ -263,12 +281,14 @@ def make_initramfs(work, packages, modules):
         cpio.link("bin/" + applet, "/bin/busybox")
     for name in PROGRAMS:
         add_program(cpio, files, work, "bin/" + os.path.basename(name), files.get(name))
-    add_program(cpio, files, work, PROVIDER, files.get(PROVIDER))
+    for name in PLUGINS:
+        add_program(cpio, files, work, name, files.get(name))
     add_program(cpio, files, work, LIB + "/libgcc_s.so.1", files.library("libgcc_s.so.1"))
     cpio.file("etc/libibverbs.d/rxe.driver", b"driver rxe\n", 0o644)
     cpio.file("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n", 0o644)
     cpio.file("etc/hosts", b"127.0.0.1 localhost\n", 0o644)
-    add_program(cpio, files, work, "bin/peer", build_peer(work))
+    for name, (sources, options) in own_programs().items():
+        add_program(cpio, files, work, "bin/" + name, compiled(work, name, sources, *options))
     for module, ko in modules:
         cpio.file("modules/%s.ko" % module, ko, 0o644)
     cpio.file("modules/order", "\n".join(m for m, _ in modules).encode() + b"\n", 0o644)
@@ -282,7 +302,9 @@ def make_initramfs(work, packages, modules):
 def stamp(packages):
     """Changes with everything that the image is made of."""
     h = hashlib.sha256("\n".join(os.path.basename(p) for p in packages).encode())
-    for path in sorted(glob.glob(os.path.join(HERE, "guest", "*"))) + [os.path.abspath(__file__)]:
+    sources = [path for paths, _ in own_programs().values() for path in paths]
+    for path in sorted({*glob.glob(os.path.join(HERE, "guest", "*")), *sources}) + [
+            os.path.abspath(__file__)]:
         with open(path, "rb") as f:
             h.update(f.read())
     return h.hexdigest()

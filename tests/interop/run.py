@@ -22,7 +22,8 @@ import image  # noqa: E402
 import netns  # noqa: E402
 import tap  # noqa: E402
 
-MODULES = ("test_operations", "test_loss", "test_scenes", "test_perftest", "test_cm")
+MODULES = ("test_operations", "test_loss", "test_scenes", "test_perftest", "test_cm",
+           "test_debian")
 
 
 def skip(why):

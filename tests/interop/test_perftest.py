@@ -5,27 +5,18 @@ import os
 import subprocess
 import time
 
-import livenet
-from bench import GUEST_IP, HOST_IP, TAP, InteropCase
+from bench import GUEST_IP, HOST_IP
+from debian import HANDSHAKE_IP, RUN, WAIT_S, DebianCase
 
 PERF = os.environ.get("ROCELANE_PERF", "")
-RUN = os.environ.get("ROCELANE_RUN", "")
 TESTS = ("send_bw", "write_bw", "read_bw", "atomic_bw",
          "send_lat", "write_lat", "read_lat", "atomic_lat")
 BY_CM = ("write_bw", "send_lat")
 CM_TRY_S = 20
-HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
-WAIT_S = 60
 SEED = int(os.environ.get("INTEROP_SEED", "7"))
 
 
-class Perftest(InteropCase):
-    ports = iter(range(18515, 19515))
-
-    @classmethod
-    def setUpClass(cls):
-        livenet.ip("addr", "replace", HANDSHAKE_IP + "/24", "dev", TAP)
-
+class Perftest(DebianCase):
     def here(self, test, port, *args):
         p = subprocess.Popen([PERF, test, "--socket", self.bench.process.socket_path, "-p",
                               str(port), "--json", *args], stdin=subprocess.DEVNULL, text=True,
@@ -34,27 +25,8 @@ class Perftest(InteropCase):
         self.addCleanup(p.stderr.close)
         return p
 
-    def listens(self, p, port):
-        """Wait until it does, or has ended."""
-        end = time.monotonic() + WAIT_S
-        wanted = ":%04X" % port, "0A"
-        while p.poll() is None and time.monotonic() < end:
-            for table in ("tcp", "tcp6"):
-                with open("/proc/net/" + table, encoding="ascii") as f:
-                    if any((row[1][-5:], row[3]) == wanted for row in map(str.split, f)):
-                        return
-            time.sleep(0.01)
-
     def there(self, test, port, *args):
-        argv = ["ib_" + test, "-d", "rxe0", "-F", "-p", str(port), *args]
-        return self.bench.guest.rpc("run_start", argv=argv, log="perf")["pid"]
-
-    def ended_there(self, pid):
-        r = self.bench.guest.rpc("run_wait", pid=pid, wait_ms=WAIT_S * 1000, log="perf",
-                                 timeout_s=WAIT_S + 30)
-        if r["status"] is None:
-            self.bench.guest.rpc("run_wait", pid=pid, kill=True, wait_ms=1000, log="perf")
-        return r
+        return self.theirs("ib_" + test, "-d", "rxe0", "-F", "-p", port, *args)
 
     def both(self, test, guest_serves, *args):
         """Run with either end as the server; the measuring ends' figures."""
@@ -74,8 +46,8 @@ class Perftest(InteropCase):
         except subprocess.TimeoutExpired:
             p.kill()
             out, err = p.communicate()
-        guest = self.ended_there(pid)
-        self.assertEqual((0, 0), (p.returncode, guest["status"]), (out, err, guest["output"]))
+        status, told_there = self.theirs_ended(pid)
+        self.assertEqual((0, 0), (p.returncode, status), (out, err, told_there))
         if out:
             r = json.loads(out)
             self.assertEqual(int(args[args.index("-n") + 1]), r["iterations"])
@@ -83,7 +55,7 @@ class Perftest(InteropCase):
             print("# %s, guest %s: %s %s" % (
                 test, "serves" if guest_serves else "asks", told,
                 "Mpps" if "bw" in test else "us"), flush=True)
-        return guest["output"]
+        return told_there
 
     def every_test(self, guest_serves, *args):
         for test in TESTS:
@@ -123,70 +95,19 @@ class Perftest(InteropCase):
 
     # ---- -R: the connection manager instead of TCP ----------------------------------------------
 
-    def debian(self, test, port, *args):
-        """perftest itself, as it is, over our dataplane."""
-        p = subprocess.Popen([RUN, "-s", self.bench.process.socket_path, "ib_" + test, "-R", "-F",
-                              "-p", str(port), *args], stdin=subprocess.DEVNULL, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.addCleanup(p.stdout.close)
-        return p
-
-    def debian_ended(self, p, wait_s):
-        try:
-            out = p.communicate(timeout=wait_s)[0]
-            return p.returncode, out
-        except subprocess.TimeoutExpired:
-            p.terminate()       # rocelane-run passes it on
-            out = p.communicate()[0]
-            return p.returncode, out + "(it did not end)"
-
-    def guest_listens(self, port):
-        """By the kernel's own list of what the connection manager has."""
-        end, listens = time.monotonic() + WAIT_S, False
-        while not listens and time.monotonic() < end:
-            pid = self.bench.guest.start(["rdma", "resource", "show", "cm_id"], log="ids")
-            out = self.bench.guest.wait(pid, log="ids")[1]
-            listens = any("LISTEN" in row and ":%d" % port in row for row in out.splitlines())
-        self.assertTrue(listens, out)
-
-    def until_listeners(self, p, there):
-        """Of rocelane's own connection manager; p is whose it will be."""
-        end = time.monotonic() + WAIT_S
-        while (self.bench.host.rpc("stats")["cm_listeners"] != 0) != there:
-            if p is not None and p.poll() is not None:
-                self.fail("%r: %s" % (p.returncode, p.communicate()[0]))
-            self.assertLess(time.monotonic(), end, "listeners")
-            time.sleep(0.01)
-
-    def guest_asks(self, test, port, *args):
-        """Once. @return both ends, the guest first, as debian_ended()."""
-        self.until_listeners(None, False)
-        p = self.debian(test, port, *args)
-        self.until_listeners(p, True)
-        pid = self.there(test, port, "-R", *args, HOST_IP)
-        r = self.bench.guest.rpc("run_wait", pid=pid, log="perf", wait_ms=CM_TRY_S * 1000,
-                                 timeout_s=CM_TRY_S + 30)
-        if r["status"] is None:
-            r = self.bench.guest.rpc("run_wait", pid=pid, kill=True, wait_ms=1000, log="perf")
-        return ((r["status"], r["output"]),
-                self.debian_ended(p, WAIT_S if r["status"] == 0 else 0))
-
-    def guest_serves(self, test, port, *args):
-        """Once. @return both ends, ours first."""
-        pid = self.there(test, port, "-R", *args)
-        self.guest_listens(port)
-        asked = self.debian_ended(self.debian(test, port, *args, GUEST_IP), CM_TRY_S)
-        r = self.bench.guest.rpc("run_wait", pid=pid, kill=asked[0] != 0, log="perf",
-                                 wait_ms=WAIT_S * 1000, timeout_s=WAIT_S + 30)
-        return asked, (r["status"], r["output"])
-
     def by_cm(self, test, guest_serves, *args):
         """perftest connects twice, and its server does not listen in between: a client that is
         faster is refused, and neither end survives it. Then both begin again."""
         end = time.monotonic() + WAIT_S
         while True:
-            asked, served = (self.guest_serves if guest_serves else self.guest_asks)(
-                test, next(self.ports), *args)
+            port = next(self.ports)
+            words = ["ib_" + test, "-R", "-F", "-p", port, *args]
+            if guest_serves:
+                asked, served = self.guest_serves(
+                    port, [*words, "-d", "rxe0"], [*words, GUEST_IP], True, CM_TRY_S)
+            else:
+                asked, served = self.guest_asks(
+                    port, words, [*words, "-d", "rxe0", HOST_IP], True, CM_TRY_S)
             if asked[0] == 0 or time.monotonic() > end:
                 break
             print("# again: %r" % ((asked, served),), flush=True)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian's programs as they are: here over our dataplane by rocelane-run, there over Soft-RoCE."""
+import os
+import subprocess
+import time
+
+import livenet
+from bench import GUEST_IP, HOST_IP, TAP, InteropCase
+
+RUN = os.environ.get("ROCELANE_RUN", "")
+HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
+WAIT_S = 240    # a limit, no expectation
+
+
+class DebianCase(InteropCase):
+    """Programs at both ends: each serves one, asks the other."""
+
+    ports = iter(range(18515, 19515))
+
+    @classmethod
+    def setUpClass(cls):
+        livenet.ip("addr", "replace", HANDSHAKE_IP + "/24", "dev", TAP)
+
+    # ---- here -----------------------------------------------------------------------------------
+
+    def ours(self, *argv, **env):
+        """Start a program of Debian's over our dataplane."""
+        p = subprocess.Popen([RUN, "-s", self.bench.process.socket_path, *map(str, argv)],
+                             stdin=subprocess.DEVNULL, text=True, env=dict(os.environ, **env),
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(self.ours_ended, p, 0)
+        return p
+
+    def ours_ended(self, p, wait_s=WAIT_S):
+        """(status, what it wrote); after this time it is told to end."""
+        if p.stdout.closed:
+            return None
+        try:
+            out = p.communicate(timeout=wait_s)[0]
+        except subprocess.TimeoutExpired:
+            p.terminate()       # rocelane-run passes it on
+            out = p.communicate()[0] + "(it did not end)"
+        return p.returncode, out
+
+    def listens(self, p, port):
+        """Wait until it does, by TCP, or has ended."""
+        wanted = ":%04X" % port, "0A"
+        end = time.monotonic() + WAIT_S
+        while p.poll() is None and time.monotonic() < end:
+            for table in ("tcp", "tcp6"):
+                with open("/proc/net/" + table, encoding="ascii") as f:
+                    if any((row[1][-5:], row[3]) == wanted for row in map(str.split, f)):
+                        return
+            time.sleep(0.01)
+
+    def wait_for(self, look):
+        end = time.monotonic() + WAIT_S
+        while not look():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def until_listeners(self, p, there):
+        """Of rocelane's own connection manager; p is whose it will be."""
+        end = time.monotonic() + WAIT_S
+        while (self.bench.host.rpc("stats")["cm_listeners"] != 0) != there:
+            if p is not None and p.poll() is not None:
+                self.fail("%r: %s" % (p.returncode, p.communicate()[0]))
+            self.assertLess(time.monotonic(), end, "listeners")
+            time.sleep(0.01)
+
+    # ---- there ----------------------------------------------------------------------------------
+
+    def theirs(self, *argv, log="perf", **env):
+        """Start a program of the guest. @return its process"""
+        words = ["busybox", "env", *("%s=%s" % kv for kv in env.items())] if env else []
+        return self.bench.guest.start([*words, *argv], log=log)
+
+    def theirs_ended(self, pid, wait_s=WAIT_S, log="perf"):
+        """(status, what it wrote); after this time it is killed."""
+        status, out = self.bench.guest.wait(pid, wait_s, log=log)
+        if status is None:
+            status, out = self.bench.guest.wait(pid, 1, log=log, kill=True)
+            out += "(it did not end)"
+        return status, out
+
+    def told_there(self, *argv):
+        return self.bench.guest.wait(self.bench.guest.start(argv, log="told"), log="told")[1]
+
+    def guest_listens(self, port, by_cm):
+        """By TCP, or by the kernel's own list of what the connection manager has."""
+        end, there = time.monotonic() + WAIT_S, False
+        while not there and time.monotonic() < end:
+            if by_cm:
+                out = self.told_there("rdma", "resource", "show", "cm_id")
+                there = any("LISTEN" in row and ":%d" % port in row for row in out.splitlines())
+            else:
+                out = self.told_there("cat", "/proc/net/tcp", "/proc/net/tcp6")
+                there = ":%04X" % port in [row.split()[1][-5:] for row in out.splitlines()
+                                           if row.split()[3:4] == ["0A"]]
+        self.assertTrue(there, out)
+
+    # ---- both -----------------------------------------------------------------------------------
+
+    def guest_asks(self, port, serves, asks, by_cm=False, wait_s=WAIT_S, ends=True):
+        """Once. `serves`, `asks`: words of the commands; `ends`: the server does by itself.
+        @return who asked first, as …_ended()."""
+        if by_cm:
+            self.until_listeners(None, False)
+        p = self.ours(*serves)
+        if by_cm:
+            self.until_listeners(p, True)
+        else:
+            self.listens(p, port)
+        asked = self.theirs_ended(self.theirs(*asks), wait_s)
+        return asked, self.ours_ended(p, WAIT_S if ends and asked[0] == 0 else 0)
+
+    def guest_serves(self, port, serves, asks, by_cm=False, wait_s=WAIT_S, ends=True):
+        pid = self.theirs(*serves, log="serves")
+        self.guest_listens(port, by_cm)
+        asked = self.ours_ended(self.ours(*asks), wait_s)
+        return asked, self.theirs_ended(pid, WAIT_S if ends and asked[0] == 0 else 0, "serves")
+
