@@ -19,7 +19,8 @@ READS = 16              # outstanding
 TIMEOUT = 19            # 2.1 s: the guest may be slow, and nothing is lost
 QPERF, UDADDY = 19765, 7174     # their own ports
 UCX = ("UCX_MEM_EVENTS=n", "UCX_ERROR_SIGNALS=", "UCX_WARN_UNUSED_ENV_VARS=n")
-WRITERS_S = 1800
+WRITERS = os.environ.get("INTEROP_WRITERS", "1048576 20").split()    # bytes, rounds
+WRITERS_S = 86400       # it ends by itself
 
 
 class Programs(DebianCase):
@@ -239,7 +240,7 @@ class Brief(Programs):
 
     def test_conversion(self):
         """Memory of this kernel is moved while threads write to it: none of it is lost."""
-        print("# " + self.convert(1 << 20, 20), flush=True)
+        print("# " + self.convert(*WRITERS), flush=True)
 
 
 class Long(Programs):
@@ -310,4 +311,4 @@ class Long(Programs):
                     self.fabric(guest_serves, *options, env=env)
 
     def test_conversion_by_stopping(self):
-        print("# " + self.convert("--stop", 1 << 20, 20), flush=True)
+        print("# " + self.convert("--stop", *WRITERS), flush=True)

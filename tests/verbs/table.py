@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""perftest and rocelane-perf in turn, between rocelane0 and rocelane1: scripts/bench/verbs."""
+"""One perftest over rocelane, rocelane-perf and Linux's Soft-RoCE, in turn: scripts/bench/verbs."""
 import argparse
 import json
 import os
@@ -10,57 +10,36 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 LATEST = 120    # seconds for one test
 ROW = re.compile(r"^ *\d+ +\d+ +[\d.].*$", re.M)
+GOALS = {8: ("mps", 5e6, "M WRITEs of 8 bytes a second", 1e6),
+         1 << 20: ("MB", 8000, "GB/s of WRITEs of 1 MiB", 1e3)}
+P50_GOAL = 4        # us, of ib_write_lat at 2 bytes
+RATIO_GOAL = 0.9
 
 
 def parse_args():
     p = argparse.ArgumentParser(prog="scripts/bench/verbs")
     p.add_argument("--tests", default="write_bw,send_bw,read_bw,write_lat,send_lat")
-    p.add_argument("--sizes", default="2,64,4096,65536,1048576,8388608")
+    p.add_argument("--sizes", default="2,8,64,512,4096,65536,1048576,8388608")
     p.add_argument("--qps", default="1,16")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--ms", type=int, default=300, help="of each bandwidth test, about")
     p.add_argument("--pin", action="store_true")
+    p.add_argument("--guest", action="store_true", help="Soft-RoCE in the guest of tests/interop")
+    p.add_argument("--host", metavar="DEVICE", help="Soft-RoCE of this machine's kernel")
     p.add_argument("--json")
     return p.parse_args()
 
 
-def listens(port):
-    want = f":{port:04X}"
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(path, encoding="ascii") as f:
-            if any(r.split()[1].endswith(want) and r.split()[3] == "0A"
-                   for r in f.readlines()[1:]):
-                return True
-    return False
-
-
-def pair(program, options, pin):
-    """What the end that asks printed."""
-    with socket.socket() as s:
-        s.bind(("", 0))
-        port = s.getsockname()[1]
-    at = ["taskset", "-c", "0"] if pin else []
-    args = [*at, *program, *options, "-p", str(port)]
-    server = subprocess.Popen([*args, "-d", "rocelane0"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
-    end = time.monotonic() + LATEST
-    while not listens(port) and server.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-    try:
-        run = subprocess.run([*args, "-d", "rocelane1", "127.0.0.1"], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, timeout=LATEST, check=False)
-        server.wait(timeout=LATEST)
-    finally:
-        server.kill()
-        server.wait()
-    rows = ROW.findall(run.stdout)
-    if run.returncode != 0 or not rows:
-        sys.exit(f"{' '.join(args)}: exit status {run.returncode}\n{run.stdout}")
-    return rows[-1].split()
+def iterations(test, size, ms, slower=1):
+    """Enough for the time, were it 2 GB or 100,000 messages a second."""
+    if test.endswith("_lat"):
+        return max(100, min(2000, (64 << 20) // size) // slower)
+    return max(20, min(int(1e5 * ms / 1000), int(2e9 * ms / 1000 / size)) // slower)
 
 
 def figure(test, row):
@@ -71,55 +50,178 @@ def figure(test, row):
     return {"mps": mb * 1e6 / int(row[0]), "MB": mb}
 
 
-def iterations(test, size, ms):
-    """Enough for the time, were it 2 GB or 100,000 messages a second."""
-    if test.endswith("_lat"):
-        return max(200, min(2000, (64 << 20) // size))
-    return max(20, min(int(1e5 * ms / 1000), int(2e9 * ms / 1000 / size)))
+# ---- who is measured -----------------------------------------------------------------------------
+
+class Here:
+    """Two processes of this machine, each at its device."""
+
+    slower = 1
+
+    def __init__(self, name, program, devices, pin, env=None):
+        self.name, self.program, self.devices, self.env = name, program, devices, env
+        self.at = ["taskset", "-c", "0"] if pin else []
+
+    @staticmethod
+    def listens(port):
+        want = f":{port:04X}"
+        for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+            with open(path, encoding="ascii") as f:
+                if any(r.split()[1].endswith(want) and r.split()[3] == "0A"
+                       for r in f.readlines()[1:]):
+                    return True
+        return False
+
+    def play(self, test, options):
+        """What the end that asks printed."""
+        with socket.socket() as s:
+            s.bind(("", 0))
+            port = s.getsockname()[1]
+        args = [*self.at, *self.program(test), *options, "-p", str(port)]
+        server = subprocess.Popen([*args, "-d", self.devices[0]], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, env=self.env)
+        end = time.monotonic() + LATEST
+        while not self.listens(port) and server.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
+        try:
+            run = subprocess.run([*args, "-d", self.devices[1], "127.0.0.1"], text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.env,
+                                 timeout=LATEST, check=False)
+            server.wait(timeout=LATEST)
+        finally:
+            server.kill()
+            server.wait()
+        return run.returncode, run.stdout
 
 
-def measure(args, test, size, qps):
-    """{program: median figures}"""
-    n = max(5, iterations(test, size, args.ms) // qps)
-    options = ["-s", str(size), "-n", str(n), "-F"]
-    if test.endswith("_bw"):
-        options += ["-q", str(qps)]
-    programs = {"perftest": [shutil.which(f"ib_{test}")],
-                "rocelane-perf": [os.environ["ROCELANE_PERF"], test]}
-    seen = {name: [] for name in programs}
+class InGuest:
+    """Two processes of the guest, at its one device. It has one processor, which is emulated unless
+    INTEROP_ACCEL says otherwise."""
+
+    name, slower = "Soft-RoCE, guest", 20
+
+    def __init__(self):
+        tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        sys.path[:0] = [os.path.join(tests, d) for d in ("realtime", "pylib", "interop")]
+        import guest
+        import image
+        self.tmp = tempfile.TemporaryDirectory(prefix="rocelane-table-")
+        self.wire = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.guest = guest.Guest(image.build()[:2], self.wire[0], self.tmp.name, {
+            "mac": "02:00:00:77:00:02", "mtu": 4200, "ip": "10.77.0.2/24", "ip6": "fd77::2/64"})
+        self.guest.wait_ready()
+        self.port = 20000
+
+    def about(self):
+        how = os.environ.get("INTEROP_ACCEL", "tcg")
+        return (f"Soft-RoCE: Linux {self.guest.kernel} in QEMU ("
+                f"{'software emulation: no measure of real machines' if how == 'tcg' else how}), "
+                "both ends and the driver on one virtual CPU")
+
+    def play(self, test, options):
+        self.port += 1
+        args = [f"ib_{test}", "-d", "rxe0", "-p", str(self.port), "-u", "19", *options]
+        if test.startswith(("read", "atomic")):
+            args += ["-o", "16"]
+        serves = self.guest.start(args, log="serves")
+        end = time.monotonic() + LATEST
+        while time.monotonic() < end and f":{self.port:04X} " not in self.guest.wait(
+                self.guest.start(["cat", "/proc/net/tcp6", "/proc/net/tcp"], log="told"),
+                log="told")[1]:
+            pass
+        done = self.guest.wait(self.guest.start([*args, "127.0.0.1"], log="asks"), LATEST,
+                               log="asks")
+        self.guest.wait(serves, 1 if done[0] != 0 else LATEST, log="serves", kill=done[0] != 0)
+        return done
+
+    def close(self):
+        self.guest.close()
+        for s in self.wire:
+            s.close()
+
+
+def systems(args):
+    mine = ("rocelane0", "rocelane1")
+    found = [Here("perftest", lambda test: [shutil.which(f"ib_{test}")], mine, args.pin),
+             Here("rocelane-perf", lambda test: [os.environ["ROCELANE_PERF"], test], mine,
+                  args.pin)]
+    if args.host:
+        # As if rocelane-run were not there.
+        env = {k: v for k, v in os.environ.items()
+               if k not in ("LD_PRELOAD", "LD_LIBRARY_PATH") and not k.startswith("ROCELANE")}
+        found.append(Here("Soft-RoCE, host", lambda test: [shutil.which(f"ib_{test}")],
+                          (args.host, args.host), args.pin, env))
+    if args.guest:
+        found.append(InGuest())
+        print(found[-1].about())
+    return found
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+def measure(args, who, test, size, qps):
+    """{name: median figures}"""
+    seen = {s.name: [] for s in who}
     for turn in range(args.rounds):
-        order = list(programs.items())
-        for name, program in order if turn % 2 == 0 else order[::-1]:
-            seen[name].append(figure(test, pair(program, options, args.pin)))
+        for s in who if turn % 2 == 0 else who[::-1]:
+            n = max(5, iterations(test, size, args.ms, s.slower) // qps)
+            options = ["-s", str(size), "-n", str(n), "-F"]
+            if test.endswith("_bw"):
+                options += ["-q", str(qps)]
+            code, out = s.play(test, options)
+            rows = ROW.findall(out)
+            if code != 0 or not rows:
+                sys.exit(f"{s.name}: {test} {' '.join(options)}: exit status {code}\n{out}")
+            seen[s.name].append(figure(test, rows[-1].split()))
     return {name: {k: statistics.median(f[k] for f in v) for k in v[0]}
             for name, v in seen.items()}
 
 
 def show(test, size, qps, got):
-    a, b = got["perftest"], got["rocelane-perf"]
+    """A row. @return how good perftest is beside rocelane-perf."""
     if test.endswith("_lat"):
-        text = f"{a['p50']:9.2f} {a['p99']:10.2f}   {b['p50']:9.2f} {b['p99']:10.2f}"
-        ratio = b["p50"] / a["p50"]
+        text = "   ".join(f"{f['p50']:9.2f} {f['p99']:10.2f}" for f in got.values())
+        ratio = got["rocelane-perf"]["p50"] / got["perftest"]["p50"]
     else:
-        text = f"{a['mps']:9.0f} {a['MB']:10.1f}   {b['mps']:9.0f} {b['MB']:10.1f}"
-        ratio = a["MB"] / b["MB"]
+        text = "   ".join(f"{f['mps']:9.0f} {f['MB']:10.1f}" for f in got.values())
+        ratio = got["perftest"]["MB"] / got["rocelane-perf"]["MB"]
     print(f"{test:10} {size:8} {qps:3}   {text}   {ratio:5.2f}", flush=True)
     return ratio
 
 
+def goals(rows):
+    """Issue by issue what was wanted, and what perftest had."""
+    low = [r for r in rows if r["ratio"] < RATIO_GOAL]
+    print(f"\nperftest as good as rocelane-perf (goal {RATIO_GOAL}): "
+          f"{len(rows) - len(low)} of {len(rows)} rows; lowest {min(r['ratio'] for r in rows):.2f}")
+    for size, (key, goal, text, unit) in GOALS.items():
+        best = [r["perftest"][key] for r in rows if (r["test"], r["size"]) == ("write_bw", size)]
+        if best:
+            print(f"{max(best) / unit:.2f} {text} (goal {goal / unit:g})")
+    for r in rows:
+        if (r["test"], r["size"]) == ("write_lat", 2):
+            print(f"{r['perftest']['p50']:.2f} us of ib_write_lat at the median (goal {P50_GOAL})")
+
+
 def main():
     args = parse_args()
-    rows = []
     if args.pin:
         os.sched_setaffinity(0, {0})
-    print("                           perftest               rocelane-perf         as good as\n"
-          "test           size  qp   msg/s|p50us  MB/s|p99us   msg/s|p50us  MB/s|p99us")
-    for test in args.tests.split(","):
-        for qps in [1] if test.endswith("_lat") else [int(q) for q in args.qps.split(",")]:
-            for size in (int(s) for s in args.sizes.split(",")):
-                got = measure(args, test, size, qps)
-                rows.append({"test": test, "size": size, "qps": qps, **got,
-                             "ratio": show(test, size, qps, got)})
+    who = systems(args)
+    print(" " * 26 + "".join(f"{s.name:23}" for s in who) + "perftest as good\n"
+          "test           size  qp   " + "msg/s|p50us  MB/s|p99us " * len(who))
+    rows = []
+    try:
+        for test in args.tests.split(","):
+            for qps in [1] if test.endswith("_lat") else map(int, args.qps.split(",")):
+                for size in map(int, args.sizes.split(",")):
+                    got = measure(args, who, test, size, qps)
+                    rows.append({"test": test, "size": size, "qps": qps, **got,
+                                 "ratio": show(test, size, qps, got)})
+    finally:
+        for s in who:
+            if isinstance(s, InGuest):
+                s.close()
+    goals(rows)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(rows, f, indent=1)

@@ -428,6 +428,9 @@ class Run(unittest.TestCase):
             # Numbers of queue pairs and processes are others each time.
             seen.add(out + re.sub(r"0x[0-9a-f]{6} of client \d+ \(pid \d+", "", err))
         self.assertEqual(1, len(seen), seen)
+        # Who failed first is a WRITE, and the reason names its packet: they begin with PSN 1000.
+        write, psn = re.search(r"write (\d+) failed.*at PSN (\d+): ", seen.pop(), re.S).groups()
+        self.assertEqual(1000 + int(write), int(psn))
 
 
 if __name__ == "__main__":
