@@ -412,8 +412,9 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* A request that names the program's address handle or window: a copy names ours. */
-static int
+/* A request that names the program's address handle or window: a copy names ours. It would save
+ * registers for all others. */
+static __attribute__((noinline)) int
 post_copies(struct vl_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	for (; wr != NULL; wr = wr->next) {
