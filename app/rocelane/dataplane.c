@@ -121,6 +121,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 			.addr = p->addr,
 			.pool = p->pool,
 			.impair = &p->local,
+			.prio = p->has_prio ? &dp->ports[k].prio : NULL,
 		};
 	}
 	if (conf->lcores.n_workers > 1) {
@@ -218,8 +219,10 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 		w->latency = worker_latency(dp->workers[i]);
 		w->trace = worker_trace(dp->workers[i]);
 		w->errbuf = worker_errbuf(dp->workers[i]);
-		for (uint32_t k = 0; k < conf->n_ports; k++)
+		for (uint32_t k = 0; k < conf->n_ports; k++) {
 			w->port_stats[k] = worker_port_stats(dp->workers[i], (uint16_t)k);
+			w->prio_stats[k] = worker_prio_stats(dp->workers[i], (uint16_t)k);
+		}
 	}
 	for (uint32_t k = 0; k < conf->n_ports; k++) {
 		e->ports[k] = (struct env_port){
@@ -229,6 +232,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 			.addr = &dp->ports[k].addr,
 			.pool = dp->ports[k].pool,
 			.max_frame = dp->ports[k].max_frame,
+			.prio = dp->ports[k].has_prio ? &dp->ports[k].prio : NULL,
 			.impair = &impairs_ops,
 			.impair_ctx = &dp->ports[k],
 		};

@@ -16,6 +16,7 @@
 #include "impair_ops.h"
 #include "mem_guard.h"
 #include "pipeline.h"
+#include "prio.h"
 #include "ring_presence.h"
 
 struct impair;
@@ -37,6 +38,8 @@ struct dataplane_port {
 	uint32_t index;                /* in the configuration */
 	bool started;
 	bool paired; /* in-memory, made here: `id` is valid already */
+	bool has_prio;
+	struct prio_port prio; /* with has_prio: what its workers and the control lcore share */
 };
 
 struct dataplane {
@@ -92,6 +95,8 @@ void presence_close(struct dataplane *dp);
 
 /* ports.c */
 int ports_open(struct dataplane *dp);
+/** Before its pool: the port's "priorities". @return 0 or -errno. */
+int priorities_open(struct dataplane *dp, uint32_t i);
 /** env_wiring.port_groups. @param ctx the dataplane. */
 int ports_groups(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n);
 /** The device of port i is one end of an in-memory pair: make both. @return 0, -ENODEV: it is not.

@@ -22,6 +22,7 @@
 #define POOL_MAX      8191u
 #define QUEUE_MBUFS   4096 /* for each receive queue but the first */
 #define POOL_CACHE    256
+#define PRIO_MBUFS    4096 /* that wait at paused priorities, for each worker (tx_prio.h) */
 #define MIN_DATA_ROOM 2048
 
 /* A slot of the device's ring, or 0: af_packet wants mbufs that hold a whole one. */
@@ -58,6 +59,8 @@ pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf
 	}
 	snprintf(name, sizeof(name), "port%u", p->id);
 	mbufs += (cp->rx_queues - 1u) * QUEUE_MBUFS;
+	if (p->has_prio)
+		mbufs += PRIO_MBUFS * conf->lcores.n_workers;
 	p->pool = rte_pktmbuf_pool_create(
 		name, mbufs, POOL_CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->id));
 	if (p->pool == NULL) {
@@ -204,7 +207,9 @@ port_open(struct dataplane *dp, uint32_t i)
 	p->index = i;
 	/* Single queues go round; where there are more, queue n is worker n's on every port. */
 	p->rx_worker = cp->rx_queues == 1 ? (uint16_t)(i % dp->conf->lcores.n_workers) : 0;
-	rc = pool_create(p, dp->conf, cp);
+	rc = priorities_open(dp, i);
+	if (rc == 0)
+		rc = pool_create(p, dp->conf, cp);
 	if (rc != 0)
 		return rc;
 	rc = port_queues(p, dp->conf, cp);

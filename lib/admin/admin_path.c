@@ -39,6 +39,13 @@ local_port(const struct admin *adm, const struct admin_sender *from, const struc
 	return port;
 }
 
+/** FLOW-09: the queue of the priority that the path's frames have. */
+static uint8_t
+queue_of(const struct prio_port *p, const struct wire_path *path)
+{
+	return prio_queue(p, prio_of(&p->map, path->vlan, path->vlan_tci, path->tos));
+}
+
 int
 admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct admin_way *way,
 	struct refusal *r)
@@ -73,6 +80,8 @@ admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct
 		wire_group_mac(ipv6, ah->dest_ip.addr, path->dmac);
 	local = local_port(adm, from, way);
 	path->local = local >= 0;
+	if (adm->env->w.ports[way->port].prio != NULL && !path->local)
+		path->queue = queue_of(adm->env->w.ports[way->port].prio, path);
 	if (path->local)
 		memcpy(path->dmac, adm->env->w.ports[local].addr->mac, sizeof(path->dmac));
 	return 0;

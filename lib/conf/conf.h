@@ -19,6 +19,7 @@
 
 #include "compiler.h"
 #include "conf_limits.h"
+#include "conf_prio.h"
 #include "impair_conf.h"
 #include "route.h"
 #include "verbs.h"
@@ -300,6 +301,7 @@ enum {
 	CONF_PORT_GATEWAY = 1 << 4,
 	CONF_PORT_GATEWAY6 = 1 << 5,
 	CONF_PORT_BOTTLENECK = 1 << 6,
+	CONF_PORT_PRIORITIES = 1 << 7,
 };
 
 struct conf_route {
@@ -338,6 +340,7 @@ struct conf_port {
 	struct conf_allow allow;
 	struct impair_conf impair; /* valid with CONF_PORT_IMPAIR: of what the port receives */
 	struct bottleneck_conf bottleneck; /* valid with CONF_PORT_BOTTLENECK: likewise */
+	struct conf_prio priorities;       /* valid with CONF_PORT_PRIORITIES */
 };
 
 struct conf_lcores {

@@ -98,6 +98,7 @@ extern const struct conf_table conf_table_neighbor;
 extern const struct conf_custom conf_custom_prefix;
 extern const struct conf_table conf_table_impair;
 extern const struct conf_table conf_table_bottleneck;
+extern const struct conf_table conf_table_prio;
 extern const struct conf_table conf_table_pd;
 extern const struct conf_table conf_table_mr;
 extern const struct conf_table conf_table_cq;

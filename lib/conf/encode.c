@@ -146,7 +146,7 @@ encode_json(const struct conf_field *f, const uint8_t *obj)
 static json_t *
 encode_custom(const struct conf_field *f, const uint8_t *obj)
 {
-	char text[128];
+	char text[512];
 
 	f->custom->encode(obj, text, sizeof(text));
 	return json_string(text);

@@ -218,6 +218,7 @@ static const struct conf_field port_rows[] = {
 	ROW_OBJECT(conf_port, impair, "impair", &conf_table_impair, WITH(NULLABLE), GIVEN(CONF_PORT_IMPAIR)),
 	ROW_OBJECT(conf_port, bottleneck, "bottleneck", &conf_table_bottleneck, WITH(NULLABLE),
 		GIVEN(CONF_PORT_BOTTLENECK)),
+	ROW_OBJECT(conf_port, priorities, "priorities", &conf_table_prio, WITH(NULLABLE), GIVEN(CONF_PORT_PRIORITIES)),
 };
 const struct conf_table conf_table_port = { .name = "port", TABLE_ROWS(port_rows),
 	.size = sizeof(struct conf_port), .given_offset = offsetof(struct conf_port, given),

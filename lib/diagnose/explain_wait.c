@@ -81,7 +81,11 @@ surroundings(struct waits *x)
 	if (!x->s->resolved && neigh_text(x->dg->net, &rec->link, text, sizeof(text)))
 		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own", "%s",
 			text);
-	if (x->w->tx_full)
+	if (x->w->tx_paused && x->w->tx_frames != 0)
+		add(x, "PRIORITY_PAUSED", "its time is over, or the neighbour says go on",
+			"%u frames wait: the port's neighbour has paused their priority",
+			x->w->tx_frames);
+	else if (x->w->tx_full)
 		add(x, "TX_BACKLOG", "the port takes them",
 			"%u frames wait for the port, which takes no more", x->w->tx_frames);
 }

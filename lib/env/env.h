@@ -25,6 +25,8 @@
 #include "load.h"
 #include "mbox.h"
 #include "mem.h"
+#include "prio.h"
+#include "prio_stats.h"
 #include "qp_ah.h"
 #include "qp_mcast.h"
 #include "qp_table.h"
@@ -46,6 +48,7 @@ struct env_worker {
 	struct stats_load *load;                             /* or NULL */
 	const struct latency *latency;                       /* LATENCY_KINDS of them, or NULL */
 	const struct stats_block *port_stats[ENV_MAX_PORTS]; /* by index in conf->ports */
+	const struct prio_stats *prio_stats[ENV_MAX_PORTS];  /* NULL: it has no priorities */
 	struct trace *trace;                                 /* or NULL */
 	struct errbuf *errbuf;                               /* or NULL */
 	int wake_set; /* epoll: what wakes it when it sleeps; with env_wiring.presence */
@@ -61,6 +64,7 @@ struct env_port {
 	uint32_t max_frame;              /* bytes without FCS */
 	const struct impair_ops *impair; /* NULL: it cannot be impaired */
 	void *impair_ctx;
+	struct prio_port *prio; /* NULL: it has no priorities. Control sets pause.mbps alone */
 };
 
 /**

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters, with the same names at every scope. */
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -71,9 +72,53 @@ set_device(json_t *o, uint16_t id)
 	json_object_set_new(o, "dev_rx_nombuf", conf_json_u64(s.rx_nombuf));
 }
 
+/* Names as ethtool has them for mlx5: "rx_prio3_pause". */
+static void
+set_prio(json_t *o, uint32_t prio, const char *name, uint64_t n)
+{
+	char key[40];
+
+	snprintf(key, sizeof(key), name, prio);
+	json_object_set_new(o, key, conf_json_u64(n));
+}
+
+static void
+set_prios(json_t *o, const struct prio_stats *s)
+{
+	for (uint32_t i = 0; i < PRIO_STATS_N; i++) {
+		set_prio(o, i, "rx_prio%u_packets", s->rx_packets[i]);
+		set_prio(o, i, "rx_prio%u_bytes", s->rx_bytes[i]);
+		set_prio(o, i, "tx_prio%u_packets", s->tx_packets[i]);
+		set_prio(o, i, "tx_prio%u_bytes", s->tx_bytes[i]);
+		set_prio(o, i, "rx_prio%u_pause", s->rx_pause[i]);
+		set_prio(o, i, "rx_prio%u_pause_duration", s->rx_pause_ns[i] / TIME_NS_PER_US);
+	}
+	json_object_set_new(o, "rx_global_pause", conf_json_u64(s->rx_global_pause));
+	json_object_set_new(o, "rx_pause_storms", conf_json_u64(s->rx_pause_storms));
+}
+
+/* Those of all workers; they are numbers all of them. */
+static bool
+sum_prios(const struct methods *ctx, uint32_t port, struct prio_stats *sum)
+{
+	uint64_t *into = (uint64_t *)sum;
+	bool any = false;
+
+	memset(sum, 0, sizeof(*sum));
+	for (uint32_t w = 0; w < ctx->env->w.workers_n; w++) {
+		const struct prio_stats *s = ctx->env->w.workers[w].prio_stats[port];
+
+		for (size_t i = 0; s != NULL && i < sizeof(*s) / sizeof(into[0]); i++)
+			into[i] += ((const uint64_t *)s)[i];
+		any = any || s != NULL;
+	}
+	return any;
+}
+
 static json_t *
 port_json(const struct methods *ctx, uint32_t port)
 {
+	struct prio_stats prios;
 	struct stats_block sum = { 0 };
 	json_t *o;
 
@@ -84,6 +129,8 @@ port_json(const struct methods *ctx, uint32_t port)
 	o = counters_json(&sum);
 	json_object_set_new(o, "port", json_string(ctx->env->w.conf->ports[port].name));
 	set_device(o, ctx->env->w.ports[port].id);
+	if (sum_prios(ctx, port, &prios))
+		set_prios(o, &prios);
 	return o;
 }
 

@@ -140,6 +140,9 @@ look(struct net *net, uint32_t port)
 		return;
 	}
 	l->known = true;
+	if (net->env->w.ports[port].prio != NULL)
+		atomic_store_explicit(&net->env->w.ports[port].prio->pause.mbps, l->seen.speed_mbps,
+			memory_order_relaxed);
 	if (!was_known || l->seen.up != before.up)
 		changed(net, port, was_known);
 	compare_mtu(net, port);

@@ -2,6 +2,7 @@
 /* Marks on the way in, CNPs on the way out, CNPs that arrive (CC-01 .. CC-08), and round trips. */
 #include "cc_delay.h"
 #include "congestion.h"
+#include "tx_prio.h"
 #include "count.h"
 #include "qp_cc.h"
 #include "reply.h"
@@ -22,8 +23,10 @@ pipeline_cnp_is_good(const struct wire_pkt *p)
 static void
 cnp_leaves(struct worker *w, uint8_t port, struct qp *qp)
 {
-	const struct tx_queue *q = &w->tx[port];
+	const struct tx_queue *q;
 
+	port = prio_cnp(w, qp, port);
+	q = &w->tx[port];
 	qp->cnp_next = w->now + qp->cnp_interval_ns;
 	if (LIKELY(q->starts_tail - q->starts_head < TX_STARTS / 2))
 		tx_departs(w, port, qp, TX_CNP);

@@ -161,7 +161,7 @@ pipeline_handoff_receive(struct worker *w, struct burst *b)
 		clock_read(w); /* the other worker received them after our turn began, perhaps */
 	pipeline_handoff_take(w, b, b->m, n);
 	for (uint32_t i = 0; i < n; i++)
-		local |= b->port[i] >= w->ports_n;
+		local |= b->port[i] >= w->wires_n;
 	if (UNLIKELY(local != 0))
 		n = pipeline_local_arrive(w, b);
 	count_at_ports(w, b->port, n, STAT_rx_handoff_in);

@@ -130,7 +130,7 @@ count_sent(struct worker *w, struct tx_queue *q, uint32_t port, const struct bur
 uint32_t
 pipeline_local_receive(struct worker *w, struct burst *b, uint32_t out, uint32_t most)
 {
-	const uint32_t own = out - w->ports_n;
+	const uint32_t own = out - w->wires_n;
 	struct tx_queue *q = &w->tx[out];
 	uint32_t n = 1;
 	uint8_t port;
@@ -169,12 +169,12 @@ pipeline_local_arrive(struct worker *w, struct burst *b)
 	uint32_t kept = 0, others, n = 0;
 
 	for (uint32_t i = 0; i < b->n; i++) {
-		if (b->port[i] < w->ports_n) {
+		if (b->port[i] < w->wires_n) {
 			b->m[kept] = b->m[i];
 			b->port[kept++] = b->port[i];
 			continue;
 		}
-		to[n] = (uint8_t)(b->port[i] - w->ports_n);
+		to[n] = (uint8_t)(b->port[i] - w->wires_n);
 		local[n++] = b->m[i];
 	}
 	others = kept;
@@ -204,8 +204,9 @@ pipeline_local_arrive(struct worker *w, struct burst *b)
 void
 pipeline_local_settle(struct worker *w)
 {
-	for (uint32_t i = 0; i < w->ports_n; i++) {
-		struct stats_block *from = &w->port_stats[w->ports_n + i];
+	for (uint32_t out = w->ports_n; out < w->outs_n; out++) {
+		const uint8_t i = w->port_of[w->conf.ports[out].id];
+		struct stats_block *from = &w->port_stats[out];
 
 		for (uint32_t s = 0; s < STAT_MAX; s++) {
 			if (from->c[s] == 0)

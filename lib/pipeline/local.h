@@ -31,14 +31,21 @@ static ALWAYS_INLINE void
 local_note(struct worker *w, uint8_t out)
 {
 	if (UNLIKELY((out & QP_OUT_LOCAL) != 0))
-		w->outs_n = 2 * w->ports_n;
+		w->outs_n = w->wires_n + w->ports_n;
 }
 
 /** Is there a queue of local destinations to be looked at? */
 static ALWAYS_INLINE bool
 local_is_used(const struct worker *w)
 {
-	return UNLIKELY(w->outs_n != w->ports_n);
+	return UNLIKELY(w->outs_n != w->wires_n);
+}
+
+/** Is something counted at other queues than those of ports? */
+static ALWAYS_INLINE bool
+outs_are_settled(const struct worker *w)
+{
+	return LIKELY(w->outs_n == w->ports_n);
 }
 
 /** Frames that a turn takes from this queue. */
@@ -69,7 +76,7 @@ void pipeline_local_seal(struct worker *w, struct rte_mbuf *m);
  * Their impairment has its way with them. @return the others, which are first in the burst then.
  */
 uint32_t pipeline_local_arrive(struct worker *w, struct burst *b);
-/** What was counted at these queues is their ports'. Cost: a block of counters for each port. */
+/** What was counted at other queues is their ports'. Cost: a block of counters for each. */
 void pipeline_local_settle(struct worker *w);
 
 #endif

@@ -256,11 +256,12 @@ void
 pipeline_mcast_loop(struct worker *w, uint8_t port, const struct rte_mbuf *m, uint32_t l3_off)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	const uint8_t out = (uint8_t)(port + w->ports_n);
+	const uint8_t own = w->port_of[w->conf.ports[port].id]; /* whatever its queue */
+	const uint8_t out = (uint8_t)(own + w->wires_n);
 	uint32_t qpn[QP_MCAST_QPS];
 	struct rte_mbuf *copy;
 
-	if (members_of(w, port, frame + l3_off, qpn) == 0)
+	if (members_of(w, own, frame + l3_off, qpn) == 0)
 		return;
 	local_note(w, QP_OUT_LOCAL);
 	copy = tx_is_congested(w, out)

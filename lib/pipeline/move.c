@@ -84,7 +84,7 @@ pipeline_move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
 static bool
 locals_leave(struct worker *w)
 {
-	for (uint32_t out = w->ports_n; out < w->outs_n; out++) {
+	for (uint32_t out = w->wires_n; out < w->outs_n; out++) {
 		while (w->tx[out].head != w->tx[out].tail) {
 			if (pipeline_local_receive(w, &w->burst, out, PIPELINE_BURST) == 0)
 				return false;

@@ -143,7 +143,7 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 {
 	uint32_t done = 0;
 
-	for (uint32_t out = w->ports_n; out < w->outs_n; out++) {
+	for (uint32_t out = w->wires_n; out < w->outs_n; out++) {
 		for (uint32_t left = local_waiting(w, out), n; left != 0; left -= n) {
 			n = pipeline_local_receive(w, b, out, left);
 			lap(w, STAGE_RX, since);
@@ -304,7 +304,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 
 	w->turns = done != 0 ? w->turns + 1 : 0;
-	if (w->turns % SETTLE_TURNS == 0 && local_is_used(w))
+	if (w->turns % SETTLE_TURNS == 0 && !outs_are_settled(w))
 		pipeline_local_settle(w);
 	if (w->turns % MAILBOX_TURNS == 0)
 		done += stage_mailbox(w); /* while commands come, the worker stays awake */

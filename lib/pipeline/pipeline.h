@@ -20,7 +20,9 @@
 #include "latency.h"
 #include "load.h"
 #include "mbox.h"
+#include "prio_stats.h"
 #include "mem.h"
+#include "prio.h"
 #include "qp_table.h"
 #include "stats.h"
 #include "trace.h"
@@ -28,7 +30,8 @@
 
 #define PIPELINE_BURST       32
 #define PIPELINE_MAX_PORTS   32
-#define PIPELINE_MAX_OUTS    (2 * PIPELINE_MAX_PORTS) /* ports' wires, then local destinations */
+/* Ports' wires, their queues for priorities 1 to 7, then local destinations. */
+#define PIPELINE_MAX_OUTS    (2 * PIPELINE_MAX_PORTS + PRIO_PORTS_MAX * (PRIO_N - 1))
 #define PIPELINE_MAX_WORKERS 64
 /** mbuf dynamic flag: the frame's Ethernet FCS was wrong (RX-SYN-31). Drivers set it. */
 #define PIPELINE_FCS_FLAG "rocelane_fcs_bad"
@@ -61,6 +64,7 @@ struct pipeline_port {
 	struct wire_port addr;
 	struct rte_mempool *pool; /* for replies; data room fits the port's longest frame */
 	const struct pipeline_impair *impair; /* NULL: it cannot be impaired */
+	struct prio_port *prio; /* the same for all workers; NULL: it has no priorities */
 };
 
 struct worker_conf {
@@ -121,6 +125,8 @@ const struct stats_block *worker_stats(const struct worker *w);
 const struct latency *worker_latency(const struct worker *w);
 /** The same for one of its ports, by index. */
 const struct stats_block *worker_port_stats(const struct worker *w, uint16_t port_index);
+/** Of a port that has priorities; NULL: it has none. */
+const struct prio_stats *worker_prio_stats(const struct worker *w, uint16_t port_index);
 /** The flight recorder, or NULL: off. */
 struct trace *worker_trace(struct worker *w);
 /** The error buffer, or NULL: off. */

@@ -84,14 +84,14 @@ read_response_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbu
 	payload = wire_ext_write(frame + qp->tmpl.len,
 		(opflags_t){ read_response_aeth(r) != 0 ? OPF_AETH : 0 },
 		&(struct wire_fields){ .aeth = { r->syndrome, r->msn } });
-	if (r->len < COPY_SEAL_MIN || UNLIKELY(port >= w->ports_n) || /* local.h */
+	if (r->len < COPY_SEAL_MIN || UNLIKELY(port >= w->wires_n) || /* local.h */
 		!icrc_copy_seal(
 			&(struct icrc_frame){ frame, total, qp->tmpl.l3_off, qp->tmpl.ipv6 != 0 },
 			(uint32_t)(payload - frame), r->data, r->len)) {
 		memset(payload + r->len, 0, pad);
 		if (LIKELY(r->len != 0))
 			payload_copy(payload, r->data, r->len);
-		if (LIKELY(port < w->ports_n))
+		if (LIKELY(port < w->wires_n))
 			request_unsealed(w, frame, qp->tmpl.l3_off, qp->tmpl.ipv6 != 0, total);
 	}
 	count(w, port, qp, STAT_read_responses_sent);

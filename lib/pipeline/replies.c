@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "migration.h"
+#include "tx_prio.h"
 #include "read_response.h"
 #include "reply.h"
 #include "sending.h"
@@ -113,6 +114,7 @@ pipeline_reply_cnp(struct worker *w, struct qp *qp)
 
 	if (UNLIKELY(port == PORT_NONE))
 		return;
+	port = prio_cnp(w, qp, port);
 	m = small_mbuf(w, port);
 	if (UNLIKELY(m == NULL)) {
 		count(w, port, qp, STAT_tx_no_mbuf);

@@ -96,6 +96,16 @@ pipeline_requests_seal(struct worker *w)
 	w->unsealed_bytes = 0;
 }
 
+/** A queue that does not take more loses a datagram. @return 0, -EHOSTUNREACH. */
+static int
+has_room(struct worker *w, struct qp *qp, uint8_t out)
+{
+	if (LIKELY(!tx_is_congested(w, out)))
+		return 0;
+	count(w, out, qp, STAT_tx_backlog_drop);
+	return -EHOSTUNREACH;
+}
+
 /**
  * LB-04: a local datagram has another queue than those of its QP that are not. One that does not
  * take more loses it, so that answers of others have room there. @return 0, -EHOSTUNREACH.
@@ -103,12 +113,17 @@ pipeline_requests_seal(struct worker *w)
 static int
 turn_inside(struct worker *w, struct qp *qp, uint8_t *port)
 {
-	*port = (uint8_t)(*port + w->ports_n);
+	*port = (uint8_t)(w->port_of[qp->port] + w->wires_n);
 	local_note(w, QP_OUT_LOCAL);
-	if (LIKELY(!tx_is_congested(w, *port)))
-		return 0;
-	count(w, *port, qp, STAT_tx_backlog_drop);
-	return -EHOSTUNREACH;
+	return has_room(w, qp, *port);
+}
+
+/** The same of one that has another priority than its QP (FLOW-09). */
+static int
+turn_aside(struct worker *w, struct qp *qp, uint8_t *port, const struct qp_ah_dest *to)
+{
+	*port = w->port_of[QP_OUT_QUEUE + to->queue];
+	return has_room(w, qp, *port);
 }
 
 /**
@@ -123,6 +138,8 @@ find_dest(struct worker *w, struct qp *qp, uint8_t *port, const struct requester
 		return -EBADF;
 	if (UNLIKELY(!to->known))
 		return pipeline_request_lose(w, qp, *port, p) == 0 ? -EHOSTUNREACH : -EFAULT;
+	if (UNLIKELY(to->queue != 0))
+		return turn_aside(w, qp, port, to);
 	return UNLIKELY(to->local) ? turn_inside(w, qp, port) : 0;
 }
 
@@ -159,7 +176,7 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;
 	memset(payload + p->len, 0, p->pad);
-	if (LIKELY(port < w->ports_n)) /* else local.h */
+	if (LIKELY(port < w->wires_n)) /* else local.h */
 		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
 	m->data_len = (uint16_t)total;
 	m->pkt_len = total;

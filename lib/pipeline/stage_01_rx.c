@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 1: take frames from a port, and make each of them contiguous. */
 #include "count.h"
+#include "tx_prio.h"
 #include "stage.h"
 
 /** A driver may say more than there is: net_pcap does so of a frame above 64 KiB. */
@@ -94,6 +95,8 @@ taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 	b->n = kept;
 	if (UNLIKELY(longest > max))
 		drop_oversize(w, b, port, max);
+	if (UNLIKELY(p->prio != NULL))
+		pipeline_prio_received(w, b, port);
 	stats_add(&w->stats, STAT_rx_packets, n);
 	stats_add(&w->stats, STAT_rx_bytes, bytes);
 	stats_add(ps, STAT_rx_packets, n);

@@ -5,6 +5,7 @@
 #include "count.h"
 #include "spare.h"
 #include "mcast.h"
+#include "tx_prio.h"
 #include "stage.h"
 #include "to_control.h"
 #include "wire_near.h"
@@ -23,6 +24,8 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
 		pipeline_to_control(w, b, i);
 		return false;
 	}
+	if (pipeline_prio_paused(w, b, i))
+		return false;
 	count(w, b->port[i], NULL, STAT_rx_not_roce);
 	mbuf_done(w, m);
 	return false;

@@ -28,7 +28,7 @@ look_up(const struct worker *w, const struct qp *qp, uint32_t handle, struct des
 		return true;
 	d->handle = 0;
 	if (UNLIKELY(!qp_ah_copy(w->ahs, handle, qp->pd, qp->port, &d->to)) ||
-		UNLIKELY(!d->to.known) || UNLIKELY(d->to.local) ||
+		UNLIKELY(!d->to.known) || UNLIKELY(d->to.local || d->to.queue != 0) ||
 		UNLIKELY((d->to.tmpl.bytes[0] & 1) != 0) ||
 		UNLIKELY(!is_fast_template(&d->to.tmpl)))
 		return false;

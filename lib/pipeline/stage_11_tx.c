@@ -11,6 +11,7 @@
  */
 #include "acks.h"
 #include "count.h"
+#include "tx_prio.h"
 #include "requester_fast.h"
 #include "sending.h"
 #include "stage.h"
@@ -141,6 +142,10 @@ stage_tx(struct worker *w)
 		uint64_t bytes;
 		uint16_t sent;
 
+		if (UNLIKELY(p->prio != NULL)) {
+			total += pipeline_prio_tx(w, i);
+			continue;
+		}
 		if (n == 0)
 			continue;
 		stats_add(&w->stats, STAT_sent_pkts, q->made);

@@ -16,6 +16,7 @@
 #include "shares.h"
 #include "stage.h"
 #include "tx.h"
+#include "tx_prio.h"
 #include "verdict.h"
 
 static void
@@ -211,6 +212,7 @@ look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
 		return;
 	out->waiting.tx_frames = w->tx[port].tail - w->tx[port].head;
 	out->waiting.tx_full = tx_is_congested(w, port);
+	out->waiting.tx_paused = pipeline_prio_is_paused(w, port);
 }
 
 static int

@@ -11,6 +11,7 @@
 
 #include "flush.h"
 #include "intake.h"
+#include "tx_prio.h"
 #include "qp_control.h"
 #include "shares.h"
 #include "spare.h"
@@ -32,22 +33,54 @@ map_faults(struct worker *w)
 	}
 }
 
+_Static_assert(RTE_MAX_ETHPORTS <= QP_OUT_QUEUE + 1, "qp.out: numbers of queues are above ids");
+_Static_assert(QP_OUT_QUEUE + PRIO_PORTS_MAX * (PRIO_N - 1) < QP_OUT_LOCAL, "... below that bit");
+
+/** Queues of priorities 1 to 7 follow those of the ports. */
+static int
+map_priorities(struct worker *w)
+{
+	for (uint32_t i = 0; i < w->ports_n; i++) {
+		const struct prio_port *p = w->conf.ports[i].prio;
+
+		if (p == NULL)
+			continue;
+		w->prio_tx[i] = rte_zmalloc_socket(
+			"prio_tx", sizeof(*w->prio_tx[i]), CACHE_LINE, w->conf.socket);
+		if (w->prio_tx[i] == NULL)
+			return -ENOMEM;
+		for (uint8_t prio = 1; prio < PRIO_N; prio++) {
+			const uint8_t queue = prio_queue(p, prio);
+			const uint32_t out = w->ports_n + queue - 1u;
+
+			ASSERT(queue != 0 && queue <= PRIO_PORTS_MAX * (PRIO_N - 1));
+			w->port_of[QP_OUT_QUEUE + queue] = (uint8_t)out;
+			w->conf.ports[out] = w->conf.ports[i];
+			w->wires_n = (uint16_t)RTE_MAX(w->wires_n, out + 1);
+		}
+	}
+	w->outs_n = w->wires_n;
+	return 0;
+}
+
 static int
 map_ports(struct worker *w)
 {
 	memset(w->port_of, PORT_NONE, sizeof(w->port_of));
+	if (map_priorities(w) != 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < w->ports_n; i++) {
 		uint16_t id = w->conf.ports[i].id;
 
 		if (id >= QP_OUT_LOCAL)
 			return -ERANGE;
 		w->port_of[id] = (uint8_t)i;
-		w->port_of[id | QP_OUT_LOCAL] = (uint8_t)(w->ports_n + i);
-		w->conf.ports[w->ports_n + i] = w->conf.ports[i];
+		w->port_of[id | QP_OUT_LOCAL] = (uint8_t)(w->wires_n + i);
+		w->conf.ports[w->wires_n + i] = w->conf.ports[i];
 		w->steer[i] = steer_owner(w->index, id);
 		wire_front_init(&w->front[i], &w->conf.ports[i].addr);
 	}
-	for (uint32_t i = 0; i < 2u * w->ports_n; i++) {
+	for (uint32_t i = 0; i < w->wires_n + (uint32_t)w->ports_n; i++) {
 		w->tx[i].m = rte_zmalloc_socket(
 			"tx_queue", TX_ROOM * sizeof(w->tx[i].m[0]), CACHE_LINE, w->conf.socket);
 		w->tx[i].starts = rte_zmalloc_socket("tx_starts",
@@ -102,7 +135,7 @@ worker_create(const struct worker_conf *c)
 	w->conf = *c;
 	w->index = c->index;
 	w->ports_n = c->ports_n;
-	w->outs_n = c->ports_n;
+	w->wires_n = c->ports_n;
 	w->crc = c->crc;
 	w->qps = c->qps;
 	w->mem = c->mem;
@@ -138,7 +171,9 @@ worker_destroy(struct worker *w)
 		return;
 	pipeline_mbufs_free_spare(w);
 	rte_pktmbuf_free_bulk(w->moving.kept, w->moving.kept_n);
-	for (uint32_t i = 0; i < 2u * w->ports_n; i++) {
+	for (uint32_t i = 0; i < w->ports_n; i++)
+		rte_free(w->prio_tx[i]);
+	for (uint32_t i = 0; i < w->wires_n + (uint32_t)w->ports_n; i++) {
 		struct tx_queue *q = &w->tx[i];
 
 		if (q->m != NULL && q->tail != q->head)
@@ -175,6 +210,14 @@ const struct stats_block *
 worker_port_stats(const struct worker *w, uint16_t port_index)
 {
 	return port_index < w->ports_n ? &w->port_stats[port_index] : NULL;
+}
+
+const struct prio_stats *
+worker_prio_stats(const struct worker *w, uint16_t port_index)
+{
+	return port_index < w->ports_n && w->prio_tx[port_index] != NULL
+		       ? &w->prio_tx[port_index]->stats
+		       : NULL;
 }
 
 struct trace *

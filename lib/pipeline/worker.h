@@ -126,7 +126,8 @@ struct worker {
 	uint32_t records_left; /* of the error buffer, before packets are left out; 0: it is off */
 	uint64_t fcs_bad;      /* ol_flags of a frame with a wrong FCS */
 	uint16_t index, ports_n;
-	uint16_t outs_n;  /* queues that may hold frames: ports_n, or twice that (local.h) */
+	uint16_t wires_n; /* queues of ports: one, or one for each priority (tx_prio.h) */
+	uint16_t outs_n;  /* queues that may hold frames: wires_n, or ports_n more (local.h) */
 	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
 	uint32_t turns;
@@ -169,6 +170,7 @@ struct worker {
 	struct qp_side *sides;                 /* for compact QPs; mbox.sides_taken */
 	bool sides_short;                      /* there were none, which was told */
 	struct tx_queue tx[PIPELINE_MAX_OUTS]; /* by port_of[], as port_stats and conf.ports */
+	struct prio_tx *prio_tx[PIPELINE_MAX_PORTS]; /* NULL: the port has no priorities */
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
 	const struct request_sources *source;     /* the former */
 	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */

@@ -48,6 +48,7 @@ fill(struct qp_ah_dest *d, const struct wire_path *path, uint16_t by_qp, bool kn
 	d->by_qp = by_qp;
 	d->known = known;
 	d->local = path->local;
+	d->queue = path->local ? 0 : path->queue;
 }
 
 /** The slot that was given back longest ago, or one that nobody had. 0: none. */

@@ -42,7 +42,9 @@ struct qp_areas {
 static inline uint8_t
 qp_out_of(uint8_t port, const struct wire_path *path)
 {
-	return path->local ? port | QP_OUT_LOCAL : port;
+	if (path->local)
+		return port | QP_OUT_LOCAL;
+	return path->queue != 0 ? (uint8_t)(QP_OUT_QUEUE + path->queue) : port;
 }
 
 /**

@@ -33,6 +33,7 @@ struct qp_ah_dest {
 	uint16_t by_qp;            /* bits of it that are different from QP to QP (WIRE-15) */
 	bool known;                /* there is a MAC to send to */
 	bool local;                /* nothing goes to the wire (LB-04) */
+	uint8_t queue;             /* wire_path.queue */
 };
 
 struct qp_ah_slot {

@@ -54,6 +54,8 @@ enum {                                /* struct qp.flags; writer: worker */
 
 /** In qp.out: not to the port's wire, but to addresses of this process (LB-01). */
 #define QP_OUT_LOCAL 0x80
+/** Or: this, and wire_path.queue. The bits of both are above those of DPDK port ids. */
+#define QP_OUT_QUEUE 0x1f
 
 /** Those that the control lcore decides (struct qp_settings); all others are the worker's. */
 #define QPF_SETTINGS                                                                               \

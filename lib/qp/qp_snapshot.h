@@ -29,6 +29,7 @@ struct qp_waiting {
 	bool starved;      /* the peer was told of no credit (FLOW-07) */
 	bool has_oldest;   /* oldest_*: the oldest request not completed */
 	bool tx_full;      /* so many frames wait for the port that requests pause */
+	bool tx_paused;    /* its priority is, by the port's neighbour (FLOW-11) */
 	uint8_t oldest_opcode; /* ibv_wr_opcode */
 	uint64_t oldest_id;
 	uint32_t started;   /* requests started and not completed */

@@ -18,6 +18,7 @@ struct wire_path {
 	bool ipv6;
 	bool vlan : 1;      /* send an 802.1Q tag */
 	bool local : 1;     /* dst_ip is of this process: nothing goes to the wire (LB-01) */
+	uint8_t queue : 6;  /* of its port: for its priority (FLOW-09); 0: the port's own */
 	uint16_t vlan_tci;  /* priority << 13 | VLAN id */
 	uint8_t src_ip[16]; /* IPv4 uses the first four bytes */
 	uint8_t dst_ip[16];
