@@ -3,6 +3,7 @@
 import struct
 
 import dut
+import dut_ud
 import roce
 from dut import E, MS, QPN, RKEY, VA
 from dut_req import S, ReqCase
@@ -152,6 +153,16 @@ class Pfc(PrioCase):
         self.assertEqual(0, self.counted("rx_pause_ctrl"))
         self.assertEqual([S], self.psns(self.send(1)))
 
+    def test_FLOW_09_notifications_have_their_own(self):
+        """CC-02: a CNP has a class of its own (cc.cnp_dscp), and leaves while its QP is silent."""
+        self.resp(ah_attr=self.of(3), knobs={"cc.cnp": "on", "cc.cnp_dscp": 46})
+        self.feed(pfc(3))
+        before = self.port()["tx_prio5_packets"]
+        got = self.feed(self.peer.send_only(E, b"x", tos=3))
+        self.assertEqual([roce.CNP], [f.opcode for f in got])
+        self.assertEqual(before + 1, self.port()["tx_prio5_packets"])
+        self.assertEqual([roce.ACK], [f.opcode for f in self.feed(ns=4 * MS)])
+
     def storm(self, ms):
         """A neighbour that never lets go."""
         got = []
@@ -197,6 +208,21 @@ class Pfc(PrioCase):
             self.feed(pfc(3, quanta=10000))                 # 0.51 ms
             self.feed(ns=MS)
         self.assertEqual(0, self.counted("rx_pause_storms"))
+
+
+class Datagrams(dut_ud.UdCase):
+    """Each has the priority of its own destination."""
+    CONFIG = {"ports": [{**base_config()["ports"][0], "priorities": {
+        "dscp_prio": "26:3", "prio_pfc": [3]}}]}
+
+    def test_FLOW_11_datagrams(self):
+        """One that is to wait does so; those behind it, to others, leave."""
+        self.sender()
+        self.dut.run(100 * MS)
+        self.feed(pfc(3))
+        got = self.post(self.wr(8), self.wr(8, ud=self.to(2, traffic_class=0x68)), self.wr(8))
+        self.assertEqual([0, 0], [f.tos for f in got])
+        self.assertEqual([0x68], [f.tos for f in self.feed(ns=4 * MS)])
 
 
 class Link(PrioCase):

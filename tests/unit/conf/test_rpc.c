@@ -140,8 +140,9 @@ replies_have_every_value(void **state UNUSED)
 		"\"timeout\":14,\"retry_cnt\":7,\"rnr_retry\":7,"
 		"\"min_rnr_timer\":12,\"max_rd_atomic\":16,\"max_dest_rd_atomic\":16,\"pkey\":\"0xffff\","
 		"\"qp_access_flags\":[\"REMOTE_READ\"],\"cap\":{\"max_send_wr\":128,\"max_recv_wr\":128,"
-		"\"max_send_sge\":4,\"max_recv_sge\":4,\"max_inline_data\":256},\"worker\":null,\"count\":1,"
-		"\"recv_feed\":null,\"send_feed\":null,\"profile\":null,\"knobs\":null}");
+		"\"max_send_sge\":4,\"max_recv_sge\":4,\"max_inline_data\":256},\"rq_limit\":0,"
+		"\"worker\":null,\"count\":1,\"recv_feed\":null,\"send_feed\":null,\"profile\":null,"
+		"\"knobs\":null}");
 	struct conf_errors err;
 	struct conf_qp qp;
 	struct conf_mr mr;
