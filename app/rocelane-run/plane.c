@@ -150,7 +150,7 @@ record_open(const char *path)
 }
 
 static _Noreturn void
-become(const char *program, const char *config, const char *log, int record)
+become(const struct plane *p, const char *program, const char *config, const char *log, int record)
 {
 	const int out = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	char lcores[64], fd[16];
@@ -159,6 +159,8 @@ become(const char *program, const char *config, const char *log, int record)
 	/* It ends with us, and not by the terminal's signals. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setsid();
+	/* What EAL makes there for an ordinary user goes with the rest. */
+	setenv("XDG_RUNTIME_DIR", p->dir, 1);
 	if (out >= 0) {
 		dup2(out, 1);
 		dup2(out, 2);
@@ -220,7 +222,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 	if (p->pid < 0)
 		run_die("fork: %s", strerror(errno));
 	if (p->pid == 0)
-		become(program, config, log, fd);
+		become(p, program, config, log, fd);
 	if (fd >= 0)
 		close(fd);
 	while (!plane_answers(p->socket)) {
@@ -236,7 +238,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 void
 plane_stop(struct plane *p)
 {
-	static const char *const files[] = { "sock", "config.json", "log" };
+	static const char *const files[] = { "sock", "config.json", "log", "dpdk/rte", "dpdk" };
 	const int64_t end = jsonrpc_now_ms() + STOP_MS;
 	char path[PATH_MAX];
 
@@ -257,7 +259,7 @@ plane_stop(struct plane *p)
 	tell_log(path, "rocelane-run: ", "record: ");
 	for (unsigned int i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		path_in(p, files[i], path);
-		unlink(path);
+		remove(path);
 	}
 	rmdir(p->dir);
 	p->dir[0] = '\0';
