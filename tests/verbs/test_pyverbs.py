@@ -21,7 +21,7 @@ QUICK = ("test_addr", "test_atomic", "test_cq", "test_cqex", "test_device", "tes
          "test_qp")
 PASS = 95 if LONG else 70   # at least; the rest needs other hardware, or what is not there
 # What a test may be skipped for.
-REASONS = r"MLX5|mlx5|EFA|ODP|[Dd]evice memory|dmabuf|Raw Packet|QP type 8|Parent Domain|" \
+REASONS = r"MLX5|mlx5|EFA|ODP|[Dd]evice memory|dmabuf|Raw Packet|RAW QP|QP type 8|Parent Domain|" \
     r"huge pages|CUDA|PCI device|real time|timestamp|gid indices|Extended CQ|" \
     r"Extended QP|[Ii]mport|multicast|rc_atomic_write|net interface"
 
