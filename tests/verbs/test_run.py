@@ -30,6 +30,17 @@ LONG = "--long" in sys.argv
 TIMES = 10 if LONG else 3       # the same faults, the same failure: as often as that
 
 
+# As a container's seccomp profile: neither the call nor the device gives a userfaultfd.
+NO_USERFAULTFD = """
+import errno, os, seccomp, sys
+f = seccomp.SyscallFilter(seccomp.ALLOW)
+f.add_rule(seccomp.ERRNO(errno.EPERM), "userfaultfd")
+f.add_rule(seccomp.ERRNO(errno.EPERM), "ioctl", seccomp.Arg(1, seccomp.EQ, 0xaa00))
+f.load()
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 def read_pcapng(text):
     """[(name of the interface, comment, frame) of each packet]"""
     names, packets, at = [], [], 0
@@ -235,6 +246,13 @@ class Run(unittest.TestCase):
         for why in ("without access", "not all of it is mapped", "no bytes",
                     "require LOCAL_WRITE", "on demand paging"):
             self.assertIn(why, err)
+
+    def test_no_userfaultfd(self):
+        """The threads of a program stand still instead; refused until then."""
+        run = subprocess.run(["/usr/bin/python3", "-c", NO_USERFAULTFD, RUN, "-p",
+                              os.environ["VERBS_MEMORY"]], env=self.env, check=False, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((0, "all kinds of memory\n"), (run.returncode, run.stdout), run.stderr)
 
     def test_regions_that_share_pages(self):
         code, out, err = self.run_it("-p", os.environ["VERBS_OVERLAP"])
