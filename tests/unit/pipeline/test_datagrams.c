@@ -205,6 +205,60 @@ UD_05_both_ways_agree(void **state UNUSED)
 		    completions > failed + SESSIONS * 4);
 }
 
+/** One QP, and datagrams of eight bytes that are posted to it together. */
+struct few {
+	struct bed *b;
+	struct qp *qp;
+	uint32_t h[HANDLES];
+	struct ring sq;
+};
+
+static void
+few_begin(struct few *f)
+{
+	void *bed = NULL;
+
+	assert_int_equal(bed_setup(&bed), 0);
+	f->b = bed;
+	make_handles(f->b, f->h);
+	f->qp = make_qp(f->b);
+	ring_attach(
+		&f->sq, f->qp->sq.ring.sh, f->qp->sq.ring.mask + 1, f->qp->sq.ring.stride, false);
+}
+
+static void
+few_post(struct few *f, uint32_t handle, uint32_t lkey)
+{
+	struct ring_send_wqe *w = ring_produce_slot(&f->sq, QUEUE);
+
+	memset(w, 0, f->sq.stride);
+	w->opcode = WR_SEND;
+	w->flags = SEND_SIGNALED;
+	w->rkey = handle;
+	w->num_sge = 1;
+	w->sge[0] = (struct ring_sge){ MR_VA, 8, lkey };
+	ring_produce_commit(&f->sq);
+}
+
+static void
+few_send(struct few *f)
+{
+	struct mbox_msg posted = { .type = MBOX_QP_POSTED, .qp.qp = f->qp };
+
+	assert_int_equal(bed_tell(f->b, &posted), 0);
+	bed_turn(f->b);
+	expect_silence(f->b);
+}
+
+static void
+few_end(struct few *f)
+{
+	void *bed = f->b;
+
+	bed_qp_gone(f->b, f->qp);
+	bed_teardown(&bed);
+}
+
 /*
  * RT-05, UD-16: the neighbour's MAC is not known any more. What goes to it is sent as if lost, and
  * a bad list is one, also where there is nobody to send to.
@@ -212,39 +266,33 @@ UD_05_both_ways_agree(void **state UNUSED)
 static void
 RT_05_UD_16_nobody(void **state UNUSED)
 {
-	struct mbox_msg posted = { .type = MBOX_QP_POSTED };
-	const uint32_t lkeys[] = { MR_KEY, 0xdead00 };
-	uint32_t h[HANDLES];
-	void *bed = NULL;
-	struct ring sq;
-	struct bed *b;
+	struct few f;
 
-	assert_int_equal(bed_setup(&bed), 0);
-	b = bed;
-	make_handles(b, h);
-	posted.qp.qp = make_qp(b);
-	ring_attach(&sq, posted.qp.qp->sq.ring.sh, posted.qp.qp->sq.ring.mask + 1,
-		posted.qp.qp->sq.ring.stride, false);
-	for (uint32_t i = 0; i < ARRAY_LEN(lkeys); i++) {
-		struct ring_send_wqe *w = ring_produce_slot(&sq, QUEUE);
+	few_begin(&f);
+	few_post(&f, f.h[NOBODY], MR_KEY);
+	few_post(&f, f.h[NOBODY], 0xdead00);
+	few_send(&f);
+	assert_int_equal(bed_cqe(f.b).status, WC_SUCCESS);
+	assert_int_equal(bed_cqe(f.b).status, WC_LOC_PROT_ERR);
+	assert_int_equal(atomic_load(&f.qp->state), QPS_SQE);
+	assert_int_equal(qp_stat(f.qp, STAT_tx_no_neighbor), 1);
+	few_end(&f);
+}
 
-		memset(w, 0, sq.stride);
-		w->opcode = WR_SEND;
-		w->flags = SEND_SIGNALED;
-		w->rkey = h[NOBODY];
-		w->num_sge = 1;
-		w->sge[0] = (struct ring_sge){ MR_VA, 8, lkeys[i] };
-		ring_produce_commit(&sq);
+/* UD-05: a client may write any number for a handle: one that was never made leads nowhere. */
+static void
+UD_05_never_made(void **state UNUSED)
+{
+	for (uint32_t handle = 0; handle < 4; handle++) {
+		struct few f;
+
+		few_begin(&f);
+		few_post(&f, handle, MR_KEY);
+		few_send(&f);
+		assert_int_not_equal(bed_cqe(f.b).status, WC_SUCCESS);
+		assert_int_equal(qp_stat(f.qp, STAT_sent_pkts), 0);
+		few_end(&f);
 	}
-	assert_int_equal(bed_tell(b, &posted), 0);
-	bed_turn(b);
-	expect_silence(b);
-	assert_int_equal(bed_cqe(b).status, WC_SUCCESS);
-	assert_int_equal(bed_cqe(b).status, WC_LOC_PROT_ERR);
-	assert_int_equal(atomic_load(&posted.qp.qp->state), QPS_SQE);
-	assert_int_equal(qp_stat(posted.qp.qp, STAT_tx_no_neighbor), 1);
-	bed_qp_gone(b, posted.qp.qp);
-	bed_teardown(&bed);
 }
 
 int
@@ -253,6 +301,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(UD_05_both_ways_agree),
 		cmocka_unit_test(RT_05_UD_16_nobody),
+		cmocka_unit_test(UD_05_never_made),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
