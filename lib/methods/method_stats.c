@@ -235,6 +235,29 @@ static const struct conf_field load_rows[] = {
 };
 static const struct conf_table load_table = P_TABLE_GIVEN(p_load, load_rows, "params");
 
+/* What kept it: its longest stage, and what the kernel did to its thread. */
+static void
+longest_turn(json_t *o, const struct stats_turn *t)
+{
+	const struct {
+		const char *name;
+		uint64_t n;
+	} rows[] = {
+		{ "turn_max_cpu_us", t->cpu_ns / TIME_NS_PER_US },
+		{ "turn_max_us", t->took_ns / TIME_NS_PER_US },
+		{ "turn_max_stage_us", t->stage_cycles * 1000 / (rte_get_tsc_hz() / 1000) },
+		{ "turn_max_faults", t->faults },
+		{ "turn_max_disk_faults", t->disk_faults },
+		{ "turn_max_waits", t->waits },
+		{ "turn_max_preempted", t->preempted },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		json_object_set_new(o, rows[i].name, conf_json_u64(rows[i].n));
+	json_object_set_new(o, "turn_max_stage",
+		json_string(t->cpu_ns != 0 ? stats_stage_names[t->stage] : ""));
+}
+
 static json_t *
 load_json(const struct methods *ctx, uint32_t worker)
 {
@@ -252,7 +275,7 @@ load_json(const struct methods *ctx, uint32_t worker)
 	json_object_set_new(o, "busy_turns", conf_json_u64(l->busy_turns));
 	json_object_set_new(o, "busy_ns", conf_json_u64(l->busy_ns));
 	json_object_set_new(o, "total_ns", conf_json_u64(l->total_ns));
-	json_object_set_new(o, "turn_max_cpu_us", conf_json_u64(l->turn_cpu_ns / TIME_NS_PER_US));
+	longest_turn(o, &l->longest);
 	json_object_set_new(o, "tsc_hz", conf_json_u64(rte_get_tsc_hz()));
 	return o;
 }

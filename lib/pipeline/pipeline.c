@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's loop: the table of contents of the stages. */
+#include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "acks.h"
@@ -286,11 +288,16 @@ worker_poll(struct worker *w, ns_t now)
 	if (LIKELY(!more) || ++w->late == TIMER_TURNS) {
 		w->late = 0;
 		done += stage_timers(w);
+		lap(w, STAGE_TIMERS, &since);
 	}
-	if (w->clients_n != 0)
+	if (w->clients_n != 0) {
 		done += stage_doorbells(w);
-	if (UNLIKELY(!TAILQ_EMPTY(&w->flushing)))
+		lap(w, STAGE_DOORBELLS, &since);
+	}
+	if (UNLIKELY(!TAILQ_EMPTY(&w->flushing))) {
 		done += pipeline_flush_turn(w);
+		lap(w, STAGE_FLUSH, &since);
+	}
 	if (w->senders_n != 0 && LIKELY(!asked)) {
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);
@@ -306,8 +313,10 @@ worker_poll(struct worker *w, ns_t now)
 	w->turns = done != 0 ? w->turns + 1 : 0;
 	if (w->turns % SETTLE_TURNS == 0 && !outs_are_settled(w))
 		pipeline_local_settle(w);
-	if (w->turns % MAILBOX_TURNS == 0)
+	if (w->turns % MAILBOX_TURNS == 0) {
 		done += stage_mailbox(w); /* while commands come, the worker stays awake */
+		lap(w, STAGE_MAILBOX, &since);
+	}
 	return done;
 }
 
@@ -321,20 +330,54 @@ cpu_now(void)
 	return (ns_t)t.tv_sec * TIME_NS_PER_S + (ns_t)t.tv_nsec;
 }
 
-/** The same, and the longest turn, by what the thread ran. */
+/** The turn just over is the longest one: what of it was when it began is taken off. */
+static void
+longest_turn(struct worker *w, struct stats_turn t, const struct rusage *r,
+	const uint64_t cycles[STAGE_MAX])
+{
+	struct rusage now;
+
+	getrusage(RUSAGE_THREAD, &now);
+	t.faults = (uint32_t)(now.ru_minflt - r->ru_minflt);
+	t.disk_faults = (uint32_t)(now.ru_majflt - r->ru_majflt);
+	t.waits = (uint32_t)(now.ru_nvcsw - r->ru_nvcsw);
+	t.preempted = (uint32_t)(now.ru_nivcsw - r->ru_nivcsw);
+	for (uint32_t s = 0; s < STAGE_MAX; s++) {
+		if (w->load.cycles[s] - cycles[s] >= t.stage_cycles) {
+			t.stage_cycles = w->load.cycles[s] - cycles[s];
+			t.stage = s;
+		}
+	}
+	w->load.longest = t;
+}
+
+/**
+ * The same, and the longest turn, by what the thread ran. The calls that ask for that can be
+ * interrupted as well, and a kernel may count an interrupt as the thread's: no turn has run for
+ * longer than it took by the clock, which is read inside of them.
+ */
 static __attribute__((noinline)) bool
 measured_poll(struct worker *w, ns_t now)
 {
-	const ns_t before = cpu_now();
-	const bool busy = worker_poll(w, now) != 0;
-	const ns_t took = cpu_now() - before;
+	uint64_t cycles[STAGE_MAX];
+	struct stats_turn t = { 0 };
+	struct rusage r;
+	ns_t cpu, began;
+	bool busy;
 
+	memcpy(cycles, w->load.cycles, sizeof(cycles));
+	getrusage(RUSAGE_THREAD, &r);
+	cpu = cpu_now();
+	began = w->conf.clock(); /* not hot: only while somebody measures */
+	busy = worker_poll(w, now) != 0;
+	t.took_ns = w->conf.clock() - began; /* not hot: only while somebody measures */
+	t.cpu_ns = RTE_MIN(cpu_now() - cpu, t.took_ns);
 	if (atomic_load_explicit(&w->load.turn_new, memory_order_relaxed)) {
-		w->load.turn_cpu_ns = 0;
+		w->load.longest = (struct stats_turn){ 0 };
 		atomic_store_explicit(&w->load.turn_new, false, memory_order_relaxed);
 	}
-	if (took > w->load.turn_cpu_ns)
-		w->load.turn_cpu_ns = took;
+	if (t.cpu_ns > w->load.longest.cpu_ns)
+		longest_turn(w, t, &r, cycles);
 	return busy;
 }
 

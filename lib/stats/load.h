@@ -2,7 +2,8 @@
 #ifndef STATS_LOAD_H
 #define STATS_LOAD_H
 /**
- * @file load.h  What a worker does with its time: busy turns, and cycles by stage when asked for.
+ * @file load.h  What a worker does with its time: busy turns, and when asked for, cycles by stage
+ * and the longest turn.
  *
  * Owner:   the worker writes; any lcore reads (as stats.h). `measure` turns the cycles by
  *          stage on.
@@ -20,17 +21,33 @@ enum pipeline_stage {
 	STAGE_ICRC,
 	STAGE_STEER,
 	STAGE_RESPOND,
+	STAGE_TIMERS,
+	STAGE_DOORBELLS,
+	STAGE_FLUSH,
 	STAGE_REQUEST,
 	STAGE_TX,
+	STAGE_MAILBOX,
 	STAGE_MAX
 };
 
 /** "rx", "parse" ... by enum pipeline_stage. */
 extern const char *const stats_stage_names[STAGE_MAX];
 
+/** A turn of a worker, and what it did. */
+struct stats_turn {
+	uint64_t cpu_ns; /* that its thread ran: waits for a CPU are not in it */
+	uint64_t took_ns;
+	uint64_t stage_cycles; /* of `stage`, the longest: waits for a CPU are in them */
+	uint32_t stage;        /* enum pipeline_stage */
+	uint32_t faults;       /* of pages, without a read from a disk */
+	uint32_t disk_faults;  /* with one */
+	uint32_t waits;        /* the thread itself gave its CPU away */
+	uint32_t preempted;    /* others took it */
+};
+
 struct stats_load {
 	_Atomic bool measure; /* count cycles by stage; costs about 25 cycles a stage and burst, and
-				 two system calls a turn */
+				 three system calls a turn */
 	_Atomic bool turn_new; /* control: forget the longest turn; the worker clears it */
 	uint64_t turns;
 	uint64_t busy_turns;        /* that received, sent or timed something */
@@ -38,9 +55,7 @@ struct stats_load {
 	uint64_t total_ns;          /* since the worker began to turn */
 	uint64_t packets;           /* received while `measure` was set */
 	uint64_t cycles[STAGE_MAX]; /* likewise */
-	/* Of a turn while `measure` was set, by the CPU time of its thread: waits for a CPU are not
-	 * in it. */
-	uint64_t turn_cpu_ns;
+	struct stats_turn longest;  /* by cpu_ns, while `measure` was set */
 };
 
 #endif

@@ -17,8 +17,12 @@ const char *const stats_stage_names[STAGE_MAX] = {
 	[STAGE_ICRC] = "icrc",
 	[STAGE_STEER] = "steer",
 	[STAGE_RESPOND] = "respond",
+	[STAGE_TIMERS] = "timers",
+	[STAGE_DOORBELLS] = "doorbells",
+	[STAGE_FLUSH] = "flush",
 	[STAGE_REQUEST] = "request",
 	[STAGE_TX] = "tx",
+	[STAGE_MAILBOX] = "mailbox",
 };
 
 /* One line a bit, so that a row out of place is named by the compiler. */

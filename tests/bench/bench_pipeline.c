@@ -35,8 +35,12 @@ static const char *const columns[COLUMNS] = {
 	[STAGES + STAGE_ICRC] = "icrc",
 	[STAGES + STAGE_STEER] = "steer",
 	[STAGES + STAGE_RESPOND] = "respond",
+	[STAGES + STAGE_TIMERS] = "timers",
+	[STAGES + STAGE_DOORBELLS] = "doorbells",
+	[STAGES + STAGE_FLUSH] = "flush",
 	[STAGES + STAGE_REQUEST] = "request",
 	[STAGES + STAGE_TX] = "tx",
+	[STAGES + STAGE_MAILBOX] = "mailbox",
 };
 
 /* clang-format off */

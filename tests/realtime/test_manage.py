@@ -140,6 +140,14 @@ class Manage(unittest.TestCase):
         deadline = time.monotonic() + livenet.WAIT_S
         while load()["stage_cycles"]["rx"] == 0:
             self.assertLess(time.monotonic(), deadline, "no cycles are counted")
+        while load()["turn_max_cpu_us"] == 0:
+            self.assertLess(time.monotonic(), deadline, "no turn takes a microsecond")
+        longest = load()
+        self.assertIn(longest["turn_max_stage"], longest["stage_cycles"])
+        self.assertLessEqual(longest["turn_max_cpu_us"], longest["turn_max_us"])
+        self.assertLessEqual(longest["turn_max_stage_us"], longest["turn_max_us"])
+        self.assertLessEqual({"turn_max_faults", "turn_max_disk_faults", "turn_max_waits",
+                              "turn_max_preempted"}, set(longest))
         self.assertFalse(load(measure=False)["measure"])
         then = load()
         while load()["turns"] < then["turns"] + 10:
