@@ -39,6 +39,25 @@ clear(void)
 	memset(mem.bells, 0, mem.bells_len);
 }
 
+static struct mem_window *
+window(struct bed *b, uint8_t kind, uint32_t key)
+{
+	struct mem_window *w = mem_window_alloc();
+
+	assert_non_null(w);
+	w->r.kind = kind;
+	w->home_pd = PD;
+	assert_int_equal(mem_window_add(b->mem, w, key), 0);
+	return w;
+}
+
+static void
+window_gone(struct bed *b, struct mem_window *w)
+{
+	mem_window_remove(b->mem, w);
+	mem_window_free(w);
+}
+
 void
 rig_make(struct rig *r, struct bed *b, bool shared, bool crowded)
 {
@@ -73,6 +92,9 @@ rig_make(struct rig *r, struct bed *b, bool shared, bool crowded)
 	r->srq.max_sge = 4;
 	r->qp = bed_qp_with(b, OWN_QPN, PEER_QPN, &params);
 	r->qp->send_cq = r->qp->recv_cq = &r->cq;
+	b->mr->access |= ACCESS_MW_BIND;
+	r->window = window(b, MEM_WINDOW_2, WINDOW_KEY);
+	r->fast = window(b, MEM_FAST, FAST_KEY);
 	ring_attach(&r->sq, mem.sq, ENTRIES, r->qp->sq.ring.stride, false);
 	ring_attach(&r->rq, mem.rq, ENTRIES, r->qp->rq.stride, false);
 	if (shared) {
@@ -98,12 +120,14 @@ rig_end(struct rig *r)
 	bed_qp_gone(r->bed, r->qp);
 	m.client.client = &r->client;
 	assert_int_equal(bed_tell(r->bed, &m), 0);
+	window_gone(r->bed, r->window);
+	window_gone(r->bed, r->fast);
 	while (mbox_recv_up(&r->bed->mbox, &m, 1) == 1)
 		assert_int_not_equal(m.type, MBOX_PACKET);
 }
 
-static void
-post_send(struct rig *r, uint8_t opcode, uint8_t flags, uint32_t num_sge, uint32_t len)
+static struct ring_send_wqe *
+send_entry(struct rig *r, uint8_t opcode, uint8_t flags)
 {
 	struct ring_send_wqe *w = ring_produce_slot(&r->sq, ENTRIES);
 
@@ -114,13 +138,65 @@ post_send(struct rig *r, uint8_t opcode, uint8_t flags, uint32_t num_sge, uint32
 	w->flags = SEND_SIGNALED | flags;
 	w->remote_addr = 0x700000;
 	w->rkey = 0x77;
+	return w;
+}
+
+static void
+commit(struct rig *r)
+{
+	ring_produce_commit(&r->sq);
+	if (ring_bell_is_due(&r->sq))
+		assert_int_equal(ring_bells_put(&r->bells, OWN_QPN), 0);
+}
+
+static void
+post_send(struct rig *r, uint8_t opcode, uint8_t flags, uint32_t num_sge, uint32_t len)
+{
+	struct ring_send_wqe *w = send_entry(r, opcode, flags);
+
 	w->num_sge = num_sge;
 	w->inline_len = (flags & SEND_INLINE) != 0 ? len : 0;
 	for (uint32_t i = 0; i < num_sge; i++)
 		w->sge[i] = (struct ring_sge){ MR_VA + i * 4096, len, MR_KEY };
-	ring_produce_commit(&r->sq);
-	if (ring_bell_is_due(&r->sq))
-		assert_int_equal(ring_bells_put(&r->bells, OWN_QPN), 0);
+	commit(r);
+}
+
+static void
+post_bind(struct rig *r, uint32_t window, uint32_t key, access_t access)
+{
+	struct ring_send_wqe *w = send_entry(r, WR_BIND_MW, 0);
+
+	w->rkey = window;
+	w->imm = key;
+	w->remote_addr = MR_VA + 4096;
+	w->compare_add = 4096;
+	w->swap = RING_BIND(MR_KEY, access);
+	commit(r);
+}
+
+static void
+post_invalidate(struct rig *r, uint32_t key)
+{
+	send_entry(r, WR_LOCAL_INV, 0)->imm = key;
+	commit(r);
+}
+
+void
+rig_post_rare(struct rig *r)
+{
+	struct ring_send_wqe *w;
+
+	post_bind(r, WINDOW_KEY, WINDOW_KEY + 1, ACCESS_REMOTE_WRITE);
+	post_bind(r, FAST_KEY, FAST_KEY + 1, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE);
+	post_invalidate(r, WINDOW_KEY + 1);
+	post_bind(r, WINDOW_KEY + 1, WINDOW_KEY + 2, ACCESS_REMOTE_READ);
+	post_send(r, WR_ATOMIC_WRITE, SEND_INLINE, 0, 8);
+	post_send(r, WR_ATOMIC_WRITE, 0, 1, 8);
+	w = send_entry(r, WR_FLUSH, 0);
+	w->compare_add = 4096;
+	w->swap = FLUSH_GLOBAL;
+	commit(r);
+	post_send(r, WR_SEND_WITH_INV, 0, 1, 8);
 }
 
 static void

@@ -9,8 +9,10 @@
  * Depends: bed.h, unstable.h.
  */
 #include "bed.h"
+#include "mem_window.h"
 
 enum { ENTRIES = 8, CQES = 32, BELLS = 16, OWN_QPN = 0x13, CLIENT = 5 };
+enum { WINDOW_KEY = 0x500500, FAST_KEY = 0x600600 };
 
 /** One QP of a client, with all that the client can write to. */
 struct rig {
@@ -25,6 +27,8 @@ struct rig {
 	struct ring srq_post;
 	struct ring_bells bells;
 	struct ring_cq polled;
+	struct mem_window *window; /* of type 2 */
+	struct mem_window *fast;   /* a fast region */
 };
 
 /**
@@ -38,6 +42,8 @@ void rig_resize(struct rig *r);
 void rig_end(struct rig *r);
 /** A request of each kind. */
 void rig_post_sends(struct rig *r);
+/** What has no packet, and the operations of annex A19, twice: the QP has to have that knob. */
+void rig_post_rare(struct rig *r);
 /** The longest there are, too long ones, and one behind them. */
 void rig_post_bad_sends(struct rig *r);
 /** Receives of one SGE, of several, of none, to the QP's queue or the SRQ. */

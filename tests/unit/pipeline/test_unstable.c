@@ -50,6 +50,7 @@ struct change {
 };
 
 static struct change change;
+static uint32_t bound; /* windows that were found bound */
 
 /** What the words of rings and entries could be made to say. */
 static uint32_t
@@ -230,9 +231,20 @@ run_control(struct rig *r)
 	assert_true(ring_srq_count(&r->srq.ring) <= 2 * ENTRIES);
 }
 
+static void
+run_rare(struct rig *r)
+{
+	turns(r, 4);
+	give(r, (struct wire_fields){ .opcode = OP_RC_ACKNOWLEDGE,
+			.psn = psn(S),
+			.aeth = { .syndrome = AETH_CREDIT_NONE } });
+	turns(r, 2);
+}
+
 static const struct scene scenes[] = {
 	{ "sends", rig_post_sends, run_sends, false, false, 0 },
 	{ "bad sends", rig_post_bad_sends, run_sends, false, false, 0 },
+	{ "binds, FLUSHes, ATOMIC WRITEs", rig_post_rare, run_rare, false, false, 0 },
 	{ "completions", rig_post_sends, run_completions, false, false, 0 },
 	{ "completions beside another worker", rig_post_sends, run_completions, false, true, 0 },
 	{ "completions of a resized queue", rig_post_sends, run_resized, false, false, 0 },
@@ -246,6 +258,22 @@ static const struct scene scenes[] = {
 	{ "control", rig_post_receives, run_control, true, false, 0 },
 };
 
+/** What a bound window gives access to is of the region that it is bound to, and that of its PD. */
+static void
+check_window(const struct mem_window *w)
+{
+	const struct mem_region *on = w->on;
+
+	if (!mem_is_valid(&w->r))
+		return;
+	assert_int_equal(on->pd, PD);
+	assert_int_equal(
+		mem_index(w->r.key), mem_index(w->r.kind == MEM_FAST ? FAST_KEY : WINDOW_KEY));
+	assert_true(w->r.host >= on->host && w->r.length <= on->length);
+	assert_true((size_t)(w->r.host - on->host) <= on->length - w->r.length);
+	bound++;
+}
+
 /** Nothing that this code itself keeps may be impossible, and nobody else's memory was touched. */
 static void
 check(struct rig *r, const struct mem_region *foreign)
@@ -255,6 +283,9 @@ check(struct rig *r, const struct mem_region *foreign)
 	uint8_t canary[8];
 
 	memset(canary, CANARY, sizeof(canary));
+	check_window(r->window);
+	check_window(r->fast);
+	assert_int_equal(atomic_load(&foreign->windows), 0);
 	assert_true(qp->rq.prod - qp->rq.cons <= ENTRIES);
 	assert_true(qp->sq.ring.prod - qp->sq.ring.cons <= ENTRIES);
 	assert_true(qp->sq.taken <= qp->sq.ring.prod - qp->sq.ring.cons);
@@ -287,6 +318,7 @@ play(struct bed *b, struct mem_region *foreign, const struct scene *s)
 
 	rig_make(&r, b, s->shared, s->crowded);
 	r.qp->resp.knobs = s->knobs;
+	r.qp->req.knobs |= REQ_KNOB_PLACEMENT;
 	s->post(&r);
 	allow_seconds(20);
 	unstable_begin(before_access, &change, MOST);
@@ -376,6 +408,7 @@ each_scene(void **state)
 		print_message(
 			"# %s: %u accesses, at most %u, %u runs\n", s->name, accesses, most, runs);
 	}
+	assert_true(bound > 100); /* or nothing was tried */
 	mem_table_remove(b->mem, FOREIGN_KEY);
 	mem_region_free(foreign);
 }
