@@ -394,7 +394,7 @@ broker_poll(struct broker *b, uint64_t now_ms)
 	const bool nudge = b->stopped != 0 && now_ms - b->nudged_ms >= NUDGE_MS;
 	struct broker_conn *c, *next;
 
-	broker_away_poll(b);
+	broker_away_poll(b, now_ms);
 	if (b->stopped == 0)
 		return;
 	if (nudge)
@@ -447,7 +447,7 @@ broker_free(struct broker *b)
 		return;
 	}
 	helper_stop(&b->closer);
-	broker_away_poll(b);
+	broker_away_poll(b, b->tried_ms);
 	helper_stop(&b->helper);
 	close(b->fd);
 	free(b);

@@ -27,7 +27,9 @@
 #include "broker_queue.h"
 #include "mem.h"
 
-#define BROKER_FDS 8 /* memfds that came and were not used yet */
+#define BROKER_FDS         8    /* memfds that came and were not used yet */
+#define BROKER_LEFT_MAX    1024 /* of broker_left() and broker_leaving(): nobody is accepted then */
+#define BROKER_LEAVING_MAX 64
 
 struct broker;
 struct broker_conn;
@@ -100,7 +102,10 @@ void broker_clear(struct broker *b);
 void broker_poll(struct broker *b, uint64_t now_ms);
 /** Threads of connections that were put and have not ended yet. */
 uint32_t broker_ending(const struct broker *b);
-/** Sockets that were turned away and can never be closed: they could keep a thread for ever. */
+/**
+ * Sockets that were turned away and could not be closed yet: they could keep a thread for ever, or
+ * there was no memory. It is tried again all the time.
+ */
 uint32_t broker_left(const struct broker *b);
 
 /**
@@ -110,7 +115,10 @@ uint32_t broker_left(const struct broker *b);
  */
 struct broker_conn *broker_conn_start(
 	struct broker *b, int fd, const struct broker_limits *limits, void *tag);
-/** Say so much, and close a socket that nobody serves, with what waits in it. Never waits. */
+/**
+ * Say so much, and close a socket that nobody serves, with what waits in it. Never waits. While
+ * broker_left() and broker_leaving() have room.
+ */
 void broker_turn_away(struct broker *b, int fd, const char *text, size_t len);
 /** Such that have not been seen off yet. */
 uint32_t broker_leaving(const struct broker *b);

@@ -11,13 +11,17 @@
 #include <unistd.h>
 
 #include "broker_conn.h"
+#include "compiler.h"
+#include "invariant.h"
 
 #define STRANGERS 64u
+#define AGAIN_MS  20u /* one that is left is tried again so often */
 
 struct away {
 	struct broker_job job; /* the closer's, then the control lcore's */
 	struct broker *b;
-	int fd; /* -1: closed */
+	int fd;    /* -1: closed */
+	bool told; /* it was shut down before */
 	size_t len;
 	char text[];
 };
@@ -25,7 +29,7 @@ struct away {
 uint32_t
 broker_left(const struct broker *b)
 {
-	return b->left;
+	return b->left_n;
 }
 
 uint32_t
@@ -40,9 +44,11 @@ run(struct broker_job *job)
 	struct away *a = (struct away *)(void *)job;
 	int waits = 0;
 
-	(void)!send(a->fd, a->text, a->len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	/* Nothing can come any more, and descriptors come with bytes. */
-	shutdown(a->fd, SHUT_RDWR);
+	if (!a->told) {
+		(void)!send(a->fd, a->text, a->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		/* Nothing can come any more, and descriptors come with bytes. */
+		shutdown(a->fd, SHUT_RDWR);
+	}
 	if (ioctl(a->fd, FIONREAD, &waits) == 0 && waits == 0) {
 		close(a->fd);
 		a->fd = -1;
@@ -51,20 +57,47 @@ run(struct broker_job *job)
 	broker_wake(a->b);
 }
 
-void
-broker_turn_away(struct broker *b, int fd, const char *text, size_t len)
+static void
+leave(struct broker *b, int fd, bool told)
+{
+	ASSERT(b->left_n < ARRAY_LEN(b->left));
+	b->left[b->left_n++] = (struct broker_stray){ fd, told };
+}
+
+static void
+see_off(struct broker *b, int fd, bool told, const char *text, size_t len)
 {
 	struct away *a = malloc(sizeof(*a) + len);
 
 	if (a == NULL) {
-		b->left++;
+		leave(b, fd, told);
 		return;
 	}
-	*a = (struct away){ .job.run = run, .b = b, .fd = fd, .len = len };
+	*a = (struct away){ .job.run = run, .b = b, .fd = fd, .told = told, .len = len };
 	if (len != 0)
 		memcpy(a->text, text, len);
 	b->leaving++;
 	broker_let_help(&b->closer, &a->job);
+}
+
+void
+broker_turn_away(struct broker *b, int fd, const char *text, size_t len)
+{
+	see_off(b, fd, false, text, len);
+}
+
+/* Those that are left take turns. */
+static void
+try_again(struct broker *b, uint64_t now_ms)
+{
+	const struct broker_stray next = b->left[0];
+
+	if (now_ms - b->tried_ms < AGAIN_MS)
+		return;
+	b->tried_ms = now_ms;
+	b->left_n--;
+	memmove(b->left, b->left + 1, b->left_n * sizeof(b->left[0]));
+	see_off(b, next.fd, next.told, NULL, 0);
 }
 
 /* Better a descriptor less than a close() that waits. Some may wait for ever (FUSE). */
@@ -74,7 +107,7 @@ close_elsewhere(struct broker *b, int fd)
 	struct broker_conn *c = b->strangers < STRANGERS ? broker_conn_new(b, fd) : NULL;
 
 	if (c == NULL) {
-		b->left++;
+		leave(b, fd, true);
 		return;
 	}
 	b->strangers++;
@@ -83,10 +116,12 @@ close_elsewhere(struct broker *b, int fd)
 }
 
 void
-broker_away_poll(struct broker *b)
+broker_away_poll(struct broker *b, uint64_t now_ms)
 {
 	struct broker_job *job, *next;
 
+	if (b->left_n != 0 && b->leaving < BROKER_LEAVING_MAX)
+		try_again(b, now_ms);
 	if (b->leaving == 0)
 		return;
 	for (job = broker_jobs_take(&b->away); job != NULL; job = next) {

@@ -107,6 +107,12 @@ struct broker_helper {
 	TAILQ_HEAD(, broker_conn) parked; /* the thread's: to be started later */
 };
 
+/** A socket that is to be closed some time. */
+struct broker_stray {
+	int fd;
+	bool told; /* and shut down */
+};
+
 struct broker {
 	struct broker_hooks hooks;
 	int fd;
@@ -119,7 +125,10 @@ struct broker {
 	struct broker_jobs away; /* seen off, or not to be closed there */
 	uint32_t leaving;        /* asked for, and not seen off */
 	uint32_t strangers; /* threads that close what was turned away */
-	uint32_t left;      /* sockets that none was to be had for */
+	/* That none was there for, in turn. */
+	struct broker_stray left[BROKER_LEFT_MAX + BROKER_LEAVING_MAX];
+	uint32_t left_n;
+	uint64_t tried_ms; /* when the first of them had its turn */
 	uint64_t nudged_ms;
 };
 
@@ -131,8 +140,8 @@ void broker_let_help(struct broker_helper *h, struct broker_job *job);
 struct broker_conn *broker_conn_new(struct broker *b, int fd);
 /** It gets its thread. */
 void broker_conn_begin(struct broker_conn *c);
-/** What was turned away is seen off. */
-void broker_away_poll(struct broker *b);
+/** What was turned away is seen off. @param now_ms as broker_poll(). */
+void broker_away_poll(struct broker *b, uint64_t now_ms);
 /** The thread's life. @param arg the connection. */
 void *broker_conn_main(void *arg);
 /** Tell the control lcore to look. Any thread. */

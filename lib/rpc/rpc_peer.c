@@ -36,5 +36,7 @@ rpc_peer_process(int fd, const struct owner_process *peer)
 	if (peer->pid <= 0) /* of another PID namespace */
 		return -1;
 	pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
-	return pidfd < 0 && errno == ESRCH ? -ESRCH : pidfd;
+	if (pidfd >= 0 || errno == ESRCH)
+		return pidfd >= 0 ? pidfd : -ESRCH;
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -EMFILE : -1;
 }

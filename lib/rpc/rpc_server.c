@@ -14,12 +14,9 @@
 
 #define EVENTS       32
 #define ACCEPT_SHARE 8
-/* Turned away with descriptors that nobody can close, before nobody comes in any more. */
-#define LEFT_MAX     1024
-#define LEAVING_MAX  64
 #define CLOSING_NS   ((ns_t)2 * TIME_NS_PER_S)
 /* For what a peer that is gone has sent before. */
-#define GONE_NS      ((ns_t)500 * TIME_NS_PER_MS)
+#define GONE_NS ((ns_t)500 * TIME_NS_PER_MS)
 
 /* ---- the end of a connection ----------------------------------------------------------------- */
 
@@ -225,8 +222,10 @@ watch_process(struct rpc_server *s, struct rpc_client *cl)
 	cl->process = rpc_peer_process(cl->fd, &cl->peer);
 	if (cl->process == -ESRCH)
 		peer_is_gone(s, cl);
-	if (cl->process >= 0)
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, cl->process, &e);
+	/* Nobody would know of its end. */
+	if (cl->process == -EMFILE ||
+		(cl->process >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, cl->process, &e) != 0))
+		cl->dead = true;
 }
 
 static void
@@ -283,7 +282,7 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 static bool
 has_room(const struct broker *b)
 {
-	return broker_left(b) < LEFT_MAX && broker_leaving(b) < LEAVING_MAX;
+	return broker_left(b) < BROKER_LEFT_MAX && broker_leaving(b) < BROKER_LEAVING_MAX;
 }
 
 static uint32_t
@@ -341,8 +340,7 @@ end_some(struct rpc_server *s)
 
 	for (cl = TAILQ_FIRST(&s->clients); cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
-		if (is_finished(cl) || broker_conn_is_deaf(cl->conn) ||
-			s->env->now >= cl->close_by)
+		if (is_finished(cl) || broker_conn_is_deaf(cl->conn) || s->env->now >= cl->close_by)
 			cl->dead = true;
 		if (!cl->dead)
 			continue;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -427,6 +428,45 @@ the_end_in_the_middle(void **state UNUSED)
 	}
 }
 
+/* Until so many are left that cannot be closed. */
+static void
+poll_until_left(uint32_t n)
+{
+	uint64_t now = 1000;
+
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		broker_poll(b, now++);
+		if (broker_left(b) == n && broker_leaving(b) == 0 && broker_ending(b) == 0)
+			return;
+		usleep(1000);
+	}
+	fail_msg("%u are left, %u are leaving", broker_left(b), broker_leaving(b));
+}
+
+/* With a descriptor in it, and none to be had for the thread that is to close it. */
+static void
+who_is_turned_away_is_closed_in_the_end(void **state UNUSED)
+{
+	const int keep = mine;
+	struct rlimit was, none;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	mine = pair[0];
+	pass("x", STDERR_FILENO);
+	mine = keep;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){ 0, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	broker_turn_away(b, pair[1], "no", 2);
+	poll_until_left(1);
+	assert_true(fcntl(pair[1], F_GETFD) >= 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	poll_until_left(0);
+	assert_int_equal(fcntl(pair[1], F_GETFD), -1);
+	close(pair[0]);
+}
+
 int
 main(void)
 {
@@ -439,6 +479,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(idle_memory_is_bounded_by_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_memfd, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_in_the_middle, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			who_is_turned_away_is_closed_in_the_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("broker", tests, NULL, NULL);
