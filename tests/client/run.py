@@ -6,7 +6,8 @@ The program gets the path of the socket as its first argument. The dataplane (en
 has two in-memory ports and must be alive at the end, stop cleanly, and leave nothing behind.
 Options before PROGRAM: --control JSON (merged into "control"), --workers N, --queues N (of each
 port: without, a port is one worker's), --allow JSON (of port "right"), --ipv6 (addresses of both
-families), --path local (no wire between the ports), --knobs JSON (more of them).
+families), --path local (no wire between the ports), --knobs JSON (more of them), --preload LIBRARY
+(into the dataplane: fail_calls.c; FAIL_CALLS is its file, for PROGRAM too).
 """
 import json
 import os
@@ -61,7 +62,7 @@ def read(path):
 
 def main():
     workers, queues, control, allow, args = 1, 1, {}, None, sys.argv[1:]
-    ipv6, knobs = False, {}
+    ipv6, knobs, preload = False, {}, {}
     while args and args[0].startswith("--"):
         if args[0] == "--workers":
             workers = int(args[1])
@@ -75,6 +76,8 @@ def main():
             ipv6 = True
             args = args[1:]
             continue
+        elif args[0] == "--preload":
+            preload = {"LD_PRELOAD": args[1]}
         elif args[0] == "--path":
             knobs["path.local"] = {"local": "inside"}.get(args[1], args[1])
         elif args[0] == "--knobs":
@@ -85,6 +88,10 @@ def main():
         control["client_socket"] = os.path.join(where, control["client_socket"])
     if "client_mode" in control:        # for other users
         os.chmod(where, 0o711)
+    if preload:
+        os.environ["FAIL_CALLS"] = os.path.join(where, "calls")
+        with open(os.environ["FAIL_CALLS"], "wb") as f:
+            f.truncate(4096)
     log = os.path.join(where, "log")
     path = os.path.join(where, "config.json")
     with open(path, "w", encoding="utf-8") as f:
@@ -94,7 +101,8 @@ def main():
         dataplane = subprocess.Popen(
             [os.environ["ROCELANE"], f"--lcores=(0-{workers})@(0-{(os.cpu_count() or 1) - 1})",
              "--", "--config", path],
-            stdout=out, stderr=subprocess.STDOUT, env=dict(os.environ, XDG_RUNTIME_DIR=where))
+            stdout=out, stderr=subprocess.STDOUT,
+            env=dict(os.environ, XDG_RUNTIME_DIR=where, **preload))
     code = 1
     try:
         wait_ready(dataplane, os.path.join(where, "sock"), log)
