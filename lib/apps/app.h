@@ -208,7 +208,7 @@ void app_reap_all(struct apps *apps);
 /** The client wants to wake workers that sleep: `wake`. @return 0 or a refusal. */
 int app_wake_open(struct apps *apps, struct app *app, struct refusal *r);
 /** Also of one that did not ask for it. */
-void app_wake_close(struct app *app);
+void app_wake_close(struct apps *apps, struct app *app);
 
 /* ---- app_notify.c ---------------------------------------------------------------------------- */
 

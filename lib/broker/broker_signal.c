@@ -2,10 +2,8 @@
 /* Events are counted by the control lcore, and told by the thread: all that have come since. */
 #include "broker_signal.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -20,8 +18,6 @@ struct broker_signal {
 	_Atomic uint32_t more;
 	_Atomic uint32_t less;
 	_Atomic bool asked;
-	uint32_t sets_n;
-	int sets[]; /* epoll sets that it is in */
 };
 
 static struct broker_signal *
@@ -64,9 +60,6 @@ run_end(struct broker_job *job)
 {
 	struct broker_signal *s = of_end(job);
 
-	/* The client has the same open file: closing ours does not take it out of them. */
-	for (uint32_t i = 0; i < s->sets_n; i++)
-		epoll_ctl(s->sets[i], EPOLL_CTL_DEL, s->fd, NULL);
 	close(s->fd);
 	free(s);
 }
@@ -74,14 +67,7 @@ run_end(struct broker_job *job)
 struct broker_signal *
 broker_signal_new(struct broker_conn *c, int flags)
 {
-	return broker_signal_watched(c, flags, NULL, 0);
-}
-
-struct broker_signal *
-broker_signal_watched(struct broker_conn *c, int flags, const int *sets, uint32_t sets_n)
-{
-	struct broker_signal *s = calloc(1, sizeof(*s) + sets_n * sizeof(sets[0]));
-	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	struct broker_signal *s = calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
@@ -89,21 +75,10 @@ broker_signal_watched(struct broker_conn *c, int flags, const int *sets, uint32_
 	s->end.run = run_end;
 	s->conn = c;
 	s->fd = eventfd(0, EFD_CLOEXEC | flags);
-	if (s->fd < 0) {
-		free(s);
-		return NULL;
-	}
-	for (; s->sets_n < sets_n; s->sets_n++) {
-		s->sets[s->sets_n] = sets[s->sets_n];
-		if (epoll_ctl(sets[s->sets_n], EPOLL_CTL_ADD, s->fd, &e) != 0) {
-			const int why = errno;
-
-			broker_signal_free(s);
-			errno = why;
-			return NULL;
-		}
-	}
-	return s;
+	if (s->fd >= 0)
+		return s;
+	free(s);
+	return NULL;
 }
 
 int

@@ -24,13 +24,6 @@ struct broker_signal;
  * client alone writes to. @return NULL: no memory, or no descriptor.
  */
 struct broker_signal *broker_signal_new(struct broker_conn *c, int flags);
-/**
- * The same, in epoll sets of ours: whoever waits for one of them hears of each write (EPOLLET). The
- * thread takes it out of them at the end, and waits there for all who write to it meanwhile.
- * @return NULL with errno set.
- */
-struct broker_signal *broker_signal_watched(
-	struct broker_conn *c, int flags, const int *sets, uint32_t sets_n);
 /** The descriptor, for copies. */
 int broker_signal_fd(const struct broker_signal *s);
 /** One more event. Never waits. Cost: a system call unless the thread has to come anyway. */

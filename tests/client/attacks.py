@@ -283,7 +283,9 @@ class Case(unittest.TestCase):
     def assert_back(self):
         waits = Waits()
         self.assertTrue(soon(lambda: self.clients() == 0), "a client is left")
-        self.assertTrue(soon(lambda: used() == self.before), (self.before, used()))
+        # Less: a connection of before the attack had not ended when we looked.
+        self.assertTrue(soon(lambda: all(map(int.__le__, used(), self.before))),
+                        (self.before, used()))
         net_s = waits.net_s()
         print("%s: all back after %.0f ms without waiting for a CPU" % (self.id(), net_s * 1e3))
         self.assertLess(net_s, BACK_S)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events that a connection's thread tells: none is lost, none too many. */
-#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -143,81 +141,12 @@ a_full_eventfd_holds_nobody(void **state UNUSED)
 	broker_signal_free(s);
 }
 
-struct hold {
-	struct broker_job job;
-	_Atomic bool go;
-};
-
-static void
-run_hold(struct broker_job *job)
-{
-	while (!((struct hold *)(void *)job)->go)
-		usleep(1000);
-}
-
-static int
-heard(int set)
-{
-	struct epoll_event e;
-
-	return epoll_wait(set, &e, 1, 0);
-}
-
-/* To leave a set is to wait for whoever writes to it: that is the thread's. */
-static void
-it_leaves_its_sets_in_the_thread(void **state UNUSED)
-{
-	const int sets[] = { epoll_create1(0), epoll_create1(0) };
-	struct broker_signal *s = broker_signal_watched(c, EFD_NONBLOCK, sets, 2);
-	struct hold h = { .job.run = run_hold };
-	const uint64_t one = 1;
-	int fd;
-
-	assert_non_null(s);
-	fd = dup(broker_signal_fd(s));
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
-		assert_int_equal(heard(sets[0]), 1);
-		assert_int_equal(heard(sets[1]), 1);
-		assert_int_equal(heard(sets[0]), 0); /* once for each write */
-	}
-	broker_conn_run(c, &h.job);
-	broker_signal_free(s);
-	assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
-	assert_int_equal(heard(sets[0]), 1);
-	h.go = true;
-	wait_done();
-	assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
-	assert_int_equal(heard(sets[0]), 0);
-	close(fd);
-	close(sets[0]);
-	close(sets[1]);
-}
-
-/* One of the sets is none. */
-static void
-in_all_sets_or_in_none(void **state UNUSED)
-{
-	const int sets[] = { epoll_create1(0), mine };
-	const int next = dup(mine);
-
-	close(next);
-	assert_null(broker_signal_watched(c, EFD_NONBLOCK, sets, 2));
-	assert_int_equal(errno, EINVAL);
-	wait_done();
-	assert_int_equal(dup(mine), next); /* nothing was left open */
-	close(next);
-	close(sets[0]);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(events_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_eventfd_holds_nobody, setup, teardown),
-		cmocka_unit_test_setup_teardown(it_leaves_its_sets_in_the_thread, setup, teardown),
-		cmocka_unit_test_setup_teardown(in_all_sets_or_in_none, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("signal", tests, NULL, NULL);
