@@ -15,7 +15,8 @@
 #include "invariant.h"
 
 #define STRANGERS 64u
-#define AGAIN_MS  20u /* one that is left is tried again so often */
+#define AGAIN_MS  20u /* those that are left are tried again so often */
+#define AGAIN     16u /* ... so many of them */
 
 struct away {
 	struct broker_job job; /* the closer's, then the control lcore's */
@@ -90,14 +91,17 @@ broker_turn_away(struct broker *b, int fd, const char *text, size_t len)
 static void
 try_again(struct broker *b, uint64_t now_ms)
 {
-	const struct broker_stray next = b->left[0];
+	struct broker_stray some[AGAIN];
+	uint32_t n = b->left_n < AGAIN ? b->left_n : AGAIN;
 
 	if (now_ms - b->tried_ms < AGAIN_MS)
 		return;
 	b->tried_ms = now_ms;
-	b->left_n--;
-	memmove(b->left, b->left + 1, b->left_n * sizeof(b->left[0]));
-	see_off(b, next.fd, next.told, NULL, 0);
+	memcpy(some, b->left, n * sizeof(some[0]));
+	b->left_n -= n;
+	memmove(b->left, b->left + n, b->left_n * sizeof(b->left[0]));
+	for (uint32_t i = 0; i < n; i++)
+		see_off(b, some[i].fd, some[i].told, NULL, 0);
 }
 
 /* Better a descriptor less than a close() that waits. Some may wait for ever (FUSE). */
@@ -118,13 +122,9 @@ close_elsewhere(struct broker *b, int fd)
 void
 broker_away_poll(struct broker *b, uint64_t now_ms)
 {
-	struct broker_job *job, *next;
+	struct broker_job *job = b->leaving != 0 ? broker_jobs_take(&b->away) : NULL, *next;
 
-	if (b->left_n != 0 && b->leaving < BROKER_LEAVING_MAX)
-		try_again(b, now_ms);
-	if (b->leaving == 0)
-		return;
-	for (job = broker_jobs_take(&b->away); job != NULL; job = next) {
+	for (; job != NULL; job = next) {
 		const int fd = ((struct away *)(void *)job)->fd;
 
 		next = job->next;
@@ -133,4 +133,6 @@ broker_away_poll(struct broker *b, uint64_t now_ms)
 		if (fd >= 0)
 			close_elsewhere(b, fd);
 	}
+	if (b->left_n != 0 && b->leaving < BROKER_LEAVING_MAX)
+		try_again(b, now_ms);
 }

@@ -128,7 +128,7 @@ struct broker {
 	/* That none was there for, in turn. */
 	struct broker_stray left[BROKER_LEFT_MAX + BROKER_LEAVING_MAX];
 	uint32_t left_n;
-	uint64_t tried_ms; /* when the first of them had its turn */
+	uint64_t tried_ms; /* when some of them had their turn */
 	uint64_t nudged_ms;
 };
 
