@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define FIRST_BUCKETS 64
+#define STRIDE        UINT32_C(0x1e3779b1) /* odd: it comes to each number */
 
 /* FNV-1a. */
 static uint32_t
@@ -70,6 +71,30 @@ grow(struct names *t)
 	t->mask = entries - 1;
 	TAILQ_FOREACH (o, &t->all, all)
 		link_in(t, o);
+}
+
+static bool
+is_taken(const struct names *t, uint32_t number)
+{
+	const struct named *o;
+
+	TAILQ_FOREACH (o, &t->all, all) {
+		if (o->number == number)
+			return true;
+	}
+	return false;
+}
+
+uint32_t
+names_number(struct names *t, struct named *o)
+{
+	/* The second time, not through those that were made in one go. */
+	do {
+		t->again = t->again || t->last == NAMES_NUMBER_MAX;
+		t->last = (t->last + (t->again ? STRIDE : 1)) & NAMES_NUMBER_MAX;
+	} while (t->last == 0 || (t->again && is_taken(t, t->last)));
+	o->number = t->last;
+	return o->number;
 }
 
 int

@@ -2,7 +2,7 @@
 #ifndef NAMES_H
 #define NAMES_H
 /**
- * @file names.h  Objects by name, in the order in which they were made.
+ * @file names.h  Objects by name, in the order in which they were made, and their numbers.
  *
  * Owner:   control lcore.
  * Memory:  struct named is embedded in the object; the table allocates its buckets only.
@@ -18,14 +18,19 @@
 struct named {
 	TAILQ_ENTRY(named) all;
 	struct named *chain;
+	uint32_t number; /* names_number(); 0: it needs none */
 	char name[CONF_NAME_MAX];
 };
+
+#define NAMES_NUMBER_MAX UINT32_C(0x7fffffff)
 
 struct names {
 	TAILQ_HEAD(named_list, named) all;
 	struct named **bucket;
 	uint32_t mask;
 	uint32_t n;
+	uint32_t last; /* number that was given away */
+	bool again;    /* each of them was given away once */
 };
 
 /** @return 0 or -ENOMEM. */
@@ -42,6 +47,12 @@ struct named *names_get(
  * @return 0 or a refusal: EEXIST, ENOSPC.
  */
 int names_check(const struct names *t, const char *kind, const char *name, struct refusal *r);
+/**
+ * A number that no other object of the table has, 1 to NAMES_NUMBER_MAX, before it is added. Who
+ * makes and destroys objects for hours comes round: then a number is given away again that was
+ * not for as long as that. Cost: from there on a look at each object.
+ */
+uint32_t names_number(struct names *t, struct named *o);
 /** @return 0, or -EEXIST. */
 int names_add(struct names *t, struct named *o, const char *name);
 /** Take the object out; it may be freed then. */

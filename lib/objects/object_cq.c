@@ -63,7 +63,7 @@ object_cq_create_in(struct objects *objs, const struct conf_cq *conf, void *mem,
 			conf->cqe, strerror(-rc));
 	}
 	ring_cq_attach(&cq->q.ring, mem, entries, conf->cqe, true);
-	cq->q.id = ++objs->next_cq;
+	cq->q.id = names_number(&objs->cqs, &cq->n);
 	cq->cqe = conf->cqe;
 	memcpy(cq->q.name, conf->name, sizeof(cq->q.name));
 	*out = cq;

@@ -9,6 +9,8 @@
 #include "env.h"
 #include "log.h"
 
+_Static_assert(NAMES_NUMBER_MAX == MEM_PD_MAX, "what else a region's `pd` says is above it");
+
 uint64_t
 object_random(struct objects *objs)
 {
@@ -38,12 +40,10 @@ object_pd_create(struct objects *objs, const struct conf_pd *conf, struct refusa
 
 	if (rc != 0)
 		return rc;
-	if (objs->next_pd == MEM_PD_MAX)
-		return refuse(r, ENOSPC, "every number of a protection domain was used once");
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	pd->id = ++objs->next_pd;
+	pd->id = names_number(&objs->pds, &pd->n);
 	TAILQ_INIT(&pd->mws);
 	return names_add(&objs->pds, &pd->n, conf->name);
 }

@@ -217,7 +217,7 @@ object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct o
 		&srq->q.ring, m.base, ring_entries(conf->max_wr), ring_recv_stride(conf->max_sge));
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	atomic_store_explicit(&srq->q.limit, conf->srq_limit, memory_order_relaxed);
-	srq->q.id = ++objs->next_srq;
+	srq->q.id = names_number(&objs->srqs, &srq->n);
 	srq->q.pd = pd->id;
 	srq->q.max_sge = conf->max_sge;
 	srq->pd = pd;

@@ -22,7 +22,7 @@ object_xrcd_create(struct objects *objs, const struct conf_xrcd *conf, struct re
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (xrcd == NULL)
 		return refuse(r, ENOMEM, "out of memory");
-	xrcd->id = ++objs->next_xrcd;
+	xrcd->id = names_number(&objs->xrcds, &xrcd->n);
 	xrcd->opened = 1;
 	return names_add(&objs->xrcds, &xrcd->n, conf->name);
 }

@@ -116,11 +116,7 @@ struct objects {
 	struct names xrcds;
 	struct names srqs;
 	struct regions_gone regions_gone;
-	uint32_t next_pd; /* last number that was given away; the same for the next two */
-	uint32_t next_mw;
-	uint32_t next_cq;
-	uint32_t next_srq;
-	uint32_t next_xrcd;
+	uint32_t next_mw; /* last number that was given away in a name */
 	uint32_t looked; /* regions.h: at so many regions in this turn */
 	uint64_t looked_turn;
 	uint32_t armed; /* CQs that wait for a completion */

@@ -234,6 +234,43 @@ many_names(void **state UNUSED)
 	}
 }
 
+static uint32_t
+new_pd(const char *name)
+{
+	char params[64];
+	struct refusal r;
+
+	snprintf(params, sizeof(params), "{\"name\":\"%s\"}", name);
+	json_decref(rpc_ok("pd_create", params));
+	return object_pd_find(control_objects(fake.c), name, &r)->id;
+}
+
+/* Who makes and destroys objects for hours uses up no numbers, and none is somebody else's. */
+static void
+numbers_come_round(void **state UNUSED)
+{
+	struct objects *objs = control_objects(fake.c);
+	uint32_t a = new_pd("a"), b, c, d;
+
+	objs->pds.last = NAMES_NUMBER_MAX - 1;
+	b = new_pd("b");
+	assert_int_equal(b, MEM_PD_MAX);
+	c = new_pd("c");
+	assert_in_range(c, 1, MEM_PD_MAX - 1);
+	assert_int_not_equal(c, a);
+	/* From the last number it was one step to c: now that step leads to a. */
+	objs->pds.last = (a - (c - b)) & NAMES_NUMBER_MAX;
+	d = new_pd("d");
+	assert_true(d != 0 && d != a && d != b && d != c);
+	objs->cqs.last = objs->srqs.last = objs->xrcds.last = NAMES_NUMBER_MAX;
+	json_decref(rpc_ok("cq_create", "{\"name\":\"last\",\"cqe\":4}"));
+	assert_in_range(TAILQ_LAST(&objs->cqs.all, named_list)->number, 1, NAMES_NUMBER_MAX);
+	json_decref(rpc_ok("srq_create", "{\"name\":\"last\",\"pd\":\"a\"}"));
+	assert_in_range(TAILQ_LAST(&objs->srqs.all, named_list)->number, 1, NAMES_NUMBER_MAX);
+	json_decref(rpc_ok("xrcd_create", "{\"name\":\"last\"}"));
+	assert_in_range(TAILQ_LAST(&objs->xrcds.all, named_list)->number, 1, NAMES_NUMBER_MAX);
+}
+
 #define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 /* Who can send on a port has a queue of his own, number % queues: nothing locks it. */
@@ -396,6 +433,7 @@ main(void)
 		cmocka_unit_test(a_bad_configuration_makes_nothing),
 		WITH_FAKE(pd),
 		WITH_FAKE(mr_values_left_out_are_picked),
+		WITH_FAKE(numbers_come_round),
 		WITH_FAKE(mr_refusals),
 		WITH_FAKE(mr_bytes),
 		WITH_FAKE(mr_deregister_waits_for_every_worker),
