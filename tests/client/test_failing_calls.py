@@ -107,8 +107,8 @@ class FailingCalls(Case):
                   flush=True)
         self.calls.fail(0, ())
         self.assertNotEqual(0, self.calls.failed())
-        self.works()
         self.assert_back()
+        self.works()
 
     def works(self):
         """As if nothing had been."""
