@@ -36,18 +36,20 @@ responder_knobs(const struct conf_knobs *k)
 	return v;
 }
 
-static uint8_t
+static uint16_t
 requester_knobs(const struct conf_knobs *k)
 {
-	uint8_t v = 0;
+	uint16_t v = 0;
 
 	if (k->req_bad_aeth == KNOB_req_bad_aeth_drop)
 		v |= REQ_KNOB_BAD_AETH_DROP;
 	if (k->req_ack_for_read == KNOB_req_ack_for_read_fatal)
 		v |= REQ_KNOB_ACK_FOR_READ_FATAL;
-	if (k->req_read_gap == KNOB_req_read_gap_fill)
+	if (k->req_read_gap != KNOB_req_read_gap_restart)
 		v |= REQ_KNOB_READ_FILL;
-	v |= (uint8_t)(k->req_reorder << REQ_KNOB_REORDER_SHIFT);
+	if (k->req_read_gap == KNOB_req_read_gap_keep)
+		v |= REQ_KNOB_READ_KEEP;
+	v |= (uint16_t)(k->req_reorder << REQ_KNOB_REORDER_SHIFT);
 	if (k->req_credits != 0)
 		v |= REQ_KNOB_CREDITS;
 	if (k->rx_len_pad_impact == KNOB_rx_len_pad_impact_drop)

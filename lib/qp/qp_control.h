@@ -116,7 +116,7 @@ struct qp_settings {
 	ns_t cnp_interval;   /* cc.cnp_interval */
 	struct wire_cnp cnp; /* cc.cnp_dscp, cc.cnp_802p_prio */
 	uint16_t resp_knobs; /* RESP_KNOB_* */
-	uint8_t req_knobs;   /* REQ_KNOB_* */
+	uint16_t req_knobs;  /* REQ_KNOB_* */
 	uint8_t min_timeout; /* tmr.min_timeout: exponent */
 	uint8_t ackreq_interval;
 	uint8_t port;           /* DPDK port id */

@@ -19,8 +19,11 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 		r->waiting_rnr = false;
 		v->act |= REQACT_RESEND;
 	}
-	if (r->recovering && psn_distance(r->una, from) >= psn_distance(r->recover, from))
+	if ((r->recovering || r->anew) &&
+		psn_distance(r->una, from) >= psn_distance(r->recover, from)) {
 		r->recovering = false;
+		r->anew = false;
+	}
 	if (!requester_is_free(r))
 		req_pace_progress(r, psn_distance(r->una, from));
 	if (r->draining && r->head == r->fresh) /* QP-09: comes once, for then nothing moves */
@@ -34,12 +37,12 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 	bool overtaken = psn_distance(r->cur, from) < psn_distance(r->una, from);
 
 	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering | r->doubting |
-		     !requester_is_free(r)))
+		     req_is_lossy(r)))
 		moved_rarely(r, from, overtaken, v);
 	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)
 		req_pace_round(r, now, v);
 	requester_timer_restart(r, now);
-	if (UNLIKELY(!requester_is_free(r)))
+	if (UNLIKELY(req_is_lossy(r)))
 		req_probe_arm(r, now);
 	v->act |= REQACT_TIMER;
 }

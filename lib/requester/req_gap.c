@@ -5,6 +5,13 @@
  * the oldest READ is all that is kept. What lies beyond that READ is asked for again as ever, for a
  * peer reads memory in the order of the READs, and data of a later one may not be older.
  *
+ * With req.read_gap=keep those of later READs are kept, too: of each all that came without a gap,
+ * and one piece behind. Then nothing is sent again but a request for the responses missing at
+ * una, a patch, which leaves `cur` where it is. The next gap has its patch when the one before is
+ * filled: ascending, one at a time, as a peer may take requests for parts of READs that it has
+ * answered. What came before the patch was sent says nothing of it; a response to a request that
+ * was sent behind it says that it is lost, and silence leads to a probe.
+ *
  * What was kept stays kept whatever happens next: it is the READ's data, and the peer may answer
  * each of the requests that were sent, the one for the missing part with a LAST in mid-stream.
  */
@@ -25,36 +32,87 @@ is_whole(const struct requester *r, const struct requester_wr *w, const struct w
 	       req_syndrome_kind(r, wire_aeth(p).syndrome) == SYNDROME_ACK;
 }
 
+/** The READ that the PSN beyond una is of: the oldest, or with `keep` one behind READs alone. */
+static struct requester_wr *
+read_of(const struct requester *r, psn_t p, uint32_t *position)
+{
+	const uint32_t end = (r->knobs & REQ_KNOB_READ_KEEP) != 0 ? r->fresh : r->head + 1;
+
+	for (uint32_t i = r->head; i != end; i++) {
+		struct requester_wr *w = requester_slot(r, i);
+
+		if (!is_read(w) || (r->failed && i == r->failed_at))
+			return NULL;
+		*position = i;
+		if (psn_cmp(p, w->last) <= 0)
+			return w;
+	}
+	return NULL;
+}
+
+/** What was kept of the READ is this from now on. */
+static void
+put(const struct requester *r, struct requester_wr *w, struct req_piece k)
+{
+	ASSERT(k.end == 0 || (k.upto < k.begin && k.begin < k.end));
+	w->imm = (r->knobs & REQ_KNOB_READ_KEEP) != 0
+			 ? k.upto << 2 * REQ_KEEP_BITS | k.begin << REQ_KEEP_BITS | k.end
+			 : k.begin << 16 | k.end;
+}
+
+/** The response at this place joins what is there. @return false: it is there, or cannot. */
+static bool
+grow(struct req_piece *k, uint32_t at)
+{
+	if (at == k->upto) { /* never of the oldest READ: una is in it */
+		k->upto++;
+		if (k->upto == k->begin)
+			*k = (struct req_piece){ .upto = k->end };
+		return true;
+	}
+	if (at < k->upto)
+		return false;
+	if (k->end == 0)
+		k->begin = k->end = at;
+	if (at == k->end) {
+		k->end++;
+		return true;
+	}
+	if (at + 1 != k->begin)
+		return false;
+	k->begin--;
+	return true;
+}
+
 enum req_kept
 req_keep(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
-	struct requester_wr *w = requester_slot(r, r->head);
-	const uint32_t at = psn_distance(p->psn, w->first);
+	const bool all = (r->knobs & REQ_KNOB_READ_KEEP) != 0;
+	uint32_t position = 0, at;
+	struct requester_wr *w;
 	struct req_piece k;
 	bool begins;
 
-	if ((r->knobs & REQ_KNOB_READ_FILL) == 0 || !is_read(w) ||
-		!psn_between(p->psn, r->una, w->last) || at >= REQ_PIECE_MAX || !is_whole(r, w, p))
+	if ((r->knobs & REQ_KNOB_READ_FILL) == 0)
 		return KEPT_NOTHING;
-	k = req_piece(w);
-	begins = k.end == 0;
-	if (begins)
-		k = (struct req_piece){ at, at + 1 };
-	else if (at == k.end)
-		k.end++;
-	else if (at + 1 == k.begin)
-		k.begin--;
-	else
-		return at >= k.begin ? KEPT_BEFORE : KEPT_NOTHING;
-	ASSERT(k.begin > psn_distance(r->una, w->first) && k.begin < k.end);
-	w->imm = k.begin << 16 | k.end;
+	w = read_of(r, p->psn, &position);
+	if (w == NULL)
+		return KEPT_NOTHING;
+	at = psn_distance(p->psn, w->first);
+	if (at >= (all ? REQ_KEEP_MAX : REQ_PIECE_MAX) || !is_whole(r, w, p))
+		return KEPT_NOTHING;
+	k = req_piece(r, w);
+	begins = w->imm == 0;
+	if (!grow(&k, at))
+		return KEPT_BEFORE;
+	put(r, w, k);
 	v->act |= REQACT_PLACE;
 	v->rule = REQRULE_READ_KEPT;
-	v->position = r->head;
+	v->position = position;
 	v->offset = at << __builtin_ctz(r->pmtu);
 	if (r->timing && !r->doubting) { /* TMR-06 */
 		requester_timer_restart(r, now);
-		if (!requester_is_free(r))
+		if (req_is_lossy(r))
 			req_probe_arm(r, now);
 		v->act |= REQACT_TIMER;
 	}
@@ -62,12 +120,100 @@ req_keep(struct requester *r, const struct wire_pkt *p, ns_t now, struct request
 }
 
 uint32_t
-req_piece_joins(struct requester_wr *w, psn_t at)
+req_piece_joins(const struct requester *r, struct requester_wr *w, psn_t at)
 {
-	const struct req_piece k = req_piece(w);
+	const uint32_t from = psn_distance(at, w->first);
+	struct req_piece k = req_piece(r, w);
+	uint32_t to = from;
 
-	if (k.end == 0 || psn_distance(at, w->first) != k.begin)
-		return 0;
-	w->imm = 0;
-	return k.end - k.begin;
+	if (from == 0) {
+		to = k.upto;
+		k.upto = 0;
+	}
+	if (k.end != 0 && to == k.begin) {
+		to = k.end;
+		k.begin = k.end = 0;
+	}
+	if (to != from)
+		put(r, w, k);
+	return to - from;
+}
+
+/* ---- with `keep` ----------------------------------------------------------------------------- */
+
+void
+req_hole(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
+{
+	const uint32_t most = r->knobs >> REQ_KNOB_REORDER_SHIFT & REQ_KNOB_REORDER_MASK;
+	const bool first = !r->holes;
+
+	if (first || psn_cmp(p, r->heard) > 0)
+		r->heard = p;
+	r->holes = true;
+	if (psn_eq(r->cur, r->una) || r->patching || (r->patched && psn_cmp(p, r->recover) < 0))
+		return; /* what is missing is asked for anyway, or this came before that */
+	if (most > 1 && !r->recovering && psn_distance(r->heard, r->una) < most) {
+		if (first)
+			req_overtaken(r, now, v);
+		return;
+	}
+	req_implied_nak(r, p, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
+}
+
+bool
+req_patch(struct requester *r, enum requester_rule rule, struct requester_verdict *v)
+{
+	if (!r->holes || psn_eq(r->cur, r->una) || psn_cmp(r->heard, r->una) < 0 ||
+		(rule != REQRULE_IMPLIED_DATA && rule != REQRULE_IMPLIED_WAITED))
+		return false;
+	/* What acknowledges anything else is not kept. */
+	for (uint32_t i = r->head; i != r->fresh; i++)
+		if (!is_read(requester_slot(r, i)))
+			return false;
+	r->patching = true;
+	r->patched = false;
+	r->timing = false; /* it begins anew with the request */
+	r->doubting = false;
+	r->probing = 0;
+	v->act |= REQACT_RESEND | REQACT_TIMER;
+	return true;
+}
+
+void
+req_hole_filled(struct requester *r, bool joined, ns_t now, struct requester_verdict *v)
+{
+	if (!joined || !r->holes)
+		return;
+	r->patching = false;
+	r->patched = false;
+	if (psn_cmp(r->heard, r->una) < 0) {
+		r->holes = false;
+		if (requester_is_free(r) && r->probing) {
+			r->probing = 0;
+			requester_timer_restart(r, now);
+		}
+	} else if (!psn_eq(r->cur, r->una) && !r->failed &&
+		(!r->anew || psn_cmp(r->heard, r->recover) >= 0)) {
+		req_retry(r, QC_IMPLIED_NAK, REQRULE_IMPLIED_DATA, v);
+	}
+}
+
+bool
+req_skip(struct requester *r)
+{
+	const struct requester_wr *w = requester_slot(r, r->sending);
+	struct req_piece k;
+	uint32_t at, to;
+
+	if (r->sending == r->fresh || !is_read(w) || w->imm == 0)
+		return false;
+	k = req_piece(r, w);
+	at = psn_distance(r->cur, w->first);
+	to = at < k.upto ? k.upto : at >= k.begin && at < k.end ? k.end : at;
+	if (to == at)
+		return false;
+	r->reply_psns += to - at - psn_eq(r->cur, w->first);
+	r->cur = psn_add(w->first, to);
+	r->sending += psn_cmp(r->cur, w->last) > 0;
+	return true;
 }

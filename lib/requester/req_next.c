@@ -15,6 +15,8 @@ span_of(const struct requester *r, const struct requester_wr *w, const struct se
 {
 	if (LIKELY(s->kind != SEGMENT_READ))
 		return 1;
+	if (UNLIKELY(r->holes) && !starts && req_piece(r, w).begin > psn_distance(r->cur, w->first))
+		return req_piece(r, w).begin - psn_distance(r->cur, w->first);
 	return starts ? psns_of(w->len, (uint32_t)__builtin_ctz(r->pmtu))
 		      : psn_distance(w->last, r->cur) + 1;
 }
@@ -47,10 +49,9 @@ window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 static ALWAYS_INLINE uint32_t
 read_asks(const struct requester *r, const struct requester_wr *w, uint32_t offset)
 {
-	if (LIKELY(w->imm == 0))
+	if (LIKELY(w->imm == 0) || req_piece(r, w).begin <= psn_distance(r->cur, w->first))
 		return w->len - offset;
-	ASSERT(req_piece(w).begin > psn_distance(r->cur, w->first));
-	return (req_piece(w).begin << __builtin_ctz(r->pmtu)) - offset;
+	return (req_piece(r, w).begin << __builtin_ctz(r->pmtu)) - offset;
 }
 
 /** A READ or ATOMIC went out. */
@@ -59,7 +60,7 @@ sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool start
 {
 	w->sent_at = requester_stamp(now);
 	r->reads += starts;
-	r->reply_psns += span - 1;
+	r->reply_psns += span - (psn_eq(r->cur, w->first) || psn_eq(r->cur, r->una));
 	if (starts && is_read(w))
 		w->imm = 0;                                             /* nothing is kept */
 	if (!psn_eq(r->cur, w->first) || (is_read(w) && w->imm != 0)) { /* REQ-IMPL-04 */
@@ -124,6 +125,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	if (!data)
 		sent_read(r, w, span, starts, now);
 
+	if (UNLIKELY(r->holes) && !data && !starts)
+		last = psn_eq(psn_add(at, span - 1), w->last);
 	requester_sent(r, position + last, starts ? position + 1 : r->fresh, psn_add(at, span),
 		starts || psn_eq(at, r->next),
 		(ask | !data | !is_acked(r)) ? 0 : r->since_ackreq + 1u);
@@ -167,7 +170,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 
 	/* Losses are the responses' too: then those of a READ count with its request. */
 	if (!data && !requester_is_free(r))
-		flying = psn_distance(r->cur, r->una);
+		flying = req_flying(r);
 	if (UNLIKELY(flying >= room_of(r) && flying != 0) ||
 		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
 		return stop(r, REQ_WINDOW, now, out);
@@ -175,12 +178,38 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	if (r->since_ackreq == 0 && LIKELY(is_acked(r))) {
 		if (!r->timing) {
 			requester_timer_start(r, now);
-			if (UNLIKELY(!requester_is_free(r)))
+			if (UNLIKELY(req_is_lossy(r)))
 				req_probe_arm(r, now);
 		}
 		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) && !out->resend)
 			requester_time_round(r, out->psn, now);
 	}
+	return REQ_SEND;
+}
+
+/** Ask for the READ responses that are missing at una. Nothing else is sent again. */
+static __attribute__((noinline)) enum requester_stop
+send_patch(struct requester *r, ns_t now, struct requester_packet *out)
+{
+	struct requester_wr *w = requester_slot(r, r->head);
+	const uint32_t sending = r->sending, reply_psns = r->reply_psns;
+	const uint8_t since = r->since_ackreq;
+	const psn_t cur = r->cur;
+
+	r->cur = r->una;
+	r->sending = r->head;
+	emit(r, w, segment_of(w), 0, now, out);
+	r->cur = cur;
+	r->sending = sending;
+	r->reply_psns = reply_psns;
+	r->since_ackreq = since;
+	r->patching = false;
+	r->patched = true;
+	r->anew = false;
+	r->recovering = true;
+	r->recover = r->next;
+	requester_timer_start(r, now);
+	req_probe_arm(r, now);
 	return REQ_SEND;
 }
 
@@ -213,6 +242,12 @@ next(struct requester *r, ns_t now, struct requester_packet *out)
 		if (now < r->deadline)
 			return REQ_RNR_WAIT;
 		r->waiting_rnr = false;
+	}
+	if (UNLIKELY(r->holes)) {
+		if (r->patching)
+			return send_patch(r, now, out);
+		while (req_skip(r)) {
+		}
 	}
 	if (UNLIKELY(r->sending == r->tail))
 		return stop(r, r->draining ? REQ_DRAINED : REQ_IDLE, now, out);

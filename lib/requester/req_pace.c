@@ -29,7 +29,7 @@ link_holds(const struct requester *r, uint32_t flying)
 void
 req_pace_lost(struct requester *r, bool timeout)
 {
-	uint32_t flying = psn_distance(r->cur, r->una), holds;
+	uint32_t flying = req_flying(r), holds;
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */
 	if (!timeout && r->rtt == 0 && !requester_is_free(r))

@@ -22,11 +22,12 @@ position_fits(const struct requester *r, const struct requester_wr *w, opflags_t
 	uint32_t opens = end ? OPF_ONLY : OPF_FIRST;
 	uint32_t continues = end ? OPF_LAST : OPF_MIDDLE;
 
-	if (is_read(w) && req_meets_piece(w, r->una)) { /* the request may have ended here */
+	if (is_read(w) && req_meets_piece(r, w, r->una)) { /* the request may have ended here */
 		opens |= OPF_ONLY;
 		continues |= OPF_LAST;
 	}
-	if (w->resumed != 0 && psn_eq(r->una, r->asked))
+	if (w->resumed != 0 &&
+		(psn_eq(r->una, r->asked) || (r->knobs & REQ_KNOB_READ_KEEP) != 0))
 		return op_has(op, opens | continues);
 	if (psn_eq(r->una, w->first))
 		return op_has(op, opens);
@@ -59,7 +60,7 @@ length_fault(const struct requester *r, const struct requester_wr *w, const stru
 {
 	if (op_has(p->op, OPF_FIRST | OPF_MIDDLE))
 		return p->payload_len == r->pmtu && p->pad == 0 ? 0 : FATAL_READ_MIDDLE_LENGTH;
-	if (p->payload_len == (req_meets_piece(w, r->una) ? r->pmtu : w->len - offset))
+	if (p->payload_len == (req_meets_piece(r, w, r->una) ? r->pmtu : w->len - offset))
 		return 0;
 	return op_has(p->op, OPF_LAST) ? FATAL_READ_LAST_LENGTH : FATAL_READ_LENGTH;
 }
@@ -68,7 +69,7 @@ length_fault(const struct requester *r, const struct requester_wr *w, const stru
 static inline bool
 waits_for_late(const struct requester *r)
 {
-	return r->knobs >> REQ_KNOB_REORDER_SHIFT > 1 && !r->recovering;
+	return (r->knobs >> REQ_KNOB_REORDER_SHIFT & REQ_KNOB_REORDER_MASK) > 1 && !r->recovering;
 }
 
 /** A response beyond the one due at una, which may be lost, or late (req.reorder). */
@@ -76,15 +77,17 @@ static void
 beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
 	const enum req_kept kept = op_has(p->op, OPF_READ) ? req_keep(r, p, now, v) : KEPT_NOTHING;
-	const uint32_t most = r->knobs >> REQ_KNOB_REORDER_SHIFT;
+	const uint32_t most = r->knobs >> REQ_KNOB_REORDER_SHIFT & REQ_KNOB_REORDER_MASK;
 	bool lost = kept == KEPT_NOTHING || kept == KEPT_FIRST;
 
-	if (kept == KEPT_BEFORE) {
+	if (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0)
+		req_hole(r, p->psn, now, v);
+	if (kept == KEPT_BEFORE && v->act == 0)
 		verdict_drop(v, REQRULE_UNMATCHED_DATA);
+	if (kept == KEPT_BEFORE || (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0))
 		return;
-	}
 	if (waits_for_late(r) && kept != KEPT_NOTHING) {
-		const struct req_piece k = req_piece(requester_slot(r, r->head));
+		const struct req_piece k = req_piece(r, requester_slot(r, r->head));
 
 		lost = k.end - k.begin >= most;
 		if (kept == KEPT_FIRST)
@@ -120,29 +123,59 @@ still_missing(struct requester *r, ns_t now, struct requester_verdict *v)
 	v->rule = rule;
 }
 
+/**
+ * PSNs that the response at una acknowledges, with those kept behind it, and the work requests that
+ * end with them.
+ */
+static uint32_t
+reaches(const struct requester *r, struct requester_wr *w, uint32_t *wrs)
+{
+	uint32_t psns = 1;
+	psn_t at = psn_add(r->una, 1);
+
+	*wrs = 0;
+	for (;;) {
+		uint32_t more = is_read(w) && UNLIKELY(w->imm != 0) ? req_piece_joins(r, w, at) : 0;
+
+		psns += more;
+		at = psn_add(at, more);
+		if (psn_cmp(at, w->last) <= 0)
+			return psns;
+		++*wrs;
+		if (LIKELY(!r->holes) || r->head + *wrs == r->fresh ||
+			(r->failed && r->head + *wrs == r->failed_at))
+			return psns;
+		w = requester_slot(r, r->head + *wrs);
+		if (!is_read(w))
+			return psns;
+	}
+}
+
 /** The response at una was taken. */
 static void
 take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_verdict *v)
 {
 	const psn_t from = r->una;
-	const uint32_t psns =
-		1 +
-		(UNLIKELY(w->imm != 0) && is_read(w) ? req_piece_joins(w, psn_add(from, 1)) : 0);
-	const bool end = psn_eq(psn_add(from, psns - 1), w->last);
+	uint32_t wrs;
+	const uint32_t psns = reaches(r, w, &wrs);
 
 	ASSERT(r->reads != 0 && requester_is_read_or_atomic(w));
 	ASSERT(psn_between(from, w->first, w->last));
-	v->act |= end ? REQACT_COMPLETE : 0;
-	v->completed += end;
-	r->reads -= end;
+	v->act |= wrs != 0 ? REQACT_COMPLETE : 0;
+	v->completed += wrs;
+	r->reads -= wrs;
 	/* Unless the READ waits to be resent, the rest of it is counted in reply_psns. */
-	if (!psn_eq(r->cur, from))
-		r->reply_psns -= psns - end;
+	if (psn_distance(r->cur, from) > psns)
+		r->reply_psns -= psns - wrs;
+	else
+		r->reply_psns = 0;
 	if (UNLIKELY(r->rtt_min == 0) && !r->recovering)
 		r->rtt_min = 1 + req_age(w->sent_at, now);
-	requester_acknowledge(r, psns, end);
+	requester_acknowledge(r, psns, wrs);
 	req_moved(r, from, now, v);
-	if (UNLIKELY(w->imm != 0) && is_read(w) && !end && waits_for_late(r))
+	if (UNLIKELY(r->holes))
+		req_hole_filled(r, psns != 1 || wrs != 0, now, v);
+	if (UNLIKELY(w->imm != 0) && is_read(w) && wrs == 0 && !r->patching && waits_for_late(r))
 		still_missing(r, now, v);
 }
 
@@ -228,7 +261,7 @@ req_read_response(
 	v->position = r->head;
 	v->offset = offset;
 	take(r, w, now, v);
-	if (UNLIKELY(part))
+	if (UNLIKELY(part) && (r->knobs & REQ_KNOB_READ_KEEP) == 0)
 		part_ends(r, w, v);
 }
 

@@ -26,6 +26,9 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->overlaps = true;
 	r->doubting = false;
 	r->probing = 0;
+	r->patching = false;
+	r->patched = false;
+	r->anew = true;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
 }
 
@@ -55,7 +58,8 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 	}
 	r->retry_left--;
 	req_pace_lost(r, cause == QC_TIMEOUT);
-	req_rewind(r, v);
+	if (cause != QC_IMPLIED_NAK || !req_patch(r, rule, v))
+		req_rewind(r, v);
 }
 
 /*
@@ -88,7 +92,7 @@ enum pass { PASS_OLD, PASS_NEW, PASS_UNKNOWN };
 static enum pass
 pass_of(const struct requester *r, psn_t p, bool goes_on, uint32_t age)
 {
-	if (psn_eq(r->cur, r->una)) /* a resend that is not out yet */
+	if (psn_eq(r->cur, r->una) || r->patching) /* a resend that is not out yet */
 		return PASS_OLD;
 	if (!r->recovering || psn_cmp(p, r->recover) >= 0)
 		return PASS_NEW;
@@ -139,15 +143,19 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 	uint32_t age = req_age(requester_slot(r, r->head)->sent_at, now);
 	enum pass pass = pass_of(r, p, goes_on, age);
 
+	if (kind == BEYOND_NAK && r->patched) /* it comes once, and nothing newer is taken */
+		pass = PASS_NEW;
+
 	if (!r->recovering && r->rtt_min == 0)
 		r->rtt_min = age; /* of what came behind the READ: it is no longer than this */
 	if (pass == PASS_NEW || (pass == PASS_UNKNOWN && age == 0)) {
-		r->heard = p;
+		if (!r->holes)
+			r->heard = p;
 		implied_nak(r, rule, v);
 		r->overlaps = kind != BEYOND_NAK; /* after it the peer was silent */
 		return;
 	}
-	if (goes_on || kind == BEYOND_DATA)
+	if ((goes_on || kind == BEYOND_DATA) && !r->holes)
 		r->heard = p;
 	r->implied |= kind == BEYOND_DATA;
 	if (pass == PASS_UNKNOWN)

@@ -9,9 +9,13 @@ requester_waits(const struct requester *r, ns_t now)
 	struct requester_packet ignored;
 	struct requester_wr two[2]; /* all that a call looks at, by a position's lowest bit */
 
+	if (r->patching && !r->waiting_rnr && !r->dead)
+		return REQ_SEND;
+	while (r->holes && req_skip(&copy)) {
+	}
 	if (r->tail != r->head) {
-		two[r->sending & 1] = *requester_slot(r, r->sending);
-		two[(r->sending - 1) & 1] = *requester_slot(r, r->sending - 1);
+		two[copy.sending & 1] = *requester_slot(r, copy.sending);
+		two[(copy.sending - 1) & 1] = *requester_slot(r, copy.sending - 1);
 		copy.wr = two;
 		copy.wr_mask = 1;
 	}

@@ -71,6 +71,10 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->probing = 0;
 	r->probes = 0;
 	r->overlaps = false;
+	r->holes = false;
+	r->patching = false;
+	r->patched = false;
+	r->anew = false;
 	r->open = REQ_OPEN_ALL;
 	r->knee = 0;
 	r->timed = sq_psn;

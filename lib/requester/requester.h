@@ -68,6 +68,8 @@ enum {                                          /* struct requester.knobs */
 	REQ_KNOB_PLACEMENT = BIT32(4),    /* ops.placement=on */
 	REQ_KNOB_READ_FILL = BIT32(5),    /* req.read_gap=fill */
 	REQ_KNOB_REORDER_SHIFT = 6,       /* two bits: req.reorder */
+	REQ_KNOB_REORDER_MASK = 3,
+	REQ_KNOB_READ_KEEP = BIT32(8), /* req.read_gap=keep; with REQ_KNOB_READ_FILL */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */
@@ -95,7 +97,7 @@ struct requester {
 	uint8_t ackreq_interval; /* attribute */
 	uint8_t reads;           /* READs and ATOMICs started and not completed */
 	uint8_t timeout;         /* attribute: exponent, 0: no transport timer */
-	uint8_t knobs;           /* attribute: REQ_KNOB_* */
+	uint16_t knobs;          /* attribute: REQ_KNOB_* */
 	bool timing;      /* a timer is running, the transport's or `doubting`: see `deadline` */
 	bool waiting_rnr; /* nothing at or behind `cur` leaves before `deadline` */
 	bool draining;    /* SQD: no new work request starts */
@@ -103,7 +105,6 @@ struct requester {
 	bool dead;        /* an error or class C event was reported: nothing happens any more */
 	bool implied;     /* a response beyond una was looked at, and una has not moved since */
 	bool recovering;  /* una is below `recover`: second copies may be in flight */
-	bool limited;     /* limit_msn is valid */
 	bool unmigrated;  /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
 	/* line 1: timer, counters, resends */
 	ns_t deadline;           /* transport timer, or end of the RNR wait */
@@ -113,7 +114,7 @@ struct requester {
 	uint32_t qp_type : 8;    /* attribute: enum qp_type */
 	uint32_t failed_at;      /* `failed`: position of the work request at fault */
 	psn_t asked;             /* newest PSN from which a READ was asked for again part-way */
-	psn_t heard;             /* `implied`: newest PSN of a response beyond una */
+	psn_t heard;             /* `implied`, `holes`: newest PSN of a response beyond una */
 	psn_t recover;           /* `next` at the newest resend */
 	uint8_t retry_left;
 	uint8_t rnr_left;
@@ -123,10 +124,15 @@ struct requester {
 	bool doubting : 1;     /* `timing` is for the response at una, of which nothing is heard */
 	bool armed : 1;        /* attribute: another path is there for when retries are used up */
 	bool overlaps : 1;     /* `recovering`: answers to the pass before may be on their way */
-	bool rounds : 1;       /* attribute: each round trip is wanted, see REQACT_ROUND */
+	bool limited : 1;      /* limit_msn is valid */
+	bool holes : 1;        /* READ responses up to `heard` were kept (req_gap.c) */
+	bool patching : 1;     /* the missing ones at una are asked for by the next packet */
+	bool patched : 1;      /* ... have been, and have not come */
+	bool anew : 1;         /* what is missing below `recover` has been asked for since */
 	uint8_t transport;     /* attribute: enum wire_transport */
 	uint8_t probing : 1;   /* `timing` is for a probe, see req_probe_arm() */
-	uint8_t probes : 7;    /* sent since una moved */
+	uint8_t rounds : 1;    /* attribute: each round trip is wanted, see REQACT_ROUND */
+	uint8_t probes : 6;    /* sent since una moved */
 	uint32_t open;     /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
 	uint32_t knee;     /* below it `open` doubles in a round trip, then it grows by one */
 	psn_t timed;       /* `timed_at`: the response to this PSN ends a round trip */

@@ -37,7 +37,7 @@ requester_departed(struct requester *r, ns_t made, ns_t left)
 static ALWAYS_INLINE uint32_t
 requester_odd(const struct requester *r)
 {
-	return (r->waiting_rnr | r->draining | r->failed | r->dead | r->recovering) |
+	return (r->waiting_rnr | r->draining | r->failed | r->dead | r->recovering | r->holes) |
 	       (r->knobs & REQ_KNOB_CREDITS) | (r->cur.v ^ r->next.v) | ~r->open;
 }
 

@@ -100,6 +100,7 @@ req_check_state(const struct requester *r)
 	ASSERT(!r->probing || r->timing || r->dead);
 	ASSERT(r->dead || !r->failed || r->failed_at - r->head <= r->fresh - r->head);
 	ASSERT(!r->recovering || psn_between(r->recover, r->una, r->next));
+	ASSERT(!r->patching || (r->holes && !psn_eq(r->cur, r->una)) || r->dead);
 	ASSERT(r->timed_at == 0 || psn_between(r->timed, r->una, r->next));
 }
 
@@ -141,6 +142,13 @@ fail_head(struct requester *r, struct requester_verdict *v, uint8_t status, uint
 	r->dead = true;
 	r->timing = false;
 	r->waiting_rnr = false;
+}
+
+/** Was something lost of late? Then silence may be another loss. */
+static ALWAYS_INLINE bool
+req_is_lossy(const struct requester *r)
+{
+	return !requester_is_free(r) || r->holes;
 }
 
 /* ---- req_start.c */
@@ -194,25 +202,42 @@ void req_bad_response(
 
 /* ---- req_gap.c */
 
-/** Responses of a READ that came before one below them: places from its first on; end 0: none. */
+/** Responses of a READ that came before one below them, by their places, the first one's is 0. */
 struct req_piece {
+	uint32_t upto; /* all below it, of a READ that is not the oldest */
 	uint32_t begin;
-	uint32_t end;
+	uint32_t end; /* 0: none from `begin` on */
 };
 #define REQ_PIECE_MAX UINT16_MAX
+#define REQ_KEEP_BITS 10 /* of each of the three with req.read_gap=keep */
+#define REQ_KEEP_MAX  (BIT32(REQ_KEEP_BITS) - 1)
 
 /** What was kept of a READ that is under way. */
 static ALWAYS_INLINE struct req_piece
-req_piece(const struct requester_wr *w)
+req_piece(const struct requester *r, const struct requester_wr *w)
 {
-	return (struct req_piece){ w->imm >> 16, w->imm & REQ_PIECE_MAX };
+	if ((r->knobs & REQ_KNOB_READ_KEEP) != 0)
+		return (struct req_piece){ w->imm >> 2 * REQ_KEEP_BITS,
+			w->imm >> REQ_KEEP_BITS & REQ_KEEP_MAX, w->imm & REQ_KEEP_MAX };
+	return (struct req_piece){ 0, w->imm >> 16, w->imm & REQ_PIECE_MAX };
+}
+
+/** Packets in flight with the responses that they lead to: beyond una, or beyond what was kept. */
+static ALWAYS_INLINE uint32_t
+req_flying(const struct requester *r)
+{
+	const uint32_t flying = psn_distance(r->cur, r->una);
+
+	if (LIKELY(!r->holes) || psn_cmp(r->heard, r->una) < 0)
+		return flying;
+	return psn_cmp(r->cur, r->heard) > 0 ? psn_distance(r->cur, r->heard) - 1 : 0;
 }
 
 /** Of the READ: is the response at this PSN the last one missing before what was kept? */
 static ALWAYS_INLINE bool
-req_meets_piece(const struct requester_wr *w, psn_t at)
+req_meets_piece(const struct requester *r, const struct requester_wr *w, psn_t at)
 {
-	return UNLIKELY(w->imm != 0) && psn_distance(at, w->first) + 1 == req_piece(w).begin;
+	return UNLIKELY(w->imm != 0) && psn_distance(at, w->first) + 1 == req_piece(r, w).begin;
 }
 
 enum req_kept {
@@ -225,7 +250,20 @@ enum req_kept {
 enum req_kept req_keep(
 	struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v);
 /** The response at `at` is the next one due: how many from there on were kept? No longer is. */
-uint32_t req_piece_joins(struct requester_wr *w, psn_t at);
+uint32_t req_piece_joins(const struct requester *r, struct requester_wr *w, psn_t at);
+
+/** With req.read_gap=keep: the response at `p` beyond una was kept. */
+void req_hole(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v);
+/**
+ * A retry for this reason: will it do to ask for the responses missing at una, and to go on with
+ * the rest? @return true: the next packet does.
+ */
+bool req_patch(struct requester *r, enum requester_rule rule, struct requester_verdict *v);
+/** una has moved, `joined`: to the end of what was missing there. Is more missing behind it? */
+void req_hole_filled(
+	struct requester *r, bool joined, ns_t now, struct requester_verdict *v);
+/** The packet at `cur` would ask for what was kept: not any more. @return did anything change? */
+bool req_skip(struct requester *r);
 
 /* ---- req_nak.c */
 

@@ -170,6 +170,11 @@ class Bench:
             raise Failed("%s, loss %g: all stand still: %r" % (self.s.op, loss, sample.counters))
         return sample
 
+    def going_back(self, loss, goodput):
+        """The most that can be reached by sending again all that was on the link behind a lost
+        packet: what a round trip holds."""
+        return 1 / (1 + loss * goodput / self.s.mtu * 2 * self.s.delay / 1e6)
+
     def measure(self, losses, pairs):
         """For each rate: one row."""
         rows = []
@@ -188,6 +193,8 @@ class Bench:
                 "fraction": round(statistics.median(
                     b.goodput / a.goodput for a, b in seen[loss]), 4),
                 "fractions": [round(b.goodput / a.goodput, 4) for a, b in seen[loss]],
+                "going_back": round(self.going_back(loss, statistics.median(
+                    a.goodput for a, _ in seen[loss])), 3),
                 "lost": sum(b.lost for b in lossy),
                 "waited": round(max(x.waited for pair in seen[loss] for x in pair), 3),
                 "disturbed": sum(x.disturbed for pair in seen[loss] for x in pair),
@@ -197,10 +204,10 @@ class Bench:
 
 
 def show(row):
-    print("%-6s %3d  %5g %%  %9.1f  %9.1f  %6.3f   lost %d, resent %d (%.1f for one lost), "
+    print("%-6s %3d  %5g %%  %9.1f  %9.1f  %6.3f  %10.3f   lost %d, resent %d (%.1f for one lost), "
           "timeouts %d, sequence NAKs %d, implied NAKs %d%s" % (
               row["op"], row["qps"], row["loss"] * 100, row["lossless_mb_s"], row["mb_s"],
-              row["fraction"], row["lost"], row["req_resent_pkts"],
+              row["fraction"], row["going_back"], row["lost"], row["req_resent_pkts"],
               row["req_resent_pkts"] / max(row["lost"], 1), row["local_ack_timeout_err"],
               row["packet_seq_err"], row["implied_nak_seq_err"],
               "" if row["disturbed"] == 0 else
@@ -226,7 +233,7 @@ def main():
     p.add_argument("--seed", type=int, default=1, help="of the losses (1)")
     p.add_argument("--again", type=int, default=AGAIN_MAX, help="times that a sample which others "
                    "on the machine have disturbed is taken again, at most (%d)" % AGAIN_MAX)
-    p.add_argument("--read-gap", choices=("restart", "fill"), default="restart",
+    p.add_argument("--read-gap", choices=("restart", "fill", "keep"), default="restart",
                    help="req.read_gap (restart)")
     p.add_argument("--json", metavar="FILE", help="write the rows there, too (-: only them, here)")
     a = p.parse_args()
@@ -234,7 +241,7 @@ def main():
     if a.json != "-":
         print("messages of %d bytes, path MTU %d, round trip %d us, timeout %d, window %s, "
               "%d worker%s, medians of %d pairs\n"
-              "op     QPs     loss   lossless   goodput  fraction   (MB/s)" % (
+              "op     QPs     loss   lossless   goodput  fraction  going back   (MB/s)" % (
                   a.size, a.mtu, 2 * a.delay, a.timeout, a.window or "by default", a.workers,
                   "s" if a.workers > 1 else "", a.pairs))
     for op in a.op.split(","):

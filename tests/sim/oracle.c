@@ -77,6 +77,19 @@ has(const struct work *k, uint32_t packet)
 	return (k->have[packet / 64] >> packet % 64 & 1) != 0;
 }
 
+bool
+oracle_has(const struct end *e, psn_t p)
+{
+	for (uint32_t i = e->done; i != e->started; i++) {
+		const struct work *k = &e->work[i % SQ_SLOTS];
+		const uint32_t at = psn_distance(p, k->first);
+
+		if (at < wr_psns(e, wr_at(e, i)))
+			return wr_is_read(wr_at(e, i)) && has(k, at);
+	}
+	return false;
+}
+
 /** All that is left; or what is missing before a packet that has arrived. */
 static bool
 asks_right(
@@ -158,8 +171,14 @@ in_turn(struct sim *s, struct end *e, const struct requester_packet *p)
 	const struct requester_wr *w = wr_at(e, p->position);
 	bool asks = (p->flags & PKT_ACKREQ) != 0;
 
+	if (e->patching && psn_eq(p->psn, e->req.una) && wr_is_read(w)) {
+		e->patching = false;
+		return;
+	}
 	if (psn_cmp(e->next_out, e->req.una) < 0)
 		e->next_out = e->req.una;
+	while ((e->req.knobs & REQ_KNOB_READ_KEEP) != 0 && oracle_has(e, e->next_out))
+		e->next_out = psn_add(e->next_out, 1);
 	if (asks && !e->out_asked && psn_eq(psn_add(p->psn, 1), e->next_out))
 		e->next_out = p->psn;
 	CHECK(s, psn_eq(p->psn, e->next_out), "REQ-NAK-01: PSN %06x leaves, %06x is next", p->psn.v,
@@ -167,6 +186,8 @@ in_turn(struct sim *s, struct end *e, const struct requester_packet *p)
 	e->next_out = psn_add(p->psn, 1);
 	if (wr_is_read(w))
 		e->next_out = psn_add(e->work[p->position % SQ_SLOTS].first, wr_psns(e, w));
+	if (wr_is_read(w) && (e->req.knobs & REQ_KNOB_READ_KEEP) != 0 && p->dma_len != 0)
+		e->next_out = psn_add(p->psn, (p->dma_len - 1) / e->req.pmtu + 1);
 	e->out_asked = asks || wr_is_answered(w);
 }
 
@@ -174,7 +195,7 @@ void
 oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 {
 	const struct requester_wr *w = wr_at(e, p->position);
-	bool reads = wr_is_answered(w);
+	bool reads = wr_is_answered(w), patch = e->patching;
 
 	CHECK(s, s->now >= e->rnr_until, "REQ-RNR-01: PSN %06x leaves %llu ns too early", p->psn.v,
 		(unsigned long long)(e->rnr_until - s->now));
@@ -201,6 +222,8 @@ oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 	check_segment(s, e, p);
 	if ((p->flags & PKT_ACKREQ) != 0 || reads) {
 		e->asked_at = e->asked_at == 0 ? s->now : e->asked_at;
+		if (patch && !e->patching)
+			return;
 		e->asked_last = wr_is_read(w) ? psn_add(e->work[p->position % SQ_SLOTS].first,
 							wr_psns(e, w) - 1)
 					      : p->psn;
@@ -216,6 +239,17 @@ has_all(const struct end *e, uint32_t position, const struct wire_pkt *p)
 	const struct requester_wr *w = wr_at(e, position);
 
 	return wr_is_read(w) && e->work[position % SQ_SLOTS].placed + p->payload_len == w->len;
+}
+
+/** req.read_gap=keep: has all of the READ come before its turn? */
+static bool
+is_there(const struct end *e, uint32_t position)
+{
+	const struct requester_wr *w = wr_at(e, position);
+
+	const struct work *k = &e->work[position % SQ_SLOTS];
+
+	return wr_is_read(w) && k->placed == w->len && (w->len != 0 || has(k, 0));
 }
 
 /**
@@ -240,6 +274,11 @@ oracle_expect(const struct end *e, const struct wire_pkt *p)
 			x.implied = psn_distance(due, e->req.una) < ahead;
 			x.due = due;
 			x.completed += !x.implied && (psn_eq(p->psn, last) || has_all(e, i, p));
+			while (x.completed == i + 1 - e->done && i + 1 != e->started &&
+				is_there(e, i + 1)) {
+				i++;
+				x.completed++;
+			}
 			return x;
 		}
 		if (psn_distance(last, e->req.una) > ahead)
@@ -253,7 +292,7 @@ oracle_expect(const struct end *e, const struct wire_pkt *p)
 static bool
 may_be_late(const struct end *e)
 {
-	const uint32_t most = e->req.knobs >> REQ_KNOB_REORDER_SHIFT;
+	const uint32_t most = e->req.knobs >> REQ_KNOB_REORDER_SHIFT & REQ_KNOB_REORDER_MASK;
 	const struct work *k = &e->work[e->done % SQ_SLOTS];
 	const uint32_t due = psn_distance(e->req.una, k->first);
 	uint32_t n = 0;

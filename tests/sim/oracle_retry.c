@@ -41,6 +41,9 @@ enum { NEEDLESS_MOST = 8, NEEDLESS_SHARE = 64 };
 static void
 paid_for(struct sim *s, struct end *e, const struct requester_verdict *v)
 {
+	/* The NAK tells of another loss than the one that was asked for again. */
+	if (v->rule == REQRULE_IMPLIED_NAK && (e->req.knobs & REQ_KNOB_READ_KEEP) != 0)
+		return;
 	if (*lost_at(e, e->req.una) != 0) {
 		--*lost_at(e, e->req.una);
 		s->needed++;
@@ -190,9 +193,11 @@ oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 	}
 	if (v->rule == REQRULE_RNR_OVER)
 		CHECK(s, s->now >= e->rnr_until, "REQ-RNR-01: the wait ends early");
-	if ((v->act & REQACT_RESEND) != 0 && psn_eq(e->req.cur, e->req.una)) {
-		e->next_out = e->req.una;
-		e->asked_at = 0;
+	if ((v->act & REQACT_RESEND) != 0 && (psn_eq(e->req.cur, e->req.una) || e->req.patching)) {
+		if (!e->req.patching) {
+			e->next_out = e->req.una;
+			e->asked_at = 0;
+		}
 		e->told_at = 0;
 		e->pass_at = s->now;
 		e->pass++;

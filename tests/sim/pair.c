@@ -178,8 +178,9 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->knobs = ernic ? REQ_KNOB_BAD_AETH_DROP | REQ_KNOB_LEN_PAD_DROP : 0;
 	q->knobs |= credits ? REQ_KNOB_CREDITS : 0;
 	q->knobs |= placement ? REQ_KNOB_PLACEMENT : 0;
-	q->knobs |= s->seed % 5 < 3 ? REQ_KNOB_READ_FILL : 0;
-	q->knobs |= (uint8_t)(s->seed / 5 % 4 << REQ_KNOB_REORDER_SHIFT);
+	q->knobs |= s->seed % 5 < 2 ? REQ_KNOB_READ_FILL : 0;
+	q->knobs |= s->seed % 5 == 2 ? REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP : 0;
+	q->knobs |= (uint16_t)(s->seed / 5 % 4 << REQ_KNOB_REORDER_SHIFT);
 
 	/* XRC is RC with a number in each request (XRC-01): a third of the connections. */
 	q->transport = r->transport =

@@ -120,8 +120,8 @@ choose(struct sim *s, uint64_t seed)
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static void
-arrive(struct sim *s, struct packet *p)
+void
+sim_arrive(struct sim *s, struct packet *p)
 {
 	struct end *e = &s->end[p->to];
 	struct wire_pkt w;
@@ -144,8 +144,8 @@ arrive(struct sim *s, struct packet *p)
 	}
 }
 
-static void
-run_timers(struct sim *s)
+void
+sim_timers(struct sim *s)
 {
 	struct wheel_node *due[16];
 	uint32_t n;
@@ -192,13 +192,13 @@ turn(struct sim *s)
 	struct packet *p;
 
 	for (uint32_t n = 0; n < BURST && (p = link_receive(s)) != NULL; n++) {
-		arrive(s, p);
+		sim_arrive(s, p);
 		packet_free(s, p);
 	}
 	for (uint32_t i = 0; i < 2 * s->pairs; i++)
 		if (s->now >= s->end[i].ack_at)
 			ack_flush(s, &s->end[i]);
-	run_timers(s);
+	sim_timers(s);
 	if (s->now >= s->app_at) {
 		app_step(s);
 		s->app_at = s->now + range(&s->g, 1, (uint32_t)s->app_gap);

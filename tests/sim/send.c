@@ -19,7 +19,10 @@ act(struct sim *s, struct end *e, const struct wire_pkt *p, struct requester_ver
 	if (e->paths && !psn_eq(una, e->seen_una))
 		e->req.armed = e->armed = true;
 	if ((v->act & REQACT_PLACE) != 0) {
-		CHECK(s, v->position - e->done <= v->completed && v->position < e->started,
+		CHECK(s,
+			(v->position - e->done <= v->completed ||
+				(e->req.knobs & REQ_KNOB_READ_KEEP) != 0) &&
+				v->position - e->done < e->started - e->done,
 			"READ data for work request %u, %u is due", v->position, e->done);
 		oracle_placed(s, e, k, v->offset);
 		k->placed += p->payload_len;
@@ -166,6 +169,7 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 
 		if (e->req.sending != e->req.tail && !share_may(s, e))
 			break;
+		e->patching = e->req.patching;
 		why = requester_next(&e->req, s->now, &p);
 		if (why == REQ_LOCAL && local_work(s, e))
 			continue;
@@ -216,6 +220,9 @@ send_response(struct sim *s, struct end *e, const struct wire_pkt *p)
 	}
 	act(s, e, p, &v);
 	oracle_response(s, e, &x, &v);
+	if ((v.act & REQACT_PLACE) == 0 && (e->req.knobs & REQ_KNOB_READ_KEEP) != 0 &&
+		op_has(p->op, OPF_READ) && e->state == END_RTS && !oracle_has(e, p->psn))
+		oracle_lost(s, e, p->psn); /* behind a second gap */
 	if (x.implied && v.cause == QC_NONE)
 		oracle_told(s, e);
 	if (e->state == END_RTS)
@@ -235,6 +242,7 @@ send_timer(struct sim *s, struct end *e)
 		return;
 	}
 	requester_timer(r, s->now, &v);
+	s->t.probes += v.rule == REQRULE_PROBE;
 	if (UNLIKELY(s->verbose))
 		trace_verdict(s, e, &v);
 	act(s, e, NULL, &v);

@@ -50,7 +50,7 @@ enum {
 	SQ_SLOTS = 32,
 	RQ_SLOTS = 16,
 	RD_MAX = 16, /* max_rd_atomic, max_dest_rd_atomic */
-	ANSWERS = RD_MAX + 8,
+	ANSWERS = 2 * RD_MAX + 2,
 	SIM_PD = 1,
 	MRS = 4,               /* regions that the peer may reach */
 	INVS = 8,              /* regions that the peer may invalidate */
@@ -217,6 +217,7 @@ struct end {
 	psn_t recovered;
 	psn_t next_out;          /* leaves next, for the first time or again */
 	bool out_asked;          /* the one before asked for a response */
+	bool patching;           /* what is missing at una leaves before it (req.read_gap=keep) */
 	uint32_t pass;           /* resends so far */
 	struct cause answers_to; /* of the response that is looked at */
 	ns_t pass_at;            /* when the newest resend began */
@@ -254,7 +255,7 @@ struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
 		migrations, needless, kept, unheard, stores, flushes, registered, bound,
-		invalidated, marked, overflowed, cnps, paced, rounds;
+		invalidated, marked, overflowed, cnps, paced, rounds, probes;
 	uint64_t status[32];
 };
 
@@ -373,6 +374,10 @@ void sim_trace(struct sim *s, const struct end *e, const char *fmt, ...)
 struct sim *sim_create(void);
 /** Play one seed to its end. */
 void sim_run(struct sim *s, uint64_t seed);
+/** A packet comes out of the link. */
+void sim_arrive(struct sim *s, struct packet *p);
+/** Timers that are due. */
+void sim_timers(struct sim *s);
 
 /* ---- pair.c */
 
@@ -469,6 +474,9 @@ void oracle_refused(struct sim *s, struct end *e, const struct responder_verdict
 void oracle_settle(struct sim *s, struct end *e);
 /** Both ends are idle and well: PSN, MSN, timers. */
 void oracle_idle(struct sim *s, struct end *e);
+
+/** req.read_gap=keep: has this packet of a READ come? */
+bool oracle_has(const struct end *e, psn_t p);
 
 /* ---- oracle_retry.c */
 

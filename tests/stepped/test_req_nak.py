@@ -140,6 +140,21 @@ class Implied(ReqCase):
         self.assertEqual(1, self.delta("implied_nak_seq_err"))
         self.well()
 
+    def test_REQ_IMPL_04_later_reads_are_kept(self):
+        self.req(knobs={"req.read_gap": "keep"})
+        data = pattern(3, 4096)
+        self.post(self.wr("RDMA_READ", 2048), self.wr("RDMA_READ", 2048, offset=2048))
+        answer = self.read_answer(S, data[:2048]) + self.read_answer(S + 2, data[2048:])
+        got = self.feed(answer[0], answer[2])
+        self.expect(got, Sent(roce.READ_REQ, S + 1, va=RVA + 1024, length=1024))
+        self.assertEqual([], self.feed(answer[3]))
+        self.succeeded([])
+        self.assertEqual([], self.feed(*self.read_answer(S + 1, data[1024:2048])))
+        self.succeeded(self.ids(2))
+        self.assertEqual(data, self.local(0, 4096))
+        self.assertEqual(1, self.delta("implied_nak_seq_err"))
+        self.well()
+
     def test_REQ_IMPL_05_overtaken_by_two(self):
         self.req(knobs={"req.read_gap": "fill", "req.reorder": 3})
         data = pattern(3, 5120)

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sim-loss [--losses N] [--seed N] [--row ROW]
+ *
+ * Goodput and transport timeouts of one queue pair over a link that loses packets, in virtual time:
+ * no noise, and the same seed gives the same figures. One core has both ends, as in
+ * scripts/bench/loss, and each packet takes it some time; so the lossless rate is the core's, or
+ * what eight messages in flight let through. All that sim checks is checked here, too.
+ *
+ * Each row plays without loss, then until N packets are lost (20,000), and prints the rate with
+ * losses as a part of that without. Beside it stands the most that going back can reach: whatever
+ * is on the link behind a lost packet is sent again, 1 / (1 + loss * packets of a round trip). Who
+ * asks for the missing packets alone is not bound by it. A row with less than its least, or with
+ * more timeouts than it may have, is a failure.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+/* Nanoseconds of the core: with them a WRITE of 4 KiB takes it half a microsecond at both ends. */
+enum {
+	COST_TURN = 150,
+	COST_DATA = 230, /* a packet with 4 KiB of payload, sent or received */
+	COST_SMALL = 60, /* one without */
+};
+
+enum {
+	REQUESTS_TURN = 16,
+	ANSWERS_TURN = 64,
+	WINDOW = 256, /* cc.window */
+	ASK_EACH = 16,
+	MESSAGE = 16, /* packets */
+	DEPTH = 8,    /* messages in flight */
+	PMTU = 256,   /* their size does not matter here, the costs are those of 4 KiB */
+	STRETCH = 10000, /* messages without loss */
+	SEVERAL = 100000,
+};
+
+enum gap { RESTART, FILL, KEEP };
+static const char *const gaps[] = { "restart", "fill", "keep" };
+
+static const struct row {
+	uint8_t op;
+	uint8_t gap;     /* req.read_gap */
+	uint8_t timeout; /* exponent */
+	uint32_t delay;  /* ns, each way */
+	uint32_t loss;   /* in a million, each way */
+	double least;    /* fraction */
+	uint32_t most;   /* timeouts in 100,000 losses */
+} rows[] = {
+	{ WR_RDMA_WRITE, RESTART, 4, 5000, 1000, 0.94, 0 },
+	{ WR_RDMA_WRITE, RESTART, 4, 5000, 10000, 0.70, 0 },
+	{ WR_RDMA_READ, RESTART, 4, 5000, 1000, 0.92, 0 },
+	{ WR_RDMA_READ, RESTART, 4, 5000, 10000, 0.61, 25 },
+	{ WR_RDMA_READ, FILL, 4, 5000, 1000, 0.92, 0 },
+	{ WR_RDMA_READ, FILL, 4, 5000, 10000, 0.65, 25 },
+	{ WR_RDMA_READ, KEEP, 4, 5000, 1000, 0.97, 0 },
+	{ WR_RDMA_READ, KEEP, 4, 5000, 10000, 0.89, 0 },
+	{ WR_RDMA_WRITE, RESTART, 8, 50000, 1000, 0.89, 0 },
+	{ WR_RDMA_WRITE, RESTART, 8, 50000, 10000, 0.28, 0 },
+	{ WR_RDMA_READ, RESTART, 8, 50000, 1000, 0.89, 0 },
+	{ WR_RDMA_READ, RESTART, 8, 50000, 10000, 0.28, 0 },
+	{ WR_RDMA_READ, KEEP, 8, 50000, 1000, 0.90, 0 },
+	{ WR_RDMA_READ, KEEP, 8, 50000, 10000, 0.43, 0 },
+};
+
+/* ---- what breaks ----------------------------------------------------------------------------- */
+
+void
+sim_fail(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("sim-loss --seed %" PRIu64 " # %.6f ms: ", s->seed, (double)s->now / 1e6);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	exit(1);
+}
+
+void
+sim_trace(struct sim *s, const struct end *e, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("%14.3f end %u ", (double)s->now / 1e3, e->index);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* ---- both ends ------------------------------------------------------------------------------- */
+
+static void
+connect(struct sim *s, const struct row *row, uint64_t seed)
+{
+	static const uint16_t knobs[] = { 0, REQ_KNOB_READ_FILL,
+		REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP };
+	struct end *e = &s->end[0], *peer = &s->end[1];
+
+	s->pairs = 1;
+	s->g.x = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	s->seed = seed;
+	s->now = TIME_NS_PER_S;
+	s->next_key = 0x1000;
+	s->next_wr_id = 1;
+	s->hostile = s->fifo = true;
+	s->needed = s->needless = s->timeouts = s->unheard = 0;
+	wheel_init(&s->wheel, tick_of(s->now));
+	s->pair[0] = (struct pair){
+		.pmtu = PMTU, .message_max = MESSAGE_TOP, .mr_bytes = MR_BYTES
+	};
+	pair_connect(s, 0);
+	e->req.window = WINDOW;
+	e->req.ackreq_interval = ASK_EACH;
+	e->req.timeout = row->timeout;
+	e->req.retry_cnt = e->req.retry_left = 7;
+	e->req.max_rd_atomic = RD_MAX;
+	e->req.knobs = knobs[row->gap];
+	e->req.transport = peer->resp.transport = WIRE_RC;
+	e->req.qp_type = QPT_RC;
+	e->req.armed = e->armed = e->paths = false;
+	peer->resp.knobs = 0;
+	peer->resp.max_dest_rd_atomic = peer->resp.saved_n = RD_MAX;
+	peer->answers.cap = ANSWERS;
+}
+
+static void
+post(struct sim *s, struct end *e, uint8_t op)
+{
+	const uint32_t slot = e->req.tail % SQ_SLOTS, len = MESSAGE * PMTU;
+	const bool read = op == WR_RDMA_READ;
+	const struct mr *to = &peer_of(s, e)->mr[0], *own = read ? &e->to_sink : &e->pool;
+
+	e->work[slot] = (struct work){ .want = WANT_SUCCESS, .num_sge = 1, .target = GUARD };
+	e->work[slot].sge[0] =
+		(struct ring_sge){ .addr = own->region->va + (read ? slot * MESSAGE_TOP : 0),
+			.length = len,
+			.lkey = own->key };
+	e->wr[slot] = (struct requester_wr){ .opcode = op,
+		.flags = SEND_SIGNALED,
+		.wr_id = s->next_wr_id++,
+		.len = len,
+		.rkey = to->key,
+		.remote_addr = to->region->va };
+	requester_posted(&e->req, e->req.tail + 1);
+}
+
+/* ---- the core -------------------------------------------------------------------------------- */
+
+static void
+spend(struct sim *s, bool data)
+{
+	s->now += data ? COST_DATA : COST_SMALL;
+}
+
+static void
+turn(struct sim *s, uint8_t op)
+{
+	struct end *e = &s->end[0], *peer = &s->end[1];
+	struct packet *p;
+
+	s->now += COST_TURN;
+	for (uint32_t n = 0; n < BURST && (p = link_receive(s)) != NULL; n++) {
+		spend(s, p->len > PMTU);
+		sim_arrive(s, p);
+		packet_free(s, p);
+	}
+	if (peer->ack_pending) {
+		ack_flush(s, peer);
+		spend(s, false);
+	}
+	for (uint32_t n = 0; n < ANSWERS_TURN && peer->answers.count != 0; n++) {
+		answers_run(s, peer, 1);
+		spend(s, true);
+	}
+	sim_timers(s);
+	while (e->req.tail - e->done < DEPTH)
+		post(s, e, op);
+	for (uint32_t n = 0, before; n < REQUESTS_TURN; n++) {
+		before = s->packets;
+		send_some(s, e, 1);
+		if (s->packets == before)
+			break;
+		spend(s, op != WR_RDMA_READ);
+	}
+}
+
+/** The core has nothing to do: until when? */
+static ns_t
+rests(const struct sim *s)
+{
+	const struct end *e = &s->end[0], *peer = &s->end[1];
+	const ns_t link = link_next(s);
+	const tick_t tick = wheel_next(&s->wheel);
+	const ns_t timer = tick == WHEEL_NEVER ? UINT64_MAX : (ns_t)tick << TICK_SHIFT;
+
+	if (e->busy || peer->answers.count != 0 || e->req.tail - e->done != DEPTH)
+		return 0;
+	return link < timer ? link : timer;
+}
+
+/** Until so many packets are lost, or so many messages complete. @return messages a second. */
+static double
+play(struct sim *s, const struct row *row, uint32_t loss, uint64_t losses)
+{
+	const uint64_t lost = s->t.lost, done = s->t.completed;
+	const ns_t start = s->now;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		s->link[i].latency = row->delay;
+		s->link[i].loss = loss;
+	}
+	while (loss != 0 ? s->t.lost - lost < losses : s->t.completed - done < STRETCH) {
+		const ns_t next = rests(s);
+
+		s->now = next > s->now ? next : s->now;
+		turn(s, row->op);
+	}
+	return (double)(s->t.completed - done) * TIME_NS_PER_S / (double)(s->now - start);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/** @return is it as good as it has to be? */
+static bool
+run(const struct row *row, uint64_t losses, uint64_t seed)
+{
+	const double loss = row->loss / 1e6;
+	struct sim *s = sim_create();
+	struct totals t;
+	double whole, part, bound;
+	uint64_t timeouts;
+	bool good;
+
+	connect(s, row, seed);
+	whole = play(s, row, 0, 0);
+	t = s->t;
+	part = play(s, row, row->loss, losses) / whole;
+	bound = 1 / (1 + loss * whole * MESSAGE * 2 * row->delay / TIME_NS_PER_S);
+	timeouts = s->t.timeouts - t.timeouts;
+	good = part >= row->least && timeouts * SEVERAL <= (uint64_t)row->most * losses;
+	printf("%-5s %-7s  %3u us  %4.1f %%  %6.2f  %8.3f  %8.3f  %8" PRIu64 "  %8" PRIu64 "%s\n",
+		row->op == WR_RDMA_READ ? "read" : "write",
+		row->op == WR_RDMA_READ ? gaps[row->gap] : "", row->delay / 500, loss * 100,
+		whole * MESSAGE / 1e6, part, bound, s->t.probes - t.probes, timeouts,
+		good ? "" : "  <-- is not good enough");
+	fflush(stdout);
+	return good;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "losses", required_argument, NULL, 'l' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "row", required_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
+	};
+	uint64_t losses = 20000, seed = 1, only = UINT64_MAX;
+	bool good = true;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		if (c == '?') {
+			fputs("usage: sim-loss [--losses N] [--seed N] [--row ROW]\n", stderr);
+			return 2;
+		}
+		*(c == 'l' ? &losses : c == 's' ? &seed : &only) = strtoull(optarg, NULL, 0);
+	}
+	printf("op    gap      round    loss    rate  fraction  going back    probes  timeouts\n");
+	for (uint64_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (only == UINT64_MAX || only == i)
+			good &= run(&rows[i], losses, seed);
+	return good ? 0 : 1;
+}
