@@ -11,7 +11,8 @@
  * losses as a part of that without. Beside it stands the most that going back can reach: whatever
  * is on the link behind a lost packet is sent again, 1 / (1 + loss * packets of a round trip). Who
  * asks for the missing packets alone is not bound by it. A row with less than its least, or with
- * more timeouts than it may have, is a failure.
+ * more timeouts than it may have, is a failure. The first losses find eight messages in a queue
+ * that is as long as the timeout of 66 us: a READ that is asked for again may time out there.
  */
 #include <getopt.h>
 #include <inttypes.h>
