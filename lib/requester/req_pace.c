@@ -5,7 +5,9 @@
  * meets the same full queue. Up to the first loss the window is the configured one; then
  *
  * - a NAK leaves what the link itself holds: of what was in flight, the part that the shortest
- *   round trip is of the newest, and a quarter more. Where nothing queues, that is all of it;
+ *   round trip is of the newest, and a quarter more. Where nothing queues, that is all of it.
+ *   Fewer than some dozens do not keep a worker busy; more stay where what follows a lost packet
+ *   is kept (req_gap.c);
  * - a timeout leaves a few packets; what is acknowledged of them doubles them in a round trip, up
  *   to what a NAK would have left. The oldest come first (TMR-07); with no more than those few in
  *   flight, nothing is different from before;
@@ -13,9 +15,10 @@
  */
 #include "requester_priv.h"
 
-#define OPEN_MIN 40u /* packets: what a NAK leaves at least: a turn of a worker, a quarter more */
-#define PROBE    8u  /* packets of the first resend after a timeout */
-#define MIN_AGES 10  /* the shortest round trip moves to the newest by 1/2^n of the difference */
+#define OPEN_MIN  40u /* packets: what a NAK leaves at least: a turn of a worker, a quarter more */
+#define OPEN_KEPT 56u /* ... where what follows a lost packet is kept: it costs less */
+#define PROBE     8u  /* packets of the first resend after a timeout */
+#define MIN_AGES  10 /* the shortest round trip moves to the newest by 1/2^n of the difference */
 
 /** Packets that the link holds without a queue. */
 static uint32_t
@@ -29,6 +32,7 @@ link_holds(const struct requester *r, uint32_t flying)
 void
 req_pace_lost(struct requester *r, bool timeout)
 {
+	const uint32_t least = r->holes ? OPEN_KEPT : OPEN_MIN;
 	uint32_t flying = req_flying(r), holds;
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */
@@ -39,8 +43,8 @@ req_pace_lost(struct requester *r, bool timeout)
 		return;
 	}
 	holds = link_holds(r, flying);
-	if (holds < OPEN_MIN)
-		holds = OPEN_MIN;
+	if (holds < least)
+		holds = least;
 	if (holds > r->open)
 		holds = r->open;
 	r->rtt = 0;
@@ -48,7 +52,7 @@ req_pace_lost(struct requester *r, bool timeout)
 	r->open = holds;
 	ASSERT(holds != 0);
 	if (timeout) {
-		r->knee = holds < OPEN_MIN ? OPEN_MIN : holds;
+		r->knee = holds < least ? least : holds;
 		r->open = holds < PROBE ? holds : PROBE;
 	}
 }

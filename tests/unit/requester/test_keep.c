@@ -2,7 +2,7 @@
 /* req.read_gap=keep: responses of later READs are kept, and each gap alone is asked for again. */
 #include "req.h"
 
-enum { N = 4, READS = 4, US = 1000, NEVER = 0xff }; /* packets of a READ */
+enum { N = 4, READS = 4, US = 1000, NEVER = 0xff, OPEN_KEPT = 56 }; /* packets of a READ */
 
 static void
 started(struct bed *s)
@@ -84,6 +84,7 @@ REQ_IMPL_04_one_gap(void **state)
 			assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
 			assert_true((s->v.act & REQACT_RESEND) != 0);
 			assert_int_equal(s->r.retry_left, s->r.retry_cnt - 1);
+			assert_int_equal(s->r.open, OPEN_KEPT);
 			expect_asked(s, lost, 1);
 			for (uint32_t at = lost + 2; at < 3 * N; at++) {
 				data(s, at);
