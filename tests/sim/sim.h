@@ -222,10 +222,9 @@ struct end {
 	struct cause answers_to; /* of the response that is looked at */
 	ns_t pass_at;            /* when the newest resend began */
 	ns_t told_at; /* when a response to this pass has shown that the one at una is lost */
-	bool draining, drained;
+	bool draining, drained, doomed_gone;
 	bool limited;     /* credits were offered: */
 	uint32_t offered; /* newest MSN that they allow */
-	bool doomed_gone;
 
 	/* oracle: as responder */
 	uint32_t executed; /* messages, and requests of the peer that have no packet */
@@ -233,8 +232,7 @@ struct end {
 	uint32_t partial;  /* bytes of the next one in memory */
 	uint32_t received; /* receive completions */
 	bool nakked;       /* a sequence or RNR NAK was sent for this ePSN */
-	bool refused;
-	bool exec_fault;
+	bool refused, exec_fault;
 	uint8_t refused_status;
 	uint32_t refused_position;
 
@@ -246,9 +244,8 @@ struct pair {
 	uint32_t message_max;
 	uint32_t mr_bytes;
 	uint32_t generation;
-	ns_t reset_at; /* 0: both ends are well */
-	bool patient;  /* both ends shall find out by themselves */
-	bool over;
+	ns_t reset_at;      /* 0: both ends are well */
+	bool patient, over; /* patient: both ends shall find out by themselves */
 };
 
 struct totals {
@@ -374,10 +371,8 @@ void sim_trace(struct sim *s, const struct end *e, const char *fmt, ...)
 struct sim *sim_create(void);
 /** Play one seed to its end. */
 void sim_run(struct sim *s, uint64_t seed);
-/** A packet comes out of the link. */
 void sim_arrive(struct sim *s, struct packet *p);
-/** Timers that are due. */
-void sim_timers(struct sim *s);
+void sim_timers(struct sim *s); /* those that are due */
 
 /* ---- pair.c */
 
@@ -474,9 +469,7 @@ void oracle_refused(struct sim *s, struct end *e, const struct responder_verdict
 void oracle_settle(struct sim *s, struct end *e);
 /** Both ends are idle and well: PSN, MSN, timers. */
 void oracle_idle(struct sim *s, struct end *e);
-
-/** req.read_gap=keep: has this packet of a READ come? */
-bool oracle_has(const struct end *e, psn_t p);
+bool oracle_has(const struct end *e, psn_t p); /* of a READ: this packet has come */
 
 /* ---- oracle_retry.c */
 
