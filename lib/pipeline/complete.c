@@ -41,6 +41,29 @@ pipeline_cq_moved(struct qp_cq *cq)
 	return to;
 }
 
+__attribute__((noinline)) bool
+pipeline_cq_run_begin(const struct worker *w, struct cq_run *run, struct qp_cq *cq)
+{
+	uint32_t room;
+
+	cq_run_end(run);
+	if (atomic_load_explicit(&cq->error, memory_order_relaxed) ||
+		!qp_cq_is_alone(cq, w->index))
+		return false;
+	room = ring_cq_room_alone(&cq->ring, &run->from);
+	run->at = run->from;
+	if (room == 0) {
+		run->end = run->at;
+		return false;
+	}
+	run->cq = cq;
+	run->slots = ring_cq_at(&cq->ring, 0);
+	run->mask = cq->ring.mask;
+	run->end = run->at + room;
+	run->asks = false;
+	return true;
+}
+
 int
 pipeline_cq_add(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c)
 {

@@ -59,23 +59,95 @@ cq_take(struct worker *w, struct qp_cq *cq, struct cq_place *to)
 	return false;
 }
 
-/** Write the completion to its place, publish it, and do what follows: events, the recorder. */
+/** A line of the recorder. */
+static inline void
+cq_trace(struct worker *w, const struct qp *qp, const struct ring_completion *c)
+{
+	trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
+				    .qpn = qp->qpn,
+				    .psn = c->psn,
+				    .kind = TRACE_cqe,
+				    .fault = VERDICT_NO_FAULT,
+				    .state = qp_state_of(qp),
+				    .detail = c->status });
+}
+
+/** Write the completion to its place, publish it, and raise what it is an event for. */
 static ALWAYS_INLINE void
-cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct cq_place *to,
+cq_write(struct worker *w, const struct qp *qp, struct qp_cq *cq, const struct cq_place *to,
 	const struct ring_completion *c)
 {
 	ring_cqe_write(to->slot, qp->qpn, w->now, c);
 	ring_cq_publish(to->ring, to->slot, to->index);
 	/* The entry is the host's as well by now: it is not read back. */
 	qp_cq_notify(cq, to->index, c->solicited || c->status != WC_SUCCESS);
+}
+
+/** The same, and a line of the recorder. */
+static ALWAYS_INLINE void
+cq_put(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct cq_place *to,
+	const struct ring_completion *c)
+{
+	cq_write(w, qp, cq, to, c);
 	if (traced(w, qp))
-		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-					    .qpn = qp->qpn,
-					    .psn = c->psn,
-					    .kind = TRACE_cqe,
-					    .fault = VERDICT_NO_FAULT,
-					    .state = qp_state_of(qp),
-					    .detail = c->status });
+		cq_trace(w, qp, c);
+}
+
+/**
+ * Completions of one queue, one behind the other, of a worker that is alone there: their places are
+ * taken, and the host is told, once for all of them. Nothing else of the worker may add to the
+ * queue before cq_run_end().
+ */
+struct cq_run {
+	struct qp_cq *cq; /* NULL: none yet */
+	struct ring_cqe *slots;
+	uint32_t mask;
+	uint32_t from;  /* index of the first */
+	uint32_t at;    /* of the next */
+	uint32_t end;   /* one behind the last that there is room for */
+	uint32_t asked; /* one behind the last that asks for an event, if `asks` */
+	bool asks;
+};
+
+/** Their places are taken, and whoever waits for them is told. The run may go on with any queue. */
+static ALWAYS_INLINE void
+cq_run_end(struct cq_run *run)
+{
+	if (LIKELY(run->at != run->from)) {
+		ring_cq_taken_alone(&run->cq->ring, run->from, run->at - run->from);
+		qp_cq_notify(run->cq, run->asks ? run->asked - 1 : run->at - 1, run->asks);
+	}
+	run->cq = NULL;
+	run->from = run->at = run->end = 0;
+}
+
+/** Go on with another queue. @return false: it has no room, or others add to it as well. */
+bool pipeline_cq_run_begin(const struct worker *w, struct cq_run *run, struct qp_cq *cq);
+
+/** Is there a place in this queue? Otherwise see pipeline_cq_run_begin(). */
+static ALWAYS_INLINE bool
+cq_run_has(const struct worker *w, struct cq_run *run, struct qp_cq *cq)
+{
+	return (LIKELY(run->cq == cq) && LIKELY(run->at != run->end)) ||
+	       pipeline_cq_run_begin(w, run, cq);
+}
+
+/** Write the next one, for which there is a place, and publish it. */
+static ALWAYS_INLINE void
+cq_run_put(const struct worker *w, struct cq_run *run, const struct qp *qp,
+	const struct ring_completion *c)
+{
+	struct ring_cqe *slot = &run->slots[run->at & run->mask];
+
+	ASSERT(run->at != run->end && slot == ring_cq_at(&run->cq->ring, run->at));
+	/* The host has read those ahead: they are in its cache. */
+	__builtin_prefetch(&run->slots[(run->at + AHEAD) & run->mask], 1);
+	ring_cqe_write(slot, qp->qpn, w->now, c);
+	ring_cq_publish(&run->cq->ring, slot, run->at++);
+	if (UNLIKELY(c->solicited)) {
+		run->asks = true;
+		run->asked = run->at;
+	}
 }
 
 /**

@@ -6,6 +6,24 @@
 #include "handoff.h"
 #include "stage.h"
 
+/** What is looked at for anything but a WRITE ONLY. */
+static ALWAYS_INLINE void
+other_fetch(const struct qp *qp, opflags_t op)
+{
+	if (op_has(op, OPF_SEND)) { /* if in order it counts in `few`, too */
+		rte_prefetch0(&qp->recv_cq);
+		rte_prefetch0(&qp->rq);
+		return;
+	}
+	rte_prefetch0(qp->hot);
+	if (op_has(op, OPF_RESPONSE)) {
+		rte_prefetch0(&qp->req);
+		rte_prefetch0(&qp->req.deadline);
+		rte_prefetch0(&qp->sq);
+		rte_prefetch0(&qp->send_cq);
+	}
+}
+
 void
 stage_lookup(struct worker *w, struct burst *b)
 {
@@ -20,13 +38,7 @@ stage_lookup(struct worker *w, struct burst *b)
 		if (LIKELY(qp != NULL)) {
 			rte_prefetch0(qp);
 			if (UNLIKELY(b->pkt[i].opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
-				rte_prefetch0(qp->hot);
-			if (op_has(b->pkt[i].op, OPF_RESPONSE)) {
-				rte_prefetch0(&qp->req);
-				rte_prefetch0(&qp->req.deadline);
-				rte_prefetch0(&qp->sq);
-				rte_prefetch0(&qp->send_cq);
-			}
+				other_fetch(qp, b->pkt[i].op);
 		}
 	}
 	if (UNLIKELY(w->conf.workers_n > 1))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 6, fast path: WRITE ONLY, SEND ONLY, and duplicates of both, and the loop over a burst that
+ * Stage 6, fast path: WRITE ONLY, duplicates of it and of SEND ONLY, and the loop over a burst that
  * hands the rest to the other files of the fast path, or leaves it to the full path.
  */
 #include "acks.h"
@@ -25,26 +25,6 @@ pipeline_fast_trace(
 	pipeline_trace_request(w, &(const struct context){ .qp = qp, .p = p }, &v);
 }
 
-/** Owe an ACK of the newest request, at the end of the burst; the QP's answer queue is empty. */
-static ALWAYS_INLINE void
-fast_ack(struct worker *w, struct qp *qp, psn_t newest)
-{
-	ASSERT(psn_eq(newest, responder_newest(&qp->resp)));
-	ack_owe(w, qp,
-		ack_tail(responder_ack_syndrome(&qp->resp, UINT32_MAX), newest.v, qp->resp.msn));
-}
-
-/** Does what place_find() saw of the WRITE ONLY still hold, after packets of the full path? */
-static ALWAYS_INLINE bool
-place_holds(const struct worker *w, const struct burst *b, uint32_t i, const struct fast *f)
-{
-	const struct qp *qp = b->qp[i];
-
-	return (f->one_port || b->port[i] == b->port[0]) && fast_qp(w, qp, &b->pkt[i]) &&
-	       mem_is_valid(f->at[i].region) &&
-	       responder_fits_fast(&qp->resp, &b->pkt[i], ACCESS_REMOTE_WRITE);
-}
-
 /**
  * WRITE ONLYs at ePSN whose place is known, from b->pkt[i] on: those of one service.
  * @return how many.
@@ -64,7 +44,8 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const
 
 		if (UNLIKELY(p->opcode != opcode) || UNLIKELY(at->host == NULL) ||
 			UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
-			(UNLIKELY(!calm) && !place_holds(w, b, (uint32_t)(p - b->pkt), f)))
+			(UNLIKELY(!calm) &&
+				!place_holds(w, b, (uint32_t)(p - b->pkt), f, ACCESS_REMOTE_WRITE)))
 			break;
 		payload_copy(at->host, wire_payload(p), p->payload_len);
 		responder_take_fast(&qp->resp);
@@ -83,85 +64,6 @@ static __attribute__((noinline)) uint32_t
 fast_writes_uc(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
 	return fast_writes(w, b, i, f, OP_UC_WRITE_ONLY);
-}
-
-/** Ahead of a datagram, in one piece: as place_grh() of the full path (UD-14, UD-15). */
-static ALWAYS_INLINE void
-fast_grh(uint8_t *to, const struct wire_pkt *p)
-{
-	const uint8_t *ip = p->frame + p->l3_off;
-
-	if (UNLIKELY((p->flags & PKT_IPV6) != 0)) {
-		memcpy(to, ip, WIRE_IPV6_LEN);
-		return;
-	}
-	memset(to, 0, WIRE_GRH_LEN - WIRE_IPV4_LEN);
-	memcpy(to + WIRE_GRH_LEN - WIRE_IPV4_LEN, ip, WIRE_IPV4_LEN);
-}
-
-/** A datagram, whatever its PSN is (UD-08). @return false: nothing was done. */
-static __attribute__((noinline)) bool
-fast_datagram(
-	struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
-{
-	const uint32_t bytes = WIRE_GRH_LEN + p->payload_len;
-	struct qp_cq *cq = qp->recv_cq;
-	struct cq_place to;
-
-	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
-		     !responder_fits_fast(&qp->resp, p, 0) || bytes > at->room || cq == NULL) ||
-		UNLIKELY(traced(w, qp)))
-		return false;
-	if (UNLIKELY(!cq_begin(w, cq, &to)))
-		return false;
-	fast_grh(at->host, p);
-	if (LIKELY(p->payload_len != 0))
-		payload_copy(at->host + WIRE_GRH_LEN, wire_payload(p), p->payload_len);
-	ring_consume_done(&qp->rq, 1);
-	cq_put(w, qp, cq, &to,
-		&(const struct ring_completion){ .wr_id = at->wr_id,
-			.byte_len = bytes,
-			.src_qp = wire_deth(p).src_qpn,
-			.psn = p->psn.v,
-			.cause = RULE_SEND_ONLY,
-			.opcode = WC_RECV,
-			.wc_flags = WC_GRH,
-			.grh_ip = wire_ip_version(p),
-			.peer_opcode = OP_UD_SEND_ONLY,
-			.solicited = (p->flags & PKT_SE) != 0 });
-	qp->resp.epsn = p->psn;
-	responder_take_fast(&qp->resp);
-	return true;
-}
-
-/** @return false: nothing was done. */
-static ALWAYS_INLINE bool
-fast_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct fast_place *at)
-{
-	struct qp_cq *cq = qp->recv_cq;
-	struct cq_place to;
-
-	/* A packet before this one may have taken the WQE. */
-	if (UNLIKELY(at->host == NULL || at->wqe != qp->rq.cons || !mem_is_valid(at->region) ||
-		     !responder_is_fast(&qp->resp, p, 0) || p->payload_len > at->room ||
-		     cq == NULL))
-		return false;
-	if (UNLIKELY(!cq_begin(w, cq, &to)))
-		return false;
-	payload_copy(at->host, wire_payload(p), p->payload_len);
-	ring_consume_done(&qp->rq, 1);
-	cq_put(w, qp, cq, &to,
-		&(const struct ring_completion){ .wr_id = at->wr_id,
-			.byte_len = p->payload_len,
-			.psn = p->psn.v,
-			.cause = RULE_SEND_ONLY,
-			.opcode = WC_RECV,
-			.peer_opcode = p->opcode,
-			.solicited = (p->flags & PKT_SE) != 0 });
-	responder_take_fast(&qp->resp);
-	if (LIKELY(fast_asks(p)))
-		fast_ack(w, qp, p->psn);
-	return true;
 }
 
 /* ---- requests that are not taken ------------------------------------------------------------- */
@@ -298,21 +200,12 @@ refuse_run(struct worker *w, const struct burst *b, uint32_t i, struct fast_coun
 	return at - i;
 }
 
-/** At ePSN. @return false: nothing was done. */
+/** At ePSN, and not taken so far. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_expected(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
-	struct qp *qp = b->qp[i];
-
-	if (FAST_OPERATION(b->pkt[i].opcode) != OP_RC_SEND_ONLY)
-		return false;
-	if (UNLIKELY(!fast_send(w, qp, &b->pkt[i], &f->at[i])))
-		return !traced(w, qp) && not_ready(w, b, i, f);
-	qp_count(w, qp, STAT_rx_send_requests, 1);
-	f->n.sends++;
-	if (traced(w, qp))
-		pipeline_fast_trace(w, qp, &b->pkt[i], RULE_SEND_ONLY);
-	return true;
+	return FAST_OPERATION(b->pkt[i].opcode) == OP_RC_SEND_ONLY && !traced(w, b->qp[i]) &&
+	       not_ready(w, b, i, f);
 }
 
 /** Behind ePSN. @return false: nothing was done. */
@@ -350,15 +243,7 @@ fast_by_psn(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	}
 }
 
-static ALWAYS_INLINE void
-count_taken(struct worker *w, struct qp *qp, const struct wire_pkt *p)
-{
-	qp_count(w, qp, STAT_rcvd_pkts, 1);
-	qp_count(w, qp, STAT_rx_packets, 1);
-	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
-}
-
-/** One request that is no WRITE ONLY in order. @return false: nothing was done. */
+/** One request that no run has taken. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_request(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
@@ -366,21 +251,6 @@ fast_request(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 
 	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])) || UNLIKELY(!fast_by_psn(w, b, i, f)))
 		return false;
-	count_taken(w, qp, &b->pkt[i]);
-	return true;
-}
-
-/** One datagram. @return false: nothing was done. */
-static ALWAYS_INLINE bool
-fast_datagram_in(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
-{
-	struct qp *qp = b->qp[i];
-
-	if (UNLIKELY(!fast_qp(w, qp, &b->pkt[i])) ||
-		!fast_datagram(w, qp, &b->pkt[i], &f->at[i]))
-		return false;
-	qp_count(w, qp, STAT_rx_send_requests, 1);
-	f->n.sends++;
 	count_taken(w, qp, &b->pkt[i]);
 	return true;
 }
@@ -415,8 +285,11 @@ fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		return n;
 	case OP_UC_WRITE_ONLY:
 		return fast_writes_uc(w, b, i, f);
+	case OP_UC_SEND_ONLY:
+		n = pipeline_fast_sends(w, b, i, f);
+		return n != 0 ? n : NOT_SPECIAL;
 	case OP_UD_SEND_ONLY:
-		return fast_datagram_in(w, b, i, f);
+		return pipeline_fast_sends(w, b, i, f);
 	default:
 		return NOT_SPECIAL;
 	}
@@ -452,6 +325,8 @@ pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 
 		if (b->pkt[i].opcode == OP_RC_WRITE_ONLY)
 			n = fast_writes(w, b, i, f, OP_RC_WRITE_ONLY);
+		else if (b->pkt[i].opcode == OP_RC_SEND_ONLY)
+			n = pipeline_fast_sends(w, b, i, f);
 		if (n == 0)
 			n = fast_others(w, b, i, f);
 		if (UNLIKELY(n == 0))

@@ -9,7 +9,8 @@
  * Depends: acks.h, worker.h, responder_fast.h.
  *
  * stage_06_fast_places.c  where payloads go
- * stage_06_fast.c         WRITE ONLY, SEND ONLY, duplicates of both, gaps, SENDs without a WQE
+ * stage_06_fast.c         WRITE ONLY, duplicates of it and of SEND ONLY, gaps, SENDs without a WQE
+ * stage_06_fast_sends.c   SEND ONLY, datagrams
  * stage_06_fast_reads.c   READs that one packet answers
  * stage_06_fast_acks.c    positive ACKs, READ responses of one packet
  *
@@ -20,6 +21,7 @@
 #include "acks.h"
 #include "copy.h"
 #include "count.h"
+#include "mem_reach.h"
 #include "responder_fast.h"
 #include "verdict.h"
 
@@ -29,7 +31,7 @@ struct fast_counts {
 	uint32_t sends;
 	uint32_t reads;
 	uint32_t duplicates;
-	uint32_t acks; /* and READ responses */
+	uint32_t acks;      /* and READ responses */
 	uint32_t unmatched; /* of these */
 	uint32_t ahead;
 	uint32_t unready;
@@ -41,9 +43,12 @@ struct fast_counts {
 struct fast_place {
 	uint8_t *host; /* NULL: not known; of a READ: where its data is */
 	const struct mem_region *region;
-	uint64_t wr_id; /* of the receive WQE that a SEND takes */
-	uint32_t room;  /* bytes of it; of what a READ response is for */
-	uint32_t wqe;   /* its index; of a READ response: the work request's position */
+	union {
+		const struct ring_recv_wqe *posted; /* that a SEND takes, until it is read */
+		uint64_t wr_id;                     /* of that */
+	};
+	uint32_t room; /* bytes of it; of what a READ response is for */
+	uint32_t wqe;  /* its index; of a READ response: the work request's position */
 };
 
 /** A burst on its way through stage 6. */
@@ -59,17 +64,6 @@ struct fast {
 /** The opcode's service left out: stage 5 has seen that it is the QP's. */
 #define FAST_OPERATION(opcode) ((opcode) & ~OP_RC_END)
 
-/**
- * Does a packet of the fast path want an ACK? Services without ACKs (UC, whose transport is odd)
- * mean nothing by the bit.
- */
-static ALWAYS_INLINE bool
-fast_asks(const struct wire_pkt *p)
-{
-	return (p->flags & ~(p->opcode / OP_RC_END) & PKT_ACKREQ) != 0;
-}
-_Static_assert(PKT_ACKREQ == 1 && (WIRE_ACKED & 3 << WIRE_RC) == 1, "bit 0 of RC and UC");
-
 /** May packets of the QP take the fast path at all? */
 static ALWAYS_INLINE bool
 fast_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
@@ -78,6 +72,35 @@ fast_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 	return LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTS) <= QPS_SQE - QPS_RTS) &&
 	       LIKELY((qp->flags & QPF_ANSWERING) == 0) && LIKELY((p->flags & PKT_CE) == 0) &&
 	       LIKELY(w->dirty_n != PIPELINE_BURST);
+}
+
+/** Owe an ACK of the newest request, at the end of the burst; the QP's answer queue is empty. */
+static ALWAYS_INLINE void
+fast_ack(struct worker *w, struct qp *qp, psn_t newest)
+{
+	ASSERT(psn_eq(newest, responder_newest(&qp->resp)));
+	ack_owe(w, qp,
+		ack_tail(responder_ack_syndrome(&qp->resp, UINT32_MAX), newest.v, qp->resp.msn));
+}
+
+/** Does what pipeline_fast_begin() saw of the packet still hold, after packets of the full path? */
+static ALWAYS_INLINE bool
+place_holds(const struct worker *w, const struct burst *b, uint32_t i, const struct fast *f,
+	access_t access)
+{
+	const struct qp *qp = b->qp[i];
+
+	return (f->one_port || b->port[i] == b->port[0]) && fast_qp(w, qp, &b->pkt[i]) &&
+	       mem_is_valid(f->at[i].region) && responder_fits_fast(&qp->resp, &b->pkt[i], access);
+}
+
+/** Count a packet that is no WRITE at its QP. */
+static ALWAYS_INLINE void
+count_taken(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+{
+	qp_count(w, qp, STAT_rcvd_pkts, 1);
+	qp_count(w, qp, STAT_rx_packets, 1);
+	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
 }
 
 /* ---- stage_06_fast_places.c */
@@ -98,6 +121,11 @@ void pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f);
 /** What the verdict of a packet that was taken would say in the recorder. */
 void pipeline_fast_trace(
 	struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule);
+
+/* ---- stage_06_fast_sends.c */
+
+/** Take SEND ONLYs in order, or datagrams, from b->pkt[i] on, which is one. @return how many. */
+uint32_t pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f);
 
 /* ---- stage_06_fast_reads.c */
 

@@ -54,26 +54,43 @@ place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 }
 
 /**
- * The place of a SEND ONLY, if the head of the receive queue has one SGE that is good. The host may
- * be writing: each word of the WQE is read once.
+ * Which receive WQE a SEND ONLY or datagram takes, if those before it in the burst are such, and in
+ * order: it is fetched. @return false: the full path takes the packet.
+ */
+static ALWAYS_INLINE bool
+place_send(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint32_t ahead,
+	struct fast_place *at)
+{
+	if (UNLIKELY(ahead >= PIPELINE_BURST) ||
+		UNLIKELY((qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0) ||
+		UNLIKELY(!fast_qp(w, qp, p)) || UNLIKELY(!responder_fits_fast(&qp->resp, p, 0)) ||
+		UNLIKELY(qp->max_recv_sge == 0) || UNLIKELY(qp->recv_cq == NULL))
+		return false;
+	at->wqe = qp->rq.cons + ahead;
+	at->posted = (const struct ring_recv_wqe *)ring_consume_peek(&qp->rq, ahead);
+	__builtin_prefetch(at->posted);
+	return true;
+}
+
+/**
+ * Its place, if the WQE has one SGE that is good. The host may be writing: each word of the WQE is
+ * read once.
  */
 static ALWAYS_INLINE void
-place_posted(const struct worker *w, struct qp *qp, struct fast_place *at)
+place_posted(const struct worker *w, struct qp *qp, const struct wire_pkt *p, struct fast_place *at)
 {
-	const struct ring_recv_wqe *wqe = ring_consume_peek(&qp->rq, 0);
+	const struct ring_recv_wqe *wqe = at->posted;
 	uint64_t addr;
 	uint32_t lkey;
 
-	if (UNLIKELY(ring_consume_count(&qp->rq) == 0) ||
-		UNLIKELY(__atomic_load_n(&wqe->num_sge, __ATOMIC_RELAXED) != 1) ||
-		UNLIKELY(qp->max_recv_sge == 0))
+	if (UNLIKELY(ring_consume_count(&qp->rq) <= at->wqe - qp->rq.cons) ||
+		UNLIKELY(__atomic_load_n(&wqe->num_sge, __ATOMIC_RELAXED) != 1))
 		return;
 	at->wr_id = __atomic_load_n(&wqe->wr_id, __ATOMIC_RELAXED);
-	at->wqe = qp->rq.cons;
 	at->room = __atomic_load_n(&wqe->sge[0].length, __ATOMIC_RELAXED);
 	addr = __atomic_load_n(&wqe->sge[0].addr, __ATOMIC_RELAXED);
 	lkey = __atomic_load_n(&wqe->sge[0].lkey, __ATOMIC_RELAXED);
-	if (UNLIKELY(at->room == 0))
+	if (UNLIKELY(at->room == 0) || UNLIKELY(p->payload_len > at->room))
 		return;
 	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
@@ -114,7 +131,7 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 		__builtin_prefetch(place->host + offset, 1);
 }
 
-/** Anything but a WRITE ONLY. @return is it a SEND ONLY? Then place_posted() follows. */
+/** Neither a WRITE ONLY nor a SEND ONLY. @return is it a datagram? Then place_posted() follows. */
 static ALWAYS_INLINE bool
 place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	struct fast_place *at)
@@ -124,12 +141,11 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 			response_fetch(w, qp, p, at);
 	} else if (p->opcode == OP_RC_READ_REQUEST) {
 		place_read(w, qp, p, at);
-	} else if ((FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY || p->opcode == OP_UD_SEND_ONLY) &&
-		   (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) == 0) {
-		if (UNLIKELY(qp->resp.latched) && ring_is_empty(&qp->rq))
-			return false; /* its peer was told so */
-		__builtin_prefetch(ring_consume_peek(&qp->rq, 0));
-		return true;
+	} else if (p->opcode == OP_UD_SEND_ONLY) {
+		const uint32_t ahead = psn_distance(p->psn, qp->resp.epsn);
+
+		/* Whatever its PSN is (UD-08): those of one sender are in order, as a rule. */
+		return place_send(w, qp, p, ahead < PIPELINE_BURST ? ahead : 0, at);
 	}
 	return false;
 }
@@ -155,12 +171,16 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 		f->at[i].host = NULL;
 		if (LIKELY(FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY))
 			place_write(w, b->qp[i], p, &f->at[i]);
+		else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY)
+			sends |= (uint32_t)place_send(w, b->qp[i], p,
+					 psn_distance(p->psn, b->qp[i]->resp.epsn), &f->at[i])
+				 << i;
 		else
 			sends |= (uint32_t)place_other(w, b->qp[i], p, &f->at[i]) << i;
 	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);
 
-		place_posted(w, b->qp[i], &f->at[i]);
+		place_posted(w, b->qp[i], &b->pkt[i], &f->at[i]);
 	}
 }

@@ -18,6 +18,7 @@ qp_few_carry(struct qp *qp)
 	for (uint32_t s = 0; s < STATS_HOT; s++)
 		qp->hot[s] += qp_few_of(qp, (enum stats_counter)s);
 	qp->few = (struct qp_few){ 0 };
+	qp->few_sends = 0;
 }
 
 /** Where packets go and come from: addresses, flags, template. */
@@ -202,6 +203,7 @@ reset(struct qp *qp)
 	memset(&qp->last_error, 0, sizeof(qp->last_error));
 	qp->last_error.fault = VERDICT_NO_FAULT;
 	qp->few = (struct qp_few){ 0 };
+	qp->few_sends = 0;
 	memset(qp->hot, 0, sizeof(qp->hot));
 	if (qp->stats != NULL)
 		memset(qp->stats, 0, sizeof(*qp->stats));

@@ -48,12 +48,13 @@ qp_out_of(uint8_t port, const struct wire_path *path)
 }
 
 /**
- * Counts of WRITEs in order and of their ACKs, in the line that they touch anyway. They are part of
- * the counters in `hot`: qp_few_carry() moves them there before they overflow, qp_stat() adds them.
+ * Counts of WRITEs and SENDs in order and of their ACKs, in lines that they touch anyway. They are
+ * part of the counters in `hot`: qp_few_carry() moves them there before they overflow, qp_stat()
+ * adds them.
  */
 struct qp_few {
 	uint32_t writes; /* WRITE ONLY packets, each a message */
-	uint32_t bytes;  /* of their frames */
+	uint32_t bytes;  /* of their frames, and of those of `few_sends` */
 	uint32_t acks;
 };
 
@@ -70,9 +71,9 @@ struct qp {
 	uint32_t flags; /* QPF_* */
 	uint32_t pd;
 	uint16_t pkey;
-	uint8_t dirty_at;     /* QPF_DIRTY: place in the worker's list of ACKs */
-	uint8_t out;          /* where frames go: `port`; with QP_OUT_LOCAL: a local path */
-	uint32_t ack_crc;     /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
+	uint8_t dirty_at; /* QPF_DIRTY: place in the worker's list of ACKs */
+	uint8_t out;      /* where frames go: `port`; with QP_OUT_LOCAL: a local path */
+	uint32_t ack_crc; /* state of the ICRC behind an ACK of PSN 0, AETH 0 */
 	union {
 		uint8_t peer_ipv4[4]; /* where packets come from; IPv6: attr.path.dst_ip */
 		uint32_t qkey;        /* QPF_DATAGRAM: what packets have to show */
@@ -81,6 +82,7 @@ struct qp {
 	struct responder resp; /* its first RESPONDER_HOT bytes end line 0, the rest is line 1 */
 	struct qp_cq *recv_cq;
 	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (constant, but with QPF_XRC) */
+	uint32_t few_sends; /* as `few`: SEND ONLY packets in order, which look at line 1 anyway */
 
 	/* line 2: counters of the good path. writer: worker */
 	uint64_t hot[STATS_HOT] CACHE_ALIGNED;
@@ -167,8 +169,11 @@ qp_few_of(const struct qp *qp, enum stats_counter s)
 	switch (s) {
 	case STAT_rx_packets:
 	case STAT_rcvd_pkts:
+		return qp->few.writes + qp->few_sends;
 	case STAT_rx_write_requests:
 		return qp->few.writes;
+	case STAT_rx_send_requests:
+		return qp->few_sends;
 	case STAT_rx_bytes:
 		return qp->few.bytes;
 	case STAT_sent_pkts:
@@ -189,6 +194,16 @@ qp_few_write(struct qp *qp, uint16_t frame_len)
 	qp->few.writes++;
 	qp->few.bytes += frame_len;
 	if (UNLIKELY(((qp->few.writes | qp->few.bytes) & BIT32(31)) != 0))
+		qp_few_carry(qp);
+}
+
+/** Owner worker: count a SEND of one packet. */
+static ALWAYS_INLINE void
+qp_few_send(struct qp *qp, uint16_t frame_len)
+{
+	qp->few_sends++;
+	qp->few.bytes += frame_len;
+	if (UNLIKELY(((qp->few_sends | qp->few.bytes) & BIT32(31)) != 0))
 		qp_few_carry(qp);
 }
 

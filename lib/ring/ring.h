@@ -289,6 +289,27 @@ ring_cq_at(const struct ring_cq *q, uint32_t index)
 }
 
 /**
+ * How many places there are at least for a worker that no other one adds beside.
+ * @param index out: of the first. @return 0: the ring is full, or left.
+ */
+static inline uint32_t
+ring_cq_room_alone(struct ring_cq *q, uint32_t *index)
+{
+	const uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
+
+	ASSERT(q->limit <= q->mask + 1);
+	*index = prod;
+	if (UNLIKELY(prod - q->seen >= q->limit)) {
+		if (RING_LOAD(uint32_t, &q->limit) == 0)
+			return 0;
+		q->seen = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+		if (prod - q->seen >= q->limit)
+			return 0;
+	}
+	return q->limit - (prod - q->seen);
+}
+
+/**
  * ring_cq_reserve() of a worker that no other one adds beside: without a locked exchange, which
  * costs about 100 cycles as it waits for all stores before it. Whoever makes a second worker a
  * producer orders all that this one did before all that the other one does, and has this one know
@@ -298,19 +319,21 @@ ring_cq_at(const struct ring_cq *q, uint32_t index)
 static inline struct ring_cqe *
 ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
 {
-	uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
+	uint32_t prod;
 
-	ASSERT(q->limit <= q->mask + 1);
-	if (UNLIKELY(prod - q->seen >= q->limit)) {
-		if (RING_LOAD(uint32_t, &q->limit) == 0)
-			return NULL;
-		q->seen = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
-		if (prod - q->seen >= q->limit)
-			return NULL;
-	}
+	if (UNLIKELY(ring_cq_room_alone(q, &prod) == 0))
+		return NULL;
 	atomic_store_explicit(&q->tail, prod + 1, memory_order_relaxed);
 	*index = prod;
 	return ring_cq_at(q, prod);
+}
+
+/** The same of the n places behind `index`, which ring_cq_room_alone() has said, all at once. */
+static inline void
+ring_cq_taken_alone(struct ring_cq *q, uint32_t index, uint32_t n)
+{
+	ASSERT(index == atomic_load_explicit(&q->tail, memory_order_relaxed));
+	atomic_store_explicit(&q->tail, index + n, memory_order_relaxed);
 }
 
 /** The value of `seq` once the entry with this index is there. The turn before left another. */

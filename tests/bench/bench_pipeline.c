@@ -56,6 +56,7 @@ static const struct bench_case cases[] = {
 	{ "write_1024", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false },
 	{ "write_4096", OP_RC_WRITE_ONLY, KIND_GOOD, 4096, 4096, 32, false, false },
 	{ "send_64", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false },
+	{ "send_64_coalesced", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 1, false, false },
 	{ "read_64", OP_RC_READ_REQUEST, KIND_GOOD, 64, 1024, 32, false, false },
 	{ "read_4096", OP_RC_READ_REQUEST, KIND_GOOD, 4096, 4096, 32, false, false },
 	{ "duplicate_64", OP_RC_WRITE_ONLY, KIND_DUPLICATE, 64, 1024, 32, false, false },

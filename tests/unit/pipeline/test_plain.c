@@ -250,12 +250,76 @@ RESP_05_writes_counted_at_qp(void **state)
 		assert_int_equal(qp_stat(b->qp, STAT_rx_packets), i + 1);
 		assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), i + 1);
 		/* Ethernet, IPv4, UDP, BTH, RETH, payload, ICRC */
-		assert_int_equal(qp_stat(b->qp, STAT_rx_bytes),
-			(i + 1) * (14 + 20 + 8 + 12 + 16 + 64 + 4));
+		assert_int_equal(
+			qp_stat(b->qp, STAT_rx_bytes), (i + 1) * (14 + 20 + 8 + 12 + 16 + 64 + 4));
 		assert_int_equal(qp_stat(b->qp, STAT_acks_sent), i + 1);
 		assert_int_equal(qp_stat(b->qp, STAT_sent_pkts), sent + i + 1);
 	}
 	expect_silence(b);
+}
+
+/*
+ * RESP-01, CQ-06: SENDs of one QP in a burst take its WQEs in order, and their completions are
+ * there before the event, which is for the newest one that is solicited.
+ */
+static void
+CQ_06_sends_of_a_burst(void **state)
+{
+	enum { SENDS = 5, SOLICITED = 2 };
+	const uint32_t len[SENDS] = { 8, 64, 0, 33, 1 };
+	struct bed *b = *state;
+	struct wire_fields f;
+	uint64_t bytes = 0;
+	uint32_t first;
+
+	bed_post(b, SENDS);
+	first = atomic_load(&b->cq.ring.tail);
+	atomic_store(&b->cq.notify, CQ_NOTIFY_SOLICITED);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		f = send_only(E + i, (uint16_t)len[i]);
+		f.flags = i == SOLICITED ? PKT_SE | PKT_ACKREQ : PKT_ACKREQ;
+		bytes += 14 + 20 + 8 + 12 + (len[i] + 3) / 4 * 4 + 4;
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	expect_ack(b, 0x1f, E + SENDS - 1, SENDS);
+	expect_silence(b);
+	assert_int_equal(atomic_load(&b->cq.notify), CQ_NOTIFY_FIRED);
+	assert_int_equal(atomic_load(&b->cq.solicited), first + SOLICITED + 1);
+	assert_int_equal(atomic_load(&b->cq.ring.tail), first + SENDS);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		const struct ring_cqe c = bed_cqe(b);
+
+		assert_int_equal(c.wr_id, i + 1);
+		assert_int_equal(c.byte_len, len[i]);
+		assert_int_equal(c.solicited, i == SOLICITED);
+	}
+	bed_no_cqe(b);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_send_requests), SENDS);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 0);
+	assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), SENDS);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_packets), SENDS);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_bytes), bytes);
+	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 0); /* none took the full path */
+}
+
+/* CQ-06: none of a burst is solicited, so there is no event. */
+static void
+CQ_06_no_event_of_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f;
+
+	bed_post(b, 2);
+	atomic_store(&b->cq.notify, CQ_NOTIFY_SOLICITED);
+	for (uint32_t i = 0; i < 2; i++) {
+		f = send_only(E + i, 16);
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	bed_cqe(b);
+	bed_cqe(b);
+	assert_int_equal(atomic_load(&b->cq.notify), CQ_NOTIFY_SOLICITED);
 }
 
 int
@@ -267,6 +331,8 @@ main(void)
 			RESP_04_invalidated_in_a_burst, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			RESP_05_writes_counted_at_qp, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(CQ_06_sends_of_a_burst, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(CQ_06_no_event_of_a_burst, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests_name("pipeline_plain", tests, bed_group_setup, NULL);
