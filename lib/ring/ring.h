@@ -296,17 +296,18 @@ static inline uint32_t
 ring_cq_room_alone(struct ring_cq *q, uint32_t *index)
 {
 	const uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
+	const uint32_t limit = RING_LOAD(uint32_t, &q->limit); /* once: it may become 0 */
 
-	ASSERT(q->limit <= q->mask + 1);
+	ASSERT(limit <= q->mask + 1);
 	*index = prod;
-	if (UNLIKELY(prod - q->seen >= q->limit)) {
-		if (RING_LOAD(uint32_t, &q->limit) == 0)
+	if (UNLIKELY(prod - q->seen >= limit)) {
+		if (limit == 0)
 			return 0;
 		q->seen = atomic_load_explicit(&q->sh->cons, memory_order_acquire);
-		if (prod - q->seen >= q->limit)
+		if (prod - q->seen >= limit)
 			return 0;
 	}
-	return q->limit - (prod - q->seen);
+	return limit - (prod - q->seen);
 }
 
 /**

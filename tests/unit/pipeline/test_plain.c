@@ -263,15 +263,15 @@ RESP_05_writes_counted_at_qp(void **state)
  * there before the event, which is for the newest one that is solicited.
  */
 static void
-CQ_06_sends_of_a_burst(void **state)
+sends_of_a_burst(struct bed *b, uint8_t producer)
 {
 	enum { SENDS = 5, SOLICITED = 2 };
 	const uint32_t len[SENDS] = { 8, 64, 0, 33, 1 };
-	struct bed *b = *state;
 	struct wire_fields f;
 	uint64_t bytes = 0;
 	uint32_t first;
 
+	atomic_store(&b->cq.producer, producer);
 	bed_post(b, SENDS);
 	first = atomic_load(&b->cq.ring.tail);
 	atomic_store(&b->cq.notify, CQ_NOTIFY_SOLICITED);
@@ -303,6 +303,21 @@ CQ_06_sends_of_a_burst(void **state)
 	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 0); /* none took the full path */
 }
 
+/** The worker is the only one that adds to the queue. */
+static void
+CQ_06_sends_of_a_burst(void **state)
+{
+	struct bed *b = *state;
+
+	sends_of_a_burst(b, (uint8_t)(1 + b->conf.index));
+}
+
+static void
+CQ_06_sends_of_a_burst_beside_others(void **state)
+{
+	sends_of_a_burst(*state, CQ_PRODUCER_ANY);
+}
+
 /* CQ-06: none of a burst is solicited, so there is no event. */
 static void
 CQ_06_no_event_of_a_burst(void **state)
@@ -310,6 +325,7 @@ CQ_06_no_event_of_a_burst(void **state)
 	struct bed *b = *state;
 	struct wire_fields f;
 
+	atomic_store(&b->cq.producer, 1 + b->conf.index);
 	bed_post(b, 2);
 	atomic_store(&b->cq.notify, CQ_NOTIFY_SOLICITED);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -332,6 +348,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			RESP_05_writes_counted_at_qp, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(CQ_06_sends_of_a_burst, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			CQ_06_sends_of_a_burst_beside_others, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(CQ_06_no_event_of_a_burst, bed_setup, bed_teardown),
 	};
 
