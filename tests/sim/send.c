@@ -196,7 +196,10 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 				return;
 		}
 	}
-	CHECK(s, e->req.doubting || e->req.timing == (e->asked_at != 0 && e->req.timeout != 0),
+	/* A request for what is missing that waits for its turn starts the timer, as any resend. */
+	CHECK(s,
+		e->req.doubting || e->req.patching ||
+			e->req.timing == (e->asked_at != 0 && e->req.timeout != 0),
 		"TMR-05: timer %d, response owed %d", e->req.timing, e->asked_at != 0);
 	e->busy = (turn == 0 || later) && e->state == END_RTS;
 	send_timer_update(s, e);

@@ -275,7 +275,7 @@ RESP_NAK_01_texts_and_ids(void **state)
 
 		assert_true(strncmp(id, "RESP-", 5) == 0 || strncmp(id, "RX-", 3) == 0 ||
 			    strncmp(id, "AE-", 3) == 0 || strncmp(id, "UC-", 3) == 0 ||
-			    strncmp(id, "XRC-", 4) == 0);
+			    strncmp(id, "XRC-", 4) == 0 || strncmp(id, "FLOW-", 5) == 0);
 		assert_true(strlen(responder_rule_text((enum responder_rule)i)) > 5);
 	}
 }

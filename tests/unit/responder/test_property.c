@@ -135,9 +135,17 @@ invariants(const struct bed *s, const struct spec *p)
 		/* RESP-NAK-ROE-03: the peer cannot cause it. */
 		CHECK_THAT(s->v.syndrome != NAK_ROE || s->f.exec_fault || s->f.wqe_fault != 0);
 	}
-	/* A duplicate leaves all 64 bytes alone, and so does a drop. */
-	if ((act & (ACT_DUPLICATE | ACT_DROP)) != 0)
-		CHECK_THAT(memcmp(&s->r, &s->before, sizeof(s->r)) == 0);
+	/*
+	 * A duplicate leaves all 64 bytes alone, and so does a drop. But the answer to a duplicate
+	 * offers a credit, and one of 0 is kept in mind (FLOW-07).
+	 */
+	if ((act & (ACT_DUPLICATE | ACT_DROP)) != 0) {
+		struct responder r = s->before;
+
+		if ((act & ACT_DUPLICATE) != 0 && (r.knobs & RESP_KNOB_CREDITS) != 0)
+			r.starved = s->v.syndrome == 0;
+		CHECK_THAT(memcmp(&s->r, &r, sizeof(r)) == 0);
+	}
 	if ((act & ACT_DUPLICATE) != 0)
 		CHECK_THAT(ahead > 0x800000);
 	/* One local report for each QP that dies, and none otherwise (AE-10). */
