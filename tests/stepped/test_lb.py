@@ -56,6 +56,10 @@ class Impaired(LocalCase, test_impair.ByRpc):
     FIXED = {"qps": "1"}        # a feed rests if its peer comes later
 
 
+class OneLoss(LocalCase, test_impair.OneLoss):
+    """LB-03: likewise."""
+
+
 class ImpairedFromFile(LocalCase, test_impair.FromFile):
     """LB-03: likewise."""
 
