@@ -78,7 +78,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(("write_64", 64, 1), (row["case"], row["bytes"], row["samples"]))
         self.above_0(row, "total", "ratio", "bare", "empty", "rx", "parse", "icrc", "steer",
                      "respond", "tx")
-        self.assertEqual(11, len(self.rows_of(lines, "write_64")[0]))
+        self.assertEqual(15, len(self.rows_of(lines, "write_64")[0]))
 
     def test_hostile(self):
         lines, out = self.run_json("hostile", "--repeats", "1", "icrc")
