@@ -43,6 +43,7 @@ static void
 run(struct broker_job *job)
 {
 	struct away *a = (struct away *)(void *)job;
+	struct broker *b = a->b;
 	int waits = 0;
 
 	if (!a->told) {
@@ -54,8 +55,8 @@ run(struct broker_job *job)
 		close(a->fd);
 		a->fd = -1;
 	}
-	broker_jobs_put(&a->b->away, &a->job);
-	broker_wake(a->b);
+	broker_jobs_put(&b->away, &a->job); /* from here on it may be gone */
+	broker_wake(b);
 }
 
 static void
