@@ -280,7 +280,7 @@ class Case(unittest.TestCase):
             seen = seen + 1 if used() == self.before else 0
             self.before = used()
 
-    def assert_back(self):
+    def assert_back(self, within_s=BACK_S):
         waits = Waits()
         self.assertTrue(soon(lambda: self.clients() == 0), "a client is left")
         # Less: a connection of before the attack had not ended when we looked.
@@ -288,7 +288,7 @@ class Case(unittest.TestCase):
                         (self.before, used()))
         net_s = waits.net_s()
         print("%s: all back after %.0f ms without waiting for a CPU" % (self.id(), net_s * 1e3))
-        self.assertLess(net_s, BACK_S)
+        self.assertLess(net_s, within_s)
 
     def clients(self):
         with jsonrpc.Connection(SOCKET) as c:
