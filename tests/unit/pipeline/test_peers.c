@@ -270,6 +270,52 @@ WRITEs_do_not_wait_for_answers(void **state)
 	end(b, 0);
 }
 
+/** Both ask, until all is answered. @return answers of the first turn to the second peer. */
+static uint32_t
+answered_first(struct bed *b)
+{
+	uint32_t first = 0;
+
+	ask(b, &peers[0]);
+	ask(b, &peers[1]);
+	bed_turn(b);
+	for (uint32_t i = 0; i < b->out_n; i++)
+		first += b->pkt[i].dest_qpn >= FIRST_QPN + MOST;
+	do {
+		bed_turn(b);
+	} while (b->out_n != 0);
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t k = 0; k < peers[i].readers_n; k++)
+			peers[i].reader[k].owed = 0;
+	return first;
+}
+
+/*
+ * What a peer was answered beyond its turn is forgotten once nobody waits any more: the same
+ * requests of new QPs are answered in the same way again.
+ */
+static void
+a_debt_ends_with_the_line(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint32_t n = 0; n < 64; n++) {
+		uint32_t first = 0;
+
+		for (uint32_t i = 0; i < 4; i++) {
+			uint32_t now;
+
+			begin(b, 0, 2, 1, 65536);
+			begin(b, 1, 3, 1 + n % 4, (1 + n / 4) * PMTU);
+			now = answered_first(b);
+			first = i == 0 ? now : first;
+			assert_int_equal(now, first);
+			end(b, 1);
+			end(b, 0);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -279,6 +325,7 @@ main(void)
 		TEST(a_peer_is_an_address),
 		TEST(what_one_leaves_the_other_has),
 		TEST(WRITEs_do_not_wait_for_answers),
+		TEST(a_debt_ends_with_the_line),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
