@@ -260,14 +260,67 @@ client_cm_space(enum rl_cm_port_space ps)
 	return ps == RL_PS_TCP ? "TCP" : ps == RL_PS_UDP ? "UDP" : "IB";
 }
 
+/* @return the port with this address, or 0. */
+static uint8_t
+port_with(struct rl_context *ctx, const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
+	union rl_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } }, own;
+
+	if (a->ss_family == AF_INET6)
+		memcpy(gid.raw, &in6->sin6_addr, sizeof(gid.raw));
+	else
+		memcpy(&gid.raw[12], &in->sin_addr, sizeof(in->sin_addr));
+	for (uint8_t port = 1; port <= ctx->num_ports; port++)
+		for (int i = 0; rl_query_gid(ctx, port, i, &own) == 0; i++)
+			if (memcmp(own.raw, gid.raw, sizeof(own.raw)) == 0)
+				return port;
+	return 0;
+}
+
 int
 rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
+{
+	struct cm_id *id = cm_id_of(pub);
+	struct sockaddr_storage to;
+	uint8_t port = 0;
+	json_t *ip;
+	int rc;
+
+	if (id->handle != 0)
+		return client_fail(EINVAL, "the id listens, or has a peer");
+	rc = take_address(&to, addr);
+	if (rc != 0)
+		return rc;
+	ip = ip_json(&to);
+	if (ip != NULL) {
+		json_decref(ip);
+		port = port_with(pub->context, &to);
+		if (port == 0)
+			return client_fail(EADDRNOTAVAIL, "no port has the address");
+	}
+	id->local = to;
+	pub->port_num = port;
+	return 0;
+}
+
+int
+rl_cm_set_afonly(struct rl_cm_id *pub, bool on)
 {
 	struct cm_id *id = cm_id_of(pub);
 
 	if (id->handle != 0)
 		return client_fail(EINVAL, "the id listens, or has a peer");
-	return take_address(&id->local, addr);
+	id->afonly = on;
+	return 0;
+}
+
+int
+rl_cm_set_tos(struct rl_cm_id *pub, uint8_t tos)
+{
+	cm_id_of(pub)->tos = tos;
+	return 0;
 }
 
 int
@@ -291,6 +344,9 @@ rl_cm_listen(struct rl_cm_id *pub, int backlog)
 		backlog > 0 ? backlog : 0, "qp_type", types[pub->qp_type]);
 	if (ip != NULL)
 		json_object_set_new(params, "ip", ip);
+	else if (id->afonly && id->local.ss_family != 0)
+		json_object_set_new(params, "ip_version",
+			json_integer(id->local.ss_family == AF_INET6 ? 6 : 4));
 	pthread_mutex_lock(&ctx->lock);
 	rc = client_call(ctx, "client_cm_listen", params, -1, &result);
 	if (rc == 0) {
@@ -312,9 +368,9 @@ static int
 resolve(struct context *ctx, struct cm_id *id, int timeout_ms)
 {
 	json_t *result, *source = ip_json(&id->local), *dest = ip_json(&id->peer);
-	json_t *params = json_pack("{s:I, s:i}", "channel",
+	json_t *params = json_pack("{s:I, s:i, s:i}", "channel",
 		(json_int_t)((struct cm_channel *)id->pub.channel)->handle, "timeout_ms",
-		timeout_ms > 0 ? timeout_ms : 1);
+		timeout_ms > 0 ? timeout_ms : 1, "traffic_class", id->tos);
 	const uint16_t port = client_cm_port(&id->local);
 	bool known;
 	int rc;

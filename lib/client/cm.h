@@ -35,7 +35,9 @@ struct cm_id {
 	uint32_t handle; /* 0: the dataplane does not know of it */
 	bool peers;      /* it is a CONNECT_REQUEST's */
 	bool answered;   /* ... and the answer was given */
+	bool afonly;     /* asked by addresses of its own family alone */
 	uint8_t timeout; /* 0: as it is usual */
+	uint8_t tos;
 	bool has_attr;
 	struct rl_qp_attr attr; /* RTR and RTS */
 	uint8_t responder_resources, initiator_depth;

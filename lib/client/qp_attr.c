@@ -98,6 +98,9 @@ decode_path(const json_t *o, struct rl_ah_attr *ah)
 	ah->vlan_priority = (uint8_t)json_integer_value(json_object_get(o, "vlan_priority"));
 }
 
+/* Said of memory, not of a QP. Programs name them all the same, and the kernel does not mind. */
+#define OF_MEMORY (RL_ACCESS_MW_BIND | RL_ACCESS_ZERO_BASED)
+
 static json_t *
 encode_access(unsigned int flags)
 {
@@ -175,7 +178,8 @@ client_attr_encode(
 		json_object_set_new(
 			o, "en_sqd_async_notify", json_boolean(attr->en_sqd_async_notify != 0));
 	if ((mask & RL_QP_ACCESS_FLAGS) != 0)
-		json_object_set_new(o, "qp_access_flags", encode_access(attr->qp_access_flags));
+		json_object_set_new(o, "qp_access_flags",
+			encode_access(attr->qp_access_flags & ~OF_MEMORY));
 	if ((mask & RL_QP_PKEY_INDEX) != 0)
 		json_object_set_new(o, "pkey", json_integer(0xffff));
 	if ((mask & RL_QP_PORT) != 0)

@@ -172,8 +172,16 @@ struct cm_path {
 	bool has_mac; /* else the caller finds the neighbour */
 };
 
+/** Who reaches a listener (CM-45). */
+struct cm_reach {
+	uint8_t ip;	 /* version of the addresses, 4 or 6; 0: both */
+	bool is_one;	 /* asked at this own address alone: */
+	uint8_t gid[16];
+};
+
 struct cm_listener {
 	uint64_t service_id;
+	struct cm_reach reach;
 	void *user;
 	uint32_t backlog; /* unfinished connections that it may have */
 	uint32_t pending;
@@ -301,8 +309,12 @@ void cm_fini(struct cm *cm);
 /** A number that peers cannot guess. */
 uint64_t cm_random(struct cm *cm);
 
-/** @return the listener, or NULL with -EADDRINUSE or -ENOSPC in `rc`. */
-struct cm_listener *cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, int *rc);
+/**
+ * @param reach NULL: all. @return the listener, or NULL with -ENOSPC in `rc`, or -EADDRINUSE: some
+ * REQ would reach another one as well.
+ */
+struct cm_listener *cm_listen(struct cm *cm, uint16_t port, uint64_t service_id,
+	const struct cm_reach *reach, int *rc);
 /** @return how many there are. */
 uint32_t cm_listeners(const struct cm *cm);
 /** Its connections live on. */

@@ -20,7 +20,7 @@ struct cm_conn *cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t
 /** The connection with this queue pair of the peer (CM-24). */
 struct cm_conn *cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t guid, uint32_t qpn);
 /** Who listens there; NULL: nobody. */
-struct cm_listener *cm_listener_of(struct cm *cm, uint16_t port, uint64_t service_id);
+struct cm_listener *cm_listener_of(struct cm *cm, const struct cm_path *path, uint64_t service_id);
 /** May this source send one more REQ in this second? Counts it. */
 bool cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now);
 /** Count a connection that its peer has begun as unfinished. @return CM_DROP_NONE, or why not. */

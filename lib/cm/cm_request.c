@@ -169,7 +169,7 @@ void
 cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v)
 {
 	const uint8_t *m = p->mad;
-	struct cm_listener *l = cm_listener_of(cm, p->path.port, mad_get(m, REQ_service_id));
+	struct cm_listener *l = cm_listener_of(cm, &p->path, mad_get(m, REQ_service_id));
 	struct cm_conn *old;
 	uint16_t reason;
 

@@ -38,7 +38,7 @@ cm_sidr_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_ve
 	const uint8_t *m = p->mad;
 	const uint32_t id = (uint32_t)mad_get(m, SIDR_REQ_request_id);
 	struct cm_conn *c = cm_by_remote(cm, &p->path, id, mad_get(m, MAD_tid));
-	struct cm_listener *l = cm_listener_of(cm, p->path.port, mad_get(m, SIDR_REQ_service_id));
+	struct cm_listener *l = cm_listener_of(cm, &p->path, mad_get(m, SIDR_REQ_service_id));
 
 	if (c != NULL && c->peer.service == CM_UD) {
 		cm_step(cm, c, CM_IN_REQ, &nothing, now, v);

@@ -216,22 +216,46 @@ cm_by_own_qpn(struct cm *cm, uint32_t qpn)
 	return NULL;
 }
 
-struct cm_listener *
-cm_listener_of(struct cm *cm, uint16_t port, uint64_t service_id)
+/* Is there an address that both stand for? */
+static bool
+reach_meets(const struct cm_reach *a, const struct cm_reach *b)
+{
+	if (a->ip != 0 && b->ip != 0 && a->ip != b->ip)
+		return false;
+	return !a->is_one || !b->is_one || memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
+}
+
+static struct cm_listener *
+listener_at(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach)
 {
 	for (uint32_t i = 0; i < CM_LISTENERS; i++) {
 		struct cm_listener *l = &cm->listeners[i];
 
-		if (l->used && l->service_id == service_id && l->port == port)
+		if (l->used && l->service_id == service_id && l->port == port &&
+			reach_meets(&l->reach, reach))
 			return l;
 	}
 	return NULL;
 }
 
 struct cm_listener *
-cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, int *rc)
+cm_listener_of(struct cm *cm, const struct cm_path *path, uint64_t service_id)
 {
-	*rc = cm_listener_of(cm, port, service_id) != NULL ? -EADDRINUSE : -ENOSPC;
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	struct cm_reach at = { .is_one = true };
+
+	memcpy(at.gid, path->own_gid, sizeof(at.gid));
+	at.ip = memcmp(at.gid, mapped, sizeof(mapped)) == 0 ? 4 : 6;
+	return listener_at(cm, path->port, service_id, &at);
+}
+
+struct cm_listener *
+cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach, int *rc)
+{
+	static const struct cm_reach all;
+
+	reach = reach != NULL ? reach : &all;
+	*rc = listener_at(cm, port, service_id, reach) != NULL ? -EADDRINUSE : -ENOSPC;
 	if (*rc == -EADDRINUSE)
 		return NULL;
 	for (uint32_t i = 0; i < CM_LISTENERS; i++) {
@@ -240,6 +264,7 @@ cm_listen(struct cm *cm, uint16_t port, uint64_t service_id, int *rc)
 		if (l->used)
 			continue;
 		*l = (struct cm_listener){ .service_id = service_id,
+			.reach = *reach,
 			.port = port,
 			.backlog = CM_BACKLOG,
 			.mtu = 5,

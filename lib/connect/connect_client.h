@@ -121,7 +121,8 @@ int connect_client_resolve(struct connect *cx, struct connect_channel *ch,
 	struct refusal *r);
 
 struct connect_listen_for {
-	struct conf_ip ip; /* family 0: of all ports */
+	struct conf_ip ip;  /* family 0: of all ports */
+	uint8_t ip_version; /* then 4 or 6: asked by such addresses alone; 0: by both */
 	uint32_t ps;
 	uint16_t service_port; /* 0: any, given back */
 	uint32_t backlog;

@@ -120,6 +120,7 @@ listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen
 	uint16_t port, struct refusal *r)
 {
 	struct conf_cm_listen *conf = calloc(1, sizeof(*conf));
+	struct cm_reach reach = { .ip = q->ip_version };
 	int rc;
 
 	if (conf == NULL)
@@ -131,9 +132,14 @@ listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen
 	conf->accept = CONF_ACCEPT_ASK;
 	conf->backlog = q->backlog;
 	conf->qp.qp_type = q->qp_type;
+	if (q->ip.family != 0) {
+		reach.ip = q->ip.family;
+		reach.is_one = true;
+		connect_gid(&q->ip, reach.gid);
+	}
 	rc = owner_charge(id->client->owner, OWNER_CM_LISTENERS, 1, r);
 	if (rc == 0) {
-		rc = connect_listen_for(cx, conf, id, r);
+		rc = connect_listen_for(cx, conf, &reach, id, r);
 		if (rc != 0)
 			owner_uncharge(id->client->owner, OWNER_CM_LISTENERS, 1);
 	}

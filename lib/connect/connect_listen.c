@@ -62,12 +62,12 @@ make_ud(struct connect *cx, struct connect_listener *l, struct refusal *r)
 int
 connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct refusal *r)
 {
-	return connect_listen_for(cx, conf, NULL, r);
+	return connect_listen_for(cx, conf, NULL, NULL, r);
 }
 
 int
-connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf, struct connect_id *of,
-	struct refusal *r)
+connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf,
+	const struct cm_reach *reach, struct connect_id *of, struct refusal *r)
 {
 	const int16_t port = env_port_named(cx->env, conf->port);
 	struct connect_listener *l = NULL;
@@ -85,7 +85,8 @@ connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf, struct
 	l->conf = *conf;
 	l->qpn = 0;
 	l->of = of;
-	l->l = cm_listen(&cx->cm, (uint16_t)port, service_id(conf->ps, conf->service_port), &rc);
+	l->l = cm_listen(
+		&cx->cm, (uint16_t)port, service_id(conf->ps, conf->service_port), reach, &rc);
 	if (l->l == NULL)
 		return refuse(r, -rc, "service port %u of port \"%s\" has a listener",
 			conf->service_port, conf->port);

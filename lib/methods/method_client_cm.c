@@ -28,7 +28,7 @@ struct p_cm_resolve {
 struct p_cm_listen {
 	uint32_t channel;
 	struct conf_ip ip;
-	uint32_t ps, service_port, backlog, qp_type;
+	uint32_t ip_version, ps, service_port, backlog, qp_type;
 };
 
 struct p_cm_terms {
@@ -83,6 +83,7 @@ static const struct conf_table resolve_table = P_TABLE(p_cm_resolve, resolve_row
 static const struct conf_field listen_rows[] = {
 	P_U32(p_cm_listen, channel, 1, UINT32_MAX, P_REQUIRED),
 	P_IP(p_cm_listen, ip, P_OPTIONAL),
+	P_U32(p_cm_listen, ip_version, 0, 6, P_DEFAULT(0)),
 	P_ENUM(p_cm_listen, ps, conf_names_cm_ps, P_DEFAULT(CONF_PS_TCP)),
 	P_U32(p_cm_listen, service_port, 0, UINT16_MAX, P_DEFAULT(0)),
 	P_U32(p_cm_listen, backlog, 0, UINT32_MAX, P_DEFAULT(0)),
@@ -275,6 +276,7 @@ id_listen(struct rpc_call *call)
 {
 	const struct p_cm_listen *p = call->params;
 	struct connect_listen_for q = { .ip = p->ip,
+		.ip_version = (uint8_t)p->ip_version,
 		.ps = p->ps,
 		.service_port = (uint16_t)p->service_port,
 		.backlog = p->backlog != 0 && p->backlog < BACKLOG_MAX ? p->backlog : BACKLOG_MAX,
@@ -288,6 +290,8 @@ id_listen(struct rpc_call *call)
 		return -1;
 	if (p->qp_type == QPT_UD && p->ps == CONF_PS_TCP)
 		return rpc_invalid(call, "qp_type: UD goes with port space UDP");
+	if (p->ip_version != 0 && p->ip_version != 4 && p->ip_version != 6)
+		return rpc_invalid(call, "ip_version: 4, 6, or 0 for both");
 	ch = connect_channel_find(cl, p->channel, &r);
 	if (ch == NULL || connect_client_listen(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);

@@ -85,10 +85,6 @@ int ucm_fail(int err, const char *why);
 /** Write as much of a response as there is room for. */
 void ucm_answer(const struct ucm_call *call, uint64_t response, const void *what, size_t size);
 
-/** The port that leads to its peer, or that has its address. @return from 1; 0: none yet. */
-uint8_t ucm_port(const struct rl_cm_id *id);
-/** The port with an address. @return from 1; 0: none. */
-uint8_t ucm_port_of(struct rl_context *ctx, const struct sockaddr *addr);
 /** Does the address say none? */
 bool ucm_is_any(const struct sockaddr *addr);
 /** Make it say none; its TCP port stays. */

@@ -186,8 +186,6 @@ bind_ip(const struct ucm_call *call)
 	call->id->loopback = ucm_is_loopback(addr);
 	if (call->id->loopback)
 		ucm_make_any(addr);
-	if (!ucm_is_any(addr) && ucm_port_of(call->file->channel->context, addr) == 0)
-		return ucm_fail(EADDRNOTAVAIL, "no port of the dataplane has the address");
 	give_port(addr);
 	return rl_cm_bind_addr(call->id->rl, addr);
 }
@@ -282,6 +280,17 @@ notify(const struct ucm_call *call)
 }
 
 static int
+set_afonly(struct rl_cm_id *id, const struct rdma_ucm_set_option *o)
+{
+	int on;
+
+	if (o->optlen != sizeof(on))
+		return ucm_fail(EINVAL, "AFONLY is an int");
+	memcpy(&on, (const void *)(uintptr_t)o->optval, sizeof(on));
+	return rl_cm_set_afonly(id, on != 0);
+}
+
+static int
 set_option(const struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *o = &call->in->set_option;
@@ -294,10 +303,11 @@ set_option(const struct ucm_call *call)
 	/* A port is free again as soon as its listener is gone. */
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_REUSEADDR)
 		return 0;
-	if (o->level == RDMA_OPTION_ID && *value == 0 &&
-		(o->optname == RDMA_OPTION_ID_TOS || o->optname == RDMA_OPTION_ID_AFONLY))
-		return 0;
-	return ucm_fail(EOPNOTSUPP, "options are REUSEADDR and ACK_TIMEOUT");
+	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_AFONLY)
+		return set_afonly(call->id->rl, o);
+	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_TOS)
+		return rl_cm_set_tos(call->id->rl, *value);
+	return ucm_fail(EOPNOTSUPP, "options are TOS, REUSEADDR, AFONLY and ACK_TIMEOUT");
 }
 
 /* ---- the device's write() -------------------------------------------------------------------- */

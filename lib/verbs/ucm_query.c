@@ -116,28 +116,6 @@ index_of(struct rl_context *ctx, uint8_t port, const union rl_gid *gid)
 	return -1;
 }
 
-uint8_t
-ucm_port_of(struct rl_context *ctx, const struct sockaddr *addr)
-{
-	const union rl_gid gid = ucm_gid_of(addr);
-
-	for (uint8_t port = 1; port <= ctx->num_ports; port++) {
-		if (index_of(ctx, port, &gid) >= 0)
-			return port;
-	}
-	return 0;
-}
-
-uint8_t
-ucm_port(const struct rl_cm_id *id)
-{
-	struct sockaddr *own = rl_cm_get_local_addr((struct rl_cm_id *)id);
-
-	if (id->port_num != 0 || own->sa_family == 0 || ucm_is_any(own))
-		return id->port_num;
-	return ucm_port_of(id->context, own);
-}
-
 /* ---- device, addresses, path ----------------------------------------------------------------- */
 
 static void
@@ -181,7 +159,7 @@ ucm_query_route(const struct ucm_call *call)
 	if (id->loopback && ucm_is_any((struct sockaddr *)&resp.src_addr))
 		set_loopback((struct sockaddr *)&resp.src_addr);
 	memcpy(&resp.dst_addr, rl_cm_get_peer_addr(id->rl), sizeof(resp.dst_addr));
-	port = ucm_port(id->rl);
+	port = id->rl->port_num;
 	if (port != 0) {
 		rc = rl_query_port(call->file->channel->context, port, &attr);
 		if (rc != 0)
@@ -207,14 +185,14 @@ datagram_attr(const struct rl_cm_id *id, struct rl_qp_attr *attr, int *mask)
 		*mask |= RL_QP_PKEY_INDEX | RL_QP_PORT | RL_QP_QKEY;
 	else if (attr->qp_state == RL_QPS_RTS)
 		*mask |= RL_QP_SQ_PSN;
-	return ucm_port(id) != 0 ? 0 : ucm_fail(EINVAL, "the id has no port yet");
+	return id->port_num != 0 ? 0 : ucm_fail(EINVAL, "the id has no port yet");
 }
 
 void
 ucm_path_to(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs_ah_attr *to)
 {
 	const union rl_gid own = ucm_gid_of(rl_cm_get_local_addr(id));
-	const int at = index_of(id->context, ucm_port(id), &own);
+	const int at = index_of(id->context, id->port_num, &own);
 
 	memcpy(to->grh.dgid, from->grh.dgid.raw, sizeof(to->grh.dgid));
 	to->grh.flow_label = from->grh.flow_label;

@@ -258,6 +258,37 @@ CM_12_own_queue_pairs(struct world *w)
 	OK(rl_cm_destroy_id(w->listener));
 }
 
+/* CM_45 */
+static void
+only_of_a_family(struct world *w)
+{
+	struct sockaddr_storage four = side_address("0.0.0.0", SERVICE + 1),
+				six = { .ss_family = AF_INET6 },
+				mine = side_address(w->server_ip, 0),
+				nobodys = side_address("192.0.2.9", 1);
+	struct rl_cm_id *a, *b;
+
+	((struct sockaddr_in6 *)(void *)&six)->sin6_port = htons(SERVICE + 1);
+	OK(rl_cm_create_id(w->s.channel, &a, NULL, RL_PS_TCP));
+	OK(rl_cm_create_id(w->s.channel, &b, NULL, RL_PS_TCP));
+	CHECK(rl_cm_bind_addr(a, (struct sockaddr *)&nobodys) == -EADDRNOTAVAIL);
+	/* A port's address tells the port; QPs can be made for the id from then on. */
+	CHECK(a->port_num == 0);
+	OK(rl_cm_bind_addr(a, (struct sockaddr *)&mine));
+	CHECK(a->port_num != 0);
+	make_qp(&w->s, a);
+	rl_cm_destroy_qp(a);
+	OK(rl_cm_bind_addr(a, (struct sockaddr *)&four));
+	OK(rl_cm_bind_addr(b, (struct sockaddr *)&six));
+	OK(rl_cm_set_afonly(a, true));
+	OK(rl_cm_listen(a, 0));
+	CHECK(rl_cm_listen(b, 0) == -EADDRINUSE); /* it would hear IPv4, too */
+	OK(rl_cm_set_afonly(b, true));
+	OK(rl_cm_listen(b, 0));
+	OK(rl_cm_destroy_id(a));
+	OK(rl_cm_destroy_id(b));
+}
+
 static void
 addresses(struct world *w)
 {
@@ -276,7 +307,9 @@ addresses(struct world *w)
 	OK(rl_cm_listen(id, 0));
 	CHECK(((struct sockaddr_in *)(void *)rl_cm_get_local_addr(id))->sin_port != 0);
 	CHECK(rl_cm_listen(id, 0) == -EINVAL);
+	CHECK(rl_cm_set_afonly(id, true) == -EINVAL); /* too late */
 	OK(rl_cm_destroy_id(id));
+	only_of_a_family(w);
 	OK(rl_cm_create_id(w->c.channel, &id, NULL, RL_PS_TCP));
 	CHECK(rl_cm_resolve_addr(id, NULL, (struct sockaddr *)&other, 10) == -ENETUNREACH);
 	CHECK(rl_cm_resolve_addr(id, (struct sockaddr *)&other, (struct sockaddr *)&mine, 10) ==

@@ -132,11 +132,11 @@ listen_ud(uint8_t side)
 	struct cm_listener *l;
 	int rc;
 
-	l = bed.ud[side] = cm_listen(&bed.cm[side], 0, SERVICE_UD, &rc);
+	l = bed.ud[side] = cm_listen(&bed.cm[side], 0, SERVICE_UD, NULL, &rc);
 	FUZZ_CHECK(l != NULL);
 	l->service = CM_UD;
 	l->asks = true;
-	l = cm_listen(&bed.cm[side], 0, SERVICE_UD + 1, &rc);
+	l = cm_listen(&bed.cm[side], 0, SERVICE_UD + 1, NULL, &rc);
 	if (l == NULL)
 		return; /* it is there already */
 	l->service = CM_UD;
@@ -291,7 +291,7 @@ step(uint8_t what)
 		if (bed.listener[side] != NULL)
 			cm_unlisten(&bed.cm[side], bed.listener[side]);
 		bed.listener[side] =
-			(what & 8) != 0 ? NULL : cm_listen(&bed.cm[side], 0, SERVICE, &rc);
+			(what & 8) != 0 ? NULL : cm_listen(&bed.cm[side], 0, SERVICE, NULL, &rc);
 		break;
 	default:
 		deliver(what >> 3, next());
@@ -330,7 +330,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bed.end = data + size;
 	for (uint8_t i = 0; i < SIDES; i++) {
 		FUZZ_CHECK(cm_init(&bed.cm[i], &limits, 42 + i, 0x200 + i, bed.now) == 0);
-		bed.listener[i] = cm_listen(&bed.cm[i], 0, SERVICE, &rc);
+		bed.listener[i] = cm_listen(&bed.cm[i], 0, SERVICE, NULL, &rc);
 		FUZZ_CHECK(bed.listener[i] != NULL);
 		listen_ud(i);
 	}

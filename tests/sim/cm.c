@@ -70,13 +70,13 @@ init_side(struct sim *s, uint32_t side)
 		sim_die(s, "no memory", 0);
 	if (side != 1)
 		return;
-	l = cm_listen(&s->side[1], 0, SERVICE, &rc);
+	l = cm_listen(&s->side[1], 0, SERVICE, NULL, &rc);
 	l->backlog = 96;
-	l = cm_listen(&s->side[1], 0, SERVICE_UD, &rc);
+	l = cm_listen(&s->side[1], 0, SERVICE_UD, NULL, &rc);
 	l->backlog = 96;
 	l->service = CM_UD;
 	l->asks = true;
-	l = cm_listen(&s->side[1], 0, SERVICE_UD_ALWAYS, &rc);
+	l = cm_listen(&s->side[1], 0, SERVICE_UD_ALWAYS, NULL, &rc);
 	l->service = CM_UD;
 	l->ud = (struct cm_terms){ .qpn = ALWAYS_QPN, .qkey = UD_QKEY };
 }

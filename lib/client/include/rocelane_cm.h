@@ -134,8 +134,15 @@ int rl_cm_destroy_id(struct rl_cm_id *id);
 /** Its events come on another channel of the context from now on. */
 int rl_cm_migrate_id(struct rl_cm_id *id, struct rl_cm_event_channel *channel);
 
-/** Address and port to listen at, or to connect from; zeros: any. @return -EAFNOSUPPORT. */
+/**
+ * Address and port to listen at, or to connect from; zeros: any. With an address the id has its
+ * port_num. @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it.
+ */
 int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
+/** A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY). */
+int rl_cm_set_afonly(struct rl_cm_id *id, bool on);
+/** IP's traffic class towards the peer, before rl_cm_resolve_addr() (RDMA_OPTION_ID_TOS). */
+int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
 /** @param backlog requests that wait; 0: as many as may be. @return -EADDRINUSE, -ENOSPC. */
 int rl_cm_listen(struct rl_cm_id *id, int backlog);
 /**

@@ -50,7 +50,7 @@ bed_init_with(struct bed *b, struct cm_limits limits)
 	b->path.has_mac = true;
 	memcpy(b->path.own_gid, own_gid, 16);
 	memcpy(b->path.peer_gid, peer_gid, 16);
-	b->l = cm_listen(&b->cm, 0, SERVICE, &rc);
+	b->l = cm_listen(&b->cm, 0, SERVICE, NULL, &rc);
 	assert_non_null(b->l);
 }
 

@@ -318,6 +318,71 @@ full(void **state)
 	bed_fini(&b);
 }
 
+static const uint8_t ipv6_gid[16] = { 0xfd, 0x77, [15] = 1 };
+
+/* Does a REQ to one of the addresses reach `l`? */
+static bool
+reaches(struct bed *b, bool ipv6, const struct cm_listener *l)
+{
+	const struct cm_path was = b->path;
+	bool found;
+
+	bed_message(b, CM_REQ);
+	if (ipv6) {
+		memcpy(b->path.own_gid, ipv6_gid, 16);
+		memcpy(mad_at(b->mad, REQ_primary_remote_gid), ipv6_gid, 16);
+		mad_set(mad_at(b->mad, REQ_private_data), IP_ip_version, 6);
+	}
+	bed_receive(b);
+	found = b->v.todo == CM_DO_ASK && b->v.conn->listener == l;
+	if (l == NULL)
+		found = b->v.todo == CM_DO_NONE &&
+			mad_get(bed_sent(b, CM_REJ), REJ_reason) == 8;
+	if (b->v.todo == CM_DO_ASK)
+		cm_forget(&b->cm, b->v.conn);
+	b->path = was;
+	return found;
+}
+
+/* CM_45 */
+static void
+reach(void **state)
+{
+	struct cm_reach four = { .ip = 4 }, six = { .ip = 6 };
+	struct cm_reach own4 = { .ip = 4, .is_one = true }, own6 = { .ip = 6, .is_one = true };
+	struct cm_listener *l4, *l6;
+	struct bed b;
+	int rc;
+
+	(void)state;
+	memcpy(own4.gid, own_gid, 16);
+	memcpy(own6.gid, ipv6_gid, 16);
+	bed_init(&b);
+	/* One that hears all leaves room for nobody. */
+	assert_true(reaches(&b, false, b.l) && reaches(&b, true, b.l));
+	assert_null(cm_listen(&b.cm, 0, SERVICE, &six, &rc));
+	assert_int_equal(rc, -EADDRINUSE);
+	assert_null(cm_listen(&b.cm, 0, SERVICE, &own4, &rc));
+	assert_int_equal(rc, -EADDRINUSE);
+	cm_unlisten(&b.cm, b.l);
+	/* Families apart. */
+	l6 = cm_listen(&b.cm, 0, SERVICE, &six, &rc);
+	assert_true(reaches(&b, true, l6) && reaches(&b, false, NULL));
+	assert_null(cm_listen(&b.cm, 0, SERVICE, &own6, &rc));
+	assert_null(cm_listen(&b.cm, 0, SERVICE, NULL, &rc));
+	assert_int_equal(rc, -EADDRINUSE);
+	l4 = cm_listen(&b.cm, 0, SERVICE, &four, &rc);
+	assert_true(reaches(&b, true, l6) && reaches(&b, false, l4));
+	cm_unlisten(&b.cm, l4);
+	cm_unlisten(&b.cm, l6);
+	/* Addresses apart. */
+	l4 = cm_listen(&b.cm, 0, SERVICE, &own4, &rc);
+	assert_true(reaches(&b, false, l4) && reaches(&b, true, NULL));
+	l6 = cm_listen(&b.cm, 0, SERVICE, &own6, &rc);
+	assert_true(reaches(&b, false, l4) && reaches(&b, true, l6));
+	bed_fini(&b);
+}
+
 /* CM_41 */
 static void
 sidr(void **state)
@@ -329,11 +394,11 @@ sidr(void **state)
 
 	(void)state;
 	bed_init(&b);
-	l = cm_listen(&b.cm, 0, 0x1111d2f, &rc);
+	l = cm_listen(&b.cm, 0, 0x1111d2f, NULL, &rc);
 	assert_non_null(l);
 	l->service = CM_UD;
 	l->ud = (struct cm_terms){ .qpn = 0x55, .qkey = 0x11223344 };
-	assert_null(cm_listen(&b.cm, 0, 0x1111d2f, &rc));
+	assert_null(cm_listen(&b.cm, 0, 0x1111d2f, NULL, &rc));
 	assert_int_equal(rc, -EADDRINUSE);
 	for (int i = 0; i < 3; i++) {
 		mad_init(b.mad, CM_SIDR_REQ, 0x44);
@@ -381,6 +446,7 @@ main(void)
 		cmocka_unit_test(repeated_flood),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(full),
+	cmocka_unit_test(reach),
 		cmocka_unit_test(sidr),
 		cmocka_unit_test(words),
 	};
