@@ -18,16 +18,20 @@ static struct {
 	struct qp *qp[MAX_QPS];
 	struct ring rq[RING_QPS];
 	uint32_t psn[MAX_QPS];
-	uint32_t order; /* state of the generator of random QPs and places */
-	uint32_t place;
-	uint32_t first; /* QP of a case */
-	uint32_t half;  /* of the region: its number */
-	uint32_t parts; /* of the region: 1 or 2; 0 is 1 */
 	struct qp_cq cq;
 	struct wire_path to_us;
 	struct wire_path to_peer;
 	uint8_t payload[MAX_LEN];
 } b;
+
+/** What a thread makes packets of: threads with different QPs may do it at the same time. */
+static _Thread_local struct {
+	uint32_t order; /* state of the generator of random QPs and places */
+	uint32_t place;
+	uint32_t first; /* QP of a case */
+	uint32_t half;  /* of the region: its number */
+	uint32_t parts; /* of the region: 1 or 2; 0 is 1 */
+} own;
 
 void
 die(const char *what)
@@ -204,8 +208,8 @@ bring_up(struct qp *qp, const struct bench_case *c)
 static uint32_t
 next_random(void)
 {
-	b.order = b.order * 1664525u + 1013904223u;
-	return b.order >> 8;
+	own.order = own.order * 1664525u + 1013904223u;
+	return own.order >> 8;
 }
 
 /** Somewhere in the region, on a cache line of its own. */
@@ -214,10 +218,10 @@ next_place(uint32_t len)
 {
 	uint32_t step = (len + 63) / 64 * 64;
 
-	uint32_t len_of_part = b.parts == 2 ? REGION_LEN / 2 : REGION_LEN;
+	uint32_t len_of_part = own.parts == 2 ? REGION_LEN / 2 : REGION_LEN;
 
-	b.place = step == 0 ? 0 : next_random() % (len_of_part / step) * step;
-	return REGION_VA + b.half * len_of_part + b.place;
+	own.place = step == 0 ? 0 : next_random() % (len_of_part / step) * step;
+	return REGION_VA + own.half * len_of_part + own.place;
 }
 
 static void
@@ -294,9 +298,9 @@ first_packets(struct bench_rig *r, const struct bench_case *c)
 void
 rig_choose(uint32_t first, uint32_t half)
 {
-	b.first = first;
-	b.half = half;
-	b.parts = 2;
+	own.first = first;
+	own.half = half;
+	own.parts = 2;
 }
 
 uint32_t
@@ -305,8 +309,8 @@ rig_begin(struct bench_rig *r, const struct bench_case *c)
 	uint32_t n = 256u * 1024 / (c->len + 1u);
 
 	for (uint32_t i = 0; i < c->qps; i++) {
-		bring_up(b.qp[b.first + i], c);
-		b.psn[b.first + i] = 0;
+		bring_up(b.qp[own.first + i], c);
+		b.psn[own.first + i] = 0;
 	}
 	if (c->random)
 		first_packets(r, c);
@@ -319,7 +323,7 @@ rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool ad
 	uint32_t used[MAX_PACKETS];
 
 	for (uint32_t i = 0; i < n; i++) {
-		used[i] = b.first + (c->random ? next_random() : i) % c->qps;
+		used[i] = own.first + (c->random ? next_random() : i) % c->qps;
 		if (rte_ring_enqueue(r->to, packet(r, c, used[i])) != 0)
 			die("link is full");
 	}

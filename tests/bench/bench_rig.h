@@ -59,7 +59,10 @@ struct bench_rig {
 /** Everything that does not depend on a case. @param qps how many are needed. */
 void rig_set_up(struct bench_rig *r, uint32_t qps);
 void rig_tear_down(struct bench_rig *r);
-/** From here on QPs from `first` on, and this half of the region (0 or 1), instead of all of it. */
+/**
+ * From here on this thread's packets are for QPs from `first` on, and for this half of the region
+ * (0 or 1) instead of all of it.
+ */
 void rig_choose(uint32_t first, uint32_t half);
 /** Bring the case's QPs up from RESET; @return packets of a sample: what fits the L2 cache. */
 uint32_t rig_begin(struct bench_rig *r, const struct bench_case *c);

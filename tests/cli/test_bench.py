@@ -106,8 +106,9 @@ class Figures(unittest.TestCase):
         for row in out["cases"]:
             self.assertIn(row["samples"], (0, 1))   # 0: no core for itself, nothing was measured
             if row["samples"] != 0:
-                self.above_0(row, "one", "alone", "two", "speedup", "at_first", "at_owner")
-            self.assertEqual(8, len(self.rows_of(lines, row["case"])[0]))
+                self.above_0(row, "one", "alone", "two", "speedup", "at_first", "at_owner",
+                             "crossed")
+            self.assertEqual(9, len(self.rows_of(lines, row["case"])[0]))
 
     def test_link(self):
         words = ["--any", "--pairs", "2", "--ms", "50", "--bytes", "64,4096"]
