@@ -12,6 +12,8 @@
 #include "local.h"
 #include "spare.h"
 
+_Static_assert(PIPELINE_MAX_WORKERS <= QP_SLOT_WORKER + 1, "a slot says whose its QP is");
+
 /**
  * Is what was found so far all that the packet can be charged to? If not, its QP has to say whether
  * something comes before it (RX-PREC-01), and only the QP's owner may ask.
@@ -22,20 +24,11 @@ is_settled(const struct wire_pkt *p)
 	return p->bth_off == 0 || (p->faults & (FIRST_FAULTS | FAULT_BIT(FAULT_DST_QP))) != 0;
 }
 
-/** Whose packet i is: another worker's if its QP is there and has to look at it; else ours. */
+/** Whose the packets of a QP are that moves: its next owner's, and kept aside if that is us. */
 static inline uint8_t
-owner_of(const struct worker *w, const struct burst *b, uint32_t i)
+owner_of_moving(const struct worker *w)
 {
-	const struct wire_pkt *p = &b->pkt[i];
-	const struct qp *qp = b->qp[i];
-
-	if (qp == NULL || qp->qpn != p->dest_qpn)
-		return (uint8_t)w->index;
-	if (UNLIKELY(p->faults != 0) && is_settled(p))
-		return (uint8_t)w->index;
-	if (UNLIKELY(qp == w->moving.qp))
-		return w->moving.to == w->index ? MOVE_KEEP : w->moving.to;
-	return qp->worker;
+	return w->moving.to == w->index ? MOVE_KEEP : w->moving.to;
 }
 
 /** As many packets of these ports: one addition where all are of one port. */
@@ -94,24 +87,47 @@ send_some(struct worker *w, struct burst *b, uint32_t those, uint8_t owner)
 	}
 }
 
-void
-pipeline_handoff_sort(struct worker *w, struct burst *b)
+/** Packets of the QP that moves have another owner than its slot says. @return theirs, too. */
+static __attribute__((noinline)) uint32_t
+with_moving(const struct worker *w, const struct burst *b, uint32_t foreign, uint8_t *owner)
 {
-	uint8_t owner[PIPELINE_BURST]; /* read once: a QP may change hands meanwhile */
-	uint32_t foreign = 0, kept = 0;
-
 	for (uint32_t i = 0; i < b->n; i++) {
-		owner[i] = owner_of(w, b, i);
-		foreign |= (uint32_t)(owner[i] != w->index) << i;
+		if (b->qp[i] != w->moving.qp)
+			continue;
+		owner[i] = owner_of_moving(w);
+		foreign |= BIT32(i);
 	}
-	if (foreign == 0)
-		return;
+	return foreign;
+}
+
+/** Some that another worker need not look at stay. @return those that leave. */
+static inline uint32_t
+without_settled(const struct burst *b, uint32_t foreign)
+{
+	for (uint32_t left = foreign; left != 0; left &= left - 1) {
+		const struct wire_pkt *p = &b->pkt[__builtin_ctz(left)];
+
+		if (UNLIKELY(p->faults != 0) && is_settled(p))
+			foreign &= ~(left & -left);
+	}
+	return foreign;
+}
+
+void
+pipeline_handoff_sort(
+	struct worker *w, struct burst *b, uint32_t foreign, uint8_t owner[PIPELINE_BURST])
+{
+	uint32_t kept = 0;
+
+	if (UNLIKELY(w->moving.qp != NULL))
+		foreign = with_moving(w, b, foreign, owner);
+	foreign = without_settled(b, foreign);
 	for (uint32_t left = foreign; left != 0;) {
-		uint8_t to = owner[__builtin_ctz(left)];
+		const uint8_t to = owner[__builtin_ctz(left)];
 		uint32_t those = 0;
 
-		for (uint32_t i = 0; i < b->n; i++)
-			those |= (uint32_t)(owner[i] == to) << i;
+		for (uint32_t l = left; l != 0; l &= l - 1)
+			those |= owner[__builtin_ctz(l)] == to ? l & -l : 0;
 		send_some(w, b, those, to);
 		left &= ~those;
 	}
@@ -124,7 +140,9 @@ pipeline_handoff_sort(struct worker *w, struct burst *b)
 void
 pipeline_handoff_send(struct worker *w, struct burst *b, uint32_t i)
 {
-	send_some(w, b, BIT32(i), owner_of(w, b, i));
+	const struct qp *qp = b->qp[i];
+
+	send_some(w, b, BIT32(i), qp == w->moving.qp ? owner_of_moving(w) : qp->worker);
 }
 
 void

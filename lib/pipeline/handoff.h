@@ -10,8 +10,12 @@
  */
 #include "worker.h"
 
-/** With several workers: packets of another's QP leave the burst. */
-void pipeline_handoff_sort(struct worker *w, struct burst *b);
+/**
+ * Packets of other workers' QPs leave the burst, and those of a QP that moves.
+ * @param foreign a bit for each of the former: their QPs' worker is `owner`.
+ */
+void pipeline_handoff_sort(
+	struct worker *w, struct burst *b, uint32_t foreign, uint8_t owner[PIPELINE_BURST]);
 /** The same for one of them, found later. */
 void pipeline_handoff_send(struct worker *w, struct burst *b, uint32_t i);
 /** Frames that other workers received for our QPs become the burst `b`. */

@@ -148,7 +148,7 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 		0); /* released */
 	/* Of groups' datagrams that were handed over before the move, the old owner had its own. */
 	handed_serve(w);
-	qp->worker = (uint8_t)w->index;
+	qp_table_give(w->qps, qp, (uint8_t)w->index);
 	local_note(w, qp->out);
 	pipeline_share_join(w, qp);
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */

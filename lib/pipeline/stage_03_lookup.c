@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 3: find each packet's QP. Packets for QPs of other workers leave here, through handoff.c.
- * The QP's cache misses pass while stage 4 computes the ICRCs.
+ * Stage 3: find each packet's QP. Packets for QPs of other workers leave here, through handoff.c:
+ * nothing of such a QP is read. A QP's cache misses pass while stage 4 computes the ICRCs.
  */
 #include "handoff.h"
 #include "stage.h"
@@ -27,20 +27,29 @@ other_fetch(const struct qp *qp, opflags_t op)
 void
 stage_lookup(struct worker *w, struct burst *b)
 {
+	uint8_t owner[PIPELINE_BURST]; /* read once: a QP may change hands meanwhile */
 	const struct qp_table *t = w->qps;
+	const uintptr_t index = w->index;
+	uint32_t foreign = 0;
 
 	ASSERT(b->n <= PIPELINE_BURST);
 	for (uint32_t i = 0; i < b->n; i++) {
-		struct qp *qp = atomic_load_explicit(
-			&t->slot[b->pkt[i].dest_qpn & t->mask], memory_order_acquire);
+		const uintptr_t slot = qp_table_at(t, b->pkt[i].dest_qpn);
+		struct qp *qp = (struct qp *)(slot - index); /* one of ours */
 
-		b->qp[i] = qp;
-		if (LIKELY(qp != NULL)) {
-			rte_prefetch0(qp);
-			if (UNLIKELY(b->pkt[i].opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
-				other_fetch(qp, b->pkt[i].op);
+		if (UNLIKELY(((slot - index) & QP_SLOT_WORKER) != 0)) {
+			b->qp[i] = qp = qp_of_slot(slot);
+			owner[i] = slot & QP_SLOT_WORKER;
+			foreign |= (uint32_t)(qp != NULL) << i;
+			continue;
 		}
+		b->qp[i] = qp;
+		if (UNLIKELY(qp == NULL))
+			continue;
+		rte_prefetch0(qp);
+		if (UNLIKELY(b->pkt[i].opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
+			other_fetch(qp, b->pkt[i].op);
 	}
-	if (UNLIKELY(w->conf.workers_n > 1))
-		pipeline_handoff_sort(w, b);
+	if (UNLIKELY(foreign != 0) || UNLIKELY(w->moving.qp != NULL))
+		pipeline_handoff_sort(w, b, foreign, owner);
 }

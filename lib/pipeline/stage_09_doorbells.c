@@ -49,7 +49,7 @@ answer(struct worker *w, const struct qp_client *c, uint32_t number)
 static __attribute__((noinline)) void
 fetch(const struct worker *w, const uint32_t *number, uint32_t n)
 {
-	struct qp *_Atomic const *slot[DOORBELL_CLIENT];
+	const _Atomic uintptr_t *slot[DOORBELL_CLIENT];
 	const struct qp *qp[DOORBELL_CLIENT];
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -57,7 +57,7 @@ fetch(const struct worker *w, const uint32_t *number, uint32_t n)
 		__builtin_prefetch((const void *)slot[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		qp[i] = atomic_load_explicit(slot[i], memory_order_acquire);
+		qp[i] = qp_of_slot(atomic_load_explicit(slot[i], memory_order_acquire));
 		if (LIKELY(qp[i] != NULL))
 			sender_fetch(qp[i]);
 	}

@@ -235,7 +235,7 @@ qp_recv_pd(const struct qp *qp)
 static inline struct qp *
 qp_lookup(const struct qp_table *t, uint32_t qpn)
 {
-	struct qp *qp = atomic_load_explicit(&t->slot[qpn & t->mask], memory_order_acquire);
+	struct qp *qp = qp_of_slot(qp_table_at(t, qpn));
 
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;
 }

@@ -17,11 +17,16 @@ struct qp;
 /**
  * QPN -> QP by direct index: low bits of the QPN are the slot, the rest is the generation, which
  * tells a QP from the one that had its slot before (QP-20).
+ *
+ * A slot says whose the QP is, too, so that who hands a packet over does not read the QP: its first
+ * line is written for each packet, by a worker on another CPU.
  */
+#define QP_SLOT_WORKER 63 /* bits of a slot: qp.worker; the others: the QP's address, or 0 */
+
 struct qp_table {
 	uint32_t mask;
 	uint32_t entries;
-	struct qp *_Atomic slot[];
+	_Atomic uintptr_t slot[];
 };
 
 /**
@@ -37,5 +42,21 @@ void qp_table_destroy(struct qp_table *t);
 int qp_table_insert(struct qp_table *t, struct qp *qp);
 /** Owner worker: take it out; nothing happens when the slot is another QP's. */
 void qp_table_remove(struct qp_table *t, struct qp *qp);
+/** The new owner: it is this worker's from now on. Packets may still come to the old one. */
+void qp_table_give(struct qp_table *t, struct qp *qp, uint8_t worker);
+
+/** What stands at a number: a QP of perhaps another one, and its worker; 0: nothing. */
+static inline uintptr_t
+qp_table_at(const struct qp_table *t, uint32_t qpn)
+{
+	return atomic_load_explicit(&t->slot[qpn & t->mask], memory_order_acquire);
+}
+
+/** The QP of what qp_table_at() returned, or NULL. */
+static inline struct qp *
+qp_of_slot(uintptr_t slot)
+{
+	return (struct qp *)(slot & ~(uintptr_t)QP_SLOT_WORKER);
+}
 
 #endif

@@ -3,6 +3,7 @@
 #include "qp_table.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 #include <rte_malloc.h>
 
@@ -35,24 +36,40 @@ qp_table_destroy(struct qp_table *t)
 	rte_free(t);
 }
 
+/** What stands in the slot of this QP. */
+static uintptr_t
+slot_of(const struct qp *qp)
+{
+	ASSERT(qp->worker <= QP_SLOT_WORKER && ((uintptr_t)qp & QP_SLOT_WORKER) == 0);
+	return (uintptr_t)qp | qp->worker;
+}
+
+/** Neighbouring slots belong to other workers, but this one can be anybody's. */
+static bool
+slot_set(struct qp_table *t, const struct qp *qp, uintptr_t from, uintptr_t to)
+{
+	return atomic_compare_exchange_strong_explicit(&t->slot[qp->qpn & t->mask], &from, to,
+		memory_order_release, memory_order_relaxed);
+}
+
 int
 qp_table_insert(struct qp_table *t, struct qp *qp)
 {
-	struct qp *none = NULL;
-
 	ASSERT(qp->qpn != 0);
-	/* Neighbouring slots belong to other workers, but this one can be anybody's. */
-	if (!atomic_compare_exchange_strong_explicit(&t->slot[qp->qpn & t->mask], &none, qp,
-		    memory_order_release, memory_order_relaxed))
-		return -EEXIST;
-	return 0;
+	return slot_set(t, qp, 0, slot_of(qp)) ? 0 : -EEXIST;
 }
 
 void
 qp_table_remove(struct qp_table *t, struct qp *qp)
 {
-	struct qp *expected = qp;
+	slot_set(t, qp, slot_of(qp), 0);
+}
 
-	atomic_compare_exchange_strong_explicit(&t->slot[qp->qpn & t->mask], &expected, NULL,
-		memory_order_release, memory_order_relaxed);
+void
+qp_table_give(struct qp_table *t, struct qp *qp, uint8_t worker)
+{
+	const uintptr_t from = slot_of(qp);
+
+	qp->worker = worker;
+	slot_set(t, qp, from, slot_of(qp));
 }

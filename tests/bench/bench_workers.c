@@ -193,7 +193,7 @@ give(const struct bench_case *c, uint32_t first, uint8_t worker, uint16_t port)
 	for (uint32_t i = first; i < first + c->qps; i++) {
 		struct qp *qp = qp_lookup(rig.conf.qps, MAX_QPS + i);
 
-		qp->worker = worker;
+		qp_table_give(rig.conf.qps, qp, worker);
 		qp->port = qp->out = (uint8_t)port;
 	}
 }

@@ -3,6 +3,8 @@
  * Frames that another worker has received and handed over: a peer has the same share whichever
  * worker its frames come to. What counts is turns of the worker that serves them.
  */
+#include <sys/mman.h>
+
 #include "peers_rig.h"
 
 #include "intake.h"
@@ -161,6 +163,40 @@ RESP_SEQ_01_leaves_in_order(void **state)
 	handed_end(b, 0);
 }
 
+/*
+ * Whose a packet is stands in the table: the first line of a QP is written for each of its packets,
+ * so another CPU that read it would take it away each time. Here that line cannot be read at all.
+ */
+static void
+the_qp_is_not_read(void **state)
+{
+	struct bed *b = *state;
+	void *qp = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wire_fields f = write_only(E, MR_VA, 64);
+	void *m;
+
+	assert_ptr_not_equal(qp, MAP_FAILED);
+	handed_begin(b, 0);
+	b->w->conf.handoff[1] = handed; /* the other worker's, for once */
+	b->w->conf.handoff_in = NULL;
+	f.dest_qpn = FIRST_QPN;
+	atomic_store(&b->qps->slot[FIRST_QPN & b->qps->mask], (uintptr_t)qp | 1);
+	for (uint32_t i = 0; i < 2; i++)
+		bed_send(b, &f);
+	f.opcode = OP_RC_ACKNOWLEDGE;
+	bed_send(b, &f);
+	bed_turn(b);
+	atomic_store(&b->qps->slot[FIRST_QPN & b->qps->mask], 0);
+	b->w->conf.handoff[1] = NULL;
+	b->w->conf.handoff_in = handed;
+	assert_int_equal(bed_stat(b, STAT_rx_handoff), 3);
+	assert_int_equal(rte_ring_count(handed), 3);
+	while (rte_ring_dequeue(handed, &m) == 0)
+		rte_pktmbuf_free(m);
+	handed_end(b, 0);
+	munmap(qp, 4096);
+}
+
 int
 main(void)
 {
@@ -169,6 +205,7 @@ main(void)
 		TEST(beside_those_at_the_port),
 		TEST(who_is_there),
 		TEST(RESP_SEQ_01_leaves_in_order),
+		TEST(the_qp_is_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

@@ -255,7 +255,7 @@ handoff(void **state)
 	b->conf.workers_n = 2;
 	b->conf.handoff[1] = ring;
 	bed_worker_again(b);
-	b->qp->worker = 1;
+	qp_table_give(b->conf.qps, b->qp, 1);
 
 	bed_send(b, &f);
 	f.psn = psn(E + 1);
@@ -302,7 +302,7 @@ handoff(void **state)
 		worker_poll(owner, b->now);
 		assert_int_equal(o->c[STAT_rx_syndrome_30], 1);
 	}
-	b->qp->worker = 0;
+	qp_table_give(b->conf.qps, b->qp, 0);
 	worker_destroy(owner);
 	rte_ring_free(ring);
 }
@@ -373,7 +373,7 @@ QP_18_destroy_with_packets_handed_over(void **state)
 	b->conf.workers_n = 2;
 	b->conf.handoff[1] = ring;
 	bed_worker_again(b);
-	qp->worker = 1;
+	qp_table_give(b->conf.qps, qp, 1);
 
 	fill_handoff(b, ring);
 	served = detach_amid(owner, &mbox, qp, ring);

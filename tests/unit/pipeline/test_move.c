@@ -45,7 +45,7 @@ two_open(struct two *t, struct bed *b)
 static void
 two_close(struct two *t)
 {
-	t->b->qp->worker = 0;
+	qp_table_give(t->b->conf.qps, t->b->qp, 0);
 	worker_destroy(t->w[1]);
 	mbox_destroy(&t->mbox);
 	for (uint32_t i = 0; i < 2; i++)
@@ -112,7 +112,7 @@ RESP_SEQ_01_towards_the_port(void **state)
 	struct two t;
 
 	two_open(&t, *state);
-	t.b->qp->worker = 1;
+	qp_table_give(t.b->conf.qps, t.b->qp, 1);
 	arrive(&t, 40);
 	poll(&t, 0);
 	assert_int_equal(rte_ring_count(t.ring[1]), 40);
@@ -174,7 +174,7 @@ given_up(void **state)
 	struct two t;
 
 	two_open(&t, *state);
-	t.b->qp->worker = 1;
+	qp_table_give(t.b->conf.qps, t.b->qp, 1);
 	assert_int_equal(tell(&t, 0, MBOX_QP_PARK, 0), 0);
 	arrive(&t, 40);
 	poll(&t, 0);
@@ -195,7 +195,7 @@ kept_aside_is_bounded(void **state)
 	struct two t;
 
 	two_open(&t, *state);
-	t.b->qp->worker = 1;
+	qp_table_give(t.b->conf.qps, t.b->qp, 1);
 	assert_int_equal(tell(&t, 0, MBOX_QP_PARK, 0), 0);
 	for (int i = 0; i < 40; i++) {
 		arrive(&t, 32);
@@ -359,8 +359,8 @@ group_open(struct group *g, struct bed *b, uint32_t from)
 		g->qp[i] = bed_qp_with(b, 0x40 + i, PEER_QPN, &params);
 		assert_int_equal(qp_mcast_add(g->table, &g->g, 0x40 + i), 0);
 	}
-	g->qp[0]->worker = (uint8_t)from;
-	g->qp[2]->worker = 1;
+	qp_table_give(b->conf.qps, g->qp[0], (uint8_t)from);
+	qp_table_give(b->conf.qps, g->qp[2], 1);
 	b->qp = g->qp[0];
 }
 
@@ -393,7 +393,7 @@ group_close(struct group *g)
 	poll(&g->t, 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(qp_counter(g->qp[i], STAT_out_of_buffer), g->sent);
-		g->qp[i]->worker = 0;
+		qp_table_give(b->conf.qps, g->qp[i], 0);
 		assert_int_equal(qp_mcast_remove(g->table, &g->g, 0x40 + i), 0);
 		bed_qp_gone(b, g->qp[i]);
 	}

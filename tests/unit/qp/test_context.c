@@ -392,6 +392,16 @@ QP_20_generation(void **state)
 	assert_null(qp_lookup(t, 0x111));
 	assert_ptr_equal(qp_lookup(t, 0x111 + 128), b);
 	assert_null(qp_lookup(t, 0xffffff));
+	/* Its slot says whose it is; another QP's does not change. */
+	assert_int_equal(qp_table_at(t, 0x111) & QP_SLOT_WORKER, 0);
+	qp_table_give(t, a, 5);
+	assert_int_equal(qp_table_at(t, 0x111) & QP_SLOT_WORKER, 0);
+	qp_table_give(t, b, QP_SLOT_WORKER);
+	assert_int_equal(b->worker, QP_SLOT_WORKER);
+	assert_int_equal(qp_table_at(t, 0x111) & QP_SLOT_WORKER, QP_SLOT_WORKER);
+	assert_ptr_equal(qp_lookup(t, 0x111 + 128), b);
+	qp_table_remove(t, b);
+	assert_int_equal(qp_table_at(t, 0x111), 0);
 	qp_table_destroy(t);
 	qp_free(a);
 	qp_free(b);
