@@ -163,6 +163,8 @@ pipeline_handoff_take(struct worker *w, struct burst *b, struct rte_mbuf *const 
 		b->port[i] = port != PORT_NONE ? port : 0;
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
 		rte_prefetch0(rte_pktmbuf_mtod_offset(m[i], void *, CACHE_LINE));
+		if (m[i]->data_len > 2 * CACHE_LINE)
+			rte_prefetch0(rte_pktmbuf_mtod_offset(m[i], void *, 2 * CACHE_LINE));
 	}
 	b->n = n;
 }
