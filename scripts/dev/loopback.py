@@ -38,10 +38,35 @@ class Failed(Exception):
     pass
 
 
+class Stop:
+    """A first signal ends what is under way, in order; a second one does not wait for that.
+
+    Its handler raises nothing as long as nobody knows of the dataplane that was started: between
+    any two steps of Popen() that would leave it behind.
+    """
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self):
+        self.came = None                # the first signal
+        self.daemon = None              # who ends when nobody waits any more
+        for sig in self.SIGNALS:
+            signal.signal(sig, self.handle)
+
+    def handle(self, sig, _frame):
+        if self.came is not None and self.daemon is not None:
+            self.daemon.kill()
+            self.leave()
+        self.came = self.came or sig
+
+    def leave(self):
+        sys.exit(128 + self.came)
+
+
 class Daemon:
     """The dataplane and its control socket."""
 
-    def __init__(self, program, where):
+    def __init__(self, program, where, stop):
+        self.stopping = stop
         with open(EXAMPLE, encoding="utf-8") as f:
             config = json.load(f)
         path = os.path.join(where, "sock")
@@ -56,9 +81,10 @@ class Daemon:
                 [program, "--log-level=error", "--", "--config", conf], stdout=subprocess.DEVNULL,
                 stderr=log, start_new_session=True,
                 env=dict(os.environ, XDG_RUNTIME_DIR=where))
+        stop.daemon = self.proc
         try:
             self.conn = self.connect(path)
-        except BaseException:           # interrupted, too: it is in a session of its own
+        except BaseException:           # stopped, too: it is in a session of its own
             self.proc.kill()
             self.proc.wait()
             raise
@@ -66,6 +92,8 @@ class Daemon:
     def connect(self, path):
         end = time.monotonic() + 30
         while time.monotonic() < end and self.proc.poll() is None:
+            if self.stopping.came is not None:
+                self.stopping.leave()
             try:
                 return jsonrpc.Connection(path, 60)
             except OSError:
@@ -90,9 +118,14 @@ class Daemon:
             time.sleep(0.2)
 
     def stop(self):
+        """@return its exit status; -SIGKILL: it did not end by itself"""
         if self.proc.poll() is None:
             self.proc.terminate()
-        return self.proc.wait(30)
+        try:
+            return self.proc.wait(30)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            return self.proc.wait()
 
 
 class Probe:
@@ -250,14 +283,15 @@ def summary(first, end):
 
 
 class Run:
-    def __init__(self, args, d):
-        self.args, self.d, self.stopped = args, d, False
+    def __init__(self, args, d, stop):
+        self.args, self.d, self.stop = args, d, stop
         self.clean = args.duration
         if args.loss:
             self.clean = max(1, min(3, (args.duration or 10) // 3))
 
-    def stop(self, *_):
-        self.stopped = True
+    @property
+    def stopped(self):
+        return self.stop.came is not None
 
     def lose(self):
         for seed, port in enumerate(("asks", "answers"), 1):
@@ -310,11 +344,6 @@ def duration(text):
     return value
 
 
-def leave(sig, _frame):
-    """Before there is a run to stop: what was started goes."""
-    sys.exit(128 + sig)
-
-
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--rocelane", required=True, help="path of the program")
@@ -322,20 +351,18 @@ def main():
                     help="0: until interrupted (default: %(default)s)")
     ap.add_argument("--loss", type=loss, default=0, metavar="SHARE", help="as 1%% or 0.01")
     args = ap.parse_args()
-    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(sig, leave)
+    stop = Stop()
     with tempfile.TemporaryDirectory(prefix="rocelane-loopback-") as where:
         d = None
         try:
-            d = Daemon(args.rocelane, where)
-            run = Run(args, d)
-            for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(sig, run.stop)
+            d = Daemon(args.rocelane, where, stop)
+            run = Run(args, d, stop)
             print("requesters on port \"asks\", responders on port \"answers\", one worker core "
                   "for both; config/examples/loopback.json\n")
             run.run()
-            if d.stop() != 0:
-                raise Failed("the dataplane ended with an error:\n" + d.said())
+            status = d.stop()
+            if status != 0:
+                raise Failed("the dataplane ended with %d:\n%s" % (status, d.said()))
         except Failed as e:
             print("FAILED: %s" % e, file=sys.stderr)
             return 1

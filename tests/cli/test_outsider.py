@@ -18,6 +18,28 @@ from daemon import CTL, ROCELANE, VERSION, WAIT_S, Case, run  # noqa: E402
 SCRIPTS = os.path.join(os.environ["ROCELANE_ROOT"], "scripts")
 
 
+# FILE FUNCTION EVENT SCRIPT ARGUMENTS: the script, which gets SIGTERM there, once.
+STOPS_ITSELF = """
+import os, runpy, signal, sys
+file, function, event = sys.argv[1:4]
+sys.argv = sys.argv[4:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+def trace(frame, what, _):
+    code = frame.f_code
+    if os.path.basename(code.co_filename) != file or code.co_name != function:
+        return trace
+    if what == event and signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        sys.settrace(None)
+        frame.f_trace = None
+        print("stopped", flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return None
+    return trace
+sys.settrace(trace)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 class Outsider(Case):
 
     # -- signals and descriptors --
@@ -272,16 +294,77 @@ class Outsider(Case):
     def test_a_stop_while_the_loopback_starts(self):
         """Nothing is left behind: the dataplane is in a session of its own."""
         for wait in (0.1, 0.3, 0.6, 1.5):
-            p = subprocess.Popen(["/usr/bin/python3", os.path.join(SCRIPTS, "dev/loopback.py"),
-                                  "--rocelane", ROCELANE, "--duration", "0"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                 env=dict(os.environ, TMPDIR=self.dir))
+            p = self.loopback()
             time.sleep(wait)
             p.terminate()
             out, _ = p.communicate(timeout=WAIT_S)  # its end closes the pipe
             self.assertIn(p.returncode, (0, 128 + signal.SIGTERM, -signal.SIGTERM), out)
             self.assertNotIn("Traceback", out)
             self.until(lambda: not self.others(self.dir))
+
+    def loopback(self, *before):
+        """scripts/dev/loopback.py until it is stopped, by what stands before it."""
+        p = subprocess.Popen(["/usr/bin/python3", *before,
+                              os.path.join(SCRIPTS, "dev/loopback.py"), "--rocelane", ROCELANE,
+                              "--duration", "0"], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True,
+                             env=dict(os.environ, TMPDIR=self.dir))
+        self.addCleanup(self.end, p)
+        return p
+
+    def test_a_stop_at_each_step_of_the_loopbacks_start(self):
+        """The dataplane runs, and nobody has its number yet; that is where a stop left it."""
+        for file, function, event in (("tempfile.py", "mkdtemp", "return"),
+                                      ("subprocess.py", "_execute_child", "return"),
+                                      ("subprocess.py", "__init__", "return"),
+                                      ("loopback.py", "connect", "call"),
+                                      ("loopback.py", "connect", "return"),
+                                      ("loopback.py", "__init__", "return"),
+                                      ("loopback.py", "table", "call"),
+                                      ("loopback.py", "quiesce", "call")):
+            with self.subTest(file=file, function=function, event=event):
+                self.stops_itself(file, function, event)
+
+    def stops_itself(self, file, function, event):
+        p = self.loopback("-B", "-c", STOPS_ITSELF, file, function, event)
+        if function == "quiesce":
+            p.stdout.readline()
+            p.terminate()
+        out, _ = p.communicate(timeout=WAIT_S)
+        self.assertIn("stopped", out)
+        self.assertIn(p.returncode, (0, 128 + signal.SIGTERM), out)
+        self.assertNotIn("Traceback", out)
+        self.assertEqual([], self.others(self.dir), (file, function, event))
+        self.assertEqual([], [f for f in os.listdir(self.dir) if "loopback" in f])
+
+    def test_a_second_stop_of_the_loopback_waits_for_nothing(self):
+        """The first one waits for a dataplane that does not answer, and does not end."""
+        p = self.loopback()
+        p.stdout.readline()
+        other, = [int(pid) for pid in self.others(self.dir) if int(pid) != p.pid]
+        self.addCleanup(self.is_there, other, signal.SIGKILL)
+        os.kill(other, signal.SIGSTOP)
+        p.terminate()
+        self.until(lambda: "0" * 16 == self.pending(p.pid))
+        p.terminate()
+        out, _ = p.communicate(timeout=WAIT_S / 3)
+        self.assertEqual(128 + signal.SIGTERM, p.returncode, out)
+        self.assertNotIn("Traceback", out)
+        self.until(lambda: not self.others(self.dir))
+
+    @staticmethod
+    def is_there(pid, sig=0):
+        try:
+            os.kill(pid, sig)
+        except ProcessLookupError:
+            return False
+        return True
+
+    @staticmethod
+    def pending(pid):
+        """Signals that have not come to the process yet, as /proc has them."""
+        with open("/proc/%d/status" % pid, encoding="ascii") as f:
+            return next(line.split()[1] for line in f if line.startswith("ShdPnd:"))
 
     @staticmethod
     def others(folder):
@@ -295,6 +378,25 @@ class Outsider(Case):
             except OSError:
                 pass
         return found
+
+    def test_a_stop_while_tap_starts(self):
+        """Just when the dataplane has been started. Here a shell stands for it."""
+        steps, fake, log = self.at("steps"), self.at("fake"), self.at("log")
+        with open(steps, "w", encoding="utf-8") as f:
+            f.write("""trap 'case $BASH_COMMAND in "pid=\\$!") kill -TERM $$ ;; esac' DEBUG\n""")
+        with open(fake, "w", encoding="utf-8") as f:
+            f.write('#!/bin/sh\n[ "$3" = --check ] || exec sleep 3600\n')
+        os.chmod(fake, 0o700)
+        config = self.config(ports=[{"name": "p0", "device": "net_tap0", "ipv4": "10.77.0.1",
+                                     "mac": "02:00:00:00:00:01"}],
+                             eal=["--vdev=net_tap0,iface=rltest"])
+        with open(log, "w", encoding="utf-8") as out:
+            p = subprocess.Popen([os.path.join(SCRIPTS, "dev/tap"), fake, fake, config],
+                                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                 start_new_session=True, env=dict(os.environ, BASH_ENV=steps))
+        self.addCleanup(self.is_there, -p.pid, signal.SIGKILL)
+        self.assertEqual(128 + signal.SIGTERM, p.wait(WAIT_S), self.said())
+        self.until(lambda: not self.is_there(-p.pid))   # nor anybody of its group
 
     def test_tap_with_a_configuration_that_is_none(self):
         for path in ("/nonexistent", self.dir):
