@@ -10,7 +10,7 @@
 	"retry_cnt rnr_retry min_rnr_timer max_rd_atomic max_dest_rd_atomic pkey "            \
 	"qp_access_flags alt_ah_attr.dest_ip alt_ah_attr.dest_mac alt_ah_attr.vlan "          \
 	"alt_ah_attr.vlan_priority alt_ah_attr.traffic_class alt_ah_attr.hop_limit alt_port " \
-	"alt_timeout alt_pkey path_mig_state rq_limit"
+	"alt_timeout alt_pkey path_mig_state rq_limit qkey"
 #define QP_INIT                                                                            \
 	"qp_num qp_type port pd send_cq recv_cq srq xrcd cap.max_send_wr cap.max_recv_wr " \
 	"cap.max_send_sge cap.max_recv_sge worker count profile "
@@ -19,7 +19,9 @@
 	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
 	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length "                    \
 	"bind_mw.mw_access_flags flush.type flush.level flush.length "                       \
-	"invalidate_rkey xrc_remote_srqn count"
+	"invalidate_rkey xrc_remote_srqn ud.ah_attr.dest_ip ud.ah_attr.dest_mac "           \
+	"ud.ah_attr.traffic_class ud.ah_attr.hop_limit ud.ah_attr.vlan "                     \
+	"ud.ah_attr.vlan_priority ud.remote_qpn ud.remote_qkey count"
 #define QP_COLUMNS                                                                                \
 	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
 	"outstanding"
@@ -44,6 +46,7 @@
 #define CM_QP                                                                         \
 	"qp.qp_type qp.pd qp.send_cq qp.recv_cq qp.srq qp.path_mtu qp.timeout "       \
 	"qp.min_rnr_timer qp.max_rd_atomic qp.max_dest_rd_atomic qp.qp_access_flags " \
+	"qp.qkey "                                                                    \
 	"qp.recv_feed.buffers qp.recv_feed.size"
 #define CM_COLUMNS       "id state listener port peer_ip qp_num remote_qp_num event reason"
 #define CM_EVENT_COLUMNS "time event id listener qp_num status peer.ip peer.qp_num private_data"

@@ -33,6 +33,8 @@ static const char *const text_keys[] = {
 	"ah_attr.dest_mac",
 	"alt_ah_attr.dest_ip",
 	"alt_ah_attr.dest_mac",
+	"ud.ah_attr.dest_ip",
+	"ud.ah_attr.dest_mac",
 	"alt_port",
 	"fill",
 	"ipv4",
@@ -88,26 +90,36 @@ value_parse(const char *key, const char *text)
 	return v != NULL ? v : json_string(text);
 }
 
-/* The object that holds `key`, with the key's own name: the part behind the first dot. */
+/* The object of this name within another one, made if there is none; NULL: it is no object. */
+static json_t *
+within(json_t *obj, const char *name)
+{
+	json_t *inner = json_object_get(obj, name);
+
+	if (inner == NULL) {
+		inner = ctl_must(json_object());
+		json_object_set_new(obj, name, inner);
+	}
+	return json_is_object(inner) ? inner : NULL;
+}
+
+/* The object that holds `key`, with the key's own name: what stands behind its dots. Names of knobs
+ * have dots of their own. */
 static json_t *
 holder(json_t *obj, const char *key, const char **leaf)
 {
-	const char *dot = strchr(key, '.');
-	json_t *inner;
-	char *outer;
+	bool knobs = false;
+	const char *dot;
 
-	*leaf = key;
-	if (dot == NULL)
-		return obj;
-	*leaf = dot + 1;
-	outer = ctl_must(strndup(key, (size_t)(dot - key)));
-	inner = json_object_get(obj, outer);
-	if (inner == NULL) {
-		inner = ctl_must(json_object());
-		json_object_set_new(obj, outer, inner);
+	for (; obj != NULL && !knobs && (dot = strchr(key, '.')) != NULL; key = dot + 1) {
+		char *outer = ctl_must(strndup(key, (size_t)(dot - key)));
+
+		knobs = strcmp(outer, "knobs") == 0;
+		obj = within(obj, outer);
+		free(outer);
 	}
-	free(outer);
-	return json_is_object(inner) ? inner : NULL;
+	*leaf = key;
+	return obj;
 }
 
 int

@@ -199,10 +199,12 @@ class Params(Case):
         p = self.params({"qp_create": QPS[0]}, "qp", "create", "qp_num", 17, "qp_type", "RC",
                         "pd", "0", "ah_attr.dest_ip", "10.77.0.2", "ah_attr.dest_mac", "null",
                         "knobs.resp.early_retry", "process", "rkey", "0x10",
+                        "recv_feed.a.b", 1, "recv_feed.a.c", 2, "x.knobs.d.e", 3,
                         "qp_access_flags", "REMOTE_READ,REMOTE_WRITE", "cap", '{"max_send_wr":1}')
         self.assertEqual(p, {"qp_num": 17, "qp_type": "RC", "pd": "0",
                              "ah_attr": {"dest_ip": "10.77.0.2", "dest_mac": None},
                              "knobs": {"resp.early_retry": "process"}, "rkey": "0x10",
+                             "recv_feed": {"a": {"b": 1, "c": 2}}, "x": {"knobs": {"d.e": 3}},
                              "qp_access_flags": ["REMOTE_READ", "REMOTE_WRITE"],
                              "cap": {"max_send_wr": 1}})
 
@@ -239,6 +241,18 @@ class Params(Case):
             sge = [{"mr": "mr0", "offset": 0, "length": 8}]
             self.assertEqual(self.asked, [("post_srq_recv", {
                 "srq": "srq0", "wrs": [{"wr_id": 5 + i, "sg_list": sge} for i in range(2)]})])
+
+    def test_post_a_datagram(self):
+        """Its address has two dots; it stays text."""
+        answers = {"post_send": {"posted": 1, "refused": None}}
+        self.ctl(answers, "post", "send", 17, "opcode", "SEND", "inline", "00",
+                 "ud.ah_attr.dest_ip", "10.77.0.2", "ud.ah_attr.hop_limit", 3,
+                 "ud.remote_qpn", 18, "ud.remote_qkey", "0x11")
+        self.assertEqual(self.asked[0][1]["wrs"][0]["ud"], {
+            "ah_attr": {"dest_ip": "10.77.0.2", "hop_limit": 3},
+            "remote_qpn": 18, "remote_qkey": "0x11"})
+        self.ctl(answers, "post", "send", 17, "ud", 1, "ud.remote_qpn", 18, code=2)
+        self.assertIn("'ud.remote_qpn' does not fit", self.err)
 
     def test_post_refused(self):
         answers = {"post_send": lambda p: {"posted": 300 - 256 - 1, "refused": {

@@ -73,6 +73,37 @@ class Posting(Case):
         self.assertIn("SIGNALED", self.err)
         self.stops(p)
 
+    def test_a_datagram_says_where_it_goes(self):
+        """As long as no neighbour has answered there is nowhere to send it."""
+        p = self.start(pds=["pd0"], cqs=[{"name": "cq0"}],
+                       mrs=[{"name": "mr0", "pd": "pd0", "length": "1M",
+                             "access": ["LOCAL_WRITE"]}])
+        for number, port in ((17, "pa"), (18, "pb")):
+            self.ctl("qp", "create", number, "qp_type", "UD", "port", port, "pd", "pd0",
+                     "send_cq", "cq0", "recv_cq", "cq0", "qp_state", "RTS", "sq_psn", 0,
+                     "qkey", "0x%x" % number)
+        self.ctl("post", "recv", 18, "mr", "mr0", "length", "4K", "wr_id", 5)
+        self.ctl("mr", "fill", "mr0", "8K", 64, 7)
+        words = ("post", "send", 17, "opcode", "SEND", "mr", "mr0", "offset", "8K", "length", 64,
+                 "ud.remote_qpn", 18, "ud.remote_qkey", "0x12", "ud.ah_attr.dest_ip")
+        self.assertEqual("posted 0\n", self.ctl(*words, "10.77.0.9", code=1))
+        self.assertIn("10.77.0.9", self.err)
+        self.ctl(*words[:-1], "ud.ah_attr.hop_limit", 3, code=1)
+        self.assertIn("dest_ip", self.err)
+        self.assertEqual("posted 1\n", self.ctl(*words, "10.77.0.2"))
+        done = []
+        self.until(lambda: done.extend(self.json("cq", "poll", "cq0")) or len(done) >= 2)
+        self.assertEqual({("SUCCESS", "SEND"), ("SUCCESS", "RECV")},
+                         {(c["status"], c["opcode"]) for c in done})
+        got, = (c for c in done if c["opcode"] == "RECV")
+        self.assertEqual((5, 18, 40 + 64, 17),
+                         tuple(got[k] for k in ("wr_id", "qp_num", "byte_len", "src_qp")))
+        self.assertEqual(*(self.json("mr", "crc", "mr0", at, 64)["crc32"] for at in (40, "8K")))
+        self.ctl("cm", "listen", "feeder", "port", "pb", "service_port", 7, "qp.qp_type", "RC",
+                 "qp.pd", "pd0", "qp.send_cq", "cq0", "qp.recv_cq", "cq0",
+                 "qp.recv_feed.buffers", 4, "qp.recv_feed.size", 4096)
+        self.stops(p)
+
     def test_read_beyond_the_end_prints_no_byte(self):
         p = self.start(**self.pair())
         self.assertEqual("", self.ctl("mr", "read", "mr0", 0, "3M", code=1))
