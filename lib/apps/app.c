@@ -274,7 +274,7 @@ apps_poll(struct apps *apps)
 
 	if (apps->n == 0)
 		return 0;
-	end = apps->env->w.clock() + APP_TURN_NS;
+	end = apps->env->turns.began + APP_TURN_NS;
 	if (faults != apps->faults_seen) {
 		apps->faults_seen = faults;
 		end_faulty(apps);

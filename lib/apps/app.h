@@ -29,7 +29,7 @@
 #include "rpc_server.h"
 
 #define APP_ABI     1                    /* of the rings and the client_* methods */
-#define APP_TURN_NS (2 * TIME_NS_PER_MS) /* of a turn, for ends; and the step that is under way */
+#define APP_TURN_NS (2 * TIME_NS_PER_MS) /* a turn may last, for ends; and the step under way */
 #define APP_EVENTS  256                  /* asynchronous events that wait for a client */
 
 struct admin_ah;

@@ -24,6 +24,7 @@
 #define SMALL_LINE 4096u
 /* How often a thread that has to end is taken out of what it waits in. */
 #define NUDGE_MS 20u
+#define REAP_TURN 16u /* connections whose thread has ended */
 #define PATIENCE_MS 2000u
 
 void
@@ -393,6 +394,8 @@ broker_poll(struct broker *b, uint64_t now_ms)
 {
 	const bool nudge = b->stopped != 0 && now_ms - b->nudged_ms >= NUDGE_MS;
 	struct broker_conn *c, *next;
+	uint32_t reaped = 0;
+	bool over;
 
 	broker_away_poll(b, now_ms);
 	if (b->stopped == 0)
@@ -403,10 +406,11 @@ broker_poll(struct broker *b, uint64_t now_ms)
 		next = LIST_NEXT(c, all);
 		if (!atomic_load_explicit(&c->started, memory_order_acquire))
 			continue;
-		if (c->counted && atomic_load_explicit(&c->ended, memory_order_acquire))
-			reap(c);
+		over = c->counted && atomic_load_explicit(&c->ended, memory_order_acquire);
 		/* A close() that lingers ends with a signal; its handler does nothing. */
-		else if (nudge && atomic_load_explicit(&c->stop, memory_order_relaxed) &&
+		if (over && reaped++ < REAP_TURN)
+			reap(c);
+		else if (!over && nudge && atomic_load_explicit(&c->stop, memory_order_relaxed) &&
 			 (c->counted || !atomic_load_explicit(&c->closed, memory_order_relaxed)))
 			pthread_kill(c->thread, SIGURG);
 	}

@@ -168,16 +168,19 @@ serve(struct rpc_server *s, struct rpc_client *cl)
 	}
 }
 
-/* One request after the other, until there is nothing left or time is up. */
+/* One request after the other, until there is nothing left or the turn is long enough. */
 static uint32_t
 serve_all(struct rpc_server *s)
 {
+	const ns_t end = s->env->turns.began + RPC_TURN_NS;
 	ns_t now = s->env->w.clock(), before;
-	const ns_t end = now + RPC_TURN_NS;
 	struct rpc_client *cl;
 	uint32_t work = 0;
 
-	while (now < end && (cl = most_urgent(s)) != NULL) {
+	for (bool first = true; first || now < end; first = false) {
+		cl = most_urgent(s);
+		if (cl == NULL)
+			break;
 		TAILQ_REMOVE(&s->clients, cl, all);
 		TAILQ_INSERT_TAIL(&s->clients, cl, all);
 		serve(s, cl);
@@ -330,11 +333,11 @@ hear(struct rpc_server *s, const struct rpc_watch *w, uint32_t events)
 	}
 }
 
-/* Those that are over, for so long: the others in the next turn. */
+/* Those that are over, until the turn is long enough: the others in the next one. */
 static uint32_t
 end_some(struct rpc_server *s)
 {
-	const ns_t end = s->env->w.clock() + RPC_TURN_NS;
+	const ns_t end = s->env->turns.began + RPC_ENDS_NS;
 	struct rpc_client *cl, *next;
 	uint32_t work = 0;
 
@@ -374,7 +377,7 @@ rpc_server_poll(struct rpc_server *s)
 			hear(s, from, events[i].events);
 	}
 	broker_poll(s->broker, s->env->now / TIME_NS_PER_MS);
-	env_turn_piece(&s->env->turns, "connections");
+	env_turn_piece(&s->env->turns, "new and old connections");
 	work += serve_all(s);
 	env_turn_piece(&s->env->turns, "replies");
 	return work + end_some(s);

@@ -7,8 +7,9 @@
  * Owner:   control lcore. What comes in is received by the connection's thread (broker.h).
  * Memory:  a client has an output buffer of at most RPC_OUT_MAX: one that does not read is
  *          disconnected. Lines of clients are short and have few values, an operator's may be long.
- * Time:    a turn runs requests for RPC_TURN_NS and the one that is under way then, a request of
- *          each connection after the other.
+ * Time:    a turn runs requests until it has lasted RPC_TURN_NS, and the one that is under way
+ *          then, a request of each connection after the other; then ends of connections until
+ *          RPC_ENDS_NS. One of each in any case.
  * Depends: broker.
  */
 #include <stdbool.h>
@@ -26,7 +27,8 @@
 #define RPC_APP_LINE_MAX  (64u << 10) /* of an application's, or by the clients' socket */
 #define RPC_APP_VALUES    4096        /* JSON values in it, about */
 #define RPC_OUT_MAX       (8u << 20)
-#define RPC_TURN_NS       (2 * TIME_NS_PER_MS)
+#define RPC_TURN_NS       TIME_NS_PER_MS
+#define RPC_ENDS_NS       (1500 * TIME_NS_PER_US)
 #define RPC_PUT_OFF_NS    (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
 
 #define RPC_FDS_MAX BROKER_OUT_FDS
