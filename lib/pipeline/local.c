@@ -4,6 +4,7 @@
 
 #include <rte_ring.h>
 
+#include "copy.h"
 #include "count.h"
 #include "spare.h"
 #include "stage.h"
@@ -56,12 +57,59 @@ others_have_room(const struct worker *w)
 	return true;
 }
 
+/* ---- payloads on loan ------------------------------------------------------------------------ */
+
+void
+pipeline_local_own(const struct worker *w, struct rte_mbuf *m)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const struct local_loan *l = local_loan(frame);
+
+	if (!local_is_lent(w, m))
+		return;
+	m->ol_flags &= ~w->lent_flag;
+	ASSERT(l->at + l->len + (-(uint32_t)l->len & 3) + WIRE_ICRC_LEN == m->pkt_len);
+	mem_copy(frame + l->at, l->from, l->len);
+	memset(frame + l->at + l->len, 0, -(uint32_t)l->len & 3); /* pad */
+}
+
+void
+pipeline_local_own_all(struct worker *w)
+{
+	if (LIKELY(!w->lends))
+		return;
+	w->lends = false;
+	for (uint32_t out = w->wires_n; out < w->outs_n; out++)
+		for (uint32_t i = w->tx[out].head; i != w->tx[out].tail; i++)
+			pipeline_local_own(w, w->tx[out].m[i]);
+}
+
+void
+pipeline_local_deliver(
+	const struct worker *w, struct rte_mbuf *m, const struct wire_pkt *p, uint8_t *to)
+{
+	const struct local_loan *l = local_loan(rte_pktmbuf_mtod(m, uint8_t *));
+	const uint32_t len = p->payload_len;
+
+	/* A copy goes forward: over itself a payload goes by way of the frame. */
+	if (UNLIKELY(!local_is_lent(w, m)) ||
+		UNLIKELY((uintptr_t)to - (uintptr_t)l->from + len < 2ull * len)) {
+		pipeline_local_own(w, m);
+		payload_copy(to, wire_payload(p), len);
+		return;
+	}
+	ASSERT(l->len == len && l->at == p->payload_off);
+	m->ol_flags &= ~w->lent_flag;
+	memcpy(to, l->from, len); /* not mem_copy(): neither end is in the L1 cache */
+}
+
 void
 pipeline_local_seal(struct worker *w, struct rte_mbuf *m)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	const uint16_t l3 = l3_of(frame);
 
+	pipeline_local_own(w, m);
 	icrc_seal(w->crc, frame, l3, frame[l3] >> 4 == 6, m->pkt_len);
 }
 

@@ -15,6 +15,13 @@
  * A QP of another worker gets its packets as from any port: by that worker's hand-off ring. While
  * such a ring is full, frames stay in their queue, as with a full port.
  *
+ * The payload of a long request is on loan: it stays in its sender's memory until the frame is
+ * delivered, and goes from there to its place, in one copy. Such frames are taken in the turn that
+ * has made them. Whoever else looks at the payload has it copied into the frame first, where room
+ * for it is kept; so it is done to all that still wait when the turn ends, or when a QP fails.
+ * So nothing on loan outlives the turn in which its key was looked up, and its work request has not
+ * been completed while the peer has not acknowledged it.
+ *
  * Owner:   the worker's lcore, for all functions here.
  * Memory:  none; mbufs of the bursts.
  * Depends: worker.h.
@@ -22,7 +29,8 @@
  */
 #include "worker.h"
 
-#define LOCAL_TURN 128 /* frames of one queue in one turn */
+#define LOCAL_TURN     128 /* frames of one queue in one turn */
+#define LOCAL_LEND_MIN 512 /* bytes: shorter payloads are copied into their frames at once */
 
 _Static_assert(RTE_MAX_ETHPORTS <= QP_OUT_LOCAL, "a DPDK port id leaves that bit of qp.out alone");
 
@@ -69,7 +77,47 @@ local_over(struct worker *w)
 	w->local_burst = false;
 }
 
-/** A local frame is going to be looked at by others: write its ICRC. */
+/** Ahead of a frame, in the headroom of its buffer: where its payload is. */
+struct local_loan {
+	const uint8_t *from;
+	uint16_t at; /* of the frame: where it would stand */
+	uint16_t len;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct local_loan) <= RTE_PKTMBUF_HEADROOM, "it stands in there");
+
+/** That of a frame. */
+static ALWAYS_INLINE struct local_loan *
+local_loan(uint8_t *frame)
+{
+	return (struct local_loan *)(void *)frame - 1;
+}
+
+/** Is the frame's payload not in the frame? */
+static ALWAYS_INLINE bool
+local_is_lent(const struct worker *w, const struct rte_mbuf *m)
+{
+	return (m->ol_flags & w->lent_flag) != 0;
+}
+
+/** Make a frame of a payload that stays where it is. @param at where its place in the frame is. */
+static ALWAYS_INLINE void
+local_lend(struct worker *w, struct rte_mbuf *m, uint8_t *frame, uint32_t at, const uint8_t *from,
+	uint32_t len)
+{
+	*local_loan(frame) = (struct local_loan){ from, (uint16_t)at, (uint16_t)len, 0 };
+	m->ol_flags = w->lent_flag;
+	w->lends = true;
+}
+
+/** The frame's payload is in the frame from now on. */
+void pipeline_local_own(const struct worker *w, struct rte_mbuf *m);
+/** The same of all frames that wait in queues. */
+void pipeline_local_own_all(struct worker *w);
+/** Copy the payload of a packet of a local burst to where it goes. */
+void pipeline_local_deliver(
+	const struct worker *w, struct rte_mbuf *m, const struct wire_pkt *p, uint8_t *to);
+/** A local frame is going to be looked at by others: write its ICRC, and all that is before it. */
 void pipeline_local_seal(struct worker *w, struct rte_mbuf *m);
 /**
  * Hand-off: some of the frames are local ones of other workers for impaired ports of this one.

@@ -162,6 +162,20 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 	return done;
 }
 
+/**
+ * The same at the end of a turn that has made frames with payloads on loan: none of these outlives
+ * it. What hurries now leaves with the turn.
+ */
+static __attribute__((noinline)) uint32_t
+run_lent(struct worker *w, struct burst *b, uint64_t *since)
+{
+	const uint32_t done = run_local(w, b, since);
+
+	pipeline_local_own_all(w);
+	w->hurry = 0;
+	return done;
+}
+
 /** A burst of each port. @return frames. */
 static ALWAYS_INLINE uint32_t
 run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
@@ -302,6 +316,8 @@ worker_poll(struct worker *w, ns_t now)
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);
 	}
+	if (UNLIKELY(w->lends))
+		done += run_lent(w, b, &since);
 	done += stage_tx(w);
 	lap(w, STAGE_TX, &since);
 	/* Read the clock once in a turn, and again if a frame that starts a wait has left. */

@@ -2,6 +2,7 @@
 /* Failures and events: one builder of what the control lcore is told. */
 #include "count.h"
 #include "failure.h"
+#include "local.h"
 #include "report.h"
 #include "sending.h"
 #include "verdict.h"
@@ -164,6 +165,7 @@ pipeline_report_failure(struct worker *w, struct qp *qp, const struct report *r,
 	 */
 	atomic_store_explicit(&qp->state, to, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
+	pipeline_local_own_all(w); /* its requests are going to be flushed */
 	remember(w, qp, r);
 	/*
 	 * RX-ERR-04: the packet's QPN and FATAL code, before the event or completion that follows.

@@ -7,6 +7,7 @@
 #include "complete.h"
 #include "count.h"
 #include "drops.h"
+#include "local.h"
 #include "mem_reach.h"
 #include "sending.h"
 #include "stage_06_fast.h"
@@ -27,10 +28,12 @@ pipeline_fast_trace(
 
 /**
  * WRITE ONLYs at ePSN whose place is known, from b->pkt[i] on: those of one service.
+ * @param local their payloads may be on loan.
  * @return how many.
  */
 static ALWAYS_INLINE uint32_t
-fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const uint8_t opcode)
+fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const uint8_t opcode,
+	const bool local)
 {
 	const bool acked = wire_is_acked(wire_transport_of(opcode));
 	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
@@ -47,7 +50,10 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const
 			(UNLIKELY(!calm) &&
 				!place_holds(w, b, (uint32_t)(p - b->pkt), f, ACCESS_REMOTE_WRITE)))
 			break;
-		payload_copy(at->host, wire_payload(p), p->payload_len);
+		if (local)
+			pipeline_local_deliver(w, b->m[p - b->pkt], p, at->host);
+		else
+			payload_copy(at->host, wire_payload(p), p->payload_len);
 		responder_take_fast(&qp->resp);
 		if (acked && LIKELY((p->flags & PKT_ACKREQ) != 0))
 			fast_ack(w, qp, p->psn);
@@ -63,7 +69,14 @@ fast_writes(struct worker *w, struct burst *b, uint32_t i, struct fast *f, const
 static __attribute__((noinline)) uint32_t
 fast_writes_uc(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 {
-	return fast_writes(w, b, i, f, OP_UC_WRITE_ONLY);
+	return fast_writes(w, b, i, f, OP_UC_WRITE_ONLY, false);
+}
+
+/** The same of RC, from an address of this process. */
+static __attribute__((noinline)) uint32_t
+fast_writes_local(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	return fast_writes(w, b, i, f, OP_RC_WRITE_ONLY, true);
 }
 
 /* ---- requests that are not taken ------------------------------------------------------------- */
@@ -324,7 +337,9 @@ pipeline_fast_run(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		uint32_t n = 0;
 
 		if (b->pkt[i].opcode == OP_RC_WRITE_ONLY)
-			n = fast_writes(w, b, i, f, OP_RC_WRITE_ONLY);
+			n = LIKELY(!w->local_burst)
+				    ? fast_writes(w, b, i, f, OP_RC_WRITE_ONLY, false)
+				    : fast_writes_local(w, b, i, f);
 		else if (b->pkt[i].opcode == OP_RC_SEND_ONLY)
 			n = pipeline_fast_sends(w, b, i, f);
 		if (n == 0)

@@ -3,6 +3,7 @@
 #include "acks.h"
 #include "complete.h"
 #include "count.h"
+#include "local.h"
 #include "mem_reach.h"
 #include "stage_06_fast.h"
 #include "verdict.h"
@@ -70,11 +71,12 @@ is_next(const struct worker *w, const struct burst *b, const struct fast *f, uin
 
 /**
  * SEND ONLYs at ePSN, or datagrams, whose place is known, from b->pkt[i] on: those of one service.
+ * @param local their payloads may be on loan.
  * @return how many.
  */
 static ALWAYS_INLINE uint32_t
-fast_sends(
-	struct worker *w, const struct burst *b, uint32_t i, struct fast *f, const uint8_t opcode)
+fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
+	const uint8_t opcode, const bool local)
 {
 	const bool datagram = opcode == OP_UD_SEND_ONLY;
 	const bool acked = wire_is_acked(wire_transport_of(opcode));
@@ -94,7 +96,9 @@ fast_sends(
 			break;
 		if (datagram)
 			fast_grh(at->host, p);
-		if (!datagram || LIKELY(p->payload_len != 0))
+		if (local)
+			pipeline_local_deliver(w, b->m[i], p, at->host);
+		else if (!datagram || LIKELY(p->payload_len != 0))
 			payload_copy(at->host + head, wire_payload(p), p->payload_len);
 		/* Who polls the completion may post again. */
 		ring_consume_done(&qp->rq, 1);
@@ -121,13 +125,20 @@ fast_sends(
 static __attribute__((noinline)) uint32_t
 fast_sends_uc(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
 {
-	return fast_sends(w, b, i, f, OP_UC_SEND_ONLY);
+	return fast_sends(w, b, i, f, OP_UC_SEND_ONLY, false);
 }
 
 static __attribute__((noinline)) uint32_t
 fast_datagrams(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
 {
-	return fast_sends(w, b, i, f, OP_UD_SEND_ONLY);
+	return fast_sends(w, b, i, f, OP_UD_SEND_ONLY, false);
+}
+
+/** The same of RC, from an address of this process. */
+static __attribute__((noinline)) uint32_t
+fast_sends_local(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+{
+	return fast_sends(w, b, i, f, OP_RC_SEND_ONLY, true);
 }
 
 uint32_t
@@ -136,6 +147,8 @@ pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct 
 	const uint8_t opcode = b->pkt[i].opcode;
 
 	if (LIKELY(opcode == OP_RC_SEND_ONLY))
-		return fast_sends(w, b, i, f, OP_RC_SEND_ONLY);
+		return LIKELY(!w->local_burst)
+			       ? fast_sends(w, b, i, f, OP_RC_SEND_ONLY, false)
+			       : fast_sends_local(w, b, i, f);
 	return opcode == OP_UC_SEND_ONLY ? fast_sends_uc(w, b, i, f) : fast_datagrams(w, b, i, f);
 }

@@ -6,6 +6,7 @@
  */
 #include "count.h"
 #include "fast_frame.h"
+#include "local.h"
 #include "mem_reach.h"
 #include "reply.h"
 #include "sending.h"
@@ -41,6 +42,17 @@ fill_long(struct rte_mbuf *m, uint8_t *frame, const uint8_t *payload, const uint
 		return false;
 	frame_len_set(m, f.len);
 	return true;
+}
+
+/** Of a local frame: its payload stays where it is. */
+static __attribute__((noinline)) void
+lend_long(struct worker *w, struct rte_mbuf *m, uint8_t *frame, const uint8_t *payload,
+	const uint8_t *from, uint32_t len)
+{
+	const uint32_t at = (uint32_t)(payload - frame);
+
+	local_lend(w, m, frame, at, from, len);
+	frame_len_set(m, at + len + (-len & 3) + WIRE_ICRC_LEN);
 }
 
 /** @param plain an RC QP whose path is not local. @param longs payloads may be long. */
@@ -81,6 +93,10 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
 			fill_long(one, frame, payload, from->host[sent], wr->len))
 			continue;
+		if (!seals && service == 0 && wr->len >= LOCAL_LEND_MIN) {
+			lend_long(w, one, frame, payload, from->host[sent], wr->len);
+			continue;
+		}
 		payload = frame_end(one, frame, payload, from->host[sent], wr->len);
 		if (seals)
 			request_unsealed(

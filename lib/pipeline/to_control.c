@@ -2,6 +2,7 @@
 #include "to_control.h"
 
 #include "count.h"
+#include "local.h"
 #include "spare.h"
 
 enum { PKEY_DEFAULT = 0xffff };
@@ -35,6 +36,8 @@ pipeline_to_control(struct worker *w, struct burst *b, uint32_t i)
 		mbuf_done(w, b->m[i]);
 		return;
 	}
+	if (UNLIKELY(w->local_burst))
+		pipeline_local_own(w, b->m[i]);
 	if (w->mbox != NULL && mbox_send_up(w->mbox, &msg) == 0) {
 		count(w, b->port[i], NULL, STAT_rx_control);
 		return;

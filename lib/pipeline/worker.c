@@ -21,6 +21,18 @@
 /** A driver or a receive callback that knows of a wrong FCS says so with this mbuf flag. */
 static const struct rte_mbuf_dynflag fcs_flag = { .name = PIPELINE_FCS_FLAG };
 
+/** A frame's payload still stands in its sender's memory (local.h). */
+static const struct rte_mbuf_dynflag lent_flag = { .name = "rocelane_lent" };
+
+/** A bit of ol_flags, or 0 where none is left. */
+static uint64_t
+mbuf_flag(const struct rte_mbuf_dynflag *flag)
+{
+	const int bit = rte_mbuf_dynflag_register(flag);
+
+	return bit >= 0 ? UINT64_C(1) << bit : 0;
+}
+
 static void
 map_faults(struct worker *w)
 {
@@ -123,7 +135,6 @@ struct worker *
 worker_create(const struct worker_conf *c)
 {
 	struct worker *w;
-	int bit;
 
 	if (c->ports_n == 0 || c->ports_n > PIPELINE_MAX_PORTS ||
 		c->workers_n > PIPELINE_MAX_WORKERS || c->crc == NULL || c->qps == NULL ||
@@ -153,8 +164,8 @@ worker_create(const struct worker_conf *c)
 	TAILQ_INIT(&w->clients);
 	wheel_init(&w->wheel, 0);
 	atomic_init(&w->receiving, !c->start_paused);
-	bit = rte_mbuf_dynflag_register(&fcs_flag);
-	w->fcs_bad = bit >= 0 ? UINT64_C(1) << bit : 0;
+	w->fcs_bad = mbuf_flag(&fcs_flag);
+	w->lent_flag = mbuf_flag(&lent_flag);
 	map_faults(w);
 	w->intake = c->by_arrival ? NULL : pipeline_intake_create(c->socket);
 	if ((w->intake == NULL && !c->by_arrival) || map_ports(w) != 0 || make_buffers(w) != 0) {

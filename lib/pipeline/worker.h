@@ -199,6 +199,8 @@ struct worker {
 	struct move moving;
 	const struct qp_mcast_table *mcasts;
 	struct burst mcast; /* datagrams to groups, for their members: mcast.h */
+	uint64_t lent_flag; /* ol_flags of a frame whose payload is on loan (local.h); 0: none is */
+	bool lends;         /* such frames may stand in the queues */
 };
 
 /** Packet i stays: close the gap that those before it left. */

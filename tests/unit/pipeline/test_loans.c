@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Payloads on loan (local.h): a long local request is copied once, from its sender's memory to its
+ * place. Nobody can tell it from a frame that was copied as a whole: neither by the data, nor where
+ * somebody else looks at the frame, nor when the sender's memory changes behind it.
+ */
+#include <string.h>
+
+#include "bed.h"
+#include "count.h"
+#include "icrc.h"
+#include "local.h"
+#include "report.h"
+#include "sending.h"
+#include "stage.h"
+#include "wire_head.h"
+#include "worker.h"
+
+#undef fail /* cmocka's; the pipeline has a function of that name */
+
+#define SENDER 0x12u
+#define FROM   0u     /* of the region: what is sent */
+#define TO     32768u /* ... where it goes */
+#define LEN    1021u  /* with a pad */
+
+static struct qp *sender; /* its peer is the bed's QP */
+static struct ring producer;
+static uint32_t seeds;
+
+/** Both ends have the port's address. */
+static void
+make_local(struct bed *b, struct qp *qp, uint32_t to)
+{
+	struct qp_attr a = qp->attr;
+	const struct wire_path was = bed_path();
+
+	memcpy(a.path.smac, was.dmac, 6);
+	memcpy(a.path.dmac, was.dmac, 6);
+	memcpy(a.path.src_ip, was.dst_ip, 4);
+	memcpy(a.path.dst_ip, was.dst_ip, 4);
+	a.path.local = true;
+	a.path_resolved = true;
+	a.dest_qp_num = to;
+	assert_int_equal(bed_modify(b, qp, &a, QP_ATTR_AV | QP_ATTR_DEST_QPN), 0);
+}
+
+static void
+refill(struct bed *b, uint32_t seed)
+{
+	mem_pattern_fill(b->memory + FROM, 2048, seed, 0);
+}
+
+static int
+setup(void **state)
+{
+	struct bed *b;
+
+	assert_int_equal(bed_setup(state), 0);
+	b = *state;
+	sender = bed_qp(b, SENDER, QPN);
+	make_local(b, sender, QPN);
+	make_local(b, b->qp, SENDER);
+	b->qp->resp.epsn = psn(S);
+	ring_attach(&producer, sender->sq.ring.sh, sender->sq.ring.mask + 1, sender->sq.ring.stride,
+		false);
+	refill(b, ++seeds); /* buffers of the pool hold what was sent before */
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct bed *b = *state;
+
+	bed_qp_gone(b, sender);
+	return bed_teardown(state);
+}
+
+#define LOAN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+/** Post it; a turn will find it. */
+static struct ring_send_wqe *
+post(struct bed *b, uint8_t opcode, uint32_t from, uint32_t to, uint32_t len)
+{
+	struct ring_send_wqe *wqe = ring_produce_slot(&producer, 16);
+
+	assert_non_null(wqe);
+	memset(wqe, 0, producer.stride);
+	wqe->opcode = opcode;
+	wqe->flags = SEND_SIGNALED;
+	wqe->remote_addr = MR_VA + to;
+	wqe->rkey = MR_KEY;
+	wqe->num_sge = 1;
+	wqe->sge[0] = (struct ring_sge){ .addr = MR_VA + from, .length = len, .lkey = MR_KEY };
+	ring_produce_commit(&producer);
+	pipeline_send_wake(b->w, sender);
+	return wqe;
+}
+
+/** What was made and not taken yet. */
+static const struct tx_queue *
+queue(const struct bed *b)
+{
+	return &b->w->tx[b->w->wires_n];
+}
+
+/** The only frame of the queue. Its payload is on loan. */
+static struct rte_mbuf *
+one_lent(struct bed *b)
+{
+	const struct tx_queue *q = queue(b);
+
+	stage_request(b->w);
+	assert_int_equal(q->tail - q->head, 1);
+	assert_true(local_is_lent(b->w, q->m[q->head]));
+	return q->m[q->head];
+}
+
+/** This payload stands in the frame of a WRITE, with its pad. */
+static void
+expect_payload(struct rte_mbuf *m, const uint8_t *payload, uint32_t len)
+{
+	const uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *) + WIRE_HEAD_LEN + WIRE_RETH_LEN;
+	const uint32_t pad = -len & 3;
+
+	assert_int_equal(m->pkt_len, WIRE_HEAD_LEN + WIRE_RETH_LEN + len + pad + WIRE_ICRC_LEN);
+	assert_memory_equal(at, payload, len);
+	for (uint32_t i = 0; i < pad; i++)
+		assert_int_equal(at[len + i], 0);
+}
+
+/** The ICRC of the frame is right. */
+static void
+expect_sealed(struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t was[WIRE_ICRC_LEN];
+
+	memcpy(was, frame + m->pkt_len - WIRE_ICRC_LEN, sizeof(was));
+	bed_reseal(m);
+	assert_memory_equal(frame + m->pkt_len - WIRE_ICRC_LEN, was, sizeof(was));
+}
+
+static void
+expect_success(struct bed *b, uint8_t opcode)
+{
+	struct ring_cqe c = bed_cqe(b);
+
+	assert_int_equal(c.status, WC_SUCCESS);
+	assert_int_equal(c.opcode, opcode);
+}
+
+/* LB-01: the same data as over the wire, byte for byte, and not one more. */
+static void
+LB_01_data(void **state)
+{
+	static const uint32_t lens[] = { LOCAL_LEND_MIN - 1, LOCAL_LEND_MIN, LEN, PMTU };
+	struct bed *b = *state;
+	uint8_t before[PMTU];
+
+	memcpy(before, b->memory + FROM, sizeof(before));
+	for (uint32_t i = 0; i < ARRAY_LEN(lens); i++) {
+		uint8_t *place = b->rq_memory + (i + 1) % 16 * 4096;
+
+		memset(b->memory + TO, 0xee, 2048);
+		memset(place, 0xee, 2048);
+		post(b, WR_RDMA_WRITE, FROM, TO, lens[i]);
+		post(b, WR_SEND, FROM, 0, lens[i]);
+		for (uint32_t t = 0; t < 4; t++)
+			worker_poll(b->w, b->now);
+		assert_memory_equal(b->memory + TO, before, lens[i]);
+		assert_int_equal(b->memory[TO + lens[i]], 0xee);
+		assert_memory_equal(place, before, lens[i]);
+		assert_int_equal(place[lens[i]], 0xee);
+		expect_success(b, WC_RECV);
+		expect_success(b, WC_RDMA_WRITE);
+		expect_success(b, WC_SEND);
+	}
+	bed_collect(b);
+	expect_silence(b);
+}
+
+/* Such frames are taken in the turn that makes them: none is on loan when it ends. */
+static void
+in_one_turn(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint32_t i = 0; i < 8; i++)
+		post(b, WR_RDMA_WRITE, FROM, TO + i * 1024, PMTU);
+	worker_poll(b->w, b->now);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 8);
+	assert_memory_equal(b->memory + TO + 7 * 1024, b->memory + FROM, PMTU);
+	assert_false(b->w->lends);
+}
+
+/* A payload goes over itself as if it had been in a frame meanwhile, forwards and backwards. */
+static void
+over_itself(void **state)
+{
+	static const uint32_t places[] = { FROM, FROM + 1, FROM + 100, FROM + LEN - 1 };
+	struct bed *b = *state;
+	uint8_t was[LEN];
+
+	for (uint32_t way = 0; way < 2; way++)
+		for (uint32_t i = 0; i < ARRAY_LEN(places); i++) {
+			const uint32_t from = way == 0 ? FROM : places[i];
+			const uint32_t to = way == 0 ? places[i] : FROM;
+
+			refill(b, ++seeds);
+			memcpy(was, b->memory + from, LEN);
+			post(b, WR_RDMA_WRITE, from, to, LEN);
+			for (uint32_t t = 0; t < 4; t++)
+				worker_poll(b->w, b->now);
+			assert_memory_equal(b->memory + to, was, LEN);
+		}
+}
+
+/* LB-05: frames that must wait for another turn do not see what the sender's memory is then. */
+static void
+LB_05_waits(void **state)
+{
+	struct bed *b = *state;
+	struct rte_ring *r = rte_ring_create("loan_owner", 64, SOCKET_ID_ANY, 0);
+	uint8_t was[LEN];
+
+	assert_non_null(r);
+	b->w->conf.workers_n = 2;
+	b->w->conf.handoff[1] = r;
+	while (rte_ring_free_count(r) >= PIPELINE_BURST)
+		assert_int_equal(rte_ring_enqueue(r, b), 0);
+	memcpy(was, b->memory + FROM, LEN);
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	worker_poll(b->w, b->now);
+	assert_int_equal(queue(b)->tail - queue(b)->head, 1);
+	assert_false(local_is_lent(b->w, queue(b)->m[queue(b)->head]));
+	refill(b, ++seeds);
+	rte_ring_reset(r);
+	worker_poll(b->w, b->now);
+	assert_memory_equal(b->memory + TO, was, LEN);
+	b->w->conf.workers_n = 1;
+	b->w->conf.handoff[1] = NULL;
+	rte_ring_free(r);
+}
+
+/* LB-01: to another worker goes the whole frame. */
+static void
+LB_01_handed_over(void **state)
+{
+	struct bed *b = *state;
+	struct rte_ring *r = rte_ring_create("loan_owner", 64, SOCKET_ID_ANY, 0);
+	struct rte_mbuf *m = NULL;
+
+	assert_non_null(r);
+	b->w->conf.handoff[1] = r;
+	b->qp->worker = 1;
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	worker_poll(b->w, b->now);
+	assert_int_equal(rte_ring_dequeue(r, (void **)&m), 0);
+	assert_false(local_is_lent(b->w, m));
+	expect_payload(m, b->memory + FROM, LEN);
+	expect_sealed(m);
+	rte_pktmbuf_free(m);
+	b->qp->worker = 0;
+	b->w->conf.handoff[1] = NULL;
+	rte_ring_free(r);
+}
+
+static struct rte_mbuf *impaired;
+
+static bool
+is_on(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static uint16_t
+take_all(void *ctx, struct rte_mbuf **m, uint16_t n, uint16_t max)
+{
+	(void)ctx;
+	(void)max;
+	assert_int_equal(n, 1);
+	impaired = m[0];
+	return 0;
+}
+
+/* LB-03: a port's impairment sees whole frames. */
+static void
+LB_03_impaired(void **state)
+{
+	const struct pipeline_impair bad = { .is_on = is_on, .receive = take_all };
+	struct bed *b = *state;
+
+	b->w->conf.ports[0].impair = &bad;
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	worker_poll(b->w, b->now);
+	assert_non_null(impaired);
+	assert_false(local_is_lent(b->w, impaired));
+	expect_payload(impaired, b->memory + FROM, LEN);
+	expect_sealed(impaired);
+	rte_pktmbuf_free(impaired);
+	b->w->conf.ports[0].impair = NULL;
+}
+
+/* LB-02: so does the error buffer. */
+static void
+LB_02_recorded(void **state)
+{
+	enum { AT = WIRE_HEAD_LEN + WIRE_RETH_LEN };
+	struct bed *b = *state;
+	struct errbuf_record r;
+
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN)->rkey = 0xbad;
+	worker_poll(b->w, b->now);
+	assert_int_equal(trace_errbuf_take(worker_errbuf(b->w), &r, 1), 1);
+	assert_int_equal(r.header_len, ERRBUF_HEADER_BYTES);
+	assert_memory_equal(r.header + AT, b->memory + FROM, ERRBUF_HEADER_BYTES - AT);
+	for (uint32_t t = 0; t < 4; t++)
+		worker_poll(b->w, b->now);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(bed_cqe(b).status, WC_WR_FLUSH_ERR); /* the receives */
+	assert_int_equal(bed_cqe(b).status, WC_REM_ACCESS_ERR);
+}
+
+/* What the fast path leaves is in the frame: here for a receive of two parts. */
+static void
+LB_01_full_path(void **state)
+{
+	struct bed *b = *state;
+	struct ring_recv_wqe *wqe;
+
+	while (ring_consume_count(&b->qp->rq) != 0)
+		ring_consume_done(&b->qp->rq, 1);
+	wqe = ring_produce_slot(&b->rq_producer, 16);
+	wqe->num_sge = 2;
+	wqe->sge[0] = (struct ring_sge){ RQ_VA, 100, RQ_KEY };
+	wqe->sge[1] = (struct ring_sge){ RQ_VA + 4096, 2000, RQ_KEY };
+	ring_produce_commit(&b->rq_producer);
+	post(b, WR_SEND, FROM, 0, LEN);
+	for (uint32_t t = 0; t < 4; t++)
+		worker_poll(b->w, b->now);
+	expect_success(b, WC_RECV);
+	assert_memory_equal(b->rq_memory, b->memory + FROM, 100);
+	assert_memory_equal(b->rq_memory + 4096, b->memory + FROM + 100, LEN - 100);
+	expect_success(b, WC_SEND);
+}
+
+/* A QP that fails gives its memory back at once: what it has sent is in the frames by then. */
+static void
+failed(void **state)
+{
+	const struct report r = { .fault = VERDICT_NO_FAULT, .source = SOURCE_SQ };
+	struct bed *b = *state;
+	struct rte_mbuf *m;
+	uint8_t was[LEN];
+
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	m = one_lent(b);
+	memcpy(was, b->memory + FROM, LEN);
+	pipeline_report_failure(b->w, sender, &r, QPS_ERR);
+	assert_false(local_is_lent(b->w, m));
+	refill(b, ++seeds);
+	expect_payload(m, was, LEN);
+	bed_up(b, MBOX_FATAL);
+}
+
+/* LB-03: what is dropped goes back to the pool unseen, and what is sent again has its data. */
+static void
+LB_03_dropped(void **state)
+{
+	struct bed *b = *state;
+
+	b->qp->resp.epsn = psn(S - 1); /* the first one was lost, it seems */
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	one_lent(b);
+	worker_poll(b->w, b->now);
+	assert_int_equal(qp_stat(b->qp, STAT_out_of_sequence), 1);
+	assert_false(b->w->lends);
+	b->qp->resp.epsn = psn(S);
+	b->qp->resp.latched = 0;
+	for (uint32_t t = 0; t < 4; t++)
+		worker_poll(b->w, b->now);
+	b->now += TIME_NS_PER_S;
+	for (uint32_t t = 0; t < 4; t++)
+		worker_poll(b->w, b->now);
+	assert_memory_equal(b->memory + TO, b->memory + FROM, LEN);
+	expect_success(b, WC_RDMA_WRITE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LOAN_TEST(LB_01_data),
+		LOAN_TEST(in_one_turn),
+		LOAN_TEST(over_itself),
+		LOAN_TEST(LB_05_waits),
+		LOAN_TEST(LB_01_handed_over),
+		LOAN_TEST(LB_03_impaired),
+		LOAN_TEST(LB_02_recorded),
+		LOAN_TEST(LB_01_full_path),
+		LOAN_TEST(failed),
+		LOAN_TEST(LB_03_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
