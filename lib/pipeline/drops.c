@@ -95,40 +95,23 @@ also_counted(uint8_t fault)
 }
 
 static inline void
-count_in(const struct worker *w, struct stats_block *b, const struct drop_run *run, uint32_t n)
+count_in(struct stats_block *b, const struct drop_run *run)
 {
-	enum stats_counter also = also_counted(run->fault);
-
-	stats_add(b, (enum stats_counter)w->fault_stat[run->fault], n);
-	if (also != STAT_MAX)
-		stats_add(b, also, n);
-}
-
-void
-pipeline_drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp)
-{
-	enum stats_counter also = also_counted(run->fault);
-
-	if (run->qp != NULL && run->qp_n != 0) {
-		qp_count(w, run->qp, (enum stats_counter)w->fault_stat[run->fault], run->qp_n);
-		if (also != STAT_MAX)
-			qp_count(w, run->qp, also, run->qp_n);
-	}
-	run->n += run->qp_n;
-	run->qp_n = 0;
-	run->qp = qp;
+	stats_add(b, (enum stats_counter)run->stat, run->n);
+	if (run->also != STAT_MAX)
+		stats_add(b, (enum stats_counter)run->also, run->n);
 }
 
 void
 pipeline_drop_flush(struct worker *w, struct drop_run *run)
 {
-	pipeline_drop_next_qp(w, run, NULL);
+	drop_next_qp(w, run, NULL);
 	if (run->n == 0)
 		return;
 	ASSERT(run->fault < FAULT_MAX);
 	ASSERT(run->recorded + run->left_out <= run->n);
-	count_in(w, &w->stats, run, run->n);
-	count_in(w, &w->port_stats[run->port], run, run->n);
+	count_in(&w->stats, run);
+	count_in(&w->port_stats[run->port], run);
 	if (w->errbuf != NULL) {
 		uint32_t skipped = run->n - run->recorded - run->left_out;
 
@@ -150,9 +133,11 @@ pipeline_drop_add(struct worker *w, struct drop_run *run, struct burst *b, uint3
 	if (f != run->fault || b->port[i] != run->port)
 		pipeline_drop_flush(w, run);
 	if (qp != run->qp)
-		pipeline_drop_next_qp(w, run, qp);
+		drop_next_qp(w, run, qp);
 	run->faults = p->faults;
 	run->fault = (uint8_t)f;
+	run->stat = w->fault_stat[f];
+	run->also = (uint16_t)also_counted(run->fault);
 	run->port = b->port[i];
 	run->qp_n++;
 	if (record_wanted(w)) {

@@ -38,13 +38,29 @@ struct drop_run {
 	uint32_t n;          /* before them */
 	uint32_t recorded;
 	uint32_t left_out; /* by the error buffer, which had no room */
+	uint16_t stat;     /* counter of the fault */
+	uint16_t also;     /* what else they are counted as; STAT_MAX: nothing */
 	uint8_t fault;     /* what they are charged to */
 	uint8_t port;
 	bool silent; /* those that follow are neither recorded nor traced */
 };
 
 /** Those of the QP are counted at it; from here on the run is about this one. */
-void pipeline_drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp);
+static ALWAYS_INLINE void
+drop_next_qp(struct worker *w, struct drop_run *run, struct qp *qp)
+{
+	const uint32_t n = run->qp_n;
+	struct qp *was = run->qp;
+
+	run->n += n;
+	run->qp_n = 0;
+	run->qp = qp;
+	if (was == NULL || UNLIKELY(n == 0))
+		return;
+	qp_count(w, was, (enum stats_counter)run->stat, n);
+	if (run->also != STAT_MAX)
+		qp_count(w, was, (enum stats_counter)run->also, n);
+}
 
 /** One more with the same faults that nothing is to be said about. @return false: it is not. */
 static ALWAYS_INLINE bool
@@ -55,7 +71,7 @@ drop_again(struct worker *w, struct drop_run *run, struct qp *qp, fault_mask_t f
 	if (run->qp != qp) {
 		if (qp != NULL && traced(w, qp))
 			return false;
-		pipeline_drop_next_qp(w, run, qp);
+		drop_next_qp(w, run, qp);
 	}
 	run->qp_n++;
 	return true;

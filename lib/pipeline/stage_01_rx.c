@@ -62,8 +62,9 @@ taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 	const struct pipeline_port *p = &w->conf.ports[port];
 	struct stats_block *ps = &w->port_stats[port];
 	const uint32_t max = p->max_frame != 0 ? p->max_frame : UINT16_MAX;
-	uint32_t kept = 0, longest = 0;
+	uint32_t kept = 0;
 	uint64_t bytes = 0;
+	int64_t room = 0; /* negative: of some frame */
 
 	ASSERT(n <= PIPELINE_BURST);
 	b->n = n;
@@ -81,7 +82,7 @@ taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 		rte_prefetch0(rte_pktmbuf_mtod(m, void *));
 		rte_prefetch0(rte_pktmbuf_mtod_offset(m, void *, CACHE_LINE));
 		bytes += m->pkt_len;
-		longest = RTE_MAX(longest, m->pkt_len);
+		room |= (int64_t)max - m->pkt_len;
 		if (UNLIKELY(m->nb_segs != 1)) {
 			m = contiguous(w, port, m);
 			if (m == NULL)
@@ -93,7 +94,7 @@ taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 	}
 	ASSERT(kept <= n);
 	b->n = kept;
-	if (UNLIKELY(longest > max))
+	if (UNLIKELY(room < 0))
 		drop_oversize(w, b, port, max);
 	if (UNLIKELY(p->prio != NULL))
 		pipeline_prio_received(w, b, port);

@@ -130,19 +130,19 @@ leave(struct worker *w, const struct burst *b, uint64_t gone)
 
 /**
  * A packet to a QP number that no QP has: is it for the control lcore, or for a group?
- * @param f its faults; here more may be found.
+ * @param f its faults. @return 0: yes, and it is there; else its faults, perhaps more of them.
  */
-static __attribute__((noinline)) bool
-taken_elsewhere(struct worker *w, struct burst *b, uint32_t i, fault_mask_t *f)
+static __attribute__((noinline)) fault_mask_t
+faults_elsewhere(struct worker *w, struct burst *b, uint32_t i, fault_mask_t f)
 {
-	if (is_management(&b->pkt[i], *f)) {
-		*f = pipeline_management_faults(&b->pkt[i]);
-		if (*f == 0) {
+	if (is_management(&b->pkt[i], f)) {
+		f = pipeline_management_faults(&b->pkt[i]);
+		if (f == 0) {
 			pipeline_to_control(w, b, i);
-			return true;
+			return 0;
 		}
 	}
-	return is_to_group(&b->pkt[i], *f) && pipeline_mcast_take(w, b, i);
+	return is_to_group(&b->pkt[i], f) && pipeline_mcast_take(w, b, i) ? 0 : f;
 }
 
 /**
@@ -164,8 +164,11 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 			stay |= (uint32_t)pass(w, b, i) << i;
 			continue;
 		}
-		if (UNLIKELY((f & FAULT_BIT(FAULT_DST_QP)) != 0) && taken_elsewhere(w, b, i, &f))
-			continue;
+		if (UNLIKELY((f & FAULT_BIT(FAULT_DST_QP)) != 0)) {
+			f = faults_elsewhere(w, b, i, f);
+			if (f == 0)
+				continue;
+		}
 		gone |= BIT32(i);
 		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))
 			continue;

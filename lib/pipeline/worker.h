@@ -130,6 +130,7 @@ struct worker {
 	uint16_t outs_n;  /* queues that may hold frames: wires_n, or ports_n more (local.h) */
 	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
+	bool lends;             /* frames with payloads on loan may stand in the queues (local.h) */
 	uint32_t turns;
 	uint32_t late;         /* turns since timers were looked at */
 	uint8_t hurry;         /* HURRY_* */
@@ -199,8 +200,7 @@ struct worker {
 	struct move moving;
 	const struct qp_mcast_table *mcasts;
 	struct burst mcast; /* datagrams to groups, for their members: mcast.h */
-	uint64_t lent_flag; /* ol_flags of a frame whose payload is on loan (local.h); 0: none is */
-	bool lends;         /* such frames may stand in the queues */
+	uint64_t lent_flag; /* ol_flags of such a frame; 0: there is none */
 };
 
 /** Packet i stays: close the gap that those before it left. */
