@@ -39,7 +39,7 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering | r->doubting |
 		     req_is_lossy(r)))
 		moved_rarely(r, from, overtaken, v);
-	if (r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0)
+	if (requester_round_is_over(r))
 		req_pace_round(r, now, v);
 	requester_timer_restart(r, now);
 	if (UNLIKELY(req_is_lossy(r)))

@@ -18,7 +18,6 @@
 #define OPEN_MIN  40u /* packets: what a NAK leaves at least: a turn of a worker, a quarter more */
 #define OPEN_KEPT 56u /* ... where what follows a lost packet is kept: it costs less */
 #define PROBE     8u  /* packets of the first resend after a timeout */
-#define MIN_AGES  10 /* the shortest round trip moves to the newest by 1/2^n of the difference */
 
 /** Packets that the link holds without a queue. */
 static uint32_t
@@ -60,17 +59,8 @@ req_pace_lost(struct requester *r, bool timeout)
 void
 req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v)
 {
-	uint32_t rtt = ((uint32_t)now | 1) - r->timed_at;
-
-	ASSERT(r->timed_at != 0);
-	rtt += rtt == 0;
-	r->timed_at = 0;
-	r->rtt = rtt;
+	requester_round_take(r, now);
 	v->act |= r->rounds ? REQACT_ROUND : 0;
-	if (r->rtt_min == 0 || rtt < r->rtt_min)
-		r->rtt_min = rtt;
-	else
-		r->rtt_min += (rtt - r->rtt_min) >> MIN_AGES;
 	if (requester_is_free(r) || r->open < r->knee)
 		return;
 	r->open++;

@@ -43,7 +43,8 @@ requester_odd(const struct requester *r)
 
 /**
  * Positive ACKs of PSNs less than so far beyond una are for the fast path: in flight is nothing but
- * SENDs and WRITEs, sent once, and no round trip ends with them. 0: none is.
+ * SENDs and WRITEs, sent once, and nobody has to be told of a round trip that ends with them. 0:
+ * none is.
  */
 static ALWAYS_INLINE uint32_t
 requester_ack_limit(const struct requester *r)
@@ -52,7 +53,7 @@ requester_ack_limit(const struct requester *r)
 
 	if (UNLIKELY((requester_odd(r) | r->reads) != 0))
 		return 0;
-	if (r->timed_at != 0) {
+	if (UNLIKELY(r->rounds) && r->timed_at != 0) {
 		const int32_t timed = psn_cmp(r->timed, r->una);
 
 		if (UNLIKELY(timed <= 0))
@@ -83,6 +84,8 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 	ASSERT(ahead < requester_ack_limit(r));
 	requester_reach(r, true, &psns, &n);
 	requester_acknowledge(r, psns, n);
+	if (requester_round_is_over(r))
+		requester_round_take(r, now); /* the window is open: see requester_odd() */
 	requester_timer_restart(r, now);
 	return n;
 }

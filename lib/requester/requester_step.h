@@ -221,4 +221,30 @@ requester_time_round(struct requester *r, psn_t p, ns_t now)
 	r->timed_at = (uint32_t)now | 1;
 }
 
+/* The shortest round trip moves to the newest by 1/2^n of the difference. */
+#define REQUESTER_MIN_AGES 10
+
+/** Is the PSN acknowledged whose round trip is timed? */
+static ALWAYS_INLINE bool
+requester_round_is_over(const struct requester *r)
+{
+	return r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0;
+}
+
+/** A round trip is over. What follows for the window is req_pace_round()'s. */
+static ALWAYS_INLINE void
+requester_round_take(struct requester *r, ns_t now)
+{
+	uint32_t rtt = ((uint32_t)now | 1) - r->timed_at;
+
+	ASSERT(r->timed_at != 0);
+	rtt += rtt == 0;
+	r->timed_at = 0;
+	r->rtt = rtt;
+	if (r->rtt_min == 0 || rtt < r->rtt_min)
+		r->rtt_min = rtt;
+	else
+		r->rtt_min += (rtt - r->rtt_min) >> REQUESTER_MIN_AGES;
+}
+
 #endif

@@ -47,21 +47,23 @@ REQ_04_coalesced(void **state)
 }
 
 /*
- * REQ-03, REQ-04: ACKs with rising PSNs come to the same at once as one after the other, up to the
- * one that ends a round trip. `plain` is typed from when round trips are timed: that of the
- * first packet that asks with four or more before it in flight.
+ * REQ-03, REQ-04: ACKs with rising PSNs come to the same at once as one after the other, be a round
+ * trip over with one of them or not: that of the first packet that asks with four or more before it
+ * in flight is timed. `all` are the PSNs in flight.
  */
 static void
 REQ_04_rising_at_once(void **state)
 {
 	static const struct {
-		uint32_t messages, len, plain;
+		uint32_t messages, len, all;
 		uint32_t n, acks[4]; /* PSNs beyond the first */
 	} cases[] = {
 		{ 1, 64, 1, 1, { 0 } }, { 4, 64, 4, 4, { 0, 1, 2, 3 } }, { 4, 64, 4, 2, { 1, 3 } },
-		{ 4, 64, 4, 1, { 3 } }, { 8, 64, 4, 3, { 0, 2, 3 } }, { 2, 2048, 4, 2, { 0, 3 } },
+		{ 4, 64, 4, 1, { 3 } }, { 8, 64, 8, 3, { 0, 2, 3 } }, { 8, 64, 8, 2, { 3, 4 } },
+		{ 8, 64, 8, 2, { 4, 7 } }, { 8, 64, 8, 1, { 7 } }, { 2, 2048, 4, 2, { 0, 3 } },
 		{ 2, 2048, 4, 3, { 0, 1, 2 } },
-		{ 3, 2049, 5, 3, { 1, 2, 4 } }, /* the last packet of each asks */
+		{ 3, 2049, 9, 3, { 1, 2, 4 } }, /* the last packet of each asks */
+		{ 3, 2049, 9, 3, { 2, 5, 8 } },
 	};
 	struct bed bed, *s = &bed;
 
@@ -76,7 +78,7 @@ REQ_04_rising_at_once(void **state)
 		pump(s);
 		s->now += MS;
 		at_once = s->r;
-		assert_int_equal(requester_ack_limit(&at_once), cases[i].plain);
+		assert_int_equal(requester_ack_limit(&at_once), cases[i].all);
 		for (uint32_t k = 0; k < cases[i].n; k++) {
 			last = cases[i].acks[k];
 			ack(s, S + last, ACK);
@@ -86,6 +88,23 @@ REQ_04_rising_at_once(void **state)
 		assert_int_equal(n, s->done);
 		assert_memory_equal(&at_once, &s->r, sizeof(at_once));
 	}
+}
+
+/* Where somebody has to be told of round trips, what ends one is not taken in silence. */
+static void
+REQ_04_told_of_rounds(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.rounds = true;
+	post_sends(s, 3);
+	pump(s);
+	assert_int_equal(requester_ack_limit(&s->r), 0); /* the first packet's is timed */
+	ack(s, S, ACK);
+	assert_true((s->v.act & REQACT_ROUND) != 0);
+	assert_int_equal(requester_ack_limit(&s->r), 2);
 }
 
 /* REQ-08: WRITE, READ, SEND: the READ holds back the SEND's completion. */
@@ -375,7 +394,8 @@ FLOW_05_unsolicited(void **state)
 	assert_int_equal(s->n, 4);
 }
 
-RUN(T(REQ_03_completion), T(REQ_04_coalesced), T(REQ_04_rising_at_once), T(REQ_08_in_order),
+RUN(T(REQ_03_completion), T(REQ_04_coalesced), T(REQ_04_rising_at_once), T(REQ_04_told_of_rounds),
+	T(REQ_08_in_order),
 	T(REQ_09_unsignalled), T(REQ_15_ghosts), T(REQ_15_other_packets),
 	T(REQ_17_ack_above_the_resend), T(REQ_17_inside_a_message), T(CLS_B_08_after_an_error),
 	T(FLOW_01_credit_codes), T(FLOW_04_limit), T(FLOW_04_off), T(FLOW_05_unsolicited))
