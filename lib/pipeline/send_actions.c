@@ -11,6 +11,7 @@
 #include "flush.h"
 #include "migration.h"
 #include "report.h"
+#include "send_complete.h"
 #include "send_feed.h"
 #include "sending.h"
 #include "verdict.h"
@@ -57,41 +58,13 @@ count_cause(struct worker *w, struct qp *qp, uint8_t cause)
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
-/** @return 0, or -ENOSPC: the queue is in error, which was reported. */
-static ALWAYS_INLINE int
-complete_one(struct worker *w, struct qp *qp, const struct requester_wr *wr)
-{
-	const bool returns = verbs_wr_returns(wr->opcode);
-
-	return cq_add(w, qp, qp->send_cq,
-		&(const struct ring_completion){ .wr_id = wr->wr_id,
-			.byte_len = returns ? wr->len : 0,
-			.psn = wr->last.v,
-			.opcode = verbs_wc_opcode(wr->opcode) });
-}
-
 int
 pipeline_sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n)
 {
-	const struct requester *r = &qp->req;
-	uint64_t bytes = 0;
-	uint32_t i;
-	int rc = 0;
+	struct succeeded all = { 0 };
+	const int rc = sends_complete(w, qp, first, n, NULL, &all);
 
-	pipeline_sendq_release(qp, n);
-	if (UNLIKELY(is_fed(qp)))
-		pipeline_feed_completed(w, qp, first, n);
-	for (i = 0; i < n && LIKELY(rc == 0); i++) {
-		const struct requester_wr *wr = &r->wr[(first + i) & r->wr_mask];
-
-		bytes += wr->len;
-		if ((wr->flags & SEND_SIGNALED) != 0) /* REQ-09: others complete in silence */
-			rc = complete_one(w, qp, wr);
-	}
-	stats_add(&w->stats, STAT_req_messages, i);
-	qp_count(w, qp, STAT_req_messages, i);
-	stats_add(&w->stats, STAT_req_message_bytes, bytes);
-	qp_count(w, qp, STAT_req_message_bytes, bytes);
+	succeeded_count(w, &all);
 	return rc;
 }
 

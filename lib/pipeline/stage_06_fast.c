@@ -287,7 +287,8 @@ fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	case OP_RC_ACKNOWLEDGE:
 		n = pipeline_fast_acks(w, b, i, end, &f->n);
 		/* The queue for completions may have been full. */
-		f->calm &= qp_state_of(qp) == QPS_RTS;
+		if (LIKELY(n != 0))
+			f->calm &= qp_state_of(b->qp[i + n - 1]) == QPS_RTS;
 		return n;
 	case OP_RC_READ_REQUEST:
 		n = pipeline_fast_reads(w, b, i, end, f);

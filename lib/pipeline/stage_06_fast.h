@@ -136,7 +136,8 @@ uint32_t pipeline_fast_reads(
 /* ---- stage_06_fast_acks.c */
 
 /**
- * Take ACKs of one QP that stand one behind the other, from b->pkt[i] on.
+ * Take ACKs that stand one behind the other, from b->pkt[i] on, which is one. The QP of the last
+ * one that was taken may have failed, no other.
  * @param end one behind the last packet that may be looked at.
  * @return how many; 0: the first has to take the full path.
  */

@@ -6,6 +6,7 @@
 #include "count.h"
 #include "mem_reach.h"
 #include "requester_fast.h"
+#include "send_complete.h"
 #include "sending.h"
 #include "stage_06_fast.h"
 
@@ -48,22 +49,52 @@ may_complete(const struct qp *qp)
 	       LIKELY(qp_state_of(qp) == QPS_RTS);
 }
 
-/** The n work requests from `first` on are done. @param p the response that says so. */
+/** Completions of ACKs that stand one behind the other, of any QPs. */
+struct ack_run {
+	struct cq_run cq;
+	struct succeeded all;
+};
+
+/** Work requests of the QP have completed: another timer, and room for the next ones. */
 static ALWAYS_INLINE void
-completed(struct worker *w, struct qp *qp, uint32_t first, uint32_t n, const struct wire_pkt *p)
+goes_on(struct worker *w, struct qp *qp)
 {
-	if (UNLIKELY(pipeline_sends_complete(w, qp, first, n) != 0)) {
-		pipeline_sends_overflow(w, qp, p);
-		return;
-	}
 	timer_update(w, qp);
 	if (qp->req.sending != qp->req.tail)
 		pipeline_send_wake(w, qp);
 }
 
+/** The work requests that its queue could not be told of are lost. */
+static __attribute__((noinline)) void
+overflow(struct worker *w, struct qp *qp, const struct wire_pkt *p, struct ack_run *run)
+{
+	cq_run_end(&run->cq);
+	pipeline_sends_overflow(w, qp, p);
+}
+
+/** The n work requests from `first` on are done. @param p the response that says so. */
+static ALWAYS_INLINE void
+completed(struct worker *w, struct qp *qp, uint32_t first, uint32_t n, const struct wire_pkt *p,
+	struct ack_run *run)
+{
+	if (UNLIKELY(sends_complete(w, qp, first, n, &run->cq, &run->all) != 0)) {
+		overflow(w, qp, p, run);
+		return;
+	}
+	goes_on(w, qp);
+}
+
+static ALWAYS_INLINE void
+run_end(struct worker *w, struct ack_run *run)
+{
+	cq_run_end(&run->cq);
+	succeeded_count(w, &run->all);
+}
+
 /** ACKs of what is outstanding. @param a out. @return false: nothing was done. */
 static ALWAYS_INLINE bool
-acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a)
+acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a,
+	struct ack_run *run)
 {
 	struct qp *qp = b->qp[i];
 	struct requester *r = &qp->req;
@@ -73,7 +104,7 @@ acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, str
 	if (!may_complete(qp) || UNLIKELY(!acks_find(b, i, end, a)))
 		return false;
 	n = requester_take_acks(r, a->ahead, w->now);
-	completed(w, qp, first, n, &b->pkt[i + a->n - 1]);
+	completed(w, qp, first, n, &b->pkt[i + a->n - 1], run);
 	return true;
 }
 
@@ -110,20 +141,29 @@ uint32_t
 pipeline_fast_acks(
 	struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct fast_counts *n)
 {
-	struct qp *qp = b->qp[i];
-	struct acks a;
+	struct ack_run run = { .cq = { .cq = NULL } };
+	bool more = true;
+	uint32_t at = i;
 
-	if (UNLIKELY(!acks_take(w, b, i, end, &a))) {
-		if (!acks_unmatched(w, b, i, end, &a))
-			return 0;
-		n->unmatched += a.n;
+	while (more && at < end && LIKELY(b->pkt[at].opcode == OP_RC_ACKNOWLEDGE)) {
+		struct qp *qp = b->qp[at];
+		struct acks a;
+
+		if (UNLIKELY(!acks_take(w, b, at, end, &a, &run))) {
+			if (!acks_unmatched(w, b, at, end, &a))
+				break;
+			n->unmatched += a.n;
+		}
+		at += a.n;
+		qp_count(w, qp, STAT_rx_responses, a.n);
+		qp_count(w, qp, STAT_rcvd_pkts, a.n);
+		qp_count(w, qp, STAT_rx_packets, a.n);
+		qp_count(w, qp, STAT_rx_bytes, a.bytes);
+		more = LIKELY(qp_state_of(qp) == QPS_RTS);
 	}
-	n->acks += a.n;
-	qp_count(w, qp, STAT_rx_responses, a.n);
-	qp_count(w, qp, STAT_rcvd_pkts, a.n);
-	qp_count(w, qp, STAT_rx_packets, a.n);
-	qp_count(w, qp, STAT_rx_bytes, a.bytes);
-	return a.n;
+	run_end(w, &run);
+	n->acks += at - i;
+	return at - i;
 }
 
 uint32_t
@@ -142,7 +182,10 @@ pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct f
 		return 0;
 	payload_copy(at->host, wire_payload(p), p->payload_len);
 	requester_take_read(&qp->req, w->now);
-	completed(w, qp, head, 1, p);
+	if (UNLIKELY(pipeline_sends_complete(w, qp, head, 1) != 0))
+		pipeline_sends_overflow(w, qp, p);
+	else
+		goes_on(w, qp);
 	f->n.acks++;
 	qp_count(w, qp, STAT_rx_responses, 1);
 	qp_count(w, qp, STAT_rcvd_pkts, 1);
