@@ -6,8 +6,7 @@
 #include "be.h"
 #include "compiler.h"
 
-#define TYPE_CONTROL  0x8808 /* MAC control */
-#define HEAD_LEN      16     /* Ethernet header, opcode */
+#define HEAD_LEN      16 /* Ethernet header, opcode */
 #define QUANTUM_BITS  512
 #define STRETCH_BREAK 64 /* quanta: 4 KiB */
 
@@ -16,8 +15,7 @@ cc_pause_parse(const uint8_t *frame, uint32_t len, struct pause_frame *f)
 {
 	static const uint8_t to[6] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
 
-	if (len < HEAD_LEN + 2 || memcmp(frame, to, sizeof(to)) != 0 ||
-		be16_load(frame + 12) != TYPE_CONTROL)
+	if (!pause_may_be(frame, len) || len < HEAD_LEN + 2 || memcmp(frame, to, sizeof(to)) != 0)
 		return false;
 	f->opcode = be16_load(frame + 14);
 	if (f->opcode == PAUSE_GLOBAL) {

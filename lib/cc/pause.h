@@ -22,9 +22,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "be.h"
 #include "clock.h"
 
 #define PRIO_N            8
+#define PAUSE_TYPE        0x8808 /* MAC control */
 #define PAUSE_MBPS        10000 /* where a device does not know its rate */
 #define PAUSE_GLOBAL      0x0001
 #define PAUSE_BY_PRIORITY 0x0101
@@ -51,6 +53,13 @@ struct pause_frame {
 	uint8_t enabled;         /* a bit for each priority that it is about */
 	uint16_t quanta[PRIO_N]; /* of 512 bit times; 0: go on */
 };
+
+/** Is it worth to ask cc_pause_parse()? */
+static inline bool
+pause_may_be(const uint8_t *frame, uint32_t len)
+{
+	return len >= 14 && be16_load(frame + 12) == PAUSE_TYPE;
+}
 
 /** What a frame did. */
 struct pause_done {

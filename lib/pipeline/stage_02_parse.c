@@ -24,7 +24,7 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
 		pipeline_to_control(w, b, i);
 		return false;
 	}
-	if (pipeline_prio_paused(w, b, i))
+	if (prio_paused(w, b, i))
 		return false;
 	count(w, b->port[i], NULL, STAT_rx_not_roce);
 	mbuf_done(w, m);

@@ -128,21 +128,37 @@ leave(struct worker *w, const struct burst *b, uint64_t gone)
 	}
 }
 
-/**
- * A packet to a QP number that no QP has: is it for the control lcore, or for a group?
- * @param f its faults. @return 0: yes, and it is there; else its faults, perhaps more of them.
- */
-static __attribute__((noinline)) fault_mask_t
-faults_elsewhere(struct worker *w, struct burst *b, uint32_t i, fault_mask_t f)
+/** A packet is dropped, for these faults. */
+static ALWAYS_INLINE void
+drop(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i, fault_mask_t f)
 {
+	if (LIKELY(drop_again(w, run, b->qp[i], f, b->port[i])))
+		return;
+	ASSERT(b->qp[i] == NULL || b->qp[i]->worker == w->index);
+	b->pkt[i].faults = f;
+	pipeline_drop_add(w, run, b, i);
+}
+
+/**
+ * A packet to a QP number that no QP has: for the control lcore, for a group, or dropped.
+ * @return true: it was dropped.
+ */
+static __attribute__((noinline)) bool
+examine_reserved(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
+{
+	fault_mask_t f = find_faults_fast(w, b, i);
+
 	if (is_management(&b->pkt[i], f)) {
 		f = pipeline_management_faults(&b->pkt[i]);
 		if (f == 0) {
 			pipeline_to_control(w, b, i);
-			return 0;
+			return false;
 		}
 	}
-	return is_to_group(&b->pkt[i], f) && pipeline_mcast_take(w, b, i) ? 0 : f;
+	if (is_to_group(&b->pkt[i], f) && pipeline_mcast_take(w, b, i))
+		return false;
+	drop(w, run, b, i, f);
+	return true;
 }
 
 /**
@@ -158,23 +174,19 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 
 	for (; slow != 0; slow &= slow - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(slow);
-		fault_mask_t f = find_faults_fast(w, b, i);
+		fault_mask_t f;
 
+		if (UNLIKELY((b->pkt[i].faults & FAULT_BIT(FAULT_DST_QP)) != 0)) {
+			gone |= (uint32_t)examine_reserved(w, &run, b, i) << i;
+			continue;
+		}
+		f = find_faults_fast(w, b, i);
 		if (UNLIKELY(f == 0)) {
 			stay |= (uint32_t)pass(w, b, i) << i;
 			continue;
 		}
-		if (UNLIKELY((f & FAULT_BIT(FAULT_DST_QP)) != 0)) {
-			f = faults_elsewhere(w, b, i, f);
-			if (f == 0)
-				continue;
-		}
 		gone |= BIT32(i);
-		if (LIKELY(drop_again(w, &run, b->qp[i], f, b->port[i])))
-			continue;
-		ASSERT(b->qp[i] == NULL || b->qp[i]->worker == w->index);
-		b->pkt[i].faults = f;
-		pipeline_drop_add(w, &run, b, i);
+		drop(w, &run, b, i, f);
 	}
 	pipeline_drop_flush(w, &run);
 	leave(w, b, gone);

@@ -32,6 +32,14 @@ uint32_t pipeline_prio_tx(struct worker *w, uint32_t port);
 void pipeline_prio_received(struct worker *w, const struct burst *b, uint32_t port);
 /** Is frame i a PAUSE frame? Then it is counted, obeyed if the port says so, and done with. */
 bool pipeline_prio_paused(struct worker *w, struct burst *b, uint32_t i);
+/** The same; of most frames their type says that they are none. */
+static inline bool
+prio_paused(struct worker *w, struct burst *b, uint32_t i)
+{
+	return UNLIKELY(pause_may_be(
+		       rte_pktmbuf_mtod(b->m[i], const uint8_t *), b->m[i]->data_len)) &&
+	       pipeline_prio_paused(w, b, i);
+}
 /** Is this queue one that the port's neighbour has paused? */
 bool pipeline_prio_is_paused(const struct worker *w, uint8_t out);
 /** Index of the queue for the QP's CNPs: they have a class of their own. @param out of its path. */
