@@ -268,6 +268,20 @@ bed_qp_gone(struct bed *b, struct qp *qp)
 }
 
 void
+bed_make_local(struct bed *b, struct qp *qp, uint32_t to)
+{
+	struct qp_attr a = qp->attr;
+
+	a.path = dut_path();
+	memcpy(a.path.dmac, dut_mac, 6);
+	memcpy(a.path.dst_ip, dut_ip, 4);
+	a.path.local = true;
+	a.path_resolved = true;
+	a.dest_qp_num = to;
+	assert_int_equal(bed_modify(b, qp, &a, QP_ATTR_AV | QP_ATTR_DEST_QPN), 0);
+}
+
+void
 bed_post(struct bed *b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

@@ -81,6 +81,8 @@ void bed_qp_gone(struct bed *b, struct qp *qp);
 int bed_tell(struct bed *b, struct mbox_msg *msg);
 int bed_modify(struct bed *b, struct qp *qp, const struct qp_attr *attr, uint32_t mask);
 int bed_state(struct bed *b, struct qp *qp, enum qp_state s);
+/** The QP's path leads to its own port (LB), and it is connected to the QP of this number. */
+void bed_make_local(struct bed *b, struct qp *qp, uint32_t to);
 void bed_post(struct bed *b, uint32_t n);
 void bed_worker_again(struct bed *b);
 

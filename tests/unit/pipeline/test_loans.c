@@ -27,23 +27,6 @@ static struct qp *sender; /* its peer is the bed's QP */
 static struct ring producer;
 static uint32_t seeds;
 
-/** Both ends have the port's address. */
-static void
-make_local(struct bed *b, struct qp *qp, uint32_t to)
-{
-	struct qp_attr a = qp->attr;
-	const struct wire_path was = bed_path();
-
-	memcpy(a.path.smac, was.dmac, 6);
-	memcpy(a.path.dmac, was.dmac, 6);
-	memcpy(a.path.src_ip, was.dst_ip, 4);
-	memcpy(a.path.dst_ip, was.dst_ip, 4);
-	a.path.local = true;
-	a.path_resolved = true;
-	a.dest_qp_num = to;
-	assert_int_equal(bed_modify(b, qp, &a, QP_ATTR_AV | QP_ATTR_DEST_QPN), 0);
-}
-
 static void
 refill(struct bed *b, uint32_t seed)
 {
@@ -58,8 +41,8 @@ setup(void **state)
 	assert_int_equal(bed_setup(state), 0);
 	b = *state;
 	sender = bed_qp(b, SENDER, QPN);
-	make_local(b, sender, QPN);
-	make_local(b, b->qp, SENDER);
+	bed_make_local(b, sender, QPN);
+	bed_make_local(b, b->qp, SENDER);
 	b->qp->resp.epsn = psn(S);
 	ring_attach(&producer, sender->sq.ring.sh, sender->sq.ring.mask + 1, sender->sq.ring.stride,
 		false);

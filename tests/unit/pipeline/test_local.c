@@ -8,23 +8,6 @@
 #include "reply.h"
 #include "worker.h"
 
-/** The QP's path leads to its own port, and it is connected to the QP of this number. */
-static void
-make_local(struct bed *b, struct qp *qp, uint32_t to)
-{
-	struct qp_attr a = qp->attr;
-	const struct wire_path was = bed_path();
-
-	memcpy(a.path.smac, was.dmac, 6);
-	memcpy(a.path.dmac, was.dmac, 6);
-	memcpy(a.path.src_ip, was.dst_ip, 4);
-	memcpy(a.path.dst_ip, was.dst_ip, 4);
-	a.path.local = true;
-	a.path_resolved = true;
-	a.dest_qp_num = to;
-	assert_int_equal(bed_modify(b, qp, &a, QP_ATTR_AV | QP_ATTR_DEST_QPN), 0);
-}
-
 static uint32_t
 waiting(const struct bed *b)
 {
@@ -50,7 +33,7 @@ LB_03_frames_come_back(void **state)
 	struct bed *b = *state;
 
 	assert_int_equal(b->w->outs_n, b->w->ports_n);
-	make_local(b, b->qp, 0x77);
+	bed_make_local(b, b->qp, 0x77);
 	assert_int_equal(b->w->outs_n, 2 * b->w->ports_n);
 	make_ack(b, E);
 	assert_int_equal(waiting(b), 1);
@@ -71,7 +54,7 @@ a_turn_is_bounded(void **state)
 {
 	struct bed *b = *state;
 
-	make_local(b, b->qp, 0x77);
+	bed_make_local(b, b->qp, 0x77);
 	for (uint32_t i = 0; i < LOCAL_TURN + 40; i++)
 		make_ack(b, E + i);
 	worker_poll(b->w, b->now);
@@ -90,7 +73,7 @@ LB_05_owners_without_room(void **state)
 	struct rte_ring *r = rte_ring_create("local_owner", 64, SOCKET_ID_ANY, 0);
 
 	assert_non_null(r);
-	make_local(b, b->qp, 0x77);
+	bed_make_local(b, b->qp, 0x77);
 	b->w->conf.workers_n = 2;
 	b->w->conf.handoff[1] = r;
 	while (rte_ring_free_count(r) >= PIPELINE_BURST)
@@ -119,7 +102,7 @@ the_end(void **state)
 {
 	struct bed *b = *state;
 
-	make_local(b, b->qp, 0x77);
+	bed_make_local(b, b->qp, 0x77);
 	for (uint32_t i = 0; i < 100; i++)
 		make_ack(b, E + i);
 	bed_worker_again(b);
