@@ -89,14 +89,24 @@ port(int n)
 		"mac", mac, "ipv4", ip4, "prefix", 24, "ipv6", ip6, "mtu", 4200);
 }
 
+/* It is for its user's programs alone, whose memory is their own: QEMU registers all of a guest's. */
+#define MEMORY (INT64_C(1) << 40)
+
+static json_t *
+control(const char *socket)
+{
+	return json_pack("{s:s, s:{s:I, s:{s:I}}}", "socket", socket, "client_limits", "memory",
+		(json_int_t)MEMORY, "user", "memory", (json_int_t)MEMORY);
+}
+
 static void
 write_config(const struct plane *p, const char *path, bool polls)
 {
 	json_t *conf =
-		json_pack("{s:i, s:[s, s, s, s, s, s, s], s:{s:i, s:[i], s:s}, s:{s:s}, s:[o, o]}",
+		json_pack("{s:i, s:[s, s, s, s, s, s, s], s:{s:i, s:[i], s:s}, s:o, s:[o, o]}",
 			"version", 1, "eal", "--no-huge", "-m", "256", "--no-pci", "--no-shconf",
 			"--no-telemetry", "--log-level=error", "lcores", "control", 0, "workers", 1,
-			"idle", polls ? "poll" : "sleep", "control", "socket", p->socket, "ports",
+			"idle", polls ? "poll" : "sleep", "control", control(p->socket), "ports",
 			port(0), port(1));
 
 	if (conf == NULL || json_dump_file(conf, path, JSON_INDENT(1)) != 0)

@@ -112,6 +112,14 @@ class Run(unittest.TestCase):
         self.assertEqual(["rocelane0", "rocelane1"], re.findall(r"hca_id:\s+(\w+)", out))
         self.assertEqual(2, out.count("PORT_ACTIVE"))
 
+    def test_memory_is_the_users_own(self):
+        """More than the 1 GiB that one client of a shared dataplane has."""
+        save = [os.environ["ROCELANECTL"], "config", "save"]
+        code, out, _ = self.run_it("-p", *save)
+        self.assertEqual(0, code)
+        limits = json.loads(out)["control"]["client_limits"]
+        self.assertEqual((1 << 40, 1 << 40), (limits["memory"], limits["user"]["memory"]))
+
     def test_placement_is_off(self):
         """A queue pair for ATOMIC WRITE and FLUSH cannot be had, as with a device without them."""
         code, out, _ = self.run_it("-p", os.environ["VERBS_PLACEMENT"])
