@@ -222,15 +222,20 @@ req_piece(const struct requester *r, const struct requester_wr *w)
 	return (struct req_piece){ 0, w->imm >> 16, w->imm & REQ_PIECE_MAX };
 }
 
-/** Packets in flight with the responses that they lead to: beyond una, or beyond what was kept. */
+/**
+ * Packets in flight with the responses that they lead to: beyond una, or beyond what was kept; of
+ * the few after a timeout no more, whatever was kept (TMR-07).
+ */
 static ALWAYS_INLINE uint32_t
 req_flying(const struct requester *r)
 {
-	const uint32_t flying = psn_distance(r->cur, r->una);
+	const uint32_t asked = requester_in_flight(r);
+	uint32_t flying = psn_distance(r->cur, r->una);
 
 	if (LIKELY(!r->holes) || psn_cmp(r->heard, r->una) < 0)
 		return flying;
-	return psn_cmp(r->cur, r->heard) > 0 ? psn_distance(r->cur, r->heard) - 1 : 0;
+	flying = psn_cmp(r->cur, r->heard) > 0 ? psn_distance(r->cur, r->heard) - 1 : 0;
+	return r->open < r->knee && flying < asked ? asked : flying;
 }
 
 /** Of the READ: is the response at this PSN the last one missing before what was kept? */

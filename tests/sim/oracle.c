@@ -162,6 +162,22 @@ check_segment(struct sim *s, const struct end *e, const struct requester_packet 
 }
 
 /**
+ * PSNs from that of the packet on that it takes up: of a READ up to its end, or with
+ * req.read_gap=keep those that it asks for.
+ */
+static uint32_t
+answers_of(const struct end *e, const struct requester_packet *p)
+{
+	const struct requester_wr *w = wr_at(e, p->position);
+
+	if (!wr_is_read(w))
+		return 1;
+	if ((e->req.knobs & REQ_KNOB_READ_KEEP) != 0 && p->dma_len != 0)
+		return (p->dma_len - 1) / e->req.pmtu + 1;
+	return wr_psns(e, w) - psn_distance(p->psn, e->work[p->position % SQ_SLOTS].first);
+}
+
+/**
  * REQ-12, REQ-NAK-01: one PSN after another, from una on after each resend. Only the newest may
  * leave twice: where it asked for no response and nothing else is to follow (REQ-07).
  */
@@ -183,11 +199,7 @@ in_turn(struct sim *s, struct end *e, const struct requester_packet *p)
 		e->next_out = p->psn;
 	CHECK(s, psn_eq(p->psn, e->next_out), "REQ-NAK-01: PSN %06x leaves, %06x is next", p->psn.v,
 		e->next_out.v);
-	e->next_out = psn_add(p->psn, 1);
-	if (wr_is_read(w))
-		e->next_out = psn_add(e->work[p->position % SQ_SLOTS].first, wr_psns(e, w));
-	if (wr_is_read(w) && (e->req.knobs & REQ_KNOB_READ_KEEP) != 0 && p->dma_len != 0)
-		e->next_out = psn_add(p->psn, (p->dma_len - 1) / e->req.pmtu + 1);
+	e->next_out = psn_add(p->psn, answers_of(e, p));
 	e->out_asked = asks || wr_is_answered(w);
 }
 
@@ -224,9 +236,7 @@ oracle_sent(struct sim *s, struct end *e, const struct requester_packet *p)
 		e->asked_at = e->asked_at == 0 ? s->now : e->asked_at;
 		if (patch && !e->patching)
 			return;
-		e->asked_last = wr_is_read(w) ? psn_add(e->work[p->position % SQ_SLOTS].first,
-							wr_psns(e, w) - 1)
-					      : p->psn;
+		e->asked_last = psn_sub(psn_add(p->psn, answers_of(e, p)), 1);
 	}
 }
 

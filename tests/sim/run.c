@@ -132,7 +132,7 @@ sim_arrive(struct sim *s, struct packet *p)
 		s->t.strays++;
 		return;
 	}
-	if (share_arrived(s, e, &w))
+	if (share_arrived(s, e, &w, p->corrupt))
 		return;
 	e->answers_to = p->cause;
 	if (op_has(w.op, OPF_RESPONSE)) {

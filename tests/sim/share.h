@@ -40,7 +40,7 @@ void share_begin(struct sim *s, struct end *e);
 /** A packet comes to the queue. @return when it leaves; 0: never. */
 ns_t share_queue(struct sim *s, const struct end *e, struct packet *p);
 /** It has arrived at `e`. @return it was a CNP. */
-bool share_arrived(struct sim *s, struct end *e, const struct wire_pkt *p);
+bool share_arrived(struct sim *s, struct end *e, const struct wire_pkt *p, bool corrupt);
 /** May a request, or a READ response, leave now? */
 bool share_may(struct sim *s, struct end *e);
 /** It has left. */

@@ -237,6 +237,35 @@ TMR_07_probe(void **state)
 	assert_int_equal(s->r.reply_psns, 0);
 }
 
+/* TMR-07: so many and no more, also of what lies below something that was kept. */
+static void
+TMR_07_few_below_what_was_kept(void **state)
+{
+	enum { MANY = 16, FEW = 8 };
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP;
+	s->r.max_rd_atomic = MANY;
+	for (uint32_t i = 0; i < MANY; i++)
+		POST(s, READ(N * PMTU));
+	pump(s);
+	assert_int_equal(s->n, MANY);
+	data(s, 1);
+	expect_asked(s, 0, 1);
+	data(s, (MANY - 1) * N);
+	expect_kept(s, (MANY - 1) * N);
+	expire(s);
+	expect_rule(s, "TMR-07");
+	assert_int_equal(pump(s), REQ_WINDOW);
+	assert_int_equal(s->n, FEW + 1); /* the first READ is asked for in two pieces */
+	assert_int_equal(s->out[0].psn.v, S);
+	assert_int_equal(s->out[1].psn.v, S + 2);
+	assert_int_equal(pump(s), REQ_WINDOW);
+	assert_int_equal(s->n, 0);
+}
+
 /* REQ-IMPL-07: a NAK beyond the gap comes once: all that is missing leaves again. */
 static void
 REQ_IMPL_07_nak(void **state)
@@ -313,5 +342,6 @@ REQ_IMPL_02_fill_keeps_one(void **state)
 }
 
 RUN(T(REQ_IMPL_04_one_gap), T(REQ_IMPL_05_gap_after_gap), T(REQ_IMPL_05_two_gaps_of_one),
-	T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter), T(TMR_07_probe), T(REQ_IMPL_07_nak),
-	T(REQ_IMPL_01_not_only_reads), T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))
+	T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter), T(TMR_07_probe),
+	T(TMR_07_few_below_what_was_kept), T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads),
+	T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))
