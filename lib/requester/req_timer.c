@@ -167,6 +167,8 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 void
 req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
 {
+	if (psn_eq(r->cur, r->una)) /* it is asked for again anyway, maybe behind an RNR wait */
+		return;
 	doubt(r, now + patience(r, false, req_age(requester_slot(r, r->head)->sent_at, now)), v);
 }
 

@@ -378,7 +378,31 @@ REQ_IMPL_01_one_late_one_lost(void **state)
 		}
 }
 
-RUN(T(REQ_IMPL_01_one_late_one_lost), T(REQ_IMPL_04_the_missing_part),
-	T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps), T(REQ_IMPL_05_overtaken),
-	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
-	T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
+/*
+ * REQ-RNR-09, req.reorder: an older copy of the READ is served behind the RNR NAK. Nothing leaves
+ * before the wait is over, so nothing is missed.
+ */
+static void
+REQ_RNR_09_kept_in_the_wait(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 6);
+	s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+	ack(s, S, RNR | 1);
+	assert_true(s->r.waiting_rnr);
+	data(s, 1, 6);
+	expect_kept(s, 1);
+	assert_true(s->r.waiting_rnr);
+	assert_false(s->r.timing);
+	assert_int_equal(pump(s), REQ_RNR_WAIT);
+	expire(s);
+	expect_rule(s, "REQ-RNR-01");
+	expect_asked(s, 0, 1);
+}
+
+RUN(T(REQ_RNR_09_kept_in_the_wait), T(REQ_IMPL_01_one_late_one_lost),
+	T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps),
+	T(REQ_IMPL_05_overtaken), T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept),
+	T(TMR_07_timeout_keeps), T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
