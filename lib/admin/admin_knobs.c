@@ -27,6 +27,8 @@ responder_knobs(const struct conf_knobs *k)
 		v |= RESP_KNOB_IMM_LOC;
 	if (k->resp_psn_check == KNOB_resp_psn_check_resync)
 		v |= RESP_KNOB_RESYNC;
+	if (k->resp_gap == KNOB_resp_gap_keep)
+		v |= RESP_KNOB_KEEP;
 	if (k->resp_credits != 0)
 		v |= RESP_KNOB_CREDITS;
 	if (k->ae_with_cqe != 0)
@@ -49,6 +51,8 @@ requester_knobs(const struct conf_knobs *k)
 		v |= REQ_KNOB_READ_FILL;
 	if (k->req_read_gap == KNOB_req_read_gap_keep)
 		v |= REQ_KNOB_READ_KEEP;
+	if (k->req_gap == KNOB_req_gap_patch)
+		v |= REQ_KNOB_PATCH;
 	v |= (uint16_t)(k->req_reorder << REQ_KNOB_REORDER_SHIFT);
 	if (k->req_credits != 0)
 		v |= REQ_KNOB_CREDITS;

@@ -3,6 +3,7 @@
 #include "flush.h"
 
 #include "count.h"
+#include "kept.h"
 #include "sending.h"
 #include "shared_rq.h"
 #include "shares.h"
@@ -227,6 +228,7 @@ pipeline_flush_receives(struct worker *w, struct qp *qp)
 
 	if (UNLIKELY((qp->flags & QPF_XRC) != 0) && qp->active != NULL)
 		pipeline_srq_again(w, qp);
+	pipeline_kept_forget(w, qp);
 	/* The WQE of a SEND that will never end is the oldest one. */
 	if (qp->active != NULL) {
 		const struct ring_recv_copy *a = qp->active;

@@ -21,6 +21,7 @@
 #include "flush.h"
 #include "handoff.h"
 #include "intake.h"
+#include "kept.h"
 #include "local.h"
 #include "report.h"
 #include "sending.h"
@@ -128,6 +129,7 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 		return -EAGAIN;
 	clock_read(w);
 	pipeline_tx_departed(w);
+	pipeline_kept_forget(w, qp);
 	pipeline_answers_leave(w, qp);
 	pipeline_sends_stop(w, qp);
 	rc = pipeline_move_park(w, qp, to);

@@ -10,6 +10,7 @@
 #include "drops.h"
 #include "failure.h"
 #include "intake.h"
+#include "kept.h"
 #include "local.h"
 #include "qp_control.h"
 #include "shared_rq.h"
@@ -133,6 +134,9 @@ gather_facts(struct worker *w, struct context *c, struct responder_facts *f)
 	if (UNLIKELY(q.invalidate))
 		f->invalidate_ok = mem_check_invalidate(
 					   w->mem, q.inv_key, mem_user(qp->pd, qp->qpn)) == MEM_OK;
+	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_KEEP) != 0))
+		f->may_keep = responder_region(&qp->resp, c->p->psn) == REGION_AHEAD &&
+			      pipeline_kept_room(w, qp);
 	if (UNLIKELY((qp->resp.knobs & (RESP_KNOB_CREDITS | RESP_KNOB_RQ_LIMIT)) != 0)) {
 		f->free_wqes = pipeline_credits_left(qp);
 		f->rq_limit = qp_rq_limit(qp);
@@ -269,6 +273,27 @@ request(struct worker *w, struct burst *b, uint32_t i)
 	pipeline_act_responder(w, &c, &v);
 	if (traced(w, c.qp))
 		pipeline_trace_request(w, &c, &v);
+	if (UNLIKELY((v.act & ACT_KEEP) != 0)) {
+		count(w, b->port[i], c.qp, STAT_kept_requests);
+		pipeline_kept_put(w, b, i);
+	}
+}
+
+/** RESP-SEQ-14, RESP-SEQ-15: what was kept is next, or something before it is still missing. */
+static __attribute__((noinline)) void
+request_kept(struct worker *w, struct qp *qp)
+{
+	struct responder_verdict v;
+	struct burst *b;
+
+	while ((b = pipeline_kept_next(w, qp)) != NULL) {
+		request(w, b, 0);
+		if (b->m[0] != NULL)
+			rte_pktmbuf_free(b->m[0]);
+	}
+	if (!pipeline_kept_any(w, qp) || !responder_still_missing(&qp->resp, &v))
+		return;
+	pipeline_act_responder(w, &(const struct context){ .qp = qp }, &v);
 }
 
 /** What is no request: CNPs, and responses, which are stage 6's. */
@@ -306,10 +331,13 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
 	if (UNLIKELY((p->flags & PKT_CE) != 0))
 		pipeline_congestion_mark(w, b->port[i], qp, p);
-	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP)))
+	if (UNLIKELY(op_has(p->op, OPF_RESPONSE | OPF_CNP))) {
 		other(w, b, i);
-	else
-		request(w, b, i);
+		return;
+	}
+	request(w, b, i);
+	if (UNLIKELY((qp->resp.knobs & RESP_KNOB_KEEP) != 0) && qp->kept != 0)
+		request_kept(w, qp);
 }
 
 void
@@ -328,7 +356,8 @@ stage_respond(struct worker *w, struct burst *b)
 		if (UNLIKELY(w->intake_on))
 			pipeline_intake_charge(w, b, i);
 		respond(w, b, i);
-		mbuf_done(w, b->m[i]);
+		if (LIKELY(b->m[i] != NULL)) /* kept */
+			mbuf_done(w, b->m[i]);
 		done = i + 1;
 	}
 	mbufs_done(w, b, done, b->n, f.reused);

@@ -7,6 +7,7 @@
 #include "count.h"
 #include "credits.h"
 #include "flush.h"
+#include "kept.h"
 #include "local.h"
 #include "migration.h"
 #include "report.h"
@@ -68,6 +69,7 @@ qp_detach(struct worker *w, const struct mbox_qp *m)
 	if (pipeline_is_flushing(m->qp) && !m->drop)
 		return -EINPROGRESS;
 	qp_table_remove(w->qps, m->qp);
+	pipeline_kept_forget(w, m->qp);
 	pipeline_answers_drop(w, m->qp);
 	pipeline_sends_stop(w, m->qp);
 	pipeline_flush_leave(w, m->qp);
@@ -162,6 +164,7 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 	 * By order of the control lcore nothing more is sent, not even what is owed (QP-05, QP-12).
 	 */
 	if (moves && (attr->qp_state == QPS_ERR || attr->qp_state == QPS_RESET)) {
+		pipeline_kept_forget(w, qp);
 		pipeline_answers_drop(w, qp);
 		pipeline_sends_stop(w, qp);
 	}

@@ -11,6 +11,7 @@
 
 #include "flush.h"
 #include "intake.h"
+#include "kept.h"
 #include "tx_prio.h"
 #include "qp_control.h"
 #include "shares.h"
@@ -168,7 +169,9 @@ worker_create(const struct worker_conf *c)
 	w->lent_flag = mbuf_flag(&lent_flag);
 	map_faults(w);
 	w->intake = c->by_arrival ? NULL : pipeline_intake_create(c->socket);
-	if ((w->intake == NULL && !c->by_arrival) || map_ports(w) != 0 || make_buffers(w) != 0) {
+	w->kept = pipeline_kept_create(c->socket);
+	if ((w->intake == NULL && !c->by_arrival) || w->kept == NULL || map_ports(w) != 0 ||
+		make_buffers(w) != 0) {
 		worker_destroy(w);
 		return NULL;
 	}
@@ -193,6 +196,7 @@ worker_destroy(struct worker *w)
 		rte_free(q->starts);
 	}
 	pipeline_intake_destroy(w->intake);
+	pipeline_kept_destroy(w->kept);
 	qp_sides_free(w->sides);
 	rte_free(w->errbuf);
 	rte_free(w->trace);

@@ -137,6 +137,7 @@ struct worker {
 	bool intake_on;        /* peers take turns (intake.h) */
 	uint32_t full_turns;   /* in a row, in which a port had a full burst */
 	struct intake *intake; /* NULL: frames are served in the order of their arrival */
+	struct kept *kept;     /* requests that wait for one below them */
 	uint32_t dirty_n;
 	uint32_t naks_n;
 	uint32_t spare_n;

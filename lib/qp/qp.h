@@ -130,6 +130,7 @@ struct qp {
 	uint8_t max_dest_alloc;        /* slots of `saved` (constant) */
 	bool compact;                  /* (constant) qp_parts.h */
 	uint8_t min_timeout;           /* tmr.min_timeout (settings) */
+	uint8_t kept;                  /* place of requests that are ahead, from 1 on; 0: none */
 	struct wire_cnp cnp;           /* cc.cnp_dscp, cc.cnp_802p_prio (settings) */
 	struct qp_side *side;          /* of a compact QP, once it has one */
 	struct qp_work *work;          /* likewise */

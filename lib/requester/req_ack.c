@@ -15,6 +15,11 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 	r->doubting = false;
 	r->probing = 0;
 	r->probes = 0;
+	if (!r->holes) { /* req.gap=patch */
+		r->alone = r->patched && psn_distance(r->una, from) == 1;
+		r->patching = false;
+		r->patched = false;
+	}
 	if (r->waiting_rnr) {
 		r->waiting_rnr = false;
 		v->act |= REQACT_RESEND;

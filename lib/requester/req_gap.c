@@ -160,6 +160,17 @@ req_hole(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 	req_implied_nak(r, p, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
 }
 
+static void
+patch(struct requester *r, struct requester_verdict *v)
+{
+	r->patching = true;
+	r->patched = false;
+	r->timing = false; /* it begins anew with the request */
+	r->doubting = false;
+	r->probing = 0;
+	v->act |= REQACT_RESEND | REQACT_TIMER;
+}
+
 bool
 req_patch(struct requester *r, enum requester_rule rule, struct requester_verdict *v)
 {
@@ -170,12 +181,7 @@ req_patch(struct requester *r, enum requester_rule rule, struct requester_verdic
 	for (uint32_t i = r->head; i != r->fresh; i++)
 		if (!is_read(requester_slot(r, i)))
 			return false;
-	r->patching = true;
-	r->patched = false;
-	r->timing = false; /* it begins anew with the request */
-	r->doubting = false;
-	r->probing = 0;
-	v->act |= REQACT_RESEND | REQACT_TIMER;
+	patch(r, v);
 	return true;
 }
 
@@ -193,7 +199,7 @@ req_hole_filled(struct requester *r, bool joined, ns_t now, struct requester_ver
 			requester_timer_restart(r, now);
 		}
 	} else if (!psn_eq(r->cur, r->una) && !r->failed &&
-		(!r->anew || psn_cmp(r->heard, r->recover) >= 0)) {
+		   (!r->anew || psn_cmp(r->heard, r->recover) >= 0)) {
 		req_retry(r, QC_IMPLIED_NAK, REQRULE_IMPLIED_DATA, v);
 	}
 }
@@ -215,5 +221,30 @@ req_skip(struct requester *r)
 	r->reply_psns += to - at - psn_eq(r->cur, w->first);
 	r->cur = psn_add(w->first, to);
 	r->sending += psn_cmp(r->cur, w->last) > 0;
+	return true;
+}
+
+/* ---- with req.gap=patch ----------------------------------------------------------------------
+ *
+ * A peer that keeps what came behind a missing request (resp.gap=keep) needs that one alone. It
+ * takes the others then, and says so, or it names the next one that is missing. A peer that keeps
+ * nothing takes the one and names the next: where a patch brings no more than its own packet, what
+ * the next NAK or probe leads to is going back. At a READ or ATOMIC it is going back, too: what is
+ * known of its answer (REQ-IMPL) begins with the request.
+ */
+
+bool
+req_peer_keeps(const struct requester *r)
+{
+	return (r->knobs & REQ_KNOB_PATCH) != 0 && !r->alone && !r->holes && r->head != r->fresh &&
+	       segment_of(requester_slot(r, r->head))->kind == SEGMENT_DATA;
+}
+
+bool
+req_patch_request(struct requester *r, struct requester_verdict *v)
+{
+	if (!req_peer_keeps(r) || psn_eq(r->cur, r->una))
+		return false;
+	patch(r, v);
 	return true;
 }

@@ -181,24 +181,29 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 			if (UNLIKELY(req_is_lossy(r)))
 				req_probe_arm(r, now);
 		}
-		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) && !out->resend)
+		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) && !out->resend &&
+			(!r->patched | r->holes))
 			requester_time_round(r, out->psn, now);
 	}
 	return REQ_SEND;
 }
 
-/** Ask for the READ responses that are missing at una. Nothing else is sent again. */
+/**
+ * Ask for the READ responses that are missing at una, or send the request at una that is missing.
+ * Nothing else is sent again.
+ */
 static __attribute__((noinline)) enum requester_stop
 send_patch(struct requester *r, ns_t now, struct requester_packet *out)
 {
 	struct requester_wr *w = requester_slot(r, r->head);
+	const struct segment *s = segment_of(w);
 	const uint32_t sending = r->sending, reply_psns = r->reply_psns;
 	const uint8_t since = r->since_ackreq;
 	const psn_t cur = r->cur;
 
 	r->cur = r->una;
 	r->sending = r->head;
-	emit(r, w, segment_of(w), 0, now, out);
+	emit(r, w, s, s->kind == SEGMENT_DATA ? EMIT_DATA | EMIT_ASK : 0, now, out);
 	r->cur = cur;
 	r->sending = sending;
 	r->reply_psns = reply_psns;
@@ -243,7 +248,7 @@ next(struct requester *r, ns_t now, struct requester_packet *out)
 			return REQ_RNR_WAIT;
 		r->waiting_rnr = false;
 	}
-	if (UNLIKELY(r->holes)) {
+	if (UNLIKELY(r->holes | r->patching)) {
 		if (r->patching)
 			return send_patch(r, now, out);
 		while (req_skip(r)) {

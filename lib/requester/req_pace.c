@@ -15,9 +15,10 @@
  */
 #include "requester_priv.h"
 
-#define OPEN_MIN  40u /* packets: what a NAK leaves at least: a turn of a worker, a quarter more */
-#define OPEN_KEPT 56u /* ... where what follows a lost packet is kept: it costs less */
-#define PROBE     8u  /* packets of the first resend after a timeout */
+#define OPEN_MIN     40u  /* packets: what a NAK leaves at least: a worker's turn, and a quarter */
+#define OPEN_KEPT    56u  /* ... where what follows a lost packet is kept: it costs less */
+#define OPEN_PATCHED 128u /* ... where the peer keeps it: half of what it has places for */
+#define PROBE        8u   /* packets of the first resend after a timeout */
 
 /** Packets that the link holds without a queue. */
 static uint32_t
@@ -31,7 +32,7 @@ link_holds(const struct requester *r, uint32_t flying)
 void
 req_pace_lost(struct requester *r, bool timeout)
 {
-	const uint32_t least = r->holes ? OPEN_KEPT : OPEN_MIN;
+	const uint32_t least = req_peer_keeps(r) ? OPEN_PATCHED : r->holes ? OPEN_KEPT : OPEN_MIN;
 	uint32_t flying = req_flying(r), holds;
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */

@@ -28,6 +28,7 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->probing = 0;
 	r->patching = false;
 	r->patched = false;
+	r->alone = 0;
 	r->anew = true;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
 }
@@ -58,7 +59,9 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 	}
 	r->retry_left--;
 	req_pace_lost(r, cause == QC_TIMEOUT);
-	if (cause != QC_IMPLIED_NAK || !req_patch(r, rule, v))
+	if (cause == QC_SEQ_NAK && req_patch_request(r, v))
+		v->rule = REQRULE_NAK_SEQ_ALONE;
+	else if (cause != QC_IMPLIED_NAK || !req_patch(r, rule, v))
 		req_rewind(r, v);
 }
 
@@ -208,8 +211,10 @@ probe(struct requester *r, struct requester_verdict *v)
 	if (!requester_outstanding(r))
 		return;
 	r->probes++;
-	req_pace_lost(r, true);
-	req_rewind(r, v);
+	if (!req_patch_request(r, v)) {
+		req_pace_lost(r, true);
+		req_rewind(r, v);
+	}
 	v->rule = REQRULE_PROBE;
 }
 

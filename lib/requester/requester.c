@@ -74,6 +74,7 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->holes = false;
 	r->patching = false;
 	r->patched = false;
+	r->alone = 0;
 	r->anew = false;
 	r->open = REQ_OPEN_ALL;
 	r->knee = 0;

@@ -70,6 +70,7 @@ enum {                                          /* struct requester.knobs */
 	REQ_KNOB_REORDER_SHIFT = 6,       /* two bits: req.reorder */
 	REQ_KNOB_REORDER_MASK = 3,
 	REQ_KNOB_READ_KEEP = BIT32(8), /* req.read_gap=keep; with REQ_KNOB_READ_FILL */
+	REQ_KNOB_PATCH = BIT32(9),     /* req.gap=patch */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */
@@ -126,19 +127,21 @@ struct requester {
 	bool overlaps : 1;     /* `recovering`: answers to the pass before may be on their way */
 	bool limited : 1;      /* limit_msn is valid */
 	bool holes : 1;        /* READ responses up to `heard` were kept (req_gap.c) */
-	bool patching : 1;     /* the missing ones at una are asked for by the next packet */
+	bool patching : 1;     /* the missing ones at una are asked for by the next packet; or with
+	                        * req.gap=patch it is the request at una */
 	bool patched : 1;      /* ... have been, and have not come */
 	bool anew : 1;         /* what is missing below `recover` has been asked for since */
 	uint8_t transport;     /* attribute: enum wire_transport */
 	uint8_t probing : 1;   /* `timing` is for a probe, see req_probe_arm() */
 	uint8_t rounds : 1;    /* attribute: each round trip is wanted, see REQACT_ROUND */
-	uint8_t probes : 6;    /* sent since una moved */
-	uint32_t open;     /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
-	uint32_t knee;     /* below it `open` doubles in a round trip, then it grows by one */
-	psn_t timed;       /* `timed_at`: the response to this PSN ends a round trip */
-	uint32_t timed_at; /* when it was sent, low bits of ns; 0: no round trip is being timed */
-	uint32_t rtt;      /* newest round trip since `open` was reduced, ns; 0: none */
-	uint32_t rtt_min;  /* shortest of late, ns; 0: none */
+	uint8_t alone : 1; /* what was patched was all that una moved by: see req_patch_request() */
+	uint8_t probes : 5; /* sent since una moved */
+	uint32_t open;      /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
+	uint32_t knee;      /* below it `open` doubles in a round trip, then it grows by one */
+	psn_t timed;        /* `timed_at`: the response to this PSN ends a round trip */
+	uint32_t timed_at;  /* when it was sent, low bits of ns; 0: no round trip is being timed */
+	uint32_t rtt;       /* newest round trip since `open` was reduced, ns; 0: none */
+	uint32_t rtt_min;   /* shortest of late, ns; 0: none */
 };
 _Static_assert(sizeof(struct requester) == 128, "two cache lines");
 

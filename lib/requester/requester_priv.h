@@ -80,6 +80,13 @@ verdict_drop(struct requester_verdict *v, enum requester_rule rule)
 	v->rule = (uint16_t)rule;
 }
 
+/** Was something lost of late? Then silence may be another loss. */
+static ALWAYS_INLINE bool
+req_is_lossy(const struct requester *r)
+{
+	return !requester_is_free(r) || r->holes;
+}
+
 /** What holds of a requester between two calls, whatever its peer sent. */
 static ALWAYS_INLINE void
 req_check_state(const struct requester *r)
@@ -100,7 +107,8 @@ req_check_state(const struct requester *r)
 	ASSERT(!r->probing || r->timing || r->dead);
 	ASSERT(r->dead || !r->failed || r->failed_at - r->head <= r->fresh - r->head);
 	ASSERT(!r->recovering || psn_between(r->recover, r->una, r->next));
-	ASSERT(!r->patching || (r->holes && !psn_eq(r->cur, r->una)) || r->dead);
+	ASSERT(!r->patching || !psn_eq(r->cur, r->una) || r->dead);
+	ASSERT(!(r->patching | r->patched) || req_is_lossy(r) || r->dead);
 	ASSERT(r->timed_at == 0 || psn_between(r->timed, r->una, r->next));
 }
 
@@ -142,13 +150,6 @@ fail_head(struct requester *r, struct requester_verdict *v, uint8_t status, uint
 	r->dead = true;
 	r->timing = false;
 	r->waiting_rnr = false;
-}
-
-/** Was something lost of late? Then silence may be another loss. */
-static ALWAYS_INLINE bool
-req_is_lossy(const struct requester *r)
-{
-	return !requester_is_free(r) || r->holes;
 }
 
 /* ---- req_start.c */
@@ -264,9 +265,15 @@ void req_hole(struct requester *r, psn_t p, ns_t now, struct requester_verdict *
  * the rest? @return true: the next packet does.
  */
 bool req_patch(struct requester *r, enum requester_rule rule, struct requester_verdict *v);
+/**
+ * With req.gap=patch: will it do to send the request at una again, and to go on with the rest,
+ * which the peer keeps if it came? @return true: the next packet is that request.
+ */
+bool req_patch_request(struct requester *r, struct requester_verdict *v);
+/** ... or has the peer shown that it does not keep it? */
+bool req_peer_keeps(const struct requester *r);
 /** una has moved, `joined`: to the end of what was missing there. Is more missing behind it? */
-void req_hole_filled(
-	struct requester *r, bool joined, ns_t now, struct requester_verdict *v);
+void req_hole_filled(struct requester *r, bool joined, ns_t now, struct requester_verdict *v);
 /** The packet at `cur` would ask for what was kept: not any more. @return did anything change? */
 bool req_skip(struct requester *r);
 

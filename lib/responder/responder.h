@@ -41,6 +41,7 @@ enum {                                       /* struct responder.knobs */
 	RESP_KNOB_RESYNC = BIT32(8),         /* resp.psn_check=resync (benchmarks only) */
 	RESP_KNOB_PLACEMENT = BIT32(9),      /* ops.placement=on */
 	RESP_KNOB_RQ_LIMIT = BIT32(10),      /* facts.rq_limit is not 0 */
+	RESP_KNOB_KEEP = BIT32(11),          /* resp.gap=keep */
 };
 
 /** Saved READ or ATOMIC, for duplicates (RESP-DUP-03..07, -11). */
@@ -114,6 +115,7 @@ struct responder_facts {
 	bool key_ok;
 	bool invalidate_ok;
 	bool short_of_resources; /* no mbuf or response slot: RNR-11 */
+	bool may_keep;           /* there is room for a request that is ahead (resp_kept.h) */
 	bool exec_fault;         /* fault injection: ATOMIC or READ unit failed (RESP-NAK-ROE-02) */
 	uint8_t wqe_fault;       /* enum responder_wqe_fault of the head or active WQE */
 	uint32_t free_wqes;      /* with credits or a limit */
@@ -141,6 +143,7 @@ enum {                              /* verdict.act */
 	ACT_STORE = BIT32(15),     /* with READ of no bytes: store the 8 of the payload to `va` */
 	ACT_FENCE = BIT32(16),     /* the same: everybody sees what came before */
 	ACT_LOW = BIT32(17),       /* fewer receives than rq_limit are left */
+	ACT_KEEP = BIT32(18),      /* ahead of ePSN: resp_kept_put(), whatever else is to be done */
 };
 
 /** Every decision names its rule: rows of tables/responder_rules.def. */
@@ -229,6 +232,12 @@ void responder_query(
  */
 void responder_receive(struct responder *r, const struct wire_pkt *p,
 	const struct responder_facts *f, ns_t now, struct responder_verdict *v);
+
+/**
+ * Requests that were kept are left behind one that is missing (RESP-SEQ-15).
+ * @return false: the peer knows.
+ */
+bool responder_still_missing(struct responder *r, struct responder_verdict *v);
 
 /** All responses of one READ or ATOMIC have been handed to the port. */
 static inline void

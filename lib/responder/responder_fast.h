@@ -78,7 +78,8 @@ responder_is_fast_duplicate(const struct responder *r, const struct wire_pkt *p)
 static ALWAYS_INLINE bool
 responder_is_fast_gap(const struct responder *r, const struct wire_pkt *p)
 {
-	return responder_region(r, p->psn) == REGION_AHEAD && responder_is_request(p);
+	return responder_region(r, p->psn) == REGION_AHEAD && responder_is_request(p) &&
+	       (r->knobs & RESP_KNOB_KEEP) == 0;
 }
 
 /**

@@ -12,6 +12,7 @@
  * resp_duplicate.c  duplicates                            RESP-DUP
  * resp_checks.c     the walk over tables/checks.def       RX-PREC-03, RESP-NAK-INV, -RAE, -ROE
  * resp_fault.c      what a failed check leads to          RESP-CLS, RESP-RNR, RX-FATAL
+ * resp_kept.c       requests that are ahead, kept         RESP-SEQ-14
  * resp_unacked.c    services without ACKs                 UC-05..12, RESP-CLS D1 and E
  * resp_rules.c      rule texts, credit codes              FLOW-01
  *
@@ -109,6 +110,7 @@ resp_check_verdict(const struct responder *r, psn_t before, const struct respond
 	const uint32_t places =
 		ACT_PLACE_SEND | ACT_PLACE_WRITE | ACT_INVALIDATE | ACT_STORE | ACT_FENCE;
 	const uint32_t answers = ACT_READ | ACT_ATOMIC | ACT_REPLAY;
+	const uint32_t not_taken = ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE | ACT_KEEP;
 
 	ASSERT(v->rule != RULE_NONE && v->rule < RULE_MAX);
 	ASSERT((v->act & (ACT_ACK | ACT_NAK)) != (ACT_ACK | ACT_NAK));
@@ -116,12 +118,12 @@ resp_check_verdict(const struct responder *r, psn_t before, const struct respond
 		(v->act & ~(uint32_t)(ACT_DROP | ACT_DUPLICATE | ACT_CUT | ACT_LOW)) == 0);
 	ASSERT((v->act & ACT_CUT) == 0 || (v->act & ACT_DROP) != 0);
 	ASSERT((v->act & (ACT_ACK | ACT_NAK)) == 0 || wire_is_acked(r->transport));
+	ASSERT((v->act & ACT_KEEP) == 0 || (v->act & ~(uint32_t)(ACT_KEEP | ACT_NAK)) == 0);
 	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR)) == 0 ||
 		(v->act & (places | answers)) == 0);
-	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE)) == 0 ||
-		psn_eq(r->epsn, before) || !wire_is_acked(r->transport));
-	ASSERT((v->act & (ACT_DROP | ACT_NAK | ACT_ERR | ACT_DUPLICATE)) != 0 ||
-		psn_eq(v->reply_psn, responder_newest(r)));
+	ASSERT((v->act & not_taken) == 0 || psn_eq(r->epsn, before) ||
+		!wire_is_acked(r->transport));
+	ASSERT((v->act & not_taken) != 0 || psn_eq(v->reply_psn, responder_newest(r)));
 	ASSERT((v->act & ACT_NAK) == 0 || psn_eq(v->reply_psn, r->epsn));
 	ASSERT((v->act & ACT_NAK) == 0 || (v->syndrome & AETH_KIND_MASK) != AETH_ACK);
 	ASSERT((v->act & ACT_ACK) == 0 || (v->syndrome & AETH_KIND_MASK) == AETH_ACK);

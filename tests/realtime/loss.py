@@ -48,6 +48,7 @@ class Setup:
     seed: int = 1
     again: int = AGAIN_MAX
     read_gap: str = "restart"
+    gap: str = "restart"
 
 
 @dataclass
@@ -89,6 +90,8 @@ def config(s):
         del c["knobs"]["cc.window"]
     c["lcores"].update(workers=list(range(1, 1 + s.workers)), idle="poll")
     c["knobs"]["req.read_gap"] = s.read_gap
+    if s.gap == "patch":
+        c["knobs"].update({"req.gap": "patch", "resp.gap": "keep"})
     c["knobs"]["tmr.min_timeout"] = min(s.timeout, MIN_TIMEOUT)
     c["mrs"] = [{"name": "mr0", "pd": "pd0", "length": s.size * s.qps, "addr": hex(ADDR),
                  "rkey": hex(KEY), "access": ["LOCAL_WRITE", "REMOTE_READ", "REMOTE_WRITE"]}]
@@ -235,6 +238,8 @@ def main():
                    "on the machine have disturbed is taken again, at most (%d)" % AGAIN_MAX)
     p.add_argument("--read-gap", choices=("restart", "fill", "keep"), default="restart",
                    help="req.read_gap (restart)")
+    p.add_argument("--gap", choices=("restart", "patch"), default="restart",
+                   help="patch: req.gap patch, and resp.gap keep (restart)")
     p.add_argument("--json", metavar="FILE", help="write the rows there, too (-: only them, here)")
     a = p.parse_args()
     rows = []
@@ -247,7 +252,7 @@ def main():
     for op in a.op.split(","):
         for qps in a.qps.split(","):
             bench = Bench(Setup(op, int(qps), a.size, a.mtu, a.delay, a.timeout, a.window,
-                                a.workers, a.ms, a.seed, a.again, a.read_gap))
+                                a.workers, a.ms, a.seed, a.again, a.read_gap, a.gap))
             try:
                 for row in bench.measure([float(x) / 100 for x in a.loss.split(",")], a.pairs):
                     rows.append(row)

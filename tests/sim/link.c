@@ -158,8 +158,8 @@ corrupt(struct sim *s, struct packet *p)
 	s->t.corrupt++;
 }
 
-static void
-copy_later(struct sim *s, const struct packet *p, ns_t at)
+struct packet *
+packet_copy(struct sim *s, const struct packet *p)
 {
 	struct packet *c = packet_new(s);
 
@@ -170,7 +170,7 @@ copy_later(struct sim *s, const struct packet *p, ns_t at)
 	c->corrupt = p->corrupt;
 	c->cause = p->cause;
 	memcpy(c->frame, p->frame, p->len);
-	push(s, c, at);
+	return c;
 }
 
 static void
@@ -197,11 +197,11 @@ launch(struct sim *s, const struct end *e, struct packet *p)
 	}
 	if (chance(&s->g, l->duplicate)) {
 		s->t.duplicates++;
-		copy_later(s, p, at + below(&s->g, l->reorder_ns));
+		push(s, packet_copy(s, p), at + below(&s->g, l->reorder_ns));
 	}
 	if (chance(&s->g, l->ghost)) {
 		s->t.ghosts++;
-		copy_later(s, p, at + below(&s->g, l->ghost_ns));
+		push(s, packet_copy(s, p), at + below(&s->g, l->ghost_ns));
 	}
 	push(s, p, at);
 }

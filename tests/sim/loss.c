@@ -35,9 +35,9 @@ enum {
 	ANSWERS_TURN = 64,
 	WINDOW = 256, /* cc.window */
 	ASK_EACH = 16,
-	MESSAGE = 16, /* packets */
-	DEPTH = 8,    /* messages in flight */
-	PMTU = 256,   /* their size does not matter here, the costs are those of 4 KiB */
+	MESSAGE = 16,    /* packets */
+	DEPTH = 8,       /* messages in flight */
+	PMTU = 256,      /* their size does not matter here, the costs are those of 4 KiB */
 	STRETCH = 10000, /* messages without loss */
 	SEVERAL = 100000,
 };
@@ -47,7 +47,7 @@ static const char *const gaps[] = { "restart", "fill", "keep" };
 
 static const struct row {
 	uint8_t op;
-	uint8_t gap;     /* req.read_gap */
+	uint8_t gap;     /* req.read_gap; KEEP of a WRITE: req.gap=patch, resp.gap=keep */
 	uint8_t timeout; /* exponent */
 	uint32_t delay;  /* ns, each way */
 	uint32_t loss;   /* in a million, each way */
@@ -68,6 +68,10 @@ static const struct row {
 	{ WR_RDMA_READ, RESTART, 8, 50000, 10000, 0.28, 0 },
 	{ WR_RDMA_READ, KEEP, 8, 50000, 1000, 0.90, 0 },
 	{ WR_RDMA_READ, KEEP, 8, 50000, 10000, 0.43, 0 },
+	{ WR_RDMA_WRITE, KEEP, 4, 5000, 1000, 0.99, 0 },
+	{ WR_RDMA_WRITE, KEEP, 4, 5000, 10000, 0.95, 0 },
+	{ WR_RDMA_WRITE, KEEP, 8, 50000, 1000, 0.91, 0 },
+	{ WR_RDMA_WRITE, KEEP, 8, 50000, 10000, 0.48, 0 },
 };
 
 /* ---- what breaks ----------------------------------------------------------------------------- */
@@ -116,20 +120,21 @@ connect(struct sim *s, const struct row *row, uint64_t seed)
 	s->needed = s->needless = s->timeouts = s->unheard = 0;
 	wheel_init(&s->wheel, tick_of(s->now));
 	memset(s->link, 0, sizeof(s->link));
-	s->pair[0] = (struct pair){
-		.pmtu = PMTU, .message_max = MESSAGE_TOP, .mr_bytes = MR_BYTES
-	};
+	s->pair[0] =
+		(struct pair){ .pmtu = PMTU, .message_max = MESSAGE_TOP, .mr_bytes = MR_BYTES };
 	pair_connect(s, 0);
 	e->req.window = WINDOW;
 	e->req.ackreq_interval = ASK_EACH;
 	e->req.timeout = row->timeout;
 	e->req.retry_cnt = e->req.retry_left = 7;
 	e->req.max_rd_atomic = RD_MAX;
-	e->req.knobs = knobs[row->gap];
+	e->req.knobs = row->op == WR_RDMA_READ ? knobs[row->gap]
+		       : row->gap == KEEP      ? REQ_KNOB_PATCH
+					       : 0;
 	e->req.transport = peer->resp.transport = WIRE_RC;
 	e->req.qp_type = QPT_RC;
 	e->req.armed = e->armed = e->paths = false;
-	peer->resp.knobs = 0;
+	peer->resp.knobs = (e->req.knobs & REQ_KNOB_PATCH) != 0 ? RESP_KNOB_KEEP : 0;
 	peer->resp.max_dest_rd_atomic = peer->resp.saved_n = RD_MAX;
 	peer->answers.cap = ANSWERS;
 }
@@ -231,6 +236,14 @@ play(struct sim *s, const struct row *row, uint32_t loss, uint64_t losses)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+static const char *
+name_of(const struct row *row)
+{
+	if (row->op == WR_RDMA_READ)
+		return gaps[row->gap];
+	return row->gap == KEEP ? "patch" : "";
+}
+
 /** @return is it as good as it has to be? */
 static bool
 run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
@@ -251,9 +264,8 @@ run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
 	timeouts = s->t.timeouts - t.timeouts;
 	good = part >= row->least && timeouts * SEVERAL <= (uint64_t)row->most * losses;
 	printf("%-5s %-7s  %3u us  %4.1f %%  %6.2f  %8.3f  %8.3f  %8" PRIu64 "  %8" PRIu64 "%s\n",
-		row->op == WR_RDMA_READ ? "read" : "write",
-		row->op == WR_RDMA_READ ? gaps[row->gap] : "", row->delay / 500, loss * 100,
-		whole * MESSAGE / 1e6, part, bound, s->t.probes - t.probes, timeouts,
+		row->op == WR_RDMA_READ ? "read" : "write", name_of(row), row->delay / 500,
+		loss * 100, whole * MESSAGE / 1e6, part, bound, s->t.probes - t.probes, timeouts,
 		good ? "" : "  <-- is not good enough");
 	fflush(stdout);
 	return good;

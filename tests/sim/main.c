@@ -185,11 +185,11 @@ report(const struct totals *t, double took)
 	printf("requester: %llu completed (%llu ATOMIC WRITEs, %llu FLUSHes), "
 	       "%llu REG_MRs, %llu windows bound, %llu invalidations, %llu flushed, "
 	       "%llu packets resent, %llu timeouts, "
-	       "%llu sequence NAKs, %llu implied, %llu needless, %llu kept, %llu RNR NAKs, %llu drained, "
+	       "%llu sequence NAKs, %llu implied, %llu needless, %llu kept, %llu kept ahead, %llu RNR NAKs, %llu drained, "
 	       "%llu migrations, %llu timeouts for what was told\n",
 		N(t->completed), N(t->stores), N(t->flushes), N(t->registered), N(t->bound),
 		N(t->invalidated), N(t->flushed), N(t->resent), N(t->timeouts), N(t->nak_seq),
-		N(t->implied), N(t->needless), N(t->kept), N(t->rnr), N(t->drained),
+		N(t->implied), N(t->needless), N(t->kept), N(t->ahead), N(t->rnr), N(t->drained),
 		N(t->migrations), N(t->unheard));
 	printf("shared queue: %llu dropped, %llu marked, %llu CNPs, %llu waits for a turn, "
 	       "%llu round trips\n",

@@ -36,7 +36,7 @@ oracle_acknowledged(struct sim *s, const struct end *e, const struct wire_pkt *p
 	bool duplicate = (v->act & ACT_DUPLICATE) != 0, ack = (v->act & ACT_ACK) != 0;
 	bool asked = (p->flags & PKT_ACKREQ) != 0 && op_has(p->op, OPF_SEND | OPF_WRITE);
 
-	if ((v->act & (ACT_ERR | ACT_NAK | ACT_DROP)) != 0 && !duplicate)
+	if ((v->act & (ACT_ERR | ACT_NAK | ACT_DROP | ACT_KEEP)) != 0 && !duplicate)
 		return;
 	CHECK(s, ack || !asked, "RESP-09: PSN %06x asks for an ACK and gets none", p->psn.v);
 	if ((v->act & (ACT_ACK | ACT_READ | ACT_ATOMIC | ACT_REPLAY)) != 0)

@@ -48,6 +48,7 @@ static void
 end_release(struct sim *s, struct end *e)
 {
 	wheel_cancel(&s->wheel, &e->timer);
+	respond_forget(s, e);
 	if (e->table == NULL)
 		return;
 	for (uint32_t i = 0; i < MRS; i++)
@@ -181,6 +182,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->knobs |= s->seed % 5 < 2 ? REQ_KNOB_READ_FILL : 0;
 	q->knobs |= s->seed % 5 == 2 ? REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP : 0;
 	q->knobs |= (uint16_t)(s->seed / 5 % 4 << REQ_KNOB_REORDER_SHIFT);
+	q->knobs |= (s->seed / 2 + e->index) % 3 == 1 ? REQ_KNOB_PATCH : 0;
 
 	/* XRC is RC with a number in each request (XRC-01): a third of the connections. */
 	q->transport = r->transport =
@@ -195,6 +197,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	r->knobs = ernic ? RESP_KNOB_LEN_PAD_DROP | RESP_KNOB_RNR_FIRST : 0;
 	r->knobs |= credits ? RESP_KNOB_CREDITS : 0;
 	r->knobs |= placement ? RESP_KNOB_PLACEMENT : 0;
+	r->knobs |= (s->seed / 4 + e->index / 2) % 3 == 1 ? RESP_KNOB_KEEP : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_EARLY_DROP : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_HALF_DUP : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_IMM_LOC : 0;

@@ -46,6 +46,7 @@ gather_facts(struct sim *s, struct end *e, const struct wire_pkt *p, struct resp
 		wqe_facts(e, f);
 	if (q->invalidate)
 		f->invalidate_ok = mem_check_invalidate(e->table, q->inv_key, user_of(e)) == MEM_OK;
+	f->may_keep = !chance(&s->g, s->shortage);
 	f->short_of_resources = chance(&s->g, s->shortage);
 	if (UNLIKELY(s->faults != 0) && rarely(&s->g, s->faults * 64))
 		f->exec_fault = true;
@@ -142,8 +143,36 @@ act_place(struct sim *s, struct end *e, const struct wire_pkt *p, const struct r
 	}
 }
 
+/** Of a peer that sends again what is missing alone: what it does not keep either is lost. */
+static void
+keep(struct sim *s, struct end *e, const struct wire_pkt *p, const struct packet *from,
+	const struct responder_verdict *v)
+{
+	struct packet *before;
+
+	if ((v->act & ACT_KEEP) == 0) {
+		if (v->counter == RC_OUT_OF_SEQUENCE &&
+			(peer_of(s, e)->req.knobs & REQ_KNOB_PATCH) != 0)
+			oracle_lost(s, peer_of(s, e), p->psn);
+		return;
+	}
+	s->t.ahead++;
+	before = resp_kept_put(&e->kept, e->resp.epsn, p->psn, packet_copy(s, from));
+	if (before != NULL)
+		packet_free(s, before);
+}
+
 void
-respond(struct sim *s, struct end *e, const struct wire_pkt *p)
+respond_forget(struct sim *s, struct end *e)
+{
+	struct packet *p;
+
+	while ((p = resp_kept_drop(&e->kept)) != NULL)
+		packet_free(s, p);
+}
+
+static void
+request(struct sim *s, struct end *e, const struct wire_pkt *p, const struct packet *from)
 {
 	uint32_t msn = e->resp.msn;
 	psn_t epsn = e->resp.epsn;
@@ -159,6 +188,7 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 		responder_rule_id((enum responder_rule)v.rule),
 		responder_rule_text((enum responder_rule)v.rule));
 	CHECK(s, v.rule != RULE_NONE, "verdict without a rule");
+	keep(s, e, p, from, &v);
 	if ((v.act & ACT_DUPLICATE) != 0)
 		CHECK(s,
 			(v.act & ~(uint32_t)(ACT_DUPLICATE | ACT_ACK | ACT_READ | ACT_REPLAY |
@@ -213,4 +243,45 @@ respond(struct sim *s, struct end *e, const struct wire_pkt *p)
 		owe_nak(s, e, &v);
 	if ((v.act & ACT_ACK) != 0)
 		owe_ack(s, e, &v);
+}
+
+/** RESP-SEQ-14, -15: what was kept is next, or is told to be missing. */
+static void
+respond_kept(struct sim *s, struct end *e)
+{
+	enum resp_kept_is is;
+	struct responder_verdict v;
+	struct wire_pkt w;
+	void *what;
+
+	while ((is = resp_kept_take(&e->kept, e->resp.epsn, &what)) != KEPT_IS_NONE) {
+		struct packet *p = what;
+
+		if (is == KEPT_IS_DUE && e->state == END_RTS) {
+			CHECK(s, link_parse(s, p, &w) && psn_eq(w.psn, e->resp.epsn),
+				"RESP-SEQ-14: PSN %06x is served, ePSN is %06x", w.psn.v,
+				e->resp.epsn.v);
+			e->asked = p->cause;
+			request(s, e, &w, p);
+		}
+		packet_free(s, p);
+	}
+	if (e->state != END_RTS) {
+		respond_forget(s, e);
+		return;
+	}
+	if (e->kept.n == 0 || !responder_still_missing(&e->resp, &v))
+		return;
+	CHECK(s, !e->nakked, "RESP-SEQ-02: another sequence NAK for ePSN %06x", e->resp.epsn.v);
+	e->nakked = true;
+	TRACE(s, e, "responder: %s", responder_rule_id((enum responder_rule)v.rule));
+	owe_nak(s, e, &v);
+}
+
+void
+respond(struct sim *s, struct end *e, const struct wire_pkt *p, const struct packet *from)
+{
+	request(s, e, p, from);
+	e->asked = from->cause;
+	respond_kept(s, e);
 }

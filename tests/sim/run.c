@@ -139,8 +139,7 @@ sim_arrive(struct sim *s, struct packet *p)
 		if (e->state == END_RTS || e->req.dead)
 			send_response(s, e, &w);
 	} else if (e->state == END_RTS) {
-		respond(s, e, &w);
-		e->asked = p->cause;
+		respond(s, e, &w, p);
 	}
 }
 

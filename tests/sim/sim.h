@@ -38,6 +38,7 @@
 #include "mem.h"
 #include "requester.h"
 #include "resp_answers.h"
+#include "resp_kept.h"
 #include "responder.h"
 #include "share.h"
 #include "wheel.h"
@@ -128,8 +129,7 @@ struct work {
 	uint8_t want;
 	uint8_t inv;
 	uint8_t num_sge;
-	bool doomed;    /* its L_Key may go away */
-	bool got;       /* ATOMIC: the result has arrived */
+	bool doomed, got; /* its L_Key may go away; ATOMIC: the result has arrived */
 	bool revoked;   /* its R_Key was taken back before it was complete */
 	uint8_t window; /* key of the peer that it names, from 1 on */
 	uint8_t own;    /* ... of this end, that it changes */
@@ -172,6 +172,7 @@ struct end {
 	struct responder_saved saved[RD_MAX];
 	struct resp_answer answer[ANSWERS];
 	struct resp_answers answers; /* stand in `answer` */
+	struct resp_kept kept;
 	bool ack_pending;
 	uint8_t ack_syndrome;
 	psn_t ack_psn;
@@ -199,16 +200,13 @@ struct end {
 	uint8_t inv_bytes[INVS][GUARD];
 
 	/* oracle: as requester */
-	uint32_t done;    /* work requests that succeeded */
-	uint32_t started; /* that have sent something */
+	uint32_t done, started; /* work requests: succeeded; have sent something */
 	uint32_t reads_out;
-	psn_t next_new;
-	psn_t seen_una;
+	psn_t next_new, seen_una;
 	ns_t asked_at;    /* since when a response has been owed; 0: none is */
 	psn_t asked_last; /* newest PSN that one is owed for */
 	ns_t rnr_until;
-	uint32_t tries;
-	uint32_t rnr_tries;
+	uint32_t tries, rnr_tries;
 	uint32_t probes; /* packets that may leave before a response is progress; 0: no limit */
 	bool paths; /* there is always another path: software arms it when the last one works */
 	bool armed;
@@ -217,7 +215,7 @@ struct end {
 	psn_t recovered;
 	psn_t next_out;          /* leaves next, for the first time or again */
 	bool out_asked;          /* the one before asked for a response */
-	bool patching;           /* what is missing at una leaves before it (req.read_gap=keep) */
+	bool patching;           /* what is missing at una leaves before it */
 	uint32_t pass;           /* resends so far */
 	struct cause answers_to; /* of the response that is looked at */
 	ns_t pass_at;            /* when the newest resend began */
@@ -252,7 +250,7 @@ struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
 		migrations, needless, kept, unheard, stores, flushes, registered, bound,
-		invalidated, marked, overflowed, cnps, paced, rounds, probes;
+		invalidated, marked, overflowed, cnps, paced, rounds, probes, ahead;
 	uint64_t status[32];
 };
 
@@ -406,7 +404,8 @@ void send_drain(struct sim *s, struct end *e, bool on);
 
 /* ---- respond.c, answer.c */
 
-void respond(struct sim *s, struct end *e, const struct wire_pkt *p);
+void respond(struct sim *s, struct end *e, const struct wire_pkt *p, const struct packet *from);
+void respond_forget(struct sim *s, struct end *e);
 void owe_ack(struct sim *s, struct end *e, const struct responder_verdict *v);
 void owe_nak(struct sim *s, struct end *e, const struct responder_verdict *v);
 void owe_read(struct sim *s, struct end *e, const struct responder_verdict *v);
@@ -486,6 +485,7 @@ void oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *
 
 struct packet *packet_new(struct sim *s);
 void packet_free(struct sim *s, struct packet *p);
+struct packet *packet_copy(struct sim *s, const struct packet *p);
 /** Build, seal and send a frame of `e` to its peer. @return its length. */
 uint32_t link_send(struct sim *s, struct end *e, const struct wire_fields *f);
 /** Next packet that arrives not after `now`, or NULL. */

@@ -223,6 +223,8 @@ static const struct knob_row {
 	{ "rx.errbuf", "\"off\"", "\"off\"", "\"on\"", K(rx_errbuf), 0, 0, 1 },
 	{ "req.bad_aeth", "\"fatal\"", "\"drop\"", NULL, K(req_bad_aeth), 0, 1, 0 },
 	{ "req.ack_for_read", "\"drop\"", "\"drop\"", "\"fatal\"", K(req_ack_for_read), 0, 0, 1 },
+	{ "req.gap", "\"restart\"", "\"restart\"", "\"patch\"", K(req_gap), 0, 0, 1 },
+	{ "resp.gap", "\"drop\"", "\"drop\"", "\"keep\"", K(resp_gap), 0, 0, 1 },
 	{ "req.read_gap", "\"restart\"", "\"restart\"", "\"fill\"", K(req_read_gap), 0, 0, 1 },
 	{ "req.reorder", "0", "0", "3", K(req_reorder), 0, 0, 3 },
 	{ "req.ackreq_interval", "16", "16", "1", K(req_ackreq_interval), 16, 16, 1 },

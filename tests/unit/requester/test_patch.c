@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* req.gap=patch: the packet that a sequence NAK names is sent again alone (REQ-NAK-11, -12). */
+#include "req.h"
+
+enum { US = 1000, FEW = 8, OPEN_PATCHED = 128 };
+
+static void
+sent(struct bed *s, uint32_t n)
+{
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_PATCH;
+	post_sends(s, n);
+	pump(s);
+	assert_int_equal(s->n, n);
+}
+
+/** One packet leaves again, and asks for a response; the others are where they were. */
+static void
+expect_alone(struct bed *s, uint32_t at)
+{
+	const uint32_t cur = s->r.cur.v, next = s->r.next.v;
+
+	pump(s);
+	expect_psns(s, S + at);
+	assert_true(s->out[0].resend);
+	assert_int_equal(s->out[0].flags & ACKREQ, ACKREQ);
+	assert_int_equal(s->r.cur.v, cur);
+	assert_int_equal(s->r.next.v, next);
+	assert_true(s->r.timing);
+}
+
+static void
+REQ_NAK_11_one_alone(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 5);
+	ack(s, S + 2, NSEQ);
+	expect_done(s, 2);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+	assert_int_equal(s->r.retry_left, s->r.retry_cnt - 1);
+	assert_int_equal(s->r.open, OPEN_PATCHED);
+	expect_alone(s, 2);
+	post_sends(s, 2);
+	pump(s);
+	expect_psns(s, S + 5, S + 6);
+	assert_false(s->out[0].resend);
+	ack(s, S + 4, ACK);
+	expect_done(s, 5);
+	assert_int_equal(s->r.retry_left, s->r.retry_cnt);
+	ack(s, S + 6, ACK);
+	expect_done(s, 7);
+	assert_false(s->r.timing);
+	assert_int_equal(pump(s), REQ_IDLE);
+	assert_int_equal(s->n, 0);
+}
+
+/* REQ-NAK-11: a packet within a message is the same as before. */
+static void
+REQ_NAK_11_inside_a_message(void **state)
+{
+	struct requester_packet first;
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_PATCH;
+	POST(s, WRITE(6 * PMTU));
+	pump(s);
+	first = s->out[3];
+	ack(s, S + 3, NSEQ);
+	expect_alone(s, 3);
+	assert_int_equal(s->out[0].opcode, first.opcode);
+	assert_int_equal(s->out[0].offset, first.offset);
+	assert_int_equal(s->out[0].len, first.len);
+	ack(s, S + 5, ACK);
+	expect_done(s, 1);
+}
+
+/* REQ-NAK-11, RESP-SEQ-15: the next gap is told once the first is filled, with an ACK or not. */
+static void
+REQ_NAK_11_gap_after_gap(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t acked = 0; acked < 2; acked++) {
+		sent(s, 12);
+		ack(s, S + 1, NSEQ);
+		expect_alone(s, 1);
+		if (acked)
+			ack(s, S + 5, ACK);
+		ack(s, S + 6, NSEQ);
+		expect_done(s, 6);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+		expect_alone(s, 6);
+		ack(s, S + 11, ACK);
+		expect_done(s, 12);
+	}
+}
+
+/* REQ-NAK-12: a peer that has kept nothing takes what is sent alone, and names the next. */
+static void
+REQ_NAK_12_peer_keeps_nothing(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t acked = 0; acked < 2; acked++) {
+		sent(s, 6);
+		ack(s, S + 2, NSEQ);
+		expect_alone(s, 2);
+		if (acked)
+			ack(s, S + 2, ACK);
+		ack(s, S + 3, NSEQ);
+		expect_done(s, 3);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+		pump(s);
+		expect_psns(s, S + 3, S + 4, S + 5);
+		ack(s, S + 4, NSEQ); /* what comes now was sent behind it: a loss like the first */
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+		expect_alone(s, 4);
+	}
+}
+
+/* REQ-NAK-11: without the knob, and at a READ or ATOMIC, it is going back. */
+static void
+REQ_NAK_01_goes_back(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 4);
+	s->r.knobs = 0;
+	ack(s, S + 1, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	pump(s);
+	expect_psns(s, S + 1, S + 2, S + 3);
+	for (uint32_t atomic = 0; atomic < 2; atomic++) {
+		bed_init(s);
+		s->r.knobs = REQ_KNOB_PATCH;
+		if (atomic)
+			POST(s, FADD);
+		else
+			POST(s, READ(64));
+		post_sends(s, 2);
+		pump(s);
+		ack(s, S, NSEQ);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+		pump(s);
+		expect_psns(s, S, S + 1, S + 2);
+	}
+}
+
+/* REQ-NAK-11: READs behind the gap were kept, too, and answer when it is filled. */
+static void
+REQ_NAK_11_reads_behind(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_PATCH;
+	post_sends(s, 2);
+	POST(s, READ(2 * PMTU));
+	post_sends(s, 1);
+	pump(s);
+	ack(s, S + 1, NSEQ);
+	expect_alone(s, 1);
+	ack(s, S + 1, ACK);
+	FIRST(s, S + 2);
+	LAST(s, S + 3, PMTU);
+	ack(s, S + 4, ACK);
+	expect_done(s, 4);
+	assert_int_equal(s->r.reply_psns, 0);
+	assert_false(s->r.timing);
+}
+
+/* REQ-17: an ACK that comes before the packet has left again: it is not sent. */
+static void
+REQ_17_late_not_lost(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 5);
+	ack(s, S + 2, NSEQ);
+	ack(s, S + 3, ACK);
+	assert_int_equal(pump(s), REQ_IDLE);
+	assert_int_equal(s->n, 0);
+	assert_true(s->r.timing);
+	ack(s, S + 4, ACK);
+	expect_done(s, 5);
+}
+
+/* TMR-07: silence behind it: a probe is the oldest packet alone; the timeout sends the few. */
+static void
+TMR_07_probes_and_timeout(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 12);
+	s->now += 20 * US;
+	ack(s, S + 8, ACK); /* a round trip is known */
+	post_sends(s, 20);
+	pump(s);
+	ack(s, S + 12, NSEQ);
+	expect_alone(s, 12);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(s->r.probing);
+		expire(s);
+		expect_resend(s, QC_NONE, "TMR-07");
+		assert_int_equal(s->r.retry_left, s->r.retry_cnt - 1);
+		assert_int_equal(s->r.open, OPEN_PATCHED);
+		expect_alone(s, 12);
+	}
+	assert_false(s->r.probing);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	pump(s);
+	assert_int_equal(s->n, FEW);
+	assert_int_equal(s->out[0].psn.v, S + 12);
+}
+
+/* REQ-RNR-03: an RNR NAK behind it goes back, for the peer keeps nothing then. */
+static void
+REQ_RNR_03_goes_back(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 5);
+	ack(s, S + 1, NSEQ);
+	expect_alone(s, 1);
+	ack(s, S + 3, RNR | 1);
+	expect_done(s, 3);
+	assert_int_equal(pump(s), REQ_RNR_WAIT);
+	expire(s);
+	pump(s);
+	expect_psns(s, S + 3, S + 4);
+}
+
+/* REQ-RETRY-02: each of them is a retry, and the last one is the last. */
+static void
+REQ_RETRY_02_counted(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 5);
+	for (uint32_t i = 0; i < 3; i++) {
+		ack(s, S + 2, NSEQ);
+		expect_alone(s, 2);
+	}
+	ack(s, S + 2, NSEQ);
+	assert_int_equal(s->v.wc_status, WC_RETRY_EXC);
+	assert_int_equal(s->v.failed, 2);
+}
+
+RUN(T(REQ_NAK_11_one_alone), T(REQ_NAK_11_inside_a_message), T(REQ_NAK_11_gap_after_gap),
+	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_01_goes_back), T(REQ_NAK_11_reads_behind),
+	T(REQ_17_late_not_lost), T(TMR_07_probes_and_timeout), T(REQ_RNR_03_goes_back),
+	T(REQ_RETRY_02_counted))
