@@ -72,6 +72,16 @@ waits_for_late(const struct requester *r)
 	return (r->knobs >> REQ_KNOB_REORDER_SHIFT & REQ_KNOB_REORDER_MASK) > 1 && !r->recovering;
 }
 
+/** With `fill`: was a response not kept because it is behind a second gap? Then it is heard of. */
+static inline void
+behind_another(struct requester *r, psn_t p)
+{
+	const struct requester_wr *w = requester_slot(r, r->head);
+
+	if (psn_distance(p, w->first) >= req_piece(r, w).end && psn_cmp(p, r->heard) > 0)
+		r->heard = p;
+}
+
 /** A response beyond the one due at una, which may be lost, or late (req.reorder). */
 static void
 beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
@@ -82,6 +92,8 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 
 	if (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0)
 		req_hole(r, p->psn, now, v);
+	else if (kept == KEPT_BEFORE && r->implied)
+		behind_another(r, p->psn);
 	if (kept == KEPT_BEFORE && v->act == 0)
 		verdict_drop(v, REQRULE_UNMATCHED_DATA);
 	if (kept == KEPT_BEFORE || (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0))
@@ -216,13 +228,15 @@ empty_response(struct requester *r, struct requester_wr *w, const struct wire_pk
 }
 
 /**
- * The missing part is there. The peer sent it behind all that it had to send before: if responses
- * behind those kept are missing as well, none of them is on its way.
+ * The missing part is there. If a response behind those kept had come, which cannot be kept as
+ * well, the one that is due now is lost. Otherwise the rest may be on its way: some peers answer
+ * the request for the part after all that they had to send before, some in the order of PSNs.
  */
 static __attribute__((noinline)) void
 part_ends(struct requester *r, const struct requester_wr *w, struct requester_verdict *v)
 {
-	if (!psn_between(r->una, w->first, w->last) || psn_eq(r->cur, r->una))
+	if (!psn_between(r->una, w->first, w->last) || psn_eq(r->cur, r->una) ||
+		psn_cmp(r->heard, r->una) <= 0)
 		return;
 	r->implied = true;
 	req_retry(r, QC_IMPLIED_NAK, REQRULE_IMPLIED_DATA, v);
@@ -235,7 +249,7 @@ req_read_response(
 	struct requester_wr *w;
 	uint32_t offset;
 	uint8_t fatal;
-	bool part;
+	bool part, told;
 
 	if (!is_due(r, p, now, v))
 		return;
@@ -256,12 +270,13 @@ req_read_response(
 		return;
 	}
 	part = op_has(p->op, OPF_LAST | OPF_ONLY) && !psn_eq(p->psn, w->last);
+	told = r->implied; /* `heard` is of a response beyond una */
 	v->rule = REQRULE_READ_DATA;
 	v->act |= p->payload_len != 0 ? REQACT_PLACE : 0;
 	v->position = r->head;
 	v->offset = offset;
 	take(r, w, now, v);
-	if (UNLIKELY(part) && (r->knobs & REQ_KNOB_READ_KEEP) == 0)
+	if (UNLIKELY(part & told) && (r->knobs & REQ_KNOB_READ_KEEP) == 0)
 		part_ends(r, w, v);
 }
 

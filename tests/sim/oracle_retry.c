@@ -51,6 +51,10 @@ paid_for(struct sim *s, struct end *e, const struct requester_verdict *v)
 	}
 	if (peer_of(s, e)->state == END_ERR) /* it has taken its answers with it */
 		return;
+	/* One that keeps requests tells of a gap that who has gone back is about to fill. */
+	if (v->cause == QC_SEQ_NAK && (peer_of(s, e)->resp.knobs & RESP_KNOB_KEEP) != 0 &&
+		(e->req.knobs & REQ_KNOB_PATCH) == 0)
+		return;
 	s->t.needless++;
 	s->needless++;
 	TRACE(s, e, "needless: nothing was lost at PSN %06x since the last retry", e->req.una.v);

@@ -117,7 +117,7 @@ REQ_IMPL_05_two_gaps(void **state)
 	expect_asked(s, 1, 1);
 	data(s, 4, 6); /* behind another gap: one piece is kept */
 	assert_int_equal(s->v.act & (REQACT_PLACE | REQACT_RESEND), 0);
-	ONLY(s, S + 1, PMTU); /* behind all that the peer had to send before */
+	ONLY(s, S + 1, PMTU);
 	assert_int_equal(s->v.act, REQACT_PLACE | REQACT_RESEND | REQACT_TIMER);
 	assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
 	assert_int_equal(s->r.una.v, S + 3);
@@ -126,6 +126,59 @@ REQ_IMPL_05_two_gaps(void **state)
 	MIDDLE(s, S + 4);
 	LAST(s, S + 5, PMTU);
 	expect_done(s, 1);
+}
+
+/*
+ * REQ-IMPL-05: a peer may answer the second request before the rest of the first, whose responses
+ * have higher PSNs (as this responder does). Nothing tells that they are lost.
+ */
+static void
+REQ_IMPL_05_answered_between(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t more = 0; more < 2;
+		more++) { /* kept ones behind the gap, before the answer */
+		started(s, 6);
+		data(s, 0, 6);
+		data(s, 2, 6);
+		expect_asked(s, 1, 1);
+		if (more)
+			data(s, 3, 6);
+		ONLY(s, S + 1, PMTU);
+		assert_int_equal(s->v.act & REQACT_RESEND, 0);
+		assert_int_equal(s->v.cause, QC_NONE);
+		assert_int_equal(s->r.una.v, S + 3 + more);
+		assert_int_equal(s->r.retry_left, s->r.retry_cnt);
+		for (uint32_t at = 3 + more; at < 6; at++)
+			data(s, at, 6);
+		expect_done(s, 1);
+		ONLY(s, S + 6, 64);
+		expect_done(s, 2);
+		assert_false(s->r.timing);
+	}
+}
+
+/* REQ-IMPL-01: if they are, the next response shows it. */
+static void
+REQ_IMPL_01_the_rest_is_lost(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s, 6);
+	data(s, 0, 6);
+	data(s, 2, 6);
+	expect_asked(s, 1, 1);
+	ONLY(s, S + 1, PMTU);
+	assert_true(s->r.timing);
+	s->now += 1000;
+	data(s, 4, 6);
+	expect_kept(s, 4);
+	expire(s);
+	assert_true((s->v.act & REQACT_RESEND) != 0);
+	expect_asked(s, 3, 1);
 }
 
 /* It was late, not lost: the rest of the stream is on its way, and nothing is asked for. */
@@ -404,5 +457,6 @@ REQ_RNR_09_kept_in_the_wait(void **state)
 
 RUN(T(REQ_RNR_09_kept_in_the_wait), T(REQ_IMPL_01_one_late_one_lost),
 	T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps),
-	T(REQ_IMPL_05_overtaken), T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept),
-	T(TMR_07_timeout_keeps), T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
+	T(REQ_IMPL_05_answered_between), T(REQ_IMPL_01_the_rest_is_lost), T(REQ_IMPL_05_overtaken),
+	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
+	T(REQ_19_kept_nowhere), T(REQ_IMPL_05_reorder))
