@@ -57,7 +57,11 @@ pipeline_send_sleep(struct worker *w, struct qp *qp)
 void
 pipeline_sends_stop(struct worker *w, struct qp *qp)
 {
+	struct qp_share *s = share_of(w, qp);
+
 	pipeline_send_sleep(w, qp);
+	if (s->last == qp) /* the next QP at this address is another one */
+		s->last = NULL;
 	wheel_cancel(&w->wheel, &qp->sq.timer); /* TMR-10 */
 	qp->sq.alarm = 0;
 	pipeline_tx_forget(w, qp);

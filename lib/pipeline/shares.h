@@ -92,7 +92,12 @@ share_add(struct worker *w, struct qp_share *s, struct qp *qp)
 {
 	TAILQ_INSERT_TAIL(&s->senders, qp, sq.sending);
 	s->senders_n++;
-	w->senders_n++;
+	if (w->senders_n++ == 0)
+		w->send_line++;
+	if (s->line != w->send_line) { /* nobody has waited since its debt was made */
+		s->line = w->send_line;
+		s->credit = 0;
+	}
 	if (UNLIKELY(!s->listed))
 		pipeline_share_enter(w, s);
 }

@@ -158,6 +158,7 @@ struct worker {
 	uint64_t nak_tail[PIPELINE_BURST];
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;                     /* QPs with something to send */
+	uint32_t send_line;                     /* counts how often that rose from 0 */
 	uint32_t shares_n;
 	uint8_t heaviest;                /* weight among them */
 	uint32_t fewest;                 /* of them, of one user */

@@ -23,6 +23,7 @@ struct qp_share {
 	bool listed;   /* on the worker's list */
 	uint8_t weight; /* of its quantum (constant) */
 	uint32_t siblings; /* shares of its user on that list, with it */
+	uint32_t line;     /* worker.send_line when it had something to send last */
 	uint64_t user;     /* whose it is; 0: it has no siblings (constant) */
 	const struct qp *last; /* that had a turn; it may be gone: it is only compared */
 	int64_t credit; /* what it may still cost in this turn; below 0: a debt */

@@ -120,6 +120,7 @@ oracle_placed(struct sim *s, struct end *e, struct work *k, uint32_t offset)
 	if (psn_cmp(psn_add(k->first, packet), e->req.una) <= 0)
 		return;
 	s->t.kept++;
+	e->probes = 0;
 	if (e->asked_at != 0) /* TMR-06 */
 		e->asked_at = s->now;
 }
@@ -265,7 +266,6 @@ static bool
 is_there(const struct end *e, uint32_t position)
 {
 	const struct requester_wr *w = wr_at(e, position);
-
 	const struct work *k = &e->work[position % SQ_SLOTS];
 
 	return wr_is_read(w) && k->placed == w->len && (w->len != 0 || has(k, 0));
