@@ -19,7 +19,7 @@ MODULES = (
     "test_resp_nak", "test_resp_cls", "test_rx", "test_rx_report", "test_rx_all", "test_nd",
     "test_cc", "test_ae", "test_qp", "test_cq", "test_srq", "test_explain", "test_vlan",
     "test_req", "test_req_retry", "test_req_rnr", "test_req_nak", "test_req_cls", "test_req_qp",
-    "test_req_loop", "test_impair", "test_apm", "test_apm_handshake", "test_port",
+    "test_req_loop", "test_gap", "test_impair", "test_apm", "test_apm_handshake", "test_port",
     "test_post_mortem", "test_why")
 
 
