@@ -89,7 +89,7 @@ port(int n)
 		"mac", mac, "ipv4", ip4, "prefix", 24, "ipv6", ip6, "mtu", 4200);
 }
 
-/* It is for its user's programs alone, whose memory is their own: QEMU registers all of a guest's. */
+/* It is for its user's programs alone, and their memory is their own: QEMU registers a guest's. */
 #define MEMORY (INT64_C(1) << 40)
 
 static json_t *
