@@ -226,6 +226,10 @@ bed_attach(uint32_t i)
 	FUZZ_CHECK(bed_tell(p->worker, &m) == 0);
 	q->qp->resp.knobs |= RESP_KNOB_PLACEMENT;
 	q->qp->req.knobs |= REQ_KNOB_PLACEMENT;
+	if (i % 2 != 0) { /* frames behind a gap are held, and let go */
+		q->qp->resp.knobs |= RESP_KNOB_KEEP;
+		q->qp->req.knobs |= REQ_KNOB_PATCH;
+	}
 }
 
 void
