@@ -100,7 +100,13 @@ pipeline_local_deliver(
 	}
 	ASSERT(l->len == len && l->at == p->payload_off);
 	m->ol_flags &= ~w->lent_flag;
-	memcpy(to, l->from, len); /* not mem_copy(): neither end is in the L1 cache */
+	/*
+	 * Not mem_copy(): neither end is in the L1 cache. memcpy() may write the beginning last,
+	 * and the host may take the last bytes for a sign that the others are there.
+	 */
+	memcpy(to, l->from, len - LOCAL_END);
+	atomic_signal_fence(memory_order_seq_cst);
+	memcpy(to + len - LOCAL_END, l->from + len - LOCAL_END, LOCAL_END);
 }
 
 void

@@ -31,6 +31,7 @@
 
 #define LOCAL_TURN     128 /* frames of one queue in one turn */
 #define LOCAL_LEND_MIN 512 /* bytes: shorter payloads are copied into their frames at once */
+#define LOCAL_END      16  /* last bytes of a payload, which are copied behind all others */
 
 _Static_assert(RTE_MAX_ETHPORTS <= QP_OUT_LOCAL, "a DPDK port id leaves that bit of qp.out alone");
 

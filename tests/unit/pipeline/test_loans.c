@@ -4,7 +4,11 @@
  * place. Nobody can tell it from a frame that was copied as a whole: neither by the data, nor where
  * somebody else looks at the frame, nor when the sender's memory changes behind it.
  */
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bed.h"
 #include "count.h"
@@ -348,6 +352,46 @@ failed(void **state)
 	bed_up(b, MBOX_FATAL);
 }
 
+static uint8_t *page;            /* where the end of a payload goes */
+static uint8_t before_page[LEN]; /* what stood before it when it was touched */
+static size_t page_len;
+
+static void
+touched(int sig)
+{
+	(void)sig;
+	memcpy(before_page, page - sizeof(before_page), sizeof(before_page));
+	if (mprotect(page, page_len, PROT_READ | PROT_WRITE) != 0)
+		abort();
+}
+
+/* Programs look at the last byte of a WRITE to know that all of it is there: it comes last. */
+static void
+the_end_comes_last(void **state)
+{
+	struct sigaction now = { .sa_handler = touched }, old;
+	struct bed *b = *state;
+
+	page_len = (size_t)sysconf(_SC_PAGESIZE);
+	page = b->memory + TO;
+	assert_int_equal((uintptr_t)page % page_len, 0);
+	for (uint32_t len = LOCAL_LEND_MIN; len <= PMTU; len += LOCAL_LEND_MIN - 1) {
+		const uint32_t before = len - LOCAL_END;
+
+		refill(b, ++seeds);
+		memset(page - LEN, 0xee, LEN);
+		post(b, WR_RDMA_WRITE, FROM, TO - before, len);
+		assert_int_equal(sigaction(SIGSEGV, &now, &old), 0);
+		assert_int_equal(mprotect(page, page_len, PROT_NONE), 0);
+		worker_poll(b->w, b->now);
+		assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
+		assert_memory_equal(page - before, b->memory + FROM, len);
+		assert_memory_equal(before_page + LEN - before, b->memory + FROM, before);
+		for (uint32_t t = 0; t < 4; t++)
+			worker_poll(b->w, b->now);
+	}
+}
+
 /* LB-03: what is dropped goes back to the pool unseen, and what is sent again has its data. */
 static void
 LB_03_dropped(void **state)
@@ -384,6 +428,7 @@ main(void)
 		LOAN_TEST(LB_02_recorded),
 		LOAN_TEST(LB_01_full_path),
 		LOAN_TEST(failed),
+		LOAN_TEST(the_end_comes_last),
 		LOAN_TEST(LB_03_dropped),
 	};
 
