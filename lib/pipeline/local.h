@@ -111,6 +111,13 @@ local_lend(struct worker *w, struct rte_mbuf *m, uint8_t *frame, uint32_t at, co
 	w->lends = true;
 }
 
+/** Can a payload of so many bytes stay where it is? */
+static ALWAYS_INLINE bool
+local_lends(const struct worker *w, uint32_t len)
+{
+	return len >= LOCAL_LEND_MIN && LIKELY(w->lent_flag != 0);
+}
+
 /** The frame's payload is in the frame from now on. */
 void pipeline_local_own(const struct worker *w, struct rte_mbuf *m);
 /** The same of all frames that wait in queues. */

@@ -93,7 +93,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
 			fill_long(one, frame, payload, from->host[sent], wr->len))
 			continue;
-		if (!seals && service == 0 && wr->len >= LOCAL_LEND_MIN) {
+		if (!seals && service == 0 && local_lends(w, wr->len)) {
 			lend_long(w, one, frame, payload, from->host[sent], wr->len);
 			continue;
 		}

@@ -392,6 +392,20 @@ the_end_comes_last(void **state)
 	}
 }
 
+/* DPDK has no flag left for such frames: none is made. */
+static void
+without_a_flag(void **state)
+{
+	struct bed *b = *state;
+
+	b->w->lent_flag = 0;
+	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	for (uint32_t t = 0; t < 4; t++)
+		worker_poll(b->w, b->now);
+	assert_memory_equal(b->memory + TO, b->memory + FROM, LEN);
+	expect_success(b, WC_RDMA_WRITE);
+}
+
 /* LB-03: what is dropped goes back to the pool unseen, and what is sent again has its data. */
 static void
 LB_03_dropped(void **state)
@@ -429,6 +443,7 @@ main(void)
 		LOAN_TEST(LB_01_full_path),
 		LOAN_TEST(failed),
 		LOAN_TEST(the_end_comes_last),
+		LOAN_TEST(without_a_flag),
 		LOAN_TEST(LB_03_dropped),
 	};
 
