@@ -73,12 +73,27 @@ pipeline_local_own(const struct worker *w, struct rte_mbuf *m)
 	memset(frame + l->at + l->len, 0, -(uint32_t)l->len & 3); /* pad */
 }
 
+/** Of a burst that is being served, those behind the packet that takes the full path. */
+static void
+own_burst(const struct worker *w)
+{
+	const struct burst *b = w->serving;
+
+	if (b == NULL)
+		return;
+	for (uint32_t i = w->serving_at + 1; i < b->n; i++)
+		pipeline_local_own(w, b->m[i]);
+	for (uint32_t i = w->few_end; b == &w->few && i < w->burst.n; i++)
+		pipeline_local_own(w, w->burst.m[i]);
+}
+
 void
 pipeline_local_own_all(struct worker *w)
 {
 	if (LIKELY(!w->lends))
 		return;
 	w->lends = false;
+	own_burst(w);
 	for (uint32_t out = w->wires_n; out < w->outs_n; out++)
 		for (uint32_t i = w->tx[out].head; i != w->tx[out].tail; i++)
 			pipeline_local_own(w, w->tx[out].m[i]);

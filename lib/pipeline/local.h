@@ -18,7 +18,8 @@
  * The payload of a long request is on loan: it stays in its sender's memory until the frame is
  * delivered, and goes from there to its place, in one copy. Such frames are taken in the turn that
  * has made them. Whoever else looks at the payload has it copied into the frame first, where room
- * for it is kept; so it is done to all that still wait when the turn ends, or when a QP fails.
+ * for it is kept; so it is done to all that still wait when the turn ends, or when a QP fails: in
+ * queues, and behind the packet that it fails by in its burst.
  * So nothing on loan outlives the turn in which its key was looked up, and its work request has not
  * been completed while the peer has not acknowledged it.
  *
@@ -76,6 +77,7 @@ static inline void
 local_over(struct worker *w)
 {
 	w->local_burst = false;
+	w->serving = NULL;
 }
 
 /** Ahead of a frame, in the headroom of its buffer: where its payload is. */
@@ -120,7 +122,16 @@ local_lends(const struct worker *w, uint32_t len)
 
 /** The frame's payload is in the frame from now on. */
 void pipeline_local_own(const struct worker *w, struct rte_mbuf *m);
-/** The same of all frames that wait in queues. */
+/** Packet i of a local burst takes the full path: the same, and others behind it may follow. */
+static inline void
+local_serve(struct worker *w, const struct burst *b, uint32_t i)
+{
+	w->serving = b;
+	w->serving_at = i;
+	pipeline_local_own(w, b->m[i]);
+}
+
+/** The same of all frames that wait in queues, and of those that wait in the burst. */
 void pipeline_local_own_all(struct worker *w);
 /** Copy the payload of a packet of a local burst to where it goes. */
 void pipeline_local_deliver(

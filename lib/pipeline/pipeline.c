@@ -76,6 +76,7 @@ deliver_parts(struct worker *w, const struct burst *b, uint64_t *since)
 			few->pkt[i] = b->pkt[at + i];
 		}
 		few->n = n;
+		w->few_end = at + n;
 		deliver(w, few, since);
 		if (UNLIKELY((w->hurry & HURRY_NAK) != 0))
 			stage_tx(w);

@@ -319,7 +319,7 @@ respond(struct worker *w, struct burst *b, uint32_t i)
 	ASSERT(qp != NULL && qp->worker == w->index && qp->qpn == p->dest_qpn);
 	ASSERT(p->faults == 0); /* stage 5 has dropped the others */
 	if (UNLIKELY(w->local_burst))
-		pipeline_local_own(w, b->m[i]);
+		local_serve(w, b, i);
 	/* A packet before this one may have been the QP's last (QP-14). */
 	if (UNLIKELY(!qp_receives(qp_state_of(qp)))) {
 		b->pkt[i].faults = FAULT_BIT(FAULT_QP_STATE);

@@ -189,6 +189,9 @@ struct worker {
 	struct stats_block stats;
 	struct burst burst;
 	struct burst few; /* a part of it */
+	uint32_t few_end; /* one behind its last packet, in `burst` */
+	const struct burst *serving; /* local, and this packet is on the full path; NULL: none */
+	uint32_t serving_at;
 	struct stats_block port_stats[PIPELINE_MAX_OUTS];
 	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */
 	uint8_t port_of[256];           /* DPDK port id, or qp.out -> index, or PORT_NONE */

@@ -65,23 +65,30 @@ teardown(void **state)
 
 #define LOAN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/** Post it; a turn will find it. */
+/** Post it to this QP; a turn will find it. */
 static struct ring_send_wqe *
-post(struct bed *b, uint8_t opcode, uint32_t from, uint32_t to, uint32_t len)
+post_to(struct bed *b, struct qp *qp, struct ring *r, uint8_t opcode, uint32_t from, uint32_t to,
+	uint32_t len)
 {
-	struct ring_send_wqe *wqe = ring_produce_slot(&producer, 16);
+	struct ring_send_wqe *wqe = ring_produce_slot(r, 16);
 
 	assert_non_null(wqe);
-	memset(wqe, 0, producer.stride);
+	memset(wqe, 0, r->stride);
 	wqe->opcode = opcode;
 	wqe->flags = SEND_SIGNALED;
 	wqe->remote_addr = MR_VA + to;
 	wqe->rkey = MR_KEY;
 	wqe->num_sge = 1;
 	wqe->sge[0] = (struct ring_sge){ .addr = MR_VA + from, .length = len, .lkey = MR_KEY };
-	ring_produce_commit(&producer);
-	pipeline_send_wake(b->w, sender);
+	ring_produce_commit(r);
+	pipeline_send_wake(b->w, qp);
 	return wqe;
+}
+
+static struct ring_send_wqe *
+post(struct bed *b, uint8_t opcode, uint32_t from, uint32_t to, uint32_t len)
+{
+	return post_to(b, sender, &producer, opcode, from, to, len);
 }
 
 /** What was made and not taken yet. */
@@ -352,6 +359,37 @@ failed(void **state)
 	bed_up(b, MBOX_FATAL);
 }
 
+/*
+ * The same where the QP fails by a packet of the burst that its own frames stand in: here its
+ * flush writes its completions over what it sends.
+ */
+static void
+failed_in_the_burst(void **state)
+{
+	enum { CQE = 8 };
+	static struct qp_cq own;
+	struct bed *b = *state;
+	struct ring back;
+	uint8_t was[LEN];
+
+	assert_in_range(ring_size(CQE, sizeof(struct ring_cqe)), 0, LEN);
+	ring_cq_attach(&own.ring, b->memory + FROM, CQE, CQE, true);
+	b->qp->send_cq = &own;
+	sender->resp.epsn = psn(S);
+	ring_attach(&back, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride,
+		false);
+	post(b, WR_RDMA_WRITE, TO, TO, LEN)->rkey = 0xbad;
+	post_to(b, b->qp, &back, WR_RDMA_WRITE, FROM, TO, LEN);
+	memcpy(was, b->memory + FROM, LEN);
+	worker_poll(b->w, b->now);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+	assert_memory_not_equal(b->memory + FROM, was, LEN);
+	assert_memory_equal(b->memory + TO, was, LEN);
+	for (uint32_t t = 0; t < 4; t++)
+		worker_poll(b->w, b->now);
+	b->qp->send_cq = &b->cq;
+}
+
 static uint8_t *page;            /* where the end of a payload goes */
 static uint8_t before_page[LEN]; /* what stood before it when it was touched */
 static size_t page_len;
@@ -442,6 +480,7 @@ main(void)
 		LOAN_TEST(LB_02_recorded),
 		LOAN_TEST(LB_01_full_path),
 		LOAN_TEST(failed),
+		LOAN_TEST(failed_in_the_burst),
 		LOAN_TEST(the_end_comes_last),
 		LOAN_TEST(without_a_flag),
 		LOAN_TEST(LB_03_dropped),
