@@ -168,19 +168,20 @@ serve(struct rpc_server *s, struct rpc_client *cl)
 	}
 }
 
-/* One request after the other, until there is nothing left or the turn is long enough. */
+/*
+ * One request after the other, until there is nothing left or the turn is long enough. Where what
+ * comes before takes long, as under a flood of frames for us, one a turn would be too few.
+ */
 static uint32_t
 serve_all(struct rpc_server *s)
 {
-	const ns_t end = s->env->turns.began + RPC_TURN_NS;
 	ns_t now = s->env->w.clock(), before;
+	const ns_t least = now + RPC_LEAST_NS, most = s->env->turns.began + RPC_TURN_NS;
+	const ns_t end = most > least ? most : least;
 	struct rpc_client *cl;
 	uint32_t work = 0;
 
-	for (bool first = true; first || now < end; first = false) {
-		cl = most_urgent(s);
-		if (cl == NULL)
-			break;
+	while (now < end && (cl = most_urgent(s)) != NULL) {
 		TAILQ_REMOVE(&s->clients, cl, all);
 		TAILQ_INSERT_TAIL(&s->clients, cl, all);
 		serve(s, cl);

@@ -7,9 +7,9 @@
  * Owner:   control lcore. What comes in is received by the connection's thread (broker.h).
  * Memory:  a client has an output buffer of at most RPC_OUT_MAX: one that does not read is
  *          disconnected. Lines of clients are short and have few values, an operator's may be long.
- * Time:    a turn runs requests until it has lasted RPC_TURN_NS, and the one that is under way
- *          then, a request of each connection after the other; then ends of connections until
- *          RPC_ENDS_NS. One of each in any case.
+ * Time:    a turn runs requests until it has lasted RPC_TURN_NS, but for RPC_LEAST_NS in any case,
+ *          and the one that is under way then, a request of each connection after the other; then
+ *          ends of connections until RPC_ENDS_NS, one in any case.
  * Depends: broker.
  */
 #include <stdbool.h>
@@ -28,6 +28,7 @@
 #define RPC_APP_VALUES    4096        /* JSON values in it, about */
 #define RPC_OUT_MAX       (8u << 20)
 #define RPC_TURN_NS       TIME_NS_PER_MS
+#define RPC_LEAST_NS      (250 * TIME_NS_PER_US) /* for requests, in any case */
 #define RPC_ENDS_NS       (1500 * TIME_NS_PER_US)
 #define RPC_PUT_OFF_NS    (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
 

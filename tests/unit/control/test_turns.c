@@ -42,20 +42,40 @@ teardown(void **state)
 	return fake_eal_end(state);
 }
 
-/** An application, with its lines behind what opens it. */
+/** So many times this line, from an application. */
+static void
+say(int fd, const char *line, uint32_t times)
+{
+	for (uint32_t i = 0; i < times; i++)
+		assert_int_equal(send(fd, line, strlen(line), 0), strlen(line));
+}
+
+static const char asks[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"client_ports\"}\n";
+
+/** An application, with so many lines behind what opens it. */
 static int
-storms(void)
+storms(uint32_t lines)
 {
 	static const char opens[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"client_open\","
-				    "\"params\":{\"abi\":1}}\n",
-			  line[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"client_ports\"}\n";
+				    "\"params\":{\"abi\":1}}\n";
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_int_equal(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
-	assert_int_equal(send(fd, opens, strlen(opens), 0), strlen(opens));
-	for (uint32_t i = 0; i < LINES; i++)
-		assert_int_equal(send(fd, line, strlen(line), 0), strlen(line));
+	say(fd, opens, 1);
+	say(fd, asks, lines);
 	return fd;
+}
+
+/** @return how long it was. */
+static ns_t
+turn(void)
+{
+	const ns_t began = fake.now;
+
+	if (control_poll(fake.c, began) == 0)
+		usleep(20);
+	fake.c->env.w.pump(fake.c->env.w.pump_ctx); /* the workers */
+	return fake.now - began;
 }
 
 /* @return how long the longest turn was until there are so many applications. */
@@ -66,16 +86,26 @@ turns_until(uint32_t apps)
 	ns_t worst = 0;
 
 	while (fake.c->apps.n != apps) {
-		const ns_t began = fake.now;
+		const ns_t took = turn();
 
 		assert_true(time(NULL) < end);
-		if (control_poll(fake.c, began) == 0)
-			usleep(20);
-		if (fake.now - began > worst)
-			worst = fake.now - began;
-		fake.c->env.w.pump(fake.c->env.w.pump_ctx); /* the workers */
+		if (took > worst)
+			worst = took;
 	}
 	return worst;
+}
+
+/** Turns until the application has its answer. */
+static void
+hears(int fd)
+{
+	const time_t end = time(NULL) + PATIENCE_S;
+	char answer[4096];
+
+	while (recv(fd, answer, sizeof(answer), MSG_DONTWAIT) <= 0) {
+		assert_true(time(NULL) < end);
+		turn();
+	}
 }
 
 /*
@@ -89,11 +119,44 @@ a_storm_of_opens(void **state UNUSED)
 
 	fake.step = STEP;
 	for (uint32_t i = 0; i < APPS; i++)
-		fd[i] = storms();
+		fd[i] = storms(LINES);
 	assert_in_range(turns_until(APPS), 1, LONGEST);
 	for (uint32_t i = 0; i < APPS; i++)
 		close(fd[i]);
 	assert_in_range(turns_until(0), 1, LONGEST);
+}
+
+/*
+ * Frames for the control lcore come first, many of many workers: whoever floods a port with them
+ * must not have each turn answer one request alone.
+ */
+static void
+requests_of_a_long_turn(void **state UNUSED)
+{
+	enum { OPEN = 2 };
+	static const char refused[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"none\"}\n";
+	const time_t end = time(NULL) + PATIENCE_S;
+	struct rpc_client *cl;
+	int fd[OPEN];
+
+	fake.step = TIME_NS_PER_US;
+	for (uint32_t i = 0; i < OPEN; i++) {
+		fd[i] = storms(0);
+		hears(fd[i]);
+		say(fd[i], refused, 1); /* the first one waits for the application's memory */
+		hears(fd[i]);
+	}
+	for (uint32_t i = 0; i < OPEN; i++)
+		say(fd[i], refused, 1); /* at once, by the control lcore alone */
+	TAILQ_FOREACH (cl, &fake.c->server.clients, all)
+		while (!broker_conn_has(cl->conn)) {
+			assert_true(time(NULL) < end);
+			usleep(20);
+		}
+	assert_int_equal(control_poll(fake.c, fake.now - LONGEST), OPEN);
+	for (uint32_t i = 0; i < OPEN; i++)
+		close(fd[i]);
+	turns_until(0);
 }
 
 int
@@ -101,6 +164,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_storm_of_opens),
+		cmocka_unit_test(requests_of_a_long_turn),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
