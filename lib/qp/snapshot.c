@@ -31,8 +31,7 @@ snapshot_oldest(const struct requester *r, struct qp_waiting *out)
 	out->reads = r->reads;
 	if (r->reads == 0)
 		return;
-	while (i != r->fresh && (r->wr[i & r->wr_mask].opcode < WR_RDMA_READ ||
-					r->wr[i & r->wr_mask].opcode > WR_ATOMIC_FETCH_AND_ADD))
+	while (i != r->fresh && !requester_is_read_or_atomic(&r->wr[i & r->wr_mask]))
 		i++;
 	ASSERT(i != r->fresh);
 	out->read_psn = r->wr[i & r->wr_mask].first.v;
