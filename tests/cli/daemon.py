@@ -33,6 +33,7 @@ class Case(unittest.TestCase):
         self.dir = holder.name
         self.socket = self.at("sock")
         os.environ["XDG_RUNTIME_DIR"] = self.dir
+        os.environ["RUNTIME_DIRECTORY"] = self.dir      # root's, too: no other test sweeps there
 
     def at(self, name):
         return os.path.join(self.dir, name)
