@@ -236,21 +236,31 @@ client_cm_port(const struct sockaddr_storage *a)
 	return ntohs(((const struct sockaddr_in *)(const void *)a)->sin_port);
 }
 
-/* As text for a call. @return NULL: any. */
-static json_t *
-ip_json(const struct sockaddr_storage *a)
+static bool
+is_any(const struct sockaddr_storage *a)
 {
 	static const struct in6_addr any;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
+
+	if (a->ss_family == AF_INET)
+		return in->sin_addr.s_addr == 0;
+	return a->ss_family != AF_INET6 || memcmp(&in6->sin6_addr, &any, sizeof(any)) == 0;
+}
+
+/* As text for a call. @return NULL: any. */
+static json_t *
+ip_json(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
 	char text[INET6_ADDRSTRLEN];
 
-	if (a->ss_family == AF_INET && in->sin_addr.s_addr != 0)
-		inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
-	else if (a->ss_family == AF_INET6 && memcmp(&in6->sin6_addr, &any, sizeof(any)) != 0)
-		inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
-	else
+	if (is_any(a))
 		return NULL;
+	inet_ntop(a->ss_family,
+		a->ss_family == AF_INET ? (const void *)&in->sin_addr : &in6->sin6_addr, text,
+		sizeof(text));
 	return json_string(text);
 }
 
@@ -285,7 +295,6 @@ rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 	struct cm_id *id = cm_id_of(pub);
 	struct sockaddr_storage to;
 	uint8_t port = 0;
-	json_t *ip;
 	int rc;
 
 	if (id->handle != 0)
@@ -293,9 +302,7 @@ rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 	rc = take_address(&to, addr);
 	if (rc != 0)
 		return rc;
-	ip = ip_json(&to);
-	if (ip != NULL) {
-		json_decref(ip);
+	if (!is_any(&to)) {
 		port = port_with(pub->context, &to);
 		if (port == 0)
 			return client_fail(EADDRNOTAVAIL, "no port has the address");

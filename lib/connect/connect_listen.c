@@ -199,6 +199,7 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 	if (rc == 0 && q->of != NULL) {
 		cc->ah = q->of->ah;
 		q->of->ah = NULL;
+		cc->qp.ah_attr.traffic_class = q->ah.traffic_class;
 		cc->qpn = q->qpn;
 		cc->foreign = true;
 		cc->walks = q->walks;

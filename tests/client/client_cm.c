@@ -11,6 +11,7 @@
 #include "cm_side.h"
 
 #define SERVICE 7471
+#define TOS     0x68
 #define HELLO   "who is there?"
 #define ANSWER  "it is us"
 
@@ -52,6 +53,7 @@ resolve(struct world *w, uint16_t service)
 	struct sockaddr_storage to = side_address(w->server_ip, service);
 
 	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
+	OK(rl_cm_set_tos(w->c.id, TOS));
 	OK(rl_cm_resolve_addr(w->c.id, NULL, (struct sockaddr *)&to, 2000));
 	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
 	OK(rl_cm_resolve_route(w->c.id, 2000));
@@ -163,6 +165,8 @@ CM_12_CM_14_CM_16_CM_33_there_and_back(struct world *w)
 	CHECK(s.max_rd_atomic == 3 && c.max_dest_rd_atomic == 3); /* 3 offered, 9 asked for */
 	CHECK(s.retry_cnt == 6 && s.rnr_retry == 4 && c.retry_cnt == 6 && c.rnr_retry == 2);
 	CHECK(s.timeout != 0 && c.timeout != 0);
+	/* The asking side's own. */
+	CHECK(c.ah_attr.grh.traffic_class == TOS && s.ah_attr.grh.traffic_class == 0);
 	memcpy(w->c.p.mr->addr, HELLO, sizeof(HELLO));
 	OK(pair_post(w->c.id->qp, RL_WR_SEND, pair_sge(&w->c.p, 0, 64), 0, 0, 1));
 	CHECK(pair_wait(w->c.p.cq).status == RL_WC_SUCCESS);

@@ -141,7 +141,10 @@ int rl_cm_migrate_id(struct rl_cm_id *id, struct rl_cm_event_channel *channel);
 int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
 /** A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY). */
 int rl_cm_set_afonly(struct rl_cm_id *id, bool on);
-/** IP's traffic class towards the peer, before rl_cm_resolve_addr() (RDMA_OPTION_ID_TOS). */
+/**
+ * IP's traffic class towards the peer, before rl_cm_resolve_addr() (RDMA_OPTION_ID_TOS). A listener's
+ * connections do not take it over.
+ */
 int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
 /** @param backlog requests that wait; 0: as many as may be. @return -EADDRINUSE, -ENOSPC. */
 int rl_cm_listen(struct rl_cm_id *id, int backlog);
