@@ -27,7 +27,7 @@
 
 #define PRIO_N            8
 #define PAUSE_TYPE        0x8808 /* MAC control */
-#define PAUSE_MBPS        10000 /* where a device does not know its rate */
+#define PAUSE_MBPS        10000  /* where a device does not know its rate */
 #define PAUSE_GLOBAL      0x0001
 #define PAUSE_BY_PRIORITY 0x0101
 

@@ -174,8 +174,8 @@ struct cm_path {
 
 /** Who reaches a listener (CM-45). */
 struct cm_reach {
-	uint8_t ip;	 /* version of the addresses, 4 or 6; 0: both */
-	bool is_one;	 /* asked at this own address alone: */
+	uint8_t ip;  /* version of the addresses, 4 or 6; 0: both */
+	bool is_one; /* asked at this own address alone: */
 	uint8_t gid[16];
 };
 
@@ -313,8 +313,8 @@ uint64_t cm_random(struct cm *cm);
  * @param reach NULL: all. @return the listener, or NULL with -ENOSPC in `rc`, or -EADDRINUSE: some
  * REQ would reach another one as well.
  */
-struct cm_listener *cm_listen(struct cm *cm, uint16_t port, uint64_t service_id,
-	const struct cm_reach *reach, int *rc);
+struct cm_listener *cm_listen(
+	struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach, int *rc);
 /** @return how many there are. */
 uint32_t cm_listeners(const struct cm *cm);
 /** Its connections live on. */

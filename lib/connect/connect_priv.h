@@ -30,7 +30,7 @@ bool connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm
 /* connect_listen.c */
 /** As connect_listen(). @param of the application's id that listens; NULL: none. */
 int connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf,
-	const struct cm_reach *reach, struct connect_id *of,	struct refusal *r);
+	const struct cm_reach *reach, struct connect_id *of, struct refusal *r);
 /** @return NULL: none has this name. */
 struct connect_listener *connect_listener_named(struct connect *cx, const char *name);
 

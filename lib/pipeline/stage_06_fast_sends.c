@@ -147,8 +147,7 @@ pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct 
 	const uint8_t opcode = b->pkt[i].opcode;
 
 	if (LIKELY(opcode == OP_RC_SEND_ONLY))
-		return LIKELY(!w->local_burst)
-			       ? fast_sends(w, b, i, f, OP_RC_SEND_ONLY, false)
-			       : fast_sends_local(w, b, i, f);
+		return LIKELY(!w->local_burst) ? fast_sends(w, b, i, f, OP_RC_SEND_ONLY, false)
+					       : fast_sends_local(w, b, i, f);
 	return opcode == OP_UC_SEND_ONLY ? fast_sends_uc(w, b, i, f) : fast_datagrams(w, b, i, f);
 }

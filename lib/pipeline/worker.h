@@ -188,8 +188,8 @@ struct worker {
 	} failing;
 	struct stats_block stats;
 	struct burst burst;
-	struct burst few; /* a part of it */
-	uint32_t few_end; /* one behind its last packet, in `burst` */
+	struct burst few;            /* a part of it */
+	uint32_t few_end;            /* one behind its last packet, in `burst` */
 	const struct burst *serving; /* local, and this packet is on the full path; NULL: none */
 	uint32_t serving_at;
 	struct stats_block port_stats[PIPELINE_MAX_OUTS];

@@ -48,8 +48,8 @@ slot_of(const struct qp *qp)
 static bool
 slot_set(struct qp_table *t, const struct qp *qp, uintptr_t from, uintptr_t to)
 {
-	return atomic_compare_exchange_strong_explicit(&t->slot[qp->qpn & t->mask], &from, to,
-		memory_order_release, memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(
+		&t->slot[qp->qpn & t->mask], &from, to, memory_order_release, memory_order_relaxed);
 }
 
 int

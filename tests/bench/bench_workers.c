@@ -38,7 +38,7 @@
 #include "net_pair.h"
 
 enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, LANES = 2 };
-enum { FIRST = 64 }; /* packets of a sample before those that are timed */
+enum { FIRST = 64 };                /* packets of a sample before those that are timed */
 enum { IDLE = 100u * 1000 * 1000 }; /* turns, of a worker that waits for a lost packet */
 
 /** A worker with its link, on a CPU. */

@@ -130,9 +130,9 @@ struct work {
 	uint8_t inv;
 	uint8_t num_sge;
 	bool doomed, got; /* its L_Key may go away; ATOMIC: the result has arrived */
-	bool revoked;   /* its R_Key was taken back before it was complete */
-	uint8_t window; /* key of the peer that it names, from 1 on */
-	uint8_t own;    /* ... of this end, that it changes */
+	bool revoked;     /* its R_Key was taken back before it was complete */
+	uint8_t window;   /* key of the peer that it names, from 1 on */
+	uint8_t own;      /* ... of this end, that it changes */
 	struct ring_sge sge[SGES];
 };
 

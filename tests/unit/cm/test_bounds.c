@@ -336,8 +336,7 @@ reaches(struct bed *b, bool ipv6, const struct cm_listener *l)
 	bed_receive(b);
 	found = b->v.todo == CM_DO_ASK && b->v.conn->listener == l;
 	if (l == NULL)
-		found = b->v.todo == CM_DO_NONE &&
-			mad_get(bed_sent(b, CM_REJ), REJ_reason) == 8;
+		found = b->v.todo == CM_DO_NONE && mad_get(bed_sent(b, CM_REJ), REJ_reason) == 8;
 	if (b->v.todo == CM_DO_ASK)
 		cm_forget(&b->cm, b->v.conn);
 	b->path = was;
@@ -446,7 +445,7 @@ main(void)
 		cmocka_unit_test(repeated_flood),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(full),
-	cmocka_unit_test(reach),
+		cmocka_unit_test(reach),
 		cmocka_unit_test(sidr),
 		cmocka_unit_test(words),
 	};

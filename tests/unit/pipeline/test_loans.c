@@ -376,8 +376,8 @@ failed_in_the_burst(void **state)
 	ring_cq_attach(&own.ring, b->memory + FROM, CQE, CQE, true);
 	b->qp->send_cq = &own;
 	sender->resp.epsn = psn(S);
-	ring_attach(&back, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride,
-		false);
+	ring_attach(
+		&back, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride, false);
 	post(b, WR_RDMA_WRITE, TO, TO, LEN)->rkey = 0xbad;
 	post_to(b, b->qp, &back, WR_RDMA_WRITE, FROM, TO, LEN);
 	memcpy(was, b->memory + FROM, LEN);

@@ -140,7 +140,7 @@ RESP_CLS_01_inside_a_send(void **state)
 		assert_true(s.r.wqe_active);
 		assert_int_equal(uc_feed(&s, bad[i]), 0);
 		assert_int_equal(s.v.act, ACT_DROP | ACT_CUT);
-		assert_int_equal(s.v.solicited, 1); /* CQ-06: an error, without SE */
+		assert_int_equal(s.v.solicited, 1);              /* CQ-06: an error, without SE */
 		assert_int_equal(s.v.wc_status, WC_REM_INV_REQ); /* class E */
 		assert_false(s.r.wqe_active);
 	}
