@@ -142,8 +142,8 @@ int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
 /** A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY). */
 int rl_cm_set_afonly(struct rl_cm_id *id, bool on);
 /**
- * IP's traffic class towards the peer, before rl_cm_resolve_addr() (RDMA_OPTION_ID_TOS). A listener's
- * connections do not take it over.
+ * IP's traffic class towards the peer, before rl_cm_resolve_addr() (RDMA_OPTION_ID_TOS). The
+ * connections of a listener do not take it over.
  */
 int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
 /** @param backlog requests that wait; 0: as many as may be. @return -EADDRINUSE, -ENOSPC. */

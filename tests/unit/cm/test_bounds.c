@@ -379,6 +379,14 @@ reach(void **state)
 	assert_true(reaches(&b, false, l4) && reaches(&b, true, NULL));
 	l6 = cm_listen(&b.cm, 0, SERVICE, &own6, &rc);
 	assert_true(reaches(&b, false, l4) && reaches(&b, true, l6));
+	/* Of one family, too. */
+	cm_unlisten(&b.cm, l4);
+	own4.gid[15]++;
+	l6 = cm_listen(&b.cm, 0, SERVICE, &own4, &rc);
+	assert_true(reaches(&b, false, NULL));
+	own4.gid[15]--;
+	l4 = cm_listen(&b.cm, 0, SERVICE, &own4, &rc);
+	assert_true(l6 != NULL && l4 != NULL && reaches(&b, false, l4));
 	bed_fini(&b);
 }
 
