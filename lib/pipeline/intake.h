@@ -18,7 +18,8 @@
  */
 #include "worker.h"
 
-#define INTAKE_FULL 32 /* turns in a row with a full burst, before the worker looks whose it is */
+#define INTAKE_FULL  32 /* turns in a row with a full burst, before the worker looks whose it is */
+#define INTAKE_LOOKS 4  /* ... in each of so many turns: a look costs a cycle a frame */
 
 struct intake;
 

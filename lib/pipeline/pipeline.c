@@ -177,6 +177,13 @@ run_lent(struct worker *w, struct burst *b, uint64_t *since)
 	return done;
 }
 
+/** Is it time to look whose frames come, since there are full bursts all the time? */
+static inline bool
+intake_looks(const struct worker *w)
+{
+	return UNLIKELY(w->full_turns >= INTAKE_FULL) && w->turns % INTAKE_LOOKS == 0;
+}
+
 /** A burst of each port. @return frames. */
 static ALWAYS_INLINE uint32_t
 run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
@@ -190,7 +197,7 @@ run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *
 		lap(w, STAGE_RX, since);
 		if (b->n == 0)
 			continue;
-		if (UNLIKELY(w->full_turns >= INTAKE_FULL))
+		if (intake_looks(w))
 			pipeline_intake_look(w, b, true);
 		*more |= b->n == PIPELINE_BURST;
 		done += b->n;
@@ -241,7 +248,7 @@ run_handed(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t 
 	done = b->n;
 	if (done == 0)
 		return 0;
-	if (UNLIKELY(w->full_turns >= INTAKE_FULL))
+	if (intake_looks(w))
 		pipeline_intake_look(w, b, !*more);
 	*more |= done == PIPELINE_BURST;
 	run(w, b, since);

@@ -10,14 +10,43 @@
 #include "to_control.h"
 #include "wire_near.h"
 
+/** Frames in a row of one port that are no RoCE: they are counted together. */
+struct other_run {
+	uint32_t n;
+	uint8_t port;
+};
+
+static inline void
+other_count(struct worker *w, const struct other_run *run)
+{
+	stats_add(&w->stats, STAT_rx_not_roce, run->n);
+	stats_add(&w->port_stats[run->port], STAT_rx_not_roce, run->n);
+}
+
+static ALWAYS_INLINE void
+other_add(struct worker *w, struct other_run *run, uint8_t port)
+{
+	if (UNLIKELY(port != run->port)) {
+		other_count(w, run);
+		*run = (struct other_run){ .port = port };
+	}
+	run->n++;
+}
+
 /** Anything but the common packet. */
-static bool
-parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
+static ALWAYS_INLINE bool
+parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p, struct other_run *run)
 {
 	struct rte_mbuf *m = b->m[i];
-	enum wire_class class = wire_parse_any(&w->conf.ports[b->port[i]].addr,
-		rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, p);
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	enum wire_class class;
 
+	if (wire_is_other_udp(frame, m->data_len)) {
+		other_add(w, run, b->port[i]);
+		mbuf_done(w, m);
+		return false;
+	}
+	class = wire_parse_any(&w->conf.ports[b->port[i]].addr, frame, m->data_len, p);
 	if (LIKELY(class == WIRE_CLASS_ROCE))
 		return true;
 	if (class == WIRE_CLASS_CONTROL) {
@@ -26,7 +55,7 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p)
 	}
 	if (prio_paused(w, b, i))
 		return false;
-	count(w, b->port[i], NULL, STAT_rx_not_roce);
+	other_add(w, run, b->port[i]);
 	mbuf_done(w, m);
 	return false;
 }
@@ -116,16 +145,19 @@ slow_ready(const struct worker *w, const struct burst *b, uint32_t i, struct wir
 static __attribute__((noinline)) uint32_t
 read_slow(struct worker *w, struct burst *b, uint32_t slow)
 {
+	struct other_run run = { .n = 0 };
 	uint32_t gone = 0;
 
-	for (uint32_t i = 0; slow != 0; i++, slow >>= 1) {
-		if ((slow & 1) == 0)
-			continue;
-		if (parse_slow(w, b, i, &b->pkt[i]))
+	for (; slow != 0; slow &= slow - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctz(slow);
+
+		if (parse_slow(w, b, i, &b->pkt[i], &run))
 			slow_ready(w, b, i, &b->pkt[i]);
 		else
 			gone |= BIT32(i);
 	}
+	if (run.n != 0)
+		other_count(w, &run);
 	return gone;
 }
 

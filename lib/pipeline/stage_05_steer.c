@@ -144,10 +144,9 @@ drop(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i, fault_
  * @return true: it was dropped.
  */
 static __attribute__((noinline)) bool
-examine_reserved(struct worker *w, struct drop_run *run, struct burst *b, uint32_t i)
+examine_reserved(
+	struct worker *w, struct drop_run *run, struct burst *b, uint32_t i, fault_mask_t f)
 {
-	fault_mask_t f = find_faults_fast(w, b, i);
-
 	if (is_management(&b->pkt[i], f)) {
 		f = pipeline_management_faults(&b->pkt[i]);
 		if (f == 0) {
@@ -161,6 +160,29 @@ examine_reserved(struct worker *w, struct drop_run *run, struct burst *b, uint32
 	return true;
 }
 
+/** The last packet that was dropped, if those like it are only counted: in registers. */
+struct drop_like {
+	fault_mask_t f; /* 0: none */
+	const struct qp *qp;
+	uint32_t n;
+	uint8_t port;
+};
+
+static ALWAYS_INLINE bool
+is_like(struct drop_like last, const struct burst *b, uint32_t i, fault_mask_t f)
+{
+	return f == last.f && b->qp[i] == last.qp && b->port[i] == last.port;
+}
+
+/** The last one was this, with its run. A reserved QP number is looked at each time. */
+static ALWAYS_INLINE struct drop_like
+like_of(const struct drop_run *run, const struct burst *b, uint32_t i, fault_mask_t f)
+{
+	const bool alike = run->silent && (f & FAULT_BIT(FAULT_DST_QP)) == 0;
+
+	return (struct drop_like){ .f = alike ? f : 0, .qp = b->qp[i], .port = b->port[i] };
+}
+
 /**
  * Look closely at the packets of these bits. Under a flood most packets come here, so what only a
  * record would show is looked for only when there is one, and packets like the one before are only
@@ -170,26 +192,32 @@ static __attribute__((noinline)) uint32_t
 examine(struct worker *w, struct burst *b, uint32_t slow)
 {
 	struct drop_run run = { .n = 0 };
-	uint32_t stay = 0, gone = 0;
+	struct drop_like last = { .f = 0 };
+	uint32_t stay = 0, away = 0, left = slow;
 
-	for (; slow != 0; slow &= slow - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(slow);
-		fault_mask_t f;
+	for (; left != 0; left &= left - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctz(left);
+		const fault_mask_t f = find_faults_fast(w, b, i);
 
-		if (UNLIKELY((b->pkt[i].faults & FAULT_BIT(FAULT_DST_QP)) != 0)) {
-			gone |= (uint32_t)examine_reserved(w, &run, b, i) << i;
-			continue;
-		}
-		f = find_faults_fast(w, b, i);
 		if (UNLIKELY(f == 0)) {
 			stay |= (uint32_t)pass(w, b, i) << i;
+			away |= BIT32(i);
 			continue;
 		}
-		gone |= BIT32(i);
-		drop(w, &run, b, i, f);
+		if (LIKELY(is_like(last, b, i, f))) {
+			last.n++;
+			continue;
+		}
+		run.qp_n += last.n;
+		if (UNLIKELY((f & FAULT_BIT(FAULT_DST_QP)) != 0))
+			away |= (uint32_t)!examine_reserved(w, &run, b, i, f) << i;
+		else
+			drop(w, &run, b, i, f);
+		last = like_of(&run, b, i, f);
 	}
+	run.qp_n += last.n;
 	pipeline_drop_flush(w, &run);
-	leave(w, b, gone);
+	leave(w, b, slow & ~away);
 	return stay;
 }
 

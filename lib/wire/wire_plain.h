@@ -75,6 +75,15 @@ enum {
 	WIRE_PLAIN_MIN = WIRE_PLAIN_BTH + WIRE_BTH_LEN + WIRE_ICRC_LEN,
 };
 
+/** Is it untagged IPv4 without options, and UDP to another port? wire_parse_any() says so, too. */
+static ALWAYS_INLINE bool
+wire_is_other_udp(const uint8_t *frame, uint32_t len)
+{
+	return len >= WIRE_PLAIN_MIN && be16_load(frame + 12) == 0x0800 &&
+	       frame[WIRE_PLAIN_IP] == 0x45 && frame[WIRE_PLAIN_IP + 9] == 17 &&
+	       be16_load(frame + WIRE_PLAIN_UDP + 2) != WIRE_UDP_PORT;
+}
+
 /** Can a frame of this length be one? */
 static ALWAYS_INLINE bool
 wire_is_plain_len(uint32_t len)

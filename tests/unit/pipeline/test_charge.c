@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bed.h"
+#include "mad.h"
 #include "spoil.h"
 
 /* RX-ERR-01: a record for each refused packet: syndrome, header from Ethernet on. */
@@ -171,6 +172,35 @@ RX_ERR_02_charge_by_qp(void **state)
 	bed_qp_gone(b, other);
 }
 
+/* CM-37: each datagram to QP 1 is looked at, also behind one that was dropped for its Q_Key. */
+static void
+CM_37_management_among_dropped(void **state)
+{
+	static const bool good[] = { false, false, true, false, true, true, false };
+	static const uint8_t mad[256];
+	struct bed *b = *state;
+
+	b->conf.errbuf_entries = 0; /* so that dropped ones are only counted */
+	bed_worker_again(b);
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		struct wire_fields f = { .opcode = OP_UD_SEND_ONLY,
+			.pkey = 0xffff,
+			.dest_qpn = MAD_QPN,
+			.deth = { .qkey = good[i] ? MAD_QKEY : 1, .src_qpn = 1 },
+			.payload = mad,
+			.payload_len = sizeof(mad) };
+
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	for (size_t i = 0; i < 3; i++)
+		rte_pktmbuf_free(bed_up(b, MBOX_PACKET).pkt.m);
+	bed_no_up(b);
+	assert_int_equal(bed_stat(b, STAT_rx_control), 3);
+	assert_int_equal(bed_stat(b, STAT_rx_qkey_violation), 4);
+	expect_silence(b);
+}
+
 /*
  * RX-ERR-04: a fatal fault is recorded with its rule, and QPN and FATAL code go up before the rest.
  */
@@ -296,6 +326,7 @@ main(void)
 		TEST(RX_ERR_03_bounded),
 		TEST(RX_PREC_01_charge_without_records),
 		TEST(RX_ERR_02_charge_by_qp),
+		TEST(CM_37_management_among_dropped),
 		TEST(RX_ERR_04_fatal_entry),
 		TEST(RX_ERR_04_entry_before_the_completion),
 		TEST(accounting_of_a_mixture),

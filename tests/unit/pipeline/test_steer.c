@@ -263,13 +263,15 @@ not_roce(void **state)
 {
 	struct bed *b = *state;
 	struct wire_fields f = send_only(E, 8);
-	struct rte_mbuf *m = bed_frame(&f), *other = bed_frame(&f);
+	struct rte_mbuf *m = bed_frame(&f), *other = bed_frame(&f), *udp = bed_frame(&f);
 	struct mbox_msg up;
 
 	be16_store(rte_pktmbuf_mtod(m, uint8_t *) + 12, 0x0806);
 	be16_store(rte_pktmbuf_mtod(other, uint8_t *) + 12, 0x88cc);
+	be16_store(rte_pktmbuf_mtod(udp, uint8_t *) + 36, 4790); /* its destination port */
 	bed_put(b, m);
 	bed_put(b, other);
+	bed_put(b, udp);
 	bed_turn(b);
 	up = bed_up(b, MBOX_PACKET);
 	assert_ptr_equal(up.pkt.m, m);
@@ -277,7 +279,7 @@ not_roce(void **state)
 	assert_int_equal(up.pkt.time_ns, b->now);
 	rte_pktmbuf_free(m);
 	assert_int_equal(bed_stat(b, STAT_rx_control), 1);
-	assert_int_equal(bed_stat(b, STAT_rx_not_roce), 1);
+	assert_int_equal(bed_stat(b, STAT_rx_not_roce), 2);
 }
 
 /* AEQ-14: a control lcore that does not look loses frames, and they are counted. */
