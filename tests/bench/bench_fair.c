@@ -18,59 +18,80 @@ enum { MAX_REPEATS = 1001 };
 #define SAMPLE_NS (4 * TIME_NS_PER_MS)
 
 /* What it does as the victim does: the yardstick. One, or several. */
+#define NEIGHBOUR(name_, n, world_)                                                           \
+	{                                                                                     \
+		.name = name_, .act = ACT_POST, .opcode = WR_RDMA_WRITE, .sges = 1, .qps = 1, \
+		.depth = VICTIM_DEPTH, .len = VICTIM_LEN, .others = n, .world = world_        \
+	}
+
 static const struct fair_case yardsticks[WORLDS][2] = {
-	{ { "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
-		  WORLD_CLIENTS },
-		{ "neighbours", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS,
-			0, WORLD_CLIENTS } },
-	{ { "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
-		  WORLD_PEERS },
-		{ "neighbours", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS,
-			0, WORLD_PEERS } },
-	{ { "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
-		  WORLD_USERS },
-		{ "neighbour", ACT_POST, WR_RDMA_WRITE, 1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0,
-			WORLD_USERS } },
+	{ NEIGHBOUR("neighbour", 0, WORLD_CLIENTS),
+		NEIGHBOUR("neighbours", CROWD_APPS, WORLD_CLIENTS) },
+	{ NEIGHBOUR("neighbour", 0, WORLD_PEERS),
+		NEIGHBOUR("neighbours", CROWD_APPS, WORLD_PEERS) },
+	{ NEIGHBOUR("neighbour", 0, WORLD_USERS), NEIGHBOUR("neighbour", 0, WORLD_USERS) },
 };
 
 /* clang-format off */
+#define ROW(name_, act_, opcode_, sges_, qps_, depth_, len_, others_, again_, world_) \
+	{ .name = name_, .act = act_, .opcode = opcode_, .sges = sges_, .qps = qps_, .depth = depth_, \
+		.len = len_, .others = others_, .again = again_, .world = world_ }
 static const struct fair_case cases[] = {
-	{ "alone",       ACT_NOTHING,   0,                       0, 0, 0, 0, 0, 0, WORLD_CLIENTS },
-	{ "neighbour",   ACT_POST,      WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_CLIENTS },
-	{ "write_64",    ACT_POST,      WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
-	{ "write_lists", ACT_POST,      WR_RDMA_WRITE,           SGES, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
-	{ "write_1m",    ACT_POST,      WR_RDMA_WRITE,           1, 16, 4, 1 << 20, 0, 0, WORLD_CLIENTS },
-	{ "read_8",      ACT_POST,      WR_RDMA_READ,            1, OTHER_QPS, 32, 8, 0, 0, WORLD_CLIENTS },
-	{ "read_1m",     ACT_POST,      WR_RDMA_READ,            1, OTHER_QPS, 4, 1 << 20, 0, 0, WORLD_CLIENTS },
-	{ "atomic",      ACT_POST,      WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 32, 8, 0, 0, WORLD_CLIENTS },
-	{ "rnr_storm",   ACT_POST,      WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
-	{ "flush",       ACT_FLUSH,     WR_SEND,                 1, DEEP_QPS, DEEP, 64, 0, 0, WORLD_CLIENTS },
-	{ "malformed",   ACT_MALFORMED, WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS },
-	{ "bells",       ACT_BELLS,     0,                       0, OTHER_QPS, 0, 0, 0, 0, WORLD_CLIENTS },
-	{ "garbage",     ACT_GARBAGE,   0,                       0, 0, 0, 0, 0, 0, WORLD_CLIENTS },
-	{ "7_neighbours", ACT_POST,     WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS, 0, WORLD_CLIENTS },
-	{ "7_write_64",  ACT_POST,      WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS },
-	{ "7_write_1m",  ACT_POST,      WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS },
-	{ "7_read_1m",   ACT_POST,      WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS },
-	{ "7_rnr_storm", ACT_POST,      WR_SEND,                 1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS },
-	{ "user_7_write_64", ACT_POST,  WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_USERS },
-	{ "user_7_write_1m", ACT_POST,  WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_USERS },
-	{ "user_7_read_1m", ACT_POST,   WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_USERS },
-	{ "peer_alone",     ACT_NOTHING, 0,                       0, 0, 0, 0, 0, 0, WORLD_PEERS },
-	{ "peer_neighbour", ACT_POST,    WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_PEERS },
-	{ "peer_write_64",  ACT_POST,    WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS },
-	{ "peer_write_1m",  ACT_POST,    WR_RDMA_WRITE,           1, 16, 4, 1 << 20, 0, 0, WORLD_PEERS },
-	{ "peer_read_8",    ACT_POST,    WR_RDMA_READ,            1, OTHER_QPS, 16, 8, 0, 0, WORLD_PEERS },
-	{ "peer_read_1m",   ACT_POST,    WR_RDMA_READ,            1, OTHER_QPS, 4, 1 << 20, 0, 0, WORLD_PEERS },
-	{ "peer_atomic",    ACT_POST,    WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 16, 8, 0, 0, WORLD_PEERS },
-	{ "peer_rnr_storm", ACT_POST,    WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS },
-	{ "peer_write_twice", ACT_POST,  WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 7, WORLD_PEERS },
-	{ "peer_read_twice", ACT_POST,   WR_RDMA_READ,            1, OTHER_QPS, 4, 65536, 0, 7, WORLD_PEERS },
-	{ "peer_7_neighbours", ACT_POST, WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS, 0, WORLD_PEERS },
-	{ "peer_7_write_64", ACT_POST,   WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_PEERS },
-	{ "peer_7_read_1m", ACT_POST,    WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_PEERS },
+	ROW("alone",       ACT_NOTHING,   0,                       0, 0, 0, 0, 0, 0, WORLD_CLIENTS),
+	ROW("neighbour",   ACT_POST,      WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_CLIENTS),
+	ROW("write_64",    ACT_POST,      WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS),
+	ROW("write_lists", ACT_POST,      WR_RDMA_WRITE,           SGES, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS),
+	ROW("write_1m",    ACT_POST,      WR_RDMA_WRITE,           1, 16, 4, 1 << 20, 0, 0, WORLD_CLIENTS),
+	ROW("read_8",      ACT_POST,      WR_RDMA_READ,            1, OTHER_QPS, 32, 8, 0, 0, WORLD_CLIENTS),
+	ROW("read_1m",     ACT_POST,      WR_RDMA_READ,            1, OTHER_QPS, 4, 1 << 20, 0, 0, WORLD_CLIENTS),
+	ROW("atomic",      ACT_POST,      WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 32, 8, 0, 0, WORLD_CLIENTS),
+	ROW("rnr_storm",   ACT_POST,      WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS),
+	ROW("flush",       ACT_FLUSH,     WR_SEND,                 1, DEEP_QPS, DEEP, 64, 0, 0, WORLD_CLIENTS),
+	ROW("malformed",   ACT_MALFORMED, WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_CLIENTS),
+	ROW("bells",       ACT_BELLS,     0,                       0, OTHER_QPS, 0, 0, 0, 0, WORLD_CLIENTS),
+	ROW("garbage",     ACT_GARBAGE,   0,                       0, 0, 0, 0, 0, 0, WORLD_CLIENTS),
+	ROW("7_neighbours", ACT_POST,     WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS, 0, WORLD_CLIENTS),
+	ROW("7_write_64",  ACT_POST,      WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS),
+	ROW("7_write_1m",  ACT_POST,      WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS),
+	ROW("7_read_1m",   ACT_POST,      WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_CLIENTS),
+	ROW("7_rnr_storm", ACT_POST,      WR_SEND,                 1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_CLIENTS),
+	ROW("user_7_write_64", ACT_POST,  WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_USERS),
+	ROW("user_7_write_1m", ACT_POST,  WR_RDMA_WRITE,           1, 4, 4, 1 << 20, CROWD_APPS, 0, WORLD_USERS),
+	ROW("user_7_read_1m", ACT_POST,   WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_USERS),
+	ROW("peer_alone",     ACT_NOTHING, 0,                       0, 0, 0, 0, 0, 0, WORLD_PEERS),
+	ROW("peer_neighbour", ACT_POST,    WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, 0, 0, WORLD_PEERS),
+	ROW("peer_write_64",  ACT_POST,    WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS),
+	ROW("peer_write_1m",  ACT_POST,    WR_RDMA_WRITE,           1, 16, 4, 1 << 20, 0, 0, WORLD_PEERS),
+	ROW("peer_read_8",    ACT_POST,    WR_RDMA_READ,            1, OTHER_QPS, 16, 8, 0, 0, WORLD_PEERS),
+	ROW("peer_read_1m",   ACT_POST,    WR_RDMA_READ,            1, OTHER_QPS, 4, 1 << 20, 0, 0, WORLD_PEERS),
+	ROW("peer_atomic",    ACT_POST,    WR_ATOMIC_FETCH_AND_ADD, 1, OTHER_QPS, 16, 8, 0, 0, WORLD_PEERS),
+	ROW("peer_rnr_storm", ACT_POST,    WR_SEND,                 1, OTHER_QPS, 32, 64, 0, 0, WORLD_PEERS),
+	ROW("peer_write_twice", ACT_POST,  WR_RDMA_WRITE,           1, OTHER_QPS, 32, 64, 0, 7, WORLD_PEERS),
+	ROW("peer_read_twice", ACT_POST,   WR_RDMA_READ,            1, OTHER_QPS, 4, 65536, 0, 7, WORLD_PEERS),
+	ROW("peer_7_neighbours", ACT_POST, WR_RDMA_WRITE,           1, 1, VICTIM_DEPTH, VICTIM_LEN, CROWD_APPS, 0, WORLD_PEERS),
+	ROW("peer_7_write_64", ACT_POST,   WR_RDMA_WRITE,           1, CROWD_QPS, 32, 64, CROWD_APPS, 0, WORLD_PEERS),
+	ROW("peer_7_read_1m", ACT_POST,    WR_RDMA_READ,            1, CROWD_QPS, 4, 1 << 20, CROWD_APPS, 0, WORLD_PEERS),
 };
 /* clang-format on */
+
+/* Of a victim that waits for each of its WRITEs: the first row is the yardstick. */
+#define PING(name_, ...)                                                         \
+	{                                                                        \
+		.name = name_, .world = WORLD_CLIENTS, .ping = true, __VA_ARGS__ \
+	}
+#define BULK(opcode_, n) \
+	.act = ACT_POST, .opcode = opcode_, .sges = 1, .qps = n, .depth = 4, .len = 1 << 20
+#define RARELY .pause = 200
+
+static const struct fair_case pings[] = {
+	PING("ping", 0),
+	PING("ping_write_1m", BULK(WR_RDMA_WRITE, 1)),
+	PING("ping_16_write_1m", BULK(WR_RDMA_WRITE, 16)),
+	PING("ping_read_1m", BULK(WR_RDMA_READ, 1)),
+	PING("rare_ping", RARELY),
+	PING("rare_ping_write_1m", BULK(WR_RDMA_WRITE, 1), RARELY),
+	PING("rare_ping_read_1m", BULK(WR_RDMA_READ, 1), RARELY),
+};
 
 struct figures {
 	double rate; /* medians */
@@ -80,6 +101,12 @@ struct figures {
 	double later; /* p99, likewise */
 };
 
+static const struct fair_case *
+yardstick_of(const struct fair_case *c)
+{
+	return c->ping ? &pings[0] : &yardsticks[c->world][c->others > 1];
+}
+
 static struct figures
 measure(const struct fair_case *c, uint32_t repeats, ns_t ns)
 {
@@ -87,7 +114,7 @@ measure(const struct fair_case *c, uint32_t repeats, ns_t ns)
 	static double kept[MAX_REPEATS], later[MAX_REPEATS];
 
 	for (uint32_t i = 0; i < repeats; i++) {
-		const struct fair_sample good = fair_run(&yardsticks[c->world][c->others > 1], ns);
+		const struct fair_sample good = fair_run(yardstick_of(c), ns);
 		const struct fair_sample s = fair_run(c, ns);
 
 		rate[i] = s.rate;
@@ -126,25 +153,28 @@ run(uint32_t repeats, ns_t ns, FILE *json, int argc, char **argv, int at)
 
 	printf("One QP with %d WRITEs of %d bytes under way, of a client beside one other client\n"
 	       "or seven (7_), seven of one other user (user_7_), or of a peer beside others (peer_).\n"
-	       "Time is the worker's. kept, later: rate and 99th percentile, to those beside as many\n"
+	       "ping: it has one WRITE of %d bytes under way, rare_: after a pause of 200 turns;\n"
+	       "its yardstick is the row ping. Time is the worker's. kept, later: rate and 99th percentile, to those beside as many\n"
 	       "users or peers that do the same; median of %u samples of each in turn, %.1f ms long.\n\n",
-		VICTIM_DEPTH, VICTIM_LEN, repeats, (double)ns / 1e6);
+		VICTIM_DEPTH, VICTIM_LEN, PING_LEN, repeats, (double)ns / 1e6);
 	printf("%-18s %5s %8s %10s %9s %9s %9s %7s\n", "other", "QPs", "bytes", "1000/s", "kept",
 		"p99 us", "turn us", "later");
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(cases) + ARRAY_LEN(pings); i++) {
+		const struct fair_case *c =
+			i < ARRAY_LEN(cases) ? &cases[i] : &pings[i - ARRAY_LEN(cases)];
 		struct figures f;
 
-		if (!is_chosen(cases[i].name, argc, argv, at))
+		if (!is_chosen(c->name, argc, argv, at))
 			continue;
-		if (cases[i].world != world && world != WORLDS)
+		if (c->world != world && world != WORLDS)
 			fair_tear_down();
-		if (cases[i].world != world)
-			fair_set_up(cases[i].world);
-		world = cases[i].world;
-		f = measure(&cases[i], repeats, ns);
-		print_row(&cases[i], &f);
+		if (c->world != world)
+			fair_set_up((enum fair_world_kind)c->world);
+		world = c->world;
+		f = measure(c, repeats, ns);
+		print_row(c, &f);
 		if (json != NULL)
-			print_json(json, &cases[i], &f, first);
+			print_json(json, c, &f, first);
 		first = false;
 	}
 	if (world != WORLDS)

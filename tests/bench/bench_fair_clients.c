@@ -41,7 +41,10 @@ ring_bell(uint32_t client, uint32_t i)
 void
 fair_victim_acts(void)
 {
-	static const struct fair_case small = { .opcode = WR_RDMA_WRITE, .len = VICTIM_LEN };
+	const struct fair_case *c = fair.sample;
+	const struct fair_case small = { .opcode = WR_RDMA_WRITE,
+		.len = c->ping ? PING_LEN : VICTIM_LEN };
+	const uint32_t depth = c->ping ? 1 : VICTIM_DEPTH;
 	struct ring_cqe cqe[32];
 	struct end *e = &fair.requester[VICTIM];
 	uint32_t n;
@@ -54,8 +57,13 @@ fair_victim_acts(void)
 				fair.latencies[fair.latencies_n++] =
 					(double)(fair_worked() - fair.posted[cqe[i].wr_id]);
 			e->under_way--;
+			fair.resting = c->pause;
 		}
-	for (; e->under_way < VICTIM_DEPTH; e->under_way++) {
+	if (fair.resting != 0) {
+		fair.resting--;
+		return;
+	}
+	for (; e->under_way < depth; e->under_way++) {
 		const uint32_t slot = e->sq.prod % VICTIM_DEPTH;
 
 		fair.posted[slot] = fair_worked();
@@ -190,6 +198,8 @@ fair_run(const struct fair_case *c, ns_t ns)
 	struct fair_sample s = { 0 };
 	ns_t from;
 
+	fair.sample = c;
+	fair.resting = 0;
 	begin(c);
 	work(c, ns / 4);
 	fair.latencies_n = 0;

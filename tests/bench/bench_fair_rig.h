@@ -28,6 +28,7 @@ enum {
 	SGES = 16,         /* of a request, at most */
 	VICTIM_DEPTH = 64, /* WRITEs of the victim that are under way */
 	VICTIM_LEN = 64,
+	PING_LEN = 8,
 };
 
 /** Clients of one user each, peers, or a victim's user and one with all other clients. */
@@ -54,6 +55,8 @@ struct fair_case {
 	uint8_t others; /* 0: one; or CROWD_APPS */
 	uint8_t again;  /* each frame of theirs comes so many times more */
 	uint8_t world;  /* enum fair_world_kind */
+	bool ping;      /* the victim has one WRITE of PING_LEN bytes under way */
+	uint16_t pause; /* ... and so many turns between two of them */
 };
 
 /** What the victim had. */

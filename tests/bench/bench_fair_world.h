@@ -68,6 +68,8 @@ struct fair_world {
 	double ns_per_cycle;
 	ns_t longest;
 	bool working;  /* a sample is under way */
+	const struct fair_case *sample; /* ... of this row */
+	uint32_t resting;               /* turns until the victim posts again */
 	long switches; /* of this thread, against its will */
 	ns_t posted[VICTIM_DEPTH];
 	uint32_t latencies_n;
