@@ -77,6 +77,31 @@ pipeline_share_enter(struct worker *w, struct qp_share *s)
 	look_at_list(w);
 }
 
+#define LINGER 64 /* turns without work, until a share leaves the list; of short ones */
+
+/*
+ * Who asks for little waits for others no longer than it must: it goes ahead of them, and while
+ * there is such a one, turns are short. It gains no more than a place: the one that waits longest
+ * is overtaken once by each between two of its turns.
+ */
+void
+pipeline_share_hurry(struct worker *w, struct qp_share *s)
+{
+	const struct qp_share *first;
+
+	if (UNLIKELY(!s->listed))
+		pipeline_share_enter(w, s);
+	if (s->spent <= COST_BRIEF)
+		w->brief = LINGER;
+	s->spent = 0;
+	first = TAILQ_FIRST(&w->shares);
+	if (first == s || (first->line == w->send_line && first->began < s->jumped))
+		return;
+	s->jumped = ++w->turns_begun;
+	TAILQ_REMOVE(&w->shares, s, turn);
+	TAILQ_INSERT_HEAD(&w->shares, s, turn);
+}
+
 static void
 unlist(struct worker *w, struct qp_share *s)
 {
@@ -115,8 +140,6 @@ pipeline_share_join(struct worker *w, struct qp *qp)
 
 /* ---- whose turn it is ------------------------------------------------------------------------ */
 
-#define LINGER 64 /* turns without work, until a share leaves the list */
-
 /** The bytes that its rate has brought since it was asked last. @return may it move any? */
 static bool
 fill(struct qp_share *s, ns_t now)
@@ -137,10 +160,11 @@ fill(struct qp_share *s, ns_t now)
 static bool
 begin_turn(struct worker *w, struct qp_share *s)
 {
-	int64_t quantum = COST_TURN * s->weight / w->heaviest;
+	int64_t quantum = (w->brief != 0 ? COST_BRIEF : COST_TURN) * s->weight / w->heaviest;
 
 	if (UNLIKELY(s->siblings != w->fewest))
 		quantum = RTE_MAX(quantum * w->fewest / s->siblings, (int64_t)1);
+	s->began = ++w->turns_begun;
 	TAILQ_REMOVE(&w->shares, s, turn);
 	TAILQ_INSERT_TAIL(&w->shares, s, turn);
 	s->credit = RTE_MIN(s->credit + quantum, quantum);
@@ -227,7 +251,9 @@ pipeline_share_pay(
 		for (uint32_t i = 1; i <= packets; i++)
 			bytes += q->m[q->tail - i]->pkt_len;
 	}
-	s->credit -= cost + cost_bytes(bytes);
+	cost += cost_bytes(bytes);
+	s->credit -= cost;
+	s->spent += cost;
 	if (UNLIKELY(s->rate != 0))
 		s->tokens -= (int64_t)bytes;
 }

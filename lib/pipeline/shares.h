@@ -22,6 +22,8 @@ void pipeline_share_set(struct worker *w, struct qp_client *c, uint32_t weight, 
 void pipeline_share_leave(struct worker *w, struct qp_share *s);
 /** Put it on the worker's list. */
 void pipeline_share_enter(struct worker *w, struct qp_share *s);
+/** It has work again: its turn is next, unless it has gone ahead of the one that waits longest. */
+void pipeline_share_hurry(struct worker *w, struct qp_share *s);
 /** The QP is this worker's from now on: find the share of its client, and whose turns it takes. */
 void pipeline_share_join(struct worker *w, struct qp *qp);
 
@@ -38,6 +40,7 @@ void pipeline_share_join(struct worker *w, struct qp *qp);
 #define COST_BELL   64   /* a doorbell */
 #define COST_FLUSH  88   /* a request that is flushed */
 #define COST_TURN   6912 /* what a client may cost in a turn, beside others */
+#define COST_BRIEF  3456 /* ... one of which waits for each of its requests */
 
 /** So many bytes of frames, or of the data that a READ asks for: memory that is in no cache. */
 static ALWAYS_INLINE int64_t
@@ -90,16 +93,21 @@ share_of(struct worker *w, const struct qp *qp)
 static ALWAYS_INLINE void
 share_add(struct worker *w, struct qp_share *s, struct qp *qp)
 {
+	const bool rested = s->senders_n++ == 0;
+
 	TAILQ_INSERT_TAIL(&s->senders, qp, sq.sending);
-	s->senders_n++;
-	if (w->senders_n++ == 0)
+	if (w->senders_n++ == 0) {
 		w->send_line++;
+		w->turns_begun = w->brief = 0;
+	}
 	if (s->line != w->send_line) { /* nobody has waited since its debt was made */
 		s->line = w->send_line;
 		s->credit = 0;
+		s->spent = COST_TURN; /* not known */
+		s->began = s->jumped = 0;
 	}
-	if (UNLIKELY(!s->listed))
-		pipeline_share_enter(w, s);
+	if (rested && UNLIKELY(w->alone != s))
+		pipeline_share_hurry(w, s);
 }
 
 /** It has no more. */

@@ -167,12 +167,33 @@ serve_rest(struct worker *w, struct qp *qp, uint8_t port, struct buffers *b, uin
 	return more;
 }
 
+/** Bytes of the QP's next packet, headers left out. */
+static inline uint32_t
+next_len(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	return RTE_MIN(r->wr[r->sending & r->wr_mask].len, (uint32_t)r->pmtu);
+}
+
+/** How many packets of the QP there may be at once. */
+static ALWAYS_INLINE uint32_t
+at_once(const struct worker *w, const struct qp *qp)
+{
+	uint32_t len;
+
+	if (w->clients_n < 2)
+		return REQUEST_QP;
+	len = next_len(qp);
+	return len <= REQUEST_BYTES / REQUEST_QP ? REQUEST_QP : REQUEST_BYTES / len;
+}
+
 /** Up to *left packets of one QP. @return false: it has no more for now. */
 static ALWAYS_INLINE bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 {
 	const bool most_at_once = LIKELY(requester_is_free(&qp->req)) || w->senders_n == 1;
-	const uint32_t most = RTE_MIN(*left, most_at_once ? REQUEST_QP : REQUEST_LOSSY);
+	const uint32_t most = RTE_MIN(*left, most_at_once ? at_once(w, qp) : REQUEST_LOSSY);
 	struct buffers b;
 	uint32_t sent;
 
@@ -288,7 +309,8 @@ departs(struct worker *w, uint8_t port, struct qp *qp)
 static ALWAYS_INLINE uint32_t
 serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays)
 {
-	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0;
+	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0, bytes = 0;
+	const uint32_t most = w->clients_n < 2 ? UINT32_MAX : REQUEST_BYTES;
 	struct senders_ahead a = { TAILQ_FIRST(&s->senders), TAILQ_FIRST(&s->senders) };
 
 	for (uint32_t i = 0; i < 2 * AHEAD && i < visits; i++)
@@ -298,7 +320,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		struct qp *qp = TAILQ_FIRST(&s->senders);
 		uint8_t port = w->port_of[qp->out];
 		const uint32_t before = left, first = qp->req.sending;
-		uint32_t some;
+		uint32_t some, len;
 		bool more = true;
 
 		ASSERT((qp->flags & QPF_SENDING) != 0 && qp->worker == w->index);
@@ -312,6 +334,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
+		len = next_len(qp);
 		some = pays ? RTE_MIN(left, share_packets(s, qp)) : left;
 		if (UNLIKELY((qp->flags & QPF_PACED) != 0)) {
 			more = serve_paced(w, qp, port, &left, some);
@@ -334,7 +357,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 			share_rotate(s, qp);
 		else
 			pipeline_send_sleep(w, qp);
-		if (pays && s->credit <= 0)
+		bytes += (before - left) * len;
+		if ((pays && s->credit <= 0) || UNLIKELY(bytes >= most))
 			break;
 	}
 	return left;
@@ -347,6 +371,7 @@ serve_several(struct worker *w, uint32_t left)
 	/* Frames wait already: what is sent now would wait behind them. */
 	uint32_t shares = w->crowded ? 1 : w->shares_n;
 
+	w->brief -= w->brief != 0;
 	while (shares-- != 0 && left != 0) {
 		struct qp_share *s = pipeline_share_next(w);
 

@@ -41,6 +41,7 @@
 #define REQUEST_TURN    64   /* request packets of a worker in one turn */
 #define REQUEST_QP      16   /* ... of one QP before the next one's */
 #define TAKE_QP         64   /* entries of its send ring copied at once */
+#define REQUEST_BYTES   16384 /* ... and in a turn, where another client could ring meanwhile */
 #define REQUEST_LOSSY   4    /* ... whose packets get lost, beside others */
 #define REQUEST_VISITS  64   /* QPs looked at in one turn */
 #define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
@@ -160,6 +161,8 @@ struct worker {
 	uint32_t senders_n;                     /* QPs with something to send */
 	uint32_t send_line;                     /* counts how often that rose from 0 */
 	uint32_t shares_n;
+	uint32_t turns_begun; /* of shares */
+	uint32_t brief;       /* so many of this worker's turns from now on are short: COST_BRIEF */
 	uint8_t heaviest;                /* weight among them */
 	uint32_t fewest;                 /* of them, of one user */
 	bool crowded;                    /* a port had more frames than a turn takes */

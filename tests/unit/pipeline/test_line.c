@@ -10,7 +10,7 @@ first_turn(struct bed *b)
 
 	post(&apps[VICTIM]);
 	post(&apps[OTHER]);
-	for (uint32_t turn = 0; turn < 64; turn++) {
+	for (uint32_t turn = 0; turn < 160; turn++) {
 		bed_turn(b);
 		count_output(b);
 		first = turn == 0 ? apps[OTHER].packets - before : first;
