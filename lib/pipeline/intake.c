@@ -336,6 +336,18 @@ pipeline_intake_take(struct worker *w, struct burst *b)
 	return b->n != 0;
 }
 
+/** It is over: the next time begins as the first time did. */
+static void
+forget(struct intake *in)
+{
+	ASSERT(in->n == 0 && TAILQ_EMPTY(&in->peers));
+	for (uint32_t i = 0; i < PLACES; i++) {
+		in->peer[i].credit = 0;
+		in->peer[i].qpn = 0;
+	}
+	in->turns = 0;
+}
+
 uint32_t
 pipeline_intake_settle(struct worker *w, bool more)
 {
@@ -347,7 +359,9 @@ pipeline_intake_settle(struct worker *w, bool more)
 		in->calm++;
 	in->several = false;
 	in->turns++;
-	if (in->calm == LINGER && in->n == 0)
+	if (in->calm == LINGER && in->n == 0) {
 		w->intake_on = false;
+		forget(in);
+	}
 	return in->n;
 }

@@ -71,6 +71,7 @@ pipeline_share_enter(struct worker *w, struct qp_share *s)
 {
 	s->listed = true;
 	s->idle = 0;
+	s->last = NULL;
 	s->siblings = count_siblings(w, s, 1) + 1;
 	TAILQ_INSERT_TAIL(&w->shares, s, turn);
 	w->shares_n++;
@@ -118,6 +119,18 @@ pipeline_share_leave(struct worker *w, struct qp_share *s)
 	ASSERT(s->senders_n == 0 && TAILQ_EMPTY(&s->flushing));
 	if (s->listed)
 		unlist(w, s);
+}
+
+void
+pipeline_shares_forget(struct worker *w)
+{
+	struct qp_share *s, *next;
+
+	for (s = TAILQ_FIRST(&w->shares); s != NULL; s = next) {
+		next = TAILQ_NEXT(s, turn);
+		if (TAILQ_EMPTY(&s->flushing))
+			unlist(w, s);
+	}
 }
 
 void

@@ -24,6 +24,8 @@ void pipeline_share_leave(struct worker *w, struct qp_share *s);
 void pipeline_share_enter(struct worker *w, struct qp_share *s);
 /** It has work again: its turn is next, unless it has gone ahead of the one that waits longest. */
 void pipeline_share_hurry(struct worker *w, struct qp_share *s);
+/** Nobody has had anything to send for SHARES_PAUSE: who was here is not, and whose turn it was. */
+void pipeline_shares_forget(struct worker *w);
 /** The QP is this worker's from now on: find the share of its client, and whose turns it takes. */
 void pipeline_share_join(struct worker *w, struct qp *qp);
 
@@ -41,6 +43,13 @@ void pipeline_share_join(struct worker *w, struct qp *qp);
 #define COST_FLUSH  88   /* a request that is flushed */
 #define COST_TURN   6912 /* what a client may cost in a turn, beside others */
 #define COST_BRIEF  3456 /* ... one of which waits for each of its requests */
+
+/*
+ * Those who had work lately are on lists for some turns with work, so that the next one does not
+ * take their turn. What was before a pause of this length decides nothing any more. It is of the
+ * clock, because how many turns a worker without work has depends on how it sleeps.
+ */
+#define SHARES_PAUSE TIME_NS_PER_MS
 
 /** So many bytes of frames, or of the data that a READ asks for: memory that is in no cache. */
 static ALWAYS_INLINE int64_t
@@ -99,6 +108,8 @@ share_add(struct worker *w, struct qp_share *s, struct qp *qp)
 	if (w->senders_n++ == 0) {
 		w->send_line++;
 		w->turns_begun = w->brief = 0;
+		if (UNLIKELY(w->now - w->sent >= SHARES_PAUSE))
+			pipeline_shares_forget(w);
 	}
 	if (s->line != w->send_line) { /* nobody has waited since its debt was made */
 		s->line = w->send_line;
@@ -117,7 +128,8 @@ share_remove(struct worker *w, struct qp_share *s, struct qp *qp)
 	ASSERT(w->senders_n != 0 && s->senders_n != 0);
 	TAILQ_REMOVE(&s->senders, qp, sq.sending);
 	s->senders_n--;
-	w->senders_n--;
+	if (--w->senders_n == 0)
+		w->sent = w->now;
 }
 
 /** It had its turn. */

@@ -40,6 +40,25 @@ place_of(const struct qp *qp)
 }
 
 static void
+unlist(struct worker *w, struct answer_peer *p)
+{
+	p->listed = false;
+	TAILQ_REMOVE(&w->peers, p, turn);
+	w->peers_n--;
+}
+
+/** No answers have been owed for SHARES_PAUSE: who was here is not. */
+static __attribute__((noinline)) void
+forget(struct worker *w)
+{
+	struct answer_peer *p;
+
+	while ((p = TAILQ_FIRST(&w->peers)) != NULL)
+		unlist(w, p);
+	w->mixed = 0;
+}
+
+static void
 line_add(struct worker *w, struct qp *qp)
 {
 	struct answer_peer *p;
@@ -50,8 +69,11 @@ line_add(struct worker *w, struct qp *qp)
 	qp->answers.peer = place_of(qp);
 	p = &w->peer[qp->answers.peer];
 	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
-	if (w->answering++ == 0)
+	if (w->answering++ == 0) {
 		w->line++;
+		if (UNLIKELY(w->now - w->answered >= SHARES_PAUSE))
+			forget(w);
+	}
 	if (p->line != w->line) { /* nobody has waited since its debt was made */
 		p->line = w->line;
 		p->credit = 0;
@@ -59,6 +81,7 @@ line_add(struct worker *w, struct qp *qp)
 	if (UNLIKELY(!p->listed)) {
 		p->listed = true;
 		p->idle = 0;
+		p->last = NULL;
 		TAILQ_INSERT_TAIL(&w->peers, p, turn);
 		w->peers_n++;
 	}
@@ -77,7 +100,8 @@ line_remove(struct worker *w, struct qp *qp)
 	}
 	ASSERT(w->answering != 0);
 	TAILQ_REMOVE(&p->qps, qp, answering);
-	w->answering--;
+	if (--w->answering == 0)
+		w->answered = w->now;
 }
 
 /** Until pipeline_answers_wake(): off the list. What comes meanwhile stands behind its answers. */
@@ -100,11 +124,8 @@ begin_turn(struct worker *w, struct answer_peer *p)
 		p->idle = 0;
 		return p->credit > 0;
 	}
-	if (p->credit > 0 && ++p->idle == LINGER) {
-		p->listed = false;
-		TAILQ_REMOVE(&w->peers, p, turn);
-		w->peers_n--;
-	}
+	if (p->credit > 0 && ++p->idle == LINGER)
+		unlist(w, p);
 	return false;
 }
 

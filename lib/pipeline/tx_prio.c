@@ -102,6 +102,20 @@ choose_weighted(struct worker *w, uint32_t port, uint32_t busy, struct chosen *c
 	}
 }
 
+/** Has everything left? Then nobody waits, and the next round begins as the first one did. */
+static void
+forget(struct worker *w, uint32_t port)
+{
+	for (uint32_t i = 0; i < PRIO_N; i++) {
+		const struct tx_queue *q = queue_of(w, port, i);
+
+		if (q->head != q->tail)
+			return;
+	}
+	w->prio_tx[port]->next = 0;
+	w->prio_tx[port]->begun = false;
+}
+
 /** The port took the first `sent`; the others stay where they are, and have their turn back. */
 static void
 settle(struct worker *w, uint32_t port, const struct chosen *c, uint32_t sent)
@@ -130,6 +144,8 @@ settle(struct worker *w, uint32_t port, const struct chosen *c, uint32_t sent)
 	stats_add(&w->stats, STAT_tx_bytes, bytes);
 	stats_add(&w->port_stats[port], STAT_tx_packets, sent);
 	stats_add(&w->port_stats[port], STAT_tx_bytes, bytes);
+	if (sent == c->n)
+		forget(w, port);
 }
 
 /** Replies that were made, and those that are too many: the port's buffers are for all. */
@@ -200,8 +216,8 @@ pipeline_prio_received(struct worker *w, const struct burst *b, uint32_t port)
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct rte_mbuf *m = b->m[i];
-		const uint8_t prio = prio_of_frame(
-			map, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
+		const uint8_t prio =
+			prio_of_frame(map, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
 
 		s->rx_packets[prio]++;
 		s->rx_bytes[prio] += m->pkt_len;
@@ -244,8 +260,8 @@ uint8_t
 pipeline_prio_cnp(const struct worker *w, const struct qp *qp, uint8_t out)
 {
 	const struct prio_port *p = w->conf.ports[out].prio;
-	const uint8_t prio = prio_of(&p->map, (qp->flags & QPF_VLAN) != 0,
-		(uint16_t)(qp->cnp.prio << 13), qp->cnp.tos);
+	const uint8_t prio = prio_of(
+		&p->map, (qp->flags & QPF_VLAN) != 0, (uint16_t)(qp->cnp.prio << 13), qp->cnp.tos);
 	const uint8_t queue = prio_queue(p, prio);
 
 	return queue == 0 ? w->port_of[w->conf.ports[out].id] : (uint8_t)(w->ports_n + queue - 1);

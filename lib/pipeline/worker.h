@@ -144,6 +144,7 @@ struct worker {
 	uint32_t spare_n;
 	uint32_t answering; /* QPs with answers owed */
 	uint32_t line;      /* counts how often it rose from 0 */
+	ns_t answered;      /* when it fell to 0 */
 	uint32_t peers_n;
 	uint32_t asked; /* answers that were queued in this turn, one for each frame */
 	uint32_t mixed; /* so many turns from now on others have sent frames lately, too */
@@ -160,6 +161,7 @@ struct worker {
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;                     /* QPs with something to send */
 	uint32_t send_line;                     /* counts how often that rose from 0 */
+	ns_t sent;                              /* when it fell to 0 */
 	uint32_t shares_n;
 	uint32_t turns_begun; /* of shares */
 	uint32_t brief;       /* so many of this worker's turns from now on are short: COST_BRIEF */

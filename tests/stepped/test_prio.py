@@ -266,6 +266,14 @@ class Shares(PrioCase):
         both = got[:20]
         self.assertTrue(4 <= both.count(1) <= 6, got)
 
+    def test_FLOW_10_the_same_again(self):
+        """Where all had left, whose turn it was decides nothing: the order is as at first."""
+        first = self.held(1, 2)
+        for qp_num in (QPN, OTHER, QPN):
+            self.two(1, 2)
+            self.assertEqual(3, len(self.send(3, qp_num=qp_num)))
+            self.assertEqual(first, self.held(1, 2))
+
     def test_FLOW_10_order_within_a_priority(self):
         self.two(1, 2)
         self.feed(pause())

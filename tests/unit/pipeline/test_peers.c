@@ -3,10 +3,9 @@
  * Peers of one worker: what one asks for does not keep the other waiting. Both read, or one writes;
  * what is counted is the packets that answer them in so many turns.
  */
-#include "bed.h"
+#include "record.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST = 8, DEEP = 4, FIRST_QPN = 0x20 };
 
@@ -316,6 +315,47 @@ a_debt_ends_with_the_line(void **state)
 	}
 }
 
+/** Peers ask once, in the order of the bits of `who`, until all is answered. */
+static void
+ask_once(struct bed *b, uint32_t who)
+{
+	do {
+		if (who != 0)
+			ask(b, &peers[who & 1]);
+		who >>= 1;
+		bed_turn(b);
+		record_note(b);
+	} while (b->out_n != 0 || who > 1);
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t k = 0; k < peers[i].readers_n; k++)
+			peers[i].reader[k].owed = 0;
+}
+
+/* After a pause the same requests are answered in the same order, whatever was asked before. */
+static void
+the_same_again_after_a_pause(void **state)
+{
+	/* The highest bit is none: it ends them. */
+	static const uint32_t between[] = { 0, 2, 3, 4 + 1, 4 + 2, 8 + 5, 8 + 2 };
+	struct bed *b = *state;
+
+	begin(b, 0, 2, 2, 3000);
+	begin(b, 1, 3, 3, 1024);
+	for (uint32_t i = 0; i < 2 * ARRAY_LEN(between); i++) {
+		if (i % 2 != 0)
+			write_some(b, &peers[0], 8);
+		ask_once(b, between[i / 2]);
+		record_pause(b);
+		record_now.n = 0;
+		ask_once(b, 2);     /* one of them alone */
+		ask_once(b, 4 + 1); /* the other one, and then this one */
+		record_compare(i);
+		record_pause(b);
+	}
+	end(b, 1);
+	end(b, 0);
+}
+
 int
 main(void)
 {
@@ -326,6 +366,7 @@ main(void)
 		TEST(what_one_leaves_the_other_has),
 		TEST(WRITEs_do_not_wait_for_answers),
 		TEST(a_debt_ends_with_the_line),
+		TEST(the_same_again_after_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

@@ -5,8 +5,7 @@
  * sends a few WRITEs in each turn, behind all that waits. What counts is turns of the worker.
  */
 #include "peers_rig.h"
-
-#include <string.h>
+#include "record.h"
 
 enum {
 	FEW = 4,       /* WRITEs of the small one in a turn */
@@ -290,6 +289,47 @@ nothing_stays_behind(void **state)
 	peer_end(b, 0);
 }
 
+/** Two of them flood for so many turns, each with what is its own, until all is served. */
+static void
+flood_for(struct bed *b, uint32_t turns)
+{
+	for (uint32_t t = 0; t < turns; t++) {
+		for (uint32_t i = 0; i < 28; i++)
+			peer_sends(&peers[0], 64, 16);
+		for (uint32_t i = 0; i < 6; i++)
+			peer_sends(&peers[1], 500, 16);
+		peers_turn(b);
+		record_note(b);
+	}
+	for (uint32_t t = 0; t < 2 * NOTICED; t++) {
+		peers_turn(b);
+		record_note(b);
+	}
+	assert_int_equal(peer_owed(&peers[0]) + peer_owed(&peers[1]), 0);
+}
+
+/* When it is over, and there was a pause, the same frames are served in the same order. */
+static void
+the_same_again_after_a_pause(void **state)
+{
+	struct bed *b = *state;
+
+	peer_begin(b, 0);
+	peer_begin(b, 1);
+	for (uint32_t round = 0; round < 16; round++) {
+		flood_for(b, round == 0 ? 0 : NOTICED + round);
+		record_pause(b);
+		peers[0].next = peers[1].next = 0;
+		record_now.n = 0;
+		flood_for(b, NOTICED);
+		record_compare(round);
+		record_pause(b);
+	}
+	assert_int_equal(dropped(b), 0);
+	peer_end(b, 1);
+	peer_end(b, 0);
+}
+
 int
 main(void)
 {
@@ -304,6 +344,7 @@ main(void)
 		TEST(in_the_order_of_arrival),
 		TEST(frames_of_all_kinds),
 		TEST(nothing_stays_behind),
+		TEST(the_same_again_after_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
