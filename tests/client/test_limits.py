@@ -12,12 +12,11 @@ import time
 import unittest
 
 from attackers import WIRE, make_mr, make_qp, qp_in_init, to_rtr
-from attacks import CLIENTS, SOCKET, jsonrpc
+from attacks import BACK_S, CLIENTS, SOCKET, Waits, jsonrpc
 
 ROOT = os.geteuid() == 0
 GREEDY, OTHER = (65533, 65534) if ROOT else (os.geteuid(), None)
 EPERM, ENOENT, EUSERS, EDQUOT, ENOSPC, ENOMEM = 1, 2, 87, 122, 28, 12
-SOON_S = 1.0
 
 
 @contextlib.contextmanager
@@ -60,9 +59,9 @@ class Case(unittest.TestCase):
         return e.exception
 
     def soon(self, what, message):
-        end = time.monotonic() + SOON_S
+        waits = Waits()
         while not what():
-            self.assertLess(time.monotonic(), end, message)
+            self.assertLess(waits.net_s(), BACK_S, message)
             time.sleep(0.005)
 
 
