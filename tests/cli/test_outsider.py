@@ -18,6 +18,10 @@ from daemon import CTL, ROCELANE, VERSION, WAIT_S, Case, run  # noqa: E402
 SCRIPTS = os.path.join(os.environ["ROCELANE_ROOT"], "scripts")
 
 
+# The script waits for a worker, and for requests under way, 60 s each, and 30 s for the dataplane's
+# end; then it says what it has waited for.
+LOOPBACK_S = 3 * 60 + 30 + WAIT_S
+
 # FILE FUNCTION EVENT SCRIPT ARGUMENTS: the script, which gets SIGTERM there, once.
 STOPS_ITSELF = """
 import os, runpy, signal, sys
@@ -297,7 +301,7 @@ class Outsider(Case):
             p = self.loopback()
             time.sleep(wait)
             p.terminate()
-            out, _ = p.communicate(timeout=WAIT_S)  # its end closes the pipe
+            out, _ = p.communicate(timeout=LOOPBACK_S)  # its end closes the pipe
             self.assertIn(p.returncode, (0, 128 + signal.SIGTERM, -signal.SIGTERM), out)
             self.assertNotIn("Traceback", out)
             self.until(lambda: not self.others(self.dir))
@@ -330,7 +334,7 @@ class Outsider(Case):
         if function == "quiesce":
             p.stdout.readline()
             p.terminate()
-        out, _ = p.communicate(timeout=WAIT_S)
+        out, _ = p.communicate(timeout=LOOPBACK_S)
         self.assertIn("stopped", out)
         self.assertIn(p.returncode, (0, 128 + signal.SIGTERM), out)
         self.assertNotIn("Traceback", out)
