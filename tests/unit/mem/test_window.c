@@ -312,7 +312,7 @@ MW_08_not_of_type_1(void **state UNUSED)
  * One worker binds the window to one 64-byte piece after another and, once it is revoked, writes to
  * the piece itself; others write through the key. What is revoked must not be written by them.
  */
-#define TURNS   500
+#define TURNS   1000
 #define WRITERS 2
 
 static struct bed *shared;
@@ -333,7 +333,10 @@ writer(void *arg)
 		for (uint32_t at = 0; at < LEN && host == NULL; at += 64)
 			host = mem_reach_remote(
 				shared->t, key, USER, VA + at, 64, ACCESS_REMOTE_WRITE, &region);
-		if (host != NULL && mem_is_valid(region))
+		if (host != NULL && !mem_is_valid(region))
+			host = NULL;
+		sched_yield(); /* it loses its CPU where that is worst */
+		if (host != NULL)
 			memset(host, (int)worker, 64);
 	}
 	return NULL;
@@ -356,6 +359,8 @@ MW_06_no_write_after_revocation(void **state UNUSED)
 			sched_yield(); /* to a writer that has no CPU */
 		}
 		atomic_store(&current, shared->w->r.key);
+		for (uint32_t rest = i % 4; rest != 0; rest--)
+			sched_yield(); /* they look at it, and write */
 		while (bind_it(shared, 0, 0, (i + 1) % (LEN / 64) * 64) != MEM_TURN_DONE) {
 			mem_reader_turn(shared->t, 0);
 			sched_yield(); /* to a writer that has no CPU */
@@ -365,6 +370,7 @@ MW_06_no_write_after_revocation(void **state UNUSED)
 		for (uint32_t look = 0; look < 20; look++) {
 			for (uint32_t k = 0; k < 64; k++)
 				assert_int_equal(*(volatile uint8_t *)&mine[k], 0xee);
+			sched_yield();
 		}
 	}
 	atomic_store(&done, 1);
