@@ -32,6 +32,42 @@ qp_count(struct worker *w, struct qp *qp, enum stats_counter s, uint64_t n)
 		stats_add(&w->stats, STAT_qp_counts_lost, n);
 }
 
+/** Counts of the send queue are about to be full. */
+void pipeline_sendq_carry(struct worker *w, struct qp *qp);
+
+/** Count request packets at the QP, but no more than a turn sends. */
+static ALWAYS_INLINE void
+qp_count_sent(struct worker *w, struct qp *qp, uint32_t n)
+{
+	qp->sq.sent += n;
+	if (UNLIKELY((qp->sq.sent & BIT32(31)) != 0))
+		pipeline_sendq_carry(w, qp);
+}
+
+/** Count responses at the QP, each a packet that it has received: of one burst at most. */
+static ALWAYS_INLINE void
+qp_count_responses(struct worker *w, struct qp *qp, uint32_t n, uint32_t bytes)
+{
+	qp->sq.responses += n;
+	qp->sq.response_bytes += bytes;
+	if (UNLIKELY(((qp->sq.responses | qp->sq.response_bytes) & BIT32(31)) != 0))
+		pipeline_sendq_carry(w, qp);
+}
+
+/** Count messages that succeeded at the QP. */
+static ALWAYS_INLINE void
+qp_count_messages(struct worker *w, struct qp *qp, uint32_t n, uint64_t bytes)
+{
+	qp->sq.messages += n;
+	if (UNLIKELY(qp->sq.message_bytes + bytes >= BIT32(31))) {
+		qp_count(w, qp, STAT_req_message_bytes, bytes);
+		bytes = 0;
+	}
+	qp->sq.message_bytes += (uint32_t)bytes;
+	if (UNLIKELY((qp->sq.messages & BIT32(31)) != 0))
+		pipeline_sendq_carry(w, qp);
+}
+
 /** Count at the worker, its port, and the QP (or NULL). */
 static inline void
 count(struct worker *w, uint8_t port, struct qp *qp, enum stats_counter s)

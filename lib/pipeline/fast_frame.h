@@ -79,7 +79,7 @@ frames_made(struct worker *w, struct qp *qp, struct tx_queue *q, const struct re
 		requester_run_end(&qp->req, run, w->now);
 	q->tail += n;
 	q->made += n; /* the port's and the worker's count follow with the burst */
-	qp_count(w, qp, STAT_sent_pkts, n);
+	qp_count_sent(w, qp, n);
 }
 
 #endif

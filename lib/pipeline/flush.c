@@ -68,7 +68,7 @@ some_sends(struct worker *w, struct qp *qp, uint32_t most)
 {
 	struct qp_sendq *q = &qp->sq;
 	const uint32_t n = RTE_MIN(posted(&q->ring), most);
-	const uint32_t copied = RTE_MIN(q->taken, n), first = qp->req.tail - q->taken;
+	const uint32_t taken = q->taken, copied = RTE_MIN(taken, n), first = qp->req.tail - taken;
 
 	ASSERT(qp_state_of(qp) == QPS_ERR || qp_state_of(qp) == QPS_SQE);
 	for (uint32_t i = 0; i < copied; i++) {

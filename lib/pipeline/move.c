@@ -144,7 +144,7 @@ int
 pipeline_move_adopt(struct worker *w, struct qp *qp)
 {
 	const uint8_t state = qp_state_of(qp);
-	const struct qp_feed *feed = qp->sq.feed;
+	const struct qp_feed *feed = qp->send_feed;
 
 	ASSERT((qp->flags & (QPF_DIRTY | QPF_SENDING | QPF_ANSWERING | QPF_FLUSHING)) ==
 		0); /* released */

@@ -68,8 +68,7 @@ sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n,
 		if ((wr->flags & SEND_SIGNALED) != 0) /* REQ-09: others complete in silence */
 			rc = complete_one(w, qp, wr, run);
 	}
-	qp_count(w, qp, STAT_req_messages, i);
-	qp_count(w, qp, STAT_req_message_bytes, bytes);
+	qp_count_messages(w, qp, i, bytes);
 	all->n += i;
 	all->bytes += bytes;
 	return rc;

@@ -13,7 +13,7 @@
 void
 pipeline_feed_take(struct qp *qp, ns_t now)
 {
-	struct qp_feed *f = qp->sq.feed;
+	struct qp_feed *f = qp->send_feed;
 	struct requester *r = &qp->req;
 
 	while (r->tail - r->head < f->depth && r->tail - r->head <= r->wr_mask &&
@@ -43,7 +43,7 @@ pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, u
 		[WC_FETCH_ADD] = LATENCY_ATOMIC,
 		[WC_ATOMIC_WRITE] = LATENCY_ATOMIC,
 	};
-	struct latency *l = &w->latency[kinds[verbs_wc_opcode(qp->sq.feed->opcode)]];
+	struct latency *l = &w->latency[kinds[verbs_wc_opcode(qp->send_feed->opcode)]];
 
 	for (uint32_t i = 0; i < n; i++)
 		latency_add(l, w->now - qp->req.wr[(first + i) & qp->req.wr_mask].wr_id);
@@ -57,7 +57,7 @@ pipeline_feed_completed(struct worker *w, const struct qp *qp, uint32_t first, u
 bool
 pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
-	struct qp_feed *f = is_fed(qp) ? qp->sq.feed : NULL;
+	struct qp_feed *f = is_fed(qp) ? qp->send_feed : NULL;
 
 	if (f == NULL || v->outcome != QC_RETRY_EXCEEDED || f->completed != 0 ||
 		(v->act & REQACT_COMPLETE) != 0)
@@ -78,7 +78,7 @@ pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verd
 bool
 pipeline_feed_timer(struct worker *w, struct qp *qp)
 {
-	struct qp_feed *f = is_fed(qp) ? qp->sq.feed : NULL;
+	struct qp_feed *f = is_fed(qp) ? qp->send_feed : NULL;
 
 	if (f == NULL || !f->resting)
 		return false;

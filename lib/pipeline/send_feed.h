@@ -10,7 +10,7 @@
  */
 #include "worker.h"
 
-/** Does the worker post to the QP itself? Then sq.feed is there. */
+/** Does the worker post to the QP itself? Then send_feed is there. */
 static inline bool
 is_fed(const struct qp *qp)
 {

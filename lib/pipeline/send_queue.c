@@ -10,7 +10,7 @@ void
 pipeline_sendq_release(struct qp *qp, uint32_t n)
 {
 	if (UNLIKELY(is_fed(qp))) {
-		qp->sq.feed->completed += n;
+		qp->send_feed->completed += n;
 		return;
 	}
 	ASSERT(n <= qp->sq.taken);

@@ -29,10 +29,9 @@ static uint8_t
 check_copy(const struct qp *qp, struct shape c, const struct ring_sge *from, struct ring_sge *sges,
 	struct requester_wr *wr)
 {
-	const struct qp_sendq *q = &qp->sq;
 	struct ring_sge *to = c.num_sge == 1 && !verbs_wr_is_atomic(c.opcode) ? &wr->sge : sges;
-	const struct verbs_wr_limits limits = { q->max_sge, q->max_inline, UINT32_MAX, qp->type,
-		verbs_wr_longest(qp->type, qp->req.pmtu) };
+	const struct verbs_wr_limits limits = { qp->max_send_sge, qp->max_inline, UINT32_MAX,
+		qp->type, verbs_wr_longest(qp->type, qp->req.pmtu) };
 	const bool listed = (c.flags & SEND_INLINE) == 0;
 	uint64_t bytes = c.inline_len;
 
@@ -109,9 +108,7 @@ take_slow(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 	wr->num_sge = 0;
 	be24_store(wr->xrc_srqn, RING_LOAD(uint32_t, &wqe->xrc_srqn));
 	what = c.opcode | flags_of(qp, c.flags) << 8;
-	what |= (uint32_t)check_copy(
-			qp, c, wqe->sge, qp->sq.sges + (size_t)slot * qp->sq.max_sge, wr)
-		<< 16;
+	what |= (uint32_t)check_copy(qp, c, wqe->sge, qp_send_sges(qp, position), wr) << 16;
 	memcpy(&wr->opcode, &what, sizeof(what)); /* as requester_what() reads it */
 }
 

@@ -57,10 +57,10 @@ request_sges(const struct qp *qp, uint32_t position)
 	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
 
 	if (UNLIKELY(is_fed(qp)))
-		return &qp->sq.feed->sge;
+		return &qp->send_feed->sge;
 	if (LIKELY(wr->num_sge == 1) && LIKELY(!verbs_wr_is_atomic(wr->opcode)))
 		return &wr->sge;
-	return qp->sq.sges + (size_t)(position & qp->req.wr_mask) * qp->sq.max_sge;
+	return qp_send_sges(qp, position);
 }
 /** The Q_Key that a datagram shows: with its highest bit set the QP's own is meant (UD-07). */
 static ALWAYS_INLINE uint32_t
@@ -92,6 +92,8 @@ sendq_fetch(const struct qp *qp)
 	__builtin_prefetch(entry);
 	__builtin_prefetch(entry + CACHE_LINE);
 	__builtin_prefetch(&qp->req.wr[qp->req.tail & qp->req.wr_mask], 1);
+	if (UNLIKELY(qp->sq.alarm == 0)) /* the timer will be armed */
+		__builtin_prefetch(&qp->sq.timer, 1);
 }
 /** Put the QP on the list of those that are asked for packets, unless it is there. */
 void pipeline_send_wake(struct worker *w, struct qp *qp);
@@ -103,11 +105,9 @@ sender_fetch(const struct qp *qp)
 {
 	rte_prefetch0(qp);
 	rte_prefetch0(&qp->sq);
-	rte_prefetch0(&qp->sq.share);
 	rte_prefetch0(&qp->req);
 	rte_prefetch0(&qp->req.deadline);
 	rte_prefetch0(&qp->tmpl);
-	rte_prefetch0(qp->hot);
 }
 /** Off the list, timer cancelled. */
 void pipeline_sends_stop(struct worker *w, struct qp *qp);

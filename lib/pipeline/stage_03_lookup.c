@@ -15,13 +15,14 @@ other_fetch(const struct qp *qp, opflags_t op)
 		rte_prefetch0(&qp->rq);
 		return;
 	}
-	rte_prefetch0(qp->hot);
-	if (op_has(op, OPF_RESPONSE)) {
+	if (op_has(op, OPF_RESPONSE)) { /* counts in line 9, too */
 		rte_prefetch0(&qp->req);
 		rte_prefetch0(&qp->req.deadline);
 		rte_prefetch0(&qp->sq);
 		rte_prefetch0(&qp->send_cq);
+		return;
 	}
+	rte_prefetch0(qp->hot);
 }
 
 void

@@ -221,7 +221,7 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 	return stay;
 }
 
-/** What an ACK completes: a request, its place in the ring, counters. */
+/** What an ACK completes: a request, its place in the ring. */
 static ALWAYS_INLINE void
 response_fetch(const struct qp *qp, psn_t p, bool again)
 {
@@ -233,12 +233,7 @@ response_fetch(const struct qp *qp, psn_t p, bool again)
 		return;
 	if (LIKELY(qp->sq.ring.sh != NULL))
 		__builtin_prefetch(&qp->sq.ring.sh->cons, 1);
-	if (LIKELY(qp->stats != NULL))
-		__builtin_prefetch(&qp->stats->c[STAT_rx_responses], 1);
 }
-_Static_assert(STAT_rx_responses / 8 == STAT_req_messages / 8 &&
-		       STAT_rx_responses / 8 == STAT_req_message_bytes / 8,
-	"one line of the counters");
 
 /** What the next stages look at. */
 static ALWAYS_INLINE void

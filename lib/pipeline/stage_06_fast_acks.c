@@ -132,7 +132,7 @@ acks_unmatched(struct worker *w, const struct burst *b, uint32_t i, uint32_t end
 		return false;
 	*out = (struct acks){ .n = at - i, .bytes = bytes };
 	qp_count(w, qp, STAT_rx_responses_unmatched, out->n);
-	if (UNLIKELY(qp->req.sending != qp->req.tail) || UNLIKELY(qp->sq.feed != NULL))
+	if (UNLIKELY(qp->req.sending != qp->req.tail) || UNLIKELY(qp->send_feed != NULL))
 		pipeline_send_wake(w, qp);
 	return true;
 }
@@ -155,10 +155,7 @@ pipeline_fast_acks(
 			n->unmatched += a.n;
 		}
 		at += a.n;
-		qp_count(w, qp, STAT_rx_responses, a.n);
-		qp_count(w, qp, STAT_rcvd_pkts, a.n);
-		qp_count(w, qp, STAT_rx_packets, a.n);
-		qp_count(w, qp, STAT_rx_bytes, a.bytes);
+		qp_count_responses(w, qp, a.n, a.bytes);
 		more = LIKELY(qp_state_of(qp) == QPS_RTS);
 	}
 	run_end(w, &run);
@@ -187,9 +184,6 @@ pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct f
 	else
 		goes_on(w, qp);
 	f->n.acks++;
-	qp_count(w, qp, STAT_rx_responses, 1);
-	qp_count(w, qp, STAT_rcvd_pkts, 1);
-	qp_count(w, qp, STAT_rx_packets, 1);
-	qp_count(w, qp, STAT_rx_bytes, p->frame_len);
+	qp_count_responses(w, qp, 1, p->frame_len);
 	return 1;
 }

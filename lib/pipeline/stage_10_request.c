@@ -65,7 +65,7 @@ may_send(struct worker *w, struct qp *qp, uint8_t port)
 	if (port == PORT_NONE)
 		return false;
 	/* A feed waits for its neighbour: pipeline_sends_found() wakes it. */
-	if (UNLIKELY(is_fed(qp) && (qp->sq.feed->resting || (qp->flags & QPF_RESOLVED) == 0)))
+	if (UNLIKELY(is_fed(qp) && (qp->send_feed->resting || (qp->flags & QPF_RESOLVED) == 0)))
 		return false;
 	if (UNLIKELY(is_corrupt(&qp->req))) {
 		requester_context_fault(&qp->req, &v);

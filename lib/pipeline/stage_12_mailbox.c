@@ -53,6 +53,14 @@ pipeline_side_take(struct worker *w, struct qp *qp)
 	return true;
 }
 
+__attribute__((noinline)) void
+pipeline_sendq_carry(struct worker *w, struct qp *qp)
+{
+	if (!has_side(w, qp))
+		stats_inc(&w->stats, STAT_qp_counts_lost);
+	qp_sendq_carry(qp);
+}
+
 static int
 qp_attach(struct worker *w, const struct mbox_attach *m)
 {

@@ -174,19 +174,17 @@ make_send(struct qp *qp, const struct qp_alloc_params *p, const struct layout *l
 	r->ackreq_interval = 16;
 	qp->window = r->window;
 	qp->max_send_wr = p->max_send_wr;
-	qp->sq.max_sge = (uint8_t)p->max_send_sge;
+	qp->max_send_sge = (uint8_t)p->max_send_sge;
 	qp->sq.takes_fast = p->max_send_sge != 0 && p->type != QPT_XRC_SEND;
-	qp->sq.max_inline = (uint16_t)p->max_inline;
+	qp->max_inline = (uint16_t)p->max_inline;
 	if (base == NULL)
 		return;
 	work = p->work_mem != NULL ? p->work_mem : base + l->wrs;
 	r->wr = (struct requester_wr *)(void *)work;
 	r->wr_mask = l->send_entries - 1;
 	ASSERT((l->send_entries & r->wr_mask) == 0);
-	if (l->work_bytes > l->sges)
-		qp->sq.sges = (struct ring_sge *)(void *)(work + l->sges);
 	if (l->feed != 0)
-		qp->sq.feed = (struct qp_feed *)(void *)(base + l->feed);
+		qp->send_feed = (struct qp_feed *)(void *)(base + l->feed);
 }
 
 int

@@ -21,6 +21,22 @@ qp_few_carry(struct qp *qp)
 	qp->few_sends = 0;
 }
 
+static void
+sendq_clear(struct qp_sendq *q)
+{
+	q->sent = q->responses = q->response_bytes = q->messages = q->message_bytes = 0;
+}
+
+void
+qp_sendq_carry(struct qp *qp)
+{
+	for (uint32_t s = 0; s < STATS_HOT; s++)
+		qp->hot[s] += qp_sendq_of(qp, (enum stats_counter)s);
+	for (uint32_t s = STATS_HOT; s < STAT_MAX && qp->stats != NULL; s++)
+		qp->stats->c[s] += qp_sendq_of(qp, (enum stats_counter)s);
+	sendq_clear(&qp->sq);
+}
+
 /** Where packets go and come from: addresses, flags, template. */
 static void
 apply_path(struct qp *qp)
@@ -204,6 +220,7 @@ reset(struct qp *qp)
 	qp->last_error.fault = VERDICT_NO_FAULT;
 	qp->few = (struct qp_few){ 0 };
 	qp->few_sends = 0;
+	sendq_clear(&qp->sq);
 	memset(qp->hot, 0, sizeof(qp->hot));
 	if (qp->stats != NULL)
 		memset(qp->stats, 0, sizeof(*qp->stats));

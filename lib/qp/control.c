@@ -10,7 +10,7 @@
 void
 qp_configure(struct qp *qp, const struct qp_settings *s)
 {
-	struct qp_feed *f = qp->sq.feed;
+	struct qp_feed *f = qp->send_feed;
 
 	ASSERT(qp_state_now(qp) <= QPS_INIT);
 	ASSERT((s->flags & ~(uint32_t)QPF_SETTINGS) == 0);
@@ -75,11 +75,11 @@ struct qp_limits
 qp_limits(const struct qp *qp)
 {
 	return (struct qp_limits){ .max_send_wr = qp->max_send_wr,
-		.max_inline = qp->sq.max_inline,
-		.max_send_sge = qp->sq.max_sge,
+		.max_inline = qp->max_inline,
+		.max_send_sge = qp->max_send_sge,
 		.max_dest_rd_atomic = qp->max_dest_alloc,
 		.compact = qp->compact,
-		.send_feed = qp->sq.feed != NULL };
+		.send_feed = qp->send_feed != NULL };
 }
 
 uint32_t
@@ -109,8 +109,8 @@ qp_worker(const struct qp *qp)
 uint64_t
 qp_counter(const struct qp *qp, enum stats_counter s)
 {
-	ASSERT(s >= STATS_HOT && s < STAT_MAX); /* those are qp_stat()'s */
-	return qp->stats != NULL ? qp->stats->c[s] : 0;
+	ASSERT(s < STAT_MAX);
+	return qp_stat(qp, s);
 }
 
 const struct qp_error *

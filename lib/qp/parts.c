@@ -198,10 +198,10 @@ qp_work_alloc(const struct qp *qp, int socket, struct qp_work **out)
 	uint32_t entries = ring_entries(qp->max_recv_wr == 0 ? 1 : qp->max_recv_wr);
 	uint32_t stride = ring_recv_stride(qp->max_recv_sge == 0 ? 1 : qp->max_recv_sge);
 	uint32_t wrs = ring_entries(qp->max_send_wr == 0 ? 1 : qp->max_send_wr);
-	uint32_t send_stride = ring_send_stride(qp->sq.max_sge, qp->sq.max_inline);
+	uint32_t send_stride = ring_send_stride(qp->max_send_sge, qp->max_inline);
 	size_t rq = ring_size(entries, stride);
 	size_t sq = qp->max_send_wr == 0 ? 0 : ring_size(wrs, send_stride);
-	size_t sges = (size_t)wrs * qp->sq.max_sge * sizeof(struct ring_sge);
+	size_t sges = (size_t)wrs * qp->max_send_sge * sizeof(struct ring_sge);
 	size_t head = (sizeof(struct qp_work) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 	struct qp_work *work;
 	uint8_t *at;
@@ -219,8 +219,6 @@ qp_work_alloc(const struct qp *qp, int socket, struct qp_work **out)
 	at += sq;
 	work->wr = (struct requester_wr *)(void *)at;
 	work->wr_mask = wrs - 1;
-	at += wrs * sizeof(struct requester_wr);
-	work->sges = (struct ring_sge *)(void *)at;
 	*out = work;
 	return 0;
 }
@@ -238,7 +236,6 @@ qp_work_take(struct qp *qp, struct qp_work *work)
 	if (work->sq.sh == NULL)
 		return;
 	qp->sq.ring = work->sq;
-	qp->sq.sges = work->sges;
 	qp->req.wr = work->wr;
 	qp->req.wr_mask = work->wr_mask;
 }

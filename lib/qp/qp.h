@@ -81,8 +81,10 @@ struct qp {
 	struct qp_few few;
 	struct responder resp; /* its first RESPONDER_HOT bytes end line 0, the rest is line 1 */
 	struct qp_cq *recv_cq;
-	struct qp_srq *srq; /* QPF_SRQ: where its WQEs come from (constant, but with QPF_XRC) */
-	uint32_t few_sends; /* as `few`: SEND ONLY packets in order, which look at line 1 anyway */
+	struct qp_srq *srq;  /* QPF_SRQ: where its WQEs come from (constant, but with QPF_XRC) */
+	uint32_t few_sends;  /* as `few`: SEND ONLY packets in order, which look at line 1 anyway */
+	uint16_t max_inline; /* bytes (constant) */
+	uint8_t max_send_sge; /* (constant) */
 
 	/* line 2: counters of the good path. writer: worker */
 	uint64_t hot[STATS_HOT] CACHE_ALIGNED;
@@ -108,7 +110,8 @@ struct qp {
 	uint8_t max_recv_sge; /* (constant, but with QPF_XRC) */
 
 	/*
-	 * lines 6, 7: requester state; 8, 9: send queue, and what an ACK looks for. writer: worker
+	 * lines 6, 7: requester state; 8: send queue; 9: timer, and what an ACK looks for.
+	 * writer: worker
 	 */
 	struct requester req CACHE_ALIGNED;
 	struct qp_sendq sq CACHE_ALIGNED;
@@ -117,10 +120,11 @@ struct qp {
 
 	/* cold. writer: worker unless said otherwise */
 	struct qp_attr attr CACHE_ALIGNED; /* as last applied */
-	ns_t cnp_interval_ns;              /* cc.cnp_interval (settings) */
 	uint32_t ce_seen;
+	ns_t cnp_interval_ns;        /* cc.cnp_interval (settings) */
 	_Atomic uint32_t migrations; /* since attach; goes up when the path in `attr` has changed */
 	uint16_t migration_rule;     /* of the newest one */
+	struct wire_cnp cnp;         /* cc.cnp_dscp, cc.cnp_802p_prio (settings) */
 	ns_t migration_ns;
 	struct qp_error last_error;
 	struct ring_recv_copy *copy;   /* of the receive queue's head; NULL: it is empty */
@@ -131,7 +135,7 @@ struct qp {
 	bool compact;                  /* (constant) qp_parts.h */
 	uint8_t min_timeout;           /* tmr.min_timeout (settings) */
 	uint8_t kept;                  /* place of requests that are ahead, from 1 on; 0: none */
-	struct wire_cnp cnp;           /* cc.cnp_dscp, cc.cnp_802p_prio (settings) */
+	struct qp_feed *send_feed;     /* with QPF_SEND_FEED (constant) */
 	struct qp_side *side;          /* of a compact QP, once it has one */
 	struct qp_work *work;          /* likewise */
 	struct qp_areas *areas;        /* own_area: memory of the rings (constant) */
@@ -146,14 +150,25 @@ struct qp {
 		_Atomic uint32_t rq_limit;
 	};
 	uint32_t srq_id; /* of an XRC target: between two packets its SRQ may go away */
-	void *user;       /* the control lcore's own: no worker looks at it */
+	void *user;      /* the control lcore's own: no worker looks at it */
 };
 _Static_assert(offsetof(struct qp, resp) + RESPONDER_HOT == 64, "line 0: steering, responder");
 _Static_assert(offsetof(struct qp, hot) == 128, "line 2: counters");
 _Static_assert(offsetof(struct qp, tmpl) == 192, "line 3: template");
 _Static_assert(offsetof(struct qp, req) == 384, "line 6: requester");
 _Static_assert(offsetof(struct qp, sq) == 512, "line 8: send queue");
+_Static_assert(offsetof(struct qp, sq.timer) == 576, "line 9: timer, counts");
 _Static_assert(offsetof(struct qp, attr) == 640, "line 9: the rest of it, send_cq, stats");
+
+/** The scatter/gather list of a work request: they stand behind all work requests. */
+static inline struct ring_sge *
+qp_send_sges(const struct qp *qp, uint32_t position)
+{
+	const struct requester *r = &qp->req;
+	struct ring_sge *sges = (struct ring_sge *)(void *)(r->wr + r->wr_mask + 1);
+
+	return sges + (size_t)(position & r->wr_mask) * qp->max_send_sge;
+}
 
 /** The QP is one of this service. @param transport WIRE_RC .. WIRE_XRC. */
 static inline void
@@ -185,8 +200,32 @@ qp_few_of(const struct qp *qp, enum stats_counter s)
 	}
 }
 
+/** What the send queue's counts add to a counter. */
+static inline uint32_t
+qp_sendq_of(const struct qp *qp, enum stats_counter s)
+{
+	switch (s) {
+	case STAT_rx_packets:
+	case STAT_rcvd_pkts:
+	case STAT_rx_responses:
+		return qp->sq.responses;
+	case STAT_rx_bytes:
+		return qp->sq.response_bytes;
+	case STAT_sent_pkts:
+		return qp->sq.sent;
+	case STAT_req_messages:
+		return qp->sq.messages;
+	case STAT_req_message_bytes:
+		return qp->sq.message_bytes;
+	default:
+		return 0;
+	}
+}
+
 /** Owner worker: add `few` to the counters that it stands for. */
 void qp_few_carry(struct qp *qp);
+/** The same of the send queue's. Those that are not of the good path are lost without a side. */
+void qp_sendq_carry(struct qp *qp);
 
 /** Owner worker: count a WRITE of one packet. @param frame_len bytes of its frame. */
 static ALWAYS_INLINE void
@@ -220,9 +259,11 @@ qp_few_ack(struct qp *qp)
 static inline uint64_t
 qp_stat(const struct qp *qp, enum stats_counter s)
 {
+	const uint64_t few = qp_sendq_of(qp, s);
+
 	if (s < STATS_HOT)
-		return qp->hot[s] + qp_few_of(qp, s);
-	return qp->stats != NULL ? qp->stats->c[s] : 0;
+		return qp->hot[s] + qp_few_of(qp, s) + few;
+	return (qp->stats != NULL ? qp->stats->c[s] : 0) + few;
 }
 
 /** Protection domain that receive WQEs are checked against. */

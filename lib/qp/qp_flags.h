@@ -30,7 +30,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_CNP_SCHEDULED = BIT32(14), /* the control lcore was told to send a CNP (CC-04) */
 	QPF_SENDING = BIT32(16),       /* on the worker's list of QPs with something to send */
 	QPF_SIG_ALL = BIT32(17),       /* sq_sig_all: every send request is signalled */
-	QPF_SEND_FEED = BIT32(18),     /* the worker posts to itself: sq.feed */
+	QPF_SEND_FEED = BIT32(18),     /* the worker posts to itself: send_feed */
 	QPF_CC_WINDOW = BIT32(19),     /* cc.algo=ernic_window: a CNP halves the window, once */
 	QPF_PACED = BIT32(20),         /* with QPF_CC_RATE: not at the port's rate, for now */
 	QPF_SQD_NOTIFY = BIT32(21),    /* en_sqd_async_notify of the move to SQD */

@@ -42,8 +42,7 @@ struct qp_work {
 	struct ring rq; /* consumer views */
 	struct ring sq; /* sh NULL: max_send_wr is 0 */
 	struct ring_recv_copy copy;
-	struct requester_wr *wr;
-	struct ring_sge *sges;
+	struct requester_wr *wr; /* and their SGEs */
 	uint32_t wr_mask;
 };
 

@@ -5,7 +5,8 @@
  * @file qp_send.h  The send side of a queue pair: what the worker keeps beside the requester.
  *
  * Owner:   the QP's worker; fields marked (constant) and (settings) as in qp.h.
- * Memory:  one block with the QP (qp_alloc()): private work requests, their SGEs, the ring.
+ * Memory:  one block with the QP (qp_alloc()): private work requests, behind them their SGEs, the
+ *          ring.
  * Depends: base ring wheel requester.
  * Spec:    IBTA vol. 1, 10.8.2 (posting), 9.7.3; rules REQ-*, TMR-*, CC-05, CC-06.
  */
@@ -38,20 +39,26 @@ struct qp_feed {
 	ns_t rest; /* how long the last rest was */
 };
 
+/**
+ * A SEND or WRITE that goes out needs the first line and no other, but for a timer that does not
+ * run yet. The counts are part of the QP's counters, as those of struct qp_few: qp_sendq_carry()
+ * moves them there before they overflow.
+ */
 struct qp_sendq {
-	/* one line: posts, packets, completions */
+	/* one line: doorbells, posts, packets, completions */
 	struct ring ring;        /* consumer view; ring.sh NULL: none (max_send_wr 0, or a feed) */
-	struct ring_sge *sges;   /* max_sge for each slot of req.wr */
+	struct qp_share *share;  /* where it takes its turn; NULL: with those of no client */
 	TAILQ_ENTRY(qp) sending; /* the worker's list, with QPF_SENDING */
 	ns_t alarm;              /* `timer` fires by then, for req.deadline; 0: it does not */
-	uint32_t taken;          /* ring entries copied into req.wr and not completed */
-	uint16_t max_inline;     /* bytes (constant) */
-	uint8_t max_sge;         /* (constant) */
-	bool takes_fast; /* entries have SGEs, and nothing that its service adds (constant) */
-	/* the next one: doorbells, and what struct qp has there */
+	uint32_t taken : 31;     /* ring entries copied into req.wr and not completed */
+	uint32_t takes_fast : 1; /* they have SGEs, and nothing that its service adds (constant) */
+	uint32_t sent;           /* request packets */
+	/* the next one: timer, what an ACK counts, and what struct qp has there */
 	struct wheel_node timer; /* for req.deadline, or feed.rest_until */
-	struct qp_feed *feed;    /* with QPF_SEND_FEED (constant) */
-	struct qp_share *share;  /* where it takes its turn; NULL: with those of no client */
+	uint32_t responses;      /* ACKs, and READs that one packet has answered */
+	uint32_t response_bytes; /* of their frames */
+	uint32_t messages;       /* that succeeded */
+	uint32_t message_bytes;
 };
 
 /** Owner: attributes of the mask, and what a move from state to state does to the requester. */

@@ -35,11 +35,11 @@ start_again(struct qp *qp)
 	qp->flags &= ~(uint32_t)QPF_SQD_NOTIFY;
 	if ((qp->flags & QPF_CC_RATE) != 0)
 		restart_rate(qp);
-	if (qp->sq.feed != NULL) {
-		qp->sq.feed->posted = 0;
-		qp->sq.feed->completed = 0;
-		qp->sq.feed->resting = false;
-		qp->sq.feed->rest = 0;
+	if (qp->send_feed != NULL) {
+		qp->send_feed->posted = 0;
+		qp->send_feed->completed = 0;
+		qp->send_feed->resting = false;
+		qp->send_feed->rest = 0;
 	}
 	requester_reset(&qp->req, psn(qp->attr.sq_psn));
 	ASSERT(qp->req.head == qp->req.tail && !qp->req.timing);

@@ -42,7 +42,7 @@ static void
 snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 {
 	const struct requester *r = &qp->req;
-	const struct qp_feed *feed = qp->sq.feed;
+	const struct qp_feed *feed = qp->send_feed;
 
 	out->established = (qp->flags & QPF_COMM_EST) != 0 || qp->resp.msn != 0;
 	out->halved = qp->req.window < qp->window;
@@ -108,9 +108,9 @@ snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
 	out->deadline = r->deadline;
 	out->window = r->window;
 	out->outstanding = r->dead ? 0 : r->tail - r->head;
-	if (qp->sq.feed != NULL) {
-		out->feed_posted = qp->sq.feed->posted;
-		out->feed_completed = qp->sq.feed->completed;
+	if (qp->send_feed != NULL) {
+		out->feed_posted = qp->send_feed->posted;
+		out->feed_completed = qp->send_feed->completed;
 	}
 }
 
@@ -142,9 +142,7 @@ qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
 	out->migrations = atomic_load_explicit(&qp->migrations, memory_order_relaxed);
 	out->migration_rule = qp->migration_rule;
 	out->migration_ns = qp->migration_ns;
-	if (qp->stats != NULL)
-		out->stats = *qp->stats;
-	for (uint32_t s = 0; s < STATS_HOT; s++)
+	for (uint32_t s = 0; s < STAT_MAX; s++)
 		out->stats.c[s] = qp_stat(qp, (enum stats_counter)s);
 	snapshot_send(qp, state, out);
 	if ((qp->flags & QPF_CC_RATE) != 0)

@@ -208,6 +208,57 @@ REQ_CLS_E_01_between_others(void **state)
 	bed_forget_output(b);
 }
 
+/* The counts of a send queue are 32 bits wide, and lose nothing where one is about to be full. */
+static void
+counts_are_carried(void **state)
+{
+	struct bed *b = *state;
+	struct qp_sendq *q = &qps[0]->sq;
+
+	send_all(b, 1);
+	assert_int_equal(qp_stat(qps[0], STAT_sent_pkts), 1);
+	q->sent = q->responses = q->messages = q->message_bytes = q->response_bytes = 0x7fffffff;
+	put_ack(b, 0, S);
+	bed_turn(b);
+	assert_int_equal(q->messages, 0); /* it took the others along */
+	assert_int_equal(q->sent, 0);
+	assert_int_equal(qp_stat(qps[0], STAT_sent_pkts), 0x7fffffff);
+	assert_int_equal(qp_stat(qps[0], STAT_rx_responses), 0x80000000);
+	assert_int_equal(qp_stat(qps[0], STAT_rx_packets), 0x80000000);
+	assert_int_equal(qp_stat(qps[0], STAT_rcvd_pkts), 0x80000000);
+	assert_int_equal(qp_stat(qps[0], STAT_rx_bytes), UINT64_C(0x7fffffff) + 62);
+	assert_int_equal(qp_stat(qps[0], STAT_req_messages), 0x80000000);
+	assert_int_equal(qp_stat(qps[0], STAT_req_message_bytes), UINT64_C(0x7fffffff) + 64);
+	q->sent = 0x7fffffff;
+	send_all(b, 1);
+	assert_int_equal(q->sent, 0);
+	assert_int_equal(qp_stat(qps[0], STAT_sent_pkts), 0xffffffff);
+	assert_int_equal(bed_stat(b, STAT_qp_counts_lost), 0);
+}
+
+/* A compact QP sends and is answered without a side; one that fills its counts there loses some. */
+static void
+counts_without_a_side(void **state)
+{
+	struct bed *b = *state;
+	struct stats_block *stats = qps[0]->stats;
+
+	qps[0]->stats = NULL;
+	send_all(b, 2);
+	put_ack(b, 0, S);
+	bed_turn(b);
+	assert_int_equal(qp_stat(qps[0], STAT_rx_responses), 1);
+	assert_int_equal(qp_stat(qps[0], STAT_req_messages), 1);
+	assert_int_equal(bed_stat(b, STAT_qp_counts_lost), 0);
+	qps[0]->sq.messages = 0x7fffffff;
+	put_ack(b, 0, S + 1);
+	bed_turn(b);
+	assert_int_equal(qp_stat(qps[0], STAT_req_messages), 0);
+	assert_int_equal(qp_stat(qps[0], STAT_rx_packets), 2);
+	assert_int_equal(bed_stat(b, STAT_qp_counts_lost), 1);
+	qps[0]->stats = stats;
+}
+
 int
 main(void)
 {
@@ -216,6 +267,8 @@ main(void)
 		ACKS_TEST(CQ_02_several_queues),
 		ACKS_TEST(CQ_05_full),
 		ACKS_TEST(REQ_CLS_E_01_between_others),
+		ACKS_TEST(counts_are_carried),
+		ACKS_TEST(counts_without_a_side),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

@@ -20,7 +20,7 @@ REQ_03_send_feed(void **state)
 	struct mbox_msg m = { .type = MBOX_QP_POSTED };
 	struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE, .aeth = { 0x1f, 1 } };
 
-	b->qp->sq.feed = &feed;
+	b->qp->send_feed = &feed;
 	b->qp->flags |= QPF_SEND_FEED;
 	m.qp.qp = b->qp;
 	assert_int_equal(bed_tell(b, &m), 0);
@@ -40,7 +40,7 @@ REQ_03_send_feed(void **state)
 	assert_int_equal(feed.posted, 5);
 	assert_int_equal(feed.completed, 5);
 	b->qp->flags &= ~(uint32_t)QPF_SEND_FEED;
-	b->qp->sq.feed = NULL;
+	b->qp->send_feed = NULL;
 }
 
 int

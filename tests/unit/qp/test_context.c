@@ -279,6 +279,7 @@ QP_05_reset(void **state)
 	qp->last_error.fatal = 21;
 	qp->hot[STAT_rcvd_pkts] = 9;
 	qp->few.writes = 3;
+	qp->sq.responses = 4;
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	assert_int_equal(atomic_load(&qp->state), QPS_RESET);
 	assert_int_equal(ring_consume_count(&qp->rq), 0);
@@ -331,6 +332,17 @@ counters_are_carried(void **state UNUSED)
 	assert_int_equal(s.stats.c[STAT_sent_pkts], UINT64_C(0x80000001));
 	assert_int_equal(s.stats.c[STAT_acks_sent], UINT64_C(0x80000001));
 	assert_int_equal(qp_stat(qp, STAT_acks_sent), UINT64_C(0x80000001));
+	qp->sq.messages = 7; /* of what it sends, too */
+	qp->sq.sent = 8;
+	qp->sq.response_bytes = 62;
+	qp_snapshot(qp, 0, &s);
+	assert_int_equal(s.stats.c[STAT_req_messages], 7);
+	assert_int_equal(s.stats.c[STAT_sent_pkts], UINT64_C(0x80000009));
+	assert_int_equal(s.stats.c[STAT_rx_bytes], UINT64_C(40000) * 65000 + 62);
+	qp_sendq_carry(qp);
+	assert_int_equal(qp->sq.messages, 0);
+	assert_int_equal(qp_counter(qp, STAT_req_messages), 7);
+	assert_int_equal(qp_stat(qp, STAT_sent_pkts), UINT64_C(0x80000009));
 	qp_free(qp);
 }
 

@@ -211,7 +211,7 @@ work(void **state)
 	assert_int_equal(ring_consume_count(&qp->rq), 1);
 	assert_int_equal(ring_consume_count(&other->rq), 0);
 	memset(qp->req.wr, 0xff, 128 * sizeof(qp->req.wr[0]));
-	memset(qp->sq.sges, 0xff, 128 * 4 * sizeof(qp->sq.sges[0]));
+	memset(qp_send_sges(qp, 0), 0xff, 128 * 4 * sizeof(struct ring_sge));
 	memset(qp->copy, 0xff, sizeof(*qp->copy));
 	assert_int_equal(ring_consume_count(&qp->rq), 1);
 	qp_free(qp);
