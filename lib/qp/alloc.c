@@ -108,20 +108,21 @@ layout_of(const struct qp_alloc_params *p, struct layout *l)
 	ASSERT(l->answers_n > p->max_dest_rd_atomic);
 
 	take(l, p->has_rate ? sizeof(struct qp) + sizeof(struct qp_cc) : sizeof(struct qp));
+	/* What each message needs comes first: as few pages as may be. */
+	if (layout_send(p, l) != 0)
+		return -EINVAL;
+	if (!p->own_area && p->rq_mem == NULL) {
+		if (l->send_bytes != 0)
+			l->send_ring = take(l, l->send_bytes);
+		l->ring = take(l, l->ring_bytes);
+	}
+	l->saved = take(l, p->max_dest_rd_atomic * sizeof(struct responder_saved));
+	l->answers = take(l, l->answers_n * sizeof(struct resp_answer));
 	l->stats = take(l, sizeof(struct stats_block));
 	l->failure = take(l, sizeof(struct qp_failure));
-	l->answers = take(l, l->answers_n * sizeof(struct resp_answer));
-	l->saved = take(l, p->max_dest_rd_atomic * sizeof(struct responder_saved));
 	l->copy = take(l, sizeof(struct ring_recv_copy));
 	if (p->own_area)
 		l->areas = take(l, sizeof(struct qp_areas));
-	if (layout_send(p, l) != 0)
-		return -EINVAL;
-	if (p->own_area || p->rq_mem != NULL)
-		return 0;
-	l->ring = take(l, l->ring_bytes);
-	if (l->send_bytes != 0)
-		l->send_ring = take(l, l->send_bytes);
 	return 0;
 }
 
