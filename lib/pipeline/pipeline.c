@@ -263,6 +263,7 @@ turn_begin(struct worker *w, ns_t now)
 	mem_reader_turn(w->mem, w->index);
 	w->now = now;
 	w->asked = 0;
+	w->coming_n = 0;
 	w->flush_left = FLUSH_TURN;
 	records_allow(w);
 }

@@ -67,6 +67,28 @@ fetch(const struct worker *w, const uint32_t *number, uint32_t n)
 			sendq_fetch(qp[i]);
 }
 
+/**
+ * The client has rung more bells than a turn takes. Whose the next ones are stage 10 fetches while
+ * it makes packets, and where the table has those behind them is fetched here.
+ */
+static __attribute__((noinline)) void
+look_ahead(struct worker *w, const struct qp_client *c)
+{
+	w->coming_n = 0;
+	for (uint32_t i = 0; i < DOORBELL_CLIENT; i++) {
+		const uint32_t next = ring_bells_peek(&c->bells, i);
+		const uint32_t later = ring_bells_peek(&c->bells, DOORBELL_CLIENT + i);
+		struct qp *qp = qp_of_worker(qp_table_at(w->qps, next), w->index);
+
+		__builtin_prefetch((const void *)&w->qps->slot[later & w->qps->mask]);
+		if (UNLIKELY(qp == NULL))
+			continue;
+		__builtin_prefetch(
+			qp); /* with all of them at once their pages are looked up, too */
+		w->coming[w->coming_n++] = qp;
+	}
+}
+
 uint32_t
 stage_doorbells(struct worker *w)
 {
@@ -88,6 +110,8 @@ stage_doorbells(struct worker *w)
 			fetch(w, number, n);
 		for (uint32_t i = 0; i < n; i++)
 			answer(w, c, number[i]);
+		if (n == DOORBELL_CLIENT)
+			look_ahead(w, c);
 		share_charge(w, &c->share, (int64_t)n * COST_BELL);
 		done += n;
 	}

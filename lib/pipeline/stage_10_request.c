@@ -279,6 +279,14 @@ fetch_next(struct senders_ahead *a, bool queue)
 	}
 }
 
+/** One more of those who come in the next turn, if there are any. */
+static inline void
+coming_fetch(struct worker *w)
+{
+	if (UNLIKELY(w->coming_n != 0))
+		sender_fetch(w->coming[--w->coming_n]);
+}
+
 /** What look_ahead() found, if it still holds. */
 static inline void
 look(struct worker *w, struct qp *qp, struct request_sources *s)
@@ -325,6 +333,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 
 		ASSERT((qp->flags & QPF_SENDING) != 0 && qp->worker == w->index);
 		w->sources[turn ^ 1].qp = NULL;
+		coming_fetch(w);
 		if (visits > AHEAD)
 			fetch_next(&a, true);
 		if (visits != 0)

@@ -179,6 +179,8 @@ struct worker {
 	bool sides_short;                      /* there were none, which was told */
 	struct tx_queue tx[PIPELINE_MAX_OUTS]; /* by port_of[], as port_stats and conf.ports */
 	struct prio_tx *prio_tx[PIPELINE_MAX_PORTS]; /* NULL: the port has no priorities */
+	const struct qp *coming[DOORBELL_CLIENT]; /* of the next turn's doorbells, to be fetched */
+	uint32_t coming_n;                        /* in this turn */
 	struct request_sources sources[2]; /* of the sender that is served, and of the next one */
 	const struct request_sources *source;     /* the former */
 	struct icrc_frame unsealed[REQUEST_TURN]; /* requests whose ICRC is missing */

@@ -10,6 +10,7 @@
  * Spec:    QP-20.
  */
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct qp;
@@ -50,6 +51,13 @@ static inline uintptr_t
 qp_table_at(const struct qp_table *t, uint32_t qpn)
 {
 	return atomic_load_explicit(&t->slot[qpn & t->mask], memory_order_acquire);
+}
+
+/** The QP of what qp_table_at() returned, if it is this worker's, or NULL. */
+static inline struct qp *
+qp_of_worker(uintptr_t slot, uintptr_t worker)
+{
+	return ((slot - worker) & QP_SLOT_WORKER) == 0 ? (struct qp *)(slot - worker) : NULL;
 }
 
 /** The QP of what qp_table_at() returned, or NULL. */

@@ -72,13 +72,20 @@ ring_bells_take(struct ring_bells *b)
 	return number;
 }
 
+/** Consumer: the number that stands so many behind the next one; 0: none does, or not yet. */
+static inline uint32_t
+ring_bells_peek(const struct ring_bells *b, uint32_t behind)
+{
+	const uint32_t next = atomic_load_explicit(&b->next, memory_order_relaxed);
+
+	return atomic_load_explicit(&b->slot[(next + behind) & b->mask], memory_order_acquire);
+}
+
 /** Consumer: is there a number to take? */
 static inline bool
 ring_bells_ring(const struct ring_bells *b)
 {
-	const uint32_t next = atomic_load_explicit(&b->next, memory_order_relaxed);
-
-	return atomic_load_explicit(&b->slot[next & b->mask], memory_order_acquire) != 0;
+	return ring_bells_peek(b, 0) != 0;
 }
 
 /** Consumer: from here on every entry that was published before is seen. */

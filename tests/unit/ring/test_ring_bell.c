@@ -57,6 +57,9 @@ in_order_and_round(void **state UNUSED)
 	for (uint32_t i = 1; i <= 20; i += 2) {
 		assert_int_equal(ring_bells_put(&host, i), 0);
 		assert_int_equal(ring_bells_put(&host, i + 1), 0);
+		assert_int_equal(ring_bells_peek(&worker, 0), i);
+		assert_int_equal(ring_bells_peek(&worker, 1), i + 1);
+		assert_int_equal(ring_bells_peek(&worker, 2), 0);
 		assert_int_equal(ring_bells_take(&worker), i);
 		assert_int_equal(ring_bells_take(&worker), i + 1);
 		assert_int_equal(ring_bells_take(&worker), 0);
