@@ -17,34 +17,59 @@ corrupt(struct worker *w, struct qp *qp)
 	pipeline_act_requester(w, qp, NULL, &v);
 }
 
-static void
-answer(struct worker *w, const struct qp_client *c, uint32_t number)
+/** Whose bell it is, which may ring again. @return NULL: there is nothing to look at. */
+static ALWAYS_INLINE struct qp *
+hear(struct worker *w, const struct qp_client *c, uint32_t number)
 {
 	struct qp *qp = qp_lookup(w->qps, number & RING_BELL_QPN);
 
 	if (UNLIKELY(qp == NULL || qp->worker != w->index || qp->sq.share != &c->share ||
 		     (number & ~(RING_BELL_QPN | RING_BELL_RECV)) != 0)) {
 		stats_inc(&w->stats, STAT_doorbell_garbage);
-		return;
+		return NULL;
 	}
 	stats_inc(&w->stats, STAT_doorbells);
+	if (UNLIKELY((number & RING_BELL_RECV) != 0))
+		ring_bell_clear(&qp->rq);
+	else if (UNLIKELY(qp->sq.ring.sh == NULL))
+		return NULL;
+	else
+		ring_bell_clear(&qp->sq.ring);
+	return qp;
+}
+
+/** What was posted is seen now. */
+static ALWAYS_INLINE void
+answer(struct worker *w, struct qp *qp, uint32_t number)
+{
 	if (UNLIKELY((number & RING_BELL_RECV) != 0)) {
-		ring_bell_heard(&qp->rq);
 		pipeline_receives_posted(w, qp);
 		return;
 	}
-	if (UNLIKELY(qp->sq.ring.sh == NULL))
-		return;
-	ring_bell_heard(&qp->sq.ring);
 	if (UNLIKELY(ring_is_corrupt(&qp->sq.ring)) && qp_state_of(qp) >= QPS_RTS &&
 		qp_state_of(qp) <= QPS_SQD)
 		corrupt(w, qp);
 	pipeline_sends_posted(w, qp);
 }
 
+/** Bells of a client: all of them with one barrier. */
+static ALWAYS_INLINE void
+answer_all(struct worker *w, const struct qp_client *c, const uint32_t *number, uint32_t n)
+{
+	struct qp *qp[DOORBELL_CLIENT];
+
+	ASSERT(n <= DOORBELL_CLIENT);
+	for (uint32_t i = 0; i < n; i++)
+		qp[i] = hear(w, c, number[i]);
+	ring_bells_heard();
+	for (uint32_t i = 0; i < n; i++)
+		if (LIKELY(qp[i] != NULL))
+			answer(w, qp[i], number[i]);
+}
+
 /**
  * Fetch what the queues of these numbers need, a step behind the other: nothing is believed here,
- * answer() looks at all of it again.
+ * hear() looks at all of it again.
  */
 static __attribute__((noinline)) void
 fetch(const struct worker *w, const uint32_t *number, uint32_t n)
@@ -83,8 +108,8 @@ look_ahead(struct worker *w, const struct qp_client *c)
 		__builtin_prefetch((const void *)&w->qps->slot[later & w->qps->mask]);
 		if (UNLIKELY(qp == NULL))
 			continue;
-		__builtin_prefetch(
-			qp); /* with all of them at once their pages are looked up, too */
+		/* With all of them at once their pages are looked up, too. */
+		__builtin_prefetch(qp);
 		w->coming[w->coming_n++] = qp;
 	}
 }
@@ -108,8 +133,7 @@ stage_doorbells(struct worker *w)
 			continue;
 		if (n > 1)
 			fetch(w, number, n);
-		for (uint32_t i = 0; i < n; i++)
-			answer(w, c, number[i]);
+		answer_all(w, c, number, n);
 		if (n == DOORBELL_CLIENT)
 			look_ahead(w, c);
 		share_charge(w, &c->share, (int64_t)n * COST_BELL);

@@ -88,11 +88,30 @@ ring_bells_ring(const struct ring_bells *b)
 	return ring_bells_peek(b, 0) != 0;
 }
 
-/** Consumer: from here on every entry that was published before is seen. */
+/** Consumer: a queue whose number it has taken may ring again; ring_bells_heard() is next. */
+static inline void
+ring_bell_clear(struct ring *r)
+{
+	atomic_store_explicit(&r->sh->bell, 0, memory_order_release);
+}
+
+/**
+ * Consumer: of the queues whose bells were cleared, every entry is seen from here on that was
+ * published when its producer found the bell still ringing; who comes later rings again. Cost: that
+ * of one locked operation, for any number of queues.
+ */
+static inline void
+ring_bells_heard(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/** The same of one queue. */
 static inline void
 ring_bell_heard(struct ring *r)
 {
-	atomic_exchange_explicit(&r->sh->bell, 0, memory_order_acq_rel);
+	ring_bell_clear(r);
+	ring_bells_heard();
 }
 
 #endif
