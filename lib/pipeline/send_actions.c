@@ -230,8 +230,11 @@ pipeline_act_requester(
 		timer_update(w, qp);
 	if (UNLIKELY((v->act & REQACT_RESEND) != 0))
 		pipeline_congestion_heard(w, qp, p, v);
-	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r)))
+	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r))) {
+		if (requester_is_shut(r))
+			return;
 		w->hurry |= HURRY_REQUESTS;
+	}
 	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
 		pipeline_send_wake(w, qp);
 }

@@ -21,13 +21,6 @@ span_of(const struct requester *r, const struct requester_wr *w, const struct se
 		      : psn_distance(w->last, r->cur) + 1;
 }
 
-/** The window, as far as losses leave it open. */
-static ALWAYS_INLINE uint32_t
-room_of(const struct requester *r)
-{
-	return r->window < r->open ? r->window : r->open;
-}
-
 /**
  * Must this packet ask for a response (REQ-07)? It may be the last for now: the window counts
  * request packets, resent ones too; the limit on PSNs counts READ responses (REQ-13).
@@ -35,7 +28,7 @@ room_of(const struct requester *r)
 static ALWAYS_INLINE bool
 window_asks(const struct requester *r, uint32_t flying, uint32_t span)
 {
-	const uint32_t room = room_of(r);
+	const uint32_t room = req_room(r);
 
 	return (uint32_t)(flying + 1 >= room) |
 	       (r->since_ackreq + 1u >= requester_asks_each(r, room)) |
@@ -171,7 +164,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 	/* Losses are the responses' too: then those of a READ count with its request. */
 	if (!data && !requester_is_free(r))
 		flying = req_flying(r);
-	if (UNLIKELY(flying >= room_of(r) && flying != 0) ||
+	if (UNLIKELY(flying >= req_room(r) && flying != 0) ||
 		UNLIKELY(psn_distance(r->cur, r->una) + span > PSNS_MAX))
 		return stop(r, REQ_WINDOW, now, out);
 	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why the next packet is not sent: for explanations of a QP that does nothing. */
+/* Why the next packet is not sent: for explanations of a QP, and for whoever would wake it. */
 #include "requester_priv.h"
 
 enum requester_stop
@@ -20,6 +20,23 @@ requester_waits(const struct requester *r, ns_t now)
 		copy.wr_mask = 1;
 	}
 	return requester_next(&copy, now, &ignored);
+}
+
+bool
+requester_is_shut(const struct requester *r)
+{
+	uint32_t flying = requester_in_flight(r);
+	enum segment_kind kind;
+
+	if (requester_is_free(r) || r->sending == r->tail || r->since_ackreq != 0 || r->patching ||
+		r->waiting_rnr || r->failed || r->dead)
+		return false;
+	if (r->holes && psn_cmp(r->cur, r->heard) <= 0) /* what was kept is skipped first */
+		return false;
+	kind = segment_of(requester_slot(r, r->sending))->kind;
+	if (kind != SEGMENT_DATA)
+		flying = req_flying(r);
+	return kind != SEGMENT_NONE && flying != 0 && flying >= req_room(r);
 }
 
 ns_t

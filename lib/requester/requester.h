@@ -258,6 +258,11 @@ enum requester_stop requester_next(struct requester *r, ns_t now, struct request
  */
 enum requester_stop requester_waits(const struct requester *r, ns_t now);
 /**
+ * Have losses left so little of the window that requester_next() has nothing to send before a
+ * response moves una, or a timer ends? Both are told. false: not known.
+ */
+bool requester_is_shut(const struct requester *r);
+/**
  * When the RNR wait began; else when the peer was heard of last, or what asks it for a response was
  * sent, also where no timer runs. 0: not known.
  */

@@ -239,6 +239,13 @@ req_flying(const struct requester *r)
 	return r->open < r->knee && flying < asked ? asked : flying;
 }
 
+/** The window, as far as losses leave it open. */
+static ALWAYS_INLINE uint32_t
+req_room(const struct requester *r)
+{
+	return r->window < r->open ? r->window : r->open;
+}
+
 /** Of the READ: is the response at this PSN the last one missing before what was kept? */
 static ALWAYS_INLINE bool
 req_meets_piece(const struct requester *r, const struct requester_wr *w, psn_t at)

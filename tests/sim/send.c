@@ -159,7 +159,7 @@ void
 send_some(struct sim *s, struct end *e, uint32_t turn)
 {
 	struct requester_packet p;
-	bool later = false;
+	bool later = false, shut;
 
 	e->busy = false;
 	if (e->state != END_RTS)
@@ -170,7 +170,10 @@ send_some(struct sim *s, struct end *e, uint32_t turn)
 		if (e->req.sending != e->req.tail && !share_may(s, e))
 			break;
 		e->patching = e->req.patching;
+		shut = requester_is_shut(&e->req);
 		why = requester_next(&e->req, s->now, &p);
+		CHECK(s, !shut || (why != REQ_SEND && why != REQ_LOCAL),
+			"shut, and something is to be sent");
 		if (why == REQ_LOCAL && local_work(s, e))
 			continue;
 		later = why == REQ_LOCAL && e->state == END_RTS;

@@ -118,7 +118,10 @@ start_agrees(const struct bed *s, const struct requester *r, const struct reques
 	assert_false(p->resend);
 }
 
-/** What requester_waits() says is what requester_next() does, and nothing has changed by asking. */
+/**
+ * What requester_waits() says is what requester_next() does, and nothing has changed by asking.
+ * Nothing leaves where requester_is_shut() says so.
+ */
 static UNUSED enum requester_stop
 asked_next(struct bed *s, struct requester_packet *p)
 {
@@ -129,6 +132,8 @@ asked_next(struct bed *s, struct requester_packet *p)
 	assert_memory_equal(&r, &s->r, sizeof(r));
 	stop = requester_next(&s->r, s->now, p);
 	assert_int_equal(waits, stop);
+	if (requester_is_shut(&r))
+		assert_true(stop != REQ_SEND && stop != REQ_LOCAL && requester_outstanding(&r));
 	return stop;
 }
 
