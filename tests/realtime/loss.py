@@ -137,7 +137,7 @@ class Bench:
         pid, total = self.client.process.proc.pid, 0
         for tid in os.listdir("/proc/%d/task" % pid):
             with open("/proc/%d/task/%s/comm" % (pid, tid), encoding="ascii") as f:
-                if not f.read().startswith("lcore-worker"):
+                if not f.read().startswith(("rte-worker", "lcore-worker")):
                     continue
             with open("/proc/%d/task/%s/schedstat" % (pid, tid), encoding="ascii") as f:
                 total += int(f.read().split()[1])
