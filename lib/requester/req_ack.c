@@ -16,7 +16,7 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 	r->probing = 0;
 	r->probes = 0;
 	if (!r->holes) { /* req.gap=patch */
-		r->alone = r->patched && psn_distance(r->una, from) == 1;
+		req_patch_brought(r, psn_distance(r->una, from));
 		r->patching = false;
 		r->patched = false;
 	}

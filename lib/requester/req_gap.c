@@ -229,15 +229,30 @@ req_skip(struct requester *r)
  * A peer that keeps what came behind a missing request (resp.gap=keep) needs that one alone. It
  * takes the others then, and says so, or it names the next one that is missing. A peer that keeps
  * nothing takes the one and names the next: where a patch brings no more than its own packet, what
- * the next NAK or probe leads to is going back. At a READ or ATOMIC it is going back, too: what is
- * known of its answer (REQ-IMPL) begins with the request.
+ * the next NAK or probe leads to is going back. Of two packets in a row that are lost the first
+ * brings no more, too; so where a patch has brought more before, it takes two. At a READ or ATOMIC
+ * it is going back in any case: what is known of its answer (REQ-IMPL) begins with the request.
  */
 
 bool
 req_peer_keeps(const struct requester *r)
 {
-	return (r->knobs & REQ_KNOB_PATCH) != 0 && !r->alone && !r->holes && r->head != r->fresh &&
-	       segment_of(requester_slot(r, r->head))->kind == SEGMENT_DATA;
+	return (r->knobs & REQ_KNOB_PATCH) != 0 && r->alone <= r->keeps && !r->holes &&
+	       r->head != r->fresh && segment_of(requester_slot(r, r->head))->kind == SEGMENT_DATA;
+}
+
+void
+req_patch_brought(struct requester *r, uint32_t psns)
+{
+	const bool more = psns > 1;
+
+	ASSERT(r->alone <= r->keeps + 1u);
+	if (!r->patched || more)
+		r->alone = 0;
+	else if (requester_outstanding(r)) /* else there was no more */
+		r->alone += r->alone <= r->keeps;
+	if (r->patched && more)
+		r->keeps = 1;
 }
 
 bool

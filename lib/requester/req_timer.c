@@ -29,6 +29,7 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->patching = false;
 	r->patched = false;
 	r->alone = 0;
+	r->keeps = 0;
 	r->anew = true;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
 }
@@ -182,7 +183,8 @@ req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
  * loses packets, silence of some round trips therefore sends again what a timeout would: the few
  * oldest packets, of which one wants a response. Whatever was lost, that response tells: the
  * oldest is the one packet that the peer takes in any case, new or again. It comes after two round
- * trips and some, or shortly before a short timer would end. It is no retry: the transport timer
+ * trips and some, or shortly before a short timer would end; not where the round trip is as long as
+ * that, unless one too many costs no more than its own packet. It is no retry: the transport timer
  * begins anew with it, and after some probes without progress nothing but the timer
  * is left, nor after a timeout: who has vanished sees its retries and no more. Where nothing was
  * lost of late there are none, so that a quiet link does not pay.
@@ -197,7 +199,9 @@ req_probe_arm(struct requester *r, ns_t now)
 	const ns_t most = requester_wait_ns(r->timeout) / 4 * 3;
 	const ns_t wait = (2 * round + PROBE_GRACE) << r->probes;
 
-	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST || round > most)
+	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST)
+		return;
+	if (round > most && !req_peer_keeps(r)) /* one too many would send all of it again */
 		return;
 	r->probing = 1;
 	r->deadline = now + (wait < most ? wait : most);

@@ -75,6 +75,7 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->patching = false;
 	r->patched = false;
 	r->alone = 0;
+	r->keeps = 0;
 	r->anew = false;
 	r->open = REQ_OPEN_ALL;
 	r->knee = 0;

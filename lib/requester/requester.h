@@ -134,8 +134,9 @@ struct requester {
 	uint8_t transport;     /* attribute: enum wire_transport */
 	uint8_t probing : 1;   /* `timing` is for a probe, see req_probe_arm() */
 	uint8_t rounds : 1;    /* attribute: each round trip is wanted, see REQACT_ROUND */
-	uint8_t alone : 1; /* what was patched was all that una moved by: see req_patch_request() */
-	uint8_t probes : 5; /* sent since una moved */
+	uint8_t keeps : 1; /* what was patched has brought more than itself, see req_peer_keeps() */
+	uint8_t alone : 2; /* ... so often in a row since it was all that una moved by */
+	uint8_t probes : 3; /* sent since una moved */
 	uint32_t open;      /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
 	uint32_t knee;      /* below it `open` doubles in a round trip, then it grows by one */
 	psn_t timed;        /* `timed_at`: the response to this PSN ends a round trip */

@@ -124,6 +124,51 @@ REQ_NAK_12_peer_keeps_nothing(void **state)
 	}
 }
 
+/* REQ-NAK-12: two packets in a row are lost on the way to a peer that has kept some before. */
+static void
+REQ_NAK_12_two_in_a_row(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 12);
+	ack(s, S + 1, NSEQ);
+	expect_alone(s, 1);
+	ack(s, S + 3, NSEQ); /* it had S+2 */
+	expect_alone(s, 3);
+	ack(s, S + 4, NSEQ); /* and not S+4 */
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+	expect_alone(s, 4);
+	ack(s, S + 4, ACK);
+	ack(s, S + 5, NSEQ); /* nor S+5: it keeps nothing any more */
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	pump(s);
+	assert_int_equal(s->n, 7);
+	ack(s, S + 5, ACK);
+	ack(s, S + 6, NSEQ);
+	expect_alone(s, 6);
+	ack(s, S + 7, NSEQ); /* of which nothing is known any more */
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+}
+
+/* REQ-NAK-12: what is sent alone cannot bring more than itself where nothing else is there. */
+static void
+REQ_NAK_12_nothing_else(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 3);
+	ack(s, S + 2, NSEQ);
+	expect_alone(s, 2);
+	ack(s, S + 2, ACK);
+	post_sends(s, 3);
+	pump(s);
+	ack(s, S + 3, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+	expect_alone(s, 3);
+}
+
 /* REQ-NAK-11: without the knob, and at a READ or ATOMIC, it is going back. */
 static void
 REQ_NAK_01_goes_back(void **state)
@@ -224,6 +269,30 @@ TMR_07_probes_and_timeout(void **state)
 	assert_int_equal(s->out[0].psn.v, S + 12);
 }
 
+/* TMR-07: one probe too many costs one packet, so it comes before a timer of a round trip, too. */
+static void
+TMR_07_probe_within_a_round_trip(void **state)
+{
+	const ns_t wait = (UINT64_C(4096) << 4) + (UINT64_C(4096) << 4) / 1024;
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t patch = 0; patch < 2; patch++) {
+		sent(s, 12);
+		s->r.timeout = 4;
+		s->r.knobs = patch ? REQ_KNOB_PATCH : 0;
+		s->now += 60 * US;
+		ack(s, S + 8, ACK); /* a round trip is known */
+		post_sends(s, 20);
+		pump(s);
+		ack(s, S + 12, NSEQ);
+		pump(s);
+		assert_int_equal(s->out[0].psn.v, S + 12);
+		assert_int_equal(s->r.probing, patch);
+		assert_true(s->r.deadline - s->now == (patch ? wait / 4 * 3 : wait));
+	}
+}
+
 /* REQ-RNR-03: an RNR NAK behind it goes back, for the peer keeps nothing then. */
 static void
 REQ_RNR_03_goes_back(void **state)
@@ -260,6 +329,7 @@ REQ_RETRY_02_counted(void **state)
 }
 
 RUN(T(REQ_NAK_11_one_alone), T(REQ_NAK_11_inside_a_message), T(REQ_NAK_11_gap_after_gap),
-	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_01_goes_back), T(REQ_NAK_11_reads_behind),
-	T(REQ_17_late_not_lost), T(TMR_07_probes_and_timeout), T(REQ_RNR_03_goes_back),
+	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_12_two_in_a_row), T(REQ_NAK_12_nothing_else),
+	T(REQ_NAK_01_goes_back), T(REQ_NAK_11_reads_behind), T(REQ_17_late_not_lost),
+	T(TMR_07_probes_and_timeout), T(TMR_07_probe_within_a_round_trip), T(REQ_RNR_03_goes_back),
 	T(REQ_RETRY_02_counted))
