@@ -48,7 +48,6 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		v->act |= REQACT_MIGRATE;
 		r->open = REQ_OPEN_ALL; /* of the other path nothing is known */
 		r->rtt = 0;
-		r->rtt_min = 0;
 		req_rewind(r, v);
 		return;
 	}

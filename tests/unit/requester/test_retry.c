@@ -426,6 +426,38 @@ REQ_RETRY_09_another_path(void **state)
 	}
 }
 
+/*
+ * REQ-RETRY-09, REQ-IMPL-05: what the peer had sent over the path before comes behind the change,
+ * and is no reason to give the READ up that has just left: its answer has the round trip before.
+ */
+static void
+REQ_RETRY_09_older_answers(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.retry_cnt = 0;
+	requester_reset(&s->r, psn(S));
+	POST(s, SEND(64));
+	pump(s);
+	s->now += 20000;
+	ack(s, S, ACK);
+	s->r.armed = true;
+	POST(s, READ(4 * PMTU));
+	POST(s, SEND(64));
+	pump(s);
+	s->now += 20000;
+	MIDDLE(s, S + 2);
+	expect_rule(s, "REQ-RETRY-09");
+	pump(s);
+	s->now += 128;
+	MIDDLE(s, S + 3);
+	assert_int_equal(s->v.act & REQACT_ERROR, 0);
+	assert_true(s->r.doubting);
+	assert_true(s->r.deadline - s->now >= 2 * 20000);
+}
+
 /* A spent RNR counter says nothing of the path. */
 static void
 REQ_RNR_05_no_other_path(void **state)
@@ -442,7 +474,7 @@ REQ_RNR_05_no_other_path(void **state)
 }
 
 RUN(T(REQ_RETRY_01_causes), T(REQ_RETRY_02_number), T(REQ_RETRY_04_reload),
-	T(REQ_RETRY_09_another_path), T(REQ_RNR_05_no_other_path),
+	T(REQ_RETRY_09_another_path), T(REQ_RETRY_09_older_answers), T(REQ_RNR_05_no_other_path),
 	T(REQ_RETRY_05_ghosts_do_not_reload), T(REQ_RETRY_06_nak_that_makes_progress),
 	T(REQ_RETRY_07_exhaustion), T(REQ_RETRY_08_recovered), T(REQ_RETRY_10_independent),
 	T(REQ_14_identical), T(TMR_01_values), T(TMR_02_bounds), T(TMR_03_zero_disables),
