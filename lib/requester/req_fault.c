@@ -113,12 +113,32 @@ take_back_packet(struct requester *r)
 	r->since_ackreq = 0;
 }
 
+/** Data of a later READ, which was to be kept: its turn has not come, and an older one may fail. */
+static void
+kept_fault(struct requester *r, uint32_t position, enum requester_fault fault,
+	struct requester_verdict *v)
+{
+	v->act &= ~(uint32_t)(REQACT_PLACE | REQACT_ATOMIC);
+	requester_slot(r, position)->fault = (uint8_t)fault;
+	if (r->failed && r->failed_at - r->head <= position - r->head)
+		return;
+	r->failed = true;
+	r->failed_at = position;
+	cut_off(r);
+	v->act |= REQACT_RESEND;
+	v->rule = local_fault(r)->rule;
+}
+
 void
 requester_local_fault(struct requester *r, uint32_t position, enum requester_fault fault,
 	struct requester_verdict *v)
 {
 	bool placing = (v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && v->position == position;
 
+	if (placing && position - v->head_was > v->completed) {
+		kept_fault(r, position, fault, v);
+		return;
+	}
 	if (placing) {
 		requester_slot(r, position)->fault = (uint8_t)fault;
 		take_back(r, position, v);

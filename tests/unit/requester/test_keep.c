@@ -208,6 +208,38 @@ REQ_IMPL_06_counter(void **state)
 	assert_int_equal(s->v.wc_status, WC_RETRY_EXC);
 }
 
+/* REQ-CLS-B-01, REQ-IMPL-02: a later READ whose data has no place fails in its turn, not before. */
+static void
+REQ_CLS_B_01_later_read(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t goes_back = 0; goes_back < 2; goes_back++) {
+		started(s);
+		if (goes_back) { /* the first that shows it has an ATOMIC behind it */
+			POST(s, FADD);
+			pump(s);
+		}
+		data(s, 0);
+		data(s, 4 + 1); /* of the second READ, behind a gap */
+		assert_int_equal(s->v.position, 1);
+		assert_true((s->v.act & REQACT_PLACE) != 0);
+		requester_local_fault(&s->r, 1, WR_FAULT_PROT, &s->v);
+		assert_int_equal(s->v.act & (REQACT_PLACE | REQACT_ERROR | REQACT_COMPLETE), 0);
+		assert_int_equal(s->v.act & REQACT_RESEND, REQACT_RESEND);
+		pump(s);
+		assert_int_equal(s->n, 1); /* the first alone is asked for again */
+		assert_int_equal(s->out[0].psn.v, S + 1);
+		for (uint32_t at = 1; at < N; at++)
+			data(s, at);
+		assert_int_equal(s->v.completed, 1);
+		assert_true((s->v.act & REQACT_ERROR) != 0);
+		assert_int_equal(s->v.failed, 1);
+		assert_int_equal(s->v.wc_status, WC_LOC_PROT);
+	}
+}
+
 /* TMR-07: silence behind a patch: the probe asks for what is missing, and for that alone. */
 static void
 TMR_07_probe(void **state)
@@ -341,7 +373,7 @@ REQ_IMPL_02_fill_keeps_one(void **state)
 	assert_int_equal(s->v.act & REQACT_PLACE, 0);
 }
 
-RUN(T(REQ_IMPL_04_one_gap), T(REQ_IMPL_05_gap_after_gap), T(REQ_IMPL_05_two_gaps_of_one),
-	T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter), T(TMR_07_probe),
-	T(TMR_07_few_below_what_was_kept), T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads),
-	T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))
+RUN(T(REQ_CLS_B_01_later_read), T(REQ_IMPL_04_one_gap), T(REQ_IMPL_05_gap_after_gap),
+	T(REQ_IMPL_05_two_gaps_of_one), T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter),
+	T(TMR_07_probe), T(TMR_07_few_below_what_was_kept), T(REQ_IMPL_07_nak),
+	T(REQ_IMPL_01_not_only_reads), T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))
