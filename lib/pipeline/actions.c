@@ -130,9 +130,7 @@ comm_established(struct worker *w, const struct context *c)
 {
 	const struct responder_verdict v = { .event = EVENT_COMM_EST, .fault = VERDICT_NO_FAULT };
 
-	if (!wire_is_connected(c->qp->resp.transport))
-		return; /* with whom? */
-	c->qp->flags |= QPF_COMM_EST;
+	c->qp->flags &= ~(uint32_t)QPF_UNHEARD;
 	event_raise(w, c, &v);
 }
 
@@ -201,8 +199,7 @@ pipeline_act_responder(struct worker *w, const struct context *c, struct respond
 
 	ASSERT(qp->worker == w->index);
 	ASSERT((a & ACT_PLACE_WRITE) == 0 || c->p != NULL);
-	if (UNLIKELY(qp_state_of(qp) == QPS_RTR) && (qp->flags & QPF_COMM_EST) == 0 &&
-		(a & no_talk) == 0)
+	if (UNLIKELY((qp->flags & QPF_UNHEARD) != 0) && (a & no_talk) == 0)
 		comm_established(w, c);
 	if ((a & ACT_TAKE_WQE) != 0)
 		take_wqe(qp);

@@ -64,14 +64,16 @@ struct fast {
 /** The opcode's service left out: stage 5 has seen that it is the QP's. */
 #define FAST_OPERATION(opcode) ((opcode) & ~OP_RC_END)
 
-/** May packets of the QP take the fast path at all? */
+/**
+ * May packets of the QP take the fast path at all? In RTR, too, where a QP may stay for good: so
+ * does the passive end of a one-sided program.
+ */
 static ALWAYS_INLINE bool
 fast_qp(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
 {
-	/* Not in RTR: AE-05 */
-	return LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTS) <= QPS_SQE - QPS_RTS) &&
-	       LIKELY((qp->flags & QPF_ANSWERING) == 0) && LIKELY((p->flags & PKT_CE) == 0) &&
-	       LIKELY(w->dirty_n != PIPELINE_BURST);
+	return LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR) &&
+	       LIKELY((qp->flags & (QPF_ANSWERING | QPF_UNHEARD)) == 0) &&
+	       LIKELY((p->flags & PKT_CE) == 0) && LIKELY(w->dirty_n != PIPELINE_BURST);
 }
 
 /** Owe an ACK of the newest request, at the end of the burst; the QP's answer queue is empty. */

@@ -212,7 +212,7 @@ reset(struct qp *qp)
 	qp->cnp_next = 0;
 	qp->ce_seen = 0;
 	qp->fatal = 0;
-	qp->flags &= ~(uint32_t)(QPF_COMM_EST | QPF_CNP_SCHEDULED | QPF_LAST_WQE);
+	qp->flags &= ~(uint32_t)(QPF_CNP_SCHEDULED | QPF_LAST_WQE);
 	memset(&qp->attr.alt_path, 0, sizeof(qp->attr.alt_path));
 	qp->attr.alt_resolved = false;
 	qp_migration_set(qp, MIG_MIGRATED);
@@ -226,6 +226,16 @@ reset(struct qp *qp)
 		memset(qp->stats, 0, sizeof(*qp->stats));
 	if (qp->failure != NULL)
 		memset(qp->failure, 0, sizeof(*qp->failure));
+}
+
+/** AE-05: in RTR, a connected QP tells of the first request of its peer. */
+static void
+apply_unheard(struct qp *qp, uint8_t from, uint8_t to)
+{
+	if (to != QPS_RTR)
+		qp->flags &= ~(uint32_t)QPF_UNHEARD;
+	else if (from == QPS_INIT && wire_is_connected(qp->resp.transport))
+		qp->flags |= QPF_UNHEARD;
 }
 
 void
@@ -261,10 +271,12 @@ qp_apply(struct qp *qp, const struct qp_attr *attr, uint32_t mask)
 		reset(qp);
 	else if (next == QPS_RTR && state == QPS_INIT)
 		responder_reset(&qp->resp, psn(qp->attr.rq_psn));
+	apply_unheard(qp, state, next);
 	ASSERT(((qp->flags & QPF_MIGRATION) != 0) == (qp->attr.path_mig_state != MIG_MIGRATED));
 	ASSERT(!qp->req.armed || qp->attr.path_mig_state == MIG_ARMED);
 	ASSERT(next != QPS_RESET || qp->answers.count == 0);
-	ASSERT(next != QPS_RESET || (qp->flags & (QPF_COMM_EST | QPF_DIRTY)) == 0);
+	ASSERT(next == QPS_RTR || (qp->flags & QPF_UNHEARD) == 0);
+	ASSERT(next != QPS_RESET || (qp->flags & QPF_DIRTY) == 0);
 	qp->attr.qp_state = next;
 	qp->attr.cur_qp_state = next;
 	atomic_store_explicit(&qp->state, next, memory_order_release);

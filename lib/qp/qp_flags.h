@@ -21,7 +21,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_NOT_RC = BIT32(5),   /* these three are QPF_SERVICE (constant) */
 	QPF_DATAGRAM = BIT32(6), /* UD: each request has its own destination */
 	QPF_XRC = BIT32(7),      /* a target's `srq` is that of the packet */
-	QPF_COMM_EST = BIT32(8),    /* event raised */
+	QPF_FLUSHING = BIT32(8),    /* in ERR, and in line for the rest of its flush */
 	QPF_RESOLVED = BIT32(9),    /* template has a destination MAC */
 	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
 	QPF_EVENT_WITH_CQE = BIT32(11),
@@ -39,7 +39,7 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_SRQ = BIT32(24),           /* receives from `srq` */
 	QPF_LAST_WQE = BIT32(25),      /* ... and has said that it takes no more (AE-08) */
 	QPF_SENT_NOWHERE = BIT32(26),  /* requests were sent while nobody knew where to */
-	QPF_FLUSHING = BIT32(27),      /* in ERR, and in line for the rest of its flush */
+	QPF_UNHEARD = BIT32(27),       /* in RTR, no request was accepted so far (AE-05) */
 	QPF_CNP_CONTROL = BIT32(28),   /* cc.cnp_path=control */
 	QPF_DIRTY = BIT32(29),         /* on the worker's list of owed ACKs */
 	QPF_ANSWERING = BIT32(30),     /* on the worker's list of answer queues */

@@ -44,7 +44,8 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 	const struct requester *r = &qp->req;
 	const struct qp_feed *feed = qp->send_feed;
 
-	out->established = (qp->flags & QPF_COMM_EST) != 0 || qp->resp.msn != 0;
+	out->established = (qp->flags & QPF_UNHEARD) == 0 &&
+			   (wire_is_connected(qp->resp.transport) || qp->resp.msn != 0);
 	out->halved = qp->req.window < qp->window;
 	out->starved = qp->resp.starved;
 	out->rnr_until = qp->resp.latched ? qp->resp.rnr_until : 0;

@@ -214,14 +214,14 @@ what_a_silent_worker_may_have_is_left_alone(void **state UNUSED)
 	fake.deaf = true;
 	assert_int_equal(rpc_code("qp_modify", with_qpn(TO_INIT)), REFUSED(ETIMEDOUT));
 	qp->hot[0] = 5; /* it has the QP by now, and counts */
-	qp->flags |= QPF_COMM_EST;
+	qp->flags |= QPF_LAST_WQE;
 	assert_int_equal(rpc_code("qp_modify", with_qpn("\"qp_state\":\"RESET\"")), REFUSED(EBUSY));
 	assert_non_null(strstr(rpc_message(), "has not answered"));
 	assert_int_equal(rpc_code("qp_modify", with_qpn(TO_INIT)), REFUSED(EBUSY));
 	assert_int_equal(rpc_code("qp_modify", with_qpn("\"worker\":1")), REFUSED(EBUSY));
 	json_decref(rpc_ok("qp_query", "{\"qp_num\":17}"));
 	assert_int_equal(qp->hot[0], 5);
-	assert_true((qp->flags & QPF_COMM_EST) != 0);
+	assert_true((qp->flags & QPF_LAST_WQE) != 0);
 	assert_int_equal(qp->worker, worker);
 
 	fake.deaf = false;

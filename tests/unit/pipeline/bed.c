@@ -282,6 +282,13 @@ bed_make_local(struct bed *b, struct qp *qp, uint32_t to)
 }
 
 void
+bed_in_rtr(struct bed *b)
+{
+	atomic_store(&b->qp->state, QPS_RTR);
+	b->qp->flags |= QPF_UNHEARD;
+}
+
+void
 bed_post(struct bed *b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

@@ -83,6 +83,8 @@ int bed_modify(struct bed *b, struct qp *qp, const struct qp_attr *attr, uint32_
 int bed_state(struct bed *b, struct qp *qp, enum qp_state s);
 /** The QP's path leads to its own port (LB), and it is connected to the QP of this number. */
 void bed_make_local(struct bed *b, struct qp *qp, uint32_t to);
+/** The bed's QP is back in RTR, and has heard of nobody. */
+void bed_in_rtr(struct bed *b);
 void bed_post(struct bed *b, uint32_t n);
 void bed_worker_again(struct bed *b);
 

@@ -47,6 +47,7 @@ struct outcome {
 	uint32_t epsn;
 	uint32_t msn;
 	uint32_t state;
+	uint32_t told; /* of the peer's first request, in RTR */
 	uint32_t posted;
 	uint64_t at_qp[STAT_MAX];
 	uint64_t at_worker[STAT_MAX];
@@ -132,6 +133,7 @@ session(uint32_t seed, bool again, struct outcome *o)
 {
 	struct wire_path path = bed_path();
 	uint32_t next_psn = one_in(&seed, 3) ? PSN_MASK - 3 : E;
+	bool rtr;
 	void *state = NULL;
 	struct bed *b;
 
@@ -140,6 +142,8 @@ session(uint32_t seed, bool again, struct outcome *o)
 	memset(o, 0, sizeof(*o));
 	b->qp->resp.epsn = psn(next_psn);
 	b->qp->flags |= one_in(&seed, 2) ? QPF_TRACE : 0;
+	if ((rtr = one_in(&seed, 3)))
+		bed_in_rtr(b);
 	atomic_store(&b->cq.producer, one_in(&seed, 2) ? 1 + b->conf.index : CQ_PRODUCER_ANY);
 	path.tos = again ? 3 : 2;
 	for (uint32_t turn = 0; turn < TURNS; turn++) {
@@ -156,6 +160,7 @@ session(uint32_t seed, bool again, struct outcome *o)
 		look(b, o);
 		b->now += 1000;
 	}
+	o->told = rtr && (b->qp->flags & QPF_UNHEARD) == 0;
 	o->memory = mix(mix(0, b->memory, MR_LEN), b->rq_memory, 16384);
 	o->epsn = b->qp->resp.epsn.v;
 	o->msn = b->qp->resp.msn;
@@ -176,7 +181,7 @@ session(uint32_t seed, bool again, struct outcome *o)
 static void
 RESP_01_both_ways_agree(void **state)
 {
-	uint32_t frames = 0, completions = 0, traced = 0, alive = 0;
+	uint32_t frames = 0, completions = 0, traced = 0, alive = 0, told = 0;
 
 	(void)state;
 	for (uint32_t seed = 1; seed <= SESSIONS; seed++) {
@@ -189,6 +194,7 @@ RESP_01_both_ways_agree(void **state)
 		assert_int_equal(a.epsn, b.epsn);
 		assert_int_equal(a.msn, b.msn);
 		assert_int_equal(a.state, b.state);
+		assert_int_equal(a.told, b.told);
 		assert_int_equal(a.frames_n, b.frames_n);
 		assert_int_equal(a.completions_n, b.completions_n);
 		assert_int_equal(a.traced, b.traced);
@@ -204,10 +210,12 @@ RESP_01_both_ways_agree(void **state)
 		frames += a.frames_n;
 		completions += a.completions_n;
 		traced += a.traced;
-		alive += a.state == QPS_RTS;
+		alive += a.state == QPS_RTS || a.state == QPS_RTR;
+		told += a.told;
 	}
 	assert_true(frames > SESSIONS * 4 && completions > SESSIONS * 4 && traced > SESSIONS * 4);
 	assert_true(alive > SESSIONS / 8 && alive < SESSIONS);
+	assert_true(told > SESSIONS / 8 && told < SESSIONS / 2);
 }
 
 /* RESP-04: the place of a WRITE was looked up before a SEND of its burst revoked the key. */
@@ -318,6 +326,38 @@ CQ_06_sends_of_a_burst_beside_others(void **state)
 	sends_of_a_burst(*state, CQ_PRODUCER_ANY);
 }
 
+/*
+ * AE-05: a QP may stay in RTR for good, as the passive end of a one-sided program does. What comes
+ * behind the request that was told of takes the fast path.
+ */
+static void
+AE_05_fast_in_RTR(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f;
+
+	bed_in_rtr(b);
+	bed_post(b, 4);
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			const uint32_t at = E + turn * 2 + i;
+
+			f = i == 0 ? send_only(at, 64) : write_only(at, MR_VA + 64 * turn, 64);
+			bed_send(b, &f);
+		}
+		bed_turn(b);
+		expect_ack(b, 0x1f, E + turn * 2 + 1, turn * 2 + 2);
+		assert_memory_equal(b->memory + 64 * turn, f.payload, 64);
+		bed_cqe(b);
+	}
+	assert_int_equal(bed_up(b, MBOX_EVENT).ev.event, EVENT_COMM_EST);
+	bed_no_up(b);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_send_requests), 3);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 3);
+	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 1); /* by the full path: the first */
+	assert_int_equal(b->qp->hot[STAT_rx_write_requests], 1); /* ... and the rest of its burst */
+}
+
 /* CQ-06: none of a burst is solicited, so there is no event. */
 static void
 CQ_06_no_event_of_a_burst(void **state)
@@ -343,6 +383,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(RESP_01_both_ways_agree),
+		cmocka_unit_test_setup_teardown(AE_05_fast_in_RTR, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			RESP_04_invalidated_in_a_burst, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -346,7 +346,7 @@ AE_05_comm_established(void **state)
 	struct wire_fields f = send_only(E + 1, 8);
 	struct mbox_msg m;
 
-	atomic_store(&b->qp->state, QPS_RTR);
+	bed_in_rtr(b);
 	bed_send(b, &f); /* refused: not at ePSN */
 	bed_turn(b);
 	expect_ack(b, 0x60, E, 0);

@@ -70,6 +70,31 @@ post(struct qp *qp, uint64_t wr_id)
 	ring_produce_commit(&producer);
 }
 
+/* AE-05: who is heard of is told in RTR alone; a datagram is nobody's peer. */
+static void
+AE_05_unheard_in_RTR(void **state)
+{
+	static const enum wire_transport transports[] = { WIRE_RC, WIRE_UC, WIRE_UD };
+	static const enum qp_state way[] = { QPS_INIT, QPS_RTR, QPS_RTR, QPS_RTS, QPS_RESET };
+
+	(void)state;
+	for (uint32_t t = 0; t < ARRAY_LEN(transports); t++) {
+		struct qp *qp = qp_new(&params);
+		struct qp_attr a = { .path_mtu = 1024, .path_mig_state = MIG_MIGRATED };
+
+		qp->resp.transport = (uint8_t)transports[t];
+		for (uint32_t i = 0; i < ARRAY_LEN(way); i++) {
+			const bool connected = transports[t] != WIRE_UD;
+
+			a.qp_state = (uint8_t)way[i];
+			qp_apply(qp, &a, QP_ATTR_STATE);
+			assert_int_equal((qp->flags & QPF_UNHEARD) != 0,
+				connected && way[i] == QPS_RTR);
+		}
+		qp_free(qp);
+	}
+}
+
 /* What control decides comes with the settings; what the worker keeps in the flags stays. */
 static void
 settings(void **state)
@@ -274,7 +299,7 @@ QP_05_reset(void **state)
 	qp->flags |= QPF_DIRTY;
 	qp->cnp_next = 5000; /* CC-03: the next life's first mark is answered at once */
 	qp->ce_seen = 2;
-	qp->flags |= QPF_COMM_EST;
+	qp->flags |= QPF_LAST_WQE | QPF_UNHEARD;
 	qp->fatal = 21;
 	qp->last_error.fatal = 21;
 	qp->hot[STAT_rcvd_pkts] = 9;
@@ -295,7 +320,7 @@ QP_05_reset(void **state)
 	assert_int_equal(qp->flags & QPF_DIRTY, 0);
 	assert_int_equal(qp->cnp_next, 0);
 	assert_int_equal(qp->ce_seen, 0);
-	assert_int_equal(qp->flags & QPF_COMM_EST, 0);
+	assert_int_equal(qp->flags & (QPF_LAST_WQE | QPF_UNHEARD), 0);
 	assert_int_equal(qp->fatal, 0);
 	assert_int_equal(qp->last_error.fatal, 0);
 	assert_int_equal(qp_stat(qp, STAT_rcvd_pkts), 0);
@@ -425,6 +450,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allocation),
+		cmocka_unit_test(AE_05_unheard_in_RTR),
 		cmocka_unit_test(settings),
 		cmocka_unit_test(QP_08_bring_up),
 		cmocka_unit_test(path_change),
