@@ -354,7 +354,7 @@ AE_05_fast_in_RTR(void **state)
 	bed_no_up(b);
 	assert_int_equal(qp_stat(b->qp, STAT_rx_send_requests), 3);
 	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 3);
-	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 1); /* by the full path: the first */
+	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 1);  /* by the full path: the first */
 	assert_int_equal(b->qp->hot[STAT_rx_write_requests], 1); /* ... and the rest of its burst */
 }
 

@@ -88,8 +88,8 @@ AE_05_unheard_in_RTR(void **state)
 
 			a.qp_state = (uint8_t)way[i];
 			qp_apply(qp, &a, QP_ATTR_STATE);
-			assert_int_equal((qp->flags & QPF_UNHEARD) != 0,
-				connected && way[i] == QPS_RTR);
+			assert_int_equal(
+				(qp->flags & QPF_UNHEARD) != 0, connected && way[i] == QPS_RTR);
 		}
 		qp_free(qp);
 	}
