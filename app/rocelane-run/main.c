@@ -111,6 +111,8 @@ run_program(char **argv)
 		run_die("fork: %s", strerror(errno));
 	if (pid == 0) {
 		signals_restore();
+		if (plane.apart) /* if it may not, it shares them as before */
+			sched_setaffinity(0, sizeof(plane.others), &plane.others);
 		execvp(argv[0], argv);
 		fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
 		_exit(errno == ENOENT ? 127 : 126);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cpus.h"
 #include "run.h"
 
 #define START_MS 60000
@@ -158,11 +159,26 @@ record_open(const char *path)
 	return fd;
 }
 
+/* Lcores of EAL may share CPUs if they are told so. */
+static void
+lcores_say(const struct plane *p, char *out, size_t room)
+{
+	char worker[CPUS_TEXT], others[CPUS_TEXT];
+
+	if (p->apart) {
+		cpus_text(&p->worker, worker);
+		cpus_text(&p->others, others);
+		snprintf(out, room, "--lcores=0@(%s),1@(%s)", others, worker);
+		return;
+	}
+	snprintf(out, room, "--lcores=(0-1)@(0-%ld)", sysconf(_SC_NPROCESSORS_CONF) - 1);
+}
+
 static _Noreturn void
 become(const struct plane *p, const char *program, const char *config, const char *log, int record)
 {
 	const int out = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	char lcores[64], fd[16];
+	char lcores[2 * CPUS_TEXT + 32], fd[16];
 
 	signals_restore();
 	/* It ends with us, and not by the terminal's signals. */
@@ -174,9 +190,7 @@ become(const struct plane *p, const char *program, const char *config, const cha
 		dup2(out, 1);
 		dup2(out, 2);
 	}
-	/* Lcores of EAL may share CPUs if they are told so. */
-	snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(0-%ld)",
-		sysconf(_SC_NPROCESSORS_CONF) - 1);
+	lcores_say(p, lcores, sizeof(lcores));
 	snprintf(fd, sizeof(fd), "%d", record);
 	if (record >= 0)
 		fcntl(record, F_SETFD, 0);
@@ -216,12 +230,15 @@ plane_start(struct plane *p, bool polls, const char *record)
 	static const char *const near[] = { "rocelane", "../rocelane/rocelane", NULL };
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
 	const int64_t end = jsonrpc_now_ms() + START_MS;
+	cpu_set_t allowed;
 	int fd = -1;
 
 	if (!find(near, BIN_DIR "/rocelane", program) || access(program, X_OK) != 0)
 		run_die("%s is not there", program);
 	if (record != NULL)
 		fd = record_open(record);
+	p->apart = polls && sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
+		   cpus_apart(&allowed, &p->worker, &p->others);
 	make_dir(p);
 	path_in(p, "sock", p->socket);
 	path_in(p, "config.json", config);

@@ -6,7 +6,7 @@
  *
  * main.c     options, the program, its exit status    plane.c    a dataplane of its own
  * control.c  calls, faults, queue pairs that failed   signals.c  held, or passed on
- * files.c    what a kernel shows of RDMA devices
+ * files.c    what a kernel shows of RDMA devices      cpus.c     which CPU is the worker's
  *
  * Owner:   one thread.
  * Memory:  what is left at the end goes with the process.
@@ -14,6 +14,7 @@
  */
 #include <jansson.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -40,7 +41,9 @@ int signals_wait(pid_t pid, int *status);
 
 /** A dataplane that was started for this run. */
 struct plane {
-	pid_t pid;             /* 0: none */
+	pid_t pid;  /* 0: none */
+	bool apart; /* its worker has a CPU of its own, the program the others */
+	cpu_set_t worker, others;
 	char dir[PATH_MAX];    /* its files */
 	char socket[PATH_MAX]; /* of the dataplane that is used, whoever started it */
 };
