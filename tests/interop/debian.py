@@ -10,6 +10,7 @@ from bench import GUEST_IP, HOST_IP, TAP, InteropCase
 RUN = os.environ.get("ROCELANE_RUN", "")
 HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
 WAIT_S = 240    # a limit, no expectation
+CM_TRY_S = 20
 
 
 class DebianCase(InteropCase):
@@ -120,3 +121,22 @@ class DebianCase(InteropCase):
         asked = self.ours_ended(self.ours(*asks), wait_s)
         return asked, self.theirs_ended(pid, WAIT_S if ends and asked[0] == 0 else 0, "serves")
 
+    def perftest_by_cm(self, test, guest_serves, *options, iters=200, qps=1):
+        """-R: without TCP. perftest connects twice, and its server does not listen in between: a
+        client that is faster is refused, and neither end survives it. Then both begin again."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            port = next(self.ports)
+            words = ["ib_" + test, "-R", "-F", "-n", iters, "-p", port, *options]
+            words += ["-q", qps] if qps != 1 else []
+            if guest_serves:
+                asked, served = self.guest_serves(
+                    port, [*words, "-d", "rxe0"], [*words, GUEST_IP], True, CM_TRY_S)
+            else:
+                asked, served = self.guest_asks(
+                    port, words, [*words, "-d", "rxe0", HOST_IP], True, CM_TRY_S)
+            if asked[0] == 0 or time.monotonic() > end:
+                break
+            print("# again: %r" % ((asked, served),), flush=True)
+        self.assertEqual((0, 0), (asked[0], served[0]), (asked, served))
+        self.assertRegex(asked[1], r"(?m)^ \d+ +%d " % (qps * iters))

@@ -275,6 +275,21 @@ class Long(Programs):
                 with self.subTest(test, guest_serves=guest_serves):
                     self.perftest(guest_serves, test, "-a", iters=5)
 
+    def test_perftest_by_cm(self):
+        """-R: all of them, and what each connection has in another way then."""
+        for guest_serves in BOTH_WAYS:
+            for test, *options in (
+                    ("send_bw", "-s", 3000), ("send_lat", "-s", 64), ("write_bw", "-s", 3000),
+                    ("write_lat", "-s", 64), ("read_bw", "-s", 3000), ("read_lat", "-s", 64),
+                    ("atomic_bw",), ("atomic_lat",), ("send_lat", "-e"),
+                    ("send_bw", "--use-srq", "-s", 1024), ("send_lat", "-c", "UD", "-s", 64)):
+                if test[:4] in ("read", "atom"):
+                    options += ["-o", READS]
+                with self.subTest(test, options=options, guest_serves=guest_serves):
+                    self.perftest_by_cm(test, guest_serves, *options)
+            with self.subTest("8 queue pairs", guest_serves=guest_serves):
+                self.perftest_by_cm("write_bw", guest_serves, "-s", 3000, qps=8)
+
     def test_rdmacm(self):
         sizes = ("-C", 10, "-S", 1000)
         done = ("data transfers complete", "return status 0")

@@ -3,16 +3,14 @@
 import json
 import os
 import subprocess
-import time
 
-from bench import GUEST_IP, HOST_IP
+from bench import GUEST_IP
 from debian import HANDSHAKE_IP, RUN, WAIT_S, DebianCase
 
 PERF = os.environ.get("ROCELANE_PERF", "")
 TESTS = ("send_bw", "write_bw", "read_bw", "atomic_bw",
          "send_lat", "write_lat", "read_lat", "atomic_lat")
 BY_CM = ("write_bw", "send_lat")
-CM_TRY_S = 20
 SEED = int(os.environ.get("INTEROP_SEED", "7"))
 
 
@@ -93,28 +91,6 @@ class Perftest(DebianCase):
         self.every_test(False, "-n", "200")
         self.assertGreater(rule.hits, 0)
 
-    # ---- -R: the connection manager instead of TCP ----------------------------------------------
-
-    def by_cm(self, test, guest_serves, *args):
-        """perftest connects twice, and its server does not listen in between: a client that is
-        faster is refused, and neither end survives it. Then both begin again."""
-        end = time.monotonic() + WAIT_S
-        while True:
-            port = next(self.ports)
-            words = ["ib_" + test, "-R", "-F", "-p", port, *args]
-            if guest_serves:
-                asked, served = self.guest_serves(
-                    port, [*words, "-d", "rxe0"], [*words, GUEST_IP], True, CM_TRY_S)
-            else:
-                asked, served = self.guest_asks(
-                    port, words, [*words, "-d", "rxe0", HOST_IP], True, CM_TRY_S)
-            if asked[0] == 0 or time.monotonic() > end:
-                break
-            print("# again: %r" % ((asked, served),), flush=True)
-        self.assertEqual((0, 0), (asked[0], served[0]), (asked, served))
-        row = r"(?m)^ %s +%s " % (args[args.index("-s") + 1], args[args.index("-n") + 1])
-        self.assertRegex(asked[1], row)
-
     def test_connection_manager(self):
         """perftest -R at both ends, one of them on our dataplane: CM-16, both roles."""
         if not RUN:
@@ -122,4 +98,4 @@ class Perftest(DebianCase):
         for guest_serves in (False, True):
             for test in BY_CM:
                 with self.subTest(test=test, guest_serves=guest_serves):
-                    self.by_cm(test, guest_serves, "-n", "200", "-s", "64")
+                    self.perftest_by_cm(test, guest_serves, "-s", 64)
