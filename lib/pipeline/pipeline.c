@@ -257,6 +257,19 @@ run_handed(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t 
 	return done;
 }
 
+/**
+ * To look at all counters of all local queues takes longer than an idle turn: once when the worker
+ * comes to rest, and now and then. @param rests this turn did nothing, the one before it did.
+ */
+static inline void
+settle(struct worker *w, bool rests)
+{
+	if (LIKELY(!rests) && LIKELY(++w->unsettled < SETTLE_TURNS))
+		return;
+	w->unsettled = 0;
+	pipeline_local_settle(w);
+}
+
 static inline void
 turn_begin(struct worker *w, ns_t now)
 {
@@ -335,11 +348,15 @@ worker_poll(struct worker *w, ns_t now)
 		pipeline_tx_departed(w);
 	}
 
+	if (!outs_are_settled(w))
+		settle(w, done == 0 && w->turns != 0);
 	w->turns = done != 0 ? w->turns + 1 : 0;
-	if (w->turns % SETTLE_TURNS == 0 && !outs_are_settled(w))
-		pipeline_local_settle(w);
 	if (w->turns % MAILBOX_TURNS == 0) {
-		done += stage_mailbox(w); /* while commands come, the worker stays awake */
+		const uint32_t commands = stage_mailbox(w);
+
+		if (commands != 0)
+			w->unsettled = SETTLE_TURNS;
+		done += commands; /* while they come, the worker stays awake */
 		lap(w, STAGE_MAILBOX, &since);
 	}
 	return done;

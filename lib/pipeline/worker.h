@@ -132,13 +132,14 @@ struct worker {
 	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
 	bool lends;             /* frames with payloads on loan may stand in the queues (local.h) */
-	uint32_t turns;
-	uint32_t late;         /* turns since timers were looked at */
-	uint8_t hurry;         /* HURRY_* */
-	bool intake_on;        /* peers take turns (intake.h) */
-	uint32_t full_turns;   /* in a row, in which a port had a full burst */
-	struct intake *intake; /* NULL: frames are served in the order of their arrival */
-	struct kept *kept;     /* requests that wait for one below them */
+	uint32_t turns;         /* in a row, that did something */
+	uint32_t unsettled;     /* turns since pipeline_local_settle() */
+	uint32_t late;          /* turns since timers were looked at */
+	uint8_t hurry;          /* HURRY_* */
+	bool intake_on;         /* peers take turns (intake.h) */
+	uint32_t full_turns;    /* in a row, in which a port had a full burst */
+	struct intake *intake;  /* NULL: frames are served in the order of their arrival */
+	struct kept *kept;      /* requests that wait for one below them */
 	uint32_t dirty_n;
 	uint32_t naks_n;
 	uint32_t spare_n;

@@ -65,6 +65,31 @@ a_turn_is_bounded(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), LOCAL_TURN + 40);
 }
 
+/*
+ * What is counted at local queues is their ports' as soon as the worker comes to rest. While it
+ * rests it looks for more now and then: that takes longer than an idle turn does.
+ */
+static void
+counted_at_rest(void **state)
+{
+	struct bed *b = *state;
+
+	bed_make_local(b, b->qp, 0x77);
+	make_ack(b, E);
+	worker_poll(b->w, b->now);
+	worker_poll(b->w, b->now);
+	assert_int_equal(worker_port_stats(b->w, 0)->c[STAT_local_packets], 1);
+	assert_int_equal(b->w->unsettled, 0);
+	stats_add(&b->w->port_stats[b->w->ports_n], STAT_local_packets, 1);
+	for (uint32_t turn = 1; turn < SETTLE_TURNS; turn++) {
+		worker_poll(b->w, b->now);
+		assert_int_equal(b->w->unsettled, turn);
+		assert_int_equal(worker_port_stats(b->w, 0)->c[STAT_local_packets], 1);
+	}
+	worker_poll(b->w, b->now);
+	assert_int_equal(worker_port_stats(b->w, 0)->c[STAT_local_packets], 2);
+}
+
 /* LB-05: as with a full port, frames wait while another worker's ring is full; none is lost. */
 static void
 LB_05_owners_without_room(void **state)
@@ -114,6 +139,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(LB_03_frames_come_back),
 		TEST(a_turn_is_bounded),
+		TEST(counted_at_rest),
 		TEST(LB_05_owners_without_room),
 		TEST(the_end),
 	};
