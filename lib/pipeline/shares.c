@@ -96,7 +96,7 @@ pipeline_share_hurry(struct worker *w, struct qp_share *s)
 		w->brief = LINGER;
 	s->spent = 0;
 	first = TAILQ_FIRST(&w->shares);
-	if (first == s || (first->line == w->send_line && first->began < s->jumped))
+	if (first == s || first->began < s->jumped)
 		return;
 	s->jumped = ++w->turns_begun;
 	TAILQ_REMOVE(&w->shares, s, turn);

@@ -107,7 +107,7 @@ share_add(struct worker *w, struct qp_share *s, struct qp *qp)
 	TAILQ_INSERT_TAIL(&s->senders, qp, sq.sending);
 	if (w->senders_n++ == 0) {
 		w->send_line++;
-		w->turns_begun = w->brief = 0;
+		w->brief = 0;
 		if (UNLIKELY(w->now - w->sent >= SHARES_PAUSE))
 			pipeline_shares_forget(w);
 	}

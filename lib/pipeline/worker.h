@@ -28,26 +28,26 @@
 #include "tx_queue.h"
 #include "wire_wide.h"
 
-#define AHEAD           4    /* packets: prefetch distance */
-#define TIMER_TURNS     16   /* timers wait so long for frames received before them */
-#define TX_ROOM         2048 /* frames a port's backlog holds at most */
-#define TX_HIGH         256  /* frames waiting at which answers pause */
-#define ANSWER_TURN     64   /* answer packets of a worker in one turn */
-#define ANSWER_QP       8    /* ... of one QP before the next one's */
-#define ANSWER_VISITS   32   /* QPs looked at in one turn */
-#define ANSWER_PEERS    128  /* places for peers; a power of two, at most 256 */
-#define CONTROL_PLACES  64   /* for sources of frames for the control lcore; a power of two */
-#define CONTROL_SOURCE  64   /* frames of one in a millisecond */
-#define REQUEST_TURN    64   /* request packets of a worker in one turn */
-#define REQUEST_QP      16   /* ... of one QP before the next one's */
-#define TAKE_QP         64   /* entries of its send ring copied at once */
+#define AHEAD           4     /* packets: prefetch distance */
+#define TIMER_TURNS     16    /* timers wait so long for frames received before them */
+#define TX_ROOM         2048  /* frames a port's backlog holds at most */
+#define TX_HIGH         256   /* frames waiting at which answers pause */
+#define ANSWER_TURN     64    /* answer packets of a worker in one turn */
+#define ANSWER_QP       8     /* ... of one QP before the next one's */
+#define ANSWER_VISITS   32    /* QPs looked at in one turn */
+#define ANSWER_PEERS    128   /* places for peers; a power of two, at most 256 */
+#define CONTROL_PLACES  64    /* for sources of frames for the control lcore; a power of two */
+#define CONTROL_SOURCE  64    /* frames of one in a millisecond */
+#define REQUEST_TURN    64    /* request packets of a worker in one turn */
+#define REQUEST_QP      16    /* ... of one QP before the next one's */
+#define TAKE_QP         64    /* entries of its send ring copied at once */
 #define REQUEST_BYTES   16384 /* ... and in a turn, where another client could ring meanwhile */
-#define REQUEST_LOSSY   4    /* ... whose packets get lost, beside others */
-#define REQUEST_VISITS  64   /* QPs looked at in one turn */
-#define SEAL_BYTES      8192 /* of request packets, before they are read again for their ICRC */
-#define DOORBELL_CLIENT 16   /* doorbells of one client in one turn */
-#define MAILBOX_TURNS   4    /* the control lcore waits for the answers */
-#define SETTLE_TURNS    64   /* for counters of local destinations */
+#define REQUEST_LOSSY   4     /* ... whose packets get lost, beside others */
+#define REQUEST_VISITS  64    /* QPs looked at in one turn */
+#define SEAL_BYTES      8192  /* of request packets, before they are read again for their ICRC */
+#define DOORBELL_CLIENT 16    /* doorbells of one client in one turn */
+#define MAILBOX_TURNS   4     /* the control lcore waits for the answers */
+#define SETTLE_TURNS    64    /* for counters of local destinations */
 #define MAILBOX_BURST   16
 #define REPLY_ROOM      160 /* bytes: any packet that is not a READ response */
 #define PORT_NONE       0xff
@@ -164,11 +164,11 @@ struct worker {
 	uint32_t send_line;                     /* counts how often that rose from 0 */
 	ns_t sent;                              /* when it fell to 0 */
 	uint32_t shares_n;
-	uint32_t turns_begun; /* of shares */
+	uint64_t turns_begun; /* of shares, ever */
 	uint32_t brief;       /* so many of this worker's turns from now on are short: COST_BRIEF */
-	uint8_t heaviest;                /* weight among them */
-	uint32_t fewest;                 /* of them, of one user */
-	bool crowded;                    /* a port had more frames than a turn takes */
+	uint8_t heaviest;     /* weight among them */
+	uint32_t fewest;      /* of them, of one user */
+	bool crowded;         /* a port had more frames than a turn takes */
 	struct qp_share *alone;          /* the only one of them, and it has no rate; or NULL */
 	TAILQ_HEAD(, qp_share) shares;   /* those that such QPs had lately, in turn */
 	struct qp_share own;             /* of QPs of no client */

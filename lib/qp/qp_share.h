@@ -31,8 +31,8 @@ struct qp_share {
 	int64_t tokens;        /* bytes that it may move now; below 0: a debt */
 	ns_t filled;           /* when tokens were added last */
 	TAILQ_ENTRY(qp_share) turn;
-	uint32_t began;            /* worker.turns_begun when it had its last turn */
-	uint32_t jumped;           /* ... when it went ahead of those that waited */
+	uint64_t began;            /* worker.turns_begun when it had its last turn */
+	uint64_t jumped;           /* ... when it went ahead of those that waited; 0: not yet */
 	int64_t spent;             /* since it had nothing to send */
 	TAILQ_HEAD(, qp) flushing; /* QPs in ERR with work to flush, in turn (QPF_FLUSHING) */
 	TAILQ_ENTRY(qp_share) flush_turn; /* on the worker's list, unless that is empty */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client that waits for each of its requests, beside others that always have more. */
 #include "apps_rig.h"
+#include "worker.h"
 
 enum { TURNS = 96, LONG = 16 * PMTU };
 
@@ -113,6 +114,75 @@ its_turns_are_short(void **state)
 	assert_true(one > 0.4 * many && one < 0.7 * many);
 }
 
+/** One more client, which rests since the one before it began to: it is still on the list. */
+static void
+one_rests(struct bed *b)
+{
+	attach(b, FOURTH, 1, WR_RDMA_WRITE, 64);
+	for (uint32_t t = 0; t < 3; t++) {
+		post_few(b, &apps[FOURTH], t == 0);
+		turn(b);
+		count_output(b);
+	}
+	assert_int_equal(b->w->senders_n, 0);
+	assert_true(apps[FOURTH].client.share.listed);
+}
+
+/** How many frames fill a burst, beside the ACKs that come. */
+static uint32_t
+others_than_acks(void)
+{
+	uint32_t n = PIPELINE_BURST;
+
+	for (uint32_t i = VICTIM; i <= THIRD; i++)
+		n -= apps[i].qp[0].acked != apps[i].qp[0].completed;
+	return n;
+}
+
+/** A turn with a full burst, in which one share is served. @param frames to nobody. */
+static void
+full_turn(struct bed *b, uint32_t frames)
+{
+	for (; frames != 0; frames--) {
+		struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE, .dest_qpn = 0x999 };
+
+		bed_send(b, &f);
+	}
+	turn(b);
+	count_output(b);
+}
+
+/*
+ * One share a turn: whoever rests long enough for all others to have had theirs has the next one,
+ * also where these have not rested for so long that 32 bits do not count their turns.
+ */
+static void
+it_goes_ahead_for_ever(void **state)
+{
+	struct bed *b = *state;
+
+	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
+	attach(b, OTHER, 1, WR_RDMA_WRITE, LONG);
+	attach(b, THIRD, 1, WR_RDMA_WRITE, LONG);
+	for (uint32_t t = 0; t < 2 * TURNS; t++) {
+		const uint32_t frames = others_than_acks();
+		const bool asks = t % 6 == 5;
+
+		if (t == TURNS)
+			b->w->turns_begun = UINT32_MAX - 12;
+		post_more(b, &apps[OTHER]);
+		post_more(b, &apps[THIRD]);
+		if (asks)
+			post_few(b, &apps[VICTIM], 1);
+		else
+			acknowledge(b, &apps[VICTIM]);
+		full_turn(b, frames);
+		assert_int_equal(ahead_of(b, VICTIM), asks ? 0 : UINT32_MAX);
+	}
+	for (uint32_t i = VICTIM; i <= THIRD; i++)
+		detach(b, i);
+}
+
 /* A full burst: one share a turn. Clients that go ahead all the time would leave no turn to it. */
 static void
 nobody_is_overtaken_twice(void **state)
@@ -120,30 +190,23 @@ nobody_is_overtaken_twice(void **state)
 	struct bed *b = *state;
 	uint64_t packets[3];
 
+	one_rests(b);
 	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
 	attach(b, OTHER, 1, WR_RDMA_WRITE, 64);
 	attach(b, THIRD, 1, WR_RDMA_WRITE, LONG);
 	for (uint32_t t = 0; t < TURNS; t++) {
-		uint32_t frames = PIPELINE_BURST;
+		const uint32_t frames = others_than_acks();
 
-		for (uint32_t i = VICTIM; i <= THIRD; i++)
-			frames -= apps[i].qp[0].acked != apps[i].qp[0].completed;
 		post_few(b, &apps[VICTIM], 1);
 		post_few(b, &apps[OTHER], 1);
 		post_more(b, &apps[THIRD]);
-		for (; frames != 0; frames--) { /* to nobody */
-			struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE, .dest_qpn = 0x999 };
-
-			bed_send(b, &f);
-		}
-		turn(b);
-		count_output(b);
+		full_turn(b, frames);
 	}
 	for (uint32_t i = VICTIM; i <= THIRD; i++)
 		packets[i] = apps[i].packets;
 	for (uint32_t i = VICTIM; i <= THIRD; i++)
 		assert_true(packets[i] >= TURNS / 4);
-	for (uint32_t i = VICTIM; i <= THIRD; i++)
+	for (uint32_t i = VICTIM; i <= FOURTH; i++)
 		detach(b, i);
 }
 
@@ -187,6 +250,7 @@ main(void)
 		TEST(it_goes_ahead),
 		TEST(its_turns_are_short),
 		TEST(nobody_is_overtaken_twice),
+		TEST(it_goes_ahead_for_ever),
 		TEST(a_turn_has_so_many_bytes),
 	};
 
