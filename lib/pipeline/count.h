@@ -59,13 +59,13 @@ static ALWAYS_INLINE void
 qp_count_messages(struct worker *w, struct qp *qp, uint32_t n, uint64_t bytes)
 {
 	qp->sq.messages += n;
-	if (UNLIKELY(qp->sq.message_bytes + bytes >= BIT32(31))) {
-		qp_count(w, qp, STAT_req_message_bytes, bytes);
-		bytes = 0;
-	}
-	qp->sq.message_bytes += (uint32_t)bytes;
-	if (UNLIKELY((qp->sq.messages & BIT32(31)) != 0))
+	if (UNLIKELY(qp->sq.message_bytes + bytes >= BIT32(31)) ||
+		UNLIKELY((qp->sq.messages & BIT32(31)) != 0))
 		pipeline_sendq_carry(w, qp);
+	if (LIKELY(bytes < BIT32(31)))
+		qp->sq.message_bytes += (uint32_t)bytes;
+	else
+		qp_count(w, qp, STAT_req_message_bytes, bytes);
 }
 
 /** Count at the worker, its port, and the QP (or NULL). */

@@ -233,6 +233,13 @@ counts_are_carried(void **state)
 	send_all(b, 1);
 	assert_int_equal(q->sent, 0);
 	assert_int_equal(qp_stat(qps[0], STAT_sent_pkts), 0xffffffff);
+	/* Bytes fill up long before messages do: the next ones count where the first ones did. */
+	q->message_bytes = 0x7fffffff - 63;
+	put_ack(b, 0, S + 1);
+	bed_turn(b);
+	assert_int_equal(q->message_bytes, 64);
+	assert_int_equal(qp_stat(qps[0], STAT_req_messages), 0x80000001);
+	assert_int_equal(qp_stat(qps[0], STAT_req_message_bytes), UINT64_C(0xffffffff) + 64);
 	assert_int_equal(bed_stat(b, STAT_qp_counts_lost), 0);
 }
 
