@@ -68,18 +68,25 @@ ns_t pipeline_shares_next(const struct worker *w);
 /** So many packets of a QP have just been made, of requests from position `first` on. */
 void pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, uint32_t first,
 	uint32_t packets);
-/** How many packets of the QP the share can pay for: at least one. */
+/** The longest of the QP's next packets, headers left out: of as many as there may be at once. */
 static inline uint32_t
-share_packets(const struct qp_share *s, const struct qp *qp)
+share_longest(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
 	const uint32_t n = RTE_MIN(r->tail - r->sending, (uint32_t)REQUEST_QP);
 	uint32_t longest = 0;
-	int64_t most;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n && longest < r->pmtu; i++)
 		longest = RTE_MAX(longest, r->wr[(r->sending + i) & r->wr_mask].len);
-	most = s->credit / (COST_PACKET + cost_bytes(RTE_MIN(longest, r->pmtu)));
+	return RTE_MIN(longest, (uint32_t)r->pmtu);
+}
+
+/** How many packets of this length the share can pay for: at least one. */
+static inline uint32_t
+share_packets(const struct qp_share *s, uint32_t len)
+{
+	const int64_t most = s->credit / (COST_PACKET + cost_bytes(len));
+
 	return most > 1 ? (uint32_t)RTE_MIN(most, (int64_t)REQUEST_QP) : 1;
 }
 

@@ -167,33 +167,12 @@ serve_rest(struct worker *w, struct qp *qp, uint8_t port, struct buffers *b, uin
 	return more;
 }
 
-/** Bytes of the QP's next packet, headers left out. */
-static inline uint32_t
-next_len(const struct qp *qp)
-{
-	const struct requester *r = &qp->req;
-
-	return RTE_MIN(r->wr[r->sending & r->wr_mask].len, (uint32_t)r->pmtu);
-}
-
-/** How many packets of the QP there may be at once. */
-static ALWAYS_INLINE uint32_t
-at_once(const struct worker *w, const struct qp *qp)
-{
-	uint32_t len;
-
-	if (w->clients_n < 2)
-		return REQUEST_QP;
-	len = next_len(qp);
-	return len <= REQUEST_BYTES / REQUEST_QP ? REQUEST_QP : REQUEST_BYTES / len;
-}
-
 /** Up to *left packets of one QP. @return false: it has no more for now. */
 static ALWAYS_INLINE bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 {
 	const bool most_at_once = LIKELY(requester_is_free(&qp->req)) || w->senders_n == 1;
-	const uint32_t most = RTE_MIN(*left, most_at_once ? at_once(w, qp) : REQUEST_LOSSY);
+	const uint32_t most = RTE_MIN(*left, most_at_once ? REQUEST_QP : REQUEST_LOSSY);
 	struct buffers b;
 	uint32_t sent;
 
@@ -287,6 +266,13 @@ coming_fetch(struct worker *w)
 		sender_fetch(w->coming[--w->coming_n]);
 }
 
+/** How many packets of this length there may be of a QP at once, beside another client. */
+static inline uint32_t
+at_once(uint32_t len)
+{
+	return len <= REQUEST_BYTES / REQUEST_QP ? REQUEST_QP : REQUEST_BYTES / len;
+}
+
 /** What look_ahead() found, if it still holds. */
 static inline void
 look(struct worker *w, struct qp *qp, struct request_sources *s)
@@ -318,7 +304,7 @@ static ALWAYS_INLINE uint32_t
 serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays)
 {
 	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0, bytes = 0;
-	const uint32_t most = w->clients_n < 2 ? UINT32_MAX : REQUEST_BYTES;
+	const bool beside = w->clients_n >= 2;
 	struct senders_ahead a = { TAILQ_FIRST(&s->senders), TAILQ_FIRST(&s->senders) };
 
 	for (uint32_t i = 0; i < 2 * AHEAD && i < visits; i++)
@@ -328,7 +314,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		struct qp *qp = TAILQ_FIRST(&s->senders);
 		uint8_t port = w->port_of[qp->out];
 		const uint32_t before = left, first = qp->req.sending;
-		uint32_t some, len;
+		uint32_t some = left, len = 0;
 		bool more = true;
 
 		ASSERT((qp->flags & QPF_SENDING) != 0 && qp->worker == w->index);
@@ -343,8 +329,12 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
-		len = next_len(qp);
-		some = pays ? RTE_MIN(left, share_packets(s, qp)) : left;
+		if (pays || beside)
+			len = share_longest(qp);
+		if (pays)
+			some = RTE_MIN(some, share_packets(s, len));
+		if (beside)
+			some = RTE_MIN(some, at_once(len));
 		if (UNLIKELY((qp->flags & QPF_PACED) != 0)) {
 			more = serve_paced(w, qp, port, &left, some);
 		} else {
@@ -367,7 +357,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		else
 			pipeline_send_sleep(w, qp);
 		bytes += (before - left) * len;
-		if ((pays && s->credit <= 0) || UNLIKELY(bytes >= most))
+		if ((pays && s->credit <= 0) || UNLIKELY(beside && bytes >= REQUEST_BYTES))
 			break;
 	}
 	return left;

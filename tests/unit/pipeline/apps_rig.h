@@ -43,6 +43,7 @@ struct app {
 	uint32_t qps_n;
 	uint8_t opcode;
 	uint32_t len;
+	bool mixed; /* each second request has 8 bytes */
 	uint64_t packets;
 	uint64_t bytes;
 };
@@ -136,6 +137,8 @@ post(struct app *a)
 			w->rkey = 0x77;
 			w->num_sge = 1;
 			w->sge[0] = (struct ring_sge){ MR_VA, a->len, MR_KEY };
+			if (a->mixed && s->sq.prod % 2 == 0)
+				w->sge[0].length = 8;
 			ring_produce_commit(&s->sq);
 		}
 		if (ring_bell_is_due(&s->sq))

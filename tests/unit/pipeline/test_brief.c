@@ -212,11 +212,12 @@ nobody_is_overtaken_twice(void **state)
 
 /** Bytes of the longest turn of a client that nobody disturbs. */
 static uint64_t
-longest(struct bed *b)
+longest(struct bed *b, bool mixed)
 {
 	uint64_t most = 0;
 
 	attach(b, OTHER, MOST_QPS, WR_RDMA_WRITE, LONG);
+	apps[OTHER].mixed = mixed;
 	for (uint32_t t = 0; t < TURNS; t++) {
 		apps[OTHER].bytes = 0;
 		post_more(b, &apps[OTHER]);
@@ -225,6 +226,9 @@ longest(struct bed *b)
 		most = most > apps[OTHER].bytes ? most : apps[OTHER].bytes;
 	}
 	detach(b, OTHER);
+	do /* what it made while it went */
+		turn(b);
+	while (b->out_n != 0);
 	return most;
 }
 
@@ -233,14 +237,16 @@ static void
 a_turn_has_so_many_bytes(void **state)
 {
 	struct bed *b = *state;
-	uint64_t alone, not_alone;
+	uint64_t alone, not_alone, mixed;
 
 	attach(b, VICTIM, 1, WR_RDMA_WRITE, 64);
-	not_alone = longest(b);
+	not_alone = longest(b, false);
+	mixed = longest(b, true); /* whatever the first request of a turn is */
 	detach(b, VICTIM);
-	alone = longest(b);
+	alone = longest(b, false);
 	assert_true(alone >= 32 * PMTU);
 	assert_true(not_alone >= 16 * PMTU && not_alone <= 16 * (PMTU + 100));
+	assert_true(mixed >= 8 * PMTU && mixed <= 16 * (PMTU + 100));
 }
 
 int
