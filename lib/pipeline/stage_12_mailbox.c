@@ -56,8 +56,10 @@ pipeline_side_take(struct worker *w, struct qp *qp)
 __attribute__((noinline)) void
 pipeline_sendq_carry(struct worker *w, struct qp *qp)
 {
-	if (!has_side(w, qp))
-		stats_inc(&w->stats, STAT_qp_counts_lost);
+	const bool kept = has_side(w, qp);
+
+	for (uint32_t s = STATS_HOT; s < STAT_MAX && !kept; s++)
+		stats_add(&w->stats, STAT_qp_counts_lost, qp_sendq_of(qp, (enum stats_counter)s));
 	qp_sendq_carry(qp);
 }
 
