@@ -122,25 +122,35 @@ detach(struct bed *b, uint32_t i)
 	free(apps[i].memory);
 }
 
+/** @return false: its send queue is full. */
+static UNUSED bool
+put_one(const struct app *a, struct sender *s)
+{
+	struct ring_send_wqe *w = ring_produce_slot(&s->sq, SENDQ);
+
+	if (w == NULL)
+		return false;
+	memset(w, 0, s->sq.stride);
+	w->opcode = a->opcode;
+	w->remote_addr = 0x700000;
+	w->rkey = 0x77;
+	w->num_sge = 1;
+	w->sge[0] = (struct ring_sge){ MR_VA, a->len, MR_KEY };
+	if (a->mixed && s->sq.prod % 2 == 0)
+		w->sge[0].length = 8;
+	ring_produce_commit(&s->sq);
+	return true;
+}
+
 /** Fill the send queue of each QP. */
 static UNUSED void
 post(struct app *a)
 {
 	for (uint32_t k = 0; k < a->qps_n; k++) {
 		struct sender *s = &a->qp[k];
-		struct ring_send_wqe *w;
 
-		while ((w = ring_produce_slot(&s->sq, SENDQ)) != NULL) {
-			memset(w, 0, s->sq.stride);
-			w->opcode = a->opcode;
-			w->remote_addr = 0x700000;
-			w->rkey = 0x77;
-			w->num_sge = 1;
-			w->sge[0] = (struct ring_sge){ MR_VA, a->len, MR_KEY };
-			if (a->mixed && s->sq.prod % 2 == 0)
-				w->sge[0].length = 8;
-			ring_produce_commit(&s->sq);
-		}
+		while (put_one(a, s))
+			;
 		if (ring_bell_is_due(&s->sq))
 			assert_int_equal(ring_bells_put(&a->bells, s->qp->qpn), 0);
 	}

@@ -14,17 +14,8 @@ post_few(struct bed *b, struct app *a, uint32_t n)
 	acknowledge(b, a);
 	if (s->sq.prod != atomic_load(&s->sq.sh->cons))
 		return;
-	for (; n != 0; n--) {
-		struct ring_send_wqe *w = ring_produce_slot(&s->sq, SENDQ);
-
-		memset(w, 0, s->sq.stride);
-		w->opcode = a->opcode;
-		w->remote_addr = 0x700000;
-		w->rkey = 0x77;
-		w->num_sge = 1;
-		w->sge[0] = (struct ring_sge){ MR_VA, a->len, MR_KEY };
-		ring_produce_commit(&s->sq);
-	}
+	for (; n != 0; n--)
+		assert_true(put_one(a, s));
 	if (ring_bell_is_due(&s->sq))
 		assert_int_equal(ring_bells_put(&a->bells, s->qp->qpn), 0);
 }
