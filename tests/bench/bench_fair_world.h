@@ -67,10 +67,10 @@ struct fair_world {
 	uint64_t turn_from; /* cycles; 0: between two turns */
 	double ns_per_cycle;
 	ns_t longest;
-	bool working;  /* a sample is under way */
+	bool working;                   /* a sample is under way */
 	const struct fair_case *sample; /* ... of this row */
 	uint32_t resting;               /* turns until the victim posts again */
-	long switches; /* of this thread, against its will */
+	long switches;                  /* of this thread, against its will */
 	ns_t posted[VICTIM_DEPTH];
 	uint32_t latencies_n;
 	double latencies[MAX_LATENCIES];

@@ -8,6 +8,8 @@
 #include <rte_mbuf_dyn.h>
 
 #include "bed.h"
+#include "spare.h"
+#include "stage.h"
 #include "spoil.h"
 
 /** What a refused packet may have left behind: one count, and nothing else. */
@@ -282,6 +284,29 @@ not_roce(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_not_roce), 2);
 }
 
+/* A burst of several ports, as peers' turns make them: what is no RoCE is counted at its own. */
+static void
+not_roce_of_two_ports(void **state)
+{
+	static const uint8_t port[] = { 0, 1, 1, 0, 1 };
+	struct bed *b = *state;
+	struct wire_fields f = send_only(E, 8);
+	struct burst *burst = &b->w->burst;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(port); i++) {
+		burst->m[i] = bed_frame(&f);
+		burst->port[i] = port[i];
+		be16_store(rte_pktmbuf_mtod(burst->m[i], uint8_t *) + 36, 4790);
+	}
+	burst->n = ARRAY_LEN(port);
+	stage_parse(b->w, burst);
+	assert_int_equal(burst->n, 0);
+	pipeline_mbufs_free_spare(b->w);
+	assert_int_equal(b->w->stats.c[STAT_rx_not_roce], 5);
+	assert_int_equal(b->w->port_stats[0].c[STAT_rx_not_roce], 2);
+	assert_int_equal(b->w->port_stats[1].c[STAT_rx_not_roce], 3);
+}
+
 /* AEQ-14: a control lcore that does not look loses frames, and they are counted. */
 static void
 control_queue_full(void **state)
@@ -410,6 +435,7 @@ main(void)
 		TEST(RX_PREC_01_pairs),
 		TEST(RX_PREC_09_bad_icrc),
 		TEST(not_roce),
+		TEST(not_roce_of_two_ports),
 		TEST(control_queue_full),
 		TEST(control_source_limited),
 		TEST(chained_frame),
