@@ -195,6 +195,12 @@ mbox_done_room(const struct mbox *b)
 	return rte_ring_free_count(b->done);
 }
 
+bool
+mbox_is_empty(const struct mbox *b)
+{
+	return rte_ring_empty(b->down) != 0;
+}
+
 unsigned int
 mbox_recv_down(struct mbox *b, struct mbox_msg *out, unsigned int n)
 {

@@ -204,6 +204,8 @@ bool mbox_next_event(struct mbox *b, struct ring_aeq_event *out);
 uint32_t mbox_events_done(struct mbox *b);
 /** Control: events that the worker could not hand over, ever. */
 uint64_t mbox_events_lost(const struct mbox *b);
+/** Worker: is there nothing for it? A message that is just coming may be seen by the next look. */
+bool mbox_is_empty(const struct mbox *b);
 /** Worker: the messages. @return number of messages copied out, at most n. */
 unsigned int mbox_recv_down(struct mbox *b, struct mbox_msg *out, unsigned int n);
 /** Control: the answers. @return number of messages copied out, at most n. */

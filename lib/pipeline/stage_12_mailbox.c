@@ -290,14 +290,12 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 	}
 }
 
-uint32_t
-stage_mailbox(struct worker *w)
+static __attribute__((noinline)) uint32_t
+carry_out(struct worker *w)
 {
 	struct mbox_msg in[MAILBOX_BURST];
 	uint32_t n;
 
-	if (w->mbox == NULL)
-		return 0;
 	/* Answers are never lost: no more is taken than can be answered. */
 	n = mbox_done_room(w->mbox);
 	if (n > MAILBOX_BURST)
@@ -311,4 +309,12 @@ stage_mailbox(struct worker *w)
 			mbox_send_done(w->mbox, &done);
 	}
 	return n;
+}
+
+uint32_t
+stage_mailbox(struct worker *w)
+{
+	if (w->mbox == NULL || LIKELY(mbox_is_empty(w->mbox)))
+		return 0;
+	return carry_out(w);
 }

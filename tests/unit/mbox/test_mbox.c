@@ -81,6 +81,31 @@ AEQ_14_order_and_bounds(void **state)
 	mbox_destroy(&b);
 }
 
+/** A worker at rest asks this in each turn, and nothing else. */
+static void
+empty_until_told(void **state)
+{
+	struct mbox b;
+	struct mbox_msg m = { .type = MBOX_SYNC };
+
+	(void)state;
+	assert_int_equal(mbox_create(&b, 5, 2, 0), 0);
+	for (int i = 0; i < 5; i++) { /* round the ring's end, too */
+		assert_true(mbox_is_empty(&b));
+		assert_int_equal(mbox_send_down(&b, &m), 0);
+		assert_false(mbox_is_empty(&b));
+		assert_int_equal(mbox_send_down(&b, &m), 0);
+		assert_int_equal(mbox_send_done(&b, &(struct mbox_msg){ .type = MBOX_DONE }), 0);
+		assert_false(mbox_is_empty(&b)); /* full */
+		assert_int_equal(mbox_recv_down(&b, &m, 1), 1);
+		assert_false(mbox_is_empty(&b));
+		assert_int_equal(mbox_recv_down(&b, &m, 1), 1);
+		assert_int_equal(mbox_recv_done(&b, &(struct mbox_msg){ 0 }, 1), 1);
+	}
+	assert_true(mbox_is_empty(&b));
+	mbox_destroy(&b);
+}
+
 static void
 room_for_answers(void **state)
 {
@@ -103,6 +128,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(AEQ_14_order_and_bounds),
+		cmocka_unit_test(empty_until_told),
 		cmocka_unit_test(room_for_answers),
 	};
 
