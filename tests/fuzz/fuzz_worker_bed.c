@@ -247,6 +247,17 @@ open_worker(uint32_t i)
 	FUZZ_CHECK(mbox_send_down(&b->mbox, &m) == 0);
 }
 
+/** An empty table. It has 16 MiB: to make one anew took more than half of an input's time. */
+static void
+open_ahs(void)
+{
+	if (fw.ahs == NULL)
+		fw.ahs = qp_ah_table_create();
+	FUZZ_CHECK(fw.ahs != NULL);
+	memset(fw.ahs->slot, 0, (fw.ahs->made + 1) * sizeof(fw.ahs->slot[0]));
+	fw.ahs->made = fw.ahs->first = fw.ahs->last = 0;
+}
+
 void
 bed_open(void)
 {
@@ -258,9 +269,9 @@ bed_open(void)
 	memcpy(fw.arena, arena_fill, ARENA);
 	fw.qps = qp_table_create(64, 0);
 	fw.mem = mem_table_create(64);
-	fw.ahs = qp_ah_table_create();
+	open_ahs();
 	fw.mcasts = qp_mcast_table_create();
-	FUZZ_CHECK(fw.qps != NULL && fw.mem != NULL && fw.ahs != NULL && fw.mcasts != NULL);
+	FUZZ_CHECK(fw.qps != NULL && fw.mem != NULL && fw.mcasts != NULL);
 	FUZZ_CHECK(mem_table_readers(fw.mem, WORKERS) == 0);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		open_worker(i);
@@ -317,7 +328,6 @@ bed_close(void)
 	for (uint32_t i = 0; i < HANDLES; i++)
 		bed_handle(i, 0);
 	FUZZ_CHECK(fw.ahs->used == 0);
-	qp_ah_table_destroy(fw.ahs);
 	qp_mcast_table_destroy(fw.mcasts);
 	mem_table_destroy(fw.mem);
 	qp_table_destroy(fw.qps);
