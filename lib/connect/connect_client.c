@@ -175,16 +175,15 @@ sort_notices(struct connect_channel *ch)
 	broker_signal_drop(ch->signal, gone);
 }
 
-/* Nothing waits on its channel any more, and nothing will. */
-static void
-leave_channel(struct connect_id *id)
-{
-	struct connect_channel *ch = id->channel;
+STAILQ_HEAD(ending, connect_id);
 
-	ch->ids--;
+/* Nothing comes on its channel any more; what waits there is sorted out by the caller. */
+static void
+leave_channel(struct connect_id *id, struct ending *ending)
+{
+	id->channel->ids--;
 	id->channel = NULL;
-	if (id->notices != 0)
-		sort_notices(ch);
+	STAILQ_INSERT_TAIL(ending, id, ending);
 }
 
 static void
@@ -212,29 +211,12 @@ stop_listening(struct connect *cx, struct connect_id *id)
 	}
 }
 
-/* One who asked this listener, and of whom the application has not heard. @return NULL: none. */
-static struct connect_id *
-unheard(const struct connect_id *listener)
+/* Of what an id was, all that others know of. */
+static void
+undo(struct connect *cx, struct connect_id *id)
 {
-	const struct connect_notice *n;
-
-	if (listener->listeners == 0)
-		return NULL;
-	STAILQ_FOREACH (n, &listener->channel->notices, next)
-		if (n->listener == listener->handle)
-			return n->id;
-	return NULL;
-}
-
-void
-connect_id_destroy(struct connect *cx, struct connect_id *id)
-{
-	struct connect_id *asker;
 	struct refusal r;
 
-	while ((asker = unheard(id)) != NULL)
-		connect_id_destroy(cx, asker);
-	leave_channel(id);
 	stop_listening(cx, id);
 	connect_id_resolved(cx, id);
 	if (id->ah != NULL)
@@ -248,6 +230,35 @@ connect_id_destroy(struct connect *cx, struct connect_id *id)
 	if (id->cc != NULL)
 		id->cc->of = NULL;
 	free_id(id);
+}
+
+/*
+ * Who asked a listener, and of whom the application has not heard, ends with it: all of them at
+ * once, for their notices stand among those of all ids of the channel.
+ */
+void
+connect_id_destroy(struct connect *cx, struct connect_id *id)
+{
+	struct ending ending = STAILQ_HEAD_INITIALIZER(ending);
+	struct connect_channel *ch = id->channel;
+	const struct connect_notice *n;
+	bool waits = id->notices != 0;
+
+	if (id->listeners != 0) {
+		STAILQ_FOREACH (n, &ch->notices, next) {
+			if (n->listener != id->handle || n->id->channel == NULL)
+				continue;
+			leave_channel(n->id, &ending);
+			waits = true;
+		}
+	}
+	leave_channel(id, &ending);
+	if (waits)
+		sort_notices(ch);
+	while ((id = STAILQ_FIRST(&ending)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ending, ending);
+		undo(cx, id);
+	}
 }
 
 static void

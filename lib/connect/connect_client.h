@@ -56,6 +56,7 @@ struct connect_channel {
 struct connect_id {
 	TAILQ_ENTRY(connect_id) all;
 	TAILQ_ENTRY(connect_id) resolving;
+	STAILQ_ENTRY(connect_id) ending;
 	struct connect_client *client;   /* NULL: gone */
 	struct connect_channel *channel; /* NULL: ended by its application */
 	uint32_t handle;
