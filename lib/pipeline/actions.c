@@ -6,6 +6,7 @@
 #include "answers.h"
 #include "count.h"
 #include "credits.h"
+#include "local.h"
 #include "report.h"
 #include "shared_rq.h"
 #include "verdict.h"
@@ -36,11 +37,17 @@ take_wqe(struct qp *qp)
  * The ICRC was verified before, over the frame as it is copied here.
  */
 static inline void
-place_write(const struct context *c, const struct responder_verdict *v)
+place_write(const struct worker *w, const struct context *c, const struct responder_verdict *v)
 {
-	uint64_t offset = v->va - c->va;
+	const uint64_t offset = v->va - c->va;
+	struct rte_mbuf *lent;
 
-	if (c->host != NULL && offset <= c->len && c->p->payload_len <= c->len - offset)
+	if (c->host == NULL || offset > c->len || c->p->payload_len > c->len - offset)
+		return;
+	lent = local_lent(w, c->p);
+	if (UNLIKELY(lent != NULL))
+		pipeline_local_deliver(w, lent, c->p, c->host + offset);
+	else
 		memcpy(c->host + offset, wire_payload(c->p), c->p->payload_len);
 }
 
@@ -67,8 +74,7 @@ place_send(const struct worker *w, const struct context *c, const struct respond
 	if (UNLIKELY(c->qp->resp.head != 0) && a != NULL)
 		place_grh(w, c, a);
 	if (a != NULL && c->p->payload_len != 0)
-		mem_scatter(w->mem, a->sge, a->num_sge, qp_recv_pd(c->qp), v->offset,
-			wire_payload(c->p), c->p->payload_len);
+		payload_scatter(w, c->p, a->sge, a->num_sge, qp_recv_pd(c->qp), v->offset);
 }
 
 /**
@@ -160,8 +166,10 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 	uint32_t a = v->act;
 
 	ASSERT((a & (ACT_ATOMIC | ACT_REPLAY)) == 0 || v->saved != NULL);
-	if ((a & ACT_INVALIDATE) != 0)
+	if ((a & ACT_INVALIDATE) != 0) {
+		pipeline_local_own_all(w); /* READ responses that the key has allowed */
 		mem_invalidate(w->mem, v->rkey);
+	}
 	if ((a & ACT_STORE) != 0)
 		store_word(c);
 	if ((a & ACT_FENCE) != 0)
@@ -190,9 +198,8 @@ act_rare(struct worker *w, const struct context *c, struct responder_verdict *v)
 void
 pipeline_act_responder(struct worker *w, const struct context *c, struct responder_verdict *v)
 {
-	const uint32_t rare =
-		ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_CUT | ACT_EVENT |
-		ACT_NAK | ACT_LOW;
+	const uint32_t rare = ACT_INVALIDATE | ACT_READ | ACT_ATOMIC | ACT_REPLAY | ACT_CUT |
+			      ACT_EVENT | ACT_NAK | ACT_LOW;
 	const uint32_t no_talk = ACT_DUPLICATE | ACT_DROP | ACT_NAK | ACT_ERR;
 	struct qp *qp = c->qp;
 	uint32_t a = v->act;
@@ -204,7 +211,7 @@ pipeline_act_responder(struct worker *w, const struct context *c, struct respond
 	if ((a & ACT_TAKE_WQE) != 0)
 		take_wqe(qp);
 	if ((a & ACT_PLACE_WRITE) != 0)
-		place_write(c, v);
+		place_write(w, c, v);
 	if ((a & ACT_PLACE_SEND) != 0 ||
 		(UNLIKELY(qp->resp.head != 0) && (a & (ACT_TAKE_WQE | ACT_ERR)) == ACT_TAKE_WQE))
 		place_send(w, c, v);

@@ -73,7 +73,7 @@ pipeline_local_own(const struct worker *w, struct rte_mbuf *m)
 	memset(frame + l->at + l->len, 0, -(uint32_t)l->len & 3); /* pad */
 }
 
-/** Of a burst that is being served, those behind the packet that takes the full path. */
+/** Of a burst that is being served, from the packet on that takes the full path. */
 static void
 own_burst(const struct worker *w)
 {
@@ -81,8 +81,9 @@ own_burst(const struct worker *w)
 
 	if (b == NULL)
 		return;
-	for (uint32_t i = w->serving_at + 1; i < b->n; i++)
-		pipeline_local_own(w, b->m[i]);
+	for (uint32_t i = w->serving_at; i < b->n; i++)
+		if (LIKELY(b->m[i] != NULL)) /* kept */
+			pipeline_local_own(w, b->m[i]);
 	for (uint32_t i = w->few_end; b == &w->few && i < w->burst.n; i++)
 		pipeline_local_own(w, w->burst.m[i]);
 }
@@ -90,9 +91,9 @@ own_burst(const struct worker *w)
 void
 pipeline_local_own_all(struct worker *w)
 {
-	if (LIKELY(!w->lends))
+	if (LIKELY(w->lends == 0))
 		return;
-	w->lends = false;
+	w->lends = 0;
 	own_burst(w);
 	for (uint32_t out = w->wires_n; out < w->outs_n; out++)
 		for (uint32_t i = w->tx[out].head; i != w->tx[out].tail; i++)
@@ -122,6 +123,26 @@ pipeline_local_deliver(
 	memcpy(to, l->from, len - LOCAL_END);
 	atomic_signal_fence(memory_order_seq_cst);
 	memcpy(to + len - LOCAL_END, l->from + len - LOCAL_END, LOCAL_END);
+}
+
+enum mem_fault
+pipeline_local_scatter(const struct worker *w, const struct wire_pkt *p, const struct ring_sge *sge,
+	uint32_t n, uint32_t pd, uint64_t offset)
+{
+	struct rte_mbuf *m = local_lent(w, p);
+	uint8_t *host;
+
+	if (m != NULL && n == 1 && offset + p->payload_len <= sge->length) {
+		const enum mem_fault fault = mem_check(
+			w->mem, sge->lkey, pd, sge->addr, sge->length, ACCESS_LOCAL_WRITE, &host);
+
+		if (fault == MEM_OK)
+			pipeline_local_deliver(w, m, p, host + offset);
+		return fault;
+	}
+	if (m != NULL)
+		pipeline_local_own(w, m);
+	return mem_scatter(w->mem, sge, n, pd, offset, wire_payload(p), p->payload_len);
 }
 
 void

@@ -15,13 +15,14 @@
  * A QP of another worker gets its packets as from any port: by that worker's hand-off ring. While
  * such a ring is full, frames stay in their queue, as with a full port.
  *
- * The payload of a long request is on loan: it stays in its sender's memory until the frame is
- * delivered, and goes from there to its place, in one copy. Such frames are taken in the turn that
- * has made them. Whoever else looks at the payload has it copied into the frame first, where room
- * for it is kept; so it is done to all that still wait when the turn ends, or when a QP fails: in
- * queues, and behind the packet that it fails by in its burst.
- * So nothing on loan outlives the turn in which its key was looked up, and its work request has not
- * been completed while the peer has not acknowledged it.
+ * A long payload of a request or of a READ response is on loan: it stays in its sender's memory
+ * until the frame is delivered, and goes from there to its place, in one copy. Such frames are
+ * taken in the turn that has made them. Whoever else looks at the payload has it copied into the
+ * frame first, where room for it is kept; so it is done to all that still wait when the turn ends,
+ * when a key ends, or when a QP fails: in queues, and in the burst from the packet on by which it
+ * fails.
+ * So nothing on loan outlives the turn in which its key was looked up, and a request on loan is not
+ * completed, for its peer has not acknowledged it.
  *
  * Owner:   the worker's lcore, for all functions here.
  * Memory:  none; mbufs of the bursts.
@@ -57,6 +58,12 @@ outs_are_settled(const struct worker *w)
 {
 	return LIKELY(w->outs_n == w->ports_n);
 }
+
+enum {
+	LENDS = 1,      /* worker.lends: frames with payloads on loan may stand in the queues */
+	LENDS_ANEW = 2, /* ... some since this turn's last look at them began */
+	LENT_ROUNDS = 2 /* of such looks */
+};
 
 /** Frames that a turn takes from this queue. */
 static inline uint32_t
@@ -110,7 +117,7 @@ local_lend(struct worker *w, struct rte_mbuf *m, uint8_t *frame, uint32_t at, co
 {
 	*local_loan(frame) = (struct local_loan){ from, (uint16_t)at, (uint16_t)len, 0 };
 	m->ol_flags = w->lent_flag;
-	w->lends = true;
+	w->lends = LENDS | LENDS_ANEW;
 }
 
 /** Can a payload of so many bytes stay where it is? */
@@ -122,20 +129,50 @@ local_lends(const struct worker *w, uint32_t len)
 
 /** The frame's payload is in the frame from now on. */
 void pipeline_local_own(const struct worker *w, struct rte_mbuf *m);
-/** Packet i of a local burst takes the full path: the same, and others behind it may follow. */
+/**
+ * Packet i of a local burst takes the full path: should its QP fail, those behind it are made to
+ * own their payloads. Its own may be on loan until it is placed, or kept.
+ */
 static inline void
 local_serve(struct worker *w, const struct burst *b, uint32_t i)
 {
 	w->serving = b;
 	w->serving_at = i;
-	pipeline_local_own(w, b->m[i]);
 }
 
-/** The same of all frames that wait in queues, and of those that wait in the burst. */
+/** The packet's frame, if this is the packet on the full path, and its payload is on loan. */
+static ALWAYS_INLINE struct rte_mbuf *
+local_lent(const struct worker *w, const struct wire_pkt *p)
+{
+	const struct burst *b = w->serving;
+
+	if (LIKELY(b == NULL) || p != &b->pkt[w->serving_at] ||
+		!local_is_lent(w, b->m[w->serving_at]))
+		return NULL;
+	return b->m[w->serving_at];
+}
+
+/** All frames that wait in queues own their payloads from now on, and those in the burst. */
 void pipeline_local_own_all(struct worker *w);
 /** Copy the payload of a packet of a local burst to where it goes. */
 void pipeline_local_deliver(
 	const struct worker *w, struct rte_mbuf *m, const struct wire_pkt *p, uint8_t *to);
+/**
+ * mem_scatter() of the payload of the packet that takes the full path, which may be on loan.
+ * @param pd whose list this is. @return as mem_scatter().
+ */
+enum mem_fault pipeline_local_scatter(const struct worker *w, const struct wire_pkt *p,
+	const struct ring_sge *sge, uint32_t n, uint32_t pd, uint64_t offset);
+/** The same, whatever packet it is. */
+static ALWAYS_INLINE enum mem_fault
+payload_scatter(const struct worker *w, const struct wire_pkt *p, const struct ring_sge *sge,
+	uint32_t n, uint32_t pd, uint64_t offset)
+{
+	if (UNLIKELY(w->serving != NULL))
+		return pipeline_local_scatter(w, p, sge, n, pd, offset);
+	return mem_scatter(w->mem, sge, n, pd, offset, wire_payload(p), p->payload_len);
+}
+
 /** A local frame is going to be looked at by others: write its ICRC, and all that is before it. */
 void pipeline_local_seal(struct worker *w, struct rte_mbuf *m);
 /**

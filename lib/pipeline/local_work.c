@@ -4,6 +4,7 @@
  * completed (MW-12).
  */
 #include "failure.h"
+#include "local.h"
 #include "mem_window.h"
 #include "sending.h"
 
@@ -64,6 +65,7 @@ pipeline_local_work(struct worker *w, struct qp *qp)
 	enum mem_why why;
 
 	ASSERT(verbs_wr_is_local(wr->opcode));
+	pipeline_local_own_all(w); /* READ responses that a key has allowed */
 	if (wr->opcode == WR_BIND_MW) {
 		turn = bind_window(w, qp, wr, &m);
 	} else {

@@ -170,8 +170,12 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 static __attribute__((noinline)) uint32_t
 run_lent(struct worker *w, struct burst *b, uint64_t *since)
 {
-	const uint32_t done = run_local(w, b, since);
+	uint32_t done = 0;
 
+	for (uint32_t i = 0; i < LENT_ROUNDS && (w->lends & LENDS_ANEW) != 0; i++) {
+		w->lends = LENDS;
+		done += run_local(w, b, since);
+	}
 	pipeline_local_own_all(w);
 	w->hurry = 0;
 	return done;

@@ -6,10 +6,11 @@
  *
  * Owner:   replies.c, stage_06_fast_reads.c; the worker's lcore.
  * Memory:  the caller's mbuf.
- * Depends: copy.h, migration.h, reply.h, sending.h.
+ * Depends: copy.h, local.h, migration.h, reply.h, sending.h.
  * Spec:    RESP-06; WIRE-13, WIRE-14.
  */
 #include "copy.h"
+#include "local.h"
 #include "migration.h"
 #include "reply.h"
 #include "sending.h"
@@ -84,10 +85,12 @@ read_response_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbu
 	payload = wire_ext_write(frame + qp->tmpl.len,
 		(opflags_t){ read_response_aeth(r) != 0 ? OPF_AETH : 0 },
 		&(struct wire_fields){ .aeth = { r->syndrome, r->msn } });
-	if (r->len < COPY_SEAL_MIN || UNLIKELY(port >= w->wires_n) || /* local.h */
-		!icrc_copy_seal(
-			&(struct icrc_frame){ frame, total, qp->tmpl.l3_off, qp->tmpl.ipv6 != 0 },
-			(uint32_t)(payload - frame), r->data, r->len)) {
+	if (UNLIKELY(port >= w->wires_n) && local_lends(w, r->len)) {
+		local_lend(w, m, frame, (uint32_t)(payload - frame), r->data, r->len);
+	} else if (r->len < COPY_SEAL_MIN || UNLIKELY(port >= w->wires_n) ||
+		   !icrc_copy_seal(&(struct icrc_frame){ frame, total, qp->tmpl.l3_off,
+					   qp->tmpl.ipv6 != 0 },
+			   (uint32_t)(payload - frame), r->data, r->len)) {
 		memset(payload + r->len, 0, pad);
 		if (LIKELY(r->len != 0))
 			payload_copy(payload, r->data, r->len);

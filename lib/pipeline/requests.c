@@ -32,9 +32,9 @@ put_headers(uint8_t *to, const struct qp *qp, const struct requester_packet *p,
 	wire_ext_write(to, wire_ext_only(wire_opcodes[p->opcode].flags, REQUEST_EXT), &f);
 }
 
-/** @return false: ask mem_gather(). */
-static ALWAYS_INLINE bool
-gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t *to)
+/** Where its payload is, in one piece. NULL: ask mem_gather(). */
+static ALWAYS_INLINE const uint8_t *
+fetched(const struct worker *w, const struct requester_packet *p)
 {
 	const struct request_sources *s = w->source;
 	uint32_t i = p->position - s->first;
@@ -42,8 +42,35 @@ gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t
 	/* A packet in between may have revoked the key. */
 	if (UNLIKELY(i >= s->n) || UNLIKELY(s->host[i] == NULL) ||
 		UNLIKELY(!mem_is_valid(s->region[i])))
+		return NULL;
+	return s->host[i] + p->offset;
+}
+
+/** @return false: ask mem_gather(). */
+static ALWAYS_INLINE bool
+gather_fetched(const struct worker *w, const struct requester_packet *p, uint8_t *to)
+{
+	const uint8_t *from = fetched(w, p);
+
+	if (UNLIKELY(from == NULL))
 		return false;
-	request_copy(to, s->host[i] + p->offset, p->len);
+	request_copy(to, from, p->len);
+	return true;
+}
+
+/**
+ * Of a local frame the payload stays where it is, if the peer is to acknowledge it.
+ * @return false: it does not.
+ */
+static __attribute__((noinline)) bool
+lend(struct worker *w, const struct qp *qp, const struct requester_packet *p, struct rte_mbuf *m,
+	uint8_t *frame, uint32_t at)
+{
+	const uint8_t *from = fetched(w, p);
+
+	if (!local_lends(w, p->len) || !wire_is_acked(qp->req.transport) || from == NULL)
+		return false;
+	local_lend(w, m, frame, at, from, p->len);
 	return true;
 }
 
@@ -173,7 +200,8 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	if (UNLIKELY(datagram))
 		request_address(qp, wr, &to, frame + t->bth_off);
 	put_headers(frame + t->len, qp, p, wr);
-	if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
+	if ((LIKELY(port < w->wires_n) || !lend(w, qp, p, m, frame, (uint32_t)(payload - frame))) &&
+		UNLIKELY(gather(w, qp, p, wr, payload) != 0))
 		return -EFAULT;
 	memset(payload + p->len, 0, p->pad);
 	if (LIKELY(port < w->wires_n)) /* else local.h */

@@ -9,6 +9,7 @@
 #include "count.h"
 #include "failure.h"
 #include "flush.h"
+#include "local.h"
 #include "migration.h"
 #include "report.h"
 #include "send_complete.h"
@@ -154,17 +155,14 @@ place(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct re
 {
 	const struct requester_wr *wr = &qp->req.wr[v->position & qp->req.wr_mask];
 	const struct ring_sge *sges = request_sges(qp, v->position);
-	const void *data = &v->original; /* in host byte order (REQ-06) */
-	uint32_t offset = 0, len = sizeof(v->original);
+	enum mem_fault fault;
 
-	if ((v->act & REQACT_PLACE) != 0) {
-		data = wire_payload(p);
-		offset = v->offset;
-		len = p->payload_len;
-	}
-	return mem_scatter(w->mem, sges, wr->num_sge, qp->pd, offset, data, len) == MEM_OK
-		       ? 0
-		       : -EFAULT;
+	if ((v->act & REQACT_PLACE) != 0)
+		fault = payload_scatter(w, p, sges, wr->num_sge, qp->pd, v->offset);
+	else /* in host byte order (REQ-06) */
+		fault = mem_scatter(
+			w->mem, sges, wr->num_sge, qp->pd, 0, &v->original, sizeof(v->original));
+	return fault == MEM_OK ? 0 : -EFAULT;
 }
 
 static void

@@ -4,6 +4,7 @@
  * of nothing that is outstanding, and READ responses of one packet.
  */
 #include "count.h"
+#include "local.h"
 #include "mem_reach.h"
 #include "requester_fast.h"
 #include "send_complete.h"
@@ -177,7 +178,10 @@ pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct f
 		UNLIKELY((p->flags & PKT_CE) != 0) || !may_complete(qp) ||
 		UNLIKELY(!requester_fits_read(&qp->req, p)))
 		return 0;
-	payload_copy(at->host, wire_payload(p), p->payload_len);
+	if (UNLIKELY(w->local_burst))
+		pipeline_local_deliver(w, b->m[i], p, at->host);
+	else
+		payload_copy(at->host, wire_payload(p), p->payload_len);
 	requester_take_read(&qp->req, w->now);
 	if (UNLIKELY(pipeline_sends_complete(w, qp, head, 1) != 0))
 		pipeline_sends_overflow(w, qp, p);

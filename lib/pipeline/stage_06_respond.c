@@ -275,6 +275,8 @@ request(struct worker *w, struct burst *b, uint32_t i)
 		pipeline_trace_request(w, &c, &v);
 	if (UNLIKELY((v.act & ACT_KEEP) != 0)) {
 		count(w, b->port[i], c.qp, STAT_kept_requests);
+		if (UNLIKELY(w->local_burst))
+			pipeline_local_own(w, b->m[i]);
 		pipeline_kept_put(w, b, i);
 	}
 }

@@ -308,6 +308,7 @@ carry_out(struct worker *w)
 		if (in[i].type != MBOX_TX || in[i].cookie != 0)
 			mbox_send_done(w->mbox, &done);
 	}
+	pipeline_local_own_all(w); /* a message may have released bursts, behind all else */
 	return n;
 }
 

@@ -10,10 +10,11 @@
 #include "net_pair.h"
 #include "sending.h"
 
-#define ENTRIES  64 /* of the QP table */
-#define CQ_DEPTH 1024
-#define FIRST    0x20u
-#define IN_TURN  32 /* requests posted before the worker turns: what is under way fits the caches */
+#define ENTRIES   64 /* of the QP table */
+#define CQ_DEPTH  1024
+#define RD_ATOMIC 16
+#define FIRST     0x20u
+#define IN_TURN   32 /* requests posted before the worker turns: what is under way fits caches */
 
 enum { ASKER, ANSWERER, ENDS }; /* on ports 0 and 1 */
 enum { INSIDE, WIRE, WAYS };
@@ -69,7 +70,7 @@ make_qp(uint32_t way, uint32_t end)
 		.max_recv_sge = 1,
 		.max_send_wr = MAX_PACKETS,
 		.max_send_sge = 1,
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = RD_ATOMIC,
 		.socket = SOCKET_ID_ANY };
 	struct qp *qp = qp_new(&params);
 
@@ -89,7 +90,9 @@ bring_up(struct qp *qp, uint32_t way, uint32_t end, const struct request_case *c
 		.pkey = 0xffff,
 		.path_mtu = c->pmtu,
 		.dest_qp_num = FIRST + way * ENDS + 1 - end,
-		.qp_access_flags = ACCESS_REMOTE_WRITE,
+		.qp_access_flags = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ,
+		.max_rd_atomic = RD_ATOMIC,
+		.max_dest_rd_atomic = RD_ATOMIC,
 		.timeout = TIMEOUT,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
@@ -102,7 +105,8 @@ bring_up(struct qp *qp, uint32_t way, uint32_t end, const struct request_case *c
 			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS | QP_ATTR_AV |
 				QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
 				QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-				QP_ATTR_RNR_RETRY);
+				QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC |
+				QP_ATTR_MAX_DEST_RD_ATOMIC);
 	}
 }
 

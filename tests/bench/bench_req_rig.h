@@ -23,7 +23,7 @@ struct request_case {
 	const char *name;
 	uint8_t opcode; /* WR_* */
 	uint8_t part;   /* enum request_part */
-	uint16_t len;
+	uint32_t len;
 	uint16_t pmtu;
 	uint32_t qps;
 	uint32_t signal_every; /* so many requests of a QP have one signalled */

@@ -34,6 +34,9 @@ const struct request_case request_cases[] = {
 	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false, QPT_RC },
 	{ "local_write_4096", WR_RDMA_WRITE, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC },
+	{ "local_write_64k", WR_RDMA_WRITE, PART_LOCAL, 65536, 4096, 1, 1, 1, false, QPT_RC },
+	{ "local_read_4096", WR_RDMA_READ, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC },
+	{ "local_read_64k", WR_RDMA_READ, PART_LOCAL, 65536, 4096, 1, 1, 1, false, QPT_RC },
 	{ "local_write_64", WR_RDMA_WRITE, PART_LOCAL, 64, 1024, 1, 1, 1, false, QPT_RC },
 };
 /* clang-format on */

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bed.h"
 #include "count.h"
 #include "icrc.h"
+#include "loan_bed.h"
 #include "local.h"
 #include "report.h"
 #include "sending.h"
@@ -22,87 +22,11 @@
 
 #undef fail /* cmocka's; the pipeline has a function of that name */
 
-#define SENDER 0x12u
-#define FROM   0u     /* of the region: what is sent */
-#define TO     32768u /* ... where it goes */
-#define LEN    1021u  /* with a pad */
-
-static struct qp *sender; /* its peer is the bed's QP */
-static struct ring producer;
-static uint32_t seeds;
-
-static void
-refill(struct bed *b, uint32_t seed)
-{
-	mem_pattern_fill(b->memory + FROM, 2048, seed, 0);
-}
-
-static int
-setup(void **state)
-{
-	struct bed *b;
-
-	assert_int_equal(bed_setup(state), 0);
-	b = *state;
-	sender = bed_qp(b, SENDER, QPN);
-	bed_make_local(b, sender, QPN);
-	bed_make_local(b, b->qp, SENDER);
-	b->qp->resp.epsn = psn(S);
-	ring_attach(&producer, sender->sq.ring.sh, sender->sq.ring.mask + 1, sender->sq.ring.stride,
-		false);
-	refill(b, ++seeds); /* buffers of the pool hold what was sent before */
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct bed *b = *state;
-
-	bed_qp_gone(b, sender);
-	return bed_teardown(state);
-}
-
-#define LOAN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-/** Post it to this QP; a turn will find it. */
-static struct ring_send_wqe *
-post_to(struct bed *b, struct qp *qp, struct ring *r, uint8_t opcode, uint32_t from, uint32_t to,
-	uint32_t len)
-{
-	struct ring_send_wqe *wqe = ring_produce_slot(r, 16);
-
-	assert_non_null(wqe);
-	memset(wqe, 0, r->stride);
-	wqe->opcode = opcode;
-	wqe->flags = SEND_SIGNALED;
-	wqe->remote_addr = MR_VA + to;
-	wqe->rkey = MR_KEY;
-	wqe->num_sge = 1;
-	wqe->sge[0] = (struct ring_sge){ .addr = MR_VA + from, .length = len, .lkey = MR_KEY };
-	ring_produce_commit(r);
-	pipeline_send_wake(b->w, qp);
-	return wqe;
-}
-
-static struct ring_send_wqe *
-post(struct bed *b, uint8_t opcode, uint32_t from, uint32_t to, uint32_t len)
-{
-	return post_to(b, sender, &producer, opcode, from, to, len);
-}
-
-/** What was made and not taken yet. */
-static const struct tx_queue *
-queue(const struct bed *b)
-{
-	return &b->w->tx[b->w->wires_n];
-}
-
 /** The only frame of the queue. Its payload is on loan. */
 static struct rte_mbuf *
 one_lent(struct bed *b)
 {
-	const struct tx_queue *q = queue(b);
+	const struct tx_queue *q = loan_queue(b);
 
 	stage_request(b->w);
 	assert_int_equal(q->tail - q->head, 1);
@@ -135,15 +59,6 @@ expect_sealed(struct rte_mbuf *m)
 	assert_memory_equal(frame + m->pkt_len - WIRE_ICRC_LEN, was, sizeof(was));
 }
 
-static void
-expect_success(struct bed *b, uint8_t opcode)
-{
-	struct ring_cqe c = bed_cqe(b);
-
-	assert_int_equal(c.status, WC_SUCCESS);
-	assert_int_equal(c.opcode, opcode);
-}
-
 /* LB-01: the same data as over the wire, byte for byte, and not one more. */
 static void
 LB_01_data(void **state)
@@ -158,17 +73,16 @@ LB_01_data(void **state)
 
 		memset(b->memory + TO, 0xee, 2048);
 		memset(place, 0xee, 2048);
-		post(b, WR_RDMA_WRITE, FROM, TO, lens[i]);
-		post(b, WR_SEND, FROM, 0, lens[i]);
-		for (uint32_t t = 0; t < 4; t++)
-			worker_poll(b->w, b->now);
+		loan_post(b, WR_RDMA_WRITE, FROM, TO, lens[i]);
+		loan_post(b, WR_SEND, FROM, 0, lens[i]);
+		loan_turns(b, 4);
 		assert_memory_equal(b->memory + TO, before, lens[i]);
 		assert_int_equal(b->memory[TO + lens[i]], 0xee);
 		assert_memory_equal(place, before, lens[i]);
 		assert_int_equal(place[lens[i]], 0xee);
-		expect_success(b, WC_RECV);
-		expect_success(b, WC_RDMA_WRITE);
-		expect_success(b, WC_SEND);
+		loan_success(b, WC_RECV);
+		loan_success(b, WC_RDMA_WRITE);
+		loan_success(b, WC_SEND);
 	}
 	bed_collect(b);
 	expect_silence(b);
@@ -181,7 +95,7 @@ in_one_turn(void **state)
 	struct bed *b = *state;
 
 	for (uint32_t i = 0; i < 8; i++)
-		post(b, WR_RDMA_WRITE, FROM, TO + i * 1024, PMTU);
+		loan_post(b, WR_RDMA_WRITE, FROM, TO + i * 1024, PMTU);
 	worker_poll(b->w, b->now);
 	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 8);
 	assert_memory_equal(b->memory + TO + 7 * 1024, b->memory + FROM, PMTU);
@@ -201,11 +115,10 @@ over_itself(void **state)
 			const uint32_t from = way == 0 ? FROM : places[i];
 			const uint32_t to = way == 0 ? places[i] : FROM;
 
-			refill(b, ++seeds);
+			loan_refill(b);
 			memcpy(was, b->memory + from, LEN);
-			post(b, WR_RDMA_WRITE, from, to, LEN);
-			for (uint32_t t = 0; t < 4; t++)
-				worker_poll(b->w, b->now);
+			loan_post(b, WR_RDMA_WRITE, from, to, LEN);
+			loan_turns(b, 4);
 			assert_memory_equal(b->memory + to, was, LEN);
 		}
 }
@@ -224,11 +137,11 @@ LB_05_waits(void **state)
 	while (rte_ring_free_count(r) >= PIPELINE_BURST)
 		assert_int_equal(rte_ring_enqueue(r, b), 0);
 	memcpy(was, b->memory + FROM, LEN);
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN);
 	worker_poll(b->w, b->now);
-	assert_int_equal(queue(b)->tail - queue(b)->head, 1);
-	assert_false(local_is_lent(b->w, queue(b)->m[queue(b)->head]));
-	refill(b, ++seeds);
+	assert_int_equal(loan_queue(b)->tail - loan_queue(b)->head, 1);
+	assert_false(local_is_lent(b->w, loan_queue(b)->m[loan_queue(b)->head]));
+	loan_refill(b);
 	rte_ring_reset(r);
 	worker_poll(b->w, b->now);
 	assert_memory_equal(b->memory + TO, was, LEN);
@@ -248,7 +161,7 @@ LB_01_handed_over(void **state)
 	assert_non_null(r);
 	b->w->conf.handoff[1] = r;
 	b->qp->worker = 1;
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN);
 	worker_poll(b->w, b->now);
 	assert_int_equal(rte_ring_dequeue(r, (void **)&m), 0);
 	assert_false(local_is_lent(b->w, m));
@@ -287,7 +200,7 @@ LB_03_impaired(void **state)
 	struct bed *b = *state;
 
 	b->w->conf.ports[0].impair = &bad;
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN);
 	worker_poll(b->w, b->now);
 	assert_non_null(impaired);
 	assert_false(local_is_lent(b->w, impaired));
@@ -305,13 +218,12 @@ LB_02_recorded(void **state)
 	struct bed *b = *state;
 	struct errbuf_record r;
 
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN)->rkey = 0xbad;
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN)->rkey = 0xbad;
 	worker_poll(b->w, b->now);
 	assert_int_equal(trace_errbuf_take(worker_errbuf(b->w), &r, 1), 1);
 	assert_int_equal(r.header_len, ERRBUF_HEADER_BYTES);
 	assert_memory_equal(r.header + AT, b->memory + FROM, ERRBUF_HEADER_BYTES - AT);
-	for (uint32_t t = 0; t < 4; t++)
-		worker_poll(b->w, b->now);
+	loan_turns(b, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(bed_cqe(b).status, WC_WR_FLUSH_ERR); /* the receives */
 	assert_int_equal(bed_cqe(b).status, WC_REM_ACCESS_ERR);
@@ -331,13 +243,12 @@ LB_01_full_path(void **state)
 	wqe->sge[0] = (struct ring_sge){ RQ_VA, 100, RQ_KEY };
 	wqe->sge[1] = (struct ring_sge){ RQ_VA + 4096, 2000, RQ_KEY };
 	ring_produce_commit(&b->rq_producer);
-	post(b, WR_SEND, FROM, 0, LEN);
-	for (uint32_t t = 0; t < 4; t++)
-		worker_poll(b->w, b->now);
-	expect_success(b, WC_RECV);
+	loan_post(b, WR_SEND, FROM, 0, LEN);
+	loan_turns(b, 4);
+	loan_success(b, WC_RECV);
 	assert_memory_equal(b->rq_memory, b->memory + FROM, 100);
 	assert_memory_equal(b->rq_memory + 4096, b->memory + FROM + 100, LEN - 100);
-	expect_success(b, WC_SEND);
+	loan_success(b, WC_SEND);
 }
 
 /* A QP that fails gives its memory back at once: what it has sent is in the frames by then. */
@@ -349,12 +260,12 @@ failed(void **state)
 	struct rte_mbuf *m;
 	uint8_t was[LEN];
 
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN);
 	m = one_lent(b);
 	memcpy(was, b->memory + FROM, LEN);
-	pipeline_report_failure(b->w, sender, &r, QPS_ERR);
+	pipeline_report_failure(b->w, loan.sender, &r, QPS_ERR);
 	assert_false(local_is_lent(b->w, m));
-	refill(b, ++seeds);
+	loan_refill(b);
 	expect_payload(m, was, LEN);
 	bed_up(b, MBOX_FATAL);
 }
@@ -375,18 +286,17 @@ failed_in_the_burst(void **state)
 	assert_in_range(ring_size(CQE, sizeof(struct ring_cqe)), 0, LEN);
 	ring_cq_attach(&own.ring, b->memory + FROM, CQE, CQE, true);
 	b->qp->send_cq = &own;
-	sender->resp.epsn = psn(S);
+	loan.sender->resp.epsn = psn(S);
 	ring_attach(
 		&back, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride, false);
-	post(b, WR_RDMA_WRITE, TO, TO, LEN)->rkey = 0xbad;
-	post_to(b, b->qp, &back, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_post(b, WR_RDMA_WRITE, TO, TO, LEN)->rkey = 0xbad;
+	loan_post_to(b, b->qp, &back, WR_RDMA_WRITE, FROM, TO, LEN);
 	memcpy(was, b->memory + FROM, LEN);
 	worker_poll(b->w, b->now);
 	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
 	assert_memory_not_equal(b->memory + FROM, was, LEN);
 	assert_memory_equal(b->memory + TO, was, LEN);
-	for (uint32_t t = 0; t < 4; t++)
-		worker_poll(b->w, b->now);
+	loan_turns(b, 4);
 	b->qp->send_cq = &b->cq;
 }
 
@@ -416,17 +326,16 @@ the_end_comes_last(void **state)
 	for (uint32_t len = LOCAL_LEND_MIN; len <= PMTU; len += LOCAL_LEND_MIN - 1) {
 		const uint32_t before = len - LOCAL_END;
 
-		refill(b, ++seeds);
+		loan_refill(b);
 		memset(page - LEN, 0xee, LEN);
-		post(b, WR_RDMA_WRITE, FROM, TO - before, len);
+		loan_post(b, WR_RDMA_WRITE, FROM, TO - before, len);
 		assert_int_equal(sigaction(SIGSEGV, &now, &old), 0);
 		assert_int_equal(mprotect(page, page_len, PROT_NONE), 0);
 		worker_poll(b->w, b->now);
 		assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
 		assert_memory_equal(page - before, b->memory + FROM, len);
 		assert_memory_equal(before_page + LEN - before, b->memory + FROM, before);
-		for (uint32_t t = 0; t < 4; t++)
-			worker_poll(b->w, b->now);
+		loan_turns(b, 4);
 	}
 }
 
@@ -437,11 +346,10 @@ without_a_flag(void **state)
 	struct bed *b = *state;
 
 	b->w->lent_flag = 0;
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
-	for (uint32_t t = 0; t < 4; t++)
-		worker_poll(b->w, b->now);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_turns(b, 4);
 	assert_memory_equal(b->memory + TO, b->memory + FROM, LEN);
-	expect_success(b, WC_RDMA_WRITE);
+	loan_success(b, WC_RDMA_WRITE);
 }
 
 /* LB-03: what is dropped goes back to the pool unseen, and what is sent again has its data. */
@@ -451,20 +359,18 @@ LB_03_dropped(void **state)
 	struct bed *b = *state;
 
 	b->qp->resp.epsn = psn(S - 1); /* the first one was lost, it seems */
-	post(b, WR_RDMA_WRITE, FROM, TO, LEN);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, LEN);
 	one_lent(b);
 	worker_poll(b->w, b->now);
 	assert_int_equal(qp_stat(b->qp, STAT_out_of_sequence), 1);
 	assert_false(b->w->lends);
 	b->qp->resp.epsn = psn(S);
 	b->qp->resp.latched = 0;
-	for (uint32_t t = 0; t < 4; t++)
-		worker_poll(b->w, b->now);
+	loan_turns(b, 4);
 	b->now += TIME_NS_PER_S;
-	for (uint32_t t = 0; t < 4; t++)
-		worker_poll(b->w, b->now);
+	loan_turns(b, 4);
 	assert_memory_equal(b->memory + TO, b->memory + FROM, LEN);
-	expect_success(b, WC_RDMA_WRITE);
+	loan_success(b, WC_RDMA_WRITE);
 }
 
 int
