@@ -105,12 +105,109 @@ verify(const struct wire_pkt *p, uint32_t n, bool is_short)
 	return bad;
 }
 
+/** What a remainder is that was taken over the right ICRC, too. */
+#define RESIDUE 0xdebb20e3u
+
+/** Payload length, places of ICRC, IP header and BTH: alike where all of the packet is. */
+static ALWAYS_INLINE uint64_t
+shape_of(const struct wire_pkt *p)
+{
+	uint64_t v;
+
+	memcpy(&v, &p->payload_len, sizeof(v));
+	return v;
+}
+_Static_assert(
+	offsetof(struct wire_pkt, icrc_off) == offsetof(struct wire_pkt, payload_len) + 2 &&
+		offsetof(struct wire_pkt, l3_off) == offsetof(struct wire_pkt, payload_len) + 4 &&
+		offsetof(struct wire_pkt, bth_off) == offsetof(struct wire_pkt, payload_len) + 6,
+	"the words of a shape");
+
+/** How packets of one shape are cut into one or two blocks. */
+struct cut {
+	__m512i first; /* masks */
+	__m512i last;
+	__mmask64 in; /* bytes of the first block that are in the packet */
+};
+
+/** Parts of a packet that ends there, its ICRC included. @param two it has two blocks. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+parts_cut(const uint8_t *end, const struct cut *c, const bool two)
+{
+	const __m512i first = _mm512_or_si512(
+		c->first, _mm512_maskz_loadu_epi8(c->in, end - (two ? 2 : 1) * (int)BLOCK));
+
+	if (!two)
+		return parts_of_one(first);
+	return parts_of_two(first, _mm512_or_si512(c->last, load(end - BLOCK)));
+}
+
+/**
+ * IPv4 packets of the first one's shape, four a turn. The ICRC is a part of the last block, so it
+ * is not looked at apart.
+ * @param all bytes, dummy and ICRC included. @param bad out: a bit for each wrong one.
+ * @return how many were looked at: up to one of another shape, or those of whole fours.
+ */
+TARGET_WIDE static ALWAYS_INLINE uint32_t
+verify_alike(const struct wire_pkt *p, uint32_t n, uint32_t all, const bool two, uint32_t *bad)
+{
+	const uint64_t shape = shape_of(p);
+	const uint32_t off = p->icrc_off + (uint32_t)WIRE_ICRC_LEN, first = two ? all - BLOCK : all;
+	const struct cut c = { load(icrc_masks[0] + first), load(icrc_masks[0] + all),
+		icrc_in_packet[first] };
+	const __m512i residue = _mm512_set1_epi32((int)RESIDUE);
+	uint32_t i;
+
+	for (i = 0; i + 4 <= n; i += 4) {
+		__mmask16 wrong;
+
+		if (UNLIKELY(((shape_of(&p[i]) ^ shape) | (shape_of(&p[i + 1]) ^ shape) |
+				     (shape_of(&p[i + 2]) ^ shape) |
+				     (shape_of(&p[i + 3]) ^ shape)) != 0))
+			break;
+		/* A remainder is the second of its packet's four words. */
+		wrong = _mm512_mask_cmpneq_epi32_mask(0x2222,
+			reduce_four(sums(parts_cut(p[i].frame + off, &c, two),
+				parts_cut(p[i + 1].frame + off, &c, two),
+				parts_cut(p[i + 2].frame + off, &c, two),
+				parts_cut(p[i + 3].frame + off, &c, two))),
+			residue);
+		for (uint32_t k = 0; UNLIKELY(wrong != 0) && k < 4; k++)
+			*bad |= (uint32_t)(wrong >> (4 * k + 1) & 1) << (i + k);
+	}
+	return i;
+}
+
+/** The same of any burst. @return how many were looked at: 0 where the first one is not such. */
+TARGET_WIDE static ALWAYS_INLINE uint32_t
+verify_front(const struct wire_pkt *p, uint32_t n, uint32_t *bad)
+{
+	const uint32_t all = DUMMY + (uint32_t)p->icrc_off - p->l3_off + WIRE_ICRC_LEN;
+
+	if (p->bth_off - p->l3_off != WIRE_IPV4_LEN + WIRE_UDP_LEN || p->icrc_off <= p->bth_off)
+		return 0;
+	if (all <= BLOCK)
+		return verify_alike(p, n, all, false, bad);
+	/* Less, and the second block has a part of the dummy. */
+	if (all - (BLOCK + DUMMY) <= BLOCK - DUMMY)
+		return verify_alike(p, n, all, true, bad);
+	return 0;
+}
+
 TARGET_WIDE uint32_t
 icrc_verify_wide(const struct wire_pkt *p, uint32_t n)
 {
-	/* Most packets of a burst are as long as its first. */
-	if (n != 0 && (uint32_t)p->icrc_off <= p->l3_off + short_blocks(p) * BLOCK - DUMMY)
-		return verify(p, n, true);
-	return verify(p, n, false);
+	uint32_t bad = 0, done;
+
+	if (UNLIKELY(n == 0))
+		return 0;
+	done = verify_front(p, n, &bad);
+	if (LIKELY(done == n))
+		return bad;
+	p += done;
+	/* Most packets of a burst are about as long as its first. */
+	if ((uint32_t)p->icrc_off <= p->l3_off + short_blocks(p) * BLOCK - DUMMY)
+		return bad | verify(p, n - done, true) << done;
+	return bad | verify(p, n - done, false) << done;
 }
 #endif

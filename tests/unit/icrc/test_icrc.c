@@ -408,6 +408,38 @@ ICRC_01_bursts(void **state)
 	}
 }
 
+/* ICRC-01, ICRC-06: packets of one shape, as most bursts have them, and now and then another. */
+static void
+ICRC_01_bursts_of_one_shape(void **state)
+{
+	static struct guard g[32];
+
+	(void)state;
+	for (uint32_t turn = 0; turn < 33 * 40; turn++) {
+		const uint32_t n = turn % 33, len = ICRC_HEAD_IPV4 + turn / 33 * 4;
+		struct wire_pkt p[32];
+		uint32_t want = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			const bool other = (random_byte() & 31) == 0,
+				   good = (random_byte() & 7) != 0;
+			/* Bytes behind the IP header: as many of IPv6 are of another shape. */
+			const bool ipv6 =
+				other && len >= ICRC_HEAD_IPV6 && (random_byte() & 1) != 0;
+			const uint32_t l = other && !ipv6 ? len + 4 : len;
+			uint32_t icrc;
+
+			random_packet(&p[i], &g[i], ipv6, l, good);
+			p[i].bth_off = (uint16_t)(icrc_head_len(ipv6) - WIRE_BTH_LEN);
+			p[i].payload_len = (uint16_t)(l - icrc_head_len(ipv6));
+			memcpy(&icrc, p[i].frame + l, sizeof(icrc));
+			if (reference(p[i].frame, ipv6, l) != icrc)
+				want |= UINT32_C(1) << i;
+		}
+		assert_int_equal(icrc_verify_burst(crc_zlib(), p, n), want);
+	}
+}
+
 int
 main(void)
 {
@@ -421,6 +453,7 @@ main(void)
 		cmocka_unit_test(ICRC_05_copy_and_seal),
 		cmocka_unit_test(ICRC_01_eight_bytes),
 		cmocka_unit_test(ICRC_01_bursts),
+		cmocka_unit_test(ICRC_01_bursts_of_one_shape),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
