@@ -91,21 +91,21 @@ icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word)
 }
 
 void
-icrc_update8_burst(const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n)
+icrc_words8_burst(const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n)
 {
 #if ICRC_CLMUL
 	/* A word that was stored just now is no part of a wide load: one or two wait less alone. */
 	if (LIKELY(n > 2) && LIKELY(icrc_has_wide())) {
-		icrc_update8_burst_wide(state, word, n);
+		icrc_words8_burst_wide(state, word, n);
 		return;
 	}
 	if (LIKELY(icrc_has_clmul())) {
-		icrc_update8_burst_clmul(state, word, n);
+		icrc_words8_burst_clmul(state, word, n);
 		return;
 	}
 #endif
 	for (uint32_t i = 0; i < n; i++)
-		state[i] = ops->update(state[i], &word[i], sizeof(word[i]));
+		state[i] = ops->update(0, &word[i], sizeof(word[i]));
 }
 
 uint32_t

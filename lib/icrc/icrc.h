@@ -86,8 +86,8 @@ icrc_update(const struct crc_ops *ops, uint32_t state, const void *buf, uint32_t
  * of a QP. Nothing is stored and read back.
  */
 uint32_t icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word);
-/** The same for n states at once: state[i] continues over word[i]. */
-void icrc_update8_burst(
+/** The same of n words at once, each from a state of 0 on. @param state out: of word[i]. */
+void icrc_words8_burst(
 	const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n);
 /** The ICRC of a state: what icrc_compute() returns. */
 static inline uint32_t

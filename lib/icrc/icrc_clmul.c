@@ -95,37 +95,35 @@ icrc_update8_clmul(uint32_t state, uint64_t word)
 }
 
 TARGET_CLMUL void
-icrc_update8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n)
+icrc_words8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		state[i] = update8(state[i], word[i]);
+		state[i] = update8(0, word[i]);
 }
 
-/** update8() of four states, over the four words that stand in `word`. */
+/** update8() of a state of 0, over each of the four words that stand in `word`. */
 TARGET_WIDE static ALWAYS_INLINE __m128i
-update8_four(__m128i state, __m256i word)
+words8_four(__m256i word)
 {
 	const __m512i inverse = _mm512_broadcast_i32x4(
 		_mm_set_epi64x(0x1db710641, (long long)0xb4e5b025f7011641ull));
 	const __m512i apart = _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
 	const __m512i third = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 14, 10, 6, 2);
-	__m256i w = _mm256_xor_si256(word, _mm256_cvtepu32_epi64(state));
 	__m512i q = _mm512_clmulepi64_epi128(
-		_mm512_permutexvar_epi64(apart, _mm512_castsi256_si512(w)), inverse, 0x00);
+		_mm512_permutexvar_epi64(apart, _mm512_castsi256_si512(word)), inverse, 0x00);
 
 	q = _mm512_clmulepi64_epi128(q, inverse, 0x10);
 	return _mm512_castsi512_si128(_mm512_permutexvar_epi32(third, q));
 }
 
 TARGET_WIDE void
-icrc_update8_burst_wide(uint32_t *state, const uint64_t *word, uint32_t n)
+icrc_words8_burst_wide(uint32_t *state, const uint64_t *word, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i += 4) {
 		const __mmask8 some = (__mmask8)(n - i < 4 ? BIT32(n - i) - 1 : 0xf);
-		__m128i s = _mm_maskz_loadu_epi32(some, &state[i]);
 
-		s = update8_four(s, _mm256_maskz_loadu_epi64(some, &word[i]));
-		_mm_mask_storeu_epi32(&state[i], some, s);
+		_mm_mask_storeu_epi32(
+			&state[i], some, words8_four(_mm256_maskz_loadu_epi64(some, &word[i])));
 	}
 }
 

@@ -44,8 +44,8 @@ uint32_t icrc_begin_clmul(const uint8_t *l3, bool ipv6);
 
 /** icrc_update8(), where icrc_has_clmul(). */
 uint32_t icrc_update8_clmul(uint32_t state, uint64_t word);
-/** icrc_update8_burst(), where icrc_has_clmul(). */
-void icrc_update8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n);
+/** icrc_words8_burst(), where icrc_has_clmul(). */
+void icrc_words8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n);
 
 /** Head and all that follows, folded in one piece; for short packets. Not complemented. */
 uint32_t icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len);
@@ -60,8 +60,8 @@ icrc_has_wide(void)
 /** icrc_whole_clmul() for packets of any length, where icrc_has_wide(). */
 uint32_t icrc_whole_wide(const uint8_t *l3, bool ipv6, uint32_t len);
 
-/** icrc_update8_burst(), where icrc_has_wide(). */
-void icrc_update8_burst_wide(uint32_t *state, const uint64_t *word, uint32_t n);
+/** icrc_words8_burst(), where icrc_has_wide(). */
+void icrc_words8_burst_wide(uint32_t *state, const uint64_t *word, uint32_t n);
 
 /** icrc_verify_burst(), where icrc_has_wide(). */
 uint32_t icrc_verify_wide(const struct wire_pkt *p, uint32_t n);

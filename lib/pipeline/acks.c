@@ -128,148 +128,203 @@ pipeline_reply_ack(struct worker *w, struct qp *qp, uint8_t syndrome, psn_t p, u
 		trace_ack(w, qp, syndrome, p, msn);
 }
 
+typedef uint64_t line_words __attribute__((vector_size(CACHE_LINE)));
+
 /**
  * Bytes of a template that is IPv4 without a tag: its first line is all that an ACK needs, since
  * the PSN and what follows are new.
  */
 #define PLAIN_LEN (WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN)
 
-/** ACKs of a burst that go to one port, and buffers for them. */
-struct ack_run {
-	struct tx_queue *q; /* NULL: of none yet */
-	struct rte_mbuf **m;
-	struct rte_mbuf *const *spare;
-	uint32_t tail;    /* of the queue */
-	uint32_t spare_n; /* the worker's */
-	uint8_t id;       /* the QPs' `out` */
+/** ACKs or NAKs of a burst, by the order in which they are owed. */
+struct ack_list {
+	struct qp *const *qp; /* NULL: not any more */
+	const uint64_t *tail; /* ack_tail() */
+	uint32_t crc[PIPELINE_BURST];
+	uint32_t n;
 };
 
-/** Frames of the run are the queue's, and the worker knows what is left. */
-static inline void
-run_end(struct worker *w, struct ack_run *run)
+/** What each one's PSN and AETH add to the ICRC is computed for all at once. */
+static void
+list_begin(const struct worker *w, struct ack_list *l, struct qp *const *qp, const uint64_t *tail,
+	uint32_t n)
 {
-	ASSERT(run->spare_n <= w->spare_n);
-	ASSERT(run->q == NULL || run->tail <= TX_ROOM);
-	w->spare_n = run->spare_n;
-	if (run->q != NULL) {
-		run->q->made += run->tail - run->q->tail;
-		run->q->tail = run->tail;
+	ASSERT(n <= PIPELINE_BURST);
+	l->qp = qp;
+	l->tail = tail;
+	l->n = n;
+	icrc_words8_burst(w->crc, l->crc, tail, n);
+}
+
+/**
+ * The line of a plain template, from its `bytes` on. The frame has room for all of it: it was a
+ * request. @param wide registers may be.
+ */
+static ALWAYS_INLINE void
+plain_copy(uint8_t *frame, const struct wire_template *t, const bool wide)
+{
+	if (wide) {
+		line_words line;
+
+		memcpy(&line, t, sizeof(line));
+		line = __builtin_shuffle(line, (line_words){ 1, 2, 3, 4, 5, 6, 7, 0 });
+		memcpy(frame, &line, sizeof(line));
+		return;
 	}
-	run->q = NULL;
+	memcpy(frame, t->bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
 }
+_Static_assert(offsetof(struct wire_template, bytes) == 8 && REPLY_ROOM >= CACHE_LINE,
+	"plain_copy() moves the line by a word, and writes all of it");
 
-/** @return false: the QP has no port. */
-static bool
-run_begin(struct worker *w, struct ack_run *run, uint8_t id)
-{
-	uint8_t port = w->port_of[id];
-
-	run_end(w, run);
-	if (port == PORT_NONE)
-		return false;
-	run->q = &w->tx[port];
-	run->m = run->q->m;
-	run->tail = run->q->tail;
-	run->id = id;
-	return true;
-}
-
-/** send_ack() where nothing is unusual. @return false: nothing was done. */
+/** Can send_run() take the QP's? @param out of the run. */
 static ALWAYS_INLINE bool
-send_fast(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
+is_plain(const struct qp *qp, uint8_t out)
 {
 	const uint32_t want = QPF_ACK_CRC | QPF_RESOLVED;
-	struct rte_mbuf *m;
-	uint8_t *frame;
 
-	if (UNLIKELY((qp->flags & want) != want) || UNLIKELY(qp->tmpl.len != PLAIN_LEN) ||
-		UNLIKELY(run->spare_n == 0))
-		return false;
-	if ((UNLIKELY(run->q == NULL) || UNLIKELY(run->id != qp->out)) &&
-		!run_begin(w, run, qp->out))
-		return false;
-	m = run->spare[run->spare_n - 1];
-	if (UNLIKELY(!is_reusable(m)) || UNLIKELY(run->tail == TX_ROOM))
-		return false;
-	run->spare_n--;
-	mbuf_renew(m);
-	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	memcpy(frame, qp->tmpl.bytes, CACHE_LINE - offsetof(struct wire_template, bytes));
-	memcpy(frame + PLAIN_LEN - WIRE_AETH_LEN, &tail, sizeof(tail));
-	icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(crc ^ qp->ack_crc));
-	m->data_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
-	m->pkt_len = PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN;
-	run->m[run->tail++] = m;
-	return true;
+	return LIKELY((qp->flags & want) == want) && LIKELY(qp->tmpl.len == PLAIN_LEN) &&
+	       LIKELY(qp->out == out);
+}
+
+/**
+ * send_ack() for those from i on that go to one port, where nothing is unusual: in buffers of this
+ * burst. Frames are counted at their QPs by the caller. @return how many.
+ */
+static ALWAYS_INLINE uint32_t
+send_run(struct worker *w, const struct ack_list *l, const uint32_t i, const bool naks,
+	const bool wide)
+{
+	const uint8_t out = l->qp[i]->out, port = w->port_of[out];
+	struct rte_mbuf **spare = w->spare + w->spare_n, **to;
+	struct qp *const *qps = l->qp;
+	const uint64_t *tails = l->tail;
+	struct tx_queue *q;
+	uint32_t at = i, end;
+
+	if (UNLIKELY(port == PORT_NONE))
+		return 0;
+	q = &w->tx[port];
+	to = q->m + q->tail;
+	ASSERT(q->tail <= TX_ROOM);
+	end = i + RTE_MIN(RTE_MIN(l->n - i, w->spare_n), TX_ROOM - q->tail);
+	for (; at != end; at++) {
+		struct qp *qp = qps[at];
+		struct rte_mbuf *m = spare[-1];
+		const uint64_t tail = tails[at];
+		uint8_t *frame;
+
+		if (UNLIKELY(qp == NULL) || UNLIKELY(!is_plain(qp, out)) ||
+			UNLIKELY(!is_reusable(m)))
+			break;
+		spare--;
+		mbuf_renew(m);
+		frame = rte_pktmbuf_mtod(m, uint8_t *);
+		plain_copy(frame, &qp->tmpl, wide);
+		memcpy(frame + PLAIN_LEN - WIRE_AETH_LEN, &tail, sizeof(tail));
+		icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(l->crc[at] ^ qp->ack_crc));
+		mbuf_len_set(m, PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN);
+		*to++ = m;
+		if (naks)
+			continue;
+		qp->flags &= ~(uint32_t)QPF_DIRTY;
+		qp_few_ack(qp);
+		if (traced(w, qp))
+			trace_tail(w, qp, tail);
+	}
+	w->spare_n -= at - i;
+	q->tail += at - i;
+	q->made += at - i;
+	return at - i;
+}
+
+#if WIRE_WIDE
+TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
+acks_run_wide(struct worker *w, const struct ack_list *l, uint32_t i)
+{
+	return send_run(w, l, i, false, true);
+}
+#endif
+
+static ALWAYS_INLINE uint32_t
+acks_run(struct worker *w, const struct ack_list *l, uint32_t i)
+{
+#if WIRE_WIDE
+	if (LIKELY(wire_has_wide()))
+		return acks_run_wide(w, l, i);
+#endif
+	return send_run(w, l, i, false, false);
 }
 
 /** Any of the list. @return false: it was not sent, which is counted. */
 static __attribute__((noinline)) bool
-send_slow(struct worker *w, struct qp *qp, struct ack_run *run, uint64_t tail, uint32_t crc)
+send_slow(struct worker *w, const struct ack_list *l, uint32_t i)
 {
-	bool sent;
+	struct qp *qp = l->qp[i];
 
-	run_end(w, run);
 	if ((qp->flags & QPF_ACK_CRC) == 0)
 		prime(w, qp);
-	sent = send_ack(w, qp, tail, crc ^ qp->ack_crc) != PORT_NONE;
-	run->spare_n = w->spare_n;
-	return sent;
+	return send_ack(w, qp, l->tail[i], l->crc[i] ^ qp->ack_crc) != PORT_NONE;
+}
+
+/** An ACK that no run has taken. @return false: it was not sent. */
+static bool
+ack_slow(struct worker *w, const struct ack_list *l, uint32_t i)
+{
+	struct qp *qp = l->qp[i];
+
+	ASSERT((qp->flags & QPF_DIRTY) != 0 && qp->dirty_at == i);
+	qp->flags &= ~(uint32_t)QPF_DIRTY;
+	if (!send_slow(w, l, i))
+		return false;
+	qp_count(w, qp, STAT_acks_sent, 1);
+	if (traced(w, qp))
+		trace_tail(w, qp, l->tail[i]);
+	return true;
 }
 
 void
 pipeline_acks_send(struct worker *w)
 {
-	const uint32_t n = w->dirty_n;
-	uint32_t crc[PIPELINE_BURST] = { 0 }, sent = 0;
-	struct ack_run run = { .spare = w->spare, .spare_n = w->spare_n };
+	uint32_t sent = 0, n;
+	struct ack_list l;
 
-	if (n == 0)
+	if (w->dirty_n == 0)
 		return;
-	ASSERT(n <= PIPELINE_BURST);
+	list_begin(w, &l, w->dirty, w->dirty_tail, w->dirty_n);
 	w->dirty_n = 0;
-	icrc_update8_burst(w->crc, crc, w->dirty_tail, n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct qp *qp = w->dirty[i];
-		const uint64_t tail = w->dirty_tail[i];
-
-		if (UNLIKELY(qp == NULL))
+	for (uint32_t i = 0; i < l.n; i += n) {
+		n = 1;
+		if (UNLIKELY(l.qp[i] == NULL))
 			continue;
-		ASSERT((qp->flags & QPF_DIRTY) != 0 && qp->dirty_at == i);
-		qp->flags &= ~(uint32_t)QPF_DIRTY;
-		if (LIKELY(send_fast(w, qp, &run, tail, crc[i])))
-			qp_few_ack(qp);
-		else if (send_slow(w, qp, &run, tail, crc[i]))
-			qp_count(w, qp, STAT_acks_sent, 1);
-		else
-			continue;
-		sent++;
-		if (traced(w, qp))
-			trace_tail(w, qp, tail);
+		n = acks_run(w, &l, i);
+		sent += n;
+		if (UNLIKELY(n == 0)) {
+			sent += ack_slow(w, &l, i);
+			n = 1;
+		}
 	}
-	run_end(w, &run);
 	stats_add(&w->stats, STAT_acks_sent, sent);
 }
 
 void
 pipeline_flush_naks(struct worker *w)
 {
-	const uint32_t n = w->naks_n;
-	uint32_t crc[PIPELINE_BURST] = { 0 };
-	struct ack_run run = { .spare = w->spare, .spare_n = w->spare_n };
+	struct ack_list l;
+	uint32_t n;
 
-	ASSERT(n <= PIPELINE_BURST);
+	list_begin(w, &l, w->nak, w->nak_tail, w->naks_n);
 	w->naks_n = 0;
-	icrc_update8_burst(w->crc, crc, w->nak_tail, n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct qp *qp = w->nak[i];
-
-		if (LIKELY(send_fast(w, qp, &run, w->nak_tail[i], crc[i])))
-			qp_count(w, qp, STAT_sent_pkts, 1);
-		else if (!send_slow(w, qp, &run, w->nak_tail[i], crc[i]))
-			continue;
-		nak_count(w, w->port_of[qp->port], qp, tail_syndrome(w->nak_tail[i]));
+	for (uint32_t i = 0; i < l.n; i += n) {
+		n = send_run(w, &l, i, true, false);
+		for (uint32_t k = i; k < i + n; k++)
+			qp_count(w, l.qp[k], STAT_sent_pkts, 1);
+		if (n == 0) {
+			n = 1;
+			if (!send_slow(w, &l, i))
+				continue;
+		}
+		for (uint32_t k = i; k < i + n; k++)
+			nak_count(w, w->port_of[l.qp[k]->port], l.qp[k], tail_syndrome(l.tail[k]));
 		w->hurry |= HURRY_NAK;
 	}
-	run_end(w, &run);
 }

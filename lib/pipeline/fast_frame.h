@@ -45,19 +45,6 @@ frame_begin(struct rte_mempool *pool, struct rte_mbuf *m)
 	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
 }
 
-/** Its length is known; the word has the VLAN behind, of which ol_flags says that there is none. */
-static ALWAYS_INLINE void
-frame_len_set(struct rte_mbuf *m, uint32_t len)
-{
-	const uint64_t both = (uint64_t)len << 32 | len;
-
-	memcpy(&m->pkt_len, &both, sizeof(both));
-}
-_Static_assert(
-	offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4 &&
-		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, pkt_len) + 6,
-	"the order of that word");
-
 /** The payload, its pad, and room for the ICRC, which is written later. @return the end. */
 static ALWAYS_INLINE uint8_t *
 frame_end(struct rte_mbuf *m, const uint8_t *frame, uint8_t *payload, const uint8_t *host,
@@ -66,7 +53,7 @@ frame_end(struct rte_mbuf *m, const uint8_t *frame, uint8_t *payload, const uint
 	request_copy(payload, host, len);
 	memset(payload + len, 0, 4); /* pad */
 	payload += len + (-len & 3) + WIRE_ICRC_LEN;
-	frame_len_set(m, (uint32_t)(payload - frame));
+	mbuf_len_set(m, (uint32_t)(payload - frame));
 	return payload;
 }
 

@@ -42,6 +42,19 @@ mbuf_renew(struct rte_mbuf *m)
 	m->ol_flags = 0;
 }
 
+/** Its length is known; the word has the VLAN behind, of which ol_flags says that there is none. */
+static ALWAYS_INLINE void
+mbuf_len_set(struct rte_mbuf *m, uint32_t len)
+{
+	const uint64_t both = (uint64_t)len << 32 | len;
+
+	memcpy(&m->pkt_len, &both, sizeof(both));
+}
+_Static_assert(
+	offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4 &&
+		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, pkt_len) + 6,
+	"the order of that word");
+
 /**
  * A buffer for a small reply: one of this burst's requests is still in the cache.
  */

@@ -40,7 +40,7 @@ fill_long(struct rte_mbuf *m, uint8_t *frame, const uint8_t *payload, const uint
 
 	if (!icrc_copy_seal(&f, at, from, len)) /* a pad is one of its reasons */
 		return false;
-	frame_len_set(m, f.len);
+	mbuf_len_set(m, f.len);
 	return true;
 }
 
@@ -52,7 +52,7 @@ lend_long(struct worker *w, struct rte_mbuf *m, uint8_t *frame, const uint8_t *p
 	const uint32_t at = (uint32_t)(payload - frame);
 
 	local_lend(w, m, frame, at, from, len);
-	frame_len_set(m, at + len + (-len & 3) + WIRE_ICRC_LEN);
+	mbuf_len_set(m, at + len + (-len & 3) + WIRE_ICRC_LEN);
 }
 
 /** @param plain an RC QP whose path is not local. @param longs payloads may be long. */
