@@ -12,6 +12,7 @@
 #include "spare.h"
 #include "stage.h"
 #include "stage_05_faults.h"
+#include "stage_05_plain.h"
 #include "to_control.h"
 
 /** What its QP finds about a packet, which has faults or is not plain. */
@@ -247,25 +248,87 @@ fetch(const struct burst *b, uint32_t i)
 		rte_prefetch0(&qp->tmpl);
 }
 
-void
-stage_steer(struct worker *w, struct burst *b)
+/** @return is the packet one that needs a closer look? What the next stages need is fetched. */
+static ALWAYS_INLINE bool
+is_slow(const struct worker *w, const struct burst *b, uint32_t i)
 {
-	uint32_t n = b->n, kept = 0, slow = 0, left, bit = 1;
+	const struct wire_pkt *p = &b->pkt[i];
+	const struct qp *qp = b->qp[i];
+
+	if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0))
+		return true;
+	if (UNLIKELY(!is_fast(qp, p, w->steer[b->port[i]])))
+		return !is_fast_datagram(qp, p, w->steer[b->port[i]]);
+	fetch(b, i); /* a core does not fetch more at once */
+	return false;
+}
+
+#if WIRE_WIDE
+/**
+ * The same of all packets, which came to one port. Those with the first one's opcode, a WRITE ONLY
+ * or SEND ONLY, are looked at in one comparison.
+ */
+TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
+look_wide(const struct worker *w, struct burst *b)
+{
+	const struct plain c = plain_of(w->steer[b->port[0]], b->pkt[0].opcode);
+	const uint32_t n = b->n;
+	uint32_t slow = 0, plain = 0, bit = 1;
 
 	for (uint32_t i = 0; i < n; i++, bit <<= 1) {
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
+		uint32_t wrong;
 
-		if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0))
+		if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0)) {
 			slow |= bit;
-		else if (LIKELY(is_fast(qp, p, w->steer[b->port[i]])))
-			fetch(b, i); /* a core does not fetch more at once */
-		else if (!is_fast_datagram(qp, p, w->steer[b->port[i]]))
+			continue;
+		}
+		wrong = plain_wrong(&c, qp, p);
+		if (LIKELY((wrong & PLAIN_STEER) == 0) &&
+			LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR)) {
+			ASSERT(is_fast(qp, p, w->steer[b->port[0]]));
+			rte_prefetch0(&qp->tmpl);
+			plain |= wrong == 0 ? bit : 0;
+		} else if ((wrong & (1 << PLAIN_QPN)) != 0 || is_slow(w, b, i)) {
 			slow |= bit;
+		}
 	}
+	b->plain = plain;
+	return slow;
+}
+#endif
+
+/** @return a bit for each packet that needs a closer look. */
+static ALWAYS_INLINE uint32_t
+look(const struct worker *w, struct burst *b)
+{
+	const uint32_t n = b->n;
+	uint32_t slow = 0, bit = 1;
+
+#if WIRE_WIDE
+	if (LIKELY(b->one_port) && plain_has(b->pkt[0].opcode) && LIKELY(wire_has_wide()))
+		return look_wide(w, b);
+#endif
+	b->plain = 0;
+	for (uint32_t i = 0; i < n; i++, bit <<= 1)
+		if (UNLIKELY(is_slow(w, b, i)))
+			slow |= bit;
+	return slow;
+}
+
+void
+stage_steer(struct worker *w, struct burst *b)
+{
+	uint32_t n = b->n, kept = 0, slow, left;
+
+	/* Packets of several ports are in a burst of handed-over ones only. */
+	b->one_port = LIKELY(n != 0) && memcmp(b->port, b->port + 1, n - 1) == 0;
+	slow = look(w, b);
 	ASSERT(b->n == n);
 	if (LIKELY(slow == 0))
 		return;
+	b->plain = 0; /* packets are about to move */
 	left = examine(w, b, slow) | (~slow & (uint32_t)((UINT64_C(1) << n) - 1));
 	for (; left != 0; left &= left - 1)
 		burst_keep(b, kept++, (uint32_t)__builtin_ctz(left));

@@ -33,18 +33,24 @@ place_read(const struct worker *w, const struct qp *qp, const struct wire_pkt *p
 	__builtin_prefetch(at->host);
 }
 
-/** The place of a WRITE ONLY: it is fetched for writing. */
+/** May the fast path take it, if it is next? @param access as responder_fits_fast() has it. */
+static ALWAYS_INLINE bool
+may_be_next(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, access_t access)
+{
+	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
+	return LIKELY(psn_distance(p->psn, qp->resp.epsn) < PIPELINE_BURST) &&
+	       LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, access));
+}
+
+/** The place of a WRITE ONLY that may be next: it is fetched for writing. */
 static ALWAYS_INLINE void
 place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	struct fast_place *at)
 {
 	const uint8_t *reth = wire_ext(p);
 
-	/* What is behind ePSN is a duplicate, and no other packet of the burst is so far ahead. */
-	if (UNLIKELY(psn_distance(p->psn, qp->resp.epsn) >= PIPELINE_BURST) ||
-		UNLIKELY(!fast_qp(w, qp, p)) ||
-		UNLIKELY(!responder_fits_fast(&qp->resp, p, ACCESS_REMOTE_WRITE)) ||
-		UNLIKELY(p->payload_len == 0 || be32_load(reth + 12) != p->payload_len))
+	ASSERT(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE));
+	if (UNLIKELY(p->payload_len == 0) || UNLIKELY(be32_load(reth + 12) != p->payload_len))
 		return;
 	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
 		ACCESS_REMOTE_WRITE, &at->region);
@@ -54,16 +60,13 @@ place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 }
 
 /**
- * Which receive WQE a SEND ONLY or datagram takes, if those before it in the burst are such, and in
- * order: it is fetched. @return false: the full path takes the packet.
+ * Which receive WQE a SEND ONLY or datagram that may be next takes, if those before it in the burst
+ * are such, and in order: it is fetched. @return false: the full path takes the packet.
  */
 static ALWAYS_INLINE bool
-place_send(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint32_t ahead,
-	struct fast_place *at)
+place_send(const struct qp *qp, uint32_t ahead, struct fast_place *at)
 {
-	if (UNLIKELY(ahead >= PIPELINE_BURST) ||
-		UNLIKELY((qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0) ||
-		UNLIKELY(!fast_qp(w, qp, p)) || UNLIKELY(!responder_fits_fast(&qp->resp, p, 0)) ||
+	if (UNLIKELY((qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0) ||
 		UNLIKELY(qp->max_recv_sge == 0) || UNLIKELY(qp->recv_cq == NULL))
 		return false;
 	at->wqe = qp->rq.cons + ahead;
@@ -145,7 +148,8 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 		const uint32_t ahead = psn_distance(p->psn, qp->resp.epsn);
 
 		/* Whatever its PSN is (UD-08): those of one sender are in order, as a rule. */
-		return place_send(w, qp, p, ahead < PIPELINE_BURST ? ahead : 0, at);
+		return LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, 0)) &&
+		       place_send(qp, ahead < PIPELINE_BURST ? ahead : 0, at);
 	}
 	return false;
 }
@@ -157,26 +161,32 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 void
 pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f)
 {
-	uint32_t sends = 0;
+	const uint32_t n = b->n;
+	uint32_t sends = 0, bit = 1;
 
 	f->n = (struct fast_counts){ 0 };
 	f->reused = 0;
 	f->reads = 0;
-	/* Packets of several ports are in a burst of handed-over ones only. */
-	f->one_port = memcmp(b->port, b->port + 1, b->n - 1) == 0;
+	f->one_port = b->one_port;
 	f->calm = f->one_port;
-	for (uint32_t i = 0; i < b->n; i++) {
+	for (uint32_t i = 0; i < n; i++, bit <<= 1) {
 		const struct wire_pkt *p = &b->pkt[i];
+		const bool plain = (b->plain & bit) != 0; /* it may be next */
 
 		f->at[i].host = NULL;
-		if (LIKELY(FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY))
-			place_write(w, b->qp[i], p, &f->at[i]);
-		else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY)
-			sends |= (uint32_t)place_send(w, b->qp[i], p,
-					 psn_distance(p->psn, b->qp[i]->resp.epsn), &f->at[i])
-				 << i;
-		else
-			sends |= (uint32_t)place_other(w, b->qp[i], p, &f->at[i]) << i;
+		if (LIKELY(FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY)) {
+			if (LIKELY(plain) || may_be_next(w, b->qp[i], p, ACCESS_REMOTE_WRITE))
+				place_write(w, b->qp[i], p, &f->at[i]);
+		} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
+			if (LIKELY(plain) || may_be_next(w, b->qp[i], p, 0))
+				sends |= place_send(b->qp[i],
+						 psn_distance(p->psn, b->qp[i]->resp.epsn),
+						 &f->at[i])
+						 ? bit
+						 : 0;
+		} else if (place_other(w, b->qp[i], p, &f->at[i])) {
+			sends |= bit;
+		}
 	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);

@@ -81,6 +81,8 @@ steer_port(uint64_t owner)
 /** Packets between two stages: one array for each thing a stage looks at. */
 struct burst {
 	uint32_t n;
+	uint32_t plain; /* those that stage 5 found plain, a bit each: stage_05_plain.h */
+	bool one_port;  /* stage 5: all packets came to one port */
 	struct rte_mbuf *m[PIPELINE_BURST] CACHE_ALIGNED;
 	struct qp *qp[PIPELINE_BURST];
 	uint8_t port[PIPELINE_BURST]; /* index into the worker's ports */
