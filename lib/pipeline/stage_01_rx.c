@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage 1: take frames from a port, and make each of them contiguous. */
+#include <string.h>
+
 #include "count.h"
 #include "tx_prio.h"
 #include "stage.h"
@@ -56,13 +58,30 @@ drop_oversize(struct worker *w, struct burst *b, uint32_t port, uint32_t max)
 	b->n = kept;
 }
 
+/** Some frames are chained: each of them becomes one piece, or is dropped. */
+static __attribute__((noinline)) void
+unchain(struct worker *w, struct burst *b, uint32_t port)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct rte_mbuf *m = b->m[i];
+
+		if (m->nb_segs != 1)
+			m = contiguous(w, port, m);
+		if (m != NULL)
+			b->m[kept++] = m;
+	}
+	b->n = kept;
+}
+
 static ALWAYS_INLINE void
 taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 {
 	const struct pipeline_port *p = &w->conf.ports[port];
 	struct stats_block *ps = &w->port_stats[port];
 	const uint32_t max = p->max_frame != 0 ? p->max_frame : UINT16_MAX;
-	uint32_t kept = 0;
+	uint32_t chained = 0;
 	uint64_t bytes = 0;
 	int64_t room = 0; /* negative: of some frame */
 
@@ -75,7 +94,7 @@ taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 		rte_prefetch0(b->m[i]);
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct rte_mbuf *m = b->m[i];
+		const struct rte_mbuf *m = b->m[i];
 
 		if (i + AHEAD < n)
 			rte_prefetch0(b->m[i + AHEAD]);
@@ -83,17 +102,12 @@ taken(struct worker *w, struct burst *b, uint32_t port, uint32_t n)
 		rte_prefetch0(rte_pktmbuf_mtod_offset(m, void *, CACHE_LINE));
 		bytes += m->pkt_len;
 		room |= (int64_t)max - m->pkt_len;
-		if (UNLIKELY(m->nb_segs != 1)) {
-			m = contiguous(w, port, m);
-			if (m == NULL)
-				continue;
-		}
-		b->m[kept] = m;
-		b->port[kept] = (uint8_t)port;
-		kept++;
+		chained |= m->nb_segs - 1u;
 	}
-	ASSERT(kept <= n);
-	b->n = kept;
+	memset(b->port, (int)port, sizeof(b->port));
+	if (UNLIKELY(chained != 0))
+		unchain(w, b, port);
+	ASSERT(b->n <= n);
 	if (UNLIKELY(room < 0))
 		drop_oversize(w, b, port, max);
 	if (UNLIKELY(p->prio != NULL))

@@ -31,25 +31,29 @@ stage_lookup(struct worker *w, struct burst *b)
 	uint8_t owner[PIPELINE_BURST]; /* read once: a QP may change hands meanwhile */
 	const struct qp_table *t = w->qps;
 	const uintptr_t index = w->index;
+	const struct wire_pkt *p = b->pkt, *const end = &b->pkt[b->n];
+	struct qp **to = b->qp;
 	uint32_t foreign = 0;
 
 	ASSERT(b->n <= PIPELINE_BURST);
-	for (uint32_t i = 0; i < b->n; i++) {
-		const uintptr_t slot = qp_table_at(t, b->pkt[i].dest_qpn);
+	for (; p != end; p++, to++) {
+		const uintptr_t slot = qp_table_at(t, p->dest_qpn);
 		struct qp *qp = (struct qp *)(slot - index); /* one of ours */
 
 		if (UNLIKELY(((slot - index) & QP_SLOT_WORKER) != 0)) {
-			b->qp[i] = qp = qp_of_slot(slot);
+			const uint32_t i = (uint32_t)(p - b->pkt);
+
+			*to = qp = qp_of_slot(slot);
 			owner[i] = slot & QP_SLOT_WORKER;
 			foreign |= (uint32_t)(qp != NULL) << i;
 			continue;
 		}
-		b->qp[i] = qp;
+		*to = qp;
 		if (UNLIKELY(qp == NULL))
 			continue;
 		rte_prefetch0(qp);
-		if (UNLIKELY(b->pkt[i].opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
-			other_fetch(qp, b->pkt[i].op);
+		if (UNLIKELY(p->opcode != OP_RC_WRITE_ONLY)) /* counts in `few` */
+			other_fetch(qp, p->op);
 	}
 	if (UNLIKELY(foreign != 0) || UNLIKELY(w->moving.qp != NULL))
 		pipeline_handoff_sort(w, b, foreign, owner);
