@@ -30,6 +30,7 @@ const struct request_case request_cases[] = {
 	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC },
 	{ "req_write_64_1k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1024, 1, 1, true, QPT_RC },
 	{ "req_write_64_64k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 65536, 1, 1, true, QPT_RC },
+	{ "req_write_64_1m_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, MAX_QPS, 1, 1, true, QPT_RC },
 	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true, QPT_RC },
 	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false, QPT_RC },
