@@ -54,17 +54,16 @@ trace_send(struct worker *w, struct qp *qp, const struct wire_pkt *p)
  * datagram may have any PSN (UD-08).
  */
 static ALWAYS_INLINE bool
-is_next(const struct worker *w, const struct burst *b, const struct fast *f, uint32_t i,
+is_next(const struct worker *w, const struct burst *b, const struct fast *f,
+	const struct wire_pkt *p, const struct fast_place *at, const struct qp *qp,
 	const uint8_t opcode, const bool calm)
 {
 	const bool datagram = opcode == OP_UD_SEND_ONLY;
-	const struct fast_place *at = &f->at[i];
-	const struct wire_pkt *p = &b->pkt[i];
-	const struct qp *qp = b->qp[i];
 
 	return LIKELY(p->opcode == opcode) && LIKELY(at->host != NULL) &&
 	       (datagram || LIKELY(p->psn.v == qp->resp.epsn.v)) &&
-	       LIKELY(at->wqe == qp->rq.cons) && (LIKELY(calm) || place_holds(w, b, i, f, 0)) &&
+	       LIKELY(at->wqe == qp->rq.cons) &&
+	       (LIKELY(calm) || place_holds(w, b, (uint32_t)(p - b->pkt), f, 0)) &&
 	       (!datagram ||
 		       (at->room - p->payload_len >= (uint32_t)WIRE_GRH_LEN && !traced(w, qp)));
 }
@@ -81,13 +80,15 @@ fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
 	const bool datagram = opcode == OP_UD_SEND_ONLY;
 	const bool acked = wire_is_acked(wire_transport_of(opcode));
 	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
-	const uint32_t head = datagram ? WIRE_GRH_LEN : 0, from = i;
+	const uint32_t head = datagram ? WIRE_GRH_LEN : 0;
+	const struct wire_pkt *p = &b->pkt[i], *const end = &b->pkt[b->n], *const from = p;
+	const struct fast_place *at = &f->at[i];
+	struct qp *const *qps = &b->qp[i];
 	struct cq_run run = { .cq = NULL };
 
-	for (; i != b->n && is_next(w, b, f, i, opcode, calm); i++) {
-		const struct fast_place *at = &f->at[i];
-		const struct wire_pkt *p = &b->pkt[i];
-		struct qp *qp = b->qp[i];
+	/* Pointers, not i: as in fast_writes(). */
+	for (; p != end && is_next(w, b, f, p, at, *qps, opcode, calm); p++, at++, qps++) {
+		struct qp *qp = *qps;
 		struct ring_completion c;
 		struct cq_place to;
 		const bool in_run = LIKELY(cq_run_has(w, &run, qp->recv_cq));
@@ -97,7 +98,7 @@ fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
 		if (datagram)
 			fast_grh(at->host, p);
 		if (local)
-			pipeline_local_deliver(w, b->m[i], p, at->host);
+			pipeline_local_deliver(w, b->m[p - b->pkt], p, at->host);
 		else if (!datagram || LIKELY(p->payload_len != 0))
 			payload_copy(at->host + head, wire_payload(p), p->payload_len);
 		/* Who polls the completion may post again. */
@@ -117,8 +118,8 @@ fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
 			trace_send(w, qp, p);
 	}
 	cq_run_end(&run);
-	f->n.sends += i - from;
-	return i - from;
+	f->n.sends += (uint32_t)(p - from);
+	return (uint32_t)(p - from);
 }
 
 /** The same of UC. */
