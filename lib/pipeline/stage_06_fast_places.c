@@ -134,12 +134,18 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 		__builtin_prefetch(place->host + offset, 1);
 }
 
-/** Neither a WRITE ONLY nor a SEND ONLY. @return is it a datagram? Then place_posted() follows. */
+/** A packet that is not plain. @return does it take a receive WQE? Then place_posted() follows. */
 static ALWAYS_INLINE bool
 place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	struct fast_place *at)
 {
-	if (op_has(p->op, OPF_RESPONSE)) {
+	if (FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY) {
+		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)))
+			place_write(w, qp, p, at);
+	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
+		return LIKELY(may_be_next(w, qp, p, 0)) &&
+		       place_send(qp, psn_distance(p->psn, qp->resp.epsn), at);
+	} else if (op_has(p->op, OPF_RESPONSE)) {
 		if (op_has(p->op, OPF_READ))
 			response_fetch(w, qp, p, at);
 	} else if (p->opcode == OP_RC_READ_REQUEST) {
@@ -161,32 +167,26 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 void
 pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f)
 {
-	const uint32_t n = b->n;
-	uint32_t sends = 0, bit = 1;
+	const bool writes = b->pkt[0].opcode == OP_RC_WRITE_ONLY; /* plain ones are as the first */
+	const struct wire_pkt *p = b->pkt, *const end = &b->pkt[b->n];
+	struct qp *const *qps = b->qp;
+	uint32_t sends = 0, plain = b->plain;
+	struct fast_place *at = f->at;
 
 	f->n = (struct fast_counts){ 0 };
 	f->reused = 0;
 	f->reads = 0;
 	f->one_port = b->one_port;
 	f->calm = f->one_port;
-	for (uint32_t i = 0; i < n; i++, bit <<= 1) {
-		const struct wire_pkt *p = &b->pkt[i];
-		const bool plain = (b->plain & bit) != 0; /* it may be next */
+	for (; p != end; p++, at++, qps++, plain >>= 1) {
+		const bool is_plain = (plain & 1) != 0;
 
-		f->at[i].host = NULL;
-		if (LIKELY(FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY)) {
-			if (LIKELY(plain) || may_be_next(w, b->qp[i], p, ACCESS_REMOTE_WRITE))
-				place_write(w, b->qp[i], p, &f->at[i]);
-		} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
-			if (LIKELY(plain) || may_be_next(w, b->qp[i], p, 0))
-				sends |= place_send(b->qp[i],
-						 psn_distance(p->psn, b->qp[i]->resp.epsn),
-						 &f->at[i])
-						 ? bit
-						 : 0;
-		} else if (place_other(w, b->qp[i], p, &f->at[i])) {
-			sends |= bit;
-		}
+		at->host = NULL;
+		if (LIKELY(is_plain) && LIKELY(writes))
+			place_write(w, *qps, p, at);
+		else if (is_plain ? place_send(*qps, psn_distance(p->psn, (*qps)->resp.epsn), at)
+				  : place_other(w, *qps, p, at))
+			sends |= BIT32(p - b->pkt);
 	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);
