@@ -26,6 +26,8 @@ void pipeline_answers_drop(struct worker *w, struct qp *qp);
 void pipeline_answers_leave(struct worker *w, struct qp *qp);
 /** Onto the circle of this worker with what the QP brings, after pipeline_answers_leave(). */
 void pipeline_answers_join(struct worker *w, struct qp *qp);
+/** Answers are owed, and this burst was served: whose turn is it now? */
+void pipeline_answers_beside(struct worker *w, const struct burst *b);
 /** A paced QP's turn has come (pace.h). */
 void pipeline_answers_wake(struct worker *w, struct qp *qp);
 

@@ -279,7 +279,6 @@ turn_begin(struct worker *w, ns_t now)
 {
 	mem_reader_turn(w->mem, w->index);
 	w->now = now;
-	w->asked = 0;
 	w->coming_n = 0;
 	w->flush_left = FLUSH_TURN;
 	records_allow(w);
@@ -321,7 +320,7 @@ worker_poll(struct worker *w, ns_t now)
 	w->crowded = more;
 	w->full_turns = more && w->full_turns < INTAKE_FULL ? w->full_turns + 1 : 0;
 	if (w->answering != 0) {
-		stage_answers(w, done);
+		stage_answers(w);
 		lap(w, STAGE_RESPOND, &since);
 	}
 	/* After a long pause, the ACK that a timer waits for may be among those frames (TMR-02). */

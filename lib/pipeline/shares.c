@@ -257,13 +257,8 @@ pipeline_share_pay(
 			cost += cost_of(wr);
 			bytes += wr->opcode == WR_RDMA_READ ? wr->len : 0;
 		}
-	if (LIKELY(port != PORT_NONE)) {
-		const struct tx_queue *q = &w->tx[port];
-
-		packets = RTE_MIN(packets, q->tail - q->head);
-		for (uint32_t i = 1; i <= packets; i++)
-			bytes += q->m[q->tail - i]->pkt_len;
-	}
+	if (LIKELY(port != PORT_NONE))
+		bytes += share_bytes(&w->tx[port], packets);
 	cost += cost_bytes(bytes);
 	s->credit -= cost;
 	s->spent += cost;

@@ -81,6 +81,18 @@ share_longest(const struct qp *qp)
 	return RTE_MIN(longest, (uint32_t)r->pmtu);
 }
 
+/** The bytes of the newest frames of a queue. */
+static inline uint64_t
+share_bytes(const struct tx_queue *q, uint32_t frames)
+{
+	uint64_t bytes = 0;
+
+	frames = RTE_MIN(frames, q->tail - q->head);
+	for (uint32_t i = 1; i <= frames; i++)
+		bytes += q->m[q->tail - i]->pkt_len;
+	return bytes;
+}
+
 /** How many packets of this length the share can pay for: at least one. */
 static inline uint32_t
 share_packets(const struct qp_share *s, uint32_t len)

@@ -36,11 +36,8 @@ void pipeline_burst_run(struct worker *w, struct burst *b);
 
 /* ---- once in a turn -------------------------------------------------------------------------- */
 
-/**
- * 7: a turn's share of the answer queues: READ responses, results of ATOMICs.
- * @param frames  that were received in this turn.
- */
-void stage_answers(struct worker *w, uint32_t frames);
+/** 7: a turn's share of the answer queues: READ responses, results of ATOMICs. */
+void stage_answers(struct worker *w);
 /** 8: transport timers and RNR waits. @return timers that fired. */
 uint32_t stage_timers(struct worker *w);
 /** 9: read each client's doorbell ring. @return numbers taken. Cost: a line for each client. */

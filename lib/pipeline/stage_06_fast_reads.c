@@ -98,6 +98,5 @@ pipeline_fast_reads(
 		qp_count(w, qp, STAT_rx_bytes, b->pkt[at].frame_len);
 	}
 	f->n.reads += at - i;
-	w->asked += at - i;
 	return at - i;
 }

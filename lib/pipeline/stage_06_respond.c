@@ -4,6 +4,7 @@
  * for; carrying its verdict out is in actions.c.
  */
 #include "acks.h"
+#include "answers.h"
 #include "congestion.h"
 #include "count.h"
 #include "credits.h"
@@ -365,4 +366,6 @@ stage_respond(struct worker *w, struct burst *b)
 	mbufs_done(w, b, done, b->n, f.reused);
 	naks_send(w);
 	pipeline_fast_end(w, b, &f);
+	if (UNLIKELY(w->answering != 0))
+		pipeline_answers_beside(w, b);
 }

@@ -23,7 +23,7 @@
 /* ---- peers, and QPs that owe them answers ---------------------------------------------------- */
 
 #define HASH_FACTOR 0x9e3779b1u /* the golden ratio's bits */
-#define LINGER      64          /* turns without answers (a peer leaves), or other frames */
+#define LINGER      64          /* turns without answers (a peer leaves), or other work */
 _Static_assert((ANSWER_PEERS & (ANSWER_PEERS - 1)) == 0 && ANSWER_PEERS <= 256, "answers.peer");
 
 /** The place of a QP's peer, for its user: what is asked of another user is another's. */
@@ -71,6 +71,7 @@ line_add(struct worker *w, struct qp *qp)
 	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
 	if (w->answering++ == 0) {
 		w->line++;
+		w->served = w->made = 0;
 		if (UNLIKELY(w->now - w->answered >= SHARES_PAUSE))
 			forget(w);
 	}
@@ -117,9 +118,12 @@ line_wait(struct worker *w, struct qp *qp)
 static bool
 begin_turn(struct worker *w, struct answer_peer *p)
 {
+	/* A turn that is long for others is long for it. */
+	const int64_t quantum = RTE_MAX(RTE_MAX(w->served, w->made), (int64_t)COST_TURN);
+
 	TAILQ_REMOVE(&w->peers, p, turn);
 	TAILQ_INSERT_TAIL(&w->peers, p, turn);
-	p->credit = RTE_MIN(p->credit + COST_TURN, (int64_t)COST_TURN);
+	p->credit = RTE_MIN(p->credit + quantum, quantum);
 	if (!TAILQ_EMPTY(&p->qps)) {
 		p->idle = 0;
 		return p->credit > 0;
@@ -148,7 +152,6 @@ queued(struct worker *w, struct qp *qp, enum resp_owed owed)
 	if (LIKELY(owed == OWED_QUEUED)) {
 		pipeline_ack_flush(w, qp);
 		line_add(w, qp);
-		w->asked++;
 	} else if (owed == OWED_NO_ROOM) {
 		stats_inc(&w->stats, STAT_read_duplicates_dropped);
 		qp_count(w, qp, STAT_read_duplicates_dropped, 1);
@@ -373,26 +376,41 @@ serve_several(struct worker *w)
 }
 
 /**
- * Who sends what is answered at once waits for its turn no less than who asks for answers: while
- * such frames come, and for so many turns after them, a peer has no more than its quantum.
+ * Who sends what is answered at once, or waits for the answer to a request of ours, waits for its
+ * turn no less than who asks for answers: while such frames come, and for so many turns after them,
+ * a peer has no more than its quantum. A part of a long READ of ours tells of nobody who waits for
+ * a turn: such parts come all the time.
  */
-static bool
-others_wait(struct worker *w, uint32_t frames)
+void
+pipeline_answers_beside(struct worker *w, const struct burst *b)
 {
-	if (frames > w->asked)
-		w->mixed = LINGER;
-	else if (w->mixed != 0)
-		w->mixed--;
-	return w->mixed != 0 || w->peers_n != 1;
+	int64_t cost = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		const opflags_t op = b->pkt[i].op;
+
+		if (op_has(op, OPF_RESPONSE)) {
+			if (!op_has(op, OPF_FIRST | OPF_MIDDLE | OPF_LAST))
+				w->mixed = LINGER + 1;
+		} else if (!op_has(op, OPF_READ | OPF_ATOMIC)) {
+			cost += COST_PACKET + cost_bytes(b->pkt[i].frame_len);
+		}
+	}
+	if (cost == 0)
+		return;
+	w->served += cost;
+	w->mixed = LINGER + 1;
 }
 
 void
-stage_answers(struct worker *w, uint32_t frames)
+stage_answers(struct worker *w)
 {
-	if (LIKELY(!others_wait(w, frames)))
+	w->mixed -= w->mixed != 0;
+	if (LIKELY(w->mixed == 0) && LIKELY(w->peers_n == 1))
 		serve_peer(w, TAILQ_FIRST(&w->peers), ANSWER_TURN, false);
 	else
 		serve_several(w);
+	w->served = w->made = 0;
 	if (w->unsealed_n != 0)
 		pipeline_requests_seal(w);
 }

@@ -295,6 +295,13 @@ departs(struct worker *w, uint8_t port, struct qp *qp)
 		tx_departs(w, port, qp, TX_REQUESTS);
 }
 
+/** So many packets were made while answers are owed, which may cost as much. */
+static __attribute__((noinline)) void
+answers_wait(struct worker *w, uint8_t port, uint32_t packets)
+{
+	w->made += packets * COST_PACKET + cost_bytes(share_bytes(&w->tx[port], packets));
+}
+
 /**
  * Up to so many packets of the QPs of a share, in turn.
  * @param pays others wait for their turn: no more than the share has credit for.
@@ -346,6 +353,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		}
 		if (pays)
 			pipeline_share_pay(w, s, qp, first, before - left);
+		if (UNLIKELY(w->answering != 0) && LIKELY(port != PORT_NONE))
+			answers_wait(w, port, before - left);
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;

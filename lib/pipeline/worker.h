@@ -149,8 +149,10 @@ struct worker {
 	uint32_t line;      /* counts how often it rose from 0 */
 	ns_t answered;      /* when it fell to 0 */
 	uint32_t peers_n;
-	uint32_t asked; /* answers that were queued in this turn, one for each frame */
-	uint32_t mixed; /* so many turns from now on others have sent frames lately, too */
+	uint32_t mixed; /* for so many turns others have waited for theirs lately, too */
+	/* What this has cost since the last turn of answers, while they are owed. */
+	int64_t served; /* requests that are answered at once */
+	int64_t made;   /* requests of ours */
 	TAILQ_HEAD(, answer_peer) peers; /* to whom answers were owed lately, in turn */
 	struct answer_peer peer[ANSWER_PEERS];
 	/*

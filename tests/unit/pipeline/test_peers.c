@@ -207,12 +207,12 @@ what_one_leaves_the_other_has(void **state)
 
 /** So many WRITEs of the first reader of a peer arrive. */
 static void
-write_some(struct bed *b, struct peer *p, uint32_t n)
+write_some(struct bed *b, struct peer *p, uint32_t n, uint16_t len)
 {
 	struct reader *r = &p->reader[0];
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct wire_fields f = write_only(r->psn++, MR_VA, 64);
+		struct wire_fields f = write_only(r->psn++, MR_VA, len);
 
 		f.dest_qpn = r->qp->qpn;
 		bed_put(b, bed_frame_on(&p->path, &f));
@@ -255,7 +255,7 @@ WRITEs_do_not_wait_for_answers(void **state)
 		answered_in_turn(b);
 	assert_int_equal(answered_in_turn(b), 4 * 8);
 	for (uint32_t t = 0; t < 100; t++) {
-		write_some(b, &peers[0], 8);
+		write_some(b, &peers[0], 8, 64);
 		n += answered_in_turn(b);
 	}
 	assert_in_range(n, 100 * 2, 100 * 3);
@@ -267,6 +267,130 @@ WRITEs_do_not_wait_for_answers(void **state)
 	assert_int_equal(n, 4 * 8);
 	end(b, 1);
 	end(b, 0);
+}
+
+/** So many turns. @return answers to the second peer in the last one. */
+static uint32_t
+answered_after(struct bed *b, uint32_t turns)
+{
+	uint32_t n = 0;
+
+	for (uint32_t t = 0; t < turns; t++)
+		n = answered_in_turn(b);
+	return n;
+}
+
+/*
+ * A turn with 16 WRITEs of 1024 bytes is long for all: as much of it is for answers, whoever it is.
+ * An answer costs somewhat more than a WRITE, for it comes with a request.
+ */
+static void
+a_long_turn_is_long_for_answers(void **state)
+{
+	struct bed *b = *state;
+
+	begin(b, 0, 2, 1, 0);
+	begin(b, 1, 3, 4, 65536);
+	answered_after(b, 8);
+	for (uint32_t who = 0; who < 2; who++) {
+		uint32_t n = 0;
+
+		for (uint32_t t = 0; t < 100; t++) {
+			write_some(b, &peers[0], 16, 1024);
+			n += answered_in_turn(b);
+		}
+		assert_in_range(n, 100 * 16 / 2, 100 * 16);
+		/* Short ones do not make it long. */
+		write_some(b, &peers[0], 8, 64);
+		assert_in_range(answered_in_turn(b), 0, 3);
+		end(b, 0);
+		begin(b, 0, 3, 1, 0); /* the one that reads */
+	}
+	end(b, 1);
+	end(b, 0);
+}
+
+/** Requests of ours: WRITEs of 1024 bytes, so many. */
+static void
+post_writes(struct bed *b, struct ring *sq, uint32_t n)
+{
+	struct mbox_msg m = { .type = MBOX_QP_POSTED };
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_send_wqe *wqe = ring_produce_slot(sq, 16);
+
+		assert_non_null(wqe);
+		memset(wqe, 0, sq->stride);
+		wqe->opcode = WR_RDMA_WRITE;
+		wqe->num_sge = 1;
+		wqe->sge[0] = (struct ring_sge){ MR_VA, 1024, MR_KEY };
+		ring_produce_commit(sq);
+	}
+	m.qp.qp = b->qp;
+	assert_int_equal(mbox_send_down(&b->mbox, &m), 0);
+}
+
+/** A response to a request of the bed's QP. */
+static void
+respond(struct bed *b, uint8_t opcode, uint32_t p)
+{
+	const struct wire_fields f = {
+		.opcode = opcode, .psn = psn(p), .aeth = { .syndrome = AETH_CREDIT_NONE }
+	};
+
+	bed_put(b, bed_frame(&f));
+}
+
+/* So it is with what we send ourselves: answers neither wait for it nor hold it up. */
+static void
+a_turn_that_sends_is_long_for_answers(void **state)
+{
+	struct bed *b = *state;
+	struct ring sq;
+	uint32_t sent = 0, n = 0, told = 0;
+	struct mbox_msg done;
+
+	ring_attach(&sq, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride, false);
+	begin(b, 1, 3, 4, 65536);
+	answered_after(b, 8);
+	for (uint32_t t = 0; t < 400; t++) {
+		if (sq.prod - b->qp->sq.ring.cons <= 8) {
+			post_writes(b, &sq, 8);
+			told++;
+		}
+		told -= mbox_recv_done(&b->mbox, &done, 1);
+		n += answered_in_turn(b);
+		if (b->qp->req.next.v - S == sent)
+			continue;
+		sent = b->qp->req.next.v - S;
+		respond(b, OP_RC_ACKNOWLEDGE, S + sent - 1);
+	}
+	while (told != 0) {
+		bed_turn(b);
+		told -= mbox_recv_done(&b->mbox, &done, 1);
+	}
+	assert_true(sent >= 400);
+	assert_in_range(n, sent, sent + 400 * 3); /* quanta alone: two or three a turn */
+	end(b, 1);
+}
+
+/* An ACK tells of somebody who waits, so there are quanta. A part of a long READ does not. */
+static void
+long_READs_of_ours_do_not_delay_answers(void **state)
+{
+	struct bed *b = *state;
+
+	begin(b, 1, 3, 4, 65536);
+	assert_int_equal(answered_after(b, 9), 4 * 8);
+	for (uint32_t t = 0; t < 100; t++) {
+		respond(b, OP_RC_READ_RESPONSE_MIDDLE, S - 1);
+		assert_int_equal(answered_in_turn(b), 4 * 8);
+	}
+	respond(b, OP_RC_ACKNOWLEDGE, S - 1);
+	answered_in_turn(b);
+	assert_in_range(answered_in_turn(b), 2, 3);
+	assert_int_equal(answered_after(b, 200), 4 * 8);
+	end(b, 1);
 }
 
 /** Both ask, until all is answered. @return answers of the first turn to the second peer. */
@@ -343,7 +467,7 @@ the_same_again_after_a_pause(void **state)
 	begin(b, 1, 3, 3, 1024);
 	for (uint32_t i = 0; i < 2 * ARRAY_LEN(between); i++) {
 		if (i % 2 != 0)
-			write_some(b, &peers[0], 8);
+			write_some(b, &peers[0], 8, 64);
 		ask_once(b, between[i / 2]);
 		record_pause(b);
 		record_now.n = 0;
@@ -365,6 +489,9 @@ main(void)
 		TEST(a_peer_is_an_address),
 		TEST(what_one_leaves_the_other_has),
 		TEST(WRITEs_do_not_wait_for_answers),
+		TEST(a_long_turn_is_long_for_answers),
+		TEST(a_turn_that_sends_is_long_for_answers),
+		TEST(long_READs_of_ours_do_not_delay_answers),
 		TEST(a_debt_ends_with_the_line),
 		TEST(the_same_again_after_a_pause),
 	};
