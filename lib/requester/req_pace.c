@@ -8,17 +8,20 @@
  *   round trip is of the newest, and a quarter more. Where nothing queues, that is all of it.
  *   Fewer than some dozens do not keep a worker busy; more stay where what follows a lost packet
  *   is kept (req_gap.c);
- * - a timeout leaves a few packets; what is acknowledged of them doubles them in a round trip, up
- *   to what a NAK would have left. The oldest come first (TMR-07); with no more than those few in
- *   flight, nothing is different from before;
+ * - a timeout leaves a few packets, a probe some more, as it comes when the link has been empty for
+ *   a round trip; what is acknowledged of them doubles them in a round trip, up to what a NAK would
+ *   have left. The oldest come first (TMR-07); with no more than those few in flight, nothing is
+ *   different from before;
  * - each round trip without a loss adds one packet, until the window is the configured one again.
  */
 #include "requester_priv.h"
 
-#define OPEN_MIN     40u  /* packets: what a NAK leaves at least: a worker's turn, and a quarter */
+#define OPEN_MIN     48u  /* packets: what a NAK leaves at least: three turns of a worker */
+#define OPEN_READS   40u  /* ... where the peer answers READs: a request brings several */
 #define OPEN_KEPT    56u  /* ... where what follows a lost packet is kept: it costs less */
 #define OPEN_PATCHED 128u /* ... where the peer keeps it: half of what it has places for */
-#define PROBE        8u   /* packets of the first resend after a timeout */
+#define FEW_PROBE    24u  /* packets of the first resend of a probe */
+#define FEW_TIMEOUT  8u   /* ... after a timeout */
 
 /** Packets that the link holds without a queue. */
 static uint32_t
@@ -29,17 +32,30 @@ link_holds(const struct requester *r, uint32_t flying)
 	return (uint32_t)((uint64_t)flying * 5 * r->rtt_min / 4 / r->rtt);
 }
 
-void
-req_pace_lost(struct requester *r, bool timeout)
+/** What a NAK leaves at least. */
+static uint32_t
+open_least(const struct requester *r)
 {
-	const uint32_t least = req_peer_keeps(r) ? OPEN_PATCHED : r->holes ? OPEN_KEPT : OPEN_MIN;
+	if (req_peer_keeps(r))
+		return OPEN_PATCHED;
+	if (r->holes)
+		return OPEN_KEPT;
+	return r->reads != 0 ? OPEN_READS : OPEN_MIN;
+}
+
+void
+req_pace_lost(struct requester *r, enum req_lost how)
+{
+	const uint32_t few = how == REQ_LOST_TIMEOUT ? FEW_TIMEOUT : FEW_PROBE;
+	const uint32_t least = open_least(r);
+	const bool silent = how != REQ_LOST_TOLD;
 	uint32_t flying = req_flying(r), holds;
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */
-	if (!timeout && r->rtt == 0 && !requester_is_free(r))
+	if (!silent && r->rtt == 0 && !requester_is_free(r))
 		return;                     /* of the same round trip as a loss before */
-	if (timeout && r->open < r->knee) { /* of the few, or of what they have grown to */
-		r->open = r->open < PROBE ? r->open : PROBE;
+	if (silent && r->open < r->knee) { /* of the few, or of what they have grown to */
+		r->open = r->open < few ? r->open : few;
 		return;
 	}
 	holds = link_holds(r, flying);
@@ -51,9 +67,9 @@ req_pace_lost(struct requester *r, bool timeout)
 	r->knee = holds;
 	r->open = holds;
 	ASSERT(holds != 0);
-	if (timeout) {
+	if (silent) {
 		r->knee = holds < least ? least : holds;
-		r->open = holds < PROBE ? holds : PROBE;
+		r->open = holds < few ? holds : few;
 	}
 }
 

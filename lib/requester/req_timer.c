@@ -58,7 +58,7 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		return;
 	}
 	r->retry_left--;
-	req_pace_lost(r, cause == QC_TIMEOUT);
+	req_pace_lost(r, cause == QC_TIMEOUT ? REQ_LOST_TIMEOUT : REQ_LOST_TOLD);
 	if (cause == QC_SEQ_NAK && req_patch_request(r, v))
 		v->rule = REQRULE_NAK_SEQ_ALONE;
 	else if (cause != QC_IMPLIED_NAK || !req_patch(r, rule, v))
@@ -179,8 +179,8 @@ req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
  * A probe. Behind a lost packet a peer is silent once it has sent its NAK, and it says nothing at
  * all if the lost one was the last. So if the NAK is lost, the packet that answers it, or the end
  * of what was sent, only the transport timer helps, which is many round trips. On a link that
- * loses packets, silence of some round trips therefore sends again what a timeout would: the few
- * oldest packets, of which one wants a response. Whatever was lost, that response tells: the
+ * loses packets, silence of some round trips therefore sends again what a timeout would: some of
+ * the oldest packets, of which one wants a response. Whatever was lost, that response tells: the
  * oldest is the one packet that the peer takes in any case, new or again. It comes after two round
  * trips and some, or shortly before a short timer would end; not where the round trip is as long as
  * that, unless one too many costs no more than its own packet. It is no retry: the transport timer
@@ -215,7 +215,7 @@ probe(struct requester *r, struct requester_verdict *v)
 		return;
 	r->probes++;
 	if (!req_patch_request(r, v)) {
-		req_pace_lost(r, true);
+		req_pace_lost(r, REQ_LOST_PROBE);
 		req_rewind(r, v);
 	}
 	v->rule = REQRULE_PROBE;

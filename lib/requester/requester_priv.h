@@ -312,8 +312,10 @@ void req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v);
 
 /* ---- req_pace.c */
 
+enum req_lost { REQ_LOST_TOLD, REQ_LOST_PROBE, REQ_LOST_TIMEOUT };
+
 /** A resend begins, of everything that is in flight now: fewer packets from here on. */
-void req_pace_lost(struct requester *r, bool timeout);
+void req_pace_lost(struct requester *r, enum req_lost how);
 /** The response to `timed` is here: a round trip has ended. */
 void req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v);
 /** `psns` more are acknowledged while `open` limits. */

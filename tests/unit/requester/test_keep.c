@@ -273,7 +273,7 @@ TMR_07_probe(void **state)
 static void
 TMR_07_few_below_what_was_kept(void **state)
 {
-	enum { MANY = 16, FEW = 8 };
+	enum { MANY = 32, FEW = 24 };
 	struct bed bed, *s = &bed;
 
 	(void)state;

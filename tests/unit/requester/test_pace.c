@@ -2,7 +2,7 @@
 /* How many packets are in flight once some were lost (TMR-07, REQ-NAK-01, REQ-07). */
 #include "req.h"
 
-enum { US = 1000, PROBE = 8, LEAST = 40 }; /* typed here on purpose */
+enum { US = 1000, FEW = 8, PROBE = 24, LEAST = 48, LINK = 50 }; /* typed here on purpose */
 
 static void
 long_write(struct bed *s, uint32_t packets)
@@ -44,13 +44,13 @@ TMR_07_few_after_a_timeout(void **state)
 		expire(s);
 		expect_resend(s, QC_TIMEOUT, "TMR-07");
 		assert_int_equal(pump(s), REQ_WINDOW);
-		expect_run(s, S, PROBE);
-		assert_int_equal(s->out[PROBE - 1].flags & ACKREQ, ACKREQ);
+		expect_run(s, S, FEW);
+		assert_int_equal(s->out[FEW - 1].flags & ACKREQ, ACKREQ);
 		assert_int_equal(s->r.retry_left, 3 - i - 1);
 		assert_int_equal(pump(s), REQ_WINDOW);
 		assert_int_equal(s->n, 0);
 	}
-	ack(s, S + PROBE - 1, ACK);
+	ack(s, S + FEW - 1, ACK);
 	assert_int_equal(s->r.retry_left, 3);
 	pump(s);
 	expect_run(s, S + 8, 16);
@@ -70,7 +70,7 @@ REQ_17_late_acks_open_the_window(void **state)
 	pump(s);
 	expire(s);
 	pump(s);
-	expect_run(s, S, PROBE);
+	expect_run(s, S, FEW);
 	ack(s, S + 127, ACK);
 	pump(s);
 	expect_run(s, S + 128, 128 / 2); /* half of what was in flight at the timeout */
@@ -111,19 +111,19 @@ REQ_NAK_01_link_without_a_queue(void **state)
 	expect_run(s, S + 512, 128);
 }
 
-/** The window is full of what queues: round trips of 80 us on a link of 20. */
+/** The window is full of what queues: round trips of 64 us on a link of 20. */
 static void
 queueing(struct bed *s)
 {
 	long_write(s, 20000);
 	round_trip(s, 20 * US);
 	for (uint32_t i = 0; i < 3; i++)
-		round_trip(s, 80 * US);
+		round_trip(s, 64 * US);
 	pump(s);
 }
 
 /* REQ-NAK-01: of a window that stands in a queue only the link's part is resent, and a quarter
- * more: 128 * 20/80 * 5/4. One reduction for what was lost in one round trip. */
+ * more: 128 * 20/64 * 5/4. One reduction for what was lost in one round trip. */
 static void
 REQ_NAK_01_queue_is_not_filled_again(void **state)
 {
@@ -135,10 +135,10 @@ REQ_NAK_01_queue_is_not_filled_again(void **state)
 	una = s->r.una;
 	ack(s, una.v, NSEQ);
 	pump(s);
-	expect_run(s, una.v, 40);
+	expect_run(s, una.v, LINK);
 	ack(s, una.v + 10, NSEQ); /* another one of them, and no round trip in between */
 	pump(s);
-	expect_run(s, una.v + 10, 40);
+	expect_run(s, una.v + 10, LINK);
 }
 
 /* REQ-NAK-01: however much queues, a NAK leaves some packets. */
@@ -169,9 +169,9 @@ REQ_07_asks_in_a_small_window(void **state)
 	queueing(s);
 	ack(s, s->r.una.v, NSEQ);
 	pump(s);
-	assert_int_equal(s->n, 40);
-	for (uint32_t i = 0; i < 40; i++)
-		assert_int_equal(s->out[i].flags & ACKREQ, i % 10 == 9 ? ACKREQ : 0);
+	assert_int_equal(s->n, LINK);
+	for (uint32_t i = 0; i < LINK / 4 * 4; i++)
+		assert_int_equal(s->out[i].flags & ACKREQ, i % 12 == 11 ? ACKREQ : 0);
 }
 
 /* A round trip without a loss adds one packet, until the window is the configured one. */
@@ -185,7 +185,7 @@ REQ_13_window_opens_again(void **state)
 	queueing(s);
 	ack(s, s->r.una.v, NSEQ);
 	pump(s);
-	assert_int_equal(s->n, 40);
+	assert_int_equal(s->n, LINK);
 	ack(s, s->r.cur.v - 1, ACK); /* all of it second copies: no round trip is taken from them */
 	for (uint32_t i = 0; i < 120; i++) {
 		uint32_t before = n;
@@ -244,7 +244,7 @@ REQ_IMPL_02_responses_count(void **state)
 	 * fewer are asked for. 15, 31, 47. */
 	pump(s);
 	expect_psns(s, b + 17, b + 32, b + 48);
-	/* 47 are under way and 40 stay, the least: nobody need try before 8 have come. */
+	/* 47 are under way and 40 stay, the least of READs: nobody need try before 8 have come. */
 	for (uint32_t i = 0; i < 8; i++) {
 		assert_true(requester_is_shut(&s->r));
 		MIDDLE(s, b + 17 + i);
