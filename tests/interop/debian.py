@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's programs as they are: here over our dataplane by rocelane-run, there over Soft-RoCE."""
 import os
+import signal
 import subprocess
 import time
 
@@ -80,7 +81,7 @@ class DebianCase(InteropCase):
         """(status, what it wrote); after this time it is killed."""
         status, out = self.bench.guest.wait(pid, wait_s, log=log)
         if status is None:
-            status, out = self.bench.guest.wait(pid, 1, log=log, kill=True)
+            status, out = self.bench.guest.wait(pid, 1, log=log, signal=signal.SIGKILL)
             out += "(it did not end)"
         return status, out
 

@@ -105,10 +105,11 @@ class Guest:
         """Start another program of the guest. @return its pid, for wait()."""
         return self.rpc("run_start", argv=[str(a) for a in argv], log=log)["pid"]
 
-    def wait(self, pid, wait_s=30, log="program", kill=False):
-        """@return (exit status or None while it runs, what it has written so far)."""
-        done = self.rpc("run_wait", pid=pid, log=log, wait_ms=int(wait_s * 1000), kill=kill,
-                        timeout_s=wait_s + BOOT_S)
+    def wait(self, pid, wait_s=30, log="program", **first):
+        """signal=N: it is sent this one. @return (exit status or None while it runs, what it has
+        written so far)."""
+        done = self.rpc("run_wait", pid=pid, log=log, wait_ms=int(wait_s * 1000),
+                        timeout_s=wait_s + BOOT_S, **first)
         return done["status"], done["output"]
 
     def close(self):

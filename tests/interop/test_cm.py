@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import signal
 import time
 
 import roce
@@ -40,7 +41,7 @@ class CmCase(InteropCase):
 
     def tearDown(self):
         for pid in self.running:
-            self.bench.guest.wait(pid, 1, log="cm", kill=True)
+            self.bench.guest.wait(pid, 1, log="cm", signal=signal.SIGKILL)
         self.ours.close()
         super().tearDown()
 
@@ -299,7 +300,7 @@ class InForce(CmCase):
         print("# %d times, %s s apart" % (len(times), ", ".join(
             "%.3f" % (b - a) for a, b in zip(times, times[1:]))), flush=True)
         self.bench.wire.calm()
-        self.bench.guest.wait(pid, 1, log="cm", kill=True)
+        self.bench.guest.wait(pid, 1, log="cm", signal=signal.SIGKILL)
         self.running.remove(pid)
         yield times
 

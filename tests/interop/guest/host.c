@@ -119,8 +119,8 @@ run_wait(struct peer *p, json_t *params)
 	(void)p;
 	if (pid <= 0)
 		return peer_fail(EINVAL, "pid");
-	if (json_is_true(json_object_get(params, "kill")))
-		kill(pid, SIGKILL);
+	if (json_object_get(params, "signal") != NULL)
+		kill(pid, (int)value_number(params, "signal", 0));
 	while ((r = waitpid(pid, &status, WNOHANG)) == 0 && left_ms > 0) {
 		usleep(10000);
 		left_ms -= 10;
