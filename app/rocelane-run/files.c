@@ -20,29 +20,33 @@
 #define DEEPEST 16
 
 static char top[PATH_MAX];
+static int put_errno; /* of the file that could not be made */
 
-/* A line of its own in a file; folders above it are made. @return false: errno says why. */
+/* A line of its own in a file; folders above it are made. @return false: put_errno says why. */
 static __attribute__((format(printf, 2, 3))) bool
 put(const char *name, const char *fmt, ...)
 {
 	char path[PATH_MAX + 256];
 	va_list ap;
 	FILE *f;
+	bool good;
 
 	snprintf(path, sizeof(path), "%s%s", top, name);
 	for (char *p = strchr(path + strlen(top) + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
 		*p = '\0';
-		if (mkdir(path, 0755) != 0 && errno != EEXIST)
-			return false;
+		mkdir(path, 0755); /* or fopen() fails */
 		*p = '/';
 	}
 	f = fopen(path, "we");
-	if (f == NULL)
-		return false;
-	va_start(ap, fmt);
-	vfprintf(f, fmt, ap);
-	va_end(ap);
-	return (fputc('\n', f) != EOF) & (fclose(f) == 0);
+	good = f != NULL;
+	if (good) {
+		va_start(ap, fmt);
+		vfprintf(f, fmt, ap);
+		va_end(ap);
+		good = (fputc('\n', f) != EOF) & (fclose(f) == 0);
+	}
+	put_errno = good ? 0 : errno;
+	return good;
 }
 
 static bool
@@ -146,7 +150,7 @@ files_make(const char *socket)
 	}
 	if (!good)
 		fprintf(stderr, "rocelane-run: %s: not all files of devices could be made: %s\n",
-			top, errno != 0 ? strerror(errno) : rl_last_error());
+			top, put_errno != 0 ? strerror(put_errno) : rl_last_error());
 	setenv("ROCELANE_FILES", top, 1);
 }
 

@@ -100,9 +100,12 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 	return 0;
 }
 
-/* Workers hear them from now on: nobody can take their pages away any more. */
+/*
+ * Workers hear them from now on: nobody can take their pages away any more. One that is late is
+ * told once more with the next request.
+ */
 static int
-bells_attach(struct apps *apps, struct app *app)
+bells_attach(struct apps *apps, struct app *app, struct refusal *r)
 {
 	for (uint32_t w = 0; w < apps->env->w.workers_n; w++) {
 		struct app_bells *b = &app->bells[w];
@@ -113,7 +116,7 @@ bells_attach(struct apps *apps, struct app *app)
 		b->attached = true; /* or about to be: it has to be detached in any case */
 		rc = ask_and_wait(apps->env, &q);
 		if (rc != 0)
-			return rc;
+			return ask_refuse(apps->env, (uint16_t)w, rc, r);
 	}
 	app->heard = true;
 	return 0;
@@ -142,19 +145,21 @@ app_share_told(struct apps *apps, struct app *app, struct refusal *r)
 	return rc;
 }
 
-bool
-app_ready(struct apps *apps, struct app *app)
+int
+app_ready(struct apps *apps, struct app *app, struct refusal *r)
 {
-	int rc = owner_areas_seal(&app->o);
+	const int rc = owner_areas_seal(&app->o);
 
 	app->o.map_first = false;
-	if (rc == 0 && !app->heard)
-		rc = bells_attach(apps, app);
-	if (rc == -EINPROGRESS && env_put_off(apps->env))
-		return false;
-	if (rc != 0)
-		app_end(apps, app, "its rings cannot be sealed, or a worker does not answer");
-	return rc == 0;
+	if (rc == -EINPROGRESS) {
+		env_put_off(apps->env);
+		return refuse(r, ETIMEDOUT, "the rings of client %u are not sealed yet", app->o.id);
+	}
+	if (rc != 0) {
+		app_end(apps, app, "its rings cannot be sealed");
+		return refuse(r, -rc, "the rings of client %u cannot be sealed", app->o.id);
+	}
+	return app->heard ? 0 : bells_attach(apps, app, r);
 }
 
 void

@@ -181,9 +181,10 @@ int app_open(struct apps *apps, struct rpc_client *conn, const char *name, struc
 void app_close(struct apps *apps, struct app *app);
 /**
  * It asks for something: it has mapped what it was told of, so that this can be sealed and used.
- * @return false: the request is put off, or the application is at its end.
+ * @return 0; or a refusal: who is to do it is late (ETIMEDOUT; it may ask again), or the
+ * application is at its end. It counts for nothing where the request is put off.
  */
-bool app_ready(struct apps *apps, struct app *app);
+int app_ready(struct apps *apps, struct app *app, struct refusal *r);
 /** Its weight or rate is another one: tell the workers. @return 0 or a refusal. */
 int app_share_told(struct apps *apps, struct app *app, struct refusal *r);
 /** It has done what it must not: disconnect it. */

@@ -9,8 +9,6 @@
 #include "client_priv.h"
 #include "fds.h"
 
-#define PATIENCE_MS 30000
-
 static _Thread_local char last_error[1024];
 
 const char *

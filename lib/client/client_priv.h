@@ -37,6 +37,7 @@
 #define ANSWER_MAX  (2u << 20) /* bytes of an answer */
 #define QP_BUCKETS  1024
 #define ARMED_NEVER (-1)
+#define PATIENCE_MS 30000       /* for an answer */
 #define ERROR_CODE  (-32000) /* minus errno: a refusal */
 
 /** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
@@ -275,8 +276,11 @@ int client_no_dataplane(void);
 
 /* ---- presence.c ------------------------------------------------------------------------------ */
 
-/** Ask where the workers are. A dataplane that does not say so is as good, but for one core. */
-void client_presence_open(struct context *ctx);
+/**
+ * Ask where the workers are. A dataplane that does not say so is as good, but for one core.
+ * @return 0; -ETIMEDOUT: a worker has not heard of us; or -errno of a connection that is lost.
+ */
+int client_presence_open(struct context *ctx);
 /** Also of one that was never asked. */
 void client_presence_close(struct context *ctx);
 /** A doorbell was rung at a worker that sleeps. Cost: a system call. */

@@ -242,9 +242,7 @@ greet(struct context *ctx)
 	if (rc == 0)
 		rc = take_bells(ctx, json_object_get(result, "bells"));
 	json_decref(result);
-	if (rc == 0)
-		client_presence_open(ctx);
-	return rc;
+	return rc == 0 ? client_presence_open(ctx) : rc;
 }
 
 static void
@@ -352,7 +350,7 @@ client_lost(struct context *ctx)
 int
 client_no_dataplane(void)
 {
-	return client_fail(EIO, "the dataplane is gone: it has closed the connection");
+	return client_fail(EIO, "the dataplane is gone, or has closed the connection: its log says why");
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

@@ -8,9 +8,12 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client_priv.h"
+
+#define AGAIN_NS 50000000 /* a worker that is late is waited for in steps of this */
 
 /* Nobody can make the file shorter while we read it: that would be a SIGBUS. */
 static bool
@@ -22,16 +25,30 @@ is_whole(int fd, size_t len)
 	       st.st_size >= 0 && (uint64_t)st.st_size >= len;
 }
 
-void
+/* Workers hear of us with this request. While one of them is late, it is refused with ETIMEDOUT. */
+static int
+ask(struct context *ctx, json_t **result)
+{
+	const struct timespec moment = { 0, AGAIN_NS };
+	const int64_t end = jsonrpc_end(PATIENCE_MS);
+	int rc;
+
+	while ((rc = client_call(ctx, "client_presence", NULL, -1, result)) == -ETIMEDOUT &&
+		!ctx->broken && jsonrpc_now_ms() < end)
+		nanosleep(&moment, NULL);
+	return rc;
+}
+
+int
 client_presence_open(struct context *ctx)
 {
 	const size_t len = ring_presence_size(ctx->workers);
 	void *at = MAP_FAILED;
 	json_t *result;
-	int fd;
+	int fd, rc = ask(ctx, &result);
 
-	if (client_call(ctx, "client_presence", NULL, -1, &result) != 0)
-		return;
+	if (rc != 0) /* without it, unless nothing can be asked */
+		return rc == -ETIMEDOUT || ctx->broken ? rc : 0;
 	fd = client_take_fd(ctx);
 	if (fd >= 0 && is_whole(fd, len) &&
 		(size_t)json_integer_value(json_object_get(result, "bytes")) >= len)
@@ -44,6 +61,7 @@ client_presence_open(struct context *ctx)
 	}
 	ctx->wake_fd = client_take_fd(ctx);
 	json_decref(result);
+	return 0;
 }
 
 void

@@ -138,12 +138,12 @@ closed(void *ctx, struct rpc_client *cl)
 }
 
 /* What it was told of is mapped, since it asks for more. */
-static bool
-ready(void *ctx, struct rpc_client *cl)
+static int
+ready(void *ctx, struct rpc_client *cl, struct refusal *r)
 {
 	struct control *c = ctx;
 
-	return app_ready(&c->apps, cl->app);
+	return app_ready(&c->apps, cl->app, r);
 }
 
 static json_t *

@@ -210,15 +210,17 @@ ask_for_more(struct rpc_call *call)
 static bool
 try_call(struct rpc_call *call, struct rpc_work *work)
 {
+	const struct rpc_up *up = &call->server->up;
 	struct env *env = call->server->env;
+	struct refusal r;
 
 	env->put_off = false;
 	env->may_put_off = call->client != NULL &&
 			   (work->since == 0 || env->now - work->since < RPC_PUT_OFF_NS);
 	if (!json_is_object(call->request))
 		fail(call, RPC_INVALID_REQUEST, "a request must be an object");
-	else if (is_app(call) && !call->server->up.ready(call->server->up.ctx, call->client))
-		fail(call, RPC_INTERNAL, "not now");
+	else if (is_app(call) && up->ready(up->ctx, call->client, &r) != 0)
+		rpc_refused(call, &r);
 	else
 		call_method(call, call->request);
 	env->may_put_off = false;

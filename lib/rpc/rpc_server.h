@@ -99,8 +99,8 @@ struct rpc_slow {
 struct rpc_up {
 	/** The connection ends; its `app` ends with it. */
 	void (*closed)(void *ctx, struct rpc_client *cl);
-	/** May a request of this application run? Else it is put off, or the connection ends. */
-	bool (*ready)(void *ctx, struct rpc_client *cl);
+	/** May a request of this application run? Else it is put off, or refused. @return 0. */
+	int (*ready)(void *ctx, struct rpc_client *cl, struct refusal *r);
 	/** The answer instead of a refusal: what the application has to do first. Or NULL. */
 	json_t *(*first)(void *ctx, struct rpc_client *cl);
 	void *ctx;

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of Debian, run with our libibverbs.so.1."""
+import contextlib
+import ctypes
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -79,3 +82,19 @@ def pair(sock, program, options, asks=None, **more):
         server.kill()
         out = server.communicate()[0] + "\n(it did not end)"
     return [(server.returncode, out), client]
+
+
+@contextlib.contextmanager
+def stopped_thread(pid, name):
+    """The thread of this name stands still, and no other one of the process."""
+    attach, detach, wall = 16, 17, 0x40000000
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    tid, = [int(t) for t in os.listdir(f"/proc/{pid}/task")
+            if pathlib.Path(f"/proc/{pid}/task/{t}/comm").read_text().startswith(name)]
+    if ptrace(attach, tid, None, None) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+    os.waitpid(tid, wall)
+    try:
+        yield
+    finally:
+        ptrace(detach, tid, None, None)

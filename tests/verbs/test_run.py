@@ -4,6 +4,7 @@
 
     test_run.py --long     also what takes long
 """
+import glob
 import importlib.util
 import json
 import os
@@ -20,6 +21,8 @@ import unittest
 import unittest.mock
 
 from scapy.utils import RawPcapNgReader
+
+from programs import stopped_thread
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import roce  # noqa: E402
@@ -227,13 +230,35 @@ class Run(unittest.TestCase):
             self.assertEqual((125, ""), (code, out))
             self.assertIn("too long", err)
 
-    def test_dataplane_ends_with_it(self):
+    def sleeper(self):
+        """A run that sleeps: itself, and the pids of its dataplane and of its program."""
         proc = self.start("-p", "sh", "-c", "echo $PPID; exec sleep 1000")
         proc.stdout.readline()
         children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(proc.pid)],
                                   stdout=subprocess.PIPE, text=True, check=True).stdout
         plane, = re.findall(r"(\d+) \S*rocelane --lcores", children)
         program, = re.findall(r"(\d+) sleep 1000", children)
+        return proc, plane, program
+
+    def test_a_worker_that_is_late(self):
+        """
+        For longer than the dataplane waits for it, as where a machine stands still for a while.
+        Once a client was sent away then, and its devices' files lacked something.
+        """
+        proc, plane, _ = self.sleeper()
+        socket_path, = glob.glob(os.path.join(self.dir.name, "*", "sock"))
+        with stopped_thread(plane, "rte-worker"):
+            late = self.start("-s", socket_path, "ibv_devices")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                late.wait(6)
+        out, err = late.communicate(timeout=120)
+        self.assertEqual((0, ""), (late.returncode, err), out)
+        self.assertEqual(2, len(re.findall(r"(?m)^ +rocelane[01]\s", out)), out)
+        proc.terminate()
+        proc.communicate(timeout=120)
+
+    def test_dataplane_ends_with_it(self):
+        proc, plane, program = self.sleeper()
         proc.kill()
         proc.wait()
         os.kill(int(program), signal.SIGKILL)

@@ -2,6 +2,7 @@
 /* How long a turn of the control lcore lasts, on a clock that each look at it moves on. */
 #include "fake.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -159,12 +160,71 @@ requests_of_a_long_turn(void **state UNUSED)
 	turns_until(0);
 }
 
+/** Turns until a whole line has come. @return it, parsed; NULL: the connection was closed. */
+static json_t *
+answer(int fd)
+{
+	const time_t end = time(NULL) + PATIENCE_S;
+	char line[8192];
+	size_t len = 0;
+
+	while (len == 0 || line[len - 1] != '\n') {
+		const ssize_t n = recv(fd, line + len, sizeof(line) - len, MSG_DONTWAIT);
+
+		if (n == 0)
+			return NULL;
+		len += n > 0 ? (size_t)n : 0;
+		assert_true(time(NULL) < end);
+		turn();
+	}
+	return json_loadb(line, len, 0, NULL);
+}
+
+/*
+ * Workers hear of an application with its first request. One that is late, as on a machine that
+ * was stopped for a while, is no fault of the application's: it is told so, and may ask again.
+ */
+static void
+a_worker_that_answers_late(void **state UNUSED)
+{
+	const time_t end = time(NULL) + PATIENCE_S;
+	const int fd = storms(0);
+	json_t *v, *e;
+	bool late;
+
+	fake.step = TIME_NS_PER_US;
+	hears(fd);
+	fake.deaf = true;
+	fake.step = STEP;
+	do { /* its rings are sealed by a thread: that may be late, too */
+		assert_true(time(NULL) < end);
+		say(fd, asks, 1);
+		v = answer(fd);
+		assert_non_null(v);
+		e = json_object_get(v, "error");
+		assert_int_equal(
+			json_integer_value(json_object_get(e, "code")), REFUSED(ETIMEDOUT));
+		late = strstr(json_string_value(json_object_get(e, "message")),
+			       "worker 0 (lcore 1) does not answer") != NULL;
+		json_decref(v);
+	} while (!late);
+	fake.deaf = false;
+	fake.step = TIME_NS_PER_US;
+	say(fd, asks, 1);
+	v = answer(fd);
+	assert_true(json_is_array(json_object_get(v, "result")));
+	json_decref(v);
+	close(fd);
+	turns_until(0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_storm_of_opens),
 		cmocka_unit_test(requests_of_a_long_turn),
+		cmocka_unit_test(a_worker_that_answers_late),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
