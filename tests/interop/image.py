@@ -31,11 +31,12 @@ KERNEL = "linux-image-amd64"    # stands for the package that it depends on
 PACKAGES = (
     "busybox-static", "iproute2", "perftest", "ibverbs-utils", "ibverbs-providers", "libibverbs1",
     "librdmacm1", "rdmacm-utils", "libibumad3", "libjansson4", "qperf", "ucx-utils", "libucx0",
-    "libfabric-bin", "libfabric1",
+    "libfabric-bin", "libfabric1", "openmpi-bin", "libopenmpi3", "libopenmpi-dev", "libpmix2",
     # what their programs are linked with
     "libc6", "libgcc-s1", "libnl-3-200", "libnl-route-3-200", "libpci3", "zlib1g", "libudev1",
     "libmnl0", "libbpf1", "libelf1", "libcap2", "libbsd0", "libmd0", "libnuma1", "libgomp1",
-    "libpsm2-2", "libpsm-infinipath1", "libatomic1", "libuuid1")
+    "libpsm2-2", "libpsm-infinipath1", "libatomic1", "libuuid1", "libhwloc15", "libmunge2",
+    "libevent-core-2.1-7", "libevent-pthreads-2.1-7")
 PROGRAMS = (
     "usr/bin/rdma", "bin/ip", "usr/bin/ibv_devinfo",
     "usr/bin/ib_send_bw", "usr/bin/ib_send_lat", "usr/bin/ib_write_bw", "usr/bin/ib_write_lat",
@@ -43,9 +44,19 @@ PROGRAMS = (
     "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy", "usr/bin/cmtime", "usr/bin/rstream",
     "usr/bin/rcopy", "usr/bin/mckey", "usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong",
     "usr/bin/ibv_ud_pingpong", "usr/bin/ibv_srq_pingpong", "usr/bin/qperf",
-    "usr/bin/ucx_perftest", "usr/bin/fi_pingpong")
-# Opened by their names: by libibverbs and by UCX.
+    "usr/bin/ucx_perftest", "usr/bin/fi_pingpong", "usr/bin/orted")
+# Opened by their names: by libibverbs, by UCX and by Open MPI.
 PLUGINS = (LIB + "/libibverbs/librxe-rdmav34.so", LIB + "/ucx/libuct_ib.so.0")
+MPI = LIB + "/openmpi"
+MPI_PLUGINS = tuple(MPI + "/lib/openmpi3/mca_%s.so" % name for name in (
+    "allocator_basic allocator_bucket bml_r2 btl_self coll_basic coll_inter coll_libnbc "
+    "coll_self coll_sync coll_tuned errmgr_default_app errmgr_default_orted ess_env ess_pmi "
+    "filem_raw grpcomm_direct iof_orted mpool_hugepage odls_default oob_tcp op_avx osc_pt2pt "
+    "osc_ucx patcher_overwrite plm_rsh pmix_ext3x pml_ob1 pml_ucx pstat_linux rcache_grdma "
+    "reachable_weighted regx_fwd regx_naive regx_reverse rmaps_ppr rmaps_round_robin rmaps_seq "
+    "rml_oob routed_binomial routed_direct routed_radix rtc_hwloc schizo_ompi schizo_orte "
+    "shmem_mmap shmem_posix state_app state_orted topo_basic").split())
+MPI_HEADERS = ("mpi.h", "mpi_portable_platform.h")
 LIBRARIES = (LIB, LIB[4:], "usr/lib/libpsm1")
 MODULES = ("virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "crc32_generic",
            "ib_uverbs", "rdma_ucm", "rdma_rxe")
@@ -259,14 +270,28 @@ def compiled(work, name, sources, *options):
         return f.read()
 
 
-def own_programs():
-    """{name: (sources, options)} of those that are compiled for the guest."""
+def own_programs(include=""):
+    """{name: (sources, options)} of those that are compiled for the guest. @param include where
+    Open MPI's header is."""
     convert = os.path.join(SOURCE_ROOT, "lib/convert")
     return {
         "peer": (sorted(glob.glob(os.path.join(HERE, "guest", "*.c"))), ["-libverbs", "-ljansson"]),
         "convert-writers": ([os.path.join(SOURCE_ROOT, "tests/verbs/convert_writers.c"),
                              *sorted(glob.glob(os.path.join(convert, "*.c")))],
-                            ["-D_GNU_SOURCE", "-I" + convert, "-pthread"])}
+                            ["-D_GNU_SOURCE", "-I" + convert, "-pthread"]),
+        "mpi-pair": ([os.path.join(HERE, "mpi_pair.c")],
+                     ["-isystem" + include, "-L" + include, "-lmpi",
+                      "-Wl,--unresolved-symbols=ignore-in-shared-libs"])}
+
+
+def mpi_parts(work, files):
+    """Its header, and what a program is linked with, from its packages: not all are installed."""
+    include = os.path.join(work, "mpi")
+    os.makedirs(include)
+    for name, data in [(n, files.get(MPI + "/include/" + n)) for n in MPI_HEADERS] + \
+            [("libmpi.so", files.library("libmpi.so.40"))]:
+        write(os.path.join(include, name), data)
+    return include
 
 
 def make_initramfs(work, packages, modules):
@@ -279,15 +304,16 @@ def make_initramfs(work, packages, modules):
                "head tail").split()
     for applet in applets:
         cpio.link("bin/" + applet, "/bin/busybox")
+    cpio.link("bin/ssh", "/bin/busybox")    # orted looks whether it is there
     for name in PROGRAMS:
         add_program(cpio, files, work, "bin/" + os.path.basename(name), files.get(name))
-    for name in PLUGINS:
+    for name in PLUGINS + MPI_PLUGINS:
         add_program(cpio, files, work, name, files.get(name))
     add_program(cpio, files, work, LIB + "/libgcc_s.so.1", files.library("libgcc_s.so.1"))
     cpio.file("etc/libibverbs.d/rxe.driver", b"driver rxe\n", 0o644)
     cpio.file("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n", 0o644)
     cpio.file("etc/hosts", b"127.0.0.1 localhost\n", 0o644)
-    for name, (sources, options) in own_programs().items():
+    for name, (sources, options) in own_programs(mpi_parts(work, files)).items():
         add_program(cpio, files, work, "bin/" + name, compiled(work, name, sources, *options))
     for module, ko in modules:
         cpio.file("modules/%s.ko" % module, ko, 0o644)
@@ -338,6 +364,7 @@ def build(directory=None):
             elf, modules = kernel(packages[0])
             write(vmlinux, elf)
             write(initramfs, make_initramfs(work, packages[1:], modules))
+            os.replace(os.path.join(work, "mpi-pair"), os.path.join(directory, "mpi-pair"))
             write(mark, now.encode())
             shutil.rmtree(work)
     return vmlinux, initramfs, os.path.basename(packages[0])

@@ -23,7 +23,7 @@ import netns  # noqa: E402
 import tap  # noqa: E402
 
 MODULES = ("test_operations", "test_loss", "test_scenes", "test_perftest", "test_cm",
-           "test_debian")
+           "test_debian", "test_mpi")
 
 
 def skip(why):

@@ -294,7 +294,7 @@ class Long(Programs):
                 plays += [(self.perftest, f"{kind}_{way}", *o) for o in options]
         self.every(*plays)
         for guest_serves in BOTH_WAYS:
-            for test in ("send_bw", "write_bw", "read_bw"):
+            for test in ("send_bw", "write_bw", "read_bw", "send_lat", "write_lat", "read_lat"):
                 with self.subTest(test, guest_serves=guest_serves):
                     self.perftest(guest_serves, test, "-a", iters=5)
 
