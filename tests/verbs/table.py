@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -138,7 +139,8 @@ class InGuest:
             pass
         done = self.guest.wait(self.guest.start([*args, "127.0.0.1"], log="asks"), LATEST,
                                log="asks")
-        self.guest.wait(serves, 1 if done[0] != 0 else LATEST, log="serves", kill=done[0] != 0)
+        stop = {"signal": signal.SIGKILL} if done[0] != 0 else {}
+        self.guest.wait(serves, 1 if stop else LATEST, log="serves", **stop)
         return done
 
     def close(self):
