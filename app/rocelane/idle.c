@@ -26,12 +26,7 @@
 #define PART       8 /* of the time that nothing came */
 #define HELD_NS    (150 * TIME_NS_PER_US) /* before a frame that is held back goes on: awake */
 #define VAIN_MAX   64 /* a descriptor that tells nothing is not listened to until there is work */
-#define AWAY       (2 * TIME_NS_PER_US) /* a yield that takes so long has let somebody else run */
-#define CROWD      256                  /* idle turns after it: each yields */
-#define LOOK       32                   /* ... and else one of so many */
-#define HOG        (200 * TIME_NS_PER_US) /* who ran so long did not wait for us: not again soon */
-#define HOG_TIME   (100 * TIME_NS_PER_MS)
-#define CROWD_HOG  (CROWD / 4) /* fewer turns that yield */
+#define LOOK       32 /* of so many turns one says on which CPU it is, and looks for others there */
 #define WAKES      16                   /* taken at a time */
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
@@ -118,8 +113,16 @@ idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker)
 /* ---- between turns --------------------------------------------------------------------------- */
 
 void
-idle_pause(void *ctx UNUSED, uint32_t turns UNUSED)
+idle_poll(void *ctx, uint32_t turns)
 {
+	if (turns % LOOK == 0)
+		tell_cpu(ctx);
+}
+
+void
+idle_pause(void *ctx, uint32_t turns)
+{
+	idle_poll(ctx, turns);
 	rte_pause();
 }
 
@@ -144,27 +147,27 @@ may_sleep(const struct idle *i, ns_t now)
 static void
 give_way(struct idle *i, uint32_t turns)
 {
-	ns_t began, now;
+	ns_t began;
 
-	if (i->crowd == 0 && turns % LOOK != 0) {
+	if (i->crowd.turns == 0 && turns % LOOK != 0) {
 		rte_pause();
 		return;
 	}
 	began = timebase_now();
-	if (i->crowd == 0 && began < i->hogged) {
+	if (!crowd_may_yield(&i->crowd, began)) {
 		rte_pause();
 		return;
 	}
 	sched_yield();
-	now = timebase_now();
-	if (now - began > HOG) {
-		i->hogged = now + HOG_TIME;
-		i->crowd -= RTE_MIN(i->crowd, (uint32_t)CROWD_HOG);
-	} else if (now - began > AWAY) {
-		i->crowd = CROWD;
-	} else if (i->crowd != 0) {
-		i->crowd--;
-	}
+	crowd_yielded(&i->crowd, began, timebase_now());
+}
+
+void
+idle_yield(void *ctx, uint32_t turns)
+{
+	idle_poll(ctx, turns);
+	if (turns != 0)
+		give_way(ctx, turns);
 }
 
 /* Until a descriptor tells something. A client that rings a doorbell writes to its own. */
@@ -193,7 +196,7 @@ idle_sleep(void *ctx, uint32_t turns)
 	ns_t now;
 
 	if (turns < SPIN_TURNS) {
-		give_way(i, turns);
+		idle_yield(i, turns);
 		return;
 	}
 	tell_cpu(i);

@@ -6,11 +6,12 @@
  *
  * Owner:   the worker's lcore.
  * Memory:  the caller's.
- * Time:    timebase_now(), after a thousand idle turns.
+ * Time:    timebase_now(), in idle turns of `yield` and `sleep`.
  * Depends: dataplane.h; Linux.
  */
 #include <poll.h>
 
+#include "crowd.h"
 #include "dataplane.h"
 
 struct idle {
@@ -19,8 +20,7 @@ struct idle {
 	uint32_t vain; /* a descriptor woke it for nothing, since it had work */
 	ns_t since;    /* it has nothing to do */
 	uint32_t cpu;   /* where it was when it said so last */
-	ns_t hogged;    /* until then it does not yield */
-	uint32_t crowd; /* idle turns for which others are believed to want this CPU, too */
+	struct crowd crowd;
 	struct ring_presence *presence; /* or NULL */
 	uint32_t fds_n;
 	struct pollfd fds[CONF_MAX_PORTS + 1]; /* what wakes it: clients; ports it alone polls */
@@ -28,8 +28,16 @@ struct idle {
 
 /** Find the descriptors of the worker's ports, with their drivers (af_packet, tap) open. */
 void idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker);
+/**
+ * idle: poll. As the others, it says on which CPU it is: whoever waits there for a completion
+ * leaves the CPU to the worker, which may be moved to another one at any time.
+ * @param turns as worker_run() says.
+ */
+void idle_poll(void *ctx, uint32_t turns);
 /** idle: pause. */
 void idle_pause(void *ctx, uint32_t turns);
+/** idle: yield. It stays awake, and leaves its CPU to others that want it. */
+void idle_yield(void *ctx, uint32_t turns);
 /**
  * idle: sleep. A thousand turns it stays awake, and leaves its CPU to others that want it. Then it
  * sleeps until its next timer, until a client rings a doorbell, until a frame arrives at a port

@@ -102,11 +102,13 @@ static int
 worker_main(void *arg)
 {
 	uint32_t *index = arg;
-	void (*idle)(void *, uint32_t) = NULL;
+	void (*idle)(void *, uint32_t) = idle_poll;
 	struct idle state;
 
 	if (dp.conf->lcores.idle == CONF_IDLE_PAUSE)
 		idle = idle_pause;
+	else if (dp.conf->lcores.idle == CONF_IDLE_YIELD)
+		idle = idle_yield;
 	else if (dp.conf->lcores.idle == CONF_IDLE_SLEEP)
 		idle = idle_sleep;
 	idle_init(&state, &dp, *index);

@@ -145,6 +145,7 @@ struct cq {
 	uint32_t left_at;      /* the next of them */
 	uint32_t left_n;
 	uint32_t idle;   /* polls that found nothing */
+	uint32_t vain;   /* ... in a row */
 	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
 	int64_t armed_from; /* index from which on a completion counts, or ARMED_NEVER */
@@ -213,6 +214,7 @@ struct context {
 	uint32_t workers;
 	const struct ring_presence *presence; /* of the workers; NULL: nobody says */
 	size_t presence_len;
+	bool few_cpus; /* not one for each of a worker and two ends */
 	int wake_fd; /* a write wakes the workers that sleep; -1: nothing does */
 	struct rl_device_attr limits;
 	struct port *ports;
@@ -286,10 +288,11 @@ void client_presence_close(struct context *ctx);
 /** A doorbell was rung at a worker that sleeps. Cost: a system call. */
 void client_wake(struct context *ctx);
 /**
- * There is nothing to do but to wait for a worker: if one needs this CPU, it gets it. Cost: a
- * system call on a worker's CPU, a few cycles on any other.
+ * There is nothing to do but to wait for a worker: if one needs this CPU, it gets it. So does the
+ * peer, where a worker and two ends have fewer than three CPUs. Cost: a system call on a worker's
+ * CPU, or one in so many where CPUs are few; else a few cycles. @param vain polls in a row.
  */
-void client_give_way(const struct context *ctx);
+void client_give_way(const struct context *ctx, uint32_t vain);
 
 /** As far as is known already. */
 static inline bool

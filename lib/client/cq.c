@@ -287,6 +287,7 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 {
 	struct cq *cq = (struct cq *)pub;
 	struct ring_cqe e[POLL_BATCH];
+	uint32_t vain;
 	int got = 0;
 
 	spin_lock(&cq->lock);
@@ -304,9 +305,11 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 	}
 	if (UNLIKELY(got == 0) && num_entries > 0)
 		got = nothing(cq);
+	cq->vain = got == 0 ? cq->vain + 1 : 0;
+	vain = cq->vain;
 	spin_unlock(&cq->lock);
-	if (got == 0)
-		client_give_way(context_of(pub->context));
+	if (vain != 0)
+		client_give_way(context_of(pub->context), vain);
 	return got;
 }
 

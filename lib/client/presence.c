@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #include "client_priv.h"
+#include "crowd.h"
 
-#define AGAIN_NS 50000000 /* a worker that is late is waited for in steps of this */
+#define CPUS_ENOUGH 3 /* for a worker and both ends, each of which may spin */
+#define VAIN_LOOK   16 /* polls in a row for a look whether somebody else wants the CPU */
+#define AGAIN_NS  50000000 /* a worker that is late is waited for in steps of this */
 
 /* Nobody can make the file shorter while we read it: that would be a SIGBUS. */
 static bool
@@ -45,6 +48,7 @@ client_presence_open(struct context *ctx)
 	const size_t len = ring_presence_size(ctx->workers);
 	void *at = MAP_FAILED;
 	json_t *result;
+	cpu_set_t cpus;
 	int fd, rc = ask(ctx, &result);
 
 	if (rc != 0) /* without it, unless nothing can be asked */
@@ -55,6 +59,8 @@ client_presence_open(struct context *ctx)
 		at = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (fd >= 0)
 		close(fd);
+	ctx->few_cpus = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 &&
+			CPU_COUNT(&cpus) < CPUS_ENOUGH;
 	if (at != MAP_FAILED) {
 		ctx->presence = at;
 		ctx->presence_len = len;
@@ -84,11 +90,36 @@ client_wake(struct context *ctx)
 	(void)!write(ctx->wake_fd, &one, sizeof(one));
 }
 
+static ns_t
+ns_of(const struct timespec *t)
+{
+	return (ns_t)t->tv_sec * TIME_NS_PER_S + (ns_t)t->tv_nsec;
+}
+
+/* Nobody says where the peer is, which may spin as we do. */
+static void
+look_for_others(uint32_t vain)
+{
+	static _Thread_local struct crowd crowd;
+	struct timespec before, after;
+
+	if (crowd.turns == 0 && vain % VAIN_LOOK != 0)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	if (!crowd_may_yield(&crowd, ns_of(&before)))
+		return;
+	sched_yield();
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	crowd_yielded(&crowd, ns_of(&before), ns_of(&after));
+}
+
 void
-client_give_way(const struct context *ctx)
+client_give_way(const struct context *ctx, uint32_t vain)
 {
 	if (ctx->presence == NULL)
 		return;
 	if (UNLIKELY(ring_presence_is_on(ctx->presence, (uint32_t)sched_getcpu())))
 		sched_yield();
+	else if (UNLIKELY(ctx->few_cpus))
+		look_for_others(vain);
 }

@@ -53,7 +53,7 @@
 
 /* ---- enumerators ------------------------------------------------------------------------ */
 
-enum conf_idle { CONF_IDLE_POLL, CONF_IDLE_PAUSE, CONF_IDLE_SLEEP };
+enum conf_idle { CONF_IDLE_POLL, CONF_IDLE_PAUSE, CONF_IDLE_YIELD, CONF_IDLE_SLEEP };
 enum conf_profile { CONF_PROFILE_IBA, CONF_PROFILE_ERNIC };
 enum conf_fill { CONF_FILL_ZERO, CONF_FILL_PATTERN };
 

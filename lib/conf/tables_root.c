@@ -14,8 +14,8 @@ const struct conf_name conf_names_profile[] = {
 	{ "iba", CONF_PROFILE_IBA }, { "ernic", CONF_PROFILE_ERNIC }, { NULL, 0 },
 };
 static const struct conf_name idles[] = {
-	{ "poll", CONF_IDLE_POLL }, { "pause", CONF_IDLE_PAUSE }, { "sleep", CONF_IDLE_SLEEP },
-	{ NULL, 0 },
+	{ "poll", CONF_IDLE_POLL }, { "pause", CONF_IDLE_PAUSE }, { "yield", CONF_IDLE_YIELD },
+	{ "sleep", CONF_IDLE_SLEEP }, { NULL, 0 },
 };
 static const struct conf_name client_memories[] = {
 	{ "sealed", CONF_CLIENT_MEMORY_SEALED }, { "any", CONF_CLIENT_MEMORY_ANY }, { NULL, 0 },

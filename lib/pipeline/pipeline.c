@@ -432,7 +432,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 {
 	struct stats_load *load = &w->load;
 	ns_t now = w->conf.clock();
-	uint32_t idle_turns = 0;
+	uint32_t idle_turns = 0, busy_turns = 0;
 	bool was_busy = false;
 
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
@@ -451,6 +451,8 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 		}
 		if (busy) {
 			idle_turns = 0;
+			if (++busy_turns % WORKER_TELLS == 0 && idle != NULL)
+				idle(idle_ctx, 0);
 			continue;
 		}
 		began = now;

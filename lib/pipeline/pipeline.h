@@ -103,7 +103,11 @@ void worker_destroy(struct worker *w);
  * @return packets received plus packets sent: 0 means that the turn was idle.
  */
 uint32_t worker_poll(struct worker *w, ns_t now);
-/** Turn until *stop, by worker_conf.clock; `idle` is called after idle turns. */
+#define WORKER_TELLS 64 /* busy turns */
+/**
+ * Turn until *stop, by worker_conf.clock. `idle` is called after each idle turn, with how many
+ * there were in a row, and with 0 after each WORKER_TELLS busy ones; it may be NULL.
+ */
 void worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint32_t turns),
 	void *idle_ctx);
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -84,13 +85,25 @@ def pair(sock, program, options, asks=None, **more):
     return [(server.returncode, out), client]
 
 
+def thread_of(pid, name):
+    """The one whose name begins so."""
+    tid, = [int(t) for t in os.listdir(f"/proc/{pid}/task")
+            if pathlib.Path(f"/proc/{pid}/task/{t}/comm").read_text().startswith(name)]
+    return tid
+
+
+def smallest_memfd(pid):
+    """A path to it."""
+    paths = [f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd")]
+    return min((p for p in paths if "memfd:" in os.readlink(p)), key=lambda p: os.stat(p).st_size)
+
+
 @contextlib.contextmanager
 def stopped_thread(pid, name):
     """The thread of this name stands still, and no other one of the process."""
     attach, detach, wall = 16, 17, 0x40000000
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-    tid, = [int(t) for t in os.listdir(f"/proc/{pid}/task")
-            if pathlib.Path(f"/proc/{pid}/task/{t}/comm").read_text().startswith(name)]
+    tid = thread_of(pid, name)
     if ptrace(attach, tid, None, None) != 0:
         raise OSError(ctypes.get_errno(), "ptrace")
     os.waitpid(tid, wall)
@@ -98,3 +111,32 @@ def stopped_thread(pid, name):
         yield
     finally:
         ptrace(detach, tid, None, None)
+
+
+def read_pcapng(text):
+    """[(name of the interface, comment, frame) of each packet]"""
+    names, packets, at = [], [], 0
+    while at < len(text):
+        kind, total = struct.unpack_from("<II", text, at)
+        body, ends = text[at + 8:at + total - 4], struct.unpack_from("<I", text, at + total - 4)
+        assert (total,) == ends and total % 4 == 0
+        if kind == 1:
+            names.append(options(body[8:])[2].decode())
+        elif kind == 5:
+            assert options(body[12:])[5] == bytes(8), "packets are missing"
+        elif kind == 6:
+            port, _, _, captured, _ = struct.unpack_from("<5I", body)
+            packets.append((names[port], options(body[20 + (captured + 3) // 4 * 4:]).get(
+                1, b"").decode(), body[20:20 + captured]))
+        at += total
+    return packets
+
+
+def options(text):
+    """{code: value}"""
+    found, at = {}, 0
+    while at < len(text) and struct.unpack_from("<H", text, at) != (0,):
+        code, length = struct.unpack_from("<HH", text, at)
+        found[code] = text[at + 4:at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+    return found

@@ -22,7 +22,7 @@ import unittest.mock
 
 from scapy.utils import RawPcapNgReader
 
-from programs import stopped_thread
+from programs import read_pcapng, smallest_memfd, stopped_thread, thread_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import roce  # noqa: E402
@@ -42,35 +42,6 @@ f.add_rule(seccomp.ERRNO(errno.EPERM), "ioctl", seccomp.Arg(1, seccomp.EQ, 0xaa0
 f.load()
 os.execv(sys.argv[1], sys.argv[1:])
 """
-
-
-def read_pcapng(text):
-    """[(name of the interface, comment, frame) of each packet]"""
-    names, packets, at = [], [], 0
-    while at < len(text):
-        kind, total = struct.unpack_from("<II", text, at)
-        body, ends = text[at + 8:at + total - 4], struct.unpack_from("<I", text, at + total - 4)
-        assert (total,) == ends and total % 4 == 0
-        if kind == 1:
-            names.append(options(body[8:])[2].decode())
-        elif kind == 5:
-            assert options(body[12:])[5] == bytes(8), "packets are missing"
-        elif kind == 6:
-            port, _, _, captured, _ = struct.unpack_from("<5I", body)
-            packets.append((names[port], options(body[20 + (captured + 3) // 4 * 4:]).get(
-                1, b"").decode(), body[20:20 + captured]))
-        at += total
-    return packets
-
-
-def options(text):
-    """{code: value}"""
-    found, at = {}, 0
-    while at < len(text) and struct.unpack_from("<H", text, at) != (0,):
-        code, length = struct.unpack_from("<HH", text, at)
-        found[code] = text[at + 4:at + 4 + length]
-        at += 4 + (length + 3) // 4 * 4
-    return found
 
 
 def is_roce(frame):
@@ -230,15 +201,20 @@ class Run(unittest.TestCase):
             self.assertEqual((125, ""), (code, out))
             self.assertIn("too long", err)
 
-    def sleeper(self):
+    def sleeper(self, *options):
         """A run that sleeps: itself, and the pids of its dataplane and of its program."""
-        proc = self.start("-p", "sh", "-c", "echo $PPID; exec sleep 1000")
+        proc = self.start("-p", *options, "sh", "-c", "echo $PPID; exec sleep 1000")
         proc.stdout.readline()
         children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(proc.pid)],
                                   stdout=subprocess.PIPE, text=True, check=True).stdout
         plane, = re.findall(r"(\d+) \S*rocelane --lcores", children)
         program, = re.findall(r"(\d+) sleep 1000", children)
         return proc, plane, program
+
+    @staticmethod
+    def ended(proc):
+        proc.terminate()
+        proc.communicate(timeout=120)
 
     def test_a_worker_that_is_late(self):
         """
@@ -254,8 +230,19 @@ class Run(unittest.TestCase):
         out, err = late.communicate(timeout=120)
         self.assertEqual((0, ""), (late.returncode, err), out)
         self.assertEqual(2, len(re.findall(r"(?m)^ +rocelane[01]\s", out)), out)
-        proc.terminate()
-        proc.communicate(timeout=120)
+        self.ended(proc)
+
+    def test_a_worker_that_is_moved(self):
+        """It says on which CPU it is, also where it never sleeps: clients read it in this page."""
+        cpus = sorted(os.sched_getaffinity(0))
+        proc, plane, _ = self.sleeper("--poll")
+        with open(smallest_memfd(plane), "rb", buffering=0) as page:
+            for cpu in [*cpus, *cpus]:
+                os.sched_setaffinity(thread_of(plane, "rte-worker"), {cpu})
+                end = time.monotonic() + 60
+                while (told := os.pread(page.fileno(), 8, 0)) != struct.pack("<Q", 1 << cpu):
+                    self.assertLess(time.monotonic(), end, f"{told.hex()} at CPU {cpu}")
+        self.ended(proc)
 
     def test_dataplane_ends_with_it(self):
         proc, plane, program = self.sleeper()

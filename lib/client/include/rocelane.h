@@ -239,7 +239,8 @@ struct rl_wc {
 
 /**
  * @return completions taken, at most `num_entries`; -EIO: there are no more, and the dataplane is
- * gone. Cost: a cache line each; no system call, but for one in 100 ms while there is nothing.
+ * gone. Cost: a cache line each; no system call, but for one in 100 ms while there is nothing, and
+ * to leave the CPU to a worker that is there, or to others where there are fewer than three CPUs.
  */
 int rl_poll_cq(struct rl_cq *cq, int num_entries, struct rl_wc *wc);
 /**

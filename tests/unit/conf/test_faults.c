@@ -43,7 +43,7 @@ static const struct fault {
 	{ L_LCORES, "\"lcores\": { \"workers\": [1, 999] },", "/lcores/workers/1",
 		"a number from 0 to 127, not 999", 0 },
 	{ L_LCORES, "\"lcores\": { \"idle\": \"spin\" },", "/lcores/idle",
-		"must be \"poll\", \"pause\" or \"sleep\", not \"spin\"", 0 },
+		"must be \"poll\", \"pause\", \"yield\" or \"sleep\", not \"spin\"", 0 },
 	{ L_CONTROL, "\"control\": { \"mode\": \"0888\" },", "/control/mode", "in octal", 0 },
 	{ L_CONTROL, "\"control\": { \"mode\": 384 },", "/control/mode", "in octal", 0 },
 	{ L_CONTROL, "\"control\": { \"mode\": \"01777\" },", "/control/mode", "to \"0777\"", 0 },
