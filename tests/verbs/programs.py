@@ -2,6 +2,7 @@
 """Programs of Debian, run with our libibverbs.so.1."""
 import contextlib
 import ctypes
+import glob
 import os
 import pathlib
 import shutil
@@ -28,6 +29,16 @@ def installed(program):
     if path is None:
         sys.exit(f"{program} is not installed: scripts/setup")
     return path
+
+
+def unpack(folder, *packages):
+    """Packages of Debian that are not to be installed. @return the folder with their files."""
+    root = os.path.join(folder, "root")
+    if not os.path.isdir(root):
+        subprocess.run(["apt-get", "-qq", "download", *packages], cwd=folder, check=True)
+        for path in glob.glob(os.path.join(folder, "*.deb")):
+            subprocess.run(["dpkg-deb", "-x", path, root], check=True)
+    return root
 
 
 def start(sock, program, *args, **more):

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of Debian that move other people's data: fio, uDAPL, QEMU, tgt and libiscsi (iSER)."""
-import glob
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from programs import TIMEOUT, free_port, installed, listens, run, start
+from programs import TIMEOUT, free_port, installed, listens, run, start, unpack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import jsonrpc  # noqa: E402
@@ -103,12 +102,7 @@ class Iser(Ended):
         """tgt is not installed by scripts/setup: it would start a service. Here it is unpacked."""
         found = shutil.which(name)
         if found is None:
-            where = os.path.join(self.tmp.name, "tgt")
-            if not os.path.isdir(where):
-                subprocess.run(["apt-get", "-qq", "download", "tgt"], cwd=self.tmp.name, check=True)
-                subprocess.run(["dpkg-deb", "-x", *glob.glob(f"{self.tmp.name}/tgt_*.deb"), where],
-                               check=True)
-            found = os.path.join(where, "usr/sbin", name)
+            found = os.path.join(unpack(self.tmp.name, "tgt"), "usr/sbin", name)
         return found
 
     def admin(self, *words, check=True):

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Libraries of Debian that nothing here needs but this: MPICH, OpenSHMEM, Gloo.
+
+Their packages are unpacked, not installed, and a program is built with each. Two of it, each at a
+port of its own, move data and look at it.
+"""
+import os
+import subprocess
+import tempfile
+import unittest
+
+from programs import unpack
+
+RUN = os.environ["ROCELANE_RUN"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIB = "usr/lib/x86_64-linux-gnu"
+UCX = {"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_WARN_UNUSED_ENV_VARS": "n"}
+PORTS = ("rocelane0", "rocelane1")
+
+
+class Pairs(unittest.TestCase):
+    def setUp(self):
+        tmp = tempfile.TemporaryDirectory()
+        self.addCleanup(tmp.cleanup)
+        self.dir = tmp.name
+
+    def unpack(self, *packages):
+        self.root = unpack(self.dir, *packages)
+
+    def at(self, *names):
+        return os.path.join(self.root, *names)
+
+    def build(self, source, include, *libraries):
+        """What its libraries need themselves is found when it runs."""
+        out = os.path.join(self.dir, "pair")
+        subprocess.run(["g++" if source.endswith(".cc") else "gcc", "-O1", "-o", out,
+                        os.path.join(HERE, source), "-I" + self.at(include),
+                        *map(self.at, libraries), "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
+                       check=True)
+        return out
+
+    def both_are_good(self, *words, **env):
+        path = ":".join((self.at(LIB), self.at("usr/lib")))
+        done = subprocess.run([RUN, "--private", *words], check=False, text=True, timeout=200,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env=dict(
+                                  os.environ, LD_LIBRARY_PATH=path, TMPDIR=self.dir,
+                                  PATH=self.at("usr/bin") + ":" + os.environ["PATH"], **env))
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.assertEqual((2, 0), (done.stdout.count(": good"), done.stdout.count("bad")),
+                         done.stdout)
+
+    def test_mpich(self):
+        """
+        Over UCX, as if the ranks were on two hosts: on one, memory of a window is a file without a
+        name, which can neither be sealed nor found again, and MPICH ends where it is refused.
+        """
+        self.unpack("mpich", "libmpich12", "libmpich-dev", "libslurm38")
+        pair = self.build("../interop/mpi_pair.c", "usr/include/x86_64-linux-gnu/mpich",
+                          LIB + "/libmpich.so.12")
+        ranks = [["-n", "1", "-env", "UCX_NET_DEVICES", port + ":1", pair] for port in PORTS]
+        self.both_are_good("mpiexec.hydra", "-launcher", "fork", *ranks[0], ":", *ranks[1],
+                           MPIR_CVAR_NOLOCAL="1", **UCX)
+
+    def test_openshmem(self):
+        """Open MPI's."""
+        self.unpack("libopenmpi3", "libopenmpi-dev")
+        pair = self.build("shmem_pair.c", LIB + "/openmpi/include", LIB + "/liboshmem.so.40",
+                          LIB + "/libmpi.so.40")
+        ranks = [["-n", "1", "-x", "UCX_NET_DEVICES=" + port + ":1", pair] for port in PORTS]
+        self.both_are_good(
+            "oshrun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "--mca",
+            "pml", "ucx", "--mca", "btl", "^ofi,openib,vader,tcp", "--mca", "osc", "ucx", "--mca",
+            "spml", "ucx", *ranks[0], ":", *ranks[1], **UCX)
+
+    def test_gloo(self):
+        """Its own code for verbs: completion channels, immediate data, a thread that waits."""
+        self.unpack("libgloo0", "libgloo-dev")
+        pair = self.build("gloo_pair.cc", "usr/include", "usr/lib/libgloo.so.0")
+        meet = os.path.join(self.dir, "meet")
+        os.mkdir(meet)
+        words = ["%s %d %s %s" % (pair, rank, port, meet) for rank, port in enumerate(PORTS)]
+        self.both_are_good("sh", "-c", "%s & %s; a=$?; wait $! && exit $a" % tuple(words))
+
+
+if __name__ == "__main__":
+    unittest.main()
