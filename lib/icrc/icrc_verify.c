@@ -123,23 +123,29 @@ _Static_assert(
 		offsetof(struct wire_pkt, bth_off) == offsetof(struct wire_pkt, payload_len) + 6,
 	"the words of a shape");
 
-/** How packets of one shape are cut into one or two blocks. */
+/** Of a packet. */
+enum blocks_n { ONE, TWO, MORE };
+
+/** How packets of one shape are cut into blocks. */
 struct cut {
 	__m512i first; /* masks */
-	__m512i last;
-	__mmask64 in; /* bytes of the first block that are in the packet */
+	__m512i second;
+	__mmask64 in;    /* bytes of the first block that are in the packet */
+	uint32_t behind; /* bytes behind the first block */
 };
 
-/** Parts of a packet that ends there, its ICRC included. @param two it has two blocks. */
+/** Parts of a packet that ends there, its ICRC included. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
-parts_cut(const uint8_t *end, const struct cut *c, const bool two)
+parts_cut(const uint8_t *end, const struct cut *c, const enum blocks_n n)
 {
-	const __m512i first = _mm512_or_si512(
-		c->first, _mm512_maskz_loadu_epi8(c->in, end - (two ? 2 : 1) * (int)BLOCK));
+	const uint8_t *p = end - c->behind;
+	const __m512i first = _mm512_or_si512(c->first, _mm512_maskz_loadu_epi8(c->in, p - BLOCK));
+	__m512i second;
 
-	if (!two)
+	if (n == ONE)
 		return parts_of_one(first);
-	return parts_of_two(first, _mm512_or_si512(c->last, load(end - BLOCK)));
+	second = _mm512_or_si512(c->second, load(p));
+	return n == TWO ? parts_of_two(first, second) : parts_behind(first, second, p + BLOCK, end);
 }
 
 /**
@@ -149,12 +155,13 @@ parts_cut(const uint8_t *end, const struct cut *c, const bool two)
  * @return how many were looked at: up to one of another shape, or those of whole fours.
  */
 TARGET_WIDE static ALWAYS_INLINE uint32_t
-verify_alike(const struct wire_pkt *p, uint32_t n, uint32_t all, const bool two, uint32_t *bad)
+verify_alike(const struct wire_pkt *p, uint32_t n, uint32_t all, const enum blocks_n blocks,
+	uint32_t *bad)
 {
 	const uint64_t shape = shape_of(p);
-	const uint32_t off = p->icrc_off + (uint32_t)WIRE_ICRC_LEN, first = two ? all - BLOCK : all;
-	const struct cut c = { load(icrc_masks[0] + first), load(icrc_masks[0] + all),
-		icrc_in_packet[first] };
+	const uint32_t off = p->icrc_off + (uint32_t)WIRE_ICRC_LEN, first = (all - 1) % BLOCK + 1;
+	const struct cut c = { load(icrc_masks[0] + first), load(icrc_masks[0] + BLOCK + first),
+		icrc_in_packet[first], all - first };
 	const __m512i residue = _mm512_set1_epi32((int)RESIDUE);
 	uint32_t i;
 
@@ -167,10 +174,10 @@ verify_alike(const struct wire_pkt *p, uint32_t n, uint32_t all, const bool two,
 			break;
 		/* A remainder is the second of its packet's four words. */
 		wrong = _mm512_mask_cmpneq_epi32_mask(0x2222,
-			reduce_four(sums(parts_cut(p[i].frame + off, &c, two),
-				parts_cut(p[i + 1].frame + off, &c, two),
-				parts_cut(p[i + 2].frame + off, &c, two),
-				parts_cut(p[i + 3].frame + off, &c, two))),
+			reduce_four(sums(parts_cut(p[i].frame + off, &c, blocks),
+				parts_cut(p[i + 1].frame + off, &c, blocks),
+				parts_cut(p[i + 2].frame + off, &c, blocks),
+				parts_cut(p[i + 3].frame + off, &c, blocks))),
 			residue);
 		for (uint32_t k = 0; UNLIKELY(wrong != 0) && k < 4; k++)
 			*bad |= (uint32_t)(wrong >> (4 * k + 1) & 1) << (i + k);
@@ -187,11 +194,13 @@ verify_front(const struct wire_pkt *p, uint32_t n, uint32_t *bad)
 	if (p->bth_off - p->l3_off != WIRE_IPV4_LEN + WIRE_UDP_LEN || p->icrc_off <= p->bth_off)
 		return 0;
 	if (all <= BLOCK)
-		return verify_alike(p, n, all, false, bad);
-	/* Less, and the second block has a part of the dummy. */
-	if (all - (BLOCK + DUMMY) <= BLOCK - DUMMY)
-		return verify_alike(p, n, all, true, bad);
-	return 0;
+		return verify_alike(p, n, all, ONE, bad);
+	if (UNLIKELY(
+		    (all - 1) % BLOCK + 1 < DUMMY)) /* a part of the dummy is in the second block */
+		return 0;
+	if (all <= 2 * BLOCK)
+		return verify_alike(p, n, all, TWO, bad);
+	return verify_alike(p, n, all, MORE, bad);
 }
 
 TARGET_WIDE uint32_t

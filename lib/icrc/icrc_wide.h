@@ -166,18 +166,10 @@ second_of(const uint8_t *l3, bool ipv6, uint32_t first)
 		_mm512_maskz_loadu_epi8(~UINT64_C(0) << dummy, l3 - DUMMY + first));
 }
 
-/** Four parts whose sum is the remainder of the packet, in 128 bits. */
+/** Parts of a packet that begins with blocks a and b, and goes on from p to end in whole ones. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
-parts(const uint8_t *l3, bool ipv6, uint32_t len)
+parts_behind(__m512i a, __m512i b, const uint8_t *p, const uint8_t *end)
 {
-	const uint32_t first = first_len(len);
-	const uint8_t *p = l3 - DUMMY + first, *end = l3 + len;
-	__m512i a = first_of(l3, ipv6, first), b;
-
-	if (UNLIKELY(p == end))
-		return parts_of_one(a);
-	b = second_of(l3, ipv6, first);
-	p += BLOCK;
 	if (end - p >= LONG)
 		return parts_long(a, b, p, end, (struct blocks){ false, 0 });
 	if (((end - p) & BLOCK) != 0) {
@@ -192,6 +184,19 @@ parts(const uint8_t *l3, bool ipv6, uint32_t len)
 		b = fold_wide(b, AHEAD_1024, load(p + BLOCK));
 	}
 	return parts_of_two(a, b);
+}
+
+/** Four parts whose sum is the remainder of the packet, in 128 bits. */
+TARGET_WIDE static ALWAYS_INLINE __m512i
+parts(const uint8_t *l3, bool ipv6, uint32_t len)
+{
+	const uint32_t first = first_len(len);
+	const uint8_t *p = l3 - DUMMY + first, *end = l3 + len;
+	const __m512i a = first_of(l3, ipv6, first);
+
+	if (UNLIKELY(p == end))
+		return parts_of_one(a);
+	return parts_behind(a, second_of(l3, ipv6, first), p + BLOCK, end);
 }
 
 /** The first block of an IPv4 packet, of `first` bytes: it ends where `end` stands. */

@@ -416,7 +416,9 @@ ICRC_01_bursts_of_one_shape(void **state)
 
 	(void)state;
 	for (uint32_t turn = 0; turn < 33 * 40; turn++) {
-		const uint32_t n = turn % 33, len = ICRC_HEAD_IPV4 + turn / 33 * 4;
+		/* One or two blocks, and every number of them up to those of 2 KiB. */
+		const uint32_t n = turn % 33, step = turn % 2 == 0 ? 4 : 52;
+		const uint32_t len = ICRC_HEAD_IPV4 + turn / 33 * step;
 		struct wire_pkt p[32];
 		uint32_t want = 0;
 
