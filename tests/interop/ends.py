@@ -165,7 +165,7 @@ class Side:
         self.scq, self.rcq = "s%d" % n, "r%d" % n
         for cq in (self.scq, self.rcq):
             end.rpc("cq_create", name=cq, cqe=4096)
-        port = {} if end.name == LINUX else {"port": "p0"}
+        port = {} if end.name == LINUX else {"port": "p0", "knobs": attrs.get("knobs")}
         cap = {"max_send_wr": 256, "max_recv_wr": 512, "max_send_sge": 4, "max_recv_sge": 4}
         self.qpn = end.rpc("qp_create", qp_type=attrs["qp_type"], send_cq=self.scq,
                            recv_cq=self.rcq, cap=dict(cap, **attrs.get("cap", {})), **port,

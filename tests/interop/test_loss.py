@@ -31,7 +31,8 @@ def work(link):
     return out + [link.request(FADD, 8, at=8, compare_add="0x5")]
 
 
-class BadWire:
+class LossyWork:
+    """Requests over a wire that does something to packets, and what must come of them."""
     void = 0        # READs and atomics of the kernel without their data, in this scene
 
     to_answers = property(lambda self: TO_GUEST if self.answers.name == "linux" else TO_HOST)
@@ -121,6 +122,26 @@ class BadWire:
         self.assertEqual("RTS", link.b.state())
         self.assertEqual([], link.b.end.events())
 
+    def by_chance(self, act, chance, rounds, n=100, **attrs):
+        """Both directions of the wire; the host's side of it is rocelane's own impairment."""
+        def play(timeout):
+            b.host.rpc("impair_set", port="p0", impair={"seed": SEED, "rules": [
+                {"action": {"drop": "drop", "twice": "duplicate", "late": "reorder"}[act],
+                 "probability": chance}]})
+            try:
+                rule = b.wire.rule(act, TO_GUEST, chance=chance, count=-1, seed=SEED)
+                link = self.link(timeout=timeout, **attrs)
+                for _ in range(rounds):
+                    self.finish(link, link.mixture(n))
+            finally:
+                b.host.rpc("impair_set", port="p0", impair=None)
+            self.clean(failed=False)
+            return rule.hits
+        b = self.bench
+        return self.patiently((15, 18, 18, 20) if act == "drop" else (18, 18, 18, 20), play)
+
+
+class BadWire(LossyWork):
     def once(self, act):
         """Each type of packet on a connection of its own."""
         for code in REQUESTS + ANSWERS:
@@ -163,24 +184,6 @@ class BadWire:
         self.assertEqual([], self.bench.wire.rules)
         for at in (8, 16, 24):
             link.b.end.write("dst", at, bytes(8))
-
-    def by_chance(self, act, chance, rounds, n=100, **attrs):
-        """Both directions of the wire; the host's side of it is rocelane's own impairment."""
-        def play(timeout):
-            b.host.rpc("impair_set", port="p0", impair={"seed": SEED, "rules": [
-                {"action": {"drop": "drop", "twice": "duplicate", "late": "reorder"}[act],
-                 "probability": chance}]})
-            try:
-                rule = b.wire.rule(act, TO_GUEST, chance=chance, count=-1, seed=SEED)
-                link = self.link(timeout=timeout, **attrs)
-                for _ in range(rounds):
-                    self.finish(link, link.mixture(n))
-            finally:
-                b.host.rpc("impair_set", port="p0", impair=None)
-            self.clean(failed=False)
-            return rule.hits
-        b = self.bench
-        return self.patiently((15, 18, 18, 20) if act == "drop" else (18, 18, 18, 20), play)
 
     def test_loss_of_1_percent(self):
         """CQ-04."""
