@@ -5,7 +5,7 @@
  * @file fair.h  Flows with a rate that share queues, in virtual time, and models of them.
  *
  * Owner:   tests only: fair.c, fair_incast.c and fair_delay.c have the rows and judge, fair_play.c
- *          plays, fair_model.c and fair_model_incast.c foretell.
+ *          plays, fair_model.c, fair_model_cuts.c and fair_model_incast.c foretell.
  * Memory:  static; one row at a time.
  * Depends: cc, impair (bottleneck.h).
  * Spec:    CC-27, CC-34.
@@ -73,8 +73,12 @@ fair_t0(const struct fair_row *r)
 
 void fair_params(const struct fair_row *r, struct cc_params *p);
 void fair_play(struct fair_row *r);
+/** The part of packets that RED marks at such a queue, bytes. */
+double fair_red(const struct bottleneck_conf *b, double queue);
 /** The queue at the model's fixed point, bytes. @param mark the part of packets that is marked. */
 double fair_model_queue(const struct fair_row *r, double *mark);
+/** The 99th percentile of the queue where cuts are whole ones, bytes. No drops, preset paper. */
+double fair_model_p99(const struct fair_row *r);
 /** The time after T0 until both halves are, in the model, as fair_is_settled() wants it; ms. */
 double fair_model_settles(const struct fair_row *r);
 /**

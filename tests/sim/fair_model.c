@@ -117,8 +117,8 @@ static struct moment {
 	double p, rate[2];
 } past[HISTORY];
 
-static double
-red(const struct bottleneck_conf *b, double queue)
+double
+fair_red(const struct bottleneck_conf *b, double queue)
 {
 	if (queue < b->kmin)
 		return 0;
@@ -161,7 +161,7 @@ fair_model_settles(const struct fair_row *r)
 		const struct moment *then = &past[(t < back ? 0 : t - back) % HISTORY];
 		double all = 0;
 
-		past[t % HISTORY].p = red(&r->link, queue * FAIR_FRAME);
+		past[t % HISTORY].p = fair_red(&r->link, queue * FAIR_FRAME);
 		for (uint32_t i = 0; i < 2; i++) {
 			past[t % HISTORY].rate[i] = kind[i].rate;
 			if (i == 1 && t < begin)
