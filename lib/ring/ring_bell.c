@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <sched.h>
 
-/* Between honest sides a slot is always free: these bound the wait for a consumer that is not. */
+/*
+ * Between honest sides a slot is always free: these bound the wait for a consumer that is not. Few
+ * yields, for each takes as long as others on a busy machine like to run.
+ */
 #define PUT_SPINS  1000
-#define PUT_YIELDS 100000
+#define PUT_YIELDS 100
 
 size_t
 ring_bells_size(uint32_t entries)
@@ -34,7 +37,7 @@ ring_bells_put(struct ring_bells *b, uint32_t number)
 	_Atomic uint32_t *slot = &b->slot[at & b->mask];
 
 	ASSERT(number != 0); /* a free slot is 0 */
-	for (uint32_t i = 0; i < PUT_YIELDS; i++) {
+	for (uint32_t i = 0; i < PUT_SPINS + PUT_YIELDS; i++) {
 		uint32_t none = 0;
 
 		if (LIKELY(atomic_compare_exchange_strong_explicit(
