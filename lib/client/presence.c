@@ -42,13 +42,27 @@ ask(struct context *ctx, json_t **result)
 	return rc;
 }
 
+/* CPUs that we may use, and those of workers that have others. */
+static bool
+are_few(const struct ring_presence *p)
+{
+	cpu_set_t cpus;
+	int n;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return false;
+	n = CPU_COUNT(&cpus);
+	for (uint32_t i = 0; i < RING_PRESENCE_CPUS && n < CPUS_ENOUGH; i++)
+		n += ring_presence_is_on(p, i) && !CPU_ISSET(i, &cpus);
+	return n < CPUS_ENOUGH;
+}
+
 int
 client_presence_open(struct context *ctx)
 {
 	const size_t len = ring_presence_size(ctx->workers);
 	void *at = MAP_FAILED;
 	json_t *result;
-	cpu_set_t cpus;
 	int fd, rc = ask(ctx, &result);
 
 	if (rc != 0) /* without it, unless nothing can be asked */
@@ -59,9 +73,8 @@ client_presence_open(struct context *ctx)
 		at = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (fd >= 0)
 		close(fd);
-	ctx->few_cpus = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 &&
-			CPU_COUNT(&cpus) < CPUS_ENOUGH;
 	if (at != MAP_FAILED) {
+		ctx->few_cpus = are_few(at);
 		ctx->presence = at;
 		ctx->presence_len = len;
 	}
