@@ -73,7 +73,7 @@ pipeline_local_own(const struct worker *w, struct rte_mbuf *m)
 	memset(frame + l->at + l->len, 0, -(uint32_t)l->len & 3); /* pad */
 }
 
-/** Of a burst that is being served, from the packet on that takes the full path. */
+/** Of a burst that is being served, from the packet on that local_serve() was told last. */
 static void
 own_burst(const struct worker *w)
 {

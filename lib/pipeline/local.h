@@ -130,8 +130,9 @@ local_lends(const struct worker *w, uint32_t len)
 /** The frame's payload is in the frame from now on. */
 void pipeline_local_own(const struct worker *w, struct rte_mbuf *m);
 /**
- * Packet i of a local burst takes the full path: should its QP fail, those behind it are made to
- * own their payloads. Its own may be on loan until it is placed, or kept.
+ * Packet i of a local burst is the first of those that are served now, or takes the full path:
+ * should a QP fail, it and those behind it are made to own their payloads. That of one on the full
+ * path may be on loan until it is placed, or kept.
  */
 static inline void
 local_serve(struct worker *w, const struct burst *b, uint32_t i)

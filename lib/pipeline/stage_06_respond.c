@@ -351,6 +351,8 @@ stage_respond(struct worker *w, struct burst *b)
 
 	if (b->n == 0)
 		return;
+	if (UNLIKELY(w->local_burst))
+		local_serve(w, b, 0); /* a QP can fail by what the fast path takes, too */
 	pipeline_fast_begin(w, b, &f);
 	for (uint32_t i = 0; (i = pipeline_fast_run(w, b, i, &f)) < b->n; i++) {
 		f.calm = false;

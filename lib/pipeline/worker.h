@@ -202,7 +202,7 @@ struct worker {
 	struct burst burst;
 	struct burst few;            /* a part of it */
 	uint32_t few_end;            /* one behind its last packet, in `burst` */
-	const struct burst *serving; /* local, and this packet is on the full path; NULL: none */
+	const struct burst *serving; /* local, and served from this packet on; NULL: none */
 	uint32_t serving_at;
 	struct stats_block port_stats[PIPELINE_MAX_OUTS];
 	uint16_t fault_stat[FAULT_MAX]; /* counter of a fault */

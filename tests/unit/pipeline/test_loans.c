@@ -300,6 +300,40 @@ failed_in_the_burst(void **state)
 	b->qp->send_cq = &b->cq;
 }
 
+/* The same by a packet that the fast path takes: the ACK of a request whose CQ is full. */
+static void
+failed_by_an_ack(void **state)
+{
+	enum { CQE = 8 };
+	static struct qp_cq own, full;
+	struct bed *b = *state;
+	struct ring back;
+	uint8_t was[LEN];
+
+	ring_cq_attach(&own.ring, b->memory + FROM, CQE, CQE, true);
+	atomic_store(&full.error, true);
+	b->qp->recv_cq = &own;
+	b->qp->send_cq = &full;
+	loan.sender->resp.epsn = psn(S);
+	ring_attach(
+		&back, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1, b->qp->sq.ring.stride, false);
+	loan_post_to(b, b->qp, &back, WR_RDMA_WRITE, TO, TO, 64);
+	stage_request(b->w);
+	pipeline_local_receive(b->w, &b->w->burst, b->w->wires_n, 1);
+	pipeline_burst_run(b->w, &b->w->burst);
+	local_over(b->w);
+	assert_int_equal(loan_queue(b)->tail - loan_queue(b)->head, 1); /* the ACK */
+	loan_post_to(b, b->qp, &back, WR_RDMA_WRITE, FROM, TO, LEN);
+	memcpy(was, b->memory + FROM, LEN);
+	stage_request(b->w);
+	worker_poll(b->w, b->now);
+	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
+	assert_memory_not_equal(b->memory + FROM, was, LEN);
+	assert_memory_equal(b->memory + TO, was, LEN);
+	loan_turns(b, 4);
+	b->qp->recv_cq = b->qp->send_cq = &b->cq;
+}
+
 static uint8_t *page;            /* where the end of a payload goes */
 static uint8_t before_page[LEN]; /* what stood before it when it was touched */
 static size_t page_len;
@@ -387,6 +421,7 @@ main(void)
 		LOAN_TEST(LB_01_full_path),
 		LOAN_TEST(failed),
 		LOAN_TEST(failed_in_the_burst),
+		LOAN_TEST(failed_by_an_ack),
 		LOAN_TEST(the_end_comes_last),
 		LOAN_TEST(without_a_flag),
 		LOAN_TEST(LB_03_dropped),
