@@ -456,8 +456,7 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 			continue;
 		}
 		began = now;
-		if (idle_turns != UINT32_MAX)
-			idle_turns++;
+		idle_turns = worker_idle_more(idle_turns);
 		if (idle != NULL)
 			idle(idle_ctx, idle_turns);
 		now = w->conf.clock();

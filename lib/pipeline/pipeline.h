@@ -104,9 +104,17 @@ void worker_destroy(struct worker *w);
  */
 uint32_t worker_poll(struct worker *w, ns_t now);
 #define WORKER_TELLS 64 /* busy turns */
+#define IDLE_MANY    (UINT32_C(1) << 31)
+/** Idle turns in a row, with one more. From IDLE_MANY on it goes round, and stays that many. */
+static inline uint32_t
+worker_idle_more(uint32_t turns)
+{
+	return turns + 1 != 0 ? turns + 1 : IDLE_MANY;
+}
 /**
  * Turn until *stop, by worker_conf.clock. `idle` is called after each idle turn, with how many
- * there were in a row, and with 0 after each WORKER_TELLS busy ones; it may be NULL.
+ * there were in a row (worker_idle_more()), and with 0 after each WORKER_TELLS busy ones; it may be
+ * NULL.
  */
 void worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint32_t turns),
 	void *idle_ctx);

@@ -414,6 +414,22 @@ run_until_stopped(void **state)
 	assert_true(atomic_load(&stop));
 }
 
+/* Who does something in one of so many idle turns does it for as long as the worker is idle. */
+static void
+idle_for_minutes(void **state)
+{
+	uint32_t turns = UINT32_MAX - 1000;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3000; i++) {
+		const uint32_t before = turns;
+
+		turns = worker_idle_more(turns);
+		assert_int_equal(turns % 32, (before + 1) % 32);
+		assert_in_range(turns, IDLE_MANY, UINT32_MAX);
+	}
+}
+
 /*
  * AE-12: the worker migrates by itself, so an order about paths that was given for the one before
  * is not carried out; it changes nothing.
@@ -474,6 +490,7 @@ main(void)
 		TEST(handoff),
 		TEST(QP_18_destroy_with_packets_handed_over),
 		TEST(run_until_stopped),
+		cmocka_unit_test(idle_for_minutes),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
