@@ -100,21 +100,55 @@ bells_open(struct apps *apps, struct app *app, struct refusal *r)
 	return 0;
 }
 
+static void
+bells_heard(void *ctx UNUSED, struct ask *a)
+{
+	struct app_bells *b = a->arg;
+
+	b->asking = NULL;
+	b->heard = a->done.rc == 0;
+}
+
+/* A worker is asked once, and waited for with each request: questions have few places. */
+static int
+bells_tell(struct env *env, uint16_t w, struct app_bells *b)
+{
+	const struct ask_request q = { .worker = w,
+		.msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &b->worker_side } };
+	struct ask *a = b->asking;
+	int rc;
+
+	b->attached = true;
+	if (a == NULL) {
+		a = ask_send(env, &q);
+		if (a == NULL)
+			return -EBUSY;
+		rc = ask_wait(env, a);
+	} else {
+		rc = ask_wait_again(env, a);
+	}
+	if (a->state == ASK_FORGOTTEN) {
+		ask_forget(a, bells_heard, NULL, b);
+		b->asking = a;
+		return rc;
+	}
+	ask_release(env, a);
+	b->asking = NULL;
+	b->heard = rc == 0;
+	return rc;
+}
+
 /*
  * Workers hear them from now on: nobody can take their pages away any more. One that is late is
- * told once more with the next request.
+ * waited for once more with the next request.
  */
 static int
 bells_attach(struct apps *apps, struct app *app, struct refusal *r)
 {
 	for (uint32_t w = 0; w < apps->env->w.workers_n; w++) {
 		struct app_bells *b = &app->bells[w];
-		const struct ask_request q = { .worker = (uint16_t)w,
-			.msg = { .type = MBOX_CLIENT_ATTACH, .client.client = &b->worker_side } };
-		int rc;
+		const int rc = b->heard ? 0 : bells_tell(apps->env, (uint16_t)w, b);
 
-		b->attached = true; /* or about to be: it has to be detached in any case */
-		rc = ask_and_wait(apps->env, &q);
 		if (rc != 0)
 			return ask_refuse(apps->env, (uint16_t)w, rc, r);
 	}

@@ -77,7 +77,9 @@ struct app_bells {
 	struct qp_client worker_side; /* the worker's from attach to detach */
 	struct owner_place place;
 	uint32_t entries;
-	bool attached;
+	bool attached;      /* or about to be: it has to be detached in any case */
+	bool heard;         /* it is */
+	struct ask *asking; /* the worker is late with its answer; or NULL */
 };
 
 /** The end of an application, in this order: app_end.c. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "invariant.h"
 #include "log.h"
 
 /*
@@ -126,6 +127,14 @@ ask_wait(struct env *env, struct ask *a)
 		return -ETIMEDOUT;
 	}
 	return a->done.rc;
+}
+
+int
+ask_wait_again(struct env *env, struct ask *a)
+{
+	ASSERT(a->state == ASK_FORGOTTEN);
+	a->state = ASK_SENT;
+	return ask_wait(env, a);
 }
 
 void

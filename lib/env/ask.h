@@ -69,6 +69,8 @@ struct ask *ask_try(struct env *env, const struct ask_request *q);
  * called when the DONE comes. Otherwise the caller reads what it wants and calls ask_release().
  */
 int ask_wait(struct env *env, struct ask *a);
+/** Wait once more for one that was forgotten and whose DONE has not come: as ask_wait(). */
+int ask_wait_again(struct env *env, struct ask *a);
 /** Give the slot back after ask_wait(), also if that has failed. */
 void ask_release(struct env *env, struct ask *a);
 /** Send, wait, release. @return rc, -ETIMEDOUT or -EBUSY (not sent). */

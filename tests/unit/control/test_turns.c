@@ -208,6 +208,17 @@ a_worker_that_answers_late(void **state UNUSED)
 			       "worker 0 (lcore 1) does not answer") != NULL;
 		json_decref(v);
 	} while (!late);
+	/* Whoever asks again waits for the same answer: there is a place for few questions. */
+	assert_int_equal(fake.c->env.asks.busy, 1);
+	for (uint32_t i = 0; i < 8; i++) {
+		say(fd, asks, 1);
+		v = answer(fd);
+		assert_int_equal(json_integer_value(json_object_get(
+					 json_object_get(v, "error"), "code")),
+			REFUSED(ETIMEDOUT));
+		json_decref(v);
+	}
+	assert_int_equal(fake.c->env.asks.busy, 1);
 	fake.deaf = false;
 	fake.step = TIME_NS_PER_US;
 	say(fd, asks, 1);
