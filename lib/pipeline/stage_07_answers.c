@@ -39,6 +39,14 @@ place_of(const struct qp *qp)
 	return (uint8_t)((hash ^ be32_load(ip)) * HASH_FACTOR >> 24) & (ANSWER_PEERS - 1);
 }
 
+/** What requests have cost is counted from here on. */
+static inline void
+cost_anew(struct worker *w)
+{
+	w->served = w->made = 0;
+	w->round++;
+}
+
 static void
 unlist(struct worker *w, struct answer_peer *p)
 {
@@ -71,7 +79,7 @@ line_add(struct worker *w, struct qp *qp)
 	TAILQ_INSERT_TAIL(&p->qps, qp, answering);
 	if (w->answering++ == 0) {
 		w->line++;
-		w->served = w->made = 0;
+		cost_anew(w);
 		if (UNLIKELY(w->now - w->answered >= SHARES_PAUSE))
 			forget(w);
 	}
@@ -118,7 +126,7 @@ line_wait(struct worker *w, struct qp *qp)
 static bool
 begin_turn(struct worker *w, struct answer_peer *p)
 {
-	/* A turn that is long for others is long for it. */
+	/* A turn that is long for another one is long for it. */
 	const int64_t quantum = RTE_MAX(RTE_MAX(w->served, w->made), (int64_t)COST_TURN);
 
 	TAILQ_REMOVE(&w->peers, p, turn);
@@ -375,6 +383,20 @@ serve_several(struct worker *w)
 	}
 }
 
+/** So much of this turn's work was for the peer of a QP. */
+static void
+serve_cost(struct worker *w, const struct qp *qp, int64_t cost)
+{
+	struct answer_peer *p = &w->peer[place_of(qp)];
+
+	if (p->round != w->round) {
+		p->round = w->round;
+		p->served = 0;
+	}
+	p->served += cost;
+	w->served = RTE_MAX(w->served, p->served);
+}
+
 /**
  * Who sends what is answered at once, or waits for the answer to a request of ours, waits for its
  * turn no less than who asks for answers: while such frames come, and for so many turns after them,
@@ -395,11 +417,12 @@ pipeline_answers_beside(struct worker *w, const struct burst *b)
 		} else if (!op_has(op, OPF_READ | OPF_ATOMIC)) {
 			cost += COST_PACKET + cost_bytes(b->pkt[i].frame_len);
 		}
+		if (cost != 0 && (i + 1 == b->n || b->qp[i + 1] != b->qp[i])) {
+			serve_cost(w, b->qp[i], cost);
+			w->mixed = LINGER + 1;
+			cost = 0;
+		}
 	}
-	if (cost == 0)
-		return;
-	w->served += cost;
-	w->mixed = LINGER + 1;
 }
 
 void
@@ -410,7 +433,7 @@ stage_answers(struct worker *w)
 		serve_peer(w, TAILQ_FIRST(&w->peers), ANSWER_TURN, false);
 	else
 		serve_several(w);
-	w->served = w->made = 0;
+	cost_anew(w);
 	if (w->unsealed_n != 0)
 		pipeline_requests_seal(w);
 }
