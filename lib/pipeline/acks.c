@@ -167,7 +167,7 @@ plain_copy(uint8_t *frame, const struct wire_template *t, const bool wide)
 		line_words line;
 
 		memcpy(&line, t, sizeof(line));
-		line = __builtin_shuffle(line, (line_words){ 1, 2, 3, 4, 5, 6, 7, 0 });
+		line = __builtin_shufflevector(line, line, 1, 2, 3, 4, 5, 6, 7, 0);
 		memcpy(frame, &line, sizeof(line));
 		return;
 	}
