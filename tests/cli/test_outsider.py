@@ -350,11 +350,21 @@ class Outsider(Case):
         os.kill(other, signal.SIGSTOP)
         p.terminate()
         self.until(lambda: "0" * 16 == self.pending(p.pid))
-        p.terminate()
+        self.until(lambda: self.stopped(p))
         out, _ = p.communicate(timeout=WAIT_S / 3)
         self.assertEqual(128 + signal.SIGTERM, p.returncode, out)
         self.assertNotIn("Traceback", out)
         self.until(lambda: not self.others(self.dir))
+
+    @staticmethod
+    def stopped(p):
+        """Stop it. Two signals are one to a program that has not come to the first one yet."""
+        p.terminate()
+        try:
+            p.wait(0.5)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     @staticmethod
     def is_there(pid, sig=0):
