@@ -104,11 +104,19 @@ class Dataplane:
         with open(self.log, "wb") as log:
             self.process = start(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
-            wait_for("the dataplane", lambda: os.path.exists(self.socket_path), self.process)
+            wait_for("the dataplane", self.listens, self.process)
         except Failed as e:
             text = self.text()
             self.close()
             raise Failed("%s\n%s" % (e, text)) from e
+
+    def listens(self):
+        """Its socket is there before it listens."""
+        try:
+            jsonrpc.Connection(self.socket_path).close()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def text(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
