@@ -107,7 +107,10 @@ write_config(const struct plane *p, const char *path, bool polls)
 		"{s:i, s:[s, s, s, s, s, s, s], s:{s:i, s:[i], s:s}, s:o, s:[o, o]}", "version", 1,
 		"eal", "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
 		"--log-level=error", "lcores", "control", 0, "workers", 1, "idle",
-		!polls ? "sleep" : p->apart ? "poll" : "yield", "control", control(p->socket), "ports", port(0), port(1));
+		!polls     ? "sleep"
+		: p->apart ? "poll"
+			   : "yield",
+		"control", control(p->socket), "ports", port(0), port(1));
 
 	if (conf == NULL || json_dump_file(conf, path, JSON_INDENT(1)) != 0)
 		run_die("%s cannot be written", path);

@@ -16,8 +16,8 @@
 
 #include "clock.h"
 
-#define CROWD_AWAY      (2 * TIME_NS_PER_US) /* who yields so long has let somebody else run */
-#define CROWD_TURNS     256                  /* in vain, after it: each yields */
+#define CROWD_AWAY      (2 * TIME_NS_PER_US)   /* who yields so long has let somebody else run */
+#define CROWD_TURNS     256                    /* in vain, after it: each yields */
 #define CROWD_HOG       (200 * TIME_NS_PER_US) /* who ran so long did not wait for us */
 #define CROWD_HOG_TIME  (100 * TIME_NS_PER_MS) /* ... and does not get it again so soon */
 #define CROWD_HOG_TURNS (CROWD_TURNS / 4)      /* fewer turns that yield */

@@ -37,7 +37,7 @@
 #define ANSWER_MAX  (2u << 20) /* bytes of an answer */
 #define QP_BUCKETS  1024
 #define ARMED_NEVER (-1)
-#define PATIENCE_MS 30000       /* for an answer */
+#define PATIENCE_MS 30000    /* for an answer */
 #define ERROR_CODE  (-32000) /* minus errno: a refusal */
 
 /** Uncontended: one locked operation. Waiters yield, since a holder may have lost its CPU. */
@@ -215,7 +215,7 @@ struct context {
 	const struct ring_presence *presence; /* of the workers; NULL: nobody says */
 	size_t presence_len;
 	bool few_cpus; /* not one for each of a worker and two ends */
-	int wake_fd; /* a write wakes the workers that sleep; -1: nothing does */
+	int wake_fd;   /* a write wakes the workers that sleep; -1: nothing does */
 	struct rl_device_attr limits;
 	struct port *ports;
 	int event_fd;

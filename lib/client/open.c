@@ -350,7 +350,8 @@ client_lost(struct context *ctx)
 int
 client_no_dataplane(void)
 {
-	return client_fail(EIO, "the dataplane is gone, or has closed the connection: its log says why");
+	return client_fail(
+		EIO, "the dataplane is gone, or has closed the connection: its log says why");
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

@@ -14,9 +14,9 @@
 #include "client_priv.h"
 #include "crowd.h"
 
-#define CPUS_ENOUGH 3 /* for a worker and both ends, each of which may spin */
-#define VAIN_LOOK   16 /* polls in a row for a look whether somebody else wants the CPU */
-#define AGAIN_NS  50000000 /* a worker that is late is waited for in steps of this */
+#define CPUS_ENOUGH 3        /* for a worker and both ends, each of which may spin */
+#define VAIN_LOOK   16       /* polls in a row for a look whether somebody else wants the CPU */
+#define AGAIN_NS    50000000 /* a worker that is late is waited for in steps of this */
 
 /* Nobody can make the file shorter while we read it: that would be a SIGBUS. */
 static bool

@@ -53,7 +53,7 @@ req_pace_lost(struct requester *r, enum req_lost how)
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */
 	if (!silent && r->rtt == 0 && !requester_is_free(r))
-		return;                     /* of the same round trip as a loss before */
+		return;                    /* of the same round trip as a loss before */
 	if (silent && r->open < r->knee) { /* of the few, or of what they have grown to */
 		r->open = r->open < few ? r->open : few;
 		return;

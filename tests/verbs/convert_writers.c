@@ -32,7 +32,7 @@ static atomic_bool stop;
 static atomic_bool halt; /* writers: meet main() at `halted`, twice */
 static pthread_barrier_t halted;
 static volatile sig_atomic_t told; /* this signal came */
-static uint64_t done[WRITERS]; /* turns over all pages */
+static uint64_t done[WRITERS];     /* turns over all pages */
 static uint64_t calls, efaults;
 static uint64_t stall_ns; /* the longest turn of one writer: what it waited is in it */
 

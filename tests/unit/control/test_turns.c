@@ -213,8 +213,8 @@ a_worker_that_answers_late(void **state UNUSED)
 	for (uint32_t i = 0; i < 8; i++) {
 		say(fd, asks, 1);
 		v = answer(fd);
-		assert_int_equal(json_integer_value(json_object_get(
-					 json_object_get(v, "error"), "code")),
+		assert_int_equal(
+			json_integer_value(json_object_get(json_object_get(v, "error"), "code")),
 			REFUSED(ETIMEDOUT));
 		json_decref(v);
 	}
