@@ -121,8 +121,8 @@ bells_tell(struct env *env, uint16_t w, struct app_bells *b)
 	b->attached = true;
 	if (a == NULL) {
 		a = ask_send(env, &q);
-		if (a == NULL)
-			return -EBUSY;
+		if (a == NULL) /* it has not come to what it was asked before */
+			return -ETIMEDOUT;
 		rc = ask_wait(env, a);
 	} else {
 		rc = ask_wait_again(env, a);

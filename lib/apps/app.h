@@ -206,13 +206,6 @@ bool app_reap(struct apps *apps, struct app *app);
 /** All of them to the end, unless a worker does not answer. */
 void app_reap_all(struct apps *apps);
 
-/* ---- app_wake.c ------------------------------------------------------------------------------ */
-
-/** The client wants to wake workers that sleep: `wake`. @return 0 or a refusal. */
-int app_wake_open(struct apps *apps, struct app *app, struct refusal *r);
-/** Also of one that did not ask for it. */
-void app_wake_close(struct apps *apps, struct app *app);
-
 /* ---- app_notify.c ---------------------------------------------------------------------------- */
 
 /** Fire what is due. @return how many. */

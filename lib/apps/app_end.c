@@ -301,7 +301,8 @@ release(struct apps *apps, struct app *app)
 	apps->n--;
 	owner_areas_free(&app->o);
 	owner_user_leave(&apps->users, &app->o);
-	app_wake_close(apps, app);
+	broker_signal_free(app->wake);
+	app->wake = NULL;
 	broker_signal_free(app->async);
 	broker_conn_put(app->o.home);
 	free(app->pds.v);

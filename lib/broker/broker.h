@@ -35,6 +35,7 @@ struct broker;
 struct broker_conn;
 struct broker_memory;
 struct broker_making;
+struct broker_signal;
 
 /** What a line may be. */
 struct broker_limits {
@@ -49,6 +50,7 @@ struct broker_gift {
 	int rc;                       /* 0 or -errno */
 	struct broker_memory *memory; /* one use of it; NULL: none, or taken */
 	struct mem_area area;         /* base NULL: none, or taken */
+	struct broker_signal *waker;  /* NULL: none; the connection has it until it is used */
 };
 
 enum broker_kind {

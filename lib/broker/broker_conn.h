@@ -88,6 +88,7 @@ struct broker_conn {
 	uint32_t fds_n;
 	bool shared; /* another process than the one that connected has sent descriptors */
 	STAILQ_HEAD(, broker_out) out; /* not written yet */
+	struct broker_signal *waker; /* NULL: none; to be ended by who uses it, or by us */
 	struct broker_memories memories;
 	uint32_t idle; /* of them, those without a use */
 	uint32_t joined; /* pieces of regions */
@@ -144,6 +145,8 @@ void broker_conn_begin(struct broker_conn *c);
 void broker_away_poll(struct broker *b, uint64_t now_ms);
 /** The thread's life. @param arg the connection. */
 void *broker_conn_main(void *arg);
+/** The thread's: that which nobody used. */
+void broker_waker_end(struct broker_conn *c);
 /** Tell the control lcore to look. Any thread. */
 void broker_wake(struct broker *b);
 /** An eventfd is not readable any more. */

@@ -104,6 +104,7 @@ give_back(struct broker_conn *c)
 	c->pending = NULL;
 	broker_jobs_run(&c->jobs);
 	broker_memories_end(c);
+	broker_waker_end(c);
 	free(c->in);
 }
 

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -15,9 +16,17 @@ struct broker_signal {
 	struct broker_job end;
 	struct broker_conn *conn;
 	int fd;
+	struct broker_waker *waker; /* or NULL */
 	_Atomic uint32_t more;
 	_Atomic uint32_t less;
 	_Atomic bool asked;
+};
+
+/* The epoll sets of those who are woken, and the one between. */
+struct broker_waker {
+	int own;
+	uint32_t sets_n; /* that have `own` */
+	int sets[];
 };
 
 static struct broker_signal *
@@ -55,13 +64,32 @@ run(struct broker_job *job)
 		fds_uncount(s->fd, less - more);
 }
 
+/* First out of theirs. The client has the same open file: to close ours takes it out of no set. */
+static void
+waker_end(struct broker_waker *w, int fd)
+{
+	for (uint32_t i = 0; i < w->sets_n; i++)
+		epoll_ctl(w->sets[i], EPOLL_CTL_DEL, w->own, NULL);
+	epoll_ctl(w->own, EPOLL_CTL_DEL, fd, NULL);
+	close(w->own);
+	free(w);
+}
+
+static void
+signal_end(struct broker_signal *s)
+{
+	if (s->waker != NULL) {
+		waker_end(s->waker, s->fd);
+		s->conn->waker = NULL;
+	}
+	close(s->fd);
+	free(s);
+}
+
 static void
 run_end(struct broker_job *job)
 {
-	struct broker_signal *s = of_end(job);
-
-	close(s->fd);
-	free(s);
+	signal_end(of_end(job));
 }
 
 struct broker_signal *
@@ -79,6 +107,61 @@ broker_signal_new(struct broker_conn *c, int flags)
 		return s;
 	free(s);
 	return NULL;
+}
+
+/* Nobody reads the counter: each write is heard because it is one. */
+static struct broker_waker *
+waker_new(int fd, const int *sets, uint32_t n)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	struct broker_waker *w = malloc(sizeof(*w) + n * sizeof(*sets));
+	bool all;
+
+	if (w == NULL)
+		return NULL;
+	w->sets_n = 0;
+	w->own = epoll_create1(EPOLL_CLOEXEC);
+	all = w->own >= 0 && epoll_ctl(w->own, EPOLL_CTL_ADD, fd, &e) == 0;
+	while (all && w->sets_n < n) {
+		all = epoll_ctl(sets[w->sets_n], EPOLL_CTL_ADD, w->own, &e) == 0;
+		if (all) {
+			w->sets[w->sets_n] = sets[w->sets_n];
+			w->sets_n++;
+		}
+	}
+	if (all)
+		return w;
+	if (w->own >= 0)
+		waker_end(w, fd);
+	else
+		free(w);
+	return NULL;
+}
+
+struct broker_signal *
+broker_signal_waker(struct broker_conn *c, const int *sets, uint32_t n)
+{
+	struct broker_signal *s = c->waker;
+
+	if (s != NULL)
+		return s;
+	s = broker_signal_new(c, EFD_NONBLOCK);
+	if (s == NULL)
+		return NULL;
+	s->waker = waker_new(s->fd, sets, n);
+	if (s->waker == NULL) {
+		signal_end(s);
+		return NULL;
+	}
+	c->waker = s;
+	return s;
+}
+
+void
+broker_waker_end(struct broker_conn *c)
+{
+	if (c->waker != NULL)
+		signal_end(c->waker);
 }
 
 int

@@ -12,6 +12,10 @@
  * looks at when the counter changes; clear O_NONBLOCK and fill the counter up, so that a write
  * waits; and be the first to close it, so that our close() takes all watches away. So whoever
  * touches it is the thread, and the client waits for itself.
+ *
+ * One that the client writes to wakes others of us. It is in an epoll set of its own, and that set
+ * is in theirs: to take the eventfd out, the thread waits for each writer, with its own set locked;
+ * theirs is locked for a moment only, to take the thread's set out before.
  */
 #include <stdint.h>
 
@@ -20,10 +24,16 @@
 struct broker_signal;
 
 /**
- * A new eventfd. @param flags EFD_SEMAPHORE for one that counts events, or those of one that the
- * client alone writes to. @return NULL: no memory, or no descriptor.
+ * A new eventfd. @param flags EFD_SEMAPHORE for one that counts events.
+ * @return NULL: no memory, or no descriptor.
  */
 struct broker_signal *broker_signal_new(struct broker_conn *c, int flags);
+/**
+ * The thread's. An eventfd that the client alone writes to: each write makes the epoll sets ready,
+ * whatever the counter is. A connection has one; who asks again gets the same.
+ * @param sets stay open until the connection has ended. @return NULL: no memory, or no descriptor.
+ */
+struct broker_signal *broker_signal_waker(struct broker_conn *c, const int *sets, uint32_t n);
 /** The descriptor, for copies. */
 int broker_signal_fd(const struct broker_signal *s);
 /** One more event. Never waits. Cost: a system call unless the thread has to come anyway. */

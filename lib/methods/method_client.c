@@ -206,16 +206,40 @@ open_client(struct rpc_call *call)
 			      new_areas(call->client)));
 }
 
+/* The connection's thread: it may wait for who else has sets of sets. */
+void
+method_client_presence_prepare(const void *ctx, struct broker_conn *c, struct broker_gift *gift,
+	const json_t *params UNUSED)
+{
+	const struct env_wiring *w = &((const struct rpc_server *)ctx)->env->w;
+	int sets[ENV_MAX_WORKERS];
+
+	if (w->presence == NULL)
+		return;
+	for (uint32_t i = 0; i < w->workers_n; i++)
+		sets[i] = w->workers[i].wake_set;
+	gift->waker = broker_signal_waker(c, sets, w->workers_n);
+}
+
 /* Where the workers are, to be mapped for reading, and what wakes them. */
 static int
 presence(struct rpc_call *call)
 {
 	const struct mem_area *area = call->m->env->w.presence;
+	const struct broker_gift *gift = rpc_gift(call);
 	struct app *app = call->client->app;
 	struct refusal r;
 
-	if (app_wake_open(call->m->apps, app, &r) != 0)
+	if (area == NULL) {
+		refuse(&r, ENOTSUP, "the workers of this dataplane are woken by nobody");
 		return rpc_refused(call, &r);
+	}
+	if (app->wake == NULL && gift != NULL)
+		app->wake = gift->waker;
+	if (app->wake == NULL) {
+		refuse(&r, EMFILE, "no descriptor, or no memory, to wake workers by");
+		return rpc_refused(call, &r);
+	}
 	if (method_client_give_fd(call, area->fd) != 0 ||
 		method_client_give_fd(call, broker_signal_fd(app->wake)) != 0) {
 		refuse(&r, EMFILE, "too many open files");

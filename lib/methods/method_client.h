@@ -18,6 +18,9 @@ extern const struct conf_table method_handle_table;
 /** The thread's: makes the first area of client_open. */
 void method_client_open_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
+/** The connection's thread: what `client_presence` needs. */
+void method_client_presence_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 /** The thread's: maps the memfd that came with client_mr_register. */
 void method_client_mr_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);

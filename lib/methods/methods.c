@@ -38,6 +38,7 @@ const struct rpc_table methods_all[] = {
 
 const struct rpc_slow methods_slow[] = {
 	{ "client_open", method_client_open_prepare },
+	{ "client_presence", method_client_presence_prepare },
 	{ "client_mr_register", method_client_mr_prepare },
 	{ "client_mr_rereg", method_client_mr_rereg_prepare },
 	{ "mr_register", method_mr_prepare },

@@ -21,7 +21,7 @@
 #define NO_END (UINT64_C(1) << 62)
 
 /* Descriptors for files, ports and connections with what they pass, not for applications. */
-#define OWN_DESCRIPTORS 400
+#define OWN_DESCRIPTORS 528
 
 #define KEPT_PART 8 /* of everything: the operator's */
 #define HEAP_KEPT 4 /* of the heap likewise */

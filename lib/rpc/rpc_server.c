@@ -204,17 +204,38 @@ is_finished(const struct rpc_client *cl)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* With the reason, for whoever reads it. */
+/* Why nobody is served, for the log. @return the line for whoever reads it, to be freed. */
+static char *
+why_not(struct rpc_server *s, const struct refusal *r, size_t *len)
+{
+	char *line = rpc_error_line(RPC_REFUSED - r->err, r->text);
+
+	log_rated(&s->admission.told, s->env->now, LOG_WARN, "control socket: %s", r->text);
+	*len = line != NULL ? strlen(line) : 0;
+	if (line != NULL)
+		line[(*len)++] = '\n'; /* instead of its end */
+	return line;
+}
+
 static void
 turn_away(struct rpc_server *s, int fd, const struct refusal *r)
 {
-	char *line = rpc_error_line(RPC_REFUSED - r->err, r->text);
-	size_t len = line != NULL ? strlen(line) : 0;
+	size_t len;
+	char *line = why_not(s, r, &len);
 
-	log_rated(&s->admission.told, s->env->now, LOG_WARN, "control socket: %s", r->text);
-	if (len != 0)
-		line[len++] = '\n'; /* instead of its end */
 	broker_turn_away(s->broker, fd, line, len);
+	free(line);
+}
+
+/* One that has its thread already. */
+static void
+say_why(struct rpc_server *s, struct rpc_client *cl, const struct refusal *r)
+{
+	size_t len;
+	char *line = why_not(s, r, &len);
+
+	if (line != NULL)
+		rpc_server_send(s, cl, line, len);
 	free(line);
 }
 
@@ -222,14 +243,18 @@ static void
 watch_process(struct rpc_server *s, struct rpc_client *cl)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = &cl->on_process };
+	struct refusal r;
 
 	cl->process = rpc_peer_process(cl->fd, &cl->peer);
 	if (cl->process == -ESRCH)
 		peer_is_gone(s, cl);
 	/* Nobody would know of its end. */
 	if (cl->process == -EMFILE ||
-		(cl->process >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, cl->process, &e) != 0))
+		(cl->process >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, cl->process, &e) != 0)) {
+		refuse(&r, EMFILE, "no memory or no descriptor to watch your process by");
+		say_why(s, cl, &r);
 		cl->dead = true;
+	}
 }
 
 static void
@@ -267,7 +292,7 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 	if (cl == NULL || cl->conn == NULL) {
 		free(cl);
 		free(place);
-		return refuse(r, ENOMEM, "no memory for another connection");
+		return refuse(r, ENOMEM, "no memory or no descriptor for another connection");
 	}
 	cl->close_by = UINT64_MAX;
 	cl->process = -1;

@@ -6,6 +6,7 @@ Run by run.py; attacks.py says what is expected while an attack goes on, and aft
 import contextlib
 import json
 import os
+import resource
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ import unittest
 from attackers import (DEEP, LONG_LINE, MANY_VALUES, OPEN, batches, flood, ghost, heir, lingering,
                        listener, make_qp)
 from attacks import (Case, EINVAL, ENOENT, EPERM, MIB, SOCKET, TURN_S, connect, control_turns,
-                     jsonrpc, memfd, soon, stopped, warm_up)
+                     PID, jsonrpc, memfd, soon, stopped, warm_up)
 
 setUpModule = warm_up
 
@@ -277,6 +278,27 @@ class Work(Case):
                                           length=16)["data"])
             op.call("mr_deregister", name="large")
             op.call("pd_dealloc", name="large")
+
+    def test_no_descriptor_to_watch_a_process(self):
+        """Whoever cannot be watched is sent away with the reason, at each descriptor that lacks."""
+        soft, hard = resource.prlimit(PID, resource.RLIMIT_NOFILE)
+        open_ = {int(fd) for fd in os.listdir("/proc/%d/fd" % PID)}
+        free = [n for n in range(len(open_) + 8) if n not in open_]
+        said = []
+        for few in range(1, 4):     # the socket's own, what wakes its thread, the process's
+            resource.prlimit(PID, resource.RLIMIT_NOFILE, (free[few], hard))
+            try:
+                with connect() as s:
+                    with contextlib.suppress(BrokenPipeError):     # it is closed already
+                        s.sendall(b'{"jsonrpc": "2.0", "id": "me", "method": "none"}\n')
+                    said.append(json.loads(s.recv(4096) or "{}"))
+            finally:
+                resource.prlimit(PID, resource.RLIMIT_NOFILE, (soft, hard))
+            self.assert_back()
+        self.assertEqual("me", said[-1].get("id"), said)
+        for what in said[:-1]:
+            self.assertIsNone(what.get("id", 0), said)
+            self.assertIn("descriptor", what["error"]["message"])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 Run by run.py; attacks.py says what is expected while an attack goes on, and after it.
 """
 import contextlib
+import multiprocessing
 import os
 import select
 import socket
@@ -14,6 +15,7 @@ from attacks import CLIENTS, PID, SLOWER, Case, connect, soon, warm_up
 setUpModule = warm_up
 COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
 MANY, AWAY = 60, 8
+ROUNDS, WRITERS = 4, 2
 ONE_S = 0.0003 * SLOWER     # of the control lcore's own time, for each
 IDLE_S = 0.01 * SLOWER      # it looks around all the time
 PEER = "10.77.0.9"          # nobody's
@@ -33,6 +35,30 @@ def watches(fd, open_=True):
         if not open_:
             copied.close()
         yield
+
+
+def write_on(fd):
+    """Each write looks at all watches. The connection is not ours to keep."""
+    os.closerange(3, fd)
+    os.closerange(fd + 1, 4096)
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            os.write(fd, bytes([1] + 7 * [0]))
+
+
+@contextlib.contextmanager
+def writers(fd):
+    """Processes that write all the time."""
+    fork = multiprocessing.get_context("fork")
+    them = [fork.Process(target=write_on, args=(fd,), daemon=True) for _ in range(WRITERS)]
+    for one in them:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in them:
+            one.kill()
+            one.join()
 
 
 def control_s():
@@ -84,6 +110,23 @@ class Watches(Case):
                 c.close()
                 self.assertTrue(soon(lambda: self.clients() == 0))
         self.assert_back()
+
+    def test_what_wakes_workers_and_others_write(self):
+        """To take it from the workers is to wait for none of the writers: 10 ms each time."""
+        used = 0.0
+        for _ in range(ROUNDS):
+            c = self.client()
+            del c.fds[:]
+            c.call("client_presence")
+            fd = c.fds[-1]
+            with watches(fd), writers(fd):
+                with self.cheap(1):
+                    used -= control_s()
+                    c.close()
+                    self.assertTrue(soon(lambda: self.clients() == 0))
+                    used += control_s()
+            self.assert_back()
+        self.assertLess(used, IDLE_S)
 
     def test_its_end_of_the_socket(self):
         """Answers, and the end."""

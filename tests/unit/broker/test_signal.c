@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -141,12 +142,108 @@ a_full_eventfd_holds_nobody(void **state UNUSED)
 	broker_signal_free(s);
 }
 
+#define SETS 3
+
+struct wakers {
+	struct broker_job job;
+	int sets[SETS];
+	struct broker_signal *made, *again;
+	_Atomic bool is;
+};
+
+/* The thread asks for it. */
+static void
+make_wakers(struct broker_job *job)
+{
+	struct wakers *w = (struct wakers *)(void *)job;
+
+	w->made = broker_signal_waker(c, w->sets, SETS);
+	w->again = broker_signal_waker(c, w->sets, SETS);
+	w->is = true;
+}
+
+/* How many of them are woken; each once. */
+static uint32_t
+woken(const struct wakers *w)
+{
+	struct epoll_event e;
+	uint32_t n = 0;
+
+	for (int i = 0; i < SETS; i++) {
+		n += (uint32_t)epoll_wait(w->sets[i], &e, 1, 0);
+		assert_int_equal(epoll_wait(w->sets[i], &e, 1, 0), 0);
+	}
+	return n;
+}
+
+/* By each write, although nobody reads; not any more by one whose connection gave it back. */
+static void
+a_waker_wakes_all_sets(void **state UNUSED)
+{
+	struct wakers w = { .job.run = make_wakers };
+	const uint64_t one = 1;
+	int copy;
+
+	for (int i = 0; i < SETS; i++)
+		w.sets[i] = epoll_create1(0);
+	broker_conn_run(c, &w.job);
+	wait_done();
+	assert_true(w.is);
+	assert_non_null(w.made);
+	assert_ptr_equal(w.made, w.again);
+	copy = dup(broker_signal_fd(w.made));
+	assert_int_equal(woken(&w), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(write(copy, &one, sizeof(one)), sizeof(one));
+		assert_int_equal(woken(&w), SETS);
+	}
+	broker_signal_free(w.made);
+	wait_done();
+	assert_int_equal(write(copy, &one, sizeof(one)), sizeof(one));
+	assert_int_equal(woken(&w), 0);
+	close(copy);
+	for (int i = 0; i < SETS; i++)
+		close(w.sets[i]);
+}
+
+/* Nobody used it: the connection's thread gives it back. One that cannot be made is none. */
+static void
+a_waker_goes_with_its_connection(void **state UNUSED)
+{
+	struct wakers w = { .job.run = make_wakers };
+	const uint64_t one = 1;
+	struct epoll_event e;
+	int copy;
+
+	w.sets[0] = epoll_create1(0);
+	w.sets[1] = w.sets[2] = -1;
+	broker_conn_run(c, &w.job);
+	wait_done();
+	assert_null(w.made);
+	w.sets[1] = epoll_create1(0);
+	w.sets[2] = epoll_create1(0);
+	broker_conn_run(c, &w.job);
+	wait_done();
+	assert_non_null(w.made);
+	copy = dup(broker_signal_fd(w.made));
+	teardown(NULL);
+	assert_int_equal(write(copy, &one, sizeof(one)), sizeof(one));
+	for (int i = 0; i < SETS; i++) {
+		assert_int_equal(epoll_wait(w.sets[i], &e, 1, 0), 0);
+		close(w.sets[i]);
+	}
+	close(copy);
+	setup(NULL);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(events_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_eventfd_holds_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_waker_wakes_all_sets, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_waker_goes_with_its_connection, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("signal", tests, NULL, NULL);

@@ -180,15 +180,11 @@ answer(int fd)
 	return json_loadb(line, len, 0, NULL);
 }
 
-/*
- * Workers hear of an application with its first request. One that is late, as on a machine that
- * was stopped for a while, is no fault of the application's: it is told so, and may ask again.
- */
+/* Its rings are sealed by a thread: that may be late, too. */
 static void
-a_worker_that_answers_late(void **state UNUSED)
+is_late(int fd)
 {
 	const time_t end = time(NULL) + PATIENCE_S;
-	const int fd = storms(0);
 	json_t *v, *e;
 	bool late;
 
@@ -196,7 +192,7 @@ a_worker_that_answers_late(void **state UNUSED)
 	hears(fd);
 	fake.deaf = true;
 	fake.step = STEP;
-	do { /* its rings are sealed by a thread: that may be late, too */
+	do {
 		assert_true(time(NULL) < end);
 		say(fd, asks, 1);
 		v = answer(fd);
@@ -208,6 +204,35 @@ a_worker_that_answers_late(void **state UNUSED)
 			       "worker 0 (lcore 1) does not answer") != NULL;
 		json_decref(v);
 	} while (!late);
+}
+
+/* Its worker answers again: the application has what it asks for, and goes. */
+static void
+is_served(int fd)
+{
+	json_t *v;
+
+	fake.deaf = false;
+	fake.step = TIME_NS_PER_US;
+	say(fd, asks, 1);
+	v = answer(fd);
+	assert_true(json_is_array(json_object_get(v, "result")));
+	json_decref(v);
+	close(fd);
+	turns_until(0);
+}
+
+/*
+ * Workers hear of an application with its first request. One that is late, as on a machine that
+ * was stopped for a while, is no fault of the application's: it is told so, and may ask again.
+ */
+static void
+a_worker_that_answers_late(void **state UNUSED)
+{
+	const int fd = storms(0);
+	json_t *v;
+
+	is_late(fd);
 	/* Whoever asks again waits for the same answer: there is a place for few questions. */
 	assert_int_equal(fake.c->env.asks.busy, 1);
 	for (uint32_t i = 0; i < 8; i++) {
@@ -219,14 +244,23 @@ a_worker_that_answers_late(void **state UNUSED)
 		json_decref(v);
 	}
 	assert_int_equal(fake.c->env.asks.busy, 1);
-	fake.deaf = false;
-	fake.step = TIME_NS_PER_US;
-	say(fd, asks, 1);
-	v = answer(fd);
-	assert_true(json_is_array(json_object_get(v, "result")));
-	json_decref(v);
-	close(fd);
-	turns_until(0);
+	is_served(fd);
+}
+
+/* The same of one whose queue is full because it is late: it will come to it. */
+static void
+a_worker_whose_queue_is_full(void **state UNUSED)
+{
+	static struct qp_client other;
+	const struct mbox_msg m = { .type = MBOX_CLIENT_SET, .client.client = &other };
+	const int fd = storms(0);
+
+	while (mbox_send_down(&fake.mbox[0], &m) == 0)
+		;
+	fake.deaf = true;
+	is_late(fd);
+	assert_int_equal(fake.c->env.asks.busy, 0);
+	is_served(fd);
 }
 
 int
@@ -236,6 +270,7 @@ main(void)
 		cmocka_unit_test(a_storm_of_opens),
 		cmocka_unit_test(requests_of_a_long_turn),
 		cmocka_unit_test(a_worker_that_answers_late),
+		cmocka_unit_test(a_worker_whose_queue_is_full),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
