@@ -43,7 +43,8 @@ put(const char *name, const char *fmt, ...)
 		va_start(ap, fmt);
 		vfprintf(f, fmt, ap);
 		va_end(ap);
-		good = (fputc('\n', f) != EOF) & (fclose(f) == 0);
+		good = fputc('\n', f) != EOF;
+		good = fclose(f) == 0 && good;
 	}
 	put_errno = good ? 0 : errno;
 	return good;

@@ -359,11 +359,25 @@ void client_free_mws(struct context *ctx);
 /** The same of the memory that was mapped. */
 void client_free_memory(struct context *ctx);
 
-/** The library's struct behind the one that the application has. */
+/** The library's struct behind the one that the application has: its first member. */
 static inline struct context *
 context_of(struct rl_context *ctx)
 {
-	return (struct context *)ctx;
+	return (void *)ctx;
+}
+
+/** The same of a queue pair. */
+static inline struct qp *
+qp_of(struct rl_qp *qp)
+{
+	return (void *)qp;
+}
+
+/** The same of a shared receive queue. */
+static inline struct srq *
+srq_of(struct rl_srq *srq)
+{
+	return (void *)srq;
 }
 
 #endif

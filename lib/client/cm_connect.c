@@ -168,7 +168,7 @@ rl_cm_accept(struct rl_cm_id *pub, const struct rl_cm_conn_param *param)
 	rc = client_call(ctx, "client_cm_accept", terms_json(id, p), -1, NULL);
 	id->answered = rc == 0;
 	if (rc == 0 && client_cm_walks(id))
-		client_qp_is((struct qp *)pub->qp, RL_QPS_RTS);
+		client_qp_is(qp_of(pub->qp), RL_QPS_RTS);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }
@@ -233,7 +233,7 @@ rl_cm_disconnect(struct rl_cm_id *pub)
 			(json_int_t)(pub->qp != NULL ? pub->qp->qp_num : 0)),
 		-1, NULL);
 	if (pub->qp != NULL)
-		client_qp_is((struct qp *)pub->qp, RL_QPS_ERR);
+		client_qp_is(qp_of(pub->qp), RL_QPS_ERR);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }

@@ -116,7 +116,7 @@ take_event(struct context *ctx, const json_t *o)
 		id->has_attr = true;
 	}
 	if (e->pub.event == RL_CM_EVENT_ESTABLISHED && !id->peers && client_cm_walks(id))
-		client_qp_is((struct qp *)id->pub.qp, RL_QPS_RTS);
+		client_qp_is(qp_of(id->pub.qp), RL_QPS_RTS);
 	if (number(o, "service") == SERVICE_UD)
 		e->pub.ud = (struct rl_cm_ud_param){ .private_data = e->pub.conn.private_data,
 			.private_data_len = e->pub.conn.private_data_len,

@@ -148,7 +148,7 @@ rl_ack_async_event(struct rl_async_event *event)
 	case RL_EVENT_SRQ_ERR:
 	case RL_EVENT_SRQ_LIMIT_REACHED:
 		ctx = context_of(event->element.srq->context);
-		a = &((struct srq *)event->element.srq)->async;
+		a = &srq_of(event->element.srq)->async;
 		break;
 	case RL_EVENT_QP_FATAL:
 	case RL_EVENT_QP_REQ_ERR:
@@ -160,7 +160,7 @@ rl_ack_async_event(struct rl_async_event *event)
 	case RL_EVENT_QP_LAST_WQE_REACHED:
 	case RL_EVENT_RQ_LIMIT_REACHED:
 		ctx = context_of(event->element.qp->context);
-		a = &((struct qp *)event->element.qp)->async;
+		a = &qp_of(event->element.qp)->async;
 		break;
 	default: /* of a port, or of all */
 		return;

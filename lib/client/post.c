@@ -222,7 +222,7 @@ slot(struct ring *r, const _Atomic uint32_t *done, uint32_t limit)
 int
 rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 {
-	struct qp *qp = (struct qp *)pub;
+	struct qp *qp = qp_of(pub);
 	struct context *ctx = context_of(pub->context);
 	uint32_t posted = 0;
 	int rc = 0;
@@ -321,7 +321,7 @@ put_receives(const struct recv_queue *q, struct rl_recv_wr **list, uint32_t *pos
 int
 rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 {
-	struct qp *qp = (struct qp *)pub;
+	struct qp *qp = qp_of(pub);
 	const struct recv_queue q = { .ring = &qp->rq,
 		.done = &qp->rq_done,
 		.max_wr = qp->cap.max_recv_wr,
@@ -371,7 +371,7 @@ rl_post_recv(struct rl_qp *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 int
 rl_post_srq_recv(struct rl_srq *pub, struct rl_recv_wr *wr, struct rl_recv_wr **bad)
 {
-	struct srq *srq = (struct srq *)pub;
+	struct srq *srq = srq_of(pub);
 	struct context *ctx = context_of(pub->context);
 	struct recv_queue q = { .ring = &srq->ring };
 	uint32_t posted = 0;

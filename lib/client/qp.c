@@ -149,7 +149,7 @@ check_init(const struct rl_qp_init_attr *init)
 static json_t *
 create_params(struct rl_pd *pd, const struct rl_qp_init_attr *init, uint8_t port_num)
 {
-	const struct srq *srq = (const struct srq *)init->srq;
+	const struct srq *srq = srq_of(init->srq);
 	const struct xrcd *xrcd = (const struct xrcd *)init->xrcd;
 
 	json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pd",
@@ -325,7 +325,7 @@ int
 rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 {
 	struct context *ctx = context_of(pub->context);
-	struct qp *qp = (struct qp *)pub;
+	struct qp *qp = qp_of(pub);
 	json_t *result, *params = client_attr_encode(ctx, qp, attr, mask);
 	int rc;
 
@@ -355,7 +355,7 @@ rl_query_qp(
 	struct rl_qp *pub, struct rl_qp_attr *attr, int mask UNUSED, struct rl_qp_init_attr *init)
 {
 	struct context *ctx = context_of(pub->context);
-	struct qp *qp = (struct qp *)pub;
+	struct qp *qp = qp_of(pub);
 	json_t *result;
 	int rc;
 
@@ -415,7 +415,7 @@ int
 rl_destroy_qp(struct rl_qp *pub)
 {
 	struct context *ctx = context_of(pub->context);
-	struct qp *qp = (struct qp *)pub;
+	struct qp *qp = qp_of(pub);
 	int rc;
 
 	client_let_sends_go(ctx, qp);

@@ -83,7 +83,7 @@ int
 rl_modify_srq(struct rl_srq *pub, const struct rl_srq_attr *attr, int mask)
 {
 	struct context *ctx = context_of(pub->context);
-	struct srq *srq = (struct srq *)pub;
+	struct srq *srq = srq_of(pub);
 	json_t *result, *params;
 	int rc;
 
@@ -126,7 +126,7 @@ rl_query_srq(struct rl_srq *pub, struct rl_srq_attr *attr)
 
 	pthread_mutex_lock(&ctx->lock);
 	rc = client_call(ctx, "client_srq_query",
-		json_pack("{s:I}", "handle", (json_int_t)((struct srq *)pub)->handle), -1, &result);
+		json_pack("{s:I}", "handle", (json_int_t)srq_of(pub)->handle), -1, &result);
 	if (rc == 0) {
 		*attr = (struct rl_srq_attr){ .max_wr = number(result, "max_wr"),
 			.max_sge = number(result, "max_sge"),
@@ -141,7 +141,7 @@ int
 rl_destroy_srq(struct rl_srq *pub)
 {
 	struct context *ctx = context_of(pub->context);
-	struct srq *srq = (struct srq *)pub;
+	struct srq *srq = srq_of(pub);
 	const int rc = client_call_handle(ctx, "client_srq_destroy", srq->handle);
 
 	if (rc != 0)

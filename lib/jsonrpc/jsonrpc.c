@@ -48,12 +48,12 @@ wait_for(const struct jsonrpc *c, short events, int64_t end)
 
 /** What is left of a line; descriptors go with the first byte. */
 struct out {
+	struct iovec iov[2];
+	struct msghdr msg;
 	union {
 		uint8_t bytes[CMSG_SPACE(JSONRPC_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec iov[2];
-	struct msghdr msg;
 };
 
 static void

@@ -121,7 +121,7 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 {
 	const char *names[] = { "requests", "others", "single", "rated" };
 	struct qp_alloc_params deep, shallow;
-	size_t deep_bytes, shallow_bytes;
+	size_t deep_bytes = 0, shallow_bytes = 0;
 	const struct wire_path to_peer = path(true);
 	uint32_t entries = SENDERS;
 

@@ -30,6 +30,8 @@ echo "Ok: 1"
 # The build in $BROKEN fails; in $KILLED it ends the shell that waits for it.
 NINJA = """
 [ "$2" != "$KILLED" ] || kill -KILL $PPID
+mkdir -p "$2/tests/unit"
+cp /bin/true "$2/tests/unit/unit_pipeline_unstable"
 [ "$2" != "$BROKEN" ]
 """
 CHECKS = '[ "$KILLED" != checks ] || kill -KILL $$\necho "pass check all" >>"$2"\n'
@@ -45,6 +47,7 @@ class Gate(unittest.TestCase):
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy(os.path.join(SCRIPTS, name), to)
         for name, text in (("scripts/setup", ""), ("scripts/check/all", CHECKS),
+                           ("scripts/check/analyze", ""), ("scripts/check/memcheck", ""),
                            ("bin/meson", MESON), ("bin/ninja", NINJA)):
             path = os.path.join(self.root, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -71,6 +74,14 @@ class Gate(unittest.TestCase):
         self.assertEqual((1, "3 passed, 2 failed"), self.gate(BAD="build/default"))
         self.assertEqual((1, "4 passed, 1 failed"), self.gate(BAD="build/asan"))
         self.assertEqual((1, "4 passed, 1 failed"), self.gate(BAD="build/tsan"))
+
+    def test_deep(self):
+        self.assertEqual((0, "6 passed, 0 failed"), self.gate("--deep"))
+        self.assertEqual((0, "3 passed, 0 failed"), self.gate("--quick", "--deep"))
+        self.assertEqual((1, "4 passed, 1 failed"),
+                         self.gate("--no-interop", "--deep", BAD="build/clang"))
+        self.assertEqual((1, "2 passed, 1 failed"),
+                         self.gate("--quick", "--deep", BROKEN="build/clang"))
 
     def test_a_build_fails(self):
         self.assertEqual((1, "3 passed, 1 failed"), self.gate(BROKEN="build/default"))

@@ -14,7 +14,7 @@
 static bool
 asks(const struct rl_qp *qp)
 {
-	return atomic_load(&((const struct qp *)qp)->rq.sh->alert) != 0;
+	return atomic_load(&((const struct qp *)(const void *)qp)->rq.sh->alert) != 0;
 }
 
 static void

@@ -124,7 +124,7 @@ open_all(struct pair *p, const char *socket, struct qp *qp[QPS])
 
 		OK(rl_create_cq(p->ctx, DEPTH, NULL, NULL, &init.recv_cq));
 		OK(rl_create_qp(p->pd, &init, &made));
-		qp[i] = (struct qp *)made;
+		qp[i] = qp_of(made);
 		pair_move(p, made, RL_QPS_INIT, 1, 0, 2);
 		OK(rl_modify_qp(made, &a, RL_QP_STATE));
 	}

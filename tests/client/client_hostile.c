@@ -87,7 +87,7 @@ static void
 index_goes_back(struct pair *p)
 {
 	struct rl_qp_attr error = { .qp_state = RL_QPS_ERR };
-	struct qp *qp = (struct qp *)p->a;
+	struct qp *qp = qp_of(p->a);
 	struct context *ctx = context_of(p->ctx);
 	struct ring *r = &qp->rq;
 
@@ -110,7 +110,7 @@ index_goes_back(struct pair *p)
 static void
 rubbish_in_queues(struct pair *p)
 {
-	struct qp *qp = (struct qp *)p->a;
+	struct qp *qp = qp_of(p->a);
 	struct context *ctx = context_of(p->ctx);
 
 	for (;;) {
@@ -146,7 +146,7 @@ static void
 scribble_srq(struct pair *p, struct rl_srq *srq, struct rl_qp *from[2])
 {
 	for (int n = 0; n < 60; n++) {
-		struct ring *r = &((struct srq *)srq)->ring;
+		struct ring *r = &srq_of(srq)->ring;
 		struct rl_srq_attr attr = { .max_wr = 1 + draw() % 600, .srq_limit = draw() % 9 };
 		struct rl_sge sge = pair_sge(p, 0, 1024);
 		struct rl_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };

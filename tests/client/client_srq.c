@@ -263,7 +263,7 @@ RESP_CLS_A_02_bad_entry(struct shared *s)
 static void
 SRQ_04_malformed_entry(struct shared *s)
 {
-	struct ring *r = &((struct srq *)s->srq)->ring;
+	struct ring *r = &srq_of(s->srq)->ring;
 	struct rl_recv_wr wr = { .wr_id = 2 }, *bad = NULL;
 	struct rl_async_event e;
 	bool srq_err = false, last = false;
@@ -381,7 +381,7 @@ workers_of(const struct shared *s)
 	uint64_t seen = 0;
 
 	for (int i = 0; i < QPS; i++)
-		seen |= UINT64_C(1) << atomic_load(&((struct qp *)s->to[i])->worker);
+		seen |= UINT64_C(1) << atomic_load(&qp_of(s->to[i])->worker);
 	return (uint32_t)__builtin_popcountll(seen);
 }
 

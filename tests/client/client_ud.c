@@ -291,8 +291,8 @@ sends_of_a_queue_pair_that_goes(struct peers *s)
 	struct rl_sge sge = pair_sge(&s->p, 0, 8);
 	struct rl_send_wr wr = request(s, 0, &sge);
 	struct rl_qp *pub = datagram_qp(s->p.pd, s->p.cq, 1, QKEY);
-	struct qp *qp = (struct qp *)pub;
-	struct context *ctx = (struct context *)s->p.ctx;
+	struct qp *qp = qp_of(pub);
+	struct context *ctx = context_of(s->p.ctx);
 	struct late_bell late = { &ctx->bells[atomic_load(&qp->worker)], pub->qp_num };
 	pthread_t other;
 
@@ -317,7 +317,7 @@ completions_of_a_queue_that_shrinks(struct peers *s)
 {
 	struct rl_sge sge = pair_sge(&s->p, 0, 8);
 	struct rl_send_wr wr = request(s, 0, &sge);
-	struct context *ctx = (struct context *)s->p.ctx;
+	struct context *ctx = context_of(s->p.ctx);
 	struct rl_qp *pub;
 	struct rl_cq *cq;
 	struct late_bell late;
@@ -325,9 +325,8 @@ completions_of_a_queue_that_shrinks(struct peers *s)
 
 	OK(rl_create_cq(s->p.ctx, 8, NULL, NULL, &cq));
 	pub = datagram_qp(s->p.pd, cq, 1, QKEY);
-	late = (struct late_bell){ &ctx->bells[atomic_load(&((struct qp *)pub)->worker)],
-		pub->qp_num };
-	CHECK(ring_bell_is_due(&((struct qp *)pub)->sq));
+	late = (struct late_bell){ &ctx->bells[atomic_load(&qp_of(pub)->worker)], pub->qp_num };
+	CHECK(ring_bell_is_due(&qp_of(pub)->sq));
 	for (int i = 0; i < 4; i++) {
 		OK(pair_recv(s->qp[1], pair_sge(&s->p, SLOT, SLOT), 97));
 		OK(rl_post_send(pub, &wr, NULL));

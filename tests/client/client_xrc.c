@@ -450,7 +450,7 @@ XRC_09_a_target_of_two(struct world *w)
 static void
 RESP_CLS_K_01_a_ring_that_lies(struct world *w)
 {
-	struct srq *srq = (struct srq *)w->two.srq;
+	struct srq *srq = srq_of(w->two.srq);
 	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
 	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
 	struct rl_async_event e;
