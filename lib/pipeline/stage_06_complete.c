@@ -27,6 +27,18 @@ trace_response(struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 				    .state = qp_state_of(qp) });
 }
 
+/** Is it all of the answer to a request? Otherwise part of one, or there already. */
+static bool
+is_whole(const struct requester *r, const struct requester_verdict *v)
+{
+	const struct requester_wr *wr;
+
+	if ((v->act & REQACT_COMPLETE) == 0)
+		return false;
+	wr = &r->wr[v->head_was & r->wr_mask];
+	return wr->opcode != WR_RDMA_READ || wr->len <= r->pmtu;
+}
+
 void
 stage_complete(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -37,6 +49,8 @@ stage_complete(struct worker *w, struct burst *b, uint32_t i)
 
 	ASSERT(op_has(p->op, OPF_RESPONSE));
 	requester_response(&qp->req, p, w->now, &v);
+	if (op_has(p->op, OPF_ONLY) && UNLIKELY(!is_whole(&qp->req, &v)))
+		b->parts |= BIT32(i);
 	count(w, b->port[i], qp, STAT_rx_responses);
 	if (UNLIKELY(v.fault != VERDICT_NO_FAULT)) {
 		fatal = (v.act & (REQACT_ERROR | REQACT_EVENT)) != 0;

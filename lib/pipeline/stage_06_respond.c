@@ -351,6 +351,7 @@ stage_respond(struct worker *w, struct burst *b)
 
 	if (b->n == 0)
 		return;
+	b->parts = 0;
 	if (UNLIKELY(w->local_burst))
 		local_serve(w, b, 0); /* a QP can fail by what the fast path takes, too */
 	pipeline_fast_begin(w, b, &f);

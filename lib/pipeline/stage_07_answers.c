@@ -398,10 +398,24 @@ serve_cost(struct worker *w, const struct qp *qp, int64_t cost)
 }
 
 /**
+ * Does the response tell of somebody who waits for its turn? A part of a long READ of ours does
+ * not, for such parts come all the time, nor does what a loss leads to: a NAK, or the answer to a
+ * READ of the missing part.
+ */
+static inline bool
+tells_of_waiting(const struct burst *b, uint32_t i)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+
+	if (op_has(p->op, OPF_ACK))
+		return (wire_aeth(p).syndrome & AETH_KIND_MASK) == AETH_ACK;
+	return !op_has(p->op, OPF_FIRST | OPF_MIDDLE | OPF_LAST) && (b->parts & BIT32(i)) == 0;
+}
+
+/**
  * Who sends what is answered at once, or waits for the answer to a request of ours, waits for its
  * turn no less than who asks for answers: while such frames come, and for so many turns after them,
- * a peer has no more than its quantum. A part of a long READ of ours tells of nobody who waits for
- * a turn: such parts come all the time.
+ * a peer has no more than its quantum.
  */
 void
 pipeline_answers_beside(struct worker *w, const struct burst *b)
@@ -412,7 +426,7 @@ pipeline_answers_beside(struct worker *w, const struct burst *b)
 		const opflags_t op = b->pkt[i].op;
 
 		if (op_has(op, OPF_RESPONSE)) {
-			if (!op_has(op, OPF_FIRST | OPF_MIDDLE | OPF_LAST))
+			if (tells_of_waiting(b, i))
 				w->mixed = LINGER + 1;
 		} else if (!op_has(op, OPF_READ | OPF_ATOMIC)) {
 			cost += COST_PACKET + cost_bytes(b->pkt[i].frame_len);

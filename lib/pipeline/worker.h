@@ -82,6 +82,7 @@ steer_port(uint64_t owner)
 struct burst {
 	uint32_t n;
 	uint32_t plain; /* those that stage 5 found plain, a bit each: stage_05_plain.h */
+	uint32_t parts; /* stage 6: responses that are parts of a READ, a bit each */
 	bool one_port;  /* stage 5: all packets came to one port */
 	struct rte_mbuf *m[PIPELINE_BURST] CACHE_ALIGNED;
 	struct qp *qp[PIPELINE_BURST];
