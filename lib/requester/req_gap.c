@@ -232,13 +232,20 @@ req_skip(struct requester *r)
  * the next NAK or probe leads to is going back. Of two packets in a row that are lost the first
  * brings no more, too; so where a patch has brought more before, it takes two. At a READ or ATOMIC
  * it is going back in any case: what is known of its answer (REQ-IMPL) begins with the request.
+ *
+ * Such a try costs a round trip and what is in flight, so a peer that never keeps anything sees few
+ * of them: after the first in vain the next loss is patched, too, then one loss is not, then three,
+ * seven, fifteen. A patch that brings more ends that.
  */
+
+#define IN_VAIN_MOST 5 /* 2^(5 - 1) - 1 losses: as many as `unpatched` holds */
 
 bool
 req_peer_keeps(const struct requester *r)
 {
-	return (r->knobs & REQ_KNOB_PATCH) != 0 && r->alone <= r->keeps && !r->holes &&
-	       r->head != r->fresh && segment_of(requester_slot(r, r->head))->kind == SEGMENT_DATA;
+	return (r->knobs & REQ_KNOB_PATCH) != 0 && !req_was_in_vain(r) && r->unpatched == 0 &&
+	       !r->holes && r->head != r->fresh &&
+	       segment_of(requester_slot(r, r->head))->kind == SEGMENT_DATA;
 }
 
 void
@@ -251,14 +258,32 @@ req_patch_brought(struct requester *r, uint32_t psns)
 		r->alone = 0;
 	else if (requester_outstanding(r)) /* else there was no more */
 		r->alone += r->alone <= r->keeps;
-	if (r->patched && more)
+	if (r->patched && more) {
 		r->keeps = 1;
+		r->in_vain = 0;
+	}
+}
+
+/** A loss that is not patched: how many more are not? */
+static void
+not_patched(struct requester *r)
+{
+	if (req_was_in_vain(r)) {
+		r->in_vain += r->in_vain < IN_VAIN_MOST;
+		r->unpatched = (1u << (r->in_vain - 1)) - 1;
+	} else if (r->unpatched != 0) {
+		r->unpatched--;
+	}
 }
 
 bool
 req_patch_request(struct requester *r, struct requester_verdict *v)
 {
-	if (!req_peer_keeps(r) || psn_eq(r->cur, r->una))
+	if (!req_peer_keeps(r)) {
+		not_patched(r);
+		return false;
+	}
+	if (psn_eq(r->cur, r->una))
 		return false;
 	patch(r, v);
 	return true;

@@ -209,13 +209,15 @@ req_probe_arm(struct requester *r, ns_t now)
 static void
 probe(struct requester *r, struct requester_verdict *v)
 {
+	const bool in_vain = req_was_in_vain(r); /* the peer has been heard of */
+
 	r->probing = 0;
 	v->act = REQACT_TIMER;
 	if (!requester_outstanding(r))
 		return;
 	r->probes++;
 	if (!req_patch_request(r, v)) {
-		req_pace_lost(r, REQ_LOST_PROBE);
+		req_pace_lost(r, in_vain ? REQ_LOST_TOLD : REQ_LOST_PROBE);
 		req_rewind(r, v);
 	}
 	v->rule = REQRULE_PROBE;

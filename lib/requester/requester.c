@@ -76,6 +76,8 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->patched = false;
 	r->alone = 0;
 	r->keeps = 0;
+	r->in_vain = 0;
+	r->unpatched = 0;
 	r->anew = false;
 	r->open = REQ_OPEN_ALL;
 	r->knee = 0;

@@ -110,9 +110,11 @@ struct requester {
 	/* line 1: timer, counters, resends */
 	ns_t deadline;           /* transport timer, or end of the RNR wait */
 	uint32_t limit_msn : 24; /* credits: newest MSN allowed */
-	uint32_t rnr_code : 8;   /* `waiting_rnr`: of the RNR NAK that began it */
+	uint32_t rnr_code : 5;   /* `waiting_rnr`: of the RNR NAK that began it */
+	uint32_t in_vain : 3;    /* how often in a row what was patched has brought no more */
 	uint32_t locals : 24;    /* of the work requests before `fresh`: those without a packet */
-	uint32_t qp_type : 8;    /* attribute: enum qp_type */
+	uint32_t qp_type : 4;    /* attribute: enum qp_type */
+	uint32_t unpatched : 4;  /* so many losses are not patched, see req_patch_request() */
 	uint32_t failed_at;      /* `failed`: position of the work request at fault */
 	psn_t asked;             /* newest PSN from which a READ was asked for again part-way */
 	psn_t heard;             /* `implied`, `holes`: newest PSN of a response beyond una */

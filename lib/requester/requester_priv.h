@@ -279,6 +279,12 @@ bool req_patch(struct requester *r, enum requester_rule rule, struct requester_v
 bool req_patch_request(struct requester *r, struct requester_verdict *v);
 /** ... or has the peer shown that it does not keep it? */
 bool req_peer_keeps(const struct requester *r);
+/** Have patches brought so little that the next loss will be met by going back? */
+static ALWAYS_INLINE bool
+req_was_in_vain(const struct requester *r)
+{
+	return r->alone > r->keeps;
+}
 /** una has moved by so many: what does that say of a peer to which a request was sent alone? */
 void req_patch_brought(struct requester *r, uint32_t psns);
 /** una has moved, `joined`: to the end of what was missing there. Is more missing behind it? */

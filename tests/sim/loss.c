@@ -42,12 +42,14 @@ enum {
 	SEVERAL = 100000,
 };
 
-enum gap { RESTART, FILL, KEEP };
-static const char *const gaps[] = { "restart", "fill", "keep" };
+enum gap { RESTART, FILL, KEEP, ALONE };
+static const char *const gaps[][2] = { { "", "restart" }, { "", "fill" }, { "patch", "keep" },
+	{ "alone", "" } };
 
 static const struct row {
 	uint8_t op;
-	uint8_t gap;     /* req.read_gap; KEEP of a WRITE: req.gap=patch, resp.gap=keep */
+	uint8_t gap;     /* req.read_gap; of a WRITE: with KEEP req.gap=patch and resp.gap=keep,
+			  * with ALONE the requester's, towards a peer that keeps nothing */
 	uint8_t timeout; /* exponent */
 	uint32_t delay;  /* ns, each way */
 	uint32_t loss;   /* in a million, each way */
@@ -72,6 +74,10 @@ static const struct row {
 	{ WR_RDMA_WRITE, KEEP, 4, 5000, 10000, 0.95, 0 },
 	{ WR_RDMA_WRITE, KEEP, 8, 50000, 1000, 0.91, 0 },
 	{ WR_RDMA_WRITE, KEEP, 8, 50000, 10000, 0.48, 0 },
+	{ WR_RDMA_WRITE, ALONE, 4, 5000, 1000, 0.94, 0 },
+	{ WR_RDMA_WRITE, ALONE, 4, 5000, 10000, 0.70, 0 },
+	{ WR_RDMA_WRITE, ALONE, 8, 50000, 1000, 0.87, 0 },
+	{ WR_RDMA_WRITE, ALONE, 8, 50000, 10000, 0.28, 0 },
 };
 
 /* ---- what breaks ----------------------------------------------------------------------------- */
@@ -129,12 +135,12 @@ connect(struct sim *s, const struct row *row, uint64_t seed)
 	e->req.retry_cnt = e->req.retry_left = 7;
 	e->req.max_rd_atomic = RD_MAX;
 	e->req.knobs = row->op == WR_RDMA_READ ? knobs[row->gap]
-		       : row->gap == KEEP      ? REQ_KNOB_PATCH
+		       : row->gap >= KEEP      ? REQ_KNOB_PATCH
 					       : 0;
 	e->req.transport = peer->resp.transport = WIRE_RC;
 	e->req.qp_type = QPT_RC;
 	e->req.armed = e->armed = e->paths = false;
-	peer->resp.knobs = (e->req.knobs & REQ_KNOB_PATCH) != 0 ? RESP_KNOB_KEEP : 0;
+	peer->resp.knobs = row->op == WR_RDMA_WRITE && row->gap == KEEP ? RESP_KNOB_KEEP : 0;
 	peer->resp.max_dest_rd_atomic = peer->resp.saved_n = RD_MAX;
 	peer->answers.cap = ANSWERS;
 }
@@ -236,14 +242,6 @@ play(struct sim *s, const struct row *row, uint32_t loss, uint64_t losses)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static const char *
-name_of(const struct row *row)
-{
-	if (row->op == WR_RDMA_READ)
-		return gaps[row->gap];
-	return row->gap == KEEP ? "patch" : "";
-}
-
 /** @return is it as good as it has to be? */
 static bool
 run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
@@ -264,9 +262,9 @@ run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
 	timeouts = s->t.timeouts - t.timeouts;
 	good = part >= row->least && timeouts * SEVERAL <= (uint64_t)row->most * losses;
 	printf("%-5s %-7s  %3u us  %4.1f %%  %6.2f  %8.3f  %8.3f  %8" PRIu64 "  %8" PRIu64 "%s\n",
-		row->op == WR_RDMA_READ ? "read" : "write", name_of(row), row->delay / 500,
-		loss * 100, whole * MESSAGE / 1e6, part, bound, s->t.probes - t.probes, timeouts,
-		good ? "" : "  <-- is not good enough");
+		row->op == WR_RDMA_READ ? "read" : "write", gaps[row->gap][row->op == WR_RDMA_READ],
+		row->delay / 500, loss * 100, whole * MESSAGE / 1e6, part, bound,
+		s->t.probes - t.probes, timeouts, good ? "" : "  <-- is not good enough");
 	fflush(stdout);
 	return good;
 }

@@ -151,6 +151,58 @@ REQ_NAK_12_two_in_a_row(void **state)
 	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
 }
 
+/** The packet at `at` is lost, and the peer keeps nothing: is it sent alone at first? */
+static void
+loses(struct bed *s, uint32_t at, bool tried)
+{
+	ack(s, S + at, NSEQ);
+	if (tried) {
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+		expect_alone(s, at);
+		ack(s, S + at + 1, NSEQ);
+	}
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	post_sends(s, 2);
+	pump(s);
+	assert_true(psn_eq(s->r.cur, s->r.next));
+}
+
+/** The same of one that brings the two behind it; then of two in a row. */
+static uint32_t
+is_of_use(struct bed *s, uint32_t at)
+{
+	ack(s, S + at, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+	expect_alone(s, at);
+	post_sends(s, 4);
+	pump(s);
+	ack(s, S + at + 3, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+	expect_alone(s, at + 3);
+	return at + 4;
+}
+
+/* REQ-NAK-12: where it is never of use it is tried ever more rarely, until it is. */
+static void
+REQ_NAK_12_tried_rarely(void **state)
+{
+	static const uint32_t goes_back[] = { 0, 1, 3, 7, 15, 15 };
+	struct bed bed, *s = &bed;
+	uint32_t at = 2;
+
+	(void)state;
+	sent(s, 8);
+	for (uint32_t useful = 0; useful < 2; useful++) {
+		for (uint32_t i = 0; i < ARRAY_LEN(goes_back); i++) {
+			loses(s, at, true);
+			at += 2;
+			for (uint32_t n = 0; n < goes_back[i]; n++, at += 2)
+				loses(s, at, false);
+		}
+		at = is_of_use(s, at);
+	}
+}
+
 /* REQ-NAK-12: what is sent alone cannot bring more than itself where nothing else is there. */
 static void
 REQ_NAK_12_nothing_else(void **state)
@@ -269,6 +321,33 @@ TMR_07_probes_and_timeout(void **state)
 	assert_int_equal(s->out[0].psn.v, S + 12);
 }
 
+/*
+ * TMR-07, REQ-NAK-12: what was sent alone is acknowledged, and then there is silence, for nothing
+ * was sent behind it. So the peer keeps nothing, and the link is no emptier than a NAK finds it.
+ */
+static void
+TMR_07_probe_in_vain(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 12);
+	s->now += 20 * US;
+	ack(s, S + 8, ACK); /* a round trip is known */
+	post_sends(s, 40);
+	pump(s);
+	ack(s, S + 12, NSEQ);
+	expect_alone(s, 12);
+	ack(s, S + 12, ACK);
+	assert_true(s->r.probing);
+	expire(s);
+	expect_resend(s, QC_NONE, "TMR-07");
+	assert_int_equal(s->r.open, OPEN_PATCHED);
+	pump(s);
+	assert_int_equal(s->n, 39);
+	assert_int_equal(s->out[0].psn.v, S + 13);
+}
+
 /* TMR-07: one probe too many costs one packet, so it comes before a timer of a round trip, too. */
 static void
 TMR_07_probe_within_a_round_trip(void **state)
@@ -329,7 +408,7 @@ REQ_RETRY_02_counted(void **state)
 }
 
 RUN(T(REQ_NAK_11_one_alone), T(REQ_NAK_11_inside_a_message), T(REQ_NAK_11_gap_after_gap),
-	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_12_two_in_a_row), T(REQ_NAK_12_nothing_else),
-	T(REQ_NAK_01_goes_back), T(REQ_NAK_11_reads_behind), T(REQ_17_late_not_lost),
-	T(TMR_07_probes_and_timeout), T(TMR_07_probe_within_a_round_trip), T(REQ_RNR_03_goes_back),
-	T(REQ_RETRY_02_counted))
+	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_12_two_in_a_row), T(REQ_NAK_12_tried_rarely),
+	T(REQ_NAK_12_nothing_else), T(REQ_NAK_01_goes_back), T(REQ_NAK_11_reads_behind),
+	T(REQ_17_late_not_lost), T(TMR_07_probes_and_timeout), T(TMR_07_probe_in_vain),
+	T(TMR_07_probe_within_a_round_trip), T(REQ_RNR_03_goes_back), T(REQ_RETRY_02_counted))
