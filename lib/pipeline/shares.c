@@ -8,7 +8,7 @@
 void
 pipeline_share_init(struct qp_share *s)
 {
-	*s = (struct qp_share){ .weight = 1 };
+	*s = (struct qp_share){ .weight = 1, .first = s };
 	TAILQ_INIT(&s->senders);
 	TAILQ_INIT(&s->flushing);
 }
@@ -52,17 +52,20 @@ pipeline_share_set(struct worker *w, struct qp_client *c, uint32_t weight, uint6
 
 /** One more share on the list, or one less, is of this user. @return how many others are. */
 static uint32_t
-count_siblings(struct worker *w, const struct qp_share *of, int more)
+count_siblings(struct worker *w, struct qp_share *of, int more)
 {
-	struct qp_share *s;
+	struct qp_share *s, *first = of;
 	uint32_t n = 0;
 
 	TAILQ_FOREACH (s, &w->shares, turn) {
 		if (s == of || of->user == 0 || s->user != of->user)
 			continue;
+		if (n++ == 0)
+			first = s;
+		s->first = first;
 		s->siblings += (uint32_t)more;
-		n++;
 	}
+	of->first = more > 0 ? first : of; /* who is not listed may outlive the others */
 	return n;
 }
 

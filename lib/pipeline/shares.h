@@ -58,6 +58,16 @@ cost_bytes(uint64_t bytes)
 	return (int64_t)(bytes + bytes / 4);
 }
 
+/** It has cost so much more. @return what it has cost in this round. */
+static inline int64_t
+round_cost_add(const struct worker *w, struct qp_round_cost *c, int64_t cost)
+{
+	if (c->round != w->round)
+		*c = (struct qp_round_cost){ .round = w->round };
+	c->cost += cost;
+	return c->cost;
+}
+
 /**
  * The share whose turn it is, with a new quantum; it goes to the end of the list.
  * @return NULL: nobody has both work and credit.

@@ -389,12 +389,7 @@ serve_cost(struct worker *w, const struct qp *qp, int64_t cost)
 {
 	struct answer_peer *p = &w->peer[place_of(qp)];
 
-	if (p->round != w->round) {
-		p->round = w->round;
-		p->served = 0;
-	}
-	p->served += cost;
-	w->served = RTE_MAX(w->served, p->served);
+	w->served = RTE_MAX(w->served, round_cost_add(w, &p->served, cost));
 }
 
 /**

@@ -295,11 +295,16 @@ departs(struct worker *w, uint8_t port, struct qp *qp)
 		tx_departs(w, port, qp, TX_REQUESTS);
 }
 
-/** So many packets were made while answers are owed, which may cost as much. */
+/**
+ * So many packets were made while answers are owed, which may cost as much as those of the user who
+ * has most: a reader keeps up with each who sends, not with all of them together.
+ */
 static __attribute__((noinline)) void
-answers_wait(struct worker *w, uint8_t port, uint32_t packets)
+answers_wait(struct worker *w, const struct qp_share *s, uint8_t port, uint32_t packets)
 {
-	w->made += packets * COST_PACKET + cost_bytes(share_bytes(&w->tx[port], packets));
+	const int64_t cost = packets * COST_PACKET + cost_bytes(share_bytes(&w->tx[port], packets));
+
+	w->made = RTE_MAX(w->made, round_cost_add(w, &s->first->made, cost));
 }
 
 /**
@@ -354,7 +359,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		if (pays)
 			pipeline_share_pay(w, s, qp, first, before - left);
 		if (UNLIKELY(w->answering != 0) && LIKELY(port != PORT_NONE))
-			answers_wait(w, port, before - left);
+			answers_wait(w, s, port, before - left);
 		/* It may have failed meanwhile, and be off the list. */
 		if ((qp->flags & QPF_SENDING) == 0)
 			continue;

@@ -100,8 +100,7 @@ struct answer_peer {
 	int64_t credit;        /* what answers may still cost in this turn; below 0: a debt */
 	const struct qp *last; /* that was answered; it may be gone: it is only compared */
 	TAILQ_ENTRY(answer_peer) turn;
-	int64_t served; /* what its requests have cost, if that was in this round */
-	uint32_t round; /* worker.round */
+	struct qp_round_cost served; /* its requests */
 };
 
 /** What sources on a link have sent for the control lcore in this millisecond. */
@@ -155,7 +154,7 @@ struct worker {
 	uint32_t mixed; /* for so many turns others have waited for theirs lately, too */
 	/* What this has cost since the last turn of answers, while they are owed. */
 	int64_t served; /* requests that are answered at once: of the peer that has most */
-	int64_t made;   /* requests of ours */
+	int64_t made;   /* requests of ours: of the user who has most */
 	uint32_t round; /* counts such turns */
 	TAILQ_HEAD(, answer_peer) peers; /* to whom answers were owed lately, in turn */
 	struct answer_peer peer[ANSWER_PEERS];

@@ -16,6 +16,12 @@
 
 struct qp;
 
+/** What somebody's requests have cost in a round of the worker's (worker.round). */
+struct qp_round_cost {
+	int64_t cost;
+	uint32_t round;
+};
+
 struct qp_share {
 	TAILQ_HEAD(, qp) senders; /* QPs with something to send, in turn */
 	uint32_t senders_n;
@@ -36,6 +42,8 @@ struct qp_share {
 	int64_t spent;             /* since it had nothing to send */
 	TAILQ_HEAD(, qp) flushing; /* QPs in ERR with work to flush, in turn (QPF_FLUSHING) */
 	TAILQ_ENTRY(qp_share) flush_turn; /* on the worker's list, unless that is empty */
+	struct qp_share *first;           /* of its siblings one that stands for all, or itself */
+	struct qp_round_cost made;        /* of these siblings' requests, where it is `first` */
 };
 
 #endif

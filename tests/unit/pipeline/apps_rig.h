@@ -182,6 +182,8 @@ count_output(struct bed *b)
 		const uint32_t at = p->dest_qpn - FIRST_QPN;
 		struct app *a = &apps[at / MOST_QPS];
 
+		if (at >= CLIENTS * MOST_QPS)
+			continue;
 		a->packets++;
 		a->bytes += p->frame_len;
 		a->qp[at % MOST_QPS].acked = psn_add(p->psn, 1).v;

@@ -7,6 +7,8 @@ enum {
 	READERS = 4,
 	READ = 65536,
 	WHOLE_TURN = READERS * 8, /* while nobody waits for a turn: so many of each QP */
+	BEFORE = 16,              /* turns, until all are on their lists */
+	TURNS = 200,
 };
 
 static struct {
@@ -31,6 +33,28 @@ end(struct bed *b)
 {
 	for (uint32_t k = 0; k < READERS; k++)
 		bed_qp_gone(b, readers[k].qp);
+	do { /* what they were sent meanwhile */
+		bed_forget_output(b);
+		bed_collect(b);
+	} while (b->out_n != 0);
+}
+
+/** Answers among the frames that have come. */
+static uint32_t
+to_readers(struct bed *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->out_n; i++) {
+		const uint32_t k = b->pkt[i].dest_qpn - READER;
+
+		if (k >= READERS)
+			continue;
+		assert_true(readers[k].left != 0);
+		readers[k].left--;
+		n++;
+	}
+	return n;
 }
 
 /** A turn, in which each QP of the reader has a READ under way. @return answers to it. */
@@ -50,17 +74,12 @@ answered(struct bed *b)
 		readers[k].left = READ / PMTU;
 	}
 	bed_turn(b);
-	assert_true(b->out_n < FRAMES);
-	for (uint32_t i = 0; i < b->out_n; i++) {
-		const uint32_t k = b->pkt[i].dest_qpn - READER;
-
-		if (k >= READERS)
-			continue;
-		assert_true(readers[k].left != 0);
-		readers[k].left--;
-		n++;
+	for (;; bed_forget_output(b), bed_collect(b)) {
+		n += to_readers(b);
+		count_output(b);
+		if (b->out_n != FRAMES)
+			return n;
 	}
-	return n;
 }
 
 /** A response to the first client's QP. */
@@ -124,11 +143,77 @@ what_a_loss_leads_to_does_not_delay_answers(void **state)
 	detach(b, VICTIM);
 }
 
+/** @return answers in TURNS turns beside clients of these users that send all the time. */
+static uint32_t
+answered_beside(struct bed *b, const uint64_t *users, uint32_t n)
+{
+	uint32_t all = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		attach_as(b, i, (struct qp_client){ .user = users[i] }, 1, WR_RDMA_WRITE, PMTU);
+	begin(b);
+	for (uint32_t t = 0; t < BEFORE + TURNS; t++) {
+		for (uint32_t i = 0; i < n; i++) {
+			post(&apps[i]);
+			if (t == BEFORE)
+				apps[i].packets = 0;
+		}
+		all = t == BEFORE ? 0 : all;
+		all += answered(b);
+		for (uint32_t i = 0; i < n; i++)
+			acknowledge(b, &apps[i]);
+	}
+	end(b);
+	for (uint32_t i = 0; i < n; i++)
+		detach(b, i);
+	return all;
+}
+
+/** An answer costs somewhat more than a WRITE of that length, for it comes with a request. */
+static void
+is_as_much(uint32_t answers, uint64_t sent)
+{
+	assert_true(sent >= TURNS);
+	assert_in_range(answers, sent / 2, sent);
+}
+
+/* Who reads keeps up with the fastest of those who send, and not with their number. */
+static void
+a_reader_has_as_much_as_each_who_sends(void **state)
+{
+	static const uint64_t users[] = { 1001, 1002, 1003 };
+
+	for (uint32_t n = 1; n <= ARRAY_LEN(users); n++) {
+		const uint32_t answers = answered_beside(*state, users, n);
+
+		for (uint32_t i = 0; i < n; i++)
+			is_as_much(answers, apps[i].packets);
+	}
+}
+
+/* Clients of one user have the turn of one, all together. */
+static void
+a_reader_has_as_much_as_a_user_who_sends(void **state)
+{
+	static const uint64_t users[] = { 1001, 1001, 1001 };
+
+	for (uint32_t n = 1; n <= ARRAY_LEN(users); n++) {
+		const uint32_t answers = answered_beside(*state, users, n);
+		uint64_t sent = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			sent += apps[i].packets;
+		is_as_much(answers, sent);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_loss_leads_to_does_not_delay_answers),
+		TEST(a_reader_has_as_much_as_each_who_sends),
+		TEST(a_reader_has_as_much_as_a_user_who_sends),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
