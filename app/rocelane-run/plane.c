@@ -90,14 +90,18 @@ port(int n)
 		"mac", mac, "ipv4", ip4, "prefix", 24, "ipv6", ip6, "mtu", 4200);
 }
 
-/* It is for its user's programs alone, and their memory is their own: QEMU registers a guest's. */
+/*
+ * It is for its user's programs alone, and their memory is their own: QEMU registers a guest's, and
+ * what they share with each other (/dev/shm, System V) cannot be sealed.
+ */
 #define MEMORY (INT64_C(1) << 40)
 
 static json_t *
 control(const char *socket)
 {
-	return json_pack("{s:s, s:{s:I, s:{s:I}}}", "socket", socket, "client_limits", "memory",
-		(json_int_t)MEMORY, "user", "memory", (json_int_t)MEMORY);
+	return json_pack("{s:s, s:s, s:{s:I, s:{s:I}}}", "socket", socket, "client_memory", "any",
+		"client_limits", "memory", (json_int_t)MEMORY, "user", "memory",
+		(json_int_t)MEMORY);
 }
 
 static void

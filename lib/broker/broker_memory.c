@@ -247,6 +247,13 @@ room_for(struct broker_conn *c, const struct broker_terms *t, uint64_t bytes)
 	return broker_conn_mapped(c) <= t->most - other - bytes ? 0 : -EFBIG;
 }
 
+/* It lacks F_SEAL_SHRINK, can get no seals, has holes, or has the seals of somebody else. */
+static bool
+is_unsealed(int rc)
+{
+	return rc == -EPERM || rc == -EOPNOTSUPP || rc == -ENODATA || rc == -EROFS;
+}
+
 static int
 map(struct broker_memory *m, int fd, const struct stat *st, const struct broker_terms *t)
 {
@@ -261,7 +268,7 @@ map(struct broker_memory *m, int fd, const struct stat *st, const struct broker_
 	if (rc == 0) {
 		m->size = (uint64_t)st->st_size;
 		set_taken(m);
-	} else if (t->any && (rc == -EOPNOTSUPP || rc == -ENODATA || rc == -EROFS)) {
+	} else if (t->any && is_unsealed(rc)) {
 		rc = mem_area_adopt(&m->area, fd, t->offset, t->length, &host);
 		m->from = t->offset;
 		m->size = t->length;

@@ -50,7 +50,9 @@ struct convert_part {
 	uint64_t inode;
 	uint32_t major; /* device of the inode */
 	uint32_t minor;
-	char path[96]; /* as /proc/self/maps has it, cut off */
+	char path[96];    /* as /proc/self/maps has it, cut off */
+	uintptr_t map_at; /* the whole mapping that it is a part of */
+	uintptr_t map_end;
 };
 
 /** What can be done here; convert_ways() asks the kernel. */

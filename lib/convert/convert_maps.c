@@ -77,6 +77,8 @@ convert_look(uintptr_t at, size_t len, struct convert_part *parts)
 			fclose(f);
 			return -E2BIG;
 		}
+		p.map_at = p.at;
+		p.map_end = end;
 		p.offset += at - p.at;
 		p.at = at;
 		p.len = (end < stop ? end : stop) - at;

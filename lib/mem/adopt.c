@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that a client made: taken only when it cannot be made smaller any more. */
+/* Memory that a client made: taken only when it cannot be made smaller any more; or adopted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,15 +16,15 @@
 /* Page tables of so many bytes at a time: whoever else changes mappings waits for no more. */
 #define PIECE ((size_t)4 << 20)
 
-/* May this descriptor be mapped from `offset` on for `len` bytes, for ever? */
+/* May this descriptor be mapped from `offset` on for `len` bytes, with these seals? */
 static int
-check(int fd, uint64_t offset, uint64_t len, struct stat *st)
+check(int fd, int seal, uint64_t offset, uint64_t len, struct stat *st)
 {
 	const int seals = fcntl(fd, F_GET_SEALS);
 
 	if (seals < 0 || fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
 		return -EBADF;
-	if ((seals & F_SEAL_SHRINK) == 0)
+	if ((seals & seal) != seal)
 		return -EPERM;
 	if (len == 0 || offset > (uint64_t)st->st_size || len > (uint64_t)st->st_size - offset)
 		return -ERANGE;
@@ -136,7 +136,7 @@ mem_area_take(struct mem_area *a, int fd)
 	int rc;
 
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
-	rc = check(fd, 0, 1, &st);
+	rc = check(fd, F_SEAL_SHRINK, 0, 1, &st);
 	if (rc == 0)
 		rc = page_of(&st, &page);
 	if (rc != 0)
@@ -249,7 +249,7 @@ mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_
 	struct stat st;
 	uint64_t from, bytes;
 	size_t page;
-	int rc = check(fd, offset, len, &st);
+	int rc = check(fd, 0, offset, len, &st);
 
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	if (rc == 0)

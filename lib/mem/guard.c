@@ -7,6 +7,9 @@
 
 #define GUARDS 65536u /* as many mappings as Linux allows a process by default */
 
+/* Zeros are a mapping: one for each page would be too many where a file was made shorter. */
+#define PIECE ((size_t)4 << 20)
+
 /* An entry is in use while `len` is not 0; `len` is written last and cleared first. Threads of
  * connections add and remove, each in an entry that it has claimed. */
 static struct guard {
@@ -56,6 +59,17 @@ mem_guard_remove(struct mem_area *a)
 	a->guard = 0;
 }
 
+/* Zeros in place of the piece of the area with this byte: whole pages. */
+static bool
+put_zeros(uintptr_t base, size_t len, size_t page, size_t at)
+{
+	const size_t piece = page > PIECE ? page : PIECE, from = at & ~(piece - 1);
+	const size_t left = (len + page - 1) / page * page - from;
+
+	return mmap((void *)(base + from), left < piece ? left : piece, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 /* Async-signal-safe: mmap() is a bare system call. */
 bool
 mem_guard_fault(void *address)
@@ -68,13 +82,10 @@ mem_guard_fault(void *address)
 		const size_t len = atomic_load_explicit(&g->len, memory_order_acquire);
 		const uintptr_t base = atomic_load_explicit(&g->base, memory_order_relaxed);
 		const size_t page = atomic_load_explicit(&g->page, memory_order_relaxed);
-		uint8_t *from;
 
 		if (len == 0 || at < base || at - base >= len)
 			continue;
-		from = (uint8_t *)address - ((at - base) & (page - 1));
-		if (mmap(from, page, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		if (!put_zeros(base, len, page, at - base))
 			return false;
 		atomic_store_explicit(&g->hit, true, memory_order_relaxed);
 		atomic_fetch_add_explicit(&faults, 1, memory_order_release);

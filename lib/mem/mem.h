@@ -41,19 +41,20 @@ enum {
 int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags);
 /**
  * Map a client's memfd: [offset, offset + len) of it. Every page is there on success, but its owner
- * can take them out again: workers may wait for them.
+ * can take them out again: workers may wait for them, and find zeros (mem_guard.h).
  * @param host out: where the byte at `offset` is. The descriptor stays the caller's.
- * @return 0; -EBADF: it is no memfd; -EPERM: F_SEAL_SHRINK is not set; -ERANGE: it is smaller;
- * -EACCES: it cannot be mapped for writing; -ENOMEM; -ENOSPC: too many areas.
+ * @return 0; -EBADF: it is no memfd; -ERANGE: it is smaller; -EACCES: it cannot be mapped for
+ * writing; -ENOMEM; -ENOSPC: too many areas.
  */
 int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host);
 /**
  * Map all of a client's memfd, and seal it: nobody can take a page out of it from then on, map it
  * for writing, or change its size. All of its pages have to be there already, so that they are
  * charged to the client; workers wait for none.
- * @return as mem_area_adopt(); -EROFS: it is sealed against writing already, by an earlier
- * connection for example; -EOPNOTSUPP: the seals cannot be set (F_SEAL_SEAL is, or Linux is older
- * than 5.1); -ENODATA: it has holes. The descriptor stays the caller's.
+ * @return as mem_area_adopt(); -EPERM: F_SEAL_SHRINK is not set; -EROFS: it is sealed against
+ * writing already, by an earlier connection for example; -EOPNOTSUPP: the seals cannot be set
+ * (F_SEAL_SEAL is, or Linux is older than 5.1); -ENODATA: it has holes. The descriptor stays the
+ * caller's.
  * Cost: page tables, in pieces of 4 MiB.
  */
 int mem_area_take(struct mem_area *a, int fd);

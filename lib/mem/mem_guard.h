@@ -11,9 +11,10 @@
  *
  * Sealed memory keeps its size, but a page of it may be missing when it is used: its owner can
  * punch a hole into a file of hugepages, which gives up the page's reservation, a swapped page may
- * not come back, a DIMM may fail. Such an access raises SIGBUS. The page is replaced by a private
- * one of zeros, the access goes on, and the area is marked, for the control lcore to end its
- * client.
+ * not come back, a DIMM may fail. Memory that is not sealed can be made shorter, too. Such an
+ * access raises SIGBUS. The piece of 4 MiB of the area that has the page, or a page that is larger,
+ * is replaced by private zeros, the access goes on, and the area is marked, for the control lcore
+ * to end its client.
  */
 #include <stdbool.h>
 

@@ -118,7 +118,7 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 	case -EPERM:
 		refuse(&r, EPERM,
 			"the memfd has no F_SEAL_SHRINK: set it with fcntl(fd, F_ADD_SEALS, "
-			"F_SEAL_SHRINK)");
+			"F_SEAL_SHRINK); control.client_memory \"any\" does without");
 		break;
 	case -ERANGE:
 		refuse(&r, EINVAL, "the memfd%s before offset %" PRIu64 " plus length %" PRIu64,

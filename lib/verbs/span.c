@@ -19,7 +19,7 @@
 #include "convert.h"
 #include "span.h"
 
-#define WHY 256
+#define WHY VL_WHY
 
 struct vl_span {
 	TAILQ_ENTRY(vl_span) all;
@@ -240,61 +240,6 @@ span_new(uintptr_t at, size_t len, const struct convert_part *parts, int n, stru
 	return 0;
 }
 
-/* ---- memory that the program shares itself --------------------------------------------------- */
-
-static bool
-is_it(int fd, const struct convert_part *p)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_ino == p->inode && major(st.st_dev) == p->major &&
-	       minor(st.st_dev) == p->minor;
-}
-
-/* A descriptor of the program's for the same file, as a new one; or -1. */
-static int
-find_fd(const struct convert_part *p)
-{
-	DIR *d = opendir("/proc/self/fd");
-	const struct dirent *e;
-	int fd = -1;
-
-	if (d == NULL)
-		return -1;
-	while (fd < 0 && (e = readdir(d)) != NULL) {
-		const int n = (int)strtol(e->d_name, NULL, 10);
-
-		if (e->d_name[0] != '.' && is_it(n, p))
-			fd = fcntl(n, F_DUPFD_CLOEXEC, 0);
-	}
-	closedir(d);
-	if (fd < 0 && p->path[0] == '/') {
-		fd = open(p->path, O_RDWR | O_CLOEXEC);
-		if (fd >= 0 && !is_it(fd, p)) {
-			close(fd);
-			fd = -1;
-		}
-	}
-	return fd;
-}
-
-static int
-foreign(const struct convert_part *p, const void *addr, struct vl_memory *out, char *why)
-{
-	const int fd = find_fd(p);
-
-	if (fd < 0) {
-		snprintf(why, WHY,
-			"shared memory (%s) whose descriptor this process does not have: keep the "
-			"memfd open",
-			p->path[0] != '\0' ? p->path : "anonymous");
-		return EOPNOTSUPP;
-	}
-	*out = (struct vl_memory){ .pieces = { { .fd = fd } },
-		.offset = p->offset + ((uintptr_t)addr - p->at) };
-	return 0;
-}
-
 /* ---- what a range is ------------------------------------------------------------------------- */
 
 /* The span that the part is a part of, with regions in it; or NULL. */
@@ -452,7 +397,7 @@ vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[WHY])
 				     : "it consists of too many mappings");
 	err = judge(parts, n, why);
 	if (err != 0)
-		return err < 0 ? foreign(&parts[0], addr, out, why) : err;
+		return err < 0 ? vl_shared_get(&parts[0], addr, out, why) : err;
 	n = cut(parts, n, runs);
 	if (n < 0)
 		return refuse(why, EOPNOTSUPP,

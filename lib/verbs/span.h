@@ -23,6 +23,9 @@
 
 #include "include/rocelane_mw.h"
 
+#define VL_WHY 256 /* bytes of a reason */
+
+struct convert_part;
 struct vl_span;
 
 /** The spans that a region lies in. */
@@ -51,8 +54,14 @@ void vl_spans_unlock(void);
  * Make [addr, addr + len) something that can be registered. @param why out: the reason of an error,
  * in words. @return 0, or an errno.
  */
-int vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[256]);
+int vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[VL_WHY]);
 /** A region of the spans is gone. */
 void vl_spans_put(const struct vl_spans *spans);
+
+/* ---- shared.c -------------------------------------------------------------------------------- */
+
+/** The same for one mapping that is shared: its file. @param addr first byte, in `part`. */
+int vl_shared_get(
+	const struct convert_part *part, const void *addr, struct vl_memory *out, char why[VL_WHY]);
 
 #endif

@@ -302,17 +302,32 @@ class Run(unittest.TestCase):
         self.assertEqual(0, code, err)
         self.assertEqual(2, out.count("10 iters in "), out)
 
+    def as_nobody(self, *words):
+        os.chmod(self.dir.name, 0o777)
+        return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                               "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", RUN,
+                               "-p", *words], env=self.env, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def test_ordinary_user(self):
         """Without any right."""
         if os.getuid() != 0:
             return      # all of this class runs so
-        os.chmod(self.dir.name, 0o777)
-        code = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                               "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", RUN,
-                               "-p", os.environ["VERBS_MEMORY"]], env=self.env, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertEqual((0, "all kinds of memory\n"), (code.returncode, code.stdout),
-                         code.stderr)
+        for name, said in (("VERBS_MEMORY", "all kinds of memory\n"),
+                           ("VERBS_SHARED", "shared memory\n")):
+            done = self.as_nobody(os.environ[name])
+            self.assertEqual((0, said), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual(3, done.stderr.count("keep it open, or have CAP_SYS_ADMIN"), done.stderr)
+
+    def test_shared_memory(self):
+        """/dev/shm, memfds, System V; and a file that becomes shorter under a region."""
+        code, out, err = self.run_it("-p", os.environ["VERBS_SHARED"])
+        self.assertEqual((0, "shared memory\n"), (code, out), err)
+        both = "$VERBS_SHARED shrinks && $VERBS_SHARED"
+        code, out, err = self.run_it("-p", "sh", "-c", both)
+        self.assertEqual((0, "transport retry counter exceeded\nshared memory\n"
+                          "shared memory\n"), (code, out), err)
+        self.assertIn("failed: at PSN", err)
 
     def test_user_namespace(self):
         """A namespace as of a rootless container: nobody's number, no capability."""

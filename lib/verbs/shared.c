@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that the program shares itself: /dev/shm, memfds, System V, mmap(MAP_SHARED). */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "convert.h"
+#include "span.h"
+
+static bool
+is_it(int fd, const struct convert_part *p)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_ino == p->inode && major(st.st_dev) == p->major &&
+	       minor(st.st_dev) == p->minor;
+}
+
+/* A descriptor of the program's, as a new one; or -1. */
+static int
+own_fd(const struct convert_part *p)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *e;
+	int fd = -1;
+
+	if (d == NULL)
+		return -1;
+	while (fd < 0 && (e = readdir(d)) != NULL) {
+		const int n = (int)strtol(e->d_name, NULL, 10);
+
+		if (e->d_name[0] != '.' && is_it(n, p))
+			fd = fcntl(n, F_DUPFD_CLOEXEC, 0);
+	}
+	closedir(d);
+	return fd;
+}
+
+static int
+open_it(const char *path, const struct convert_part *p)
+{
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || is_it(fd, p))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* A descriptor for the file; or -1. Without a name the kernel gives one to CAP_SYS_ADMIN alone. */
+static int
+find_fd(const struct convert_part *p)
+{
+	char path[64];
+	int fd = own_fd(p);
+
+	if (fd < 0 && p->path[0] == '/')
+		fd = open_it(p->path, p);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, p->map_at,
+		p->map_end);
+	return open_it(path, p);
+}
+
+int
+vl_shared_get(
+	const struct convert_part *p, const void *addr, struct vl_memory *out, char why[VL_WHY])
+{
+	const int fd = find_fd(p);
+
+	if (fd < 0) {
+		snprintf(why, VL_WHY,
+			"shared memory (%s) whose descriptor this process does not have: keep it "
+			"open, or have CAP_SYS_ADMIN",
+			p->path[0] != '\0' ? p->path : "anonymous");
+		return EOPNOTSUPP;
+	}
+	*out = (struct vl_memory){ .pieces = { { .fd = fd } },
+		.offset = p->offset + ((uintptr_t)addr - p->at) };
+	return 0;
+}
