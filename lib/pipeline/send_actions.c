@@ -199,12 +199,25 @@ rare(struct worker *w, struct qp *qp, const struct wire_pkt *p, const struct req
 		pipeline_congestion_heard(w, qp, p, v);
 }
 
-void
-pipeline_act_requester(
-	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v)
+/** May the QP send now, and has it anything to send? */
+static inline void
+goes_on(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	const struct requester *r = &qp->req;
 
+	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r))) {
+		if (requester_is_shut(r))
+			return;
+		w->hurry |= HURRY_REQUESTS;
+	}
+	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
+		pipeline_send_wake(w, qp);
+}
+
+void
+pipeline_act_response(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	struct requester_verdict *v, bool more)
+{
 	count_cause(w, qp, v->cause);
 	count_cause(w, qp, v->outcome);
 	if ((v->act & (REQACT_PLACE | REQACT_ATOMIC)) != 0 && UNLIKELY(place(w, qp, p, v) != 0)) {
@@ -228,13 +241,9 @@ pipeline_act_requester(
 		timer_update(w, qp);
 	if (UNLIKELY((v->act & REQACT_RESEND) != 0))
 		pipeline_congestion_heard(w, qp, p, v);
-	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r))) {
-		if (requester_is_shut(r))
-			return;
-		w->hurry |= HURRY_REQUESTS;
-	}
-	if ((v->act & REQACT_RESEND) != 0 || r->sending != r->tail || is_fed(qp))
-		pipeline_send_wake(w, qp);
+	else if (more)
+		return;
+	goes_on(w, qp, v);
 }
 
 void

@@ -20,9 +20,22 @@ send_rule(const struct requester_verdict *v)
 	return v->rule != REQRULE_NONE ? v->rule | QP_RULE_REQUESTER : 0;
 }
 
-/** Carry a verdict out. @param p the response, or NULL. */
-void pipeline_act_requester(
-	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v);
+/**
+ * Carry a verdict out.
+ * @param p the response, or NULL.
+ * @param more another response of the QP follows at once: what may be sent is looked for then.
+ */
+void pipeline_act_response(struct worker *w, struct qp *qp, const struct wire_pkt *p,
+	struct requester_verdict *v, bool more);
+
+/** The same where nothing follows. */
+static inline void
+pipeline_act_requester(
+	struct worker *w, struct qp *qp, const struct wire_pkt *p, struct requester_verdict *v)
+{
+	pipeline_act_response(w, qp, p, v, false);
+}
+
 /**
  * Requests from position `first` on have succeeded: completions in posting order (REQ-08). The
  * ring's entries are given back before anybody can hear of it.

@@ -39,6 +39,14 @@ is_whole(const struct requester *r, const struct requester_verdict *v)
 	return wr->opcode != WR_RDMA_READ || wr->len <= r->pmtu;
 }
 
+/** Is the next packet a part of a READ of the same QP, which comes here, too? */
+static inline bool
+more_follows(const struct burst *b, uint32_t i)
+{
+	return i + 1 < b->n && b->qp[i + 1] == b->qp[i] && op_has(b->pkt[i + 1].op, OPF_READ) &&
+	       op_has(b->pkt[i + 1].op, OPF_MIDDLE);
+}
+
 void
 stage_complete(struct worker *w, struct burst *b, uint32_t i)
 {
@@ -59,7 +67,7 @@ stage_complete(struct worker *w, struct burst *b, uint32_t i)
 				.fault = v.fault,
 				.impact = fatal ? ERRBUF_FATAL : ERRBUF_DROP });
 	}
-	pipeline_act_requester(w, qp, p, &v);
+	pipeline_act_response(w, qp, p, &v, more_follows(b, i));
 	if (traced(w, qp))
 		trace_response(w, qp, p, &v);
 }
