@@ -2,8 +2,10 @@
 /* Memory that a client made: taken only when it cannot be made smaller any more; or adopted. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -79,10 +81,16 @@ map(struct mem_area *a, int fd, uint64_t from, uint64_t bytes, size_t page)
 	return 0;
 }
 
+/* A tmpfs that may give huge pages says so of each file, also of one that has none. */
 static int
-page_of(const struct stat *st, size_t *page)
+page_of(int fd, const struct stat *st, size_t *page)
 {
-	*page = (size_t)st->st_blksize;
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) != 0)
+		return -EBADF;
+	*page = fs.f_type == HUGETLBFS_MAGIC ? (size_t)st->st_blksize
+					     : (size_t)sysconf(_SC_PAGESIZE);
 	return *page == 0 || *page > PAGE_MAX || (*page & (*page - 1)) != 0 ? -EBADF : 0;
 }
 
@@ -138,7 +146,7 @@ mem_area_take(struct mem_area *a, int fd)
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	rc = check(fd, F_SEAL_SHRINK, 0, 1, &st);
 	if (rc == 0)
-		rc = page_of(&st, &page);
+		rc = page_of(fd, &st, &page);
 	if (rc != 0)
 		return rc;
 	/* What is refused here was not changed. */
@@ -253,7 +261,7 @@ mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_
 
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	if (rc == 0)
-		rc = page_of(&st, &page);
+		rc = page_of(fd, &st, &page);
 	if (rc != 0)
 		return rc;
 	from = offset & ~(uint64_t)(page - 1);

@@ -2,12 +2,14 @@
 /* Memory of clients: which descriptors are taken, and what a page that went away does. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -127,12 +129,47 @@ pages_go_away(void **state UNUSED)
 	close(fd);
 }
 
+/* A tmpfs that gives huge pages where a file is large enough; or -1: we may mount none. */
+static int
+file_where_pages_may_be_huge(void)
+{
+	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		return -1;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		mount("none", "/mnt", "tmpfs", 0, "huge=within_size") != 0)
+		return -1;
+	return open("/mnt/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+/* Its stat() speaks of huge pages, whatever pages the file has: it ends where it says. */
+static void
+a_file_without_its_huge_pages(void **state UNUSED)
+{
+	int fd = file_where_pages_may_be_huge();
+	uint8_t *host = NULL;
+	struct mem_area a;
+
+	print_message("# with%s a tmpfs of huge pages\n", fd < 0 ? "out" : "");
+	if (fd < 0)
+		fd = memfd(0, 0);
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	assert_int_equal(mem_area_adopt(&a, fd, 0, 1 << 20, &host), 0);
+	host[(1 << 20) - 1] = 1;
+	assert_int_equal(a.len, 1 << 20);
+	mem_area_destroy(&a);
+	assert_int_equal(mem_area_adopt(&a, fd, 8192, 4096, &host), 0);
+	assert_int_equal(a.len, 4096);
+	mem_area_destroy(&a);
+	close(fd);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_taken),
 		cmocka_unit_test(pages_go_away),
+		cmocka_unit_test(a_file_without_its_huge_pages),
 	};
 
 	return cmocka_run_group_tests_name("mem_adopt", tests, NULL, NULL);
