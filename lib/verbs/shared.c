@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,6 +23,15 @@ is_it(int fd, const struct convert_part *p)
 	       minor(st.st_dev) == p->minor;
 }
 
+/* The dataplane maps it for writing, too. */
+static bool
+is_writable(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
+}
+
 /* A descriptor of the program's, as a new one; or -1. */
 static int
 own_fd(const struct convert_part *p)
@@ -35,7 +45,7 @@ own_fd(const struct convert_part *p)
 	while (fd < 0 && (e = readdir(d)) != NULL) {
 		const int n = (int)strtol(e->d_name, NULL, 10);
 
-		if (e->d_name[0] != '.' && is_it(n, p))
+		if (e->d_name[0] != '.' && is_it(n, p) && is_writable(n))
 			fd = fcntl(n, F_DUPFD_CLOEXEC, 0);
 	}
 	closedir(d);
@@ -53,20 +63,33 @@ open_it(const char *path, const struct convert_part *p)
 	return -1;
 }
 
+/* Its whole name: that of /proc/self/maps is cut off. */
+static void
+name_of(const struct convert_part *p, const char *mapping, char name[PATH_MAX])
+{
+	const ssize_t n = readlink(mapping, name, PATH_MAX - 1);
+
+	if (n > 0)
+		name[n] = '\0';
+	else
+		snprintf(name, PATH_MAX, "%s", p->path);
+}
+
 /* A descriptor for the file; or -1. Without a name the kernel gives one to CAP_SYS_ADMIN alone. */
 static int
 find_fd(const struct convert_part *p)
 {
-	char path[64];
+	char mapping[64], name[PATH_MAX];
 	int fd = own_fd(p);
 
-	if (fd < 0 && p->path[0] == '/')
-		fd = open_it(p->path, p);
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, p->map_at,
+	snprintf(mapping, sizeof(mapping), "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, p->map_at,
 		p->map_end);
-	return open_it(path, p);
+	name_of(p, mapping, name);
+	if (name[0] == '/')
+		fd = open_it(name, p);
+	return fd >= 0 ? fd : open_it(mapping, p);
 }
 
 int
@@ -77,8 +100,8 @@ vl_shared_get(
 
 	if (fd < 0) {
 		snprintf(why, VL_WHY,
-			"shared memory (%s) whose descriptor this process does not have: keep it "
-			"open, or have CAP_SYS_ADMIN",
+			"shared memory (%s) for which this process has no descriptor to write by: "
+			"keep it open, or have CAP_SYS_ADMIN",
 			p->path[0] != '\0' ? p->path : "anonymous");
 		return EOPNOTSUPP;
 	}

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <unistd.h>
@@ -93,6 +94,27 @@ without_descriptor(char *at)
 	}
 }
 
+/* A long name; and descriptors by which nobody can write. */
+static void
+by_name(void)
+{
+	char name[NAME_MAX + 1], *at;
+	int fd, look;
+
+	snprintf(name, sizeof(name), "/verbs-shared-%d-%0200d", (int)getpid(), 0);
+	CHECK((fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600)) >= 0);
+	CHECK(ftruncate(fd, BYTES) == 0);
+	at = map(fd, 0);
+	CHECK((look = shm_open(name, O_RDONLY, 0)) >= 0);
+	close(fd);
+	memset(at, '-', BYTES);
+	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	close(look);
+	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	CHECK(shm_unlink(name) == 0);
+	munmap(at, BYTES);
+}
+
 static void
 all_kinds(void)
 {
@@ -120,6 +142,7 @@ all_kinds(void)
 	CHECK(at != (void *)-1 && shmctl(id, IPC_RMID, NULL) == 0);
 	without_descriptor(at);
 	CHECK(shmdt(at) == 0);
+	by_name();
 	at = map(-1, MAP_ANONYMOUS);
 	without_descriptor(at);
 	munmap(at, BYTES);
