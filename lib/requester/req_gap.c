@@ -264,9 +264,8 @@ req_patch_brought(struct requester *r, uint32_t psns)
 	}
 }
 
-/** A loss that is not patched: how many more are not? */
-static void
-not_patched(struct requester *r)
+void
+req_not_patched(struct requester *r)
 {
 	if (req_was_in_vain(r)) {
 		r->in_vain += r->in_vain < IN_VAIN_MOST;
@@ -280,7 +279,7 @@ bool
 req_patch_request(struct requester *r, struct requester_verdict *v)
 {
 	if (!req_peer_keeps(r)) {
-		not_patched(r);
+		req_not_patched(r);
 		return false;
 	}
 	if (psn_eq(r->cur, r->una))

@@ -59,10 +59,13 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 	}
 	r->retry_left--;
 	req_pace_lost(r, cause == QC_TIMEOUT ? REQ_LOST_TIMEOUT : REQ_LOST_TOLD);
-	if (cause == QC_SEQ_NAK && req_patch_request(r, v))
+	if (cause == QC_SEQ_NAK && req_patch_request(r, v)) {
 		v->rule = REQRULE_NAK_SEQ_ALONE;
-	else if (cause != QC_IMPLIED_NAK || !req_patch(r, rule, v))
+	} else if (cause != QC_IMPLIED_NAK || !req_patch(r, rule, v)) {
+		if (cause == QC_TIMEOUT)
+			req_not_patched(r);
 		req_rewind(r, v);
+	}
 }
 
 /*

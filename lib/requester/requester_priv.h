@@ -279,6 +279,8 @@ bool req_patch(struct requester *r, enum requester_rule rule, struct requester_v
 bool req_patch_request(struct requester *r, struct requester_verdict *v);
 /** ... or has the peer shown that it does not keep it? */
 bool req_peer_keeps(const struct requester *r);
+/** A loss is met by going back: how many more are? */
+void req_not_patched(struct requester *r);
 /** Have patches brought so little that the next loss will be met by going back? */
 static ALWAYS_INLINE bool
 req_was_in_vain(const struct requester *r)

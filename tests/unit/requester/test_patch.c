@@ -203,6 +203,35 @@ REQ_NAK_12_tried_rarely(void **state)
 	}
 }
 
+/*
+ * REQ-NAK-12: the same where the silence behind it ends in a timeout, for no round trip is known,
+ * or it is too long for a probe.
+ */
+static void
+REQ_NAK_12_rarely_after_timeouts(void **state)
+{
+	struct bed bed, *s = &bed;
+	uint32_t at = 2;
+
+	(void)state;
+	sent(s, 8);
+	for (uint32_t n = 0; n < 2; n++, at += 2) {
+		ack(s, S + at, NSEQ);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+		expect_alone(s, at);
+		ack(s, S + at, ACK);
+		s->r.probing = 0;
+		expire(s);
+		expect_resend(s, QC_TIMEOUT, "TMR-07");
+		post_sends(s, 4);
+		s->r.open = REQ_OPEN_ALL;
+		pump(s);
+		assert_true(psn_eq(s->r.cur, s->r.next));
+	}
+	loses(s, at, false);
+	loses(s, at + 2, true);
+}
+
 /* REQ-NAK-12: what is sent alone cannot bring more than itself where nothing else is there. */
 static void
 REQ_NAK_12_nothing_else(void **state)
@@ -409,6 +438,7 @@ REQ_RETRY_02_counted(void **state)
 
 RUN(T(REQ_NAK_11_one_alone), T(REQ_NAK_11_inside_a_message), T(REQ_NAK_11_gap_after_gap),
 	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_12_two_in_a_row), T(REQ_NAK_12_tried_rarely),
-	T(REQ_NAK_12_nothing_else), T(REQ_NAK_01_goes_back), T(REQ_NAK_11_reads_behind),
-	T(REQ_17_late_not_lost), T(TMR_07_probes_and_timeout), T(TMR_07_probe_in_vain),
-	T(TMR_07_probe_within_a_round_trip), T(REQ_RNR_03_goes_back), T(REQ_RETRY_02_counted))
+	T(REQ_NAK_12_rarely_after_timeouts), T(REQ_NAK_12_nothing_else), T(REQ_NAK_01_goes_back),
+	T(REQ_NAK_11_reads_behind), T(REQ_17_late_not_lost), T(TMR_07_probes_and_timeout),
+	T(TMR_07_probe_in_vain), T(TMR_07_probe_within_a_round_trip), T(REQ_RNR_03_goes_back),
+	T(REQ_RETRY_02_counted))
