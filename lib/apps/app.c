@@ -281,7 +281,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* Whose memory failed under a worker? */
+/* Whose memory failed under a worker? Of those that end already regions may be freed. */
 static void
 end_faulty(struct apps *apps)
 {
@@ -290,6 +290,8 @@ end_faulty(struct apps *apps)
 	TAILQ_FOREACH (app, &apps->all, all) {
 		bool hit = false;
 
+		if (app->conn == NULL)
+			continue;
 		for (uint32_t i = 0; i < app->o.areas_n; i++)
 			hit = hit || mem_guard_is_hit(&app->o.areas[i].mem);
 		for (uint32_t i = 0; i < app->mrs.room; i++) {

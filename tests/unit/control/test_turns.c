@@ -3,12 +3,14 @@
 #include "fake.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "control_state.h"
+#include "mem_guard.h"
 
 enum {
 	APPS = 40,
@@ -263,6 +265,45 @@ a_worker_whose_queue_is_full(void **state UNUSED)
 	is_served(fd);
 }
 
+/** Somebody's page is gone: it is looked for whose. */
+static void
+a_page_goes(uint8_t *page, size_t bytes)
+{
+	struct mem_area a = { .base = page, .len = bytes, .page_size = bytes, .fd = -1 };
+
+	assert_int_equal(mem_guard_add(&a), 0);
+	assert_true(mem_guard_fault(page));
+	mem_guard_remove(&a);
+}
+
+/* Memory goes away while an application ends: its regions are freed before its table of them is. */
+static void
+a_page_goes_at_an_end(void **state UNUSED)
+{
+	const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	const time_t end = time(NULL) + PATIENCE_S;
+	uint8_t *freed = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct app_table *mrs;
+	int fd;
+
+	fake.step = TIME_NS_PER_US;
+	fd = storms(1);
+	hears(fd);
+	assert_int_equal(fake.c->apps.n, 1);
+	mrs = &TAILQ_FIRST(&fake.c->apps.all)->mrs;
+	close(fd);
+	while (TAILQ_FIRST(&fake.c->apps.all)->ending.step != APP_OBJECTS) {
+		turn();
+		assert_true(time(NULL) < end && fake.c->apps.n == 1);
+	}
+	mrs->v = calloc(1, sizeof(mrs->v[0]));
+	mrs->v[0] = freed;
+	mrs->room = mrs->n = 1;
+	a_page_goes(freed + bytes, bytes);
+	turns_until(0);
+	munmap(freed, 2 * bytes);
+}
+
 int
 main(void)
 {
@@ -271,6 +312,7 @@ main(void)
 		cmocka_unit_test(requests_of_a_long_turn),
 		cmocka_unit_test(a_worker_that_answers_late),
 		cmocka_unit_test(a_worker_whose_queue_is_full),
+		cmocka_unit_test(a_page_goes_at_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
