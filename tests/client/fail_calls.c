@@ -213,6 +213,12 @@ accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
 }
 
 EXPORT int
+epoll_create1(int flags)
+{
+	return fails(CALLER, DESCRIPTOR) ? refused(EMFILE) : NEXT(epoll_create1)(flags);
+}
+
+EXPORT int
 epoll_ctl(int set, int op, int fd, struct epoll_event *e)
 {
 	return op == EPOLL_CTL_ADD && fails(CALLER, DESCRIPTOR) ? refused(ENOSPC)
