@@ -154,7 +154,7 @@ give_way(struct idle *i, uint32_t turns)
 		return;
 	}
 	began = timebase_now();
-	if (!crowd_may_yield(&i->crowd, began)) {
+	if (!crowd_may_yield(&i->crowd, began, turns)) {
 		rte_pause();
 		return;
 	}

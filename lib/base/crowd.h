@@ -4,9 +4,11 @@
 /**
  * @file crowd.h  Does somebody else want this CPU? For threads that spin: only a yield shows that.
  *
- * Who spins in vain yields now and then. Where that takes long, somebody else has run: then each
- * turn in vain yields. One that takes very long went to a program that does not wait for us: where
- * there is nobody else, the next one is a while later.
+ * Who spins in vain yields now and then. Where that takes longer than a bare yield, somebody else
+ * has run: then each turn in vain yields. One that takes very long went to a program that does not
+ * wait for us: where there is nobody else, the next one is a while later. But two who spin and do
+ * not yield are that to each other. Hence: if what we had waited for was there after it, and does
+ * not come while we spin, whoever had the CPU has done it for us and gets it again.
  *
  * Owner:   one thread.
  * Memory:  none.
@@ -16,23 +18,40 @@
 
 #include "clock.h"
 
-#define CROWD_AWAY      (2 * TIME_NS_PER_US)   /* who yields so long has let somebody else run */
-#define CROWD_TURNS     256                    /* in vain, after it: each yields */
+#define CROWD_AWAY      800 /* ns: who yields so long has let somebody else run */
+#define CROWD_TURNS     256 /* in vain, after it: each yields */
 #define CROWD_HOG       (200 * TIME_NS_PER_US) /* who ran so long did not wait for us */
 #define CROWD_HOG_TIME  (100 * TIME_NS_PER_MS) /* ... and does not get it again so soon */
 #define CROWD_HOG_TURNS (CROWD_TURNS / 4)      /* fewer turns that yield */
+#define CROWD_SPIN      4 /* such a part of that time later it may have it again */
 
 /** All zero: nobody was met. */
 struct crowd {
 	ns_t hogged;    /* until then no yield, unless others are believed to be there */
+	ns_t since;     /* turns are in vain */
+	ns_t spin;      /* what comes from elsewhere has come by then */
 	uint32_t turns; /* in vain, for which others are believed to want this CPU, too */
+	uint32_t vain;  /* turns in a row, at the last look */
+	bool away;      /* the last yield was long: was it for us? */
+	bool helped;    /* it was */
 };
 
-/** Shall this turn yield? @param now of any clock, always the same one. */
+/**
+ * Shall this turn yield? @param now of any clock, always the same one.
+ * @param vain turns in a row in which there was nothing, this one, too.
+ */
 static inline bool
-crowd_may_yield(const struct crowd *c, ns_t now)
+crowd_may_yield(struct crowd *c, ns_t now, uint32_t vain)
 {
-	return c->turns != 0 || now >= c->hogged;
+	const bool came = vain <= c->vain;
+
+	if (came)
+		c->since = now;
+	if (c->away || came)
+		c->helped = c->away && came;
+	c->away = false;
+	c->vain = vain;
+	return c->turns != 0 || now >= c->hogged || (c->helped && now - c->since > c->spin);
 }
 
 /** It has, from `began` to `now`. */
@@ -42,6 +61,8 @@ crowd_yielded(struct crowd *c, ns_t began, ns_t now)
 	if (now - began > CROWD_HOG) {
 		c->hogged = now + CROWD_HOG_TIME;
 		c->turns -= c->turns < CROWD_HOG_TURNS ? c->turns : CROWD_HOG_TURNS;
+		c->spin = (now - began) / CROWD_SPIN;
+		c->away = true;
 	} else if (now - began > CROWD_AWAY) {
 		c->turns = CROWD_TURNS;
 	} else if (c->turns != 0) {

@@ -119,7 +119,7 @@ look_for_others(uint32_t vain)
 	if (crowd.turns == 0 && vain % VAIN_LOOK != 0)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &before);
-	if (!crowd_may_yield(&crowd, ns_of(&before)))
+	if (!crowd_may_yield(&crowd, ns_of(&before), vain))
 		return;
 	sched_yield();
 	clock_gettime(CLOCK_MONOTONIC, &after);

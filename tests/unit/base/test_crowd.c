@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that spin on one CPU, by a clock of the test's: who waits for whom is found out. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "crowd.h"
+
+#define POLL   40  /* ns that one poll takes */
+#define LOOK   16  /* of so many in vain one looks */
+#define ALONE  200 /* ns of a yield where nobody else is */
+#define SWITCH 600 /* ... and of going to somebody else */
+#define SLICE  (3 * TIME_NS_PER_MS)
+#define BALLS  2000
+
+/* Two who throw one ball to and fro. */
+struct player {
+	struct crowd crowd;
+	uint32_t vain;
+	ns_t left; /* when it yielded; 0: its slice was over */
+};
+
+static ns_t clock_ns = TIME_NS_PER_S;
+
+/* One turn in vain. @return whether it has yielded. */
+static bool
+turn(struct player *p)
+{
+	clock_ns += POLL;
+	p->vain++;
+	if (p->crowd.turns == 0 && p->vain % LOOK != 0)
+		return false;
+	return crowd_may_yield(&p->crowd, clock_ns, p->vain);
+}
+
+/* It has the CPU until it yields, or for a slice. */
+static void
+spin(struct player *p)
+{
+	const ns_t end = clock_ns + SLICE;
+
+	p->left = 0;
+	while (clock_ns < end)
+		if (turn(p)) {
+			p->left = clock_ns;
+			break;
+		}
+	clock_ns += SWITCH;
+}
+
+/* @return ns that each ball took. */
+static ns_t
+play(struct player *one, struct player *other)
+{
+	const ns_t began = clock_ns;
+
+	for (int i = 0; i < BALLS; i++) {
+		struct player *p = i % 2 == 0 ? one : other;
+
+		if (p->left != 0)
+			crowd_yielded(&p->crowd, p->left, clock_ns);
+		p->vain = 0; /* it has the ball, and throws it */
+		spin(p);
+	}
+	return (clock_ns - began) / BALLS;
+}
+
+static void
+two_who_yield_to_each_other_go_on(void **state)
+{
+	struct player one = { 0 }, other = { 0 };
+
+	(void)state;
+	(void)play(&one, &other);
+	/* Each turn in vain: what a switch costs, and a poll or two. */
+	assert_in_range(play(&one, &other), 0, SWITCH + 4 * POLL);
+}
+
+/* Somebody else has run for long while one of them had yielded: that is not the other's fault. */
+static void
+one_long_absence_does_not_part_them(void **state)
+{
+	struct player one = { 0 }, other = { 0 };
+
+	(void)state;
+	(void)play(&one, &other);
+	one.left = other.left = clock_ns;
+	clock_ns += SLICE;
+	assert_in_range(play(&one, &other), 0, 2 * TIME_NS_PER_US);
+}
+
+/* Both take each other for a program that waits for nobody. */
+static void
+two_who_do_not_yield_find_each_other_again(void **state)
+{
+	struct player one = { 0 }, other = { 0 };
+
+	(void)state;
+	one.crowd.hogged = other.crowd.hogged = clock_ns + CROWD_HOG_TIME;
+	(void)play(&one, &other);
+	assert_in_range(play(&one, &other), 0, SWITCH + 4 * POLL);
+}
+
+/* What we wait for comes from elsewhere; whoever has the CPU instead of us does not help. */
+static void
+beside_one_that_never_yields(ns_t apart)
+{
+	struct player p = { 0 };
+	ns_t given = 0;
+	const ns_t began = clock_ns;
+
+	for (int i = 0; i < 100000; i++) {
+		const ns_t comes = clock_ns + apart;
+
+		p.vain = 0;
+		while (clock_ns < comes)
+			if (turn(&p)) {
+				const ns_t left = clock_ns;
+
+				clock_ns += SLICE;
+				given += SLICE;
+				crowd_yielded(&p.crowd, left, clock_ns);
+			}
+	}
+	assert_in_range(given, 0, (clock_ns - began) / 10);
+}
+
+static void
+a_program_that_waits_for_nobody_has_no_more_than_its_part(void **state)
+{
+	(void)state;
+	beside_one_that_never_yields(10 * TIME_NS_PER_US);
+	beside_one_that_never_yields(200 * TIME_NS_PER_US);
+}
+
+static void
+alone_it_yields_at_a_look(void **state)
+{
+	struct player p = { 0 };
+	uint32_t yields = 0;
+
+	(void)state;
+	for (int i = 0; i < 100 * LOOK; i++)
+		if (turn(&p)) {
+			const ns_t left = clock_ns;
+
+			clock_ns += ALONE;
+			crowd_yielded(&p.crowd, left, clock_ns);
+			yields++;
+		}
+	assert_int_equal(100, yields);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_who_yield_to_each_other_go_on),
+		cmocka_unit_test(one_long_absence_does_not_part_them),
+		cmocka_unit_test(two_who_do_not_yield_find_each_other_again),
+		cmocka_unit_test(a_program_that_waits_for_nobody_has_no_more_than_its_part),
+		cmocka_unit_test(alone_it_yields_at_a_look),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
