@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's programs as they are: here over our dataplane by rocelane-run, there over Soft-RoCE."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,9 @@ from bench import GUEST_IP, HOST_IP, TAP, InteropCase
 
 RUN = os.environ.get("ROCELANE_RUN", "")
 HANDSHAKE_IP = "10.77.0.3"  # of the tap: the kernel's TCP; rocelane's own address is another
-WAIT_S = 240    # a limit, no expectation
+WAIT_S = 240    # without a frame that goes by
+LONGEST_S = 4 * WAIT_S
+SLICE_S = 5
 CM_TRY_S = 20
 
 
@@ -23,6 +26,16 @@ class DebianCase(InteropCase):
     def setUpClass(cls):
         livenet.ip("addr", "replace", HANDSHAKE_IP + "/24", "dev", TAP)
 
+    @contextlib.contextmanager
+    def subTest(self, *msg, **params):
+        """VERBOSE=1 tells how long each of them took."""
+        began = time.monotonic()
+        with super().subTest(*msg, **params):
+            yield
+        if os.environ.get("VERBOSE"):
+            print("#   %.2f s: %s" % (time.monotonic() - began, " ".join(map(str, (
+                *msg, *params.values())))), flush=True)
+
     # ---- here -----------------------------------------------------------------------------------
 
     def ours(self, *argv, **env):
@@ -33,13 +46,31 @@ class DebianCase(InteropCase):
         self.addCleanup(self.ours_ended, p, 0)
         return p
 
+    def until(self, look, wait_s):
+        """What look(seconds) finds, or None. A wait of WAIT_S begins anew while frames go by."""
+        now, before, found = time.monotonic(), self.bench.moved(), None
+        end, last = now + wait_s, now + max(wait_s, LONGEST_S)
+        while found is None:
+            found = look(max(0, min(SLICE_S, end - time.monotonic())))
+            moved, now = self.bench.moved(), time.monotonic()
+            if moved != before and wait_s >= WAIT_S:
+                before, end = moved, min(now + wait_s, last)
+            elif now > end:
+                break
+        return found
+
     def ours_ended(self, p, wait_s=WAIT_S):
         """(status, what it wrote); after this time it is told to end."""
+        def look(seconds):
+            try:
+                return p.communicate(timeout=seconds)[0]
+            except subprocess.TimeoutExpired:
+                return None
+
         if p.stdout.closed:
             return None
-        try:
-            out = p.communicate(timeout=wait_s)[0]
-        except subprocess.TimeoutExpired:
+        out = self.until(look, wait_s)
+        if out is None:
             p.terminate()       # rocelane-run passes it on
             out = p.communicate()[0] + "(it did not end)"
         return p.returncode, out
@@ -79,11 +110,15 @@ class DebianCase(InteropCase):
 
     def theirs_ended(self, pid, wait_s=WAIT_S, log="perf"):
         """(status, what it wrote); after this time it is killed."""
-        status, out = self.bench.guest.wait(pid, wait_s, log=log)
-        if status is None:
-            status, out = self.bench.guest.wait(pid, 1, log=log, signal=signal.SIGKILL)
-            out += "(it did not end)"
-        return status, out
+        def look(seconds):
+            done = self.bench.guest.wait(pid, seconds, log=log)
+            return done if done[0] is not None else None
+
+        done = self.until(look, wait_s)
+        if done is not None:
+            return done
+        status, out = self.bench.guest.wait(pid, 1, log=log, signal=signal.SIGKILL)
+        return status, out + "(it did not end)"
 
     def told_there(self, *argv):
         return self.bench.guest.wait(self.bench.guest.start(argv, log="told"), log="told")[1]
