@@ -307,6 +307,15 @@ answers_wait(struct worker *w, const struct qp_share *s, uint8_t port, uint32_t 
 	w->made = RTE_MAX(w->made, round_cost_add(w, &s->first->made, cost));
 }
 
+/** Of a turn, in which a QP that is alone may have all packets. */
+static inline uint32_t
+visits_of(const struct qp_share *s)
+{
+	const uint32_t least = REQUEST_TURN / REQUEST_QP;
+
+	return RTE_MIN(RTE_MAX(s->senders_n, least), (uint32_t)REQUEST_VISITS);
+}
+
 /**
  * Up to so many packets of the QPs of a share, in turn.
  * @param pays others wait for their turn: no more than the share has credit for.
@@ -315,7 +324,7 @@ answers_wait(struct worker *w, const struct qp_share *s, uint8_t port, uint32_t 
 static ALWAYS_INLINE uint32_t
 serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays)
 {
-	uint32_t visits = RTE_MIN(s->senders_n, (uint32_t)REQUEST_VISITS), turn = 0, bytes = 0;
+	uint32_t visits = visits_of(s), turn = 0, bytes = 0;
 	const bool beside = w->clients_n >= 2;
 	struct senders_ahead a = { TAILQ_FIRST(&s->senders), TAILQ_FIRST(&s->senders) };
 

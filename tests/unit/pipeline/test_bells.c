@@ -54,7 +54,7 @@ teardown(void **state)
 
 /** As lib/client/post.c does it: a request, and its doorbell. */
 static void
-post(uint32_t i)
+post_long(uint32_t i, uint32_t len)
 {
 	struct ring *r = &qps[i]->sq.ring;
 	struct ring_send_wqe *wqe;
@@ -65,9 +65,17 @@ post(uint32_t i)
 	assert_non_null(wqe);
 	memset(wqe, 0, producer.stride);
 	wqe->opcode = WR_RDMA_WRITE;
+	wqe->num_sge = len != 0;
+	wqe->sge[0] = (struct ring_sge){ .addr = MR_VA, .length = len, .lkey = MR_KEY };
 	ring_produce_commit(&producer);
 	assert_true(ring_bell_is_due(&producer));
 	assert_int_equal(ring_bells_put(&bells, FIRST + i), 0);
+}
+
+static void
+post(uint32_t i)
+{
+	post_long(i, 0);
 }
 
 /** Turns until no number waits; a doorbell that is answered sends one packet. */
@@ -123,12 +131,25 @@ those_of_nobody(void **state)
 	assert_int_equal(qp_table_insert(b->qps, qps[18]), 0);
 }
 
+/* A QP that nobody is beside has all packets of a turn. */
+static void
+alone_has_the_turn(void **state)
+{
+	struct bed *b = *state;
+
+	qps[0]->req.window = 1000;
+	post_long(0, 60 * 1024);
+	bed_turn(b);
+	assert_int_equal(b->out_n, 60);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BELLS_TEST(each_is_answered),
 		BELLS_TEST(those_of_nobody),
+		BELLS_TEST(alone_has_the_turn),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
