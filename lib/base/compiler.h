@@ -22,4 +22,18 @@
 #define PRINTF(f, a)  __attribute__((format(printf, f, a)))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+/**
+ * Fetch a line that another core has used, to write to it. With __builtin_prefetch(at, 1)
+ * that is a fetch for reading, unless the build is for newer processors; older ones do nothing.
+ */
+static inline void
+prefetch_write(const void *at)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+	__builtin_prefetch(at, 1);
+#endif
+}
+
 #endif

@@ -2,6 +2,8 @@
 #include "ring.h"
 #include "invariant.h"
 
+#define FETCH_AHEAD 6 /* entries, which a consumer that is near has in its cache */
+
 static bool
 is_power_of_two(uint32_t n)
 {
@@ -63,6 +65,16 @@ ring_attach(struct ring *r, void *mem, uint32_t entries, uint32_t stride, bool f
 	ASSERT(r->prod - r->cons <= entries);
 }
 
+/* The consumer has read these lines: nobody waits while they come back, to be written. */
+static inline void
+fetch_ahead(const struct ring *r)
+{
+	const uint8_t *entry = ring_slot(r, r->prod + FETCH_AHEAD);
+
+	prefetch_write(entry);
+	prefetch_write(entry + CACHE_LINE);
+}
+
 void *
 ring_produce_slot(struct ring *r, uint32_t limit)
 {
@@ -71,6 +83,7 @@ ring_produce_slot(struct ring *r, uint32_t limit)
 	ASSERT(r->prod - r->cons <= r->mask + 1);
 	if (limit > r->mask + 1)
 		limit = r->mask + 1;
+	fetch_ahead(r);
 	if (LIKELY(r->prod - r->cons < limit))
 		return ring_slot(r, r->prod);
 
