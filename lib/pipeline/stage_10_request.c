@@ -307,15 +307,6 @@ answers_wait(struct worker *w, const struct qp_share *s, uint8_t port, uint32_t 
 	w->made = RTE_MAX(w->made, round_cost_add(w, &s->first->made, cost));
 }
 
-/** Of a turn, in which a QP that is alone may have all packets. */
-static inline uint32_t
-visits_of(const struct qp_share *s)
-{
-	const uint32_t least = REQUEST_TURN / REQUEST_QP;
-
-	return RTE_MIN(RTE_MAX(s->senders_n, least), (uint32_t)REQUEST_VISITS);
-}
-
 /**
  * Up to so many packets of the QPs of a share, in turn.
  * @param pays others wait for their turn: no more than the share has credit for.
@@ -324,8 +315,12 @@ visits_of(const struct qp_share *s)
 static ALWAYS_INLINE uint32_t
 serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays)
 {
-	uint32_t visits = visits_of(s), turn = 0, bytes = 0;
+	/* A QP that is alone may have all packets of a turn, while they are short. */
+	const uint32_t more_visits =
+		s->senders_n < REQUEST_ROUNDS ? REQUEST_ROUNDS - s->senders_n : 0;
 	const bool beside = w->clients_n >= 2;
+	uint32_t visits = RTE_MIN(s->senders_n + more_visits, (uint32_t)REQUEST_VISITS);
+	uint32_t turn = 0, bytes = 0;
 	struct senders_ahead a = { TAILQ_FIRST(&s->senders), TAILQ_FIRST(&s->senders) };
 
 	for (uint32_t i = 0; i < 2 * AHEAD && i < visits; i++)
@@ -350,7 +345,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 			continue;
 		}
 		look(w, qp, &w->sources[turn]);
-		if (pays || beside)
+		if (pays || beside || more_visits != 0)
 			len = share_longest(qp);
 		if (pays)
 			some = RTE_MIN(some, share_packets(s, len));
@@ -380,7 +375,8 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 		else
 			pipeline_send_sleep(w, qp);
 		bytes += (before - left) * len;
-		if ((pays && s->credit <= 0) || UNLIKELY(beside && bytes >= REQUEST_BYTES))
+		if ((pays && s->credit <= 0) ||
+			UNLIKELY((beside || visits <= more_visits) && bytes >= REQUEST_BYTES))
 			break;
 	}
 	return left;

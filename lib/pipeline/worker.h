@@ -41,6 +41,7 @@
 #define REQUEST_TURN    64    /* request packets of a worker in one turn */
 #define REQUEST_QP      16    /* ... of one QP before the next one's */
 #define TAKE_QP         64    /* entries of its send ring copied at once */
+#define REQUEST_ROUNDS  (REQUEST_TURN / REQUEST_QP) /* visits in a turn, at least */
 #define REQUEST_BYTES   16384 /* ... and in a turn, where another client could ring meanwhile */
 #define REQUEST_LOSSY   4     /* ... whose packets get lost, beside others */
 #define REQUEST_VISITS  64    /* QPs looked at in one turn */

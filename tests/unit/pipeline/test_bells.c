@@ -131,16 +131,21 @@ those_of_nobody(void **state)
 	assert_int_equal(qp_table_insert(b->qps, qps[18]), 0);
 }
 
-/* A QP that nobody is beside has all packets of a turn. */
+/* A QP that nobody is beside has all packets of a turn, while they are short: a turn is brief. */
 static void
 alone_has_the_turn(void **state)
 {
 	struct bed *b = *state;
 
-	qps[0]->req.window = 1000;
-	post_long(0, 60 * 1024);
+	qps[0]->req.window = qps[1]->req.window = 1000;
+	qps[0]->req.pmtu = 256;
+	post_long(0, 60 * 256);
 	bed_turn(b);
 	assert_int_equal(b->out_n, 60);
+	assert_int_equal(qps[1]->req.pmtu, 1024);
+	post_long(1, 60 * 1024);
+	bed_turn(b);
+	assert_int_equal(b->out_n, 16);
 }
 
 int
