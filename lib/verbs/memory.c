@@ -99,7 +99,7 @@ make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iov
 
 	*why = said;
 	vl_spans_lock();
-	err = vl_span_get(addr, length, &m, said);
+	err = vl_span_get(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0, &m, said);
 	if (err == 0) {
 		*why = NULL;
 		err = reg(pd, &m, (void *)(uintptr_t)iova, length, access, &mr->rl);
@@ -170,7 +170,9 @@ move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, i
 	char said[256], const char **why)
 {
 	struct vl_memory m;
-	int err = vl_span_get(addr, length, &m, said);
+	const bool written =
+		(flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+	int err = vl_span_get(addr, length, written, &m, said);
 
 	*why = said;
 	if (err != 0)

@@ -319,7 +319,7 @@ cut(const struct convert_part *parts, int n, struct run *runs)
 
 /* @return 0, or an errno; or -1: it is memory that the program shares itself. */
 static int
-judge(const struct convert_part *parts, int n, char *why)
+judge(const struct convert_part *parts, int n, bool written, char *why)
 {
 	int others = 0;
 
@@ -328,6 +328,8 @@ judge(const struct convert_part *parts, int n, char *why)
 			return refuse(why, EFAULT,
 				"it has pages that nobody can share: of a device, of the kernel, "
 				"huge ones, or without access");
+		if (written && (parts[i].prot & PROT_WRITE) == 0)
+			return refuse(why, EFAULT, "LOCAL_WRITE, and it has read-only pages");
 		others += parts[i].kind == CONVERT_SHARED && span_of(&parts[i]) == NULL &&
 			  !is_left_over(&parts[i]);
 	}
@@ -376,7 +378,7 @@ use_runs(struct run *runs, int n, bool only_shared, char *why)
 }
 
 int
-vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[WHY])
+vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out, char why[WHY])
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr;
 	const uintptr_t at = from & ~(page - 1), end = (from + len + page - 1) & ~(page - 1);
@@ -395,7 +397,7 @@ vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[WHY])
 		return refuse(why, n == -EFAULT ? EFAULT : EOPNOTSUPP,
 			n == -EFAULT ? "not all of it is mapped"
 				     : "it consists of too many mappings");
-	err = judge(parts, n, why);
+	err = judge(parts, n, written, why);
 	if (err != 0)
 		return err < 0 ? vl_shared_get(&parts[0], addr, out, why) : err;
 	n = cut(parts, n, runs);

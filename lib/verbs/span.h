@@ -18,6 +18,7 @@
  * Memory:  one allocation a span.
  * Depends: convert.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,10 +52,11 @@ void vl_spans_lock(void);
 /** The other end of it. */
 void vl_spans_unlock(void);
 /**
- * Make [addr, addr + len) something that can be registered. @param why out: the reason of an error,
- * in words. @return 0, or an errno.
+ * Make [addr, addr + len) something that can be registered. @param written by the device, too: not
+ * read-only. @param why out: the reason of an error, in words. @return 0, or an errno.
  */
-int vl_span_get(const void *addr, size_t len, struct vl_memory *out, char why[VL_WHY]);
+int vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out,
+	char why[VL_WHY]);
 /** A region of the spans is gone. */
 void vl_spans_put(const struct vl_spans *spans);
 

@@ -180,6 +180,9 @@ what_cannot_be(void)
 {
 	char *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	CHECK(mprotect(p + 4096, 4096, PROT_READ) == 0);
+	refused(p, 3 * 4096, ALL_ACCESS, EFAULT);
+	refused(p, 3 * 4096, IBV_ACCESS_LOCAL_WRITE, EFAULT);
 	CHECK(mprotect(p + 4096, 4096, PROT_NONE) == 0);
 	refused(p, 3 * 4096, ALL_ACCESS, EFAULT);
 	CHECK(munmap(p + 4096, 4096) == 0);
