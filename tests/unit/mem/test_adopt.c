@@ -2,10 +2,12 @@
 /* Memory of clients: which descriptors are taken, and what a page that went away does. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -129,6 +131,55 @@ pages_go_away(void **state UNUSED)
 	close(fd);
 }
 
+struct neighbours {
+	struct mem_area large;
+	struct mem_area small; /* behind it */
+	_Atomic bool stop;
+};
+
+static void *
+come_and_go(void *arg)
+{
+	struct neighbours *n = arg;
+
+	while (!atomic_load_explicit(&n->stop, memory_order_relaxed)) {
+		struct mem_area one = n->large, other = n->small;
+
+		if (mem_guard_add(&one) != 0)
+			break;
+		mem_guard_remove(&one);
+		if (mem_guard_add(&other) != 0)
+			break;
+		mem_guard_remove(&other);
+	}
+	return NULL;
+}
+
+/*
+ * Areas come and go in the same place of the table while somebody looks: what lies behind a small
+ * one is not in it, though a large one was there before. It would be overwritten with zeros.
+ */
+static void
+areas_change_meanwhile(void **state UNUSED)
+{
+	enum { LOOKS = 100000000 };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), large = 8 << 20, all = 2 * large;
+	uint8_t *base = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct neighbours n = { .large = { .base = base, .len = large, .page_size = page },
+		.small = { .base = base + large, .len = page, .page_size = page } };
+	pthread_t other;
+	uint32_t found = 0;
+
+	assert_true(base != MAP_FAILED);
+	assert_int_equal(pthread_create(&other, NULL, come_and_go, &n), 0);
+	for (uint32_t i = 0; i < LOOKS && found == 0; i++)
+		found += mem_guard_fault(base + large + page);
+	atomic_store(&n.stop, true);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	assert_int_equal(found, 0);
+	munmap(base, all);
+}
+
 /* A tmpfs that gives huge pages where a file is large enough; or -1: we may mount none. */
 static int
 file_where_pages_may_be_huge(void)
@@ -169,6 +220,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_taken),
 		cmocka_unit_test(pages_go_away),
+		cmocka_unit_test(areas_change_meanwhile),
 		cmocka_unit_test(a_file_without_its_huge_pages),
 	};
 
