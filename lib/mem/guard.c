@@ -84,15 +84,25 @@ mem_guard_remove(struct mem_area *a)
 	a->guard = 0;
 }
 
-/* Zeros in place of the piece of the area with this byte: whole pages. */
+static bool
+map_zeros(uint8_t *at, size_t len)
+{
+	return mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		       0) != MAP_FAILED;
+}
+
+/*
+ * Zeros in place of the piece of the area with this byte: whole pages. Where the process has as
+ * many mappings as it may, in place of all of it: that is none more.
+ */
 static bool
 put_zeros(const struct mem_area *a, size_t at)
 {
 	const size_t page = a->page_size, piece = page > PIECE ? page : PIECE;
-	const size_t from = at & ~(piece - 1), left = (a->len + page - 1) / page * page - from;
+	const size_t from = at & ~(piece - 1), all = (a->len + page - 1) / page * page;
+	const size_t left = all - from;
 
-	return mmap(a->base + from, left < piece ? left : piece, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+	return map_zeros(a->base + from, left < piece ? left : piece) || map_zeros(a->base, all);
 }
 
 /* Async-signal-safe: mmap() is a bare system call. */

@@ -13,8 +13,8 @@
  * punch a hole into a file of hugepages, which gives up the page's reservation, a swapped page may
  * not come back, a DIMM may fail. Memory that is not sealed can be made shorter, too. Such an
  * access raises SIGBUS. The piece of 4 MiB of the area that has the page, or a page that is larger,
- * is replaced by private zeros, the access goes on, and the area is marked, for the control lcore
- * to end its client.
+ * or all of it where there can be no more mappings, is replaced by private zeros, the access goes
+ * on, and the area is marked, for the control lcore to end its client.
  */
 #include <stdbool.h>
 

@@ -131,6 +131,44 @@ pages_go_away(void **state UNUSED)
 	close(fd);
 }
 
+/* As many mappings as the kernel gives a process. @return where, to be unmapped. */
+static uint8_t *
+use_up_mappings(size_t page, size_t bytes)
+{
+	uint8_t *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i = page;
+
+	assert_true(at != MAP_FAILED);
+	while (i < bytes && mprotect(at + i, page, PROT_READ) == 0)
+		i += 2 * page;
+	print_message("# with%s room for more mappings\n", i < bytes ? "out" : "");
+	return at;
+}
+
+/* A piece in the middle would be a mapping more, and one behind it: then all of the area goes. */
+static void
+no_mapping_is_left(void **state UNUSED)
+{
+	const struct sigaction sa = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), piece = 4 << 20;
+	const size_t much = (size_t)200000 * page;
+	const int fd = memfd(3 * piece, 0);
+	struct sigaction old;
+	struct mem_area a;
+	uint8_t *host, *full;
+
+	assert_int_equal(mem_area_adopt(&a, fd, 0, 3 * piece, &host), 0);
+	assert_int_equal(sigaction(SIGBUS, &sa, &old), 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	full = use_up_mappings(page, much);
+	*(_Atomic uint8_t *)&a.base[piece] = 1;
+	munmap(full, much);
+	assert_true(mem_guard_is_hit(&a));
+	assert_int_equal(sigaction(SIGBUS, &old, NULL), 0);
+	mem_area_destroy(&a);
+	close(fd);
+}
+
 struct neighbours {
 	struct mem_area large;
 	struct mem_area small; /* behind it */
@@ -220,6 +258,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_taken),
 		cmocka_unit_test(pages_go_away),
+		cmocka_unit_test(no_mapping_is_left),
 		cmocka_unit_test(areas_change_meanwhile),
 		cmocka_unit_test(a_file_without_its_huge_pages),
 	};
