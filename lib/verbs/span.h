@@ -11,8 +11,9 @@
  * The dataplane seals the memfd when it has mapped it, so that a span cannot grow: a region that
  * shares pages with others lies in several spans, one behind the other.
  *
- * After fork() the child gets private copies: the parent waits for that. Not so for the stack of
- * the thread that forks, if a region is in it, nor for the first page of another thread's heap.
+ * After fork() the child gets private copies: the parent waits for that, on another stack if a
+ * region is on that of the thread that forks (fork.c). Not so for the first page of another
+ * thread's heap.
  *
  * Owner:   any thread, with the lock; fork() waits for it, too.
  * Memory:  one allocation a span.

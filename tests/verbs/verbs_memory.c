@@ -49,6 +49,44 @@ on_the_stack(void)
 	move(mine + 123);
 }
 
+/* Something that needs frames, and tells what it was given. */
+static __attribute__((noinline)) int
+deep(int n)
+{
+	volatile char frame[512];
+
+	frame[n] = (char)n;
+	return n == 0 ? 0 : frame[n] - n + deep(n - 1);
+}
+
+/* The child's frames are its own, and so are the parent's, although a region lies among them. */
+static void
+fork_on_the_stack(void)
+{
+	char mine[BYTES];
+	struct ibv_mr *mr;
+	int status;
+	pid_t pid;
+
+	memset(mine, 's', BYTES);
+	CHECK((mr = ibv_reg_mr(e[0].pd, mine, BYTES, ALL_ACCESS)) != NULL);
+	for (int i = 0; i < 20; i++) {
+		pid = fork();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			const int good = mine[0] == 's' && mine[BYTES - 1] == 's' && deep(100) == 0;
+
+			memset(mine, 'c', BYTES);
+			_exit(good ? i : 255);
+		}
+		CHECK(deep(100) == 0);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+		CHECK(WEXITSTATUS(status) == i);
+		CHECK(mine[0] == 's' && mine[BYTES - 1] == 's');
+	}
+	CHECK(ibv_dereg_mr(mr) == 0);
+}
+
 /* A memfd of the program's own. */
 static void
 own_memfd(void)
@@ -218,6 +256,7 @@ main(void)
 	move(heap + 77);
 	move(zeroed + BYTES);
 	on_the_stack();
+	fork_on_the_stack();
 	own_memfd();
 	nested();
 	on_two_devices();
