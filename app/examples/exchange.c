@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define LOOK_POLLS 1024 /* empty polls before the peer is looked at */
-#define PATIENCE_S 30    /* for what the peer says of itself */
+#define PATIENCE_S 30   /* for what the peer says of itself */
 
 void
 must(int rc, const char *what)

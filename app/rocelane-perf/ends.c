@@ -296,8 +296,7 @@ ends_connect(struct perf *p)
 			.rnr_retry = 7,
 			.max_rd_atomic = (uint8_t)(reads != 0 ? reads : 1) };
 		rc = rl_modify_qp(p->qp[i], &attr,
-			RL_QP_STATE | RL_QP_SQ_PSN |
-				(acked ? RL_QP_TIMEOUT : 0) |
+			RL_QP_STATE | RL_QP_SQ_PSN | (acked ? RL_QP_TIMEOUT : 0) |
 				(acked && !target ? RL_QP_RETRY_CNT | RL_QP_RNR_RETRY |
 							    RL_QP_MAX_QP_RD_ATOMIC
 						  : 0));

@@ -157,7 +157,7 @@ struct perf {
 	struct rl_qp **qp;
 	struct rl_xrcd *xrcd;
 	struct rl_srq **srq; /* XRC: where the messages for i arrive */
-	struct rl_ah **ah; /* where QP i's datagrams go */
+	struct rl_ah **ah;   /* where QP i's datagrams go */
 	struct perf_dest *mine;
 	struct perf_dest *theirs;
 	struct perf_count *count; /* by QP */

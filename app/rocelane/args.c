@@ -74,8 +74,8 @@ descriptor_parse(const char *text, int *out)
 	const long fd = strtol(text, &end, 10);
 
 	*out = (int)fd;
-	return end != text && *end == '\0' && fd > 2 && fd <= INT_MAX &&
-	       fstat((int)fd, &st) == 0 && S_ISREG(st.st_mode);
+	return end != text && *end == '\0' && fd > 2 && fd <= INT_MAX && fstat((int)fd, &st) == 0 &&
+	       S_ISREG(st.st_mode);
 }
 
 enum args_result
@@ -112,7 +112,8 @@ args_parse(int argc, char **argv, struct args *out)
 			break;
 		case 'd':
 			if (!duration_parse(optarg, &out->duration_s)) {
-				fprintf(stderr, "rocelane: --duration wants seconds above 0, not '%s'\n",
+				fprintf(stderr,
+					"rocelane: --duration wants seconds above 0, not '%s'\n",
 					optarg);
 				return ARGS_BAD;
 			}
@@ -140,7 +141,8 @@ args_parse(int argc, char **argv, struct args *out)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "rocelane: unexpected argument '%s' (EAL arguments go in front of --)\n",
+		fprintf(stderr,
+			"rocelane: unexpected argument '%s' (EAL arguments go in front of --)\n",
 			argv[optind]);
 		return ARGS_BAD;
 	}

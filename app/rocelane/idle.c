@@ -23,11 +23,11 @@
 #define SPIN_TURNS 1000u
 #define SHORTEST   (50 * TIME_NS_PER_US)
 #define LONGEST    TIME_NS_PER_MS
-#define PART       8 /* of the time that nothing came */
+#define PART       8                      /* of the time that nothing came */
 #define HELD_NS    (150 * TIME_NS_PER_US) /* before a frame that is held back goes on: awake */
 #define VAIN_MAX   64 /* a descriptor that tells nothing is not listened to until there is work */
 #define LOOK       32 /* of so many turns one says on which CPU it is, and looks for others there */
-#define WAKES      16                   /* taken at a time */
+#define WAKES      16 /* taken at a time */
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ struct idle {
 	uint32_t worker;
 	uint32_t vain; /* a descriptor woke it for nothing, since it had work */
 	ns_t since;    /* it has nothing to do */
-	uint32_t cpu;   /* where it was when it said so last */
+	uint32_t cpu;  /* where it was when it said so last */
 	struct crowd crowd;
 	struct ring_presence *presence; /* or NULL */
 	uint32_t fds_n;

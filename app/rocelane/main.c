@@ -132,8 +132,7 @@ workers_launch(void)
 		int rc;
 
 		indices[i] = i;
-		rc = rte_eal_remote_launch(
-			worker_main, &indices[i], dp.conf->lcores.workers[i]);
+		rc = rte_eal_remote_launch(worker_main, &indices[i], dp.conf->lcores.workers[i]);
 
 		if (rc != 0) {
 			log_error("lcore %u cannot run worker %u: %s", dp.conf->lcores.workers[i],
@@ -266,17 +265,18 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 	/* EAL keeps pointers into argv: eal_args_free() only after rte_eal_cleanup(). */
 	if (rte_eal_init(ea->argc, ea->argv) < 0) {
 		log_error("EAL does not start: %s (%s)", rte_strerror(rte_errno),
-			rte_errno == EINVAL ?
-				"the first of its lines above names the argument of \"eal\" that it does not take" :
-				"see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\"");
+			rte_errno == EINVAL
+				? "the first of its lines above names the argument of \"eal\" that it does not take"
+				: "see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\"");
 		return -EIO;
 	}
 	for (uint32_t i = 0; i < conf->lcores.n_workers; i++) {
 		if (!rte_lcore_is_enabled(conf->lcores.workers[i]) ||
 			conf->lcores.workers[i] == rte_get_main_lcore()) {
 			log_error("lcore %u of \"lcores.workers\" is %s", conf->lcores.workers[i],
-				rte_lcore_is_enabled(conf->lcores.workers[i]) ?
-					"EAL's main lcore" : "not among EAL's lcores");
+				rte_lcore_is_enabled(conf->lcores.workers[i])
+					? "EAL's main lcore"
+					: "not among EAL's lcores");
 			return -EINVAL;
 		}
 	}

@@ -19,7 +19,7 @@
 	"opcode wr_id " SGE " inline remote_addr rkey imm_data compare_add swap send_flags " \
 	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length "                    \
 	"bind_mw.mw_access_flags flush.type flush.level flush.length "                       \
-	"invalidate_rkey xrc_remote_srqn ud.ah_attr.dest_ip ud.ah_attr.dest_mac "           \
+	"invalidate_rkey xrc_remote_srqn ud.ah_attr.dest_ip ud.ah_attr.dest_mac "            \
 	"ud.ah_attr.traffic_class ud.ah_attr.hop_limit ud.ah_attr.vlan "                     \
 	"ud.ah_attr.vlan_priority ud.remote_qpn ud.remote_qkey count"
 #define QP_COLUMNS                                                                                \
@@ -37,7 +37,7 @@
 #define IMPAIR_KEYS                                                                             \
 	"action frames direction qp_num psn psn_last opcode packet probability every burst.p "  \
 	"burst.r burst.loss_good burst.loss_bad skip times delay_us jitter_us copies distance " \
-	"hold_us offset bits xor seed held_max log_size bottleneck.rate bottleneck.buffer "       \
+	"hold_us offset bits xor seed held_max log_size bottleneck.rate bottleneck.buffer "     \
 	"bottleneck.kmin bottleneck.kmax bottleneck.pmax"
 #define IMPAIR_COLUMNS                                                                      \
 	"port counters.in counters.out counters.held counters.dropped counters.duplicated " \

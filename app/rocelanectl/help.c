@@ -119,9 +119,9 @@ print_key(const struct command *c, const char *name, int len)
 		return;
 	}
 	printf("  %-26.*s %-21s %s\n", len, name,
-		list                ? "list of names"
+		list              ? "list of names"
 		: k->form != NULL ? k->form
-				    : "word",
+				  : "word",
 		k->help);
 	if (k->method == NULL && k->words != NULL)
 		print_choice(list ? "any of:" : "one of:", k->words);

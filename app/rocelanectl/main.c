@@ -73,7 +73,7 @@ connect_once(struct ctl *ctl)
 	if (!ctl->quiet && rc == -EACCES)
 		ctl_refuse(ctl->rpc.code,
 			"%s\nIt is for the dataplane's user: `control.mode` in the config says "
-			   "who else may open it",
+			"who else may open it",
 			ctl->rpc.err);
 	else if (!ctl->quiet)
 		ctl_refuse(ctl->rpc.code,
@@ -228,8 +228,8 @@ main(int argc, char **argv)
 	}
 	rpc_close(&ctl.rpc);
 	if (fflush(stdout) != 0 || ferror(stdout) != 0)
-		rc = rc != CTL_OK ? rc
-				  : ctl_refuse(RPC_REFUSED - errno, "cannot write: %s",
-					    strerror(errno));
+		rc = rc != CTL_OK
+			     ? rc
+			     : ctl_refuse(RPC_REFUSED - errno, "cannot write: %s", strerror(errno));
 	return rc;
 }

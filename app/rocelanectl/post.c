@@ -56,8 +56,7 @@ report(struct ctl *ctl, json_int_t posted, json_t *refused)
 		return CTL_OK;
 	why = fmt_value(json_object_get(refused, "reason"));
 	id = fmt_value(json_object_get(refused, "wr_id"));
-	rc = ctl_refuse(RPC_REFUSED -
-			(int)json_integer_value(json_object_get(refused, "errno")),
+	rc = ctl_refuse(RPC_REFUSED - (int)json_integer_value(json_object_get(refused, "errno")),
 		"wr_id %s refused: %s", id, why);
 	free(why);
 	free(id);

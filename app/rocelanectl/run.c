@@ -8,9 +8,9 @@
 
 #include "ctl.h"
 
-#define QP_PAGE    256   /* QPs asked for at once: one page stays well below a line's limit */
+#define QP_PAGE    256     /* QPs asked for at once: one page stays well below a line's limit */
 #define CLEAR_MAX  1000000 /* taken by one command: more may come all the time */
-#define READ_CHUNK 65536 /* bytes of a region asked for at once */
+#define READ_CHUNK 65536   /* bytes of a region asked for at once */
 
 int
 ctl_ask(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t **result)

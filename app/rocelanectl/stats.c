@@ -154,8 +154,9 @@ print_blocks(const json_t *blocks, const json_t *before, double seconds, bool al
 
 			row[1 + b] = number(now);
 			if (before != NULL)
-				row[1 + n + b] = number((json_int_t)(
-					(double)(now - stats_counter(before, b, name)) / seconds));
+				row[1 + n + b] = number((
+					json_int_t)((double)(now - stats_counter(before, b, name)) /
+						    seconds));
 		}
 	}
 	fmt_cells(cells, rows, cols, true);
@@ -248,9 +249,9 @@ watch(struct ctl *ctl, const struct command *cmd, const struct stat_args *a)
 	screen_begin();
 	while ((rc = ctl_call(ctl, cmd->method, json_copy(a->params), &result)) == CTL_OK) {
 		const double now = seconds_now();
-		struct picture p = { .before = before,
-			.seconds = now > then ? now - then : 1,
-			.all = a->all };
+		struct picture p = {
+			.before = before, .seconds = now > then ? now - then : 1, .all = a->all
+		};
 
 		p.blocks = stats_blocks(result, a->scope);
 		if (ctl->json) {

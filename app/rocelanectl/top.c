@@ -276,8 +276,8 @@ show(struct ctl *ctl, const struct sample *a, const struct sample *b)
 	struct picture p = { worker_rows(a, b, s), port_rows(a, b, s), qp_rows(a, b, s) };
 
 	if (ctl->json) {
-		json_t *all = ctl_must(json_pack("{s:O, s:O, s:O}", "workers", p.workers, "ports",
-			p.ports, "qps", p.qps));
+		json_t *all = ctl_must(json_pack(
+			"{s:O, s:O, s:O}", "workers", p.workers, "ports", p.ports, "qps", p.qps));
 
 		fmt_json_line(all);
 		json_decref(all);

@@ -28,8 +28,7 @@ failures_of(struct ctl *ctl, unsigned int code)
 	json_t *found = ctl_must(json_array()), *all, *v;
 	size_t i;
 
-	if (access(ctl->socket, F_OK) != 0 ||
-		ctl_call(ctl, "qp_post_mortem", NULL, &all) != CTL_OK)
+	if (access(ctl->socket, F_OK) != 0 || ctl_call(ctl, "qp_post_mortem", NULL, &all) != CTL_OK)
 		return found;
 	json_array_foreach (all, i, v) {
 		if (json_integer_value(json_object_get(v, "fatal_code")) == (json_int_t)code)
@@ -53,8 +52,8 @@ run_vendor_err(struct ctl *ctl, const struct command *cmd, int argc, char **argv
 	for (i = 0; i < ARRAY_LEN(codes) && codes[i].code != code; i++)
 		;
 	if (i == ARRAY_LEN(codes))
-		return ctl_refuse(RPC_USAGE, "vendor_err %lu does not exist: 0 to 31, not all of them",
-			code);
+		return ctl_refuse(
+			RPC_USAGE, "vendor_err %lu does not exist: 0 to 31, not all of them", code);
 	o = ctl_must(json_pack("{s:i, s:s, s:s, s:s, s:o}", "vendor_err", (int)code, "name",
 		codes[i].name, "text", codes[i].text, "rule", codes[i].rule, "failures",
 		failures_of(ctl, (unsigned int)code)));

@@ -103,11 +103,11 @@ struct admin_qp {
 	struct story *story; /* flight recorder at the last error, or NULL */
 	TAILQ_ENTRY(admin_qp) of_owner;
 	TAILQ_HEAD(, admin_opener) openers; /* admin_open.h: who has it besides its owner */
-	struct owner_rings rings; /* in the client's memory */
-	uint16_t holds;           /* handlers that are at work on it (AEQ-06) */
-	bool doomed;              /* destroyed while held: freed with the last hold */
-	uint16_t mcasts_n;        /* admin_mcast.h: groups that it is a member of */
-	struct admin_ahs *ahs;    /* admin_ah.h: where the operator's posts to it go, or NULL */
+	struct owner_rings rings;           /* in the client's memory */
+	uint16_t holds;                     /* handlers that are at work on it (AEQ-06) */
+	bool doomed;                        /* destroyed while held: freed with the last hold */
+	uint16_t mcasts_n;                  /* admin_mcast.h: groups that it is a member of */
+	struct admin_ahs *ahs; /* admin_ah.h: where the operator's posts to it go, or NULL */
 };
 
 /** Its transport service. */

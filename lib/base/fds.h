@@ -66,7 +66,7 @@ fds_sender(struct msghdr *msg)
 
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
 		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS &&
-		    h->cmsg_len == CMSG_LEN(sizeof(sender)))
+			h->cmsg_len == CMSG_LEN(sizeof(sender)))
 			memcpy(&sender, CMSG_DATA(h), sizeof(sender));
 	}
 	return sender.pid;

@@ -23,8 +23,8 @@
 /* A request up to here may wait until the thread has more to do. */
 #define SMALL_LINE 4096u
 /* How often a thread that has to end is taken out of what it waits in. */
-#define NUDGE_MS 20u
-#define REAP_TURN 16u /* connections whose thread has ended */
+#define NUDGE_MS    20u
+#define REAP_TURN   16u /* connections whose thread has ended */
 #define PATIENCE_MS 2000u
 
 void
@@ -170,8 +170,8 @@ helper_stop(struct broker_helper *h)
 struct broker *
 broker_new(const struct broker_hooks *hooks)
 {
-	struct broker *b = aligned_alloc(
-		CACHE_LINE, (sizeof(*b) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	struct broker *b =
+		aligned_alloc(CACHE_LINE, (sizeof(*b) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 	int rc;
 
 	if (b == NULL)
@@ -217,7 +217,7 @@ peer_of(int fd)
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
+		setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
 		return 0;
 	return peer.pid;
 }
@@ -225,8 +225,8 @@ peer_of(int fd)
 struct broker_conn *
 broker_conn_new(struct broker *b, int fd)
 {
-	struct broker_conn *c = aligned_alloc(
-		CACHE_LINE, (sizeof(*c) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	struct broker_conn *c =
+		aligned_alloc(CACHE_LINE, (sizeof(*c) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 
 	if (c == NULL)
 		return NULL;
@@ -443,8 +443,9 @@ broker_free(struct broker *b)
 		nanosleep(&moment, NULL);
 	}
 	if (b->stopped != 0) {
-		log_warn("%u connections are left to the kernel: it does not give back a descriptor "
-			 "that their client sent",
+		log_warn(
+			"%u connections are left to the kernel: it does not give back a descriptor "
+			"that their client sent",
 			b->stopped);
 		left = b;
 		(void)left;

@@ -28,11 +28,11 @@ struct broker_memory {
 	bool whole; /* sealed, and found again by dev and ino */
 	dev_t dev;
 	ino_t ino;
-	pid_t pid; /* whose it is; 0: not known */
+	pid_t pid;                        /* whose it is; 0: not known */
 	TAILQ_ENTRY(broker_memory) taken; /* while it is `whole`; under a lock of broker_memory.c */
-	uint64_t from; /* offset of the first byte that is of use */
-	uint64_t size; /* bytes behind it */
-	uint64_t head; /* where it is in the area */
+	uint64_t from;                    /* offset of the first byte that is of use */
+	uint64_t size;                    /* bytes behind it */
+	uint64_t head;                    /* where it is in the area */
 	struct broker_memory *pieces[BROKER_FDS]; /* that it consists of: it uses each */
 	uint32_t pieces_n;
 	struct mem_area area;
@@ -43,41 +43,41 @@ TAILQ_HEAD(broker_memories, broker_memory);
 struct broker_conn {
 	struct broker_job job; /* the helper's: start its thread, join it */
 	struct broker *b;
-	LIST_ENTRY(broker_conn) all; /* control's */
+	LIST_ENTRY(broker_conn) all;     /* control's */
 	TAILQ_ENTRY(broker_conn) parked; /* the helper's */
-	uint32_t refs;               /* control's */
-	bool counted;                /* control's: among the ending ones */
-	void *tag;                   /* control's */
-	pthread_t thread; /* when it is `started` */
-	int fd;   /* the thread's to close */
+	uint32_t refs;                   /* control's */
+	bool counted;                    /* control's: among the ending ones */
+	void *tag;                       /* control's */
+	pthread_t thread;                /* when it is `started` */
+	int fd;                          /* the thread's to close */
 	pid_t pid; /* who connected; 0: not known, or not to be told from others */
-	int wake; /* eventfd: the thread has something to do */
+	int wake;  /* eventfd: the thread has something to do */
 
 	struct broker_queue queue;
 	struct broker_jobs jobs;
 	_Atomic bool started; /* it has a thread */
-	_Atomic bool drain;  /* read what has come, and no more */
-	_Atomic bool stop;   /* close the socket */
-	_Atomic bool finish; /* give everything back, and end */
-	_Atomic bool waits;  /* for room in the queue, or for the answers to all in it */
-	_Atomic bool closed; /* the socket is */
+	_Atomic bool drain;   /* read what has come, and no more */
+	_Atomic bool stop;    /* close the socket */
+	_Atomic bool finish;  /* give everything back, and end */
+	_Atomic bool waits;   /* for room in the queue, or for the answers to all in it */
+	_Atomic bool closed;  /* the socket is */
 	_Atomic bool ended;
 	_Atomic size_t line_max;
 	_Atomic uint32_t values_max;
 	_Atomic size_t bytes_done;
 	_Atomic uint64_t mapped;
 	_Atomic uint64_t counted_bytes;
-	_Atomic size_t unsaid;  /* bytes on their way to the peer */
-	_Atomic bool deaf;      /* it cannot be written to any more */
+	_Atomic size_t unsaid;   /* bytes on their way to the peer */
+	_Atomic bool deaf;       /* it cannot be written to any more */
 	struct broker_jobs said; /* to be freed */
 
 	/* The thread's. */
 	size_t bytes_put;
 	char *in;
-	size_t in_at;   /* first byte that was not cut into lines yet */
-	size_t in_len;  /* bytes behind it */
+	size_t in_at;  /* first byte that was not cut into lines yet */
+	size_t in_len; /* bytes behind it */
 	size_t in_room;
-	size_t scanned; /* bytes behind in_at known to hold no newline */
+	size_t scanned;  /* bytes behind in_at known to hold no newline */
 	int64_t half_ms; /* when half a line is too old; 0: there is none */
 	bool late;
 	bool eof;
@@ -88,9 +88,9 @@ struct broker_conn {
 	uint32_t fds_n;
 	bool shared; /* another process than the one that connected has sent descriptors */
 	STAILQ_HEAD(, broker_out) out; /* not written yet */
-	struct broker_signal *waker; /* NULL: none; to be ended by who uses it, or by us */
+	struct broker_signal *waker;   /* NULL: none; to be ended by who uses it, or by us */
 	struct broker_memories memories;
-	uint32_t idle; /* of them, those without a use */
+	uint32_t idle;   /* of them, those without a use */
 	uint32_t joined; /* pieces of regions */
 	uint32_t last_memory;
 };
@@ -125,7 +125,7 @@ struct broker {
 	struct broker_helper closer;
 	struct broker_jobs away; /* seen off, or not to be closed there */
 	uint32_t leaving;        /* asked for, and not seen off */
-	uint32_t strangers; /* threads that close what was turned away */
+	uint32_t strangers;      /* threads that close what was turned away */
 	/* That none was there for, in turn. */
 	struct broker_stray left[BROKER_LEFT_MAX + BROKER_LEAVING_MAX];
 	uint32_t left_n;

@@ -101,8 +101,7 @@ broker_jobs_put(struct broker_jobs *l, struct broker_job *job)
 static inline struct broker_job *
 broker_jobs_take(struct broker_jobs *l)
 {
-	struct broker_job *from =
-		atomic_exchange_explicit(&l->newest, NULL, memory_order_acquire);
+	struct broker_job *from = atomic_exchange_explicit(&l->newest, NULL, memory_order_acquire);
 	struct broker_job *to = NULL;
 
 	while (from != NULL) {

@@ -215,8 +215,7 @@ parse(struct broker_conn *c, const char *line, size_t len)
 	}
 	json = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (json == NULL) {
-		snprintf(text, sizeof(text), "not JSON: %s at byte %d", error.text,
-			error.position);
+		snprintf(text, sizeof(text), "not JSON: %s at byte %d", error.text, error.position);
 		return bad(c, PARSE_ERROR, false, text);
 	}
 	q = request_new(c, BROKER_LINE);

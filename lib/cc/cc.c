@@ -2,7 +2,7 @@
 /* DCQCN: what a CNP, time and bytes do to a rate; and pacing, for any rate. */
 #include "cc.h"
 
-#define KB(mbps) ((mbps) * 1000u)
+#define KB(mbps) ((mbps)*1000u)
 
 static uint32_t
 min_u32(uint32_t a, uint32_t b)
@@ -98,10 +98,10 @@ increase(struct cc *c)
 	if (most <= f) {
 		c->stage = CC_FAST_RECOVERY; /* CC-16 */
 	} else if (least <= f) {
-		c->stage = CC_ADDITIVE;      /* CC-17 */
+		c->stage = CC_ADDITIVE; /* CC-17 */
 		step = KB((uint64_t)c->p.rpg_ai_rate);
 	} else {
-		c->stage = CC_HYPER;         /* CC-18 */
+		c->stage = CC_HYPER; /* CC-18 */
 		step = KB((uint64_t)c->p.rpg_hai_rate) * (c->p.hai_grows ? least - f : 1);
 	}
 	c->target = c->target + step < top ? c->target + (uint32_t)step : top;
@@ -138,8 +138,8 @@ static void
 skip(struct cc *c, uint64_t events)
 {
 	const uint32_t top = cc_top(c);
-	const uint64_t step = KB((uint64_t)(c->stage == CC_HYPER ? c->p.rpg_hai_rate
-								 : c->p.rpg_ai_rate));
+	const uint64_t step =
+		KB((uint64_t)(c->stage == CC_HYPER ? c->p.rpg_hai_rate : c->p.rpg_ai_rate));
 
 	if (events == 0 || c->stage < CC_ADDITIVE || (c->stage == CC_HYPER && c->p.hai_grows))
 		return;

@@ -72,7 +72,7 @@ struct cc {
 	bool increased;  /* since the last cut */
 	bool cnp_came;   /* since alpha's last update */
 	bool has_cut;
-	uint32_t bytes;  /* since the byte counter's last event, or the last CNP */
+	uint32_t bytes; /* since the byte counter's last event, or the last CNP */
 	uint16_t byte_events;
 	uint16_t timer_events;
 	ns_t timer_at;   /* next event of the timer; not with CC_FULL */

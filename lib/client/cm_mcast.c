@@ -29,9 +29,9 @@ client_cm_is_group(const struct sockaddr_storage *a)
 	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
 
-	return a->ss_family == AF_INET6 ? IN6_IS_ADDR_MULTICAST(&in6->sin6_addr)
-					: a->ss_family == AF_INET &&
-			       IN_MULTICAST(ntohl(in->sin_addr.s_addr));
+	return a->ss_family == AF_INET6
+		       ? IN6_IS_ADDR_MULTICAST(&in6->sin6_addr)
+		       : a->ss_family == AF_INET && IN_MULTICAST(ntohl(in->sin_addr.s_addr));
 }
 
 /* Is it of the family of v4-mapped addresses, or of the others? */

@@ -145,8 +145,7 @@ check(const struct context *ctx, const struct rl_qp_attr *attr, int mask)
 }
 
 static void
-encode_alternate(
-	const struct context *ctx, const struct rl_qp_attr *attr, int mask, json_t *o)
+encode_alternate(const struct context *ctx, const struct rl_qp_attr *attr, int mask, json_t *o)
 {
 	if ((mask & RL_QP_ALT_PATH) != 0) {
 		json_object_set_new(o, "alt_ah_attr", client_path_encode(&attr->alt_ah_attr));
@@ -178,8 +177,8 @@ client_attr_encode(
 		json_object_set_new(
 			o, "en_sqd_async_notify", json_boolean(attr->en_sqd_async_notify != 0));
 	if ((mask & RL_QP_ACCESS_FLAGS) != 0)
-		json_object_set_new(o, "qp_access_flags",
-			encode_access(attr->qp_access_flags & ~OF_MEMORY));
+		json_object_set_new(
+			o, "qp_access_flags", encode_access(attr->qp_access_flags & ~OF_MEMORY));
 	if ((mask & RL_QP_PKEY_INDEX) != 0)
 		json_object_set_new(o, "pkey", json_integer(0xffff));
 	if ((mask & RL_QP_PORT) != 0)

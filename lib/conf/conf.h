@@ -63,12 +63,12 @@ enum conf_fill { CONF_FILL_ZERO, CONF_FILL_PATTERN };
 
 enum { KNOB_off, KNOB_on };
 enum { /* KNOB_INDEX_x: which row of knobs.def; KNOB_x_value: its values, the first one is 0 */
-#define KNOB_ROW(group, name)                                   KNOB_INDEX_##group##_##name
-#define KNOB_SWITCH(group, name, iba, ernic, text)              KNOB_ROW(group, name),
-#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)         KNOB_ROW(group, name),
-#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)   KNOB_ROW(group, name),
+#define KNOB_ROW(group, name)                                        KNOB_INDEX_##group##_##name
+#define KNOB_SWITCH(group, name, iba, ernic, text)                   KNOB_ROW(group, name),
+#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)              KNOB_ROW(group, name),
+#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)        KNOB_ROW(group, name),
 #define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) KNOB_ROW(group, name),
-#define KNOB_NUMBER(group, name, least, most, iba, ernic, text) KNOB_ROW(group, name),
+#define KNOB_NUMBER(group, name, least, most, iba, ernic, text)      KNOB_ROW(group, name),
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
 #undef KNOB_TWO
@@ -87,9 +87,14 @@ _Static_assert(KNOB_MAX <= 64, "conf_knobs.given has a bit for each");
 	enum { KNOB_VALUE(group, name, v0), KNOB_VALUE(group, name, v1) };
 #define KNOB_THREE(g, name, v0, v1, v2, iba, ernic, text) \
 	enum { KNOB_VALUE(g, name, v0), KNOB_VALUE(g, name, v1), KNOB_VALUE(g, name, v2) };
-#define KNOB_FIVE(g, name, v0, v1, v2, v3, v4, iba, ernic, text)                            \
-	enum { KNOB_VALUE(g, name, v0), KNOB_VALUE(g, name, v1), KNOB_VALUE(g, name, v2), \
-		KNOB_VALUE(g, name, v3), KNOB_VALUE(g, name, v4) };
+#define KNOB_FIVE(g, name, v0, v1, v2, v3, v4, iba, ernic, text) \
+	enum {                                                   \
+		KNOB_VALUE(g, name, v0),                         \
+		KNOB_VALUE(g, name, v1),                         \
+		KNOB_VALUE(g, name, v2),                         \
+		KNOB_VALUE(g, name, v3),                         \
+		KNOB_VALUE(g, name, v4)                          \
+	};
 #define KNOB_NUMBER(group, name, least, most, iba, ernic, text)
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
@@ -102,12 +107,12 @@ _Static_assert(KNOB_MAX <= 64, "conf_knobs.given has a bit for each");
 struct conf_knobs {
 	uint64_t given;   /* KNOB_GIVEN(member): set by name, not by the profile */
 	uint32_t profile; /* enum conf_profile; also the place of the RNR check */
-#define KNOB_MEMBER(group, name)                                uint32_t group##_##name
-#define KNOB_SWITCH(group, name, iba, ernic, text)              KNOB_MEMBER(group, name);
-#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)         KNOB_MEMBER(group, name);
-#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)   KNOB_MEMBER(group, name);
+#define KNOB_MEMBER(group, name)                                     uint32_t group##_##name
+#define KNOB_SWITCH(group, name, iba, ernic, text)                   KNOB_MEMBER(group, name);
+#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)              KNOB_MEMBER(group, name);
+#define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text)        KNOB_MEMBER(group, name);
 #define KNOB_FIVE(group, name, v0, v1, v2, v3, v4, iba, ernic, text) KNOB_MEMBER(group, name);
-#define KNOB_NUMBER(group, name, least, most, iba, ernic, text) KNOB_MEMBER(group, name);
+#define KNOB_NUMBER(group, name, least, most, iba, ernic, text)      KNOB_MEMBER(group, name);
 #include "tables/knobs.def"
 #undef KNOB_SWITCH
 #undef KNOB_TWO

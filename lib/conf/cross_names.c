@@ -203,8 +203,7 @@ keys_unique(const struct conf *c, struct conf_errors *err)
 			v[n++] = (struct entry){ .number = c->srqs[i].srq_num % CONF_SRQ_PLACES,
 				.index = i };
 	}
-	numbers_unique(
-		v, n, "srqs", "srq_num", "each must be different in its low 12 bits", err);
+	numbers_unique(v, n, "srqs", "srq_num", "each must be different in its low 12 bits", err);
 	free(v);
 	return 0;
 }

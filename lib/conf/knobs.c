@@ -63,14 +63,14 @@ set_profile(struct conf_knobs *k, enum conf_profile profile)
 	const bool is_ernic = profile == CONF_PROFILE_ERNIC;
 
 	k->profile = profile;
-#define KNOB_CHOSEN(member, in_iba, in_ernic)                 \
-	do {                                                  \
-		if ((in_iba) != (in_ernic))                   \
+#define KNOB_CHOSEN(member, in_iba, in_ernic)                         \
+	do {                                                          \
+		if ((in_iba) != (in_ernic))                           \
 			k->member = is_ernic ? (in_ernic) : (in_iba); \
 	} while (0);
 #define KNOB_SWITCH(group, name, iba, ernic, text) \
 	KNOB_CHOSEN(group##_##name, KNOB_##iba, KNOB_##ernic)
-#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)                    \
+#define KNOB_TWO(group, name, v0, v1, iba, ernic, text)                     \
 	KNOB_CHOSEN(group##_##name, (uint32_t)KNOB_VALUE(group, name, iba), \
 		(uint32_t)KNOB_VALUE(group, name, ernic))
 #define KNOB_THREE(group, name, v0, v1, v2, iba, ernic, text) \

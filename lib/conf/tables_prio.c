@@ -11,8 +11,8 @@
 
 /* Pairs KEY:VALUE, keys below n, values from `least` to `most`; out[key] is set. */
 static int
-pairs_decode(const char *text, uint8_t *out, unsigned long n, unsigned long least,
-	unsigned long most)
+pairs_decode(
+	const char *text, uint8_t *out, unsigned long n, unsigned long least, unsigned long most)
 {
 	const char *at = text;
 
@@ -46,8 +46,8 @@ pairs_encode(const uint8_t *from, uint32_t n, uint8_t none, char *buf, size_t ro
 	buf[0] = '\0';
 	for (uint32_t i = 0; i < n && at < room; i++)
 		if (from[i] != none)
-			at += (size_t)snprintf(buf + at, room - at, "%s%u:%u", at != 0 ? " " : "",
-				i, from[i]);
+			at += (size_t)snprintf(
+				buf + at, room - at, "%s%u:%u", at != 0 ? " " : "", i, from[i]);
 }
 
 static int

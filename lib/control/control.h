@@ -41,7 +41,7 @@ char *control_rpc(struct control *c, const char *line, size_t len);
 /** Its objects, for tests that write what an application could. */
 struct objects *control_objects(struct control *c);
 /** Print the total counters that are not zero, one a line, through `out`. */
-void control_print_counters(const struct control *c, void (*out)(void *ctx, const char *line),
-	void *ctx);
+void control_print_counters(
+	const struct control *c, void (*out)(void *ctx, const char *line), void *ctx);
 
 #endif

@@ -311,7 +311,8 @@ wait_responder(struct waits *x)
 			"RNR NAK of %u us%s%s",
 			x->rec->srq != NULL ? "shared " : "", us,
 			x->w->rnr_until != 0 ? "; the peer waits with one" : "",
-			x->w->starved ? "; the peer has no credit, and is told of the next one" : "");
+			x->w->starved ? "; the peer has no credit, and is told of the next one"
+				      : "");
 
 		json_object_set_new(o, "psn", json_integer(s->epsn));
 		if (x->w->rnr_until > us * TIME_NS_PER_US)

@@ -90,7 +90,7 @@ struct env_wiring {
 	struct env_port ports[ENV_MAX_PORTS];
 	uint32_t workers_n;
 	uint32_t ports_n;
-	int numa_node; /* for regions; -1: any */
+	int numa_node;                   /* for regions; -1: any */
 	const struct mem_area *presence; /* ring_presence.h, sealed; NULL: clients wake nobody */
 	/* Called again and again while control waits for a worker: a pause, or (in a program with
 	 * one thread) a turn of the workers. */

@@ -15,8 +15,8 @@
 /* Whoever else changes mappings waits for a piece, not for all. */
 #define UNMAP_PIECE    ((size_t)8 << 20)
 #define POPULATE_PIECE ((size_t)4 << 20)
-#define HUGE_PAGE     (2u << 20)
-#define MEMFD_HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
+#define HUGE_PAGE      (2u << 20)
+#define MEMFD_HUGE_2M  (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
 
 size_t
 mem_available_bytes(void)
@@ -67,8 +67,7 @@ populate(int fd, void *base, size_t len)
 }
 
 static int
-create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int fd_flags,
-	bool open)
+create(struct mem_area *a, size_t len, size_t page_size, int node, unsigned int fd_flags, bool open)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (open ? 0 : F_SEAL_SEAL);
 	size_t bytes = (len + page_size - 1) / page_size * page_size;

@@ -174,8 +174,8 @@ method_client_open_prepare(const void *ctx, struct broker_conn *c UNUSED, struct
 {
 	const struct env_wiring *w = &((const struct rpc_server *)ctx)->env->w;
 
-	gift->rc = mem_area_create(
-		&gift->area, app_first_area(w->conf), w->numa_node, MEM_AREA_OPEN);
+	gift->rc =
+		mem_area_create(&gift->area, app_first_area(w->conf), w->numa_node, MEM_AREA_OPEN);
 }
 
 static int

@@ -151,8 +151,8 @@ qp_open(struct rpc_call *call)
 		return method_client_refuse(call, ENOENT, "qp_num", p->qp_num);
 	if (admin_open(&app->o, rec, pd, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, json_pack("{s:I, s:i}", "qp_num", (json_int_t)rec->qpn, "worker",
-					rec->worker));
+	return rpc_result(call,
+		json_pack("{s:I, s:i}", "qp_num", (json_int_t)rec->qpn, "worker", rec->worker));
 }
 
 const struct rpc_method methods_client_xrcd[] = {

@@ -203,8 +203,7 @@ struct p_set {
 #undef MEMBER
 };
 
-static const struct conf_field set_rows[] = {
-	P_U32(p_set, id, 1, UINT32_MAX, P_REQUIRED),
+static const struct conf_field set_rows[] = { P_U32(p_set, id, 1, UINT32_MAX, P_REQUIRED),
 	P_U32(p_set, weight, 1, 100, P_OPTIONAL, .given = GIVEN_WEIGHT),
 	P_SIZE64(p_set, rate, P_OPTIONAL, .given = GIVEN_RATE),
 #define FIELD(name, key, err, what) \

@@ -330,11 +330,10 @@ control_load(struct rpc_call *call)
 
 	if (p->reset)
 		t->worst = (struct turn_worst){ 0 };
-	return rpc_result(call,
-		json_pack("{s:I, s:I, s:I, s:I, s:s}", "turns", (json_int_t)t->n, "turn_max_us",
-			us(worst.took), "turn_max_cpu_us", us(worst.cpu), "turn_max_piece_us",
-			us(worst.piece_took), "turn_max_piece",
-			worst.piece != NULL ? worst.piece : ""));
+	return rpc_result(call, json_pack("{s:I, s:I, s:I, s:I, s:s}", "turns", (json_int_t)t->n,
+					"turn_max_us", us(worst.took), "turn_max_cpu_us",
+					us(worst.cpu), "turn_max_piece_us", us(worst.piece_took),
+					"turn_max_piece", worst.piece != NULL ? worst.piece : ""));
 }
 
 const struct rpc_method methods_stats[] = {

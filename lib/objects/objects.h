@@ -76,10 +76,10 @@ struct object_cq {
 	struct qp_cq q;
 	uint32_t cqe;
 	struct ring_cq *leaving; /* resized: a worker may still write to this one; or NULL */
-	bool quiet;         /* nobody listens to its events: the dataplane's own */
-	bool armed;         /* waits for a completion */
-	struct app_cq *app; /* the application's side of it, or NULL */
-	uint32_t fired;     /* completion events not delivered yet */
+	bool quiet;              /* nobody listens to its events: the dataplane's own */
+	bool armed;              /* waits for a completion */
+	struct app_cq *app;      /* the application's side of it, or NULL */
+	uint32_t fired;          /* completion events not delivered yet */
 };
 
 struct object_srq {
@@ -117,7 +117,7 @@ struct objects {
 	struct names srqs;
 	struct regions_gone regions_gone;
 	uint32_t next_mw; /* last number that was given away in a name */
-	uint32_t looked; /* regions.h: at so many regions in this turn */
+	uint32_t looked;  /* regions.h: at so many regions in this turn */
 	uint64_t looked_turn;
 	uint32_t armed; /* CQs that wait for a completion */
 	uint64_t random_fallback;

@@ -79,8 +79,7 @@ bool
 regions_may_look(struct objects *objs)
 {
 	const uint32_t gone = objs->regions_gone.n;
-	const uint32_t n =
-		objs->mrs.n + objs->mws.n + (gone < REGIONS_GONE ? gone : REGIONS_GONE);
+	const uint32_t n = objs->mrs.n + objs->mws.n + (gone < REGIONS_GONE ? gone : REGIONS_GONE);
 
 	if (objs->looked_turn != objs->env->turns.n) {
 		objs->looked_turn = objs->env->turns.n;

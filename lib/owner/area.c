@@ -82,9 +82,9 @@ add_area(struct owner *o, struct mem_area *mem, struct refusal *r)
 	if (a != NULL) {
 		o->areas = a;
 		a = &a[o->areas_n];
-		*a = (struct owner_area){ .mem = *mem,
-			.grains = (uint32_t)(mem->len / OWNER_GRAIN),
-			.open = true };
+		*a = (struct owner_area){
+			.mem = *mem, .grains = (uint32_t)(mem->len / OWNER_GRAIN), .open = true
+		};
 		a->map = calloc(a->grains / 64 + 1, sizeof(a->map[0]));
 	}
 	if (a == NULL || a->map == NULL || mem_guard_add(&a->mem) != 0)

@@ -21,10 +21,10 @@
 #include "mem.h"
 #include "refusal.h"
 
-#define OWNER_GRAIN 256u /* bytes: places begin and end at multiples of it */
-#define OWNER_AREAS 4096
+#define OWNER_GRAIN      256u /* bytes: places begin and end at multiples of it */
+#define OWNER_AREAS      4096
 #define OWNER_AREA_FIRST (256u << 10) /* bytes, at least */
-#define OWNER_CLEARED 4096u
+#define OWNER_CLEARED    4096u
 
 struct broker_conn;
 struct broker_making;
@@ -45,7 +45,7 @@ struct owner_area {
 	uint32_t grains;
 	uint32_t taken;
 	uint32_t fresh; /* grains from here on were never given out */
-	bool told; /* the application has its descriptor, too */
+	bool told;      /* the application has its descriptor, too */
 	bool open; /* not sealed: the application can take pages out of it. No worker touches it */
 };
 
@@ -60,9 +60,9 @@ struct owner_place {
 struct owner_rings {
 	struct owner_place rq;
 	struct owner_place sq;
-	uint32_t entries;  /* of both, charged as OWNER_OUTSTANDING */
+	uint32_t entries;     /* of both, charged as OWNER_OUTSTANDING */
 	size_t private_bytes; /* of the QP, charged as OWNER_PRIVATE */
-	bool charged; /* also one of OWNER_QPS */
+	bool charged;         /* also one of OWNER_QPS */
 	struct mem_area work; /* the QP's private requests, if they are many */
 };
 
@@ -73,9 +73,9 @@ struct owner {
 	uint32_t id;
 	struct owner_process process;
 	char name[CONF_NAME_MAX];
-	bool gone;            /* its connection ended: it is being taken down */
-	uint32_t named;       /* objects that got a name, ever */
-	uint64_t has[OWNER_KINDS]; /* charge.h */
+	bool gone;                  /* its connection ended: it is being taken down */
+	uint32_t named;             /* objects that got a name, ever */
+	uint64_t has[OWNER_KINDS];  /* charge.h */
 	uint64_t most[OWNER_KINDS]; /* control.client_limits, or what client_set said */
 	struct owner_user *user;
 	struct owner_users *users;
@@ -88,12 +88,12 @@ struct owner {
 	uint32_t areas_n;
 	/* An area is made by its thread; the request that needs it is put off (env_put_off). */
 	struct broker_making *making;
-	bool making_work; /* for a QP's private requests, not for rings */
-	size_t making_len;     /* of rings: charged */
-	struct mem_area work; /* made for the QP of the request under way */
-	uint32_t open_n;       /* of the areas; they are the last ones */
+	bool making_work;              /* for a QP's private requests, not for rings */
+	size_t making_len;             /* of rings: charged */
+	struct mem_area work;          /* made for the QP of the request under way */
+	uint32_t open_n;               /* of the areas; they are the last ones */
 	struct broker_making *sealing; /* the first of them */
-	bool opening; /* its doorbells may be in an open area: they are not rung yet */
+	bool opening;   /* its doorbells may be in an open area: they are not rung yet */
 	bool map_first; /* the request was refused until the application has mapped an area */
 };
 

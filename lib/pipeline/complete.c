@@ -47,8 +47,7 @@ pipeline_cq_run_begin(const struct worker *w, struct cq_run *run, struct qp_cq *
 	uint32_t room;
 
 	cq_run_end(run);
-	if (atomic_load_explicit(&cq->error, memory_order_relaxed) ||
-		!qp_cq_is_alone(cq, w->index))
+	if (atomic_load_explicit(&cq->error, memory_order_relaxed) || !qp_cq_is_alone(cq, w->index))
 		return false;
 	room = ring_cq_room_alone(&cq->ring, &run->from);
 	run->at = run->from;

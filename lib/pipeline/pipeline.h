@@ -28,8 +28,8 @@
 #include "trace.h"
 #include "wire.h"
 
-#define PIPELINE_BURST       32
-#define PIPELINE_MAX_PORTS   32
+#define PIPELINE_BURST     32
+#define PIPELINE_MAX_PORTS 32
 /* Ports' wires, their queues for priorities 1 to 7, then local destinations. */
 #define PIPELINE_MAX_OUTS    (2 * PIPELINE_MAX_PORTS + PRIO_PORTS_MAX * (PRIO_N - 1))
 #define PIPELINE_MAX_WORKERS 64

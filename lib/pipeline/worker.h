@@ -28,19 +28,19 @@
 #include "tx_queue.h"
 #include "wire_wide.h"
 
-#define AHEAD           4     /* packets: prefetch distance */
-#define TIMER_TURNS     16    /* timers wait so long for frames received before them */
-#define TX_ROOM         2048  /* frames a port's backlog holds at most */
-#define TX_HIGH         256   /* frames waiting at which answers pause */
-#define ANSWER_TURN     64    /* answer packets of a worker in one turn */
-#define ANSWER_QP       8     /* ... of one QP before the next one's */
-#define ANSWER_VISITS   32    /* QPs looked at in one turn */
-#define ANSWER_PEERS    128   /* places for peers; a power of two, at most 256 */
-#define CONTROL_PLACES  64    /* for sources of frames for the control lcore; a power of two */
-#define CONTROL_SOURCE  64    /* frames of one in a millisecond */
-#define REQUEST_TURN    64    /* request packets of a worker in one turn */
-#define REQUEST_QP      16    /* ... of one QP before the next one's */
-#define TAKE_QP         64    /* entries of its send ring copied at once */
+#define AHEAD           4    /* packets: prefetch distance */
+#define TIMER_TURNS     16   /* timers wait so long for frames received before them */
+#define TX_ROOM         2048 /* frames a port's backlog holds at most */
+#define TX_HIGH         256  /* frames waiting at which answers pause */
+#define ANSWER_TURN     64   /* answer packets of a worker in one turn */
+#define ANSWER_QP       8    /* ... of one QP before the next one's */
+#define ANSWER_VISITS   32   /* QPs looked at in one turn */
+#define ANSWER_PEERS    128  /* places for peers; a power of two, at most 256 */
+#define CONTROL_PLACES  64   /* for sources of frames for the control lcore; a power of two */
+#define CONTROL_SOURCE  64   /* frames of one in a millisecond */
+#define REQUEST_TURN    64   /* request packets of a worker in one turn */
+#define REQUEST_QP      16   /* ... of one QP before the next one's */
+#define TAKE_QP         64   /* entries of its send ring copied at once */
 #define REQUEST_ROUNDS  (REQUEST_TURN / REQUEST_QP) /* visits in a turn, at least */
 #define REQUEST_BYTES   16384 /* ... and in a turn, where another client could ring meanwhile */
 #define REQUEST_LOSSY   4     /* ... whose packets get lost, beside others */

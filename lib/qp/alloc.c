@@ -80,8 +80,8 @@ layout_send(const struct qp_alloc_params *p, struct layout *l)
 	l->sges = line_up(l->send_entries * sizeof(struct requester_wr));
 	l->work_bytes = l->sges;
 	if (!p->send_feed && p->max_send_wr != 0)
-		l->work_bytes += line_up((size_t)l->send_entries * p->max_send_sge *
-					 sizeof(struct ring_sge));
+		l->work_bytes += line_up(
+			(size_t)l->send_entries * p->max_send_sge * sizeof(struct ring_sge));
 	if (p->work_mem == NULL)
 		l->wrs = take(l, l->work_bytes);
 	if (p->send_feed)

@@ -46,8 +46,8 @@ static size_t slabs_bytes;
 static struct slab *
 map_slab(void)
 {
-	uint8_t *p = mmap(
-		NULL, 2 * SLAB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p =
+		mmap(NULL, 2 * SLAB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t before;
 
 	if (p == MAP_FAILED)

@@ -16,7 +16,7 @@
 #include "compiler.h"
 #include "mem_refusal.h"
 
-enum { /* struct qp_error.flags */
+enum {                                 /* struct qp_error.flags */
 	QP_ERROR_PACKET = BIT32(0),    /* a packet did it: opcode, psn, len are its own */
 	QP_ERROR_NAK = BIT32(1),       /* answered with a NAK: `syndrome`, at `psn` */
 	QP_ERROR_ACK = BIT32(2),       /* answered with an ACK */
@@ -31,12 +31,12 @@ struct qp_error {
 	uint8_t opcode;
 	uint8_t syndrome; /* AETH sent or received */
 	uint8_t fatal;
-	uint8_t fault;    /* enum wire_fault, 0xff none */
+	uint8_t fault; /* enum wire_fault, 0xff none */
 	uint8_t wc_status;
 	uint8_t event;
 	uint32_t psn;
-	uint16_t len;     /* payload bytes */
-	uint8_t flags;    /* QP_ERROR_* */
+	uint16_t len;  /* payload bytes */
+	uint8_t flags; /* QP_ERROR_* */
 	uint8_t reserved;
 	ns_t time_ns;
 	uint64_t trace_at; /* entries the worker's flight recorder had taken */

@@ -17,13 +17,13 @@ enum {                                /* struct qp.flags; writer: worker */
 	QPF_CHECK_SRC_MAC = BIT32(1), /* rx.check_src_mac */
 	QPF_REQUIRE_DF = BIT32(2),    /* rx.ip_df */
 	QPF_TRACE = BIT32(3),
-	QPF_CNP = BIT32(4),         /* cc.cnp=on */
-	QPF_NOT_RC = BIT32(5),   /* these three are QPF_SERVICE (constant) */
-	QPF_DATAGRAM = BIT32(6), /* UD: each request has its own destination */
-	QPF_XRC = BIT32(7),      /* a target's `srq` is that of the packet */
-	QPF_FLUSHING = BIT32(8),    /* in ERR, and in line for the rest of its flush */
-	QPF_RESOLVED = BIT32(9),    /* template has a destination MAC */
-	QPF_RECV_FEED = BIT32(10),  /* the worker keeps the receive queue filled */
+	QPF_CNP = BIT32(4),        /* cc.cnp=on */
+	QPF_NOT_RC = BIT32(5),     /* these three are QPF_SERVICE (constant) */
+	QPF_DATAGRAM = BIT32(6),   /* UD: each request has its own destination */
+	QPF_XRC = BIT32(7),        /* a target's `srq` is that of the packet */
+	QPF_FLUSHING = BIT32(8),   /* in ERR, and in line for the rest of its flush */
+	QPF_RESOLVED = BIT32(9),   /* template has a destination MAC */
+	QPF_RECV_FEED = BIT32(10), /* the worker keeps the receive queue filled */
 	QPF_EVENT_WITH_CQE = BIT32(11),
 	QPF_ACK_CRC = BIT32(12), /* ack_crc is valid: cleared when the template changes */
 	QPF_VLAN = BIT32(13), /* the path has a tag: only packets with the same VLAN are the QP's */

@@ -40,8 +40,7 @@ struct qp_migration_step qp_migration_step(enum mig_state state, bool migreq);
  * @param why out: static text.
  * @return 0 or -EINVAL.
  */
-int qp_migration_check(
-	enum mig_state now, enum mig_state to, bool loaded, const char **why);
+int qp_migration_check(enum mig_state now, enum mig_state to, bool loaded, const char **why);
 
 /** Owner worker: go to a state, and have MigReq and exhaustion follow it. */
 void qp_migration_set(struct qp *qp, enum mig_state to);

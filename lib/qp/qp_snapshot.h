@@ -21,15 +21,15 @@ struct qp;
 
 /** What a QP waits for, as far as its worker sees it. */
 struct qp_waiting {
-	uint8_t stop;      /* enum requester_stop: against the next packet */
-	uint8_t timeout;   /* exponent in effect; 0: no transport timer */
-	uint8_t rnr_code;  /* of the RNR NAK that is waited for the end of */
-	bool halved;       /* a CNP has halved the window */
-	bool established;  /* the peer was heard of in RTR */
-	bool starved;      /* the peer was told of no credit (FLOW-07) */
-	bool has_oldest;   /* oldest_*: the oldest request not completed */
-	bool tx_full;      /* so many frames wait for the port that requests pause */
-	bool tx_paused;    /* its priority is, by the port's neighbour (FLOW-11) */
+	uint8_t stop;          /* enum requester_stop: against the next packet */
+	uint8_t timeout;       /* exponent in effect; 0: no transport timer */
+	uint8_t rnr_code;      /* of the RNR NAK that is waited for the end of */
+	bool halved;           /* a CNP has halved the window */
+	bool established;      /* the peer was heard of in RTR */
+	bool starved;          /* the peer was told of no credit (FLOW-07) */
+	bool has_oldest;       /* oldest_*: the oldest request not completed */
+	bool tx_full;          /* so many frames wait for the port that requests pause */
+	bool tx_paused;        /* its priority is, by the port's neighbour (FLOW-11) */
 	uint8_t oldest_opcode; /* ibv_wr_opcode */
 	uint64_t oldest_id;
 	uint32_t started;   /* requests started and not completed */
@@ -75,9 +75,9 @@ struct qp_snapshot {
 	/* requester */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	bool timing;          /* transport timer runs, until `deadline` */
-	bool waiting_rnr;     /* RNR wait, until `deadline` */
-	bool drained;         /* SQD: nothing is under way */
+	bool timing;      /* transport timer runs, until `deadline` */
+	bool waiting_rnr; /* RNR wait, until `deadline` */
+	bool drained;     /* SQD: nothing is under way */
 	uint32_t next_psn;
 	uint32_t una_psn;     /* oldest not acknowledged */
 	uint32_t outstanding; /* send requests posted and not completed */

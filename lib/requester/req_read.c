@@ -26,8 +26,7 @@ position_fits(const struct requester *r, const struct requester_wr *w, opflags_t
 		opens |= OPF_ONLY;
 		continues |= OPF_LAST;
 	}
-	if (w->resumed != 0 &&
-		(psn_eq(r->una, r->asked) || (r->knobs & REQ_KNOB_READ_KEEP) != 0))
+	if (w->resumed != 0 && (psn_eq(r->una, r->asked) || (r->knobs & REQ_KNOB_READ_KEEP) != 0))
 		return op_has(op, opens | continues);
 	if (psn_eq(r->una, w->first))
 		return op_has(op, opens);

@@ -164,9 +164,9 @@ struct requester_run {
 	uint32_t each;   /* requester_asks_each() */
 	uint32_t asked;  /* how many ask */
 	uint32_t pmtu;
-	psn_t timed; /* with `times` */
-	bool times;  /* a round trip is being timed */
-	bool acked;  /* something answers */
+	psn_t timed;        /* with `times` */
+	bool times;         /* a round trip is being timed */
+	bool acked;         /* something answers */
 	uint8_t timed_from; /* requester_timed_from() */
 	uint8_t migreq;
 };

@@ -131,7 +131,7 @@ _Static_assert(
 /** The shared part: indices on lines of their own, entries behind. */
 struct ring_shared {
 	_Atomic uint32_t prod CACHE_ALIGNED;
-	_Atomic uint32_t bell; /* 1: the consumer was told of entries, and has not looked yet */
+	_Atomic uint32_t bell;  /* 1: the consumer was told of entries, and has not looked yet */
 	_Atomic uint32_t alert; /* writer: consumer. Tell it of every entry. SRQ: it is in error */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint8_t slots[] CACHE_ALIGNED;

@@ -127,9 +127,8 @@ ring_cq_end(const struct ring_cq *q)
 {
 	uint32_t at = q->cons;
 
-	while (at - q->cons <= q->mask &&
-		atomic_load_explicit(&ring_cq_at(q, at)->seq, memory_order_acquire) ==
-			ring_cq_seq(q, at))
+	while (at - q->cons <= q->mask && atomic_load_explicit(&ring_cq_at(q, at)->seq,
+						  memory_order_acquire) == ring_cq_seq(q, at))
 		at++;
 	return at;
 }

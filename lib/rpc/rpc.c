@@ -243,11 +243,9 @@ static bool
 one_request(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *work,
 	const json_t *request, json_t **out)
 {
-	struct rpc_call call = { .server = srv,
-		.m = srv->m,
-		.client = client,
-		.from = work->from,
-		.request = request };
+	struct rpc_call call = {
+		.server = srv, .m = srv->m, .client = client, .from = work->from, .request = request
+	};
 	const json_t *id = json_object_get(request, "id");
 	json_t *reply;
 

@@ -31,12 +31,12 @@ enum {
 
 struct rpc_call {
 	struct rpc_server *server;
-	struct methods *m;         /* what methods work on: methods.h */
-	struct rpc_client *client; /* NULL: control_rpc() */
+	struct methods *m;           /* what methods work on: methods.h */
+	struct rpc_client *client;   /* NULL: control_rpc() */
 	struct broker_request *from; /* what it came with, or NULL */
 	const json_t *request;
 	const json_t *raw; /* params, or NULL */
-	void *params;              /* decoded by the method's table */
+	void *params;      /* decoded by the method's table */
 	json_t *result;
 	int code;     /* of the error, 0: none */
 	json_t *data; /* of the error, or NULL */

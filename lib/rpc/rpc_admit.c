@@ -94,7 +94,7 @@ ns_t
 rpc_used(const struct rpc_admission *a, uint32_t uid, bool operator)
 {
 	const uint32_t i = operator? 0 : find(a, uid);
-	const ns_t used = operator? a->operators_used : i < a->users_n ? a->user[i].used : 0;
+	const ns_t used = operator? a->operators_used : i<a->users_n ? a->user[i].used : 0;
 
 	return used > a->used ? used : a->used;
 }

@@ -29,7 +29,7 @@ struct rpc_admission {
 	struct {
 		uint32_t uid;
 		uint32_t n;
-		ns_t used; /* rpc_paid() */
+		ns_t used;  /* rpc_paid() */
 	} user[RPC_PLACES]; /* those with connections */
 	ns_t operators_used;
 	ns_t used; /* by whoever had used least, when it was served last */

@@ -23,14 +23,14 @@
 #include "owner.h"
 #include "rpc_admit.h"
 
-#define RPC_LINE_MAX      (1u << 20)  /* bytes of a line without its newline */
-#define RPC_APP_LINE_MAX  (64u << 10) /* of an application's, or by the clients' socket */
-#define RPC_APP_VALUES    4096        /* JSON values in it, about */
-#define RPC_OUT_MAX       (8u << 20)
-#define RPC_TURN_NS       TIME_NS_PER_MS
-#define RPC_LEAST_NS      (250 * TIME_NS_PER_US) /* for requests, in any case */
-#define RPC_ENDS_NS       (1500 * TIME_NS_PER_US)
-#define RPC_PUT_OFF_NS    (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
+#define RPC_LINE_MAX     (1u << 20)  /* bytes of a line without its newline */
+#define RPC_APP_LINE_MAX (64u << 10) /* of an application's, or by the clients' socket */
+#define RPC_APP_VALUES   4096        /* JSON values in it, about */
+#define RPC_OUT_MAX      (8u << 20)
+#define RPC_TURN_NS      TIME_NS_PER_MS
+#define RPC_LEAST_NS     (250 * TIME_NS_PER_US) /* for requests, in any case */
+#define RPC_ENDS_NS      (1500 * TIME_NS_PER_US)
+#define RPC_PUT_OFF_NS   (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
 
 #define RPC_FDS_MAX BROKER_OUT_FDS
 
@@ -52,25 +52,25 @@ struct rpc_work {
 	const json_t *json;
 	json_t *replies; /* of a batch */
 	size_t next;
-	size_t total; /* bytes of `replies`, about */
-	ns_t since;   /* the request under way was put off then, 0: it was not */
+	size_t total;  /* bytes of `replies`, about */
+	ns_t since;    /* the request under way was put off then, 0: it was not */
 	uint64_t turn; /* of the last try */
 };
 
 struct rpc_client {
 	TAILQ_ENTRY(rpc_client) all;
-	int fd; /* read, written and closed by the thread */
-	int process;  /* pidfd of the peer, -1: it cannot be had */
+	int fd;      /* read, written and closed by the thread */
+	int process; /* pidfd of the peer, -1: it cannot be had */
 	struct broker_conn *conn;
 	struct rpc_watch on_socket;
 	struct rpc_watch on_process;
 	struct rpc_work work;
-	bool follow;  /* carries async_event notifications */
-	bool closing; /* error sent; input is thrown away until the peer closes */
-	bool eof;     /* the peer sends no more; what it sent is still answered */
-	bool hup;     /* it reads no more either */
-	bool dead;    /* to be freed at the end of the turn */
-	ns_t close_by; /* UINT64_MAX: no need to */
+	bool follow;     /* carries async_event notifications */
+	bool closing;    /* error sent; input is thrown away until the peer closes */
+	bool eof;        /* the peer sends no more; what it sent is still answered */
+	bool hup;        /* it reads no more either */
+	bool dead;       /* to be freed at the end of the turn */
+	ns_t close_by;   /* UINT64_MAX: no need to */
 	bool limited;    /* came by the clients' socket: nothing but clients' methods */
 	bool operator;   /* rpc_is_operator() */
 	struct app *app; /* after client_open */
@@ -114,7 +114,7 @@ struct rpc_server {
 	const struct rpc_slow *slow;    /* of them, what takes long; one without a name ends it */
 	struct broker *broker;          /* NULL: not open */
 	TAILQ_HEAD(rpc_clients, rpc_client) clients; /* the next to be served is the first */
-	uint32_t n; /* of them */
+	uint32_t n;                                  /* of them */
 	struct rpc_admission admission;
 	struct log_rate told_slow;
 	uint32_t followers;

@@ -65,12 +65,14 @@ ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, const struct ib_uverbs_qp_at
 }
 
 /* Members that both structs have, under the same name and with the same width or a wider one. */
+/* clang-format off */
 #define PLAIN(X)                                                                                  \
 	X(dlid)                                                                                   \
 	X(slid)                                                                                   \
 	X(flow_label)                                                                             \
 	X(hop_limit) X(traffic_class) X(numb_path) X(pkey) X(sl) X(mtu_selector) X(rate_selector) \
 		X(rate) X(packet_life_time_selector) X(packet_life_time) X(preference)
+/* clang-format on */
 #define COPY(member) dst->member = src->member;
 
 void

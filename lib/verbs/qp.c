@@ -260,6 +260,7 @@ ibv_qp_to_qp_ex(struct ibv_qp *pub)
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Members that are plain numbers, the same on both sides. */
+/* clang-format off */
 #define NUMBERS(X)                                                                               \
 	X(qkey)                                                                                  \
 	X(rq_psn)                                                                                \
@@ -268,6 +269,7 @@ ibv_qp_to_qp_ex(struct ibv_qp *pub)
 	X(qp_access_flags) X(pkey_index) X(alt_pkey_index) X(en_sqd_async_notify) X(sq_draining) \
 		X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(timeout) X(retry_cnt)  \
 			X(rnr_retry) X(alt_timeout)
+/* clang-format on */
 #define COPY(member) to->member = from->member;
 
 static int

@@ -56,8 +56,8 @@ void vl_spans_unlock(void);
  * Make [addr, addr + len) something that can be registered. @param written by the device, too: not
  * read-only. @param why out: the reason of an error, in words. @return 0, or an errno.
  */
-int vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out,
-	char why[VL_WHY]);
+int vl_span_get(
+	const void *addr, size_t len, bool written, struct vl_memory *out, char why[VL_WHY]);
 /** A region of the spans is gone. */
 void vl_spans_put(const struct vl_spans *spans);
 

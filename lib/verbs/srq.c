@@ -51,9 +51,8 @@ vl_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *init)
 {
 	const uint32_t of_xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | of_xrc;
-	const enum ibv_srq_type type = (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0
-					       ? init->srq_type
-					       : IBV_SRQT_BASIC;
+	const enum ibv_srq_type type =
+		(init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 ? init->srq_type : IBV_SRQT_BASIC;
 	struct rl_srq_init_attr a = { .srq_type = (enum rl_srq_type)type };
 
 	(void)ctx;

@@ -80,20 +80,20 @@ vl_path_is_device(const char *path, unsigned int *minor)
 #define AS_DEVICE(path, st)                                                    \
 	do {                                                                   \
 		unsigned int minor_;                                           \
-		if (vl_path_is_device(path, &minor_)) {                       \
+		if (vl_path_is_device(path, &minor_)) {                        \
 			(st)->st_mode = S_IFCHR | ((st)->st_mode & MODE_MASK); \
 			(st)->st_rdev = makedev(MAJOR, minor_);                \
 		}                                                              \
 	} while (0)
 
-#define STAT(name, look)                                            \
-	EXPORT int name(const char *path, struct look *st)          \
-	{                                                           \
-		char buf[SYS_PATH_MAX];                             \
+#define STAT(name, look)                                           \
+	EXPORT int name(const char *path, struct look *st)         \
+	{                                                          \
+		char buf[SYS_PATH_MAX];                            \
 		const int rc = NEXT(name)(vl_path(path, buf), st); \
-		if (rc == 0)                                        \
-			AS_DEVICE(path, st);                        \
-		return rc;                                          \
+		if (rc == 0)                                       \
+			AS_DEVICE(path, st);                       \
+		return rc;                                         \
 	}
 
 STAT(stat, stat)
@@ -101,29 +101,29 @@ STAT(stat64, stat64)
 STAT(lstat, stat)
 STAT(lstat64, stat64)
 
-#define STAT_AT(name, look)                                                     \
-	EXPORT int name(int dir, const char *path, struct look *st, int flags)  \
-	{                                                                       \
-		char buf[SYS_PATH_MAX];                                         \
+#define STAT_AT(name, look)                                                    \
+	EXPORT int name(int dir, const char *path, struct look *st, int flags) \
+	{                                                                      \
+		char buf[SYS_PATH_MAX];                                        \
 		const int rc = NEXT(name)(dir, vl_path(path, buf), st, flags); \
-		if (rc == 0)                                                    \
-			AS_DEVICE(path, st);                                    \
-		return rc;                                                      \
+		if (rc == 0)                                                   \
+			AS_DEVICE(path, st);                                   \
+		return rc;                                                     \
 	}
 
 STAT_AT(fstatat, stat)
 STAT_AT(fstatat64, stat64)
 
 /* Programs that were built before glibc 2.33. */
-#define XSTAT(name, look)                                                    \
-	int name(int version, const char *path, struct look *st);            \
-	EXPORT int name(int version, const char *path, struct look *st)      \
-	{                                                                    \
-		char buf[SYS_PATH_MAX];                                      \
+#define XSTAT(name, look)                                                   \
+	int name(int version, const char *path, struct look *st);           \
+	EXPORT int name(int version, const char *path, struct look *st)     \
+	{                                                                   \
+		char buf[SYS_PATH_MAX];                                     \
 		const int rc = NEXT(name)(version, vl_path(path, buf), st); \
-		if (rc == 0)                                                 \
-			AS_DEVICE(path, st);                                 \
-		return rc;                                                   \
+		if (rc == 0)                                                \
+			AS_DEVICE(path, st);                                \
+		return rc;                                                  \
 	}
 
 XSTAT(__xstat, stat)

@@ -21,8 +21,7 @@ take_connection(const struct rl_cm_conn_param *from, struct rdma_ucm_conn_param 
 
 /* CM-41: what a SIDR_REQ or its answer said. */
 static void
-take_datagrams(
-	struct rl_cm_id *id, const struct rl_cm_ud_param *from, struct rdma_ucm_ud_param *to)
+take_datagrams(struct rl_cm_id *id, const struct rl_cm_ud_param *from, struct rdma_ucm_ud_param *to)
 {
 	to->qp_num = from->qp_num;
 	to->qkey = from->qkey;

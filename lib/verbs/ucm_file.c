@@ -122,7 +122,7 @@ open_device(int flags)
 		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) \
 			mode = va_arg(ap, mode_t);                              \
 		va_end(ap);                                                     \
-		return NEXT(name)(vl_path(path, buf), flags, mode);            \
+		return NEXT(name)(vl_path(path, buf), flags, mode);             \
 	}
 
 OPEN(open)

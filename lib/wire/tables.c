@@ -4,14 +4,13 @@
 
 /* Bytes of BTH and extension headers: derived, so that a row cannot contradict itself. */
 #define HDR_IF(hdrs, bit, len) (((hdrs) & (bit)) != 0 ? (len) : 0)
-#define HDR_LEN(hdrs)                                                \
-	(WIRE_BTH_LEN + HDR_IF(hdrs, OPF_DETH, WIRE_DETH_LEN) +      \
-		HDR_IF(hdrs, OPF_XRCETH, WIRE_XRCETH_LEN) +          \
-		HDR_IF(hdrs, OPF_FETH, WIRE_FETH_LEN) +              \
-		HDR_IF(hdrs, OPF_RETH, WIRE_RETH_LEN) +              \
-		HDR_IF(hdrs, OPF_ATOMICETH, WIRE_ATOMICETH_LEN) +    \
-		HDR_IF(hdrs, OPF_AETH, WIRE_AETH_LEN) +              \
-		HDR_IF(hdrs, OPF_ATOMICACKETH, WIRE_ATOMICACK_LEN) + \
+#define HDR_LEN(hdrs)                                                                           \
+	(WIRE_BTH_LEN + HDR_IF(hdrs, OPF_DETH, WIRE_DETH_LEN) +                                 \
+		HDR_IF(hdrs, OPF_XRCETH, WIRE_XRCETH_LEN) +                                     \
+		HDR_IF(hdrs, OPF_FETH, WIRE_FETH_LEN) + HDR_IF(hdrs, OPF_RETH, WIRE_RETH_LEN) + \
+		HDR_IF(hdrs, OPF_ATOMICETH, WIRE_ATOMICETH_LEN) +                               \
+		HDR_IF(hdrs, OPF_AETH, WIRE_AETH_LEN) +                                         \
+		HDR_IF(hdrs, OPF_ATOMICACKETH, WIRE_ATOMICACK_LEN) +                            \
 		HDR_IF(hdrs, OPF_IMM, WIRE_IMM_LEN) + HDR_IF(hdrs, OPF_IETH, WIRE_IETH_LEN))
 
 #define RESERVED_4(c)                                                               \

@@ -106,8 +106,7 @@ changes_find(const uint8_t *frame)
 	for (uint32_t k = 0; k < 3; k++) {
 		for (uint32_t v = 0; v < 256; v++) {
 			copy[PSN_AT + k] = (uint8_t)v;
-			g.change[k][v] =
-				icrc_compute(crc_isal(), copy + L3, false, covered) ^ zero;
+			g.change[k][v] = icrc_compute(crc_isal(), copy + L3, false, covered) ^ zero;
 		}
 		copy[PSN_AT + k] = 0;
 	}
@@ -145,9 +144,9 @@ frame(uint64_t n)
 	p[PSN_AT] = (uint8_t)(psn >> 16);
 	p[PSN_AT + 1] = (uint8_t)(psn >> 8);
 	p[PSN_AT + 2] = (uint8_t)psn;
-	icrc_store(p + g.len - WIRE_ICRC_LEN,
-		g.icrc[i] ^ g.change[0][p[PSN_AT]] ^ g.change[1][p[PSN_AT + 1]] ^
-			g.change[2][p[PSN_AT + 2]]);
+	icrc_store(p + g.len - WIRE_ICRC_LEN, g.icrc[i] ^ g.change[0][p[PSN_AT]] ^
+						      g.change[1][p[PSN_AT + 1]] ^
+						      g.change[2][p[PSN_AT + 2]]);
 	return m;
 }
 

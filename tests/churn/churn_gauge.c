@@ -12,7 +12,7 @@
 
 #define RSS_ROOM_KIB 16384u /* buffers and rings are touched for the first time, one by one */
 #define HEAP_ROOM    65536u
-#define BUFFERS_ROOM 64u /* what two workers hold ready to receive into */
+#define BUFFERS_ROOM 64u                   /* what two workers hold ready to receive into */
 #define QUIET_NS     (80 * TIME_NS_PER_MS) /* with threads: ten turns of each, at the least */
 
 static const char *const lists[] = { "qp_list", "cq_list", "mr_list", "neighbor_list", "pd_list" };

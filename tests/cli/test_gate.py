@@ -47,7 +47,8 @@ class Gate(unittest.TestCase):
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy(os.path.join(SCRIPTS, name), to)
         for name, text in (("scripts/setup", ""), ("scripts/check/all", CHECKS),
-                           ("scripts/check/analyze", ""), ("scripts/check/memcheck", ""),
+                           ("scripts/check/format", ""), ("scripts/check/analyze", ""),
+                           ("scripts/check/memcheck", ""),
                            ("bin/meson", MESON), ("bin/ninja", NINJA)):
             path = os.path.join(self.root, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -50,7 +50,7 @@ enum {
 	RECORDS = 512,  /* READs and ATOMICs of a QP remembered: more than frames can wait */
 	BURST_MAX = 32, /* packets of a turn */
 	PMTU_MAX = 4096,
-	STEP = 8,       /* bytes of a program's step */
+	STEP = 8, /* bytes of a program's step */
 	FRAME_ROOM = 2048,
 	ARENA = 40 * 1024,
 	QPN_SLOTS = 64,

@@ -27,11 +27,10 @@ main(void)
 	const union ibv_gid group = gid_of("::ffff:239.1.2.3"), group6 = gid_of("ff05::1:3");
 	const union ibv_gid host = gid_of("::ffff:10.77.0.2");
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 7 };
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
-		.cap = { .max_send_wr = 1,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1 } };
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
+	};
 	struct ibv_qp *ud;
 	struct end e[2];
 
@@ -39,8 +38,8 @@ main(void)
 	init.send_cq = init.recv_cq = e[0].cq;
 	CHECK((ud = ibv_create_qp(e[0].pd, &init)) != NULL);
 	CHECK(said(ibv_attach_mcast(ud, &group, 0)) == EINVAL); /* it has no port yet */
-	CHECK(ibv_modify_qp(ud, &a,
-		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+	CHECK(ibv_modify_qp(ud, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) ==
+		0);
 	CHECK(ibv_attach_mcast(ud, &group, 0) == 0);
 	CHECK(ibv_attach_mcast(ud, &group, 0) == 0); /* as the kernel's: it is one already */
 	CHECK(ibv_attach_mcast(ud, &group6, 0xffff) == 0);

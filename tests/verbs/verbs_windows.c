@@ -61,9 +61,9 @@ static void
 type_1(void)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
-	struct ibv_mw_bind bind = { .wr_id = 7,
-		.send_flags = IBV_SEND_SIGNALED,
-		.bind_info = *part() };
+	struct ibv_mw_bind bind = {
+		.wr_id = 7, .send_flags = IBV_SEND_SIGNALED, .bind_info = *part()
+	};
 
 	CHECK(mw != NULL && mw->pd == e[0].pd && mw->type == IBV_MW_TYPE_1);
 	CHECK(ibv_bind_mw(e[0].qp, mw, &bind) == 0);
@@ -181,8 +181,8 @@ main(void)
 	at = aligned_alloc(4096, BYTES);
 	peer = aligned_alloc(4096, BYTES);
 	ends_open(e, 7);
-	CHECK((mine = ibv_reg_mr(e[0].pd, at, BYTES,
-		       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != NULL);
+	CHECK((mine = ibv_reg_mr(
+		       e[0].pd, at, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != NULL);
 	CHECK((peers = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
 	all_attributes();
 	alternate_path();

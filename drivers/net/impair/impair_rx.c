@@ -276,8 +276,8 @@ impair_on_receive(
 					     : hand_on(im, pkts, out, max, now);
 	count(im, C_in, n);
 	count(im, C_out, out);
-	atomic_store_explicit(&im->counters[C_held],
-		impair_hold_count(&im->hold) + im->queue.n, memory_order_relaxed);
+	atomic_store_explicit(&im->counters[C_held], impair_hold_count(&im->hold) + im->queue.n,
+		memory_order_relaxed);
 	return out;
 }
 

@@ -6,7 +6,7 @@
 
 #define HEAD \
 	"{\"version\":1,\"ports\":[{\"name\":\"p\",\"device\":\"d\",\"ipv4\":\"10.0.0.1\",\"impair\":"
-#define TAIL "}]}"
+#define TAIL       "}]}"
 #define RULE(text) "{\"rules\":[" text "]}"
 #define QUEUE(rate, buffer, more) \
 	"{\"bottleneck\":{\"rate\":\"" rate "\",\"buffer\":" buffer more "}}"

@@ -118,18 +118,17 @@ knobs_reach_the_qp(void **state UNUSED)
 {
 	const struct qp *qp;
 
-	json_decref(
-		create_with("{\"profile\":\"ernic\",\"knobs\":{\"resp.early_retry\":\"drop\","
-			    "\"resp.half_window\":\"duplicate\",\"resp.class_j_ack\":\"ack\","
-			    "\"resp.imm_access_status\":\"loc_access\",\"resp.credits\":\"on\","
-			    "\"resp.psn_check\":\"resync\",\"ae.with_cqe\":\"on\",\"cc.cnp\":\"off\",\"cc.cnp_path\":\"control\","
-			    "\"cc.cnp_interval\":7}}"));
+	json_decref(create_with(
+		"{\"profile\":\"ernic\",\"knobs\":{\"resp.early_retry\":\"drop\","
+		"\"resp.half_window\":\"duplicate\",\"resp.class_j_ack\":\"ack\","
+		"\"resp.imm_access_status\":\"loc_access\",\"resp.credits\":\"on\","
+		"\"resp.psn_check\":\"resync\",\"ae.with_cqe\":\"on\",\"cc.cnp\":\"off\",\"cc.cnp_path\":\"control\","
+		"\"cc.cnp_interval\":7}}"));
 	qp = qp_lookup(fake.env.qps, 17);
-	assert_int_equal(qp->resp.knobs, RESP_KNOB_LEN_PAD_DROP | RESP_KNOB_RNR_FIRST |
-						 RESP_KNOB_EARLY_DROP | RESP_KNOB_HALF_DUP |
-						 RESP_KNOB_J_ACK | RESP_KNOB_IMM_LOC |
-						 RESP_KNOB_CREDITS | RESP_KNOB_EVENT_WITH_CQE |
-						 RESP_KNOB_RESYNC);
+	assert_int_equal(qp->resp.knobs,
+		RESP_KNOB_LEN_PAD_DROP | RESP_KNOB_RNR_FIRST | RESP_KNOB_EARLY_DROP |
+			RESP_KNOB_HALF_DUP | RESP_KNOB_J_ACK | RESP_KNOB_IMM_LOC |
+			RESP_KNOB_CREDITS | RESP_KNOB_EVENT_WITH_CQE | RESP_KNOB_RESYNC);
 	assert_int_equal(qp->flags & (QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_CNP |
 					     QPF_CNP_CONTROL | QPF_EVENT_WITH_CQE),
 		QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_CNP_CONTROL | QPF_EVENT_WITH_CQE);

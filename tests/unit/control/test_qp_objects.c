@@ -233,8 +233,7 @@ cq_of_one_worker_or_several(void **state UNUSED)
 	json_decref(rpc_ok("qp_create", text));
 	fake.step = 10 * TIME_NS_PER_MS;
 	fake.deaf = true;
-	assert_int_equal(
-		rpc_code("qp_modify", "{\"qp_num\":32," TO_INIT "}"), REFUSED(ETIMEDOUT));
+	assert_int_equal(rpc_code("qp_modify", "{\"qp_num\":32," TO_INIT "}"), REFUSED(ETIMEDOUT));
 	assert_false(qp_cq_is_alone(q, 1));
 	assert_null(qp_lookup(fake.env.qps, 32));
 	fake.deaf = false;

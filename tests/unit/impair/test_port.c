@@ -371,9 +371,7 @@ rules_change_while_packets_are_held(void **state)
 	struct impair_rule late = { .action = IMPAIR_DELAY, .delay_us = 10 };
 	struct impair_rule drop = { .action = IMPAIR_DROP, .packet = 2 };
 	struct impair_rule bad = { .action = IMPAIR_ACTIONS };
-	const struct impair_conf drops = {
-		.seed = 5, .held_max = 9, .n_rules = 1, .rules = &drop
-	};
+	const struct impair_conf drops = { .seed = 5, .held_max = 9, .n_rules = 1, .rules = &drop };
 	const struct impair_conf bads = { .n_rules = 1, .rules = &bad };
 	struct impair_record rec[4];
 	uint64_t from = 0;
@@ -393,7 +391,7 @@ rules_change_while_packets_are_held(void **state)
 	assert_int_equal(impair_get(bed.im)->seed, 5);
 	assert_int_equal(impair_get(bed.im)->rules[0].packet, 2);
 	assert_int_equal(impair_get(bed.im)->held_max, 0); /* as at attach */
-	bed_poll(32); /* takes over */
+	bed_poll(32);                                      /* takes over */
 	from = 0;
 	assert_int_equal(impair_log(bed.im, &from, rec, 4), 0);
 	bed_send(17, 2);

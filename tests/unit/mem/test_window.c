@@ -155,7 +155,7 @@ fast_register_region(void **state UNUSED)
 	uint8_t *host;
 
 	assert_int_equal(mem_refusal_look(b->t, QPN, &m), MEM_WHY_UNBOUND);
-	assert_true(m.fast); /* what is said of it does not speak of windows */
+	assert_true(m.fast);                /* what is said of it does not speak of windows */
 	b->on->access = ACCESS_LOCAL_WRITE; /* no windows: it needs no MW_BIND */
 	assert_int_equal(ask(b, INDEX, USER, VA + 64, 8), MEM_BAD_KEY);
 	assert_int_equal(mem_window_bind(b->t, 0, &bind, &why), MEM_TURN_REFUSED);

@@ -152,10 +152,10 @@ bed_up(struct bed *b, enum mbox_type type)
 	}
 	assert_true(mbox_next_event(&b->mbox, &e));
 	mbox_events_done(&b->mbox);
-	m.ev.source = e.source == AEQ_FROM_RQ ? SOURCE_RQ :
-		e.source == AEQ_FROM_SQ	    ? SOURCE_SQ :
-		e.source == AEQ_FROM_CQ	    ? SOURCE_CQ :
-					      SOURCE_READ_RESPONSE;
+	m.ev.source = e.source == AEQ_FROM_RQ   ? SOURCE_RQ
+		      : e.source == AEQ_FROM_SQ ? SOURCE_SQ
+		      : e.source == AEQ_FROM_CQ ? SOURCE_CQ
+						: SOURCE_READ_RESPONSE;
 	m.ev.time_ns = e.time_ns;
 	m.ev.qpn = e.id;
 	m.ev.psn = e.psn;

@@ -110,7 +110,7 @@ FLOW_07_behind_responses(void **state)
 			bed_turns(b);
 		}
 		expect_packet(b,
-			i == 0	  ? OP_RC_READ_RESPONSE_FIRST
+			i == 0    ? OP_RC_READ_RESPONSE_FIRST
 			: i == 63 ? OP_RC_READ_RESPONSE_LAST
 				  : OP_RC_READ_RESPONSE_MIDDLE,
 			E + 1 + i, PMTU);

@@ -13,12 +13,12 @@
 
 #undef fail /* cmocka's; the pipeline has a function of that name */
 
-#define TTR      (UINT64_C(4096) << 14) /* timeout 14, ns */
-#define RNR_20   (10240 * TIME_NS_PER_US)
-#define CODE_20  (0x20 + 20)
-#define AWAY     (7 * TIME_NS_PER_MS) /* how long the CPU is somebody else's */
-#define STEP     (20 * TIME_NS_PER_US)
-#define LATE     TIME_NS_PER_MS /* beyond what a clock may differ by, and what a test adds */
+#define TTR     (UINT64_C(4096) << 14) /* timeout 14, ns */
+#define RNR_20  (10240 * TIME_NS_PER_US)
+#define CODE_20 (0x20 + 20)
+#define AWAY    (7 * TIME_NS_PER_MS) /* how long the CPU is somebody else's */
+#define STEP    (20 * TIME_NS_PER_US)
+#define LATE    TIME_NS_PER_MS /* beyond what a clock may differ by, and what a test adds */
 
 static struct ring producer; /* of the QP's send ring */
 
@@ -153,9 +153,9 @@ REQ_RNR_01_counts_from_the_hand_off(void **state)
 {
 	struct bed *b = *state;
 	struct rte_ring *ring = rte_ring_create("waits", 64, 0, RING_F_SC_DEQ);
-	const struct wire_fields f = { .opcode = OP_RC_ACKNOWLEDGE,
-		.psn = psn(S),
-		.aeth = { .syndrome = CODE_20 } };
+	const struct wire_fields f = {
+		.opcode = OP_RC_ACKNOWLEDGE, .psn = psn(S), .aeth = { .syndrome = CODE_20 }
+	};
 	const ns_t began = b->now;
 
 	assert_non_null(ring);
