@@ -103,9 +103,10 @@ make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iov
 	if (err == 0) {
 		*why = NULL;
 		err = reg(pd, &m, (void *)(uintptr_t)iova, length, access, &mr->rl);
-		if (err == 0)
+		if (err == 0) {
 			mr->spans = m.spans;
-		else
+			mr->written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+		} else
 			vl_spans_put(&m.spans);
 	}
 	vl_spans_unlock();
@@ -167,11 +168,9 @@ ibv_reg_dmabuf_mr(
 /* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */
 static int
 move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, int access,
-	char said[256], const char **why)
+	bool written, char said[256], const char **why)
 {
 	struct vl_memory m;
-	const bool written =
-		(flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) != 0;
 	int err = vl_span_get(addr, length, written, &m, said);
 
 	*why = said;
@@ -201,6 +200,22 @@ move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, i
 	return 0;
 }
 
+/* A region where it is, which the device shall write to from now on. @return 0, or an errno. */
+static int
+may_write(const struct vl_mr *mr, bool written, char said[256], const char **why)
+{
+	int err;
+
+	if (!written || mr->written)
+		return 0;
+	vl_spans_lock();
+	err = vl_span_may_write(mr->pub.addr, mr->pub.length, said);
+	vl_spans_unlock();
+	if (err != 0)
+		*why = said;
+	return err;
+}
+
 int
 ibv_rereg_mr(
 	struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -208,25 +223,32 @@ ibv_rereg_mr(
 	struct vl_mr *mr = (struct vl_mr *)pub;
 	const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
 	struct rl_pd *to = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct vl_pd *)pd)->rl : NULL;
+	bool written = mr->written;
 	const char *why = NULL;
 	char said[256];
 	int err = 0;
 
-	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
+	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
 		err = check_access((unsigned int)access, &why);
+		written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+	}
 	access &= (int)REGION_ACCESS;
 	if (err == 0 && moves) {
 		vl_spans_lock();
-		err = move(mr, flags, to, addr, length, access, said, &why);
+		err = move(mr, flags, to, addr, length, access, written, said, &why);
 		vl_spans_unlock();
-	} else if (err == 0)
-		err = -rl_rereg_mr(mr->rl, flags, to, NULL, 0, access);
+	} else if (err == 0) {
+		err = may_write(mr, written, said, &why);
+		if (err == 0)
+			err = -rl_rereg_mr(mr->rl, flags, to, NULL, 0, access);
+	}
 	if (err != 0) {
 		say(moves ? addr : pub->addr, moves ? length : pub->length,
 			why != NULL ? why : rl_last_error());
 		errno = err;
 		return IBV_REREG_MR_ERR_INPUT; /* the one that says: it is as before */
 	}
+	mr->written = written;
 	if (to != NULL)
 		pub->pd = pd;
 	pub->lkey = mr->rl->lkey;

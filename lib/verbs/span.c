@@ -19,7 +19,8 @@
 #include "convert.h"
 #include "span.h"
 
-#define WHY VL_WHY
+#define WHY       VL_WHY
+#define READ_ONLY "LOCAL_WRITE, and it has read-only pages"
 
 struct vl_span {
 	TAILQ_ENTRY(vl_span) all;
@@ -329,7 +330,7 @@ judge(const struct convert_part *parts, int n, bool written, char *why)
 				"it has pages that nobody can share: of a device, of the kernel, "
 				"huge ones, or without access");
 		if (written && (parts[i].prot & PROT_WRITE) == 0)
-			return refuse(why, EFAULT, "LOCAL_WRITE, and it has read-only pages");
+			return refuse(why, EFAULT, READ_ONLY);
 		others += parts[i].kind == CONVERT_SHARED && span_of(&parts[i]) == NULL &&
 			  !is_left_over(&parts[i]);
 	}
@@ -377,6 +378,32 @@ use_runs(struct run *runs, int n, bool only_shared, char *why)
 	return err;
 }
 
+/* @return how many parts [at, end) has; or -errno, with the reason. */
+static int
+look(uintptr_t at, uintptr_t end, struct convert_part *parts, char *why)
+{
+	const int n = convert_look(at, end - at, parts);
+
+	if (n >= 0)
+		return n;
+	return -refuse(why, n == -EFAULT ? EFAULT : EOPNOTSUPP,
+		n == -EFAULT ? "not all of it is mapped" : "it consists of too many mappings");
+}
+
+int
+vl_span_may_write(const void *addr, size_t len, char why[WHY])
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr;
+	struct convert_part parts[CONVERT_PARTS];
+	const int n = look(from & ~(page - 1), (from + len + page - 1) & ~(page - 1), parts, why);
+
+	for (int i = 0; i < n; i++) {
+		if ((parts[i].prot & PROT_WRITE) == 0)
+			return refuse(why, EFAULT, READ_ONLY);
+	}
+	return n < 0 ? -n : 0;
+}
+
 int
 vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out, char why[WHY])
 {
@@ -392,11 +419,9 @@ vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out, c
 		return err;
 	if (len == 0 || end <= from)
 		return refuse(why, EINVAL, "no bytes, or more than there are addresses");
-	n = convert_look(at, end - at, parts);
+	n = look(at, end, parts, why);
 	if (n < 0)
-		return refuse(why, n == -EFAULT ? EFAULT : EOPNOTSUPP,
-			n == -EFAULT ? "not all of it is mapped"
-				     : "it consists of too many mappings");
+		return -n;
 	err = judge(parts, n, written, why);
 	if (err != 0)
 		return err < 0 ? vl_shared_get(&parts[0], addr, out, why) : err;

@@ -58,6 +58,11 @@ void vl_spans_unlock(void);
  */
 int vl_span_get(
 	const void *addr, size_t len, bool written, struct vl_memory *out, char why[VL_WHY]);
+/**
+ * May the device write to [addr, addr + len), which is a region? @param why as of vl_span_get().
+ * @return 0, or an errno.
+ */
+int vl_span_may_write(const void *addr, size_t len, char why[VL_WHY]);
 /** A region of the spans is gone. */
 void vl_spans_put(const struct vl_spans *spans);
 

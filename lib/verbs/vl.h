@@ -76,6 +76,7 @@ struct vl_mr {
 	struct ibv_mr pub;
 	struct rl_mr *rl;
 	struct vl_spans spans; /* memory that it holds */
+	bool written;          /* LOCAL_WRITE */
 };
 
 struct vl_mw {

@@ -231,6 +231,30 @@ what_cannot_be(void)
 	munmap(p, 3 * 4096);
 }
 
+/* A region gets no more by ibv_rereg_mr() than by ibv_reg_mr(): its pages are not written to. */
+static void
+read_only_for_good(void)
+{
+	const int moves = IBV_REREG_MR_CHANGE_TRANSLATION, may = IBV_REREG_MR_CHANGE_ACCESS;
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	CHECK(mprotect(p, 4096, PROT_READ) == 0);
+	CHECK((mr = ibv_reg_mr(e[0].pd, p, 4096, IBV_ACCESS_REMOTE_READ)) != NULL);
+	CHECK(ibv_rereg_mr(mr, may, NULL, NULL, 0, ALL_ACCESS) == IBV_REREG_MR_ERR_INPUT);
+	CHECK(errno == EFAULT);
+	CHECK(ibv_rereg_mr(mr, may, NULL, NULL, 0, 0) == 0);
+	CHECK(mprotect(p, 4096, PROT_READ | PROT_WRITE) == 0);
+	CHECK(ibv_rereg_mr(mr, may, NULL, NULL, 0, ALL_ACCESS) == 0);
+	CHECK(mprotect(p + 4096, 4096, PROT_READ) == 0);
+	CHECK(ibv_rereg_mr(mr, moves, NULL, p + 4096, 4096, 0) == IBV_REREG_MR_ERR_INPUT);
+	CHECK(errno == EFAULT);
+	CHECK(ibv_rereg_mr(mr, moves | may, NULL, p + 4096, 4096, IBV_ACCESS_REMOTE_READ) == 0);
+	CHECK(ibv_rereg_mr(mr, moves, NULL, p + 4096, 4096, 0) == 0);
+	CHECK(ibv_dereg_mr(mr) == 0);
+	munmap(p, 8192);
+}
+
 static atomic_bool stop;
 
 /* Another thread allocates and writes all the time. */
@@ -263,6 +287,7 @@ main(void)
 	fork_copies();
 	fork_leaves_the_heap();
 	what_cannot_be();
+	read_only_for_good();
 	CHECK(pthread_create(&t, NULL, busy, NULL) == 0);
 	for (int i = 0; i < 20; i++)
 		move(heap + 77 * i);
