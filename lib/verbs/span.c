@@ -34,6 +34,7 @@ struct vl_span {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, vl_span) spans = TAILQ_HEAD_INITIALIZER(spans);
 static int held[2] = { -1, -1 }; /* from fork() until the child has its copies */
+static pthread_t forker;          /* who has the lock for that; 0: nobody */
 
 static int
 refuse(char *why, int err, const char *text)
@@ -80,6 +81,7 @@ before_fork(void)
 	const struct vl_span *s;
 
 	pthread_mutex_lock(&lock);
+	forker = pthread_self();
 	shared_n = 0;
 	shared_cut = false;
 	TAILQ_FOREACH (s, &spans, all) {
@@ -100,12 +102,15 @@ in_parent(void)
 {
 	char none;
 
+	if (forker != pthread_self()) /* there was no region when it began */
+		return;
 	if (held[0] >= 0) {
 		close(held[1]);
 		while (read(held[0], &none, 1) < 0 && errno == EINTR)
 			;
 		close(held[0]);
 	}
+	forker = 0;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -121,6 +126,8 @@ in_child(void)
 	const struct vl_span *s;
 	bool bad = shared_cut;
 
+	if (forker != pthread_self())
+		return;
 	for (size_t i = 0; i < shared_n && !bad; i++)
 		bad = convert_to_private_in_child(shared[i].at, shared[i].len, shared[i].prot) != 0;
 	if (bad) { /* else it would write to its parent's memory */
@@ -135,7 +142,21 @@ in_child(void)
 		syscall(SYS_close, held[0]);
 		syscall(SYS_close, held[1]);
 	}
+	forker = 0;
 	pthread_mutex_unlock(&lock);
+}
+
+static bool ends_watched;
+
+/*
+ * The program's handlers run behind these in the child, on pages of its own, and in the parent. But
+ * before fork() it is the other way round: what before_fork() needs of the heap is had before a
+ * handler may have locked that.
+ */
+__attribute__((constructor)) static void
+watch_ends_of_forks(void)
+{
+	ends_watched = pthread_atfork(NULL, in_parent, in_child) == 0;
 }
 
 static void
@@ -143,8 +164,8 @@ watch_forks(void)
 {
 	static bool watched;
 
-	if (!watched)
-		watched = pthread_atfork(before_fork, in_parent, in_child) == 0;
+	if (!watched && ends_watched)
+		watched = pthread_atfork(before_fork, NULL, NULL) == 0;
 }
 
 /* ---- a new span ------------------------------------------------------------------------------ */

@@ -12,8 +12,10 @@
  * shares pages with others lies in several spans, one behind the other.
  *
  * After fork() the child gets private copies: the parent waits for that, on another stack if a
- * region is on that of the thread that forks (fork.c). Not so for the first page of another
- * thread's heap.
+ * region is on that of the thread that forks (fork.c). What libc's fork() writes in the child until
+ * then is written in the parent, too: to the first page of another thread's heap; to a page
+ * with what libc knows of a thread (its _Thread_local data is beside it), which is one that has
+ * ended then; to locks of FILEs.
  *
  * Owner:   any thread, with the lock; fork() waits for it, too.
  * Memory:  one allocation a span.

@@ -255,6 +255,38 @@ read_only_for_good(void)
 	munmap(p, 8192);
 }
 
+static char *handled;
+
+static void
+write_in_child(void)
+{
+	if (handled != NULL)
+		memset(handled, 'c', BYTES);
+}
+
+/* What the program's own handlers do in the child is not seen in the parent, either. */
+static void
+fork_handlers(void)
+{
+	char *at = malloc(BYTES);
+	struct ibv_mr *mr;
+	int status;
+	pid_t pid;
+
+	memset(at, 'p', BYTES);
+	CHECK((mr = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS)) != NULL);
+	handled = at;
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(at[0] == 'c' && at[BYTES - 1] == 'c' ? 0 : 1);
+	handled = NULL;
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(at[0] == 'p' && at[BYTES - 1] == 'p');
+	CHECK(ibv_dereg_mr(mr) == 0);
+	free(at);
+}
+
 static atomic_bool stop;
 
 /* Another thread allocates and writes all the time. */
@@ -276,6 +308,8 @@ main(void)
 	char *heap = malloc(4 * BYTES);
 	pthread_t t;
 
+	/* Before the first region. */
+	CHECK(pthread_atfork(NULL, NULL, write_in_child) == 0);
 	ends_open(e, 7);
 	move(heap + 77);
 	move(zeroed + BYTES);
@@ -285,6 +319,7 @@ main(void)
 	nested();
 	on_two_devices();
 	fork_copies();
+	fork_handlers();
 	fork_leaves_the_heap();
 	what_cannot_be();
 	read_only_for_good();
