@@ -6,10 +6,12 @@
  * fork() that libc calls itself, as daemon() does, does not come here.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -19,28 +21,61 @@
 #define STACK ((size_t)256 << 10) /* handlers of pthread_atfork() run on it */
 #define BELOW ((size_t)64 << 10)  /* what fork() itself needs, and more */
 
-/* Lies shared memory where frames are, or will be? */
+/* A line of /proc/self/maps, as far as it was read: "from-to rwxs ". */
+struct mapping {
+	uintptr_t at[2];
+	int field; /* 0 and 1: of `at`; 2: letters; 3: the rest */
+	int letters;
+};
+
+/* @return true: with this character it is known to be shared memory. */
+static bool
+read_on(struct mapping *m, char c)
+{
+	if (c == '\n') {
+		*m = (struct mapping){ 0 };
+	} else if (m->field == 2) {
+		m->letters++;
+		m->field += c == ' ';
+		return c == 's' && m->letters == 4;
+	} else if (c == '-' || c == ' ') {
+		m->field += m->field < 2;
+	} else if (m->field < 2) {
+		const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+
+		m->at[m->field] = m->at[m->field] << 4 | (uintptr_t)digit;
+	}
+	return false;
+}
+
+/*
+ * Lies shared memory where frames are, or will be? fork() may be called where nothing but system
+ * calls is allowed, as in a handler of a signal; and nobody's thread ends in it (cancellation).
+ */
 static bool
 is_shared(uintptr_t frame)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
-	uintptr_t from, to;
+	const int fd = (int)syscall(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	struct mapping m = { 0 };
 	bool found = false;
-	char line[512], share;
+	char text[1024];
+	long n = 0;
 
-	if (f == NULL)
+	if (fd < 0)
 		return false;
-	while (!found && fgets(line, sizeof(line), f) != NULL) {
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*3c%c", &from, &to, &share) == 3)
-			found = share == 's' && from <= frame && to > frame - BELOW;
+	while (!found && (n = syscall(SYS_read, fd, text, sizeof(text))) > 0) {
+		for (long i = 0; i < n && !found; i++)
+			found = read_on(&m, text[i]) && m.at[0] <= frame && m.at[1] > frame - BELOW;
 	}
-	fclose(f);
+	syscall(SYS_close, fd);
 	return found;
 }
 
+typedef pid_t fork_function(void);
+
 /* At the foot of the other stack. */
 struct call {
-	pid_t (*fork)(void);
+	fork_function *fork;
 	pid_t pid;
 	int err;
 	ucontext_t back;
@@ -54,10 +89,12 @@ run(unsigned int low, unsigned int high)
 
 	c->pid = c->fork();
 	c->err = errno;
+	/* A handler of pthread_atfork() may have changed it. */
+	sigprocmask(SIG_SETMASK, NULL, &c->back.uc_sigmask);
 }
 
 static pid_t
-fork_elsewhere(pid_t (*real)(void))
+fork_elsewhere(fork_function *real)
 {
 	struct call *c = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -81,12 +118,27 @@ fork_elsewhere(pid_t (*real)(void))
 	return pid;
 }
 
+/* dlsym() uses the heap, where an error of another call is forgotten: hence not in a handler. */
+static fork_function *
+libc_fork(void)
+{
+	return NEXT(fork);
+}
+
+__attribute__((constructor)) static void
+find(void)
+{
+	(void)libc_fork();
+}
+
 EXPORT pid_t
 fork(void)
 {
-	pid_t (*const real)(void) = NEXT(fork);
+	fork_function *const real = libc_fork();
+	const int err = errno;
 
 	if (is_shared((uintptr_t)__builtin_frame_address(0)))
 		return fork_elsewhere(real);
+	errno = err;
 	return real();
 }

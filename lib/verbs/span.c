@@ -34,7 +34,7 @@ struct vl_span {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, vl_span) spans = TAILQ_HEAD_INITIALIZER(spans);
 static int held[2] = { -1, -1 }; /* from fork() until the child has its copies */
-static pthread_t forker;          /* who has the lock for that; 0: nobody */
+static pthread_t forker;         /* who has the lock for that; 0: nobody */
 
 static int
 refuse(char *why, int err, const char *text)

@@ -267,6 +267,11 @@ class Run(unittest.TestCase):
                     "require LOCAL_WRITE", "on demand paging"):
             self.assertIn(why, err)
 
+    def test_fork_needs_nothing(self):
+        """In a program without regions it is as it was: a handler of a signal may call it."""
+        code, out, err = self.run_it("-p", os.environ["BARE_FORK"])
+        self.assertEqual((0, "as libc's\n", ""), (code, out, err))
+
     def test_no_userfaultfd(self):
         """The threads of a program stand still instead; refused until then."""
         run = subprocess.run(["/usr/bin/python3", "-c", NO_USERFAULTFD, RUN, "-p",

@@ -2,6 +2,7 @@
 /* Regions in all kinds of memory of a program, with plain verbs; what cannot be is refused. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -59,12 +60,28 @@ deep(int n)
 	return n == 0 ? 0 : frame[n] - n + deep(n - 1);
 }
 
+static char *handled;
+
+/* Of pthread_atfork(). */
+static void
+in_child(void)
+{
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &one, NULL);
+	if (handled != NULL)
+		memset(handled, 'c', BYTES);
+}
+
 /* The child's frames are its own, and so are the parent's, although a region lies among them. */
 static void
 fork_on_the_stack(void)
 {
 	char mine[BYTES];
 	struct ibv_mr *mr;
+	sigset_t blocked;
 	int status;
 	pid_t pid;
 
@@ -77,7 +94,8 @@ fork_on_the_stack(void)
 			const int good = mine[0] == 's' && mine[BYTES - 1] == 's' && deep(100) == 0;
 
 			memset(mine, 'c', BYTES);
-			_exit(good ? i : 255);
+			sigprocmask(SIG_BLOCK, NULL, &blocked);
+			_exit(good && sigismember(&blocked, SIGUSR1) == 1 ? i : 255);
 		}
 		CHECK(deep(100) == 0);
 		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
@@ -255,15 +273,6 @@ read_only_for_good(void)
 	munmap(p, 8192);
 }
 
-static char *handled;
-
-static void
-write_in_child(void)
-{
-	if (handled != NULL)
-		memset(handled, 'c', BYTES);
-}
-
 /* What the program's own handlers do in the child is not seen in the parent, either. */
 static void
 fork_handlers(void)
@@ -309,7 +318,7 @@ main(void)
 	pthread_t t;
 
 	/* Before the first region. */
-	CHECK(pthread_atfork(NULL, NULL, write_in_child) == 0);
+	CHECK(pthread_atfork(NULL, NULL, in_child) == 0);
 	ends_open(e, 7);
 	move(heap + 77);
 	move(zeroed + BYTES);
