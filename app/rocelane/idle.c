@@ -154,12 +154,12 @@ give_way(struct idle *i, uint32_t turns)
 		return;
 	}
 	began = timebase_now();
-	if (!crowd_may_yield(&i->crowd, began, turns)) {
+	if (!crowd_may_yield(&i->crowd, &i->looked, began, turns)) {
 		rte_pause();
 		return;
 	}
 	sched_yield();
-	crowd_yielded(&i->crowd, began, timebase_now());
+	crowd_yielded(&i->crowd, &i->looked, began, timebase_now());
 }
 
 void

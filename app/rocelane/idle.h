@@ -21,6 +21,7 @@ struct idle {
 	ns_t since;    /* it has nothing to do */
 	uint32_t cpu;  /* where it was when it said so last */
 	struct crowd crowd;
+	_Atomic uint32_t looked;        /* see crowd.h */
 	struct ring_presence *presence; /* or NULL */
 	uint32_t fds_n;
 	struct pollfd fds[CONF_MAX_PORTS + 1]; /* what wakes it: clients; ports it alone polls */

@@ -14,7 +14,10 @@
  * Memory:  none.
  * Depends: clock.h.
  */
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "clock.h"
 
@@ -31,38 +34,41 @@ struct crowd {
 	ns_t since;     /* turns are in vain */
 	ns_t spin;      /* what comes from elsewhere has come by then */
 	uint32_t turns; /* in vain, for which others are believed to want this CPU, too */
-	uint32_t vain;  /* turns in a row, at the last look */
-	bool away;      /* the last yield was long: was it for us? */
-	bool helped;    /* it was */
+	const _Atomic uint32_t *away; /* what was looked at before a long yield: was it for us? */
+	bool helped;                  /* it was */
 };
 
 /**
  * Shall this turn yield? @param now of any clock, always the same one.
+ * @param looked `vain` at the last look, of any thread: one for each thing that a thread looks at
+ * in turn; 0 at first.
  * @param vain turns in a row in which there was nothing, this one, too.
  */
 static inline bool
-crowd_may_yield(struct crowd *c, ns_t now, uint32_t vain)
+crowd_may_yield(struct crowd *c, _Atomic uint32_t *looked, ns_t now, uint32_t vain)
 {
-	const bool came = vain <= c->vain;
+	const bool came = vain <= atomic_load_explicit(looked, memory_order_relaxed);
 
+	atomic_store_explicit(looked, vain, memory_order_relaxed);
 	if (came)
 		c->since = now;
-	if (c->away || came)
-		c->helped = c->away && came;
-	c->away = false;
-	c->vain = vain;
+	/* What a yield was for may come anywhere until it is looked there again. */
+	if (c->away == looked || came) {
+		c->helped = c->away != NULL && came;
+		c->away = NULL;
+	}
 	return c->turns != 0 || now >= c->hogged || (c->helped && now - c->since > c->spin);
 }
 
-/** It has, from `began` to `now`. */
+/** It has, from `began` to `now`. @param looked as before it. */
 static inline void
-crowd_yielded(struct crowd *c, ns_t began, ns_t now)
+crowd_yielded(struct crowd *c, const _Atomic uint32_t *looked, ns_t began, ns_t now)
 {
 	if (now - began > CROWD_HOG) {
 		c->hogged = now + CROWD_HOG_TIME;
 		c->turns -= c->turns < CROWD_HOG_TURNS ? c->turns : CROWD_HOG_TURNS;
 		c->spin = (now - began) / CROWD_SPIN;
-		c->away = true;
+		c->away = looked;
 	} else if (now - began > CROWD_AWAY) {
 		c->turns = CROWD_TURNS;
 	} else if (c->turns != 0) {

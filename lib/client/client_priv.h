@@ -144,9 +144,10 @@ struct cq {
 	struct ring_cqe *left; /* what stood in it when it was resized, or NULL */
 	uint32_t left_at;      /* the next of them */
 	uint32_t left_n;
-	uint32_t idle;   /* polls that found nothing */
-	uint32_t vain;   /* ... in a row */
-	bool armed_next; /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
+	uint32_t idle;           /* polls that found nothing */
+	uint32_t vain;           /* ... in a row */
+	_Atomic uint32_t looked; /* that, when others were looked for */
+	bool armed_next;         /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
 	int64_t armed_from; /* index from which on a completion counts, or ARMED_NEVER */
 };
@@ -290,9 +291,10 @@ void client_wake(struct context *ctx);
 /**
  * There is nothing to do but to wait for a worker: if one needs this CPU, it gets it. So does the
  * peer, where a worker and two ends have fewer than three CPUs. Cost: a system call on a worker's
- * CPU, or one in so many where CPUs are few; else a few cycles. @param vain polls in a row.
+ * CPU, or one in so many where CPUs are few; else a few cycles.
+ * @param looked of the completion queue: see crowd.h. @param vain polls of it in a row.
  */
-void client_give_way(const struct context *ctx, uint32_t vain);
+void client_give_way(const struct context *ctx, _Atomic uint32_t *looked, uint32_t vain);
 
 /** As far as is known already. */
 static inline bool

@@ -309,7 +309,7 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 	vain = cq->vain;
 	spin_unlock(&cq->lock);
 	if (vain != 0)
-		client_give_way(context_of(pub->context), vain);
+		client_give_way(context_of(pub->context), &cq->looked, vain);
 	return got;
 }
 

@@ -111,7 +111,7 @@ ns_of(const struct timespec *t)
 
 /* Nobody says where the peer is, which may spin as we do. */
 static void
-look_for_others(uint32_t vain)
+look_for_others(_Atomic uint32_t *looked, uint32_t vain)
 {
 	static _Thread_local struct crowd crowd;
 	struct timespec before, after;
@@ -119,20 +119,20 @@ look_for_others(uint32_t vain)
 	if (crowd.turns == 0 && vain % VAIN_LOOK != 0)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &before);
-	if (!crowd_may_yield(&crowd, ns_of(&before), vain))
+	if (!crowd_may_yield(&crowd, looked, ns_of(&before), vain))
 		return;
 	sched_yield();
 	clock_gettime(CLOCK_MONOTONIC, &after);
-	crowd_yielded(&crowd, ns_of(&before), ns_of(&after));
+	crowd_yielded(&crowd, looked, ns_of(&before), ns_of(&after));
 }
 
 void
-client_give_way(const struct context *ctx, uint32_t vain)
+client_give_way(const struct context *ctx, _Atomic uint32_t *looked, uint32_t vain)
 {
 	if (ctx->presence == NULL)
 		return;
 	if (UNLIKELY(ring_presence_is_on(ctx->presence, (uint32_t)sched_getcpu())))
 		sched_yield();
 	else if (UNLIKELY(ctx->few_cpus))
-		look_for_others(vain);
+		look_for_others(looked, vain);
 }

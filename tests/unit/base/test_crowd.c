@@ -19,21 +19,38 @@
 /* Two who throw one ball to and fro. */
 struct player {
 	struct crowd crowd;
-	uint32_t vain;
-	ns_t left; /* when it yielded; 0: its slice was over */
+	uint32_t queues; /* one more is polled, in which never is anything; 0 is 1 */
+	uint32_t vain[2];
+	_Atomic uint32_t looked[2];
+	uint32_t at; /* the queue of the last look */
+	ns_t left;   /* when it yielded; 0: its slice was over */
 };
 
 static ns_t clock_ns = TIME_NS_PER_S;
 
-/* One turn in vain. @return whether it has yielded. */
+/* A poll in vain. @return whether it has yielded. */
+static bool
+poll_in_vain(struct player *p, uint32_t queue)
+{
+	clock_ns += POLL;
+	p->vain[queue]++;
+	p->at = queue;
+	if (p->crowd.turns == 0 && p->vain[queue] % LOOK != 0)
+		return false;
+	return crowd_may_yield(&p->crowd, &p->looked[queue], clock_ns, p->vain[queue]);
+}
+
+/* The same of its queues in turn: it goes on behind the last one. */
 static bool
 turn(struct player *p)
 {
-	clock_ns += POLL;
-	p->vain++;
-	if (p->crowd.turns == 0 && p->vain % LOOK != 0)
-		return false;
-	return crowd_may_yield(&p->crowd, clock_ns, p->vain);
+	return poll_in_vain(p, p->queues > 1 ? (p->at + 1) % p->queues : 0);
+}
+
+static void
+yielded(struct player *p, ns_t from)
+{
+	crowd_yielded(&p->crowd, &p->looked[p->at], from, clock_ns);
 }
 
 /* It has the CPU until it yields, or for a slice. */
@@ -61,8 +78,8 @@ play(struct player *one, struct player *other)
 		struct player *p = i % 2 == 0 ? one : other;
 
 		if (p->left != 0)
-			crowd_yielded(&p->crowd, p->left, clock_ns);
-		p->vain = 0; /* it has the ball, and throws it */
+			yielded(p, p->left);
+		p->vain[0] = 0; /* it has the ball, and throws it */
 		spin(p);
 	}
 	return (clock_ns - began) / BALLS;
@@ -83,46 +100,51 @@ two_who_yield_to_each_other_go_on(void **state)
 static void
 one_long_absence_does_not_part_them(void **state)
 {
-	struct player one = { 0 }, other = { 0 };
-
 	(void)state;
-	(void)play(&one, &other);
-	one.left = other.left = clock_ns;
-	clock_ns += SLICE;
-	assert_in_range(play(&one, &other), 0, 2 * TIME_NS_PER_US);
+	for (uint32_t queues = 1; queues <= 2; queues++) {
+		struct player one = { .queues = queues }, other = { .queues = queues };
+
+		(void)play(&one, &other);
+		one.left = other.left = clock_ns;
+		clock_ns += SLICE;
+		assert_in_range(play(&one, &other), 0, 2 * TIME_NS_PER_US);
+	}
 }
 
 /* Both take each other for a program that waits for nobody. */
 static void
 two_who_do_not_yield_find_each_other_again(void **state)
 {
-	struct player one = { 0 }, other = { 0 };
-
 	(void)state;
-	one.crowd.hogged = other.crowd.hogged = clock_ns + CROWD_HOG_TIME;
-	(void)play(&one, &other);
-	assert_in_range(play(&one, &other), 0, SWITCH + 4 * POLL);
+	for (uint32_t queues = 1; queues <= 2; queues++) {
+		struct player one = { .queues = queues }, other = { .queues = queues };
+
+		one.crowd.hogged = clock_ns + CROWD_HOG_TIME;
+		other.crowd.hogged = one.crowd.hogged - 3 * SLICE;
+		(void)play(&one, &other);
+		assert_in_range(play(&one, &other), 0, SWITCH + 4 * queues * POLL);
+	}
 }
 
 /* What we wait for comes from elsewhere; whoever has the CPU instead of us does not help. */
 static void
-beside_one_that_never_yields(ns_t apart)
+beside_one_that_never_yields(ns_t apart, uint32_t queues)
 {
-	struct player p = { 0 };
+	struct player p = { .queues = queues };
 	ns_t given = 0;
 	const ns_t began = clock_ns;
 
 	for (int i = 0; i < 100000; i++) {
 		const ns_t comes = clock_ns + apart;
 
-		p.vain = 0;
+		p.vain[0] = 0;
 		while (clock_ns < comes)
 			if (turn(&p)) {
 				const ns_t left = clock_ns;
 
 				clock_ns += SLICE;
 				given += SLICE;
-				crowd_yielded(&p.crowd, left, clock_ns);
+				yielded(&p, left);
 			}
 	}
 	assert_in_range(given, 0, (clock_ns - began) / 10);
@@ -132,8 +154,10 @@ static void
 a_program_that_waits_for_nobody_has_no_more_than_its_part(void **state)
 {
 	(void)state;
-	beside_one_that_never_yields(10 * TIME_NS_PER_US);
-	beside_one_that_never_yields(200 * TIME_NS_PER_US);
+	for (uint32_t queues = 1; queues <= 2; queues++) {
+		beside_one_that_never_yields(10 * TIME_NS_PER_US, queues);
+		beside_one_that_never_yields(200 * TIME_NS_PER_US, queues);
+	}
 }
 
 static void
@@ -148,7 +172,7 @@ alone_it_yields_at_a_look(void **state)
 			const ns_t left = clock_ns;
 
 			clock_ns += ALONE;
-			crowd_yielded(&p.crowd, left, clock_ns);
+			yielded(&p, left);
 			yields++;
 		}
 	assert_int_equal(100, yields);
