@@ -167,10 +167,14 @@ on_two_devices(void)
 	free(at);
 }
 
-/* The child has what was there, and what it writes is not the parent's. */
+/*
+ * The child has what was there, and what it writes is not the parent's.
+ * @param by_handler the program's handler writes, which was there before the first region
+ */
 static void
-fork_copies(void)
+fork_copies(bool by_handler)
 {
+	const char there = by_handler ? 'c' : 'p';
 	char *at = malloc(BYTES);
 	struct ibv_mr *mr;
 	int status;
@@ -179,10 +183,12 @@ fork_copies(void)
 	memset(at, 'p', BYTES);
 	CHECK((mr = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS)) != NULL);
 	CHECK(ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
+	handled = by_handler ? at : NULL;
 	pid = fork();
+	handled = NULL;
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		const int good = at[0] == 'p' && at[BYTES - 1] == 'p';
+		const int good = at[0] == there && at[BYTES - 1] == there;
 
 		memset(at, 'c', BYTES);
 		_exit(good ? 0 : 1);
@@ -273,29 +279,6 @@ read_only_for_good(void)
 	munmap(p, 8192);
 }
 
-/* What the program's own handlers do in the child is not seen in the parent, either. */
-static void
-fork_handlers(void)
-{
-	char *at = malloc(BYTES);
-	struct ibv_mr *mr;
-	int status;
-	pid_t pid;
-
-	memset(at, 'p', BYTES);
-	CHECK((mr = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS)) != NULL);
-	handled = at;
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0)
-		_exit(at[0] == 'c' && at[BYTES - 1] == 'c' ? 0 : 1);
-	handled = NULL;
-	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	CHECK(at[0] == 'p' && at[BYTES - 1] == 'p');
-	CHECK(ibv_dereg_mr(mr) == 0);
-	free(at);
-}
-
 static atomic_bool stop;
 
 /* Another thread allocates and writes all the time. */
@@ -327,8 +310,8 @@ main(void)
 	own_memfd();
 	nested();
 	on_two_devices();
-	fork_copies();
-	fork_handlers();
+	fork_copies(false);
+	fork_copies(true);
 	fork_leaves_the_heap();
 	what_cannot_be();
 	read_only_for_good();
@@ -337,7 +320,7 @@ main(void)
 		move(heap + 77 * i);
 	nested();
 	on_two_devices();
-	fork_copies();
+	fork_copies(true);
 	fork_leaves_the_heap();
 	atomic_store(&stop, true);
 	pthread_join(t, NULL);
