@@ -26,7 +26,7 @@ heap_used(void)
 #ifdef __SANITIZE_ADDRESS__
 
 int __sanitizer_install_malloc_and_free_hooks(
-	void (*got)(const volatile void *, size_t), void (*freed)(const volatile void *));
+	void (*on_malloc)(const volatile void *, size_t), void (*on_free)(const volatile void *));
 
 static void
 got(const volatile void *at, size_t n)
@@ -36,10 +36,18 @@ got(const volatile void *at, size_t n)
 	heap_used();
 }
 
+static void
+freed(const volatile void *at)
+{
+	(void)at;
+	heap_used();
+}
+
 __attribute__((constructor)) static void
 watch_heap(void)
 {
-	__sanitizer_install_malloc_and_free_hooks(got, NULL);
+	if (__sanitizer_install_malloc_and_free_hooks(got, freed) == 0)
+		_exit(3);
 }
 
 #else
