@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Responses of several QPs in one burst: each QP asks on for what still waits. */
+#include "bed.h"
+
+#include <string.h>
+
+enum { SECOND = 0x31, DEPTH = 4 }; /* max_rd_atomic of the bed's QPs */
+
+static void
+post_reads(struct bed *b, struct qp *qp, uint32_t n, uint32_t len)
+{
+	struct mbox_msg m = { .type = MBOX_QP_POSTED };
+	struct ring producer;
+
+	ring_attach(&producer, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+	while (n-- != 0) {
+		struct ring_send_wqe *wqe = ring_produce_slot(&producer, 16);
+
+		assert_non_null(wqe);
+		memset(wqe, 0, producer.stride);
+		wqe->opcode = WR_RDMA_READ;
+		wqe->num_sge = 1;
+		wqe->sge[0] = (struct ring_sge){ .addr = MR_VA, .length = len, .lkey = MR_KEY };
+		wqe->remote_addr = MR_VA;
+		wqe->rkey = MR_KEY;
+		ring_produce_commit(&producer);
+	}
+	m.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &m), 0);
+}
+
+static void
+respond(struct bed *b, const struct qp *qp, uint8_t opcode, uint32_t p)
+{
+	struct wire_fields f = send_only(p, PMTU);
+
+	f.opcode = opcode;
+	f.flags = 0;
+	f.dest_qpn = qp->qpn;
+	f.aeth.syndrome = AETH_CREDIT_NONE;
+	bed_send(b, &f);
+}
+
+/*
+ * REQ-10: as many READs as the peer takes are on their way; the next one leaves when one is
+ * answered, whatever comes behind that answer. The clock stands, so no timer sends it.
+ */
+static void
+REQ_10_next_read_beside_another_QP(void **state)
+{
+	struct bed *b = *state;
+	struct qp *second = bed_qp(b, SECOND, SECOND);
+
+	post_reads(b, second, 1, 3 * PMTU);
+	post_reads(b, b->qp, DEPTH + 2, PMTU);
+	bed_turns(b);
+	expect_packet(b, OP_RC_READ_REQUEST, S, 0);
+	for (uint32_t i = 0; i < DEPTH; i++)
+		expect_packet(b, OP_RC_READ_REQUEST, S + i, 0);
+	expect_silence(b);
+
+	respond(b, second, OP_RC_READ_RESPONSE_FIRST, S);
+	respond(b, b->qp, OP_RC_READ_RESPONSE_ONLY, S);
+	respond(b, second, OP_RC_READ_RESPONSE_MIDDLE, S + 1);
+	bed_turns(b);
+	expect_packet(b, OP_RC_READ_REQUEST, S + DEPTH, 0);
+	expect_silence(b);
+
+	respond(b, b->qp, OP_RC_READ_RESPONSE_ONLY, S + 1);
+	respond(b, second, OP_RC_READ_RESPONSE_LAST, S + 2);
+	bed_turns(b);
+	expect_packet(b, OP_RC_READ_REQUEST, S + DEPTH + 1, 0);
+	expect_silence(b);
+	bed_qp_gone(b, second);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(REQ_10_next_read_beside_another_QP),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
