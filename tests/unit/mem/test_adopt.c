@@ -79,11 +79,15 @@ what_is_taken(void **state UNUSED)
 	}
 }
 
+/* One look at a page ends with it there. If the next fault is in the same place, it is not. */
 static void
 on_bus_error(int sig, siginfo_t *info, void *ctx UNUSED)
 {
-	if (!mem_guard_fault(info->si_addr))
+	static void *last;
+
+	if (info->si_addr == last || !mem_guard_fault(info->si_addr))
 		signal(sig, SIG_DFL);
+	last = info->si_addr;
 }
 
 /*
