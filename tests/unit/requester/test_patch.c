@@ -320,6 +320,19 @@ REQ_17_late_not_lost(void **state)
 	expect_done(s, 5);
 }
 
+/* A round trip is known; packet S + 12 is lost, and goes out again alone. */
+static void
+lost_one(struct bed *s, uint32_t behind)
+{
+	sent(s, 12);
+	s->now += 20 * US;
+	ack(s, S + 8, ACK);
+	post_sends(s, behind);
+	pump(s);
+	ack(s, S + 12, NSEQ);
+	expect_alone(s, 12);
+}
+
 /* TMR-07: silence behind it: a probe is the oldest packet alone; the timeout sends the few. */
 static void
 TMR_07_probes_and_timeout(void **state)
@@ -327,13 +340,7 @@ TMR_07_probes_and_timeout(void **state)
 	struct bed bed, *s = &bed;
 
 	(void)state;
-	sent(s, 12);
-	s->now += 20 * US;
-	ack(s, S + 8, ACK); /* a round trip is known */
-	post_sends(s, 20);
-	pump(s);
-	ack(s, S + 12, NSEQ);
-	expect_alone(s, 12);
+	lost_one(s, 20);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_true(s->r.probing);
 		expire(s);
@@ -360,13 +367,7 @@ TMR_07_probe_in_vain(void **state)
 	struct bed bed, *s = &bed;
 
 	(void)state;
-	sent(s, 12);
-	s->now += 20 * US;
-	ack(s, S + 8, ACK); /* a round trip is known */
-	post_sends(s, 40);
-	pump(s);
-	ack(s, S + 12, NSEQ);
-	expect_alone(s, 12);
+	lost_one(s, 40);
 	ack(s, S + 12, ACK);
 	assert_true(s->r.probing);
 	expire(s);
