@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -25,9 +24,8 @@
 #define LONGEST    TIME_NS_PER_MS
 #define PART       8                      /* of the time that nothing came */
 #define HELD_NS    (150 * TIME_NS_PER_US) /* before a frame that is held back goes on: awake */
-#define VAIN_MAX   64 /* a descriptor that tells nothing is not listened to until there is work */
+#define VAIN_MAX   64 /* so often in vain: no port is listened to until there is work */
 #define LOOK       32 /* of so many turns one says on which CPU it is, and looks for others there */
-#define WAKES      16 /* taken at a time */
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
@@ -83,12 +81,6 @@ tell_cpu(struct idle *i)
 	i->cpu = cpu;
 }
 
-static int
-wake_set(const struct idle *i)
-{
-	return i->dp->env.workers[i->worker].wake_set;
-}
-
 void
 idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker)
 {
@@ -97,8 +89,10 @@ idle_init(struct idle *i, const struct dataplane *dp, uint32_t worker)
 	tell_cpu(i);
 	if (dp->conf->lcores.idle != CONF_IDLE_SLEEP)
 		return;
-	if (i->presence != NULL)
-		i->fds[i->fds_n++] = (struct pollfd){ .fd = wake_set(i), .events = POLLIN };
+	if (i->presence != NULL) {
+		env_wakes_init(&i->wakes, dp->env.workers[worker].wake_set);
+		i->fds[i->fds_n++] = (struct pollfd){ .fd = i->wakes.set, .events = POLLIN };
+	}
 	prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's: by default it sleeps 50 us longer */
 	for (uint32_t p = 0; p < dp->conf->n_ports; p++) {
 		const struct dataplane_port *port = &dp->ports[p];
@@ -174,16 +168,19 @@ idle_yield(void *ctx, uint32_t turns)
 static void
 sleep_for(struct idle *i, const struct timespec *ts)
 {
-	struct epoll_event e[WAKES];
+	const uint32_t clients = i->presence != NULL ? 1 : 0;
+	int told = 0;
 
 	if (i->presence != NULL)
 		ring_presence_sleeps(i->presence, i->worker);
-	if ((i->presence == NULL || !worker_is_rung(i->dp->workers[i->worker])) &&
-		ppoll(i->fds, i->vain < VAIN_MAX ? i->fds_n : 0, ts, NULL) > 0) {
-		i->vain++;
-		if (i->presence != NULL && i->fds[0].revents != 0)
-			(void)epoll_wait(wake_set(i), e, WAKES, 0);
+	if (i->presence == NULL || !worker_is_rung(i->dp->workers[i->worker]))
+		told = ppoll(i->fds, i->vain < VAIN_MAX ? i->fds_n : clients, ts, NULL);
+	if (told > 0 && clients != 0 && i->fds[0].revents != 0) {
+		env_wakes_heard(&i->wakes);
+		told--;
 	}
+	if (told > 0)
+		i->vain++;
 	if (i->presence != NULL)
 		ring_presence_wakes(i->presence, i->worker);
 }
@@ -204,6 +201,8 @@ idle_sleep(void *ctx, uint32_t turns)
 	if (turns == SPIN_TURNS) {
 		i->since = now;
 		i->vain = 0;
+		if (i->presence != NULL)
+			env_wakes_worked(&i->wakes);
 	}
 	ts.tv_nsec = (long)may_sleep(i, now);
 	if (ts.tv_nsec == 0)

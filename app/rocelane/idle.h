@@ -13,13 +13,15 @@
 
 #include "crowd.h"
 #include "dataplane.h"
+#include "wakes.h"
 
 struct idle {
 	const struct dataplane *dp;
 	uint32_t worker;
-	uint32_t vain; /* a descriptor woke it for nothing, since it had work */
-	ns_t since;    /* it has nothing to do */
-	uint32_t cpu;  /* where it was when it said so last */
+	uint32_t vain;      /* a port woke it for nothing, since it had work */
+	struct wakes wakes; /* by clients */
+	ns_t since;         /* it has nothing to do */
+	uint32_t cpu;       /* where it was when it said so last */
 	struct crowd crowd;
 	_Atomic uint32_t looked;        /* see crowd.h */
 	struct ring_presence *presence; /* or NULL */

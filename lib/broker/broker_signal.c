@@ -122,6 +122,7 @@ waker_new(int fd, const int *sets, uint32_t n)
 	w->sets_n = 0;
 	w->own = epoll_create1(EPOLL_CLOEXEC);
 	all = w->own >= 0 && epoll_ctl(w->own, EPOLL_CTL_ADD, fd, &e) == 0;
+	e.data.fd = w->own;
 	while (all && w->sets_n < n) {
 		all = epoll_ctl(sets[w->sets_n], EPOLL_CTL_ADD, w->own, &e) == 0;
 		if (all) {
