@@ -59,16 +59,22 @@ place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	__builtin_prefetch(at->host, 1);
 }
 
+/** Does it receive by what its application posts to it alone? */
+static ALWAYS_INLINE bool
+has_own_wqes(const struct qp *qp)
+{
+	return LIKELY((qp->flags & (QPF_SRQ | QPF_RECV_FEED)) == 0) &&
+	       LIKELY(qp->max_recv_sge != 0) && LIKELY(qp->recv_cq != NULL);
+}
+
 /**
  * Which receive WQE a SEND ONLY or datagram that may be next takes, if those before it in the burst
- * are such, and in order: it is fetched. @return false: the full path takes the packet.
+ * are such, and in order: it is fetched. @return true.
  */
 static ALWAYS_INLINE bool
 place_send(const struct qp *qp, uint32_t ahead, struct fast_place *at)
 {
-	if (UNLIKELY((qp->flags & (QPF_SRQ | QPF_RECV_FEED)) != 0) ||
-		UNLIKELY(qp->max_recv_sge == 0) || UNLIKELY(qp->recv_cq == NULL))
-		return false;
+	ASSERT(has_own_wqes(qp));
 	at->wqe = qp->rq.cons + ahead;
 	at->posted = (const struct ring_recv_wqe *)ring_consume_peek(&qp->rq, ahead);
 	__builtin_prefetch(at->posted);
@@ -143,7 +149,7 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)))
 			place_write(w, qp, p, at);
 	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
-		return LIKELY(may_be_next(w, qp, p, 0)) &&
+		return LIKELY(may_be_next(w, qp, p, 0)) && has_own_wqes(qp) &&
 		       place_send(qp, psn_distance(p->psn, qp->resp.epsn), at);
 	} else if (op_has(p->op, OPF_RESPONSE)) {
 		if (op_has(p->op, OPF_READ))
@@ -155,7 +161,7 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 
 		/* Whatever its PSN is (UD-08): those of one sender are in order, as a rule. */
 		return LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, 0)) &&
-		       place_send(qp, ahead < PIPELINE_BURST ? ahead : 0, at);
+		       has_own_wqes(qp) && place_send(qp, ahead < PIPELINE_BURST ? ahead : 0, at);
 	}
 	return false;
 }
