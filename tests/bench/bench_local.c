@@ -6,6 +6,7 @@
 #include <rte_mbuf.h>
 
 #include "../clib/qp_new.h"
+#include "bench_copies.h"
 #include "bench_mem.h"
 #include "net_pair.h"
 #include "sending.h"
@@ -183,6 +184,35 @@ completions(void)
 	return all;
 }
 
+static void
+post(struct ring *ring, const struct request_case *c, uint64_t remote, uint64_t mine)
+{
+	struct ring_send_wqe *w = ring_produce_slot(ring, ring->mask + 1);
+
+	if (w == NULL)
+		die("the send queue is full");
+	*w = (struct ring_send_wqe){ .remote_addr = remote,
+		.rkey = REGION_KEY,
+		.num_sge = 1,
+		.opcode = c->opcode,
+		.flags = SEND_SIGNALED };
+	w->sge[0] = (struct ring_sge){ mine, c->len, REGION_KEY };
+	ring_produce_commit(ring);
+}
+
+/** Turns until n posted requests are done. */
+static void
+carry_out(struct qp *qp, uint32_t n)
+{
+	pipeline_send_wake(local.worker, qp);
+	for (uint32_t turn = 0; n != 0; turn++) {
+		worker_poll(local.worker, 1);
+		n -= completions();
+		if (turn == 10000)
+			die("requests do not complete");
+	}
+}
+
 /** n requests, some at a time. @return cycles of one; negative: it does not count. */
 static double
 sample(const struct request_case *c, uint32_t way, uint32_t n)
@@ -195,29 +225,12 @@ sample(const struct request_case *c, uint32_t way, uint32_t n)
 	ring_attach(&ring, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
 	s = span_begin();
 	for (uint32_t sent = 0; sent < n; sent += IN_TURN) {
-		uint32_t done = 0;
-
 		for (uint32_t i = 0; i < IN_TURN; i++) {
-			struct ring_send_wqe *w = ring_produce_slot(&ring, ring.mask + 1);
+			const uint64_t remote = next_place(c->len);
 
-			if (w == NULL)
-				die("the send queue is full");
-			*w = (struct ring_send_wqe){ .wr_id = i,
-				.remote_addr = next_place(c->len),
-				.rkey = REGION_KEY,
-				.num_sge = 1,
-				.opcode = c->opcode,
-				.flags = SEND_SIGNALED };
-			w->sge[0] = (struct ring_sge){ next_place(c->len), c->len, REGION_KEY };
-			ring_produce_commit(&ring);
+			post(&ring, c, remote, next_place(c->len));
 		}
-		pipeline_send_wake(local.worker, qp);
-		for (uint32_t turn = 0; done != IN_TURN; turn++) {
-			worker_poll(local.worker, 1);
-			done += completions();
-			if (turn == 10000)
-				die("requests do not complete");
-		}
+		carry_out(qp, IN_TURN);
 	}
 	good = span_end(&s);
 	return good ? (double)s.cycles / n : -1;
@@ -233,4 +246,23 @@ local_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 	wire = sample(c, WIRE, n);
 	v[RATIO] = v[TOTAL] / wire;
 	return v[TOTAL] >= 0 && wire >= 0;
+}
+
+double
+local_copied(struct bench_rig *r, const struct request_case *c)
+{
+	struct qp *qp = local.qp[INSIDE][ASKER];
+	const uint64_t from = REGION_VA, to = REGION_VA + REGION_LEN / 2;
+	const bool read = c->opcode == WR_RDMA_READ;
+	struct ring ring;
+	size_t before;
+
+	copies_begin();
+	memset(r->bare.host, 0, REGION_LEN);
+	copies_fill(r->bare.host, REGION_LEN / 2);
+	ring_attach(&ring, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+	post(&ring, c, read ? from : to, read ? to : from);
+	before = copies_count();
+	carry_out(qp, 1);
+	return (double)(copies_count() - before) / c->len;
 }

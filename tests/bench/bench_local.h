@@ -18,5 +18,7 @@ void local_tear_down(void);
 uint32_t local_begin(const struct request_case *c);
 /** TOTAL: cycles of a request inside of the process; RATIO: to the same over the two ports. */
 bool local_round(const struct request_case *c, uint32_t n, double v[COLUMNS]);
+/** One request inside of the process. @return bytes that were copied for each byte delivered. */
+double local_copied(struct bench_rig *r, const struct request_case *c);
 
 #endif

@@ -7,8 +7,10 @@
  * requester's, in cycles per request; the `ratio` of the rows with timers, with cc.algo=dcqcn and
  * without work is to the same work without the timers, with cc.algo=none, and with one QP. Packets
  * are made outside the timed part, the samples of the loops are interleaved, and a sample whose
- * process had less than 95 % of its time is measured again. Nothing passes or fails here. The rows
- * of a million QPs take 5 GB of memory on the responder's side, 6 on the requester's.
+ * process had less than 95 % of its time is measured again. `copied` is how many bytes the worker
+ * wrote for each byte that was delivered: copies of the data that are in memory afterwards
+ * (bench_copies.h). Nothing passes or fails here. The rows of a million QPs take 5 GB of memory on
+ * the responder's side, 6 on the requester's.
  *
  *   bench_pipeline [--json FILE] [--repeats N] [CASE...]
  */
@@ -16,10 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include "bench_copies.h"
 #include "bench_requests.h"
 #include "bench_rig.h"
 #include "bench_stat.h"
@@ -31,6 +36,7 @@ static const char *const columns[COLUMNS] = {
 	[RATIO] = "ratio",
 	[BARE] = "bare",
 	[EMPTY] = "empty",
+	[COPIED] = "copied",
 	[STAGES + STAGE_RX] = "rx",
 	[STAGES + STAGE_PARSE] = "parse",
 	[STAGES + STAGE_ICRC] = "icrc",
@@ -162,12 +168,29 @@ struct row {
 	uint32_t qps;
 	const struct bench_case *c;
 	const struct request_case *req; /* instead */
+	double copied;
 };
 
 static bool
 round_of(struct bench_rig *r, const struct row *row, uint32_t n, double v[COLUMNS])
 {
 	return row->req != NULL ? requests_round(row->req, n, v) : one_round(r, row->c, n, v);
+}
+
+/** @return bytes that the worker copies for each byte delivered; 0: the row delivers none. */
+static double
+copied(struct bench_rig *r, const struct row *row)
+{
+	if (row->req != NULL) {
+		if (!row->req->random)
+			requests_begin(row->req);
+		return requests_copied(row->req);
+	}
+	if (!row->c->random)
+		rig_begin(r, row->c);
+	return row->c->kind == KIND_GOOD && row->len >= COPIES_PART && !row->c->random
+		       ? rig_copied(r, row->c)
+		       : 0;
 }
 
 /** Medians of all columns. @return rounds that counted. */
@@ -188,6 +211,7 @@ measure(struct bench_rig *r, const struct row *row, uint32_t repeats, double out
 	}
 	for (uint32_t k = 0; k < COLUMNS; k++)
 		out[k] = good != 0 ? median(v[k], good) : 0;
+	out[COPIED] = row->copied;
 	return good;
 }
 
@@ -211,9 +235,8 @@ print_row(const struct row *c, const double *v)
 {
 	printf("%-23s", c->name);
 	for (uint32_t k = 0; k < COLUMNS; k++)
-		if (k == RATIO || k == BARE)
-			v[k] != 0 ? printf(" %8.*f", k == RATIO ? 2 : 1, v[k])
-				  : printf(" %8s", "-");
+		if (k == RATIO || k == BARE || k == COPIED)
+			v[k] != 0 ? printf(" %8.*f", k == BARE ? 1 : 2, v[k]) : printf(" %8s", "-");
 		else
 			printf(" %8.1f", v[k]);
 	printf("\n");
@@ -260,7 +283,7 @@ choose(int argc, char **argv, int from, struct row *rows, uint32_t *qps, uint32_
 
 		if (!is_chosen(c->name, argc, argv, from))
 			continue;
-		rows[n++] = (struct row){ c->name, c->len, c->qps, c, NULL };
+		rows[n++] = (struct row){ c->name, c->len, c->qps, c, NULL, 0 };
 		*qps = RTE_MAX(*qps, c->qps);
 	}
 	for (uint32_t i = 0; i < request_cases_n; i++) {
@@ -268,7 +291,7 @@ choose(int argc, char **argv, int from, struct row *rows, uint32_t *qps, uint32_
 
 		if (!is_chosen(c->name, argc, argv, from))
 			continue;
-		rows[n++] = (struct row){ c->name, c->len, c->qps, NULL, c };
+		rows[n++] = (struct row){ c->name, c->len, c->qps, NULL, c, 0 };
 		*req_qps = RTE_MAX(*req_qps, c->qps);
 	}
 	return n;
@@ -289,6 +312,39 @@ print_head(const struct options *o, const struct bench_rig *r)
 	printf("\n");
 }
 
+/** Count them in a process of its own: it must not change what is measured. */
+static void
+count_copies(struct bench_rig *r, struct row *rows, uint32_t n)
+{
+	const size_t bytes = sizeof(rows[0].copied);
+	int fd[2], status;
+	pid_t child;
+
+	if (pipe(fd) != 0)
+		die("no pipe");
+	child = fork();
+	if (child < 0)
+		die("no process to count copies in");
+	if (child == 0) {
+		rig_set_up(r, RING_QPS);
+		requests_set_up(r, SENDERS);
+		for (uint32_t i = 0; i < n; i++) {
+			const double v = copied(r, &rows[i]);
+
+			if (write(fd[1], &v, bytes) != (ssize_t)bytes)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(fd[1]);
+	for (uint32_t i = 0; i < n; i++)
+		if (read(fd[0], &rows[i].copied, bytes) != (ssize_t)bytes)
+			die("copies were not counted");
+	close(fd[0]);
+	if (waitpid(child, &status, 0) != child || status != 0)
+		die("copies were not counted");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -298,6 +354,7 @@ main(int argc, char **argv)
 	uint32_t qps = RING_QPS, req_qps = 0, n;
 
 	n = choose(argc, argv, o.cases_at, rows, &qps, &req_qps);
+	count_copies(&r, rows, n);
 	rig_set_up(&r, qps);
 	if (req_qps != 0)
 		requests_set_up(&r, req_qps);

@@ -6,6 +6,7 @@
 #include <rte_ring.h>
 
 #include "../clib/qp_new.h"
+#include "bench_copies.h"
 #include "bench_mem.h"
 #include "bench_req_rig.h"
 #include "qp_cc.h"
@@ -385,4 +386,36 @@ req_turn(struct req_rig *q, uint64_t since)
 {
 	turn_origin = since - q->cycles;
 	worker_poll(q->worker, turn_clock());
+}
+
+/** Turns until the port has done what is under way. @return bytes that were copied meanwhile. */
+static size_t
+copied_in_turns(struct req_rig *q)
+{
+	const size_t before = copies_count();
+
+	for (uint32_t i = 0; i < 16; i++)
+		req_turn(q, rte_rdtsc());
+	return copies_count() - before;
+}
+
+double
+req_copied(struct req_rig *q, const struct request_case *c)
+{
+	size_t sum;
+	uint32_t sent;
+
+	copies_begin();
+	if (c->opcode == WR_RDMA_READ) {
+		memset(q->r->bare.host, 0, REGION_LEN);
+		copies_fill(payload, c->len);
+	} else {
+		copies_fill(q->r->bare.host, REGION_LEN);
+	}
+	req_post(q, c, 1);
+	sum = copied_in_turns(q);
+	req_answer(q, c, &sent);
+	sum += copied_in_turns(q);
+	req_completions(q);
+	return (double)sum / c->len;
 }

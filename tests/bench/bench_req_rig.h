@@ -76,6 +76,11 @@ void req_post(struct req_rig *q, const struct request_case *c, uint32_t n);
 void req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n);
 /** Take what was sent and put what the peer would answer on the wire. @return frames. */
 uint32_t req_answer(struct req_rig *q, const struct request_case *c, uint32_t *sent);
+/**
+ * One request, whose data is in no other place, and what comes back.
+ * @return bytes that were copied for each byte delivered.
+ */
+double req_copied(struct req_rig *q, const struct request_case *c);
 /** Empty the completion queue. @return completions. */
 uint32_t req_completions(struct req_rig *q);
 /** One turn. @param since where the span began. */

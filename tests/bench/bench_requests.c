@@ -237,3 +237,11 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 		v[STAGES + s] = (double)(load->cycles[s] - before[s]) / n;
 	return v[TOTAL] >= 0 && v[BARE] >= 0 && v[EMPTY] >= 0 && lapped >= 0 && without >= 0;
 }
+
+double
+requests_copied(const struct request_case *c)
+{
+	if (c->part == PART_LOCAL)
+		return local_copied(rig.r, c);
+	return c->part == PART_BOTH && !c->random ? req_copied(&rig, c) : 0;
+}

@@ -21,5 +21,7 @@ void requests_tear_down(void);
 uint32_t requests_begin(const struct request_case *c);
 /** One round of all loops; RATIO is that to the worker next to it, where there is one. */
 bool requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS]);
+/** @return bytes that the worker copies for each byte delivered; 0: the row delivers none. */
+double requests_copied(const struct request_case *c);
 
 #endif

@@ -8,6 +8,7 @@
 #include <rte_ring.h>
 
 #include "../clib/qp_new.h"
+#include "bench_copies.h"
 #include "bench_drain.h"
 #include "bench_mem.h"
 #include "bench_rig.h"
@@ -329,6 +330,25 @@ rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool ad
 	}
 	for (uint32_t i = 0; !advance && c->kind == KIND_GOOD && i < n; i++)
 		b.psn[used[i]]--;
+}
+
+double
+rig_copied(struct bench_rig *r, const struct bench_case *c)
+{
+	size_t before, after;
+
+	copies_begin();
+	memset(r->bare.host, 0, REGION_LEN);
+	if (c->opcode == OP_RC_READ_REQUEST)
+		copies_fill(r->bare.host, REGION_LEN);
+	else
+		copies_fill(b.payload, c->len);
+	rig_prepare(r, c, 1, true);
+	before = copies_count();
+	worker_poll(r->timed, 1);
+	after = copies_count();
+	rig_clear(r);
+	return (double)(after - before) / c->len;
 }
 
 uint32_t

@@ -68,6 +68,11 @@ void rig_choose(uint32_t first, uint32_t half);
 uint32_t rig_begin(struct bench_rig *r, const struct bench_case *c);
 /** Put n requests on the wire. @param advance PSNs move on: a worker is going to accept them. */
 void rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool advance);
+/**
+ * Let the worker take one packet whose payload, or what it asks for, is in no other place.
+ * @return bytes that were copied for each byte delivered.
+ */
+double rig_copied(struct bench_rig *r, const struct bench_case *c);
 /** Empty the far end and the completion queue. @return frames found. */
 uint32_t rig_clear(struct bench_rig *r);
 /** Forget receive WQEs that nobody took. */
