@@ -26,8 +26,8 @@ from programs import read_pcapng, smallest_memfd, stopped_thread, thread_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import roce  # noqa: E402
+from runs import RUN, Runs  # noqa: E402
 
-RUN = os.environ["ROCELANE_RUN"]
 FRAGILE = os.environ["FRAGILE"]
 LONG = "--long" in sys.argv
 TIMES = 10 if LONG else 3       # the same faults, the same failure: as often as that
@@ -53,33 +53,7 @@ def bth_of(frame):
     return frame[42], int.from_bytes(frame[51:54], "big")
 
 
-class Run(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.TemporaryDirectory(prefix="rocelane-test-run-")
-        self.addCleanup(self.dir.cleanup)
-        self.env = dict(os.environ, XDG_RUNTIME_DIR=self.dir.name)
-        self.env.pop("ROCELANE_SOCKET", None)
-        if self.env.get("SANITIZER"):
-            self.env.update(LD_PRELOAD=self.env["SANITIZER"], ASAN_OPTIONS="detect_leaks=0")
-
-    def start(self, *args):
-        return subprocess.Popen([RUN, *args], env=self.env, stdin=subprocess.DEVNULL, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def run_it(self, *args):
-        """(exit status, standard output, standard error); nothing is left behind."""
-        proc = self.start(*args)
-        out, err = proc.communicate(timeout=120)
-        self.assertEqual([], os.listdir(self.dir.name))
-        return proc.returncode, out, err
-
-    def faults(self, rules):
-        # Not in the run's own directory, which must be empty at the end.
-        with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as f:
-            json.dump(rules, f)
-        self.addCleanup(os.unlink, f.name)
-        return f.name
-
+class Run(Runs):
     def test_devices(self):
         code, out, err = self.run_it("--private", "ibv_devinfo")
         self.assertEqual((0, ""), (code, err))
