@@ -52,38 +52,107 @@ ask(const char *path, const char *method, json_t *params, json_t **result, char 
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
+/* The ports' names in a row, for people. */
 static void
-set_port(const char *path, const char *name, json_t *rules)
+names_of(const json_t *ports, char *out, size_t room)
 {
-	json_t *result;
-	char why[512];
+	const json_t *port;
+	size_t i, at = 0;
 
+	out[0] = '\0';
+	json_array_foreach (ports, i, port) {
+		const char *name = json_string_value(json_object_get(port, "port"));
+
+		if (at < room)
+			at += (size_t)snprintf(out + at, room - at, i == 0 ? "%s" : ", %s",
+				name != NULL ? name : "?");
+	}
+}
+
+static void
+set_port(const char *path, const json_t *ports, const char *name, json_t *rules)
+{
+	char why[512], names[256];
+	json_t *result;
+
+	names_of(ports, names, sizeof(names));
 	if (ask(path, "impair_set", json_pack("{s:s, s:O}", "port", name, "impair", rules), &result,
 		    why) != 0)
-		run_die("faults of port %s: %s", name, why);
+		run_die("faults of port %s: %s (ports: %s)", name, why, names);
 	json_decref(result);
+}
+
+static bool
+is_port(const json_t *ports, const char *key)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach (ports, i, port) {
+		const char *name = json_string_value(json_object_get(port, "port"));
+
+		if (name != NULL && strcmp(name, key) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is it an object with one for each of some ports? A key that is another's goes with the rest. */
+static bool
+is_by_port(const json_t *ports, json_t *rules)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (rules, key, value) {
+		if (is_port(ports, key))
+			return true;
+	}
+	return false;
+}
+
+static json_t *
+faults_load(const char *file)
+{
+	json_t *rules;
+	json_error_t e;
+	FILE *f = fopen(file, "re");
+	int unreadable;
+
+	if (f == NULL)
+		run_die("%s: %s", file, strerror(errno));
+	errno = 0;
+	rules = json_loadf(f, JSON_REJECT_DUPLICATES, &e);
+	unreadable = ferror(f) != 0 ? errno : 0;
+	fclose(f);
+	if (unreadable != 0)
+		run_die("%s: %s", file, strerror(unreadable));
+	if (rules == NULL)
+		run_die("%s:%d: %s", file, e.line, e.text);
+	if (!json_is_object(rules))
+		run_die("%s: must be an object with \"rules\", or with one for each of some ports",
+			file);
+	return rules;
 }
 
 void
 control_faults(const char *path, const char *file)
 {
-	json_t *ports, *port, *rules = json_null();
-	json_error_t e;
+	json_t *rules = file != NULL ? faults_load(file) : json_null();
+	json_t *ports, *port, *value;
+	const char *key;
 	char why[512];
 	size_t i;
 
-	if (file != NULL)
-		rules = json_load_file(file, JSON_REJECT_DUPLICATES, &e);
-	if (rules == NULL)
-		run_die("%s:%d: %s", file, e.line, e.text);
 	if (ask(path, "impair_get", NULL, &ports, why) != 0)
 		run_die("faults: %s", why);
-	json_array_foreach (ports, i, port) {
-		const char *name = json_string_value(json_object_get(port, "port"));
-		json_t *own = json_object_get(rules, name);
-
-		if (own != NULL || file == NULL || json_object_get(rules, "rules") != NULL)
-			set_port(path, name, own != NULL ? own : rules);
+	if (is_by_port(ports, rules)) {
+		json_object_foreach (rules, key, value)
+			set_port(path, ports, key, value);
+	} else {
+		json_array_foreach (ports, i, port)
+			set_port(path, ports, json_string_value(json_object_get(port, "port")),
+				rules);
 	}
 	json_decref(ports);
 	json_decref(rules);

@@ -129,12 +129,10 @@ put_device(struct rl_context *ctx, uint8_t port)
 void
 files_make(const char *socket)
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
 	struct rl_context *ctx;
 	bool good = false;
 
-	snprintf(top, sizeof(top), "%s/rocelane-run-XXXXXX",
-		run != NULL && access(run, W_OK) == 0 ? run : "/tmp");
+	snprintf(top, sizeof(top), "%s/rocelane-run-XXXXXX", plane_folder());
 	if (mkdtemp(top) == NULL) {
 		fprintf(stderr,
 			"rocelane-run: %s: %s: programs that look for devices' files"

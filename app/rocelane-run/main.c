@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "run.h"
 
 #define DEFAULT_SOCKET "/run/rocelane.sock"
@@ -177,16 +178,30 @@ parse(int argc, char **argv, struct options *o)
 		run_die("--private and --socket: a private dataplane has a socket of its own");
 }
 
+/* The program may go to another folder: it is told a path from the root, where that fits. */
+static void
+take_socket(const char *path)
+{
+	char full[PATH_MAX];
+	const bool fits = realpath(path, full) != NULL && plane_answers(full);
+
+	snprintf(plane.socket, sizeof(plane.socket), "%s", path[0] != '/' && fits ? full : path);
+}
+
 static void
 choose_plane(const struct options *o)
 {
-	const char *named = o->socket != NULL ? o->socket : getenv("ROCELANE_SOCKET");
-	const char *socket = named != NULL ? named : DEFAULT_SOCKET;
+	const char *env = getenv("ROCELANE_SOCKET");
+	const char *named = o->socket;
+	const char *socket;
 
+	if (named == NULL && env != NULL && *env != '\0')
+		named = env;
+	socket = named != NULL ? named : DEFAULT_SOCKET;
 	if (o->record != NULL && !o->own && (named != NULL || plane_answers(socket)))
 		run_die("--record: only a dataplane of this run's own is recorded: add --private");
 	if (!o->own && plane_answers(socket)) {
-		snprintf(plane.socket, sizeof(plane.socket), "%s", socket);
+		take_socket(socket);
 		return;
 	}
 	/* Who named one means that one. */
@@ -202,6 +217,7 @@ main(int argc, char **argv)
 	char library[PATH_MAX];
 	int status;
 
+	fds_standard(); /* or a record or a socket is what messages go to */
 	parse(argc, argv, &o);
 	plane_library(library);
 	signals_hold();

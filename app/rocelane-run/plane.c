@@ -59,13 +59,26 @@ path_in(const struct plane *p, const char *name, char out[PATH_MAX])
 	snprintf(out, PATH_MAX, "%.*s/%s", DIR_MAX, p->dir, name);
 }
 
+/* From the root, as programs change their folder. */
+static bool
+is_folder(const char *path)
+{
+	return path != NULL && path[0] == '/' && access(path, W_OK) == 0;
+}
+
+const char *
+plane_folder(void)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+
+	return is_folder(run) ? run : tmp != NULL && tmp[0] == '/' ? tmp : "/tmp";
+}
+
 static void
 make_dir(struct plane *p)
 {
-	const char *top = getenv("XDG_RUNTIME_DIR");
+	const char *top = plane_folder();
 
-	if (top == NULL || access(top, W_OK) != 0)
-		top = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
 	if (snprintf(p->dir, sizeof(p->dir), "%s/rocelane-run-XXXXXX", top) > DIR_MAX) {
 		p->dir[0] = '\0';
 		run_die("%s: the path is too long for a socket", top);

@@ -55,6 +55,8 @@ struct plane {
 void plane_start(struct plane *p, bool polls, const char *record);
 /** End it, tell what a record lacks, remove its files. May be called at any time, also twice. */
 void plane_stop(struct plane *p);
+/** @return where files of a run are made: XDG_RUNTIME_DIR, TMPDIR or /tmp. */
+const char *plane_folder(void);
 /** Does anybody answer there? */
 bool plane_answers(const char *socket);
 /** Directory of our libibverbs.so.1; ends the program if there is none. */

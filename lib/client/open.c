@@ -272,6 +272,7 @@ int
 rl_open(const char *path, struct rl_context **out)
 {
 	struct context *ctx = calloc(1, sizeof(*ctx));
+	const char *env = getenv("ROCELANE_SOCKET");
 	int rc;
 
 	*out = NULL;
@@ -298,8 +299,8 @@ rl_open(const char *path, struct rl_context **out)
 	TAILQ_INIT(&ctx->cm_ids);
 	for (uint32_t i = 0; i < QP_BUCKETS; i++)
 		TAILQ_INIT(&ctx->by_number[i]);
-	if (path == NULL)
-		path = getenv("ROCELANE_SOCKET");
+	if (path == NULL && env != NULL && env[0] != '\0')
+		path = env;
 	if (path == NULL)
 		path = RL_DEFAULT_SOCKET;
 	rc = dial(ctx, path);

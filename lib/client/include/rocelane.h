@@ -146,10 +146,10 @@ union rl_gid {
 };
 
 /**
- * Connect to a dataplane. @param socket path of its socket; NULL: $ROCELANE_SOCKET, or else
- * RL_DEFAULT_SOCKET. @return 0; -ENOENT, -ECONNREFUSED: nobody is there; -EACCES; -EPROTO: not a
- * rocelane, or one whose rings this library does not know; -ETIMEDOUT: it does not answer in half a
- * minute, or one of its workers does not.
+ * Connect to a dataplane. @param socket path of its socket; NULL: $ROCELANE_SOCKET, or, where that
+ * is empty or not set, RL_DEFAULT_SOCKET. @return 0; -ENOENT, -ECONNREFUSED: nobody is there;
+ * -EACCES; -EPROTO: not a rocelane, or one whose rings this library does not know; -ETIMEDOUT: it
+ * does not answer in half a minute, or one of its workers does not.
  */
 int rl_open(const char *socket, struct rl_context **ctx);
 /** Everything that is left of this client goes with it. @return 0. */

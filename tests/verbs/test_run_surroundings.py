@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocelane-run where its surroundings are unusual: faults for nobody, folders, descriptors."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+from runs import RUN, Runs
+
+CTL = os.environ["ROCELANECTL"]
+QUEUE = {"bottleneck": {"rate": "10G", "buffer": "256K"}}
+DROP = {"action": "drop", "probability": 1.0}
+
+
+class Beside(Runs):
+    """With a dataplane that somebody else has started, in a folder of its own."""
+
+    def plane(self):
+        """Its socket."""
+        other = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(other.cleanup)
+        proc = subprocess.Popen(
+            [RUN, "-p", "sh", "-c", "echo $ROCELANE_SOCKET; exec sleep 1000"], text=True,
+            env={**self.env, "XDG_RUNTIME_DIR": other.name}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE)
+        self.addCleanup(proc.communicate, timeout=120)
+        self.addCleanup(proc.terminate)
+        return proc.stdout.readline().strip()
+
+
+class Faults(Beside):
+    """A test that believes in faults must have them: what sets none is an error."""
+
+    def setUp(self):
+        super().setUp()
+        self.env["ROCELANE_SOCKET"] = self.plane()
+
+    def shown(self, rules):
+        """{port: what is set there} of a run with these faults."""
+        code, out, err = self.run_it("-f", self.faults(rules), CTL, "-j", "impair", "show")
+        self.assertEqual((0, ""), (code, err))
+        return {p["port"]: p["impair"] or {} for p in json.loads(out)}
+
+    def refused(self, path):
+        code, out, err = self.run_it("-f", path, "echo", "it ran")
+        self.assertEqual((125, ""), (code, out), err)
+        return err
+
+    def test_for_no_port(self):
+        for rules, words in (({"p0": {"rules": [DROP]}}, ("p0", "rocelane0, rocelane1")),
+                             ({"rocelane0": {"rules": [DROP]}, "rocelane2": {}},
+                              ("rocelane2", "rocelane0, rocelane1")),
+                             ({"rule": [DROP]}, ("rule", "rules")),
+                             ({"rules": [DROP], "rocelane0": {"rules": []}}, ("rules",)),
+                             ([DROP], ("object",)), ([], ("object",))):
+            with self.subTest(rules=rules):
+                err = self.refused(self.faults(rules))
+                for word in words:
+                    self.assertIn(word, err)
+
+    def test_of_all_ports_without_rules(self):
+        """A switch's queue is no rule, and a seed alone does nothing: both are set."""
+        got = self.shown(QUEUE)
+        self.assertEqual(["rocelane0", "rocelane1"], sorted(got))
+        for impair in got.values():
+            self.assertEqual("10G", impair["bottleneck"]["rate"])
+        self.assertEqual([7, 7], [i["seed"] for i in self.shown({"seed": 7}).values()])
+
+    def test_of_one_port(self):
+        got = self.shown({"rocelane1": QUEUE})
+        self.assertEqual({}, got["rocelane0"])
+        self.assertEqual("10G", got["rocelane1"]["bottleneck"]["rate"])
+
+    def test_files_that_cannot_be_read(self):
+        for path, why in (("/no/such/file", "No such file"), (self.dir.name, "Is a directory")):
+            err = self.refused(path)
+            self.assertIn(f"{path}: ", err)
+            self.assertIn(why, err)
+
+
+class Folders(Beside):
+    """Where files of a run are, and that a program may go to another folder."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(self.other.cleanup)
+
+    def places(self, *args, **env):
+        """(of the socket, of the devices' files), after a run from `other` that left nothing."""
+        self.env.update(env)
+        done = subprocess.run(
+            [RUN, *args, "sh", "-c", "cd / && ibv_devinfo -l >&2; "
+             'echo "$ROCELANE_SOCKET"; echo "$ROCELANE_FILES"'], env=self.env, text=True,
+            cwd=self.other.name, timeout=120, stdin=subprocess.DEVNULL, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("rocelane1", done.stderr)
+        socket, files = done.stdout.split()
+        self.assertEqual([], os.listdir(self.other.name))
+        return socket, files
+
+    def test_tmpdir(self):
+        """Where there is no XDG_RUNTIME_DIR; all of a run is in it."""
+        del self.env["XDG_RUNTIME_DIR"]
+        for path in self.places("-p", TMPDIR=self.other.name):
+            self.assertTrue(path.startswith(self.other.name + "/"), path)
+
+    def test_what_is_no_folder_of_ours(self):
+        """Nothing is made in the root of the file system, or beside the program."""
+        for name in ("", "."):
+            for path in self.places("-p", TMPDIR=name, XDG_RUNTIME_DIR=name):
+                self.assertTrue(path.startswith("/tmp/rocelane-run-"), path)
+
+    def test_a_socket_from_here(self):
+        """--socket goes by the folder of rocelane-run, not by those that its program goes to."""
+        path = self.plane()
+        near = os.path.relpath(path, self.other.name)
+        self.assertEqual(path, self.places("-s", near)[0])
+        self.assertEqual(path, self.places(ROCELANE_SOCKET=near)[0])
+
+    def test_an_empty_name_is_none(self):
+        """As for rocelanectl: without a default one, a private dataplane is started."""
+        self.env["ROCELANE_SOCKET"] = ""
+        code, out, err = self.run_it("sh", "-c", "echo $ROCELANE_SOCKET")
+        self.assertEqual((0, ""), (code, err))
+        self.assertTrue(out.startswith(("/run/", self.dir.name)), out)
+
+
+class Descriptors(Runs):
+    def test_closed(self):
+        """A record gets its packets and the log its lines, whichever of 0, 1, 2 are closed."""
+        with tempfile.TemporaryDirectory() as tmp:
+            record, said = os.path.join(tmp, "wire.pcapng"), os.path.join(tmp, "said")
+            for closed in ("<&-", "<&- >&- 2>&-"):
+                done = subprocess.run(
+                    ["sh", "-c", f'"$0" -p -r "$1" sh -c "ibv_devinfo -l >$2" {closed}', RUN,
+                     record, said], env=self.env, timeout=120, check=False, text=True,
+                    stderr=subprocess.PIPE)
+                self.assertEqual((0, ""), (done.returncode, done.stderr), closed)
+                with open(said, encoding="utf-8") as f:
+                    self.assertIn("rocelane1", f.read())
+                with open(record, "rb") as f:
+                    self.assertEqual(b"\x0a\x0d\x0d\x0a", f.read(4))
+                os.unlink(record)
+
+
+if __name__ == "__main__":
+    unittest.main()
