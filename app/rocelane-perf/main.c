@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of a test: the handshakes are where perftest has them. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "fds.h"
@@ -171,6 +173,16 @@ run(struct perf *p)
 	return rc == 0 && p->wrong == 0 ? PERF_OK : PERF_FAILED;
 }
 
+/* A result that nobody can read is none. */
+static int
+written(int rc)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return rc;
+	fprintf(stderr, "rocelane-perf: cannot write: %s\n", strerror(errno));
+	return rc == PERF_OK ? PERF_FAILED : rc;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -181,11 +193,11 @@ main(int argc, char **argv)
 	rc = options_parse(&p.o, argc, argv);
 
 	if (rc != PERF_OK)
-		return rc < 0 ? PERF_OK : rc;
+		return written(rc < 0 ? PERF_OK : rc);
 	work_init();
 	rc = run(&p);
 	if (p.sock >= 0)
 		close(p.sock);
 	ends_free(&p);
-	return rc;
+	return written(rc);
 }

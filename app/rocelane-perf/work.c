@@ -275,6 +275,17 @@ failed(const struct perf *p, const struct rl_wc *wc, const char *which)
 	return -1;
 }
 
+/* Perftest's handshake does not say it, and each end would count by its own. */
+static int
+other_size(const struct perf *p, uint32_t bytes, uint64_t size)
+{
+	fprintf(stderr,
+		"rocelane-perf: a message of %u bytes has come, not of %llu: both ends take the same "
+		"-s and -a\n",
+		bytes - p->head, (unsigned long long)size);
+	return -1;
+}
+
 static void
 count_sent(struct perf *p, uint32_t qp, uint32_t n, uint64_t size)
 {
@@ -315,6 +326,8 @@ work_poll(struct perf *p, struct rl_cq *cq, uint64_t size)
 			return failed(p, &wc[i], cq == p->recv_cq ? "a receive" : "a request");
 		if (qp >= p->o.qps)
 			return refused("completion of an unknown request", -EPROTO);
+		if (cq == p->recv_cq && wc[i].byte_len != size + p->head)
+			return other_size(p, wc[i].byte_len, size);
 		if (cq == p->recv_cq)
 			count_received(p, qp, size);
 		else

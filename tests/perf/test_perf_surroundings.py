@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocelane-perf: ends that differ, output that goes nowhere, an environment with empty names."""
+import os
+import subprocess
+import unittest
+
+from test_perf import PERF, WAIT_S, Ends, free_port
+
+
+class Surroundings(Ends):
+
+    def test_another_size_at_the_other_end(self):
+        """Once it was counted by the own size: a rate of nothing, or "wrong messages"."""
+        for test, args in (("send_bw", ()), ("send_bw", ("--validate",)), ("send_lat", ()),
+                           ("send_bw", ("-c", "UD"))):
+            with self.subTest(test=test, args=args):
+                port = str(free_port())
+                server = self.start(test, "-d", "right", "-p", port, "-s", "2048", *args)
+                client = self.start(test, "-d", "left", "-p", port, "-s", "1K", *args,
+                                    "127.0.0.1")
+                _, err = self.finish(server, 1)
+                self.assertIn("1024 bytes has come, not of 2048", err)
+                self.assertIn("-s", err)
+                client.communicate(timeout=WAIT_S)
+
+    def test_output_that_cannot_be_written(self):
+        port = str(free_port())
+        server = self.start("write_bw", "-d", "right", "-p", port, "-n", "10")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            client = subprocess.run(
+                [PERF, "--socket", self.dataplane.socket, "write_bw", "-d", "left", "-p", port,
+                 "-n", "10", "127.0.0.1"], stdout=full, stderr=subprocess.PIPE, text=True,
+                timeout=WAIT_S, check=False)
+            self.assertEqual((1, "rocelane-perf: cannot write: No space left on device\n"),
+                             (client.returncode, client.stderr))
+            self.finish(server)
+            said = subprocess.run([PERF, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                  timeout=WAIT_S, check=False)
+            self.assertEqual(1, said.returncode)
+
+    def test_an_empty_socket_of_the_environment_is_none(self):
+        p = subprocess.run([PERF, "write_bw", "-p", str(free_port()), "127.0.0.1"],
+                           env={**os.environ, "ROCELANE_SOCKET": ""}, capture_output=True,
+                           text=True, timeout=WAIT_S, check=False)
+        self.assertEqual(1, p.returncode)
+        self.assertNotIn("rocelane-perf: :", p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
