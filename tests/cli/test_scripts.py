@@ -94,6 +94,32 @@ class Checks(Tree):
         self.finds("words", "README.md", "see /" + "root/x\nTO" + "DO\nTO" + "DO: say it later\n",
                    "README.md:1: ", "README.md:2: ")
 
+    def test_options(self):
+        """What getopt_long() takes, --help and the manual have the same options."""
+        path, page = "app/x/main.c", "app/x/x.1"
+        rows = ('{ "size", required_argument, NULL, \'s\' }, { "all", no_argument, NULL, ALL },',
+                '{ "help", no_argument, NULL, \'h\' },')
+        code = TAG + ('struct option l[] = { %s };\n\tgetopt_long(argc, argv, "%s", l, NULL);\n'
+                      '\tputs("  -s, --size BYTES  one\\n"\n\t     "      --all  two\\n");\n')
+        self.write(page, ".TH X 1\n.SH OPTIONS\n"
+                   ".TP\n.BR \\-s \", \" \\-\\-size \" \\fIBYTES\\fR\"\nOne.\n"
+                   ".TP\n.B \\-\\-all\nTwo.\n.SH SEE ALSO\n")
+        self.write(path, code % (rows[0], "s:"))
+        self.finds("options", path, code % (rows[0] + rows[1], "s:h"),
+                   "--help is not in --help", "--help is not in app/x/x.1")
+        self.write(path, code % (rows[0], "s:"))
+        self.finds("options", path, code % (rows[0], "s"), "-s has no row of the same kind")
+        self.write(path, code % (rows[0], "s:"))
+        self.finds("options", path, (code % (rows[0], "s:")).replace("BYTES", "N"),
+                   "--size: N in --help, BYTES in app/x/x.1")
+        self.write(path, code % (rows[0], "s:"))
+        self.finds("options", path, code % (rows[0], "s:") + '\tgetenv("HOW");\n',
+                   "HOW is not in the manual")
+        self.write(path, code % (rows[0], "s:"))
+        self.finds("options", page, ".TH X 1\n.SH OPTIONS\n.TP\n.BR \\-s \", \" \\-\\-size\n.TP\n"
+                   ".B \\-\\-none\n", "--size is another one", "--all is not in app",
+                   "--none is in app/x/x.1 alone", "--size: BYTES in --help, None")
+
     def test_tables(self):
         head = TAG + "/*\n * ROW(code, name, clause)\n */\n/* clang-format off */\n"
         self.finds("tables", "lib/wire/a.def", head +
