@@ -9,6 +9,17 @@
 /* Relations inside one object, for the file and for RPC alike. */
 
 void
+conf_check_control(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
+{
+	const struct conf_control *c = obj;
+
+	if ((c->given & CONF_CONTROL_CLIENT_SOCKET) != 0 &&
+		strcmp(c->client_socket, c->socket) == 0)
+		conf_fault(err, "client_socket", "must be another path than socket, \"%s\"",
+			c->socket);
+}
+
+void
 conf_check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_lcores *l = obj;

@@ -190,6 +190,10 @@ conf_eal_fault(char *const *eal, uint32_t i, char *buf, size_t room)
 {
 	const char *vdev = vdev_of(eal, i);
 
+	if (eal[i] != NULL && strcmp(eal[i], "--") == 0) {
+		snprintf(buf, room, "ends EAL's arguments, and nobody reads what is behind it");
+		return true;
+	}
 	if (vdev == NULL || strncmp(vdev, "net_pair", 8) != 0)
 		return false;
 	snprintf(buf, room,

@@ -146,10 +146,34 @@ syntax_fault(struct conf_errors *err, const char *text, size_t len, json_error_t
 	conf_lines_free(l);
 }
 
+/* What editors and copies make of a text. A byte 0 is nothing to jansson, wherever it stands. */
+static const char *
+encoding_fault(const char *text, size_t len, const char **at)
+{
+	*at = text;
+	if (len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+		return "is UTF-16: must be UTF-8";
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		return "begins with a byte order mark: must be UTF-8 without one";
+	*at = memchr(text, '\0', len);
+	return *at != NULL ? "has a byte 0 in it: must be text" : NULL;
+}
+
+static uint32_t
+line_of(const char *text, const char *at)
+{
+	uint32_t line = 1;
+
+	for (; text < at; text++)
+		line += *text == '\n';
+	return line;
+}
+
 int
 conf_load_text(const char *text, size_t len, struct conf **out, struct conf_errors *err)
 {
 	const uint32_t first = err->n;
+	const char *fault, *at;
 	json_error_t why;
 	json_t *doc;
 	int ret;
@@ -158,6 +182,13 @@ conf_load_text(const char *text, size_t len, struct conf **out, struct conf_erro
 	if (len > FILE_MAX_BYTES) {
 		conf_fault(
 			err, NULL, "is %zu bytes long: at most %u are read", len, FILE_MAX_BYTES);
+		return -EINVAL;
+	}
+	fault = len > 0 ? encoding_fault(text, len, &at) : NULL;
+	if (fault != NULL) {
+		conf_fault(err, NULL, "%s", fault);
+		if (err->n > first)
+			err->v[first].line = line_of(text, at);
 		return -EINVAL;
 	}
 	doc = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);

@@ -87,6 +87,8 @@ conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
 {
 	const char *type = verbs_qp_type_name(qp->qp_type);
 
+	if (qp->qp_type == 0)
+		return; /* it had a fault: nothing is known of its attributes */
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if ((qp->given & keys[i].bit) != 0 && !conf_has_key(qp->qp_type, keys[i].bit))
 			conf_fault(err, keys[i].key, "a %s QP has no such attribute", type);

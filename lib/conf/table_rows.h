@@ -97,6 +97,8 @@ void conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err);
 void conf_check_psn_check(const struct conf_knobs *k, struct conf_errors *err);
 /** A listener: a QP that the manager can make. */
 void conf_check_cm_listen(void *obj, enum conf_mode mode, struct conf_errors *err);
+/** Control: its two sockets are different ones. */
+void conf_check_control(void *obj, enum conf_mode mode, struct conf_errors *err);
 /** Lcores: control and workers are different ones. */
 void conf_check_lcores(void *obj, enum conf_mode mode, struct conf_errors *err);
 

@@ -159,7 +159,8 @@ static const struct conf_field control_rows[] = {
 		DEFAULT(CONF_CLIENT_MEMORY_SEALED)),
 };
 static const struct conf_table control_table = { .name = "control", TABLE_ROWS(control_rows),
-	.size = sizeof(struct conf_control), .given_offset = offsetof(struct conf_control, given) };
+	.size = sizeof(struct conf_control), .given_offset = offsetof(struct conf_control, given),
+	.check = conf_check_control };
 
 static const struct conf_field error_buffer_rows[] = {
 	ROW_U32(conf_error_buffer, entries, "entries", 1, 1 << 20, WITH(CONF_F_DEFAULT), DEFAULT(4096)),

@@ -195,6 +195,15 @@ conf_value_hex(const json_t *v, struct conf_bytes *out)
 	return 0;
 }
 
+/* As it may stand in a file: 16.0 is not 16. */
+static void
+describe_real(const json_t *v, char *buf, size_t room)
+{
+	const size_t n = json_dumpb(v, buf, room - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+
+	buf[n < room ? n : room - 1] = '\0';
+}
+
 const char *
 conf_value_describe(const json_t *v, char *buf, size_t room)
 {
@@ -218,7 +227,7 @@ conf_value_describe(const json_t *v, char *buf, size_t room)
 		snprintf(buf, room, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 		break;
 	case JSON_REAL:
-		snprintf(buf, room, "%g", json_real_value(v));
+		describe_real(v, buf, room);
 		break;
 	case JSON_TRUE:
 		snprintf(buf, room, "true");

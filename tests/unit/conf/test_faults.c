@@ -24,6 +24,8 @@ static const struct fault {
 	{ L_CQS, "\"cqs\": [ 5 ],", "/cqs/0", "must be an object (cq), not 5", 0 },
 	{ L_CQS, "\"cqs\": [ { \"name\": \"cq0\", \"cqe\": 10.5 } ],", "/cqs/0/cqe",
 		"must be a number from 1 to 65536 (0x10000), not 10.5", 0 },
+	{ L_CQS, "\"cqs\": [ { \"name\": \"cq0\", \"cqe\": 16.0 } ],", "/cqs/0/cqe",
+		"must be a number from 1 to 65536 (0x10000), not 16.0", 0 },
 	{ L_PDS, "\"pds\": [ \"pd0\", \"\" ],", "/pds/1", "must be a name of 1 to 63", 0 },
 	{ L_PDS, "\"pds\": [ \"pd0\", \"a b\" ],", "/pds/1", "without blanks, not \"a b\"", 0 },
 	{ L_PDS, "\"pds\": [ \"pd0\", {} ],", "/pds/1/name", "is missing", 0 },
@@ -47,6 +49,11 @@ static const struct fault {
 	{ L_CONTROL, "\"control\": { \"mode\": \"0888\" },", "/control/mode", "in octal", 0 },
 	{ L_CONTROL, "\"control\": { \"mode\": 384 },", "/control/mode", "in octal", 0 },
 	{ L_CONTROL, "\"control\": { \"mode\": \"01777\" },", "/control/mode", "to \"0777\"", 0 },
+	{ L_CONTROL, "\"control\": { \"socket\": \"/a/b\", \"client_socket\": \"/a/b\" },",
+		"/control/client_socket", "must be another path than socket", 0 },
+	{ L_CONTROL, "\"control\": { \"client_socket\": \"/run/rocelane.sock\" },",
+		"/control/client_socket", "must be another path than socket", 0 },
+	{ L_EAL, "\"eal\": [ \"--no-huge\", \"--\", \"x\" ],", "/eal/1", "ends EAL's arguments", 0 },
 	/* ports */
 	{ L_PORT, "{ \"name\": \"p0\", \"device\": \"net_af_packet0\", \"rx_queues\": 3,",
 		"/ports/0/rx_queues", "3, but /lcores has 2 workers: each queue needs one of its own", 0 },
@@ -167,6 +174,9 @@ static const struct fault {
 		"\"qp_state\": \"INIT\" } ]", "/qps/1/port", "qp_state INIT requires", 0 },
 	{ L_QP2, "{ \"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\" } ]", "/qps/1/qp_type",
 		"is required and must be \"RC\"", 0 },
+	{ L_QP2, "{ \"qp_type\": \"RD\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", "
+		"\"dest_qp_num\": 18, \"send_feed\": { \"opcode\": \"SEND\" } } ]", "/qps/1/qp_type",
+		"or \"XRC_RECV\", not \"RD\"", 0 },
 	{ L_QP2, "{ \"qp_type\": \"RC\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\" } ]", "/qps/1/pd",
 		"is required", 0 },
 	{ L_QP2, "{ \"qp_type\": \"RC\", \"pd\": \"pd0\", \"recv_cq\": \"cq0\" } ]", "/qps/1/send_cq",
@@ -421,6 +431,24 @@ hostile_texts(void **state UNUSED)
 	conf_errors_free(&err);
 	free(deep);
 
+	static const struct {
+		const char *text;
+		size_t len;
+		const char *says;
+	} others[] = {
+		{ "{\"version\": 1\0}", 15, "a byte 0" }, /* jansson takes it for nothing */
+		{ "\xef\xbb\xbf{\"version\": 1}", 17, "byte order mark" },
+		{ "\xff\xfe{\0}\0", 6, "UTF-8" },
+		{ "\xfe\xff\0{\0}", 6, "UTF-8" },
+	};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_int_equal(conf_load_text(others[i].text, others[i].len, &c, &err), -EINVAL);
+		assert_int_equal(err.n_errors, 1);
+		assert_int_equal(err.v[0].line, 1);
+		assert_non_null(strstr(err.v[0].message, others[i].says));
+		conf_errors_free(&err);
+	}
 	assert_int_equal(conf_load_text("[]", 2, &c, &err), -EINVAL);
 	assert_string_equal(err.v[0].pointer, "");
 	conf_errors_free(&err);
