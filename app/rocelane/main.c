@@ -259,16 +259,25 @@ static int
 eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 {
 	int rc = eal_args_build(conf, args, ea);
+	int taken;
 
 	if (rc != 0)
 		return rc;
 	/* EAL keeps pointers into argv: eal_args_free() only after rte_eal_cleanup(). */
-	if (rte_eal_init(ea->argc, ea->argv) < 0) {
+	taken = rte_eal_init(ea->argc, ea->argv);
+	if (taken < 0) {
 		log_error("EAL does not start: %s (%s)", rte_strerror(rte_errno),
 			rte_errno == EINVAL
 				? "the first of its lines above names the argument of \"eal\" that it does not take"
 				: "see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\"");
 		return -EIO;
+	}
+	/* What is no option, and no option's value, it puts behind the rest. */
+	if (taken + 1 < ea->argc) {
+		log_error(
+			"\"%s\" among the arguments of \"eal\" is no option, nor an option's value",
+			ea->argv[taken + 1]);
+		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < conf->lcores.n_workers; i++) {
 		if (!rte_lcore_is_enabled(conf->lcores.workers[i]) ||
@@ -357,6 +366,7 @@ main(int argc, char **argv)
 	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write or ftruncate() fails then, and we say so */
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGURG, &nudge, NULL);
 	runtime_begin();
@@ -371,6 +381,8 @@ main(int argc, char **argv)
 		capture_stop();
 		rte_eal_cleanup();
 	}
+	if (rc != 0 && !log_had_error())
+		log_error("%s", strerror(-rc)); /* somebody gave up without a word */
 	eal_args_free(&ea);
 	conf_free(conf);
 	return rc == 0 ? EXIT_CLEAN : EXIT_RUN;

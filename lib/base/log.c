@@ -27,6 +27,7 @@ sink_stderr(void *ctx UNUSED, enum log_level level, const char *line)
 static log_sink_fn current_sink = sink_stderr;
 static void *current_ctx;
 static enum log_level max_level = LOG_INFO;
+static _Atomic bool had_error;
 
 void
 log_set_sink(log_sink_fn sink, void *ctx)
@@ -41,12 +42,20 @@ log_set_level(enum log_level level)
 	max_level = level;
 }
 
+bool
+log_had_error(void)
+{
+	return had_error;
+}
+
 void
 log_line(enum log_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
 	va_list ap;
 
+	if (level == LOG_ERROR)
+		had_error = true;
 	if (level > max_level)
 		return;
 	va_start(ap, fmt);

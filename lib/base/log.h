@@ -8,6 +8,8 @@
  * Memory:  none kept; a line is formatted on the stack and cut at 512 bytes.
  * Depends: base.
  */
+#include <stdbool.h>
+
 #include "compiler.h"
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
@@ -18,6 +20,8 @@ typedef void (*log_sink_fn)(void *ctx, enum log_level level, const char *line);
 void log_set_sink(log_sink_fn sink, void *ctx);
 /** Lines above `level` are not formatted. Default LOG_INFO. */
 void log_set_level(enum log_level level);
+/** Has there been an error since the program began? */
+bool log_had_error(void);
 /** One line, without a newline at its end. Cost: a system call in the default sink. */
 void log_line(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
 

@@ -92,9 +92,7 @@ rpc_server_open(struct rpc_server *srv)
 	if (srv->env->w.no_socket)
 		return 0;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll_fd < 0)
-		return -errno;
-	rc = start_broker(s);
+	rc = s->epoll_fd < 0 ? -errno : start_broker(s);
 	if (rc != 0)
 		log_error("control socket: %s", strerror(-rc));
 	if (rc == 0)

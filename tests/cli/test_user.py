@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a new user tries, against a real dataplane: what the programs take, say and leave behind."""
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -162,6 +163,42 @@ class Devices(Case):
         self.assertEqual(2, code)
         self.assertRegex(out, r"--vdev=net_pair0a: .*made by itself")
         self.assertNotIn("EAL:", out)
+
+
+    def test_a_stray_word_among_eals_arguments(self):
+        """An option whose dashes were forgotten had no effect, and nobody said so."""
+        for eal, line in ((["vdev=net_null0"], []), ([], ["no-telemetry", "--"])):
+            code, out = run(ROCELANE, *line, "--config", self.config(eal=eal))
+            self.assertEqual(1, code, out)
+            self.assertIn('"%s" among the arguments of "eal"' % (eal + line)[0], out)
+
+
+class Bounds(Case):
+    """Limits that a shell or a service manager has set (setrlimit)."""
+
+    def test_too_few_descriptors(self):
+        """However far it comes: whoever ends it says why."""
+        code, descriptors = 1, 12
+        while code != 0:
+            code, out = run("bash", "-c", 'ulimit -n %d; exec "$0" --config "$1" --duration 0.1'
+                            % descriptors, ROCELANE, self.config())
+            self.assertTrue(code == 0 or "rror" in out or "PANIC" in out, (descriptors, code, out))
+            descriptors += 1
+            self.assertLess(descriptors, 64)
+
+    def test_no_longer_files(self):
+        """A file at its limit (SIGXFSZ) is as a full disk: told, and no end of the dataplane."""
+        code, out = run("bash", "-c", 'ulimit -f 0; exec "$0" --config "$1" --duration 0.1',
+                        ROCELANE, self.config())
+        self.assertTrue(code == 0 or (code == 1 and "rror" in out), (code, out))
+        p = self.start(error_buffer={"pcapng": self.at("drops.pcapng")}, **self.pair())
+        resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (1000, 1000))
+        self.ctl("impair", "set", "pb", "action", "corrupt", "probability", "1")
+        self.ctl("post", "send", 17, "opcode", "RDMA_WRITE", "mr", "mr0", "length", "64K",
+                 "remote_addr", "0x10000", "rkey", "0x1101")
+        self.until(lambda: "File too large" in self.said())
+        self.assertTrue(self.json("error", "show"))
+        self.stops(p)
 
 
 class Folders(Case):
