@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 void
@@ -36,11 +37,27 @@ rpc_admitted(const struct rpc_admission *a, uint32_t uid)
 	return i < a->users_n ? a->user[i].n : 0;
 }
 
+/* All places are taken, or those that are left are not for this one. */
+static int
+refuse_place(const struct rpc_admission *a, uint32_t uid, bool operator, struct refusal * r)
+{
+	const uint64_t all = a->places.used + a->places.operators;
+	char whose[32] = "the operator";
+
+	if (!operator)
+		snprintf(whose, sizeof(whose), "user %" PRIu32, uid);
+	return refuse(r, EUSERS,
+		"there are %" PRIu64 " connections already, %" PRIu64 " of them of %s%s: end one",
+		all, operator? a->places.operators : rpc_admitted(a, uid), whose,
+		all < RPC_PLACES
+			? ", and the other places are kept for the operator and other users"
+			: "");
+}
+
 int
 rpc_admit(struct rpc_admission *a, uint32_t uid, bool operator, struct refusal * r)
 {
 	const uint32_t has = operator? 0 : rpc_admitted(a, uid);
-	const uint64_t all = a->places.used + a->places.operators;
 	uint32_t i;
 
 	switch (quota_ask(&a->places, has, 1, operator)) {
@@ -52,13 +69,7 @@ rpc_admit(struct rpc_admission *a, uint32_t uid, bool operator, struct refusal *
 			"control.client_limits.user.connections is %" PRIu64 ": end one",
 			uid, has, a->places.most);
 	default:
-		return refuse(r, EUSERS,
-			"there are %" PRIu64 " connections already, %" PRIu32 " of them of user "
-			"%" PRIu32 "%s: end one",
-			all, has, uid,
-			all < RPC_PLACES
-				? ", and the other places are kept for the operator and other users"
-				: "");
+		return refuse_place(a, uid, operator, r);
 	}
 	quota_take(&a->places, has, 1, operator);
 	if (operator)

@@ -51,6 +51,18 @@ a_greedy_user_locks_nobody_out(void **state UNUSED)
 	assert_true(fill(0, true) >= RPC_PLACES - CONF_MAX_CLIENTS);
 }
 
+/* It said "0 of them of user 0": the operator's are counted apart. */
+static void
+the_operator_is_told_of_his_own(void **state UNUSED)
+{
+	assert_int_equal(rpc_admit(&a, 7, false, &r), 0);
+	assert_int_equal(fill(0, true), RPC_PLACES - 1);
+	assert_string_equal(
+		r.text, "there are 128 connections already, 127 of them of the operator: end one");
+	fill(7, false);
+	assert_non_null(strstr(r.text, "128 connections already, 1 of them of user 7"));
+}
+
 static void
 who_leaves_makes_room(void **state UNUSED)
 {
@@ -132,6 +144,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_greedy_user_locks_nobody_out, setup),
+		cmocka_unit_test_setup(the_operator_is_told_of_his_own, setup),
 		cmocka_unit_test_setup(who_leaves_makes_room, setup),
 		cmocka_unit_test_setup(a_user_for_each_place, setup),
 		cmocka_unit_test_setup(who_is_an_operator, setup),
