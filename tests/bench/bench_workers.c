@@ -16,6 +16,8 @@
  * A handed packet's lines come out of the other CPU's cache, so that at_owner is mostly how far
  * apart the two CPUs are, which on a virtual machine may change by the minute. `crossed` has what
  * that does not show: what two workers do to each other's caches while they run.
+ * Then more workers than there are CPUs, by simulation (bench_workers_many.h): one thread plays all
+ * of them, and each hands all over but an even part; `cycles` of a packet at all workers together.
  * Samples are interleaved; one in which a thread had less than 95 % of its time is measured again.
  * No figure passes or fails here; a lane that does not have an answer to each request fails.
  *
@@ -35,6 +37,7 @@
 
 #include "bench_rig.h"
 #include "bench_stat.h"
+#include "bench_workers_many.h"
 #include "net_pair.h"
 
 enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, LANES = 2 };
@@ -327,7 +330,7 @@ set_up(struct worker **w)
 {
 	struct worker_conf conf;
 
-	rig_set_up(&rig, 2 * RING_QPS);
+	rig_set_up(&rig, MANY_QPS);
 	if (rte_lcore_count() < LANES)
 		die("it takes two CPUs");
 	for (uint32_t i = 0; i < LANES; i++) {
@@ -383,6 +386,34 @@ options(int argc, char **argv, FILE **json)
 	return repeats;
 }
 
+/** More workers than CPUs, by simulation. */
+static void
+print_many(FILE *json, uint32_t repeats)
+{
+	static const uint32_t counts[] = { 1, 2, 4, 8, MANY_MOST };
+
+	many_set_up(&rig);
+	printf("\nsimulated    %8s %9s %9s %9s\n", "workers", "handed", "cycles", "speedup");
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		double one = 0;
+
+		for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
+			const struct many m = many_measure(&cases[i], counts[k], repeats);
+
+			one = k == 0 ? m.busiest : one;
+			printf("%-12s %8" PRIu32 " %9.2f %9.1f %9.2f\n", cases[i].name, counts[k],
+				m.handed, m.cycles, one / m.busiest);
+			if (json != NULL)
+				fprintf(json,
+					"%s\n    {\"case\": \"%s\", \"workers\": %" PRIu32
+					", \"handed\": %.3f, \"cycles\": %.2f, "
+					"\"speedup\": %.3f}",
+					i + k == 0 ? "" : ",", cases[i].name, counts[k], m.handed,
+					m.cycles, one / m.busiest);
+		}
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -414,6 +445,9 @@ main(int argc, char **argv)
 			fprintf(json, ", \"%s\": %.2f", columns[k], v[k]);
 		fprintf(json, "}");
 	}
+	if (json != NULL)
+		fprintf(json, "\n  ],\n  \"simulated\": [");
+	print_many(json, repeats);
 	if (json != NULL) {
 		fprintf(json, "\n  ]\n}\n");
 		fclose(json);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench_workers_many.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "bench_stat.h"
+#include "net_pair.h"
+
+enum { EACH = 64, ROUNDS_MOST = 2001, WARM_UP = 3 };
+
+static struct {
+	struct bench_rig *rig;
+	uint16_t port, far; /* the workers' port, and the other end of its wire */
+	struct worker *w[MANY_MOST];
+	struct rte_ring *handoff[MANY_MOST];
+} many;
+
+static void
+make_rings(void)
+{
+	for (uint32_t i = 0; i < MANY_MOST; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "many%" PRIu32, i);
+		many.handoff[i] = rte_ring_create(name, 4096, many.rig->conf.socket, RING_F_SC_DEQ);
+		if (many.handoff[i] == NULL)
+			die("no ring");
+	}
+}
+
+static void
+start(uint16_t port)
+{
+	const struct rte_eth_conf conf = { 0 };
+	int rc = rte_eth_dev_configure(port, MANY_MOST, MANY_MOST, &conf);
+
+	for (uint16_t q = 0; q < MANY_MOST && rc == 0; q++) {
+		rc = rte_eth_rx_queue_setup(port, q, 1024, SOCKET_ID_ANY, NULL, many.rig->pool);
+		if (rc == 0)
+			rc = rte_eth_tx_queue_setup(port, q, 1024, SOCKET_ID_ANY, NULL);
+	}
+	if (rc != 0 || rte_eth_dev_start(port) != 0)
+		die("a port with many queues does not start");
+}
+
+void
+many_set_up(struct bench_rig *rig)
+{
+	struct worker_conf conf = rig->conf;
+
+	many.rig = rig;
+	make_rings();
+	if (net_pair_create("many", MANY_MOST, 1024, &many.port, &many.far) != 0)
+		die("no port with many queues");
+	start(many.port);
+	start(many.far);
+	conf.workers_n = MANY_MOST;
+	conf.ports[0].id = many.port;
+	for (uint16_t i = 0; i < MANY_MOST; i++) {
+		conf.index = i;
+		conf.ports[0].rx_queue = conf.ports[0].tx_queue = i;
+		conf.handoff_in = many.handoff[i];
+		memcpy(conf.handoff, many.handoff, sizeof(many.handoff));
+		many.w[i] = worker_create(&conf);
+		if (many.w[i] == NULL)
+			die("no worker");
+	}
+}
+
+/** QPs go round the workers. */
+static void
+give(const struct bench_case *c, uint32_t workers)
+{
+	for (uint32_t i = 0; i < workers; i++) {
+		rig_choose(i * RING_QPS, i % 2);
+		rig_begin(many.rig, c);
+		for (uint32_t k = 0; k < c->qps; k++) {
+			struct qp *qp = qp_lookup(many.rig->conf.qps, MAX_QPS + i * RING_QPS + k);
+
+			qp_table_give(many.rig->conf.qps, qp, (uint16_t)i);
+			qp->port = qp->out = (uint8_t)many.port;
+		}
+	}
+}
+
+/** One packet of each QP; a QP's packets always come to the same queue. */
+static uint32_t
+send_round(const struct bench_case *c, uint32_t workers, uint32_t *handed)
+{
+	for (uint32_t owner = 0; owner < workers; owner++) {
+		rig_choose(owner * RING_QPS, owner % 2);
+		rig_prepare(many.rig, c, c->qps, true);
+		for (uint32_t k = 0; k < c->qps; k++) {
+			const uint16_t at = (uint16_t)((owner + k) % workers);
+			void *m;
+
+			if (rte_ring_dequeue(many.rig->to, &m) != 0 ||
+				rte_eth_tx_burst(many.far, at, (struct rte_mbuf **)&m, 1) != 1)
+				die("no frame, or no room for it");
+			*handed += at != owner;
+		}
+	}
+	return workers * c->qps;
+}
+
+/** Throw away what came back. @return frames. */
+static uint32_t
+drain(uint32_t workers)
+{
+	struct rte_mbuf *m[64];
+	uint32_t n, all = 0;
+
+	for (uint16_t i = 0; i < workers; i++)
+		while ((n = rte_eth_rx_burst(many.far, i, m, 64)) != 0) {
+			rte_pktmbuf_free_bulk(m, n);
+			all += n;
+		}
+	return all;
+}
+
+/** All workers in turn, until all is answered. @param spent cycles of turns with work. */
+static void
+play(uint32_t workers, uint64_t *spent)
+{
+	bool busy = true;
+
+	while (busy) {
+		busy = false;
+		for (uint32_t i = 0; i < workers; i++) {
+			const uint64_t from = rte_rdtsc();
+
+			if (worker_poll(many.w[i], 1) == 0)
+				continue;
+			spent[i] += rte_rdtsc() - from;
+			busy = true;
+		}
+	}
+}
+
+struct many
+many_measure(const struct bench_case *c, uint32_t workers, uint32_t repeats)
+{
+	static double cycles[ROUNDS_MOST], busiest[ROUNDS_MOST];
+	const uint32_t rounds = EACH / c->qps < 1 ? 1 : EACH / c->qps;
+	uint32_t handed = 0, all = 0;
+
+	give(c, workers);
+	for (uint32_t i = 0; i < repeats + WARM_UP; i++) {
+		uint64_t spent[MANY_MOST] = { 0 }, sum = 0, most = 0;
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < rounds; k++)
+			n += send_round(c, workers, &handed);
+		all += n;
+		play(workers, spent);
+		if (drain(workers) < n / rounds)
+			die("packets were not answered");
+		for (uint32_t k = 0; k < workers; k++) {
+			sum += spent[k];
+			most = spent[k] > most ? spent[k] : most;
+		}
+		if (i < WARM_UP)
+			continue;
+		cycles[i - WARM_UP] = (double)sum / n;
+		busiest[i - WARM_UP] = (double)most / n;
+	}
+	return (struct many){ .handed = (double)handed / all,
+		.cycles = median(cycles, repeats),
+		.busiest = median(busiest, repeats) };
+}
