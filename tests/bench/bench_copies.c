@@ -27,6 +27,13 @@ copies_fill(void *at, size_t len)
 		memcpy((char *)at + i - sizeof(word), &word, sizeof(word));
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+size_t
+copies_count(void)
+{
+	return 0; /* most memory is the sanitizer's, and not to be read */
+}
+#else
 static size_t
 count_in(const char *from, const char *to)
 {
@@ -60,3 +67,4 @@ copies_count(void)
 	fclose(maps);
 	return n;
 }
+#endif

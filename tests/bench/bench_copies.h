@@ -20,7 +20,7 @@
 void copies_begin(void);
 /** Make data of it. @param len a multiple of COPIES_PART. */
 void copies_fill(void *at, size_t len);
-/** @return bytes of such data, in all memory but the stack. */
+/** @return bytes of such data, in all memory but the stack; 0 in a build with sanitizers. */
 size_t copies_count(void);
 
 #endif
