@@ -252,7 +252,7 @@ fake_start_env(const char *conf, int want_rc, bool no_socket)
 		conf = plain;
 	rc = conf_load_text(conf, strlen(conf), &fake.conf, &err);
 	if (rc != 0)
-		print_message("%s\n", err.v[conf_errors_first(&err)].message);
+		print_message("# %s\n", err.v[conf_errors_first(&err)].message);
 	assert_int_equal(rc, 0);
 	conf_errors_free(&err);
 	make_env(no_socket);

@@ -96,7 +96,7 @@ every_cause(void **state UNUSED)
 		enum mem_fault fault;
 		uint8_t *host;
 
-		print_message("%s\n", r->name);
+		print_message("# %s\n", r->name);
 		m.why = (uint8_t)mem_refusal_look(b.t, 0, &m);
 		assert_string_equal(mem_why_name((enum mem_why)m.why), mem_why_name(r->why));
 		assert_true(mem_refusal_excess(&m) == r->excess);

@@ -90,7 +90,7 @@ RESP_NAK_RAE_02_range(void **state UNUSED)
 		enum mem_fault f = mem_check(t, KEY, PD, rows[i].va, rows[i].len, 0, &host);
 
 		if (f != rows[i].fault)
-			print_message("row %zu\n", i);
+			print_message("# row %zu\n", i);
 		assert_int_equal(f, rows[i].fault);
 		assert_ptr_equal(host, f == MEM_OK ? memory + rows[i].host : NULL);
 	}

@@ -188,7 +188,7 @@ UD_05_both_ways_agree(void **state UNUSED)
 		session(seed * 2654435761u, false, &a);
 		session(seed * 2654435761u, true, &b);
 		if (memcmp(&a, &b, sizeof(a)) != 0)
-			print_message("session %u\n", seed);
+			print_message("# session %u\n", seed);
 		assert_int_equal(a.frames_n, b.frames_n);
 		assert_int_equal(a.completions_n, b.completions_n);
 		assert_int_equal(a.failed_n, b.failed_n);

@@ -190,7 +190,7 @@ RESP_01_both_ways_agree(void **state)
 		session(seed * 2654435761u, false, &a);
 		session(seed * 2654435761u, true, &b);
 		if (memcmp(&a, &b, sizeof(a)) != 0)
-			print_message("session %u\n", seed);
+			print_message("# session %u\n", seed);
 		assert_int_equal(a.epsn, b.epsn);
 		assert_int_equal(a.msn, b.msn);
 		assert_int_equal(a.state, b.state);

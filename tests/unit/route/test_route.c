@@ -88,7 +88,7 @@ prefixes_as_text(void **state UNUSED)
 		assert_string_equal(route_prefix_text(&p, buf), good[i][1]);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		print_message("%s\n", bad[i]);
+		print_message("# %s\n", bad[i]);
 		assert_int_not_equal(route_prefix_parse(bad[i], &p), 0);
 	}
 }
@@ -147,7 +147,7 @@ RT_09_bad_routes(void **state UNUSED)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const uint32_t n = t.n;
 
-		print_message("%s via %s\n", rows[i].to, rows[i].via);
+		print_message("# %s via %s\n", rows[i].to, rows[i].via);
 		assert_int_equal(add(&t, rows[i].to, rows[i].via), rows[i].fault);
 		assert_int_equal(route_fault_is_via(rows[i].fault), rows[i].is_via);
 		assert_true(strlen(route_fault_text(rows[i].fault)) > 0);

@@ -53,7 +53,7 @@ names_exist(void **state UNUSED)
 		enum stats_counter c = stats_by_name(public_names[i]);
 
 		if (c == STAT_MAX)
-			print_message("missing: %s\n", public_names[i]);
+			print_message("# missing: %s\n", public_names[i]);
 		assert_int_not_equal(c, STAT_MAX);
 		assert_string_equal(stats_info[c].name, public_names[i]);
 	}
