@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "run.h"
 
 #define ANSWER_MAX (64u << 20)
 #define WAIT_MS    10000
+#define FIRST_MS   30000 /* for the first answer, as librocelane waits */
+#define SLICE_MS   100   /* between two looks at what signals there are */
 
 static json_int_t newest; /* failures up to this time were there before */
 
@@ -19,19 +19,16 @@ static json_int_t newest; /* failures up to this time were there before */
 static int
 ask(const char *path, const char *method, json_t *params, json_t **result, char why[512])
 {
-	struct jsonrpc c = { .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
-		.most = ANSWER_MAX };
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct jsonrpc c = { .fd = -1, .most = ANSWER_MAX };
 	const int64_t end = jsonrpc_end(WAIT_MS);
 	json_t *o = NULL, *error;
 	int rc;
 
 	*result = NULL;
-	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
-	if (c.fd < 0 || connect(c.fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
-		snprintf(why, 512, "%s: %s", path, strerror(errno));
+	rc = jsonrpc_connect(&c, path, end);
+	if (rc != 0) {
+		snprintf(why, 512, "%s: %s", path, strerror(-rc));
 		json_decref(params);
-		jsonrpc_close(&c);
 		return -1;
 	}
 	rc = jsonrpc_send(&c, method, params, NULL, 0, end);
@@ -48,6 +45,51 @@ ask(const char *path, const char *method, json_t *params, json_t **result, char 
 		json_decref(o);
 	jsonrpc_close(&c);
 	return *result != NULL ? 0 : -1;
+}
+
+/* Some answer, whatever it says: who may ask what is another question. */
+static int
+await_answer(struct jsonrpc *c, int64_t end)
+{
+	bool answered = false;
+	json_t *o;
+	int rc = 0;
+
+	while (rc == 0 && !answered) {
+		run_check();
+		rc = jsonrpc_receive(c, jsonrpc_end(SLICE_MS), &o);
+		if (rc == -ETIMEDOUT && jsonrpc_now_ms() < end) {
+			rc = 0;
+		} else if (rc == 0) {
+			answered = jsonrpc_is_answer(c, o);
+			json_decref(o);
+		}
+	}
+	return rc;
+}
+
+void
+control_await(const char *path)
+{
+	struct jsonrpc c = { .fd = -1, .most = ANSWER_MAX };
+	const int64_t end = jsonrpc_end(FIRST_MS);
+	int rc;
+
+	do {
+		run_check();
+		rc = jsonrpc_connect(&c, path, jsonrpc_end(SLICE_MS));
+	} while (rc == -EAGAIN && jsonrpc_now_ms() < end);
+	if (rc == 0)
+		rc = jsonrpc_send(&c, "version", NULL, NULL, 0, end);
+	if (rc == 0)
+		rc = await_answer(&c, end);
+	jsonrpc_close(&c);
+	if (rc == -EAGAIN)
+		run_die("%s: it has too many others to answer", path);
+	if (rc == -ETIMEDOUT)
+		run_die("%s: no answer in time (does its dataplane stand still?)", path);
+	if (rc != 0)
+		run_die("%s: %s", path, strerror(-rc));
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */

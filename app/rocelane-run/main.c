@@ -202,6 +202,7 @@ choose_plane(const struct options *o)
 		run_die("--record: only a dataplane of this run's own is recorded: add --private");
 	if (!o->own && plane_answers(socket)) {
 		take_socket(socket);
+		control_await(plane.socket);
 		return;
 	}
 	/* Who named one means that one. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -137,18 +136,13 @@ write_config(const struct plane *p, const char *path, bool polls)
 /* ---- start and stop -------------------------------------------------------------------------- */
 
 bool
-plane_answers(const char *socket_path)
+plane_answers(const char *path)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool yes;
+	struct jsonrpc c = { .fd = -1 };
+	const int rc = jsonrpc_connect(&c, path, jsonrpc_now_ms());
 
-	if (fd < 0 || strlen(socket_path) >= sizeof(sa.sun_path))
-		return false;
-	memcpy(sa.sun_path, socket_path, strlen(socket_path));
-	yes = connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0;
-	close(fd);
-	return yes;
+	jsonrpc_close(&c);
+	return rc == 0 || rc == -EAGAIN; /* with too many others, it may be */
 }
 
 static void

@@ -57,7 +57,7 @@ void plane_start(struct plane *p, bool polls, const char *record);
 void plane_stop(struct plane *p);
 /** @return where files of a run are made: XDG_RUNTIME_DIR, TMPDIR or /tmp. */
 const char *plane_folder(void);
-/** Does anybody answer there? */
+/** Is anybody there? */
 bool plane_answers(const char *socket);
 /** Directory of our libibverbs.so.1; ends the program if there is none. */
 void plane_library(char dir[PATH_MAX]);
@@ -67,6 +67,8 @@ void files_make(const char *socket);
 /** May be called at any time, also twice. */
 void files_remove(void);
 
+/** Wait until it answers. Ends the program if it does not, or at a signal that would have. */
+void control_await(const char *socket);
 /** Rules of a file: of all ports, or {"PORT": rules, …}. NULL: take all rules away. */
 void control_faults(const char *socket, const char *file);
 /** Remember which queue pairs have failed so far. */

@@ -7,9 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 static int __attribute__((format(printf, 3, 4))) fail(struct rpc *r, int rc, const char *fmt, ...)
@@ -54,42 +51,16 @@ rpc_init(struct rpc *r, int timeout_ms)
 	r->timeout_ms = timeout_ms;
 }
 
-/* Others may be waiting for it as well: EAGAIN. */
-static int
-dial(const struct rpc *r, const struct sockaddr_un *sa)
-{
-	const struct timespec pause = { .tv_nsec = 10000000 };
-	const int64_t deadline = jsonrpc_end(r->timeout_ms);
-
-	while (connect(r->line.fd, (const struct sockaddr *)sa, sizeof(*sa)) != 0) {
-		if (errno != EAGAIN || (deadline >= 0 && jsonrpc_now_ms() > deadline))
-			return -errno;
-		nanosleep(&pause, NULL);
-	}
-	return 0;
-}
-
 int
 rpc_connect(struct rpc *r, const char *path)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	size_t n = strlen(path);
-	int rc;
+	const int rc = jsonrpc_connect(&r->line, path, jsonrpc_end(r->timeout_ms));
 
-	if (n == 0 || n >= sizeof(sa.sun_path))
-		return fail(r, -ENAMETOOLONG, "socket path '%.200s' must have 1 to %zu characters",
-			path, sizeof(sa.sun_path) - 1);
-	memcpy(sa.sun_path, path, n + 1);
-	r->line.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (r->line.fd < 0)
-		return fail(r, -errno, "socket: %s", strerror(errno));
-	rc = dial(r, &sa);
-	if (rc != 0) {
-		close(r->line.fd);
-		r->line.fd = -1;
+	if (rc == -ENAMETOOLONG)
+		return fail(r, rc, "socket path '%.200s' must have 1 to 107 characters", path);
+	if (rc != 0)
 		return fail(r, rc, "cannot connect to %s: %s", path,
 			rc == -EAGAIN ? "it has too many others to answer" : strerror(-rc));
-	}
 	return 0;
 }
 

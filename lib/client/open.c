@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,18 +180,16 @@ take_bells(struct context *ctx, const json_t *list)
 static int
 dial(struct context *ctx, const char *path)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	const int rc = jsonrpc_connect(&ctx->line, path, jsonrpc_end(PATIENCE_MS));
 
-	if (strlen(path) >= sizeof(sa.sun_path))
-		return client_fail(ENAMETOOLONG, "%s: the path of a socket has at most %zu bytes",
-			path, sizeof(sa.sun_path) - 1);
-	memcpy(sa.sun_path, path, strlen(path));
-	ctx->line.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (ctx->line.fd < 0)
-		return client_fail(errno, "socket: %s", strerror(errno));
-	if (connect(ctx->line.fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0)
-		return client_fail(errno, "%s: %s%s", path, strerror(errno),
-			errno == ECONNREFUSED || errno == ENOENT ? " (is rocelane running?)" : "");
+	if (rc == -ENAMETOOLONG)
+		return client_fail(
+			ENAMETOOLONG, "%s: the path of a socket has 1 to 107 bytes", path);
+	if (rc == -EAGAIN)
+		return client_fail(ETIMEDOUT, "%s: it has too many others to answer", path);
+	if (rc != 0)
+		return client_fail(-rc, "%s: %s%s", path, strerror(-rc),
+			rc == -ECONNREFUSED || rc == -ENOENT ? " (is rocelane running?)" : "");
 	return 0;
 }
 

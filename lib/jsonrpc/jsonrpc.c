@@ -7,7 +7,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 int64_t
 jsonrpc_now_ms(void)
@@ -42,6 +44,37 @@ wait_for(const struct jsonrpc *c, short events, int64_t end)
 		if (errno != EINTR)
 			return -errno;
 	}
+}
+
+/* A full queue of a Unix socket is nothing that poll() tells of. */
+#define DIAL_PAUSE_NS 10000000
+
+int
+jsonrpc_connect(struct jsonrpc *c, const char *path, int64_t end)
+{
+	const struct timespec pause = { .tv_nsec = DIAL_PAUSE_NS };
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	const size_t n = strlen(path);
+	int rc = 0;
+
+	if (n == 0 || n >= sizeof(sa.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(sa.sun_path, path, n + 1);
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0)
+		return -errno;
+	while (connect(c->fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
+		rc = -errno;
+		if (rc != -EAGAIN || (end >= 0 && jsonrpc_now_ms() >= end))
+			break;
+		nanosleep(&pause, NULL);
+		rc = 0;
+	}
+	if (rc != 0) {
+		close(c->fd);
+		c->fd = -1;
+	}
+	return rc;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */

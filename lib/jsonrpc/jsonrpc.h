@@ -34,6 +34,14 @@ int64_t jsonrpc_now_ms(void);
 int64_t jsonrpc_end(int timeout_ms);
 
 /**
+ * Connect to a Unix socket, and wait while it has too many others to answer; its `fd` is set, and
+ * does not block.
+ * @return 0; -ENAMETOOLONG: no path, or one that is too long; -EAGAIN: too many others, until the
+ * end; or connect's -errno.
+ */
+int jsonrpc_connect(struct jsonrpc *c, const char *path, int64_t end);
+
+/**
  * Send a request; its id is in `id` then.
  * @param params taken; may be NULL.
  * @param fds descriptors to go with it, JSONRPC_FDS at most. They stay the caller's.

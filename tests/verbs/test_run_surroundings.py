@@ -3,8 +3,12 @@
 """rocelane-run where its surroundings are unusual: faults for nobody, folders, descriptors."""
 import json
 import os
+import re
+import signal
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 from runs import RUN, Runs
@@ -127,6 +131,53 @@ class Folders(Beside):
         code, out, err = self.run_it("sh", "-c", "echo $ROCELANE_SOCKET")
         self.assertEqual((0, ""), (code, err))
         self.assertTrue(out.startswith(("/run/", self.dir.name)), out)
+
+
+class Silent(Runs):
+    """Somebody holds the socket, and does not answer: a dataplane that stands still."""
+
+    def held(self, taken):
+        """Its path; `taken`: no connection fits into its queue any more."""
+        folder = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "sock")
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(path)
+        listener.listen(0 if taken else 16)
+        while taken:
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.setblocking(False)
+            if s.connect_ex(path) != 0:
+                break
+        return path
+
+    def test_ends_by_itself(self):
+        """And its program does not run without devices."""
+        runs = [(self.start("-s", self.held(taken), "echo", "it ran"), why)
+                for taken, why in ((True, "too many others"), (False, "no answer"))]
+        for proc, why in runs:
+            out, err = proc.communicate(timeout=120)
+            self.assertEqual((125, ""), (proc.returncode, out))
+            self.assertIn(why, err)
+
+    @staticmethod
+    def blocks(pid, sig):
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            return int(re.search(r"SigBlk:\s+(\w+)", f.read())[1], 16) >> (sig - 1) & 1
+
+    def test_ends_by_a_signal(self):
+        for taken in (True, False):
+            for sig in (signal.SIGINT, signal.SIGTERM):
+                proc = self.start("-s", self.held(taken), "echo", "it ran")
+                while not self.blocks(proc.pid, sig):
+                    self.assertIsNone(proc.poll())
+                began = time.monotonic()
+                proc.send_signal(sig)
+                self.assertEqual(("", ""), proc.communicate(timeout=120))
+                self.assertEqual(128 + sig, proc.returncode)
+                self.assertLess(time.monotonic() - began, 8)
 
 
 class Descriptors(Runs):
