@@ -386,10 +386,12 @@ run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	for (size_t i = 0; i < json_array_size(v); i++)
 		print_stream(ctl, json_array_get(v, i));
 	json_decref(v);
-	while (rpc_wait(&ctl->rpc, -1, &v) == 0) {
+	while (ferror(stdout) == 0 && rpc_wait(&ctl->rpc, -1, &v) == 0) {
 		print_stream(ctl, json_object_get(v, "params"));
 		json_decref(v);
 	}
+	if (ferror(stdout) != 0)
+		return CTL_OK; /* nobody reads any more; main() says so */
 	return ctl_refuse(ctl->rpc.code, "%s", ctl->rpc.err);
 }
 
@@ -403,7 +405,7 @@ run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 
 	if (rc != CTL_OK)
 		return rc;
-	for (;;) {
+	while (ferror(stdout) == 0) {
 		rc = ctl_call(ctl, cmd->method, json_copy(params), &v);
 		if (rc != CTL_OK)
 			break;

@@ -67,6 +67,8 @@ screen_wait(double seconds)
 	const double end = clock_s() + seconds;
 	double left;
 
+	if (ferror(stdout) != 0)
+		return true; /* nobody reads any more; main() says so */
 	while ((left = end - clock_s()) > 0) {
 		struct pollfd p = { .fd = changed ? STDIN_FILENO : -1, .events = POLLIN };
 		const struct timespec ts = { .tv_sec = (time_t)left,

@@ -353,6 +353,27 @@ class Failures(Case):
             p = subprocess.run([CTL, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual(p.returncode, 1)
 
+    def test_what_goes_on_ends_when_nobody_reads(self):
+        """Where SIGPIPE is ignored, as by many parents, and where the disk is full."""
+        event = {"event_type": "COMM_EST", "qp_num": 16}
+        worker = {"worker": 0, "lcore": 1}
+        answers = {"stats": {"rx_packets": 1}, "rx_errors": [event], "async_events": [event],
+                   "worker_list": [worker], "worker_load": [worker], "port_list": [],
+                   "qp_list": []}
+        for words in (("stat", "show", "--watch", "0.01"), ("top", "interval", "0.01"),
+                      ("error", "monitor"), ("event", "monitor")):
+            with FakeDaemon(answers) as d, self.subTest(words=words):
+                reader, writer = os.pipe()
+                os.close(reader)
+                with os.fdopen(writer, "w") as closed, \
+                        open("/dev/full", "w", encoding="ascii") as full:
+                    for out in (closed, full):
+                        p = subprocess.run([CTL, "-s", d.path, *words], stdout=out, check=False,
+                                           stderr=subprocess.PIPE, text=True, timeout=20,
+                                           restore_signals=False)
+                        self.assertEqual(1, p.returncode)
+                        self.assertIn("cannot write", p.stderr)
+
 
 class Impair(Case):
     """impair show, set, log."""
