@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -87,31 +90,67 @@ rpc_listener_close(struct rpc_listener *l)
 	l->fd = -1;
 }
 
-int
-rpc_listener_open(struct rpc_server *s, struct rpc_listener *l, const char *path, uint32_t mode)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = l };
-	int rc;
+#define LOCK_TRIES    500
+#define LOCK_PAUSE_NS 10000000
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	memcpy(l->path, addr.sun_path, sizeof(l->path));
-	rc = clear_path(&addr);
+/*
+ * Two that start at once: who looks between the other's bind() and listen(), or between its look
+ * and its unlink(), takes the other's socket for a stale one, and the other runs on without anybody
+ * who could reach it. A folder that cannot be opened, or that somebody keeps locked for 5 s, is no
+ * reason not to start. @return a descriptor to be closed, or -1.
+ */
+static int
+lock_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+	char dir[CONF_SOCKET_MAX] = ".";
+	int fd;
+
+	if (slash != NULL) /* "/" for one in the root */
+		snprintf(dir, sizeof(dir), "%.*s", slash > path ? (int)(slash - path) : 1, path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+		nanosleep(&pause, NULL);
+	return fd;
+}
+
+static int
+open_at(struct rpc_server *s, struct rpc_listener *l, const struct sockaddr_un *addr, uint32_t mode)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = l };
+	int rc = clear_path(addr);
+
 	if (rc != 0)
 		return rc;
 	l->fd = unix_socket();
 	if (l->fd < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = bind_path(l, &addr, mode);
+		rc = bind_path(l, addr, mode);
 	if (rc == 0 &&
 		(listen(l->fd, 64) != 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, l->fd, &e) != 0))
 		rc = -errno;
 	if (rc != 0)
-		log_error("control socket %s: %s%s", addr.sun_path, strerror(-rc),
+		log_error("control socket %s: %s%s", addr->sun_path, strerror(-rc),
 			rc == -ENOENT || rc == -EACCES || rc == -EROFS
 				? ": its folder must be there and writable; \"control\" in the "
 				  "configuration may name another (\"socket\", \"client_socket\")"
 				: "");
+	return rc;
+}
+
+int
+rpc_listener_open(struct rpc_server *s, struct rpc_listener *l, const char *path, uint32_t mode)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	const int lock = lock_folder(path);
+	int rc;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	memcpy(l->path, addr.sun_path, sizeof(l->path));
+	rc = open_at(s, l, &addr, mode);
+	if (lock >= 0)
+		close(lock);
 	return rc;
 }

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a new user tries, against a real dataplane: what the programs take, say and leave behind."""
+import contextlib
+import fcntl
 import os
 import resource
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import prometheus  # noqa: E402
 import tap  # noqa: E402
-from daemon import ROCELANE, Case, run  # noqa: E402
+from daemon import ROCELANE, WAIT_S, Case, run  # noqa: E402
 
 
 class Metrics(Case):
@@ -171,6 +175,50 @@ class Devices(Case):
             code, out = run(ROCELANE, *line, "--config", self.config(eal=eal))
             self.assertEqual(1, code, out)
             self.assertIn('"%s" among the arguments of "eal"' % (eal + line)[0], out)
+
+
+class TwoAtOnce(Case):
+    """Who starts while another one does must not take its socket for a stale one."""
+
+    def halfway(self):
+        """A folder as another dataplane has it between bind() and listen()."""
+        folder = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        first = socket.socket(socket.AF_UNIX)
+        self.addCleanup(first.close)
+        first.bind(self.socket)
+        return folder, first
+
+    def test_the_second_one_waits_and_ends(self):
+        folder, first = self.halfway()
+        inode = os.stat(self.socket).st_ino
+        p = subprocess.Popen([ROCELANE, "--config", self.config()], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(self.end, p)
+
+        def looks():
+            """It has opened the folder, or has gone on without."""
+            self.assertIsNone(p.poll())
+            self.assertEqual(inode, os.stat(self.socket).st_ino, "it took the other's socket")
+            at = "/proc/%d/fd/" % p.pid
+            for fd in os.listdir(at):
+                with contextlib.suppress(FileNotFoundError):
+                    if os.readlink(at + fd) == self.dir:
+                        return True
+            return False
+        self.until(looks)
+        first.listen()
+        fcntl.flock(folder, fcntl.LOCK_UN)
+        self.assertEqual(1, p.wait(WAIT_S))
+        self.assertIn("another rocelane is listening", p.stdout.read())
+
+    def test_nobody_can_keep_it_from_starting(self):
+        """Everybody who can read a folder can lock it."""
+        _, first = self.halfway()
+        first.close()
+        self.stops(self.start())
 
 
 class Bounds(Case):
