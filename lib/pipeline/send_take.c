@@ -12,6 +12,8 @@
 #include "sending.h"
 #include "verbs_wr.h"
 
+#define TAKE_AHEAD 8 /* entries: prefetch distance */
+
 /** What of an entry says how the rest is to be read: each word is read once. */
 struct shape {
 	uint32_t num_sge;
@@ -183,6 +185,16 @@ add(struct request_sources *out, const uint8_t *host, const struct mem_region *r
 	__builtin_prefetch(host);
 }
 
+/** An entry that the poster's core has, and that is copied soon. */
+static ALWAYS_INLINE void
+entry_fetch(const struct qp *qp, uint32_t i)
+{
+	const uint8_t *entry = ring_consume_peek(&qp->sq.ring, qp->sq.taken + i);
+
+	__builtin_prefetch(entry);
+	__builtin_prefetch(entry + CACHE_LINE);
+}
+
 /** Copy what was posted into the requester's array, and fetch what has room in *out. */
 static ALWAYS_INLINE void
 take(const struct worker *w, struct qp *qp, struct request_sources *out,
@@ -194,11 +206,15 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 
 	/* More than a turn sends: the QP looks again before it has sent all of them. */
 	n = RTE_MIN(RTE_MIN(sendq_waiting(&qp->sq), room), (uint32_t)TAKE_QP);
+	for (uint32_t i = 1; i < n && i < TAKE_AHEAD; i++) /* the first one was fetched */
+		entry_fetch(qp, i);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ring_send_wqe *wqe = ring_consume_peek(&qp->sq.ring, qp->sq.taken + i);
 		struct requester_wr *wr = &r->wr[(tail + i) & r->wr_mask];
 		const uint8_t *host;
 
+		if (i + TAKE_AHEAD < n)
+			entry_fetch(qp, i + TAKE_AHEAD);
 		if (LIKELY(qp->sq.takes_fast) && LIKELY(take_fast(qp, wqe, wr))) {
 			if (LIKELY(out->n < REQUEST_QP)) {
 				host = wr->opcode == WR_RDMA_READ
@@ -236,6 +252,7 @@ pipeline_requests_take(const struct worker *w, struct qp *qp, struct request_sou
 
 		add(out, host, last);
 	}
-	if (LIKELY(!is_fed(qp)))
+	/* With more than a visit sends the QP comes again, and looks then. */
+	if (LIKELY(qp->req.tail - out->first <= REQUEST_QP) && LIKELY(!is_fed(qp)))
 		take(w, qp, out, last);
 }
