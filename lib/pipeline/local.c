@@ -91,9 +91,9 @@ own_burst(const struct worker *w)
 void
 pipeline_local_own_all(struct worker *w)
 {
-	if (LIKELY(w->lends == 0))
+	if (LIKELY(!w->lends))
 		return;
-	w->lends = 0;
+	w->lends = false;
 	own_burst(w);
 	for (uint32_t out = w->wires_n; out < w->outs_n; out++)
 		for (uint32_t i = w->tx[out].head; i != w->tx[out].tail; i++)

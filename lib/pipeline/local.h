@@ -5,10 +5,11 @@
  * @file local.h  Local destinations: frames for addresses of this process come back without a wire.
  *
  * A QP whose path is local (wire_path.local) has an `out` of its own: the queue behind those of the
- * ports, one for each port. Its frames wait there as in any other queue, and a later turn takes
- * them as a burst of the port that has the address: through all stages, counted as received by it.
+ * ports, one for each port. The turn that has made its frames takes them from there as it ends, as
+ * a burst of the port that has the address: through all stages, counted as received by it. So it
+ * does with what answers them. What is left waits as in any other queue, for the next turn.
  *
- * The worker made these frames itself a turn ago, so their ICRCs need neither be computed nor
+ * The worker made these frames itself, so their ICRCs need neither be computed nor
  * judged. They are computed before somebody else sees such a frame: another worker, a port's
  * impairment, the error buffer.
  *
@@ -16,11 +17,10 @@
  * such a ring is full, frames stay in their queue, as with a full port.
  *
  * A long payload of a request or of a READ response is on loan: it stays in its sender's memory
- * until the frame is delivered, and goes from there to its place, in one copy. Such frames are
- * taken in the turn that has made them. Whoever else looks at the payload has it copied into the
- * frame first, where room for it is kept; so it is done to all that still wait when the turn ends,
- * when a key ends, or when a QP fails: in queues, and in the burst from the packet on by which it
- * fails.
+ * until the frame is delivered, and goes from there to its place, in one copy. Whoever else looks
+ * at the payload has it copied into the frame first, where room for it is kept; so it is done to
+ * all that still wait when the turn ends, when a key ends, or when a QP fails: in queues, and in
+ * the burst from the packet on by which it fails.
  * So nothing on loan outlives the turn in which its key was looked up, and a request on loan is not
  * completed, for its peer has not acknowledged it.
  *
@@ -31,7 +31,8 @@
  */
 #include "worker.h"
 
-#define LOCAL_TURN     128 /* frames of one queue in one turn */
+#define LOCAL_TURN     128 /* frames of one queue at a look at it: one as a turn begins */
+#define LOCAL_ROUNDS   2   /* ... and so many as it ends */
 #define LOCAL_LEND_MIN 512 /* bytes: shorter payloads are copied into their frames at once */
 #define LOCAL_END      16  /* last bytes of a payload, which are copied behind all others */
 
@@ -59,13 +60,7 @@ outs_are_settled(const struct worker *w)
 	return LIKELY(w->outs_n == w->ports_n);
 }
 
-enum {
-	LENDS = 1,      /* worker.lends: frames with payloads on loan may stand in the queues */
-	LENDS_ANEW = 2, /* ... some since this turn's last look at them began */
-	LENT_ROUNDS = 2 /* of such looks */
-};
-
-/** Frames that a turn takes from this queue. */
+/** Frames that a look at this queue takes. */
 static inline uint32_t
 local_waiting(const struct worker *w, uint32_t out)
 {
@@ -117,7 +112,7 @@ local_lend(struct worker *w, struct rte_mbuf *m, uint8_t *frame, uint32_t at, co
 {
 	*local_loan(frame) = (struct local_loan){ from, (uint16_t)at, (uint16_t)len, 0 };
 	m->ol_flags = w->lent_flag;
-	w->lends = LENDS | LENDS_ANEW;
+	w->lends = true;
 }
 
 /** Can a payload of so many bytes stay where it is? */

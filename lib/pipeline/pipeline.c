@@ -164,20 +164,21 @@ run_local(struct worker *w, struct burst *b, uint64_t *since)
 }
 
 /**
- * The same at the end of a turn that has made frames with payloads on loan: none of these outlives
- * it. What hurries now leaves with the turn.
+ * The same at the end of a turn: what the turn has made, and what answers it. No loan outlives it.
+ * What hurries now leaves with the turn.
  */
 static __attribute__((noinline)) uint32_t
-run_lent(struct worker *w, struct burst *b, uint64_t *since)
+run_made(struct worker *w, struct burst *b, uint64_t *since)
 {
 	uint32_t done = 0;
 
-	for (uint32_t i = 0; i < LENT_ROUNDS && (w->lends & LENDS_ANEW) != 0; i++) {
-		w->lends = LENDS;
-		done += run_local(w, b, since);
+	for (uint32_t i = 0, n = 1; i < LOCAL_ROUNDS && n != 0; i++) {
+		n = run_local(w, b, since);
+		done += n;
 	}
 	pipeline_local_own_all(w);
-	w->hurry = 0;
+	if (done != 0)
+		w->hurry = 0;
 	return done;
 }
 
@@ -341,8 +342,8 @@ worker_poll(struct worker *w, ns_t now)
 		done += stage_request(w);
 		lap(w, STAGE_REQUEST, &since);
 	}
-	if (UNLIKELY(w->lends))
-		done += run_lent(w, b, &since);
+	if (local_is_used(w))
+		done += run_made(w, b, &since);
 	done += stage_tx(w);
 	lap(w, STAGE_TX, &since);
 	/* Read the clock once in a turn, and again if a frame that starts a wait has left. */

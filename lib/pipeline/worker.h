@@ -136,7 +136,7 @@ struct worker {
 	uint16_t outs_n;  /* queues that may hold frames: wires_n, or ports_n more (local.h) */
 	bool local_burst; /* this process made the packets: their ICRCs are right, or not there */
 	_Atomic bool receiving; /* writer: control lcore, once */
-	uint8_t lends;          /* LENDS, LENDS_ANEW (local.h) */
+	bool lends;             /* frames with payloads on loan may stand in queues (local.h) */
 	uint32_t turns;         /* in a row, that did something */
 	uint32_t unsettled;     /* turns since pipeline_local_settle() */
 	uint32_t late;          /* turns since timers were looked at */

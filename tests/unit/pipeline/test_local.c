@@ -52,17 +52,18 @@ LB_03_frames_come_back(void **state)
 static void
 a_turn_is_bounded(void **state)
 {
+	const uint32_t most = (1 + LOCAL_ROUNDS) * LOCAL_TURN;
 	struct bed *b = *state;
 
 	bed_make_local(b, b->qp, 0x77);
-	for (uint32_t i = 0; i < LOCAL_TURN + 40; i++)
+	for (uint32_t i = 0; i < most + 40; i++)
 		make_ack(b, E + i);
 	worker_poll(b->w, b->now);
 	assert_int_equal(waiting(b), 40);
 	assert_int_equal(worker_next(b->w), 0); /* not asleep with these */
 	worker_poll(b->w, b->now);
 	assert_int_equal(waiting(b), 0);
-	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), LOCAL_TURN + 40);
+	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), most + 40);
 }
 
 /*
