@@ -28,6 +28,8 @@ void pipeline_answers_leave(struct worker *w, struct qp *qp);
 void pipeline_answers_join(struct worker *w, struct qp *qp);
 /** Answers are owed, and this burst was served: whose turn is it now? */
 void pipeline_answers_beside(struct worker *w, const struct burst *b);
+/** The same of one READ of the burst, with its response of so many bytes. */
+void pipeline_answers_one_beside(struct worker *w, const struct qp *qp, uint32_t len);
 /** A paced QP's turn has come (pace.h). */
 void pipeline_answers_wake(struct worker *w, struct qp *qp);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 6, fast path: READs at ePSN that one packet answers, while no answers wait at the worker.
- * The response is made at once, in the request's own buffer where it fits, and stands behind all
- * that was owed before (RESP-13, RESP-NAK-02). All other READs take the queue of stage 7.
+ * Stage 6, fast path: READs at ePSN that one packet answers, of a QP whose answers do not wait. The
+ * response is made at once, in the request's own buffer where it fits, and stands behind all that
+ * was owed before (RESP-13, RESP-NAK-02). All other READs take the queue of stage 7.
  */
+#include "answers.h"
 #include "mem_reach.h"
 #include "read_response.h"
 #include "responder_fast.h"
@@ -76,6 +77,8 @@ fast_read(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
 	if (traced(w, qp))
 		pipeline_fast_trace(w, qp, p, RULE_READ);
 	read_response_send(w, qp, port, m, &out, total);
+	if (UNLIKELY(w->answering != 0))
+		pipeline_answers_one_beside(w, qp, total);
 	return true;
 }
 
@@ -85,7 +88,7 @@ pipeline_fast_reads(
 {
 	uint32_t at = i;
 
-	if (UNLIKELY(w->answering != 0) || UNLIKELY(w->intake_on))
+	if (UNLIKELY(w->intake_on))
 		return 0;
 	for (; at < end && b->pkt[at].opcode == OP_RC_READ_REQUEST; at++) {
 		struct qp *qp = b->qp[at];

@@ -317,10 +317,19 @@ cost_of(const struct answer_peer *p, const struct qp *qp)
 	return a->kind == ANSWER_ATOMIC ? cost + COST_ATOMIC : cost;
 }
 
+/** Of a turn. Short ones are many: a visit leaves none, and stage 6 answers the next at once. */
+static ALWAYS_INLINE uint32_t
+weight_of(const struct qp *qp)
+{
+	const struct resp_answer *a = resp_answer_at(&qp->answers, 0);
+	const bool is_read = a->kind == ANSWER_READ;
+
+	return is_read && resp_answer_len(a, &qp->resp) > ANSWER_SHORT ? ANSWER_LONG : 1;
+}
+
 /**
- * Up to so many packets for a peer, its QPs in turn.
+ * Packets of up to so much weight for a peer, its QPs in turn. @return what is left of it.
  * @param pays others wait for their turn: no more than it has credit for.
- * @return how many packets are left.
  */
 static ALWAYS_INLINE uint32_t
 serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pays)
@@ -329,11 +338,13 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 
 	while (visits-- != 0 && left != 0 && !TAILQ_EMPTY(&p->qps) && (!pays || p->credit > 0)) {
 		struct qp *qp = TAILQ_FIRST(&p->qps);
+		uint32_t some = RTE_MIN(left, (uint32_t)ANSWER_QP);
 		uint8_t port = w->port_of[qp->out];
 
 		ASSERT(qp->worker == w->index && (qp->flags & QPF_ANSWERING) != 0);
-		for (uint32_t i = 0; i < ANSWER_QP && left != 0 && qp->answers.count != 0; i++) {
+		while (some != 0 && qp->answers.count != 0) {
 			const int64_t cost = pays ? cost_of(p, qp) : 0;
+			const uint32_t weight = RTE_MIN(some, weight_of(qp));
 
 			if (port != PORT_NONE && tx_is_congested(w, port))
 				break;
@@ -343,7 +354,8 @@ serve_peer(struct worker *w, struct answer_peer *p, uint32_t left, const bool pa
 			}
 			if (answer_one(w, qp) == 0)
 				break;
-			left--;
+			left -= weight;
+			some -= weight;
 			p->credit -= cost;
 			p->last = qp;
 			if (pays && p->credit <= 0)
@@ -383,13 +395,14 @@ serve_several(struct worker *w)
 	}
 }
 
-/** So much of this turn's work was for the peer of a QP. */
+/** So much of this turn's work was for the peer of a QP, whose requests do not wait. */
 static void
 serve_cost(struct worker *w, const struct qp *qp, int64_t cost)
 {
 	struct answer_peer *p = &w->peer[place_of(qp)];
 
 	w->served = RTE_MAX(w->served, round_cost_add(w, &p->served, cost));
+	w->mixed = LINGER + 1;
 }
 
 /**
@@ -428,10 +441,15 @@ pipeline_answers_beside(struct worker *w, const struct burst *b)
 		}
 		if (cost != 0 && (i + 1 == b->n || b->qp[i + 1] != b->qp[i])) {
 			serve_cost(w, b->qp[i], cost);
-			w->mixed = LINGER + 1;
 			cost = 0;
 		}
 	}
+}
+
+void
+pipeline_answers_one_beside(struct worker *w, const struct qp *qp, uint32_t len)
+{
+	serve_cost(w, qp, COST_PACKET + cost_bytes(len));
 }
 
 void

@@ -32,8 +32,10 @@
 #define TIMER_TURNS     16   /* timers wait so long for frames received before them */
 #define TX_ROOM         2048 /* frames a port's backlog holds at most */
 #define TX_HIGH         256  /* frames waiting at which answers pause */
-#define ANSWER_TURN     64   /* answer packets of a worker in one turn */
-#define ANSWER_QP       8    /* ... of one QP before the next one's */
+#define ANSWER_TURN     256  /* answers of a worker in one turn, by their weight */
+#define ANSWER_LONG     4    /* weight of a READ response of more than ANSWER_SHORT bytes; else 1 */
+#define ANSWER_SHORT    512  /* bytes */
+#define ANSWER_QP       32   /* ... of one QP before the next one's */
 #define ANSWER_VISITS   32   /* QPs looked at in one turn */
 #define ANSWER_PEERS    128  /* places for peers; a power of two, at most 256 */
 #define CONTROL_PLACES  64   /* for sources of frames for the control lcore; a power of two */

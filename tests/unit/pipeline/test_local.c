@@ -4,6 +4,7 @@
  * port. What a full port does, it does; nothing of it is seen on the wire.
  */
 #include "bed.h"
+#include "loan_bed.h"
 #include "local.h"
 #include "reply.h"
 #include "worker.h"
@@ -134,6 +135,40 @@ the_end(void **state)
 	bed_worker_again(b);
 }
 
+/*
+ * Answers that wait are fewer with each turn, though each one brings the next READ. What made them
+ * wait was one READ; with as many READs a turn as answers each READ would wait for ever, and cost
+ * twice as much (RESP-13).
+ */
+static void
+RESP_13_answers_do_not_wait_for_ever(void **state)
+{
+	enum { PAIRS = 40, TURNS = 200 }; /* more at once than a turn sends */
+	struct bed *b = *state;
+	struct ring producer[PAIRS];
+	struct qp *qp[PAIRS];
+
+	for (uint32_t i = 0; i < PAIRS; i++) { /* each is its own peer */
+		qp[i] = bed_qp(b, SENDER + i, SENDER + i);
+		bed_make_local(b, qp[i], SENDER + i);
+		qp[i]->resp.epsn = psn(S);
+		ring_attach(&producer[i], qp[i]->sq.ring.sh, qp[i]->sq.ring.mask + 1,
+			qp[i]->sq.ring.stride, false);
+		loan_post_to(b, qp[i], &producer[i], WR_RDMA_READ, FROM, TO, PMTU + 1)->flags = 0;
+	}
+	for (uint32_t turn = 0; turn < TURNS; turn++) {
+		for (uint32_t i = 0; i < PAIRS; i++)
+			while (ring_produce_slot(&producer[i], 16) != NULL)
+				loan_post_to(b, qp[i], &producer[i], WR_RDMA_READ, FROM, TO, 8)
+					->flags = 0;
+		worker_poll(b->w, b->now);
+	}
+	assert_int_equal(b->w->answering, 0);
+	assert_true(bed_stat(b, STAT_rx_read_requests) > TURNS * REQUEST_TURN / 2);
+	for (uint32_t i = 0; i < PAIRS; i++)
+		bed_qp_gone(b, qp[i]);
+}
+
 int
 main(void)
 {
@@ -142,6 +177,7 @@ main(void)
 		TEST(a_turn_is_bounded),
 		TEST(counted_at_rest),
 		TEST(LB_05_owners_without_room),
+		TEST(RESP_13_answers_do_not_wait_for_ever),
 		TEST(the_end),
 	};
 
