@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ GOALS = {8: ("mps", 5e6, "M WRITEs of 8 bytes a second", 1e6),
 CQ_MOD = 100    # perftest asks for one completion in so many messages
 P50_GOAL = 4        # us, of ib_write_lat at 2 bytes
 RATIO_GOAL = 0.9
+CPUS = os.sched_getaffinity(0)
+CPUS_ENOUGH = 3     # for a worker and both ends, each of which spins
 
 
 def parse_args():
@@ -59,6 +62,30 @@ def figure(test, row):
     return {"mps": mb * 1e6 / int(row[0]), "MB": mb}
 
 
+# ---- where it runs -------------------------------------------------------------------------------
+
+def workers():
+    """Threads of the dataplane's workers."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(os.environ["ROCELANE_SOCKET"])
+        pid = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    found = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as f:
+                if f.read().startswith("rte-worker"):
+                    found.append(int(tid))
+        except FileNotFoundError:    # of the connection that asked
+            pass
+    return found
+
+
+def apart(args, test):
+    """Are the ends on CPU 0, and the worker on CPU 1?"""
+    return {0, 1} <= CPUS and (
+        args.pin or (test.endswith("_lat") and len(CPUS) < CPUS_ENOUGH))
+
+
 # ---- who is measured -----------------------------------------------------------------------------
 
 class Here:
@@ -66,9 +93,9 @@ class Here:
 
     slower = 1
 
-    def __init__(self, name, program, devices, pin, env=None):
+    def __init__(self, name, program, devices, args, env=None):
         self.name, self.program, self.devices, self.env = name, program, devices, env
-        self.at = ["taskset", "-c", "0"] if pin else []
+        self.args = args
 
     @staticmethod
     def listens(port):
@@ -85,7 +112,8 @@ class Here:
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
-        args = [*self.at, *self.program(test), *options, "-p", str(port)]
+        at = ["taskset", "-c", "0"] if apart(self.args, test) else []
+        args = [*at, *self.program(test), *options, "-p", str(port)]
         server = subprocess.Popen([*args, "-d", self.devices[0]], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL, env=self.env)
         end = time.monotonic() + LATEST
@@ -151,15 +179,15 @@ class InGuest:
 
 def systems(args):
     mine = ("rocelane0", "rocelane1")
-    found = [Here("perftest", lambda test: [shutil.which(f"ib_{test}")], mine, args.pin),
+    found = [Here("perftest", lambda test: [shutil.which(f"ib_{test}")], mine, args),
              Here("rocelane-perf", lambda test: [os.environ["ROCELANE_PERF"], test], mine,
-                  args.pin)]
+                  args)]
     if args.host:
         # As if rocelane-run were not there.
         env = {k: v for k, v in os.environ.items()
                if k not in ("LD_PRELOAD", "LD_LIBRARY_PATH") and not k.startswith("ROCELANE")}
         found.append(Here("Soft-RoCE, host", lambda test: [shutil.which(f"ib_{test}")],
-                          (args.host, args.host), args.pin, env))
+                          (args.host, args.host), args, env))
     if args.guest:
         found.append(InGuest())
         print(found[-1].about())
@@ -222,6 +250,8 @@ def main():
     rows = []
     try:
         for test in args.tests.split(","):
+            for tid in workers():
+                os.sched_setaffinity(tid, {1} if apart(args, test) else CPUS)
             for qps in [1] if test.endswith("_lat") else map(int, args.qps.split(",")):
                 for size in map(int, args.sizes.split(",")):
                     got = measure(args, who, test, size, qps)
