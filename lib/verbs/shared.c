@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "convert.h"
+#include "kept.h"
 #include "span.h"
 
 static bool
@@ -75,7 +76,7 @@ name_of(const struct convert_part *p, const char *mapping, char name[PATH_MAX])
 		snprintf(name, PATH_MAX, "%s", p->path);
 }
 
-/* A descriptor for the file; or -1. Without a name the kernel gives one to CAP_SYS_ADMIN alone. */
+/* A descriptor for the file; or -1. The kernel gives one to CAP_SYS_ADMIN alone. */
 static int
 find_fd(const struct convert_part *p)
 {
@@ -89,6 +90,8 @@ find_fd(const struct convert_part *p)
 	name_of(p, mapping, name);
 	if (name[0] == '/')
 		fd = open_it(name, p);
+	if (fd < 0 && vl_kept_fd != NULL)
+		fd = vl_kept_fd(p->major, p->minor, p->inode);
 	return fd >= 0 ? fd : open_it(mapping, p);
 }
 

@@ -53,15 +53,17 @@ class Pairs(unittest.TestCase):
 
     def test_mpich(self):
         """
-        Over UCX, as if the ranks were on two hosts: on one, memory of a window is a file without a
-        name, which can neither be sealed nor found again, and MPICH ends where it is refused.
+        Over UCX, on one host and as if the ranks were on two. On one, memory of a window is a file
+        without a name, and MPICH ends where it is refused.
         """
         self.unpack("mpich", "libmpich12", "libmpich-dev", "libslurm38")
         pair = self.build("../interop/mpi_pair.c", "usr/include/x86_64-linux-gnu/mpich",
                           LIB + "/libmpich.so.12")
         ranks = [["-n", "1", "-env", "UCX_NET_DEVICES", port + ":1", pair] for port in PORTS]
-        self.both_are_good("mpiexec.hydra", "-launcher", "fork", *ranks[0], ":", *ranks[1],
-                           MPIR_CVAR_NOLOCAL="1", **UCX)
+        for how in ("MPIR_CVAR_NOLOCAL", "1"), ("UCX_MEM_EVENTS", "n"):
+            with self.subTest(how):
+                self.both_are_good("mpiexec.hydra", "-launcher", "fork", *ranks[0], ":", *ranks[1],
+                                   **dict(UCX, **dict([how])))
 
     def test_openshmem(self):
         """Open MPI's."""

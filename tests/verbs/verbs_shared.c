@@ -2,14 +2,16 @@
 /*
  * Regions in memory that a program shares with others: /dev/shm, memfds, System V, anonymous.
  *
- *   verbs-shared            data goes in and out; what has no descriptor needs a capability
+ *   verbs-shared            data goes in and out; System V's needs a capability
  *   verbs-shared shrinks    the file becomes shorter under a region
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ends.h"
@@ -62,6 +64,14 @@ move(struct ibv_mr *mine, char *at, const char *same)
 }
 
 static void
+move_half(char *at)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e[0].pd, at, BYTES / 2, ALL_ACCESS);
+
+	CHECK(mr != NULL && ibv_dereg_mr(mr) == 0);
+}
+
+static void
 with_descriptor(int fd)
 {
 	char *at = map(fd, 0), *same = map(fd, 0);
@@ -72,7 +82,7 @@ with_descriptor(int fd)
 	munmap(same, BYTES);
 }
 
-/* The kernel names such memory to who has a capability, and else it is refused, with the reason. */
+/* The kernel names System V's to who has a capability, else it is refused, with the reason. */
 static void
 without_descriptor(char *at)
 {
@@ -115,6 +125,81 @@ by_name(void)
 	munmap(at, BYTES);
 }
 
+/* The memory of the two processes is the same, and is found where it has been moved to. */
+static void
+moved(void)
+{
+	char *at = map(-1, MAP_ANONYMOUS), *there = map(-1, MAP_ANONYMOUS);
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		memset(at, 'c', BYTES);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK(at[0] == 'c' && at[BYTES - 1] == 'c');
+	CHECK(mremap(at, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
+	CHECK(there[BYTES / 2] == 'c');
+	move(ibv_reg_mr(e[0].pd, there, BYTES, ALL_ACCESS), there, there);
+	munmap(there, BYTES / 2); /* what is left is still known */
+	move_half(there + BYTES / 2);
+	munmap(there + BYTES / 2, BYTES / 2);
+}
+
+/* What was kept is no descriptor of the file, whose end would be that of the program's locks. */
+static void
+record_locks_stay(void)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char name[32];
+	const int fd = file_in_shm(name);
+	int status;
+	pid_t child;
+
+	CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+	munmap(map(fd, 0), BYTES);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+		_exit(fcntl(fd, F_SETLK, &lock) == 0 ? 1 : 0);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK(shm_unlink(name) == 0 && close(fd) == 0);
+}
+
+static unsigned int
+descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	CHECK(d != NULL);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Neither descriptors nor memory are left of what is unmapped, in whatever pieces. */
+static void
+all_is_given_back(void)
+{
+	const unsigned int before = descriptors();
+
+	for (int i = 0; i < 1000; i++) {
+		char *at = map(-1, MAP_ANONYMOUS);
+
+		at[i] = 'x';
+		munmap(at + BYTES / 4, BYTES / 4);
+		if (i % 2 == 0)
+			CHECK(mmap(at, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				      -1, 0) == at);
+		munmap(at, BYTES);
+	}
+	CHECK(descriptors() == before);
+}
+
 static void
 all_kinds(void)
 {
@@ -127,7 +212,7 @@ all_kinds(void)
 	memset(at, '-', BYTES); /* it is found by its name */
 	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	CHECK(shm_unlink(name) == 0);
-	without_descriptor(at);
+	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	munmap(at, BYTES);
 	fd = memfd_create("plain", 0);
 	CHECK(ftruncate(fd, BYTES) == 0);
@@ -144,8 +229,11 @@ all_kinds(void)
 	CHECK(shmdt(at) == 0);
 	by_name();
 	at = map(-1, MAP_ANONYMOUS);
-	without_descriptor(at);
+	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	munmap(at, BYTES);
+	moved();
+	record_locks_stay();
+	all_is_given_back();
 }
 
 /* The region's end is a device that is gone: what was asked for fails, and says so. */

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mmap(MAP_SHARED): a region of it is registered by its file, and the kernel tells what file it is
+ * to CAP_SYS_ADMIN alone. So the file is kept for as long as it is mapped, and anonymous memory has
+ * one, a memfd. It is kept in a message that waits at a socket, not as a descriptor: to close any
+ * descriptor of a file gives up the record locks (fcntl) that the process has on it.
+ * Private mappings cost a comparison. What is not seen here, as a system call of the program's own,
+ * or is too much, is as it would be without this.
+ */
+#undef _FILE_OFFSET_BITS /* mmap() is mmap(), and mmap64() a function of its own */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "kept.h"
+#include "next.h"
+
+#define MOST 64                /* mappings */
+#define PAGE ((uintptr_t)4096) /* x86-64 */
+
+struct kept {
+	uintptr_t at;
+	size_t len;
+	size_t left; /* bytes that are still mapped; 0: a free place */
+	uint64_t inode;
+	dev_t dev;
+	int socket;
+	ino_t socket_inode; /* the program may have closed it, and have another file there */
+};
+
+static struct kept kept[MOST];
+static _Atomic int kept_n;
+static atomic_flag locked = ATOMIC_FLAG_INIT;
+
+/* ---- the lock: also for handlers of signals, which hence wait until it is free --------------- */
+
+struct held {
+	sigset_t before;
+	bool already; /* by this thread's fork(), whose other handlers may map, too */
+};
+
+static _Atomic pthread_t forker; /* who has it for that; 0: nobody */
+static struct held at_fork;
+
+static struct held
+lock(void)
+{
+	struct held h = { .already = atomic_load(&forker) == pthread_self() };
+	sigset_t all;
+
+	if (h.already)
+		return h;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &h.before);
+	while (atomic_flag_test_and_set_explicit(&locked, memory_order_acquire))
+		sched_yield();
+	return h;
+}
+
+static void
+unlock(struct held h)
+{
+	if (h.already)
+		return;
+	atomic_flag_clear_explicit(&locked, memory_order_release);
+	pthread_sigmask(SIG_SETMASK, &h.before, NULL);
+}
+
+static void
+before_fork(void)
+{
+	at_fork = lock();
+	atomic_store(&forker, pthread_self());
+}
+
+static void
+after_fork(void)
+{
+	const struct held h = at_fork;
+
+	atomic_store(&forker, 0);
+	unlock(h);
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+/* ---- a descriptor in a message, by calls in which no thread is cancelled --------------------- */
+
+union one_fd {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+static bool
+put_fd(int socket, int fd)
+{
+	union one_fd c = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				   .cmsg_level = SOL_SOCKET,
+				   .cmsg_type = SCM_RIGHTS } };
+	struct iovec byte = { .iov_base = "", .iov_len = 1 };
+	struct msghdr m = {
+		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+
+	memcpy(CMSG_DATA(&c.head), &fd, sizeof(fd));
+	return syscall(SYS_sendmsg, socket, &m, MSG_NOSIGNAL) == 1;
+}
+
+/* A new descriptor; the message stays. */
+static int
+look_fd(int socket)
+{
+	union one_fd c = { .head = { 0 } };
+	char got;
+	struct iovec byte = { .iov_base = &got, .iov_len = 1 };
+	struct msghdr m = {
+		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+	int fd;
+
+	if (syscall(SYS_recvmsg, socket, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1 ||
+		m.msg_controllen < CMSG_LEN(sizeof(int)) || c.head.cmsg_type != SCM_RIGHTS)
+		return -1;
+	memcpy(&fd, CMSG_DATA(&c.head), sizeof(fd));
+	return fd;
+}
+
+/* Out of the way of programs that count on small numbers. */
+static int
+move_up(int fd)
+{
+	struct rlimit most;
+	int up = -1;
+
+	if (getrlimit(RLIMIT_NOFILE, &most) == 0)
+		up = fcntl(fd, F_DUPFD_CLOEXEC,
+			(int)(most.rlim_cur / 2 < 512 ? most.rlim_cur / 2 : 512));
+	if (up < 0)
+		return fd;
+	syscall(SYS_close, fd);
+	return up;
+}
+
+/* @return a socket at which the descriptor waits; -1. */
+static int
+socket_with(int fd, ino_t *inode)
+{
+	struct stat st;
+	int ends[2];
+	bool good;
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return -1;
+	good = put_fd(ends[1], fd);
+	syscall(SYS_close, ends[1]);
+	ends[0] = move_up(ends[0]);
+	if (good && fstat(ends[0], &st) == 0) {
+		*inode = st.st_ino;
+		return ends[0];
+	}
+	syscall(SYS_close, ends[0]);
+	return -1;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static bool
+is_there(const struct kept *k)
+{
+	struct stat st;
+
+	return fstat(k->socket, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == k->socket_inode;
+}
+
+static void
+keep(const void *at, size_t len, int fd)
+{
+	struct kept *k = kept;
+	struct stat st;
+	struct held h;
+
+	if (fstat(fd, &st) != 0)
+		return;
+	h = lock();
+	while (k != &kept[MOST] && k->left != 0)
+		k++;
+	if (k != &kept[MOST]) {
+		k->socket = socket_with(fd, &k->socket_inode);
+		if (k->socket >= 0) {
+			k->at = (uintptr_t)at;
+			k->len = k->left = len;
+			k->dev = st.st_dev;
+			k->inode = st.st_ino;
+			atomic_fetch_add(&kept_n, 1);
+		}
+	}
+	unlock(h);
+}
+
+/* So much of it is no longer mapped. The lock is held. */
+static void
+drop(struct kept *k, size_t len)
+{
+	k->left -= len < k->left ? len : k->left;
+	if (k->left != 0)
+		return;
+	if (is_there(k))
+		syscall(SYS_close, k->socket);
+	atomic_fetch_sub(&kept_n, 1);
+}
+
+static size_t
+shared_bytes(const struct kept *k, uintptr_t at, uintptr_t end)
+{
+	const uintptr_t from = at > k->at ? at : k->at;
+	const uintptr_t to = end < k->at + k->len ? end : k->at + k->len;
+
+	return k->left != 0 && from < to ? to - from : 0;
+}
+
+/* [at, at + len) is about to be unmapped, or to be another mapping. */
+static void
+forget(const void *addr, size_t len)
+{
+	const uintptr_t page = PAGE - 1, at = (uintptr_t)addr;
+	const int err = errno;
+	struct held h;
+
+	if (__builtin_expect(atomic_load_explicit(&kept_n, memory_order_relaxed) == 0, 1))
+		return;
+	h = lock();
+	for (struct kept *k = kept; k != &kept[MOST]; k++) {
+		const size_t n = shared_bytes(k, at, (at + len + page) & ~page);
+
+		if (n != 0)
+			drop(k, n);
+	}
+	unlock(h);
+	errno = err;
+}
+
+/* A mapping has moved as a whole, or has become longer; a part of one is forgotten. */
+static void
+follow(const void *old, size_t old_len, const void *now, size_t len)
+{
+	const struct held h = lock();
+
+	for (struct kept *k = kept; k != &kept[MOST]; k++) {
+		const size_t n = shared_bytes(k, (uintptr_t)old, (uintptr_t)old + old_len);
+
+		if (n == k->len && n == k->left && n != 0) {
+			k->at = (uintptr_t)now;
+			k->len = k->left = len;
+		} else if (n != 0) {
+			drop(k, n);
+		}
+	}
+	unlock(h);
+}
+
+EXPORT int
+vl_kept_fd(unsigned int major_of, unsigned int minor_of, uint64_t inode)
+{
+	const dev_t dev = makedev(major_of, minor_of);
+	const struct held h = lock();
+	int fd = -1;
+
+	for (const struct kept *k = kept; k != &kept[MOST] && fd < 0; k++) {
+		if (k->left != 0 && k->dev == dev && k->inode == inode && is_there(k))
+			fd = look_fd(k->socket);
+	}
+	unlock(h);
+	return fd;
+}
+
+/* ---- libc's functions ------------------------------------------------------------------------ */
+
+/* As mmap() has it for such memory, which counts for no RLIMIT_FSIZE. */
+static int
+anonymous_file(size_t len)
+{
+	struct rlimit most;
+	int fd;
+
+	if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < len)
+		return -1;
+	fd = memfd_create("shared", MFD_CLOEXEC);
+	if (fd >= 0 && ftruncate(fd, (off_t)len) != 0) {
+		syscall(SYS_close, fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Of files that stay, names are enough. What librocelane maps itself is sealed. */
+static bool
+may_be_lost(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL);
+	struct statfs fs;
+
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC) &&
+	       (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0;
+}
+
+typedef void *mmap_function(void *, size_t, int, int, int, off_t);
+
+static void *
+map_shared(mmap_function *real, void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	const bool anonymous = (flags & MAP_ANONYMOUS) != 0;
+	const int err = errno, file = anonymous && len != 0 ? anonymous_file(len) : -1;
+	void *got = MAP_FAILED;
+
+	if (file >= 0)
+		got = real(at, len, prot, flags & ~MAP_ANONYMOUS, file, 0);
+	else if (!anonymous && may_be_lost(fd))
+		got = real(at, len, prot, flags, fd, offset);
+	if (got != MAP_FAILED)
+		keep(got, len, anonymous ? file : fd);
+	if (file >= 0)
+		syscall(SYS_close, file);
+	errno = err;
+	return got != MAP_FAILED ? got : real(at, len, prot, flags, fd, offset);
+}
+
+#define MMAP(name)                                                                         \
+	EXPORT void *name(void *at, size_t len, int prot, int flags, int fd, off_t offset) \
+	{                                                                                  \
+		if ((flags & MAP_FIXED) != 0)                                              \
+			forget(at, len);                                                   \
+		if (__builtin_expect((flags & (MAP_TYPE | MAP_HUGETLB)) != MAP_SHARED, 1)) \
+			return NEXT(name)(at, len, prot, flags, fd, offset);               \
+		return map_shared(NEXT(name), at, len, prot, flags, fd, offset);           \
+	}
+
+MMAP(mmap)
+MMAP(mmap64)
+
+EXPORT int
+munmap(void *at, size_t len)
+{
+	forget(at, len);
+	return NEXT(munmap)(at, len);
+}
+
+EXPORT void *
+mremap(void *at, size_t old_len, size_t len, int flags, ...)
+{
+	void *to, *got;
+	va_list ap;
+
+	va_start(ap, flags);
+	to = va_arg(ap, void *);
+	va_end(ap);
+	if ((flags & MREMAP_FIXED) != 0)
+		forget(to, len);
+	got = NEXT(mremap)(at, old_len, len, flags, to);
+	if (__builtin_expect(atomic_load_explicit(&kept_n, memory_order_relaxed) != 0, 0) &&
+		got != MAP_FAILED)
+		follow(at, old_len, got, len);
+	return got;
+}
