@@ -386,4 +386,31 @@ expire(struct bed *s)
 	}
 #define T(f) cmocka_unit_test(f)
 
+/* ---- long WRITEs ---- */
+
+static UNUSED void
+long_write(struct bed *s, uint32_t packets)
+{
+	bed_init(s);
+	POST(s, WRITE(packets * PMTU));
+}
+
+/** `n` packets from PSN p on, nothing else. */
+static UNUSED void
+expect_run(const struct bed *s, uint32_t p, uint32_t n)
+{
+	assert_int_equal(s->n, n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(s->out[i].psn.v, (p + i) & 0xffffff);
+}
+
+/** A round trip of `rtt` ns: all that may be sent, then the newest packet's ACK. */
+static UNUSED void
+round_trip(struct bed *s, uint64_t rtt)
+{
+	pump(s);
+	s->now += rtt;
+	ack(s, s->r.cur.v - 1, ACK);
+}
+
 #endif

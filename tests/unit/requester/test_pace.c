@@ -2,32 +2,7 @@
 /* How many packets are in flight once some were lost (TMR-07, REQ-NAK-01, REQ-07). */
 #include "req.h"
 
-enum { US = 1000, FEW = 8, PROBE = 24, LEAST = 48, LINK = 50 }; /* typed here on purpose */
-
-static void
-long_write(struct bed *s, uint32_t packets)
-{
-	bed_init(s);
-	POST(s, WRITE(packets * PMTU));
-}
-
-/** `n` packets from PSN p on, nothing else. */
-static void
-expect_run(const struct bed *s, uint32_t p, uint32_t n)
-{
-	assert_int_equal(s->n, n);
-	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(s->out[i].psn.v, (p + i) & 0xffffff);
-}
-
-/** A round trip of `rtt` ns: all that may be sent, then the newest packet's ACK. */
-static void
-round_trip(struct bed *s, uint64_t rtt)
-{
-	pump(s);
-	s->now += rtt;
-	ack(s, s->r.cur.v - 1, ACK);
-}
+enum { US = 1000, FEW = 8, LEAST = 48, LINK = 50 }; /* typed here on purpose */
 
 /* TMR-07: a timeout sends a few packets, the oldest first, and as many after the next timeout; what
  * is acknowledged doubles them. Nothing leaves without progress. */
@@ -272,127 +247,6 @@ REQ_RETRY_09_other_path(void **state)
 	expect_run(s, S, 128);
 }
 
-/** The silence until the probe that comes next, and what it sends. */
-static void
-expect_probe(struct bed *s, ns_t silence)
-{
-	const uint8_t left = s->r.retry_left;
-	const ns_t since = s->now;
-	const psn_t una = s->r.una;
-
-	expire(s);
-	assert_int_equal(s->now - since, silence);
-	expect_resend(s, QC_NONE, "TMR-07");
-	assert_int_equal(s->r.retry_left, left);
-	pump(s);
-	expect_run(s, una.v, PROBE);
-	assert_int_equal(s->out[PROBE - 1].flags & ACKREQ, ACKREQ);
-}
-
-/*
- * TMR-07, TMR-02: the answer to the NAK is lost, too. Two round trips (of the shortest, twice,
- * as none is known since the loss) and 20 us, then the oldest come again: no retry. Then
- * twice as long, and again; after three the timer runs its whole time.
- */
-static void
-TMR_07_probes_where_packets_were_lost(void **state)
-{
-	struct bed bed, *s = &bed;
-	psn_t una;
-	ns_t since;
-
-	(void)state;
-	long_write(s, 2000);
-	round_trip(s, 10 * US);
-	pump(s);
-	una = s->r.una;
-	ack(s, una.v, NSEQ);
-	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
-	pump(s);
-	for (uint32_t i = 0; i < 3; i++)
-		expect_probe(s, (40 + 20) * US << i);
-	since = s->now;
-	expire(s);
-	expect_resend(s, QC_TIMEOUT, "TMR-07");
-	assert_true(s->now - since >= UINT64_C(4096) << 14);
-	assert_int_equal(s->r.retry_left, 3 - 2);
-	/* Any progress, and there are three again. */
-	pump(s);
-	ack(s, una.v + PROBE - 1, ACK);
-	assert_int_equal(s->r.retry_left, 3);
-	pump(s);
-	s->now += 7 * US;
-	ack(s, una.v + PROBE, ACK);
-	since = s->now;
-	expire(s);
-	expect_resend(s, QC_NONE, "TMR-07");
-	assert_int_equal(s->now - since, (40 + 20) * US);
-}
-
-/*
- * TMR-02: no probe where nothing was lost of late, none after a timeout, and none where a round
- * trip is longer than three quarters of the timer.
- */
-static void
-TMR_02_no_probe_on_a_quiet_link(void **state)
-{
-	struct bed bed, *s = &bed;
-
-	(void)state;
-	long_write(s, 2000);
-	round_trip(s, 10 * US);
-	pump(s);
-	expire(s);
-	expect_resend(s, QC_TIMEOUT, "TMR-07");
-	/* The resend itself is not answered: a peer that has vanished, and no probe. */
-	pump(s);
-	expire(s);
-	expect_resend(s, QC_TIMEOUT, "TMR-07");
-
-	long_write(s, 2000);
-	s->r.timeout = 4; /* 65.6 us */
-	round_trip(s, 26 * US);
-	pump(s);
-	ack(s, s->r.una.v, NSEQ);
-	pump(s);
-	expire(s);
-	expect_resend(s, QC_TIMEOUT, "TMR-07");
-}
-
-/*
- * TMR-07, TMR-02: where two round trips and 20 us are longer than the timer, or nearly so, the
- * probe comes after three quarters of the timer, each of the three; then the timer runs its whole
- * time.
- */
-static void
-TMR_07_probes_before_a_short_timer(void **state)
-{
-	const ns_t timer = UINT64_C(4096) << 4;
-	struct bed bed, *s = &bed;
-	ns_t since;
-
-	(void)state;
-	long_write(s, 2000);
-	s->r.timeout = 4;
-	round_trip(s, 20 * US);
-	pump(s);
-	ack(s, s->r.una.v, NSEQ);
-	pump(s);
-	for (uint32_t i = 0; i < 3; i++) {
-		since = s->now;
-		expire(s);
-		expect_resend(s, QC_NONE, "TMR-07");
-		assert_true(s->now - since >= timer * 3 / 4);
-		assert_true(s->now - since <= timer * 3 / 4 + timer / 512);
-		pump(s);
-	}
-	since = s->now;
-	expire(s);
-	expect_resend(s, QC_TIMEOUT, "TMR-07");
-	assert_true(s->now - since >= timer);
-	assert_int_equal(s->r.retry_left, 3 - 2);
-}
-
 /* QP-09: a reset forgets it all. */
 static void
 QP_09_reset(void **state)
@@ -457,6 +311,4 @@ RUN(T(CC_30_rounds_are_told), T(CC_32_loss_goes_before), T(TMR_07_few_after_a_ti
 	T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
 	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
 	T(REQ_NAK_01_least), T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
-	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset),
-	T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
-	T(TMR_02_no_probe_on_a_quiet_link))
+	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset))

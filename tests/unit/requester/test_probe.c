@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Probes: silence that comes before the timer brings the oldest packets again (TMR-07, TMR-02). */
+#include "req.h"
+
+enum { US = 1000, PROBE = 24 }; /* typed here on purpose */
+
+/** The silence until the probe that comes next, and what it sends. */
+static void
+expect_probe(struct bed *s, ns_t silence)
+{
+	const uint8_t left = s->r.retry_left;
+	const ns_t since = s->now;
+	const psn_t una = s->r.una;
+
+	expire(s);
+	assert_int_equal(s->now - since, silence);
+	expect_resend(s, QC_NONE, "TMR-07");
+	assert_int_equal(s->r.retry_left, left);
+	pump(s);
+	expect_run(s, una.v, PROBE);
+	assert_int_equal(s->out[PROBE - 1].flags & ACKREQ, ACKREQ);
+}
+
+/*
+ * TMR-07, TMR-02: the answer to the NAK is lost, too. Two round trips (of the shortest, twice,
+ * as none is known since the loss) and 20 us, then the oldest come again: no retry. Then
+ * twice as long, and again; after three the timer runs its whole time.
+ */
+static void
+TMR_07_probes_where_packets_were_lost(void **state)
+{
+	struct bed bed, *s = &bed;
+	psn_t una;
+	ns_t since;
+
+	(void)state;
+	long_write(s, 2000);
+	round_trip(s, 10 * US);
+	pump(s);
+	una = s->r.una;
+	ack(s, una.v, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+	pump(s);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_probe(s, (40 + 20) * US << i);
+	since = s->now;
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	assert_true(s->now - since >= UINT64_C(4096) << 14);
+	assert_int_equal(s->r.retry_left, 3 - 2);
+	/* Any progress, and there are three again. */
+	pump(s);
+	ack(s, una.v + PROBE - 1, ACK);
+	assert_int_equal(s->r.retry_left, 3);
+	pump(s);
+	s->now += 7 * US;
+	ack(s, una.v + PROBE, ACK);
+	since = s->now;
+	expire(s);
+	expect_resend(s, QC_NONE, "TMR-07");
+	assert_int_equal(s->now - since, (40 + 20) * US);
+}
+
+/*
+ * TMR-02: no probe where nothing was lost of late, none after a timeout, and none where a round
+ * trip is longer than three quarters of the timer.
+ */
+static void
+TMR_02_no_probe_on_a_quiet_link(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	long_write(s, 2000);
+	round_trip(s, 10 * US);
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	/* The resend itself is not answered: a peer that has vanished, and no probe. */
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+
+	long_write(s, 2000);
+	s->r.timeout = 4; /* 65.6 us */
+	round_trip(s, 26 * US);
+	pump(s);
+	ack(s, s->r.una.v, NSEQ);
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+}
+
+/*
+ * TMR-07, TMR-02: where two round trips and 20 us are longer than the timer, or nearly so, the
+ * probe comes after three quarters of the timer, each of the three; then the timer runs its whole
+ * time.
+ */
+static void
+TMR_07_probes_before_a_short_timer(void **state)
+{
+	const ns_t timer = UINT64_C(4096) << 4;
+	struct bed bed, *s = &bed;
+	ns_t since;
+
+	(void)state;
+	long_write(s, 2000);
+	s->r.timeout = 4;
+	round_trip(s, 20 * US);
+	pump(s);
+	ack(s, s->r.una.v, NSEQ);
+	pump(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		since = s->now;
+		expire(s);
+		expect_resend(s, QC_NONE, "TMR-07");
+		assert_true(s->now - since >= timer * 3 / 4);
+		assert_true(s->now - since <= timer * 3 / 4 + timer / 512);
+		pump(s);
+	}
+	since = s->now;
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	assert_true(s->now - since >= timer);
+	assert_int_equal(s->r.retry_left, 3 - 2);
+}
+
+RUN(T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
+	T(TMR_02_no_probe_on_a_quiet_link))
