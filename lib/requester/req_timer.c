@@ -185,8 +185,9 @@ req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
  * loses packets, silence of some round trips therefore sends again what a timeout would: some of
  * the oldest packets, of which one wants a response. Whatever was lost, that response tells: the
  * oldest is the one packet that the peer takes in any case, new or again. It comes after two round
- * trips and some, or shortly before a short timer would end; not where the round trip is as long as
- * that, unless one too many costs no more than its own packet. It is no retry: the transport timer
+ * trips and some, or shortly before a short timer would end; not where the shortest round trip is
+ * nearly as long as that, unless one too many costs no more than its own packet. One that a queue
+ * has made long is no reason: then answers come all the time. It is no retry: the transport timer
  * begins anew with it, and after some probes without progress nothing but the timer
  * is left, nor after a timeout: who has vanished sees its retries and no more. Where nothing was
  * lost of late there are none, so that a quiet link does not pay.
@@ -203,7 +204,8 @@ req_probe_arm(struct requester *r, ns_t now)
 
 	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST)
 		return;
-	if (round > most && !req_peer_keeps(r)) /* one too many would send all of it again */
+	/* One too many would send all of it again. */
+	if ((ns_t)r->rtt_min + r->rtt_min / 4 > most && !req_peer_keeps(r))
 		return;
 	r->probing = 1;
 	r->deadline = now + (wait < most ? wait : most);
