@@ -5,7 +5,10 @@
  * meets the same full queue. Up to the first loss the window is the configured one; then
  *
  * - a NAK leaves what the link itself holds: of what was in flight, the part that the shortest
- *   round trip is of the newest, and a quarter more. Where nothing queues, that is all of it.
+ *   round trip is of the newest, and a quarter more. Where nothing queues, that is all of it. From
+ *   then on it is the same part of what may be in flight: how many are behind a lost packet tells
+ *   how long ago the last resend was, not what the link holds. READs that go back count as
+ *   before, for the queue of their answers is never empty, and their shortest round trip has it.
  *   Fewer than some dozens do not keep a worker busy; more stay where what follows a lost packet
  *   is kept (req_gap.c);
  * - a timeout leaves a few packets, a probe some more, as it comes when the link has been empty for
@@ -13,6 +16,7 @@
  *   have left. The oldest come first (TMR-07); with no more than those few in flight, nothing is
  *   different from before;
  * - each round trip without a loss adds one packet, until the window is the configured one again.
+ *   After as many round trips more as OPEN_ROUNDS all is as if nothing had been lost.
  */
 #include "requester_priv.h"
 
@@ -20,6 +24,7 @@
 #define OPEN_READS   40u  /* ... where the peer answers READs: a request brings several */
 #define OPEN_KEPT    56u  /* ... where what follows a lost packet is kept: it costs less */
 #define OPEN_PATCHED 128u /* ... where the peer keeps it: half of what it has places for */
+#define OPEN_ROUNDS  256u
 #define FEW_PROBE    24u  /* packets of the first resend of a probe */
 #define FEW_TIMEOUT  8u   /* ... after a timeout */
 
@@ -58,6 +63,8 @@ req_pace_lost(struct requester *r, enum req_lost how)
 		r->open = r->open < few ? r->open : few;
 		return;
 	}
+	if (!requester_is_free(r) && (r->reads == 0 || r->holes) && flying < req_room(r))
+		flying = req_room(r);
 	holds = link_holds(r, flying);
 	if (holds < least)
 		holds = least;
@@ -81,7 +88,7 @@ req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v)
 	if (requester_is_free(r) || r->open < r->knee)
 		return;
 	r->open++;
-	if (r->open >= r->window)
+	if (r->open >= r->window && r->open - r->window >= OPEN_ROUNDS)
 		r->open = REQ_OPEN_ALL;
 }
 

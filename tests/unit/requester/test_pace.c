@@ -2,7 +2,7 @@
 /* How many packets are in flight once some were lost (TMR-07, REQ-NAK-01, REQ-07). */
 #include "req.h"
 
-enum { US = 1000, FEW = 8, LEAST = 48, LINK = 50 }; /* typed here on purpose */
+enum { US = 1000, FEW = 8, LEAST = 48, LINK = 50, ROUNDS = 256 }; /* typed here on purpose */
 
 /* TMR-07: a timeout sends a few packets, the oldest first, and as many after the next timeout; what
  * is acknowledged doubles them. Nothing leaves without progress. */
@@ -90,7 +90,7 @@ REQ_NAK_01_link_without_a_queue(void **state)
 static void
 queueing(struct bed *s)
 {
-	long_write(s, 20000);
+	long_write(s, 60000);
 	round_trip(s, 20 * US);
 	for (uint32_t i = 0; i < 3; i++)
 		round_trip(s, 64 * US);
@@ -114,6 +114,34 @@ REQ_NAK_01_queue_is_not_filled_again(void **state)
 	ack(s, una.v + 10, NSEQ); /* another one of them, and no round trip in between */
 	pump(s);
 	expect_run(s, una.v + 10, LINK);
+}
+
+/* REQ-NAK-01: that few are behind a lost packet tells how long ago the last resend was, not what
+ * the link holds: as many stay as before. In a queue it is the link's part of those, too. */
+static void
+REQ_NAK_01_few_behind_the_lost_one(void **state)
+{
+	struct bed bed, *s = &bed;
+	psn_t una;
+
+	(void)state;
+	for (uint32_t slow = 0; slow < 2; slow++) {
+		long_write(s, 2000);
+		for (uint32_t i = 0; i < 4; i++)
+			round_trip(s, 20 * US);
+		pump(s);
+		ack(s, s->r.una.v, NSEQ);
+		round_trip(s, 20 * US); /* all of it second copies */
+		round_trip(s, slow ? 40 * US : 20 * US);
+		pump(s);
+		una = s->r.una;
+		s->now += slow ? 40 * US : 20 * US;
+		ack(s, una.v + 100, NSEQ);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+		pump(s);
+		/* 128 * 20/40 * 5/4 */
+		expect_run(s, una.v + 100, slow ? 80 : 128);
+	}
 }
 
 /* REQ-NAK-01: however much queues, a NAK leaves some packets. */
@@ -149,12 +177,13 @@ REQ_07_asks_in_a_small_window(void **state)
 		assert_int_equal(s->out[i].flags & ACKREQ, i % 12 == 11 ? ACKREQ : 0);
 }
 
-/* A round trip without a loss adds one packet, until the window is the configured one. */
+/* A round trip without a loss adds one packet, until the window is the configured one. After so
+ * many round trips more it is as if nothing had been lost. */
 static void
 REQ_13_window_opens_again(void **state)
 {
 	struct bed bed, *s = &bed;
-	uint32_t n = 0;
+	uint32_t n = 0, whole = 0;
 
 	(void)state;
 	queueing(s);
@@ -162,7 +191,7 @@ REQ_13_window_opens_again(void **state)
 	pump(s);
 	assert_int_equal(s->n, LINK);
 	ack(s, s->r.cur.v - 1, ACK); /* all of it second copies: no round trip is taken from them */
-	for (uint32_t i = 0; i < 120; i++) {
+	for (uint32_t i = 0; i < 120 + ROUNDS && !requester_is_free(&s->r); i++) {
 		uint32_t before = n;
 
 		pump(s);
@@ -170,12 +199,12 @@ REQ_13_window_opens_again(void **state)
 		if (i > 1 && n < 127)
 			assert_true(n == before + 1 || n == before);
 		assert_true(n <= 128);
+		whole += n == 128;
 		s->now += 20 * US;
 		ack(s, s->r.cur.v - 1, ACK);
-		if (s->posted == s->done)
-			break;
 	}
 	assert_true(requester_is_free(&s->r));
+	assert_int_equal(whole, ROUNDS);
 	pump(s);
 	assert_int_equal(s->n, 128);
 }
@@ -310,5 +339,6 @@ CC_32_loss_goes_before(void **state)
 RUN(T(CC_30_rounds_are_told), T(CC_32_loss_goes_before), T(TMR_07_few_after_a_timeout),
 	T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
 	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
-	T(REQ_NAK_01_least), T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
+	T(REQ_NAK_01_few_behind_the_lost_one), T(REQ_NAK_01_least),
+	T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
 	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset))
