@@ -110,6 +110,34 @@ end_run(struct end *e, enum ibv_wr_opcode opcode, const struct ibv_mr *mr, void 
 	return wc;
 }
 
+/**
+ * The second device writes to a region of the first one, and reads it; then the region is given
+ * back. @param same another mapping of the same memory, or that itself.
+ */
+static inline void
+ends_move(struct end e[2], struct ibv_mr *mine, char *at, const char *same)
+{
+	const uint32_t len = mine != NULL ? (uint32_t)mine->length : 0;
+	char *peer = aligned_alloc(4096, (len + 4095u) & ~4095u); /* no pages of the other device */
+	struct ibv_mr *other;
+
+	CHECK(mine != NULL && mine->addr == at);
+	CHECK((other = ibv_reg_mr(e[1].pd, peer, len, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	memset(peer, 'w', len);
+	memset(at, '-', len);
+	CHECK(end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, len, mine, at, 1).status ==
+		IBV_WC_SUCCESS);
+	CHECK(memcmp(same, peer, len) == 0);
+	memset(at, 'r', len);
+	CHECK(end_run(&e[1], IBV_WR_RDMA_READ, other, peer, len, mine, at, 2).status ==
+		IBV_WC_SUCCESS);
+	CHECK(memcmp(same, peer, len) == 0);
+	CHECK(ibv_dereg_mr(mine) == 0);
+	CHECK(ibv_dereg_mr(other) == 0);
+	CHECK(memcmp(same, peer, len) == 0); /* it is the program's still */
+	free(peer);
+}
+
 /** Both ends, on the first two devices, connected. */
 static inline void
 ends_open(struct end e[2], int retry_cnt)

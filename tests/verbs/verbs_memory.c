@@ -17,29 +17,10 @@
 static struct end e[2];
 static char zeroed[3 * BYTES]; /* .bss */
 
-/* What is written to `at` by the other device arrives, and what is there can be read. */
 static void
-move(void *at)
+move(char *at)
 {
-	struct ibv_mr *mine = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), *other;
-	char *peer = aligned_alloc(4096, PEER_BYTES); /* pages of its own: another device's */
-
-	CHECK(mine != NULL && mine->addr == at && mine->length == BYTES);
-	CHECK((other = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
-	memset(peer, 'w', BYTES);
-	memset(at, '-', BYTES);
-	CHECK(end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, BYTES, mine, at, 1).status ==
-		IBV_WC_SUCCESS);
-	CHECK(memcmp(at, peer, BYTES) == 0);
-	memset(at, 'r', BYTES);
-	CHECK(end_run(&e[1], IBV_WR_RDMA_READ, other, peer, BYTES, mine, at, 2).status ==
-		IBV_WC_SUCCESS);
-	CHECK(memcmp(at, peer, BYTES) == 0);
-	CHECK(ibv_dereg_mr(mine) == 0);
-	CHECK(ibv_dereg_mr(other) == 0);
-	/* They are the program's still. */
-	CHECK(memcmp(at, peer, BYTES) == 0);
-	free(peer);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 }
 
 static void

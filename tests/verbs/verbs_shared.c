@@ -42,27 +42,6 @@ map(int fd, int flags)
 	return at;
 }
 
-/* Written by the other device, and seen through another mapping of the same. */
-static void
-move(struct ibv_mr *mine, char *at, const char *same)
-{
-	char *peer = aligned_alloc(4096, BYTES);
-	struct ibv_mr *other = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE);
-
-	CHECK(mine != NULL && other != NULL);
-	memset(peer, 'w', BYTES);
-	CHECK(end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, BYTES, mine, at, 1).status ==
-		IBV_WC_SUCCESS);
-	CHECK(memcmp(same, peer, BYTES) == 0);
-	memset(at, 'r', BYTES);
-	CHECK(end_run(&e[1], IBV_WR_RDMA_READ, other, peer, BYTES, mine, at, 2).status ==
-		IBV_WC_SUCCESS);
-	CHECK(memcmp(same, peer, BYTES) == 0);
-	CHECK(ibv_dereg_mr(other) == 0);
-	CHECK(ibv_dereg_mr(mine) == 0);
-	free(peer);
-}
-
 static void
 move_half(char *at)
 {
@@ -77,7 +56,7 @@ with_descriptor(int fd)
 	char *at = map(fd, 0), *same = map(fd, 0);
 
 	memset(at, '-', BYTES);
-	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, same);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, same);
 	munmap(at, BYTES);
 	munmap(same, BYTES);
 }
@@ -97,7 +76,7 @@ without_descriptor(char *at)
 	errno = 0;
 	mr = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS);
 	if (fd >= 0) {
-		move(mr, at, at);
+		ends_move(e, mr, at, at);
 		close(fd);
 	} else {
 		CHECK(mr == NULL && errno == EOPNOTSUPP);
@@ -118,9 +97,9 @@ by_name(void)
 	CHECK((look = shm_open(name, O_RDONLY, 0)) >= 0);
 	close(fd);
 	memset(at, '-', BYTES);
-	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	close(look);
-	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	CHECK(shm_unlink(name) == 0);
 	munmap(at, BYTES);
 }
@@ -142,7 +121,7 @@ moved(void)
 	CHECK(at[0] == 'c' && at[BYTES - 1] == 'c');
 	CHECK(mremap(at, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
 	CHECK(there[BYTES / 2] == 'c');
-	move(ibv_reg_mr(e[0].pd, there, BYTES, ALL_ACCESS), there, there);
+	ends_move(e, ibv_reg_mr(e[0].pd, there, BYTES, ALL_ACCESS), there, there);
 	munmap(there, BYTES / 2); /* what is left is still known */
 	move_half(there + BYTES / 2);
 	munmap(there + BYTES / 2, BYTES / 2);
@@ -210,9 +189,9 @@ all_kinds(void)
 	at = map(fd, 0);
 	close(fd);
 	memset(at, '-', BYTES); /* it is found by its name */
-	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	CHECK(shm_unlink(name) == 0);
-	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	munmap(at, BYTES);
 	fd = memfd_create("plain", 0);
 	CHECK(ftruncate(fd, BYTES) == 0);
@@ -229,7 +208,7 @@ all_kinds(void)
 	CHECK(shmdt(at) == 0);
 	by_name();
 	at = map(-1, MAP_ANONYMOUS);
-	move(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	munmap(at, BYTES);
 	moved();
 	record_locks_stay();
