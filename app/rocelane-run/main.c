@@ -31,6 +31,7 @@ usage(FILE *to)
 		"  -p, --private       start a dataplane for this run alone, with two ports that are\n"
 		"                      connected in memory: rocelane0 (10.77.0.1) and rocelane1\n"
 		"                      (10.77.0.2); without this, only if nobody answers\n"
+		"                      and no socket was named\n"
 		"      --poll          a private dataplane's worker never sleeps: lowest latency\n"
 		"  -f, --faults FILE   rules for a bad wire, as for \"rocelanectl impair set\": of all\n"
 		"                      ports, or {\"PORT\": {...}, ...}\n"

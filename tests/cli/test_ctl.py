@@ -369,7 +369,7 @@ class Failures(Case):
                         open("/dev/full", "w", encoding="ascii") as full:
                     for out in (closed, full):
                         p = subprocess.run([CTL, "-s", d.path, *words], stdout=out, check=False,
-                                           stderr=subprocess.PIPE, text=True, timeout=20,
+                                           stderr=subprocess.PIPE, text=True, timeout=60,
                                            restore_signals=False)
                         self.assertEqual(1, p.returncode)
                         self.assertIn("cannot write", p.stderr)
