@@ -47,6 +47,15 @@ broker_hooks_of(const struct broker *b)
 	return &b->hooks;
 }
 
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static int
 start_thread(struct broker_conn *c)
 {
@@ -70,11 +79,17 @@ static void
 start(struct broker_conn *c)
 {
 	struct broker_helper *h = &c->b->helper;
+	const int rc = start_thread(c);
 
-	if (start_thread(c) == 0)
+	if (rc == 0) {
 		atomic_store_explicit(&c->started, true, memory_order_release);
-	else
-		TAILQ_INSERT_TAIL(&h->parked, c, parked);
+		return;
+	}
+	log_rated(&h->no_thread, now_ms() * TIME_NS_PER_MS, LOG_WARN,
+		"control socket: no thread for a connection, which waits for one: %s (ulimit -u, "
+		"TasksMax)",
+		strerror(rc));
+	TAILQ_INSERT_TAIL(&h->parked, c, parked);
 }
 
 static void
@@ -416,15 +431,6 @@ broker_poll(struct broker *b, uint64_t now_ms)
 	}
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 void
 broker_free(struct broker *b)
 {
@@ -444,8 +450,8 @@ broker_free(struct broker *b)
 	}
 	if (b->stopped != 0) {
 		log_warn(
-			"%u connections are left to the kernel: it does not give back a descriptor "
-			"that their client sent",
+			"%u connections are left to the kernel: it gives no thread for them, or does "
+			"not give back a descriptor that was sent",
 			b->stopped);
 		left = b;
 		(void)left;

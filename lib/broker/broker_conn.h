@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "broker.h"
+#include "log_rate.h"
 
 struct broker_memory {
 	struct broker_job job; /* on its way while `puts` is not 0 */
@@ -106,6 +107,7 @@ struct broker_helper {
 	int wake;
 	_Atomic bool stop;
 	TAILQ_HEAD(, broker_conn) parked; /* the thread's: to be started later */
+	struct log_rate no_thread;        /* the thread's */
 };
 
 /** A socket that is to be closed some time. */

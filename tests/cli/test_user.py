@@ -234,6 +234,20 @@ class Bounds(Case):
             descriptors += 1
             self.assertLess(descriptors, 64)
 
+    def test_no_thread_for_a_connection(self):
+        """It waits until there is one; the log says what it waits for."""
+        other = []
+        if os.geteuid() == 0:                   # who is not bound by it
+            other = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]
+            os.chown(self.dir, 65533, 65533)
+        p = self.start(wrapper=other)
+        subprocess.run([*other, "prlimit", "--pid=%d" % p.pid, "--nproc=1:"], check=True)
+        self.ctl("-t", "0.5", "version", code=1)
+        self.until(lambda: "no thread for a connection" in self.said())
+        self.assertIn("ulimit -u", self.said())
+        self.stops(p)
+        self.assertNotIn("their client sent", self.said())
+
     def test_no_longer_files(self):
         """A file at its limit (SIGXFSZ) is as a full disk: told, and no end of the dataplane."""
         code, out = run("bash", "-c", 'ulimit -f 0; exec "$0" --config "$1" --duration 0.1',
