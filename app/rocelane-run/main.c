@@ -229,6 +229,8 @@ main(int argc, char **argv)
 		control_faults(plane.socket, o.faults);
 	control_mark(plane.socket);
 	join("LD_LIBRARY_PATH", library, getenv("LD_LIBRARY_PATH"));
+	/* ASan wants to be the first of all libraries, and does not need it. */
+	join("ASAN_OPTIONS", "verify_asan_link_order=0", getenv("ASAN_OPTIONS"));
 	/* Found in that folder; behind others, for a sanitizer has to be the first. */
 	join("LD_PRELOAD", getenv("LD_PRELOAD"), "librocelane-rdmacm.so");
 	setenv("ROCELANE_SOCKET", plane.socket, 1);

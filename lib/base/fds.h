@@ -9,9 +9,11 @@
  * Memory:  the caller's.
  * Depends: nothing.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -29,6 +31,22 @@ fds_standard(void)
 			open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd)
 			return;
 	}
+}
+
+/**
+ * ftruncate(), in a program of somebody else's: that one sends SIGXFSZ, of which the process ends,
+ * where RLIMIT_FSIZE allows no file of this length. @return -1 and EFBIG instead.
+ */
+static inline int
+fds_set_length(int fd, uint64_t len)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len) {
+		errno = EFBIG;
+		return -1;
+	}
+	return ftruncate(fd, (off_t)len);
 }
 
 /**

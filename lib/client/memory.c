@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client_priv.h"
+#include "fds.h"
 #include "meminfo.h"
 
 #define HUGE_PAGE     ((size_t)2 << 20)
@@ -89,7 +90,7 @@ map_memory(struct memory *m, size_t length, size_t page, unsigned int flags)
 	m->fd = memfd_create("librocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	if (m->fd < 0)
 		return -errno;
-	if (ftruncate(m->fd, (off_t)len) != 0 ||
+	if (fds_set_length(m->fd, len) != 0 ||
 		/* The dataplane adds F_SEAL_FUTURE_WRITE. */
 		fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		goto failed;

@@ -26,6 +26,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "kept.h"
 #include "next.h"
 
@@ -293,21 +294,15 @@ vl_kept_fd(unsigned int major_of, unsigned int minor_of, uint64_t inode)
 
 /* ---- libc's functions ------------------------------------------------------------------------ */
 
-/* As mmap() has it for such memory, which counts for no RLIMIT_FSIZE. */
 static int
 anonymous_file(size_t len)
 {
-	struct rlimit most;
-	int fd;
+	const int fd = memfd_create("shared", MFD_CLOEXEC);
 
-	if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < len)
-		return -1;
-	fd = memfd_create("shared", MFD_CLOEXEC);
-	if (fd >= 0 && ftruncate(fd, (off_t)len) != 0) {
-		syscall(SYS_close, fd);
-		fd = -1;
-	}
-	return fd;
+	if (fd < 0 || fds_set_length(fd, len) == 0)
+		return fd;
+	syscall(SYS_close, fd);
+	return -1;
 }
 
 /* Of files that stay, names are enough. What librocelane maps itself is sealed. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "convert.h"
+#include "fds.h"
 #include "span.h"
 
 #define WHY       VL_WHY
@@ -197,7 +198,7 @@ memfd_for(struct vl_span *s)
 	struct stat st;
 
 	s->fd = memfd_create("rocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (s->fd < 0 || ftruncate(s->fd, (off_t)s->len) != 0 ||
+	if (s->fd < 0 || fds_set_length(s->fd, s->len) != 0 ||
 		fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0 ||
 		fstat(s->fd, &st) != 0)
 		return errno;
@@ -407,8 +408,12 @@ look(uintptr_t at, uintptr_t end, struct convert_part *parts, char *why)
 
 	if (n >= 0)
 		return n;
-	return -refuse(why, n == -EFAULT ? EFAULT : EOPNOTSUPP,
-		n == -EFAULT ? "not all of it is mapped" : "it consists of too many mappings");
+	if (n == -EFAULT)
+		return -refuse(why, EFAULT, "not all of it is mapped");
+	if (n == -E2BIG)
+		return -refuse(why, EOPNOTSUPP, "it consists of too many mappings");
+	snprintf(why, WHY, "/proc/self/maps says what it is: %s", strerror(-n));
+	return -EOPNOTSUPP;
 }
 
 int

@@ -298,12 +298,17 @@ class Run(Runs):
             self.assertEqual((0, said), (done.returncode, done.stdout), done.stderr)
         self.assertEqual(1, done.stderr.count("keep it open, or have CAP_SYS_ADMIN"), done.stderr)
 
+    def test_limits(self):
+        """RLIMIT_FSIZE is an error of a region, and no signal; and of a program with ASan."""
+        for name in "VERBS_LIMITS", "VERBS_LIMITS_ASAN":
+            code, out, err = self.run_it("-p", os.environ[name])
+            self.assertEqual((0, "limits\n", 1), (code, out, err.count("RLIMIT_FSIZE")), err)
+
     def test_shared_memory(self):
         """/dev/shm, memfds, System V; and a file that becomes shorter under a region."""
         code, out, err = self.run_it("-p", os.environ["VERBS_SHARED"])
         self.assertEqual((0, "shared memory\n"), (code, out), err)
-        both = "$VERBS_SHARED shrinks && $VERBS_SHARED"
-        code, out, err = self.run_it("-p", "sh", "-c", both)
+        code, out, err = self.run_it("-p", "sh", "-c", "$VERBS_SHARED shrinks && $VERBS_SHARED")
         self.assertEqual((0, "transport retry counter exceeded\nshared memory\n"
                           "shared memory\n"), (code, out), err)
         self.assertIn("failed: at PSN", err)
