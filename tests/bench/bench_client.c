@@ -4,7 +4,7 @@
  * cycles an operation. The library's rings are in this process's memory. A worker's part is played
  * in between, in the same thread and untimed: it hears doorbells, takes requests, and completes
  * them. So no line comes from another core here: that is what a real worker adds.
- * To be compared with another run on the same machine; nothing passes or fails by a figure.
+ * `bare` is what it takes to copy the two entries of an operation. Nothing passes or fails here.
  *
  *   bench_client [--json FILE]
  */
@@ -41,6 +41,7 @@ struct row {
 	uint64_t bell; /* doorbells that the worker heard, all in all */
 	double post;   /* cycles an operation */
 	double polled;
+	double bare; /* to copy the two entries of an operation */
 };
 
 static void *
@@ -174,10 +175,31 @@ is_whole(const struct rl_wc *wc)
 	return seen == (UINT64_C(1) << BATCH) - 1;
 }
 
+/* What nobody can do without: an entry is written for the worker, and one that it wrote is read. */
+static double
+copies(void)
+{
+	static uint8_t CACHE_ALIGNED sq[DEPTH][CACHE_LINE], cq[DEPTH][CACHE_LINE];
+	static uint8_t CACHE_ALIGNED mine[BATCH][CACHE_LINE];
+	static uint32_t at;
+	const uint64_t from = rte_rdtsc_precise();
+
+	for (uint32_t i = 0; i < BATCH; i++) {
+		memcpy(sq[(at + i) % DEPTH], mine[i], CACHE_LINE);
+		rte_compiler_barrier();
+	}
+	for (uint32_t i = 0; i < BATCH; i++) {
+		memcpy(mine[i], cq[(at + i) % DEPTH], CACHE_LINE);
+		rte_compiler_barrier();
+	}
+	at += BATCH;
+	return (double)(rte_rdtsc_precise() - from);
+}
+
 static bool
 bench(struct rig *r, struct row *row)
 {
-	static double posts[SPANS], polls[SPANS], nothing[SPANS];
+	static double posts[SPANS], polls[SPANS], nothing[SPANS], bare[SPANS];
 	struct rl_send_wr wr[BATCH] = { 0 };
 	struct rl_sge sge = { .addr = 4096, .length = 8, .lkey = 1 };
 	struct rl_wc wc[BATCH];
@@ -205,9 +227,11 @@ bench(struct rig *r, struct row *row)
 			return false;
 		nothing[i] = (double)(b - a);
 		posts[i] = (double)(c - b);
+		bare[i] = copies();
 	}
 	row->post = (median(posts, SPANS) - median(nothing, SPANS)) / BATCH;
 	row->polled = (median(polls, SPANS) - median(nothing, SPANS)) / BATCH;
+	row->bare = (median(bare, SPANS) - median(nothing, SPANS)) / BATCH;
 	return true;
 }
 
@@ -216,9 +240,9 @@ print_json(FILE *f, const struct row *row, bool first)
 {
 	fprintf(f,
 		"%s\n    {\"name\": \"%s\", \"post\": %.1f, \"poll\": %.1f, \"both\": %.1f, "
-		"\"bells\": %.3f}",
+		"\"bare\": %.2f, \"bells\": %.3f}",
 		first ? "" : ",", row->name, row->post, row->polled, row->post + row->polled,
-		(double)row->bell / SPANS / BATCH);
+		row->bare, (double)row->bell / SPANS / BATCH);
 }
 
 int
@@ -246,7 +270,7 @@ main(int argc, char **argv)
 	if (json != NULL)
 		fprintf(json, "{\n  \"unit\": \"cycles per operation\",\n  \"rows\": [");
 	printf("cycles per WRITE of 8 bytes, medians of %u spans of %u\n", SPANS, BATCH);
-	printf("%-20s %8s %8s %8s %8s\n", "", "post", "poll", "both", "bells");
+	printf("%-20s %8s %8s %8s %8s %8s\n", "", "post", "poll", "both", "bare", "bells");
 	for (size_t i = 0; i < ARRAY_LEN(rows) && rc == 0; i++) {
 		struct row *row = &rows[i];
 
@@ -255,8 +279,8 @@ main(int argc, char **argv)
 			rc = 1;
 			continue;
 		}
-		printf("%-20s %8.1f %8.1f %8.1f %8.3f\n", row->name, row->post, row->polled,
-			row->post + row->polled, (double)row->bell / SPANS / BATCH);
+		printf("%-20s %8.1f %8.1f %8.1f %8.1f %8.3f\n", row->name, row->post, row->polled,
+			row->post + row->polled, row->bare, (double)row->bell / SPANS / BATCH);
 		if (json != NULL)
 			print_json(json, row, i == 0);
 	}

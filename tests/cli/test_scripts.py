@@ -2,7 +2,6 @@
 """The checks find what they are for, and the summary counts what it should."""
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -242,89 +241,6 @@ class Summary(unittest.TestCase):
     def test_nothing_passed_is_a_failure(self):
         tests = [{"name": "b", "result": "SKIP", "stdout": "", "returncode": 77}]
         self.assertEqual(self.run_summary(tests), ("0 passed, 0 failed", 1))
-
-
-class Compare(unittest.TestCase):
-    """scripts/bench/compare on runs and baselines typed here."""
-
-    SEND = {"case": "send_64", "samples": 9, "total": 200.0, "empty": 4.0}
-    WRITE = {"case": "write_64", "samples": 9, "total": 120.0, "bare": 60.0, "empty": 4.0}
-
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="rl")
-        self.addCleanup(holder.cleanup)
-        self.stored = os.path.join(holder.name, "baseline.json")
-        self.made = os.path.join(holder.name, "run.json")
-
-    def compare(self, *cases, args=(), crc="isal"):
-        with open(self.made, "w", encoding="utf-8") as f:
-            json.dump({"crc": crc, "cases": cases}, f)
-        p = subprocess.run([os.path.join(SCRIPTS, "bench/compare"), "--run", self.made,
-                            "--baseline", self.stored, *args], capture_output=True, text=True,
-                           timeout=60, check=False)
-        return p.returncode, p.stdout + p.stderr
-
-    def baseline(self, *cases):
-        self.assertEqual(self.compare(*cases, args=["--update"])[0], 0)
-
-    def test_update_writes_the_ratio_to_the_loop_of_the_run(self):
-        self.baseline(self.SEND, self.WRITE)
-        with open(self.stored, encoding="utf-8") as f:
-            rows = json.load(f)["rows"]
-        self.assertEqual(rows, {"send_64": {"ratio": 50.0, "loop": "empty"},
-                                "write_64": {"ratio": 2.0, "loop": "bare"}})
-
-    def test_a_row_is_slower_from_15_percent_on(self):
-        self.baseline(self.SEND, self.WRITE)
-        for send, write, slow in ((200, 120, []), (229, 137.8, []), (230, 120, ["send_64"]),
-                                  (200, 138, ["write_64"]), (100, 60, []),
-                                  (400, 240, ["send_64", "write_64"])):
-            with self.subTest(send=send, write=write):
-                code, out = self.compare({**self.SEND, "total": send},
-                                         {**self.WRITE, "total": write})
-                self.assertEqual(code, 1 if slow else 0, out)
-                self.assertEqual("slower" in out, bool(slow))
-                if slow:
-                    self.assertTrue(out.endswith(f"slower by 15% or more: {', '.join(slow)}\n"), out)
-
-    def test_a_slower_machine_is_not_a_slower_row(self):
-        self.baseline(self.SEND, self.WRITE)
-        twice = [{k: 2 * v if isinstance(v, float) else v for k, v in c.items()}
-                 for c in (self.SEND, self.WRITE)]
-        self.assertEqual(self.compare(*twice)[0], 0)
-
-    def test_rows_that_are_new_or_gone(self):
-        self.baseline(self.WRITE)
-        code, out = self.compare(self.WRITE, self.SEND)
-        self.assertEqual(code, 0)
-        self.assertRegex(out, "send_64 .* new")
-        self.baseline(self.WRITE, self.SEND)
-        for gone in ([], [{**self.SEND, "samples": 0}]):
-            code, out = self.compare(self.WRITE, *gone)
-            self.assertEqual(code, 1)
-            self.assertRegex(out, "send_64 .*in the baseline and not in the run")
-
-    def test_what_does_not_compare_is_said(self):
-        self.baseline(self.WRITE)
-        self.assertIn("do not compare", self.compare(self.WRITE, crc="zlib")[1])
-        for cases in ([], [{"case": "x"}]):
-            self.assertEqual(self.compare(*cases)[0], 2)
-        os.remove(self.stored)
-        code, out = self.compare(self.WRITE)
-        self.assertEqual(code, 2)
-        self.assertNotIn("Traceback", out)
-
-    def test_the_stored_baseline_has_a_row_for_each_case(self):
-        with open(os.path.join(SCRIPTS, "bench/baseline.json"), encoding="utf-8") as f:
-            stored = json.load(f)["rows"]
-        names = []
-        for name, least in (("pipeline", 10), ("requests", 10)):
-            with open(os.path.join(SCRIPTS, "../tests/bench/bench_%s.c" % name),
-                      encoding="utf-8") as f:
-                found = re.findall(r'^\t\{ "(\w+)", (?:OP|WR)_', f.read(), re.M)
-            self.assertGreater(len(found), least, name)
-            names += found
-        self.assertEqual(sorted(stored), sorted(names))
 
 
 class Pktgen(unittest.TestCase):
