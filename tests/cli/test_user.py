@@ -245,6 +245,10 @@ class Bounds(Case):
         self.ctl("-t", "0.5", "version", code=1)
         self.until(lambda: "no thread for a connection" in self.said())
         self.assertIn("ulimit -u", self.said())
+        most = resource.getrlimit(resource.RLIMIT_NPROC)[1]     # it has ours
+        subprocess.run([*other, "prlimit", "--pid=%d" % p.pid, "--nproc=%s:" % (
+            "unlimited" if most == resource.RLIM_INFINITY else most)], check=True)
+        self.until(self.answers)
         self.stops(p)
         self.assertNotIn("their client sent", self.said())
 
