@@ -252,7 +252,11 @@ pipeline_requests_take(const struct worker *w, struct qp *qp, struct request_sou
 
 		add(out, host, last);
 	}
-	/* With more than a visit sends the QP comes again, and looks then. */
-	if (LIKELY(qp->req.tail - out->first <= REQUEST_QP) && LIKELY(!is_fed(qp)))
+	/*
+	 * With more than a visit sends the QP comes again, and looks then. What was sent before
+	 * does not count: a response may say at any time that it need not be sent again, and
+	 * nobody wakes a QP that has nothing to send.
+	 */
+	if (LIKELY(qp->req.tail - qp->req.fresh <= REQUEST_QP) && LIKELY(!is_fed(qp)))
 		take(w, qp, out, last);
 }

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Responses of several QPs in one burst: each QP asks on for what still waits. */
+/* Responses of several QPs in one burst, or to a pass before: each QP asks on for what waits. */
 #include "bed.h"
 
 #include <string.h>
 
-enum { SECOND = 0x31, DEPTH = 4 }; /* max_rd_atomic of the bed's QPs */
+enum {
+	SECOND = 0x31,
+	DEPTH = 4, /* max_rd_atomic of the bed's QPs */
+	LOST = 40, /* requests whose ACKs are lost: more than a visit of the QP sends */
+	LATER = 6, /* ... posted while they are sent again */
+	TTR = 4096 << 14 /* ns */
+};
 
 static void
-post_reads(struct bed *b, struct qp *qp, uint32_t n, uint32_t len)
+post_some(struct bed *b, struct qp *qp, uint8_t opcode, uint32_t n, uint32_t len)
 {
 	struct mbox_msg m = { .type = MBOX_QP_POSTED };
 	struct ring producer;
 
 	ring_attach(&producer, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
 	while (n-- != 0) {
-		struct ring_send_wqe *wqe = ring_produce_slot(&producer, 16);
+		struct ring_send_wqe *wqe = ring_produce_slot(&producer, producer.mask + 1);
 
 		assert_non_null(wqe);
 		memset(wqe, 0, producer.stride);
-		wqe->opcode = WR_RDMA_READ;
+		wqe->opcode = opcode;
 		wqe->num_sge = 1;
 		wqe->sge[0] = (struct ring_sge){ .addr = MR_VA, .length = len, .lkey = MR_KEY };
 		wqe->remote_addr = MR_VA;
@@ -27,6 +33,12 @@ post_reads(struct bed *b, struct qp *qp, uint32_t n, uint32_t len)
 	}
 	m.qp.qp = qp;
 	assert_int_equal(bed_tell(b, &m), 0);
+}
+
+static void
+post_reads(struct bed *b, struct qp *qp, uint32_t n, uint32_t len)
+{
+	post_some(b, qp, WR_RDMA_READ, n, len);
 }
 
 static void
@@ -74,11 +86,47 @@ REQ_10_next_read_beside_another_QP(void **state)
 	bed_qp_gone(b, second);
 }
 
+/*
+ * REQ-17: a peer that has all of it answers the first packet that is sent again with an ACK of the
+ * newest. Then nothing is left to be sent again, and what was posted meanwhile leaves at once,
+ * though its doorbell was answered before: the clock stands, and there is no other.
+ */
+static void
+REQ_17_ack_of_all_lets_out_what_was_posted(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = bed_qp_with(b, SECOND, SECOND,
+		&(const struct qp_alloc_params){ .max_send_wr = 64, .max_send_sge = 1 });
+	struct wire_fields ack = { .opcode = OP_RC_ACKNOWLEDGE,
+		.psn = psn(S + LOST - 1),
+		.dest_qpn = SECOND,
+		.aeth = { .syndrome = AETH_CREDIT_NONE, .msn = LOST } };
+
+	post_some(b, qp, WR_RDMA_WRITE, LOST, 8);
+	bed_turns(b);
+	for (uint32_t i = 0; i < LOST; i++)
+		expect_packet(b, OP_RC_WRITE_ONLY, S + i, 8);
+	b->now += 2 * TTR;
+	bed_turns(b); /* some are sent again */
+	assert_in_range(b->out_n - b->out_at, 1, LOST - 17);
+	bed_forget_output(b);
+	post_some(b, qp, WR_RDMA_WRITE, LATER, 8);
+	bed_turns(b);
+	expect_silence(b);
+	bed_send(b, &ack);
+	bed_turns(b);
+	for (uint32_t i = 0; i < LATER; i++)
+		expect_packet(b, OP_RC_WRITE_ONLY, S + LOST + i, 8);
+	expect_silence(b);
+	bed_qp_gone(b, qp);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(REQ_10_next_read_beside_another_QP),
+		TEST(REQ_17_ack_of_all_lets_out_what_was_posted),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
