@@ -2,8 +2,10 @@
 /*
  * mmap(MAP_SHARED): a region of it is registered by its file, and the kernel tells what file it is
  * to CAP_SYS_ADMIN alone. So the file is kept for as long as it is mapped, and anonymous memory has
- * one, a memfd. It is kept in a message that waits at a socket, not as a descriptor: to close any
- * descriptor of a file gives up the record locks (fcntl) that the process has on it.
+ * one, a memfd. A file of the program's is kept in a message that waits at a socket, not as a
+ * descriptor: to close any of a file gives up the record locks (fcntl) that the process has on it.
+ * A user may have as many descriptors in messages, those of all programs together, as a process may
+ * have at all. So of these there are few, and none that the program is short of.
  * Private mappings cost a comparison. What is not seen here, as a system call of the program's own,
  * or is too much, is as it would be without this.
  */
@@ -12,10 +14,10 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,14 +26,18 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fds.h"
 #include "kept.h"
 #include "next.h"
 
-#define MOST 64                /* mappings */
-#define PAGE ((uintptr_t)4096) /* x86-64 */
+#define MOST       64                /* mappings */
+#define PAGE       ((uintptr_t)4096) /* x86-64 */
+#define PART       16                /* of what a process may have: descriptors here */
+#define PART_FILES 64                /* ... in messages */
+#define PAUSE_NS   20000
 
 struct kept {
 	uintptr_t at;
@@ -39,68 +45,62 @@ struct kept {
 	size_t left; /* bytes that are still mapped; 0: a free place */
 	uint64_t inode;
 	dev_t dev;
-	int socket;
-	ino_t socket_inode; /* the program may have closed it, and have another file there */
+	int holder; /* the memfd; of a file of the program's the socket at which it waits */
+	bool waits;
+	dev_t holder_dev; /* the program may have closed it, and have another file there */
+	ino_t holder_inode;
 };
 
 static struct kept kept[MOST];
-static _Atomic int kept_n;
-static atomic_flag locked = ATOMIC_FLAG_INIT;
+static _Atomic int kept_n; /* or more */
 
 /* ---- the lock: also for handlers of signals, which hence wait until it is free --------------- */
 
-struct held {
-	sigset_t before;
-	bool already; /* by this thread's fork(), whose other handlers may map, too */
-};
+/*
+ * On a page of its own, which the kernel clears in the child of fork(), however that was called:
+ * who has the lock in the parent is not there. What it was about to change is there as it was, or
+ * `left` says that it is not there. No handler of pthread_atfork() holds the lock meanwhile, for
+ * another one may wait for a thread that waits for it. NULL: nothing was kept.
+ */
+static atomic_flag *_Atomic locked;
 
-static _Atomic pthread_t forker; /* who has it for that; 0: nobody */
-static struct held at_fork;
+static bool
+lock_is_there(void)
+{
+	atomic_flag *none = NULL;
+	void *page;
 
-static struct held
+	if (atomic_load(&locked) != NULL)
+		return true;
+	page = NEXT(mmap)(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return false;
+	if (madvise(page, PAGE, MADV_WIPEONFORK) == 0 &&
+		atomic_compare_exchange_strong(&locked, &none, page))
+		return true;
+	NEXT(munmap)(page, PAGE);
+	return none != NULL;
+}
+
+static sigset_t
 lock(void)
 {
-	struct held h = { .already = atomic_load(&forker) == pthread_self() };
-	sigset_t all;
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	sigset_t all, before;
 
-	if (h.already)
-		return h;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &h.before);
-	while (atomic_flag_test_and_set_explicit(&locked, memory_order_acquire))
-		sched_yield();
-	return h;
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	/* Not sched_yield(): who has it may be of a lower priority. */
+	while (atomic_flag_test_and_set_explicit(atomic_load(&locked), memory_order_acquire))
+		syscall(SYS_nanosleep, &pause, NULL);
+	return before;
 }
 
 static void
-unlock(struct held h)
+unlock(sigset_t before)
 {
-	if (h.already)
-		return;
-	atomic_flag_clear_explicit(&locked, memory_order_release);
-	pthread_sigmask(SIG_SETMASK, &h.before, NULL);
-}
-
-static void
-before_fork(void)
-{
-	at_fork = lock();
-	atomic_store(&forker, pthread_self());
-}
-
-static void
-after_fork(void)
-{
-	const struct held h = at_fork;
-
-	atomic_store(&forker, 0);
-	unlock(h);
-}
-
-__attribute__((constructor)) static void
-watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
+	atomic_flag_clear_explicit(atomic_load(&locked), memory_order_release);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- a descriptor in a message, by calls in which no thread is cancelled --------------------- */
@@ -144,41 +144,26 @@ look_fd(int socket)
 	return fd;
 }
 
-/* Out of the way of programs that count on small numbers. */
+/* Out of the way of programs that count on small numbers. @return a new descriptor; -1. */
 static int
-move_up(int fd)
+copy_up(int fd, const struct rlimit *most)
 {
-	struct rlimit most;
-	int up = -1;
-
-	if (getrlimit(RLIMIT_NOFILE, &most) == 0)
-		up = fcntl(fd, F_DUPFD_CLOEXEC,
-			(int)(most.rlim_cur / 2 < 512 ? most.rlim_cur / 2 : 512));
-	if (up < 0)
-		return fd;
-	syscall(SYS_close, fd);
-	return up;
+	return fcntl(
+		fd, F_DUPFD_CLOEXEC, (int)(most->rlim_cur / 2 < 512 ? most->rlim_cur / 2 : 512));
 }
 
 /* @return a socket at which the descriptor waits; -1. */
 static int
-socket_with(int fd, ino_t *inode)
+socket_with(int fd, const struct rlimit *most)
 {
-	struct stat st;
-	int ends[2];
-	bool good;
+	int ends[2], up;
 
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
-	good = put_fd(ends[1], fd);
-	syscall(SYS_close, ends[1]);
-	ends[0] = move_up(ends[0]);
-	if (good && fstat(ends[0], &st) == 0) {
-		*inode = st.st_ino;
-		return ends[0];
-	}
+	up = put_fd(ends[1], fd) ? copy_up(ends[0], most) : -1;
 	syscall(SYS_close, ends[0]);
-	return -1;
+	syscall(SYS_close, ends[1]);
+	return up;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -188,32 +173,59 @@ is_there(const struct kept *k)
 {
 	struct stat st;
 
-	return fstat(k->socket, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == k->socket_inode;
+	return fstat(k->holder, &st) == 0 && st.st_dev == k->holder_dev &&
+	       st.st_ino == k->holder_inode;
 }
 
-static void
-keep(const void *at, size_t len, int fd)
+/* A place, if another descriptor is none too many. @param waits in a message. The lock is held. */
+static struct kept *
+free_place(bool waits, const struct rlimit *most)
 {
-	struct kept *k = kept;
-	struct stat st;
-	struct held h;
+	struct kept *place = NULL;
+	rlim_t n = 0, in_messages = 0;
 
-	if (fstat(fd, &st) != 0)
-		return;
-	h = lock();
-	while (k != &kept[MOST] && k->left != 0)
-		k++;
-	if (k != &kept[MOST]) {
-		k->socket = socket_with(fd, &k->socket_inode);
-		if (k->socket >= 0) {
-			k->at = (uintptr_t)at;
-			k->len = k->left = len;
-			k->dev = st.st_dev;
-			k->inode = st.st_ino;
-			atomic_fetch_add(&kept_n, 1);
+	for (struct kept *k = kept; k != &kept[MOST]; k++) {
+		if (k->left == 0) {
+			place = k;
+			continue;
 		}
+		n++;
+		in_messages += k->waits;
 	}
-	unlock(h);
+	if (n >= most->rlim_cur / PART || (waits && in_messages >= most->rlim_cur / PART_FILES))
+		return NULL;
+	return place;
+}
+
+/* @param own the memfd is of this file's making. */
+static void
+keep(const void *at, size_t len, int fd, bool own)
+{
+	struct rlimit most;
+	struct stat st, holder;
+	struct kept *k;
+	sigset_t before;
+	int up = -1;
+
+	if (!lock_is_there() || fstat(fd, &st) != 0 || getrlimit(RLIMIT_NOFILE, &most) != 0)
+		return;
+	before = lock();
+	k = free_place(!own, &most);
+	if (k != NULL)
+		up = own ? copy_up(fd, &most) : socket_with(fd, &most);
+	if (up >= 0 && fstat(up, &holder) == 0) {
+		*k = (struct kept){ .at = (uintptr_t)at,
+			.len = len,
+			.dev = st.st_dev,
+			.inode = st.st_ino,
+			.holder = up,
+			.waits = !own,
+			.holder_dev = holder.st_dev,
+			.holder_inode = holder.st_ino };
+		atomic_fetch_add(&kept_n, 1);
+		k->left = len; /* last: see lock_is_there() */
+	}
+	unlock(before);
 }
 
 /* So much of it is no longer mapped. The lock is held. */
@@ -224,7 +236,7 @@ drop(struct kept *k, size_t len)
 	if (k->left != 0)
 		return;
 	if (is_there(k))
-		syscall(SYS_close, k->socket);
+		syscall(SYS_close, k->holder);
 	atomic_fetch_sub(&kept_n, 1);
 }
 
@@ -243,18 +255,18 @@ forget(const void *addr, size_t len)
 {
 	const uintptr_t page = PAGE - 1, at = (uintptr_t)addr;
 	const int err = errno;
-	struct held h;
+	sigset_t before;
 
 	if (__builtin_expect(atomic_load_explicit(&kept_n, memory_order_relaxed) == 0, 1))
 		return;
-	h = lock();
+	before = lock();
 	for (struct kept *k = kept; k != &kept[MOST]; k++) {
 		const size_t n = shared_bytes(k, at, (at + len + page) & ~page);
 
 		if (n != 0)
 			drop(k, n);
 	}
-	unlock(h);
+	unlock(before);
 	errno = err;
 }
 
@@ -262,7 +274,7 @@ forget(const void *addr, size_t len)
 static void
 follow(const void *old, size_t old_len, const void *now, size_t len)
 {
-	const struct held h = lock();
+	const sigset_t before = lock();
 
 	for (struct kept *k = kept; k != &kept[MOST]; k++) {
 		const size_t n = shared_bytes(k, (uintptr_t)old, (uintptr_t)old + old_len);
@@ -274,21 +286,24 @@ follow(const void *old, size_t old_len, const void *now, size_t len)
 			drop(k, n);
 		}
 	}
-	unlock(h);
+	unlock(before);
 }
 
 EXPORT int
 vl_kept_fd(unsigned int major_of, unsigned int minor_of, uint64_t inode)
 {
 	const dev_t dev = makedev(major_of, minor_of);
-	const struct held h = lock();
+	sigset_t before;
 	int fd = -1;
 
+	if (atomic_load(&locked) == NULL)
+		return -1;
+	before = lock();
 	for (const struct kept *k = kept; k != &kept[MOST] && fd < 0; k++) {
 		if (k->left != 0 && k->dev == dev && k->inode == inode && is_there(k))
-			fd = look_fd(k->socket);
+			fd = k->waits ? look_fd(k->holder) : fcntl(k->holder, F_DUPFD_CLOEXEC, 0);
 	}
-	unlock(h);
+	unlock(before);
 	return fd;
 }
 
@@ -331,7 +346,7 @@ map_shared(mmap_function *real, void *at, size_t len, int prot, int flags, int f
 	else if (!anonymous && may_be_lost(fd))
 		got = real(at, len, prot, flags, fd, offset);
 	if (got != MAP_FAILED)
-		keep(got, len, anonymous ? file : fd);
+		keep(got, len, anonymous ? file : fd, anonymous);
 	if (file >= 0)
 		syscall(SYS_close, file);
 	errno = err;
