@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -38,6 +39,7 @@
 #define PART       16                /* of what a process may have: descriptors here */
 #define PART_FILES 64                /* ... in messages */
 #define PAUSE_NS   20000
+#define LOOKED_AT  ((size_t)64 << 20) /* bytes: nobody has less */
 
 struct kept {
 	uintptr_t at;
@@ -309,11 +311,25 @@ vl_kept_fd(unsigned int major_of, unsigned int minor_of, uint64_t inode)
 
 /* ---- libc's functions ------------------------------------------------------------------------ */
 
-static int
-anonymous_file(size_t len)
+/* The kernel refuses anonymous memory of which there is not so much; of a file it says nothing. */
+static bool
+is_there_so_much(size_t len)
 {
-	const int fd = memfd_create("shared", MFD_CLOEXEC);
+	struct sysinfo s;
 
+	return len < LOOKED_AT ||
+	       (sysinfo(&s) == 0 && len / s.mem_unit < (size_t)s.totalram + s.totalswap);
+}
+
+/* @return -1: none, and the kernel says what is wrong with the mapping, if anything is. */
+static int
+anonymous_file(size_t len, off_t offset)
+{
+	int fd;
+
+	if (len == 0 || (offset & (off_t)(PAGE - 1)) != 0 || !is_there_so_much(len))
+		return -1;
+	fd = memfd_create("shared", MFD_CLOEXEC);
 	if (fd < 0 || fds_set_length(fd, len) == 0)
 		return fd;
 	syscall(SYS_close, fd);
@@ -338,7 +354,7 @@ static void *
 map_shared(mmap_function *real, void *at, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	const bool anonymous = (flags & MAP_ANONYMOUS) != 0;
-	const int err = errno, file = anonymous && len != 0 ? anonymous_file(len) : -1;
+	const int err = errno, file = anonymous ? anonymous_file(len, offset) : -1;
 	void *got = MAP_FAILED;
 
 	if (file >= 0)

@@ -6,6 +6,7 @@
  *   mapper threads    fork() while another thread maps, and the child maps
  *   mapper few        descriptors of a program that may have few
  *   mapper many       descriptors that other programs of the user have under way
+ *   mapper refused    what the kernel does not map is not mapped
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -248,6 +251,30 @@ many(void)
 		kill(child[i], SIGKILL);
 }
 
+/* ---- refused --------------------------------------------------------------------------------- */
+
+/* As the system call has it: more than there is memory, and no multiple of a page. */
+static void
+refused(void)
+{
+	static const struct {
+		size_t len;
+		off_t offset;
+	} one[] = { { (size_t)1 << 46, 0 }, { SIZE_MAX - BYTES + 1, 0 }, { 0, 0 }, { BYTES, 1 } };
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_ANONYMOUS;
+
+	for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
+		int err;
+
+		errno = 0;
+		CHECK(syscall(SYS_mmap, NULL, one[i].len, prot, flags, -1, one[i].offset) == -1);
+		err = errno;
+		errno = 0;
+		CHECK(mmap(NULL, one[i].len, prot, flags, -1, one[i].offset) == MAP_FAILED);
+		CHECK(errno == err);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -255,7 +282,7 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} all[] = { { "handlers", handlers }, { "threads", threads }, { "few", few },
-		{ "many", many } };
+		{ "many", many }, { "refused", refused } };
 	sigset_t ended;
 
 	sigemptyset(&ended);
