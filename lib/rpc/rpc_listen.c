@@ -96,8 +96,8 @@ rpc_listener_close(struct rpc_listener *l)
 /*
  * Two that start at once: who looks between the other's bind() and listen(), or between its look
  * and its unlink(), takes the other's socket for a stale one, and the other runs on without anybody
- * who could reach it. A folder that cannot be opened, or that somebody keeps locked for 5 s, is no
- * reason not to start. @return a descriptor to be closed, or -1.
+ * who could reach it. A folder that cannot be opened or locked, or that somebody keeps locked for
+ * 5 s, is no reason not to start. @return a descriptor to be closed, or -1.
  */
 static int
 lock_folder(const char *path)
@@ -110,8 +110,11 @@ lock_folder(const char *path)
 	if (slash != NULL) /* "/" for one in the root */
 		snprintf(dir, sizeof(dir), "%.*s", slash > path ? (int)(slash - path) : 1, path);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+	for (int i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			break;
 		nanosleep(&pause, NULL);
+	}
 	return fd;
 }
 
