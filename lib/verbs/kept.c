@@ -179,6 +179,60 @@ is_there(const struct kept *k)
 	       st.st_ino == k->holder_inode;
 }
 
+/* So much of it is no longer mapped. The lock is held. */
+static void
+drop(struct kept *k, size_t len)
+{
+	k->left -= len < k->left ? len : k->left;
+	if (k->left != 0)
+		return;
+	if (is_there(k))
+		syscall(SYS_close, k->holder);
+	atomic_fetch_sub(&kept_n, 1);
+}
+
+static size_t
+shared_bytes(const struct kept *k, uintptr_t at, uintptr_t end)
+{
+	const uintptr_t from = at > k->at ? at : k->at;
+	const uintptr_t to = end < k->at + k->len ? end : k->at + k->len;
+
+	return k->left != 0 && from < to ? to - from : 0;
+}
+
+/* Of a range, whatever the table has of it: it is no longer mapped. The lock is held. */
+static void
+drop_range(uintptr_t at, uintptr_t end)
+{
+	for (struct kept *k = kept; k != &kept[MOST]; k++) {
+		const size_t n = shared_bytes(k, at, end);
+
+		if (n != 0)
+			drop(k, n);
+	}
+}
+
+/*
+ * What was unmapped by a system call of the program's own: what was where a new mapping has come to
+ * be, and one is looked at in turn. Of one of which a part was unmapped that cannot be told.
+ */
+static void
+drop_unseen(uintptr_t at, uintptr_t end)
+{
+	static uint32_t turn;
+	struct kept *one = &kept[turn++ % MOST];
+
+	for (uint32_t i = 0; i < MOST && one->left == 0; i++)
+		one = &kept[turn++ % MOST];
+	for (struct kept *k = kept; k != &kept[MOST]; k++) {
+		if (k->left == k->len && k->left != 0 && shared_bytes(k, at, end) != 0)
+			drop(k, k->left);
+	}
+	if (one->left == one->len && one->left != 0 &&
+		msync((void *)one->at, one->len, MS_ASYNC) != 0 && errno == ENOMEM)
+		drop(one, one->left);
+}
+
 /* A place, if another descriptor is none too many. @param waits in a message. The lock is held. */
 static struct kept *
 free_place(bool waits, const struct rlimit *most)
@@ -212,6 +266,7 @@ keep(const void *at, size_t len, int fd, bool own)
 	if (!lock_is_there() || fstat(fd, &st) != 0 || getrlimit(RLIMIT_NOFILE, &most) != 0)
 		return;
 	before = lock();
+	drop_unseen((uintptr_t)at, (uintptr_t)at + len);
 	k = free_place(!own, &most);
 	if (k != NULL)
 		up = own ? copy_up(fd, &most) : socket_with(fd, &most);
@@ -230,27 +285,6 @@ keep(const void *at, size_t len, int fd, bool own)
 	unlock(before);
 }
 
-/* So much of it is no longer mapped. The lock is held. */
-static void
-drop(struct kept *k, size_t len)
-{
-	k->left -= len < k->left ? len : k->left;
-	if (k->left != 0)
-		return;
-	if (is_there(k))
-		syscall(SYS_close, k->holder);
-	atomic_fetch_sub(&kept_n, 1);
-}
-
-static size_t
-shared_bytes(const struct kept *k, uintptr_t at, uintptr_t end)
-{
-	const uintptr_t from = at > k->at ? at : k->at;
-	const uintptr_t to = end < k->at + k->len ? end : k->at + k->len;
-
-	return k->left != 0 && from < to ? to - from : 0;
-}
-
 /* [at, at + len) is about to be unmapped, or to be another mapping. */
 static void
 forget(const void *addr, size_t len)
@@ -262,22 +296,18 @@ forget(const void *addr, size_t len)
 	if (__builtin_expect(atomic_load_explicit(&kept_n, memory_order_relaxed) == 0, 1))
 		return;
 	before = lock();
-	for (struct kept *k = kept; k != &kept[MOST]; k++) {
-		const size_t n = shared_bytes(k, at, (at + len + page) & ~page);
-
-		if (n != 0)
-			drop(k, n);
-	}
+	drop_range(at, (at + len + page) & ~page);
 	unlock(before);
 	errno = err;
 }
 
-/* A mapping has moved as a whole, or has become longer; a part of one is forgotten. */
+/*
+ * A mapping has moved as a whole, or has become longer; a part of one is forgotten. The lock is
+ * held.
+ */
 static void
 follow(const void *old, size_t old_len, const void *now, size_t len)
 {
-	const sigset_t before = lock();
-
 	for (struct kept *k = kept; k != &kept[MOST]; k++) {
 		const size_t n = shared_bytes(k, (uintptr_t)old, (uintptr_t)old + old_len);
 
@@ -288,7 +318,6 @@ follow(const void *old, size_t old_len, const void *now, size_t len)
 			drop(k, n);
 		}
 	}
-	unlock(before);
 }
 
 EXPORT int
@@ -393,16 +422,23 @@ EXPORT void *
 mremap(void *at, size_t old_len, size_t len, int flags, ...)
 {
 	void *to, *got;
+	sigset_t before;
 	va_list ap;
+	int err;
 
 	va_start(ap, flags);
 	to = va_arg(ap, void *);
 	va_end(ap);
 	if ((flags & MREMAP_FIXED) != 0)
 		forget(to, len);
+	if (__builtin_expect(atomic_load_explicit(&kept_n, memory_order_relaxed) == 0, 1))
+		return NEXT(mremap)(at, old_len, len, flags, to);
+	before = lock(); /* or somebody else would map something where it was */
 	got = NEXT(mremap)(at, old_len, len, flags, to);
-	if (__builtin_expect(atomic_load_explicit(&kept_n, memory_order_relaxed) != 0, 0) &&
-		got != MAP_FAILED)
+	err = errno;
+	if (got != MAP_FAILED)
 		follow(at, old_len, got, len);
+	unlock(before);
+	errno = err;
 	return got;
 }

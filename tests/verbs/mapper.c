@@ -7,6 +7,7 @@
  *   mapper few        descriptors of a program that may have few
  *   mapper many       descriptors that other programs of the user have under way
  *   mapper refused    what the kernel does not map is not mapped
+ *   mapper unseen     what is unmapped by a system call of the program's own is given back
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -275,6 +276,38 @@ refused(void)
 	}
 }
 
+/* ---- unseen ---------------------------------------------------------------------------------- */
+
+static unsigned int
+descriptors(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* As who writes over munmap() does it, or has no libc. */
+static void
+unseen(void)
+{
+	const unsigned int before = descriptors();
+	void *at[MAPPINGS];
+
+	limit(1024);
+	for (int i = 0; i < 2 * MAPPINGS; i++)
+		CHECK(syscall(SYS_munmap, map_shared(), BYTES) == 0);
+	CHECK(descriptors() <= before + 1);
+	for (int i = 0; i < MAPPINGS; i++)
+		at[i] = map_shared();
+	for (int i = 0; i < MAPPINGS; i++)
+		CHECK(syscall(SYS_munmap, at[i], BYTES) == 0);
+	for (int i = 0; i < 2 * MAPPINGS; i++)
+		munmap(map_shared(), BYTES);
+	CHECK(descriptors() <= before + 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -282,7 +315,7 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} all[] = { { "handlers", handlers }, { "threads", threads }, { "few", few },
-		{ "many", many }, { "refused", refused } };
+		{ "many", many }, { "refused", refused }, { "unseen", unseen } };
 	sigset_t ended;
 
 	sigemptyset(&ended);
