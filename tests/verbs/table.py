@@ -23,6 +23,7 @@ CQ_MOD = 100    # perftest asks for one completion in so many messages
 P50_GOAL = 4        # us, of ib_write_lat at 2 bytes
 RATIO_GOAL = 0.9
 CPUS = os.sched_getaffinity(0)
+SHORT = 16384       # who waits longer on a shared CPU has it for its slice
 CPUS_ENOUGH = 3     # for a worker and both ends, each of which spins
 
 
@@ -80,10 +81,10 @@ def workers():
     return found
 
 
-def apart(args, test):
+def apart(args, test, size):
     """Are the ends on CPU 0, and the worker on CPU 1?"""
     return {0, 1} <= CPUS and (
-        args.pin or (test.endswith("_lat") and len(CPUS) < CPUS_ENOUGH))
+        args.pin or (test.endswith("_lat") and size <= SHORT and len(CPUS) < CPUS_ENOUGH))
 
 
 # ---- who is measured -----------------------------------------------------------------------------
@@ -107,12 +108,12 @@ class Here:
                     return True
         return False
 
-    def play(self, test, options):
+    def play(self, test, size, options):
         """What the end that asks printed."""
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
-        at = ["taskset", "-c", "0"] if apart(self.args, test) else []
+        at = ["taskset", "-c", "0"] if apart(self.args, test, size) else []
         args = [*at, *self.program(test), *options, "-p", str(port)]
         server = subprocess.Popen([*args, "-d", self.devices[0]], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL, env=self.env)
@@ -154,7 +155,7 @@ class InGuest:
                 f"{'software emulation: no measure of real machines' if how == 'tcg' else how}), "
                 "both ends and the driver on one virtual CPU")
 
-    def play(self, test, options):
+    def play(self, test, _size, options):
         self.port += 1
         args = [f"ib_{test}", "-d", "rxe0", "-p", str(self.port), "-u", "19", *options]
         if test.startswith(("read", "atomic")):
@@ -205,7 +206,7 @@ def measure(args, who, test, size, qps):
             options = ["-s", str(size), "-n", str(n), "-F"]
             if test.endswith("_bw"):
                 options += ["-q", str(qps)]
-            code, out = s.play(test, options)
+            code, out = s.play(test, size, options)
             rows = ROW.findall(out)
             if code != 0 or not rows:
                 sys.exit(f"{s.name}: {test} {' '.join(options)}: exit status {code}\n{out}")
@@ -250,10 +251,10 @@ def main():
     rows = []
     try:
         for test in args.tests.split(","):
-            for tid in workers():
-                os.sched_setaffinity(tid, {1} if apart(args, test) else CPUS)
             for qps in [1] if test.endswith("_lat") else map(int, args.qps.split(",")):
                 for size in map(int, args.sizes.split(",")):
+                    for tid in workers():
+                        os.sched_setaffinity(tid, {1} if apart(args, test, size) else CPUS)
                     got = measure(args, who, test, size, qps)
                     rows.append({"test": test, "size": size, "qps": qps, **got,
                                  "ratio": show(test, size, qps, got)})
