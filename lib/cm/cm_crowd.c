@@ -111,7 +111,8 @@ cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *p
 	if (most->n * 2 <= cm->half_open)
 		return false;
 	TAILQ_FOREACH (c, &most->half_open, beside) {
-		if (c->state == CM_REP_SENT && (any || c->listener == l)) {
+		if ((c->state == CM_REP_SENT || c->state == CM_MRA_REP_RCVD) &&
+			(any || c->listener == l)) {
 			cm_half_open_end(cm, c);
 			c->retries = 0;
 			cm_arm(cm, c, 0, now);

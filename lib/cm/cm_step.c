@@ -69,9 +69,15 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 		cm_arm(cm, c, c->interval, now);
 		break;
 	case CM_MRA_REQ_RCVD:
-	case CM_MRA_REP_RCVD:
 		if (in == CM_IN_MRA)
 			cm_arm(cm, c, cm_time(n) + c->interval, now);
+		break;
+	case CM_MRA_REP_RCVD:
+		/* Each further one costs a repetition; whose place is given away gets no time. */
+		if (in != CM_IN_MRA || !c->half_open || (!entered && c->retries == 0))
+			break;
+		c->retries -= !entered;
+		cm_arm(cm, c, cm_time(n) + c->interval, now);
 		break;
 	case CM_MRA_REQ_SENT:
 		if (entered)

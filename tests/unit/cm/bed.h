@@ -111,6 +111,20 @@ bed_receive(struct bed *b)
 	cm_receive(&b->cm, &p, b->now, &b->v);
 }
 
+/** A REQ with this id, of one of many addresses. */
+static UNUSED void
+bed_from(struct bed *b, uint32_t source, uint32_t id)
+{
+	bed_message(b, CM_REQ);
+	mad_set(b->mad, REQ_local_comm_id, id);
+	mad_set(b->mad, REQ_local_qpn, 0x1000 + id);
+	b->path.peer_gid[12] = (uint8_t)(source >> 16);
+	b->path.peer_gid[13] = (uint8_t)(source >> 8);
+	b->path.peer_gid[14] = (uint8_t)source;
+	memcpy(mad_at(b->mad, REQ_primary_local_gid), b->path.peer_gid, 16);
+	bed_receive(b);
+}
+
 /** The message that the verdict sends; there is exactly one. */
 static UNUSED const uint8_t *
 bed_sent(struct bed *b, enum cm_message m)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REQs that cannot be served, SIDR, floods, and the tables themselves. */
+/* REQs that cannot be served, SIDR, limits, and the tables themselves. */
 #include <errno.h>
 
 #include "bed.h"
@@ -108,159 +108,6 @@ bad_mads(void **state)
 	bed_fini(&b);
 }
 
-static void
-from(struct bed *b, uint32_t source, uint32_t id)
-{
-	bed_message(b, CM_REQ);
-	mad_set(b->mad, REQ_local_comm_id, id);
-	mad_set(b->mad, REQ_local_qpn, 0x1000 + id);
-	b->path.peer_gid[12] = (uint8_t)(source >> 16);
-	b->path.peer_gid[13] = (uint8_t)(source >> 8);
-	b->path.peer_gid[14] = (uint8_t)source;
-	memcpy(mad_at(b->mad, REQ_primary_local_gid), b->path.peer_gid, 16);
-	bed_receive(b);
-}
-
-/* CM_40: unfinished connections are bounded, in all and for one source; then all is as before. */
-static void
-flood(void **state)
-{
-	struct bed b;
-	struct cm_conn *c;
-	uint32_t taken = 0, dropped = 0, source = 1;
-
-	(void)state;
-	bed_init(&b);
-	for (uint32_t i = 1; i <= 12; i++) {
-		from(&b, 1, i);
-		taken += b.v.drop == CM_DROP_NONE;
-	}
-	assert_int_equal(taken, 8); /* half of 16 */
-	assert_int_equal(b.v.drop, CM_DROP_half_open);
-	for (uint32_t i = 1; i <= 10000; i++) {
-		from(&b, ++source, 100 + i);
-		taken += b.v.drop == CM_DROP_NONE;
-		/* half_open: of those that share their place with the source above */
-		dropped += b.v.drop == CM_DROP_crowded || b.v.drop == CM_DROP_half_open;
-	}
-	assert_int_equal(taken, 12); /* three quarters: the others are for REQs that are repeated */
-	assert_int_equal(dropped, 10000 - 4);
-	assert_int_equal(b.cm.n, 12);
-	assert_int_equal(b.l->pending, 12);
-	for (uint32_t i = 0; i < 10; i++) {
-		from(&b, source - i, 100 + 10000 - i);
-		bed_dropped(&b, CM_DROP_crowded); /* repeated, but at once */
-	}
-	b.now += TIME_NS_PER_S;
-	for (uint32_t i = 0; i < 10; i++) {
-		from(&b, source - i, 100 + 10000 - i);
-		assert_int_equal(b.v.drop, i < 4 ? CM_DROP_NONE : CM_DROP_half_open);
-	}
-	assert_int_equal(b.cm.n, 16);
-	/* They answer nothing, and go. */
-	for (int i = 0; i < 100; i++)
-		while (bed_due(&b, TIME_NS_PER_S))
-			if (b.v.over)
-				cm_forget(&b.cm, b.v.conn);
-	assert_int_equal(b.cm.n, 0);
-	assert_int_equal(b.cm.half_open, 0);
-	assert_int_equal(b.l->pending, 0);
-	memcpy(b.path.peer_gid, peer_gid, 16);
-	bed_passive_up(&b);
-	assert_int_equal(b.cm.half_open, 0);
-	for (uint32_t at = 0; (c = cm_each(&b.cm, &at)) != NULL;)
-		assert_ptr_equal(c, b.c);
-	bed_fini(&b);
-}
-
-static void
-from_mac(struct bed *b, uint8_t mac, uint32_t source, uint32_t id)
-{
-	b->path.peer_mac[5] = mac;
-	from(b, source, id);
-}
-
-/* A program that says yes at once. */
-static bool
-answered(struct bed *b)
-{
-	const struct cm_terms own = { .qpn = 0x100 + b->path.peer_gid[14], .psn = 1 };
-
-	if (b->v.drop != CM_DROP_NONE || b->v.todo != CM_DO_ASK)
-		return false;
-	assert_int_equal(cm_accept(&b->cm, b->v.conn, &own, NULL, 0, b->now, &b->v), 0);
-	return true;
-}
-
-/*
- * CM_40: a host that repeats the REQs that it forges, and takes all places: another one gets its
- * place when it repeats, each time, and what it takes is of the flood's.
- */
-static void
-repeated_flood(void **state)
-{
-	enum { HOSTILE = 1, HONEST = 2, FORGED = 100 };
-	struct bed b;
-	uint32_t ended = 0, again = 0;
-
-	(void)state;
-	bed_init(&b);
-	for (int second = 0; second < 3; second++, b.now += TIME_NS_PER_S) {
-		for (uint32_t i = 1; i <= FORGED; i++) {
-			from_mac(&b, HOSTILE, i, i);
-			answered(&b);
-		}
-		while (bed_due(&b, 0))
-			if (b.v.over)
-				cm_forget(&b.cm, b.v.conn);
-	}
-	assert_int_equal(b.cm.half_open, 16);
-	for (uint32_t n = 1; n <= 6; n++) {
-		from_mac(&b, HONEST, 200 + n, 1000 + n);
-		assert_true(b.v.drop == CM_DROP_crowded || b.v.drop == CM_DROP_half_open);
-	}
-	b.now += TIME_NS_PER_S / 2;
-	for (uint32_t i = 1; i <= FORGED; i++)
-		from_mac(&b, HOSTILE, i, i);
-	b.now += TIME_NS_PER_S / 2;
-	for (uint32_t n = 1; n <= 6; n++) {
-		from_mac(&b, HONEST, 200 + n, 1000 + n);
-		assert_true(answered(&b));
-		assert_in_range(b.cm.half_open, 1, 16);
-		from_mac(&b, HOSTILE, FORGED, FORGED); /* it wants one, too */
-		assert_false(answered(&b));
-	}
-	b.now += TIME_NS_PER_MS;
-	while (bed_due(&b, 0))
-		if (b.v.over) {
-			assert_true(b.v.conn->path.peer_mac[5] == HOSTILE);
-			assert_int_equal(mad_get(b.v.out[0].mad, REJ_reason), CM_REJ_TIMEOUT);
-			cm_forget(&b.cm, b.v.conn);
-			ended++;
-		}
-	assert_true(ended >= 6);
-	/* RTUs are lost in the flood: who has no part in it is sent his REP again. */
-	for (int i = 0; i < 40; i++, b.now += TIME_NS_PER_S / 10) {
-		for (uint32_t k = 1; k <= FORGED; k++) {
-			from_mac(&b, HOSTILE, k, k);
-			answered(&b);
-		}
-		while (bed_due(&b, 0)) {
-			const bool honest = b.v.conn->path.peer_mac[5] == HONEST;
-
-			if (b.v.over) {
-				assert_false(honest);
-				cm_forget(&b.cm, b.v.conn);
-			} else if (honest && b.v.outs != 0) {
-				assert_int_equal(mad_message(b.v.out[0].mad), CM_REP);
-				again++;
-			}
-		}
-	}
-	assert_int_equal(again, 6 * REQ_RETRIES);
-	bed_fini(&b);
-}
-
 /* CM_40: REQs of one source in a second. CM_31: the listener's backlog. */
 static void
 rates(void **state)
@@ -271,17 +118,17 @@ rates(void **state)
 	bed_init_with(&b, (struct cm_limits){ 64, 32, 5 });
 	b.l->backlog = 2;
 	for (uint32_t i = 1; i <= 5; i++) {
-		from(&b, 1, i);
+		bed_from(&b, 1, i);
 		assert_int_equal(b.v.drop, i <= 2 ? CM_DROP_NONE : CM_DROP_backlog);
 	}
-	from(&b, 1, 6);
+	bed_from(&b, 1, 6);
 	bed_dropped(&b, CM_DROP_rate);
 	bed_silent(&b);
 	b.now += TIME_NS_PER_S;
-	from(&b, 1, 7);
+	bed_from(&b, 1, 7);
 	bed_dropped(&b, CM_DROP_backlog);
 	cm_unlisten(&b.cm, b.l);
-	from(&b, 1, 8);
+	bed_from(&b, 1, 8);
 	bed_dropped(&b, CM_DROP_refused);
 	assert_int_equal(b.cm.n, 2); /* those that it had can still be answered */
 	bed_fini(&b);
@@ -305,7 +152,7 @@ full(void **state)
 			assert_ptr_equal(cm_find(&b.cm, c[i]->local_id), c[i]);
 		}
 		assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), -ENOSPC);
-		from(&b, 1, 1);
+		bed_from(&b, 1, 1);
 		bed_dropped(&b, CM_DROP_connections);
 		for (int i = 0; i < 4; i++) {
 			const uint32_t id = c[i]->local_id;
@@ -449,8 +296,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused),
 		cmocka_unit_test(bad_mads),
-		cmocka_unit_test(flood),
-		cmocka_unit_test(repeated_flood),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(full),
 		cmocka_unit_test(reach),

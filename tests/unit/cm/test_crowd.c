@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Many connections are unfinished (CM-40): who gets a place, and who gives his away. */
+#include "bed.h"
+
+/* CM_40: unfinished connections are bounded, in all and for one source; then all is as before. */
+static void
+flood(void **state)
+{
+	struct bed b;
+	struct cm_conn *c;
+	uint32_t taken = 0, dropped = 0, source = 1;
+
+	(void)state;
+	bed_init(&b);
+	for (uint32_t i = 1; i <= 12; i++) {
+		bed_from(&b, 1, i);
+		taken += b.v.drop == CM_DROP_NONE;
+	}
+	assert_int_equal(taken, 8); /* half of 16 */
+	assert_int_equal(b.v.drop, CM_DROP_half_open);
+	for (uint32_t i = 1; i <= 10000; i++) {
+		bed_from(&b, ++source, 100 + i);
+		taken += b.v.drop == CM_DROP_NONE;
+		/* half_open: of those that share their place with the source above */
+		dropped += b.v.drop == CM_DROP_crowded || b.v.drop == CM_DROP_half_open;
+	}
+	assert_int_equal(taken, 12); /* three quarters: the others are for REQs that are repeated */
+	assert_int_equal(dropped, 10000 - 4);
+	assert_int_equal(b.cm.n, 12);
+	assert_int_equal(b.l->pending, 12);
+	for (uint32_t i = 0; i < 10; i++) {
+		bed_from(&b, source - i, 100 + 10000 - i);
+		bed_dropped(&b, CM_DROP_crowded); /* repeated, but at once */
+	}
+	b.now += TIME_NS_PER_S;
+	for (uint32_t i = 0; i < 10; i++) {
+		bed_from(&b, source - i, 100 + 10000 - i);
+		assert_int_equal(b.v.drop, i < 4 ? CM_DROP_NONE : CM_DROP_half_open);
+	}
+	assert_int_equal(b.cm.n, 16);
+	/* They answer nothing, and go. */
+	for (int i = 0; i < 100; i++)
+		while (bed_due(&b, TIME_NS_PER_S))
+			if (b.v.over)
+				cm_forget(&b.cm, b.v.conn);
+	assert_int_equal(b.cm.n, 0);
+	assert_int_equal(b.cm.half_open, 0);
+	assert_int_equal(b.l->pending, 0);
+	memcpy(b.path.peer_gid, peer_gid, 16);
+	bed_passive_up(&b);
+	assert_int_equal(b.cm.half_open, 0);
+	for (uint32_t at = 0; (c = cm_each(&b.cm, &at)) != NULL;)
+		assert_ptr_equal(c, b.c);
+	bed_fini(&b);
+}
+
+static void
+from_mac(struct bed *b, uint8_t mac, uint32_t source, uint32_t id)
+{
+	b->path.peer_mac[5] = mac;
+	bed_from(b, source, id);
+}
+
+/* A program that says yes at once. */
+static bool
+answered(struct bed *b)
+{
+	const struct cm_terms own = { .qpn = 0x100 + b->path.peer_gid[14], .psn = 1 };
+
+	if (b->v.drop != CM_DROP_NONE || b->v.todo != CM_DO_ASK)
+		return false;
+	assert_int_equal(cm_accept(&b->cm, b->v.conn, &own, NULL, 0, b->now, &b->v), 0);
+	return true;
+}
+
+/*
+ * CM_40: a host that repeats the REQs that it forges, and takes all places: another one gets its
+ * place when it repeats, each time, and what it takes is of the flood's.
+ */
+static void
+repeated_flood(void **state)
+{
+	enum { HOSTILE = 1, HONEST = 2, FORGED = 100 };
+	struct bed b;
+	uint32_t ended = 0, again = 0;
+
+	(void)state;
+	bed_init(&b);
+	for (int second = 0; second < 3; second++, b.now += TIME_NS_PER_S) {
+		for (uint32_t i = 1; i <= FORGED; i++) {
+			from_mac(&b, HOSTILE, i, i);
+			answered(&b);
+		}
+		while (bed_due(&b, 0))
+			if (b.v.over)
+				cm_forget(&b.cm, b.v.conn);
+	}
+	assert_int_equal(b.cm.half_open, 16);
+	for (uint32_t n = 1; n <= 6; n++) {
+		from_mac(&b, HONEST, 200 + n, 1000 + n);
+		assert_true(b.v.drop == CM_DROP_crowded || b.v.drop == CM_DROP_half_open);
+	}
+	b.now += TIME_NS_PER_S / 2;
+	for (uint32_t i = 1; i <= FORGED; i++)
+		from_mac(&b, HOSTILE, i, i);
+	b.now += TIME_NS_PER_S / 2;
+	for (uint32_t n = 1; n <= 6; n++) {
+		from_mac(&b, HONEST, 200 + n, 1000 + n);
+		assert_true(answered(&b));
+		assert_in_range(b.cm.half_open, 1, 16);
+		from_mac(&b, HOSTILE, FORGED, FORGED); /* it wants one, too */
+		assert_false(answered(&b));
+	}
+	b.now += TIME_NS_PER_MS;
+	while (bed_due(&b, 0))
+		if (b.v.over) {
+			assert_true(b.v.conn->path.peer_mac[5] == HOSTILE);
+			assert_int_equal(mad_get(b.v.out[0].mad, REJ_reason), CM_REJ_TIMEOUT);
+			cm_forget(&b.cm, b.v.conn);
+			ended++;
+		}
+	assert_true(ended >= 6);
+	/* RTUs are lost in the flood: who has no part in it is sent his REP again. */
+	for (int i = 0; i < 40; i++, b.now += TIME_NS_PER_S / 10) {
+		for (uint32_t k = 1; k <= FORGED; k++) {
+			from_mac(&b, HOSTILE, k, k);
+			answered(&b);
+		}
+		while (bed_due(&b, 0)) {
+			const bool honest = b.v.conn->path.peer_mac[5] == HONEST;
+
+			if (b.v.over) {
+				assert_false(honest);
+				cm_forget(&b.cm, b.v.conn);
+			} else if (honest && b.v.outs != 0) {
+				assert_int_equal(mad_message(b.v.out[0].mad), CM_REP);
+				again++;
+			}
+		}
+	}
+	assert_int_equal(again, 6 * REQ_RETRIES);
+	bed_fini(&b);
+}
+
+/* An MRA of the host that `c` belongs to. @return false: dropped. */
+static bool
+wait_longer(struct bed *b, const struct cm_conn *c, uint8_t timeout)
+{
+	mad_init(b->mad, CM_MRA, c->tid);
+	mad_set(b->mad, MRA_local_comm_id, c->remote_id);
+	mad_set(b->mad, MRA_remote_comm_id, c->local_id);
+	mad_set(b->mad, MRA_message_mraed, 1);
+	mad_set(b->mad, MRA_service_timeout, timeout);
+	b->path = c->path;
+	bed_receive(b);
+	return b->v.drop == CM_DROP_NONE;
+}
+
+/* What is due now. @return how many are over. */
+static uint32_t
+ended(struct bed *b)
+{
+	uint32_t n = 0;
+
+	while (bed_due(b, 0))
+		if (b->v.over) {
+			cm_forget(&b->cm, b->v.conn);
+			n++;
+		}
+	return n;
+}
+
+/*
+ * CM_40, CM_25: a host with several addresses takes all places, and asks for more time with an MRA
+ * for each. Another one gets a place of it all the same, and an MRA that comes then is in vain.
+ */
+static void
+patient_flood(void **state)
+{
+	enum { HOSTILE = 1, HONEST = 2 };
+	struct cm_conn *c;
+	struct bed b;
+	uint32_t at;
+
+	(void)state;
+	bed_init(&b);
+	for (int second = 0; second < 3; second++, b.now += TIME_NS_PER_S)
+		for (uint32_t i = 1; i <= 24; i++) {
+			from_mac(&b, HOSTILE, i, i);
+			if (answered(&b))
+				assert_true(wait_longer(&b, b.v.conn, 31));
+		}
+	assert_int_equal(b.cm.half_open, 16);
+	for (int second = 0; second < 2; second++, b.now += TIME_NS_PER_S) {
+		from_mac(&b, HONEST, 200, 1000);
+		assert_int_equal(answered(&b), second == 1);
+	}
+	assert_in_range(b.cm.half_open, 1, 16);
+	for (at = 0; (c = cm_each(&b.cm, &at)) != NULL;)
+		if (c->path.peer_mac[5] == HOSTILE)
+			wait_longer(&b, c, 31);
+	b.now += TIME_NS_PER_MS;
+	assert_int_equal(ended(&b), 1);
+	assert_int_equal(b.cm.n, 16);
+	bed_fini(&b);
+}
+
+/* CM_25: a peer that asks for more time again and again does not get it without end. */
+static void
+endless_mra(void **state)
+{
+	struct bed b;
+	uint32_t minutes = 0;
+
+	(void)state;
+	bed_init(&b);
+	bed_accept(&b);
+	while (b.cm.n != 0 && minutes < 60) {
+		wait_longer(&b, b.c, 31);
+		b.now += 60 * TIME_NS_PER_S;
+		minutes++;
+		ended(&b);
+	}
+	assert_in_range(minutes, 2, (REQ_RETRIES + 1) * 2);
+	assert_int_equal(b.cm.half_open, 0);
+	bed_fini(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flood),
+		cmocka_unit_test(repeated_flood),
+		cmocka_unit_test(patient_flood),
+		cmocka_unit_test(endless_mra),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
