@@ -14,8 +14,8 @@
 #define COST_FRAME  48   /* beside its bytes: one more packet of the same QP on the fast path */
 #define COST_DROP   128  /* of one that finds no room */
 #define QUANTUM     4672 /* 32 frames of 130 bytes */
-#define HEADERS     (14 + 4 + 40 + 8 + 12) /* bytes up to the end of the longest BTH */
-#define MOST        (2 * QUANTUM)          /* that a burst may cost */
+#define BTH_END     (WIRE_UDP_LEN + WIRE_BTH_LEN) /* behind the IP header */
+#define MOST        (2 * QUANTUM)                 /* that a burst may cost */
 
 enum {
 	PLACES = 128, /* for peers; a power of two */
@@ -95,29 +95,28 @@ cost_of(uint8_t opcode)
 	return op_has(op, OPF_ATOMIC) ? COST_ATOMIC : COST_READ;
 }
 
-/** A frame that is not of IPv4 without a tag. */
+/** A frame that is not of IPv4 without a tag, or short: of its address, else of its MAC. */
 static __attribute__((noinline)) struct look
 look_closely(const struct rte_mbuf *m)
 {
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *), *ip = frame + 14;
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint32_t tag = m->data_len > WIRE_ETH_LEN && be16_load(frame + 12) == 0x8100 ? 4 : 0;
+	const uint32_t len = m->data_len - tag;
+	const uint8_t *ip = frame + WIRE_ETH_LEN + tag;
 	struct look l = { .cost = COST_FRAME };
 
-	if (m->data_len < HEADERS)
+	if (m->data_len <= WIRE_ETH_LEN + tag)
 		return l;
-	if (be16_load(frame + 12) == 0x8100)
-		ip += 4;
-	switch (ip[0] >> 4) {
-	case 4:
+	l.from = be32_load(frame + 8);
+	if (ip[0] >> 4 == 4 && len >= WIRE_ETH_LEN + WIRE_IPV4_LEN + BTH_END) {
 		l.from = be32_load(ip + 12);
-		ip += 20 + 8;
-		break;
-	case 6:
+		ip += WIRE_IPV4_LEN + WIRE_UDP_LEN;
+	} else if (ip[0] >> 4 == 6 && len >= WIRE_ETH_LEN + WIRE_IPV6_LEN + BTH_END) {
+		l.from = 0;
 		for (uint32_t at = 8; at < 24; at += 4)
 			l.from = (l.from ^ be32_load(ip + at)) * HASH_FACTOR;
-		ip += 40 + 8;
-		break;
-	default:
-		l.from = be32_load(frame + 8);
+		ip += WIRE_IPV6_LEN + WIRE_UDP_LEN;
+	} else {
 		return l;
 	}
 	l.qpn = be32_load(ip + 4) & PSN_MASK;

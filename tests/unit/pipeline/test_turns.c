@@ -276,6 +276,40 @@ frames_of_all_kinds(void **state)
 	peer_end(b, 0);
 }
 
+/* Packets as short as an ACK, behind a tag: their sender is told from one that floods with less. */
+static void
+short_frames_have_their_sender(void **state)
+{
+	struct bed *b = *state;
+	struct wire_path path = bed_path();
+	const struct wire_fields f = { OP_RC_SEND_ONLY, .pkey = 0xffff, .dest_qpn = 0xbad };
+	uint64_t owed = 0, sent = 0;
+
+	peer_begin(b, 0);
+	path.vlan = true;
+	path.vlan_tci = 5;
+	for (uint32_t t = 0; t < NOTICED + 200; t++) {
+		assert_true(peer_sends(&peers[0], 64, QPS)); /* there are several */
+		while (rte_ring_count(bed_near_end()) < FLOOD) {
+			struct rte_mbuf *m = bed_frame_on(&path, &f);
+
+			memset(rte_pktmbuf_mtod_offset(m, void *, 12), 0x88, 2);
+			m->data_len = 20;
+			m->pkt_len = 20;
+			bed_put(b, m);
+		}
+		for (uint32_t i = 0; i < FEW; i++, sent++)
+			bed_put(b, bed_frame_on(&path, &f));
+		peers_turn(b);
+		if (t >= NOTICED)
+			owed = RTE_MAX(owed, sent - bed_stat(b, STAT_rx_syndrome_15));
+	}
+	/* 900 frames are before them at the port, and a peer's part is 74 of the short ones. */
+	assert_in_range(owed, FEW, FEW * 16);
+	drain(b);
+	peer_end(b, 0);
+}
+
 /* What still waits when the worker ends is given back: bed_teardown() counts buffers. */
 static void
 nothing_stays_behind(void **state)
@@ -343,6 +377,7 @@ main(void)
 		TEST(it_is_over_when_one_is_left),
 		TEST(in_the_order_of_arrival),
 		TEST(frames_of_all_kinds),
+		TEST(short_frames_have_their_sender),
 		TEST(nothing_stays_behind),
 		TEST(the_same_again_after_a_pause),
 	};
