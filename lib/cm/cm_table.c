@@ -8,16 +8,9 @@
 #include "cm_priv.h"
 #include "compiler.h"
 #include "invariant.h"
+#include "mix.h"
 
 enum { ID_BITS = 16 }; /* of a local id: the place; the others say which connection on it */
-
-static uint64_t
-mix(uint64_t h)
-{
-	h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	h = (h ^ h >> 27) * UINT64_C(0x94d049bb133111eb);
-	return h ^ h >> 31;
-}
 
 uint64_t
 cm_random(struct cm *cm)

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "be.h"
 #include "env.h"
 #include "log.h"
+#include "mix.h"
 #include "neigh_table.h"
 #include "net.h"
 
@@ -22,19 +25,18 @@ neigh_ip_text(const struct conf_ip *ip, char *buf)
 }
 
 static uint32_t
-bucket_of(const struct neigh_key *key)
+bucket_of(const struct neigh_table *t, const struct neigh_key *key)
 {
-	uint32_t h = 0x811c9dc5 ^ key->port ^ (uint32_t)key->vlan << 8;
+	uint64_t h = mix(t->secret ^ ((uint64_t)key->port << 16 | key->vlan));
 
-	for (unsigned int i = 0; i < sizeof(key->ip.addr); i++)
-		h = (h ^ key->ip.addr[i]) * 0x01000193;
-	return (h ^ h >> 16) % NEIGH_BUCKETS;
+	h = mix(h ^ be64_load(key->ip.addr));
+	return mix(h ^ be64_load(key->ip.addr + 8)) % NEIGH_BUCKETS;
 }
 
 static struct neigh *
 find(const struct neigh_table *t, const struct neigh_key *key)
 {
-	struct neigh *n = t->bucket[bucket_of(key)];
+	struct neigh *n = t->bucket[bucket_of(t, key)];
 
 	while (n != NULL &&
 		(n->port != key->port || n->vlan != key->vlan || n->ip.family != key->ip.family ||
@@ -119,7 +121,7 @@ pass(struct neigh_table *t, struct neigh *n, const struct neigh_link *to)
 static struct neigh *
 make(struct neigh_table *t, const struct neigh_key *key, const struct neigh_link *link)
 {
-	struct neigh **head = &t->bucket[bucket_of(key)];
+	struct neigh **head = &t->bucket[bucket_of(t, key)];
 	struct neigh_maker *m = maker_of(t, link);
 	struct neigh *n = NULL;
 
@@ -180,7 +182,7 @@ static void
 forget(struct neigh_table *t, struct neigh *n)
 {
 	const struct neigh_key key = { .ip = n->ip, .port = n->port, .vlan = n->vlan };
-	struct neigh **at = &t->bucket[bucket_of(&key)];
+	struct neigh **at = &t->bucket[bucket_of(t, &key)];
 	struct neigh_maker *m = n->maker;
 
 	while (*at != n)
@@ -234,6 +236,9 @@ neigh_init(struct neigh_table *t)
 	quota_init(&t->quota, NEIGH_MAX, NEIGH_MAX / 8, NEIGH_USER);
 	t->n = 0;
 	t->learned = 0;
+	/* Without random bytes, as early at boot, a table is as good, if not against everybody. */
+	if (getrandom(&t->secret, sizeof(t->secret), GRND_NONBLOCK) != sizeof(t->secret))
+		t->secret = (uint64_t)(uintptr_t)t;
 }
 
 void

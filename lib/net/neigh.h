@@ -94,6 +94,7 @@ struct neigh_table {
 	struct quota quota;               /* of entries */
 	uint32_t n;
 	uint32_t learned;
+	uint64_t secret; /* of the buckets: addresses are chosen by others */
 };
 
 struct neigh_key {

@@ -150,6 +150,54 @@ what_others_use_is_theirs(void **state UNUSED)
 	assert_int_equal(net.neighs.n, 1 + NEIGH_USER);
 }
 
+/* FNV-1a of an address: a function that everybody knows. */
+static uint32_t
+known_hash(uint32_t number)
+{
+	const struct neigh_key key = key_of(number);
+	uint32_t h = 0x811c9dc5;
+
+	for (unsigned int i = 0; i < sizeof(key.ip.addr); i++)
+		h = (h ^ key.ip.addr[i]) * 0x01000193;
+	return h ^ h >> 16;
+}
+
+static uint32_t
+longest_chain(void)
+{
+	uint32_t longest = 0;
+
+	for (uint32_t i = 0; i < NEIGH_BUCKETS; i++) {
+		uint32_t n = 0;
+
+		for (const struct neigh *e = net.neighs.bucket[i]; e != NULL; e = e->chain)
+			n++;
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+/* Strangers and applications choose addresses, but not so that each is in the way of all. */
+static void
+chosen_addresses_do_not_fall_together(void **state UNUSED)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
+	enum { CHOSEN = 1024 };
+
+	for (uint32_t number = 1, n = 0; n < CHOSEN; number++) {
+		const struct neigh_key key = key_of(number);
+
+		if (known_hash(number) % NEIGH_BUCKETS != 7)
+			continue;
+		if (n++ % 2 == 0)
+			assert_int_equal(use(GREEDY, number), 0);
+		else
+			neigh_learn(&net, &key, mac, true);
+	}
+	assert_int_equal(net.neighs.n, CHOSEN);
+	assert_in_range(longest_chain(), 1, 8); /* a quarter of an entry on average */
+}
+
 int
 main(void)
 {
@@ -159,6 +207,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(it_is_given_back, begin, end),
 		cmocka_unit_test_setup_teardown(those_that_answered_are_not_kept, begin, end),
 		cmocka_unit_test_setup_teardown(what_others_use_is_theirs, begin, end),
+		cmocka_unit_test_setup_teardown(
+			chosen_addresses_do_not_fall_together, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
