@@ -84,6 +84,9 @@ create(struct vl_qp *qp, const struct ibv_qp_init_attr_ex *init, struct rl_qp_ca
 		(init->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) != 0 &&
 		a.cap.max_inline_data < sizeof(uint64_t))
 		a.cap.max_inline_data = sizeof(uint64_t);
+	/* As Soft-RoCE: in place of a list of buffers. rdma_xclient counts on it. */
+	if (a.cap.max_inline_data < a.cap.max_send_sge * sizeof(struct ibv_sge))
+		a.cap.max_inline_data = a.cap.max_send_sge * sizeof(struct ibv_sge);
 	/* A target has none of the queues that a program may name, its peer nothing to receive. */
 	if (xrcd != NULL || init->qp_type == IBV_QPT_XRC_SEND) {
 		a.recv_cq = NULL;

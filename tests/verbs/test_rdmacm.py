@@ -141,6 +141,14 @@ class Rdmacm(unittest.TestCase):
         for out in self.play("rstream", ["-b", RIGHT, *sizes], ["-s", RIGHT, *sizes]):
             self.assertRegex(out, r"(?m)^custom +64k +20 ")
 
+    def test_examples_of_librdmacm(self):
+        """rdma_xclient sends its 16 bytes inline without having asked for room for them: a queue
+        pair has as much as its list of buffers takes, as Soft-RoCE's."""
+        for name in "rdma_", "rdma_x":
+            for out in self.meet(self.serve(name + "server"),
+                                 run(name + "client", "-s", RIGHT)):
+                self.assertRegex(out, r"(?m)rdma_x?(server|client): end 0$")
+
     def test_rcopy(self):
         """A file, whole. Its server goes on for ever."""
         data = os.urandom(300000)
