@@ -7,8 +7,10 @@
  * Who spins in vain yields now and then. Where that takes longer than a bare yield, somebody else
  * has run: then each turn in vain yields. One that takes very long went to a program that does not
  * wait for us: where there is nobody else, the next one is a while later. But two who spin and do
- * not yield are that to each other. Hence: if what we had waited for was there after it, and does
- * not come while we spin, whoever had the CPU has done it for us and gets it again.
+ * not yield are that to each other. Hence: who has spun in vain for as long as the other ran yields
+ * again, which leaves him his part. If what we had waited for was there after it, and does not come
+ * while we spin, whoever had the CPU has done it for us, and gets it again sooner. A slice that is
+ * over is a long yield, too: two may lose their CPU to each other before either has yielded.
  *
  * Owner:   one thread.
  * Memory:  none.
@@ -26,17 +28,27 @@
 #define CROWD_HOG       (200 * TIME_NS_PER_US) /* who ran so long did not wait for us */
 #define CROWD_HOG_TIME  (100 * TIME_NS_PER_MS) /* ... and does not get it again so soon */
 #define CROWD_HOG_TURNS (CROWD_TURNS / 4)      /* fewer turns that yield */
-#define CROWD_SPIN      4 /* such a part of that time later it may have it again */
+#define CROWD_SPIN      4 /* such a part of that time later who has helped has it again */
 
 /** All zero: nobody was met. */
 struct crowd {
 	ns_t hogged;    /* until then no yield, unless others are believed to be there */
-	ns_t since;     /* turns are in vain */
-	ns_t spin;      /* what comes from elsewhere has come by then */
+	ns_t since;     /* turns are in vain, and the CPU is ours */
+	ns_t spin;      /* how long somebody else had it at last */
+	ns_t last;      /* look */
 	uint32_t turns; /* in vain, for which others are believed to want this CPU, too */
 	const _Atomic uint32_t *away; /* what was looked at before a long yield: was it for us? */
 	bool helped;                  /* it was */
 };
+
+/** Somebody else has had the CPU for long. For the two below. */
+static inline void
+crowd_left(struct crowd *c, const _Atomic uint32_t *looked, ns_t from, ns_t to)
+{
+	c->spin = to - from;
+	c->since = to;
+	c->away = looked;
+}
 
 /**
  * Shall this turn yield? @param now of any clock, always the same one.
@@ -48,27 +60,32 @@ static inline bool
 crowd_may_yield(struct crowd *c, _Atomic uint32_t *looked, ns_t now, uint32_t vain)
 {
 	const bool came = vain <= atomic_load_explicit(looked, memory_order_relaxed);
+	const bool lost = now - c->last > CROWD_HOG; /* the CPU, since the last look */
 
 	atomic_store_explicit(looked, vain, memory_order_relaxed);
+	if (lost)
+		crowd_left(c, looked, c->last, now);
 	if (came)
 		c->since = now;
 	/* What a yield was for may come anywhere until it is looked there again. */
-	if (c->away == looked || came) {
+	if (came || (c->away == looked && !lost)) {
 		c->helped = c->away != NULL && came;
 		c->away = NULL;
 	}
-	return c->turns != 0 || now >= c->hogged || (c->helped && now - c->since > c->spin);
+	c->last = now;
+	return c->turns != 0 || now >= c->hogged ||
+	       now - c->since > (c->helped ? c->spin / CROWD_SPIN : c->spin);
 }
 
 /** It has, from `began` to `now`. @param looked as before it. */
 static inline void
 crowd_yielded(struct crowd *c, const _Atomic uint32_t *looked, ns_t began, ns_t now)
 {
+	c->last = now;
 	if (now - began > CROWD_HOG) {
 		c->hogged = now + CROWD_HOG_TIME;
 		c->turns -= c->turns < CROWD_HOG_TURNS ? c->turns : CROWD_HOG_TURNS;
-		c->spin = (now - began) / CROWD_SPIN;
-		c->away = looked;
+		crowd_left(c, looked, began, now);
 	} else if (now - began > CROWD_AWAY) {
 		c->turns = CROWD_TURNS;
 	} else if (c->turns != 0) {
