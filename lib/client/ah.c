@@ -27,10 +27,10 @@ look(struct context *ctx, const struct ah *ah, bool last)
 	json_t *result;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_ah_query",
 		json_pack("{s:I}", "handle", (json_int_t)ah->handle), -1, &result);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc != 0)
 		return rc;
 	if (!json_is_true(json_object_get(result, "known")))
@@ -171,10 +171,10 @@ wait_room(struct context *ctx)
 	for (uint32_t n = 0; n < NS_PER_S / LOOK_NS; n++) {
 		bool some, none;
 
-		pthread_mutex_lock(&ctx->lock);
+		client_lock(ctx);
 		none = TAILQ_EMPTY(&ctx->ended_ahs);
 		some = give_back(ctx, NULL) != 0;
-		pthread_mutex_unlock(&ctx->lock);
+		client_unlock(ctx);
 		if (some || none)
 			return some;
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
@@ -210,7 +210,7 @@ make(struct context *ctx, struct ah *ah, const struct rl_ah_attr *attr)
 	params = json_pack("{s:I, s:s, s:o}", "pd",
 		(json_int_t)((const struct pd *)ah->pub.pd)->handle, "port",
 		ctx->ports[attr->port_num - 1].name, "ah_attr", client_path_encode(attr));
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_ah_create", params, -1, &result);
 	if (rc == 0) {
 		ah->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
@@ -218,7 +218,7 @@ make(struct context *ctx, struct ah *ah, const struct rl_ah_attr *attr)
 		TAILQ_INSERT_TAIL(&ctx->ahs, ah, all);
 		json_decref(result);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -256,13 +256,13 @@ rl_destroy_ah(struct rl_ah *pub)
 	struct ah *ah = (struct ah *)pub;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = note_uses(ctx, ah);
 	if (rc == 0) {
 		TAILQ_REMOVE(&ctx->ahs, ah, all);
 		TAILQ_INSERT_TAIL(&ctx->ended_ahs, ah, all);
 		give_back(ctx, NULL);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }

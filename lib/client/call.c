@@ -160,8 +160,8 @@ client_call_handle(struct context *ctx, const char *method, uint32_t handle)
 {
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, method, json_pack("{s:I}", "handle", (json_int_t)handle), -1, NULL);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }

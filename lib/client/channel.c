@@ -20,7 +20,7 @@ rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
 	if (ch == NULL)
 		return client_fail(ENOMEM, "out of memory");
 	TAILQ_INIT(&ch->cqs);
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_channel_create", NULL, -1, &result);
 	if (rc == 0) {
 		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
@@ -36,7 +36,7 @@ rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
 	} else {
 		free(ch);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -49,9 +49,9 @@ rl_destroy_comp_channel(struct rl_comp_channel *pub)
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->channels, ch, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	close(ch->pub.fd);
 	free(ch);
 	return 0;
@@ -110,11 +110,11 @@ rl_get_cq_event(struct rl_comp_channel *pub, struct rl_cq **out, void **cq_conte
 		rc = client_fd_wait(ctx, pub->fd);
 		if (rc != 0)
 			return rc;
-		pthread_mutex_lock(&ctx->lock);
+		client_lock(ctx);
 		cq = fired_cq(ch); /* NULL: of a CQ that was destroyed since */
 		if (cq != NULL)
 			cq->completion.given++;
-		pthread_mutex_unlock(&ctx->lock);
+		client_unlock(ctx);
 	} while (cq == NULL);
 	*out = &cq->pub;
 	if (cq_context != NULL)
@@ -127,15 +127,18 @@ rl_ack_cq_events(struct rl_cq *pub, unsigned int nevents)
 {
 	struct context *ctx = context_of(pub->context);
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	((struct cq *)pub)->completion.acked += nevents;
 	pthread_cond_broadcast(&ctx->acked);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 }
 
 void
 client_wait_acks(struct context *ctx, const struct acks *a)
 {
+	const int cancel = ctx->cancel; /* ours: meanwhile another thread has the lock */
+
 	while (a->given != a->acked)
 		pthread_cond_wait(&ctx->acked, &ctx->lock);
+	ctx->cancel = cancel;
 }

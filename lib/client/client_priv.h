@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "cancel.h"
 #include "compiler.h"
 #include "include/rocelane.h"
 #include "jsonrpc.h"
@@ -202,7 +203,8 @@ struct srq {
 
 struct context {
 	struct rl_context pub;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock;   /* client_lock() */
+	int cancel;             /* of the thread that has it: cancel.h */
 	pthread_cond_t acked;   /* an event came back */
 	struct jsonrpc line;    /* `fds`: descriptors that nobody asked for yet */
 	_Atomic bool broken;    /* the connection is of no use any more */
@@ -235,6 +237,26 @@ struct context {
 	TAILQ_HEAD(, cm_id) cm_ids;
 	TAILQ_HEAD(, qp) by_number[QP_BUCKETS];
 };
+
+/** Take ctx->lock. Its thread cannot be cancelled until it gives it back. */
+static inline void
+client_lock(struct context *ctx)
+{
+	const int cancel = cancel_hold();
+
+	pthread_mutex_lock(&ctx->lock);
+	ctx->cancel = cancel;
+}
+
+/** Give it back. */
+static inline void
+client_unlock(struct context *ctx)
+{
+	const int cancel = ctx->cancel;
+
+	pthread_mutex_unlock(&ctx->lock);
+	cancel_go_on(cancel);
+}
 
 /** The last error of this thread becomes this text. @return -err. */
 int client_fail(int err, const char *fmt, ...) PRINTF(2, 3);

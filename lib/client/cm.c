@@ -24,7 +24,7 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 		return client_fail(ENOMEM, "out of memory");
 	ch->pub = (struct rl_cm_event_channel){ .context = pub, .fd = -1 };
 	STAILQ_INIT(&ch->waiting);
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_channel_create", NULL, -1, &result);
 	if (rc == 0) {
 		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
@@ -35,7 +35,7 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 	}
 	if (rc == 0)
 		TAILQ_INSERT_TAIL(&ctx->cm_channels, ch, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc != 0)
 		free(ch);
 	else
@@ -66,7 +66,7 @@ rl_cm_destroy_event_channel(struct rl_cm_event_channel *pub)
 	struct cm_channel *ch = (struct cm_channel *)pub;
 	int rc = 0;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	if (ch->ids != 0)
 		rc = client_fail(EBUSY, "the channel is in use by %u ids", ch->ids);
 	if (rc == 0)
@@ -74,7 +74,7 @@ rl_cm_destroy_event_channel(struct rl_cm_event_channel *pub)
 			json_pack("{s:I}", "handle", (json_int_t)ch->handle), -1, NULL);
 	if (rc == 0)
 		free_channel(ctx, ch);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -115,9 +115,9 @@ rl_cm_create_id(struct rl_cm_event_channel *channel, struct rl_cm_id **out, void
 	struct context *ctx = context_of(channel->context);
 	struct cm_id *id;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	id = client_cm_id_new((struct cm_channel *)channel, id_context, ps);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	*out = id != NULL ? &id->pub : NULL;
 	return id != NULL ? 0 : client_fail(ENOMEM, "out of memory");
 }
@@ -136,7 +136,7 @@ rl_cm_destroy_id(struct rl_cm_id *pub)
 	struct cm_id *id = cm_id_of(pub);
 	struct cm_channel *ch = (struct cm_channel *)pub->channel;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	if (id->handle != 0)
 		client_cm_call(ctx, id, "client_cm_destroy");
 	client_cm_forget(ctx, ch, id);
@@ -144,7 +144,7 @@ rl_cm_destroy_id(struct rl_cm_id *pub)
 	client_wait_acks(ctx, &id->events);
 	ch->ids--;
 	TAILQ_REMOVE(&ctx->cm_ids, id, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(id);
 	return 0;
 }
@@ -162,14 +162,14 @@ rl_cm_migrate_id(struct rl_cm_id *pub, struct rl_cm_event_channel *channel)
 		return client_fail(EINVAL, "the channel is of another context");
 	if (from == to)
 		return 0;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_cm_move(ctx, id, from, to);
 	if (rc == 0) {
 		from->ids--;
 		to->ids++;
 		pub->channel = channel;
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -354,7 +354,7 @@ rl_cm_listen(struct rl_cm_id *pub, int backlog)
 	else if (id->afonly && id->local.ss_family != 0)
 		json_object_set_new(params, "ip_version",
 			json_integer(id->local.ss_family == AF_INET6 ? 6 : 4));
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_listen", params, -1, &result);
 	if (rc == 0) {
 		struct sockaddr_in *in = (struct sockaddr_in *)(void *)&id->local;
@@ -366,7 +366,7 @@ rl_cm_listen(struct rl_cm_id *pub, int backlog)
 			(uint16_t)json_integer_value(json_object_get(result, "service_port")));
 		json_decref(result);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -412,10 +412,10 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 		rc = take_address(&id->local, src);
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_cm_is_group(&id->peer) ? client_cm_resolve_group(id)
 					   : resolve(ctx, id, timeout_ms);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -428,8 +428,8 @@ rl_cm_resolve_route(struct rl_cm_id *pub, int timeout_ms UNUSED)
 
 	if (id->handle == 0 || id->peers)
 		return client_fail(EINVAL, "the peer's address is not resolved");
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_cm_tell(id, RL_CM_EVENT_ROUTE_RESOLVED);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }

@@ -146,9 +146,9 @@ rl_cm_connect(struct rl_cm_id *pub, const struct rl_cm_conn_param *param)
 	json_object_set_new(params, "source_port", json_integer(client_cm_port(&id->local)));
 	json_object_set_new(params, "timeout", json_integer(id->timeout));
 	json_object_set_new(params, "timeout_ms", json_integer(CONNECT_WAIT_MS));
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_connect", params, -1, NULL);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -164,12 +164,12 @@ rl_cm_accept(struct rl_cm_id *pub, const struct rl_cm_conn_param *param)
 		return client_fail(EINVAL, "no peer waits for an answer");
 	id->responder_resources = least(p->responder_resources, id->attr.max_dest_rd_atomic);
 	id->initiator_depth = least(p->initiator_depth, id->attr.max_rd_atomic);
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_accept", terms_json(id, p), -1, NULL);
 	id->answered = rc == 0;
 	if (rc == 0 && client_cm_walks(id))
 		client_qp_is(qp_of(pub->qp), RL_QPS_RTS);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -182,9 +182,9 @@ call_locked(struct rl_cm_id *pub, const char *method)
 
 	if (id->handle == 0)
 		return client_fail(EINVAL, "the id has no connection");
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_cm_call(ctx, id, method);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -208,9 +208,9 @@ rl_cm_reject(struct rl_cm_id *pub, const void *private_data, uint8_t private_dat
 	if (private_data_len != 0)
 		json_object_set_new(
 			params, "private_data", private_json(private_data, private_data_len));
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_reject", params, -1, NULL);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -227,13 +227,13 @@ rl_cm_disconnect(struct rl_cm_id *pub)
 			rl_modify_qp(pub->qp, &attr, RL_QP_STATE);
 		return client_fail(EINVAL, "the id has no connection");
 	}
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_disconnect",
 		json_pack("{s:I, s:I}", "handle", (json_int_t)id->handle, "qp_num",
 			(json_int_t)(pub->qp != NULL ? pub->qp->qp_num : 0)),
 		-1, NULL);
 	if (pub->qp != NULL)
 		client_qp_is(qp_of(pub->qp), RL_QPS_ERR);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }

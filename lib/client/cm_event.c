@@ -168,10 +168,10 @@ rl_cm_get_event(struct rl_cm_event_channel *pub, struct rl_cm_event **out)
 		rc = client_fd_wait(ctx, pub->fd);
 		if (rc != 0)
 			return rc;
-		pthread_mutex_lock(&ctx->lock);
+		client_lock(ctx);
 		rc = client_cm_fetch(ctx, ch);
 		e = rc == 0 ? take(ctx, ch) : NULL;
-		pthread_mutex_unlock(&ctx->lock);
+		client_unlock(ctx);
 		if (rc != 0)
 			return rc;
 	} while (e == NULL);
@@ -185,10 +185,10 @@ rl_cm_ack_event(struct rl_cm_event *pub)
 	struct cm_event *e = (struct cm_event *)pub;
 	struct context *ctx = context_of(e->counted->pub.context);
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	e->counted->events.acked++;
 	pthread_cond_broadcast(&ctx->acked);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(e);
 	return 0;
 }

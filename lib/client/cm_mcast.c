@@ -118,9 +118,9 @@ rl_cm_join_multicast(struct rl_cm_id *pub, const struct sockaddr *group)
 		rc = rl_attach_mcast(pub->qp, &gid, 0);
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_cm_tell(cm_id_of(pub), RL_CM_EVENT_MULTICAST_JOIN);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 

@@ -53,7 +53,7 @@ rl_create_cq(struct rl_context *pub, int cqe, void *cq_context, struct rl_comp_c
 	cq->pub.cq_context = cq_context;
 	params = json_pack(
 		"{s:i, s:I}", "cqe", cqe, "channel", (json_int_t)(ch != NULL ? ch->handle : 0));
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cq_create", params, -1, &result);
 	if (rc == 0) {
 		rc = take_cq(ctx, cq, result);
@@ -67,7 +67,7 @@ rl_create_cq(struct rl_context *pub, int cqe, void *cq_context, struct rl_comp_c
 	} else {
 		free(cq);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -155,13 +155,13 @@ rl_resize_cq(struct rl_cq *pub, int cqe)
 	struct cq *cq = (struct cq *)pub;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	if (cqe < pub->cqe)
 		let_completions_come(ctx, cq);
 	rc = resize(ctx, cq, cqe);
 	if (rc == 0 && pub->cqe != cqe)
 		rc = resize(ctx, cq, cqe);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -174,11 +174,11 @@ rl_destroy_cq(struct rl_cq *pub)
 	json_t *result;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_cq_destroy",
 		json_pack("{s:I}", "handle", (json_int_t)cq->handle), -1, &result);
 	if (rc != 0) {
-		pthread_mutex_unlock(&ctx->lock);
+		client_unlock(ctx);
 		return rc;
 	}
 	TAILQ_REMOVE(&ctx->cqs, cq, all);
@@ -190,7 +190,7 @@ rl_destroy_cq(struct rl_cq *pub)
 	json_decref(result);
 	client_wait_acks(ctx, &cq->completion);
 	client_wait_acks(ctx, &cq->async);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(cq->left);
 	free(cq->users);
 	free(cq);

@@ -117,19 +117,19 @@ rl_get_async_event(struct rl_context *pub, struct rl_async_event *event)
 		rc = event_wait(ctx);
 		if (rc < 0)
 			return rc;
-		pthread_mutex_lock(&ctx->lock);
+		client_lock(ctx);
 		if (rc == 1)
 			rc = client_call(ctx, "client_events", NULL, -1, &list) == 0;
 		if (rc == 0) {
 			rc = device_fatal(ctx, event);
-			pthread_mutex_unlock(&ctx->lock);
+			client_unlock(ctx);
 			return rc;
 		}
 		/* Empty: the event was of an object that is destroyed meanwhile. */
 		if (json_array_size(list) > 0)
 			got = take_event(ctx, json_array_get(list, 0), event);
 		json_decref(list);
-		pthread_mutex_unlock(&ctx->lock);
+		client_unlock(ctx);
 	} while (!got);
 	return 0;
 }
@@ -165,8 +165,8 @@ rl_ack_async_event(struct rl_async_event *event)
 	default: /* of a port, or of all */
 		return;
 	}
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	a->acked++;
 	pthread_cond_broadcast(&ctx->acked);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 }

@@ -13,13 +13,13 @@ change(struct rl_qp *qp, const union rl_gid *gid, const char *method)
 	int rc;
 
 	client_ip_of(gid, ip);
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, method,
 		json_pack("{s:I, s:s}", "qp_num", (json_int_t)qp->qp_num, "group", ip), -1,
 		&result);
 	if (rc == 0)
 		json_decref(result);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 

@@ -27,7 +27,7 @@ rl_alloc_pd(struct rl_context *pub, struct rl_pd **out)
 	*out = NULL;
 	if (pd == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_pd_create", NULL, -1, &result);
 	if (rc == 0) {
 		pd->pub.context = pub;
@@ -38,7 +38,7 @@ rl_alloc_pd(struct rl_context *pub, struct rl_pd **out)
 	} else {
 		free(pd);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -51,9 +51,9 @@ rl_dealloc_pd(struct rl_pd *pub)
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->pds, pd, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(pd);
 	return 0;
 }
@@ -181,11 +181,11 @@ rl_mem_alloc(struct rl_context *pub, size_t length, void **addr)
 	int rc;
 
 	*addr = NULL;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_memory_new(ctx, length, &m);
 	if (rc == 0)
 		*addr = m->base;
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -196,7 +196,7 @@ rl_mem_free(struct rl_context *pub, void *addr)
 	struct memory *m;
 	int rc = 0;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	m = client_memory_of(ctx, addr, 1);
 	if (m == NULL || m->base != addr)
 		rc = client_fail(EINVAL, "%p was not given out by rl_mem_alloc()", addr);
@@ -204,7 +204,7 @@ rl_mem_free(struct rl_context *pub, void *addr)
 		rc = client_fail(EBUSY, "%u regions are registered there", m->users);
 	else
 		client_memory_free(ctx, m, false);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 

@@ -96,7 +96,7 @@ rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr 
 	int rc = 0;
 
 	*out = NULL;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	if (own) {
 		rc = client_memory_new(ctx, length, &m);
 		addr = rc == 0 ? m->base : NULL;
@@ -125,7 +125,7 @@ rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl_mr 
 	} else if (own && m != NULL) {
 		client_memory_free(ctx, m, false);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -139,9 +139,9 @@ reg_fd(struct rl_pd *pd, const struct request *q, struct rl_mr **out)
 	*out = NULL;
 	if (q->fd < 0 && q->pieces_n == 0)
 		return client_fail(EBADF, "descriptor %d", q->fd);
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = mr_new(ctx, pd, q, &mr);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc == 0)
 		*out = &mr->pub;
 	return rc;
@@ -230,7 +230,7 @@ rl_rereg_mr(struct rl_mr *pub, int flags, struct rl_pd *pd, void *addr, size_t l
 		return client_fail(EINVAL, "flags 0x%x", (unsigned int)flags);
 	if ((flags & RL_REREG_MR_CHANGE_PD) == 0)
 		pd = pub->pd;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	if (moves)
 		rc = rereg_memory(ctx, mr, &q);
 	if (rc == 0)
@@ -241,7 +241,7 @@ rl_rereg_mr(struct rl_mr *pub, int flags, struct rl_pd *pd, void *addr, size_t l
 		mr->memory = client_memory_of(ctx, addr, length);
 		mr->memory->users++;
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -263,9 +263,9 @@ rereg_fd(struct rl_mr *pub, int flags, struct rl_pd *pd, struct request *q)
 		pd = pub->pd;
 	if ((flags & RL_REREG_MR_CHANGE_ACCESS) == 0)
 		q->access = mr->access;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = rereg(ctx, mr, pd, true, q);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -331,13 +331,13 @@ rl_dereg_mr(struct rl_mr *pub)
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->mrs, mr, all);
 	if (mr->memory != NULL)
 		mr->memory->users--;
 	if (mr->own_memory)
 		client_memory_free(ctx, mr->memory, false);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(mr);
 	return 0;
 }

@@ -39,11 +39,11 @@ rl_alloc_mw(struct rl_pd *pub, enum rl_mw_type type, struct rl_mw **out)
 		free(mw);
 		return client_fail(EINVAL, "a window is of type 1 or 2");
 	}
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = alloc(ctx, pub, (int)type, &mw->handle, &mw->pub.rkey);
 	if (rc == 0)
 		TAILQ_INSERT_TAIL(&ctx->mws, mw, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc == 0)
 		*out = &mw->pub;
 	else
@@ -63,11 +63,11 @@ rl_alloc_mr(struct rl_pd *pub, struct rl_mr **out)
 		return client_fail(ENOMEM, "out of memory");
 	mr->pub = (struct rl_mr){ .context = pub->context, .pd = pub };
 	mr->fast = true;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = alloc(ctx, pub, FAST, &mr->handle, &mr->pub.rkey);
 	if (rc == 0)
 		TAILQ_INSERT_TAIL(&ctx->mrs, mr, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	mr->pub.lkey = mr->pub.rkey;
 	if (rc == 0)
 		*out = &mr->pub;
@@ -85,9 +85,9 @@ rl_dealloc_mw(struct rl_mw *pub)
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->mws, mw, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(mw);
 	return 0;
 }

@@ -388,7 +388,7 @@ rl_query_port(struct rl_context *pub, uint8_t port_num, struct rl_port_attr *att
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_ports", NULL, -1, &list);
 	if (rc == 0)
 		rc = take_ports(ctx, list);
@@ -403,7 +403,7 @@ rl_query_port(struct rl_context *pub, uint8_t port_num, struct rl_port_attr *att
 		memcpy(attr->name, p->name, sizeof(attr->name));
 		memcpy(attr->mac, p->mac, sizeof(attr->mac));
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 

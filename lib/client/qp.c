@@ -205,13 +205,13 @@ obtain(struct context *ctx, struct qp *qp, const char *method, json_t *params, s
 	json_t *result;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, method, params, -1, &result);
 	if (rc == 0) {
 		rc = take_qp(ctx, qp, result);
 		json_decref(result);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc != 0)
 		client_qp_free(qp);
 	else
@@ -331,7 +331,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 
 	if (params == NULL)
 		return (mask & RL_QP_CAP) != 0 ? -ENOTSUP : -EINVAL;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = call_flushed(ctx, "client_qp_modify", params, &result);
 	if (rc == 0) {
 		atomic_store(&qp->worker,
@@ -346,7 +346,7 @@ rl_modify_qp(struct rl_qp *pub, const struct rl_qp_attr *attr, int mask)
 		if ((mask & RL_QP_STATE) != 0)
 			client_qp_is(qp, attr->qp_state);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -359,7 +359,7 @@ rl_query_qp(
 	json_t *result;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_qp_query",
 		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), -1, &result);
 	if (rc == 0) {
@@ -368,7 +368,7 @@ rl_query_qp(
 		client_qp_is(qp, attr->qp_state);
 		json_decref(result);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc == 0 && init != NULL)
 		*init = (struct rl_qp_init_attr){ .qp_context = pub->qp_context,
 			.send_cq = pub->send_cq,
@@ -419,7 +419,7 @@ rl_destroy_qp(struct rl_qp *pub)
 	int rc;
 
 	client_let_sends_go(ctx, qp);
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = call_flushed(ctx, "client_qp_destroy",
 		json_pack("{s:I}", "qp_num", (json_int_t)pub->qp_num), NULL);
 	if (rc == 0) {
@@ -430,7 +430,7 @@ rl_destroy_qp(struct rl_qp *pub)
 		client_ahs_left(ctx, qp);
 		client_wait_acks(ctx, &qp->async);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	if (rc == 0)
 		client_qp_free(qp);
 	return rc;

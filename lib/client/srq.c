@@ -59,7 +59,7 @@ rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **o
 			params, "xrcd", json_integer(((struct xrcd *)init->xrcd)->handle));
 		json_object_set_new(params, "cq", json_integer(((struct cq *)init->cq)->handle));
 	}
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_srq_create", params, -1, &result);
 	if (rc == 0) {
 		srq->handle = number(result, "handle");
@@ -75,7 +75,7 @@ rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **o
 	} else {
 		free(srq);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -95,7 +95,7 @@ rl_modify_srq(struct rl_srq *pub, const struct rl_srq_attr *attr, int mask)
 		json_object_set_new(params, "max_wr", json_integer(attr->max_wr));
 	if ((mask & RL_SRQ_LIMIT) != 0)
 		json_object_set_new(params, "srq_limit", json_integer(attr->srq_limit));
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	/* The ring may move: nobody posts into the old one meanwhile. */
 	spin_lock(&srq->lock);
 	rc = client_call(ctx, "client_srq_modify", params, -1, &result);
@@ -104,7 +104,7 @@ rl_modify_srq(struct rl_srq *pub, const struct rl_srq_attr *attr, int mask)
 		json_decref(result);
 	}
 	spin_unlock(&srq->lock);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -124,7 +124,7 @@ rl_query_srq(struct rl_srq *pub, struct rl_srq_attr *attr)
 	json_t *result;
 	int rc;
 
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_srq_query",
 		json_pack("{s:I}", "handle", (json_int_t)srq_of(pub)->handle), -1, &result);
 	if (rc == 0) {
@@ -133,7 +133,7 @@ rl_query_srq(struct rl_srq *pub, struct rl_srq_attr *attr)
 			.srq_limit = number(result, "srq_limit") };
 		json_decref(result);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -146,10 +146,10 @@ rl_destroy_srq(struct rl_srq *pub)
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->srqs, srq, all);
 	client_wait_acks(ctx, &srq->async);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(srq);
 	return 0;
 }

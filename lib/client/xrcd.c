@@ -20,7 +20,7 @@ open_xrcd(struct rl_context *pub, json_t *params, struct rl_xrcd **out)
 		json_decref(params);
 		return client_fail(ENOMEM, "out of memory");
 	}
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	rc = client_call(ctx, "client_xrcd_open", params, -1, &result);
 	if (rc == 0) {
 		xrcd->pub.context = pub;
@@ -31,7 +31,7 @@ open_xrcd(struct rl_context *pub, json_t *params, struct rl_xrcd **out)
 	} else {
 		free(xrcd);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -59,9 +59,9 @@ rl_close_xrcd(struct rl_xrcd *pub)
 
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&ctx->lock);
+	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->xrcds, xrcd, all);
-	pthread_mutex_unlock(&ctx->lock);
+	client_unlock(ctx);
 	free(xrcd);
 	return 0;
 }

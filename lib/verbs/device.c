@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cancel.h"
 #include "vl.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,6 +95,7 @@ ibv_get_device_list(int *num_devices)
 {
 	static bool told;
 	struct ibv_device **list = NULL;
+	const int cancel = cancel_hold();
 	int n;
 
 	pthread_mutex_lock(&lock);
@@ -103,6 +105,7 @@ ibv_get_device_list(int *num_devices)
 		fprintf(stderr, "rocelane: no devices: %s\n", rl_last_error());
 	}
 	pthread_mutex_unlock(&lock);
+	cancel_go_on(cancel);
 	if (n < 0)
 		/* As without hardware: a list with nothing in it. */
 		list = n == -ENOMEM ? NULL : calloc(1, sizeof(list[0]));

@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "cancel.h"
 #include "convert.h"
 #include "fds.h"
 #include "span.h"
@@ -33,9 +34,28 @@ struct vl_span {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int cancel; /* of the thread that has it: cancel.h */
 static TAILQ_HEAD(, vl_span) spans = TAILQ_HEAD_INITIALIZER(spans);
 static int held[2] = { -1, -1 }; /* from fork() until the child has its copies */
 static pthread_t forker;         /* who has the lock for that; 0: nobody */
+
+void
+vl_spans_lock(void)
+{
+	const int before = cancel_hold();
+
+	pthread_mutex_lock(&lock);
+	cancel = before;
+}
+
+void
+vl_spans_unlock(void)
+{
+	const int before = cancel;
+
+	pthread_mutex_unlock(&lock);
+	cancel_go_on(before);
+}
 
 static int
 refuse(char *why, int err, const char *text)
@@ -81,7 +101,7 @@ before_fork(void)
 	struct convert_part parts[CONVERT_PARTS];
 	const struct vl_span *s;
 
-	pthread_mutex_lock(&lock);
+	vl_spans_lock();
 	forker = pthread_self();
 	shared_n = 0;
 	shared_cut = false;
@@ -112,7 +132,7 @@ in_parent(void)
 		close(held[0]);
 	}
 	forker = 0;
-	pthread_mutex_unlock(&lock);
+	vl_spans_unlock();
 }
 
 /*
@@ -144,7 +164,7 @@ in_child(void)
 		syscall(SYS_close, held[1]);
 	}
 	forker = 0;
-	pthread_mutex_unlock(&lock);
+	vl_spans_unlock();
 }
 
 static bool ends_watched;
@@ -474,16 +494,4 @@ vl_spans_put(const struct vl_spans *of)
 {
 	for (int i = 0; i < of->n; i++)
 		put(of->of[i]);
-}
-
-void
-vl_spans_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void
-vl_spans_unlock(void)
-{
-	pthread_mutex_unlock(&lock);
 }

@@ -11,8 +11,9 @@
  * ucm_event.c events                         ucm_mcast.c    groups
  * ifaddrs.c   getifaddrs(): ports' addresses
  *
- * Owner:   any thread, as librdmacm's; librocelane has the locks.
- * Memory:  a file until its descriptor is closed, an id until DESTROY_ID or its file's end.
+ * Owner:   any thread, as librdmacm's; librocelane has the locks. A child of fork() has none of it.
+ * Memory:  a file until its descriptor is closed and no call is under way; an id until DESTROY_ID
+ *          or its file's end.
  * Depends: vl.h, rocelane_cm.h; rdma_user_cm.h of the kernel's headers.
  */
 #include <pthread.h>
@@ -30,6 +31,8 @@
 struct ucm_file {
 	struct rl_cm_event_channel *channel;
 	pthread_mutex_t getting; /* around GET_EVENT: an id is known before its next event */
+	uint32_t users;          /* its descriptor, and each call under way */
+	struct ucm_file *next;   /* of those that end now */
 };
 
 /** librdmacm's id; rl->id_context points to it. */

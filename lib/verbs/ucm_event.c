@@ -65,23 +65,41 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 	return true;
 }
 
+static void
+unlock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
+/* Wait for one that the program is told of. */
+static int
+next_event(struct ucm_file *f, struct rdma_ucm_event_resp *resp)
+{
+	struct rl_cm_event *e;
+	bool told = false;
+	int rc;
+
+	while (!told) {
+		rc = rl_cm_get_event(f->channel, &e);
+		if (rc != 0)
+			return rc;
+		told = take(e, resp);
+		rl_cm_ack_event(e);
+	}
+	return 0;
+}
+
+/* Its thread may be cancelled while it waits. */
 int
 ucm_get_event(const struct ucm_call *call)
 {
 	struct rdma_ucm_event_resp resp;
-	struct rl_cm_event *e;
-	bool told = false;
-	int rc = 0;
+	int rc;
 
 	pthread_mutex_lock(&call->file->getting);
-	while (rc == 0 && !told) {
-		rc = rl_cm_get_event(call->file->channel, &e);
-		if (rc != 0)
-			break;
-		told = take(e, &resp);
-		rl_cm_ack_event(e);
-	}
-	pthread_mutex_unlock(&call->file->getting);
+	pthread_cleanup_push(unlock, &call->file->getting);
+	rc = next_event(call->file, &resp);
+	pthread_cleanup_pop(1);
 	if (rc == 0)
 		ucm_answer(call, call->in->get_event.response, &resp, sizeof(resp));
 	return rc;

@@ -2,13 +2,17 @@
 /* Calls of libc that librdmacm opens and uses its device by; those on other files go on to libc. */
 #undef _FILE_OFFSET_BITS /* open() is open(), and open64() a function of its own */
 #undef _FORTIFY_SOURCE   /* no inline forms of what is defined here */
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cancel.h"
 #include "next.h"
 #include "sys_path.h"
 #include "ucm.h"
@@ -18,18 +22,116 @@
 
 /* By descriptor. Pages of it that nobody writes to cost nothing. */
 static struct ucm_file *_Atomic files[FILES_MAX];
+static int _Atomic files_end;     /* no descriptor of one from here on */
+static struct ucm_file inherited; /* in a child: it was its parent's */
+static pid_t _Atomic opened_by;   /* whose files these are: not vfork()'s child's, nor _Fork()'s */
 
+static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER; /* of files' users */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* All channels are of one client, which stays. */
 static struct rl_context *context;
-static pid_t opened_by;
 
-static struct ucm_file *
-file_of(int fd)
+/* Might it be one? @return false: surely not, or not this process's. */
+static bool
+may_be_ours(int fd)
 {
-	if (__builtin_expect((unsigned int)fd >= FILES_MAX, 0))
-		return NULL;
-	return atomic_load_explicit(&files[fd], memory_order_acquire);
+	return __builtin_expect((unsigned int)fd < FILES_MAX, 1) &&
+	       __builtin_expect(
+		       atomic_load_explicit(&files[fd], memory_order_relaxed) != NULL, 0) &&
+	       atomic_load(&opened_by) == getpid();
+}
+
+/* ---- who uses a file ------------------------------------------------------------------------- */
+
+static void close_device(struct ucm_file *f);
+
+/* @return NULL: it is none; else for put(), unless it is `inherited`. */
+static struct ucm_file *
+get(int fd)
+{
+	struct ucm_file *f;
+
+	pthread_mutex_lock(&using);
+	f = atomic_load(&files[fd]);
+	if (f != NULL && f != &inherited)
+		f->users++;
+	pthread_mutex_unlock(&using);
+	return f;
+}
+
+/* As the kernel: who closes a file under a thread that waits takes nothing from that one. */
+static void
+put(void *file)
+{
+	struct ucm_file *f = file;
+	bool last;
+
+	pthread_mutex_lock(&using);
+	last = --f->users == 0;
+	pthread_mutex_unlock(&using);
+	if (last)
+		close_device(f);
+}
+
+/*
+ * The program closes descriptors in between. A number may be another file's at once: whoever looks
+ * it up meanwhile waits.
+ */
+static int
+close_begin(void)
+{
+	const int cancel = cancel_hold();
+
+	pthread_mutex_lock(&using);
+	return cancel;
+}
+
+/* @param from, to which are closed. */
+static void
+close_end(int cancel, unsigned int from, unsigned int to)
+{
+	const unsigned int end = (unsigned int)atomic_load(&files_end);
+	const int err = errno;
+	struct ucm_file *f, *over = NULL;
+
+	for (unsigned int fd = from; fd < end && fd <= to; fd++) {
+		f = atomic_exchange(&files[fd], NULL);
+		if (f != NULL && f != &inherited && --f->users == 0) {
+			f->next = over;
+			over = f;
+		}
+	}
+	pthread_mutex_unlock(&using);
+	while (over != NULL) {
+		f = over;
+		over = f->next;
+		close_device(f);
+	}
+	cancel_go_on(cancel);
+	errno = err;
+}
+
+/* Of fork(): none of its parent's files is this process's, and nobody holds a lock. */
+static void
+in_child(void)
+{
+	const int end = atomic_load(&files_end);
+
+	pthread_mutex_init(&using, NULL);
+	pthread_mutex_init(&lock, NULL);
+	for (int fd = 0; fd < end; fd++) {
+		if (atomic_load(&files[fd]) != NULL)
+			atomic_store(&files[fd], &inherited);
+	}
+	context = NULL;
+	atomic_store(&opened_by, getpid());
+}
+
+static void
+watch_forks(void)
+{
+	atomic_store(&opened_by, getpid());
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -37,13 +139,13 @@ file_of(int fd)
 static int
 use_context(struct rl_context **out)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc = 0;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
-	/* A child has no part in its parent's connection. */
-	if (context == NULL || opened_by != getpid()) {
+	if (context == NULL) {
 		rc = rl_open(NULL, &context);
-		opened_by = getpid();
 		if (rc != 0)
 			context = NULL;
 	}
@@ -71,7 +173,11 @@ give_fd(struct ucm_file *f, int flags)
 	if (fd >= 0 && fd < FILES_MAX) {
 		if ((flags & O_NONBLOCK) != 0)
 			fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
-		atomic_store_explicit(&files[fd], f, memory_order_release);
+		pthread_mutex_lock(&using);
+		atomic_store(&files[fd], f);
+		if (fd >= atomic_load(&files_end))
+			atomic_store(&files_end, fd + 1);
+		pthread_mutex_unlock(&using);
 		return fd;
 	}
 	if (fd >= 0)
@@ -80,7 +186,7 @@ give_fd(struct ucm_file *f, int flags)
 }
 
 static int
-open_device(int flags)
+open_uncancelled(int flags)
 {
 	struct ucm_file *f = calloc(1, sizeof(*f));
 	struct rl_context *ctx;
@@ -100,6 +206,7 @@ open_device(int flags)
 		return -1;
 	}
 	pthread_mutex_init(&f->getting, NULL);
+	f->users = 1;
 	rc = give_fd(f, flags);
 	if (rc >= 0)
 		return rc;
@@ -108,7 +215,71 @@ open_device(int flags)
 	return -1;
 }
 
+static int
+open_device(int flags)
+{
+	const int cancel = cancel_hold();
+	const int fd = open_uncancelled(flags);
+
+	cancel_go_on(cancel);
+	return fd;
+}
+
+/* A command has more than its header's 8 bytes; an event's descriptor takes just 8. */
+static bool
+is_command(int fd, size_t len)
+{
+	struct stat st;
+
+	return len > sizeof(struct rdma_ucm_cmd_hdr) && NEXT(fstat)(fd, &st) == 0 &&
+	       (st.st_mode & S_IFMT) == 0;
+}
+
+static ssize_t
+write_device(int fd, const void *buf, size_t len)
+{
+	struct ucm_file *f = get(fd);
+	ssize_t n;
+
+	if (f == &inherited && is_command(fd, len)) {
+		vl_refused_because("rdma_cm", EBADF,
+			"connections end with the process that opened the channel");
+		return -1;
+	}
+	if (f == NULL || f == &inherited)
+		return NEXT(write)(fd, buf, len);
+	pthread_cleanup_push(put, f);
+	n = ucm_write(f, buf, len);
+	pthread_cleanup_pop(1);
+	return n;
+}
+
 /* ---- libc's functions ------------------------------------------------------------------------ */
+
+/* dlsym() takes locks and uses the heap, which a child of fork() or a handler may not. */
+#define LIBC(name)                                   \
+	static __typeof__(&(name)) libc_##name(void) \
+	{                                            \
+		return NEXT(name);                   \
+	}
+
+LIBC(write)
+LIBC(close)
+LIBC(close_range)
+LIBC(closefrom)
+LIBC(dup2)
+LIBC(dup3)
+
+__attribute__((constructor)) static void
+find(void)
+{
+	libc_write();
+	libc_close();
+	libc_close_range();
+	libc_closefrom();
+	libc_dup2();
+	libc_dup3();
+}
 
 #define OPEN(name)                                                              \
 	EXPORT int name(const char *path, int flags, ...)                       \
@@ -131,30 +302,88 @@ OPEN(open64)
 EXPORT ssize_t
 write(int fd, const void *buf, size_t len)
 {
-	struct ucm_file *f = file_of(fd);
-
-	if (__builtin_expect(f == NULL, 1))
-		return NEXT(write)(fd, buf, len);
-	return ucm_write(f, buf, len);
+	return may_be_ours(fd) ? write_device(fd, buf, len) : libc_write()(fd, buf, len);
 }
 
 EXPORT int
 close(int fd)
 {
-	struct ucm_file *f = file_of(fd);
+	int cancel, rc;
 
-	if (__builtin_expect(f != NULL, 0) && atomic_compare_exchange_strong(&files[fd], &f, NULL))
-		close_device(f);
-	return NEXT(close)(fd);
+	if (!may_be_ours(fd))
+		return libc_close()(fd);
+	cancel = close_begin();
+	rc = libc_close()(fd);
+	close_end(cancel, (unsigned int)fd, (unsigned int)fd);
+	return rc;
+}
+
+static bool
+some_are_ours(unsigned int from)
+{
+	return from < (unsigned int)atomic_load(&files_end) && atomic_load(&opened_by) == getpid();
+}
+
+EXPORT int
+close_range(unsigned int from, unsigned int to, int flags)
+{
+	int cancel, rc;
+
+	if ((flags & CLOSE_RANGE_CLOEXEC) != 0 || !some_are_ours(from))
+		return libc_close_range()(from, to, flags);
+	cancel = close_begin();
+	rc = libc_close_range()(from, to, flags);
+	close_end(cancel, rc == 0 ? from : UINT_MAX, to);
+	return rc;
+}
+
+EXPORT void
+closefrom(int from)
+{
+	const unsigned int first = from > 0 ? (unsigned int)from : 0;
+	int cancel;
+
+	if (!some_are_ours(first)) {
+		libc_closefrom()(from);
+		return;
+	}
+	cancel = close_begin();
+	libc_closefrom()(from);
+	close_end(cancel, first, UINT_MAX);
+}
+
+EXPORT int
+dup3(int fd, int to, int flags)
+{
+	int cancel, rc;
+
+	if (fd == to || !may_be_ours(to))
+		return libc_dup3()(fd, to, flags);
+	cancel = close_begin();
+	rc = libc_dup3()(fd, to, flags);
+	close_end(cancel, rc >= 0 ? (unsigned int)to : UINT_MAX, (unsigned int)to);
+	return rc;
+}
+
+EXPORT int
+dup2(int fd, int to)
+{
+	return fd == to || !may_be_ours(to) ? libc_dup2()(fd, to) : dup3(fd, to, 0);
 }
 
 /* librdmacm wants a character device, with the kernel's number where the kernel has one. */
+static bool
+is_device(int fd)
+{
+	return may_be_ours(fd) && atomic_load(&files[fd]) != &inherited;
+}
+
 #define FSTAT(name, look)                                                  \
 	EXPORT int name(int fd, struct look *st)                           \
 	{                                                                  \
 		const int rc = NEXT(name)(fd, st);                         \
 		struct look real;                                          \
-		if (__builtin_expect(file_of(fd) == NULL, 1) || rc != 0)   \
+		if (!is_device(fd) || rc != 0)                             \
 			return rc;                                         \
 		st->st_mode = S_IFCHR | S_IRUSR | S_IWUSR;                 \
 		st->st_rdev = look(DEVICE, &real) == 0 ? real.st_rdev : 0; \

@@ -270,6 +270,15 @@ class Run(Runs):
         code, out, err = self.run_it("-p", os.environ["VERBS_MCAST"])
         self.assertEqual((0, "members\n"), (code, out), err)
 
+    def test_channels(self):
+        """Of connections: children that close them, threads that are cancelled. ASan takes the
+        stack of a thread that is cancelled for one that overflows."""
+        cancelled = [] if os.environ.get("SANITIZER") else ["cancelled"]
+        for what in ["fork", "vfork", "reuse", "late", *cancelled]:
+            with self.subTest(what):
+                code, out, err = self.run_it("-p", os.environ["VERBS_CHANNELS"], what)
+                self.assertEqual((0, "good\n"), (code, out), err)
+
     def test_own_address(self):
         """Both ends on one device."""
         with socket.socket() as s:

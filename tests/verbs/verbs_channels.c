@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Channels of librdmacm, and those who are not to harm them: children that close what they have
+ * inherited, threads that wait while another one closes, and threads that are cancelled.
+ *
+ *   verbs-channels fork|vfork|reuse|late|cancelled
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "ends.h"
+
+#define ROUNDS        100
+#define ADDR_RESOLVED 0 /* of enum rdma_cm_event_type, which is librdmacm's */
+
+/* ---- commands of rdma_user_cm.h, as librdmacm writes them ------------------------------------ */
+
+#define COMMAND(name)                        \
+	struct name {                        \
+		struct rdma_ucm_cmd_hdr hdr; \
+		struct rdma_ucm_##name in;   \
+	}
+COMMAND(create_id);
+COMMAND(destroy_id);
+COMMAND(bind_ip);
+COMMAND(resolve_ip);
+COMMAND(listen);
+COMMAND(get_event);
+
+#define HEADER(number, command, out_size)                                             \
+	{                                                                             \
+		RDMA_USER_CM_CMD_##number, sizeof((command).in), (uint16_t)(out_size) \
+	}
+
+static int
+channel_new(void)
+{
+	const int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static bool
+create_id(int fd, uint32_t *id)
+{
+	struct rdma_ucm_create_id_resp resp = { 0 };
+	struct create_id c = {
+		HEADER(CREATE_ID, c, sizeof(resp)),
+		{ .uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_TCP, .qp_type = IBV_QPT_RC }
+	};
+	const bool done = write(fd, &c, sizeof(c)) == sizeof(c);
+
+	*id = resp.id;
+	return done;
+}
+
+static uint32_t
+id_new(int fd)
+{
+	uint32_t id;
+
+	CHECK(create_id(fd, &id));
+	return id;
+}
+
+static void
+id_end(int fd, uint32_t id)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct destroy_id c = { HEADER(DESTROY_ID, c, sizeof(resp)),
+		{ .response = (uintptr_t)&resp, .id = id } };
+
+	CHECK(write(fd, &c, sizeof(c)) == sizeof(c));
+}
+
+static struct sockaddr_in6
+address(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
+	struct sockaddr_in6 a = { 0 };
+
+	CHECK(inet_pton(AF_INET, "10.77.0.2", &to.sin_addr) == 1);
+	memcpy(&a, &to, sizeof(to));
+	return a;
+}
+
+static void
+resolve(int fd, uint32_t id)
+{
+	struct resolve_ip c = { HEADER(RESOLVE_IP, c, 0),
+		{ .dst_addr = address(), .id = id, .timeout_ms = 2000 } };
+
+	CHECK(write(fd, &c, sizeof(c)) == sizeof(c));
+}
+
+static void
+listen_at(int fd, uint32_t id)
+{
+	struct bind_ip b = { HEADER(BIND_IP, b, 0), { .addr = address(), .id = id } };
+	struct listen l = { HEADER(LISTEN, l, 0), { .id = id, .backlog = 1 } };
+
+	CHECK(write(fd, &b, sizeof(b)) == sizeof(b));
+	CHECK(write(fd, &l, sizeof(l)) == sizeof(l));
+}
+
+/* Waits. */
+static bool
+get_event(int fd, struct rdma_ucm_event_resp *e)
+{
+	struct get_event c = { HEADER(GET_EVENT, c, sizeof(*e)), { .response = (uintptr_t)e } };
+
+	return write(fd, &c, sizeof(c)) == sizeof(c);
+}
+
+/* The channel works: an id of it finds its address, and is told. */
+static void
+is_good(int fd)
+{
+	const uint32_t id = id_new(fd);
+	struct rdma_ucm_event_resp e;
+
+	resolve(fd, id);
+	CHECK(get_event(fd, &e) && e.event == ADDR_RESOLVED && e.id == id);
+	id_end(fd, id);
+}
+
+/* ---- children -------------------------------------------------------------------------------- */
+
+static void
+ends_well(pid_t pid)
+{
+	int status;
+
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* The parent's listener and channel are as before. */
+static void
+a_child_closes(pid_t (*begin)(void))
+{
+	const int fd = channel_new();
+	const uint32_t listener = id_new(fd);
+	pid_t pid;
+
+	listen_at(fd, listener);
+	pid = begin();
+	if (pid == 0) {
+		close(fd); /* before what it is made of */
+		for (int i = 3; i < 256; i++)
+			close(i);
+		_exit(0);
+	}
+	ends_well(pid);
+	is_good(fd);
+	id_end(fd, listener);
+	CHECK(close(fd) == 0);
+}
+
+/* A command of a child on what it has inherited is refused; a channel of its own is good. */
+static void
+a_child_has_its_own(void)
+{
+	const int fd = channel_new();
+	uint32_t id;
+	pid_t pid;
+
+	is_good(fd);
+	pid = fork();
+	if (pid == 0) {
+		const uint64_t one = 1;
+		int own;
+
+		CHECK(!create_id(fd, &id) && errno == EBADF);
+		own = channel_new();
+		is_good(own);
+		CHECK(close(fd) == 0);
+		CHECK(eventfd(0, 0) == fd);
+		CHECK(write(fd, &one, sizeof(one)) == sizeof(one));
+		CHECK(close(own) == 0);
+		_exit(0);
+	}
+	ends_well(pid);
+	is_good(fd);
+	CHECK(close(fd) == 0);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* A channel's descriptor becomes another file's: what is written is that file's. */
+static void
+a_number_is_used_again(void)
+{
+	static const char word[] = "a line of some length";
+	char got[sizeof(word)];
+	int ends[2], fd = channel_new();
+
+	CHECK(pipe(ends) == 0);
+	for (int i = 0; i < 3; i++) {
+		if (i == 0)
+			CHECK(dup2(ends[1], fd) == fd);
+		else if (i == 1)
+			CHECK(dup3(ends[1], fd, O_CLOEXEC) == fd);
+		else
+			CHECK(close_range((unsigned int)fd, (unsigned int)fd, 0) == 0 &&
+				fcntl(ends[1], F_DUPFD, fd) == fd);
+		CHECK(write(fd, word, sizeof(word)) == sizeof(word));
+		CHECK(read(ends[0], got, sizeof(got)) == sizeof(got));
+		CHECK(memcmp(got, word, sizeof(word)) == 0);
+		CHECK(close(fd) == 0);
+		fd = channel_new();
+	}
+	CHECK(dup2(-1, fd) == -1 && errno == EBADF); /* and nothing was closed */
+	is_good(fd);
+	CHECK(close(fd) == 0);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void *
+waits(void *channel)
+{
+	struct rdma_ucm_event_resp e;
+
+	while (get_event((int)(intptr_t)channel, &e))
+		;
+	CHECK(errno == EBADF || errno == EINVAL); /* the number may be another file's by now */
+	return NULL;
+}
+
+/*
+ * One waits for an event, which comes while another one closes the channel, as in rping. It may
+ * wait for ever, as with the kernel's.
+ */
+static void
+one_closes_while_another_waits(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		const int fd = channel_new();
+		const uint32_t id = id_new(fd);
+		pthread_t thread;
+
+		CHECK(pthread_create(&thread, NULL, waits, (void *)(intptr_t)fd) == 0);
+		CHECK(pthread_detach(thread) == 0);
+		resolve(fd, id);
+		CHECK(close(fd) == 0);
+	}
+}
+
+static void
+ends_cancelled(pthread_t thread)
+{
+	void *end;
+
+	CHECK(pthread_join(thread, &end) == 0 && end == PTHREAD_CANCELED);
+}
+
+static struct ibv_context *device;
+
+/* None of these is a point at which a thread ends. */
+static void *
+works_while_it_is_cancelled(void *memory)
+{
+	struct ibv_port_attr port;
+	struct ibv_device **list;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	pthread_cancel(pthread_self());
+	CHECK((list = ibv_get_device_list(NULL)) != NULL);
+	ibv_free_device_list(list);
+	CHECK((pd = ibv_alloc_pd(device)) != NULL);
+	CHECK(ibv_query_port(device, 1, &port) == 0);
+	CHECK((mr = ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	CHECK(ibv_dereg_mr(mr) == 0);
+	CHECK(ibv_dealloc_pd(pd) == 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* No lock stays behind, whatever a thread was at when it was cancelled. */
+static void
+threads_are_cancelled(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int fd = channel_new();
+	void *memory = NULL;
+	pthread_t thread;
+
+	CHECK(list != NULL && list[0] != NULL && posix_memalign(&memory, 4096, 4096) == 0);
+	CHECK((device = ibv_open_device(list[0])) != NULL);
+	ibv_free_device_list(list);
+	CHECK(pthread_create(&thread, NULL, works_while_it_is_cancelled, memory) == 0);
+	ends_cancelled(thread);
+	for (int i = 0; i < ROUNDS; i++) {
+		const uint32_t id = id_new(fd);
+
+		CHECK(pthread_create(&thread, NULL, waits, (void *)(intptr_t)fd) == 0);
+		resolve(fd, id);
+		pthread_cancel(thread);
+		ends_cancelled(thread);
+		id_end(fd, id);
+	}
+	CHECK(close(fd) == 0);
+	fd = channel_new();
+	is_good(fd);
+	CHECK(close(fd) == 0);
+	CHECK(ibv_close_device(device) == 0);
+	free(memory);
+}
+
+int
+main(int argc, char **argv)
+{
+	CHECK(argc == 2);
+	if (strcmp(argv[1], "fork") == 0) {
+		a_child_closes(fork);
+		a_child_has_its_own();
+	} else if (strcmp(argv[1], "vfork") == 0) {
+		a_child_closes(vfork);
+	} else if (strcmp(argv[1], "reuse") == 0) {
+		a_number_is_used_again();
+	} else if (strcmp(argv[1], "late") == 0) {
+		one_closes_while_another_waits();
+	} else {
+		CHECK(strcmp(argv[1], "cancelled") == 0);
+		threads_are_cancelled();
+	}
+	printf("good\n");
+	return 0;
+}
