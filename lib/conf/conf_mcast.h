@@ -25,5 +25,7 @@ struct conf_mw {
 
 /** Is it an address of 224.0.0.0/4 or ff00::/8? */
 bool conf_ip_is_group(const struct conf_ip *ip);
+/** Can it be one host's: neither a group, nor broadcast, nor no address at all? */
+bool conf_ip_is_unicast(const struct conf_ip *ip);
 
 #endif

@@ -107,8 +107,8 @@ conf_value_mac(const json_t *v, uint8_t mac[6])
 	return any == 0 || (mac[0] & 1) != 0 ? -EINVAL : 0;
 }
 
-static bool
-is_unicast(const struct conf_ip *ip)
+bool
+conf_ip_is_unicast(const struct conf_ip *ip)
 {
 	static const uint8_t unspecified[16];
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -145,7 +145,7 @@ address(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
 int
 conf_value_ip(const json_t *v, uint64_t min, uint64_t max, struct conf_ip *out)
 {
-	return address(v, min, max, out) == 0 && is_unicast(out) ? 0 : -EINVAL;
+	return address(v, min, max, out) == 0 && conf_ip_is_unicast(out) ? 0 : -EINVAL;
 }
 
 int

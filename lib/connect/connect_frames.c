@@ -2,6 +2,7 @@
 /* Datagrams of QP 1: frames to messages and back (CM-01). */
 #include <string.h>
 
+#include "conf_mcast.h"
 #include "connect_priv.h"
 #include "frames.h"
 #include "icrc.h"
@@ -68,34 +69,41 @@ connect_frame(struct connect *cx, uint16_t port, const uint8_t *frame, uint32_t 
 	memcpy(in->frame, frame, len);
 }
 
-static void
-gid_of(const uint8_t *ip, bool ipv6, uint8_t gid[16])
+/* CM-37: to answer a group, or broadcast, is to let one frame become many. */
+static bool
+is_a_host(const uint8_t mac[6], const struct conf_ip *ip)
 {
-	struct conf_ip a = { .family = ipv6 ? 6 : 4 };
+	static const uint8_t none[6];
 
-	memcpy(a.addr, ip, ipv6 ? 16 : 4);
-	connect_gid(&a, gid);
+	return (mac[0] & 1) == 0 && memcmp(mac, none, sizeof(none)) != 0 && conf_ip_is_unicast(ip);
 }
 
 bool
 connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_packet *out)
 {
 	const struct wire_port *addr = cx->env->w.ports[in->port].addr;
+	const uint8_t *src_mac = in->frame + 6;
+	struct conf_ip from, to;
 	struct wire_pkt p;
-	const uint8_t *src;
-	bool ipv6;
+	uint32_t len;
 
 	if (wire_parse(addr, in->frame, in->len, &p) != WIRE_CLASS_ROCE ||
 		p.faults != FAULT_BIT(FAULT_DST_QP) || p.payload_off == 0)
 		return false;
-	ipv6 = (p.flags & PKT_IPV6) != 0;
-	src = wire_src_ip(&p);
+	len = (p.flags & PKT_IPV6) != 0 ? 16 : 4;
+	from = to = (struct conf_ip){ .family = len == 16 ? 6 : 4 };
+	memcpy(from.addr, wire_src_ip(&p), len);
+	memcpy(to.addr, wire_src_ip(&p) + len, len);
+	if (!is_a_host(src_mac, &from)) {
+		cx->drops[CM_DROP_source]++;
+		return false;
+	}
 	*out = (struct cm_packet){ .mad = wire_payload(&p),
 		.len = p.payload_len,
 		.path = { .port = in->port, .has_mac = true } };
-	gid_of(src, ipv6, out->path.peer_gid);
-	gid_of(src + (ipv6 ? 16 : 4), ipv6, out->path.own_gid);
-	memcpy(out->path.peer_mac, in->frame + 6, 6);
+	connect_gid(&from, out->path.peer_gid);
+	connect_gid(&to, out->path.own_gid);
+	memcpy(out->path.peer_mac, src_mac, 6);
 	if ((p.flags & PKT_VLAN) != 0)
 		out->path.tci = be16_load(in->frame + WIRE_ETH_LEN);
 	return true;

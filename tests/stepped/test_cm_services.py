@@ -257,5 +257,29 @@ class Why(CmCase):
         self.assertIn(nobody, " ".join(why))
 
 
+class Sources(CmCase):
+
+    def test_CM_37_nobody_is_answered_who_is_no_host(self):
+        """Groups, broadcast and no address at all, as IP's source or as Ethernet's."""
+        for v6, ips in ((False, ("239.1.1.1", "255.255.255.255", "0.0.0.0")),
+                        (True, ("ff02::1", "::"))):
+            self.cm(v6=v6)
+            honest, rows = self.peer, [{"src_ip": ip} for ip in ips]
+            for kw in rows + [{"src_mac": m} for m in ("ff:ff:ff:ff:ff:ff", "01:00:5e:01:01:01",
+                                                       "00:00:00:00:00:00")]:
+                self.peer = honest.with_(**kw)
+                frames = [self.datagram(m) for m in (
+                    self.req(),
+                    mad.make("SIDR_REQ", 5, request_id=7, service_id=UD_SERVICE),
+                    mad.make("DREQ", 6, local_comm_id=1, remote_comm_id=2),
+                    mad.make("REP", 7, local_comm_id=1, remote_comm_id=2))]
+                self.peer = honest
+                self.assertEqual([], self.feed(*frames, ns=20 * dut.MS), kw)
+            self.assertEqual(4 * (len(ips) + 3), self.cm_count("cm_drops_source"))
+            self.assertEqual(0, self.cm_count("cm_connections"))
+            self.one("REP", self.answers(self.req()))
+            self.end_connections()
+
+
 if __name__ == "__main__":
     dut.main()
