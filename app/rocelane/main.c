@@ -76,7 +76,7 @@ print_errors(const struct conf_errors *err)
 		fprintf(stderr, "%s\n", line);
 	}
 	if (err->n_errors + err->n_warnings > err->n)
-		fprintf(stderr, "... and %u more\n", err->n_errors + err->n_warnings - err->n);
+		fprintf(stderr, "... and more than these %u\n", err->n);
 }
 
 static int

@@ -181,7 +181,7 @@ conf_load_text(const char *text, size_t len, struct conf **out, struct conf_erro
 	*out = NULL;
 	if (len > FILE_MAX_BYTES) {
 		conf_fault(
-			err, NULL, "is %zu bytes long: at most %u are read", len, FILE_MAX_BYTES);
+			err, NULL, "is longer than %u bytes: no more are read", FILE_MAX_BYTES);
 		return -EINVAL;
 	}
 	fault = len > 0 ? encoding_fault(text, len, &at) : NULL;
