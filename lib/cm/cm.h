@@ -269,6 +269,7 @@ struct cm_source {
 struct cm_neighbour {
 	TAILQ_HEAD(, cm_conn) half_open; /* oldest first */
 	uint32_t n;
+	uint32_t all; /* connections that they have begun, whatever has become of them */
 };
 
 struct cm_limits {

@@ -11,6 +11,7 @@
 #include "mix.h"
 
 enum { ID_BITS = 16 }; /* of a local id: the place; the others say which connection on it */
+enum { OTHERS_PART = 8 }; /* of all connections: what those of one MAC leave to others */
 
 uint64_t
 cm_random(struct cm *cm)
@@ -134,6 +135,8 @@ cm_forget(struct cm *cm, struct cm_conn *c)
 	ASSERT(c->local_id != 0 && cm->n != 0);
 	wheel_cancel(&cm->wheel, &c->timer);
 	cm_half_open_end(cm, c);
+	if (!c->active)
+		cm->neighbours[c->neighbour].all--;
 	for (uint32_t k = 0; k < CM_CHAINS; k++)
 		unlink_conn(cm, c, k);
 	c->local_id = 0;
@@ -327,7 +330,10 @@ cm_neighbour_of(const struct cm *cm, const struct cm_path *path)
 enum cm_drop
 cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path)
 {
-	if (cm->n == cm->limits.connections)
+	const struct cm_neighbour *from = &cm->neighbours[cm_neighbour_of(cm, path)];
+	const uint32_t others = cm->limits.connections / OTHERS_PART;
+
+	if (cm->n == cm->limits.connections || from->all >= cm->limits.connections - others)
 		return CM_DROP_connections;
 	/* One source leaves half of the places to others. */
 	if (cm->half_open >= cm->limits.half_open ||
@@ -346,6 +352,7 @@ cm_half_open_begin(struct cm *cm, struct cm_conn *c)
 	c->neighbour = cm_neighbour_of(cm, &c->path);
 	TAILQ_INSERT_TAIL(&cm->neighbours[c->neighbour].half_open, c, beside);
 	cm->neighbours[c->neighbour].n++;
+	cm->neighbours[c->neighbour].all++;
 	cm->half_open++;
 	c->listener->pending++;
 }

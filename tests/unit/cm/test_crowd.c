@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many connections are unfinished (CM-40): who gets a place, and who gives his away. */
+#include <errno.h>
+
 #include "bed.h"
 
 /* CM_40: unfinished connections are bounded, in all and for one source; then all is as before. */
@@ -205,6 +207,48 @@ patient_flood(void **state)
 	bed_fini(&b);
 }
 
+/*
+ * CM_40: a host that finishes what it begins, and ends none of it, leaves an eighth of all to
+ * others: to those who ask, and to programs here.
+ */
+static void
+those_that_stay(void **state)
+{
+	enum { HOSTILE = 1, HONEST = 2, ALL = 64, OTHERS = ALL / 8 };
+	struct cm_ask ask = { .terms = { .qpn = 9 }, .time = TIME_NS_PER_S };
+	struct cm_conn *c;
+	struct bed b;
+	uint32_t up = 0, at;
+
+	(void)state;
+	bed_init(&b);
+	for (uint32_t i = 1; i <= 2 * ALL; i++) {
+		from_mac(&b, HOSTILE, i, i);
+		if (!answered(&b))
+			continue;
+		mad_init(b.mad, CM_RTU, b.v.conn->tid);
+		mad_set(b.mad, RTU_local_comm_id, b.v.conn->remote_id);
+		mad_set(b.mad, RTU_remote_comm_id, b.v.conn->local_id);
+		bed_receive(&b);
+		up += b.v.event == CM_EVENT_ESTABLISHED;
+	}
+	assert_int_equal(up, ALL - OTHERS);
+	from_mac(&b, HOSTILE, 1, 2 * ALL + 1);
+	bed_dropped(&b, CM_DROP_connections);
+	for (uint32_t i = 1; i < OTHERS; i++) {
+		from_mac(&b, HONEST, 200 + i, 1000 + i);
+		assert_true(answered(&b));
+	}
+	assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), 0);
+	assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), -ENOSPC);
+	/* When one has ended it may begin another. */
+	for (at = 0; (c = cm_each(&b.cm, &at)) != NULL;)
+		cm_forget(&b.cm, c);
+	from_mac(&b, HOSTILE, 1, 2 * ALL + 2);
+	assert_true(answered(&b));
+	bed_fini(&b);
+}
+
 /* CM_25: a peer that asks for more time again and again does not get it without end. */
 static void
 endless_mra(void **state)
@@ -234,6 +278,7 @@ main(void)
 		cmocka_unit_test(repeated_flood),
 		cmocka_unit_test(patient_flood),
 		cmocka_unit_test(endless_mra),
+		cmocka_unit_test(those_that_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
