@@ -124,7 +124,8 @@ nd_learn(struct net *net, const struct frame_in *f, const uint8_t addr[16], cons
 {
 	struct neigh_key key = { .ip.family = 6, .port = f->port, .vlan = f->tci & 0xfff };
 
-	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0)
+	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0 ||
+		is_ours(net->env->w.ports[f->port].addr, addr))
 		return;
 	memcpy(key.ip.addr, addr, 16);
 	neigh_learn(net, &key, mac, for_us);
@@ -161,6 +162,7 @@ echo(struct net *net, const struct frame_in *f, const uint8_t *icmp, uint32_t le
 	uint8_t *reply;
 
 	if (!is_ours(us, f->l3 + 24) || f->l3[8] == 0xff ||
+		memcmp(f->l3 + 8, unspecified, 16) == 0 ||
 		len + WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN > sizeof(net->frame_tx))
 		return;
 	at = frames_header(out, f->l2 + 6, us->mac, f->tci, TYPE_IPV6);

@@ -72,6 +72,18 @@ class NeighbourDiscovery(dut.DutCase):
         self.assertEqual([], self.ask(Ether(src=PEER_MAC, dst=MAC) /
                                       IPv6(src=PEER_LOCAL, dst="fe80::1") / ICMPv6EchoRequest()))
 
+    def test_our_own_addresses_are_no_neighbours(self):
+        """Nor is nobody's: what cannot be a peer's is neither believed nor answered."""
+        self.rpc("neighbor_flush")
+        for own in (GLOBAL, LOCAL):
+            self.solicit(GLOBAL, own)
+            self.solicit(LOCAL, own)
+        known = [n.get("ipv6") for n in self.rpc("neighbor_list")]
+        self.assertFalse({GLOBAL, LOCAL} & set(known), known)
+        for src in ("::", "ff02::1"):
+            self.assertEqual([], self.ask(Ether(src=PEER_MAC, dst=MAC) / IPv6(src=src, dst=GLOBAL)
+                                          / ICMPv6EchoRequest(data=b"there?")))
+
     def test_a_link_local_neighbour_is_asked_from_there(self):
         self.resp()
         self.make("qp_create", **self.qp_params(
