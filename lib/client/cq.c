@@ -313,30 +313,41 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 	return got;
 }
 
+/*
+ * The first completion that the newest event has not told of, or `from` if that is behind it. An
+ * event is of the first one that was asked for. The queue's lock is held.
+ */
+static uint32_t
+not_told(struct cq *cq, uint32_t from, uint32_t fired)
+{
+	uint32_t told;
+
+	if (cq->armed_from != ARMED_NEVER && cq->armed_at != fired)
+		cq->told = (uint32_t)cq->armed_from + 1;
+	told = cq->told;
+	/* Behind the newest one it says nothing: it is long ago, or of another ring. */
+	return told != from && told - from <= ring_cq_end(&cq->ring) - from ? told : from;
+}
+
 int
 rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
 {
 	struct cq *cq = (struct cq *)pub;
 	uint32_t fired, from;
-	bool waiting;
 
 	if (pub->channel == NULL)
 		return client_fail(EINVAL, "the CQ was created without a completion channel");
 	spin_lock(&cq->lock);
 	/* Armed for any completion, it stays so when solicited ones are asked for as well. */
 	fired = atomic_load_explicit(&cq->ring.sh->fired, memory_order_relaxed);
-	waiting = cq->armed_from != ARMED_NEVER && cq->armed_at == fired;
 	cq->armed_next =
 		(solicited_only & ~RL_NOTIFY_NEW) == 0 || (cq->armed_next && cq->armed_at == fired);
-	cq->armed_at = fired;
 	/* What is left of an older ring was not polled: an event is due. */
 	from = cq->ring.cons - (cq->left_n != 0);
 	cq->armed_next = cq->armed_next || cq->left_n != 0;
-	/* What the request before this one asked for, and has not had, stays asked for. */
 	if ((solicited_only & RL_NOTIFY_NEW) != 0)
-		from = waiting && (int32_t)((uint32_t)cq->armed_from - from) >= 0
-			       ? (uint32_t)cq->armed_from
-			       : ring_cq_end(&cq->ring);
+		from = not_told(cq, from, fired);
+	cq->armed_at = fired;
 	cq->armed_from = from;
 	ring_cq_arm_at(&cq->ring, cq->armed_next ? RING_CQ_NEXT : RING_CQ_SOLICITED, from);
 	spin_unlock(&cq->lock);

@@ -279,6 +279,10 @@ class Run(Runs):
                 code, out, err = self.run_it("-p", os.environ["VERBS_CHANNELS"], what)
                 self.assertEqual((0, "good\n"), (code, out), err)
 
+    def test_CQ_06_what_a_channel_tells(self):
+        code, out, err = self.run_it("-p", os.environ["VERBS_ARMED"])
+        self.assertEqual((0, "told\n"), (code, out), err)
+
     def test_own_address(self):
         """Both ends on one device."""
         with socket.socket() as s:

@@ -51,6 +51,13 @@ class Ucx(unittest.TestCase):
         """Datagrams alone: UCX looks at the kind of headers that a completion names."""
         self.assertEqual("200", self.play("ud_verbs", "tag_bw", "-n", "200", "-s", "20000")[0])
 
+    def test_sleep(self):
+        """CQ-06: it polls until there is nothing, arms, waits. What came in between wakes it."""
+        for transports in "rc_verbs,ud_verbs", "ud_verbs":
+            with self.subTest(transports):
+                row = self.play(transports, "tag_lat", "-n", "200", "-s", "2048", "-E", "sleep")
+                self.assertEqual("200", row[0])
+
     def test_device_files(self):
         """What a kernel shows of RDMA devices is there for the program, and gone with it."""
         script = ("import os, stat; d = '/sys/class/infiniband/left/'\n"

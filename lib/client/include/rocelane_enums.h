@@ -78,7 +78,10 @@ enum rl_qp_attr_mask {
 	RL_QP_RQ_LIMIT = 1 << 28 /* by itself */
 };
 
-/* Added to solicited_only of rl_req_notify_cq(): not for what is there, as libibverbs has it. */
+/*
+ * Added to solicited_only of rl_req_notify_cq(), for programs that ask before they poll: not for
+ * the completion that the last event was of. What came behind that one counts, as with mlx5.
+ */
 enum rl_notify { RL_NOTIFY_NEW = 2 };
 
 enum rl_srq_type { RL_SRQT_BASIC, RL_SRQT_XRC };

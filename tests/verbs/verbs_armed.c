@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When a completion channel tells of completions (CQ-06). Some programs poll until there is
+ * nothing, arm, and wait (UCX): what came in between has to be told. Others arm with the event and
+ * poll then (perftest): they are not to hear of the same once more.
+ */
+#include <poll.h>
+
+#include "ends.h"
+
+#define WAIT_MS 20000
+
+static struct end e[2];
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq; /* of what the first one receives */
+
+/* The first end's receives complete into a queue with a channel. */
+static void
+open_all(void)
+{
+	int n;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 32, .max_recv_sge = 1 } };
+	struct ibv_recv_wr *bad;
+
+	CHECK(list != NULL && n >= 2);
+	end_open(&e[0], list[0]);
+	end_open(&e[1], list[1]);
+	ibv_free_device_list(list);
+	CHECK((channel = ibv_create_comp_channel(e[0].ctx)) != NULL);
+	CHECK((cq = ibv_create_cq(e[0].ctx, 32, NULL, channel, 0)) != NULL);
+	init.send_cq = e[0].cq;
+	init.recv_cq = cq;
+	CHECK(ibv_destroy_qp(e[0].qp) == 0);
+	CHECK((e[0].qp = ibv_create_qp(e[0].pd, &init)) != NULL);
+	end_connect(&e[0], &e[1], 7);
+	end_connect(&e[1], &e[0], 7);
+	for (int i = 0; i < 32; i++)
+		CHECK(ibv_post_recv(e[0].qp, &(struct ibv_recv_wr){ .wr_id = 1 }, &bad) == 0);
+}
+
+/* A message of the second one, and back comes its ACK: what it leaves at the first one is there. */
+static void
+message(enum ibv_wr_opcode opcode, unsigned int flags)
+{
+	struct ibv_send_wr wr = { .opcode = opcode, .send_flags = IBV_SEND_SIGNALED | flags }, *bad;
+	struct ibv_wc wc;
+	int n;
+
+	CHECK(ibv_post_send(e[1].qp, &wr, &bad) == 0);
+	while ((n = ibv_poll_cq(e[1].cq, 1, &wc)) == 0)
+		;
+	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
+static void
+arrives(void)
+{
+	message(IBV_WR_SEND, 0);
+}
+
+static void
+arms(int solicited_only)
+{
+	CHECK(ibv_req_notify_cq(cq, solicited_only) == 0);
+}
+
+static void
+hears(void)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *of;
+	void *context;
+
+	CHECK(poll(&p, 1, WAIT_MS) == 1);
+	CHECK(ibv_get_cq_event(channel, &of, &context) == 0 && of == cq);
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* Some WRITEs of nothing there and back: the worker has looked what is due, more than once. */
+static void
+hears_nothing(void)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+
+	for (int i = 0; i < 8; i++)
+		message(IBV_WR_RDMA_WRITE, 0);
+	CHECK(poll(&p, 1, 0) == 0);
+}
+
+static void
+polls(int want)
+{
+	struct ibv_wc wc[32];
+
+	CHECK(ibv_poll_cq(cq, 32, wc) == want);
+}
+
+static void
+any_completion(void)
+{
+	/* One that is there, and that nobody was told of. */
+	arrives();
+	arms(0);
+	hears();
+	/* Armed with the event, polled then: no more of it. */
+	arms(0);
+	hears_nothing();
+	polls(1);
+	hears_nothing();
+	/* Armed still. */
+	arrives();
+	hears();
+	polls(1);
+	/* Polled, but what came before it is armed is told. */
+	polls(0);
+	arrives();
+	arms(0);
+	hears();
+	/* One that came behind the one that was told of. */
+	arrives();
+	arms(0);
+	hears();
+	polls(2);
+	arms(0);
+	hears_nothing();
+	arms(0);
+	hears_nothing();
+}
+
+static void
+solicited_alone(void)
+{
+	arrives();
+	hears();
+	polls(1);
+	arms(1);
+	arrives();
+	hears_nothing();
+	polls(1);
+	message(IBV_WR_SEND, IBV_SEND_SOLICITED);
+	hears();
+	polls(1);
+	arrives();
+	message(IBV_WR_SEND, IBV_SEND_SOLICITED);
+	arrives();
+	arms(1);
+	hears();
+	polls(3);
+	arrives();
+	arms(1);
+	hears_nothing();
+	arms(0);
+	hears();
+	polls(1);
+}
+
+int
+main(void)
+{
+	open_all();
+	any_completion();
+	solicited_alone();
+	printf("told\n");
+	return 0;
+}
