@@ -86,6 +86,10 @@ put_port(const char *base, const struct rl_port_attr *a)
 		{ "link_layer", "Ethernet" },
 		{ "rate", "40 Gb/sec (4X FDR10)" }, /* as query.c has it */
 		{ "lid", "0x0" },
+		{ "lid_mask_count", "0" },
+		{ "sm_lid", "0x0" },
+		{ "sm_sl", "0" },
+		{ "cap_mask", "0x00010000" }, /* IB_PORT_CM_SUP, as Soft-RoCE */
 		{ "pkeys/0", "0xffff" },
 	};
 	char name[256];
@@ -98,25 +102,37 @@ put_port(const char *base, const struct rl_port_attr *a)
 	return true;
 }
 
+/* What ibstat and UCX read. */
 static bool
 put_device(struct rl_context *ctx, uint8_t port)
 {
+	struct rl_device_attr d;
 	struct rl_port_attr a;
+	char guid[24], name[256], base[160];
 	const uint8_t *m = a.mac;
-	char name[256], base[160];
 	bool good;
 
-	if (rl_query_port(ctx, port, &a) != 0 || strchr(a.name, '/') != NULL)
+	if (rl_query_port(ctx, port, &a) != 0 || strchr(a.name, '/') != NULL ||
+		rl_query_device(ctx, &d) != 0)
 		return false;
 	snprintf(base, sizeof(base), "/sys/class/infiniband/%s/ports/1", a.name);
 	good = put_port(base, &a) && put_gids(ctx, port, base, a.name);
-	snprintf(name, sizeof(name), "/sys/class/infiniband/%s/node_type", a.name);
-	good = good && put(name, "1: CA");
-	snprintf(name, sizeof(name), "/sys/class/infiniband/%s/node_guid", a.name);
-	good = good &&
-	       put(name, "%02x%02x:%02xff:fe%02x:%02x%02x", m[0] ^ 2, m[1], m[2], m[3], m[4], m[5]);
-	snprintf(name, sizeof(name), "/sys/class/infiniband/%s/device/numa_node", a.name);
-	good = good && put(name, "-1");
+	snprintf(guid, sizeof(guid), "%02x%02x:%02xff:fe%02x:%02x%02x", m[0] ^ 2, m[1], m[2], m[3],
+		m[4], m[5]);
+	const struct {
+		const char *name, *text;
+	} rows[] = {
+		{ "node_type", "1: CA" },
+		{ "node_guid", guid },
+		{ "sys_image_guid", guid },
+		{ "node_desc", a.name },
+		{ "fw_ver", d.fw_ver },
+		{ "device/numa_node", "-1" },
+	};
+	for (size_t i = 0; good && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(name, sizeof(name), "/sys/class/infiniband/%s/%s", a.name, rows[i].name);
+		good = put(name, "%s", rows[i].text);
+	}
 	snprintf(base, sizeof(base), "/sys/class/infiniband_verbs/uverbs%u", port - 1u);
 	snprintf(name, sizeof(name), "%s/ibdev", base);
 	good = good && put(name, "%s", a.name);

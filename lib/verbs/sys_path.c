@@ -10,11 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "next.h"
@@ -169,6 +172,72 @@ opendir(const char *path)
 	char buf[SYS_PATH_MAX];
 
 	return NEXT(opendir)(vl_path(path, buf));
+}
+
+/* ls, and what is written in Rust. */
+EXPORT int
+statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
+{
+	char buf[SYS_PATH_MAX];
+	unsigned int minor;
+	const int rc = NEXT(statx)(dir, vl_path(path, buf), flags, mask, st);
+
+	if (rc == 0 && vl_path_is_device(path, &minor)) {
+		st->stx_mode = (uint16_t)(S_IFCHR | (st->stx_mode & MODE_MASK));
+		st->stx_rdev_major = MAJOR;
+		st->stx_rdev_minor = minor;
+	}
+	return rc;
+}
+
+/* ls -l asks for a security label. */
+#define GET_XATTR(name)                                                                   \
+	EXPORT ssize_t name(const char *path, const char *attr, void *value, size_t size) \
+	{                                                                                 \
+		char buf[SYS_PATH_MAX];                                                   \
+		return NEXT(name)(vl_path(path, buf), attr, value, size);                 \
+	}
+
+GET_XATTR(getxattr)
+GET_XATTR(lgetxattr)
+
+/* find. */
+#define OPEN_AT(name)                                                           \
+	EXPORT int name(int dir, const char *path, int flags, ...)              \
+	{                                                                       \
+		va_list ap;                                                     \
+		mode_t mode = 0;                                                \
+		char buf[SYS_PATH_MAX];                                         \
+		va_start(ap, flags);                                            \
+		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) \
+			mode = va_arg(ap, mode_t);                              \
+		va_end(ap);                                                     \
+		return NEXT(name)(dir, vl_path(path, buf), flags, mode);        \
+	}
+
+OPEN_AT(openat)
+OPEN_AT(openat64)
+
+/* Libraries that list folders: libc's own opendir() does not come by here. ibstat's does so. */
+#define SCAN(name, entry)                                                           \
+	EXPORT int name(const char *path, struct entry ***list,                     \
+		int (*wanted)(const struct entry *),                                \
+		int (*order)(const struct entry **, const struct entry **))         \
+	{                                                                           \
+		char buf[SYS_PATH_MAX];                                             \
+		return NEXT(name)(vl_path(path, buf), list, wanted, order);         \
+	}
+
+SCAN(scandir, dirent)
+SCAN(scandir64, dirent64)
+
+/* A shell's cd, as ibstatus does. */
+EXPORT int
+chdir(const char *path)
+{
+	char buf[SYS_PATH_MAX];
+
+	return NEXT(chdir)(vl_path(path, buf));
 }
 
 EXPORT ssize_t

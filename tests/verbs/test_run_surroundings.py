@@ -84,6 +84,29 @@ class Faults(Beside):
             self.assertIn(why, err)
 
 
+class Devices(Runs):
+    """Files of the devices, for programs that list and visit them."""
+
+    def said(self, script):
+        code, out, err = self.run_it("-p", "sh", "-c", script)
+        self.assertEqual((0, ""), (code, err), out)
+        return out
+
+    def test_shell(self):
+        """cd, and names with an asterisk."""
+        self.assertEqual("1: CA\n1: CA\n", self.said("cat /sys/class/infiniband/*/node_type"))
+        self.assertEqual("1\n4: ACTIVE\n", self.said(
+            "cd /sys/class/infiniband/rocelane1/ports && echo * && cat 1/state"))
+
+    def test_ls_and_find(self):
+        self.assertEqual("rocelane0\nrocelane1\n", self.said("ls /sys/class/infiniband"))
+        self.assertRegex(self.said("ls -l /dev/infiniband/uverbs1"), r"^crw.* 231, 193 ")
+        found = self.said("find /sys/class/infiniband /sys/class/infiniband_verbs").splitlines()
+        for path in ("infiniband/rocelane0/fw_ver", "infiniband/rocelane1/ports/1/gids/0",
+                     "infiniband_verbs/uverbs0/ibdev"):
+            self.assertIn("/sys/class/" + path, found)
+
+
 class Folders(Beside):
     """Where files of a run are, and that a program may go to another folder."""
 

@@ -76,6 +76,19 @@ class Pairs(unittest.TestCase):
             "pml", "ucx", "--mca", "btl", "^ofi,openib,vader,tcp", "--mca", "osc", "ucx", "--mca",
             "spml", "ucx", *ranks[0], ":", *ranks[1], **UCX)
 
+    def test_ibstat(self):
+        """What operators ask for the state of a device: both programs look at its files."""
+        self.unpack("infiniband-diags", "libibumad3", "libibmad5", "libibnetdisc5")
+        sbin = self.at("usr/sbin")
+        done = subprocess.run([RUN, "--private", "sh", "-c", f"{sbin}/ibstat; sh {sbin}/ibstatus"],
+                              check=False, text=True, timeout=200, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env=dict(os.environ, LD_LIBRARY_PATH=self.at(LIB)))
+        self.assertEqual(0, done.returncode, done.stdout)
+        for port in PORTS:
+            self.assertRegex(done.stdout, f"CA '{port}'(.*\n)+.*State: Active\n")
+            self.assertRegex(done.stdout, f"device '{port}' port 1 status:(.*\n)+.*4: ACTIVE\n")
+
     def test_gloo(self):
         """Its own code for verbs: completion channels, immediate data, a thread that waits."""
         self.unpack("libgloo0", "libgloo-dev")
