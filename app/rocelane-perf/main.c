@@ -47,7 +47,7 @@ one_size(struct perf *p, uint64_t size, struct perf_result *r)
 {
 	int rc;
 
-	work_reset(p);
+	work_reset(p, size);
 	if (receives(p) && post_receives(p, size) != 0)
 		return -1;
 	if (p->o.verb == PERF_SEND && oob_keys(p, 0) != 0)

@@ -273,7 +273,6 @@ oob_agree(struct perf *p)
 {
 	char mine[VERSION_BYTES] = VERSION_TEXT;
 	char theirs[VERSION_BYTES];
-	uint32_t line = CACHE_LINE;
 
 	/* Behind the text's zero perftest leaves zeros: there two of ours know each other. */
 	memcpy(mine + MARK_AT, "rocelan", 8);
@@ -293,7 +292,8 @@ oob_agree(struct perf *p)
 		return -1;
 	}
 	p->cycle_buffer = (uint32_t)sysconf(_SC_PAGESIZE);
-	if (exchange_u32(p, &p->cycle_buffer) != 0 || exchange_u32(p, &line) != 0)
+	p->line = CACHE_LINE;
+	if (exchange_u32(p, &p->cycle_buffer) != 0 || exchange_u32(p, &p->line) != 0)
 		return -1;
 	if (p->cycle_buffer > 1u << 30) {
 		fprintf(stderr, "rocelane-perf: the peer asks for buffers of %u bytes\n",

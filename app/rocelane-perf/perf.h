@@ -118,6 +118,12 @@ struct perf_count {
 	uint32_t unsignaled; /* posted since the last signaled request */
 };
 
+/** Where a queue pair's messages lie in its room: one place after the other, again and again. */
+struct perf_places {
+	uint64_t step; /* bytes */
+	uint32_t n;
+};
+
 /* ---- the run --------------------------------------------------------------------------------- */
 
 struct perf_result {
@@ -137,6 +143,7 @@ struct perf {
 	struct perf_cm *cm;
 	/* agreed on with the peer */
 	uint32_t cycle_buffer; /* bytes a message has room for at least */
+	uint32_t line;         /* bytes that no two messages share */
 	uint32_t mtu;          /* bytes */
 	bool peer_is_us;
 	bool running; /* the handshake is over: the peer speaks when its test is */
@@ -149,6 +156,7 @@ struct perf {
 	struct rl_mr *mr;
 	uint64_t room;  /* bytes of the memory for one QP's messages in one direction */
 	uint32_t slots; /* messages in it, when they are validated; else 1 */
+	struct perf_places sent_at, received_at;
 	uint8_t port_num;
 	union rl_gid gid;
 	uint32_t head; /* bytes ahead of each message received: PERF_GRH with UD */
@@ -194,6 +202,19 @@ int cm_connect(struct perf *p);
 /** p->sock is closed. */
 void cm_free(struct perf *p);
 
+/**
+ * places.c: where messages of that size lie. As perftest has it: of bandwidth, short ones have
+ * cache lines of their own, as many as there is room for; long ones, and all of latency, lie at one
+ * place.
+ */
+void places_set(struct perf *p, uint64_t size);
+
+static inline uint64_t
+place_of(const struct perf_places *at, uint64_t n)
+{
+	return n % at->n * at->step;
+}
+
 /* ends.c: verbs objects */
 /** The port by the options, its path MTU and address. @return 0 or -1 with a message. */
 int ends_port(struct perf *p);
@@ -221,7 +242,8 @@ int work_post_recv(struct perf *p, uint32_t qp, uint64_t size);
  */
 int64_t work_poll(struct perf *p, struct rl_cq *cq, uint64_t size);
 /**
- * Nothing was there: sleep for an event (--events), or leave the CPU to others now and then.
+ * Nothing was there: sleep for an event (--events). Who polls leaves the CPU to others in
+ * rl_poll_cq(), as any program does.
  * @return 0; -1 with a message: the peer or the dataplane is gone, or the run was stopped.
  */
 int work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins);
@@ -229,8 +251,8 @@ int work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins);
 bool work_failed(const struct perf *p);
 /** Has the peer said something on the handshake's connection? */
 bool work_peer_speaks(const struct perf *p);
-/** Counters to zero, before each size. */
-void work_reset(struct perf *p);
+/** Counters to zero, and where messages lie, before each size. */
+void work_reset(struct perf *p, uint64_t size);
 /**
  * What is in memory before the run, so that what arrives can be told and validated. Before the
  * handshake: behind it the peer may be writing already.

@@ -2,7 +2,6 @@
 /* Posting and completions, and what messages hold when they are validated. */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,10 +11,9 @@
 
 #include "perf.h"
 
-#define POLL_BATCH  16
-#define YIELD_SPINS 64   /* empty polls before others may run */
-#define LOOK_SPINS  8192 /* ... before the peer is looked at */
-#define EVENT_MS    1000
+#define POLL_BATCH 16
+#define LOOK_SPINS 8192 /* empty polls before the peer is looked at */
+#define EVENT_MS   1000
 
 static _Atomic bool stopped; /* lock-free: a signal handler may set it */
 
@@ -85,22 +83,17 @@ message_is(const uint8_t *at, uint32_t qp, uint64_t n, uint64_t size)
 	return true;
 }
 
-static uint64_t
-slot_of(const struct perf *p, uint64_t n, uint64_t size)
-{
-	return n % p->slots * size;
-}
-
 /* Where message n is received; ahead of a datagram is its IP header. */
 static uint8_t *
-receive_at(const struct perf *p, uint32_t qp, uint64_t n, uint64_t size)
+receive_at(const struct perf *p, uint32_t qp, uint64_t n)
 {
-	return ends_remote(p, qp) + slot_of(p, n, size + p->head);
+	return ends_remote(p, qp) + place_of(&p->received_at, n);
 }
 
 void
-work_reset(struct perf *p)
+work_reset(struct perf *p, uint64_t size)
 {
+	places_set(p, size);
 	p->done = 0;
 	p->received = 0;
 	memset(p->count, 0, p->o.qps * sizeof(*p->count));
@@ -110,12 +103,13 @@ work_reset(struct perf *p)
 void
 work_prepare(struct perf *p, uint64_t size)
 {
+	places_set(p, size);
 	for (uint32_t i = 0; i < p->o.qps; i++) {
 		memset(ends_remote(p, i), 0, p->room);
 		if (!p->o.validate || p->o.verb != PERF_READ)
 			continue;
 		for (uint32_t n = 0; n < p->slots; n++) /* what a READ of slot n must find */
-			message_fill(ends_remote(p, i) + slot_of(p, n, size), i, n, size);
+			message_fill(ends_remote(p, i) + place_of(&p->sent_at, n), i, n, size);
 	}
 }
 
@@ -124,8 +118,8 @@ work_check_written(struct perf *p, uint64_t size, uint64_t iters)
 {
 	for (uint32_t i = 0; i < p->o.qps; i++) {
 		for (uint64_t n = iters > p->slots ? iters - p->slots : 0; n < iters; n++)
-			p->wrong +=
-				!message_is(ends_remote(p, i) + slot_of(p, n, size), i, n, size);
+			p->wrong += !message_is(
+				ends_remote(p, i) + place_of(&p->sent_at, n), i, n, size);
 	}
 }
 
@@ -133,7 +127,7 @@ work_check_written(struct perf *p, uint64_t size, uint64_t iters)
 static void
 check_sent(struct perf *p, uint32_t i, uint64_t n, uint64_t size)
 {
-	const uint8_t *at = ends_local(p, i) + slot_of(p, n, size);
+	const uint8_t *at = ends_local(p, i) + place_of(&p->sent_at, n);
 	uint64_t old;
 
 	if (p->o.verb == PERF_READ) {
@@ -171,7 +165,7 @@ fill_atomic(const struct perf *p, struct rl_send_wr *wr, uint64_t n)
 static void
 before_post(struct perf *p, uint32_t i, uint64_t n, uint64_t size)
 {
-	uint8_t *at = ends_local(p, i) + slot_of(p, n, size);
+	uint8_t *at = ends_local(p, i) + place_of(&p->sent_at, n);
 
 	if (p->o.verb == PERF_READ || p->o.verb == PERF_ATOMIC)
 		memset(at, 0xee, size);
@@ -188,7 +182,7 @@ work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 	struct perf_count *c = &p->count[qp];
 	const struct perf_dest *to = ends_peer(p, qp);
 	const uint64_t n = c->posted;
-	const uint64_t offset = slot_of(p, n, size);
+	const uint64_t offset = place_of(&p->sent_at, n);
 	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)ends_local(p, qp) + offset,
 		.length = (uint32_t)size,
 		.lkey = p->mr->lkey };
@@ -201,7 +195,7 @@ work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 		before_post(p, qp, n, size);
 	if (p->o.verb == PERF_ATOMIC) {
 		fill_atomic(p, &wr, n);
-		wr.wr.atomic.remote_addr = to->vaddr;
+		wr.wr.atomic.remote_addr = to->vaddr + (p->o.validate ? 0 : offset);
 		wr.wr.atomic.rkey = to->rkey;
 	} else {
 		wr.opcode = opcodes[p->o.verb];
@@ -230,7 +224,7 @@ int
 work_post_recv(struct perf *p, uint32_t qp, uint64_t size)
 {
 	struct perf_count *c = &p->count[qp];
-	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)receive_at(p, qp, c->recv_posted, size),
+	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)receive_at(p, qp, c->recv_posted),
 		.length = (uint32_t)size + p->head,
 		.lkey = p->mr->lkey };
 	struct rl_recv_wr wr = { .wr_id = (uint64_t)qp << 32 | 1, .sg_list = &sge, .num_sge = 1 };
@@ -304,7 +298,7 @@ count_received(struct perf *p, uint32_t qp, uint64_t size)
 
 	if (p->o.validate)
 		p->wrong += !message_is(
-			receive_at(p, qp, c->received, size) + p->head, qp, c->received, size);
+			receive_at(p, qp, c->received) + p->head, qp, c->received, size);
 	c->received++;
 	p->received++;
 }
@@ -399,8 +393,6 @@ work_idle(struct perf *p, struct rl_cq *cq, uint32_t *spins)
 	if (p->o.events && cq != NULL) {
 		if (wait_event(p, cq) != 0)
 			return -1;
-	} else if (*spins % YIELD_SPINS == 0) {
-		sched_yield();
 	}
 	if (!p->o.events && *spins % LOOK_SPINS != 0)
 		return 0;
