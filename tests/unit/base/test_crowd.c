@@ -127,6 +127,33 @@ two_who_do_not_yield_find_each_other_again(void **state)
 	}
 }
 
+/* What two players share. */
+struct cpu {
+	struct player *p;
+	ns_t slice;
+	ns_t end; /* of the slice of the one who is on */
+	uint32_t on;
+};
+
+/* After each poll. @param leaves he yields. */
+static void
+go_on(struct cpu *c, bool leaves)
+{
+	struct player *p = &c->p[c->on];
+
+	if (leaves)
+		p->left = clock_ns;
+	else if (clock_ns < c->end)
+		return;
+	clock_ns += SWITCH;
+	c->end = clock_ns + c->slice;
+	c->on = 1 - c->on;
+	p = &c->p[c->on];
+	if (p->left != 0)
+		yielded(p, p->left);
+	p->left = 0;
+}
+
 /* A ball that is held for long, and now and then flies for a while. */
 struct flight {
 	ns_t slice;
@@ -139,28 +166,21 @@ static ns_t
 play_far(struct player *p, const struct flight *f)
 {
 	const ns_t began = clock_ns;
-	ns_t end = began + f->slice, comes = began;
-	uint32_t on = 0, thrown = 0;
+	struct cpu cpu = { p, f->slice, began + f->slice, 0 };
+	ns_t comes = began;
+	uint32_t thrown = 0;
 
 	while (thrown < FAR) {
 		bool leaves = false;
 
-		if (thrown % 2 == on && clock_ns >= comes) {
-			p[on].vain[0] = 0;
+		if (thrown % 2 == cpu.on && clock_ns >= comes) {
+			p[cpu.on].vain[0] = 0;
 			clock_ns += f->held;
 			comes = clock_ns + (++thrown % 10 == 0 ? f->flies : 0);
-		} else if (turn(&p[on])) {
-			p[on].left = clock_ns;
-			leaves = true;
+		} else {
+			leaves = turn(&p[cpu.on]);
 		}
-		if (!leaves && clock_ns < end)
-			continue;
-		clock_ns += SWITCH;
-		end = clock_ns + f->slice;
-		on = 1 - on;
-		if (p[on].left != 0)
-			yielded(&p[on], p[on].left);
-		p[on].left = 0;
+		go_on(&cpu, leaves);
 	}
 	return (clock_ns - began) / FAR;
 }
@@ -189,6 +209,60 @@ two_whose_ball_flies_do_not_wait_for_slices(void **state)
 		p[0].left = p[1].left = clock_ns;
 		clock_ns += 100 * TIME_NS_PER_MS;
 		assert_in_range(play_far(p, f), 0, f->held + f->held / 2 + f->flies / 10);
+	}
+}
+
+/*
+ * Two who look into their memory for the ball, and poll only for what they threw: as long as one
+ * looks there, the other, who has the same CPU, does not come to throw.
+ * @return ns that each ball took.
+ */
+static ns_t
+play_in_memory(struct player *p, ns_t flies)
+{
+	const ns_t began = clock_ns;
+	struct cpu cpu = { p, SLICE, began + SLICE, 0 };
+	ns_t comes = began;
+	uint32_t thrown = 0;
+
+	while (thrown < FAR) {
+		const bool has = clock_ns >= comes;
+		bool leaves = false;
+
+		if (thrown % 2 == cpu.on && has) { /* his completion is there, too */
+			p[cpu.on].vain[0] = 0;
+			thrown++;
+			comes = clock_ns + flies;
+		} else if (thrown % 2 != cpu.on && !has && turn(&p[cpu.on])) {
+			leaves = true;
+		} else {
+			clock_ns += POLL;
+		}
+		go_on(&cpu, leaves);
+	}
+	return (clock_ns - began) / FAR;
+}
+
+static void
+two_who_look_into_memory_do_not_wait_for_slices(void **state)
+{
+	static const ns_t flights[] = {
+		5 * TIME_NS_PER_US,
+		110 * TIME_NS_PER_US,
+		850 * TIME_NS_PER_US,
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(flights) / sizeof(flights[0]); i++) {
+		struct player p[2] = { 0 };
+
+		assert_in_range(play_in_memory(p, flights[i]), 0, flights[i] * 5 / 4);
+		/* Somebody else had the CPU for a slice: then it takes them a while. */
+		p[0].left = p[1].left = clock_ns;
+		clock_ns += SLICE;
+		(void)play_in_memory(p, flights[i]);
+		for (int k = 0; k < 4; k++)
+			assert_in_range(play_in_memory(p, flights[i]), 0, flights[i] * 5 / 4);
 	}
 }
 
@@ -253,6 +327,7 @@ main(void)
 		cmocka_unit_test(one_long_absence_does_not_part_them),
 		cmocka_unit_test(two_who_do_not_yield_find_each_other_again),
 		cmocka_unit_test(two_whose_ball_flies_do_not_wait_for_slices),
+		cmocka_unit_test(two_who_look_into_memory_do_not_wait_for_slices),
 		cmocka_unit_test(a_program_that_waits_for_nobody_has_no_more_than_its_part),
 		cmocka_unit_test(alone_it_yields_at_a_look),
 	};
