@@ -23,7 +23,6 @@ CQ_MOD = 100    # perftest asks for one completion in so many messages
 P50_GOAL = 4        # us, of ib_write_lat at 2 bytes
 RATIO_GOAL = 0.9
 CPUS = os.sched_getaffinity(0)
-SHORT = 16384       # who waits longer on a shared CPU has it for its slice
 CPUS_ENOUGH = 3     # for a worker and both ends, each of which spins
 
 
@@ -88,10 +87,10 @@ def workers():
     return found
 
 
-def apart(args, test, size):
+def apart(args, test):
     """Are the ends on CPU 0, and the worker on CPU 1?"""
     return {0, 1} <= CPUS and (
-        args.pin or (test.endswith("_lat") and size <= SHORT and len(CPUS) < CPUS_ENOUGH))
+        args.pin or (test.endswith("_lat") and len(CPUS) < CPUS_ENOUGH))
 
 
 # ---- who is measured -----------------------------------------------------------------------------
@@ -125,7 +124,7 @@ class Here:
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
-        at = ["taskset", "-c", "0"] if apart(self.args, test, size) else []
+        at = ["taskset", "-c", "0"] if apart(self.args, test) else []
         args = [*at, *self.program(test), *options, "-p", str(port)]
         server = subprocess.Popen([*args, "-d", self.devices[0]], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL, env=self.env)
@@ -279,7 +278,7 @@ def main():
             for qps in [1] if test.endswith("_lat") else map(int, args.qps.split(",")):
                 for size in map(int, args.sizes.split(",")):
                     for tid in workers():
-                        os.sched_setaffinity(tid, {1} if apart(args, test, size) else CPUS)
+                        os.sched_setaffinity(tid, {1} if apart(args, test) else CPUS)
                     got = measure(args, who, test, size, qps)
                     rows.append({"test": test, "size": size, "qps": qps, **got,
                                  "ratio": show(test, size, qps, got)})
