@@ -174,7 +174,8 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 			if (UNLIKELY(req_is_lossy(r)))
 				req_probe_arm(r, now);
 		}
-		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) && !out->resend &&
+		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) &&
+			(!out->resend || (r->rtt_min == 0 && !r->recovering)) &&
 			(!r->patched | r->holes))
 			requester_time_round(r, out->psn, now);
 	}

@@ -15,6 +15,11 @@
  *   a round trip; what is acknowledged of them doubles them in a round trip, up to what a NAK would
  *   have left. The oldest come first (TMR-07); with no more than those few in flight, nothing is
  *   different from before;
+ * - losses in a row, each before what the one before cost has come through, are of a switch's
+ *   buffer that holds less than those dozens: each resend meets what the one before has left
+ *   there. So after some of them the window is halved, and with it what a NAK leaves at least,
+ *   down to an eighth. Where a window that has come through as it is loses something all the same,
+ *   again and again, it was chance, and it opens;
  * - each round trip without a loss adds one packet, until the window is the configured one again.
  *   After as many round trips more as OPEN_ROUNDS all is as if nothing had been lost.
  */
@@ -25,8 +30,14 @@
 #define OPEN_KEPT    56u  /* ... where what follows a lost packet is kept: it costs less */
 #define OPEN_PATCHED 128u /* ... where the peer keeps it: half of what it has places for */
 #define OPEN_ROUNDS  256u
-#define FEW_PROBE    24u  /* packets of the first resend of a probe */
-#define FEW_TIMEOUT  8u   /* ... after a timeout */
+#define FALLS_MOST   3u  /* times that the window halves, and with it what a NAK leaves */
+#define FALL_AFTER   6u  /* losses in a row until it does, with no more open than a NAK leaves */
+#define FALL_OPEN    15u /* ... with more: they are less rare there */
+#define HARD_MOST    15u
+#define FALL_KEPT    10u /* ... where what follows a lost packet is kept */
+#define LUCK_AFTER   3u  /* losses of a window that had come through until it opens again */
+#define FEW_PROBE    24u /* packets of the first resend of a probe */
+#define FEW_TIMEOUT  8u  /* ... after a timeout */
 
 /** Packets that the link holds without a queue. */
 static uint32_t
@@ -48,15 +59,105 @@ open_least(const struct requester *r)
 	return r->reads != 0 ? OPEN_READS : OPEN_MIN;
 }
 
+/** As much as `knee` takes. */
+static uint16_t
+knee_at(uint32_t packets)
+{
+	return packets < UINT16_MAX ? (uint16_t)packets : UINT16_MAX;
+}
+
+/** What the window lets out, or grows to as soon as something is acknowledged. */
+static uint32_t
+room_of(const struct requester *r)
+{
+	return r->open > r->knee ? r->open : r->knee;
+}
+
+/** Is what follows a lost packet kept, so that losses are told one after another? */
+static bool
+is_kept(const struct requester *r)
+{
+	return r->holes || req_peer_keeps(r);
+}
+
+/** Did the one before cost more than has come through since? */
+static bool
+is_in_a_row(const struct requester *r)
+{
+	if (r->got == UINT8_MAX)
+		return r->anew && !is_kept(r);
+	if (is_kept(r))
+		return 4u * r->got < room_of(r);
+	return r->anew || (r->reads == 0 && r->got < room_of(r));
+}
+
+/** Losses in a row that chance hardly brings. */
+static uint32_t
+falls_after(const struct requester *r)
+{
+	if (is_kept(r))
+		return FALL_KEPT;
+	if (room_of(r) <= open_least(r))
+		return FALL_AFTER;
+	return r->reads != 0 ? UINT32_MAX : FALL_OPEN;
+}
+
+/** A window that has come through and loses all the same, without growing, is not too large. */
+static void
+count_luck(struct requester *r)
+{
+	if (r->falls == 0 || r->got < r->open || r->open > r->knee + 2u || ++r->eased < LUCK_AFTER)
+		return;
+	r->eased = 0;
+	r->falls = 0;
+	r->open = 2 * room_of(r);
+	r->knee = knee_at(r->open);
+}
+
+/** One more loss, while losses limit. @return the window is too much for a buffer on the way */
+static bool
+is_too_much(struct requester *r)
+{
+	bool fall = false;
+
+	if (is_in_a_row(r)) {
+		r->hard += r->hard != HARD_MOST;
+		fall = r->hard >= falls_after(r);
+	} else {
+		r->hard = 4u * r->got < 5u * room_of(r) ? r->hard : 0;
+		count_luck(r);
+	}
+	r->got = 0;
+	if (fall)
+		r->hard = r->eased = 0;
+	return fall;
+}
+
+/** Half of it, and half of what a NAK leaves. */
+static void
+fall(struct requester *r)
+{
+	uint32_t half = room_of(r) / 2, least;
+
+	r->falls += r->falls != FALLS_MOST;
+	least = open_least(r) >> r->falls;
+	half = half < least ? least : half;
+	r->open = half < r->open ? half : r->open;
+	r->knee = knee_at(r->open);
+}
+
 void
 req_pace_lost(struct requester *r, enum req_lost how)
 {
-	const uint32_t few = how == REQ_LOST_TIMEOUT ? FEW_TIMEOUT : FEW_PROBE;
-	const uint32_t least = open_least(r);
+	const uint32_t few = how == REQ_LOST_TIMEOUT ? FEW_TIMEOUT : FEW_PROBE >> r->falls;
 	const bool silent = how != REQ_LOST_TOLD;
-	uint32_t flying = req_flying(r), holds;
+	uint32_t flying = req_flying(r), holds, least;
 
 	r->timed_at = 0; /* which copy a response will answer cannot be told */
+	if (!silent && !requester_is_free(r) && is_too_much(r)) {
+		fall(r);
+		return;
+	}
 	if (!silent && r->rtt == 0 && !requester_is_free(r))
 		return;                    /* of the same round trip as a loss before */
 	if (silent && r->open < r->knee) { /* of the few, or of what they have grown to */
@@ -66,16 +167,17 @@ req_pace_lost(struct requester *r, enum req_lost how)
 	if (!requester_is_free(r) && (r->reads == 0 || r->holes) && flying < req_room(r))
 		flying = req_room(r);
 	holds = link_holds(r, flying);
+	least = open_least(r) >> r->falls;
 	if (holds < least)
 		holds = least;
 	if (holds > r->open)
 		holds = r->open;
 	r->rtt = 0;
-	r->knee = holds;
+	r->knee = knee_at(holds);
 	r->open = holds;
 	ASSERT(holds != 0);
 	if (silent) {
-		r->knee = holds < least ? least : holds;
+		r->knee = knee_at(holds < least ? least : holds);
 		r->open = holds < few ? holds : few;
 	}
 }
@@ -89,12 +191,21 @@ req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v)
 		return;
 	r->open++;
 	if (r->open >= r->window && r->open - r->window >= OPEN_ROUNDS)
-		r->open = REQ_OPEN_ALL;
+		req_pace_forget(r);
+}
+
+void
+req_pace_forget(struct requester *r)
+{
+	r->open = REQ_OPEN_ALL;
+	r->knee = 0;
+	r->got = r->falls = r->hard = r->eased = 0;
 }
 
 void
 req_pace_progress(struct requester *r, uint32_t psns)
 {
+	r->got = psns < (uint32_t)(UINT8_MAX - r->got) ? (uint8_t)(r->got + psns) : UINT8_MAX;
 	if (r->open < r->knee)
 		r->open = r->knee - r->open < psns ? r->knee : r->open + psns;
 }

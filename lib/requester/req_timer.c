@@ -46,7 +46,7 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		r->retry_left = r->retry_cnt;
 		v->rule = REQRULE_MIGRATED;
 		v->act |= REQACT_MIGRATE;
-		r->open = REQ_OPEN_ALL; /* of the other path nothing is known */
+		req_pace_forget(r); /* of the other path nothing is known */
 		r->rtt = 0;
 		req_rewind(r, v);
 		return;
@@ -277,7 +277,7 @@ requester_found(struct requester *r, struct requester_verdict *v)
 	if (r->dead || r->waiting_rnr || !requester_outstanding(r) || !is_acked(r))
 		return;
 	r->implied = false;
-	r->open = REQ_OPEN_ALL;
+	req_pace_forget(r);
 	r->rtt = 0;
 	r->rtt_min = 0;
 	req_rewind(r, v);

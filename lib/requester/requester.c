@@ -79,8 +79,7 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->in_vain = 0;
 	r->unpatched = 0;
 	r->anew = false;
-	r->open = REQ_OPEN_ALL;
-	r->knee = 0;
+	req_pace_forget(r);
 	r->timed = sq_psn;
 	r->timed_at = 0;
 	r->rtt = 0;

@@ -140,7 +140,11 @@ struct requester {
 	uint8_t alone : 2; /* ... so often in a row since it was all that una moved by */
 	uint8_t probes : 3; /* sent since una moved */
 	uint32_t open;      /* packets in flight that losses leave of `window`, or REQ_OPEN_ALL */
-	uint32_t knee;      /* below it `open` doubles in a round trip, then it grows by one */
+	uint16_t knee;      /* below it `open` doubles in a round trip, then it grows by one */
+	uint8_t got;        /* PSNs acknowledged since the last loss, UINT8_MAX and more as that */
+	uint8_t falls : 2;  /* how often the window was halved for losses in a row (req_pace.c) */
+	uint8_t hard : 4;   /* losses in a row, so far */
+	uint8_t eased : 2;  /* losses since of a window that had come through */
 	psn_t timed;        /* `timed_at`: the response to this PSN ends a round trip */
 	uint32_t timed_at;  /* when it was sent, low bits of ns; 0: no round trip is being timed */
 	uint32_t rtt;       /* newest round trip since `open` was reduced, ns; 0: none */

@@ -324,6 +324,8 @@ enum req_lost { REQ_LOST_TOLD, REQ_LOST_PROBE, REQ_LOST_TIMEOUT };
 
 /** A resend begins, of everything that is in flight now: fewer packets from here on. */
 void req_pace_lost(struct requester *r, enum req_lost how);
+/** As if nothing had been lost: the whole window. */
+void req_pace_forget(struct requester *r);
 /** The response to `timed` is here: a round trip has ended. */
 void req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v);
 /** `psns` more are acknowledged while `open` limits. */

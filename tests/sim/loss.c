@@ -13,6 +13,12 @@
  * asks for the missing packets alone is not bound by it. A row with less than its least, or with
  * a timeout, is a failure: a probe comes before, also where the first losses find eight messages in
  * a queue that is as long as the timeout of 66 us.
+ *
+ * The second table has no random loss but a bottleneck: a switch's port with a rate of 20 Gb/s and
+ * a buffer, which all queue pairs share, and which drops what does not fit. There the losses are
+ * the sender's own doing. Each row plays 100 ms and prints what arrived as a part of the rate;
+ * beside it the packets that buffer and link hold together. Timeouts are no failure there: 16 KiB
+ * are three packets, and four queue pairs at 64 KiB have as many each.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -78,6 +84,44 @@ static const struct row {
 	{ WR_RDMA_WRITE, ALONE, 8, 50000, 10000, 0.39 },
 };
 
+/* Lengths and the buffer are those of 4 KiB, scaled to frames of the bed. */
+enum {
+	NECK_GBPS = 20,
+	NECK_REAL = 4154, /* bytes of a frame */
+	NECK_FRAME = PMTU + NECK_REAL - 4096,
+	NECK_WARM = 5,   /* ms */
+	NECK_LONG = 100, /* ms */
+};
+
+static const struct neck {
+	uint8_t op;
+	uint8_t gap;
+	uint8_t pairs;
+	uint8_t timeout;
+	uint32_t delay;  /* ns, each way */
+	uint32_t buffer; /* KiB */
+	double least;    /* of the rate */
+} necks[] = {
+	{ WR_RDMA_WRITE, RESTART, 1, 8, 5000, 16, 0.15 },
+	{ WR_RDMA_WRITE, RESTART, 1, 8, 5000, 64, 0.72 },
+	{ WR_RDMA_WRITE, RESTART, 1, 8, 5000, 256, 0.85 },
+	{ WR_RDMA_WRITE, RESTART, 4, 8, 5000, 64, 0.50 },
+	{ WR_RDMA_WRITE, RESTART, 4, 8, 5000, 256, 0.60 },
+	{ WR_RDMA_WRITE, KEEP, 1, 8, 5000, 64, 0.70 },
+	{ WR_RDMA_WRITE, KEEP, 1, 8, 5000, 256, 0.85 },
+	{ WR_RDMA_WRITE, ALONE, 1, 8, 5000, 64, 0.68 },
+	{ WR_RDMA_WRITE, RESTART, 1, 8, 50000, 64, 0.38 },
+	{ WR_RDMA_WRITE, RESTART, 1, 8, 50000, 256, 0.80 },
+	{ WR_RDMA_READ, RESTART, 1, 8, 5000, 16, 0.05 },
+	{ WR_RDMA_READ, RESTART, 1, 8, 5000, 64, 0.25 },
+	{ WR_RDMA_READ, RESTART, 1, 8, 5000, 256, 0.72 },
+	{ WR_RDMA_READ, RESTART, 4, 8, 5000, 64, 0.38 },
+	{ WR_RDMA_READ, FILL, 1, 8, 5000, 64, 0.30 },
+	{ WR_RDMA_READ, KEEP, 1, 8, 5000, 64, 0.48 },
+	{ WR_RDMA_READ, KEEP, 1, 8, 5000, 256, 0.88 },
+	{ WR_RDMA_READ, RESTART, 1, 8, 50000, 64, 0.10 },
+};
+
 /* ---- what breaks ----------------------------------------------------------------------------- */
 
 void
@@ -108,13 +152,9 @@ sim_trace(struct sim *s, const struct end *e, const char *fmt, ...)
 /* ---- both ends ------------------------------------------------------------------------------- */
 
 static void
-connect(struct sim *s, const struct row *row, uint64_t seed)
+begin(struct sim *s, uint32_t pairs, uint64_t seed)
 {
-	static const uint16_t knobs[] = { 0, REQ_KNOB_READ_FILL,
-		REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP };
-	struct end *e = &s->end[0], *peer = &s->end[1];
-
-	s->pairs = 1;
+	s->pairs = pairs;
 	s->g.x = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
 	s->seed = seed;
 	s->now = TIME_NS_PER_S;
@@ -122,23 +162,31 @@ connect(struct sim *s, const struct row *row, uint64_t seed)
 	s->next_wr_id = 1;
 	s->hostile = s->fifo = true;
 	s->needed = s->needless = s->timeouts = s->unheard = 0;
+	s->share.on = false;
 	wheel_init(&s->wheel, tick_of(s->now));
 	memset(s->link, 0, sizeof(s->link));
-	s->pair[0] =
+}
+
+static void
+connect(struct sim *s, uint32_t pair, uint8_t op, uint8_t gap, uint8_t timeout)
+{
+	static const uint16_t knobs[] = { 0, REQ_KNOB_READ_FILL,
+		REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP };
+	struct end *e = &s->end[2 * pair], *peer = e + 1;
+
+	s->pair[pair] =
 		(struct pair){ .pmtu = PMTU, .message_max = MESSAGE_TOP, .mr_bytes = MR_BYTES };
-	pair_connect(s, 0);
+	pair_connect(s, pair);
 	e->req.window = WINDOW;
 	e->req.ackreq_interval = ASK_EACH;
-	e->req.timeout = row->timeout;
+	e->req.timeout = timeout;
 	e->req.retry_cnt = e->req.retry_left = 7;
 	e->req.max_rd_atomic = RD_MAX;
-	e->req.knobs = row->op == WR_RDMA_READ ? knobs[row->gap]
-		       : row->gap >= KEEP      ? REQ_KNOB_PATCH
-					       : 0;
+	e->req.knobs = op == WR_RDMA_READ ? knobs[gap] : gap >= KEEP ? REQ_KNOB_PATCH : 0;
 	e->req.transport = peer->resp.transport = WIRE_RC;
 	e->req.qp_type = QPT_RC;
 	e->req.armed = e->armed = e->paths = false;
-	peer->resp.knobs = row->op == WR_RDMA_WRITE && row->gap == KEEP ? RESP_KNOB_KEEP : 0;
+	peer->resp.knobs = op == WR_RDMA_WRITE && gap == KEEP ? RESP_KNOB_KEEP : 0;
 	peer->resp.max_dest_rd_atomic = peer->resp.saved_n = RD_MAX;
 	peer->answers.cap = ANSWERS;
 }
@@ -175,7 +223,6 @@ spend(struct sim *s, bool data)
 static void
 turn(struct sim *s, uint8_t op)
 {
-	struct end *e = &s->end[0], *peer = &s->end[1];
 	struct packet *p;
 
 	s->now += COST_TURN;
@@ -184,23 +231,27 @@ turn(struct sim *s, uint8_t op)
 		sim_arrive(s, p);
 		packet_free(s, p);
 	}
-	if (peer->ack_pending) {
-		ack_flush(s, peer);
-		spend(s, false);
-	}
-	for (uint32_t n = 0; n < ANSWERS_TURN && peer->answers.count != 0; n++) {
-		answers_run(s, peer, 1);
-		spend(s, true);
+	for (struct end *peer = &s->end[1]; peer < &s->end[2 * s->pairs]; peer += 2) {
+		if (peer->ack_pending) {
+			ack_flush(s, peer);
+			spend(s, false);
+		}
+		for (uint32_t n = 0; n < ANSWERS_TURN && peer->answers.count != 0; n++) {
+			answers_run(s, peer, 1);
+			spend(s, true);
+		}
 	}
 	sim_timers(s);
-	while (e->req.tail - e->done < DEPTH)
-		post(s, e, op);
-	for (uint32_t n = 0, before; n < REQUESTS_TURN; n++) {
-		before = s->packets;
-		send_some(s, e, 1);
-		if (s->packets == before)
-			break;
-		spend(s, op != WR_RDMA_READ);
+	for (struct end *e = &s->end[0]; e < &s->end[2 * s->pairs]; e += 2) {
+		while (e->req.tail - e->done < DEPTH)
+			post(s, e, op);
+		for (uint32_t n = 0, before; n < REQUESTS_TURN; n++) {
+			before = s->packets;
+			send_some(s, e, 1);
+			if (s->packets == before)
+				break;
+			spend(s, op != WR_RDMA_READ);
+		}
 	}
 }
 
@@ -208,14 +259,24 @@ turn(struct sim *s, uint8_t op)
 static ns_t
 rests(const struct sim *s)
 {
-	const struct end *e = &s->end[0], *peer = &s->end[1];
 	const ns_t link = link_next(s);
 	const tick_t tick = wheel_next(&s->wheel);
 	const ns_t timer = tick == WHEEL_NEVER ? UINT64_MAX : (ns_t)tick << TICK_SHIFT;
 
-	if (e->busy || peer->answers.count != 0 || e->req.tail - e->done != DEPTH)
-		return 0;
+	for (const struct end *e = &s->end[0]; e < &s->end[2 * s->pairs]; e += 2)
+		if (e->busy || e[1].answers.count != 0 || e->req.tail - e->done != DEPTH)
+			return 0;
 	return link < timer ? link : timer;
+}
+
+/** A turn of the core, or until there is something to do. */
+static void
+step(struct sim *s, uint8_t op)
+{
+	const ns_t next = rests(s);
+
+	s->now = next > s->now ? next : s->now;
+	turn(s, op);
 }
 
 /** Until so many packets are lost, or so many messages complete. @return messages a second. */
@@ -229,12 +290,8 @@ play(struct sim *s, const struct row *row, uint32_t loss, uint64_t losses)
 		s->link[i].latency = row->delay;
 		s->link[i].loss = loss;
 	}
-	while (loss != 0 ? s->t.lost - lost < losses : s->t.completed - done < STRETCH) {
-		const ns_t next = rests(s);
-
-		s->now = next > s->now ? next : s->now;
-		turn(s, row->op);
-	}
+	while (loss != 0 ? s->t.lost - lost < losses : s->t.completed - done < STRETCH)
+		step(s, row->op);
 	return (double)(s->t.completed - done) * TIME_NS_PER_S / (double)(s->now - start);
 }
 
@@ -250,7 +307,8 @@ run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
 	uint64_t timeouts;
 	bool good;
 
-	connect(s, row, seed);
+	begin(s, 1, seed);
+	connect(s, 0, row->op, row->gap, row->timeout);
 	whole = play(s, row, 0, 0);
 	t = s->t;
 	part = play(s, row, row->loss, losses) / whole;
@@ -264,6 +322,70 @@ run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
 		row->delay / 500, loss * 100, whole * MESSAGE / 1e6, part, bound,
 		s->t.probes - t.probes, timeouts, good ? "" : "  <-- is not good enough");
 	fflush(stdout);
+	return good;
+}
+
+/* ---- a bottleneck ---------------------------------------------------------------------------- */
+
+static void
+share_one_queue(struct sim *s, const struct neck *row)
+{
+	const struct bottleneck_conf conf = {
+		.rate = NECK_GBPS * UINT64_C(1000000000) * NECK_FRAME / NECK_REAL,
+		.buffer = row->buffer * 1024 * NECK_FRAME / NECK_REAL,
+		.seed = s->seed,
+	};
+	struct cc_params p;
+
+	cc_preset(CC_PAPER, &p);
+	p.line_rate = 400000; /* nothing is marked, so nobody is paced */
+	for (uint32_t i = 0; i < 2; i++) {
+		s->link[i].latency = row->delay;
+		impair_bottleneck_init(&s->share.neck[i], &conf);
+	}
+	for (uint32_t i = 0; i < 2 * s->pairs; i++)
+		cc_start(&s->end[i].share.cc, &p);
+	s->share.on = true;
+}
+
+static void
+play_until(struct sim *s, uint8_t op, ns_t until)
+{
+	while (s->now < until)
+		step(s, op);
+}
+
+/** @return is it as good as it has to be? */
+static bool
+run_neck(struct sim *s, const struct neck *row, uint64_t seed)
+{
+	const double rate = (double)NECK_GBPS / 8 / NECK_REAL; /* packets a nanosecond */
+	struct totals t;
+	double part;
+	ns_t start;
+	bool good;
+
+	begin(s, row->pairs, seed);
+	for (uint32_t i = 0; i < row->pairs; i++)
+		connect(s, i, row->op, row->gap, row->timeout);
+	share_one_queue(s, row);
+	play_until(s, row->op, s->now + NECK_WARM * TIME_NS_PER_MS);
+	t = s->t;
+	start = s->now;
+	play_until(s, row->op, start + NECK_LONG * TIME_NS_PER_MS);
+	part = (double)(s->t.completed - t.completed) * MESSAGE / ((double)(s->now - start) * rate);
+	good = part >= row->least;
+	printf("%-5s %-7s  %3u us  %4u K  %4u  %5.0f  %8.3f  %8" PRIu64 "  %8" PRIu64 "  %8" PRIu64
+	       "%s\n",
+		row->op == WR_RDMA_READ ? "read" : "write", gaps[row->gap][row->op == WR_RDMA_READ],
+		row->delay / 500, row->buffer, row->pairs,
+		row->buffer * 1024. / NECK_REAL + 2 * row->delay * rate, part,
+		s->t.overflowed - t.overflowed, s->t.probes - t.probes, s->t.timeouts - t.timeouts,
+		good ? "" : "  <-- is not good enough");
+	fflush(stdout);
+	for (uint32_t i = 0; i < row->pairs; i++)
+		pair_release(s, i);
+	link_clear(s);
 	return good;
 }
 
@@ -293,5 +415,10 @@ main(int argc, char **argv)
 	for (uint64_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (only == UINT64_MAX || only == i)
 			good &= run(s, &rows[i], losses, seed);
+	printf("op    gap      round  buffer   QPs  holds      part   dropped    probes  "
+	       "timeouts\n");
+	for (uint64_t i = 0; i < ARRAY_LEN(necks); i++)
+		if (only == UINT64_MAX || only == ARRAY_LEN(rows) + i)
+			good &= run_neck(s, &necks[i], seed);
 	return good ? 0 : 1;
 }

@@ -2,7 +2,15 @@
 /* How many packets are in flight once some were lost (TMR-07, REQ-NAK-01, REQ-07). */
 #include "req.h"
 
-enum { US = 1000, FEW = 8, LEAST = 48, LINK = 50, ROUNDS = 256 }; /* typed here on purpose */
+enum {
+	US = 1000,
+	FEW = 8,
+	LEAST = 48,
+	LINK = 50,
+	ROUNDS = 256,
+	IN_A_ROW = 6,
+	LUCK = 3
+}; /* typed here on purpose */
 
 /* TMR-07: a timeout sends a few packets, the oldest first, and as many after the next timeout; what
  * is acknowledged doubles them. Nothing leaves without progress. */
@@ -160,6 +168,104 @@ REQ_NAK_01_least(void **state)
 	ack(s, una.v, NSEQ);
 	pump(s);
 	expect_run(s, una.v, LEAST);
+}
+
+/** A NAK has left the least there is. */
+static void
+at_least(struct bed *s)
+{
+	long_write(s, 60000);
+	round_trip(s, 1 * US);
+	round_trip(s, 900 * US);
+	pump(s);
+	ack(s, s->r.una.v, NSEQ);
+}
+
+/** A window of `n` leaves, and `got` packets come through before the next one that is lost. */
+static void
+lose_behind(struct bed *s, uint32_t n, uint32_t got)
+{
+	const psn_t una = s->r.una;
+
+	pump(s);
+	expect_run(s, una.v, n);
+	s->now += 40 * US;
+	ack(s, una.v + got, NSEQ);
+	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
+}
+
+/* REQ-NAK-01: where each resend loses something before all of it has come through, a buffer on the
+ * way holds less than is resent. So it is half of it, down to an eighth. */
+static void
+REQ_NAK_01_small_buffer(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	at_least(s);
+	for (uint32_t n = LEAST; n != LEAST / 16; n /= 2)
+		for (uint32_t i = 0; i < IN_A_ROW; i++)
+			lose_behind(s, n, n / 2 - 1);
+	pump(s);
+	assert_int_equal(s->n, LEAST / 8);
+}
+
+/** What was in flight at the last loss has come through, and a quarter of the window more. */
+static void
+come_through(struct bed *s, uint32_t n)
+{
+	const psn_t una = s->r.una, all = s->r.recover;
+	const uint32_t more = n + n / 4 + 1;
+
+	for (uint32_t i = 0; psn_cmp(s->r.una, all) < 0 || psn_distance(s->r.una, una) < more;
+		i++) {
+		pump(s);
+		s->now += 40 * US;
+		ack(s, s->r.cur.v - 1, ACK);
+		assert_true(i < 8);
+	}
+}
+
+/* REQ-NAK-01: chance is no buffer: counting begins anew once all that was in flight is through. */
+static void
+REQ_NAK_01_losses_by_chance(void **state)
+{
+	struct bed bed, *s = &bed;
+	const uint32_t n = LEAST;
+
+	(void)state;
+	at_least(s);
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i + 1 < IN_A_ROW; i++)
+			lose_behind(s, n, 20);
+		come_through(s, n);
+		pump(s);
+		assert_true(s->n >= n);
+		ack(s, s->r.una.v + 1, NSEQ);
+	}
+}
+
+/* REQ-NAK-01: a halved window that comes through and then loses something without having grown is
+ * not too large. After some of those it is as large as before. */
+static void
+REQ_NAK_01_opens_after_chance(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	at_least(s);
+	for (uint32_t i = 0; i < IN_A_ROW; i++)
+		lose_behind(s, LEAST, 20);
+	for (uint32_t i = 0; i < LUCK; i++) {
+		assert_int_equal(pump(s), REQ_WINDOW);
+		assert_int_equal(s->n, LEAST / 2);
+		come_through(s, LEAST / 2);
+		pump(s);
+		s->now += 40 * US;
+		ack(s, s->r.una.v + 1, NSEQ);
+	}
+	pump(s);
+	assert_in_range(s->n, LEAST - 2, LEAST + 4);
 }
 
 /* REQ-07: four times in a window that losses have made small, lest it stalls. */
@@ -339,6 +445,7 @@ CC_32_loss_goes_before(void **state)
 RUN(T(CC_30_rounds_are_told), T(CC_32_loss_goes_before), T(TMR_07_few_after_a_timeout),
 	T(REQ_17_late_acks_open_the_window), T(TMR_07_small_window),
 	T(REQ_NAK_01_link_without_a_queue), T(REQ_NAK_01_queue_is_not_filled_again),
-	T(REQ_NAK_01_few_behind_the_lost_one), T(REQ_NAK_01_least),
+	T(REQ_NAK_01_few_behind_the_lost_one), T(REQ_NAK_01_least), T(REQ_NAK_01_small_buffer),
+	T(REQ_NAK_01_losses_by_chance), T(REQ_NAK_01_opens_after_chance),
 	T(REQ_07_asks_in_a_small_window), T(REQ_13_window_opens_again),
 	T(REQ_IMPL_02_responses_count), T(REQ_RETRY_09_other_path), T(QP_09_reset))
