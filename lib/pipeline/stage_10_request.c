@@ -167,12 +167,30 @@ serve_rest(struct worker *w, struct qp *qp, uint8_t port, struct buffers *b, uin
 	return more;
 }
 
+/**
+ * Packets of a QP in one visit. Where several lose some, few: what answers them leaves sooner. Who
+ * loses nothing gets as many as ever, and then all do, for visits are what QPs share.
+ */
+static ALWAYS_INLINE uint32_t
+most_of(struct worker *w, const struct qp *qp)
+{
+	if (LIKELY(requester_is_free(&qp->req))) {
+		w->unhurt = REQUEST_VISITS;
+		return REQUEST_QP;
+	}
+	if (w->senders_n == 1)
+		return REQUEST_QP;
+	if (w->unhurt == 0)
+		return REQUEST_LOSSY;
+	w->unhurt--;
+	return REQUEST_QP;
+}
+
 /** Up to *left packets of one QP. @return false: it has no more for now. */
 static ALWAYS_INLINE bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 {
-	const bool most_at_once = LIKELY(requester_is_free(&qp->req)) || w->senders_n == 1;
-	const uint32_t most = RTE_MIN(*left, most_at_once ? REQUEST_QP : REQUEST_LOSSY);
+	const uint32_t most = RTE_MIN(*left, most_of(w, qp));
 	struct buffers b;
 	uint32_t sent;
 

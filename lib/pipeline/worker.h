@@ -45,7 +45,7 @@
 #define TAKE_QP         64   /* entries of its send ring copied at once */
 #define REQUEST_ROUNDS  (REQUEST_TURN / REQUEST_QP) /* visits in a turn, at least */
 #define REQUEST_BYTES   16384 /* ... and in a turn, where another client could ring meanwhile */
-#define REQUEST_LOSSY   4     /* ... whose packets get lost, beside others */
+#define REQUEST_LOSSY   4     /* ... whose packets get lost, beside others whose do */
 #define REQUEST_VISITS  64    /* QPs looked at in one turn */
 #define SEAL_BYTES      8192  /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16    /* doorbells of one client in one turn */
@@ -152,7 +152,7 @@ struct worker {
 	uint32_t spare_n;
 	uint32_t answering; /* QPs with answers owed */
 	uint32_t line;      /* counts how often it rose from 0 */
-	ns_t answered;      /* when it fell to 0 */
+	ns_t answered;      /* when senders_n fell to 0 */
 	uint32_t peers_n;
 	uint32_t mixed; /* for so many turns others have waited for theirs lately, too */
 	/* What this has cost since the last turn of answers, while they are owed. */
@@ -171,8 +171,9 @@ struct worker {
 	uint64_t nak_tail[PIPELINE_BURST];
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;                     /* QPs with something to send */
-	uint32_t send_line;                     /* counts how often that rose from 0 */
-	ns_t sent;                              /* when it fell to 0 */
+	uint32_t unhurt;                        /* visits that are of full length yet */
+	uint32_t send_line;                     /* how often senders_n rose from 0 */
+	ns_t sent;                              /* when senders_n fell to 0 */
 	uint32_t shares_n;
 	uint64_t turns_begun; /* of shares, ever */
 	uint32_t brief;       /* so many of this worker's turns from now on are short: COST_BRIEF */

@@ -55,6 +55,42 @@ more_QPs_bring_no_more(void **state)
 	detach(b, VICTIM);
 }
 
+/** Packets of each of two QPs of a client in 64 turns, of which some lost something of late. */
+static void
+two_send(struct bed *b, uint32_t lossy, uint32_t sent[2])
+{
+	struct app *a = &apps[VICTIM];
+
+	attach(b, VICTIM, 2, WR_RDMA_WRITE, 64);
+	for (uint32_t i = 0; i < lossy; i++)
+		a->qp[i].qp->req.open = a->qp[i].qp->req.window;
+	run(b, 8);
+	for (uint32_t i = 0; i < 2; i++)
+		sent[i] = a->qp[i].acked;
+	run(b, 64);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(requester_is_free(&a->qp[i].qp->req), i >= lossy);
+		sent[i] = psn_distance(psn(a->qp[i].acked), psn(sent[i]));
+	}
+	detach(b, VICTIM);
+}
+
+/* REQ-NAK-01: what a loss leaves of the window is its price, fewer packets in a turn are none. */
+static void
+a_loss_costs_no_share(void **state)
+{
+	uint32_t none[2], one[2], both[2];
+
+	two_send(*state, 0, none);
+	two_send(*state, 1, one);
+	two_send(*state, 2, both);
+	assert_int_equal(none[0], none[1]);
+	assert_near(one[0], one[1], 0.02);
+	assert_near(one[0], none[0], 0.02);
+	assert_near(both[0], both[1], 0.02);
+	assert_true(both[0] <= none[0] / 2); /* what answers them comes between them */
+}
+
 /* Bytes count: a packet of 1024 bytes is worth several of 64. */
 static void
 long_messages_bring_fewer_packets(void **state)
@@ -297,6 +333,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(more_QPs_bring_no_more),
+		TEST(a_loss_costs_no_share),
 		TEST(long_messages_bring_fewer_packets),
 		TEST(more_clients_bring_no_more),
 		TEST(a_READ_costs_what_it_brings),
