@@ -8,6 +8,9 @@
 
 #include "perf.h"
 
+#define CQ_MOD       100
+#define CQ_MOD_UP_TO 8192 /* bytes: of longer messages each has a completion */
+
 enum { /* long options without a letter */
 	O_SOCKET = 256,
 	O_GBITS,
@@ -75,7 +78,8 @@ usage(void)
 	      "  -q, --qp N              queue pairs (bw)\n"
 	      "  -t, --tx-depth N        requests in flight on a queue pair (128)\n"
 	      "  -r, --rx-depth N        receives posted on a queue pair (512)\n"
-	      "  -Q, --cq-mod N          a completion for every Nth request (100)\n"
+	      "  -Q, --cq-mod N          a completion for every Nth request (100; 1\n"
+	      "                          of more than 8 KiB)\n"
 	      "  -m, --mtu BYTES         path MTU (the port's)\n"
 	      "  -I, --inline_size BYTES longest message sent inline\n"
 	      "  -o, --outs N            READs and atomics in flight (16)\n"
@@ -299,6 +303,15 @@ option(struct perf_options *o, int c, const char *arg)
 	}
 }
 
+/* As perftest, which leaves it where sizes change, and where it sleeps for completions. */
+static uint32_t
+cq_mod_of(const struct perf_options *o)
+{
+	const bool longer = o->size > CQ_MOD_UP_TO && o->type != RL_QPT_UD;
+
+	return longer && !o->all_sizes && !o->events ? 1 : CQ_MOD;
+}
+
 /* What does not fit together, and the defaults that depend on the test. */
 static int
 settle(struct perf_options *o)
@@ -339,6 +352,8 @@ settle(struct perf_options *o)
 		o->iters = !o->lat && o->verb == PERF_WRITE ? 5000 : 1000;
 	if (o->tx_depth == 0)
 		o->tx_depth = o->lat ? 1 : 128;
+	if (o->cq_mod == 0)
+		o->cq_mod = cq_mod_of(o);
 	if (o->cq_mod > o->tx_depth)
 		o->cq_mod = o->tx_depth;
 	o->client = o->host != NULL;
@@ -386,7 +401,6 @@ options_parse(struct perf_options *o, int argc, char **argv)
 	*o = (struct perf_options){ .type = RL_QPT_RC,
 		.qps = 1,
 		.rx_depth = 512,
-		.cq_mod = 100,
 		.out_reads = 16,
 		.qp_timeout = 14,
 		.port = 18515,

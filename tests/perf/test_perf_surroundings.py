@@ -26,6 +26,17 @@ class Surroundings(Ends):
                 self.assertIn("-s", err)
                 client.communicate(timeout=WAIT_S)
 
+    def test_completions_as_perftest_asks_for_them(self):
+        """Each of more than 8 KiB has one, unless sizes change, it sleeps, or -Q is given."""
+        for args, want in (
+                ((), "1"), (("-s", "8192"), "100"), (("-s", "8193"), "1"), (("-a",), "100"),
+                (("-e",), "100"), (("-Q", "7"), "7"), (("-s", "8", "-t", "20"), "20")):
+            with self.subTest(args=args):
+                out, _ = self.pair("write_bw", "-n", "5", *args)
+                self.assertRegex(out, rf"CQ Moderation +: {want}\n")
+        out, _ = self.pair("send_bw", "-c", "UD", "-n", "5")
+        self.assertRegex(out, r"CQ Moderation +: 100\n")
+
     def test_output_that_cannot_be_written(self):
         port = str(free_port())
         server = self.start("write_bw", "-d", "right", "-p", port, "-n", "10")
