@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Libraries of Debian that nothing here needs but this: MPICH, OpenSHMEM, Gloo.
+"""What is in Debian and nothing here needs but this: MPICH, OpenSHMEM, Gloo, ibstat, Valgrind.
 
 Their packages are unpacked, not installed, and a program is built with each. Two of it, each at a
 port of its own, move data and look at it.
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from programs import unpack
+from programs import installed, unpack
 
 RUN = os.environ["ROCELANE_RUN"]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -88,6 +88,18 @@ class Pairs(unittest.TestCase):
         for port in PORTS:
             self.assertRegex(done.stdout, f"CA '{port}'(.*\n)+.*State: Active\n")
             self.assertRegex(done.stdout, f"device '{port}' port 1 status:(.*\n)+.*4: ACTIVE\n")
+
+    def test_valgrind(self):
+        """Memory of all kinds becomes regions, and is the program's again, also in a child. What
+        peers write to it counts as set."""
+        for program in "MEMORY", "OVERLAP", "ARMED":
+            with self.subTest(program):
+                done = subprocess.run(
+                    [RUN, "--private", installed("valgrind"), "-q", "--error-exitcode=9",
+                     os.environ["VERBS_" + program]], check=False, text=True, timeout=200,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.assertEqual(0, done.returncode, done.stdout)
+                self.assertNotIn("==", done.stdout)
 
     def test_gloo(self):
         """Its own code for verbs: completion channels, immediate data, a thread that waits."""
