@@ -2,6 +2,7 @@
 /* Channels of completion queues, and what is acknowledged. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -75,6 +76,22 @@ fired_cq(struct channel *ch)
 	return NULL;
 }
 
+/*
+ * A device's descriptor is read, and read() goes on after a handler with SA_RESTART; poll() never
+ * does. Which handler has run is not known: it is as if all of the program's had.
+ */
+static bool
+signals_restart(void)
+{
+	struct sigaction a;
+
+	for (int n = 1; n < NSIG; n++)
+		if (sigaction(n, NULL, &a) == 0 && a.sa_handler != SIG_DFL &&
+			a.sa_handler != SIG_IGN && (a.sa_flags & SA_RESTART) == 0)
+			return false;
+	return true;
+}
+
 int
 client_fd_wait(struct context *ctx, int fd)
 {
@@ -85,8 +102,11 @@ client_fd_wait(struct context *ctx, int fd)
 
 	for (;;) {
 		if ((flags & O_NONBLOCK) == 0) {
-			if (poll(p, 2, -1) < 0)
+			if (poll(p, 2, -1) < 0) {
+				if (errno == EINTR && signals_restart())
+					continue;
 				return -errno;
+			}
 			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
 				return client_no_dataplane();
 		}

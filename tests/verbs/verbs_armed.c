@@ -4,7 +4,12 @@
  * nothing, arm, and wait (UCX): what came in between has to be told. Others arm with the event and
  * poll then (perftest): they are not to hear of the same once more.
  */
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 
 #include "ends.h"
 
@@ -156,12 +161,89 @@ solicited_alone(void)
 	polls(1);
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static atomic_int signals;
+
+static void
+count(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void
+handle(int flags)
+{
+	const struct sigaction a = { .sa_handler = count, .sa_flags = flags };
+
+	CHECK(sigaction(SIGUSR1, &a, NULL) == 0);
+}
+
+/* Until it has come three times while the other thread waits, or had time to. */
+static void *
+disturbs(void *other)
+{
+	for (int n = 0; n < 3; n++) {
+		CHECK(pthread_kill(*(pthread_t *)other, SIGUSR1) == 0);
+		while (signals == n)
+			sched_yield();
+	}
+	arrives();
+	return NULL;
+}
+
+/* As read(): a handler with SA_RESTART does not end the wait. */
+static void
+a_wait_goes_on(void)
+{
+	pthread_t self = pthread_self(), thread;
+	struct ibv_cq *of;
+	void *context;
+
+	handle(SA_RESTART);
+	arms(0);
+	CHECK(pthread_create(&thread, NULL, disturbs, &self) == 0);
+	CHECK(ibv_get_cq_event(channel, &of, &context) == 0 && of == cq);
+	ibv_ack_cq_events(cq, 1);
+	CHECK(pthread_join(thread, NULL) == 0 && signals == 3);
+	polls(1);
+}
+
+static void *
+disturbs_until_told(void *other)
+{
+	while (signals >= 0) {
+		pthread_kill(*(pthread_t *)other, SIGUSR1);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void
+a_wait_ends(void)
+{
+	pthread_t self = pthread_self(), thread;
+	struct ibv_cq *of;
+	void *context;
+
+	handle(0);
+	signals = 0;
+	CHECK(pthread_create(&thread, NULL, disturbs_until_told, &self) == 0);
+	CHECK(ibv_get_cq_event(channel, &of, &context) == -1 && errno == EINTR);
+	handle(SA_RESTART);
+	signals = INT_MIN;
+	CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int
 main(void)
 {
 	open_all();
 	any_completion();
 	solicited_alone();
+	a_wait_goes_on();
+	a_wait_ends();
 	printf("told\n");
 	return 0;
 }
