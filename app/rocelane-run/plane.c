@@ -104,29 +104,33 @@ port(int n)
 
 /*
  * It is for its user's programs alone, and their memory is their own: QEMU registers a guest's, and
- * what they share with each other (/dev/shm, System V) cannot be sealed.
+ * what they share with each other (/dev/shm, System V) cannot be sealed. They may all connect at
+ * once, as cmtime does, and their connections come from one host.
  */
-#define MEMORY (INT64_C(1) << 40)
+#define MEMORY    (INT64_C(1) << 40)
+#define PENDING   1024 /* a listener's, in Linux */
+#define HALF_OPEN (8 * PENDING)
 
 static json_t *
 control(const char *socket)
 {
-	return json_pack("{s:s, s:s, s:{s:I, s:{s:I}}}", "socket", socket, "client_memory", "any",
-		"client_limits", "memory", (json_int_t)MEMORY, "user", "memory",
-		(json_int_t)MEMORY);
+	return json_pack("{s:s, s:s, s:{s:I, s:i, s:{s:I, s:i}}}", "socket", socket,
+		"client_memory", "any", "client_limits", "memory", (json_int_t)MEMORY, "cm_pending",
+		PENDING, "user", "memory", (json_int_t)MEMORY, "cm_pending", HALF_OPEN / 2);
 }
 
 static void
 write_config(const struct plane *p, const char *path, bool polls)
 {
 	json_t *conf = json_pack(
-		"{s:i, s:[s, s, s, s, s, s, s], s:{s:i, s:[i], s:s}, s:o, s:[o, o]}", "version", 1,
-		"eal", "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
-		"--log-level=error", "lcores", "control", 0, "workers", 1, "idle",
+		"{s:i, s:[s, s, s, s, s, s, s], s:{s:i, s:[i], s:s}, s:o, s:[o, o], s:{s:i, s:i}}",
+		"version", 1, "eal", "--no-huge", "-m", "256", "--no-pci", "--no-shconf",
+		"--no-telemetry", "--log-level=error", "lcores", "control", 0, "workers", 1, "idle",
 		!polls     ? "sleep"
 		: p->apart ? "poll"
 			   : "yield",
-		"control", control(p->socket), "ports", port(0), port(1));
+		"control", control(p->socket), "ports", port(0), port(1), "cm", "half_open",
+		HALF_OPEN, "reqs", 1000000);
 
 	if (conf == NULL || json_dump_file(conf, path, JSON_INDENT(1)) != 0)
 		run_die("%s cannot be written", path);

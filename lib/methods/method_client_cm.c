@@ -11,9 +11,9 @@
 enum {
 	TIME_MS_MAX = 600000,
 	EVENTS_ONCE = 64,
-	BACKLOG_MAX = 64,  /* a listener of an application */
-	LIFE_DEFAULT = 13, /* of a packet: 34 ms, which makes a timeout of 67 ms */
-	RNR_DEFAULT = 12,  /* 640 us */
+	BACKLOG_MAX = 1024, /* as Linux's */
+	LIFE_DEFAULT = 13,  /* of a packet: 34 ms, which makes a timeout of 67 ms */
+	RNR_DEFAULT = 12,   /* 640 us */
 	TIMEOUT_MAX = 31,
 	RNR_MAX = 31,
 };
@@ -271,6 +271,16 @@ id_resolve(struct rpc_call *call)
 			id->port + 1, "own_ip", own_ip(call->m, id), "known", id->ah->known));
 }
 
+/* As many as may be, where a program asks for none or for more. */
+static uint32_t
+backlog_of(const struct owner *o, uint32_t asked)
+{
+	const uint64_t own = o->most[OWNER_CM_PENDING];
+	const uint32_t most = own < BACKLOG_MAX ? (uint32_t)own : BACKLOG_MAX;
+
+	return asked != 0 && asked < most ? asked : most;
+}
+
 static int
 id_listen(struct rpc_call *call)
 {
@@ -279,7 +289,7 @@ id_listen(struct rpc_call *call)
 		.ip_version = (uint8_t)p->ip_version,
 		.ps = p->ps,
 		.service_port = (uint16_t)p->service_port,
-		.backlog = p->backlog != 0 && p->backlog < BACKLOG_MAX ? p->backlog : BACKLOG_MAX,
+		.backlog = p->backlog,
 		.qp_type = p->qp_type };
 	struct connect_client *cl = client_of(call);
 	struct connect_channel *ch;
@@ -292,6 +302,7 @@ id_listen(struct rpc_call *call)
 		return rpc_invalid(call, "qp_type: UD goes with port space UDP");
 	if (p->ip_version != 0 && p->ip_version != 4 && p->ip_version != 6)
 		return rpc_invalid(call, "ip_version: 4, 6, or 0 for both");
+	q.backlog = backlog_of(cl->owner, p->backlog);
 	ch = connect_channel_find(cl, p->channel, &r);
 	if (ch == NULL || connect_client_listen(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);

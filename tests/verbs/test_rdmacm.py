@@ -163,11 +163,16 @@ class Rdmacm(unittest.TestCase):
                 self.assertEqual(data, f.read())
 
     def test_cmtime(self):
-        """Connections made and ended at once. Its server goes on for ever."""
+        """Connections begun and ended at once, which a listener has room for: none of them has to
+        ask again. Its server goes on for ever."""
         self.serve("cmtime", "-b", RIGHT)
-        code, out = run("cmtime", "-b", LEFT, "-s", RIGHT, "-c", "5")
+        before = jsonrpc.call(SOCKET, "stats")
+        code, out = run("cmtime", "-b", LEFT, "-s", RIGHT, "-c", "90")
         self.assertEqual(0, code, out)
         self.assertRegex(out, r"(?m)^connect +: +[1-9]")
+        stats = jsonrpc.call(SOCKET, "stats")
+        for drop in "cm_drops_backlog", "cm_drops_crowded", "cm_drops_half_open":
+            self.assertEqual(before[drop], stats[drop], drop)
 
     def test_qperf(self):
         """Its server binds to any free port. It meets by TCP at the address of its connections. Its
