@@ -104,6 +104,7 @@ take_limits(struct rl_device_attr *a, const json_t *result)
 	a->max_pd = (int)number(l, "pds");
 	a->max_srq = (int)number(l, "srqs");
 	a->max_ah = (int)number(l, "ahs");
+	a->max_mcast = (int)number(l, "mcasts");
 	a->max_qp_rd_atom = (int)number(l, "rd_atomic");
 	a->placement = json_is_true(json_object_get(l, "placement"));
 }

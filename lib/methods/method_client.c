@@ -142,13 +142,14 @@ limits_json(const struct methods *ctx)
 {
 	const struct conf_client_limits *l = &ctx->env->w.conf->control.client_limits;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:b}",
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:b}",
 		"pds", (json_int_t)l->pds, "mrs", (json_int_t)l->mrs, "cqs", (json_int_t)l->cqs,
 		"srqs", (json_int_t)l->srqs, "ahs", (json_int_t)l->ahs, "qps", (json_int_t)l->qps,
-		"outstanding", (json_int_t)l->outstanding, "memory", (json_int_t)l->memory, "wr",
-		CONF_MAX_WR, "sge", CONF_MAX_SGE, "cqe", CONF_MAX_CQE, "inline", CONF_MAX_INLINE,
-		"rd_atomic", CONF_MAX_RD_ATOMIC, "placement",
-		ctx->env->w.conf->knobs.ops_placement != 0);
+		"mcasts", (json_int_t)l->mcasts, "outstanding", (json_int_t)l->outstanding,
+		"memory", (json_int_t)l->memory, "wr", CONF_MAX_WR, "sge", CONF_MAX_SGE, "cqe",
+		CONF_MAX_CQE, "inline", CONF_MAX_INLINE, "rd_atomic", CONF_MAX_RD_ATOMIC,
+		"placement", ctx->env->w.conf->knobs.ops_placement != 0);
 }
 
 static json_t *

@@ -31,10 +31,14 @@ main(void)
 		.qp_type = IBV_QPT_UD,
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
+	union ibv_gid more = gid_of("ff05::2:0:0");
+	struct ibv_device_attr d;
 	struct ibv_qp *ud;
 	struct end e[2];
 
 	ends_open(e, 7);
+	CHECK(ibv_query_device(e[0].ctx, &d) == 0);
+	CHECK(d.max_mcast_grp > 1 && d.max_mcast_qp_attach == d.max_mcast_grp);
 	init.send_cq = init.recv_cq = e[0].cq;
 	CHECK((ud = ibv_create_qp(e[0].pd, &init)) != NULL);
 	CHECK(said(ibv_attach_mcast(ud, &group, 0)) == EINVAL); /* it has no port yet */
@@ -48,6 +52,13 @@ main(void)
 	CHECK(ibv_detach_mcast(ud, &group, 0) == 0);
 	CHECK(said(ibv_detach_mcast(ud, &group, 0)) == EINVAL); /* no more */
 	CHECK(said(ibv_detach_mcast(e[0].qp, &group, 0)) == EINVAL);
+	for (int n = 1; n < d.max_total_mcast_qp_attach; n++) {
+		more.raw[14] = (uint8_t)(n >> 8);
+		more.raw[15] = (uint8_t)n;
+		CHECK(ibv_attach_mcast(ud, &more, 0) == 0);
+	}
+	more.raw[13] = 1;
+	CHECK(said(ibv_attach_mcast(ud, &more, 0)) == ENOSPC);
 	CHECK(ibv_destroy_qp(ud) == 0); /* a member still */
 	printf("members\n");
 	return 0;

@@ -26,6 +26,7 @@
  *          and all calls that create, change, destroy or fetch events take turns by a lock. A queue
  *          that only one thread uses costs an uncontended lock (about 20 cycles). An object must
  *          not be destroyed while another thread uses it. After fork() only the parent may go on.
+ *          A thread can be cancelled (pthread_cancel()) where it waits for events, nowhere else.
  * Memory:  objects belong to the library from create to destroy; fields below are for reading.
  *          Buffers must stay in place until the completion that follows is polled.
  * Depends: libc.
@@ -126,6 +127,7 @@ struct rl_device_attr {
 	int max_pd;
 	int max_srq;
 	int max_ah;
+	int max_mcast; /* memberships in multicast groups */
 	int max_qp_rd_atom;
 	uint8_t phys_port_cnt;
 	uint8_t placement; /* 1: ATOMIC WRITE and FLUSH can be posted (knob ops.placement) */
@@ -189,8 +191,7 @@ int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl
  * (`control.client_memory` of the dataplane may allow what this does not).
  * @param addr where you have mapped them; the addresses of work requests count from here.
  * @return -EPERM: not sealed, or cannot be; -ENODATA: holes; -EINVAL: no memfd, or too small, or
- * REMOTE_ATOMIC is asked for and
- * `addr` and `offset` differ modulo 8, so that no processor could do an ATOMIC there.
+ * `addr` and `offset` differ modulo 8 and REMOTE_ATOMIC is asked for: no processor could do that.
  */
 int rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
 	struct rl_mr **mr);
@@ -436,9 +437,8 @@ struct rl_recv_wr {
  * Post a list. With RL_SEND_INLINE the bytes are copied now, from any memory of yours.
  * @param bad out, may be NULL: the first request that was refused; those before it are posted.
  * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes (a datagram has the path MTU at
- * most), no wr.ud.ah with a UD QP, or one of another PD; -ENOMEM: the queue is full: a
- * place in it is free again when its completion, or a later one of the queue, was polled.
- * -EIO: the dataplane is gone.
+ * most), no wr.ud.ah with a UD QP, or one of another PD; -EIO: the dataplane is gone; -ENOMEM: the
+ * queue is full: a place is free again when its completion, or a later one, was polled.
  * Memory is checked when the request runs: what is wrong with it is told by a completion.
  */
 int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
