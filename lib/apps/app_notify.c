@@ -29,7 +29,7 @@ app_notify_poll(struct apps *apps)
 			continue;
 		}
 		cq->arm_seen = arm;
-		atomic_fetch_add_explicit(&ring->sh->fired, 1, memory_order_release);
+		ring_cq_answer(ring, arm);
 		broker_signal_add(cq->channel->signal);
 		cq->fired++;
 		fired++;

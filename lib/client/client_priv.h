@@ -151,7 +151,6 @@ struct cq {
 	bool armed_next;         /* rl_req_notify_cq(cq, 0) was called when `fired` was armed_at */
 	uint32_t armed_at;
 	int64_t armed_from; /* index from which on a completion counts, or ARMED_NEVER */
-	uint32_t told;      /* index up to which events have told of them, or long polled */
 };
 
 struct qp {

@@ -313,22 +313,6 @@ rl_poll_cq(struct rl_cq *pub, int num_entries, struct rl_wc *wc)
 	return got;
 }
 
-/*
- * The first completion that the newest event has not told of, or `from` if that is behind it. An
- * event is of the first one that was asked for. The queue's lock is held.
- */
-static uint32_t
-not_told(struct cq *cq, uint32_t from, uint32_t fired)
-{
-	uint32_t told;
-
-	if (cq->armed_from != ARMED_NEVER && cq->armed_at != fired)
-		cq->told = (uint32_t)cq->armed_from + 1;
-	told = cq->told;
-	/* Behind the newest one it says nothing: it is long ago, or of another ring. */
-	return told != from && told - from <= ring_cq_end(&cq->ring) - from ? told : from;
-}
-
 int
 rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
 {
@@ -346,7 +330,7 @@ rl_req_notify_cq(struct rl_cq *pub, int solicited_only)
 	from = cq->ring.cons - (cq->left_n != 0);
 	cq->armed_next = cq->armed_next || cq->left_n != 0;
 	if ((solicited_only & RL_NOTIFY_NEW) != 0)
-		from = not_told(cq, from, fired);
+		from = ring_cq_untold(&cq->ring, from);
 	cq->armed_at = fired;
 	cq->armed_from = from;
 	ring_cq_arm_at(&cq->ring, cq->armed_next ? RING_CQ_NEXT : RING_CQ_SOLICITED, from);

@@ -141,6 +141,7 @@ struct ring_shared {
 struct ring_cq_shared {
 	_Atomic uint64_t arm CACHE_ALIGNED; /* writer: consumer; see ring_cq_arm() */
 	_Atomic uint32_t fired;             /* writer: the adding side. Events so far */
+	_Atomic uint32_t told;              /* ... and what the newest answers asked for, plus 1 */
 	_Atomic uint32_t cons CACHE_ALIGNED;
 	uint8_t slots[] CACHE_ALIGNED;
 };
@@ -372,10 +373,20 @@ void ring_cq_arm_at(struct ring_cq *q, enum ring_cq_level level, uint32_t at);
 /** Consumer: index behind the last completion that could be polled now. Cost: a line each. */
 uint32_t ring_cq_end(const struct ring_cq *q);
 /**
+ * Consumer: the first completion that the newest event has not told of, or `from` if that is behind
+ * it. An event is of the first one that was asked for.
+ */
+uint32_t ring_cq_untold(const struct ring_cq *q, uint32_t from);
+/**
  * Adding side, any lcore: is an event due by this arm word? The client may have written anything
  * into it: that can only cause or delay its own events. @param solicited index behind the last
  * completion that is there and was solicited or an error.
  */
 bool ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited);
+/**
+ * Adding side, one lcore: that event is sent now. The consumer may have written newer words: what
+ * this one is of stands beside its number.
+ */
+void ring_cq_answer(struct ring_cq *q, uint64_t arm);
 
 #endif

@@ -30,6 +30,7 @@ ring_cq_attach(struct ring_cq *q, void *mem, uint32_t entries, uint32_t cqe, boo
 			atomic_store_explicit(&ring_cq_at(q, i)->seq, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->arm, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->fired, 0, memory_order_relaxed);
+		atomic_store_explicit(&q->sh->told, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->tail, 0, memory_order_relaxed);
 		atomic_store_explicit(&q->sh->cons, 0, memory_order_release);
 	}
@@ -49,6 +50,8 @@ ring_cq_follow(struct ring_cq *q, const struct ring_cq *from)
 	atomic_store_explicit(&q->tail, at, memory_order_relaxed);
 	atomic_store_explicit(&q->sh->fired,
 		atomic_load_explicit(&from->sh->fired, memory_order_relaxed), memory_order_relaxed);
+	/* Of none in this ring, nor of what is left of the old one. */
+	atomic_store_explicit(&q->sh->told, at - 1, memory_order_relaxed);
 	atomic_store_explicit(&q->sh->cons, at, memory_order_release);
 	q->cons = at;
 	q->seen = at;
@@ -187,4 +190,20 @@ ring_cq_is_due(const struct ring_cq *q, uint64_t arm, uint32_t solicited)
 	default:
 		return false;
 	}
+}
+
+void
+ring_cq_answer(struct ring_cq *q, uint64_t arm)
+{
+	atomic_store_explicit(&q->sh->told, (uint32_t)arm + 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&q->sh->fired, 1, memory_order_release);
+}
+
+uint32_t
+ring_cq_untold(const struct ring_cq *q, uint32_t from)
+{
+	const uint32_t told = atomic_load_explicit(&q->sh->told, memory_order_acquire);
+
+	/* Behind the newest one it says nothing: it is long ago, or of another ring. */
+	return told != from && told - from <= ring_cq_end(q) - from ? told : from;
 }
