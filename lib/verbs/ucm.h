@@ -81,6 +81,10 @@ typedef int ucm_command(const struct ucm_call *call);
 ssize_t ucm_write(struct ucm_file *f, const void *buf, size_t len);
 /** End the ids whose events come on this file. */
 void ucm_end_ids(struct ucm_file *f);
+/** In a child of fork(): the ids were its parent's, and nobody holds their lock. */
+void ucm_ids_inherited(void);
+/** The same of groups. */
+void ucm_joins_inherited(void);
 /** A new id for an id of the library. @return NULL: no memory. */
 struct ucm_id *ucm_id_new(struct rl_cm_id *rl);
 /** No command works with it; rl_last_error() knows nothing of why. @return -err. */

@@ -84,6 +84,14 @@ end_id(struct ucm_id *id)
 	return events;
 }
 
+void
+ucm_ids_inherited(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	ids = NULL;
+	ids_n = 0;
+}
+
 static struct ucm_id *
 one_of(const struct ucm_file *f)
 {

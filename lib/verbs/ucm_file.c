@@ -119,6 +119,8 @@ in_child(void)
 
 	pthread_mutex_init(&using, NULL);
 	pthread_mutex_init(&lock, NULL);
+	ucm_ids_inherited();
+	ucm_joins_inherited();
 	for (int fd = 0; fd < end; fd++) {
 		if (atomic_load(&files[fd]) != NULL)
 			atomic_store(&files[fd], &inherited);
@@ -281,13 +283,20 @@ find(void)
 	libc_dup3();
 }
 
+/* libc declares that there is a path, and what is compiled by that tests none. */
+static __attribute__((noinline)) bool
+is_device_path(const char *path)
+{
+	return path != NULL && strcmp(path, DEVICE) == 0;
+}
+
 #define OPEN(name)                                                              \
 	EXPORT int name(const char *path, int flags, ...)                       \
 	{                                                                       \
 		va_list ap;                                                     \
 		mode_t mode = 0;                                                \
 		char buf[SYS_PATH_MAX];                                         \
-		if (strcmp(path, DEVICE) == 0)                                  \
+		if (is_device_path(path))                                       \
 			return open_device(flags);                              \
 		va_start(ap, flags);                                            \
 		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) \

@@ -46,6 +46,13 @@ take(const struct ucm_id *id, uint32_t number)
 	return j;
 }
 
+void
+ucm_joins_inherited(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	joins = NULL;
+}
+
 int
 ucm_join_ip(const struct ucm_call *call)
 {

@@ -41,6 +41,8 @@ COMMAND(get_event);
 		RDMA_USER_CM_CMD_##number, sizeof((command).in), (uint16_t)(out_size) \
 	}
 
+static const char *const volatile no_path;
+
 static int
 channel_new(void)
 {
@@ -73,14 +75,20 @@ id_new(int fd)
 	return id;
 }
 
-static void
-id_end(int fd, uint32_t id)
+static bool
+destroy_id(int fd, uint32_t id)
 {
 	struct rdma_ucm_destroy_id_resp resp;
 	struct destroy_id c = { HEADER(DESTROY_ID, c, sizeof(resp)),
 		{ .response = (uintptr_t)&resp, .id = id } };
 
-	CHECK(write(fd, &c, sizeof(c)) == sizeof(c));
+	return write(fd, &c, sizeof(c)) == sizeof(c);
+}
+
+static void
+id_end(int fd, uint32_t id)
+{
+	CHECK(destroy_id(fd, id));
 }
 
 static struct sockaddr_in6
@@ -166,11 +174,15 @@ a_child_closes(pid_t (*begin)(void))
 	CHECK(close(fd) == 0);
 }
 
-/* A command of a child on what it has inherited is refused; a channel of its own is good. */
+/*
+ * A command of a child on what it has inherited is refused; a channel of its own is good, and knows
+ * none of its parent's ids.
+ */
 static void
 a_child_has_its_own(void)
 {
 	const int fd = channel_new();
+	const uint32_t parents = id_new(fd);
 	uint32_t id;
 	pid_t pid;
 
@@ -182,6 +194,7 @@ a_child_has_its_own(void)
 
 		CHECK(!create_id(fd, &id) && errno == EBADF);
 		own = channel_new();
+		CHECK(!destroy_id(own, parents) && errno == ENOENT);
 		is_good(own);
 		CHECK(close(fd) == 0);
 		CHECK(eventfd(0, 0) == fd);
@@ -191,7 +204,10 @@ a_child_has_its_own(void)
 	}
 	ends_well(pid);
 	is_good(fd);
+	id_end(fd, parents);
 	CHECK(close(fd) == 0);
+	/* The path is the kernel's to judge. */
+	CHECK(open(no_path, O_RDONLY) == -1 && errno == EFAULT);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
