@@ -120,6 +120,9 @@ is_too_much(struct requester *r)
 {
 	bool fall = false;
 
+	/* With more in flight than the peer has places for, one loss is told as several. */
+	if (req_peer_keeps(r) && r->rtt == 0)
+		return false;
 	if (is_in_a_row(r)) {
 		r->hard += r->hard != HARD_MOST;
 		fall = r->hard >= falls_after(r);
