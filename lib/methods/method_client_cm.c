@@ -11,6 +11,7 @@
 enum {
 	TIME_MS_MAX = 600000,
 	EVENTS_ONCE = 64,
+	BACKLOG_LEAST = 64,
 	BACKLOG_MAX = 1024, /* as Linux's */
 	LIFE_DEFAULT = 13,  /* of a packet: 34 ms, which makes a timeout of 67 ms */
 	RNR_DEFAULT = 12,   /* 640 us */
@@ -271,11 +272,16 @@ id_resolve(struct rpc_call *call)
 			id->port + 1, "own_ip", own_ip(call->m, id), "known", id->ah->known));
 }
 
-/* As many as may be, where a program asks for none or for more. */
+/*
+ * As many as may be, where a program asks for none or for more. A listener with fewer places is
+ * crowded before a limit below BACKLOG_LEAST is reached, and peers would hear nothing instead of a
+ * REJ.
+ */
 static uint32_t
 backlog_of(const struct owner *o, uint32_t asked)
 {
-	const uint64_t own = o->most[OWNER_CM_PENDING];
+	const uint64_t own = o->most[OWNER_CM_PENDING] > BACKLOG_LEAST ? o->most[OWNER_CM_PENDING]
+								       : BACKLOG_LEAST;
 	const uint32_t most = own < BACKLOG_MAX ? (uint32_t)own : BACKLOG_MAX;
 
 	return asked != 0 && asked < most ? asked : most;
