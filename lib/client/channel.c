@@ -76,6 +76,14 @@ fired_cq(struct channel *ch)
 	return NULL;
 }
 
+/* Of a fault, mostly of the thread itself: many a program has handlers of them that only tell. */
+static bool
+is_of_fault(int number)
+{
+	return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+	       number == SIGTRAP || number == SIGSYS || number == SIGABRT;
+}
+
 /*
  * A device's descriptor is read, and read() goes on after a handler with SA_RESTART; poll() never
  * does. Which handler has run is not known: it is as if all of the program's had.
@@ -86,7 +94,7 @@ signals_restart(void)
 	struct sigaction a;
 
 	for (int n = 1; n < NSIG; n++)
-		if (sigaction(n, NULL, &a) == 0 && a.sa_handler != SIG_DFL &&
+		if (!is_of_fault(n) && sigaction(n, NULL, &a) == 0 && a.sa_handler != SIG_DFL &&
 			a.sa_handler != SIG_IGN && (a.sa_flags & SA_RESTART) == 0)
 			return false;
 	return true;

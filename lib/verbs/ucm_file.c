@@ -290,19 +290,22 @@ is_device_path(const char *path)
 	return path != NULL && strcmp(path, DEVICE) == 0;
 }
 
-#define OPEN(name)                                                              \
-	EXPORT int name(const char *path, int flags, ...)                       \
-	{                                                                       \
-		va_list ap;                                                     \
-		mode_t mode = 0;                                                \
-		char buf[SYS_PATH_MAX];                                         \
-		if (is_device_path(path))                                       \
-			return open_device(flags);                              \
-		va_start(ap, flags);                                            \
-		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) \
-			mode = va_arg(ap, mode_t);                              \
-		va_end(ap);                                                     \
-		return NEXT(name)(vl_path(path, buf), flags, mode);             \
+/* The kernel judges a path, also none. */
+typedef int open_function(const char *path, int flags, ...);
+
+#define OPEN(name)                                                                     \
+	EXPORT int name(const char *path, int flags, ...)                              \
+	{                                                                              \
+		va_list ap;                                                            \
+		mode_t mode = 0;                                                       \
+		char buf[SYS_PATH_MAX];                                                \
+		if (is_device_path(path))                                              \
+			return open_device(flags);                                     \
+		va_start(ap, flags);                                                   \
+		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE)        \
+			mode = va_arg(ap, mode_t);                                     \
+		va_end(ap);                                                            \
+		return ((open_function *)NEXT(name))(vl_path(path, buf), flags, mode); \
 	}
 
 OPEN(open)
