@@ -282,6 +282,7 @@ ends_cancelled(pthread_t thread)
 }
 
 static struct ibv_context *device;
+static bool worked;
 
 /* None of these is a point at which a thread ends. */
 static void *
@@ -300,6 +301,7 @@ works_while_it_is_cancelled(void *memory)
 	CHECK((mr = ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE)) != NULL);
 	CHECK(ibv_dereg_mr(mr) == 0);
 	CHECK(ibv_dealloc_pd(pd) == 0);
+	worked = true;
 	pthread_testcancel();
 	return NULL;
 }
@@ -318,6 +320,7 @@ threads_are_cancelled(void)
 	ibv_free_device_list(list);
 	CHECK(pthread_create(&thread, NULL, works_while_it_is_cancelled, memory) == 0);
 	ends_cancelled(thread);
+	CHECK(worked);
 	for (int i = 0; i < ROUNDS; i++) {
 		const uint32_t id = id_new(fd);
 
