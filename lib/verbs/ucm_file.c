@@ -86,7 +86,7 @@ close_begin(void)
 	return cancel;
 }
 
-/* @param from, to which are closed. */
+/* @param from the first, @param to the last of those that are closed now. */
 static void
 close_end(int cancel, unsigned int from, unsigned int to)
 {
