@@ -169,9 +169,25 @@ class Checks(Tree):
         self.write("CONTRIBUTING.md", "# A\n" + row % 1 + "# B\n" + row % 1)
         self.finds("walks", "CONTRIBUTING.md",
                    "# A\n" + "".join(row % i for i in range(1, 14)) + "# B\n" +
-                   "| 1 | `base_y` | `lib/base/x.c` | what |\nsee `lib/base/gone.h`\n",
-                   "CONTRIBUTING.md:14: a walk of more than 12", "base_y() is not defined",
-                   "lib/base/gone.h is not there")
+                   "| 1 | `base_y` | `lib/base/x.c` | what |\n"
+                   "| 2 | `base_x` | `lib/base/gone.c` | what |\n",
+                   "CONTRIBUTING.md:14: a walk of more than 12",
+                   "base_y() is not defined in lib/base/x.c",
+                   "base_x() is not defined in lib/base/gone.c")
+
+    def test_links(self):
+        self.write("lib/README.md", "# One `b`, two\n[a](../README.md#what-is-b) `base/base.h`\n")
+        self.write("README.md", "# What is b?\n[a](lib/README.md#one-b-two) `lib/*/base.h`\n"
+                   "[b](#what-is-b) [c](https://x/y) `build/x`\n")
+        self.write("app/examples/ping.c", TAG)
+        self.write("CHANGELOG.md", "`lib/base/gone.h`\n")
+        self.finds("links", "lib/README.md",
+                   "# One\n[a](../GONE.md) [b](../README.md#gone)\n`base/gone.h` `gone/base.h`\n"
+                   "`tests/gone.py` `app/examples/ping`\n",
+                   "lib/README.md:2: link to ../GONE.md", "lib/README.md:2: link to ../README.md#gone",
+                   "lib/README.md:3: lib/base/gone.h is not there",
+                   "lib/README.md:4: tests/gone.py is not there",
+                   "README.md:2: link to lib/README.md#one-b-two")
 
     def test_forbidden_on_the_hot_path(self):
         self.finds("forbidden", "lib/wire/a.c", TAG +
