@@ -150,17 +150,32 @@ _Static_assert(
 	offsetof(struct requester_wr, num_sge) + sizeof(uint64_t) == sizeof(struct requester_wr),
 	"num_sge, and what is reserved, are a word");
 
-/** Where these bytes are. @param last the region found last: as a rule they are all in one. */
+/**
+ * Where these bytes are.
+ * @param last the region found last: as a rule they are all in one.
+ * @param access what the key has to allow: of a READ, that its data is written there.
+ */
 static ALWAYS_INLINE const uint8_t *
-find(const struct mem_table *t, uint32_t pd, const struct ring_sge *g,
+find(const struct mem_table *t, uint32_t pd, const struct ring_sge *g, access_t access,
 	const struct mem_region **last)
 {
-	if (LIKELY(*last != NULL) && LIKELY((*last)->key == g->lkey))
+	if (LIKELY(*last != NULL) && LIKELY((*last)->key == g->lkey) &&
+		LIKELY((access & ~(*last)->access) == 0))
 		return mem_reach_in(*last, g->addr, g->length);
-	return mem_reach(t, g->lkey, pd, g->addr, g->length, 0, last);
+	return mem_reach(t, g->lkey, pd, g->addr, g->length, access, last);
 }
 
-/** Its source, if one entry has it all and the key is good; else NULL: mem_gather() says. */
+/** A READ writes to its entries. */
+static ALWAYS_INLINE access_t
+access_of(uint32_t opcode)
+{
+	return opcode == WR_RDMA_READ ? ACCESS_LOCAL_WRITE : 0;
+}
+
+/**
+ * Its source, or a READ's place, if one entry has it all and the key is good; else NULL:
+ * mem_gather() or mem_check_sges() says.
+ */
 static ALWAYS_INLINE const uint8_t *
 source_of(const struct mem_table *t, const struct qp *qp, uint32_t position,
 	const struct mem_region **last)
@@ -169,10 +184,9 @@ source_of(const struct mem_table *t, const struct qp *qp, uint32_t position,
 	const uint32_t what = requester_what(wr);
 
 	if (UNLIKELY(wr->num_sge != 1) ||
-		UNLIKELY((what & (UINT8_MAX << 16 | SEND_INLINE << 8)) != 0) ||
-		UNLIKELY((what & UINT8_MAX) == WR_RDMA_READ))
+		UNLIKELY((what & (UINT8_MAX << 16 | SEND_INLINE << 8)) != 0))
 		return NULL;
-	return find(t, qp->pd, request_sges(qp, position), last);
+	return find(t, qp->pd, request_sges(qp, position), access_of(what & UINT8_MAX), last);
 }
 
 /** The next source of those that are fetched. */
@@ -217,9 +231,7 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 			entry_fetch(qp, i + TAKE_AHEAD);
 		if (LIKELY(qp->sq.takes_fast) && LIKELY(take_fast(qp, wqe, wr))) {
 			if (LIKELY(out->n < REQUEST_QP)) {
-				host = wr->opcode == WR_RDMA_READ
-					       ? NULL
-					       : find(w->mem, qp->pd, &wr->sge, &last);
+				host = find(w->mem, qp->pd, &wr->sge, access_of(wr->opcode), &last);
 				add(out, host, last);
 			}
 			continue;

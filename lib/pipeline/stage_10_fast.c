@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 10, fast path: SENDs and RDMA WRITEs of one packet that are sent for the first time while
- * nothing holds them up. What it leaves goes to requester_next() and pipeline_request_send(), which
- * would make the same packets. Datagrams have a path of their own: stage_10_fast_ud.c.
+ * Stage 10, fast path: SENDs and RDMA WRITEs of one packet, and READs that one packet answers, that
+ * are sent for the first time while nothing holds them up. What it leaves goes to requester_next()
+ * and pipeline_request_send(), which would make the same packets. Datagrams have a path of their
+ * own: stage_10_fast_ud.c.
  */
 #include "count.h"
 #include "fast_frame.h"
@@ -12,6 +13,8 @@
 #include "sending.h"
 #include "wire_ext.h"
 #include "wire_head.h"
+
+#define READ_LEN (WIRE_HEAD_LEN + WIRE_RETH_LEN + WIRE_ICRC_LEN) /* of a READ request */
 
 /** Headers. @param service the high bits of the QP's opcodes. @return where the payload goes. */
 static ALWAYS_INLINE uint8_t *
@@ -107,6 +110,65 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	return sent;
 }
 
+/** Is the next work request long? Then the others probably are, too. */
+static ALWAYS_INLINE bool
+next_is_long(const struct requester *r)
+{
+	return requester_slot(r, r->sending)->len >= COPY_SEAL_MIN;
+}
+
+/** Is it a READ? */
+static ALWAYS_INLINE bool
+next_is_read(const struct requester *r)
+{
+	return requester_slot(r, r->sending)->opcode == WR_RDMA_READ;
+}
+
+/**
+ * READs in a row. Whether there is a place for what comes back was looked up with the sources, as
+ * mem_check_sges() would.
+ */
+static __attribute__((noinline)) uint32_t
+reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	struct rte_mempool *pool = w->conf.ports[port].pool;
+	struct requester *r = &qp->req;
+	struct tx_queue *q = &w->tx[port];
+	const struct request_sources *from = w->source;
+	const bool seals = (qp->flags & QPF_LOCAL) == 0; /* else local.h */
+	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
+	struct requester_run run;
+	struct wire_head head;
+
+	if (UNLIKELY(!is_fast_template(&qp->tmpl) || !is_fast_pool(pool, 0)))
+		return 0;
+	most = RTE_MIN(RTE_MIN(most, requester_reads_most(r)), requester_run_begin(r, &run));
+	wire_head_init(&head);
+	for (sent = 0; sent < most; sent++) {
+		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
+		struct rte_mbuf *one = m[*n - 1 - sent];
+		struct requester_start s;
+		uint8_t *frame;
+
+		if (UNLIKELY(from->host[sent] == NULL) ||
+			UNLIKELY(!mem_is_valid(from->region[sent])) ||
+			UNLIKELY(!requester_run_read(&run, wr, w->now, &s)))
+			break;
+		frame = frame_begin(pool, one);
+		wire_head_write(&head, &qp->tmpl, frame,
+			wire_head_what(OP_RC_READ_REQUEST, s.flags, 0, WIRE_RETH_LEN), s.ask,
+			s.psn);
+		wire_reth_write(frame + WIRE_HEAD_LEN, wr->remote_addr, wr->rkey, wr->len);
+		q->m[q->tail + sent] = one;
+		mbuf_len_set(one, READ_LEN);
+		if (seals)
+			request_unsealed(w, frame, WIRE_PLAIN_IP, false, READ_LEN);
+	}
+	*n -= sent;
+	frames_made(w, qp, q, &run, sent);
+	return sent;
+}
+
 static __attribute__((noinline)) uint32_t
 requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
@@ -114,6 +176,8 @@ requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mb
 		return 0;
 	if ((qp->flags & QPF_DATAGRAM) != 0)
 		return pipeline_fast_datagrams(w, qp, port, m, n);
+	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
+		return reads_make(w, qp, port, m, n);
 	return requests_make(w, qp, port, m, n, false, true);
 }
 
@@ -124,19 +188,14 @@ requests_make_long(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbu
 	return requests_make(w, qp, port, m, n, true, true);
 }
 
-/** Is the next work request long? Then the others probably are, too. */
-static ALWAYS_INLINE bool
-next_is_long(const struct requester *r)
-{
-	return r->wr[r->sending & r->wr_mask].len >= COPY_SEAL_MIN;
-}
-
 uint32_t
 pipeline_fast_requests(
 	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
 	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_SERVICE | QPF_LOCAL)) != 0))
 		return requests_make_other(w, qp, port, m, n);
+	if (UNLIKELY(next_is_read(&qp->req)))
+		return reads_make(w, qp, port, m, n);
 	if (LIKELY(*n != 0) && next_is_long(&qp->req))
 		return requests_make_long(w, qp, port, m, n);
 	return requests_make(w, qp, port, m, n, true, false);

@@ -51,11 +51,12 @@ read_asks(const struct requester *r, const struct requester_wr *w, uint32_t offs
 static __attribute__((noinline)) void
 sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool starts, ns_t now)
 {
-	w->sent_at = requester_stamp(now);
 	r->reads += starts;
 	r->reply_psns += span - (psn_eq(r->cur, w->first) || psn_eq(r->cur, r->una));
 	if (starts && is_read(w))
-		w->imm = 0;                                             /* nothing is kept */
+		requester_read_begins(w, now);
+	else
+		w->sent_at = requester_stamp(now);
 	if (!psn_eq(r->cur, w->first) || (is_read(w) && w->imm != 0)) { /* REQ-IMPL-04 */
 		w->resumed += w->resumed < UINT8_MAX;
 		r->asked = r->cur;

@@ -141,6 +141,8 @@ _Static_assert(
 
 /* A fault, a fence, or another opcode than WR_RDMA_WRITE (0) and WR_SEND. */
 #define REQUESTER_WHAT_ODD (UINT8_MAX << 16 | SEND_FENCE << 8 | (UINT8_MAX & ~WR_SEND))
+/* A READ has nothing else of these: no fault, no fence, nothing inline. */
+#define REQUESTER_WHAT_READ (UINT8_MAX << 16 | (SEND_FENCE | SEND_INLINE) << 8 | UINT8_MAX)
 
 /** How a message of one packet starts. */
 struct requester_start {
@@ -151,8 +153,9 @@ struct requester_start {
 
 /**
  * Packets of a requester that are sent one after another, each the only one of a SEND or RDMA WRITE
- * that is sent for the first time while nothing holds up: requester_next(), without a packet to
- * fill. Between begin and end the requester stays as it was, and nobody else may touch it.
+ * that is sent for the first time while nothing holds up, or each a READ that one packet answers:
+ * requester_next(), without a packet to fill. Between begin and end the requester stays as it was,
+ * and nobody else may touch it.
  */
 struct requester_run {
 	psn_t psn;    /* of the next packet */
@@ -163,6 +166,7 @@ struct requester_run {
 	uint32_t since;  /* packets since one that asks for a response */
 	uint32_t each;   /* requester_asks_each() */
 	uint32_t asked;  /* how many ask */
+	uint32_t reads;  /* how many are READs */
 	uint32_t pmtu;
 	psn_t timed;        /* with `times` */
 	bool times;         /* a round trip is being timed */
@@ -234,6 +238,40 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 	return true;
 }
 
+/** READs that may be outstanding besides those that are (REQ-10). 0: none, for the fast path. */
+static ALWAYS_INLINE uint32_t
+requester_reads_most(const struct requester *r)
+{
+	return LIKELY(r->reads < r->max_rd_atomic) && LIKELY(!r->holes)
+		       ? (uint32_t)r->max_rd_atomic - r->reads
+		       : 0;
+}
+
+/** requester_run_next() of a READ of one packet, for as many as requester_reads_most() says. */
+static ALWAYS_INLINE bool
+requester_run_read(
+	struct requester_run *run, struct requester_wr *w, ns_t now, struct requester_start *out)
+{
+	if (UNLIKELY((requester_what(w) & REQUESTER_WHAT_READ) != WR_RDMA_READ) ||
+		UNLIKELY(w->len - 1 >= run->pmtu) || UNLIKELY(!run->acked))
+		return false;
+	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
+	run->at++;
+	requester_assign(w, run->psn, 1);
+	requester_read_begins(w, now);
+	*out = (struct requester_start){ .psn = run->psn, .flags = run->migreq, .ask = true };
+	if (run->flying >= run->timed_from && !run->times) {
+		run->times = true;
+		run->timed = run->psn;
+	}
+	run->reads++;
+	run->asked++;
+	run->since = 0;
+	run->psn = psn_add(run->psn, 1);
+	run->flying++;
+	return true;
+}
+
 /** What was sent is in flight. May start the transport timer. */
 static ALWAYS_INLINE void
 requester_run_end(struct requester *r, const struct requester_run *run, ns_t now)
@@ -241,6 +279,8 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 	ASSERT(run->at != r->sending && r->sending == r->fresh);
 	ASSERT(run->at - r->sending == psn_distance(run->psn, r->cur));
 	requester_sent(r, run->at, run->at, run->psn, true, run->acked ? run->since : 0);
+	r->reads = (uint8_t)(r->reads + run->reads);
+	ASSERT(run->reads == 0 || r->reads <= r->max_rd_atomic);
 	if (run->times)
 		requester_time_round(r, run->timed, now);
 	if (run->asked != 0)

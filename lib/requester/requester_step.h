@@ -201,6 +201,15 @@ requester_sent(struct requester *r, uint32_t sending, uint32_t fresh, psn_t cur,
 	ASSERT(psn_distance(r->cur, r->una) <= psn_distance(r->next, r->una));
 }
 
+/** A READ is asked for, for the first time: nothing of it is kept. */
+static ALWAYS_INLINE void
+requester_read_begins(struct requester_wr *w, ns_t now)
+{
+	ASSERT(w->opcode == WR_RDMA_READ);
+	w->sent_at = requester_stamp(now);
+	w->imm = 0;
+}
+
 /* PSNs in flight: with fewer, a loss costs little, and so must its accounts. */
 #define REQUESTER_PACED 4
 

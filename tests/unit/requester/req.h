@@ -111,8 +111,10 @@ start_agrees(const struct bed *s, const struct requester *r, const struct reques
 	assert_memory_equal(w, &s->wr[p->position % SLOTS], sizeof(*w));
 	assert_int_equal(p->psn.v, start->psn.v);
 	assert_int_equal(p->flags, start->flags | (start->ask ? PKT_ACKREQ : 0));
-	assert_int_equal(p->opcode, w->opcode == WR_SEND ? OP_RC_SEND_ONLY : OP_RC_WRITE_ONLY);
-	assert_int_equal(p->len, w->len);
+	assert_int_equal(p->opcode, w->opcode == WR_SEND        ? OP_RC_SEND_ONLY
+				    : w->opcode == WR_RDMA_READ ? OP_RC_READ_REQUEST
+								: OP_RC_WRITE_ONLY);
+	assert_int_equal(p->len, w->opcode == WR_RDMA_READ ? 0 : w->len);
 	assert_int_equal(p->dma_len, w->len);
 	assert_int_equal(p->offset, 0);
 	assert_false(p->resend);
@@ -137,6 +139,16 @@ asked_next(struct bed *s, struct requester_packet *p)
 	return stop;
 }
 
+/** One packet by the short way, if it is for that. */
+static UNUSED bool
+run_one(const struct requester *r, struct requester_run *run, struct requester_wr *w, ns_t now,
+	struct requester_start *start)
+{
+	if (requester_run_next(run, w, start))
+		return true;
+	return run->reads < requester_reads_most(r) && requester_run_read(run, w, now, start);
+}
+
 /** requester_next(), and whether the short way agrees. */
 static UNUSED enum requester_stop
 next_packet(struct bed *s, struct requester_packet *p)
@@ -145,7 +157,7 @@ next_packet(struct bed *s, struct requester_packet *p)
 	struct requester_wr *at = &s->wr[r.sending % SLOTS], before = *at, after;
 	struct requester_start start;
 	struct requester_run run;
-	bool starts = requester_run_begin(&r, &run) != 0 && requester_run_next(&run, at, &start);
+	bool starts = requester_run_begin(&r, &run) != 0 && run_one(&r, &run, at, s->now, &start);
 	enum requester_stop stop;
 
 	if (starts)
@@ -181,7 +193,7 @@ run_ahead(const struct bed *s, struct ahead *a)
 	memcpy(a->wr, s->wr, sizeof(a->wr));
 	a->n = 0;
 	most = requester_run_begin(&a->r, &run);
-	while (a->n < most && requester_run_next(&run, &a->wr[run.at % SLOTS], &start))
+	while (a->n < most && run_one(&a->r, &run, &a->wr[run.at % SLOTS], s->now, &start))
 		a->n++;
 	if (a->n != 0)
 		requester_run_end(&a->r, &run, s->now);
