@@ -172,23 +172,6 @@ access_of(uint32_t opcode)
 	return opcode == WR_RDMA_READ ? ACCESS_LOCAL_WRITE : 0;
 }
 
-/**
- * Its source, or a READ's place, if one entry has it all and the key is good; else NULL:
- * mem_gather() or mem_check_sges() says.
- */
-static ALWAYS_INLINE const uint8_t *
-source_of(const struct mem_table *t, const struct qp *qp, uint32_t position,
-	const struct mem_region **last)
-{
-	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
-	const uint32_t what = requester_what(wr);
-
-	if (UNLIKELY(wr->num_sge != 1) ||
-		UNLIKELY((what & (UINT8_MAX << 16 | SEND_INLINE << 8)) != 0))
-		return NULL;
-	return find(t, qp->pd, request_sges(qp, position), access_of(what & UINT8_MAX), last);
-}
-
 /** The next source of those that are fetched. */
 static ALWAYS_INLINE void
 add(struct request_sources *out, const uint8_t *host, const struct mem_region *region)
@@ -197,6 +180,31 @@ add(struct request_sources *out, const uint8_t *host, const struct mem_region *r
 	out->host[out->n] = host;
 	out->region[out->n++] = region;
 	__builtin_prefetch(host);
+}
+
+/** The region of bytes that stand in their entry, which nobody takes away. */
+static const struct mem_region inline_bytes = { .valid = true };
+
+/**
+ * The source of a request, or a READ's place, if it is in one piece and the key is good; else NULL:
+ * mem_gather() or mem_check_sges() says.
+ */
+static ALWAYS_INLINE void
+add_source_of(struct request_sources *out, const struct mem_table *t, const struct qp *qp,
+	uint32_t position, const struct mem_region **last)
+{
+	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
+	const uint32_t what = requester_what(wr);
+	const uint8_t *host = NULL;
+
+	if (UNLIKELY((what & (UINT8_MAX << 16 | SEND_INLINE << 8)) == SEND_INLINE << 8)) {
+		add(out, pipeline_sendq_inline(qp, position), &inline_bytes);
+		return;
+	}
+	if (LIKELY(wr->num_sge == 1) && LIKELY((what & UINT8_MAX << 16) == 0))
+		host = find(
+			t, qp->pd, request_sges(qp, position), access_of(what & UINT8_MAX), last);
+	add(out, host, *last);
 }
 
 /** An entry that the poster's core has, and that is copied soon. */
@@ -237,10 +245,8 @@ take(const struct worker *w, struct qp *qp, struct request_sources *out,
 			continue;
 		}
 		take_slow(qp, wqe, tail + i);
-		if (LIKELY(out->n < REQUEST_QP)) {
-			host = source_of(w->mem, qp, tail + i, &last);
-			add(out, host, last);
-		}
+		if (LIKELY(out->n < REQUEST_QP))
+			add_source_of(out, w->mem, qp, tail + i, &last);
 	}
 	ASSERT(n == 0 || tail + n - r->head <= r->wr_mask + 1);
 	qp->sq.taken += n;
@@ -259,11 +265,8 @@ pipeline_requests_take(const struct worker *w, struct qp *qp, struct request_sou
 	out->first = qp->req.sending;
 	out->n = 0;
 	n = RTE_MIN(qp->req.tail - qp->req.sending, (uint32_t)REQUEST_QP);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *host = source_of(w->mem, qp, out->first + i, &last);
-
-		add(out, host, last);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		add_source_of(out, w->mem, qp, out->first + i, &last);
 	/*
 	 * With more than a visit sends the QP comes again, and looks then. What was sent before
 	 * does not count: a response may say at any time that it need not be sent again, and

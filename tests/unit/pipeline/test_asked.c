@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * READs on their way out. Sessions of random requests are played by the short way and by the full
- * one (of a traced QP): the same frames, completions and counts come of both.
+ * Requests on their way out, READs and what is inline above all. Sessions of random ones are played
+ * by the short way and by the full one (of a traced QP): the same frames, completions and counts
+ * come of both.
  */
 #include <string.h>
 
 #include "bed.h"
 
-enum { SESSIONS = 60, TURNS = 60, QUEUE = 64, DEPTH = 4 /* max_rd_atomic of the bed's QP */ };
+enum { SESSIONS = 60, TURNS = 60, QUEUE = 64 };
+enum { DEPTH = 4 /* max_rd_atomic of the bed's QP */, INLINE = 64 /* max_inline_data */ };
 
 #define RO_KEY 0x3003u /* a region that nothing may be written to */
 #define RO_VA  0x900000u
@@ -73,6 +75,11 @@ post(struct session *s, uint8_t opcode, uint32_t len, uint32_t key, uint8_t flag
 								 : MR_VA,
 		.length = len,
 		.lkey = key };
+	if ((flags & SEND_INLINE) != 0) {
+		wqe->inline_len = len;
+		for (uint32_t i = 0; i < INLINE; i++)
+			((uint8_t *)wqe->sge)[i] = (uint8_t)(wqe->wr_id * 3 + i);
+	}
 	wqe->remote_addr = UINT64_C(0x7f0012345600) + s->posted;
 	wqe->rkey = 0x77;
 	ring_produce_commit(&s->sq);
@@ -89,16 +96,18 @@ post_some(struct session *s)
 	for (uint32_t n = next(s) % 8; n != 0; n--) {
 		const uint8_t opcode = opcodes[next(s) % ARRAY_LEN(opcodes)];
 		const bool read = opcode == WR_RDMA_READ, odd = next(s) % 100 == 0;
+		const bool in_entry = !read && next(s) % 3 == 0;
 		const uint32_t most = read ? 2 * PMTU : PMTU, few = next(s) % 2 ? 64 : most;
 		const uint8_t fence = next(s) % 16 == 0 ? SEND_FENCE : 0;
-		const uint32_t len = next(s) % (few + 1), key = keys[next(s) % 2];
+		const uint32_t len = next(s) % ((in_entry ? INLINE : few) + 1);
+		const uint32_t key = keys[next(s) % 2];
 
 		/* A WRITE may be made of what a READ may not be placed in. */
 		post(s, opcode, len,
 			!read && next(s) % 2 ? RO_KEY
 			: odd                ? RO_KEY
 					     : key,
-			SEND_SIGNALED | fence);
+			SEND_SIGNALED | fence | (in_entry ? SEND_INLINE : 0));
 	}
 	m.qp.qp = s->b->qp;
 	assert_int_equal(bed_tell(s->b, &m), 0);

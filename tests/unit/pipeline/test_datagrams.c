@@ -119,6 +119,12 @@ post(struct ring *sq, uint32_t *seed, const uint32_t h[HANDLES])
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		w->sge[i] = (struct ring_sge){ MR_VA + next(seed) % 1000,
 			w->num_sge == 2 ? 30 : len, one_in(seed, 200) ? 0xdead00 : MR_KEY };
+	if (one_in(seed, 8)) { /* more than the queue pair takes, now and then */
+		w->flags |= SEND_INLINE;
+		w->inline_len = next(seed) % 66;
+		for (uint32_t i = 0; i < 64; i++)
+			((uint8_t *)w->sge)[i] = (uint8_t)next(seed);
+	}
 	ring_produce_commit(sq);
 }
 
