@@ -89,6 +89,13 @@ pipeline_srq_head(struct worker *w, struct qp *qp, struct responder_facts *f)
 	return false;
 }
 
+void
+pipeline_srq_taken(struct worker *w, struct qp_srq *srq)
+{
+	if (UNLIKELY(atomic_load_explicit(&srq->limit, memory_order_relaxed) != 0))
+		check_limit(w, srq, ring_srq_count(&srq->ring));
+}
+
 bool
 pipeline_srq_has_wqe(const struct qp *qp)
 {
@@ -105,7 +112,7 @@ pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_facts 
 		return false;
 	if (UNLIKELY(f->wqe_fault == WQE_FAULT_MALFORMED))
 		pipeline_srq_fail(w, srq);
-	check_limit(w, srq, ring_srq_count(&srq->ring));
+	pipeline_srq_taken(w, srq);
 	return true;
 }
 

@@ -29,6 +29,8 @@ void pipeline_srq_fail(struct worker *w, struct qp_srq *srq);
 bool pipeline_srq_has_wqe(const struct qp *qp);
 /** Take what pipeline_srq_head() copied. @return false: another QP has it. */
 bool pipeline_srq_take(struct worker *w, struct qp *qp, const struct responder_facts *f);
+/** WQEs were taken: fewer than the limit may be left (SRQ-02). */
+void pipeline_srq_taken(struct worker *w, struct qp_srq *srq);
 /** The QP is in ERR, and its last WQE has completed (AE-08). */
 void pipeline_srq_last_wqe(struct worker *w, struct qp *qp);
 

@@ -57,6 +57,7 @@ struct fast {
 	struct fast_place at[PIPELINE_BURST];
 	uint32_t reused; /* packets whose buffer is their answer's now, a bit each */
 	uint32_t reads;  /* READs that are answered, a bit each */
+	uint32_t shared; /* SENDs that take WQEs of shared receive queues, a bit each */
 	bool one_port;   /* all packets came to one port */
 	bool calm;       /* so far nothing can have changed what `at` was made from */
 };
@@ -109,6 +110,10 @@ count_taken(struct worker *w, struct qp *qp, const struct wire_pkt *p)
 
 /** Look up where the burst's payloads go, and fetch those places. The burst has a packet. */
 void pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f);
+/** The place of a SEND that takes the WQE so far behind the head of its shared queue. */
+void pipeline_fast_place_shared(const struct worker *w, const struct qp *qp,
+	const struct wire_pkt *p, const struct ring_srq_run *run, uint32_t i,
+	struct fast_place *at);
 
 /* ---- stage_06_fast.c */
 

@@ -59,6 +59,14 @@ place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	__builtin_prefetch(at->host, 1);
 }
 
+/** Does a SEND ONLY of RC take what is posted to a shared queue? */
+static ALWAYS_INLINE bool
+is_shared(const struct qp *qp, const struct wire_pkt *p)
+{
+	return (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) == QPF_SRQ && p->opcode == OP_RC_SEND_ONLY &&
+	       LIKELY(qp->recv_cq != NULL);
+}
+
 /** Does it receive by what its application posts to it alone? */
 static ALWAYS_INLINE bool
 has_own_wqes(const struct qp *qp)
@@ -83,17 +91,17 @@ place_send(const struct qp *qp, uint32_t ahead, struct fast_place *at)
 
 /**
  * Its place, if the WQE has one SGE that is good. The host may be writing: each word of the WQE is
- * read once.
+ * read once. @param pd that its key must be of.
  */
 static ALWAYS_INLINE void
-place_posted(const struct worker *w, struct qp *qp, const struct wire_pkt *p, struct fast_place *at)
+place_in(const struct worker *w, const struct qp *qp, uint32_t pd, const struct wire_pkt *p,
+	struct fast_place *at)
 {
 	const struct ring_recv_wqe *wqe = at->posted;
 	uint64_t addr;
 	uint32_t lkey;
 
-	if (UNLIKELY(ring_consume_count(&qp->rq) <= at->wqe - qp->rq.cons) ||
-		UNLIKELY(__atomic_load_n(&wqe->num_sge, __ATOMIC_RELAXED) != 1))
+	if (UNLIKELY(__atomic_load_n(&wqe->num_sge, __ATOMIC_RELAXED) != 1))
 		return;
 	at->wr_id = __atomic_load_n(&wqe->wr_id, __ATOMIC_RELAXED);
 	at->room = __atomic_load_n(&wqe->sge[0].length, __ATOMIC_RELAXED);
@@ -101,10 +109,48 @@ place_posted(const struct worker *w, struct qp *qp, const struct wire_pkt *p, st
 	lkey = __atomic_load_n(&wqe->sge[0].lkey, __ATOMIC_RELAXED);
 	if (UNLIKELY(at->room == 0) || UNLIKELY(p->payload_len > at->room))
 		return;
-	at->host = mem_reach(w->mem, lkey, qp->pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
+	at->host = mem_reach(w->mem, lkey, pd, addr, at->room, ACCESS_LOCAL_WRITE, &at->region);
 	__builtin_prefetch(at->host, 1);
 	if (UNLIKELY(qp->resp.head != 0) && LIKELY(at->host != NULL))
 		__builtin_prefetch(at->host + CACHE_LINE, 1);
+}
+
+static ALWAYS_INLINE void
+place_posted(const struct worker *w, struct qp *qp, const struct wire_pkt *p, struct fast_place *at)
+{
+	if (LIKELY(ring_consume_count(&qp->rq) > at->wqe - qp->rq.cons))
+		place_in(w, qp, qp->pd, p, at);
+}
+
+void
+pipeline_fast_place_shared(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	const struct ring_srq_run *run, uint32_t i, struct fast_place *at)
+{
+	at->host = NULL;
+	if (i >= run->n)
+		return;
+	at->wqe = run->head + i;
+	at->posted = ring_srq_at(run, i);
+	place_in(w, qp, qp->srq->pd, p, at);
+}
+
+/** Fetch what these SENDs will take if the queue is theirs alone; all of one queue. */
+static __attribute__((noinline)) void
+shared_fetch(const struct worker *w, const struct burst *b, struct fast *f)
+{
+	struct qp_srq *srq = b->qp[__builtin_ctz(f->shared)]->srq;
+	const struct ring_srq_run run = ring_srq_look(&srq->ring);
+	uint32_t i = 0, left;
+
+	for (left = f->shared; left != 0 && i < run.n; left &= left - 1, i++)
+		__builtin_prefetch(ring_srq_at(&run, i));
+	i = 0;
+	for (left = f->shared; left != 0; left &= left - 1) {
+		const uint32_t k = (uint32_t)__builtin_ctz(left);
+
+		if (b->qp[k]->srq == srq)
+			pipeline_fast_place_shared(w, b->qp[k], &b->pkt[k], &run, i++, &f->at[k]);
+	}
 }
 
 /**
@@ -140,17 +186,23 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 		__builtin_prefetch(place->host + offset, 1);
 }
 
-/** A packet that is not plain. @return does it take a receive WQE? Then place_posted() follows. */
+/**
+ * A packet that is not plain.
+ * @param shared gets its bit, if it takes a WQE of a shared queue.
+ * @return does it take a WQE of its QP? Then place_posted() follows.
+ */
 static ALWAYS_INLINE bool
 place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
-	struct fast_place *at)
+	struct fast_place *at, uint32_t *shared, uint32_t bit)
 {
 	if (FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY) {
 		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)))
 			place_write(w, qp, p, at);
 	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
-		return LIKELY(may_be_next(w, qp, p, 0)) && has_own_wqes(qp) &&
-		       place_send(qp, psn_distance(p->psn, qp->resp.epsn), at);
+		if (UNLIKELY(!may_be_next(w, qp, p, 0)))
+			return false;
+		*shared |= is_shared(qp, p) ? bit : 0;
+		return has_own_wqes(qp) && place_send(qp, psn_distance(p->psn, qp->resp.epsn), at);
 	} else if (op_has(p->op, OPF_RESPONSE)) {
 		if (op_has(p->op, OPF_READ))
 			response_fetch(w, qp, p, at);
@@ -182,6 +234,7 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	f->n = (struct fast_counts){ 0 };
 	f->reused = 0;
 	f->reads = 0;
+	f->shared = 0;
 	f->one_port = b->one_port;
 	f->calm = f->one_port;
 	for (; p != end; p++, at++, qps++, plain >>= 1) {
@@ -191,7 +244,7 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 		if (LIKELY(is_plain) && LIKELY(writes))
 			place_write(w, *qps, p, at);
 		else if (is_plain ? place_send(*qps, psn_distance(p->psn, (*qps)->resp.epsn), at)
-				  : place_other(w, *qps, p, at))
+				  : place_other(w, *qps, p, at, &f->shared, BIT32(p - b->pkt)))
 			sends |= BIT32(p - b->pkt);
 	}
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
@@ -199,4 +252,6 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 
 		place_posted(w, b->qp[i], &b->pkt[i], &f->at[i]);
 	}
+	if (UNLIKELY(f->shared != 0))
+		shared_fetch(w, b, f);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stage 6, fast path: SEND ONLY in order, and datagrams. */
+/*
+ * Stage 6, fast path: SEND ONLY in order, and datagrams. The receives are the QP's own, or of a
+ * shared queue.
+ */
 #include "acks.h"
 #include "complete.h"
 #include "count.h"
 #include "local.h"
 #include "mem_reach.h"
+#include "shared_rq.h"
 #include "stage_06_fast.h"
 #include "verdict.h"
 
@@ -68,6 +72,15 @@ is_next(const struct worker *w, const struct burst *b, const struct fast *f,
 		       (at->room - p->payload_len >= (uint32_t)WIRE_GRH_LEN && !traced(w, qp)));
 }
 
+/** One behind the last packet, from b->pkt[i] on, whose receive can be of its QP's own queue. */
+static ALWAYS_INLINE uint32_t
+own_end(const struct burst *b, uint32_t i, const struct fast *f)
+{
+	const uint64_t shared = f->shared & ~UINT64_C(0) << i;
+
+	return LIKELY(shared == 0) ? b->n : (uint32_t)__builtin_ctzll(shared);
+}
+
 /**
  * SEND ONLYs at ePSN, or datagrams, whose place is known, from b->pkt[i] on: those of one service.
  * @param local their payloads may be on loan.
@@ -81,7 +94,8 @@ fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
 	const bool acked = wire_is_acked(wire_transport_of(opcode));
 	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
 	const uint32_t head = datagram ? WIRE_GRH_LEN : 0;
-	const struct wire_pkt *p = &b->pkt[i], *const end = &b->pkt[b->n], *const from = p;
+	const struct wire_pkt *p = &b->pkt[i], *const end = &b->pkt[own_end(b, i, f)];
+	const struct wire_pkt *const from = p;
 	const struct fast_place *at = &f->at[i];
 	struct qp *const *qps = &b->qp[i];
 	struct cq_run run = { .cq = NULL };
@@ -142,11 +156,86 @@ fast_sends_local(struct worker *w, const struct burst *b, uint32_t i, struct fas
 	return fast_sends(w, b, i, f, OP_RC_SEND_ONLY, true);
 }
 
+/* ---- shared receive queues ------------------------------------------------------------------- */
+
+/**
+ * How many SENDs, from b->pkt[i] on, take the entries from the queue's head on, and have a place
+ * there: at the head of their QPs, one behind the other, with completions in one queue.
+ */
+static uint32_t
+shared_count(const struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
+	const struct ring_srq_run *posted, struct cq_run *run)
+{
+	const bool calm = f->calm && w->dirty_n + (b->n - i) <= PIPELINE_BURST;
+	const struct qp *const first = b->qp[i];
+	uint32_t n = 0, room;
+
+	if (!cq_run_has(w, run, first->recv_cq))
+		return 0;
+	room = RTE_MIN(run->end - run->at, PIPELINE_BURST - w->dirty_n);
+	for (; i < b->n && (f->shared >> i & 1) != 0 && n < room; i++, n++) {
+		const struct wire_pkt *p = &b->pkt[i];
+		const struct qp *qp = b->qp[i];
+		const bool again = n != 0 && qp == b->qp[i - 1];
+
+		if (qp->srq != first->srq || qp->recv_cq != first->recv_cq ||
+			p->psn.v != (again ? psn_add(b->pkt[i - 1].psn, 1) : qp->resp.epsn).v)
+			break;
+		if (f->at[i].host == NULL || f->at[i].wqe != posted->head + n)
+			pipeline_fast_place_shared(w, qp, p, posted, n, &f->at[i]);
+		if (f->at[i].host == NULL || (!calm && !place_holds(w, b, i, f, 0)))
+			break;
+		ASSERT(qp->active == NULL);
+	}
+	return n;
+}
+
+/** As fast_sends(): all that take the queue's next entries, which they take at once. */
+static __attribute__((noinline)) uint32_t
+fast_sends_shared(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp_srq *srq = b->qp[i]->srq;
+	struct cq_run run = { .cq = NULL };
+	struct ring_srq_run posted;
+	uint32_t n = 0;
+
+	if (UNLIKELY(atomic_load_explicit(&srq->error, memory_order_relaxed)))
+		return 0;
+	posted = ring_srq_look(&srq->ring);
+	n = shared_count(w, b, i, f, &posted, &run);
+	if (n == 0 || UNLIKELY(!ring_srq_take_run(&srq->ring, &posted, n)))
+		return 0;
+	pipeline_srq_taken(w, srq);
+	for (uint32_t k = i; k < i + n; k++) {
+		const struct wire_pkt *p = &b->pkt[k];
+		struct qp *qp = b->qp[k];
+		struct ring_completion c;
+
+		if (w->local_burst)
+			pipeline_local_deliver(w, b->m[k], p, f->at[k].host);
+		else
+			payload_copy(f->at[k].host, wire_payload(p), p->payload_len);
+		completion(p, &f->at[k], OP_RC_SEND_ONLY, 0, &c);
+		cq_run_put(w, &run, qp, &c);
+		responder_take_fast(&qp->resp);
+		if (LIKELY((p->flags & PKT_ACKREQ) != 0))
+			fast_ack(w, qp, p->psn);
+		qp_few_send(qp, p->frame_len);
+		if (traced(w, qp))
+			trace_send(w, qp, p);
+	}
+	cq_run_end(&run);
+	f->n.sends += n;
+	return n;
+}
+
 uint32_t
 pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
 {
 	const uint8_t opcode = b->pkt[i].opcode;
 
+	if (UNLIKELY(f->shared >> i & 1))
+		return fast_sends_shared(w, b, i, f);
 	if (LIKELY(opcode == OP_RC_SEND_ONLY))
 		return LIKELY(!w->local_burst) ? fast_sends(w, b, i, f, OP_RC_SEND_ONLY, false)
 					       : fast_sends_local(w, b, i, f);

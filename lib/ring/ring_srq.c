@@ -135,15 +135,39 @@ ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *out)
 	return 1;
 }
 
-bool
-ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy)
+/** Take entries from this index on. */
+static bool
+take(struct ring_srq *q, uint32_t head, uint32_t n)
 {
-	uint32_t head = copy->index;
-
-	if (!atomic_compare_exchange_strong(&q->head, &head, head + 1))
+	/* What was read of them was read before. */
+	if (!atomic_compare_exchange_strong(&q->head, &head, head + n))
 		return false;
 	publish(q);
 	return true;
+}
+
+bool
+ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy)
+{
+	return take(q, copy->index, 1);
+}
+
+struct ring_srq_run
+ring_srq_look(struct ring_srq *q)
+{
+	struct ring_srq_run run;
+
+	run.n = look(q, &run.head, &run.view);
+	if (UNLIKELY(run.n == UINT32_MAX))
+		run.n = 0;
+	return run;
+}
+
+bool
+ring_srq_take_run(struct ring_srq *q, const struct ring_srq_run *run, uint32_t n)
+{
+	ASSERT(n != 0 && n <= run->n);
+	return take(q, run->head, n);
 }
 
 uint32_t

@@ -48,6 +48,28 @@ void ring_srq_move(struct ring_srq *q, void *mem, uint32_t entries);
 int ring_srq_peek(struct ring_srq *q, uint32_t max_sge, struct ring_recv_copy *out);
 /** Any worker: take the entry that was copied. @return false: another worker has it. */
 bool ring_srq_take(struct ring_srq *q, const struct ring_recv_copy *copy);
+/** Entries from the head on, as a worker sees them. */
+struct ring_srq_run {
+	const struct ring_srq_view *view;
+	uint32_t head; /* index of the first */
+	uint32_t n;
+};
+/**
+ * Any worker: what is posted; of impossible indices nothing is. Whatever is read of the entries
+ * (ring_srq_at()) is theirs only if ring_srq_take_run() says so afterwards.
+ */
+struct ring_srq_run ring_srq_look(struct ring_srq *q);
+/** The entry so far behind the head: i < run->n. Read each word once. */
+static inline const struct ring_recv_wqe *
+ring_srq_at(const struct ring_srq_run *run, uint32_t i)
+{
+	const struct ring_srq_view *v = run->view;
+	const uint8_t *slot = v->sh->slots + (size_t)((run->head + i) & v->mask) * v->stride;
+
+	return (const void *)slot;
+}
+/** Any worker: take the first n of them, n > 0. @return false: another worker has the first. */
+bool ring_srq_take_run(struct ring_srq *q, const struct ring_srq_run *run, uint32_t n);
 /**
  * Anybody but the producer: nothing is taken any more; ring.h's `alert` tells the producer. Call it
  * again after a move.

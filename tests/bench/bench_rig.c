@@ -18,6 +18,8 @@
 static struct {
 	struct qp *qp[MAX_QPS];
 	struct ring rq[RING_QPS];
+	struct qp_srq srq;
+	struct ring srq_producer;
 	uint32_t psn[MAX_QPS];
 	struct qp_cq cq;
 	struct wire_path to_us;
@@ -105,6 +107,19 @@ still(void)
 }
 
 static void
+make_srq(void)
+{
+	const uint32_t stride = ring_recv_stride(1);
+
+	if (mem_area_create(&b.srq.area, ring_size(MAX_PACKETS, stride), -1, 0) != 0)
+		die("no memory");
+	ring_srq_attach(&b.srq.ring, b.srq.area.base, MAX_PACKETS, stride);
+	ring_srq_producer(&b.srq.ring, &b.srq_producer);
+	b.srq.pd = 1;
+	b.srq.max_sge = 1;
+}
+
+static void
 make_region(struct bench_rig *r)
 {
 	struct mem_region *mr = mem_region_alloc();
@@ -149,6 +164,7 @@ rig_set_up(struct bench_rig *r, uint32_t qps)
 		mem_area_create(&b.cq.area, ring_size(1024, 64), -1, 0) != 0)
 		die("no memory");
 	make_region(r);
+	make_srq();
 	ring_cq_attach(&b.cq.ring, b.cq.area.base, 1024, 1024, true);
 	atomic_store(&b.cq.producer, 1); /* both workers have index 0, and turn by turn */
 	for (uint32_t i = 0; i < qps; i++) {
@@ -204,6 +220,8 @@ bring_up(struct qp *qp, const struct bench_case *c)
 	a.qp_state = QPS_RTS;
 	qp_apply(qp, &a, QP_ATTR_STATE);
 	qp->flags = c->trace ? qp->flags | QPF_TRACE : qp->flags & ~(uint32_t)QPF_TRACE;
+	qp->flags = c->shared ? qp->flags | QPF_SRQ : qp->flags & ~(uint32_t)QPF_SRQ;
+	qp->srq = c->shared ? &b.srq : NULL;
 }
 
 static uint32_t
@@ -226,16 +244,16 @@ next_place(uint32_t len)
 }
 
 static void
-post(uint32_t q, uint64_t va, uint32_t len)
+post(struct ring *rq, uint32_t q, uint64_t va, uint32_t len)
 {
-	struct ring_recv_wqe *w = ring_produce_slot(&b.rq[q], MAX_PACKETS);
+	struct ring_recv_wqe *w = ring_produce_slot(rq, MAX_PACKETS);
 
 	if (w == NULL)
 		die("receive queue is full");
 	w->wr_id = q;
 	w->num_sge = 1;
 	w->sge[0] = (struct ring_sge){ va, len, REGION_KEY };
-	ring_produce_commit(&b.rq[q]);
+	ring_produce_commit(rq);
 }
 
 static uint32_t
@@ -278,7 +296,7 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	if (op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE))
-		post(q, va, head + 64);
+		post(c->shared ? &b.srq_producer : &b.rq[q], q, va, head + 64);
 	return m;
 }
 
@@ -363,6 +381,8 @@ rig_unpost(struct bench_rig *r, const struct bench_case *c)
 	(void)r;
 	const bool takes = op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE);
 
-	for (uint32_t i = 0; takes && i < c->qps; i++)
+	for (struct ring_recv_copy wqe; c->shared && ring_srq_peek(&b.srq.ring, 1, &wqe) == 1;)
+		ring_srq_take(&b.srq.ring, &wqe);
+	for (uint32_t i = 0; takes && !c->shared && i < c->qps; i++)
 		ring_consume_done(&b.qp[i]->rq, ring_consume_count(&b.qp[i]->rq));
 }

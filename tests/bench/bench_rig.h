@@ -43,6 +43,7 @@ struct bench_case {
 	uint32_t qps;
 	bool random; /* order of the QPs; else packets go round */
 	bool trace;  /* flight recorder on */
+	bool shared; /* all QPs have one receive queue */
 };
 
 struct bench_rig {

@@ -49,6 +49,7 @@ struct outcome {
 	uint32_t state;
 	uint32_t told; /* of the peer's first request, in RTR */
 	uint32_t posted;
+	uint32_t limit; /* of a shared queue; 0: it has told */
 	uint64_t at_qp[STAT_MAX];
 	uint64_t at_worker[STAT_MAX];
 	uint64_t at_port[STAT_MAX];
@@ -56,9 +57,9 @@ struct outcome {
 
 /** A receive WQE, good or not. */
 static void
-post(struct bed *b, uint32_t *seed)
+post(struct bed *b, struct ring *to, uint32_t *seed)
 {
-	struct ring_recv_wqe *wqe = ring_produce_slot(&b->rq_producer, 16);
+	struct ring_recv_wqe *wqe = ring_produce_slot(to, 16);
 	uint32_t at = next(seed) % 8192;
 
 	if (wqe == NULL)
@@ -75,7 +76,24 @@ post(struct bed *b, uint32_t *seed)
 		wqe->sge[0].lkey = one_in(seed, 2) ? MR_KEY : 0x77;
 	if (one_in(seed, 100))
 		wqe->sge[0].addr = one_in(seed, 2) ? 0 : UINT64_MAX - 10;
-	ring_produce_commit(&b->rq_producer);
+	ring_produce_commit(to);
+}
+
+/** A queue that the bed's QP shares with nobody, with entries as its own one has. */
+static void
+share(struct bed *b, struct qp_srq *srq, struct ring *producer)
+{
+	const uint32_t stride = ring_recv_stride(4);
+
+	memset(srq, 0, sizeof(*srq));
+	assert_int_equal(mem_area_create(&srq->area, ring_size(16, stride), -1, 0), 0);
+	ring_srq_attach(&srq->ring, srq->area.base, 16, stride);
+	ring_srq_producer(&srq->ring, producer);
+	srq->pd = PD;
+	srq->max_sge = 4;
+	atomic_store(&srq->limit, 3);
+	b->qp->srq = srq;
+	b->qp->flags |= QPF_SRQ;
 }
 
 /** A request around where the QP stands, of which a few say what cannot be. */
@@ -127,11 +145,16 @@ look(struct bed *b, struct outcome *o)
 	o->traced += n;
 }
 
-/** @param again a packet that is not plain: all of them have the CE mark. */
+/**
+ * @param shared its receives are of a shared queue.
+ * @param again a packet that is not plain: all of them have the CE mark.
+ */
 static void
-session(uint32_t seed, bool again, struct outcome *o)
+session(uint32_t seed, bool shared, bool again, struct outcome *o)
 {
 	struct wire_path path = bed_path();
+	struct ring producer;
+	struct qp_srq srq;
 	uint32_t next_psn = one_in(&seed, 3) ? PSN_MASK - 3 : E;
 	bool rtr;
 	void *state = NULL;
@@ -144,13 +167,15 @@ session(uint32_t seed, bool again, struct outcome *o)
 	b->qp->flags |= one_in(&seed, 2) ? QPF_TRACE : 0;
 	if ((rtr = one_in(&seed, 3)))
 		bed_in_rtr(b);
+	if (shared)
+		share(b, &srq, &producer);
 	atomic_store(&b->cq.producer, one_in(&seed, 2) ? 1 + b->conf.index : CQ_PRODUCER_ANY);
 	path.tos = again ? 3 : 2;
 	for (uint32_t turn = 0; turn < TURNS; turn++) {
 		uint32_t n = 1 + next(&seed) % 8;
 
 		for (uint32_t i = next(&seed) % 5; i != 0; i--)
-			post(b, &seed);
+			post(b, shared ? &producer : &b->rq_producer, &seed);
 		while (n-- != 0) {
 			struct wire_fields f = request(&seed, &next_psn);
 
@@ -165,7 +190,8 @@ session(uint32_t seed, bool again, struct outcome *o)
 	o->epsn = b->qp->resp.epsn.v;
 	o->msn = b->qp->resp.msn;
 	o->state = b->qp->state;
-	o->posted = ring_consume_count(&b->qp->rq);
+	o->posted = shared ? ring_srq_count(&srq.ring) : ring_consume_count(&b->qp->rq);
+	o->limit = shared ? atomic_load(&srq.limit) : 0;
 	for (uint32_t i = 0; i < STAT_MAX; i++) {
 		o->at_qp[i] = qp_stat(b->qp, (enum stats_counter)i);
 		o->at_worker[i] = worker_stats(b->w)->c[i];
@@ -175,20 +201,20 @@ session(uint32_t seed, bool again, struct outcome *o)
 	o->at_worker[STAT_np_ecn_marked_roce_packets] = 0;
 	o->at_port[STAT_np_ecn_marked_roce_packets] = 0;
 	bed_teardown(&state);
+	if (shared)
+		mem_area_destroy(&srq.area);
 }
 
-/* RESP-01, RESP-05, RESP-DUP-01, RESP-DUP-02: plain or not, the outcome is one. */
 static void
-RESP_01_both_ways_agree(void **state)
+both_ways(bool shared)
 {
-	uint32_t frames = 0, completions = 0, traced = 0, alive = 0, told = 0;
+	uint32_t frames = 0, completions = 0, traced = 0, alive = 0, told = 0, low = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= SESSIONS; seed++) {
 		static struct outcome a, b;
 
-		session(seed * 2654435761u, false, &a);
-		session(seed * 2654435761u, true, &b);
+		session(seed * 2654435761u, shared, false, &a);
+		session(seed * 2654435761u, shared, true, &b);
 		if (memcmp(&a, &b, sizeof(a)) != 0)
 			print_message("# session %u\n", seed);
 		assert_int_equal(a.epsn, b.epsn);
@@ -198,6 +224,8 @@ RESP_01_both_ways_agree(void **state)
 		assert_int_equal(a.frames_n, b.frames_n);
 		assert_int_equal(a.completions_n, b.completions_n);
 		assert_int_equal(a.traced, b.traced);
+		assert_int_equal(a.posted, b.posted);
+		assert_int_equal(a.limit, b.limit);
 		for (uint32_t i = 0; i < STAT_MAX; i++) {
 			if (a.at_qp[i] != b.at_qp[i] || a.at_worker[i] != b.at_worker[i] ||
 				a.at_port[i] != b.at_port[i])
@@ -212,10 +240,28 @@ RESP_01_both_ways_agree(void **state)
 		traced += a.traced;
 		alive += a.state == QPS_RTS || a.state == QPS_RTR;
 		told += a.told;
+		low += a.limit == 0;
 	}
-	assert_true(frames > SESSIONS * 4 && completions > SESSIONS * 4 && traced > SESSIONS * 4);
+	assert_true(frames > SESSIONS * 3 && completions > SESSIONS * 4 && traced > SESSIONS * 4);
 	assert_true(alive > SESSIONS / 8 && alive < SESSIONS);
 	assert_true(told > SESSIONS / 8 && told < SESSIONS / 2);
+	assert_true(!shared || (low > SESSIONS / 8 && low < SESSIONS));
+}
+
+/* RESP-01, RESP-05, RESP-DUP-01, RESP-DUP-02: plain or not, the outcome is one. */
+static void
+RESP_01_both_ways_agree(void **state)
+{
+	(void)state;
+	both_ways(false);
+}
+
+/* SRQ-01, SRQ-02, SRQ-04: the same with a shared receive queue. */
+static void
+SRQ_01_both_ways_agree(void **state)
+{
+	(void)state;
+	both_ways(true);
 }
 
 /* RESP-04: the place of a WRITE was looked up before a SEND of its burst revoked the key. */
@@ -383,6 +429,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(RESP_01_both_ways_agree),
+		cmocka_unit_test(SRQ_01_both_ways_agree),
 		cmocka_unit_test_setup_teardown(AE_05_fast_in_RTR, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			RESP_04_invalidated_in_a_burst, bed_setup, bed_teardown),

@@ -15,19 +15,25 @@ struct shared {
 	struct ring producer;
 };
 
+static void
+queue_make(struct shared *s)
+{
+	memset(s, 0, sizeof(*s));
+	assert_int_equal(
+		mem_area_create(&s->srq.area, ring_size(ENTRIES, ring_recv_stride(2)), -1, 0), 0);
+	ring_srq_attach(&s->srq.ring, s->srq.area.base, ENTRIES, ring_recv_stride(2));
+	ring_srq_producer(&s->srq.ring, &s->producer);
+	s->srq.id = 5;
+	s->srq.pd = PD;
+	s->srq.max_sge = 2;
+}
+
 static struct shared *
 shared_make(struct bed *b)
 {
 	static struct shared s;
 
-	memset(&s, 0, sizeof(s));
-	assert_int_equal(
-		mem_area_create(&s.srq.area, ring_size(ENTRIES, ring_recv_stride(2)), -1, 0), 0);
-	ring_srq_attach(&s.srq.ring, s.srq.area.base, ENTRIES, ring_recv_stride(2));
-	ring_srq_producer(&s.srq.ring, &s.producer);
-	s.srq.id = 5;
-	s.srq.pd = PD;
-	s.srq.max_sge = 2;
+	queue_make(&s);
 	/* Its own queue is empty from the start. */
 	ring_consume_done(&b->qp->rq, ring_consume_count(&b->qp->rq));
 	b->qp->srq = &s.srq;
@@ -77,15 +83,17 @@ other_worker(void *arg)
 
 /* SRQ-01: whoever is faster; no WQE twice, none lost, and the bytes where the WQE says. */
 static void
-SRQ_01_two_workers(void **state)
+two_workers(struct bed *b, uint8_t producer)
 {
-	struct bed *b = *state;
 	struct shared *s = shared_make(b);
 	uint32_t taken = 0, posted = 0, sum = 0;
 	struct wire_fields f;
 	struct ring_cqe c;
 	pthread_t thread;
 
+	atomic_store(&b->cq.producer, producer);
+	for (uint32_t i = 0; i < IDS; i++)
+		atomic_store(&times[i], 0);
 	atomic_store(&stop, false);
 	assert_int_equal(pthread_create(&thread, NULL, other_worker, s), 0);
 	while (taken < TAKEN) {
@@ -125,6 +133,119 @@ SRQ_01_two_workers(void **state)
 	mem_area_destroy(&s->srq.area);
 }
 
+/** SENDs take several entries at once. */
+static void
+SRQ_01_two_workers(void **state)
+{
+	struct bed *b = *state;
+
+	two_workers(b, (uint8_t)(1 + b->conf.index));
+}
+
+/** Others add to the completion queue, too: one entry at a time. */
+static void
+SRQ_01_two_workers_beside_others(void **state)
+{
+	two_workers(*state, CQ_PRODUCER_ANY);
+}
+
+/*
+ * SRQ-01: SENDs of several queue pairs in one burst, in turn, take the entries in the order of
+ * arrival; with a completion for each, and the ACKs of all.
+ */
+static void
+SRQ_01_in_order_of_arrival(void **state)
+{
+	enum { QPS = 3, SENDS = 12 };
+	struct bed *b = *state;
+	struct shared *s = shared_make(b);
+	struct qp *qps[QPS] = { b->qp };
+
+	atomic_store(&b->cq.producer, (uint8_t)(1 + b->conf.index));
+	for (uint32_t i = 1; i < QPS; i++) {
+		qps[i] = bed_qp(b, QPN + i, PEER_QPN);
+		qps[i]->srq = &s->srq;
+		qps[i]->flags |= QPF_SRQ;
+	}
+	for (uint32_t i = 0; i < SENDS; i++)
+		assert_true(post(s, i));
+	for (uint32_t i = 0; i < SENDS; i++) {
+		const uint8_t bytes[8] = { (uint8_t)(i + 1) };
+		struct wire_fields f = send_only(E + i / QPS, 8);
+
+		f.dest_qpn = qps[i % QPS]->qpn;
+		f.payload = bytes;
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		const struct ring_cqe c = bed_cqe(b);
+
+		assert_int_equal(c.wr_id, i);
+		assert_int_equal(c.qp_num, qps[i % QPS]->qpn);
+		assert_int_equal(b->rq_memory[i * 8], i + 1);
+	}
+	bed_no_cqe(b);
+	for (uint32_t i = 0; i < QPS; i++)
+		expect_ack(b, 0x1f, E + SENDS / QPS - 1, SENDS / QPS);
+	expect_silence(b);
+	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 0); /* none took the full path */
+	for (uint32_t i = 1; i < QPS; i++)
+		bed_qp_gone(b, qps[i]);
+	mem_area_destroy(&s->srq.area);
+}
+
+/*
+ * SRQ-01: in one burst a queue pair with receives of its own, two with a queue each. The buffers of
+ * one of these are in another protection domain than its queue pair.
+ */
+static void
+SRQ_01_several_queues_in_a_burst(void **state)
+{
+	enum { QPS = 3, SENDS = 12, OTHER_PD = PD + 1 };
+	struct bed *b = *state;
+	struct ring_recv_copy gone;
+	struct shared two[2];
+	struct qp *qps[QPS] = { b->qp };
+
+	atomic_store(&b->cq.producer, (uint8_t)(1 + b->conf.index));
+	for (uint32_t i = 1; i < QPS; i++) {
+		queue_make(&two[i - 1]);
+		qps[i] = bed_qp(b, QPN + i, PEER_QPN);
+		qps[i]->srq = &two[i - 1].srq;
+		qps[i]->flags |= QPF_SRQ;
+		if (i == 2) { /* its head is where the other's second entry is */
+			assert_true(post(&two[1], 999));
+			assert_int_equal(ring_srq_peek(&two[1].srq.ring, 2, &gone), 1);
+			assert_true(ring_srq_take(&two[1].srq.ring, &gone));
+		}
+		for (uint32_t k = 0; k < SENDS / QPS; k++)
+			assert_true(post(&two[i - 1], i * 100 + k));
+	}
+	qps[2]->pd = OTHER_PD;
+	for (uint32_t i = 0; i < SENDS; i++) {
+		struct wire_fields f = send_only(E + i / QPS, 8);
+
+		f.dest_qpn = qps[i % QPS]->qpn;
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		const struct ring_cqe c = bed_cqe(b);
+
+		assert_int_equal(c.qp_num, qps[i % QPS]->qpn);
+		assert_int_equal(c.wr_id, i % QPS == 0 ? i / QPS + 1 : i % QPS * 100 + i / QPS);
+		assert_int_equal(c.status, 0);
+	}
+	bed_no_cqe(b);
+	for (uint32_t i = 0; i < QPS; i++) /* none took the full path */
+		assert_int_equal(qps[i]->hot[STAT_rx_send_requests], 0);
+	for (uint32_t i = 1; i < QPS; i++) {
+		bed_qp_gone(b, qps[i]);
+		mem_area_destroy(&two[i - 1].srq.area);
+	}
+}
+
 /* SRQ-02: the event once, of the SRQ, and the limit is gone. */
 static void
 SRQ_02_limit(void **state)
@@ -134,6 +255,7 @@ SRQ_02_limit(void **state)
 	struct ring_aeq_event e;
 	struct wire_fields f;
 
+	atomic_store(&b->cq.producer, (uint8_t)(1 + b->conf.index));
 	atomic_store(&s->srq.limit, 2);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(post(s, i));
@@ -201,6 +323,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(SRQ_01_two_workers),
+		TEST(SRQ_01_two_workers_beside_others),
+		TEST(SRQ_01_in_order_of_arrival),
+		TEST(SRQ_01_several_queues_in_a_burst),
 		TEST(SRQ_02_limit),
 		TEST(AEQ_11_RESP_CLS_A_02_open_message),
 	};

@@ -172,6 +172,40 @@ struct taker {
 	uint32_t wrong;
 };
 
+/** Take some at once, each of which has to be whole. @return is there anything? */
+static bool
+take_several(struct taker *t, uint64_t *last)
+{
+	enum { MOST = 3 };
+	const struct ring_srq_run run = ring_srq_look(t->q);
+	const uint32_t n = run.n < MOST ? run.n : MOST;
+	struct ring_recv_copy c[MOST];
+
+	if (n == 0)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ring_recv_wqe *wqe = ring_srq_at(&run, i);
+
+		c[i].wr_id = RING_LOAD(uint64_t, &wqe->wr_id);
+		c[i].num_sge = RING_LOAD(uint32_t, &wqe->num_sge);
+		for (uint32_t k = 0; k < c[i].num_sge && k < MAX_SGE; k++)
+			c[i].sge[k] =
+				(struct ring_sge){ .addr = RING_LOAD(uint64_t, &wqe->sge[k].addr),
+					.length = RING_LOAD(uint32_t, &wqe->sge[k].length),
+					.lkey = RING_LOAD(uint32_t, &wqe->sge[k].lkey) };
+	}
+	if (!ring_srq_take_run(t->q, &run, n))
+		return true;
+	for (uint32_t i = 0; i < n; i++) {
+		t->wrong += !is_whole(&c[i]) || c[i].wr_id >= ITEMS ||
+			    (c[i].wr_id <= *last && *last != 0);
+		*last = c[i].wr_id;
+		if (c[i].wr_id < ITEMS)
+			atomic_fetch_add(&times[c[i].wr_id], 1);
+	}
+	return true;
+}
+
 static void *
 taker_main(void *arg)
 {
@@ -181,7 +215,8 @@ taker_main(void *arg)
 	while (!atomic_load(t->done)) {
 		struct ring_recv_copy c;
 
-		atomic_fetch_add(&t->bursts, 1);
+		if (atomic_fetch_add(&t->bursts, 1) % 2 != 0 && take_several(t, &last))
+			continue;
 		if (ring_srq_peek(t->q, MAX_SGE, &c) != 1) {
 			sched_yield();
 			continue;
