@@ -75,18 +75,22 @@ has_own_wqes(const struct qp *qp)
 	       LIKELY(qp->max_recv_sge != 0) && LIKELY(qp->recv_cq != NULL);
 }
 
+/** Whose WQE a packet takes. */
+#define TAKES_OWN    UINT64_C(1)         /* its QP's: place_posted() follows */
+#define TAKES_SHARED (UINT64_C(1) << 32) /* of a shared queue: shared_fetch() follows */
+
 /**
  * Which receive WQE a SEND ONLY or datagram that may be next takes, if those before it in the burst
- * are such, and in order: it is fetched. @return true.
+ * are such, and in order: it is fetched. @return TAKES_OWN.
  */
-static ALWAYS_INLINE bool
+static ALWAYS_INLINE uint64_t
 place_send(const struct qp *qp, uint32_t ahead, struct fast_place *at)
 {
 	ASSERT(has_own_wqes(qp));
 	at->wqe = qp->rq.cons + ahead;
 	at->posted = (const struct ring_recv_wqe *)ring_consume_peek(&qp->rq, ahead);
 	__builtin_prefetch(at->posted);
-	return true;
+	return TAKES_OWN;
 }
 
 /**
@@ -186,23 +190,20 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 		__builtin_prefetch(place->host + offset, 1);
 }
 
-/**
- * A packet that is not plain.
- * @param shared gets its bit, if it takes a WQE of a shared queue.
- * @return does it take a WQE of its QP? Then place_posted() follows.
- */
-static ALWAYS_INLINE bool
+/** A packet that is not plain. @return TAKES_*, or 0. */
+static ALWAYS_INLINE uint64_t
 place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
-	struct fast_place *at, uint32_t *shared, uint32_t bit)
+	struct fast_place *at)
 {
 	if (FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY) {
 		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)))
 			place_write(w, qp, p, at);
 	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
 		if (UNLIKELY(!may_be_next(w, qp, p, 0)))
-			return false;
-		*shared |= is_shared(qp, p) ? bit : 0;
-		return has_own_wqes(qp) && place_send(qp, psn_distance(p->psn, qp->resp.epsn), at);
+			return 0;
+		if (UNLIKELY(!has_own_wqes(qp)))
+			return is_shared(qp, p) ? TAKES_SHARED : 0;
+		return place_send(qp, psn_distance(p->psn, qp->resp.epsn), at);
 	} else if (op_has(p->op, OPF_RESPONSE)) {
 		if (op_has(p->op, OPF_READ))
 			response_fetch(w, qp, p, at);
@@ -212,10 +213,11 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 		const uint32_t ahead = psn_distance(p->psn, qp->resp.epsn);
 
 		/* Whatever its PSN is (UD-08): those of one sender are in order, as a rule. */
-		return LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, 0)) &&
-		       has_own_wqes(qp) && place_send(qp, ahead < PIPELINE_BURST ? ahead : 0, at);
+		if (LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, 0)) &&
+			LIKELY(has_own_wqes(qp)))
+			return place_send(qp, ahead < PIPELINE_BURST ? ahead : 0, at);
 	}
-	return false;
+	return 0;
 }
 
 /*
@@ -228,13 +230,13 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	const bool writes = b->pkt[0].opcode == OP_RC_WRITE_ONLY; /* plain ones are as the first */
 	const struct wire_pkt *p = b->pkt, *const end = &b->pkt[b->n];
 	struct qp *const *qps = b->qp;
-	uint32_t sends = 0, plain = b->plain;
+	uint32_t sends, plain = b->plain;
+	uint64_t takes = 0;
 	struct fast_place *at = f->at;
 
 	f->n = (struct fast_counts){ 0 };
 	f->reused = 0;
 	f->reads = 0;
-	f->shared = 0;
 	f->one_port = b->one_port;
 	f->calm = f->one_port;
 	for (; p != end; p++, at++, qps++, plain >>= 1) {
@@ -243,10 +245,14 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 		at->host = NULL;
 		if (LIKELY(is_plain) && LIKELY(writes))
 			place_write(w, *qps, p, at);
-		else if (is_plain ? place_send(*qps, psn_distance(p->psn, (*qps)->resp.epsn), at)
-				  : place_other(w, *qps, p, at, &f->shared, BIT32(p - b->pkt)))
-			sends |= BIT32(p - b->pkt);
+		else
+			takes |= (is_plain ? place_send(*qps,
+						     psn_distance(p->psn, (*qps)->resp.epsn), at)
+					   : place_other(w, *qps, p, at))
+				 << (p - b->pkt);
 	}
+	sends = (uint32_t)takes;
+	f->shared = (uint32_t)(takes >> 32);
 	for (; UNLIKELY(sends != 0); sends &= sends - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(sends);
 
