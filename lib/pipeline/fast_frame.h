@@ -16,7 +16,8 @@
 
 enum {
 	/* In a buffer, beside the payload: the pad is written as four bytes. */
-	FAST_ROOM = RTE_PKTMBUF_HEADROOM + WIRE_HEAD_LEN + WIRE_RETH_LEN + 2 * WIRE_ICRC_LEN,
+	FAST_ROOM = RTE_PKTMBUF_HEADROOM + WIRE_HEAD_LEN + WIRE_RETH_LEN + WIRE_IMM_LEN +
+		    2 * WIRE_ICRC_LEN,
 };
 
 /** An untagged IPv4 template? */

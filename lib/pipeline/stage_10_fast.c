@@ -16,22 +16,33 @@
 
 #define READ_LEN (WIRE_HEAD_LEN + WIRE_RETH_LEN + WIRE_ICRC_LEN) /* of a READ request */
 
-/** Headers. @param service the high bits of the QP's opcodes. @return where the payload goes. */
+/**
+ * Headers.
+ * @param service the high bits of the QP's opcodes. @param imms there may be an immediate.
+ * @return where the payload goes.
+ */
 static ALWAYS_INLINE uint8_t *
-headers_write(const struct qp *qp, uint8_t service, struct wire_head *head,
+headers_write(const struct qp *qp, uint8_t service, const bool imms, struct wire_head *head,
 	const struct requester_wr *wr, const struct requester_start *s, uint8_t *frame)
 {
-	const bool write = wr->opcode == WR_RDMA_WRITE;
-	const uint32_t ext = write ? WIRE_RETH_LEN : 0, pad = -wr->len & 3;
+	const uint8_t imm = imms ? wr->opcode & REQUESTER_WHAT_IMM : 0;
+	const bool write = wr->opcode - imm == WR_RDMA_WRITE;
+	const uint32_t ext = (write ? WIRE_RETH_LEN : 0) + imm * WIRE_IMM_LEN, pad = -wr->len & 3;
 
 	wire_head_write(head, &qp->tmpl, frame,
-		wire_head_what(service | (write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY), s->flags,
-			(uint8_t)pad, (uint16_t)(ext + wr->len + pad)),
+		wire_head_what(service | (write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY) | imm,
+			s->flags, (uint8_t)pad, (uint16_t)(ext + wr->len + pad)),
 		s->ask, s->psn);
 	if (write)
 		wire_reth_write(frame + WIRE_HEAD_LEN, wr->remote_addr, wr->rkey, wr->len);
-	return frame + WIRE_HEAD_LEN + ext;
+	frame += WIRE_HEAD_LEN + ext;
+	if (imm != 0)
+		be32_store(frame - WIRE_IMM_LEN, wr->imm);
+	return frame;
 }
+_Static_assert(OP_RC_WRITE_ONLY_IMM == (OP_RC_WRITE_ONLY | REQUESTER_WHAT_IMM) &&
+		       OP_RC_SEND_ONLY_IMM == (OP_RC_SEND_ONLY | REQUESTER_WHAT_IMM),
+	"the lowest bit is the immediate's in packets, too");
 
 /** Payload and ICRC. @return false: the frame is still as it was, but for its payload. */
 static __attribute__((noinline)) bool
@@ -58,16 +69,24 @@ lend_long(struct worker *w, struct rte_mbuf *m, uint8_t *frame, const uint8_t *p
 	mbuf_len_set(m, at + len + (-len & 3) + WIRE_ICRC_LEN);
 }
 
-/** @param plain an RC QP whose path is not local. @param longs payloads may be long. */
+/** Kinds of requests_make(), which constants sort out. */
+enum {
+	MAKE_PLAIN = BIT32(0), /* of an RC QP whose path is not local */
+	MAKE_LONG = BIT32(1),  /* payloads may be long */
+	MAKE_IMM = BIT32(2),   /* there may be an immediate */
+};
+
 static ALWAYS_INLINE uint32_t
 requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n,
-	const bool plain, const bool longs)
+	const uint32_t kind)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
+	const bool plain = (kind & MAKE_PLAIN) != 0, longs = (kind & MAKE_LONG) != 0;
+	const bool imms = (kind & MAKE_IMM) != 0;
 	const uint8_t service = plain ? 0 : wire_opcode_on(r->transport, 0);
 	const bool seals = plain || (qp->flags & QPF_LOCAL) == 0; /* else local.h */
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
@@ -88,10 +107,10 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 
 		if (UNLIKELY(from->host[sent] == NULL) ||
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
-			UNLIKELY(!requester_run_next(&run, wr, &s)))
+			UNLIKELY(!requester_run_next(&run, wr, imms, &s)))
 			break;
 		frame = frame_begin(pool, one);
-		payload = headers_write(qp, service, &head, wr, &s, frame);
+		payload = headers_write(qp, service, imms, &head, wr, &s, frame);
 		out[sent] = one;
 		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
 			fill_long(one, frame, payload, from->host[sent], wr->len))
@@ -110,18 +129,20 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	return sent;
 }
 
-/** Is the next work request long? Then the others probably are, too. */
-static ALWAYS_INLINE bool
-next_is_long(const struct requester *r)
-{
-	return requester_slot(r, r->sending)->len >= COPY_SEAL_MIN;
-}
-
-/** Is it a READ? */
+/** Is the next work request a READ? Then the others probably are, too. */
 static ALWAYS_INLINE bool
 next_is_read(const struct requester *r)
 {
 	return requester_slot(r, r->sending)->opcode == WR_RDMA_READ;
+}
+
+/** Is it anything but a short SEND or RDMA WRITE without an immediate? */
+static ALWAYS_INLINE bool
+next_is_rare(const struct requester *r)
+{
+	const struct requester_wr *wr = requester_slot(r, r->sending);
+
+	return ((uint32_t)(wr->opcode & ~WR_SEND) | (uint32_t)(wr->len >= COPY_SEAL_MIN)) != 0;
 }
 
 /**
@@ -178,14 +199,16 @@ requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mb
 		return pipeline_fast_datagrams(w, qp, port, m, n);
 	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
 		return reads_make(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, false, true);
+	return requests_make(w, qp, port, m, n, MAKE_LONG | MAKE_IMM);
 }
 
 /** Of its own, so that the loop over small requests stays small. */
 static __attribute__((noinline)) uint32_t
-requests_make_long(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+requests_make_rare(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
-	return requests_make(w, qp, port, m, n, true, true);
+	if (next_is_read(&qp->req))
+		return reads_make(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_LONG | MAKE_IMM);
 }
 
 uint32_t
@@ -194,9 +217,7 @@ pipeline_fast_requests(
 {
 	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_SERVICE | QPF_LOCAL)) != 0))
 		return requests_make_other(w, qp, port, m, n);
-	if (UNLIKELY(next_is_read(&qp->req)))
-		return reads_make(w, qp, port, m, n);
-	if (LIKELY(*n != 0) && next_is_long(&qp->req))
-		return requests_make_long(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, true, false);
+	if (UNLIKELY(next_is_rare(&qp->req)))
+		return requests_make_rare(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, MAKE_PLAIN);
 }

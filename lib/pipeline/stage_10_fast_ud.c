@@ -80,7 +80,7 @@ pipeline_fast_datagrams(
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY((requester_what(wr) & UINT8_MAX) != WR_SEND) ||
 			UNLIKELY(!look_up(w, qp, wr->rkey, &d)) ||
-			UNLIKELY(!requester_run_next(&run, wr, &s)))
+			UNLIKELY(!requester_run_next(&run, wr, false, &s)))
 			break;
 		in--;
 		frame = frame_begin(pool, one);

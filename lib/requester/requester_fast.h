@@ -139,6 +139,8 @@ _Static_assert(
 		offsetof(struct requester_wr, fault) == offsetof(struct requester_wr, opcode) + 2,
 	"the order of that word");
 
+/* An opcode with an immediate, or without; that is the same but for this bit. */
+#define REQUESTER_WHAT_IMM 1
 /* A fault, a fence, or another opcode than WR_RDMA_WRITE (0) and WR_SEND. */
 #define REQUESTER_WHAT_ODD (UINT8_MAX << 16 | SEND_FENCE << 8 | (UINT8_MAX & ~WR_SEND))
 /* A READ has nothing else of these: no fault, no fence, nothing inline. */
@@ -153,8 +155,8 @@ struct requester_start {
 
 /**
  * Packets of a requester that are sent one after another, each the only one of a SEND or RDMA WRITE
- * that is sent for the first time while nothing holds up, or each a READ that one packet answers:
- * requester_next(), without a packet to fill. Between begin and end the requester stays as it was,
+ * (with immediate or not) that is sent for the first time while nothing holds up, or each a READ
+ * that one packet answers: requester_next(), without a packet to fill. Between begin and end the requester stays as it was,
  * and nobody else may touch it.
  */
 struct requester_run {
@@ -208,15 +210,18 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 
 /**
  * The next one: the work request at run->at, which is not run->end.
+ * @param imm constant; true: those with an immediate, too.
  * @return false: it is for the full path, and the run ends before it.
  */
 static ALWAYS_INLINE bool
-requester_run_next(struct requester_run *run, struct requester_wr *w, struct requester_start *out)
+requester_run_next(
+	struct requester_run *run, struct requester_wr *w, bool imm, struct requester_start *out)
 {
 	const uint32_t what = requester_what(w), flags = what >> 8;
+	const uint32_t odd = imm ? REQUESTER_WHAT_ODD & ~REQUESTER_WHAT_IMM : REQUESTER_WHAT_ODD;
 	bool ask;
 
-	if (UNLIKELY((what & REQUESTER_WHAT_ODD) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
+	if (UNLIKELY((what & odd) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
 		return false;
 	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
 	run->at++;
@@ -225,7 +230,7 @@ requester_run_next(struct requester_run *run, struct requester_wr *w, struct req
 	out->psn = run->psn;
 	out->ask = ask;
 	out->flags = run->migreq;
-	if ((flags & SEND_SOLICITED) != 0 && (what & UINT8_MAX) == WR_SEND)
+	if ((flags & SEND_SOLICITED) != 0 && (what & UINT8_MAX) != WR_RDMA_WRITE)
 		out->flags |= PKT_SE;
 	if (ask && run->flying >= run->timed_from && !run->times) {
 		run->times = true;
@@ -286,6 +291,9 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 	if (run->asked != 0)
 		requester_timer_start(r, now);
 }
-_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2, "bits of them are used");
+_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 &&
+		       WR_RDMA_WRITE_WITH_IMM == (WR_RDMA_WRITE | REQUESTER_WHAT_IMM) &&
+		       WR_SEND_WITH_IMM == (WR_SEND | REQUESTER_WHAT_IMM),
+	"bits of them are used");
 
 #endif

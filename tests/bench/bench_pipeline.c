@@ -64,6 +64,8 @@ static const struct bench_case cases[] = {
 	{ "write_4096", OP_RC_WRITE_ONLY, KIND_GOOD, 4096, 4096, 32, false, false, false },
 	{ "send_64", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false },
 	{ "send_64_srq", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, true },
+	{ "send_64_imm", OP_RC_SEND_ONLY_IMM, KIND_GOOD, 64, 1024, 32, false, false, false },
+	{ "write_64_imm", OP_RC_WRITE_ONLY_IMM, KIND_GOOD, 64, 1024, 32, false, false, false },
 	{ "send_64_coalesced", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 1, false, false, false },
 	{ "read_64", OP_RC_READ_REQUEST, KIND_GOOD, 64, 1024, 32, false, false, false },
 	{ "read_4096", OP_RC_READ_REQUEST, KIND_GOOD, 4096, 4096, 32, false, false, false },

@@ -24,6 +24,8 @@ const struct request_case request_cases[] = {
 	{ "req_write_64_dcqcn", WR_RDMA_WRITE, PART_RATED, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "req_write_1024_dcqcn", WR_RDMA_WRITE, PART_RATED, 1024, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_send_64_imm", WR_SEND_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
+	{ "req_write_64_imm", WR_RDMA_WRITE_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },
 	{ "req_ud_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UD },
 	{ "req_uc_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UC },
 	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC },

@@ -82,14 +82,15 @@ post(struct session *s, uint8_t opcode, uint32_t len, uint32_t key, uint8_t flag
 	}
 	wqe->remote_addr = UINT64_C(0x7f0012345600) + s->posted;
 	wqe->rkey = 0x77;
+	wqe->imm = (uint32_t)wqe->wr_id * 0x01010101u;
 	ring_produce_commit(&s->sq);
 }
 
 static void
 post_some(struct session *s)
 {
-	static const uint8_t opcodes[] = { WR_RDMA_READ, WR_RDMA_READ, WR_RDMA_READ, WR_RDMA_WRITE,
-		WR_SEND };
+	static const uint8_t opcodes[] = { WR_RDMA_READ, WR_RDMA_READ, WR_RDMA_READ, WR_RDMA_READ,
+		WR_RDMA_WRITE, WR_SEND, WR_RDMA_WRITE_WITH_IMM, WR_SEND_WITH_IMM };
 	static const uint32_t keys[] = { MR_KEY, RQ_KEY };
 	struct mbox_msg m = { .type = MBOX_QP_POSTED };
 
@@ -99,6 +100,7 @@ post_some(struct session *s)
 		const bool in_entry = !read && next(s) % 3 == 0;
 		const uint32_t most = read ? 2 * PMTU : PMTU, few = next(s) % 2 ? 64 : most;
 		const uint8_t fence = next(s) % 16 == 0 ? SEND_FENCE : 0;
+		const uint8_t se = next(s) % 4 == 0 ? SEND_SOLICITED : 0;
 		const uint32_t len = next(s) % ((in_entry ? INLINE : few) + 1);
 		const uint32_t key = keys[next(s) % 2];
 
@@ -107,7 +109,7 @@ post_some(struct session *s)
 			!read && next(s) % 2 ? RO_KEY
 			: odd                ? RO_KEY
 					     : key,
-			SEND_SIGNALED | fence | (in_entry ? SEND_INLINE : 0));
+			SEND_SIGNALED | fence | se | (in_entry ? SEND_INLINE : 0));
 	}
 	m.qp.qp = s->b->qp;
 	assert_int_equal(bed_tell(s->b, &m), 0);

@@ -107,13 +107,17 @@ static UNUSED void
 start_agrees(const struct bed *s, const struct requester *r, const struct requester_wr *w,
 	const struct requester_start *start, const struct requester_packet *p)
 {
+	static const uint8_t only[] = { [WR_RDMA_WRITE] = OP_RC_WRITE_ONLY,
+		[WR_RDMA_WRITE_WITH_IMM] = OP_RC_WRITE_ONLY_IMM,
+		[WR_SEND] = OP_RC_SEND_ONLY,
+		[WR_SEND_WITH_IMM] = OP_RC_SEND_ONLY_IMM,
+		[WR_RDMA_READ] = OP_RC_READ_REQUEST };
+
 	assert_memory_equal(r, &s->r, sizeof(*r));
 	assert_memory_equal(w, &s->wr[p->position % SLOTS], sizeof(*w));
 	assert_int_equal(p->psn.v, start->psn.v);
 	assert_int_equal(p->flags, start->flags | (start->ask ? PKT_ACKREQ : 0));
-	assert_int_equal(p->opcode, w->opcode == WR_SEND        ? OP_RC_SEND_ONLY
-				    : w->opcode == WR_RDMA_READ ? OP_RC_READ_REQUEST
-								: OP_RC_WRITE_ONLY);
+	assert_int_equal(p->opcode, only[w->opcode]);
 	assert_int_equal(p->len, w->opcode == WR_RDMA_READ ? 0 : w->len);
 	assert_int_equal(p->dma_len, w->len);
 	assert_int_equal(p->offset, 0);
@@ -144,7 +148,7 @@ static UNUSED bool
 run_one(const struct requester *r, struct requester_run *run, struct requester_wr *w, ns_t now,
 	struct requester_start *start)
 {
-	if (requester_run_next(run, w, start))
+	if (requester_run_next(run, w, true, start))
 		return true;
 	return run->reads < requester_reads_most(r) && requester_run_read(run, w, now, start);
 }
