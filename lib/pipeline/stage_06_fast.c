@@ -299,6 +299,8 @@ fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		return n;
 	case OP_UC_WRITE_ONLY:
 		return fast_writes_uc(w, b, i, f);
+	case OP_RC_SEND_ONLY_IMM:
+	case OP_RC_WRITE_ONLY_IMM:
 	case OP_UC_SEND_ONLY:
 		n = pipeline_fast_sends(w, b, i, f);
 		return n != 0 ? n : NOT_SPECIAL;
@@ -318,7 +320,7 @@ fast_others(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 
 	if (UNLIKELY(!f->one_port) && b->port[i] != b->port[0])
 		return 0;
-	if (b->pkt[i].opcode > OP_RC_WRITE_ONLY_IMM &&
+	if (b->pkt[i].opcode != OP_RC_WRITE_ONLY && b->pkt[i].opcode != OP_RC_SEND_ONLY &&
 		LIKELY((n = fast_special(w, b, i, f)) != NOT_SPECIAL))
 		return n;
 	if (UNLIKELY(qp->resp.latched) && f->one_port && i + 1 < b->n && qp == b->qp[i + 1]) {

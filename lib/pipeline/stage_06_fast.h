@@ -10,7 +10,7 @@
  *
  * stage_06_fast_places.c  where payloads go
  * stage_06_fast.c         WRITE ONLY, duplicates of it and of SEND ONLY, gaps, SENDs without a WQE
- * stage_06_fast_sends.c   SEND ONLY, datagrams
+ * stage_06_fast_sends.c   SEND ONLY, datagrams, WRITE ONLY with an immediate
  * stage_06_fast_reads.c   READs that one packet answers
  * stage_06_fast_acks.c    positive ACKs, READ responses of one packet
  *
@@ -131,7 +131,10 @@ void pipeline_fast_trace(
 
 /* ---- stage_06_fast_sends.c */
 
-/** Take SEND ONLYs in order, or datagrams, from b->pkt[i] on, which is one. @return how many. */
+/**
+ * Take SEND ONLYs in order, datagrams, or WRITE ONLYs with an immediate, from b->pkt[i] on, which
+ * is one. @return how many.
+ */
 uint32_t pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f);
 
 /* ---- stage_06_fast_reads.c */

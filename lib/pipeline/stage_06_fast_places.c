@@ -190,15 +190,31 @@ response_fetch(const struct worker *w, const struct qp *qp, const struct wire_pk
 		__builtin_prefetch(place->host + offset, 1);
 }
 
+/**
+ * The place of a WRITE ONLY with an immediate, which takes a WQE so far behind the head. Only one
+ * without SGEs: what others say has to be looked at, and is not used.
+ */
+static __attribute__((noinline)) void
+place_immediate(const struct worker *w, struct qp *qp, const struct wire_pkt *p, uint32_t ahead,
+	struct fast_place *at)
+{
+	place_send(qp, ahead, at);
+	if (ring_consume_count(&qp->rq) <= ahead ||
+		__atomic_load_n(&at->posted->num_sge, __ATOMIC_RELAXED) != 0)
+		return;
+	at->wr_id = __atomic_load_n(&at->posted->wr_id, __ATOMIC_RELAXED);
+	place_write(w, qp, p, at);
+}
+
 /** A packet that is not plain. @return TAKES_*, or 0. */
 static ALWAYS_INLINE uint64_t
-place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
-	struct fast_place *at)
+place_other(const struct worker *w, struct qp *qp, const struct wire_pkt *p, struct fast_place *at)
 {
 	if (FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY) {
 		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)))
 			place_write(w, qp, p, at);
-	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY) {
+	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY ||
+		   p->opcode == OP_RC_SEND_ONLY_IMM) {
 		if (UNLIKELY(!may_be_next(w, qp, p, 0)))
 			return 0;
 		if (UNLIKELY(!has_own_wqes(qp)))
@@ -209,6 +225,9 @@ place_other(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 			response_fetch(w, qp, p, at);
 	} else if (p->opcode == OP_RC_READ_REQUEST) {
 		place_read(w, qp, p, at);
+	} else if (p->opcode == OP_RC_WRITE_ONLY_IMM) {
+		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)) && LIKELY(has_own_wqes(qp)))
+			place_immediate(w, qp, p, psn_distance(p->psn, qp->resp.epsn), at);
 	} else if (p->opcode == OP_UD_SEND_ONLY) {
 		const uint32_t ahead = psn_distance(p->psn, qp->resp.epsn);
 

@@ -26,20 +26,37 @@ fast_grh(uint8_t *to, const struct wire_pkt *p)
 	memcpy(to + WIRE_GRH_LEN - WIRE_IPV4_LEN, ip, WIRE_IPV4_LEN);
 }
 
+/** Has the opcode an immediate? Then it is one of these. */
+static ALWAYS_INLINE bool
+has_immediate(const uint8_t opcode)
+{
+	return opcode == OP_RC_SEND_ONLY_IMM || opcode == OP_RC_WRITE_ONLY_IMM;
+}
+
+static ALWAYS_INLINE enum responder_rule
+rule_of(const uint8_t opcode)
+{
+	return has_immediate(opcode) ? RULE_IMMEDIATE : RULE_SEND_ONLY;
+}
+
 /** What a receive is told of the packet. @param head bytes ahead of the payload. */
 static ALWAYS_INLINE void
 completion(const struct wire_pkt *p, const struct fast_place *at, const uint8_t opcode,
 	const uint32_t head, struct ring_completion *c)
 {
-	const bool datagram = opcode == OP_UD_SEND_ONLY;
+	const bool datagram = opcode == OP_UD_SEND_ONLY, write = opcode == OP_RC_WRITE_ONLY_IMM;
+	const uint32_t imm_off = write ? WIRE_RETH_LEN : 0;
 
 	*c = (struct ring_completion){ .wr_id = at->wr_id,
 		.byte_len = head + p->payload_len,
+		.imm_data = has_immediate(opcode) ? be32_load(wire_ext(p) + imm_off) : 0,
 		.src_qp = datagram ? wire_deth(p).src_qpn : 0,
 		.psn = p->psn.v,
-		.cause = RULE_SEND_ONLY,
-		.opcode = WC_RECV,
-		.wc_flags = datagram ? WC_GRH : 0,
+		.cause = (uint16_t)rule_of(opcode),
+		.opcode = write ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+		.wc_flags = datagram                ? WC_GRH
+			    : has_immediate(opcode) ? WC_WITH_IMM
+						    : 0,
 		.grh_ip = datagram ? wire_ip_version(p) : 0,
 		.peer_opcode = opcode,
 		.solicited = (p->flags & PKT_SE) != 0 };
@@ -47,10 +64,10 @@ completion(const struct wire_pkt *p, const struct fast_place *at, const uint8_t 
 
 /** Say in the recorder what the SEND has led to. */
 static __attribute__((noinline)) void
-trace_send(struct worker *w, struct qp *qp, const struct wire_pkt *p)
+trace_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum responder_rule rule)
 {
 	cq_trace(w, qp, &(const struct ring_completion){ .psn = p->psn.v });
-	pipeline_fast_trace(w, qp, p, RULE_SEND_ONLY);
+	pipeline_fast_trace(w, qp, p, rule);
 }
 
 /**
@@ -63,11 +80,12 @@ is_next(const struct worker *w, const struct burst *b, const struct fast *f,
 	const uint8_t opcode, const bool calm)
 {
 	const bool datagram = opcode == OP_UD_SEND_ONLY;
+	const access_t access = opcode == OP_RC_WRITE_ONLY_IMM ? ACCESS_REMOTE_WRITE : 0;
 
 	return LIKELY(p->opcode == opcode) && LIKELY(at->host != NULL) &&
 	       (datagram || LIKELY(p->psn.v == qp->resp.epsn.v)) &&
 	       LIKELY(at->wqe == qp->rq.cons) &&
-	       (LIKELY(calm) || place_holds(w, b, (uint32_t)(p - b->pkt), f, 0)) &&
+	       (LIKELY(calm) || place_holds(w, b, (uint32_t)(p - b->pkt), f, access)) &&
 	       (!datagram ||
 		       (at->room - p->payload_len >= (uint32_t)WIRE_GRH_LEN && !traced(w, qp)));
 }
@@ -82,7 +100,8 @@ own_end(const struct burst *b, uint32_t i, const struct fast *f)
 }
 
 /**
- * SEND ONLYs at ePSN, or datagrams, whose place is known, from b->pkt[i] on: those of one service.
+ * SEND ONLYs at ePSN, or datagrams, whose place is known, from b->pkt[i] on: those of one opcode.
+ * A WRITE ONLY with an immediate takes a receive as they do; its place is another.
  * @param local their payloads may be on loan.
  * @return how many.
  */
@@ -90,7 +109,7 @@ static ALWAYS_INLINE uint32_t
 fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
 	const uint8_t opcode, const bool local)
 {
-	const bool datagram = opcode == OP_UD_SEND_ONLY;
+	const bool datagram = opcode == OP_UD_SEND_ONLY, write = opcode == OP_RC_WRITE_ONLY_IMM;
 	const bool acked = wire_is_acked(wire_transport_of(opcode));
 	const bool calm = LIKELY(f->calm) && LIKELY(w->dirty_n + (b->n - i) <= PIPELINE_BURST);
 	const uint32_t head = datagram ? WIRE_GRH_LEN : 0;
@@ -127,12 +146,18 @@ fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f,
 		responder_take_fast(&qp->resp);
 		if (acked && LIKELY((p->flags & PKT_ACKREQ) != 0))
 			fast_ack(w, qp, p->psn);
-		qp_few_send(qp, p->frame_len);
+		if (write)
+			qp_few_write(qp, p->frame_len);
+		else
+			qp_few_send(qp, p->frame_len);
 		if (!datagram && traced(w, qp))
-			trace_send(w, qp, p);
+			trace_send(w, qp, p, rule_of(opcode));
 	}
 	cq_run_end(&run);
-	f->n.sends += (uint32_t)(p - from);
+	if (write)
+		f->n.writes += (uint32_t)(p - from);
+	else
+		f->n.sends += (uint32_t)(p - from);
 	return (uint32_t)(p - from);
 }
 
@@ -154,6 +179,18 @@ static __attribute__((noinline)) uint32_t
 fast_sends_local(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
 {
 	return fast_sends(w, b, i, f, OP_RC_SEND_ONLY, true);
+}
+
+static __attribute__((noinline)) uint32_t
+fast_sends_imm(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+{
+	return fast_sends(w, b, i, f, OP_RC_SEND_ONLY_IMM, w->local_burst);
+}
+
+static __attribute__((noinline)) uint32_t
+fast_writes_imm(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+{
+	return fast_sends(w, b, i, f, OP_RC_WRITE_ONLY_IMM, w->local_burst);
 }
 
 /* ---- shared receive queues ------------------------------------------------------------------- */
@@ -222,7 +259,7 @@ fast_sends_shared(struct worker *w, const struct burst *b, uint32_t i, struct fa
 			fast_ack(w, qp, p->psn);
 		qp_few_send(qp, p->frame_len);
 		if (traced(w, qp))
-			trace_send(w, qp, p);
+			trace_send(w, qp, p, RULE_SEND_ONLY);
 	}
 	cq_run_end(&run);
 	f->n.sends += n;
@@ -239,5 +276,14 @@ pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct 
 	if (LIKELY(opcode == OP_RC_SEND_ONLY))
 		return LIKELY(!w->local_burst) ? fast_sends(w, b, i, f, OP_RC_SEND_ONLY, false)
 					       : fast_sends_local(w, b, i, f);
-	return opcode == OP_UC_SEND_ONLY ? fast_sends_uc(w, b, i, f) : fast_datagrams(w, b, i, f);
+	switch (opcode) {
+	case OP_RC_SEND_ONLY_IMM:
+		return fast_sends_imm(w, b, i, f);
+	case OP_RC_WRITE_ONLY_IMM:
+		return fast_writes_imm(w, b, i, f);
+	case OP_UC_SEND_ONLY:
+		return fast_sends_uc(w, b, i, f);
+	default:
+		return fast_datagrams(w, b, i, f);
+	}
 }

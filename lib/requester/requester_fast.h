@@ -156,8 +156,8 @@ struct requester_start {
 /**
  * Packets of a requester that are sent one after another, each the only one of a SEND or RDMA WRITE
  * (with immediate or not) that is sent for the first time while nothing holds up, or each a READ
- * that one packet answers: requester_next(), without a packet to fill. Between begin and end the requester stays as it was,
- * and nobody else may touch it.
+ * that one packet answers: requester_next(), without a packet to fill. Between begin and end the
+ * requester stays as it was, and nobody else may touch it.
  */
 struct requester_run {
 	psn_t psn;    /* of the next packet */

@@ -251,7 +251,7 @@ post(struct ring *rq, uint32_t q, uint64_t va, uint32_t len)
 	if (w == NULL)
 		die("receive queue is full");
 	w->wr_id = q;
-	w->num_sge = 1;
+	w->num_sge = len != 0;
 	w->sge[0] = (struct ring_sge){ va, len, REGION_KEY };
 	ring_produce_commit(rq);
 }
@@ -296,7 +296,8 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	if (op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE))
-		post(c->shared ? &b.srq_producer : &b.rq[q], q, va, head + 64);
+		post(c->shared ? &b.srq_producer : &b.rq[q], q, va,
+			c->opcode == OP_RC_WRITE_ONLY_IMM ? 0 : head + 64);
 	return m;
 }
 

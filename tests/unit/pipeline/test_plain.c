@@ -55,9 +55,16 @@ struct outcome {
 	uint64_t at_port[STAT_MAX];
 };
 
+/** Where receives come from, and what arrives. */
+enum mode {
+	OWN,    /* the QP's queue; SENDs and WRITEs */
+	SHARED, /* a shared one; the same */
+	EMPTY,  /* the QP's, mostly without a buffer; WRITEs, mostly with an immediate */
+};
+
 /** A receive WQE, good or not. */
 static void
-post(struct bed *b, struct ring *to, uint32_t *seed)
+post(struct bed *b, struct ring *to, enum mode mode, uint32_t *seed)
 {
 	struct ring_recv_wqe *wqe = ring_produce_slot(to, 16);
 	uint32_t at = next(seed) % 8192;
@@ -68,11 +75,13 @@ post(struct bed *b, struct ring *to, uint32_t *seed)
 	wqe->num_sge = one_in(seed, 6) ? 1 + next(seed) % 4 : 1;
 	if (one_in(seed, 100))
 		wqe->num_sge = one_in(seed, 2) ? 0 : 5;
+	if (mode == EMPTY)
+		wqe->num_sge = one_in(seed, 12) ? next(seed) % 6 : 0;
 	for (uint32_t i = 0; i < 4; i++)
 		wqe->sge[i] = (struct ring_sge){ RQ_VA + at, 1500, RQ_KEY };
 	if (one_in(seed, 60))
 		wqe->sge[0].length = next(seed) % 64;
-	if (one_in(seed, 80))
+	if (one_in(seed, mode == EMPTY ? 3 : 80))
 		wqe->sge[0].lkey = one_in(seed, 2) ? MR_KEY : 0x77;
 	if (one_in(seed, 100))
 		wqe->sge[0].addr = one_in(seed, 2) ? 0 : UINT64_MAX - 10;
@@ -98,12 +107,16 @@ share(struct bed *b, struct qp_srq *srq, struct ring *producer)
 
 /** A request around where the QP stands, of which a few say what cannot be. */
 static struct wire_fields
-request(uint32_t *seed, uint32_t *p)
+request(enum mode mode, uint32_t *seed, uint32_t *p)
 {
 	uint16_t len = (uint16_t)(one_in(seed, 4) ? next(seed) % (PMTU + 40) : next(seed) % 70);
-	struct wire_fields f = one_in(seed, 2)
-				       ? send_only(*p, len)
-				       : write_only(*p, MR_VA + next(seed) % (MR_LEN - 2048), len);
+	const bool sends = one_in(seed, mode == EMPTY ? 60 : 2);
+	struct wire_fields f = sends ? send_only(*p, len)
+				     : write_only(*p, MR_VA + next(seed) % (MR_LEN - 2048), len);
+
+	f.imm = next(seed);
+	if (mode == EMPTY ? !one_in(seed, 4) : one_in(seed, 6))
+		f.opcode = sends ? OP_RC_SEND_ONLY_IMM : OP_RC_WRITE_ONLY_IMM;
 
 	f.flags = (uint8_t)((one_in(seed, 3) ? 0 : PKT_ACKREQ) | (one_in(seed, 3) ? PKT_SE : 0));
 	if (one_in(seed, 10))
@@ -146,12 +159,12 @@ look(struct bed *b, struct outcome *o)
 }
 
 /**
- * @param shared its receives are of a shared queue.
  * @param again a packet that is not plain: all of them have the CE mark.
  */
 static void
-session(uint32_t seed, bool shared, bool again, struct outcome *o)
+session(uint32_t seed, enum mode mode, bool again, struct outcome *o)
 {
+	const bool shared = mode == SHARED;
 	struct wire_path path = bed_path();
 	struct ring producer;
 	struct qp_srq srq;
@@ -175,9 +188,9 @@ session(uint32_t seed, bool shared, bool again, struct outcome *o)
 		uint32_t n = 1 + next(&seed) % 8;
 
 		for (uint32_t i = next(&seed) % 5; i != 0; i--)
-			post(b, shared ? &producer : &b->rq_producer, &seed);
+			post(b, shared ? &producer : &b->rq_producer, mode, &seed);
 		while (n-- != 0) {
-			struct wire_fields f = request(&seed, &next_psn);
+			struct wire_fields f = request(mode, &seed, &next_psn);
 
 			bed_put(b, bed_frame_on(&path, &f));
 		}
@@ -206,15 +219,15 @@ session(uint32_t seed, bool shared, bool again, struct outcome *o)
 }
 
 static void
-both_ways(bool shared)
+both_ways(enum mode mode)
 {
 	uint32_t frames = 0, completions = 0, traced = 0, alive = 0, told = 0, low = 0;
 
 	for (uint32_t seed = 1; seed <= SESSIONS; seed++) {
 		static struct outcome a, b;
 
-		session(seed * 2654435761u, shared, false, &a);
-		session(seed * 2654435761u, shared, true, &b);
+		session(seed * 2654435761u, mode, false, &a);
+		session(seed * 2654435761u, mode, true, &b);
 		if (memcmp(&a, &b, sizeof(a)) != 0)
 			print_message("# session %u\n", seed);
 		assert_int_equal(a.epsn, b.epsn);
@@ -245,7 +258,7 @@ both_ways(bool shared)
 	assert_true(frames > SESSIONS * 3 && completions > SESSIONS * 4 && traced > SESSIONS * 4);
 	assert_true(alive > SESSIONS / 8 && alive < SESSIONS);
 	assert_true(told > SESSIONS / 8 && told < SESSIONS / 2);
-	assert_true(!shared || (low > SESSIONS / 8 && low < SESSIONS));
+	assert_true(mode != SHARED || (low > SESSIONS / 8 && low < SESSIONS));
 }
 
 /* RESP-01, RESP-05, RESP-DUP-01, RESP-DUP-02: plain or not, the outcome is one. */
@@ -253,7 +266,15 @@ static void
 RESP_01_both_ways_agree(void **state)
 {
 	(void)state;
-	both_ways(false);
+	both_ways(OWN);
+}
+
+/* RESP-03, RESP-RNR-02: the same with receives that an immediate needs alone. */
+static void
+RESP_03_both_ways_agree(void **state)
+{
+	(void)state;
+	both_ways(EMPTY);
 }
 
 /* SRQ-01, SRQ-02, SRQ-04: the same with a shared receive queue. */
@@ -261,7 +282,7 @@ static void
 SRQ_01_both_ways_agree(void **state)
 {
 	(void)state;
-	both_ways(true);
+	both_ways(SHARED);
 }
 
 /* RESP-04: the place of a WRITE was looked up before a SEND of its burst revoked the key. */
@@ -429,6 +450,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(RESP_01_both_ways_agree),
+		cmocka_unit_test(RESP_03_both_ways_agree),
 		cmocka_unit_test(SRQ_01_both_ways_agree),
 		cmocka_unit_test_setup_teardown(AE_05_fast_in_RTR, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
