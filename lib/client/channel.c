@@ -101,9 +101,9 @@ signals_restart(void)
 }
 
 int
-client_fd_wait(struct context *ctx, int fd)
+client_fd_wait(struct context *ctx, int fd, int shown)
 {
-	const int flags = fcntl(fd, F_GETFL);
+	const int flags = fcntl(shown, F_GETFL);
 	struct pollfd p[2] = { { .fd = fd, .events = POLLIN },
 		{ .fd = ctx->line.fd, .events = POLLRDHUP } };
 	uint64_t one;
@@ -135,7 +135,7 @@ rl_get_cq_event(struct rl_comp_channel *pub, struct rl_cq **out, void **cq_conte
 	int rc;
 
 	do {
-		rc = client_fd_wait(ctx, pub->fd);
+		rc = client_fd_wait(ctx, pub->fd, pub->fd);
 		if (rc != 0)
 			return rc;
 		client_lock(ctx);

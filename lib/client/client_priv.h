@@ -372,8 +372,11 @@ int client_create_qp(
 void client_qp_is(struct qp *qp, enum rl_qp_state state);
 /** Free a QP of the library, once the dataplane has none of it any more. */
 void client_qp_free(struct qp *qp);
-/** Until it is readable, one is taken off. @return 0, -EAGAIN, or -EIO: the dataplane is gone. */
-int client_fd_wait(struct context *ctx, int fd);
+/**
+ * Until it is readable, one is taken off. @param shown the program's, whose O_NONBLOCK counts.
+ * @return 0, -EAGAIN, or -EIO: the dataplane is gone.
+ */
+int client_fd_wait(struct context *ctx, int fd, int shown);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
 /** The same of connections. */

@@ -1,33 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asynchronous events: an eventfd counts them, the dataplane keeps them until they are fetched. */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
 #include "client_priv.h"
-
-/* Until there is an event, or the dataplane is gone. @return 1: an event; 0: gone; -errno. */
-static int
-event_wait(struct context *ctx)
-{
-	const bool waits = (fcntl(ctx->pub.async_fd, F_GETFL) & O_NONBLOCK) == 0;
-	struct pollfd p = { .fd = ctx->pub.async_fd, .events = POLLIN };
-	uint64_t one;
-
-	for (;;) {
-		if (read(ctx->event_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
-			return 1;
-		if (client_is_gone(ctx))
-			return 0;
-		if (!waits)
-			return -EAGAIN;
-		if (poll(&p, 1, -1) < 0)
-			return -errno;
-	}
-}
 
 static struct cq *
 cq_by_handle(struct context *ctx, uint32_t handle)
@@ -94,12 +71,15 @@ take_event(struct context *ctx, const json_t *o, struct rl_async_event *e)
 	return true;
 }
 
+/* Told once. Who polls the descriptor would be told of it for ever: nothing comes any more. */
 static int
 device_fatal(struct context *ctx, struct rl_async_event *e)
 {
 	if (ctx->gone_told)
 		return client_no_dataplane();
 	ctx->gone_told = true;
+	epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_DEL, ctx->line.fd, NULL);
+	epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_DEL, ctx->event_fd, NULL);
 	*e = (struct rl_async_event){ .event_type = RL_EVENT_DEVICE_FATAL };
 	snprintf(e->detail, sizeof(e->detail), "the dataplane closed the connection");
 	return 0;
@@ -114,14 +94,13 @@ rl_get_async_event(struct rl_context *pub, struct rl_async_event *event)
 	int rc;
 
 	do {
-		rc = event_wait(ctx);
-		if (rc < 0)
-			return rc;
+		rc = client_fd_wait(ctx, ctx->event_fd, ctx->pub.async_fd);
 		client_lock(ctx);
-		if (rc == 1)
-			rc = client_call(ctx, "client_events", NULL, -1, &list) == 0;
-		if (rc == 0) {
-			rc = device_fatal(ctx, event);
+		if (rc == 0)
+			rc = client_call(ctx, "client_events", NULL, -1, &list);
+		if (rc != 0) {
+			if (client_is_gone(ctx))
+				rc = device_fatal(ctx, event);
 			client_unlock(ctx);
 			return rc;
 		}

@@ -475,7 +475,7 @@ struct rl_async_event {
 
 /**
  * Wait for an event (set O_NONBLOCK on ctx->async_fd for -EAGAIN). When the dataplane is gone, the
- * event is RL_EVENT_DEVICE_FATAL.
+ * event is RL_EVENT_DEVICE_FATAL, once. Then the descriptor is no longer readable, and this -EIO.
  */
 int rl_get_async_event(struct rl_context *ctx, struct rl_async_event *event);
 /** Say that an event was dealt with: destroying its object waits for that. */
