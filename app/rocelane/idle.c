@@ -148,6 +148,8 @@ give_way(struct idle *i, uint32_t turns)
 		return;
 	}
 	began = timebase_now();
+	if (crowd_asks(&i->crowd, began))
+		crowd_ran(&i->crowd, began, timebase_ran());
 	if (!crowd_may_yield(&i->crowd, &i->looked, began, turns)) {
 		rte_pause();
 		return;
@@ -175,6 +177,7 @@ sleep_for(struct idle *i, const struct timespec *ts)
 		ring_presence_sleeps(i->presence, i->worker);
 	if (i->presence == NULL || !worker_is_rung(i->dp->workers[i->worker]))
 		told = ppoll(i->fds, i->vain < VAIN_MAX ? i->fds_n : clients, ts, NULL);
+	crowd_slept(&i->crowd);
 	if (told > 0 && clients != 0 && i->fds[0].revents != 0) {
 		env_wakes_heard(&i->wakes);
 		told--;

@@ -21,11 +21,11 @@ static uint64_t ns_per_cycle; /* fixed point, FRACTION_BITS behind the point */
 
 /* The raw clock: what NTP does to the other at this moment must not stay for ever. */
 static ns_t
-kernel_now(void)
+kernel_time(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	clock_gettime(clock, &ts);
 	return (ns_t)ts.tv_sec * TIME_NS_PER_S + (ns_t)ts.tv_nsec;
 }
 
@@ -37,7 +37,7 @@ look(void)
 
 	for (int i = 0; i < LOOKS; i++) {
 		const uint64_t before = rte_get_tsc_cycles();
-		const ns_t ns = kernel_now();
+		const ns_t ns = kernel_time(CLOCK_MONOTONIC_RAW);
 		const uint64_t took = rte_get_tsc_cycles() - before;
 
 		if (took >= least)
@@ -75,4 +75,10 @@ timebase_now(void)
 	uint64_t cycles = rte_get_tsc_cycles() - base_cycles;
 
 	return (ns_t)(((__uint128_t)cycles * ns_per_cycle) >> FRACTION_BITS);
+}
+
+ns_t
+timebase_ran(void)
+{
+	return kernel_time(CLOCK_THREAD_CPUTIME_ID);
 }

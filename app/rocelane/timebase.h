@@ -5,7 +5,7 @@
  * @file timebase.h  The one clock of the process: TSC cycles turned into nanoseconds.
  *
  * Owner:   timebase_begin() and timebase_init() on the main lcore before the workers start;
- *          timebase_now() on any.
+ *          the others on any.
  * Memory:  none.
  * Depends: base; DPDK.
  *
@@ -21,5 +21,7 @@ void timebase_begin(void);
 void timebase_init(void);
 /** Nanoseconds since timebase_init(). Cost: rdtsc and a multiplication. */
 ns_t timebase_now(void);
+/** CPU time that the calling thread has had, ns. Cost: a system call. */
+ns_t timebase_ran(void);
 
 #endif

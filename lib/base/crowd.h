@@ -10,7 +10,8 @@
  * not yield are that to each other. Hence: who has spun in vain for as long as the other ran yields
  * again, which leaves him his part. If what we had waited for was there after it, and does not come
  * while we spin, whoever had the CPU has done it for us, and gets it again sooner. A slice that is
- * over is a long yield, too: two may lose their CPU to each other before either has yielded.
+ * over is a long yield, too: two may lose their CPU to each other before either has yielded. Own
+ * work between two looks is no slice of another: the thread's CPU time tells, asked for seldom.
  *
  * Owner:   one thread.
  * Memory:  none.
@@ -34,8 +35,12 @@
 struct crowd {
 	ns_t hogged;    /* until then no yield, unless others are believed to be there */
 	ns_t since;     /* turns are in vain, and the CPU is ours */
-	ns_t spin;      /* how long somebody else had it at last */
-	ns_t last;      /* look */
+	ns_t took;      /* how long somebody else had it at last */
+	ns_t spin;      /* ... or before that, if that was less: one long slice is no rule */
+	ns_t asked;     /* for the CPU time, which was */
+	ns_t ran;       /* ... this; and since then */
+	ns_t given;     /* yields took this long */
+	ns_t lost;      /* what others had of the CPU, when it is known and not yet judged */
 	uint32_t turns; /* in vain, for which others are believed to want this CPU, too */
 	const _Atomic uint32_t *away; /* what was looked at before a long yield: was it for us? */
 	bool helped;                  /* it was */
@@ -43,11 +48,38 @@ struct crowd {
 
 /** Somebody else has had the CPU for long. For the two below. */
 static inline void
-crowd_left(struct crowd *c, const _Atomic uint32_t *looked, ns_t from, ns_t to)
+crowd_left(struct crowd *c, const _Atomic uint32_t *looked, ns_t took, ns_t now)
 {
-	c->spin = to - from;
-	c->since = to;
+	c->spin = c->took != 0 && c->took < took ? c->took : took;
+	c->took = took;
+	c->since = now;
 	c->away = looked;
+}
+
+/** Before a look: does crowd_ran() have to be called? At most once in CROWD_HOG. */
+static inline bool
+crowd_asks(const struct crowd *c, ns_t now)
+{
+	return now - c->asked > CROWD_HOG;
+}
+
+/** @param ran CPU time of this thread so far, ns. What it neither had nor gave it has lost. */
+static inline void
+crowd_ran(struct crowd *c, ns_t now, ns_t ran)
+{
+	const ns_t passed = now - c->asked, mine = ran - c->ran + c->given;
+
+	c->lost = c->asked != 0 && passed > mine + CROWD_HOG ? passed - mine : 0;
+	c->asked = now;
+	c->ran = ran;
+	c->given = 0;
+}
+
+/** The thread has slept, and nobody has taken its CPU from it. */
+static inline void
+crowd_slept(struct crowd *c)
+{
+	c->asked = 0;
 }
 
 /**
@@ -60,11 +92,11 @@ static inline bool
 crowd_may_yield(struct crowd *c, _Atomic uint32_t *looked, ns_t now, uint32_t vain)
 {
 	const bool came = vain <= atomic_load_explicit(looked, memory_order_relaxed);
-	const bool lost = now - c->last > CROWD_HOG; /* the CPU, since the last look */
+	const bool lost = c->lost != 0; /* a slice of the CPU, since the last look */
 
 	atomic_store_explicit(looked, vain, memory_order_relaxed);
 	if (lost)
-		crowd_left(c, looked, c->last, now);
+		crowd_left(c, looked, c->lost, now);
 	if (came)
 		c->since = now;
 	/* What a yield was for may come anywhere until it is looked there again. */
@@ -72,7 +104,7 @@ crowd_may_yield(struct crowd *c, _Atomic uint32_t *looked, ns_t now, uint32_t va
 		c->helped = c->away != NULL && came;
 		c->away = NULL;
 	}
-	c->last = now;
+	c->lost = 0;
 	return c->turns != 0 || now >= c->hogged ||
 	       now - c->since > (c->helped ? c->spin / CROWD_SPIN : c->spin);
 }
@@ -81,11 +113,11 @@ crowd_may_yield(struct crowd *c, _Atomic uint32_t *looked, ns_t now, uint32_t va
 static inline void
 crowd_yielded(struct crowd *c, const _Atomic uint32_t *looked, ns_t began, ns_t now)
 {
-	c->last = now;
+	c->given += now - began;
 	if (now - began > CROWD_HOG) {
 		c->hogged = now + CROWD_HOG_TIME;
 		c->turns -= c->turns < CROWD_HOG_TURNS ? c->turns : CROWD_HOG_TURNS;
-		crowd_left(c, looked, began, now);
+		crowd_left(c, looked, now - began, now);
 	} else if (now - began > CROWD_AWAY) {
 		c->turns = CROWD_TURNS;
 	} else if (c->turns != 0) {

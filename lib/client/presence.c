@@ -104,9 +104,12 @@ client_wake(struct context *ctx)
 }
 
 static ns_t
-ns_of(const struct timespec *t)
+ns_of(clockid_t clock)
 {
-	return (ns_t)t->tv_sec * TIME_NS_PER_S + (ns_t)t->tv_nsec;
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (ns_t)t.tv_sec * TIME_NS_PER_S + (ns_t)t.tv_nsec;
 }
 
 /* Nobody says where the peer is, which may spin as we do. */
@@ -114,16 +117,17 @@ static void
 look_for_others(_Atomic uint32_t *looked, uint32_t vain)
 {
 	static _Thread_local struct crowd crowd;
-	struct timespec before, after;
+	ns_t before;
 
 	if (crowd.turns == 0 && vain % VAIN_LOOK != 0)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &before);
-	if (!crowd_may_yield(&crowd, looked, ns_of(&before), vain))
+	before = ns_of(CLOCK_MONOTONIC);
+	if (crowd_asks(&crowd, before))
+		crowd_ran(&crowd, before, ns_of(CLOCK_THREAD_CPUTIME_ID));
+	if (!crowd_may_yield(&crowd, looked, before, vain))
 		return;
 	sched_yield();
-	clock_gettime(CLOCK_MONOTONIC, &after);
-	crowd_yielded(&crowd, looked, ns_of(&before), ns_of(&after));
+	crowd_yielded(&crowd, looked, before, ns_of(CLOCK_MONOTONIC));
 }
 
 void

@@ -25,9 +25,20 @@ struct player {
 	_Atomic uint32_t looked[2];
 	uint32_t at; /* the queue of the last look */
 	ns_t left;   /* when it yielded; 0: its slice was over */
+	ns_t gone;   /* when it left the CPU, either way; 0: it is there */
+	ns_t away;   /* how long it was gone in all */
 };
 
 static ns_t clock_ns = TIME_NS_PER_S;
+
+/* It has the CPU again, if it had left it. */
+static void
+comes_back(struct player *p)
+{
+	if (p->gone != 0)
+		p->away += clock_ns - p->gone;
+	p->gone = 0;
+}
 
 /* A poll in vain. @return whether it has yielded. */
 static bool
@@ -38,6 +49,8 @@ poll_in_vain(struct player *p, uint32_t queue)
 	p->at = queue;
 	if (p->crowd.turns == 0 && p->vain[queue] % LOOK != 0)
 		return false;
+	if (crowd_asks(&p->crowd, clock_ns))
+		crowd_ran(&p->crowd, clock_ns, clock_ns - p->away);
 	return crowd_may_yield(&p->crowd, &p->looked[queue], clock_ns, p->vain[queue]);
 }
 
@@ -66,6 +79,7 @@ spin(struct player *p)
 			p->left = clock_ns;
 			break;
 		}
+	p->gone = clock_ns;
 	clock_ns += SWITCH;
 }
 
@@ -78,6 +92,7 @@ play(struct player *one, struct player *other)
 	for (int i = 0; i < BALLS; i++) {
 		struct player *p = i % 2 == 0 ? one : other;
 
+		comes_back(p);
 		if (p->left != 0)
 			yielded(p, p->left);
 		p->vain[0] = 0; /* it has the ball, and throws it */
@@ -106,7 +121,7 @@ one_long_absence_does_not_part_them(void **state)
 		struct player one = { .queues = queues }, other = { .queues = queues };
 
 		(void)play(&one, &other);
-		one.left = other.left = clock_ns;
+		one.left = other.left = one.gone = other.gone = clock_ns;
 		clock_ns += SLICE;
 		assert_in_range(play(&one, &other), 0, 2 * TIME_NS_PER_US);
 	}
@@ -145,13 +160,26 @@ go_on(struct cpu *c, bool leaves)
 		p->left = clock_ns;
 	else if (clock_ns < c->end)
 		return;
+	p->gone = clock_ns;
 	clock_ns += SWITCH;
 	c->end = clock_ns + c->slice;
 	c->on = 1 - c->on;
 	p = &c->p[c->on];
+	comes_back(p);
 	if (p->left != 0)
 		yielded(p, p->left);
 	p->left = 0;
+}
+
+/* Somebody else has it for so long, to whom both have yielded. The first one has it then. */
+static void
+both_wait(struct player *p, ns_t slice)
+{
+	p[0].left = p[1].left = p[0].gone = p[1].gone = clock_ns;
+	clock_ns += slice;
+	comes_back(&p[0]);
+	yielded(&p[0], p[0].left);
+	p[0].left = 0;
 }
 
 /* A ball that is held for long, and now and then flies for a while. */
@@ -206,8 +234,7 @@ two_whose_ball_flies_do_not_wait_for_slices(void **state)
 
 		assert_in_range(play_far(p, f), 0, f->held + f->held / 2 + f->flies / 10);
 		/* Somebody else had the CPU for a slice of the real-time class. */
-		p[0].left = p[1].left = clock_ns;
-		clock_ns += 100 * TIME_NS_PER_MS;
+		both_wait(p, 100 * TIME_NS_PER_MS);
 		assert_in_range(play_far(p, f), 0, f->held + f->held / 2 + f->flies / 10);
 	}
 }
@@ -258,12 +285,30 @@ two_who_look_into_memory_do_not_wait_for_slices(void **state)
 
 		assert_in_range(play_in_memory(p, flights[i]), 0, flights[i] * 5 / 4);
 		/* Somebody else had the CPU for a slice: then it takes them a while. */
-		p[0].left = p[1].left = clock_ns;
-		clock_ns += SLICE;
+		both_wait(p, SLICE);
 		(void)play_in_memory(p, flights[i]);
 		for (int k = 0; k < 4; k++)
 			assert_in_range(play_in_memory(p, flights[i]), 0, flights[i] * 5 / 4);
 	}
+}
+
+/* A wait beside one that never yields. @return ns that it was given. */
+static ns_t
+wait_beside(struct player *p, ns_t comes)
+{
+	ns_t given = 0;
+
+	p->vain[0] = 0;
+	while (clock_ns < comes)
+		if (turn(p)) {
+			const ns_t left = clock_ns;
+
+			clock_ns += SLICE;
+			p->away += SLICE;
+			given += SLICE;
+			yielded(p, left);
+		}
+	return given;
 }
 
 /* What we wait for comes from elsewhere; whoever has the CPU instead of us does not help. */
@@ -274,20 +319,29 @@ beside_one_that_never_yields(ns_t apart, uint32_t queues, uint32_t percent)
 	ns_t given = 0;
 	const ns_t began = clock_ns;
 
-	while (clock_ns < began + TIME_NS_PER_S) {
-		const ns_t comes = clock_ns + apart;
-
-		p.vain[0] = 0;
-		while (clock_ns < comes)
-			if (turn(&p)) {
-				const ns_t left = clock_ns;
-
-				clock_ns += SLICE;
-				given += SLICE;
-				yielded(&p, left);
-			}
-	}
+	while (clock_ns < began + TIME_NS_PER_S)
+		given += wait_beside(&p, clock_ns + apart);
 	assert_in_range(given, 0, (clock_ns - began) / 100 * percent);
+}
+
+/* Who works between two looks has lost nothing meanwhile, and does not give away the more. */
+static void
+work_is_no_absence(void **state)
+{
+	static const ns_t works[] = { 20, 250, 400, 1000 }; /* us */
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+		struct player p = { 0 };
+		const ns_t began = clock_ns;
+		ns_t given = 0;
+
+		while (clock_ns < began + TIME_NS_PER_S) {
+			clock_ns += works[i] * TIME_NS_PER_US;
+			given += wait_beside(&p, clock_ns + 300 * TIME_NS_PER_US);
+		}
+		assert_in_range(given, 0, (clock_ns - began) / 10);
+	}
 }
 
 static void
@@ -313,6 +367,7 @@ alone_it_yields_at_a_look(void **state)
 			const ns_t left = clock_ns;
 
 			clock_ns += ALONE;
+			p.away += ALONE;
 			yielded(&p, left);
 			yields++;
 		}
@@ -328,6 +383,7 @@ main(void)
 		cmocka_unit_test(two_who_do_not_yield_find_each_other_again),
 		cmocka_unit_test(two_whose_ball_flies_do_not_wait_for_slices),
 		cmocka_unit_test(two_who_look_into_memory_do_not_wait_for_slices),
+		cmocka_unit_test(work_is_no_absence),
 		cmocka_unit_test(a_program_that_waits_for_nobody_has_no_more_than_its_part),
 		cmocka_unit_test(alone_it_yields_at_a_look),
 	};
