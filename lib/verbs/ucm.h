@@ -11,7 +11,8 @@
  * ucm_event.c events                         ucm_mcast.c    groups
  * ifaddrs.c   getifaddrs(): ports' addresses
  *
- * Owner:   any thread, as librdmacm's; librocelane has the locks. A child of fork() has none of it.
+ * Owner:   any thread, as librdmacm's; librocelane has the locks. A copy of the process has none
+ *          of it.
  * Memory:  a file until its descriptor is closed and no call is under way; an id until DESTROY_ID
  *          or its file's end.
  * Depends: vl.h, rocelane_cm.h; rdma_user_cm.h of the kernel's headers.
@@ -81,7 +82,7 @@ typedef int ucm_command(const struct ucm_call *call);
 ssize_t ucm_write(struct ucm_file *f, const void *buf, size_t len);
 /** End the ids whose events come on this file. */
 void ucm_end_ids(struct ucm_file *f);
-/** In a child of fork(): the ids were its parent's, and nobody holds their lock. */
+/** In a copy of the process: the ids were its parent's, and nobody holds their lock. */
 void ucm_ids_inherited(void);
 /** The same of groups. */
 void ucm_joins_inherited(void);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,12 +25,26 @@
 static struct ucm_file *_Atomic files[FILES_MAX];
 static int _Atomic files_end;     /* no descriptor of one from here on */
 static struct ucm_file inherited; /* in a child: it was its parent's */
-static pid_t _Atomic opened_by;   /* whose files these are: not vfork()'s child's, nor _Fork()'s */
+static pid_t _Atomic opened_by;   /* whose files these are: not vfork()'s child's */
+static bool _Atomic *original;    /* false: in a copy of that process, which has none of them */
 
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER; /* of files' users */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* All channels are of one client, which stays. */
 static struct rl_context *context;
+
+static void in_child(void);
+
+/* A copy that did not come from fork(), but from _Fork() or clone(), finds out here. */
+static bool
+are_ours(void)
+{
+	bool is_copy = false;
+
+	if (original != NULL && atomic_compare_exchange_strong(original, &is_copy, true))
+		in_child();
+	return atomic_load(&opened_by) == getpid();
+}
 
 /* Might it be one? @return false: surely not, or not this process's. */
 static bool
@@ -38,7 +53,7 @@ may_be_ours(int fd)
 	return __builtin_expect((unsigned int)fd < FILES_MAX, 1) &&
 	       __builtin_expect(
 		       atomic_load_explicit(&files[fd], memory_order_relaxed) != NULL, 0) &&
-	       atomic_load(&opened_by) == getpid();
+	       are_ours();
 }
 
 /* ---- who uses a file ------------------------------------------------------------------------- */
@@ -111,7 +126,7 @@ close_end(int cancel, unsigned int from, unsigned int to)
 	errno = err;
 }
 
-/* Of fork(): none of its parent's files is this process's, and nobody holds a lock. */
+/* None of its parent's files is this process's, and nobody holds a lock. */
 static void
 in_child(void)
 {
@@ -126,14 +141,40 @@ in_child(void)
 			atomic_store(&files[fd], &inherited);
 	}
 	context = NULL;
+	if (original != NULL)
+		atomic_store(original, true);
 	atomic_store(&opened_by, getpid());
+}
+
+/* A page that is all zero in a copy of this process, whoever makes it. */
+static void
+watch_copies(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at != MAP_FAILED && madvise(at, page, MADV_WIPEONFORK) == 0)
+		original = at;
+	else if (at != MAP_FAILED)
+		munmap(at, page);
 }
 
 static void
 watch_forks(void)
 {
+	watch_copies();
+	if (original != NULL)
+		atomic_store(original, true);
 	atomic_store(&opened_by, getpid());
 	pthread_atfork(NULL, NULL, in_child);
+}
+
+static void
+begin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -141,10 +182,8 @@ watch_forks(void)
 static int
 use_context(struct rl_context **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc = 0;
 
-	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	if (context == NULL) {
 		rc = rl_open(NULL, &context);
@@ -190,10 +229,18 @@ give_fd(struct ucm_file *f, int flags)
 static int
 open_uncancelled(int flags)
 {
-	struct ucm_file *f = calloc(1, sizeof(*f));
 	struct rl_context *ctx;
-	int rc = f != NULL ? use_context(&ctx) : -ENOMEM;
+	struct ucm_file *f;
+	int rc;
 
+	begin();
+	/* What it makes would be its parent's, whose memory it has, and end with it. */
+	if (!are_ours()) {
+		vl_refused_because("rdma_cm open", EOPNOTSUPP, "not in a child of vfork()");
+		return -1;
+	}
+	f = calloc(1, sizeof(*f));
+	rc = f != NULL ? use_context(&ctx) : -ENOMEM;
 	if (rc == 0)
 		rc = rl_cm_create_event_channel(ctx, &f->channel);
 	/* Else a program that polls would be told of an event that librdmacm does not see. */
@@ -237,6 +284,35 @@ is_command(int fd, size_t len)
 	       (st.st_mode & S_IFMT) == 0;
 }
 
+/*
+ * A daemon opens its channel, calls daemon(), and makes its ids then: the channel that it has
+ * inherited becomes one of its own. @return 0 or -1.
+ */
+static int
+take_over(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL), of_fd = fcntl(fd, F_GETFD);
+	const int own = flags >= 0 && of_fd >= 0 ? open_device(flags | O_CLOEXEC) : -1;
+	bool done;
+
+	if (own < 0)
+		return -1;
+	pthread_mutex_lock(&using);
+	/* Another thread may have done so. */
+	if (atomic_load(&files[fd]) == &inherited &&
+		NEXT(dup3)(own, fd, (of_fd & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == fd)
+		atomic_store(&files[fd], atomic_exchange(&files[own], NULL));
+	done = atomic_load(&files[fd]) != &inherited;
+	pthread_mutex_unlock(&using);
+	return close(own) == 0 && done ? 0 : -1;
+}
+
+static bool
+makes_id(const void *buf)
+{
+	return ((const struct rdma_ucm_cmd_hdr *)buf)->cmd == RDMA_USER_CM_CMD_CREATE_ID;
+}
+
 static ssize_t
 write_device(int fd, const void *buf, size_t len)
 {
@@ -244,8 +320,10 @@ write_device(int fd, const void *buf, size_t len)
 	ssize_t n;
 
 	if (f == &inherited && is_command(fd, len)) {
+		if (makes_id(buf))
+			return take_over(fd) == 0 ? write(fd, buf, len) : -1;
 		vl_refused_because("rdma_cm", EBADF,
-			"connections end with the process that opened the channel");
+			"ids end with the process that made them: daemon() has to come before");
 		return -1;
 	}
 	if (f == NULL || f == &inherited)
@@ -275,6 +353,7 @@ LIBC(dup3)
 __attribute__((constructor)) static void
 find(void)
 {
+	begin();
 	libc_write();
 	libc_close();
 	libc_close_range();
@@ -333,7 +412,7 @@ close(int fd)
 static bool
 some_are_ours(unsigned int from)
 {
-	return from < (unsigned int)atomic_load(&files_end) && atomic_load(&opened_by) == getpid();
+	return from < (unsigned int)atomic_load(&files_end) && are_ours();
 }
 
 EXPORT int

@@ -3,15 +3,17 @@
  * Channels of librdmacm, and those who are not to harm them: children that close what they have
  * inherited, threads that wait while another one closes, and threads that are cancelled.
  *
- *   verbs-channels fork|vfork|reuse|late|cancelled
+ *   verbs-channels fork|copies|vfork|daemon|reuse|late|cancelled
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,12 +177,18 @@ a_child_closes(pid_t (*begin)(void))
 	CHECK(close(fd) == 0);
 }
 
+static pid_t
+clone_bare(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 /*
- * A command of a child on what it has inherited is refused; a channel of its own is good, and knows
- * none of its parent's ids.
+ * A command of a child on its parent's ids is refused; a channel of its own is good, and knows none
+ * of them. The inherited one becomes its own with the first id.
  */
 static void
-a_child_has_its_own(void)
+a_child_has_its_own(pid_t (*begin)(void))
 {
 	const int fd = channel_new();
 	const uint32_t parents = id_new(fd);
@@ -188,15 +196,20 @@ a_child_has_its_own(void)
 	pid_t pid;
 
 	is_good(fd);
-	pid = fork();
+	pid = begin();
 	if (pid == 0) {
 		const uint64_t one = 1;
 		int own;
 
-		CHECK(!create_id(fd, &id) && errno == EBADF);
+		CHECK(!destroy_id(fd, parents) && errno == EBADF);
 		own = channel_new();
 		CHECK(!destroy_id(own, parents) && errno == ENOENT);
 		is_good(own);
+		CHECK(create_id(fd, &id) && !destroy_id(fd, parents + 1) && errno == ENOENT);
+		id_end(fd, id);
+		is_good(fd);
+		is_good(own);
+		CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
 		CHECK(close(fd) == 0);
 		CHECK(eventfd(0, 0) == fd);
 		CHECK(write(fd, &one, sizeof(one)) == sizeof(one));
@@ -209,6 +222,51 @@ a_child_has_its_own(void)
 	CHECK(close(fd) == 0);
 	/* The path is the kernel's to judge. */
 	CHECK(opens(NULL, O_RDONLY) == -1 && errno == EFAULT);
+}
+
+/* Its memory is its parent's, who would go on with what ends with the child. */
+static void
+a_child_without_memory_opens_none(void)
+{
+	const int fd = channel_new();
+	volatile int err = 0;
+	pid_t pid;
+
+	pid = vfork();
+	if (pid == 0) {
+		err = opens("/dev/infiniband/rdma_cm", O_RDWR) == -1 ? errno : 0;
+		_exit(0);
+	}
+	ends_well(pid);
+	CHECK(err == EOPNOTSUPP);
+	is_good(fd);
+	CHECK(close(fd) == 0);
+}
+
+/* The usual order of a server: the parent ends, and its child goes on with the channel. */
+static void
+a_daemon_goes_on(void)
+{
+	const int fd = channel_new();
+	char done = 0;
+	int ends[2];
+	pid_t pid;
+
+	CHECK(pipe(ends) == 0);
+	pid = fork();
+	if (pid == 0) {
+		const int channel = channel_new();
+
+		CHECK(daemon(1, 1) == 0);
+		listen_at(channel, id_new(channel));
+		is_good(channel);
+		CHECK(write(ends[1], "x", 1) == 1);
+		_exit(0);
+	}
+	ends_well(pid);
+	CHECK(close(ends[1]) == 0 && read(ends[0], &done, 1) == 1 && close(ends[0]) == 0);
+	is_good(fd);
+	CHECK(close(fd) == 0);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -344,9 +402,16 @@ main(int argc, char **argv)
 	CHECK(argc == 2);
 	if (strcmp(argv[1], "fork") == 0) {
 		a_child_closes(fork);
-		a_child_has_its_own();
+		a_child_has_its_own(fork);
+	} else if (strcmp(argv[1], "copies") == 0) {
+		a_child_closes(_Fork);
+		a_child_has_its_own(_Fork);
+		a_child_has_its_own(clone_bare);
+	} else if (strcmp(argv[1], "daemon") == 0) {
+		a_daemon_goes_on();
 	} else if (strcmp(argv[1], "vfork") == 0) {
 		a_child_closes(vfork);
+		a_child_without_memory_opens_none();
 	} else if (strcmp(argv[1], "reuse") == 0) {
 		a_number_is_used_again();
 	} else if (strcmp(argv[1], "late") == 0) {
