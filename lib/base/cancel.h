@@ -30,4 +30,15 @@ cancel_go_on(int before)
 	pthread_setcancelstate(before, NULL);
 }
 
+/** For CANCEL_HELD. */
+static inline void
+cancel_left(const int *before)
+{
+	cancel_go_on(*before);
+}
+
+/** From here to the end of the block no thread ends. */
+#define CANCEL_HELD                                                                   \
+	const int cancel_held __attribute__((cleanup(cancel_left), unused)) = cancel_hold()
+
 #endif

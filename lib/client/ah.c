@@ -46,6 +46,7 @@ static int
 wait_neighbor(struct context *ctx, const struct ah *ah)
 {
 	const uint64_t end = now_ns() + WAIT_NS;
+	CANCEL_HELD;
 	int rc;
 
 	for (uint32_t n = 0;; n++) {
@@ -168,6 +169,8 @@ client_ahs_left(struct context *ctx, const struct qp *qp)
 static bool
 wait_room(struct context *ctx)
 {
+	CANCEL_HELD;
+
 	for (uint32_t n = 0; n < NS_PER_S / LOOK_NS; n++) {
 		bool some, none;
 

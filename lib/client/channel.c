@@ -46,6 +46,7 @@ rl_destroy_comp_channel(struct rl_comp_channel *pub)
 {
 	struct context *ctx = context_of(pub->context);
 	struct channel *ch = (struct channel *)pub;
+	CANCEL_HELD;
 	const int rc = client_call_handle(ctx, "client_channel_destroy", ch->handle);
 
 	if (rc != 0)

@@ -270,6 +270,7 @@ rl_open(const char *path, struct rl_context **out)
 {
 	struct context *ctx = calloc(1, sizeof(*ctx));
 	const char *env = getenv("ROCELANE_SOCKET");
+	CANCEL_HELD;
 	int rc;
 
 	*out = NULL;
@@ -314,6 +315,8 @@ rl_open(const char *path, struct rl_context **out)
 int
 rl_close(struct rl_context *pub)
 {
+	CANCEL_HELD;
+
 	if (pub != NULL)
 		release(context_of(pub));
 	return 0;
@@ -323,6 +326,7 @@ bool
 client_is_gone(struct context *ctx)
 {
 	struct pollfd p = { .fd = ctx->line.fd, .events = POLLRDHUP };
+	CANCEL_HELD;
 
 	if (client_gone(ctx))
 		return true;

@@ -98,6 +98,7 @@ void
 client_wake(struct context *ctx)
 {
 	const uint64_t one = 1;
+	CANCEL_HELD;
 
 	/* A counter that is full has woken it. */
 	(void)!write(ctx->wake_fd, &one, sizeof(one));

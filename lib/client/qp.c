@@ -395,6 +395,7 @@ void
 client_let_sends_go(struct context *ctx, struct qp *qp)
 {
 	uint32_t looks = 0, last = 0, now, posted;
+	CANCEL_HELD;
 
 	if (qp->sq.sh == NULL || atomic_load(&qp->state) != RL_QPS_RTS)
 		return;

@@ -95,7 +95,7 @@ ibv_get_device_list(int *num_devices)
 {
 	static bool told;
 	struct ibv_device **list = NULL;
-	const int cancel = cancel_hold();
+	CANCEL_HELD;
 	int n;
 
 	pthread_mutex_lock(&lock);
@@ -105,7 +105,6 @@ ibv_get_device_list(int *num_devices)
 		fprintf(stderr, "rocelane: no devices: %s\n", rl_last_error());
 	}
 	pthread_mutex_unlock(&lock);
-	cancel_go_on(cancel);
 	if (n < 0)
 		/* As without hardware: a list with nothing in it. */
 		list = n == -ENOMEM ? NULL : calloc(1, sizeof(list[0]));
@@ -143,6 +142,7 @@ ibv_open_device(struct ibv_device *device)
 {
 	const struct vl_device *d = (const struct vl_device *)device;
 	struct vl_context *c = calloc(1, sizeof(*c));
+	CANCEL_HELD;
 	int rc;
 
 	if (c == NULL)
@@ -173,6 +173,7 @@ int
 ibv_close_device(struct ibv_context *context)
 {
 	struct vl_context *c = vl_context_of(context);
+	CANCEL_HELD;
 
 	rl_close(c->rl);
 	if (context->cmd_fd >= 0)
@@ -194,6 +195,7 @@ int
 ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[512];
+	CANCEL_HELD;
 	FILE *f;
 	size_t n;
 

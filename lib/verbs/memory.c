@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cancel.h"
 #include "span.h"
 #include "vl.h"
 
@@ -47,6 +48,7 @@ static void
 say(const void *addr, size_t length, const char *why)
 {
 	static int said;
+	CANCEL_HELD;
 
 	if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) < REASONS)
 		fprintf(stderr, "rocelane: no region of %zu bytes at %p: %s\n", length, addr, why);

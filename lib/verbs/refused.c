@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cancel.h"
 #include "vl.h"
 
 /* Of the call that is about to be refused; NULL: rl_last_error() has it. */
@@ -19,6 +20,8 @@ vl_why(int err, const char *why)
 void
 vl_refused_because(const char *call, int err, const char *why)
 {
+	CANCEL_HELD;
+
 	if (getenv("ROCELANE_WHY") != NULL)
 		fprintf(stderr, "rocelane: %s: %s (%s)\n", call, strerror(err), why);
 	errno = err;

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/random.h>
 
+#include "cancel.h"
 #include "ucm.h"
 
 #define PORT_ANY 0x8000u /* and above */
@@ -394,6 +395,15 @@ run(uint32_t cmd, struct ucm_call *call, size_t len)
 	return commands[cmd].run(call);
 }
 
+/* Whoever waits for an event may be cancelled there; no other command is left undone. */
+static int
+run_whole(uint32_t cmd, struct ucm_call *call, size_t len)
+{
+	CANCEL_HELD;
+
+	return run(cmd, call, len);
+}
+
 ssize_t
 ucm_write(struct ucm_file *f, const void *buf, size_t len)
 {
@@ -410,7 +420,8 @@ ucm_write(struct ucm_file *f, const void *buf, size_t len)
 	}
 	memcpy(&in, (const uint8_t *)buf + sizeof(hdr), hdr.in < sizeof(in) ? hdr.in : sizeof(in));
 	call.room = hdr.out;
-	rc = run(hdr.cmd, &call, hdr.in);
+	rc = hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT ? run(hdr.cmd, &call, hdr.in)
+						   : run_whole(hdr.cmd, &call, hdr.in);
 	if (rc == 0)
 		return (ssize_t)len;
 	if (rc == -EAGAIN)
