@@ -196,6 +196,12 @@ class Rdmacm(unittest.TestCase):
             self.assertNotEqual(0, code, out)
             self.assertIn(want, out)
 
+    def test_no_connections_of_XRC(self):
+        for program in (["rdma_xserver"], ["rdma_xclient", "-s", RIGHT]):
+            code, out = run(*program, "-c", "x")
+            self.assertNotEqual(0, code, out)
+            self.assertIn("rdma_create_ep: Operation not supported", out)
+
     def mckey(self, group, members, sender):
         """One sends ten datagrams, the others get each. mckey does not wait for its sends: it posts
         them, destroys its address handle and queue pair, and they are sent all the same."""
